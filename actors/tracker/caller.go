@@ -1,0 +1,81 @@
+package tracker
+
+import "switchyard/storage"
+
+// ActorType says what kind of being acts.
+type ActorType string
+
+// The kinds of actors.
+const (
+	ActorUser   ActorType = "user"
+	ActorAgent  ActorType = "agent"
+	ActorSystem ActorType = "system"
+)
+
+// Role of a member in a workspace (Decision 11).
+type Role string
+
+// The roles, from the most to the least.
+const (
+	RoleOwner  Role = "owner"
+	RoleAdmin  Role = "admin"
+	RoleMember Role = "member"
+	RoleGuest  Role = "guest"
+)
+
+// Principal is who a credential stands for, wherever it is used.
+type Principal struct {
+	Type        ActorType
+	ID          string     // user or agent id
+	Token       string     // id of the credential; scopes idempotency keys
+	Home        storage.ID // the workspace that keeps the credential
+	Permissions Permissions
+	Root        bool // the operator's token
+}
+
+// Caller is a principal in one workspace: what it may do and see there.
+type Caller struct {
+	Principal
+	Role Role
+	// Level is the right its role gives, capped by its permissions.
+	Level Level
+	// Hidden are the private teams it can't see; nil for most.
+	Hidden map[storage.ID]struct{}
+}
+
+// System is the service itself, for timers and the steps of workflows.
+var System = Caller{Principal: Principal{Type: ActorSystem, ID: "system"}, Role: RoleOwner, Level: Admin}
+
+// Sees tells whether the caller may see what belongs to a team; the zero team is
+// everyone's.
+func (c *Caller) Sees(team storage.ID) bool {
+	if len(c.Hidden) == 0 {
+		return true
+	}
+	_, hidden := c.Hidden[team]
+	return !hidden
+}
+
+// Allows tells whether the caller holds what an operation needs in the workspace.
+func (c *Caller) Allows(n Needs) bool {
+	switch n.Level {
+	case Public, Identified:
+		return true
+	case Operator:
+		return c.Root
+	}
+	if c.Root {
+		return true
+	}
+	return c.roleLevel() >= n.Level && c.Permissions.Allow(n)
+}
+
+func (c *Caller) roleLevel() Level {
+	switch c.Role {
+	case RoleOwner, RoleAdmin:
+		return Admin
+	case RoleMember, RoleGuest:
+		return Write
+	}
+	return Public
+}

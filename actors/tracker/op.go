@@ -1,0 +1,184 @@
+package tracker
+
+import (
+	"reflect"
+	"time"
+
+	"switchyard/storage"
+)
+
+// Kind says how an operation runs.
+type Kind uint8
+
+const (
+	// Query reads one workspace on the caller's goroutine and can't write, by type.
+	Query Kind = iota
+	// Command changes one workspace, on that workspace's goroutine, in one batch.
+	Command
+	// Workflow is made of queries and commands on several workspaces or the
+	// directory, each atomic by itself; it is written so that a crash between two
+	// steps is finished or undone by a timer.
+	Workflow
+)
+
+// Level is the right an operation asks for, from the least to the most.
+type Level uint8
+
+const (
+	// Public needs no credential.
+	Public Level = iota
+	// Identified needs any valid credential, also where no workspace is named.
+	Identified
+	// Read, Write and Admin are rights in the workspace of the path.
+	Read
+	Write
+	Admin
+	// Operator is the root token alone.
+	Operator
+)
+
+// Needs is what a caller must hold for an operation. Resource ("issues",
+// "sessions" or none) lets a token with just that resource's right pass.
+type Needs struct {
+	Level    Level
+	Resource string
+}
+
+// Op describes one operation: enough to route, bind, authorize, run and document
+// it. Ops are made once, at package level, and never change.
+type Op struct {
+	Name    string // "CreateIssue": operationId in the API description
+	Summary string
+	Kind    Kind
+	Needs   Needs
+	// Directory operations run in the directory instead of a workspace.
+	Directory bool
+	// Snapshot queries read one moment; others do single look-ups.
+	Snapshot bool
+	// Strict operations refuse unknown properties of the body.
+	Strict bool
+	// Secret operations answer with something that is kept nowhere in the clear.
+	Secret bool
+	// MaxBody bounds the request body in bytes; 0 means 1 MiB.
+	MaxBody int
+	In, Out reflect.Type
+	// New makes an empty input, a pointer to In.
+	New func() any
+
+	query   func(*View, any) (Reply, error)
+	command func(*Tx, any) (Reply, error)
+	flow    func(Flow, any) (Reply, error)
+}
+
+// Option adjusts an Op where it is declared.
+type Option func(*Op)
+
+// InDirectory makes an operation run in the directory.
+func InDirectory(o *Op) { o.Directory = true }
+
+// OneMoment makes a query read from a snapshot.
+func OneMoment(o *Op) { o.Snapshot = true }
+
+// StrictBody makes unknown properties of the body faults.
+func StrictBody(o *Op) { o.Strict = true }
+
+// WithSecret marks an operation whose answer carries a secret.
+func WithSecret(o *Op) { o.Secret = true }
+
+func newOp[In, Out any](kind Kind, name, summary string, needs Needs, options []Option) *Op {
+	o := &Op{Name: name, Summary: summary, Kind: kind, Needs: needs, In: reflect.TypeFor[In](), Out: reflect.TypeFor[Out](), New: func() any { return new(In) }}
+	for _, set := range options {
+		set(o)
+	}
+	return o
+}
+
+// NewQuery declares a query. Out is the type of the answer's body, for the API
+// description; None when there is none.
+func NewQuery[In, Out any](name, summary string, needs Needs, run func(*View, *In) (Reply, error), options ...Option) *Op {
+	o := newOp[In, Out](Query, name, summary, needs, options)
+	o.query = func(v *View, in any) (Reply, error) { return run(v, in.(*In)) }
+	return o
+}
+
+// NewCommand declares a command.
+func NewCommand[In, Out any](name, summary string, needs Needs, run func(*Tx, *In) (Reply, error), options ...Option) *Op {
+	o := newOp[In, Out](Command, name, summary, needs, options)
+	o.command = func(tx *Tx, in any) (Reply, error) { return run(tx, in.(*In)) }
+	return o
+}
+
+// NewWorkflow declares a workflow.
+func NewWorkflow[In, Out any](name, summary string, needs Needs, run func(Flow, *In) (Reply, error), options ...Option) *Op {
+	o := newOp[In, Out](Workflow, name, summary, needs, options)
+	o.flow = func(f Flow, in any) (Reply, error) { return run(f, in.(*In)) }
+	return o
+}
+
+// None is the input or answer of an operation that has none.
+type None struct{}
+
+// Outcome is what became of a request, for the response's status.
+type Outcome uint8
+
+const (
+	Done        Outcome = iota // 200
+	Created                    // 201
+	Accepted                   // 202
+	NoContent                  // 204
+	NotModified                // 304
+)
+
+// Reply is an operation's answer. Body is JSON and belongs to the receiver.
+type Reply struct {
+	Outcome  Outcome
+	Body     []byte
+	ETag     string // with its quotes; empty when there is none
+	Replayed bool   // an earlier answer, repeated for its idempotency key
+	// More makes the engine commit and run the command again: for work too large
+	// for one batch. The last run gives the answer.
+	More bool
+}
+
+// Request is what an operation is asked with besides its input.
+type Request struct {
+	ID string // X-Request-Id
+	// Workspace of the path; zero where the path names none.
+	Workspace   storage.ID
+	Credential  string // the bearer token as sent; never logged
+	Caller      Caller // set by Engine.Admit
+	Idempotency *Idempotency
+	// Deadline is when the answer is due, whatever it is.
+	Deadline time.Time
+	// Buf is space the answer's body may be built in.
+	Buf []byte
+}
+
+// Idempotency is the key a request carries (Decision 6).
+type Idempotency struct {
+	Key string
+	// Fingerprint is a SHA-256 over method, path, query and body: a repeat with
+	// another one is refused.
+	Fingerprint [32]byte
+}
+
+// Flow is what a workflow is given: who asks, and steps on other workspaces.
+type Flow interface {
+	Request() *Request
+	Now() time.Time
+	NewID() storage.ID
+	// Secret fills b with randomness fit for credentials.
+	Secret(b []byte)
+	// Call runs an operation on a workspace (or storage.DirectoryID) as the
+	// service itself; the step checks no rights. Its input must survive a trip
+	// through JSON, since the workspace may live on another node.
+	Call(workspace storage.ID, op *Op, in any) (Reply, error)
+	// CallAs is Call with the rights of the given caller.
+	CallAs(caller Caller, workspace storage.ID, op *Op, in any) (Reply, error)
+}
+
+// RunFlow runs a workflow.
+func (o *Op) RunFlow(f Flow, in any) (Reply, error) { return o.flow(f, in) }
+
+// RunQuery runs a query.
+func (o *Op) RunQuery(v *View, in any) (Reply, error) { return o.query(v, in) }

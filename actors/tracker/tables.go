@@ -1,0 +1,61 @@
+package tracker
+
+import "switchyard/storage"
+
+// Table and index ids. They are part of what is on disk: never change or reuse
+// one. testdata/keys.golden pins them.
+const (
+	// The service's own rows of a workspace.
+	clockTable       storage.TableID = 1 // counter: last id tick, milliseconds<<12 | count
+	eventTable       storage.TableID = 2 // sequence -> event
+	eventSequence    storage.TableID = 3 // counter: last event sequence
+	idempotencyTable storage.TableID = 4 // caller and key, hashed -> first answer
+	idempotencyByAge storage.TableID = 5 // moment, hash
+	timerTable       storage.TableID = 6 // kind, subject -> due
+	timerByDue       storage.TableID = 7 // shard-wide: due, workspace, kind, subject
+
+	// Workspace, members, credentials.
+	workspaceTable  storage.TableID = 10
+	settingsTable   storage.TableID = 11
+	memberTable     storage.TableID = 12
+	tokenTable      storage.TableID = 13
+	teamTable       storage.TableID = 14
+	teamByKey       storage.TableID = 15
+	teamMemberTable storage.TableID = 16
+	teamMemberByWho storage.TableID = 17
+	retiredKeyTable storage.TableID = 18 // team key -> highest number given under it
+	teamNumber      storage.TableID = 19 // counter: last issue number of a team
+
+	// Issues.
+	issueTable        storage.TableID = 30
+	issueByRef        storage.TableID = 31
+	issueByStatus     storage.TableID = 32
+	issueByPriority   storage.TableID = 33
+	issueByTeam       storage.TableID = 34
+	issueByParent     storage.TableID = 35
+	issueByAssignee   storage.TableID = 36
+	issueByProject    storage.TableID = 37
+	issueByCycle      storage.TableID = 38
+	issueByLabel      storage.TableID = 39
+	issueByDraft      storage.TableID = 40
+	identifierTable   storage.TableID = 41 // identifier, also former ones -> issue
+	identifierByIssue storage.TableID = 42
+
+	// The directory (its own range in shard 0).
+	slugTable        storage.TableID = 200
+	directoryTable   storage.TableID = 201 // workspace -> directory entry
+	directoryBySlug  storage.TableID = 202
+	membershipTable  storage.TableID = 203 // user, workspace
+	onboardByKey     storage.TableID = 204 // idempotency key of a creation -> workspace
+	membershipByHome storage.TableID = 205
+)
+
+// Touch bits of the tables.
+const (
+	// TouchesAccess marks what a Caller is derived from: tokens, members, teams and
+	// their members. Whoever remembers callers forgets those of the workspace when a
+	// batch with this bit commits.
+	TouchesAccess storage.Touch = 1 << iota
+	// TouchesTimers marks timers: the shard's scheduler looks again.
+	TouchesTimers
+)

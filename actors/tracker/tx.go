@@ -1,0 +1,84 @@
+package tracker
+
+import (
+	"encoding/binary"
+	"io"
+	"time"
+
+	"switchyard/storage"
+)
+
+// Tx is what a command is given: a View that reads its own writes, and the means
+// to write, count, make identifiers and emit events.
+type Tx struct {
+	View
+	ledger *Ledger
+}
+
+// Writer is the open batch, for the tables.
+func (tx *Tx) Writer() *storage.Tx { return tx.ledger.store }
+
+// NewID makes a UUIDv7 (RFC 9562, method 1 of section 6.2: a 12-bit counter behind
+// the milliseconds). Within a workspace each is greater than all before it, so
+// that the order of ids is the order of creation, whatever the clock does.
+func (tx *Tx) NewID() (storage.ID, error) {
+	l := tx.ledger
+	last, err := l.counter(tx, counterKey{table: clockTable})
+	if err != nil {
+		return storage.ID{}, err
+	}
+	tick := max(uint64(tx.now.UnixMilli())<<12, last+1)
+	l.set(counterKey{table: clockTable}, tick)
+	var id storage.ID
+	binary.BigEndian.PutUint64(id[:], tick>>12<<16|0x7000|tick&0xfff)
+	if _, err := io.ReadFull(l.random, id[8:]); err != nil {
+		return storage.ID{}, err
+	}
+	id[8] = id[8]&0x3f | 0x80
+	return id, nil
+}
+
+// Secret fills b with randomness fit for credentials.
+func (tx *Tx) Secret(b []byte) error {
+	_, err := io.ReadFull(tx.ledger.random, b)
+	return err
+}
+
+// Next counts up the counter of a table and subject by one and returns it; the
+// first is 1.
+func (tx *Tx) Next(table storage.TableID, subject storage.ID) (uint64, error) {
+	key := counterKey{table: table, subject: subject}
+	n, err := tx.ledger.counter(tx, key)
+	if err != nil {
+		return 0, err
+	}
+	tx.ledger.set(key, n+1)
+	return n + 1, nil
+}
+
+// Counter reads a counter; 0 when it has not counted.
+func (tx *Tx) Counter(table storage.TableID, subject storage.ID) (uint64, error) {
+	return tx.ledger.counter(tx, counterKey{table: table, subject: subject})
+}
+
+// SetCounter puts a counter to n.
+func (tx *Tx) SetCounter(table storage.TableID, subject storage.ID, n uint64) error {
+	key := counterKey{table: table, subject: subject}
+	if _, err := tx.ledger.counter(tx, key); err != nil {
+		return err
+	}
+	tx.ledger.set(key, n)
+	return nil
+}
+
+// clock moves now forward to what the workspace has already seen.
+func (l *Ledger) clock(now time.Time, tx *Tx) (time.Time, error) {
+	last, err := l.counter(tx, counterKey{table: clockTable})
+	if err != nil {
+		return now, err
+	}
+	if seen := time.UnixMilli(int64(last >> 12)).UTC(); seen.After(now) {
+		return seen, nil
+	}
+	return now.UTC().Truncate(time.Millisecond), nil
+}

@@ -1,0 +1,42 @@
+package tracker
+
+import (
+	"time"
+
+	"switchyard/storage"
+)
+
+// View is what a query is given: one workspace to read, and who asks when.
+type View struct {
+	storage.View
+	Caller *Caller
+	Buf    []byte // space for the answer's body
+	now    time.Time
+}
+
+// NewView makes a query's view. now is the owner's clock.
+func NewView(v storage.View, caller *Caller, now time.Time, buf []byte) *View {
+	return &View{View: v, Caller: caller, Buf: buf, now: now}
+}
+
+// Now is the moment of the operation, in UTC and whole milliseconds. Within a
+// command it never runs behind what the workspace has seen before.
+func (v *View) Now() time.Time { return v.now }
+
+// Timestamp is a moment as clients see it: RFC 3339 in UTC with milliseconds.
+// Its texts compare like the moments (Decision 2).
+type Timestamp string
+
+const timestampLayout = "2006-01-02T15:04:05.000Z"
+
+// At gives a moment's timestamp.
+func At(t time.Time) Timestamp { return Timestamp(t.UTC().Format(timestampLayout)) }
+
+// Time reads the timestamp back; the zero time when it is none.
+func (t Timestamp) Time() time.Time {
+	at, err := time.Parse(timestampLayout, string(t))
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}

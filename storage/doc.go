@@ -1,0 +1,14 @@
+// Package storage keeps Switchyard's data on one node's disk, in two Pebble
+// instances: "raft" holds the replication logs of every shard and is synced on
+// every write; "state" holds what the logs amount to and has no write-ahead
+// log of its own, because the replication log is its write-ahead log.
+//
+// What lives here: the key layout, records (a small header in front of the
+// JSON a client gets), Table and Index declarations with their maintenance,
+// the View that reads and the Tx that also writes, ordered list queries, and
+// the verifier. What does not: anything that knows what an issue is, what a
+// leader is, or what HTTP is.
+//
+// The package starts no goroutine of its own; Pebble's belong to the Store and
+// end with Store.Close.
+package storage

@@ -1,0 +1,141 @@
+package storage
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Touch says which kinds of rows a batch changes, for those who keep something
+// derived from them in memory. The bits belong to whoever declares the tables.
+type Touch uint8
+
+// Tx reads and writes one workspace into an open indexed batch, so that a
+// command sees what the commands before it in the same batch wrote. It is owned
+// by the workspace's goroutine.
+type Tx struct {
+	View
+	batch   *pebble.Batch
+	touched Touch
+	entries Entries // scratch for index diffs
+	value   []byte  // scratch for encoded records
+}
+
+// NewTx opens a batch over the state of a workspace.
+func NewTx(db *pebble.DB, shard Shard, workspace ID) *Tx {
+	batch := db.NewIndexedBatch()
+	return &Tx{View: NewView(batch, shard, workspace), batch: batch}
+}
+
+// Writer returns tx itself.
+func (tx *Tx) Writer() *Tx { return tx }
+
+// Mark is a point in an open batch to go back to.
+type Mark struct {
+	size    int
+	touched Touch
+}
+
+// Mark notes where the batch stands before a command.
+func (tx *Tx) Mark() Mark { return Mark{size: tx.batch.Len(), touched: tx.touched} }
+
+// Wrote tells whether anything was written since the mark.
+func (tx *Tx) Wrote(m Mark) bool { return tx.batch.Len() != m.size }
+
+// Rollback undoes what was written since the mark. Rare, so it is the one that
+// pays: the batch is built again up to the mark.
+func (tx *Tx) Rollback(m Mark) error {
+	tx.touched = m.touched
+	if !tx.Wrote(m) {
+		return nil
+	}
+	kept := &pebble.Batch{}
+	prefix := append([]byte(nil), tx.batch.Repr()[:m.size]...)
+	tx.batch.Reset()
+	if tx.batch.Len() == m.size { // nothing had been written before the mark
+		return nil
+	}
+	// A batch's header counts its operations; the count of the prefix is found by
+	// walking it.
+	count, err := countOps(prefix)
+	if err != nil {
+		return fmt.Errorf("roll back a command: %w", err)
+	}
+	binary.LittleEndian.PutUint32(prefix[8:12], count)
+	if err := kept.SetRepr(prefix); err != nil {
+		return fmt.Errorf("roll back a command: %w", err)
+	}
+	if err := tx.batch.Apply(kept, nil); err != nil {
+		return fmt.Errorf("roll back a command: %w", err)
+	}
+	return nil
+}
+
+func countOps(repr []byte) (uint32, error) {
+	b := &pebble.Batch{}
+	if err := b.SetRepr(repr); err != nil {
+		return 0, err
+	}
+	var n uint32
+	for r := b.Reader(); ; n++ {
+		if _, _, _, ok, err := r.Next(); !ok || err != nil {
+			return n, err
+		}
+	}
+}
+
+// Empty tells whether the batch holds no write.
+func (tx *Tx) Empty() bool { return tx.batch.Empty() }
+
+// Ops is the number of keys written and Size their bytes, with keys and values.
+func (tx *Tx) Ops() int { return int(tx.batch.Count()) }
+
+// Size is the batch's length in bytes.
+func (tx *Tx) Size() int { return tx.batch.Len() }
+
+// Touched says which kinds of rows the batch changes.
+func (tx *Tx) Touched() Touch { return tx.touched }
+
+// Repr is the batch as it is replicated. It aliases the batch: valid until Reset.
+func (tx *Tx) Repr() []byte { return tx.batch.Repr() }
+
+// Reset empties the batch for the next group of commands.
+func (tx *Tx) Reset() {
+	tx.batch.Reset()
+	tx.touched = 0
+}
+
+// Close gives the batch back. The Tx is of no use afterwards.
+func (tx *Tx) Close() error { return tx.batch.Close() }
+
+// SetValue writes a plain row.
+func (tx *Tx) SetValue(table TableID, fields, value []byte) error {
+	if err := tx.batch.Set(append(tx.tableKey(table), fields...), value, nil); err != nil {
+		return fmt.Errorf("write a row: %w", err)
+	}
+	return nil
+}
+
+// SetNumber writes a counter.
+func (tx *Tx) SetNumber(table TableID, fields []byte, n uint64) error {
+	return tx.SetValue(table, fields, binary.BigEndian.AppendUint64(nil, n))
+}
+
+// DeleteValue removes a plain row.
+func (tx *Tx) DeleteValue(table TableID, fields []byte) error {
+	if err := tx.batch.Delete(append(tx.tableKey(table), fields...), nil); err != nil {
+		return fmt.Errorf("delete a row: %w", err)
+	}
+	return nil
+}
+
+// DeleteWorkspace removes every row of the workspace. Rows of shard-wide indexes
+// lie outside its range: delete the records that have them first.
+func (tx *Tx) DeleteWorkspace() error {
+	start, end := WorkspaceRange(tx.Shard(), tx.Workspace())
+	if err := tx.batch.DeleteRange(start, end, nil); err != nil {
+		return fmt.Errorf("delete a workspace's range: %w", err)
+	}
+	return nil
+}
