@@ -3,6 +3,7 @@ package storage
 import (
 	"encoding/binary"
 	"errors"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -109,8 +110,21 @@ func (k Key) Newest(id ID) Key {
 	return k
 }
 
-// Str appends a text that holds no NUL, and its end.
-func (k Key) Str(s string) Key { return append(append(k, s...), 0) }
+// Str appends a text and its end. Texts hold no NUL as a rule; one that does
+// keeps its place in the order and can't be taken for another with more fields.
+func (k Key) Str(s string) Key {
+	if strings.IndexByte(s, 0) < 0 && strings.IndexByte(s, 1) < 0 {
+		return append(append(k, s...), 0)
+	}
+	for i := range len(s) {
+		if s[i] <= 1 { // 0 and 1 become 1 1 and 1 2
+			k = append(k, 1, s[i]+1)
+			continue
+		}
+		k = append(k, s[i])
+	}
+	return append(k, 0)
+}
 
 // Byte appends one byte.
 func (k Key) Byte(b byte) Key { return append(k, b) }
@@ -143,11 +157,13 @@ func ShardRange(shard Shard) (start, end []byte) {
 // successor is the first key behind every key that begins with prefix; nil
 // when there is none.
 func successor(prefix []byte) []byte {
-	end := append([]byte(nil), prefix...)
-	for i := len(end) - 1; i >= 0; i-- {
-		end[i]++
-		if end[i] != 0 {
-			return end[:i+1]
+	return appendSuccessor(nil, prefix)
+}
+
+func appendSuccessor(b, prefix []byte) []byte {
+	for i := len(prefix) - 1; i >= 0; i-- {
+		if prefix[i] != 0xff {
+			return append(append(b, prefix[:i]...), prefix[i]+1)
 		}
 	}
 	return nil

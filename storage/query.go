@@ -3,6 +3,7 @@ package storage
 import (
 	"bytes"
 	"fmt"
+	"math"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -23,6 +24,7 @@ const (
 	matchEqual matchKind = iota
 	matchAny
 	matchReferenced
+	matchOnly
 	matchNothing
 )
 
@@ -38,6 +40,10 @@ func AnyOf(any ...Match) Match { return Match{kind: matchAny, any: any} }
 // entry of index: the parents, say, of an index by parent.
 func Referenced(index TableID) Match { return Match{kind: matchReferenced, index: index} }
 
+// Only matches the one record with this primary key, which must be there: what a
+// unique index or a row that names it led to.
+func Only(pk []byte) Match { return Match{kind: matchOnly, fields: pk} }
+
 // Nothing matches no record.
 func Nothing() Match { return Match{kind: matchNothing} }
 
@@ -46,8 +52,9 @@ const ListedKeyLen = 16
 
 // source is an opened Match.
 type source interface {
-	// seek returns the first primary key not before target, nil at the end. It
-	// only moves forward. The key is valid until the next call.
+	// seek returns the first primary key not before target, nil at the end. The
+	// target is a primary key, or one with a zero behind it: what comes after that
+	// key. It only moves forward. The key is valid until the next call.
 	seek(target []byte) ([]byte, error)
 	close()
 }
@@ -55,12 +62,28 @@ type source interface {
 // List walks the records that satisfy every match, newest first, from behind
 // after (a primary key; nil: from the newest). fn returns false to stop; the
 // record is valid until then. The cost of a selective combination is in
-// proportion to its answers: the streams leap over each other's gaps.
+// proportion to its answers: the streams leap over each other's gaps. All of them
+// see the one moment at which List is called, also where the Reader holds none.
 func (t *Table[T]) List(r Reader, matches []Match, after []byte, fn func(pk []byte, rec Record) (bool, error)) error {
+	_, err := t.ListWithin(r, matches, after, math.MaxInt, fn)
+	return err
+}
+
+// ListWithin is List with a bound on its work: when the streams have been moved
+// leaps times it gives up and returns the key to go on behind. The key is nil when
+// the walk came to its end or fn stopped it. To get on at all it needs twice as
+// many leaps as there are streams. Two long streams without a common key
+// are what the bound is for: they would be walked whole for no answer.
+func (t *Table[T]) ListWithin(r Reader, matches []Match, after []byte, leaps int, fn func(pk []byte, rec Record) (bool, error)) (resume []byte, err error) {
 	v := r.Reader()
 	if len(matches) == 0 {
-		return t.Scan(r, nil, after, fn)
+		return nil, t.Scan(r, nil, after, fn)
 	}
+	records, skip, err := v.iterate(t.ID, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.Name, err)
+	}
+	defer func() { _ = records.Close() }()
 	sources := make([]source, 0, len(matches))
 	defer func() {
 		for _, s := range sources {
@@ -68,54 +91,76 @@ func (t *Table[T]) List(r Reader, matches []Match, after []byte, fn func(pk []by
 		}
 	}()
 	for _, m := range matches {
-		s, err := v.open(m)
+		s, err := v.open(records, m)
 		if err != nil {
-			return fmt.Errorf("%s: %w", t.Name, err)
+			return nil, fmt.Errorf("%s: %w", t.Name, err)
 		}
 		sources = append(sources, s)
 	}
-	records, skip, err := v.iterate(t.ID, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = records.Close() }()
-	full := append([]byte(nil), v.tableKey(t.ID)...)
+	full := append(make([]byte, 0, skip+ListedKeyLen), v.fullKey(t.ID, nil)...)
 	target := make([]byte, 0, ListedKeyLen+1)
 	if len(after) > 0 {
 		target = append(append(target, after...), 0)
 	}
 	for {
-		found, err := leap(sources, &target)
-		if err != nil || !found {
-			return err
+		found, err := leap(sources, &target, &leaps)
+		if err != nil {
+			return nil, fmt.Errorf("%s: read an index: %w", t.Name, err)
+		}
+		if !found {
+			return nil, nil
+		}
+		if leaps <= 0 && len(target) > 0 {
+			return before(target), nil
 		}
 		full = append(full[:skip], target...)
 		if !records.SeekGE(full) || !bytes.Equal(records.Key(), full) {
 			if err := records.Error(); err != nil {
-				return fmt.Errorf("%s: read a record: %w", t.Name, err)
+				return nil, fmt.Errorf("%s: read a record: %w", t.Name, err)
 			}
-			return fmt.Errorf("%s: an index entry names a record that is not there", t.Name)
+			return nil, fmt.Errorf("%s: an index entry names a record that is not there", t.Name)
 		}
 		value, err := records.ValueAndErr()
 		if err != nil {
-			return fmt.Errorf("%s: read a record: %w", t.Name, err)
+			return nil, fmt.Errorf("%s: read a record: %w", t.Name, err)
 		}
-		rec, err := parseRecord(value)
+		rec, err := ParseRecord(value)
 		if err != nil {
-			return fmt.Errorf("%s: %w", t.Name, err)
+			return nil, fmt.Errorf("%s: %w", t.Name, err)
 		}
 		more, err := fn(target, rec)
 		if err != nil || !more {
-			return err
+			return nil, err
 		}
 		target = append(target, 0)
 	}
 }
 
-// leap moves target to the first key not before it that every source has.
-func leap(sources []source, target *[]byte) (bool, error) {
+// before is the key to go on behind so that target comes next: what lies between
+// the two is no primary key that was not looked at.
+func before(target []byte) []byte {
+	key := bytes.Clone(target[:ListedKeyLen])
+	if len(target) > ListedKeyLen {
+		return key // target is what comes after that key
+	}
+	for i := len(key) - 1; i >= 0; i-- {
+		key[i]--
+		if key[i] != 0xff {
+			break
+		}
+	}
+	return key
+}
+
+// leap moves target to the first key not before it that every source has, or as
+// far as leaps, which it counts down, allow: no key between is in all of them.
+func leap(sources []source, target *[]byte, leaps *int) (bool, error) {
 	agree := 0
 	for i := 0; agree < len(sources); i = (i + 1) % len(sources) {
+		if *leaps <= 0 {
+			return true, nil
+		}
+		*leaps--
 		key, err := sources[i].seek(*target)
 		if err != nil || key == nil {
 			return false, err
@@ -130,14 +175,17 @@ func leap(sources []source, target *[]byte) (bool, error) {
 	return true, nil
 }
 
-func (v *View) open(m Match) (source, error) {
+// open starts a match on a clone of like, so that both see the same moment.
+func (v *View) open(like *pebble.Iterator, m Match) (source, error) {
 	switch m.kind {
 	case matchNothing:
 		return empty{}, nil
+	case matchOnly:
+		return only(m.fields), nil
 	case matchAny:
 		u := &union{}
 		for _, part := range m.any {
-			s, err := v.open(part)
+			s, err := v.open(like, part)
 			if err != nil {
 				u.close()
 				return nil, err
@@ -146,12 +194,13 @@ func (v *View) open(m Match) (source, error) {
 		}
 		return u, nil
 	}
-	it, skip, err := v.iterate(m.index, m.fields)
+	it, err := like.Clone(pebble.CloneOptions{IterOptions: v.bounds(m.index, m.fields)})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open an iterator: %w", err)
 	}
-	s := &indexSource{it: it, skip: skip + len(m.fields)}
-	s.key = append(append(s.key, v.tableKey(m.index)...), m.fields...)
+	start := v.fullKey(m.index, m.fields)
+	s := &indexSource{it: it, skip: len(start), key: make([]byte, 0, len(start)+ListedKeyLen+1)}
+	s.key = append(s.key, start...)
 	return s, nil
 }
 
@@ -178,14 +227,25 @@ func (s *indexSource) seek(target []byte) ([]byte, error) {
 		}
 	}
 	if !s.started || s.valid {
-		s.key = append(s.key[:s.skip], target...)
-		s.valid = s.it.SeekGE(s.key)
 		s.started = true
+		s.valid = s.jump(target)
 	}
 	if !s.valid {
 		return nil, s.it.Error()
 	}
 	return s.current(), nil
+}
+
+func (s *indexSource) jump(target []byte) bool {
+	s.key = s.key[:s.skip]
+	if len(target) > ListedKeyLen {
+		// Behind a primary key: behind all that begins with it, since the entries of
+		// Referenced go on with another key.
+		s.key = appendSuccessor(s.key, target[:ListedKeyLen])
+		return s.key != nil && s.it.SeekGE(s.key)
+	}
+	s.key = append(s.key, target...)
+	return s.it.SeekGE(s.key)
 }
 
 func (s *indexSource) current() []byte { return s.it.Key()[s.skip : s.skip+ListedKeyLen] }
@@ -214,6 +274,18 @@ func (u *union) close() {
 		p.close()
 	}
 }
+
+// only streams one primary key.
+type only []byte
+
+func (o only) seek(target []byte) ([]byte, error) {
+	if bytes.Compare(o, target) < 0 {
+		return nil, nil
+	}
+	return o, nil
+}
+
+func (only) close() {}
 
 type empty struct{}
 

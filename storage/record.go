@@ -33,14 +33,15 @@ var ErrFormat = errors.New("storage: record of an unknown format")
 // it was cloned.
 type Record []byte
 
-// appendHeader starts a record.
-func appendHeader(b []byte, h Header) []byte {
+// AppendHeader starts a record that is encoded by hand; its JSON goes behind.
+func AppendHeader(b []byte, h Header) []byte {
 	b = append(b, recordFormat, byte(h.Flags))
 	b = binary.BigEndian.AppendUint64(b, h.Version)
 	return append(b, h.Team[:]...)
 }
 
-func parseRecord(b []byte) (Record, error) {
+// ParseRecord reads a stored value; it aliases b.
+func ParseRecord(b []byte) (Record, error) {
 	if len(b) < headerLen || b[0] != recordFormat {
 		return nil, fmt.Errorf("%w (%d bytes)", ErrFormat, len(b))
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -17,7 +18,8 @@ type Config struct {
 	Dir string
 	// FS is the file system; nil means the machine's.
 	FS vfs.FS
-	// CacheBytes bounds the block cache of the state; 0 means 64 MiB.
+	// CacheBytes bounds what the state holds of its data in memory, its memtables
+	// (64 MiB) included; 0 means 96 MiB.
 	CacheBytes int64
 	// Logger gets what Pebble has to say; nil means slog's default.
 	Logger *slog.Logger
@@ -25,8 +27,9 @@ type Config struct {
 
 // Store is a node's disk: opened once, closed once.
 type Store struct {
-	raft  *pebble.DB
-	state *pebble.DB
+	raft    *pebble.DB
+	state   *pebble.DB
+	closing chan struct{}
 }
 
 // Open opens both instances, making them when they are not there. A directory
@@ -35,20 +38,17 @@ func Open(cfg Config) (*Store, error) {
 	if cfg.FS == nil {
 		cfg.FS = vfs.Default
 	}
+	closing := make(chan struct{})
+	cfg.FS = vfs.OnDiskFull(cfg.FS, func() { pause(cfg.Logger, cfg.Dir, closing) })
 	if cfg.CacheBytes == 0 {
-		cfg.CacheBytes = 64 << 20
+		cfg.CacheBytes = 96 << 20
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	raft := options(cfg, 8<<20)
-	raft.MemTableSize = 32 << 20
-	state := options(cfg, cfg.CacheBytes)
-	state.MemTableSize = 32 << 20
-	// The replication log is the state's write-ahead log.
-	state.DisableWAL = true
+	raft, state := raftOptions(cfg), stateOptions(cfg)
 
-	var s Store
+	s := Store{closing: closing}
 	failed := make(chan error, 1)
 	go func() { // both at once: each waits for the disk
 		var err error
@@ -73,22 +73,74 @@ func Open(cfg Config) (*Store, error) {
 	return &s, nil
 }
 
+// fullPause is how long writes wait on a full disk before they are tried once
+// more.
+const fullPause = 500 * time.Millisecond
+
+// pause holds up writing while the disk is full: Pebble repeats a failed flush at
+// once and for ever, which would keep the machine busy with nothing. A write to
+// the replication log that fails again after the pause ends the process; see
+// Fatalf.
+func pause(to *slog.Logger, dir string, closing <-chan struct{}) {
+	to.Warn("the disk is full", "component", "pebble", "dir", dir)
+	select {
+	case <-time.After(fullPause):
+	case <-closing:
+	}
+}
+
+// raftOptions suit a log: written once in order, read again only after a crash or
+// by a follower that lags, and soon deleted.
+func raftOptions(cfg Config) *pebble.Options {
+	o := options(cfg, 16<<20)
+	o.MemTableSize = 8 << 20
+	// Logs are truncated long before they would need merging: compacting or
+	// compressing them early only works on what is about to be deleted.
+	o.L0CompactionThreshold, o.L0StopWritesThreshold = 20, 80
+	for i := range o.Levels {
+		o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
+	}
+	return o
+}
+
+// separateFrom is the size in bytes from which a value is kept in a file of its own
+// kind, which compactions leave where it is. Events are above it, most issues are
+// below: a GET should not take two reads.
+const separateFrom = 1200
+
+// stateOptions suit what is read: filters, caches, few levels. Compression is the
+// quick kind everywhere: a bottom level in zstd cost a third of a create's CPU.
+func stateOptions(cfg Config) *pebble.Options {
+	o := options(cfg, cfg.CacheBytes)
+	o.MemTableSize = 32 << 20
+	// The replication log is the state's write-ahead log.
+	o.DisableWAL = true
+	o.L0CompactionThreshold, o.L0StopWritesThreshold = 4, 24
+	for i := range o.Levels {
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		o.Levels[i].BlockSize = 8 << 10
+		// One index block per table: a second level would be one more block to fetch
+		// for every look-up.
+		o.Levels[i].IndexBlockSize = 256 << 10
+	}
+	o.Experimental.ValueSeparationPolicy = func() pebble.ValueSeparationPolicy {
+		return pebble.ValueSeparationPolicy{
+			Enabled: true, MinimumSize: separateFrom, MaxBlobReferenceDepth: 10,
+			RewriteMinimumAge: 5 * time.Minute, TargetGarbageRatio: 0.3,
+		}
+	}
+	return o
+}
+
 func options(cfg Config, cache int64) *pebble.Options {
-	o := &pebble.Options{
+	return &pebble.Options{
 		FS:                          cfg.FS,
 		CacheSize:                   cache,
 		FormatMajorVersion:          pebble.FormatNewest,
 		MemTableStopWritesThreshold: 4,
-		L0CompactionThreshold:       4,
-		L0StopWritesThreshold:       24,
 		MaxOpenFiles:                1000,
 		Logger:                      logger{cfg.Logger},
 	}
-	for i := range o.Levels {
-		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
-	}
-	o.Levels[len(o.Levels)-1].Compression = func() *sstable.CompressionProfile { return sstable.ZstdCompression }
-	return o
 }
 
 // Raft is the instance that holds the replication logs; writes to it are synced
@@ -108,6 +160,7 @@ func (s *Store) FlushState() error {
 
 // Close flushes the state and closes both instances.
 func (s *Store) Close() error {
+	close(s.closing)
 	err := s.FlushState()
 	if e := s.state.Close(); err == nil && e != nil {
 		err = fmt.Errorf("close the state: %w", e)
@@ -130,9 +183,19 @@ func (l logger) Errorf(format string, args ...any) {
 }
 
 // Fatalf is called when Pebble can't go on without risking what was stored: a
-// failed write to its log or manifest. The process must not answer anything
-// after that.
+// write or sync of its log or manifest failed, on a full disk for one, and it is
+// not known how much of it reached the disk. Nothing may be answered after that, and
+// going on can't be safe, so the process ends, with the reason as its last line.
+// What was acknowledged is on disk, and a restart replays the log up to the torn
+// end. The panic gets a goroutine of its own, since a recover around the failed
+// write would leave Pebble's locks held and the rest of the process waiting for
+// them.
+//
+// A flush or compaction that fails does not come here: Pebble reports it, keeps
+// what it has and tries again.
 func (l logger) Fatalf(format string, args ...any) {
-	l.to.Error(fmt.Sprintf(format, args...), "component", "pebble", "fatal", true)
-	panic("storage: " + fmt.Sprintf(format, args...))
+	reason := fmt.Sprintf(format, args...)
+	l.to.Error(reason, "component", "pebble", "fatal", true)
+	go panic("storage: ending the process, since what is on disk is uncertain: " + reason)
+	select {}
 }

@@ -42,54 +42,7 @@ type Row[T any] struct {
 	Value T
 }
 
-// Entries collects the index keys of a record.
-type Entries struct {
-	prefix  [prefixLen]byte
-	system  [prefixLen]byte
-	pk      []byte
-	index   TableID
-	unique  bool
-	wide    bool
-	key     []byte
-	buf     []byte
-	spans   []span
-	current int // 0: being removed, 1: being added
-}
-
-type span struct {
-	start, end int
-	side       int
-	unique     bool
-	same       bool
-}
-
-// Key starts the fields of one entry.
-func (e *Entries) Key() Key {
-	if e.wide {
-		e.key = append(e.key[:0], e.system[:]...)
-	} else {
-		e.key = append(e.key[:0], e.prefix[:]...)
-	}
-	e.key = append(e.key, byte(e.index))
-	return e.key
-}
-
-// Add ends an entry begun with Key.
-func (e *Entries) Add(k Key) {
-	e.key = k
-	start := len(e.buf)
-	e.buf = append(e.buf, k...)
-	if !e.unique {
-		if e.wide {
-			e.buf = append(e.buf, e.prefix[2:]...)
-		}
-		e.buf = append(e.buf, e.pk...)
-	}
-	e.spans = append(e.spans, span{start: start, end: len(e.buf), side: e.current, unique: e.unique})
-}
-
-func (t *Table[T]) collect(e *Entries, v *T, side int) {
-	e.current = side
+func (t *Table[T]) collect(e *Entries, v *T) {
 	for i := range t.Indexes {
 		ix := &t.Indexes[i]
 		e.index, e.unique, e.wide = ix.ID, ix.Unique, ix.ShardWide
@@ -104,45 +57,29 @@ func (t *Table[T]) reindex(tx *Tx, pk []byte, old, new *T) error {
 		return nil
 	}
 	e := &tx.entries
-	e.buf, e.spans = e.buf[:0], e.spans[:0]
-	e.pk = append(e.pk[:0], pk...)
-	e.prefix = tx.prefix
-	e.system = rangePrefix(tx.Shard(), SystemID)
+	e.begin(tx.prefix, pk)
 	if old != nil {
-		t.collect(e, old, 0)
+		t.collect(e, old)
 	}
 	removed := len(e.spans)
 	if new != nil {
-		t.collect(e, new, 1)
+		t.collect(e, new)
 	}
 	gone, added := e.spans[:removed], e.spans[removed:]
-	for i := range added {
-		a := &added[i]
-		for j := range gone {
-			g := &gone[j]
-			if !g.same && bytes.Equal(e.buf[g.start:g.end], e.buf[a.start:a.end]) {
-				g.same, a.same = true, true
-				break
-			}
-		}
-	}
 	for _, g := range gone {
-		if g.same {
+		if e.has(added, g) {
 			continue
 		}
-		if err := tx.batch.Delete(e.buf[g.start:g.end], nil); err != nil {
+		if err := tx.batch.Delete(e.at(g), nil); err != nil {
 			return fmt.Errorf("%s: delete an index entry: %w", t.Name, err)
 		}
 	}
-	for _, a := range added {
-		if a.same {
+	for i, a := range added {
+		// A record may give one entry repeatedly (a label named twice).
+		if e.has(gone, a) || e.has(added[:i], a) {
 			continue
 		}
-		var value []byte
-		if a.unique {
-			value = e.pk
-		}
-		if err := tx.batch.Set(e.buf[a.start:a.end], value, nil); err != nil {
+		if err := tx.batch.Set(e.at(a), e.value(a), nil); err != nil {
 			return fmt.Errorf("%s: write an index entry: %w", t.Name, err)
 		}
 	}
@@ -154,12 +91,12 @@ func (t *Table[T]) write(tx *Tx, pk []byte, v *T, version uint64) ([]byte, error
 	if t.Head != nil {
 		h.Flags, h.Team = t.Head(v)
 	}
-	body, err := json.MarshalNoEscape(v)
+	body, err := json.MarshalWithOption(v, json.DisableHTMLEscape())
 	if err != nil {
 		return nil, fmt.Errorf("%s: encode a record: %w", t.Name, err)
 	}
-	tx.value = append(appendHeader(tx.value[:0], h), body...)
-	if err := tx.batch.Set(append(tx.tableKey(t.ID), pk...), tx.value, nil); err != nil {
+	tx.value = append(AppendHeader(tx.value[:0], h), body...)
+	if err := tx.batch.Set(tx.fullKey(t.ID, pk), tx.value, nil); err != nil {
 		return nil, fmt.Errorf("%s: write a record: %w", t.Name, err)
 	}
 	tx.touched |= t.Touches
@@ -169,32 +106,36 @@ func (t *Table[T]) write(tx *Tx, pk []byte, v *T, version uint64) ([]byte, error
 // Insert writes a record that is not there yet and returns its JSON.
 func (t *Table[T]) Insert(w Writer, v *T) ([]byte, error) {
 	tx := w.Writer()
-	pk := t.Key(nil, v)
-	if err := t.reindex(tx, pk, nil, v); err != nil {
+	tx.pk = t.Key(tx.pk[:0], v)
+	if err := t.reindex(tx, tx.pk, nil, v); err != nil {
 		return nil, err
 	}
-	return t.write(tx, pk, v, 1)
+	return t.write(tx, tx.pk, v, 1)
 }
 
 // Update writes the new value of a record read earlier in this Tx and returns
-// its JSON. The primary key may not change.
+// its JSON. A primary key that changes is an error.
 func (t *Table[T]) Update(w Writer, old *Row[T], v *T) ([]byte, error) {
 	tx := w.Writer()
-	pk := t.Key(nil, v)
-	if err := t.reindex(tx, pk, &old.Value, v); err != nil {
+	tx.pk = t.Key(tx.pk[:0], v)
+	tx.oldPK = t.Key(tx.oldPK[:0], &old.Value)
+	if !bytes.Equal(tx.pk, tx.oldPK) {
+		return nil, fmt.Errorf("%s: an update changes the primary key %x to %x", t.Name, tx.oldPK, tx.pk)
+	}
+	if err := t.reindex(tx, tx.pk, &old.Value, v); err != nil {
 		return nil, err
 	}
-	return t.write(tx, pk, v, old.Version+1)
+	return t.write(tx, tx.pk, v, old.Version+1)
 }
 
 // Delete removes a record read earlier in this Tx.
 func (t *Table[T]) Delete(w Writer, old *Row[T]) error {
 	tx := w.Writer()
-	pk := t.Key(nil, &old.Value)
-	if err := t.reindex(tx, pk, &old.Value, nil); err != nil {
+	tx.pk = t.Key(tx.pk[:0], &old.Value)
+	if err := t.reindex(tx, tx.pk, &old.Value, nil); err != nil {
 		return err
 	}
-	if err := tx.batch.Delete(append(tx.tableKey(t.ID), pk...), nil); err != nil {
+	if err := tx.batch.Delete(tx.fullKey(t.ID, tx.pk), nil); err != nil {
 		return fmt.Errorf("%s: delete a record: %w", t.Name, err)
 	}
 	tx.touched |= t.Touches
@@ -203,15 +144,24 @@ func (t *Table[T]) Delete(w Writer, old *Row[T]) error {
 
 // Record hands the stored form to fn while it is valid; false when there is
 // none under that primary key.
-func (t *Table[T]) Record(r Reader, pk []byte, fn func(Record) error) (bool, error) {
-	v := r.Reader()
-	return v.get(append(v.tableKey(t.ID), pk...), func(value []byte) error {
-		rec, err := parseRecord(value)
-		if err != nil {
-			return fmt.Errorf("%s: %w", t.Name, err)
+func (t *Table[T]) Record(r Reader, pk []byte, fn func(Record) error) (found bool, err error) {
+	value, closer, err := r.Reader().get(t.ID, pk)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", t.Name, err)
+	}
+	if closer == nil {
+		return false, nil
+	}
+	defer func() { // also when fn panics
+		if e := closer.Close(); err == nil && e != nil {
+			err = fmt.Errorf("%s: %w", t.Name, e)
 		}
-		return fn(rec)
-	})
+	}()
+	rec, err := ParseRecord(value)
+	if err != nil {
+		return true, fmt.Errorf("%s: %w", t.Name, err)
+	}
+	return true, fn(rec)
 }
 
 // Get decodes the record under a primary key; nil when there is none.
@@ -243,15 +193,34 @@ func (t *Table[T]) Lookup(r Reader, index TableID, fields []byte) ([]byte, error
 // prefix, from behind after (a primary key; nil: from the start). fn returns
 // false to stop; the record is valid until then.
 func (t *Table[T]) Scan(r Reader, prefix, after []byte, fn func(pk []byte, rec Record) (bool, error)) error {
-	var from []byte
-	if len(after) > 0 {
-		from = append(bytes.Clone(after[len(prefix):]), 0)
+	v := r.Reader()
+	it, skip, err := v.iterate(t.ID, prefix)
+	if err != nil {
+		return fmt.Errorf("%s: %w", t.Name, err)
 	}
-	return r.Reader().Rows(t.ID, prefix, from, func(pk, value []byte) (bool, error) {
-		rec, err := parseRecord(value)
+	defer func() { _ = it.Close() }()
+	var ok bool
+	if len(after) > 0 {
+		ok = it.SeekGE(append(v.fullKey(t.ID, after), 0))
+	} else {
+		ok = it.First()
+	}
+	for ; ok; ok = it.Next() {
+		value, err := it.ValueAndErr()
 		if err != nil {
-			return false, fmt.Errorf("%s: %w", t.Name, err)
+			return fmt.Errorf("%s: read a record: %w", t.Name, err)
 		}
-		return fn(pk, rec)
-	})
+		rec, err := ParseRecord(value)
+		if err != nil {
+			return fmt.Errorf("%s: %w", t.Name, err)
+		}
+		more, err := fn(it.Key()[skip:], rec)
+		if err != nil || !more {
+			return err
+		}
+	}
+	if err := it.Error(); err != nil {
+		return fmt.Errorf("%s: walk the records: %w", t.Name, err)
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 
@@ -20,6 +21,8 @@ type Tx struct {
 	touched Touch
 	entries Entries // scratch for index diffs
 	value   []byte  // scratch for encoded records
+	pk      []byte  // scratch for primary keys
+	oldPK   []byte
 }
 
 // NewTx opens a batch over the state of a workspace.
@@ -34,55 +37,40 @@ func (tx *Tx) Writer() *Tx { return tx }
 // Mark is a point in an open batch to go back to.
 type Mark struct {
 	size    int
+	count   uint32
 	touched Touch
 }
 
 // Mark notes where the batch stands before a command.
-func (tx *Tx) Mark() Mark { return Mark{size: tx.batch.Len(), touched: tx.touched} }
+func (tx *Tx) Mark() Mark {
+	return Mark{size: tx.batch.Len(), count: tx.batch.Count(), touched: tx.touched}
+}
 
 // Wrote tells whether anything was written since the mark.
 func (tx *Tx) Wrote(m Mark) bool { return tx.batch.Len() != m.size }
 
-// Rollback undoes what was written since the mark. Rare, so it is the one that
-// pays: the batch is built again up to the mark.
+// Written is the number of bytes written since the mark.
+func (tx *Tx) Written(m Mark) int { return tx.batch.Len() - m.size }
+
+// Rollback undoes what was written since the mark. No look-up of this Tx may be
+// under way. Rare, so it is the one that pays: the batch is built again up to the
+// mark.
 func (tx *Tx) Rollback(m Mark) error {
 	tx.touched = m.touched
 	if !tx.Wrote(m) {
 		return nil
 	}
-	kept := &pebble.Batch{}
-	prefix := append([]byte(nil), tx.batch.Repr()[:m.size]...)
+	kept := bytes.Clone(tx.batch.Repr()[:m.size])
+	binary.LittleEndian.PutUint32(kept[8:12], m.count) // the header counts the operations
 	tx.batch.Reset()
-	if tx.batch.Len() == m.size { // nothing had been written before the mark
-		return nil
-	}
-	// A batch's header counts its operations; the count of the prefix is found by
-	// walking it.
-	count, err := countOps(prefix)
-	if err != nil {
+	var before pebble.Batch
+	if err := before.SetRepr(kept); err != nil {
 		return fmt.Errorf("roll back a command: %w", err)
 	}
-	binary.LittleEndian.PutUint32(prefix[8:12], count)
-	if err := kept.SetRepr(prefix); err != nil {
-		return fmt.Errorf("roll back a command: %w", err)
-	}
-	if err := tx.batch.Apply(kept, nil); err != nil {
+	if err := tx.batch.Apply(&before, nil); err != nil {
 		return fmt.Errorf("roll back a command: %w", err)
 	}
 	return nil
-}
-
-func countOps(repr []byte) (uint32, error) {
-	b := &pebble.Batch{}
-	if err := b.SetRepr(repr); err != nil {
-		return 0, err
-	}
-	var n uint32
-	for r := b.Reader(); ; n++ {
-		if _, _, _, ok, err := r.Next(); !ok || err != nil {
-			return n, err
-		}
-	}
 }
 
 // Empty tells whether the batch holds no write.
@@ -104,6 +92,10 @@ func (tx *Tx) Repr() []byte { return tx.batch.Repr() }
 func (tx *Tx) Reset() {
 	tx.batch.Reset()
 	tx.touched = 0
+	tx.entries.trim()
+	if cap(tx.value) > maxScratch {
+		tx.value = nil
+	}
 }
 
 // Close gives the batch back. The Tx is of no use afterwards.
@@ -111,7 +103,7 @@ func (tx *Tx) Close() error { return tx.batch.Close() }
 
 // SetValue writes a plain row.
 func (tx *Tx) SetValue(table TableID, fields, value []byte) error {
-	if err := tx.batch.Set(append(tx.tableKey(table), fields...), value, nil); err != nil {
+	if err := tx.batch.Set(tx.fullKey(table, fields), value, nil); err != nil {
 		return fmt.Errorf("write a row: %w", err)
 	}
 	return nil
@@ -119,23 +111,26 @@ func (tx *Tx) SetValue(table TableID, fields, value []byte) error {
 
 // SetNumber writes a counter.
 func (tx *Tx) SetNumber(table TableID, fields []byte, n uint64) error {
-	return tx.SetValue(table, fields, binary.BigEndian.AppendUint64(nil, n))
+	tx.value = binary.BigEndian.AppendUint64(tx.value[:0], n)
+	return tx.SetValue(table, fields, tx.value)
 }
 
 // DeleteValue removes a plain row.
 func (tx *Tx) DeleteValue(table TableID, fields []byte) error {
-	if err := tx.batch.Delete(append(tx.tableKey(table), fields...), nil); err != nil {
+	if err := tx.batch.Delete(tx.fullKey(table, fields), nil); err != nil {
 		return fmt.Errorf("delete a row: %w", err)
 	}
 	return nil
 }
 
 // DeleteWorkspace removes every row of the workspace. Rows of shard-wide indexes
-// lie outside its range: delete the records that have them first.
+// lie outside its range: delete the records that have them first. It touches
+// everything.
 func (tx *Tx) DeleteWorkspace() error {
 	start, end := WorkspaceRange(tx.Shard(), tx.Workspace())
 	if err := tx.batch.DeleteRange(start, end, nil); err != nil {
 		return fmt.Errorf("delete a workspace's range: %w", err)
 	}
+	tx.touched = ^Touch(0)
 	return nil
 }

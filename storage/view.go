@@ -1,10 +1,10 @@
 package storage
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -34,6 +34,12 @@ func NewView(db pebble.Reader, shard Shard, workspace ID) View {
 	return View{db: db, prefix: rangePrefix(shard, workspace)}
 }
 
+// Renew makes v read a workspace of a shard through db, as NewView does, and
+// keeps its scratch space.
+func (v *View) Renew(db pebble.Reader, shard Shard, workspace ID) {
+	v.db, v.prefix = db, rangePrefix(shard, workspace)
+}
+
 // Reader returns v itself.
 func (v *View) Reader() *View { return v }
 
@@ -43,62 +49,70 @@ func (v *View) Shard() Shard { return Shard(binary.BigEndian.Uint16(v.prefix[:])
 // Workspace whose rows are read.
 func (v *View) Workspace() (id ID) { copy(id[:], v.prefix[2:]); return id }
 
-// tableKey starts a key of the table in the view's scratch space; it is valid
-// until the next look-up.
-func (v *View) tableKey(table TableID) Key {
-	v.key = append(append(v.key[:0], v.prefix[:]...), byte(table))
+// fullKey builds a key in the view's scratch space; it is valid until the next
+// look-up.
+func (v *View) fullKey(table TableID, fields []byte) Key {
+	v.key = append(append(append(v.key[:0], v.prefix[:]...), byte(table)), fields...)
 	return v.key
 }
 
-// get looks up a full key and hands the value to fn while it is valid; false
+// get looks up a key. The value is valid until closer is closed; closer is nil
 // when there is none.
-func (v *View) get(key []byte, fn func(value []byte) error) (bool, error) {
-	value, closer, err := v.db.Get(key)
+func (v *View) get(table TableID, fields []byte) (value []byte, closer io.Closer, err error) {
+	value, closer, err = v.db.Get(v.fullKey(table, fields))
 	if errors.Is(err, pebble.ErrNotFound) {
-		return false, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("read a key: %w", err)
+		return nil, nil, fmt.Errorf("read a key: %w", err)
 	}
-	err = fn(value)
-	return true, errors.Join(err, closer.Close())
+	return value, closer, nil
 }
 
 // Value reads a plain row (one that is not a Table's record) into buf; nil when
-// there is none.
+// there is none, and only then.
 func (v *View) Value(table TableID, fields []byte, buf []byte) ([]byte, error) {
-	found, err := v.get(append(v.tableKey(table), fields...), func(value []byte) error {
-		buf = append(buf[:0], value...)
-		return nil
-	})
-	if !found || err != nil {
+	value, closer, err := v.get(table, fields)
+	if err != nil || closer == nil {
 		return nil, err
 	}
-	return buf, nil
+	if buf == nil {
+		buf = make([]byte, 0, len(value))
+	}
+	buf = append(buf[:0], value...)
+	return buf, closer.Close()
 }
 
 // Number reads a plain row that holds a counter; 0 when there is none.
 func (v *View) Number(table TableID, fields []byte) (uint64, error) {
+	value, closer, err := v.get(table, fields)
+	if err != nil || closer == nil {
+		return 0, err
+	}
 	var n uint64
-	_, err := v.get(append(v.tableKey(table), fields...), func(value []byte) error {
-		if len(value) != 8 {
-			return fmt.Errorf("%w: counter of %d bytes", ErrFormat, len(value))
-		}
+	if len(value) == 8 {
 		n = binary.BigEndian.Uint64(value)
-		return nil
-	})
-	return n, err
+	} else {
+		err = fmt.Errorf("%w: counter of %d bytes", ErrFormat, len(value))
+	}
+	return n, errors.Join(err, closer.Close())
 }
 
 // iterate opens an iterator over the keys of table that begin with fields.
 func (v *View) iterate(table TableID, fields []byte) (*pebble.Iterator, int, error) {
-	lower := make([]byte, 0, 2*(prefixLen+1+len(fields)))
-	lower = append(append(append(lower, v.prefix[:]...), byte(table)), fields...)
-	it, err := v.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: successor(lower)})
+	it, err := v.db.NewIter(v.bounds(table, fields))
 	if err != nil {
 		return nil, 0, fmt.Errorf("open an iterator: %w", err)
 	}
 	return it, prefixLen + 1, nil
+}
+
+// bounds confines an iterator to the keys of table that begin with fields.
+func (v *View) bounds(table TableID, fields []byte) *pebble.IterOptions {
+	lower := v.fullKey(table, fields)
+	both := make([]byte, 0, 2*len(lower))
+	both = append(both, lower...)
+	return &pebble.IterOptions{LowerBound: both, UpperBound: appendSuccessor(both[len(both):], lower)}
 }
 
 // Rows walks the plain rows of table whose fields begin with prefix, in key
@@ -110,10 +124,9 @@ func (v *View) Rows(table TableID, prefix, from []byte, fn func(fields, value []
 		return err
 	}
 	defer func() { _ = it.Close() }()
-	ok := false
+	var ok bool
 	if len(from) > 0 {
-		lower := append(append(v.tableKey(table), prefix...), from...)
-		ok = it.SeekGE(bytes.Clone(lower))
+		ok = it.SeekGE(append(v.fullKey(table, prefix), from...))
 	} else {
 		ok = it.First()
 	}

@@ -1,0 +1,163 @@
+package storage
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+func TestRollback_LeavesWhatWasBefore(t *testing.T) {
+	t.Parallel()
+	s := memory(t)
+	tx := begin(t, s)
+	insert(t, tx, newNote(1))
+	must(t, tx.SetNumber(countTable, []byte("n"), 1))
+	apply(t, s, tx)
+
+	insert(t, tx, newNote(2))
+	mark := tx.Mark()
+	before := bytes.Clone(tx.Repr())
+	if tx.Wrote(mark) {
+		t.Error("wrote without writing")
+	}
+	must(t, tx.Rollback(mark)) // of nothing
+	insert(t, tx, newNote(3))
+	must(t, tx.SetNumber(countTable, []byte("n"), 2))
+	must(t, tx.DeleteWorkspace())
+	if n := ok(tx.Number(countTable, []byte("n")))(t); n != 0 {
+		t.Errorf("the erased counter reads %d", n)
+	}
+	insert(t, tx, newNote(4))
+	must(t, tx.Rollback(mark))
+
+	if !bytes.Equal(tx.Repr(), before) {
+		t.Errorf("the batch is %x, was %x", tx.Repr(), before)
+	}
+	if got := listed(t, tx, nil, status("open")); len(got) != 2 || got[0] != 2 || got[1] != 1 {
+		t.Errorf("listed %v, want 2 and 1", got)
+	}
+	if n := ok(tx.Number(countTable, []byte("n")))(t); n != 1 {
+		t.Errorf("the counter reads %d", n)
+	}
+	if tx.Touched() != 1 {
+		t.Errorf("touched %b", tx.Touched())
+	}
+	insert(t, tx, newNote(5)) // goes on as if nothing had been
+	apply(t, s, tx)
+	if r := verifyClean(t, s); r.Records != 3 {
+		t.Errorf("verified %d records, want 3", r.Records)
+	}
+}
+
+func TestRollback_ToTheStart(t *testing.T) {
+	t.Parallel()
+	s := memory(t)
+	tx := begin(t, s)
+	mark := tx.Mark()
+	insert(t, tx, newNote(1))
+	must(t, tx.Rollback(mark))
+	if !tx.Empty() || tx.Ops() != 0 || tx.Wrote(mark) || tx.Touched() != 0 {
+		t.Errorf("left %d operations, touched %b", tx.Ops(), tx.Touched())
+	}
+	insert(t, tx, newNote(2))
+	if got := listed(t, tx, nil, status("open")); len(got) != 1 || got[0] != 2 {
+		t.Errorf("listed %v", got)
+	}
+}
+
+// A batch past what Pebble keeps between uses is handed back to the collector:
+// marks must hold across that.
+func TestRollback_LargeBatch(t *testing.T) {
+	t.Parallel()
+	s := memory(t)
+	tx := begin(t, s)
+	big := newNote(1)
+	big.Text = string(bytes.Repeat([]byte("x"), 2<<20))
+	for range 2 {
+		mark := tx.Mark()
+		insert(t, tx, big)
+		must(t, tx.Rollback(mark))
+		if tx.Wrote(mark) {
+			t.Errorf("%d bytes are left", tx.Size())
+		}
+	}
+	insert(t, tx, newNote(2))
+	mark := tx.Mark()
+	insert(t, tx, big)
+	must(t, tx.Rollback(mark))
+	apply(t, s, tx)
+	if cap(tx.value) > maxScratch {
+		t.Errorf("%d bytes of scratch are kept", cap(tx.value))
+	}
+	if r := verifyClean(t, s); r.Records != 1 {
+		t.Errorf("verified %d records, want 1", r.Records)
+	}
+}
+
+// Views over a snapshot read one moment, whatever is committed meanwhile; so does
+// one List over the database itself.
+func TestSnapshot_IsOneMoment(t *testing.T) {
+	t.Parallel()
+	s := memory(t)
+	tx := begin(t, s)
+	const each = 20
+	for i := range each {
+		insert(t, tx, newNote(i+1))
+	}
+	apply(t, s, tx)
+
+	// The writer turns all notes over at once, time and again: a reader sees them
+	// all open or all done.
+	stop, stopped := make(chan struct{}), make(chan error, 1)
+	go func() {
+		stopped <- func() error {
+			writer := NewTx(s.State(), 1, wsA)
+			defer func() { _ = writer.Close() }()
+			for next := "done"; ; next = map[string]string{"done": "open", "open": "done"}[next] {
+				select {
+				case <-stop:
+					return nil
+				default:
+				}
+				for i := range each {
+					row, err := notes.Get(writer, noteKey(i+1))
+					if err != nil {
+						return err
+					}
+					changed := row.Value
+					changed.Status = next
+					if _, err := notes.Update(writer, row, &changed); err != nil {
+						return err
+					}
+				}
+				b := s.State().NewBatch()
+				if err := b.SetRepr(bytes.Clone(writer.Repr())); err != nil {
+					return err
+				}
+				if err := b.Commit(pebble.NoSync); err != nil {
+					return err
+				}
+				writer.Reset()
+			}
+		}()
+	}()
+	for range 40 {
+		snap := s.State().NewSnapshot()
+		v := NewView(snap, 1, wsA)
+		open, done := listed(t, &v, nil, status("open")), listed(t, &v, nil, status("done"))
+		if len(open)+len(done) != each || len(open)*len(done) != 0 {
+			t.Errorf("a snapshot shows %d open and %d done", len(open), len(done))
+		}
+		must(t, snap.Close())
+		live := NewView(s.State(), 1, wsA)
+		if got := listed(t, &live, nil, status("open")); len(got) != 0 && len(got) != each {
+			t.Errorf("one list shows %d of %d", len(got), each)
+		}
+		if got := listed(t, &live, nil, AnyOf(status("open"), status("done"))); len(got) != each {
+			t.Errorf("one list of both shows %d of %d", len(got), each)
+		}
+	}
+	close(stop)
+	must(t, <-stopped)
+}

@@ -1,0 +1,228 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// MaxProblems bounds how many problems a Report lists; more are only counted.
+const MaxProblems = 1000
+
+// Problem is something in the state that must not be.
+type Problem struct {
+	Shard     Shard
+	Workspace ID
+	// Table names the table, index or rows, Key the key behind the table's id.
+	Table string
+	Key   []byte
+	Text  string
+}
+
+// String tells where and what.
+func (p Problem) String() string {
+	return fmt.Sprintf("shard %d, workspace %s, %s %x: %s", p.Shard, p.Workspace, p.Table, p.Key, p.Text)
+}
+
+// Report is what the verifier saw.
+type Report struct {
+	// Workspaces, Records, Entries (of indexes) and Rows (plain ones) were proved.
+	Workspaces, Records, Entries, Rows int64
+	// Problems lists the first MaxProblems of the Found ones.
+	Problems []Problem
+	Found    int64
+}
+
+// Clean tells whether nothing was wrong.
+func (r *Report) Clean() bool { return r.Found == 0 }
+
+// Verify walks one moment of a state and proves that every key belongs to what
+// the schemas declare; that every record decodes and its primary key and header
+// follow from its value; that every index entry, shard-wide ones included,
+// follows from a record, and every record has all of its entries; and whatever
+// the schemas' own checks add.
+//
+// It reads the state once, in order, and its memory does not depend on how much
+// there is: entries found and entries due are compared as sums of hashes, per
+// index and workspace (shard-wide: per index and shard). Only an index that
+// differs is gone through again key by key, with at most detailBatch hashes of 8
+// bytes in memory at once.
+//
+// An error means that the walk itself failed, not that something is wrong.
+func Verify(ctx context.Context, db *pebble.DB, schemas ...*Schema) (*Report, error) {
+	all, err := keepers(schemas)
+	if err != nil {
+		return nil, err
+	}
+	snap := db.NewSnapshot()
+	defer func() { _ = snap.Close() }()
+	v := &verifier{Walk: Walk{db: snap}, ctx: ctx, schemas: schemas, keepers: all, report: &Report{}}
+	if err := v.run(); err != nil {
+		return nil, fmt.Errorf("verify: %w", err)
+	}
+	return v.report, nil
+}
+
+type verifier struct {
+	Walk
+	ctx     context.Context
+	schemas []*Schema
+	keepers map[TableID]*keeper
+	report  *Report
+	view    View // of the workspace being walked
+	entries Entries
+	near    tallies // of the workspace being walked
+	wide    tallies // of the shard being walked
+	scratch []byte
+}
+
+func (v *verifier) run() error {
+	it, err := v.db.NewIter(&pebble.IterOptions{})
+	if err != nil {
+		return fmt.Errorf("open an iterator: %w", err)
+	}
+	defer func() { _ = it.Close() }()
+	begun := false
+	for ok := it.First(); ok; ok = it.Next() {
+		key := it.Key()
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return fmt.Errorf("read a row: %w", err)
+		}
+		shard, workspace, id, fields, err := SplitKey(key)
+		if err != nil {
+			v.problem(Problem{Table: "state", Key: bytes.Clone(key), Text: "key shorter than its prefix"})
+			continue
+		}
+		if prefix := [prefixLen]byte(key[:prefixLen]); !begun || prefix != v.view.prefix {
+			if begun {
+				if err := v.leave(shard); err != nil {
+					return err
+				}
+			}
+			begun = true
+			v.view = NewView(v.db, shard, workspace)
+			if workspace != SystemID && workspace != DirectoryID {
+				v.report.Workspaces++
+			}
+		}
+		v.key(id, fields, key, value)
+	}
+	if err := it.Error(); err != nil {
+		return fmt.Errorf("walk the state: %w", err)
+	}
+	if begun {
+		if err := v.leave(v.view.Shard() + 1); err != nil {
+			return err
+		}
+	}
+	for _, s := range v.schemas {
+		if s.CheckStore == nil {
+			continue
+		}
+		if err := s.CheckStore(&v.Walk, v.report.add); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leave ends the range the walk was in; next is the shard it goes on in.
+func (v *verifier) leave(next Shard) error {
+	if err := v.ctx.Err(); err != nil {
+		return err
+	}
+	if err := v.settle(&v.near, false); err != nil {
+		return err
+	}
+	if next != v.view.Shard() {
+		if err := v.settle(&v.wide, true); err != nil {
+			return err
+		}
+	}
+	if v.view.Workspace() == SystemID {
+		return nil
+	}
+	for _, s := range v.schemas {
+		if s.Check == nil {
+			continue
+		}
+		view := NewView(v.db, v.view.Shard(), v.view.Workspace())
+		if err := s.Check(&view, v.problem); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// key proves one key and value by itself, and adds it up.
+func (v *verifier) key(id TableID, fields, key, value []byte) {
+	k := v.keepers[id]
+	switch {
+	case k == nil:
+		v.problem(Problem{Table: fmt.Sprintf("id %d", id), Key: bytes.Clone(fields), Text: "no table, index or row has this id"})
+	case k.row != nil:
+		v.report.Rows++
+		if k.row.Check == nil {
+			return
+		}
+		view := v.view
+		view.key = nil
+		if err := k.row.Check(&view, fields, value); err != nil {
+			v.problem(Problem{Table: k.name, Key: bytes.Clone(fields), Text: err.Error()})
+		}
+	case k.index != nil:
+		v.report.Entries++
+		if k.index.wide {
+			v.wide.at(id).found.add(v.hashes(key, value))
+		} else {
+			v.near.at(id).found.add(v.hashes(key, value))
+		}
+	default:
+		v.report.Records++
+		if why := v.record(k, fields, value); why != "" {
+			v.problem(Problem{Table: k.name, Key: bytes.Clone(fields), Text: why})
+		}
+	}
+}
+
+// record proves a record by itself and adds up the entries due to it.
+func (v *verifier) record(k *keeper, fields, value []byte) string {
+	rec, err := ParseRecord(value)
+	if err != nil {
+		return err.Error()
+	}
+	pk, h, err := k.table.derive(&v.entries, v.view.prefix, rec)
+	if err != nil {
+		return err.Error()
+	}
+	if !bytes.Equal(pk, fields) {
+		return fmt.Sprintf("its value belongs under the primary key %x", pk)
+	}
+	v.entries.each(func(key, value []byte) {
+		t := &v.near
+		if v.keepers[TableID(key[prefixLen])].index.wide {
+			t = &v.wide
+		}
+		t.at(TableID(key[prefixLen])).due.add(v.hashes(key, value))
+	})
+	if h != rec.Header() {
+		return fmt.Sprintf("its header says flags %d and team %s, its value flags %d and team %s", rec.Flags(), rec.Team(), h.Flags, h.Team)
+	}
+	return ""
+}
+
+// problem reports something about the range the walk is in.
+func (v *verifier) problem(p Problem) {
+	p.Shard, p.Workspace = v.view.Shard(), v.view.Workspace()
+	v.report.add(p)
+}
+
+func (r *Report) add(p Problem) {
+	r.Found++
+	if len(r.Problems) < MaxProblems {
+		r.Problems = append(r.Problems, p)
+	}
+}

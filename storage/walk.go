@@ -1,0 +1,119 @@
+package storage
+
+import (
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Walk reads a whole state at one moment, workspace by workspace.
+type Walk struct{ db pebble.Reader }
+
+// NewWalk walks what db holds: give it a snapshot to see one moment.
+func NewWalk(db pebble.Reader) *Walk { return &Walk{db: db} }
+
+// Directory is a view of the service-wide directory.
+func (w *Walk) Directory() *View {
+	v := NewView(w.db, DirectoryShard, DirectoryID)
+	return &v
+}
+
+// System is a view of a shard's own rows.
+func (w *Walk) System(shard Shard) *View {
+	v := NewView(w.db, shard, SystemID)
+	return &v
+}
+
+// Shards lists the shards that have any row, in order.
+func (w *Walk) Shards() ([]Shard, error) {
+	it, err := w.db.NewIter(&pebble.IterOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("open an iterator: %w", err)
+	}
+	defer func() { _ = it.Close() }()
+	var shards []Shard
+	for ok := it.First(); ok; {
+		shard, _, _, _, err := SplitKey(it.Key())
+		if err != nil {
+			ok = it.Next()
+			continue
+		}
+		shards = append(shards, shard)
+		_, end := ShardRange(shard)
+		ok = end != nil && it.SeekGE(end)
+	}
+	return shards, it.Error()
+}
+
+// Find gives a view of a workspace wherever it has rows; false when it has none.
+func (w *Walk) Find(workspace ID) (*View, bool, error) {
+	shards, err := w.Shards()
+	if err != nil {
+		return nil, false, err
+	}
+	for _, shard := range shards {
+		start, end := WorkspaceRange(shard, workspace)
+		it, err := w.db.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: end})
+		if err != nil {
+			return nil, false, fmt.Errorf("open an iterator: %w", err)
+		}
+		found := it.First()
+		if err := it.Close(); err != nil {
+			return nil, false, fmt.Errorf("find a workspace: %w", err)
+		}
+		if found {
+			v := NewView(w.db, shard, workspace)
+			return &v, true, nil
+		}
+	}
+	return nil, false, nil
+}
+
+// Workspaces calls fn for every workspace that has rows, by shard and then in
+// the order of their ids, until it returns false. The directory is none.
+func (w *Walk) Workspaces(fn func(v *View) (bool, error)) error {
+	shards, err := w.Shards()
+	if err != nil {
+		return err
+	}
+	more := true
+	for _, shard := range shards {
+		err := w.each(shard, func(v *View) (bool, error) {
+			if v.Workspace() == DirectoryID {
+				return true, nil
+			}
+			more, err = fn(v)
+			return more, err
+		})
+		if err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// each calls fn for every range of a shard but the shard's own.
+func (w *Walk) each(shard Shard, fn func(v *View) (bool, error)) error {
+	start, end := ShardRange(shard)
+	it, err := w.db.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: end})
+	if err != nil {
+		return fmt.Errorf("open an iterator: %w", err)
+	}
+	defer func() { _ = it.Close() }()
+	for ok := it.First(); ok; {
+		_, workspace, _, _, err := SplitKey(it.Key())
+		if err != nil {
+			ok = it.Next()
+			continue
+		}
+		if workspace != SystemID {
+			v := NewView(w.db, shard, workspace)
+			if more, err := fn(&v); err != nil || !more {
+				return err
+			}
+		}
+		_, behind := WorkspaceRange(shard, workspace)
+		ok = behind != nil && it.SeekGE(behind)
+	}
+	return it.Error()
+}
