@@ -1,0 +1,257 @@
+package cluster
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+)
+
+// proposal is a batch that waits, with whom to tell.
+type proposal struct {
+	batch []byte
+	done  func(error)
+}
+
+// refusal is a proposal that will not be made.
+type refusal struct {
+	done func(error)
+	err  error
+}
+
+// entry is a Raft entry in flight, made of proposals in order.
+type entry struct {
+	data      []byte
+	proposals []proposal
+	future    raft.ApplyFuture
+}
+
+// applier is the part of raft.Raft that the committer uses.
+type applier interface {
+	Apply(data []byte) raft.ApplyFuture
+}
+
+// committer turns a shard's proposals into Raft entries. While entries are in
+// flight, what arrives is merged into the next one: under load an entry carries
+// many batches and costs one fsync and one pass through Raft.
+//
+// submit makes entries and answers refusals; settle waits for entries in order and
+// answers their proposals.
+type committer struct {
+	to     applier
+	tuning *tuning
+
+	wake  chan struct{} // capacity 1: there is something to look at
+	slots chan struct{} // one token per entry in flight
+	fly   chan *entry   // in the order of the log; as many as there are slots
+	quit  chan struct{}
+	ended sync.WaitGroup
+
+	mu      sync.Mutex
+	epoch   uint64 // 0: nothing is taken
+	closed  bool   // submit is not there, or going
+	queue   []proposal
+	bytes   int
+	refused []refusal // as many as callers wait for an answer; drained at once
+
+	spare sync.Pool // *entry with buffers to use again
+
+	entries, batches atomic.Uint64
+}
+
+func newCommitter(to applier, t *tuning) *committer {
+	c := &committer{
+		to:     to,
+		tuning: t,
+		wake:   make(chan struct{}, 1),
+		slots:  make(chan struct{}, t.inFlight),
+		fly:    make(chan *entry, t.inFlight),
+		quit:   make(chan struct{}),
+		closed: true,
+	}
+	c.spare.New = func() any { return new(entry) }
+	return c
+}
+
+// run starts the committer's goroutines; end stops them.
+func (c *committer) run() {
+	c.mu.Lock()
+	c.closed = false
+	c.mu.Unlock()
+	c.ended.Add(2)
+	go c.submit()
+	go c.settle()
+}
+
+// open takes proposals of an epoch from now on.
+func (c *committer) open(epoch uint64) {
+	c.mu.Lock()
+	c.epoch = epoch
+	c.mu.Unlock()
+}
+
+// shut takes no more, and refuses what waits. What is in flight runs its course.
+func (c *committer) shut() {
+	c.mu.Lock()
+	c.epoch = 0
+	for _, p := range c.queue {
+		c.refused = append(c.refused, refusal{p.done, errNotOwner})
+	}
+	c.queue, c.bytes = nil, 0
+	c.mu.Unlock()
+	c.signal()
+}
+
+// end shuts the committer for good and returns when everything is answered.
+func (c *committer) end() {
+	c.shut()
+	c.mu.Lock()
+	if !c.closed {
+		c.closed = true
+		close(c.quit)
+	}
+	c.mu.Unlock()
+	c.ended.Wait()
+}
+
+func (c *committer) propose(epoch uint64, batch []byte, done func(error)) {
+	c.mu.Lock()
+	if c.closed { // nobody is left to answer on another goroutine
+		c.mu.Unlock()
+		done(errClosing)
+		return
+	}
+	var err error
+	switch {
+	case len(batch) < batchHeader:
+		err = errMalformed
+	case len(batch) > maxBatch:
+		err = errTooLarge
+	case c.epoch == 0 || epoch != c.epoch:
+		err = errNotOwner
+	case len(c.queue) >= c.tuning.queueBatches || c.bytes+len(batch) > c.tuning.queueBytes && len(c.queue) > 0:
+		err = errQueueFull
+	}
+	if err != nil {
+		c.refused = append(c.refused, refusal{done, err})
+	} else {
+		c.queue = append(c.queue, proposal{batch, done})
+		c.bytes += len(batch)
+	}
+	c.mu.Unlock()
+	c.signal()
+}
+
+func (c *committer) signal() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (c *committer) submit() {
+	defer c.ended.Done()
+	defer close(c.fly)
+	for {
+		c.mu.Lock()
+		refused := c.refused
+		c.refused = nil
+		var slots chan struct{} // nil, which blocks, while nothing waits
+		if len(c.queue) > 0 {
+			slots = c.slots
+		}
+		quit := c.closed && slots == nil
+		c.mu.Unlock()
+		for _, r := range refused {
+			r.done(r.err)
+		}
+		if quit {
+			return
+		}
+		select {
+		case slots <- struct{}{}:
+			if e := c.take(); e != nil {
+				e.future = c.to.Apply(e.data)
+				c.fly <- e
+			} else {
+				<-c.slots
+			}
+		case <-c.wake:
+		case <-c.quit:
+		}
+	}
+}
+
+// take merges what waits, up to an entry's bounds; nil when nothing does.
+func (c *committer) take() *entry {
+	e := c.spare.Get().(*entry)
+	c.mu.Lock()
+	n, size := 0, 0
+	for n < len(c.queue) && n < c.tuning.entryBatches {
+		if size += len(c.queue[n].batch); n > 0 && size > c.tuning.entryBytes {
+			break
+		}
+		n++
+	}
+	epoch := c.epoch
+	if n == len(c.queue) {
+		e.proposals, c.queue = c.queue, e.proposals[:0]
+		c.bytes = 0
+	} else {
+		e.proposals = append(e.proposals[:0], c.queue[:n]...)
+		left := copy(c.queue, c.queue[n:])
+		clear(c.queue[left:])
+		c.queue = c.queue[:left]
+		for _, p := range e.proposals {
+			c.bytes -= len(p.batch)
+		}
+	}
+	c.mu.Unlock()
+	if n == 0 {
+		c.spare.Put(e)
+		return nil
+	}
+	if size := mergedSize(e.proposals); cap(e.data) < size {
+		e.data = make([]byte, 0, size)
+	}
+	e.data = mergeBatches(e.data[:0], epoch, e.proposals)
+	c.entries.Add(1)
+	c.batches.Add(uint64(n))
+	return e
+}
+
+// keptBuffer is the largest entry buffer that is used again.
+const keptBuffer = 256 << 10
+
+func (c *committer) settle() {
+	defer c.ended.Done()
+	for e := range c.fly {
+		err := e.future.Error()
+		if err == nil {
+			// The commit point: a quorum has the entry on disk and this node's state
+			// shows it. From here on the proposers may tell the world.
+			err, _ = e.future.Response().(error)
+		}
+		if err != nil {
+			err = proposalError(err)
+		}
+		<-c.slots // before the answers, which bring the next proposals
+		for _, p := range e.proposals {
+			p.done(err)
+		}
+		clear(e.proposals)
+		e.proposals, e.future = e.proposals[:0], nil
+		// After a failure Raft may hold on to the bytes.
+		if err != nil || cap(e.data) > keptBuffer {
+			e.data = nil
+		}
+		c.spare.Put(e)
+	}
+}
+
+// waiting is the number of proposals in the queue, and their bytes.
+func (c *committer) waiting() (batches, bytes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.queue), c.bytes
+}

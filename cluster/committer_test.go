@@ -1,0 +1,271 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
+)
+
+// heldApplier takes entries and answers them when told.
+type heldApplier struct {
+	mu      sync.Mutex
+	entries [][]byte
+	futures []*heldFuture
+}
+
+type heldFuture struct {
+	raft.ApplyFuture
+	answer   chan error
+	response any
+}
+
+func (f *heldFuture) Error() error  { return <-f.answer }
+func (f *heldFuture) Response() any { return f.response }
+
+func (a *heldApplier) Apply(data []byte) raft.ApplyFuture {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f := &heldFuture{answer: make(chan error, 1)}
+	a.entries = append(a.entries, append([]byte(nil), data...))
+	a.futures = append(a.futures, f)
+	return f
+}
+
+// committerTest proposes named rows and collects the answers.
+type committerTest struct {
+	t       *testing.T
+	c       *committer
+	held    *heldApplier
+	mu      sync.Mutex
+	answers map[string]error
+	order   []string
+}
+
+func newCommitterTest(t *testing.T, tune func(*tuning)) *committerTest {
+	tu := defaultTuning()
+	tune(&tu)
+	ct := &committerTest{t: t, held: &heldApplier{}, answers: map[string]error{}}
+	ct.c = newCommitter(ct.held, &tu)
+	ct.c.run()
+	return ct
+}
+
+func (ct *committerTest) propose(epoch uint64, row string) {
+	b := &pebble.Batch{}
+	if err := b.Set([]byte(row), []byte("value"), nil); err != nil {
+		ct.t.Error(err)
+	}
+	if err := b.Delete([]byte(row+" gone"), nil); err != nil {
+		ct.t.Error(err)
+	}
+	ct.c.propose(epoch, b.Repr(), func(err error) {
+		ct.mu.Lock()
+		defer ct.mu.Unlock()
+		if _, twice := ct.answers[row]; twice {
+			ct.t.Errorf("%s was answered twice", row)
+		}
+		ct.answers[row] = err
+		ct.order = append(ct.order, row)
+	})
+}
+
+// rows are the keys set by an entry, in order.
+func rowsOf(t *testing.T, data []byte) (out []string) {
+	t.Helper()
+	kind, _, body, err := splitEntry(data)
+	if err != nil || kind != entryBatch {
+		t.Fatalf("kind %d, %v", kind, err)
+	}
+	b := &pebble.Batch{}
+	if err := b.SetRepr(body); err != nil {
+		t.Fatal(err)
+	}
+	var ops uint32
+	for r := b.Reader(); ; ops++ {
+		kind, key, _, ok, err := r.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ok {
+			break
+		}
+		if kind == pebble.InternalKeyKindSet {
+			out = append(out, string(key))
+		}
+	}
+	if ops != b.Count() {
+		t.Fatalf("the header counts %d operations of %d", b.Count(), ops)
+	}
+	return out
+}
+
+func TestCommitter_MergesInOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ct := newCommitterTest(t, func(tu *tuning) { tu.inFlight, tu.entryBatches = 2, 5 })
+		defer ct.c.end()
+		ct.c.open(3)
+		ct.propose(3, "a0")
+		synctest.Wait()
+		ct.propose(3, "a1")
+		synctest.Wait()
+		for i := range 7 { // both slots are taken: these wait
+			ct.propose(3, fmt.Sprintf("b%d", i))
+		}
+		synctest.Wait()
+		if len(ct.held.entries) != 2 {
+			t.Fatalf("%d entries in flight", len(ct.held.entries))
+		}
+		if batches, bytes := ct.c.waiting(); batches != 7 || bytes == 0 {
+			t.Fatalf("%d wait, %d bytes", batches, bytes)
+		}
+		for i := range 4 {
+			synctest.Wait()
+			ct.held.futures[i].answer <- nil
+		}
+		synctest.Wait()
+		want := "[[a0] [a1] [b0 b1 b2 b3 b4] [b5 b6]]"
+		var got [][]string
+		for _, data := range ct.held.entries {
+			got = append(got, rowsOf(t, data))
+		}
+		if fmt.Sprint(got) != want {
+			t.Fatalf("entries %v, want %s", got, want)
+		}
+		if fmt.Sprint(ct.order) != "[a0 a1 b0 b1 b2 b3 b4 b5 b6]" {
+			t.Fatalf("answered in the order %v", ct.order)
+		}
+		for row, err := range ct.answers {
+			if err != nil {
+				t.Errorf("%s: %v", row, err)
+			}
+		}
+		if batches, bytes := ct.c.waiting(); batches != 0 || bytes != 0 {
+			t.Fatalf("%d wait, %d bytes", batches, bytes)
+		}
+	})
+}
+
+func TestCommitter_BoundsEntryBytes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ct := newCommitterTest(t, func(tu *tuning) { tu.inFlight, tu.entryBytes = 1, 64 })
+		defer ct.c.end()
+		ct.c.open(1)
+		for i := range 5 {
+			ct.propose(1, fmt.Sprintf("row%d", i))
+		}
+		for i := range 5 {
+			synctest.Wait()
+			if len(ct.held.futures) == i {
+				break
+			}
+			ct.held.futures[i].answer <- nil
+		}
+		synctest.Wait()
+		for _, data := range ct.held.entries {
+			if len(rowsOf(t, data)) > 2 {
+				t.Fatalf("an entry of %d bytes", len(data))
+			}
+		}
+		if len(ct.answers) != 5 {
+			t.Fatalf("%d answers", len(ct.answers))
+		}
+	})
+}
+
+func TestCommitter_FullQueueRefusesAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ct := newCommitterTest(t, func(tu *tuning) { tu.inFlight, tu.queueBatches = 1, 2 })
+		defer ct.c.end()
+		ct.c.open(1)
+		for _, row := range []string{"flies", "waits", "waits too", "full", "full too"} {
+			ct.propose(1, row)
+			synctest.Wait()
+		}
+		if len(ct.answers) != 2 || !errors.Is(ct.answers["full"], errQueueFull) || !errors.Is(ct.answers["full too"], errQueueFull) {
+			t.Fatalf("answers %v", ct.answers)
+		}
+		ct.held.futures[0].answer <- nil
+		synctest.Wait()
+		ct.propose(1, "fits again")
+		synctest.Wait()
+		if _, answered := ct.answers["fits again"]; answered {
+			t.Fatal("refused although there is room")
+		}
+		ct.held.futures[1].answer <- nil
+		synctest.Wait()
+		ct.held.futures[2].answer <- nil
+	})
+}
+
+func TestCommitter_LossOfLeadership(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ct := newCommitterTest(t, func(tu *tuning) { tu.inFlight = 2 })
+		ct.c.open(1)
+		for _, row := range []string{"lost", "never started", "waits"} {
+			ct.propose(1, row)
+			synctest.Wait()
+		}
+		ct.c.shut()
+		ct.propose(1, "too late")
+		synctest.Wait()
+		ct.c.open(4)
+		ct.propose(1, "of the old epoch")
+		synctest.Wait()
+		ct.held.futures[0].answer <- raft.ErrLeadershipLost
+		ct.held.futures[1].answer <- raft.ErrNotLeader
+		ct.c.end()
+		ct.propose(4, "after the end")
+		for row, notApplied := range map[string]bool{"lost": false, "never started": true, "waits": true, "too late": true,
+			"of the old epoch": true, "after the end": true} {
+			var err interface{ NotApplied() bool }
+			if !errors.As(ct.answers[row], &err) || err.NotApplied() != notApplied {
+				t.Errorf("%s: %v", row, ct.answers[row])
+			}
+		}
+	})
+}
+
+func TestCommitter_RefusesWhatIsNoBatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ct := newCommitterTest(t, func(*tuning) {})
+		defer ct.c.end()
+		ct.c.open(1)
+		got := make(chan error, 2)
+		ct.c.propose(1, make([]byte, batchHeader-1), func(err error) { got <- err })
+		ct.c.propose(1, make([]byte, maxBatch+1), func(err error) { got <- err })
+		if err := <-got; !errors.Is(err, errMalformed) {
+			t.Errorf("too short: %v", err)
+		}
+		if err := <-got; !errors.Is(err, errTooLarge) {
+			t.Errorf("too long: %v", err)
+		}
+	})
+}
+
+// The state machine's refusal reaches the proposer; so does an entry's success.
+func TestCommitter_PassesTheResultOn(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings{fs: vfs.NewMem(), dir: "node", shards: 1})
+	epoch, _ := r.Owner(1)
+	r.mustPropose(t, 1, "row")
+	if !r.has(t, 1, "row") {
+		t.Fatal("acknowledged before it was applied")
+	}
+	done := make(chan error, 1)
+	r.groups[1].commit.open(epoch + 1) // as a deposed owner's would be, for the state machine
+	r.Propose(1, epoch+1, write(t, r.store, 1, "fenced"), func(err error) { done <- err })
+	if err := <-done; !errors.Is(err, errFenced) || r.has(t, 1, "fenced") {
+		t.Fatalf("the fence let it pass: %v", err)
+	}
+}

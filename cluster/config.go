@@ -1,0 +1,74 @@
+package cluster
+
+import (
+	"log/slog"
+	"time"
+
+	"switchyard/storage"
+)
+
+// Config of a node.
+type Config struct {
+	// Store is the node's disk. It stays the caller's to close, after Node.Close.
+	Store *storage.Store
+	// NodeName names this node in the cluster, for good: it is kept in the store.
+	// Empty means the kept one, or DefaultNodeName at the first start.
+	NodeName string
+	// Shards is the number of workspace shards, fixed when the store is first used.
+	// 0 means the kept one, or DefaultShards at the first start.
+	Shards int
+	// Logger gets what goes wrong and, at debug level, Raft's chatter; nil means
+	// slog's default.
+	Logger *slog.Logger
+
+	tune func(*tuning) // tests only
+}
+
+// What a first start takes when Config says nothing.
+const (
+	DefaultNodeName = "node-1"
+	DefaultShards   = 16
+	// MaxShards is the most workspace shards a cluster may have.
+	MaxShards = 1024
+)
+
+// heartbeatTimeout is how long a follower waits for its leader before it stands for
+// election. A read lease is 0.6 of it.
+const heartbeatTimeout = time.Second
+
+// tuning holds the sizes and times that tests change.
+type tuning struct {
+	lease time.Duration // how long one leadership proof lasts
+
+	entryBytes   int // an entry stops growing here
+	entryBatches int // batches merged into one entry
+	inFlight     int // entries handed to Raft and not answered yet
+	queueBatches int // batches waiting per shard
+	queueBytes   int // bytes waiting per shard
+
+	snapshotBytes int64 // log bytes of one shard that trigger its snapshot
+	totalBytes    int64 // log bytes of all shards that trigger snapshots
+	trailing      uint64
+
+	clock func() int64 // monotonic nanoseconds
+}
+
+// maxBatch is the largest batch Propose takes. Above half a memtable (16 MiB)
+// Pebble would handle a batch on a slow path of its own.
+const maxBatch = 12 << 20
+
+func defaultTuning() tuning {
+	base := time.Now()
+	return tuning{
+		lease:         heartbeatTimeout * 6 / 10,
+		entryBytes:    4 << 20,
+		entryBatches:  1024,
+		inFlight:      4,
+		queueBatches:  4096,
+		queueBytes:    64 << 20,
+		snapshotBytes: 32 << 20,
+		totalBytes:    64 << 20,
+		trailing:      16,
+		clock:         func() int64 { return int64(time.Since(base)) },
+	}
+}

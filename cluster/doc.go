@@ -1,0 +1,36 @@
+// Package cluster replicates opaque Pebble batches: one Raft group per shard,
+// shard 0 (the directory) beside the workspace shards. A node alone is a
+// cluster of one and takes the same path as many.
+//
+// What lives here: the groups, the log and snapshot stores they share in the
+// node's raft instance, the state machine that writes batches into the state
+// instance, the committer that merges waiting batches into entries, the epoch
+// claim and its fence, and the read lease. What does not: anything that knows
+// what a batch means.
+//
+// # The life of a proposal
+//
+// Propose queues a batch with its shard's committer. The committer merges what
+// waits into one entry {epoch, batch} and hands it to Raft, a few entries at a
+// time. When a quorum has the entry on disk, the state machine writes its
+// operations together with the applied position in one Pebble batch; then the
+// proposals' callbacks are told. The state instance has no write-ahead log: after
+// a crash it stands at some earlier position, and the Raft log brings the rest.
+//
+// # The life of an ownership
+//
+// A group that gains leadership commits Claim{epoch = term, node}. Entries of any
+// other epoch are refused by the state machine from there on, on every replica, so a
+// deposed owner's late batch cannot land. The new owner then waits out the lease
+// a predecessor may still hold, unless there can be none, and only then is the
+// Watcher told. A closing node stops answering, commits Release, and leaves a
+// log end that lets its successor skip the wait.
+//
+// # Goroutines
+//
+// Per shard: Raft's own; lead (group.lead), the only one that claims, releases
+// and calls the Watcher; the committer's two, submit and settle, which call the
+// proposals' callbacks; and at most one lease round at a time, run on demand. Per
+// node: the compactor, which snapshots and truncates logs. All of them end with
+// Node.Close.
+package cluster

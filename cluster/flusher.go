@@ -1,0 +1,56 @@
+package cluster
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// flusher flushes the state instance for all shards: who asks while a flush runs
+// shares the next one, and nothing is flushed twice.
+type flusher struct {
+	do func() error
+
+	writes atomic.Uint64 // batches committed
+
+	turn    sync.Mutex // held through a flush
+	flushed uint64     // writes before the last flush began; under turn
+
+	mu   sync.Mutex
+	next *flushRound // not begun yet
+}
+
+type flushRound struct {
+	done chan struct{}
+	err  error
+}
+
+// written is called after a batch is committed: counted before, a flush could
+// pass between and count it as flushed.
+func (f *flusher) written() { f.writes.Add(1) }
+
+// flush returns when everything committed before the call is durable.
+func (f *flusher) flush() error {
+	f.mu.Lock()
+	round := f.next
+	if round != nil {
+		f.mu.Unlock()
+		<-round.done
+		return round.err
+	}
+	round = &flushRound{done: make(chan struct{})}
+	f.next = round
+	f.mu.Unlock()
+
+	f.turn.Lock()
+	defer f.turn.Unlock()
+	f.mu.Lock()
+	f.next = nil
+	f.mu.Unlock()
+	if writes := f.writes.Load(); writes != f.flushed {
+		if round.err = f.do(); round.err == nil {
+			f.flushed = writes
+		}
+	}
+	close(round.done)
+	return round.err
+}

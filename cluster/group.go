@@ -1,0 +1,222 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"switchyard/storage"
+)
+
+// group is one shard on this node: its Raft member, state, committer and lease.
+type group struct {
+	shard  storage.Shard
+	node   string
+	logger *slog.Logger
+	tuning *tuning
+
+	log       *logStore
+	snapshots *snapshotStore
+	machine   *stateMachine
+	raft      *raft.Raft
+	transport raft.Transport
+	commit    *committer
+	lease     *lease
+
+	watcher Watcher
+	changed func() // told when the group's readiness may have changed
+
+	up atomic.Bool // raft and watcher are set
+	// epoch is the epoch this node owns the shard in; 0 when it does not.
+	epoch  atomic.Uint64
+	failed atomic.Pointer[error] // why the shard is served no more
+
+	failure  chan struct{} // closed with failed set
+	stopping chan struct{}
+	led      chan struct{} // lead has returned
+}
+
+// openGroup reads what a shard has on disk and checks that it fits together.
+func openGroup(n *Node, shard storage.Shard) (*group, error) {
+	store := n.cfg.Store
+	g := &group{
+		shard:     shard,
+		node:      n.id.Node,
+		logger:    n.logger.With("shard", int(shard)),
+		tuning:    &n.tuning,
+		snapshots: &snapshotStore{db: store.Raft(), shard: shard},
+		changed:   n.notice,
+		failure:   make(chan struct{}),
+		stopping:  make(chan struct{}),
+		led:       make(chan struct{}),
+	}
+	g.commit = newCommitter(raftApplier{g}, g.tuning)
+	g.lease = &lease{
+		length: int64(g.tuning.lease),
+		clock:  g.tuning.clock,
+		verify: func() error { return g.raft.VerifyLeader().Error() },
+	}
+	var err error
+	if g.log, err = openLog(store.Raft(), shard); err != nil {
+		return nil, err
+	}
+	if g.machine, err = newStateMachine(store, shard, &n.flusher); err != nil {
+		return nil, err
+	}
+	g.machine.fail = g.fail
+	g.machine.grown, g.machine.shrunk = n.compactor.grown, n.compactor.shrunk
+	snapshot, err := g.snapshots.latest()
+	if err != nil {
+		return nil, err
+	}
+	var covered uint64
+	if snapshot != nil {
+		covered = snapshot.Index
+	}
+	_, last := g.log.bounds()
+	// A state behind the truncated log has lost writes for good; one ahead of the
+	// log would take new entries for replayed ones and drop them.
+	switch applied := g.machine.at.applied; {
+	case applied < covered:
+		return nil, fmt.Errorf("cluster: the state of shard %d stands at entry %d and its log begins after %d: state/ and raft/ do not belong together",
+			shard, applied, covered)
+	case applied > max(last, covered):
+		return nil, fmt.Errorf("cluster: the state of shard %d stands at entry %d and its log ends at %d: state/ and raft/ do not belong together",
+			shard, applied, max(last, covered))
+	}
+	return g, nil
+}
+
+// start brings up the group's Raft member. A store without one becomes a group
+// of one.
+func (g *group) start(transport raft.Transport, w Watcher) error {
+	g.watcher, g.transport = w, transport
+	stable := &stableStore{db: g.log.db, shard: g.shard}
+	conf := g.raftConfig()
+	exists, err := raft.HasExistingState(g.log, stable, g.snapshots)
+	if err != nil {
+		return fmt.Errorf("start shard %d: %w", g.shard, err)
+	}
+	if !exists {
+		alone := raft.Configuration{Servers: []raft.Server{{ID: conf.LocalID, Address: transport.LocalAddr()}}}
+		if err := raft.BootstrapCluster(conf, g.log, stable, g.snapshots, transport, alone); err != nil {
+			return fmt.Errorf("make shard %d: %w", g.shard, err)
+		}
+	}
+	if g.raft, err = raft.NewRaft(conf, g.machine, g.log, stable, g.snapshots, transport); err != nil {
+		return fmt.Errorf("start shard %d: %w", g.shard, err)
+	}
+	g.commit.run()
+	go g.lead()
+	g.up.Store(true)
+	return g.hasten()
+}
+
+// raftConfig is that of a group that may grow.
+func (g *group) raftConfig() *raft.Config {
+	conf := raft.DefaultConfig()
+	conf.LocalID = raft.ServerID(g.node)
+	conf.Logger = raftLogger{g.logger.With("component", "raft")}
+	// One above what hasten sets, or it would not be a change.
+	conf.HeartbeatTimeout = heartbeatTimeout + time.Millisecond
+	conf.ElectionTimeout = heartbeatTimeout + time.Millisecond
+	conf.LeaderLeaseTimeout = heartbeatTimeout / 2
+	// Entries carry up to 4 MiB and come a few at a time: long queues would only
+	// hold memory.
+	conf.MaxAppendEntries = 16
+	conf.BatchApplyCh = true
+	conf.TrailingLogs = g.tuning.trailing
+	// The compactor decides when to snapshot, by bytes; Raft only counts entries.
+	conf.SnapshotInterval = time.Hour
+	conf.SnapshotThreshold = 1 << 62
+	conf.NoSnapshotRestoreOnStart = true
+	conf.NoLegacyTelemetry = true
+	return conf
+}
+
+// hasten has a member without peers stand for election at once: there is no
+// leader it could hear from. Raft looks at once when its time-outs are lowered.
+// (Time-outs of milliseconds would do it too, but the least of them,
+// LeaderLeaseTimeout, can't be raised again when the group grows, and it would
+// wake an idle group a hundred times a second.)
+func (g *group) hasten() error {
+	future := g.raft.GetConfiguration()
+	if err := future.Error(); err != nil {
+		return fmt.Errorf("start shard %d: %w", g.shard, err)
+	}
+	for _, server := range future.Configuration().Servers {
+		if server.Suffrage == raft.Voter && server.ID != raft.ServerID(g.node) {
+			return nil
+		}
+	}
+	settings := g.raft.ReloadableConfig()
+	settings.HeartbeatTimeout, settings.ElectionTimeout = heartbeatTimeout, heartbeatTimeout
+	if err := g.raft.ReloadConfig(settings); err != nil {
+		return fmt.Errorf("start shard %d: %w", g.shard, err)
+	}
+	return nil
+}
+
+// fail stops serving the shard on this node for good. It does not block.
+func (g *group) fail(err error) {
+	if g.failed.CompareAndSwap(nil, &err) {
+		g.logger.Error("a shard is served no more on this node", "error", err)
+		g.epoch.Store(0)
+		close(g.failure)
+	}
+}
+
+// stop gives the shard up, writes the log's end and ends Raft. An error says
+// what was not done; nothing acknowledged is lost by it.
+func (g *group) stop(ctx context.Context) error {
+	if g.raft == nil { // never started
+		return nil
+	}
+	close(g.stopping)
+	if err := within(ctx, func() error { <-g.led; return nil }); err != nil {
+		err = fmt.Errorf("give up shard %d: %w", g.shard, err)
+		return errors.Join(err, within(ctx, g.raft.Shutdown().Error))
+	}
+	var err error
+	// A start reads the log from the last snapshot on; a short one costs nothing.
+	if g.failed.Load() == nil && g.machine.pending.Load() > closeSnapshotBytes {
+		err = within(ctx, g.snapshot)
+	}
+	return errors.Join(err, within(ctx, g.raft.Shutdown().Error))
+}
+
+// closeSnapshotBytes of log are worth a snapshot when a node closes.
+const closeSnapshotBytes = 64 << 10
+
+// snapshot flushes the state, records how far it goes, and truncates the log.
+func (g *group) snapshot() error {
+	if err := g.raft.Snapshot().Error(); err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
+		return fmt.Errorf("snapshot shard %d: %w", g.shard, err)
+	}
+	return nil
+}
+
+// within runs fn and waits for it until ctx ends. Raft has calls that a hung disk
+// never answers; a closing process must not wait for those.
+func within(ctx context.Context, fn func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- fn() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// raftApplier hands entries to Raft. Its queue is longer than what the committer
+// keeps in flight, so this does not wait.
+type raftApplier struct{ g *group }
+
+// Apply proposes an entry.
+func (a raftApplier) Apply(data []byte) raft.ApplyFuture { return a.g.raft.Apply(data, 0) }

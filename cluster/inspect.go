@@ -1,0 +1,71 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// Schema declares the rows this package keeps in each shard's own range, for the
+// verifier and the layout's golden file.
+func Schema() *storage.Schema {
+	return &storage.Schema{Rows: []storage.RowSpec{{
+		ID: positionTable, Name: "position",
+		Check: func(_ *storage.View, _, value []byte) error {
+			_, err := parsePosition(value)
+			return err
+		},
+	}}}
+}
+
+// Inspection is what a stopped node's store says of it.
+type Inspection struct {
+	Cluster, Node string
+	Shards        []ShardInspection // the directory's first
+}
+
+// ShardInspection is where a shard's state stands on disk.
+type ShardInspection struct {
+	Shard   storage.Shard
+	Applied uint64 // newest log entry in the state
+	Epoch   uint64 // claimed last
+	Owner   string // the node that claimed it
+	// Released: the owner stopped answering before it wrote its last entry, as it does
+	// in a graceful stop.
+	Released bool
+}
+
+// Inspect reads the identity and the shards' positions from a store no node runs
+// on.
+func Inspect(store *storage.Store) (Inspection, error) {
+	row, err := readRow(store.Raft(), raftKey(0, kindIdentity, nil))
+	if err != nil {
+		return Inspection{}, fmt.Errorf("read the node's identity: %w", err)
+	}
+	if row == nil {
+		return Inspection{}, errors.New("no node has run on this data yet")
+	}
+	var id identity
+	if err := json.Unmarshal(row, &id); err != nil {
+		return Inspection{}, fmt.Errorf("read the node's identity: %w", err)
+	}
+	seen := Inspection{Cluster: id.Cluster, Node: id.Node}
+	for _, shard := range id.allShards() {
+		s := ShardInspection{Shard: shard}
+		row, err := readRow(store.State(), positionKey(shard))
+		if err != nil {
+			return Inspection{}, fmt.Errorf("read the position of shard %d: %w", shard, err)
+		}
+		if row != nil {
+			at, err := parsePosition(row)
+			if err != nil {
+				return Inspection{}, fmt.Errorf("shard %d: %w", shard, err)
+			}
+			s.Applied, s.Epoch, s.Owner, s.Released = at.applied, at.epoch, at.owner, at.released
+		}
+		seen.Shards = append(seen.Shards, s)
+	}
+	return seen, nil
+}

@@ -1,0 +1,127 @@
+package cluster
+
+import (
+	"errors"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// lead follows the group's leadership: it claims an epoch when it is gained, tells
+// the Watcher, and takes everything back when it is lost. It runs until the group
+// stops, and it alone calls the Watcher for this shard.
+func (g *group) lead() {
+	defer close(g.led)
+	var (
+		owned uint64
+		retry <-chan time.Time
+	)
+	for {
+		stopping := false
+		select {
+		case <-g.raft.LeaderCh():
+		case <-retry:
+		case <-g.failure:
+		case <-g.stopping:
+			stopping = true
+		}
+		retry = nil
+		failed := g.failed.Load() != nil
+		// Raft's channel drops all but the latest change: a leadership lost and
+		// regained meanwhile shows in its term only.
+		leads, term := g.raft.State() == raft.Leader, g.raft.CurrentTerm()
+		if owned != 0 && (stopping || failed || !leads || term != owned) {
+			g.lose(owned, stopping && leads && !failed && term == owned)
+			owned = 0
+		}
+		switch {
+		case stopping || failed:
+			g.commit.end()
+			g.lease.end()
+			return
+		case leads && owned == 0:
+			if g.gain(term) {
+				owned = term
+			} else {
+				retry = time.After(claimRetry)
+			}
+		}
+	}
+}
+
+// claimRetry is how long after a claim that came to nothing the group looks
+// whether it should claim again.
+const claimRetry = 50 * time.Millisecond
+
+// gain claims the epoch and starts serving it; false when it came to nothing.
+func (g *group) gain(epoch uint64) bool {
+	future := g.raft.Apply(appendEntry(nil, entryClaim, epoch, g.node), 0)
+	if err := future.Error(); err != nil {
+		g.logger.Debug("claim an epoch", "epoch", epoch, "error", err)
+		return false
+	}
+	answer, ok := future.Response().(*claimed)
+	if !ok {
+		g.logger.Debug("claim an epoch", "epoch", epoch, "answer", future.Response())
+		return false
+	}
+	if !answer.settled && !g.outwait(epoch) {
+		return false
+	}
+	g.commit.open(epoch)
+	g.lease.open(epoch)
+	g.epoch.Store(epoch)
+	if g.failed.Load() != nil { // failed at the same moment, and looked first
+		g.epoch.Store(0)
+	}
+	g.watcher.Gained(g.shard, epoch)
+	g.changed()
+	return true
+}
+
+// outwait lets a lease run out that a predecessor may hold since before the claim.
+// False when the leadership or the group ended meanwhile.
+func (g *group) outwait(epoch uint64) bool {
+	timer := time.NewTimer(g.tuning.lease)
+	defer timer.Stop()
+	for {
+		over := false
+		select {
+		case <-timer.C:
+			over = true
+		case <-g.raft.LeaderCh():
+		case <-g.failure:
+			return false
+		case <-g.stopping:
+			return false
+		}
+		if g.raft.State() != raft.Leader || g.raft.CurrentTerm() != epoch {
+			return false
+		}
+		if over {
+			return true
+		}
+	}
+}
+
+// lose stops serving an epoch. With release, the log's end says so.
+func (g *group) lose(epoch uint64, release bool) {
+	g.epoch.Store(0)
+	g.lease.shut()
+	g.commit.shut()
+	g.changed()
+	g.watcher.Lost(g.shard, epoch)
+	if !release {
+		return
+	}
+	g.commit.end()
+	// Nothing is answered any more, reads nor writes: a successor need not wait.
+	future := g.raft.Apply(appendEntry(nil, entryRelease, epoch, ""), 0)
+	err := future.Error()
+	if err == nil {
+		err, _ = future.Response().(error)
+	}
+	if err != nil && !errors.Is(err, raft.ErrRaftShutdown) {
+		g.logger.Warn("release a shard", "epoch", epoch, "error", err)
+	}
+}

@@ -1,0 +1,142 @@
+package cluster
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// lease is a shard owner's proof that no newer owner answers anything yet. It is
+// renewed by a round in which a quorum confirms the leadership, and counts from
+// the START of that round: a successor elected after it waits at least as long
+// before it answers.
+//
+// Rounds run on demand, one at a time, on a goroutine of their own: when a reader
+// finds the lease expired, and ahead of that when a reader finds it close to its
+// end. Without readers nothing runs.
+type lease struct {
+	length int64        // nanoseconds
+	clock  func() int64 // monotonic nanoseconds, never 0 while a lease is valid
+	verify func() error // a quorum round
+	until  atomic.Int64 // 0: no lease
+
+	ahead  atomic.Bool    // a renewal was asked for
+	rounds sync.WaitGroup // the round that runs
+
+	mu    sync.Mutex
+	epoch uint64 // 0: not the owner
+	round *leaseRound
+}
+
+// leaseRound is a round that runs, for all readers that wait for it.
+type leaseRound struct {
+	done chan struct{}
+	err  error
+}
+
+// open starts an ownership: reads may be answered from now on, each proof given.
+func (l *lease) open(epoch uint64) {
+	l.mu.Lock()
+	l.epoch = epoch
+	l.mu.Unlock()
+}
+
+// shut ends the ownership: no read is answered any more.
+func (l *lease) shut() {
+	l.mu.Lock()
+	l.epoch = 0
+	l.until.Store(0)
+	l.mu.Unlock()
+}
+
+// end returns when no round runs; the lease must be shut.
+func (l *lease) end() { l.rounds.Wait() }
+
+// barrier returns nil when a read started now sees every acknowledged write. The
+// hot path is one atomic load and a look at the clock.
+func (l *lease) barrier(deadline time.Time) error {
+	left := l.until.Load() - l.clock()
+	if left > l.length/3 {
+		return nil
+	}
+	if left > 0 {
+		if l.ahead.CompareAndSwap(false, true) {
+			l.renew()
+		}
+		return nil
+	}
+	return l.wait(deadline)
+}
+
+// renew starts a round while the lease is still valid.
+func (l *lease) renew() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.epoch == 0 {
+		l.ahead.Store(false)
+		return
+	}
+	l.join()
+}
+
+// wait shares rounds until one has given a lease that is valid now; a zero
+// deadline waits as long as rounds take.
+func (l *lease) wait(deadline time.Time) error {
+	var late <-chan time.Time
+	if !deadline.IsZero() {
+		timer := time.NewTimer(time.Until(deadline))
+		defer timer.Stop()
+		late = timer.C
+	}
+	for {
+		l.mu.Lock()
+		if l.epoch == 0 {
+			l.mu.Unlock()
+			return errNotOwner
+		}
+		if l.clock() < l.until.Load() {
+			l.mu.Unlock()
+			return nil
+		}
+		// A round that began before this reader came serves it too: what counts is
+		// that its lease has not run out when it is used.
+		round := l.join()
+		l.mu.Unlock()
+		select {
+		case <-round.done:
+			if round.err != nil {
+				return round.err
+			}
+		case <-late:
+			return errDeadline
+		}
+	}
+}
+
+// join gives the round that runs, or starts one. l.mu is held.
+func (l *lease) join() *leaseRound {
+	if l.round == nil {
+		l.round = &leaseRound{done: make(chan struct{})}
+		l.rounds.Add(1)
+		go l.run(l.round, l.epoch)
+	}
+	return l.round
+}
+
+func (l *lease) run(round *leaseRound, epoch uint64) {
+	defer l.rounds.Done()
+	start := l.clock()
+	err := l.verify()
+	if err != nil {
+		round.err = &Error{message: "leadership could not be confirmed", notApplied: true, cause: err}
+	}
+	l.mu.Lock()
+	l.round = nil
+	l.ahead.Store(false)
+	// A round that outlived its ownership proves nothing about the next one.
+	if err == nil && l.epoch == epoch {
+		l.until.Store(start + l.length)
+	}
+	l.mu.Unlock()
+	close(round.done)
+}

@@ -1,0 +1,208 @@
+package cluster
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// leaseTest is a lease of 600 on a clock of its own, whose rounds wait to be
+// answered.
+type leaseTest struct {
+	lease
+	now    atomic.Int64
+	rounds atomic.Int64
+	answer chan error
+}
+
+func newLease() *leaseTest {
+	lt := &leaseTest{answer: make(chan error)}
+	lt.now.Store(1000)
+	lt.length = 600
+	lt.clock = lt.now.Load
+	lt.verify = func() error {
+		lt.rounds.Add(1)
+		return <-lt.answer
+	}
+	return lt
+}
+
+// reads runs n readers and waits until they read or wait.
+func (lt *leaseTest) reads(n int) (answers func() []error) {
+	var (
+		mu  sync.Mutex
+		got []error
+	)
+	for range n {
+		go func() {
+			err := lt.barrier(time.Time{})
+			mu.Lock()
+			got = append(got, err)
+			mu.Unlock()
+		}()
+	}
+	synctest.Wait()
+	return func() []error {
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		return append([]error(nil), got...)
+	}
+}
+
+func wantAnswers(t *testing.T, got []error, n int, want error) {
+	t.Helper()
+	if len(got) != n {
+		t.Fatalf("%d answered, want %d", len(got), n)
+	}
+	for _, err := range got {
+		if !errors.Is(err, want) {
+			t.Fatalf("answered %v, want %v", err, want)
+		}
+	}
+}
+
+func TestLease_OneRoundServesAllAndCountsFromItsStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		lt := newLease()
+		lt.open(1)
+		answers := lt.reads(20)
+		wantAnswers(t, answers(), 0, nil)
+		lt.now.Store(1500) // the round takes 500
+		lt.answer <- nil
+		wantAnswers(t, answers(), 20, nil)
+		if n := lt.rounds.Load(); n != 1 {
+			t.Fatalf("%d rounds", n)
+		}
+		lt.now.Store(1599)
+		lt.reads(1)
+		if n := lt.rounds.Load(); n != 2 { // asked for ahead: it is valid for 1 more
+			t.Fatalf("%d rounds", n)
+		}
+		lt.now.Store(1600)
+		late := lt.reads(3)
+		wantAnswers(t, late(), 0, nil)
+		lt.answer <- nil
+		wantAnswers(t, late(), 3, nil)
+		lt.shut()
+		lt.end()
+	})
+}
+
+func TestLease_RenewsAheadOnlyForReaders(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		lt := newLease()
+		lt.open(1)
+		first := lt.reads(1)
+		lt.answer <- nil
+		wantAnswers(t, first(), 1, nil)
+		lt.now.Store(1300)
+		wantAnswers(t, lt.reads(5)(), 5, nil)
+		if n := lt.rounds.Load(); n != 1 {
+			t.Fatalf("renewed early: %d rounds", n)
+		}
+		lt.now.Store(1450) // in the last third
+		wantAnswers(t, lt.reads(5)(), 5, nil)
+		if n := lt.rounds.Load(); n != 2 {
+			t.Fatalf("%d rounds", n)
+		}
+		lt.answer <- nil
+		synctest.Wait()
+		lt.now.Store(2000) // 1450 + 550
+		wantAnswers(t, lt.reads(1)(), 1, nil)
+		lt.answer <- nil
+		lt.shut()
+		lt.end()
+		if n := lt.rounds.Load(); n != 3 {
+			t.Fatalf("%d rounds", n)
+		}
+	})
+}
+
+func TestLease_SlowRoundGivesNone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		lt := newLease()
+		lt.open(1)
+		answers := lt.reads(2)
+		lt.now.Store(5000) // stopped for longer than a lease
+		lt.answer <- nil
+		wantAnswers(t, answers(), 0, nil)
+		lt.answer <- nil
+		wantAnswers(t, answers(), 2, nil)
+		lt.shut()
+		lt.end()
+	})
+}
+
+func TestLease_LostLeadership(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		lt := newLease()
+		if err := lt.barrier(time.Time{}); !errors.Is(err, errNotOwner) {
+			t.Fatalf("before it is owned: %v", err)
+		}
+		lt.open(1)
+		failing := lt.reads(2)
+		deposed := errors.New("deposed")
+		lt.answer <- deposed
+		wantAnswers(t, failing(), 2, deposed)
+		var typed *Error
+		if !errors.As(failing()[0], &typed) || !typed.NotApplied() {
+			t.Fatal("a read that was not answered was not applied")
+		}
+		outliving := lt.reads(1)
+		lt.shut()
+		lt.answer <- nil
+		wantAnswers(t, outliving(), 1, errNotOwner)
+
+		// A round of an earlier ownership proves nothing about this one.
+		lt.open(2)
+		old := lt.reads(1)
+		lt.shut()
+		lt.open(3)
+		lt.answer <- nil
+		wantAnswers(t, old(), 0, nil)
+		lt.answer <- nil
+		wantAnswers(t, old(), 1, nil)
+		lt.shut()
+		if err := lt.barrier(time.Time{}); !errors.Is(err, errNotOwner) {
+			t.Fatalf("after it was lost: %v", err)
+		}
+		lt.end()
+	})
+}
+
+func TestLease_Deadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		lt := newLease()
+		lt.open(1)
+		began := time.Now()
+		if err := lt.barrier(began.Add(time.Second)); !errors.Is(err, errDeadline) || time.Since(began) != time.Second {
+			t.Fatalf("%v after %v", err, time.Since(began))
+		}
+		lt.answer <- nil
+		lt.shut()
+		lt.end()
+	})
+}
+
+func BenchmarkReadBarrier(b *testing.B) {
+	base := time.Now()
+	l := &lease{length: int64(time.Hour), clock: func() int64 { return int64(time.Since(base)) }, verify: func() error { return nil }}
+	l.open(1)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if err := l.barrier(time.Time{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

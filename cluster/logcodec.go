@@ -1,0 +1,71 @@
+package cluster
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Layout of a stored log entry, format 1: format (1 byte), type (1), term
+// (uvarint), moment of appending (8, Unix nanoseconds, 0: none), length of the
+// extensions (uvarint), extensions, data. The index is in the key.
+const logFormat = 1
+
+var errLogEntry = errors.New("cluster: log entry of an unknown format")
+
+func logSize(l *raft.Log) int {
+	return 2 + uvarintLen(l.Term) + 8 + uvarintLen(uint64(len(l.Extensions))) + len(l.Extensions) + len(l.Data)
+}
+
+func uvarintLen(n uint64) int {
+	size := 1
+	for ; n >= 0x80; n >>= 7 {
+		size++
+	}
+	return size
+}
+
+// putLog writes the entry into dst, which has logSize bytes.
+func putLog(dst []byte, l *raft.Log) {
+	dst[0], dst[1] = logFormat, byte(l.Type)
+	n := 2 + binary.PutUvarint(dst[2:], l.Term)
+	var appended int64
+	if !l.AppendedAt.IsZero() {
+		appended = l.AppendedAt.UnixNano()
+	}
+	binary.BigEndian.PutUint64(dst[n:], uint64(appended))
+	n += 8
+	n += binary.PutUvarint(dst[n:], uint64(len(l.Extensions)))
+	n += copy(dst[n:], l.Extensions)
+	copy(dst[n:], l.Data)
+}
+
+// readLog decodes an entry into l; data and extensions share one copy of what src
+// holds of them.
+func readLog(src []byte, index uint64, l *raft.Log) error {
+	if len(src) < 2 || src[0] != logFormat {
+		return errLogEntry
+	}
+	kind, rest := src[1], src[2:]
+	term, n := binary.Uvarint(rest)
+	if n <= 0 || len(rest) < n+8 {
+		return errLogEntry
+	}
+	appended := int64(binary.BigEndian.Uint64(rest[n:]))
+	rest = rest[n+8:]
+	extensions, n := binary.Uvarint(rest)
+	if n <= 0 || extensions > uint64(len(rest)-n) {
+		return errLogEntry
+	}
+	body := append([]byte(nil), rest[n:]...)
+	*l = raft.Log{Index: index, Term: term, Type: raft.LogType(kind), Data: body[extensions:]}
+	if extensions > 0 {
+		l.Extensions = body[:extensions:extensions]
+	}
+	if appended != 0 {
+		l.AppendedAt = time.Unix(0, appended)
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/hashicorp/raft"
+
+	"switchyard/storage"
+)
+
+// logStore is one group's log in the raft instance that all groups share, so that
+// one fsync serves the shards that write at the same moment. It implements
+// raft.LogStore and raft.MonotonicLogStore.
+type logStore struct {
+	db    *pebble.DB
+	shard storage.Shard
+
+	// The bounds are kept here, 0 and 0 for an empty log: Raft asks for them often,
+	// and Pebble would open an iterator each time.
+	mu          sync.Mutex
+	first, last uint64
+}
+
+func openLog(db *pebble.DB, shard storage.Shard) (*logStore, error) {
+	s := &logStore{db: db, shard: shard}
+	it, err := db.NewIter(&pebble.IterOptions{
+		LowerBound: raftKey(shard, kindLog, nil),
+		UpperBound: raftKey(shard, kindLog+1, nil),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open the log of shard %d: %w", shard, err)
+	}
+	if it.First() {
+		s.first = indexOf(it.Key())
+	}
+	if it.Last() {
+		s.last = indexOf(it.Key())
+	}
+	if err := errors.Join(it.Error(), it.Close()); err != nil {
+		return nil, fmt.Errorf("open the log of shard %d: %w", shard, err)
+	}
+	return s, nil
+}
+
+func indexOf(key []byte) (index uint64) {
+	for _, c := range key[3:] {
+		index = index<<8 | uint64(c)
+	}
+	return index
+}
+
+func (s *logStore) bounds() (first, last uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.first, s.last
+}
+
+// FirstIndex is the oldest entry's index; 0 when there is none.
+func (s *logStore) FirstIndex() (uint64, error) {
+	first, _ := s.bounds()
+	return first, nil
+}
+
+// LastIndex is the newest entry's index; 0 when there is none.
+func (s *logStore) LastIndex() (uint64, error) {
+	_, last := s.bounds()
+	return last, nil
+}
+
+// IsMonotonic says that entries follow each other without gaps.
+func (s *logStore) IsMonotonic() bool { return true }
+
+// GetLog reads an entry; raft.ErrLogNotFound when it is not there.
+func (s *logStore) GetLog(index uint64, l *raft.Log) error {
+	if first, last := s.bounds(); index < first || index > last || last == 0 {
+		return raft.ErrLogNotFound
+	}
+	var key [logKeyLen]byte
+	logKey(key[:], s.shard, index)
+	value, closer, err := s.db.Get(key[:])
+	if errors.Is(err, pebble.ErrNotFound) { // truncated meanwhile
+		return raft.ErrLogNotFound
+	}
+	if err != nil {
+		return fmt.Errorf("read entry %d of shard %d: %w", index, s.shard, err)
+	}
+	err = readLog(value, index, l)
+	if err := errors.Join(err, closer.Close()); err != nil {
+		return fmt.Errorf("read entry %d of shard %d: %w", index, s.shard, err)
+	}
+	return nil
+}
+
+// StoreLog appends an entry.
+func (s *logStore) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l}) }
+
+// StoreLogs appends entries and returns when they are on disk.
+func (s *logStore) StoreLogs(logs []*raft.Log) error {
+	if len(logs) == 0 {
+		return nil
+	}
+	_, last := s.bounds()
+	size := 16
+	for i, l := range logs {
+		if i == 0 && last == 0 {
+			last = l.Index - 1
+		}
+		if last++; l.Index != last {
+			return fmt.Errorf("append to the log of shard %d: entry %d where %d is due", s.shard, l.Index, last)
+		}
+		size += logKeyLen + logSize(l) + 16
+	}
+	batch := s.db.NewBatchWithSize(size)
+	for _, l := range logs {
+		op := batch.SetDeferred(logKeyLen, logSize(l))
+		logKey(op.Key, s.shard, l.Index)
+		putLog(op.Value, l)
+		if err := op.Finish(); err != nil {
+			return errors.Join(fmt.Errorf("append to the log of shard %d: %w", s.shard, err), batch.Close())
+		}
+	}
+	if err := errors.Join(batch.Commit(pebble.Sync), batch.Close()); err != nil {
+		return fmt.Errorf("append to the log of shard %d: %w", s.shard, err)
+	}
+	s.mu.Lock()
+	if s.last == 0 {
+		s.first = logs[0].Index
+	}
+	s.last = last
+	s.mu.Unlock()
+	return nil
+}
+
+// DeleteRange removes the entries from least to most, both included: the oldest
+// ones after a snapshot, or the newest ones when a leader overrules them.
+func (s *logStore) DeleteRange(least, most uint64) error {
+	var from, to [logKeyLen]byte
+	logKey(from[:], s.shard, least)
+	logKey(to[:], s.shard, most+1)
+	// Entries that come back after a crash are deleted again, but those that replace
+	// overruled ones must never meet them: both go through one log in this order.
+	if err := s.db.DeleteRange(from[:], to[:], pebble.NoSync); err != nil {
+		return fmt.Errorf("truncate the log of shard %d: %w", s.shard, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case least <= s.first && most >= s.last:
+		s.first, s.last = 0, 0
+	case least <= s.first:
+		s.first = max(s.first, most+1)
+	case most >= s.last:
+		s.last = min(s.last, least-1)
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+package cluster
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
+)
+
+func logsFrom(first, last uint64) (out []*raft.Log) {
+	for i := first; i <= last; i++ {
+		out = append(out, &raft.Log{Index: i, Term: i / 3, Data: bytes.Repeat([]byte{byte(i)}, int(i))})
+	}
+	return out
+}
+
+func wantBounds(t *testing.T, s *logStore, first, last uint64) {
+	t.Helper()
+	f, err1 := s.FirstIndex()
+	l, err2 := s.LastIndex()
+	if f != first || l != last || err1 != nil || err2 != nil {
+		t.Fatalf("bounds %d..%d (%v, %v), want %d..%d", f, l, err1, err2, first, last)
+	}
+	// What a restart would find is the same.
+	again, err := openLog(s.db, s.shard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.first != first || again.last != last {
+		t.Fatalf("bounds on disk %d..%d, want %d..%d", again.first, again.last, first, last)
+	}
+	for _, index := range []uint64{0, first - 1, first, last, last + 1} {
+		var l raft.Log
+		err := s.GetLog(index, &l)
+		if in := index != 0 && index >= first && index <= last; in != (err == nil) || !in && !errors.Is(err, raft.ErrLogNotFound) {
+			t.Fatalf("entry %d of %d..%d: %v", index, first, last, err)
+		}
+	}
+}
+
+func TestLogStore(t *testing.T) {
+	t.Parallel()
+	store := openStore(t, vfs.NewMem(), "node")
+	t.Cleanup(func() { _ = store.Close() })
+	open := func() *logStore {
+		s, err := openLog(store.Raft(), 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	// Neighbors must not be seen.
+	for _, shard := range []*logStore{{db: store.Raft(), shard: 6}, {db: store.Raft(), shard: 8}} {
+		if err := shard.StoreLogs(logsFrom(1, 40)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := open()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantBounds(t, s, 0, 0)
+	must(s.StoreLog(logsFrom(1, 1)[0]))
+	wantBounds(t, s, 1, 1)
+	must(s.StoreLogs(logsFrom(2, 30)))
+	must(s.StoreLogs(nil))
+	wantBounds(t, s, 1, 30)
+	if err := s.StoreLogs(logsFrom(32, 33)); err == nil {
+		t.Fatal("a gap was accepted")
+	}
+	if err := s.StoreLogs(logsFrom(30, 31)); err == nil {
+		t.Fatal("an entry was overwritten")
+	}
+	wantBounds(t, s, 1, 30)
+	must(s.DeleteRange(1, 10))
+	wantBounds(t, s, 11, 30)
+	must(s.DeleteRange(25, 30))
+	wantBounds(t, s, 11, 24)
+	must(s.StoreLogs(logsFrom(25, 26)))
+	wantBounds(t, s, 11, 26)
+	must(s.DeleteRange(11, 26))
+	wantBounds(t, s, 0, 0)
+	// An emptied log goes on wherever a restored snapshot ends.
+	must(s.StoreLogs(logsFrom(100, 101)))
+	wantBounds(t, s, 100, 101)
+	must(open().DeleteRange(1, 100))
+	wantBounds(t, open(), 101, 101)
+	if !s.IsMonotonic() {
+		t.Fatal("the store takes no gaps")
+	}
+}
+
+func TestLogStore_KeepsEntriesWhole(t *testing.T) {
+	t.Parallel()
+	store := openStore(t, vfs.NewMem(), "node")
+	t.Cleanup(func() { _ = store.Close() })
+	s, err := openLog(store.Raft(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	logs := []*raft.Log{
+		{Index: 1, Term: 1 << 40, Type: raft.LogConfiguration, Data: []byte("data"), Extensions: []byte("extensions"),
+			AppendedAt: time.Unix(1, 2)},
+		{Index: 2, Term: 0, Type: raft.LogNoop},
+		{Index: 3, Term: 5, Type: raft.LogCommand, Data: make([]byte, 1<<20)},
+	}
+	if err := s.StoreLogs(logs); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range logs {
+		var got raft.Log
+		if err := s.GetLog(want.Index, &got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Index != want.Index || got.Term != want.Term || got.Type != want.Type || !bytes.Equal(got.Data, want.Data) ||
+			!bytes.Equal(got.Extensions, want.Extensions) || !got.AppendedAt.Equal(want.AppendedAt) {
+			t.Fatalf("entry %d came back as %+v", want.Index, got)
+		}
+	}
+}
+
+func FuzzReadLog(f *testing.F) {
+	l := &raft.Log{Term: 300, Type: raft.LogCommand, Data: []byte("data"), Extensions: []byte("ext"), AppendedAt: time.Unix(9, 9)}
+	b := make([]byte, logSize(l))
+	putLog(b, l)
+	f.Add(b)
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var l raft.Log
+		if readLog(b, 1, &l) != nil {
+			return
+		}
+		again := make([]byte, logSize(&l))
+		putLog(again, &l)
+		var l2 raft.Log
+		if err := readLog(again, 1, &l2); err != nil || l2.Term != l.Term || !bytes.Equal(l2.Data, l.Data) ||
+			!bytes.Equal(l2.Extensions, l.Extensions) {
+			t.Fatalf("%+v came back as %+v, %v", l, l2, err)
+		}
+	})
+}
+
+func TestStableStore(t *testing.T) {
+	t.Parallel()
+	store := openStore(t, vfs.NewMem(), "node")
+	t.Cleanup(func() { _ = store.Close() })
+	s, other := &stableStore{store.Raft(), 1}, &stableStore{store.Raft(), 2}
+	if n, err := s.GetUint64([]byte("term")); n != 0 || err != nil {
+		t.Fatalf("an absent number is %d, %v", n, err)
+	}
+	if b, err := s.Get([]byte("vote")); b != nil || err != nil {
+		t.Fatalf("an absent row is %q, %v", b, err)
+	}
+	for _, n := range []uint64{1, 1, 1 << 60} {
+		if err := s.SetUint64([]byte("term"), n); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.GetUint64([]byte("term")); got != n || err != nil {
+			t.Fatalf("%d came back as %d, %v", n, got, err)
+		}
+	}
+	if err := s.Set([]byte("vote"), []byte("somebody")); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := s.Get([]byte("vote")); string(b) != "somebody" || err != nil {
+		t.Fatalf("the row is %q, %v", b, err)
+	}
+	if _, err := s.GetUint64([]byte("vote")); err != nil { // 8 bytes are a number
+		t.Fatal(err)
+	}
+	if b, err := other.Get([]byte("vote")); b != nil || err != nil {
+		t.Fatalf("another shard sees %q, %v", b, err)
+	}
+}
+
+func TestSnapshotStore(t *testing.T) {
+	t.Parallel()
+	store := openStore(t, vfs.NewMem(), "node")
+	t.Cleanup(func() { _ = store.Close() })
+	s := &snapshotStore{store.Raft(), 3}
+	voters := raft.Configuration{Servers: []raft.Server{{ID: "a", Address: "a"}, {ID: "b", Address: "b", Suffrage: raft.Nonvoter}}}
+	for _, index := range []uint64{10, 20} {
+		sink, err := s.Create(1, index, 2, voters, 5, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := sink.Write([]byte("data")); !errors.Is(err, errNoExport) {
+			t.Fatalf("data was accepted: %v", err)
+		}
+		if err := sink.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	canceled, err := s.Create(1, 30, 2, voters, 5, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := canceled.Cancel(); err != nil {
+		t.Fatal(err)
+	}
+	list, err := s.List()
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%d snapshots, %v", len(list), err)
+	}
+	if m := list[0]; m.Index != 20 || m.Term != 2 || m.ConfigurationIndex != 5 || len(m.Configuration.Servers) != 2 ||
+		m.Configuration.Servers[1] != voters.Servers[1] || m.Version != 1 || m.ID == "" {
+		t.Fatalf("came back as %+v", m)
+	}
+	if _, _, err := s.Open(list[0].ID); !errors.Is(err, errNoExport) {
+		t.Fatalf("opening gave %v", err)
+	}
+	if list, err := (&snapshotStore{store.Raft(), 4}).List(); len(list) != 0 || err != nil {
+		t.Fatalf("another shard sees %v, %v", list, err)
+	}
+}

@@ -1,0 +1,69 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"switchyard/storage"
+)
+
+// stableStore keeps a group's term and vote in the raft instance. It implements
+// raft.StableStore.
+type stableStore struct {
+	db    *pebble.DB
+	shard storage.Shard
+}
+
+// Set writes a row and returns when it is on disk.
+func (s *stableStore) Set(name, value []byte) error {
+	// Raft writes the term it has just read at every start; spare that fsync.
+	if old, err := s.Get(name); err == nil && old != nil && bytes.Equal(old, value) {
+		return nil
+	}
+	if err := s.db.Set(raftKey(s.shard, kindStable, name), value, pebble.Sync); err != nil {
+		return fmt.Errorf("write %s of shard %d: %w", name, s.shard, err)
+	}
+	return nil
+}
+
+// Get reads a row; nil when it is not there.
+func (s *stableStore) Get(name []byte) ([]byte, error) {
+	return readRow(s.db, raftKey(s.shard, kindStable, name))
+}
+
+// SetUint64 writes a number and returns when it is on disk.
+func (s *stableStore) SetUint64(name []byte, n uint64) error {
+	return s.Set(name, binary.BigEndian.AppendUint64(nil, n))
+}
+
+// GetUint64 reads a number; 0 when it is not there.
+func (s *stableStore) GetUint64(name []byte) (uint64, error) {
+	value, err := s.Get(name)
+	if err != nil || value == nil {
+		return 0, err
+	}
+	if len(value) != 8 {
+		return 0, fmt.Errorf("cluster: %s of shard %d has %d bytes", name, s.shard, len(value))
+	}
+	return binary.BigEndian.Uint64(value), nil
+}
+
+// readRow copies a row of a Pebble instance; nil when it is not there.
+func readRow(db *pebble.DB, key []byte) ([]byte, error) {
+	value, closer, err := db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read a row: %w", err)
+	}
+	out := append(make([]byte, 0, len(value)), value...)
+	if err := closer.Close(); err != nil {
+		return nil, fmt.Errorf("read a row: %w", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,26 @@
+package cluster
+
+import (
+	"github.com/hashicorp/raft"
+
+	"switchyard/storage"
+)
+
+// transports carries the groups' messages between nodes. Voters are recorded in
+// Raft's configuration under their node names, also as addresses: where a node
+// of that name listens is looked up when dialing, so that a node may move.
+type transports interface {
+	// of gives the transport of one group; Raft closes it with the group.
+	of(shard storage.Shard) raft.Transport
+}
+
+// alone is the transport of a node that has no peers: nothing leaves it.
+type alone struct{ node string }
+
+func (a alone) of(storage.Shard) raft.Transport {
+	_, transport := raft.NewInmemTransport(raft.ServerAddress(a.node))
+	return transport
+}
+
+// newTransports is the one place that decides how groups talk.
+func newTransports(node string) transports { return alone{node} }
