@@ -31,6 +31,9 @@ type Principal struct {
 	Home        storage.ID // the workspace that keeps the credential
 	Permissions Permissions
 	Root        bool // the operator's token
+	// Confined principals are nobody outside their home: agents, and users whose
+	// token somebody else made for them.
+	Confined bool
 }
 
 // Caller is a principal in one workspace: what it may do and see there.

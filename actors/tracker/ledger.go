@@ -19,6 +19,13 @@ type Ledger struct {
 	counters map[counterKey]*counter
 	dirty    []*counter    // changed since the last Seal
 	undo     []counterUndo // changes of the running command
+	broken   error         // a roll-back failed: the open batch is not what its commands wrote
+	// lives is set once the workspace's row was seen; armed are the sweeping timers
+	// seen to be set. Both only save look-ups.
+	lives bool
+	armed sweeps
+	event []byte // scratch for encoding events
+	teams knownTeams
 }
 
 type counterKey struct {
@@ -27,9 +34,10 @@ type counterKey struct {
 }
 
 type counter struct {
-	key   counterKey
-	n     uint64
-	dirty bool
+	key    counterKey
+	n      uint64
+	sealed uint64 // as the rows have it, or will by the sealed batch
+	dirty  bool
 }
 
 type counterUndo struct {
@@ -71,7 +79,10 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 			for i := len(l.undo) - 1; i >= 0; i-- {
 				l.undo[i].c.n = l.undo[i].n
 			}
-			err = errors.Join(err, l.store.Rollback(mark))
+			if failed := l.store.Rollback(mark); failed != nil {
+				l.broken = failed
+				err = errors.Join(err, failed)
+			}
 		}
 	}()
 	if tx.now, err = l.clock(now, tx); err != nil {
@@ -80,11 +91,61 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 	if earlier, found, err := tx.replay(op, req); err != nil || found {
 		return earlier, err
 	}
-	reply, err = op.command(tx, in)
-	if err != nil || reply.More {
-		return reply, err
+	if !op.Founding {
+		if err := l.exists(tx); err != nil {
+			return Reply{}, err
+		}
 	}
-	return reply, tx.remember(op, req, reply)
+	if reply, err = op.command(tx, in); err != nil {
+		return Reply{}, err
+	}
+	if !reply.More {
+		err = tx.remember(op, req, reply)
+	}
+	if err == nil && l.store.Written(mark) > maxCommandBytes {
+		err = tooMuch()
+	}
+	if err == nil {
+		l.armed |= tx.armed
+	}
+	return reply, err
+}
+
+// maxCommandBytes bounds what one command writes, so that it and the batch it ends
+// up in fit into one entry of the replication log.
+const maxCommandBytes = 10 << 20
+
+func tooMuch() error {
+	return &Error{
+		Code: CodePayloadTooLarge, Message: fmt.Sprintf("The request would write more than %d MiB at once.", maxCommandBytes>>20),
+		Hint: "Nothing was changed. Ask for less at a time.",
+	}
+}
+
+// exists refuses a command that was let in while the workspace still was there
+// and is carried out after its end: it would leave rows that nobody owns.
+func (l *Ledger) exists(tx *Tx) error {
+	if l.lives || tx.Workspace() == storage.DirectoryID {
+		return nil
+	}
+	lives, err := tx.Has(workspaceTable, nil)
+	if err != nil {
+		return fmt.Errorf("look for the workspace: %w", err)
+	}
+	if !lives {
+		return NotFound("workspace")
+	}
+	l.lives = true
+	return nil
+}
+
+// forget drops what is remembered of the workspace, with counters not yet
+// written. A command that calls it may not fail afterwards.
+func (l *Ledger) forget() {
+	clear(l.counters)
+	l.dirty, l.undo = l.dirty[:0], l.undo[:0]
+	l.lives, l.armed = false, 0
+	l.teams.forget()
 }
 
 // counter gives the cached value of a counter, read from its row the first time.
@@ -104,7 +165,7 @@ func (l *Ledger) load(v *View, key counterKey) (*counter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read a counter: %w", err)
 	}
-	c := &counter{key: key, n: n}
+	c := &counter{key: key, n: n, sealed: n}
 	l.counters[key] = c
 	return c, nil
 }
@@ -122,19 +183,33 @@ func (l *Ledger) set(key counterKey, n uint64) {
 
 // Seal writes the changed counters into the batch, once for all its commands, and
 // gives the batch as it is replicated; nil when there is nothing to commit. The
-// bytes are valid until Committed or Discard.
+// bytes are valid until Committed or Discard. After an error the batch is of no
+// use to any of its commands: Discard it.
 func (l *Ledger) Seal() ([]byte, error) {
+	if l.broken != nil {
+		return nil, l.broken
+	}
 	for _, c := range l.dirty {
+		c.dirty = false
+		if c.n == c.sealed { // only commands that failed had changed it
+			continue
+		}
 		if err := l.store.SetNumber(c.key.table, c.key.subject[:], c.n); err != nil {
 			return nil, err
 		}
-		c.dirty = false
+		c.sealed = c.n
 	}
 	l.dirty = l.dirty[:0]
 	if l.store.Empty() {
 		return nil, nil
 	}
 	return l.store.Repr(), nil
+}
+
+// Clean tells whether there is nothing to commit: no command since the last batch
+// wrote anything, so that the answers depend on committed state alone.
+func (l *Ledger) Clean() bool {
+	return l.store.Empty() && len(l.dirty) == 0 && l.broken == nil
 }
 
 // Touched says which kinds of rows the open batch changes; see the Touch bits.
@@ -148,6 +223,9 @@ func (l *Ledger) Size() int { return l.store.Size() }
 
 // Committed starts the next batch after this one was applied.
 func (l *Ledger) Committed() {
+	if l.Touched()&TouchesAccess != 0 {
+		l.teams.forget()
+	}
 	l.store.Reset()
 	if len(l.counters) > maxCounters {
 		clear(l.counters)
@@ -158,8 +236,8 @@ func (l *Ledger) Committed() {
 // fate is unknown or it was refused.
 func (l *Ledger) Discard() {
 	l.store.Reset()
-	clear(l.counters)
-	l.dirty = l.dirty[:0]
+	l.forget()
+	l.broken = nil
 }
 
 // Close gives the batch back.

@@ -29,9 +29,11 @@ const (
 	Public Level = iota
 	// Identified needs any valid credential, also where no workspace is named.
 	Identified
-	// Read, Write and Admin are rights in the workspace of the path.
+	// Read is the right to look at what is in the workspace of the path.
 	Read
+	// Write is the right to change it.
 	Write
+	// Admin is the right to change who may do what, and the workspace itself.
 	Admin
 	// Operator is the root token alone.
 	Operator
@@ -59,6 +61,11 @@ type Op struct {
 	Strict bool
 	// Secret operations answer with something that is kept nowhere in the clear.
 	Secret bool
+	// Onboarding operations are public only while the operator lets anyone make a
+	// workspace; else they need the root token (Decision 12).
+	Onboarding bool
+	// Founding commands run also where no workspace is: they make or erase it.
+	Founding bool
 	// MaxBody bounds the request body in bytes; 0 means 1 MiB.
 	MaxBody int
 	In, Out reflect.Type
@@ -82,8 +89,14 @@ func OneMoment(o *Op) { o.Snapshot = true }
 // StrictBody makes unknown properties of the body faults.
 func StrictBody(o *Op) { o.Strict = true }
 
+// Onboards marks an operation that lets a stranger make a workspace.
+func Onboards(o *Op) { o.Onboarding = true }
+
 // WithSecret marks an operation whose answer carries a secret.
 func WithSecret(o *Op) { o.Secret = true }
+
+// Founds lets a command run where no workspace is.
+func Founds(o *Op) { o.Founding = true }
 
 func newOp[In, Out any](kind Kind, name, summary string, needs Needs, options []Option) *Op {
 	o := &Op{Name: name, Summary: summary, Kind: kind, Needs: needs, In: reflect.TypeFor[In](), Out: reflect.TypeFor[Out](), New: func() any { return new(In) }}
@@ -121,6 +134,7 @@ type None struct{}
 // Outcome is what became of a request, for the response's status.
 type Outcome uint8
 
+// The outcomes, with their HTTP statuses.
 const (
 	Done        Outcome = iota // 200
 	Created                    // 201

@@ -54,6 +54,19 @@ func ParsePermissions(s string) (p Permissions, stored string, unknown []string)
 // Includes tells whether p holds everything q holds.
 func (p Permissions) Includes(q Permissions) bool { return p&q == q }
 
+// level is the right the permissions give over everything.
+func (p Permissions) level() Level {
+	switch {
+	case p&PermAdmin != 0:
+		return Admin
+	case p&PermWrite != 0:
+		return Write
+	case p&PermRead != 0:
+		return Read
+	}
+	return Identified
+}
+
 // Allow tells whether the permissions alone suffice for what an operation needs.
 func (p Permissions) Allow(n Needs) bool {
 	var enough Permissions

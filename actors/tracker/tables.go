@@ -20,11 +20,18 @@ const (
 	memberTable     storage.TableID = 12
 	tokenTable      storage.TableID = 13
 	teamTable       storage.TableID = 14
-	teamByKey       storage.TableID = 15
+	teamKeyIndex    storage.TableID = 15 // unique: key -> team
 	teamMemberTable storage.TableID = 16
 	teamMemberByWho storage.TableID = 17
 	retiredKeyTable storage.TableID = 18 // team key -> highest number given under it
 	teamNumber      storage.TableID = 19 // counter: last issue number of a team
+	memberByAge     storage.TableID = 20 // newest first
+	issuedUserTable storage.TableID = 21 // ids of users this workspace made
+	grantTable      storage.TableID = 22 // token -> what it is good for
+	grantByActor    storage.TableID = 23
+	tallyTable      storage.TableID = 24 // counters: how many teams, members, tokens
+	memberChange    storage.TableID = 25 // counter: last change of who is a member
+	pendingTable    storage.TableID = 26 // user -> change the directory has to learn of
 
 	// Issues.
 	issueTable        storage.TableID = 30
@@ -39,15 +46,15 @@ const (
 	issueByLabel      storage.TableID = 39
 	issueByDraft      storage.TableID = 40
 	identifierTable   storage.TableID = 41 // identifier, also former ones -> issue
-	identifierByIssue storage.TableID = 42
+	identifierByIssue storage.TableID = 42 // issue, former identifier
+	issueByHasParent  storage.TableID = 43
 
 	// The directory (its own range in shard 0).
-	slugTable        storage.TableID = 200
-	directoryTable   storage.TableID = 201 // workspace -> directory entry
-	directoryBySlug  storage.TableID = 202
-	membershipTable  storage.TableID = 203 // user, workspace
-	onboardByKey     storage.TableID = 204 // idempotency key of a creation -> workspace
-	membershipByHome storage.TableID = 205
+	directoryTable        storage.TableID = 201 // workspace -> directory entry
+	directoryBySlug       storage.TableID = 202
+	membershipTable       storage.TableID = 203 // user, workspace
+	membershipByWorkspace storage.TableID = 205
+	membershipByRemoval   storage.TableID = 206
 )
 
 // Touch bits of the tables.

@@ -13,6 +13,7 @@ import (
 type Tx struct {
 	View
 	ledger *Ledger
+	armed  sweeps // set by this command
 }
 
 // Writer is the open batch, for the tables.

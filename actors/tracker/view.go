@@ -19,6 +19,12 @@ func NewView(v storage.View, caller *Caller, now time.Time, buf []byte) *View {
 	return &View{View: v, Caller: caller, Buf: buf, now: now}
 }
 
+// Renew makes v the view of another query; storage's part is renewed by itself.
+// The query before must have ended.
+func (v *View) Renew(caller *Caller, now time.Time, buf []byte) {
+	v.Caller, v.Buf, v.now = caller, buf, now
+}
+
 // Now is the moment of the operation, in UTC and whole milliseconds. Within a
 // command it never runs behind what the workspace has seen before.
 func (v *View) Now() time.Time { return v.now }

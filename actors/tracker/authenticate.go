@@ -1,0 +1,121 @@
+package tracker
+
+import (
+	"fmt"
+
+	json "github.com/goccy/go-json"
+
+	"switchyard/storage"
+)
+
+// OperatorPrincipal is who the root token stands for (Decision 12).
+func OperatorPrincipal() Principal {
+	return Principal{Type: ActorSystem, ID: "root", Token: "root", Permissions: permissionWords["admin"], Root: true}
+}
+
+// AuthenticateOp is Authenticate as an operation on the credential's home
+// workspace, wherever that lives. Its answer is a Principal.
+var AuthenticateOp = NewQuery[Credential, Principal]("Authenticate", "Tell who a credential stands for", Needs{}, func(v *View, c *Credential) (Reply, error) {
+	p, err := Authenticate(&v.View, *c)
+	if err != nil {
+		return Reply{}, err
+	}
+	body, err := json.Marshal(p)
+	if err != nil {
+		return Reply{}, fmt.Errorf("encode a principal: %w", err)
+	}
+	return Reply{Body: body}, nil
+})
+
+// Authenticate tells who a credential stands for. v reads its home workspace. The
+// error is UNAUTHORIZED for a credential that is not, or no longer, good.
+func Authenticate(v *storage.View, c Credential) (Principal, error) {
+	if c.Kind != WorkspaceToken {
+		return Principal{}, Unauthorized()
+	}
+	grant, err := tokenGrants.Get(v, storage.Key(nil).Newest(c.ID))
+	if err != nil {
+		return Principal{}, fmt.Errorf("read a token: %w", err)
+	}
+	if grant == nil || !c.matches(grant.Value.Hash) {
+		return Principal{}, Unauthorized()
+	}
+	g := &grant.Value
+	return Principal{
+		Type: g.ActorType, ID: g.ActorID, Token: c.ID.String(), Home: c.Home,
+		Permissions: g.Permissions, Confined: g.Confined,
+	}, nil
+}
+
+// ResolveCaller tells what a principal may do and see in the workspace that v
+// reads. The error is NOT_FOUND when there is no such workspace or the principal
+// has no place in it: whoever is no member can't tell which (Decision 11).
+func ResolveCaller(v *storage.View, p Principal) (Caller, error) {
+	there, err := workspaces.Record(v, nil, func(storage.Record) error { return nil })
+	if err != nil {
+		return Caller{}, fmt.Errorf("read the workspace: %w", err)
+	}
+	if !there {
+		return Caller{}, NotFound("workspace")
+	}
+	if p.Root {
+		return Caller{Principal: p, Role: RoleOwner, Level: Admin}, nil
+	}
+	if p.Confined && p.Home != v.Workspace() {
+		return Caller{}, NotFound("workspace")
+	}
+	c := Caller{Principal: p}
+	if c.Role, err = roleOf(v, &p); err != nil {
+		return Caller{}, err
+	}
+	c.Level = min(c.roleLevel(), p.Permissions.level())
+	c.Hidden, err = hiddenTeams(v, &c)
+	return c, err
+}
+
+func roleOf(v *storage.View, p *Principal) (Role, error) {
+	switch p.Type {
+	case ActorUser:
+		m, err := members.Get(v, memberKey(nil, UserID(p.ID)))
+		if err != nil {
+			return "", fmt.Errorf("read a member: %w", err)
+		}
+		if m == nil {
+			return "", NotFound("workspace")
+		}
+		return m.Value.Role, nil
+	case ActorAgent:
+		if p.Permissions.Includes(PermAdmin) {
+			return RoleAdmin, nil
+		}
+		return RoleMember, nil
+	}
+	return "", NotFound("workspace")
+}
+
+// hiddenTeams lists the private teams a caller may not see: none for admins whose
+// credential lets them be one, all for guests, those it is no member of for
+// others.
+func hiddenTeams(v *storage.View, c *Caller) (map[storage.ID]struct{}, error) {
+	if c.Level >= Admin {
+		return nil, nil
+	}
+	var hidden map[storage.ID]struct{}
+	err := teams.Scan(v, nil, nil, func(_ []byte, rec storage.Record) (bool, error) {
+		if rec.Flags()&teamPrivate != 0 {
+			if hidden == nil {
+				hidden = map[storage.ID]struct{}{}
+			}
+			hidden[rec.Team()] = struct{}{}
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the teams: %w", err)
+	}
+	if len(hidden) == 0 || c.Role == RoleGuest {
+		return hidden, nil
+	}
+	err = eachTeamOf(v, UserID(c.ID), func(team storage.ID) { delete(hidden, team) })
+	return hidden, err
+}

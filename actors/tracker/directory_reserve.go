@@ -1,0 +1,92 @@
+package tracker
+
+import (
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// reserveSlugIn asks for a slug for a workspace that is to be founded.
+type reserveSlugIn struct {
+	Workspace WorkspaceID `json:"workspace"`
+	Slug      string      `json:"slug"`
+	Owner     UserID      `json:"owner"`
+	Answer    string      `json:"answer"`
+}
+
+// reserveSlugOp is the first step of a creation. With an idempotency key its
+// answer is remembered like any other, so a repeated creation goes on with the
+// workspace and owner of the first.
+var reserveSlugOp = NewCommand[reserveSlugIn, directoryEntry]("ReserveSlug", "Reserve a slug", Needs{}, func(tx *Tx, in *reserveSlugIn) (Reply, error) {
+	taken, err := tx.entryBySlug(in.Slug)
+	if err != nil {
+		return Reply{}, err
+	}
+	if taken != nil {
+		return Reply{}, Conflict("The slug "+in.Slug+" is taken.", "Choose another slug: it is unique across the service.")
+	}
+	e := directoryEntry{
+		Workspace: in.Workspace, Slug: in.Slug, State: slugReserved, Owner: in.Owner,
+		CreatedAt: At(tx.now), Answer: in.Answer,
+	}
+	body, err := directory.Insert(tx, &e)
+	if err != nil {
+		return Reply{}, fmt.Errorf("reserve a slug: %w", err)
+	}
+	// Whatever becomes of the next steps, this settles it.
+	return Reply{Body: body}, tx.SetTimer(timerResolve, string(in.Workspace), tx.now.Add(resolveAfter))
+}, InDirectory)
+
+// activateSlugOp is the last step of a creation: the workspace is there. It tells
+// whether the directory knows of it.
+var activateSlugOp = NewCommand[directoryStep, None]("ActivateSlug", "Confirm a reserved slug", Needs{}, func(tx *Tx, in *directoryStep) (Reply, error) {
+	row, err := tx.entry(in.Workspace)
+	if err != nil {
+		return Reply{}, err
+	}
+	if row == nil {
+		return Reply{}, fmt.Errorf("activate %s: it has no entry", in.Workspace)
+	}
+	if row.Value.State == slugReserved {
+		if err := tx.setEntryState(row, slugActive); err != nil {
+			return Reply{}, err
+		}
+		if err := tx.putMembership(in.Workspace, memberChanged{User: row.Value.Owner, Present: true, Version: foundingVersion}); err != nil {
+			return Reply{}, err
+		}
+	}
+	return Reply{Outcome: NoContent}, tx.ClearTimer(timerResolve, string(in.Workspace))
+}, InDirectory)
+
+// releaseSlugOp gives up a reservation whose workspace was never founded.
+var releaseSlugOp = NewCommand[directoryStep, None]("ReleaseSlug", "Release a reserved slug", Needs{}, func(tx *Tx, in *directoryStep) (Reply, error) {
+	row, err := tx.entry(in.Workspace)
+	if err != nil {
+		return Reply{}, err
+	}
+	if row != nil && row.Value.State == slugReserved {
+		if err := tx.dropAnswer(row.Value.Answer); err != nil {
+			return Reply{}, err
+		}
+		if err := directory.Delete(tx, row); err != nil {
+			return Reply{}, fmt.Errorf("release a slug: %w", err)
+		}
+	}
+	return Reply{Outcome: NoContent}, tx.ClearTimer(timerResolve, string(in.Workspace))
+}, InDirectory)
+
+// resolveSlugOp settles a reservation that was not activated in time: the
+// workspace's own shard says whether it was founded, and by then it no longer can
+// be.
+var resolveSlugOp = NewWorkflow[TimerIn, None]("ResolveSlug", "Settle a reserved slug", Needs{}, func(f Flow, in *TimerIn) (Reply, error) {
+	step := directoryStep{Workspace: WorkspaceID(in.Subject)}
+	there, err := call[existence](f, step.id(), existsOp, &None{})
+	if err != nil {
+		return Reply{}, err
+	}
+	settle := releaseSlugOp
+	if there.Exists {
+		settle = activateSlugOp
+	}
+	return f.Call(storage.DirectoryID, settle, &step)
+})

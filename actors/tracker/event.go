@@ -1,0 +1,125 @@
+package tracker
+
+import (
+	"fmt"
+	"strconv"
+
+	json "github.com/goccy/go-json"
+
+	"switchyard/storage"
+)
+
+// Change is one field that an event tells of, as it was and as it became. From
+// and To are encoded as JSON; a json.RawMessage is taken as it is.
+type Change struct {
+	Field    string
+	From, To any
+}
+
+// Event is an entry of a workspace's log of changes, as clients get it.
+type Event struct {
+	ID             string            `json:"id"`
+	Type           string            `json:"type"`
+	OrganizationID WorkspaceID       `json:"organizationId"`
+	Sequence       uint64            `json:"sequence"`
+	CreatedAt      Timestamp         `json:"createdAt"`
+	Actor          EventActor        `json:"actor"`
+	Data           json.RawMessage   `json:"data"`
+	Changes        map[string]FromTo `json:"changes,omitempty"`
+}
+
+// EventActor says who made a change.
+type EventActor struct {
+	ID   string    `json:"id"`
+	Type ActorType `json:"type"`
+}
+
+// FromTo is a field's value before and after a change.
+type FromTo struct {
+	From json.RawMessage `json:"from"`
+	To   json.RawMessage `json:"to"`
+}
+
+// Emit appends an event to the workspace's log, in the batch of the change it
+// tells of (Decision 44). data is the whole resource after the change, as JSON.
+// header is that of the resource's record: its flags and team decide who may see
+// the event.
+func (tx *Tx) Emit(eventType string, header storage.Header, data json.RawMessage, changes []Change) error {
+	sequence, err := tx.Next(eventSequence, storage.ID{})
+	if err != nil {
+		return err
+	}
+	id, err := tx.NewID()
+	if err != nil {
+		return err
+	}
+	l := tx.ledger
+	l.event = storage.AppendHeader(l.event[:0], storage.Header{Flags: header.Flags, Version: 1, Team: header.Team})
+	if l.event, err = tx.appendEvent(l.event, id, eventType, sequence, data, changes); err != nil {
+		return fmt.Errorf("encode an event: %w", err)
+	}
+	if err := tx.Writer().SetValue(eventTable, storage.Key(nil).U64(sequence), l.event); err != nil {
+		return fmt.Errorf("append an event: %w", err)
+	}
+	return tx.arm(sweepEvents, tx.now.Add(eventLife))
+}
+
+func (tx *Tx) appendEvent(b []byte, id storage.ID, eventType string, sequence uint64, data json.RawMessage, changes []Change) ([]byte, error) {
+	b = id.AppendText(append(b, `{"id":"`...))
+	b = append(append(b, `","type":"`...), eventType...) // a constant of ours: nothing to escape
+	b = tx.Workspace().AppendText(append(b, `","organizationId":"`...))
+	b = strconv.AppendUint(append(b, `","sequence":`...), sequence, 10)
+	b = append(append(b, `,"createdAt":"`...), At(tx.now)...)
+	actor, err := json.MarshalWithOption(tx.Caller.ID, json.DisableHTMLEscape())
+	if err != nil {
+		return nil, err
+	}
+	b = append(append(b, `","actor":{"id":`...), actor...)
+	b = append(append(b, `,"type":"`...), tx.Caller.Type...)
+	b = append(append(b, `"},"data":`...), data...)
+	if len(changes) > 0 {
+		if b, err = appendChanges(append(b, `,"changes":`...), changes); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, '}'), nil
+}
+
+// eventMoment is the part of an event that says when it was.
+type eventMoment struct {
+	CreatedAt Timestamp `json:"createdAt"`
+}
+
+func appendChanges(b []byte, changes []Change) ([]byte, error) {
+	for i, c := range changes {
+		from, err := json.MarshalWithOption(c.From, json.DisableHTMLEscape())
+		if err != nil {
+			return nil, err
+		}
+		to, err := json.MarshalWithOption(c.To, json.DisableHTMLEscape())
+		if err != nil {
+			return nil, err
+		}
+		open := `,"`
+		if i == 0 {
+			open = `{"`
+		}
+		b = append(append(append(b, open...), c.Field...), `":{"from":`...)
+		b = append(append(append(b, from...), `,"to":`...), to...)
+		b = append(b, '}')
+	}
+	return append(b, '}'), nil
+}
+
+// eventTime reads when a stored event was; it decodes nothing else.
+func eventTime(stored []byte) (Timestamp, error) {
+	rec, err := storage.ParseRecord(stored)
+	if err != nil {
+		return "", fmt.Errorf("read an event: %w", err)
+	}
+	var e eventMoment
+	if err := json.Unmarshal(rec.JSON(), &e); err != nil {
+		return "", fmt.Errorf("read an event: %w", err)
+	}
+	return e.CreatedAt, nil
+}

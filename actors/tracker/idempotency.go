@@ -1,0 +1,157 @@
+package tracker
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"switchyard/storage"
+)
+
+// idempotencyLife is how long an answer is repeated for its key (Decision 6).
+const idempotencyLife = 24 * time.Hour
+
+// answerKey names the record of an answer: SHA-256 over who asked and the key.
+type answerKey [sha256.Size]byte
+
+func newAnswerKey(token, key string) answerKey {
+	h := sha256.New()
+	_, _ = fmt.Fprintf(h, "%d:%s:%s", len(token), token, key)
+	return answerKey(h.Sum(nil))
+}
+
+// answer is what is kept of a reply. Layout, version 1: version, outcome, sealed
+// (1 byte each), moment in milliseconds (8), fingerprint (32), length of the ETag
+// (1), ETag, body.
+type answer struct {
+	outcome     Outcome
+	sealed      bool
+	at          time.Time
+	fingerprint [32]byte
+	etag        string
+	body        []byte
+}
+
+const (
+	answerFormat    = 1
+	answerHeaderLen = 3 + 8 + 32 + 1
+	maxETag         = 255
+)
+
+func (a *answer) append(b []byte) []byte {
+	var sealed byte
+	if a.sealed {
+		sealed = 1
+	}
+	b = append(b, answerFormat, byte(a.outcome), sealed)
+	b = binary.BigEndian.AppendUint64(b, uint64(a.at.UnixMilli()))
+	b = append(append(b, a.fingerprint[:]...), byte(len(a.etag)))
+	return append(append(b, a.etag...), a.body...)
+}
+
+func parseAnswer(b []byte) (a answer, err error) {
+	if len(b) < answerHeaderLen || b[0] != answerFormat || len(b) < answerHeaderLen+int(b[answerHeaderLen-1]) {
+		return a, fmt.Errorf("%w: answer of %d bytes", storage.ErrFormat, len(b))
+	}
+	a.outcome, a.sealed = Outcome(b[1]), b[2] == 1
+	a.at = time.UnixMilli(int64(binary.BigEndian.Uint64(b[3:]))).UTC()
+	copy(a.fingerprint[:], b[11:])
+	end := answerHeaderLen + int(b[answerHeaderLen-1])
+	a.etag, a.body = string(b[answerHeaderLen:end]), b[end:]
+	return a, nil
+}
+
+// errKeyReused is the answer to a key that came with another request before.
+func errKeyReused() *Error {
+	return &Error{
+		Code:    CodeIdempotencyKeyReused,
+		Message: "This Idempotency-Key was used with another request.",
+		Hint:    "Use a new key for a new request, and repeat a request unchanged.",
+	}
+}
+
+// replay gives the answer that a request with the same key got before; false when
+// it has to be carried out.
+func (tx *Tx) replay(op *Op, req *Request) (Reply, bool, error) {
+	if req.Idempotency == nil {
+		return Reply{}, false, nil
+	}
+	key := newAnswerKey(req.Caller.Token, req.Idempotency.Key)
+	a, err := tx.answer(key)
+	if err != nil || a == nil || tx.now.Sub(a.at) >= idempotencyLife {
+		return Reply{}, false, err
+	}
+	if a.fingerprint != req.Idempotency.Fingerprint {
+		return Reply{}, false, errKeyReused()
+	}
+	body := a.body
+	if a.sealed {
+		if body, err = openAnswer(req, key, body); err != nil {
+			return Reply{}, false, fmt.Errorf("%s: open a sealed answer: %w", op.Name, err)
+		}
+	}
+	return Reply{Outcome: a.outcome, ETag: a.etag, Body: body, Replayed: true}, true, nil
+}
+
+// remember keeps the answer of a command for its key, in the command's own batch.
+func (tx *Tx) remember(op *Op, req *Request, reply Reply) error {
+	if req.Idempotency == nil {
+		return nil
+	}
+	if len(reply.ETag) > maxETag {
+		return fmt.Errorf("%s: ETag of %d bytes", op.Name, len(reply.ETag))
+	}
+	key := newAnswerKey(req.Caller.Token, req.Idempotency.Key)
+	a := answer{outcome: reply.Outcome, at: tx.now, fingerprint: req.Idempotency.Fingerprint, etag: reply.ETag, body: reply.Body}
+	if op.Secret {
+		nonce := make([]byte, sealNonceLen)
+		if err := tx.Secret(nonce); err != nil {
+			return fmt.Errorf("%s: seal an answer: %w", op.Name, err)
+		}
+		sealed, err := sealAnswer(req, key, nonce, reply.Body)
+		if err != nil {
+			return fmt.Errorf("%s: seal an answer: %w", op.Name, err)
+		}
+		a.sealed, a.body = true, sealed
+	}
+	return tx.setAnswer(key, &a)
+}
+
+func (v *View) answer(key answerKey) (*answer, error) {
+	stored, err := v.Value(idempotencyTable, key[:], nil)
+	if err != nil || stored == nil {
+		return nil, err
+	}
+	a, err := parseAnswer(stored)
+	if err != nil {
+		return nil, err
+	}
+	return &a, nil
+}
+
+// setAnswer writes an answer and the entry by which it is swept, in place of an
+// expired one.
+func (tx *Tx) setAnswer(key answerKey, a *answer) error {
+	old, err := tx.answer(key)
+	if err != nil {
+		return err
+	}
+	w := tx.Writer()
+	if old != nil {
+		if err := w.DeleteValue(idempotencyByAge, ageKey(old.at, key)); err != nil {
+			return err
+		}
+	}
+	if err := w.SetValue(idempotencyTable, key[:], a.append(nil)); err != nil {
+		return err
+	}
+	if err := w.SetValue(idempotencyByAge, ageKey(a.at, key), nil); err != nil {
+		return err
+	}
+	return tx.arm(sweepAnswers, a.at.Add(idempotencyLife))
+}
+
+func ageKey(at time.Time, key answerKey) storage.Key {
+	return append(storage.Key(nil).U64(uint64(at.UnixMilli())), key[:]...)
+}

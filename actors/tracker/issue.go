@@ -1,0 +1,214 @@
+package tracker
+
+import (
+	"switchyard/storage"
+)
+
+// IssueID names an issue.
+type IssueID string
+
+// IssueStatus says where an issue stands in its life.
+type IssueStatus string
+
+// The statuses of an issue.
+const (
+	StatusTriage     IssueStatus = "triage"
+	StatusBacklog    IssueStatus = "backlog"
+	StatusTodo       IssueStatus = "todo"
+	StatusInProgress IssueStatus = "in_progress"
+	StatusDone       IssueStatus = "done"
+	StatusCanceled   IssueStatus = "canceled"
+)
+
+// issueStatuses lists every status; a status's place in it is its byte in the
+// index, so the order is part of what is on disk.
+var issueStatuses = [...]IssueStatus{StatusTriage, StatusBacklog, StatusTodo, StatusInProgress, StatusDone, StatusCanceled}
+
+// rank is the status's byte in the index.
+func (s IssueStatus) rank() byte {
+	for i, known := range issueStatuses {
+		if s == known {
+			return byte(i)
+		}
+	}
+	return 0xff
+}
+
+// Closed tells whether nothing is left to do.
+func (s IssueStatus) Closed() bool { return s == StatusDone || s == StatusCanceled }
+
+// IssuePriority says how soon an issue should be worked on.
+type IssuePriority string
+
+// The priorities of an issue.
+const (
+	PriorityLow    IssuePriority = "low"
+	PriorityMedium IssuePriority = "medium"
+	PriorityHigh   IssuePriority = "high"
+	PriorityUrgent IssuePriority = "urgent"
+)
+
+// rank is the priority's byte in the index, part of what is on disk.
+func (p IssuePriority) rank() byte {
+	switch p {
+	case PriorityLow:
+		return 0
+	case PriorityMedium:
+		return 1
+	case PriorityHigh:
+		return 2
+	case PriorityUrgent:
+		return 3
+	}
+	return 0xff
+}
+
+// Issue is a piece of work. Its JSON is what clients get and what is stored: the
+// fields, their order and their types are the service's contract.
+type Issue struct {
+	ID                IssueID       `json:"id"`
+	OrganizationID    WorkspaceID   `json:"organizationId"`
+	ExternalRef       *string       `json:"externalRef"`
+	TeamID            TeamID        `json:"teamId"`
+	Title             string        `json:"title"`
+	Description       *string       `json:"description"`
+	Status            IssueStatus   `json:"status"`
+	Priority          IssuePriority `json:"priority"`
+	Resolution        *string       `json:"resolution"`
+	ParentID          *IssueID      `json:"parentId"`
+	SubIssueSortOrder *float64      `json:"subIssueSortOrder"`
+	Estimate          *int64        `json:"estimate"`
+	IsDraft           bool          `json:"isDraft"`
+	SnoozedUntil      *Timestamp    `json:"snoozedUntil"`
+	AssigneeID        *string       `json:"assigneeId"`
+	ProjectID         *string       `json:"projectId"`
+	CycleID           *string       `json:"cycleId"`
+	// LabelIDs is the JSON text of the array (Decision 16).
+	LabelIDs *string `json:"labelIds"`
+	// Number counts the issues of a team; with the team's key it makes the
+	// identifier. Every issue has both.
+	Number       *uint64   `json:"number"`
+	Identifier   *string   `json:"identifier"`
+	Repo         *string   `json:"repo"`
+	Branch       *string   `json:"branch"`
+	PRURL        *string   `json:"prUrl"`
+	PRState      *string   `json:"prState"`
+	PRCheckState *string   `json:"prCheckState"`
+	CreatedAt    Timestamp `json:"createdAt"`
+	UpdatedAt    Timestamp `json:"updatedAt"`
+}
+
+// Flags of an issue's record: what lists decide by without decoding it.
+const (
+	// issueRestricted is for issues that only listed actors may see.
+	issueRestricted storage.Flags = 1 << iota
+	issueDraft
+	issueClosed
+	issueHasParent
+	// issueSnoozed says that there is a snoozedUntil, past or to come.
+	issueSnoozed
+)
+
+// issueKey is the primary key: lists walk it newest first.
+func issueKey(id storage.ID) storage.Key {
+	return storage.Key(make([]byte, 0, storage.ListedKeyLen)).Newest(id)
+}
+
+// id is the issue's identifier in binary form. Stored issues have a valid one.
+func (t *Issue) id() storage.ID {
+	id, _ := storage.ParseID(t.ID)
+	return id
+}
+
+func (t *Issue) team() storage.ID {
+	id, _ := storage.ParseID(t.TeamID)
+	return id
+}
+
+// parent is the zero ID when there is none.
+func (t *Issue) parent() storage.ID {
+	if t.ParentID == nil {
+		return storage.ID{}
+	}
+	id, _ := storage.ParseID(*t.ParentID)
+	return id
+}
+
+func (t *Issue) flags() (f storage.Flags) {
+	if t.IsDraft {
+		f |= issueDraft
+	}
+	if t.Status.Closed() {
+		f |= issueClosed
+	}
+	if t.ParentID != nil {
+		f |= issueHasParent
+	}
+	if t.SnoozedUntil != nil {
+		f |= issueSnoozed
+	}
+	return f
+}
+
+// issues keeps the issues of a workspace. Entries by a reference to something
+// that may be absent are left out when it is, except the assignee's: being
+// unassigned is a list of its own, under the empty text, which no actor has.
+var issues = storage.Table[Issue]{
+	ID:   issueTable,
+	Name: "issue",
+	Key:  func(k storage.Key, t *Issue) storage.Key { return k.Newest(t.id()) },
+	Head: func(t *Issue) (storage.Flags, storage.ID) { return t.flags(), t.team() },
+	Indexes: []storage.Index[Issue]{
+		{ID: issueByRef, Name: "externalRef", Unique: true, Entries: func(e *storage.Entries, t *Issue) {
+			if t.ExternalRef != nil {
+				e.Add(e.Key().Str(*t.ExternalRef))
+			}
+		}},
+		{ID: issueByStatus, Name: "status", Entries: func(e *storage.Entries, t *Issue) {
+			e.Add(e.Key().Byte(t.Status.rank()))
+		}},
+		{ID: issueByPriority, Name: "priority", Entries: func(e *storage.Entries, t *Issue) {
+			e.Add(e.Key().Byte(t.Priority.rank()))
+		}},
+		{ID: issueByTeam, Name: "team", Entries: func(e *storage.Entries, t *Issue) {
+			e.Add(e.Key().ID(t.team()))
+		}},
+		{ID: issueByParent, Name: "parent", Entries: func(e *storage.Entries, t *Issue) {
+			if t.ParentID != nil {
+				e.Add(e.Key().Newest(t.parent()))
+			}
+		}},
+		{ID: issueByHasParent, Name: "hasParent", Entries: func(e *storage.Entries, t *Issue) {
+			if t.ParentID != nil {
+				e.Add(e.Key())
+			}
+		}},
+		{ID: issueByAssignee, Name: "assignee", Entries: func(e *storage.Entries, t *Issue) {
+			if t.AssigneeID != nil {
+				e.Add(e.Key().Str(*t.AssigneeID))
+			} else {
+				e.Add(e.Key().Str(""))
+			}
+		}},
+		{ID: issueByProject, Name: "project", Entries: func(e *storage.Entries, t *Issue) {
+			if t.ProjectID != nil {
+				e.Add(e.Key().Str(*t.ProjectID))
+			}
+		}},
+		{ID: issueByCycle, Name: "cycle", Entries: func(e *storage.Entries, t *Issue) {
+			if t.CycleID != nil {
+				e.Add(e.Key().Str(*t.CycleID))
+			}
+		}},
+		{ID: issueByLabel, Name: "label", Entries: func(e *storage.Entries, t *Issue) {
+			for _, label := range t.labels() {
+				e.Add(e.Key().Str(label))
+			}
+		}},
+		{ID: issueByDraft, Name: "draft", Entries: func(e *storage.Entries, t *Issue) {
+			if t.IsDraft {
+				e.Add(e.Key())
+			}
+		}},
+	},
+}

@@ -1,0 +1,70 @@
+package tracker
+
+import (
+	"bytes"
+
+	"switchyard/storage"
+)
+
+// seesIssue decides from the header alone whether the caller may know that an
+// issue exists. Every read of an issue on a caller's behalf comes through here.
+func (v *View) seesIssue(rec storage.Record) bool { return v.Caller.Sees(rec.Team()) }
+
+// issue decodes the issue that a path or body names; nil when there is none or the
+// caller may not see it.
+func (v *View) issue(id string) (row *storage.Row[Issue], err error) {
+	parsed, ok := storage.ParseID(id)
+	if !ok {
+		return nil, nil
+	}
+	_, err = issues.Record(v, issueKey(parsed), func(rec storage.Record) (err error) {
+		if v.seesIssue(rec) {
+			row, err = issues.Decode(rec)
+		}
+		return err
+	})
+	return row, err
+}
+
+// hasIssue tells whether there is an issue that the caller may see.
+func (v *View) hasIssue(id storage.ID) (seen bool, err error) {
+	_, err = issues.Record(v, issueKey(id), func(rec storage.Record) error {
+		seen = v.seesIssue(rec)
+		return nil
+	})
+	return seen, err
+}
+
+// storedText finds the text of a field in an issue's stored JSON without decoding
+// it; nil when it is null. The field must be one whose text needs no escaping.
+//
+// Looking for the bytes of `"field":"` is exact: inside a string every quote is
+// escaped, and a closing quote with a colon behind it ends a name, never a value.
+func storedText(body []byte, field string) []byte {
+	var pattern [32]byte
+	p := append(append(append(pattern[:0], '"'), field...), `":"`...)
+	at := bytes.Index(body, p)
+	if at < 0 {
+		return nil
+	}
+	rest := body[at+len(p):]
+	end := bytes.IndexByte(rest, '"')
+	if end < 0 {
+		return nil
+	}
+	return rest[:end]
+}
+
+// parentIn gives the parent of a stored issue; the zero ID when it has none.
+func parentIn(rec storage.Record) storage.ID {
+	if rec.Flags()&issueHasParent == 0 {
+		return storage.ID{}
+	}
+	id, _ := storage.ParseID(storedText(rec.JSON(), "parentId"))
+	return id
+}
+
+// snoozedAt tells whether a stored issue is snoozed into the future.
+func snoozedAt(rec storage.Record, now Timestamp) bool {
+	return rec.Flags()&issueSnoozed != 0 && string(storedText(rec.JSON(), "snoozedUntil")) > string(now)
+}

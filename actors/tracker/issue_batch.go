@@ -1,0 +1,95 @@
+package tracker
+
+import (
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// BatchIssuesIn asks for one change of many issues.
+type BatchIssuesIn struct {
+	IDs   []string   `json:"ids" rules:"required,min=1,max=100" items:"min=1,max=255"`
+	Patch IssuePatch `json:"patch" rules:"required"`
+}
+
+// Validate looks at what the tags can't say.
+func (in *BatchIssuesIn) Validate(faults *Faults) { in.Patch.validateAt("patch.", faults) }
+
+// IssueList is an answer with issues and no more.
+type IssueList struct {
+	Issues []Issue `json:"issues"`
+}
+
+// MissingDetails are the details of NOT_FOUND when several ids were given: those
+// that lead nowhere.
+type MissingDetails struct {
+	Missing []string `json:"missing"`
+}
+
+// BatchIssues changes all the issues named, or none of them (Decision 22).
+var BatchIssues = NewCommand[BatchIssuesIn, IssueList]("BatchIssues", "Change many issues at once", Needs{Write, "issues"}, batchIssues)
+
+// maxBatchBytes bounds what one batch writes: it is replicated and applied whole,
+// within what a command may write.
+const maxBatchBytes = maxCommandBytes - 2<<20
+
+func batchIssues(tx *Tx, in *BatchIssuesIn) (Reply, error) {
+	ids, missing, err := tx.eachOnce(in.IDs)
+	if err != nil {
+		return Reply{}, err
+	}
+	if len(missing) > 0 {
+		return Reply{}, &Error{
+			Code: CodeNotFound, Message: fmt.Sprintf("There is no such issue as %d of the ids name.", len(missing)),
+			Hint:    "Nothing was changed. Leave out the ids in details.missing, or check that the credential may see them.",
+			Details: MissingDetails{missing},
+		}
+	}
+	start := tx.Writer().Size()
+	body := append(make([]byte, 0, 1024*len(ids)), `{"issues":[`...)
+	for i, id := range ids {
+		row, err := tx.issue(id)
+		if err != nil {
+			return Reply{}, err
+		}
+		t, _, err := tx.changeIssue(row, &in.Patch, "patch.")
+		if err != nil {
+			return Reply{}, err
+		}
+		if tx.Writer().Size()-start > maxBatchBytes {
+			return Reply{}, &Error{
+				Code: CodePayloadTooLarge, Message: fmt.Sprintf("The batch would write more than %d MiB.", maxBatchBytes>>20),
+				Hint: "Nothing was changed. Send fewer ids at a time.",
+			}
+		}
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, t...)
+	}
+	return Reply{Body: append(body, `]}`...)}, nil
+}
+
+// eachOnce drops repeated ids and picks out those that lead to no issue the caller
+// may see.
+func (v *View) eachOnce(all []string) (ids, missing []string, err error) {
+	once := make(map[string]bool, len(all))
+	for _, id := range all {
+		if once[id] {
+			continue
+		}
+		once[id] = true
+		parsed, seen := storage.ParseID(id)
+		if seen {
+			if seen, err = v.hasIssue(parsed); err != nil {
+				return nil, nil, err
+			}
+		}
+		if seen {
+			ids = append(ids, id)
+		} else {
+			missing = append(missing, id)
+		}
+	}
+	return ids, missing, nil
+}

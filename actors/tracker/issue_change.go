@@ -1,0 +1,95 @@
+package tracker
+
+import (
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// Types of events about issues.
+const (
+	eventIssueCreated = "issue.created"
+	eventIssueUpdated = "issue.updated"
+	eventIssueDeleted = "issue.deleted"
+)
+
+// addIssue stores a new issue with its event and returns its JSON.
+func (tx *Tx) addIssue(t *Issue) ([]byte, error) {
+	body, err := issues.Insert(tx, t)
+	if err != nil {
+		return nil, fmt.Errorf("store an issue: %w", err)
+	}
+	if err := tx.Emit(eventIssueCreated, storage.Header{Flags: t.flags(), Version: 1, Team: t.team()}, body, nil); err != nil {
+		return nil, err
+	}
+	return body, nil
+}
+
+// updateIssue stores the new value of an issue with its event, and returns its
+// JSON and version. A value that says the same as the old one writes nothing.
+func (tx *Tx) updateIssue(old *storage.Row[Issue], t *Issue) (body []byte, version uint64, err error) {
+	changes := issueChanges(&old.Value, t)
+	if len(changes) == 0 {
+		body, err = tx.storedIssue(t.id())
+		return body, old.Version, err
+	}
+	t.UpdatedAt = At(tx.Now())
+	body, err = issues.Update(tx, old, t)
+	if err != nil {
+		return nil, 0, fmt.Errorf("store an issue: %w", err)
+	}
+	header := storage.Header{Flags: t.flags(), Version: old.Version + 1, Team: t.team()}
+	return body, header.Version, tx.Emit(eventIssueUpdated, header, body, changes)
+}
+
+// storedIssue copies the JSON of an issue that is there.
+func (v *View) storedIssue(id storage.ID) (body []byte, err error) {
+	found, err := issues.Record(v, issueKey(id), func(rec storage.Record) error {
+		body = append(body, rec.JSON()...)
+		return nil
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("issue %s is not there", id)
+	}
+	return body, err
+}
+
+// issueChanges lists the fields that differ, in the order of the issue's fields.
+// updatedAt goes without saying.
+func issueChanges(from, to *Issue) []Change {
+	var c changes
+	note(&c, "externalRef", from.ExternalRef, to.ExternalRef)
+	note(&c, "teamId", &from.TeamID, &to.TeamID)
+	note(&c, "title", &from.Title, &to.Title)
+	note(&c, "description", from.Description, to.Description)
+	note(&c, "status", &from.Status, &to.Status)
+	note(&c, "priority", &from.Priority, &to.Priority)
+	note(&c, "resolution", from.Resolution, to.Resolution)
+	note(&c, "parentId", from.ParentID, to.ParentID)
+	note(&c, "subIssueSortOrder", from.SubIssueSortOrder, to.SubIssueSortOrder)
+	note(&c, "estimate", from.Estimate, to.Estimate)
+	note(&c, "isDraft", &from.IsDraft, &to.IsDraft)
+	note(&c, "snoozedUntil", from.SnoozedUntil, to.SnoozedUntil)
+	note(&c, "assigneeId", from.AssigneeID, to.AssigneeID)
+	note(&c, "projectId", from.ProjectID, to.ProjectID)
+	note(&c, "cycleId", from.CycleID, to.CycleID)
+	note(&c, "labelIds", from.LabelIDs, to.LabelIDs)
+	note(&c, "number", from.Number, to.Number)
+	note(&c, "identifier", from.Identifier, to.Identifier)
+	note(&c, "repo", from.Repo, to.Repo)
+	note(&c, "branch", from.Branch, to.Branch)
+	note(&c, "prUrl", from.PRURL, to.PRURL)
+	note(&c, "prState", from.PRState, to.PRState)
+	note(&c, "prCheckState", from.PRCheckState, to.PRCheckState)
+	return c
+}
+
+type changes []Change
+
+// note adds a field whose values differ; nil stands for null.
+func note[T comparable](c *changes, field string, from, to *T) {
+	if from == to || from != nil && to != nil && *from == *to {
+		return
+	}
+	*c = append(*c, Change{Field: field, From: from, To: to})
+}

@@ -1,0 +1,49 @@
+package tracker
+
+import (
+	"cmp"
+
+	"switchyard/storage"
+)
+
+// maxChildren is how many children one answer shows at most.
+const maxChildren = 1000
+
+// ListIssueChildrenIn asks for the children of an issue. They come all at once
+// unless there are more than maxChildren, or a smaller limit is given.
+type ListIssueChildrenIn struct {
+	ID     string      `path:"id"`
+	Limit  int         `query:"limit" rules:"min=1,max=1000" default:"1000"`
+	Cursor Opt[string] `query:"cursor"`
+}
+
+// ListIssueChildren lists the children of an issue that the caller may see, newest
+// first.
+var ListIssueChildren = NewQuery[ListIssueChildrenIn, IssuePage]("ListIssueChildren", "List an issue's children", Needs{Read, "issues"}, listIssueChildren, OneMoment)
+
+func listIssueChildren(v *View, in *ListIssueChildrenIn) (Reply, error) {
+	id, seen := storage.ParseID(in.ID)
+	if seen {
+		var err error
+		if seen, err = v.hasIssue(id); err != nil {
+			return Reply{}, err
+		}
+	}
+	if !seen {
+		return Reply{}, NotFound("issue")
+	}
+	filter := IssueFilter{ParentID: Some(in.ID)}
+	page := issuePage{
+		limit: cmp.Or(in.Limit, maxChildren), examine: maxExamined, fingerprint: filter.fingerprint(v.Workspace(), "children"),
+		keeps: func(_ []byte, rec storage.Record) (bool, error) { return v.seesIssue(rec), nil },
+	}
+	if in.Cursor.Set {
+		var err error
+		if page.after, err = parseCursor(in.Cursor.Value, page.fingerprint); err != nil {
+			return Reply{}, err
+		}
+	}
+	children := []storage.Match{storage.Equal(issueByParent, issueKey(id))}
+	body, err := page.build(v, children, v.Buf[:0])
+	return Reply{Body: body}, err
+}

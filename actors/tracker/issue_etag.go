@@ -1,0 +1,53 @@
+package tracker
+
+import (
+	"strconv"
+	"strings"
+)
+
+// etags are the tags of the first versions, which most records never leave.
+var etags = func() (tags [64]string) {
+	for i := range tags {
+		tags[i] = `"` + strconv.Itoa(i) + `"`
+	}
+	return tags
+}()
+
+// etag is the ETag of a record: its version in quotes.
+func etag(version uint64) string {
+	if version < uint64(len(etags)) {
+		return etags[version]
+	}
+	return `"` + strconv.FormatUint(version, 10) + `"`
+}
+
+// tagListed tells whether the value of an If-Match or If-None-Match header, a list
+// of tags or "*", covers tag. A weak tag counts only in a weak comparison (RFC
+// 9110, section 8.8.3.2). What is no tag covers nothing.
+func tagListed(header, tag string, weak bool) bool {
+	for part := range strings.SplitSeq(header, ",") {
+		part = strings.Trim(part, " \t")
+		if part == "*" {
+			return true
+		}
+		if rest, ok := strings.CutPrefix(part, "W/"); ok {
+			if !weak {
+				continue
+			}
+			part = rest
+		}
+		if part == tag {
+			return true
+		}
+	}
+	return false
+}
+
+// requireMatch refuses a change whose If-Match names other versions than the
+// current one.
+func requireMatch(ifMatch string, version uint64) error {
+	if ifMatch == "" || tagListed(ifMatch, etag(version), false) {
+		return nil
+	}
+	return &Error{Code: CodePreconditionFailed, Message: "The issue has changed since the version that If-Match names.", Hint: "Get the issue again, look at what changed, and repeat the request with its new ETag."}
+}

@@ -1,0 +1,142 @@
+package tracker
+
+import (
+	"slices"
+	"time"
+
+	json "github.com/goccy/go-json"
+)
+
+// IssueFields are the fields of an issue that a creation and a change both take.
+// An absent one is left as it is, or to its default; null clears.
+type IssueFields struct {
+	ExternalRef       Opt[string]        `json:"externalRef" rules:"nullable,min=1,max=255"`
+	TeamID            Opt[TeamID]        `json:"teamId" rules:"max=255"`
+	TeamKey           Opt[string]        `json:"teamKey" rules:"max=255"`
+	Description       Opt[string]        `json:"description" rules:"nullable,max=262144"`
+	Status            Opt[IssueStatus]   `json:"status" enum:"triage,backlog,todo,in_progress,done,canceled"`
+	Priority          Opt[IssuePriority] `json:"priority" enum:"low,medium,high,urgent"`
+	Resolution        Opt[string]        `json:"resolution" rules:"nullable" enum:"duplicate,not_planned,intended_behavior,not_reproducible,obsolete,resolved"`
+	ParentID          Opt[IssueID]       `json:"parentId" rules:"nullable,max=255"`
+	SubIssueSortOrder Opt[float64]       `json:"subIssueSortOrder" rules:"nullable"`
+	Estimate          Opt[int64]         `json:"estimate" rules:"nullable,min=0,max=9007199254740991"`
+	IsDraft           Opt[bool]          `json:"isDraft"`
+	// TemplateID is accepted whether or not there is such a template (Decision 15).
+	TemplateID   Opt[string]   `json:"templateId" rules:"min=1,max=255"`
+	SnoozedUntil Opt[string]   `json:"snoozedUntil" rules:"nullable,datetime"`
+	AssigneeID   Opt[string]   `json:"assigneeId" rules:"nullable,min=1,max=255"`
+	ProjectID    Opt[string]   `json:"projectId" rules:"nullable,min=1,max=255"`
+	CycleID      Opt[string]   `json:"cycleId" rules:"nullable,min=1,max=255"`
+	LabelIDs     Opt[[]string] `json:"labelIds" rules:"nullable,max=100" items:"min=1,max=255"`
+	Repo         Opt[string]   `json:"repo" rules:"nullable,max=255"`
+	Branch       Opt[string]   `json:"branch" rules:"nullable,max=255"`
+}
+
+// IssuePatch is a change of an issue.
+type IssuePatch struct {
+	Title Opt[string] `json:"title" rules:"min=1,max=1000"`
+	IssueFields
+	PRURL   Opt[string] `json:"prUrl" rules:"nullable,max=2048,uri"`
+	PRState Opt[string] `json:"prState" rules:"nullable" enum:"draft,open,merged,closed"`
+}
+
+// apply writes what is given into the issue, except what needs a look at other
+// records: externalRef, team and parent.
+func (f *IssueFields) apply(t *Issue) {
+	wasClosed := t.Status.Closed()
+	t.Status = f.Status.Or(t.Status)
+	t.Priority = f.Priority.Or(t.Priority)
+	// Decision 21: what is open again has not been resolved.
+	if wasClosed && !t.Status.Closed() {
+		t.Resolution = nil
+	}
+	t.IsDraft = f.IsDraft.Or(t.IsDraft)
+	assign(&t.Description, &f.Description)
+	assign(&t.Resolution, &f.Resolution)
+	assign(&t.SubIssueSortOrder, &f.SubIssueSortOrder)
+	assign(&t.Estimate, &f.Estimate)
+	assign(&t.AssigneeID, &f.AssigneeID)
+	assign(&t.ProjectID, &f.ProjectID)
+	assign(&t.CycleID, &f.CycleID)
+	assign(&t.Repo, &f.Repo)
+	assign(&t.Branch, &f.Branch)
+	if f.SnoozedUntil.Set {
+		t.SnoozedUntil = snooze(f.SnoozedUntil.Ptr())
+	}
+	if f.LabelIDs.Set {
+		t.LabelIDs = labelText(f.LabelIDs.Ptr())
+	}
+}
+
+func (p *IssuePatch) apply(t *Issue) {
+	t.Title = p.Title.Or(t.Title)
+	p.IssueFields.apply(t)
+	assign(&t.PRURL, &p.PRURL)
+	assign(&t.PRState, &p.PRState)
+}
+
+// assign puts a given value, or null, into a nullable field.
+func assign[T any](field **T, given *Opt[T]) {
+	if given.Set {
+		*field = given.Ptr()
+	}
+}
+
+// Validate looks at what the tags can't say.
+func (f *IssueFields) Validate(faults *Faults) { f.validateAt("", faults) }
+
+// validateAt is Validate for fields that lie under a path such as "patch.".
+func (f *IssueFields) validateAt(path string, faults *Faults) {
+	if at := f.SnoozedUntil.Ptr(); at != nil && !faults.Has(path+"snoozedUntil") && snooze(at) == nil {
+		faults.Add(path+"snoozedUntil", "Must be an RFC 3339 date and time between the years 0000 and 9999 in UTC.")
+	}
+}
+
+// snooze normalizes a date and time to a timestamp; nil when it is none.
+func snooze(text *string) *Timestamp {
+	if text == nil {
+		return nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, *text)
+	if err != nil {
+		return nil
+	}
+	// An offset can push a moment out of the four-digit years, where timestamps
+	// would no longer compare like moments.
+	if at = at.UTC(); at.Year() < 0 || at.Year() > 9999 {
+		return nil
+	}
+	stamp := At(at)
+	return &stamp
+}
+
+// labelText is the JSON text that a list of labels is shown as, in the order
+// given; a label counts once.
+func labelText(labels *[]string) *string {
+	if labels == nil {
+		return nil
+	}
+	once := make([]string, 0, len(*labels))
+	for _, label := range *labels {
+		if !slices.Contains(once, label) {
+			once = append(once, label)
+		}
+	}
+	b, err := json.MarshalWithOption(once, json.DisableHTMLEscape())
+	if err != nil { // strings can always be encoded
+		panic(err)
+	}
+	text := string(b)
+	return &text
+}
+
+// labels reads LabelIDs back.
+func (t *Issue) labels() []string {
+	if t.LabelIDs == nil {
+		return nil
+	}
+	var labels []string
+	// The text was written by labelText; verify tells when it is not what it was.
+	_ = json.Unmarshal([]byte(*t.LabelIDs), &labels)
+	return labels
+}

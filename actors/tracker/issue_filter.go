@@ -1,0 +1,266 @@
+package tracker
+
+import (
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+
+	"switchyard/storage"
+)
+
+// IssueFilter is what a list of issues is asked for. All that is given must hold
+// (Decision 17).
+type IssueFilter struct {
+	TeamID         Opt[string]        `query:"teamId"`
+	Status         Opt[IssueStatus]   `query:"status" enum:"triage,backlog,todo,in_progress,done,canceled"`
+	Priority       Opt[IssuePriority] `query:"priority" enum:"low,medium,high,urgent"`
+	ParentID       Opt[string]        `query:"parentId"`
+	HasParent      Opt[bool]          `query:"hasParent"`
+	IsParent       Opt[bool]          `query:"isParent"`
+	IsDraft        Opt[bool]          `query:"isDraft"`
+	IncludeSnoozed Opt[bool]          `query:"includeSnoozed"`
+	AssigneeID     Opt[string]        `query:"assigneeId"`
+	ProjectID      Opt[string]        `query:"projectId"`
+	CycleID        Opt[string]        `query:"cycleId"`
+	LabelID        Opt[string]        `query:"labelId"`
+	Search         Opt[string]        `query:"search"`
+	Identifier     Opt[string]        `query:"identifier"`
+	ExternalRef    Opt[string]        `query:"externalRef"`
+	View           Opt[string]        `query:"view" enum:"all,active,backlog,triage,completed,mine,unassigned"`
+}
+
+// Validate looks at what the tags can't say.
+func (f *IssueFilter) Validate(faults *Faults) {
+	if f.Search.Set {
+		faults.Add("query.search", "Searching is not available yet.")
+	}
+}
+
+// A statusSet has the bit 1<<rank of each status in it.
+type statusSet uint8
+
+const everyStatus statusSet = 1<<len(issueStatuses) - 1
+
+func statusesOf(all ...IssueStatus) (set statusSet) {
+	for _, s := range all {
+		set |= 1 << s.rank()
+	}
+	return set
+}
+
+// statuses is what the filter and its view leave of the statuses.
+func (f *IssueFilter) statuses() statusSet {
+	set := everyStatus
+	if f.Status.Set {
+		set = statusesOf(f.Status.Value)
+	}
+	switch f.View.Value {
+	case "active":
+		set &= statusesOf(StatusTodo, StatusInProgress)
+	case "backlog":
+		set &= statusesOf(StatusBacklog)
+	case "triage":
+		set &= statusesOf(StatusTriage)
+	case "completed":
+		set &= statusesOf(StatusDone, StatusCanceled)
+	}
+	return set
+}
+
+// matcher gathers the streams that a list has to be in. Once something can't be
+// satisfied the list is empty whatever else is asked for.
+type matcher struct {
+	all   []storage.Match
+	empty bool
+}
+
+func (m *matcher) add(match storage.Match) { m.all = append(m.all, match) }
+
+// text adds an index by an opaque text. No actor, project or label has the empty
+// one.
+func (m *matcher) text(index storage.TableID, s string) {
+	if s == "" {
+		m.empty = true
+		return
+	}
+	m.add(storage.Equal(index, storage.Key(make([]byte, 0, len(s)+1)).Str(s)))
+}
+
+// matches turns the filter, within some statuses, into streams of issues; empty when no issue can be in
+// all of them. What no stream can say is left to a residue.
+func (v *View) matches(f *IssueFilter, within statusSet) ([]storage.Match, bool, error) {
+	m := matcher{all: make([]storage.Match, 0, 8)}
+	m.status(f.statuses() & within)
+	if f.Priority.Set {
+		m.add(storage.Equal(issueByPriority, storage.Key{f.Priority.Value.rank()}))
+	}
+	if f.TeamID.Set {
+		if team, ok := storage.ParseID(f.TeamID.Value); ok && v.Caller.Sees(team) {
+			m.add(storage.Equal(issueByTeam, storage.Key(nil).ID(team)))
+		} else {
+			m.empty = true
+		}
+	}
+	if f.ParentID.Set {
+		if parent, ok := storage.ParseID(f.ParentID.Value); ok {
+			m.add(storage.Equal(issueByParent, issueKey(parent)))
+		} else {
+			m.empty = true
+		}
+	}
+	if f.AssigneeID.Set {
+		m.text(issueByAssignee, f.AssigneeID.Value)
+	}
+	switch f.View.Value {
+	case "mine":
+		m.text(issueByAssignee, v.Caller.ID)
+	case "unassigned":
+		m.empty = m.empty || f.AssigneeID.Set
+		m.add(storage.Equal(issueByAssignee, storage.Key(nil).Str("")))
+	}
+	if f.ProjectID.Set {
+		m.text(issueByProject, f.ProjectID.Value)
+	}
+	if f.CycleID.Set {
+		m.text(issueByCycle, f.CycleID.Value)
+	}
+	if f.LabelID.Set {
+		m.text(issueByLabel, f.LabelID.Value)
+	}
+	if f.HasParent.Or(false) {
+		m.add(storage.Equal(issueByHasParent, nil))
+	}
+	if f.IsParent.Or(false) {
+		m.add(storage.Referenced(issueByParent))
+	}
+	if f.IsDraft.Or(false) {
+		m.add(storage.Equal(issueByDraft, nil))
+	}
+	if m.empty {
+		return nil, true, nil
+	}
+	if err := v.matchUnique(&m, f); err != nil {
+		return nil, false, err
+	}
+	return m.all, m.empty, nil
+}
+
+// status adds the statuses that are left. All of them is no condition.
+func (m *matcher) status(set statusSet) {
+	if set == everyStatus {
+		return
+	}
+	var any []storage.Match
+	for i := range issueStatuses {
+		if set&(1<<i) != 0 {
+			any = append(any, storage.Equal(issueByStatus, storage.Key{byte(i)}))
+		}
+	}
+	switch len(any) {
+	case 0:
+		m.empty = true
+	case 1:
+		m.add(any[0])
+	default:
+		m.add(storage.AnyOf(any...))
+	}
+}
+
+// matchUnique adds the filters that at most one issue satisfies.
+func (v *View) matchUnique(m *matcher, f *IssueFilter) error {
+	if f.ExternalRef.Set {
+		pk, err := v.issueWithRef(f.ExternalRef.Value)
+		if err != nil {
+			return err
+		}
+		m.only(pk)
+	}
+	if f.Identifier.Set {
+		id, err := v.issueByIdentifier(f.Identifier.Value)
+		if err != nil {
+			return err
+		}
+		if id == (storage.ID{}) {
+			m.only(nil)
+		} else {
+			m.only(issueKey(id))
+		}
+	}
+	return nil
+}
+
+func (m *matcher) only(pk []byte) {
+	if pk == nil {
+		m.empty = true
+		return
+	}
+	m.add(storage.Only(pk))
+}
+
+// residue decides on an issue that is in every stream: what depends on the caller
+// or the clock, and what is the lack of something.
+type residue struct {
+	v      *View
+	f      *IssueFilter
+	now    Timestamp
+	hidden bool // some team is hidden from the caller
+}
+
+func (r *residue) keeps(pk []byte, rec storage.Record) (bool, error) {
+	flags := rec.Flags()
+	switch {
+	case !r.v.seesIssue(rec):
+		return false, nil
+	case r.f.HasParent.Set && r.f.HasParent.Value != (flags&issueHasParent != 0):
+		return false, nil
+	case r.f.IsDraft.Set && r.f.IsDraft.Value != (flags&issueDraft != 0):
+		return false, nil
+	case !r.f.IncludeSnoozed.Value && snoozedAt(rec, r.now):
+		return false, nil
+	case !r.f.IsParent.Set || r.f.IsParent.Value && !r.hidden:
+		return true, nil
+	}
+	// isParent=true came from a stream that knows no caller.
+	has, err := r.v.hasChild(pk)
+	return has == r.f.IsParent.Value, err
+}
+
+// fingerprint is a hash of what is asked for, the same for every caller, that a
+// cursor is bound to. kind tells lists of different operations apart.
+func (f *IssueFilter) fingerprint(workspace storage.ID, kind string) uint64 {
+	b := append(make([]byte, 0, 512), workspace[:]...)
+	b = append(append(b, kind...), 0)
+	for _, p := range [...]struct {
+		name  string
+		set   bool
+		value string
+	}{
+		{"teamId", f.TeamID.Set, f.TeamID.Value},
+		{"status", f.Status.Set, string(f.Status.Value)},
+		{"priority", f.Priority.Set, string(f.Priority.Value)},
+		{"parentId", f.ParentID.Set, f.ParentID.Value},
+		{"hasParent", f.HasParent.Set, truth(f.HasParent.Value)},
+		{"isParent", f.IsParent.Set, truth(f.IsParent.Value)},
+		{"isDraft", f.IsDraft.Set, truth(f.IsDraft.Value)},
+		{"includeSnoozed", f.IncludeSnoozed.Value, truth(f.IncludeSnoozed.Value)},
+		{"assigneeId", f.AssigneeID.Set, f.AssigneeID.Value},
+		{"projectId", f.ProjectID.Set, f.ProjectID.Value},
+		{"cycleId", f.CycleID.Set, f.CycleID.Value},
+		{"labelId", f.LabelID.Set, f.LabelID.Value},
+		{"identifier", f.Identifier.Set, strings.ToUpper(f.Identifier.Value)},
+		{"externalRef", f.ExternalRef.Set, f.ExternalRef.Value},
+		{"view", f.View.Set && f.View.Value != "all", f.View.Value},
+	} {
+		if p.set {
+			b = append(append(append(append(b, p.name...), '='), p.value...), 0)
+		}
+	}
+	return xxhash.Sum64(b)
+}
+
+func truth(b bool) string {
+	if b {
+		return "true"
+	}
+	return "false"
+}

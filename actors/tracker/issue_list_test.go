@@ -1,0 +1,199 @@
+package tracker
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"switchyard/storage"
+)
+
+func TestListIssues_Pages(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	for i := range 5 {
+		w.create(CreateIssueIn{Title: fmt.Sprint(i)})
+	}
+	first := w.list(&w.ann, ListIssuesIn{Limit: 2})
+	if !slices.Equal(titles(first.Issues), []string{"4", "3"}) || first.NextCursor == "" {
+		t.Fatalf("first page %+v", first)
+	}
+	// The limit is no part of the query, nor is who asks.
+	rest := w.list(&w.gus, ListIssuesIn{Limit: 3, Cursor: Some(first.NextCursor), IssueFilter: IssueFilter{View: Some("all"), IncludeSnoozed: Some(false)}})
+	if !slices.Equal(titles(rest.Issues), []string{"2", "1", "0"}) || rest.NextCursor != "" {
+		t.Errorf("rest %+v", rest)
+	}
+	if all := w.list(&w.ann, ListIssuesIn{}); len(all.Issues) != 5 || all.NextCursor != "" {
+		t.Errorf("all %+v", all)
+	}
+	if body, err := w.ask(&w.ann, ListIssues, &ListIssuesIn{IssueFilter: IssueFilter{TeamID: Some("x")}}); err != nil || string(body.Body) != `{"issues":[]}` {
+		t.Errorf("an empty list is %s, %v", body.Body, err)
+	}
+}
+
+func TestListIssues_RefusesCursors(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	for range 3 {
+		w.create(CreateIssueIn{})
+	}
+	good := w.list(&w.ann, ListIssuesIn{Limit: 1}).NextCursor
+	raw, err := base64.RawURLEncoding.DecodeString(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := base64.RawURLEncoding.EncodeToString(append([]byte{cursorVersion + 1}, raw[1:]...))
+	for _, cursor := range []string{"", "x", "*", good[1:], good + "A", good + "=", later, base64.RawURLEncoding.EncodeToString(raw[:9]), strings.Repeat("A", 4096)} {
+		_, err := w.ask(&w.ann, ListIssues, &ListIssuesIn{Cursor: Some(cursor)})
+		wantCode(t, err, CodeBadRequest, "query.cursor")
+	}
+	for _, f := range []IssueFilter{
+		{Status: Some(StatusTodo)}, {TeamID: Some("")}, {HasParent: Some(false)}, {HasParent: Some(true)}, {IncludeSnoozed: Some(true)}, {View: Some("mine")}, {AssigneeID: Some("a=b")},
+	} {
+		_, err := w.ask(&w.ann, ListIssues, &ListIssuesIn{Cursor: Some(good), IssueFilter: f})
+		wantCode(t, err, CodeBadRequest, "query.cursor")
+	}
+	_, err = w.ask(&w.ann, ListTriage, &ListIssuesIn{Cursor: Some(good)})
+	wantCode(t, err, CodeBadRequest, "query.cursor")
+}
+
+func TestListIssues_SearchIsRefused(t *testing.T) {
+	t.Parallel()
+	var faults Faults
+	in := ListIssuesIn{IssueFilter: IssueFilter{Search: Some("")}}
+	in.Validate(&faults)
+	if !faults.Has("query.search") {
+		t.Errorf("faults %v", faults.Err())
+	}
+}
+
+func TestListTriage(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	for i, status := range []IssueStatus{StatusTriage, StatusTodo, StatusTriage} {
+		w.create(CreateIssueIn{Title: fmt.Sprint(i), IssueFields: IssueFields{Status: Some(status), AssigneeID: Some("ann")}})
+	}
+	for _, row := range []struct {
+		f    IssueFilter
+		want []string
+	}{
+		{IssueFilter{}, []string{"2", "0"}},
+		{IssueFilter{View: Some("mine")}, []string{"2", "0"}},
+		{IssueFilter{Status: Some(StatusTodo)}, []string{}},
+		{IssueFilter{View: Some("active")}, []string{}},
+		{IssueFilter{View: Some("triage"), Status: Some(StatusTriage)}, []string{"2", "0"}},
+	} {
+		reply, err := w.ask(&w.ann, ListTriage, &ListIssuesIn{IssueFilter: row.f})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := titles(decode[IssuePage](t, reply.Body).Issues); !slices.Equal(got, row.want) {
+			t.Errorf("%+v: got %v, want %v", row.f, got, row.want)
+		}
+	}
+}
+
+func TestListIssues_SnoozeRunsOut(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	w.create(CreateIssueIn{IssueFields: IssueFields{SnoozedUntil: Some(string(At(w.now.Add(time.Minute))))}})
+	for _, row := range []struct {
+		after time.Duration
+		want  int
+	}{{0, 0}, {59 * time.Second, 0}, {time.Minute, 1}} {
+		at := w.now
+		w.now = at.Add(row.after)
+		if got := w.list(&w.ann, ListIssuesIn{}); len(got.Issues) != row.want {
+			t.Errorf("after %v: %d issues, want %d", row.after, len(got.Issues), row.want)
+		}
+		w.now = at
+	}
+	if got := w.list(&w.ann, ListIssuesIn{IssueFilter: IssueFilter{IncludeSnoozed: Some(true)}}); len(got.Issues) != 1 {
+		t.Errorf("%d issues with the snoozed ones", len(got.Issues))
+	}
+}
+
+func TestListIssues_HiddenChildMakesNoParent(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	hidden, seen := w.create(CreateIssueIn{Title: "hidden child"}), w.create(CreateIssueIn{Title: "seen child"})
+	w.create(CreateIssueIn{IssueFields: IssueFields{ParentID: Some(hidden.ID), TeamID: Some(w.secret)}})
+	w.create(CreateIssueIn{Title: "child", IssueFields: IssueFields{ParentID: Some(seen.ID)}})
+	w.create(CreateIssueIn{IssueFields: IssueFields{ParentID: Some(seen.ID), TeamID: Some(w.secret)}})
+	for _, row := range []struct {
+		who  *Caller
+		is   bool
+		want []string
+	}{
+		{&w.ann, true, []string{"seen child", "hidden child"}},
+		{&w.gus, true, []string{"seen child"}},
+		{&w.gus, false, []string{"child", "hidden child"}},
+	} {
+		if got := titles(w.list(row.who, ListIssuesIn{IssueFilter: IssueFilter{IsParent: Some(row.is)}}).Issues); !slices.Equal(got, row.want) {
+			t.Errorf("isParent=%v for %s: %v, want %v", row.is, row.who.ID, got, row.want)
+		}
+	}
+}
+
+func TestListIssues_LargePageEndsEarly(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	large := strings.Repeat("x", 1<<20)
+	for range 12 {
+		w.create(CreateIssueIn{IssueFields: IssueFields{Description: Some(large)}})
+	}
+	in, seen, pages := ListIssuesIn{Limit: 100}, 0, 0
+	for more := true; more; pages++ {
+		page := w.list(&w.ann, in)
+		seen += len(page.Issues)
+		in.Cursor, more = Some(page.NextCursor), page.NextCursor != ""
+	}
+	if seen != 12 || pages != 2 {
+		t.Errorf("%d issues on %d pages, want 12 on 2", seen, pages)
+	}
+}
+
+func TestIssuePage_BoundsWhatIsExamined(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	for i := range 10 {
+		w.create(CreateIssueIn{Title: fmt.Sprint(i), IssueFields: IssueFields{IsDraft: Some(i != 0 && i != 5)}})
+	}
+	page := issuePage{limit: 5, examine: 4, keeps: func(_ []byte, rec storage.Record) (bool, error) { return rec.Flags()&issueDraft == 0, nil }}
+	var got [][]string
+	for more := true; more; {
+		v := NewView(storage.NewView(w.db, 1, w.workspace), &w.ann, w.now, nil)
+		body, err := page.build(v, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer := decode[IssuePage](t, body)
+		got = append(got, titles(answer.Issues))
+		if more = answer.NextCursor != ""; more {
+			if page.after, err = parseCursor(answer.NextCursor, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if fmt.Sprint(got) != "[[] [5] [0]]" {
+		t.Errorf("pages %v", got)
+	}
+}
+
+func FuzzParseCursor(f *testing.F) {
+	f.Add(string(appendCursor(nil, 7, make([]byte, storage.ListedKeyLen))), uint64(7))
+	f.Add("AQ", uint64(0))
+	f.Fuzz(func(t *testing.T, cursor string, fingerprint uint64) {
+		last, err := parseCursor(cursor, fingerprint)
+		if err != nil {
+			wantCode(t, err, CodeBadRequest, "query.cursor")
+			return
+		}
+		if again := string(appendCursor(nil, fingerprint, last)); again != cursor {
+			t.Errorf("%q is read as %x, which is %q", cursor, last, again)
+		}
+	})
+}

@@ -1,0 +1,111 @@
+package tracker
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+
+	"switchyard/storage"
+)
+
+// What one page may cost. A page that meets a bound ends early, with a cursor to go
+// on from.
+const (
+	// maxExamined bounds the issues looked at, most of which a caller with hidden
+	// teams, or a filter by the lack of something, may leave out.
+	maxExamined = 100_000
+	// maxLeaps bounds how often the streams of a list's filters are moved: two long
+	// ones with nothing in common would be walked whole otherwise.
+	maxLeaps = 400_000
+	// maxPageBytes bounds the body, but for its last issue.
+	maxPageBytes = 8 << 20
+)
+
+// issuePage walks a list of issues and builds the answer from their stored JSON.
+type issuePage struct {
+	limit       int
+	examine     int // how many issues may be looked at
+	fingerprint uint64
+	after       []byte // primary key to go on behind; nil: from the newest
+	keeps       func(pk []byte, rec storage.Record) (bool, error)
+}
+
+// build appends the answer to buf. An issue's place in the list is its primary
+// key, which never changes, so pages neither repeat nor skip one.
+func (p *issuePage) build(v *View, matches []storage.Match, buf []byte) ([]byte, error) {
+	buf = append(buf, `{"issues":[`...)
+	start := len(buf)
+	var (
+		count, examined int
+		last            [storage.ListedKeyLen]byte // of the last issue examined
+		more            bool
+	)
+	resume, err := issues.ListWithin(v, matches, p.after, maxLeaps, func(pk []byte, rec storage.Record) (bool, error) {
+		if examined == p.examine || len(buf)-start > maxPageBytes {
+			more = true
+			return false, nil
+		}
+		keep, err := p.keeps(pk, rec)
+		if err != nil {
+			return false, err
+		}
+		if keep && count == p.limit { // the one that shows there is another page
+			more = true
+			return false, nil
+		}
+		examined++
+		copy(last[:], pk)
+		if keep {
+			if count > 0 {
+				buf = append(buf, ',')
+			}
+			buf = append(buf, rec.JSON()...)
+			count++
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if resume != nil {
+		more = true
+		copy(last[:], resume)
+	}
+	return p.end(buf, more, last[:]), nil
+}
+
+func (p *issuePage) end(buf []byte, more bool, last []byte) []byte {
+	buf = append(buf, ']')
+	if more {
+		buf = append(buf, `,"nextCursor":"`...)
+		buf = appendCursor(buf, p.fingerprint, last)
+		buf = append(buf, '"')
+	}
+	return append(buf, '}')
+}
+
+// cursorVersion is the first byte of a cursor. Behind it stand the fingerprint of
+// the query (8 bytes) and the last primary key (16), all in base64url.
+const (
+	cursorVersion = 1
+	cursorLen     = 1 + 8 + storage.ListedKeyLen
+)
+
+func appendCursor(b []byte, fingerprint uint64, last []byte) []byte {
+	var raw [cursorLen]byte
+	raw[0] = cursorVersion
+	binary.BigEndian.PutUint64(raw[1:], fingerprint)
+	copy(raw[9:], last)
+	return base64.RawURLEncoding.AppendEncode(b, raw[:])
+}
+
+// parseCursor reads a cursor of the query with this fingerprint.
+func parseCursor(cursor string, fingerprint uint64) ([]byte, error) {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+	if err != nil || len(raw) != cursorLen || raw[0] != cursorVersion {
+		return nil, BadRequest(Fault{Path: "query.cursor", Message: "Is no cursor. Send the nextCursor of a page as it is."})
+	}
+	if binary.BigEndian.Uint64(raw[1:]) != fingerprint {
+		return nil, BadRequest(Fault{Path: "query.cursor", Message: "Belongs to another query. Send it with the parameters of the page it came from."})
+	}
+	return raw[9:], nil
+}

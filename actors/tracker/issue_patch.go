@@ -1,0 +1,116 @@
+package tracker
+
+import (
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// PatchIssueIn asks for a change of one issue.
+type PatchIssueIn struct {
+	ID      string `path:"id"`
+	IfMatch string `header:"If-Match"`
+	IssuePatch
+}
+
+// PatchIssue changes the fields that are given. A change that changes nothing
+// writes nothing.
+var PatchIssue = NewCommand[PatchIssueIn, Issue]("PatchIssue", "Change an issue", Needs{Write, "issues"}, patchIssue)
+
+func patchIssue(tx *Tx, in *PatchIssueIn) (Reply, error) {
+	row, err := tx.issue(in.ID)
+	if err != nil {
+		return Reply{}, err
+	}
+	if row == nil {
+		return Reply{}, NotFound("issue")
+	}
+	if err := requireMatch(in.IfMatch, row.Version); err != nil {
+		return Reply{}, err
+	}
+	body, version, err := tx.changeIssue(row, &in.IssuePatch, "")
+	if err != nil {
+		return Reply{}, err
+	}
+	return Reply{Body: body, ETag: etag(version)}, nil
+}
+
+// changeIssue carries out a patch on an issue read in this Tx and returns its JSON
+// and version. path leads to the patch in the request, for the faults.
+func (tx *Tx) changeIssue(row *storage.Row[Issue], patch *IssuePatch, path string) ([]byte, uint64, error) {
+	t := row.Value
+	patch.apply(&t)
+	if patch.ExternalRef.Set {
+		if err := tx.changeRef(&t, patch.ExternalRef.Ptr()); err != nil {
+			return nil, 0, err
+		}
+	}
+	var faults Faults
+	if err := tx.changeParent(&t, patch.ParentID, path, &faults); err != nil {
+		return nil, 0, err
+	}
+	var team *storage.Row[Team]
+	if patch.TeamID.Set || patch.TeamKey.Set {
+		var err error
+		if team, err = tx.namedTeam(&patch.IssueFields, path, &faults); err != nil {
+			return nil, 0, err
+		}
+	}
+	if err := faults.Err(); err != nil {
+		return nil, 0, err
+	}
+	if team != nil && team.Value.ID != t.TeamID {
+		if err := tx.moveIssue(&t, team); err != nil {
+			return nil, 0, err
+		}
+	}
+	return tx.updateIssue(row, &t)
+}
+
+// changeRef gives an issue another externalRef, or none, unless it is taken.
+func (tx *Tx) changeRef(t *Issue, ref *string) error {
+	if ref != nil && (t.ExternalRef == nil || *t.ExternalRef != *ref) {
+		taken, err := tx.issueWithRef(*ref)
+		if err != nil {
+			return err
+		}
+		if taken != nil {
+			return refTaken()
+		}
+	}
+	t.ExternalRef = ref
+	return nil
+}
+
+// changeParent gives an issue another parent, or none. One that it already has is
+// not looked at: the caller need not see it.
+func (tx *Tx) changeParent(t *Issue, parent Opt[IssueID], path string, faults *Faults) error {
+	if !parent.Set || !parent.Null && t.ParentID != nil && *t.ParentID == parent.Value {
+		return nil
+	}
+	if !parent.Null {
+		fault, err := tx.parentFault(t.id(), parent.Value)
+		if err != nil {
+			return err
+		}
+		if fault != "" {
+			faults.Add(path+"parentId", fault)
+			return nil
+		}
+	}
+	t.ParentID = parent.Ptr()
+	return nil
+}
+
+// moveIssue puts an issue into another team, where it gets the next number; its
+// old identifier keeps finding it (Decision 14).
+func (tx *Tx) moveIssue(t *Issue, team *storage.Row[Team]) error {
+	if err := tx.retireIdentifier(t); err != nil {
+		return fmt.Errorf("retire an identifier: %w", err)
+	}
+	t.TeamID = team.Value.ID
+	if err := tx.number(t, team.Team, team.Value.Key); err != nil {
+		return fmt.Errorf("number an issue: %w", err)
+	}
+	return nil
+}

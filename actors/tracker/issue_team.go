@@ -1,0 +1,137 @@
+package tracker
+
+import (
+	"strings"
+
+	"switchyard/storage"
+)
+
+// maxKnownTeams bounds the teams a ledger remembers.
+const maxKnownTeams = 256
+
+// knownTeams are the committed teams that issues were put into of late, so that a
+// creation costs no look-up of its team. They are owned by the workspace's
+// goroutine, dropped whenever a batch that changes teams ends, and never changed.
+type knownTeams struct {
+	byID  map[storage.ID]*storage.Row[Team]
+	byKey map[string]*storage.Row[Team]
+	first *storage.Row[Team] // the default team
+}
+
+func (k *knownTeams) forget() { *k = knownTeams{} }
+
+// known gives the remembered teams, to read and to add to; nil when the open batch
+// may have changed a team.
+func (tx *Tx) known() *knownTeams {
+	if tx.ledger.Touched()&TouchesAccess != 0 {
+		return nil
+	}
+	k := &tx.ledger.teams
+	if k.byID == nil || len(k.byID)+len(k.byKey) > maxKnownTeams {
+		*k = knownTeams{byID: map[storage.ID]*storage.Row[Team]{}, byKey: map[string]*storage.Row[Team]{}, first: k.first}
+	}
+	return k
+}
+
+// defaultTeam gives the workspace's default team; nil when there is none or the
+// caller may not see it.
+func (tx *Tx) defaultTeam() (*storage.Row[Team], error) {
+	k := tx.known()
+	if k != nil && k.first != nil {
+		return tx.seenTeam(k.first), nil
+	}
+	ws, err := tx.workspace()
+	if err != nil || ws.Value.DefaultTeamID == nil {
+		return nil, err
+	}
+	team, err := tx.teamByID(*ws.Value.DefaultTeamID)
+	if k != nil && team != nil {
+		k.first = team
+	}
+	return team, err
+}
+
+// teamWithID is teamByID by way of the remembered teams.
+func (tx *Tx) teamWithID(id TeamID) (*storage.Row[Team], error) {
+	k := tx.known()
+	if k != nil {
+		if parsed, ok := storage.ParseID(id); ok && k.byID[parsed] != nil {
+			return tx.seenTeam(k.byID[parsed]), nil
+		}
+	}
+	team, err := tx.teamByID(id)
+	if k != nil && team != nil {
+		k.byID[team.Team] = team
+	}
+	return team, err
+}
+
+// teamWithKey is teamByKey by way of the remembered teams.
+func (tx *Tx) teamWithKey(key string) (*storage.Row[Team], error) {
+	k := tx.known()
+	if k != nil {
+		if team := k.byKey[strings.ToUpper(key)]; team != nil {
+			return tx.seenTeam(team), nil
+		}
+	}
+	team, err := tx.teamByKey(key)
+	if k != nil && team != nil {
+		k.byKey[team.Value.Key] = team
+	}
+	return team, err
+}
+
+func (tx *Tx) seenTeam(team *storage.Row[Team]) *storage.Row[Team] {
+	if !tx.Caller.Sees(team.Team) {
+		return nil
+	}
+	return team
+}
+
+// teamForIssue finds the team that a creation names, or the workspace's default
+// one. What is wrong goes to faults, and the row is nil then.
+func (tx *Tx) teamForIssue(in *IssueFields, faults *Faults) (*storage.Row[Team], error) {
+	if in.TeamID.Set || in.TeamKey.Set {
+		return tx.namedTeam(in, "", faults)
+	}
+	team, err := tx.defaultTeam()
+	if err == nil && team == nil {
+		err = &Error{
+			Code: CodeBadRequest, Message: "The request names no team, and the workspace has no default team.",
+			Hint:    "Send teamId or teamKey, or set the workspace's defaultTeamId.",
+			Details: BadRequestDetails{Issues: []Fault{{Path: "teamId", Message: "Is needed: the workspace has no default team."}}},
+		}
+	}
+	return team, err
+}
+
+// namedTeam finds the team that teamId, teamKey or both name; nil with a fault
+// when there is none or they disagree. path leads to the fields.
+func (tx *Tx) namedTeam(in *IssueFields, path string, faults *Faults) (team *storage.Row[Team], err error) {
+	const unknown = "There is no such team."
+	if in.TeamID.Set {
+		if team, err = tx.teamWithID(in.TeamID.Value); err != nil {
+			return nil, err
+		}
+		if team == nil {
+			faults.Add(path+"teamId", unknown)
+		}
+	}
+	if !in.TeamKey.Set {
+		return team, nil
+	}
+	keyed, err := tx.teamWithKey(in.TeamKey.Value)
+	switch {
+	case err != nil:
+		return nil, err
+	case keyed == nil:
+		faults.Add(path+"teamKey", unknown)
+		return nil, nil
+	case team != nil && team.Team != keyed.Team:
+		faults.Add(path+"teamKey", "Names another team than teamId.")
+		return nil, nil
+	case in.TeamID.Set:
+		return team, nil
+	}
+	return keyed, nil
+}

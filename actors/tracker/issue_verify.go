@@ -1,0 +1,162 @@
+package tracker
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	json "github.com/goccy/go-json"
+
+	"switchyard/storage"
+)
+
+// issueRows are the plain rows that issues have beside their table.
+var issueRows = []storage.RowSpec{
+	{ID: identifierTable, Name: "identifier", Check: checkIdentifier},
+	{ID: identifierByIssue, Name: "former identifier", Check: checkFormer},
+}
+
+// checkIdentifier proves that an identifier leads to an issue that has or had it.
+func checkIdentifier(v *storage.View, fields, value []byte) error {
+	if len(value) != len(storage.ID{}) {
+		return fmt.Errorf("%w: identifier's value of %d bytes", storage.ErrFormat, len(value))
+	}
+	id := storage.ID(value)
+	row, err := issues.Get(v, issueKey(id))
+	if err != nil {
+		return err
+	}
+	if row == nil {
+		return fmt.Errorf("leads to issue %s, which is not there", id)
+	}
+	if current := row.Value.Identifier; current != nil && bytes.Equal(storage.Key(nil).Str(*current), fields) {
+		return nil
+	}
+	former, err := v.Has(identifierByIssue, append(storage.Key(nil).ID(id), fields...))
+	if err == nil && !former {
+		err = fmt.Errorf("leads to issue %s, which neither has nor had it", id)
+	}
+	return err
+}
+
+// checkFormer proves that a former identifier still finds its issue.
+func checkFormer(v *storage.View, fields, _ []byte) error {
+	id := storage.ID{}
+	if len(fields) <= len(id) {
+		return fmt.Errorf("%w: former identifier of %d bytes", storage.ErrFormat, len(fields))
+	}
+	copy(id[:], fields)
+	value, err := v.Value(identifierTable, fields[len(id):], nil)
+	if err == nil && !bytes.Equal(value, id[:]) {
+		err = errors.New("the identifier does not lead to this issue")
+	}
+	return err
+}
+
+// checkIssues proves of every issue of a workspace what its record and indexes
+// can't say: that it agrees with its team's counter, its identifier and its
+// parents. That an externalRef is unique follows from its index being whole.
+func checkIssues(v *storage.View, report func(storage.Problem)) error {
+	numbers := map[storage.ID]*numberSet{}
+	return issues.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
+		row, err := issues.Decode(rec)
+		if err != nil {
+			return true, nil // the table's own check reports it
+		}
+		say := func(format string, args ...any) {
+			report(storage.Problem{Table: issues.Name, Key: bytes.Clone(pk), Text: fmt.Sprintf(format, args...)})
+		}
+		if numbers[row.Team] == nil {
+			if numbers[row.Team], err = newNumberSet(v, row.Team, say); err != nil {
+				return false, err
+			}
+		}
+		t := &row.Value
+		checkFields(t, v.Workspace(), say)
+		if t.Number == nil || t.Identifier == nil {
+			say("has no number or no identifier")
+			return true, nil
+		}
+		numbers[row.Team].add(*t.Number, say)
+		value, err := v.Value(identifierTable, storage.Key(nil).Str(*t.Identifier), nil)
+		if err != nil {
+			return false, err
+		}
+		if id := t.id(); !bytes.Equal(value, id[:]) {
+			say("its identifier %s does not lead to it", *t.Identifier)
+		}
+		return true, checkParents(v, t, say)
+	})
+}
+
+func checkFields(t *Issue, workspace storage.ID, say func(string, ...any)) {
+	if string(t.OrganizationID) != workspace.String() {
+		say("says it belongs to workspace %s", t.OrganizationID)
+	}
+	if t.Status.rank() == 0xff || t.Priority.rank() == 0xff {
+		say("has status %q and priority %q", t.Status, t.Priority)
+	}
+	if t.SnoozedUntil != nil && At(t.SnoozedUntil.Time()) != *t.SnoozedUntil {
+		say("is snoozed until %q, which is no timestamp", *t.SnoozedUntil)
+	}
+	var labels []string
+	if t.LabelIDs != nil && json.Unmarshal([]byte(*t.LabelIDs), &labels) != nil {
+		say("its labelIds are no JSON text of an array of strings")
+	}
+}
+
+// checkParents walks up to the topmost parent; a loop shows as a chain without end.
+func checkParents(v *storage.View, t *Issue, say func(string, ...any)) error {
+	parent := t.parent()
+	if parent == (storage.ID{}) && t.ParentID != nil {
+		say("its parent is called %q, which is no id", *t.ParentID)
+	}
+	for above := 0; parent != (storage.ID{}); above++ {
+		if above == maxParentChain {
+			say("its parents make a loop, or a chain of more than %d", maxParentChain)
+			return nil
+		}
+		next := storage.ID{}
+		found, err := issues.Record(v, issueKey(parent), func(rec storage.Record) error {
+			next = parentIn(rec)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if !found {
+			say("its parent %s is not there", parent)
+			return nil
+		}
+		parent = next
+	}
+	return nil
+}
+
+// numberSet holds the numbers seen of a team, one bit each.
+type numberSet struct {
+	counter uint64
+	seen    map[uint64]uint64
+}
+
+func newNumberSet(v *storage.View, team storage.ID, say func(string, ...any)) (*numberSet, error) {
+	found, err := v.Has(teamTable, storage.Key(nil).Newest(team))
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		say("its team %s is not there", team)
+	}
+	counter, err := v.Number(teamNumber, team[:])
+	return &numberSet{counter: counter, seen: map[uint64]uint64{}}, err
+}
+
+func (s *numberSet) add(n uint64, say func(string, ...any)) {
+	if n == 0 || n > s.counter {
+		say("its number %d was never given: its team counted to %d", n, s.counter)
+	}
+	if s.seen[n>>6]&(1<<(n&63)) != 0 {
+		say("its number %d is another issue's of its team, too", n)
+	}
+	s.seen[n>>6] |= 1 << (n & 63)
+}

@@ -1,0 +1,272 @@
+package tracker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	json "github.com/goccy/go-json"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"switchyard/storage"
+)
+
+// issueWorld is a workspace with two public teams and a private one, on a Pebble
+// in memory, whose commands commit one by one.
+type issueWorld struct {
+	tester
+	db        *pebble.DB
+	workspace storage.ID
+	now       time.Time
+	ledger    *Ledger
+	core      TeamID // CORE, the default team
+	web       TeamID // WEB
+	secret    TeamID // SEC, private
+	ann       Caller // an owner, who sees everything
+	gus       Caller // a guest, from whom SEC is hidden
+}
+
+// tester is what a test, a benchmark and a rapid.T have in common.
+type tester interface {
+	Helper()
+	Cleanup(func())
+	Error(...any)
+	Errorf(string, ...any)
+	Fatal(...any)
+	Fatalf(string, ...any)
+}
+
+// logless silences Pebble.
+type logless struct{}
+
+func (logless) Infof(string, ...any)  {}
+func (logless) Errorf(string, ...any) {}
+func (logless) Fatalf(format string, args ...any) {
+	panic(fmt.Sprintf(format, args...))
+}
+
+func newIssueWorld(t tester) *issueWorld {
+	t.Helper()
+	db, err := pebble.Open("", &pebble.Options{FS: vfs.NewMem(), DisableWAL: true, Logger: logless{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return newIssueWorldIn(t, db)
+}
+
+func newIssueWorldIn(t tester, db *pebble.DB) *issueWorld {
+	t.Helper()
+	w := &issueWorld{tester: t, db: db, workspace: storage.ID{0: 1, 15: 9}, now: time.Date(2026, 11, 20, 21, 30, 0, 123e6, time.UTC)}
+	w.ledger = NewLedger(storage.NewTx(db, 1, w.workspace), rand.NewChaCha8([32]byte{7}))
+	t.Cleanup(func() { _ = w.ledger.Close() })
+	w.ann = Caller{Principal: Principal{Type: ActorUser, ID: "ann", Permissions: permissionWords["admin"]}, Role: RoleOwner, Level: Admin}
+	w.gus = Caller{Principal: Principal{Type: ActorUser, ID: "gus", Permissions: permissionWords["write"]}, Role: RoleGuest, Level: Write}
+	founding := NewCommand[None, None]("found", "", Needs{}, w.found, Founds)
+	w.run(&w.ann, founding, &None{})
+	hidden, _ := storage.ParseID(w.secret)
+	w.gus.Hidden = map[storage.ID]struct{}{hidden: {}}
+	return w
+}
+
+func (w *issueWorld) found(tx *Tx, _ *None) (Reply, error) {
+	now := At(tx.Now())
+	ws := Workspace{ID: WorkspaceID(w.workspace.String()), Name: "Yard", Slug: "yard", OwnerID: "ann", CreatedAt: now, UpdatedAt: now}
+	for _, team := range []struct {
+		id     *TeamID
+		key    string
+		public bool
+	}{{&w.core, "CORE", true}, {&w.web, "WEB", true}, {&w.secret, "SEC", false}} {
+		id, err := tx.NewID()
+		if err != nil {
+			return Reply{}, err
+		}
+		*team.id = TeamID(id.String())
+		row := Team{ID: *team.id, OrganizationID: ws.ID, Key: team.key, Name: team.key, OwnerID: "ann", IsDefault: team.id == &w.core, IsPublic: team.public, CreatedAt: now, UpdatedAt: now}
+		if _, err := teams.Insert(tx, &row); err != nil {
+			return Reply{}, err
+		}
+		if err := tx.tally(teamTable, 1); err != nil {
+			return Reply{}, err
+		}
+	}
+	ws.DefaultTeamID = &w.core
+	if _, err := tx.insertMember(&Member{UserID: "ann", Role: RoleOwner}, false); err != nil {
+		return Reply{}, err
+	}
+	_, err := workspaces.Insert(tx, &ws)
+	return Reply{}, err
+}
+
+// try carries out a command and commits it, as often as it asks for. times tells
+// how often that was.
+func (w *issueWorld) try(who *Caller, op *Op, in any) (reply Reply, times int, err error) {
+	w.Helper()
+	w.now = w.now.Add(time.Millisecond)
+	for more := true; more; more = reply.More {
+		times++
+		reply, err = w.ledger.Run(op, &Request{Workspace: w.workspace, Caller: *who}, in, w.now)
+		w.commit()
+		if err != nil {
+			return reply, times, err
+		}
+	}
+	return reply, times, nil
+}
+
+func (w *issueWorld) commit() {
+	w.Helper()
+	repr, err := w.ledger.Seal()
+	if err != nil {
+		w.Fatal(err)
+	}
+	if repr == nil {
+		return
+	}
+	batch := w.db.NewBatch()
+	if err := errors.Join(batch.SetRepr(bytes.Clone(repr)), batch.Commit(pebble.NoSync), batch.Close()); err != nil {
+		w.Fatal(err)
+	}
+	w.ledger.Committed()
+}
+
+// run is try for a command that must succeed.
+func (w *issueWorld) run(who *Caller, op *Op, in any) Reply {
+	w.Helper()
+	reply, _, err := w.try(who, op, in)
+	if err != nil {
+		w.Fatalf("%s: %v", op.Name, err)
+	}
+	return reply
+}
+
+// ask carries out a query.
+func (w *issueWorld) ask(who *Caller, op *Op, in any) (Reply, error) {
+	w.Helper()
+	snap := w.db.NewSnapshot()
+	defer func() {
+		if err := snap.Close(); err != nil {
+			w.Error(err)
+		}
+	}()
+	return op.RunQuery(NewView(storage.NewView(snap, 1, w.workspace), who, w.now, nil), in)
+}
+
+// create makes an issue as ann and gives it back.
+func (w *issueWorld) create(in CreateIssueIn) CreatedIssue {
+	w.Helper()
+	if in.Title == "" {
+		in.Title = "An issue"
+	}
+	return decode[CreatedIssue](w, w.run(&w.ann, CreateIssue, &in).Body)
+}
+
+// patch changes an issue as ann and gives it back.
+func (w *issueWorld) patch(id IssueID, p IssuePatch) Issue {
+	w.Helper()
+	return decode[Issue](w, w.run(&w.ann, PatchIssue, &PatchIssueIn{ID: string(id), IssuePatch: p}).Body)
+}
+
+func (w *issueWorld) get(id IssueID) Issue {
+	w.Helper()
+	reply, err := w.ask(&w.ann, IssueByID, &IssueByIDIn{ID: string(id)})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return decode[Issue](w, reply.Body)
+}
+
+// list reads one page.
+func (w *issueWorld) list(who *Caller, in ListIssuesIn) IssuePage {
+	w.Helper()
+	reply, err := w.ask(who, ListIssues, &in)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return decode[IssuePage](w, reply.Body)
+}
+
+// events reads the whole event log.
+func (w *issueWorld) events() (events []loggedEvent) {
+	w.Helper()
+	v := storage.NewView(w.db, 1, w.workspace)
+	err := v.Rows(eventTable, nil, nil, func(_, value []byte) (bool, error) {
+		rec, err := storage.ParseRecord(value)
+		if err != nil {
+			return false, err
+		}
+		events = append(events, decode[loggedEvent](w, rec.JSON()))
+		return true, nil
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return events
+}
+
+// loggedEvent is what the tests look at in an event.
+type loggedEvent struct {
+	Type    string
+	Data    Issue
+	Changes map[string]struct{ From, To any }
+}
+
+// verify proves the whole state.
+func (w *issueWorld) verify() {
+	w.Helper()
+	schema := Schema()
+	schema.CheckStore = nil // these tests have no directory
+	report, err := storage.Verify(context.Background(), w.db, schema)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, p := range report.Problems {
+		w.Errorf("verify: %v", p)
+	}
+}
+
+func decode[T any](t tester, body []byte) (v T) {
+	t.Helper()
+	if err := json.Unmarshal(body, &v); err != nil {
+		t.Fatalf("decode %s: %v", body, err)
+	}
+	return v
+}
+
+func titles(all []Issue) []string {
+	out := []string{}
+	for _, t := range all {
+		out = append(out, t.Title)
+	}
+	return out
+}
+
+// wantCode checks that an error is of a code, and at which paths its faults are.
+func wantCode(t tester, err error, code Code, paths ...string) {
+	t.Helper()
+	var e *Error
+	if !errors.As(err, &e) || e.Code != code {
+		t.Fatalf("error is %v, want code %s", err, code)
+	}
+	if e.Hint == "" || e.Message == "" {
+		t.Errorf("error %+v lacks a message or a hint", e)
+	}
+	var got []string
+	if details, ok := e.Details.(BadRequestDetails); ok {
+		for _, f := range details.Issues {
+			got = append(got, f.Path)
+		}
+	}
+	if fmt.Sprint(got) != fmt.Sprint(paths) {
+		t.Errorf("faults at %v, want %v", got, paths)
+	}
+}

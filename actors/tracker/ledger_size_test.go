@@ -1,0 +1,35 @@
+package tracker
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// A command that would write more than fits into one entry of the replication log
+// is refused whole, and what came before it in the batch stays.
+func TestLedger_CommandTooLargeLeavesNothing(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	huge := strings.Repeat("x", maxCommandBytes/4)
+	flood := NewCommand[None, None]("flood", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
+		for i := range 5 {
+			if err := tx.Writer().SetValue(eventTable, fmt.Append(nil, "flood", i), []byte(huge)); err != nil {
+				return Reply{}, err
+			}
+		}
+		return Reply{}, nil
+	})
+	before := w.ledger.Size()
+	_, err := w.ledger.Run(flood, &Request{Workspace: w.workspace, Caller: w.ann}, &None{}, w.now)
+	var told *Error
+	if !errors.As(err, &told) || told.Code != CodePayloadTooLarge {
+		t.Fatalf("got %v, want %s", err, CodePayloadTooLarge)
+	}
+	if after := w.ledger.Size(); after != before {
+		t.Errorf("the refused command left %d bytes in the batch", after-before)
+	}
+	w.create(CreateIssueIn{})
+	w.verify()
+}

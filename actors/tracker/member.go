@@ -1,0 +1,73 @@
+package tracker
+
+import (
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// Member is a person's place in a workspace.
+type Member struct {
+	UserID         UserID      `json:"userId"`
+	OrganizationID WorkspaceID `json:"organizationId"`
+	Name           *string     `json:"name"`
+	Email          *string     `json:"email"`
+	Role           Role        `json:"role" enum:"owner,admin,member,guest"`
+	CreatedAt      Timestamp   `json:"createdAt"`
+	UpdatedAt      Timestamp   `json:"updatedAt"`
+}
+
+var members = storage.Table[Member]{
+	ID:   memberTable,
+	Name: "member",
+	Key:  func(k storage.Key, m *Member) storage.Key { return memberKey(k, m.UserID) },
+	Indexes: []storage.Index[Member]{{
+		ID:   memberByAge,
+		Name: "age",
+		Entries: func(e *storage.Entries, m *Member) {
+			e.Add(e.Key().U64(^uint64(m.CreatedAt.Time().UnixMilli())))
+		},
+	}},
+	Touches: TouchesAccess,
+}
+
+func memberKey(k storage.Key, id UserID) storage.Key { return k.Str(string(id)) }
+
+// member reads a member; nil when there is none.
+func (v *View) member(id UserID) (*storage.Row[Member], error) {
+	if id == "" || !indexable(string(id)) {
+		return nil, nil
+	}
+	row, err := members.Get(v, memberKey(nil, id))
+	if err != nil {
+		return nil, fmt.Errorf("read a member: %w", err)
+	}
+	return row, nil
+}
+
+// issued tells whether an admin of this workspace made the user, who did not exist
+// before. Such a person's credentials are this workspace's to make, wherever they
+// are a member.
+func (v *View) issued(id UserID) (bool, error) {
+	stored, err := v.Value(issuedUserTable, memberKey(nil, id), nil)
+	return stored != nil, err
+}
+
+// insertMember adds a member, filling in its workspace and times.
+func (tx *Tx) insertMember(m *Member, issued bool) ([]byte, error) {
+	m.OrganizationID = WorkspaceID(tx.Workspace().String())
+	m.CreatedAt, m.UpdatedAt = At(tx.now), At(tx.now)
+	if err := tx.tally(memberTable, 1); err != nil {
+		return nil, err
+	}
+	if issued {
+		if err := tx.Writer().SetValue(issuedUserTable, memberKey(nil, m.UserID), []byte{1}); err != nil {
+			return nil, err
+		}
+	}
+	body, err := members.Insert(tx, m)
+	if err != nil {
+		return nil, fmt.Errorf("add a member: %w", err)
+	}
+	return body, nil
+}

@@ -1,0 +1,148 @@
+package tracker
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"switchyard/storage"
+)
+
+// memberChanged is a change of who is a member that the directory has to learn
+// of. Per user only the last one counts.
+type memberChanged struct {
+	User    UserID `json:"user"`
+	Present bool   `json:"present"`
+	Version uint64 `json:"version"`
+}
+
+// timerSyncMembers runs while the directory has something to learn.
+const timerSyncMembers = "members.sync"
+
+const (
+	// syncAfter is when a change that was not passed on is taken up.
+	syncAfter = 5 * time.Second
+	// syncBatch bounds the changes passed on at once.
+	syncBatch = 200
+)
+
+// noteMember leaves word of a change for the directory, in the change's own batch.
+// Plain rows: user -> version (8 bytes) and whether they are a member (1).
+func (tx *Tx) noteMember(user UserID, present bool) error {
+	version, err := tx.Next(memberChange, storage.ID{})
+	if err != nil {
+		return err
+	}
+	value := binary.BigEndian.AppendUint64(nil, version)
+	if present {
+		value = append(value, 1)
+	} else {
+		value = append(value, 0)
+	}
+	if err := tx.Writer().SetValue(pendingTable, memberKey(nil, user), value); err != nil {
+		return err
+	}
+	return tx.SetTimer(timerSyncMembers, "", tx.now.Add(syncAfter))
+}
+
+func parsePending(fields, value []byte) (c memberChanged, err error) {
+	if len(value) != 9 || len(fields) < 2 {
+		return c, fmt.Errorf("%w: pending change of %d bytes", storage.ErrFormat, len(value))
+	}
+	return memberChanged{
+		User: UserID(fields[:len(fields)-1]), Version: binary.BigEndian.Uint64(value), Present: value[8] == 1,
+	}, nil
+}
+
+// pendingMembers reads up to limit of the changes the directory has to learn of.
+func (v *View) pendingMembers(limit int) ([]memberChanged, error) {
+	changes := []memberChanged{}
+	err := v.Rows(pendingTable, nil, nil, func(fields, value []byte) (bool, error) {
+		c, err := parsePending(fields, value)
+		changes = append(changes, c)
+		return len(changes) < limit, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read pending changes: %w", err)
+	}
+	return changes, nil
+}
+
+// memberChanges is a list of changes, as the answer of one step and the input of
+// the next.
+type memberChanges struct {
+	Changes []memberChanged `json:"changes"`
+}
+
+var pendingMembersOp = NewQuery[None, memberChanges]("PendingMembers", "List what the directory has to learn", Needs{}, func(v *View, _ *None) (Reply, error) {
+	changes, err := v.pendingMembers(syncBatch)
+	if err != nil {
+		return Reply{}, err
+	}
+	return jsonReply(Done, memberChanges{changes})
+}, OneMoment)
+
+// clearPendingOp strikes off what the directory has learned, except where it
+// changed again meanwhile. It answers whether anything is left.
+var clearPendingOp = NewCommand[memberChanges, memberChanges]("ClearPending", "Strike off what the directory has learned", Needs{}, func(tx *Tx, in *memberChanges) (Reply, error) {
+	for _, c := range in.Changes {
+		key := memberKey(nil, c.User)
+		value, err := tx.Value(pendingTable, key, nil)
+		if err != nil {
+			return Reply{}, fmt.Errorf("read a pending change: %w", err)
+		}
+		if value == nil || binary.BigEndian.Uint64(value) != c.Version {
+			continue
+		}
+		if err := tx.Writer().DeleteValue(pendingTable, key); err != nil {
+			return Reply{}, err
+		}
+	}
+	left, err := tx.pendingMembers(1)
+	if err != nil {
+		return Reply{}, err
+	}
+	if len(left) == 0 {
+		err = tx.ClearTimer(timerSyncMembers, "")
+	} else {
+		err = tx.SetTimer(timerSyncMembers, "", tx.now)
+	}
+	if err != nil {
+		return Reply{}, err
+	}
+	return jsonReply(Done, memberChanges{left})
+})
+
+// syncMembers passes on to the directory what changed in a workspace.
+func syncMembers(f Flow, workspace storage.ID) error {
+	pending, err := call[memberChanges](f, workspace, pendingMembersOp, &None{})
+	if err != nil {
+		return err
+	}
+	if len(pending.Changes) > 0 {
+		in := putMembershipsIn{directoryStep: directoryStep{WorkspaceID(workspace.String())}, Changes: pending.Changes}
+		if _, err := f.Call(storage.DirectoryID, putMembershipsOp, &in); err != nil {
+			return err
+		}
+	}
+	_, err = f.Call(workspace, clearPendingOp, &pending)
+	return err
+}
+
+var syncMembersOp = NewWorkflow[TimerIn, None]("SyncMembers", "Tell the directory who is a member", Needs{}, func(f Flow, _ *TimerIn) (Reply, error) {
+	return Reply{Outcome: NoContent}, syncMembers(f, f.Request().Workspace)
+})
+
+// memberFlow carries out a command that changes who is a member, and passes the
+// change on.
+func memberFlow(f Flow, op *Op, in any) (Reply, error) {
+	req := f.Request()
+	reply, err := f.CallAs(req.Caller, req.Workspace, op, in)
+	if err != nil {
+		return Reply{}, err
+	}
+	// The change is committed, and with it the timer that passes it on should this
+	// fail; it is then that timer's run that reports why.
+	_ = syncMembers(f, req.Workspace)
+	return reply, nil
+}

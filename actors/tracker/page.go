@@ -1,0 +1,83 @@
+package tracker
+
+import (
+	"encoding/base64"
+
+	"switchyard/storage"
+)
+
+// PageIn asks for a page of a list that is small enough to be given whole: without
+// a limit all of it comes.
+type PageIn struct {
+	Limit  int    `query:"limit" rules:"min=1,max=100"`
+	Cursor string `query:"cursor" rules:"max=1024"`
+}
+
+// page builds the answer {"name":[...],"nextCursor"?} of a list from stored JSON.
+// A place in the list is the key of the last record shown, so pages neither repeat
+// nor skip one.
+type page struct {
+	buf   []byte
+	limit int // 0: no limit
+	count int
+	last  []byte
+	more  bool
+}
+
+// newPage starts a page.
+func newPage(buf []byte, name string, limit int) *page {
+	buf = append(append(buf[:0], `{"`...), name...)
+	return &page{buf: append(buf, `":[`...), limit: limit}
+}
+
+// add puts a record on the page; false when the page is full and the record
+// belongs to the next one.
+func (p *page) add(key, body []byte) bool {
+	if p.limit > 0 && p.count == p.limit {
+		p.more = true
+		return false
+	}
+	if p.count > 0 {
+		p.buf = append(p.buf, ',')
+	}
+	p.buf = append(p.buf, body...)
+	p.last = append(p.last[:0], key...)
+	p.count++
+	return true
+}
+
+// reply ends the page. list and about bind the cursor to its query.
+func (p *page) reply(list storage.TableID, about storage.ID) Reply {
+	p.buf = append(p.buf, ']')
+	if p.more {
+		p.buf = append(p.buf, `,"nextCursor":"`...)
+		p.buf = append(p.buf, placeCursor(list, about, p.last)...)
+		p.buf = append(p.buf, '"')
+	}
+	return Reply{Body: append(p.buf, '}')}
+}
+
+// A cursor is, in URL-safe Base64: its version, the list, what the list is about
+// (a workspace, say), and the key to go on behind.
+const placeVersion = 2
+
+func placeCursor(list storage.TableID, about storage.ID, key []byte) string {
+	raw := append([]byte{placeVersion, byte(list)}, about[:]...)
+	return base64.RawURLEncoding.EncodeToString(append(raw, key...))
+}
+
+// parsePlace reads the cursor of a list back to the key to go on behind; nil for
+// none.
+func parsePlace(cursor string, list storage.TableID, about storage.ID) ([]byte, error) {
+	if cursor == "" {
+		return nil, nil
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+	if err != nil || len(raw) <= 2+len(about) || raw[0] != placeVersion {
+		return nil, BadRequest(Fault{Path: "query.cursor", Message: "Is no cursor. Send the nextCursor of a page as it is."})
+	}
+	if raw[1] != byte(list) || storage.ID(raw[2:18]) != about {
+		return nil, BadRequest(Fault{Path: "query.cursor", Message: "Belongs to another query. Send it with the parameters of the page it came from."})
+	}
+	return raw[18:], nil
+}

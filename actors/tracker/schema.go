@@ -1,0 +1,103 @@
+package tracker
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"switchyard/storage"
+)
+
+// Schema lists everything a workspace and the directory may hold, for the verifier.
+func Schema() *storage.Schema {
+	return &storage.Schema{
+		Tables: []storage.TableSpec{
+			&timers, &workspaces, &settingsRows, &members, &tokens, &tokenGrants, &teams, &teamMembers, &issues,
+			&directory, &memberships,
+		},
+		Rows:       slices.Concat(serviceRows, issueRows),
+		Check:      checkWorkspace,
+		CheckStore: checkDirectory,
+	}
+}
+
+// serviceRows are the plain rows of a workspace but those of its issues.
+var serviceRows = []storage.RowSpec{
+	storage.Counter(clockTable, "clock"),
+	storage.Counter(eventSequence, "event sequence"),
+	storage.Counter(retiredKeyTable, "retired team key"),
+	storage.Counter(teamNumber, "team number"),
+	storage.Counter(tallyTable, "tally"),
+	storage.Counter(memberChange, "member change"),
+	{ID: eventTable, Name: "event"}, // checked in their order, by checkEvents
+	{ID: idempotencyTable, Name: "answer", Check: checkAnswer},
+	{ID: idempotencyByAge, Name: "answer by age", Check: checkAnswerAge},
+	{ID: issuedUserTable, Name: "issued user", Check: checkIssued},
+	{ID: pendingTable, Name: "pending change of a member", Check: func(_ *storage.View, fields, value []byte) error {
+		_, err := parsePending(fields, value)
+		return err
+	}},
+}
+
+func checkAnswer(v *storage.View, fields, value []byte) error {
+	a, err := parseAnswer(value)
+	if err != nil {
+		return err
+	}
+	if len(fields) != len(answerKey{}) {
+		return fmt.Errorf("%w: answer's name of %d bytes", storage.ErrFormat, len(fields))
+	}
+	there, err := v.Has(idempotencyByAge, ageKey(a.at, answerKey(fields)))
+	if err == nil && !there {
+		err = fmt.Errorf("would never be swept: it has no entry by its age, %s", At(a.at))
+	}
+	return err
+}
+
+func checkAnswerAge(v *storage.View, fields, _ []byte) error {
+	if len(fields) != 8+len(answerKey{}) {
+		return fmt.Errorf("%w: age entry of %d bytes", storage.ErrFormat, len(fields))
+	}
+	value, err := v.Value(idempotencyTable, fields[8:], nil)
+	if err != nil {
+		return err
+	}
+	if value == nil {
+		return fmt.Errorf("there is no such answer")
+	}
+	a, err := parseAnswer(value)
+	if err == nil && !bytes.Equal(ageKey(a.at, answerKey(fields[8:])), fields) {
+		err = fmt.Errorf("the answer is of another moment, %s", At(a.at))
+	}
+	return err
+}
+
+func checkIssued(v *storage.View, fields, _ []byte) error {
+	there, err := v.Has(memberTable, fields)
+	if err == nil && !there {
+		err = fmt.Errorf("is no member")
+	}
+	return err
+}
+
+// sayer reports a problem of a table.
+type sayer func(table string, key []byte, format string, args ...any)
+
+func sayTo(report func(storage.Problem)) sayer {
+	return func(table string, key []byte, format string, args ...any) {
+		report(storage.Problem{Table: table, Key: bytes.Clone(key), Text: fmt.Sprintf(format, args...)})
+	}
+}
+
+// checkWorkspace proves what spans tables of one workspace, or of the directory.
+func checkWorkspace(v *storage.View, report func(storage.Problem)) error {
+	say := sayTo(report)
+	for _, check := range []func(*storage.View, sayer) error{
+		checkEvents, checkClock, checkSweeps, checkHead, checkTallies, checkTeamMembers, checkTokens, checkMembers,
+	} {
+		if err := check(v, say); err != nil {
+			return err
+		}
+	}
+	return checkIssues(v, report)
+}

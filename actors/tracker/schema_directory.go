@@ -1,0 +1,139 @@
+package tracker
+
+import (
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// checkDirectory proves that the directory and the workspaces agree, but for what
+// a timer is set to bring in line.
+func checkDirectory(w *storage.Walk, report func(storage.Problem)) error {
+	d := w.Directory()
+	here := func(shard storage.Shard, workspace storage.ID) sayer {
+		return sayTo(func(p storage.Problem) {
+			p.Shard, p.Workspace = shard, workspace
+			report(p)
+		})
+	}
+	say := here(storage.DirectoryShard, storage.DirectoryID)
+	if err := checkEntries(w, d, say); err != nil {
+		return err
+	}
+	if err := checkMemberships(w, d, say); err != nil {
+		return err
+	}
+	return w.Workspaces(func(v *storage.View) (bool, error) {
+		return true, checkListed(d, v, here(v.Shard(), v.Workspace()))
+	})
+}
+
+// checkEntries goes from the directory's entries to the workspaces.
+func checkEntries(w *storage.Walk, d *storage.View, say sayer) error {
+	return directory.Scan(d, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
+		row, err := directory.Decode(rec)
+		if err != nil {
+			return true, nil // the table's own check reports it
+		}
+		e := &row.Value
+		kind := map[slugState]string{slugReserved: timerResolve, slugDeleting: timerErase}[e.State]
+		if e.State != slugActive {
+			set, err := d.Has(timerTable, timerKey(nil, kind, string(e.Workspace)))
+			if err == nil && !set {
+				say(directory.Name, pk, "is %s, and no timer is set to settle it", e.State)
+			}
+			return true, err
+		}
+		v, found, err := w.Find(e.Workspace.raw())
+		if err != nil {
+			return false, err
+		}
+		if !found {
+			say(directory.Name, pk, "is active, and there is no workspace")
+			return true, nil
+		}
+		ws, err := workspaces.Get(v, nil)
+		switch {
+		case err != nil: // reported where the workspace was walked
+		case ws == nil:
+			say(directory.Name, pk, "is active, and there is no workspace")
+		case ws.Value.Slug != e.Slug || ws.Value.OwnerID != e.Owner:
+			say(directory.Name, pk, "has slug %s and owner %s, the workspace %s and %s", e.Slug, e.Owner, ws.Value.Slug, ws.Value.OwnerID)
+		}
+		return true, nil
+	})
+}
+
+// checkMemberships goes from the directory's memberships to the members.
+func checkMemberships(w *storage.Walk, d *storage.View, say sayer) error {
+	return memberships.Scan(d, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
+		row, err := memberships.Decode(rec)
+		if err != nil {
+			return true, nil // the table's own check reports it
+		}
+		m := &row.Value
+		entry, err := directory.Get(d, workspaceKey(nil, m.Workspace))
+		if err != nil {
+			return true, nil // the table's own check reports it
+		}
+		if entry == nil {
+			say(memberships.Name, pk, "the directory knows no such workspace")
+			return true, nil
+		}
+		if entry.Value.State == slugDeleting {
+			return true, nil // on its way out
+		}
+		v, found, err := w.Find(m.Workspace.raw())
+		if err != nil {
+			return false, err
+		}
+		if !found {
+			say(memberships.Name, pk, "there is no such workspace")
+			return true, nil
+		}
+		is, err := v.Has(memberTable, memberKey(nil, m.User))
+		if err != nil {
+			return false, err
+		}
+		pending, err := v.Has(pendingTable, memberKey(nil, m.User))
+		if err == nil && is != (m.RemovedAt == nil) && !pending {
+			say(memberships.Name, pk, "the members contradict it, and no change is noted")
+		}
+		return true, err
+	})
+}
+
+// checkListed goes from a workspace to the directory: it is known there under its
+// slug, and so are its members.
+func checkListed(d, v *storage.View, say sayer) error {
+	entry, err := directory.Get(d, storage.Key(nil).Newest(v.Workspace()))
+	if err != nil {
+		return nil // the table's own check reports it
+	}
+	if entry == nil {
+		say(workspaces.Name, nil, "the directory does not know it")
+		return nil
+	}
+	if entry.Value.State != slugActive {
+		return nil // a timer settles it
+	}
+	err = members.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
+		row, err := members.Decode(rec)
+		if err != nil {
+			return true, nil // the table's own check reports it
+		}
+		pending, err := v.Has(pendingTable, pk)
+		if err != nil || pending {
+			return true, err
+		}
+		m, err := memberships.Get(d, membershipKey(nil, row.Value.UserID, entry.Value.Workspace))
+		if err == nil && (m == nil || m.Value.RemovedAt != nil) {
+			say(members.Name, pk, "the directory does not know of it")
+		}
+		return true, nil
+	})
+	if err != nil {
+		return fmt.Errorf("read the members: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package tracker
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"switchyard/storage"
+)
+
+var updateKeys = flag.Bool("update-keys", false, "write testdata/keys.golden anew")
+
+// What is on disk must stay readable: ids, keys and index entries as they are.
+func TestSchema_Golden(t *testing.T) {
+	t.Parallel()
+	ids, err := storage.Describe(Schema())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const (
+		workspace = WorkspaceID("01935000-0000-7000-8000-0000000000aa")
+		team      = TeamID("01935000-0000-7000-8000-0000000000bb")
+		token     = TokenID("01935000-0000-7000-8000-0000000000cc")
+		at        = Timestamp("2026-11-20T21:30:00.123Z")
+		user      = UserID("ann")
+	)
+	removed := at
+	got := strings.Join([]string{
+		ids,
+		storage.Explain(&workspaces, &Workspace{ID: workspace}),
+		storage.Explain(&settingsRows, &Settings{}),
+		storage.Explain(&members, &Member{UserID: user, CreatedAt: at}),
+		storage.Explain(&tokens, &Token{ID: token}),
+		storage.Explain(&tokenGrants, &tokenGrant{ID: token, ActorType: ActorUser, ActorID: "ann"}),
+		storage.Explain(&teams, &Team{ID: team, Key: "ENG"}),
+		storage.Explain(&teamMembers, &TeamMember{TeamID: team, UserID: user}),
+		storage.Explain(&timers, &Timer{Kind: "kind", Subject: "subject", Due: at}),
+		storage.Explain(&directory, &directoryEntry{Workspace: workspace, Slug: "yard"}),
+		storage.Explain(&memberships, &membership{User: user, Workspace: workspace, RemovedAt: &removed}),
+	}, "\n")
+	file := filepath.Join("testdata", "keys.golden")
+	if *updateKeys {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("the layout changed; it is\n%s", got)
+	}
+}
+
+// The verifier sees what it is there for.
+func TestSchema_FindsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for name, harm := range map[string]func(tx *Tx) error{
+		"an event is missing": func(tx *Tx) error {
+			return tx.Writer().DeleteValue(eventTable, storage.Key(nil).U64(2))
+		},
+		"the last event is missing": func(tx *Tx) error {
+			return tx.Writer().DeleteValue(eventTable, storage.Key(nil).U64(3))
+		},
+		"the clock runs behind": func(tx *Tx) error {
+			return tx.SetCounter(clockTable, storage.ID{}, 1)
+		},
+		"two default teams": func(tx *Tx) error {
+			_, _, err := tx.addTeam(Team{Key: "TWO", IsDefault: true, IsPublic: true})
+			return err
+		},
+		"a tally is off":  func(tx *Tx) error { return tx.tally(teamTable, 1) },
+		"no owner":        func(tx *Tx) error { return dropFirst(tx, &members) },
+		"no grant":        func(tx *Tx) error { return dropFirst(tx, &tokenGrants) },
+		"no timer":        func(tx *Tx) error { return dropFirst(tx, &timers) },
+		"no workspace":    func(tx *Tx) error { return dropFirst(tx, &workspaces) },
+		"an unknown slug": renameSlug,
+		"a foreign member": func(tx *Tx) error {
+			_, err := tx.insertMember(&Member{UserID: "x", Role: RoleGuest}, false)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newTown(t)
+			home := w.onboard("home")
+			for range 3 {
+				w.issue(home.Token.Secret, home.Workspace.ID, home.Team.ID)
+			}
+			w.verify()
+			w.must("root", home.Workspace.ID, NewCommand[None, None]("harm", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
+				return Reply{}, harm(tx)
+			}), &None{})
+			report, err := storage.Verify(t.Context(), w.db, Schema())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if report.Clean() {
+				t.Error("nothing was found")
+			}
+		})
+	}
+}
+
+func dropFirst[T any](tx *Tx, table *storage.Table[T]) error {
+	var row *storage.Row[T]
+	err := table.Scan(tx, nil, nil, func(_ []byte, rec storage.Record) (_ bool, err error) {
+		row, err = table.Decode(rec)
+		return false, err
+	})
+	if err != nil {
+		return err
+	}
+	return table.Delete(tx, row)
+}
+
+func renameSlug(tx *Tx) error {
+	ws, err := tx.workspace()
+	if err != nil {
+		return err
+	}
+	changed := ws.Value
+	changed.Slug = "other"
+	return tx.updateWorkspace(ws, &changed)
+}

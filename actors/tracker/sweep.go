@@ -1,0 +1,147 @@
+package tracker
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"switchyard/storage"
+)
+
+// eventLife is how long events are kept (Decision 44).
+const eventLife = 30 * 24 * time.Hour
+
+const (
+	// sweepBatch bounds what one run of a sweep removes.
+	sweepBatch = 1000
+	// sweepPause is the least time between two sweeps that found all there was, so
+	// that rows which expire one by one don't cost a run each.
+	sweepPause = 10 * time.Minute
+)
+
+// sweeps is a set of the kinds of expired rows a workspace's sweeping timers are
+// set for. Rows that expire have no timer each: there is one per kind, while any
+// such row exists.
+type sweeps uint8
+
+const (
+	sweepAnswers sweeps = 1 << iota
+	sweepEvents
+	sweepMemberships
+)
+
+// Timer kinds of the sweeps.
+const (
+	timerSweepAnswers     = "sweep.answers"
+	timerSweepEvents      = "sweep.events"
+	timerSweepMemberships = "sweep.memberships"
+)
+
+func (s sweeps) kind() string {
+	switch s {
+	case sweepAnswers:
+		return timerSweepAnswers
+	case sweepEvents:
+		return timerSweepEvents
+	}
+	return timerSweepMemberships
+}
+
+// arm sees to it that the sweeping timer of a kind is set, now that a row of it
+// exists; the ledger remembers, so that most writes pay a comparison.
+func (tx *Tx) arm(s sweeps, due time.Time) error {
+	if (tx.ledger.armed|tx.armed)&s != 0 {
+		return nil
+	}
+	row, err := timers.Get(tx, timerKey(nil, s.kind(), ""))
+	if err != nil {
+		return fmt.Errorf("read a sweeping timer: %w", err)
+	}
+	if row == nil {
+		if err := tx.SetTimer(s.kind(), "", due); err != nil {
+			return err
+		}
+	}
+	tx.armed |= s
+	return nil
+}
+
+// rearm ends a run of a sweep: more that is due now, rows left that expire at
+// next, or none left at all.
+func (tx *Tx) rearm(s sweeps, more bool, next time.Time) error {
+	switch {
+	case more:
+		return tx.SetTimer(s.kind(), "", tx.now)
+	case !next.IsZero():
+		if soon := tx.now.Add(sweepPause); next.Before(soon) {
+			next = soon
+		}
+		return tx.SetTimer(s.kind(), "", next)
+	}
+	tx.ledger.armed &^= s
+	return tx.ClearTimer(s.kind(), "")
+}
+
+var sweepAnswersOp = NewCommand[TimerIn, None]("SweepAnswers", "Remove expired answers to idempotency keys", Needs{}, func(tx *Tx, _ *TimerIn) (Reply, error) {
+	var expired []answerKey
+	var ages [][]byte
+	more, next := false, time.Time{}
+	err := tx.Rows(idempotencyByAge, nil, nil, func(fields, _ []byte) (bool, error) {
+		if len(fields) != 8+len(answerKey{}) {
+			return false, fmt.Errorf("%w: age entry of %d bytes", storage.ErrFormat, len(fields))
+		}
+		dies := time.UnixMilli(int64(binary.BigEndian.Uint64(fields))).Add(idempotencyLife)
+		if dies.After(tx.now) {
+			next = dies
+			return false, nil
+		}
+		if more = len(expired) == sweepBatch; more {
+			return false, nil
+		}
+		expired = append(expired, answerKey(fields[8:]))
+		ages = append(ages, append([]byte(nil), fields...))
+		return true, nil
+	})
+	if err != nil {
+		return Reply{}, fmt.Errorf("sweep answers: %w", err)
+	}
+	for i, key := range expired {
+		if err := tx.Writer().DeleteValue(idempotencyTable, key[:]); err != nil {
+			return Reply{}, err
+		}
+		if err := tx.Writer().DeleteValue(idempotencyByAge, ages[i]); err != nil {
+			return Reply{}, err
+		}
+	}
+	return Reply{Outcome: NoContent}, tx.rearm(sweepAnswers, more, next)
+})
+
+var sweepEventsOp = NewCommand[TimerIn, None]("SweepEvents", "Remove events past their time", Needs{}, func(tx *Tx, _ *TimerIn) (Reply, error) {
+	var expired []uint64
+	more, next := false, time.Time{}
+	err := tx.Rows(eventTable, nil, nil, func(fields, value []byte) (bool, error) {
+		at, err := eventTime(value)
+		if err != nil {
+			return false, err
+		}
+		dies := at.Time().Add(eventLife)
+		if dies.After(tx.now) {
+			next = dies
+			return false, nil
+		}
+		if more = len(expired) == sweepBatch; more {
+			return false, nil
+		}
+		expired = append(expired, binary.BigEndian.Uint64(fields))
+		return true, nil
+	})
+	if err != nil {
+		return Reply{}, fmt.Errorf("sweep events: %w", err)
+	}
+	for _, sequence := range expired {
+		if err := tx.Writer().DeleteValue(eventTable, storage.Key(nil).U64(sequence)); err != nil {
+			return Reply{}, err
+		}
+	}
+	return Reply{Outcome: NoContent}, tx.rearm(sweepEvents, more, next)
+})

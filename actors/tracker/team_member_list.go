@@ -1,0 +1,44 @@
+package tracker
+
+import (
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// TeamMembersIn names a team whose members are asked for.
+type TeamMembersIn struct {
+	ID TeamID `path:"id"`
+	PageIn
+}
+
+// TeamMemberList is the answer to ListTeamMembers.
+type TeamMemberList struct {
+	Members    []TeamMember `json:"members"`
+	NextCursor string       `json:"nextCursor,omitempty"`
+}
+
+// ListTeamMembers lists the members of a team, in the order of their ids.
+var ListTeamMembers = NewQuery[TeamMembersIn, TeamMemberList]("ListTeamMembers", "List a team's members", Needs{Level: Read}, listTeamMembers, OneMoment)
+
+func listTeamMembers(v *View, in *TeamMembersIn) (Reply, error) {
+	team, err := v.teamByID(in.ID)
+	if err != nil {
+		return Reply{}, err
+	}
+	if team == nil {
+		return Reply{}, NotFound("team")
+	}
+	after, err := parsePlace(in.Cursor, teamMemberTable, team.Team)
+	if err != nil {
+		return Reply{}, err
+	}
+	p := newPage(v.Buf, "members", in.Limit)
+	err = teamMembers.Scan(v, team.Team[:], after, func(pk []byte, rec storage.Record) (bool, error) {
+		return p.add(pk, rec.JSON()), nil
+	})
+	if err != nil {
+		return Reply{}, fmt.Errorf("list a team's members: %w", err)
+	}
+	return p.reply(teamMemberTable, team.Team), nil
+}

@@ -1,0 +1,44 @@
+package tracker
+
+import "switchyard/storage"
+
+// TeamMemberIn names a team and somebody in it.
+type TeamMemberIn struct {
+	ID     TeamID `path:"id"`
+	UserID UserID `path:"userId"`
+}
+
+// PutTeamMember makes a member of the workspace, or one of its agents, a member of
+// a team.
+var PutTeamMember = NewCommand[TeamMemberIn, TeamMember]("PutTeamMember", "Add a member to a team", Needs{Level: Write}, putTeamMember)
+
+func putTeamMember(tx *Tx, in *TeamMemberIn) (Reply, error) {
+	team, err := tx.teamByID(in.ID)
+	if err != nil {
+		return Reply{}, err
+	}
+	if team == nil {
+		return Reply{}, NotFound("team")
+	}
+	if err := tx.belongs(in.UserID); err != nil {
+		return Reply{}, err
+	}
+	body, err := tx.joinTeam(team.Value.ID, in.UserID)
+	return Reply{Body: body}, err
+}
+
+// belongs refuses whoever is neither a member of the workspace nor an agent with
+// a token of it.
+func (tx *Tx) belongs(who UserID) error {
+	m, err := tx.member(who)
+	if err != nil || m != nil {
+		return err
+	}
+	if who != "" && indexable(string(who)) {
+		known, err := tx.Has(grantByActor, actorKey(storage.Key(nil), ActorAgent, string(who)))
+		if err != nil || known {
+			return err
+		}
+	}
+	return NotFound("member")
+}

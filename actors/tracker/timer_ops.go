@@ -1,0 +1,13 @@
+package tracker
+
+// TimerOps are the operations that timers run, by their kind. Each removes its
+// timer, or sets it again, in its own batch; one that fails leaves it to be run
+// again. Their input is a TimerIn.
+var TimerOps = map[string]*Op{
+	timerSweepAnswers:     sweepAnswersOp,
+	timerSweepEvents:      sweepEventsOp,
+	timerSweepMemberships: sweepMembershipsOp,
+	timerResolve:          resolveSlugOp,
+	timerErase:            eraseOp,
+	timerSyncMembers:      syncMembersOp,
+}

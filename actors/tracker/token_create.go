@@ -1,0 +1,113 @@
+package tracker
+
+import (
+	"fmt"
+	"strings"
+
+	json "github.com/goccy/go-json"
+)
+
+// defaultPermissions are a token's when its creation names none (Decision 10).
+const defaultPermissions = "write"
+
+// CreateTokenIn asks for a workspace token.
+type CreateTokenIn struct {
+	Name string `json:"name" rules:"required,min=1,max=200"`
+	// Permissions is a string of words with commas between, or an array of words.
+	Permissions json.RawMessage `json:"permissions"`
+	// ActorType is user when neither it nor an agent is named.
+	ActorType ActorType `json:"actorType" enum:"user,agent"`
+	Provider  string    `json:"provider" rules:"max=200"`
+	// AgentID is the agent that an agent's token acts for; absent: one of its own.
+	AgentID string `json:"agentId" rules:"min=1,max=255"`
+	// UserID is the member that a user's token acts for; absent: the caller.
+	UserID UserID `json:"userId" rules:"min=1,max=255"`
+}
+
+// Validate looks at what the tags can't say.
+func (in *CreateTokenIn) Validate(faults *Faults) {
+	if !faults.Has("permissions") {
+		permissionFaults(in.Permissions, faults)
+	}
+	if in.ActorType == ActorUser && in.AgentID != "" {
+		faults.Add("agentId", `Goes with actorType "agent" only.`)
+	}
+	if (in.ActorType == ActorAgent || in.AgentID != "") && in.UserID != "" {
+		faults.Add("userId", `Goes with actorType "user" only.`)
+	}
+}
+
+// permissionFaults tells what is wrong with a permissions field.
+func permissionFaults(raw json.RawMessage, faults *Faults) {
+	text, ok := permissionsText(raw)
+	if !ok {
+		faults.Add("permissions", "Must be a string or an array of strings.")
+		return
+	}
+	if len(raw) == 0 {
+		return
+	}
+	if _, _, unknown := ParsePermissions(text); len(unknown) > 0 {
+		const most = 5
+		quoted := make([]string, 0, most)
+		for _, word := range unknown[:min(len(unknown), most)] {
+			quoted = append(quoted, fmt.Sprintf("%.40q", word))
+		}
+		faults.Add("permissions", "Knows no "+strings.Join(quoted, ", ")+"; the words are read, write, admin, issues:read, issues:write, sessions:read and sessions:write.")
+	}
+}
+
+// CreateToken makes a workspace token. Its secret is in the answer and nowhere
+// else.
+var CreateToken = NewCommand[CreateTokenIn, CreatedToken]("CreateToken", "Create a workspace token", Needs{Level: Admin}, createToken, WithSecret)
+
+func createToken(tx *Tx, in *CreateTokenIn) (Reply, error) {
+	text, _ := permissionsText(in.Permissions)
+	if text == "" {
+		text = defaultPermissions
+	}
+	p, stored, _ := ParsePermissions(text)
+	if !tx.Caller.Permissions.Includes(p) {
+		return Reply{}, Forbidden("The token would be good for more than the credential that asks for it.", "Ask for permissions the credential itself has.")
+	}
+	grant, err := tx.grantFor(in)
+	if err != nil {
+		return Reply{}, err
+	}
+	grant.Provider, grant.Permissions = in.Provider, p
+	t, err := tx.mint(in.Name, stored, grant)
+	if err != nil {
+		return Reply{}, err
+	}
+	return jsonReply(Created, t)
+}
+
+// grantFor decides whom a token acts for and where (Decision 9).
+func (tx *Tx) grantFor(in *CreateTokenIn) (tokenGrant, error) {
+	if in.ActorType == ActorAgent || in.AgentID != "" {
+		return tokenGrant{ActorType: ActorAgent, ActorID: in.AgentID, Confined: true}, nil
+	}
+	self := in.UserID == "" || tx.Caller.Type == ActorUser && string(in.UserID) == tx.Caller.ID
+	if self && tx.Caller.Type == ActorUser {
+		return tokenGrant{ActorType: ActorUser, ActorID: tx.Caller.ID, Confined: tx.Caller.Confined}, nil
+	}
+	if in.UserID == "" {
+		return tokenGrant{}, BadRequest(Fault{Path: "userId", Message: "Is needed: the credential that asks is not a person's."})
+	}
+	m, err := tx.member(in.UserID)
+	if err != nil {
+		return tokenGrant{}, err
+	}
+	if m == nil {
+		return tokenGrant{}, BadRequest(Fault{Path: "userId", Message: "There is no such member."})
+	}
+	// A token for somebody else must not open other workspaces to whoever made it:
+	// anyone could add a stranger's id as a member here and make one. Only for people
+	// whose ids the admins of this workspace made is it as good as their own.
+	issued, err := tx.issued(in.UserID)
+	if err != nil {
+		return tokenGrant{}, err
+	}
+	free := tx.Caller.Root || issued && !tx.Caller.Confined
+	return tokenGrant{ActorType: ActorUser, ActorID: string(in.UserID), Confined: !free}, nil
+}

@@ -1,0 +1,74 @@
+package tracker
+
+import (
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// Identifiers as clients see them, one type each so that they can't be mixed up.
+// User ids are opaque; the others are lower-case UUIDs.
+type (
+	// WorkspaceID names a workspace.
+	WorkspaceID string
+	// TeamID names a team of a workspace.
+	TeamID string
+	// UserID names a person, the same in every workspace.
+	UserID string
+	// TokenID names a workspace token.
+	TokenID string
+)
+
+// Workspace owns everything else; it is one key range and one writer.
+type Workspace struct {
+	ID            WorkspaceID `json:"id"`
+	Name          string      `json:"name"`
+	Slug          string      `json:"slug"`
+	Key           *string     `json:"key"`
+	OwnerID       UserID      `json:"ownerId"`
+	DefaultTeamID *TeamID     `json:"defaultTeamId"`
+	CreatedAt     Timestamp   `json:"createdAt"`
+	UpdatedAt     Timestamp   `json:"updatedAt"`
+}
+
+// Settings are what a workspace decides about itself and its answers don't show.
+type Settings struct {
+	SSOEnforced bool `json:"ssoEnforced"`
+}
+
+// workspaces holds one row per workspace: itself.
+var workspaces = storage.Table[Workspace]{
+	ID:   workspaceTable,
+	Name: "workspace",
+	Key:  func(k storage.Key, _ *Workspace) storage.Key { return k },
+	// A caller's rights end with the workspace.
+	Touches: TouchesAccess,
+}
+
+var settingsRows = storage.Table[Settings]{
+	ID:   settingsTable,
+	Name: "settings",
+	Key:  func(k storage.Key, _ *Settings) storage.Key { return k },
+}
+
+// workspace reads the row of the workspace; NotFound when it does not exist or is
+// being erased.
+func (v *View) workspace() (*storage.Row[Workspace], error) {
+	row, err := workspaces.Get(v, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read the workspace: %w", err)
+	}
+	if row == nil {
+		return nil, NotFound("workspace")
+	}
+	return row, nil
+}
+
+// settings reads the workspace's settings; nil stands for all defaults.
+func (v *View) settings() (*storage.Row[Settings], error) {
+	row, err := settingsRows.Get(v, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read the settings: %w", err)
+	}
+	return row, nil
+}

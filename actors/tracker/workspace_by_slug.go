@@ -1,0 +1,75 @@
+package tracker
+
+import (
+	"errors"
+
+	"switchyard/storage"
+)
+
+// WorkspaceBySlugIn names a workspace by its slug.
+type WorkspaceBySlugIn struct {
+	Slug string `path:"slug"`
+}
+
+// WorkspaceBySlug reads the workspace that has a slug.
+var WorkspaceBySlug = NewWorkflow[WorkspaceBySlugIn, Workspace]("WorkspaceBySlug", "Get a workspace by its slug", Needs{Level: Identified}, func(f Flow, in *WorkspaceBySlugIn) (Reply, error) {
+	if !isSlug(in.Slug) {
+		return Reply{}, NotFound("workspace")
+	}
+	step, err := call[directoryStep](f, storage.DirectoryID, slugHolderOp, in)
+	if err != nil {
+		return Reply{}, err
+	}
+	return f.Call(step.id(), openWorkspaceOp, &openIn{f.Request().Caller.Principal})
+})
+
+// slugHolderOp tells which workspace has a slug.
+var slugHolderOp = NewQuery[WorkspaceBySlugIn, directoryStep]("SlugHolder", "Find a workspace by its slug", Needs{}, func(v *View, in *WorkspaceBySlugIn) (Reply, error) {
+	row, err := v.entryBySlug(in.Slug)
+	if err != nil {
+		return Reply{}, err
+	}
+	if row == nil || row.Value.State != slugActive {
+		return Reply{}, NotFound("workspace")
+	}
+	return jsonReply(Done, directoryStep{row.Value.Workspace})
+}, InDirectory)
+
+// openIn says who wants to see a workspace.
+type openIn struct {
+	Principal Principal `json:"principal"`
+}
+
+// openWorkspaceOp reads a workspace for somebody who came to it by another way
+// than its path, and whose rights in it are therefore yet to be looked at.
+var openWorkspaceOp = NewQuery[openIn, Workspace]("OpenWorkspace", "Get a workspace if it may be seen", Needs{}, func(v *View, in *openIn) (Reply, error) {
+	if err := admit(v, &in.Principal, Needs{Level: Read}); err != nil {
+		return Reply{}, err
+	}
+	return workspaceByID(v, nil)
+})
+
+// admit checks what a principal may do in the workspace that v reads.
+func admit(v *View, p *Principal, n Needs) error {
+	caller, err := ResolveCaller(v.Reader(), *p)
+	if err != nil {
+		return err
+	}
+	if !caller.Allows(n) {
+		return missing(n)
+	}
+	return nil
+}
+
+// missing is the refusal of a caller that lacks what an operation needs.
+func missing(n Needs) error {
+	if n.Level == Admin {
+		return Forbidden("This needs the owner or an admin of the workspace.", "Use a token of an owner or admin that has the permission admin.")
+	}
+	return Forbidden("The credential does not allow this.", "Use a token with wider permissions.")
+}
+
+func isNotFound(err error) bool {
+	var refusal *Error
+	return errors.As(err, &refusal) && refusal.Code == CodeNotFound
+}

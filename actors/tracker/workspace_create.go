@@ -1,0 +1,98 @@
+package tracker
+
+import (
+	"errors"
+
+	"switchyard/storage"
+)
+
+// CreateWorkspace makes a workspace owned by the user who asks. Asked by the
+// operator it makes the owner too.
+var CreateWorkspace = NewWorkflow[NewWorkspaceIn, Workspace]("CreateWorkspace", "Create a workspace", Needs{Level: Identified}, createWorkspace)
+
+func createWorkspace(f Flow, in *NewWorkspaceIn) (Reply, error) {
+	caller := f.Request().Caller
+	owner := UserID("")
+	switch {
+	case caller.Root:
+	case caller.Type != ActorUser:
+		return Reply{}, Forbidden("Only people make workspaces.", "Use a token with actorType user, or the root token.")
+	case caller.Confined:
+		return Reply{}, Forbidden("This token is good for its own workspace only.", "Use a token the user made, or the root token.")
+	case !caller.Permissions.Includes(PermWrite):
+		return Reply{}, Forbidden("This token may not write.", "Use a token with the permission write.")
+	default:
+		owner = UserID(caller.ID)
+	}
+	return newWorkspace(f, in, foundOp, owner)
+}
+
+// newWorkspace runs the steps of a creation. found is the one that makes the
+// workspace; owner is a new user when empty.
+func newWorkspace(f Flow, in *NewWorkspaceIn, found *Op, owner UserID) (Reply, error) {
+	req := f.Request()
+	if owner == "" {
+		owner = UserID(f.NewID().String())
+	}
+	reserve := reserveSlugIn{Workspace: WorkspaceID(f.NewID().String()), Slug: in.Slug, Owner: owner, Answer: answerName(req)}
+	reserved, err := f.CallAs(req.Caller, storage.DirectoryID, reserveSlugOp, &reserve)
+	// A repeat gets the entry of the first: same workspace, same owner.
+	entry, err := readReply[directoryEntry](reserveSlugOp.Name, reserved, err)
+	if err != nil {
+		return Reply{}, err
+	}
+	step := directoryStep{entry.Workspace}
+	reply, err := f.CallAs(asOwner(req.Caller), step.id(), found, &foundIn{
+		Name: in.Name, Slug: in.Slug, Key: in.key(), Owner: entry.Owner, Reserved: entry.CreatedAt,
+	})
+	if err != nil {
+		return Reply{}, notFounded(f, &reserved, step, err)
+	}
+	if _, err := f.Call(storage.DirectoryID, activateSlugOp, &step); err != nil {
+		return Reply{}, err
+	}
+	return reply, nil
+}
+
+// asOwner is a caller in the workspace it is about to own.
+func asOwner(c Caller) Caller {
+	c.Role, c.Level, c.Hidden = RoleOwner, Admin, nil
+	return c
+}
+
+// notFounded ends a creation whose second step failed.
+func notFounded(f Flow, reserved *Reply, step directoryStep, failure error) error {
+	switch {
+	case reserved.Replayed:
+		// Founding is refused where the workspace was founded by an earlier run of the
+		// request, and has been deleted since.
+		held, err := call[existence](f, storage.DirectoryID, heldOp, &step)
+		if err == nil && !held.Exists {
+			return Conflict("The workspace made with this Idempotency-Key is gone.", "Use a new key to make another one.")
+		}
+	case f.Request().Idempotency == nil && notApplied(failure):
+		// Without a key nobody else goes on with this reservation. Should this fail,
+		// its timer releases it.
+		_, _ = f.Call(storage.DirectoryID, releaseSlugOp, &step)
+	}
+	return failure
+}
+
+// notApplied tells whether an error means that the step certainly changed nothing.
+func notApplied(err error) bool {
+	var refusal *Error
+	if !errors.As(err, &refusal) {
+		return false
+	}
+	outcome, ok := refusal.Details.(OutcomeDetails)
+	return refusal.Code != CodeUnavailable || ok && outcome.Outcome == "not_applied"
+}
+
+// heldOp tells whether the directory has an entry for a workspace.
+var heldOp = NewQuery[directoryStep, existence]("DirectoryHolds", "Tell whether the directory knows a workspace", Needs{}, func(v *View, in *directoryStep) (Reply, error) {
+	row, err := v.entry(in.Workspace)
+	if err != nil {
+		return Reply{}, err
+	}
+	return jsonReply(Done, existence{row != nil})
+}, InDirectory)

@@ -1,0 +1,240 @@
+package tracker
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestOnboardWorkspace_GivesAWorkspaceReadyForUse(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	got := w.onboard("acme-1")
+	if *got.Workspace.Key != "ACME1" || got.Team.Key != "ACME1" || *got.Workspace.DefaultTeamID != got.Team.ID || !got.Team.IsDefault {
+		t.Errorf("onboarded %+v with %+v", got.Workspace, got.Team)
+	}
+	if got.Token.Permissions != "admin" || !strings.HasPrefix(got.Token.Secret, "swy_") {
+		t.Errorf("token %+v", got.Token)
+	}
+	for _, op := range []*Op{WorkspaceByID, ListTeams, ListMembers, ListTokens} {
+		w.must(got.Token.Secret, got.Workspace.ID, op, op.New())
+	}
+	bySlug := w.must(got.Token.Secret, "", WorkspaceBySlug, &WorkspaceBySlugIn{"acme-1"})
+	byID := w.must(got.Token.Secret, got.Workspace.ID, WorkspaceByID, &None{})
+	if !bytes.Equal(bySlug.Body, byID.Body) {
+		t.Errorf("by slug %s, by id %s", bySlug.Body, byID.Body)
+	}
+	w.verify()
+}
+
+func TestOnboardWorkspace_SlugIsUnique(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.onboard("acme")
+	_, err := w.ask("", "", OnboardWorkspace, &NewWorkspaceIn{Name: "x", Slug: "acme"})
+	wantCode(t, err, CodeConflict)
+	w.pass(time.Hour)
+	w.verify()
+}
+
+func TestNewWorkspaceIn_Validate(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		slug, key string
+		path      string
+	}{
+		{"a", "", ""},
+		{"a-b-9", "AB", ""},
+		{strings.Repeat("a", 64), "0123456789", ""},
+		{strings.Repeat("a", 65), "", "slug"},
+		{"", "", "slug"},
+		{"Acme", "", "slug"},
+		{"a b", "", "slug"},
+		{"a", "A-B", "key"},
+		{"a", "ABCDEFGHIJK", "key"},
+	} {
+		in := NewWorkspaceIn{Name: "x", Slug: c.slug}
+		if c.key != "" {
+			in.Key = Some(c.key)
+		}
+		var faults Faults
+		in.Validate(&faults)
+		if faults.Empty() != (c.path == "") || !faults.Empty() && !faults.Has(c.path) {
+			t.Errorf("slug %q and key %q: %v", c.slug, c.key, faults.Err())
+		}
+	}
+	for slug, want := range map[string]string{"acme-corporation": "ACMECORPOR", "---": "WS", "a": "A"} {
+		if got := (&NewWorkspaceIn{Slug: slug}).key(); got != want {
+			t.Errorf("key of %q is %q, want %q", slug, got, want)
+		}
+	}
+}
+
+// A creation that dies before or right after any of its steps either comes to
+// nothing, and its slug is free again, or is completed; and a repeat with its key
+// gives the one answer.
+func TestNewWorkspace_CutAtEveryStep(t *testing.T) {
+	t.Parallel()
+	for _, op := range []*Op{OnboardWorkspace, CreateWorkspace} {
+		for step := 1; step <= 3; step++ {
+			for _, persisted := range []bool{false, true} {
+				for _, repeat := range []bool{false, true} {
+					name := fmt.Sprintf("%s/step %d/persisted %t/repeated %t", op.Name, step, persisted, repeat)
+					t.Run(name, func(t *testing.T) {
+						t.Parallel()
+						cutCreation(t, op, cut{step: step, persisted: persisted}, repeat)
+					})
+				}
+			}
+		}
+	}
+}
+
+func cutCreation(t *testing.T, op *Op, at cut, repeat bool) {
+	w := newTown(t)
+	home := w.onboard("home")
+	in := &NewWorkspaceIn{Name: "Acme", Slug: "acme"}
+	w.cut = &at
+	if _, err := w.ask(home.Token.Secret, "", op, in, "k"); !errors.Is(err, errCut) {
+		t.Fatalf("cut: %v", err)
+	}
+	w.restart()
+	w.verify() // what is half done has its timer
+	founded := at.step > 2 || at.step == 2 && at.persisted
+	if repeat {
+		first := w.must(home.Token.Secret, "", op, in, "k")
+		second := w.must(home.Token.Secret, "", op, in, "k")
+		if !bytes.Equal(first.Body, second.Body) || !second.Replayed || first.Replayed != founded {
+			t.Errorf("repeats answered %s (replayed %t) and %s (replayed %t)", first.Body, first.Replayed, second.Body, second.Replayed)
+		}
+		founded = true
+	}
+	w.pass(2 * time.Minute)
+	w.verify()
+	_, err := w.ask(home.Token.Secret, "", CreateWorkspace, in, "other")
+	if founded {
+		wantCode(t, err, CodeConflict)
+		if _, err := w.ask("root", "", WorkspaceBySlug, &WorkspaceBySlugIn{"acme"}); err != nil {
+			t.Errorf("by slug: %v", err)
+		}
+	} else if err != nil {
+		t.Errorf("the slug is not free: %v", err)
+	}
+	w.pass(2 * time.Minute)
+	w.verify()
+}
+
+// A workspace may not be founded when the directory may already have given its
+// slug to another.
+func TestNewWorkspace_TooLateAfterItsReservation(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	in := &NewWorkspaceIn{Name: "Acme", Slug: "acme"}
+	w.cut = &cut{step: 1, persisted: true}
+	if _, err := w.ask("", "", OnboardWorkspace, in, "k"); !errors.Is(err, errCut) {
+		t.Fatal(err)
+	}
+	w.now = w.now.Add(foundWithin + time.Second) // and no timer has run yet
+	_, err := w.ask("", "", OnboardWorkspace, in, "k")
+	wantCode(t, err, CodeUnavailable)
+	w.pass(resolveAfter)
+	// The reservation is released, its key with it.
+	w.must("", "", OnboardWorkspace, in, "k")
+	w.verify()
+}
+
+func TestNewWorkspace_KeyOfADeletedWorkspace(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	in := &NewWorkspaceIn{Name: "Acme", Slug: "acme"}
+	made := decode[Onboarded](w, w.must("", "", OnboardWorkspace, in, "k").Body)
+	w.must(made.Token.Secret, made.Workspace.ID, DeleteWorkspace, &None{})
+	w.pass(time.Hour)
+	_, err := w.ask("", "", OnboardWorkspace, in, "k")
+	wantCode(t, err, CodeConflict)
+	w.must("", "", OnboardWorkspace, in, "k2")
+	w.verify()
+}
+
+func TestNewWorkspace_KeyReused(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.must("", "", OnboardWorkspace, &NewWorkspaceIn{Name: "Acme", Slug: "acme"}, "k")
+	_, err := w.ask("", "", OnboardWorkspace, &NewWorkspaceIn{Name: "Acme", Slug: "other"}, "k")
+	wantCode(t, err, CodeIdempotencyKeyReused)
+}
+
+func TestCreateWorkspace_Callers(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	home := w.onboard("home")
+	_, issued := w.member(home, RoleMember, "write")
+	owners := w.token(home, &CreateTokenIn{Permissions: words("write")})
+	for i, c := range []struct {
+		who, credential string
+		code            Code
+	}{
+		{"owner", owners, ""},
+		{"a member whose id the workspace made", issued, ""},
+		{"root", "root", ""},
+		{"read only", w.token(home, &CreateTokenIn{Permissions: words("read")}), CodeForbidden},
+		{"agent", w.token(home, &CreateTokenIn{ActorType: ActorAgent, Permissions: words("admin")}), CodeForbidden},
+		{"nobody", "swy_nothing", CodeUnauthorized},
+	} {
+		reply, err := w.ask(c.credential, "", CreateWorkspace, &NewWorkspaceIn{Name: "x", Slug: fmt.Sprintf("s%d", i)})
+		if c.code != "" {
+			wantCode(t, err, c.code)
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", c.who, err)
+			continue
+		}
+		ws := decode[Workspace](w, reply.Body)
+		if ws.DefaultTeamID != nil || ws.OwnerID == "" {
+			t.Errorf("%s made %+v", c.who, ws)
+		}
+		w.must(c.credential, ws.ID, WorkspaceByID, &None{})
+	}
+	w.verify()
+}
+
+func TestListWorkspaces(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	home := w.onboard("home")
+	other := w.onboard("other")
+	for i := range 7 {
+		w.must(home.Token.Secret, "", CreateWorkspace, &NewWorkspaceIn{Name: "x", Slug: fmt.Sprintf("s%d", i)})
+	}
+	walk := func(credential string) (slugs []string) {
+		in := &ListWorkspacesIn{Limit: 3}
+		for {
+			page := decode[WorkspaceList](w, w.must(credential, "", ListWorkspaces, in).Body)
+			for _, ws := range page.Workspaces {
+				slugs = append(slugs, ws.Slug)
+			}
+			if in.Cursor = page.NextCursor; in.Cursor == "" {
+				return slugs
+			}
+		}
+	}
+	for _, c := range []struct{ who, credential, want string }{
+		{"owner", home.Token.Secret, "[s6 s5 s4 s3 s2 s1 s0 home]"},
+		{"another", other.Token.Secret, "[other]"},
+		{"root", "root", "[s6 s5 s4 s3 s2 s1 s0 other home]"},
+		{"agent", w.token(home, &CreateTokenIn{ActorType: ActorAgent}), "[home]"},
+	} {
+		if got := fmt.Sprint(walk(c.credential)); got != c.want {
+			t.Errorf("%s sees %s, want %s", c.who, got, c.want)
+		}
+	}
+	page := decode[WorkspaceList](w, w.must("root", "", ListWorkspaces, &ListWorkspacesIn{Limit: 1}).Body)
+	for _, cursor := range []string{page.NextCursor, "x", "AAAA"} {
+		_, err := w.ask(home.Token.Secret, "", ListWorkspaces, &ListWorkspacesIn{Limit: 1, Cursor: cursor})
+		wantCode(t, err, CodeBadRequest, "query.cursor")
+	}
+}

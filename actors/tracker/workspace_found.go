@@ -1,0 +1,139 @@
+package tracker
+
+import (
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// NewWorkspaceIn asks for a workspace.
+type NewWorkspaceIn struct {
+	Name string `json:"name" rules:"required,min=1,max=200"`
+	Slug string `json:"slug" rules:"required,min=1,max=64"`
+	// Key is derived from the slug when absent.
+	Key Opt[string] `json:"key" rules:"min=1,max=10"`
+}
+
+// Validate looks at what the tags can't say.
+func (in *NewWorkspaceIn) Validate(faults *Faults) {
+	if !faults.Has("slug") && !isSlug(in.Slug) {
+		faults.Add("slug", "Must be 1 to 64 of a to z, 0 to 9 and hyphens.")
+	}
+	if in.Key.Set {
+		keyFault("key", in.Key.Value, faults)
+	}
+}
+
+func isSlug(s string) bool {
+	for _, c := range []byte(s) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 64
+}
+
+// key gives the workspace's key: the one asked for, or the slug's letters and
+// digits.
+func (in *NewWorkspaceIn) key() string {
+	if key, ok := upperKey(in.Key.Value); ok {
+		return key
+	}
+	plain := make([]byte, 0, maxKey)
+	for _, c := range []byte(in.Slug) {
+		if keyByte(c) && len(plain) < maxKey {
+			plain = append(plain, c)
+		}
+	}
+	if key, ok := upperKey(string(plain)); ok {
+		return key
+	}
+	return "WS" // of a slug of hyphens
+}
+
+// foundIn is the input of the step that makes a workspace in its own shard.
+type foundIn struct {
+	Name     string    `json:"name"`
+	Slug     string    `json:"slug"`
+	Key      string    `json:"key"`
+	Owner    UserID    `json:"owner"`
+	Reserved Timestamp `json:"reserved"` // when the slug was reserved
+}
+
+// foundOp makes a workspace with its owner and nothing else.
+var foundOp = NewCommand[foundIn, Workspace]("FoundWorkspace", "Make a workspace", Needs{}, func(tx *Tx, in *foundIn) (Reply, error) {
+	ws, err := tx.found(in)
+	if err != nil {
+		return Reply{}, err
+	}
+	body, err := workspaces.Insert(tx, ws)
+	if err != nil {
+		return Reply{}, fmt.Errorf("found a workspace: %w", err)
+	}
+	return Reply{Outcome: Created, Body: body}, nil
+}, Founds)
+
+// onboardOp makes a workspace with its owner, a default team, and a token for the
+// owner.
+var onboardOp = NewCommand[foundIn, Onboarded]("OnboardWorkspaceHere", "Make a workspace ready for use", Needs{}, func(tx *Tx, in *foundIn) (Reply, error) {
+	ws, err := tx.found(in)
+	if err != nil {
+		return Reply{}, err
+	}
+	team, _, err := tx.addTeam(Team{Key: in.Key, Name: "General", OwnerID: in.Owner, IsDefault: true, IsPublic: true})
+	if err != nil {
+		return Reply{}, err
+	}
+	ws.DefaultTeamID = &team.ID
+	if _, err := workspaces.Insert(tx, ws); err != nil {
+		return Reply{}, fmt.Errorf("found a workspace: %w", err)
+	}
+	grant := tokenGrant{ActorType: ActorUser, ActorID: string(in.Owner), Permissions: permissionWords["admin"]}
+	token, err := tx.mint("Onboarding", "admin", grant)
+	if err != nil {
+		return Reply{}, err
+	}
+	return jsonReply(Created, Onboarded{Workspace: ws, Team: team, Token: token})
+}, Founds, WithSecret)
+
+// found makes the owner and the workspace, which is yet to be inserted. It refuses
+// once the reservation is so old that the directory may give the slug to another.
+func (tx *Tx) found(in *foundIn) (*Workspace, error) {
+	there, err := tx.Has(workspaceTable, nil)
+	if err != nil {
+		return nil, fmt.Errorf("look for the workspace: %w", err)
+	}
+	if there {
+		// Another run of the same creation was first, and there is no key by which its
+		// answer could be repeated. It can't be: without a key each has its own id.
+		return nil, fmt.Errorf("found %s: it exists", tx.Workspace())
+	}
+	if tx.now.Sub(in.Reserved.Time()) > foundWithin {
+		return nil, NotApplied("The workspace could not be made in time.")
+	}
+	if _, err := tx.Next(memberChange, storage.ID{}); err != nil { // the owner's is foundingVersion
+		return nil, err
+	}
+	// The owner's credentials are nobody's to make but their own, so they don't count
+	// as issued by the workspace.
+	if _, err := tx.insertMember(&Member{UserID: in.Owner, Role: RoleOwner}, false); err != nil {
+		return nil, err
+	}
+	return &Workspace{
+		ID: WorkspaceID(tx.Workspace().String()), Name: in.Name, Slug: in.Slug, Key: &in.Key, OwnerID: in.Owner,
+		CreatedAt: At(tx.now), UpdatedAt: At(tx.now),
+	}, nil
+}
+
+// existence tells whether a workspace is there.
+type existence struct {
+	Exists bool `json:"exists"`
+}
+
+var existsOp = NewQuery[None, existence]("WorkspaceExists", "Tell whether a workspace is there", Needs{}, func(v *View, _ *None) (Reply, error) {
+	there, err := v.Has(workspaceTable, nil)
+	if err != nil {
+		return Reply{}, fmt.Errorf("look for the workspace: %w", err)
+	}
+	return jsonReply(Done, existence{there})
+})
