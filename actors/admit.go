@@ -1,0 +1,170 @@
+package actors
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"time"
+
+	"switchyard/actors/tracker"
+	"switchyard/storage"
+)
+
+// maxCredential bounds a credential's text in bytes; every kind is shorter.
+const maxCredential = 512
+
+// Admit finds out who makes a request and whether they may run the operation in
+// the workspace of its path, and sets req.Caller. It returns UNAUTHORIZED,
+// NOT_FOUND (no such workspace, or not for this caller), FORBIDDEN or UNAVAILABLE.
+func (e *Engine) Admit(req *tracker.Request, op *tracker.Op) error {
+	if req.Deadline.IsZero() {
+		req.Deadline = time.Now().Add(e.cfg.Limits.Answer)
+	}
+	if req.Workspace == storage.DirectoryID {
+		return tracker.NotFound("workspace") // has the form of an id, but is the service's own
+	}
+	needs := op.Needs
+	if op.Onboarding && !e.cfg.OpenOnboarding {
+		needs = tracker.Needs{Level: tracker.Operator}
+	}
+	workspace := req.Workspace
+	switch needs.Level {
+	case tracker.Public:
+		req.Caller = tracker.Caller{}
+		return nil
+	case tracker.Identified, tracker.Operator:
+		workspace = storage.ID{}
+	default:
+		if workspace == (storage.ID{}) {
+			return tracker.NotFound("workspace")
+		}
+	}
+	if req.Credential == "" || len(req.Credential) > maxCredential {
+		return tracker.Unauthorized()
+	}
+	if err := e.identify(req, workspace); err != nil {
+		return err
+	}
+	if !req.Caller.Allows(needs) {
+		return forbidden(needs)
+	}
+	return nil
+}
+
+// identify sets req.Caller to who the credential stands for in a workspace, or
+// anywhere when it is zero.
+func (e *Engine) identify(req *tracker.Request, workspace storage.ID) error {
+	var text [maxCredential]byte
+	hash := sha256.Sum256(text[:copy(text[:], req.Credential)])
+
+	if a := e.callers.find(&hash, workspace); a != nil {
+		// As good as reading it now: this node still owns both workspaces, so a change
+		// that was acknowledged has committed here and counted up a generation.
+		current, err := e.current(a, req.Deadline)
+		if err != nil {
+			return err
+		}
+		if current {
+			e.stats.callersFound.Add(1)
+			req.Caller = a.caller
+			return nil
+		}
+	}
+	e.stats.callersResolved.Add(1)
+	a := &admission{credential: hash}
+	if err := e.resolve(req, workspace, a); err != nil {
+		return err
+	}
+	e.callers.keep(a)
+	req.Caller = a.caller
+	return nil
+}
+
+// current tells whether nothing that a remembered caller depends on has changed.
+func (e *Engine) current(a *admission, deadline time.Time) (bool, error) {
+	places := [2]*place{&a.home, &a.addressed}
+	for i, p := range places {
+		if p.workspace == (storage.ID{}) || i == 1 && p.shard == a.home.shard && a.home.workspace != (storage.ID{}) {
+			continue // there is none, or its shard was asked already
+		}
+		if err := e.readable(p.shard, deadline); err != nil {
+			return false, err
+		}
+	}
+	return e.stands(&a.home) && e.stands(&a.addressed), nil
+}
+
+// resolve reads who a credential stands for.
+func (e *Engine) resolve(req *tracker.Request, workspace storage.ID, a *admission) error {
+	principal, err := e.authenticate(req, a)
+	if err != nil {
+		return err
+	}
+	if workspace == (storage.ID{}) {
+		a.caller = tracker.Caller{Principal: principal}
+		return nil
+	}
+	v, err := e.look(workspace, req.Deadline, &a.addressed)
+	if err != nil {
+		return err
+	}
+	a.caller, err = tracker.ResolveCaller(&v, principal)
+	return err
+}
+
+// authenticate reads the credential where it is kept, in its home workspace.
+// AuthenticateOp is the same as an operation, for homes that another node owns;
+// until requests are forwarded between nodes, those are not available here.
+func (e *Engine) authenticate(req *tracker.Request, a *admission) (tracker.Principal, error) {
+	if e.cfg.RootToken != "" && subtle.ConstantTimeCompare(a.credential[:], e.rootHash[:]) == 1 {
+		return tracker.OperatorPrincipal(), nil
+	}
+	credential, err := tracker.ParseCredential(req.Credential)
+	if err != nil || credential.Home == (storage.ID{}) || credential.Home == storage.DirectoryID {
+		return tracker.Principal{}, tracker.Unauthorized()
+	}
+	v, err := e.look(credential.Home, req.Deadline, &a.home)
+	if err != nil {
+		return tracker.Principal{}, err
+	}
+	return tracker.Authenticate(&v, credential)
+}
+
+// look gives a view of a workspace that is linearizable now, and notes in p how
+// the workspace stood before.
+func (e *Engine) look(workspace storage.ID, deadline time.Time, p *place) (storage.View, error) {
+	var owned bool
+	if *p, owned = e.place(workspace); !owned {
+		e.stats.refused[refusedNotOwner].Add(1)
+		return storage.View{}, errNotServed()
+	}
+	if err := e.readable(p.shard, deadline); err != nil {
+		return storage.View{}, err
+	}
+	return storage.NewView(e.state, p.shard, workspace), nil
+}
+
+func forbidden(needs tracker.Needs) error {
+	switch needs.Level {
+	case tracker.Operator:
+		return tracker.Forbidden("This is for the operator of the service.", "Use the root token.")
+	case tracker.Admin:
+		return tracker.Forbidden("This needs the admin right in the workspace.", "Use a token with the admin permission, of an owner or admin of the workspace.")
+	case tracker.Write:
+		return tracker.Forbidden("This needs the right to write "+what(needs)+".", "Use a token with the write permission"+orResource(needs, "write")+".")
+	}
+	return tracker.Forbidden("This needs the right to read "+what(needs)+".", "Use a token with the read permission"+orResource(needs, "read")+".")
+}
+
+func what(needs tracker.Needs) string {
+	if needs.Resource == "" {
+		return "in the workspace"
+	}
+	return needs.Resource
+}
+
+func orResource(needs tracker.Needs, right string) string {
+	if needs.Resource == "" {
+		return ""
+	}
+	return " or with " + needs.Resource + ":" + right
+}

@@ -1,0 +1,94 @@
+package actors
+
+import (
+	"sync/atomic"
+	"time"
+
+	"switchyard/actors/tracker"
+	"switchyard/storage"
+)
+
+// call is one command on its way through a workspace's actor. It is used again
+// only by the caller that received its answer: one that was left behind at its
+// deadline is never put back, so a late answer meets nobody.
+type call struct {
+	// Written by the caller before the call is sent; read by the actor, which
+	// doesn't look at the caller's own Request, since the caller may leave first.
+	op   *tracker.Op
+	req  tracker.Request
+	idem tracker.Idempotency
+	in   any
+
+	// state is where caller and actor decide who was first: the caller withdraws, or
+	// the actor takes.
+	state atomic.Uint32
+
+	// Written by the actor until it sends answered.
+	reply tracker.Reply
+	err   error
+	// partial: a run that asked for More was committed.
+	partial bool
+	// unproven: answered from state that no commit has shown to be the latest.
+	unproven bool
+
+	// answered holds one answer, so that the actor never waits for the caller.
+	answered chan struct{}
+	timer    *time.Timer // the caller's
+}
+
+// The states of a call.
+const (
+	callWaiting uint32 = iota
+	callTaken
+	callWithdrawn
+)
+
+func newCall() *call {
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	return &call{answered: make(chan struct{}, 1), timer: timer}
+}
+
+// fill readies a call for a command.
+func (c *call) fill(req *tracker.Request, workspace storage.ID, op *tracker.Op, in any) {
+	c.op, c.in, c.req = op, in, *req
+	c.req.Workspace = workspace
+	c.req.Buf = nil // the caller's
+	if req.Idempotency != nil {
+		c.idem = *req.Idempotency
+		c.req.Idempotency = &c.idem
+	}
+}
+
+// empty forgets everything of the command, so that the pool keeps nothing alive.
+func (c *call) empty() {
+	c.op, c.in, c.req, c.idem = nil, nil, tracker.Request{}, tracker.Idempotency{}
+	c.reply, c.err, c.partial, c.unproven = tracker.Reply{}, nil, false, false
+	c.state.Store(callWaiting)
+}
+
+// take is the actor's: false when the caller has withdrawn the call.
+func (c *call) take() bool {
+	return c.state.CompareAndSwap(callWaiting, callTaken) || c.state.Load() == callTaken
+}
+
+// await waits for the answer until the deadline of the request; done is false
+// when it was not there by then, and err says what the caller may conclude.
+func (c *call) await(deadline time.Time) (done bool, err error) {
+	c.timer.Reset(time.Until(deadline))
+	select {
+	case <-c.answered:
+		c.timer.Stop()
+		return true, nil
+	case <-c.timer.C:
+	}
+	if c.state.CompareAndSwap(callWaiting, callWithdrawn) {
+		return false, tracker.NotApplied("The workspace is busy: the request waited for its turn until its time was up.")
+	}
+	select {
+	case <-c.answered:
+		return true, nil
+	default:
+		return false, tracker.OutcomeUnknown("The change was not confirmed in time.")
+	}
+}

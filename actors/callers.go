@@ -1,0 +1,86 @@
+package actors
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/binary"
+	"sync/atomic"
+
+	"switchyard/actors/tracker"
+	"switchyard/storage"
+)
+
+// generations counts, per workspace, the committed changes of what a Caller is
+// derived from. Workspaces share counters: a change in one then costs the others
+// a look-up.
+type generations [4096]atomic.Uint64
+
+func (g *generations) of(workspace storage.ID) *atomic.Uint64 {
+	// The last bytes of a UUIDv7 are random.
+	return &g[binary.LittleEndian.Uint16(workspace[14:])%uint16(len(g))]
+}
+
+func (g *generations) bump(workspace storage.ID) { g.of(workspace).Add(1) }
+
+// place is the state of one workspace as far as callers are concerned: its access
+// generation and the epoch in which this node owns its shard.
+type place struct {
+	workspace  storage.ID // zero: there is none
+	shard      storage.Shard
+	generation uint64
+	epoch      uint64
+}
+
+// place notes how a workspace stands. It is to be called before the rows are read:
+// a change that commits between is then seen as one.
+func (e *Engine) place(workspace storage.ID) (place, bool) {
+	if workspace == (storage.ID{}) {
+		return place{}, true
+	}
+	p := place{workspace: workspace, shard: e.shardOf(workspace).number}
+	p.generation = e.generations.of(workspace).Load()
+	var owned bool
+	p.epoch, owned = e.replicator.Owner(p.shard)
+	return p, owned
+}
+
+// stands tells whether nothing has changed since.
+func (e *Engine) stands(p *place) bool {
+	if p.workspace == (storage.ID{}) {
+		return true
+	}
+	if e.generations.of(p.workspace).Load() != p.generation {
+		return false
+	}
+	epoch, owned := e.replicator.Owner(p.shard)
+	return owned && epoch == p.epoch
+}
+
+// admission is a caller that was resolved. It never changes.
+type admission struct {
+	credential      [sha256.Size]byte
+	home, addressed place
+	caller          tracker.Caller
+}
+
+// callers remembers resolved callers: a table in which each slot holds the last
+// that fell there, so its size is fixed and no lock is needed. Only credentials
+// that were found valid get in.
+type callers [8192]atomic.Pointer[admission]
+
+func (c *callers) slot(credential *[sha256.Size]byte, workspace storage.ID) *atomic.Pointer[admission] {
+	n := binary.LittleEndian.Uint64(credential[:]) ^ binary.LittleEndian.Uint64(workspace[8:])
+	return &c[n%uint64(len(c))]
+}
+
+// find gives the admission of a credential to a workspace; nil when it is not
+// remembered.
+func (c *callers) find(credential *[sha256.Size]byte, workspace storage.ID) *admission {
+	a := c.slot(credential, workspace).Load()
+	if a == nil || a.addressed.workspace != workspace || subtle.ConstantTimeCompare(a.credential[:], credential[:]) != 1 {
+		return nil
+	}
+	return a
+}
+
+func (c *callers) keep(a *admission) { c.slot(&a.credential, a.addressed.workspace).Store(a) }

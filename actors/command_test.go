@@ -1,0 +1,273 @@
+package actors
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"switchyard/actors/tracker"
+	"switchyard/storage"
+)
+
+func TestDo_CommandsOfOneWorkspaceShareBatches(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ws := workspaceNumber(1)
+	b.local.setFate(func(n int, _ storage.Shard) fate {
+		if n == 1 {
+			return waits
+		}
+		return applies
+	})
+	const callers = 200
+	seen := make([]bool, callers+1)
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			n, err := b.count(ws)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil || seen[n] {
+				t.Errorf("counted to %d, %v, twice or not at all", n, err)
+				return
+			}
+			seen[n] = true
+		})
+	}
+	b.local.waitHeld(1)
+	// Everyone else waits by now or soon, and goes into the next batches.
+	b.waitUnanswered(callers)
+	b.local.release()
+	all.Wait()
+	if n := b.local.proposed.Load(); n > 5 {
+		t.Errorf("%d proposals for %d commands", n, callers)
+	}
+	if got := b.stored(ws); got != "200" {
+		t.Errorf("stored %s", got)
+	}
+	s := b.engine.Stats()
+	if s.Batches != uint64(b.local.proposed.Load()) || s.BatchCommands != callers || s.BatchOps != callers || s.BatchBytes == 0 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+func TestDo_CommandsRunInTheOrderTheyWereSent(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for want := range 50 {
+		b.mustCount(workspaceNumber(1), want+1)
+	}
+}
+
+func TestDo_BatchIsBoundedInCommandsAndBytes(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name   string
+		limits Limits
+		large  int
+	}{
+		{"commands", Limits{BatchCommands: 10}, 0},
+		{"bytes", Limits{BatchBytes: 100_000}, 10_000},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, func(c *Config) { c.Limits = row.limits })
+			ws := workspaceNumber(1)
+			var largest atomic.Int64
+			b.local.setFate(func(n int, _ storage.Shard) fate {
+				if n == 1 {
+					return waits
+				}
+				return applies
+			})
+			var all sync.WaitGroup
+			for range 60 {
+				all.Go(func() {
+					if _, err := b.do(ws, countUp, &countIn{Large: row.large}); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			b.local.waitHeld(1)
+			b.waitUnanswered(60)
+			b.local.release()
+			all.Wait()
+			if n := b.local.proposed.Load(); n < 6 {
+				t.Errorf("%d proposals for 60 commands, largest %d", n, largest.Load())
+			}
+		})
+	}
+}
+
+func TestDo_FailedCommandLeavesNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ws := workspaceNumber(1)
+	b.mustCount(ws, 1)
+	if _, err := b.do(ws, countUp, &countIn{Fail: true}); !errors.Is(err, errRefused) {
+		t.Fatalf("error %v", err)
+	}
+	if n := b.local.proposed.Load(); n != 1 {
+		t.Errorf("the failed command was proposed (%d)", n)
+	}
+	b.mustCount(ws, 2)
+
+	// In the middle of a batch.
+	b.local.setFate(func(n int, _ storage.Shard) fate {
+		if n == 3 {
+			return waits
+		}
+		return applies
+	})
+	var all sync.WaitGroup
+	for i := range 31 {
+		all.Go(func() {
+			_, err := b.do(ws, countUp, &countIn{Fail: i%3 == 1})
+			if (i%3 == 1) != errors.Is(err, errRefused) {
+				t.Errorf("command %d: %v", i, err)
+			}
+		})
+	}
+	b.local.waitHeld(1)
+	b.waitUnanswered(31)
+	b.local.release()
+	all.Wait()
+	if got := b.stored(ws); got != "23" {
+		t.Errorf("stored %s, want 23", got)
+	}
+}
+
+func TestDo_FailureWaitsForTheBatchItSaw(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ws := workspaceNumber(1)
+	b.local.setFate(func(int, storage.Shard) fate { return fails })
+	entered, leave := make(chan struct{}), make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		_, err := b.do(ws, countUp, &countIn{Entered: entered, Leave: leave})
+		wantOutcome(t, err, "not_applied")
+	})
+	<-entered
+	all.Go(func() { // behind the first in the mailbox, so in its batch
+		_, err := b.do(ws, refuse, &tracker.None{})
+		wantOutcome(t, err, "not_applied")
+	})
+	b.waitUnanswered(2)
+	close(leave)
+	all.Wait()
+}
+
+func TestDo_PanicFailsThatCommandOnly(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ws := workspaceNumber(1)
+	b.mustCount(ws, 1)
+	_, err := b.do(ws, countUp, &countIn{Panic: true})
+	wantCode(t, err, tracker.CodeInternal)
+	b.mustCount(ws, 2)
+	_, err = b.do(ws, brokenQuery, &tracker.None{})
+	wantCode(t, err, tracker.CodeInternal)
+	if got := b.stored(ws); got != "2" {
+		t.Errorf("stored %s", got)
+	}
+	text := b.log.String()
+	for _, want := range []string{"the command broke", "the query broke", "request=test", "ops_test.go"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the log lacks %q:\n%s", want, text)
+		}
+	}
+	if n := strings.Count(text, "the command broke"); n != 1 {
+		t.Errorf("logged %d times", n)
+	}
+	if n := b.engine.Stats().Panics; n != 2 {
+		t.Errorf("%d panics counted", n)
+	}
+}
+
+func TestDo_MoreCommitsEachRun(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ws := workspaceNumber(1)
+	body, err := b.do(ws, inSteps, &stepsIn{Steps: 5})
+	if err != nil || body != "5" {
+		t.Fatalf("%s, %v", body, err)
+	}
+	if n := b.local.proposed.Load(); n != 5 {
+		t.Errorf("%d proposals, want 5", n)
+	}
+	b.mustCount(ws, 6)
+	if _, err := b.do(ws, stuck, &tracker.None{}); err == nil || outcome(err) != "" {
+		t.Errorf("a command that gets nowhere: %v", err)
+	}
+}
+
+func TestDo_MoreThatFailsLaterIsNotCalledUnapplied(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.local.setFate(func(n int, _ storage.Shard) fate {
+		if n == 3 {
+			return fails
+		}
+		return applies
+	})
+	_, err := b.do(workspaceNumber(1), inSteps, &stepsIn{Steps: 5})
+	wantOutcome(t, err, "unknown")
+	if got := b.stored(workspaceNumber(1)); got != "2" {
+		t.Errorf("stored %s", got)
+	}
+}
+
+func TestDo_Queries(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ws := workspaceNumber(1)
+	b.mustCount(ws, 1)
+	for _, op := range []*tracker.Op{readCount, readMoment} {
+		if body, err := b.do(ws, op, &tracker.None{}); err != nil || body != "1" {
+			t.Errorf("%s: %s, %v", op.Name, body, err)
+		}
+	}
+	var late error = notApplied{errors.New("no quorum")}
+	b.local.barrier.Store(&late)
+	_, err := b.do(ws, readCount, &tracker.None{})
+	wantOutcome(t, err, "not_applied")
+	// What a command found out without writing needs the same proof.
+	_, err = b.do(ws, refuse, &tracker.None{})
+	wantOutcome(t, err, "not_applied")
+	b.mustCount(ws, 2) // its commit is the proof
+	b.local.barrier.Store(nil)
+	_, err = b.do(ws, refuse, &tracker.None{})
+	wantCode(t, err, tracker.CodeConflict)
+}
+
+func TestDo_Workflow(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	one, two := workspaceNumber(1), workspaceNumber(2)
+	if body, err := b.do(storage.ID{}, countBoth, &pairIn{First: one, Second: two}); err != nil || body != "1" {
+		t.Fatalf("%s, %v", body, err)
+	}
+	if _, err := b.do(storage.ID{}, countBoth, &pairIn{First: one, Second: two, FailSecond: true}); !errors.Is(err, errRefused) {
+		t.Fatal(err)
+	}
+	if b.stored(one) != "2" || b.stored(two) != "1" {
+		t.Errorf("stored %s and %s", b.stored(one), b.stored(two))
+	}
+	// A step that was not applied behind one that was.
+	b.local.setFate(func(n int, _ storage.Shard) fate {
+		if n == 5 {
+			return fails
+		}
+		return applies
+	})
+	_, err := b.do(storage.ID{}, countBoth, &pairIn{First: one, Second: two})
+	wantOutcome(t, err, "unknown")
+	// One that was not applied at the start.
+	b.local.setFate(func(int, storage.Shard) fate { return fails })
+	_, err = b.do(storage.ID{}, countBoth, &pairIn{First: one, Second: two})
+	wantOutcome(t, err, "not_applied")
+}

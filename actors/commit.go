@@ -1,0 +1,193 @@
+package actors
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"switchyard/actors/tracker"
+	"switchyard/storage"
+)
+
+// proposal is a batch on its way through the replicator; when its fate is decided
+// it is the message that tells the actor.
+type proposal struct {
+	root    *actor.RootContext
+	pid     *actor.PID
+	touched storage.Touch
+	// settles: it is the empty batch behind one in doubt.
+	settles bool
+
+	called atomic.Bool
+	err    error
+}
+
+// done is what the replicator calls. It never blocks.
+func (p *proposal) done(err error) {
+	if p.called.Swap(true) {
+		return
+	}
+	p.err = err
+	p.root.Send(p.pid, p)
+}
+
+// propose closes the open batch and hands it to the replicator.
+func (w *workspaceActor) propose() {
+	if w.proposal != nil || len(w.batch) == 0 {
+		return
+	}
+	touched := w.ledger.Touched()
+	repr, err := w.ledger.Seal()
+	if err != nil {
+		w.engine.log.Error("batch given up", "workspace", w.h.workspace.String(), "error", err)
+		w.ledger.Discard()
+		w.refuseBatch(tracker.NotApplied("The change could not be prepared for replication."))
+		return
+	}
+	if repr == nil { // what was written was undone again, by commands that failed
+		w.ledger.Committed()
+		batch := w.batch
+		w.batch = nil
+		for _, c := range batch {
+			c.unproven = true
+			w.conclude(c)
+		}
+		return
+	}
+	stats := &w.engine.stats
+	stats.batches.Add(1)
+	stats.batchCommands.Add(uint64(len(w.batch)))
+	stats.batchOps.Add(uint64(w.ledger.Ops()))
+	stats.batchBytes.Add(uint64(len(repr)))
+	w.submit(&proposal{touched: touched}, repr)
+}
+
+// submit hands a batch to the replicator and holds the gate until its fate is
+// decided.
+func (w *workspaceActor) submit(p *proposal, repr []byte) {
+	p.root, p.pid = w.engine.root, w.self
+	w.proposal = p
+	// From inside: the actor has a command, a doubt or a sender's hold.
+	w.h.gate.hold()
+	defer func() {
+		if v := recover(); v != nil {
+			p.done(fmt.Errorf("the replicator panicked: %v", v))
+		}
+	}()
+	w.engine.replicator.Propose(w.h.shard.number, w.h.epoch, repr, p.done)
+}
+
+// decided goes on after a batch's fate is known.
+func (w *workspaceActor) decided(p *proposal) {
+	defer w.unhold() // of submit
+	if p != w.proposal {
+		return // of an incarnation that panicked; whoever waited was answered then
+	}
+	w.proposal = nil
+	switch {
+	case p.settles:
+		w.settled(p)
+	case p.err == nil:
+		w.committed(p)
+	case certainlyNotApplied(p.err):
+		w.ledger.Discard()
+		w.engine.stats.refused[refusedReplicator].Add(uint64(len(w.batch)))
+		w.refuseBatch(tracker.NotApplied("The change could not be replicated."))
+		w.next()
+	default:
+		w.engine.log.Warn("fate of a batch unknown", "workspace", w.h.workspace.String(), "shard", int(w.h.shard.number), "error", p.err)
+		w.ledger.Discard()
+		w.doubt(p.touched)
+		w.refuseBatch(tracker.OutcomeUnknown("The change was not confirmed."))
+		w.settle()
+	}
+}
+
+// keptBatch is the size in bytes up to which a batch's memory stays with its
+// workspace; larger ones go back to where all workspaces take theirs from.
+const keptBatch = 256 << 10
+
+// committed is the commit point: the batch is durable on a quorum and applied here.
+// Nothing was said to anyone before this line, and a crash before it loses only
+// what nobody was told of; after it the change outlives any crash.
+func (w *workspaceActor) committed(p *proposal) {
+	large := w.ledger.Size() > keptBatch
+	w.ledger.Committed()
+	w.noticed(p.touched)
+	if large {
+		w.close()
+		w.open()
+	}
+	batch := w.batch
+	w.batch, w.spare = w.spare, nil
+	for _, c := range batch {
+		w.conclude(c)
+	}
+	clear(batch)
+	w.spare = batch[:0]
+	w.next()
+}
+
+// noticed tells those who keep something derived from rows that changed. It comes
+// before the replies: who was told of a deletion must see its effect.
+func (w *workspaceActor) noticed(touched storage.Touch) {
+	if touched&tracker.TouchesAccess != 0 {
+		w.engine.generations.bump(w.h.workspace)
+	}
+	if touched&tracker.TouchesTimers != 0 {
+		w.h.shard.wake()
+	}
+}
+
+func (w *workspaceActor) refuseBatch(err error) {
+	batch := w.batch
+	w.batch = nil
+	for _, c := range batch {
+		w.refuse(c, err)
+	}
+}
+
+// doubt stops the workspace from building on what it reads: the batch may be
+// applied at any later moment of this epoch.
+func (w *workspaceActor) doubt(touched storage.Touch) {
+	if w.h.leaving {
+		return // a later owner's claim fences the batch off
+	}
+	if !w.h.doubtful {
+		w.h.doubtful = true
+		w.h.gate.hold()
+	}
+	w.h.doubted |= touched
+	w.noticed(touched)
+}
+
+// emptyBatch is a Pebble batch without operations.
+var emptyBatch = make([]byte, 12)
+
+// settle proposes an empty batch: batches are applied in order, so when that one
+// is, the one in doubt was applied before it or never will be. Tried at once and
+// then by each command that comes, so that a replicator in trouble isn't pressed.
+// Without a doubt it does nothing.
+func (w *workspaceActor) settle() {
+	if w.h.doubtful && w.proposal == nil {
+		w.submit(&proposal{settles: true}, emptyBatch)
+	}
+}
+
+func (w *workspaceActor) settled(p *proposal) {
+	if p.err != nil || w.h.leaving {
+		waiting := w.waiting
+		w.waiting = nil
+		for _, c := range waiting {
+			w.refuse(c, tracker.NotApplied("The workspace has not found out yet what became of an earlier change."))
+		}
+		return
+	}
+	if w.h.doubtful {
+		w.noticed(w.h.doubted)
+		w.h.doubtful, w.h.doubted = false, 0
+		w.unhold()
+	}
+	w.next()
+}

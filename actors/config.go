@@ -1,0 +1,102 @@
+package actors
+
+import (
+	"crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"time"
+
+	"switchyard/storage"
+)
+
+// Replicator makes batches durable and tells what this node may answer for. The
+// engine needs nothing else of the cluster.
+type Replicator interface {
+	// Shards is the number of workspace shards; the directory's is beside them.
+	Shards() int
+	// Owner gives the epoch in which this node owns a shard; false when it does not.
+	Owner(shard storage.Shard) (epoch uint64, ok bool)
+	// ReadBarrier returns nil when a read of the shard's state that starts now, or
+	// that ended before the call, saw the latest state.
+	ReadBarrier(shard storage.Shard, deadline time.Time) error
+	// Propose replicates a batch and applies it. done is called once, from any
+	// goroutine, and may be called before Propose returns. Batches that one
+	// goroutine proposes one after another are applied in that order or not at all,
+	// an empty one among them too. An error that has a method NotApplied() bool
+	// says whether the batch certainly changed nothing.
+	Propose(shard storage.Shard, epoch uint64, batch []byte, done func(error))
+}
+
+// Limits bound what the engine holds at a time; zero fields get the defaults.
+type Limits struct {
+	// WorkspaceCommands, ShardCommands and Commands are unanswered commands of a
+	// workspace, a shard and in all: 1024, 4096 and 16384.
+	WorkspaceCommands, ShardCommands, Commands int
+	// ActiveActors is the number of workspaces held active: 16384.
+	ActiveActors int
+	// BatchBytes and BatchCommands close a batch: 1 MiB and 512.
+	BatchBytes, BatchCommands int
+	// Idle is how long a workspace without commands stays active: 1 minute.
+	Idle time.Duration
+	// Timers is how many timers of a shard run at once: 16.
+	Timers int
+	// Answer is how long a request without a deadline may take: 10 seconds.
+	Answer time.Duration
+}
+
+// Config says what an engine runs on.
+type Config struct {
+	Store      *storage.Store
+	Replicator Replicator
+	// RootToken is the operator's credential; empty: there is none.
+	RootToken string
+	// OpenOnboarding lets anyone make a workspace (Decision 12).
+	OpenOnboarding bool
+	Clock          func() time.Time // nil: the machine's
+	Random         io.Reader        // nil: the machine's; used by many goroutines
+	Logger         *slog.Logger     // nil: slog's default
+	Limits         Limits
+}
+
+func (c *Config) complete() error {
+	if c.Store == nil || c.Replicator == nil {
+		return errors.New("engine: a store and a replicator are needed")
+	}
+	if len(c.RootToken) > maxCredential {
+		return errors.New("engine: the root token is too long")
+	}
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	if c.Random == nil {
+		c.Random = rand.Reader
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	l := &c.Limits
+	for _, f := range []struct {
+		value *int
+		other int
+	}{
+		{&l.WorkspaceCommands, 1024},
+		{&l.ShardCommands, 4096},
+		{&l.Commands, 16384},
+		{&l.ActiveActors, 16384},
+		{&l.BatchBytes, 1 << 20},
+		{&l.BatchCommands, 512},
+		{&l.Timers, 16},
+	} {
+		if *f.value <= 0 {
+			*f.value = f.other
+		}
+	}
+	if l.Idle <= 0 {
+		l.Idle = time.Minute
+	}
+	if l.Answer <= 0 {
+		l.Answer = 10 * time.Second
+	}
+	return nil
+}

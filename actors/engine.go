@@ -1,0 +1,282 @@
+package actors
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/cockroachdb/pebble/v2"
+
+	"switchyard/actors/tracker"
+	"switchyard/storage"
+)
+
+// Engine runs operations: queries where they are asked, commands on their
+// workspace's actor, workflows as their steps. Its methods may be called from any
+// goroutine.
+type Engine struct {
+	cfg        Config
+	log        *slog.Logger
+	state      *pebble.DB
+	replicator Replicator
+
+	system *actor.ActorSystem
+	root   *actor.RootContext
+	shards []*shard // by number; the directory's is the first
+
+	timerOps map[string]*tracker.Op // by kind of timer
+
+	rootHash    [sha256.Size]byte
+	callers     callers
+	generations generations
+
+	calls sync.Pool // *call
+	views sync.Pool // *tracker.View
+	stats counters
+
+	commands atomic.Int64 // unanswered
+	active   atomic.Int64 // handles of all shards
+	actors   drain
+	// background counts schedulers, their workers and the sweeper, which live until
+	// stopped is canceled.
+	background drain
+	stopped    context.Context
+	stop       context.CancelFunc
+	closing    atomic.Bool
+}
+
+// NewEngine makes an engine that owns no shard yet and starts its sweeper. Close
+// ends it.
+func NewEngine(cfg Config) (*Engine, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	e := &Engine{
+		cfg:        cfg,
+		log:        cfg.Logger,
+		state:      cfg.Store.State(),
+		replicator: cfg.Replicator,
+		timerOps:   tracker.TimerOps,
+	}
+	e.actors.ended = make(chan struct{})
+	e.background.ended = make(chan struct{})
+	e.stopped, e.stop = context.WithCancel(context.Background())
+	e.calls.New = func() any { return newCall() }
+	e.views.New = func() any { return new(tracker.View) }
+	if cfg.RootToken != "" {
+		e.rootHash = sha256.Sum256([]byte(cfg.RootToken))
+	}
+	// The library's own messages tell of what is handled, and logged, here.
+	e.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
+		return slog.New(slog.DiscardHandler)
+	}))
+	e.root = e.system.Root
+	for n := range cfg.Replicator.Shards() + 1 {
+		e.shards = append(e.shards, newShard(e, storage.Shard(n)))
+	}
+	e.background.enter()
+	go e.sweep()
+	return e, nil
+}
+
+// Do runs an operation for a request that Admit let in (or for the service
+// itself) and returns when it is answered, at req.Deadline at the latest. Besides
+// the operation's own errors it returns UNAVAILABLE: "not_applied" when the
+// request certainly changed nothing, "unknown" when it may have. After such an
+// answer the operation may still be running: in is not to be used again.
+func (e *Engine) Do(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
+	work := &e.shardOf(target(req, op)).work
+	if !work.enter() {
+		return tracker.Reply{}, errClosing()
+	}
+	defer work.leave()
+	return e.do(req, op, in)
+}
+
+// do is Do for steps of what is already counted as going on.
+func (e *Engine) do(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
+	if req.Deadline.IsZero() {
+		req.Deadline = time.Now().Add(e.cfg.Limits.Answer)
+	}
+	switch op.Kind {
+	case tracker.Query:
+		return e.query(req, op, in)
+	case tracker.Command:
+		return e.command(req, op, in)
+	default:
+		return e.workflow(req, op, in)
+	}
+}
+
+// target is the workspace whose rows an operation reads or changes.
+func target(req *tracker.Request, op *tracker.Op) storage.ID {
+	if op.Directory {
+		return storage.DirectoryID
+	}
+	return req.Workspace
+}
+
+func (e *Engine) shardOf(workspace storage.ID) *shard {
+	return e.shards[storage.ShardOf(workspace, len(e.shards)-1)]
+}
+
+// readable returns nil when reads of a shard's state by this node are
+// linearizable now.
+func (e *Engine) readable(n storage.Shard, deadline time.Time) error {
+	if _, ok := e.replicator.Owner(n); !ok {
+		e.stats.refused[refusedNotOwner].Add(1)
+		return errNotServed()
+	}
+	if err := e.replicator.ReadBarrier(n, deadline); err != nil {
+		e.stats.refused[refusedBarrier].Add(1)
+		return tracker.NotApplied("This node could not make sure in time that it has the latest state of the workspace.")
+	}
+	return nil
+}
+
+func (e *Engine) query(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
+	e.stats.queries.Add(1)
+	workspace := target(req, op)
+	s := e.shardOf(workspace)
+	if err := e.readable(s.number, req.Deadline); err != nil {
+		return tracker.Reply{}, err
+	}
+	v := e.views.Get().(*tracker.View)
+	var reply tracker.Reply
+	var err error
+	if op.Snapshot {
+		snapshot := e.state.NewSnapshot()
+		v.View.Renew(snapshot, s.number, workspace)
+		reply, err = e.runQuery(v, req, op, in)
+		if closed := snapshot.Close(); err == nil && closed != nil {
+			err = fmt.Errorf("close a snapshot: %w", closed)
+		}
+	} else {
+		v.View.Renew(e.state, s.number, workspace)
+		reply, err = e.runQuery(v, req, op, in)
+	}
+	if panicked := (*tracker.PanicError)(nil); !errors.As(err, &panicked) {
+		v.Renew(nil, time.Time{}, nil)
+		e.views.Put(v)
+	}
+	if err != nil {
+		return tracker.Reply{}, e.told(req, op, err)
+	}
+	return reply, nil
+}
+
+func (e *Engine) runQuery(v *tracker.View, req *tracker.Request, op *tracker.Op, in any) (reply tracker.Reply, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &tracker.PanicError{Value: p, Stack: debug.Stack()}
+		}
+	}()
+	v.Renew(&req.Caller, e.now(), req.Buf)
+	return op.RunQuery(v, in)
+}
+
+// now is the owner's clock as operations see it.
+func (e *Engine) now() time.Time { return e.cfg.Clock().UTC().Truncate(time.Millisecond) }
+
+// command sends a command to its workspace's actor and waits for the answer.
+func (e *Engine) command(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
+	e.stats.commands.Add(1)
+	if !time.Now().Before(req.Deadline) {
+		e.stats.refused[refusedLate].Add(1)
+		return tracker.Reply{}, tracker.NotApplied("The request's time was up before it began.")
+	}
+	workspace := target(req, op)
+	s := e.shardOf(workspace)
+	h, err := s.admit(workspace)
+	if err != nil {
+		return tracker.Reply{}, err
+	}
+	c := e.calls.Get().(*call)
+	c.fill(req, workspace, op, in)
+	e.root.Send(h.pid, c)
+
+	done, err := c.await(req.Deadline)
+	if !done {
+		e.stats.refused[refusedLate].Add(1)
+		return tracker.Reply{}, err
+	}
+	reply, err, unproven := c.reply, c.err, c.unproven
+	c.empty()
+	e.calls.Put(c)
+	if err != nil {
+		err = e.told(req, op, err)
+	}
+	if unproven {
+		// Nothing of this command was committed, so no commit has shown that the state
+		// it saw was the latest: a deposed owner must not answer from what it has.
+		late := e.readable(s.number, req.Deadline)
+		if epoch, _ := e.replicator.Owner(s.number); late == nil && epoch != h.epoch {
+			late = errNotServed()
+		}
+		if late != nil && reply.Replayed {
+			late = tracker.OutcomeUnknown("This node could not make sure in time that it has the latest state of the workspace.")
+		}
+		if late != nil {
+			return tracker.Reply{}, late
+		}
+	}
+	if err != nil {
+		return tracker.Reply{}, err
+	}
+	return reply, nil
+}
+
+// Close refuses new requests, lets those that are going on end while ctx lasts,
+// and stops every goroutine. What is still unanswered when ctx ends is answered
+// as unavailable. The replicator must work until Close returns.
+func (e *Engine) Close(ctx context.Context) error {
+	if e.closing.Swap(true) {
+		return nil
+	}
+	e.stop()
+	e.background.finish()
+	var late error
+	for _, s := range e.shards {
+		s.work.finish()
+	}
+	for _, s := range e.shards {
+		late = wait(ctx, s.work.ended, late)
+	}
+	for _, s := range e.shards {
+		s.lose()
+	}
+	e.actors.finish()
+	late = wait(ctx, e.actors.ended, late)
+	late = wait(ctx, e.background.ended, late)
+	e.system.Shutdown()
+	if late != nil {
+		return fmt.Errorf("close the engine: %w", late)
+	}
+	return nil
+}
+
+// wait waits for ended while ctx lasts; an earlier error is passed on, and what
+// comes after it doesn't wait.
+func wait(ctx context.Context, ended <-chan struct{}, earlier error) error {
+	select {
+	case <-ended:
+		return earlier
+	default:
+	}
+	if earlier != nil {
+		return earlier
+	}
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,101 @@
+package actors
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"time"
+
+	"switchyard/actors/tracker"
+	"switchyard/storage"
+)
+
+// flow is one run of a workflow, on its caller's goroutine.
+type flow struct {
+	engine *Engine
+	req    *tracker.Request
+	now    time.Time
+	// changed: a step was, or may have been, applied.
+	changed bool
+}
+
+var _ tracker.Flow = (*flow)(nil)
+
+func (e *Engine) workflow(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
+	e.stats.workflows.Add(1)
+	f := &flow{engine: e, req: req, now: e.now()}
+	reply, err := f.run(op, in)
+	if err == nil {
+		return reply, nil
+	}
+	if f.changed && outcome(err) == "not_applied" {
+		// That step changed nothing, but one before it did.
+		var step *tracker.Error
+		errors.As(err, &step)
+		err = tracker.OutcomeUnknown(step.Message)
+	}
+	return tracker.Reply{}, e.told(req, op, err)
+}
+
+func (f *flow) run(op *tracker.Op, in any) (reply tracker.Reply, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &tracker.PanicError{Value: p, Stack: debug.Stack()}
+		}
+	}()
+	return op.RunFlow(f, in)
+}
+
+func (f *flow) Request() *tracker.Request { return f.req }
+
+func (f *flow) Now() time.Time { return f.now }
+
+// NewID makes a UUIDv7 of the flow's moment. Unlike those made in a command it is
+// not ordered after others of its workspace.
+func (f *flow) NewID() storage.ID {
+	var id storage.ID
+	f.Secret(id[:])
+	var ms [8]byte
+	binary.BigEndian.PutUint64(ms[:], uint64(f.now.UnixMilli()))
+	copy(id[:6], ms[2:])
+	id[6] = id[6]&0x0f | 0x70
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}
+
+func (f *flow) Secret(b []byte) {
+	if _, err := io.ReadFull(f.engine.cfg.Random, b); err != nil {
+		// Going on with guessable credentials would be worse than failing the request.
+		panic(fmt.Errorf("read randomness: %w", err))
+	}
+}
+
+func (f *flow) Call(workspace storage.ID, op *tracker.Op, in any) (tracker.Reply, error) {
+	return f.step(&tracker.Request{
+		ID:        f.req.ID,
+		Workspace: workspace,
+		Caller:    tracker.System,
+		Deadline:  f.req.Deadline,
+	}, op, in)
+}
+
+func (f *flow) CallAs(caller tracker.Caller, workspace storage.ID, op *tracker.Op, in any) (tracker.Reply, error) {
+	return f.step(&tracker.Request{
+		ID:          f.req.ID,
+		Workspace:   workspace,
+		Credential:  f.req.Credential,
+		Caller:      caller,
+		Idempotency: f.req.Idempotency,
+		Deadline:    f.req.Deadline,
+	}, op, in)
+}
+
+func (f *flow) step(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
+	reply, err := f.engine.do(req, op, in)
+	if op.Kind != tracker.Query && (err == nil || outcome(err) == "unknown") {
+		f.changed = true
+	}
+	return reply, err
+}

@@ -1,0 +1,231 @@
+package actors
+
+import (
+	"bytes"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"switchyard/storage"
+)
+
+// fate is what a test has a proposal meet with.
+type fate int
+
+const (
+	applies      fate = iota
+	fails             // not applied, and said so
+	failsApplied      // applied, but nobody knows
+	failsLate         // nobody knows, and applied only before the next proposal of the shard
+	failsLost         // nobody knows, and never applied
+	waits             // applied when the test releases it
+	panics            // the replicator breaks
+)
+
+// notApplied is the error of a proposal that changed nothing.
+type notApplied struct{ error }
+
+func (notApplied) NotApplied() bool { return true }
+
+// local replicates onto nobody: it applies batches to a real Pebble in the order
+// of their proposals, on one goroutine, and lets the test decide on their fate.
+type local struct {
+	db     *pebble.DB
+	shards int
+	// fate decides on each proposal; nil: it applies. Called under mu.
+	fate func(n int, shard storage.Shard) fate
+
+	proposed atomic.Int64
+	// barrier is what ReadBarrier returns.
+	barrier atomic.Pointer[error]
+	// onBarrier is called by ReadBarrier, unless nil.
+	onBarrier atomic.Pointer[func()]
+
+	mu       sync.Mutex
+	cond     *sync.Cond
+	epochs   map[storage.Shard]uint64 // owned ones
+	last     uint64                   // epoch given
+	queue    []*proposed
+	late     map[storage.Shard][][]byte
+	held     []*proposed // met with waits, in order
+	stopping bool
+	instant  bool // applied before Propose returns
+	ended    chan struct{}
+}
+
+type proposed struct {
+	n     int
+	shard storage.Shard
+	epoch uint64
+	batch []byte
+	done  func(error)
+}
+
+func newLocal(db *pebble.DB, shards int) *local {
+	l := &local{db: db, shards: shards, epochs: map[storage.Shard]uint64{}, late: map[storage.Shard][][]byte{}, ended: make(chan struct{})}
+	l.cond = sync.NewCond(&l.mu)
+	go l.run()
+	return l
+}
+
+func (l *local) stop() {
+	l.mu.Lock()
+	l.stopping = true
+	l.cond.Broadcast()
+	l.mu.Unlock()
+	<-l.ended
+}
+
+func (l *local) Shards() int { return l.shards }
+
+func (l *local) Owner(s storage.Shard) (uint64, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	epoch := l.epochs[s]
+	return epoch, epoch != 0
+}
+
+func (l *local) ReadBarrier(s storage.Shard, _ time.Time) error {
+	if f := l.onBarrier.Load(); f != nil {
+		(*f)()
+	}
+	if err := l.barrier.Load(); err != nil {
+		return *err
+	}
+	if _, ok := l.Owner(s); !ok {
+		return notApplied{errors.New("not the owner")}
+	}
+	return nil
+}
+
+func (l *local) Propose(s storage.Shard, epoch uint64, batch []byte, done func(error)) {
+	n := int(l.proposed.Add(1))
+	p := &proposed{n, s, epoch, batch, done}
+	l.mu.Lock()
+	if l.fate != nil && l.fate(n, s) == panics {
+		l.mu.Unlock()
+		panic("the replicator broke")
+	}
+	if l.instant {
+		err := l.apply(p)
+		l.mu.Unlock()
+		done(err)
+		return
+	}
+	l.queue = append(l.queue, p)
+	l.cond.Broadcast()
+	l.mu.Unlock()
+}
+
+// release lets what was held apply.
+func (l *local) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.held {
+		err := l.apply(p)
+		go p.done(err)
+	}
+	l.held = nil
+}
+
+// waitHeld returns when n proposals are held.
+func (l *local) waitHeld(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.held) < n {
+		l.cond.Wait()
+	}
+}
+
+func (l *local) setFate(f func(n int, shard storage.Shard) fate) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fate = f
+}
+
+func (l *local) run() {
+	defer close(l.ended)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		for len(l.queue) == 0 {
+			if l.stopping {
+				return
+			}
+			l.cond.Wait()
+		}
+		p := l.queue[0]
+		l.queue = l.queue[1:]
+		meets := applies
+		if l.fate != nil {
+			meets = l.fate(p.n, p.shard)
+		}
+		var err error
+		switch meets {
+		case applies:
+			err = l.apply(p)
+		case fails:
+			err = notApplied{errors.New("refused")}
+		case failsApplied:
+			if err = l.apply(p); err == nil {
+				err = errors.New("lost track")
+			}
+		case failsLate:
+			l.late[p.shard] = append(l.late[p.shard], bytes.Clone(p.batch))
+			err = errors.New("lost track")
+		case failsLost:
+			err = errors.New("lost track")
+		case waits:
+			l.held = append(l.held, p)
+			l.cond.Broadcast()
+			continue
+		}
+		l.mu.Unlock()
+		p.done(err)
+		l.mu.Lock()
+	}
+}
+
+// apply writes a batch, and those of its shard that came late before it.
+func (l *local) apply(p *proposed) error {
+	if l.epochs[p.shard] != p.epoch {
+		return notApplied{errors.New("fenced")}
+	}
+	for _, batch := range append(l.late[p.shard], bytes.Clone(p.batch)) {
+		b := l.db.NewBatch()
+		if err := b.SetRepr(batch); err != nil {
+			return err
+		}
+		if err := b.Commit(pebble.NoSync); err != nil {
+			return err
+		}
+	}
+	delete(l.late, p.shard)
+	return nil
+}
+
+// gain makes the engine the owner of every shard in the next epoch.
+func (l *local) gain(t testing.TB, e *Engine) {
+	t.Helper()
+	for s := range storage.Shard(l.shards + 1) {
+		l.mu.Lock()
+		l.last++
+		l.epochs[s] = l.last
+		epoch := l.last
+		l.mu.Unlock()
+		e.Gained(s, epoch)
+	}
+}
+
+// lose takes one shard away.
+func (l *local) lose(e *Engine, s storage.Shard) {
+	l.mu.Lock()
+	epoch := l.epochs[s]
+	l.epochs[s] = 0
+	l.mu.Unlock()
+	e.Lost(s, epoch)
+}

@@ -1,0 +1,365 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"switchyard/actors/tracker"
+	"switchyard/storage"
+)
+
+// What a client may conclude when the replicator fails, and what is stored then.
+func TestCommit_Faults(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name    string
+		meets   fate
+		outcome string
+		next    int // the count of the next command
+	}{
+		{"failed", fails, "not_applied", 2},
+		{"failed but applied", failsApplied, "unknown", 3},
+		{"applied late", failsLate, "unknown", 3},
+		{"lost", failsLost, "unknown", 2},
+		{"panicked", panics, "unknown", 2},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			ws := workspaceNumber(1)
+			b.mustCount(ws, 1)
+			b.local.setFate(func(n int, _ storage.Shard) fate {
+				if n == 2 {
+					return row.meets
+				}
+				return applies
+			})
+			_, err := b.count(ws)
+			wantOutcome(t, err, row.outcome)
+			// The next builds on what really is there.
+			b.mustCount(ws, row.next)
+			b.mustCount(ws, row.next+1)
+			b.engine.sweepOnce(func(*handle) bool { return true })
+			eventually(t, func() bool { return b.engine.Stats().ActiveActors == 0 })
+		})
+	}
+}
+
+// As long as nobody knows what became of a batch, nothing is built on what is read.
+func TestCommit_StaysInDoubtUntilSettled(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ws := workspaceNumber(1)
+	b.mustCount(ws, 1)
+	b.local.setFate(func(n int, _ storage.Shard) fate {
+		switch {
+		case n == 2:
+			return failsLate
+		case n < 5:
+			return fails
+		}
+		return applies
+	})
+	_, err := b.count(ws)
+	wantOutcome(t, err, "unknown")
+	refused := 0
+	for {
+		n, err := b.count(ws)
+		if err == nil {
+			if n != 3 {
+				t.Errorf("counted to %d, want 3: the late batch was not seen", n)
+			}
+			break
+		}
+		wantOutcome(t, err, "not_applied")
+		if refused++; refused > 10 {
+			t.Fatal("never settled")
+		}
+		b.engine.sweepOnce(func(*handle) bool { return true }) // must not forget the doubt
+	}
+}
+
+func TestCommit_ManyCommandsWithRandomFaults(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ws := workspaceNumber(1)
+	b.local.setFate(func(n int, _ storage.Shard) fate {
+		switch n % 7 {
+		case 2:
+			return fails
+		case 4:
+			return failsApplied
+		case 5:
+			return failsLate
+		case 6:
+			return failsLost
+		}
+		return applies
+	})
+	var mu sync.Mutex
+	done, unknown := map[int]bool{}, 0
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 50 {
+				n, err := b.count(ws)
+				mu.Lock()
+				switch {
+				case err == nil && done[n]:
+					t.Errorf("counted to %d twice", n)
+				case err == nil:
+					done[n] = true
+				case outcome(err) == "unknown":
+					unknown++
+				case outcome(err) != "not_applied":
+					t.Error(err)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	b.local.setFate(nil)
+	for {
+		n, err := b.count(ws)
+		if err != nil {
+			continue // still in doubt
+		}
+		if n <= len(done) || n > len(done)+unknown+1 {
+			t.Errorf("counted to %d with %d done and %d unknown", n, len(done), unknown)
+		}
+		break
+	}
+	if len(done) == 0 || unknown == 0 {
+		t.Errorf("%d done, %d unknown: nothing was tried", len(done), unknown)
+	}
+}
+
+func TestLost_AnswersEveryone(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ws := workspaceNumber(1)
+	s := storage.ShardOf(ws, testShards)
+	b.local.setFate(func(int, storage.Shard) fate { return waits })
+	const callers = 40
+	outcomes := make(chan string, callers)
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			_, err := b.count(ws)
+			outcomes <- outcome(err)
+		})
+	}
+	b.local.waitHeld(1)
+	b.waitUnanswered(callers)
+	b.local.lose(b.engine, s)
+	all.Wait()
+	close(outcomes)
+	count := map[string]int{}
+	for o := range outcomes {
+		count[o]++
+	}
+	if count["unknown"] == 0 || count["unknown"]+count["not_applied"] != callers {
+		t.Errorf("outcomes %v", count)
+	}
+	_, err := b.count(ws)
+	wantOutcome(t, err, "not_applied")
+	_, err = b.do(ws, readCount, &tracker.None{})
+	wantOutcome(t, err, "not_applied")
+	b.mustNotServe(s)
+
+	// The next epoch starts from what is stored; the old batch comes too late.
+	b.local.setFate(nil)
+	b.local.gain(t, b.engine)
+	b.local.release()
+	b.mustCount(ws, 1)
+}
+
+// mustNotServe checks that nothing of a shard is active.
+func (b *bundle) mustNotServe(n storage.Shard) {
+	b.t.Helper()
+	s := b.engine.shards[n]
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.owned || len(s.handles) > 0 || s.timers != nil {
+		b.t.Errorf("shard %d is still served", n)
+	}
+}
+
+func TestLost_OfAnEarlierEpochIsIgnored(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ws := workspaceNumber(1)
+	b.mustCount(ws, 1)
+	b.engine.Lost(storage.ShardOf(ws, testShards), 1<<40)
+	b.mustCount(ws, 2)
+}
+
+func TestDo_OwnershipComesAndGoesUnderLoad(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var all sync.WaitGroup
+	for c := range 6 {
+		all.Go(func() {
+			for range 150 {
+				if _, err := b.count(workspaceNumber(c % 2)); err != nil && outcome(err) == "" {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for range 30 {
+		for s := range storage.Shard(testShards + 1) {
+			b.local.lose(b.engine, s)
+		}
+		b.local.gain(t, b.engine)
+	}
+	all.Wait()
+	eventually(t, func() bool { return b.engine.Stats().UnansweredCommands == 0 })
+}
+
+// An actor that panics outside a command is replaced, and nobody is left waiting.
+func TestActor_PanicOutsideACommand(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	broken := false
+	b := setup(t, func(c *Config) {
+		c.Clock = func() time.Time {
+			mu.Lock()
+			defer mu.Unlock()
+			if broken {
+				broken = false
+				panic("the clock broke")
+			}
+			return time.Now()
+		}
+	})
+	ws := workspaceNumber(1)
+	b.mustCount(ws, 1)
+	for range 15 { // more often than the library restarts an actor by default
+		mu.Lock()
+		broken = true
+		mu.Unlock()
+		_, err := b.count(ws)
+		wantCode(t, err, tracker.CodeInternal)
+	}
+	b.mustCount(ws, 2)
+
+	// With commands in the open batch and behind it.
+	entered, leave := make(chan struct{}), make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		_, err := b.do(ws, countUp, &countIn{Entered: entered, Leave: leave})
+		wantOutcome(t, err, "not_applied")
+	})
+	<-entered
+	all.Go(func() {
+		_, err := b.count(ws)
+		wantCode(t, err, tracker.CodeInternal)
+	})
+	b.waitUnanswered(2)
+	mu.Lock()
+	broken = true
+	mu.Unlock()
+	close(leave)
+	all.Wait()
+	b.mustCount(ws, 3)
+	if !strings.Contains(b.log.String(), "the clock broke") {
+		t.Error("the panic was not logged")
+	}
+}
+
+func TestDo_Deadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		ws := workspaceNumber(1)
+		b.local.setFate(func(n int, _ storage.Shard) fate {
+			if n == 1 {
+				return waits
+			}
+			return applies
+		})
+		var all sync.WaitGroup
+		all.Go(func() { // on its way
+			_, err := b.count(ws)
+			wantOutcome(t, err, "unknown")
+		})
+		synctest.Wait()
+		all.Go(func() { // waiting for its turn: withdrawn
+			_, err := b.count(ws)
+			wantOutcome(t, err, "not_applied")
+		})
+		start := time.Now()
+		all.Wait()
+		if took := time.Since(start); took != 10*time.Second {
+			t.Errorf("answered after %v", took)
+		}
+		req := request(ws)
+		req.Deadline = time.Now()
+		_, err := b.engine.Do(req, countUp, &countIn{})
+		wantOutcome(t, err, "not_applied")
+
+		b.local.release()
+		synctest.Wait()
+		b.mustCount(ws, 2) // the first was applied after all, the second never run
+		if n := b.engine.Stats().UnansweredCommands; n != 0 {
+			t.Errorf("%d commands unanswered", n)
+		}
+	})
+}
+
+func TestClose_FinishesWhatIsInFlight(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ws := workspaceNumber(1)
+	b.local.setFate(func(int, storage.Shard) fate { return waits })
+	var all sync.WaitGroup
+	all.Go(func() {
+		if _, err := b.count(ws); err != nil {
+			t.Error(err)
+		}
+	})
+	b.local.waitHeld(1)
+	closed := make(chan error)
+	go func() { closed <- b.engine.Close(t.Context()) }()
+	eventually(t, b.engine.closing.Load)
+	eventually(t, func() bool { // refused from now on
+		_, err := b.do(ws, readCount, &tracker.None{})
+		return err != nil
+	})
+	_, err := b.count(ws)
+	wantOutcome(t, err, "not_applied")
+	b.local.release()
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	all.Wait()
+	b.engine.Gained(0, 99) // too late to start anything
+	b.mustNotServe(0)
+}
+
+func TestClose_GivesUpWithItsContext(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.local.setFate(func(int, storage.Shard) fate { return waits })
+	var all sync.WaitGroup
+	all.Go(func() {
+		_, err := b.count(workspaceNumber(1))
+		wantOutcome(t, err, "unknown")
+	})
+	b.local.waitHeld(1)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := b.engine.Close(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("closed with %v", err)
+	}
+	all.Wait() // answered, though nobody knows what became of it
+	b.local.release()
+	<-b.engine.actors.ended
+}

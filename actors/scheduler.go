@@ -1,0 +1,227 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"switchyard/actors/tracker"
+	"switchyard/storage"
+)
+
+// scheduler runs the timers of one shard while this node owns it. Timers are rows,
+// so it keeps nothing that a restart or another owner would miss: it reads what is
+// due, runs the operation of each, and the operation removes or moves its timer in
+// its own batch, which makes the effect happen once however often it is run.
+type scheduler struct {
+	shard  *shard
+	ctx    context.Context
+	cancel context.CancelFunc
+	wakeup chan struct{}
+	ended  chan result // as wide as the workers, so that none waits for the loop
+
+	// Owned by the loop's goroutine.
+	tasks   map[timerName]*task
+	running int
+}
+
+type timerName struct {
+	workspace     storage.ID
+	kind, subject string
+}
+
+// task is a timer that is being run, or was and is still set.
+type task struct {
+	name    timerName
+	due     time.Time
+	running bool
+	tries   int
+	again   time.Time // not to be tried before
+}
+
+type result struct {
+	task *task
+	err  error
+}
+
+const (
+	// timersRead is how many due timers are read at a time beyond the known ones.
+	timersRead = 64
+	// timersPace is the least time between two looks, so that a stream of commands
+	// that set timers doesn't make a stream of looks.
+	timersPace = 20 * time.Millisecond
+	// A timer whose operation fails is tried again after retryFirst, then twice as
+	// long each time up to retryMost.
+	retryFirst = time.Second
+	retryMost  = 5 * time.Minute
+	// timersLook is the longest the loop sleeps: sleep is not measured by the clock
+	// that says what is due, which may be set, or go on while the machine is suspended.
+	timersLook = time.Minute
+)
+
+// startScheduler runs a shard's timers until stop; nil when the engine is closed.
+func startScheduler(s *shard) *scheduler {
+	e := s.engine
+	if !e.background.enter() {
+		return nil
+	}
+	c := &scheduler{
+		shard:  s,
+		wakeup: make(chan struct{}, 1),
+		ended:  make(chan result, e.cfg.Limits.Timers),
+		tasks:  map[timerName]*task{},
+	}
+	c.ctx, c.cancel = context.WithCancel(e.stopped)
+	go c.loop()
+	return c
+}
+
+// stop makes the loop end; it doesn't wait for it.
+func (c *scheduler) stop() { c.cancel() }
+
+// wake has the scheduler of an owned shard look again.
+func (s *shard) wake() {
+	s.mu.RLock()
+	timers := s.timers
+	s.mu.RUnlock()
+	if timers == nil {
+		return
+	}
+	select {
+	case timers.wakeup <- struct{}{}:
+	default: // it is going to look anyway
+	}
+}
+
+func (c *scheduler) loop() {
+	defer c.shard.engine.background.leave()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		// A change first waits until the pace allows another look.
+		pace := time.Now().Add(timersPace)
+		sleep, err := c.look()
+		if err != nil {
+			c.shard.engine.log.Error("timers can't be read", "shard", int(c.shard.number), "error", err)
+			sleep = retryFirst
+		}
+		timer.Reset(sleep)
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-timer.C:
+			continue
+		case <-c.wakeup:
+		case r := <-c.ended:
+			c.done(r)
+		}
+		timer.Reset(time.Until(pace))
+		for waiting := true; waiting; {
+			select {
+			case <-c.ctx.Done():
+				return
+			case r := <-c.ended:
+				c.done(r)
+			case <-timer.C:
+				waiting = false
+			}
+		}
+	}
+}
+
+// look starts what is due and gives the time until the next look.
+func (c *scheduler) look() (time.Duration, error) {
+	e := c.shard.engine
+	v := storage.NewView(e.state, c.shard.number, storage.SystemID)
+	now := e.cfg.Clock()
+	due, next, err := tracker.ListDue(&v, now, len(c.tasks)+timersRead)
+	if err != nil {
+		return 0, err
+	}
+	if len(due) == 0 && len(c.tasks) == 0 && next.IsZero() {
+		return timersLook, nil
+	}
+	set := make(map[timerName]struct{}, len(due))
+	sleep := timersLook
+	if !next.IsZero() {
+		sleep = min(sleep, next.Sub(now))
+	}
+	for _, d := range due {
+		name := timerName{d.Workspace, d.Kind, d.Subject}
+		set[name] = struct{}{}
+		t := c.tasks[name]
+		switch {
+		case t == nil:
+			t = &task{name: name, due: d.Due}
+			c.tasks[name] = t
+		case t.running:
+			continue
+		case !t.due.Equal(d.Due): // moved, and due again
+			t.due, t.tries, t.again = d.Due, 0, time.Time{}
+		}
+		switch {
+		case t.again.After(now):
+			sleep = min(sleep, t.again.Sub(now))
+		case c.running < e.cfg.Limits.Timers: // else the end of one wakes the loop
+			c.start(t)
+		}
+	}
+	for name, t := range c.tasks {
+		if _, still := set[name]; !still && !t.running {
+			delete(c.tasks, name)
+		}
+	}
+	return max(sleep, timersPace), nil
+}
+
+// start runs a timer's operation on a goroutine of its own.
+func (c *scheduler) start(t *task) {
+	e := c.shard.engine
+	if !e.background.enter() {
+		return
+	}
+	t.running = true
+	t.tries++
+	c.running++
+	go func() {
+		defer e.background.leave()
+		c.ended <- result{t, e.fire(t.name)}
+	}()
+}
+
+// fire runs the operation of a timer.
+func (e *Engine) fire(name timerName) error {
+	e.stats.timers.Add(1)
+	op := e.timerOps[name.kind]
+	if op == nil {
+		return errors.New("no operation is declared for this kind of timer")
+	}
+	_, err := e.do(&tracker.Request{
+		ID:        "timer-" + name.kind,
+		Workspace: name.workspace,
+		Caller:    tracker.System,
+		Deadline:  time.Now().Add(e.cfg.Limits.Answer),
+	}, op, &tracker.TimerIn{Kind: name.kind, Subject: name.subject})
+	if err != nil {
+		return fmt.Errorf("%s: %w", op.Name, err)
+	}
+	return nil
+}
+
+// done notes what became of a run. If the timer is still set at the next look, it
+// is run again after a while.
+func (c *scheduler) done(r result) {
+	c.running--
+	t := r.task
+	t.running = false
+	wait := retryMost
+	if doublings := t.tries - 1; doublings < 16 {
+		wait = min(wait, retryFirst<<doublings)
+	}
+	t.again = c.shard.engine.cfg.Clock().Add(wait)
+	if r.err != nil && c.ctx.Err() == nil {
+		c.shard.engine.stats.timersFailed.Add(1)
+		c.shard.engine.log.Warn("timer failed", "kind", t.name.kind, "subject", t.name.subject, "workspace", t.name.workspace.String(), "tries", t.tries, "error", r.err)
+	}
+}

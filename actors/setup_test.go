@@ -1,0 +1,165 @@
+package actors
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"log/slog"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"switchyard/actors/tracker"
+	"switchyard/storage"
+)
+
+// bundle is an engine over a real store and a local replicator.
+type bundle struct {
+	t      testing.TB
+	store  *storage.Store
+	local  *local
+	engine *Engine
+	log    *logs
+}
+
+// logs keeps what is logged.
+type logs struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+const testShards = 4
+
+func setup(t testing.TB, adjust ...func(*Config)) *bundle {
+	t.Helper()
+	b := &bundle{t: t, log: &logs{}}
+	var err error
+	if b.store, err = storage.Open(storage.Config{Dir: "data", FS: vfs.NewMem(), CacheBytes: 1 << 20, Logger: slog.New(slog.DiscardHandler)}); err != nil {
+		t.Fatal(err)
+	}
+	b.local = newLocal(b.store.State(), testShards)
+	b.start(adjust...)
+	t.Cleanup(b.stop)
+	return b
+}
+
+// start makes an engine over the store and has it own every shard.
+func (b *bundle) start(adjust ...func(*Config)) {
+	b.t.Helper()
+	cfg := Config{Store: b.store, Replicator: b.local, Logger: slog.New(slog.NewTextHandler(b.log, nil))}
+	for _, f := range adjust {
+		f(&cfg)
+	}
+	var err error
+	if b.engine, err = NewEngine(cfg); err != nil {
+		b.t.Fatal(err)
+	}
+	b.local.gain(b.t, b.engine)
+}
+
+func (b *bundle) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := b.engine.Close(ctx); err != nil {
+		b.t.Error(err)
+	}
+	b.local.stop()
+	if err := b.store.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
+		b.t.Error(err)
+	}
+}
+
+// workspaceNumber gives test workspaces ids.
+func workspaceNumber(n int) storage.ID {
+	id := storage.ID{0: 1}
+	binary.BigEndian.PutUint64(id[8:], uint64(n)<<16|uint64(n))
+	return id
+}
+
+func request(workspace storage.ID) *tracker.Request {
+	return &tracker.Request{ID: "test", Workspace: workspace, Caller: tracker.System, Deadline: time.Now().Add(10 * time.Second)}
+}
+
+func (b *bundle) do(workspace storage.ID, op *tracker.Op, in any) (string, error) {
+	reply, err := b.engine.Do(request(workspace), op, in)
+	return string(reply.Body), err
+}
+
+// count adds to the workspace's count and gives the new one.
+func (b *bundle) count(workspace storage.ID) (int, error) {
+	body, err := b.do(workspace, countUp, &countIn{})
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(body)
+}
+
+// mustCount counts up and expects the new count.
+func (b *bundle) mustCount(workspace storage.ID, want int) {
+	b.t.Helper()
+	if n, err := b.count(workspace); err != nil || n != want {
+		b.t.Fatalf("counted to %d, %v; want %d", n, err, want)
+	}
+}
+
+// stored reads the workspace's count.
+func (b *bundle) stored(workspace storage.ID) string {
+	b.t.Helper()
+	body, err := b.do(workspace, readCount, &tracker.None{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return body
+}
+
+func wantOutcome(t testing.TB, err error, want string) {
+	t.Helper()
+	if outcome(err) != want {
+		t.Fatalf("error %v, want %s", err, want)
+	}
+}
+
+func wantCode(t testing.TB, err error, want tracker.Code) {
+	t.Helper()
+	var e *tracker.Error
+	if !errors.As(err, &e) || e.Code != want {
+		t.Fatalf("error %v, want %s", err, want)
+	}
+}
+
+// waitUnanswered returns when n commands are on their way.
+func (b *bundle) waitUnanswered(n int64) {
+	b.t.Helper()
+	eventually(b.t, func() bool { return b.engine.commands.Load() >= n })
+}
+
+// eventually returns when what a goroutine is about to do has been done.
+func eventually(t testing.TB, done func() bool) {
+	t.Helper()
+	for late := time.Now().Add(20 * time.Second); !done(); runtime.Gosched() {
+		if time.Now().After(late) {
+			t.Fatal("it did not happen")
+		}
+	}
+}
+
+// pass lets time go by, in a synctest bubble.
+func pass(d time.Duration) { <-time.After(d) }

@@ -1,0 +1,201 @@
+package actors
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"switchyard/actors/tracker"
+	"switchyard/storage"
+)
+
+// shard is what the engine keeps of one shard: while this node owns it, the
+// handles of its active workspaces and its scheduler.
+type shard struct {
+	engine *Engine
+	number storage.Shard
+	// work counts the requests that are going on, for closing.
+	work     drain
+	commands atomic.Int64 // unanswered
+
+	mu      sync.RWMutex // guards the rest; never held while waiting for anything
+	owned   bool
+	epoch   uint64
+	handles map[storage.ID]*handle
+	timers  *scheduler
+}
+
+// handle stands for the actor of an active workspace.
+type handle struct {
+	engine    *Engine
+	shard     *shard
+	workspace storage.ID
+	epoch     uint64
+	pid       *actor.PID
+	gate      gate        // counts what the actor still has to do
+	used      atomic.Bool // since the last sweep
+
+	// idle counts the sweeps without a command; owned by the sweeper.
+	idle int
+
+	// The rest outlives a panic of the actor and is owned by it.
+
+	// leaving: the shard was lost; everything is turned away until the actor ends.
+	leaving bool
+	// doubtful: a batch may or may not have been applied, or may yet be, so nothing
+	// read from the workspace can be built upon until an empty batch that was
+	// proposed behind it is applied. While it lasts the gate is held.
+	doubtful bool
+	// doubted are the kinds of rows that the batches in doubt changed.
+	doubted storage.Touch
+}
+
+func newShard(e *Engine, n storage.Shard) *shard {
+	s := &shard{engine: e, number: n}
+	s.work.ended = make(chan struct{})
+	return s
+}
+
+// Gained says that this node owns a shard from now on, in an epoch.
+func (e *Engine) Gained(n storage.Shard, epoch uint64) {
+	s := e.shards[n]
+	s.lose() // an epoch that ended without word
+	if e.closing.Load() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.owned, s.epoch, s.handles = true, epoch, map[storage.ID]*handle{}
+	s.timers = startScheduler(s)
+}
+
+// Lost says that this node doesn't own a shard any longer. Whoever waits for one
+// of its workspaces is answered.
+func (e *Engine) Lost(n storage.Shard, epoch uint64) {
+	s := e.shards[n]
+	s.mu.RLock()
+	current := s.owned && s.epoch == epoch
+	s.mu.RUnlock()
+	if current {
+		s.lose()
+	}
+}
+
+func (s *shard) lose() {
+	s.mu.Lock()
+	handles, timers := s.handles, s.timers
+	s.owned, s.handles, s.timers = false, nil, nil
+	s.mu.Unlock()
+	s.engine.active.Add(-int64(len(handles)))
+	if timers != nil {
+		timers.stop()
+	}
+	for _, h := range handles {
+		if h.gate.hold() { // else it is passivated already
+			s.engine.root.Send(h.pid, lost{})
+		}
+	}
+}
+
+// admit counts one more command to a workspace and gives the handle it is to be
+// sent to; the actor counts it off when it answers.
+func (s *shard) admit(workspace storage.ID) (*handle, error) {
+	e, limits := s.engine, &s.engine.cfg.Limits
+	if e.commands.Add(1) > int64(limits.Commands) {
+		e.commands.Add(-1)
+		e.stats.refused[refusedEngineFull].Add(1)
+		return nil, tracker.NotApplied("The service has too many changes waiting.")
+	}
+	if s.commands.Add(1) > int64(limits.ShardCommands) {
+		s.counted()
+		e.stats.refused[refusedShardFull].Add(1)
+		return nil, tracker.NotApplied("Too many changes are waiting in the part of the service that holds the workspace.")
+	}
+	for {
+		h, err := s.handle(workspace)
+		if err != nil {
+			s.counted()
+			return nil, err
+		}
+		ok, full := h.gate.enter(limits.WorkspaceCommands)
+		if ok {
+			if !h.used.Load() {
+				h.used.Store(true)
+			}
+			return h, nil
+		}
+		if full {
+			s.counted()
+			e.stats.refused[refusedWorkspaceFull].Add(1)
+			return nil, tracker.NotApplied("The workspace has too many changes waiting.")
+		}
+		// It was passivated or lost between the look-up and the gate: look again.
+	}
+}
+
+// counted takes a command off the counts of shard and engine.
+func (s *shard) counted() {
+	s.commands.Add(-1)
+	s.engine.commands.Add(-1)
+}
+
+// handle finds or makes the handle of a workspace.
+func (s *shard) handle(workspace storage.ID) (*handle, error) {
+	s.mu.RLock()
+	h, owned := s.handles[workspace], s.owned
+	s.mu.RUnlock()
+	if h != nil {
+		return h, nil
+	}
+	if !owned {
+		s.engine.stats.refused[refusedNotOwner].Add(1)
+		return nil, errNotServed()
+	}
+	return s.activate(workspace)
+}
+
+func (s *shard) activate(workspace storage.ID) (*handle, error) {
+	e := s.engine
+	if e.active.Add(1) > int64(e.cfg.Limits.ActiveActors) && !e.evict() {
+		e.active.Add(-1)
+		e.stats.refused[refusedActors].Add(1)
+		return nil, tracker.NotApplied("Too many workspaces are being changed.")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.handles[workspace]; h != nil {
+		e.active.Add(-1)
+		return h, nil
+	}
+	if !s.owned || !e.actors.enter() {
+		e.active.Add(-1)
+		e.stats.refused[refusedNotOwner].Add(1)
+		return nil, errNotServed()
+	}
+	h := &handle{engine: e, shard: s, workspace: workspace, epoch: s.epoch}
+	// The library's own limit on restarts would stop the actor with its mailbox
+	// unread; this strategy always restarts it.
+	h.pid = e.root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &workspaceActor{engine: e, h: h} },
+		actor.WithGuardian(alwaysRestart)))
+	s.handles[workspace] = h
+	return h, nil
+}
+
+var alwaysRestart = actor.NewRestartingStrategy()
+
+// passivate ends the actor of a workspace unless it has something to do.
+func (s *shard) passivate(h *handle) bool {
+	s.mu.Lock()
+	// Both at once: whoever finds a shut gate does not find the handle again.
+	shut := s.handles[h.workspace] == h && h.gate.shut()
+	if shut {
+		delete(s.handles, h.workspace)
+	}
+	s.mu.Unlock()
+	if shut {
+		s.engine.active.Add(-1)
+		s.engine.root.Poison(h.pid)
+	}
+	return shut
+}

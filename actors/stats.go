@@ -1,0 +1,114 @@
+package actors
+
+import (
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// counters counts what the engine does, since it started.
+type counters struct {
+	queries, commands, workflows, panics atomic.Uint64
+	// Batches that were proposed, with the commands, keys and bytes in them.
+	batches, batchCommands, batchOps, batchBytes atomic.Uint64
+	callersFound, callersResolved                atomic.Uint64
+	timers, timersFailed                         atomic.Uint64
+	refused                                      [refusals]atomic.Uint64
+}
+
+// Why requests were answered as unavailable.
+const (
+	refusedWorkspaceFull = iota
+	refusedShardFull
+	refusedEngineFull
+	refusedActors
+	refusedNotOwner
+	refusedBarrier
+	refusedReplicator
+	refusedLate
+	refusals
+)
+
+var refusalNames = [refusals]string{
+	"workspace_full", "shard_full", "node_full", "actors_full",
+	"not_owner", "no_read_barrier", "not_replicated", "deadline",
+}
+
+// Counts is a moment's reading of the counters.
+type Counts struct {
+	Queries, Commands, Workflows, Panics         uint64
+	Batches, BatchCommands, BatchOps, BatchBytes uint64
+	CallersFound, CallersResolved                uint64
+	Timers, TimersFailed                         uint64
+	Refused                                      map[string]uint64
+	ActiveActors, UnansweredCommands             int64
+}
+
+// Stats reads the engine's counters.
+func (e *Engine) Stats() Counts {
+	s := &e.stats
+	c := Counts{
+		Queries: s.queries.Load(), Commands: s.commands.Load(), Workflows: s.workflows.Load(), Panics: s.panics.Load(),
+		Batches: s.batches.Load(), BatchCommands: s.batchCommands.Load(), BatchOps: s.batchOps.Load(), BatchBytes: s.batchBytes.Load(),
+		CallersFound: s.callersFound.Load(), CallersResolved: s.callersResolved.Load(),
+		Timers: s.timers.Load(), TimersFailed: s.timersFailed.Load(),
+		Refused:      map[string]uint64{},
+		ActiveActors: e.active.Load(), UnansweredCommands: e.commands.Load(),
+	}
+	for i, name := range refusalNames {
+		c.Refused[name] = s.refused[i].Load()
+	}
+	return c
+}
+
+// Collector gives the engine's counters as metrics.
+func (e *Engine) Collector() prometheus.Collector { return collector{e} }
+
+type collector struct{ engine *Engine }
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("switchyard_"+name, help, labels, nil)
+}
+
+var (
+	commandsDesc      = describe("commands_total", "Commands begun, with those in workflows.")
+	queriesDesc       = describe("queries_total", "Queries begun, with those in workflows.")
+	workflowsDesc     = describe("workflows_total", "Workflows begun.")
+	panicsDesc        = describe("panics_total", "Operations and actors that panicked.")
+	batchesDesc       = describe("batches_total", "Batches proposed for replication.")
+	batchCommandsDesc = describe("batch_commands_total", "Commands in proposed batches.")
+	batchOpsDesc      = describe("batch_ops_total", "Keys written by proposed batches.")
+	batchBytesDesc    = describe("batch_bytes_total", "Bytes of proposed batches.")
+	callersDesc       = describe("callers_total", "Callers identified, by whether they were remembered.", "remembered")
+	timersDesc        = describe("timers_total", "Timers run.")
+	timersFailedDesc  = describe("timers_failed_total", "Timers whose operation failed and is tried again.")
+	refusedDesc       = describe("refused_total", "Requests answered as unavailable, by reason.", "reason")
+	actorsDesc        = describe("active_actors", "Workspaces that are active.")
+	unansweredDesc    = describe("unanswered_commands", "Commands that wait for their answer.")
+)
+
+func (c collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
+
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	s := c.engine.Stats()
+	count := func(d *prometheus.Desc, n uint64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+	}
+	count(commandsDesc, s.Commands)
+	count(queriesDesc, s.Queries)
+	count(workflowsDesc, s.Workflows)
+	count(panicsDesc, s.Panics)
+	count(batchesDesc, s.Batches)
+	count(batchCommandsDesc, s.BatchCommands)
+	count(batchOpsDesc, s.BatchOps)
+	count(batchBytesDesc, s.BatchBytes)
+	count(callersDesc, s.CallersFound, "yes")
+	count(callersDesc, s.CallersResolved, "no")
+	count(timersDesc, s.Timers)
+	count(timersFailedDesc, s.TimersFailed)
+	for reason, n := range s.Refused {
+		count(refusedDesc, n, reason)
+	}
+	ch <- prometheus.MustNewConstMetric(actorsDesc, prometheus.GaugeValue, float64(s.ActiveActors))
+	ch <- prometheus.MustNewConstMetric(unansweredDesc, prometheus.GaugeValue, float64(s.UnansweredCommands))
+}

@@ -1,0 +1,250 @@
+package actors
+
+import (
+	"errors"
+	"runtime/debug"
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"switchyard/actors/tracker"
+	"switchyard/storage"
+)
+
+// workspaceActor runs the commands of one workspace, one after another, into one
+// open batch. Everything in it is owned by the actor.
+type workspaceActor struct {
+	engine *Engine
+	h      *handle
+	self   *actor.PID
+	ledger *tracker.Ledger
+
+	// running is the command in hand.
+	running *call
+	// batch are the commands that wrote into the open batch, or saw what it holds;
+	// once proposal is set, those of the batch that is being replicated.
+	batch    []*call
+	spare    []*call // an empty slice for the next batch
+	proposal *proposal
+	// waiting are the commands that came while a batch was being replicated; they
+	// form the next. Bounded by Limits.WorkspaceCommands.
+	waiting []*call
+	// flushing: a flush is in the mailbox.
+	flushing bool
+}
+
+// The messages of the actor, beside *call and *proposal.
+type (
+	// flush closes the open batch. The actor sends it to itself behind the first
+	// command of a batch, so that what is in the mailbox by then goes along.
+	flush struct{}
+	// lost says that the shard is no longer owned. Its sender holds the gate.
+	lost struct{}
+)
+
+// Receive handles one message. A panic in a command does not get here, the ledger
+// recovers it; any other makes the library replace the actor by a new one, which
+// goes on with the mailbox.
+func (w *workspaceActor) Receive(ctx actor.Context) {
+	defer func() {
+		if p := recover(); p != nil {
+			w.engine.stats.panics.Add(1)
+			w.engine.log.Error("workspace actor panicked", "workspace", w.h.workspace.String(), "panic", p, "stack", string(debug.Stack()))
+			panic(p)
+		}
+	}()
+	switch m := ctx.Message().(type) {
+	case *call:
+		w.accept(m)
+	case flush:
+		w.flushing = false
+		w.propose()
+	case *proposal:
+		w.decided(m)
+	case lost:
+		w.lose()
+	case *actor.Started:
+		w.self = ctx.Self()
+		w.open()
+		w.settle() // what an incarnation before left in doubt
+	case *actor.Restarting:
+		w.crashed()
+	case *actor.Stopped:
+		w.close()
+		w.engine.actors.leave()
+	}
+}
+
+func (w *workspaceActor) accept(c *call) {
+	switch {
+	case w.h.leaving:
+		w.refuse(c, errNotServed())
+	case w.proposal != nil:
+		w.waiting = append(w.waiting, c)
+	case w.h.doubtful:
+		w.waiting = append(w.waiting, c)
+		w.settle()
+	default:
+		w.run(c)
+	}
+}
+
+// run carries out a command in the open batch.
+func (w *workspaceActor) run(c *call) {
+	if !c.take() {
+		w.drop()
+		return
+	}
+	w.running = c
+	c.reply, c.err = w.ledger.Run(c.op, &c.req, c.in, w.engine.cfg.Clock())
+	w.running = nil
+	if w.ledger.Clean() {
+		// Nothing waits to be committed, so there is nothing this answer depends on.
+		c.unproven = true
+		w.conclude(c)
+		return
+	}
+	w.batch = append(w.batch, c)
+	limits := &w.engine.cfg.Limits
+	switch {
+	case c.reply.More, w.ledger.Size() >= limits.BatchBytes, len(w.batch) >= limits.BatchCommands:
+		// A command that goes on in the next batch lets no other in between.
+		w.propose()
+	case !w.flushing:
+		w.flushing = true
+		w.engine.root.Send(w.self, flush{})
+	}
+}
+
+// next runs the commands that waited, until they make a batch.
+func (w *workspaceActor) next() {
+	n := 0
+	for n < len(w.waiting) && w.proposal == nil {
+		c := w.waiting[n]
+		w.waiting[n] = nil
+		n++
+		w.run(c)
+	}
+	w.waiting = append(w.waiting[:0], w.waiting[n:]...)
+	clear(w.waiting[len(w.waiting):cap(w.waiting)])
+}
+
+// conclude answers a command whose batch is committed or held nothing, unless it
+// asked to be run again.
+func (w *workspaceActor) conclude(c *call) {
+	if c.err != nil || !c.reply.More {
+		w.answer(c)
+		return
+	}
+	switch {
+	case c.unproven:
+		c.err = errors.New("the operation asked to be run again but had written nothing")
+		w.answer(c)
+	case w.engine.closing.Load():
+		c.partial = true
+		w.refuse(c, errClosing())
+	default:
+		c.partial, c.reply = true, tracker.Reply{}
+		w.waiting = slices.Insert(w.waiting, 0, c)
+	}
+}
+
+// refuse answers a command whose run, if it had one, was not committed.
+func (w *workspaceActor) refuse(c *call, err error) {
+	if c.partial && outcome(err) == "not_applied" {
+		err = tracker.OutcomeUnknown("The change was made in part; repeating the request goes on with it.")
+	}
+	c.err = err
+	w.answer(c)
+}
+
+// answer gives the answer and counts the command off, in the order in which a
+// caller's next command finds its place free. The call is its caller's afterwards.
+func (w *workspaceActor) answer(c *call) {
+	w.drop()
+	c.answered <- struct{}{}
+}
+
+// drop counts a command off.
+func (w *workspaceActor) drop() {
+	w.h.shard.counted()
+	w.h.gate.leave()
+	w.endIfLast()
+}
+
+// unhold takes a hold of the gate back.
+func (w *workspaceActor) unhold() {
+	w.h.gate.unhold()
+	w.endIfLast()
+}
+
+// endIfLast ends the actor of a lost shard when nothing of it is left to do.
+func (w *workspaceActor) endIfLast() {
+	if w.h.leaving && w.h.gate.shut() {
+		w.engine.root.Poison(w.self)
+	}
+}
+
+// lose turns everyone away: those whose batch is being replicated can't know what
+// became of it, the others changed nothing.
+func (w *workspaceActor) lose() {
+	w.h.leaving = true
+	w.abandon()
+	if w.proposal == nil {
+		w.ledger.Discard()
+	}
+	if w.h.doubtful {
+		w.h.doubtful = false
+		w.unhold()
+	}
+	w.unhold() // the sender's
+}
+
+// crashed is the last this incarnation does after a panic.
+func (w *workspaceActor) crashed() {
+	if w.running != nil {
+		w.refuse(w.running, internal())
+		w.running = nil
+	}
+	if w.proposal != nil {
+		w.doubt(w.proposal.touched)
+	}
+	w.abandon()
+	w.close()
+}
+
+// abandon answers every command: those of a batch that is being replicated may
+// have been applied, the others were not.
+func (w *workspaceActor) abandon() {
+	batch, waiting := w.batch, w.waiting
+	w.batch, w.waiting = nil, nil
+	for _, c := range batch {
+		if w.proposal != nil {
+			w.refuse(c, tracker.OutcomeUnknown("The change was on its way when the workspace moved on."))
+		} else {
+			w.refuse(c, errNotServed())
+		}
+	}
+	for _, c := range waiting {
+		if c != nil { // else it was run when the actor panicked
+			w.refuse(c, errNotServed())
+		}
+	}
+}
+
+// open starts with an empty batch over the workspace's state.
+func (w *workspaceActor) open() {
+	w.ledger = tracker.NewLedger(storage.NewTx(w.engine.state, w.h.shard.number, w.h.workspace), w.engine.cfg.Random)
+}
+
+// close gives the ledger's memory back; a batch that is being replicated still
+// uses it, and it is left to the garbage collector then.
+func (w *workspaceActor) close() {
+	if w.ledger == nil || w.proposal != nil {
+		return
+	}
+	if err := w.ledger.Close(); err != nil {
+		w.engine.log.Warn("close a workspace's batch", "workspace", w.h.workspace.String(), "error", err)
+	}
+	w.ledger = nil
+}
