@@ -1,0 +1,104 @@
+package httpapi
+
+import (
+	"bufio"
+	"bytes"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+
+	"switchyard/actors/tracker"
+)
+
+var nineHundred = append(append([]byte(`{"id":"`), bytes.Repeat([]byte{'x'}, 891)...), `"}`...)
+
+// BenchmarkGetRoute is the price of the way from a request's bytes to a response's,
+// beside what an empty fasthttp handler takes for the same body.
+func BenchmarkGetRoute(b *testing.B) {
+	get := "GET " + things + "/01931f6e-7a3c-7def-8123-456789abcd00 HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer " + token + "\r\nAccept: */*\r\n\r\n"
+	b.Run("empty handler", func(b *testing.B) {
+		server := &fasthttp.Server{Handler: func(ctx *fasthttp.RequestCtx) {
+			ctx.Response.Header.SetContentType("application/json")
+			ctx.Response.SetBodyRaw(nineHundred)
+		}}
+		ln := loopback(b)
+		go server.Serve(ln) //nolint:errcheck // ends with the listener
+		b.Cleanup(func() { _ = server.Shutdown() })
+		roundTrips(b, ln, get)
+	})
+	b.Run("route", func(b *testing.B) {
+		s, err := newServer(Config{Engine: benchEngine{}}, fakeRoutes())
+		if err != nil {
+			b.Fatal(err)
+		}
+		ln := loopback(b)
+		go s.Serve(ln) //nolint:errcheck // ends with the listener
+		b.Cleanup(func() { _ = s.Shutdown(b.Context()) })
+		roundTrips(b, ln, get)
+	})
+}
+
+type benchEngine struct{}
+
+func (benchEngine) Admit(*tracker.Request, *tracker.Op) error { return nil }
+
+func (benchEngine) Do(req *tracker.Request, _ *tracker.Op, _ any) (tracker.Reply, error) {
+	return tracker.Reply{Body: append(req.Buf[:0], nineHundred...), ETag: `"17"`}, nil
+}
+
+func loopback(b *testing.B) net.Listener {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	return ln
+}
+
+// roundTrips sends a request over and over, sixteen to a write, so that the
+// servers' work is measured more than the kernel's.
+func roundTrips(b *testing.B, ln net.Listener, request string) {
+	c, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	r := bufio.NewReader(c)
+	const pipelined = 16
+	out := bytes.Repeat([]byte(request), pipelined)
+	var resp fasthttp.Response
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		if n%pipelined == 0 {
+			if _, err := c.Write(out); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := resp.Read(r); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if len(resp.Body()) != len(nineHundred) {
+		b.Fatalf("got %d %s", resp.StatusCode(), resp.Body())
+	}
+}
+
+// BenchmarkBindCreateIssue binds the body of an ordinary creation.
+func BenchmarkBindCreateIssue(b *testing.B) {
+	p, err := newPlan(tracker.CreateIssue, []string{workspaceParam})
+	if err != nil {
+		b.Fatal(err)
+	}
+	body := []byte(`{"title":"The importer drops rows with quoted commas","description":"` + strings.Repeat("Steps to reproduce. ", 20) +
+		`","status":"todo","priority":"high","labelIds":["bug","importer"],"assigneeId":"01931f6e-7a3c-7def-8123-456789abcdef","estimate":3}`)
+	src := source{names: nil, body: body, query: []byte("dedupe=warn")}
+	var bi binder
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := bi.bind(p, tracker.CreateIssue.New(), &src); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

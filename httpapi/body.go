@@ -1,0 +1,138 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"net"
+
+	"github.com/valyala/fasthttp"
+)
+
+const (
+	defaultMaxBody = 1 << 20
+	// prefetched is how much of a body of known length fasthttp has read before the
+	// handler is called.
+	prefetched = 8 << 10
+)
+
+// refuseBody checks what can be said about the body before it is read.
+func (x *exchange) refuseBody() error {
+	header := &x.ctx.Request.Header
+	length := header.ContentLength()
+	if (length != -2 || x.oversize) && framedTwice(header.RawHeaders()) {
+		return errFraming()
+	}
+	if x.oversize || length > x.route.maxBody {
+		return errBodyTooLarge(x.route.maxBody)
+	}
+	if x.route.plan == nil || x.route.plan.body == nil {
+		return nil
+	}
+	if t := header.ContentType(); len(t) > 0 && !isJSON(t) {
+		return errMediaType()
+	}
+	if e := header.PeekCanonical(headerContentEncoding); len(e) > 0 && string(e) != "identity" {
+		return errMediaType()
+	}
+	return nil
+}
+
+// markOversize is set by preview among the headers; it is no name that a client
+// could send.
+var markOversize = []byte(":oversize")
+
+// preview sees the headers before fasthttp reads the beginning of the body, which
+// it does before the handler is called and would wait for. A body that will be
+// refused for its length is taken away here, so that the refusal goes out at once.
+func (s *Server) preview(header *fasthttp.RequestHeader) (none fasthttp.RequestConfig) {
+	length := header.ContentLength()
+	if length <= defaultMaxBody && length <= s.smallestBody {
+		return none
+	}
+	limit := defaultMaxBody
+	var t target
+	var p params
+	if t.parse(header.RequestURI()) == targetFine {
+		if place := s.router.find(&t, &p); place != nil {
+			if rt := place.route(header.Method()); rt != nil {
+				limit = rt.maxBody
+			}
+		}
+	}
+	if length > limit {
+		header.SetContentLength(0)
+		header.SetCanonical(markOversize, valueTrue)
+	}
+	return none
+}
+
+// readBody reads the body, never more than the route takes.
+func (x *exchange) readBody() error {
+	x.body = x.body[:0]
+	stream := x.ctx.RequestBodyStream()
+	if stream == nil {
+		x.body = append(x.body, x.ctx.Request.Body()...)
+		x.read = true
+		return nil
+	}
+	limit := x.route.maxBody
+	for {
+		if len(x.body) == cap(x.body) {
+			grown := make([]byte, len(x.body), min(max(2*cap(x.body), 4<<10), limit+1))
+			copy(grown, x.body)
+			x.body = grown
+		}
+		n, err := stream.Read(x.body[len(x.body):min(cap(x.body), limit+1)])
+		x.body = x.body[:len(x.body)+n]
+		switch {
+		case len(x.body) > limit:
+			return errBodyTooLarge(limit)
+		case err == io.EOF:
+			x.read = true
+			return x.checkLength()
+		case err != nil:
+			return readError(err)
+		}
+	}
+}
+
+// checkLength makes sure that a body of known length is all there: fasthttp's
+// stream ends quietly where the client left.
+func (x *exchange) checkLength() error {
+	if length := x.ctx.Request.Header.ContentLength(); length > 0 && len(x.body) != length {
+		x.read = false
+		return errMalformed()
+	}
+	return nil
+}
+
+// readError says what a failure to read a request means for its sender.
+func readError(err error) error {
+	var timeout net.Error
+	var small *fasthttp.ErrSmallBuffer
+	switch {
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return errTooSlow()
+	case errors.As(err, &small):
+		return errHeadersTooLarge()
+	}
+	return errMalformed()
+}
+
+// unread tells whether bytes of the body are still to come on the connection,
+// where the next request would be looked for.
+func (x *exchange) unread() bool {
+	if x.read || x.oversize {
+		return x.oversize
+	}
+	length := x.ctx.Request.Header.ContentLength()
+	return length == -1 || length > prefetched
+}
+
+// hangUp ends the connection after the response, without cutting it off.
+func (x *exchange) hangUp() {
+	x.ctx.SetConnectionClose()
+	if x.conn != nil {
+		x.conn.linger.Store(true)
+	}
+}

@@ -1,0 +1,60 @@
+package httpapi
+
+import (
+	_ "embed"
+
+	"github.com/valyala/fasthttp"
+
+	"switchyard/actors/tracker"
+)
+
+//go:embed docs.html
+var docsPage []byte
+
+var healthy = []byte(`{"status":"ok"}`)
+
+// builtin are the paths that need no operation: health, readiness and the API's
+// description. None asks for a credential (Decision 12).
+func (s *Server) builtin(description []byte) []*route {
+	paths := []struct {
+		path   string
+		direct func(*exchange) error
+	}{
+		{"/healthz", func(x *exchange) error {
+			x.respondBytes(string(valueJSON), healthy)
+			return nil
+		}},
+		{"/readyz", func(x *exchange) error {
+			if err := s.cfg.Ready(); err != nil {
+				return tracker.NotApplied("The node is not ready: " + err.Error() + ".")
+			}
+			x.respondBytes(string(valueJSON), healthy)
+			return nil
+		}},
+		{"/openapi.json", func(x *exchange) error {
+			x.respondBytes(string(valueJSON), description)
+			return nil
+		}},
+		{"/docs", func(x *exchange) error {
+			x.ctx.Response.Header.SetCanonical([]byte("Content-Security-Policy"), docsPolicy)
+			x.respondBytes("text/html; charset=utf-8", docsPage)
+			return nil
+		}},
+	}
+	routes := make([]*route, 0, len(paths))
+	for _, p := range paths {
+		routes = append(routes, &route{
+			Route:       Route{Method: fasthttp.MethodGet, Path: p.path},
+			observers:   s.metrics.observers(fasthttp.MethodGet, p.path),
+			label:       fasthttp.MethodGet + " " + p.path,
+			workspaceAt: -1,
+			maxBody:     defaultMaxBody,
+			direct:      p.direct,
+		})
+	}
+	return routes
+}
+
+// docsPolicy keeps the page to itself: it loads nothing and talks to this service
+// only, with whatever token is typed into it.
+var docsPolicy = []byte("default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")

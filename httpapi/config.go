@@ -1,0 +1,87 @@
+package httpapi
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"switchyard/actors/tracker"
+)
+
+// Engine admits requests and runs operations. Its errors are *tracker.Error where
+// the caller is to be told; any other is answered as INTERNAL.
+//
+// For a query, req, in and req.Buf are used again once Do has returned, so the
+// engine keeps none of them; those of commands and workflows are never reused.
+type Engine interface {
+	// Admit authenticates the credential of req, resolves the caller in the
+	// workspace, and checks what the operation needs.
+	Admit(req *tracker.Request, op *tracker.Op) error
+	// Do runs the operation and returns by req.Deadline.
+	Do(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error)
+}
+
+// Config is what a Server is made of. Zero limits mean their defaults.
+type Config struct {
+	Engine Engine
+	// Ready says why the node can't serve now; nil when it can.
+	Ready func() error
+	// Version of the service, for the API description.
+	Version string
+	// PublicURL is where clients reach the service, for the API description.
+	PublicURL string
+	Logger    *slog.Logger
+	// Registry takes the server's metrics; nil makes one of its own.
+	Registry *prometheus.Registry
+
+	// RequestTimeout is how long an operation may take; default 10 s.
+	RequestTimeout time.Duration
+	// ReadTimeout is how long a request may take to arrive, from its first byte to
+	// the last of its body; default 15 s.
+	ReadTimeout time.Duration
+	// WriteTimeout is how long a response may take to be accepted; default 15 s.
+	WriteTimeout time.Duration
+	// IdleTimeout is how long a connection may wait between requests; default 2 min.
+	IdleTimeout time.Duration
+	// MaxHeaderBytes bounds the request line and headers together; default 16 KiB.
+	MaxHeaderBytes int
+	// MaxTargetBytes bounds path and query; default 8 KiB.
+	MaxTargetBytes int
+	// MaxConnections bounds the connections served at once; default 4096. A few more
+	// are told so, the rest are closed.
+	MaxConnections int
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Engine == nil {
+		return c, errors.New("httpapi: no engine")
+	}
+	if c.Ready == nil {
+		c.Ready = func() error { return nil }
+	}
+	if c.Version == "" {
+		c.Version = "0.1.0"
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Registry == nil {
+		c.Registry = prometheus.NewRegistry()
+	}
+	orDefault(&c.RequestTimeout, 10*time.Second)
+	orDefault(&c.ReadTimeout, 15*time.Second)
+	orDefault(&c.WriteTimeout, 15*time.Second)
+	orDefault(&c.IdleTimeout, 2*time.Minute)
+	orDefault(&c.MaxHeaderBytes, 16<<10)
+	orDefault(&c.MaxTargetBytes, 8<<10)
+	orDefault(&c.MaxConnections, 4096)
+	return c, nil
+}
+
+func orDefault[T int | time.Duration](field *T, value T) {
+	if *field <= 0 {
+		*field = value
+	}
+}

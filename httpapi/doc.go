@@ -1,0 +1,20 @@
+// Package httpapi is the service's HTTP side: the fasthttp server with its
+// limits, the table of routes, the binding of requests to the inputs of
+// operations, and the responses, errors and API description.
+//
+// What does not live here: what an operation does, who may do it, and where it
+// runs. Those are package tracker's and the Engine's; this package knows them as
+// *tracker.Op and the two methods of Engine. Status codes, on the other hand,
+// live nowhere else: errors.go has those of failures, respond.go the others.
+//
+// The life of a request: route, request id, refusals that need no body (404, 405,
+// 415, 413), admission (401, 403, 404), reading and binding the body, query,
+// headers and path (400 with every fault), the operation, the response.
+//
+// Goroutines: fasthttp runs one per connection and every function here runs on
+// it. Serve runs on its caller's until Shutdown. The package starts none itself.
+//
+// What is pooled: an exchange per request in progress, and the inputs of queries.
+// Nothing handed to an operation points into a buffer of fasthttp or of an
+// exchange; a query's Request and input are reused after Engine.Do returns.
+package httpapi

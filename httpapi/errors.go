@@ -1,0 +1,166 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"switchyard/actors/tracker"
+)
+
+// statuses says which HTTP status a code of the domain gets. With the failures
+// below it is the only place where statuses of errors are chosen.
+var statuses = map[tracker.Code]int{
+	tracker.CodeBadRequest:           http.StatusBadRequest,
+	tracker.CodeUnauthorized:         http.StatusUnauthorized,
+	tracker.CodeForbidden:            http.StatusForbidden,
+	tracker.CodeNotFound:             http.StatusNotFound,
+	tracker.CodeMethodNotAllowed:     http.StatusMethodNotAllowed,
+	tracker.CodeConflict:             http.StatusConflict,
+	tracker.CodePreconditionFailed:   http.StatusPreconditionFailed,
+	tracker.CodePayloadTooLarge:      http.StatusRequestEntityTooLarge,
+	tracker.CodeUnsupportedMediaType: http.StatusUnsupportedMediaType,
+	tracker.CodeIdempotencyKeyReused: http.StatusUnprocessableEntity,
+	tracker.CodeTooManyRequests:      http.StatusTooManyRequests,
+	tracker.CodeInternal:             http.StatusInternalServerError,
+	tracker.CodeUnavailable:          http.StatusServiceUnavailable,
+}
+
+// failure is an error of the HTTP side: one whose status its code doesn't give, or
+// that needs a header or the connection's end.
+type failure struct {
+	told   *tracker.Error
+	status int    // 0 means the code's
+	allow  string // of 405
+	// unframed says that where the request ends is not known, so that nothing after
+	// it on the connection can be believed.
+	unframed bool
+}
+
+func (f *failure) Error() string { return f.told.Error() }
+
+func newFailure(code tracker.Code, message, hint string) *failure {
+	return &failure{told: &tracker.Error{Code: code, Message: message, Hint: hint}}
+}
+
+func errNoRoute() error {
+	return newFailure(tracker.CodeNotFound, "There is nothing at this path.", "See /openapi.json for the paths there are; they are never redirected.")
+}
+
+func errMethod(allow string) error {
+	f := newFailure(tracker.CodeMethodNotAllowed, "This path does not take the method.", "Use one of "+allow+".")
+	f.allow = allow
+	return f
+}
+
+func errTarget() error {
+	return newFailure(tracker.CodeBadRequest, "The request's path can't be read.", "Send an absolute path, its characters as UTF-8 without NUL, percent-encoded.")
+}
+
+func errTargetTooLong(limit int) error {
+	f := newFailure(tracker.CodeBadRequest, fmt.Sprintf("Path and query are longer than %d bytes.", limit), "Shorten the query.")
+	f.status = http.StatusRequestURITooLong
+	return f
+}
+
+func errHeadersTooLarge() error {
+	f := newFailure(tracker.CodeBadRequest, "The request's headers are too large.", "Send fewer or shorter headers.")
+	f.status, f.unframed = http.StatusRequestHeaderFieldsTooLarge, true
+	return f
+}
+
+func errTooSlow() error {
+	f := newFailure(tracker.CodeBadRequest, "The request did not arrive in time.", "Send the whole request without pausing.")
+	f.status, f.unframed = http.StatusRequestTimeout, true
+	return f
+}
+
+func errMalformed() error {
+	f := newFailure(tracker.CodeBadRequest, "The bytes sent are not a well-formed HTTP request.", "Check the request line, the headers and how the body's length is given.")
+	f.unframed = true
+	return f
+}
+
+func errFraming() error {
+	f := newFailure(tracker.CodeBadRequest, "The request says in two ways how long its body is.", "Send either Content-Length or Transfer-Encoding: chunked.")
+	f.unframed = true
+	return f
+}
+
+func errBodyTooLarge(limit int) error {
+	return newFailure(tracker.CodePayloadTooLarge, fmt.Sprintf("The body is larger than %d bytes.", limit), "Send less at once.")
+}
+
+func errMediaType() error {
+	return newFailure(tracker.CodeUnsupportedMediaType, "The body's type is not supported.", "Send JSON in UTF-8 with Content-Type: application/json and no Content-Encoding.")
+}
+
+func errInternal() *tracker.Error {
+	return &tracker.Error{Code: tracker.CodeInternal, Message: "Something went wrong inside the service.", Hint: "Report the response's X-Request-Id to whoever runs the service."}
+}
+
+// asFailure gives the error to answer with. known is false for an error that the
+// caller must not see and the log must have.
+func asFailure(err error) (f *failure, known bool) {
+	if errors.As(err, &f) {
+		return f, true
+	}
+	var domain *tracker.Error
+	if errors.As(err, &domain) && statuses[domain.Code] != 0 {
+		return &failure{told: domain}, domain.Code != tracker.CodeInternal
+	}
+	return &failure{told: errInternal()}, false
+}
+
+// statusCode is the HTTP status the failure is answered with.
+func (f *failure) statusCode() int {
+	if f.status != 0 {
+		return f.status
+	}
+	return statuses[f.told.Code]
+}
+
+// retryAfter is the value of Retry-After, in whole seconds and at least 1; 0 when
+// the status has none.
+func (f *failure) retryAfter() int {
+	switch f.statusCode() {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return max(1, int((f.told.RetryAfter+time.Second-1)/time.Second))
+	}
+	return 0
+}
+
+// body is the failure as clients see it (Decision 4).
+func (f *failure) body() []byte {
+	told := *f.told
+	if told.Hint == "" {
+		told.Hint = "See /docs for what the operation expects."
+	}
+	if b, err := encode(&told); err == nil {
+		return b
+	}
+	// Details are the domain's, and may hold what can't be encoded.
+	told.Details = nil
+	b, err := encode(&told)
+	if err != nil { // three strings
+		panic(err)
+	}
+	return b
+}
+
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// describe names every cause of an error on one line, for the log.
+func describe(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

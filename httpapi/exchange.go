@@ -1,0 +1,106 @@
+package httpapi
+
+import (
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"switchyard/actors/tracker"
+)
+
+const (
+	// keptBuffer is the largest buffer an exchange keeps for the next request.
+	keptBuffer = 64 << 10
+	// maxRequestID bounds a caller's X-Request-Id.
+	maxRequestID = 128
+)
+
+// exchange is one request on its way through the server, and the buffers it needs.
+// It is owned by the connection's goroutine for the length of the request.
+type exchange struct {
+	ctx    *fasthttp.RequestCtx
+	conn   *conn // nil when the connection is not of our listener
+	route  *route
+	target target
+	params params
+	// values are the parameters as text, without the workspace's, in the order of
+	// route.bound.
+	values [maxParams]string
+	id     string
+	start  time.Time
+	// query is the request of queries, which run on this goroutine.
+	query  tracker.Request
+	binder binder
+	body   []byte
+	text   []byte
+	// read says that the body was read to its end.
+	read bool
+	// oversize says that the body was refused by its length, before any of it was
+	// read.
+	oversize bool
+}
+
+func (s *Server) acquire(ctx *fasthttp.RequestCtx) *exchange {
+	x := s.exchanges.Get().(*exchange)
+	x.ctx, x.start = ctx, ctx.Time()
+	x.conn, _ = ctx.Conn().(*conn)
+	x.oversize = ctx.Request.Header.ContentLength() == 0 && len(ctx.Request.Header.PeekCanonical(markOversize)) > 0
+	return x
+}
+
+func (s *Server) release(x *exchange) {
+	x.ctx, x.conn, x.route, x.id, x.read, x.oversize = nil, nil, nil, "", false, false
+	x.values, x.params, x.query = [maxParams]string{}, params{}, tracker.Request{}
+	x.target.path, x.target.query, x.target.segments = nil, nil, [maxSegments][]byte{}
+	x.binder.plan = nil
+	x.binder.faults = tracker.Faults{}
+	if cap(x.body) > keptBuffer {
+		x.body = nil
+	}
+	s.exchanges.Put(x)
+}
+
+// identify settles the request's id and the texts of its parameters. They share
+// one string, so that a request costs one allocation for them.
+func (x *exchange) identify(ids *requestIDs) {
+	x.text = x.text[:0]
+	if given := x.ctx.Request.Header.PeekCanonical(headerRequestID); saneRequestID(given) {
+		x.text = append(x.text, given...)
+	} else {
+		x.text = ids.append(x.text)
+	}
+	end := len(x.text)
+	var ends [maxParams]int
+	if x.route != nil {
+		for i, at := range x.route.bound {
+			x.text = append(x.text, x.params[at]...)
+			ends[i] = len(x.text)
+		}
+	}
+	all := string(x.text)
+	x.id = all[:end]
+	if x.route != nil {
+		for i := range x.route.bound {
+			x.values[i] = all[end:ends[i]]
+			end = ends[i]
+		}
+	}
+}
+
+// requestID is the id's bytes; text starts with them from identify on.
+func (x *exchange) requestID() []byte { return x.text[:len(x.id)] }
+
+// saneRequestID tells whether a caller's id may stand in our log and responses.
+func saneRequestID(id []byte) bool {
+	if len(id) == 0 || len(id) > maxRequestID {
+		return false
+	}
+	for _, c := range id {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,327 @@
+package httpapi
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"switchyard/actors/tracker"
+)
+
+// The operations of the tests. They never run: the fake engine answers for them.
+
+type thingIn struct {
+	ID          string `path:"id"`
+	IfNoneMatch string `header:"If-None-Match"`
+}
+
+type color string
+
+type partIn struct {
+	Repo   string `json:"repo" rules:"required,max=10"`
+	Access string `json:"access" enum:"read,write" default:"read"`
+}
+
+type thingFields struct {
+	Ref    tracker.Opt[string]   `json:"ref" rules:"nullable,min=1,max=255"`
+	Color  tracker.Opt[color]    `json:"color" enum:"red,green"`
+	Labels tracker.Opt[[]string] `json:"labels" rules:"nullable,max=3" items:"min=1,max=5"`
+}
+
+type makeThingIn struct {
+	Dedupe string `query:"dedupe" enum:"warn,block" default:"warn"`
+	Title  string `json:"title" rules:"required,min=1,max=20"`
+	thingFields
+	Count    tracker.Opt[int64]   `json:"count" rules:"nullable,min=0"`
+	Order    tracker.Opt[float64] `json:"order" rules:"nullable"`
+	Public   bool                 `json:"public" default:"true"`
+	URL      tracker.Opt[string]  `json:"url" rules:"nullable,uri,max=2048"`
+	At       tracker.Opt[string]  `json:"at" rules:"nullable,datetime"`
+	Parts    []partIn             `json:"parts" rules:"max=2"`
+	Main     tracker.Opt[partIn]  `json:"main"`
+	Any      json.RawMessage      `json:"any"`
+	Schema   json.RawMessage      `json:"schema" rules:"object"`
+	Words    json.RawMessage      `json:"words" rules:"strings"`
+	Settings map[string]string    `json:"settings" rules:"max=2" items:"max=5"`
+}
+
+func (in *makeThingIn) Validate(faults *tracker.Faults) {
+	if in.Title == "no title" {
+		faults.Add("title", "Must not be what it says.")
+	}
+}
+
+type listThingsIn struct {
+	Limit  int                 `query:"limit" rules:"min=1,max=100" default:"50"`
+	Color  tracker.Opt[color]  `query:"color" enum:"red,green"`
+	Big    tracker.Opt[bool]   `query:"big"`
+	Search tracker.Opt[string] `query:"search"`
+}
+
+type changeThingIn struct {
+	ID      string `path:"id"`
+	IfMatch string `header:"If-Match"`
+	thingFields
+}
+
+type strictIn struct {
+	ID    string   `path:"id"`
+	Items []partIn `json:"items" rules:"required,min=1,max=3"`
+}
+
+type thing struct {
+	ID    string             `json:"id"`
+	Color color              `json:"color"`
+	Note  *string            `json:"note"`
+	At    *tracker.Timestamp `json:"at"`
+	Next  []thing            `json:"next,omitempty"`
+}
+
+func noQuery[In any](*tracker.View, *In) (tracker.Reply, error) { panic("not run") }
+func noCommand[In any](*tracker.Tx, *In) (tracker.Reply, error) { panic("not run") }
+
+var (
+	opGet    = tracker.NewQuery[thingIn, thing]("GetThing", "Get a thing", tracker.Needs{Level: tracker.Read}, noQuery[thingIn])
+	opList   = tracker.NewQuery[listThingsIn, []thing]("ListThings", "List things", tracker.Needs{Level: tracker.Read}, noQuery[listThingsIn])
+	opMake   = tracker.NewCommand[makeThingIn, thing]("MakeThing", "Make a thing", tracker.Needs{Level: tracker.Write}, noCommand[makeThingIn])
+	opChange = tracker.NewCommand[changeThingIn, thing]("ChangeThing", "Change a thing", tracker.Needs{Level: tracker.Write}, noCommand[changeThingIn])
+	opDelete = tracker.NewCommand[thingIn, tracker.None]("DeleteThing", "Delete a thing", tracker.Needs{Level: tracker.Write}, noCommand[thingIn])
+	opStrict = tracker.NewCommand[strictIn, thing]("StrictThing", "Be strict", tracker.Needs{Level: tracker.Write}, noCommand[strictIn], tracker.StrictBody)
+	opOpen   = tracker.NewCommand[makeThingIn, thing]("OpenThing", "Make a thing as a stranger", tracker.Needs{}, noCommand[makeThingIn], tracker.WithSecret)
+	opLarge  = tracker.NewCommand[makeThingIn, thing]("LargeThing", "Make a large thing", tracker.Needs{Level: tracker.Write}, noCommand[makeThingIn], func(o *tracker.Op) { o.MaxBody = 2 << 20 })
+	opSlug   = tracker.NewQuery[struct {
+		Slug string `path:"slug"`
+	}, thing]("ThingBySlug", "Get a thing by its slug", tracker.Needs{Level: tracker.Identified}, nil)
+)
+
+func fakeRoutes() []Route {
+	return []Route{
+		{"GET", "/w/{organizationId}/things/{id}", opGet, []int{200, 304}},
+		{"GET", "/w/{organizationId}/things", opList, []int{200}},
+		{"POST", "/w/{organizationId}/things", opMake, []int{201}},
+		{"PATCH", "/w/{organizationId}/things/{id}", opChange, []int{200}},
+		{"DELETE", "/w/{organizationId}/things/{id}", opDelete, []int{204}},
+		{"POST", "/w/{organizationId}/things/{id}/strict", opStrict, []int{200}},
+		{"POST", "/open", opOpen, []int{201}},
+		{"POST", "/w/{organizationId}/large", opLarge, []int{201}},
+		{"GET", "/w/slug/{slug}", opSlug, []int{200}},
+	}
+}
+
+const (
+	workspaceID = "01931f6e-7a3c-7def-8123-456789abcdef"
+	token       = "swy_good"
+)
+
+// fakeEngine admits one token, and answers what answer says.
+type fakeEngine struct {
+	mu     sync.Mutex
+	last   *tracker.Request
+	in     any
+	calls  int
+	answer func(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error)
+}
+
+func (e *fakeEngine) Admit(req *tracker.Request, op *tracker.Op) error {
+	if op.Needs.Level != tracker.Public && req.Credential != token {
+		return tracker.Unauthorized()
+	}
+	return nil
+}
+
+func (e *fakeEngine) Do(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
+	// Queries' requests and inputs are reused after Do, so what is kept is a copy.
+	kept := *req
+	kept.Buf = nil
+	e.mu.Lock()
+	e.last, e.calls = &kept, e.calls+1
+	if op.Kind == tracker.Query {
+		e.in = copyOf(in)
+	} else {
+		e.in = in
+	}
+	answer := e.answer
+	e.mu.Unlock()
+	if answer != nil {
+		return answer(req, op, in)
+	}
+	return tracker.Reply{Body: append(req.Buf[:0], `{"id":"x"}`...)}, nil
+}
+
+func copyOf(in any) any {
+	switch in := in.(type) {
+	case *listThingsIn:
+		c := *in
+		return &c
+	case *thingIn:
+		c := *in
+		return &c
+	}
+	return nil
+}
+
+func (e *fakeEngine) set(answer func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.answer = answer
+}
+
+func (e *fakeEngine) seen() (*tracker.Request, any, int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.last, e.in, e.calls
+}
+
+// logs collects a server's log.
+type logs struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+type bundle struct {
+	*Server
+	engine *fakeEngine
+	addr   string
+	log    *logs
+	served chan error
+}
+
+func setup(t testing.TB, adjust ...func(*Config)) *bundle {
+	t.Helper()
+	engine, log := &fakeEngine{}, &logs{}
+	cfg := Config{Engine: engine, Logger: slog.New(slog.NewTextHandler(log, nil))}
+	for _, f := range adjust {
+		f(&cfg)
+	}
+	s, err := newServer(cfg, fakeRoutes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := serve(t, s)
+	b.engine, b.log = engine, log
+	return b
+}
+
+// serve runs a server on a loopback port until the test ends.
+func serve(t testing.TB, s *Server) *bundle {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bundle{Server: s, addr: ln.Addr().String(), served: make(chan error, 1)}
+	go func() { b.served <- b.Serve(ln) }()
+	t.Cleanup(func() {
+		// The test's own context has ended by now.
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := b.Shutdown(ctx); err != nil {
+			t.Errorf("shutdown: %v", err)
+		}
+	})
+	return b
+}
+
+// answer is a response as the tests look at it.
+type answer struct {
+	*http.Response
+	body string
+	told tracker.Error
+}
+
+// raw sends bytes on a connection of its own and reads the responses that follow
+// until the server closes it, or until as many as wanted have come.
+func (b *bundle) raw(t *testing.T, want int, sent ...string) []*answer {
+	t.Helper()
+	c, err := net.Dial("tcp", b.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for _, part := range sent {
+			if _, err := io.WriteString(c, part); err != nil {
+				return // the server may have closed it
+			}
+		}
+	}()
+	var answers []*answer
+	r := bufio.NewReader(c)
+	for len(answers) < want {
+		a, err := readAnswer(r, method(sent[0]))
+		if err != nil {
+			t.Fatalf("after %d responses: %v", len(answers), err)
+		}
+		answers = append(answers, a)
+	}
+	return answers
+}
+
+func method(request string) string {
+	m, _, _ := strings.Cut(request, " ")
+	return m
+}
+
+func readAnswer(r *bufio.Reader, method string) (*answer, error) {
+	resp, err := http.ReadResponse(r, &http.Request{Method: method})
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	a := &answer{Response: resp, body: string(body)}
+	if resp.StatusCode >= 400 && len(body) > 0 {
+		d := json.NewDecoder(bytes.NewReader(body))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&a.told); err != nil {
+			return nil, errors.Join(errors.New("no D4 body: "+string(body)), err)
+		}
+		if a.told.Code == "" || a.told.Message == "" || a.told.Hint == "" || resp.Header.Get("X-Request-Id") == "" {
+			return nil, errors.New("incomplete error: " + string(body))
+		}
+	}
+	return a, nil
+}
+
+// do sends one request as a good caller.
+func (b *bundle) do(t *testing.T, method, path, body string, headers ...string) *answer {
+	t.Helper()
+	lines := []string{method + " " + path + " HTTP/1.1", "Host: test", "Authorization: Bearer " + token}
+	lines = append(lines, headers...)
+	if body != "" {
+		lines = append(lines, "Content-Length: "+itoa(len(body)))
+	}
+	return b.raw(t, 1, strings.Join(lines, "\r\n")+"\r\n\r\n"+body)[0]
+}
+
+func itoa(n int) string { return number(float64(n)) }
+
+const things = "/w/" + workspaceID + "/things"

@@ -1,0 +1,223 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+	"runtime/debug"
+
+	"github.com/valyala/fasthttp"
+
+	"switchyard/actors/tracker"
+)
+
+// workspaceParam is the path parameter that names the workspace, in every route
+// that has one.
+const workspaceParam = "organizationId"
+
+// handle serves one request.
+func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+	x := s.acquire(ctx)
+	s.guard(x)
+	if x.unread() || x.conn != nil && x.conn.surplus {
+		x.hangUp()
+	} else if s.draining.Load() {
+		ctx.SetConnectionClose()
+	}
+	if x.route != nil {
+		x.route.observe(ctx.Response.StatusCode(), x.start)
+	} else {
+		s.metrics.stray.observe(ctx.Response.StatusCode(), x.start)
+	}
+	s.release(x)
+}
+
+// guard answers the request, with INTERNAL when that panics.
+func (s *Server) guard(x *exchange) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.fail(x, &tracker.PanicError{Value: v, Stack: debug.Stack()})
+		}
+	}()
+	if err := s.serve(x); err != nil {
+		s.fail(x, err)
+	}
+}
+
+func (s *Server) serve(x *exchange) error {
+	allow, err := s.find(x)
+	x.identify(s.ids)
+	switch {
+	case err != nil:
+		return err
+	case x.conn != nil && x.conn.surplus:
+		return tracker.NotApplied("The service has as many connections as it takes.")
+	case x.route == nil:
+		s.respondAllow(x, allow)
+		return nil
+	}
+	if err := x.refuseBody(); err != nil {
+		return err
+	}
+	if x.route.direct != nil {
+		return x.route.direct(x)
+	}
+	return s.operate(x)
+}
+
+// find looks up the route. Without one and without an error the request is
+// OPTIONS, and allow is its answer.
+func (s *Server) find(x *exchange) (allow string, err error) {
+	header := &x.ctx.Request.Header
+	uri, method := header.RequestURI(), header.Method()
+	if version := header.Protocol(); string(version) != "HTTP/1.1" && string(version) != "HTTP/1.0" || folded(header.RawHeaders()) {
+		return "", errMalformed()
+	}
+	if len(uri) > s.cfg.MaxTargetBytes {
+		return "", errTargetTooLong(s.cfg.MaxTargetBytes)
+	}
+	options := string(method) == fasthttp.MethodOptions
+	if options && string(uri) == "*" {
+		return s.router.all, nil
+	}
+	switch x.target.parse(uri) {
+	case targetNowhere:
+		return "", errNoRoute()
+	case targetBroken:
+		return "", errTarget()
+	}
+	place := s.router.find(&x.target, &x.params)
+	if place == nil {
+		return "", errNoRoute()
+	}
+	x.route = place.route(method)
+	if x.route == nil && !options {
+		return "", errMethod(place.allow)
+	}
+	return place.allow, nil
+}
+
+// operate admits the request, binds its input, and runs its operation.
+func (s *Server) operate(x *exchange) error {
+	rt := x.route
+	req := &x.query
+	if rt.Op.Kind != tracker.Query {
+		// A command may outlive this request in a mailbox, so it gets its own.
+		req = new(tracker.Request)
+	}
+	req.ID = x.id
+	req.Credential = x.credential()
+	req.Deadline = x.start.Add(s.cfg.RequestTimeout)
+	if rt.workspaceAt >= 0 {
+		id, ok := parseWorkspace(x.params[rt.workspaceAt])
+		if !ok {
+			return tracker.NotFound("workspace")
+		}
+		req.Workspace = id
+	}
+	if err := s.cfg.Engine.Admit(req, rt.Op); err != nil {
+		return err
+	}
+	if err := x.readBody(); err != nil {
+		return err
+	}
+	in := rt.input()
+	defer rt.giveBack(in)
+	if err := x.bind(req, in); err != nil {
+		return err
+	}
+	if rt.Op.Kind == tracker.Query {
+		// The buffer of fasthttp's response: what is built in it is sent from it.
+		req.Buf = x.ctx.Response.SwapBody(nil)[:0]
+	}
+	reply, err := s.cfg.Engine.Do(req, rt.Op, in)
+	if err != nil {
+		return err
+	}
+	return s.respond(x, &reply)
+}
+
+// bind fills the input, and the request's idempotency key.
+func (x *exchange) bind(req *tracker.Request, in any) error {
+	rt := x.route
+	src := source{names: rt.boundNames, params: x.values[:len(rt.bound)], query: x.target.query, header: x, body: x.body}
+	if !rt.changes {
+		return x.binder.bind(rt.plan, in, &src)
+	}
+	req.Idempotency, src.wrongKey = x.idempotency()
+	return x.binder.bind(rt.plan, in, &src)
+}
+
+// parseWorkspace reads the canonical text of a UUIDv7, which is what every
+// workspace has. Ids of other versions are the service's own key ranges and must
+// not be reached by a path.
+func parseWorkspace(text []byte) (id [16]byte, ok bool) {
+	if len(text) != 36 || text[14] != '7' {
+		return id, false
+	}
+	n := 0
+	for i, c := range text {
+		switch i {
+		case 8, 13, 18, 23:
+			if c != '-' {
+				return id, false
+			}
+			continue
+		}
+		if 'A' <= c && c <= 'F' || unhex(c) > 15 {
+			return id, false
+		}
+		id[n/2] = id[n/2]<<4 | unhex(c)
+		n++
+	}
+	return id, true
+}
+
+// broken answers what fasthttp could not read as a request.
+func (s *Server) broken(ctx *fasthttp.RequestCtx, err error) {
+	x := s.acquire(ctx)
+	x.start = s.now()
+	x.identify(s.ids)
+	s.fail(x, readError(err))
+	s.metrics.stray.observe(ctx.Response.StatusCode(), x.start)
+	s.release(x)
+}
+
+// expect decides whether a client that waits for 100 Continue may send its body.
+func (s *Server) expect(ctx *fasthttp.RequestCtx) int {
+	x := s.acquire(ctx)
+	defer s.release(x)
+	_, err := s.find(x)
+	if err == nil && x.route != nil {
+		err = x.refuseBody()
+	}
+	if err == nil {
+		return http.StatusContinue
+	}
+	x.identify(s.ids)
+	s.fail(x, err)
+	return ctx.Response.StatusCode()
+}
+
+// fail answers with an error, and logs those that the caller is not told about.
+func (s *Server) fail(x *exchange, err error) {
+	f, known := asFailure(err)
+	if !known {
+		s.logFailure(x, err)
+	}
+	s.respondFailure(x, f)
+	if f.unframed {
+		x.hangUp()
+	}
+}
+
+func (s *Server) logFailure(x *exchange, err error) {
+	attrs := []any{"request", x.id, "error", describe(err)}
+	if x.route != nil {
+		attrs = append(attrs, "route", x.route.label)
+	}
+	var panicked *tracker.PanicError
+	if errors.As(err, &panicked) {
+		attrs = append(attrs, "stack", string(panicked.Stack))
+	}
+	s.cfg.Logger.Error("request failed", attrs...)
+}

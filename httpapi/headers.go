@@ -1,0 +1,182 @@
+package httpapi
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"hash"
+	"strconv"
+	"sync/atomic"
+
+	"switchyard/actors/tracker"
+)
+
+// Names of headers as fasthttp keeps them.
+var (
+	headerRequestID       = []byte("X-Request-Id")
+	headerContentEncoding = []byte("Content-Encoding")
+	headerAuthorization   = []byte("Authorization")
+	headerETag            = []byte("ETag")
+	headerReplayed        = []byte("Idempotency-Replayed")
+	headerRetryAfter      = []byte("Retry-After")
+	headerAuthenticate    = []byte("WWW-Authenticate")
+	headerAllow           = []byte("Allow")
+	headerCacheControl    = []byte("Cache-Control")
+
+	valueJSON    = []byte("application/json; charset=utf-8")
+	valueTrue    = []byte("true")
+	valueBearer  = []byte("Bearer")
+	valueNoStore = []byte("no-store")
+)
+
+const (
+	idempotencyKey    = "Idempotency-Key"
+	maxIdempotencyKey = 255
+	// maxCredential bounds a bearer token in bytes.
+	maxCredential = 512
+)
+
+// requestIDs makes ids that no other run of the service makes: a random start and
+// a count.
+type requestIDs struct {
+	prefix [17]byte
+	n      atomic.Uint64
+}
+
+func newRequestIDs() *requestIDs {
+	var seed [8]byte
+	_, _ = rand.Read(seed[:]) // never fails
+	ids := &requestIDs{}
+	hex.Encode(ids.prefix[:], seed[:])
+	ids.prefix[16] = '-'
+	return ids
+}
+
+func (r *requestIDs) append(dst []byte) []byte {
+	return strconv.AppendUint(append(dst, r.prefix[:]...), r.n.Add(1), 36)
+}
+
+// bearer gives the token of an Authorization header; nil when it has none.
+func bearer(value []byte) []byte {
+	const scheme = len("bearer")
+	if len(value) <= scheme || !bytes.EqualFold(value[:scheme], valueBearer) || value[scheme] != ' ' {
+		return nil
+	}
+	token := bytes.Trim(value[scheme:], " ")
+	if len(token) > maxCredential || !isVisible(token) {
+		return nil
+	}
+	return token
+}
+
+// isVisible tells whether b is visible ASCII, without spaces, and not empty.
+func isVisible(b []byte) bool {
+	for _, c := range b {
+		if c <= ' ' || c >= 0x7f {
+			return false
+		}
+	}
+	return len(b) > 0
+}
+
+// credential is the request's bearer token, empty when it has none.
+func (x *exchange) credential() string {
+	token := bearer(x.ctx.Request.Header.PeekCanonical(headerAuthorization))
+	if len(token) == 0 || x.conn == nil {
+		return string(token)
+	}
+	if x.conn.credential != string(token) {
+		x.conn.credential = string(token)
+	}
+	return x.conn.credential
+}
+
+// idempotency reads the Idempotency-Key of a request that may change something
+// (Decision 6); the complaint is what is wrong with it.
+func (x *exchange) idempotency() (*tracker.Idempotency, complaint) {
+	keys := x.ctx.Request.Header.PeekAll(idempotencyKey)
+	switch {
+	case len(keys) == 0:
+		return nil, ""
+	case len(keys) > 1:
+		return nil, again
+	case !isVisible(keys[0]) || len(keys[0]) > maxIdempotencyKey:
+		return nil, "Must be 1 to " + strconv.Itoa(maxIdempotencyKey) + " visible ASCII characters."
+	}
+	i := &tracker.Idempotency{Key: string(keys[0])}
+	h := sha256.New()
+	for _, part := range [...][]byte{[]byte(x.route.Method), x.target.path, x.target.query, x.body} {
+		writePart(h, part)
+	}
+	h.Sum(i.Fingerprint[:0])
+	return i, ""
+}
+
+// writePart hashes a part with its length, so that no two lists of parts are
+// hashed alike.
+func writePart(h hash.Hash, part []byte) {
+	var length [8]byte
+	binary.BigEndian.PutUint64(length[:], uint64(len(part)))
+	h.Write(length[:])
+	h.Write(part)
+}
+
+// header is the value of a header that an input binds, false when it is absent.
+// One that came in several lines is the list they make.
+func (x *exchange) header(name string) ([]byte, bool) {
+	values := x.ctx.Request.Header.PeekAll(name)
+	switch len(values) {
+	case 0:
+		return nil, false
+	case 1:
+		return values[0], true
+	}
+	return bytes.Join(values, []byte(", ")), true
+}
+
+// framedTwice tells whether the headers give the length of the body both by
+// Content-Length and by Transfer-Encoding. fasthttp would believe the latter; what
+// is in front of us might believe the former, and take a request hidden in the
+// body for none (request smuggling).
+func framedTwice(raw []byte) bool {
+	var length, encoding bool
+	for len(raw) > 0 {
+		line := raw
+		if end := bytes.IndexByte(raw, '\n'); end >= 0 {
+			line, raw = raw[:end], raw[end+1:]
+		} else {
+			raw = nil
+		}
+		length = length || hasName(line, "content-length")
+		encoding = encoding || hasName(line, "transfer-encoding")
+	}
+	return length && encoding
+}
+
+// folded tells whether a header goes on over several lines, as RFC 9112 forbids:
+// what is in front of us may read the second line as a header of its own.
+func folded(raw []byte) bool {
+	return bytes.Contains(raw, []byte("\n ")) || bytes.Contains(raw, []byte("\n\t"))
+}
+
+func hasName(line []byte, name string) bool {
+	return len(line) > len(name) && line[len(name)] == ':' && bytes.EqualFold(line[:len(name)], []byte(name))
+}
+
+// isJSON tells whether a Content-Type is application/json or some +json, in UTF-8.
+func isJSON(contentType []byte) bool {
+	media, rest, _ := bytes.Cut(contentType, []byte{';'})
+	media = bytes.ToLower(bytes.TrimSpace(media))
+	if string(media) != "application/json" && !(bytes.HasPrefix(media, []byte("application/")) && bytes.HasSuffix(media, []byte("+json"))) {
+		return false
+	}
+	for parameter := range bytes.SplitSeq(rest, []byte{';'}) {
+		name, value, _ := bytes.Cut(parameter, []byte{'='})
+		if bytes.EqualFold(bytes.TrimSpace(name), []byte("charset")) && !bytes.EqualFold(bytes.Trim(bytes.TrimSpace(value), `"`), []byte("utf-8")) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,292 @@
+package httpapi
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"switchyard/actors/tracker"
+)
+
+const postHead = "POST " + things + " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + token + "\r\n"
+
+// What arrives is bytes; whatever they are, the answer is an error of the one
+// shape, and nothing reaches the engine.
+func TestHostile_OneRequest(t *testing.T) {
+	t.Parallel()
+	body := `{"title":"t"}`
+	for name, row := range map[string]struct {
+		sent   string
+		status int
+		code   tracker.Code
+		closes bool
+	}{
+		"no request":                {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400, "BAD_REQUEST", true},
+		"no version":                {"GET /healthz\r\n\r\n", 400, "BAD_REQUEST", true},
+		"bad version":               {"GET /healthz HTTP/9.9\r\nHost: h\r\n\r\n", 400, "BAD_REQUEST", true},
+		"no host":                   {"GET /healthz HTTP/1.1\r\n\r\n", 400, "BAD_REQUEST", true},
+		"two hosts":                 {"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, "BAD_REQUEST", true},
+		"space in the path":         {"GET /a b HTTP/1.1\r\nHost: h\r\n\r\n", 400, "BAD_REQUEST", true},
+		"no path":                   {"GET healthz HTTP/1.1\r\nHost: h\r\n\r\n", 400, "BAD_REQUEST", true},
+		"space before colon":        {"GET /healthz HTTP/1.1\r\nHost: h\r\nX : y\r\n\r\n", 400, "BAD_REQUEST", true},
+		"no colon":                  {"GET /healthz HTTP/1.1\r\nHost: h\r\nnonsense\r\n\r\n", 400, "BAD_REQUEST", true},
+		"folded header":             {"GET /healthz HTTP/1.1\r\nHost: h\r\nX: a\r\n Transfer-Encoding: chunked\r\n\r\n", 400, "BAD_REQUEST", true},
+		"bare carriage return":      {"GET /healthz HTTP/1.1\r\nHost: h\r\nX: a\rContent-Length: 5\r\n\r\n", 400, "BAD_REQUEST", true},
+		"NUL in a header":           {"GET /healthz HTTP/1.1\r\nHost: h\r\nX: a\x00b\r\n\r\n", 400, "BAD_REQUEST", true},
+		"huge header":               {"GET /healthz HTTP/1.1\r\nHost: h\r\nX: " + strings.Repeat("a", 64<<10) + "\r\n\r\n", 431, "BAD_REQUEST", true},
+		"many headers":              {"GET /healthz HTTP/1.1\r\nHost: h\r\n" + strings.Repeat("X: y\r\n", 10_000) + "\r\n", 431, "BAD_REQUEST", true},
+		"long path":                 {"GET /" + strings.Repeat("a", 9<<10) + " HTTP/1.1\r\nHost: h\r\n\r\n", 414, "BAD_REQUEST", false},
+		"longer path":               {"GET /" + strings.Repeat("a", 90<<10) + " HTTP/1.1\r\nHost: h\r\n\r\n", 431, "BAD_REQUEST", true},
+		"broken escape":             {"GET /w/slug/%zz HTTP/1.1\r\nHost: h\r\n\r\n", 400, "BAD_REQUEST", false},
+		"path is not UTF-8":         {"GET /w/slug/%ff%fe HTTP/1.1\r\nHost: h\r\n\r\n", 400, "BAD_REQUEST", false},
+		"NUL in the path":           {"GET /w/slug/a%00 HTTP/1.1\r\nHost: h\r\n\r\n", 400, "BAD_REQUEST", false},
+		"unknown path":              {"GET /nowhere HTTP/1.1\r\nHost: h\r\n\r\n", 404, "NOT_FOUND", false},
+		"doubled slash":             {"GET //healthz HTTP/1.1\r\nHost: h\r\n\r\n", 404, "NOT_FOUND", false},
+		"trailing slash":            {"GET /healthz/ HTTP/1.1\r\nHost: h\r\n\r\n", 404, "NOT_FOUND", false},
+		"dots":                      {"GET /w/../healthz HTTP/1.1\r\nHost: h\r\n\r\n", 404, "NOT_FOUND", false},
+		"encoded slash":             {"GET /w%2Fslug/x HTTP/1.1\r\nHost: h\r\n\r\n", 404, "NOT_FOUND", false},
+		"CONNECT":                   {"CONNECT example.com:80 HTTP/1.1\r\nHost: h\r\n\r\n", 400, "BAD_REQUEST", false},
+		"strange method":            {"BREW /open HTTP/1.1\r\nHost: h\r\n\r\n", 405, "METHOD_NOT_ALLOWED", false},
+		"wrong method with body":    {"PUT /open HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{}", 405, "METHOD_NOT_ALLOWED", false},
+		"no credential":             {"GET " + things + " HTTP/1.1\r\nHost: h\r\n\r\n", 401, "UNAUTHORIZED", false},
+		"other scheme":              {"GET " + things + " HTTP/1.1\r\nHost: h\r\nAuthorization: Basic " + token + "\r\n\r\n", 401, "UNAUTHORIZED", false},
+		"over-long credential":      {"GET " + things + " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + strings.Repeat("a", 600) + "\r\n\r\n", 401, "UNAUTHORIZED", false},
+		"no workspace":              {"GET /w/nope/things HTTP/1.1\r\nHost: h\r\n\r\n", 404, "NOT_FOUND", false},
+		"upper-case workspace":      {"GET " + strings.ToUpper(things) + " HTTP/1.1\r\nHost: h\r\n\r\n", 404, "NOT_FOUND", false},
+		"the service's own range":   {"GET /w/00000000-0000-0000-0000-000000000001/things HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + token + "\r\n\r\n", 404, "NOT_FOUND", false},
+		"length and chunked":        {postHead + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: h\r\n\r\n", 400, "BAD_REQUEST", true},
+		"chunked and length":        {postHead + "Transfer-Encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\n", 400, "BAD_REQUEST", true},
+		"length and identity":       {postHead + "Content-Length: 2\r\nTransfer-Encoding: identity\r\n\r\n{}", 400, "BAD_REQUEST", true},
+		"two lengths":               {postHead + "Content-Length: 2\r\nContent-Length: 20\r\n\r\n{}", 400, "BAD_REQUEST", true},
+		"two equal lengths":         {postHead + "Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}", 400, "BAD_REQUEST", true},
+		"list of lengths":           {postHead + "Content-Length: 2, 2\r\n\r\n{}", 400, "BAD_REQUEST", true},
+		"negative length":           {postHead + "Content-Length: -1\r\n\r\n{}", 400, "BAD_REQUEST", true},
+		"signed length":             {postHead + "Content-Length: +2\r\n\r\n{}", 400, "BAD_REQUEST", true},
+		"huge length":               {postHead + "Content-Length: 99999999999999999999\r\n\r\n{}", 400, "BAD_REQUEST", true},
+		"two encodings":             {postHead + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, "BAD_REQUEST", true},
+		"encoding list":             {postHead + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 400, "BAD_REQUEST", true},
+		"obscured encoding":         {postHead + "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", 400, "BAD_REQUEST", true},
+		"chunked in HTTP/1.0":       {strings.Replace(postHead, "1.1", "1.0", 1) + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, "BAD_REQUEST", true},
+		"chunk size no number":      {postHead + "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n", 400, "BAD_REQUEST", true},
+		"chunk size overflows":      {postHead + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffffff\r\n", 400, "BAD_REQUEST", true},
+		"chunk too long":            {postHead + "Transfer-Encoding: chunked\r\n\r\n1\r\n{}\r\n0\r\n\r\n", 400, "BAD_REQUEST", true},
+		"bare line feed in chunk":   {postHead + "Transfer-Encoding: chunked\r\n\r\n2;\n{}\r\n0\r\n\r\n", 400, "BAD_REQUEST", true},
+		"huge trailer":              {postHead + "Transfer-Encoding: chunked\r\n\r\n0\r\nX: " + strings.Repeat("a", 64<<10) + "\r\n\r\n", 431, "BAD_REQUEST", true},
+		"body over 1 MiB":           {postHead + "Content-Length: 1048577\r\n\r\n", 413, "PAYLOAD_TOO_LARGE", true},
+		"body over 1 MiB, sent":     {postHead + "Content-Length: 1048577\r\n\r\n" + strings.Repeat(" ", 1<<20+1), 413, "PAYLOAD_TOO_LARGE", true},
+		"chunks over 1 MiB":         {postHead + "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("8000\r\n"+strings.Repeat(" ", 0x8000)+"\r\n", 40) + "0\r\n\r\n", 413, "PAYLOAD_TOO_LARGE", true},
+		"one chunk over 1 MiB":      {postHead + "Transfer-Encoding: chunked\r\n\r\n7fffffff\r\n" + strings.Repeat(" ", 2<<20), 413, "PAYLOAD_TOO_LARGE", true},
+		"expected and too large":    {postHead + "Expect: 100-continue\r\nContent-Length: 9999999\r\n\r\n", 413, "PAYLOAD_TOO_LARGE", true},
+		"expected and nowhere":      {"POST /nowhere HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n", 404, "NOT_FOUND", true},
+		"form":                      {postHead + "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 3\r\n\r\na=b", 415, "UNSUPPORTED_MEDIA_TYPE", false},
+		"multipart":                 {postHead + "Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 10\r\n\r\n--x--\r\n\r\n\r\n", 415, "UNSUPPORTED_MEDIA_TYPE", false},
+		"latin":                     {postHead + "Content-Type: application/json; charset=iso-8859-1\r\nContent-Length: 13\r\n\r\n" + body, 415, "UNSUPPORTED_MEDIA_TYPE", false},
+		"gzip":                      {postHead + "Content-Encoding: gzip\r\nContent-Length: 13\r\n\r\n" + body, 415, "UNSUPPORTED_MEDIA_TYPE", false},
+		"empty key":                 {postHead + "Idempotency-Key:\r\nContent-Length: 13\r\n\r\n" + body, 400, "BAD_REQUEST", false},
+		"key with a space":          {postHead + "Idempotency-Key: a b\r\nContent-Length: 13\r\n\r\n" + body, 400, "BAD_REQUEST", false},
+		"over-long key":             {postHead + "Idempotency-Key: " + strings.Repeat("k", 256) + "\r\nContent-Length: 13\r\n\r\n" + body, 400, "BAD_REQUEST", false},
+		"two keys":                  {postHead + "Idempotency-Key: a\r\nIdempotency-Key: b\r\nContent-Length: 13\r\n\r\n" + body, 400, "BAD_REQUEST", false},
+		"100k brackets":             {postHead + "Content-Length: 100000\r\n\r\n" + strings.Repeat("[", 100_000), 400, "BAD_REQUEST", false},
+		"invalid UTF-8":             {postHead + "Content-Length: 13\r\n\r\n{\"title\":\"\xff\"}", 400, "BAD_REQUEST", false},
+		"body of nothing but zeros": {postHead + "Content-Length: 100\r\n\r\n" + strings.Repeat("\x00", 100), 400, "BAD_REQUEST", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			a := b.raw(t, 1, row.sent)[0]
+			if a.StatusCode != row.status || a.told.Code != row.code || a.Close != row.closes {
+				t.Errorf("got %d %s, close %v\n%s", a.StatusCode, a.told.Code, a.Close, a.body)
+			}
+			if _, _, calls := b.engine.seen(); calls != 0 {
+				t.Errorf("the engine was asked %d times", calls)
+			}
+			if b.log.String() != "" {
+				t.Errorf("logged: %s", b.log)
+			}
+		})
+	}
+}
+
+// A request hidden behind another's refused body must never be answered.
+func TestHostile_NothingAfterARefusal(t *testing.T) {
+	t.Parallel()
+	hidden := "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
+	for name, sent := range map[string]string{
+		"length and chunked": postHead + "Content-Length: 40\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden,
+		"two lengths":        postHead + "Content-Length: 0\r\nContent-Length: 35\r\n\r\n" + hidden,
+		"too large":          postHead + "Content-Length: 2000000\r\n\r\n" + strings.Repeat(hidden, 1000),
+		"unread chunks":      strings.Replace(postHead, token, "swy_bad", 1) + "Transfer-Encoding: chunked\r\n\r\n23\r\n" + hidden + "\r\n0\r\n\r\n" + hidden,
+		"unread length":      strings.Replace(postHead, token, "swy_bad", 1) + "Content-Length: 35000\r\n\r\n" + strings.Repeat(hidden, 1000) + hidden,
+		"broken headers":     "GET /healthz HTTP/1.1\r\nHost: h\r\nX : y\r\n\r\n" + hidden,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			c, err := net.Dial("tcp", b.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(c, sent); err != nil {
+				t.Fatal(err)
+			}
+			r := bufio.NewReader(c)
+			a, err := readAnswer(r, "POST")
+			if err != nil || a.StatusCode < 400 || !a.Close {
+				t.Fatalf("%v %+v", err, a)
+			}
+			if rest, _ := io.ReadAll(r); len(rest) > 0 {
+				t.Errorf("more came: %q", rest)
+			}
+		})
+	}
+}
+
+// A small body that nobody wanted does not cost the connection.
+func TestHostile_ConnectionSurvivesSmallRefusals(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	bad := strings.Replace(postHead, token, "swy_bad", 1) + "Content-Length: 13\r\n\r\n{\"title\":\"t\"}"
+	answers := b.raw(t, 4, bad+bad+"GET /nowhere HTTP/1.1\r\nHost: h\r\n\r\n"+postHead+"Content-Length: 13\r\n\r\n{\"title\":\"t\"}")
+	for i, want := range []int{401, 401, 404, 200} {
+		if answers[i].StatusCode != want {
+			t.Errorf("response %d is %d", i, answers[i].StatusCode)
+		}
+	}
+}
+
+func TestHostile_SlowClients(t *testing.T) {
+	t.Parallel()
+	for name, parts := range map[string]string{
+		"nothing":            "",
+		"half a header":      "GET /healthz HTTP/1.1\r\nHos",
+		"half a body":        postHead + "Content-Length: 13\r\n\r\n{\"tit",
+		"half a large body":  postHead + "Content-Length: 100000\r\n\r\n" + strings.Repeat(" ", 50_000),
+		"half a chunk":       postHead + "Transfer-Encoding: chunked\r\n\r\nff\r\n{",
+		"no end of chunks":   postHead + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n",
+		"continue and quiet": postHead + "Expect: 100-continue\r\nContent-Length: 13\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, func(c *Config) { c.ReadTimeout = 100 * time.Millisecond })
+			want := 1
+			if strings.HasPrefix(name, "continue") {
+				want = 2 // 100 Continue first
+			}
+			answers := b.raw(t, want, parts)
+			if a := answers[want-1]; a.StatusCode != 408 || a.told.Code != "BAD_REQUEST" || !a.Close {
+				t.Errorf("%d %s, close %v", a.StatusCode, a.body, a.Close)
+			}
+			if _, _, calls := b.engine.seen(); calls != 0 {
+				t.Errorf("the engine was asked %d times", calls)
+			}
+		})
+	}
+}
+
+// A header sent byte by byte is cut off all the same: the time is for the whole
+// request, not for each read.
+func TestHostile_DrippingClient(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(c *Config) { c.ReadTimeout = 200 * time.Millisecond })
+	c, err := net.Dial("tcp", b.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	start := time.Now()
+	drip := time.NewTicker(10 * time.Millisecond)
+	defer drip.Stop()
+	stop := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-drip.C:
+				if _, err := io.WriteString(c, "G"); err != nil {
+					return
+				}
+			}
+		}
+	}()
+	a, err := readAnswer(bufio.NewReader(c), "GET")
+	close(stop)
+	if err != nil || a.StatusCode != 408 {
+		t.Fatalf("%v %+v", err, a)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
+func TestHostile_Pipelined(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const n = 50
+	answers := b.raw(t, 2*n, strings.Repeat("GET /healthz HTTP/1.1\r\nHost: h\r\nX-Request-Id: first\r\n\r\n"+postHead+"Transfer-Encoding: chunked\r\nX-Request-Id: second\r\n\r\n4\r\n{\"ti\r\n9;ext=1\r\ntle\":\"t\"}\r\n0\r\n\r\n", n))
+	for i, a := range answers {
+		want := [...]string{"first", "second"}[i%2]
+		if a.StatusCode != 200 || a.Header.Get("X-Request-Id") != want {
+			t.Fatalf("response %d: %d %s, id %q", i, a.StatusCode, a.body, a.Header.Get("X-Request-Id"))
+		}
+	}
+}
+
+func TestHostile_TooManyConnections(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(c *Config) { c.MaxConnections = 2 })
+	hold := func() {
+		c, err := net.Dial("tcp", b.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if a, err := readAnswer(bufio.NewReader(c), "GET"); err != nil || a.StatusCode != 200 {
+			t.Fatalf("%v %+v", err, a)
+		}
+	}
+	hold()
+	hold()
+	a := b.raw(t, 1, "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")[0]
+	if a.StatusCode != 503 || a.told.Code != tracker.CodeUnavailable || a.Header.Get("Retry-After") == "" || !a.Close {
+		t.Errorf("%d %s, close %v", a.StatusCode, a.body, a.Close)
+	}
+	if !strings.Contains(a.body, `"outcome":"not_applied"`) {
+		t.Errorf("%s", a.body)
+	}
+}
+
+func TestHostile_ExpectedBodyIsAskedFor(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	c, err := net.Dial("tcp", b.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	r := bufio.NewReader(c)
+	for range 2 {
+		if _, err := io.WriteString(c, postHead+"Expect: 100-continue\r\nContent-Length: 13\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if a, err := readAnswer(r, "POST"); err != nil || a.StatusCode != 100 {
+			t.Fatalf("%v %+v", err, a)
+		}
+		if _, err := io.WriteString(c, `{"title":"t"}`); err != nil {
+			t.Fatal(err)
+		}
+		if a, err := readAnswer(r, "POST"); err != nil || a.StatusCode != 200 {
+			t.Fatalf("%v %+v", err, a)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package httpapi
+
+import (
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are the server's own. Each route holds its observers by status, so that
+// counting a request costs no look-up by labels.
+type metrics struct {
+	duration *prometheus.HistogramVec
+	// stray counts the requests that found no route.
+	stray *observers
+}
+
+// latencyBuckets are in seconds, dense where requests of a healthy node are.
+var latencyBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+
+func newMetrics(registry *prometheus.Registry, connections func() float64) (*metrics, error) {
+	m := &metrics{duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "switchyard_http_request_duration_seconds",
+		Help:    "Time from a request's headers to its response, by route and status.",
+		Buckets: latencyBuckets,
+	}, []string{"method", "route", "status"})}
+	open := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "switchyard_http_connections",
+		Help: "Open client connections.",
+	}, connections)
+	for _, c := range [...]prometheus.Collector{m.duration, open} {
+		if err := registry.Register(c); err != nil {
+			return nil, fmt.Errorf("httpapi: register metrics: %w", err)
+		}
+	}
+	m.stray = m.observers("", "none")
+	return m, nil
+}
+
+// observers are the histograms of one route, made when a status first occurs.
+type observers struct {
+	metrics       *metrics
+	method, route string
+	// byStatus has 40 places for each hundred.
+	byStatus [240]atomic.Pointer[prometheus.Observer]
+}
+
+func (m *metrics) observers(method, route string) *observers {
+	return &observers{metrics: m, method: method, route: route}
+}
+
+func (o *observers) observe(status int, start time.Time) {
+	place := status/100*40 + status%100
+	if status < 0 || status%100 >= 40 || place >= len(o.byStatus) {
+		return
+	}
+	observer := o.byStatus[place].Load()
+	if observer == nil {
+		made := o.metrics.duration.WithLabelValues(o.method, o.route, strconv.Itoa(status))
+		observer = &made
+		o.byStatus[place].Store(observer)
+	}
+	(*observer).Observe(time.Since(start).Seconds())
+}

@@ -1,0 +1,231 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"switchyard/actors/tracker"
+)
+
+// doc is a JSON object of the API description.
+type doc = map[string]any
+
+// describeAPI writes the OpenAPI 3.1 description of the routes. What it says of an
+// operation is what the server does with it: the inputs come from the plans that
+// bind them.
+func describeAPI(routes []*route, cfg Config) ([]byte, error) {
+	d := &describer{schemas: doc{}, enums: map[reflect.Type][]string{}}
+	d.schemas["Error"] = errorSchema()
+	for _, rt := range routes {
+		d.learnEnums(rt.plan)
+	}
+	paths := doc{}
+	for _, rt := range routes {
+		item, _ := paths[rt.Path].(doc)
+		if item == nil {
+			item = doc{}
+			paths[rt.Path] = item
+		}
+		operation, err := d.operation(rt)
+		if err != nil {
+			return nil, fmt.Errorf("httpapi: describe %s: %w", rt.label, err)
+		}
+		item[strings.ToLower(rt.Method)] = operation
+	}
+	url := cfg.PublicURL
+	if url == "" {
+		url = "/"
+	}
+	whole := doc{
+		"openapi": "3.1.0",
+		"info": doc{
+			"title": "Switchyard", "version": cfg.Version,
+			"description": "An issue tracker for people and automated agents. Every response carries X-Request-Id; every error has the shape of the Error schema.",
+			"license":     doc{"name": "Apache-2.0", "identifier": "Apache-2.0"},
+		},
+		"servers":  []doc{{"url": url}},
+		"security": []doc{{"bearer": []string{}}},
+		"tags":     d.tagList(),
+		"paths":    withBuiltin(paths),
+		"components": doc{
+			"schemas":         d.schemas,
+			"responses":       errorResponses(),
+			"headers":         commonHeaders(),
+			"securitySchemes": doc{"bearer": doc{"type": "http", "scheme": "bearer", "description": "A workspace token (swy_...), or the operator's token."}},
+		},
+	}
+	return encode(whole)
+}
+
+// describer collects what several operations share.
+type describer struct {
+	schemas doc
+	tags    []string
+	// enums are the values of named types.
+	enums map[reflect.Type][]string
+}
+
+func (d *describer) operation(rt *route) (doc, error) {
+	tag := tagOfPath(rt.Path)
+	if !slices.Contains(d.tags, tag) {
+		d.tags = append(d.tags, tag)
+	}
+	responses, err := d.responses(rt)
+	if err != nil {
+		return nil, err
+	}
+	operation := doc{
+		"operationId": rt.Op.Name,
+		"summary":     rt.Op.Summary,
+		"tags":        []string{tag},
+		"responses":   responses,
+	}
+	if parameters := d.parameters(rt); len(parameters) > 0 {
+		operation["parameters"] = parameters
+	}
+	if rt.plan.body != nil {
+		operation["requestBody"] = doc{
+			"required": slices.ContainsFunc(rt.plan.body.fields, func(f *field) bool { return f.required }),
+			"content":  doc{"application/json": doc{"schema": d.input(rt.Op.Name+"Input", rt.plan)}},
+		}
+	}
+	switch rt.Op.Needs.Level {
+	case tracker.Public:
+		operation["security"] = []doc{{}, {"bearer": []string{}}}
+	case tracker.Operator:
+		operation["description"] = "Needs the operator's token."
+	case tracker.Admin:
+		operation["description"] = "Needs the owner or admin role in the workspace."
+	}
+	return operation, nil
+}
+
+// tagOfPath groups operations by what they are about.
+func tagOfPath(path string) string {
+	segments := strings.Split(strings.Trim(path, "/"), "/")
+	if len(segments) > 2 && segments[1] == "{"+workspaceParam+"}" {
+		return segments[2]
+	}
+	return segments[0]
+}
+
+func (d *describer) tagList() []doc {
+	tags := make([]doc, 0, len(d.tags))
+	for _, tag := range d.tags {
+		tags = append(tags, doc{"name": tag})
+	}
+	return tags
+}
+
+func (d *describer) parameters(rt *route) []doc {
+	var parameters []doc
+	if rt.workspaceAt >= 0 {
+		parameters = append(parameters, doc{"name": workspaceParam, "in": "path", "required": true, "description": "The workspace's id.", "schema": doc{"type": "string"}})
+	}
+	for _, f := range rt.plan.path {
+		parameters = append(parameters, doc{"name": f.name, "in": "path", "required": true, "schema": f.schema(d)})
+	}
+	for in, fields := range map[string][]*field{"query": rt.plan.query, "header": rt.plan.header} {
+		for _, f := range fields {
+			schema := f.schema(d)
+			if f.preset != "" {
+				schema["default"] = presetValue(f)
+			}
+			parameters = append(parameters, doc{"name": f.name, "in": in, "required": f.required, "schema": schema})
+		}
+	}
+	if rt.changes {
+		parameters = append(parameters, doc{
+			"name": idempotencyKey, "in": "header", "required": false,
+			"description": "A repeat with the same key within 24 hours gets the first response.",
+			"schema":      doc{"type": "string", "minLength": 1, "maxLength": maxIdempotencyKey, "pattern": "^[!-~]+$"},
+		})
+	}
+	slices.SortStableFunc(parameters, func(a, b doc) int {
+		return strings.Compare(a["in"].(string), b["in"].(string))
+	})
+	return parameters
+}
+
+func (d *describer) responses(rt *route) (doc, error) {
+	responses := doc{}
+	for _, status := range rt.Statuses {
+		if status >= 400 {
+			responses[strconv.Itoa(status)] = responseRef(status)
+			continue
+		}
+		headers := doc{"X-Request-Id": headerRef("X-Request-Id")}
+		if hasETag(rt) {
+			headers["ETag"] = headerRef("ETag")
+		}
+		if rt.changes {
+			headers["Idempotency-Replayed"] = headerRef("Idempotency-Replayed")
+		}
+		response := doc{"description": http.StatusText(status), "headers": headers}
+		if status != http.StatusNoContent && status != http.StatusNotModified {
+			schema, err := d.output(rt.Op.Out)
+			if err != nil {
+				return nil, err
+			}
+			response["content"] = doc{"application/json": doc{"schema": schema}}
+		}
+		responses[strconv.Itoa(status)] = response
+	}
+	for _, status := range failuresOf(rt) {
+		responses[strconv.Itoa(status)] = responseRef(status)
+	}
+	responses["default"] = responseRef(0)
+	return responses, nil
+}
+
+// hasETag tells whether an operation's answers carry an entity tag: those of
+// single resources that take conditions, and of creations beside them.
+func hasETag(rt *route) bool {
+	conditional := slices.ContainsFunc(rt.plan.header, func(f *field) bool {
+		return strings.EqualFold(f.name, "If-Match") || strings.EqualFold(f.name, "If-None-Match")
+	})
+	return rt.Method != fasthttp.MethodDelete && (conditional || rt.Op == tracker.CreateIssue)
+}
+
+// failuresOf lists the error statuses an operation's route makes possible.
+func failuresOf(rt *route) []int {
+	failures := []int{http.StatusBadRequest, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable}
+	if rt.Op.Needs.Level != tracker.Public || rt.Op.Onboarding {
+		failures = append(failures, http.StatusUnauthorized)
+	}
+	if rt.Op.Needs.Level > tracker.Identified || rt.Op.Onboarding {
+		failures = append(failures, http.StatusForbidden)
+	}
+	if len(rt.params) > 0 {
+		failures = append(failures, http.StatusNotFound)
+	}
+	if rt.plan.body != nil {
+		failures = append(failures, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+	}
+	if rt.changes {
+		failures = append(failures, http.StatusUnprocessableEntity)
+	}
+	if slices.ContainsFunc(rt.plan.header, func(f *field) bool { return strings.EqualFold(f.name, "If-Match") }) {
+		failures = append(failures, http.StatusPreconditionFailed)
+	}
+	return failures
+}
+
+func headerRef(name string) doc { return doc{"$ref": "#/components/headers/" + name} }
+
+func responseRef(status int) doc {
+	return doc{"$ref": "#/components/responses/" + responseName(status)}
+}
+
+func responseName(status int) string {
+	if status == 0 {
+		return "Error"
+	}
+	return strings.ReplaceAll(http.StatusText(status), " ", "")
+}

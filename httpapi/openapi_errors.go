@@ -1,0 +1,116 @@
+package httpapi
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"switchyard/actors/tracker"
+)
+
+// errorCodes are the codes an error may carry, sorted.
+func errorCodes() []string {
+	codes := make([]string, 0, len(statuses))
+	for code := range statuses {
+		codes = append(codes, string(code))
+	}
+	slices.Sort(codes)
+	return codes
+}
+
+// errorSchema describes the one shape of errors (Decision 4).
+func errorSchema() doc {
+	return doc{
+		"type":     "object",
+		"required": []string{"code", "message", "hint"},
+		"properties": doc{
+			"code":    doc{"type": "string", "enum": errorCodes()},
+			"message": doc{"type": "string", "description": "What was wrong with the request."},
+			"hint":    doc{"type": "string", "minLength": 1, "description": "What to do about it."},
+			"details": doc{"type": "object", "additionalProperties": true},
+		},
+	}
+}
+
+// errorResponses describes the answer to every code, by the name of its status,
+// and the three statuses that share BAD_REQUEST.
+func errorResponses() doc {
+	responses := doc{"Error": errorResponse("Any other failure.", nil, nil)}
+	byStatus := map[int]tracker.Code{
+		http.StatusRequestTimeout:              tracker.CodeBadRequest,
+		http.StatusRequestURITooLong:           tracker.CodeBadRequest,
+		http.StatusRequestHeaderFieldsTooLarge: tracker.CodeBadRequest,
+	}
+	for code, status := range statuses {
+		byStatus[status] = code
+	}
+	for _, status := range slices.Sorted(maps.Keys(byStatus)) {
+		code := byStatus[status]
+		headers := doc{}
+		var details doc
+		switch status {
+		case http.StatusBadRequest:
+			details = doc{"type": "object", "properties": doc{"issues": doc{"type": "array", "description": "Every fault of the request.", "items": doc{
+				"type": "object", "required": []string{"path", "message"},
+				"properties": doc{"path": doc{"type": "string"}, "message": doc{"type": "string"}},
+			}}}}
+		case http.StatusServiceUnavailable:
+			details = doc{"type": "object", "required": []string{"outcome"}, "properties": doc{"outcome": doc{"type": "string", "enum": []string{"not_applied", "unknown"}}}}
+			headers["Retry-After"] = headerRef("Retry-After")
+		case http.StatusTooManyRequests:
+			headers["Retry-After"] = headerRef("Retry-After")
+		case http.StatusUnauthorized:
+			headers["WWW-Authenticate"] = headerRef("WWW-Authenticate")
+		case http.StatusMethodNotAllowed:
+			headers["Allow"] = headerRef("Allow")
+		}
+		properties := doc{"code": doc{"const": string(code)}}
+		if details != nil {
+			properties["details"] = details
+		}
+		responses[responseName(status)] = errorResponse(strconv.Itoa(status)+" "+http.StatusText(status), properties, headers)
+	}
+	return responses
+}
+
+func errorResponse(description string, narrower, headers doc) doc {
+	schema := doc{"$ref": "#/components/schemas/Error"}
+	if narrower != nil {
+		schema = doc{"allOf": []doc{schema, {"type": "object", "properties": narrower}}}
+	}
+	all := doc{"X-Request-Id": headerRef("X-Request-Id")}
+	maps.Copy(all, headers)
+	return doc{"description": description, "headers": all, "content": doc{"application/json": doc{"schema": schema}}}
+}
+
+func commonHeaders() doc {
+	text := func(description string) doc {
+		return doc{"description": description, "schema": doc{"type": "string"}}
+	}
+	return doc{
+		"X-Request-Id":         text("The request's id: the caller's when it sent a sane one."),
+		"ETag":                 text("The version of the resource, for If-Match and If-None-Match."),
+		"Idempotency-Replayed": text("true when this is the response to an earlier request with the same Idempotency-Key."),
+		"Allow":                text("The methods this path takes."),
+		"WWW-Authenticate":     text("Bearer."),
+		"Retry-After":          doc{"description": "Seconds to wait before another try.", "schema": doc{"type": "integer", "minimum": 1}},
+	}
+}
+
+// withBuiltin adds the paths that no operation is behind.
+func withBuiltin(paths doc) doc {
+	add := func(path, id, summary, contentType string, schema doc, unavailable bool) {
+		responses := doc{"200": doc{"description": "OK", "headers": doc{"X-Request-Id": headerRef("X-Request-Id")}, "content": doc{contentType: doc{"schema": schema}}}, "default": responseRef(0)}
+		if unavailable {
+			responses["503"] = responseRef(http.StatusServiceUnavailable)
+		}
+		paths[path] = doc{"get": doc{"operationId": id, "summary": summary, "security": []doc{{}}, "responses": responses}}
+	}
+	status := doc{"type": "object", "required": []string{"status"}, "properties": doc{"status": doc{"const": "ok"}}}
+	add("/healthz", "Healthz", "Tell whether the process is sane", "application/json", status, false)
+	add("/readyz", "Readyz", "Tell whether the node can serve", "application/json", status, true)
+	add("/openapi.json", "OpenAPI", "Describe the API", "application/json", doc{"type": "object"}, false)
+	add("/docs", "Docs", "Read about the API and try it", "text/html", doc{"type": "string"}, false)
+	return paths
+}

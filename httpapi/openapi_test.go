@@ -1,0 +1,148 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+func TestDescription_IsValidAndComplete(t *testing.T) {
+	t.Parallel()
+	s, err := New(Config{Engine: &fakeEngine{}, PublicURL: "https://switchyard.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := descriptionOf(t, s)
+	described, err := openapi3.NewLoader().LoadFromData(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := described.Validate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if described.OpenAPI != "3.1.0" {
+		t.Errorf("version %q", described.OpenAPI)
+	}
+	ids := map[string]bool{}
+	for _, rt := range s.routes {
+		item := described.Paths.Value(rt.Path)
+		if item == nil || item.GetOperation(rt.Method) == nil {
+			t.Errorf("%s is not described", rt.label)
+			continue
+		}
+		operation := item.GetOperation(rt.Method)
+		if operation.Summary == "" || operation.OperationID == "" || ids[operation.OperationID] {
+			t.Errorf("%s: summary %q, operation id %q", rt.label, operation.Summary, operation.OperationID)
+		}
+		ids[operation.OperationID] = true
+		for _, status := range rt.Statuses {
+			response := operation.Responses.Status(status)
+			if response == nil {
+				t.Errorf("%s: %d is not described", rt.label, status)
+			} else if response.Value.Headers["X-Request-Id"] == nil {
+				t.Errorf("%s: %d lacks X-Request-Id", rt.label, status)
+			}
+		}
+		for _, name := range rt.params {
+			if operation.Parameters.GetByInAndName("path", name) == nil {
+				t.Errorf("%s: path parameter %s is not described", rt.label, name)
+			}
+		}
+	}
+	if n := len(s.routes); n != operations(described) {
+		t.Errorf("%d routes, %d described", n, operations(described))
+	}
+}
+
+func operations(described *openapi3.T) int {
+	n := 0
+	for _, item := range described.Paths.Map() {
+		n += len(item.Operations())
+	}
+	return n
+}
+
+// Every status that errors.go knows has a response of its code in the description.
+func TestDescription_HasEveryError(t *testing.T) {
+	t.Parallel()
+	s, err := New(Config{Engine: &fakeEngine{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d struct {
+		Components struct {
+			Responses map[string]json.RawMessage
+			Schemas   struct {
+				Error struct {
+					Properties struct {
+						Code struct{ Enum []string }
+					}
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(descriptionOf(t, s), &d); err != nil {
+		t.Fatal(err)
+	}
+	for code, status := range statuses {
+		response := string(d.Components.Responses[responseName(status)])
+		if !strings.Contains(response, `"`+string(code)+`"`) {
+			t.Errorf("%s (%d): %s", code, status, response)
+		}
+		if !slices.Contains(d.Components.Schemas.Error.Properties.Code.Enum, string(code)) {
+			t.Errorf("%s is not in the Error schema", code)
+		}
+	}
+	for _, status := range []int{http.StatusRequestTimeout, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge} {
+		if !strings.Contains(string(d.Components.Responses[responseName(status)]), `"BAD_REQUEST"`) {
+			t.Errorf("%d is not BAD_REQUEST", status)
+		}
+	}
+}
+
+func TestDescription_ShowsLimits(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var d struct {
+		Paths      map[string]map[string]json.RawMessage
+		Components struct{ Schemas map[string]json.RawMessage }
+	}
+	raw := b.do(t, "GET", "/openapi.json", "").body
+	if err := json.Unmarshal([]byte(raw), &d); err != nil {
+		t.Fatal(err)
+	}
+	for schema, parts := range map[string][]string{
+		"MakeThingInput": {
+			`"required":["title"]`, `"maxLength":20`, `"enum":["red","green"]`, `"type":["string","null"]`, `"maxItems":3`, `"format":"uri"`,
+			`"format":"date-time"`, `"default":true`, `"minimum":0`, `"additionalProperties":{"maxLength":5,"type":"string"}`,
+		},
+		"StrictThingInput": {`"additionalProperties":false`, `"minItems":1`},
+		"thing":            {`"required":["id","color","note","at"]`, `"enum":["red","green"]`, `"$ref":"#/components/schemas/thing"`},
+	} {
+		for _, part := range parts {
+			if !strings.Contains(string(d.Components.Schemas[schema]), part) {
+				t.Errorf("%s lacks %s: %s", schema, part, d.Components.Schemas[schema])
+			}
+		}
+	}
+	list := string(d.Paths["/w/{organizationId}/things"]["get"])
+	for _, part := range []string{`"name":"limit"`, `"default":50`, `"maximum":100`, `"401"`, `"403"`, `"404"`, `"503"`} {
+		if !strings.Contains(list, part) {
+			t.Errorf("the list lacks %s: %s", part, list)
+		}
+	}
+}
+
+func descriptionOf(t *testing.T, s *Server) []byte {
+	t.Helper()
+	b := serve(t, s)
+	a := b.do(t, "GET", "/openapi.json", "")
+	if a.StatusCode != http.StatusOK {
+		t.Fatalf("%d %s", a.StatusCode, a.body)
+	}
+	return []byte(a.body)
+}

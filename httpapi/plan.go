@@ -1,0 +1,320 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"switchyard/actors/tracker"
+)
+
+// plan says how the input of an operation is filled from a request. It is built
+// once, when the server is made, from the tags of the input's struct:
+//
+//	path:"id"          a parameter of the route
+//	query:"limit"      a query parameter
+//	header:"If-Match"  a header
+//	json:"title"       a property of the body
+//	rules:"..."        required, nullable, min=, max=, uri, datetime, object, strings
+//	items:"..."        the rules of an array's items or a map's values
+//	enum:"a,b"         the values allowed, of items where the field is an array
+//	default:"50"       the value when absent
+type plan struct {
+	path, query, header []*field
+	body                *object // nil when the operation reads no body
+	strict              bool
+	validates           bool
+}
+
+// field is one place to fill.
+type field struct {
+	name  string
+	index []int
+	shape
+	bit      int // its place among the fields of an object
+	required bool
+	// preset is the text of the default; empty for none.
+	preset string
+}
+
+type kind uint8
+
+const (
+	kindText kind = iota
+	kindBool
+	kindInt
+	kindFloat
+	kindList
+	kindObject
+	kindDict // map[string]string
+	kindRaw  // json.RawMessage
+)
+
+// shape is what a value must look like.
+type shape struct {
+	kind     kind
+	optional bool // an Opt, which is told absent, null and value
+	nullable bool
+	min, max bound
+	uri      bool
+	datetime bool
+	// onlyObject and onlyStrings narrow a raw value to an object, or to a string or
+	// an array of strings.
+	onlyObject, onlyStrings bool
+	enum                    []string
+	items                   *shape
+	object                  *object
+	typ                     reflect.Type
+}
+
+// bound is a limit, of characters for text, of items for lists, of the value for
+// numbers.
+type bound struct {
+	set bool
+	n   float64
+}
+
+// object is a JSON object with known properties.
+type object struct {
+	typ    reflect.Type
+	fields []*field
+	byName map[string]*field
+}
+
+// maxFields bounds the properties of one object, for the set of those seen.
+const maxFields = 128
+
+var (
+	optPackage   = reflect.TypeFor[tracker.Opt[int]]().PkgPath()
+	rawType      = reflect.TypeFor[json.RawMessage]()
+	validateType = reflect.TypeFor[validator]()
+)
+
+// validator is an input that checks across its fields.
+type validator interface {
+	Validate(*tracker.Faults)
+}
+
+// newPlan builds the plan of an operation's input. params are the parameters of
+// its route; that of the workspace is bound by the server itself.
+func newPlan(op *tracker.Op, params []string) (*plan, error) {
+	p := &plan{strict: op.Strict, validates: reflect.PointerTo(op.In).Implements(validateType)}
+	if op.In.Kind() != reflect.Struct {
+		return nil, fmt.Errorf("input %v is no struct", op.In)
+	}
+	body := &object{typ: op.In, byName: map[string]*field{}}
+	if err := p.collect(op.In, nil, body); err != nil {
+		return nil, err
+	}
+	if len(body.fields) > 0 {
+		p.body = body
+	}
+	if len(p.query) > maxFields {
+		return nil, fmt.Errorf("input %v has more than %d query parameters", op.In, maxFields)
+	}
+	for _, f := range p.path {
+		if !slices.Contains(params, f.name) {
+			return nil, fmt.Errorf("input %v wants path parameter %q, which the route lacks", op.In, f.name)
+		}
+	}
+	for _, name := range params {
+		if name != workspaceParam && !slices.ContainsFunc(p.path, func(f *field) bool { return f.name == name }) {
+			return nil, fmt.Errorf("input %v has no field for path parameter %q", op.In, name)
+		}
+	}
+	return p, nil
+}
+
+// collect goes through the fields of a struct, those of embedded ones as if they
+// were its own.
+func (p *plan) collect(t reflect.Type, at []int, body *object) error {
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		index := append(slices.Clone(at), i)
+		if sf.Anonymous && sf.Type.Kind() == reflect.Struct {
+			if err := p.collect(sf.Type, index, body); err != nil {
+				return err
+			}
+			continue
+		}
+		if !sf.IsExported() {
+			continue
+		}
+		f, err := newField(sf, index)
+		if err != nil {
+			return fmt.Errorf("field %s of %v: %w", sf.Name, t, err)
+		}
+		switch source := tagOf(sf); source {
+		case "path":
+			p.path = append(p.path, f)
+		case "query":
+			p.query = append(p.query, f)
+		case "header":
+			p.header = append(p.header, f)
+		case "json":
+			if err := body.add(f); err != nil {
+				return fmt.Errorf("%v: %w", t, err)
+			}
+			continue
+		default:
+			continue
+		}
+		if f.kind > kindFloat {
+			return fmt.Errorf("field %s of %v: only text, numbers and booleans stand outside the body", sf.Name, t)
+		}
+	}
+	return nil
+}
+
+func tagOf(sf reflect.StructField) string {
+	for _, source := range [...]string{"path", "query", "header", "json"} {
+		if name := tagName(sf, source); name != "" && name != "-" {
+			return source
+		}
+	}
+	return ""
+}
+
+func tagName(sf reflect.StructField, source string) string {
+	name, _, _ := strings.Cut(sf.Tag.Get(source), ",")
+	return name
+}
+
+func (o *object) add(f *field) error {
+	if o.byName[f.name] != nil {
+		return fmt.Errorf("two fields named %q", f.name)
+	}
+	if len(o.fields) == maxFields {
+		return fmt.Errorf("more than %d fields", maxFields)
+	}
+	f.bit = len(o.fields)
+	o.fields = append(o.fields, f)
+	o.byName[f.name] = f
+	return nil
+}
+
+func newField(sf reflect.StructField, index []int) (*field, error) {
+	f := &field{index: index, preset: sf.Tag.Get("default")}
+	if source := tagOf(sf); source != "" {
+		f.name = tagName(sf, source)
+	} else {
+		return f, nil
+	}
+	s, err := newShape(sf.Type)
+	if err != nil {
+		return nil, err
+	}
+	f.shape = *s
+	if enum := sf.Tag.Get("enum"); enum != "" {
+		values := strings.Split(enum, ",")
+		if f.items != nil {
+			f.items.enum = values
+		} else {
+			f.enum = values
+		}
+	}
+	if f.required, err = f.shape.apply(sf.Tag.Get("rules")); err != nil {
+		return nil, err
+	}
+	if rules := sf.Tag.Get("items"); rules != "" {
+		if f.items == nil {
+			return nil, fmt.Errorf("items rules on %v", sf.Type)
+		}
+		if _, err := f.items.apply(rules); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+func newShape(t reflect.Type) (*shape, error) {
+	s := &shape{typ: t}
+	if t.Kind() == reflect.Struct && t.PkgPath() == optPackage && strings.HasPrefix(t.Name(), "Opt[") {
+		value, _ := t.FieldByName("Value")
+		inner, err := newShape(value.Type)
+		if err != nil {
+			return nil, err
+		}
+		inner.optional = true
+		return inner, nil
+	}
+	var err error
+	switch {
+	case t == rawType:
+		s.kind = kindRaw
+	case t.Kind() == reflect.String:
+		s.kind = kindText
+	case t.Kind() == reflect.Bool:
+		s.kind = kindBool
+	case t.Kind() == reflect.Int || t.Kind() == reflect.Int64:
+		s.kind = kindInt
+	case t.Kind() == reflect.Float64:
+		s.kind = kindFloat
+	case t.Kind() == reflect.Slice:
+		s.kind = kindList
+		s.items, err = newShape(t.Elem())
+	case t.Kind() == reflect.Map && t.Key().Kind() == reflect.String && t.Elem().Kind() == reflect.String:
+		s.kind = kindDict
+		s.items = &shape{kind: kindText, typ: t.Elem()}
+	case t.Kind() == reflect.Struct:
+		s.kind = kindObject
+		s.object, err = newObject(t)
+	default:
+		err = fmt.Errorf("can't bind a %v", t)
+	}
+	return s, err
+}
+
+// newObject is the plan of a nested struct.
+func newObject(t reflect.Type) (*object, error) {
+	nested, o := &plan{}, &object{typ: t, byName: map[string]*field{}}
+	if err := nested.collect(t, nil, o); err != nil {
+		return nil, err
+	}
+	if len(nested.path)+len(nested.query)+len(nested.header) > 0 {
+		return nil, fmt.Errorf("%v is nested and can only have json fields", t)
+	}
+	return o, nil
+}
+
+// apply reads the text of a rules tag into the shape.
+func (s *shape) apply(rules string) (required bool, err error) {
+	if rules == "" {
+		return false, nil
+	}
+	for rule := range strings.SplitSeq(rules, ",") {
+		name, value, _ := strings.Cut(rule, "=")
+		switch name {
+		case "required":
+			required = true
+		case "nullable":
+			s.nullable = true
+		case "notnull":
+			s.nullable = false
+		case "uri":
+			s.uri = true
+		case "datetime":
+			s.datetime = true
+		case "object":
+			s.onlyObject = true
+		case "strings":
+			s.onlyStrings = true
+		case "min", "max":
+			n, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				return false, fmt.Errorf("rule %q: %w", rule, err)
+			}
+			if name == "min" {
+				s.min = bound{true, n}
+			} else {
+				s.max = bound{true, n}
+			}
+		default:
+			return false, fmt.Errorf("unknown rule %q", rule)
+		}
+	}
+	return required, nil
+}

@@ -1,0 +1,85 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"switchyard/actors/tracker"
+)
+
+// outcomes gives the status of what became of a request.
+var outcomes = [...]int{
+	tracker.Done:        http.StatusOK,
+	tracker.Created:     http.StatusCreated,
+	tracker.Accepted:    http.StatusAccepted,
+	tracker.NoContent:   http.StatusNoContent,
+	tracker.NotModified: http.StatusNotModified,
+}
+
+// respond answers with an operation's reply.
+func (s *Server) respond(x *exchange, reply *tracker.Reply) error {
+	if int(reply.Outcome) >= len(outcomes) {
+		return fmt.Errorf("operation %s: unknown outcome %d", x.route.Op.Name, reply.Outcome)
+	}
+	response := &x.ctx.Response
+	response.SetStatusCode(outcomes[reply.Outcome])
+	response.Header.SetCanonical(headerRequestID, x.requestID())
+	if reply.ETag != "" {
+		x.text = append(x.text[:len(x.id)], reply.ETag...)
+		response.Header.SetCanonical(headerETag, x.text[len(x.id):])
+	}
+	if reply.Replayed {
+		response.Header.SetCanonical(headerReplayed, valueTrue)
+	}
+	if x.route.Op.Secret {
+		response.Header.SetCanonical(headerCacheControl, valueNoStore)
+	}
+	if reply.Outcome == tracker.NoContent || reply.Outcome == tracker.NotModified || len(reply.Body) == 0 {
+		return nil
+	}
+	response.Header.SetContentTypeBytes(valueJSON)
+	if x.route.Op.Kind == tracker.Query {
+		// Sent as it is, and its space is the next request's Buf.
+		response.SwapBody(reply.Body)
+	} else {
+		response.SetBodyRaw(reply.Body)
+	}
+	return nil
+}
+
+// respondFailure answers with an error in the shape all errors have.
+func (s *Server) respondFailure(x *exchange, f *failure) {
+	response := &x.ctx.Response
+	response.Header.Reset()
+	status := f.statusCode()
+	response.SetStatusCode(status)
+	response.Header.SetCanonical(headerRequestID, x.requestID())
+	response.Header.SetContentTypeBytes(valueJSON)
+	if f.allow != "" {
+		response.Header.SetCanonical(headerAllow, []byte(f.allow))
+	}
+	if after := f.retryAfter(); after > 0 {
+		response.Header.SetCanonical(headerRetryAfter, strconv.AppendInt(nil, int64(after), 10))
+	}
+	if status == http.StatusUnauthorized {
+		response.Header.SetCanonical(headerAuthenticate, valueBearer)
+	}
+	response.SetBodyRaw(f.body())
+}
+
+// respondAllow answers OPTIONS.
+func (s *Server) respondAllow(x *exchange, allow string) {
+	response := &x.ctx.Response
+	response.SetStatusCode(http.StatusNoContent)
+	response.Header.SetCanonical(headerRequestID, x.requestID())
+	response.Header.SetCanonical(headerAllow, []byte(allow))
+}
+
+// respondBytes answers 200 with what is neither JSON of an operation nor an error.
+func (x *exchange) respondBytes(contentType string, body []byte) {
+	response := &x.ctx.Response
+	response.Header.SetCanonical(headerRequestID, x.requestID())
+	response.Header.SetContentType(contentType)
+	response.SetBodyRaw(body)
+}

@@ -1,0 +1,90 @@
+package httpapi
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/valyala/fasthttp"
+
+	"switchyard/actors/tracker"
+)
+
+// Route says that an operation is reached by a method at a path.
+type Route struct {
+	Method string
+	// Path has its parameters in braces; {organizationId} names the workspace.
+	Path string
+	Op   *tracker.Op
+	// Statuses are those of success, and those of failures that only this operation
+	// has.
+	Statuses []int
+}
+
+// route is a Route made ready, or one of the server's own paths.
+type route struct {
+	Route
+	*observers
+	label  string // "GET /workspaces"
+	plan   *plan
+	params []string // names, in the order of the path
+	// workspaceAt is the place of the workspace among params, -1 when it has none;
+	// bound are the places of the others, boundNames their names.
+	workspaceAt int
+	bound       []int
+	boundNames  []string
+	maxBody     int
+	changes     bool // takes an Idempotency-Key
+	inputs      sync.Pool
+	// direct answers without an operation.
+	direct func(*exchange) error
+}
+
+// compile makes the routes of operations ready.
+func (s *Server) compile(routes []Route) ([]*route, error) {
+	compiled := make([]*route, 0, len(routes))
+	for _, r := range routes {
+		rt := &route{Route: r, label: r.Method + " " + r.Path, observers: s.metrics.observers(r.Method, r.Path), maxBody: r.Op.MaxBody}
+		if rt.maxBody == 0 {
+			rt.maxBody = defaultMaxBody
+		}
+		rt.changes = r.Method != fasthttp.MethodGet
+		rt.inputs.New = r.Op.New
+		compiled = append(compiled, rt)
+	}
+	// The router takes the paths apart.
+	if _, err := newRouter(compiled); err != nil {
+		return nil, fmt.Errorf("httpapi: %w", err)
+	}
+	for _, rt := range compiled {
+		rt.workspaceAt = slices.Index(rt.params, workspaceParam)
+		for i, name := range rt.params {
+			if i != rt.workspaceAt {
+				rt.bound = append(rt.bound, i)
+				rt.boundNames = append(rt.boundNames, name)
+			}
+		}
+		var err error
+		if rt.plan, err = newPlan(rt.Op, rt.params); err != nil {
+			return nil, fmt.Errorf("httpapi: operation %s: %w", rt.Op.Name, err)
+		}
+	}
+	return compiled, nil
+}
+
+// input gives an empty input. Those of queries are used again, for nobody holds
+// on to them after the answer.
+func (rt *route) input() any {
+	if rt.Op.Kind != tracker.Query {
+		return rt.Op.New()
+	}
+	return rt.inputs.Get()
+}
+
+func (rt *route) giveBack(in any) {
+	if rt.Op.Kind == tracker.Query {
+		reflect.ValueOf(in).Elem().SetZero()
+		rt.inputs.Put(in)
+	}
+}

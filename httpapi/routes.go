@@ -1,0 +1,54 @@
+package httpapi
+
+import "switchyard/actors/tracker"
+
+const (
+	workspacePath = "/workspaces/{" + workspaceParam + "}"
+	tokensPath    = workspacePath + "/tokens"
+	membersPath   = workspacePath + "/members"
+	teamsPath     = workspacePath + "/teams"
+	issuesPath    = workspacePath + "/issues"
+)
+
+// Routes is the whole API, beside the server's own paths in builtin.go. The
+// statuses are those of success, and those of failures that not every operation
+// of its kind has; a static segment wins over a parameter.
+func Routes() []Route {
+	return []Route{
+		{"POST", "/workspaces", tracker.CreateWorkspace, []int{201, 409}},
+		{"GET", "/workspaces", tracker.ListWorkspaces, []int{200}},
+		{"POST", "/workspaces/onboard", tracker.OnboardWorkspace, []int{201, 409}},
+		{"GET", "/workspaces/slug/{slug}", tracker.WorkspaceBySlug, []int{200}},
+		{"GET", workspacePath, tracker.WorkspaceByID, []int{200}},
+		{"PATCH", workspacePath, tracker.PatchWorkspace, []int{200}},
+		{"DELETE", workspacePath, tracker.DeleteWorkspace, []int{200, 403}},
+
+		{"GET", tokensPath, tracker.ListTokens, []int{200}},
+		{"POST", tokensPath, tracker.CreateToken, []int{201}},
+		{"DELETE", tokensPath + "/{id}", tracker.DeleteToken, []int{204}},
+
+		{"GET", membersPath, tracker.ListMembers, []int{200}},
+		{"POST", membersPath, tracker.AddMember, []int{201, 409}},
+		{"PATCH", membersPath + "/{userId}", tracker.PatchMember, []int{200, 409}},
+		{"DELETE", membersPath + "/{userId}", tracker.RemoveMember, []int{204, 409}},
+
+		{"GET", teamsPath, tracker.ListTeams, []int{200}},
+		{"POST", teamsPath, tracker.CreateTeam, []int{201, 409}},
+		{"GET", teamsPath + "/{id}", tracker.TeamByID, []int{200}},
+		{"PATCH", teamsPath + "/{id}", tracker.PatchTeam, []int{200, 409}},
+		{"DELETE", teamsPath + "/{id}", tracker.DeleteTeam, []int{204, 409}},
+		{"GET", teamsPath + "/{id}/members", tracker.ListTeamMembers, []int{200}},
+		{"PUT", teamsPath + "/{id}/members/{userId}", tracker.PutTeamMember, []int{200}},
+		{"DELETE", teamsPath + "/{id}/members/{userId}", tracker.RemoveTeamMember, []int{204}},
+
+		{"GET", issuesPath, tracker.ListIssues, []int{200}},
+		{"GET", workspacePath + "/triage", tracker.ListTriage, []int{200}},
+		{"POST", issuesPath, tracker.CreateIssue, []int{200, 201, 409}},
+		{"POST", issuesPath + "/batch", tracker.BatchIssues, []int{200, 409, 413}},
+		{"GET", issuesPath + "/{id}", tracker.IssueByID, []int{200, 304}},
+		{"PATCH", issuesPath + "/{id}", tracker.PatchIssue, []int{200, 409}},
+		{"DELETE", issuesPath + "/{id}", tracker.DeleteIssue, []int{204}},
+		{"GET", issuesPath + "/{id}/children", tracker.ListIssueChildren, []int{200}},
+		{"GET", issuesPath + "/{id}/branch-name", tracker.IssueBranchName, []int{200}},
+	}
+}

@@ -1,0 +1,154 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/valyala/fasthttp"
+)
+
+// Server serves the API on its listeners.
+type Server struct {
+	cfg       Config
+	fast      *fasthttp.Server
+	router    *router
+	routes    []*route
+	ids       *requestIDs
+	metrics   *metrics
+	exchanges sync.Pool
+	now       func() time.Time
+	// smallestBody is the least that any route takes, in bytes.
+	smallestBody int
+	// draining says that connections end with the response in progress.
+	draining atomic.Bool
+
+	mu        sync.Mutex
+	listeners []*listener
+	closing   bool
+}
+
+// New makes a server of the whole API. Its error is a fault of the configuration
+// or of an operation's declaration.
+func New(cfg Config) (*Server, error) { return newServer(cfg, Routes()) }
+
+func newServer(cfg Config, routes []Route) (*Server, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg, ids: newRequestIDs(), now: time.Now}
+	s.exchanges.New = func() any { return new(exchange) }
+	if s.metrics, err = newMetrics(cfg.Registry, s.connections); err != nil {
+		return nil, err
+	}
+	if s.routes, err = s.compile(routes); err != nil {
+		return nil, err
+	}
+	description, err := describeAPI(s.routes, cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.routes = append(s.routes, s.builtin(description)...)
+	if s.router, err = newRouter(s.routes); err != nil {
+		return nil, fmt.Errorf("httpapi: %w", err)
+	}
+	s.smallestBody = defaultMaxBody
+	for _, rt := range s.routes {
+		s.smallestBody = min(s.smallestBody, rt.maxBody)
+	}
+	s.fast = &fasthttp.Server{
+		Handler:               s.handle,
+		ErrorHandler:          s.broken,
+		HeaderReceived:        s.preview,
+		ExpectHandler:         s.expect,
+		Logger:                fastLogger{cfg.Logger},
+		Concurrency:           cfg.MaxConnections + 2*turnedAway,
+		ReadBufferSize:        cfg.MaxHeaderBytes,
+		ReadTimeout:           cfg.ReadTimeout,
+		WriteTimeout:          cfg.WriteTimeout,
+		IdleTimeout:           cfg.IdleTimeout,
+		NoDefaultServerHeader: true,
+		NoDefaultContentType:  true,
+		CloseOnShutdown:       true,
+		SecureErrorLogMessage: true,
+		// The handler reads bodies itself: after admission, and with the route's limit.
+		StreamRequestBody:            true,
+		DisablePreParseMultipartForm: true,
+	}
+	return s, nil
+}
+
+// Serve accepts and serves connections until Shutdown, or until the listener
+// fails. It closes the listener.
+func (s *Server) Serve(ln net.Listener) error {
+	l := newListener(ln, s.cfg.MaxConnections)
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		return errors.Join(http.ErrServerClosed, ln.Close())
+	}
+	s.listeners = append(s.listeners, l)
+	s.mu.Unlock()
+	if err := s.fast.Serve(l); err != nil {
+		return fmt.Errorf("serve HTTP on %v: %w", ln.Addr(), err)
+	}
+	return nil
+}
+
+// Shutdown stops accepting, lets the requests in progress finish and closes their
+// connections. When ctx ends first, what is left is cut off and ctx's error
+// returned.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	s.closing = true
+	listeners := s.listeners
+	s.mu.Unlock()
+	s.draining.Store(true)
+	for _, l := range listeners {
+		_ = l.Close() // again, and with its error, by fasthttp
+	}
+	for _, l := range listeners {
+		l.closeSilent()
+	}
+	err := s.fast.ShutdownWithContext(ctx)
+	for _, l := range listeners {
+		l.closeAll()
+	}
+	if err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("shut down HTTP: %w", err)
+	}
+	return nil
+}
+
+// Metrics serves the registry's metrics, for a listener of their own.
+func (s *Server) Metrics() http.Handler {
+	return promhttp.HandlerFor(s.cfg.Registry, promhttp.HandlerOpts{Registry: s.cfg.Registry})
+}
+
+// connections is how many are open.
+func (s *Server) connections() float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, l := range s.listeners {
+		n += l.open()
+	}
+	return float64(n)
+}
+
+// fastLogger takes what fasthttp has to say about connections: noise from outside,
+// of which the requests themselves were told.
+type fastLogger struct{ log *slog.Logger }
+
+// Printf implements fasthttp.Logger.
+func (l fastLogger) Printf(format string, args ...any) {
+	l.log.Debug("connection failed", "error", fmt.Sprintf(format, args...))
+}
