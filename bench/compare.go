@@ -1,0 +1,54 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+)
+
+// Compare sets two reports beside each other: rates, latencies, and the ratios to
+// the limits of each one's own run, which say more when machines or hours differ.
+// It refuses reports with errors in them: a fast refusal is no answer.
+func Compare(before, after *Report, out io.Writer) error {
+	if err := before.Err(); err != nil {
+		return fmt.Errorf("the first report: %w", err)
+	}
+	if err := after.Err(); err != nil {
+		return fmt.Errorf("the second report: %w", err)
+	}
+	if before.Machine != after.Machine {
+		if _, err := fmt.Fprintf(out, "different machines: %+v and %+v; only the ratios compare\n\n", before.Machine, after.Machine); err != nil {
+			return fmt.Errorf("bench: print: %w", err)
+		}
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	_, _ = fmt.Fprintf(w, "scenario\tconnections\tload\trate/s\t\t\tp99 ms\t\tof its limit\t\t\n")
+	common := 0
+	for i := range before.Results {
+		b := &before.Results[i]
+		for j := range after.Results {
+			a := &after.Results[j]
+			if !a.same(b) {
+				continue
+			}
+			common++
+			load, ratios := "closed", "\t"
+			if b.Offered > 0 {
+				load = "open"
+			}
+			if a.Ratio > 0 && b.Ratio > 0 {
+				ratios = fmt.Sprintf("%.2f\t%.2f", b.Ratio, a.Ratio)
+			}
+			_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%.0f\t%.0f\t%+.1f %%\t%.2f\t%.2f\t%s\t\n",
+				b.Scenario, b.Connections, load, b.Rate, a.Rate, (a.Rate/b.Rate-1)*100, b.P99, a.P99, ratios)
+		}
+	}
+	if common == 0 {
+		return errors.New("bench: the reports have no measurement in common")
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("bench: print: %w", err)
+	}
+	return nil
+}

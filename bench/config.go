@@ -1,0 +1,121 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// Config says what to measure and where.
+type Config struct {
+	// URL of a running node ("http://127.0.0.1:8080"); empty starts one.
+	URL string
+	// MetricsURL of that node, whole ("http://127.0.0.1:9090/metrics"); with it the
+	// Pebble baseline learns what a create writes.
+	MetricsURL string
+	// Token is the operator's, for a node whose onboarding is not open.
+	Token string
+	// Connections are the levels of concurrency to measure, one after another.
+	Connections []int
+	// Workspaces is how many the load is spread over where a scenario spreads it.
+	Workspaces int
+	// Issues fill the workspace that is read and listed.
+	Issues int
+	// Warmup runs before each measurement of Duration and is left out of it.
+	Warmup, Duration time.Duration
+	// Rate, when not 0, makes the load open at that many requests a second. When it is
+	// 0 the load is closed.
+	Rate float64
+	// OpenShare follows each closed measurement by an open one at this share of the
+	// rate it found; 0 leaves that out.
+	OpenShare float64
+	// Scenarios by name; none means all.
+	Scenarios []string
+	// Dir holds the data of the node that is started and of the Pebble baseline, both
+	// on one disk, and is left empty.
+	Dir string
+	// StartNode starts a node with empty data in its own process.
+	StartNode func(ctx context.Context, dir string) (*Process, error)
+	// StartEmpty starts a process that runs ServeEmpty; nil leaves that limit out.
+	StartEmpty func(ctx context.Context) (*Process, error)
+}
+
+// Default is what the command line starts from.
+func Default() Config {
+	return Config{
+		Connections: []int{16, 64}, Workspaces: 64, Issues: 20_000,
+		Warmup: time.Second, Duration: 5 * time.Second, OpenShare: 0.7, Dir: ".",
+	}
+}
+
+// Process is a server under measurement.
+type Process struct {
+	URL        string
+	MetricsURL string
+	// Ready is how long it took from its start until it was ready; 0 when unknown.
+	Ready time.Duration
+	// RSS reads the resident memory in bytes; nil or 0 when that can't be known.
+	RSS func() int64
+	// Stop ends the process and removes what it left.
+	Stop func() error
+}
+
+func (p *Process) rss() int64 {
+	if p.RSS == nil {
+		return 0
+	}
+	return p.RSS()
+}
+
+func (c *Config) check() error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if c.URL == "" && c.StartNode == nil {
+		fault("no URL, and no way to start a node")
+	}
+	if len(c.Connections) == 0 {
+		fault("no number of connections")
+	}
+	for _, n := range c.Connections {
+		if n < 1 || n > 4096 {
+			fault("connections: %d is not from 1 to 4096", n)
+		}
+	}
+	if c.Workspaces < 1 || c.Workspaces > 10_000 {
+		fault("workspaces: %d is not from 1 to 10000", c.Workspaces)
+	}
+	if c.Issues < listLimit || c.Issues > 10_000_000 {
+		fault("issues: %d is not from %d to 10000000", c.Issues, listLimit)
+	}
+	if c.Duration <= 0 || c.Warmup < 0 {
+		fault("duration: %s after %s of warm-up", c.Duration, c.Warmup)
+	}
+	if c.Rate < 0 || c.OpenShare < 0 || c.OpenShare >= 1 {
+		fault("rate %g and open share %g: the share is below 1", c.Rate, c.OpenShare)
+	}
+	for _, name := range c.Scenarios {
+		if !slices.ContainsFunc(scenarios, func(s scenario) bool { return s.name == name }) {
+			fault("no scenario is called %q", name)
+		}
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("bench: %w", errors.Join(faults...))
+	}
+	return nil
+}
+
+// Names lists the scenarios.
+func Names() []string {
+	names := make([]string, len(scenarios))
+	for i, s := range scenarios {
+		names[i] = s.name
+	}
+	return names
+}
+
+func machine() Machine {
+	return Machine{Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU()}
+}

@@ -1,0 +1,161 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// doer sends one request and gives the answer. The body is valid until the next
+// call.
+type doer interface {
+	do(request []byte) (status int, body []byte, err error)
+	close()
+}
+
+// load is one measurement.
+type load struct {
+	dial        func() doer
+	connections int
+	rate        float64 // requests a second; 0: closed loop
+	warmup      time.Duration
+	lasts       time.Duration // without the warm-up
+	most        int64         // bound on the number of requests; 0: none
+	status      int           // what a good answer has
+	// requests makes a connection's source of requests; each is used up before the
+	// next is asked for.
+	requests func(connection int) func() []byte
+	// answered sees every good answer's body, from the connection's goroutine.
+	answered func(connection int, body []byte)
+}
+
+// sample is what a measurement found.
+type sample struct {
+	latency  *hdrhistogram.Histogram // microseconds
+	requests int64                   // answered well within the measured time
+	errors   int64                   // at any time
+	fault    string                  // the first of them
+	elapsed  time.Duration
+}
+
+func (s *sample) rate() float64 {
+	if s.elapsed <= 0 {
+		return 0
+	}
+	return float64(s.requests) / s.elapsed.Seconds()
+}
+
+// Latencies are kept from 1 us to 60 s with three digits.
+const (
+	lowestLatency  = 1
+	highestLatency = 60_000_000
+	latencyDigits  = 3
+)
+
+func newHistogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(lowestLatency, highestLatency, latencyDigits)
+}
+
+// givesUp is how many errors in a row end a connection's work: the server is gone.
+const givesUp = 50
+
+// errorPause keeps a connection from spinning on errors.
+const errorPause = 20 * time.Millisecond
+
+// run carries the measurement out and returns when all its connections are done.
+func (l *load) run(ctx context.Context) *sample {
+	start := time.Now()
+	p := newPacer(start, l.warmup+l.lasts, l.rate, l.most)
+	if l.lasts == 0 { // as long as it takes
+		p.end = start.Add(time.Hour)
+	}
+	parts := make([]*sample, l.connections)
+	var all sync.WaitGroup
+	for i := range parts {
+		all.Go(func() { parts[i] = l.connection(ctx, i, p) })
+	}
+	all.Wait()
+	total := &sample{latency: newHistogram(), elapsed: time.Since(start) - l.warmup}
+	if l.lasts > 0 {
+		total.elapsed = min(total.elapsed, l.lasts)
+	}
+	for _, s := range parts {
+		total.latency.Merge(s.latency)
+		total.requests += s.requests
+		total.errors += s.errors
+		if total.fault == "" {
+			total.fault = s.fault
+		}
+	}
+	if err := ctx.Err(); err != nil && total.fault == "" {
+		total.errors, total.fault = total.errors+1, err.Error()
+	}
+	return total
+}
+
+// connection does one connection's share.
+func (l *load) connection(ctx context.Context, index int, p *pacer) *sample {
+	s := &sample{latency: newHistogram()}
+	next := l.requests(index)
+	d := l.dial()
+	defer d.close()
+	measured := p.start.Add(l.warmup)
+	failed := 0
+	for ctx.Err() == nil && failed < givesUp {
+		asked := time.Now()
+		due, more := p.take(asked)
+		if !more {
+			break
+		}
+		sent := asked
+		if due.After(asked) {
+			if !sleep(ctx, due.Sub(asked)) {
+				break
+			}
+			sent = time.Now()
+		}
+		status, body, err := d.do(next())
+		now := time.Now()
+		if err == nil && status != l.status {
+			err = fmt.Errorf("status %d, want %d: %.300s", status, l.status, body)
+		}
+		if err != nil {
+			failed++
+			s.errors++
+			if s.fault == "" {
+				s.fault = err.Error()
+			}
+			sleep(ctx, errorPause)
+			continue
+		}
+		failed = 0
+		if l.answered != nil {
+			l.answered(index, body)
+		}
+		from := sent
+		if l.rate > 0 {
+			from = began(due, asked, sent)
+		}
+		if due.Before(measured) || now.After(p.end) {
+			continue
+		}
+		s.requests++
+		_ = s.latency.RecordValue(min(max(now.Sub(from).Microseconds(), lowestLatency), highestLatency))
+	}
+	return s
+}
+
+// sleep waits; false when ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,53 @@
+package bench
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// pacer hands out the requests of one measurement: when each is due, and none
+// after the end. It is shared by all connections.
+type pacer struct {
+	start, end time.Time
+	gap        time.Duration // between two requests; 0: each is due when it is asked for
+	most       int64         // 0: no bound on their number
+	taken      atomic.Int64
+}
+
+func newPacer(start time.Time, lasts time.Duration, rate float64, most int64) *pacer {
+	p := &pacer{start: start, end: start.Add(lasts), most: most}
+	if rate > 0 {
+		p.gap = time.Duration(float64(time.Second) / rate)
+	}
+	return p
+}
+
+// take gives the moment the next request is due; false when there are no more.
+func (p *pacer) take(now time.Time) (time.Time, bool) {
+	n := p.taken.Add(1) - 1
+	if p.most > 0 && n >= p.most {
+		return time.Time{}, false
+	}
+	due := now
+	if p.gap > 0 {
+		due = p.start.Add(time.Duration(n) * p.gap)
+	}
+	return due, due.Before(p.end) && now.Before(p.end)
+}
+
+// timerGrain is how late a sleeping connection may wake up by the operating
+// system's timers alone.
+const timerGrain = time.Millisecond
+
+// began is the moment a request's latency counts from: when it was due, however
+// late a busy connection came to it. Only what a connection that was free overslept
+// is its own fault and left out, up to the timer's grain.
+func began(due, asked, woke time.Time) time.Time {
+	if !due.After(asked) { // the connection was late itself: the wait counts
+		return due
+	}
+	if late := woke.Sub(due); late > timerGrain {
+		return due.Add(timerGrain)
+	}
+	return woke
+}

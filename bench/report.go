@@ -1,0 +1,183 @@
+package bench
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"text/tabwriter"
+	"time"
+)
+
+// Report is what a run found. Its JSON form is what Compare reads.
+type Report struct {
+	Started    time.Time `json:"started"`
+	Machine    Machine   `json:"machine"`
+	URL        string    `json:"url,omitempty"` // of a node that was running; empty: one was started
+	Workspaces int       `json:"workspaces"`
+	Issues     int       `json:"issues"`
+	// Seconds each measurement lasted.
+	Seconds float64 `json:"seconds"`
+	// ReadyMillis is how long the started node took until it was ready.
+	ReadyMillis float64 `json:"readyMillis,omitempty"`
+	// IdleRSS and LoadedRSS are the started node's memory in bytes, one second after
+	// it was ready and after all load.
+	IdleRSS   int64 `json:"idleRSS,omitempty"`
+	LoadedRSS int64 `json:"loadedRSS,omitempty"`
+	// Create is what one create wrote, as the Pebble limit repeats it.
+	Create  writes   `json:"create"`
+	Results []Result `json:"results"`
+}
+
+// Machine is what figures depend on.
+type Machine struct {
+	Go   string `json:"go"`
+	OS   string `json:"os"`
+	Arch string `json:"arch"`
+	CPUs int    `json:"cpus"`
+}
+
+// Result is one measurement.
+type Result struct {
+	Scenario    string `json:"scenario"`
+	About       string `json:"about,omitempty"`
+	Connections int    `json:"connections"`
+	// Offered is the rate of an open load; 0 for a closed one.
+	Offered  float64 `json:"offered,omitempty"`
+	Requests int64   `json:"requests"`
+	Errors   int64   `json:"errors"`
+	Fault    string  `json:"fault,omitempty"` // the first error
+	// Rate is good answers a second.
+	Rate float64 `json:"rate"`
+	// Latencies in milliseconds; of an open load from when a request was due.
+	P50  float64 `json:"p50"`
+	P99  float64 `json:"p99"`
+	P999 float64 `json:"p999"`
+	Max  float64 `json:"max"`
+	// Limit names the result this one is judged by; Ratio is the share of its rate
+	// that was reached, Target the share that should be.
+	Limit  string  `json:"limit,omitempty"`
+	Ratio  float64 `json:"ratio,omitempty"`
+	Target float64 `json:"target,omitempty"`
+}
+
+// Targets of a started node.
+const (
+	readyTarget   = 150 * time.Millisecond
+	idleRSSTarget = 60 << 20
+)
+
+// Valid tells whether the figure means anything: it was measured without an error.
+func (r *Result) Valid() bool { return r.Errors == 0 && r.Requests > 0 }
+
+// load names the kind of load.
+func (r *Result) load() string {
+	if r.Offered > 0 {
+		return fmt.Sprintf("open %.0f/s", r.Offered)
+	}
+	return "closed"
+}
+
+func (r *Result) same(o *Result) bool {
+	return r.Scenario == o.Scenario && r.Connections == o.Connections && (r.Offered > 0) == (o.Offered > 0)
+}
+
+func newResult(name, about string, connections int, offered float64, s *sample) Result {
+	at := func(quantile float64) float64 { return float64(s.latency.ValueAtQuantile(quantile)) / 1000 }
+	return Result{
+		Scenario: name, About: about, Connections: connections, Offered: offered,
+		Requests: s.requests, Errors: s.errors, Fault: s.fault, Rate: math.Round(s.rate()*10) / 10,
+		P50: at(50), P99: at(99), P999: at(99.9), Max: float64(s.latency.Max()) / 1000,
+	}
+}
+
+// judge fills in the ratios of the closed results to their limits.
+func (r *Report) judge() {
+	for i := range r.Results {
+		one := &r.Results[i]
+		if one.Limit == "" || one.Offered > 0 {
+			continue
+		}
+		limit := Result{Scenario: one.Limit, Connections: one.Connections}
+		for j := range r.Results {
+			if l := &r.Results[j]; l.same(&limit) && l.Valid() && one.Valid() {
+				one.Ratio = math.Round(one.Rate/l.Rate*1000) / 1000
+			}
+		}
+	}
+}
+
+// Err tells which figures are not valid; nil when all are.
+func (r *Report) Err() error {
+	var faults []error
+	for i := range r.Results {
+		if one := &r.Results[i]; !one.Valid() {
+			faults = append(faults, fmt.Errorf("%s at %d connections (%s): %d errors in %d requests, the first: %s",
+				one.Scenario, one.Connections, one.load(), one.Errors, one.Requests, one.Fault))
+		}
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("bench: not valid: %w", errors.Join(faults...))
+	}
+	return nil
+}
+
+// Print writes the report as a table.
+func (r *Report) Print(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	_, _ = fmt.Fprintf(w, "scenario\tconnections\tload\trate/s\tp50 ms\tp99 ms\terrors\tof its limit\ttarget\t\n")
+	for i := range r.Results {
+		one := &r.Results[i]
+		ratio, target := "", ""
+		if one.Ratio > 0 {
+			ratio = fmt.Sprintf("%.2f", one.Ratio)
+		}
+		if one.Target > 0 && one.Offered == 0 {
+			target = fmt.Sprintf("%.2f", one.Target)
+		}
+		rate := fmt.Sprintf("%.0f", one.Rate)
+		if !one.Valid() {
+			rate, ratio = "not valid", ""
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%.2f\t%.2f\t%d\t%s\t%s\t\n",
+			one.Scenario, one.Connections, one.load(), rate, one.P50, one.P99, one.Errors, ratio, target)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("bench: print: %w", err)
+	}
+	assumed := ""
+	if r.Create.Assumed {
+		assumed = " (assumed: the node's metrics were not to be had)"
+	}
+	_, err := fmt.Fprintf(out, "\na create writes %d keys, %d bytes%s\n", r.Create.Keys, r.Create.Bytes, assumed)
+	if r.ReadyMillis > 0 && err == nil {
+		_, err = fmt.Fprintf(out, "ready after %.0f ms (target: below %d)\n", r.ReadyMillis, readyTarget.Milliseconds())
+	}
+	if r.IdleRSS > 0 && err == nil {
+		_, err = fmt.Fprintf(out, "memory: %d MB idle (target: below %d), %d MB after all load\n", r.IdleRSS>>20, idleRSSTarget>>20, r.LoadedRSS>>20)
+	}
+	if err != nil {
+		return fmt.Errorf("bench: print: %w", err)
+	}
+	return nil
+}
+
+// WriteJSON writes the report for Compare.
+func (r *Report) WriteJSON(out io.Writer) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	if err := e.Encode(r); err != nil {
+		return fmt.Errorf("bench: write the report: %w", err)
+	}
+	return nil
+}
+
+// ReadReport reads what WriteJSON wrote.
+func ReadReport(in io.Reader) (*Report, error) {
+	var r Report
+	if err := json.NewDecoder(in).Decode(&r); err != nil {
+		return nil, fmt.Errorf("bench: read a report: %w", err)
+	}
+	return &r, nil
+}

@@ -1,0 +1,114 @@
+package bench
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func sound() *Report {
+	r := &Report{
+		Machine: Machine{Go: "go1.26", OS: "linux", Arch: "amd64", CPUs: 2},
+		Results: []Result{
+			{Scenario: "create", Connections: 16, Requests: 10, Rate: 5000, P50: 1, P99: 4, Limit: pebbleLimit, Target: 0.4},
+			{Scenario: pebbleLimit, Connections: 16, Requests: 10, Rate: 10_000},
+			{Scenario: pebbleLimit, Connections: 64, Requests: 10, Rate: 20_000},
+			{Scenario: "create", Connections: 16, Requests: 10, Rate: 3500, Offered: 3500, P99: 2, Limit: pebbleLimit},
+			{Scenario: "get", Connections: 16, Requests: 10, Rate: 40_000, Limit: emptyLimit, Target: 0.5},
+		},
+	}
+	r.judge()
+	return r
+}
+
+func TestReport_RatiosAreToTheLimitAtTheSameConnections(t *testing.T) {
+	t.Parallel()
+	r := sound()
+	if got := r.Results[0].Ratio; got != 0.5 {
+		t.Errorf("ratio %g, want 0.5", got)
+	}
+	if got := r.Results[3].Ratio; got != 0 {
+		t.Errorf("an open load has the ratio %g", got)
+	}
+	if got := r.Results[4].Ratio; got != 0 {
+		t.Errorf("a limit that was not measured gives %g", got)
+	}
+	r.Results[1].Errors = 1
+	r.Results[0].Ratio = 0
+	r.judge()
+	if got := r.Results[0].Ratio; got != 0 {
+		t.Errorf("a limit with errors gives %g", got)
+	}
+}
+
+func TestReport_PrintAndJSON(t *testing.T) {
+	t.Parallel()
+	r := sound()
+	r.ReadyMillis, r.IdleRSS, r.Create = 81.5, 40<<20, writes{Keys: 17, Bytes: 3000}
+	var table, stored bytes.Buffer
+	if err := r.Print(&table); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"0.50", "0.40", "open 3500/s", "17 keys, 3000 bytes\n", "ready after 82 ms", "40 MB idle"} {
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("%q is not in\n%s", want, table.String())
+		}
+	}
+	if err := r.WriteJSON(&stored); err != nil {
+		t.Fatal(err)
+	}
+	back, err := ReadReport(&stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again bytes.Buffer
+	if err := back.Print(&again); err != nil || again.String() != table.String() {
+		t.Errorf("read back, it prints (%v)\n%s", err, again.String())
+	}
+	if _, err := ReadReport(strings.NewReader("{")); err == nil {
+		t.Error("half a report was read")
+	}
+}
+
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	before, after := sound(), sound()
+	after.Results[0].Rate, after.Results[0].Ratio = 6000, 0.6
+	var out bytes.Buffer
+	if err := Compare(before, after, &out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"+20.0 %", "0.50", "0.60", "open"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "different machines") {
+		t.Errorf("one machine, yet\n%s", out.String())
+	}
+	out.Reset()
+	after.Machine.CPUs = 8
+	if err := Compare(before, after, &out); err != nil || !strings.Contains(out.String(), "different machines") {
+		t.Errorf("two machines: %v\n%s", err, out.String())
+	}
+}
+
+func TestCompare_Refuses(t *testing.T) {
+	t.Parallel()
+	faulty, other := sound(), sound()
+	faulty.Results[4].Errors, faulty.Results[4].Fault = 3, "status 503"
+	other.Results = []Result{{Scenario: "list", Connections: 16, Requests: 1, Rate: 1}}
+	empty := sound()
+	empty.Results[0].Requests = 0
+	for name, pair := range map[string][2]*Report{
+		"errors before":     {faulty, sound()},
+		"errors after":      {sound(), faulty},
+		"nothing measured":  {sound(), empty},
+		"nothing in common": {sound(), other},
+	} {
+		var out bytes.Buffer
+		if err := Compare(pair[0], pair[1], &out); err == nil {
+			t.Errorf("%s: compared\n%s", name, out.String())
+		}
+	}
+}

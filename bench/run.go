@@ -1,0 +1,170 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+)
+
+// Run measures everything cfg names, tells out how far it is, and ends with the
+// table. The error is about the run itself; what went wrong in a measurement makes
+// its figure invalid, which Report.Err tells.
+func Run(ctx context.Context, cfg Config, out io.Writer) (report Report, err error) {
+	if err := cfg.check(); err != nil {
+		return Report{}, err
+	}
+	r := &run{Config: cfg, out: out, report: Report{
+		Started: time.Now().UTC().Truncate(time.Second), Machine: machine(), URL: cfg.URL,
+		Workspaces: cfg.Workspaces, Issues: cfg.Issues, Seconds: cfg.Duration.Seconds(), Create: assumedWrites,
+	}}
+	defer func() { err = errors.Join(err, r.stop()) }()
+	if err := r.start(ctx); err != nil {
+		return r.report, err
+	}
+	for _, n := range cfg.Connections {
+		for _, s := range scenarios {
+			if len(cfg.Scenarios) > 0 && !slices.Contains(cfg.Scenarios, s.name) {
+				continue
+			}
+			if err := r.scenario(ctx, s, n); err != nil {
+				return r.report, err
+			}
+		}
+	}
+	r.report.LoadedRSS = r.node.rss()
+	r.report.judge()
+	_, _ = fmt.Fprintln(out)
+	return r.report, r.report.Print(out)
+}
+
+// run is a run under way.
+type run struct {
+	Config
+	out    io.Writer
+	report Report
+	node   *Process
+	empty  *Process
+	world  *world
+}
+
+// settle is how long a started node is left alone before its memory is read.
+const settle = time.Second
+
+func (r *run) start(ctx context.Context) (err error) {
+	r.node = &Process{URL: r.URL, MetricsURL: r.MetricsURL}
+	if r.URL == "" {
+		if r.node, err = r.StartNode(ctx, r.Dir); err != nil {
+			return err
+		}
+		r.report.ReadyMillis = float64(r.node.Ready.Microseconds()) / 1000
+		sleep(ctx, settle)
+		r.report.IdleRSS = r.node.rss()
+	}
+	if r.StartEmpty != nil {
+		if r.empty, err = r.StartEmpty(ctx); err != nil {
+			return err
+		}
+	}
+	r.world, err = onboard(ctx, r.node.URL, r.Token, r.Workspaces)
+	return err
+}
+
+func (r *run) stop() error {
+	var faults []error
+	for _, p := range []*Process{r.node, r.empty} {
+		if p != nil && p.Stop != nil {
+			faults = append(faults, p.Stop())
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// scenario measures one at one number of connections, and next to it its limit.
+func (r *run) scenario(ctx context.Context, s scenario, connections int) error {
+	if s.filled && r.world.ids == nil {
+		if err := r.world.fill(ctx, r.Issues, r.out); err != nil {
+			return err
+		}
+	}
+	l := load{
+		dial: r.world.dial, connections: connections, rate: r.Rate, warmup: r.Warmup, lasts: r.Duration, status: s.status,
+		requests: func(c int) func() []byte { return s.requests(r.world, c) },
+	}
+	before := r.counters(ctx)
+	closed := r.measure(ctx, s.name, s.about, &l)
+	if r.Rate == 0 {
+		closed.Limit, closed.Target = s.limit, s.target
+	}
+	found, valid := closed.Rate, closed.Valid()
+	if s.limit == pebbleLimit {
+		if size, ok := perCommand(before, r.counters(ctx)); ok {
+			r.report.Create = size
+		}
+	}
+	if r.Rate == 0 {
+		if err := r.limit(ctx, s.limit, connections); err != nil {
+			return err
+		}
+	}
+	if share := r.OpenShare; share > 0 && r.Rate == 0 && valid {
+		l.rate = found * share
+		r.measure(ctx, s.name, s.about, &l)
+	}
+	return ctx.Err()
+}
+
+// measure runs a load and adds its result to the report. The result stays valid
+// for changes until the next.
+func (r *run) measure(ctx context.Context, name, about string, l *load) *Result {
+	one := newResult(name, about, l.connections, l.rate, l.run(ctx))
+	_, _ = fmt.Fprintf(r.out, "%-24s %4d connections  %-14s %9.0f/s  p50 %.2f ms  p99 %.2f ms  errors %d\n",
+		name, l.connections, one.load(), one.Rate, one.P50, one.P99, one.Errors)
+	if one.Fault != "" {
+		_, _ = fmt.Fprintf(r.out, "  the first error: %s\n", one.Fault)
+	}
+	r.report.Results = append(r.report.Results, one)
+	return &r.report.Results[len(r.report.Results)-1]
+}
+
+// limit measures one of the limits; the name of a scenario is no work here.
+func (r *run) limit(ctx context.Context, name string, connections int) error {
+	l := load{connections: connections, warmup: r.Warmup, lasts: r.Duration}
+	switch name {
+	case emptyLimit:
+		if r.empty == nil {
+			return nil
+		}
+		dial, host, err := dialer(r.empty.URL)
+		if err != nil {
+			return err
+		}
+		l.dial, l.status, l.requests = dial, 200, emptyRequests(host)
+		r.measure(ctx, name, "answer 900 bytes, do nothing", &l)
+	case pebbleLimit:
+		raw, err := openRawPebble(r.Dir, r.report.Create)
+		if err != nil {
+			return err
+		}
+		l.dial = raw.committer
+		l.requests = func(int) func() []byte { return func() []byte { return nil } }
+		r.measure(ctx, name, "commit a create's keys and bytes, synced", &l)
+		return raw.close()
+	}
+	return nil
+}
+
+// counters reads the node's metrics, nil when there are none to be had: then the
+// Pebble limit goes by assumed figures, and says so.
+func (r *run) counters(ctx context.Context) map[string]float64 {
+	if r.node.MetricsURL == "" {
+		return nil
+	}
+	c, err := counters(ctx, r.node.MetricsURL)
+	if err != nil {
+		_, _ = fmt.Fprintln(r.out, err)
+	}
+	return c
+}

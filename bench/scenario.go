@@ -1,0 +1,59 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// scenario is one path through the service under load.
+type scenario struct {
+	name string
+	// about says in a few words what a request does.
+	about string
+	// limit names the result whose rate this one is judged by, at the same number of
+	// connections; empty when there is none. The ratio should reach target.
+	limit  string
+	target float64
+	status int
+	// filled scenarios need the read workspace's issues.
+	filled   bool
+	requests func(w *world, connection int) func() []byte
+}
+
+// scenarios in the order they run in. One file each.
+var scenarios = []scenario{createMany, createHot, get, list}
+
+// Names of the limits measured beside the scenarios.
+const (
+	emptyLimit  = "limit: empty handler"
+	pebbleLimit = "limit: pebble sync"
+)
+
+// creates gives requests that create issues, in one workspace after another.
+// Every connection has its own, and numbers them in place.
+func creates(in []workspace, host string, connection int) func() []byte {
+	const digits = "000000000000"
+	requests := make([][]byte, len(in))
+	at := make([]int, len(in))
+	description := strings.Repeat("A car rolls over the hump and finds its track. ", 6)
+	for i, w := range in {
+		body := fmt.Sprintf(`{"title":"Car %s waits at the hump","description":%q,"priority":"high","assigneeId":"crew-%d","projectId":"yard","labelIds":["bench","load"]}`,
+			digits, description, connection%8)
+		requests[i] = request("POST", host, "/workspaces/"+w.id+"/issues", w.token, body)
+		at[i] = bytes.Index(requests[i], []byte(digits))
+	}
+	n, number := connection, int64(connection)*1_000_000_000
+	return func() []byte {
+		i := n % len(requests)
+		n++
+		number++
+		spot := requests[i][at[i] : at[i]+len(digits)]
+		copy(spot, digits)
+		var text [20]byte
+		s := strconv.AppendInt(text[:0], number, 10)
+		copy(spot[len(spot)-len(s):], s)
+		return requests[i]
+	}
+}

@@ -1,0 +1,119 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
+)
+
+// workspace is one made for a run.
+type workspace struct{ id, team, token string }
+
+// world is the data a run works on: workspaces of its own, so that a node that is
+// in use is measured without touching what others have there.
+type world struct {
+	dial func() doer
+	host string
+	many []workspace // the load is spread over these
+	hot  workspace   // takes all creates of its scenario
+	read workspace   // has Config.Issues issues, to get and list
+	ids  []string    // of the read workspace, at most maxIDs
+}
+
+// maxIDs bounds the issues that are read; the rest lie between them.
+const maxIDs = 8192
+
+// onboard makes the workspaces.
+func onboard(ctx context.Context, base, token string, many int) (*world, error) {
+	dial, host, err := dialer(base)
+	if err != nil {
+		return nil, err
+	}
+	w := &world{dial: dial, host: host}
+	run := rand.Uint32() // tells this run's slugs from those of others
+	d := dial()
+	defer d.close()
+	for i := range many + 2 {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		slug := fmt.Sprintf("bench-%08x-%d", run, i)
+		made, err := onboardOne(d, host, token, slug)
+		if err != nil {
+			return nil, fmt.Errorf("bench: onboard %s: %w", slug, err)
+		}
+		w.many = append(w.many, made)
+	}
+	w.hot, w.read, w.many = w.many[many], w.many[many+1], w.many[:many]
+	return w, nil
+}
+
+func onboardOne(d doer, host, token, slug string) (workspace, error) {
+	body := fmt.Sprintf(`{"name":%q,"slug":%q,"key":"BENCH"}`, slug, slug)
+	status, answer, err := d.do(request("POST", host, "/workspaces/onboard", token, body))
+	if err != nil {
+		return workspace{}, err
+	}
+	if status != 201 {
+		return workspace{}, fmt.Errorf("status %d: %.300s", status, answer)
+	}
+	var made struct {
+		Workspace struct{ ID string }
+		Team      struct{ ID string }
+		Token     struct{ Token string }
+	}
+	if err := json.Unmarshal(answer, &made); err != nil {
+		return workspace{}, fmt.Errorf("read the answer: %w", err)
+	}
+	if made.Workspace.ID == "" || made.Token.Token == "" {
+		return workspace{}, fmt.Errorf("an answer without workspace or token: %.300s", answer)
+	}
+	return workspace{id: made.Workspace.ID, team: made.Team.ID, token: made.Token.Token}, nil
+}
+
+// fill creates the issues of the read workspace.
+func (w *world) fill(ctx context.Context, issues int, out io.Writer) error {
+	_, _ = fmt.Fprintf(out, "filling a workspace with %d issues\n", issues)
+	var mu sync.Mutex
+	random := rand.New(rand.NewPCG(1, 2))
+	seen := 0
+	l := load{
+		dial: w.dial, connections: 32, most: int64(issues), status: 201,
+		requests: func(c int) func() []byte { return creates([]workspace{w.read}, w.host, c) },
+		answered: func(_ int, body []byte) {
+			id, ok := issueID(body)
+			if !ok {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			// Every issue is kept with the same chance, however many there are.
+			if seen++; len(w.ids) < maxIDs {
+				w.ids = append(w.ids, id)
+			} else if i := random.IntN(seen); i < maxIDs {
+				w.ids[i] = id
+			}
+		},
+	}
+	s := l.run(ctx)
+	if s.errors > 0 {
+		return fmt.Errorf("bench: fill a workspace: %d errors, the first: %s", s.errors, s.fault)
+	}
+	if len(w.ids) == 0 {
+		return fmt.Errorf("bench: fill a workspace: no answer had an id")
+	}
+	return nil
+}
+
+// issueID finds the id in an issue's JSON, its first field of that name.
+func issueID(body []byte) (string, bool) {
+	_, rest, ok := strings.Cut(string(body), `"id":"`)
+	if !ok || len(rest) < 36 {
+		return "", false
+	}
+	return rest[:36], true
+}
