@@ -1,0 +1,76 @@
+package node
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"switchyard/cluster"
+)
+
+// Config is what an operator decides about a node.
+type Config struct {
+	// Data is the directory of the node's state; made when it is not there.
+	Data string
+	// HTTP and Metrics are listen addresses; an empty Metrics is off.
+	HTTP    string
+	Metrics string
+	// Name of the node in its cluster, kept at the first start; empty means the kept
+	// one, or cluster.DefaultNodeName.
+	Name string
+	// Shards is the number of workspace shards, fixed at the first start; 0 means the
+	// fixed one, or cluster.DefaultShards.
+	Shards int
+	// RootToken is the operator's token; empty turns operator access off.
+	RootToken string
+	// OpenOnboarding lets anyone create a workspace (Decision 12).
+	OpenOnboarding bool
+	// PublicURL is how clients reach the service; empty means the HTTP address.
+	PublicURL string
+	// RequestTimeout bounds the answer to any request.
+	RequestTimeout time.Duration
+	Version        string
+	Logger         *slog.Logger
+}
+
+// validate reports what can't work before anything is opened.
+func (c Config) validate() error {
+	if c.Data == "" {
+		return fmt.Errorf("no data directory: give --data")
+	}
+	if c.Shards < 0 || c.Shards > cluster.MaxShards {
+		return fmt.Errorf("--shards %d: must be from 1 to %d", c.Shards, cluster.MaxShards)
+	}
+	if c.RequestTimeout < time.Second || c.RequestTimeout > time.Minute {
+		return fmt.Errorf("--request-timeout %s: must be from 1s to 1m", c.RequestTimeout)
+	}
+	if n := len(c.RootToken); n > 0 && n < 16 {
+		return fmt.Errorf("the root token has %d characters: it needs at least 16", n)
+	}
+	return nil
+}
+
+// Warnings are what an operator should know about a configuration that works.
+func (c Config) Warnings() []string {
+	var w []string
+	if c.OpenOnboarding && !loopback(c.HTTP) {
+		w = append(w, "anyone who reaches "+c.HTTP+" can create workspaces: --onboarding=root closes that")
+	}
+	if c.Metrics != "" && !loopback(c.Metrics) {
+		w = append(w, "metrics are served without authentication on "+c.Metrics)
+	}
+	return w
+}
+
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,12 @@
+// Package node assembles one Switchyard node: it is the only place where the
+// implementations of storage, replication, actors and HTTP meet.
+//
+// Order of life: the store is opened, the shard groups are made over it, the
+// engine over both, then the groups start and tell the engine which shards this
+// node owns, and last the listeners open. Stop runs the same way back: HTTP
+// finishes what is in flight, the engine stops its actors, the groups hand over
+// and flush, the store closes.
+//
+// What does not live here: any decision about requests, data or shards. The node
+// owns two goroutines, one per listener; both end with Stop.
+package node

@@ -1,0 +1,156 @@
+package node
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// forbidden lists who may not import what. Imports run one way: cmd to all,
+// httpapi to the domain, actors to the domain and storage, cluster to storage.
+// A rule holds for a folder and those below it, tests included, except for files
+// named in but.
+var forbidden = []struct {
+	from, imports, reason string
+	but                   []string
+}{
+	{from: "storage", imports: "switchyard", reason: "storage is the bottom: it knows keys and records, not what they mean"},
+	{from: "storage", imports: "github.com/hashicorp/raft", reason: "storage does not know what a leader is"},
+
+	{from: "cluster", imports: "switchyard/actors", reason: "cluster replicates opaque batches and never sees an issue"},
+	{from: "cluster", imports: "switchyard/httpapi", reason: "cluster replicates opaque batches and never sees an issue"},
+	{from: "cluster", imports: "switchyard/bench", reason: "load comes from outside"},
+	{from: "cluster", imports: "switchyard/cmd", reason: "cmd assembles, nothing imports it"},
+
+	{from: "actors", imports: "switchyard/cluster", reason: "actors declares the Replicator it needs; the node puts the two together"},
+	{from: "actors", imports: "switchyard/httpapi", reason: "actors does not know how requests arrive"},
+	{from: "actors", imports: "switchyard/bench", reason: "load comes from outside"},
+	{from: "actors", imports: "switchyard/cmd", reason: "cmd assembles, nothing imports it"},
+	{from: "actors", imports: "github.com/hashicorp/raft", reason: "replication is behind the Replicator"},
+	{from: "actors", imports: "github.com/valyala/fasthttp", reason: "actors does not know how requests arrive"},
+	{from: "actors", imports: "net/http", reason: "actors does not know how requests arrive"},
+
+	{from: "actors/tracker", imports: "github.com/asynkron/protoactor-go", reason: "the domain has no actors, so that it runs on any goroutine"},
+	{from: "actors/tracker", imports: "github.com/cockroachdb/pebble/v2", reason: "the domain reads and writes through storage's tables", but: []string{"_test.go"}},
+	{from: "actors/tracker", imports: "net", reason: "the domain talks to nobody", but: []string{"net/url", "_test.go"}},
+	{from: "actors/tracker", imports: "os", reason: "the domain is given all it needs", but: []string{"_test.go"}},
+	{from: "actors/tracker", imports: "sync", reason: "the domain has no goroutines", but: []string{"_test.go"}},
+	{from: "actors/tracker", imports: "crypto/rand", reason: "randomness is injected", but: []string{"_test.go"}},
+	{from: "actors/tracker", imports: "math/rand", reason: "randomness is injected", but: []string{"_test.go"}},
+	{from: "actors/tracker", imports: "log", reason: "an operation answers; who called it logs", but: []string{"_test.go"}},
+
+	{from: "httpapi", imports: "switchyard/storage", reason: "httpapi knows the domain's operations, not how they are kept", but: []string{"_test.go"}},
+	{from: "httpapi", imports: "switchyard/cluster", reason: "httpapi declares the Engine it needs"},
+	{from: "httpapi", imports: "switchyard/bench", reason: "load comes from outside"},
+	{from: "httpapi", imports: "switchyard/cmd", reason: "cmd assembles, nothing imports it"},
+	{from: "httpapi", imports: "github.com/cockroachdb/pebble/v2", reason: "httpapi knows the domain's operations, not how they are kept"},
+
+	{from: "bench", imports: "switchyard/storage", reason: "load comes from outside: bench sees what a client sees"},
+	{from: "bench", imports: "switchyard/cluster", reason: "load comes from outside: bench sees what a client sees"},
+	{from: "bench", imports: "switchyard/httpapi", reason: "load comes from outside: bench sees what a client sees"},
+	{from: "bench", imports: "switchyard/cmd", reason: "cmd assembles, nothing imports it"},
+
+	{from: "", imports: "github.com/asynkron/protoactor-go/cluster", reason: "measured: data races, requests that hang until their time-out"},
+	{from: "", imports: "github.com/asynkron/protoactor-go/remote", reason: "measured: data races, commands that run twice"},
+	{from: "", imports: "github.com/pkg/errors", reason: "errors are wrapped with %w"},
+	{from: "", imports: "encoding/gob", reason: "stored and sent forms are ours and versioned"},
+	{from: "", imports: "io/ioutil", reason: "deprecated"},
+}
+
+// folders are the only ones that hold code.
+var folders = []string{"actors", "bench", "cluster", "cmd", "httpapi", "storage"}
+
+func TestImports_RunOneWay(t *testing.T) {
+	t.Parallel()
+	eachFile(t, func(file string, imports []string) {
+		for _, rule := range forbidden {
+			if rule.from != "" && !within(path.Dir(file), rule.from) {
+				continue
+			}
+			if slices.ContainsFunc(rule.but, func(s string) bool { return strings.HasSuffix(file, s) }) {
+				continue
+			}
+			for _, imported := range imports {
+				if within(imported, rule.imports) && !slices.Contains(rule.but, imported) && !own(file, imported) {
+					t.Errorf("%s imports %s: %s", file, imported, rule.reason)
+				}
+			}
+		}
+	})
+}
+
+func TestLayout_OnlyTheseFoldersHoldCode(t *testing.T) {
+	t.Parallel()
+	eachFile(t, func(file string, _ []string) {
+		if top, _, _ := strings.Cut(file, "/"); !slices.Contains(folders, top) {
+			t.Errorf("%s: code lives in %s only", file, strings.Join(folders, ", "))
+		}
+		for _, part := range strings.Split(path.Dir(file), "/") {
+			if slices.Contains([]string{"util", "utils", "common", "helpers", "models", "types"}, part) {
+				t.Errorf("%s: %q says nothing of what lives there", file, part)
+			}
+		}
+	})
+}
+
+// own tells whether a file imports its own package or one below it: an external
+// test package does.
+func own(file, imported string) bool {
+	return within(imported, "switchyard/"+path.Dir(file))
+}
+
+// within tells whether a slash-separated path is root or below it.
+func within(p, root string) bool { return p == root || strings.HasPrefix(p, root+"/") }
+
+// eachFile calls fn for every Go file of the module with its imports.
+func eachFile(t *testing.T, fn func(file string, imports []string)) {
+	t.Helper()
+	root := os.DirFS(filepath.Join("..", "..", ".."))
+	seen := 0
+	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if base := path.Base(name); name != "." && (strings.HasPrefix(base, ".") || base == "testdata" || base == "data") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		source, err := fs.ReadFile(root, name)
+		if err != nil {
+			return err
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		imports := make([]string, 0, len(parsed.Imports))
+		for _, spec := range parsed.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			imports = append(imports, imported)
+		}
+		seen++
+		fn(name, imports)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen < len(folders) {
+		t.Fatalf("walked %d files: not the module's root", seen)
+	}
+}

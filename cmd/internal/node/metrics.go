@@ -1,0 +1,53 @@
+package node
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"switchyard/storage"
+)
+
+// shardCollector reports what the shard groups and the store say of themselves.
+type shardCollector struct {
+	n       *Node
+	leads   *prometheus.Desc
+	term    *prometheus.Desc
+	applied *prometheus.Desc
+	disk    *prometheus.Desc
+}
+
+func (n *Node) collector() prometheus.Collector {
+	shard := []string{"shard"}
+	return &shardCollector{
+		n:       n,
+		leads:   prometheus.NewDesc("switchyard_shard_leader", "1 when this node leads the shard.", shard, nil),
+		term:    prometheus.NewDesc("switchyard_shard_term", "The shard's election term.", shard, nil),
+		applied: prometheus.NewDesc("switchyard_shard_applied_index", "Last log entry of the shard applied here.", shard, nil),
+		disk:    prometheus.NewDesc("switchyard_disk_bytes", "Bytes on disk, by instance.", []string{"instance"}, nil),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *shardCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.leads, c.term, c.applied, c.disk} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *shardCollector) Collect(ch chan<- prometheus.Metric) {
+	for i := 0; i <= c.n.groups.Shards(); i++ {
+		s := c.n.groups.ShardStats(storage.Shard(i))
+		label := strconv.Itoa(i)
+		leads := 0.0
+		if s.Epoch != 0 {
+			leads = 1
+		}
+		ch <- prometheus.MustNewConstMetric(c.leads, prometheus.GaugeValue, leads, label)
+		ch <- prometheus.MustNewConstMetric(c.term, prometheus.GaugeValue, float64(s.Term), label)
+		ch <- prometheus.MustNewConstMetric(c.applied, prometheus.GaugeValue, float64(s.Applied), label)
+	}
+	ch <- prometheus.MustNewConstMetric(c.disk, prometheus.GaugeValue, float64(c.n.store.Raft().Metrics().DiskSpaceUsage()), "raft")
+	ch <- prometheus.MustNewConstMetric(c.disk, prometheus.GaugeValue, float64(c.n.store.State().Metrics().DiskSpaceUsage()), "state")
+}

@@ -1,0 +1,9 @@
+// Package systemtest runs the real binary as an operator would and looks at it
+// from outside: processes, HTTP, signals. It drives load, injects faults such as
+// kill -9, and checks what was promised: no acknowledged write lost, none there
+// twice, nothing half applied.
+//
+// What does not live here: tests of one package alone, which sit beside it, and
+// measurements, which are bench's. Every goroutine belongs to the test that
+// started it and ends before it does; every process dies with its test.
+package systemtest

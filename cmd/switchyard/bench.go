@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"switchyard/bench"
+)
+
+type benchCmd struct {
+	Run     benchRunCmd     `cmd:"" default:"withargs" help:"Measure (the default)."`
+	Compare benchCompareCmd `cmd:"" help:"Set two reports written with --json beside each other."`
+}
+
+type benchRunCmd struct {
+	URL         string        `help:"Node to measure; without it one is started for the run." placeholder:"URL"`
+	MetricsURL  string        `help:"That node's /metrics, whole, so that the Pebble limit knows what a create writes." placeholder:"URL"`
+	TokenFile   string        `help:"File with the operator's token, where onboarding is not open." placeholder:"FILE"`
+	Connections []int         `help:"Numbers of connections, one after another." default:"16,64"`
+	Workspaces  int           `help:"Workspaces the load is spread over." default:"64"`
+	Issues      int           `help:"Issues in the workspace that is read and listed." default:"20000"`
+	Warmup      time.Duration `help:"Time before each measurement." default:"1s"`
+	Duration    time.Duration `help:"Time of each measurement." default:"5s"`
+	Rate        float64       `help:"Requests a second of an open load; 0 closes the loop."`
+	OpenShare   float64       `help:"After each closed measurement an open one at this share of its rate; 0 for none." default:"0.7"`
+	Scenario    []string      `help:"Scenarios by name; all when not given." placeholder:"NAME"`
+	Dir         string        `help:"Where the data of the run is kept while it lasts." default:"." placeholder:"DIR"`
+	JSON        string        `name:"json" help:"Write the report here." placeholder:"FILE"`
+}
+
+func (b benchRunCmd) Run() error {
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer cancel()
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	starter := bench.Binary{Path: self, EmptyCommand: "baseline"}
+	cfg := bench.Config{
+		URL: b.URL, MetricsURL: b.MetricsURL, Connections: b.Connections, Workspaces: b.Workspaces, Issues: b.Issues,
+		Warmup: b.Warmup, Duration: b.Duration, Rate: b.Rate, OpenShare: b.OpenShare, Scenarios: b.Scenario, Dir: b.Dir,
+		StartNode: starter.StartNode, StartEmpty: starter.StartEmpty,
+	}
+	if cfg.Token, err = rootToken(b.TokenFile); err != nil {
+		return err
+	}
+	report, err := bench.Run(ctx, cfg, os.Stdout)
+	if err != nil {
+		return err
+	}
+	if b.JSON != "" {
+		if err := writeReport(b.JSON, &report); err != nil {
+			return err
+		}
+	}
+	return report.Err()
+}
+
+func writeReport(path string, report *bench.Report) (err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return report.WriteJSON(f)
+}
+
+type benchCompareCmd struct {
+	Before string `arg:"" help:"Report of the run to compare with."`
+	After  string `arg:"" help:"Report of the newer run."`
+}
+
+func (c benchCompareCmd) Run() error {
+	before, err := readReport(c.Before)
+	if err != nil {
+		return err
+	}
+	after, err := readReport(c.After)
+	if err != nil {
+		return err
+	}
+	return bench.Compare(before, after, os.Stdout)
+}
+
+func readReport(path string) (*bench.Report, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read a report: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	return bench.ReadReport(f)
+}
+
+// baselineCmd is the process that bench sets the node's GET beside.
+type baselineCmd struct {
+	HTTP string `name:"http" help:"Address to serve on." default:"127.0.0.1:8081"`
+}
+
+func (b baselineCmd) Run() error {
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer cancel()
+	return bench.ServeEmpty(ctx, b.HTTP)
+}

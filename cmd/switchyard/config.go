@@ -1,0 +1,76 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"go.yaml.in/yaml/v3"
+)
+
+// yamlFlags reads a configuration file: a mapping from flag names, without the
+// dashes in front, to values. A name no flag has is an error, so that a typo
+// does not go unnoticed; a flag set in the environment wins over the file.
+func yamlFlags(r io.Reader) (kong.Resolver, error) {
+	values := map[string]any{}
+	if err := yaml.NewDecoder(r).Decode(&values); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read the configuration file: %w", err)
+	}
+	return fileResolver(values), nil
+}
+
+type fileResolver map[string]any
+
+// Validate implements kong.Resolver.
+func (f fileResolver) Validate(app *kong.Application) error {
+	known := map[string]bool{}
+	err := kong.Visit(app, func(node kong.Visitable, next kong.Next) error {
+		if flag, ok := node.(*kong.Flag); ok {
+			known[flag.Name] = true
+		}
+		return next(nil)
+	})
+	if err != nil {
+		return err
+	}
+	for name := range f {
+		if !known[name] {
+			return fmt.Errorf("configuration file: no flag is called %q", name)
+		}
+	}
+	return nil
+}
+
+// Resolve implements kong.Resolver.
+func (f fileResolver) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	for _, env := range flag.Envs {
+		if _, set := os.LookupEnv(env); set {
+			return nil, nil
+		}
+	}
+	value, ok := f[flag.Name]
+	if !ok {
+		return nil, nil
+	}
+	return fmt.Sprint(value), nil
+}
+
+// rootToken reads the operator's token: from the file, when one is named, else from
+// the environment; empty when there is none.
+func rootToken(file string) (string, error) {
+	if file == "" {
+		return os.Getenv("SWITCHYARD_ROOT_TOKEN"), nil
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read the root token: %w", err)
+	}
+	token := strings.TrimSpace(string(b))
+	if token == "" {
+		return "", fmt.Errorf("read the root token: %s is empty", file)
+	}
+	return token, nil
+}

@@ -1,0 +1,58 @@
+// Command switchyard is the issue tracker for people and fleets of agents: the
+// service and the tools of those who run it, in one binary. It only reads flags
+// and prints; what it does lives in the packages it calls. Its one goroutine is
+// main's.
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/alecthomas/kong"
+
+	"switchyard/cluster"
+)
+
+// version is set at build time.
+var version = "dev"
+
+type cli struct {
+	Config kong.ConfigFlag `help:"YAML file with flags as keys; flags and environment win over it." placeholder:"FILE"`
+
+	Serve    serveCmd    `cmd:"" help:"Run a node."`
+	Bench    benchCmd    `cmd:"" help:"Measure a node, beside the limits of the machine it runs on."`
+	Verify   verifyCmd   `cmd:"" help:"Prove every index, counter and reference of a stopped node's data."`
+	Inspect  inspectCmd  `cmd:"" help:"Show what a stopped node's data holds, shard by shard."`
+	Version  versionCmd  `cmd:"" help:"Print the version."`
+	Baseline baselineCmd `cmd:"" hidden:"" help:"Serve an empty handler, for bench."`
+}
+
+type versionCmd struct{}
+
+func (versionCmd) Run() error {
+	fmt.Println("switchyard", version)
+	return nil
+}
+
+func main() {
+	var c cli
+	parser, err := kong.New(&c,
+		kong.Name("switchyard"),
+		kong.Description("Issue tracker for people and fleets of AI agents."),
+		kong.UsageOnError(),
+		kong.DefaultEnvars("SWITCHYARD"),
+		kong.Configuration(yamlFlags),
+		kong.Vars{"default_node": cluster.DefaultNodeName, "default_shards": strconv.Itoa(cluster.DefaultShards)},
+	)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "switchyard:", err)
+		os.Exit(2)
+	}
+	ctx, err := parser.Parse(os.Args[1:])
+	parser.FatalIfErrorf(err)
+	if err := ctx.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "switchyard:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"switchyard/cmd/internal/node"
+)
+
+type serveCmd struct {
+	Data           string        `help:"Directory of the node's state." default:"./data" placeholder:"DIR"`
+	HTTP           string        `name:"http" help:"Address of the API." default:"127.0.0.1:8080"`
+	Metrics        string        `help:"Address of /metrics; empty turns it off." default:"127.0.0.1:9090"`
+	NodeName       string        `help:"Name of this node, kept at its first start (${default_node} when not given)." placeholder:"NAME"`
+	Shards         int           `help:"Number of workspace shards, fixed at the first start (${default_shards} when not given)." placeholder:"N"`
+	RootTokenFile  string        `help:"File with the operator's token; SWITCHYARD_ROOT_TOKEN holds the token itself." placeholder:"FILE"`
+	Onboarding     string        `help:"Who may onboard a workspace: anyone (open) or the operator (root)." enum:"open,root" default:"open"`
+	PublicURL      string        `name:"public-url" help:"How clients reach the service." placeholder:"URL"`
+	RequestTimeout time.Duration `help:"Every request is answered within this." default:"10s"`
+	LogFormat      string        `help:"text or json." enum:"text,json" default:"text"`
+	LogLevel       string        `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
+}
+
+// stopWithin bounds the graceful stop after SIGTERM.
+const stopWithin = 10 * time.Second
+
+func (s serveCmd) Run() error {
+	logger := s.logger()
+	slog.SetDefault(logger)
+	root, err := rootToken(s.RootTokenFile)
+	if err != nil {
+		return err
+	}
+	_, statErr := os.Stat(s.Data)
+	first := errors.Is(statErr, os.ErrNotExist)
+	cfg := node.Config{
+		Data: s.Data, HTTP: s.HTTP, Metrics: s.Metrics, Name: s.NodeName, Shards: s.Shards,
+		RootToken: root, OpenOnboarding: s.Onboarding == "open", PublicURL: s.PublicURL,
+		RequestTimeout: s.RequestTimeout, Version: version, Logger: logger,
+	}
+	for _, w := range cfg.Warnings() {
+		logger.Warn(w)
+	}
+	stop, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer cancel()
+	started := time.Now()
+	n, err := node.Start(stop, cfg)
+	if err != nil {
+		return err
+	}
+	s.announce(n, first)
+	if err := n.WaitReady(stop); err == nil {
+		logger.Info("ready", "after", time.Since(started).Round(time.Millisecond), "data", s.Data)
+	}
+	var failure error
+	select {
+	case <-stop.Done():
+		logger.Info("stopping")
+	case failure = <-n.Failed():
+	}
+	cancel() // a second signal ends the process at once
+	ctx, done := context.WithTimeout(context.Background(), stopWithin)
+	defer done()
+	return errors.Join(failure, n.Stop(ctx))
+}
+
+// announce says where the node listens and, at its first start, how to begin.
+func (s serveCmd) announce(n *node.Node, first bool) {
+	fmt.Printf("Switchyard %s listens on http://%s\n", version, n.HTTPAddr())
+	if n.MetricsAddr() != "" {
+		fmt.Printf("Metrics are on http://%s/metrics\n", n.MetricsAddr())
+	}
+	if first {
+		auth := ""
+		if s.Onboarding == "root" {
+			auth = " -H \"Authorization: Bearer $SWITCHYARD_ROOT_TOKEN\""
+		}
+		fmt.Printf("\nMake a workspace; the answer carries its admin token:\n\n  curl -s http://%s/workspaces/onboard%s -H 'Content-Type: application/json' -d '{\"name\":\"Acme\",\"slug\":\"acme\"}'\n\n", n.HTTPAddr(), auth)
+	}
+}
+
+func (s serveCmd) logger() *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(s.LogLevel)) // the flag's enum allows only valid ones
+	options := &slog.HandlerOptions{Level: level}
+	if s.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(os.Stderr, options))
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, options))
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"switchyard/actors/tracker"
+	"switchyard/cluster"
+	"switchyard/storage"
+)
+
+type verifyCmd struct {
+	Data string `help:"Directory of the node's state." default:"./data" placeholder:"DIR"`
+}
+
+// Run proves the state on disk. Entries of the log that were not applied yet when
+// the node ended are no part of it: what is applied is consistent by itself.
+func (v verifyCmd) Run() error {
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer cancel()
+	store, err := openStopped(v.Data)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }()
+	report, err := storage.Verify(ctx, store.State(), cluster.Schema(), tracker.Schema())
+	if err != nil {
+		return err
+	}
+	for _, p := range report.Problems {
+		fmt.Println(p)
+	}
+	fmt.Printf("%d workspaces, %d records, %d index entries, %d rows: ", report.Workspaces, report.Records, report.Entries, report.Rows)
+	if !report.Clean() {
+		fmt.Printf("%d problems\n", report.Found)
+		return fmt.Errorf("the data in %s is damaged", v.Data)
+	}
+	fmt.Println("clean")
+	return nil
+}
+
+// openStopped opens the data of a node that is not running. It makes nothing.
+func openStopped(dir string) (*storage.Store, error) {
+	if _, err := os.Stat(dir); err != nil {
+		return nil, fmt.Errorf("no data: %w", err)
+	}
+	store, err := storage.Open(storage.Config{Dir: dir})
+	if err != nil {
+		return nil, fmt.Errorf("%w (is a node running on it? stop it first)", err)
+	}
+	return store, nil
+}
