@@ -1,0 +1,69 @@
+# `make` alone lists the targets. On a fresh machine all of them need only Go and
+# make; `race` needs a C compiler, too.
+
+SHELL := /bin/sh
+.SHELLFLAGS := -eu -c
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+FUZZTIME ?= 20s
+ARGS ?=
+PKG ?= ./...
+# cmd/internal/systemtest runs the built binary, which -race would not see into.
+RACE_PACKAGES ?= $(shell go list ./... | grep -v /systemtest)
+LINT := go tool -modfile=tools/go.mod golangci-lint
+HAS_CC := $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo yes)
+
+# What ships has no C in it. The race detector can't do without.
+export CGO_ENABLED ?= 0
+
+.PHONY: help run test race lint bench fuzz check build clean fmt fmt-check vet
+
+help: ## list the targets
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: build ## build and serve with defaults; ARGS="--http :8081" adds flags
+	./bin/switchyard serve $(ARGS)
+
+build: ## build bin/switchyard
+	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/switchyard ./cmd/switchyard
+
+test: ## every test; needs only Go; PKG=./storage narrows it
+	go test -timeout 300s $(PKG)
+
+race: ## the tests under the race detector; needs a C compiler
+	@if [ "$(HAS_CC)" != yes ]; then \
+		echo "make race: the race detector needs cgo, and the C compiler \"$$(go env CC)\" was not found; install gcc or clang, or set CC" >&2; exit 1; fi
+	CGO_ENABLED=1 go test -race -timeout 600s $(RACE_PACKAGES)
+
+lint: ## golangci-lint as pinned in tools/go.mod
+	$(LINT) run
+
+fmt: ## gofmt everything
+	gofmt -w .
+
+fmt-check:
+	@unformatted=$$(gofmt -l .); \
+	if [ -n "$$unformatted" ]; then echo "not formatted (make fmt):"; echo "$$unformatted"; exit 1; fi
+
+vet:
+	go vet ./...
+
+bench: build ## load a node of its own and print the figures beside their limits; ARGS="--connections 16"
+	./bin/switchyard bench $(ARGS)
+
+fuzz: ## every fuzz target for FUZZTIME (20s) each
+	@for package in $$(go list ./...); do \
+		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+			echo "$$package $$target"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
+		done; \
+	done
+
+check: fmt-check vet lint build test ## what CI runs: format, vet, lint, build, tests, and race when there is a C compiler
+	@if [ "$(HAS_CC)" = yes ]; then $(MAKE) --no-print-directory race; \
+	else echo "race: left out, no C compiler found"; fi
+	@echo "check: all good"
+
+clean: ## remove what was built; data/ stays
+	rm -rf bin
