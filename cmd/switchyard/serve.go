@@ -37,8 +37,8 @@ func (s serveCmd) Run() error {
 	if err != nil {
 		return err
 	}
-	_, statErr := os.Stat(s.Data)
-	first := errors.Is(statErr, os.ErrNotExist)
+	held, _ := os.ReadDir(s.Data) // whether it can be used at all is found out below
+	first := len(held) == 0
 	cfg := node.Config{
 		Data: s.Data, HTTP: s.HTTP, Metrics: s.Metrics, Name: s.NodeName, Shards: s.Shards,
 		RootToken: root, OpenOnboarding: s.Onboarding == "open", PublicURL: s.PublicURL,
