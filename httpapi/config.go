@@ -36,6 +36,8 @@ type Config struct {
 	// Registry takes the server's metrics; nil makes one of its own.
 	Registry *prometheus.Registry
 
+	// Rate limits the requests of each credential; the zero Rate does not.
+	Rate Rate
 	// RequestTimeout is how long an operation may take; default 10 s.
 	RequestTimeout time.Duration
 	// ReadTimeout is how long a request may take to arrive, from its first byte to

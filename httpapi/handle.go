@@ -117,6 +117,9 @@ func (s *Server) operate(x *exchange) error {
 	if err := s.cfg.Engine.Admit(req, rt.Op); err != nil {
 		return err
 	}
+	if err := s.limit(x, &req.Caller); err != nil {
+		return err
+	}
 	if err := x.readBody(); err != nil {
 		return err
 	}

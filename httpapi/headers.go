@@ -24,6 +24,9 @@ var (
 	headerAuthenticate    = []byte("WWW-Authenticate")
 	headerAllow           = []byte("Allow")
 	headerCacheControl    = []byte("Cache-Control")
+	headerRateLimit       = []byte("RateLimit-Limit")
+	headerRateRemaining   = []byte("RateLimit-Remaining")
+	headerRateReset       = []byte("RateLimit-Reset")
 
 	valueJSON    = []byte("application/json; charset=utf-8")
 	valueTrue    = []byte("true")

@@ -25,6 +25,7 @@ func (s *Server) respond(x *exchange, reply *tracker.Reply) error {
 	response := &x.ctx.Response
 	response.SetStatusCode(outcomes[reply.Outcome])
 	response.Header.SetCanonical(headerRequestID, x.requestID())
+	x.describeRate()
 	if reply.ETag != "" {
 		x.text = append(x.text[:len(x.id)], reply.ETag...)
 		response.Header.SetCanonical(headerETag, x.text[len(x.id):])
@@ -56,6 +57,7 @@ func (s *Server) respondFailure(x *exchange, f *failure) {
 	response.SetStatusCode(status)
 	response.Header.SetCanonical(headerRequestID, x.requestID())
 	response.Header.SetContentTypeBytes(valueJSON)
+	x.describeRate()
 	if f.allow != "" {
 		response.Header.SetCanonical(headerAllow, []byte(f.allow))
 	}

@@ -27,6 +27,7 @@ type Server struct {
 	now       func() time.Time
 	// smallestBody is the least that any route takes, in bytes.
 	smallestBody int
+	rates        *rateLimits // nil: there is no limit
 	// draining says that connections end with the response in progress.
 	draining atomic.Bool
 
@@ -46,6 +47,9 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, ids: newRequestIDs(), now: time.Now}
 	s.exchanges.New = func() any { return new(exchange) }
+	if cfg.Rate.Requests > 0 {
+		s.rates = newRateLimits(cfg.Rate)
+	}
 	if s.metrics, err = newMetrics(cfg.Registry, s.connections); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"switchyard/cmd/internal/node"
+	"switchyard/httpapi"
 )
 
 type serveCmd struct {
@@ -23,6 +24,7 @@ type serveCmd struct {
 	Onboarding     string        `help:"Who may onboard a workspace: anyone (open) or the operator (root)." enum:"open,root" default:"open"`
 	PublicURL      string        `name:"public-url" help:"How clients reach the service." placeholder:"URL"`
 	RequestTimeout time.Duration `help:"Every request is answered within this." default:"10s"`
+	RateLimit      string        `help:"Requests a token may send to this node, such as 100/s, 600/m or 10000/h." default:"off" placeholder:"N/s"`
 	LogFormat      string        `help:"text or json." enum:"text,json" default:"text"`
 	LogLevel       string        `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
 }
@@ -37,12 +39,16 @@ func (s serveCmd) Run() error {
 	if err != nil {
 		return err
 	}
+	limit, err := httpapi.ParseRate(s.RateLimit)
+	if err != nil {
+		return fmt.Errorf("--rate-limit: %w", err)
+	}
 	held, _ := os.ReadDir(s.Data) // whether it can be used at all is found out below
 	first := len(held) == 0
 	cfg := node.Config{
 		Data: s.Data, HTTP: s.HTTP, Metrics: s.Metrics, Name: s.NodeName, Shards: s.Shards,
 		RootToken: root, OpenOnboarding: s.Onboarding == "open", PublicURL: s.PublicURL,
-		RequestTimeout: s.RequestTimeout, Version: version, Logger: logger,
+		RequestTimeout: s.RequestTimeout, Rate: limit, Version: version, Logger: logger,
 	}
 	for _, w := range cfg.Warnings() {
 		logger.Warn(w)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"switchyard/cluster"
+	"switchyard/httpapi"
 )
 
 // Config is what an operator decides about a node.
@@ -28,6 +29,8 @@ type Config struct {
 	OpenOnboarding bool
 	// PublicURL is how clients reach the service; empty means the HTTP address.
 	PublicURL string
+	// Rate limits the requests of each credential on this node.
+	Rate httpapi.Rate
 	// RequestTimeout bounds the answer to any request.
 	RequestTimeout time.Duration
 	Version        string

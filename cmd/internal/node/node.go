@@ -87,6 +87,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 		Version:        cfg.Version,
 		PublicURL:      cfg.PublicURL,
 		RequestTimeout: cfg.RequestTimeout,
+		Rate:           cfg.Rate,
 		Logger:         cfg.Logger,
 		Registry:       registry,
 	}); err != nil {

@@ -1,0 +1,49 @@
+package systemtest
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	"switchyard/cmd/internal/node"
+	"switchyard/httpapi"
+)
+
+func TestRateLimit_TellsTheTokenThatIsOver(t *testing.T) {
+	t.Parallel()
+	n := inProcess(t, func(c *node.Config) { c.Rate = httpapi.Rate{Requests: 3, Per: time.Hour} })
+	c := NewClient("http://"+n.HTTPAddr(), "", 1)
+	o, err := c.Onboard(t.Context(), "Rated", "rated")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Token = o.Token.Token
+	path := "/workspaces/" + o.Workspace.ID
+	for _, left := range []string{"2", "1", "0"} {
+		answer, err := c.Do(t.Context(), "GET", path, nil)
+		if err != nil || answer.Status != http.StatusOK {
+			t.Fatalf("within the rate: %d, %v", answer.Status, err)
+		}
+		if answer.Header.Get("RateLimit-Limit") != "3" || answer.Header.Get("RateLimit-Remaining") != left {
+			t.Errorf("with %s left: %v", left, answer.Header)
+		}
+	}
+	answer, err := c.Do(t.Context(), "POST", path+"/issues", map[string]string{"title": "One too many"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told struct{ Code, Hint string }
+	if err := json.Unmarshal(answer.Body, &told); err != nil {
+		t.Fatal(err)
+	}
+	if answer.Status != http.StatusTooManyRequests || told.Code != "TOO_MANY_REQUESTS" || told.Hint == "" || answer.Header.Get("Retry-After") == "" || answer.Header.Get("RateLimit-Remaining") != "0" {
+		t.Errorf("past the rate: %d %v %s", answer.Status, answer.Header, answer.Body)
+	}
+	for range 5 { // the operator has no limit
+		c.Token = rootToken
+		if answer, err := c.Do(t.Context(), "GET", path, nil); err != nil || answer.Status != http.StatusOK {
+			t.Fatalf("the operator: %d, %v", answer.Status, err)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package httpapi
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"switchyard/actors/tracker"
+)
+
+// Rate is how many requests a credential may send in a period on one node; the
+// zero Rate is no limit (Decision 50).
+type Rate struct {
+	Requests int
+	Per      time.Duration
+}
+
+// maxRate bounds the requests of a Rate.
+const maxRate = 1_000_000
+
+// ParseRate reads "100/s", "600/m" or "10000/h"; the empty text and "off" are no
+// limit.
+func ParseRate(text string) (Rate, error) {
+	if text == "" || text == "off" {
+		return Rate{}, nil
+	}
+	count, period, _ := strings.Cut(text, "/")
+	per, known := map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}[period]
+	n, err := strconv.Atoi(count)
+	if err != nil || !known || n < 1 || n > maxRate {
+		return Rate{}, fmt.Errorf("rate %q: want a number from 1 to %d and s, m or h, such as 100/s", text, maxRate)
+	}
+	return Rate{Requests: n, Per: per}, nil
+}
+
+// rateLimits holds a token bucket per credential that sent something lately. A
+// whole period's requests may come at once.
+type rateLimits struct {
+	rate   Rate
+	refill rate.Limit // per second
+
+	mu       sync.Mutex
+	byToken  map[string]*rate.Limiter
+	sweepAt  int // number of buckets at which the full ones are dropped
+	maxCount int
+}
+
+// maxBuckets bounds the buckets held at once. Past it a credential without one is
+// let through: the limit protects the service, and must not be a way to lock
+// anyone out.
+const maxBuckets = 1 << 16
+
+func newRateLimits(r Rate) *rateLimits {
+	return &rateLimits{
+		rate: r, refill: rate.Limit(float64(r.Requests) / r.Per.Seconds()),
+		byToken: map[string]*rate.Limiter{}, sweepAt: maxBuckets / 16, maxCount: maxBuckets,
+	}
+}
+
+// verdict is what became of a request under the limit, for its headers.
+type verdict struct {
+	limit     int
+	remaining int
+	reset     int           // seconds until the whole limit is there again
+	retry     time.Duration // when a refused one may come again; 0: it was not refused
+}
+
+// take counts a request of a credential.
+func (l *rateLimits) take(token string, now time.Time) verdict {
+	bucket := l.bucket(token, now)
+	v := verdict{limit: l.rate.Requests, remaining: l.rate.Requests}
+	if bucket == nil {
+		return v
+	}
+	taken := bucket.AllowN(now, 1)
+	left := bucket.TokensAt(now)
+	v.remaining = max(0, int(left))
+	v.reset = int(math.Ceil((float64(l.rate.Requests) - left) / float64(l.refill)))
+	if !taken {
+		v.retry = max(time.Millisecond, time.Duration((1-left)/float64(l.refill)*float64(time.Second)))
+	}
+	return v
+}
+
+func (l *rateLimits) bucket(token string, now time.Time) *rate.Limiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if b := l.byToken[token]; b != nil {
+		return b
+	}
+	if len(l.byToken) >= l.sweepAt {
+		l.sweep(now)
+	}
+	if len(l.byToken) >= l.maxCount {
+		return nil
+	}
+	b := rate.NewLimiter(l.refill, l.rate.Requests)
+	l.byToken[token] = b
+	return b
+}
+
+// sweep drops the buckets that are full again, which say no more than a new one,
+// and waits for twice what is left before the next, so that its cost is spread.
+func (l *rateLimits) sweep(now time.Time) {
+	for token, b := range l.byToken {
+		if b.TokensAt(now) >= float64(l.rate.Requests) {
+			delete(l.byToken, token)
+		}
+	}
+	l.sweepAt = min(l.maxCount, max(maxBuckets/16, 2*len(l.byToken)))
+}
+
+// limit counts the request against its credential's rate. The operator has none,
+// and requests without a credential have nobody to count them for.
+func (s *Server) limit(x *exchange, caller *tracker.Caller) error {
+	if s.rates == nil || caller.Token == "" || caller.Root {
+		return nil
+	}
+	x.rated = true
+	if x.verdict = s.rates.take(caller.Token, x.start); x.verdict.retry > 0 {
+		return &tracker.Error{
+			Code: tracker.CodeTooManyRequests, Message: "The credential has sent more requests than its rate allows.",
+			Hint: "Wait as long as Retry-After says, and spread the requests.", RetryAfter: x.verdict.retry,
+		}
+	}
+	return nil
+}
+
+// describeRate tells the client where it stands, in the headers of
+// draft-ietf-httpapi-ratelimit-headers-06.
+func (x *exchange) describeRate() {
+	if !x.rated {
+		return
+	}
+	header := &x.ctx.Response.Header
+	header.SetCanonical(headerRateLimit, strconv.AppendInt(nil, int64(x.verdict.limit), 10))
+	header.SetCanonical(headerRateRemaining, strconv.AppendInt(nil, int64(x.verdict.remaining), 10))
+	header.SetCanonical(headerRateReset, strconv.AppendInt(nil, int64(x.verdict.reset), 10))
+}
