@@ -37,14 +37,7 @@ func (versionCmd) Run() error {
 
 func main() {
 	var c cli
-	parser, err := kong.New(&c,
-		kong.Name("switchyard"),
-		kong.Description("Issue tracker for people and fleets of AI agents."),
-		kong.UsageOnError(),
-		kong.DefaultEnvars("SWITCHYARD"),
-		kong.Configuration(yamlFlags),
-		kong.Vars{"default_node": cluster.DefaultNodeName, "default_shards": strconv.Itoa(cluster.DefaultShards)},
-	)
+	parser, err := kong.New(&c, options()...)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "switchyard:", err)
 		os.Exit(2)
@@ -54,5 +47,18 @@ func main() {
 	if err := ctx.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "switchyard:", err)
 		os.Exit(1)
+	}
+}
+
+// options say where the command line's values may come from: flags win over the
+// environment, which wins over the configuration file.
+func options() []kong.Option {
+	return []kong.Option{
+		kong.Name("switchyard"),
+		kong.Description("Issue tracker for people and fleets of AI agents."),
+		kong.UsageOnError(),
+		kong.DefaultEnvars("SWITCHYARD"),
+		kong.Configuration(yamlFlags),
+		kong.Vars{"default_node": cluster.DefaultNodeName, "default_shards": strconv.Itoa(cluster.DefaultShards)},
 	}
 }

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// parse reads a command line as main does.
+func parse(t *testing.T, args ...string) (*cli, error) {
+	t.Helper()
+	var c cli
+	parser, err := kong.New(&c, options()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = parser.Parse(args)
+	return &c, err
+}
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "switchyard.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestFlags_CommandLineOverEnvironmentOverFile(t *testing.T) {
+	file := write(t, "http: 127.0.0.1:1\nmetrics: 127.0.0.1:1\ndata: /file\nrequest-timeout: 7s\nshards: 3\n")
+	t.Setenv("SWITCHYARD_METRICS", "127.0.0.1:2")
+	t.Setenv("SWITCHYARD_DATA", "/env")
+	c, err := parse(t, "--config", file, "serve", "--data", "/flag")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Serve.HTTP != "127.0.0.1:1" || c.Serve.Metrics != "127.0.0.1:2" || c.Serve.Data != "/flag" || c.Serve.RequestTimeout != 7*time.Second || c.Serve.Shards != 3 {
+		t.Errorf("got %+v", c.Serve)
+	}
+}
+
+func TestFlags_Defaults(t *testing.T) {
+	c, err := parse(t, "serve")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Serve.HTTP != "127.0.0.1:8080" || c.Serve.Metrics != "127.0.0.1:9090" || c.Serve.Data != "./data" || c.Serve.Onboarding != "open" || c.Serve.RequestTimeout != 10*time.Second {
+		t.Errorf("got %+v", c.Serve)
+	}
+}
+
+func TestFlags_MistakesInTheFileAreTold(t *testing.T) {
+	for text, want := range map[string]string{
+		"htpp: x\n":          `no flag is called "htpp"`,
+		"- http\n":           "read the configuration file",
+		"onboarding: some":   "onboarding",
+		"request-timeout: 5": "request-timeout",
+	} {
+		if _, err := parse(t, "--config", write(t, text), "serve"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestRootToken(t *testing.T) {
+	t.Setenv("SWITCHYARD_ROOT_TOKEN", "from-the-environment")
+	if got, err := rootToken(""); err != nil || got != "from-the-environment" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := rootToken(write(t, "  from-a-file\n")); err != nil || got != "from-a-file" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := rootToken(write(t, " \n")); err == nil {
+		t.Error("an empty file was taken")
+	}
+	if _, err := rootToken(filepath.Join(t.TempDir(), "none")); err == nil {
+		t.Error("a missing file was taken")
+	}
+}
