@@ -1,10 +1,13 @@
 package actors
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -226,52 +229,48 @@ func TestDo_OwnershipComesAndGoesUnderLoad(t *testing.T) {
 // An actor that panics outside a command is replaced, and nobody is left waiting.
 func TestActor_PanicOutsideACommand(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	broken := false
-	b := setup(t, func(c *Config) {
-		c.Clock = func() time.Time {
-			mu.Lock()
-			defer mu.Unlock()
-			if broken {
-				broken = false
-				panic("the clock broke")
+	synctest.Test(t, func(t *testing.T) {
+		var broken atomic.Bool
+		b := setup(t, func(c *Config) {
+			c.Clock = func() time.Time {
+				// The scheduler reads the clock too, on a goroutine that no caller waits for.
+				if broken.Load() && bytes.Contains(debug.Stack(), []byte("workspaceActor")) {
+					broken.Store(false)
+					panic("the clock broke")
+				}
+				return time.Now()
 			}
-			return time.Now()
+		})
+		ws := workspaceNumber(1)
+		b.mustCount(ws, 1)
+		for range 15 { // more often than the library restarts an actor by default
+			broken.Store(true)
+			_, err := b.count(ws)
+			wantCode(t, err, tracker.CodeInternal)
+		}
+		b.mustCount(ws, 2)
+
+		// With commands in the open batch and behind it.
+		entered, leave := make(chan struct{}), make(chan struct{})
+		var all sync.WaitGroup
+		all.Go(func() {
+			_, err := b.do(ws, countUp, &countIn{Entered: entered, Leave: leave})
+			wantOutcome(t, err, "not_applied")
+		})
+		<-entered
+		all.Go(func() {
+			_, err := b.count(ws)
+			wantCode(t, err, tracker.CodeInternal)
+		})
+		synctest.Wait() // the second is in the mailbox
+		broken.Store(true)
+		close(leave)
+		all.Wait()
+		b.mustCount(ws, 3)
+		if !strings.Contains(b.log.String(), "the clock broke") {
+			t.Error("the panic was not logged")
 		}
 	})
-	ws := workspaceNumber(1)
-	b.mustCount(ws, 1)
-	for range 15 { // more often than the library restarts an actor by default
-		mu.Lock()
-		broken = true
-		mu.Unlock()
-		_, err := b.count(ws)
-		wantCode(t, err, tracker.CodeInternal)
-	}
-	b.mustCount(ws, 2)
-
-	// With commands in the open batch and behind it.
-	entered, leave := make(chan struct{}), make(chan struct{})
-	var all sync.WaitGroup
-	all.Go(func() {
-		_, err := b.do(ws, countUp, &countIn{Entered: entered, Leave: leave})
-		wantOutcome(t, err, "not_applied")
-	})
-	<-entered
-	all.Go(func() {
-		_, err := b.count(ws)
-		wantCode(t, err, tracker.CodeInternal)
-	})
-	b.waitUnanswered(2)
-	mu.Lock()
-	broken = true
-	mu.Unlock()
-	close(leave)
-	all.Wait()
-	b.mustCount(ws, 3)
-	if !strings.Contains(b.log.String(), "the clock broke") {
-		t.Error("the panic was not logged")
-	}
 }
 
 func TestDo_Deadline(t *testing.T) {
