@@ -33,4 +33,12 @@
 // proposals' callbacks; and at most one lease round at a time, run on demand. Per
 // node: the compactor, which snapshots and truncates logs. All of them end with
 // Node.Close.
+//
+// # Between nodes
+//
+// The peer port (peers) carries Raft's streams of all groups, forwarded HTTP
+// requests and control requests, told apart by a connection's first byte. It owns a
+// goroutine that accepts, and one per accepted control connection. The pulse asks
+// every other node twice a second whether it is there and what it owns, one question
+// per node at a time; the shard map is what came of it, read by every request.
 package cluster

@@ -1,0 +1,218 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime/debug"
+	"time"
+)
+
+const (
+	// maxFrame bounds a control request and its answer.
+	maxFrame = 16 << 20
+	// keptControl is how many idle control connections are kept per node.
+	keptControl = 8
+	// controlTimeout bounds a control request where the caller does not, and the work
+	// for one on the other side.
+	controlTimeout = 15 * time.Second
+)
+
+// errNotSent is in the chain of errors of requests of which nothing was delivered.
+var errNotSent = errors.New("cluster: not sent")
+
+// rpcError is an error that the asked node answered with.
+type rpcError struct{ message string }
+
+func (e *rpcError) Error() string { return e.message }
+
+// A control request is its length (4 bytes, big endian; of what follows), its kind
+// and its body; an answer its length, 0 for success or 1 for an error, and its body,
+// which is the error's text then. One request at a time is under way on a
+// connection.
+const (
+	answered byte = 0
+	failed   byte = 1
+)
+
+// call asks a node. The error is an *rpcError when the node answered with one, and
+// has errNotSent in its chain when nothing was delivered.
+func (p *peers) call(ctx context.Context, node string, kind rpcKind, body []byte) ([]byte, error) {
+	for {
+		conn := p.takeIdle(node)
+		fresh := conn == nil
+		if fresh {
+			addr, err := p.resolve(node)
+			if err != nil {
+				return nil, err
+			}
+			if conn, err = p.dial(ctx, kindControl, node, addr, 0); err != nil {
+				return nil, err
+			}
+		}
+		answer, err := p.exchange(ctx, conn, kind, body)
+		var told *rpcError
+		if err == nil || errors.As(err, &told) {
+			p.keepIdle(node, conn)
+			return answer, err
+		}
+		p.drop(conn)
+		// A kept connection may have ended long ago. These requests may be made twice.
+		if !fresh && ctx.Err() == nil && (kind == rpcPing || kind == rpcReport) {
+			continue
+		}
+		return nil, fmt.Errorf("ask node %q: %w", node, err)
+	}
+}
+
+// callAddr asks whichever node listens at an address.
+func (p *peers) callAddr(ctx context.Context, addr string, kind rpcKind, body []byte) ([]byte, error) {
+	conn, err := p.dial(ctx, kindControl, "", addr, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer p.drop(conn)
+	answer, err := p.exchange(ctx, conn, kind, body)
+	if err != nil {
+		return nil, fmt.Errorf("ask the node at %s: %w", addr, err)
+	}
+	return answer, nil
+}
+
+func (p *peers) takeIdle(node string) net.Conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	kept := p.idle[node]
+	if len(kept) == 0 {
+		return nil
+	}
+	conn := kept[len(kept)-1]
+	p.idle[node] = kept[:len(kept)-1]
+	return conn
+}
+
+func (p *peers) keepIdle(node string, conn net.Conn) {
+	p.mu.Lock()
+	_, open := p.conns[conn]
+	keep := open && !p.closed && len(p.idle[node]) < keptControl
+	if keep {
+		p.idle[node] = append(p.idle[node], conn)
+	}
+	p.mu.Unlock()
+	if !keep {
+		p.drop(conn)
+	}
+}
+
+// exchange sends a request and waits for its answer while ctx lasts.
+func (p *peers) exchange(ctx context.Context, conn net.Conn, kind rpcKind, body []byte) ([]byte, error) {
+	if len(body) > maxFrame-1 {
+		return nil, fmt.Errorf("%w: the request is larger than %d bytes", errNotSent, maxFrame)
+	}
+	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	status, answer, err := roundTrip(conn, kind, body)
+	if !stop() {
+		if err == nil {
+			err = context.Cause(ctx)
+		}
+		return nil, fmt.Errorf("%w (%w)", err, context.Cause(ctx))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if status != answered {
+		return nil, &rpcError{string(answer)}
+	}
+	return answer, nil
+}
+
+func roundTrip(conn net.Conn, kind rpcKind, body []byte) (status byte, answer []byte, err error) {
+	if err := writeControl(conn, byte(kind), body); err != nil {
+		return 0, nil, err
+	}
+	return readControl(conn)
+}
+
+func writeControl(conn io.Writer, first byte, body []byte) error {
+	frame := binary.BigEndian.AppendUint32(make([]byte, 0, 5+len(body)), uint32(1+len(body)))
+	frame = append(append(frame, first), body...)
+	_, err := conn.Write(frame)
+	return err
+}
+
+// readControl reads a frame; memory follows what arrives, not what is announced.
+func readControl(conn io.Reader) (first byte, body []byte, err error) {
+	var head [5]byte
+	if _, err := io.ReadFull(conn, head[:]); err != nil {
+		return 0, nil, err
+	}
+	size := binary.BigEndian.Uint32(head[:])
+	if size < 1 || size > maxFrame {
+		return 0, nil, fmt.Errorf("a control frame of %d bytes", size)
+	}
+	size--
+	if size <= 64<<10 {
+		body = make([]byte, size)
+		_, err = io.ReadFull(conn, body)
+		return head[4], body, err
+	}
+	var b bytes.Buffer
+	if _, err := io.CopyN(&b, conn, int64(size)); err != nil {
+		return 0, nil, err
+	}
+	return head[4], b.Bytes(), nil
+}
+
+// serveControl answers requests on a connection until it ends.
+func (p *peers) serveControl(conn net.Conn, hello peerHello) {
+	defer p.drop(conn)
+	from := hello.From
+	if hello.Cluster == "" {
+		from = ""
+	}
+	for {
+		kind, body, err := readControl(conn)
+		if err != nil {
+			return
+		}
+		status := answered
+		answer, err := p.answer(rpcKind(kind), from, body)
+		if err != nil {
+			status, answer = failed, []byte(err.Error())
+		}
+		_ = conn.SetWriteDeadline(time.Now().Add(controlTimeout))
+		if err := writeControl(conn, status, answer); err != nil {
+			return
+		}
+		_ = conn.SetWriteDeadline(time.Time{})
+	}
+}
+
+func (p *peers) answer(kind rpcKind, from string, body []byte) (answer []byte, err error) {
+	h := p.handlers[kind]
+	if h == nil {
+		return nil, fmt.Errorf("this node does not know control requests of kind %d: do all nodes run the same version?", kind)
+	}
+	if from == "" && kind != rpcJoin {
+		return nil, errors.New("the asking node has not joined the cluster")
+	}
+	ctx, cancel := context.WithTimeout(p.ctx, controlTimeout)
+	defer cancel()
+	defer func() {
+		if v := recover(); v != nil {
+			p.cfg.Logger.Error("a control request panicked", "kind", int(kind), "from", from, "panic", v, "stack", string(debug.Stack()))
+			answer, err = nil, errors.New("something went wrong inside the node")
+		}
+	}()
+	answer, err = h(ctx, from, body)
+	if err == nil && len(answer) > maxFrame-1 {
+		return nil, fmt.Errorf("the answer is larger than %d bytes", maxFrame)
+	}
+	return answer, err
+}

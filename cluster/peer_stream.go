@@ -1,0 +1,125 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"switchyard/storage"
+)
+
+const (
+	// raftTimeout bounds one of Raft's requests: an entry of the largest size has to
+	// get through a slow link in it. Raft allows snapshots more, by their size.
+	raftTimeout = 5 * time.Second
+	// raftPool is how many idle streams a group keeps per peer.
+	raftPool = 2
+)
+
+// of gives the transport of a shard's group: streams of the peer port, found by
+// the nodes' names.
+func (p *peers) of(shard storage.Shard) raft.Transport {
+	h := newHandoff(nodeAddr(p.cfg.Self().node))
+	p.mu.Lock()
+	if p.closed {
+		_ = h.Close()
+	}
+	p.streams[shard] = h
+	p.mu.Unlock()
+	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Logger:  raftLogger{p.cfg.Logger.With("shard", int(shard), "component", "raft")},
+		Stream:  &shardStreams{handoff: h, peers: p, shard: shard},
+		MaxPool: raftPool,
+		Timeout: raftTimeout,
+	})
+}
+
+// shardStreams are the streams of one group. It implements raft.StreamLayer.
+type shardStreams struct {
+	*handoff
+	peers *peers
+	shard storage.Shard
+}
+
+// Dial opens a stream to the group's member on a node; Raft knows nodes by name.
+func (s *shardStreams) Dial(node raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	addr, err := s.peers.resolve(string(node))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(s.peers.ctx, timeout)
+	defer cancel()
+	conn, err := s.peers.dial(ctx, kindRaft, string(node), addr, s.shard)
+	if err != nil {
+		return nil, err
+	}
+	return &heldConn{Conn: conn, peers: s.peers}, nil
+}
+
+// Close ends the group's streams: those that come are turned away.
+func (s *shardStreams) Close() error {
+	s.peers.mu.Lock()
+	if s.peers.streams[s.shard] == s.handoff {
+		delete(s.peers.streams, s.shard)
+	}
+	s.peers.mu.Unlock()
+	return s.handoff.Close()
+}
+
+// nodeAddr is a node's name where Raft wants an address.
+type nodeAddr string
+
+// Network implements net.Addr.
+func (nodeAddr) Network() string { return "switchyard" }
+
+// String implements net.Addr.
+func (a nodeAddr) String() string { return string(a) }
+
+// handoff is a listener of connections that were accepted elsewhere.
+type handoff struct {
+	addr   net.Addr
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newHandoff(addr net.Addr) *handoff {
+	return &handoff{addr: addr, conns: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+// give waits until someone accepts the connection, and closes it when nobody does
+// in time.
+func (h *handoff) give(conn net.Conn) {
+	timer := time.NewTimer(helloTimeout)
+	defer timer.Stop()
+	select {
+	case h.conns <- conn:
+		return
+	case <-h.closed:
+	case <-timer.C:
+	}
+	_ = conn.Close()
+}
+
+// Accept implements net.Listener.
+func (h *handoff) Accept() (net.Conn, error) {
+	select {
+	case conn := <-h.conns:
+		return conn, nil
+	case <-h.closed:
+		return nil, fmt.Errorf("accept on %s: %w", h.addr, net.ErrClosed)
+	}
+}
+
+// Close implements net.Listener.
+func (h *handoff) Close() error {
+	h.once.Do(func() { close(h.closed) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (h *handoff) Addr() net.Addr { return h.addr }

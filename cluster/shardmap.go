@@ -1,0 +1,183 @@
+package cluster
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"switchyard/storage"
+)
+
+// shardMap knows which node owns each shard, from what the owners themselves say:
+// of two claims the higher epoch is right. An owner that does not answer counts as
+// none, until it answers again or another takes over.
+type shardMap struct {
+	self   string
+	shards []shardEntry // by number; what is shown is read without a lock
+
+	mu        sync.Mutex
+	reachable map[string]bool   // nodes that answer
+	heard     map[string]uint64 // sequence of the newest word from a node
+	changed   chan struct{}     // closed when any shard's owner changes
+}
+
+// shardEntry is what is known of a shard.
+type shardEntry struct {
+	shown atomic.Pointer[shownOwner]
+	// Guarded by shardMap.mu: who claimed the newest epoch, empty when it gave the
+	// shard up.
+	node  string
+	epoch uint64
+}
+
+// shownOwner is the owner requests go to; changed is closed when it is another.
+type shownOwner struct {
+	node    string // empty when none is known or it does not answer
+	epoch   uint64
+	changed chan struct{}
+}
+
+func newShardMap(self string, shards int) *shardMap {
+	m := &shardMap{
+		self: self, shards: make([]shardEntry, shards+1),
+		reachable: map[string]bool{self: true}, heard: map[string]uint64{}, changed: make(chan struct{}),
+	}
+	for i := range m.shards {
+		m.shards[i].shown.Store(&shownOwner{changed: make(chan struct{})})
+	}
+	return m
+}
+
+// owner gives the node that owns a shard, empty when none is known that answers,
+// and a channel that is closed when the answer is another.
+func (m *shardMap) owner(shard storage.Shard) (node string, epoch uint64, changed <-chan struct{}) {
+	if int(shard) >= len(m.shards) {
+		return "", 0, nil
+	}
+	s := m.shards[shard].shown.Load()
+	return s.node, s.epoch, s.changed
+}
+
+// known tells whether every shard has an owner that answers.
+func (m *shardMap) known() (all bool, changed <-chan struct{}) {
+	m.mu.Lock()
+	changed = m.changed
+	m.mu.Unlock()
+	for i := range m.shards {
+		if m.shards[i].shown.Load().node == "" {
+			return false, changed
+		}
+	}
+	return true, changed
+}
+
+// gained notes that this node owns a shard.
+func (m *shardMap) gained(shard storage.Shard, epoch uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.claim(shard, m.self, epoch)
+}
+
+// lost notes that this node owns a shard no more.
+func (m *shardMap) lost(shard storage.Shard, epoch uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.yield(shard, m.self, epoch)
+}
+
+// hear takes in what a node says it owns. Words that come late are dropped: seq
+// grows with every word of a node.
+func (m *shardMap) hear(node string, seq uint64, owned []ownedShard) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if node == m.self || seq <= m.heard[node] {
+		return
+	}
+	m.heard[node] = seq
+	says := make(map[storage.Shard]uint64, len(owned))
+	for _, o := range owned {
+		says[o.shard] = o.epoch
+		m.claim(o.shard, node, o.epoch)
+	}
+	for i := range m.shards {
+		if e := &m.shards[i]; e.node == node && says[storage.Shard(i)] != e.epoch {
+			m.yield(storage.Shard(i), node, e.epoch)
+		}
+	}
+}
+
+// reach notes whether a node answers.
+func (m *shardMap) reach(node string, answers bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.reachable[node] == answers {
+		return
+	}
+	if answers {
+		m.reachable[node] = true
+	} else {
+		delete(m.reachable, node)
+	}
+	for i := range m.shards {
+		if m.shards[i].node == node {
+			m.show(storage.Shard(i))
+		}
+	}
+}
+
+// answers tells whether a node answers.
+func (m *shardMap) answers(node string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.reachable[node]
+}
+
+// forget drops what is kept of a node that is no member any more.
+func (m *shardMap) forget(node string) {
+	m.reach(node, false)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.heard, node)
+}
+
+// claim notes an owner; m.mu is held.
+func (m *shardMap) claim(shard storage.Shard, node string, epoch uint64) {
+	if int(shard) >= len(m.shards) {
+		return
+	}
+	e := &m.shards[shard]
+	// Within an epoch a shard has one owner, who may have given it up and not take
+	// it back.
+	if epoch <= e.epoch {
+		return
+	}
+	e.node, e.epoch = node, epoch
+	m.show(shard)
+}
+
+// yield notes that an owner gave up; m.mu is held.
+func (m *shardMap) yield(shard storage.Shard, node string, epoch uint64) {
+	if int(shard) >= len(m.shards) {
+		return
+	}
+	if e := &m.shards[shard]; e.node == node && e.epoch == epoch {
+		e.node = ""
+		m.show(shard)
+	}
+}
+
+// show brings what is shown of a shard in step; m.mu is held.
+func (m *shardMap) show(shard storage.Shard) {
+	e := &m.shards[shard]
+	node := e.node
+	if !m.reachable[node] {
+		node = ""
+	}
+	was := e.shown.Load()
+	if was.node == node && (node == "" || was.epoch == e.epoch) {
+		return
+	}
+	e.shown.Store(&shownOwner{node: node, epoch: e.epoch, changed: make(chan struct{})})
+	close(was.changed)
+	close(m.changed)
+	m.changed = make(chan struct{})
+}

@@ -1,0 +1,169 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestShardMap_Rules(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name string
+		do   func(m *shardMap)
+		node string
+	}{
+		{"nobody said anything", func(*shardMap) {}, ""},
+		{"this node", func(m *shardMap) { m.gained(1, 5) }, "self"},
+		{"this node gave up", func(m *shardMap) { m.gained(1, 5); m.lost(1, 5) }, ""},
+		{"this node gave up what another has by now", func(m *shardMap) {
+			m.reach("b", true)
+			m.gained(1, 5)
+			m.hear("b", 1, []ownedShard{{1, 6}})
+			m.lost(1, 5)
+		}, "b"},
+		{"another one", func(m *shardMap) { m.reach("b", true); m.hear("b", 1, []ownedShard{{1, 5}}) }, "b"},
+		{"another one that does not answer", func(m *shardMap) { m.hear("b", 1, []ownedShard{{1, 5}}) }, ""},
+		{"another one that answers again", func(m *shardMap) {
+			m.hear("b", 1, []ownedShard{{1, 5}})
+			m.reach("b", true)
+			m.reach("b", false)
+			m.reach("b", true)
+		}, "b"},
+		{"the newer of two", func(m *shardMap) {
+			m.reach("b", true)
+			m.reach("c", true)
+			m.hear("b", 1, []ownedShard{{1, 7}})
+			m.hear("c", 1, []ownedShard{{1, 6}})
+		}, "b"},
+		{"the newer of two does not answer", func(m *shardMap) {
+			m.reach("c", true)
+			m.hear("b", 1, []ownedShard{{1, 7}})
+			m.hear("c", 1, []ownedShard{{1, 6}})
+		}, ""},
+		{"a word that came late", func(m *shardMap) {
+			m.reach("b", true)
+			m.hear("b", 2, nil)
+			m.hear("b", 1, []ownedShard{{1, 5}})
+		}, ""},
+		{"given up in a later word", func(m *shardMap) {
+			m.reach("b", true)
+			m.hear("b", 1, []ownedShard{{1, 5}})
+			m.hear("b", 2, []ownedShard{{0, 5}})
+		}, ""},
+		{"given up is not taken back in the same epoch", func(m *shardMap) {
+			m.reach("b", true)
+			m.hear("b", 1, []ownedShard{{1, 5}})
+			m.hear("b", 2, nil)
+			m.hear("b", 3, []ownedShard{{1, 5}})
+		}, ""},
+		{"no member any more", func(m *shardMap) {
+			m.reach("b", true)
+			m.hear("b", 1, []ownedShard{{1, 5}})
+			m.forget("b")
+		}, ""},
+		{"a shard that is not there", func(m *shardMap) { m.reach("b", true); m.hear("b", 1, []ownedShard{{9, 5}}) }, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			m := newShardMap("self", 2)
+			_, _, before := m.owner(1)
+			row.do(m)
+			node, _, _ := m.owner(1)
+			if node != row.node {
+				t.Errorf("owner %q, want %q", node, row.node)
+			}
+			select {
+			case <-before:
+			default:
+				if node != "" {
+					t.Error("a change was not told")
+				}
+			}
+		})
+	}
+}
+
+func TestShardMap_Known(t *testing.T) {
+	t.Parallel()
+	m := newShardMap("self", 1)
+	all, changed := m.known()
+	if all {
+		t.Error("a new map knows owners")
+	}
+	m.gained(0, 1)
+	<-changed
+	m.gained(1, 1)
+	if all, _ := m.known(); !all {
+		t.Error("an owner is not known")
+	}
+	if node, _, changed := m.owner(7); node != "" || changed != nil {
+		t.Error("a shard that is not there has an owner")
+	}
+}
+
+// A node that stops answering is unreachable within two seconds, what waits for it
+// is cut off, and it is back with its first answer.
+func TestPulse_FollowsWhoAnswers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newShardMap("self", 1)
+		var mu sync.Mutex
+		var cut []string
+		silent := false
+		seq := uint64(0)
+		p := newPulse(pulseConfig{
+			Members: func() []string { return []string{"b"} },
+			Owned:   func() []ownedShard { return []ownedShard{{1, 3}} },
+			Map:     m,
+			Clock:   time.Now,
+			CutOff:  func(node string) { mu.Lock(); cut = append(cut, node); mu.Unlock() },
+			Ask: func(ctx context.Context, _ string, body []byte) ([]byte, error) {
+				var asked ping
+				if err := json.Unmarshal(body, &asked); err != nil || len(asked.Owned) != 1 || asked.Owned[0] != (ownedShard{1, 3}) {
+					t.Errorf("asked with %s: %v", body, err)
+				}
+				mu.Lock()
+				quiet := silent
+				seq++
+				word := ping{Seq: seq, Owned: []ownedShard{{0, 9}}}
+				mu.Unlock()
+				if quiet {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				return json.Marshal(word)
+			},
+		})
+		p.run()
+		defer p.close()
+		synctest.Wait()
+		if node, epoch, _ := m.owner(0); node != "b" || epoch != 9 {
+			t.Fatalf("owner %q in %d", node, epoch)
+		}
+		mu.Lock()
+		silent = true
+		mu.Unlock()
+		_, _, changed := m.owner(0)
+		began := time.Now()
+		<-changed
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("unreachable after %s", took)
+		}
+		synctest.Wait()
+		mu.Lock()
+		if len(cut) != 1 || cut[0] != "b" {
+			t.Errorf("cut off: %v", cut)
+		}
+		silent = false
+		mu.Unlock()
+		_, _, changed = m.owner(0)
+		<-changed
+		if node, _, _ := m.owner(0); node != "b" {
+			t.Errorf("owner %q after it answers again", node)
+		}
+	})
+}
