@@ -102,6 +102,16 @@ func (c *committer) shut() {
 	c.signal()
 }
 
+// drain returns when what was in flight is decided; the committer must be shut.
+func (c *committer) drain() {
+	for range cap(c.slots) {
+		c.slots <- struct{}{}
+	}
+	for range cap(c.slots) {
+		<-c.slots
+	}
+}
+
 // end shuts the committer for good and returns when everything is answered.
 func (c *committer) end() {
 	c.shut()

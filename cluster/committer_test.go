@@ -263,7 +263,7 @@ func TestCommitter_PassesTheResultOn(t *testing.T) {
 		t.Fatal("acknowledged before it was applied")
 	}
 	done := make(chan error, 1)
-	r.groups[1].commit.open(epoch + 1) // as a deposed owner's would be, for the state machine
+	r.group(1).commit.open(epoch + 1) // as a deposed owner's would be, for the state machine
 	r.Propose(1, epoch+1, write(t, r.store, 1, "fenced"), func(err error) { done <- err })
 	if err := <-done; !errors.Is(err, errFenced) || r.has(t, 1, "fenced") {
 		t.Fatalf("the fence let it pass: %v", err)

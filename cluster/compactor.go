@@ -61,6 +61,9 @@ func (c *compactor) run() {
 func (c *compactor) compact() bool {
 	least := c.tuning.snapshotBytes
 	groups := c.groups()
+	if len(groups) == 0 {
+		return true
+	}
 	if c.total.Load() >= c.tuning.totalBytes {
 		least = min(least, c.tuning.totalBytes/int64(2*len(groups)))
 	}

@@ -21,7 +21,8 @@ type Config struct {
 	// slog's default.
 	Logger *slog.Logger
 
-	tune func(*tuning) // tests only
+	tune       func(*tuning) // tests only
+	transports transports    // tests only; nil: the peer port's
 }
 
 // What a first start takes when Config says nothing.

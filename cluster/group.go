@@ -28,8 +28,9 @@ type group struct {
 	commit    *committer
 	lease     *lease
 
-	watcher Watcher
-	changed func() // told when the group's readiness may have changed
+	watcher   Watcher
+	owners    *shardMap
+	handovers chan *handover
 
 	up atomic.Bool // raft and watcher are set
 	// epoch is the epoch this node owns the shard in; 0 when it does not.
@@ -50,7 +51,8 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 		logger:    n.logger.With("shard", int(shard)),
 		tuning:    &n.tuning,
 		snapshots: &snapshotStore{db: store.Raft(), shard: shard},
-		changed:   n.notice,
+		owners:    n.owners,
+		handovers: make(chan *handover),
 		failure:   make(chan struct{}),
 		stopping:  make(chan struct{}),
 		led:       make(chan struct{}),
@@ -92,9 +94,9 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 	return g, nil
 }
 
-// start brings up the group's Raft member. A store without one becomes a group
-// of one.
-func (g *group) start(transport raft.Transport, w Watcher) error {
+// start brings up the group's Raft member. With found, a store without one becomes
+// a group of one; else it waits for a leader that counts it in.
+func (g *group) start(transport raft.Transport, w Watcher, found bool) error {
 	g.watcher, g.transport = w, transport
 	stable := &stableStore{db: g.log.db, shard: g.shard}
 	conf := g.raftConfig()
@@ -102,7 +104,7 @@ func (g *group) start(transport raft.Transport, w Watcher) error {
 	if err != nil {
 		return fmt.Errorf("start shard %d: %w", g.shard, err)
 	}
-	if !exists {
+	if !exists && found {
 		alone := raft.Configuration{Servers: []raft.Server{{ID: conf.LocalID, Address: transport.LocalAddr()}}}
 		if err := raft.BootstrapCluster(conf, g.log, stable, g.snapshots, transport, alone); err != nil {
 			return fmt.Errorf("make shard %d: %w", g.shard, err)
@@ -149,10 +151,9 @@ func (g *group) hasten() error {
 	if err := future.Error(); err != nil {
 		return fmt.Errorf("start shard %d: %w", g.shard, err)
 	}
-	for _, server := range future.Configuration().Servers {
-		if server.Suffrage == raft.Voter && server.ID != raft.ServerID(g.node) {
-			return nil
-		}
+	servers := future.Configuration().Servers
+	if len(servers) != 1 || servers[0].ID != raft.ServerID(g.node) || servers[0].Suffrage != raft.Voter {
+		return nil
 	}
 	settings := g.raft.ReloadableConfig()
 	settings.HeartbeatTimeout, settings.ElectionTimeout = heartbeatTimeout, heartbeatTimeout

@@ -16,6 +16,25 @@ type identity struct {
 	Cluster string `json:"cluster"`
 	Node    string `json:"node"`
 	Shards  int    `json:"shards"`
+	// Founded: this node made the cluster's groups, or another one did. Until then
+	// one that is not here has yet to be made.
+	Founded bool `json:"founded"`
+}
+
+// founds tells whether this start makes the groups that are missing.
+func (id identity) founds() bool { return !id.Founded }
+
+// found notes that every group was made.
+func (id *identity) found(db *pebble.DB) error {
+	id.Founded = true
+	row, err := json.Marshal(id)
+	if err != nil {
+		return fmt.Errorf("write the node's identity: %w", err)
+	}
+	if err := db.Set(raftKey(0, kindIdentity, nil), row, pebble.Sync); err != nil {
+		return fmt.Errorf("write the node's identity: %w", err)
+	}
+	return nil
 }
 
 const identityFormat = 1

@@ -18,10 +18,12 @@ func (g *group) lead() {
 	)
 	for {
 		stopping := false
+		var request *handover
 		select {
 		case <-g.raft.LeaderCh():
 		case <-retry:
 		case <-g.failure:
+		case request = <-g.handovers:
 		case <-g.stopping:
 			stopping = true
 		}
@@ -30,9 +32,17 @@ func (g *group) lead() {
 		// Raft's channel drops all but the latest change: a leadership lost and
 		// regained meanwhile shows in its term only.
 		leads, term := g.raft.State() == raft.Leader, g.raft.CurrentTerm()
-		if owned != 0 && (stopping || failed || !leads || term != owned) {
-			g.lose(owned, stopping && leads && !failed && term == owned)
+		if owned != 0 && (stopping || failed || !leads || term != owned || request != nil) {
+			g.lose(owned, (stopping || request != nil) && leads && !failed && term == owned)
 			owned = 0
+		}
+		if stopping && leads && !failed {
+			g.bequeath()
+		}
+		if request != nil {
+			// Where it fails this node leads on, and claims its epoch again below.
+			request.done <- g.transfer(request.to)
+			leads, term = g.raft.State() == raft.Leader, g.raft.CurrentTerm()
 		}
 		switch {
 		case stopping || failed:
@@ -75,7 +85,7 @@ func (g *group) gain(epoch uint64) bool {
 		g.epoch.Store(0)
 	}
 	g.watcher.Gained(g.shard, epoch)
-	g.changed()
+	g.owners.gained(g.shard, epoch)
 	return true
 }
 
@@ -109,12 +119,12 @@ func (g *group) lose(epoch uint64, release bool) {
 	g.epoch.Store(0)
 	g.lease.shut()
 	g.commit.shut()
-	g.changed()
+	g.owners.lost(g.shard, epoch)
 	g.watcher.Lost(g.shard, epoch)
 	if !release {
 		return
 	}
-	g.commit.end()
+	g.commit.drain()
 	// Nothing is answered any more, reads nor writes: a successor need not wait.
 	future := g.raft.Apply(appendEntry(nil, entryRelease, epoch, ""), 0)
 	err := future.Error()

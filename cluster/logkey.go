@@ -13,6 +13,9 @@ const (
 	kindLog      byte = 1 // rest: index, 8 bytes big endian
 	kindStable   byte = 2 // rest: Raft's own name of the row
 	kindSnapshot byte = 3
+	kindDropping byte = 4 // there while a replica is being deleted
+	// kindEnd is above every kind of a replica's rows.
+	kindEnd byte = 5
 )
 
 const logKeyLen = 2 + 1 + 8

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"switchyard/storage"
@@ -28,17 +29,21 @@ type Node struct {
 	id      identity
 	tuning  tuning
 	logger  *slog.Logger
-	groups  []*group // by shard
 	flusher flusher
+	owners  *shardMap
 
 	compactor compactor
+
+	transports transports
+	watcher    Watcher
+	groups     []atomic.Pointer[group] // by shard; nil where there is no replica here
 
 	closing sync.Once
 	closed  error
 	started bool
 
-	mu      sync.Mutex
-	changed chan struct{} // closed when readiness may have changed
+	hosting sync.Mutex // one replica comes or goes at a time
+	shut    bool       // none does any more; under hosting
 }
 
 // New reads what the store holds and decides what is new. Start brings the node
@@ -51,7 +56,12 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, id: id, tuning: defaultTuning(), logger: cfg.Logger, changed: make(chan struct{})}
+	n := &Node{cfg: cfg, id: id, tuning: defaultTuning(), logger: cfg.Logger, transports: cfg.transports}
+	n.owners = newShardMap(id.Node, id.Shards)
+	n.groups = make([]atomic.Pointer[group], id.Shards+1)
+	if n.transports == nil {
+		n.transports = newTransports(id.Node)
+	}
 	if cfg.tune != nil {
 		cfg.tune(&n.tuning)
 	}
@@ -59,36 +69,63 @@ func New(cfg Config) (*Node, error) {
 	n.compactor = compactor{
 		tuning: &n.tuning,
 		logger: n.logger,
-		groups: func() []*group { return n.groups },
+		groups: n.hosted,
 		wake:   make(chan struct{}, 1),
 		quit:   make(chan struct{}),
 		ended:  make(chan struct{}),
 	}
 	for _, shard := range id.allShards() {
+		if err := n.finishDrop(shard); err != nil {
+			return nil, err
+		}
+		if here, err := hasReplica(cfg.Store.Raft(), shard); err != nil {
+			return nil, err
+		} else if !here && !id.founds() {
+			continue
+		}
 		g, err := openGroup(n, shard)
 		if err != nil {
 			return nil, err
 		}
-		n.groups = append(n.groups, g)
+		n.groups[shard].Store(g)
 	}
 	return n, nil
+}
+
+// hosted are the groups this node is a member of.
+func (n *Node) hosted() []*group {
+	groups := make([]*group, 0, len(n.groups))
+	for i := range n.groups {
+		if g := n.groups[i].Load(); g != nil {
+			groups = append(groups, g)
+		}
+	}
+	return groups
 }
 
 // Start brings up every group, and returns when they run; who leads them shows
 // later, see WaitReady. After an error, or when ctx ends first, the node is good
 // for Close only.
 func (n *Node) Start(ctx context.Context, w Watcher) error {
-	n.started = true
+	n.hosting.Lock()
+	defer n.hosting.Unlock()
+	n.started, n.watcher = true, w
 	go n.compactor.run()
-	transports := newTransports(n.id.Node)
-	errs := make([]error, len(n.groups))
+	groups := n.hosted()
+	errs := make([]error, len(groups))
 	var starts sync.WaitGroup
-	for i, g := range n.groups {
-		starts.Go(func() { errs[i] = g.start(transports.of(g.shard), w) })
+	for i, g := range groups {
+		starts.Go(func() { errs[i] = g.start(n.transports.of(g.shard), w, n.id.founds()) })
 	}
 	starts.Wait()
 	if err := errors.Join(errs...); err != nil {
 		return err
+	}
+	if n.id.founds() {
+		// Every group was made; one that is missing later was given away.
+		if err := n.id.found(n.cfg.Store.Raft()); err != nil {
+			return err
+		}
 	}
 	return ctx.Err()
 }
@@ -106,7 +143,7 @@ func (n *Node) group(shard storage.Shard) *group {
 	if int(shard) >= len(n.groups) {
 		return nil
 	}
-	return n.groups[shard]
+	return n.groups[shard].Load()
 }
 
 // Owner gives the epoch in which this node owns the shard; false when it does
@@ -124,11 +161,11 @@ func (n *Node) Owner(shard storage.Shard) (epoch uint64, ok bool) {
 // acknowledged before. When the proof has to be renewed it waits, until deadline at
 // most (zero: as long as it takes). Its errors are *Error with NotApplied true.
 func (n *Node) ReadBarrier(shard storage.Shard, deadline time.Time) error {
-	g := n.group(shard)
-	if g == nil {
+	if int(shard) >= len(n.groups) {
 		return errNoShard
 	}
-	if g.epoch.Load() == 0 {
+	g := n.group(shard)
+	if g == nil || g.epoch.Load() == 0 {
 		return errNotOwner
 	}
 	return g.lease.barrier(deadline)
@@ -141,47 +178,38 @@ func (n *Node) ReadBarrier(shard storage.Shard, deadline time.Time) error {
 // block; a closed node calls it before Propose returns. Batches of one epoch are
 // applied in the order in which they were proposed.
 func (n *Node) Propose(shard storage.Shard, epoch uint64, batch []byte, done func(error)) {
+	if int(shard) >= len(n.groups) {
+		done(errNoShard)
+		return
+	}
 	g := n.group(shard)
 	if g == nil {
-		done(errNoShard)
+		done(errNotOwner)
 		return
 	}
 	g.commit.propose(epoch, batch, done)
 }
 
-// Ready tells whether every shard has an owner this node knows, itself included.
+// Ready tells whether every shard has an owner that this node knows and reaches,
+// itself included.
 func (n *Node) Ready() bool {
-	for _, g := range n.groups {
-		if !g.ready() {
-			return false
-		}
-	}
-	return true
+	all, _ := n.owners.known()
+	return all
 }
 
 // WaitReady returns when the node is ready.
 func (n *Node) WaitReady(ctx context.Context) error {
 	for {
-		n.mu.Lock()
-		changed := n.changed
-		n.mu.Unlock()
-		if n.Ready() {
+		ready, changed := n.owners.known()
+		if ready {
 			return nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("wait for the shards' leaders: %w", ctx.Err())
+			return fmt.Errorf("wait for the shards' owners: %w", ctx.Err())
 		}
 	}
-}
-
-// notice wakes WaitReady.
-func (n *Node) notice() {
-	n.mu.Lock()
-	close(n.changed)
-	n.changed = make(chan struct{})
-	n.mu.Unlock()
 }
 
 // Close stops serving, lets what is in flight finish, writes Release to the logs
@@ -197,10 +225,14 @@ func (n *Node) close(ctx context.Context) error {
 	if !n.started {
 		return nil
 	}
-	errs := make([]error, len(n.groups)+2)
+	n.hosting.Lock()
+	n.shut = true
+	n.hosting.Unlock()
+	groups := n.hosted()
+	errs := make([]error, len(groups)+2)
 	errs[0] = n.compactor.end(ctx)
 	var stops sync.WaitGroup
-	for i, g := range n.groups {
+	for i, g := range groups {
 		stops.Go(func() { errs[i+1] = g.stop(ctx) })
 	}
 	stops.Wait()

@@ -139,7 +139,7 @@ func TestNew_RefusesInstancesThatDoNotBelongTogether(t *testing.T) {
 		for i := range rows {
 			r.mustPropose(t, 1, fmt.Sprint(i))
 		}
-		if err := r.groups[1].snapshot(); err != nil {
+		if err := r.group(1).snapshot(); err != nil {
 			t.Fatal(err)
 		}
 		r.stop()
@@ -186,7 +186,7 @@ func TestNode_TruncatesLogsAndRestarts(t *testing.T) {
 		r.mustPropose(t, 1, fmt.Sprint(i))
 	}
 	// The compactor works behind; one snapshot more, and its doing can be seen.
-	if err := r.groups[1].snapshot(); err != nil {
+	if err := r.group(1).snapshot(); err != nil {
 		t.Fatal(err)
 	}
 	stats := r.ShardStats(1)
@@ -303,7 +303,7 @@ func TestNode_RegainsAfterStepDown(t *testing.T) {
 	t.Parallel()
 	r := start(t, settings{fs: vfs.NewMem(), dir: "node", shards: 1})
 	before, _ := r.Owner(1)
-	g := r.groups[1]
+	g := r.group(1)
 	// An empty heartbeat of a later term deposes it, as a newer leader's would.
 	depose(t, g, before+5)
 	want := []string{fmt.Sprintf("gained 1/%d", before), fmt.Sprintf("lost 1/%d", before), ""}

@@ -12,6 +12,7 @@ import (
 // none, until it answers again or another takes over.
 type shardMap struct {
 	self   string
+	tell   func()       // called when this node's own shards change; set before use
 	shards []shardEntry // by number; what is shown is read without a lock
 
 	mu        sync.Mutex
@@ -38,7 +39,7 @@ type shownOwner struct {
 
 func newShardMap(self string, shards int) *shardMap {
 	m := &shardMap{
-		self: self, shards: make([]shardEntry, shards+1),
+		self: self, tell: func() {}, shards: make([]shardEntry, shards+1),
 		reachable: map[string]bool{self: true}, heard: map[string]uint64{}, changed: make(chan struct{}),
 	}
 	for i := range m.shards {
@@ -73,15 +74,17 @@ func (m *shardMap) known() (all bool, changed <-chan struct{}) {
 // gained notes that this node owns a shard.
 func (m *shardMap) gained(shard storage.Shard, epoch uint64) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.claim(shard, m.self, epoch)
+	m.mu.Unlock()
+	m.tell()
 }
 
 // lost notes that this node owns a shard no more.
 func (m *shardMap) lost(shard storage.Shard, epoch uint64) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.yield(shard, m.self, epoch)
+	m.mu.Unlock()
+	m.tell()
 }
 
 // hear takes in what a node says it owns. Words that come late are dropped: seq
@@ -145,9 +148,8 @@ func (m *shardMap) claim(shard storage.Shard, node string, epoch uint64) {
 		return
 	}
 	e := &m.shards[shard]
-	// Within an epoch a shard has one owner, who may have given it up and not take
-	// it back.
-	if epoch <= e.epoch {
+	// Within an epoch a shard has one owner, who may give it up and take it back.
+	if epoch < e.epoch {
 		return
 	}
 	e.node, e.epoch = node, epoch

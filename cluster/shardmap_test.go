@@ -54,12 +54,12 @@ func TestShardMap_Rules(t *testing.T) {
 			m.hear("b", 1, []ownedShard{{1, 5}})
 			m.hear("b", 2, []ownedShard{{0, 5}})
 		}, ""},
-		{"given up is not taken back in the same epoch", func(m *shardMap) {
+		{"given up and taken back in the same epoch", func(m *shardMap) {
 			m.reach("b", true)
 			m.hear("b", 1, []ownedShard{{1, 5}})
 			m.hear("b", 2, nil)
 			m.hear("b", 3, []ownedShard{{1, 5}})
-		}, ""},
+		}, "b"},
 		{"no member any more", func(m *shardMap) {
 			m.reach("b", true)
 			m.hear("b", 1, []ownedShard{{1, 5}})

@@ -1,10 +1,6 @@
 package cluster
 
-import (
-	"github.com/hashicorp/raft"
-
-	"switchyard/storage"
-)
+import "switchyard/storage"
 
 // Stats shows how a shard stands on this node.
 type Stats struct {
@@ -48,24 +44,8 @@ func (n *Node) ShardStats(shard storage.Shard) Stats {
 	}
 	s.FirstIndex, s.LastIndex = g.log.bounds()
 	s.QueuedBatches, s.QueuedBytes = g.commit.waiting()
-	if future := g.raft.GetConfiguration(); future.Error() == nil {
-		for _, server := range future.Configuration().Servers {
-			if server.Suffrage == raft.Voter {
-				s.Voters++
-			}
-		}
+	if voters, _, err := g.members(); err == nil {
+		s.Voters = len(voters)
 	}
 	return s
-}
-
-// ready tells whether the group has an owner that this node knows.
-func (g *group) ready() bool {
-	if !g.up.Load() || g.failed.Load() != nil {
-		return false
-	}
-	if g.raft.State() == raft.Leader {
-		return g.epoch.Load() != 0
-	}
-	_, leader := g.raft.LeaderWithID()
-	return leader != ""
 }

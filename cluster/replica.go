@@ -1,0 +1,114 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"switchyard/storage"
+)
+
+// hostReplica makes an empty member of a shard's group here. It knows nobody, and
+// waits to be contacted by the leader that adds it. Where there is a member already,
+// nothing happens.
+func (n *Node) hostReplica(shard storage.Shard) error {
+	if int(shard) >= len(n.groups) {
+		return errNoShard
+	}
+	n.hosting.Lock()
+	defer n.hosting.Unlock()
+	if n.groups[shard].Load() != nil {
+		return nil
+	}
+	if n.shut {
+		return errClosing
+	}
+	if err := n.finishDrop(shard); err != nil { // that an earlier attempt left
+		return err
+	}
+	g, err := openGroup(n, shard)
+	if err != nil {
+		return err
+	}
+	if err := g.start(n.transports.of(shard), n.watcher, false); err != nil {
+		return errors.Join(err, g.stop(context.Background()))
+	}
+	n.groups[shard].Store(g)
+	return nil
+}
+
+// dropReplica ends the member of a shard's group here and deletes what it kept. Who
+// asks knows that it is no member any more.
+func (n *Node) dropReplica(ctx context.Context, shard storage.Shard) error {
+	if int(shard) >= len(n.groups) {
+		return errNoShard
+	}
+	n.hosting.Lock()
+	defer n.hosting.Unlock()
+	g := n.groups[shard].Load()
+	if g == nil {
+		return n.finishDrop(shard)
+	}
+	if n.shut {
+		return errClosing
+	}
+	// From here on it is deleted, by the next start if need be. A replica that lost
+	// half of its rows must never be opened.
+	if err := n.cfg.Store.Raft().Set(raftKey(shard, kindDropping, nil), nil, pebble.Sync); err != nil {
+		return fmt.Errorf("drop the replica of shard %d: %w", shard, err)
+	}
+	n.groups[shard].Store(nil)
+	if err := g.abandon(ctx); err != nil {
+		return fmt.Errorf("drop the replica of shard %d: %w", shard, err)
+	}
+	n.compactor.shrunk(g.machine.pending.Load())
+	return n.finishDrop(shard)
+}
+
+// finishDrop deletes the rows of a shard that is marked as dropped.
+func (n *Node) finishDrop(shard storage.Shard) error {
+	marker, err := readRow(n.cfg.Store.Raft(), raftKey(shard, kindDropping, nil))
+	if err != nil {
+		return fmt.Errorf("drop the replica of shard %d: %w", shard, err)
+	}
+	if marker == nil {
+		return nil
+	}
+	from, to := storage.ShardRange(shard)
+	err = n.cfg.Store.State().DeleteRange(from, to, pebble.NoSync)
+	if err == nil {
+		n.flusher.written()
+		// The state has no log of its own: only a flush makes the deletion durable, and
+		// only then may the marker go.
+		err = n.flusher.flush()
+	}
+	if err == nil {
+		err = n.cfg.Store.Raft().DeleteRange(raftKey(shard, kindLog, nil), raftKey(shard, kindEnd, nil), pebble.Sync)
+	}
+	if err != nil {
+		return fmt.Errorf("drop the replica of shard %d: %w", shard, err)
+	}
+	return nil
+}
+
+// abandon ends the member without ceremony.
+func (g *group) abandon(ctx context.Context) error {
+	close(g.stopping)
+	err := within(ctx, func() error { <-g.led; return nil })
+	return errors.Join(err, within(ctx, g.raft.Shutdown().Error))
+}
+
+// hasReplica tells whether a shard's member was ever begun here.
+func hasReplica(db *pebble.DB, shard storage.Shard) (bool, error) {
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: raftKey(shard, kindLog, nil), UpperBound: raftKey(shard, kindEnd, nil)})
+	if err != nil {
+		return false, fmt.Errorf("look for the replica of shard %d: %w", shard, err)
+	}
+	found := it.First()
+	if err := errors.Join(it.Error(), it.Close()); err != nil {
+		return false, fmt.Errorf("look for the replica of shard %d: %w", shard, err)
+	}
+	return found, nil
+}
