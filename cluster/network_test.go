@@ -1,0 +1,229 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
+
+	"switchyard/storage"
+)
+
+// network carries Raft's messages between nodes in one process, over links that
+// can be cut.
+type network struct {
+	mu    sync.Mutex
+	at    map[storage.Shard]map[string]*raft.InmemTransport
+	cut   map[[2]string]bool // from, to
+	nodes map[string]*running
+}
+
+func newNetwork() *network {
+	return &network{at: map[storage.Shard]map[string]*raft.InmemTransport{}, cut: map[[2]string]bool{}, nodes: map[string]*running{}}
+}
+
+// ends are the transports of one node.
+type ends struct {
+	network *network
+	node    string
+}
+
+func (e ends) of(shard storage.Shard) raft.Transport {
+	w := e.network
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, own := raft.NewInmemTransportWithTimeout(raft.ServerAddress(e.node), 200*time.Millisecond)
+	if w.at[shard] == nil {
+		w.at[shard] = map[string]*raft.InmemTransport{}
+	}
+	w.at[shard][e.node] = own
+	for other, transport := range w.at[shard] {
+		if other != e.node {
+			w.connect(shard, e.node, own, other, transport)
+		}
+	}
+	return own
+}
+
+func (w *network) connect(_ storage.Shard, a string, at *raft.InmemTransport, b string, bt *raft.InmemTransport) {
+	if !w.cut[[2]string{a, b}] {
+		at.Connect(raft.ServerAddress(b), bt)
+	}
+	if !w.cut[[2]string{b, a}] {
+		bt.Connect(raft.ServerAddress(a), at)
+	}
+}
+
+// set cuts or mends what from sends to to.
+func (w *network) set(cut bool, from, to string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut[[2]string{from, to}] = cut
+	for _, transports := range w.at {
+		a, b := transports[from], transports[to]
+		switch {
+		case a == nil || b == nil:
+		case cut:
+			a.Disconnect(raft.ServerAddress(to))
+		default:
+			a.Connect(raft.ServerAddress(to), b)
+		}
+	}
+}
+
+// isolate cuts a node off, or brings it back.
+func (w *network) isolate(cut bool, node string, others ...string) {
+	for _, other := range others {
+		w.set(cut, node, other)
+		w.set(cut, other, node)
+	}
+}
+
+// silence takes a dead node's transports away.
+func (w *network) silence(node string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, transports := range w.at {
+		delete(transports, node)
+		for _, other := range transports {
+			other.Disconnect(raft.ServerAddress(node))
+		}
+	}
+}
+
+// boot starts a node on a file system. The first is a cluster of one; others are
+// members that hold nothing yet.
+func (w *network) boot(t testing.TB, name string, fs vfs.FS, founder bool, shards int) *running {
+	t.Helper()
+	r := &running{store: openStore(t, fs, name), watcher: newRecorder()}
+	if !founder {
+		row, err := json.Marshal(identity{Format: identityFormat, Cluster: "a cluster", Node: name, Shards: shards, Founded: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.store.Raft().Set(raftKey(0, kindIdentity, nil), row, pebble.Sync); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var err error
+	r.Node, err = New(Config{Store: r.store, Shards: shards, NodeName: name, Logger: quiet(), transports: ends{w, name}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// All nodes of these tests answer each other as far as handing over goes.
+	for _, other := range []string{"a", "b", "c", "d", "e"} {
+		r.owners.reach(other, true)
+	}
+	r.stop = sync.OnceFunc(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = r.Close(ctx) // a cut-off node has nobody to hand over to
+		if err := r.store.Close(); err != nil {
+			t.Error(err)
+		}
+		w.silence(name)
+	})
+	t.Cleanup(func() { r.stop() })
+	if err := r.Start(t.Context(), r.watcher); err != nil {
+		t.Fatal(err)
+	}
+	w.nodes[name] = r
+	return r
+}
+
+// until waits for a condition that changes behind Raft's back.
+func until(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+		<-tick.C
+	}
+}
+
+// owner waits until one of the nodes owns the shard.
+func (w *network) owner(t testing.TB, shard storage.Shard, among ...string) *running {
+	t.Helper()
+	var owner *running
+	until(t, fmt.Sprintf("one of %v owns shard %d", among, shard), func() bool {
+		for _, name := range among {
+			if _, ok := w.nodes[name].Owner(shard); ok {
+				owner = w.nodes[name]
+				return true
+			}
+		}
+		return false
+	})
+	return owner
+}
+
+// trio is a shard on three nodes, grown from one.
+func trio(t testing.TB, shards int) (*network, map[string]vfs.FS) {
+	t.Helper()
+	w := newNetwork()
+	disks := map[string]vfs.FS{}
+	for _, name := range []string{"a", "b", "c"} {
+		disks[name] = vfs.NewMem()
+		w.boot(t, name, disks[name], name == "a", shards)
+	}
+	a := w.nodes["a"]
+	for s := range storage.Shard(shards + 1) {
+		w.owner(t, s, "a")
+		for _, name := range []string{"b", "c"} {
+			w.enlist(t, a, s, name)
+		}
+	}
+	return w, disks
+}
+
+// enlist adds a node to a shard's voters.
+func (w *network) enlist(t testing.TB, leader *running, shard storage.Shard, name string) {
+	t.Helper()
+	if err := w.nodes[name].hostReplica(shard); err != nil {
+		t.Fatal(err)
+	}
+	for _, action := range []replicaAction{replicaAdd, replicaPromote} {
+		if err := leader.changeReplica(t.Context(), shard, replicaChange{action, name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// shardRows is everything a node's state holds of a shard, the position left out.
+func shardRows(t testing.TB, r *running, shard storage.Shard) []byte {
+	t.Helper()
+	from, to := storage.ShardRange(shard)
+	it, err := r.store.State().NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = it.Close() }()
+	var all bytes.Buffer
+	for valid := it.First(); valid; valid = it.Next() {
+		if !bytes.Equal(it.Key(), positionKey(shard)) {
+			fmt.Fprintf(&all, "%q=%q\n", it.Key(), it.Value())
+		}
+	}
+	return all.Bytes()
+}
+
+// same waits until the nodes' replicas are equal.
+func (w *network) same(t testing.TB, shard storage.Shard, names ...string) {
+	t.Helper()
+	until(t, fmt.Sprintf("replicas of shard %d are equal", shard), func() bool {
+		first := shardRows(t, w.nodes[names[0]], shard)
+		return !slices.ContainsFunc(names[1:], func(name string) bool { return !bytes.Equal(first, shardRows(t, w.nodes[name], shard)) })
+	})
+}

@@ -1,0 +1,264 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"switchyard/storage"
+)
+
+// write proposes a row and tells what came of it.
+func (r *running) writeRow(t testing.TB, shard storage.Shard, row string) error {
+	t.Helper()
+	epoch, ok := r.Owner(shard)
+	if !ok {
+		return errNotOwner
+	}
+	return r.propose(shard, epoch, write(t, r.store, shard, row))
+}
+
+func TestVoters_GrowAndShrink(t *testing.T) {
+	t.Parallel()
+	w, _ := trio(t, 1)
+	a, b, c := w.nodes["a"], w.nodes["b"], w.nodes["c"]
+	a.mustPropose(t, 1, "one")
+	w.same(t, 1, "a", "b", "c")
+
+	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaRemove, "a"}); err == nil {
+		t.Error("the leader removed itself")
+	}
+	if err := b.changeReplica(t.Context(), 1, replicaChange{replicaRemove, "c"}); !errors.Is(err, errNotLeading) {
+		t.Errorf("a follower changed the members: %v", err)
+	}
+	// Handed over, the next owner serves at once, and a may go.
+	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaTransfer, "b"}); err != nil {
+		t.Fatal(err)
+	}
+	w.owner(t, 1, "b")
+	b.mustPropose(t, 1, "two")
+	if err := b.ReadBarrier(1, time.Time{}); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{"a", "c"} {
+		if err := b.changeReplica(t.Context(), 1, replicaChange{replicaRemove, name}); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.nodes[name].dropReplica(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		if rows := shardRows(t, w.nodes[name], 1); len(rows) != 0 {
+			t.Errorf("%s kept %s", name, rows)
+		}
+	}
+	b.mustPropose(t, 1, "three")
+	if err := b.changeReplica(t.Context(), 1, replicaChange{replicaRemove, "b"}); err == nil {
+		t.Error("the only replica was removed")
+	}
+	// And back to where it was once.
+	w.enlist(t, b, 1, "c")
+	w.same(t, 1, "b", "c")
+	if !c.has(t, 1, "three") || !c.has(t, 1, "one") {
+		t.Error("rows are missing on the new replica")
+	}
+}
+
+func TestVoters_DroppedReplicaStaysDropped(t *testing.T) {
+	t.Parallel()
+	w, disks := trio(t, 1)
+	a, c := w.nodes["a"], w.nodes["c"]
+	a.mustPropose(t, 1, "row")
+	w.same(t, 1, "a", "c")
+	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaRemove, "c"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.dropReplica(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	c.stop()
+	c = w.boot(t, "c", disks["c"], false, 1)
+	if c.group(1) != nil || len(shardRows(t, c, 1)) != 0 {
+		t.Error("a dropped replica came back")
+	}
+	if c.group(0) == nil {
+		t.Error("another replica is gone")
+	}
+	if err := c.dropReplica(t.Context(), 1); err != nil {
+		t.Errorf("dropped twice: %v", err)
+	}
+	// The one that founded the cluster doesn't make it anew either.
+	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaTransfer, "b"}); err != nil {
+		t.Fatal(err)
+	}
+	b := w.owner(t, 1, "b")
+	if err := b.changeReplica(t.Context(), 1, replicaChange{replicaRemove, "a"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.dropReplica(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	a.stop()
+	a = w.boot(t, "a", disks["a"], true, 1)
+	if a.group(1) != nil {
+		t.Error("the founder made a group anew that had moved away")
+	}
+}
+
+func TestVoters_OwnerDies(t *testing.T) {
+	t.Parallel()
+	w, disks := trio(t, 1)
+	a := w.nodes["a"]
+	a.mustPropose(t, 1, "before")
+	before, _ := a.Owner(1)
+	w.isolate(true, "a", "b", "c")
+	next := w.owner(t, 1, "b", "c")
+	if after, _ := next.Owner(1); after <= before {
+		t.Errorf("epoch %d after %d", after, before)
+	}
+	if !next.has(t, 1, "before") {
+		t.Error("an acknowledged row is missing")
+	}
+	next.mustPropose(t, 1, "after")
+	// Who was cut off refuses both, in bounded time.
+	until(t, "a gave up", func() bool { _, ok := a.Owner(1); return !ok })
+	if err := a.ReadBarrier(1, time.Now().Add(time.Second)); err == nil {
+		t.Error("a deposed owner answers reads")
+	}
+	if err := a.propose(1, before, write(t, a.store, 1, "late")); err == nil {
+		t.Error("a deposed owner takes writes")
+	}
+	a.stop()
+	w.isolate(false, "a", "b", "c")
+	w.boot(t, "a", disks["a"], true, 1)
+	w.same(t, 1, "a", "b", "c")
+	if w.nodes["a"].has(t, 1, "late") {
+		t.Error("a refused row is there")
+	}
+}
+
+// A paused owner, whose successor writes meanwhile, must not answer from its old
+// state when it goes on.
+func TestVoters_LeaseOfACutOffOwnerRunsOut(t *testing.T) {
+	t.Parallel()
+	w, _ := trio(t, 1)
+	a := w.nodes["a"]
+	a.mustPropose(t, 1, "before")
+	if err := a.ReadBarrier(1, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	w.isolate(true, "a", "b", "c")
+	next := w.owner(t, 1, "b", "c")
+	next.mustPropose(t, 1, "after")
+	// The successor waited the lease out, so by now no barrier may pass here.
+	if err := a.ReadBarrier(1, time.Now().Add(time.Second)); err == nil && !a.has(t, 1, "after") {
+		t.Error("a stale read")
+	}
+}
+
+func TestVoters_CloseHandsOver(t *testing.T) {
+	t.Parallel()
+	w, _ := trio(t, 3)
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := w.nodes["a"].Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for s := range storage.Shard(4) {
+		w.owner(t, s, "b", "c").mustPropose(t, s, "on")
+	}
+	// Well below an election's time-out.
+	if took := time.Since(began); took > heartbeatTimeout {
+		t.Errorf("handed over within %s", took)
+	}
+}
+
+// A transfer to a node that is not there leaves the owner in service.
+func TestVoters_FailedTransfer(t *testing.T) {
+	t.Parallel()
+	w, _ := trio(t, 1)
+	a := w.nodes["a"]
+	before, _ := a.Owner(1)
+	w.isolate(true, "c", "a", "b")
+	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaTransfer, "c"}); err == nil {
+		t.Fatal("handed over to a node that is cut off")
+	}
+	owner := w.owner(t, 1, "a", "b")
+	owner.mustPropose(t, 1, "on")
+	if after, _ := owner.Owner(1); owner == a && after != before {
+		t.Logf("epoch %d after %d", after, before)
+	}
+	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaTransfer, "nobody"}); err == nil {
+		t.Error("handed over to a node that is no member")
+	}
+}
+
+func TestVoters_StepAside(t *testing.T) {
+	t.Parallel()
+	w, _ := trio(t, 2)
+	if err := w.nodes["a"].StepAside(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for s := range storage.Shard(3) {
+		w.owner(t, s, "b", "c").mustPropose(t, s, "on")
+	}
+	// Alone it stays where it is.
+	n := newNetwork()
+	alone := n.boot(t, "a", vfs.NewMem(), true, 1)
+	n.owner(t, 1, "a")
+	if err := alone.StepAside(t.Context()); err != nil {
+		t.Error(err)
+	}
+	alone.mustPropose(t, 1, "still here")
+}
+
+// Writers go on through one transfer after another: what was acknowledged is there.
+func TestVoters_TransfersUnderLoad(t *testing.T) {
+	t.Parallel()
+	w, _ := trio(t, 1)
+	names := []string{"a", "b", "c"}
+	quit, ended := make(chan struct{}), make(chan []string)
+	go func() {
+		var acked []string
+		for i := 0; ; i++ {
+			select {
+			case <-quit:
+				ended <- acked
+				return
+			default:
+			}
+			for _, name := range names {
+				row := fmt.Sprintf("%s-%d", name, i)
+				if w.nodes[name].writeRow(t, 1, row) == nil {
+					acked = append(acked, row)
+				}
+			}
+		}
+	}()
+	for i := range 9 {
+		owner := w.owner(t, 1, names...)
+		to := names[i%3]
+		if owner.id.Node == to {
+			continue
+		}
+		if err := owner.changeReplica(t.Context(), 1, replicaChange{replicaTransfer, to}); err != nil {
+			t.Logf("transfer to %s: %v", to, err)
+		}
+	}
+	w.owner(t, 1, names...).mustPropose(t, 1, "last")
+	close(quit)
+	acked := <-ended
+	w.same(t, 1, names...)
+	if len(acked) < 10 {
+		t.Errorf("only %d writes were acknowledged", len(acked))
+	}
+	for _, row := range acked {
+		if !w.nodes["b"].has(t, 1, row) {
+			t.Errorf("%s was acknowledged and is gone", row)
+		}
+	}
+}
