@@ -72,7 +72,8 @@ func (c *compactor) compact() bool {
 		failed    atomic.Bool
 	)
 	for _, g := range groups {
-		if g.failed.Load() != nil || g.machine.pending.Load() < least {
+		pending := g.machine.pending.Load()
+		if g.failed.Load() != nil || pending < least || pending < exportFactor*c.tuning.snapshotBytes && g.snapshots.exports.needs(g.shard) {
 			continue
 		}
 		snapshots.Go(func() {

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"fmt"
-	"io"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -24,7 +23,9 @@ type stateMachine struct {
 	shard   storage.Shard
 	db      *pebble.DB
 	flusher *flusher
-	fail    func(error) // told once; must not block
+	// snapshots holds what was received to be restored.
+	snapshots *snapshotStore
+	fail      func(error) // told once; must not block
 	// grown is told how many bytes of log were added, with this shard's sum since the
 	// last snapshot, and shrunk how many a snapshot covered. They must not block.
 	grown  func(added, sum int64)
@@ -200,12 +201,6 @@ func (m *stateMachine) Snapshot() (raft.FSMSnapshot, error) {
 		return nil, m.err
 	}
 	return &snapshot{machine: m, covered: m.pending.Load()}, nil
-}
-
-// Restore refuses: a snapshot holds no data.
-func (m *stateMachine) Restore(source io.ReadCloser) error {
-	_ = source.Close() // nothing is read from it
-	return errNoExport
 }
 
 // snapshot makes what was applied durable, so that the log before it may go.

@@ -14,8 +14,11 @@ const (
 	kindStable   byte = 2 // rest: Raft's own name of the row
 	kindSnapshot byte = 3
 	kindDropping byte = 4 // there while a replica is being deleted
+	// kindRestoring is there while an export is put in place of the state; the row is
+	// the snapshot it belongs to.
+	kindRestoring byte = 5
 	// kindEnd is above every kind of a replica's rows.
-	kindEnd byte = 5
+	kindEnd byte = 6
 )
 
 const logKeyLen = 2 + 1 + 8

@@ -31,6 +31,7 @@ type Node struct {
 	logger  *slog.Logger
 	flusher flusher
 	owners  *shardMap
+	exports *exports
 
 	compactor compactor
 
@@ -56,7 +57,7 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, id: id, tuning: defaultTuning(), logger: cfg.Logger, transports: cfg.transports}
+	n := &Node{cfg: cfg, id: id, tuning: defaultTuning(), logger: cfg.Logger, transports: cfg.transports, exports: newExports()}
 	n.owners = newShardMap(id.Node, id.Shards)
 	n.groups = make([]atomic.Pointer[group], id.Shards+1)
 	if n.transports == nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -27,9 +28,13 @@ type Config struct {
 
 // Store is a node's disk: opened once, closed once.
 type Store struct {
-	raft    *pebble.DB
-	state   *pebble.DB
-	closing chan struct{}
+	dir          string
+	fs           vfs.FS
+	raft         *pebble.DB
+	state        *pebble.DB
+	stateOptions *pebble.Options
+	temporaries  atomic.Int64 // names given to files of exports
+	closing      chan struct{}
 }
 
 // Open opens both instances, making them when they are not there. A directory
@@ -46,9 +51,13 @@ func Open(cfg Config) (*Store, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
+	if err := clearTemporary(cfg); err != nil {
+		return nil, err
+	}
 	raft, state := raftOptions(cfg), stateOptions(cfg)
+	state.EnsureDefaults()
 
-	s := Store{closing: closing}
+	s := Store{dir: cfg.Dir, fs: cfg.FS, stateOptions: state, closing: closing}
 	failed := make(chan error, 1)
 	go func() { // both at once: each waits for the disk
 		var err error
