@@ -1,0 +1,41 @@
+package cluster
+
+import "switchyard/storage"
+
+// groupReport is how one group stands, as a node that hosts a replica of it sees
+// it. On the leader it is the truth about the members, elsewhere hearsay.
+type groupReport struct {
+	Shard     storage.Shard `json:"shard"`
+	Leads     bool          `json:"leads"` // Raft's leader, whether or not it serves already
+	Term      uint64        `json:"term"`
+	Leader    string        `json:"leader"` // as this replica knows it; empty when it knows none
+	Epoch     uint64        `json:"epoch"`  // in which this node owns the shard; 0 when it does not
+	Voters    []string      `json:"voters"`
+	NonVoters []string      `json:"nonVoters"`
+	Applied   uint64        `json:"applied"`         // newest entry in this replica's state
+	Last      uint64        `json:"last"`            // newest entry in this replica's log
+	Peers     []peerReport  `json:"peers,omitempty"` // the other members, on the leader only
+}
+
+// peerReport is how far another member of the group follows its leader.
+type peerReport struct {
+	Node     string `json:"node"`
+	Lag      uint64 `json:"lag"`      // entries it is behind the leader's log
+	CaughtUp bool   `json:"caughtUp"` // near enough to the end to vote, and heard of lately
+}
+
+// replicaAction is a change of one member of a group, made on its leader.
+type replicaAction string
+
+const (
+	replicaAdd      replicaAction = "add"      // as a non-voter
+	replicaPromote  replicaAction = "promote"  // a non-voter to a voter
+	replicaRemove   replicaAction = "remove"   // voter or not
+	replicaTransfer replicaAction = "transfer" // the leadership, to a voter
+)
+
+// replicaChange names the member it is about.
+type replicaChange struct {
+	Action replicaAction `json:"action"`
+	Node   string        `json:"node"`
+}
