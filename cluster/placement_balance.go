@@ -38,7 +38,7 @@ func (p *planner) healthy() bool {
 		return false
 	}
 	for _, s := range p.shards {
-		if len(s.missing()) > 0 || len(s.target) < p.wanted {
+		if len(s.missing()) > 0 || len(s.target) < p.wanted || len(s.Voters) < p.wanted {
 			return false
 		}
 		for _, name := range s.target {

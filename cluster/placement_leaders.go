@@ -61,35 +61,52 @@ func (p *planner) relief() []handover {
 	return nil
 }
 
+// chainFrom looks in widening circles. Of the nodes in the nearest circle that has
+// any, the one that leads least takes over.
 func (p *planner) chainFrom(source string) []handover {
 	type link struct {
 		handover
 		from string
 	}
 	reached := map[string]link{source: {}}
-	for queue := []string{source}; len(queue) > 0; queue = queue[1:] {
-		at := queue[0]
-		if p.nodes[at].leads <= p.nodes[source].leads-2 {
+	for circle := []string{source}; len(circle) > 0; {
+		var next []string
+		for _, at := range circle {
+			for _, h := range p.handovers(at) {
+				if _, known := reached[h.to]; !known {
+					reached[h.to] = link{handover: h, from: at}
+					next = append(next, h.to)
+				}
+			}
+		}
+		slices.SortStableFunc(next, func(a, b string) int { return cmp.Compare(p.nodes[a].leads, p.nodes[b].leads) })
+		if len(next) > 0 && p.nodes[next[0]].leads <= p.nodes[source].leads-2 {
 			var chain []handover
-			for ; at != source; at = reached[at].from {
+			for at := next[0]; at != source; at = reached[at].from {
 				chain = append(chain, reached[at].handover)
 			}
 			slices.Reverse(chain)
 			return chain
 		}
-		// The directory is last: it moves only when nothing else would do.
-		for i := range p.shards {
-			s := p.shards[(i+1)%len(p.shards)]
-			if s.leader != at || s.busy {
-				continue
-			}
-			for _, name := range slices.Sorted(slices.Values(s.Voters)) {
-				if _, known := reached[name]; !known && p.nodes[name].takes() && p.follows(s, name) {
-					reached[name] = link{handover: handover{shard: s, to: name}, from: at}
-					queue = append(queue, name)
-				}
+		circle = next
+	}
+	return nil
+}
+
+// handovers are the ways to take a leadership from a node. The directory's is the
+// last: it moves only when nothing else would do.
+func (p *planner) handovers(from string) []handover {
+	var ways []handover
+	for i := range p.shards {
+		s := p.shards[(i+1)%len(p.shards)]
+		if s.leader != from || s.busy {
+			continue
+		}
+		for _, name := range slices.Sorted(slices.Values(s.Voters)) {
+			if name != from && p.nodes[name].takes() && p.follows(s, name) {
+				ways = append(ways, handover{shard: s, to: name})
 			}
 		}
 	}
-	return nil
+	return ways
 }
