@@ -237,15 +237,21 @@ func (p *planner) give(s *placedShard, node, format string, args ...any) {
 }
 
 // heir is who should lead the shard after its leader: of the voters that can and
-// may, the one that leads least. Empty when there is none.
+// may, the one that leads least. A draining one is better than one that was
+// removed. Empty when there is none.
 func (p *planner) heir(s *placedShard) string {
+	worst := standsUp
+	if p.nodes[s.leader].standing == standsRemoved {
+		worst = standsDraining
+	}
 	best := ""
 	for _, name := range s.Voters {
 		n := p.nodes[name]
-		if name == s.leader || !n.takes() || !p.follows(s, name) || !slices.Contains(s.target, name) {
+		if name == s.leader || n.standing > worst || !p.follows(s, name) || !slices.Contains(s.target, name) {
 			continue
 		}
-		if best == "" || cmp.Or(cmp.Compare(n.leads, p.nodes[best].leads), cmp.Compare(name, best)) < 0 {
+		if best == "" || cmp.Or(cmp.Compare(n.standing, p.nodes[best].standing),
+			cmp.Compare(n.leads, p.nodes[best].leads), cmp.Compare(name, best)) < 0 {
 			best = name
 		}
 	}

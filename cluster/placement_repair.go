@@ -7,7 +7,7 @@ import (
 
 // moving tells whether a shard takes up one of the moves allowed at once.
 func (p *planner) moving(s *placedShard) bool {
-	return len(s.NonVoters) > 0 || len(s.Voters) > p.wanted || len(s.Voters) > len(s.target)
+	return len(s.NonVoters) > 0 || len(s.Voters) > p.wanted
 }
 
 // learning are the non-voters to be promoted.

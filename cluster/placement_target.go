@@ -83,7 +83,8 @@ func (p *planner) target(s *placedShard) []string {
 	})
 	slices.SortFunc(stay, func(a, b string) int {
 		return cmp.Or(cmp.Compare(p.nodes[a].standing, p.nodes[b].standing),
-			cmp.Compare(truth(p.nodes[b].answers), truth(p.nodes[a].answers)), cmp.Compare(a, b))
+			cmp.Compare(truth(p.nodes[b].answers), truth(p.nodes[a].answers)),
+			cmp.Compare(truth(b == s.leader), truth(a == s.leader)), cmp.Compare(a, b))
 	})
 	for _, name := range stay {
 		if len(target) < p.wanted {
