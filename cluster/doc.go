@@ -26,11 +26,24 @@
 // Watcher told. A closing node stops answering, commits Release, and leaves a
 // log end that lets its successor skip the wait.
 //
+// # The life of a replica
+//
+// The owner of the directory looks once a second, more often while something moves:
+// the mover gathers every member's groupReports, plan turns them into steps, and
+// the steps go to the shards' leaders. Nothing is remembered of a move under way;
+// the groups' members say how far it is, so that another owner carries on with it.
+// A replica is hosted empty, added as a non-voter, promoted when it has caught up,
+// and the voter in whose place it came is removed then. A shard has three replicas
+// once the cluster has had three members (Decision 53). It shrinks when a member is
+// removed and nobody takes its place, never because one is dead or drains. A replica
+// whose group does not count it is dropped after a while.
+//
 // # Goroutines
 //
 // Per shard: Raft's own; lead (group.lead), the only one that claims, releases
 // and calls the Watcher; the committer's two, submit and settle, which call the
 // proposals' callbacks; and at most one lease round at a time, run on demand. Per
 // node: the compactor, which snapshots and truncates logs. All of them end with
-// Node.Close.
+// Node.Close. While the node owns the directory: the mover's loop, which asks and
+// acts through goroutines of one round, waited for at its end; mover.close ends it.
 package cluster

@@ -43,7 +43,7 @@ func (v *surveyor) status(ctx context.Context) Topology {
 		defer func() { <-v.turn }()
 	case <-ctx.Done():
 		r, _ := v.members.roster()
-		return v.assemble(r, map[string][]groupReport{v.gatherer.self: v.gatherer.own.report()})
+		return v.assemble(r, map[string][]groupReport{v.gatherer.self: v.gatherer.own.report()}, time.Now())
 	}
 	if !v.at.IsZero() && time.Since(v.at) < statusAge {
 		return v.latest
@@ -51,17 +51,17 @@ func (v *surveyor) status(ctx context.Context) Topology {
 	r, _ := v.members.roster()
 	// Others wait for this answer: it does not end with who asked for it.
 	reports := v.gatherer.gather(context.WithoutCancel(ctx), r, nil)
-	v.latest, v.at = v.assemble(r, reports), time.Now()
+	v.latest, v.at = v.assemble(r, reports, time.Now()), time.Now()
 	return v.latest
 }
 
 // assemble puts members and reports together.
-func (v *surveyor) assemble(r roster, reports map[string][]groupReport) Topology {
+func (v *surveyor) assemble(r roster, reports map[string][]groupReport, now time.Time) Topology {
 	state := clusterState{
 		shards: r.shards, everThree: r.everThree, replaceAfter: v.replaceAfter,
 		members: r.members, reports: reports,
 	}
-	p := newPlanner(state, time.Now())
+	p := newPlanner(state, now)
 	p.setTargets()
 	t := Topology{ClusterID: r.clusterID, Nodes: []NodeStatus{}, Shards: p.shardStatuses()}
 	for _, m := range r.members {
