@@ -12,37 +12,37 @@ import (
 // as one that does not answer.
 const gatherWait = time.Second
 
-// caller reaches other nodes.
-type caller interface {
+// nodeCaller reaches other nodes.
+type nodeCaller interface {
 	call(ctx context.Context, node string, kind rpcKind, body []byte) ([]byte, error)
 }
 
 // registrar knows who the members are.
 type registrar interface {
-	// roster is what is known now; false while it is not known at all.
-	roster() (roster, bool)
+	// view is what is known now; false while it is not known at all.
+	view() (clusterView, bool)
 	// snapshot is the registry in the form that other nodes learn it from.
 	snapshot() []byte
 }
 
-// roster is the cluster apart from its groups.
-type roster struct {
+// view is the cluster apart from its groups.
+type clusterView struct {
 	clusterID string
 	shards    int  // workspace shards; the directory is beside them
 	everThree bool // three members not removed have been here at once
 	members   []memberView
 }
 
-// gatherer asks every member how its groups stand.
-type gatherer struct {
+// reportGatherer asks every member how its groups stand.
+type reportGatherer struct {
 	self  string
 	own   hosting
-	peers caller
+	peers nodeCaller
 }
 
 // gather gives the reports of the members that answered. Those that gossip holds
 // for dead are not asked: a paused one would cost the whole wait each time.
-func (g *gatherer) gather(ctx context.Context, r roster, registry []byte) map[string][]groupReport {
+func (g *reportGatherer) gather(ctx context.Context, r clusterView, registry []byte) map[string][]groupReport {
 	ctx, cancel := context.WithTimeout(ctx, gatherWait)
 	defer cancel()
 	found := map[string][]groupReport{}
@@ -74,7 +74,7 @@ func (g *gatherer) gather(ctx context.Context, r roster, registry []byte) map[st
 	return found
 }
 
-func (g *gatherer) ask(ctx context.Context, node string, request []byte) ([]groupReport, error) {
+func (g *reportGatherer) ask(ctx context.Context, node string, request []byte) ([]groupReport, error) {
 	body, err := g.peers.call(ctx, node, rpcReport, request)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for its groups: %w", node, err)

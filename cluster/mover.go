@@ -25,7 +25,7 @@ const (
 type moverConfig struct {
 	Self         string
 	Own          hosting
-	Peers        caller
+	Peers        nodeCaller
 	Members      registrar
 	ReplaceAfter time.Duration
 	Logger       *slog.Logger
@@ -35,7 +35,7 @@ type moverConfig struct {
 // kept from one ownership to the next.
 type mover struct {
 	moverConfig
-	gatherer gatherer
+	gatherer reportGatherer
 
 	mu      sync.Mutex
 	stop    context.CancelFunc // of the running loop; nil when there is none
@@ -49,7 +49,7 @@ func newMover(cfg moverConfig) *mover {
 	close(ended)
 	return &mover{
 		moverConfig: cfg,
-		gatherer:    gatherer{self: cfg.Self, own: cfg.Own, peers: cfg.Peers},
+		gatherer:    reportGatherer{self: cfg.Self, own: cfg.Own, peers: cfg.Peers},
 		ended:       ended,
 	}
 }
@@ -135,7 +135,7 @@ func (m *mover) run(ctx context.Context) {
 // round looks once and takes the steps that follow. Whatever fails shows in the
 // next round's reports.
 func (m *mover) round(ctx context.Context, known *memory) {
-	r, ok := m.Members.roster()
+	r, ok := m.Members.view()
 	if !ok {
 		return
 	}

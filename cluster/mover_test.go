@@ -19,7 +19,7 @@ import (
 // hang as told.
 type world struct {
 	mu      sync.Mutex
-	known   roster
+	known   clusterView
 	groups  []*worldGroup
 	nodes   map[string]*worldNode
 	learnt  map[string]int
@@ -44,7 +44,7 @@ type worldNode struct {
 
 func newWorld(shards int, names ...string) *world {
 	w := &world{
-		known: roster{clusterID: "c", shards: shards, everThree: len(names) >= 3},
+		known: clusterView{clusterID: "c", shards: shards, everThree: len(names) >= 3},
 		nodes: map[string]*worldNode{}, learnt: map[string]int{}, asked: map[string]int{},
 		fail: map[string]error{}, hang: map[string]bool{},
 	}
@@ -59,7 +59,7 @@ func newWorld(shards int, names ...string) *world {
 	return w
 }
 
-func (w *world) roster() (roster, bool) {
+func (w *world) view() (clusterView, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.known
@@ -68,17 +68,6 @@ func (w *world) roster() (roster, bool) {
 }
 
 func (w *world) snapshot() []byte { return []byte("registry") }
-
-// member changes what is known of one.
-func (w *world) member(name string, change func(*memberView)) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for i := range w.known.members {
-		if w.known.members[i].Name == name {
-			change(&w.known.members[i])
-		}
-	}
-}
 
 func (w *world) call(ctx context.Context, node string, kind rpcKind, body []byte) ([]byte, error) {
 	w.mu.Lock()
@@ -123,6 +112,12 @@ func (n *worldNode) report() []groupReport {
 		reports = append(reports, r)
 	}
 	return reports
+}
+
+func (n *worldNode) has(shard storage.Shard) bool {
+	n.w.mu.Lock()
+	defer n.w.mu.Unlock()
+	return n.hosts[shard]
 }
 
 func (n *worldNode) hostReplica(shard storage.Shard) error {
@@ -315,12 +310,12 @@ func TestMover_DropsOrphans(t *testing.T) {
 		m.gained()
 		time.Sleep(orphanAge - time.Millisecond)
 		synctest.Wait()
-		if !w.nodes["b"].hosts[0] {
+		if !w.nodes["b"].has(0) {
 			t.Error("dropped at first sight")
 		}
 		time.Sleep(5 * time.Second)
 		m.close()
-		if w.nodes["b"].hosts[0] {
+		if w.nodes["b"].has(0) {
 			t.Error("the orphan is still there")
 		}
 	})

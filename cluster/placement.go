@@ -111,21 +111,21 @@ type planner struct {
 	given  int // leaderships transferred in this round
 }
 
-// standing orders members by how willingly a replica is left with them.
-type standing int
+// rank orders members by how willingly a replica is left with them.
+type rank int
 
 const (
-	standsUp       standing = iota // answers, and may be given replicas
-	standsAway                     // does not answer, and may be back soon
-	standsDraining                 // to be emptied
-	standsGone                     // dead for so long that it is replaced
-	standsRemoved                  // told to leave for good
+	standsUp       rank = iota // answers, and may be given replicas
+	standsAway                 // does not answer, and may be back soon
+	standsDraining             // to be emptied
+	standsGone                 // dead for so long that it is replaced
+	standsRemoved              // told to leave for good
 )
 
 // placedNode is a member during planning.
 type placedNode struct {
 	memberView
-	standing standing
+	standing rank
 	answers  bool // its report is here
 	down     bool // known to be dead, or to have left
 	hosts    map[storage.Shard]groupReport

@@ -122,7 +122,7 @@ func (s *simulated) event() {
 	case what == 3:
 		n.Draining = !n.Draining
 		s.say("draining %s: %v", n.Name, n.Draining)
-	case what == 4 && s.rng.IntN(3) == 0:
+	case what == 4 && s.rng.IntN(3) == 0 && s.others(n):
 		if s.survives(func() { n.Removed = true }, func() { n.Removed = false }) {
 			s.say("remove %s", n.Name)
 		}
@@ -130,6 +130,16 @@ func (s *simulated) event() {
 		s.now = s.now.Add(6 * time.Minute)
 		s.say("wait")
 	}
+}
+
+// others tells whether the cluster has another node that was not removed.
+func (s *simulated) others(than *simulatedNode) bool {
+	for _, n := range s.nodes {
+		if n != than && !n.Removed {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *simulated) revive(n *simulatedNode) {

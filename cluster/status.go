@@ -15,7 +15,7 @@ const statusAge = 500 * time.Millisecond
 
 // surveyor tells how the cluster stands, from any of its nodes.
 type surveyor struct {
-	gatherer     gatherer
+	gatherer     reportGatherer
 	members      registrar
 	replaceAfter time.Duration
 
@@ -26,7 +26,7 @@ type surveyor struct {
 
 func newSurveyor(cfg moverConfig) *surveyor {
 	return &surveyor{
-		gatherer:     gatherer{self: cfg.Self, own: cfg.Own, peers: cfg.Peers},
+		gatherer:     reportGatherer{self: cfg.Self, own: cfg.Own, peers: cfg.Peers},
 		members:      cfg.Members,
 		replaceAfter: cfg.ReplaceAfter,
 		turn:         make(chan struct{}, 1),
@@ -42,13 +42,13 @@ func (v *surveyor) status(ctx context.Context) Topology {
 	case v.turn <- struct{}{}:
 		defer func() { <-v.turn }()
 	case <-ctx.Done():
-		r, _ := v.members.roster()
+		r, _ := v.members.view()
 		return v.assemble(r, map[string][]groupReport{v.gatherer.self: v.gatherer.own.report()}, time.Now())
 	}
 	if !v.at.IsZero() && time.Since(v.at) < statusAge {
 		return v.latest
 	}
-	r, _ := v.members.roster()
+	r, _ := v.members.view()
 	// Others wait for this answer: it does not end with who asked for it.
 	reports := v.gatherer.gather(context.WithoutCancel(ctx), r, nil)
 	v.latest, v.at = v.assemble(r, reports, time.Now()), time.Now()
@@ -56,7 +56,7 @@ func (v *surveyor) status(ctx context.Context) Topology {
 }
 
 // assemble puts members and reports together.
-func (v *surveyor) assemble(r roster, reports map[string][]groupReport, now time.Time) Topology {
+func (v *surveyor) assemble(r clusterView, reports map[string][]groupReport, now time.Time) Topology {
 	state := clusterState{
 		shards: r.shards, everThree: r.everThree, replaceAfter: v.replaceAfter,
 		members: r.members, reports: reports,

@@ -185,7 +185,7 @@ func TestStatus_Members(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			state := parseCluster(t, test.cluster)
-			r := roster{shards: state.shards, everThree: state.everThree, members: state.members}
+			r := clusterView{shards: state.shards, everThree: state.everThree, members: state.members}
 			v := &surveyor{replaceAfter: state.replaceAfter}
 			got := v.assemble(r, state.reports, testNow).node(test.node)
 			if test.want.State != "" {
