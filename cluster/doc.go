@@ -26,6 +26,18 @@
 // Watcher told. A closing node stops answering, commits Release, and leaves a
 // log end that lets its successor skip the wait.
 //
+// # The life of a replica
+//
+// The owner of the directory looks once a second, more often while something moves:
+// the mover gathers every member's groupReports, plan turns them into steps, and
+// the steps go to the shards' leaders. Nothing is remembered of a move under way;
+// the groups' members say how far it is, so that another owner carries on with it.
+// A replica is hosted empty, added as a non-voter, promoted when it has caught up,
+// and the voter in whose place it came is removed then. A shard has three replicas
+// once the cluster has had three members (Decision 53). It shrinks when a member is
+// removed and nobody takes its place, never because one is dead or drains. A replica
+// whose group does not count it is dropped after a while.
+//
 // # Goroutines
 //
 // Per shard: Raft's own; lead (group.lead), the only one that claims, releases
@@ -41,4 +53,7 @@
 // goroutine that accepts, and one per accepted control connection. The pulse asks
 // every other node twice a second whether it is there and what it owns, one question
 // per node at a time; the shard map is what came of it, read by every request.
+//
+// Node.Close. While the node owns the directory: the mover's loop, which asks and
+// acts through goroutines of one round, waited for at its end; mover.close ends it.
 package cluster

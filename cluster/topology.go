@@ -30,6 +30,9 @@ type NodeStatus struct {
 	Version  string    `json:"version"`
 	Leads    int       `json:"leads"`    // shards it leads
 	Replicas int       `json:"replicas"` // shards it holds, as voter or not
+
+	Drained bool   `json:"drained,omitempty"` // it drains, and nothing more will leave it
+	Note    string `json:"note,omitempty"`    // what is to know about its drain or removal
 }
 
 // ShardStatus is one shard.

@@ -1,0 +1,105 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"switchyard/storage"
+)
+
+// stepWait is how long a step may take. It bounds how long one slow node keeps the
+// others' shards waiting.
+const stepWait = 5 * time.Second
+
+// carryOut takes the steps of a round, which don't depend on each other, at once.
+func (m *mover) carryOut(ctx context.Context, steps []step, known *memory) {
+	m.setRunning(steps)
+	defer m.setRunning(nil)
+	errs := make([]error, len(steps))
+	var taken sync.WaitGroup
+	for i, s := range steps {
+		taken.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, stepWait)
+			defer cancel()
+			errs[i] = m.carry(ctx, s)
+		})
+	}
+	taken.Wait()
+	failed := map[stepKey]bool{}
+	for i, s := range steps {
+		key := stepKey{s.kind, replica{s.shard, s.node}}
+		switch {
+		case errs[i] == nil:
+			m.Logger.Info("placement step", "step", s, "outcome", "done")
+			if s.kind != stepTransfer {
+				known.hurry = hurryRounds
+			}
+		case ctx.Err() != nil:
+			m.Logger.Info("placement step", "step", s, "outcome", "left to the directory's next owner")
+		default:
+			if !known.failed[key] { // it is tried again each round
+				m.Logger.Info("placement step", "step", s, "outcome", "failed", "error", errs[i])
+			}
+			failed[key] = true
+		}
+	}
+	known.failed = failed
+}
+
+func (m *mover) setRunning(steps []step) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.running = steps
+}
+
+// actions are the changes that steps ask of a leader.
+var actions = map[stepKind]replicaAction{
+	stepAdd:      replicaAdd,
+	stepPromote:  replicaPromote,
+	stepRemove:   replicaRemove,
+	stepTransfer: replicaTransfer,
+}
+
+func (m *mover) carry(ctx context.Context, s step) error {
+	switch s.kind {
+	case stepHost:
+		return m.host(ctx, s.node, s.shard)
+	case stepDrop:
+		in := dropRequest{Shard: s.shard, Term: s.term, Last: s.last}
+		if s.node == m.Self {
+			return dropOrphan(m.Own, in)
+		}
+		return m.ask(ctx, s.node, rpcDrop, in)
+	case stepAdd:
+		// A member that is not there would only hold its leader up.
+		if err := m.host(ctx, s.node, s.shard); err != nil {
+			return err
+		}
+	}
+	in := replicasRequest{Shard: s.shard, Term: s.term, Change: replicaChange{Action: actions[s.kind], Node: s.node}}
+	if s.leader == m.Self {
+		return changeAsLeader(ctx, m.Own, in)
+	}
+	return m.ask(ctx, s.leader, rpcReplicas, in)
+}
+
+func (m *mover) host(ctx context.Context, node string, shard storage.Shard) error {
+	if node == m.Self {
+		return m.Own.hostReplica(shard)
+	}
+	return m.ask(ctx, node, rpcHost, hostRequest{Shard: shard})
+}
+
+func (m *mover) ask(ctx context.Context, node string, kind rpcKind, in any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return fmt.Errorf("write the request: %w", err)
+	}
+	if _, err := m.Peers.call(ctx, node, kind, body); err != nil {
+		return fmt.Errorf("ask %s: %w", node, err)
+	}
+	return nil
+}

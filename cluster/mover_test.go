@@ -1,0 +1,352 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"switchyard/storage"
+)
+
+// world is a cluster in memory: groups that change at once, and calls that fail or
+// hang as told.
+type world struct {
+	mu      sync.Mutex
+	known   clusterView
+	groups  []*worldGroup
+	nodes   map[string]*worldNode
+	learnt  map[string]int
+	asked   map[string]int                     // reports asked of each node
+	fail    map[string]error                   // calls to a node
+	hang    map[string]bool                    // calls to a node never come back
+	changed func(node string, c replicaChange) // told before a change is made
+}
+
+type worldGroup struct {
+	leader            string
+	term              uint64
+	voters, nonVoters []string
+}
+
+// worldNode is one node's hosting.
+type worldNode struct {
+	w     *world
+	name  string
+	hosts map[storage.Shard]bool
+}
+
+func newWorld(shards int, names ...string) *world {
+	w := &world{
+		known: clusterView{clusterID: "c", shards: shards, everThree: len(names) >= 3},
+		nodes: map[string]*worldNode{}, learnt: map[string]int{}, asked: map[string]int{},
+		fail: map[string]error{}, hang: map[string]bool{},
+	}
+	for _, name := range names {
+		w.nodes[name] = &worldNode{w: w, name: name, hosts: map[storage.Shard]bool{}}
+		w.known.members = append(w.known.members, memberView{Name: name, State: NodeAlive, HTTP: name + ":8080"})
+	}
+	for id := range shards + 1 {
+		w.groups = append(w.groups, &worldGroup{leader: names[0], term: 3, voters: []string{names[0]}})
+		w.nodes[names[0]].hosts[storage.Shard(id)] = true
+	}
+	return w
+}
+
+func (w *world) view() (clusterView, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.known
+	r.members = slices.Clone(r.members)
+	return r, true
+}
+
+func (w *world) snapshot() []byte { return []byte("registry") }
+
+func (w *world) call(ctx context.Context, node string, kind rpcKind, body []byte) ([]byte, error) {
+	w.mu.Lock()
+	hang, err, n := w.hang[node], w.fail[node], w.nodes[node]
+	if kind == rpcReport {
+		w.asked[node]++
+	}
+	w.mu.Unlock()
+	if hang {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	learn := func(string, []byte) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.learnt[node]++
+	}
+	return placementHandlers(n, learn)[kind](ctx, "a", body)
+}
+
+func (n *worldNode) report() []groupReport {
+	n.w.mu.Lock()
+	defer n.w.mu.Unlock()
+	var reports []groupReport
+	for id, g := range n.w.groups {
+		if !n.hosts[storage.Shard(id)] {
+			continue
+		}
+		r := groupReport{Shard: storage.Shard(id), Term: g.term, Leader: g.leader, Applied: 7}
+		r.Voters, r.NonVoters = slices.Clone(g.voters), slices.Clone(g.nonVoters)
+		if g.leader == n.name {
+			r.Leads, r.Epoch, r.Applied = true, g.term, 9
+			for _, name := range append(slices.Clone(g.voters), g.nonVoters...) {
+				if name != n.name {
+					r.Peers = append(r.Peers, peerReport{Node: name, Lag: 2, CaughtUp: n.w.nodes[name].hosts[r.Shard]})
+				}
+			}
+		}
+		reports = append(reports, r)
+	}
+	return reports
+}
+
+func (n *worldNode) has(shard storage.Shard) bool {
+	n.w.mu.Lock()
+	defer n.w.mu.Unlock()
+	return n.hosts[shard]
+}
+
+func (n *worldNode) hostReplica(shard storage.Shard) error {
+	n.w.mu.Lock()
+	defer n.w.mu.Unlock()
+	n.hosts[shard] = true
+	return nil
+}
+
+func (n *worldNode) dropReplica(shard storage.Shard) error {
+	n.w.mu.Lock()
+	defer n.w.mu.Unlock()
+	delete(n.hosts, shard)
+	return nil
+}
+
+func (n *worldNode) changeReplica(ctx context.Context, shard storage.Shard, c replicaChange) error {
+	n.w.mu.Lock()
+	told := n.w.changed
+	n.w.mu.Unlock()
+	if told != nil {
+		told(n.name, c)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	n.w.mu.Lock()
+	defer n.w.mu.Unlock()
+	g := n.w.groups[shard]
+	switch c.Action {
+	case replicaAdd:
+		g.nonVoters = append(g.nonVoters, c.Node)
+	case replicaPromote:
+		g.nonVoters = without(g.nonVoters, c.Node)
+		g.voters = append(g.voters, c.Node)
+	case replicaRemove:
+		g.nonVoters, g.voters = without(g.nonVoters, c.Node), without(g.voters, c.Node)
+	case replicaTransfer:
+		g.leader = c.Node
+		g.term++
+	}
+	return nil
+}
+
+// holders tells on how many nodes each shard is, and whether one is on the way.
+func (w *world) holders() (counts []int, learning bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, g := range w.groups {
+		counts = append(counts, len(g.voters))
+		learning = learning || len(g.nonVoters) > 0
+	}
+	return counts, learning
+}
+
+func (w *world) mover(out *bytes.Buffer) *mover {
+	return newMover(moverConfig{
+		Self: "a", Own: w.nodes["a"], Peers: w, Members: w, ReplaceAfter: 5 * time.Minute,
+		Logger: slog.New(slog.NewTextHandler(out, nil)),
+	})
+}
+
+func TestMover_SpreadsAndRests(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(5, "a", "b", "c")
+		var out bytes.Buffer
+		m := w.mover(&out)
+		m.gained()
+		time.Sleep(time.Minute)
+		if counts, learning := w.holders(); learning || slices.Min(counts) != 3 || slices.Max(counts) != 3 {
+			t.Errorf("voters per shard %v", counts)
+		}
+		leads := map[string]int{}
+		for _, g := range w.groups {
+			leads[g.leader]++
+		}
+		if leads["a"] != 2 || leads["b"] != 2 || leads["c"] != 2 {
+			t.Errorf("leaderships %v", leads)
+		}
+		m.close()
+		said := out.String()
+		if w.learnt["b"] == 0 || !strings.Contains(said, "outcome=done") || strings.Contains(said, "failed") {
+			t.Errorf("registry learnt %v; log:\n%s", w.learnt, said)
+		}
+		if got := strings.Count(said, "placement step"); got != 12*2+4 { // adds and promotions, transfers
+			t.Errorf("%d steps were logged:\n%s", got, said)
+		}
+	})
+}
+
+func TestMover_ErrorsAreTriedAgainAndLoggedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(0, "a", "b", "c")
+		refuse := true
+		var out bytes.Buffer
+		m := w.mover(&out)
+		own := &refusing{worldNode: w.nodes["a"], refuse: func() bool { w.mu.Lock(); defer w.mu.Unlock(); return refuse }}
+		m.Own, m.gatherer.own = own, own
+		m.gained()
+		time.Sleep(20 * time.Second)
+		w.mu.Lock()
+		refuse = false
+		w.mu.Unlock()
+		time.Sleep(20 * time.Second)
+		m.close()
+		if counts, _ := w.holders(); counts[0] != 3 {
+			t.Errorf("voters %v", counts)
+		}
+		if got := strings.Count(out.String(), "disk is full"); got != 1 {
+			t.Errorf("a failure was logged %d times:\n%s", got, out.String())
+		}
+	})
+}
+
+// refusing fails to change replicas for a while.
+type refusing struct {
+	*worldNode
+	refuse func() bool
+}
+
+func (r *refusing) changeReplica(ctx context.Context, shard storage.Shard, c replicaChange) error {
+	if r.refuse() {
+		return errors.New("disk is full")
+	}
+	return r.worldNode.changeReplica(ctx, shard, c)
+}
+
+func TestMover_SlowNodeDelaysButDoesNotStop(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(3, "a", "b", "c", "d")
+		w.hang["b"] = true
+		m := w.mover(&bytes.Buffer{})
+		m.gained()
+		time.Sleep(2 * time.Minute)
+		m.close()
+		for id, g := range w.groups {
+			if len(g.voters) != 3 || slices.Contains(g.voters, "b") {
+				t.Errorf("shard %d is on %v", id, g.voters)
+			}
+		}
+	})
+}
+
+func TestMover_LosesTheDirectoryMidStep(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(1, "a", "b", "c")
+		var m *mover
+		var lost sync.Once
+		w.changed = func(string, replicaChange) {
+			// The goroutine that carries a step out is the one that loses the directory:
+			// it must not wait for itself.
+			lost.Do(func() { m.lost() })
+		}
+		var out bytes.Buffer
+		m = w.mover(&out)
+		m.gained()
+		time.Sleep(time.Minute)
+		counts, learning := w.holders()
+		if learning || counts[0] != 1 || counts[1] != 1 {
+			t.Errorf("steps were taken after the loss: %v", counts)
+		}
+		if steps := m.progress(); len(steps) != 0 {
+			t.Errorf("steps under way: %v", steps)
+		}
+		m.gained() // and it comes back
+		m.gained()
+		time.Sleep(time.Minute)
+		if counts, _ := w.holders(); counts[0] != 3 {
+			t.Errorf("voters %v", counts)
+		}
+		m.close()
+		m.gained() // too late
+		m.close()
+		if !strings.Contains(out.String(), "next owner") {
+			t.Errorf("log:\n%s", out.String())
+		}
+	})
+}
+
+func TestMover_DropsOrphans(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(0, "a", "b")
+		w.nodes["b"].hosts[0] = true
+		m := w.mover(&bytes.Buffer{})
+		m.gained()
+		time.Sleep(orphanAge - time.Millisecond)
+		synctest.Wait()
+		if !w.nodes["b"].has(0) {
+			t.Error("dropped at first sight")
+		}
+		time.Sleep(5 * time.Second)
+		m.close()
+		if w.nodes["b"].has(0) {
+			t.Error("the orphan is still there")
+		}
+	})
+}
+
+func TestPlacementHandlers_RefuseWhatIsOutOfDate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(0, "a", "b")
+	for _, test := range []struct {
+		name, node string
+		kind       rpcKind
+		body       string
+		want       error
+	}{
+		{"another term's change", "a", rpcReplicas, `{"shard":0,"term":2,"change":{"action":"add","node":"b"}}`, errOtherTerm},
+		{"a change asked of a follower", "b", rpcReplicas, `{"shard":0,"term":3,"change":{"action":"add","node":"b"}}`, errOtherTerm},
+		{"a drop asked of the leader", "a", rpcDrop, `{"shard":0,"term":3,"last":99}`, errCounted},
+		{"a drop of what is not there", "b", rpcDrop, `{"shard":0,"term":3,"last":99}`, nil},
+	} {
+		_, err := w.call(t.Context(), test.node, test.kind, []byte(test.body))
+		if !errors.Is(err, test.want) {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+	w.nodes["b"].hosts[0] = true
+	if _, err := w.call(t.Context(), "b", rpcDrop, []byte(`{"shard":0,"term":2,"last":99}`)); !errors.Is(err, errCounted) {
+		t.Errorf("a drop from an earlier term: %v", err)
+	}
+	for _, kind := range []rpcKind{rpcReport, rpcHost, rpcReplicas, rpcDrop} {
+		if _, err := w.call(t.Context(), "b", kind, []byte(`{"shard":-1`)); err == nil {
+			t.Errorf("kind %d took a broken request", kind)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+)
+
+// balance starts moves that spread replicas over zones, then evenly over nodes. It
+// waits until no shard needs anything else. Each move makes the shards' shared
+// zones fewer, or leaves them and brings two nodes nearer to each other: there
+// is an end to it, and no way back.
+func (p *planner) balance() {
+	takers := slices.DeleteFunc(slices.Clone(p.names), func(name string) bool { return !p.nodes[name].takes() })
+	if p.wanted == 1 || len(takers) <= p.wanted || !p.healthy() {
+		return
+	}
+	for p.moves < maxMoves {
+		s, from, to := p.bestMove(takers)
+		if s == nil {
+			return
+		}
+		why := "%s holds more shards"
+		if p.nodes[from].Zone != p.nodes[to].Zone && p.sameZone(s.target) > p.sameZone(append(without(s.target, from), to)) {
+			why = "%s is in a zone with another replica"
+		}
+		s.target = append(without(s.target, from), to)
+		p.nodes[from].replicas--
+		p.nodes[to].replicas++
+		p.moves++
+		p.take(s, stepAdd, to, why, from)
+	}
+}
+
+// healthy tells whether every shard has all its replicas on nodes that answer,
+// or is giving up a surplus.
+func (p *planner) healthy() bool {
+	if !p.whole() {
+		return false
+	}
+	for _, s := range p.shards {
+		if len(s.missing()) > 0 || len(s.target) < p.wanted || len(s.Voters) < p.wanted {
+			return false
+		}
+		for _, name := range s.target {
+			if !p.nodes[name].takes() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// bestMove finds the replica whose move helps most; nil when none helps.
+func (p *planner) bestMove(takers []string) (shard *placedShard, from, to string) {
+	var best [3]int // zones shared after less before, load of to less that of from, whether the leader must move
+	for _, s := range p.shards {
+		if s.busy || p.moving(s) {
+			continue
+		}
+		before := p.sameZone(s.target)
+		for _, x := range s.target {
+			rest := without(s.target, x)
+			for _, y := range takers {
+				if slices.Contains(s.target, y) {
+					continue
+				}
+				move := [3]int{
+					p.sameZone(append(rest, y)) - before,
+					p.nodes[y].replicas - p.nodes[x].replicas,
+					truth(x == s.leader),
+				}
+				if move[0] > 0 || (move[0] == 0 && move[1] > -2) {
+					continue
+				}
+				if shard == nil || slices.CompareFunc(move[:], best[:], cmp.Compare) < 0 {
+					shard, from, to, best = s, x, y, move
+				}
+			}
+		}
+	}
+	return shard, from, to
+}

@@ -1,0 +1,112 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+)
+
+// evacuate takes leaderships from nodes that should have none, whatever else
+// their shards need.
+func (p *planner) evacuate() {
+	for _, s := range p.shards {
+		leader := p.nodes[s.leader]
+		if leader.standing < standsDraining {
+			continue
+		}
+		if heir := p.heir(s); heir != "" {
+			p.give(s, heir, "%s", p.departure(s.leader))
+		}
+	}
+}
+
+// spreadLeads evens out leaderships once replicas are where they should be.
+func (p *planner) spreadLeads() {
+	if !p.whole() || p.moves > 0 {
+		return
+	}
+	for _, st := range p.steps {
+		if st.kind != stepTransfer {
+			return
+		}
+	}
+	for p.given < maxTransfers {
+		chain := p.relief()
+		if len(chain) == 0 {
+			return
+		}
+		for _, link := range chain {
+			p.give(link.shard, link.to, "%s leads more shards", link.shard.leader)
+		}
+	}
+}
+
+// handover is a leadership that could go to a node.
+type handover struct {
+	shard *placedShard
+	to    string
+}
+
+// relief finds a chain of hand-overs from a node to one that leads at least two
+// shards less; those between keep their count. Without such a chain the spread is
+// as even as the replicas allow. A chain cut short by the round's limit leaves the
+// surplus on a node between, from where the next round's chain is shorter.
+func (p *planner) relief() []handover {
+	sources := slices.DeleteFunc(slices.Clone(p.names), func(name string) bool { return !p.nodes[name].takes() })
+	slices.SortStableFunc(sources, func(a, b string) int { return cmp.Compare(p.nodes[b].leads, p.nodes[a].leads) })
+	for _, source := range sources {
+		if chain := p.chainFrom(source); chain != nil {
+			return chain
+		}
+	}
+	return nil
+}
+
+// chainFrom looks in widening circles. Of the nodes in the nearest circle that has
+// any, the one that leads least takes over.
+func (p *planner) chainFrom(source string) []handover {
+	type link struct {
+		handover
+		from string
+	}
+	reached := map[string]link{source: {}}
+	for circle := []string{source}; len(circle) > 0; {
+		var next []string
+		for _, at := range circle {
+			for _, h := range p.handovers(at) {
+				if _, known := reached[h.to]; !known {
+					reached[h.to] = link{handover: h, from: at}
+					next = append(next, h.to)
+				}
+			}
+		}
+		slices.SortStableFunc(next, func(a, b string) int { return cmp.Compare(p.nodes[a].leads, p.nodes[b].leads) })
+		if len(next) > 0 && p.nodes[next[0]].leads <= p.nodes[source].leads-2 {
+			var chain []handover
+			for at := next[0]; at != source; at = reached[at].from {
+				chain = append(chain, reached[at].handover)
+			}
+			slices.Reverse(chain)
+			return chain
+		}
+		circle = next
+	}
+	return nil
+}
+
+// handovers are the ways to take a leadership from a node. The directory's is the
+// last: it moves only when nothing else would do.
+func (p *planner) handovers(from string) []handover {
+	var ways []handover
+	for i := range p.shards {
+		s := p.shards[(i+1)%len(p.shards)]
+		if s.leader != from || s.busy {
+			continue
+		}
+		for _, name := range slices.Sorted(slices.Values(s.Voters)) {
+			if name != from && p.nodes[name].takes() && p.follows(s, name) {
+				ways = append(ways, handover{shard: s, to: name})
+			}
+		}
+	}
+	return ways
+}

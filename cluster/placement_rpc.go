@@ -1,0 +1,131 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"switchyard/storage"
+)
+
+// hosting is what a node does with its own replicas when placement asks.
+type hosting interface {
+	report() []groupReport
+	hostReplica(shard storage.Shard) error
+	dropReplica(shard storage.Shard) error
+	changeReplica(ctx context.Context, shard storage.Shard, change replicaChange) error
+}
+
+// reportRequest asks for the reports of a node's groups. The directory's owner
+// sends the registry along, which members without a replica of the directory
+// would not learn otherwise.
+type reportRequest struct {
+	Registry []byte `json:"registry,omitempty"` // opaque here
+}
+
+type reportAnswer struct {
+	Groups []groupReport `json:"groups"`
+}
+
+type hostRequest struct {
+	Shard storage.Shard `json:"shard"`
+}
+
+// replicasRequest holds for one term of the leader only.
+type replicasRequest struct {
+	Shard  storage.Shard `json:"shard"`
+	Term   uint64        `json:"term"`
+	Change replicaChange `json:"change"`
+}
+
+// dropRequest says how far the group had come when its leader did not count the
+// replica. One that has heard of it since is not dropped.
+type dropRequest struct {
+	Shard storage.Shard `json:"shard"`
+	Term  uint64        `json:"term"`
+	Last  uint64        `json:"last"`
+}
+
+// placementHandlers answer what placement asks of a node. learn is given the
+// registry as the directory's owner has it.
+func placementHandlers(own hosting, learn func(from string, registry []byte)) map[rpcKind]rpcHandler {
+	return map[rpcKind]rpcHandler{
+		rpcReport: func(_ context.Context, from string, body []byte) ([]byte, error) {
+			var in reportRequest
+			if err := decodeRequest(body, &in); err != nil {
+				return nil, err
+			}
+			if len(in.Registry) > 0 {
+				learn(from, in.Registry)
+			}
+			return json.Marshal(reportAnswer{Groups: own.report()})
+		},
+		rpcHost: func(_ context.Context, _ string, body []byte) ([]byte, error) {
+			var in hostRequest
+			if err := decodeRequest(body, &in); err != nil {
+				return nil, err
+			}
+			return nil, own.hostReplica(in.Shard)
+		},
+		rpcReplicas: func(ctx context.Context, _ string, body []byte) ([]byte, error) {
+			var in replicasRequest
+			if err := decodeRequest(body, &in); err != nil {
+				return nil, err
+			}
+			return nil, changeAsLeader(ctx, own, in)
+		},
+		rpcDrop: func(_ context.Context, _ string, body []byte) ([]byte, error) {
+			var in dropRequest
+			if err := decodeRequest(body, &in); err != nil {
+				return nil, err
+			}
+			return nil, dropOrphan(own, in)
+		},
+	}
+}
+
+func decodeRequest(body []byte, in any) error {
+	if err := json.Unmarshal(body, in); err != nil {
+		return fmt.Errorf("read the request: %w", err)
+	}
+	return nil
+}
+
+var (
+	errOtherTerm = errors.New("this node does not lead the shard in that term")
+	errCounted   = errors.New("the replica has heard of its group since; it is kept")
+)
+
+// changeAsLeader refuses what was planned for an earlier leadership: the members
+// may be others by now.
+func changeAsLeader(ctx context.Context, own hosting, in replicasRequest) error {
+	report, ok := reportOf(own, in.Shard)
+	if !ok || !report.Leads || report.Term != in.Term {
+		return errOtherTerm
+	}
+	return own.changeReplica(ctx, in.Shard, in.Change)
+}
+
+// dropOrphan refuses when the request may be an old one, and the replica was made a
+// member again since.
+func dropOrphan(own hosting, in dropRequest) error {
+	report, ok := reportOf(own, in.Shard)
+	if !ok {
+		return nil
+	}
+	if report.Leads || report.Term > in.Term || (report.Term == in.Term && report.Last > in.Last) {
+		return errCounted
+	}
+	return own.dropReplica(in.Shard)
+}
+
+func reportOf(own hosting, shard storage.Shard) (groupReport, bool) {
+	reports := own.report()
+	i := slices.IndexFunc(reports, func(r groupReport) bool { return r.Shard == shard })
+	if i < 0 {
+		return groupReport{}, false
+	}
+	return reports[i], true
+}

@@ -1,0 +1,443 @@
+package cluster
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"switchyard/storage"
+)
+
+// simulated is a cluster without disks or network: what placement sees and does.
+type simulated struct {
+	rng       *rand.Rand
+	now       time.Time
+	shards    int
+	everThree bool
+	nodes     map[string]*simulatedNode
+	groups    []*simulatedGroup
+	since     map[replica]time.Time
+	story     []string
+}
+
+type simulatedNode struct {
+	memberView
+	up    bool
+	hosts map[storage.Shard]uint64 // term last heard of
+}
+
+type simulatedGroup struct {
+	voters, nonVoters []string
+	behind            map[string]int // rounds of copying that are left
+	leader            string
+	term              uint64
+}
+
+func newSimulated(seed uint64, shards int) *simulated {
+	s := &simulated{
+		rng: rand.New(rand.NewPCG(seed, seed)), now: testNow, shards: shards, nodes: map[string]*simulatedNode{},
+		since: map[replica]time.Time{},
+	}
+	s.join("")
+	for id := range shards + 1 {
+		s.groups = append(s.groups, &simulatedGroup{voters: []string{"n1"}, behind: map[string]int{}, leader: "n1", term: 1})
+		s.nodes["n1"].hosts[storage.Shard(id)] = 1
+	}
+	return s
+}
+
+func (s *simulated) say(format string, args ...any) {
+	s.story = append(s.story, fmt.Sprintf(format, args...))
+}
+
+func (s *simulated) join(zone string) {
+	name := fmt.Sprintf("n%d", len(s.nodes)+1)
+	s.nodes[name] = &simulatedNode{
+		memberView: memberView{Name: name, Zone: zone, State: NodeAlive}, up: true, hosts: map[storage.Shard]uint64{},
+	}
+	s.say("join %s %s", name, zone)
+	present := 0
+	for _, n := range s.nodes {
+		present += truth(!n.Removed)
+	}
+	s.everThree = s.everThree || present >= 3
+}
+
+func (s *simulated) names() []string {
+	var names []string
+	for name := range s.nodes {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// votes counts voters that are up and have the log; lasting, those that are or
+// may come back.
+func (s *simulated) votes(g *simulatedGroup, lasting bool) int {
+	count := 0
+	for _, name := range g.voters {
+		n := s.nodes[name]
+		if lasting {
+			count += truth(n.up || !n.Removed)
+		} else {
+			count += truth(n.up && g.behind[name] == 0)
+		}
+	}
+	return count
+}
+
+func (g *simulatedGroup) quorum() int { return len(g.voters)/2 + 1 }
+
+// survives tells whether a node may be switched off, or removed, for good.
+func (s *simulated) survives(change func(), undo func()) bool {
+	change()
+	for _, g := range s.groups {
+		if s.votes(g, true) < g.quorum() {
+			undo()
+			return false
+		}
+	}
+	return true
+}
+
+func (s *simulated) event() {
+	names := s.names()
+	n := s.nodes[names[s.rng.IntN(len(names))]]
+	switch what := s.rng.IntN(7); {
+	case what == 0 && len(s.nodes) < 8:
+		s.join("")
+	case what == 1 && n.up:
+		if s.survives(func() { n.up = false }, func() { n.up = true }) {
+			n.State, n.DeadSince = NodeDead, s.now
+			s.say("die %s", n.Name)
+		}
+	case what == 2 && !n.up:
+		s.revive(n)
+	case what == 3:
+		n.Draining = !n.Draining
+		s.say("draining %s: %v", n.Name, n.Draining)
+	case what == 4 && s.rng.IntN(3) == 0 && s.others(n):
+		if s.survives(func() { n.Removed = true }, func() { n.Removed = false }) {
+			s.say("remove %s", n.Name)
+		}
+	case what == 5:
+		s.now = s.now.Add(6 * time.Minute)
+		s.say("wait")
+	}
+}
+
+// others tells whether the cluster has another node that was not removed.
+func (s *simulated) others(than *simulatedNode) bool {
+	for _, n := range s.nodes {
+		if n != than && !n.Removed {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *simulated) revive(n *simulatedNode) {
+	n.up, n.State, n.DeadSince = true, NodeAlive, time.Time{}
+	for id, g := range s.groups {
+		if _, ok := n.hosts[storage.Shard(id)]; ok && s.rng.IntN(2) == 0 {
+			g.behind[n.Name] = 2
+		}
+	}
+	s.say("back %s", n.Name)
+}
+
+// settle lets a second pass: copies go on, and leaders are elected.
+func (s *simulated) settle() {
+	s.now = s.now.Add(time.Second)
+	for _, g := range s.groups {
+		for name, left := range g.behind {
+			if s.nodes[name].up && left > 0 {
+				g.behind[name]--
+			}
+		}
+		if g.leader != "" && s.nodes[g.leader].up && s.votes(g, false) >= g.quorum() {
+			continue
+		}
+		g.leader = ""
+		for _, name := range g.voters {
+			if s.votes(g, false) >= g.quorum() && s.nodes[name].up && g.behind[name] == 0 && (g.leader == "" || s.rng.IntN(2) == 0) {
+				g.leader = name
+			}
+		}
+		if g.leader != "" {
+			g.term++
+		}
+	}
+}
+
+func (s *simulated) state() clusterState {
+	state := clusterState{
+		shards: s.shards, everThree: s.everThree, replaceAfter: 5 * time.Minute,
+		reports: map[string][]groupReport{},
+	}
+	for _, name := range s.names() {
+		n := s.nodes[name]
+		state.members = append(state.members, n.memberView)
+		if !n.up || s.rng.IntN(40) == 0 { // now and then a report is late
+			continue
+		}
+		state.reports[name] = nil
+		for id := range s.groups {
+			if _, ok := n.hosts[storage.Shard(id)]; !ok {
+				continue
+			}
+			g := s.groups[id]
+			r := groupReport{Shard: storage.Shard(id), Term: n.hosts[storage.Shard(id)]}
+			if g.leader == name {
+				r.Leads, r.Term, r.Epoch, r.Leader = true, g.term, g.term, name
+				r.Voters, r.NonVoters = slices.Clone(g.voters), slices.Clone(g.nonVoters)
+				for _, peer := range append(slices.Clone(g.voters), g.nonVoters...) {
+					r.Peers = append(r.Peers, peerReport{Node: peer, CaughtUp: g.behind[peer] == 0})
+				}
+			}
+			state.reports[name] = append(state.reports[name], r)
+		}
+	}
+	known := memory{orphans: s.since}
+	state.lingering = known.linger(orphans(state), s.now)
+	s.since = known.orphans
+	return state
+}
+
+// round plans, checks the plan and carries it out; some steps fail.
+func (s *simulated) round(t *rapid.T, mayFail bool) []step {
+	s.settle()
+	state := s.state()
+	before := s.copying(state)
+	steps := plan(state, s.now)
+	if len(steps) > 0 {
+		s.say("round: %d reports, %d copying", len(state.reports), before)
+	}
+	transfers, seen := 0, map[storage.Shard]bool{}
+	for _, st := range steps {
+		if st.kind != stepDrop {
+			if seen[st.shard] {
+				s.fail(t, "two steps for shard %d: %v", st.shard, steps)
+			}
+			seen[st.shard] = true
+		}
+		transfers += truth(st.kind == stepTransfer)
+		s.say("  %v", st)
+		if mayFail && s.rng.IntN(8) == 0 {
+			s.say("  ... failed")
+			continue
+		}
+		s.carry(t, st)
+	}
+	if transfers > maxTransfers {
+		s.fail(t, "%d transfers in a round", transfers)
+	}
+	if copying := s.copying(state); copying > max(before, maxMoves) {
+		s.fail(t, "%d shards are copying", copying)
+	}
+	return steps
+}
+
+// copying counts the shards with non-voters, as far as their leaders reported.
+func (s *simulated) copying(state clusterState) int {
+	count := 0
+	for _, g := range s.groups {
+		if _, ok := state.reports[g.leader]; !ok || len(g.nonVoters) == 0 {
+			continue
+		}
+		count++
+	}
+	return count
+}
+
+func (s *simulated) carry(t *rapid.T, st step) {
+	g, n := s.groups[st.shard], s.nodes[st.node]
+	ready := s.votes(g, false)-g.quorum() >= 0
+	switch st.kind {
+	case stepAdd:
+		if n.Draining || n.Removed || !n.up || slices.Contains(g.voters, n.Name) || slices.Contains(g.nonVoters, n.Name) {
+			s.fail(t, "bad step %v", st)
+		}
+		for _, name := range g.nonVoters {
+			if g.behind[name] > 0 {
+				s.fail(t, "a second copy at once: %v", st)
+			}
+		}
+		n.hosts[st.shard] = g.term
+		g.nonVoters = append(g.nonVoters, n.Name)
+		g.behind[n.Name] = 1 + s.rng.IntN(4)
+	case stepHost:
+		n.hosts[st.shard] = g.term
+	case stepPromote:
+		if g.behind[n.Name] > 0 || !slices.Contains(g.nonVoters, n.Name) {
+			s.fail(t, "bad step %v", st)
+		}
+		g.nonVoters = without(g.nonVoters, n.Name)
+		g.voters = append(g.voters, n.Name)
+	case stepRemove:
+		if n.Name == g.leader {
+			s.fail(t, "bad step %v", st)
+		}
+		g.voters, g.nonVoters = without(g.voters, n.Name), without(g.nonVoters, n.Name)
+		delete(g.behind, n.Name)
+	case stepTransfer:
+		if (n.Draining && !s.nodes[g.leader].Removed) || n.Removed || !n.up || g.behind[n.Name] > 0 || !slices.Contains(g.voters, n.Name) {
+			s.fail(t, "bad step %v", st)
+		}
+		g.leader = n.Name
+		g.term++
+	case stepDrop:
+		if slices.Contains(g.voters, n.Name) || slices.Contains(g.nonVoters, n.Name) {
+			s.fail(t, "dropped a member: %v", st)
+		}
+		delete(n.hosts, st.shard)
+	}
+	if ready && s.votes(g, false) < g.quorum() {
+		s.fail(t, "step %v cost the quorum", st)
+	}
+}
+
+func (s *simulated) fail(t *rapid.T, format string, args ...any) {
+	t.Fatalf("%s\nnow %v\n%s", fmt.Sprintf(format, args...), s.groupsText(), strings.Join(s.story, "\n"))
+}
+
+func (s *simulated) groupsText() string {
+	var b strings.Builder
+	for id, g := range s.groups {
+		fmt.Fprintf(&b, "\n%d: leader %s voters %v learning %v behind %v", id, g.leader, g.voters, g.nonVoters, g.behind)
+	}
+	return b.String()
+}
+
+// rest runs rounds until nothing is left to do, and checks that it stays so.
+func (s *simulated) rest(t *rapid.T) {
+	quiet := 0
+	for round := 0; quiet < 20; round++ {
+		if round > 1000 {
+			s.fail(t, "no end")
+		}
+		quiet++
+		if steps := s.round(t, false); len(steps) > 0 {
+			quiet = 0
+		}
+	}
+}
+
+// TestPlan_AnyHistory lets nodes join, die, drain, leave and come back in any
+// order. No step costs a quorum; and once it is quiet, placement comes to rest with
+// every replica where the rules want it.
+func TestPlan_AnyHistory(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := newSimulated(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 12).Draw(t, "shards"))
+		for range rapid.IntRange(0, 5).Draw(t, "nodes") {
+			s.join("")
+		}
+		for range rapid.IntRange(0, 60).Draw(t, "events") {
+			s.event()
+			for range s.rng.IntN(12) {
+				s.round(t, true)
+			}
+		}
+		for _, name := range s.names() {
+			if n := s.nodes[name]; !n.up && (!n.Removed || s.rng.IntN(2) == 0) {
+				s.revive(n)
+			}
+		}
+		s.say("quiet")
+		s.rest(t)
+		s.checkRest(t)
+	})
+}
+
+func (s *simulated) checkRest(t *rapid.T) {
+	var takers []string
+	for _, name := range s.names() {
+		if n := s.nodes[name]; n.up && !n.Draining && !n.Removed {
+			takers = append(takers, name)
+		}
+	}
+	wanted := 1
+	if s.everThree {
+		wanted = replicasWanted
+	}
+	replicas, leads := map[string]int{}, map[string]int{}
+	for id, g := range s.groups {
+		if len(g.nonVoters) > 0 || g.leader == "" {
+			s.fail(t, "shard %d is not at rest", id)
+		}
+		leads[g.leader]++
+		for _, name := range g.voters {
+			replicas[name]++
+			n := s.nodes[name]
+			lost := !slices.ContainsFunc(g.voters, func(v string) bool { return !s.nodes[v].Removed })
+			if n.Removed && (len(takers) > 0 || !lost) { // else there is nobody it could go to
+				s.fail(t, "shard %d stays with %s, which was removed", id, name)
+			}
+			if n.Draining && len(takers) >= wanted {
+				s.fail(t, "shard %d stays with %s, which drains", id, name)
+			}
+		}
+		if len(g.voters) > wanted || len(g.voters) < min(wanted, len(takers)) {
+			s.fail(t, "shard %d has %d replicas", id, len(g.voters))
+		}
+		if s.nodes[g.leader].Draining && len(common(g.voters, takers)) > 0 {
+			s.fail(t, "shard %d is led by %s, which drains", id, g.leader)
+		}
+		for name, n := range s.nodes {
+			if _, hosted := n.hosts[storage.Shard(id)]; hosted && n.up && !slices.Contains(g.voters, name) {
+				s.fail(t, "%s still has an orphan of shard %d", name, id)
+			}
+		}
+	}
+	if wanted > 1 && len(takers) >= wanted {
+		checkEven(t, s, "replicas", takers, replicas)
+		checkEven(t, s, "leaderships", takers, leads)
+	}
+}
+
+func checkEven(t *rapid.T, s *simulated, what string, nodes []string, count map[string]int) {
+	low, high := count[nodes[0]], count[nodes[0]]
+	for _, name := range nodes {
+		low, high = min(low, count[name]), max(high, count[name])
+	}
+	if high-low > 1 {
+		s.fail(t, "%s are uneven: %v", what, count)
+	}
+}
+
+// TestPlan_Zones: with enough zones no shard has two replicas in one, whatever the
+// zones' sizes.
+func TestPlan_Zones(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := newSimulated(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 12).Draw(t, "shards"))
+		zones := rapid.IntRange(1, 4).Draw(t, "zones")
+		for range rapid.IntRange(2, 7).Draw(t, "nodes") {
+			s.join(fmt.Sprintf("z%d", s.rng.IntN(zones)))
+			for range s.rng.IntN(40) {
+				s.round(t, true)
+			}
+		}
+		s.rest(t)
+		used := map[string]bool{}
+		for _, n := range s.nodes {
+			used[n.Zone] = true
+		}
+		for id, g := range s.groups {
+			in := map[string]bool{}
+			for _, name := range g.voters {
+				in[s.nodes[name].Zone] = true
+			}
+			if len(g.voters) != replicasWanted || len(in) != min(replicasWanted, len(used)) {
+				s.fail(t, "shard %d is in %d zones of %d", id, len(in), len(used))
+			}
+		}
+	})
+}

@@ -1,0 +1,504 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"switchyard/storage"
+)
+
+var testNow = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// parseCluster reads a cluster, one line each:
+//
+//	three                          it has had three members
+//	node NAME [zone=Z] [dead=AGE] [suspect] [silent] [draining] [removed]
+//	shard ID MEMBER...             a* leader, b voter, b! voter behind, ~c learns,
+//	                               ^c has caught up, ?c is not hosted, @d orphan
+//	lingering                      orphans were seen long enough
+func parseCluster(t *testing.T, text string) clusterState {
+	t.Helper()
+	state := clusterState{shards: -1, replaceAfter: 5 * time.Minute, reports: map[string][]groupReport{}, lingering: map[replica]bool{}}
+	lingering := false
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		switch {
+		case len(words) == 0:
+		case words[0] == "three":
+			state.everThree = true
+		case words[0] == "lingering":
+			lingering = true
+		case words[0] == "node":
+			m := memberView{Name: words[1], State: NodeAlive}
+			silent := false
+			for _, word := range words[2:] {
+				key, value, _ := strings.Cut(word, "=")
+				switch key {
+				case "zone":
+					m.Zone = value
+				case "dead":
+					age, err := time.ParseDuration(value)
+					if err != nil {
+						t.Fatal(err)
+					}
+					m.State, m.DeadSince, silent = NodeDead, testNow.Add(-age), true
+				case "suspect":
+					m.State, silent = NodeSuspect, true
+				case "silent":
+					silent = true
+				case "draining":
+					m.Draining = true
+				case "removed":
+					m.Removed = true
+				default:
+					t.Fatalf("what is %q?", word)
+				}
+			}
+			state.members = append(state.members, m)
+			if !silent {
+				state.reports[m.Name] = nil
+			}
+		case words[0] == "shard":
+			state.shards++
+			placeShard(state, storage.Shard(state.shards), words[2:])
+		default:
+			t.Fatalf("what is %q?", line)
+		}
+	}
+	if lingering {
+		state.lingering = orphans(state)
+	}
+	return state
+}
+
+func placeShard(state clusterState, shard storage.Shard, words []string) {
+	lead := groupReport{Shard: shard, Leads: true, Term: 5, Epoch: 5, Last: 100}
+	hosts := []string{}
+	for _, word := range words {
+		name := strings.Trim(word, "*!~^?@")
+		if !strings.HasPrefix(word, "?") {
+			hosts = append(hosts, name)
+		}
+		switch {
+		case strings.HasPrefix(word, "@"):
+		case strings.ContainsAny(word, "~^?"):
+			lead.NonVoters = append(lead.NonVoters, name)
+		default:
+			lead.Voters = append(lead.Voters, name)
+		}
+		if strings.HasSuffix(word, "*") {
+			lead.Leader = name
+		} else {
+			lead.Peers = append(lead.Peers, peerReport{Node: name, CaughtUp: !strings.ContainsAny(word, "!~?@")})
+		}
+	}
+	for _, name := range hosts {
+		if _, answers := state.reports[name]; !answers {
+			continue
+		}
+		own := groupReport{Shard: shard, Term: 5}
+		if name == lead.Leader {
+			own = lead
+		}
+		state.reports[name] = append(state.reports[name], own)
+	}
+}
+
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, cluster, want string }{
+		{"a node alone wants nothing", `
+			node a
+			shard 0 a*
+			shard 1 a*`, ``},
+		{"a second node gets nothing while the cluster has not had three", `
+			node a
+			node b
+			shard 0 a*
+			shard 1 a*`, ``},
+		{"with three, each shard grows, two at a time, the directory first", `
+			three
+			node a
+			node b
+			node c
+			shard 0 a*
+			shard 1 a*
+			shard 2 a*`, `
+			0: add b: the shard has too few replicas
+			1: add b: the shard has too few replicas`},
+		{"a copy under way is waited for", `
+			three
+			node a
+			node b
+			node c
+			shard 0 a* ~b
+			shard 1 a* ~c
+			shard 2 a*`, ``},
+		{"the second replica waits for the third before it votes", `
+			three
+			node a
+			node b
+			node c
+			shard 0 a* ^b`, `
+			0: add c: the shard has too few replicas`},
+		{"both have caught up: one is promoted, then the other", `
+			three
+			node a
+			node b
+			node c
+			shard 0 a* ^b ^c
+			shard 1 a* b ^c`, `
+			0: promote b: it has caught up
+			1: promote c: it has caught up`},
+		{"with two of three left, two replicas must do", `
+			three
+			node a
+			node b
+			node c removed dead=1h
+			shard 0 a* ^b`, `
+			0: promote b: it has caught up`},
+		{"a dead node counts until its time is up", `
+			three
+			node a
+			node b
+			node c dead=4m59s
+			node d
+			shard 0 a* b c`, ``},
+		{"then its replicas are replaced", `
+			three
+			node a
+			node b
+			node c dead=5m
+			node d
+			shard 0 a* b c`, `
+			0: add d: it takes the place of c, which is dead for too long`},
+		{"the dead voter goes last", `
+			three
+			node a
+			node b
+			node c dead=6m
+			node d
+			shard 0 a* b c ~d
+			shard 1 a* b c ^d
+			shard 2 a* b c d`, `
+			1: promote d: it has caught up
+			2: remove c: the shard does without c, which is dead for too long`},
+		{"a dead voter stays when there is no other node", `
+			three
+			node a
+			node b
+			node c dead=99h
+			shard 0 a* b c`, ``},
+		{"a node that gossip misses and that does not answer is not dead yet", `
+			three
+			node a
+			node b
+			node c suspect
+			node d
+			shard 0 a* b c`, ``},
+		{"a removed member is replaced at once", `
+			three
+			node a
+			node b
+			node c removed
+			node d
+			shard 0 a* b c`, `
+			0: add d: it takes the place of c, which was removed`},
+		{"a removed member goes without replacement when a majority lives", `
+			three
+			node a
+			node b
+			node c removed dead=1s
+			shard 0 a* b c`, `
+			0: remove c: the shard does without c, which was removed`},
+		{"and stays when the others would be no majority", `
+			three
+			node a
+			node b silent
+			node c removed
+			shard 0 a* b c`, ``},
+		{"a removed leader hands over first", `
+			three
+			node a removed
+			node b
+			node c
+			shard 0 a* b c`, `
+			0: transfer b: a, which was removed`},
+		{"a removed node that is the last one keeps the shard", `
+			node a removed
+			shard 0 a*`, ``},
+		{"two removed members leave one after the other", `
+			three
+			node a
+			node b removed
+			node c removed
+			shard 0 a* b c`, `
+			0: remove b: the shard does without b, which was removed`},
+		{"a draining node is emptied onto a spare one", `
+			three
+			node a
+			node b
+			node c draining
+			node d
+			shard 0 a* b c
+			shard 1 a* b c d`, `
+			1: remove c: the shard does without c, which drains
+			0: add d: it takes the place of c, which drains`},
+		{"one of three that drains hands leaderships over and keeps the replicas", `
+			three
+			node a
+			node b
+			node c draining
+			shard 0 a b c*
+			shard 1 a b c*`, `
+			0: transfer a: c, which drains
+			1: transfer b: c, which drains`},
+		{"a leadership goes to a voter that has caught up", `
+			three
+			node a
+			node b
+			node c draining
+			shard 0 a! b c*
+			shard 1 a! b! c*`, `
+			0: transfer b: c, which drains`},
+		{"the only replica leaves a draining node: copied", `
+			node a draining
+			node b
+			shard 0 a*`, `
+			0: add b: it takes the place of a, which drains`},
+		{"promoted", `
+			node a draining
+			node b
+			shard 0 a* ^b`, `
+			0: promote b: it has caught up`},
+		{"handed over", `
+			node a draining
+			node b
+			shard 0 a* b`, `
+			0: transfer b: a, which drains`},
+		{"removed", `
+			node a draining
+			node b
+			shard 0 a b*`, `
+			0: remove a: the shard does without a, which drains`},
+		{"a draining node is not given replicas, nor is one that does not answer", `
+			three
+			node a
+			node b draining
+			node c silent
+			node d
+			shard 0 a*`, `
+			0: add d: the shard has too few replicas`},
+		{"a voter is kept while the others that follow are no majority", `
+			three
+			node a
+			node b
+			node c dead=6m
+			node d
+			shard 0 a* b! c d!`, ``},
+		{"a non-voter whose node died is given up", `
+			three
+			node a
+			node b
+			node c
+			node d dead=1s
+			shard 0 a* b c ~d`, `
+			0: remove d: a non-voter that died before it had caught up`},
+		{"one that misses a report is not", `
+			three
+			node a
+			node b
+			node c dead=6m
+			node d silent
+			shard 0 a* b c ~d`, ``},
+		{"a non-voter left over is removed", `
+			three
+			node a
+			node b
+			node c
+			node d draining
+			shard 0 a* b c ^d`, `
+			0: remove d: a non-voter that drains`},
+		{"a non-voter that is not hosted is hosted again", `
+			three
+			node a
+			node b
+			node c
+			shard 0 a* b ?c`, `
+			0: host c: its leader counts on a replica that is not there`},
+		{"replicas spread over an added node", `
+			three
+			node a
+			node b
+			node c
+			node d
+			shard 0 a* b c
+			shard 1 a b* c
+			shard 2 a b c*
+			shard 3 a* b c`, `
+			0: add d: b holds more shards
+			1: add d: a holds more shards`},
+		{"the fullest gives the replica up", `
+			three
+			node a
+			node b
+			node c
+			node d
+			shard 0 a* b c
+			shard 1 a b* c
+			shard 2 a b c*
+			shard 3 a* b c d`, `
+			3: remove c: the shard does without c, which holds more than others
+			0: add d: b holds more shards`},
+		{"nothing is spread while a shard lacks a replica", `
+			three
+			node a
+			node b
+			node c
+			node d
+			shard 0 a* b ~c
+			shard 1 a b* c
+			shard 2 a b c*
+			shard 3 a* b c`, ``},
+		{"nothing is spread while a voter does not answer", `
+			three
+			node a
+			node b
+			node c suspect
+			node d
+			node e
+			shard 0 a* b c
+			shard 1 a* b c`, `
+			1: transfer b: a leads more shards`},
+		{"replicas go to different zones", `
+			three
+			node a zone=1
+			node b zone=1
+			node c zone=2
+			node d zone=3
+			shard 0 a*`, `
+			0: add c: the shard has too few replicas`},
+		{"a shared zone is left although the counts get uneven", `
+			three
+			node a zone=1
+			node b zone=1
+			node c zone=2
+			node d zone=3
+			shard 0 a* b c
+			shard 1 a c d*`, `
+			0: add d: a is in a zone with another replica`},
+		{"leaderships spread, at most four a round", `
+			three
+			node a
+			node b
+			node c
+			shard 0 a* b c
+			shard 1 a* b c
+			shard 2 a* b c
+			shard 3 a* b c
+			shard 4 a* b c
+			shard 5 a* b c
+			shard 6 a* b c
+			shard 7 a* b c
+			shard 8 a* b c`, `
+			1: transfer b: a leads more shards
+			2: transfer c: a leads more shards
+			3: transfer b: a leads more shards
+			4: transfer c: a leads more shards`},
+		{"leaderships spread through a node that leads as many as it should", `
+			three
+			node a
+			node b
+			node c
+			node e dead=1m
+			shard 0 a* b e
+			shard 1 a* b e
+			shard 2 b* c e`, `
+			1: transfer b: a leads more shards
+			2: transfer c: b leads more shards`},
+		{"an orphan is dropped once it has been one for long", `
+			three
+			node a
+			node b
+			node c
+			node d
+			shard 0 a* b c @d
+			lingering`, `
+			0: drop d: its group does not count it`},
+		{"and not before", `
+			three
+			node a
+			node b
+			node c
+			node d
+			shard 0 a* b c @d`, ``},
+		{"nor when it is about to be a member", `
+			three
+			node a
+			node b
+			node c removed
+			node d
+			shard 0 a* b c @d
+			lingering`, `
+			0: add d: it takes the place of c, which was removed`},
+		{"a shard without a leader is left alone", `
+			three
+			node a
+			node b
+			node c draining
+			node d
+			shard 0 a b c`, ``},
+		{"a voter that nobody registered stays", `
+			three
+			node a
+			node b
+			node d
+			shard 0 a* b stranger`, ``},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			state := parseCluster(t, test.cluster)
+			var got, want []string
+			for _, s := range plan(state, testNow) {
+				got = append(got, s.String())
+			}
+			for line := range strings.Lines(test.want) {
+				if line = strings.TrimSpace(line); line != "" {
+					want = append(want, line)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("plan:\n\t%s\nwant:\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+			}
+		})
+	}
+}
+
+func TestPlan_LatestLeaderCounts(t *testing.T) {
+	t.Parallel()
+	state := parseCluster(t, `
+		three
+		node a
+		node b
+		node c
+		node d
+		shard 0 a* b c`)
+	// b was elected since, and removed c.
+	state.reports["b"] = []groupReport{{
+		Leads: true, Term: 6, Epoch: 6, Leader: "b", Voters: []string{"a", "b", "d"},
+		Peers: []peerReport{{Node: "a", CaughtUp: true}, {Node: "d", CaughtUp: true}},
+	}}
+	state.reports["d"] = []groupReport{{Term: 6}}
+	if steps := plan(state, testNow); len(steps) != 0 {
+		t.Errorf("steps %v from a deposed leader's report", steps)
+	}
+	if found := orphans(state); !found[replica{0, "c"}] || len(found) != 1 {
+		t.Errorf("orphans %v", found)
+	}
+	state.reports["c"][0].Term = 7 // it may know a later leader
+	if found := orphans(state); len(found) != 0 {
+		t.Errorf("orphans %v", found)
+	}
+}

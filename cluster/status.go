@@ -1,0 +1,163 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"switchyard/storage"
+)
+
+// statusAge is how old an answer may be: many who ask at once cost the members
+// one report.
+const statusAge = 500 * time.Millisecond
+
+// surveyor tells how the cluster stands, from any of its nodes.
+type surveyor struct {
+	gatherer     reportGatherer
+	members      registrar
+	replaceAfter time.Duration
+
+	turn   chan struct{} // capacity 1: who holds it may ask, and touch the rest
+	latest Topology
+	at     time.Time
+}
+
+func newSurveyor(cfg moverConfig) *surveyor {
+	return &surveyor{
+		gatherer:     reportGatherer{self: cfg.Self, own: cfg.Own, peers: cfg.Peers},
+		members:      cfg.Members,
+		replaceAfter: cfg.ReplaceAfter,
+		turn:         make(chan struct{}, 1),
+	}
+}
+
+// status gives the cluster as this node sees it, a second late at most. Members
+// that don't answer within a second are told of as far as others know them; cut off
+// from all of them, the node tells what itself knows. The answer is shared: it
+// must not be changed.
+func (v *surveyor) status(ctx context.Context) Topology {
+	select {
+	case v.turn <- struct{}{}:
+		defer func() { <-v.turn }()
+	case <-ctx.Done():
+		r, _ := v.members.view()
+		return v.assemble(r, map[string][]groupReport{v.gatherer.self: v.gatherer.own.report()}, time.Now())
+	}
+	if !v.at.IsZero() && time.Since(v.at) < statusAge {
+		return v.latest
+	}
+	r, _ := v.members.view()
+	// Others wait for this answer: it does not end with who asked for it.
+	reports := v.gatherer.gather(context.WithoutCancel(ctx), r, nil)
+	v.latest, v.at = v.assemble(r, reports, time.Now()), time.Now()
+	return v.latest
+}
+
+// assemble puts members and reports together.
+func (v *surveyor) assemble(r clusterView, reports map[string][]groupReport, now time.Time) Topology {
+	state := clusterState{
+		shards: r.shards, everThree: r.everThree, replaceAfter: v.replaceAfter,
+		members: r.members, reports: reports,
+	}
+	p := newPlanner(state, now)
+	p.setTargets()
+	t := Topology{ClusterID: r.clusterID, Nodes: []NodeStatus{}, Shards: p.shardStatuses()}
+	for _, m := range r.members {
+		if status, ok := p.nodeStatus(m, t.Shards); ok {
+			t.Nodes = append(t.Nodes, status)
+		}
+	}
+	slices.SortFunc(t.Nodes, func(a, b NodeStatus) int { return cmp.Compare(a.Name, b.Name) })
+	return t
+}
+
+// shardStatuses has every shard: what its leader says or, without one, what the
+// replica with the latest term has heard.
+func (p *planner) shardStatuses() []ShardStatus {
+	shards := make([]ShardStatus, p.state.shards+1)
+	for id := range shards {
+		var hearsay groupReport
+		for _, name := range p.names {
+			if r, ok := p.nodes[name].hosts[storage.Shard(id)]; ok && r.Term >= hearsay.Term {
+				hearsay = r
+			}
+		}
+		shards[id] = shardStatus(id, "", hearsay)
+	}
+	for _, s := range p.shards {
+		shards[s.Shard] = shardStatus(int(s.Shard), s.leader, s.groupReport)
+	}
+	return shards
+}
+
+func shardStatus(id int, leader string, r groupReport) ShardStatus {
+	status := ShardStatus{
+		ID: id, Leader: leader, Term: r.Term, Applied: r.Applied,
+		Voters: append([]string{}, r.Voters...), NonVoters: append([]string{}, r.NonVoters...),
+	}
+	slices.Sort(status.Voters)
+	slices.Sort(status.NonVoters)
+	for _, peer := range r.Peers {
+		status.Lag = max(status.Lag, peer.Lag)
+	}
+	return status
+}
+
+// nodeStatus is one member's; false for one that was removed and has nothing to do
+// with the cluster any more.
+func (p *planner) nodeStatus(m memberView, shards []ShardStatus) (NodeStatus, bool) {
+	n := p.nodes[m.Name]
+	status := NodeStatus{
+		Name: m.Name, State: m.State, Zone: m.Zone, HTTP: m.HTTP, Peer: m.Peer, Gossip: m.Gossip, Version: m.Version,
+	}
+	for _, s := range shards {
+		status.Leads += truth(s.Leader == m.Name)
+		status.Replicas += truth(slices.Contains(s.Voters, m.Name) || slices.Contains(s.NonVoters, m.Name))
+	}
+	switch {
+	case !n.answers && (m.State == NodeAlive || m.State == NodeDraining):
+		status.State = NodeSuspect
+	case n.answers && m.Draining:
+		status.State = NodeDraining
+	case n.answers:
+		status.State = NodeAlive
+	}
+	switch {
+	case m.Removed:
+		status.Note = "removed: other nodes take its replicas over"
+		return status, n.answers || status.Replicas > 0
+	case m.Draining:
+		status.Drained, status.Note = p.drained(status)
+	}
+	return status, true
+}
+
+// What a drain may have to say.
+const (
+	noteLeadersOnly = "drain moves leaderships only: there is no node to take the replicas"
+	noteNowhere     = "nothing can be moved: there is no other node to take it"
+)
+
+// drained tells whether nothing more will leave a draining node, and why not
+// everything does.
+func (p *planner) drained(status NodeStatus) (done bool, note string) {
+	stay, led := 0, 0 // replicas that nobody can take; leaderships that nobody can
+	for _, s := range p.shards {
+		if !slices.Contains(s.target, status.Name) {
+			continue
+		}
+		stay++
+		if s.leader == status.Name && len(s.target) == 1 {
+			led++
+		}
+	}
+	switch {
+	case led > 0:
+		note = noteNowhere
+	case stay > 0:
+		note = noteLeadersOnly
+	}
+	return p.whole() && status.Leads == 0 && status.Replicas == stay, note
+}

@@ -1,0 +1,199 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"switchyard/storage"
+)
+
+func (w *world) surveyor(self string) *surveyor {
+	return newSurveyor(moverConfig{Self: self, Own: w.nodes[self], Peers: w, Members: w, ReplaceAfter: 5 * time.Minute})
+}
+
+// spread puts every shard on all of the nodes.
+func (w *world) spread(names ...string) {
+	for id, g := range w.groups {
+		g.voters = names
+		for _, name := range names {
+			w.nodes[name].hosts[storage.Shard(id)] = true
+		}
+	}
+}
+
+func (t Topology) node(name string) NodeStatus {
+	i := slices.IndexFunc(t.Nodes, func(n NodeStatus) bool { return n.Name == name })
+	if i < 0 {
+		return NodeStatus{}
+	}
+	return t.Nodes[i]
+}
+
+func TestStatus_OfAHealthyCluster(t *testing.T) {
+	t.Parallel()
+	w := newWorld(2, "a", "b", "c")
+	w.spread("c", "b", "a")
+	w.groups[1].leader = "b"
+	w.groups[2].nonVoters = []string{"d"}
+	w.nodes["d"] = &worldNode{w: w, name: "d"}
+	top := w.surveyor("c").status(t.Context())
+	if top.ClusterID != "c" || len(top.Nodes) != 3 || len(top.Shards) != 3 {
+		t.Fatalf("topology %+v", top)
+	}
+	if n := top.node("b"); n.State != NodeAlive || n.Leads != 1 || n.Replicas != 3 || n.HTTP != "b:8080" {
+		t.Errorf("b is %+v", n)
+	}
+	s := top.Shards[2]
+	if s.ID != 2 || s.Leader != "a" || s.Term != 3 || s.Applied != 9 || s.Lag != 2 ||
+		!slices.Equal(s.Voters, []string{"a", "b", "c"}) || !slices.Equal(s.NonVoters, []string{"d"}) {
+		t.Errorf("shard 2 is %+v", s)
+	}
+	body, err := json.Marshal(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(body), "null") {
+		t.Errorf("lists are never null: %s", body)
+	}
+	if w.learnt["a"] != 0 {
+		t.Error("a look at the status hands out a registry")
+	}
+}
+
+func TestStatus_CutOffFromTheOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(1, "a", "b", "c")
+		w.spread("a", "b", "c")
+		w.hang["a"], w.fail["b"] = true, errors.New("no route")
+		began := time.Now()
+		top := w.surveyor("c").status(t.Context())
+		if took := time.Since(began); took > gatherWait {
+			t.Errorf("it took %v", took)
+		}
+		if top.node("a").State != NodeSuspect || top.node("b").State != NodeSuspect || top.node("c").State != NodeAlive {
+			t.Errorf("nodes %+v", top.Nodes)
+		}
+		if s := top.Shards[1]; s.Leader != "" || s.Term != 3 || len(s.Voters) != 3 {
+			t.Errorf("shard 1 is %+v", s)
+		}
+	})
+}
+
+func TestStatus_ManyAskersCostOneReport(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(0, "a", "b", "c")
+		v := w.surveyor("b")
+		var askers sync.WaitGroup
+		for range 50 {
+			askers.Go(func() { v.status(t.Context()) })
+		}
+		askers.Wait()
+		if w.asked["a"] != 1 {
+			t.Errorf("a was asked %d times", w.asked["a"])
+		}
+		time.Sleep(statusAge)
+		v.status(t.Context())
+		if w.asked["a"] != 2 {
+			t.Errorf("a was asked %d times", w.asked["a"])
+		}
+		time.Sleep(statusAge)
+		w.hang["a"] = true
+		askers.Go(func() { v.status(t.Context()) })
+		synctest.Wait()
+		hurried, cancel := context.WithCancel(t.Context())
+		cancel()
+		if top := v.status(hurried); len(top.Nodes) != 3 {
+			t.Errorf("without time to ask it tells %+v", top)
+		}
+		askers.Wait()
+	})
+}
+
+func TestStatus_Members(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, cluster, node string
+		want                NodeStatus
+	}{
+		{"one of three drains, and leads still", `
+			three
+			node a
+			node b
+			node c draining
+			shard 0 a b c*`, "c", NodeStatus{State: NodeDraining, Leads: 1, Replicas: 1, Note: noteLeadersOnly}},
+		{"it has drained as far as it can", `
+			three
+			node a
+			node b
+			node c draining
+			shard 0 a* b c`, "c", NodeStatus{State: NodeDraining, Replicas: 1, Drained: true, Note: noteLeadersOnly}},
+		{"a spare node takes the replicas", `
+			three
+			node a
+			node b
+			node c draining
+			node d
+			shard 0 a* b c`, "c", NodeStatus{State: NodeDraining, Replicas: 1}},
+		{"it is empty", `
+			three
+			node a
+			node b
+			node c draining
+			node d
+			shard 0 a* b d`, "c", NodeStatus{State: NodeDraining, Drained: true}},
+		{"a shard is out of sight", `
+			three
+			node a
+			node b
+			node c draining
+			node d
+			shard 0 a* b d
+			shard 1 a b c`, "c", NodeStatus{State: NodeDraining}},
+		{"the only node drains", `
+			node a draining
+			shard 0 a*`, "a", NodeStatus{State: NodeDraining, Leads: 1, Replicas: 1, Note: noteNowhere}},
+		{"a draining node died", `
+			three
+			node a
+			node b
+			node c draining dead=1m
+			shard 0 a* b c`, "c", NodeStatus{State: NodeDead, Replicas: 1, Drained: true, Note: noteLeadersOnly}},
+		{"a removed node still holds replicas", `
+			three
+			node a
+			node b
+			node c removed dead=1m
+			shard 0 a* b c`, "c", NodeStatus{
+			State: NodeDead, Replicas: 1, Note: "removed: other nodes take its replicas over",
+		}},
+		{"a removed node is forgotten", `
+			three
+			node a
+			node b
+			node c removed dead=1m
+			shard 0 a* b`, "c", NodeStatus{}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			state := parseCluster(t, test.cluster)
+			r := clusterView{shards: state.shards, everThree: state.everThree, members: state.members}
+			v := &surveyor{replaceAfter: state.replaceAfter}
+			got := v.assemble(r, state.reports, testNow).node(test.node)
+			if test.want.State != "" {
+				test.want.Name = test.node
+			}
+			if got != test.want {
+				t.Errorf("got %+v\nwant %+v", got, test.want)
+			}
+		})
+	}
+}
