@@ -13,6 +13,7 @@ const (
 	kindLog      byte = 1 // rest: index, 8 bytes big endian
 	kindStable   byte = 2 // rest: Raft's own name of the row
 	kindSnapshot byte = 3
+	kindMembers  byte = 16 // shard 0 only: the registry as last heard of
 )
 
 const logKeyLen = 2 + 1 + 8
