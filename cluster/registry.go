@@ -160,7 +160,7 @@ func (r *registry) change(ctx context.Context, edit func(*roster) error) (*roste
 	// The owner vouches for itself: it may be asked before it registered.
 	if self := r.cfg.Self(); self.Name != "" {
 		if _, ok := list.node(self.Name); !ok {
-			self.FirstSeen = r.cfg.Now()
+			self.FirstSeen = r.cfg.Now().UTC().Round(0)
 			list.admit(self)
 		}
 	}

@@ -21,11 +21,11 @@ type joinRequest struct {
 
 // joinReply answers a joinRequest.
 type joinReply struct {
-	Cluster string   `json:"cluster,omitempty"`
-	Shards  int      `json:"shards,omitempty"`
-	Roster  *roster  `json:"roster,omitempty"`
+	Cluster string  `json:"cluster,omitempty"`
+	Shards  int     `json:"shards,omitempty"`
+	Roster  *roster `json:"roster,omitempty"`
 	Refusal *denial `json:"refusal,omitempty"`
-	Pledged bool     `json:"pledged,omitempty"`
+	Pledged bool    `json:"pledged,omitempty"`
 }
 
 // errNoDirectory answers while nobody is known to own the directory.

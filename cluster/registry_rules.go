@@ -67,7 +67,7 @@ func (r *roster) join(rec record, around surroundings) error {
 		return refuse(refusedName, "the cluster has a node named %q with other data (instance %s): if its data directory was lost or wiped, run 'switchyard cluster remove %s' and start this node again; "+
 			"otherwise start it on its old data directory, or give it another --node-name", rec.Name, old.Instance, rec.Name)
 	}
-	rec.FirstSeen = around.now
+	rec.FirstSeen = around.now.UTC().Round(0)
 	r.admit(rec)
 	return nil
 }
