@@ -78,7 +78,7 @@ func (m *members) reach(ctx context.Context, addr string) contact {
 	}
 	// What memberlist says of a stream it can't read, in the order: both have keys,
 	// only the other has, only this node has.
-	for _, sign := range []string{"No installed keys could decrypt", "encryption is not configured", "remote state is not encrypted"} {
+	for _, sign := range []string{"no installed keys could decrypt", "encryption is not configured", "remote state is not encrypted"} {
 		if strings.Contains(text, sign) {
 			c.kind = contactKey
 		}
