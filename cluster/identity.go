@@ -75,7 +75,8 @@ func identify(cfg Config) (identity, error) {
 			return identity{}, err
 		}
 	}
-	return id, id.write(db)
+	err = id.write(db)
+	return id, err
 }
 
 func parseIdentity(row []byte) (identity, error) {
@@ -117,7 +118,8 @@ func decide(cfg Config) (identity, error) {
 	if len(cfg.Join) == 0 {
 		return id.form(cfg.Store.Raft())
 	}
-	return id, id.write(cfg.Store.Raft())
+	err = id.write(cfg.Store.Raft())
+	return id, err
 }
 
 // form makes the node the first of a cluster.
@@ -135,7 +137,8 @@ func (id identity) form(db *pebble.DB) (identity, error) {
 // join makes the node one of a cluster, for good.
 func (id identity) join(db *pebble.DB, cluster string, shards int) (identity, error) {
 	id.Cluster, id.Shards = cluster, shards
-	return id, id.write(db)
+	err := id.write(db)
+	return id, err
 }
 
 func (id *identity) write(db *pebble.DB) error {

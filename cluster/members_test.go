@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -260,5 +261,37 @@ func TestMembers_BootstrapTogether(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestAdvertised(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ advertise, bound, want string }{
+		{"", "127.0.0.1:7947", "127.0.0.1:7947"},
+		{"", "[::1]:7947", "[::1]:7947"},
+		{"n1.yard", "0.0.0.0:7947", "n1.yard:7947"},
+		{"10.0.0.7", "127.0.0.1:7947", "10.0.0.7:7947"},
+	} {
+		bound, err := net.ResolveTCPAddr("tcp", test.bound)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := advertised(test.advertise, bound); err != nil || got != test.want {
+			t.Errorf("%q bound to %s: %q, %v; want %s", test.advertise, test.bound, got, err, test.want)
+		}
+	}
+}
+
+func TestMembers_RefusesSettingsThatCannotWork(t *testing.T) {
+	t.Parallel()
+	for says, cfg := range map[string]membersConfig{
+		"is not host:port": {Bind: "nowhere"},
+		"has no port":      {Bind: "127.0.0.1:http"},
+		"shorten --zone":   {Bind: "127.0.0.1:0", Self: card{Zone: strings.Repeat("z", 500)}},
+	} {
+		cfg.Logger = quiet()
+		if _, err := newMembers(cfg); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %q", err, says)
+		}
 	}
 }

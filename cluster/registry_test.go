@@ -282,3 +282,42 @@ func TestRegistry_KeepsTheNewestList(t *testing.T) {
 		t.Errorf("after a restart: %+v", got)
 	}
 }
+
+// TestRegistry_OfANodeAlone: a node registers itself when it has the directory,
+// and its row outlives it.
+func TestRegistry_OfANodeAlone(t *testing.T) {
+	t.Parallel()
+	s := settings{fs: vfs.NewMem(), dir: "data", shards: 1}
+	var version uint64
+	for range 2 {
+		n := start(t, s)
+		self := record{Name: n.Name(), Instance: n.id.Instance, Peer: "127.0.0.1:7947"}
+		r, err := newRegistry(registryConfig{
+			Identity: func() identity { return n.id }, Self: func() record { return self }, Directory: ownDirectory{n.Node},
+			Owner: func() string { return "" }, Raft: n.store.Raft(), Now: time.Now, Logger: quiet(),
+			Fatal: func(err error) { t.Error(err) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.run()
+		eventually(t, "it is in the registry", func() bool {
+			rec, ok := r.list().node(n.Name())
+			return ok && sameNode(rec, self)
+		})
+		if err := r.register(t.Context(), self); err != nil {
+			t.Fatal(err)
+		}
+		if version == 0 {
+			version = r.list().Version
+		}
+		if got := r.list().Version; got != version {
+			t.Errorf("a restart wrote the registry: version %d, then %d", version, got)
+		}
+		if report, err := storage.Verify(t.Context(), n.store.State(), Schema()); err != nil || len(report.Problems) > 0 {
+			t.Errorf("verify: %+v, %v", report, err)
+		}
+		r.close()
+		n.stop()
+	}
+}
