@@ -104,6 +104,7 @@ func (r *registry) adopt(list *roster) error {
 	if err := list.check(); err != nil {
 		return err
 	}
+	self := r.cfg.Self()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if list.Version <= r.known.Version {
@@ -120,7 +121,6 @@ func (r *registry) adopt(list *roster) error {
 	r.known = list
 	close(r.changed)
 	r.changed = make(chan struct{})
-	self := r.cfg.Self()
 	if rec, ok := list.node(self.Name); !ok || !sameNode(rec, self) {
 		r.nudge()
 	}
