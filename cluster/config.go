@@ -17,6 +17,30 @@ type Config struct {
 	// Shards is the number of workspace shards, fixed when the store is first used.
 	// 0 means the kept one, or DefaultShards at the first start.
 	Shards int
+
+	// Gossip is the address (host:port, TCP and UDP) at which members find each other;
+	// port 0 takes a free one. Empty: nobody finds this node and it finds nobody.
+	Gossip string
+	// Advertise is the host, a name or an IP address, under which others reach this
+	// node's ports. Empty means the host that a port is bound to, or the machine's first
+	// private address when that is every address.
+	Advertise string
+	// GossipKey encrypts gossip: 16, 24 or 32 bytes, see ParseGossipKey. Nil: in clear.
+	GossipKey []byte
+	// Join lists gossip addresses (host or host:port) of nodes to find the cluster by. A
+	// name is looked up at each try and may stand for several nodes; this node's own
+	// address does no harm. With empty data and no Join the node forms a cluster.
+	Join []string
+	// BootstrapExpect is how many nodes with empty data, this one included, form a
+	// cluster together when they meet none. 0: none ever does.
+	BootstrapExpect int
+	// Zone is where the machine stands; replicas of a shard go to different ones.
+	Zone string
+	// Version of the program, shown to operators.
+	Version string
+	// HTTP is this node's client address (host:port), shown to operators.
+	HTTP string
+
 	// Logger gets what goes wrong and, at debug level, Raft's chatter; nil means
 	// slog's default.
 	Logger *slog.Logger
@@ -31,6 +55,8 @@ const (
 	DefaultShards   = 16
 	// MaxShards is the most workspace shards a cluster may have.
 	MaxShards = 1024
+	// DefaultGossipPort is the port of a Config.Join address that names none.
+	DefaultGossipPort = 7946
 )
 
 // heartbeatTimeout is how long a follower waits for its leader before it stands for

@@ -38,22 +38,43 @@
 // removed and nobody takes its place, never because one is dead or drains. A replica
 // whose group does not count it is dropped after a while.
 //
+// # Who belongs to the cluster
+//
+// Three things know of nodes, each its own. The identity is what this data directory
+// is for good: name, instance, cluster. The registry, rows of the directory's shard
+// that only its owner writes, is who belongs to the cluster; each node keeps the
+// newest copy it heard of, so that it finds the others after a restart. Members,
+// memberlist's gossip, is who is there right now and at which addresses; it makes
+// nobody a member.
+//
+// A node with empty data and no --join forms a cluster at once. With --join it waits
+// until gossip shows a node of a cluster, and asks that one to be taken in; the registry
+// has its row before it learns the cluster's id. With --bootstrap-expect as many
+// empty nodes as expected have the one with the lowest name form a cluster, once each
+// of them has pledged itself to it (Decision 52). A name is bound to its instance
+// until an operator removes the node, and then until no group has it as a member: Raft
+// knows voters by name, and an empty disk under the name of one would forget its votes.
+//
+// To memberlist a process is name/instance/start: a restart is another member, heard
+// at once, wherever it listens.
+//
 // # Goroutines
 //
 // Per shard: Raft's own; lead (group.lead), the only one that claims, releases
 // and calls the Watcher; the committer's two, submit and settle, which call the
 // proposals' callbacks; and at most one lease round at a time, run on demand. Per
-// node: the compactor, which snapshots and truncates logs. All of them end with
-// Node.Close.
+// node: the compactor, which snapshots and truncates logs; members.keep, which
+// reaches for members that are gone; registry.enroll, which keeps the node's own row
+// in the registry; memberlist's own, whose callbacks only note what they hear; the
+// peer port's, one that accepts and one per control connection; the pulse's, one
+// question per other node at a time; and, while the node owns the directory, the
+// mover's loop, which asks and acts through goroutines of one round. All of them end
+// with Node.Close.
 //
 // # Between nodes
 //
 // The peer port (peers) carries Raft's streams of all groups, forwarded HTTP
-// requests and control requests, told apart by a connection's first byte. It owns a
-// goroutine that accepts, and one per accepted control connection. The pulse asks
-// every other node twice a second whether it is there and what it owns, one question
-// per node at a time; the shard map is what came of it, read by every request.
-//
-// Node.Close. While the node owns the directory: the mover's loop, which asks and
-// acts through goroutines of one round, waited for at its end; mover.close ends it.
+// requests and control requests, told apart by a connection's first byte. The pulse
+// asks every other node twice a second whether it is there and what it owns; the shard
+// map is what came of it, read by every request.
 package cluster

@@ -30,7 +30,7 @@ type group struct {
 
 	watcher   Watcher
 	owners    *shardMap
-	handovers chan *handover
+	handovers chan *handoverRequest
 
 	up atomic.Bool // raft and watcher are set
 	// epoch is the epoch this node owns the shard in; 0 when it does not.
@@ -51,7 +51,7 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 		logger:    n.logger.With("shard", int(shard)),
 		tuning:    &n.tuning,
 		owners:    n.owners,
-		handovers: make(chan *handover),
+		handovers: make(chan *handoverRequest),
 		failure:   make(chan struct{}),
 		stopping:  make(chan struct{}),
 		led:       make(chan struct{}),

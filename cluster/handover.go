@@ -10,8 +10,8 @@ import (
 	"switchyard/storage"
 )
 
-// handover asks the lead goroutine to give the leadership to another voter.
-type handover struct {
+// handoverRequest asks the lead goroutine to give the leadership to another voter.
+type handoverRequest struct {
 	to   string // empty: to the one that follows best
 	done chan error
 }
@@ -26,7 +26,7 @@ func (g *group) hand(ctx context.Context, to string) error {
 	if g.raft.State() != raft.Leader {
 		return errNotLeading
 	}
-	request := &handover{to: to, done: make(chan error, 1)}
+	request := &handoverRequest{to: to, done: make(chan error, 1)}
 	select {
 	case g.handovers <- request:
 	case <-g.led:

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -13,20 +14,148 @@ import (
 // identity is what a node is for good, kept in its raft instance.
 type identity struct {
 	Format  int    `json:"format"`
-	Cluster string `json:"cluster"`
+	Cluster string `json:"cluster"` // empty until the node formed or joined one
 	Node    string `json:"node"`
-	Shards  int    `json:"shards"`
-	// Founded: this node made the cluster's groups, or another one did. Until then
-	// one that is not here has yet to be made.
+	// Instance tells data directories apart that were made under the same name: one
+	// that was wiped is another instance.
+	Instance string `json:"instance"`
+	// Shards is fixed with the cluster; before that, what this node asked for, 0 when
+	// it takes any number.
+	Shards int `json:"shards"`
+	// Founded: the cluster's groups were all made once. Until then one that is not
+	// here has yet to be made, and afterwards it was given away.
 	Founded bool `json:"founded"`
 }
 
+// Formats of the identity: 1 had no instance, and was always of a cluster.
+const (
+	identityFormat      = 2
+	identityNoInstances = 1
+)
+
 // founds tells whether this start makes the groups that are missing.
-func (id identity) founds() bool { return !id.Founded }
+func (id identity) founds() bool { return id.joined() && !id.Founded }
 
 // found notes that every group was made.
 func (id *identity) found(db *pebble.DB) error {
 	id.Founded = true
+	return id.write(db)
+}
+
+// joined tells whether the node belongs to a cluster. One that does not holds no
+// data.
+func (id identity) joined() bool { return id.Cluster != "" }
+
+// identify reads what the node is, or decides it when the store is new: a node
+// that is told of others (Config.Join) waits with the cluster until it has met them,
+// see forming; any other forms a cluster of one at once (Decision 52).
+func identify(cfg Config) (identity, error) {
+	if cfg.BootstrapExpect != 0 && len(cfg.Join) == 0 {
+		return identity{}, errors.New("cluster: --bootstrap-expect needs --join: the addresses of the nodes to expect")
+	}
+	db := cfg.Store.Raft()
+	row, err := readRow(db, raftKey(0, kindIdentity, nil))
+	if err != nil {
+		return identity{}, fmt.Errorf("read the node's identity: %w", err)
+	}
+	if row == nil {
+		return decide(cfg)
+	}
+	id, err := parseIdentity(row)
+	if err != nil {
+		return identity{}, err
+	}
+	switch {
+	case cfg.NodeName != "" && cfg.NodeName != id.Node:
+		return identity{}, fmt.Errorf("cluster: the store belongs to node %q and can't be opened as %q", id.Node, cfg.NodeName)
+	case id.joined() && cfg.Shards != 0 && cfg.Shards != id.Shards:
+		return identity{}, fmt.Errorf("cluster: the store has %d shards, fixed when it was made, and can't be opened with %d", id.Shards, cfg.Shards)
+	case !id.joined():
+		// Nothing is fixed yet but the name: the settings may have changed.
+		if err := checkShards(cfg.Shards); err != nil {
+			return identity{}, err
+		}
+		id.Shards = cfg.Shards
+		if len(cfg.Join) == 0 {
+			return id.form(db)
+		}
+	case id.Format == identityFormat:
+		return id, nil
+	}
+	if id.Instance == "" {
+		if id.Instance, err = randomID(); err != nil {
+			return identity{}, err
+		}
+	}
+	err = id.write(db)
+	return id, err
+}
+
+func parseIdentity(row []byte) (identity, error) {
+	var id identity
+	if err := json.Unmarshal(row, &id); err != nil {
+		return identity{}, fmt.Errorf("read the node's identity: %w", err)
+	}
+	if id.Format != identityFormat && id.Format != identityNoInstances {
+		return identity{}, fmt.Errorf("cluster: the store was written by another version (identity format %d)", id.Format)
+	}
+	return id, nil
+}
+
+func decide(cfg Config) (identity, error) {
+	it, err := cfg.Store.State().NewIter(nil)
+	if err != nil {
+		return identity{}, fmt.Errorf("look at the state: %w", err)
+	}
+	used := it.First()
+	if err := it.Close(); err != nil {
+		return identity{}, fmt.Errorf("look at the state: %w", err)
+	}
+	if used {
+		return identity{}, errors.New("cluster: the state holds data but the replication log is new: is raft/ missing?")
+	}
+	id := identity{Node: cfg.NodeName, Shards: cfg.Shards}
+	if id.Node == "" {
+		id.Node = DefaultNodeName
+	}
+	if err := checkNodeName(id.Node); err != nil {
+		return identity{}, err
+	}
+	if err := checkShards(cfg.Shards); err != nil {
+		return identity{}, err
+	}
+	if id.Instance, err = randomID(); err != nil {
+		return identity{}, err
+	}
+	if len(cfg.Join) == 0 {
+		return id.form(cfg.Store.Raft())
+	}
+	err = id.write(cfg.Store.Raft())
+	return id, err
+}
+
+// form makes the node the first of a cluster.
+func (id identity) form(db *pebble.DB) (identity, error) {
+	cluster, err := randomID()
+	if err != nil {
+		return identity{}, err
+	}
+	if id.Shards == 0 {
+		id.Shards = DefaultShards
+	}
+	id.Cluster, id.Founded = cluster, false
+	return id, id.write(db)
+}
+
+// join makes the node one of a cluster that is there, for good.
+func (id identity) join(db *pebble.DB, cluster string, shards int) (identity, error) {
+	id.Cluster, id.Shards, id.Founded = cluster, shards, true
+	err := id.write(db)
+	return id, err
+}
+
+func (id *identity) write(db *pebble.DB) error {
+	id.Format = identityFormat
 	row, err := json.Marshal(id)
 	if err != nil {
 		return fmt.Errorf("write the node's identity: %w", err)
@@ -37,71 +166,6 @@ func (id *identity) found(db *pebble.DB) error {
 	return nil
 }
 
-const identityFormat = 1
-
-// identify reads what the node is, or decides it when the store is new.
-func identify(cfg Config) (identity, error) {
-	db := cfg.Store.Raft()
-	key := raftKey(0, kindIdentity, nil)
-	row, err := readRow(db, key)
-	if err != nil {
-		return identity{}, fmt.Errorf("read the node's identity: %w", err)
-	}
-	if row == nil {
-		return decide(cfg, key)
-	}
-	var id identity
-	if err := json.Unmarshal(row, &id); err != nil {
-		return identity{}, fmt.Errorf("read the node's identity: %w", err)
-	}
-	switch {
-	case id.Format != identityFormat:
-		return identity{}, fmt.Errorf("cluster: the store was written by another version (identity format %d)", id.Format)
-	case cfg.NodeName != "" && cfg.NodeName != id.Node:
-		return identity{}, fmt.Errorf("cluster: the store belongs to node %q and can't be opened as %q", id.Node, cfg.NodeName)
-	case cfg.Shards != 0 && cfg.Shards != id.Shards:
-		return identity{}, fmt.Errorf("cluster: the store has %d shards, fixed when it was made, and can't be opened with %d", id.Shards, cfg.Shards)
-	}
-	return id, nil
-}
-
-func decide(cfg Config, key []byte) (identity, error) {
-	it, err := cfg.Store.State().NewIter(nil)
-	if err != nil {
-		return identity{}, fmt.Errorf("look at the state: %w", err)
-	}
-	used := it.First()
-	if err := it.Close(); err != nil {
-		return identity{}, fmt.Errorf("look at the state: %w", err)
-	}
-	if used {
-		return identity{}, fmt.Errorf("cluster: the state holds data but the replication log is new: is raft/ missing?")
-	}
-	id := identity{Format: identityFormat, Node: cfg.NodeName, Shards: cfg.Shards}
-	if id.Node == "" {
-		id.Node = DefaultNodeName
-	}
-	if id.Shards == 0 {
-		id.Shards = DefaultShards
-	}
-	if id.Shards < 1 || id.Shards > MaxShards {
-		return identity{}, fmt.Errorf("cluster: %d shards; there may be 1 to %d", id.Shards, MaxShards)
-	}
-	random, err := uuid.NewRandom()
-	if err != nil {
-		return identity{}, fmt.Errorf("make a cluster id: %w", err)
-	}
-	id.Cluster = random.String()
-	row, err := json.Marshal(id)
-	if err != nil {
-		return identity{}, fmt.Errorf("write the node's identity: %w", err)
-	}
-	if err := cfg.Store.Raft().Set(key, row, pebble.Sync); err != nil {
-		return identity{}, fmt.Errorf("write the node's identity: %w", err)
-	}
-	return id, nil
-}
-
 // allShards lists the directory and the workspace shards.
 func (id identity) allShards() []storage.Shard {
 	out := make([]storage.Shard, id.Shards+1)
@@ -109,4 +173,35 @@ func (id identity) allShards() []storage.Shard {
 		out[i] = storage.Shard(i)
 	}
 	return out
+}
+
+func randomID() (string, error) {
+	random, err := uuid.NewRandom()
+	if err != nil {
+		return "", fmt.Errorf("make an id: %w", err)
+	}
+	return random.String(), nil
+}
+
+// checkShards takes 0, the default, as well.
+func checkShards(n int) error {
+	if n < 0 || n > MaxShards {
+		return fmt.Errorf("cluster: %d shards; there may be 1 to %d", n, MaxShards)
+	}
+	return nil
+}
+
+// maxNodeName is the longest node name, in bytes: a DNS label, as pods have.
+const maxNodeName = 63
+
+// checkNodeName refuses what would not fit into logs, addresses and gossip.
+func checkNodeName(name string) error {
+	ok := name != "" && len(name) <= maxNodeName
+	for _, r := range name {
+		ok = ok && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
+	}
+	if !ok {
+		return fmt.Errorf("cluster: %q is no name for a node: 1 to %d letters, digits, '-', '_' or '.'", name, maxNodeName)
+	}
+	return nil
 }

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -17,12 +16,16 @@ func Schema() *storage.Schema {
 			_, err := parsePosition(value)
 			return err
 		},
+	}, {
+		ID: nodesTable, Name: "nodes",
+		Check: func(_ *storage.View, fields, value []byte) error { return checkNodesRow(fields, value) },
 	}}}
 }
 
 // Inspection is what a stopped node's store says of it.
 type Inspection struct {
 	Cluster, Node string
+	Instance      string            // tells data directories of one name apart
 	Shards        []ShardInspection // the directory's first
 }
 
@@ -47,11 +50,14 @@ func Inspect(store *storage.Store) (Inspection, error) {
 	if row == nil {
 		return Inspection{}, errors.New("no node has run on this data yet")
 	}
-	var id identity
-	if err := json.Unmarshal(row, &id); err != nil {
-		return Inspection{}, fmt.Errorf("read the node's identity: %w", err)
+	id, err := parseIdentity(row)
+	if err != nil {
+		return Inspection{}, err
 	}
-	seen := Inspection{Cluster: id.Cluster, Node: id.Node}
+	if !id.joined() {
+		return Inspection{}, errors.New("the node has joined no cluster yet")
+	}
+	seen := Inspection{Cluster: id.Cluster, Node: id.Node, Instance: id.Instance}
 	for _, shard := range id.allShards() {
 		s := ShardInspection{Shard: shard}
 		row, err := readRow(store.State(), positionKey(shard))

@@ -18,7 +18,7 @@ func (g *group) lead() {
 	)
 	for {
 		stopping := false
-		var request *handover
+		var request *handoverRequest
 		select {
 		case <-g.raft.LeaderCh():
 		case <-retry:

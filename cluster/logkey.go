@@ -18,7 +18,8 @@ const (
 	// the snapshot it belongs to.
 	kindRestoring byte = 5
 	// kindEnd is above every kind of a replica's rows.
-	kindEnd byte = 6
+	kindEnd     byte = 6
+	kindMembers byte = 16 // shard 0 only: the registry as last heard of
 )
 
 const logKeyLen = 2 + 1 + 8

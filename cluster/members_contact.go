@@ -1,0 +1,151 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Bounds of one round of contacts.
+const (
+	maxContacts   = 16
+	lookupTimeout = 3 * time.Second
+)
+
+// contactKind is what came of reaching for an address.
+type contactKind int
+
+const (
+	contactMet     contactKind = iota // gossip was exchanged
+	contactNone                       // no answer, or no such name
+	contactKey                        // the other side has another gossip key
+	contactForeign                    // the other side is of another cluster
+)
+
+// contact is one address reached for, or one name that could not be looked up.
+type contact struct {
+	addr    string
+	kind    contactKind
+	cluster string // contactForeign: the other side's
+	err     error
+}
+
+// contactSeeds reaches for the configured addresses, without this node's own.
+func (m *members) contactSeeds(ctx context.Context) []contact { return m.contact(ctx, m.cfg.Seeds) }
+
+// contact looks the addresses up and exchanges gossip with each that is not this
+// process's own. It takes a few seconds when nobody answers.
+func (m *members) contact(ctx context.Context, addrs []string) []contact {
+	var targets []string
+	var out []contact
+	for _, addr := range addrs {
+		found, err := lookup(ctx, addr)
+		if err != nil {
+			out = append(out, contact{addr: addr, kind: contactNone, err: err})
+		}
+		targets = append(targets, found...)
+	}
+	slices.Sort(targets)
+	targets = slices.DeleteFunc(slices.Compact(targets), m.own)
+	met := make([]contact, min(len(targets), maxContacts))
+	var tries sync.WaitGroup
+	for i := range met {
+		tries.Go(func() { met[i] = m.reach(ctx, targets[i]) })
+	}
+	tries.Wait()
+	return append(out, met...)
+}
+
+func (m *members) reach(ctx context.Context, addr string) contact {
+	c := contact{addr: addr, kind: contactNone, err: ctx.Err()}
+	if c.err != nil {
+		return c
+	}
+	if _, c.err = m.list.Join([]string{addr}); c.err == nil {
+		c.kind = contactMet
+		return c
+	}
+	text := c.err.Error()
+	if _, foreign, ok := strings.Cut(text, foreignMark); ok {
+		c.kind = contactForeign
+		c.cluster, _, _ = strings.Cut(foreign, ".")
+		return c
+	}
+	// What memberlist says of a stream it can't read, in the order: both have keys,
+	// only the other has, only this node has.
+	for _, sign := range []string{"no installed keys could decrypt", "encryption is not configured", "remote state is not encrypted"} {
+		if strings.Contains(text, sign) {
+			c.kind = contactKey
+		}
+	}
+	return c
+}
+
+// gone lists gossip addresses of registered members that gossip does not know as
+// being there, n at most; the seeds when nobody is there.
+func (m *members) gone(n int) []string {
+	var out []string
+	for _, rec := range m.cfg.Known() {
+		if rec.Name == m.cfg.Self.Node || rec.Gossip == "" {
+			continue
+		}
+		if s, ok := m.heard.node(rec.Name, m.heard.cluster()); !ok || s.state == NodeDead {
+			out = append(out, rec.Gossip)
+		}
+	}
+	if len(m.live()) == 0 {
+		out = append(out, m.cfg.Seeds...)
+	}
+	if len(out) > n { // another part at each time
+		start := int(time.Now().UnixNano()/int64(m.times.rejoin)) % len(out)
+		out = append(out[start:], out[:start]...)[:n]
+	}
+	return out
+}
+
+// own tells whether an address is this process's.
+func (m *members) own(addr string) bool {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil || port != strconv.Itoa(m.port) {
+		return false
+	}
+	ip := net.ParseIP(host)
+	if ip.Equal(m.ip) {
+		return true
+	}
+	bound, _, err := gossipBind(m.cfg.Bind)
+	if err != nil || !net.ParseIP(bound).IsUnspecified() {
+		return ip.Equal(net.ParseIP(bound))
+	}
+	all, err := net.InterfaceAddrs()
+	return err == nil && slices.ContainsFunc(all, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		return ok && n.IP.Equal(ip)
+	})
+}
+
+// lookup turns host or host:port into addresses with numbers.
+func lookup(ctx context.Context, addr string) ([]string, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		host, port = strings.Trim(addr, "[]"), strconv.Itoa(DefaultGossipPort)
+	}
+	if net.ParseIP(host) != nil {
+		return []string{net.JoinHostPort(host, port)}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	found, err := net.DefaultResolver.LookupHost(ctx, host)
+	if err != nil {
+		return nil, fmt.Errorf("look up %s: %w", host, err)
+	}
+	for i := range found {
+		found[i] = net.JoinHostPort(found[i], port)
+	}
+	return found, nil
+}

@@ -1,0 +1,165 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// joinRequest asks to become a member (rpcJoin), tells a member's addresses
+// (rpcRegister), or asks for a pledge (rpcJoin among nodes without a cluster, see
+// forming).
+type joinRequest struct {
+	Cluster string `json:"cluster,omitempty"` // the asker's; empty when it has none
+	Shards  int    `json:"shards,omitempty"`  // asked for; 0: any number
+	Node    record `json:"node"`
+	Relayed bool   `json:"relayed,omitempty"` // passed on by a member
+	Pledge  bool   `json:"pledge,omitempty"`
+}
+
+// joinReply answers a joinRequest.
+type joinReply struct {
+	Cluster string  `json:"cluster,omitempty"`
+	Shards  int     `json:"shards,omitempty"`
+	Roster  *roster `json:"roster,omitempty"`
+	Refusal *denial `json:"refusal,omitempty"`
+	Pledged bool    `json:"pledged,omitempty"`
+}
+
+// errNoDirectory answers while nobody is known to own the directory.
+var errNoDirectory = errors.New("the owner of the directory is not known right now")
+
+// relayTimeout bounds one control request that the registry makes.
+const relayTimeout = 5 * time.Second
+
+// register tells the directory's owner this node's record. A *denial is final.
+func (r *registry) register(ctx context.Context, self record) error {
+	id := r.cfg.Identity()
+	reply, err := r.serve(ctx, rpcRegister, &joinRequest{Cluster: id.Cluster, Shards: id.Shards, Node: self})
+	if err != nil {
+		return err
+	}
+	if reply.Refusal != nil {
+		return reply.Refusal
+	}
+	if reply.Roster == nil {
+		return errors.New("register with the cluster: an answer without the registry")
+	}
+	return r.adopt(reply.Roster)
+}
+
+// handleRegister answers rpcRegister.
+func (r *registry) handleRegister(ctx context.Context, _ string, body []byte) ([]byte, error) {
+	return r.answer(ctx, rpcRegister, body)
+}
+
+// handleJoin answers rpcJoin on a node that has a cluster.
+func (r *registry) handleJoin(ctx context.Context, _ string, body []byte) ([]byte, error) {
+	return r.answer(ctx, rpcJoin, body)
+}
+
+func (r *registry) answer(ctx context.Context, kind rpcKind, body []byte) ([]byte, error) {
+	var request joinRequest
+	if err := json.Unmarshal(body, &request); err != nil {
+		return nil, fmt.Errorf("read a request to join: %w", err)
+	}
+	reply, err := r.serve(ctx, kind, &request)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(reply)
+}
+
+// serve decides a request on the directory's owner, or passes it on to it, once.
+func (r *registry) serve(ctx context.Context, kind rpcKind, request *joinRequest) (*joinReply, error) {
+	id := r.cfg.Identity()
+	if !id.joined() {
+		return nil, errors.New("this node has joined no cluster yet")
+	}
+	if request.Pledge {
+		// Whoever asks for a pledge knows of no cluster; now it does.
+		return &joinReply{Cluster: id.Cluster, Shards: id.Shards}, nil
+	}
+	if err := request.Node.check(); err != nil {
+		return nil, err
+	}
+	if refused := r.fits(kind, id, request); refused != nil {
+		return &joinReply{Refusal: refused}, nil
+	}
+	if _, ok := r.cfg.Directory.owned(); !ok {
+		return r.relay(ctx, kind, *request)
+	}
+	around := surroundings{alive: r.cfg.Alive, held: r.cfg.Held, now: r.cfg.Now()}
+	list, err := r.change(ctx, func(l *roster) error {
+		if kind == rpcJoin {
+			return l.join(request.Node, around)
+		}
+		return l.register(request.Node)
+	})
+	var refused *denial
+	if errors.As(err, &refused) {
+		return &joinReply{Refusal: refused}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &joinReply{Cluster: id.Cluster, Shards: id.Shards, Roster: list}, nil
+}
+
+// fits refuses what no member need ask the owner about.
+func (r *registry) fits(kind rpcKind, id identity, request *joinRequest) *denial {
+	var err error
+	switch {
+	case request.Cluster != "" && request.Cluster != id.Cluster:
+		err = refuseCluster(request.Node.Name, request.Cluster, id.Cluster)
+	case request.Shards != 0 && request.Shards != id.Shards:
+		err = refuse(refusedShards, "the cluster has %d shards, fixed when it was formed, and this node asks for %d: start it without --shards", id.Shards, request.Shards)
+	case kind == rpcRegister && request.Cluster == "":
+		err = refuse(refusedStranger, "node %q has joined no cluster", request.Node.Name)
+	}
+	var refused *denial
+	errors.As(err, &refused)
+	return refused
+}
+
+func refuseCluster(node, own, other string) error {
+	return refuse(refusedCluster, "the data of node %q belongs to cluster %s, and the nodes it was told to join to cluster %s: "+
+		"correct --join, or start it with an empty data directory to add it to that cluster", node, own, other)
+}
+
+func (r *registry) relay(ctx context.Context, kind rpcKind, request joinRequest) (*joinReply, error) {
+	owner := r.cfg.Owner()
+	if owner == "" || owner == r.cfg.Self().Name || request.Relayed {
+		return nil, errNoDirectory
+	}
+	request.Relayed = true
+	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
+	defer cancel()
+	return send(ctx, &request, func(ctx context.Context, body []byte) ([]byte, error) {
+		return r.cfg.Calls.call(ctx, owner, kind, body)
+	})
+}
+
+// send makes a request through a call and reads the answer.
+func send(ctx context.Context, request *joinRequest, call func(context.Context, []byte) ([]byte, error)) (*joinReply, error) {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return nil, fmt.Errorf("write a request to join: %w", err)
+	}
+	answer, err := call(ctx, body)
+	if err != nil {
+		return nil, err
+	}
+	var reply joinReply
+	if err := json.Unmarshal(answer, &reply); err != nil {
+		return nil, fmt.Errorf("read the answer to a request to join: %w", err)
+	}
+	if reply.Roster != nil {
+		if err := reply.Roster.check(); err != nil {
+			return nil, err
+		}
+	}
+	return &reply, nil
+}
