@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"crypto/tls"
 	"log/slog"
+	"net"
 	"time"
 
 	"switchyard/storage"
@@ -18,6 +20,15 @@ type Config struct {
 	// 0 means the kept one, or DefaultShards at the first start.
 	Shards int
 
+	// Peer is the listener for other nodes; the node closes it. Nil, together with an
+	// empty Gossip: a node alone, which can't be joined.
+	Peer net.Listener
+	// TLS secures Peer: the node's certificate, and in RootCAs the CA of all nodes.
+	// Nil: in clear.
+	TLS *tls.Config
+	// ReplaceAfter is how long a node may be gone before its replicas are made anew
+	// elsewhere; 0 means DefaultReplaceAfter.
+	ReplaceAfter time.Duration
 	// Gossip is the address (host:port, TCP and UDP) at which members find each other;
 	// port 0 takes a free one. Empty: nobody finds this node and it finds nobody.
 	Gossip string
@@ -55,6 +66,8 @@ const (
 	DefaultShards   = 16
 	// MaxShards is the most workspace shards a cluster may have.
 	MaxShards = 1024
+	// DefaultReplaceAfter is Config.ReplaceAfter when it says nothing.
+	DefaultReplaceAfter = 5 * time.Minute
 	// DefaultGossipPort is the port of a Config.Join address that names none.
 	DefaultGossipPort = 7946
 )

@@ -28,9 +28,11 @@ type group struct {
 	commit    *committer
 	lease     *lease
 
-	watcher   Watcher
-	owners    *shardMap
-	handovers chan *handoverRequest
+	watcher Watcher
+	owners  *shardMap
+	// gained and lost are told when the shard is served here from now on, or no more.
+	gained, lost func(shard storage.Shard, epoch uint64)
+	handovers    chan *handoverRequest
 
 	up atomic.Bool // raft and watcher are set
 	// epoch is the epoch this node owns the shard in; 0 when it does not.
@@ -50,7 +52,9 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 		node:      n.id.Node,
 		logger:    n.logger.With("shard", int(shard)),
 		tuning:    &n.tuning,
-		owners:    n.owners,
+		owners:    n.owners.Load(),
+		gained:    n.gained,
+		lost:      n.lost,
 		handovers: make(chan *handoverRequest),
 		failure:   make(chan struct{}),
 		stopping:  make(chan struct{}),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/hashicorp/raft"
 
@@ -107,16 +108,23 @@ func (g *group) members() (voters, others []string, err error) {
 // StepAside hands over what this node leads to others where there are any, and
 // serves the rest on. It is for a node that can't write but can still talk.
 func (n *Node) StepAside(ctx context.Context) error {
-	var errs []error
+	var (
+		mu   sync.Mutex
+		errs []error
+		all  sync.WaitGroup
+	)
 	for _, g := range n.hosted() {
-		if g.raft.State() != raft.Leader {
+		if g.raft.State() != raft.Leader || g.heir() == "" {
 			continue
 		}
-		if g.heir() == "" {
-			continue
-		}
-		errs = append(errs, g.hand(ctx, ""))
+		all.Go(func() {
+			err := g.hand(ctx, "")
+			mu.Lock()
+			defer mu.Unlock()
+			errs = append(errs, err)
+		})
 	}
+	all.Wait()
 	return errors.Join(errs...)
 }
 
@@ -159,8 +167,8 @@ func (n *Node) changeReplica(ctx context.Context, shard storage.Shard, change re
 // membershipTimeout bounds how long a change of members may wait for its turn.
 const membershipTimeout = heartbeatTimeout
 
-// groupReports tells how the groups on this node stand.
-func (n *Node) groupReports() []groupReport {
+// report tells how the groups on this node stand.
+func (n *Node) report() []groupReport {
 	var reports []groupReport
 	for _, g := range n.hosted() {
 		if !g.up.Load() {

@@ -85,7 +85,7 @@ func (g *group) gain(epoch uint64) bool {
 		g.epoch.Store(0)
 	}
 	g.watcher.Gained(g.shard, epoch)
-	g.owners.gained(g.shard, epoch)
+	g.gained(g.shard, epoch)
 	return true
 }
 
@@ -119,7 +119,7 @@ func (g *group) lose(epoch uint64, release bool) {
 	g.epoch.Store(0)
 	g.lease.shut()
 	g.commit.shut()
-	g.owners.lost(g.shard, epoch)
+	g.lost(g.shard, epoch)
 	g.watcher.Lost(g.shard, epoch)
 	if !release {
 		return

@@ -118,9 +118,12 @@ func (w *network) boot(t testing.TB, name string, fs vfs.FS, founder bool, shard
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := r.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	// All nodes of these tests answer each other as far as handing over goes.
 	for _, other := range []string{"a", "b", "c", "d", "e"} {
-		r.owners.reach(other, true)
+		r.owners.Load().reach(other, true)
 	}
 	r.stop = sync.OnceFunc(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)

@@ -26,42 +26,49 @@ type Watcher interface {
 // Node is this process's part of the cluster.
 type Node struct {
 	cfg     Config
-	id      identity
+	id      identity // complete once Open has returned
 	tuning  tuning
 	logger  *slog.Logger
 	flusher flusher
-	owners  *shardMap
 	exports *exports
+	link    *link // nil for a node alone
+	survey  *surveyor
 
 	compactor compactor
 
+	owners     atomic.Pointer[shardMap] // set by Open
 	transports transports
 	watcher    Watcher
 	groups     []atomic.Pointer[group] // by shard; nil where there is no replica here
+	serveCall  atomic.Pointer[func(context.Context, []byte) ([]byte, error)]
+	failed     chan error // capacity 1
 
 	closing sync.Once
 	closed  error
+	opened  bool
 	started bool
 
 	hosting sync.Mutex // one replica comes or goes at a time
 	shut    bool       // none does any more; under hosting
 }
 
-// New reads what the store holds and decides what is new. Start brings the node
-// up. The error says which setting contradicts the store.
+// New reads what the store holds, decides what is new, and takes the node's
+// addresses. Open and Start bring it up. The error says which setting contradicts
+// the store. A node that New returned is to be closed.
 func New(cfg Config) (*Node, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
+	}
+	if cfg.ReplaceAfter == 0 {
+		cfg.ReplaceAfter = DefaultReplaceAfter
 	}
 	id, err := identify(cfg)
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, id: id, tuning: defaultTuning(), logger: cfg.Logger, transports: cfg.transports, exports: newExports()}
-	n.owners = newShardMap(id.Node, id.Shards)
-	n.groups = make([]atomic.Pointer[group], id.Shards+1)
-	if n.transports == nil {
-		n.transports = newTransports(id.Node)
+	n := &Node{
+		cfg: cfg, id: id, tuning: defaultTuning(), logger: cfg.Logger, transports: cfg.transports,
+		exports: newExports(), failed: make(chan error, 1),
 	}
 	if cfg.tune != nil {
 		cfg.tune(&n.tuning)
@@ -75,22 +82,73 @@ func New(cfg Config) (*Node, error) {
 		quit:   make(chan struct{}),
 		ended:  make(chan struct{}),
 	}
-	for _, shard := range id.allShards() {
-		if err := n.finishDrop(shard); err != nil {
+	if cfg.Peer != nil {
+		if n.link, err = newLink(n); err != nil {
 			return nil, err
 		}
-		if here, err := hasReplica(cfg.Store.Raft(), shard); err != nil {
-			return nil, err
-		} else if !here && !id.founds() {
+	}
+	return n, nil
+}
+
+// Open returns when the node belongs to a cluster and has read its part of it: at
+// once, unless its data are empty and it was told to join one. Errors other than
+// ctx's are for an operator to read.
+func (n *Node) Open(ctx context.Context) error {
+	n.opened = true
+	if n.link != nil {
+		n.link.run()
+		id, err := n.link.join(ctx)
+		if err != nil {
+			return err
+		}
+		n.id = id
+	}
+	owners := newShardMap(n.id.Node, n.id.Shards)
+	n.owners.Store(owners)
+	n.groups = make([]atomic.Pointer[group], n.id.Shards+1)
+	switch {
+	case n.transports != nil: // a test's
+	case n.link != nil:
+		n.transports = n.link.peers
+	default:
+		n.transports = alone{n.id.Node}
+	}
+	var calls nodeCaller
+	if n.link != nil {
+		calls = n.link.peers
+	}
+	n.survey = newSurveyor(moverConfig{Self: n.id.Node, Own: n, Peers: calls, Members: n, ReplaceAfter: n.cfg.ReplaceAfter, Logger: n.logger})
+	for _, shard := range n.id.allShards() {
+		if err := n.finishDrop(shard); err != nil {
+			return err
+		}
+		if here, err := hasReplica(n.cfg.Store.Raft(), shard); err != nil {
+			return err
+		} else if !here && !n.id.founds() {
 			continue
 		}
 		g, err := openGroup(n, shard)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		n.groups[shard].Store(g)
 	}
-	return n, nil
+	return nil
+}
+
+// gained follows what this node owns, told by the groups.
+func (n *Node) gained(shard storage.Shard, epoch uint64) {
+	n.owners.Load().gained(shard, epoch)
+	if shard == 0 && n.link != nil {
+		n.link.directoryGained()
+	}
+}
+
+func (n *Node) lost(shard storage.Shard, epoch uint64) {
+	n.owners.Load().lost(shard, epoch)
+	if shard == 0 && n.link != nil {
+		n.link.directoryLost()
+	}
 }
 
 // hosted are the groups this node is a member of.
@@ -112,6 +170,9 @@ func (n *Node) Start(ctx context.Context, w Watcher) error {
 	defer n.hosting.Unlock()
 	n.started, n.watcher = true, w
 	go n.compactor.run()
+	if n.link != nil {
+		n.link.begin()
+	}
 	groups := n.hosted()
 	errs := make([]error, len(groups))
 	var starts sync.WaitGroup
@@ -194,14 +255,14 @@ func (n *Node) Propose(shard storage.Shard, epoch uint64, batch []byte, done fun
 // Ready tells whether every shard has an owner that this node knows and reaches,
 // itself included.
 func (n *Node) Ready() bool {
-	all, _ := n.owners.known()
+	all, _ := n.owners.Load().known()
 	return all
 }
 
 // WaitReady returns when the node is ready.
 func (n *Node) WaitReady(ctx context.Context) error {
 	for {
-		ready, changed := n.owners.known()
+		ready, changed := n.owners.Load().known()
 		if ready {
 			return nil
 		}
@@ -213,8 +274,8 @@ func (n *Node) WaitReady(ctx context.Context) error {
 	}
 }
 
-// Close stops serving, lets what is in flight finish, writes Release to the logs
-// the node owns, and flushes the state, so that the next start has next to nothing
+// Close stops serving, lets what is in flight finish, hands what it owns over to
+// other voters or writes Release to the logs, and flushes the state, so that the next start has next to nothing
 // to replay. When ctx ends first the rest is left out: nothing acknowledged is
 // lost by that, but a later start takes longer. The store may be closed after it.
 func (n *Node) Close(ctx context.Context) error {
@@ -223,23 +284,34 @@ func (n *Node) Close(ctx context.Context) error {
 }
 
 func (n *Node) close(ctx context.Context) error {
-	if !n.started {
-		return nil
+	var errs []error
+	if n.link != nil && n.opened {
+		errs = append(errs, within(ctx, func() error { n.link.leave(); return nil }))
 	}
+	if n.started {
+		errs = append(errs, n.stopGroups(ctx), within(ctx, n.flusher.flush))
+	}
+	if n.link != nil {
+		errs = append(errs, within(ctx, n.link.close))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close the node: %w", err)
+	}
+	return nil
+}
+
+// stopGroups gives up what this node leads and ends its members.
+func (n *Node) stopGroups(ctx context.Context) error {
 	n.hosting.Lock()
 	n.shut = true
 	n.hosting.Unlock()
 	groups := n.hosted()
-	errs := make([]error, len(groups)+2)
+	errs := make([]error, len(groups)+1)
 	errs[0] = n.compactor.end(ctx)
 	var stops sync.WaitGroup
 	for i, g := range groups {
 		stops.Go(func() { errs[i+1] = g.stop(ctx) })
 	}
 	stops.Wait()
-	errs[len(errs)-1] = within(ctx, n.flusher.flush)
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("close the node: %w", err)
-	}
-	return nil
+	return errors.Join(errs...)
 }

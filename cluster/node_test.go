@@ -160,7 +160,11 @@ func TestNew_RefusesInstancesThatDoNotBelongTogether(t *testing.T) {
 		}
 		store := openStore(t, fs, dir)
 		t.Cleanup(func() { _ = store.Close() })
-		if _, err := New(Config{Store: store}); err == nil {
+		n, err := New(Config{Store: store})
+		if err == nil {
+			err = errors.Join(n.Open(t.Context()), n.Close(context.Background()))
+		}
+		if err == nil {
 			t.Errorf("%s: it started", name)
 		}
 	}

@@ -5,15 +5,13 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"io"
 	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -232,28 +230,26 @@ func TestPeers_RaftStreams(t *testing.T) {
 	}
 }
 
-// authority makes certificates in a directory.
-func authority(t *testing.T, dir, name string) (load func(node string) *peerTLS) {
+// authority makes certificates.
+func authority(t *testing.T, name string) (load func(node string) *peerTLS) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ca := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
-	write := func(file, kind string, der []byte) string {
-		path := filepath.Join(dir, name+file)
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
 	root, err := x509.CreateCertificate(rand.Reader, ca, ca, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	caFile := write("-ca.pem", "CERTIFICATE", root)
+	own, err := x509.ParseCertificate(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(own)
 	return func(node string) *peerTLS {
-		leaf := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: node}, NotAfter: time.Now().Add(time.Hour)}
+		leaf := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: node}, NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
 		own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		if err != nil {
 			t.Fatal(err)
@@ -262,21 +258,13 @@ func authority(t *testing.T, dir, name string) (load func(node string) *peerTLS)
 		if err != nil {
 			t.Fatal(err)
 		}
-		raw, err := x509.MarshalECPrivateKey(own)
-		if err != nil {
-			t.Fatal(err)
-		}
-		secure, err := loadPeerTLS(write(node+".pem", "CERTIFICATE", der), write(node+"-key.pem", "EC PRIVATE KEY", raw), caFile)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return secure
+		return newPeerTLS(&tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: own}}, RootCAs: pool})
 	}
 }
 
 func TestPeers_TLS(t *testing.T) {
 	t.Parallel()
-	ours, theirs := authority(t, t.TempDir(), "ours"), authority(t, t.TempDir(), "theirs")
+	ours, theirs := authority(t, "ours"), authority(t, "theirs")
 	w := newTown(t)
 	a := w.add("a", "one", ours("a"))
 	w.add("b", "one", ours("b"))

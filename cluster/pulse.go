@@ -34,7 +34,7 @@ type pulseConfig struct {
 	Members func() []string     // all others
 	Owned   func() []ownedShard // what this node owns
 	Ask     func(ctx context.Context, node string, body []byte) ([]byte, error)
-	Map     *shardMap
+	Map     func() *shardMap
 	// CutOff ends what waits for a node that does not answer any more.
 	CutOff func(node string)
 	Clock  func() time.Time
@@ -156,11 +156,11 @@ func (p *pulse) round() {
 	}
 	p.mu.Unlock()
 	for _, node := range lost {
-		p.cfg.Map.reach(node, false)
+		p.cfg.Map().reach(node, false)
 		p.cfg.CutOff(node)
 	}
 	for _, node := range gone {
-		p.cfg.Map.forget(node)
+		p.cfg.Map().forget(node)
 		p.cfg.CutOff(node)
 	}
 	for _, node := range ask {
@@ -188,8 +188,8 @@ func (p *pulse) ask(node string) {
 		}
 		p.mu.Unlock()
 		if err == nil {
-			p.cfg.Map.hear(node, answer.Seq, answer.Owned)
-			p.cfg.Map.reach(node, true)
+			p.cfg.Map().hear(node, answer.Seq, answer.Owned)
+			p.cfg.Map().reach(node, true)
 		}
 		if !again {
 			return
@@ -230,6 +230,6 @@ func (p *pulse) answer(_ context.Context, from string, body []byte) ([]byte, err
 	if err := json.Unmarshal(body, &asked); err != nil {
 		return nil, fmt.Errorf("read a ping: %w", err)
 	}
-	p.cfg.Map.hear(from, asked.Seq, asked.Owned)
+	p.cfg.Map().hear(from, asked.Seq, asked.Owned)
 	return p.word()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -41,7 +42,7 @@ func (n *Node) hostReplica(shard storage.Shard) error {
 
 // dropReplica ends the member of a shard's group here and deletes what it kept. Who
 // asks knows that it is no member any more.
-func (n *Node) dropReplica(ctx context.Context, shard storage.Shard) error {
+func (n *Node) dropReplica(shard storage.Shard) error {
 	if int(shard) >= len(n.groups) {
 		return errNoShard
 	}
@@ -60,7 +61,7 @@ func (n *Node) dropReplica(ctx context.Context, shard storage.Shard) error {
 		return fmt.Errorf("drop the replica of shard %d: %w", shard, err)
 	}
 	n.groups[shard].Store(nil)
-	if err := g.abandon(ctx); err != nil {
+	if err := g.abandon(); err != nil {
 		return fmt.Errorf("drop the replica of shard %d: %w", shard, err)
 	}
 	n.compactor.shrunk(g.machine.pending.Load())
@@ -93,8 +94,13 @@ func (n *Node) finishDrop(shard storage.Shard) error {
 	return nil
 }
 
+// abandonWait bounds how long the end of a dropped replica is waited for.
+const abandonWait = 10 * time.Second
+
 // abandon ends the member without ceremony.
-func (g *group) abandon(ctx context.Context) error {
+func (g *group) abandon() error {
+	ctx, cancel := context.WithTimeout(context.Background(), abandonWait)
+	defer cancel()
 	close(g.stopping)
 	err := within(ctx, func() error { <-g.led; return nil })
 	return errors.Join(err, within(ctx, g.raft.Shutdown().Error))

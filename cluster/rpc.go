@@ -15,6 +15,7 @@ const (
 	rpcDrop     rpcKind = 6 // delete a replica that is no member of its group
 	rpcReplicas rpcKind = 7 // change the members of a group, on its leader
 	rpcCall     rpcKind = 8 // an operation's step on a shard that another node owns
+	rpcOperate  rpcKind = 9 // an operator's change, on the directory's owner
 )
 
 // rpcHandler answers control requests of one kind. from is the asking node's

@@ -101,6 +101,9 @@ func start(t testing.TB, s settings) *running {
 		}
 	})
 	t.Cleanup(r.stop)
+	if err := r.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if err := r.Start(t.Context(), r.watcher); err != nil {
 		t.Fatal(err)
 	}

@@ -71,6 +71,19 @@ func (m *shardMap) known() (all bool, changed <-chan struct{}) {
 	return true, changed
 }
 
+// own lists the shards that this node owns.
+func (m *shardMap) own() []ownedShard {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	owned := []ownedShard{}
+	for i := range m.shards {
+		if e := &m.shards[i]; e.node == m.self {
+			owned = append(owned, ownedShard{storage.Shard(i), e.epoch})
+		}
+	}
+	return owned
+}
+
 // gained notes that this node owns a shard.
 func (m *shardMap) gained(shard storage.Shard, epoch uint64) {
 	m.mu.Lock()

@@ -118,7 +118,7 @@ func TestPulse_FollowsWhoAnswers(t *testing.T) {
 		p := newPulse(pulseConfig{
 			Members: func() []string { return []string{"b"} },
 			Owned:   func() []ownedShard { return []ownedShard{{1, 3}} },
-			Map:     m,
+			Map:     func() *shardMap { return m },
 			Clock:   time.Now,
 			CutOff:  func(node string) { mu.Lock(); cut = append(cut, node); mu.Unlock() },
 			Ask: func(ctx context.Context, _ string, body []byte) ([]byte, error) {

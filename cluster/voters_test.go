@@ -48,7 +48,7 @@ func TestVoters_GrowAndShrink(t *testing.T) {
 		if err := b.changeReplica(t.Context(), 1, replicaChange{replicaRemove, name}); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.nodes[name].dropReplica(t.Context(), 1); err != nil {
+		if err := w.nodes[name].dropReplica(1); err != nil {
 			t.Fatal(err)
 		}
 		if rows := shardRows(t, w.nodes[name], 1); len(rows) != 0 {
@@ -76,7 +76,7 @@ func TestVoters_DroppedReplicaStaysDropped(t *testing.T) {
 	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaRemove, "c"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.dropReplica(t.Context(), 1); err != nil {
+	if err := c.dropReplica(1); err != nil {
 		t.Fatal(err)
 	}
 	c.stop()
@@ -87,7 +87,7 @@ func TestVoters_DroppedReplicaStaysDropped(t *testing.T) {
 	if c.group(0) == nil {
 		t.Error("another replica is gone")
 	}
-	if err := c.dropReplica(t.Context(), 1); err != nil {
+	if err := c.dropReplica(1); err != nil {
 		t.Errorf("dropped twice: %v", err)
 	}
 	// The one that founded the cluster doesn't make it anew either.
@@ -98,7 +98,7 @@ func TestVoters_DroppedReplicaStaysDropped(t *testing.T) {
 	if err := b.changeReplica(t.Context(), 1, replicaChange{replicaRemove, "a"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.dropReplica(t.Context(), 1); err != nil {
+	if err := a.dropReplica(1); err != nil {
 		t.Fatal(err)
 	}
 	a.stop()
