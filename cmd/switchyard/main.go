@@ -27,6 +27,8 @@ type cli struct {
 	Inspect  inspectCmd  `cmd:"" help:"Show what a stopped node's data holds, shard by shard."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
 	Baseline baselineCmd `cmd:"" hidden:"" help:"Serve an empty handler, for bench."`
+
+	LocalCluster localClusterCmd `cmd:"" hidden:"" help:"Run several nodes on this machine, for make cluster."`
 }
 
 type versionCmd struct{}
