@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -44,6 +45,35 @@ func variables(t *testing.T) map[string]bool {
 		}
 	}
 	return known
+}
+
+func TestDocs_NameFlagsThatExist(t *testing.T) {
+	t.Parallel()
+	parser, err := kong.New(&cli{}, options()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	err = kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
+		if flag, ok := node.(*kong.Flag); ok {
+			known["--"+flag.Name] = true
+		}
+		return next(nil)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"README.md", "docs/operations.md", "docs/decisions.md"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range regexp.MustCompile(`--[a-z][a-z-]*[a-z]`).FindAllString(string(text), -1) {
+			if !known[name] {
+				t.Errorf("%s: there is no flag %s", file, name)
+			}
+		}
+	}
 }
 
 func TestDeploy_SystemdUnit(t *testing.T) {
