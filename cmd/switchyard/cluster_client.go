@@ -112,7 +112,7 @@ func (c *clusterClient) topology(ctx context.Context) (*httpapi.Topology, error)
 
 func (c *clusterClient) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return &exitError{exitInterrupted, fmt.Errorf("stopped before %s answered: %w", c.base, ctx.Err())}
 	}
 	var timeout net.Error
 	switch {

@@ -101,7 +101,7 @@ func (l *localCluster) run(ctx context.Context) (err error) {
 		case <-ctx.Done():
 			return nil
 		case n := <-l.ended:
-			l.print("\n%s ended (%v). Start it again from another terminal:\n\n  %s\n\n", n.name, n.err, strings.Join(n.cmd.Args, " "))
+			l.print("\n%s ended (%v). Start it again from another terminal:\n\n  %s\n\n", n.name, n.cmd.ProcessState, strings.Join(n.cmd.Args, " "))
 		}
 	}
 	return errors.New("no node is left")
@@ -149,8 +149,8 @@ func (l *localCluster) start(i int, token string) error {
 	l.running = append(l.running, n)
 	go func() {
 		n.err = n.cmd.Wait()
-		close(n.gone)
 		l.ended <- n // has room for all
+		close(n.gone)
 	}()
 	return nil
 }
@@ -168,7 +168,7 @@ func (l *localCluster) waitReady(ctx context.Context) error {
 			case <-ctx.Done():
 				return fmt.Errorf("%s was not ready after %s; its log is above", n.name, localReady)
 			case early := <-l.ended:
-				return fmt.Errorf("%s ended at once (%v); its log is above", early.name, early.err)
+				return fmt.Errorf("%s ended at once (%v); its log is above", early.name, early.cmd.ProcessState)
 			case <-tick.C:
 			}
 		}

@@ -105,15 +105,19 @@ func playCluster(t *testing.T, out *watched) *localCluster {
 		t.Fatal(err)
 	}
 	addresses := map[string]string{}
+	var held []net.Listener
 	for _, flag := range []string{"http", "metrics", "peer", "gossip"} {
 		for i := 1; i <= 3; i++ {
 			ln, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer ln.Close() // after all are chosen
+			held = append(held, ln)
 			addresses[fmt.Sprint(flag, i)] = ln.Addr().String()
 		}
+	}
+	for _, ln := range held { // only now, so that all differ
+		ln.Close()
 	}
 	return &localCluster{program: self, dir: filepath.Join(t.TempDir(), "cluster"), nodes: 3, out: out, address: func(flag string, i int) string {
 		return addresses[fmt.Sprint(flag, i)]
