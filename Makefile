@@ -17,13 +17,16 @@ HAS_CC := $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo yes)
 # What ships has no C in it. The race detector can't do without.
 export CGO_ENABLED ?= 0
 
-.PHONY: help run test race lint bench fuzz check build clean fmt fmt-check vet
+.PHONY: help run cluster test race lint bench fuzz check build clean fmt fmt-check vet
 
 help: ## list the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: build ## build and serve with defaults; ARGS="--http :8081" adds flags
 	./bin/switchyard serve $(ARGS)
+
+cluster: build ## three nodes on this machine, state in data/cluster; Ctrl-C stops them; ARGS="--nodes 5" runs more
+	./bin/switchyard local-cluster $(ARGS)
 
 build: ## build bin/switchyard
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/switchyard ./cmd/switchyard

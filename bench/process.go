@@ -33,7 +33,7 @@ func (b Binary) StartNode(ctx context.Context, dir string) (*Process, error) {
 		return nil, errors.Join(err, os.RemoveAll(data))
 	}
 	p, err := start(ctx, "http://"+addrs[0], "/readyz", data,
-		b.Path, "serve", "--data", data+"/data", "--http", addrs[0], "--metrics", addrs[1], "--log-level", "warn")
+		b.Path, "serve", "--data", data+"/data", "--http", addrs[0], "--metrics", addrs[1], "--peer=", "--gossip=", "--log-level", "warn")
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,8 @@ type Engine interface {
 // Config is what a Server is made of. Zero limits mean their defaults.
 type Config struct {
 	Engine Engine
+	// Cluster answers the operator's questions; nil leaves /cluster out.
+	Cluster Cluster
 	// Ready says why the node can't serve now; nil when it can.
 	Ready func() error
 	// Version of the service, for the API description.

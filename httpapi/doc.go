@@ -7,6 +7,9 @@
 // *tracker.Op and the two methods of Engine. Status codes, on the other hand,
 // live nowhere else: errors.go has those of failures, respond.go the others.
 //
+// The operator's operations on the cluster are the exception: they are declared in
+// cluster.go and run by the Cluster that the server was given, on this node.
+//
 // The life of a request: route, request id, refusals that need no body (404, 405,
 // 415, 413), admission (401, 403, 404), reading and binding the body, query,
 // headers and path (400 with every fault), the operation, the response.

@@ -128,6 +128,9 @@ func (s *Server) operate(x *exchange) error {
 	if err := x.bind(req, in); err != nil {
 		return err
 	}
+	if rt.local != nil {
+		return s.runLocal(x, req, in)
+	}
 	if rt.Op.Kind == tracker.Query {
 		// The buffer of fasthttp's response: what is built in it is sent from it.
 		req.Buf = x.ctx.Response.SwapBody(nil)[:0]

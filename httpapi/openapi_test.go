@@ -12,7 +12,7 @@ import (
 
 func TestDescription_IsValidAndComplete(t *testing.T) {
 	t.Parallel()
-	s, err := New(Config{Engine: &fakeEngine{}, PublicURL: "https://switchyard.example"})
+	s, err := New(Config{Engine: &fakeEngine{}, Cluster: &fakeCluster{}, PublicURL: "https://switchyard.example"})
 	if err != nil {
 		t.Fatal(err)
 	}

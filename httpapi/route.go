@@ -39,17 +39,26 @@ type route struct {
 	inputs      sync.Pool
 	// direct answers without an operation.
 	direct func(*exchange) error
+	// local runs the operation on this node instead of the engine; such a route is
+	// never forwarded.
+	local localRun
 }
 
 // compile makes the routes of operations ready.
 func (s *Server) compile(routes []Route) ([]*route, error) {
 	compiled := make([]*route, 0, len(routes))
+	locals := localRuns(s.cfg.Cluster)
 	for _, r := range routes {
+		local := locals[r.Op]
+		if local == nil && isLocal(r.Op) {
+			continue // there is no cluster to ask
+		}
 		rt := &route{Route: r, label: r.Method + " " + r.Path, observers: s.metrics.observers(r.Method, r.Path), maxBody: r.Op.MaxBody}
 		if rt.maxBody == 0 {
 			rt.maxBody = defaultMaxBody
 		}
-		rt.changes = r.Method != fasthttp.MethodGet
+		rt.changes = r.Method != fasthttp.MethodGet && local == nil
+		rt.local = local
 		rt.inputs.New = r.Op.New
 		compiled = append(compiled, rt)
 	}

@@ -50,5 +50,11 @@ func Routes() []Route {
 		{"DELETE", issuesPath + "/{id}", tracker.DeleteIssue, []int{204}},
 		{"GET", issuesPath + "/{id}/children", tracker.ListIssueChildren, []int{200}},
 		{"GET", issuesPath + "/{id}/branch-name", tracker.IssueBranchName, []int{200}},
+
+		{"GET", "/cluster", opTopology, []int{200}},
+		{"GET", "/cluster/workspaces/{" + workspaceParam + "}", opWorkspaceOwner, []int{200}},
+		{"POST", "/cluster/nodes/{name}/drain", opDrainNode, []int{200, 409}},
+		{"POST", "/cluster/nodes/{name}/undrain", opUndrainNode, []int{204}},
+		{"DELETE", "/cluster/nodes/{name}", opRemoveNode, []int{204, 409}},
 	}
 }

@@ -55,7 +55,19 @@ func (f fileResolver) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (a
 	if !ok {
 		return nil, nil
 	}
+	if list, ok := value.([]any); ok {
+		return commaSeparated(list), nil
+	}
 	return fmt.Sprint(value), nil
+}
+
+// commaSeparated is a list as a flag takes it.
+func commaSeparated(list []any) string {
+	texts := make([]string, 0, len(list))
+	for _, v := range list {
+		texts = append(texts, fmt.Sprint(v))
+	}
+	return strings.Join(texts, ",")
 }
 
 // rootToken reads the operator's token: from the file, when one is named, else from

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +52,30 @@ func TestFlags_Defaults(t *testing.T) {
 	}
 	if c.Serve.HTTP != "127.0.0.1:8080" || c.Serve.Metrics != "127.0.0.1:9090" || c.Serve.Data != "./data" || c.Serve.Onboarding != "open" || c.Serve.RequestTimeout != 10*time.Second {
 		t.Errorf("got %+v", c.Serve)
+	}
+}
+
+func TestFlags_OfTheCluster(t *testing.T) {
+	file := write(t, "join: [10.0.0.1, 'node-2:7000']\nbootstrap-expect: 3\nzone: file\ninsecure-cluster: true\npeer: ''\n")
+	t.Setenv("SWITCHYARD_GOSSIP_KEY", "from-the-environment")
+	t.Setenv("SWITCHYARD_ZONE", "env")
+	c, err := parse(t, "--config", file, "serve")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := c.Serve; !slices.Equal(s.Join, []string{"10.0.0.1", "node-2:7000"}) || s.BootstrapExpect != 3 || s.Zone != "env" || !s.InsecureCluster || s.Peer != "" ||
+		s.Gossip != "127.0.0.1:7946" || s.ReplaceAfter != 5*time.Minute || s.GossipKey != "from-the-environment" {
+		t.Errorf("got %+v", s)
+	}
+	if c, err = parse(t, "serve", "--join", "a,b:1", "--join=c", "--peer=", "--gossip="); err != nil {
+		t.Fatal(err)
+	}
+	if s := c.Serve; !slices.Equal(s.Join, []string{"a", "b:1", "c"}) || s.Peer != "" || s.Gossip != "" {
+		t.Errorf("got %+v", s)
+	}
+	t.Setenv("SWITCHYARD_JOIN", "x,y")
+	if c, err = parse(t, "serve"); err != nil || !slices.Equal(c.Serve.Join, []string{"x", "y"}) || c.Serve.Peer != "127.0.0.1:7947" {
+		t.Errorf("got %+v, %v", c.Serve, err)
 	}
 }
 

@@ -22,10 +22,13 @@ type cli struct {
 
 	Serve    serveCmd    `cmd:"" help:"Run a node."`
 	Bench    benchCmd    `cmd:"" help:"Measure a node, beside the limits of the machine it runs on."`
+	Cluster  clusterCmd  `cmd:"" help:"See and change the cluster, as its operator."`
 	Verify   verifyCmd   `cmd:"" help:"Prove every index, counter and reference of a stopped node's data."`
 	Inspect  inspectCmd  `cmd:"" help:"Show what a stopped node's data holds, shard by shard."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
 	Baseline baselineCmd `cmd:"" hidden:"" help:"Serve an empty handler, for bench."`
+
+	LocalCluster localClusterCmd `cmd:"" hidden:"" help:"Run several nodes on this machine, for make cluster."`
 }
 
 type versionCmd struct{}
@@ -46,7 +49,7 @@ func main() {
 	parser.FatalIfErrorf(err)
 	if err := ctx.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "switchyard:", err)
-		os.Exit(1)
+		os.Exit(exitCode(err))
 	}
 }
 

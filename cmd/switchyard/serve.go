@@ -25,8 +25,22 @@ type serveCmd struct {
 	PublicURL      string        `name:"public-url" help:"How clients reach the service." placeholder:"URL"`
 	RequestTimeout time.Duration `help:"Every request is answered within this." default:"10s"`
 	RateLimit      string        `help:"Requests a token may send to this node, such as 100/s, 600/m or 10000/h." default:"off" placeholder:"N/s"`
-	LogFormat      string        `help:"text or json." enum:"text,json" default:"text"`
-	LogLevel       string        `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
+
+	Peer            string        `help:"Address for other nodes: replication, forwarded requests. Empty, with an empty --gossip: a node alone." default:"127.0.0.1:7947" group:"Cluster"`
+	Gossip          string        `help:"Address for finding other nodes, TCP and UDP." default:"127.0.0.1:7946" group:"Cluster"`
+	Advertise       string        `help:"Host under which other nodes reach this one, when it is not that of --peer." placeholder:"HOST" group:"Cluster"`
+	Join            []string      `help:"Gossip addresses of nodes to find the cluster by; without it an empty node forms a cluster of one." placeholder:"HOST[:PORT]" group:"Cluster"`
+	BootstrapExpect int           `help:"Form a cluster once this many empty nodes see each other; with --join on each of them." placeholder:"N" group:"Cluster"`
+	Zone            string        `help:"Where this node stands; replicas of a shard are spread over zones." placeholder:"NAME" group:"Cluster"`
+	ReplaceAfter    time.Duration `help:"How long a node may be gone before its replicas are made anew elsewhere." default:"5m" group:"Cluster"`
+	ClusterCert     string        `help:"Certificate this node shows other nodes, PEM." placeholder:"FILE" group:"Cluster"`
+	ClusterKey      string        `help:"Its private key, PEM." placeholder:"FILE" group:"Cluster"`
+	ClusterCA       string        `name:"cluster-ca" help:"Authority that signed the nodes' certificates, PEM." placeholder:"FILE" group:"Cluster"`
+	GossipKey       string        `help:"Encrypts gossip: base64 of 16, 24 or 32 bytes, the same on every node. Better in SWITCHYARD_GOSSIP_KEY, where others don't see it." placeholder:"KEY" group:"Cluster"`
+	InsecureCluster bool          `help:"Allow --peer and --gossip on addresses others reach without TLS and key." group:"Cluster"`
+
+	LogFormat string `help:"text or json." enum:"text,json" default:"text"`
+	LogLevel  string `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
 }
 
 // stopWithin bounds the graceful stop after SIGTERM.
@@ -48,6 +62,9 @@ func (s serveCmd) Run() error {
 	cfg := node.Config{
 		Data: s.Data, HTTP: s.HTTP, Metrics: s.Metrics, Name: s.NodeName, Shards: s.Shards,
 		RootToken: root, OpenOnboarding: s.Onboarding == "open", PublicURL: s.PublicURL,
+		Peer: s.Peer, Gossip: s.Gossip, Advertise: s.Advertise, Join: s.Join, BootstrapExpect: s.BootstrapExpect,
+		Zone: s.Zone, ReplaceAfter: s.ReplaceAfter, ClusterCert: s.ClusterCert, ClusterKey: s.ClusterKey, ClusterCA: s.ClusterCA,
+		GossipKey: s.GossipKey, InsecureCluster: s.InsecureCluster,
 		RequestTimeout: s.RequestTimeout, Rate: limit, Version: version, Logger: logger,
 	}
 	for _, w := range cfg.Warnings() {
@@ -81,6 +98,9 @@ func (s serveCmd) announce(n *node.Node, first bool) {
 	fmt.Printf("Switchyard %s listens on http://%s\n", version, n.HTTPAddr())
 	if n.MetricsAddr() != "" {
 		fmt.Printf("Metrics are on http://%s/metrics\n", n.MetricsAddr())
+	}
+	if n.PeerAddr() != "" {
+		fmt.Printf("Other nodes reach this one on %s (peer) and %s (gossip)\n", n.PeerAddr(), n.GossipAddr())
 	}
 	if first {
 		auth := ""

@@ -23,6 +23,31 @@ type Config struct {
 	// Shards is the number of workspace shards, fixed at the first start; 0 means the
 	// fixed one, or cluster.DefaultShards.
 	Shards int
+
+	// Peer and Gossip are the listen addresses for other nodes; both empty: a node
+	// alone.
+	Peer   string
+	Gossip string
+	// Advertise is the host under which other nodes reach this one; empty means that
+	// of Peer and Gossip.
+	Advertise string
+	// Join are the gossip addresses of nodes to find a cluster by.
+	Join []string
+	// BootstrapExpect is how many empty nodes form a cluster together; 0: this one
+	// never forms a cluster with others (Decision 52).
+	BootstrapExpect int
+	// Zone is where the node stands, for the spread of replicas.
+	Zone string
+	// ReplaceAfter is how long a node may be gone before its replicas are made anew
+	// elsewhere; 0 means 5 minutes.
+	ReplaceAfter time.Duration
+	// ClusterCert, ClusterKey and ClusterCA are the PEM files of mutual TLS between
+	// nodes; GossipKey encrypts gossip, in base64.
+	ClusterCert, ClusterKey, ClusterCA string
+	GossipKey                          string
+	// InsecureCluster lets Peer and Gossip be reached by others without those.
+	InsecureCluster bool
+
 	// RootToken is the operator's token; empty turns operator access off.
 	RootToken string
 	// OpenOnboarding lets anyone create a workspace (Decision 12).
@@ -51,7 +76,7 @@ func (c Config) validate() error {
 	if n := len(c.RootToken); n > 0 && n < 16 {
 		return fmt.Errorf("the root token has %d characters: it needs at least 16", n)
 	}
-	return nil
+	return c.validateCluster()
 }
 
 // Warnings are what an operator should know about a configuration that works.
@@ -62,6 +87,9 @@ func (c Config) Warnings() []string {
 	}
 	if c.Metrics != "" && !loopback(c.Metrics) {
 		w = append(w, "metrics are served without authentication on "+c.Metrics)
+	}
+	if c.InsecureCluster && (!loopback(c.Peer) && c.ClusterCert == "" || !loopback(c.Gossip) && c.GossipKey == "") {
+		w = append(w, "--insecure-cluster: whoever reaches "+c.Peer+" or "+c.Gossip+" can join the cluster, and read and change all data")
 	}
 	return w
 }

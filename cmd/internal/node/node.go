@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -29,6 +30,8 @@ type Node struct {
 	http    net.Listener
 	metrics *http.Server
 	listen  net.Listener // of metrics
+	peers   net.Listener // nil for a node alone
+	tls     *tls.Config  // between nodes; nil for none
 	failed  chan error   // the first listener that ended by itself
 }
 
@@ -37,6 +40,9 @@ type Node struct {
 func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
+	}
+	if cfg.ReplaceAfter == 0 {
+		cfg.ReplaceAfter = defaultReplaceAfter
 	}
 	n := &Node{cfg: cfg, failed: make(chan error, 2)}
 	if err := n.start(ctx); err != nil {
@@ -48,12 +54,20 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 func (n *Node) start(ctx context.Context) (err error) {
 	cfg := n.cfg
 	// Take the addresses first: a port in use should cost nothing else.
-	if n.http, err = net.Listen("tcp", cfg.HTTP); err != nil {
-		return fmt.Errorf("listen for HTTP: %w", err)
+	if n.http, err = listen("--http", cfg.HTTP); err != nil {
+		return err
 	}
 	if cfg.Metrics != "" {
-		if n.listen, err = net.Listen("tcp", cfg.Metrics); err != nil {
-			return fmt.Errorf("listen for metrics: %w", err)
+		if n.listen, err = listen("--metrics", cfg.Metrics); err != nil {
+			return err
+		}
+	}
+	if cfg.clustered() {
+		if n.peers, err = listen("--peer", cfg.Peer); err != nil {
+			return err
+		}
+		if n.tls, err = cfg.clusterTLS(); err != nil {
+			return err
 		}
 	}
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
@@ -83,6 +97,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), n.engine.Collector(), n.collector())
 	if n.api, err = httpapi.New(httpapi.Config{
 		Engine:         n.engine,
+		Cluster:        operator{n},
 		Ready:          n.Ready,
 		Version:        cfg.Version,
 		PublicURL:      cfg.PublicURL,
@@ -127,6 +142,22 @@ func (n *Node) MetricsAddr() string {
 	return n.listen.Addr().String()
 }
 
+// PeerAddr is where other nodes reach this one; empty for a node alone.
+func (n *Node) PeerAddr() string {
+	if n.peers == nil {
+		return ""
+	}
+	return n.cfg.advertised(n.peers.Addr().String())
+}
+
+// GossipAddr is where other nodes join this one; empty for a node alone.
+func (n *Node) GossipAddr() string {
+	if n.cfg.Gossip == "" {
+		return ""
+	}
+	return n.cfg.advertised(n.cfg.Gossip)
+}
+
 // Failed delivers the error of a listener that ended by itself.
 func (n *Node) Failed() <-chan error { return n.failed }
 
@@ -150,6 +181,9 @@ func (n *Node) Stop(ctx context.Context) error {
 		errs = append(errs, n.metrics.Close())
 	case n.listen != nil:
 		errs = append(errs, n.listen.Close())
+	}
+	if n.peers != nil {
+		errs = append(errs, n.peers.Close())
 	}
 	if n.store != nil {
 		errs = append(errs, n.store.Close())

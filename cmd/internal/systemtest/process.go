@@ -45,7 +45,7 @@ type Process struct {
 // Launch starts `switchyard serve` on free ports over a data directory and
 // returns once it is ready.
 func Launch(ctx context.Context, binary, data string, env []string, flags ...string) (*Process, error) {
-	args := append([]string{"serve", "--data", data, "--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0"}, flags...)
+	args := append([]string{"serve", "--data", data, "--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--peer", "127.0.0.1:0", "--gossip", "127.0.0.1:0"}, flags...)
 	p := &Process{cmd: exec.Command(binary, args...), output: &tail{}, exited: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
 	// Its own process group, so that a signal to the test does not reach it first.

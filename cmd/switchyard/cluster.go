@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"switchyard/httpapi"
+)
+
+type clusterCmd struct {
+	Status  clusterStatusCmd  `cmd:"" help:"Show nodes and shards."`
+	Drain   clusterDrainCmd   `cmd:"" help:"Move leaderships and replicas off a node, and wait until it is empty."`
+	Undrain clusterUndrainCmd `cmd:"" help:"Let a drained node take work again."`
+	Remove  clusterRemoveCmd  `cmd:"" help:"Take a node out of the cluster for good; its replicas are made anew elsewhere."`
+}
+
+// clusterFlags say whom the cluster's commands ask, and as whom.
+type clusterFlags struct {
+	URL       string `name:"url" help:"Any node of the cluster." default:"http://127.0.0.1:8080"`
+	TokenFile string `help:"File with the operator's token; SWITCHYARD_ROOT_TOKEN holds the token itself." placeholder:"FILE"`
+}
+
+// connect makes the client, and a context that ends with Ctrl-C.
+func (f clusterFlags) connect() (*clusterClient, context.Context, context.CancelFunc, error) {
+	token, err := rootToken(f.TokenFile)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	c, err := newClusterClient(f.URL, token)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	return c, ctx, cancel, nil
+}
+
+type clusterStatusCmd struct {
+	clusterFlags
+	JSON bool `name:"json" help:"Print what GET /cluster answers."`
+}
+
+func (s clusterStatusCmd) Run() error {
+	c, ctx, cancel, err := s.connect()
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	return s.run(ctx, c, os.Stdout)
+}
+
+func (s clusterStatusCmd) run(ctx context.Context, c *clusterClient, out io.Writer) error {
+	raw, err := c.do(ctx, "GET", "/cluster")
+	if err != nil {
+		return err
+	}
+	if s.JSON {
+		_, err := fmt.Fprintf(out, "%s\n", raw)
+		return err
+	}
+	var t httpapi.Topology
+	if err := json.Unmarshal(raw, &t); err != nil {
+		return fmt.Errorf("read the answer of %s: %w", c.base, err)
+	}
+	return writeTopology(out, &t)
+}
+
+// writeTopology prints the cluster as two tables.
+func writeTopology(out io.Writer, t *httpapi.Topology) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintf(w, "cluster %s: %s, %s\n\n", t.ClusterID, plural(len(t.Nodes), "node"), plural(len(t.Shards), "shard"))
+	_, _ = fmt.Fprintln(w, "NODE\tSTATE\tZONE\tLEADS\tREPLICAS\tHTTP\tPEER\tGOSSIP\tVERSION")
+	for _, n := range t.Nodes {
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", n.Name, n.State, orDash(n.Zone), n.Leads, n.Replicas, orDash(n.HTTP), orDash(n.Peer), orDash(n.Gossip), orDash(n.Version))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintln(w, "\nSHARD\tLEADER\tTERM\tAPPLIED\tLAG\tVOTERS\tNON-VOTERS")
+	for _, s := range t.Shards {
+		_, _ = fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%s\t%s\n", s.ID, orDash(s.Leader), s.Term, s.Applied, s.Lag, orDash(strings.Join(s.Voters, ",")), orDash(strings.Join(s.NonVoters, ",")))
+	}
+	return w.Flush()
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+type clusterDrainCmd struct {
+	clusterFlags
+	Node    string        `arg:"" help:"Name of the node."`
+	NoWait  bool          `help:"Return once the drain has begun."`
+	Timeout time.Duration `help:"Stop waiting after this; the drain goes on." default:"30m"`
+}
+
+func (d clusterDrainCmd) Run() error {
+	c, ctx, cancel, err := d.connect()
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	return d.run(ctx, c, newProgress(os.Stdout))
+}
+
+type clusterUndrainCmd struct {
+	clusterFlags
+	Node string `arg:"" help:"Name of the node."`
+}
+
+func (u clusterUndrainCmd) Run() error {
+	c, ctx, cancel, err := u.connect()
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	if _, err := c.do(ctx, "POST", nodePath(u.Node)+"/undrain"); err != nil {
+		return err
+	}
+	fmt.Printf("%s takes work again; the cluster moves some back to it by and by.\n", u.Node)
+	return nil
+}
+
+type clusterRemoveCmd struct {
+	clusterFlags
+	Node string `arg:"" help:"Name of the node."`
+}
+
+func (r clusterRemoveCmd) Run() error {
+	c, ctx, cancel, err := r.connect()
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	if _, err := c.do(ctx, "DELETE", nodePath(r.Node)); err != nil {
+		return err
+	}
+	fmt.Printf("%s is removed and can't come back with its data; its replicas are being made anew on the other nodes.\n", r.Node)
+	return nil
+}

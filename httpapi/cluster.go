@@ -1,0 +1,182 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"switchyard/actors/tracker"
+)
+
+// Cluster is what the operator sees and does of the cluster (Decision 51). The
+// node that is asked answers from what it knows; only Drain, Undrain and Remove
+// need the rest of the cluster. Errors are *tracker.Error where the caller is to be
+// told: NOT_FOUND for a node that is none, CONFLICT with a hint for what is refused,
+// UNAVAILABLE when the cluster can't be changed now. All return by ctx's deadline.
+// Repeating any of them changes nothing more and succeeds again.
+type Cluster interface {
+	// Topology is the cluster as this node sees it, in a minority too.
+	Topology(ctx context.Context) (Topology, error)
+	// WorkspaceOwner says where a workspace is served, whether it is there or not.
+	WorkspaceOwner(ctx context.Context, workspace [16]byte) (WorkspaceOwner, error)
+	// Drain marks a node as to be emptied and returns at once.
+	Drain(ctx context.Context, node string) (DrainStart, error)
+	// Undrain takes Drain back.
+	Undrain(ctx context.Context, node string) error
+	// Remove takes a node out of the cluster for good. For one that was removed
+	// before it returns nil.
+	Remove(ctx context.Context, node string) error
+}
+
+// Topology is the cluster as one node sees it.
+type Topology struct {
+	ClusterID string        `json:"clusterId"`
+	Nodes     []NodeStatus  `json:"nodes"`  // by name
+	Shards    []ShardStatus `json:"shards"` // by id, the directory's first
+}
+
+// NodeStatus is one member.
+type NodeStatus struct {
+	Name     string `json:"name"`
+	State    string `json:"state" enum:"alive,suspect,dead,draining,left"`
+	Zone     string `json:"zone"`
+	HTTP     string `json:"http"`
+	Peer     string `json:"peer"`
+	Gossip   string `json:"gossip"`
+	Version  string `json:"version"`
+	Leads    int    `json:"leads"`    // shards it leads
+	Replicas int    `json:"replicas"` // shards it holds, as voter or not
+}
+
+// ShardStatus is one shard.
+type ShardStatus struct {
+	ID        int      `json:"id"`
+	Leader    string   `json:"leader"` // empty when none is known
+	Term      uint64   `json:"term"`
+	Voters    []string `json:"voters"`
+	NonVoters []string `json:"nonVoters"`
+	Applied   uint64   `json:"applied"` // newest entry in the leader's state
+	Lag       uint64   `json:"lag"`     // entries that the slowest replica is behind
+}
+
+// WorkspaceOwner says where a workspace is served.
+type WorkspaceOwner struct {
+	Shard int    `json:"shard"`
+	Owner string `json:"owner"` // a node's name; empty when none is known
+}
+
+// What a drain takes off a node.
+const (
+	// DrainsReplicas: the other nodes are enough to take over every replica.
+	DrainsReplicas = "replicas"
+	// DrainsLeaderships: they are not, so the node keeps its replicas and leads
+	// nothing (Decision 53).
+	DrainsLeaderships = "leaderships"
+)
+
+// DrainStart is the answer to a drain.
+type DrainStart struct {
+	Node  string `json:"node"`
+	Moves string `json:"moves" enum:"replicas,leaderships"`
+}
+
+// nodeIn names a node in the path.
+type nodeIn struct {
+	Name string `path:"name" rules:"min=1,max=255"`
+}
+
+// The operator's operations. They are about the service and not about what is kept
+// in it, so no engine runs them: the node that is asked does. Like other operations
+// they are admitted by the engine, bound, bounded in time and described. They take
+// no Idempotency-Key: repeating one is harmless, and there is no workspace that
+// could remember the answer.
+var (
+	opTopology       = localOp[tracker.None, Topology]("ClusterTopology", "Show nodes and shards", tracker.Query)
+	opWorkspaceOwner = localOp[tracker.None, WorkspaceOwner]("WorkspaceOwner", "Say which node serves a workspace", tracker.Query)
+	opDrainNode      = localOp[nodeIn, DrainStart]("DrainNode", "Move work off a node", tracker.Workflow)
+	opUndrainNode    = localOp[nodeIn, tracker.None]("UndrainNode", "Let a drained node take work again", tracker.Workflow)
+	opRemoveNode     = localOp[nodeIn, tracker.None]("RemoveNode", "Take a node out of the cluster for good", tracker.Workflow)
+)
+
+func localOp[In, Out any](name, summary string, kind tracker.Kind) *tracker.Op {
+	switch kind {
+	case tracker.Query:
+		return tracker.NewQuery[In, Out](name, summary, tracker.Needs{Level: tracker.Operator}, nil)
+	default:
+		return tracker.NewWorkflow[In, Out](name, summary, tracker.Needs{Level: tracker.Operator}, nil)
+	}
+}
+
+// localRun answers an operation on the node that was asked.
+type localRun func(ctx context.Context, req *tracker.Request, in any) (outcome tracker.Outcome, body any, err error)
+
+// localRuns are the operations that this node answers by itself; none without a
+// Cluster.
+func localRuns(c Cluster) map[*tracker.Op]localRun {
+	if c == nil {
+		return nil
+	}
+	return map[*tracker.Op]localRun{
+		opTopology: func(ctx context.Context, _ *tracker.Request, _ any) (tracker.Outcome, any, error) {
+			t, err := c.Topology(ctx)
+			return tracker.Done, t.wire(), err
+		},
+		opWorkspaceOwner: func(ctx context.Context, req *tracker.Request, _ any) (tracker.Outcome, any, error) {
+			o, err := c.WorkspaceOwner(ctx, req.Workspace)
+			return tracker.Done, o, err
+		},
+		opDrainNode: func(ctx context.Context, _ *tracker.Request, in any) (tracker.Outcome, any, error) {
+			d, err := c.Drain(ctx, in.(*nodeIn).Name)
+			return tracker.Done, d, err
+		},
+		opUndrainNode: func(ctx context.Context, _ *tracker.Request, in any) (tracker.Outcome, any, error) {
+			return tracker.NoContent, nil, c.Undrain(ctx, in.(*nodeIn).Name)
+		},
+		opRemoveNode: func(ctx context.Context, _ *tracker.Request, in any) (tracker.Outcome, any, error) {
+			return tracker.NoContent, nil, c.Remove(ctx, in.(*nodeIn).Name)
+		},
+	}
+}
+
+// isLocal tells whether the API's operation is one of those above.
+func isLocal(op *tracker.Op) bool {
+	switch op {
+	case opTopology, opWorkspaceOwner, opDrainNode, opUndrainNode, opRemoveNode:
+		return true
+	}
+	return false
+}
+
+// runLocal answers with what the node itself says.
+func (s *Server) runLocal(x *exchange, req *tracker.Request, in any) error {
+	ctx, cancel := context.WithDeadline(context.Background(), req.Deadline)
+	defer cancel()
+	outcome, body, err := x.route.local(ctx, req, in)
+	if errors.Is(err, context.DeadlineExceeded) {
+		if x.route.Op.Kind == tracker.Query {
+			return tracker.NotApplied("The node could not answer in time.")
+		}
+		return tracker.OutcomeUnknown("The cluster did not answer in time.")
+	}
+	if err != nil {
+		return err
+	}
+	reply := tracker.Reply{Outcome: outcome}
+	if body != nil {
+		if reply.Body, err = encode(body); err != nil {
+			return fmt.Errorf("operation %s: %w", x.route.Op.Name, err)
+		}
+	}
+	return s.respond(x, &reply)
+}
+
+// wire has lists where there might be none, which would be written as null.
+func (t Topology) wire() Topology {
+	t.Nodes = append([]NodeStatus{}, t.Nodes...)
+	t.Shards = append([]ShardStatus{}, t.Shards...)
+	for i := range t.Shards {
+		s := &t.Shards[i]
+		s.Voters, s.NonVoters = append([]string{}, s.Voters...), append([]string{}, s.NonVoters...)
+	}
+	return t
+}
