@@ -55,7 +55,13 @@ func (n *Node) Remove(ctx context.Context, node string) error {
 
 // operate has the directory's owner, wherever it is, make the change.
 func (n *Node) operate(ctx context.Context, request operateRequest) error {
-	if n.link == nil {
+	switch {
+	case n.link != nil:
+	case request.Node != n.id.Node:
+		return fmt.Errorf("%w: %q", ErrUnknownNode, request.Node)
+	case request.Action == operateUndrain: // nothing was ever drained here
+		return nil
+	default:
 		return &RefusedError{errAlone.Error()}
 	}
 	for {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -78,14 +79,21 @@ func (s serveCmd) Run() error {
 		return err
 	}
 	s.announce(n, first)
-	if err := n.WaitReady(stop); err == nil {
-		logger.Info("ready", "after", time.Since(started).Round(time.Millisecond), "data", s.Data)
+	failure := n.Join(stop)
+	if failure == nil {
+		var ready sync.WaitGroup
+		ready.Go(func() {
+			if err := n.WaitReady(stop); err == nil {
+				logger.Info("ready", "after", time.Since(started).Round(time.Millisecond), "data", s.Data)
+			}
+		})
+		failure = n.Wait(stop)
+		cancel()
+		ready.Wait()
 	}
-	var failure error
-	select {
-	case <-stop.Done():
+	if errors.Is(failure, context.Canceled) { // asked to, also before it came to its cluster
 		logger.Info("stopping")
-	case failure = <-n.Failed():
+		failure = nil
 	}
 	cancel() // a second signal ends the process at once
 	ctx, done := context.WithTimeout(context.Background(), stopWithin)

@@ -3,18 +3,19 @@ package node
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"switchyard/actors"
+	"switchyard/actors/tracker"
 	"switchyard/cluster"
 	"switchyard/httpapi"
 	"switchyard/storage"
@@ -22,36 +23,36 @@ import (
 
 // Node is a running node.
 type Node struct {
-	cfg     Config
-	store   *storage.Store
-	groups  *cluster.Node
-	engine  *actors.Engine
-	api     *httpapi.Server
-	http    net.Listener
-	metrics *http.Server
-	listen  net.Listener // of metrics
-	peers   net.Listener // nil for a node alone
-	tls     *tls.Config  // between nodes; nil for none
-	failed  chan error   // the first listener that ended by itself
+	cfg      Config
+	store    *storage.Store
+	groups   *cluster.Node
+	engine   *actors.Engine
+	api      *httpapi.Server
+	http     net.Listener
+	metrics  *http.Server
+	listen   net.Listener // of metrics
+	registry *prometheus.Registry
+	serving  atomic.Pointer[actors.Engine] // set once the node belongs to a cluster
+	failed   chan error                    // the first part that ended by itself
 }
 
-// Start assembles a node and returns when its listeners accept connections; the
-// shards may still be electing, which Ready tells.
+// Start assembles a node and returns when its listeners accept connections. It
+// serves nothing before Join.
 func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	if cfg.ReplaceAfter == 0 {
-		cfg.ReplaceAfter = defaultReplaceAfter
-	}
-	n := &Node{cfg: cfg, failed: make(chan error, 2)}
-	if err := n.start(ctx); err != nil {
-		return nil, errors.Join(err, n.Stop(ctx))
+	n := &Node{cfg: cfg, registry: prometheus.NewRegistry(), failed: make(chan error, 3)}
+	if err := n.start(); err != nil {
+		// Also when it was ctx that ended the start.
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		return nil, errors.Join(err, n.Stop(stop))
 	}
 	return n, nil
 }
 
-func (n *Node) start(ctx context.Context) (err error) {
+func (n *Node) start() (err error) {
 	cfg := n.cfg
 	// Take the addresses first: a port in use should cost nothing else.
 	if n.http, err = listen("--http", cfg.HTTP); err != nil {
@@ -62,41 +63,44 @@ func (n *Node) start(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if cfg.clustered() {
-		if n.peers, err = listen("--peer", cfg.Peer); err != nil {
-			return err
-		}
-		if n.tls, err = cfg.clusterTLS(); err != nil {
-			return err
-		}
+	tls, err := cfg.clusterTLS()
+	if err != nil {
+		return err
+	}
+	key, err := cfg.gossipKey()
+	if err != nil {
+		return err
 	}
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return fmt.Errorf("make the data directory: %w", err)
 	}
-	if n.store, err = storage.Open(storage.Config{Dir: cfg.Data, Logger: cfg.Logger}); err != nil {
+	var peers net.Listener
+	if cfg.clustered() {
+		if peers, err = listen("--peer", cfg.Peer); err != nil {
+			return err
+		}
+	}
+	if n.store, err = storage.Open(storage.Config{Dir: cfg.Data, Logger: cfg.Logger}); err == nil {
+		n.groups, err = cluster.New(cluster.Config{
+			Store: n.store, NodeName: cfg.Name, Shards: cfg.Shards, Zone: cfg.Zone, Version: cfg.Version,
+			Peer: peers, TLS: tls, Gossip: cfg.Gossip, GossipKey: key, Advertise: cfg.Advertise,
+			Join: cfg.seeds(), BootstrapExpect: cfg.BootstrapExpect, ReplaceAfter: cfg.ReplaceAfter,
+			HTTP: n.HTTPAddr(), Logger: cfg.Logger,
+		})
+	}
+	if err != nil {
+		if peers != nil {
+			_ = peers.Close() // nothing was accepted; closed before by a node that failed
+		}
+		var bind *net.OpError
+		if errors.As(err, &bind) && bind.Op == "listen" {
+			return addressError("--gossip", cfg.Gossip, bind)
+		}
 		return err
 	}
-	if n.groups, err = cluster.New(cluster.Config{Store: n.store, NodeName: cfg.Name, Shards: cfg.Shards, Logger: cfg.Logger}); err != nil {
-		return err
-	}
-	if n.engine, err = actors.NewEngine(actors.Config{
-		Store:          n.store,
-		Replicator:     n.groups,
-		RootToken:      cfg.RootToken,
-		OpenOnboarding: cfg.OpenOnboarding,
-		Clock:          time.Now,
-		Random:         rand.Reader,
-		Logger:         cfg.Logger,
-	}); err != nil {
-		return err
-	}
-	if err := n.groups.Start(ctx, n.engine); err != nil {
-		return err
-	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), n.engine.Collector(), n.collector())
+	n.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), n.collector())
 	if n.api, err = httpapi.New(httpapi.Config{
-		Engine:         n.engine,
+		Engine:         gate{n},
 		Cluster:        operator{n},
 		Ready:          n.Ready,
 		Version:        cfg.Version,
@@ -104,7 +108,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 		RequestTimeout: cfg.RequestTimeout,
 		Rate:           cfg.Rate,
 		Logger:         cfg.Logger,
-		Registry:       registry,
+		Registry:       n.registry,
 	}); err != nil {
 		return err
 	}
@@ -120,10 +124,56 @@ func (n *Node) start(ctx context.Context) (err error) {
 	return nil
 }
 
+// Join returns when the node belongs to a cluster and takes part in it; the shards
+// may still be electing, which Ready tells. A node that was not told to join one
+// forms its own at once.
+func (n *Node) Join(ctx context.Context) (err error) {
+	if err := n.groups.Open(ctx); err != nil {
+		return err
+	}
+	if n.engine, err = actors.NewEngine(actors.Config{
+		Store:          n.store,
+		Replicator:     n.groups,
+		RootToken:      n.cfg.RootToken,
+		OpenOnboarding: n.cfg.OpenOnboarding,
+		Clock:          time.Now,
+		Random:         rand.Reader,
+		Logger:         n.cfg.Logger,
+	}); err != nil {
+		return err
+	}
+	n.registry.MustRegister(n.engine.Collector())
+	n.serving.Store(n.engine)
+	return n.groups.Start(ctx, n.engine)
+}
+
+// gate is the engine as the API sees it: there is none before the node belongs to
+// a cluster.
+type gate struct{ n *Node }
+
+// Admit implements httpapi.Engine.
+func (g gate) Admit(req *tracker.Request, op *tracker.Op) error {
+	e := g.n.serving.Load()
+	if e == nil {
+		return errWaiting()
+	}
+	return e.Admit(req, op)
+}
+
+// Do implements httpapi.Engine.
+func (g gate) Do(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
+	return g.n.serving.Load().Do(req, op, in) // it was admitted
+}
+
+func errWaiting() error { return tracker.NotApplied("The node has not joined its cluster yet.") }
+
 // Ready is nil when this node can answer for every shard.
 func (n *Node) Ready() error {
-	if !n.groups.Ready() {
-		return errors.New("not every shard has a leader yet")
+	switch {
+	case n.serving.Load() == nil:
+		return errors.New("it has not joined its cluster yet")
+	case !n.groups.Ready():
+		return errors.New("not every shard has a leader that it reaches")
 	}
 	return nil
 }
@@ -143,23 +193,23 @@ func (n *Node) MetricsAddr() string {
 }
 
 // PeerAddr is where other nodes reach this one; empty for a node alone.
-func (n *Node) PeerAddr() string {
-	if n.peers == nil {
-		return ""
-	}
-	return n.cfg.advertised(n.peers.Addr().String())
-}
+func (n *Node) PeerAddr() string { return n.groups.PeerAddr() }
 
 // GossipAddr is where other nodes join this one; empty for a node alone.
-func (n *Node) GossipAddr() string {
-	if n.cfg.Gossip == "" {
-		return ""
-	}
-	return n.cfg.advertised(n.cfg.Gossip)
-}
+func (n *Node) GossipAddr() string { return n.groups.GossipAddr() }
 
-// Failed delivers the error of a listener that ended by itself.
-func (n *Node) Failed() <-chan error { return n.failed }
+// Wait returns ctx's error when that ends, or the error of a part that ended by
+// itself: a listener, or this node's place in the cluster.
+func (n *Node) Wait(ctx context.Context) error {
+	select {
+	case err := <-n.failed:
+		return err
+	case err := <-n.groups.Failed():
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
 
 // Stop finishes what is in flight and closes everything, within ctx's deadline.
 func (n *Node) Stop(ctx context.Context) error {
@@ -181,9 +231,6 @@ func (n *Node) Stop(ctx context.Context) error {
 		errs = append(errs, n.metrics.Close())
 	case n.listen != nil:
 		errs = append(errs, n.listen.Close())
-	}
-	if n.peers != nil {
-		errs = append(errs, n.peers.Close())
 	}
 	if n.store != nil {
 		errs = append(errs, n.store.Close())

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"switchyard/actors/tracker"
@@ -14,19 +15,29 @@ import (
 type operator struct{ n *Node }
 
 // Topology implements httpapi.Cluster.
-func (o operator) Topology(context.Context) (httpapi.Topology, error) {
-	return wireTopology(o.n.topology()), nil
+func (o operator) Topology(ctx context.Context) (httpapi.Topology, error) {
+	if o.n.serving.Load() == nil {
+		return httpapi.Topology{}, errWaiting()
+	}
+	return wireTopology(o.n.groups.Topology(ctx)), nil
 }
 
 // WorkspaceOwner implements httpapi.Cluster.
 func (o operator) WorkspaceOwner(_ context.Context, workspace [16]byte) (httpapi.WorkspaceOwner, error) {
+	if o.n.serving.Load() == nil {
+		return httpapi.WorkspaceOwner{}, errWaiting()
+	}
 	shard := storage.ShardOf(storage.ID(workspace), o.n.groups.Shards())
-	return httpapi.WorkspaceOwner{Shard: int(shard), Owner: o.n.groups.ShardStats(shard).Leader}, nil
+	owner, _, _ := o.n.groups.ShardOwner(shard)
+	return httpapi.WorkspaceOwner{Shard: int(shard), Owner: owner}, nil
 }
 
 // Drain implements httpapi.Cluster.
-func (o operator) Drain(_ context.Context, name string) (httpapi.DrainStart, error) {
-	t := o.n.topology()
+func (o operator) Drain(ctx context.Context, name string) (httpapi.DrainStart, error) {
+	if o.n.serving.Load() == nil {
+		return httpapi.DrainStart{}, errWaiting()
+	}
+	t := o.n.groups.Topology(ctx)
 	if !member(t, name) {
 		return httpapi.DrainStart{}, errNoNode(name)
 	}
@@ -36,48 +47,44 @@ func (o operator) Drain(_ context.Context, name string) (httpapi.DrainStart, err
 			fmt.Sprintf("No other node could take over what %q holds.", name),
 			"Add a node that is alive and not draining, then drain this one.")
 	}
-	return httpapi.DrainStart{Node: name, Moves: moves}, nil
+	return httpapi.DrainStart{Node: name, Moves: moves}, told(o.n.groups.Drain(ctx, name), name)
 }
 
 // Undrain implements httpapi.Cluster.
-func (o operator) Undrain(_ context.Context, name string) error {
-	if !member(o.n.topology(), name) {
-		return errNoNode(name)
+func (o operator) Undrain(ctx context.Context, name string) error {
+	if o.n.serving.Load() == nil {
+		return errWaiting()
 	}
-	return nil
+	return told(o.n.groups.Undrain(ctx, name), name)
 }
 
 // Remove implements httpapi.Cluster.
-func (o operator) Remove(_ context.Context, name string) error {
-	t := o.n.topology()
-	if !member(t, name) {
-		return errNoNode(name)
+func (o operator) Remove(ctx context.Context, name string) error {
+	if o.n.serving.Load() == nil {
+		return errWaiting()
 	}
-	if _, ok := drains(t, name); !ok {
-		return tracker.Conflict(
-			fmt.Sprintf("%q is the only node that could serve.", name),
-			"Add a node that is alive and not draining before you remove this one.")
-	}
-	return nil
-}
-
-// topology is the cluster of a node alone.
-func (n *Node) topology() cluster.Topology {
-	t := cluster.Topology{ClusterID: n.groups.ClusterID()}
-	self := cluster.NodeStatus{
-		Name: n.groups.Name(), State: cluster.NodeAlive, Zone: n.cfg.Zone,
-		HTTP: n.cfg.advertised(n.HTTPAddr()), Peer: n.PeerAddr(), Gossip: n.GossipAddr(), Version: n.cfg.Version,
-	}
-	for i := 0; i <= n.groups.Shards(); i++ {
-		s := n.groups.ShardStats(storage.Shard(i))
-		t.Shards = append(t.Shards, cluster.ShardStatus{ID: i, Leader: s.Leader, Term: s.Term, Voters: []string{self.Name}, Applied: s.Applied})
-		self.Replicas++
-		if s.Epoch != 0 {
-			self.Leads++
+	if t := o.n.groups.Topology(ctx); member(t, name) {
+		if _, ok := drains(t, name); !ok {
+			return tracker.Conflict(
+				fmt.Sprintf("%q is the only node that could serve.", name),
+				"Add a node that is alive and not draining before you remove this one.")
 		}
 	}
-	t.Nodes = []cluster.NodeStatus{self}
-	return t
+	return told(o.n.groups.Remove(ctx, name), name)
+}
+
+// told turns what the cluster says into what the operator is told.
+func told(err error, node string) error {
+	var refused *cluster.RefusedError
+	switch {
+	case err == nil, errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, cluster.ErrUnknownNode):
+		return errNoNode(node)
+	case errors.As(err, &refused):
+		return tracker.Conflict(refused.Message, "See GET /cluster for how the cluster stands.")
+	}
+	return tracker.OutcomeUnknown("The change was not confirmed: " + err.Error())
 }
 
 // drains says what a drain of a node would take off it; false when there is no

@@ -45,6 +45,9 @@ func inProcess(t *testing.T, change func(*node.Config)) *node.Node {
 			t.Errorf("stop: %v", err)
 		}
 	})
+	if err := n.Join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if err := n.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
