@@ -136,7 +136,7 @@ func (e *Engine) readable(n storage.Shard, deadline time.Time) error {
 	}
 	if err := e.replicator.ReadBarrier(n, deadline); err != nil {
 		e.stats.refused[refusedBarrier].Add(1)
-		return tracker.NotApplied("This node could not make sure in time that it has the latest state of the workspace.")
+		return tracker.Moved("This node could not make sure in time that it has the latest state of the workspace.")
 	}
 	return nil
 }

@@ -8,11 +8,11 @@ import (
 
 // errNotServed answers requests for workspaces that this node doesn't serve now.
 func errNotServed() error {
-	return tracker.NotApplied("This node does not serve the workspace at the moment.")
+	return tracker.Moved("This node does not serve the workspace at the moment.")
 }
 
 // errClosing answers requests that come while the node stops.
-func errClosing() error { return tracker.NotApplied("This node is stopping.") }
+func errClosing() error { return tracker.Moved("This node is stopping.") }
 
 // internal is what a caller is told about a failure that was logged.
 func internal() error {

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"switchyard/storage"
@@ -358,6 +359,19 @@ type heldConn struct {
 	net.Conn
 	peers *peers
 	once  sync.Once
+}
+
+// SyscallConn gives access to the socket, as net.TCPConn's does.
+func (c *heldConn) SyscallConn() (syscall.RawConn, error) {
+	under := c.Conn
+	if secure, ok := under.(*tls.Conn); ok {
+		under = secure.NetConn()
+	}
+	sys, ok := under.(syscall.Conn)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	return sys.SyscallConn()
 }
 
 // Close closes the connection and forgets it.

@@ -16,6 +16,8 @@ type peerTLS struct{ server, client *tls.Config }
 func newPeerTLS(own *tls.Config) *peerTLS {
 	server, client := own.Clone(), own.Clone()
 	server.MinVersion, client.MinVersion = tls.VersionTLS13, tls.VersionTLS13
+	// Tickets would be unasked bytes on idle connections, and nobody resumes.
+	server.SessionTicketsDisabled = true
 	server.ClientCAs, server.ClientAuth = own.RootCAs, tls.RequireAndVerifyClientCert
 	// Nodes move between addresses, so the name in the certificate says nothing; the
 	// chain is checked below.

@@ -66,8 +66,11 @@ func (s *Server) preview(header *fasthttp.RequestHeader) (none fasthttp.RequestC
 	return none
 }
 
-// readBody reads the body, never more than the route takes.
+// readBody reads the body, never more than the route takes; once.
 func (x *exchange) readBody() error {
+	if x.read {
+		return nil
+	}
 	x.body = x.body[:0]
 	stream := x.ctx.RequestBodyStream()
 	if stream == nil {

@@ -28,6 +28,8 @@ type Config struct {
 	Engine Engine
 	// Cluster answers the operator's questions; nil leaves /cluster out.
 	Cluster Cluster
+	// Placement finds the node that serves a workspace; nil: always this one.
+	Placement Placement
 	// Ready says why the node can't serve now; nil when it can.
 	Ready func() error
 	// Version of the service, for the API description.

@@ -38,6 +38,8 @@ type exchange struct {
 	// oversize says that the body was refused by its length, before any of it was
 	// read.
 	oversize bool
+	// moved says that nothing was done, because another node serves the workspace.
+	moved bool
 	// rated says that the request was counted, and verdict how that ended.
 	rated   bool
 	verdict verdict
@@ -52,7 +54,7 @@ func (s *Server) acquire(ctx *fasthttp.RequestCtx) *exchange {
 }
 
 func (s *Server) release(x *exchange) {
-	x.ctx, x.conn, x.route, x.id, x.read, x.oversize, x.rated = nil, nil, nil, "", false, false, false
+	x.ctx, x.conn, x.route, x.id, x.read, x.oversize, x.rated, x.moved = nil, nil, nil, "", false, false, false, false
 	x.values, x.params, x.query = [maxParams]string{}, params{}, tracker.Request{}
 	x.target.path, x.target.query, x.target.segments = nil, nil, [maxSegments][]byte{}
 	x.binder.plan = nil

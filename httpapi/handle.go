@@ -96,8 +96,24 @@ func (s *Server) find(x *exchange) (allow string, err error) {
 	return place.allow, nil
 }
 
-// operate admits the request, binds its input, and runs its operation.
+// operate runs the request's operation where its workspace is served.
 func (s *Server) operate(x *exchange) error {
+	var workspace [16]byte
+	if at := x.route.workspaceAt; at >= 0 {
+		id, ok := parseWorkspace(x.params[at])
+		if !ok {
+			return tracker.NotFound("workspace")
+		}
+		workspace = id
+	}
+	if s.cfg.Placement == nil || x.route.local != nil {
+		return s.run(x, workspace)
+	}
+	return s.place(x, workspace)
+}
+
+// run admits the request here, binds its input, and runs its operation.
+func (s *Server) run(x *exchange, workspace [16]byte) error {
 	rt := x.route
 	req := &x.query
 	if rt.Op.Kind != tracker.Query {
@@ -106,14 +122,8 @@ func (s *Server) operate(x *exchange) error {
 	}
 	req.ID = x.id
 	req.Credential = x.credential()
-	req.Deadline = x.start.Add(s.cfg.RequestTimeout)
-	if rt.workspaceAt >= 0 {
-		id, ok := parseWorkspace(x.params[rt.workspaceAt])
-		if !ok {
-			return tracker.NotFound("workspace")
-		}
-		req.Workspace = id
-	}
+	req.Deadline = x.start.Add(x.timeLeft(s.cfg.RequestTimeout))
+	req.Workspace = workspace
 	if err := s.cfg.Engine.Admit(req, rt.Op); err != nil {
 		return err
 	}
@@ -211,6 +221,9 @@ func (s *Server) fail(x *exchange, err error) {
 		s.logFailure(x, err)
 	}
 	s.respondFailure(x, f)
+	if x.moved {
+		x.ctx.Response.Header.Set(headerMoved, "1")
+	}
 	if f.unframed {
 		x.hangUp()
 	}

@@ -26,6 +26,7 @@ const (
 type listener struct {
 	net.Listener
 	limit int
+	peers bool // its connections are other nodes'
 	// stopped ends the waiting after a failed accept.
 	stopped  chan struct{}
 	stopOnce sync.Once
@@ -80,7 +81,7 @@ func (l *listener) admit(inner net.Conn) *conn {
 	if n >= l.limit+turnedAway {
 		return nil
 	}
-	c := &conn{Conn: inner, owner: l, surplus: n >= l.limit}
+	c := &conn{Conn: inner, owner: l, peer: l.peers, surplus: n >= l.limit}
 	l.conns[c] = struct{}{}
 	return c
 }
@@ -128,6 +129,8 @@ func (l *listener) open() int {
 type conn struct {
 	net.Conn
 	owner *listener
+	// peer says that another node is at the other end.
+	peer bool
 	// surplus is beyond the limit: its request is answered with 503.
 	surplus bool
 	heard   atomic.Bool

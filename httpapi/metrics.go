@@ -13,6 +13,7 @@ import (
 // counting a request costs no look-up by labels.
 type metrics struct {
 	duration *prometheus.HistogramVec
+	sent     *prometheus.CounterVec
 	// stray counts the requests that found no route.
 	stray *observers
 }
@@ -30,7 +31,11 @@ func newMetrics(registry *prometheus.Registry, connections func() float64) (*met
 		Name: "switchyard_http_connections",
 		Help: "Open client connections.",
 	}, connections)
-	for _, c := range [...]prometheus.Collector{m.duration, open} {
+	m.sent = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "switchyard_http_forwarded_total",
+		Help: "Tries to have another node answer a request, by what came of them: answered, moved (not the node), not_sent, lost.",
+	}, []string{"outcome"})
+	for _, c := range [...]prometheus.Collector{m.duration, open, m.sent} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("httpapi: register metrics: %w", err)
 		}
@@ -64,3 +69,6 @@ func (o *observers) observe(status int, start time.Time) {
 	}
 	(*observer).Observe(time.Since(start).Seconds())
 }
+
+// forwarded counts a try to have another node answer.
+func (m *metrics) forwarded(outcome string) { m.sent.WithLabelValues(outcome).Inc() }

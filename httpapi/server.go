@@ -28,6 +28,7 @@ type Server struct {
 	// smallestBody is the least that any route takes, in bytes.
 	smallestBody int
 	rates        *rateLimits // nil: there is no limit
+	pools        *pools      // nil for a node alone
 	// draining says that connections end with the response in progress.
 	draining atomic.Bool
 
@@ -49,6 +50,9 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 	s.exchanges.New = func() any { return new(exchange) }
 	if cfg.Rate.Requests > 0 {
 		s.rates = newRateLimits(cfg.Rate)
+	}
+	if cfg.Placement != nil {
+		s.pools = newPools(cfg.Placement.Dial)
 	}
 	if s.metrics, err = newMetrics(cfg.Registry, s.connections); err != nil {
 		return nil, err
@@ -74,7 +78,7 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 		HeaderReceived:        s.preview,
 		ExpectHandler:         s.expect,
 		Logger:                fastLogger{cfg.Logger},
-		Concurrency:           cfg.MaxConnections + 2*turnedAway,
+		Concurrency:           cfg.MaxConnections + maxPeers + 4*turnedAway,
 		ReadBufferSize:        cfg.MaxHeaderBytes,
 		ReadTimeout:           cfg.ReadTimeout,
 		WriteTimeout:          cfg.WriteTimeout,
@@ -93,16 +97,30 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 // Serve accepts and serves connections until Shutdown, or until the listener
 // fails. It closes the listener.
 func (s *Server) Serve(ln net.Listener) error {
-	l := newListener(ln, s.cfg.MaxConnections)
+	return s.serveOn(newListener(ln, s.cfg.MaxConnections))
+}
+
+// ServePeers is Serve for the connections of other nodes, which forward requests
+// and are believed what they say about them.
+func (s *Server) ServePeers(ln net.Listener) error {
+	l := newListener(ln, maxPeers)
+	l.peers = true
+	return s.serveOn(l)
+}
+
+// maxPeers bounds the connections of other nodes.
+const maxPeers = 8192
+
+func (s *Server) serveOn(l *listener) error {
 	s.mu.Lock()
 	if s.closing {
 		s.mu.Unlock()
-		return errors.Join(http.ErrServerClosed, ln.Close())
+		return errors.Join(http.ErrServerClosed, l.Close())
 	}
 	s.listeners = append(s.listeners, l)
 	s.mu.Unlock()
 	if err := s.fast.Serve(l); err != nil {
-		return fmt.Errorf("serve HTTP on %v: %w", ln.Addr(), err)
+		return fmt.Errorf("serve HTTP on %v: %w", l.Addr(), err)
 	}
 	return nil
 }
@@ -123,6 +141,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		l.closeSilent()
 	}
 	err := s.fast.ShutdownWithContext(ctx)
+	if s.pools != nil {
+		s.pools.close()
+	}
 	for _, l := range listeners {
 		l.closeAll()
 	}
@@ -143,7 +164,9 @@ func (s *Server) connections() float64 {
 	defer s.mu.Unlock()
 	n := 0
 	for _, l := range s.listeners {
-		n += l.open()
+		if !l.peers {
+			n += l.open()
+		}
 	}
 	return float64(n)
 }

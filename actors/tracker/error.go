@@ -35,6 +35,9 @@ type Error struct {
 	Details any    `json:"details,omitempty"`
 	// RetryAfter goes with TOO_MANY_REQUESTS and UNAVAILABLE.
 	RetryAfter time.Duration `json:"-"`
+	// Moved: nothing was done because this node does not serve the workspace, or not
+	// any more; another one may.
+	Moved bool `json:"-"`
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Message) }
@@ -94,6 +97,13 @@ func Unauthorized() *Error {
 // NotApplied says that the service can't answer now and that nothing was done.
 func NotApplied(message string) *Error {
 	return &Error{Code: CodeUnavailable, Message: message, Hint: "Nothing was changed. Send the request again after a moment.", Details: OutcomeDetails{"not_applied"}, RetryAfter: time.Second}
+}
+
+// Moved is NotApplied for what another node may be able to answer.
+func Moved(message string) *Error {
+	err := NotApplied(message)
+	err.Moved = true
+	return err
 }
 
 // OutcomeUnknown says that the request may or may not have been carried out.

@@ -42,7 +42,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, registry: prometheus.NewRegistry(), failed: make(chan error, 3)}
+	n := &Node{cfg: cfg, registry: prometheus.NewRegistry(), failed: make(chan error, 4)}
 	if err := n.start(); err != nil {
 		// Also when it was ctx that ended the start.
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -99,8 +99,13 @@ func (n *Node) start() (err error) {
 		return err
 	}
 	n.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), n.collector())
+	var placement httpapi.Placement
+	if cfg.clustered() {
+		placement = gate{n}
+	}
 	if n.api, err = httpapi.New(httpapi.Config{
 		Engine:         gate{n},
+		Placement:      placement,
 		Cluster:        operator{n},
 		Ready:          n.Ready,
 		Version:        cfg.Version,
@@ -113,6 +118,9 @@ func (n *Node) start() (err error) {
 		return err
 	}
 	go func() { n.failed <- n.api.Serve(n.http) }()
+	if forwarded := n.groups.PeerListener(); forwarded != nil {
+		go func() { n.failed <- n.api.ServePeers(forwarded) }()
+	}
 	if n.listen != nil {
 		n.metrics = &http.Server{Handler: n.api.Metrics(), ReadHeaderTimeout: 5 * time.Second}
 		go func() {
@@ -165,6 +173,23 @@ func (g gate) Do(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, e
 	return g.n.serving.Load().Do(req, op, in) // it was admitted
 }
 
+// Owner implements httpapi.Placement.
+func (g gate) Owner(workspace [16]byte) (node string, here bool, changed <-chan struct{}) {
+	if g.n.serving.Load() == nil {
+		return "", true, nil // for Admit to refuse
+	}
+	shard := storage.Shard(0)
+	if id := storage.ID(workspace); id != (storage.ID{}) {
+		shard = storage.ShardOf(id, g.n.groups.Shards())
+	}
+	return g.n.groups.ShardOwner(shard)
+}
+
+// Dial implements httpapi.Placement.
+func (g gate) Dial(ctx context.Context, node string) (net.Conn, error) {
+	return g.n.groups.DialPeer(ctx, node)
+}
+
 func errWaiting() error { return tracker.NotApplied("The node has not joined its cluster yet.") }
 
 // Ready is nil when this node can answer for every shard.
@@ -214,6 +239,13 @@ func (n *Node) Wait(ctx context.Context) error {
 // Stop finishes what is in flight and closes everything, within ctx's deadline.
 func (n *Node) Stop(ctx context.Context) error {
 	var errs []error
+	if n.engine != nil {
+		// What is led here goes to others while requests are still answered: they are
+		// forwarded there. Where there is nobody, nothing changes.
+		if err := n.groups.StepAside(ctx); err != nil {
+			n.cfg.Logger.Info("not everything was handed over", "error", err)
+		}
+	}
 	switch {
 	case n.api != nil:
 		errs = append(errs, n.api.Shutdown(ctx))

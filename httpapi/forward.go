@@ -1,0 +1,281 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"switchyard/actors/tracker"
+)
+
+// Placement tells which node serves a workspace and connects to it. Each workspace
+// is served by one node at a time; any node answers any request, its own or, through
+// this file, by asking the one that can.
+type Placement interface {
+	// Owner names the node that serves a workspace, or the directory for the zero id:
+	// here when it is this one, empty when none is known that can be reached. changed
+	// is closed when the answer may be another.
+	Owner(workspace [16]byte) (node string, here bool, changed <-chan struct{})
+	// Dial connects to another node's Server.ServePeers. An error means that nothing
+	// was sent.
+	Dial(ctx context.Context, node string) (net.Conn, error)
+}
+
+// Headers between nodes. They mean something on connections of ServePeers only; a
+// client's are dropped.
+const (
+	headerTimeLeft = "Switchyard-Time-Left" // milliseconds the answer may take
+	headerMoved    = "Switchyard-Moved"     // nothing was done: another node serves the workspace
+)
+
+const (
+	// ownerWait is how long a request waits while nobody serves its workspace: a
+	// fail-over takes less, and a node cut off from the others has to say so (Decision
+	// 55).
+	ownerWait = 3500 * time.Millisecond
+	// retryFirst and retryMost are how long a request waits before it asks again where
+	// it was turned away, when nothing tells that this would be different now.
+	retryFirst = 2 * time.Millisecond
+	retryMost  = 100 * time.Millisecond
+	// maxAnswer bounds another node's answer in bytes.
+	maxAnswer = 64 << 20
+)
+
+// place runs the request where its workspace is served: here, or on another node.
+func (s *Server) place(x *exchange, workspace [16]byte) error {
+	if x.conn != nil && x.conn.peer {
+		return s.placed(x, workspace)
+	}
+	t := &travel{server: s, x: x, pause: retryFirst}
+	for {
+		node, here, changed := s.cfg.Placement.Owner(workspace)
+		switch {
+		case here:
+			err := s.run(x, workspace)
+			if !hasMoved(err) {
+				return t.settle(err)
+			}
+			t.unserved(err)
+		case node != "":
+			if t.send(node) {
+				return nil
+			}
+		default:
+			t.unserved(nil)
+		}
+		if err := t.wait(changed); err != nil {
+			return err
+		}
+	}
+}
+
+// placed runs a request that another node has sent here, or says that this is not
+// the node either: who sent it finds the way.
+func (s *Server) placed(x *exchange, workspace [16]byte) error {
+	_, here, _ := s.cfg.Placement.Owner(workspace)
+	err := errNotHere()
+	if here {
+		err = s.run(x, workspace)
+	}
+	if hasMoved(err) {
+		x.moved = true
+	}
+	return err
+}
+
+// timeLeft is how long the answer may take: for a request that another node sent,
+// what that one has left of its own time.
+func (x *exchange) timeLeft(most time.Duration) time.Duration {
+	if x.conn == nil || !x.conn.peer {
+		return most
+	}
+	ms, err := strconv.Atoi(string(x.ctx.Request.Header.Peek(headerTimeLeft)))
+	if err != nil || ms <= 0 {
+		return most
+	}
+	return min(most, time.Duration(ms)*time.Millisecond)
+}
+
+func errNotHere() error { return tracker.Moved("This node does not serve the workspace.") }
+
+// hasMoved tells whether a request was certainly not carried out because this node
+// does not serve the workspace, or not any more.
+func hasMoved(err error) bool {
+	var told *tracker.Error
+	return errors.As(err, &told) && told.Moved
+}
+
+// travel is a request's way through the cluster. It belongs to the connection's
+// goroutine.
+type travel struct {
+	server *Server
+	x      *exchange
+	sent   fasthttp.Request // built when it is first needed
+	built  bool
+
+	missing time.Time // since when nobody served the workspace; zero: somebody does
+	pause   time.Duration
+	again   bool  // ask again without waiting
+	maybe   bool  // a try may have been applied
+	final   error // no further try may be made
+	why     error // the last refusal
+}
+
+// unserved notes that nobody serves the workspace.
+func (t *travel) unserved(err error) {
+	if t.missing.IsZero() {
+		t.missing = t.server.now()
+	}
+	if err != nil {
+		t.why = err
+	}
+}
+
+// settle is the final answer: once a try may have been applied, no later one can
+// say that nothing was.
+func (t *travel) settle(err error) error {
+	var told *tracker.Error
+	if !t.maybe || !errors.As(err, &told) || told.Code != tracker.CodeUnavailable {
+		return err
+	}
+	return errLost()
+}
+
+func errLost() error {
+	return tracker.OutcomeUnknown("The node that served the workspace did not answer.")
+}
+
+// wait lets time pass before the next try, until something has changed; its error
+// is the request's answer, when there will be no further try.
+func (t *travel) wait(changed <-chan struct{}) error {
+	if t.final != nil {
+		return t.final
+	}
+	if t.again {
+		t.again = false
+		return nil
+	}
+	now := t.server.now()
+	last := t.deadline()
+	if !t.missing.IsZero() {
+		last = earlier(last, t.missing.Add(ownerWait))
+	}
+	pause := min(t.pause, last.Sub(now))
+	if pause <= 0 {
+		return t.settle(tracker.NotApplied("No node that can be reached serves the workspace right now."))
+	}
+	t.pause = min(2*t.pause, retryMost)
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-changed:
+		t.pause = retryFirst
+	case <-timer.C:
+	}
+	return nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func (t *travel) deadline() time.Time { return t.x.start.Add(t.server.cfg.RequestTimeout) }
+
+// send asks a node; true when its answer is the request's.
+func (t *travel) send(node string) bool {
+	s, x := t.server, t.x
+	if !t.built {
+		if t.final = t.build(); t.final != nil {
+			return false
+		}
+	}
+	conn, err := s.pools.take(x.ctx, node, t.deadline())
+	if err != nil {
+		s.metrics.forwarded("not_sent")
+		t.unserved(err)
+		return false
+	}
+	left := max(1, time.Until(t.deadline()).Milliseconds())
+	t.sent.Header.SetBytesV(headerTimeLeft, strconv.AppendInt(nil, left, 10))
+	began, err := conn.ask(&t.sent, &x.ctx.Response, t.deadline())
+	if err != nil {
+		conn.close()
+		x.ctx.Response.Reset()
+		if !began {
+			s.metrics.forwarded("not_sent")
+			t.unserved(err)
+			return false
+		}
+		s.metrics.forwarded("lost")
+		t.lost()
+		return false
+	}
+	header := &x.ctx.Response.Header
+	if header.ConnectionClose() {
+		header.ResetConnectionClose()
+		conn.close()
+	} else {
+		s.pools.give(node, conn)
+	}
+	if moved := header.Peek(headerMoved); len(moved) > 0 {
+		x.ctx.Response.Reset()
+		s.metrics.forwarded("moved")
+		t.unserved(nil)
+		return false
+	}
+	if t.maybe && x.ctx.Response.StatusCode() == http.StatusServiceUnavailable {
+		x.ctx.Response.Reset()
+		t.final = errLost()
+		return false
+	}
+	header.Del(fasthttp.HeaderDate) // the server sets its own
+	s.metrics.forwarded("answered")
+	return true
+}
+
+// lost follows a try that may have been applied: what is safe to repeat is
+// repeated, anything else is answered now.
+func (t *travel) lost() {
+	if t.x.route.Op.Kind == tracker.Query {
+		t.again = true
+		t.unserved(nil)
+		return
+	}
+	t.maybe = true
+	if key, wrong := t.x.idempotency(); key == nil || wrong != "" {
+		t.final = errLost()
+	}
+	t.unserved(nil)
+}
+
+// build makes the request as other nodes get it: the client's own, with a body of
+// known length.
+func (t *travel) build() error {
+	x := t.x
+	if err := x.readBody(); err != nil {
+		return err
+	}
+	from := &x.ctx.Request.Header
+	to := &t.sent.Header
+	from.CopyTo(to)
+	for _, name := range [...]string{fasthttp.HeaderConnection, fasthttp.HeaderExpect, fasthttp.HeaderTransferEncoding, "Keep-Alive", headerTimeLeft, headerMoved, string(markOversize)} {
+		to.Del(name)
+	}
+	to.ResetConnectionClose()
+	to.SetProtocol("HTTP/1.1")
+	if len(to.Host()) == 0 { // HTTP/1.0
+		to.SetHost("switchyard")
+	}
+	to.SetCanonical(headerRequestID, x.requestID())
+	t.sent.SetBodyRaw(x.body)
+	t.built = true
+	return nil
+}
