@@ -3,6 +3,8 @@ package actors
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"switchyard/actors/tracker"
@@ -74,7 +76,9 @@ func (e *Engine) identify(req *tracker.Request, workspace storage.ID) error {
 	if err := e.resolve(req, workspace, a); err != nil {
 		return err
 	}
-	e.callers.keep(a)
+	if !a.remote {
+		e.callers.keep(a)
+	}
 	req.Caller = a.caller
 	return nil
 }
@@ -111,9 +115,9 @@ func (e *Engine) resolve(req *tracker.Request, workspace storage.ID, a *admissio
 	return err
 }
 
-// authenticate reads the credential where it is kept, in its home workspace.
-// AuthenticateOp is the same as an operation, for homes that another node owns;
-// until requests are forwarded between nodes, those are not available here.
+// authenticate reads the credential where it is kept, in its home workspace. Where
+// another node serves that, it is asked each time: what it says is not remembered,
+// since a revoked credential must be refused from then on.
 func (e *Engine) authenticate(req *tracker.Request, a *admission) (tracker.Principal, error) {
 	if e.cfg.RootToken != "" && subtle.ConstantTimeCompare(a.credential[:], e.rootHash[:]) == 1 {
 		return tracker.OperatorPrincipal(), nil
@@ -122,11 +126,30 @@ func (e *Engine) authenticate(req *tracker.Request, a *admission) (tracker.Princ
 	if err != nil || credential.Home == (storage.ID{}) || credential.Home == storage.DirectoryID {
 		return tracker.Principal{}, tracker.Unauthorized()
 	}
+	if e.elsewhere(e.shardOf(credential.Home).number) {
+		a.remote = true
+		return e.authenticateRemote(req, credential)
+	}
 	v, err := e.look(credential.Home, req.Deadline, &a.home)
 	if err != nil {
 		return tracker.Principal{}, err
 	}
 	return tracker.Authenticate(&v, credential)
+}
+
+// authenticateRemote asks the node that serves the credential's home.
+func (e *Engine) authenticateRemote(req *tracker.Request, credential tracker.Credential) (tracker.Principal, error) {
+	reply, err := e.step(&tracker.Request{
+		ID: req.ID, Workspace: credential.Home, Caller: tracker.System, Deadline: req.Deadline,
+	}, tracker.AuthenticateOp, &credential)
+	if err != nil {
+		return tracker.Principal{}, err
+	}
+	var p tracker.Principal
+	if err := json.Unmarshal(reply.Body, &p); err != nil {
+		return tracker.Principal{}, fmt.Errorf("read a principal: %w", err)
+	}
+	return p, nil
 }
 
 // look gives a view of a workspace that is linearizable now, and notes in p how

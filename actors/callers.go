@@ -58,6 +58,7 @@ func (e *Engine) stands(p *place) bool {
 
 // admission is a caller that was resolved. It never changes.
 type admission struct {
+	remote          bool // another node said who it is: not to be remembered
 	credential      [sha256.Size]byte
 	home, addressed place
 	caller          tracker.Caller

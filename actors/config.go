@@ -49,6 +49,8 @@ type Limits struct {
 type Config struct {
 	Store      *storage.Store
 	Replicator Replicator
+	// Remote reaches the engines of other nodes; nil: there are none.
+	Remote Remote
 	// RootToken is the operator's credential; empty: there is none.
 	RootToken string
 	// OpenOnboarding lets anyone make a workspace (Decision 12).

@@ -93,7 +93,7 @@ func (f *flow) CallAs(caller tracker.Caller, workspace storage.ID, op *tracker.O
 }
 
 func (f *flow) step(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
-	reply, err := f.engine.do(req, op, in)
+	reply, err := f.engine.step(req, op, in)
 	if op.Kind != tracker.Query && (err == nil || outcome(err) == "unknown") {
 		f.changed = true
 	}

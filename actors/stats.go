@@ -8,7 +8,7 @@ import (
 
 // counters counts what the engine does, since it started.
 type counters struct {
-	queries, commands, workflows, panics atomic.Uint64
+	queries, commands, workflows, panics, remote atomic.Uint64
 	// Batches that were proposed, with the commands, keys and bytes in them.
 	batches, batchCommands, batchOps, batchBytes atomic.Uint64
 	callersFound, callersResolved                atomic.Uint64
@@ -36,7 +36,7 @@ var refusalNames = [refusals]string{
 
 // Counts is a moment's reading of the counters.
 type Counts struct {
-	Queries, Commands, Workflows, Panics         uint64
+	Queries, Commands, Workflows, Remote, Panics uint64
 	Batches, BatchCommands, BatchOps, BatchBytes uint64
 	CallersFound, CallersResolved                uint64
 	Timers, TimersFailed                         uint64
@@ -48,7 +48,7 @@ type Counts struct {
 func (e *Engine) Stats() Counts {
 	s := &e.stats
 	c := Counts{
-		Queries: s.queries.Load(), Commands: s.commands.Load(), Workflows: s.workflows.Load(), Panics: s.panics.Load(),
+		Queries: s.queries.Load(), Commands: s.commands.Load(), Workflows: s.workflows.Load(), Remote: s.remote.Load(), Panics: s.panics.Load(),
 		Batches: s.batches.Load(), BatchCommands: s.batchCommands.Load(), BatchOps: s.batchOps.Load(), BatchBytes: s.batchBytes.Load(),
 		CallersFound: s.callersFound.Load(), CallersResolved: s.callersResolved.Load(),
 		Timers: s.timers.Load(), TimersFailed: s.timersFailed.Load(),
@@ -74,6 +74,7 @@ var (
 	commandsDesc      = describe("commands_total", "Commands begun, with those in workflows.")
 	queriesDesc       = describe("queries_total", "Queries begun, with those in workflows.")
 	workflowsDesc     = describe("workflows_total", "Workflows begun.")
+	remoteDesc        = describe("remote_steps_total", "Steps that other nodes were asked to carry out.")
 	panicsDesc        = describe("panics_total", "Operations and actors that panicked.")
 	batchesDesc       = describe("batches_total", "Batches proposed for replication.")
 	batchCommandsDesc = describe("batch_commands_total", "Commands in proposed batches.")
@@ -97,6 +98,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	count(commandsDesc, s.Commands)
 	count(queriesDesc, s.Queries)
 	count(workflowsDesc, s.Workflows)
+	count(remoteDesc, s.Remote)
 	count(panicsDesc, s.Panics)
 	count(batchesDesc, s.Batches)
 	count(batchCommandsDesc, s.BatchCommands)

@@ -139,9 +139,14 @@ func (n *Node) Join(ctx context.Context) (err error) {
 	if err := n.groups.Open(ctx); err != nil {
 		return err
 	}
+	var remote actors.Remote
+	if n.cfg.clustered() {
+		remote = n.groups
+	}
 	if n.engine, err = actors.NewEngine(actors.Config{
 		Store:          n.store,
 		Replicator:     n.groups,
+		Remote:         remote,
 		RootToken:      n.cfg.RootToken,
 		OpenOnboarding: n.cfg.OpenOnboarding,
 		Clock:          time.Now,
@@ -151,6 +156,7 @@ func (n *Node) Join(ctx context.Context) (err error) {
 		return err
 	}
 	n.registry.MustRegister(n.engine.Collector())
+	n.groups.HandleCalls(n.engine.ServeCall)
 	n.serving.Store(n.engine)
 	return n.groups.Start(ctx, n.engine)
 }

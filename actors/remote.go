@@ -1,0 +1,217 @@
+package actors
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"switchyard/actors/tracker"
+	"switchyard/storage"
+)
+
+// Remote reaches the engines of other nodes, for the steps of workflows and for
+// credentials that are kept in workspaces served elsewhere.
+type Remote interface {
+	// Call has the engine of the node that owns a shard answer, through its ServeCall.
+	// An error that has a method NotApplied() bool says whether the request certainly
+	// did not get there.
+	Call(ctx context.Context, shard storage.Shard, body []byte) ([]byte, error)
+}
+
+// stepCall is a step on its way to another node.
+type stepCall struct {
+	Op          string               `json:"op"`
+	Request     string               `json:"request"` // X-Request-Id
+	Workspace   storage.ID           `json:"workspace"`
+	Caller      stepCaller           `json:"caller"`
+	Idempotency *tracker.Idempotency `json:"idempotency,omitempty"`
+	TimeLeft    time.Duration        `json:"timeLeft"`
+	In          json.RawMessage      `json:"in"`
+}
+
+// stepCaller is a tracker.Caller in a form that JSON can take.
+type stepCaller struct {
+	Principal tracker.Principal `json:"principal"`
+	Role      tracker.Role      `json:"role"`
+	Level     tracker.Level     `json:"level"`
+	Hidden    []storage.ID      `json:"hidden,omitempty"`
+}
+
+func sendCaller(c *tracker.Caller) stepCaller {
+	sent := stepCaller{Principal: c.Principal, Role: c.Role, Level: c.Level}
+	for team := range c.Hidden {
+		sent.Hidden = append(sent.Hidden, team)
+	}
+	return sent
+}
+
+func (s *stepCaller) caller() tracker.Caller {
+	c := tracker.Caller{Principal: s.Principal, Role: s.Role, Level: s.Level}
+	if len(s.Hidden) > 0 {
+		c.Hidden = make(map[storage.ID]struct{}, len(s.Hidden))
+		for _, team := range s.Hidden {
+			c.Hidden[team] = struct{}{}
+		}
+	}
+	return c
+}
+
+// stepAnswer is what came of it: a reply, or an error.
+type stepAnswer struct {
+	Reply *tracker.Reply `json:"reply,omitempty"`
+	Error *stepError     `json:"error,omitempty"`
+}
+
+// stepError is a tracker.Error with what clients don't see.
+type stepError struct {
+	tracker.Error
+	RetryAfter time.Duration `json:"retryAfter,omitempty"`
+	Moved      bool          `json:"moved,omitempty"`
+	// Outcome stands for the details of UNAVAILABLE, whose type the engine looks at.
+	Outcome string `json:"outcome,omitempty"`
+}
+
+const (
+	// stepRetryFirst and stepRetryMost are how long a step that was turned away waits
+	// before the next try.
+	stepRetryFirst = 5 * time.Millisecond
+	stepRetryMost  = 100 * time.Millisecond
+	// stepWait is how long it goes on trying while nobody serves the shard.
+	stepWait = 3500 * time.Millisecond
+)
+
+// elsewhere tells whether a step's shard is served by another node, as far as this
+// one can tell: not here.
+func (e *Engine) elsewhere(shard storage.Shard) bool {
+	if e.cfg.Remote == nil {
+		return false
+	}
+	_, here := e.replicator.Owner(shard)
+	return !here
+}
+
+// step runs an operation where its shard is served. What certainly changed nothing
+// because the shard had moved is tried again, for a while.
+func (e *Engine) step(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
+	if e.cfg.Remote == nil {
+		return e.do(req, op, in)
+	}
+	shard := e.shardOf(target(req, op)).number
+	began := time.Now()
+	pause := stepRetryFirst
+	for {
+		var reply tracker.Reply
+		var err error
+		if e.elsewhere(shard) {
+			reply, err = e.callRemote(req, op, in, shard)
+		} else {
+			reply, err = e.do(req, op, in)
+		}
+		var told *tracker.Error
+		if err == nil || !errors.As(err, &told) || !told.Moved || time.Since(began) >= stepWait || time.Until(req.Deadline) <= pause {
+			return reply, err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-e.stopped.Done():
+			timer.Stop()
+			return tracker.Reply{}, errClosing()
+		}
+		pause = min(2*pause, stepRetryMost)
+	}
+}
+
+// callRemote sends a step to the node that serves its shard.
+func (e *Engine) callRemote(req *tracker.Request, op *tracker.Op, in any, shard storage.Shard) (tracker.Reply, error) {
+	if tracker.StepOps[op.Name] != op {
+		return tracker.Reply{}, errNotServed()
+	}
+	e.stats.remote.Add(1)
+	input, err := json.Marshal(in)
+	if err != nil {
+		return tracker.Reply{}, fmt.Errorf("send %s: %w", op.Name, err)
+	}
+	c := stepCall{
+		Op: op.Name, Request: req.ID, Workspace: req.Workspace, Caller: sendCaller(&req.Caller),
+		Idempotency: req.Idempotency, TimeLeft: time.Until(req.Deadline), In: input,
+	}
+	body, err := json.Marshal(&c)
+	if err != nil {
+		return tracker.Reply{}, fmt.Errorf("send %s: %w", op.Name, err)
+	}
+	ctx, cancel := context.WithDeadline(e.stopped, req.Deadline)
+	defer cancel()
+	answer, err := e.cfg.Remote.Call(ctx, shard, body)
+	if err != nil {
+		if op.Kind == tracker.Query || certainlyNotApplied(err) {
+			return tracker.Reply{}, errNotServed()
+		}
+		return tracker.Reply{}, tracker.OutcomeUnknown("The node that serves a part of this did not answer.")
+	}
+	var a stepAnswer
+	if err := json.Unmarshal(answer, &a); err != nil {
+		return tracker.Reply{}, fmt.Errorf("read the answer of %s: %w", op.Name, err)
+	}
+	switch {
+	case a.Error != nil:
+		return tracker.Reply{}, a.Error.told()
+	case a.Reply == nil:
+		return tracker.Reply{}, fmt.Errorf("the answer of %s is empty", op.Name)
+	}
+	return *a.Reply, nil
+}
+
+// told is the error as the operation gave it.
+func (s *stepError) told() *tracker.Error {
+	err := s.Error
+	err.RetryAfter, err.Moved = s.RetryAfter, s.Moved
+	if s.Outcome != "" {
+		err.Details = tracker.OutcomeDetails{Outcome: s.Outcome}
+	}
+	return &err
+}
+
+// ServeCall answers another node's Call. Its error says that the request can't be
+// read.
+func (e *Engine) ServeCall(ctx context.Context, body []byte) ([]byte, error) {
+	var c stepCall
+	if err := json.Unmarshal(body, &c); err != nil {
+		return nil, fmt.Errorf("read a step: %w", err)
+	}
+	op := tracker.StepOps[c.Op]
+	if op == nil {
+		return nil, fmt.Errorf("there is no step %q: do all nodes run the same version?", c.Op)
+	}
+	in := op.New()
+	if err := json.Unmarshal(c.In, in); err != nil {
+		return nil, fmt.Errorf("read the input of %s: %w", c.Op, err)
+	}
+	req := &tracker.Request{
+		ID: c.Request, Workspace: c.Workspace, Caller: c.Caller.caller(), Idempotency: c.Idempotency,
+		Deadline: time.Now().Add(min(max(c.TimeLeft, 0), e.cfg.Limits.Answer)),
+	}
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(req.Deadline) {
+		req.Deadline = deadline
+	}
+	reply, err := e.Do(req, op, in)
+	if err != nil {
+		told := e.stepError(&c, err)
+		return json.Marshal(stepAnswer{Error: told})
+	}
+	return json.Marshal(stepAnswer{Reply: &reply})
+}
+
+// stepError makes an error ready to be sent; what callers are not told is logged
+// here, where it happened.
+func (e *Engine) stepError(c *stepCall, err error) *stepError {
+	var told *tracker.Error
+	if !errors.As(err, &told) {
+		e.log.Error("a step for another node failed", "operation", c.Op, "request", c.Request, "error", err)
+		told, _ = internal().(*tracker.Error)
+	}
+	s := &stepError{Error: *told, RetryAfter: told.RetryAfter, Moved: told.Moved, Outcome: outcome(told)}
+	return s
+}

@@ -1,0 +1,136 @@
+package actors
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"switchyard/actors/tracker"
+	"switchyard/storage"
+)
+
+// fillAll sets every exported field of a value to something that is not zero, and
+// fails for what a JSON round trip would lose.
+func fillAll(t *testing.T, v reflect.Value, path string) {
+	t.Helper()
+	switch v.Kind() {
+	case reflect.Struct:
+		if v.Type().PkgPath() == "time" {
+			return
+		}
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			if !f.IsExported() && !f.Anonymous {
+				t.Errorf("%s.%s would be lost on the way to another node", path, f.Name)
+				continue
+			}
+			if strings.HasPrefix(f.Tag.Get("json"), "-") {
+				t.Errorf("%s.%s is left out of JSON", path, f.Name)
+			}
+			fillAll(t, v.Field(i), path+"."+f.Name)
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range v.Len() {
+			fillAll(t, v.Index(i), path+"[]")
+		}
+	case reflect.Array:
+		for i := range v.Len() {
+			fillAll(t, v.Index(i), path+"[]")
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fillAll(t, v.Elem(), path)
+	case reflect.String:
+		v.SetString("some text <&>")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		v.SetInt(5)
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		v.SetUint(7)
+	default:
+		t.Errorf("%s: a %s", path, v.Kind())
+	}
+}
+
+// Steps arrive at other nodes with everything they were given.
+func TestStepOps_InputsSurviveTheWay(t *testing.T) {
+	t.Parallel()
+	for name, op := range tracker.StepOps {
+		if op.Name != name || op.Kind == tracker.Workflow {
+			t.Errorf("%s: is %s, of kind %v", name, op.Name, op.Kind)
+		}
+		in := op.New()
+		fillAll(t, reflect.ValueOf(in).Elem(), name)
+		sent, err := json.Marshal(in)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		got := op.New()
+		if err := json.Unmarshal(sent, got); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !reflect.DeepEqual(in, got) {
+			t.Errorf("%s: %+v came as %+v", name, in, got)
+		}
+	}
+}
+
+func TestStepCaller_SurvivesTheWay(t *testing.T) {
+	t.Parallel()
+	caller := tracker.Caller{
+		Principal: tracker.Principal{Type: tracker.ActorUser, ID: "u", Token: "t", Home: storage.ID{1, 2}, Permissions: 5, Confined: true},
+		Role:      tracker.RoleGuest, Level: tracker.Write, Hidden: map[storage.ID]struct{}{{3}: {}, {4}: {}},
+	}
+	if want, got := reflect.TypeFor[tracker.Caller]().NumField(), reflect.TypeFor[stepCaller]().NumField(); want != got {
+		t.Errorf("a caller has %d fields, %d are sent", want, got)
+	}
+	sent, err := json.Marshal(sendCaller(&caller))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got stepCaller
+	if err := json.Unmarshal(sent, &got); err != nil {
+		t.Fatal(err)
+	}
+	if back := got.caller(); !reflect.DeepEqual(back, caller) {
+		t.Errorf("%+v came as %+v", caller, back)
+	}
+}
+
+func TestServeCall_RefusesWhatIsNoStep(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, body := range []string{"", "{", "[]", `{"op":"CreateIssue"}`, `{"op":"Nothing"}`, `{"op":"ReserveSlug","in":[]}`, `{"op":"ReserveSlug"}`, `{"op":"ReserveSlug","timeLeft":-5,"in":{},"workspace":[1]}`} {
+		answer, err := b.engine.ServeCall(t.Context(), []byte(body))
+		if err == nil && !bytes.Contains(answer, []byte(`"error"`)) {
+			t.Errorf("%s: %s", body, answer)
+		}
+	}
+}
+
+// What an operation answers on another node is what its caller gets, what the
+// client never sees included.
+func TestStepError_SurvivesTheWay(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, told := range []*tracker.Error{
+		tracker.Moved("elsewhere"), tracker.OutcomeUnknown("lost"), tracker.NotFound("workspace"), tracker.Conflict("taken", "choose"),
+	} {
+		sent, err := json.Marshal(stepAnswer{Error: b.engine.stepError(&stepCall{}, told)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got stepAnswer
+		if err := json.Unmarshal(sent, &got); err != nil {
+			t.Fatal(err)
+		}
+		if back := got.Error.told(); !reflect.DeepEqual(back, told) {
+			t.Errorf("%+v came as %+v", told, back)
+		}
+	}
+}
