@@ -73,7 +73,7 @@ func (c *compactor) compact() bool {
 	)
 	for _, g := range groups {
 		pending := g.machine.pending.Load()
-		if g.failed.Load() != nil || pending < least || pending < exportFactor*c.tuning.snapshotBytes && g.snapshots.exports.needs(g.shard) {
+		if g.failed.Load() != nil || pending < least || g.snapshots.sending() && pending < c.tuning.sendingBytes {
 			continue
 		}
 		snapshots.Go(func() {

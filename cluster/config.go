@@ -88,6 +88,7 @@ type tuning struct {
 
 	snapshotBytes int64 // log bytes of one shard that trigger its snapshot
 	totalBytes    int64 // log bytes of all shards that trigger snapshots
+	sendingBytes  int64 // what a shard's log may grow to while a follower gets its state
 	trailing      uint64
 
 	clock func() int64 // monotonic nanoseconds
@@ -108,6 +109,7 @@ func defaultTuning() tuning {
 		queueBytes:    64 << 20,
 		snapshotBytes: 32 << 20,
 		totalBytes:    64 << 20,
+		sendingBytes:  512 << 20,
 		trailing:      16,
 		clock:         func() int64 { return int64(time.Since(base)) },
 	}

@@ -26,6 +26,16 @@
 // Watcher told. A closing node stops answering, commits Release, and leaves a
 // log end that lets its successor skip the wait.
 //
+// # The life of a snapshot
+//
+// A snapshot of this node's own is only a row: up to where the flushed state has
+// the log, which may be truncated before it. When a follower needs what was
+// truncated, its leader copies the shard's rows from one moment of the state and
+// streams them; the follower puts them in the place of its own at once, crash-safe
+// at every step (see install.go). The copy may be ahead of the snapshot's index:
+// the entries between come again and are skipped. While a stream goes on, and for
+// a while after, its leader truncates that shard's log only when it grows far.
+//
 // # The life of a replica
 //
 // The owner of the directory looks once a second, more often while something moves:

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -23,13 +24,17 @@ type stateMachine struct {
 	shard   storage.Shard
 	db      *pebble.DB
 	flusher *flusher
-	// snapshots holds what was received to be restored.
-	snapshots *snapshotStore
-	fail      func(error) // told once; must not block
+	fail    func(error) // told once; must not block
 	// grown is told how many bytes of log were added, with this shard's sum since the
 	// last snapshot, and shrunk how many a snapshot covered. They must not block.
 	grown  func(added, sum int64)
 	shrunk func(covered int64)
+
+	snapshots *snapshotStore
+	tenancy   tenancy
+	// outrun is told that Raft's member must be made anew before it can follow the
+	// log again. It must not block.
+	outrun func()
 
 	// Owned by Raft's state machine goroutine.
 	at    position
@@ -40,6 +45,9 @@ type stateMachine struct {
 
 	applied atomic.Uint64 // at.applied, for others to see
 	pending atomic.Int64  // bytes of log since the last snapshot
+
+	settling sync.Mutex // held while pending is reduced
+	installs int        // snapshots put in place; under settling
 }
 
 func newStateMachine(store *storage.Store, shard storage.Shard, f *flusher) (*stateMachine, error) {
@@ -48,7 +56,7 @@ func newStateMachine(store *storage.Store, shard storage.Shard, f *flusher) (*st
 		return nil, fmt.Errorf("read the position of shard %d: %w", shard, err)
 	}
 	m := &stateMachine{shard: shard, db: store.State(), flusher: f, at: at, key: positionKey(shard),
-		fail: func(error) {}, grown: func(int64, int64) {}, shrunk: func(int64) {}}
+		fail: func(error) {}, grown: func(int64, int64) {}, shrunk: func(int64) {}, outrun: func() {}}
 	m.applied.Store(at.applied)
 	return m, nil
 }
@@ -195,18 +203,33 @@ func (m *stateMachine) stop(err error) {
 	m.fail(m.err)
 }
 
+// settle notes that a snapshot covered so many bytes of the log. The snapshot was
+// begun after so many installs: one more since has settled everything.
+func (m *stateMachine) settle(covered int64, installs int) {
+	m.settling.Lock()
+	defer m.settling.Unlock()
+	if installs != m.installs {
+		return
+	}
+	m.pending.Add(-covered)
+	m.shrunk(covered)
+}
+
 // Snapshot notes that the state stands at the last entry applied.
 func (m *stateMachine) Snapshot() (raft.FSMSnapshot, error) {
 	if m.err != nil {
 		return nil, m.err
 	}
-	return &snapshot{machine: m, covered: m.pending.Load()}, nil
+	m.settling.Lock()
+	defer m.settling.Unlock()
+	return &snapshot{machine: m, covered: m.pending.Load(), installs: m.installs}, nil
 }
 
 // snapshot makes what was applied durable, so that the log before it may go.
 type snapshot struct {
-	machine *stateMachine
-	covered int64
+	machine  *stateMachine
+	covered  int64
+	installs int
 }
 
 // Persist flushes the state; only then is the snapshot recorded.
@@ -214,11 +237,14 @@ func (s *snapshot) Persist(sink raft.SnapshotSink) error {
 	if err := s.machine.flusher.flush(); err != nil {
 		return err
 	}
-	if err := sink.Close(); err != nil {
+	own, ok := sink.(*snapshotSink)
+	if !ok {
+		return fmt.Errorf("cluster: a snapshot of shard %d goes to a foreign store", s.machine.shard)
+	}
+	if err := own.record(); err != nil {
 		return err
 	}
-	s.machine.pending.Add(-s.covered)
-	s.machine.shrunk(s.covered)
+	s.machine.settle(s.covered, s.installs)
 	return nil
 }
 

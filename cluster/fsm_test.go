@@ -3,8 +3,6 @@ package cluster
 import (
 	"bytes"
 	"errors"
-	"io"
-	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -17,7 +15,7 @@ const shard1 = storage.Shard(1)
 
 // machineTest feeds a state machine by hand.
 type machineTest struct {
-	t     *testing.T
+	t     testing.TB
 	store *storage.Store
 	m     *stateMachine
 	index uint64
@@ -233,15 +231,6 @@ func TestApply_LargeAndManyEntries(t *testing.T) {
 	row, err := readRow(mt.store.State(), testKey(shard1, "row"))
 	if err != nil || !bytes.Equal(row, want) {
 		t.Fatalf("%d bytes of %d came through, %v", len(row), len(want), err)
-	}
-}
-
-func TestRestore_Refuses(t *testing.T) {
-	t.Parallel()
-	mt := newMachine(t)
-	mt.m.snapshots = &snapshotStore{store: mt.store, shard: shard1}
-	if err := mt.m.Restore(io.NopCloser(strings.NewReader("data"))); err == nil {
-		t.Fatal("what was not received was restored")
 	}
 }
 

@@ -60,7 +60,6 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 		stopping:  make(chan struct{}),
 		led:       make(chan struct{}),
 	}
-	g.snapshots = &snapshotStore{store: store, shard: shard, quit: g.stopping, exports: n.exports}
 	g.commit = newCommitter(raftApplier{g}, g.tuning)
 	g.lease = &lease{
 		length: int64(g.tuning.lease),
@@ -74,44 +73,18 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 	if g.machine, err = newStateMachine(store, shard, &n.flusher); err != nil {
 		return nil, err
 	}
-	g.machine.fail, g.machine.snapshots = g.fail, g.snapshots
+	g.snapshots = newSnapshotStore(store, g.log, g.tuning, g.stopping)
+	g.machine.snapshots = g.snapshots
+	g.machine.outrun = func() { go n.reopen(g) }
+	g.machine.fail = g.fail
 	g.machine.grown, g.machine.shrunk = n.compactor.grown, n.compactor.shrunk
-	if err := g.snapshots.recoverRestore(g.machine.at, g.log); err != nil {
+	if err := g.snapshots.resume(g.machine.at.applied); err != nil {
 		return nil, err
 	}
-	return g, g.fits()
-}
-
-// fits checks that state, log and snapshot belong together.
-func (g *group) fits() error {
-	snapshot, err := g.snapshots.latest(kindSnapshot)
-	if err != nil {
-		return err
+	if err := g.snapshots.fits(g.machine.at.applied); err != nil {
+		return nil, err
 	}
-	var covered, imported uint64
-	if snapshot != nil {
-		covered, imported = snapshot.Index, snapshot.Imported
-	}
-	first, last := g.log.bounds()
-	if last != 0 && last < covered {
-		// Raft was about to delete a log that a restored snapshot had overtaken.
-		if err := g.log.DeleteRange(first, last); err != nil {
-			return err
-		}
-		last = 0
-	}
-	// A state behind the truncated log has lost writes for good; one ahead of the
-	// log would take new entries for replayed ones and drop them, unless it came
-	// from another node, where those entries are.
-	switch applied := g.machine.at.applied; {
-	case applied < covered:
-		return fmt.Errorf("cluster: the state of shard %d stands at entry %d and its log begins after %d: state/ and raft/ do not belong together",
-			g.shard, applied, covered)
-	case applied > max(last, covered, imported):
-		return fmt.Errorf("cluster: the state of shard %d stands at entry %d and its log ends at %d: state/ and raft/ do not belong together",
-			g.shard, applied, max(last, covered))
-	}
-	return nil
+	return g, nil
 }
 
 // start brings up the group's Raft member. With found, a store without one becomes

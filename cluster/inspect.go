@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -74,4 +75,10 @@ func Inspect(store *storage.Store) (Inspection, error) {
 		seen.Shards = append(seen.Shards, s)
 	}
 	return seen, nil
+}
+
+// Fingerprint says what a shard's rows are. The position is left out: replicas
+// that have seen the same writes may stand at different entries.
+func Fingerprint(ctx context.Context, store *storage.Store, shard storage.Shard) (storage.Fingerprint, error) {
+	return storage.FingerprintOf(ctx, store.State(), shard, positionKey(shard))
 }

@@ -78,6 +78,9 @@ func (g *group) gain(epoch uint64) bool {
 	if !answer.settled && !g.outwait(epoch) {
 		return false
 	}
+	if !g.machine.tenancy.serve() { // deposed already: its state is being replaced
+		return false
+	}
 	g.commit.open(epoch)
 	g.lease.open(epoch)
 	g.epoch.Store(epoch)
@@ -121,6 +124,7 @@ func (g *group) lose(epoch uint64, release bool) {
 	g.commit.shut()
 	g.lost(g.shard, epoch)
 	g.watcher.Lost(g.shard, epoch)
+	g.machine.tenancy.leave()
 	if !release {
 		return
 	}

@@ -14,9 +14,7 @@ const (
 	kindStable   byte = 2 // rest: Raft's own name of the row
 	kindSnapshot byte = 3
 	kindDropping byte = 4 // there while a replica is being deleted
-	// kindRestoring is there while an export is put in place of the state; the row is
-	// the snapshot it belongs to.
-	kindRestoring byte = 5
+	kindInstall  byte = 5 // a snapshot from another node that is being put in place
 	// kindEnd is above every kind of a replica's rows.
 	kindEnd     byte = 6
 	kindMembers byte = 16 // shard 0 only: the registry as last heard of

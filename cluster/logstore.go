@@ -134,6 +134,13 @@ func (s *logStore) StoreLogs(logs []*raft.Log) error {
 	return nil
 }
 
+// forget notes that all entries were deleted.
+func (s *logStore) forget() {
+	s.mu.Lock()
+	s.first, s.last = 0, 0
+	s.mu.Unlock()
+}
+
 // DeleteRange removes the entries from least to most, both included: the oldest
 // ones after a snapshot, or the newest ones when a leader overrules them.
 func (s *logStore) DeleteRange(least, most uint64) error {

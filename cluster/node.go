@@ -30,7 +30,6 @@ type Node struct {
 	tuning  tuning
 	logger  *slog.Logger
 	flusher flusher
-	exports *exports
 	link    *link // nil for a node alone
 	survey  *surveyor
 
@@ -68,7 +67,7 @@ func New(cfg Config) (*Node, error) {
 	}
 	n := &Node{
 		cfg: cfg, id: id, tuning: defaultTuning(), logger: cfg.Logger, transports: cfg.transports,
-		exports: newExports(), failed: make(chan error, 1),
+		failed: make(chan error, 1),
 	}
 	if cfg.tune != nil {
 		cfg.tune(&n.tuning)

@@ -68,6 +68,29 @@ func (n *Node) dropReplica(shard storage.Shard) error {
 	return n.finishDrop(shard)
 }
 
+// reopen makes a group's member anew from what it has on disk, where Raft can't
+// follow the log any more with what it has in memory.
+func (n *Node) reopen(old *group) {
+	n.hosting.Lock()
+	defer n.hosting.Unlock()
+	if n.shut || n.groups[old.shard].Load() != old {
+		return
+	}
+	n.groups[old.shard].Store(nil)
+	err := old.abandon()
+	n.compactor.shrunk(old.machine.pending.Load())
+	if err == nil {
+		var g *group
+		if g, err = openGroup(n, old.shard); err == nil {
+			if err = g.start(n.transports.of(g.shard), n.watcher, false); err == nil {
+				n.groups[old.shard].Store(g)
+				return
+			}
+		}
+	}
+	n.end(fmt.Errorf("make the replica of shard %d anew: %w", old.shard, err))
+}
+
 // finishDrop deletes the rows of a shard that is marked as dropped.
 func (n *Node) finishDrop(shard storage.Shard) error {
 	marker, err := readRow(n.cfg.Store.Raft(), raftKey(shard, kindDropping, nil))

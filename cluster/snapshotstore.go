@@ -1,10 +1,12 @@
 package cluster
 
 import (
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/hashicorp/raft"
@@ -14,36 +16,39 @@ import (
 
 // snapshotStore keeps, per group, the metadata of the newest snapshot: up to
 // where the state instance durably holds what the log said, and the voters at
-// that point. The data is the state instance itself; for a follower that is too far
-// behind it is exported when it is sent, so that what arrives may be newer than its
-// metadata. It implements raft.SnapshotStore.
+// that point. The data is the state instance itself, and is copied only when a
+// follower needs it. It implements raft.SnapshotStore.
 type snapshotStore struct {
-	store   *storage.Store
-	shard   storage.Shard
-	quit    <-chan struct{} // closed when the group stops
-	exports *exports
+	node   *storage.Store
+	db     *pebble.DB
+	shard  storage.Shard
+	log    *logStore
+	tuning *tuning
+	quit   <-chan struct{} // closed when the group ends: no stream goes on
 
-	// received is an export on its way into the state machine, between the sink that
-	// took it and Restore. Raft takes one at a time.
-	received *receivedSnapshot
+	turn sync.Mutex // held while the newest snapshot is read and replaced
+
+	mu       sync.Mutex
+	streams  int       // to followers, now
+	sent     int64     // when the last one ended, by the tuning's clock; 0: never
+	received *received // a whole stream that Raft has not asked for yet
 }
 
-// receivedSnapshot is an export that another node sent, and what it belongs to.
-type receivedSnapshot struct {
-	meta raft.SnapshotMeta
-	rows *storage.Import
+func newSnapshotStore(node *storage.Store, log *logStore, tuning *tuning, quit <-chan struct{}) *snapshotStore {
+	return &snapshotStore{node: node, db: node.Raft(), shard: log.shard, log: log, tuning: tuning, quit: quit}
 }
 
-// snapshotRow is what is kept of a snapshot.
+// snapshotRow is a snapshot on disk.
 type snapshotRow struct {
 	raft.SnapshotMeta
-	// Imported is the last entry in the export the state was made from, 0 when it
-	// came entry by entry: entries up to there come once more.
-	Imported uint64 `json:",omitempty"`
+	// Ahead is where the state stood when the snapshot came from another node, if
+	// that was behind Index: the state is copied when it is sent. The entries between
+	// come again and are skipped.
+	Ahead uint64 `json:",omitempty"`
 }
 
-// Create begins a snapshot; it counts once the sink is closed and, when it came
-// from another node, once it was restored.
+// Create begins a snapshot: one of this node's, which Persist records, or one
+// that another node sends.
 func (s *snapshotStore) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration,
 	configurationIndex uint64, _ raft.Transport) (raft.SnapshotSink, error) {
 	return &snapshotSink{store: s, meta: raft.SnapshotMeta{
@@ -58,16 +63,18 @@ func (s *snapshotStore) Create(version raft.SnapshotVersion, index, term uint64,
 
 // List gives the newest snapshot, if there is one.
 func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
-	row, err := s.latest(kindSnapshot)
+	row, err := s.latest()
 	if row == nil || err != nil {
 		return nil, err
 	}
 	return []*raft.SnapshotMeta{&row.SnapshotMeta}, nil
 }
 
-// latest reads the row of a kind: the newest snapshot, or the one being restored.
-func (s *snapshotStore) latest(kind byte) (*snapshotRow, error) {
-	value, err := readRow(s.store.Raft(), raftKey(s.shard, kind, nil))
+// latest reads the newest snapshot; nil when there is none.
+func (s *snapshotStore) latest() (*snapshotRow, error) { return s.read(kindSnapshot) }
+
+func (s *snapshotStore) read(kind byte) (*snapshotRow, error) {
+	value, err := readRow(s.db, raftKey(s.shard, kind, nil))
 	if err != nil || value == nil {
 		return nil, err
 	}
@@ -78,116 +85,93 @@ func (s *snapshotStore) latest(kind byte) (*snapshotRow, error) {
 	return &row, nil
 }
 
-// put adds a row to a batch.
-func (s *snapshotStore) put(b *pebble.Batch, kind byte, row snapshotRow) error {
-	value, err := json.Marshal(&row)
-	if err != nil {
-		return err
-	}
-	return b.Set(raftKey(s.shard, kind, nil), value, nil)
-}
-
-// Open gives a snapshot's data: what was received, or an export of the state as it
-// is now.
+// Open gives the stream received under the id, to be put in place, or a copy of
+// this node's state, for a follower: it stands at the newest snapshot or behind it.
 func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
-	if r := s.received; r != nil && r.meta.ID == id {
-		return &r.meta, nothing{}, nil
+	s.mu.Lock()
+	in := s.received
+	if in != nil && in.meta.ID == id {
+		s.received = nil
+		s.mu.Unlock()
+		meta := in.meta
+		return &meta, in, nil
 	}
-	row, err := s.latest(kindSnapshot)
+	s.mu.Unlock()
+	// Read before the state is copied, so that the copy covers it.
+	row, err := s.latest()
 	if err != nil {
 		return nil, nil, err
 	}
-	if row == nil || row.ID != id {
-		return nil, nil, fmt.Errorf("cluster: shard %d has no snapshot %s", s.shard, id)
+	if row == nil {
+		return nil, nil, fmt.Errorf("cluster: shard %d has no snapshot", s.shard)
 	}
-	release, err := s.exports.begin(s.shard, s.quit)
+	out, err := s.send()
 	if err != nil {
 		return nil, nil, err
 	}
-	export, err := s.store.Export(s.shard, s.quit)
-	if err != nil {
-		release()
-		return nil, nil, err
-	}
-	row.Size = export.Size
-	return &row.SnapshotMeta, &releasing{export, release}, nil
+	meta := row.SnapshotMeta
+	meta.Size = out.Size()
+	return &meta, out, nil
 }
 
-// nothing is the data of a snapshot that Restore finds elsewhere.
-type nothing struct{}
+// sendWait is how long a stream waits for others to end before Raft is told to
+// try again.
+const sendWait = 10 * time.Second
 
-// Read implements io.Reader.
-func (nothing) Read([]byte) (int, error) { return 0, io.EOF }
+// sendGrace is for how long after a stream its follower may be reading the log
+// that was kept for it.
+const sendGrace = 30 * time.Second
 
-// Close implements io.Closer.
-func (nothing) Close() error { return nil }
-
-// releasing gives the place of an export free when it is closed.
-type releasing struct {
-	*storage.Export
-	release func()
+// sending tells whether a follower is getting the state, or got it just now: were
+// the log truncated meanwhile, it would need the state once more.
+func (s *snapshotStore) sending() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.streams > 0 || s.sent != 0 && s.tuning.clock()-s.sent < int64(sendGrace)
 }
 
-// Close implements io.Closer.
-func (r *releasing) Close() error {
-	r.release()
-	return r.Export.Close()
-}
-
-// snapshotSink takes a snapshot: one made here has no data, one from another node
-// is an export.
-type snapshotSink struct {
-	store *snapshotStore
-	meta  raft.SnapshotMeta
-	rows  *storage.Import // nil until data comes
-}
-
-// ID of the snapshot being made.
-func (s *snapshotSink) ID() string { return s.meta.ID }
-
-// Write takes a part of an export.
-func (s *snapshotSink) Write(b []byte) (int, error) {
-	if s.rows == nil {
-		s.rows = s.store.store.Import(s.store.shard)
-	}
-	n, err := s.rows.Write(b)
-	s.meta.Size += int64(n)
-	return n, err
-}
-
-// Cancel forgets the snapshot.
-func (s *snapshotSink) Cancel() error {
-	if s.rows == nil {
-		return nil
-	}
-	return s.rows.Close()
-}
-
-// Close makes a snapshot of this node's own the newest one, and returns when that
-// is on disk. One that was received is left to Restore.
-func (s *snapshotSink) Close() error {
-	if s.rows != nil {
-		if err := s.rows.Complete(); err != nil {
-			return errors.Join(err, s.rows.Close())
+// send copies the state for a stream.
+func (s *snapshotStore) send() (*outgoing, error) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	out := &outgoing{store: s, cancel: cancel, ended: make(chan struct{})}
+	s.mu.Lock()
+	s.streams++
+	s.mu.Unlock()
+	go func() {
+		select {
+		case <-s.quit:
+			cancel(errClosing)
+		case <-out.ended:
 		}
-		s.store.received = &receivedSnapshot{s.meta, s.rows}
-		return nil
+	}()
+	var err error
+	if out.Export, err = s.node.Export(ctx, s.shard, sendWait); err != nil {
+		out.end()
+		return nil, err
 	}
-	row := snapshotRow{SnapshotMeta: s.meta}
-	before, err := s.store.latest(kindSnapshot)
-	if err != nil {
-		return err
-	}
-	if before != nil && before.Imported > s.meta.Index {
-		row.Imported = before.Imported
-	}
-	b := s.store.store.Raft().NewBatch()
-	err = s.store.put(b, kindSnapshot, row)
-	if err == nil {
-		err = b.Commit(pebble.Sync)
-	}
-	if err := errors.Join(err, b.Close()); err != nil {
-		return fmt.Errorf("write the snapshot of shard %d: %w", s.store.shard, err)
-	}
-	return nil
+	return out, nil
+}
+
+// outgoing is a stream to a follower.
+type outgoing struct {
+	*storage.Export
+	store  *snapshotStore
+	cancel context.CancelCauseFunc
+	ended  chan struct{}
+}
+
+// Close ends the stream.
+func (o *outgoing) Close() error {
+	err := o.Export.Close()
+	o.end()
+	return err
+}
+
+func (o *outgoing) end() {
+	close(o.ended)
+	o.cancel(nil)
+	o.store.mu.Lock()
+	o.store.streams--
+	o.store.sent = o.store.tuning.clock()
+	o.store.mu.Unlock()
 }

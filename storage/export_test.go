@@ -2,243 +2,390 @@ package storage
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
-	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-func exportStore(t testing.TB, fs vfs.FS, dir string) *Store {
-	t.Helper()
-	s, err := Open(Config{Dir: dir, FS: fs, CacheBytes: 8 << 20, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+// rowKey of a test row.
+func rowKey(shard Shard, n int) []byte {
+	start, _ := WorkspaceRange(shard, ID{9})
+	return Key(append(start, 7)).U64(uint64(n))
 }
 
-// fillShard writes rows of many sizes, overwrites some and deletes others.
-func fillShard(t testing.TB, s *Store, shard Shard, rows int, rng *rand.Rand) {
+// scatter writes rows of all sizes, overwrites and deletes some, and leaves them
+// partly in tables, partly in the memtable.
+func scatter(t testing.TB, s *Store, shard Shard, rows int, seed uint64) {
 	t.Helper()
-	start, _ := WorkspaceRange(shard, ID{7})
-	key := func(n int) []byte { return fmt.Appendf(bytes.Clone(start), "row %06d", n) }
-	for n := range rows {
-		size := 100
-		switch n % 10 {
+	random := rand.New(rand.NewPCG(seed, uint64(shard)))
+	filler := make([]byte, 2<<20)
+	for i := range filler {
+		filler[i] = byte(random.Uint32())
+	}
+	db := s.State()
+	for i := range rows {
+		size := []int{0, 20, 700, 3000}[random.IntN(4)]
+		if i == rows/2 {
+			size = len(filler)
+		}
+		must(t, db.Set(rowKey(shard, random.IntN(2*rows)), filler[:size], pebble.NoSync))
+		must(t, db.Merge(rowKey(shard, 4*rows+i%10), []byte{byte(i)}, pebble.NoSync))
+		switch random.IntN(rows) {
 		case 0:
-			size = 5000 // kept apart
-		case 1:
-			size = 0
+			must(t, s.FlushState())
+		case 1, 2:
+			must(t, db.Delete(rowKey(shard, random.IntN(2*rows)), pebble.NoSync))
+		case 3:
+			from := random.IntN(2 * rows)
+			must(t, db.DeleteRange(rowKey(shard, from), rowKey(shard, from+5), pebble.NoSync))
 		}
-		value := make([]byte, size)
-		for i := range value {
-			value[i] = byte(rng.Uint32())
-		}
-		if err := s.State().Set(key(n), value, pebble.NoSync); err != nil {
-			t.Fatal(err)
-		}
-		if n == rows/2 {
-			if err := s.FlushState(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if err := s.State().DeleteRange(key(rows/4), key(rows/3), pebble.NoSync); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.State().Delete(key(rows-1), pebble.NoSync); err != nil {
-		t.Fatal(err)
 	}
 }
 
-func print(t testing.TB, s *Store, shard Shard) uint64 {
+func fingerprint(t testing.TB, db pebble.Reader, shard Shard) Fingerprint {
 	t.Helper()
-	sum, err := Fingerprint(s.State(), shard, func([]byte) bool { return false })
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sum
+	return ok(FingerprintOf(context.Background(), db, shard))(t)
 }
 
-func exported(t testing.TB, s *Store, shard Shard) []byte {
+// stream exports a shard into memory.
+func stream(t testing.TB, s *Store, shard Shard) []byte {
 	t.Helper()
-	e, err := s.Export(shard, nil)
-	if err != nil {
-		t.Fatal(err)
+	e := ok(s.Export(t.Context(), shard, time.Second))(t)
+	b := ok(io.ReadAll(e))(t)
+	if int64(len(b)) != e.Size() {
+		t.Fatalf("the stream has %d bytes, its size is %d", len(b), e.Size())
 	}
-	stream, err := io.ReadAll(e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if e.Size != int64(len(stream)) {
-		t.Errorf("%d bytes announced, %d came", e.Size, len(stream))
-	}
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return stream
+	must(t, e.Close())
+	return b
 }
 
-func TestExport_ReplacesAShard(t *testing.T) {
+// receive imports a stream; an error leaves nothing behind.
+func receive(t testing.TB, s *Store, shard Shard, r io.Reader) error {
+	t.Helper()
+	i := ok(s.Import(shard))(t)
+	_, err := io.Copy(i, r)
+	if err == nil {
+		err = i.Finish(t.Context())
+	}
+	if err == nil {
+		err = i.Ingest(t.Context())
+	}
+	must(t, i.Close())
+	if left, _ := s.transfer.fs.List(s.transfer.dir); len(left) > 0 {
+		t.Errorf("an import left %v", left)
+	}
+	return err
+}
+
+func TestExport_TakesThePlaceOfAnotherRange(t *testing.T) {
 	t.Parallel()
-	rng := rand.New(rand.NewPCG(1, 2))
-	for _, row := range []struct {
-		name         string
-		there, flush int // rows the receiver has before; flushed or not
-		sent         int
-	}{
-		{"into an empty store", 0, 0, 1000},
-		{"over rows in memory", 1500, 0, 1000},
-		{"over rows on disk", 1500, 1, 1000},
-		{"an empty shard over rows", 1500, 0, 0},
+	for name, rows := range map[string][2]int{
+		"over nothing": {300, 0}, "over another state": {300, 400}, "nothing over a state": {0, 300}, "nothing over nothing": {},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			mem := vfs.NewMem()
-			from, to := exportStore(t, mem, "from"), exportStore(t, mem, "to")
-			if row.sent > 0 {
-				fillShard(t, from, 5, row.sent, rng)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			from, to := memory(t), memory(t)
+			scatter(t, from, 5, rows[0], 1)
+			scatter(t, to, 5, rows[1], 2)
+			for _, s := range []*Store{from, to} { // neighbors on both sides
+				scatter(t, s, 4, 50, 3)
+				scatter(t, s, 6, 50, 4)
 			}
-			for _, shard := range []Shard{4, 5, 6} { // with neighbours
-				if row.there > 0 {
-					fillShard(t, to, shard, row.there, rng)
+			before := map[Shard]Fingerprint{4: fingerprint(t, to.State(), 4), 6: fingerprint(t, to.State(), 6)}
+			old := to.State().NewSnapshot()
+			replaced := fingerprint(t, old, 5)
+			must(t, receive(t, to, 5, bytes.NewReader(stream(t, from, 5))))
+			want := fingerprint(t, from.State(), 5)
+			if got := fingerprint(t, to.State(), 5); got != want {
+				t.Errorf("the copy is %s, the original %s", got, want)
+			}
+			for shard, want := range before {
+				if got := fingerprint(t, to.State(), shard); got != want {
+					t.Errorf("shard %d was %s and is %s", shard, want, got)
 				}
 			}
-			if row.flush > 0 {
-				if err := to.FlushState(); err != nil {
-					t.Fatal(err)
-				}
+			if got := fingerprint(t, old, 5); got != replaced {
+				t.Errorf("a snapshot from before sees %s, and saw %s", got, replaced)
 			}
-			before := [2]uint64{print(t, to, 4), print(t, to, 6)}
-			stream := exported(t, from, 5)
-			i := to.Import(5)
-			for len(stream) > 0 { // in pieces of any size
-				n := min(len(stream), 1+rng.IntN(3000))
-				if _, err := i.Write(stream[:n]); err != nil {
-					t.Fatal(err)
-				}
-				stream = stream[n:]
-			}
-			if err := i.Ingest(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if got, want := print(t, to, 5), print(t, from, 5); got != want {
-				t.Errorf("fingerprint %x, want %x", got, want)
-			}
-			if after := [2]uint64{print(t, to, 4), print(t, to, 6)}; after != before {
-				t.Error("a neighbour changed")
-			}
-			if err := errors.Join(from.Close(), to.Close()); err != nil {
-				t.Fatal(err)
-			}
-			to = exportStore(t, mem, "to")
-			from = exportStore(t, mem, "from")
-			if got, want := print(t, to, 5), print(t, from, 5); got != want {
-				t.Errorf("fingerprint %x after a restart, want %x", got, want)
-			}
-			if err := errors.Join(from.Close(), to.Close()); err != nil {
-				t.Fatal(err)
-			}
-			if left, err := mem.List(filepath.Join("to", exportDir)); err == nil && len(left) > 0 {
-				t.Errorf("files were left: %v", left)
+			must(t, old.Close())
+			// What is written afterwards is above it, and stays so through compactions.
+			must(t, to.State().Set(rowKey(5, 1), []byte("later"), pebble.NoSync))
+			must(t, from.State().Set(rowKey(5, 1), []byte("later"), pebble.NoSync))
+			must(t, to.FlushState())
+			must(t, to.State().Compact(t.Context(), []byte{0}, []byte{0xff}, false))
+			if got, want := fingerprint(t, to.State(), 5), fingerprint(t, from.State(), 5); got != want {
+				t.Errorf("after a compaction the copy is %s, the original %s", got, want)
 			}
 		})
 	}
 }
 
-func TestImport_RefusesWhatIsNoExport(t *testing.T) {
+func TestExport_SeveralSections(t *testing.T) {
 	t.Parallel()
-	s := exportStore(t, vfs.NewMem(), "store")
-	defer func() { _ = s.Close() }()
-	fillShard(t, s, 5, 100, rand.New(rand.NewPCG(1, 2)))
-	good := exported(t, s, 5)
-	before := print(t, s, 5)
-	huge := append(append([]byte(nil), good[:exportHeader]...), 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0)
-	for name, stream := range map[string][]byte{
-		"nothing":       {},
-		"half":          good[:len(good)/2],
-		"without end":   good[:len(good)-1],
-		"more":          append(bytes.Clone(good), 1),
-		"other shard":   append([]byte(exportMagic+"\x00\x06"), good[exportHeader:]...),
-		"no export":     []byte(strings.Repeat("garbage ", 100)),
-		"huge section":  huge,
-		"no table":      append(append(bytes.Clone(good[:exportHeader]), 0, 0, 0, 0, 0, 0, 0, 8), []byte("no table\x00\x00\x00\x00\x00\x00\x00\x00")...),
-		"damaged table": func() []byte { b := bytes.Clone(good); b[len(b)-100] ^= 0xff; return b }(),
-	} {
-		i := s.Import(5)
-		_, err := i.Write(stream)
-		if err == nil {
-			err = i.Ingest(t.Context())
-		}
-		if err == nil {
-			t.Errorf("%s was taken", name)
-		}
-		if err := i.Close(); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if print(t, s, 5) != before {
-		t.Error("the shard changed")
-	}
-}
-
-func TestExport_IsGivenUp(t *testing.T) {
-	t.Parallel()
-	s := exportStore(t, vfs.NewMem(), "store")
-	defer func() { _ = s.Close() }()
-	fillShard(t, s, 5, 3000, rand.New(rand.NewPCG(1, 2)))
-	quit := make(chan struct{})
-	e, err := s.Export(5, quit)
-	if err != nil {
-		t.Fatal(err)
-	}
-	close(quit)
-	if _, err := e.Read(make([]byte, 10)); !errors.Is(err, errQuit) {
-		t.Errorf("reading: %v", err)
-	}
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
-	if _, err := s.Export(5, quit); !errors.Is(err, errQuit) {
-		t.Errorf("exporting: %v", err)
-	}
-}
-
-func BenchmarkExport(b *testing.B) {
-	dir := b.TempDir()
-	from, to := exportStore(b, vfs.Default, filepath.Join(dir, "from")), exportStore(b, vfs.Default, filepath.Join(dir, "to"))
-	defer func() { _, _ = from.Close(), to.Close() }()
-	start, _ := WorkspaceRange(5, ID{7})
-	rng := rand.New(rand.NewPCG(1, 2))
-	const rows = 64 << 10
-	for n := range rows {
-		value := make([]byte, 1000)
+	from, to := memory(t), memory(t)
+	random := rand.New(rand.NewPCG(1, 1))
+	value := make([]byte, 1<<20)
+	for n := range 80 {
 		for i := range value {
-			value[i] = "abcdefghijklmnop"[rng.IntN(16)]
+			value[i] = byte(random.Uint32())
 		}
-		if err := from.State().Set(fmt.Appendf(bytes.Clone(start), "%08d", n), value, pebble.NoSync); err != nil {
-			b.Fatal(err)
+		must(t, from.State().Set(rowKey(2, n), value, pebble.NoSync))
+		must(t, to.State().Set(rowKey(2, n*3), value[:100], pebble.NoSync))
+	}
+	e := ok(from.Export(t.Context(), 2, time.Second))(t)
+	if len(e.sections) != 3 {
+		t.Errorf("%d sections", len(e.sections))
+	}
+	must(t, receive(t, to, 2, e))
+	must(t, e.Close())
+	if got, want := fingerprint(t, to.State(), 2), fingerprint(t, from.State(), 2); got != want {
+		t.Errorf("the copy is %s, the original %s", got, want)
+	}
+	if left, _ := from.transfer.fs.List(from.transfer.dir); len(left) > 0 {
+		t.Errorf("an export left %v", left)
+	}
+}
+
+func TestExport_IsOfOneMoment(t *testing.T) {
+	t.Parallel()
+	from, to := memory(t), memory(t)
+	scatter(t, from, 1, 200, 1)
+	want := fingerprint(t, from.State(), 1)
+	e := ok(from.Export(t.Context(), 1, time.Second))(t)
+	scatter(t, from, 1, 200, 2)
+	must(t, receive(t, to, 1, e))
+	must(t, e.Close())
+	if got := fingerprint(t, to.State(), 1); got != want {
+		t.Errorf("the copy is %s, the original was %s", got, want)
+	}
+}
+
+func TestImport_RefusesWhatIsNoWholeExport(t *testing.T) {
+	t.Parallel()
+	from, to := memory(t), memory(t)
+	scatter(t, from, 1, 60, 1)
+	scatter(t, to, 1, 60, 2)
+	whole, other := stream(t, from, 1), stream(t, to, 2)
+	want := fingerprint(t, to.State(), 1)
+	flip := func(at int) []byte {
+		b := bytes.Clone(whole)
+		b[at] ^= 0x40
+		return b
+	}
+	cases := map[string][]byte{
+		"nothing":                 nil,
+		"another shard":           other,
+		"a header only":           whole[:streamHeaderLen],
+		"half a header":           whole[:streamHeaderLen/2],
+		"half":                    whole[:len(whole)/2],
+		"all but a byte":          whole[:len(whole)-1],
+		"a byte too many":         append(bytes.Clone(whole), 0),
+		"another format":          flip(7),
+		"another count":           flip(13),
+		"another length":          flip(streamHeaderLen),
+		"a length slightly off":   flip(streamHeaderLen + 7),
+		"another sum":             flip(streamHeaderLen + 8),
+		"a damaged row":           flip(streamHeaderLen + sectionHeaderLen + 1000),
+		"a damaged end":           flip(len(whole) - 1),
+		"a table of another kind": append(append(streamHeader(1, 1), sectionHeader(4, 0x1234)...), "junk"...),
+		// A table whose rows are another shard's.
+		"a neighbor's table": append(streamHeader(1, 1), other[streamHeaderLen:]...),
+	}
+	for i := range 40 {
+		cases[fmt.Sprintf("cut at %d/40", i)] = whole[:len(whole)*i/40]
+	}
+	for name, b := range cases {
+		err := receive(t, to, 1, bytes.NewReader(b))
+		if !errors.Is(err, ErrStream) {
+			t.Errorf("%s: gave %v", name, err)
+		}
+		if got := fingerprint(t, to.State(), 1); got != want {
+			t.Fatalf("%s: the old state was %s and is %s", name, want, got)
 		}
 	}
-	b.SetBytes(rows * 1000)
-	for b.Loop() {
-		e, err := from.Export(5, nil)
-		if err != nil {
-			b.Fatal(err)
-		}
-		i := to.Import(5)
-		if _, err := io.Copy(i, e); err != nil {
-			b.Fatal(err)
-		}
-		if err := i.Ingest(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-		_ = e.Close()
+	// One section of two: the range is not covered.
+	gap := append(streamHeader(1, 2), whole[streamHeaderLen:]...)
+	if err := receive(t, to, 1, bytes.NewReader(append(gap, whole[streamHeaderLen:]...))); !errors.Is(err, ErrStream) {
+		t.Errorf("a section twice gave %v", err)
 	}
+}
+
+func TestImport_Value(t *testing.T) {
+	t.Parallel()
+	from, to := memory(t), memory(t)
+	must(t, from.State().Set(rowKey(1, 5), []byte("five"), pebble.NoSync))
+	i := ok(to.Import(1))(t)
+	ok(i.Write(stream(t, from, 1)))(t)
+	must(t, i.Finish(t.Context()))
+	if v := ok(i.Value(t.Context(), rowKey(1, 5)))(t); string(v) != "five" {
+		t.Errorf("the row is %q", v)
+	}
+	for _, n := range []int{4, 6} {
+		if v := ok(i.Value(t.Context(), rowKey(1, n)))(t); v != nil {
+			t.Errorf("row %d is %q", n, v)
+		}
+	}
+	must(t, i.Close())
+}
+
+func TestExport_EndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	s := memory(t)
+	scatter(t, s, 1, 100, 1)
+	reason := errors.New("stopped")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	e := ok(s.Export(ctx, 1, time.Second))(t)
+	ok(e.Read(make([]byte, 100)))(t)
+	cancel(reason)
+	if _, err := e.Read(make([]byte, 100)); !errors.Is(err, reason) {
+		t.Errorf("reading gave %v", err)
+	}
+	must(t, e.Close())
+	if _, err := s.Export(ctx, 1, time.Second); !errors.Is(err, reason) {
+		t.Errorf("exporting gave %v", err)
+	}
+}
+
+func TestExport_FewAtOnce(t *testing.T) {
+	t.Parallel()
+	s := memory(t)
+	var open []*Export
+	for range maxExports {
+		open = append(open, ok(s.Export(t.Context(), 1, time.Second))(t))
+	}
+	if _, err := s.Export(t.Context(), 1, time.Microsecond); !errors.Is(err, ErrBusy) {
+		t.Errorf("one too many gave %v", err)
+	}
+	waited := make(chan error, 1)
+	go func() {
+		e, err := s.Export(context.Background(), 1, time.Minute)
+		if err == nil {
+			err = e.Close()
+		}
+		waited <- err
+	}()
+	must(t, open[0].Close())
+	must(t, <-waited)
+	must(t, open[1].Close())
+	must(t, open[1].Close()) // once more does nothing
+}
+
+func TestOpen_RemovesWhatATransferLeft(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := ok(Open(Config{Dir: dir, Logger: quiet}))(t)
+	i := ok(s.Import(1))(t)
+	ok(i.Write(stream(t, s, 1)[:30]))(t)
+	must(t, s.Close())
+	left := ok(filepath.Glob(filepath.Join(dir, "export", "*")))(t)
+	if len(left) != 1 {
+		t.Fatalf("there is %v", left)
+	}
+	if info := ok(vfs.Default.Stat(filepath.Join(dir, "export")))(t); info.Mode().Perm() != 0o700 {
+		t.Errorf("others may read it: %v", info.Mode())
+	}
+	s = ok(Open(Config{Dir: dir, Logger: quiet}))(t)
+	if left := ok(filepath.Glob(filepath.Join(dir, "export")))(t); len(left) > 0 {
+		t.Errorf("there is still %v", left)
+	}
+	must(t, s.Close())
+}
+
+// What Ingest has put in place outlives a crash the moment it returns, though rows
+// of the same range were in the memtable.
+func TestIngest_IsDurable(t *testing.T) {
+	t.Parallel()
+	from := memory(t)
+	scatter(t, from, 1, 100, 1)
+	whole, want := stream(t, from, 1), fingerprint(t, from.State(), 1)
+	for seed := range uint64(6) {
+		fs := vfs.NewCrashableMem()
+		cfg := Config{Dir: "store", FS: fs, CacheBytes: 1 << 20, Logger: quiet}
+		s := ok(Open(cfg))(t)
+		scatter(t, s, 1, 80, seed)
+		must(t, receive(t, s, 1, bytes.NewReader(whole)))
+		must(t, s.State().Set(rowKey(1, 1), []byte("lost"), pebble.NoSync))
+		cfg.FS = fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: int(seed) * 20, RNG: rand.New(rand.NewPCG(seed, 1))})
+		must(t, s.Close())
+		s = ok(Open(cfg))(t)
+		got := fingerprint(t, s.State(), 1)
+		if got != want {
+			value, closer, err := s.State().Get(rowKey(1, 1))
+			if err != nil || string(value) != "lost" {
+				t.Errorf("seed %d: %s is where %s should be", seed, got, want)
+			}
+			if err == nil {
+				must(t, closer.Close())
+			}
+		}
+		must(t, s.Close())
+	}
+}
+
+func TestFingerprint_LeavesOutAndTellsApart(t *testing.T) {
+	t.Parallel()
+	a, b := memory(t), memory(t)
+	for _, s := range []*Store{a, b} {
+		scatter(t, s, 1, 50, 1)
+	}
+	must(t, b.FlushState())
+	if fingerprint(t, a.State(), 1) != fingerprint(t, b.State(), 1) {
+		t.Error("equal rows in another layout differ")
+	}
+	must(t, b.State().Set(rowKey(1, 3), []byte("x"), pebble.NoSync))
+	must(t, a.State().Delete(rowKey(1, 3), pebble.NoSync))
+	if fingerprint(t, a.State(), 1) == fingerprint(t, b.State(), 1) {
+		t.Error("a row more makes no difference")
+	}
+	without := ok(FingerprintOf(t.Context(), b.State(), 1, rowKey(1, 3)))(t)
+	if want := fingerprint(t, a.State(), 1); without != want {
+		t.Errorf("without the row it is %s, want %s", without, want)
+	}
+}
+
+func BenchmarkTransfer(b *testing.B) {
+	const rows = 64 << 10
+	from := ok(Open(Config{Dir: b.TempDir(), Logger: quiet}))(b)
+	random := rand.New(rand.NewPCG(1, 1))
+	value := make([]byte, 1000)
+	for n := range rows {
+		for i := range value {
+			value[i] = "abcdefghijklmnopqrstuvwxyz 0123456789"[random.IntN(37)]
+		}
+		must(b, from.State().Set(rowKey(1, n), value, pebble.NoSync))
+	}
+	must(b, from.FlushState())
+	whole := stream(b, from, 1)
+	b.Run("export", func(b *testing.B) {
+		b.SetBytes(rows * 1000)
+		for b.Loop() {
+			e := ok(from.Export(b.Context(), 1, time.Second))(b)
+			ok(io.Copy(io.Discard, e))(b)
+			must(b, e.Close())
+		}
+		b.ReportMetric(float64(len(whole))/(rows*1000), "stream/rows")
+	})
+	b.Run("import", func(b *testing.B) {
+		to := ok(Open(Config{Dir: b.TempDir(), Logger: quiet}))(b)
+		b.SetBytes(rows * 1000)
+		for b.Loop() {
+			must(b, receive(b, to, 1, bytes.NewReader(whole)))
+		}
+		must(b, to.Close())
+	})
+	b.Run("fingerprint", func(b *testing.B) {
+		b.SetBytes(rows * 1000)
+		for b.Loop() {
+			fingerprint(b, from.State(), 1)
+		}
+	})
+	must(b, from.Close())
 }

@@ -1,38 +1,68 @@
 package storage
 
 import (
+	"bytes"
+	"context"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Fingerprint sums up every row of a shard, keys and values, but those under a
-// prefix that skip is true for: two replicas with the same one hold the same.
-func Fingerprint(reader pebble.Reader, shard Shard, skip func(key []byte) bool) (print uint64, err error) {
+// Fingerprint says what a shard's rows are: two replicas with equal fingerprints
+// hold the same rows, however they are laid out on disk.
+type Fingerprint struct {
+	Rows int64
+	Sum  [16]byte
+}
+
+// String is the sum in hexadecimal and the number of rows.
+func (f Fingerprint) String() string {
+	return fmt.Sprintf("%s/%d", hex.EncodeToString(f.Sum[:]), f.Rows)
+}
+
+// FingerprintOf reads all rows of a shard, but for those whose keys are among
+// without, through db: the database or a snapshot of it.
+func FingerprintOf(ctx context.Context, db pebble.Reader, shard Shard, without ...[]byte) (f Fingerprint, err error) {
 	start, end := ShardRange(shard)
-	it, err := reader.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: end})
+	it, err := db.NewIterWithContext(ctx, &pebble.IterOptions{LowerBound: start, UpperBound: end})
 	if err != nil {
-		return 0, fmt.Errorf("read shard %d: %w", shard, err)
+		return Fingerprint{}, fmt.Errorf("fingerprint shard %d: %w", shard, err)
 	}
-	defer func() { err = errors.Join(err, it.Close()) }()
-	sum := xxhash.New()
-	var size [8]byte
-	for valid := it.First(); valid; valid = it.Next() {
+	defer func() {
+		if err = errors.Join(err, it.Close()); err != nil {
+			f, err = Fingerprint{}, fmt.Errorf("fingerprint shard %d: %w", shard, err)
+		}
+	}()
+	sum := sha256.New()
+	var lengths [8]byte
+next:
+	for ok := it.First(); ok; ok = it.Next() {
+		for _, key := range without {
+			if bytes.Equal(key, it.Key()) {
+				continue next
+			}
+		}
 		value, err := it.ValueAndErr()
 		if err != nil {
-			return 0, fmt.Errorf("read shard %d: %w", shard, err)
+			return f, err
 		}
-		if skip(it.Key()) {
-			continue
+		if f.Rows%1024 == 0 && ctx.Err() != nil {
+			return f, ctx.Err()
 		}
-		for _, part := range [][]byte{it.Key(), value} {
-			binary.BigEndian.PutUint64(size[:], uint64(len(part)))
-			_, _ = sum.Write(size[:]) // never fails
-			_, _ = sum.Write(part)
-		}
+		f.Rows++
+		binary.BigEndian.PutUint32(lengths[:], uint32(len(it.Key())))
+		binary.BigEndian.PutUint32(lengths[4:], uint32(len(value)))
+		sum.Write(lengths[:])
+		sum.Write(it.Key())
+		sum.Write(value)
 	}
-	return sum.Sum64(), it.Error()
+	if err := it.Error(); err != nil {
+		return f, err
+	}
+	copy(f.Sum[:], sum.Sum(nil))
+	return f, nil
 }

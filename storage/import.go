@@ -1,139 +1,167 @@
 package storage
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Import is an export on its way in. What is written to it goes to temporary files;
-// nothing of the shard changes before Ingest. It belongs to one goroutine.
+// Import receives the stream of an Export and puts what it holds in the place of
+// all the rows that the shard has here. It is used by one goroutine.
 type Import struct {
 	store *Store
 	shard Shard
+	dir   string
+	paths []string // tables received, by section
+	err   error    // sticky
 
-	head  []byte // of the stream, or of a section, as far as it came
-	begun bool   // the stream's head was read
-	ended bool   // the stream's end was read
-	left  uint64 // bytes of the section still to come
-	file  vfs.File
-	paths []string
+	head     [streamHeaderLen]byte // the header being received
+	filled   int
+	begun    bool // the stream's own header is through
+	sections int
+
+	file vfs.File // the table being received; nil between tables
+	left uint64   // bytes of it to come
+	due  uint64   // its checksum
+	sum  *xxhash.Digest
+	buf  []byte // what is written, since a file may change what it is given
 }
 
-// Import begins to take in an export of a shard.
-func (s *Store) Import(shard Shard) *Import { return &Import{store: s, shard: shard} }
+const importBuffer = 64 << 10
 
-// Write takes the next part of the stream. Its error wraps ErrExport when the
-// stream is not what it should be.
-func (i *Import) Write(b []byte) (int, error) {
-	n := 0
-	for n < len(b) {
-		took, err := i.take(b[n:])
-		n += took
+// Import begins to receive a shard. It must be closed.
+func (s *Store) Import(shard Shard) (*Import, error) {
+	dir, err := s.transfer.place("in", shard)
+	if err != nil {
+		return nil, fmt.Errorf("import shard %d: %w", shard, err)
+	}
+	return &Import{store: s, shard: shard, dir: dir, sum: xxhash.New()}, nil
+}
+
+// Write takes the next bytes of the stream. It fails with ErrStream when they
+// are not what an Export gives.
+func (i *Import) Write(p []byte) (int, error) {
+	written := 0
+	for len(p) > 0 && i.err == nil {
+		n, err := i.take(p)
+		written += n
+		p = p[n:]
 		if err != nil {
-			return n, fmt.Errorf("import shard %d: %w", i.shard, err)
+			i.err = fmt.Errorf("import shard %d: %w", i.shard, err)
 		}
 	}
-	return n, nil
+	return written, i.err
 }
 
-// take takes at least one byte.
-func (i *Import) take(b []byte) (int, error) {
-	switch {
-	case i.ended:
-		return 0, fmt.Errorf("%w: bytes after its end", ErrExport)
-	case i.left > 0:
-		part := b[:min(uint64(len(b)), i.left)]
-		if _, err := i.file.Write(part); err != nil {
+// take uses some of p.
+func (i *Import) take(p []byte) (int, error) {
+	if i.file != nil {
+		n := int(min(uint64(len(p)), i.left, importBuffer))
+		_, _ = i.sum.Write(p[:n]) // never fails
+		i.buf = append(i.buf[:0], p[:n]...)
+		if _, err := i.file.Write(i.buf); err != nil {
 			return 0, err
 		}
-		if i.left -= uint64(len(part)); i.left == 0 {
-			return len(part), i.finish()
+		if i.left -= uint64(n); i.left > 0 {
+			return n, nil
 		}
-		return len(part), nil
+		return n, i.leave()
 	}
-	want := 8
+	want := sectionHeaderLen
 	if !i.begun {
-		want = exportHeader
+		want = streamHeaderLen
+	} else if len(i.paths) == i.sections {
+		return 0, fmt.Errorf("%w: it goes on behind its end", ErrStream)
 	}
-	n := min(len(b), want-len(i.head))
-	if i.head = append(i.head, b[:n]...); len(i.head) < want {
+	n := copy(i.head[i.filled:want], p)
+	if i.filled += n; i.filled < want {
 		return n, nil
 	}
-	head := i.head
-	i.head = i.head[:0]
+	i.filled = 0
 	if !i.begun {
 		i.begun = true
-		if !bytes.HasPrefix(head, []byte(exportMagic)) || Shard(binary.BigEndian.Uint16(head[len(exportMagic):])) != i.shard {
-			return n, ErrExport
-		}
-		return n, nil
-	}
-	size := binary.BigEndian.Uint64(head)
-	switch {
-	case size == 0:
-		i.ended = true
-		return n, nil
-	case size > maxSection || len(i.paths) >= maxSections:
-		return n, fmt.Errorf("%w: a section of %d bytes, the %dth", ErrExport, size, len(i.paths)+1)
-	}
-	path, err := i.store.temporary()
-	if err != nil {
+		var err error
+		i.sections, err = parseStreamHeader(i.head[:], i.shard)
 		return n, err
 	}
-	if i.file, err = i.store.fs.Create(path, vfs.WriteCategoryUnspecified); err != nil {
-		return n, err
-	}
-	i.paths, i.left = append(i.paths, path), size
-	return n, nil
+	return n, i.enter()
 }
 
-// finish puts a section on disk.
-func (i *Import) finish() error {
-	f := i.file
+// enter begins the table whose header is received.
+func (i *Import) enter() error {
+	i.left, i.due = binary.BigEndian.Uint64(i.head[:]), binary.BigEndian.Uint64(i.head[8:])
+	if i.left == 0 || i.left > maxSectionBytes {
+		return fmt.Errorf("%w: a section of %d bytes", ErrStream, i.left)
+	}
+	i.sum.Reset()
+	path := sectionPath(i.dir, len(i.paths))
+	var err error
+	if i.file, err = i.store.transfer.fs.Create(path, vfs.WriteCategoryUnspecified); err != nil {
+		return err
+	}
+	i.paths = append(i.paths, path)
+	return nil
+}
+
+// leave ends a table: it is whole, and on disk.
+func (i *Import) leave() error {
+	file := i.file
 	i.file = nil
-	return errors.Join(f.Sync(), f.Close())
+	if i.sum.Sum64() != i.due {
+		return errors.Join(fmt.Errorf("%w: a section is damaged", ErrStream), file.Close())
+	}
+	return errors.Join(file.Sync(), file.Close())
 }
 
-// Complete tells whether the stream has come to its end.
-func (i *Import) Complete() error {
-	if !i.ended {
-		return fmt.Errorf("import shard %d: %w: it ends too early", i.shard, ErrExport)
+// Finish proves that the stream was received to its end and covers the shard's
+// range, and nothing else.
+func (i *Import) Finish(ctx context.Context) error {
+	if i.err != nil {
+		return i.err
+	}
+	if !i.begun || i.file != nil || len(i.paths) < i.sections {
+		return fmt.Errorf("import shard %d: %w: it ends early", i.shard, ErrStream)
+	}
+	at, end := ShardRange(i.shard)
+	for _, path := range i.paths {
+		var err error
+		if at, err = i.prove(ctx, path, at, end); err != nil {
+			return fmt.Errorf("import shard %d: %w", i.shard, err)
+		}
+	}
+	if string(at) != string(end) {
+		return fmt.Errorf("import shard %d: %w: its sections end early", i.shard, ErrStream)
 	}
 	return nil
 }
 
-// Ingest puts the rows in place of the shard's, all at once, and returns when that
-// is on disk. A crash before leaves the shard as it was at some moment before.
+// Ingest puts the rows received in the place of the shard's. It is atomic, and
+// durable when it returns. Nothing else may write to the shard meanwhile. A flush
+// just before spares other shards' writes from waiting for one.
 func (i *Import) Ingest(ctx context.Context) error {
-	if err := i.Complete(); err != nil {
-		return err
-	}
 	if err := i.store.state.Ingest(ctx, i.paths); err != nil {
 		return fmt.Errorf("import shard %d: %w", i.shard, err)
 	}
-	i.paths = nil
-	// Above a memtable the tables are taken in like one: in memory until flushed.
-	if err := i.store.FlushState(); err != nil {
-		return fmt.Errorf("import shard %d: %w", i.shard, err)
-	}
 	return nil
 }
 
-// Close removes what was not ingested.
+// Close removes what was received and not ingested.
 func (i *Import) Close() error {
-	var errs []error
+	var err error
 	if i.file != nil {
-		errs = append(errs, i.file.Close())
+		err = i.file.Close()
 		i.file = nil
 	}
-	for _, path := range i.paths {
-		errs = append(errs, i.store.fs.Remove(path))
+	if i.dir != "" {
+		err = errors.Join(err, i.store.transfer.fs.RemoveAll(i.dir))
+		i.dir = ""
 	}
-	i.paths = nil
-	return errors.Join(errs...)
+	if err != nil {
+		return fmt.Errorf("remove an import: %w", err)
+	}
+	return nil
 }

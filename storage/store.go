@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -28,13 +27,11 @@ type Config struct {
 
 // Store is a node's disk: opened once, closed once.
 type Store struct {
-	dir          string
-	fs           vfs.FS
-	raft         *pebble.DB
-	state        *pebble.DB
-	stateOptions *pebble.Options
-	temporaries  atomic.Int64 // names given to files of exports
-	closing      chan struct{}
+	raft    *pebble.DB
+	state   *pebble.DB
+	closing chan struct{}
+
+	transfer transfer
 }
 
 // Open opens both instances, making them when they are not there. A directory
@@ -43,6 +40,7 @@ func Open(cfg Config) (*Store, error) {
 	if cfg.FS == nil {
 		cfg.FS = vfs.Default
 	}
+	plain := cfg.FS
 	closing := make(chan struct{})
 	cfg.FS = vfs.OnDiskFull(cfg.FS, func() { pause(cfg.Logger, cfg.Dir, closing) })
 	if cfg.CacheBytes == 0 {
@@ -51,13 +49,9 @@ func Open(cfg Config) (*Store, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	if err := clearTemporary(cfg); err != nil {
-		return nil, err
-	}
 	raft, state := raftOptions(cfg), stateOptions(cfg)
-	state.EnsureDefaults()
 
-	s := Store{dir: cfg.Dir, fs: cfg.FS, stateOptions: state, closing: closing}
+	s := Store{closing: closing}
 	failed := make(chan error, 1)
 	go func() { // both at once: each waits for the disk
 		var err error
@@ -78,6 +72,12 @@ func Open(cfg Config) (*Store, error) {
 			return nil, fmt.Errorf("open the replication log in %s: %w", cfg.Dir, raftErr)
 		}
 		return nil, fmt.Errorf("open the state in %s: %w", cfg.Dir, stateErr)
+	}
+	// Only now is it certain that no other process uses the directory.
+	if err := s.transfer.open(plain, cfg.Dir, state); err != nil {
+		_ = s.state.Close()
+		_ = s.raft.Close()
+		return nil, err
 	}
 	return &s, nil
 }
@@ -124,6 +124,9 @@ func stateOptions(cfg Config) *pebble.Options {
 	o.MemTableSize = 32 << 20
 	// The replication log is the state's write-ahead log.
 	o.DisableWAL = true
+	// Without a log, tables queued behind a memtable would be lost in a crash although
+	// Ingest has returned.
+	o.Experimental.DisableIngestAsFlushable = func() bool { return true }
 	o.L0CompactionThreshold, o.L0StopWritesThreshold = 4, 24
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)

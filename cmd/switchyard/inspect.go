@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 	"text/tabwriter"
 
 	"switchyard/cluster"
@@ -10,10 +13,13 @@ import (
 )
 
 type inspectCmd struct {
-	Data string `help:"Directory of the node's state." default:"./data" placeholder:"DIR"`
+	Data        string `help:"Directory of the node's state." default:"./data" placeholder:"DIR"`
+	Fingerprint bool   `help:"Read every row and print what replicas of a shard can be compared by."`
 }
 
 func (c inspectCmd) Run() error {
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer cancel()
 	store, err := openStopped(c.Data)
 	if err != nil {
 		return err
@@ -33,14 +39,26 @@ func (c inspectCmd) Run() error {
 	}
 	fmt.Printf("cluster %s, node %s\n\n", seen.Cluster, seen.Node)
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	_, _ = fmt.Fprintln(w, "shard\tworkspaces\tapplied\tepoch\towner\treleased\tbytes\t")
+	_, _ = fmt.Fprint(w, "shard\tworkspaces\tapplied\tepoch\towner\treleased\tbytes\t")
+	if c.Fingerprint {
+		_, _ = fmt.Fprint(w, "fingerprint\t")
+	}
+	_, _ = fmt.Fprintln(w)
 	for _, s := range seen.Shards {
 		start, end := storage.ShardRange(s.Shard)
 		bytes, err := store.State().EstimateDiskUsage(start, end)
 		if err != nil {
 			return fmt.Errorf("measure shard %d: %w", s.Shard, err)
 		}
-		_, _ = fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%s\t%t\t%d\t\n", s.Shard, workspaces[s.Shard], s.Applied, s.Epoch, s.Owner, s.Released, bytes)
+		_, _ = fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%s\t%t\t%d\t", s.Shard, workspaces[s.Shard], s.Applied, s.Epoch, s.Owner, s.Released, bytes)
+		if c.Fingerprint {
+			sum, err := cluster.Fingerprint(ctx, store, s.Shard)
+			if err != nil {
+				return err
+			}
+			_, _ = fmt.Fprintf(w, "%s\t", sum)
+		}
+		_, _ = fmt.Fprintln(w)
 	}
 	return w.Flush()
 }

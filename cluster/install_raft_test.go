@@ -1,0 +1,145 @@
+package cluster
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
+
+	"switchyard/storage"
+)
+
+// learner is a member of a group that is added to a running leader.
+type learner struct {
+	*group
+	store    *storage.Store
+	progress chan struct{} // capacity 1
+	end      func()
+}
+
+// newLearner opens a shard on a store and connects it with the leader.
+func newLearner(t *testing.T, fs vfs.FS, leader *group) *learner {
+	t.Helper()
+	l := &learner{store: openStore(t, fs, "learner"), progress: make(chan struct{}, 1)}
+	n, err := New(Config{Store: l.store, Shards: 1, NodeName: "learner", Logger: quiet()})
+	if err != nil {
+		_ = l.store.Close()
+		t.Fatal(err)
+	}
+	if err := n.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.group = n.group(leader.shard)
+	l.machine.grown = func(int64, int64) {
+		select {
+		case l.progress <- struct{}{}:
+		default:
+		}
+	}
+	_, transport := raft.NewInmemTransport("learner")
+	transport.Connect(raft.ServerAddress(leader.node), leader.transport)
+	leader.transport.(raft.WithPeers).Connect("learner", transport)
+	stable := &stableStore{db: l.store.Raft(), shard: l.shard}
+	if l.raft, err = raft.NewRaft(l.raftConfig(), l.machine, l.log, stable, l.snapshots, transport); err != nil {
+		_ = l.store.Close()
+		t.Fatal(err)
+	}
+	l.end = sync.OnceFunc(func() {
+		if err := l.raft.Shutdown().Error(); err != nil {
+			t.Error(err)
+		}
+		if failed := l.failed.Load(); failed != nil {
+			t.Error(*failed)
+		}
+		if err := l.store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(l.end)
+	return l
+}
+
+// catchUp returns when the learner's state has an entry.
+func (l *learner) catchUp(t *testing.T, index uint64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for l.machine.applied.Load() < index {
+		select {
+		case <-l.progress:
+		case <-ctx.Done():
+			t.Fatalf("the learner stands at entry %d of %d", l.machine.applied.Load(), index)
+		}
+	}
+}
+
+func TestInstall_ANewMemberCatchesUpWhileWritesGoOn(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings{fs: vfs.NewMem(), dir: "leader", shards: 1, node: "leader", tune: func(t *tuning) {
+		t.snapshotBytes, t.totalBytes, t.trailing = 16<<10, 16<<10, 2
+	}})
+	leader := r.group(shard1)
+	load := startLoad(r, 4, nil)
+	load.await(400)
+	if err := leader.snapshot(); err != nil {
+		t.Fatal(err)
+	}
+	if first, _ := leader.log.bounds(); first <= 1 {
+		t.Fatal("the log was not truncated")
+	}
+	fs := vfs.NewMem()
+	l := newLearner(t, fs, leader)
+	if err := leader.raft.AddNonvoter("learner", "learner", 0, 0).Error(); err != nil {
+		t.Fatal(err)
+	}
+	load.await(1000)
+	l.catchUp(t, leader.machine.applied.Load())
+	load.await(500)
+	load.stop()
+	same := func() {
+		t.Helper()
+		l.catchUp(t, leader.machine.applied.Load())
+		for _, without := range [][][]byte{nil, {positionKey(shard1)}} {
+			want, err := storage.FingerprintOf(t.Context(), r.store.State(), shard1, without...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := storage.FingerprintOf(t.Context(), l.store.State(), shard1, without...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != want {
+				t.Errorf("the learner's state is %s, the leader's %s", got, want)
+			}
+		}
+	}
+	same()
+	newest, err := l.snapshots.latest()
+	if err != nil || newest == nil {
+		t.Fatalf("no snapshot was installed, %v", err)
+	}
+	if first, _ := l.log.bounds(); first <= newest.Index {
+		t.Errorf("the log begins at %d, the snapshot ends at %d", first, newest.Index)
+	}
+
+	// Absent while the leader truncates once more, it is sent the state again.
+	l.end()
+	load = startLoad(r, 4, load.stands())
+	load.await(400)
+	if err := leader.snapshot(); err != nil {
+		t.Fatal(err)
+	}
+	l = newLearner(t, fs, leader)
+	load.await(400)
+	load.stop()
+	same()
+	if again, err := l.snapshots.latest(); err != nil || again.Index <= newest.Index {
+		t.Errorf("the snapshot is %+v, %v", again, err)
+	}
+	if l.machine.pending.Load() < 0 {
+		t.Errorf("%d bytes are pending", l.machine.pending.Load())
+	}
+}

@@ -1,0 +1,110 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/hashicorp/raft"
+
+	"switchyard/storage"
+)
+
+// snapshotSink is a snapshot being made.
+type snapshotSink struct {
+	store    *snapshotStore
+	meta     raft.SnapshotMeta
+	recorded bool
+	in       *storage.Import // of one that is received, from its first byte on
+}
+
+// ID of the snapshot being made.
+func (s *snapshotSink) ID() string { return s.meta.ID }
+
+// Write takes the next bytes of another node's snapshot.
+func (s *snapshotSink) Write(p []byte) (int, error) {
+	if s.in == nil {
+		in, err := s.store.node.Import(s.store.shard)
+		if err != nil {
+			return 0, err
+		}
+		s.in = in
+	}
+	return s.in.Write(p)
+}
+
+// Cancel forgets the snapshot.
+func (s *snapshotSink) Cancel() error {
+	if s.in == nil {
+		return nil
+	}
+	return s.in.Close()
+}
+
+// Close ends the snapshot: one of this node's is recorded already; one received is
+// whole and sound when the error is nil, and Raft has it put in place through Open.
+func (s *snapshotSink) Close() error {
+	if s.recorded {
+		return nil
+	}
+	if s.in == nil {
+		return fmt.Errorf("cluster: a snapshot of shard %d without data", s.store.shard)
+	}
+	if err := s.in.Finish(context.Background()); err != nil {
+		return errors.Join(err, s.in.Close())
+	}
+	s.store.mu.Lock()
+	old := s.store.received
+	s.store.received = &received{meta: s.meta, in: s.in}
+	s.store.mu.Unlock()
+	if old != nil {
+		return old.Close()
+	}
+	return nil
+}
+
+// record makes a snapshot of this node's own state the newest one and returns when
+// that is on disk.
+func (s *snapshotSink) record() error {
+	st := s.store
+	st.turn.Lock()
+	defer st.turn.Unlock()
+	row := snapshotRow{SnapshotMeta: s.meta}
+	newest, err := st.latest()
+	if err != nil {
+		return err
+	}
+	if newest != nil {
+		if newest.Index > s.meta.Index {
+			return fmt.Errorf("cluster: a newer snapshot of shard %d came from another node", st.shard)
+		}
+		if newest.Ahead > s.meta.Index {
+			row.Ahead = newest.Ahead
+		}
+	}
+	value, err := json.Marshal(&row)
+	if err == nil {
+		err = st.db.Set(raftKey(st.shard, kindSnapshot, nil), value, pebble.Sync)
+	}
+	if err != nil {
+		return fmt.Errorf("write the snapshot of shard %d: %w", st.shard, err)
+	}
+	s.recorded = true
+	return nil
+}
+
+// received is a whole stream that waits to be put in place. It implements
+// io.ReadCloser, as Raft hands it on.
+type received struct {
+	meta raft.SnapshotMeta
+	in   *storage.Import
+}
+
+// Read gives nothing: the stream was read when it was received.
+func (r *received) Read([]byte) (int, error) { return 0, io.EOF }
+
+// Close removes what was received and not put in place.
+func (r *received) Close() error { return r.in.Close() }

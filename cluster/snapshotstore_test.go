@@ -1,0 +1,107 @@
+package cluster
+
+import (
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
+
+	"switchyard/storage"
+)
+
+func openSnapshots(t testing.TB, store *storage.Store, shard storage.Shard) *snapshotStore {
+	t.Helper()
+	log, err := openLog(store.Raft(), shard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tuning := defaultTuning()
+	quit := make(chan struct{})
+	t.Cleanup(func() { close(quit) })
+	return newSnapshotStore(store, log, &tuning, quit)
+}
+
+func TestSnapshotStore(t *testing.T) {
+	t.Parallel()
+	store := openStore(t, vfs.NewMem(), "node")
+	t.Cleanup(func() { _ = store.Close() })
+	s := openSnapshots(t, store, 3)
+	if _, _, err := s.Open("3-2-10"); err == nil {
+		t.Fatal("a snapshot that is not there was opened")
+	}
+	voters := raft.Configuration{Servers: []raft.Server{{ID: "a", Address: "a"}, {ID: "b", Address: "b", Suffrage: raft.Nonvoter}}}
+	create := func(index uint64) *snapshotSink {
+		sink, err := s.Create(1, index, 2, voters, 5, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sink.(*snapshotSink)
+	}
+	for _, index := range []uint64{10, 20} {
+		sink := create(index)
+		if err := sink.record(); err != nil {
+			t.Fatal(err)
+		}
+		if err := sink.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := create(30).Cancel(); err != nil {
+		t.Fatal(err)
+	}
+	if err := create(30).Close(); err == nil {
+		t.Fatal("a received snapshot without a byte was taken")
+	}
+	if err := create(15).record(); err == nil {
+		t.Fatal("an older snapshot took the place of a newer one")
+	}
+	list, err := s.List()
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%d snapshots, %v", len(list), err)
+	}
+	if m := list[0]; m.Index != 20 || m.Term != 2 || m.ConfigurationIndex != 5 || len(m.Configuration.Servers) != 2 ||
+		m.Configuration.Servers[1] != voters.Servers[1] || m.Version != 1 || m.ID == "" {
+		t.Fatalf("came back as %+v", m)
+	}
+	if list, err := openSnapshots(t, store, 4).List(); len(list) != 0 || err != nil {
+		t.Fatalf("another shard sees %v, %v", list, err)
+	}
+}
+
+func TestSnapshotStore_TellsWhileItSends(t *testing.T) {
+	t.Parallel()
+	store := openStore(t, vfs.NewMem(), "node")
+	t.Cleanup(func() { _ = store.Close() })
+	s := openSnapshots(t, store, 3)
+	now := int64(1)
+	s.tuning.clock = func() int64 { return now }
+	sink, err := s.Create(1, 10, 2, raft.Configuration{}, 5, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sink.(*snapshotSink).record(); err != nil {
+		t.Fatal(err)
+	}
+	if s.sending() {
+		t.Fatal("sends before anybody asked")
+	}
+	meta, out, err := s.Open(sink.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if meta.Index != 10 || meta.Size == 0 {
+		t.Errorf("opened as %+v", meta)
+	}
+	if !s.sending() {
+		t.Error("does not send while a stream is open")
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !s.sending() {
+		t.Error("the follower had no time to read the log")
+	}
+	if now += int64(sendGrace); s.sending() {
+		t.Error("sends for ever")
+	}
+}
