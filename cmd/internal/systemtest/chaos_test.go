@@ -51,7 +51,7 @@ func newFleet(ctx context.Context, t *testing.T, size int, flags ...string) *Fle
 }
 
 // grow adds members until there are so many, and waits until they share the work.
-func (f *Fleet) grow(ctx context.Context, t *testing.T, size int) {
+func (f *Fleet) grow(ctx context.Context, t testing.TB, size int) {
 	t.Helper()
 	for len(f.members) < size {
 		var flags []string
