@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 }
 
 // binary gives the path of the binary under test.
-func binary(t *testing.T) string {
+func binary(t testing.TB) string {
 	t.Helper()
 	built.Do(func() {
 		//nolint:usetesting // it outlives the test that happens to come first

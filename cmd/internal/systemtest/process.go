@@ -38,42 +38,23 @@ type Process struct {
 	Metrics string // of /metrics
 	cmd     *exec.Cmd
 	output  *tail
-	exited  chan struct{}
-	err     error // valid after exited is closed
+	// addresses are those the process printed first.
+	addresses chan string
+	exited    chan struct{}
+	err       error // valid after exited is closed
 }
 
-// Launch starts `switchyard serve` on free ports over a data directory and
-// returns once it is ready.
+// Launch starts `switchyard serve` on free ports over a data directory, a node
+// alone, and returns once it is ready.
 func Launch(ctx context.Context, binary, data string, env []string, flags ...string) (*Process, error) {
-	args := append([]string{"serve", "--data", data, "--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--peer", "127.0.0.1:0", "--gossip", "127.0.0.1:0"}, flags...)
-	p := &Process{cmd: exec.Command(binary, args...), output: &tail{}, exited: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), env...)
-	// Its own process group, so that a signal to the test does not reach it first.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	p.cmd.Stderr = p.output
-	stdout, err := p.cmd.StdoutPipe()
+	args := append([]string{"--data", data, "--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--peer", "127.0.0.1:0", "--gossip", "127.0.0.1:0"}, flags...)
+	p, err := start(binary, args, env, io.Discard)
 	if err != nil {
-		return nil, fmt.Errorf("launch: %w", err)
+		return nil, err
 	}
-	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("launch: %w", err)
-	}
-	addresses := make(chan string, 2)
-	go func() {
-		lines := bufio.NewScanner(io.TeeReader(stdout, p.output))
-		for lines.Scan() {
-			for _, word := range strings.Fields(lines.Text()) {
-				if strings.HasPrefix(word, "http://127.0.0.1:") && len(addresses) < cap(addresses) {
-					addresses <- word
-				}
-			}
-		}
-		p.err = p.cmd.Wait()
-		close(p.exited)
-	}()
 	for _, to := range []*string{&p.URL, &p.Metrics} {
 		select {
-		case *to = <-addresses:
+		case *to = <-p.addresses:
 		case <-p.exited:
 			return nil, fmt.Errorf("launch: the node ended at once: %w\n%s", p.err, p.output)
 		case <-ctx.Done():
@@ -88,16 +69,42 @@ func Launch(ctx context.Context, binary, data string, env []string, flags ...str
 	return p, nil
 }
 
+// start runs `switchyard serve` and copies what it prints to log.
+func start(binary string, flags, env []string, log io.Writer) (*Process, error) {
+	p := &Process{cmd: exec.Command(binary, append([]string{"serve"}, flags...)...), output: &tail{}, addresses: make(chan string, 2), exited: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), env...)
+	// Its own process group, so that a signal to the test does not reach it first.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	all := io.MultiWriter(p.output, log)
+	p.cmd.Stderr = all
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("launch: %w", err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("launch: %w", err)
+	}
+	go func() {
+		lines := bufio.NewScanner(io.TeeReader(stdout, all))
+		for lines.Scan() {
+			for _, word := range strings.Fields(lines.Text()) {
+				if strings.HasPrefix(word, "http://127.0.0.1:") && len(p.addresses) < cap(p.addresses) {
+					p.addresses <- word
+				}
+			}
+		}
+		p.err = p.cmd.Wait()
+		close(p.exited)
+	}()
+	return p, nil
+}
+
 func (p *Process) waitReady(ctx context.Context) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		res, err := http.Get(p.URL + "/readyz")
-		if err == nil {
-			_ = res.Body.Close()
-			if res.StatusCode == http.StatusOK {
-				return nil
-			}
+		if p.ready(ctx) {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
@@ -107,6 +114,22 @@ func (p *Process) waitReady(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// ready asks once whether the node can answer for every shard.
+func (p *Process) ready(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL+"/readyz", nil)
+	if err != nil {
+		return false
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	_ = res.Body.Close()
+	return res.StatusCode == http.StatusOK
 }
 
 // Kill ends the process as kill -9 does and waits for its end.

@@ -1,0 +1,167 @@
+package systemtest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// seed of a run: SWITCHYARD_TEST_SEED, or the clock.
+func seed(t *testing.T) uint64 {
+	t.Helper()
+	s := uint64(time.Now().UnixNano())
+	if given, err := strconv.ParseUint(os.Getenv("SWITCHYARD_TEST_SEED"), 10, 64); err == nil {
+		s = given
+	}
+	t.Logf("SWITCHYARD_TEST_SEED=%d repeats the choices of this run", s)
+	return s
+}
+
+// chaosLength is how long faults happen: SWITCHYARD_CHAOS_MINUTES, or as long as
+// the tests of every change can afford.
+func chaosLength() (length, pauseFor time.Duration) {
+	if minutes, err := strconv.ParseFloat(os.Getenv("SWITCHYARD_CHAOS_MINUTES"), 64); err == nil {
+		return time.Duration(minutes * float64(time.Minute)), 30 * time.Second
+	}
+	return 20 * time.Second, 4 * time.Second
+}
+
+// newFleet starts three members, the first alone and the others joining it, and
+// returns when every shard has three voters.
+func newFleet(ctx context.Context, t *testing.T, size int, flags ...string) *Fleet {
+	t.Helper()
+	f := NewFleet(binary(t), t.TempDir(), flags...)
+	t.Cleanup(func() {
+		f.Close()
+		if t.Failed() {
+			keep := filepath.Join(os.TempDir(), fmt.Sprintf("switchyard-%s-%d", filepath.Base(t.Name()), os.Getpid()))
+			if err := f.Keep(keep); err != nil {
+				t.Log(err)
+			}
+			t.Logf("the nodes' logs are in %s", keep)
+		}
+	})
+	f.grow(ctx, t, size)
+	return f
+}
+
+// grow adds members until there are so many, and waits until they share the work.
+func (f *Fleet) grow(ctx context.Context, t testing.TB, size int) {
+	t.Helper()
+	for len(f.members) < size {
+		var flags []string
+		if len(f.members) > 0 {
+			flags = []string{"--join", f.members[0].Seed()}
+		}
+		m, err := f.Add(fmt.Sprintf("node-%d", len(f.members)+1), flags...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if len(f.members) == 1 {
+			if err := m.WaitReady(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, m := range f.members {
+		if err := m.WaitReady(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	voters := 1
+	if size >= 3 {
+		voters = 3
+	}
+	if err := f.members[0].Await(ctx, fmt.Sprintf("every shard has %d voters", voters), Settled(voters)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCluster_Storm lets every kind of fault happen to three nodes under reads and
+// writes, and checks that what clients saw is linearizable, that nothing
+// acknowledged was lost and nothing done twice, and that the replicas are equal and
+// verify at the end.
+func TestCluster_Storm(t *testing.T) {
+	t.Parallel()
+	length, pauseFor := chaosLength()
+	ctx, cancel := context.WithTimeout(t.Context(), length+4*time.Minute)
+	defer cancel()
+	s := seed(t)
+	f := newFleet(ctx, t, 3, "--shards", "4")
+	load, err := newTraffic(ctx, f, 6, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	load.run(ctx, s, 20*time.Millisecond)
+	stormed := storm(ctx, f, rand.New(rand.NewPCG(s, 1)), length, pauseFor, 3, t.Logf)
+	load.end()
+	if stormed != nil {
+		t.Error(stormed)
+	}
+	load.finish(ctx, t)
+	t.Logf("%d requests answered; longest answer %s; longest gaps of the workspaces %v", load.served.Load(), load.longest.Round(time.Millisecond), load.gaps())
+}
+
+// finish checks the books, then stops the fleet and compares what is on its disks.
+func (t *traffic) finish(ctx context.Context, tt *testing.T) {
+	tt.Helper()
+	if err := t.history.check(time.Minute, filepath.Join(os.TempDir(), fmt.Sprintf("switchyard-history-%d.html", os.Getpid()))); err != nil {
+		tt.Error(err)
+	}
+	f := t.fleet
+	if err := f.stand(ctx, 3); err != nil {
+		tt.Fatal(err)
+	}
+	t.verify(ctx)
+	for _, b := range t.broken {
+		tt.Error(b)
+	}
+	if t.longest > 11*time.Second {
+		tt.Errorf("a request was answered after %s", t.longest)
+	}
+	if err := f.members[0].Await(ctx, "nobody is behind", Settled(3)); err != nil {
+		tt.Fatal(err)
+	}
+	f.compare(ctx, tt)
+}
+
+// compare stops every member, and checks each store and that replicas are equal.
+func (f *Fleet) compare(ctx context.Context, t *testing.T) {
+	t.Helper()
+	for _, m := range f.members {
+		stop, cancel := context.WithTimeout(ctx, 15*time.Second)
+		if err := m.Terminate(stop); err != nil {
+			t.Error(err)
+		}
+		cancel()
+	}
+	seen := map[int]map[string][]string{}
+	for _, m := range f.members {
+		if err := Verify(ctx, f.Binary, m.Data); err != nil {
+			t.Errorf("%s: %v", m.Name, err)
+		}
+		prints, err := Fingerprints(ctx, f.Binary, m.Data)
+		if err != nil {
+			t.Fatalf("%s: %v", m.Name, err)
+		}
+		for shard, print := range prints {
+			if seen[shard] == nil {
+				seen[shard] = map[string][]string{}
+			}
+			seen[shard][print] = append(seen[shard][print], m.Name)
+		}
+	}
+	for shard, prints := range seen {
+		if len(prints) != 1 {
+			t.Errorf("the replicas of shard %d differ: %v", shard, prints)
+		}
+	}
+}

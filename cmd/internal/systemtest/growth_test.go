@@ -1,0 +1,227 @@
+package systemtest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestCluster_GrowsAndShrinksUnderLoad takes one node to five and back by drains
+// and removals, with clients that are only ever told to try again.
+func TestCluster_GrowsAndShrinksUnderLoad(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	s := seed(t)
+	f := newFleet(ctx, t, 1, "--shards", "4")
+	load, err := newTraffic(ctx, f, 4, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	load.run(ctx, s, 20*time.Millisecond)
+	f.grow(ctx, t, 3)
+	f.grow(ctx, t, 5)
+	first := f.members[0]
+	if err := first.Await(ctx, "the replicas are spread", func(v ClusterView) bool {
+		var held []int
+		for _, n := range v.Nodes {
+			held = append(held, n.Replicas)
+		}
+		return len(held) == 5 && slices.Max(held)-slices.Min(held) <= 1 && Settled(3)(v)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	// Two are emptied and taken out.
+	for _, m := range f.members[3:] {
+		if err := first.operate(ctx, "POST", "/cluster/nodes/"+m.Name+"/drain"); err != nil {
+			t.Fatal(err)
+		}
+		if err := first.Await(ctx, m.Name+" is empty", func(v ClusterView) bool {
+			for _, n := range v.Nodes {
+				if n.Name == m.Name {
+					return n.Replicas == 0 && n.Leads == 0 && Settled(3)(v)
+				}
+			}
+			return false
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := first.operate(ctx, "DELETE", "/cluster/nodes/"+m.Name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load.end()
+	for _, m := range f.members[3:] {
+		stop, done := context.WithTimeout(ctx, 15*time.Second)
+		if err := m.Terminate(stop); err != nil {
+			t.Error(err)
+		}
+		done()
+	}
+	f.members = f.members[:3]
+	load.finish(ctx, t)
+	for i, gap := range load.gaps() {
+		t.Logf("workspace %d: longest time without an answer %s", i, gap.Round(time.Millisecond))
+	}
+}
+
+// TestCluster_RollingRestart restarts every node in order under load: nothing fails
+// but what says so before anything was done.
+func TestCluster_RollingRestart(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	s := seed(t)
+	f := newFleet(ctx, t, 3, "--shards", "4")
+	load, err := newTraffic(ctx, f, 4, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	load.run(ctx, s, 20*time.Millisecond)
+	for _, m := range f.members {
+		stop, done := context.WithTimeout(ctx, 15*time.Second)
+		if err := m.Terminate(stop); err != nil {
+			t.Fatal(err)
+		}
+		done()
+		if err := m.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.stand(ctx, 3); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load.end()
+	for i, gap := range load.gaps() {
+		if gap > 3*time.Second {
+			t.Errorf("workspace %d: no answer for %s", i, gap)
+		}
+	}
+	load.finish(ctx, t)
+}
+
+// TestCluster_ReplacesADeadNode kills a node for good under load: an empty one
+// under a new name takes its place, once the dead one is removed.
+func TestCluster_ReplacesADeadNode(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	s := seed(t)
+	f := newFleet(ctx, t, 3, "--shards", "4")
+	load, err := newTraffic(ctx, f, 4, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	load.run(ctx, s, 20*time.Millisecond)
+	gone := f.members[2]
+	gone.Kill()
+	spare, err := f.Add("node-4", "--join", f.members[0].Seed()+","+f.members[1].Seed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := spare.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.members[0].operate(ctx, "DELETE", "/cluster/nodes/"+gone.Name); err != nil {
+		t.Fatal(err)
+	}
+	f.members = slices.DeleteFunc(f.members, func(m *Member) bool { return m == gone })
+	if err := f.members[0].Await(ctx, "the new node holds everything", func(v ClusterView) bool {
+		for _, sh := range v.Shards {
+			if slices.Contains(sh.Voters, gone.Name) {
+				return false
+			}
+		}
+		return Settled(3)(v)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	load.end()
+	load.finish(ctx, t)
+
+	// The one that was removed is told so when it comes back.
+	if err := f.members[0].Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.members[1].Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.members[0].WaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
+	gone.flags = []string{"--join", f.members[0].Seed()}
+	mustRefuse(ctx, t, gone, "removed")
+}
+
+// mustRefuse starts a node that must end by itself and say why.
+func mustRefuse(ctx context.Context, t *testing.T, m *Member, why string) {
+	t.Helper()
+	if err := m.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	output, failed, err := m.Exited(ctx)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	if !failed || !strings.Contains(strings.ToLower(output), why) {
+		t.Errorf("%s ended (failed %t) and said, without %q:\n%s", m.Name, failed, why, output)
+	}
+}
+
+// TestCluster_Refusals starts nodes that must not get in.
+func TestCluster_Refusals(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	key, other := "MDEyMzQ1Njc4OWFiY2RlZg==", "ZmVkY2JhOTg3NjU0MzIxMA=="
+	f := newFleet(ctx, t, 1, "--shards", "2", "--gossip-key", key)
+	first := f.members[0]
+	add := func(name string, flags ...string) *Member {
+		m, err := f.Add(name, append([]string{"--join", first.Seed()}, flags...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	mustRefuse(ctx, t, add("wrong-key", "--gossip-key", other), "gossip-key")
+	mustRefuse(ctx, t, add(first.Name), "name")
+
+	// One of another cluster.
+	stranger := add("stranger")
+	stranger.flags = nil
+	if err := stranger.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := stranger.WaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
+	stranger.Kill()
+	stranger.flags = []string{"--join", first.Seed()}
+	mustRefuse(ctx, t, stranger, "cluster")
+
+	// One whose disk was wiped.
+	wiped := add("wiped")
+	if err := wiped.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := wiped.WaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
+	wiped.Kill()
+	wiped.Data += "-new"
+	mustRefuse(ctx, t, wiped, "remove")
+	if err := first.operate(ctx, "DELETE", "/cluster/nodes/wiped"); err != nil {
+		t.Fatal(err)
+	}
+	if err := wiped.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := wiped.WaitReady(ctx); err != nil {
+		t.Fatal(fmt.Errorf("after the removal: %w", err))
+	}
+}

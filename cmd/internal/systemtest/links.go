@@ -1,0 +1,211 @@
+package systemtest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+)
+
+// links are the connections between the peer ports of a fleet's nodes, each led
+// through a relay that can hold them back. A cut link is a cable pulled, not a
+// connection closed: nothing arrives, nobody is told, and what was sent before is
+// delivered when the link is mended.
+type links struct {
+	mu     sync.Mutex
+	mended *sync.Cond
+	cut    map[link]bool
+	closed bool
+	open   map[net.Conn]struct{}
+
+	listeners []net.Listener
+	running   sync.WaitGroup
+}
+
+// link is a direction: what from sends to to.
+type link struct{ from, to string }
+
+func newLinks() *links {
+	l := &links{cut: map[link]bool{}, open: map[net.Conn]struct{}{}}
+	l.mended = sync.NewCond(&l.mu)
+	return l
+}
+
+// Cut holds back what the two send each other.
+func (f *Fleet) Cut(a, b *Member) { f.links.set(true, link{a.Name, b.Name}, link{b.Name, a.Name}) }
+
+// CutOneWay holds back what from sends to to.
+func (f *Fleet) CutOneWay(from, to *Member) { f.links.set(true, link{from.Name, to.Name}) }
+
+// Isolate cuts a node off from all others.
+func (f *Fleet) Isolate(m *Member) {
+	for _, other := range f.members {
+		if other != m {
+			f.Cut(m, other)
+		}
+	}
+}
+
+// Mend heals every link.
+func (f *Fleet) Mend() { f.links.mend() }
+
+func (l *links) set(cut bool, which ...link) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range which {
+		l.cut[w] = cut
+	}
+}
+
+func (l *links) mend() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.cut)
+	l.mended.Broadcast()
+}
+
+// pass returns when the link carries; false when the fleet is gone.
+func (l *links) pass(w link) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.cut[w] && !l.closed {
+		l.mended.Wait()
+	}
+	return !l.closed
+}
+
+// relay forwards connections to a node's advertised peer address to where it
+// listens.
+func (l *links) relay(node, advertised, behind string) error {
+	ln, err := net.Listen("tcp", advertised)
+	if err != nil {
+		return fmt.Errorf("relay for %s: %w", node, err)
+	}
+	l.listeners = append(l.listeners, ln)
+	l.running.Go(func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			if !l.hold(conn) {
+				return
+			}
+			l.running.Go(func() { l.carry(node, conn, behind) })
+		}
+	})
+	return nil
+}
+
+// hold notes a connection, to be closed with the fleet.
+func (l *links) hold(conn net.Conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		_ = conn.Close()
+		return false
+	}
+	l.open[conn] = struct{}{}
+	return true
+}
+
+func (l *links) release(conn net.Conn) {
+	_ = conn.Close()
+	l.mu.Lock()
+	delete(l.open, conn)
+	l.mu.Unlock()
+}
+
+// carry moves bytes both ways. Who dialed is told by the first frame.
+func (l *links) carry(node string, in net.Conn, behind string) {
+	defer l.release(in)
+	hello, from, err := readHello(in)
+	if err != nil {
+		return
+	}
+	if !l.pass(link{from, node}) {
+		return
+	}
+	out, err := net.Dial("tcp", behind)
+	if err != nil {
+		return
+	}
+	if !l.hold(out) {
+		return
+	}
+	defer l.release(out)
+	if _, err := out.Write(hello); err != nil {
+		return
+	}
+	var back sync.WaitGroup
+	back.Go(func() {
+		l.move(link{node, from}, in, out)
+		_ = in.Close() // ends the other direction
+	})
+	l.move(link{from, node}, out, in)
+	_ = out.Close()
+	back.Wait()
+}
+
+// move copies until an end closes, a piece at a time while the link carries.
+func (l *links) move(w link, to io.Writer, from io.Reader) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			if !l.pass(w) {
+				return
+			}
+			if _, err := to.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			// An end that closes behind a cut is not heard of either.
+			l.pass(w)
+			return
+		}
+	}
+}
+
+func (l *links) close() {
+	l.mu.Lock()
+	l.closed = true
+	for conn := range l.open {
+		_ = conn.Close()
+	}
+	l.mended.Broadcast()
+	l.mu.Unlock()
+	for _, ln := range l.listeners {
+		_ = ln.Close()
+	}
+	l.running.Wait()
+}
+
+// maxHello bounds the frame with which a peer connection begins.
+const maxHello = 4 << 10
+
+// readHello reads the kind byte and the hello frame of a peer connection.
+func readHello(conn io.Reader) (raw []byte, from string, err error) {
+	head := make([]byte, 1+4)
+	if _, err := io.ReadFull(conn, head); err != nil {
+		return nil, "", err
+	}
+	size := uint32(head[1])<<24 | uint32(head[2])<<16 | uint32(head[3])<<8 | uint32(head[4])
+	if size > maxHello {
+		return nil, "", errors.New("the hello is too long")
+	}
+	raw = append(head, make([]byte, size)...)
+	if _, err := io.ReadFull(conn, raw[len(head):]); err != nil {
+		return nil, "", err
+	}
+	var hello struct {
+		From string `json:"from"`
+	}
+	if err := json.Unmarshal(raw[len(head):], &hello); err != nil {
+		return nil, "", err
+	}
+	return raw, hello.From, nil
+}
