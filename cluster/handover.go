@@ -105,6 +105,15 @@ func (g *group) members() (voters, others []string, err error) {
 	return voters, others, nil
 }
 
+// Leave tells the others that this node is about to stop, and hands over what it
+// leads. It serves on what nobody took.
+func (n *Node) Leave(ctx context.Context) error {
+	if n.link != nil {
+		n.link.pulse.leave()
+	}
+	return n.StepAside(ctx)
+}
+
 // StepAside hands over what this node leads to others where there are any, and
 // serves the rest on. It is for a node that can't write but can still talk.
 func (n *Node) StepAside(ctx context.Context) error {

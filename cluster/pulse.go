@@ -19,6 +19,7 @@ type pulse struct {
 
 	speaking sync.Mutex
 	last     uint64 // number of the newest word
+	leaving  bool   // under speaking
 
 	wake   chan struct{} // capacity 1: ask all now
 	ctx    context.Context
@@ -84,6 +85,8 @@ func (o *ownedShard) UnmarshalJSON(b []byte) error {
 type ping struct {
 	Seq   uint64       `json:"seq"`
 	Owned []ownedShard `json:"owned"`
+	// Leaving: the node is about to stop; nothing new is to be given to it.
+	Leaving bool `json:"leaving,omitempty"`
 }
 
 func newPulse(cfg pulseConfig) *pulse {
@@ -99,6 +102,14 @@ func (p *pulse) run() { p.ended.Go(p.loop) }
 func (p *pulse) close() {
 	p.cancel()
 	p.ended.Wait()
+}
+
+// leave has everybody know that this node is about to stop.
+func (p *pulse) leave() {
+	p.speaking.Lock()
+	p.leaving = true
+	p.speaking.Unlock()
+	p.tell()
 }
 
 // tell asks all now: what this node owns has changed, or there is a new member.
@@ -189,7 +200,7 @@ func (p *pulse) ask(node string) {
 		p.mu.Unlock()
 		if err == nil {
 			p.cfg.Map().hear(node, answer.Seq, answer.Owned)
-			p.cfg.Map().reach(node, true)
+			p.cfg.Map().reach(node, !answer.Leaving)
 		}
 		if !again {
 			return
@@ -221,7 +232,7 @@ func (p *pulse) word() ([]byte, error) {
 	defer p.speaking.Unlock()
 	// The clock keeps a restarted node's words newer than those before.
 	p.last = max(p.last+1, uint64(p.cfg.Clock().UnixNano()))
-	return json.Marshal(ping{Seq: p.last, Owned: p.cfg.Owned()})
+	return json.Marshal(ping{Seq: p.last, Owned: p.cfg.Owned(), Leaving: p.leaving})
 }
 
 // answer is the handler of rpcPing.
@@ -231,5 +242,8 @@ func (p *pulse) answer(_ context.Context, from string, body []byte) ([]byte, err
 		return nil, fmt.Errorf("read a ping: %w", err)
 	}
 	p.cfg.Map().hear(from, asked.Seq, asked.Owned)
+	if asked.Leaving {
+		p.cfg.Map().reach(from, false)
+	}
 	return p.word()
 }

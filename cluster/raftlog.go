@@ -14,16 +14,47 @@ import (
 // output here: a group starts and steps down as a matter of course.
 type raftLogger struct{ to *slog.Logger }
 
-// startsElection is a warning of Raft's at every start of a group of one.
-const startsElection = "heartbeat timeout reached, starting election"
+// routine are Raft's errors and warnings about what happens wherever nodes come and
+// go: who does not answer is shown by the cluster's status, which says it once.
+var routine = map[string]bool{
+	"heartbeat timeout reached, starting election":                                                                   true,
+	"heartbeat timeout reached, not part of a stable configuration or a non-voter, not triggering a leader election": true,
+	"no known peers, aborting election":                                                                              true,
+	"not part of stable configuration, aborting election":                                                            true,
+	"Election timeout reached, restarting election":                                                                  true,
+	"pre-vote campaign failed, waiting for election timeout":                                                         true,
+	"failed to appendEntries to":                                                                                     true,
+	"failed to heartbeat to":                                                                                         true,
+	"failed to contact":                                                                                              true,
+	"failed to contact quorum of nodes, stepping down":                                                               true,
+	"failed to make requestVote RPC":                                                                                 true,
+	"failed to send snapshot to":                                                                                     true,
+	"failed to pipeline appendEntries":                                                                               true,
+	"failed to start pipeline replication to":                                                                        true,
+	"failed to decode incoming command":                                                                              true,
+	"failed to get previous log":                                                                                     true,
+	"failed to take snapshot":                                                                                        true, // told by who asked for it
+	"appendEntries rejected, sending older logs":                                                                     true,
+	"previous log term mis-match":                                                                                    true,
+	"rejecting appendEntries request since the last leader was contacted recently":                                   true,
+	"rejecting pre-vote request since we have a leader":                                                              true,
+	"rejecting vote request since we have a leader":                                                                  true,
+	"rejecting pre-vote request since our last index is greater":                                                     true,
+	"rejecting vote request since our last index is greater":                                                         true,
+	"rejecting vote request since our last term is greater":                                                          true,
+	"rejecting pre-vote request since our last term is greater":                                                      true,
+	"peer has newer term, stopping replication":                                                                      true,
+	"unable to get address for server, using fallback address":                                                       true,
+}
 
 // Log writes one message.
 func (l raftLogger) Log(level hclog.Level, msg string, args ...any) {
 	to := slog.LevelDebug
 	switch {
+	case routine[msg]:
 	case level >= hclog.Error:
 		to = slog.LevelError
-	case level == hclog.Warn && msg != startsElection:
+	case level == hclog.Warn:
 		to = slog.LevelWarn
 	}
 	if !l.to.Enabled(context.Background(), to) {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -166,4 +167,30 @@ func TestPulse_FollowsWhoAnswers(t *testing.T) {
 			t.Errorf("owner %q after it answers again", node)
 		}
 	})
+}
+
+// A node that is about to stop is given nothing more, though it answers.
+func TestPulse_LeavingNode(t *testing.T) {
+	t.Parallel()
+	m := newShardMap("self", 1)
+	p := newPulse(pulseConfig{
+		Members: func() []string { return nil }, Owned: func() []ownedShard { return nil },
+		Map: func() *shardMap { return m }, CutOff: func(string) {}, Clock: time.Now,
+	})
+	m.reach("b", true)
+	m.hear("b", 1, []ownedShard{{1, 5}})
+	if _, err := p.answer(t.Context(), "b", []byte(`{"seq":2,"owned":[[1,5]],"leaving":true}`)); err != nil {
+		t.Fatal(err)
+	}
+	if node, _, _ := m.owner(1); node != "" || m.answers("b") {
+		t.Errorf("owner %q after it said that it leaves", node)
+	}
+	p.leave()
+	word, err := p.answer(t.Context(), "c", []byte(`{"seq":1}`))
+	if err != nil || !strings.Contains(string(word), `"leaving":true`) {
+		t.Errorf("%s, %v", word, err)
+	}
+	if _, err := p.answer(t.Context(), "c", []byte("garbage")); err == nil {
+		t.Error("garbage was taken")
+	}
 }

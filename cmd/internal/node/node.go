@@ -248,7 +248,7 @@ func (n *Node) Stop(ctx context.Context) error {
 	if n.engine != nil {
 		// What is led here goes to others while requests are still answered: they are
 		// forwarded there. Where there is nobody, nothing changes.
-		if err := n.groups.StepAside(ctx); err != nil {
+		if err := n.groups.Leave(ctx); err != nil {
 			n.cfg.Logger.Info("not everything was handed over", "error", err)
 		}
 	}

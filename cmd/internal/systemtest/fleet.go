@@ -268,12 +268,18 @@ func (m *Member) Await(ctx context.Context, what string, wanted func(ClusterView
 	}
 }
 
-// Settled tells whether every shard is led, has this many voters and nobody is
-// behind.
-func Settled(voters int) func(ClusterView) bool {
+// Settled tells whether every shard is led and has this many voters, none far
+// behind. While there are writes, the reports of leaders and followers are not of
+// one moment, so a little behind is not behind.
+func Settled(voters int) func(ClusterView) bool { return settled(voters, 1000) }
+
+// Level is Settled without writes: nobody is behind at all.
+func Level(voters int) func(ClusterView) bool { return settled(voters, 0) }
+
+func settled(voters int, lag uint64) func(ClusterView) bool {
 	return func(v ClusterView) bool {
 		for _, s := range v.Shards {
-			if s.Leader == "" || len(s.Voters) != voters || len(s.NonVoters) != 0 || s.Lag != 0 {
+			if s.Leader == "" || len(s.Voters) != voters || len(s.NonVoters) != 0 || s.Lag > lag {
 				return false
 			}
 		}

@@ -189,7 +189,9 @@ func TestCluster_Refusals(t *testing.T) {
 		return m
 	}
 	mustRefuse(ctx, t, add("wrong-key", "--gossip-key", other), "gossip-key")
-	mustRefuse(ctx, t, add(first.Name), "name")
+	double := add(first.Name)
+	double.Data += "-double"
+	mustRefuse(ctx, t, double, "--node-name")
 
 	// One of another cluster.
 	stranger := add("stranger")

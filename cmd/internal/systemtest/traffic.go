@@ -112,6 +112,11 @@ func (t *traffic) wait(ctx context.Context, d time.Duration) bool {
 
 // end stops the clients and waits for them.
 func (t *traffic) end() {
+	for _, s := range t.spaces {
+		s.mu.Lock()
+		s.gap = max(s.gap, time.Since(s.last))
+		s.mu.Unlock()
+	}
 	close(t.stop)
 	t.running.Wait()
 }
@@ -280,7 +285,7 @@ func (t *traffic) gaps() []time.Duration {
 	var out []time.Duration
 	for _, s := range t.spaces {
 		s.mu.Lock()
-		out = append(out, max(s.gap, time.Since(s.last)))
+		out = append(out, s.gap.Round(time.Millisecond))
 		s.mu.Unlock()
 	}
 	return out
