@@ -61,9 +61,11 @@ func New(cfg Config) (*Node, error) {
 		logger: n.logger,
 		groups: func() []*group { return n.groups },
 		wake:   make(chan struct{}, 1),
-		quit:   make(chan struct{}),
 		ended:  make(chan struct{}),
+
+		compactLog: cfg.Store.CompactRaft,
 	}
+	n.compactor.life, n.compactor.quit = context.WithCancel(context.Background())
 	for _, shard := range id.allShards() {
 		g, err := openGroup(n, shard)
 		if err != nil {
@@ -175,6 +177,9 @@ func (n *Node) WaitReady(ctx context.Context) error {
 		}
 	}
 }
+
+// Reclaim has the logs give back what disk space they can. It does not block.
+func (n *Node) Reclaim() { n.compactor.reclaim() }
 
 // notice wakes WaitReady.
 func (n *Node) notice() {

@@ -25,6 +25,7 @@ type serveCmd struct {
 	PublicURL      string        `name:"public-url" help:"How clients reach the service." placeholder:"URL"`
 	RequestTimeout time.Duration `help:"Every request is answered within this." default:"10s"`
 	RateLimit      string        `help:"Requests a token may send to this node, such as 100/s, 600/m or 10000/h." default:"off" placeholder:"N/s"`
+	DiskReserve    byteSize      `help:"Free space to keep on the disk, such as 512MiB: below it changes are refused (a fifth of the disk, at most 256MiB, when not given)." placeholder:"SIZE"`
 	LogFormat      string        `help:"text or json." enum:"text,json" default:"text"`
 	LogLevel       string        `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
 }
@@ -48,7 +49,7 @@ func (s serveCmd) Run() error {
 	cfg := node.Config{
 		Data: s.Data, HTTP: s.HTTP, Metrics: s.Metrics, Name: s.NodeName, Shards: s.Shards,
 		RootToken: root, OpenOnboarding: s.Onboarding == "open", PublicURL: s.PublicURL,
-		RequestTimeout: s.RequestTimeout, Rate: limit, Version: version, Logger: logger,
+		RequestTimeout: s.RequestTimeout, Rate: limit, DiskReserve: uint64(s.DiskReserve), Version: version, Logger: logger,
 	}
 	for _, w := range cfg.Warnings() {
 		logger.Warn(w)

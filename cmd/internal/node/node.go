@@ -73,9 +73,12 @@ func (n *Node) start(ctx context.Context) (err error) {
 		Clock:          time.Now,
 		Random:         rand.Reader,
 		Logger:         cfg.Logger,
+		Full:           n.store.Space().Full,
 	}); err != nil {
 		return err
 	}
+	n.store.Space().OnLow(n.groups.Reclaim)
+	n.store.Watch(cfg.DiskReserve)
 	if err := n.groups.Start(ctx, n.engine); err != nil {
 		return err
 	}
