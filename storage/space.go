@@ -86,7 +86,8 @@ func (s *Space) Free() uint64 { return s.free.Load() }
 func (s *Space) Reserve() uint64 { return s.reserve.Load() }
 
 // OnFull has fn called at every change of Full, in order and from one goroutine.
-// It must not block: nothing is measured meanwhile.
+// It must not block: nothing is measured meanwhile. Near the reserve a busy node
+// may come and go every second or so.
 func (s *Space) OnFull(fn func(full bool)) {
 	s.mu.Lock()
 	s.onFull = append(s.onFull, fn)

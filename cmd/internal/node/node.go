@@ -77,6 +77,8 @@ func (n *Node) start(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
+	// What a full disk means to others, such as giving up leaderships, goes here too,
+	// as OnFull.
 	n.store.Space().OnLow(n.groups.Reclaim)
 	n.store.Watch(cfg.DiskReserve)
 	if err := n.groups.Start(ctx, n.engine); err != nil {
