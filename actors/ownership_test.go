@@ -363,4 +363,5 @@ func TestClose_GivesUpWithItsContext(t *testing.T) {
 	all.Wait() // answered, though nobody knows what became of it
 	b.local.release()
 	<-b.engine.actors.ended
+	<-b.engine.background.ended // the store is closed next
 }
