@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"switchyard/actors/tracker"
 	"switchyard/storage"
@@ -36,41 +37,43 @@ func TestDo_RefusesWhatIsTooMuch(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			b := setup(t, func(c *Config) { c.Limits = row.limits })
-			b.local.setFate(func(n int, _ storage.Shard) fate {
-				if n == 1 {
-					return waits
-				}
-				return applies
-			})
-			var all sync.WaitGroup
-			for range 3 {
-				all.Go(func() {
-					if _, err := b.count(same[0]); err != nil {
-						t.Error(err)
+			synctest.Test(t, func(t *testing.T) {
+				b := setup(t, func(c *Config) { c.Limits = row.limits })
+				b.local.setFate(func(n int, _ storage.Shard) fate {
+					if n == 1 {
+						return waits
 					}
+					return applies
 				})
-			}
-			b.local.waitHeld(1)
-			b.waitUnanswered(3)
-			_, err := b.count(same[0])
-			wantOutcome(t, err, "not_applied")
-			var e *tracker.Error
-			if errors.As(err, &e); e.RetryAfter <= 0 {
-				t.Error("no RetryAfter")
-			}
-			if n := b.engine.Stats().Refused[row.reason]; n != 1 {
-				t.Errorf("refused for %s: %d", row.reason, n)
-			}
-			if _, err := b.count(row.also); (outcome(err) == "not_applied") != row.refused {
-				t.Errorf("the other workspace: %v", err)
-			}
-			b.local.release()
-			all.Wait()
-			b.mustCount(same[0], 4) // there is room again
-			if n := b.engine.Stats().UnansweredCommands; n != 0 {
-				t.Errorf("%d commands unanswered", n)
-			}
+				var all sync.WaitGroup
+				for range 3 {
+					all.Go(func() {
+						if _, err := b.count(same[0]); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				b.local.waitHeld(1)
+				synctest.Wait()
+				_, err := b.count(same[0])
+				wantOutcome(t, err, "not_applied")
+				var e *tracker.Error
+				if errors.As(err, &e); e.RetryAfter <= 0 {
+					t.Error("no RetryAfter")
+				}
+				if n := b.engine.Stats().Refused[row.reason]; n != 1 {
+					t.Errorf("refused for %s: %d", row.reason, n)
+				}
+				if _, err := b.count(row.also); (outcome(err) == "not_applied") != row.refused {
+					t.Errorf("the other workspace: %v", err)
+				}
+				b.local.release()
+				all.Wait()
+				b.mustCount(same[0], 4) // there is room again
+				if n := b.engine.Stats().UnansweredCommands; n != 0 {
+					t.Errorf("%d commands unanswered", n)
+				}
+			})
 		})
 	}
 }

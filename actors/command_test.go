@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"switchyard/actors/tracker"
 	"switchyard/storage"
@@ -13,45 +14,47 @@ import (
 
 func TestDo_CommandsOfOneWorkspaceShareBatches(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	ws := workspaceNumber(1)
-	b.local.setFate(func(n int, _ storage.Shard) fate {
-		if n == 1 {
-			return waits
-		}
-		return applies
-	})
-	const callers = 200
-	seen := make([]bool, callers+1)
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	for range callers {
-		all.Go(func() {
-			n, err := b.count(ws)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil || seen[n] {
-				t.Errorf("counted to %d, %v, twice or not at all", n, err)
-				return
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		ws := workspaceNumber(1)
+		b.local.setFate(func(n int, _ storage.Shard) fate {
+			if n == 1 {
+				return waits
 			}
-			seen[n] = true
+			return applies
 		})
-	}
-	b.local.waitHeld(1)
-	// Everyone else waits by now or soon, and goes into the next batches.
-	b.waitUnanswered(callers)
-	b.local.release()
-	all.Wait()
-	if n := b.local.proposed.Load(); n > 5 {
-		t.Errorf("%d proposals for %d commands", n, callers)
-	}
-	if got := b.stored(ws); got != "200" {
-		t.Errorf("stored %s", got)
-	}
-	s := b.engine.Stats()
-	if s.Batches != uint64(b.local.proposed.Load()) || s.BatchCommands != callers || s.BatchOps != callers || s.BatchBytes == 0 {
-		t.Errorf("stats %+v", s)
-	}
+		const callers = 200
+		seen := make([]bool, callers+1)
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for range callers {
+			all.Go(func() {
+				n, err := b.count(ws)
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil || seen[n] {
+					t.Errorf("counted to %d, %v, twice or not at all", n, err)
+					return
+				}
+				seen[n] = true
+			})
+		}
+		b.local.waitHeld(1)
+		// Everyone else waits, and goes into the next batches.
+		synctest.Wait()
+		b.local.release()
+		all.Wait()
+		if n := b.local.proposed.Load(); n > 5 {
+			t.Errorf("%d proposals for %d commands", n, callers)
+		}
+		if got := b.stored(ws); got != "200" {
+			t.Errorf("stored %s", got)
+		}
+		s := b.engine.Stats()
+		if s.Batches != uint64(b.local.proposed.Load()) || s.BatchCommands != callers || s.BatchOps != callers || s.BatchBytes == 0 {
+			t.Errorf("stats %+v", s)
+		}
+	})
 }
 
 func TestDo_CommandsRunInTheOrderTheyWereSent(t *testing.T) {
@@ -74,91 +77,97 @@ func TestDo_BatchIsBoundedInCommandsAndBytes(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			b := setup(t, func(c *Config) { c.Limits = row.limits })
-			ws := workspaceNumber(1)
-			var largest atomic.Int64
-			b.local.setFate(func(n int, _ storage.Shard) fate {
-				if n == 1 {
-					return waits
-				}
-				return applies
-			})
-			var all sync.WaitGroup
-			for range 60 {
-				all.Go(func() {
-					if _, err := b.do(ws, countUp, &countIn{Large: row.large}); err != nil {
-						t.Error(err)
+			synctest.Test(t, func(t *testing.T) {
+				b := setup(t, func(c *Config) { c.Limits = row.limits })
+				ws := workspaceNumber(1)
+				var largest atomic.Int64
+				b.local.setFate(func(n int, _ storage.Shard) fate {
+					if n == 1 {
+						return waits
 					}
+					return applies
 				})
-			}
-			b.local.waitHeld(1)
-			b.waitUnanswered(60)
-			b.local.release()
-			all.Wait()
-			if n := b.local.proposed.Load(); n < 6 {
-				t.Errorf("%d proposals for 60 commands, largest %d", n, largest.Load())
-			}
+				var all sync.WaitGroup
+				for range 60 {
+					all.Go(func() {
+						if _, err := b.do(ws, countUp, &countIn{Large: row.large}); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				b.local.waitHeld(1)
+				synctest.Wait()
+				b.local.release()
+				all.Wait()
+				if n := b.local.proposed.Load(); n < 6 {
+					t.Errorf("%d proposals for 60 commands, largest %d", n, largest.Load())
+				}
+			})
 		})
 	}
 }
 
 func TestDo_FailedCommandLeavesNothing(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	ws := workspaceNumber(1)
-	b.mustCount(ws, 1)
-	if _, err := b.do(ws, countUp, &countIn{Fail: true}); !errors.Is(err, errRefused) {
-		t.Fatalf("error %v", err)
-	}
-	if n := b.local.proposed.Load(); n != 1 {
-		t.Errorf("the failed command was proposed (%d)", n)
-	}
-	b.mustCount(ws, 2)
-
-	// In the middle of a batch.
-	b.local.setFate(func(n int, _ storage.Shard) fate {
-		if n == 3 {
-			return waits
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		ws := workspaceNumber(1)
+		b.mustCount(ws, 1)
+		if _, err := b.do(ws, countUp, &countIn{Fail: true}); !errors.Is(err, errRefused) {
+			t.Fatalf("error %v", err)
 		}
-		return applies
-	})
-	var all sync.WaitGroup
-	for i := range 31 {
-		all.Go(func() {
-			_, err := b.do(ws, countUp, &countIn{Fail: i%3 == 1})
-			if (i%3 == 1) != errors.Is(err, errRefused) {
-				t.Errorf("command %d: %v", i, err)
+		if n := b.local.proposed.Load(); n != 1 {
+			t.Errorf("the failed command was proposed (%d)", n)
+		}
+		b.mustCount(ws, 2)
+
+		// In the middle of a batch.
+		b.local.setFate(func(n int, _ storage.Shard) fate {
+			if n == 3 {
+				return waits
 			}
+			return applies
 		})
-	}
-	b.local.waitHeld(1)
-	b.waitUnanswered(31)
-	b.local.release()
-	all.Wait()
-	if got := b.stored(ws); got != "23" {
-		t.Errorf("stored %s, want 23", got)
-	}
+		var all sync.WaitGroup
+		for i := range 31 {
+			all.Go(func() {
+				_, err := b.do(ws, countUp, &countIn{Fail: i%3 == 1})
+				if (i%3 == 1) != errors.Is(err, errRefused) {
+					t.Errorf("command %d: %v", i, err)
+				}
+			})
+		}
+		b.local.waitHeld(1)
+		synctest.Wait()
+		b.local.release()
+		all.Wait()
+		if got := b.stored(ws); got != "23" {
+			t.Errorf("stored %s, want 23", got)
+		}
+	})
 }
 
 func TestDo_FailureWaitsForTheBatchItSaw(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	ws := workspaceNumber(1)
-	b.local.setFate(func(int, storage.Shard) fate { return fails })
-	entered, leave := make(chan struct{}), make(chan struct{})
-	var all sync.WaitGroup
-	all.Go(func() {
-		_, err := b.do(ws, countUp, &countIn{Entered: entered, Leave: leave})
-		wantOutcome(t, err, "not_applied")
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		ws := workspaceNumber(1)
+		b.local.setFate(func(int, storage.Shard) fate { return fails })
+		entered, leave := make(chan struct{}), make(chan struct{})
+		var all sync.WaitGroup
+		all.Go(func() {
+			_, err := b.do(ws, countUp, &countIn{Entered: entered, Leave: leave})
+			wantOutcome(t, err, "not_applied")
+		})
+		<-entered
+		all.Go(func() { // behind the first in the mailbox, so in its batch
+			_, err := b.do(ws, refuse, &tracker.None{})
+			wantOutcome(t, err, "not_applied")
+		})
+		synctest.Wait()
+		close(leave)
+		all.Wait()
 	})
-	<-entered
-	all.Go(func() { // behind the first in the mailbox, so in its batch
-		_, err := b.do(ws, refuse, &tracker.None{})
-		wantOutcome(t, err, "not_applied")
-	})
-	b.waitUnanswered(2)
-	close(leave)
-	all.Wait()
 }
 
 func TestDo_PanicFailsThatCommandOnly(t *testing.T) {

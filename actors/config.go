@@ -59,6 +59,8 @@ type Config struct {
 	Random         io.Reader        // nil: the machine's; used by many goroutines
 	Logger         *slog.Logger     // nil: slog's default
 	Limits         Limits
+	// Full tells whether the node's disk has no space for changes; nil: it always has.
+	Full func() bool
 }
 
 func (c *Config) complete() error {
@@ -70,6 +72,9 @@ func (c *Config) complete() error {
 	}
 	if c.Clock == nil {
 		c.Clock = time.Now
+	}
+	if c.Full == nil {
+		c.Full = func() bool { return false }
 	}
 	if c.Random == nil {
 		c.Random = rand.Reader

@@ -192,6 +192,10 @@ func (e *Engine) command(req *tracker.Request, op *tracker.Op, in any) (tracker.
 		e.stats.refused[refusedLate].Add(1)
 		return tracker.Reply{}, tracker.NotApplied("The request's time was up before it began.")
 	}
+	if e.cfg.Full() {
+		e.stats.refused[refusedDiskFull].Add(1)
+		return tracker.Reply{}, errDiskFull()
+	}
 	workspace := target(req, op)
 	s := e.shardOf(workspace)
 	h, err := s.admit(workspace)

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"errors"
+	"time"
 
 	"switchyard/actors/tracker"
 )
@@ -13,6 +14,14 @@ func errNotServed() error {
 
 // errClosing answers requests that come while the node stops.
 func errClosing() error { return tracker.Moved("This node is stopping.") }
+
+// errDiskFull answers changes while the disk has no space for them. Erasing is a
+// change like others: it takes space before it gives any back.
+func errDiskFull() error {
+	err := tracker.NotApplied("The node's disk is full: it takes no changes until there is space again.")
+	err.RetryAfter = 5 * time.Second
+	return err
+}
 
 // internal is what a caller is told about a failure that was logged.
 func internal() error {

@@ -145,42 +145,44 @@ func TestCommit_ManyCommandsWithRandomFaults(t *testing.T) {
 
 func TestLost_AnswersEveryone(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	ws := workspaceNumber(1)
-	s := storage.ShardOf(ws, testShards)
-	b.local.setFate(func(int, storage.Shard) fate { return waits })
-	const callers = 40
-	outcomes := make(chan string, callers)
-	var all sync.WaitGroup
-	for range callers {
-		all.Go(func() {
-			_, err := b.count(ws)
-			outcomes <- outcome(err)
-		})
-	}
-	b.local.waitHeld(1)
-	b.waitUnanswered(callers)
-	b.local.lose(b.engine, s)
-	all.Wait()
-	close(outcomes)
-	count := map[string]int{}
-	for o := range outcomes {
-		count[o]++
-	}
-	if count["unknown"] == 0 || count["unknown"]+count["not_applied"] != callers {
-		t.Errorf("outcomes %v", count)
-	}
-	_, err := b.count(ws)
-	wantOutcome(t, err, "not_applied")
-	_, err = b.do(ws, readCount, &tracker.None{})
-	wantOutcome(t, err, "not_applied")
-	b.mustNotServe(s)
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		ws := workspaceNumber(1)
+		s := storage.ShardOf(ws, testShards)
+		b.local.setFate(func(int, storage.Shard) fate { return waits })
+		const callers = 40
+		outcomes := make(chan string, callers)
+		var all sync.WaitGroup
+		for range callers {
+			all.Go(func() {
+				_, err := b.count(ws)
+				outcomes <- outcome(err)
+			})
+		}
+		b.local.waitHeld(1)
+		synctest.Wait()
+		b.local.lose(b.engine, s)
+		all.Wait()
+		close(outcomes)
+		count := map[string]int{}
+		for o := range outcomes {
+			count[o]++
+		}
+		if count["unknown"] == 0 || count["unknown"]+count["not_applied"] != callers {
+			t.Errorf("outcomes %v", count)
+		}
+		_, err := b.count(ws)
+		wantOutcome(t, err, "not_applied")
+		_, err = b.do(ws, readCount, &tracker.None{})
+		wantOutcome(t, err, "not_applied")
+		b.mustNotServe(s)
 
-	// The next epoch starts from what is stored; the old batch comes too late.
-	b.local.setFate(nil)
-	b.local.gain(t, b.engine)
-	b.local.release()
-	b.mustCount(ws, 1)
+		// The next epoch starts from what is stored; the old batch comes too late.
+		b.local.setFate(nil)
+		b.local.gain(t, b.engine)
+		b.local.release()
+		b.mustCount(ws, 1)
+	})
 }
 
 // mustNotServe checks that nothing of a shard is active.
@@ -361,4 +363,5 @@ func TestClose_GivesUpWithItsContext(t *testing.T) {
 	all.Wait() // answered, though nobody knows what became of it
 	b.local.release()
 	<-b.engine.actors.ended
+	<-b.engine.background.ended // the store is closed next
 }

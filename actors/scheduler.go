@@ -101,7 +101,10 @@ func (c *scheduler) loop() {
 	for {
 		// A change first waits until the pace allows another look.
 		pace := time.Now().Add(timersPace)
-		sleep, err := c.look()
+		sleep, err := retryFirst, error(nil)
+		if !c.shard.engine.cfg.Full() { // else every timer would fail
+			sleep, err = c.look()
+		}
 		if err != nil {
 			c.shard.engine.log.Error("timers can't be read", "shard", int(c.shard.number), "error", err)
 			sleep = retryFirst

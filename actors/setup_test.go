@@ -145,12 +145,6 @@ func wantCode(t testing.TB, err error, want tracker.Code) {
 	}
 }
 
-// waitUnanswered returns when n commands are on their way.
-func (b *bundle) waitUnanswered(n int64) {
-	b.t.Helper()
-	eventually(b.t, func() bool { return b.engine.commands.Load() >= n })
-}
-
 // eventually returns when what a goroutine is about to do has been done.
 func eventually(t testing.TB, done func() bool) {
 	t.Helper()

@@ -26,12 +26,13 @@ const (
 	refusedBarrier
 	refusedReplicator
 	refusedLate
+	refusedDiskFull
 	refusals
 )
 
 var refusalNames = [refusals]string{
 	"workspace_full", "shard_full", "node_full", "actors_full",
-	"not_owner", "no_read_barrier", "not_replicated", "deadline",
+	"not_owner", "no_read_barrier", "not_replicated", "deadline", "disk_full",
 }
 
 // Counts is a moment's reading of the counters.

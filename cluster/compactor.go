@@ -15,11 +15,17 @@ type compactor struct {
 	tuning *tuning
 	logger *slog.Logger
 	groups func() []*group
+	// compactLog gives back the space of what was truncated.
+	compactLog func(context.Context) error
 
 	total atomic.Int64  // bytes of log since the last snapshots, all shards
 	wake  chan struct{} // capacity 1
-	quit  chan struct{}
+	// life ends with the compactor.
+	life  context.Context
+	quit  context.CancelFunc
 	ended chan struct{}
+
+	short atomic.Bool // of space: truncate what there is
 }
 
 // compactRetry is how long after a failure nothing is tried.
@@ -37,12 +43,21 @@ func (c *compactor) grown(added, sum int64) {
 
 func (c *compactor) shrunk(covered int64) { c.total.Add(-covered) }
 
+// reclaim has every log truncated and its space given back. It does not block.
+func (c *compactor) reclaim() {
+	c.short.Store(true)
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
 func (c *compactor) run() {
 	defer close(c.ended)
 	for {
 		select {
 		case <-c.wake:
-		case <-c.quit:
+		case <-c.life.Done():
 			return
 		}
 		if c.compact() {
@@ -50,7 +65,7 @@ func (c *compactor) run() {
 		}
 		select {
 		case <-time.After(compactRetry):
-		case <-c.quit:
+		case <-c.life.Done():
 			return
 		}
 	}
@@ -64,8 +79,12 @@ func (c *compactor) compact() bool {
 	if len(groups) == 0 {
 		return true
 	}
+	short := c.short.Swap(false)
 	if c.total.Load() >= c.tuning.totalBytes {
 		least = min(least, c.tuning.totalBytes/int64(2*len(groups)))
+	}
+	if short {
+		least = 1
 	}
 	var (
 		snapshots sync.WaitGroup
@@ -84,12 +103,18 @@ func (c *compactor) compact() bool {
 		})
 	}
 	snapshots.Wait()
+	if short {
+		if err := c.compactLog(c.life); err != nil && c.life.Err() == nil {
+			failed.Store(true)
+			c.logger.Warn("space of the logs could not be given back", "error", err)
+		}
+	}
 	return !failed.Load()
 }
 
 // end stops the compactor and waits for the snapshots it is making.
 func (c *compactor) end(ctx context.Context) error {
-	close(c.quit)
+	c.quit()
 	select {
 	case <-c.ended:
 		return nil

@@ -52,6 +52,10 @@ type Config struct {
 	// HTTP is this node's client address (host:port), shown to operators.
 	HTTP string
 
+	// Full tells whether the node's disk is too full for changes, so that others lead
+	// what it leads. Nil: never.
+	Full func() bool
+
 	// Logger gets what goes wrong and, at debug level, Raft's chatter; nil means
 	// slog's default.
 	Logger *slog.Logger

@@ -76,6 +76,18 @@ func (g *reportGatherer) gather(ctx context.Context, r clusterView, registry []b
 	return found
 }
 
+// relieve gives the members with those whose disk is full as draining: others take
+// over what they lead and, where there is room, hold.
+func relieve(members []memberView, reports map[string][]groupReport) []memberView {
+	out := slices.Clone(members)
+	for i := range out {
+		if r := reports[out[i].Name]; len(r) > 0 && r[0].Full {
+			out[i].Draining = true
+		}
+	}
+	return out
+}
+
 // follow notes in the leaders' reports how far their members are. Raft does not
 // tell; the members do.
 func follow(found map[string][]groupReport) {

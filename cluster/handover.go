@@ -179,6 +179,7 @@ const membershipTimeout = heartbeatTimeout
 // report tells how the groups on this node stand.
 func (n *Node) report() []groupReport {
 	var reports []groupReport
+	full := n.cfg.Full != nil && n.cfg.Full()
 	for _, g := range n.hosted() {
 		if !g.up.Load() {
 			continue
@@ -199,6 +200,7 @@ func (n *Node) report() []groupReport {
 			NonVoters: others,
 			Applied:   g.machine.applied.Load(),
 			Last:      max(last, g.machine.applied.Load()),
+			Full:      full,
 		})
 	}
 	return reports

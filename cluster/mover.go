@@ -139,12 +139,13 @@ func (m *mover) round(ctx context.Context, known *memory) {
 	if !ok {
 		return
 	}
+	reports := m.gatherer.gather(ctx, r, m.Members.snapshot())
 	state := clusterState{
 		shards:       r.shards,
 		everThree:    r.everThree,
 		replaceAfter: m.ReplaceAfter,
-		members:      r.members,
-		reports:      m.gatherer.gather(ctx, r, m.Members.snapshot()),
+		members:      relieve(r.members, reports),
+		reports:      reports,
 	}
 	now := time.Now()
 	state.lingering = known.linger(orphans(state), now)

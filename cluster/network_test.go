@@ -188,6 +188,18 @@ func trio(t testing.TB, shards int) (*network, map[string]vfs.FS) {
 			w.enlist(t, a, s, name)
 		}
 	}
+	// Raft gives no vote to one that it does not know as a voter yet: a leader that
+	// goes before all have heard of the last one leaves nobody to follow it.
+	until(t, "all know all voters", func() bool {
+		for _, r := range w.nodes {
+			for s := range storage.Shard(shards + 1) {
+				if voters, _, err := r.group(s).members(); err != nil || len(voters) != 3 {
+					return false
+				}
+			}
+		}
+		return true
+	})
 	return w, disks
 }
 

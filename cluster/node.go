@@ -78,9 +78,11 @@ func New(cfg Config) (*Node, error) {
 		logger: n.logger,
 		groups: n.hosted,
 		wake:   make(chan struct{}, 1),
-		quit:   make(chan struct{}),
 		ended:  make(chan struct{}),
+
+		compactLog: cfg.Store.CompactRaft,
 	}
+	n.compactor.life, n.compactor.quit = context.WithCancel(context.Background())
 	if cfg.Peer != nil {
 		if n.link, err = newLink(n); err != nil {
 			return nil, err
@@ -272,6 +274,9 @@ func (n *Node) WaitReady(ctx context.Context) error {
 		}
 	}
 }
+
+// Reclaim has the logs give back what disk space they can. It does not block.
+func (n *Node) Reclaim() { n.compactor.reclaim() }
 
 // Close stops serving, lets what is in flight finish, hands what it owns over to
 // other voters or writes Release to the logs, and flushes the state, so that the next start has next to nothing

@@ -14,6 +14,7 @@ type groupReport struct {
 	NonVoters []string      `json:"nonVoters"`
 	Applied   uint64        `json:"applied"`         // newest entry in this replica's state
 	Last      uint64        `json:"last"`            // newest entry in this replica's log
+	Full      bool          `json:"full,omitempty"`  // the node's disk is full: it should lead nothing
 	Peers     []peerReport  `json:"peers,omitempty"` // the other members, on the leader only
 }
 

@@ -9,6 +9,6 @@
 // the verifier. What does not: anything that knows what an issue is, what a
 // leader is, or what HTTP is.
 //
-// The package starts no goroutine of its own; Pebble's belong to the Store and
-// end with Store.Close.
+// A Store that is watched owns one goroutine, which measures the free space of
+// its disk; Pebble's belong to the Store as well. All end with Store.Close.
 package storage

@@ -1,9 +1,12 @@
 package storage
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -29,6 +32,7 @@ type Config struct {
 type Store struct {
 	raft    *pebble.DB
 	state   *pebble.DB
+	space   *Space
 	closing chan struct{}
 
 	transfer transfer
@@ -41,17 +45,23 @@ func Open(cfg Config) (*Store, error) {
 		cfg.FS = vfs.Default
 	}
 	plain := cfg.FS
-	closing := make(chan struct{})
-	cfg.FS = vfs.OnDiskFull(cfg.FS, func() { pause(cfg.Logger, cfg.Dir, closing) })
 	if cfg.CacheBytes == 0 {
 		cfg.CacheBytes = 96 << 20
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
+	s := Store{space: newSpace(cfg.FS, cfg.Dir, cfg.Logger), closing: make(chan struct{})}
+	if err := s.space.room(); err != nil {
+		return nil, err
+	}
+	cfg.FS = vfs.OnDiskFull(cfg.FS, s.space.spent)
 	raft, state := raftOptions(cfg), stateOptions(cfg)
+	for name, o := range map[string]*pebble.Options{"raft": raft, "state": state} {
+		p := &pacer{FS: o.FS, logger: cfg.Logger, name: name, closing: s.closing}
+		o.FS, o.EventListener = p, p.listener()
+	}
 
-	s := Store{closing: closing}
 	failed := make(chan error, 1)
 	go func() { // both at once: each waits for the disk
 		var err error
@@ -82,27 +92,13 @@ func Open(cfg Config) (*Store, error) {
 	return &s, nil
 }
 
-// fullPause is how long writes wait on a full disk before they are tried once
-// more.
-const fullPause = 500 * time.Millisecond
-
-// pause holds up writing while the disk is full: Pebble repeats a failed flush at
-// once and for ever, which would keep the machine busy with nothing. A write to
-// the replication log that fails again after the pause ends the process; see
-// Fatalf.
-func pause(to *slog.Logger, dir string, closing <-chan struct{}) {
-	to.Warn("the disk is full", "component", "pebble", "dir", dir)
-	select {
-	case <-time.After(fullPause):
-	case <-closing:
-	}
-}
+const raftMemTable = 8 << 20
 
 // raftOptions suit a log: written once in order, read again only after a crash or
 // by a follower that lags, and soon deleted.
 func raftOptions(cfg Config) *pebble.Options {
 	o := options(cfg, 16<<20)
-	o.MemTableSize = 8 << 20
+	o.MemTableSize = raftMemTable
 	// Logs are truncated long before they would need merging: compacting or
 	// compressing them early only works on what is about to be deleted.
 	o.L0CompactionThreshold, o.L0StopWritesThreshold = 20, 80
@@ -151,7 +147,7 @@ func options(cfg Config, cache int64) *pebble.Options {
 		FormatMajorVersion:          pebble.FormatNewest,
 		MemTableStopWritesThreshold: 4,
 		MaxOpenFiles:                1000,
-		Logger:                      logger{cfg.Logger},
+		Logger:                      logger{cfg.Logger, cfg.Dir},
 	}
 }
 
@@ -161,6 +157,27 @@ func (s *Store) Raft() *pebble.DB { return s.raft }
 
 // State is the instance that holds what the logs amount to.
 func (s *Store) State() *pebble.DB { return s.state }
+
+// Space tells how full the disk is, once it is watched.
+func (s *Store) Space() *Space { return s.space }
+
+// Watch begins to watch the free space of the disk, which ends with Close. reserve
+// is the number of bytes to keep free; 0 means a fifth of the file system, at most
+// 256 MiB. It is called once; a file system that can't be measured is not watched.
+func (s *Store) Watch(reserve uint64) { s.space.watch(reserve) }
+
+// CompactRaft gives back the space of log entries that were deleted. Compactions
+// come to them in time; on a disk that gets full that may be too late. Little is
+// left as it is.
+func (s *Store) CompactRaft(ctx context.Context) error {
+	if tables := s.raft.Metrics().Total(); tables.TablesSize < raftMemTable {
+		return nil
+	}
+	if err := s.raft.Compact(ctx, []byte{0}, []byte{0xff, 0xff, 0xff}, false); err != nil {
+		return fmt.Errorf("compact the replication log: %w", err)
+	}
+	return nil
+}
 
 // FlushState makes all applied state durable, so that the log before it may go.
 func (s *Store) FlushState() error {
@@ -172,6 +189,7 @@ func (s *Store) FlushState() error {
 
 // Close flushes the state and closes both instances.
 func (s *Store) Close() error {
+	s.space.end()
 	close(s.closing)
 	err := s.FlushState()
 	if e := s.state.Close(); err == nil && e != nil {
@@ -184,7 +202,10 @@ func (s *Store) Close() error {
 }
 
 // logger hands Pebble's messages to slog: the routine ones at debug level.
-type logger struct{ to *slog.Logger }
+type logger struct {
+	to  *slog.Logger
+	dir string
+}
 
 func (l logger) Infof(format string, args ...any) {
 	l.to.Debug(fmt.Sprintf(format, args...), "component", "pebble")
@@ -204,9 +225,12 @@ func (l logger) Errorf(format string, args ...any) {
 // them.
 //
 // A flush or compaction that fails does not come here: Pebble reports it, keeps
-// what it has and tries again.
+// what it has and tries again; see pacer.
 func (l logger) Fatalf(format string, args ...any) {
 	reason := fmt.Sprintf(format, args...)
+	if strings.Contains(reason, syscall.ENOSPC.Error()) {
+		reason = fmt.Sprintf("the disk that holds %s is full: free some space and start again; what was acknowledged is not lost: %s", l.dir, reason)
+	}
 	l.to.Error(reason, "component", "pebble", "fatal", true)
 	go panic("storage: ending the process, since what is on disk is uncertain: " + reason)
 	select {}

@@ -26,6 +26,7 @@ type serveCmd struct {
 	PublicURL      string        `name:"public-url" help:"How clients reach the service." placeholder:"URL"`
 	RequestTimeout time.Duration `help:"Every request is answered within this." default:"10s"`
 	RateLimit      string        `help:"Requests a token may send to this node, such as 100/s, 600/m or 10000/h." default:"off" placeholder:"N/s"`
+	DiskReserve    byteSize      `help:"Free space to keep on the disk, such as 512MiB: below it changes are refused (a fifth of the disk, at most 256MiB, when not given)." placeholder:"SIZE"`
 
 	Peer            string        `help:"Address for other nodes: replication, forwarded requests. Empty, with an empty --gossip: a node alone." default:"127.0.0.1:7947" group:"Cluster"`
 	Gossip          string        `help:"Address for finding other nodes, TCP and UDP." default:"127.0.0.1:7946" group:"Cluster"`
@@ -66,7 +67,7 @@ func (s serveCmd) Run() error {
 		Peer: s.Peer, Gossip: s.Gossip, Advertise: s.Advertise, Join: s.Join, BootstrapExpect: s.BootstrapExpect,
 		Zone: s.Zone, ReplaceAfter: s.ReplaceAfter, ClusterCert: s.ClusterCert, ClusterKey: s.ClusterKey, ClusterCA: s.ClusterCA,
 		GossipKey: s.GossipKey, InsecureCluster: s.InsecureCluster,
-		RequestTimeout: s.RequestTimeout, Rate: limit, Version: version, Logger: logger,
+		RequestTimeout: s.RequestTimeout, Rate: limit, DiskReserve: uint64(s.DiskReserve), Version: version, Logger: logger,
 	}
 	for _, w := range cfg.Warnings() {
 		logger.Warn(w)

@@ -56,6 +56,9 @@ type Config struct {
 	PublicURL string
 	// Rate limits the requests of each credential on this node.
 	Rate httpapi.Rate
+	// DiskReserve is the number of bytes to keep free on the disk; changes are refused
+	// below it. 0 means a fifth of the file system, at most 256 MiB.
+	DiskReserve uint64
 	// RequestTimeout bounds the answer to any request.
 	RequestTimeout time.Duration
 	Version        string

@@ -15,6 +15,9 @@ type shardCollector struct {
 	term    *prometheus.Desc
 	applied *prometheus.Desc
 	disk    *prometheus.Desc
+	full    *prometheus.Desc
+	free    *prometheus.Desc
+	reserve *prometheus.Desc
 }
 
 func (n *Node) collector() prometheus.Collector {
@@ -25,12 +28,15 @@ func (n *Node) collector() prometheus.Collector {
 		term:    prometheus.NewDesc("switchyard_shard_term", "The shard's election term.", shard, nil),
 		applied: prometheus.NewDesc("switchyard_shard_applied_index", "Last log entry of the shard applied here.", shard, nil),
 		disk:    prometheus.NewDesc("switchyard_disk_bytes", "Bytes on disk, by instance.", []string{"instance"}, nil),
+		full:    prometheus.NewDesc("switchyard_disk_full", "1 while changes are refused because less than the reserve is free on the disk.", nil, nil),
+		free:    prometheus.NewDesc("switchyard_disk_free_bytes", "Bytes free on the disk.", nil, nil),
+		reserve: prometheus.NewDesc("switchyard_disk_reserve_bytes", "Bytes that should stay free on the disk.", nil, nil),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (c *shardCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.leads, c.term, c.applied, c.disk} {
+	for _, d := range []*prometheus.Desc{c.leads, c.term, c.applied, c.disk, c.full, c.free, c.reserve} {
 		ch <- d
 	}
 }
@@ -50,4 +56,12 @@ func (c *shardCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- prometheus.MustNewConstMetric(c.disk, prometheus.GaugeValue, float64(c.n.store.Raft().Metrics().DiskSpaceUsage()), "raft")
 	ch <- prometheus.MustNewConstMetric(c.disk, prometheus.GaugeValue, float64(c.n.store.State().Metrics().DiskSpaceUsage()), "state")
+	space := c.n.store.Space()
+	full := 0.0
+	if space.Full() {
+		full = 1
+	}
+	ch <- prometheus.MustNewConstMetric(c.full, prometheus.GaugeValue, full)
+	ch <- prometheus.MustNewConstMetric(c.free, prometheus.GaugeValue, float64(space.Free()))
+	ch <- prometheus.MustNewConstMetric(c.reserve, prometheus.GaugeValue, float64(space.Reserve()))
 }

@@ -85,7 +85,7 @@ func (n *Node) start() (err error) {
 			Store: n.store, NodeName: cfg.Name, Shards: cfg.Shards, Zone: cfg.Zone, Version: cfg.Version,
 			Peer: peers, TLS: tls, Gossip: cfg.Gossip, GossipKey: key, Advertise: cfg.Advertise,
 			Join: cfg.seeds(), BootstrapExpect: cfg.BootstrapExpect, ReplaceAfter: cfg.ReplaceAfter,
-			HTTP: n.HTTPAddr(), Logger: cfg.Logger,
+			HTTP: n.HTTPAddr(), Full: n.store.Space().Full, Logger: cfg.Logger,
 		})
 	}
 	if err != nil {
@@ -152,9 +152,12 @@ func (n *Node) Join(ctx context.Context) (err error) {
 		Clock:          time.Now,
 		Random:         rand.Reader,
 		Logger:         n.cfg.Logger,
+		Full:           n.store.Space().Full,
 	}); err != nil {
 		return err
 	}
+	n.store.Space().OnLow(n.groups.Reclaim)
+	n.store.Watch(n.cfg.DiskReserve)
 	n.registry.MustRegister(n.engine.Collector())
 	n.groups.HandleCalls(n.engine.ServeCall)
 	n.serving.Store(n.engine)

@@ -1,0 +1,44 @@
+package cluster
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Far from its bounds, a log is truncated when the disk runs short of space.
+func TestReclaim_GivesTheLogsSpaceBack(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings{fs: vfs.NewMem(), dir: "node", shards: 2, tune: func(tu *tuning) {
+		tu.snapshotBytes, tu.totalBytes, tu.trailing = 1<<30, 1<<30, 1
+	}})
+	row := strings.Repeat("x", 1<<20)
+	for i := range 20 {
+		r.mustPropose(t, 1, row+string(rune('a'+i)))
+	}
+	if err := r.store.Raft().Flush(); err != nil {
+		t.Fatal(err)
+	}
+	used := func() int64 { total := r.store.Raft().Metrics().Total(); return total.TablesSize }
+	if used() < 20<<20 {
+		t.Fatalf("the log takes %d bytes", used())
+	}
+	r.Reclaim()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for used() > 4<<20 { // one entry stays
+		select {
+		case <-ctx.Done():
+			t.Fatalf("the log still takes %d bytes: %+v", used(), r.ShardStats(1))
+		case <-tick.C: // the compactor works behind
+		}
+	}
+	if s := r.ShardStats(1); s.LastIndex-s.FirstIndex > 2 {
+		t.Errorf("stats %+v", s)
+	}
+}

@@ -1,0 +1,242 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Space watches the free bytes of the file system that holds a store. Below a
+// reserve the disk counts as full: who writes should stop, so that what is left
+// goes to flushes, compactions and the ends of the logs, which free space again.
+// Reads need none of it. Above the reserve and a quarter more it counts as free.
+type Space struct {
+	fs     vfs.FS
+	dir    string
+	logger *slog.Logger
+	asked  uint64 // the reserve asked for; 0: by the size of the file system
+
+	ballast ballast
+	watched atomic.Bool
+	full    atomic.Bool
+	free    atomic.Uint64
+	reserve atomic.Uint64
+
+	met   chan struct{} // capacity 1: a write met a full disk
+	quit  chan struct{}
+	ended chan struct{}
+
+	mu     sync.Mutex
+	onFull []func(bool)
+	onLow  []func()
+
+	// Owned by the watching goroutine.
+	told   bool // what onFull was told last
+	warned bool // a failed measurement was logged
+	lowAt  time.Time
+}
+
+// The space that is set aside: enough to write out every memtable (128 MiB of the
+// state's, 32 of the logs', which shrink on the way) and to merge what that makes,
+// and less where that would take up a small file system.
+const (
+	mostReserve  = 256 << 20
+	reserveShare = 5 // a fifth of the file system
+	mostBallast  = 64 << 20
+	ballastShare = 16
+)
+
+// lowEvery is the least time between two calls of what OnLow names.
+const lowEvery = 2 * time.Second
+
+// fillRate in bytes per second is faster than disks are filled: until the reserve
+// could be reached at this rate, nobody needs to look. Between shortestLook and
+// longestLook.
+const (
+	fillRate     = 1 << 30
+	shortestLook = 50 * time.Millisecond
+	longestLook  = time.Second
+	fullLook     = 250 * time.Millisecond
+)
+
+func newSpace(fs vfs.FS, dir string, logger *slog.Logger) *Space {
+	return &Space{
+		fs: fs, dir: dir, logger: logger,
+		ballast: ballast{fs: fs, path: filepath.Join(dir, "ballast")},
+		met:     make(chan struct{}, 1),
+		quit:    make(chan struct{}),
+		ended:   make(chan struct{}),
+	}
+}
+
+// Full tells whether changes should be refused.
+func (s *Space) Full() bool { return s.full.Load() }
+
+// Free is the number of bytes that were free when last measured; 0 before Watch.
+func (s *Space) Free() uint64 { return s.free.Load() }
+
+// Reserve is the number of free bytes below which the disk counts as full.
+func (s *Space) Reserve() uint64 { return s.reserve.Load() }
+
+// OnFull has fn called at every change of Full, in order and from one goroutine.
+// It must not block: nothing is measured meanwhile. Near the reserve a busy node
+// may come and go every second or so.
+func (s *Space) OnFull(fn func(full bool)) {
+	s.mu.Lock()
+	s.onFull = append(s.onFull, fn)
+	s.mu.Unlock()
+}
+
+// OnLow has fn called while less than twice the reserve is free, now and then:
+// whoever can give back space should. It must not block.
+func (s *Space) OnLow(fn func()) {
+	s.mu.Lock()
+	s.onLow = append(s.onLow, fn)
+	s.mu.Unlock()
+}
+
+// measure gives the free bytes and the size of the file system.
+func (s *Space) measure() (free, total uint64, err error) {
+	usage, err := s.fs.GetDiskUsage(s.dir)
+	if err != nil {
+		return 0, 0, fmt.Errorf("measure the free space of %s: %w", s.dir, err)
+	}
+	return usage.AvailBytes, usage.TotalBytes, nil
+}
+
+// room makes sure that a store can be opened: with less than a ballast's worth of
+// space Pebble would fail halfway. The ballast itself is given up for it.
+func (s *Space) room() error {
+	free, total, err := s.measure()
+	if err != nil { // nothing can be said, so nothing is
+		return nil
+	}
+	least := ballastFor(total)
+	if free < least && s.ballast.drop() {
+		if free, _, err = s.measure(); err != nil {
+			return nil
+		}
+	}
+	if free < least {
+		return fmt.Errorf("the disk that holds %s is full: %d MiB are free and %d MiB are needed to start; free some space and start again", s.dir, free>>20, least>>20)
+	}
+	return nil
+}
+
+func ballastFor(total uint64) uint64 { return min(total/ballastShare, mostBallast) }
+
+// watch starts measuring with a first look; end stops it.
+func (s *Space) watch(reserve uint64) {
+	s.asked = reserve
+	if next, ok := s.look(); ok {
+		s.watched.Store(true)
+		go s.run(next)
+	}
+}
+
+func (s *Space) run(next time.Duration) {
+	defer close(s.ended)
+	timer := time.NewTimer(next)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-s.met:
+		case <-s.quit:
+			return
+		}
+		next, _ = s.look()
+		timer.Reset(next)
+	}
+}
+
+// end stops the watching.
+func (s *Space) end() {
+	close(s.quit)
+	if s.watched.Load() {
+		<-s.ended
+	}
+}
+
+// look measures once, tells what changed, and gives the time until the next look;
+// false when the file system can't be measured at all.
+func (s *Space) look() (time.Duration, bool) {
+	free, total, err := s.measure()
+	if errors.Is(err, vfs.ErrUnsupported) {
+		return 0, false
+	}
+	if err != nil {
+		if !s.warned {
+			s.warned = true
+			s.logger.Warn("the disk can't be watched", "error", err)
+		}
+		return longestLook, true
+	}
+	s.warned = false
+	reserve := s.asked
+	if reserve == 0 {
+		reserve = min(total/reserveShare, mostReserve)
+	}
+	s.free.Store(free)
+	s.reserve.Store(reserve)
+	switch {
+	case free < reserve:
+		s.full.Store(true)
+	case free >= reserve+reserve/4 && !errors.Is(s.ballast.take(ballastFor(total)), syscall.ENOSPC):
+		// If the ballast took too much of it, the next look says so.
+		s.full.Store(false)
+	}
+	s.tell(free, reserve)
+	if s.full.Load() {
+		return fullLook, true
+	}
+	return min(max(time.Duration(float64(free-min(free, reserve))/fillRate*float64(time.Second)), shortestLook), longestLook), true
+}
+
+// tell tells whoever wants to know.
+func (s *Space) tell(free, reserve uint64) {
+	s.mu.Lock()
+	onFull, onLow := s.onFull, s.onLow
+	s.mu.Unlock()
+	full := s.full.Load()
+	if full != s.told {
+		s.told = full
+		if full {
+			s.lowAt = time.Time{}
+			s.logger.Warn("the disk is full: changes are refused until there is space", "dir", s.dir, "free", free, "reserve", reserve)
+		} else {
+			s.logger.Info("the disk has space again: changes are taken", "dir", s.dir, "free", free, "reserve", reserve)
+		}
+		for _, fn := range onFull {
+			fn(full)
+		}
+	}
+	if now := time.Now(); (full || free/2 < reserve) && now.Sub(s.lowAt) >= lowEvery {
+		s.lowAt = now
+		for _, fn := range onLow {
+			fn()
+		}
+	}
+}
+
+// spent is called when a write met a full disk, by the one that did and before it
+// tries once more; all other writes wait for it to return.
+func (s *Space) spent() {
+	if s.watched.Load() { // else nobody would find out when there is space again
+		s.full.Store(true)
+	}
+	if s.ballast.drop() {
+		s.logger.Warn("the disk is full to the last byte: the ballast is given up", "dir", s.dir)
+	}
+	select {
+	case s.met <- struct{}{}:
+	default:
+	}
+}
