@@ -8,6 +8,8 @@ SHELL := /bin/sh
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 20s
 ARGS ?=
+MINUTES ?= 5
+SEED ?=
 PKG ?= ./...
 # cmd/internal/systemtest runs the built binary, which -race would not see into.
 RACE_PACKAGES ?= $(shell go list ./... | grep -v /systemtest)
@@ -17,7 +19,7 @@ HAS_CC := $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo yes)
 # What ships has no C in it. The race detector can't do without.
 export CGO_ENABLED ?= 0
 
-.PHONY: help run cluster test race lint bench fuzz check build clean fmt fmt-check vet
+.PHONY: help run cluster test race lint bench bench-cluster chaos fuzz check build clean fmt fmt-check vet
 
 help: ## list the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +56,12 @@ vet:
 
 bench: build ## load a node of its own and print the figures beside their limits; ARGS="--connections 16"
 	./bin/switchyard bench $(ARGS)
+
+chaos: ## faults under load for MINUTES (5); SEED=n repeats a run; logs of a failure are kept
+	SWITCHYARD_CHAOS_MINUTES=$(MINUTES) SWITCHYARD_TEST_SEED=$(SEED) go test -count=1 -v -timeout 0 -run 'TestCluster_Storm' ./cmd/internal/systemtest
+
+bench-cluster: ## the figures of a cluster: forwarding, killed owners, joins and drains, idle cost
+	go test -count=1 -run '^$$' -bench 'Cluster' -benchtime 1x -timeout 60m -v ./cmd/internal/systemtest
 
 fuzz: ## every fuzz target for FUZZTIME (20s) each
 	@for package in $$(go list ./...); do \

@@ -210,7 +210,7 @@ func (e *Engine) stepError(c *stepCall, err error) *stepError {
 	var told *tracker.Error
 	if !errors.As(err, &told) {
 		e.log.Error("a step for another node failed", "operation", c.Op, "request", c.Request, "error", err)
-		told, _ = internal().(*tracker.Error)
+		told = &tracker.Error{Code: tracker.CodeInternal, Message: "The service failed to carry out a part of the request.", Hint: "Report the request id to the operator if it happens again."}
 	}
 	s := &stepError{Error: *told, RetryAfter: told.RetryAfter, Moved: told.Moved, Outcome: outcome(told)}
 	return s

@@ -144,7 +144,8 @@ func (id identity) form(db *pebble.DB) (identity, error) {
 		id.Shards = DefaultShards
 	}
 	id.Cluster, id.Founded = cluster, false
-	return id, id.write(db)
+	err = id.write(db)
+	return id, err
 }
 
 // join makes the node one of a cluster that is there, for good.

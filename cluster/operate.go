@@ -66,7 +66,7 @@ func (n *Node) operate(ctx context.Context, request operateRequest) error {
 	}
 	for {
 		owner, _, changed := n.ownerOf(0)
-		err := error(errNoDirectory)
+		err := errNoDirectory
 		switch owner {
 		case "":
 		case n.id.Node:

@@ -21,6 +21,3 @@ func (a alone) of(storage.Shard) raft.Transport {
 	_, transport := raft.NewInmemTransport(raft.ServerAddress(a.node))
 	return transport
 }
-
-// newTransports is the one place that decides how groups talk.
-func newTransports(node string) transports { return alone{node} }

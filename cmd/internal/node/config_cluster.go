@@ -14,9 +14,6 @@ import (
 const (
 	// gossipPort is where a --join without a port is looked for.
 	gossipPort = "7946"
-	// defaultReplaceAfter is how long a node may be gone before its replicas are
-	// made anew elsewhere.
-	defaultReplaceAfter = 5 * time.Minute
 	// maxJoin bounds the seeds, maxBootstrap the nodes waited for.
 	maxJoin      = 64
 	maxBootstrap = 99

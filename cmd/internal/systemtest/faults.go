@@ -97,7 +97,7 @@ func (m *Member) operate(ctx context.Context, method, path string) error {
 			return fmt.Errorf("%s %s: status %d: %s", method, path, a.Status, a.Body)
 		}
 		if !pause(ctx, 100*time.Millisecond) {
-			return fmt.Errorf("%s %s: %w (last: %v %s)", method, path, ctx.Err(), err, a.Body)
+			return fmt.Errorf("%s %s: %w (last: %w, %s)", method, path, ctx.Err(), err, a.Body)
 		}
 	}
 }

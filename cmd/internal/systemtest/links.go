@@ -197,7 +197,8 @@ func readHello(conn io.Reader) (raw []byte, from string, err error) {
 	if size > maxHello {
 		return nil, "", errors.New("the hello is too long")
 	}
-	raw = append(head, make([]byte, size)...)
+	raw = make([]byte, len(head)+int(size))
+	copy(raw, head)
 	if _, err := io.ReadFull(conn, raw[len(head):]); err != nil {
 		return nil, "", err
 	}
