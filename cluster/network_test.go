@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -197,11 +198,16 @@ func (w *network) enlist(t testing.TB, leader *running, shard storage.Shard, nam
 	if err := w.nodes[name].hostReplica(shard); err != nil {
 		t.Fatal(err)
 	}
-	for _, action := range []replicaAction{replicaAdd, replicaPromote} {
-		if err := leader.changeReplica(t.Context(), shard, replicaChange{action, name}); err != nil {
+	if err := leader.changeReplica(t.Context(), shard, replicaChange{replicaAdd, name}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, name+" follows", func() bool {
+		err := leader.changeReplica(t.Context(), shard, replicaChange{replicaPromote, name})
+		if err != nil && !errors.Is(err, errNotCaughtUp) {
 			t.Fatal(err)
 		}
-	}
+		return err == nil
+	})
 }
 
 // shardRows is everything a node's state holds of a shard, the position left out.

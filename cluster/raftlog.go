@@ -17,10 +17,25 @@ type raftLogger struct{ to *slog.Logger }
 // startsElection is a warning of Raft's at every start of a group of one.
 const startsElection = "heartbeat timeout reached, starting election"
 
+// repeated are the messages that Raft repeats, per group and several times a
+// second, for as long as a peer can't be reached. Who is reachable is told
+// elsewhere, once.
+var repeated = map[string]bool{
+	"failed to heartbeat to":                            true,
+	"failed to appendEntries to":                        true,
+	"failed to start pipeline replication to":           true,
+	"failed to pipeline appendEntries":                  true,
+	"failed to contact":                                 true,
+	"failed to make requestVote RPC":                    true,
+	"Election timeout reached, restarting election":     true,
+	"rejecting pre-vote request since we have a leader": true,
+}
+
 // Log writes one message.
 func (l raftLogger) Log(level hclog.Level, msg string, args ...any) {
 	to := slog.LevelDebug
 	switch {
+	case repeated[msg]:
 	case level >= hclog.Error:
 		to = slog.LevelError
 	case level == hclog.Warn && msg != startsElection:
