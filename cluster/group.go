@@ -36,7 +36,10 @@ type group struct {
 	handovers    chan *handoverRequest
 	changing     chan struct{} // capacity 1: one change of members at a time
 
-	up atomic.Bool // raft and watcher are set
+	began  time.Time // when the member came up
+	heeded time.Time // the leader's last word that the vigil acted upon; the vigil's
+
+	up atomic.Bool // raft, watcher and began are set
 	// epoch is the epoch this node owns the shard in; 0 when it does not.
 	epoch  atomic.Uint64
 	failed atomic.Pointer[error] // why the shard is served no more
@@ -137,6 +140,7 @@ func (g *group) start(transport raft.Transport, w Watcher, found bool) error {
 	if g.raft, err = raft.NewRaft(conf, g.machine, g.log, stable, g.snapshots, g.witness); err != nil {
 		return errors.Join(fmt.Errorf("start shard %d: %w", g.shard, err), g.witness.Close())
 	}
+	g.began = time.Now()
 	g.commit.run()
 	go g.lead()
 	g.up.Store(true)
