@@ -146,6 +146,39 @@ func TestFaults_RemovedReplicaDisturbsNobody(t *testing.T) {
 	w.same(t, 1, "a", "b", "c")
 }
 
+// The leader and a new voter agree on the growth and the leader dies, before the
+// third has heard of it: the two that are left still find an owner.
+func TestFaults_OwnerDiesWhileItsGroupGrows(t *testing.T) {
+	t.Parallel()
+	w := newNetwork()
+	for _, name := range []string{"a", "b", "c"} {
+		w.boot(t, name, vfs.NewMem(), name == "a", 1)
+	}
+	a, b, c := w.nodes["a"], w.nodes["b"], w.nodes["c"]
+	w.owner(t, 1, "a")
+	w.enlist(t, a, 1, "b")
+	if err := c.hostReplica(1); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaAdd, "c"}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "both follow", func() bool {
+		_, others, _ := b.group(1).members()
+		lag, follows := a.group(1).witness.peer(a.group(1).raft.CurrentTerm(), "c", heartbeatTimeout)
+		return len(others) == 1 && follows && lag == 0
+	})
+	w.set(true, "a", "b")
+	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaPromote, "c"}); err != nil {
+		t.Fatal(err)
+	}
+	w.isolate(true, "a", "b", "c")
+	if _, others, _ := b.group(1).members(); len(others) != 1 {
+		t.Fatal("b heard of it")
+	}
+	w.owner(t, 1, "c", "b").mustPropose(t, 1, "on")
+}
+
 // A member that would not leave a quorum is not removed, and one that does not
 // follow is not promoted.
 func TestFaults_MembersAreChangedWithCare(t *testing.T) {

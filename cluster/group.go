@@ -124,7 +124,7 @@ func (g *group) fits() error {
 // a group of one; else it waits for a leader that counts it in.
 func (g *group) start(transport raft.Transport, w Watcher, found bool) error {
 	g.watcher, g.transport = w, transport
-	g.witness = newWitness(transport, g.tuning.clock, func() uint64 { _, last := g.log.bounds(); return last })
+	g.witness = newWitness(transport, g.tuning.clock, func() uint64 { _, last := g.log.bounds(); return last }, g.welcome)
 	stable := &stableStore{db: g.log.db, shard: g.shard}
 	conf := g.raftConfig()
 	exists, err := raft.HasExistingState(g.log, stable, g.snapshots)

@@ -22,6 +22,9 @@ type witness struct {
 	clock func() int64
 	last  func() uint64 // newest entry of this node's log
 
+	// arrived sees each request first, and tells whether it answered it; nil: none.
+	arrived func(*raft.RPC) bool
+
 	in    chan raft.RPC
 	quit  chan struct{}
 	ended chan struct{}
@@ -43,8 +46,8 @@ type peerWord struct {
 // votes: a member cut off for a while would depose a working leader.
 var errTransport = errors.New("cluster: the transport has no pre-vote")
 
-func newWitness(to raft.Transport, clock func() int64, last func() uint64) *witness {
-	w := &witness{Transport: to, clock: clock, last: last, in: make(chan raft.RPC),
+func newWitness(to raft.Transport, clock func() int64, last func() uint64, arrived func(*raft.RPC) bool) *witness {
+	w := &witness{Transport: to, clock: clock, last: last, arrived: arrived, in: make(chan raft.RPC),
 		quit: make(chan struct{}), ended: make(chan struct{}), peers: map[raft.ServerID]peerWord{}}
 	go w.pump()
 	return w
@@ -56,6 +59,9 @@ func (w *witness) pump() {
 	for {
 		select {
 		case rpc := <-w.Transport.Consumer():
+			if w.arrived != nil && w.arrived(&rpc) {
+				continue
+			}
 			select {
 			case w.in <- rpc:
 			case <-w.quit:

@@ -26,7 +26,7 @@ func (h *heldWire) SetHeartbeatHandler(func(raft.RPC)) { h.fast = true }
 func newHeld(t *testing.T, now *int64) (*heldWire, *witness) {
 	h := &heldWire{wire: &wire{arrivals: make(chan raft.RPC), closed: make(chan struct{})},
 		asked: make(chan struct{}), answer: make(chan raft.AppendEntriesResponse)}
-	w := newWitness(h, func() int64 { return *now }, func() uint64 { return 10 })
+	w := newWitness(h, func() int64 { return *now }, func() uint64 { return 10 }, nil)
 	t.Cleanup(func() { _ = w.Close() })
 	return h, w
 }
