@@ -232,7 +232,7 @@ func TestFaults_CrashWhileDropping(t *testing.T) {
 		t.Fatal("the replica came back")
 	}
 	disks["b"] = w.kill(t, "b", disks["b"], "a") // what was deleted is so for good
-	b = w.boot(t, "b", disks["b"], false, 1)
+	w.boot(t, "b", disks["b"], false, 1)
 	w.enlist(t, a, 1, "b")
 	w.same(t, 1, "a", "b")
 }

@@ -85,7 +85,8 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 	if err := g.snapshots.recoverRestore(g.machine.at, g.log); err != nil {
 		return nil, err
 	}
-	return g, g.fits()
+	err = g.fits()
+	return g, err
 }
 
 // fits checks that state, log and snapshot belong together.
