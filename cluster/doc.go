@@ -24,7 +24,12 @@
 // deposed owner's late batch cannot land. The new owner then waits out the lease
 // a predecessor may still hold, unless there can be none, and only then is the
 // Watcher told. A closing node stops answering, commits Release, and leaves a
-// log end that lets its successor skip the wait.
+// log end that lets its successor skip the wait. So does one that hands over; when
+// that fails it serves on in a new epoch, since who proposed in the old one may not
+// have heard yet that it ended.
+//
+// A read lease counts from when the messages were sent that a quorum of voters
+// answered, which the witness between a group and its transport keeps note of.
 //
 // # The life of a snapshot
 //
@@ -72,8 +77,10 @@
 //
 // Per shard: Raft's own; lead (group.lead), the only one that claims, releases
 // and calls the Watcher; the committer's two, submit and settle, which call the
-// proposals' callbacks; and at most one lease round at a time, run on demand. Per
-// node: the compactor, which snapshots and truncates logs; members.keep, which
+// proposals' callbacks; witness.pump, which passes on what other members send; and
+// at most one lease round at a time, run on demand. Per node: the compactor, which
+// snapshots and truncates logs; the vigil, unless the node is alone, which has
+// followers notice a silent leader; members.keep, which
 // reaches for members that are gone; registry.enroll, which keeps the node's own row
 // in the registry; memberlist's own, whose callbacks only note what they hear; the
 // peer port's, one that accepts and one per control connection; the pulse's, one

@@ -141,9 +141,9 @@ func (m *stateMachine) apply(batch *pebble.Batch, next *position, l *raft.Log) (
 	case entryClaim:
 		// A claim that lingered into a later term of the same leader names an epoch
 		// that is not this entry's: the claimer tries again.
-		// One that repeats the standing claim is as good as that, also after a release:
-		// a leadership that could not be handed over is taken up again.
-		if epoch != l.Term || epoch < next.epoch || epoch == next.epoch && string(body) != next.owner {
+		// One that repeats the standing claim is as good as that, but not after a release:
+		// who served the epoch until then may still propose in it.
+		if epoch != l.Term || epoch < next.epoch || epoch == next.epoch && (string(body) != next.owner || next.released) {
 			return errFenced, nil
 		}
 		next.claim(epoch, string(body))

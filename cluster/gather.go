@@ -72,7 +72,6 @@ func (g *reportGatherer) gather(ctx context.Context, r clusterView, registry []b
 	own := g.own.report()
 	asked.Wait()
 	found[g.self] = own
-	follow(found)
 	return found
 }
 
@@ -86,37 +85,6 @@ func relieve(members []memberView, reports map[string][]groupReport) []memberVie
 		}
 	}
 	return out
-}
-
-// follow notes in the leaders' reports how far their members are. Raft does not
-// tell; the members do.
-func follow(found map[string][]groupReport) {
-	for leader, reports := range found {
-		for i := range reports {
-			if r := &reports[i]; r.Leads && r.Peers == nil {
-				for _, node := range append(slices.Clone(r.Voters), r.NonVoters...) {
-					if node != leader {
-						r.Peers = append(r.Peers, peerOf(leader, r, node, found[node]))
-					}
-				}
-			}
-		}
-	}
-}
-
-// peerOf says how far a member follows.
-func peerOf(leader string, r *groupReport, node string, reports []groupReport) peerReport {
-	peer := peerReport{Node: node, Lag: r.Last}
-	for _, own := range reports {
-		if own.Shard != r.Shard {
-			continue
-		}
-		peer.Lag = r.Last - min(r.Last, own.Applied)
-		// Reports are not of one moment, so a little behind is not behind.
-		near := min(1000, max(16, r.Last/20))
-		peer.CaughtUp = own.Leader == leader && own.Term == r.Term && own.Last > 0 && peer.Lag <= near
-	}
-	return peer
 }
 
 func (g *reportGatherer) ask(ctx context.Context, node string, request []byte) ([]groupReport, error) {

@@ -25,6 +25,7 @@ type group struct {
 	machine   *stateMachine
 	raft      *raft.Raft
 	transport raft.Transport
+	witness   *witness // what Raft has for its transport
 	commit    *committer
 	lease     *lease
 
@@ -33,8 +34,12 @@ type group struct {
 	// gained and lost are told when the shard is served here from now on, or no more.
 	gained, lost func(shard storage.Shard, epoch uint64)
 	handovers    chan *handoverRequest
+	changing     chan struct{} // capacity 1: one change of members at a time
 
-	up atomic.Bool // raft and watcher are set
+	began  time.Time // when the member came up
+	heeded time.Time // the leader's last word that the vigil acted upon; the vigil's
+
+	up atomic.Bool // raft, watcher and began are set
 	// epoch is the epoch this node owns the shard in; 0 when it does not.
 	epoch  atomic.Uint64
 	failed atomic.Pointer[error] // why the shard is served no more
@@ -56,6 +61,7 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 		gained:    n.gained,
 		lost:      n.lost,
 		handovers: make(chan *handoverRequest),
+		changing:  make(chan struct{}, 1),
 		failure:   make(chan struct{}),
 		stopping:  make(chan struct{}),
 		led:       make(chan struct{}),
@@ -64,7 +70,7 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 	g.lease = &lease{
 		length: int64(g.tuning.lease),
 		clock:  g.tuning.clock,
-		verify: func() error { return g.raft.VerifyLeader().Error() },
+		verify: g.prove,
 	}
 	var err error
 	if g.log, err = openLog(store.Raft(), shard); err != nil {
@@ -91,6 +97,7 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 // a group of one; else it waits for a leader that counts it in.
 func (g *group) start(transport raft.Transport, w Watcher, found bool) error {
 	g.watcher, g.transport = w, transport
+	g.witness = newWitness(transport, g.tuning.clock, func() uint64 { _, last := g.log.bounds(); return last }, g.welcome)
 	stable := &stableStore{db: g.log.db, shard: g.shard}
 	conf := g.raftConfig()
 	exists, err := raft.HasExistingState(g.log, stable, g.snapshots)
@@ -103,9 +110,10 @@ func (g *group) start(transport raft.Transport, w Watcher, found bool) error {
 			return fmt.Errorf("make shard %d: %w", g.shard, err)
 		}
 	}
-	if g.raft, err = raft.NewRaft(conf, g.machine, g.log, stable, g.snapshots, transport); err != nil {
-		return fmt.Errorf("start shard %d: %w", g.shard, err)
+	if g.raft, err = raft.NewRaft(conf, g.machine, g.log, stable, g.snapshots, g.witness); err != nil {
+		return errors.Join(fmt.Errorf("start shard %d: %w", g.shard, err), g.witness.Close())
 	}
+	g.began = time.Now()
 	g.commit.run()
 	go g.lead()
 	g.up.Store(true)
@@ -120,7 +128,11 @@ func (g *group) raftConfig() *raft.Config {
 	// One above what hasten sets, or it would not be a change.
 	conf.HeartbeatTimeout = heartbeatTimeout + time.Millisecond
 	conf.ElectionTimeout = heartbeatTimeout + time.Millisecond
-	conf.LeaderLeaseTimeout = heartbeatTimeout / 2
+	// Heartbeats wait for a follower's disk (see witness): as long as followers wait
+	// for their leader, a leader waits for its followers.
+	conf.LeaderLeaseTimeout = heartbeatTimeout
+	// Whoever is removed is dropped by name, see dropReplica.
+	conf.ShutdownOnRemove = false
 	// Entries carry up to 4 MiB and come a few at a time: long queues would only
 	// hold memory.
 	conf.MaxAppendEntries = 16
@@ -144,8 +156,17 @@ func (g *group) hasten() error {
 	if err := future.Error(); err != nil {
 		return fmt.Errorf("start shard %d: %w", g.shard, err)
 	}
-	servers := future.Configuration().Servers
-	if len(servers) != 1 || servers[0].ID != raft.ServerID(g.node) || servers[0].Suffrage != raft.Voter {
+	voters := 0
+	for _, server := range future.Configuration().Servers {
+		switch {
+		case server.Suffrage != raft.Voter:
+		case server.ID != raft.ServerID(g.node):
+			return nil
+		default:
+			voters++
+		}
+	}
+	if voters == 0 {
 		return nil
 	}
 	settings := g.raft.ReloadableConfig()

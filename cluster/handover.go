@@ -7,14 +7,13 @@ import (
 	"sync"
 
 	"github.com/hashicorp/raft"
-
-	"switchyard/storage"
 )
 
 // handoverRequest asks the lead goroutine to give the leadership to another voter.
 type handoverRequest struct {
-	to   string // empty: to the one that follows best
-	done chan error
+	to      string // empty: to one that follows
+	release bool   // write to the log that this node stopped answering
+	done    chan error
 }
 
 // errNotLeading answers what only a group's leader can do.
@@ -22,12 +21,16 @@ var errNotLeading = errors.New("cluster: this node does not lead the shard")
 
 // hand gives the group's leadership to a voter: this node stops answering, says so
 // in the log, and then the other one is told to stand. When that fails, this node
-// serves on.
-func (g *group) hand(ctx context.Context, to string) error {
+// serves on in a new epoch. A target that does not follow is refused before anything
+// is given up.
+func (g *group) hand(ctx context.Context, to string, release bool) error {
 	if g.raft.State() != raft.Leader {
 		return errNotLeading
 	}
-	request := &handoverRequest{to: to, done: make(chan error, 1)}
+	if heirs := g.heirs(to); len(heirs) == 0 {
+		return g.noHeir(to)
+	}
+	request := &handoverRequest{to: to, release: release, done: make(chan error, 1)}
 	select {
 	case g.handovers <- request:
 	case <-g.led:
@@ -43,28 +46,44 @@ func (g *group) hand(ctx context.Context, to string) error {
 	}
 }
 
-// transfer has another voter elected. The group must not be served.
+func (g *group) noHeir(to string) error {
+	if to == "" {
+		return fmt.Errorf("cluster: shard %d has no other voter that follows its log", g.shard)
+	}
+	return fmt.Errorf("cluster: node %q is no voter of shard %d that follows its log", to, g.shard)
+}
+
+// transferTries bounds the heirs that are tried one after another: each may take
+// an election's time-out.
+const transferTries = 2
+
+// transfer has another voter elected, a certain one or any. The group must not be
+// served. It is called by lead.
 func (g *group) transfer(to string) error {
 	if g.raft.State() != raft.Leader {
 		return errNotLeading
 	}
-	if to == "" {
-		if to = g.heir(); to == "" {
-			return fmt.Errorf("hand shard %d over: no other voter answers", g.shard)
+	err := g.noHeir(to)
+	for i, heir := range g.heirs(to) {
+		if i == transferTries {
+			break
+		}
+		// Raft brings the other one up to date first.
+		if err = g.raft.LeadershipTransferToServer(raft.ServerID(heir), raft.ServerAddress(heir)).Error(); err == nil {
+			return nil
+		}
+		err = fmt.Errorf("hand shard %d over to %s: %w", g.shard, heir, err)
+		if g.raft.State() != raft.Leader {
+			break
 		}
 	}
-	// Raft brings the other one up to date first.
-	future := g.raft.LeadershipTransferToServer(raft.ServerID(to), raft.ServerAddress(to))
-	if err := future.Error(); err != nil {
-		return fmt.Errorf("hand shard %d over: %w", g.shard, err)
-	}
-	return nil
+	return err
 }
 
 // bequeath hands the group over before this member ends, so that nobody waits for
-// an election. Raft gives up by itself after an election's time.
+// an election. It is called by lead.
 func (g *group) bequeath() {
-	if g.heir() == "" {
+	if len(g.heirs("")) == 0 {
 		return
 	}
 	if err := g.transfer(""); err != nil {
@@ -72,37 +91,26 @@ func (g *group) bequeath() {
 	}
 }
 
-// heir is another voter that answers, empty when there is none. Shards differ in
-// whom they choose first.
-func (g *group) heir() string {
+// heirs are the other voters that follow the log, or only the one that is named.
+// Shards differ in whom they name first. A member without a vote is never told to
+// stand: it would only depose the leader.
+func (g *group) heirs(only string) []string {
 	voters, _, err := g.members()
 	if err != nil {
-		return ""
+		return nil
 	}
+	term := g.raft.CurrentTerm()
+	var heirs []string
 	for i := range voters {
 		voter := voters[(i+int(g.shard))%len(voters)]
-		if voter != g.node && g.owners.answers(voter) {
-			return voter
+		if voter == g.node || only != "" && voter != only {
+			continue
+		}
+		if lag, follows := g.witness.peer(term, raft.ServerID(voter), heartbeatTimeout); follows && lag <= caughtUpLag {
+			heirs = append(heirs, voter)
 		}
 	}
-	return ""
-}
-
-// members are the group's voters and others, by name, as this member knows them.
-func (g *group) members() (voters, others []string, err error) {
-	future := g.raft.GetConfiguration()
-	if err := future.Error(); err != nil {
-		return nil, nil, fmt.Errorf("read the members of shard %d: %w", g.shard, err)
-	}
-	voters, others = []string{}, []string{}
-	for _, server := range future.Configuration().Servers {
-		if server.Suffrage == raft.Voter {
-			voters = append(voters, string(server.ID))
-		} else {
-			others = append(others, string(server.ID))
-		}
-	}
-	return voters, others, nil
+	return heirs
 }
 
 // Leave tells the others that this node is about to stop, and hands over what it
@@ -111,23 +119,27 @@ func (n *Node) Leave(ctx context.Context) error {
 	if n.link != nil {
 		n.link.pulse.leave()
 	}
-	return n.StepAside(ctx)
+	return n.handAll(ctx, true)
 }
 
 // StepAside hands over what this node leads to others where there are any, and
-// serves the rest on. It is for a node that can't write but can still talk.
-func (n *Node) StepAside(ctx context.Context) error {
+// serves the rest on. It is for a node that can't write but can still talk: nothing
+// is written for it, and the successors wait the node's leases out.
+func (n *Node) StepAside(ctx context.Context) error { return n.handAll(ctx, false) }
+
+// handAll hands over every group that has somebody to take it.
+func (n *Node) handAll(ctx context.Context, release bool) error {
 	var (
 		mu   sync.Mutex
 		errs []error
 		all  sync.WaitGroup
 	)
 	for _, g := range n.hosted() {
-		if g.raft.State() != raft.Leader || g.heir() == "" {
+		if !g.up.Load() || g.raft.State() != raft.Leader || len(g.heirs("")) == 0 {
 			continue
 		}
 		all.Go(func() {
-			err := g.hand(ctx, "")
+			err := g.hand(ctx, "", release)
 			mu.Lock()
 			defer mu.Unlock()
 			errs = append(errs, err)
@@ -135,73 +147,4 @@ func (n *Node) StepAside(ctx context.Context) error {
 	}
 	all.Wait()
 	return errors.Join(errs...)
-}
-
-// changeReplica changes one member of a group that this node leads.
-func (n *Node) changeReplica(ctx context.Context, shard storage.Shard, change replicaChange) error {
-	g := n.group(shard)
-	if g == nil || !g.up.Load() || g.raft.State() != raft.Leader {
-		return errNotLeading
-	}
-	voters, _, err := g.members()
-	if err != nil {
-		return err
-	}
-	id := raft.ServerID(change.Node)
-	var future raft.Future
-	switch change.Action {
-	case replicaAdd:
-		future = g.raft.AddNonvoter(id, raft.ServerAddress(id), 0, membershipTimeout)
-	case replicaPromote:
-		future = g.raft.AddVoter(id, raft.ServerAddress(id), 0, membershipTimeout)
-	case replicaRemove:
-		if len(voters) == 1 && voters[0] == change.Node {
-			return fmt.Errorf("cluster: node %q holds the only replica of shard %d", change.Node, shard)
-		}
-		if change.Node == g.node {
-			return fmt.Errorf("cluster: node %q leads shard %d: hand it over first", change.Node, shard)
-		}
-		future = g.raft.RemoveServer(id, 0, membershipTimeout)
-	case replicaTransfer:
-		return g.hand(ctx, change.Node)
-	default:
-		return fmt.Errorf("cluster: %q is no change of a replica", change.Action)
-	}
-	if err := within(ctx, future.Error); err != nil {
-		return fmt.Errorf("%s %s in shard %d: %w", change.Action, change.Node, shard, err)
-	}
-	return nil
-}
-
-// membershipTimeout bounds how long a change of members may wait for its turn.
-const membershipTimeout = heartbeatTimeout
-
-// report tells how the groups on this node stand.
-func (n *Node) report() []groupReport {
-	var reports []groupReport
-	full := n.cfg.Full != nil && n.cfg.Full()
-	for _, g := range n.hosted() {
-		if !g.up.Load() {
-			continue
-		}
-		voters, others, err := g.members()
-		if err != nil { // it ends
-			continue
-		}
-		_, leader := g.raft.LeaderWithID()
-		_, last := g.log.bounds()
-		reports = append(reports, groupReport{
-			Shard:     g.shard,
-			Leads:     g.raft.State() == raft.Leader,
-			Term:      g.raft.CurrentTerm(),
-			Leader:    string(leader),
-			Epoch:     g.epoch.Load(),
-			Voters:    voters,
-			NonVoters: others,
-			Applied:   g.machine.applied.Load(),
-			Last:      max(last, g.machine.applied.Load()),
-			Full:      full,
-		})
-	}
-	return reports
 }

@@ -14,6 +14,7 @@ func (g *group) lead() {
 	defer close(g.led)
 	var (
 		owned uint64
+		spent uint64 // the newest epoch that was served and given up
 		retry <-chan time.Time
 	)
 	for {
@@ -33,14 +34,14 @@ func (g *group) lead() {
 		// regained meanwhile shows in its term only.
 		leads, term := g.raft.State() == raft.Leader, g.raft.CurrentTerm()
 		if owned != 0 && (stopping || failed || !leads || term != owned || request != nil) {
-			g.lose(owned, (stopping || request != nil) && leads && !failed && term == owned)
-			owned = 0
+			last := stopping || request != nil && request.release
+			g.lose(owned, last && leads && !failed && term == owned)
+			spent, owned = owned, 0
 		}
 		if stopping && leads && !failed {
 			g.bequeath()
 		}
 		if request != nil {
-			// Where it fails this node leads on, and claims its epoch again below.
 			request.done <- g.transfer(request.to)
 			leads, term = g.raft.State() == raft.Leader, g.raft.CurrentTerm()
 		}
@@ -49,6 +50,12 @@ func (g *group) lead() {
 			g.commit.end()
 			g.lease.end()
 			return
+		case leads && term <= spent:
+			// It could not be handed over, and this node is to serve on. Who served the
+			// epoch may still propose in it, and must not be let in with its successor: an
+			// election brings another epoch.
+			g.witness.elect()
+			retry = time.After(electRetry)
 		case leads && owned == 0:
 			if g.gain(term) {
 				owned = term
@@ -62,6 +69,10 @@ func (g *group) lead() {
 // claimRetry is how long after a claim that came to nothing the group looks
 // whether it should claim again.
 const claimRetry = 50 * time.Millisecond
+
+// electRetry is how long after an election was asked for the group looks whether
+// there was one. Its outcome shows sooner, as a change of leadership.
+const electRetry = heartbeatTimeout / 2
 
 // gain claims the epoch and starts serving it; false when it came to nothing.
 func (g *group) gain(epoch uint64) bool {
@@ -95,7 +106,8 @@ func (g *group) gain(epoch uint64) bool {
 // outwait lets a lease run out that a predecessor may hold since before the claim.
 // False when the leadership or the group ended meanwhile.
 func (g *group) outwait(epoch uint64) bool {
-	timer := time.NewTimer(g.tuning.lease)
+	// Clocks of two nodes do not run alike.
+	timer := time.NewTimer(g.tuning.lease + g.tuning.lease/20)
 	defer timer.Stop()
 	for {
 		over := false

@@ -8,8 +8,8 @@ import (
 
 // lease is a shard owner's proof that no newer owner answers anything yet. It is
 // renewed by a round in which a quorum confirms the leadership, and counts from
-// the START of that round: a successor elected after it waits at least as long
-// before it answers.
+// the moment at which the oldest of the messages was SENT that the quorum
+// answered: a successor, elected after it, waits longer before it answers.
 //
 // Rounds run on demand, one at a time, on a goroutine of their own: when a reader
 // finds the lease expired, and ahead of that when a reader finds it close to its
@@ -17,7 +17,9 @@ import (
 type lease struct {
 	length int64        // nanoseconds
 	clock  func() int64 // monotonic nanoseconds, never 0 while a lease is valid
-	verify func() error // a quorum round
+	// verify makes a quorum round that began at start, and gives the moment from which
+	// its proof counts, which may be an earlier one.
+	verify func(epoch uint64, start int64) (from int64, err error)
 	until  atomic.Int64 // 0: no lease
 
 	ahead  atomic.Bool    // a renewal was asked for
@@ -126,7 +128,7 @@ func (l *lease) join() *leaseRound {
 func (l *lease) run(round *leaseRound, epoch uint64) {
 	defer l.rounds.Done()
 	start := l.clock()
-	err := l.verify()
+	from, err := l.verify(epoch, start)
 	if err != nil {
 		round.err = &Error{message: "leadership could not be confirmed", notApplied: true, cause: err}
 	}
@@ -135,7 +137,7 @@ func (l *lease) run(round *leaseRound, epoch uint64) {
 	l.ahead.Store(false)
 	// A round that outlived its ownership proves nothing about the next one.
 	if err == nil && l.epoch == epoch {
-		l.until.Store(start + l.length)
+		l.until.Store(max(l.until.Load(), from+l.length))
 	}
 	l.mu.Unlock()
 	close(round.done)

@@ -23,9 +23,9 @@ func newLease() *leaseTest {
 	lt.now.Store(1000)
 	lt.length = 600
 	lt.clock = lt.now.Load
-	lt.verify = func() error {
+	lt.verify = func(_ uint64, start int64) (int64, error) {
 		lt.rounds.Add(1)
-		return <-lt.answer
+		return start, <-lt.answer
 	}
 	return lt
 }
@@ -195,7 +195,7 @@ func TestLease_Deadline(t *testing.T) {
 
 func BenchmarkReadBarrier(b *testing.B) {
 	base := time.Now()
-	l := &lease{length: int64(time.Hour), clock: func() int64 { return int64(time.Since(base)) }, verify: func() error { return nil }}
+	l := &lease{length: int64(time.Hour), clock: func() int64 { return int64(time.Since(base)) }, verify: func(_ uint64, start int64) (int64, error) { return start, nil }}
 	l.open(1)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {

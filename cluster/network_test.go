@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -18,16 +20,17 @@ import (
 )
 
 // network carries Raft's messages between nodes in one process, over links that
-// can be cut.
+// can be cut, each direction by itself, and slowed down.
 type network struct {
 	mu    sync.Mutex
-	at    map[storage.Shard]map[string]*raft.InmemTransport
+	at    map[storage.Shard]map[string]*wire
 	cut   map[[2]string]bool // from, to
+	delay time.Duration      // of each message, at most
 	nodes map[string]*running
 }
 
 func newNetwork() *network {
-	return &network{at: map[storage.Shard]map[string]*raft.InmemTransport{}, cut: map[[2]string]bool{}, nodes: map[string]*running{}}
+	return &network{at: map[storage.Shard]map[string]*wire{}, cut: map[[2]string]bool{}, nodes: map[string]*running{}}
 }
 
 // ends are the transports of one node.
@@ -40,26 +43,12 @@ func (e ends) of(shard storage.Shard) raft.Transport {
 	w := e.network
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, own := raft.NewInmemTransportWithTimeout(raft.ServerAddress(e.node), 200*time.Millisecond)
+	own := &wire{network: w, shard: shard, node: e.node, arrivals: make(chan raft.RPC), closed: make(chan struct{})}
 	if w.at[shard] == nil {
-		w.at[shard] = map[string]*raft.InmemTransport{}
+		w.at[shard] = map[string]*wire{}
 	}
 	w.at[shard][e.node] = own
-	for other, transport := range w.at[shard] {
-		if other != e.node {
-			w.connect(shard, e.node, own, other, transport)
-		}
-	}
 	return own
-}
-
-func (w *network) connect(_ storage.Shard, a string, at *raft.InmemTransport, b string, bt *raft.InmemTransport) {
-	if !w.cut[[2]string{a, b}] {
-		at.Connect(raft.ServerAddress(b), bt)
-	}
-	if !w.cut[[2]string{b, a}] {
-		bt.Connect(raft.ServerAddress(a), at)
-	}
 }
 
 // set cuts or mends what from sends to to.
@@ -67,16 +56,27 @@ func (w *network) set(cut bool, from, to string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cut[[2]string{from, to}] = cut
-	for _, transports := range w.at {
-		a, b := transports[from], transports[to]
-		switch {
-		case a == nil || b == nil:
-		case cut:
-			a.Disconnect(raft.ServerAddress(to))
-		default:
-			a.Connect(raft.ServerAddress(to), b)
-		}
+}
+
+// slow delays each message by up to d.
+func (w *network) slow(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.delay = d
+}
+
+// link gives where a message ends up, and when; nil when it does not.
+func (w *network) link(shard storage.Shard, from, to string) (*wire, time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cut[[2]string{from, to}] {
+		return nil, 0
 	}
+	var late time.Duration
+	if w.delay > 0 {
+		late = rand.N(w.delay)
+	}
+	return w.at[shard][to], late
 }
 
 // isolate cuts a node off, or brings it back.
@@ -91,11 +91,8 @@ func (w *network) isolate(cut bool, node string, others ...string) {
 func (w *network) silence(node string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, transports := range w.at {
-		delete(transports, node)
-		for _, other := range transports {
-			other.Disconnect(raft.ServerAddress(node))
-		}
+	for _, wires := range w.at {
+		delete(wires, node)
 	}
 }
 
@@ -209,11 +206,16 @@ func (w *network) enlist(t testing.TB, leader *running, shard storage.Shard, nam
 	if err := w.nodes[name].hostReplica(shard); err != nil {
 		t.Fatal(err)
 	}
-	for _, action := range []replicaAction{replicaAdd, replicaPromote} {
-		if err := leader.changeReplica(t.Context(), shard, replicaChange{action, name}); err != nil {
+	if err := leader.changeReplica(t.Context(), shard, replicaChange{replicaAdd, name}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, name+" follows", func() bool {
+		err := leader.changeReplica(t.Context(), shard, replicaChange{replicaPromote, name})
+		if err != nil && !errors.Is(err, errNotCaughtUp) {
 			t.Fatal(err)
 		}
-	}
+		return err == nil
+	})
 }
 
 // shardRows is everything a node's state holds of a shard, the position left out.

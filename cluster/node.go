@@ -34,6 +34,7 @@ type Node struct {
 	survey  *surveyor
 
 	compactor compactor
+	vigil     *vigil // nil for a node alone
 
 	owners     atomic.Pointer[shardMap] // set by Open
 	transports transports
@@ -171,6 +172,10 @@ func (n *Node) Start(ctx context.Context, w Watcher) error {
 	defer n.hosting.Unlock()
 	n.started, n.watcher = true, w
 	go n.compactor.run()
+	if _, single := n.transports.(alone); !single {
+		n.vigil = &vigil{groups: n.hosted, quit: make(chan struct{}), ended: make(chan struct{})}
+		go n.vigil.run()
+	}
 	if n.link != nil {
 		n.link.begin()
 	}
@@ -309,6 +314,9 @@ func (n *Node) stopGroups(ctx context.Context) error {
 	n.hosting.Lock()
 	n.shut = true
 	n.hosting.Unlock()
+	if n.vigil != nil {
+		n.vigil.end()
+	}
 	groups := n.hosted()
 	errs := make([]error, len(groups)+1)
 	errs[0] = n.compactor.end(ctx)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/hashicorp/raft"
 
 	"switchyard/storage"
 )
@@ -55,6 +56,9 @@ func (n *Node) dropReplica(shard storage.Shard) error {
 	if n.shut {
 		return errClosing
 	}
+	if err := g.expendable(); err != nil {
+		return fmt.Errorf("drop the replica of shard %d: %w", shard, err)
+	}
 	// From here on it is deleted, by the next start if need be. A replica that lost
 	// half of its rows must never be opened.
 	if err := n.cfg.Store.Raft().Set(raftKey(shard, kindDropping, nil), nil, pebble.Sync); err != nil {
@@ -89,6 +93,21 @@ func (n *Node) reopen(old *group) {
 		}
 	}
 	n.end(fmt.Errorf("make the replica of shard %d anew: %w", old.shard, err))
+}
+
+// expendable refuses the end of a replica that others certainly need: they would
+// have nobody to ask for what only it holds.
+func (g *group) expendable() error {
+	voters, _, err := g.members()
+	switch {
+	case err != nil:
+		return err
+	case g.raft.State() == raft.Leader:
+		return errors.New("cluster: it leads the group")
+	case len(voters) == 1 && voters[0] == g.node:
+		return errOnlyReplica
+	}
+	return nil
 }
 
 // finishDrop deletes the rows of a shard that is marked as dropped.

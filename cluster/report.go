@@ -1,6 +1,10 @@
 package cluster
 
-import "switchyard/storage"
+import (
+	"github.com/hashicorp/raft"
+
+	"switchyard/storage"
+)
 
 // groupReport is how one group stands, as a node that hosts a replica of it sees
 // it. On the leader it is the truth about the members, elsewhere hearsay.
@@ -39,4 +43,56 @@ const (
 type replicaChange struct {
 	Action replicaAction `json:"action"`
 	Node   string        `json:"node"`
+}
+
+// report tells how the groups on this node stand.
+func (n *Node) report() []groupReport {
+	var reports []groupReport
+	full := n.cfg.Full != nil && n.cfg.Full()
+	for _, g := range n.hosted() {
+		if !g.up.Load() {
+			continue
+		}
+		if r, err := g.report(); err == nil { // else it ends
+			r.Full = full
+			reports = append(reports, r)
+		}
+	}
+	return reports
+}
+
+func (g *group) report() (groupReport, error) {
+	voters, others, err := g.members()
+	if err != nil {
+		return groupReport{}, err
+	}
+	_, leader := g.raft.LeaderWithID()
+	_, last := g.log.bounds()
+	r := groupReport{
+		Shard:     g.shard,
+		Leads:     g.raft.State() == raft.Leader,
+		Term:      g.raft.CurrentTerm(),
+		Leader:    string(leader),
+		Epoch:     g.epoch.Load(),
+		Voters:    voters,
+		NonVoters: others,
+		Applied:   g.machine.applied.Load(),
+	}
+	r.Last = max(last, r.Applied)
+	if !r.Leads {
+		return r, nil
+	}
+	for _, names := range [][]string{voters, others} {
+		for _, name := range names {
+			if name == g.node {
+				continue
+			}
+			peer := peerReport{Node: name, Lag: r.Last}
+			if lag, follows := g.witness.peer(r.Term, raft.ServerID(name), heartbeatTimeout); follows {
+				peer.Lag, peer.CaughtUp = lag, lag <= caughtUpLag
+			}
+			r.Peers = append(r.Peers, peer)
+		}
+	}
+	return r, nil
 }

@@ -1,0 +1,281 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
+
+	"switchyard/storage"
+)
+
+// kill ends a node as a crash does: what it had not synced is gone. Its successor
+// runs on the file system that is returned.
+func (w *network) kill(t testing.TB, name string, disk *vfs.MemFS, others ...string) *vfs.MemFS {
+	t.Helper()
+	w.isolate(true, name, others...)
+	left := disk.CrashClone(vfs.CrashCloneCfg{})
+	w.nodes[name].stop()
+	w.isolate(false, name, others...)
+	return left
+}
+
+// crashable is a shard on nodes whose file systems forget what was not synced.
+func crashable(t testing.TB, names ...string) (*network, map[string]*vfs.MemFS) {
+	t.Helper()
+	w := newNetwork()
+	disks := map[string]*vfs.MemFS{}
+	for i, name := range names {
+		disks[name] = vfs.NewCrashableMem()
+		w.boot(t, name, disks[name], i == 0, 1)
+	}
+	first := w.nodes[names[0]]
+	for shard := range storage.Shard(2) {
+		w.owner(t, shard, names[0])
+		for _, name := range names[1:] {
+			w.enlist(t, first, shard, name)
+		}
+	}
+	return w, disks
+}
+
+func namesBut(names []string, one string) (rest []string) {
+	for _, name := range names {
+		if name != one {
+			rest = append(rest, name)
+		}
+	}
+	return rest
+}
+
+func TestFaults_OwnersDieOneAfterAnother(t *testing.T) {
+	t.Parallel()
+	names := []string{"a", "b", "c", "d", "e"}
+	w, disks := crashable(t, names...)
+	var acked []string
+	for round := range 3 {
+		owner := w.owner(t, 1, names...)
+		for i := range 20 {
+			row := fmt.Sprintf("%d-%d", round, i)
+			owner.mustPropose(t, 1, row)
+			acked = append(acked, row)
+		}
+		dead := owner.Name()
+		rest := namesBut(names, dead)
+		disks[dead] = w.kill(t, dead, disks[dead], rest...)
+		next := w.owner(t, 1, rest...)
+		for _, row := range acked {
+			if !next.has(t, 1, row) {
+				t.Fatalf("%s was acknowledged and is gone with %s", row, dead)
+			}
+		}
+		w.boot(t, dead, disks[dead], dead == "a", 1)
+	}
+	w.owner(t, 1, names...).mustPropose(t, 1, "last")
+	w.same(t, 1, names...)
+}
+
+// Links that carry one direction only must not leave a shard without an owner, nor
+// with one that answers from an old state.
+func TestFaults_OneWayCuts(t *testing.T) {
+	t.Parallel()
+	for what, ways := range map[string][][2]string{
+		"the owner is not heard": {{"a", "b"}, {"a", "c"}},
+		"the owner hears nobody": {{"b", "a"}, {"c", "a"}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			w, _ := trio(t, 1)
+			a := w.nodes["a"]
+			a.mustPropose(t, 1, "before")
+			for _, way := range ways {
+				w.set(true, way[0], way[1])
+			}
+			next := w.owner(t, 1, "b", "c")
+			next.mustPropose(t, 1, "after")
+			if err := a.ReadBarrier(1, time.Now().Add(time.Second)); err == nil {
+				t.Error("who was cut off answers reads")
+			}
+			until(t, "a gave up", func() bool { _, ok := a.Owner(1); return !ok })
+			for _, way := range ways {
+				w.set(false, way[0], way[1])
+			}
+			w.owner(t, 1, "a", "b", "c")
+			w.same(t, 1, "a", "b", "c")
+		})
+	}
+}
+
+// A replica that was removed while it was away campaigns when it is back. Nobody
+// listens.
+func TestFaults_RemovedReplicaDisturbsNobody(t *testing.T) {
+	t.Parallel()
+	w, _ := trio(t, 1)
+	a, c := w.nodes["a"], w.nodes["c"]
+	epoch, _ := a.Owner(1)
+	w.isolate(true, "c", "a", "b")
+	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaRemove, "c"}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "c misses its leader", func() bool { return c.group(1).raft.State() == raft.Candidate })
+	w.isolate(false, "c", "a", "b")
+	for i := range 3 { // it campaigns again and again
+		until(t, "c gives up a campaign", func() bool { return c.group(1).raft.State() == raft.Candidate })
+		a.mustPropose(t, 1, fmt.Sprint(i))
+		if err := a.ReadBarrier(1, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if now, _ := a.Owner(1); now != epoch {
+		t.Errorf("epoch %d became %d", epoch, now)
+	}
+	if err := c.dropReplica(1); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.dropReplica(1); err == nil {
+		t.Error("the leader's replica was dropped")
+	}
+	// It may come back as an empty one.
+	w.enlist(t, a, 1, "c")
+	w.same(t, 1, "a", "b", "c")
+}
+
+// The leader and a new voter agree on the growth and the leader dies, before the
+// third has heard of it: the two that are left still find an owner.
+func TestFaults_OwnerDiesWhileItsGroupGrows(t *testing.T) {
+	t.Parallel()
+	w := newNetwork()
+	for _, name := range []string{"a", "b", "c"} {
+		w.boot(t, name, vfs.NewMem(), name == "a", 1)
+	}
+	a, b, c := w.nodes["a"], w.nodes["b"], w.nodes["c"]
+	w.owner(t, 1, "a")
+	w.enlist(t, a, 1, "b")
+	if err := c.hostReplica(1); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaAdd, "c"}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "both follow", func() bool {
+		_, others, _ := b.group(1).members()
+		lag, follows := a.group(1).witness.peer(a.group(1).raft.CurrentTerm(), "c", heartbeatTimeout)
+		return len(others) == 1 && follows && lag == 0
+	})
+	w.set(true, "a", "b")
+	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaPromote, "c"}); err != nil {
+		t.Fatal(err)
+	}
+	w.isolate(true, "a", "b", "c")
+	if _, others, _ := b.group(1).members(); len(others) != 1 {
+		t.Fatal("b heard of it")
+	}
+	w.owner(t, 1, "c", "b").mustPropose(t, 1, "on")
+}
+
+// A member that would not leave a quorum is not removed, and one that does not
+// follow is not promoted.
+func TestFaults_MembersAreChangedWithCare(t *testing.T) {
+	t.Parallel()
+	w, _ := trio(t, 1)
+	a := w.nodes["a"]
+	w.boot(t, "d", vfs.NewMem(), false, 1)
+	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaAdd, "d"}); err != nil {
+		t.Fatal(err)
+	}
+	// d hosts nothing yet.
+	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaPromote, "d"}); err == nil {
+		t.Error("a member that does not follow was promoted")
+	}
+	w.isolate(true, "b", "a", "c")
+	until(t, "b counts as silent", func() bool {
+		err := a.changeReplica(t.Context(), 1, replicaChange{replicaTransfer, "b"})
+		return err != nil && bytes.Contains([]byte(err.Error()), []byte("no voter"))
+	})
+	owner := w.owner(t, 1, "a", "c")
+	other := namesBut([]string{"a", "c"}, owner.Name())[0]
+	if err := owner.changeReplica(t.Context(), 1, replicaChange{replicaRemove, other}); err == nil {
+		t.Error("the quorum was removed")
+	}
+	if err := owner.changeReplica(t.Context(), 1, replicaChange{replicaRemove, "b"}); err != nil {
+		t.Error(err)
+	}
+	owner.mustPropose(t, 1, "on")
+}
+
+// A crash anywhere in a deletion resumes it.
+func TestFaults_CrashWhileDropping(t *testing.T) {
+	t.Parallel()
+	w, disks := crashable(t, "a", "b")
+	a, b := w.nodes["a"], w.nodes["b"]
+	a.mustPropose(t, 1, "row")
+	w.same(t, 1, "a", "b")
+	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaRemove, "b"}); err != nil {
+		t.Fatal(err)
+	}
+	// As far as the marker, and the state on disk.
+	if err := b.store.FlushState(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.store.Raft().Set(raftKey(1, kindDropping, nil), nil, pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+	disks["b"] = w.kill(t, "b", disks["b"], "a")
+	b = w.boot(t, "b", disks["b"], false, 1)
+	if b.group(1) != nil || len(shardRows(t, b, 1)) != 0 {
+		t.Fatal("the replica came back")
+	}
+	disks["b"] = w.kill(t, "b", disks["b"], "a") // what was deleted is so for good
+	w.boot(t, "b", disks["b"], false, 1)
+	w.enlist(t, a, 1, "b")
+	w.same(t, 1, "a", "b")
+}
+
+// BenchmarkFailover measures how long a shard has no owner when its owner dies.
+// Run it with -benchtime 20x.
+func BenchmarkFailover(b *testing.B) {
+	w, _ := trio(b, 1)
+	names := []string{"a", "b", "c"}
+	var all []time.Duration
+	for b.Loop() {
+		owner := w.owner(b, 1, names...)
+		for _, name := range namesBut(names, owner.Name()) {
+			until(b, "all follow", func() bool { return len(owner.group(1).heirs(name)) == 1 })
+		}
+		rest := namesBut(names, owner.Name())
+		began := time.Now()
+		w.isolate(true, owner.Name(), rest...)
+		w.owner(b, 1, rest...)
+		all = append(all, time.Since(began))
+		until(b, "it gave up", func() bool { _, ok := owner.Owner(1); return !ok })
+		w.isolate(false, owner.Name(), rest...)
+	}
+	b.ReportMetric(float64(quantile(all, 50).Milliseconds()), "ms-median")
+	b.ReportMetric(float64(quantile(all, 100).Milliseconds()), "ms-max")
+}
+
+func quantile(all []time.Duration, percent int) time.Duration {
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[(len(sorted)-1)*percent/100]
+}
+
+// BenchmarkStart measures a node alone, from New to ready.
+func BenchmarkStart(b *testing.B) {
+	disk := vfs.NewMem()
+	start(b, settings{fs: disk, dir: "node"}).stop()
+	for b.Loop() {
+		r := start(b, settings{fs: disk, dir: "node"})
+		b.StopTimer()
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		_ = r.Close(ctx)
+		cancel()
+		r.stop()
+		b.StartTimer()
+	}
+}

@@ -1,0 +1,127 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/raft"
+
+	"switchyard/storage"
+)
+
+// membershipTimeout bounds how long a change of members may wait for its turn.
+const membershipTimeout = heartbeatTimeout
+
+var (
+	errNotCaughtUp = errors.New("cluster: the member does not follow the group's log closely enough to vote")
+	errOnlyReplica = errors.New("cluster: it is the group's only voter")
+	errStalls      = errors.New("cluster: those who would be left do not answer")
+	errHandedOver  = errors.New("cluster: it led the group, which was handed over: ask its new leader")
+)
+
+// changeReplica changes one member of a group that this node leads. What is so
+// already is no error. A leader that is to be removed hands over instead, and its
+// successor is to be asked.
+func (n *Node) changeReplica(ctx context.Context, shard storage.Shard, change replicaChange) error {
+	g := n.group(shard)
+	if g == nil || !g.up.Load() || g.raft.State() != raft.Leader {
+		return errNotLeading
+	}
+	// One decides at a time: each looks at the members first.
+	select {
+	case g.changing <- struct{}{}:
+		defer func() { <-g.changing }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := g.change(ctx, change); err != nil {
+		return fmt.Errorf("%s %s in shard %d: %w", change.Action, change.Node, shard, err)
+	}
+	return nil
+}
+
+func (g *group) change(ctx context.Context, change replicaChange) error {
+	voters, others, err := g.members()
+	if err != nil {
+		return err
+	}
+	votes, there := slices.Contains(voters, change.Node), slices.Contains(others, change.Node)
+	id := raft.ServerID(change.Node)
+	var future raft.Future
+	switch change.Action {
+	case replicaAdd:
+		if votes || there {
+			return nil
+		}
+		future = g.raft.AddNonvoter(id, raft.ServerAddress(id), 0, membershipTimeout)
+	case replicaPromote:
+		if votes {
+			return nil
+		}
+		// A voter that is far behind, or not there, could cost the group its quorum.
+		if lag, follows := g.witness.peer(g.raft.CurrentTerm(), id, heartbeatTimeout); !there || !follows || lag > caughtUpLag {
+			return errNotCaughtUp
+		}
+		future = g.raft.AddVoter(id, raft.ServerAddress(id), 0, membershipTimeout)
+	case replicaRemove:
+		switch {
+		case !votes && !there:
+			return nil
+		case votes && len(voters) == 1:
+			return errOnlyReplica
+		case change.Node == g.node:
+			if err := g.hand(ctx, "", true); err != nil {
+				return err
+			}
+			return errHandedOver
+		case votes && !g.keepsQuorum(voters, change.Node):
+			return errStalls
+		}
+		future = g.raft.RemoveServer(id, 0, membershipTimeout)
+	case replicaTransfer:
+		if change.Node == g.node {
+			return nil
+		}
+		return g.hand(ctx, change.Node, true)
+	default:
+		return fmt.Errorf("cluster: %q is no change of a replica", change.Action)
+	}
+	return within(ctx, future.Error)
+}
+
+// keepsQuorum tells whether enough voters follow the log when one is removed.
+func (g *group) keepsQuorum(voters []string, removed string) bool {
+	term := g.raft.CurrentTerm()
+	left, follow := 0, 0
+	for _, voter := range voters {
+		if voter == removed {
+			continue
+		}
+		left++
+		if voter == g.node {
+			follow++
+		} else if _, follows := g.witness.peer(term, raft.ServerID(voter), heartbeatTimeout); follows {
+			follow++
+		}
+	}
+	return follow > left/2
+}
+
+// members are the group's voters and others, by name, as this member knows them.
+func (g *group) members() (voters, others []string, err error) {
+	future := g.raft.GetConfiguration()
+	if err := future.Error(); err != nil {
+		return nil, nil, fmt.Errorf("read the members of shard %d: %w", g.shard, err)
+	}
+	voters, others = []string{}, []string{}
+	for _, server := range future.Configuration().Servers {
+		if server.Suffrage == raft.Voter {
+			voters = append(voters, string(server.ID))
+		} else {
+			others = append(others, string(server.ID))
+		}
+	}
+	return voters, others, nil
+}

@@ -1,0 +1,118 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// heldWire answers a heartbeat when told, with the term it is told.
+type heldWire struct {
+	*wire
+	asked  chan struct{}
+	answer chan raft.AppendEntriesResponse
+	fast   bool
+}
+
+func (h *heldWire) AppendEntries(_ raft.ServerID, _ raft.ServerAddress, _ *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	h.asked <- struct{}{}
+	*resp = <-h.answer
+	return nil
+}
+
+func (h *heldWire) SetHeartbeatHandler(func(raft.RPC)) { h.fast = true }
+
+func newHeld(t *testing.T, now *int64) (*heldWire, *witness) {
+	h := &heldWire{wire: &wire{arrivals: make(chan raft.RPC), closed: make(chan struct{})},
+		asked: make(chan struct{}), answer: make(chan raft.AppendEntriesResponse)}
+	w := newWitness(h, func() int64 { return *now }, func() uint64 { return 10 }, nil)
+	t.Cleanup(func() { _ = w.Close() })
+	return h, w
+}
+
+// An answer that lay unread while the process was paused proves what held when its
+// request was sent.
+func TestWitness_ProofCountsFromTheSending(t *testing.T) {
+	t.Parallel()
+	now := int64(100)
+	h, w := newHeld(t, &now)
+	servers := []raft.Server{{ID: "a"}, {ID: "b"}, {ID: "c"}, {ID: "spare", Suffrage: raft.Nonvoter}}
+	beat := func(to raft.ServerID, term uint64, during func()) {
+		ended := make(chan error)
+		go func() {
+			ended <- w.AppendEntries(to, raft.ServerAddress(to), &raft.AppendEntriesRequest{Term: 5}, &raft.AppendEntriesResponse{})
+		}()
+		<-h.asked
+		during()
+		h.answer <- raft.AppendEntriesResponse{Term: term}
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+	}
+	none := func() {}
+	want := func(term uint64, from int64, ok bool) {
+		t.Helper()
+		if got, is := w.proven(term, "a", servers, now); is != ok || got != from {
+			t.Fatalf("proven from %d, %v; want %d, %v", got, is, from, ok)
+		}
+	}
+	want(5, 0, false)
+	beat("spare", 5, none) // has no vote
+	want(5, 0, false)
+	beat("c", 6, none) // follows another by now
+	want(5, 0, false)
+	beat("b", 5, func() { now = 5000 })
+	want(5, 100, true)
+	want(6, 0, false)
+	beat("c", 5, none)
+	want(5, 5000, true)
+	// Alone, a node is its own quorum.
+	if got, ok := w.proven(5, "a", servers[:1], 7000); !ok || got != 7000 {
+		t.Fatalf("alone: %d, %v", got, ok)
+	}
+	// A member that only follows needs a quorum of others.
+	if _, ok := w.proven(5, "spare", servers[:1], 7000); ok {
+		t.Fatal("a leader without a vote proved itself")
+	}
+}
+
+func TestWitness_TellsWhoFollows(t *testing.T) {
+	t.Parallel()
+	now := int64(0)
+	h, w := newHeld(t, &now)
+	send := func(args raft.AppendEntriesRequest, resp raft.AppendEntriesResponse) {
+		go func() { <-h.asked; h.answer <- resp }()
+		args.Term = 5
+		if err := w.AppendEntries("b", "b", &args, &raft.AppendEntriesResponse{}); err != nil {
+			t.Error(err)
+		}
+	}
+	follows := func(lag uint64, ok bool) {
+		t.Helper()
+		if got, is := w.peer(5, "b", time.Second); is != ok || ok && got != lag {
+			t.Fatalf("lag %d, %v; want %d, %v", got, is, lag, ok)
+		}
+	}
+	follows(0, false)
+	send(raft.AppendEntriesRequest{}, raft.AppendEntriesResponse{Term: 5, LastLog: 10, Success: true})
+	follows(0, false) // its log may be another
+	send(raft.AppendEntriesRequest{Entries: []*raft.Log{{Index: 7}}}, raft.AppendEntriesResponse{Term: 5, LastLog: 3, Success: true})
+	follows(3, true)
+	send(raft.AppendEntriesRequest{}, raft.AppendEntriesResponse{Term: 5, LastLog: 10, Success: true})
+	follows(0, true)
+	now = int64(2 * time.Second)
+	follows(0, false) // silent
+	send(raft.AppendEntriesRequest{PrevLogEntry: 10}, raft.AppendEntriesResponse{Term: 5, LastLog: 4})
+	follows(0, false) // its log differs
+}
+
+func TestWitness_KeepsTheFastPathClosed(t *testing.T) {
+	t.Parallel()
+	now := int64(0)
+	h, w := newHeld(t, &now)
+	w.SetHeartbeatHandler(func(raft.RPC) {})
+	if h.fast {
+		t.Fatal("heartbeats would change the term behind Raft's goroutine")
+	}
+}
