@@ -78,7 +78,7 @@ const (
 
 // heartbeatTimeout is how long a follower waits for its leader before it stands for
 // election. A read lease is 0.6 of it.
-const heartbeatTimeout = time.Second
+const heartbeatTimeout = 800 * time.Millisecond
 
 // tuning holds the sizes and times that tests change.
 type tuning struct {
