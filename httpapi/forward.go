@@ -197,7 +197,7 @@ func (t *travel) send(node string) bool {
 			return false
 		}
 	}
-	conn, err := s.pools.take(x.ctx, node, t.deadline())
+	conn, err := s.pools.take(node, t.deadline())
 	if err != nil {
 		s.metrics.forwarded("not_sent")
 		t.unserved(err)
@@ -270,6 +270,7 @@ func (t *travel) build() error {
 		to.Del(name)
 	}
 	to.ResetConnectionClose()
+	to.SetNoDefaultContentType(true)
 	to.SetProtocol("HTTP/1.1")
 	if len(to.Host()) == 0 { // HTTP/1.0
 		to.SetHost("switchyard")

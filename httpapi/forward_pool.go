@@ -43,7 +43,7 @@ func newPools(dial func(context.Context, string) (net.Conn, error)) *pools {
 
 // take gives a connection on which nothing was sent yet. Its error means that
 // nothing was.
-func (p *pools) take(ctx context.Context, node string, deadline time.Time) (*peerConn, error) {
+func (p *pools) take(node string, deadline time.Time) (*peerConn, error) {
 	for {
 		c := p.idle(node)
 		if c == nil {
@@ -56,7 +56,7 @@ func (p *pools) take(ctx context.Context, node string, deadline time.Time) (*pee
 		}
 		c.close()
 	}
-	ctx, cancel := context.WithDeadline(ctx, deadline)
+	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
 	conn, err := p.dial(ctx, node)
 	if err != nil {

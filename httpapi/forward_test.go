@@ -1,0 +1,372 @@
+package httpapi
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"switchyard/actors/tracker"
+)
+
+// atlas is the map of a cluster: who serves everything, and where nodes listen for each other.
+type atlas struct {
+	mu      sync.Mutex
+	owner   string
+	changed chan struct{}
+	at      map[string]string
+	dials   map[string]int
+}
+
+func newAtlas(owner string) *atlas {
+	return &atlas{owner: owner, changed: make(chan struct{}), at: map[string]string{}, dials: map[string]int{}}
+}
+
+func (a *atlas) move(owner string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.owner = owner
+	close(a.changed)
+	a.changed = make(chan struct{})
+}
+
+// seat is an atlas as one node sees it.
+type seat struct {
+	*atlas
+	node string
+}
+
+func (s seat) Owner([16]byte) (node string, here bool, changed <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.owner, s.owner == s.node, s.changed
+}
+
+func (s seat) Dial(ctx context.Context, node string) (net.Conn, error) {
+	s.mu.Lock()
+	addr := s.at[node]
+	s.dials[node]++
+	s.mu.Unlock()
+	if addr == "" {
+		return nil, errors.New("no such node")
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", addr)
+}
+
+// join starts a node that others reach.
+func (a *atlas) join(t testing.TB, node string, adjust ...func(*Config)) *bundle {
+	t.Helper()
+	b := setup(t, append(adjust, func(c *Config) { c.Placement = seat{a, node} })...)
+	b.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
+		return tracker.Reply{Outcome: tracker.Created, Body: []byte(`{"id":"` + node + `"}`), ETag: `"7"`}, nil
+	})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.mu.Lock()
+	a.at[node] = ln.Addr().String()
+	a.mu.Unlock()
+	go func() { _ = b.ServePeers(ln) }()
+	return b
+}
+
+// haunt stands in for a node that does what it likes with each connection.
+func (a *atlas) haunt(t testing.TB, node string, do func(net.Conn)) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.mu.Lock()
+	a.at[node] = ln.Addr().String()
+	a.mu.Unlock()
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer func() { _ = c.Close() }()
+				do(c)
+			})
+		}
+	})
+	t.Cleanup(func() { _ = ln.Close(); all.Wait() })
+}
+
+// readOne takes a request in.
+func readOne(c net.Conn) { _, _ = http.ReadRequest(bufio.NewReader(c)) }
+
+const thingBody = `{"title":"t"}`
+
+func outcomeOf(a *answer) string {
+	details, _ := a.told.Details.(map[string]any)
+	outcome, _ := details["outcome"].(string)
+	return outcome
+}
+
+func TestForward_PassesTheAnswerThrough(t *testing.T) {
+	t.Parallel()
+	a := newAtlas("b")
+	entry, owner := a.join(t, "a"), a.join(t, "b")
+	for range 3 {
+		got := entry.do(t, "POST", things, thingBody, "Content-Type: application/json", "X-Request-Id: mine", "If-Match: \"1\"", "Idempotency-Key: k")
+		if got.StatusCode != 201 || got.body != `{"id":"b"}` || got.Header.Get("ETag") != `"7"` || got.Header.Get("X-Request-Id") != "mine" || len(got.Header.Values("Date")) != 1 {
+			t.Fatalf("%d %v %s", got.StatusCode, got.Header, got.body)
+		}
+	}
+	req, in, calls := owner.engine.seen()
+	if calls != 3 || req.Credential != token || req.ID != "mine" || req.Idempotency == nil || req.Idempotency.Key != "k" || in.(*makeThingIn).Title != "t" {
+		t.Errorf("%d calls, the last with %+v %+v", calls, req, in)
+	}
+	if left := time.Until(req.Deadline); left <= 0 || left > 10*time.Second {
+		t.Errorf("the owner has %s left", left)
+	}
+	if _, _, calls := entry.engine.seen(); calls != 0 {
+		t.Error("the node asked ran it too")
+	}
+	if a.dials["b"] != 1 {
+		t.Errorf("%d connections for three requests", a.dials["b"])
+	}
+	// What the owner refuses is refused the same.
+	if got := entry.do(t, "POST", things, `{"title":5}`); got.StatusCode != 400 {
+		t.Errorf("%d %s", got.StatusCode, got.body)
+	}
+	if got := entry.do(t, "GET", things+"/1", "", "Connection: close"); got.StatusCode != 201 || !got.Close {
+		t.Errorf("%d, close %t", got.StatusCode, got.Close)
+	}
+}
+
+func TestForward_LocalRefusalsStayLocal(t *testing.T) {
+	t.Parallel()
+	a := newAtlas("b")
+	entry := a.join(t, "a")
+	for path, want := range map[string]int{"/nowhere": 404, "/w/no-uuid/things": 404, "/healthz": 200, "/openapi.json": 200} {
+		if got := entry.do(t, "GET", path, ""); got.StatusCode != want {
+			t.Errorf("%s: %d", path, got.StatusCode)
+		}
+	}
+	if got := entry.do(t, "PUT", things, ""); got.StatusCode != 405 {
+		t.Errorf("PUT: %d", got.StatusCode)
+	}
+	if got := entry.do(t, "POST", things, strings.Repeat(" ", defaultMaxBody+1)); got.StatusCode != 413 {
+		t.Errorf("a body too large: %d", got.StatusCode)
+	}
+	if len(a.dials) != 0 {
+		t.Errorf("dialed %v", a.dials)
+	}
+}
+
+func TestForward_FollowsTheOwner(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name  string
+		first func(t *testing.T, a *atlas, move func())
+	}{
+		{"says that it moved", func(t *testing.T, a *atlas, move func()) {
+			a.join(t, "b").engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
+				move()
+				return tracker.Reply{}, tracker.Moved("elsewhere")
+			})
+		}},
+		{"is not the owner by its own map", func(t *testing.T, a *atlas, move func()) {
+			a.haunt(t, "b", func(c net.Conn) {
+				readOne(c)
+				move()
+				_, _ = io.WriteString(c, "HTTP/1.1 503 Service Unavailable\r\nSwitchyard-Moved: 1\r\nContent-Length: 2\r\n\r\n{}")
+			})
+		}},
+		{"can't be dialed", func(_ *testing.T, _ *atlas, move func()) { time.AfterFunc(50*time.Millisecond, move) }},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			a := newAtlas("b")
+			entry := a.join(t, "a")
+			a.join(t, "c")
+			var once sync.Once
+			row.first(t, a, func() { once.Do(func() { a.move("c") }) })
+			// Not safe to repeat, and repeated: nothing was done.
+			if got := entry.do(t, "POST", things, thingBody); got.StatusCode != 201 || got.body != `{"id":"c"}` {
+				t.Errorf("%d %s", got.StatusCode, got.body)
+			}
+		})
+	}
+	t.Run("from here to another node", func(t *testing.T) {
+		t.Parallel()
+		a := newAtlas("a")
+		entry := a.join(t, "a")
+		a.join(t, "c")
+		entry.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
+			a.move("c")
+			return tracker.Reply{}, tracker.Moved("elsewhere")
+		})
+		if got := entry.do(t, "POST", things, thingBody); got.StatusCode != 201 || got.body != `{"id":"c"}` {
+			t.Errorf("%d %s", got.StatusCode, got.body)
+		}
+	})
+}
+
+// What may have been carried out is repeated only where that is safe.
+func TestForward_LostAnswers(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name, method, body, header string
+		status                     int
+		outcome                    string
+	}{
+		{"a read", "GET", "", "X-A: b", 201, ""},
+		{"a change with a key", "POST", thingBody, "Idempotency-Key: k", 201, ""},
+		{"a change without one", "POST", thingBody, "X-A: b", 503, "unknown"},
+		{"a change with a wrong one", "POST", thingBody, "Idempotency-Key: k\r\nIdempotency-Key: l", 503, "unknown"},
+	} {
+		for how, lose := range map[string]func(net.Conn){
+			"closed":     func(net.Conn) {},
+			"cut short":  func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{") },
+			"no HTTP":    func(c net.Conn) { _, _ = io.WriteString(c, "garbage\r\n\r\n") },
+			"half heads": func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Len") },
+		} {
+			t.Run(row.name+", "+how, func(t *testing.T) {
+				t.Parallel()
+				a := newAtlas("b")
+				entry := a.join(t, "a")
+				a.join(t, "c")
+				a.haunt(t, "b", func(c net.Conn) {
+					readOne(c)
+					a.move("c")
+					lose(c)
+				})
+				got := entry.do(t, row.method, things, row.body, row.header)
+				if got.StatusCode != row.status || outcomeOf(got) != row.outcome {
+					t.Errorf("%d %s", got.StatusCode, got.body)
+				}
+			})
+		}
+	}
+}
+
+func TestForward_NobodyServes(t *testing.T) {
+	t.Parallel()
+	a := newAtlas("")
+	entry := a.join(t, "a")
+	began := time.Now()
+	got := entry.do(t, "POST", things, thingBody)
+	took := time.Since(began)
+	if got.StatusCode != 503 || outcomeOf(got) != "not_applied" || got.Header.Get("Retry-After") == "" {
+		t.Errorf("%d %s", got.StatusCode, got.body)
+	}
+	if took < 3*time.Second || took > 4*time.Second {
+		t.Errorf("refused after %s", took)
+	}
+}
+
+// Once a try may have been applied no answer says that nothing was.
+func TestForward_NeverNotAppliedAfterALoss(t *testing.T) {
+	t.Parallel()
+	a := newAtlas("b")
+	entry := a.join(t, "a", func(c *Config) { c.RequestTimeout = time.Second })
+	a.haunt(t, "b", func(c net.Conn) {
+		readOne(c)
+		a.move("")
+	})
+	got := entry.do(t, "POST", things, thingBody, "Idempotency-Key: k")
+	if got.StatusCode != 503 || outcomeOf(got) != "unknown" {
+		t.Errorf("%d %s", got.StatusCode, got.body)
+	}
+}
+
+// A connection that the other node closed while it was idle is not used: a change
+// on it would count as sent.
+func TestForward_IdleConnectionsThatEnded(t *testing.T) {
+	t.Parallel()
+	a := newAtlas("b")
+	entry := a.join(t, "a")
+	closed := make(chan struct{}, 8)
+	a.haunt(t, "b", func(c net.Conn) {
+		readOne(c)
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+		_ = c.Close()
+		closed <- struct{}{}
+	})
+	for range 4 {
+		if got := entry.do(t, "POST", things, thingBody); got.StatusCode != 200 {
+			t.Fatalf("%d %s", got.StatusCode, got.body)
+		}
+		<-closed
+	}
+}
+
+// A node that accepts and never answers is waited for until the deadline at most,
+// or until the connection is cut.
+func TestForward_SilentNode(t *testing.T) {
+	t.Parallel()
+	a := newAtlas("b")
+	entry := a.join(t, "a", func(c *Config) { c.RequestTimeout = time.Second })
+	quit := make(chan struct{})
+	a.haunt(t, "b", func(net.Conn) { <-quit })
+	defer close(quit)
+	began := time.Now()
+	got := entry.do(t, "POST", things, thingBody)
+	if took := time.Since(began); got.StatusCode != 503 || outcomeOf(got) != "unknown" || took > 2*time.Second {
+		t.Errorf("%d %s after %s", got.StatusCode, got.body, took)
+	}
+}
+
+// What nodes tell each other in headers is not believed from clients.
+func TestForward_HeadersOfClients(t *testing.T) {
+	t.Parallel()
+	a := newAtlas("b")
+	entry, owner := a.join(t, "a"), a.join(t, "b")
+	if got := entry.do(t, "POST", things, thingBody, "Switchyard-Time-Left: 1", "Switchyard-Moved: 1"); got.StatusCode != 201 {
+		t.Fatalf("%d %s", got.StatusCode, got.body)
+	}
+	req, _, _ := owner.engine.seen()
+	if left := time.Until(req.Deadline); left < 5*time.Second {
+		t.Errorf("the owner was given %s", left)
+	}
+	// A client that asks the node by itself is a client there too.
+	if got := owner.do(t, "POST", things, thingBody, "Switchyard-Time-Left: 1"); got.StatusCode != 201 || got.Header.Get("Switchyard-Moved") != "" {
+		t.Fatalf("%d %v", got.StatusCode, got.Header)
+	}
+	if req, _, _ := owner.engine.seen(); time.Until(req.Deadline) < 5*time.Second {
+		t.Errorf("the owner was given %s", time.Until(req.Deadline))
+	}
+}
+
+func BenchmarkForward(b *testing.B) {
+	a := newAtlas("b")
+	entry, owner := a.join(b, "a"), a.join(b, "b")
+	for name, to := range map[string]*bundle{"direct": owner, "forwarded": entry} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				c, err := net.Dial("tcp", to.addr)
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				defer func() { _ = c.Close() }()
+				r := bufio.NewReader(c)
+				request := []byte("GET " + things + "/1 HTTP/1.1\r\nHost: t\r\nAuthorization: Bearer " + token + "\r\n\r\n")
+				for pb.Next() {
+					if _, err := c.Write(request); err != nil {
+						b.Error(err)
+						return
+					}
+					if a, err := readAnswer(r, "GET"); err != nil || a.StatusCode != 201 {
+						b.Error(err)
+						return
+					}
+				}
+			})
+		})
+	}
+}
