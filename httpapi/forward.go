@@ -51,7 +51,9 @@ func (s *Server) place(x *exchange, workspace [16]byte) error {
 	if x.conn != nil && x.conn.peer {
 		return s.placed(x, workspace)
 	}
-	t := &travel{server: s, x: x, pause: retryFirst}
+	t := s.travels.Get().(*travel)
+	defer t.end()
+	t.server, t.x, t.pause = s, x, retryFirst
 	for {
 		node, here, changed := s.cfg.Placement.Owner(workspace)
 		switch {
@@ -126,6 +128,16 @@ type travel struct {
 	why     error // the last refusal
 }
 
+// end makes the travel ready for another request.
+func (t *travel) end() {
+	s := t.server
+	t.sent.SetBodyRaw(nil) // the exchange's
+	t.sent.Reset()
+	t.server, t.x, t.built, t.missing = nil, nil, false, time.Time{}
+	t.again, t.maybe, t.final, t.why = false, false, nil, nil
+	s.travels.Put(t)
+}
+
 // unserved notes that nobody serves the workspace.
 func (t *travel) unserved(err error) {
 	if t.missing.IsZero() {
@@ -197,7 +209,7 @@ func (t *travel) send(node string) bool {
 			return false
 		}
 	}
-	conn, err := s.pools.take(node, t.deadline())
+	conn, err := s.pools.take(node, t.deadline(), t.repeats())
 	if err != nil {
 		s.metrics.forwarded("not_sent")
 		t.unserved(err)
@@ -244,16 +256,25 @@ func (t *travel) send(node string) bool {
 // lost follows a try that may have been applied: what is safe to repeat is
 // repeated, anything else is answered now.
 func (t *travel) lost() {
-	if t.x.route.Op.Kind == tracker.Query {
-		t.again = true
-		t.unserved(nil)
-		return
-	}
-	t.maybe = true
-	if key, wrong := t.x.idempotency(); key == nil || wrong != "" {
-		t.final = errLost()
-	}
 	t.unserved(nil)
+	switch {
+	case t.x.route.Op.Kind == tracker.Query:
+		t.again = true
+	case t.repeats():
+		t.maybe = true
+	default:
+		t.maybe, t.final = true, errLost()
+	}
+}
+
+// repeats tells whether the request may be carried out twice: it changes nothing,
+// or its key sees to that.
+func (t *travel) repeats() bool {
+	if t.x.route.Op.Kind == tracker.Query {
+		return true
+	}
+	key, wrong := t.x.idempotency()
+	return key != nil && wrong == ""
 }
 
 // build makes the request as other nodes get it: the client's own, with a body of

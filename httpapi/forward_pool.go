@@ -35,15 +35,22 @@ type peerConn struct {
 	r    *bufio.Reader
 	w    *bufio.Writer
 	used time.Time
+	// deadline is the connection's; one that is a little early is not moved for each
+	// request.
+	deadline time.Time
 }
+
+// deadlineSlack is how much earlier than due an answer may be given up.
+const deadlineSlack = 250 * time.Millisecond
 
 func newPools(dial func(context.Context, string) (net.Conn, error)) *pools {
 	return &pools{dial: dial, nodes: map[string][]*peerConn{}}
 }
 
 // take gives a connection on which nothing was sent yet. Its error means that
-// nothing was.
-func (p *pools) take(node string, deadline time.Time) (*peerConn, error) {
+// nothing was. For a request that may be sent twice the connection is not looked at
+// first.
+func (p *pools) take(node string, deadline time.Time, twice bool) (*peerConn, error) {
 	for {
 		c := p.idle(node)
 		if c == nil {
@@ -51,7 +58,7 @@ func (p *pools) take(node string, deadline time.Time) (*peerConn, error) {
 		}
 		// The other node may have gone meanwhile; what is sent to nobody would have to
 		// count as sent.
-		if quiet(c.conn) {
+		if twice || quiet(c.conn) {
 			return c, nil
 		}
 		c.close()
@@ -144,8 +151,11 @@ func (p *pools) close() {
 // ask sends a request and reads its answer. began tells whether a byte of the
 // request may have gone out.
 func (c *peerConn) ask(req *fasthttp.Request, res *fasthttp.Response, deadline time.Time) (began bool, err error) {
-	if err := c.conn.SetDeadline(deadline); err != nil {
-		return false, fmt.Errorf("forward: %w", err)
+	if c.deadline.After(deadline) || deadline.Sub(c.deadline) > deadlineSlack {
+		if err := c.conn.SetDeadline(deadline); err != nil {
+			return false, fmt.Errorf("forward: %w", err)
+		}
+		c.deadline = deadline
 	}
 	if err := req.Write(c.w); err != nil {
 		return true, fmt.Errorf("forward: %w", err)

@@ -24,6 +24,7 @@ type Server struct {
 	ids       *requestIDs
 	metrics   *metrics
 	exchanges sync.Pool
+	travels   sync.Pool // *travel
 	now       func() time.Time
 	// smallestBody is the least that any route takes, in bytes.
 	smallestBody int
@@ -48,6 +49,7 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, ids: newRequestIDs(), now: time.Now}
 	s.exchanges.New = func() any { return new(exchange) }
+	s.travels.New = func() any { return new(travel) }
 	if cfg.Rate.Requests > 0 {
 		s.rates = newRateLimits(cfg.Rate)
 	}
