@@ -215,9 +215,9 @@ func (p *peers) refuse(kind byte, h *peerHello) string {
 		return fmt.Sprintf("this node speaks version %d of the peer protocol, not %d: upgrade the older node", peerVersion, h.Version)
 	case h.To != "" && h.To != self.node:
 		return fmt.Sprintf("node %q is not here, this address belongs to node %q: check --advertise of both", h.To, self.node)
-	case self.cluster == "":
+	case self.cluster == "" && !joins: // nodes without a cluster may form one together
 		return fmt.Sprintf("node %q has not joined a cluster yet", self.node)
-	case h.Cluster != self.cluster && !joins:
+	case !joins && h.Cluster != self.cluster:
 		return fmt.Sprintf("this node belongs to cluster %s and the caller to %s: give --join addresses of the caller's own cluster", self.cluster, h.Cluster)
 	case h.From == self.node && !joins:
 		return fmt.Sprintf("the name %q is this node's own: give every node a name of its own (--node-name)", h.From)

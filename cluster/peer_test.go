@@ -136,6 +136,10 @@ func TestPeers_Refusals(t *testing.T) {
 	if _, err := c.callAddr(t.Context(), w.at["b"], rpcCall, nil); err == nil || !strings.Contains(err.Error(), "not joined") {
 		t.Errorf("call before joining: %v", err)
 	}
+	// Nodes that form a cluster together talk before there is one.
+	if got, err := c.callAddr(t.Context(), w.at["new"], rpcJoin, nil); err != nil || string(got) != "from <>" {
+		t.Errorf("join among nodes without a cluster: %q, %v", got, err)
+	}
 	// Bytes that are no hello end the connection and cost nothing.
 	for _, garbage := range []string{"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "C\xff\xff\xff\xff", "C\x00\x00\x00\x02{]", "X\x00\x00\x00\x02{}"} {
 		conn, err := net.Dial("tcp", w.at["b"])

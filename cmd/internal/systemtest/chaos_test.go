@@ -36,6 +36,13 @@ func chaosLength() (length, pauseFor time.Duration) {
 func newFleet(ctx context.Context, t *testing.T, size int, flags ...string) *Fleet {
 	t.Helper()
 	f := NewFleet(binary(t), t.TempDir(), flags...)
+	f.keepLogs(t)
+	f.grow(ctx, t, size)
+	return f
+}
+
+// keepLogs ends the fleet with the test, and keeps its logs when that failed.
+func (f *Fleet) keepLogs(t *testing.T) {
 	t.Cleanup(func() {
 		f.Close()
 		if t.Failed() {
@@ -46,8 +53,6 @@ func newFleet(ctx context.Context, t *testing.T, size int, flags ...string) *Fle
 			t.Logf("the nodes' logs are in %s", keep)
 		}
 	})
-	f.grow(ctx, t, size)
-	return f
 }
 
 // grow adds members until there are so many, and waits until they share the work.

@@ -173,6 +173,63 @@ func mustRefuse(ctx context.Context, t *testing.T, m *Member, why string) {
 	}
 }
 
+// TestCluster_FormsTogether starts three empty nodes at once that expect each other,
+// as a fresh deployment does.
+func TestCluster_FormsTogether(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	f := NewFleet(binary(t), t.TempDir(), "--shards", "2", "--bootstrap-expect", "3")
+	f.keepLogs(t)
+	var seeds []string
+	for n := range 3 {
+		seeds = append(seeds, f.address(n+1, 7946))
+	}
+	for n := range 3 {
+		m, err := f.Add(fmt.Sprintf("node-%d", n+1), "--join", strings.Join(seeds, ","))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, m := range f.members {
+		if err := m.WaitReady(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.members[2].Await(ctx, "every shard has three voters", Level(3)); err != nil {
+		t.Fatal(err)
+	}
+	o, err := f.members[1].Client("").Onboard(ctx, "Together", "together")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := f.members[2].Client(o.Token.Token)
+	if err := c.Decode(ctx, "POST", "/workspaces/"+o.Workspace.ID+"/issues", map[string]any{"title": "x"}, 201, nil); err != nil {
+		t.Fatal(err)
+	}
+	// All at once again, each with its data and the same flags.
+	for _, m := range f.members {
+		m.Kill()
+	}
+	for _, m := range f.members {
+		if err := m.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, m := range f.members {
+		if err := m.WaitReady(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	issues, err := f.members[0].Client(o.Token.Token).Walk(ctx, o.Workspace.ID, "")
+	if err != nil || len(issues) != 1 {
+		t.Fatalf("%d issues, %v", len(issues), err)
+	}
+}
+
 // TestCluster_Refusals starts nodes that must not get in.
 func TestCluster_Refusals(t *testing.T) {
 	t.Parallel()
