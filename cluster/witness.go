@@ -40,6 +40,7 @@ type peerWord struct {
 	sent   int64  // when the newest request it answered was sent
 	lag    uint64 // entries it was behind then
 	follow bool   // it takes entries: its log is part of the leader's
+	asked  int64  // when the newest request that told was sent
 }
 
 // errTransport refuses elections over a transport that can't ask before it
@@ -134,18 +135,19 @@ func (w *witness) AppendEntries(id raft.ServerID, target raft.ServerAddress, arg
 		clear(w.peers)
 	}
 	seen := w.peers[id]
-	if sent < seen.sent { // heartbeats and entries overtake each other
-		return nil
+	// Heartbeats and entries overtake each other. Only entries tell whether the peer
+	// follows, and once it does they go by pipeline, past here: an answer that a
+	// heartbeat overtook counts all the same.
+	if (len(args.Entries) > 0 || args.PrevLogEntry > 0) && sent >= seen.asked {
+		seen.asked, seen.follow = sent, resp.Success
 	}
-	seen.sent = sent
-	if len(args.Entries) > 0 || args.PrevLogEntry > 0 {
-		seen.follow = resp.Success
+	if sent >= seen.sent {
+		has := resp.LastLog // before what was sent now
+		if n := len(args.Entries); n > 0 && resp.Success {
+			has = max(has, args.Entries[n-1].Index)
+		}
+		seen.sent, seen.lag = sent, last-min(last, has)
 	}
-	has := resp.LastLog // before what was sent now
-	if n := len(args.Entries); n > 0 && resp.Success {
-		has = max(has, args.Entries[n-1].Index)
-	}
-	seen.lag = last - min(last, has)
 	w.peers[id] = seen
 	return nil
 }

@@ -107,6 +107,36 @@ func TestWitness_TellsWhoFollows(t *testing.T) {
 	follows(0, false) // its log differs
 }
 
+// Entries that a cut held up are answered after heartbeats that were sent later, and
+// are the last that say whether the peer follows.
+func TestWitness_EntriesThatHeartbeatsOvertook(t *testing.T) {
+	t.Parallel()
+	now := int64(0)
+	h, w := newHeld(t, &now)
+	held := make(chan error)
+	go func() {
+		held <- w.AppendEntries("b", "b", &raft.AppendEntriesRequest{Term: 5, PrevLogEntry: 9}, &raft.AppendEntriesResponse{})
+	}()
+	<-h.asked
+	now = 1000
+	beat := make(chan error)
+	go func() {
+		beat <- w.AppendEntries("b", "b", &raft.AppendEntriesRequest{Term: 5}, &raft.AppendEntriesResponse{})
+	}()
+	<-h.asked
+	for range 2 {
+		h.answer <- raft.AppendEntriesResponse{Term: 5, LastLog: 10, Success: true}
+	}
+	for _, ended := range []chan error{held, beat} {
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if lag, follows := w.peer(5, "b", time.Second); !follows || lag != 0 {
+		t.Errorf("lag %d, follows %t", lag, follows)
+	}
+}
+
 func TestWitness_KeepsTheFastPathClosed(t *testing.T) {
 	t.Parallel()
 	now := int64(0)

@@ -263,7 +263,7 @@ func (m *Member) Await(ctx context.Context, what string, wanted func(ClusterView
 		case <-tick.C:
 		case <-ctx.Done():
 			seen, _ := json.Marshal(last)
-			return fmt.Errorf("%s: waiting until %s: %w (last error: %w); last seen: %s", m.Name, what, ctx.Err(), failure, seen)
+			return errors.Join(fmt.Errorf("%s: waiting until %s: %w; last seen: %s", m.Name, what, ctx.Err(), seen), failure)
 		}
 	}
 }
