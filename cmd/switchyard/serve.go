@@ -25,7 +25,7 @@ type serveCmd struct {
 	Onboarding     string        `help:"Who may onboard a workspace: anyone (open) or the operator (root)." enum:"open,root" default:"open"`
 	PublicURL      string        `name:"public-url" help:"How clients reach the service." placeholder:"URL"`
 	RequestTimeout time.Duration `help:"Every request is answered within this." default:"10s"`
-	RateLimit      string        `help:"Requests a token may send to this node, such as 100/s, 600/m or 10000/h." default:"off" placeholder:"N/s"`
+	RateLimit      string        `help:"Requests a token may have this node carry out, such as 100/s, 600/m or 10000/h." default:"off" placeholder:"N/s"`
 	DiskReserve    byteSize      `help:"Free space to keep on the disk, such as 512MiB: below it changes are refused (a fifth of the disk, at most 256MiB, when not given)." placeholder:"SIZE"`
 
 	Peer            string        `help:"Address for other nodes: replication, forwarded requests. Empty, with an empty --gossip: a node alone." default:"127.0.0.1:7947" group:"Cluster"`
