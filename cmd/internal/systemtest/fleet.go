@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -44,6 +45,9 @@ type Member struct {
 	fleet *Fleet
 	n     int // from 1
 	flags []string
+
+	// stalls counts pauses and their ends: odd while the process is paused.
+	stalls atomic.Int64
 
 	mu      sync.Mutex
 	process *Process // nil when it does not run
@@ -145,10 +149,16 @@ func (m *Member) Kill() {
 }
 
 // Pause is SIGSTOP, and Resume SIGCONT.
-func (m *Member) Pause() error { return m.signal(syscall.SIGSTOP) }
+func (m *Member) Pause() error {
+	m.stalls.Add(1)
+	return m.signal(syscall.SIGSTOP)
+}
 
 // Resume lets a paused process go on.
-func (m *Member) Resume() error { return m.signal(syscall.SIGCONT) }
+func (m *Member) Resume() error {
+	defer m.stalls.Add(1)
+	return m.signal(syscall.SIGCONT)
+}
 
 func (m *Member) signal(s syscall.Signal) error {
 	p, err := m.running()

@@ -74,13 +74,19 @@ func (t *traffic) run(ctx context.Context, seed uint64, pace time.Duration) {
 			client := 1 + n*8 + k
 			rng := rand.New(rand.NewPCG(seed, uint64(client)))
 			t.running.Go(func() {
+				members := t.fleet.Members()
 				c := t.clients(s)
 				for i := 1; t.wait(ctx, pace/2+rand.N(pace)); i++ {
-					m := c[rng.IntN(len(c))]
+					at := rng.IntN(len(c))
 					if k == 0 {
 						t.create(ctx, s, c, fmt.Sprintf("%d-%d", client, i), rng)
 					} else {
-						t.register(ctx, s, m, client, fmt.Sprintf("%d-%d", client, i), rng)
+						stalls := members[at].stalls.Load()
+						took, answered := t.register(ctx, s, c[at], client, fmt.Sprintf("%d-%d", client, i), rng)
+						// A node that was paused meanwhile answers when it can.
+						if answered && stalls%2 == 0 && members[at].stalls.Load() == stalls {
+							t.took(took)
+						}
 					}
 				}
 			})
@@ -167,7 +173,7 @@ func (t *traffic) success(s *space) {
 	s.last = now
 }
 
-func (t *traffic) register(ctx context.Context, s *space, c *Client, client int, value string, rng *rand.Rand) {
+func (t *traffic) register(ctx context.Context, s *space, c *Client, client int, value string, rng *rand.Rand) (took time.Duration, answered bool) {
 	op := registerOp{Register: s.registers[rng.IntN(len(s.registers))], Write: rng.IntN(2) == 0, Value: value}
 	path := "/workspaces/" + s.id + "/issues/" + op.Register
 	call := t.history.now()
@@ -178,29 +184,27 @@ func (t *traffic) register(ctx context.Context, s *space, c *Client, client int,
 	} else {
 		a, err = c.Do(ctx, "GET", path, nil)
 	}
-	took := t.history.now() - call
-	t.took(time.Duration(took), err)
+	took, answered = time.Duration(t.history.now()-call), err == nil
 	var read Issue
 	outcome := outcomeOf(a, err)
 	if outcome == done {
 		if err := json.Unmarshal(a.Body, &read); err != nil {
 			t.breach("an answer that is no issue: %s", a.Body)
-			return
+			return took, answered
 		}
 		t.success(s)
 	}
 	t.expected(a, err, "register")
 	t.history.note(client, op, call, outcome, read.Title)
+	return took, answered
 }
 
 // took notes how long an answer took: a request is answered in bounded time
 // whatever happens, by a node that is there.
-func (t *traffic) took(d time.Duration, err error) {
+func (t *traffic) took(d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err == nil {
-		t.longest = max(t.longest, d)
-	}
+	t.longest = max(t.longest, d)
 }
 
 // create makes an issue and repeats it, at any node, until it is answered.
