@@ -118,6 +118,9 @@ func (g *group) heirs(only string) []string {
 func (n *Node) Leave(ctx context.Context) error {
 	if n.link != nil {
 		n.link.pulse.leave()
+		if n.link.mover != nil {
+			n.link.mover.retire() // or it would bring back what is handed over
+		}
 	}
 	return n.handAll(ctx, true)
 }

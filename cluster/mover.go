@@ -82,11 +82,18 @@ func (m *mover) lost() {
 	}
 }
 
-// close stops placement for good and waits for its end.
-func (m *mover) close() {
+// retire stops placement for good. It does not wait for a step under way.
+func (m *mover) retire() {
 	m.lost()
 	m.mu.Lock()
 	m.closed = true
+	m.mu.Unlock()
+}
+
+// close is retire, and waits for the end.
+func (m *mover) close() {
+	m.retire()
+	m.mu.Lock()
 	ended := m.ended
 	m.mu.Unlock()
 	<-ended

@@ -292,10 +292,19 @@ func (n *Node) Close(ctx context.Context) error {
 	return n.closed
 }
 
+// leaveWait bounds how long a closing node waits for what it asks of others.
+const leaveWait = 2 * time.Second
+
 func (n *Node) close(ctx context.Context) error {
 	var errs []error
 	if n.link != nil && n.opened {
-		errs = append(errs, within(ctx, func() error { n.link.leave(); return nil }))
+		// What is asked of others just now may take its time; the groups' end must not
+		// wait for it.
+		soon, cancel := context.WithTimeout(ctx, leaveWait)
+		if err := within(soon, func() error { n.link.leave(); return nil }); err != nil {
+			n.logger.Info("something still waits for other nodes", "error", err)
+		}
+		cancel()
 	}
 	if n.started {
 		errs = append(errs, n.stopGroups(ctx), within(ctx, n.flusher.flush))
