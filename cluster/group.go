@@ -204,6 +204,10 @@ func (g *group) stop(ctx context.Context) error {
 			g.logger.Info("the log was not shortened", "error", missed)
 		}
 	}
+	// Without its streams Raft does not wait for answers any more.
+	if err := g.witness.Close(); err != nil {
+		g.logger.Debug("close the group's streams", "error", err)
+	}
 	return within(ctx, g.raft.Shutdown().Error)
 }
 

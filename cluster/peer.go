@@ -42,6 +42,7 @@ type peers struct {
 type peerConn struct {
 	kind     byte
 	node     string
+	shard    storage.Shard // of Raft's streams
 	accepted bool
 }
 
@@ -187,7 +188,7 @@ func (p *peers) greet(conn net.Conn) {
 		return // closed meanwhile
 	}
 	delete(p.conns, tcp)
-	p.conns[conn] = peerConn{kind: kind, node: hello.From, accepted: true}
+	p.conns[conn] = peerConn{kind: kind, node: hello.From, shard: storage.Shard(hello.Shard), accepted: true}
 	streams := p.streams[storage.Shard(hello.Shard)]
 	p.mu.Unlock()
 	switch held := (&heldConn{Conn: conn, peers: p}); kind {
@@ -258,7 +259,7 @@ func (p *peers) dial(ctx context.Context, kind byte, node, addr string, shard st
 		_ = tcp.Close()
 		return nil, fail(ctx.Err())
 	}
-	if !p.hold(conn, peerConn{kind: kind, node: node}) {
+	if !p.hold(conn, peerConn{kind: kind, node: node, shard: shard}) {
 		_ = tcp.Close()
 		return nil, fail(net.ErrClosed)
 	}
@@ -319,14 +320,21 @@ func (p *peers) httpListener() net.Listener { return p.forward }
 // answer. Raft's own streams are left to Raft.
 func (p *peers) cutOff(node string) {
 	p.mu.Lock()
+	delete(p.idle, node)
+	p.mu.Unlock()
+	p.cut(func(whose peerConn) bool { return whose.node == node && whose.kind != kindRaft })
+}
+
+// cut closes the connections that are chosen.
+func (p *peers) cut(chosen func(peerConn) bool) {
+	p.mu.Lock()
 	var cut []net.Conn
 	for conn, whose := range p.conns {
-		if whose.node == node && whose.kind != kindRaft {
+		if chosen(whose) {
 			cut = append(cut, conn)
 			delete(p.conns, conn)
 		}
 	}
-	delete(p.idle, node)
 	p.mu.Unlock()
 	for _, conn := range cut {
 		_ = conn.SetDeadline(time.Unix(1, 0)) // wakes who waits, also where TLS says goodbye first

@@ -67,6 +67,8 @@ func (s *shardStreams) Close() error {
 		delete(s.peers.streams, s.shard)
 	}
 	s.peers.mu.Unlock()
+	// Raft waits for its requests under way before it ends.
+	s.peers.cut(func(whose peerConn) bool { return whose.kind == kindRaft && whose.shard == s.shard })
 	return s.handoff.Close()
 }
 
