@@ -307,7 +307,10 @@ func (n *Node) close(ctx context.Context) error {
 		cancel()
 	}
 	if n.started {
-		errs = append(errs, n.stopGroups(ctx), within(ctx, n.flusher.flush))
+		errs = append(errs, n.stopGroups(ctx))
+		if ctx.Err() == nil { // else the store may be closed under it
+			errs = append(errs, within(ctx, n.flusher.flush))
+		}
 	}
 	if n.link != nil {
 		errs = append(errs, within(ctx, n.link.close))
