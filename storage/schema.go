@@ -81,6 +81,7 @@ func (t *Table[T]) derive(e *Entries, prefix [prefixLen]byte, rec Record) ([]byt
 	if t.Head != nil {
 		h.Flags, h.Team = t.Head(&row.Value)
 	}
+	h.Flags |= row.Flags & t.Held
 	e.begin(prefix, pk)
 	t.collect(e, &row.Value)
 	return pk, h, nil

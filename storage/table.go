@@ -15,7 +15,10 @@ type Table[T any] struct {
 	// Key.Newest of their id alone.
 	Key func(k Key, t *T) Key
 	// Head gives the facts for the header; nil when there are none.
-	Head    func(t *T) (Flags, ID)
+	Head func(t *T) (Flags, ID)
+	// Held are flags that do not follow from the value: Head gives none of them, an
+	// Update keeps them, and SetHeld changes them.
+	Held    Flags
 	Indexes []Index[T]
 	// Touches is added to the batch's Touch by every change.
 	Touches Touch
@@ -86,11 +89,12 @@ func (t *Table[T]) reindex(tx *Tx, pk []byte, old, new *T) error {
 	return nil
 }
 
-func (t *Table[T]) write(tx *Tx, pk []byte, v *T, version uint64) ([]byte, error) {
+func (t *Table[T]) write(tx *Tx, pk []byte, v *T, version uint64, held Flags) ([]byte, error) {
 	h := Header{Version: version}
 	if t.Head != nil {
 		h.Flags, h.Team = t.Head(v)
 	}
+	h.Flags |= held
 	body, err := json.MarshalWithOption(v, json.DisableHTMLEscape())
 	if err != nil {
 		return nil, fmt.Errorf("%s: encode a record: %w", t.Name, err)
@@ -110,7 +114,7 @@ func (t *Table[T]) Insert(w Writer, v *T) ([]byte, error) {
 	if err := t.reindex(tx, tx.pk, nil, v); err != nil {
 		return nil, err
 	}
-	return t.write(tx, tx.pk, v, 1)
+	return t.write(tx, tx.pk, v, 1, 0)
 }
 
 // Update writes the new value of a record read earlier in this Tx and returns
@@ -125,7 +129,16 @@ func (t *Table[T]) Update(w Writer, old *Row[T], v *T) ([]byte, error) {
 	if err := t.reindex(tx, tx.pk, &old.Value, v); err != nil {
 		return nil, err
 	}
-	return t.write(tx, tx.pk, v, old.Version+1)
+	return t.write(tx, tx.pk, v, old.Version+1, old.Flags&t.Held)
+}
+
+// SetHeld puts the held flags of a record read earlier in this Tx to those given.
+// Its value and version stay as they are.
+func (t *Table[T]) SetHeld(w Writer, old *Row[T], held Flags) error {
+	tx := w.Writer()
+	tx.pk = t.Key(tx.pk[:0], &old.Value)
+	_, err := t.write(tx, tx.pk, &old.Value, old.Version, held&t.Held)
+	return err
 }
 
 // Delete removes a record read earlier in this Tx.

@@ -158,6 +158,7 @@ var issues = storage.Table[Issue]{
 	Name: "issue",
 	Key:  func(k storage.Key, t *Issue) storage.Key { return k.Newest(t.id()) },
 	Head: func(t *Issue) (storage.Flags, storage.ID) { return t.flags(), t.team() },
+	Held: issueRestricted,
 	Indexes: []storage.Index[Issue]{
 		{ID: issueByRef, Name: "externalRef", Unique: true, Entries: func(e *storage.Entries, t *Issue) {
 			if t.ExternalRef != nil {

@@ -6,9 +6,10 @@ import (
 	"switchyard/storage"
 )
 
-// seesIssue decides from the header alone whether the caller may know that an
-// issue exists. Every read of an issue on a caller's behalf comes through here.
-func (v *View) seesIssue(rec storage.Record) bool { return v.Caller.Sees(rec.Team()) }
+// seesIssue decides from the stored form, without decoding it, whether the caller
+// may know that an issue exists. Every read of an issue on a caller's behalf comes
+// through here.
+func (v *View) seesIssue(rec storage.Record) (bool, error) { return v.Caller.Sees(rec.Team()), nil }
 
 // issue decodes the issue that a path or body names; nil when there is none or the
 // caller may not see it.
@@ -18,7 +19,8 @@ func (v *View) issue(id string) (row *storage.Row[Issue], err error) {
 		return nil, nil
 	}
 	_, err = issues.Record(v, issueKey(parsed), func(rec storage.Record) (err error) {
-		if v.seesIssue(rec) {
+		seen, err := v.seesIssue(rec)
+		if err == nil && seen {
 			row, err = issues.Decode(rec)
 		}
 		return err
@@ -28,9 +30,9 @@ func (v *View) issue(id string) (row *storage.Row[Issue], err error) {
 
 // hasIssue tells whether there is an issue that the caller may see.
 func (v *View) hasIssue(id storage.ID) (seen bool, err error) {
-	_, err = issues.Record(v, issueKey(id), func(rec storage.Record) error {
-		seen = v.seesIssue(rec)
-		return nil
+	_, err = issues.Record(v, issueKey(id), func(rec storage.Record) (err error) {
+		seen, err = v.seesIssue(rec)
+		return err
 	})
 	return seen, err
 }

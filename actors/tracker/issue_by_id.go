@@ -17,9 +17,9 @@ func issueByID(v *View, in *IssueByIDIn) (Reply, error) {
 		return Reply{}, NotFound("issue")
 	}
 	reply, seen := Reply{}, false
-	_, err := issues.Record(v, issueKey(id), func(rec storage.Record) error {
-		if seen = v.seesIssue(rec); !seen {
-			return nil
+	_, err := issues.Record(v, issueKey(id), func(rec storage.Record) (err error) {
+		if seen, err = v.seesIssue(rec); err != nil || !seen {
+			return err
 		}
 		reply.ETag = etag(rec.Version())
 		if in.IfNoneMatch != "" && tagListed(in.IfNoneMatch, reply.ETag, true) {

@@ -38,8 +38,24 @@ func (tx *Tx) updateIssue(old *storage.Row[Issue], t *Issue) (body []byte, versi
 	if err != nil {
 		return nil, 0, fmt.Errorf("store an issue: %w", err)
 	}
-	header := storage.Header{Flags: t.flags(), Version: old.Version + 1, Team: t.team()}
+	header := storage.Header{Flags: t.flags() | old.Flags&issues.Held, Version: old.Version + 1, Team: t.team()}
 	return body, header.Version, tx.Emit(eventIssueUpdated, header, body, changes)
+}
+
+// eraseIssue removes an issue that has no children, with everything that hangs on
+// it, and tells of it.
+func (tx *Tx) eraseIssue(row *storage.Row[Issue]) error {
+	body, err := tx.storedIssue(row.Value.id())
+	if err != nil {
+		return err
+	}
+	if err := tx.forgetIdentifiers(&row.Value); err != nil {
+		return err
+	}
+	if err := issues.Delete(tx, row); err != nil {
+		return fmt.Errorf("remove an issue: %w", err)
+	}
+	return tx.Emit(eventIssueDeleted, row.Header, body, nil)
 }
 
 // storedIssue copies the JSON of an issue that is there.

@@ -35,7 +35,7 @@ func listIssueChildren(v *View, in *ListIssueChildrenIn) (Reply, error) {
 	filter := IssueFilter{ParentID: Some(in.ID)}
 	page := issuePage{
 		limit: cmp.Or(in.Limit, maxChildren), examine: maxExamined, fingerprint: filter.fingerprint(v.Workspace(), "children"),
-		keeps: func(_ []byte, rec storage.Record) (bool, error) { return v.seesIssue(rec), nil },
+		keeps: func(_ []byte, rec storage.Record) (bool, error) { return v.seesIssue(rec) },
 	}
 	if in.Cursor.Set {
 		var err error

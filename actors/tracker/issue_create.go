@@ -108,11 +108,11 @@ func answerExisting(tx *Tx, pk []byte, err error) (Reply, error) {
 		return Reply{}, err
 	}
 	reply, seen := Reply{Outcome: Done}, false
-	_, err = issues.Record(tx, pk, func(rec storage.Record) error {
-		if seen = tx.seesIssue(rec); seen {
+	_, err = issues.Record(tx, pk, func(rec storage.Record) (err error) {
+		if seen, err = tx.seesIssue(rec); seen {
 			reply.Body, reply.ETag = createdIssue(rec.JSON()), etag(rec.Version())
 		}
-		return nil
+		return err
 	})
 	if err == nil && !seen {
 		err = refTaken()

@@ -37,17 +37,7 @@ func deleteIssue(tx *Tx, in *DeleteIssueIn) (Reply, error) {
 	if err != nil || more {
 		return Reply{More: more}, err
 	}
-	body, err := tx.storedIssue(row.Value.id())
-	if err != nil {
-		return Reply{}, err
-	}
-	if err := tx.forgetIdentifiers(&row.Value); err != nil {
-		return Reply{}, err
-	}
-	if err := issues.Delete(tx, row); err != nil {
-		return Reply{}, err
-	}
-	return Reply{Outcome: NoContent}, tx.Emit(eventIssueDeleted, row.Header, body, nil)
+	return Reply{Outcome: NoContent}, tx.eraseIssue(row)
 }
 
 // detachChildren takes the parent away from children of an issue, also those the

@@ -207,10 +207,11 @@ type residue struct {
 }
 
 func (r *residue) keeps(pk []byte, rec storage.Record) (bool, error) {
+	if seen, err := r.v.seesIssue(rec); err != nil || !seen {
+		return false, err
+	}
 	flags := rec.Flags()
 	switch {
-	case !r.v.seesIssue(rec):
-		return false, nil
 	case r.f.HasParent.Set && r.f.HasParent.Value != (flags&issueHasParent != 0):
 		return false, nil
 	case r.f.IsDraft.Set && r.f.IsDraft.Value != (flags&issueDraft != 0):

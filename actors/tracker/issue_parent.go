@@ -98,8 +98,8 @@ func (v *View) hasChild(pk []byte) (found bool, err error) {
 	}
 	children := []storage.Match{storage.Equal(issueByParent, storage.Key(pk))}
 	err = issues.List(v, children, nil, func(_ []byte, rec storage.Record) (bool, error) {
-		found = v.seesIssue(rec)
-		return !found, nil
+		found, err = v.seesIssue(rec)
+		return !found, err
 	})
 	return found, err
 }

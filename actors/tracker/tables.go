@@ -49,6 +49,29 @@ const (
 	identifierByIssue storage.TableID = 42 // issue, former identifier
 	issueByHasParent  storage.TableID = 43
 
+	restrictedTable   storage.TableID = 44 // issues with at least one access grant
+	accessTable       storage.TableID = 45 // issue, actor -> access grant
+	shareTable        storage.TableID = 47 // issue -> its active share
+	shareByToken      storage.TableID = 48 // share token -> issue
+	commentTable      storage.TableID = 50 // issue, comment
+	commentByID       storage.TableID = 51 // comment -> issue
+	historyTable      storage.TableID = 52 // issue, moment -> what changed
+	burndownTable     storage.TableID = 53 // cycle, issue -> when it was in and closed
+	burndownByIssue   storage.TableID = 54 // issue, cycle
+	issueTally        storage.TableID = 55 // how many issues of each kind
+	attachmentTable   storage.TableID = 56 // attachment
+	attachmentByIssue storage.TableID = 57 // issue, attachment
+	attachmentChunk   storage.TableID = 58 // attachment, number -> bytes
+
+	// What issues refer to.
+	labelTable    storage.TableID = 60
+	projectTable  storage.TableID = 61
+	cycleTable    storage.TableID = 62
+	templateTable storage.TableID = 63
+
+	// Search: 70 to 79. Agents, sessions, drafts: 80 to 109. Webhooks, channels,
+	// tickets, deals, OAuth, SCIM: 110 to 149.
+
 	// The directory (its own range in shard 0).
 	directoryTable        storage.TableID = 201 // workspace -> directory entry
 	directoryBySlug       storage.TableID = 202
