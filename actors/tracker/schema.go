@@ -13,6 +13,7 @@ func Schema() *storage.Schema {
 	return &storage.Schema{
 		Tables: []storage.TableSpec{
 			&timers, &workspaces, &settingsRows, &members, &tokens, &tokenGrants, &teams, &teamMembers, &issues,
+			&labels, &projects, &cycles, &templates, &comments,
 			&directory, &memberships,
 		},
 		Rows:       slices.Concat(serviceRows, issueRows),
@@ -94,6 +95,7 @@ func checkWorkspace(v *storage.View, report func(storage.Problem)) error {
 	say := sayTo(report)
 	for _, check := range []func(*storage.View, sayer) error{
 		checkEvents, checkClock, checkSweeps, checkHead, checkTallies, checkTeamMembers, checkTokens, checkMembers,
+		checkComments,
 	} {
 		if err := check(v, say); err != nil {
 			return err
