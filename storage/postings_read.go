@@ -180,3 +180,16 @@ func (r *PostingReader) Lists(prefix []byte, blocks int, fn func(list []byte, bl
 	}
 	return false, nil
 }
+
+// EachPosting goes through the postings of one stored block, given by its fields and
+// value; list is its list. Whoever verifies a store needs it.
+func (p *Postings) EachPosting(fields, value []byte, fn func(list []byte, doc Doc, payload []byte)) error {
+	var b block
+	if err := b.decode(fields, value, p.Width); err != nil {
+		return err
+	}
+	for i, doc := range b.docs {
+		fn(fields[:len(fields)-8], doc, b.payloads[i*p.Width:(i+1)*p.Width])
+	}
+	return nil
+}
