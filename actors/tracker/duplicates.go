@@ -88,15 +88,18 @@ func (d *duplicates) atMost(terms []term, signature uint64) (n int) {
 
 // searchRecent goes through the titles that the index lacks, the latest first.
 func (d *duplicates) searchRecent(terms []term) error {
-	all := d.tx.recent().all
-	for i := len(all) - 1; i >= 0; i-- {
-		e := &all[i]
-		if !e.open || e.signature&d.mask == 0 {
+	r := d.tx.recent()
+	newer, older := d.need(math.MaxUint64), d.need(0) // by age, compared with the worst of the best
+	for i := len(r.scan) - 1; i >= 0; i-- {
+		x := r.scan[i]
+		if x.signature&d.mask == 0 {
 			continue
 		}
-		if !d.wants(e.doc, score(min(d.atMost(terms, e.signature), len(e.terms)), len(terms), len(e.terms))) {
+		bound := d.atMost(terms, x.signature)
+		if bound < older && (bound < newer || x.doc < d.best[len(d.best)-1].doc) {
 			continue
 		}
+		e := &r.all[i]
 		s := score(common(terms, e.terms), len(terms), len(e.terms))
 		if !d.wants(e.doc, s) {
 			continue
@@ -111,6 +114,7 @@ func (d *duplicates) searchRecent(terms []term) error {
 		}
 		if seen {
 			d.insert(duplicate{e.doc, PossibleDuplicate{ID: e.id, Identifier: e.identifier, Title: e.title, Status: e.status, Score: s}})
+			newer, older = d.need(math.MaxUint64), d.need(0)
 		}
 	}
 	return nil

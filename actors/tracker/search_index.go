@@ -110,7 +110,7 @@ func (x *indexed) holdText(t *Issue) {
 }
 
 // indexSoon is how long a change may wait for others before it is merged.
-const indexSoon = 400 * time.Millisecond
+const indexSoon = 250 * time.Millisecond
 
 // indexNew notes an issue that was created.
 func (tx *Tx) indexNew(t *Issue) error {

@@ -3,8 +3,11 @@ package tracker
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
+
+	json "github.com/goccy/go-json"
 
 	"switchyard/storage"
 )
@@ -29,19 +32,88 @@ var mergeSearchOp = NewCommand[TimerIn, None]("MergeSearch", "Merge changed issu
 
 // merge gathers the changes of the lists.
 type merge struct {
-	words  map[string][]storage.Posting
+	words  map[string]*wordChanges
 	titles map[uint64][]storage.Posting
 	// By how much the totals change.
 	issues, length int
 	newest         storage.Doc
 	merged         []storage.ID
-	count          int // changes of word lists
+	count          int            // changes of word lists
+	met            []*wordChanges // by the issue in hand
+	payloads       []byte         // space for postings' payloads
+}
+
+// wordChanges are the changes of one word's list, oldest issue first.
+type wordChanges struct {
+	postings []storage.Posting
+	doc      storage.Doc // the issue that met the word last
+}
+
+// payload keeps a payload.
+func (m *merge) payload(b ...byte) []byte {
+	if len(m.payloads)+len(b) > cap(m.payloads) {
+		m.payloads = make([]byte, 0, 16<<10)
+	}
+	start := len(m.payloads)
+	m.payloads = append(m.payloads, b...)
+	return m.payloads[start:len(m.payloads):len(m.payloads)]
+}
+
+// change adds a change of a word's list; a nil payload takes the issue out.
+func (m *merge) change(word []byte, doc storage.Doc, payload []byte) *wordChanges {
+	c := m.words[string(word)]
+	if c == nil {
+		c = &wordChanges{}
+		m.words[string(word)] = c
+	}
+	c.postings = append(c.postings, storage.Posting{Doc: doc, Payload: payload})
+	c.doc = doc
+	m.count++
+	return c
+}
+
+// addNew takes up the text of an issue that the index has nothing of. It is add for
+// most issues, and counts the words right in the changes.
+func (m *merge) addNew(doc storage.Doc, t *searchText) {
+	m.met = m.met[:0]
+	length := 0
+	count := func(weight byte) func([]byte) {
+		return func(word []byte) {
+			length += int(weight)
+			if c := m.words[string(word)]; c != nil && c.doc == doc {
+				p := c.postings[len(c.postings)-1].Payload
+				p[0] = min(p[0], math.MaxUint8-weight) + weight
+				return
+			}
+			m.met = append(m.met, m.change(word, doc, m.payload(weight, 0)))
+		}
+	}
+	eachWord(t.Title, count(2))
+	eachWord(text(t.Description), count(1))
+	eachWord(text(t.Identifier), count(0))
+	for _, c := range m.met {
+		c.postings[len(c.postings)-1].Payload[1] = lengthByte(length)
+	}
+	m.length += length
+	m.issues++
+}
+
+// searchText is what of a stored issue goes into the index.
+type searchText struct {
+	Title       string      `json:"title"`
+	Description *string     `json:"description"`
+	Identifier  *string     `json:"identifier"`
+	Status      IssueStatus `json:"status"`
+	IsDraft     bool        `json:"isDraft"`
 }
 
 // mergeSearch merges the oldest issues that have a pending row, and tells whether
 // there are more.
 func (tx *Tx) mergeSearch() (more bool, err error) {
-	m := merge{words: map[string][]storage.Posting{}, titles: map[uint64][]storage.Posting{}}
+	m := merge{words: map[string]*wordChanges{}, titles: map[uint64][]storage.Posting{}}
+	if err := tx.recent().load(tx); err != nil {
+		return false, err
+	}
 	err = tx.Rows(searchPending, nil, nil, func(fields, value []byte) (bool, error) {
 		if more = len(m.merged) == mergeIssues || m.count >= mergeWords; more {
 			return false, nil
@@ -54,15 +126,26 @@ func (tx *Tx) mergeSearch() (more bool, err error) {
 			return false, err
 		}
 		id := storage.ID(fields)
-		row, err := issues.Get(tx, issueKey(id))
+		var t *searchText
+		_, err = issues.Record(tx, issueKey(id), func(rec storage.Record) error {
+			t = &searchText{}
+			return json.Unmarshal(rec.JSON(), t)
+		})
 		if err != nil {
 			return false, err
 		}
-		if row == nil {
-			m.add(id, &was, nil)
+		m.merged = append(m.merged, id)
+		doc := storage.DocOf(id)
+		if was.text == textNone && t != nil {
+			m.addNew(doc, t)
 		} else {
-			m.add(id, &was, &row.Value)
+			m.add(doc, &was, t)
 		}
+		var terms []term
+		if t != nil && !t.Status.Closed() && !t.IsDraft {
+			terms = tx.recent().all[tx.recent().at[doc]].terms
+		}
+		m.addTitle(doc, &was, terms)
 		return true, nil
 	})
 	if err != nil {
@@ -77,9 +160,6 @@ func (tx *Tx) mergeSearch() (more bool, err error) {
 	if err := tx.addTotals(&m); err != nil {
 		return false, err
 	}
-	if err := tx.recent().load(tx); err != nil {
-		return false, err
-	}
 	for _, id := range m.merged {
 		if err := tx.Writer().DeleteValue(searchPending, id[:]); err != nil {
 			return false, err
@@ -89,11 +169,9 @@ func (tx *Tx) mergeSearch() (more bool, err error) {
 	return more, nil
 }
 
-// add takes up an issue: was is what the index holds, t what it is to hold; nil for
-// a deleted one.
-func (m *merge) add(id storage.ID, was *indexed, t *Issue) {
-	doc := storage.DocOf(id)
-	m.merged = append(m.merged, id)
+// add takes up the text of an issue: was is what the index holds, t what it is to
+// hold; nil for a deleted one.
+func (m *merge) add(doc storage.Doc, was *indexed, t *searchText) {
 	var before, after bag
 	if was.text == textOther {
 		before = bagOf(was.title, was.description, was.identifier)
@@ -108,32 +186,30 @@ func (m *merge) add(id storage.ID, was *indexed, t *Issue) {
 	same := lengthByte(before.length) == length
 	for word, weight := range after.weights {
 		if old, had := before.weights[word]; !had || !same || old != weight {
-			m.words[word] = append(m.words[word], storage.Posting{Doc: doc, Payload: []byte{weight, length}})
-			m.count++
+			m.change([]byte(word), doc, m.payload(weight, length))
 		}
 	}
 	for word := range before.weights {
 		if _, has := after.weights[word]; !has {
-			m.words[word] = append(m.words[word], storage.Posting{Doc: doc})
-			m.count++
+			m.change([]byte(word), doc, nil)
 		}
 	}
-	m.addTitle(doc, was, t)
 }
 
-func (m *merge) addTitle(doc storage.Doc, was *indexed, t *Issue) {
-	var before, after []term
+// addTitle takes up the title of an issue, given by its terms; none for one that
+// can't be a duplicate.
+func (m *merge) addTitle(doc storage.Doc, was *indexed, after []term) {
+	var before []term
 	if was.titled {
 		before = titleTerms(was.title)
 	}
-	if t != nil && t.mayRepeat() {
-		after = titleTerms(t.Title)
+	if len(after) > 0 {
 		m.newest = max(m.newest, doc)
 	}
-	if was.titled && after != nil && was.title == t.Title {
+	if slices.EqualFunc(before, after, func(a, b term) bool { return a.hash == b.hash }) {
 		return
 	}
-	payload := titlePayload(nil, after)
+	payload := m.payload(titlePayload(nil, after)...)
 	for _, word := range after {
 		m.titles[word.hash] = append(m.titles[word.hash], storage.Posting{Doc: doc, Payload: payload})
 	}
@@ -160,7 +236,7 @@ func (tx *Tx) applyWords(m *merge) (err error) {
 	slices.Sort(sorted)
 	var list, row storage.Key
 	for _, word := range sorted {
-		changes := m.words[word]
+		changes := m.words[word].postings
 		slices.Reverse(changes) // issues came oldest first
 		list = list[:0].Str(word)
 		had, has, err := w.Apply(list, changes)

@@ -13,6 +13,7 @@ import (
 type recentTitles struct {
 	loaded bool
 	all    []recentTitle // in the order in which they came
+	scan   []scanned     // the part of all that a search goes through
 	at     map[storage.Doc]int
 	undo   []recentUndo // changes of the running command
 	fresh  bool         // loaded by the running command, which may have changed what was read
@@ -33,6 +34,19 @@ type recentTitle struct {
 	title      string
 	identifier *string
 	status     IssueStatus
+}
+
+// scanned is a recent title's signature, zero for one that is no possible duplicate.
+type scanned struct {
+	doc       storage.Doc
+	signature uint64
+}
+
+func (e *recentTitle) scanned() scanned {
+	if !e.open {
+		return scanned{e.doc, 0}
+	}
+	return scanned{e.doc, e.signature}
 }
 
 type recentUndo struct {
@@ -68,7 +82,7 @@ func (r *recentTitles) load(tx *Tx) error {
 			e.signature = signature(e.terms)
 		}
 		r.at[e.doc] = len(r.all)
-		r.all = append(r.all, e)
+		r.all, r.scan = append(r.all, e), append(r.scan, e.scanned())
 		return true, nil
 	})
 	if err != nil {
@@ -88,12 +102,12 @@ func (e *recentTitle) fill(t *Issue) {
 func (r *recentTitles) set(e recentTitle) {
 	if i, ok := r.at[e.doc]; ok {
 		r.undo = append(r.undo, recentUndo{at: i, old: r.all[i]})
-		r.all[i] = e
+		r.all[i], r.scan[i] = e, e.scanned()
 		return
 	}
 	r.undo = append(r.undo, recentUndo{at: len(r.all), add: true})
 	r.at[e.doc] = len(r.all)
-	r.all = append(r.all, e)
+	r.all, r.scan = append(r.all, e), append(r.scan, e.scanned())
 }
 
 // put notes the title of an issue that is new or has changed, and its terms. The
@@ -141,9 +155,9 @@ func (r *recentTitles) rollback() {
 		u := &r.undo[i]
 		if u.add {
 			delete(r.at, r.all[u.at].doc)
-			r.all = r.all[:u.at]
+			r.all, r.scan = r.all[:u.at], r.scan[:u.at]
 		} else {
-			r.all[u.at] = u.old
+			r.all[u.at], r.scan[u.at] = u.old, u.old.scanned()
 		}
 	}
 	r.undo = r.undo[:0]
@@ -163,7 +177,9 @@ func (r *recentTitles) committed() {
 	clear(r.all[len(kept):])
 	r.all, r.merged = kept, false
 	clear(r.at)
+	r.scan = r.scan[:0]
 	for i := range r.all {
 		r.at[r.all[i].doc] = i
+		r.scan = append(r.scan, r.all[i].scanned())
 	}
 }

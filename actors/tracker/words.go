@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -97,6 +98,9 @@ type stemmed struct {
 // languages mostly stay as they are), and whether the word says so little that it
 // doesn't count in a comparison.
 func stem(word []byte) (s string, stop bool) {
+	if bytes.ContainsAny(word, "0123456789") { // numbers, hashes, names: no language's words
+		return string(word), false
+	}
 	slot := &stems[xxhash.Sum64(word)%uint64(len(stems))]
 	if known := slot.Load(); known != nil && known.word == string(word) {
 		return known.stem, known.stop
