@@ -50,6 +50,7 @@ func Routes() []Route {
 		{"DELETE", issuesPath + "/{id}", tracker.DeleteIssue, []int{204}},
 		{"GET", issuesPath + "/{id}/children", tracker.ListIssueChildren, []int{200}},
 		{"GET", issuesPath + "/{id}/branch-name", tracker.IssueBranchName, []int{200}},
+		{"GET", issuesPath + "/{id}/similar", tracker.SimilarIssues, []int{200}},
 
 		{"GET", "/cluster", opTopology, []int{200}},
 		{"GET", "/cluster/workspaces/{" + workspaceParam + "}", opWorkspaceOwner, []int{200}},
