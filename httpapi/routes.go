@@ -55,6 +55,7 @@ func Routes() []Route {
 		{"DELETE", issuesPath + "/{id}", tracker.DeleteIssue, []int{204}},
 		{"GET", issuesPath + "/{id}/children", tracker.ListIssueChildren, []int{200}},
 		{"GET", issuesPath + "/{id}/branch-name", tracker.IssueBranchName, []int{200}},
+		{"GET", issuesPath + "/{id}/similar", tracker.SimilarIssues, []int{200}},
 
 		{"GET", issuesPath + "/{id}/comments", tracker.ListComments, []int{200}},
 		{"POST", issuesPath + "/{id}/comments", tracker.CreateComment, []int{201}},

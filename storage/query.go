@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 
@@ -16,6 +17,7 @@ type Match struct {
 	index  TableID
 	fields []byte
 	any    []Match
+	docs   Docs
 }
 
 type matchKind uint8
@@ -25,6 +27,7 @@ const (
 	matchAny
 	matchReferenced
 	matchOnly
+	matchDocs
 	matchNothing
 )
 
@@ -76,6 +79,11 @@ func (t *Table[T]) List(r Reader, matches []Match, after []byte, fn func(pk []by
 // are what the bound is for: they would be walked whole for no answer.
 func (t *Table[T]) ListWithin(r Reader, matches []Match, after []byte, leaps int, fn func(pk []byte, rec Record) (bool, error)) (resume []byte, err error) {
 	v := r.Reader()
+	for _, m := range matches {
+		if m.docs != nil {
+			defer func() { err = errors.Join(err, m.docs.Close()) }()
+		}
+	}
 	if len(matches) == 0 {
 		return nil, t.Scan(r, nil, after, fn)
 	}
@@ -182,6 +190,13 @@ func (v *View) open(like *pebble.Iterator, m Match) (source, error) {
 		return empty{}, nil
 	case matchOnly:
 		return only(m.fields), nil
+	case matchDocs:
+		it, err := like.Clone(pebble.CloneOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("open an iterator: %w", err)
+		}
+		full := append(make([]byte, 0, prefixLen+1+ListedKeyLen), v.fullKey(m.index, nil)...)
+		return &docSource{docs: m.docs, it: it, full: full, skip: len(full), pk: make([]byte, 0, ListedKeyLen)}, nil
 	case matchAny:
 		u := &union{}
 		for _, part := range m.any {

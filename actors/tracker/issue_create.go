@@ -3,6 +3,8 @@ package tracker
 import (
 	"fmt"
 
+	json "github.com/goccy/go-json"
+
 	"switchyard/storage"
 )
 
@@ -57,6 +59,13 @@ func createIssue(tx *Tx, in *CreateIssueIn) (Reply, error) {
 	if err := faults.Err(); err != nil {
 		return Reply{}, err
 	}
+	duplicates, err := tx.possibleDuplicates(in.Title)
+	if err != nil {
+		return Reply{}, err
+	}
+	if in.Dedupe == "block" && len(duplicates) > 0 {
+		return Reply{}, duplicateConflict(duplicates)
+	}
 	id, err := tx.NewID()
 	if err != nil {
 		return Reply{}, fmt.Errorf("make an issue's id: %w", err)
@@ -75,16 +84,46 @@ func createIssue(tx *Tx, in *CreateIssueIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	return Reply{Outcome: Created, Body: createdIssue(body), ETag: etag(1)}, nil
+	if body, err = createdIssue(body, duplicates); err != nil {
+		return Reply{}, err
+	}
+	return Reply{Outcome: Created, Body: body, ETag: etag(1)}, nil
 }
 
-// createdIssue gives an issue's JSON the shape of a creation's answer. The list of
-// possible duplicates is empty, as Decision 18 has it for an existing issue; a new
-// one's gets its entries where duplicates are searched for.
-func createdIssue(body []byte) []byte {
-	const rest = `,"possibleDuplicates":[]}`
-	out := make([]byte, 0, len(body)+len(rest))
-	return append(append(out, body[:len(body)-1]...), rest...)
+// createdIssue gives an issue's JSON the shape of a creation's answer.
+func createdIssue(body []byte, duplicates []duplicate) ([]byte, error) {
+	const field = `,"possibleDuplicates":[`
+	out := make([]byte, 0, len(body)+len(field)+2+256*len(duplicates))
+	out = append(append(out, body[:len(body)-1]...), field...)
+	for i := range duplicates {
+		one, err := json.MarshalWithOption(&duplicates[i].PossibleDuplicate, json.DisableHTMLEscape())
+		if err != nil {
+			return nil, fmt.Errorf("encode a possible duplicate: %w", err)
+		}
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, one...)
+	}
+	return append(out, `]}`...), nil
+}
+
+// DuplicateDetails are the details of the CONFLICT that a creation with
+// dedupe=block meets.
+type DuplicateDetails struct {
+	PossibleDuplicates []PossibleDuplicate `json:"possibleDuplicates"`
+}
+
+func duplicateConflict(duplicates []duplicate) error {
+	details := DuplicateDetails{make([]PossibleDuplicate, 0, len(duplicates))}
+	for i := range duplicates {
+		details.PossibleDuplicates = append(details.PossibleDuplicates, duplicates[i].PossibleDuplicate)
+	}
+	return &Error{
+		Code: CodeConflict, Message: "There are open issues with a title like this one.",
+		Hint:    "Look at details.possibleDuplicates. To create the issue all the same, leave out dedupe=block.",
+		Details: details,
+	}
 }
 
 // issueWithRef finds the primary key of the issue that has an externalRef; nil
@@ -110,7 +149,8 @@ func answerExisting(tx *Tx, pk []byte, err error) (Reply, error) {
 	reply, seen := Reply{Outcome: Done}, false
 	_, err = issues.Record(tx, pk, func(rec storage.Record) (err error) {
 		if seen, err = tx.seesIssue(rec); seen {
-			reply.Body, reply.ETag = createdIssue(rec.JSON()), etag(rec.Version())
+			reply.ETag = etag(rec.Version())
+			reply.Body, err = createdIssue(rec.JSON(), nil) // none, for one that was there
 		}
 		return err
 	})

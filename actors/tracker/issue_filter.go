@@ -23,17 +23,10 @@ type IssueFilter struct {
 	ProjectID      Opt[string]        `query:"projectId"`
 	CycleID        Opt[string]        `query:"cycleId"`
 	LabelID        Opt[string]        `query:"labelId"`
-	Search         Opt[string]        `query:"search"`
+	Search         Opt[string]        `query:"search" rules:"max=1000"`
 	Identifier     Opt[string]        `query:"identifier"`
 	ExternalRef    Opt[string]        `query:"externalRef"`
 	View           Opt[string]        `query:"view" enum:"all,active,backlog,triage,completed,mine,unassigned"`
-}
-
-// Validate looks at what the tags can't say.
-func (f *IssueFilter) Validate(faults *Faults) {
-	if f.Search.Set {
-		faults.Add("query.search", "Searching is not available yet.")
-	}
 }
 
 // A statusSet has the bit 1<<rank of each status in it.
@@ -204,6 +197,7 @@ type residue struct {
 	f      *IssueFilter
 	now    Timestamp
 	hidden bool // some team is hidden from the caller
+	search *textSearch
 }
 
 func (r *residue) keeps(pk []byte, rec storage.Record) (bool, error) {
@@ -218,7 +212,13 @@ func (r *residue) keeps(pk []byte, rec storage.Record) (bool, error) {
 		return false, nil
 	case !r.f.IncludeSnoozed.Value && snoozedAt(rec, r.now):
 		return false, nil
-	case !r.f.IsParent.Set || r.f.IsParent.Value && !r.hidden:
+	}
+	if r.search != nil {
+		if keep, err := r.search.keeps(rec); err != nil || !keep {
+			return false, err
+		}
+	}
+	if !r.f.IsParent.Set || r.f.IsParent.Value && !r.hidden {
 		return true, nil
 	}
 	// isParent=true came from a stream that knows no caller.
@@ -249,6 +249,7 @@ func (f *IssueFilter) fingerprint(workspace storage.ID, kind string) uint64 {
 		{"cycleId", f.CycleID.Set, f.CycleID.Value},
 		{"labelId", f.LabelID.Set, f.LabelID.Value},
 		{"identifier", f.Identifier.Set, strings.ToUpper(f.Identifier.Value)},
+		{"search", f.Search.Set, f.Search.Value},
 		{"externalRef", f.ExternalRef.Set, f.ExternalRef.Value},
 		{"view", f.View.Set && f.View.Value != "all", f.View.Value},
 	} {

@@ -1,6 +1,11 @@
 package tracker
 
-import "cmp"
+import (
+	"cmp"
+	"fmt"
+
+	"switchyard/storage"
+)
 
 // ListIssuesIn asks for a page of issues, newest first.
 type ListIssuesIn struct {
@@ -41,6 +46,17 @@ func (v *View) listIssues(in *ListIssuesIn, within statusSet, kind string) (Repl
 	}
 	rest := residue{v: v, f: &in.IssueFilter, now: At(v.Now()), hidden: len(v.Caller.Hidden) > 0}
 	page.keeps = rest.keeps
+	if in.Search.Set {
+		if rest.search, err = v.search(in.Search.Value); err != nil {
+			return Reply{}, fmt.Errorf("search: %w", err)
+		}
+		if s := rest.search; s != nil && s.docs != nil {
+			matches = append(matches, storage.FromDocs(issueTable, s.docs))
+		}
+		if s := rest.search; s != nil && len(s.wide) > 0 {
+			page.examine = maxSearched
+		}
+	}
 	body, err := page.build(v, matches, v.Buf[:0])
 	return Reply{Body: body}, err
 }

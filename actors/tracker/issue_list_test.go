@@ -60,16 +60,6 @@ func TestListIssues_RefusesCursors(t *testing.T) {
 	wantCode(t, err, CodeBadRequest, "query.cursor")
 }
 
-func TestListIssues_SearchIsRefused(t *testing.T) {
-	t.Parallel()
-	var faults Faults
-	in := ListIssuesIn{IssueFilter: IssueFilter{Search: Some("")}}
-	in.Validate(&faults)
-	if !faults.Has("query.search") {
-		t.Errorf("faults %v", faults.Err())
-	}
-}
-
 func TestListTriage(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)

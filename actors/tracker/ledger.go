@@ -26,6 +26,10 @@ type Ledger struct {
 	armed sweeps
 	event []byte // scratch for encoding events
 	teams knownTeams
+	// recent are the titles that the search index lacks.
+	recent recentTitles
+	title  string // whose terms are terms
+	terms  []term
 }
 
 type counterKey struct {
@@ -69,6 +73,7 @@ func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, err error) {
 	mark := l.store.Mark()
 	l.undo = l.undo[:0]
+	l.recent.begin()
 	tx := &Tx{View: View{View: l.store.View, Caller: &req.Caller, now: now}, ledger: l}
 	defer func() {
 		if v := recover(); v != nil {
@@ -79,6 +84,7 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 			for i := len(l.undo) - 1; i >= 0; i-- {
 				l.undo[i].c.n = l.undo[i].n
 			}
+			l.recent.rollback()
 			if failed := l.store.Rollback(mark); failed != nil {
 				l.broken = failed
 				err = errors.Join(err, failed)
@@ -146,6 +152,7 @@ func (l *Ledger) forget() {
 	l.dirty, l.undo = l.dirty[:0], l.undo[:0]
 	l.lives, l.armed = false, 0
 	l.teams.forget()
+	l.recent.forget()
 }
 
 // counter gives the cached value of a counter, read from its row the first time.
@@ -226,6 +233,7 @@ func (l *Ledger) Committed() {
 	if l.Touched()&TouchesAccess != 0 {
 		l.teams.forget()
 	}
+	l.recent.committed()
 	l.store.Reset()
 	if len(l.counters) > maxCounters {
 		clear(l.counters)

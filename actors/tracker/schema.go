@@ -16,7 +16,7 @@ func Schema() *storage.Schema {
 			&labels, &projects, &cycles, &templates, &comments,
 			&directory, &memberships,
 		},
-		Rows:       slices.Concat(serviceRows, issueRows),
+		Rows:       slices.Concat(serviceRows, issueRows, searchRows),
 		Check:      checkWorkspace,
 		CheckStore: checkDirectory,
 	}
@@ -95,7 +95,7 @@ func checkWorkspace(v *storage.View, report func(storage.Problem)) error {
 	say := sayTo(report)
 	for _, check := range []func(*storage.View, sayer) error{
 		checkEvents, checkClock, checkSweeps, checkHead, checkTallies, checkTeamMembers, checkTokens, checkMembers,
-		checkComments,
+		checkComments, checkSearch,
 	} {
 		if err := check(v, say); err != nil {
 			return err

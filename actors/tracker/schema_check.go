@@ -97,7 +97,7 @@ func checkSweeps(v *storage.View, say sayer) error {
 	for _, s := range []struct {
 		of    sweeps
 		table storage.TableID
-	}{{sweepAnswers, idempotencyByAge}, {sweepEvents, eventTable}, {sweepMemberships, membershipByRemoval}} {
+	}{{sweepAnswers, idempotencyByAge}, {sweepEvents, eventTable}, {sweepMemberships, membershipByRemoval}, {mergeSearch, searchPending}} {
 		if err := checkTimer(v, s.table, s.of.kind(), say); err != nil {
 			return err
 		}

@@ -19,15 +19,16 @@ const (
 	sweepPause = 10 * time.Minute
 )
 
-// sweeps is a set of the kinds of expired rows a workspace's sweeping timers are
-// set for. Rows that expire have no timer each: there is one per kind, while any
-// such row exists.
+// sweeps is a set of the kinds of rows a workspace's sweeping timers are set for:
+// expired ones, and those of issues that the search index lacks. Such rows have no
+// timer each: there is one per kind, while any exists.
 type sweeps uint8
 
 const (
 	sweepAnswers sweeps = 1 << iota
 	sweepEvents
 	sweepMemberships
+	mergeSearch
 )
 
 // Timer kinds of the sweeps.
@@ -43,6 +44,8 @@ func (s sweeps) kind() string {
 		return timerSweepAnswers
 	case sweepEvents:
 		return timerSweepEvents
+	case mergeSearch:
+		return timerMergeSearch
 	}
 	return timerSweepMemberships
 }
@@ -66,7 +69,7 @@ func (tx *Tx) arm(s sweeps, due time.Time) error {
 	return nil
 }
 
-// rearm ends a run of a sweep: more that is due now, rows left that expire at
+// rearm ends a run: more that is due now, rows left that expire at
 // next, or none left at all.
 func (tx *Tx) rearm(s sweeps, more bool, next time.Time) error {
 	switch {

@@ -71,7 +71,14 @@ const (
 
 	commentByParent storage.TableID = 64 // replies of a comment
 
-	// Search: 70 to 79. Agents, sessions, drafts: 80 to 109. Webhooks, channels,
+	// Search.
+	searchPending storage.TableID = 70 // issue -> what the index holds of it, if that isn't what it is
+	searchWords   storage.TableID = 71 // postings: word -> issues, with weight and length
+	searchStems   storage.TableID = 72 // stem, word
+	searchTitles  storage.TableID = 73 // postings: term of a title -> open issues
+	searchTotals  storage.TableID = 74 // counters
+
+	// Agents, sessions, drafts: 80 to 109. Webhooks, channels,
 	// tickets, deals, OAuth, SCIM: 110 to 149.
 
 	// The directory (its own range in shard 0).

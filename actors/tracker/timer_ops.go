@@ -7,6 +7,7 @@ var TimerOps = map[string]*Op{
 	timerSweepAnswers:     sweepAnswersOp,
 	timerSweepEvents:      sweepEventsOp,
 	timerSweepMemberships: sweepMembershipsOp,
+	timerMergeSearch:      mergeSearchOp,
 	timerResolve:          resolveSlugOp,
 	timerErase:            eraseOp,
 	timerSyncMembers:      syncMembersOp,

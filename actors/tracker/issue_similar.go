@@ -1,0 +1,285 @@
+package tracker
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"switchyard/storage"
+)
+
+// SimilarIssuesIn names an issue, and how many like it are wanted.
+type SimilarIssuesIn struct {
+	ID    string `path:"id"`
+	Limit int    `query:"limit" rules:"min=1,max=50" default:"10"`
+}
+
+// SimilarIssue is an issue that is like another. Score is above 0; it orders the
+// answer, best first, and means nothing beyond it.
+type SimilarIssue struct {
+	Issue Issue   `json:"issue"`
+	Score float64 `json:"score"`
+}
+
+// SimilarList is the answer to SimilarIssues.
+type SimilarList struct {
+	Similar []SimilarIssue `json:"similar"`
+}
+
+// SimilarIssues lists the issues most like one, by the words they share (Decision
+// 20).
+var SimilarIssues = NewQuery[SimilarIssuesIn, SimilarList]("SimilarIssues", "List similar issues", Needs{Read, "issues"}, similarIssues, OneMoment)
+
+const (
+	// BM25's parameters, as everyone sets them (Robertson, Zaragoza 2009).
+	bm25K1 = 1.2
+	bm25B  = 0.75
+	// similarRead bounds the words of the issue that are looked at, title first.
+	similarRead = 256
+	// similarWords bounds the words of the issue that are searched for: its rarest.
+	similarWords = 64
+	// similarPostings bounds the postings gone through; the most frequent words are
+	// left out when there are more.
+	similarPostings = 250_000
+	// similarLooked bounds the issues that are looked at for the answer, of which the
+	// caller may not see some.
+	similarLooked = 5_000
+)
+
+func similarIssues(v *View, in *SimilarIssuesIn) (Reply, error) {
+	row, err := v.issue(in.ID)
+	if err != nil {
+		return Reply{}, err
+	}
+	if row == nil {
+		return Reply{}, NotFound("issue")
+	}
+	s := similarity{v: v, self: storage.DocOf(row.Value.id()), scores: map[storage.Doc]float64{}}
+	if err := s.search(&row.Value); err != nil {
+		return Reply{}, fmt.Errorf("search for similar issues: %w", err)
+	}
+	body, err := s.answer(cmp.Or(in.Limit, 10), v.Buf[:0])
+	return Reply{Body: body}, err
+}
+
+// similarity ranks the issues of a workspace by their likeness to one.
+type similarity struct {
+	v      *View
+	self   storage.Doc
+	scores map[storage.Doc]float64
+	issues float64 // in the index
+	// slowness is, by a posting's length byte, k1*(1-b+b*length/average).
+	slowness [math.MaxUint8 + 1]float64
+}
+
+// wanted is a stem to search for: the lists of the words that have it.
+type wanted struct {
+	lists  []storage.Key
+	blocks int
+}
+
+func (s *similarity) search(t *Issue) (err error) {
+	n, err := s.v.Number(searchTotals, indexedIssues[:])
+	if err != nil || n == 0 {
+		return err
+	}
+	length, err := s.v.Number(searchTotals, indexedLength[:])
+	if err != nil {
+		return err
+	}
+	s.issues = float64(n)
+	average := max(1, float64(length)/s.issues)
+	for b := range s.slowness {
+		s.slowness[b] = bm25K1 * (1 - bm25B + bm25B*lengthOf(byte(b))/average)
+	}
+	r, err := wordPostings.Read(s.v)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	all, err := s.want(r, t)
+	if err != nil {
+		return err
+	}
+	postings := 0
+	var met []weighed
+	for _, w := range all {
+		if postings > similarPostings {
+			break
+		}
+		if met, err = s.gather(r, w, met[:0]); err != nil {
+			return err
+		}
+		postings += len(met)
+		s.score(met)
+	}
+	delete(s.scores, s.self)
+	return nil
+}
+
+// want lists the stems of an issue's significant words, the rarest first.
+func (s *similarity) want(r *storage.PostingReader, t *Issue) ([]wanted, error) {
+	seen := map[string]bool{}
+	var stemsOf []string
+	add := func(word []byte) {
+		if st, stop := stem(word); !stop && !seen[st] && len(seen) < similarRead {
+			seen[st] = true
+			stemsOf = append(stemsOf, st)
+		}
+	}
+	eachWord(t.Title, add)
+	eachWord(text(t.Description), add)
+	all := make([]wanted, 0, len(stemsOf))
+	for _, st := range stemsOf {
+		w := wanted{}
+		if own, stop := stem([]byte(st)); !stop && own == st {
+			w.lists = append(w.lists, storage.Key(nil).Str(st))
+		}
+		prefix := storage.Key(nil).Str(st)
+		err := s.v.Rows(searchStems, prefix, nil, func(fields, _ []byte) (bool, error) {
+			w.lists = append(w.lists, slices.Clone(storage.Key(fields[len(prefix):])))
+			return len(w.lists) < 32, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, list := range w.lists {
+			blocks, err := r.Blocks(list, searchBlocks)
+			if err != nil {
+				return nil, err
+			}
+			w.blocks += blocks
+		}
+		if w.blocks > 0 {
+			all = append(all, w)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b wanted) int { return cmp.Compare(a.blocks, b.blocks) })
+	return all[:min(len(all), similarWords)], nil
+}
+
+// weighed is an issue with the weight and length byte of a posting.
+type weighed struct {
+	doc    storage.Doc
+	weight int
+	length byte
+}
+
+// gather reads the issues that have a stem.
+func (s *similarity) gather(r *storage.PostingReader, w wanted, met []weighed) ([]weighed, error) {
+	for _, list := range w.lists {
+		if err := r.List(list, math.MaxUint64); err != nil {
+			return nil, err
+		}
+		for r.Valid() {
+			if p := r.Payload(); p[0] > 0 {
+				met = append(met, weighed{r.Doc(), int(p[0]), p[1]})
+			}
+			if err := r.Step(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(w.lists) < 2 {
+		return met, nil
+	}
+	// An issue with several words of one stem has it as often as all of them.
+	slices.SortFunc(met, func(a, b weighed) int { return compare(uint64(a.doc), uint64(b.doc)) })
+	kept := met[:0]
+	for _, m := range met {
+		if len(kept) > 0 && kept[len(kept)-1].doc == m.doc {
+			kept[len(kept)-1].weight += m.weight
+			continue
+		}
+		kept = append(kept, m)
+	}
+	return kept, nil
+}
+
+// score adds a stem's part to the issues that have it.
+func (s *similarity) score(met []weighed) {
+	having := float64(len(met))
+	rarity := math.Log(1 + (s.issues-min(having, s.issues)+0.5)/(having+0.5))
+	for _, m := range met {
+		weight := float64(m.weight)
+		s.scores[m.doc] += rarity * weight * (bm25K1 + 1) / (weight + s.slowness[m.length])
+	}
+}
+
+// ranked is an issue with its score.
+type ranked struct {
+	doc   storage.Doc
+	score float64
+}
+
+// answer appends the best issues that the caller may see.
+func (s *similarity) answer(limit int, buf []byte) ([]byte, error) {
+	all := make([]ranked, 0, len(s.scores))
+	for doc, score := range s.scores {
+		all = append(all, ranked{doc, score})
+	}
+	buf = append(buf, `{"similar":[`...)
+	count := 0
+	for looked := 0; len(all) > 0 && count < limit && looked < similarLooked; {
+		// The best few are enough as a rule.
+		some := best(all, 4*limit)
+		all = all[len(some):]
+		for _, one := range some {
+			if looked++; count == limit {
+				break
+			}
+			shown, err := s.show(one, count > 0, &buf)
+			if err != nil {
+				return nil, err
+			}
+			if shown {
+				count++
+			}
+		}
+	}
+	return append(buf, `]}`...), nil
+}
+
+// best moves the n best to the front of all, in order, and returns them.
+func best(all []ranked, n int) []ranked {
+	order := func(a, b ranked) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.doc, a.doc)) }
+	if len(all) <= n {
+		slices.SortFunc(all, order)
+		return all
+	}
+	slices.SortFunc(all[:n], order)
+	for i := n; i < len(all); i++ {
+		if order(all[i], all[n-1]) >= 0 {
+			continue
+		}
+		one := all[i]
+		all[i] = all[n-1]
+		at, _ := slices.BinarySearchFunc(all[:n-1], one, order)
+		copy(all[at+1:n], all[at:n-1])
+		all[at] = one
+	}
+	return all[:n]
+}
+
+// show appends an issue, unless the caller may not see it or it was deleted since it
+// was indexed.
+func (s *similarity) show(one ranked, more bool, buf *[]byte) (shown bool, err error) {
+	var key [8]byte
+	err = issues.Scan(s.v, storage.DocKey(key[:0], one.doc), nil, func(_ []byte, rec storage.Record) (bool, error) {
+		if shown, err = s.v.seesIssue(rec); err != nil || !shown {
+			return false, err
+		}
+		b := *buf
+		if more {
+			b = append(b, ',')
+		}
+		b = append(append(b, `{"issue":`...), rec.JSON()...)
+		b = strconv.AppendFloat(append(b, `,"score":`...), one.score, 'g', -1, 64)
+		*buf = append(b, '}')
+		return false, nil
+	})
+	return shown, err
+}

@@ -1,0 +1,172 @@
+package storage
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// DocList streams docs given newest first.
+type DocList []Doc
+
+// Next implements Docs.
+func (l *DocList) Next(most Doc) (Doc, bool, error) {
+	*l = (*l)[sort.Search(len(*l), func(i int) bool { return (*l)[i] <= most }):]
+	if len(*l) == 0 {
+		return 0, false, nil
+	}
+	return (*l)[0], true, nil
+}
+
+// Close implements Docs.
+func (*DocList) Close() error { return nil }
+
+// AnyDocs streams what is in any of the streams.
+type AnyDocs []Docs
+
+// Next implements Docs.
+func (a AnyDocs) Next(most Doc) (newest Doc, found bool, err error) {
+	for _, d := range a {
+		doc, ok, err := d.Next(most)
+		if err != nil {
+			return 0, false, err
+		}
+		if ok && (!found || doc > newest) {
+			newest, found = doc, true
+		}
+	}
+	return newest, found, nil
+}
+
+// Close implements Docs.
+func (a AnyDocs) Close() error { return closeDocs(a) }
+
+// AllDocs streams what is in all of the streams, of which there must be one.
+type AllDocs []Docs
+
+// Next implements Docs.
+func (a AllDocs) Next(most Doc) (Doc, bool, error) {
+	for agree, i := 0, 0; ; i = (i + 1) % len(a) {
+		doc, ok, err := a[i].Next(most)
+		if err != nil || !ok {
+			return 0, false, err
+		}
+		if doc == most && agree > 0 {
+			agree++
+		} else {
+			most, agree = doc, 1
+		}
+		if agree == len(a) {
+			return doc, true, nil
+		}
+	}
+}
+
+// Close implements Docs.
+func (a AllDocs) Close() error { return closeDocs(a) }
+
+func closeDocs(all []Docs) error {
+	var errs []error
+	for _, d := range all {
+		errs = append(errs, d.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// ButDocs streams what is in From but not among Not, which is sorted newest first.
+type ButDocs struct {
+	From Docs
+	Not  []Doc
+}
+
+// Next implements Docs.
+func (b *ButDocs) Next(most Doc) (Doc, bool, error) {
+	for {
+		doc, ok, err := b.From.Next(most)
+		if err != nil || !ok {
+			return 0, false, err
+		}
+		if _, skip := slices.BinarySearchFunc(b.Not, doc, func(a, b Doc) int { return -compareDocs(a, b) }); !skip {
+			return doc, true, nil
+		}
+		if doc == 0 {
+			return 0, false, nil
+		}
+		most = doc - 1
+	}
+}
+
+func compareDocs(a, b Doc) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// Close implements Docs.
+func (b *ButDocs) Close() error { return b.From.Close() }
+
+// FromDocs matches the records of table, the one that is listed, whose docs are
+// streamed; a doc without a record is left out. The list closes the stream,
+// whatever becomes of it.
+func FromDocs(table TableID, d Docs) Match { return Match{kind: matchDocs, index: table, docs: d} }
+
+// docSource makes a stream of docs one of primary keys: what of a key is not in
+// its doc is looked up in the table.
+type docSource struct {
+	docs Docs
+	it   *pebble.Iterator // over the table's records
+	full []byte           // a key of the table, up to its fields
+	skip int
+	pk   []byte
+}
+
+func (s *docSource) seek(target []byte) ([]byte, error) {
+	most := ^Doc(0)
+	if len(target) > 0 {
+		most = docOfKey(target)
+	}
+	for {
+		doc, ok, err := s.docs.Next(most)
+		if err != nil || !ok {
+			return nil, err
+		}
+		found, err := s.look(doc)
+		if err != nil {
+			return nil, err
+		}
+		// The target's own doc is behind it when the target is what comes after a key.
+		if found && bytes.Compare(s.pk, target) >= 0 {
+			return s.pk, nil
+		}
+		if doc == 0 {
+			return nil, nil
+		}
+		most = doc - 1
+	}
+}
+
+// look finds the primary key of a doc's record.
+func (s *docSource) look(doc Doc) (bool, error) {
+	if len(s.pk) > 0 && docOfKey(s.pk) == doc {
+		return true, nil
+	}
+	s.full = DocKey(s.full[:s.skip], doc)
+	if !s.it.SeekGE(s.full) || !bytes.HasPrefix(s.it.Key(), s.full) {
+		if err := s.it.Error(); err != nil {
+			return false, fmt.Errorf("look up a doc: %w", err)
+		}
+		return false, nil
+	}
+	s.pk = append(s.pk[:0], s.it.Key()[s.skip:]...)
+	return true, nil
+}
+
+func (s *docSource) close() { _ = s.it.Close() }
