@@ -50,6 +50,9 @@ func Routes() []Route {
 		{"DELETE", issuesPath + "/{id}", tracker.DeleteIssue, []int{204}},
 		{"GET", issuesPath + "/{id}/children", tracker.ListIssueChildren, []int{200}},
 		{"GET", issuesPath + "/{id}/branch-name", tracker.IssueBranchName, []int{200}},
+		{"GET", issuesPath + "/{id}/attachments", tracker.ListAttachments, []int{200}},
+		{"GET", workspacePath + "/attachments/{id}", tracker.AttachmentByID, []int{200, 304}},
+		{"POST", workspacePath + "/capture", tracker.CaptureIssue, []int{201, 409}},
 
 		{"GET", "/cluster", opTopology, []int{200}},
 		{"GET", "/cluster/workspaces/{" + workspaceParam + "}", opWorkspaceOwner, []int{200}},

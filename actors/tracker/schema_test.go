@@ -36,6 +36,7 @@ func TestSchema_Golden(t *testing.T) {
 		storage.Explain(&tokenGrants, &tokenGrant{ID: token, ActorType: ActorUser, ActorID: "ann"}),
 		storage.Explain(&teams, &Team{ID: team, Key: "ENG"}),
 		storage.Explain(&teamMembers, &TeamMember{TeamID: team, UserID: user}),
+		storage.Explain(&attachments, &Attachment{ID: "01935000-0000-7000-8000-0000000000dd", IssueID: "01935000-0000-7000-8000-0000000000ee"}),
 		storage.Explain(&timers, &Timer{Kind: "kind", Subject: "subject", Due: at}),
 		storage.Explain(&directory, &directoryEntry{Workspace: workspace, Slug: "yard"}),
 		storage.Explain(&memberships, &membership{User: user, Workspace: workspace, RemovedAt: &removed}),
