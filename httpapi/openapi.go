@@ -176,11 +176,8 @@ func (d *describer) responses(rt *route) (doc, error) {
 			response["content"] = content
 		}
 		if rt.Op.Media != nil {
-			for _, name := range [...]string{"Cache-Control", "Content-Security-Policy", "X-Content-Type-Options"} {
+			for _, name := range [...]string{"Cache-Control", "Content-Disposition", "Content-Security-Policy", "X-Content-Type-Options"} {
 				headers[name] = headerRef(name)
-			}
-			if status == http.StatusOK {
-				headers["Content-Disposition"] = headerRef("Content-Disposition")
 			}
 		}
 		responses[strconv.Itoa(status)] = response
