@@ -85,9 +85,10 @@ func sentences(text string) (all []sentence) {
 }
 
 // sentenceEnd is the place behind the first sentence of a line: behind a full stop
-// that a space follows, unless a single letter is before it, as in "J. Doe".
+// that a space follows, unless a single letter or a title is before it, as in "Dr.
+// J. Doe".
 func sentenceEnd(line string) int {
-	word := 0 // letters right before
+	word := 0 // where the letters right before begin
 	for at, r := range line {
 		end := at + utf8.RuneLen(r)
 		switch r {
@@ -97,15 +98,24 @@ func sentenceEnd(line string) int {
 			for end < len(line) && strings.IndexByte(`"')]`, line[end]) >= 0 {
 				end++
 			}
-			if end == len(line) || line[end] == ' ' && (r != '.' || word != 1) {
+			if end == len(line) || line[end] == ' ' && (r != '.' || !shortened(line[word:at])) {
 				return end
 			}
 		}
-		if word++; !wordly(r) {
-			word = 0
+		if !wordly(r) {
+			word = at + utf8.RuneLen(r)
 		}
 	}
 	return len(line)
+}
+
+// shortened tells whether a full stop behind a word belongs to the word.
+func shortened(word string) bool {
+	switch word {
+	case "Dr", "Mr", "Mrs", "Ms", "Prof", "St", "vs":
+		return true
+	}
+	return utf8.RuneCountInString(word) == 1
 }
 
 // significant gives the different words of a sentence that say what it is about.
