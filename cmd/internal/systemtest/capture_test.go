@@ -75,7 +75,9 @@ func (c *Client) holds(ctx context.Context, a captured, content []byte) error {
 // faultsOf lists the paths of an answer's faults.
 func faultsOf(t *testing.T, a Answer) (paths []string) {
 	t.Helper()
-	var told struct{ Details struct{ Issues []struct{ Path string } } }
+	var told struct {
+		Details struct{ Issues []struct{ Path string } }
+	}
 	if err := json.Unmarshal(a.Body, &told); err != nil {
 		t.Fatalf("%s: %v", a.Body, err)
 	}
