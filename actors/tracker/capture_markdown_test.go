@@ -95,7 +95,7 @@ func TestDescribeCapture_CutsAndSaysSo(t *testing.T) {
 	}
 }
 
-// Whatever the page says, no tag, code, link or quote of it comes out.
+// Whatever the page says, no tag, code, link or quote of its making comes out.
 func TestDescribeCapture_AnyText(t *testing.T) {
 	t.Parallel()
 	text := rapid.StringOf(rapid.OneOf(rapid.SampledFrom([]rune("<>[]()!*_`~|#&;\\\n\r\t -+=:1.aé😀")), rapid.Rune()))
