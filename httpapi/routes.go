@@ -86,6 +86,9 @@ func Routes() []Route {
 		{"GET", templatesPath + "/{id}", tracker.TemplateByID, []int{200}},
 		{"PATCH", templatesPath + "/{id}", tracker.PatchTemplate, []int{200}},
 		{"DELETE", templatesPath + "/{id}", tracker.DeleteTemplate, []int{204}},
+		{"GET", issuesPath + "/{id}/attachments", tracker.ListAttachments, []int{200}},
+		{"GET", workspacePath + "/attachments/{id}", tracker.AttachmentByID, []int{200, 304}},
+		{"POST", workspacePath + "/capture", tracker.CaptureIssue, []int{201, 409}},
 
 		{"GET", "/cluster", opTopology, []int{200}},
 		{"GET", "/cluster/workspaces/{" + workspaceParam + "}", opWorkspaceOwner, []int{200}},

@@ -128,6 +128,16 @@ func (tx *Tx) DeleteValue(table TableID, fields []byte) error {
 	return nil
 }
 
+// DeleteRows removes every plain row of a table whose fields begin with prefix, at
+// the cost of one write.
+func (tx *Tx) DeleteRows(table TableID, prefix []byte) error {
+	start := tx.fullKey(table, prefix)
+	if err := tx.batch.DeleteRange(start, appendSuccessor(nil, start), nil); err != nil {
+		return fmt.Errorf("delete rows: %w", err)
+	}
+	return nil
+}
+
 // DeleteWorkspace removes every row of the workspace. Rows of shard-wide indexes
 // lie outside its range: delete the records that have them first. It touches
 // everything.

@@ -161,3 +161,39 @@ func TestSnapshot_IsOneMoment(t *testing.T) {
 	close(stop)
 	must(t, <-stopped)
 }
+
+// A range of rows goes at once: those the batch wrote as well as those before it,
+// and none beside them. A rollback brings them back.
+func TestDeleteRows(t *testing.T) {
+	t.Parallel()
+	s := memory(t)
+	tx := begin(t, s)
+	for _, name := range []string{"a1", "a2", "b", "\xff\xff"} {
+		must(t, tx.SetNumber(countTable, []byte(name), 1))
+	}
+	apply(t, s, tx)
+	left := func(want string) {
+		t.Helper()
+		got := ""
+		must(t, tx.Rows(countTable, nil, nil, func(fields, _ []byte) (bool, error) {
+			got += string(fields) + " "
+			return true, nil
+		}))
+		if got != want {
+			t.Errorf("left are %q, want %q", got, want)
+		}
+	}
+	must(t, tx.SetNumber(countTable, []byte("a3"), 1))
+	mark := tx.Mark()
+	must(t, tx.DeleteRows(countTable, []byte("a")))
+	left("b \xff\xff ")
+	must(t, tx.Rollback(mark))
+	left("a1 a2 a3 b \xff\xff ")
+	must(t, tx.DeleteRows(countTable, []byte("a")))
+	must(t, tx.SetNumber(countTable, []byte("a2"), 2))
+	apply(t, s, tx)
+	left("a2 b \xff\xff ")
+	must(t, tx.DeleteRows(countTable, []byte("\xff")))
+	apply(t, s, tx)
+	left("a2 b ")
+}

@@ -68,6 +68,9 @@ type Op struct {
 	Founding bool
 	// MaxBody bounds the request body in bytes; 0 means 1 MiB.
 	MaxBody int
+	// Media are the content types an operation answers with instead of JSON; see
+	// Reply.File.
+	Media   []string
 	In, Out reflect.Type
 	// New makes an empty input, a pointer to In.
 	New func() any
@@ -97,6 +100,12 @@ func WithSecret(o *Op) { o.Secret = true }
 
 // Founds lets a command run where no workspace is.
 func Founds(o *Op) { o.Founding = true }
+
+// BodyUpTo bounds the request body, in bytes.
+func BodyUpTo(most int) Option { return func(o *Op) { o.MaxBody = most } }
+
+// AnswersFile marks an operation that answers with the bytes of a file.
+func AnswersFile(media ...string) Option { return func(o *Op) { o.Media = media } }
 
 func newOp[In, Out any](kind Kind, name, summary string, needs Needs, options []Option) *Op {
 	o := &Op{Name: name, Summary: summary, Kind: kind, Needs: needs, In: reflect.TypeFor[In](), Out: reflect.TypeFor[Out](), New: func() any { return new(In) }}
@@ -143,15 +152,24 @@ const (
 	NotModified                // 304
 )
 
-// Reply is an operation's answer. Body is JSON and belongs to the receiver.
+// Reply is an operation's answer. Body is JSON, or a File, and belongs to the receiver.
 type Reply struct {
 	Outcome  Outcome
 	Body     []byte
 	ETag     string // with its quotes; empty when there is none
 	Replayed bool   // an earlier answer, repeated for its idempotency key
+	// File is set where Body is not JSON but the bytes of a file.
+	File *File
 	// More makes the engine commit and run the command again: for work too large
 	// for one batch. The last run gives the answer.
 	More bool
+}
+
+// File says what the bytes of an answer are. They never change under their
+// address.
+type File struct {
+	Name        string
+	ContentType string
 }
 
 // Request is what an operation is asked with besides its input.

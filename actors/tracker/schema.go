@@ -12,11 +12,19 @@ import (
 func Schema() *storage.Schema {
 	return &storage.Schema{
 		Tables: []storage.TableSpec{
-			&timers, &workspaces, &settingsRows, &members, &tokens, &tokenGrants, &teams, &teamMembers, &issues,
-			&labels, &projects, &cycles, &templates, &comments,
+			&timers, &workspaces, &settingsRows, &members, &tokens, &tokenGrants, &teams, &teamMembers,
+			&issues,
+			&labels, &projects, &cycles, &templates,
+			&comments,
+			&attachments,
 			&directory, &memberships,
 		},
-		Rows:       slices.Concat(serviceRows, issueRows, searchRows),
+		Rows: slices.Concat(
+			serviceRows,
+			issueRows,
+			searchRows,
+			attachmentRows,
+		),
 		Check:      checkWorkspace,
 		CheckStore: checkDirectory,
 	}
@@ -95,7 +103,9 @@ func checkWorkspace(v *storage.View, report func(storage.Problem)) error {
 	say := sayTo(report)
 	for _, check := range []func(*storage.View, sayer) error{
 		checkEvents, checkClock, checkSweeps, checkHead, checkTallies, checkTeamMembers, checkTokens, checkMembers,
-		checkComments, checkSearch,
+		checkComments,
+		checkSearch,
+		checkAttachments,
 	} {
 		if err := check(v, say); err != nil {
 			return err

@@ -41,6 +41,7 @@ func TestSchema_Golden(t *testing.T) {
 		storage.Explain(&cycles, &Cycle{ID: CycleID(token)}),
 		storage.Explain(&templates, &Template{ID: TemplateID(token)}),
 		storage.Explain(&comments, &Comment{ID: "01935000-0000-7000-8000-0000000000ee", IssueID: "01935000-0000-7000-8000-0000000000dd", ParentID: &parent}),
+		storage.Explain(&attachments, &Attachment{ID: "01935000-0000-7000-8000-0000000000dd", IssueID: "01935000-0000-7000-8000-0000000000ee"}),
 		storage.Explain(&timers, &Timer{Kind: "kind", Subject: "subject", Due: at}),
 		storage.Explain(&directory, &directoryEntry{Workspace: workspace, Slug: "yard"}),
 		storage.Explain(&memberships, &membership{User: user, Workspace: workspace, RemovedAt: &removed}),
