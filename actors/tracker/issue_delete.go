@@ -43,6 +43,7 @@ func deleteIssue(tx *Tx, in *DeleteIssueIn) (Reply, error) {
 // detachChildren takes the parent away from children of an issue, also those the
 // caller can't see, and tells whether some are left.
 func (tx *Tx) detachChildren(t *Issue) (more bool, err error) {
+	tx.rules().spared = t.id()
 	keys, err := tx.childKeys(issueKey(t.id()), maxDetached+1)
 	if err != nil {
 		return false, err
