@@ -54,6 +54,8 @@ func Routes() []Route {
 		{"PATCH", issuesPath + "/{id}", tracker.PatchIssue, []int{200, 409}},
 		{"DELETE", issuesPath + "/{id}", tracker.DeleteIssue, []int{204}},
 		{"GET", issuesPath + "/{id}/children", tracker.ListIssueChildren, []int{200}},
+		{"GET", issuesPath + "/{id}/history", tracker.IssueHistory, []int{200}},
+		{"POST", issuesPath + "/{id}/assign", tracker.AssignIssue, []int{200}},
 		{"GET", issuesPath + "/{id}/branch-name", tracker.IssueBranchName, []int{200}},
 		{"GET", issuesPath + "/{id}/similar", tracker.SimilarIssues, []int{200}},
 

@@ -128,12 +128,14 @@ func (tx *Tx) DeleteValue(table TableID, fields []byte) error {
 	return nil
 }
 
-// DeleteRows removes every plain row of a table whose fields begin with prefix, at
-// the cost of one write.
+// DeleteRows removes the plain rows of table whose fields begin with prefix, in
+// one operation however many there are. It leaves a tombstone that reads of the
+// range step over until a compaction drops it: for ranges that may be large and
+// are not written again.
 func (tx *Tx) DeleteRows(table TableID, prefix []byte) error {
 	start := tx.fullKey(table, prefix)
-	if err := tx.batch.DeleteRange(start, appendSuccessor(nil, start), nil); err != nil {
-		return fmt.Errorf("delete rows: %w", err)
+	if err := tx.batch.DeleteRange(start, successor(start), nil); err != nil {
+		return fmt.Errorf("delete a range of rows: %w", err)
 	}
 	return nil
 }

@@ -179,6 +179,13 @@ var issues = storage.Table[Issue]{
 				e.Add(e.Key().Newest(t.parent()))
 			}
 		}},
+		// The open children are what closing is decided by: "has every child been
+		// closed" is one look, however many there are.
+		{ID: issueByOpenChild, Name: "openChild", Entries: func(e *storage.Entries, t *Issue) {
+			if t.ParentID != nil && !t.Status.Closed() {
+				e.Add(e.Key().Newest(t.parent()))
+			}
+		}},
 		{ID: issueByHasParent, Name: "hasParent", Entries: func(e *storage.Entries, t *Issue) {
 			if t.ParentID != nil {
 				e.Add(e.Key())

@@ -14,6 +14,7 @@ import (
 var issueRows = []storage.RowSpec{
 	{ID: identifierTable, Name: "identifier", Check: checkIdentifier},
 	{ID: identifierByIssue, Name: "former identifier", Check: checkFormer},
+	{ID: historyTable, Name: "history", Check: checkHistory},
 }
 
 // checkIdentifier proves that an identifier leads to an issue that has or had it.

@@ -25,6 +25,9 @@ type Ledger struct {
 	lives bool
 	armed sweeps
 	event []byte // scratch for encoding events
+	past  []byte // scratch for encoding history
+	// share is how many issues a command closes by the rules of teams; see settle.
+	share int
 	teams knownTeams
 	// recent are the titles that the search index lacks.
 	recent recentTitles
@@ -55,7 +58,7 @@ const maxCounters = 1024
 
 // NewLedger makes the ledger of a workspace over its state.
 func NewLedger(store *storage.Tx, random io.Reader) *Ledger {
-	return &Ledger{store: store, random: random, counters: map[counterKey]*counter{}}
+	return &Ledger{store: store, random: random, counters: map[counterKey]*counter{}, share: maxAutoClosed}
 }
 
 // PanicError is a command that panicked. Its writes were undone.
@@ -74,7 +77,7 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 	mark := l.store.Mark()
 	l.undo = l.undo[:0]
 	l.recent.begin()
-	tx := &Tx{View: View{View: l.store.View, Caller: &req.Caller, now: now}, ledger: l}
+	tx := &Tx{View: View{View: l.store.View, Caller: &req.Caller, now: now}, ledger: l, began: l.store.Size()}
 	defer func() {
 		if v := recover(); v != nil {
 			err = &PanicError{Value: v, Stack: debug.Stack()}
@@ -103,6 +106,9 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 		}
 	}
 	if reply, err = op.command(tx, in); err != nil {
+		return Reply{}, err
+	}
+	if err := tx.settle(); err != nil {
 		return Reply{}, err
 	}
 	if !reply.More {

@@ -81,7 +81,11 @@ func TestSchema_FindsWhatIsWrong(t *testing.T) {
 			_, _, err := tx.addTeam(Team{Key: "TWO", IsDefault: true, IsPublic: true})
 			return err
 		},
-		"a tally is off":  func(tx *Tx) error { return tx.tally(teamTable, 1) },
+		"a tally is off": func(tx *Tx) error { return tx.tally(teamTable, 1) },
+		"a history of no issue": func(tx *Tx) error {
+			_, err := tx.keepHistory(storage.ID{1}, []Change{{"title", "old", "new"}})
+			return err
+		},
 		"no owner":        func(tx *Tx) error { return dropFirst(tx, &members) },
 		"no grant":        func(tx *Tx) error { return dropFirst(tx, &tokenGrants) },
 		"no timer":        func(tx *Tx) error { return dropFirst(tx, &timers) },

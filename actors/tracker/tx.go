@@ -13,7 +13,9 @@ import (
 type Tx struct {
 	View
 	ledger *Ledger
-	armed  sweeps // set by this command
+	armed  sweeps      // set by this command
+	began  int         // size of the batch when this command began
+	auto   *automation // nil until there is something in it
 }
 
 // Writer is the open batch, for the tables.
