@@ -8,6 +8,7 @@ const (
 	membersPath   = workspacePath + "/members"
 	teamsPath     = workspacePath + "/teams"
 	issuesPath    = workspacePath + "/issues"
+	analyticsPath = workspacePath + "/issue-analytics"
 )
 
 // Routes is the whole API, beside the server's own paths in builtin.go. The
@@ -50,6 +51,8 @@ func Routes() []Route {
 		{"DELETE", issuesPath + "/{id}", tracker.DeleteIssue, []int{204}},
 		{"GET", issuesPath + "/{id}/children", tracker.ListIssueChildren, []int{200}},
 		{"GET", issuesPath + "/{id}/branch-name", tracker.IssueBranchName, []int{200}},
+		{"GET", analyticsPath, tracker.IssueAnalytics, []int{200}},
+		{"GET", analyticsPath + "/burndown", tracker.Burndown, []int{200}},
 
 		{"GET", "/cluster", opTopology, []int{200}},
 		{"GET", "/cluster/workspaces/{" + workspaceParam + "}", opWorkspaceOwner, []int{200}},

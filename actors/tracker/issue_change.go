@@ -19,6 +19,9 @@ func (tx *Tx) addIssue(t *Issue) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store an issue: %w", err)
 	}
+	if err := tx.tallyIssue(nil, t); err != nil {
+		return nil, err
+	}
 	if err := tx.Emit(eventIssueCreated, storage.Header{Flags: t.flags(), Version: 1, Team: t.team()}, body, nil); err != nil {
 		return nil, err
 	}
@@ -38,6 +41,9 @@ func (tx *Tx) updateIssue(old *storage.Row[Issue], t *Issue) (body []byte, versi
 	if err != nil {
 		return nil, 0, fmt.Errorf("store an issue: %w", err)
 	}
+	if err := tx.tallyIssue(old, t); err != nil {
+		return nil, 0, err
+	}
 	header := storage.Header{Flags: t.flags() | old.Flags&issues.Held, Version: old.Version + 1, Team: t.team()}
 	return body, header.Version, tx.Emit(eventIssueUpdated, header, body, changes)
 }
@@ -54,6 +60,9 @@ func (tx *Tx) eraseIssue(row *storage.Row[Issue]) error {
 	}
 	if err := issues.Delete(tx, row); err != nil {
 		return fmt.Errorf("remove an issue: %w", err)
+	}
+	if err := tx.tallyIssue(row, nil); err != nil {
+		return err
 	}
 	return tx.Emit(eventIssueDeleted, row.Header, body, nil)
 }

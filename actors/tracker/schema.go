@@ -15,7 +15,7 @@ func Schema() *storage.Schema {
 			&timers, &workspaces, &settingsRows, &members, &tokens, &tokenGrants, &teams, &teamMembers, &issues,
 			&directory, &memberships,
 		},
-		Rows:       slices.Concat(serviceRows, issueRows),
+		Rows:       slices.Concat(serviceRows, issueRows, analyticsRows),
 		Check:      checkWorkspace,
 		CheckStore: checkDirectory,
 	}
