@@ -13,6 +13,7 @@ const (
 	projectsPath  = workspacePath + "/projects"
 	cyclesPath    = workspacePath + "/cycles"
 	templatesPath = workspacePath + "/templates"
+	analyticsPath = workspacePath + "/issue-analytics"
 )
 
 // Routes is the whole API, beside the server's own paths in builtin.go. The
@@ -91,6 +92,8 @@ func Routes() []Route {
 		{"GET", issuesPath + "/{id}/attachments", tracker.ListAttachments, []int{200}},
 		{"GET", workspacePath + "/attachments/{id}", tracker.AttachmentByID, []int{200, 304}},
 		{"POST", workspacePath + "/capture", tracker.CaptureIssue, []int{201, 409}},
+		{"GET", analyticsPath, tracker.IssueAnalytics, []int{200}},
+		{"GET", analyticsPath + "/burndown", tracker.Burndown, []int{200}},
 
 		{"GET", "/cluster", opTopology, []int{200}},
 		{"GET", "/cluster/workspaces/{" + workspaceParam + "}", opWorkspaceOwner, []int{200}},

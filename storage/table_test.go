@@ -4,6 +4,7 @@ import (
 	"bytes"
 	stdjson "encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"testing"
 )
@@ -164,6 +165,35 @@ func TestRows_PrefixFromAndStop(t *testing.T) {
 	fault := errors.New("stop here")
 	if err := tx.Rows(countTable, nil, nil, func(_, _ []byte) (bool, error) { return true, fault }); !errors.Is(err, fault) {
 		t.Errorf("an error of fn came back as %v", err)
+	}
+}
+
+// However often its rows were written, each is met once, as it is now.
+func TestHotRows_MeetsEachRowOnce(t *testing.T) {
+	t.Parallel()
+	s := memory(t)
+	tx := begin(t, s)
+	for round := range 3 {
+		for _, k := range []string{"a", "a1", "a1\x00", "a2", "b"} {
+			must(t, tx.SetValue(countTable, []byte(k), fmt.Append(nil, round)))
+		}
+		must(t, tx.DeleteValue(countTable, []byte("a2")))
+		apply(t, s, tx)
+	}
+	for _, c := range []struct {
+		prefix string
+		stop   int
+		want   string
+	}{{"", 0, `"a"2 "a1"2 "a1\x00"2 "b"2 `}, {"a1", 0, `"a1"2 "a1\x00"2 `}, {"", 2, `"a"2 "a1"2 `}, {"c", 0, ""}} {
+		got, seen := "", 0
+		must(t, tx.HotRows(countTable, []byte(c.prefix), func(fields, value []byte) (bool, error) {
+			got += fmt.Sprintf("%q%s ", fields, value)
+			seen++
+			return seen != c.stop, nil
+		}))
+		if got != c.want {
+			t.Errorf("HotRows(%q) = %s, want %s", c.prefix, got, c.want)
+		}
 	}
 }
 

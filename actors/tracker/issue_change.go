@@ -26,6 +26,9 @@ func (tx *Tx) addIssue(t *Issue) ([]byte, error) {
 		return nil, err
 	}
 	tx.noteClosing(nil, t)
+	if err := tx.tallyIssue(nil, t); err != nil {
+		return nil, err
+	}
 	if err := tx.Emit(eventIssueCreated, storage.Header{Flags: t.flags(), Version: 1, Team: t.team()}, body, nil); err != nil {
 		return nil, err
 	}
@@ -56,6 +59,9 @@ func (tx *Tx) updateIssue(old *storage.Row[Issue], t *Issue) (body []byte, versi
 		return nil, 0, err
 	}
 	tx.noteClosing(&old.Value, t)
+	if err := tx.tallyIssue(old, t); err != nil {
+		return nil, 0, err
+	}
 	header := storage.Header{Flags: t.flags() | old.Flags&issues.Held, Version: old.Version + 1, Team: t.team()}
 	return body, header.Version, tx.emit(id, eventIssueUpdated, header, body, changes)
 }
@@ -78,6 +84,9 @@ func (tx *Tx) eraseIssue(row *storage.Row[Issue]) error {
 		return fmt.Errorf("remove an issue: %w", err)
 	}
 	if err := tx.indexGone(&row.Value); err != nil {
+		return err
+	}
+	if err := tx.tallyIssue(row, nil); err != nil {
 		return err
 	}
 	return tx.Emit(eventIssueDeleted, row.Header, body, nil)

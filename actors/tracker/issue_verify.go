@@ -58,8 +58,8 @@ func checkFormer(v *storage.View, fields, _ []byte) error {
 // can't say: that it agrees with its team's counter, its identifier and its
 // parents. That an externalRef is unique follows from its index being whole.
 func checkIssues(v *storage.View, report func(storage.Problem)) error {
-	numbers := map[storage.ID]*numberSet{}
-	return issues.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
+	numbers, tallies := map[storage.ID]*numberSet{}, newTallyProof()
+	err := issues.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		row, err := issues.Decode(rec)
 		if err != nil {
 			return true, nil // the table's own check reports it
@@ -74,6 +74,9 @@ func checkIssues(v *storage.View, report func(storage.Problem)) error {
 		}
 		t := &row.Value
 		checkFields(t, v.Workspace(), say)
+		if err := tallies.add(v, row, say); err != nil {
+			return false, err
+		}
 		if t.Number == nil || t.Identifier == nil {
 			say("has no number or no identifier")
 			return true, nil
@@ -88,6 +91,10 @@ func checkIssues(v *storage.View, report func(storage.Problem)) error {
 		}
 		return true, checkParents(v, t, say)
 	})
+	if err != nil {
+		return err
+	}
+	return tallies.end(v, report)
 }
 
 func checkFields(t *Issue, workspace storage.ID, say func(string, ...any)) {

@@ -23,6 +23,7 @@ func Schema() *storage.Schema {
 			serviceRows,
 			issueRows,
 			searchRows,
+			analyticsRows,
 			attachmentRows,
 		),
 		Check:      checkWorkspace,
