@@ -56,6 +56,9 @@ func batchIssues(tx *Tx, in *BatchIssuesIn) (Reply, error) {
 		if err != nil {
 			return Reply{}, err
 		}
+		if t, err = tx.shownIssue(t); err != nil {
+			return Reply{}, err
+		}
 		if tx.Writer().Size()-start > maxBatchBytes {
 			return Reply{}, &Error{
 				Code: CodePayloadTooLarge, Message: fmt.Sprintf("The batch would write more than %d MiB.", maxBatchBytes>>20),

@@ -52,6 +52,9 @@ func (tx *Tx) eraseIssue(row *storage.Row[Issue]) error {
 	if err := tx.forgetIdentifiers(&row.Value); err != nil {
 		return err
 	}
+	if err := tx.dropAccess(row); err != nil {
+		return err
+	}
 	if err := issues.Delete(tx, row); err != nil {
 		return fmt.Errorf("remove an issue: %w", err)
 	}

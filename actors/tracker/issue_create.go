@@ -110,7 +110,12 @@ func answerExisting(tx *Tx, pk []byte, err error) (Reply, error) {
 	reply, seen := Reply{Outcome: Done}, false
 	_, err = issues.Record(tx, pk, func(rec storage.Record) (err error) {
 		if seen, err = tx.seesIssue(rec); seen {
-			reply.Body, reply.ETag = createdIssue(rec.JSON()), etag(rec.Version())
+			var body []byte
+			var whole bool
+			body, whole, err = (&sight{v: &tx.View}).append(nil, rec)
+			if err == nil {
+				reply.Body, reply.ETag = createdIssue(body), shownETag(rec.Version(), whole)
+			}
 		}
 		return err
 	})

@@ -39,7 +39,8 @@ func (v *View) listIssues(in *ListIssuesIn, within statusSet, kind string) (Repl
 	if empty {
 		return Reply{Body: append(v.Buf[:0], `{"issues":[]}`...)}, nil
 	}
-	rest := residue{v: v, f: &in.IssueFilter, now: At(v.Now()), hidden: len(v.Caller.Hidden) > 0}
+	page.sight = &sight{v: v}
+	rest := residue{v: v, f: &in.IssueFilter, now: At(v.Now()), sight: page.sight}
 	page.keeps = rest.keeps
 	body, err := page.build(v, matches, v.Buf[:0])
 	return Reply{Body: body}, err

@@ -27,6 +27,7 @@ type issuePage struct {
 	fingerprint uint64
 	after       []byte // primary key to go on behind; nil: from the newest
 	keeps       func(pk []byte, rec storage.Record) (bool, error)
+	sight       *sight
 }
 
 // build appends the answer to buf. An issue's place in the list is its primary
@@ -58,7 +59,9 @@ func (p *issuePage) build(v *View, matches []storage.Match, buf []byte) ([]byte,
 			if count > 0 {
 				buf = append(buf, ',')
 			}
-			buf = append(buf, rec.JSON()...)
+			if buf, _, err = p.sight.append(buf, rec); err != nil {
+				return false, err
+			}
 			count++
 		}
 		return true, nil

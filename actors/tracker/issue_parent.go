@@ -90,10 +90,11 @@ func (v *View) childKeys(parent []byte, limit int) (keys [][]byte, err error) {
 }
 
 // hasChild tells whether an issue, given by its primary key, has a child that the
-// caller may see: a hidden one must not show in its parent. A caller from whom no
-// team is hidden needs no look at the children themselves.
-func (v *View) hasChild(pk []byte) (found bool, err error) {
-	if len(v.Caller.Hidden) == 0 {
+// caller may see: a hidden one must not show in its parent. A caller who sees every
+// issue needs no look at the children themselves; partial says that this one may
+// not.
+func (v *View) hasChild(pk []byte, partial bool) (found bool, err error) {
+	if !partial {
 		return v.Has(issueByParent, pk)
 	}
 	children := []storage.Match{storage.Equal(issueByParent, storage.Key(pk))}

@@ -12,10 +12,10 @@ import (
 func Schema() *storage.Schema {
 	return &storage.Schema{
 		Tables: []storage.TableSpec{
-			&timers, &workspaces, &settingsRows, &members, &tokens, &tokenGrants, &teams, &teamMembers, &issues,
+			&timers, &workspaces, &settingsRows, &members, &tokens, &tokenGrants, &teams, &teamMembers, &issues, &accessGrants, &shares,
 			&directory, &memberships,
 		},
-		Rows:       slices.Concat(serviceRows, issueRows),
+		Rows:       slices.Concat(serviceRows, issueRows, accessRows),
 		Check:      checkWorkspace,
 		CheckStore: checkDirectory,
 	}
@@ -93,7 +93,7 @@ func sayTo(report func(storage.Problem)) sayer {
 func checkWorkspace(v *storage.View, report func(storage.Problem)) error {
 	say := sayTo(report)
 	for _, check := range []func(*storage.View, sayer) error{
-		checkEvents, checkClock, checkSweeps, checkHead, checkTallies, checkTeamMembers, checkTokens, checkMembers,
+		checkEvents, checkClock, checkSweeps, checkHead, checkTallies, checkTeamMembers, checkTokens, checkMembers, checkAccess,
 	} {
 		if err := check(v, say); err != nil {
 			return err
