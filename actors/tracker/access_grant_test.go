@@ -380,3 +380,34 @@ func TestVerify_TellsWhatIsWrongWithAccess(t *testing.T) {
 		})
 	}
 }
+
+// Getting an issue looks at its record and its grants as they are at one moment:
+// somebody who is listed, or sees it because it is open, sees it all the while.
+func TestIssueByID_WhileGrantsComeAndGo(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	issue, mel, now := w.create(CreateIssueIn{}), w.somebody(ActorUser, "mel"), w.now
+	done := make(chan struct{})
+	var failed error
+	go func() {
+		defer close(done)
+		for range 20_000 {
+			v := NewView(storage.NewView(w.db, 1, w.workspace), mel, now, nil)
+			if _, failed = IssueByID.RunQuery(v, &IssueByIDIn{ID: string(issue.ID)}); failed != nil {
+				return
+			}
+		}
+	}()
+	for running := true; running; {
+		w.grant(issue.ID, "mel", GranteeUser)
+		w.ungrant(issue.ID, "mel")
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+	}
+	if failed != nil {
+		t.Errorf("it was gone for a moment: %v", failed)
+	}
+}
