@@ -411,3 +411,33 @@ func TestIssueByID_WhileGrantsComeAndGo(t *testing.T) {
 		t.Errorf("it was gone for a moment: %v", failed)
 	}
 }
+
+// Restricted issues cost more to look at, so a page looks at fewer of them.
+func TestIssuePage_BoundsLooksAtGrants(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	for i := range 5 {
+		w.grant(w.create(CreateIssueIn{Title: fmt.Sprint(i)}).ID, "mel", GranteeUser)
+	}
+	mel := w.somebody(ActorUser, "mel")
+	var after []byte
+	var got [][]string
+	for more := true; more; {
+		v := NewView(storage.NewView(w.db, 1, w.workspace), mel, w.now, nil)
+		page := issuePage{limit: 5, examine: 2 * (1 + grantsCost), after: after, sight: sight{v: v}, keeps: func(_ []byte, rec storage.Record) (bool, error) { return v.seesIssue(rec) }}
+		body, err := page.build(v, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer := decode[IssuePage](t, body)
+		got = append(got, titles(answer.Issues))
+		if more = answer.NextCursor != ""; more {
+			if after, err = parseCursor(answer.NextCursor, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if fmt.Sprint(got) != "[[4 3] [2 1] [0]]" {
+		t.Errorf("pages %v", got)
+	}
+}

@@ -242,7 +242,7 @@ func (r *residue) keeps(pk []byte, rec storage.Record) (bool, error) {
 		return err == nil, err
 	}
 	// isParent=true came from a stream that knows no caller.
-	has, err := r.v.hasChild(pk, partial)
+	has, err := r.sight.hasChild(pk)
 	return has == r.f.IsParent.Value, err
 }
 

@@ -25,7 +25,7 @@ func listIssues(v *View, in *ListIssuesIn) (Reply, error) {
 
 // listIssues answers a list of issues in any of the given statuses.
 func (v *View) listIssues(in *ListIssuesIn, within statusSet, kind string) (Reply, error) {
-	page := issuePage{limit: cmp.Or(in.Limit, 50), examine: maxExamined, fingerprint: in.fingerprint(v.Workspace(), kind)}
+	page := issuePage{limit: cmp.Or(in.Limit, 50), examine: maxExamined, sight: sight{v: v}, fingerprint: in.fingerprint(v.Workspace(), kind)}
 	if in.Cursor.Set {
 		var err error
 		if page.after, err = parseCursor(in.Cursor.Value, page.fingerprint); err != nil {
@@ -39,8 +39,7 @@ func (v *View) listIssues(in *ListIssuesIn, within statusSet, kind string) (Repl
 	if empty {
 		return Reply{Body: append(v.Buf[:0], `{"issues":[]}`...)}, nil
 	}
-	page.sight = &sight{v: v}
-	rest := residue{v: v, f: &in.IssueFilter, now: At(v.Now()), sight: page.sight}
+	rest := residue{v: v, f: &in.IssueFilter, now: At(v.Now()), sight: &page.sight}
 	page.keeps = rest.keeps
 	body, err := page.build(v, matches, v.Buf[:0])
 	return Reply{Body: body}, err

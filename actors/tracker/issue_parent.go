@@ -88,19 +88,3 @@ func (v *View) childKeys(parent []byte, limit int) (keys [][]byte, err error) {
 	}
 	return keys, nil
 }
-
-// hasChild tells whether an issue, given by its primary key, has a child that the
-// caller may see: a hidden one must not show in its parent. A caller who sees every
-// issue needs no look at the children themselves; partial says that this one may
-// not.
-func (v *View) hasChild(pk []byte, partial bool) (found bool, err error) {
-	if !partial {
-		return v.Has(issueByParent, pk)
-	}
-	children := []storage.Match{storage.Equal(issueByParent, storage.Key(pk))}
-	err = issues.List(v, children, nil, func(_ []byte, rec storage.Record) (bool, error) {
-		found, err = v.seesIssue(rec)
-		return !found, err
-	})
-	return found, err
-}

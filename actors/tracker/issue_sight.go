@@ -19,6 +19,9 @@ type sight struct {
 	// of one parent are often listed together.
 	parent storage.ID
 	seen   bool
+	// spent counts what was looked at beside the issues of the answer, against
+	// maxExamined.
+	spent int
 }
 
 // partial tells whether there may be issues that the caller does not see.
@@ -85,4 +88,26 @@ func (v *View) shownIssue(body []byte) ([]byte, error) {
 	}
 	shown, _, err := (&sight{v: v}).appendChild(make([]byte, 0, len(body)), body)
 	return shown, err
+}
+
+// hasChild tells whether an issue, given by its primary key, has a child that the
+// caller may see: a hidden one must not show in its parent. Only who may not see
+// every issue needs a look at the children themselves.
+func (s *sight) hasChild(pk []byte) (found bool, err error) {
+	partial, err := s.partial()
+	if err != nil {
+		return false, err
+	}
+	if !partial {
+		return s.v.Has(issueByParent, pk)
+	}
+	children := []storage.Match{storage.Equal(issueByParent, storage.Key(pk))}
+	err = issues.List(s.v, children, nil, func(_ []byte, rec storage.Record) (bool, error) {
+		if s.spent++; rec.Flags()&issueRestricted != 0 {
+			s.spent += grantsCost
+		}
+		found, err = s.v.seesIssue(rec)
+		return !found, err
+	})
+	return found, err
 }
