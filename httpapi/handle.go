@@ -102,7 +102,7 @@ func (s *Server) operate(x *exchange) error {
 	if at := x.route.workspaceAt; at >= 0 {
 		id, ok := parseWorkspace(x.params[at])
 		if !ok {
-			return tracker.NotFound("workspace")
+			return x.route.Op.NoWorkspace()
 		}
 		workspace = id
 	}

@@ -95,6 +95,14 @@ func Routes() []Route {
 		{"GET", analyticsPath, tracker.IssueAnalytics, []int{200}},
 		{"GET", analyticsPath + "/burndown", tracker.Burndown, []int{200}},
 
+		{"GET", issuesPath + "/{id}/permissions", tracker.ListAccessGrants, []int{200}},
+		{"PUT", issuesPath + "/{id}/permissions", tracker.PutAccessGrant, []int{200, 409}},
+		{"DELETE", issuesPath + "/{id}/permissions/{actorId}", tracker.RemoveAccessGrant, []int{204}},
+		{"GET", issuesPath + "/{id}/share", tracker.ShareByIssue, []int{200}},
+		{"POST", issuesPath + "/{id}/share", tracker.CreateShare, []int{201}},
+		{"DELETE", issuesPath + "/{id}/share/{token}", tracker.RevokeShare, []int{204}},
+		{"GET", "/shared-issues/{" + workspaceParam + "}/{token}", tracker.SharedIssue, []int{200}},
+
 		{"GET", "/cluster", opTopology, []int{200}},
 		{"GET", "/cluster/workspaces/{" + workspaceParam + "}", opWorkspaceOwner, []int{200}},
 		{"POST", "/cluster/nodes/{name}/drain", opDrainNode, []int{200, 409}},

@@ -216,3 +216,31 @@ func TestViews_DoNotSeeOtherWorkspaces(t *testing.T) {
 		}
 	}
 }
+
+// A look-up that needs a second one sees both at one moment.
+func TestView_Settle(t *testing.T) {
+	t.Parallel()
+	s := memory(t)
+	put := func(status string) {
+		tx := begin(t, s)
+		must(t, tx.SetValue(countTable, nil, []byte(status)))
+		apply(t, s, tx)
+	}
+	v := NewView(s.State(), 1, wsA)
+	read := func(want string) {
+		t.Helper()
+		got, err := v.Value(countTable, nil, nil)
+		if err != nil || string(got) != want {
+			t.Errorf("reads %q, %v, want %q", got, err, want)
+		}
+	}
+	put("one")
+	release := v.Settle()
+	again := v.Settle() // of what is settled
+	put("two")
+	read("one")
+	must(t, again())
+	read("one")
+	must(t, release())
+	read("two")
+}

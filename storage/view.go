@@ -43,6 +43,25 @@ func (v *View) Renew(db pebble.Reader, shard Shard, workspace ID) {
 // Reader returns v itself.
 func (v *View) Reader() *View { return v }
 
+// Settle makes v read one moment, this one, until release is called. A View over a
+// snapshot or an open batch does so anyhow. It is for look-ups that turn out to
+// need a second one.
+func (v *View) Settle() (release func() error) {
+	live, moving := v.db.(interface{ NewSnapshot() *pebble.Snapshot })
+	if !moving {
+		return func() error { return nil }
+	}
+	before, snapshot := v.db, live.NewSnapshot()
+	v.db = snapshot
+	return func() error {
+		v.db = before
+		if err := snapshot.Close(); err != nil {
+			return fmt.Errorf("close a snapshot: %w", err)
+		}
+		return nil
+	}
+}
+
 // Shard of the workspace.
 func (v *View) Shard() Shard { return Shard(binary.BigEndian.Uint16(v.prefix[:])) }
 

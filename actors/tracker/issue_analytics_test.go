@@ -123,26 +123,15 @@ func (m *analyticsModel) create(t *rapid.T) {
 	m.all = append(m.all, next)
 }
 
-// restrict turns the restriction of an issue on or off.
-func restrict(id IssueID, on bool) *Op {
-	return NewCommand[None, None]("restrict", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
-		row, err := tx.issue(string(id))
-		if err != nil {
-			return Reply{}, err
-		}
-		held, mark := storage.Flags(0), tx.Writer().DeleteValue(restrictedTable, issueKey(row.Value.id()))
-		if on {
-			held, mark = issueRestricted, tx.Writer().SetValue(restrictedTable, issueKey(row.Value.id()), nil)
-		}
-		return Reply{}, errors.Join(mark, issues.SetHeld(tx, row, held), tx.tallyRestricted(&row.Value, on))
-	})
-}
-
 func (m *analyticsModel) restrict(t *rapid.T, issue *analyzed, on bool) {
 	if issue.restricted == on {
 		return
 	}
-	m.do(t, restrict(issue.id, on), &None{})
+	if on {
+		m.do(t, PutAccessGrant, &PutAccessGrantIn{ID: string(issue.id), ActorID: "nobody"})
+	} else {
+		m.do(t, RemoveAccessGrant, &AccessGrantIn{ID: string(issue.id), ActorID: "nobody"})
+	}
 	issue.restricted = on
 }
 

@@ -73,10 +73,14 @@ func batchIssues(tx *Tx, in *BatchIssuesIn) (Reply, error) {
 				return Reply{}, err
 			}
 		}
+		shown, err := tx.shownIssue(changed[i])
+		if err != nil {
+			return Reply{}, err
+		}
 		if i > 0 {
 			body = append(body, ',')
 		}
-		body = append(body, changed[i]...)
+		body = append(body, shown...)
 	}
 	return Reply{Body: append(body, `]}`...)}, nil
 }

@@ -80,6 +80,9 @@ func (tx *Tx) eraseIssue(row *storage.Row[Issue]) error {
 		return err
 	}
 	tx.noteClosing(&row.Value, nil)
+	if err := tx.dropAccess(row); err != nil {
+		return err
+	}
 	if err := issues.Delete(tx, row); err != nil {
 		return fmt.Errorf("remove an issue: %w", err)
 	}

@@ -159,8 +159,13 @@ func answerExisting(tx *Tx, pk []byte, err error) (Reply, error) {
 	reply, seen := Reply{Outcome: Done}, false
 	_, err = issues.Record(tx, pk, func(rec storage.Record) (err error) {
 		if seen, err = tx.seesIssue(rec); seen {
-			reply.ETag = etag(rec.Version())
-			reply.Body, err = createdIssue(rec.JSON(), nil) // none, for one that was there
+			var body []byte
+			var whole bool
+			body, whole, err = (&sight{v: &tx.View}).append(nil, rec)
+			if err == nil {
+				reply.ETag = shownETag(rec.Version(), whole)
+				reply.Body, err = createdIssue(body, nil) // none, for one that was there
+			}
 		}
 		return err
 	})

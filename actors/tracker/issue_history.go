@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"strconv"
@@ -68,6 +69,7 @@ func issueHistory(v *View, in *IssueHistoryIn) (Reply, error) {
 		body []byte
 		at   [keyLen + 1]byte
 		from []byte
+		look = sight{v: v}
 	)
 	if place != nil {
 		from = place[:keyLen]
@@ -75,6 +77,9 @@ func issueHistory(v *View, in *IssueHistoryIn) (Reply, error) {
 	err = v.Rows(historyTable, issue[:], from, func(fields, value []byte) (bool, error) {
 		key := fields[keyLen:]
 		if err := row.parse(key, value); err != nil {
+			return false, err
+		}
+		if err := row.hideParents(&look); err != nil {
 			return false, err
 		}
 		first := 0
@@ -101,6 +106,31 @@ func issueHistory(v *View, in *IssueHistoryIn) (Reply, error) {
 		return Reply{}, fmt.Errorf("list an issue's history: %w", err)
 	}
 	return p.reply(historyTable, issue), nil
+}
+
+// hideParents takes out the parents that the caller may not see, as from the issue
+// itself (Decision 26).
+func (r *historyRow) hideParents(s *sight) error {
+	for n := range r.entries {
+		e := &r.entries[n]
+		if string(e.field) != "parentId" {
+			continue
+		}
+		for _, value := range [...]*[]byte{&e.from, &e.to} {
+			parent, ok := storage.ParseID(bytes.Trim(*value, `"`))
+			if !ok {
+				continue
+			}
+			shown, err := s.links(parent)
+			if err != nil {
+				return err
+			}
+			if !shown {
+				*value = []byte("null")
+			}
+		}
+	}
+	return nil
 }
 
 // appendEntry appends the n-th entry of a change as clients get it.

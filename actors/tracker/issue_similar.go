@@ -57,7 +57,7 @@ func similarIssues(v *View, in *SimilarIssuesIn) (Reply, error) {
 	if row == nil {
 		return Reply{}, NotFound("issue")
 	}
-	s := similarity{v: v, self: storage.DocOf(row.Value.id()), scores: map[storage.Doc]float64{}}
+	s := similarity{v: v, sight: sight{v: v}, self: storage.DocOf(row.Value.id()), scores: map[storage.Doc]float64{}}
 	if err := s.search(&row.Value); err != nil {
 		return Reply{}, fmt.Errorf("search for similar issues: %w", err)
 	}
@@ -68,6 +68,7 @@ func similarIssues(v *View, in *SimilarIssuesIn) (Reply, error) {
 // similarity ranks the issues of a workspace by their likeness to one.
 type similarity struct {
 	v      *View
+	sight  sight
 	self   storage.Doc
 	scores map[storage.Doc]float64
 	issues float64 // in the index
@@ -276,7 +277,9 @@ func (s *similarity) show(one ranked, more bool, buf *[]byte) (shown bool, err e
 		if more {
 			b = append(b, ',')
 		}
-		b = append(append(b, `{"issue":`...), rec.JSON()...)
+		if b, _, err = s.sight.append(append(b, `{"issue":`...), rec); err != nil {
+			return false, err
+		}
 		b = strconv.AppendFloat(append(b, `,"score":`...), one.score, 'g', -1, 64)
 		*buf = append(b, '}')
 		return false, nil

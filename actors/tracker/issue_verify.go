@@ -72,6 +72,9 @@ func checkIssues(v *storage.View, report func(storage.Problem)) error {
 				return false, err
 			}
 		}
+		if err := checkRestricted(v, pk, rec, say); err != nil {
+			return false, err
+		}
 		t := &row.Value
 		checkFields(t, v.Workspace(), say)
 		if err := tallies.add(v, row, say); err != nil {

@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"cmp"
 	"reflect"
 	"time"
 
@@ -59,8 +60,12 @@ type Op struct {
 	Snapshot bool
 	// Strict operations refuse unknown properties of the body.
 	Strict bool
-	// Secret operations answer with something that is kept nowhere in the clear.
+	// Secret operations answer with something that is for the caller alone: no cache
+	// may keep it, nor is it kept in the clear with an idempotency key.
 	Secret bool
+	// Missing is what NOT_FOUND names when the path's workspace is not there; empty for
+	// the workspace itself.
+	Missing string
 	// Onboarding operations are public only while the operator lets anyone make a
 	// workspace; else they need the root token (Decision 12).
 	Onboarding bool
@@ -106,6 +111,13 @@ func BodyUpTo(most int) Option { return func(o *Op) { o.MaxBody = most } }
 
 // AnswersFile marks an operation that answers with the bytes of a file.
 func AnswersFile(media ...string) Option { return func(o *Op) { o.Media = media } }
+
+// Missing makes an operation answer an unknown workspace like any other thing of
+// that name that is not there.
+func Missing(what string) Option { return func(o *Op) { o.Missing = what } }
+
+// NoWorkspace is the answer when the path names no workspace.
+func (o *Op) NoWorkspace() error { return NotFound(cmp.Or(o.Missing, "workspace")) }
 
 func newOp[In, Out any](kind Kind, name, summary string, needs Needs, options []Option) *Op {
 	o := &Op{Name: name, Summary: summary, Kind: kind, Needs: needs, In: reflect.TypeFor[In](), Out: reflect.TypeFor[Out](), New: func() any { return new(In) }}

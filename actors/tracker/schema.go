@@ -14,6 +14,7 @@ func Schema() *storage.Schema {
 		Tables: []storage.TableSpec{
 			&timers, &workspaces, &settingsRows, &members, &tokens, &tokenGrants, &teams, &teamMembers,
 			&issues,
+			&accessGrants, &shares,
 			&labels, &projects, &cycles, &templates,
 			&comments,
 			&attachments,
@@ -22,6 +23,7 @@ func Schema() *storage.Schema {
 		Rows: slices.Concat(
 			serviceRows,
 			issueRows,
+			accessRows,
 			searchRows,
 			analyticsRows,
 			attachmentRows,
@@ -104,6 +106,7 @@ func checkWorkspace(v *storage.View, report func(storage.Problem)) error {
 	say := sayTo(report)
 	for _, check := range []func(*storage.View, sayer) error{
 		checkEvents, checkClock, checkSweeps, checkHead, checkTallies, checkTeamMembers, checkTokens, checkMembers,
+		checkAccess,
 		checkComments,
 		checkSearch,
 		checkAttachments,

@@ -23,6 +23,7 @@ func TestSchema_Golden(t *testing.T) {
 		workspace = WorkspaceID("01935000-0000-7000-8000-0000000000aa")
 		team      = TeamID("01935000-0000-7000-8000-0000000000bb")
 		token     = TokenID("01935000-0000-7000-8000-0000000000cc")
+		issue     = IssueID("01935000-0000-7000-8000-0000000000dd")
 		at        = Timestamp("2026-11-20T21:30:00.123Z")
 		user      = UserID("ann")
 	)
@@ -42,6 +43,8 @@ func TestSchema_Golden(t *testing.T) {
 		storage.Explain(&templates, &Template{ID: TemplateID(token)}),
 		storage.Explain(&comments, &Comment{ID: "01935000-0000-7000-8000-0000000000ee", IssueID: "01935000-0000-7000-8000-0000000000dd", ParentID: &parent}),
 		storage.Explain(&attachments, &Attachment{ID: "01935000-0000-7000-8000-0000000000dd", IssueID: "01935000-0000-7000-8000-0000000000ee"}),
+		storage.Explain(&accessGrants, &AccessGrant{IssueID: issue, ActorID: "ann", ActorType: GranteeUser}),
+		storage.Explain(&shares, &IssueShare{Token: "token", IssueID: issue}),
 		storage.Explain(&timers, &Timer{Kind: "kind", Subject: "subject", Due: at}),
 		storage.Explain(&directory, &directoryEntry{Workspace: workspace, Slug: "yard"}),
 		storage.Explain(&memberships, &membership{User: user, Workspace: workspace, RemovedAt: &removed}),
