@@ -232,8 +232,9 @@ func (s *similarity) answer(limit int, buf []byte) ([]byte, error) {
 			if looked++; count == limit {
 				break
 			}
-			shown, err := s.show(one, count > 0, &buf)
-			if err != nil {
+			var shown bool
+			var err error
+			if buf, shown, err = s.show(buf, one, count > 0); err != nil {
 				return nil, err
 			}
 			if shown {
@@ -265,24 +266,23 @@ func best(all []ranked, n int) []ranked {
 	return all[:n]
 }
 
-// show appends an issue, unless the caller may not see it or it was deleted since it
-// was indexed.
-func (s *similarity) show(one ranked, more bool, buf *[]byte) (shown bool, err error) {
+// show appends an issue to the answer, unless the caller may not see it or it was
+// deleted since it was indexed.
+func (s *similarity) show(buf []byte, one ranked, more bool) (_ []byte, shown bool, err error) {
 	var key [8]byte
 	err = issues.Scan(s.v, storage.DocKey(key[:0], one.doc), nil, func(_ []byte, rec storage.Record) (bool, error) {
 		if shown, err = s.v.seesIssue(rec); err != nil || !shown {
 			return false, err
 		}
-		b := *buf
 		if more {
-			b = append(b, ',')
+			buf = append(buf, ',')
 		}
-		if b, _, err = s.sight.append(append(b, `{"issue":`...), rec); err != nil {
+		if buf, _, err = s.sight.append(append(buf, `{"issue":`...), rec); err != nil {
 			return false, err
 		}
-		b = strconv.AppendFloat(append(b, `,"score":`...), one.score, 'g', -1, 64)
-		*buf = append(b, '}')
+		buf = strconv.AppendFloat(append(buf, `,"score":`...), one.score, 'g', -1, 64)
+		buf = append(buf, '}')
 		return false, nil
 	})
-	return shown, err
+	return buf, shown, err
 }
