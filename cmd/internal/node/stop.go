@@ -74,7 +74,7 @@ func watchStop(ctx context.Context, logger *slog.Logger) (end func()) {
 	timer := time.AfterFunc(deadline.Sub(began)*7/10, func() {
 		stacks := make([]byte, maxStacks)
 		stacks = stacks[:runtime.Stack(stacks, true)]
-		logger.Warn("stopping takes long", "so_far", time.Since(began).Round(time.Millisecond), "stacks", string(stacks))
+		logger.Warn("stopping takes long", "after", time.Since(began).Round(time.Millisecond), "stacks", string(stacks))
 	})
 	return func() { timer.Stop() }
 }
