@@ -335,7 +335,7 @@ func (n *Node) timed(name string, do func() error) error {
 		err = fmt.Errorf("%s: %w", name, err)
 	}
 	if took := time.Since(began); took >= slowStep {
-		n.logger.Info("a step of closing took long", "step", name, "took", took.Round(time.Millisecond), "error", err)
+		n.logger.Info("a step of closing took long", "step", name, "took", took.Round(time.Millisecond))
 	}
 	return err
 }

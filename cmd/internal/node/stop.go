@@ -17,7 +17,7 @@ func (n *Node) Stop(ctx context.Context) error {
 		began := time.Now()
 		err := do()
 		if took := time.Since(began); took >= slowStep {
-			n.cfg.Logger.Info("a step of stopping took long", "step", name, "took", took.Round(time.Millisecond), "error", err)
+			n.cfg.Logger.Info("a step of stopping took long", "step", name, "took", took.Round(time.Millisecond))
 		}
 		errs = append(errs, err)
 	}
