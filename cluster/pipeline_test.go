@@ -3,7 +3,7 @@ package cluster
 import (
 	"errors"
 	"io"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,23 +24,24 @@ func newTCP(t *testing.T) *raft.NetworkTransport {
 // taker is a peer that votes for whoever asks and takes entries, or refuses some.
 type taker struct {
 	*raft.NetworkTransport
-	refuse  atomic.Bool   // one request, when another is under way behind it
-	refused chan struct{} // capacity 1
-	again   chan struct{} // capacity 1: the first entries after a refusal were taken
+	behind  func(last uint64) bool // waits for another request behind that one; false: there can be none
+	refused chan struct{}          // capacity 1
+	again   chan struct{}          // capacity 1: the first entries after a refusal were taken
 
-	ahead *atomic.Uint64 // the newest entry on its way; nil: anything is
-	last  uint64         // newest entry
-	owed  bool           // it refused entries, and has taken none since
+	mu     sync.Mutex
+	refuse bool   // the next request with entries that has one behind it
+	last   uint64 // newest entry
+	owed   bool   // it refused entries, and has taken none since
 }
 
-func newTaker(t *testing.T, ahead *atomic.Uint64) *taker {
-	p := &taker{NetworkTransport: newTCP(t), ahead: ahead, refused: make(chan struct{}, 1), again: make(chan struct{}, 1)}
+func newTaker(t *testing.T, behind func(last uint64) bool) *taker {
+	p := &taker{NetworkTransport: newTCP(t), behind: behind, refused: make(chan struct{}, 1), again: make(chan struct{}, 1)}
 	quit := make(chan struct{})
 	go func() {
 		for {
 			select {
 			case rpc := <-p.Consumer():
-				rpc.Respond(p.answer(rpc.Command), nil)
+				go func() { rpc.Respond(p.answer(rpc.Command), nil) }() // heartbeats overtake what waits
 			case <-quit:
 				return
 			}
@@ -50,6 +51,12 @@ func newTaker(t *testing.T, ahead *atomic.Uint64) *taker {
 	return p
 }
 
+func (p *taker) refuseOne() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refuse = true
+}
+
 func (p *taker) answer(command any) any {
 	switch r := command.(type) {
 	case *raft.RequestPreVoteRequest:
@@ -57,31 +64,76 @@ func (p *taker) answer(command any) any {
 	case *raft.RequestVoteRequest:
 		return &raft.RequestVoteResponse{Term: r.Term, Granted: true}
 	case *raft.AppendEntriesRequest:
-		n := len(r.Entries)
-		refuse := n > 0 && (p.ahead == nil || p.ahead.Load() > r.Entries[n-1].Index) && p.refuse.CompareAndSwap(true, false)
-		if refuse {
-			p.owed = true
-			p.refused <- struct{}{}
-		}
-		if refuse || n > 0 && r.PrevLogEntry > p.last { // or it came after one that was refused
-			return &raft.AppendEntriesResponse{Term: r.Term, LastLog: p.last}
-		}
-		if n > 0 {
-			p.last = max(p.last, r.Entries[n-1].Index)
-			if p.owed {
-				p.owed = false
-				p.again <- struct{}{}
-			}
-		}
-		return &raft.AppendEntriesResponse{Term: r.Term, LastLog: p.last, Success: true}
+		return p.append(r)
 	}
 	return nil
 }
 
-// sender tells the newest entry that was put on its way ahead of answers.
+func (p *taker) append(r *raft.AppendEntriesRequest) *raft.AppendEntriesResponse {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(r.Entries)
+	if n == 0 {
+		return &raft.AppendEntriesResponse{Term: r.Term, LastLog: p.last, Success: true}
+	}
+	if p.refuse {
+		p.mu.Unlock()
+		ok := p.behind(r.Entries[n-1].Index)
+		p.mu.Lock()
+		if ok && p.refuse {
+			p.refuse, p.owed = false, true
+			p.refused <- struct{}{}
+			return &raft.AppendEntriesResponse{Term: r.Term, LastLog: p.last}
+		}
+	}
+	if r.PrevLogEntry > p.last { // it came behind one that was refused
+		return &raft.AppendEntriesResponse{Term: r.Term, LastLog: p.last}
+	}
+	p.last = max(p.last, r.Entries[n-1].Index)
+	if p.owed {
+		p.owed = false
+		p.again <- struct{}{}
+	}
+	return &raft.AppendEntriesResponse{Term: r.Term, LastLog: p.last, Success: true}
+}
+
+// sender knows which requests were sent ahead of answers.
 type sender struct {
 	*raft.NetworkTransport
-	ahead atomic.Uint64
+
+	mu    sync.Mutex
+	moved sync.Cond
+	ahead uint64 // newest entry sent so; 0 while each request waits for its answer
+}
+
+func newSender(t *testing.T) *sender {
+	s := &sender{NetworkTransport: newTCP(t)}
+	s.moved.L = &s.mu
+	return s
+}
+
+func (s *sender) sent(ahead uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ahead = ahead
+	s.moved.Broadcast()
+}
+
+// behind is for a taker: entries keep coming, so there soon is one.
+func (s *sender) behind(last uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.ahead == last {
+		s.moved.Wait()
+	}
+	return s.ahead > last
+}
+
+func (s *sender) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	if args.PrevLogEntry > 0 || len(args.Entries) > 0 { // else it is a heartbeat
+		s.sent(0)
+	}
+	return s.NetworkTransport.AppendEntries(id, target, args, resp)
 }
 
 func (s *sender) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
@@ -96,7 +148,7 @@ type sending struct {
 
 func (p sending) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
 	if n := len(args.Entries); n > 0 {
-		p.sender.ahead.Store(args.Entries[n-1].Index)
+		p.sender.sent(args.Entries[n-1].Index)
 	}
 	return p.AppendPipeline.AppendEntries(args, resp)
 }
@@ -109,7 +161,7 @@ const patience = 20 * time.Second
 // answers before to be taken.
 func TestPipeline_EndsWithARefusal(t *testing.T) {
 	t.Parallel()
-	peer := newTaker(t, nil)
+	peer := newTaker(t, func(uint64) bool { return true })
 	w := newWitness(newTCP(t), func() int64 { return 0 }, func() uint64 { return 0 }, nil)
 	t.Cleanup(func() { _ = w.Close() })
 	p, err := w.AppendEntriesPipeline("b", peer.LocalAddr())
@@ -121,7 +173,7 @@ func TestPipeline_EndsWithARefusal(t *testing.T) {
 		_, err := p.AppendEntries(&raft.AppendEntriesRequest{Term: 5, Entries: []*raft.Log{{Index: 1, Term: 5}}}, &raft.AppendEntriesResponse{})
 		return err
 	}
-	peer.refuse.Store(true)
+	peer.refuseOne()
 	if err := send(); err != nil {
 		t.Fatal(err)
 	}
@@ -145,8 +197,8 @@ func TestPipeline_EndsWithARefusal(t *testing.T) {
 // them again; and a leader that was refused ends when it is told to.
 func TestPipeline_RefusedEntriesComeAgain(t *testing.T) {
 	t.Parallel()
-	own := &sender{NetworkTransport: newTCP(t)}
-	peer := newTaker(t, &own.ahead)
+	own := newSender(t)
+	peer := newTaker(t, own.behind)
 	w := newWitness(own, func() int64 { return time.Now().UnixNano() }, func() uint64 { return 0 }, nil)
 	conf := raft.DefaultConfig()
 	conf.LocalID = "a"
@@ -168,21 +220,27 @@ func TestPipeline_RefusedEntriesComeAgain(t *testing.T) {
 	for leader.State() != raft.Leader {
 		<-leader.LeaderCh()
 	}
-	// Entries have to come one close upon another for requests to overlap.
+	// Entries have to come one close upon another for requests to overlap: more are
+	// under way than a request takes.
 	quit, wrote := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(wrote)
-		for {
+		pending := make([]raft.ApplyFuture, 1000)
+		for i := 0; ; i++ {
 			select {
 			case <-quit:
 				return
 			default:
-				_ = leader.Apply([]byte("entry"), time.Second) // its outcome shows at the peer
 			}
+			slot := &pending[i%len(pending)]
+			if *slot != nil {
+				_ = (*slot).Error() // what became of it shows at the peer
+			}
+			*slot = leader.Apply([]byte("entry"), 0)
 		}
 	}()
 	for range 20 {
-		peer.refuse.Store(true)
+		peer.refuseOne()
 		for _, seen := range []chan struct{}{peer.refused, peer.again} {
 			select {
 			case <-seen:
