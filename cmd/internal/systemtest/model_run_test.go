@@ -102,7 +102,7 @@ func newModelRun(t *testing.T, base, slug string, r *rand.Rand) *modelRun {
 	run.addCycle("over", modelCycle{started: true, starts: -9, ended: true, ends: -2})
 	run.addCycle("to come", modelCycle{started: true, starts: 3})
 	for _, fields := range []object{
-		{"status": "todo", "priority": "high", "labelIds": []string{"red"}, "estimate": 3.0, "description": "Tracks and boxes"},
+		{"status": "todo", "priority": "high", "labelIds": []string{"red"}, "estimate": 3.0, "description": "tracks and boxes"},
 		{"teamId": run.keys[2], "isDraft": true, "assigneeId": "bot", "cycleId": "c1"},
 	} {
 		body := object{"name": "A template"}

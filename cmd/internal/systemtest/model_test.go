@@ -264,13 +264,21 @@ func (t *modelIssue) apply(body object) {
 						t.labels = append(t.labels, label)
 					}
 				}
-				text, _ := json.Marshal(append([]string{}, t.labels...))
-				t.object[name] = string(text)
+				t.object[name] = jsonText(t.labels)
 			}
 		default:
 			t.object[name] = value
 		}
 	}
+}
+
+// jsonText is the JSON text of an array.
+func jsonText(all []string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(append([]string{}, all...))
+	return strings.TrimSpace(b.String())
 }
 
 // patch is PATCH /issues/{id}, and each step of a batch.
