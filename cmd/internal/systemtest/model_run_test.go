@@ -19,7 +19,7 @@ func modelSteps() int {
 	if steps, err := strconv.Atoi(os.Getenv("SWITCHYARD_MODEL_STEPS")); err == nil {
 		return steps
 	}
-	return 400
+	return 1600
 }
 
 // modelLife is how many steps a workspace lives; then another begins.

@@ -15,9 +15,9 @@ func pick[T any](run *modelRun, from ...T) T { return from[run.IntN(len(from))] 
 // anID is an issue's id, mostly of one that is there.
 func (run *modelRun) anID() string {
 	switch {
-	case run.IntN(25) == 0:
+	case run.IntN(40) == 0:
 		return pick(run, "01931f6e-7a3c-7def-8123-456789abcdef", "nothing", run.m.workspace)
-	case run.IntN(12) == 0 && len(run.gone) > 0:
+	case run.IntN(20) == 0 && len(run.gone) > 0:
 		return pick(run, run.gone...)
 	case len(run.m.issues) == 0:
 		return "nothing"
@@ -69,6 +69,9 @@ func (run *modelRun) body(patch bool) object {
 	}
 	may("description", nil, run.words(8))
 	may("externalRef", nil, "ref 1", "ref 2", "ref 3", "ref/4", "ref&5")
+	if patch && run.IntN(6) == 0 { // closing and opening again
+		body["status"] = pick(run, "todo", "done", "canceled")
+	}
 	may("status", "triage", "backlog", "todo", "in_progress", "done", "canceled")
 	may("priority", "low", "medium", "high", "urgent")
 	may("resolution", nil, "duplicate", "not_planned", "intended_behavior", "not_reproducible", "obsolete", "resolved")
@@ -82,7 +85,10 @@ func (run *modelRun) body(patch bool) object {
 	may("labelIds", nil, []string{}, []string{"red"}, []string{"red", "green", "red"}, []string{"green", `<"&>`})
 	may("repo", nil, "signals/box")
 	may("branch", nil, "main")
-	may("parentId", nil, run.anID(), run.anID(), run.anID())
+	may("parentId", nil, nil, run.anID(), run.anID(), run.anID())
+	if !patch && run.IntN(2) == 0 { // deep trees, parts of which not everybody sees
+		body["parentId"] = run.anID()
+	}
 	switch run.IntN(4 * often) {
 	case 0:
 		body["teamKey"] = pick(run, "web", "DEN", "PIT", "CREW", "NONE")
