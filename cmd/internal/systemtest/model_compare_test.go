@@ -130,6 +130,44 @@ func (run *modelRun) compareIssue(c *modelCaller, id string) {
 	}
 	run.same(c, decodeInto[object](run, answer), t)
 	run.sameAll(c, decodeInto[struct{ Issues []any }](run, below).Issues, run.m.children(c, t))
+	run.compareHistory(c, t)
+}
+
+// compareHistory compares what is told of an issue's past. Parents that are deleted
+// by now are not compared: nobody sees them, and who knows their ids learns nothing.
+func (run *modelRun) compareHistory(c *modelCaller, t *modelIssue) {
+	run.Helper()
+	var got []modelChange
+	for cursor := ""; ; {
+		page := decodeInto[struct {
+			History []struct {
+				IssueID, Field, ActorID string
+				From, To                any
+			}
+			NextCursor string
+		}](run, run.do(c, "GET", fmt.Sprintf("/issues/%s/history?limit=%d%s", t.id(), pick(run, 1+run.IntN(9), 100), cursor), nil))
+		for _, e := range page.History {
+			got = append(got, modelChange{field: e.Field, from: e.From, to: e.To, actor: e.ActorID})
+		}
+		if page.NextCursor == "" {
+			break
+		}
+		cursor = "&cursor=" + url.QueryEscape(page.NextCursor)
+	}
+	want := run.m.history(c, t)
+	for _, all := range [][]modelChange{got, want} {
+		for i := range all {
+			all[i].write = 0
+			for _, value := range []*any{&all[i].from, &all[i].to} {
+				if parent, ok := (*value).(string); ok && all[i].field == "parentId" && run.m.find(parent) == nil {
+					*value = nil
+				}
+			}
+		}
+	}
+	if !slices.Equal(got, want) {
+		run.fail("%s gets of issue %s the history\n%+v, want\n%+v", c.name, t.id(), got, want)
+	}
 }
 
 // compareList walks a list or the triage list, by pages of some size.

@@ -3,6 +3,7 @@ package systemtest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -29,6 +30,49 @@ type modelIssue struct {
 	labels []string
 	former []string          // identifiers it had
 	grants map[string]string // actor id to type
+	past   []modelChange     // of fields, oldest first
+}
+
+// modelChange is what a write did to a field, and whose write it was.
+type modelChange struct {
+	field    string
+	from, to any
+	actor    string
+	write    int // changes of one write have one number
+}
+
+// issueFields are the fields of an issue in their order.
+var issueFields = []string{
+	"externalRef", "teamId", "title", "description", "status", "priority", "resolution", "parentId", "subIssueSortOrder", "estimate", "isDraft", "snoozedUntil",
+	"assigneeId", "projectId", "cycleId", "labelIds", "number", "identifier", "repo", "branch", "prUrl", "prState", "prCheckState",
+}
+
+// remember notes how an issue differs from what it was (Decision 42).
+func (t *modelIssue) remember(c *modelCaller, before object) {
+	write := 1
+	if len(t.past) > 0 {
+		write = t.past[len(t.past)-1].write + 1
+	}
+	for _, field := range issueFields {
+		if from, to := before[field], t.object[field]; from != to {
+			t.past = append(t.past, modelChange{field, from, to, c.id, write})
+		}
+	}
+}
+
+// history is what a caller gets to read of an issue's past: the last write first,
+// the fields of each in their order, and no parent that the caller does not see.
+func (m *model) history(c *modelCaller, t *modelIssue) []modelChange {
+	all := slices.Clone(t.past)
+	slices.SortStableFunc(all, func(a, b modelChange) int { return b.write - a.write })
+	for i, change := range all {
+		for _, value := range []*any{&all[i].from, &all[i].to} {
+			if parent, ok := (*value).(string); ok && change.field == "parentId" && m.seen(c, parent) == nil {
+				*value = nil
+			}
+		}
+	}
+	return all
 }
 
 type modelTeam struct {
@@ -112,10 +156,7 @@ func (m *model) parent(c *modelCaller, t *modelIssue) string {
 
 // shown is an issue as a caller gets it.
 func (m *model) shown(c *modelCaller, t *modelIssue) object {
-	out := object{}
-	for name, value := range t.object {
-		out[name] = value
-	}
+	out := maps.Clone(t.object)
 	if m.parent(c, t) == "" {
 		out["parentId"] = nil
 	}
@@ -290,10 +331,7 @@ func (m *model) patch(c *modelCaller, id string, body object) verdict {
 	if other := m.withRef(body["externalRef"]); other != nil && other != t {
 		return verdict{status: 409}
 	}
-	patch := object{}
-	for name, value := range body {
-		patch[name] = value
-	}
+	patch := maps.Clone(body)
 	var faults []string
 	known := m.parent(c, t)
 	if parent, ok := body["parentId"].(string); ok && parent != known && m.parentFault(c, t, parent) {
@@ -306,12 +344,14 @@ func (m *model) patch(c *modelCaller, id string, body object) verdict {
 	if faults = append(faults, teamFaults...); faults != nil {
 		return verdict{status: 400, faults: faults}
 	}
+	before := maps.Clone(t.object)
 	t.apply(patch)
 	if team != "" && team != t.text("teamId") { // Decision 14
 		t.former = append(t.former, t.text("identifier"))
 		t.object["teamId"] = team
 		m.number(t)
 	}
+	t.remember(c, before)
 	return verdict{status: 200, issues: []*modelIssue{t}}
 }
 
@@ -352,10 +392,7 @@ func (m *model) clone() *model {
 	copied.issues, copied.teams = nil, map[string]*modelTeam{}
 	for _, t := range m.issues {
 		c := *t
-		c.object, c.labels, c.former = object{}, slices.Clone(t.labels), slices.Clone(t.former)
-		for name, value := range t.object {
-			c.object[name] = value
-		}
+		c.object, c.labels, c.former, c.past = maps.Clone(t.object), slices.Clone(t.labels), slices.Clone(t.former), slices.Clone(t.past)
 		copied.issues = append(copied.issues, &c)
 	}
 	for id, team := range m.teams {
@@ -373,7 +410,9 @@ func (m *model) remove(c *modelCaller, id string) verdict {
 	}
 	for _, child := range m.issues {
 		if child.text("parentId") == id {
+			before := maps.Clone(child.object)
 			child.object["parentId"] = nil
+			child.remember(c, before)
 		}
 	}
 	m.issues = slices.DeleteFunc(m.issues, func(other *modelIssue) bool { return other == t })
