@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"switchyard/cmd/internal/node"
 )
 
 // modelSteps is how many random operations TestModel does: SWITCHYARD_MODEL_STEPS,
@@ -27,15 +29,22 @@ const modelLife = 400
 
 // TestModel does at random what several people and an agent can do to the issues of
 // a workspace, and compares every answer with the model's, and every few steps what
-// each of them can read.
+// each of them can read. Each workspace lives through a restart of the node.
 func TestModel(t *testing.T) {
 	t.Parallel()
-	n := inProcess(t, nil)
+	data := t.TempDir()
+	keep := func(cfg *node.Config) { cfg.Data = data }
+	n, stop := stoppable(t, keep)
 	s := seed(t)
 	for life, left := 0, modelSteps(); left > 0; life++ {
 		r := rand.New(rand.NewPCG(s, uint64(life)))
 		run := newModelRun(t, "http://"+n.HTTPAddr(), fmt.Sprintf("model-%d", life), r)
-		for range min(left, modelLife) {
+		for i := range min(left, modelLife) {
+			if i == modelLife/2 {
+				stop()
+				n, stop = stoppable(t, keep)
+				run.follow("http://" + n.HTTPAddr())
+			}
 			run.step()
 			for range 4 {
 				run.compareOne()
@@ -122,6 +131,15 @@ func (run *modelRun) made(method, path string, body any, field string) string {
 		run.Fatalf("%s %s: %d %s", method, path, answer.Status, answer.Body)
 	}
 	return decodeInto[object](run, answer)[field].(string)
+}
+
+// follow has the callers turn to the node at another address.
+func (run *modelRun) follow(base string) {
+	run.log = append(run.log, "the node was restarted")
+	for _, c := range run.callers {
+		c.HTTP.CloseIdleConnections()
+		c.URL = base
+	}
 }
 
 func (run *modelRun) addTeam(id, key string, public bool) {

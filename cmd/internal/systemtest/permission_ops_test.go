@@ -25,7 +25,7 @@ type matrixOp struct {
 }
 
 // matrixOps are the operations; to add one is to add a row.
-var matrixOps = slices.Concat(issueOps, contentOps, countingOps, workspaceOps, recordOps("labels"), recordOps("projects"), recordOps("cycles"), recordOps("templates"))
+var matrixOps = slices.Concat(issueOps, contentOps, teamOps, countingOps, workspaceOps, recordOps("labels"), recordOps("projects"), recordOps("cycles"), recordOps("templates"))
 
 // issueOps are about the issue itself, and where it shows in others.
 var issueOps = []matrixOp{
@@ -88,6 +88,18 @@ var contentOps = []matrixOp{
 	{name: "capture into its team", method: "POST", path: "/capture", body: map[string]any{"url": "https://example.com/a", "teamId": "{team}"}, needs: "issues:write", ok: 201, unseen: 400, shows: "{team}", inTeam: true},
 	{name: "create in its team", method: "POST", path: "/issues", body: map[string]any{"title": "Beside", "teamId": "{team}", "isDraft": true}, needs: "issues:write", ok: 201, unseen: 400, shows: "{team}", inTeam: true},
 	{name: "move to its team", method: "PATCH", path: "/issues/{moved}", body: map[string]any{"teamId": "{team}"}, needs: "issues:write", ok: 200, unseen: 400, shows: "{team}", inTeam: true, spends: true},
+}
+
+// teamOps are about the team of the issue.
+var teamOps = []matrixOp{
+	{name: "team", method: "GET", path: "/teams/{team}", needs: "read", ok: 200, unseen: 404, shows: "{team}", inTeam: true},
+	{name: "team in the list", method: "GET", path: "/teams", needs: "read", ok: 200, unseen: 200, shows: `"id":"{team}"`, inTeam: true},
+	{name: "team's members", method: "GET", path: "/teams/{team}/members", needs: "read", ok: 200, unseen: 404, inTeam: true},
+	{name: "patch the team", method: "PATCH", path: "/teams/{team}", body: map[string]any{"parentAutoClose": false}, needs: "write", ok: 200, unseen: 404, shows: "{team}", inTeam: true},
+	{name: "delete the team", method: "DELETE", path: "/teams/{team}", needs: "write", ok: 409, unseen: 404, inTeam: true},
+	{name: "add a stranger to the team", method: "PUT", path: "/teams/{team}/members/somebody-else", needs: "write", ok: 404, unseen: 404, inTeam: true},
+	{name: "take a stranger out of the team", method: "DELETE", path: "/teams/{team}/members/somebody-else", needs: "write", ok: 404, unseen: 404, inTeam: true},
+	{name: "analytics by team", method: "GET", path: "/issue-analytics?groupBy=teamId", needs: "issues:read", ok: 200, unseen: 200, shows: `"group":"{team}"`, inTeam: true},
 }
 
 // countingOps tell how many issues there are; one that is not seen is not counted.

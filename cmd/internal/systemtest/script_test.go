@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,6 +28,13 @@ const rootToken = "root-token-of-the-system-tests"
 // real replication, its real listeners.
 func inProcess(t *testing.T, change func(*node.Config)) *node.Node {
 	t.Helper()
+	n, _ := stoppable(t, change)
+	return n
+}
+
+// stoppable is inProcess for a test that ends the node itself, with stop.
+func stoppable(t *testing.T, change func(*node.Config)) (n *node.Node, stop func()) {
+	t.Helper()
 	cfg := node.Config{
 		Data: t.TempDir(), HTTP: "127.0.0.1:0", Metrics: "127.0.0.1:0", Shards: 4, RootToken: rootToken,
 		OpenOnboarding: true, RequestTimeout: 10 * time.Second, Version: "test", Logger: slog.New(slog.DiscardHandler),
@@ -38,20 +46,21 @@ func inProcess(t *testing.T, change func(*node.Config)) *node.Node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		if err := n.Stop(ctx); err != nil {
 			t.Errorf("stop: %v", err)
 		}
 	})
+	t.Cleanup(stop)
 	if err := n.Join(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return n
+	return n, stop
 }
 
 // TestScripts runs every HTTP script against a whole node, and holds every
