@@ -17,8 +17,11 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/legacy"
 
+	"switchyard/actors/tracker"
+	"switchyard/cluster"
 	"switchyard/cmd/internal/node"
 	"switchyard/httpapi/httpscript"
+	"switchyard/storage"
 )
 
 // rootToken is the operator's in tests.
@@ -32,7 +35,8 @@ func inProcess(t *testing.T, change func(*node.Config)) *node.Node {
 	return n
 }
 
-// stoppable is inProcess for a test that ends the node itself, with stop.
+// stoppable is inProcess for a test that ends the node itself, with stop. However it
+// ends, what it has stored is proved as `switchyard verify` does.
 func stoppable(t *testing.T, change func(*node.Config)) (n *node.Node, stop func()) {
 	t.Helper()
 	cfg := node.Config{
@@ -47,11 +51,13 @@ func stoppable(t *testing.T, change func(*node.Config)) (n *node.Node, stop func
 		t.Fatal(err)
 	}
 	stop = sync.OnceFunc(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		if err := n.Stop(ctx); err != nil {
 			t.Errorf("stop: %v", err)
+			return
 		}
+		prove(ctx, t, cfg.Data)
 	})
 	t.Cleanup(stop)
 	if err := n.Join(t.Context()); err != nil {
@@ -61,6 +67,23 @@ func stoppable(t *testing.T, change func(*node.Config)) (n *node.Node, stop func
 		t.Fatal(err)
 	}
 	return n, stop
+}
+
+// prove verifies what a stopped node has stored.
+func prove(ctx context.Context, t *testing.T, data string) {
+	t.Helper()
+	store, err := storage.Open(storage.Config{Dir: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	report, err := storage.Verify(ctx, store.State(), cluster.Schema(), tracker.Schema())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range report.Problems {
+		t.Errorf("verify: %v", p)
+	}
 }
 
 // TestScripts runs every HTTP script against a whole node, and holds every
