@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"switchyard/cmd/internal/node"
 	"switchyard/storage"
@@ -154,5 +155,31 @@ func (w *target) refuses(bad *badRequest) {
 	}
 	if got := strings.Join(faults, " "); got != bad.faults {
 		w.Errorf("%s: faults of %q, want %q: %s", name, got, bad.faults, answer.Body)
+	}
+}
+
+// TestSharedIssue_Expires waits for a share's end: from then on there is none.
+func TestSharedIssue_Expires(t *testing.T) {
+	t.Parallel()
+	n := inProcess(t, nil)
+	w := newTarget(t, "http://"+n.HTTPAddr(), "expires")
+	ends := time.Now().Add(time.Second)
+	made := w.do("POST", "/issues/"+w.fixture["{child}"]+"/share", object{"expiresAt": ends.Format(time.RFC3339Nano)}, 201)
+	public := "/shared-issues/" + w.id + "/" + made["token"].(string)
+	for {
+		asked := time.Now()
+		answer, err := w.c.Do(t.Context(), "GET", public, nil)
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case answer.Status == http.StatusNotFound && !time.Now().Before(ends.Truncate(time.Millisecond)):
+			if share, err := w.c.Do(t.Context(), "GET", "/workspaces/"+w.id+"/issues/"+w.fixture["{child}"]+"/share", nil); err != nil || string(share.Body) != "null" {
+				t.Errorf("the share is %s, %v", share.Body, err)
+			}
+			return
+		case answer.Status != http.StatusOK || asked.After(ends):
+			t.Fatalf("%s before its end: %d %s", ends.Sub(asked), answer.Status, answer.Body)
+		}
+		time.Sleep(20 * time.Millisecond) // the clock is the node's own
 	}
 }

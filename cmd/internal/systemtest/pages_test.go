@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -188,57 +187,40 @@ func TestPages_WalksUnderWrites(t *testing.T) {
 	y.mu.Lock()
 	t.Logf("%d issues were made", len(y.all))
 	y.mu.Unlock()
+	y.countsAgree(t)
 }
 
-// TestCreateIssue_OneReferenceFromManyConnections makes the same issue from 50
-// connections at once (Decision 18).
-func TestCreateIssue_OneReferenceFromManyConnections(t *testing.T) {
-	t.Parallel()
-	const connections = 50
-	n := inProcess(t, nil)
-	home, err := NewClient("http://"+n.HTTPAddr(), "", 1).Onboard(t.Context(), "Once", "once")
+// countsAgree compares the counts that are kept beside the issues with the issues.
+func (y *yard) countsAgree(t *testing.T) {
+	t.Helper()
+	all, err := y.c.Walk(t.Context(), y.workspace, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := "/workspaces/" + home.Workspace.ID
-	clients := make([]*Client, connections)
-	for i := range clients { // each has its connection before it starts
-		clients[i] = NewClient("http://"+n.HTTPAddr(), home.Token.Token, 1)
-		if err := clients[i].Decode(t.Context(), "GET", at, nil, http.StatusOK, nil); err != nil {
-			t.Fatal(err)
+	counted, estimates := map[string]int{}, 0
+	for _, one := range all {
+		counted[one.Status]++
+		if one.Estimate != nil {
+			estimates += *one.Estimate
 		}
 	}
-	for round := range 10 {
-		ref := fmt.Sprintf("ref %d", round)
-		start := make(chan struct{})
-		var all sync.WaitGroup
-		answers := make([]Answer, connections)
-		for i, c := range clients {
-			all.Go(func() {
-				<-start
-				var err error
-				if answers[i], err = c.Do(t.Context(), "POST", at+"/issues", object{"title": fmt.Sprintf("From %d", i), "externalRef": ref}); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		close(start)
-		all.Wait()
-		statuses, ids := map[int]int{}, map[string]bool{}
-		for _, answer := range answers {
-			statuses[answer.Status]++
-			_, id, _ := strings.Cut(string(answer.Body), `"id":"`)
-			ids[id[:min(36, len(id))]] = true
-		}
-		if statuses[201] != 1 || statuses[200] != connections-1 || len(ids) != 1 {
-			t.Fatalf("statuses %v, ids %v", statuses, ids)
-		}
-		listed, err := clients[0].Walk(t.Context(), home.Workspace.ID, url.Values{"externalRef": {ref}}.Encode())
-		if err != nil || len(listed) != 1 || !ids[listed[0].ID] {
-			t.Fatalf("listed %v, %v; want %v", listed, err, ids)
+	var told struct {
+		Groups []struct {
+			Group                string
+			Count, EstimateTotal int
 		}
 	}
-	if listed, err := clients[0].Walk(t.Context(), home.Workspace.ID, ""); err != nil || len(listed) != 10 {
-		t.Errorf("%d issues, %v; want 10", len(listed), err)
+	if err := y.c.Decode(t.Context(), "GET", "/workspaces/"+y.workspace+"/issue-analytics", nil, http.StatusOK, &told); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range told.Groups {
+		if counted[g.Group] != g.Count {
+			t.Errorf("%d issues are %s, and %d are counted", counted[g.Group], g.Group, g.Count)
+		}
+		delete(counted, g.Group)
+		estimates -= g.EstimateTotal
+	}
+	if len(counted) > 0 || estimates != 0 {
+		t.Errorf("not counted: %v, estimates of %d", counted, estimates)
 	}
 }
