@@ -2,6 +2,7 @@ package systemtest
 
 import (
 	"cmp"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -12,8 +13,18 @@ import (
 // are stop words. Search knows nothing of stems, and folds accents.
 var modelWords = map[string]string{
 	"crash": "crash", "crashes": "crash", "Crashing": "crash", "login": "login", "logins": "login", "log": "log", "Signal": "signal", "signals": "signal",
+	"v1": "v1", "v2": "v2", "v3": "v3", "v4": "v4", "v5": "v5", "v6": "v6", "v7": "v7", "v8": "v8", "v9": "v9", // many words that begin alike
 	"box": "box", "boxes": "box", "2026": "2026", "v12": "v12", "the": "", "a": "", "and": "", "naïve": "naiv", "NAIVE": "naiv", "track": "track", "tracks": "track",
 }
+
+// manyWords is a text with more words that begin alike than an index is asked for.
+var manyWords = func() string {
+	var b strings.Builder
+	for n := range 1200 {
+		fmt.Fprintf(&b, "wide%d ", n)
+	}
+	return b.String()
+}()
 
 // modelText splits a text into words as search does.
 func modelText(text string) []string {

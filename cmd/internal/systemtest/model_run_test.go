@@ -168,9 +168,9 @@ func decodeInto[T any](run *modelRun, answer Answer) (out T) {
 	return out
 }
 
-func (run *modelRun) do(c *modelCaller, method, path string, body any) Answer {
+func (run *modelRun) do(c *modelCaller, method, path string, body any, headers ...string) Answer {
 	run.Helper()
-	answer, err := c.Do(run.Context(), method, "/workspaces/"+run.m.workspace+path, body)
+	answer, err := c.Do(run.Context(), method, "/workspaces/"+run.m.workspace+path, body, headers...)
 	if err != nil {
 		run.fail("%v", err)
 	}
@@ -190,8 +190,7 @@ func (run *modelRun) step() {
 	case dice < 30 || len(run.m.issues) < 3:
 		run.create(c)
 	case dice < 60:
-		id, body := run.anID(), run.body(true)
-		run.request(c, "PATCH", "/issues/"+id, body, func() verdict { return run.m.patch(c, id, body) })
+		run.patch(c)
 	case dice < 68:
 		ids, body := []string{run.anID()}, run.body(true)
 		for run.IntN(3) > 0 && len(ids) < 5 {

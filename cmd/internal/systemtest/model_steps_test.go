@@ -68,6 +68,9 @@ func (run *modelRun) body(patch bool) object {
 		body["title"] = run.words(4)
 	}
 	may("description", nil, run.words(8))
+	if run.IntN(100) == 0 {
+		body["description"] = manyWords
+	}
 	may("externalRef", nil, "ref 1", "ref 2", "ref 3", "ref/4", "ref&5")
 	if patch && run.IntN(6) == 0 { // closing and opening again
 		body["status"] = pick(run, "todo", "done", "canceled")
@@ -122,11 +125,11 @@ func (run *modelRun) create(c *modelCaller) {
 }
 
 // request does something to the service and the model, and compares the answers.
-func (run *modelRun) request(c *modelCaller, method, path string, body any, model func() verdict) {
+func (run *modelRun) request(c *modelCaller, method, path string, body any, model func() verdict, headers ...string) {
 	run.Helper()
 	text, _ := json.Marshal(body)
-	run.log = append(run.log, fmt.Sprintf("%s: %s %s %s", c.name, method, path, text))
-	answer, want := run.do(c, method, path, body), model()
+	run.log = append(run.log, fmt.Sprintf("%s: %s %s %.500s %s", c.name, method, path, text, headers))
+	answer, want := run.do(c, method, path, body, headers...), model()
 	run.log = append(run.log, fmt.Sprintf("  -> %d", answer.Status))
 	if answer.Status != want.status {
 		run.fail("status %d, want %d: %s", answer.Status, want.status, answer.Body)
@@ -157,6 +160,9 @@ func (run *modelRun) request(c *modelCaller, method, path string, body any, mode
 		case wrapped:
 			run.same(c, one, want.issues[0])
 		case want.issues != nil:
+			if tag := answer.Header.Get("ETag"); tag != run.m.etag(c, want.issues[0]) {
+				run.fail("ETag %s, want %s", tag, run.m.etag(c, want.issues[0]))
+			}
 			if dups, created := got["possibleDuplicates"].([]any); created && len(dups) > 0 {
 				run.fail("an existing issue with possible duplicates: %s", answer.Body)
 			}
@@ -223,6 +229,24 @@ func (run *modelRun) sameDuplicates(got, want []duplicate) {
 	if !slices.Equal(got, want) {
 		run.fail("possible duplicates\n%+v, want\n%+v", got, want)
 	}
+}
+
+// patch changes an issue, now and then only a version of it.
+func (run *modelRun) patch(c *modelCaller) {
+	id, body := run.anID(), run.body(true)
+	t := run.m.find(id)
+	if t == nil || run.IntN(4) > 0 {
+		run.request(c, "PATCH", "/issues/"+id, body, func() verdict { return run.m.patch(c, id, body) })
+		return
+	}
+	version := max(1, t.version()-run.IntN(2))
+	fits := version == t.version()
+	run.request(c, "PATCH", "/issues/"+id, body, func() verdict {
+		if run.m.sees(c, t) && !fits {
+			return verdict{status: 412}
+		}
+		return run.m.patch(c, id, body)
+	}, "If-Match", fmt.Sprintf(pick(run, `"%d"`, `"%d.p"`), version))
 }
 
 // changeTeam changes who sees what.

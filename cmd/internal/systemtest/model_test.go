@@ -47,12 +47,26 @@ var issueFields = []string{
 	"assigneeId", "projectId", "cycleId", "labelIds", "number", "identifier", "repo", "branch", "prUrl", "prState", "prCheckState",
 }
 
+// version counts an issue's writes, its creation the first.
+func (t *modelIssue) version() int {
+	if len(t.past) == 0 {
+		return 1
+	}
+	return 1 + t.past[len(t.past)-1].write
+}
+
+// etag is that of the issue as a caller is shown it: another one where its parent is
+// left out (Decision 26).
+func (m *model) etag(c *modelCaller, t *modelIssue) string {
+	if t.object["parentId"] != nil && m.parent(c, t) == "" {
+		return fmt.Sprintf(`"%d.p"`, t.version())
+	}
+	return fmt.Sprintf(`"%d"`, t.version())
+}
+
 // remember notes how an issue differs from what it was (Decision 42).
 func (t *modelIssue) remember(c *modelCaller, before object) {
-	write := 1
-	if len(t.past) > 0 {
-		write = t.past[len(t.past)-1].write + 1
-	}
+	write := t.version()
 	for _, field := range issueFields {
 		if from, to := before[field], t.object[field]; from != to {
 			t.past = append(t.past, modelChange{field, from, to, c.id, write})
