@@ -65,8 +65,11 @@ func (b *binder) bind(p *plan, in any, src *source) error {
 	b.plan, b.faults = p, tracker.Faults{}
 	dst := reflect.ValueOf(in).Elem()
 	readable := true
-	if p.body != nil {
+	switch {
+	case p.body != nil:
 		readable = b.bindBody(dst, src.body)
+	case p.raw != nil:
+		dst.FieldByIndex(p.raw.index).SetBytes(bytes.Clone(src.body)) // src's is used again
 	}
 	for _, f := range p.path {
 		for i, name := range src.names {

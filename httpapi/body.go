@@ -25,14 +25,15 @@ func (x *exchange) refuseBody() error {
 	if x.oversize || length > x.route.maxBody {
 		return errBodyTooLarge(x.route.maxBody)
 	}
-	if x.route.plan == nil || x.route.plan.body == nil {
+	p := x.route.plan
+	if p == nil || p.body == nil && p.raw == nil {
 		return nil
 	}
-	if t := header.ContentType(); len(t) > 0 && !isJSON(t) {
-		return errMediaType()
+	if t := header.ContentType(); len(t) > 0 && !p.takes(t) {
+		return errMediaType(p.media)
 	}
 	if e := header.PeekCanonical(headerContentEncoding); len(e) > 0 && string(e) != "identity" {
-		return errMediaType()
+		return errMediaType(p.media)
 	}
 	return nil
 }

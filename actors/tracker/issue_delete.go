@@ -22,6 +22,7 @@ var DeleteIssue = NewCommand[DeleteIssueIn, None]("DeleteIssue", "Delete an issu
 var issueLeavings = []func(tx *Tx, issue *storage.Row[Issue], portion *portion) (more bool, err error){
 	(*Tx).detachChildren,
 	(*Tx).dropComments,
+	(*Tx).unlinkTickets,
 }
 
 // deleteIssue leaves the issue in place until nothing hangs on it any more, so a

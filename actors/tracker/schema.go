@@ -14,9 +14,10 @@ func Schema() *storage.Schema {
 		Tables: []storage.TableSpec{
 			&timers, &workspaces, &settingsRows, &members, &tokens, &tokenGrants, &teams, &teamMembers, &issues,
 			&labels, &projects, &cycles, &templates, &comments,
-			&directory, &memberships,
+			&channels, &channelSecrets, &tickets, &ticketMessages, &deals, &inboundSecrets,
+			&directory, &memberships, &inboundRoutes,
 		},
-		Rows:       slices.Concat(serviceRows, issueRows, searchRows),
+		Rows:       slices.Concat(serviceRows, issueRows, searchRows, receivedRows),
 		Check:      checkWorkspace,
 		CheckStore: checkDirectory,
 	}
@@ -95,7 +96,7 @@ func checkWorkspace(v *storage.View, report func(storage.Problem)) error {
 	say := sayTo(report)
 	for _, check := range []func(*storage.View, sayer) error{
 		checkEvents, checkClock, checkSweeps, checkHead, checkTallies, checkTeamMembers, checkTokens, checkMembers,
-		checkComments, checkSearch,
+		checkComments, checkSearch, checkChannels, checkTickets,
 	} {
 		if err := check(v, say); err != nil {
 			return err

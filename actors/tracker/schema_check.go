@@ -74,6 +74,7 @@ func checkClock(v *storage.View, say sayer) error {
 	}{
 		{teamTable, teams.Name}, {tokenTable, tokens.Name}, {issueTable, issues.Name},
 		{labelTable, labels.Name}, {projectTable, projects.Name}, {cycleTable, cycles.Name}, {templateTable, templates.Name},
+		{channelTable, channels.Name}, {ticketTable, tickets.Name}, {dealTable, deals.Name},
 	} {
 		// The newest is the first.
 		err := v.Rows(table.id, nil, nil, func(pk, _ []byte) (bool, error) {
@@ -97,7 +98,7 @@ func checkSweeps(v *storage.View, say sayer) error {
 	for _, s := range []struct {
 		of    sweeps
 		table storage.TableID
-	}{{sweepAnswers, idempotencyByAge}, {sweepEvents, eventTable}, {sweepMemberships, membershipByRemoval}, {mergeSearch, searchPending}} {
+	}{{sweepAnswers, idempotencyByAge}, {sweepEvents, eventTable}, {sweepMemberships, membershipByRemoval}, {mergeSearch, searchPending}, {sweepReceived, receivedByAge}} {
 		if err := checkTimer(v, s.table, s.of.kind(), say); err != nil {
 			return err
 		}

@@ -54,6 +54,9 @@ type Config struct {
 	OpenOnboarding bool
 	// PublicURL is how clients reach the service; empty means the HTTP address.
 	PublicURL string
+	// SMSSecret and VCSSecret are what the calls of providers are signed with that name
+	// no workspace; empty turns their endpoints off. All nodes need the same.
+	SMSSecret, VCSSecret string
 	// Rate limits the requests of each credential on this node.
 	Rate httpapi.Rate
 	// DiskReserve is the number of bytes to keep free on the disk; changes are refused
