@@ -127,8 +127,8 @@ const eventComms = "comms.event"
 
 type receiveEventIn struct {
 	inboundCall
-	DeliveryID string             `json:"deliveryId"`
-	Payload    stdjson.RawMessage `json:"payload"`
+	DeliveryID string `json:"deliveryId"`
+	Payload    []byte `json:"payload"`
 }
 
 // receiveEventOp puts a call into the workspace's log.

@@ -102,13 +102,13 @@ type VCSEvent struct {
 // receiveVCSIn is an event as the step takes it.
 type receiveVCSIn struct {
 	inboundCall
-	Event      string             `json:"event"`
-	Action     string             `json:"action"`
-	Repository string             `json:"repository"`
-	DeliveryID string             `json:"deliveryId"`
-	Payload    stdjson.RawMessage `json:"payload"`
-	Pull       *vcsPull           `json:"pull,omitempty"`
-	Checks     *vcsChecks         `json:"checks,omitempty"`
+	Event      string     `json:"event"`
+	Action     string     `json:"action"`
+	Repository string     `json:"repository"`
+	DeliveryID string     `json:"deliveryId"`
+	Payload    []byte     `json:"payload"`
+	Pull       *vcsPull   `json:"pull,omitempty"`
+	Checks     *vcsChecks `json:"checks,omitempty"`
 }
 
 // receiveVCSOp puts an event into the log, and its news into the issues it is about.
