@@ -1,6 +1,8 @@
 package tracker
 
 import (
+	"maps"
+
 	json "github.com/goccy/go-json"
 )
 
@@ -51,6 +53,9 @@ func patchChannel(tx *Tx, in *PatchChannelIn) (Reply, error) {
 	}
 	shown, secrets := splitConfig(config)
 	c.Config = shown
+	if !maps.Equal(secrets, old) { // which need not show
+		c.UpdatedAt = At(tx.now)
+	}
 	if err := tx.setChannelSecrets(c.ID, kept, secrets); err != nil {
 		return Reply{}, err
 	}

@@ -66,9 +66,6 @@ func (f *DealFields) apply(d *Deal) {
 	}
 }
 
-// dealHeader is that of every event about deals: the whole workspace sees them.
-var dealHeader = storage.Header{Version: 1}
-
 func dealChanges(from, to *Deal) []Change {
 	var c changes
 	note(&c, "name", &from.Name, &to.Name)
@@ -91,5 +88,5 @@ func (tx *Tx) updateDeal(old *storage.Row[Deal], d *Deal) (Reply, error) {
 	if err != nil {
 		return Reply{}, fmt.Errorf("store a deal: %w", err)
 	}
-	return Reply{Body: body}, tx.Emit(eventDealUpdated, dealHeader, body, list)
+	return Reply{Body: body}, tx.Emit(eventDealUpdated, toAll, body, list)
 }

@@ -21,5 +21,5 @@ func createDeal(tx *Tx, in *CreateDealIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	return reply, tx.Emit(eventDealCreated, dealHeader, reply.Body, nil)
+	return reply, tx.Emit(eventDealCreated, toAll, reply.Body, nil)
 }

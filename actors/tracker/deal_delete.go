@@ -16,5 +16,5 @@ func deleteDeal(tx *Tx, in *RecordIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	return reply, tx.Emit(eventDealDeleted, dealHeader, body.Body, nil)
+	return reply, tx.Emit(eventDealDeleted, toAll, body.Body, nil)
 }

@@ -148,7 +148,7 @@ var receiveEventOp = NewCommand[receiveEventIn, InboundAnswer]("ReceiveEvent", "
 	if err != nil {
 		return Reply{}, err
 	}
-	if err := tx.Emit(eventComms, ticketHeader, data.Body, nil); err != nil {
+	if err := tx.Emit(eventComms, toAll, data.Body, nil); err != nil {
 		return Reply{}, err
 	}
 	return accepted(InboundAnswer{EventID: e.ID})

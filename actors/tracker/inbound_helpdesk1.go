@@ -244,5 +244,11 @@ func plainText(markup string) string {
 		}
 		rest = rest[open+end+1:]
 	}
-	return strings.TrimSpace(html.UnescapeString(b.String()))
+	var lines []string
+	for line := range strings.Lines(html.UnescapeString(b.String())) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
 }

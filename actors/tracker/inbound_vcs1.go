@@ -132,7 +132,7 @@ var receiveVCSOp = NewCommand[receiveVCSIn, InboundAnswer]("ReceiveVCSEvent", "T
 	if err != nil {
 		return Reply{}, err
 	}
-	if err := tx.Emit(eventVCS, ticketHeader, data.Body, nil); err != nil {
+	if err := tx.Emit(eventVCS, toAll, data.Body, nil); err != nil {
 		return Reply{}, err
 	}
 	var about []IssueID

@@ -121,7 +121,7 @@ func checkState(status, conclusion string) string {
 	case "neutral", "skipped", "stale":
 		return "neutral"
 	}
-	return "failure" // failure, timed_out, cancelled, action_required, startup_failure
+	return "failure" // also what timed out, was ended, or waits for somebody
 }
 
 // tellPull writes a pull request's state into the issues it names.
@@ -272,7 +272,7 @@ func eachIdentifier(text string, fn func(string) bool) {
 		}
 		key := text[start:i]
 		start = i + 1
-		if text[i] != '-' || len(key) == 0 || len(key) > maxKey {
+		if text[i] != '-' || len(key) == 0 || len(key) > maxKey || strings.ContainsFunc(key, func(r rune) bool { return r >= 0x80 }) {
 			continue
 		}
 		end := i + 1

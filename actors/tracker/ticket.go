@@ -93,8 +93,9 @@ func threadKey(k storage.Key, source, thread string) storage.Key {
 	return k.Str(source).Str(thread)
 }
 
-// ticketHeader is that of every event about tickets: the whole workspace sees them.
-var ticketHeader = storage.Header{Version: 1}
+// toAll is the header of events that the whole workspace sees: those about tickets,
+// deals, and what providers send.
+var toAll = storage.Header{Version: 1}
 
 // updateTicket stores the new value of a ticket and returns its JSON. What a message
 // changes by itself is told by the message's event; any other change by one of its
@@ -112,7 +113,7 @@ func (tx *Tx) updateTicket(old *storage.Row[Ticket], t *Ticket) ([]byte, error) 
 		return nil, fmt.Errorf("store a ticket: %w", err)
 	}
 	if len(list) > 0 {
-		err = tx.Emit(eventTicketUpdated, ticketHeader, body, list)
+		err = tx.Emit(eventTicketUpdated, toAll, body, list)
 	}
 	return body, err
 }

@@ -68,7 +68,7 @@ func (tx *Tx) addTicket(t *Ticket) (*storage.Row[Ticket], error) {
 	if err != nil {
 		return nil, fmt.Errorf("store a ticket: %w", err)
 	}
-	return &storage.Row[Ticket]{Header: ticketHeader, Value: *t}, tx.Emit(eventTicketCreated, ticketHeader, body, nil)
+	return &storage.Row[Ticket]{Header: toAll, Value: *t}, tx.Emit(eventTicketCreated, toAll, body, nil)
 }
 
 // addMessage adds a message to a ticket read in this Tx, with its event; the
@@ -89,7 +89,7 @@ func (tx *Tx) addMessage(row *storage.Row[Ticket], m *TicketMessage, status Tick
 	if err != nil {
 		return nil, nil, fmt.Errorf("store a message: %w", err)
 	}
-	if err := tx.Emit(eventTicketMessage, ticketHeader, body, nil); err != nil {
+	if err := tx.Emit(eventTicketMessage, toAll, body, nil); err != nil {
 		return nil, nil, err
 	}
 	t.MessageCount++
