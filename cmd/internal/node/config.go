@@ -94,6 +94,9 @@ func (c Config) Warnings() []string {
 	if c.Metrics != "" && !loopback(c.Metrics) {
 		w = append(w, "metrics are served without authentication on "+c.Metrics)
 	}
+	if c.SMSSecret != "" && c.PublicURL == "" {
+		w = append(w, "--sms-secret without --public-url: text messages are signed with the URL their provider calls, which this node can only guess")
+	}
 	if c.InsecureCluster && (!loopback(c.Peer) && c.ClusterCert == "" || !loopback(c.Gossip) && c.GossipKey == "") {
 		w = append(w, "--insecure-cluster: whoever reaches "+c.Peer+" or "+c.Gossip+" can join the cluster, and read and change all data")
 	}
