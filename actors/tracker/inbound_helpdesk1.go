@@ -41,11 +41,18 @@ func receiveHelpdesk1(f Flow, in *ReceiveHelpdesk1In) (Reply, error) {
 	if err := stdjson.Unmarshal(in.Body, &n); err != nil {
 		return Reply{}, BadRequest(Fault{Message: "The body is no notification: " + shapeOf(err)})
 	}
-	step := n.step()
-	step.inboundCall = newInboundCall(sourceHelpdesk1, n.ID, in.Body)
-	if step.Thread == "" && (n.Topic == topicCreated || n.Topic == topicReplied || n.Topic == topicClosed) {
-		return Reply{}, BadRequest(Fault{Path: "data.item.id", Message: "Is required: it names the conversation."})
+	step := &receiveHelpdeskIn{Topic: n.Topic}
+	switch n.Topic {
+	case topicCreated, topicReplied, topicClosed:
+		var c helpdeskConversation
+		if err := stdjson.Unmarshal(n.Data.Item, &c); err != nil {
+			return Reply{}, BadRequest(Fault{Path: "data.item", Message: "Is no conversation: " + shapeOf(err)})
+		}
+		if step = c.step(n.Topic); step.Thread == "" {
+			return Reply{}, BadRequest(Fault{Path: "data.item.id", Message: "Is required: it names the conversation."})
+		}
 	}
+	step.inboundCall = newInboundCall(sourceHelpdesk1, n.ID, in.Body)
 	return f.CallAs(inboundCaller(sourceHelpdesk1), workspace, receiveHelpdeskOp, step)
 }
 
@@ -62,17 +69,20 @@ type helpdeskNotification struct {
 	ID    string `json:"id"`
 	Topic string `json:"topic"`
 	Data  struct {
-		Item struct {
-			ID     helpdeskID `json:"id"`
-			Title  string     `json:"title"`
-			Source *helpdeskPart
-			// ConversationMessage is what Source is called by older versions.
-			ConversationMessage *helpdeskPart `json:"conversation_message"`
-			Parts               struct {
-				List []helpdeskPart `json:"conversation_parts"`
-			} `json:"conversation_parts"`
-		} `json:"item"`
+		Item stdjson.RawMessage `json:"item"`
 	} `json:"data"`
+}
+
+// helpdeskConversation is what is read of a notification's conversation.
+type helpdeskConversation struct {
+	ID     helpdeskID    `json:"id"`
+	Title  string        `json:"title"`
+	Source *helpdeskPart `json:"source"`
+	// ConversationMessage is what Source is called by older versions.
+	ConversationMessage *helpdeskPart `json:"conversation_message"`
+	Parts               struct {
+		List []helpdeskPart `json:"conversation_parts"`
+	} `json:"conversation_parts"`
 }
 
 // helpdeskID is an id, which some versions write as a number.
@@ -139,23 +149,22 @@ type helpdeskMessage struct {
 	Text string `json:"text"`
 }
 
-// step takes from a notification what becomes of it.
-func (n *helpdeskNotification) step() *receiveHelpdeskIn {
-	item := &n.Data.Item
-	in := &receiveHelpdeskIn{Topic: n.Topic, Thread: clean(string(item.ID), maxThread), Subject: clean(item.Title, maxSubject)}
-	opening := item.Source
+// step takes from a conversation what is new in it.
+func (c *helpdeskConversation) step(topic string) *receiveHelpdeskIn {
+	in := &receiveHelpdeskIn{Topic: topic, Thread: clean(string(c.ID), maxThread), Subject: clean(c.Title, maxSubject)}
+	opening := c.Source
 	if opening == nil {
-		opening = item.ConversationMessage
+		opening = c.ConversationMessage
 	}
 	if opening != nil && in.Subject == "" {
 		in.Subject = clean(plainText(opening.Subject), maxSubject)
 	}
-	if opening != nil && n.Topic == topicCreated {
+	if opening != nil && topic == topicCreated {
 		in.add(opening)
 	}
-	if n.Topic == topicReplied || n.Topic == topicCreated {
-		for i := range item.Parts.List {
-			if p := &item.Parts.List[i]; p.outside() && len(in.Messages) < maxParts {
+	if topic != topicClosed {
+		for i := range c.Parts.List {
+			if p := &c.Parts.List[i]; p.outside() && len(in.Messages) < maxParts {
 				in.add(p)
 			}
 		}

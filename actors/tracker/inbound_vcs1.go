@@ -72,11 +72,19 @@ func receiveVCS(f Flow, in *ReceiveVCSIn) (Reply, error) {
 	if len(step.Payload) > keptVCSPayload {
 		step.Payload = nil
 	}
-	switch {
-	case in.Event == "pull_request" && p.PullRequest != nil:
-		step.Pull = p.PullRequest.pull(p.Action)
-	case in.Event == "check_suite" && p.CheckSuite != nil:
-		step.Checks = p.CheckSuite.checks(p.Repository.HTMLURL)
+	switch in.Event {
+	case "pull_request":
+		var pull vcsPullRequest
+		if err := stdjson.Unmarshal(p.PullRequest, &pull); err != nil {
+			return Reply{}, BadRequest(Fault{Path: "pull_request", Message: "Is no pull request: " + shapeOf(err)})
+		}
+		step.Pull = pull.pull(p.Action)
+	case "check_suite":
+		var suite vcsCheckSuite
+		if err := stdjson.Unmarshal(p.CheckSuite, &suite); err != nil {
+			return Reply{}, BadRequest(Fault{Path: "check_suite", Message: "Is no check suite: " + shapeOf(err)})
+		}
+		step.Checks = suite.checks(p.Repository.HTMLURL)
 	}
 	return f.CallAs(inboundCaller(sourceVCS), route.OrganizationID.raw(), receiveVCSOp, &step)
 }

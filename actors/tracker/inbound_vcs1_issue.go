@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	stdjson "encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -24,8 +25,9 @@ type vcsPayload struct {
 		FullName string `json:"full_name"`
 		HTMLURL  string `json:"html_url"`
 	} `json:"repository"`
-	PullRequest *vcsPullRequest `json:"pull_request"`
-	CheckSuite  *vcsCheckSuite  `json:"check_suite"`
+	// Read where the event is about them.
+	PullRequest stdjson.RawMessage `json:"pull_request"`
+	CheckSuite  stdjson.RawMessage `json:"check_suite"`
 }
 
 type vcsPullRequest struct {
