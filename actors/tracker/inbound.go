@@ -2,12 +2,11 @@ package tracker
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/hex"
 	stdjson "encoding/json"
 	"strings"
 	"unicode/utf8"
-
-	"crypto/sha256"
 )
 
 // What providers send comes in by operations that need no credential: a signature

@@ -2,7 +2,7 @@ package tracker
 
 import (
 	"crypto/hmac"
-	"crypto/sha1" //nolint:gosec // what these providers sign with
+	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"

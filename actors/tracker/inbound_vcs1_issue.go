@@ -174,9 +174,14 @@ func (tx *Tx) tellChecks(c *vcsChecks, repository string) ([]IssueID, error) {
 	})
 }
 
-// changeNamed changes the issues with these keys and tells which were meant.
+// changeNamed changes the issues with these keys and tells which were. It stops
+// where they are so large that more would not fit into one write.
 func (tx *Tx) changeNamed(keys [][]byte, change func(*Issue) bool) (about []IssueID, err error) {
+	portion := tx.newPortion()
 	for _, pk := range keys {
+		if portion.spent() {
+			break
+		}
 		row, err := issues.Get(tx, pk)
 		if err != nil {
 			return nil, fmt.Errorf("read an issue: %w", err)
