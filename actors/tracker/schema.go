@@ -12,12 +12,24 @@ import (
 func Schema() *storage.Schema {
 	return &storage.Schema{
 		Tables: []storage.TableSpec{
-			&timers, &workspaces, &settingsRows, &members, &tokens, &tokenGrants, &teams, &teamMembers, &issues,
-			&labels, &projects, &cycles, &templates, &comments,
+			&timers, &workspaces, &settingsRows, &members, &tokens, &tokenGrants, &teams, &teamMembers,
+			&issues,
+			&accessGrants, &shares,
+			&labels, &projects, &cycles, &templates,
+			&comments,
+			&attachments,
 			&channels, &channelSecrets, &tickets, &ticketMessages, &deals, &inboundSecrets,
 			&directory, &memberships, &inboundRoutes,
 		},
-		Rows:       slices.Concat(serviceRows, issueRows, searchRows, receivedRows),
+		Rows: slices.Concat(
+			serviceRows,
+			issueRows,
+			accessRows,
+			searchRows,
+			analyticsRows,
+			attachmentRows,
+			receivedRows,
+		),
 		Check:      checkWorkspace,
 		CheckStore: checkDirectory,
 	}
@@ -96,7 +108,12 @@ func checkWorkspace(v *storage.View, report func(storage.Problem)) error {
 	say := sayTo(report)
 	for _, check := range []func(*storage.View, sayer) error{
 		checkEvents, checkClock, checkSweeps, checkHead, checkTallies, checkTeamMembers, checkTokens, checkMembers,
-		checkComments, checkSearch, checkChannels, checkTickets,
+		checkAccess,
+		checkComments,
+		checkSearch,
+		checkAttachments,
+		checkChannels,
+		checkTickets,
 	} {
 		if err := check(v, say); err != nil {
 			return err

@@ -23,11 +23,12 @@ func TestSchema_Golden(t *testing.T) {
 		workspace = WorkspaceID("01935000-0000-7000-8000-0000000000aa")
 		team      = TeamID("01935000-0000-7000-8000-0000000000bb")
 		token     = TokenID("01935000-0000-7000-8000-0000000000cc")
+		issue     = IssueID("01935000-0000-7000-8000-0000000000dd")
 		at        = Timestamp("2026-11-20T21:30:00.123Z")
 		user      = UserID("ann")
 	)
 	removed, parent := at, CommentID("01935000-0000-7000-8000-0000000000ed")
-	channel, thread, issue := ChannelID(token), "thread", IssueID("01935000-0000-7000-8000-0000000000dd")
+	channel, thread, ticketIssue := ChannelID(token), "thread", IssueID("01935000-0000-7000-8000-0000000000dd")
 	got := strings.Join([]string{
 		ids,
 		storage.Explain(&workspaces, &Workspace{ID: workspace}),
@@ -44,11 +45,14 @@ func TestSchema_Golden(t *testing.T) {
 		storage.Explain(&comments, &Comment{ID: "01935000-0000-7000-8000-0000000000ee", IssueID: "01935000-0000-7000-8000-0000000000dd", ParentID: &parent}),
 		storage.Explain(&channels, &SupportChannel{ID: ChannelID(token)}),
 		storage.Explain(&channelSecrets, &channelSecret{Channel: ChannelID(token)}),
-		storage.Explain(&tickets, &Ticket{ID: TicketID(token), ChannelID: &channel, Source: "sms", ThreadID: &thread, Status: TicketPending, IssueID: &issue}),
+		storage.Explain(&tickets, &Ticket{ID: TicketID(token), ChannelID: &channel, Source: "sms", ThreadID: &thread, Status: TicketPending, IssueID: &ticketIssue}),
 		storage.Explain(&ticketMessages, &TicketMessage{ID: TicketMessageID(token), TicketID: TicketID(team)}),
 		storage.Explain(&deals, &Deal{ID: DealID(token)}),
 		storage.Explain(&inboundSecrets, &inboundSecret{Source: "helpdesk1"}),
 		storage.Explain(&inboundRoutes, &InboundRoute{Kind: RouteVCS, Key: "acme/yard", OrganizationID: workspace}),
+		storage.Explain(&attachments, &Attachment{ID: "01935000-0000-7000-8000-0000000000dd", IssueID: "01935000-0000-7000-8000-0000000000ee"}),
+		storage.Explain(&accessGrants, &AccessGrant{IssueID: issue, ActorID: "ann", ActorType: GranteeUser}),
+		storage.Explain(&shares, &IssueShare{Token: "token", IssueID: issue}),
 		storage.Explain(&timers, &Timer{Kind: "kind", Subject: "subject", Due: at}),
 		storage.Explain(&directory, &directoryEntry{Workspace: workspace, Slug: "yard"}),
 		storage.Explain(&memberships, &membership{User: user, Workspace: workspace, RemovedAt: &removed}),
@@ -88,7 +92,11 @@ func TestSchema_FindsWhatIsWrong(t *testing.T) {
 			_, _, err := tx.addTeam(Team{Key: "TWO", IsDefault: true, IsPublic: true})
 			return err
 		},
-		"a tally is off":  func(tx *Tx) error { return tx.tally(teamTable, 1) },
+		"a tally is off": func(tx *Tx) error { return tx.tally(teamTable, 1) },
+		"a history of no issue": func(tx *Tx) error {
+			_, err := tx.keepHistory(storage.ID{1}, []Change{{"title", "old", "new"}})
+			return err
+		},
 		"no owner":        func(tx *Tx) error { return dropFirst(tx, &members) },
 		"no grant":        func(tx *Tx) error { return dropFirst(tx, &tokenGrants) },
 		"no timer":        func(tx *Tx) error { return dropFirst(tx, &timers) },

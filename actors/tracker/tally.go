@@ -27,11 +27,16 @@ var bounds = map[storage.TableID]struct {
 	dealTable:          {100_000, "deals"},
 	inboundSecretTable: {1_000, "inbound secrets"},
 	receivedTable:      {200_000, "remembered deliveries"},
+	// Each is up to maxScreenshot bytes.
+	attachmentTable: {100_000, "attachments"},
 }
+
+// tallySubject is under what the records of a table are counted.
+func tallySubject(table storage.TableID) storage.ID { return storage.ID{15: byte(table)} }
 
 // tally counts records in or out; CONFLICT when there may be no more.
 func (tx *Tx) tally(table storage.TableID, by int) error {
-	subject := storage.ID{15: byte(table)}
+	subject := tallySubject(table)
 	n, err := tx.Counter(tallyTable, subject)
 	if err != nil {
 		return err
@@ -39,5 +44,5 @@ func (tx *Tx) tally(table storage.TableID, by int) error {
 	if b := bounds[table]; by > 0 && n >= b.most {
 		return Conflict(fmt.Sprintf("The workspace has %d %s, the most there can be.", n, b.what), "Delete some of the "+b.what+" first.")
 	}
-	return tx.SetCounter(tallyTable, subject, n+uint64(by)) // wraps for -1
+	return tx.SetCounter(tallyTable, subject, n+uint64(by)) // wraps for less than 0
 }

@@ -12,4 +12,6 @@ var TimerOps = map[string]*Op{
 	timerResolve:          resolveSlugOp,
 	timerErase:            eraseOp,
 	timerSyncMembers:      syncMembersOp,
+	timerCloseChildren:    closeChildrenOp,
+	timerCloseParent:      closeParentOp,
 }
