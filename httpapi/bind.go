@@ -65,11 +65,8 @@ func (b *binder) bind(p *plan, in any, src *source) error {
 	b.plan, b.faults = p, tracker.Faults{}
 	dst := reflect.ValueOf(in).Elem()
 	readable := true
-	switch {
-	case p.body != nil:
+	if p.body != nil {
 		readable = b.bindBody(dst, src.body)
-	case p.raw != nil:
-		dst.FieldByIndex(p.raw.index).SetBytes(bytes.Clone(src.body)) // src's is used again
 	}
 	for _, f := range p.path {
 		for i, name := range src.names {
@@ -83,6 +80,9 @@ func (b *binder) bind(p *plan, in any, src *source) error {
 	}
 	for _, f := range p.header {
 		b.bindHeader(dst, f, src.header)
+	}
+	if p.raw != nil {
+		dst.FieldByIndex(p.raw.index).SetBytes(bytes.Clone(src.body)) // src's is used again
 	}
 	if src.wrongKey != "" {
 		b.faults.Add("header."+idempotencyKey, src.wrongKey)

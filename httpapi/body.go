@@ -30,15 +30,17 @@ func (x *exchange) refuseBody() error {
 	if x.oversize || length > x.route.maxBody {
 		return errBodyTooLarge(x.route.maxBody)
 	}
-	p := x.route.plan
-	if p == nil || p.body == nil && p.raw == nil {
+	if x.route.plan != nil && x.route.plan.raw != nil {
+		return x.route.plan.refuseRaw(header)
+	}
+	if x.route.plan == nil || x.route.plan.body == nil {
 		return nil
 	}
-	if t := header.ContentType(); len(t) > 0 && !p.takes(t) {
-		return errMediaType(p.media)
+	if t := header.ContentType(); len(t) > 0 && !isJSON(t) {
+		return errMediaType()
 	}
 	if e := header.PeekCanonical(headerContentEncoding); len(e) > 0 && string(e) != "identity" {
-		return errMediaType(p.media)
+		return errMediaType()
 	}
 	return nil
 }

@@ -95,17 +95,8 @@ func errBodyTooLarge(limit int) error {
 	return newFailure(tracker.CodePayloadTooLarge, fmt.Sprintf("The body is larger than %d bytes.", limit), "Send less at once.")
 }
 
-// errMediaType refuses a body that is none of these types; none means JSON.
-func errMediaType(taken []media) error {
-	hint := "Send JSON in UTF-8 with Content-Type: application/json and no Content-Encoding."
-	if len(taken) > 0 {
-		names := make([]string, 0, len(taken))
-		for _, m := range taken {
-			names = append(names, m.name)
-		}
-		hint = "Send it without Content-Encoding, and with Content-Type: " + strings.Join(names, " or ") + "."
-	}
-	return newFailure(tracker.CodeUnsupportedMediaType, "The body's type is not supported.", hint)
+func errMediaType() error {
+	return newFailure(tracker.CodeUnsupportedMediaType, "The body's type is not supported.", "Send JSON in UTF-8 with Content-Type: application/json and no Content-Encoding.")
 }
 
 func errInternal() *tracker.Error {

@@ -1,6 +1,14 @@
 package httpapi
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"switchyard/actors/tracker"
+)
 
 // media is a type of body that an operation takes raw.
 type media struct {
@@ -14,17 +22,19 @@ var rawMedia = map[string]media{
 	"form": {"application/x-www-form-urlencoded", isForm},
 }
 
-// takes tells whether an operation takes a body of this Content-Type.
-func (p *plan) takes(contentType []byte) bool {
-	if p.raw == nil {
-		return isJSON(contentType)
+// refuseRaw checks the media type of a body that an operation takes raw.
+func (p *plan) refuseRaw(header *fasthttp.RequestHeader) error {
+	contentType, encoding := header.ContentType(), header.PeekCanonical(headerContentEncoding)
+	taken := len(contentType) == 0 || slices.ContainsFunc(p.media, func(m media) bool { return m.is(contentType) })
+	if taken && (len(encoding) == 0 || string(encoding) == "identity") {
+		return nil
 	}
+	names := make([]string, 0, len(p.media))
 	for _, m := range p.media {
-		if m.is(contentType) {
-			return true
-		}
+		names = append(names, m.name)
 	}
-	return false
+	return newFailure(tracker.CodeUnsupportedMediaType, "The body's type is not supported.",
+		"Send it without Content-Encoding, and with Content-Type: "+strings.Join(names, " or ")+".")
 }
 
 // isForm tells whether a Content-Type is that of an HTML form.

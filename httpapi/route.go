@@ -59,9 +59,12 @@ func (s *Server) compile(routes []Route) ([]*route, error) {
 		if rt.maxBody == 0 {
 			rt.maxBody = defaultMaxBody
 		}
-		rt.changes = r.Method != fasthttp.MethodGet && local == nil && !r.Op.Unkeyed
+		rt.changes = r.Method != fasthttp.MethodGet && local == nil
 		rt.local = local
 		rt.inputs.New = r.Op.New
+		if r.Op.Unkeyed {
+			rt.changes = false
+		}
 		compiled = append(compiled, rt)
 	}
 	// The router takes the paths apart.
