@@ -21,7 +21,7 @@ var putRouteOp = NewCommand[routeStep, InboundRoute]("PutRoute", "Set the worksp
 		return Reply{}, err
 	}
 	// One that is on its way out takes its routes along; none may come after.
-	if entry == nil || entry.Value.State != slugActive {
+	if entry == nil || entry.Value.State == slugDeleting {
 		return Reply{}, NotFound("workspace")
 	}
 	row, err := tx.route(in.Kind, in.Key)
