@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"switchyard/actors/tracker"
 	"switchyard/storage"
 )
 
@@ -55,10 +56,12 @@ type Config struct {
 	RootToken string
 	// OpenOnboarding lets anyone make a workspace (Decision 12).
 	OpenOnboarding bool
-	Clock          func() time.Time // nil: the machine's
-	Random         io.Reader        // nil: the machine's; used by many goroutines
-	Logger         *slog.Logger     // nil: slog's default
-	Limits         Limits
+	// Inbound is what the operator has set for calls of providers.
+	Inbound tracker.InboundSettings
+	Clock   func() time.Time // nil: the machine's
+	Random  io.Reader        // nil: the machine's; used by many goroutines
+	Logger  *slog.Logger     // nil: slog's default
+	Limits  Limits
 	// Full tells whether the node's disk has no space for changes; nil: it always has.
 	Full func() bool
 }

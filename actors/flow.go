@@ -74,6 +74,8 @@ func (f *flow) Secret(b []byte) {
 	}
 }
 
+func (f *flow) Inbound() *tracker.InboundSettings { return &f.engine.cfg.Inbound }
+
 func (f *flow) Call(workspace storage.ID, op *tracker.Op, in any) (tracker.Reply, error) {
 	return f.step(&tracker.Request{
 		ID:        f.req.ID,

@@ -81,6 +81,9 @@ func (b *binder) bind(p *plan, in any, src *source) error {
 	for _, f := range p.header {
 		b.bindHeader(dst, f, src.header)
 	}
+	if p.raw != nil {
+		dst.FieldByIndex(p.raw.index).SetBytes(bytes.Clone(src.body)) // src's is used again
+	}
 	if src.wrongKey != "" {
 		b.faults.Add("header."+idempotencyKey, src.wrongKey)
 	}

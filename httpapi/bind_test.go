@@ -312,6 +312,25 @@ func TestPlan_RefusesWhatCannotWork(t *testing.T) {
 			thingFields
 			Again string `json:"ref"`
 		}, tracker.None]("x", "", tracker.Needs{}, nil),
+		"raw and not": tracker.NewCommand[struct {
+			A []byte `raw:"json"`
+			B string `json:"b"`
+		}, tracker.None]("x", "", tracker.Needs{}, nil),
+		"raw twice": tracker.NewCommand[struct {
+			A []byte `raw:"json"`
+			B []byte `raw:"json"`
+		}, tracker.None]("x", "", tracker.Needs{}, nil),
+		"raw text": tracker.NewCommand[struct {
+			A string `raw:"json"`
+		}, tracker.None]("x", "", tracker.Needs{}, nil),
+		"raw of no type": tracker.NewCommand[struct {
+			A []byte `raw:"yaml"`
+		}, tracker.None]("x", "", tracker.Needs{}, nil),
+		"raw within": tracker.NewCommand[struct {
+			A struct {
+				B []byte `raw:"json"`
+			} `json:"a"`
+		}, tracker.None]("x", "", tracker.Needs{}, nil),
 	}
 	for name, op := range plans {
 		if _, err := newPlan(op, nil); err == nil {

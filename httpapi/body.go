@@ -30,6 +30,9 @@ func (x *exchange) refuseBody() error {
 	if x.oversize || length > x.route.maxBody {
 		return errBodyTooLarge(x.route.maxBody)
 	}
+	if x.route.plan != nil && x.route.plan.raw != nil {
+		return x.route.plan.refuseRaw(header)
+	}
 	if x.route.plan == nil || x.route.plan.body == nil {
 		return nil
 	}

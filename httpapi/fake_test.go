@@ -79,6 +79,11 @@ type strictIn struct {
 	Items []partIn `json:"items" rules:"required,min=1,max=3"`
 }
 
+type signedIn struct {
+	Signature string `header:"X-Signature"`
+	Body      []byte `raw:"json,form"`
+}
+
 type thing struct {
 	ID    string             `json:"id"`
 	Color color              `json:"color"`
@@ -98,6 +103,7 @@ var (
 	opDelete = tracker.NewCommand[thingIn, tracker.None]("DeleteThing", "Delete a thing", tracker.Needs{Level: tracker.Write}, noCommand[thingIn])
 	opStrict = tracker.NewCommand[strictIn, thing]("StrictThing", "Be strict", tracker.Needs{Level: tracker.Write}, noCommand[strictIn], tracker.StrictBody)
 	opOpen   = tracker.NewCommand[makeThingIn, thing]("OpenThing", "Make a thing as a stranger", tracker.Needs{}, noCommand[makeThingIn], tracker.WithSecret)
+	opSigned = tracker.NewCommand[signedIn, thing]("SignedThing", "Take a signed thing", tracker.Needs{}, noCommand[signedIn], tracker.WithoutKey)
 	opLarge  = tracker.NewCommand[makeThingIn, thing]("LargeThing", "Make a large thing", tracker.Needs{Level: tracker.Write}, noCommand[makeThingIn], func(o *tracker.Op) { o.MaxBody = 2 << 20 })
 	opSlug   = tracker.NewQuery[struct {
 		Slug string `path:"slug"`
@@ -113,6 +119,7 @@ func fakeRoutes() []Route {
 		{"DELETE", "/w/{organizationId}/things/{id}", opDelete, []int{204}},
 		{"POST", "/w/{organizationId}/things/{id}/strict", opStrict, []int{200}},
 		{"POST", "/open", opOpen, []int{201}},
+		{"POST", "/signed", opSigned, []int{202}},
 		{"POST", "/w/{organizationId}/large", opLarge, []int{201}},
 		{"GET", "/w/slug/{slug}", opSlug, []int{200}},
 	}

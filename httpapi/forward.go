@@ -273,6 +273,9 @@ func (t *travel) repeats() bool {
 	if t.x.route.Op.Kind == tracker.Query {
 		return true
 	}
+	if !t.x.route.changes {
+		return false // it takes no key
+	}
 	key, wrong := t.x.idempotency()
 	return key != nil && wrong == ""
 }

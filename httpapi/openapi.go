@@ -27,10 +27,11 @@ func describeAPI(routes []*route, cfg Config) ([]byte, error) {
 	}
 	paths := doc{}
 	for _, rt := range routes {
-		item, _ := paths[rt.Path].(doc)
+		path := rt.describedPath()
+		item, _ := paths[path].(doc)
 		if item == nil {
 			item = doc{}
-			paths[rt.Path] = item
+			paths[path] = item
 		}
 		operation, err := d.operation(rt)
 		if err != nil {
@@ -94,6 +95,13 @@ func (d *describer) operation(rt *route) (doc, error) {
 			"required": slices.ContainsFunc(rt.plan.body.fields, func(f *field) bool { return f.required }),
 			"content":  doc{"application/json": doc{"schema": d.input(rt.Op.Name+"Input", rt.plan)}},
 		}
+	}
+	if rt.plan.raw != nil {
+		content := doc{}
+		for _, m := range rt.plan.media {
+			content[m.name] = doc{"schema": doc{"type": "object", "additionalProperties": true}}
+		}
+		operation["requestBody"] = doc{"required": true, "description": "As its sender signed it, byte for byte.", "content": content}
 	}
 	switch rt.Op.Needs.Level {
 	case tracker.Public:
@@ -224,7 +232,7 @@ func failuresOf(rt *route) []int {
 	if len(rt.params) > 0 {
 		failures = append(failures, http.StatusNotFound)
 	}
-	if rt.plan.body != nil {
+	if rt.plan.body != nil || rt.plan.raw != nil {
 		failures = append(failures, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 	}
 	if rt.changes {

@@ -29,7 +29,7 @@ func TestDescription_IsValidAndComplete(t *testing.T) {
 	}
 	ids := map[string]bool{}
 	for _, rt := range s.routes {
-		item := described.Paths.Value(rt.Path)
+		item := described.Paths.Value(rt.describedPath())
 		if item == nil || item.GetOperation(rt.Method) == nil {
 			t.Errorf("%s is not described", rt.label)
 			continue

@@ -18,15 +18,20 @@ import (
 //	query:"limit"      a query parameter
 //	header:"If-Match"  a header
 //	json:"title"       a property of the body
+//	raw:"json,form"    the body's bytes as sent, in one of these media types
 //	rules:"..."        required, nullable, min=, max=, uri, datetime, object, strings
 //	items:"..."        the rules of an array's items or a map's values
 //	enum:"a,b"         the values allowed, of items where the field is an array
 //	default:"50"       the value when absent
 type plan struct {
 	path, query, header []*field
-	body                *object // nil when the operation reads no body
-	strict              bool
-	validates           bool
+	body                *object // nil when the operation reads no body, or reads it raw
+	// raw is the field, of type []byte, that gets the body as it was sent, for
+	// signatures over it; media are the types it may have.
+	raw       *field
+	media     []media
+	strict    bool
+	validates bool
 }
 
 // field is one place to fill.
@@ -112,6 +117,9 @@ func newPlan(op *tracker.Op, params []string) (*plan, error) {
 	if len(body.fields) > 0 {
 		p.body = body
 	}
+	if p.raw != nil && p.body != nil {
+		return nil, fmt.Errorf("input %v wants the body both raw and by its properties", op.In)
+	}
 	if len(p.query) > maxFields {
 		return nil, fmt.Errorf("input %v has more than %d query parameters", op.In, maxFields)
 	}
@@ -143,6 +151,12 @@ func (p *plan) collect(t reflect.Type, at []int, body *object) error {
 		if !sf.IsExported() {
 			continue
 		}
+		if types, ok := sf.Tag.Lookup("raw"); ok {
+			if err := p.wantRaw(sf, index, types); err != nil {
+				return err
+			}
+			continue
+		}
 		f, err := newField(sf, index)
 		if err != nil {
 			return fmt.Errorf("field %s of %v: %w", sf.Name, t, err)
@@ -165,6 +179,22 @@ func (p *plan) collect(t reflect.Type, at []int, body *object) error {
 		if f.kind > kindFloat {
 			return fmt.Errorf("field %s of %v: only text, numbers and booleans stand outside the body", sf.Name, t)
 		}
+	}
+	return nil
+}
+
+// wantRaw notes the field that gets the body as it was sent.
+func (p *plan) wantRaw(sf reflect.StructField, index []int, types string) error {
+	if p.raw != nil || sf.Type != reflect.TypeFor[[]byte]() {
+		return fmt.Errorf("field %s: one field of type []byte can have the raw body", sf.Name)
+	}
+	p.raw = &field{index: index}
+	for name := range strings.SplitSeq(types, ",") {
+		m, known := rawMedia[name]
+		if !known {
+			return fmt.Errorf("field %s: unknown media type %q", sf.Name, name)
+		}
+		p.media = append(p.media, m)
 	}
 	return nil
 }
@@ -274,7 +304,7 @@ func newObject(t reflect.Type) (*object, error) {
 	if err := nested.collect(t, nil, o); err != nil {
 		return nil, err
 	}
-	if len(nested.path)+len(nested.query)+len(nested.header) > 0 {
+	if len(nested.path)+len(nested.query)+len(nested.header) > 0 || nested.raw != nil {
 		return nil, fmt.Errorf("%v is nested and can only have json fields", t)
 	}
 	return o, nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/valyala/fasthttp"
@@ -14,7 +15,8 @@ import (
 // Route says that an operation is reached by a method at a path.
 type Route struct {
 	Method string
-	// Path has its parameters in braces; {organizationId} names the workspace.
+	// Path has its parameters in braces; {organizationId} names the workspace, and a
+	// last {key...} takes every segment from there on.
 	Path string
 	Op   *tracker.Op
 	// Statuses are those of success, and those of failures that only this operation
@@ -60,6 +62,9 @@ func (s *Server) compile(routes []Route) ([]*route, error) {
 		rt.changes = r.Method != fasthttp.MethodGet && local == nil
 		rt.local = local
 		rt.inputs.New = r.Op.New
+		if r.Op.Unkeyed {
+			rt.changes = false
+		}
 		compiled = append(compiled, rt)
 	}
 	// The router takes the paths apart.
@@ -81,6 +86,10 @@ func (s *Server) compile(routes []Route) ([]*route, error) {
 	}
 	return compiled, nil
 }
+
+// describedPath is the path as the API description has it, which knows no
+// parameters of several segments.
+func (rt *route) describedPath() string { return strings.Replace(rt.Path, "...}", "}", 1) }
 
 // input gives an empty input. Those of queries are used again, for nobody holds
 // on to them after the answer.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,6 +29,7 @@ type node struct {
 	static []*node // few at any place, so a list to walk
 	name   string  // of a static segment
 	param  *node
+	rest   *node // of a parameter that takes every segment from here on
 	routes []*route
 	allow  string
 }
@@ -61,13 +63,21 @@ func (r *router) add(rt *route) error {
 	}
 	at := &r.root
 	rt.params = nil
-	for _, segment := range segments[1:] {
+	for i, segment := range segments[1:] {
 		if name, ok := strings.CutPrefix(segment, "{"); ok {
 			name, ok = strings.CutSuffix(name, "}")
-			if !ok || name == "" || slices.Contains(rt.params, name) || len(rt.params) == maxParams {
+			name, rest := strings.CutSuffix(name, "...")
+			if !ok || name == "" || slices.Contains(rt.params, name) || len(rt.params) == maxParams || rest && i < len(segments)-2 {
 				return fmt.Errorf("route %s %s: bad parameter %q", rt.Method, rt.Path, segment)
 			}
 			rt.params = append(rt.params, name)
+			if rest {
+				if at.rest == nil {
+					at.rest = &node{}
+				}
+				at = at.rest
+				continue
+			}
 			if at.param == nil {
 				at.param = &node{}
 			}
@@ -112,8 +122,8 @@ func (n *node) methods() string {
 }
 
 // find gives the place a path leads to, nil when none, with the parameters on the
-// way. A static segment wins over a parameter; where it leads nowhere, the
-// parameter is tried.
+// way. A static segment wins over a parameter, and that over one for all the rest;
+// where one leads nowhere, the next is tried.
 func (r *router) find(t *target, p *params) *node {
 	return r.root.find(t.segments[:t.n], p, 0)
 }
@@ -134,11 +144,21 @@ func (n *node) find(segments [][]byte, p *params, depth int) *node {
 			break
 		}
 	}
-	if n.param == nil || len(segment) == 0 {
+	if n.param != nil && len(segment) > 0 {
+		p[depth] = segment
+		if found := n.param.find(segments[1:], p, depth+1); found != nil || n.rest == nil {
+			return found
+		}
+	}
+	if n.rest == nil || len(segment) == 0 {
 		return nil
 	}
+	// A slash in the path and one in a segment (%2F) are the same to it.
 	p[depth] = segment
-	return n.param.find(segments[1:], p, depth+1)
+	if len(segments) > 1 {
+		p[depth] = bytes.Join(segments, []byte{'/'})
+	}
+	return n.rest
 }
 
 // route gives the node's route for a method; HEAD has GET's.

@@ -11,6 +11,7 @@ func testRouter(t testing.TB) *router {
 	var routes []*route
 	for _, line := range []string{
 		"GET /a", "POST /a", "GET /a/{id}", "GET /a/slug/{slug}", "POST /a/onboard", "GET /a/{id}/b", "PUT /a/{id}/b/{user}", "GET /a/{id}/b/fixed/c",
+		"PUT /r/{kind}/{key...}", "PUT /r/{kind}/x/y", "GET /r/{kind}/{key}",
 	} {
 		method, path, _ := strings.Cut(line, " ")
 		routes = append(routes, &route{Route: Route{Method: method, Path: path}, label: line})
@@ -49,6 +50,16 @@ func TestRouter_Finds(t *testing.T) {
 		{"PUT", "/a/x/b/y", "PUT /a/{id}/b/{user}", "x y"},
 		{"PUT", "/a/x/b/fixed", "PUT /a/{id}/b/{user}", "x fixed"},
 		{"GET", "/a/x/b/fixed/c", "GET /a/{id}/b/fixed/c", "x"},
+		{"PUT", "/r/k/one", "405", ""},
+		{"PUT", "/r/k/one/two", "PUT /r/{kind}/{key...}", "k one/two"},
+		{"PUT", "/r/k/one/two/", "PUT /r/{kind}/{key...}", "k one/two/"},
+		{"PUT", "/r/k/a%2Fb/c%20d", "PUT /r/{kind}/{key...}", "k a/b/c d"},
+		{"PUT", "/r/k/x/y", "PUT /r/{kind}/x/y", "k"},
+		{"PUT", "/r/k/x/z", "PUT /r/{kind}/{key...}", "k x/z"},
+		{"PUT", "/r/k/../../a", "PUT /r/{kind}/{key...}", "k ../../a"},
+		{"PUT", "/r/k", "", ""},
+		{"PUT", "/r/k/", "", ""},
+		{"PUT", "/r/k//x", "", ""},
 		{"GET", "http://host/a/x?q", "GET /a/{id}", "x"},
 		{"GET", "HTTPS://host?q", "", ""},
 		{"GET", "http://", "broken", ""},
@@ -90,6 +101,7 @@ func TestRouter_RefusesBadRoutes(t *testing.T) {
 	t.Parallel()
 	for _, lines := range [][]string{
 		{"GET /a/{id", ""}, {"GET /a/{}"}, {"GET a"}, {"BREW /a"}, {"GET /{a}/{a}"}, {"GET /{a}/{b}/{c}/{d}/{e}"}, {"GET /a/{x}", "GET /a/{y}"},
+		{"GET /{a...}/b"}, {"GET /{...}"}, {"GET /{a...}", "GET /{b...}"},
 	} {
 		var routes []*route
 		for _, line := range lines {

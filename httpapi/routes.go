@@ -13,6 +13,11 @@ const (
 	projectsPath  = workspacePath + "/projects"
 	cyclesPath    = workspacePath + "/cycles"
 	templatesPath = workspacePath + "/templates"
+	channelsPath  = workspacePath + "/support-channels"
+	ticketsPath   = workspacePath + "/tickets"
+	dealsPath     = workspacePath + "/deals"
+	secretsPath   = workspacePath + "/inbound-secrets"
+	inroutesPath  = workspacePath + "/inbound-routes"
 	analyticsPath = workspacePath + "/issue-analytics"
 )
 
@@ -102,6 +107,36 @@ func Routes() []Route {
 		{"POST", issuesPath + "/{id}/share", tracker.CreateShare, []int{201}},
 		{"DELETE", issuesPath + "/{id}/share/{token}", tracker.RevokeShare, []int{204}},
 		{"GET", "/shared-issues/{" + workspaceParam + "}/{token}", tracker.SharedIssue, []int{200}},
+
+		{"GET", channelsPath, tracker.ListChannels, []int{200}},
+		{"POST", channelsPath, tracker.CreateChannel, []int{201, 409}},
+		{"GET", channelsPath + "/{id}", tracker.ChannelByID, []int{200}},
+		{"PATCH", channelsPath + "/{id}", tracker.PatchChannel, []int{200}},
+		{"DELETE", channelsPath + "/{id}", tracker.DeleteChannel, []int{204}},
+
+		{"GET", ticketsPath, tracker.ListTickets, []int{200}},
+		{"GET", ticketsPath + "/{id}", tracker.TicketByID, []int{200}},
+		{"PATCH", ticketsPath + "/{id}", tracker.PatchTicket, []int{200}},
+		{"GET", ticketsPath + "/{id}/messages", tracker.ListTicketMessages, []int{200}},
+		{"POST", ticketsPath + "/{id}/messages", tracker.CreateTicketMessage, []int{201, 409}},
+		{"POST", ticketsPath + "/{id}/issue", tracker.CreateTicketIssue, []int{201, 409}},
+
+		{"GET", dealsPath, tracker.ListDeals, []int{200}},
+		{"POST", dealsPath, tracker.CreateDeal, []int{201, 409}},
+		{"GET", dealsPath + "/{id}", tracker.DealByID, []int{200}},
+		{"PATCH", dealsPath + "/{id}", tracker.PatchDeal, []int{200}},
+		{"DELETE", dealsPath + "/{id}", tracker.DeleteDeal, []int{204}},
+
+		{"GET", secretsPath, tracker.ListInboundSecrets, []int{200}},
+		{"PUT", secretsPath + "/{source}", tracker.PutInboundSecret, []int{200, 409}},
+		{"DELETE", secretsPath + "/{source}", tracker.DeleteInboundSecret, []int{204}},
+		{"GET", inroutesPath, tracker.ListInboundRoutes, []int{200}},
+		{"PUT", inroutesPath + "/{kind}/{key...}", tracker.PutInboundRoute, []int{200, 409}},
+		{"DELETE", inroutesPath + "/{kind}/{key...}", tracker.DeleteInboundRoute, []int{204}},
+		{"POST", "/webhooks/comms/{" + workspaceParam + "}/{source}", tracker.ReceiveComms, []int{200, 202, 401, 409}},
+		{"POST", "/helpdesk1/{" + workspaceParam + "}", tracker.ReceiveHelpdesk1, []int{200, 202, 401, 409}},
+		{"POST", "/support/sms/inbound", tracker.ReceiveSMS, []int{200, 202, 401, 404, 409}},
+		{"POST", "/vcs1", tracker.ReceiveVCS, []int{200, 202, 401, 404}},
 
 		{"GET", "/cluster", opTopology, []int{200}},
 		{"GET", "/cluster/workspaces/{" + workspaceParam + "}", opWorkspaceOwner, []int{200}},

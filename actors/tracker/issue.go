@@ -217,5 +217,15 @@ var issues = storage.Table[Issue]{
 				e.Add(e.Key())
 			}
 		}},
+		{ID: issueByBranch, Name: "branch", Entries: func(e *storage.Entries, t *Issue) {
+			if t.Branch != nil && *t.Branch != "" {
+				e.Add(e.Key().Str(*t.Branch))
+			}
+		}},
+		{ID: issueByPR, Name: "pr", Entries: func(e *storage.Entries, t *Issue) {
+			if t.PRURL != nil {
+				e.Add(e.Key().Str(*t.PRURL))
+			}
+		}},
 	},
 }

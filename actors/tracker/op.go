@@ -69,6 +69,9 @@ type Op struct {
 	// Onboarding operations are public only while the operator lets anyone make a
 	// workspace; else they need the root token (Decision 12).
 	Onboarding bool
+	// Unkeyed operations take no Idempotency-Key: who asks names a request in its own
+	// way, or repeating it changes nothing.
+	Unkeyed bool
 	// Founding commands run also where no workspace is: they make or erase it.
 	Founding bool
 	// MaxBody bounds the request body in bytes; 0 means 1 MiB.
@@ -102,6 +105,9 @@ func Onboards(o *Op) { o.Onboarding = true }
 
 // WithSecret marks an operation whose answer carries a secret.
 func WithSecret(o *Op) { o.Secret = true }
+
+// WithoutKey marks an operation that takes no Idempotency-Key.
+func WithoutKey(o *Op) { o.Unkeyed = true }
 
 // Founds lets a command run where no workspace is.
 func Founds(o *Op) { o.Founding = true }
@@ -213,6 +219,8 @@ type Flow interface {
 	NewID() storage.ID
 	// Secret fills b with randomness fit for credentials.
 	Secret(b []byte)
+	// Inbound is what the operator has set for calls of providers.
+	Inbound() *InboundSettings
 	// Call runs an operation on a workspace (or storage.DirectoryID) as the
 	// service itself; the step checks no rights. Its input must survive a trip
 	// through JSON, since the workspace may live on another node.

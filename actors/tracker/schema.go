@@ -18,7 +18,8 @@ func Schema() *storage.Schema {
 			&labels, &projects, &cycles, &templates,
 			&comments,
 			&attachments,
-			&directory, &memberships,
+			&channels, &channelSecrets, &tickets, &ticketMessages, &deals, &inboundSecrets,
+			&directory, &memberships, &inboundRoutes,
 		},
 		Rows: slices.Concat(
 			serviceRows,
@@ -27,6 +28,7 @@ func Schema() *storage.Schema {
 			searchRows,
 			analyticsRows,
 			attachmentRows,
+			receivedRows,
 		),
 		Check:      checkWorkspace,
 		CheckStore: checkDirectory,
@@ -110,6 +112,8 @@ func checkWorkspace(v *storage.View, report func(storage.Problem)) error {
 		checkComments,
 		checkSearch,
 		checkAttachments,
+		checkChannels,
+		checkTickets,
 	} {
 		if err := check(v, say); err != nil {
 			return err

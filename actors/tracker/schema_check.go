@@ -74,6 +74,7 @@ func checkClock(v *storage.View, say sayer) error {
 	}{
 		{teamTable, teams.Name}, {tokenTable, tokens.Name}, {issueTable, issues.Name},
 		{labelTable, labels.Name}, {projectTable, projects.Name}, {cycleTable, cycles.Name}, {templateTable, templates.Name},
+		{channelTable, channels.Name}, {ticketTable, tickets.Name}, {dealTable, deals.Name},
 		{attachmentTable, attachments.Name},
 	} {
 		// The newest is the first.
@@ -98,7 +99,7 @@ func checkSweeps(v *storage.View, say sayer) error {
 	for _, s := range []struct {
 		of    sweeps
 		table storage.TableID
-	}{{sweepAnswers, idempotencyByAge}, {sweepEvents, eventTable}, {sweepMemberships, membershipByRemoval}, {mergeSearch, searchPending}} {
+	}{{sweepAnswers, idempotencyByAge}, {sweepEvents, eventTable}, {sweepMemberships, membershipByRemoval}, {mergeSearch, searchPending}, {sweepReceived, receivedByAge}} {
 		if err := checkTimer(v, s.table, s.of.kind(), say); err != nil {
 			return err
 		}

@@ -23,6 +23,9 @@ func checkDirectory(w *storage.Walk, report func(storage.Problem)) error {
 	if err := checkMemberships(w, d, say); err != nil {
 		return err
 	}
+	if err := checkRoutes(d, say); err != nil {
+		return err
+	}
 	return w.Workspaces(func(v *storage.View) (bool, error) {
 		return true, checkListed(d, v, here(v.Shard(), v.Workspace()))
 	})

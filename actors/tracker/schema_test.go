@@ -28,6 +28,7 @@ func TestSchema_Golden(t *testing.T) {
 		user      = UserID("ann")
 	)
 	removed, parent := at, CommentID("01935000-0000-7000-8000-0000000000ed")
+	channel, thread, ticketIssue := ChannelID(token), "thread", IssueID("01935000-0000-7000-8000-0000000000dd")
 	got := strings.Join([]string{
 		ids,
 		storage.Explain(&workspaces, &Workspace{ID: workspace}),
@@ -42,6 +43,13 @@ func TestSchema_Golden(t *testing.T) {
 		storage.Explain(&cycles, &Cycle{ID: CycleID(token)}),
 		storage.Explain(&templates, &Template{ID: TemplateID(token)}),
 		storage.Explain(&comments, &Comment{ID: "01935000-0000-7000-8000-0000000000ee", IssueID: "01935000-0000-7000-8000-0000000000dd", ParentID: &parent}),
+		storage.Explain(&channels, &SupportChannel{ID: ChannelID(token)}),
+		storage.Explain(&channelSecrets, &channelSecret{Channel: ChannelID(token)}),
+		storage.Explain(&tickets, &Ticket{ID: TicketID(token), ChannelID: &channel, Source: "sms", ThreadID: &thread, Status: TicketPending, IssueID: &ticketIssue}),
+		storage.Explain(&ticketMessages, &TicketMessage{ID: TicketMessageID(token), TicketID: TicketID(team)}),
+		storage.Explain(&deals, &Deal{ID: DealID(token)}),
+		storage.Explain(&inboundSecrets, &inboundSecret{Source: "helpdesk1"}),
+		storage.Explain(&inboundRoutes, &InboundRoute{Kind: RouteVCS, Key: "acme/yard", OrganizationID: workspace}),
 		storage.Explain(&attachments, &Attachment{ID: "01935000-0000-7000-8000-0000000000dd", IssueID: "01935000-0000-7000-8000-0000000000ee"}),
 		storage.Explain(&accessGrants, &AccessGrant{IssueID: issue, ActorID: "ann", ActorType: GranteeUser}),
 		storage.Explain(&shares, &IssueShare{Token: "token", IssueID: issue}),

@@ -8,6 +8,7 @@ var StepOps = stepOps(
 	putMembershipsOp, answeredOp, markDeletingOp, forgetWorkspaceOp,
 	foundOp, onboardOp, existsOp, openWorkspaceOp, mayDeleteOp, eraseWorkspaceOp,
 	addMemberOp, removeMemberOp, pendingMembersOp, clearPendingOp,
+	putRouteOp, deleteRouteOp, listRoutesOp, routeOp, verifyInboundOp, receiveMessageOp, receiveHelpdeskOp, receiveEventOp, receiveVCSOp,
 	AuthenticateOp,
 )
 

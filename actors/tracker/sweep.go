@@ -29,6 +29,7 @@ const (
 	sweepEvents
 	sweepMemberships
 	mergeSearch
+	sweepReceived
 )
 
 // Timer kinds of the sweeps.
@@ -36,6 +37,7 @@ const (
 	timerSweepAnswers     = "sweep.answers"
 	timerSweepEvents      = "sweep.events"
 	timerSweepMemberships = "sweep.memberships"
+	timerSweepReceived    = "sweep.received"
 )
 
 func (s sweeps) kind() string {
@@ -46,6 +48,8 @@ func (s sweeps) kind() string {
 		return timerSweepEvents
 	case mergeSearch:
 		return timerMergeSearch
+	case sweepReceived:
+		return timerSweepReceived
 	}
 	return timerSweepMemberships
 }

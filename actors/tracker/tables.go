@@ -79,8 +79,24 @@ const (
 	searchTitles  storage.TableID = 73 // postings: term of a title -> open issues
 	searchTotals  storage.TableID = 74 // counters
 
-	// Agents, sessions, drafts: 80 to 109. Webhooks, channels,
-	// tickets, deals, OAuth, SCIM: 110 to 149.
+	// Agents, sessions, drafts: 80 to 109. Webhooks: 110 to 119. OAuth, SCIM: 140 to
+	// 149.
+
+	// Support channels, tickets, deals, and what providers send.
+	channelTable       storage.TableID = 120
+	channelSecretTable storage.TableID = 121 // channel -> its config's secrets
+	ticketTable        storage.TableID = 122
+	ticketByStatus     storage.TableID = 123
+	ticketByChannel    storage.TableID = 124
+	ticketByThread     storage.TableID = 125 // source, thread
+	ticketByIssue      storage.TableID = 126
+	ticketMessageTable storage.TableID = 127 // ticket, message
+	dealTable          storage.TableID = 128
+	inboundSecretTable storage.TableID = 129 // source -> what its calls are signed with
+	receivedTable      storage.TableID = 130 // source and delivery, hashed -> moment
+	receivedByAge      storage.TableID = 131 // moment, hash
+	issueByBranch      storage.TableID = 132
+	issueByPR          storage.TableID = 133 // by the URL of the pull request
 
 	// The directory (its own range in shard 0).
 	directoryTable        storage.TableID = 201 // workspace -> directory entry
@@ -88,6 +104,8 @@ const (
 	membershipTable       storage.TableID = 203 // user, workspace
 	membershipByWorkspace storage.TableID = 205
 	membershipByRemoval   storage.TableID = 206
+	inboundRouteTable     storage.TableID = 134 // kind, key -> the workspace that takes what comes from there
+	inboundRouteByHolder  storage.TableID = 135 // workspace, kind, key
 )
 
 // Touch bits of the tables.

@@ -21,6 +21,12 @@ var bounds = map[storage.TableID]struct {
 	cycleTable:   {10_000, "cycles"},
 	// A template may be as large as an issue, and there is no need for many.
 	templateTable: {1_000, "templates"},
+
+	channelTable:       {1_000, "support channels"},
+	ticketTable:        {1_000_000, "tickets"},
+	dealTable:          {100_000, "deals"},
+	inboundSecretTable: {1_000, "inbound secrets"},
+	receivedTable:      {200_000, "remembered deliveries"},
 	// Each is up to maxScreenshot bytes.
 	attachmentTable: {100_000, "attachments"},
 }

@@ -7,6 +7,7 @@ var TimerOps = map[string]*Op{
 	timerSweepAnswers:     sweepAnswersOp,
 	timerSweepEvents:      sweepEventsOp,
 	timerSweepMemberships: sweepMembershipsOp,
+	timerSweepReceived:    sweepReceivedOp,
 	timerMergeSearch:      mergeSearchOp,
 	timerResolve:          resolveSlugOp,
 	timerErase:            eraseOp,

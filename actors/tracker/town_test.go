@@ -30,6 +30,7 @@ type town struct {
 	random  *rand.ChaCha8
 	ledgers map[storage.ID]*Ledger
 	cut     *cut // of the next workflow
+	inbound InboundSettings
 }
 
 // cut is where a workflow dies: before its step of that number, or right after the
@@ -170,9 +171,10 @@ type townFlow struct {
 	steps atomic.Int64
 }
 
-func (f *townFlow) Request() *Request { return f.req }
-func (f *townFlow) Now() time.Time    { return f.now }
-func (f *townFlow) Secret(b []byte)   { _, _ = f.random.Read(b) }
+func (f *townFlow) Request() *Request         { return f.req }
+func (f *townFlow) Now() time.Time            { return f.now }
+func (f *townFlow) Inbound() *InboundSettings { return &f.inbound }
+func (f *townFlow) Secret(b []byte)           { _, _ = f.random.Read(b) }
 
 func (f *townFlow) NewID() (id storage.ID) {
 	f.Secret(id[:])

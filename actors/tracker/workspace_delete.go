@@ -201,6 +201,9 @@ var forgetWorkspaceOp = NewCommand[directoryStep, None]("ForgetWorkspace", "Forg
 	if err != nil || more {
 		return Reply{More: more}, err
 	}
+	if err := tx.dropRoutes(in.Workspace); err != nil {
+		return Reply{}, err
+	}
 	if row != nil {
 		if err := directory.Delete(tx, row); err != nil {
 			return Reply{}, fmt.Errorf("forget a workspace: %w", err)

@@ -63,12 +63,12 @@ func TestDocs_NameFlagsThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"README.md", "docs/operations.md", "docs/decisions.md"} {
+	for _, file := range []string{"README.md", "docs/operations.md", "docs/decisions.md", "docs/inbound.md"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", file))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range regexp.MustCompile(`--[a-z][a-z-]*[a-z]`).FindAllString(string(text), -1) {
+		for _, name := range regexp.MustCompile(`--[a-z][a-z0-9-]*[a-z0-9]`).FindAllString(string(text), -1) {
 			if !known[name] {
 				t.Errorf("%s: there is no flag %s", file, name)
 			}

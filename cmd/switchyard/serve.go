@@ -25,6 +25,8 @@ type serveCmd struct {
 	Onboarding     string        `help:"Who may onboard a workspace: anyone (open) or the operator (root)." enum:"open,root" default:"open"`
 	PublicURL      string        `name:"public-url" help:"How clients reach the service." placeholder:"URL"`
 	RequestTimeout time.Duration `help:"Every request is answered within this." default:"10s"`
+	SMSSecret      string        `name:"sms-secret" help:"What the provider of text messages signs with. Better in SWITCHYARD_SMS_SECRET, where others don't see it." placeholder:"SECRET"`
+	VCSSecret      string        `name:"vcs1-secret" env:"SWITCHYARD_VCS1_SECRET" help:"What the host of repositories signs with. Better in SWITCHYARD_VCS1_SECRET, where others don't see it." placeholder:"SECRET"`
 	RateLimit      string        `help:"Requests a token may have this node carry out, such as 100/s, 600/m or 10000/h." default:"off" placeholder:"N/s"`
 	DiskReserve    byteSize      `help:"Free space to keep on the disk, such as 512MiB: below it changes are refused (a fifth of the disk, at most 256MiB, when not given)." placeholder:"SIZE"`
 
@@ -63,7 +65,7 @@ func (s serveCmd) Run() error {
 	first := len(held) == 0
 	cfg := node.Config{
 		Data: s.Data, HTTP: s.HTTP, Metrics: s.Metrics, Name: s.NodeName, Shards: s.Shards,
-		RootToken: root, OpenOnboarding: s.Onboarding == "open", PublicURL: s.PublicURL,
+		RootToken: root, OpenOnboarding: s.Onboarding == "open", PublicURL: s.PublicURL, SMSSecret: s.SMSSecret, VCSSecret: s.VCSSecret,
 		Peer: s.Peer, Gossip: s.Gossip, Advertise: s.Advertise, Join: s.Join, BootstrapExpect: s.BootstrapExpect,
 		Zone: s.Zone, ReplaceAfter: s.ReplaceAfter, ClusterCert: s.ClusterCert, ClusterKey: s.ClusterKey, ClusterCA: s.ClusterCA,
 		GossipKey: s.GossipKey, InsecureCluster: s.InsecureCluster,

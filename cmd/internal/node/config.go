@@ -54,6 +54,9 @@ type Config struct {
 	OpenOnboarding bool
 	// PublicURL is how clients reach the service; empty means the HTTP address.
 	PublicURL string
+	// SMSSecret and VCSSecret are what the calls of providers are signed with that name
+	// no workspace; empty turns their endpoints off. All nodes need the same.
+	SMSSecret, VCSSecret string
 	// Rate limits the requests of each credential on this node.
 	Rate httpapi.Rate
 	// DiskReserve is the number of bytes to keep free on the disk; changes are refused
@@ -90,6 +93,9 @@ func (c Config) Warnings() []string {
 	}
 	if c.Metrics != "" && !loopback(c.Metrics) {
 		w = append(w, "metrics are served without authentication on "+c.Metrics)
+	}
+	if c.SMSSecret != "" && c.PublicURL == "" {
+		w = append(w, "--sms-secret without --public-url: text messages are signed with the URL their provider calls, which this node can only guess")
 	}
 	if c.InsecureCluster && (!loopback(c.Peer) && c.ClusterCert == "" || !loopback(c.Gossip) && c.GossipKey == "") {
 		w = append(w, "--insecure-cluster: whoever reaches "+c.Peer+" or "+c.Gossip+" can join the cluster, and read and change all data")

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -149,6 +150,7 @@ func (n *Node) Join(ctx context.Context) (err error) {
 		Remote:         remote,
 		RootToken:      n.cfg.RootToken,
 		OpenOnboarding: n.cfg.OpenOnboarding,
+		Inbound:        tracker.InboundSettings{SMSSecret: n.cfg.SMSSecret, VCSSecret: n.cfg.VCSSecret, PublicURL: n.publicURL()},
 		Clock:          time.Now,
 		Random:         rand.Reader,
 		Logger:         n.cfg.Logger,
@@ -217,6 +219,18 @@ func (n *Node) WaitReady(ctx context.Context) error { return n.groups.WaitReady(
 
 // HTTPAddr is where the API is served.
 func (n *Node) HTTPAddr() string { return n.http.Addr().String() }
+
+// publicURL is where clients reach the service, as far as this node can tell; empty
+// when it listens on whatever addresses its machine has.
+func (n *Node) publicURL() string {
+	if n.cfg.PublicURL != "" {
+		return strings.TrimRight(n.cfg.PublicURL, "/")
+	}
+	if at, ok := n.http.Addr().(*net.TCPAddr); ok && at.IP.IsUnspecified() {
+		return ""
+	}
+	return "http://" + n.HTTPAddr()
+}
 
 // MetricsAddr is where metrics are served; empty when they are off.
 func (n *Node) MetricsAddr() string {

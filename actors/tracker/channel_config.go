@@ -1,0 +1,140 @@
+package tracker
+
+import (
+	"bytes"
+	stdjson "encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// channelKeys are what the config of a type of channel may hold.
+var channelKeys = map[ChannelType][]string{
+	ChannelEmail:     {"emailAddress", "color"},
+	ChannelChatapp1:  {"channelId", "webhookUrl", "color", "botToken", "ingestionMode"},
+	ChannelChatapp2:  {"channelId", "webhookUrl", "color"},
+	ChannelChatapp3:  {"channelId", "webhookUrl", "color"},
+	ChannelChat:      {"widgetId", "color"},
+	ChannelCapture:   {"formId", "color"},
+	ChannelAPI:       {"endpoint"},
+	ChannelHelpdesk1: {"appId", "accessToken", "adminId"},
+	ChannelHelpdesk2: {"subdomain", "accessToken", "email"},
+	ChannelHelpdesk3: {"workspaceId", "accessToken"},
+}
+
+// channelSecretKeys are those of any config that are shown in the answer to the
+// creation alone.
+var channelSecretKeys = []string{"botToken", "accessToken", "webhookUrl"}
+
+// ingestionModes say when what is written in a chat becomes a ticket.
+var ingestionModes = []string{"manual", "one_to_one", "time_based", "ai"}
+
+// maxConfigText is the longest value in a config, in characters.
+const maxConfigText = 2048
+
+// mask is what is shown of a secret: its last four characters, where they are no
+// great part of it.
+func mask(secret string) string {
+	const shown, least = 4, 8
+	switch n := utf8.RuneCountInString(secret); {
+	case n == 0:
+		return ""
+	case n < least:
+		return "***"
+	}
+	end := len(secret)
+	for range shown {
+		_, size := utf8.DecodeLastRuneInString(secret[:end])
+		end -= size
+	}
+	return "***" + secret[end:]
+}
+
+// configFaults tells what in a config does not fit the type of its channel.
+func configFaults(t ChannelType, config map[string]string, faults *Faults) {
+	known := channelKeys[t]
+	for _, key := range slices.Sorted(maps.Keys(config)) {
+		path := "config." + key
+		switch value := config[key]; {
+		case faults.Has(path):
+		case !slices.Contains(known, key):
+			faults.Add(path, unknownKey(t))
+		case utf8.RuneCountInString(value) > maxConfigText:
+			faults.Add(path, fmt.Sprintf("Must be at most %d characters long.", maxConfigText))
+		case key == "ingestionMode" && !slices.Contains(ingestionModes, value):
+			faults.Add(path, "Must be one of "+strings.Join(ingestionModes, ", ")+".")
+		}
+	}
+}
+
+func unknownKey(t ChannelType) string {
+	return "Is not part of the config of the type " + string(t) + ", which has " + strings.Join(channelKeys[t], ", ") + "."
+}
+
+// splitConfig takes the secrets out of a config that has them in full and leaves
+// their masks.
+func splitConfig(config map[string]string) (shown, secrets map[string]string) {
+	shown, secrets = map[string]string{}, map[string]string{}
+	for key, value := range config {
+		if slices.Contains(channelSecretKeys, key) {
+			secrets[key] = value
+			value = mask(value)
+		}
+		shown[key] = value
+	}
+	return shown, secrets
+}
+
+// joinConfig is a config with its secrets in full.
+func joinConfig(shown, secrets map[string]string) map[string]string {
+	whole := maps.Clone(shown)
+	if whole == nil {
+		whole = map[string]string{}
+	}
+	maps.Copy(whole, secrets)
+	return whole
+}
+
+// configPatch is a change of a config: what is given replaces, null takes away.
+type configPatch map[string]*string
+
+// readConfigPatch reads the object of a PATCH.
+func readConfigPatch(raw []byte, faults *Faults) configPatch {
+	var fields map[string]stdjson.RawMessage
+	if err := stdjson.Unmarshal(raw, &fields); err != nil {
+		faults.Add("config", "Must be an object.")
+		return nil
+	}
+	patch := configPatch{}
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		if bytes.Equal(fields[key], []byte("null")) {
+			patch[key] = nil
+			continue
+		}
+		var value string
+		if err := stdjson.Unmarshal(fields[key], &value); err != nil {
+			faults.Add("config."+key, "Must be a string, or null to take it away.")
+			continue
+		}
+		patch[key] = &value
+	}
+	return patch
+}
+
+// apply changes a config that has its secrets in full. A secret given as its own
+// mask stays, so that what was read can be sent back.
+func (p configPatch) apply(t ChannelType, config map[string]string, faults *Faults) {
+	for _, key := range slices.Sorted(maps.Keys(p)) {
+		switch value := p[key]; {
+		case value == nil && !slices.Contains(channelKeys[t], key):
+			faults.Add("config."+key, unknownKey(t))
+		case value == nil:
+			delete(config, key)
+		case slices.Contains(channelSecretKeys, key) && config[key] != "" && *value == mask(config[key]):
+		default:
+			config[key] = *value
+		}
+	}
+}

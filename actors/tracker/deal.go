@@ -1,0 +1,92 @@
+package tracker
+
+import (
+	"fmt"
+	"strings"
+
+	"switchyard/storage"
+)
+
+// DealID names a deal.
+type DealID string
+
+// Deal is a piece of business in the making, for those who answer for it.
+type Deal struct {
+	ID             DealID      `json:"id"`
+	OrganizationID WorkspaceID `json:"organizationId"`
+	Name           string      `json:"name"`
+	// Stage is the workspace's own word for how far it is.
+	Stage     string    `json:"stage"`
+	Amount    *float64  `json:"amount"`
+	Currency  *string   `json:"currency"`
+	Contact   *string   `json:"contact"`
+	CreatedAt Timestamp `json:"createdAt"`
+	UpdatedAt Timestamp `json:"updatedAt"`
+}
+
+// Types of events about deals.
+const (
+	eventDealCreated = "deal.created"
+	eventDealUpdated = "deal.updated"
+	eventDealDeleted = "deal.deleted"
+)
+
+// firstStage is where a deal begins when nobody says.
+const firstStage = "new"
+
+var deals = storage.Table[Deal]{
+	ID:   dealTable,
+	Name: "deal",
+	Key:  func(k storage.Key, d *Deal) storage.Key { return newestKey(k, d.ID) },
+}
+
+// DealFields are what a creation and a change of a deal both take besides its name.
+type DealFields struct {
+	Stage    Opt[string]  `json:"stage" rules:"min=1,max=100"`
+	Amount   Opt[float64] `json:"amount" rules:"nullable,min=0,max=9007199254740991"`
+	Currency Opt[string]  `json:"currency" rules:"nullable,min=3,max=3"`
+	Contact  Opt[string]  `json:"contact" rules:"nullable,min=1,max=500"`
+}
+
+// Validate looks at what the tags can't say.
+func (f *DealFields) Validate(faults *Faults) {
+	if code := f.Currency.Ptr(); code != nil && !faults.Has("currency") && strings.Trim(strings.ToUpper(*code), "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+		faults.Add("currency", "Must be a code of three letters, such as EUR.")
+	}
+}
+
+func (f *DealFields) apply(d *Deal) {
+	d.Stage = f.Stage.Or(d.Stage)
+	assign(&d.Amount, &f.Amount)
+	assign(&d.Currency, &f.Currency)
+	assign(&d.Contact, &f.Contact)
+	if d.Currency != nil {
+		code := strings.ToUpper(*d.Currency)
+		d.Currency = &code
+	}
+}
+
+func dealChanges(from, to *Deal) []Change {
+	var c changes
+	note(&c, "name", &from.Name, &to.Name)
+	note(&c, "stage", &from.Stage, &to.Stage)
+	note(&c, "amount", from.Amount, to.Amount)
+	note(&c, "currency", from.Currency, to.Currency)
+	note(&c, "contact", from.Contact, to.Contact)
+	return c
+}
+
+// updateDeal stores the new value of a deal with its event, and returns its JSON. A
+// value that says the same as the old one writes nothing.
+func (tx *Tx) updateDeal(old *storage.Row[Deal], d *Deal) (Reply, error) {
+	list := dealChanges(&old.Value, d)
+	if len(list) == 0 {
+		return jsonReply(Done, &old.Value)
+	}
+	d.UpdatedAt = At(tx.now)
+	body, err := deals.Update(tx, old, d)
+	if err != nil {
+		return Reply{}, fmt.Errorf("store a deal: %w", err)
+	}
+	return Reply{Body: body}, tx.Emit(eventDealUpdated, toAll, body, list)
+}

@@ -1,0 +1,163 @@
+package tracker
+
+import (
+	"bytes"
+	stdjson "encoding/json"
+	"fmt"
+	"unicode/utf8"
+)
+
+// ReceiveCommsIn is a call of any source, signed as our own webhooks are: the source
+// may be another workspace's webhook.
+type ReceiveCommsIn struct {
+	Source    string `path:"source"`
+	Timestamp string `header:"X-Tracker-Timestamp"`
+	Signature string `header:"X-Tracker-Signature"`
+	Delivery  string `header:"X-Tracker-Delivery"`
+	Body      []byte `raw:"json"`
+}
+
+// ReceiveComms takes what a source sends: a message becomes a ticket or goes on with
+// one, anything else an event in the workspace's log.
+var ReceiveComms = NewWorkflow[ReceiveCommsIn, InboundAnswer]("ReceiveComms", "Take a call of a source", Needs{}, receiveComms, WithoutKey)
+
+func receiveComms(f Flow, in *ReceiveCommsIn) (Reply, error) {
+	workspace := f.Request().Workspace
+	verify := verifyInboundIn{Source: in.Source, Scheme: schemeTracker, Timestamp: in.Timestamp, Signature: in.Signature, Body: in.Body}
+	if _, err := f.Call(workspace, verifyInboundOp, &verify); err != nil {
+		return Reply{}, err
+	}
+	if fault := payloadFault(in.Body); fault != "" {
+		return Reply{}, BadRequest(Fault{Message: fault})
+	}
+	call := newInboundCall(in.Source, in.Delivery, []byte(in.Timestamp), in.Body)
+	message, err := commsMessage(in.Body)
+	if err != nil {
+		return Reply{}, err
+	}
+	if message == nil {
+		payload, err := compact(in.Body)
+		if err != nil {
+			return Reply{}, err
+		}
+		if len(payload) > maxEventPayload {
+			return Reply{}, &Error{
+				Code: CodePayloadTooLarge, Message: fmt.Sprintf("What is to become an event is larger than %d bytes.", maxEventPayload),
+				Hint: "Send less, or a message object for a ticket.",
+			}
+		}
+		return f.CallAs(inboundCaller(in.Source), workspace, receiveEventOp, &receiveEventIn{inboundCall: call, DeliveryID: in.Delivery, Payload: payload})
+	}
+	message.inboundCall = call
+	return f.CallAs(inboundCaller(in.Source), workspace, receiveMessageOp, message)
+}
+
+// maxEventPayload bounds what of a call is kept in an event, in bytes.
+const maxEventPayload = 256 << 10
+
+func compact(body []byte) (stdjson.RawMessage, error) {
+	var b bytes.Buffer
+	if err := stdjson.Compact(&b, body); err != nil {
+		return nil, fmt.Errorf("compact a payload: %w", err) // it was looked at before
+	}
+	return b.Bytes(), nil
+}
+
+// commsMessage reads the message of a call; nil when it carries none.
+func commsMessage(body []byte) (*receiveMessageIn, error) {
+	var call struct {
+		Message stdjson.RawMessage `json:"message"`
+	}
+	if err := stdjson.Unmarshal(body, &call); err != nil {
+		return nil, BadRequest(Fault{Message: "The body can't be read."})
+	}
+	if len(call.Message) == 0 || bytes.Equal(call.Message, []byte("null")) {
+		return nil, nil
+	}
+	var fields map[string]stdjson.RawMessage
+	if err := stdjson.Unmarshal(call.Message, &fields); err != nil {
+		return nil, BadRequest(Fault{Path: "message", Message: "Must be an object."})
+	}
+	m := &receiveMessageIn{From: "unknown"}
+	var faults Faults
+	var thread string
+	for _, field := range []struct {
+		name string
+		to   *string
+		most int
+	}{{"from", &m.From, maxFrom}, {"subject", &m.Subject, maxSubject}, {"text", &m.Text, maxMessageText}, {"threadId", &thread, maxThread}} {
+		raw := fields[field.name]
+		if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
+			continue
+		}
+		path := "message." + field.name
+		var text string
+		switch err := stdjson.Unmarshal(raw, &text); {
+		case err != nil:
+			faults.Add(path, "Must be a string.")
+		case !indexable(text):
+			faults.Add(path, "Must not hold a NUL.")
+		case utf8.RuneCountInString(text) > field.most:
+			faults.Add(path, fmt.Sprintf("Must be at most %d characters long.", field.most))
+		case text != "":
+			*field.to = text
+		}
+	}
+	if m.Text == "" && !faults.Has("message.text") {
+		faults.Add("message.text", "Is required.")
+	}
+	if thread != "" {
+		m.ThreadID = &thread
+	}
+	return m, faults.Err()
+}
+
+// CommsEvent is what the log keeps of a call that is no message.
+type CommsEvent struct {
+	ID             string      `json:"id"`
+	OrganizationID WorkspaceID `json:"organizationId"`
+	Source         string      `json:"source"`
+	// DeliveryID is the sender's id of the call; empty when it gave none.
+	DeliveryID string             `json:"deliveryId"`
+	Payload    stdjson.RawMessage `json:"payload"`
+	CreatedAt  Timestamp          `json:"createdAt"`
+}
+
+const eventComms = "comms.event"
+
+type receiveEventIn struct {
+	inboundCall
+	DeliveryID string `json:"deliveryId"`
+	Payload    []byte `json:"payload"`
+}
+
+// receiveEventOp puts a call into the workspace's log.
+var receiveEventOp = NewCommand[receiveEventIn, InboundAnswer]("ReceiveEvent", "Log what a source sent", Needs{}, func(tx *Tx, in *receiveEventIn) (Reply, error) {
+	if first, err := tx.take(in.inboundCall); err != nil || !first {
+		return repeatedUnless(err)
+	}
+	id, err := tx.NewID()
+	if err != nil {
+		return Reply{}, err
+	}
+	e := CommsEvent{
+		ID: id.String(), OrganizationID: WorkspaceID(tx.Workspace().String()), Source: in.Source,
+		DeliveryID: shorten(in.DeliveryID, maxThread), Payload: in.Payload, CreatedAt: At(tx.now),
+	}
+	data, err := jsonReply(Done, &e)
+	if err != nil {
+		return Reply{}, err
+	}
+	if err := tx.Emit(eventComms, toAll, data.Body, nil); err != nil {
+		return Reply{}, err
+	}
+	return accepted(InboundAnswer{EventID: e.ID})
+})
+
+// repeatedUnless answers a call that was taken before, or with what went wrong.
+func repeatedUnless(err error) (Reply, error) {
+	if err != nil {
+		return Reply{}, err
+	}
+	return repeated()
+}

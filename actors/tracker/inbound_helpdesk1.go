@@ -1,0 +1,263 @@
+package tracker
+
+import (
+	stdjson "encoding/json"
+	"html"
+	"strings"
+)
+
+// sourceHelpdesk1 is the source whose secret signs the calls of helpdesk1.
+const sourceHelpdesk1 = "helpdesk1"
+
+// The topics that become something; others are taken and do nothing.
+const (
+	topicCreated = "conversation.user.created"
+	topicReplied = "conversation.user.replied"
+	topicClosed  = "conversation.admin.closed"
+)
+
+// maxParts bounds the messages that one call may carry.
+const maxParts = 50
+
+// ReceiveHelpdesk1In is a notification of helpdesk1.
+type ReceiveHelpdesk1In struct {
+	Signature string `header:"X-Hub-Signature"`
+	Body      []byte `raw:"json"`
+}
+
+// ReceiveHelpdesk1 takes a notification of helpdesk1: its conversations are tickets.
+var ReceiveHelpdesk1 = NewWorkflow[ReceiveHelpdesk1In, InboundAnswer]("ReceiveHelpdesk1", "Take a notification of helpdesk1", Needs{}, receiveHelpdesk1, WithoutKey)
+
+func receiveHelpdesk1(f Flow, in *ReceiveHelpdesk1In) (Reply, error) {
+	workspace := f.Request().Workspace
+	verify := verifyInboundIn{Source: sourceHelpdesk1, Scheme: schemeHub1, Signature: in.Signature, Body: in.Body}
+	if _, err := f.Call(workspace, verifyInboundOp, &verify); err != nil {
+		return Reply{}, err
+	}
+	if fault := payloadFault(in.Body); fault != "" {
+		return Reply{}, BadRequest(Fault{Message: fault})
+	}
+	var n helpdeskNotification
+	if err := stdjson.Unmarshal(in.Body, &n); err != nil {
+		return Reply{}, BadRequest(Fault{Message: "The body is no notification: " + shapeOf(err)})
+	}
+	step := &receiveHelpdeskIn{Topic: n.Topic}
+	switch n.Topic {
+	case topicCreated, topicReplied, topicClosed:
+		var c helpdeskConversation
+		if err := stdjson.Unmarshal(n.Data.Item, &c); err != nil {
+			return Reply{}, BadRequest(Fault{Path: "data.item", Message: "Is no conversation: " + shapeOf(err)})
+		}
+		if step = c.step(n.Topic); step.Thread == "" {
+			return Reply{}, BadRequest(Fault{Path: "data.item.id", Message: "Is required: it names the conversation."})
+		}
+	}
+	step.inboundCall = newInboundCall(sourceHelpdesk1, n.ID, in.Body)
+	return f.CallAs(inboundCaller(sourceHelpdesk1), workspace, receiveHelpdeskOp, step)
+}
+
+// shapeOf tells which property has the wrong type.
+func shapeOf(err error) string {
+	if e, ok := err.(*stdjson.UnmarshalTypeError); ok { //nolint:errorlint // Unmarshal does not wrap it
+		return e.Field + " has the wrong type."
+	}
+	return "it can't be read."
+}
+
+// helpdeskNotification is what is read of a notification.
+type helpdeskNotification struct {
+	ID    string `json:"id"`
+	Topic string `json:"topic"`
+	Data  struct {
+		Item stdjson.RawMessage `json:"item"`
+	} `json:"data"`
+}
+
+// helpdeskConversation is what is read of a notification's conversation.
+type helpdeskConversation struct {
+	ID     helpdeskID    `json:"id"`
+	Title  string        `json:"title"`
+	Source *helpdeskPart `json:"source"`
+	// ConversationMessage is what Source is called by older versions.
+	ConversationMessage *helpdeskPart `json:"conversation_message"`
+	Parts               struct {
+		List []helpdeskPart `json:"conversation_parts"`
+	} `json:"conversation_parts"`
+}
+
+// helpdeskID is an id, which some versions write as a number.
+type helpdeskID string
+
+// UnmarshalJSON takes a string or a number.
+func (id *helpdeskID) UnmarshalJSON(b []byte) error {
+	var s string
+	if len(b) > 0 && b[0] == '"' {
+		if err := stdjson.Unmarshal(b, &s); err != nil {
+			return err
+		}
+		*id = helpdeskID(s)
+		return nil
+	}
+	var n stdjson.Number
+	if err := stdjson.Unmarshal(b, &n); err != nil {
+		return err
+	}
+	*id = helpdeskID(n)
+	return nil
+}
+
+type helpdeskPart struct {
+	Subject string `json:"subject"`
+	Body    string `json:"body"`
+	Author  struct {
+		Type  string `json:"type"`
+		Name  string `json:"name"`
+		Email string `json:"email"`
+	} `json:"author"`
+}
+
+// from names who wrote a part.
+func (p *helpdeskPart) from() string {
+	name, email := clean(p.Author.Name, 200), clean(p.Author.Email, 200)
+	switch {
+	case name == "" && email == "":
+		return "unknown"
+	case name == "":
+		return email
+	case email == "":
+		return name
+	}
+	return name + " <" + email + ">"
+}
+
+// outside tells whether somebody wrote a part who is none of the workspace's own.
+func (p *helpdeskPart) outside() bool {
+	return p.Author.Type != "admin" && p.Author.Type != "bot" && p.Author.Type != "team"
+}
+
+// receiveHelpdeskIn is a notification as the step takes it.
+type receiveHelpdeskIn struct {
+	inboundCall
+	Topic    string            `json:"topic"`
+	Thread   string            `json:"thread"`
+	Subject  string            `json:"subject"`
+	Messages []helpdeskMessage `json:"messages"`
+}
+
+type helpdeskMessage struct {
+	From string `json:"from"`
+	Text string `json:"text"`
+}
+
+// step takes from a conversation what is new in it.
+func (c *helpdeskConversation) step(topic string) *receiveHelpdeskIn {
+	in := &receiveHelpdeskIn{Topic: topic, Thread: clean(string(c.ID), maxThread), Subject: clean(c.Title, maxSubject)}
+	opening := c.Source
+	if opening == nil {
+		opening = c.ConversationMessage
+	}
+	if opening != nil && in.Subject == "" {
+		in.Subject = clean(plainText(opening.Subject), maxSubject)
+	}
+	if opening != nil && topic == topicCreated {
+		in.add(opening)
+	}
+	if topic != topicClosed {
+		for i := range c.Parts.List {
+			if p := &c.Parts.List[i]; p.outside() && len(in.Messages) < maxParts {
+				in.add(p)
+			}
+		}
+	}
+	return in
+}
+
+func (in *receiveHelpdeskIn) add(p *helpdeskPart) {
+	if text := clean(plainText(p.Body), maxMessageText); text != "" {
+		in.Messages = append(in.Messages, helpdeskMessage{p.from(), text})
+	}
+}
+
+// receiveHelpdeskOp carries a notification over to the conversation's ticket.
+var receiveHelpdeskOp = NewCommand[receiveHelpdeskIn, InboundAnswer]("ReceiveHelpdesk", "Carry a notification over to its ticket", Needs{}, func(tx *Tx, in *receiveHelpdeskIn) (Reply, error) {
+	if first, err := tx.take(in.inboundCall); err != nil || !first {
+		return repeatedUnless(err)
+	}
+	switch in.Topic {
+	case topicCreated, topicReplied:
+		return tx.helpdeskSaid(in)
+	case topicClosed:
+		row, err := tx.ticketOf(in.Source, in.Thread, false)
+		if err != nil {
+			return Reply{}, err
+		}
+		if row == nil {
+			return accepted(InboundAnswer{}) // begun before the two were connected
+		}
+		t := row.Value
+		if t.Status = TicketClosed; t.Status != row.Value.Status {
+			if _, err := tx.updateTicket(row, &t); err != nil {
+				return Reply{}, err
+			}
+		}
+		return accepted(InboundAnswer{TicketID: t.ID})
+	}
+	return accepted(InboundAnswer{})
+})
+
+// helpdeskSaid adds what was said to the conversation's ticket, and makes that when
+// there is none.
+func (tx *Tx) helpdeskSaid(in *receiveHelpdeskIn) (Reply, error) {
+	from, text := "unknown", ""
+	if len(in.Messages) > 0 {
+		from, text = in.Messages[0].From, in.Messages[0].Text
+	}
+	row, err := tx.conversation(&receiveMessageIn{inboundCall: in.inboundCall, From: from, Subject: in.Subject, Text: text, ThreadID: &in.Thread})
+	if err != nil {
+		return Reply{}, err
+	}
+	answer := InboundAnswer{TicketID: row.Value.ID}
+	for _, said := range in.Messages {
+		m := TicketMessage{Direction: Inbound, From: &said.From, Body: said.Text}
+		if row, _, err = tx.addMessage(row, &m, TicketOpen); err != nil {
+			return Reply{}, err
+		}
+		answer.MessageID = m.ID
+	}
+	return accepted(answer)
+}
+
+// plainText is what an HTML text says: its tags left out, paragraphs as lines.
+func plainText(markup string) string {
+	if !strings.ContainsAny(markup, "<&") {
+		return strings.TrimSpace(markup)
+	}
+	var b strings.Builder
+	for rest := markup; rest != ""; {
+		open := strings.IndexByte(rest, '<')
+		if open < 0 {
+			b.WriteString(rest)
+			break
+		}
+		b.WriteString(rest[:open])
+		end := strings.IndexByte(rest[open:], '>')
+		if end < 0 { // no tag
+			b.WriteString(rest[open:])
+			break
+		}
+		name := strings.ToLower(strings.Trim(rest[open+1:open+end], "/ "))
+		if name, _, _ = strings.Cut(name, " "); name == "br" || name == "p" || name == "div" || name == "li" || name == "tr" {
+			if b.Len() > 0 && !strings.HasSuffix(b.String(), "\n") {
+				b.WriteByte('\n')
+			}
+		}
+		rest = rest[open+end+1:]
+	}
+	var lines []string
+	for line := range strings.Lines(html.UnescapeString(b.String())) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,85 @@
+package tracker
+
+import (
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// receiveMessageIn is a message from outside, whatever it came by.
+type receiveMessageIn struct {
+	inboundCall
+	From    string `json:"from"`
+	Subject string `json:"subject"`
+	Text    string `json:"text"`
+	// ThreadID names the conversation it belongs to.
+	ThreadID *string `json:"threadId"`
+	// Fresh conversations begin where the last one was closed; others are opened
+	// again.
+	Fresh bool `json:"fresh"`
+}
+
+// receiveMessageOp puts a message into its conversation's ticket, or makes one.
+var receiveMessageOp = NewCommand[receiveMessageIn, InboundAnswer]("ReceiveMessage", "Take a message from outside", Needs{}, func(tx *Tx, in *receiveMessageIn) (Reply, error) {
+	if first, err := tx.take(in.inboundCall); err != nil || !first {
+		return repeatedUnless(err)
+	}
+	row, err := tx.conversation(in)
+	if err != nil {
+		return Reply{}, err
+	}
+	m := TicketMessage{Direction: Inbound, From: &in.From, Body: in.Text}
+	if row, _, err = tx.addMessage(row, &m, TicketOpen); err != nil {
+		return Reply{}, err
+	}
+	return accepted(InboundAnswer{TicketID: row.Value.ID, MessageID: m.ID})
+})
+
+// conversation finds the ticket that a message belongs to, or makes it.
+func (tx *Tx) conversation(in *receiveMessageIn) (*storage.Row[Ticket], error) {
+	if in.ThreadID != nil {
+		row, err := tx.ticketOf(in.Source, *in.ThreadID, in.Fresh)
+		if err != nil || row != nil {
+			return row, err
+		}
+	}
+	channel, err := tx.channelFor(in.Source)
+	if err != nil {
+		return nil, err
+	}
+	subject := in.Subject
+	if subject == "" {
+		subject = shorten(firstLine(in.Text), maxSubject)
+	}
+	return tx.addTicket(&Ticket{ChannelID: channel, Source: in.Source, ThreadID: in.ThreadID, Subject: subject, From: in.From})
+}
+
+// recentTickets is how many tickets of one conversation are looked at for one that
+// is not closed.
+const recentTickets = 20
+
+// ticketOf finds the newest ticket of a conversation, among those not closed if open
+// is set; nil when there is none.
+func (tx *Tx) ticketOf(source, thread string, open bool) (*storage.Row[Ticket], error) {
+	limit := 1
+	if open {
+		limit = recentTickets
+	}
+	keys, err := tx.rowKeys(ticketByThread, threadKey(nil, source, thread), limit)
+	if err != nil {
+		return nil, fmt.Errorf("look for a conversation: %w", err)
+	}
+	for _, pk := range keys {
+		row, err := tickets.Get(tx, pk)
+		if err != nil {
+			return nil, fmt.Errorf("read a ticket: %w", err)
+		}
+		if row == nil {
+			return nil, fmt.Errorf("%w: an index entry names a ticket that is not there", storage.ErrFormat)
+		}
+		if !open || row.Value.Status != TicketClosed {
+			return row, nil
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,25 @@
+package tracker
+
+import (
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// DeleteInboundSecret takes a source's secret away: from then on its calls are
+// refused.
+var DeleteInboundSecret = NewCommand[InboundSourceIn, None]("DeleteInboundSecret", "Turn a source off", Needs{Level: Admin}, deleteInboundSecret)
+
+func deleteInboundSecret(tx *Tx, in *InboundSourceIn) (Reply, error) {
+	row, err := inboundSecrets.Get(tx, storage.Key(nil).Str(in.Source))
+	if err != nil {
+		return Reply{}, fmt.Errorf("read an inbound secret: %w", err)
+	}
+	if row == nil {
+		return Reply{}, NotFound("source")
+	}
+	if err := inboundSecrets.Delete(tx, row); err != nil {
+		return Reply{}, fmt.Errorf("delete an inbound secret: %w", err)
+	}
+	return Reply{Outcome: NoContent}, tx.tally(inboundSecretTable, -1)
+}

@@ -1,0 +1,51 @@
+package tracker
+
+import (
+	"encoding/base64"
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// PutInboundSecretIn sets what the calls of a source are signed with.
+type PutInboundSecretIn struct {
+	InboundSourceIn
+	// Secret is made when it is left out.
+	Secret Opt[string] `json:"secret" rules:"min=1,max=256"`
+}
+
+// InboundSecret is a source with its secret, as it is shown this once.
+type InboundSecret struct {
+	Source string `json:"source"`
+	Secret string `json:"secret"`
+}
+
+// PutInboundSecret sets the secret of a source, in place of the one before.
+var PutInboundSecret = NewCommand[PutInboundSecretIn, InboundSecret]("PutInboundSecret", "Set what a source's calls are signed with", Needs{Level: Admin}, putInboundSecret, WithSecret)
+
+func putInboundSecret(tx *Tx, in *PutInboundSecretIn) (Reply, error) {
+	secret := in.Secret.Value
+	if !in.Secret.Set {
+		var raw [inboundSecretLen]byte
+		if err := tx.Secret(raw[:]); err != nil {
+			return Reply{}, fmt.Errorf("make an inbound secret: %w", err)
+		}
+		secret = inboundSecretPrefix + base64.StdEncoding.EncodeToString(raw[:])
+	}
+	old, err := inboundSecrets.Get(tx, storage.Key(nil).Str(in.Source))
+	if err != nil {
+		return Reply{}, fmt.Errorf("read an inbound secret: %w", err)
+	}
+	now := At(tx.now)
+	s := inboundSecret{Source: in.Source, Secret: secret, CreatedAt: now, UpdatedAt: now}
+	if old != nil {
+		s.CreatedAt = old.Value.CreatedAt
+		_, err = inboundSecrets.Update(tx, old, &s)
+	} else if err = tx.tally(inboundSecretTable, 1); err == nil {
+		_, err = inboundSecrets.Insert(tx, &s)
+	}
+	if err != nil {
+		return Reply{}, err
+	}
+	return jsonReply(Done, &InboundSecret{in.Source, secret})
+}

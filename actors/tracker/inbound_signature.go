@@ -1,0 +1,131 @@
+package tracker
+
+import (
+	"crypto/hmac"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The signatures of the providers. Each is compared in constant time, and over the
+// bytes that were sent.
+
+// signedWithin is how far a call's timestamp may lie from the service's clock.
+const signedWithin = 5 * time.Minute
+
+// maxSignatures bounds how many signatures of one call are tried: two stand side by
+// side while a sender changes its secret.
+const maxSignatures = 4
+
+func sum(hashed func() hash.Hash, secret string, parts ...[]byte) []byte {
+	mac := hmac.New(hashed, []byte(secret))
+	for _, part := range parts {
+		mac.Write(part)
+	}
+	return mac.Sum(nil)
+}
+
+// signedByTracker judges the scheme of our own webhooks (Decision 46): hexadecimal
+// HMAC-SHA256 over timestamp, a dot and the body.
+func signedByTracker(secret, timestamp, signature string, body []byte, now time.Time) bool {
+	seconds, err := strconv.ParseInt(timestamp, 10, 64)
+	if err != nil || seconds < 0 || seconds > 1<<40 {
+		return false
+	}
+	if away := now.Sub(time.Unix(seconds, 0)); away > signedWithin || away < -signedWithin {
+		return false
+	}
+	want := sum(sha256.New, secret, []byte(timestamp), []byte{'.'}, body)
+	good := false
+	for i, one := range strings.SplitN(signature, ",", maxSignatures+1) {
+		got, err := hex.DecodeString(strings.TrimSpace(one))
+		if i < maxSignatures && err == nil && hmac.Equal(got, want) {
+			good = true
+		}
+	}
+	return good
+}
+
+// signedByHub judges the scheme of helpdesk1 and vcs1: the hash's name, and the HMAC
+// of the body in hexadecimal.
+func signedByHub(hashed func() hash.Hash, name, secret, signature string, body []byte) bool {
+	text, ok := strings.CutPrefix(signature, name+"=")
+	if !ok {
+		return false
+	}
+	got, err := hex.DecodeString(text)
+	return err == nil && hmac.Equal(got, sum(hashed, secret, body))
+}
+
+// signedBySMS judges the scheme of text messages: Base64 of HMAC-SHA1 over the URL
+// that was called and every field of the form, sorted by name.
+func signedBySMS(secret, address, signature string, form url.Values) bool {
+	got, err := base64.StdEncoding.Strict().DecodeString(signature)
+	if err != nil {
+		return false
+	}
+	var text strings.Builder
+	text.WriteString(address)
+	names := make([]string, 0, len(form))
+	for name := range form {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		values := slices.Clone(form[name])
+		slices.Sort(values)
+		for _, value := range slices.Compact(values) { // as the provider's own libraries do
+			text.WriteString(name)
+			text.WriteString(value)
+		}
+	}
+	return hmac.Equal(got, sum(sha1.New, secret, []byte(text.String())))
+}
+
+// The schemes whose secret a workspace keeps.
+const (
+	schemeTracker = "tracker"
+	schemeHub1    = "hub-sha1"
+)
+
+// verifyInboundIn is a call as it came, to be judged by the workspace's secret.
+type verifyInboundIn struct {
+	Source    string `json:"source"`
+	Scheme    string `json:"scheme"`
+	Timestamp string `json:"timestamp"`
+	Signature string `json:"signature"`
+	Body      []byte `json:"body"`
+}
+
+// verifyInboundOp refuses a call that is not signed with the source's secret. It is a
+// query, so that calls from anyone cost a workspace's commands nothing.
+var verifyInboundOp = NewQuery[verifyInboundIn, None]("VerifyInbound", "Judge a provider's signature", Needs{}, func(v *View, in *verifyInboundIn) (Reply, error) {
+	secret, err := v.inboundSecret(in.Source)
+	if err != nil {
+		return Reply{}, err
+	}
+	if secret == "" {
+		return Reply{}, unsigned()
+	}
+	good := false
+	switch in.Scheme {
+	case schemeTracker:
+		good = signedByTracker(secret, in.Timestamp, in.Signature, in.Body, v.now)
+	case schemeHub1:
+		good = signedByHub(sha1.New, "sha1", secret, in.Signature, in.Body)
+	default:
+		return Reply{}, fmt.Errorf("unknown scheme %q", in.Scheme)
+	}
+	if !good {
+		return Reply{}, unsigned()
+	}
+	return Reply{Outcome: NoContent}, nil
+})

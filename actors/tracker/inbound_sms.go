@@ -1,0 +1,83 @@
+package tracker
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+
+	"switchyard/storage"
+)
+
+const (
+	sourceSMS = "sms"
+	// smsPath is behind the public URL in what text messages are signed with.
+	smsPath = "/support/sms/inbound"
+	// maxFormFields bounds the fields of a form, and maxMedia the attachments named in
+	// a message.
+	maxFormFields = 200
+	maxMedia      = 10
+)
+
+// ReceiveSMSIn is a text message as its provider passes it on.
+type ReceiveSMSIn struct {
+	Signature string `header:"X-Twilio-Signature"`
+	Body      []byte `raw:"form"`
+}
+
+// ReceiveSMS takes a text message: it goes to the workspace that has the number, and
+// there to the sender's open ticket, or a new one.
+var ReceiveSMS = NewWorkflow[ReceiveSMSIn, InboundAnswer]("ReceiveSMS", "Take a text message", Needs{}, receiveSMS, WithoutKey)
+
+func receiveSMS(f Flow, in *ReceiveSMSIn) (Reply, error) {
+	settings := f.Inbound()
+	if settings.SMSSecret == "" || strings.Count(string(in.Body), "&") >= maxFormFields {
+		return Reply{}, unsigned()
+	}
+	form, err := url.ParseQuery(string(in.Body))
+	if err != nil || !signedBySMS(settings.SMSSecret, settings.PublicURL+smsPath, in.Signature, form) {
+		return Reply{}, unsigned()
+	}
+	from := clean(strings.TrimSpace(form.Get("From")), maxFrom)
+	to, ok := cleanRouteKey(RouteSMS, strings.TrimSpace(form.Get("To")))
+	var faults Faults
+	if from == "" {
+		faults.Add("From", "Is required.")
+	}
+	if !ok {
+		faults.Add("To", "Must be the number that was written to.")
+	}
+	if err := faults.Err(); err != nil {
+		return Reply{}, err
+	}
+	route, err := call[InboundRoute](f, storage.DirectoryID, routeOp, &routeStep{Kind: RouteSMS, Key: to})
+	if err != nil {
+		return Reply{}, err
+	}
+	id := form.Get("MessageSid")
+	if id == "" {
+		id = form.Get("SmsSid")
+	}
+	thread := shorten(from, maxThread)
+	message := receiveMessageIn{
+		inboundCall: newInboundCall(sourceSMS, clean(id, maxThread), in.Body),
+		From:        from, Text: smsText(form), ThreadID: &thread, Fresh: true,
+	}
+	return f.CallAs(inboundCaller(sourceSMS), route.OrganizationID.raw(), receiveMessageOp, &message)
+}
+
+// smsText is what a text message says, with the addresses of what came along.
+func smsText(form url.Values) string {
+	lines := []string{}
+	if text := strings.TrimSpace(form.Get("Body")); text != "" {
+		lines = append(lines, text)
+	}
+	for i := range maxMedia {
+		if address := form.Get("MediaUrl" + strconv.Itoa(i)); address != "" {
+			lines = append(lines, address)
+		}
+	}
+	if len(lines) == 0 {
+		return "(without text)"
+	}
+	return clean(strings.Join(lines, "\n"), maxMessageText)
+}

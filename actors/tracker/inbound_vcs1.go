@@ -1,0 +1,157 @@
+package tracker
+
+import (
+	"crypto/sha256"
+	stdjson "encoding/json"
+	"net/url"
+	"strings"
+
+	"switchyard/storage"
+)
+
+const (
+	sourceVCS = "vcs1"
+	eventVCS  = "vcs.event"
+	// keptVCSPayload bounds what of an event's payload the log keeps, in bytes.
+	keptVCSPayload = 64 << 10
+)
+
+// ReceiveVCSIn is an event of a repository as its host sends it, as JSON or as a form
+// with the JSON in its field payload.
+type ReceiveVCSIn struct {
+	Signature string `header:"X-Hub-Signature-256"`
+	Event     string `header:"X-GitHub-Event"`
+	Delivery  string `header:"X-GitHub-Delivery"`
+	Body      []byte `raw:"json,form"`
+}
+
+// ReceiveVCS takes an event of a repository. It goes to the workspace that has the
+// repository, into its log; pull requests and their checks also to the issues they
+// are about.
+var ReceiveVCS = NewWorkflow[ReceiveVCSIn, InboundAnswer]("ReceiveVCS", "Take an event of a repository", Needs{}, receiveVCS, WithoutKey)
+
+func receiveVCS(f Flow, in *ReceiveVCSIn) (Reply, error) {
+	secret := f.Inbound().VCSSecret
+	if secret == "" || !signedByHub(sha256.New, "sha256", secret, in.Signature, in.Body) {
+		return Reply{}, unsigned()
+	}
+	if !isEventName(in.Event) {
+		return Reply{}, BadRequest(Fault{Path: "header.X-GitHub-Event", Message: "Must be the event's name."})
+	}
+	body := in.Body
+	if text, ok := strings.CutPrefix(string(body), "payload="); ok {
+		text, _, _ = strings.Cut(text, "&")
+		text, err := url.QueryUnescape(text)
+		if err != nil {
+			return Reply{}, BadRequest(Fault{Message: "The form can't be read."})
+		}
+		body = []byte(text)
+	}
+	if fault := payloadFault(body); fault != "" {
+		return Reply{}, BadRequest(Fault{Message: fault})
+	}
+	var p vcsPayload
+	if err := stdjson.Unmarshal(body, &p); err != nil {
+		return Reply{}, BadRequest(Fault{Message: "The body is no event: " + shapeOf(err)})
+	}
+	key, ok := cleanRouteKey(RouteVCS, p.Repository.FullName)
+	if !ok {
+		return Reply{}, noRoute(RouteVCS) // an event of an account, say
+	}
+	route, err := call[InboundRoute](f, storage.DirectoryID, routeOp, &routeStep{Kind: RouteVCS, Key: key})
+	if err != nil {
+		return Reply{}, err
+	}
+	step := receiveVCSIn{
+		inboundCall: newInboundCall(sourceVCS, in.Delivery, in.Body),
+		Event:       in.Event, DeliveryID: in.Delivery, Action: clean(p.Action, 100), Repository: p.Repository.FullName,
+	}
+	if step.Payload, err = compact(body); err != nil {
+		return Reply{}, err
+	}
+	if len(step.Payload) > keptVCSPayload {
+		step.Payload = nil
+	}
+	switch in.Event {
+	case "pull_request":
+		var pull vcsPullRequest
+		if err := stdjson.Unmarshal(p.PullRequest, &pull); err != nil {
+			return Reply{}, BadRequest(Fault{Path: "pull_request", Message: "Is no pull request: " + shapeOf(err)})
+		}
+		step.Pull = pull.pull(p.Action)
+	case "check_suite":
+		var suite vcsCheckSuite
+		if err := stdjson.Unmarshal(p.CheckSuite, &suite); err != nil {
+			return Reply{}, BadRequest(Fault{Path: "check_suite", Message: "Is no check suite: " + shapeOf(err)})
+		}
+		step.Checks = suite.checks(p.Repository.HTMLURL)
+	}
+	return f.CallAs(inboundCaller(sourceVCS), route.OrganizationID.raw(), receiveVCSOp, &step)
+}
+
+func isEventName(s string) bool {
+	return len(s) > 0 && len(s) <= 64 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
+}
+
+// VCSEvent is what the log keeps of an event of a repository.
+type VCSEvent struct {
+	ID             string      `json:"id"`
+	OrganizationID WorkspaceID `json:"organizationId"`
+	Source         string      `json:"source"`
+	Event          string      `json:"event"`
+	Action         string      `json:"action"`
+	Repository     string      `json:"repository"`
+	DeliveryID     string      `json:"deliveryId"`
+	// Payload is null when it is too large to be kept.
+	Payload   stdjson.RawMessage `json:"payload"`
+	CreatedAt Timestamp          `json:"createdAt"`
+}
+
+// receiveVCSIn is an event as the step takes it.
+type receiveVCSIn struct {
+	inboundCall
+	Event      string     `json:"event"`
+	Action     string     `json:"action"`
+	Repository string     `json:"repository"`
+	DeliveryID string     `json:"deliveryId"`
+	Payload    []byte     `json:"payload"`
+	Pull       *vcsPull   `json:"pull,omitempty"`
+	Checks     *vcsChecks `json:"checks,omitempty"`
+}
+
+// receiveVCSOp puts an event into the log, and its news into the issues it is about.
+// The event names no issues: it is seen by those, too, who may not see them.
+var receiveVCSOp = NewCommand[receiveVCSIn, InboundAnswer]("ReceiveVCSEvent", "Take an event of a repository", Needs{}, func(tx *Tx, in *receiveVCSIn) (Reply, error) {
+	if first, err := tx.take(in.inboundCall); err != nil || !first {
+		return repeatedUnless(err)
+	}
+	id, err := tx.NewID()
+	if err != nil {
+		return Reply{}, err
+	}
+	e := VCSEvent{
+		ID: id.String(), OrganizationID: WorkspaceID(tx.Workspace().String()), Source: in.Source, Event: in.Event, Action: in.Action,
+		Repository: in.Repository, DeliveryID: shorten(in.DeliveryID, maxThread), Payload: in.Payload, CreatedAt: At(tx.now),
+	}
+	if len(e.Payload) == 0 {
+		e.Payload = stdjson.RawMessage("null")
+	}
+	data, err := jsonReply(Done, &e)
+	if err != nil {
+		return Reply{}, err
+	}
+	if err := tx.Emit(eventVCS, toAll, data.Body, nil); err != nil {
+		return Reply{}, err
+	}
+	var about []IssueID
+	switch {
+	case in.Pull != nil:
+		about, err = tx.tellPull(in.Pull, in.Repository)
+	case in.Checks != nil:
+		about, err = tx.tellChecks(in.Checks, in.Repository)
+	}
+	if err != nil {
+		return Reply{}, err
+	}
+	return accepted(InboundAnswer{EventID: e.ID, IssueIDs: about})
+})

@@ -1,0 +1,296 @@
+package tracker
+
+import (
+	stdjson "encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"switchyard/storage"
+)
+
+const (
+	// maxNamed bounds the identifiers looked up for one event, and maxAbout the issues
+	// it changes.
+	maxNamed = 50
+	maxAbout = 20
+	maxURL   = 2048
+)
+
+// vcsPayload is what is read of an event.
+type vcsPayload struct {
+	Action     string `json:"action"`
+	Repository struct {
+		FullName string `json:"full_name"`
+		HTMLURL  string `json:"html_url"`
+	} `json:"repository"`
+	// Read where the event is about them.
+	PullRequest stdjson.RawMessage `json:"pull_request"`
+	CheckSuite  stdjson.RawMessage `json:"check_suite"`
+}
+
+type vcsPullRequest struct {
+	HTMLURL string `json:"html_url"`
+	State   string `json:"state"`
+	Draft   bool   `json:"draft"`
+	Merged  bool   `json:"merged"`
+	Title   string `json:"title"`
+	Body    string `json:"body"`
+	Head    struct {
+		Ref string `json:"ref"`
+	} `json:"head"`
+}
+
+type vcsCheckSuite struct {
+	HeadBranch   string `json:"head_branch"`
+	HeadSHA      string `json:"head_sha"`
+	Status       string `json:"status"`
+	Conclusion   string `json:"conclusion"`
+	PullRequests []struct {
+		Number int64 `json:"number"`
+		Head   struct {
+			SHA string `json:"sha"`
+		} `json:"head"`
+	} `json:"pull_requests"`
+}
+
+// vcsPull is a pull request as issues show it, and where issues are named in it.
+type vcsPull struct {
+	URL    string   `json:"url"`
+	State  string   `json:"state"`
+	Branch string   `json:"branch"`
+	Texts  []string `json:"texts"`
+	// Anew: there are commits that nothing is known of yet.
+	Anew bool `json:"anew"`
+}
+
+func (p *vcsPullRequest) pull(action string) *vcsPull {
+	state := "open"
+	switch {
+	case p.Merged:
+		state = "merged"
+	case p.State == "closed":
+		state = "closed"
+	case p.Draft:
+		state = "draft"
+	}
+	return &vcsPull{
+		URL: webURL(p.HTMLURL), State: state, Branch: clean(p.Head.Ref, maxThread), Anew: action == "synchronize",
+		Texts: []string{clean(p.Head.Ref, maxThread), clean(p.Title, maxSubject), clean(p.Body, maxMessageText)},
+	}
+}
+
+// webURL is an address as it is, or empty when it is none that an issue may have.
+func webURL(text string) string {
+	if text = clean(text, maxURL+1); len(text) > maxURL || !strings.HasPrefix(text, "https://") && !strings.HasPrefix(text, "http://") || strings.ContainsAny(text, " \t\r\n\"<>") {
+		return ""
+	}
+	return text
+}
+
+// vcsChecks is how the checks of some commits stand.
+type vcsChecks struct {
+	State  string   `json:"state"`
+	Branch string   `json:"branch"`
+	URLs   []string `json:"urls"` // of the pull requests whose last commit it is
+	// Other: it is about pull requests, but no longer about their last commit.
+	Other bool `json:"other"`
+}
+
+func (s *vcsCheckSuite) checks(repository string) *vcsChecks {
+	c := &vcsChecks{State: checkState(s.Status, s.Conclusion), Branch: clean(s.HeadBranch, maxThread)}
+	for _, p := range s.PullRequests {
+		if p.Head.SHA != "" && s.HeadSHA != "" && p.Head.SHA != s.HeadSHA {
+			continue
+		}
+		if address := webURL(repository + "/pull/" + strconv.FormatInt(p.Number, 10)); address != "" && len(c.URLs) < maxAbout {
+			c.URLs = append(c.URLs, address)
+		}
+	}
+	c.Other = len(s.PullRequests) > 0 && len(c.URLs) == 0
+	return c
+}
+
+// checkState is the state of checks in the words of an issue.
+func checkState(status, conclusion string) string {
+	if status != "completed" {
+		return "pending"
+	}
+	switch conclusion {
+	case "success":
+		return "success"
+	case "neutral", "skipped", "stale":
+		return "neutral"
+	}
+	return "failure" // also what timed out, was ended, or waits for somebody
+}
+
+// tellPull writes a pull request's state into the issues it names.
+func (tx *Tx) tellPull(p *vcsPull, repository string) ([]IssueID, error) {
+	if p.URL == "" {
+		return nil, nil
+	}
+	named, err := tx.namedIssues(p.Branch, repository, p.Texts...)
+	if err != nil {
+		return nil, err
+	}
+	return tx.changeNamed(named, func(t *Issue) bool {
+		another := t.PRURL != nil && *t.PRURL != p.URL
+		if another && p.State == "closed" && t.PRState != nil && (*t.PRState == "open" || *t.PRState == "draft") {
+			return false // the one it shows is still going on
+		}
+		if another || p.Anew {
+			t.PRCheckState = nil
+		}
+		t.PRURL, t.PRState = &p.URL, &p.State
+		return true
+	})
+}
+
+// tellChecks writes the state of checks into the issues whose pull request or branch
+// they are of.
+func (tx *Tx) tellChecks(c *vcsChecks, repository string) ([]IssueID, error) {
+	if c.Other {
+		return nil, nil
+	}
+	named, err := tx.namedIssues(c.Branch, repository, c.Branch)
+	if err != nil {
+		return nil, err
+	}
+	for _, address := range c.URLs {
+		keys, err := tx.rowKeys(issueByPR, storage.Key(nil).Str(address), maxAbout)
+		if err != nil {
+			return nil, err
+		}
+		named = addKeys(named, keys)
+	}
+	return tx.changeNamed(named, func(t *Issue) bool {
+		if t.PRURL != nil && len(c.URLs) > 0 && !slices.Contains(c.URLs, *t.PRURL) {
+			return false // of another pull request
+		}
+		t.PRCheckState = &c.State
+		return true
+	})
+}
+
+// changeNamed changes the issues with these keys and tells which were. It stops
+// where they are so large that more would not fit into one write.
+func (tx *Tx) changeNamed(keys [][]byte, change func(*Issue) bool) (about []IssueID, err error) {
+	portion := tx.newPortion()
+	for _, pk := range keys {
+		if portion.spent() {
+			break
+		}
+		row, err := issues.Get(tx, pk)
+		if err != nil {
+			return nil, fmt.Errorf("read an issue: %w", err)
+		}
+		if row == nil {
+			continue
+		}
+		t := row.Value
+		if !change(&t) {
+			continue
+		}
+		if _, _, err := tx.updateIssue(row, &t); err != nil {
+			return nil, err
+		}
+		about = append(about, t.ID)
+	}
+	return about, nil
+}
+
+// namedIssues finds the primary keys of the issues whose identifiers stand in the
+// texts, in any case of letters, or whose branch it is.
+func (tx *Tx) namedIssues(branch, repository string, texts ...string) (keys [][]byte, err error) {
+	looked := map[string]bool{}
+	for _, text := range texts {
+		eachIdentifier(text, func(identifier string) bool {
+			if identifier = strings.ToUpper(identifier); looked[identifier] {
+				return true
+			}
+			if len(looked) == maxNamed {
+				return false
+			}
+			looked[identifier] = true
+			var id storage.ID
+			if id, err = tx.issueByIdentifier(identifier); err != nil {
+				return false
+			}
+			if id != (storage.ID{}) {
+				keys = addKeys(keys, [][]byte{issueKey(id)})
+			}
+			return true
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if branch == "" {
+		return keys, nil
+	}
+	same, err := tx.rowKeys(issueByBranch, storage.Key(nil).Str(branch), maxAbout)
+	if err != nil {
+		return nil, err
+	}
+	for _, pk := range same {
+		row, err := issues.Get(tx, pk)
+		if err != nil {
+			return nil, fmt.Errorf("read an issue: %w", err)
+		}
+		// Branches of different repositories may well have one name.
+		if row != nil && (row.Value.Repo == nil || sameRepo(*row.Value.Repo, repository)) {
+			keys = addKeys(keys, [][]byte{pk})
+		}
+	}
+	return keys, nil
+}
+
+// addKeys adds those not there yet, as long as there are not too many.
+func addKeys(keys, more [][]byte) [][]byte {
+	for _, pk := range more {
+		known := slices.ContainsFunc(keys, func(k []byte) bool { return string(k) == string(pk) })
+		if !known && len(keys) < maxAbout {
+			keys = append(keys, pk)
+		}
+	}
+	return keys
+}
+
+// sameRepo tells whether an issue's repo, a name or an address, is a repository.
+func sameRepo(repo, fullName string) bool {
+	repo, fullName = strings.ToLower(strings.TrimSuffix(strings.TrimRight(repo, "/"), ".git")), strings.ToLower(fullName)
+	rest, ok := strings.CutSuffix(repo, fullName)
+	return ok && (rest == "" || strings.HasSuffix(rest, "/") || strings.HasSuffix(rest, ":"))
+}
+
+// eachIdentifier calls fn for every piece of text that may be an issue's identifier:
+// letters and digits, a hyphen and a number, with no letter or digit around; until
+// fn returns false.
+func eachIdentifier(text string, fn func(string) bool) {
+	word := func(c byte) bool {
+		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c >= 0x80
+	}
+	start := 0 // of the run of letters and digits
+	for i := range len(text) {
+		if word(text[i]) {
+			continue
+		}
+		key := text[start:i]
+		start = i + 1
+		if text[i] != '-' || len(key) == 0 || len(key) > maxKey || strings.ContainsFunc(key, func(r rune) bool { return r >= 0x80 }) {
+			continue
+		}
+		end := i + 1
+		for end < len(text) && '0' <= text[end] && text[end] <= '9' {
+			end++
+		}
+		if end == i+1 || end-i > 20 || end < len(text) && word(text[end]) {
+			continue
+		}
+		if !fn(text[i-len(key) : end]) {
+			return
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package tracker
+
+import (
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// TicketID names a ticket.
+type TicketID string
+
+// TicketStatus says whether a ticket wants attention.
+type TicketStatus string
+
+// The statuses of a ticket.
+const (
+	TicketOpen    TicketStatus = "open"
+	TicketPending TicketStatus = "pending"
+	TicketClosed  TicketStatus = "closed"
+)
+
+// rank is the status's byte in the index, part of what is on disk.
+func (s TicketStatus) rank() byte {
+	switch s {
+	case TicketOpen:
+		return 0
+	case TicketPending:
+		return 1
+	case TicketClosed:
+		return 2
+	}
+	return 0xff
+}
+
+// Ticket is a conversation with somebody outside, made by what they sent. The whole
+// workspace sees it.
+type Ticket struct {
+	ID             TicketID    `json:"id"`
+	OrganizationID WorkspaceID `json:"organizationId"`
+	// ChannelID is the support channel it came through, where one fits.
+	ChannelID *ChannelID `json:"channelId"`
+	// Source is where it came from: a source of comms, helpdesk1 or sms.
+	Source string `json:"source"`
+	// ThreadID is the source's own name of the conversation.
+	ThreadID     *string      `json:"threadId"`
+	Subject      string       `json:"subject"`
+	From         string       `json:"from"`
+	Status       TicketStatus `json:"status" enum:"open,pending,closed"`
+	AssigneeID   *string      `json:"assigneeId"`
+	IssueID      *IssueID     `json:"issueId"`
+	MessageCount int64        `json:"messageCount"`
+	// LastMessageAt is when the last message came.
+	LastMessageAt Timestamp `json:"lastMessageAt"`
+	CreatedAt     Timestamp `json:"createdAt"`
+	UpdatedAt     Timestamp `json:"updatedAt"`
+}
+
+// Types of events about tickets.
+const (
+	eventTicketCreated = "ticket.created"
+	eventTicketUpdated = "ticket.updated"
+	eventTicketMessage = "ticket.message"
+)
+
+var tickets = storage.Table[Ticket]{
+	ID:   ticketTable,
+	Name: "ticket",
+	Key:  func(k storage.Key, t *Ticket) storage.Key { return newestKey(k, t.ID) },
+	Indexes: []storage.Index[Ticket]{
+		{ID: ticketByStatus, Name: "status", Entries: func(e *storage.Entries, t *Ticket) {
+			e.Add(e.Key().Byte(t.Status.rank()))
+		}},
+		{ID: ticketByChannel, Name: "channel", Entries: func(e *storage.Entries, t *Ticket) {
+			if t.ChannelID != nil {
+				e.Add(e.Key().Str(string(*t.ChannelID)))
+			}
+		}},
+		{ID: ticketByThread, Name: "thread", Entries: func(e *storage.Entries, t *Ticket) {
+			if t.ThreadID != nil {
+				e.Add(threadKey(e.Key(), t.Source, *t.ThreadID))
+			}
+		}},
+		{ID: ticketByIssue, Name: "issue", Entries: func(e *storage.Entries, t *Ticket) {
+			if t.IssueID != nil {
+				id, _ := storage.ParseID(*t.IssueID)
+				e.Add(e.Key().ID(id))
+			}
+		}},
+	},
+}
+
+func threadKey(k storage.Key, source, thread string) storage.Key {
+	return k.Str(source).Str(thread)
+}
+
+// toAll is the header of events that the whole workspace sees: those about tickets,
+// deals, and what providers send.
+var toAll = storage.Header{Version: 1}
+
+// updateTicket stores the new value of a ticket and returns its JSON. What a message
+// changes by itself is told by the message's event; any other change by one of its
+// own.
+func (tx *Tx) updateTicket(old *storage.Row[Ticket], t *Ticket) ([]byte, error) {
+	var list changes
+	note(&list, "status", &old.Value.Status, &t.Status)
+	note(&list, "assigneeId", old.Value.AssigneeID, t.AssigneeID)
+	note(&list, "issueId", old.Value.IssueID, t.IssueID)
+	if len(list) > 0 || t.MessageCount != old.Value.MessageCount {
+		t.UpdatedAt = At(tx.now)
+	}
+	body, err := tickets.Update(tx, old, t)
+	if err != nil {
+		return nil, fmt.Errorf("store a ticket: %w", err)
+	}
+	if len(list) > 0 {
+		err = tx.Emit(eventTicketUpdated, toAll, body, list)
+	}
+	return body, err
+}
+
+// unlinkTickets takes an issue that is being deleted away from the tickets that name
+// it, and tells whether some are left.
+func (tx *Tx) unlinkTickets(issue *storage.Row[Issue], portion *portion) (more bool, err error) {
+	id := issue.Value.id()
+	keys, err := tx.rowKeys(ticketByIssue, id[:], portion.left+1)
+	if err != nil {
+		return false, fmt.Errorf("list an issue's tickets: %w", err)
+	}
+	for _, pk := range keys {
+		if portion.spent() {
+			return true, nil
+		}
+		row, err := tickets.Get(tx, pk)
+		if err != nil {
+			return false, fmt.Errorf("read a ticket: %w", err)
+		}
+		if row == nil {
+			return false, fmt.Errorf("issue %s: an index names a ticket that is not there", issue.Value.ID)
+		}
+		alone := row.Value
+		alone.IssueID = nil
+		if _, err := tx.updateTicket(row, &alone); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}

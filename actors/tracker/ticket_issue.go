@@ -1,0 +1,109 @@
+package tracker
+
+import (
+	"fmt"
+	"strings"
+
+	json "github.com/goccy/go-json"
+
+	"switchyard/storage"
+)
+
+// TicketIssueIn turns a ticket into an issue. What is left out comes from the
+// ticket: the title is its subject, the description its first message.
+type TicketIssueIn struct {
+	TicketID    string             `path:"id"`
+	Title       Opt[string]        `json:"title" rules:"min=1,max=1000"`
+	Description Opt[string]        `json:"description" rules:"nullable,max=262144"`
+	TeamID      Opt[TeamID]        `json:"teamId" rules:"max=255"`
+	TeamKey     Opt[string]        `json:"teamKey" rules:"max=255"`
+	Status      Opt[IssueStatus]   `json:"status" enum:"triage,backlog,todo,in_progress,done,canceled"`
+	Priority    Opt[IssuePriority] `json:"priority" enum:"low,medium,high,urgent"`
+	AssigneeID  Opt[string]        `json:"assigneeId" rules:"nullable,min=1,max=255"`
+	ProjectID   Opt[string]        `json:"projectId" rules:"nullable,min=1,max=255"`
+	LabelIDs    Opt[[]string]      `json:"labelIds" rules:"nullable,max=100" items:"min=1,max=255"`
+}
+
+// CreateTicketIssue makes an issue of a ticket, in triage unless told otherwise. A
+// ticket becomes one issue: it is CONFLICT for one that has an issue.
+var CreateTicketIssue = NewCommand[TicketIssueIn, CreatedIssue]("CreateTicketIssue", "Turn a ticket into an issue", Needs{Level: Write}, createTicketIssue)
+
+func createTicketIssue(tx *Tx, in *TicketIssueIn) (Reply, error) {
+	row, err := recordIn(&tx.View, &tickets, in.TicketID, "ticket")
+	if err != nil {
+		return Reply{}, err
+	}
+	if row.Value.IssueID != nil {
+		return Reply{}, Conflict("The ticket has an issue already.", "Look at the ticket's issueId, or set it to null first.")
+	}
+	asked := CreateIssueIn{Title: in.Title.Or(""), IssueFields: IssueFields{
+		Description: in.Description, TeamID: in.TeamID, TeamKey: in.TeamKey, Status: Some(in.Status.Or(StatusTriage)), Priority: in.Priority,
+		AssigneeID: in.AssigneeID, ProjectID: in.ProjectID, LabelIDs: in.LabelIDs,
+	}}
+	if err := tx.fromTicket(&row.Value, &asked); err != nil {
+		return Reply{}, err
+	}
+	reply, err := createIssue(tx, &asked)
+	if err != nil {
+		return Reply{}, err
+	}
+	var made struct {
+		ID IssueID `json:"id"`
+	}
+	if err := json.Unmarshal(reply.Body, &made); err != nil {
+		return Reply{}, fmt.Errorf("read the new issue: %w", err)
+	}
+	t := row.Value
+	t.IssueID = &made.ID
+	_, err = tx.updateTicket(row, &t)
+	return reply, err
+}
+
+// fromTicket fills in what a creation leaves to the ticket.
+func (tx *Tx) fromTicket(t *Ticket, asked *CreateIssueIn) error {
+	first, err := tx.firstMessage(t)
+	if err != nil {
+		return err
+	}
+	if asked.Title == "" {
+		asked.Title = t.Subject
+	}
+	if asked.Title == "" {
+		asked.Title = firstLine(first)
+	}
+	if asked.Title == "" {
+		asked.Title = "Ticket from " + t.From
+	}
+	asked.Title = shorten(asked.Title, 1000)
+	if !asked.Description.Set {
+		asked.Description = Some("From " + t.From + " by " + t.Source + ":\n\n> " + strings.ReplaceAll(first, "\n", "\n> "))
+		if asked.Description.Value = shorten(asked.Description.Value, 262_144); first == "" {
+			asked.Description.Value = "From " + t.From + " by " + t.Source + "."
+		}
+	}
+	return nil
+}
+
+// firstMessage is the text of a ticket's oldest message; empty when it has none.
+func (v *View) firstMessage(t *Ticket) (text string, err error) {
+	ticket, _ := storage.ParseID(t.ID)
+	keys, err := v.rowKeys(ticketMessageTable, ticket[:], maxTicketMessages)
+	if err != nil || len(keys) == 0 {
+		return "", err
+	}
+	row, err := ticketMessages.Get(v, append(ticket[:], keys[len(keys)-1]...))
+	if err != nil || row == nil {
+		return "", err
+	}
+	return row.Value.Body, nil
+}
+
+// firstLine is the first line of a text that says something.
+func firstLine(text string) string {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			return line
+		}
+	}
+	return ""
+}

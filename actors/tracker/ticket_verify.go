@@ -1,0 +1,62 @@
+package tracker
+
+import (
+	"switchyard/storage"
+)
+
+// checkTickets proves of every ticket that its issue is there and that it has as
+// many messages as it says, and of every message that its ticket is there.
+func checkTickets(v *storage.View, say sayer) error {
+	err := tickets.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
+		row, err := tickets.Decode(rec)
+		if err != nil {
+			return true, nil // the table's own check reports it
+		}
+		t := &row.Value
+		if string(t.OrganizationID) != v.Workspace().String() {
+			say(tickets.Name, pk, "says it belongs to workspace %s", t.OrganizationID)
+		}
+		if t.Status.rank() == 0xff {
+			say(tickets.Name, pk, "has status %q", t.Status)
+		}
+		if t.IssueID != nil {
+			id, _ := storage.ParseID(*t.IssueID)
+			there, err := v.Has(issueTable, issueKey(id))
+			if err != nil {
+				return false, err
+			}
+			if !there {
+				say(tickets.Name, pk, "its issue %s is not there", *t.IssueID)
+			}
+		}
+		id, _ := storage.ParseID(t.ID)
+		var n int64
+		if err := v.Rows(ticketMessageTable, id[:], nil, func(_, _ []byte) (bool, error) { n++; return true, nil }); err != nil {
+			return false, err
+		}
+		if n != t.MessageCount {
+			say(tickets.Name, pk, "says %d messages, there are %d", t.MessageCount, n)
+		}
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	var ticket storage.ID // the last one looked for
+	there := false
+	return v.Rows(ticketMessageTable, nil, nil, func(pk, _ []byte) (bool, error) {
+		if len(pk) != 2*len(ticket) {
+			return true, nil // the table's own check reports it
+		}
+		if id := storage.ID(pk[:len(ticket)]); id != ticket {
+			ticket = id
+			if there, err = v.Has(ticketTable, storage.Key(nil).Newest(id)); err != nil {
+				return false, err
+			}
+		}
+		if !there {
+			say(ticketMessages.Name, pk, "there is no such ticket")
+		}
+		return true, nil
+	})
+}

@@ -1,0 +1,44 @@
+package httpapi
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"switchyard/actors/tracker"
+)
+
+// media is a type of body that an operation takes raw.
+type media struct {
+	name string
+	is   func(contentType []byte) bool
+}
+
+// rawMedia are the media types by their names in a raw tag.
+var rawMedia = map[string]media{
+	"json": {"application/json", isJSON},
+	"form": {"application/x-www-form-urlencoded", isForm},
+}
+
+// refuseRaw checks the media type of a body that an operation takes raw.
+func (p *plan) refuseRaw(header *fasthttp.RequestHeader) error {
+	contentType, encoding := header.ContentType(), header.PeekCanonical(headerContentEncoding)
+	taken := len(contentType) == 0 || slices.ContainsFunc(p.media, func(m media) bool { return m.is(contentType) })
+	if taken && (len(encoding) == 0 || string(encoding) == "identity") {
+		return nil
+	}
+	names := make([]string, 0, len(p.media))
+	for _, m := range p.media {
+		names = append(names, m.name)
+	}
+	return newFailure(tracker.CodeUnsupportedMediaType, "The body's type is not supported.",
+		"Send it without Content-Encoding, and with Content-Type: "+strings.Join(names, " or ")+".")
+}
+
+// isForm tells whether a Content-Type is that of an HTML form.
+func isForm(contentType []byte) bool {
+	name, _, _ := bytes.Cut(contentType, []byte{';'})
+	return bytes.EqualFold(bytes.TrimSpace(name), []byte("application/x-www-form-urlencoded"))
+}
