@@ -8,6 +8,7 @@ const (
 	membersPath   = workspacePath + "/members"
 	teamsPath     = workspacePath + "/teams"
 	issuesPath    = workspacePath + "/issues"
+	webhooksPath  = workspacePath + "/webhook-subscriptions"
 )
 
 // Routes is the whole API, beside the server's own paths in builtin.go. The
@@ -50,6 +51,16 @@ func Routes() []Route {
 		{"DELETE", issuesPath + "/{id}", tracker.DeleteIssue, []int{204}},
 		{"GET", issuesPath + "/{id}/children", tracker.ListIssueChildren, []int{200}},
 		{"GET", issuesPath + "/{id}/branch-name", tracker.IssueBranchName, []int{200}},
+
+		{"GET", webhooksPath, tracker.ListWebhooks, []int{200}},
+		{"POST", webhooksPath, tracker.CreateWebhook, []int{201, 409}},
+		{"GET", webhooksPath + "/{id}", tracker.WebhookByID, []int{200}},
+		{"PATCH", webhooksPath + "/{id}", tracker.PatchWebhook, []int{200}},
+		{"DELETE", webhooksPath + "/{id}", tracker.DeleteWebhook, []int{204}},
+		{"POST", webhooksPath + "/{id}/rotate-secret", tracker.RotateWebhookSecret, []int{200, 409}},
+		{"POST", webhooksPath + "/{id}/test", tracker.TestWebhook, []int{202, 409}},
+		{"GET", webhooksPath + "/{id}/deliveries", tracker.ListDeliveries, []int{200}},
+		{"POST", webhooksPath + "/{id}/deliveries/{deliveryId}/redeliver", tracker.Redeliver, []int{202, 409}},
 
 		{"GET", "/cluster", opTopology, []int{200}},
 		{"GET", "/cluster/workspaces/{" + workspaceParam + "}", opWorkspaceOwner, []int{200}},

@@ -61,6 +61,9 @@ func (tx *Tx) Emit(eventType string, header storage.Header, data json.RawMessage
 	if err := tx.Writer().SetValue(eventTable, storage.Key(nil).U64(sequence), l.event); err != nil {
 		return fmt.Errorf("append an event: %w", err)
 	}
+	if err := tx.enqueue(eventType, sequence); err != nil {
+		return err
+	}
 	return tx.arm(sweepEvents, tx.now.Add(eventLife))
 }
 

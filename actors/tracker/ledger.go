@@ -26,6 +26,9 @@ type Ledger struct {
 	armed sweeps
 	event []byte // scratch for encoding events
 	teams knownTeams
+	// hooks are the workspace's webhooks; policy says where they may lead.
+	hooks  knownHooks
+	policy WebhookPolicy
 }
 
 type counterKey struct {
@@ -146,6 +149,7 @@ func (l *Ledger) forget() {
 	l.dirty, l.undo = l.dirty[:0], l.undo[:0]
 	l.lives, l.armed = false, 0
 	l.teams.forget()
+	l.hooks.forget()
 }
 
 // counter gives the cached value of a counter, read from its row the first time.
@@ -194,7 +198,7 @@ func (l *Ledger) Seal() ([]byte, error) {
 		if c.n == c.sealed { // only commands that failed had changed it
 			continue
 		}
-		if err := l.store.SetNumber(c.key.table, c.key.subject[:], c.n); err != nil {
+		if err := l.write(c); err != nil {
 			return nil, err
 		}
 		c.sealed = c.n
@@ -204,6 +208,15 @@ func (l *Ledger) Seal() ([]byte, error) {
 		return nil, nil
 	}
 	return l.store.Repr(), nil
+}
+
+// write stores a counter; one at zero has no row, so that what is counted may come
+// and go.
+func (l *Ledger) write(c *counter) error {
+	if c.n == 0 {
+		return l.store.DeleteValue(c.key.table, c.key.subject[:])
+	}
+	return l.store.SetNumber(c.key.table, c.key.subject[:], c.n)
 }
 
 // Clean tells whether there is nothing to commit: no command since the last batch
@@ -225,6 +238,9 @@ func (l *Ledger) Size() int { return l.store.Size() }
 func (l *Ledger) Committed() {
 	if l.Touched()&TouchesAccess != 0 {
 		l.teams.forget()
+	}
+	if l.Touched()&TouchesWebhooks != 0 {
+		l.hooks.forget()
 	}
 	l.store.Reset()
 	if len(l.counters) > maxCounters {

@@ -13,9 +13,10 @@ func Schema() *storage.Schema {
 	return &storage.Schema{
 		Tables: []storage.TableSpec{
 			&timers, &workspaces, &settingsRows, &members, &tokens, &tokenGrants, &teams, &teamMembers, &issues,
+			&webhooks, &retries, &deliveries,
 			&directory, &memberships,
 		},
-		Rows:       slices.Concat(serviceRows, issueRows),
+		Rows:       slices.Concat(serviceRows, issueRows, webhookRows),
 		Check:      checkWorkspace,
 		CheckStore: checkDirectory,
 	}
@@ -93,7 +94,7 @@ func sayTo(report func(storage.Problem)) sayer {
 func checkWorkspace(v *storage.View, report func(storage.Problem)) error {
 	say := sayTo(report)
 	for _, check := range []func(*storage.View, sayer) error{
-		checkEvents, checkClock, checkSweeps, checkHead, checkTallies, checkTeamMembers, checkTokens, checkMembers,
+		checkEvents, checkClock, checkSweeps, checkHead, checkTallies, checkTeamMembers, checkTokens, checkMembers, checkWebhooks,
 	} {
 		if err := check(v, say); err != nil {
 			return err

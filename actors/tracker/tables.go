@@ -69,8 +69,20 @@ const (
 	cycleTable    storage.TableID = 62
 	templateTable storage.TableID = 63
 
-	// Search: 70 to 79. Agents, sessions, drafts: 80 to 109. Webhooks, channels,
-	// tickets, deals, OAuth, SCIM: 110 to 149.
+	// Search: 70 to 79. Agents, sessions, drafts: 80 to 109. Channels, tickets,
+	// deals, OAuth, SCIM: 120 to 149.
+
+	// Webhooks.
+	webhookTable    storage.TableID = 110
+	webhookByShard  storage.TableID = 111 // shard-wide: which workspaces have webhooks
+	webhookSecrets  storage.TableID = 112 // webhook -> what its deliveries are signed with
+	outboxTable     storage.TableID = 113 // webhook, delivery -> event: first tries, in the order of commits
+	retryTable      storage.TableID = 114 // webhook, delivery that is tried again
+	retryByDue      storage.TableID = 115 // webhook, due, delivery
+	deliveryTable   storage.TableID = 116 // webhook, delivery that is over
+	pendingTally    storage.TableID = 117 // counter: a webhook's rows in the outbox and among the retries
+	deliveryTally   storage.TableID = 118 // counter: a webhook's deliveries that are over
+	webhookFailures storage.TableID = 119 // counter: since when, in Unix milliseconds, every try of a webhook failed
 
 	// The directory (its own range in shard 0).
 	directoryTable        storage.TableID = 201 // workspace -> directory entry
@@ -88,4 +100,9 @@ const (
 	TouchesAccess storage.Touch = 1 << iota
 	// TouchesTimers marks timers: the shard's scheduler looks again.
 	TouchesTimers
+	// TouchesWebhooks marks webhooks: their addresses, secrets and what they are for.
+	TouchesWebhooks
+	// TouchesOutbox marks deliveries that are to be made: the shard's dispatcher looks
+	// into the workspace.
+	TouchesOutbox
 )
