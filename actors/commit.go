@@ -138,6 +138,9 @@ func (w *workspaceActor) noticed(touched storage.Touch) {
 	if touched&tracker.TouchesTimers != 0 {
 		w.h.shard.wake()
 	}
+	if touched&(tracker.TouchesOutbox|tracker.TouchesWebhooks) != 0 {
+		w.h.shard.deliver(w.h.workspace, touched)
+	}
 }
 
 func (w *workspaceActor) refuseBatch(err error) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"switchyard/actors/tracker"
 	"switchyard/storage"
 )
 
@@ -41,8 +42,18 @@ type Limits struct {
 	Idle time.Duration
 	// Timers is how many timers of a shard run at once: 16.
 	Timers int
+	// Deliveries is how many webhook deliveries of a shard are made at once: 128.
+	Deliveries int
 	// Answer is how long a request without a deadline may take: 10 seconds.
 	Answer time.Duration
+}
+
+// Webhooks says how events are delivered to webhooks.
+type Webhooks struct {
+	// Policy says where they may lead.
+	Policy tracker.WebhookPolicy
+	// Sender makes the requests; nil: a webhook.Client that keeps to the policy.
+	Sender Sender
 }
 
 // Config says what an engine runs on.
@@ -59,6 +70,7 @@ type Config struct {
 	Random         io.Reader        // nil: the machine's; used by many goroutines
 	Logger         *slog.Logger     // nil: slog's default
 	Limits         Limits
+	Webhooks       Webhooks
 	// Full tells whether the node's disk has no space for changes; nil: it always has.
 	Full func() bool
 }
@@ -94,6 +106,7 @@ func (c *Config) complete() error {
 		{&l.BatchBytes, 1 << 20},
 		{&l.BatchCommands, 512},
 		{&l.Timers, 16},
+		{&l.Deliveries, 128},
 	} {
 		if *f.value <= 0 {
 			*f.value = f.other

@@ -71,7 +71,7 @@ func redeliver(tx *Tx, in *RedeliverIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, fmt.Errorf("put a delivery among the retries: %w", err)
 	}
-	tx.Writer().Touch(TouchesOutbox)
+	tx.Writer().Touch(TouchesWebhooks) // its time has changed
 	return jsonReply(Accepted, &d)
 }
 

@@ -100,7 +100,8 @@ const (
 	TouchesAccess storage.Touch = 1 << iota
 	// TouchesTimers marks timers: the shard's scheduler looks again.
 	TouchesTimers
-	// TouchesWebhooks marks webhooks: their addresses, secrets and what they are for.
+	// TouchesWebhooks marks webhooks: their addresses, secrets, what they are for, and
+	// deliveries that were given another time.
 	TouchesWebhooks
 	// TouchesOutbox marks deliveries that are to be made: the shard's dispatcher looks
 	// into the workspace.

@@ -143,12 +143,17 @@ func (n *Node) Join(ctx context.Context) (err error) {
 	if n.cfg.clustered() {
 		remote = n.groups
 	}
+	policy, err := n.cfg.webhookPolicy()
+	if err != nil {
+		return err
+	}
 	if n.engine, err = actors.NewEngine(actors.Config{
 		Store:          n.store,
 		Replicator:     n.groups,
 		Remote:         remote,
 		RootToken:      n.cfg.RootToken,
 		OpenOnboarding: n.cfg.OpenOnboarding,
+		Webhooks:       actors.Webhooks{Policy: policy},
 		Clock:          time.Now,
 		Random:         rand.Reader,
 		Logger:         n.cfg.Logger,
