@@ -64,6 +64,7 @@ type Config struct {
 // Client sends deliveries. It may be used by many goroutines.
 type Client struct {
 	transport *http.Transport
+	limit     time.Duration // wholeTime, but in tests
 }
 
 // NewClient makes a client. Close ends its idle connections.
@@ -73,7 +74,7 @@ func NewClient(cfg Config) *Client {
 		Resolver:       cfg.Resolver,
 		ControlContext: guard(cfg.Permits),
 	}
-	return &Client{transport: &http.Transport{
+	return &Client{limit: wholeTime, transport: &http.Transport{
 		// No Proxy: one would dial where the guard does not see.
 		DialContext:            dialer.DialContext,
 		TLSHandshakeTimeout:    wholeTime,
@@ -104,7 +105,7 @@ func (c *Client) Close() { c.transport.CloseIdleConnections() }
 // Send makes one try. Any 2xx within wholeTime is success, whatever comes of the
 // answer's body; a redirect is none.
 func (c *Client) Send(ctx context.Context, d *Delivery) Result {
-	ctx, cancel := context.WithTimeout(ctx, wholeTime)
+	ctx, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.URL, bytes.NewReader(d.Body))
 	if err != nil {
