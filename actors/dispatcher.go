@@ -179,10 +179,10 @@ func (d *dispatcher) broken(workspace storage.ID, err error) {
 
 // hear takes up what was told.
 func (d *dispatcher) hear() {
+	var heard map[storage.ID]news
 	d.mu.Lock()
-	heard := d.news
-	if len(heard) > 0 {
-		d.news = map[storage.ID]news{}
+	if len(d.news) > 0 {
+		heard, d.news = d.news, map[storage.ID]news{}
 	}
 	d.mu.Unlock()
 	for id, n := range heard {
