@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"switchyard/actors/tracker"
@@ -24,7 +25,10 @@ type dispatcher struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	wakeup chan struct{}
-	ended  chan laneEnd // as wide as the lanes that run at once, so that none waits for the loop
+	// lost: the shard is owned no longer, or again; what was not recorded by then is
+	// not recorded by this dispatcher.
+	lost  atomic.Bool
+	ended chan laneEnd // as wide as the lanes that run at once, so that none waits for the loop
 
 	mu   sync.Mutex // guards news; never held while waiting for anything
 	news map[storage.ID]news
@@ -88,8 +92,12 @@ func startDispatcher(s *shard) *dispatcher {
 	return d
 }
 
-// stop makes the loop end and cuts its requests short; it doesn't wait.
-func (d *dispatcher) stop() { d.cancel() }
+// stop makes the loop end and cuts its requests short; it doesn't wait. It comes
+// before another dispatcher of the shard starts.
+func (d *dispatcher) stop() {
+	d.lost.Store(true)
+	d.cancel()
+}
 
 // deliver has the dispatcher of an owned shard look into a workspace.
 func (s *shard) deliver(workspace storage.ID, touched storage.Touch) {

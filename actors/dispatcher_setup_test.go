@@ -32,6 +32,15 @@ func (r *receivers) now() time.Time { return time.Now().Add(time.Duration(r.ahea
 func (r *receivers) leap(d time.Duration) {
 	r.ahead.Add(int64(d - dispatchLook))
 	pass(dispatchLook)
+	rest()
+}
+
+// rest waits until everyone is idle, and what came of deliveries recorded.
+func rest() {
+	for range 3 {
+		synctest.Wait()
+		pass(recordLinger)
+	}
 	synctest.Wait()
 }
 

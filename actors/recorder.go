@@ -26,6 +26,9 @@ type recorder struct {
 const (
 	// recordBatch is how many outcomes go into one command.
 	recordBatch = 256
+	// recordLinger is how long an outcome waits for others to go along: a command for
+	// each would cost as much as the events themselves.
+	recordLinger = 5 * time.Millisecond
 	// recordMost is how many may wait: then the workspace's lanes stop, or what would
 	// be sent twice after a crash would grow.
 	recordMost = 1024
@@ -67,12 +70,18 @@ func (r *recorder) write() {
 	d := r.dispatcher
 	e := d.shard.engine
 	defer e.background.leave()
-	pause := recordFirst
-	for batch := r.next(); batch != nil; batch = r.next() {
+	pause, repeated := recordFirst, false
+	for {
+		r.linger()
+		batch := r.next()
+		if batch == nil {
+			return
+		}
 		// Outcomes that are lost with the shard are no loss: the deliveries are made
 		// again. But a try is worth it when the node stops.
 		ending := d.ctx.Err() != nil
-		if err := r.record(batch); err != nil {
+		if err := r.record(batch, repeated); err != nil {
+			repeated = true
 			if ending {
 				return
 			}
@@ -87,9 +96,25 @@ func (r *recorder) write() {
 			pause = min(2*pause, recordLast)
 			continue
 		}
-		pause = recordFirst
+		pause, repeated = recordFirst, false
 		r.wrote(len(batch))
 		d.tell(r.workspace, newsRecorded)
+	}
+}
+
+// linger waits for a batch to fill.
+func (r *recorder) linger() {
+	r.mu.Lock()
+	full := len(r.waiting) >= recordBatch
+	r.mu.Unlock()
+	if full {
+		return
+	}
+	timer := time.NewTimer(recordLinger)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.dispatcher.ctx.Done():
 	}
 }
 
@@ -112,7 +137,7 @@ func (r *recorder) wrote(n int) {
 	r.written += uint64(n)
 }
 
-func (r *recorder) record(batch []tracker.DeliveryOutcome) error {
+func (r *recorder) record(batch []tracker.DeliveryOutcome, repeated bool) error {
 	e := r.dispatcher.shard.engine
 	e.stats.records.Add(1)
 	_, err := e.do(&tracker.Request{
@@ -120,7 +145,7 @@ func (r *recorder) record(batch []tracker.DeliveryOutcome) error {
 		Workspace: r.workspace,
 		Caller:    tracker.System,
 		Deadline:  time.Now().Add(e.cfg.Limits.Answer),
-	}, tracker.RecordDeliveries, &tracker.DeliveryOutcomes{Outcomes: batch})
+	}, tracker.RecordDeliveries, &tracker.DeliveryOutcomes{Outcomes: batch, Repeated: repeated, Stale: r.dispatcher.lost.Load})
 	var told *tracker.Error
 	if errors.As(err, &told) && told.Code == tracker.CodeNotFound {
 		return nil // the workspace is gone, and what was to be delivered with it

@@ -44,24 +44,43 @@ type DeliveryOutcome struct {
 }
 
 // DeliveryOutcomes are tries of one workspace.
-type DeliveryOutcomes struct{ Outcomes []DeliveryOutcome }
+type DeliveryOutcomes struct {
+	Outcomes []DeliveryOutcome
+	// Repeated: they may have been recorded before. Else, as long as the webhook is
+	// there, so are its rows in the outbox: nothing but a record takes one out of it.
+	Repeated bool
+	// Stale tells that another dispatcher has taken over, whose records these would
+	// contradict: it makes the same deliveries again. nil: there can be none.
+	Stale func() bool
+}
 
 // RecordDeliveries notes what became of tries. It is the dispatcher's, and repeats
 // do nothing: a try whose delivery has moved on since is passed over.
 var RecordDeliveries = NewCommand[DeliveryOutcomes, None]("RecordDeliveries", "Record deliveries", Needs{}, recordDeliveries)
 
 func recordDeliveries(tx *Tx, in *DeliveryOutcomes) (Reply, error) {
-	var seen []storage.ID
+	if in.Stale != nil && in.Stale() {
+		return Reply{}, Moved("Another dispatcher has taken over.")
+	}
+	there := map[storage.ID]bool{}
 	for i := range in.Outcomes {
 		o := &in.Outcomes[i]
-		if err := tx.recordDelivery(o); err != nil {
+		known, seen := there[o.Webhook]
+		if !seen {
+			var err error
+			if known, err = tx.Has(webhookSecrets, o.Webhook[:]); err != nil {
+				return Reply{}, err
+			}
+			there[o.Webhook] = known
+		}
+		if !known {
+			continue // deleted with its deliveries
+		}
+		if err := tx.recordDelivery(o, in.Repeated); err != nil {
 			return Reply{}, err
 		}
-		if len(seen) == 0 || seen[len(seen)-1] != o.Webhook {
-			seen = append(seen, o.Webhook)
-		}
 	}
-	for _, webhook := range seen {
+	for webhook := range there {
 		if err := tx.trimDeliveries(webhook); err != nil {
 			return Reply{}, err
 		}
@@ -69,8 +88,8 @@ func recordDeliveries(tx *Tx, in *DeliveryOutcomes) (Reply, error) {
 	return Reply{Outcome: NoContent}, nil
 }
 
-func (tx *Tx) recordDelivery(o *DeliveryOutcome) error {
-	d, retry, err := tx.tried(o)
+func (tx *Tx) recordDelivery(o *DeliveryOutcome, repeated bool) error {
+	d, retry, err := tx.tried(o, repeated)
 	if err != nil || d == nil {
 		return err
 	}
@@ -116,7 +135,7 @@ func (tx *Tx) recordDelivery(o *DeliveryOutcome) error {
 }
 
 // tried finds the delivery of an outcome; nil when it is not where it was.
-func (tx *Tx) tried(o *DeliveryOutcome) (*WebhookDelivery, *storage.Row[WebhookDelivery], error) {
+func (tx *Tx) tried(o *DeliveryOutcome, repeated bool) (*WebhookDelivery, *storage.Row[WebhookDelivery], error) {
 	if o.Retry {
 		row, err := retries.Get(tx, deliveryPK(o.Webhook, o.Delivery))
 		if err != nil || row == nil {
@@ -125,10 +144,11 @@ func (tx *Tx) tried(o *DeliveryOutcome) (*WebhookDelivery, *storage.Row[WebhookD
 		d := row.Value
 		return &d, row, nil
 	}
-	var buf [8]byte
-	row, err := tx.Value(outboxTable, outboxKey(o.Webhook, o.Delivery), buf[:])
-	if err != nil || row == nil {
-		return nil, nil, err
+	if repeated {
+		row, err := tx.Value(outboxTable, outboxKey(o.Webhook, o.Delivery), nil)
+		if err != nil || row == nil {
+			return nil, nil, err
+		}
 	}
 	d := &WebhookDelivery{
 		ID: o.Delivery.String(), SubscriptionID: WebhookID(o.Webhook.String()), EventID: o.EventID, EventType: o.EventType,
