@@ -40,10 +40,14 @@
 //   - The Engine owns the sweeper, which stops idle actors, and ends it in Close.
 //   - Each owned shard has a scheduler with one goroutine for its loop and at most
 //     Limits.Timers for the operations it runs. Lost and Close end them.
+//   - So has each a dispatcher of webhook deliveries: one goroutine for its loop, at
+//     most Limits.Deliveries for its lanes, and while there is something to record one
+//     for each workspace's recorder.
 //   - Queries and workflows run on their caller's goroutine.
 //
 // # Locks
 //
 // shard.mu guards the handles of a shard; nothing waits while it is held. All else
-// shared is atomic: gates, counters, access generations, remembered callers.
+// shared is atomic, but for a dispatcher's news and a recorder's outcomes, each behind
+// a mutex that nothing waits under: gates, counters, access generations, remembered callers.
 package actors

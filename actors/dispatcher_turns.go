@@ -1,0 +1,159 @@
+package actors
+
+import (
+	"container/heap"
+	"time"
+)
+
+// Which lanes run when.
+
+// wait readies the retries that are due and gives the time until the next.
+func (d *dispatcher) wait() time.Duration {
+	now := d.shard.engine.cfg.Clock()
+	for len(d.due) > 0 {
+		next := d.due[0]
+		if !next.lane.due.Equal(next.at) || next.lane.hook.removed {
+			heap.Pop(&d.due) // it was moved, and is in the heap again
+			continue
+		}
+		if next.at.After(now) {
+			return min(next.at.Sub(now), dispatchLook)
+		}
+		heap.Pop(&d.due)
+		next.lane.due, next.lane.more = time.Time{}, true
+		d.ready(next.lane)
+	}
+	return dispatchLook
+}
+
+// ready queues a lane that has something to do.
+func (d *dispatcher) ready(l *lane) {
+	if l.queued || l.running || !l.runnable() {
+		return
+	}
+	l.queued = true
+	d.queue(l)
+}
+
+func (d *dispatcher) queue(l *lane) {
+	if l.hook.steady {
+		d.steady = append(d.steady, l)
+	} else {
+		d.shaky = append(d.shaky, l)
+	}
+}
+
+// start runs lanes while there is room. Webhooks that did not answer quickly the
+// last time have at most half of it, so that those which hang leave room for the
+// others, and a workspace at most a quarter.
+func (d *dispatcher) start() {
+	most := d.shard.engine.cfg.Limits.Deliveries
+	share := max(most/4, 2)
+	for d.running.all < most {
+		l := d.pick(most / 2)
+		if l == nil {
+			return
+		}
+		s := l.hook.space
+		switch {
+		case l.hook.removed:
+			l.queued = false
+		case s.running.all >= share, !l.hook.steady && s.running.shaky >= share/2:
+			s.parked = append(s.parked, l)
+		default:
+			d.launch(l)
+		}
+	}
+}
+
+func (d *dispatcher) pick(shaky int) *lane {
+	d.turns++
+	from := &d.steady
+	if room := d.running.shaky < shaky && len(d.shaky) > 0; room && (len(d.steady) == 0 || d.turns%shakyTurn == 0) {
+		from = &d.shaky
+	}
+	if len(*from) == 0 {
+		return nil
+	}
+	l := (*from)[0]
+	(*from)[0] = nil
+	if *from = (*from)[1:]; len(*from) == 0 {
+		*from = nil
+	}
+	return l
+}
+
+func (d *dispatcher) launch(l *lane) {
+	e := d.shard.engine
+	if !e.background.enter() {
+		return
+	}
+	l.queued, l.running, l.more, l.shaky = false, true, false, !l.hook.steady
+	for _, n := range [...]*laneCount{&d.running, &l.hook.space.running} {
+		n.all++
+		if l.shaky {
+			n.shaky++
+		}
+	}
+	go func() {
+		defer e.background.leave()
+		d.ended <- d.run(l)
+	}()
+}
+
+// done goes on after a run of a lane.
+func (d *dispatcher) done(end laneEnd) {
+	l := end.lane
+	t, s := l.hook, l.hook.space
+	l.running = false
+	for _, n := range [...]*laneCount{&d.running, &s.running} {
+		n.all--
+		if l.shaky {
+			n.shaky--
+		}
+	}
+	if end.tried {
+		t.steady = end.steady
+	}
+	l.more = l.more || end.more
+	l.mark = max(l.mark, end.mark)
+	if end.failed { // there will be a retry once that is recorded
+		t.again.more = true
+		t.again.mark = max(t.again.mark, end.mark)
+	}
+	if l == &t.again {
+		if l.due = end.next; !l.due.IsZero() {
+			heap.Push(&d.due, dueLane{l.due, l})
+		}
+	}
+	for _, p := range s.parked {
+		d.queue(p)
+	}
+	s.parked = s.parked[:0]
+	d.ready(l)
+	d.ready(&t.again)
+}
+
+// dueHeap are the lanes with retries to come, the earliest first. A lane's entry
+// counts only while it agrees with the lane's due.
+type dueHeap []dueLane
+
+type dueLane struct {
+	at   time.Time
+	lane *lane
+}
+
+func (h dueHeap) Len() int           { return len(h) }
+func (h dueHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h dueHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+
+// Push implements heap.Interface.
+func (h *dueHeap) Push(x any) { *h = append(*h, x.(dueLane)) }
+
+// Pop implements heap.Interface.
+func (h *dueHeap) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}
