@@ -62,6 +62,13 @@ const (
 	// laneBatch and laneTime bound a run, so that lanes take turns.
 	laneBatch = 64
 	laneTime  = 100 * time.Millisecond
+	// While more than busyCommands requests wait for their answers, a lane lets others
+	// run after every wayEvery deliveries: twice as long as those took, at most wayMost. What
+	// people wait for goes before what is delivered a little later; a receiver that is
+	// some way off doesn't notice.
+	busyCommands = 4
+	wayEvery     = 8
+	wayMost      = wayEvery * 500 * time.Microsecond
 	// quick is how soon a steady webhook answers.
 	quick = 2 * time.Second
 )
@@ -100,7 +107,12 @@ func (d *dispatcher) run(l *lane) laneEnd {
 		return d.stumbled(end, err)
 	}
 	began := time.Now()
+	since := began
 	for i, p := range list {
+		if i%wayEvery == wayEvery-1 {
+			d.giveWay(time.Since(since))
+			since = time.Now()
+		}
 		if d.ctx.Err() != nil {
 			return end
 		}
@@ -114,8 +126,8 @@ func (d *dispatcher) run(l *lane) laneEnd {
 		if !l.retry() {
 			l.cursor = p.ID
 		}
-		full := false
-		end.mark, full = t.space.recorder.add(o)
+		added, full := t.space.recorder.add(o)
+		end.mark = added
 		if (full || time.Since(began) > laneTime) && i+1 < len(list) {
 			end.more = true
 			break
@@ -131,6 +143,19 @@ func (d *dispatcher) run(l *lane) laneEnd {
 		end.more, end.next = true, time.Time{}
 	}
 	return end
+}
+
+// giveWay waits a little when requests do.
+func (d *dispatcher) giveWay(took time.Duration) {
+	if d.shard.engine.commands.Load() <= busyCommands {
+		return
+	}
+	timer := time.NewTimer(min(2*took, wayMost))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-d.ctx.Done():
+	}
 }
 
 // list gives what a run is to deliver.

@@ -48,6 +48,7 @@
 // # Locks
 //
 // shard.mu guards the handles of a shard; nothing waits while it is held. All else
-// shared is atomic, but for a dispatcher's news and a recorder's outcomes, each behind
-// a mutex that nothing waits under: gates, counters, access generations, remembered callers.
+// shared is atomic: gates, counters, access generations, remembered callers. A
+// dispatcher's news and a recorder's outcomes are each behind a mutex of their own,
+// under which nothing waits either.
 package actors

@@ -42,6 +42,7 @@ func fakeNode(t *testing.T, broken bool) (base string, created *atomic.Int64) {
 		w.WriteHeader(http.StatusCreated)
 		_, _ = fmt.Fprintf(w, `{"id":"%s","title":"x"}`, id(created.Add(1)))
 	})
+	mux.HandleFunc("POST /workspaces/{w}/webhook-subscriptions", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })
 	mux.HandleFunc("GET /workspaces/{w}/issues/{id}", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })
 	mux.HandleFunc("GET /workspaces/{w}/issues", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("limit") != "50" {
@@ -96,8 +97,8 @@ func TestRun_MeasuresScenariosBesideTheirLimits(t *testing.T) {
 			t.Errorf("%s was measured %d times, want once for each number of connections", name, closed[name])
 		}
 	}
-	if open != 8 || ratios != 4 {
-		t.Errorf("%d open measurements, %d ratios; want 8 and 4\n%s", open, ratios, out.String())
+	if open != 10 || ratios != 6 {
+		t.Errorf("%d open measurements, %d ratios; want 10 and 6\n%s", open, ratios, out.String())
 	}
 	if !strings.Contains(out.String(), "of its limit") {
 		t.Errorf("no table:\n%s", out.String())

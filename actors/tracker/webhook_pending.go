@@ -85,7 +85,7 @@ func ListWebhookTargets(v *storage.View) (list []WebhookTarget, err error) {
 func ListOutbox(v *storage.View, webhook, after storage.ID, limit int) (list []PendingDelivery, err error) {
 	var from []byte
 	if after != (storage.ID{}) {
-		from = append(after[:], 0)
+		from = append(append(from, after[:]...), 0)
 	}
 	err = v.Rows(outboxTable, webhook[:], from, func(fields, value []byte) (bool, error) {
 		if len(list) == limit {
