@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,7 +31,7 @@ type dispatcher struct {
 	ended chan laneEnd // as wide as the lanes that run at once, so that none waits for the loop
 
 	mu   sync.Mutex // guards news; never held while waiting for anything
-	news map[storage.ID]news
+	news map[storage.ID]*news
 
 	// Owned by the loop's goroutine.
 	spaces  map[storage.ID]*hookedSpace
@@ -42,12 +43,18 @@ type dispatcher struct {
 }
 
 // news is what may have changed in a workspace.
-type news uint8
+type news struct {
+	kinds newsKinds
+	hooks []storage.ID // those that there are first tries for
+}
+
+type newsKinds uint8
 
 const (
-	newsOutbox   news = 1 << iota // there are first tries
-	newsWebhooks                  // webhooks changed, or their retries
-	newsRecorded                  // outcomes were written
+	newsOutbox   newsKinds = 1 << iota // there are first tries, for whichever webhook
+	newsQueued                         // there are first tries, for those named
+	newsWebhooks                       // webhooks changed, or their retries
+	newsRecorded                       // outcomes were written
 )
 
 // hookedSpace is a workspace with webhooks.
@@ -83,7 +90,7 @@ func startDispatcher(s *shard) *dispatcher {
 		shard:  s,
 		wakeup: make(chan struct{}, 1),
 		ended:  make(chan laneEnd, e.cfg.Limits.Deliveries),
-		news:   map[storage.ID]news{},
+		news:   map[storage.ID]*news{},
 		spaces: map[storage.ID]*hookedSpace{},
 	}
 	d.ctx, d.cancel = context.WithCancel(e.stopped)
@@ -99,30 +106,47 @@ func (d *dispatcher) stop() {
 }
 
 // deliver has the dispatcher of an owned shard look into a workspace.
-func (s *shard) deliver(workspace storage.ID, touched storage.Touch) {
+func (s *shard) deliver(workspace storage.ID, touched storage.Touch, queued []storage.ID) {
 	s.mu.RLock()
 	d := s.dispatcher
 	s.mu.RUnlock()
 	if d == nil {
 		return
 	}
-	var n news
+	var kinds newsKinds
 	if touched&tracker.TouchesOutbox != 0 {
-		n |= newsOutbox
+		if kinds = newsOutbox; len(queued) > 0 {
+			kinds = newsQueued
+		}
 	}
 	if touched&tracker.TouchesWebhooks != 0 {
-		n |= newsWebhooks
+		kinds |= newsWebhooks
 	}
-	d.tell(workspace, n)
+	d.tell(workspace, kinds, queued...)
 }
 
-func (d *dispatcher) tell(workspace storage.ID, n news) {
+func (d *dispatcher) tell(workspace storage.ID, kinds newsKinds, hooks ...storage.ID) {
 	d.mu.Lock()
-	d.news[workspace] |= n
+	d.note(workspace, kinds, hooks)
 	d.mu.Unlock()
 	select {
 	case d.wakeup <- struct{}{}:
 	default: // it is going to look anyway
+	}
+}
+
+// note adds to the news; its caller holds mu.
+func (d *dispatcher) note(workspace storage.ID, kinds newsKinds, hooks []storage.ID) {
+	n := d.news[workspace]
+	if n == nil {
+		n = &news{}
+		d.news[workspace] = n
+	}
+	n.kinds |= kinds
+	for _, id := range hooks { // no more than a workspace can have
+		if !slices.Contains(n.hooks, id) {
+			n.hooks = append(n.hooks, id)
+		}
 	}
 }
 
@@ -175,7 +199,7 @@ func (d *dispatcher) begin() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, id := range list {
-		d.news[id] |= newsWebhooks
+		d.note(id, newsWebhooks, nil)
 	}
 	return true
 }
@@ -186,29 +210,42 @@ func (d *dispatcher) broken(workspace storage.ID, err error) {
 
 // hear takes up what was told.
 func (d *dispatcher) hear() {
-	var heard map[storage.ID]news
+	var heard map[storage.ID]*news
 	d.mu.Lock()
 	if len(d.news) > 0 {
-		heard, d.news = d.news, map[storage.ID]news{}
+		heard, d.news = d.news, map[storage.ID]*news{}
 	}
 	d.mu.Unlock()
 	for id, n := range heard {
-		s := d.spaces[id]
-		if s == nil && n == newsRecorded {
-			continue
+		d.take(id, n)
+	}
+}
+
+func (d *dispatcher) take(id storage.ID, n *news) {
+	s := d.spaces[id]
+	if s == nil && n.kinds == newsRecorded {
+		return
+	}
+	if s == nil || n.kinds&newsWebhooks != 0 {
+		if s = d.load(id); s == nil {
+			return
 		}
-		if s == nil || n&newsWebhooks != 0 {
-			if s = d.load(id); s == nil {
-				continue
-			}
-		}
-		for _, t := range s.hooks {
-			if n&newsOutbox != 0 {
-				t.first.more = true
-			}
+	}
+	for _, hook := range n.hooks {
+		if t := s.hooks[hook]; t != nil {
+			t.first.more = true
 			d.ready(&t.first)
-			d.ready(&t.again)
 		}
+	}
+	if n.kinds == newsQueued {
+		return
+	}
+	for _, t := range s.hooks {
+		if n.kinds&newsOutbox != 0 {
+			t.first.more = true
+		}
+		d.ready(&t.first)
+		d.ready(&t.again)
 	}
 }
 

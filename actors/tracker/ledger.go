@@ -29,6 +29,9 @@ type Ledger struct {
 	// hooks are the workspace's webhooks; policy says where they may lead.
 	hooks  knownHooks
 	policy WebhookPolicy
+	// queued are the webhooks that the open batch has deliveries for, and perhaps some
+	// that a command which failed had.
+	queued []storage.ID
 }
 
 type counterKey struct {
@@ -228,6 +231,10 @@ func (l *Ledger) Clean() bool {
 // Touched says which kinds of rows the open batch changes; see the Touch bits.
 func (l *Ledger) Touched() storage.Touch { return l.store.Touched() }
 
+// Queued gives the webhooks that the open batch may have deliveries for. It is
+// valid until the next command.
+func (l *Ledger) Queued() []storage.ID { return l.queued }
+
 // Ops and Size measure the open batch: keys written, and bytes.
 func (l *Ledger) Ops() int { return l.store.Ops() }
 
@@ -243,6 +250,7 @@ func (l *Ledger) Committed() {
 		l.hooks.forget()
 	}
 	l.store.Reset()
+	l.queued = l.queued[:0]
 	if len(l.counters) > maxCounters {
 		clear(l.counters)
 	}
@@ -252,6 +260,7 @@ func (l *Ledger) Committed() {
 // fate is unknown or it was refused.
 func (l *Ledger) Discard() {
 	l.store.Reset()
+	l.queued = l.queued[:0]
 	l.forget()
 	l.broken = nil
 }

@@ -102,6 +102,9 @@ func (tx *Tx) queueDelivery(webhook storage.ID, sequence uint64) (storage.ID, er
 		return id, err
 	}
 	tx.Writer().Touch(TouchesOutbox)
+	if l := tx.ledger; !slices.Contains(l.queued, webhook) {
+		l.queued = append(l.queued, webhook)
+	}
 	_, err = tx.Next(pendingTally, webhook)
 	return id, err
 }

@@ -55,6 +55,9 @@ const stopWithin = 10 * time.Second
 func (s serveCmd) Run() error {
 	logger := s.logger()
 	slog.SetDefault(logger)
+	// What libraries print by themselves: net/http quotes webhooks' receivers that send
+	// more than they said, as often as they like.
+	slog.SetLogLoggerLevel(slog.LevelDebug)
 	root, err := rootToken(s.RootTokenFile)
 	if err != nil {
 		return err
