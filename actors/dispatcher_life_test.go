@@ -210,3 +210,51 @@ func TestDispatcher_NothingAfterDeletion(t *testing.T) {
 		}
 	})
 }
+
+// A shard that comes back while what became of deliveries was being recorded: they
+// are made again, under their ids, and recorded once.
+func TestDispatcher_OwnershipLostWhileRecording(t *testing.T) {
+	bubble(t, func(t *testing.T, p *post, o onboarded) {
+		id := p.subscribe(o, hereURL)
+		p.set(hereURL, hangs)
+		p.issues(o, 5)
+		rest()
+		shard := storage.ShardOf(o.id, testShards)
+		for _, met := range []fate{failsLost, fails, waits, failsApplied} {
+			p.set(hereURL, func(_ context.Context, d *webhook.Delivery) webhook.Result {
+				if d.Type == "webhook.test" {
+					return answers(500)(t.Context(), d)
+				}
+				return answers(200)(t.Context(), d)
+			})
+			p.local.setFate(func(int, storage.Shard) fate { return met })
+			pass(11 * time.Second)
+			p.local.lose(p.engine, shard)
+			p.local.setFate(nil)
+			p.local.release()
+			p.local.gain(t, p.engine)
+			rest()
+			p.verify()
+			p.mustAs(o, tracker.TestWebhook, &tracker.WebhookByIDIn{ID: id}, nil)
+			p.issues(o, 5)
+			p.set(hereURL, hangs)
+		}
+		p.set(hereURL, nil)
+		p.leap(5 * time.Minute) // some have failed twice
+		list := p.deliveries(o, id)
+		if len(list) != 29 {
+			t.Errorf("%d deliveries", len(list))
+		}
+		ids := map[string]bool{}
+		for _, d := range list {
+			if ids[d.ID] = true; d.Status != tracker.DeliverySucceeded {
+				t.Errorf("delivery %+v", d)
+			}
+		}
+		for _, g := range p.at(hereURL) {
+			if !ids[g.id] {
+				t.Errorf("no such delivery: %+v", g)
+			}
+		}
+	})
+}
