@@ -75,7 +75,7 @@ func NewEngine(cfg Config) (*Engine, error) {
 	e.stopped, e.stop = context.WithCancel(context.Background())
 	e.sender = cfg.Webhooks.Sender
 	if e.sender == nil {
-		e.client = webhook.NewClient(webhook.Config{Permits: e.cfg.Webhooks.Policy.Permits})
+		e.client = webhook.NewClient(webhook.Config{Permits: e.cfg.Webhooks.Policy.Permits, AllowHTTP: e.cfg.Webhooks.Policy.AllowHTTP})
 		e.sender = e.client
 	}
 	e.calls.New = func() any { return newCall() }

@@ -57,6 +57,8 @@ type Config struct {
 	// Permits tells which addresses may be dialed. It is asked for every connection,
 	// with the address that is about to be dialed, after the name was looked up.
 	Permits func(netip.Addr) bool
+	// AllowHTTP sends to http URLs too.
+	AllowHTTP bool
 	// Resolver looks names up; nil: the machine's.
 	Resolver *net.Resolver
 }
@@ -64,6 +66,7 @@ type Config struct {
 // Client sends deliveries. It may be used by many goroutines.
 type Client struct {
 	transport *http.Transport
+	allowHTTP bool
 	limit     time.Duration // wholeTime, but in tests
 }
 
@@ -74,7 +77,7 @@ func NewClient(cfg Config) *Client {
 		Resolver:       cfg.Resolver,
 		ControlContext: guard(cfg.Permits),
 	}
-	return &Client{limit: wholeTime, transport: &http.Transport{
+	return &Client{limit: wholeTime, allowHTTP: cfg.AllowHTTP, transport: &http.Transport{
 		// No Proxy: one would dial where the guard does not see.
 		DialContext:            dialer.DialContext,
 		TLSHandshakeTimeout:    wholeTime,
@@ -111,14 +114,19 @@ func (c *Client) Send(ctx context.Context, d *Delivery) Result {
 	if err != nil {
 		return Result{Failure: "The URL can't be used."}
 	}
+	if req.URL.Scheme != "https" && !c.allowHTTP { // it was allowed once
+		return Result{Failure: "The URL is not an https one, and this service sends to no other."}
+	}
 	sign(req.Header, d)
 	answer, err := c.transport.RoundTrip(req) // not a Client's: it would follow redirects
 	if err != nil {
 		return Result{Failure: describe(err)}
 	}
-	stop := time.AfterFunc(bodyTime, cancel)
-	_, _ = io.CopyN(io.Discard, answer.Body, bodyBytes)
-	stop.Stop()
+	if answer.ContentLength != 0 {
+		stop := time.AfterFunc(bodyTime, cancel)
+		_, _ = io.CopyN(io.Discard, answer.Body, bodyBytes)
+		stop.Stop()
+	}
 	_ = answer.Body.Close()
 	return judge(answer)
 }

@@ -23,6 +23,7 @@ func client(t testing.TB, cfg Config) *Client {
 	if cfg.Permits == nil {
 		cfg.Permits = everywhere
 	}
+	cfg.AllowHTTP = true
 	c := NewClient(cfg)
 	t.Cleanup(c.Close)
 	return c
@@ -300,6 +301,16 @@ func TestSend_EndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
 	if r := client(t, Config{}).Send(ctx, delivery(url)); !strings.Contains(r.Failure, "cut short") {
+		t.Errorf("result %+v", r)
+	}
+}
+
+func TestSend_PlainHTTPOnlyWhereAllowed(t *testing.T) {
+	t.Parallel()
+	url, accepted := raw(t, func(net.Conn) {})
+	c := NewClient(Config{Permits: everywhere})
+	t.Cleanup(c.Close)
+	if r := c.Send(t.Context(), delivery(url)); !strings.Contains(r.Failure, "https") || accepted.Load() != 0 {
 		t.Errorf("result %+v", r)
 	}
 }
