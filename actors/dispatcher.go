@@ -281,6 +281,7 @@ func (d *dispatcher) load(id storage.ID) *hookedSpace {
 	for id, t := range before {
 		if s.hooks[id] == nil {
 			t.removed = true
+			d.setDue(&t.again, time.Time{})
 		}
 	}
 	if len(list) == 0 && s.running.all == 0 {

@@ -38,10 +38,11 @@ type lane struct {
 	queued, running bool
 	shaky           bool // as it was counted when it started
 	more            bool // there may be something to deliver
-	// mark is how many outcomes must be recorded before it may run: a retry lane sees
+	// mark is how many outcomes must be recorded before a retry lane may run: it sees
 	// its rows as they are only when its last run is recorded.
-	mark uint64
-	due  time.Time // of a retry lane: when the next comes due; zero: none is known
+	mark  uint64
+	due   time.Time // of a retry lane: when the next comes due; zero: none is known
+	place int       // in the heap, while there is a due
 
 	// cursor is the last first try taken up; owned by the run.
 	cursor storage.ID
@@ -133,13 +134,7 @@ func (d *dispatcher) run(l *lane) laneEnd {
 			break
 		}
 	}
-	if !l.retry() {
-		if !end.failed {
-			end.mark = 0 // its rows are behind it, recorded or not
-		}
-		return end
-	}
-	if len(list) > 0 { // what failed has a new time, which is known when it is recorded
+	if l.retry() && len(list) > 0 { // what failed has a new time, which is known when it is recorded
 		end.more, end.next = true, time.Time{}
 	}
 	return end

@@ -11,17 +11,13 @@ import (
 func (d *dispatcher) wait() time.Duration {
 	now := d.shard.engine.cfg.Clock()
 	for len(d.due) > 0 {
-		next := d.due[0]
-		if !next.lane.due.Equal(next.at) || next.lane.hook.removed {
-			heap.Pop(&d.due) // it was moved, and is in the heap again
-			continue
+		l := d.due[0]
+		if l.due.After(now) {
+			return min(l.due.Sub(now), dispatchLook)
 		}
-		if next.at.After(now) {
-			return min(next.at.Sub(now), dispatchLook)
-		}
-		heap.Pop(&d.due)
-		next.lane.due, next.lane.more = time.Time{}, true
-		d.ready(next.lane)
+		d.setDue(l, time.Time{})
+		l.more = true
+		d.ready(l)
 	}
 	return dispatchLook
 }
@@ -116,15 +112,12 @@ func (d *dispatcher) done(end laneEnd) {
 		t.steady = end.steady
 	}
 	l.more = l.more || end.more
-	l.mark = max(l.mark, end.mark)
-	if end.failed { // there will be a retry once that is recorded
-		t.again.more = true
+	if l.retry() || end.failed { // there may be a retry once that is recorded
 		t.again.mark = max(t.again.mark, end.mark)
 	}
-	if l == &t.again {
-		if l.due = end.next; !l.due.IsZero() {
-			heap.Push(&d.due, dueLane{l.due, l})
-		}
+	t.again.more = t.again.more || end.failed
+	if l.retry() && !t.removed {
+		d.setDue(l, end.next)
 	}
 	for _, p := range s.parked {
 		d.queue(p)
@@ -134,26 +127,44 @@ func (d *dispatcher) done(end laneEnd) {
 	d.ready(&t.again)
 }
 
-// dueHeap are the lanes with retries to come, the earliest first. A lane's entry
-// counts only while it agrees with the lane's due.
-type dueHeap []dueLane
-
-type dueLane struct {
-	at   time.Time
-	lane *lane
+// setDue says when a lane's next retry comes due; the zero time for none.
+func (d *dispatcher) setDue(l *lane, at time.Time) {
+	was := !l.due.IsZero()
+	l.due = at
+	switch {
+	case was && at.IsZero():
+		heap.Remove(&d.due, l.place)
+	case was:
+		heap.Fix(&d.due, l.place)
+	case !at.IsZero():
+		heap.Push(&d.due, l)
+	}
 }
 
+// dueHeap are the lanes with retries to come, each once, the earliest first.
+type dueHeap []*lane
+
 func (h dueHeap) Len() int           { return len(h) }
-func (h dueHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
-func (h dueHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h dueHeap) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
+
+func (h dueHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
 
 // Push implements heap.Interface.
-func (h *dueHeap) Push(x any) { *h = append(*h, x.(dueLane)) }
+func (h *dueHeap) Push(x any) {
+	l := x.(*lane)
+	l.place = len(*h)
+	*h = append(*h, l)
+}
 
 // Pop implements heap.Interface.
 func (h *dueHeap) Pop() any {
 	old := *h
-	x := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return x
+	last := len(old) - 1
+	l := old[last]
+	old[last] = nil
+	*h = old[:last]
+	return l
 }
