@@ -2,6 +2,7 @@ package actors
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -16,6 +17,7 @@ type proposal struct {
 	root    *actor.RootContext
 	pid     *actor.PID
 	touched storage.Touch
+	queued  []storage.ID // webhooks there may be deliveries for
 	// settles: it is the empty batch behind one in doubt.
 	settles bool
 
@@ -37,7 +39,7 @@ func (w *workspaceActor) propose() {
 	if w.proposal != nil || len(w.batch) == 0 {
 		return
 	}
-	touched := w.ledger.Touched()
+	touched, queued := w.ledger.Touched(), slices.Clone(w.ledger.Queued())
 	repr, err := w.ledger.Seal()
 	if err != nil {
 		w.engine.log.Error("batch given up", "workspace", w.h.workspace.String(), "error", err)
@@ -60,7 +62,7 @@ func (w *workspaceActor) propose() {
 	stats.batchCommands.Add(uint64(len(w.batch)))
 	stats.batchOps.Add(uint64(w.ledger.Ops()))
 	stats.batchBytes.Add(uint64(len(repr)))
-	w.submit(&proposal{touched: touched}, repr)
+	w.submit(&proposal{touched: touched, queued: queued}, repr)
 }
 
 // submit hands a batch to the replicator and holds the gate until its fate is
@@ -109,7 +111,7 @@ func (w *workspaceActor) decided(p *proposal) {
 // what nobody was told of; after it the change outlives any crash.
 func (w *workspaceActor) committed(p *proposal) {
 	w.ledger.Committed()
-	w.noticed(p.touched)
+	w.noticed(p.touched, p.queued)
 	batch := w.batch
 	w.batch, w.spare = w.spare, nil
 	for _, c := range batch {
@@ -121,13 +123,17 @@ func (w *workspaceActor) committed(p *proposal) {
 }
 
 // noticed tells those who keep something derived from rows that changed. It comes
-// before the replies: who was told of a deletion must see its effect.
-func (w *workspaceActor) noticed(touched storage.Touch) {
+// before the replies: who was told of a deletion must see its effect. queued are the
+// webhooks that there may be deliveries for; none: it could be any.
+func (w *workspaceActor) noticed(touched storage.Touch, queued []storage.ID) {
 	if touched&tracker.TouchesAccess != 0 {
 		w.engine.generations.bump(w.h.workspace)
 	}
 	if touched&tracker.TouchesTimers != 0 {
 		w.h.shard.wake()
+	}
+	if touched&(tracker.TouchesOutbox|tracker.TouchesWebhooks) != 0 {
+		w.h.shard.deliver(w.h.workspace, touched, queued)
 	}
 }
 
@@ -150,7 +156,7 @@ func (w *workspaceActor) doubt(touched storage.Touch) {
 		w.h.gate.hold()
 	}
 	w.h.doubted |= touched
-	w.noticed(touched)
+	w.noticed(touched, nil)
 }
 
 // emptyBatch is a Pebble batch without operations.
@@ -176,7 +182,7 @@ func (w *workspaceActor) settled(p *proposal) {
 		return
 	}
 	if w.h.doubtful {
-		w.noticed(w.h.doubted)
+		w.noticed(w.h.doubted, nil)
 		w.h.doubtful, w.h.doubted = false, 0
 		w.unhold()
 	}

@@ -42,8 +42,18 @@ type Limits struct {
 	Idle time.Duration
 	// Timers is how many timers of a shard run at once: 16.
 	Timers int
+	// Deliveries is how many webhook deliveries of a shard are made at once: 128.
+	Deliveries int
 	// Answer is how long a request without a deadline may take: 10 seconds.
 	Answer time.Duration
+}
+
+// Webhooks says how events are delivered to webhooks.
+type Webhooks struct {
+	// Policy says where they may lead.
+	Policy tracker.WebhookPolicy
+	// Sender makes the requests; nil: a webhook.Client that keeps to the policy.
+	Sender Sender
 }
 
 // Config says what an engine runs on.
@@ -57,11 +67,12 @@ type Config struct {
 	// OpenOnboarding lets anyone make a workspace (Decision 12).
 	OpenOnboarding bool
 	// Inbound is what the operator has set for calls of providers.
-	Inbound tracker.InboundSettings
-	Clock   func() time.Time // nil: the machine's
-	Random  io.Reader        // nil: the machine's; used by many goroutines
-	Logger  *slog.Logger     // nil: slog's default
-	Limits  Limits
+	Inbound  tracker.InboundSettings
+	Webhooks Webhooks
+	Clock    func() time.Time // nil: the machine's
+	Random   io.Reader        // nil: the machine's; used by many goroutines
+	Logger   *slog.Logger     // nil: slog's default
+	Limits   Limits
 	// Full tells whether the node's disk has no space for changes; nil: it always has.
 	Full func() bool
 }
@@ -97,6 +108,7 @@ func (c *Config) complete() error {
 		{&l.BatchBytes, 1 << 20},
 		{&l.BatchCommands, 512},
 		{&l.Timers, 16},
+		{&l.Deliveries, 128},
 	} {
 		if *f.value <= 0 {
 			*f.value = f.other

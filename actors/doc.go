@@ -40,10 +40,15 @@
 //   - The Engine owns the sweeper, which stops idle actors, and ends it in Close.
 //   - Each owned shard has a scheduler with one goroutine for its loop and at most
 //     Limits.Timers for the operations it runs. Lost and Close end them.
+//   - So has each a dispatcher of webhook deliveries: one goroutine for its loop, at
+//     most Limits.Deliveries for its lanes, and while there is something to record one
+//     for each workspace's recorder.
 //   - Queries and workflows run on their caller's goroutine.
 //
 // # Locks
 //
 // shard.mu guards the handles of a shard; nothing waits while it is held. All else
-// shared is atomic: gates, counters, access generations, remembered callers.
+// shared is atomic: gates, counters, access generations, remembered callers. A
+// dispatcher's news and a recorder's outcomes are each behind a mutex of their own,
+// under which nothing waits either.
 package actors

@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"switchyard/actors/tracker"
+	"switchyard/actors/webhook"
 	"switchyard/storage"
 )
 
@@ -41,10 +42,14 @@ type Engine struct {
 	views sync.Pool // *tracker.View
 	stats counters
 
+	sender     Sender          // of webhook deliveries
+	client     *webhook.Client // the sender, unless one was given
+	delivering atomic.Int64    // being sent
+
 	commands atomic.Int64 // unanswered
 	active   atomic.Int64 // handles of all shards
 	actors   drain
-	// background counts schedulers, their workers and the sweeper, which live until
+	// background counts schedulers, dispatchers, their workers and the sweeper, which live until
 	// stopped is canceled.
 	background drain
 	stopped    context.Context
@@ -68,6 +73,11 @@ func NewEngine(cfg Config) (*Engine, error) {
 	e.actors.ended = make(chan struct{})
 	e.background.ended = make(chan struct{})
 	e.stopped, e.stop = context.WithCancel(context.Background())
+	e.sender = cfg.Webhooks.Sender
+	if e.sender == nil {
+		e.client = webhook.NewClient(webhook.Config{Permits: e.cfg.Webhooks.Policy.Permits, AllowHTTP: e.cfg.Webhooks.Policy.AllowHTTP})
+		e.sender = e.client
+	}
 	e.calls.New = func() any { return newCall() }
 	e.views.New = func() any { return new(tracker.View) }
 	if cfg.RootToken != "" {
@@ -259,6 +269,9 @@ func (e *Engine) Close(ctx context.Context) error {
 	e.actors.finish()
 	late = wait(ctx, e.actors.ended, late)
 	late = wait(ctx, e.background.ended, late)
+	if e.client != nil {
+		e.client.Close()
+	}
 	e.system.Shutdown()
 	if late != nil {
 		return fmt.Errorf("close the engine: %w", late)

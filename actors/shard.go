@@ -11,7 +11,7 @@ import (
 )
 
 // shard is what the engine keeps of one shard: while this node owns it, the
-// handles of its active workspaces and its scheduler.
+// handles of its active workspaces, its scheduler and its dispatcher.
 type shard struct {
 	engine *Engine
 	number storage.Shard
@@ -24,6 +24,8 @@ type shard struct {
 	epoch   uint64
 	handles map[storage.ID]*handle
 	timers  *scheduler
+	// dispatcher delivers to webhooks; the directory's shard has none.
+	dispatcher *dispatcher
 }
 
 // handle stands for the actor of an active workspace.
@@ -68,6 +70,9 @@ func (e *Engine) Gained(n storage.Shard, epoch uint64) {
 	defer s.mu.Unlock()
 	s.owned, s.epoch, s.handles = true, epoch, map[storage.ID]*handle{}
 	s.timers = startScheduler(s)
+	if n != storage.DirectoryShard {
+		s.dispatcher = startDispatcher(s)
+	}
 }
 
 // Lost says that this node doesn't own a shard any longer. Whoever waits for one
@@ -84,12 +89,15 @@ func (e *Engine) Lost(n storage.Shard, epoch uint64) {
 
 func (s *shard) lose() {
 	s.mu.Lock()
-	handles, timers := s.handles, s.timers
-	s.owned, s.handles, s.timers = false, nil, nil
+	handles, timers, dispatcher := s.handles, s.timers, s.dispatcher
+	s.owned, s.handles, s.timers, s.dispatcher = false, nil, nil, nil
 	s.mu.Unlock()
 	s.engine.active.Add(-int64(len(handles)))
 	if timers != nil {
 		timers.stop()
+	}
+	if dispatcher != nil {
+		dispatcher.stop()
 	}
 	for _, h := range handles {
 		if h.gate.hold() { // else it is passivated already

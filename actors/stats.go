@@ -14,7 +14,20 @@ type counters struct {
 	callersFound, callersResolved                atomic.Uint64
 	timers, timersFailed                         atomic.Uint64
 	refused                                      [refusals]atomic.Uint64
+	// Tries of webhook deliveries, and the commands that record them.
+	deliveries             [deliveryOutcomes]atomic.Uint64
+	records, recordsFailed atomic.Uint64
 }
+
+// What came of webhook deliveries.
+const (
+	deliverySucceeded = iota
+	deliveryFailed    // one try of it
+	deliveryDropped   // ended without a try
+	deliveryOutcomes
+)
+
+var deliveryNames = [deliveryOutcomes]string{"succeeded", "failed", "dropped"}
 
 // Why requests were answered as unavailable.
 const (
@@ -42,7 +55,10 @@ type Counts struct {
 	CallersFound, CallersResolved                uint64
 	Timers, TimersFailed                         uint64
 	Refused                                      map[string]uint64
+	Deliveries                                   map[string]uint64
+	DeliveryRecords, DeliveryRecordsFailed       uint64
 	ActiveActors, UnansweredCommands             int64
+	Delivering                                   int64
 }
 
 // Stats reads the engine's counters.
@@ -53,11 +69,15 @@ func (e *Engine) Stats() Counts {
 		Batches: s.batches.Load(), BatchCommands: s.batchCommands.Load(), BatchOps: s.batchOps.Load(), BatchBytes: s.batchBytes.Load(),
 		CallersFound: s.callersFound.Load(), CallersResolved: s.callersResolved.Load(),
 		Timers: s.timers.Load(), TimersFailed: s.timersFailed.Load(),
-		Refused:      map[string]uint64{},
+		Refused: map[string]uint64{}, Deliveries: map[string]uint64{},
+		DeliveryRecords: s.records.Load(), DeliveryRecordsFailed: s.recordsFailed.Load(), Delivering: e.delivering.Load(),
 		ActiveActors: e.active.Load(), UnansweredCommands: e.commands.Load(),
 	}
 	for i, name := range refusalNames {
 		c.Refused[name] = s.refused[i].Load()
+	}
+	for i, name := range deliveryNames {
+		c.Deliveries[name] = s.deliveries[i].Load()
 	}
 	return c
 }
@@ -85,6 +105,10 @@ var (
 	timersDesc        = describe("timers_total", "Timers run.")
 	timersFailedDesc  = describe("timers_failed_total", "Timers whose operation failed and is tried again.")
 	refusedDesc       = describe("refused_total", "Requests answered as unavailable, by reason.", "reason")
+	deliveriesDesc    = describe("webhook_deliveries_total", "Tries of webhook deliveries, by what came of them; dropped ones ended without a try.", "outcome")
+	recordsDesc       = describe("webhook_records_total", "Commands that recorded what came of webhook deliveries.")
+	recordsFailedDesc = describe("webhook_records_failed_total", "Such commands that failed and are tried again.")
+	deliveringDesc    = describe("webhook_deliveries_in_flight", "Webhook deliveries being made.")
 	actorsDesc        = describe("active_actors", "Workspaces that are active.")
 	unansweredDesc    = describe("unanswered_commands", "Commands that wait for their answer.")
 )
@@ -112,6 +136,12 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for reason, n := range s.Refused {
 		count(refusedDesc, n, reason)
 	}
+	for outcome, n := range s.Deliveries {
+		count(deliveriesDesc, n, outcome)
+	}
+	count(recordsDesc, s.DeliveryRecords)
+	count(recordsFailedDesc, s.DeliveryRecordsFailed)
+	ch <- prometheus.MustNewConstMetric(deliveringDesc, prometheus.GaugeValue, float64(s.Delivering))
 	ch <- prometheus.MustNewConstMetric(actorsDesc, prometheus.GaugeValue, float64(s.ActiveActors))
 	ch <- prometheus.MustNewConstMetric(unansweredDesc, prometheus.GaugeValue, float64(s.UnansweredCommands))
 }

@@ -33,7 +33,8 @@ func (b Binary) StartNode(ctx context.Context, dir string) (*Process, error) {
 		return nil, errors.Join(err, os.RemoveAll(data))
 	}
 	p, err := start(ctx, "http://"+addrs[0], "/readyz", data,
-		b.Path, "serve", "--data", data+"/data", "--http", addrs[0], "--metrics", addrs[1], "--peer=", "--gossip=", "--log-level", "warn")
+		b.Path, "serve", "--data", data+"/data", "--http", addrs[0], "--metrics", addrs[1], "--peer=", "--gossip=", "--log-level", "warn",
+		"--webhooks-allow-http", "--webhooks-allow-cidr", "127.0.0.0/8")
 	if err != nil {
 		return nil, err
 	}

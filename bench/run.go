@@ -74,6 +74,9 @@ func (r *run) start(ctx context.Context) (err error) {
 
 func (r *run) stop() error {
 	var faults []error
+	if r.world != nil && r.world.receiver != nil {
+		faults = append(faults, r.world.receiver.stop())
+	}
 	for _, p := range []*Process{r.node, r.empty} {
 		if p != nil && p.Stop != nil {
 			faults = append(faults, p.Stop())
@@ -89,12 +92,17 @@ func (r *run) scenario(ctx context.Context, s scenario, connections int) error {
 			return err
 		}
 	}
+	if s.hooked && r.world.receiver == nil {
+		if err := r.world.hook(); err != nil {
+			return err
+		}
+	}
 	l := load{
 		dial: r.world.dial, connections: connections, rate: r.Rate, warmup: r.Warmup, lasts: r.Duration, status: s.status,
 		requests: func(c int) func() []byte { return s.requests(r.world, c) },
 	}
 	before := r.counters(ctx)
-	closed := r.measure(ctx, s.name, s.about, &l)
+	closed := r.measured(ctx, s, &l)
 	if r.Rate == 0 {
 		closed.Limit, closed.Target = s.limit, s.target
 	}
@@ -111,9 +119,20 @@ func (r *run) scenario(ctx context.Context, s scenario, connections int) error {
 	}
 	if share := r.OpenShare; share > 0 && r.Rate == 0 && valid {
 		l.rate = found * share
-		r.measure(ctx, s.name, s.about, &l)
+		r.measured(ctx, s, &l)
 	}
 	return ctx.Err()
+}
+
+// measured is measure for a scenario, with what its webhooks received.
+func (r *run) measured(ctx context.Context, s scenario, l *load) *Result {
+	if !s.hooked {
+		return r.measure(ctx, s.name, s.about, l)
+	}
+	began, before := time.Now(), r.world.receiver.took.Load()
+	one := r.measure(ctx, s.name, s.about, l)
+	r.world.drained(ctx, r.out, began, before)
+	return one
 }
 
 // measure runs a load and adds its result to the report. The result stays valid

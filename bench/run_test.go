@@ -42,6 +42,7 @@ func fakeNode(t *testing.T, broken bool) (base string, created *atomic.Int64) {
 		w.WriteHeader(http.StatusCreated)
 		_, _ = fmt.Fprintf(w, `{"id":"%s","title":"x"}`, id(created.Add(1)))
 	})
+	mux.HandleFunc("POST /workspaces/{w}/webhook-subscriptions", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })
 	mux.HandleFunc("GET /workspaces/{w}/issues/{id}", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })
 	mux.HandleFunc("GET /workspaces/{w}/issues", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("limit") != "50" {
@@ -99,8 +100,8 @@ func TestRun_MeasuresScenariosBesideTheirLimits(t *testing.T) {
 			t.Errorf("%s was measured %d times, want once for each number of connections", name, closed[name])
 		}
 	}
-	if open != 16 || ratios != 8 {
-		t.Errorf("%d open measurements, %d ratios; want 16 and 8\n%s", open, ratios, out.String())
+	if open != 18 || ratios != 10 {
+		t.Errorf("%d open measurements, %d ratios; want 18 and 10\n%s", open, ratios, out.String())
 	}
 	if !strings.Contains(out.String(), "of its limit") {
 		t.Errorf("no table:\n%s", out.String())

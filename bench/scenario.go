@@ -17,13 +17,15 @@ type scenario struct {
 	limit  string
 	target float64
 	status int
+	// hooked scenarios need the webhooks and their receiver.
+	hooked bool
 	// filled scenarios need the read workspace's issues.
 	filled   bool
 	requests func(w *world, connection int) func() []byte
 }
 
 // scenarios in the order they run in. One file each.
-var scenarios = []scenario{createMany, createHot, get, listSmall, list, similar, analytics, createLarge}
+var scenarios = []scenario{createMany, createHot, createHooked, get, listSmall, list, similar, analytics, createLarge}
 
 // Names of the limits measured beside the scenarios.
 const (

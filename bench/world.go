@@ -20,8 +20,11 @@ type world struct {
 	host string
 	many []workspace // the load is spread over these
 	hot  workspace   // takes all creates of its scenario
-	read workspace   // has Config.Issues issues, to get and list
-	ids  []string    // of the read workspace, at most maxIDs
+	// hooked takes all creates of its scenario and has webhooks, which lead to receiver.
+	hooked   workspace
+	receiver *receiver
+	read     workspace // has Config.Issues issues, to get and list
+	ids      []string  // of the read workspace, at most maxIDs
 	// small has smallIssues issues: what the read workspace's size costs shows beside it.
 	small workspace
 }
@@ -42,7 +45,7 @@ func onboard(ctx context.Context, base, token string, many int) (*world, error) 
 	run := rand.Uint32() // tells this run's slugs from those of others
 	d := dial()
 	defer d.close()
-	for i := range many + 3 {
+	for i := range many + 4 {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -53,7 +56,7 @@ func onboard(ctx context.Context, base, token string, many int) (*world, error) 
 		}
 		w.many = append(w.many, made)
 	}
-	w.hot, w.read, w.small, w.many = w.many[many], w.many[many+1], w.many[many+2], w.many[:many]
+	w.hot, w.read, w.small, w.hooked, w.many = w.many[many], w.many[many+1], w.many[many+2], w.many[many+3], w.many[:many]
 	return w, nil
 }
 

@@ -19,6 +19,7 @@ const (
 	secretsPath   = workspacePath + "/inbound-secrets"
 	inroutesPath  = workspacePath + "/inbound-routes"
 	analyticsPath = workspacePath + "/issue-analytics"
+	webhooksPath  = workspacePath + "/webhook-subscriptions"
 )
 
 // Routes is the whole API, beside the server's own paths in builtin.go. The
@@ -137,6 +138,16 @@ func Routes() []Route {
 		{"POST", "/helpdesk1/{" + workspaceParam + "}", tracker.ReceiveHelpdesk1, []int{200, 202, 401, 409}},
 		{"POST", "/support/sms/inbound", tracker.ReceiveSMS, []int{200, 202, 401, 404, 409}},
 		{"POST", "/vcs1", tracker.ReceiveVCS, []int{200, 202, 401, 404}},
+
+		{"GET", webhooksPath, tracker.ListWebhooks, []int{200}},
+		{"POST", webhooksPath, tracker.CreateWebhook, []int{201, 409}},
+		{"GET", webhooksPath + "/{id}", tracker.WebhookByID, []int{200}},
+		{"PATCH", webhooksPath + "/{id}", tracker.PatchWebhook, []int{200}},
+		{"DELETE", webhooksPath + "/{id}", tracker.DeleteWebhook, []int{204}},
+		{"POST", webhooksPath + "/{id}/rotate-secret", tracker.RotateWebhookSecret, []int{200, 409}},
+		{"POST", webhooksPath + "/{id}/test", tracker.TestWebhook, []int{202, 409}},
+		{"GET", webhooksPath + "/{id}/deliveries", tracker.ListDeliveries, []int{200}},
+		{"POST", webhooksPath + "/{id}/deliveries/{deliveryId}/redeliver", tracker.Redeliver, []int{202, 409}},
 
 		{"GET", "/cluster", opTopology, []int{200}},
 		{"GET", "/cluster/workspaces/{" + workspaceParam + "}", opWorkspaceOwner, []int{200}},

@@ -197,6 +197,45 @@ func TestHotRows_MeetsEachRowOnce(t *testing.T) {
 	}
 }
 
+func TestRowsBack_PrefixBeforeAndStop(t *testing.T) {
+	t.Parallel()
+	tx := begin(t, memory(t))
+	for _, k := range []string{"a1", "a2", "a3", "b1"} {
+		must(t, tx.SetValue(countTable, []byte(k), []byte(k)))
+	}
+	for _, c := range []struct {
+		prefix, before string
+		stop           int
+		want           string
+	}{
+		{"", "", 0, "b1 a3 a2 a1 "},
+		{"a", "", 0, "a3 a2 a1 "},
+		{"a", "2", 0, "a1 "},
+		{"a", "2\x00", 0, "a2 a1 "},
+		{"a", "1", 0, ""},
+		{"a", "9", 2, "a3 a2 "},
+		{"c", "", 0, ""},
+	} {
+		var got string
+		seen := 0
+		must(t, tx.RowsBack(countTable, []byte(c.prefix), []byte(c.before), func(fields, value []byte) (bool, error) {
+			got += string(fields) + " "
+			if !bytes.Equal(fields, value) {
+				t.Errorf("%s has %s", fields, value)
+			}
+			seen++
+			return seen != c.stop, nil
+		}))
+		if got != c.want {
+			t.Errorf("RowsBack(%q, %q) = %q, want %q", c.prefix, c.before, got, c.want)
+		}
+	}
+	fault := errors.New("stop here")
+	if err := tx.RowsBack(countTable, nil, nil, func(_, _ []byte) (bool, error) { return true, fault }); !errors.Is(err, fault) {
+		t.Errorf("an error of fn came back as %v", err)
+	}
+}
+
 func TestViews_DoNotSeeOtherWorkspaces(t *testing.T) {
 	t.Parallel()
 	s := memory(t)

@@ -88,6 +88,9 @@ func (tx *Tx) Ops() int { return int(tx.batch.Count()) }
 // Size is the batch's length in bytes.
 func (tx *Tx) Size() int { return tx.batch.Len() }
 
+// Touch adds to what Touched says: for plain rows, which have no table to do it.
+func (tx *Tx) Touch(t Touch) { tx.touched |= t }
+
 // Touched says which kinds of rows the batch changes.
 func (tx *Tx) Touched() Touch { return tx.touched }
 

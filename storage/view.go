@@ -176,3 +176,31 @@ func (v *View) rows(table TableID, prefix, from []byte, next func(*pebble.Iterat
 	}
 	return it.Error()
 }
+
+// RowsBack walks the plain rows of table whose fields begin with prefix against
+// the key order, from the last one before before (fields behind the prefix; nil:
+// all). Otherwise it is like Rows.
+func (v *View) RowsBack(table TableID, prefix, before []byte, fn func(fields, value []byte) (bool, error)) error {
+	it, skip, err := v.iterate(table, prefix)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = it.Close() }()
+	var ok bool
+	if len(before) > 0 {
+		ok = it.SeekLT(append(v.fullKey(table, prefix), before...))
+	} else {
+		ok = it.Last()
+	}
+	for ; ok; ok = it.Prev() {
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return fmt.Errorf("read a row: %w", err)
+		}
+		more, err := fn(it.Key()[skip:], value)
+		if err != nil || !more {
+			return err
+		}
+	}
+	return it.Error()
+}

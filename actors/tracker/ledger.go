@@ -32,6 +32,12 @@ type Ledger struct {
 	title  string // whose terms are terms
 	terms  []term
 	stems  stems
+	// hooks are the workspace's webhooks; policy says where they may lead.
+	hooks  knownHooks
+	policy WebhookPolicy
+	// queued are the webhooks that the open batch has deliveries for, and perhaps some
+	// that a command which failed had.
+	queued []storage.ID
 }
 
 // NewLedger makes the ledger of a workspace over its state.
@@ -134,6 +140,7 @@ func (l *Ledger) forget() {
 	l.lives, l.armed = false, 0
 	l.teams.forget()
 	l.recent.forget()
+	l.hooks.forget()
 }
 
 // Seal writes the changed counters into the batch, once for all its commands, and
@@ -162,6 +169,10 @@ func (l *Ledger) Clean() bool {
 // Touched says which kinds of rows the open batch changes; see the Touch bits.
 func (l *Ledger) Touched() storage.Touch { return l.store.Touched() }
 
+// Queued gives the webhooks that the open batch may have deliveries for. It is
+// valid until the next command.
+func (l *Ledger) Queued() []storage.ID { return l.queued }
+
 // Ops and Size measure the open batch: keys written, and bytes.
 func (l *Ledger) Ops() int { return l.store.Ops() }
 
@@ -173,8 +184,12 @@ func (l *Ledger) Committed() {
 	if l.Touched()&TouchesAccess != 0 {
 		l.teams.forget()
 	}
+	if l.Touched()&TouchesWebhooks != 0 {
+		l.hooks.forget()
+	}
 	l.recent.committed()
 	l.store.Reset()
+	l.queued = l.queued[:0]
 	l.counters.trim()
 }
 
@@ -182,6 +197,7 @@ func (l *Ledger) Committed() {
 // fate is unknown or it was refused.
 func (l *Ledger) Discard() {
 	l.store.Reset()
+	l.queued = l.queued[:0]
 	l.forget()
 	l.broken = nil
 }

@@ -18,6 +18,7 @@ func Schema() *storage.Schema {
 			&labels, &projects, &cycles, &templates,
 			&comments,
 			&attachments,
+			&webhooks, &retries, &deliveries,
 			&channels, &channelSecrets, &tickets, &ticketMessages, &deals, &inboundSecrets,
 			&directory, &memberships, &inboundRoutes,
 		},
@@ -28,6 +29,7 @@ func Schema() *storage.Schema {
 			searchRows,
 			analyticsRows,
 			attachmentRows,
+			webhookRows,
 			receivedRows,
 		),
 		Check:      checkWorkspace,
@@ -112,6 +114,7 @@ func checkWorkspace(v *storage.View, report func(storage.Problem)) error {
 		checkComments,
 		checkSearch,
 		checkAttachments,
+		checkWebhooks,
 		checkChannels,
 		checkTickets,
 	} {

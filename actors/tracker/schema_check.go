@@ -75,7 +75,7 @@ func checkClock(v *storage.View, say sayer) error {
 		{teamTable, teams.Name}, {tokenTable, tokens.Name}, {issueTable, issues.Name},
 		{labelTable, labels.Name}, {projectTable, projects.Name}, {cycleTable, cycles.Name}, {templateTable, templates.Name},
 		{channelTable, channels.Name}, {ticketTable, tickets.Name}, {dealTable, deals.Name},
-		{attachmentTable, attachments.Name},
+		{attachmentTable, attachments.Name}, {webhookTable, webhooks.Name},
 	} {
 		// The newest is the first.
 		err := v.Rows(table.id, nil, nil, func(pk, _ []byte) (bool, error) {

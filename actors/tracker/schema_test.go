@@ -54,6 +54,9 @@ func TestSchema_Golden(t *testing.T) {
 		storage.Explain(&accessGrants, &AccessGrant{IssueID: issue, ActorID: "ann", ActorType: GranteeUser}),
 		storage.Explain(&shares, &IssueShare{Token: "token", IssueID: issue}),
 		storage.Explain(&timers, &Timer{Kind: "kind", Subject: "subject", Due: at}),
+		storage.Explain(&webhooks, &Webhook{ID: "01935000-0000-7000-8000-0000000000dd"}),
+		storage.Explain(&retries, &WebhookDelivery{ID: "01935000-0000-7000-8000-0000000000ee", SubscriptionID: "01935000-0000-7000-8000-0000000000dd", NextAttemptAt: &removed}),
+		storage.Explain(&deliveries, &WebhookDelivery{ID: "01935000-0000-7000-8000-0000000000ee", SubscriptionID: "01935000-0000-7000-8000-0000000000dd"}),
 		storage.Explain(&directory, &directoryEntry{Workspace: workspace, Slug: "yard"}),
 		storage.Explain(&memberships, &membership{User: user, Workspace: workspace, RemovedAt: &removed}),
 	}, "\n")

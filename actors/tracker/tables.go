@@ -79,8 +79,19 @@ const (
 	searchTitles  storage.TableID = 73 // postings: term of a title -> open issues
 	searchTotals  storage.TableID = 74 // counters
 
-	// Agents, sessions, drafts: 80 to 109. Webhooks: 110 to 119. OAuth, SCIM: 140 to
-	// 149.
+	// Agents, sessions, drafts: 80 to 109. OAuth, SCIM: 140 to 149.
+
+	// Webhooks.
+	webhookTable    storage.TableID = 110
+	webhookByShard  storage.TableID = 111 // shard-wide: which workspaces have webhooks
+	webhookSecrets  storage.TableID = 112 // webhook -> what its deliveries are signed with
+	outboxTable     storage.TableID = 113 // webhook, delivery -> event: first tries, in the order of commits
+	retryTable      storage.TableID = 114 // webhook, delivery that is tried again
+	retryByDue      storage.TableID = 115 // webhook, due, delivery
+	deliveryTable   storage.TableID = 116 // webhook, delivery that is over
+	pendingTally    storage.TableID = 117 // counter: a webhook's rows in the outbox and among the retries
+	deliveryTally   storage.TableID = 118 // counter: a webhook's deliveries that are over
+	webhookFailures storage.TableID = 119 // counter: since when, in Unix milliseconds, every try of a webhook failed
 
 	// Support channels, tickets, deals, and what providers send.
 	channelTable       storage.TableID = 120
@@ -116,4 +127,10 @@ const (
 	TouchesAccess storage.Touch = 1 << iota
 	// TouchesTimers marks timers: the shard's scheduler looks again.
 	TouchesTimers
+	// TouchesWebhooks marks webhooks: their addresses, secrets, what they are for, and
+	// deliveries that were given another time.
+	TouchesWebhooks
+	// TouchesOutbox marks deliveries that are to be made: the shard's dispatcher looks
+	// into the workspace.
+	TouchesOutbox
 )

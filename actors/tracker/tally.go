@@ -29,6 +29,8 @@ var bounds = map[storage.TableID]struct {
 	receivedTable:      {200_000, "remembered deliveries"},
 	// Each is up to maxScreenshot bytes.
 	attachmentTable: {100_000, "attachments"},
+
+	webhookTable: {100, "webhook subscriptions"},
 }
 
 // tallySubject is under what the records of a table are counted.

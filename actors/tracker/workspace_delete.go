@@ -136,8 +136,8 @@ var eraseOp = NewWorkflow[TimerIn, None]("FinishDeletion", "Finish a workspace's
 const eraseBatch = 500
 
 // eraseWorkspaceOp removes every row of a workspace. Its own row goes first, so
-// that nothing is added between two runs; then the timers, which have entries
-// outside of its range; then the range.
+// that nothing is added between two runs; then the timers and webhooks, which
+// have entries outside of its range; then the range.
 var eraseWorkspaceOp = NewCommand[None, None]("EraseWorkspace", "Erase a workspace", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 	if id := tx.Workspace(); id == storage.SystemID || id == storage.DirectoryID {
 		return Reply{}, fmt.Errorf("erase %s: it is no workspace", id)
@@ -155,6 +155,9 @@ var eraseWorkspaceOp = NewCommand[None, None]("EraseWorkspace", "Erase a workspa
 	more, err := tx.dropTimers(eraseBatch)
 	if err != nil || more {
 		return Reply{More: more}, err
+	}
+	if err := tx.dropWebhooks(); err != nil {
+		return Reply{}, err
 	}
 	if err := tx.Writer().DeleteWorkspace(); err != nil {
 		return Reply{}, fmt.Errorf("erase a workspace: %w", err)

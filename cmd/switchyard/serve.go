@@ -30,6 +30,10 @@ type serveCmd struct {
 	RateLimit      string        `help:"Requests a token may have this node carry out, such as 100/s, 600/m or 10000/h." default:"off" placeholder:"N/s"`
 	DiskReserve    byteSize      `help:"Free space to keep on the disk, such as 512MiB: below it changes are refused (a fifth of the disk, at most 256MiB, when not given)." placeholder:"SIZE"`
 
+	WebhooksAllowHTTP    bool     `name:"webhooks-allow-http" help:"Deliver webhooks to http URLs too, in the clear." group:"Webhooks"`
+	WebhooksAllowPrivate bool     `help:"Deliver webhooks to private, loopback and other special addresses too: to whatever this node reaches." group:"Webhooks"`
+	WebhooksAllowCIDR    []string `name:"webhooks-allow-cidr" help:"Deliver webhooks to these addresses, whatever they are; repeatable." placeholder:"CIDR" group:"Webhooks"`
+
 	Peer            string        `help:"Address for other nodes: replication, forwarded requests. Empty, with an empty --gossip: a node alone." default:"127.0.0.1:7947" group:"Cluster"`
 	Gossip          string        `help:"Address for finding other nodes, TCP and UDP." default:"127.0.0.1:7946" group:"Cluster"`
 	Advertise       string        `help:"Host under which other nodes reach this one, when it is not that of --peer." placeholder:"HOST" group:"Cluster"`
@@ -53,6 +57,9 @@ const stopWithin = 10 * time.Second
 func (s serveCmd) Run() error {
 	logger := s.logger()
 	slog.SetDefault(logger)
+	// What libraries print by themselves: net/http quotes webhooks' receivers that send
+	// more than they said, as often as they like.
+	slog.SetLogLoggerLevel(slog.LevelDebug)
 	root, err := rootToken(s.RootTokenFile)
 	if err != nil {
 		return err
@@ -69,6 +76,7 @@ func (s serveCmd) Run() error {
 		Peer: s.Peer, Gossip: s.Gossip, Advertise: s.Advertise, Join: s.Join, BootstrapExpect: s.BootstrapExpect,
 		Zone: s.Zone, ReplaceAfter: s.ReplaceAfter, ClusterCert: s.ClusterCert, ClusterKey: s.ClusterKey, ClusterCA: s.ClusterCA,
 		GossipKey: s.GossipKey, InsecureCluster: s.InsecureCluster,
+		WebhooksAllowHTTP: s.WebhooksAllowHTTP, WebhooksAllowPrivate: s.WebhooksAllowPrivate, WebhooksAllowCIDR: s.WebhooksAllowCIDR,
 		RequestTimeout: s.RequestTimeout, Rate: limit, DiskReserve: uint64(s.DiskReserve), Version: version, Logger: logger,
 	}
 	for _, w := range cfg.Warnings() {

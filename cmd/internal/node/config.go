@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"time"
 
+	"switchyard/actors/tracker"
 	"switchyard/cluster"
 	"switchyard/httpapi"
 )
@@ -57,6 +59,11 @@ type Config struct {
 	// SMSSecret and VCSSecret are what the calls of providers are signed with that name
 	// no workspace; empty turns their endpoints off. All nodes need the same.
 	SMSSecret, VCSSecret string
+	// WebhooksAllowHTTP lets webhooks have http URLs; WebhooksAllowPrivate lets them
+	// lead to any address, and WebhooksAllowCIDR to those in ranges such as
+	// 10.1.0.0/16 (Decision 46).
+	WebhooksAllowHTTP, WebhooksAllowPrivate bool
+	WebhooksAllowCIDR                       []string
 	// Rate limits the requests of each credential on this node.
 	Rate httpapi.Rate
 	// DiskReserve is the number of bytes to keep free on the disk; changes are refused
@@ -82,7 +89,23 @@ func (c Config) validate() error {
 	if n := len(c.RootToken); n > 0 && n < 16 {
 		return fmt.Errorf("the root token has %d characters: it needs at least 16", n)
 	}
+	if _, err := c.webhookPolicy(); err != nil {
+		return err
+	}
 	return c.validateCluster()
+}
+
+// webhookPolicy says where webhooks may lead.
+func (c Config) webhookPolicy() (tracker.WebhookPolicy, error) {
+	p := tracker.WebhookPolicy{AllowHTTP: c.WebhooksAllowHTTP, AllowPrivate: c.WebhooksAllowPrivate}
+	for _, text := range c.WebhooksAllowCIDR {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil || prefix != prefix.Masked() {
+			return p, fmt.Errorf("--webhooks-allow-cidr %q: must be a range such as 10.1.0.0/16 or fd00::/8", text)
+		}
+		p.Allow = append(p.Allow, prefix)
+	}
+	return p, nil
 }
 
 // Warnings are what an operator should know about a configuration that works.
@@ -99,6 +122,9 @@ func (c Config) Warnings() []string {
 	}
 	if c.InsecureCluster && (!loopback(c.Peer) && c.ClusterCert == "" || !loopback(c.Gossip) && c.GossipKey == "") {
 		w = append(w, "--insecure-cluster: whoever reaches "+c.Peer+" or "+c.Gossip+" can join the cluster, and read and change all data")
+	}
+	if c.WebhooksAllowPrivate {
+		w = append(w, "--webhooks-allow-private: admins of any workspace can have requests sent to whatever this node reaches")
 	}
 	return w
 }

@@ -144,6 +144,10 @@ func (n *Node) Join(ctx context.Context) (err error) {
 	if n.cfg.clustered() {
 		remote = n.groups
 	}
+	policy, err := n.cfg.webhookPolicy()
+	if err != nil {
+		return err
+	}
 	if n.engine, err = actors.NewEngine(actors.Config{
 		Store:          n.store,
 		Replicator:     n.groups,
@@ -151,6 +155,7 @@ func (n *Node) Join(ctx context.Context) (err error) {
 		RootToken:      n.cfg.RootToken,
 		OpenOnboarding: n.cfg.OpenOnboarding,
 		Inbound:        tracker.InboundSettings{SMSSecret: n.cfg.SMSSecret, VCSSecret: n.cfg.VCSSecret, PublicURL: n.publicURL()},
+		Webhooks:       actors.Webhooks{Policy: policy},
 		Clock:          time.Now,
 		Random:         rand.Reader,
 		Logger:         n.cfg.Logger,

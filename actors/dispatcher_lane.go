@@ -1,0 +1,222 @@
+package actors
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"switchyard/actors/tracker"
+	"switchyard/actors/webhook"
+	"switchyard/storage"
+)
+
+// Sender makes one try of a delivery. It returns soon after ctx ends.
+type Sender interface {
+	Send(ctx context.Context, d *webhook.Delivery) webhook.Result
+}
+
+// hook is a webhook.
+type hook struct {
+	space *hookedSpace
+	id    storage.ID
+	// config is read by lanes while they run, gone is set by them: after a 410 nothing
+	// more is sent until the webhook changes.
+	config atomic.Pointer[tracker.WebhookTarget]
+	gone   atomic.Bool
+
+	// Owned by the dispatcher's loop.
+	first, again lane
+	steady       bool // answered well and quickly the last time
+	removed      bool
+}
+
+// lane makes deliveries of a webhook one after another.
+type lane struct {
+	hook *hook
+
+	// Owned by the dispatcher's loop.
+	queued, running bool
+	shaky           bool // as it was counted when it started
+	more            bool // there may be something to deliver
+	// mark is how many outcomes must be recorded before a retry lane may run: it sees
+	// its rows as they are only when its last run is recorded.
+	mark  uint64
+	due   time.Time // of a retry lane: when the next comes due; zero: none is known
+	place int       // in the heap, while there is a due
+
+	// cursor is the last first try taken up; owned by the run.
+	cursor storage.ID
+}
+
+// laneEnd is what came of a run.
+type laneEnd struct {
+	lane *lane
+	more bool // it stopped before it came to the end
+	next time.Time
+	mark uint64
+	// tried: requests were sent; steady: the last was answered well and quickly;
+	// failed: some were not.
+	tried, steady, failed bool
+}
+
+const (
+	// laneBatch and laneTime bound a run, so that lanes take turns.
+	laneBatch = 64
+	laneTime  = 100 * time.Millisecond
+	// While more than busyCommands requests wait for their answers, a lane lets others
+	// run after every wayEvery deliveries: twice as long as those took, at most wayMost. What
+	// people wait for goes before what is delivered a little later; a receiver that is
+	// some way off doesn't notice.
+	busyCommands = 4
+	wayEvery     = 8
+	wayMost      = wayEvery * 500 * time.Microsecond
+	// quick is how soon a steady webhook answers.
+	quick = 2 * time.Second
+)
+
+func newHook(s *hookedSpace, id storage.ID) *hook {
+	t := &hook{space: s, id: id}
+	t.first.hook, t.again.hook = t, t
+	return t
+}
+
+// renew takes a webhook as it was read, and has both lanes look for what there is.
+func (t *hook) renew(c *tracker.WebhookTarget) {
+	if old := t.config.Load(); old == nil || *old != *c {
+		t.config.Store(c)
+		t.gone.Store(false)
+	}
+	t.first.more, t.again.more = true, true
+}
+
+func (l *lane) retry() bool { return l == &l.hook.again }
+
+func (l *lane) busy() bool { return l.queued || l.running || l.more }
+
+func (l *lane) runnable() bool {
+	written, full := l.hook.space.recorder.state()
+	return l.more && !full && !l.hook.removed && written >= l.mark
+}
+
+// run makes deliveries of a lane until its turn is over.
+func (d *dispatcher) run(l *lane) laneEnd {
+	e, t := d.shard.engine, l.hook
+	end := laneEnd{lane: l}
+	v := storage.NewView(e.state, d.shard.number, t.space.id)
+	list, err := d.list(&v, l, &end)
+	if err != nil {
+		return d.stumbled(end, err)
+	}
+	began := time.Now()
+	since := began
+	for i, p := range list {
+		if i%wayEvery == wayEvery-1 {
+			d.giveWay(time.Since(since))
+			since = time.Now()
+		}
+		if d.ctx.Err() != nil {
+			return end
+		}
+		o, err := d.try(&v, l, p, &end)
+		if err != nil {
+			return d.stumbled(end, err)
+		}
+		if d.ctx.Err() != nil && o.Error != "" {
+			return end // it was cut short: to be made again by whoever comes next
+		}
+		if !l.retry() {
+			l.cursor = p.ID
+		}
+		added, full := t.space.recorder.add(o)
+		end.mark = added
+		if (full || time.Since(began) > laneTime) && i+1 < len(list) {
+			end.more = true
+			break
+		}
+	}
+	if l.retry() && len(list) > 0 { // what failed has a new time, which is known when it is recorded
+		end.more, end.next = true, time.Time{}
+	}
+	return end
+}
+
+// giveWay waits a little when requests do.
+func (d *dispatcher) giveWay(took time.Duration) {
+	if d.shard.engine.commands.Load() <= busyCommands {
+		return
+	}
+	timer := time.NewTimer(min(2*took, wayMost))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-d.ctx.Done():
+	}
+}
+
+// list gives what a run is to deliver.
+func (d *dispatcher) list(v *storage.View, l *lane, end *laneEnd) (list []tracker.PendingDelivery, err error) {
+	if l.retry() {
+		list, end.next, err = tracker.ListRetries(v, l.hook.id, d.shard.engine.cfg.Clock(), laneBatch)
+		return list, err
+	}
+	list, err = tracker.ListOutbox(v, l.hook.id, l.cursor, laneBatch)
+	end.more = len(list) == laneBatch
+	return list, err
+}
+
+// stumbled ends a run that could not read, to go on after a while.
+func (d *dispatcher) stumbled(end laneEnd, err error) laneEnd {
+	t := end.lane.hook
+	d.broken(t.space.id, err)
+	end.more, end.next = false, time.Time{}
+	time.AfterFunc(retryFirst, func() { d.tell(t.space.id, newsWebhooks) })
+	return end
+}
+
+// try makes one try of a delivery.
+func (d *dispatcher) try(v *storage.View, l *lane, p tracker.PendingDelivery, end *laneEnd) (tracker.DeliveryOutcome, error) {
+	e, t := d.shard.engine, l.hook
+	o := tracker.DeliveryOutcome{Webhook: t.id, Delivery: p.ID, Sequence: p.Sequence, Retry: l.retry(), At: e.cfg.Clock()}
+	event, err := tracker.ReadDeliveryEvent(v, t.id, p)
+	if err != nil {
+		return o, err
+	}
+	o.EventID, o.EventType = event.ID, event.Type
+	c := t.config.Load()
+	switch {
+	case !c.Active || t.gone.Load():
+		o.Final, o.Error = true, "The subscription was disabled before the event was delivered."
+	case event.Body == nil:
+		o.Final, o.Error = true, "The event is no longer kept."
+	default:
+		d.send(t, c, &event, &o, end)
+	}
+	if o.Error != "" && !o.Tried {
+		e.stats.deliveries[deliveryDropped].Add(1)
+	}
+	return o, nil
+}
+
+func (d *dispatcher) send(t *hook, c *tracker.WebhookTarget, event *tracker.DeliveryEvent, o *tracker.DeliveryOutcome, end *laneEnd) {
+	e := d.shard.engine
+	delivery := webhook.Delivery{URL: c.URL, ID: o.Delivery.String(), Type: event.Type, Body: event.Body, Secrets: []string{c.Secret}, At: o.At}
+	if c.Previous != "" && o.At.Before(c.Until) {
+		delivery.Secrets = append(delivery.Secrets, c.Previous)
+	}
+	e.delivering.Add(1)
+	began := time.Now()
+	result := e.sender.Send(d.ctx, &delivery)
+	took := time.Since(began)
+	e.delivering.Add(-1)
+	o.Tried, o.StatusCode, o.Error, o.Gone = true, result.StatusCode, result.Failure, result.Gone
+	end.tried, end.steady = true, result.Failure == "" && took < quick
+	if result.Failure == "" {
+		e.stats.deliveries[deliverySucceeded].Add(1)
+		return
+	}
+	end.failed = true
+	e.stats.deliveries[deliveryFailed].Add(1)
+	if result.Gone {
+		t.gone.Store(true)
+	}
+}

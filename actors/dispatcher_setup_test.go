@@ -1,0 +1,195 @@
+package actors
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"switchyard/actors/tracker"
+	"switchyard/actors/webhook"
+	"switchyard/storage"
+)
+
+// receivers stands for everyone who receives webhooks. What each answers is the
+// test's to decide, by the URL.
+type receivers struct {
+	mu     sync.Mutex
+	answer map[string]func(context.Context, *webhook.Delivery) webhook.Result
+	got    []received
+	// ahead is how far the owner's clock is ahead of the bubble's, in which days take
+	// their time.
+	ahead atomic.Int64
+}
+
+func (r *receivers) now() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }
+
+// leap sets the clock forward, and waits until everyone who sleeps has looked at it.
+func (r *receivers) leap(d time.Duration) {
+	r.ahead.Add(int64(d - dispatchLook))
+	pass(dispatchLook)
+	rest()
+}
+
+// rest waits until everyone is idle, and what came of deliveries recorded.
+func rest() {
+	for range 3 {
+		synctest.Wait()
+		pass(recordLinger)
+	}
+	synctest.Wait()
+}
+
+// received is one request.
+type received struct {
+	url, id, kind string
+	at            time.Time
+	sequence      uint64
+	secrets       int
+}
+
+func (r *receivers) Send(ctx context.Context, d *webhook.Delivery) webhook.Result {
+	var e tracker.Event
+	if err := json.Unmarshal(d.Body, &e); err != nil || e.Type != d.Type {
+		return webhook.Result{Failure: "The body is no event of this type."}
+	}
+	r.mu.Lock()
+	r.got = append(r.got, received{d.URL, d.ID, d.Type, r.now(), e.Sequence, len(d.Secrets)})
+	answer := r.answer[d.URL]
+	r.mu.Unlock()
+	if answer != nil {
+		return answer(ctx, d)
+	}
+	return webhook.Result{StatusCode: 200}
+}
+
+// at gives the requests to a URL.
+func (r *receivers) at(url string) (list []received) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, g := range r.got {
+		if g.url == url {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+func (r *receivers) set(url string, answer func(context.Context, *webhook.Delivery) webhook.Result) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answer[url] = answer
+}
+
+func answers(status int) func(context.Context, *webhook.Delivery) webhook.Result {
+	return func(context.Context, *webhook.Delivery) webhook.Result {
+		if status < 300 {
+			return webhook.Result{StatusCode: status}
+		}
+		return webhook.Result{StatusCode: status, Failure: "refused", Gone: status == 410}
+	}
+}
+
+// hangs never answers.
+func hangs(ctx context.Context, _ *webhook.Delivery) webhook.Result {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	<-ctx.Done()
+	return webhook.Result{Failure: "There was no answer within 10 seconds."}
+}
+
+// post is an engine with receivers.
+type post struct {
+	*bundle
+	*receivers
+}
+
+func withReceivers(t testing.TB, adjust ...func(*Config)) *post {
+	t.Helper()
+	r := &receivers{answer: map[string]func(context.Context, *webhook.Delivery) webhook.Result{}}
+	b := setup(t, append(adjust, r.attach)...)
+	return &post{b, r}
+}
+
+func (r *receivers) attach(c *Config) {
+	c.OpenOnboarding = true
+	c.Clock = r.now
+	c.Webhooks.Sender = r
+}
+
+// as runs an operation as the workspace's owner.
+func (p *post) as(o onboarded, op *tracker.Op, in any) ([]byte, error) {
+	req := p.admitted(o.id, o.credential, op)
+	req.Deadline = time.Now().Add(10 * time.Second)
+	reply, err := p.engine.Do(req, op, in)
+	return bytes.Clone(reply.Body), err
+}
+
+func (p *post) mustAs(o onboarded, op *tracker.Op, in any, out any) {
+	p.t.Helper()
+	body, err := p.as(o, op, in)
+	if err != nil {
+		p.t.Fatalf("%s: %v", op.Name, err)
+	}
+	if out != nil {
+		if err := json.Unmarshal(body, out); err != nil {
+			p.t.Fatalf("%s: %v", op.Name, err)
+		}
+	}
+}
+
+func (p *post) subscribe(o onboarded, url string) tracker.WebhookID {
+	p.t.Helper()
+	var w tracker.WebhookWithSecret
+	p.mustAs(o, tracker.CreateWebhook, &tracker.CreateWebhookIn{URL: url}, &w)
+	return w.ID
+}
+
+// issues makes events.
+func (p *post) issues(o onboarded, n int) {
+	p.t.Helper()
+	for range n {
+		p.mustAs(o, tracker.CreateIssue, &tracker.CreateIssueIn{Title: "an issue"}, nil)
+	}
+}
+
+func (p *post) hook(o onboarded, id tracker.WebhookID) (w tracker.Webhook) {
+	p.t.Helper()
+	p.mustAs(o, tracker.WebhookByID, &tracker.WebhookByIDIn{ID: id}, &w)
+	return w
+}
+
+func (p *post) deliveries(o onboarded, id tracker.WebhookID) []tracker.WebhookDelivery {
+	p.t.Helper()
+	var list tracker.DeliveryList
+	p.mustAs(o, tracker.ListDeliveries, &tracker.ListDeliveriesIn{ID: id, Limit: 100}, &list)
+	return list.Deliveries
+}
+
+// verify proves the whole state.
+func (p *post) verify() {
+	p.t.Helper()
+	report, err := storage.Verify(context.Background(), p.store.State(), tracker.Schema())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, problem := range report.Problems {
+		if problem.Table != "" {
+			p.t.Errorf("verify: %v", problem)
+		}
+	}
+}
+
+// bubble runs a test in which time goes by at once.
+func bubble(t *testing.T, run func(t *testing.T, p *post, o onboarded), adjust ...func(*Config)) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := withReceivers(t, adjust...)
+		run(t, p, p.onboard("home"))
+		p.verify()
+	})
+}

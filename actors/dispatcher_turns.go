@@ -1,0 +1,170 @@
+package actors
+
+import (
+	"container/heap"
+	"time"
+)
+
+// Which lanes run when.
+
+// wait readies the retries that are due and gives the time until the next.
+func (d *dispatcher) wait() time.Duration {
+	now := d.shard.engine.cfg.Clock()
+	for len(d.due) > 0 {
+		l := d.due[0]
+		if l.due.After(now) {
+			return min(l.due.Sub(now), dispatchLook)
+		}
+		d.setDue(l, time.Time{})
+		l.more = true
+		d.ready(l)
+	}
+	return dispatchLook
+}
+
+// ready queues a lane that has something to do.
+func (d *dispatcher) ready(l *lane) {
+	if l.queued || l.running || !l.runnable() {
+		return
+	}
+	l.queued = true
+	d.queue(l)
+}
+
+func (d *dispatcher) queue(l *lane) {
+	if l.hook.steady {
+		d.steady = append(d.steady, l)
+	} else {
+		d.shaky = append(d.shaky, l)
+	}
+}
+
+// start runs lanes while there is room. Webhooks that did not answer quickly the
+// last time have at most half of it, so that those which hang leave room for the
+// others, and a workspace at most a quarter.
+func (d *dispatcher) start() {
+	most := d.shard.engine.cfg.Limits.Deliveries
+	share := max(most/4, 2)
+	for d.running.all < most {
+		l := d.pick(most / 2)
+		if l == nil {
+			return
+		}
+		s := l.hook.space
+		switch {
+		case l.hook.removed:
+			l.queued = false
+		case s.running.all >= share, !l.hook.steady && s.running.shaky >= share/2:
+			s.parked = append(s.parked, l)
+		default:
+			d.launch(l)
+		}
+	}
+}
+
+func (d *dispatcher) pick(shaky int) *lane {
+	d.turns++
+	from := &d.steady
+	if room := d.running.shaky < shaky && len(d.shaky) > 0; room && (len(d.steady) == 0 || d.turns%shakyTurn == 0) {
+		from = &d.shaky
+	}
+	if len(*from) == 0 {
+		return nil
+	}
+	l := (*from)[0]
+	(*from)[0] = nil
+	if *from = (*from)[1:]; len(*from) == 0 {
+		*from = nil
+	}
+	return l
+}
+
+func (d *dispatcher) launch(l *lane) {
+	e := d.shard.engine
+	if !e.background.enter() {
+		return
+	}
+	l.queued, l.running, l.more, l.shaky = false, true, false, !l.hook.steady
+	for _, n := range [...]*laneCount{&d.running, &l.hook.space.running} {
+		n.all++
+		if l.shaky {
+			n.shaky++
+		}
+	}
+	go func() {
+		defer e.background.leave()
+		d.ended <- d.run(l)
+	}()
+}
+
+// done goes on after a run of a lane.
+func (d *dispatcher) done(end laneEnd) {
+	l := end.lane
+	t, s := l.hook, l.hook.space
+	l.running = false
+	for _, n := range [...]*laneCount{&d.running, &s.running} {
+		n.all--
+		if l.shaky {
+			n.shaky--
+		}
+	}
+	if end.tried {
+		t.steady = end.steady
+	}
+	l.more = l.more || end.more
+	if l.retry() || end.failed { // there may be a retry once that is recorded
+		t.again.mark = max(t.again.mark, end.mark)
+	}
+	t.again.more = t.again.more || end.failed
+	if l.retry() && !t.removed {
+		d.setDue(l, end.next)
+	}
+	for _, p := range s.parked {
+		d.queue(p)
+	}
+	s.parked = s.parked[:0]
+	d.ready(l)
+	d.ready(&t.again)
+}
+
+// setDue says when a lane's next retry comes due; the zero time for none.
+func (d *dispatcher) setDue(l *lane, at time.Time) {
+	was := !l.due.IsZero()
+	l.due = at
+	switch {
+	case was && at.IsZero():
+		heap.Remove(&d.due, l.place)
+	case was:
+		heap.Fix(&d.due, l.place)
+	case !at.IsZero():
+		heap.Push(&d.due, l)
+	}
+}
+
+// dueHeap are the lanes with retries to come, each once, the earliest first.
+type dueHeap []*lane
+
+func (h dueHeap) Len() int           { return len(h) }
+func (h dueHeap) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
+
+func (h dueHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
+
+// Push implements heap.Interface.
+func (h *dueHeap) Push(x any) {
+	l := x.(*lane)
+	l.place = len(*h)
+	*h = append(*h, l)
+}
+
+// Pop implements heap.Interface.
+func (h *dueHeap) Pop() any {
+	old := *h
+	last := len(old) - 1
+	l := old[last]
+	old[last] = nil
+	*h = old[:last]
+	return l
+}

@@ -1,0 +1,130 @@
+package tracker
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	json "github.com/goccy/go-json"
+
+	"switchyard/storage"
+)
+
+// ListDeliveriesIn asks for a page of a webhook's deliveries.
+type ListDeliveriesIn struct {
+	ID     WebhookID      `path:"id"`
+	Status DeliveryStatus `query:"status" enum:"pending,succeeded,failed"`
+	Limit  int            `query:"limit" rules:"min=1,max=100" default:"50"`
+	Cursor string         `query:"cursor" rules:"max=1024"`
+}
+
+// DeliveryList is the answer to ListDeliveries.
+type DeliveryList struct {
+	Deliveries []WebhookDelivery `json:"deliveries"`
+	NextCursor string            `json:"nextCursor,omitempty"`
+}
+
+// ListDeliveries lists a webhook's deliveries, newest first: all that are pending,
+// and the newest of those that are over.
+var ListDeliveries = NewQuery[ListDeliveriesIn, DeliveryList]("ListDeliveries", "List a webhook's deliveries", Needs{Level: Admin}, listDeliveries, OneMoment)
+
+// foundDelivery is a delivery's id and JSON.
+type foundDelivery struct {
+	id   storage.ID
+	body []byte
+}
+
+func listDeliveries(v *View, in *ListDeliveriesIn) (Reply, error) {
+	_, webhook, err := v.webhookByID(in.ID)
+	if err != nil {
+		return Reply{}, err
+	}
+	after, err := parsePlace(in.Cursor, deliveryTable, webhook)
+	if err != nil {
+		return Reply{}, err
+	}
+	if after != nil && len(after) != 16 {
+		return Reply{}, BadRequest(Fault{Path: "query.cursor", Message: "Is no cursor. Send the nextCursor of a page as it is."})
+	}
+	// Of each of the three places as many as the page could take.
+	var found []foundDelivery
+	if in.Status != DeliverySucceeded && in.Status != DeliveryFailed {
+		if found, err = v.queued(webhook, after, in.Limit+1); err != nil {
+			return Reply{}, err
+		}
+		if found, err = v.deliveriesIn(&retries, webhook, after, "", in.Limit+1, found); err != nil {
+			return Reply{}, err
+		}
+	}
+	if in.Status != DeliveryPending {
+		if found, err = v.deliveriesIn(&deliveries, webhook, after, in.Status, in.Limit+1, found); err != nil {
+			return Reply{}, err
+		}
+	}
+	slices.SortFunc(found, func(a, b foundDelivery) int { return -slices.Compare(a.id[:], b.id[:]) })
+	p := newPage(v.Buf, "deliveries", in.Limit)
+	for _, f := range found {
+		if !p.add(f.id[:], f.body) {
+			break
+		}
+	}
+	return p.reply(deliveryTable, webhook), nil
+}
+
+// queued gives deliveries of the outbox before an id (nil: the newest).
+func (v *View) queued(webhook storage.ID, before []byte, limit int) (found []foundDelivery, err error) {
+	type row struct {
+		id       storage.ID
+		sequence uint64
+	}
+	var rows []row
+	err = v.RowsBack(outboxTable, webhook[:], before, func(fields, value []byte) (bool, error) {
+		if len(fields) != 32 || len(value) != 8 {
+			return false, fmt.Errorf("%w: outbox row of %d and %d bytes", storage.ErrFormat, len(fields), len(value))
+		}
+		rows = append(rows, row{storage.ID(fields[16:]), binary.BigEndian.Uint64(value)})
+		return len(rows) < limit, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list an outbox: %w", err)
+	}
+	for _, r := range rows {
+		d, err := queuedDelivery(&v.View, webhook, r.id, r.sequence)
+		if err != nil {
+			return nil, err
+		}
+		body, err := json.MarshalWithOption(d, json.DisableHTMLEscape())
+		if err != nil {
+			return nil, fmt.Errorf("encode a delivery: %w", err)
+		}
+		found = append(found, foundDelivery{r.id, body})
+	}
+	return found, nil
+}
+
+// deliveriesIn adds deliveries of a table before an id, those of one status if
+// that is given.
+func (v *View) deliveriesIn(table *storage.Table[WebhookDelivery], webhook storage.ID, before []byte, status DeliveryStatus, limit int, found []foundDelivery) ([]foundDelivery, error) {
+	var from []byte
+	if before != nil {
+		from = deliveryPK(webhook, storage.ID(before))
+	}
+	n := 0
+	err := table.Scan(v, webhook[:], from, func(pk []byte, rec storage.Record) (bool, error) {
+		var d struct {
+			ID     string         `json:"id"`
+			Status DeliveryStatus `json:"status"`
+		}
+		if err := json.Unmarshal(rec.JSON(), &d); err != nil {
+			return false, fmt.Errorf("decode a delivery: %w", err)
+		}
+		if status != "" && d.Status != status {
+			return true, nil
+		}
+		id, _ := storage.ParseID(d.ID)
+		found = append(found, foundDelivery{id, append([]byte(nil), rec.JSON()...)})
+		n++
+		return n < limit, nil
+	})
+	return found, err
+}

@@ -1,0 +1,108 @@
+package tracker
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// RedeliverIn names a delivery.
+type RedeliverIn struct {
+	ID         WebhookID `path:"id"`
+	DeliveryID string    `path:"deliveryId"`
+}
+
+// Redeliver has a delivery tried again now, under its id, whatever became of it.
+// If that fails it goes on along the schedule from where it stands.
+var Redeliver = NewCommand[RedeliverIn, WebhookDelivery]("Redeliver", "Try a delivery again", Needs{Level: Admin}, redeliver)
+
+func redeliver(tx *Tx, in *RedeliverIn) (Reply, error) {
+	hook, webhook, err := tx.webhookByID(in.ID)
+	if err != nil {
+		return Reply{}, err
+	}
+	id, ok := storage.ParseID(in.DeliveryID)
+	if !ok {
+		return Reply{}, NotFound("delivery")
+	}
+	if !hook.Value.IsActive {
+		return Reply{}, inactiveWebhook()
+	}
+	queued, err := tx.Value(outboxTable, outboxKey(webhook, id), nil)
+	if err != nil {
+		return Reply{}, err
+	}
+	if len(queued) == 8 { // its first try is to come
+		d, err := queuedDelivery(&tx.View.View, webhook, id, binary.BigEndian.Uint64(queued))
+		if err != nil {
+			return Reply{}, err
+		}
+		return jsonReply(Accepted, d)
+	}
+	pk := deliveryPK(webhook, id)
+	waiting, err := retries.Get(tx, pk)
+	if err != nil {
+		return Reply{}, err
+	}
+	over, err := deliveries.Get(tx, pk)
+	if err != nil {
+		return Reply{}, err
+	}
+	var d WebhookDelivery
+	switch {
+	case waiting != nil:
+		d = waiting.Value
+	case over != nil:
+		d = over.Value
+	default:
+		return Reply{}, NotFound("delivery")
+	}
+	if err := tx.stillKept(webhook, id, &d); err != nil {
+		return Reply{}, err
+	}
+	now := At(tx.now)
+	d.Status, d.NextAttemptAt, d.DeliveredAt = DeliveryPending, &now, nil
+	if waiting != nil {
+		_, err = retries.Update(tx, waiting, &d)
+	} else {
+		err = tx.reopen(webhook, over, &d)
+	}
+	if err != nil {
+		return Reply{}, fmt.Errorf("put a delivery among the retries: %w", err)
+	}
+	tx.Writer().Touch(TouchesWebhooks) // its time has changed
+	return jsonReply(Accepted, &d)
+}
+
+// reopen moves a delivery that was over to the retries.
+func (tx *Tx) reopen(webhook storage.ID, over *storage.Row[WebhookDelivery], d *WebhookDelivery) error {
+	n, err := tx.Next(pendingTally, webhook)
+	if err != nil {
+		return err
+	}
+	if n > maxPending {
+		return Conflict("The webhook has as many deliveries waiting as it can have.", "Wait until its receiver takes them.")
+	}
+	if err := deliveries.Delete(tx, over); err != nil {
+		return err
+	}
+	if err := tx.addTo(deliveryTally, webhook, -1); err != nil {
+		return err
+	}
+	_, err = retries.Insert(tx, d)
+	return err
+}
+
+// stillKept refuses a delivery whose event was swept: there is nothing to send.
+func (tx *Tx) stillKept(webhook, id storage.ID, d *WebhookDelivery) error {
+	var sequence uint64
+	if d.EventSequence != nil {
+		sequence = *d.EventSequence
+	}
+	_, kept, err := readDeliveryEvent(&tx.View.View, webhook, id, sequence)
+	if err == nil && !kept {
+		err = Conflict("The delivery's event is no longer kept: events are for 30 days.", "Read the resource itself; there is nothing left to deliver.")
+	}
+	return err
+}

@@ -1,0 +1,96 @@
+package tracker
+
+import (
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// WebhookID names a webhook subscription.
+type WebhookID string
+
+// Webhook is a subscription: an address that the workspace's events are sent to.
+type Webhook struct {
+	ID             WebhookID   `json:"id"`
+	OrganizationID WorkspaceID `json:"organizationId"`
+	URL            string      `json:"url"`
+	// Events are the types it is for: names, "issue.*" for a family, "*" for all.
+	Events      []string `json:"events"`
+	Description *string  `json:"description"`
+	IsActive    bool     `json:"isActive"`
+	// DisabledReason says why the service made it inactive; null when it did not.
+	DisabledReason *DisabledReason `json:"disabledReason"`
+	CreatedAt      Timestamp       `json:"createdAt"`
+	UpdatedAt      Timestamp       `json:"updatedAt"`
+}
+
+// WebhookWithSecret is a webhook with what its deliveries are signed with, as it
+// is shown when that is made.
+type WebhookWithSecret struct {
+	Webhook
+	Secret string `json:"secret"`
+}
+
+// DisabledReason says why the service stopped delivering to a webhook.
+type DisabledReason string
+
+// The reasons.
+const (
+	// DisabledGone: the receiver answered 410.
+	DisabledGone DisabledReason = "gone"
+	// DisabledFailing: every try of five days failed.
+	DisabledFailing DisabledReason = "failing"
+	// DisabledBacklog: more deliveries were waiting than are kept.
+	DisabledBacklog DisabledReason = "backlog"
+)
+
+// webhooks are listed newest first. The index tells a shard's dispatcher, when it
+// starts, which workspaces there is something to look for in.
+var webhooks = storage.Table[Webhook]{
+	ID:   webhookTable,
+	Name: "webhook",
+	Key: func(k storage.Key, w *Webhook) storage.Key {
+		id, _ := storage.ParseID(w.ID)
+		return k.Newest(id)
+	},
+	Indexes: []storage.Index[Webhook]{{
+		ID:        webhookByShard,
+		Name:      "shard",
+		ShardWide: true,
+		Entries:   func(e *storage.Entries, _ *Webhook) { e.Add(e.Key()) },
+	}},
+	Touches: TouchesWebhooks,
+}
+
+// webhookByID reads a webhook; NOT_FOUND when there is none.
+func (v *View) webhookByID(id WebhookID) (*storage.Row[Webhook], storage.ID, error) {
+	raw, ok := storage.ParseID(id)
+	if !ok {
+		return nil, raw, NotFound("webhook subscription")
+	}
+	row, err := webhooks.Get(v, storage.Key(nil).Newest(raw))
+	if err != nil {
+		return nil, raw, fmt.Errorf("read a webhook: %w", err)
+	}
+	if row == nil {
+		return nil, raw, NotFound("webhook subscription")
+	}
+	return row, raw, nil
+}
+
+// disableWebhook makes a webhook inactive for a reason of the service's own.
+func (tx *Tx) disableWebhook(id storage.ID, reason DisabledReason) error {
+	row, err := webhooks.Get(tx, storage.Key(nil).Newest(id))
+	if err != nil {
+		return fmt.Errorf("read a webhook: %w", err)
+	}
+	if row == nil || !row.Value.IsActive {
+		return nil
+	}
+	w := row.Value
+	w.IsActive, w.DisabledReason, w.UpdatedAt = false, &reason, At(tx.now)
+	if _, err := webhooks.Update(tx, row, &w); err != nil {
+		return fmt.Errorf("disable a webhook: %w", err)
+	}
+	return nil
+}

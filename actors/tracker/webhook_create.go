@@ -1,0 +1,59 @@
+package tracker
+
+import "fmt"
+
+// CreateWebhookIn asks for a webhook subscription.
+type CreateWebhookIn struct {
+	URL         string        `json:"url" rules:"required,min=1,max=2048"`
+	Events      Opt[[]string] `json:"events" rules:"min=1,max=50" items:"min=1,max=64"`
+	Description Opt[string]   `json:"description" rules:"nullable,max=1000"`
+	// Secret is what deliveries are signed with; absent: one is made.
+	Secret string `json:"secret" rules:"max=255"`
+}
+
+// Validate looks at what the tags can't say.
+func (in *CreateWebhookIn) Validate(faults *Faults) {
+	if fault := webhookURLFault(in.URL); in.URL != "" && fault != "" && !faults.Has("url") {
+		faults.Add("url", fault)
+	}
+	patternFaults("events", in.Events.Value, faults)
+	if fault := secretFault(in.Secret); in.Secret != "" && fault != "" && !faults.Has("secret") {
+		faults.Add("secret", fault)
+	}
+}
+
+// CreateWebhook subscribes an address to the workspace's events. The secret is in
+// the answer and in no other but that of a rotation (Decision 45).
+var CreateWebhook = NewCommand[CreateWebhookIn, WebhookWithSecret]("CreateWebhook", "Subscribe a URL to events", Needs{Level: Admin}, createWebhook, WithSecret)
+
+func createWebhook(tx *Tx, in *CreateWebhookIn) (Reply, error) {
+	if err := tx.webhookURL(in.URL); err != nil {
+		return Reply{}, err
+	}
+	if err := tx.tally(webhookTable, 1); err != nil {
+		return Reply{}, err
+	}
+	id, err := tx.NewID()
+	if err != nil {
+		return Reply{}, err
+	}
+	w := Webhook{
+		ID: WebhookID(id.String()), OrganizationID: WorkspaceID(tx.Workspace().String()),
+		URL: in.URL, Events: []string{"*"}, Description: in.Description.Ptr(), IsActive: true,
+		CreatedAt: At(tx.now), UpdatedAt: At(tx.now),
+	}
+	if in.Events.Set {
+		w.Events = tidyPatterns(in.Events.Value)
+	}
+	secret, err := tx.newWebhookSecret(in.Secret)
+	if err != nil {
+		return Reply{}, err
+	}
+	if err := tx.setWebhookSecret(id, webhookSecret{Secret: secret}); err != nil {
+		return Reply{}, err
+	}
+	if _, err := webhooks.Insert(tx, &w); err != nil {
+		return Reply{}, fmt.Errorf("add a webhook: %w", err)
+	}
+	return jsonReply(Created, &WebhookWithSecret{w, secret})
+}

@@ -1,0 +1,161 @@
+package tracker
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"time"
+
+	json "github.com/goccy/go-json"
+
+	"switchyard/storage"
+)
+
+// DeliveryStatus says where a delivery stands.
+type DeliveryStatus string
+
+// The statuses of a delivery.
+const (
+	DeliveryPending   DeliveryStatus = "pending"
+	DeliverySucceeded DeliveryStatus = "succeeded"
+	DeliveryFailed    DeliveryStatus = "failed"
+)
+
+// WebhookDelivery is an event on its way to a webhook.
+//
+// It lives in one of three places: the outbox, a bare row, until its first try;
+// the retries, ordered by when each is due, between tries; and then among the
+// deliveries that are over, of which a webhook keeps the newest.
+type WebhookDelivery struct {
+	ID             string    `json:"id"`
+	SubscriptionID WebhookID `json:"subscriptionId"`
+	EventID        string    `json:"eventId"`
+	EventType      string    `json:"eventType"`
+	// EventSequence is the event's place in the log; null for a test.
+	EventSequence  *uint64        `json:"eventSequence"`
+	Status         DeliveryStatus `json:"status" enum:"pending,succeeded,failed"`
+	Attempts       int            `json:"attempts"`
+	LastStatusCode *int           `json:"lastStatusCode"`
+	LastError      *string        `json:"lastError"`
+	LastAttemptAt  *Timestamp     `json:"lastAttemptAt"`
+	NextAttemptAt  *Timestamp     `json:"nextAttemptAt"`
+	CreatedAt      Timestamp      `json:"createdAt"`
+	DeliveredAt    *Timestamp     `json:"deliveredAt"`
+}
+
+func deliveryKey(k storage.Key, d *WebhookDelivery) storage.Key {
+	webhook, _ := storage.ParseID(d.SubscriptionID)
+	id, _ := storage.ParseID(d.ID)
+	return k.ID(webhook).Newest(id)
+}
+
+func deliveryPK(webhook, id storage.ID) storage.Key {
+	return storage.Key(make([]byte, 0, 32)).ID(webhook).Newest(id)
+}
+
+// retries are the deliveries that failed and are tried again.
+var retries = storage.Table[WebhookDelivery]{
+	ID:   retryTable,
+	Name: "delivery to be tried again",
+	Key:  deliveryKey,
+	Indexes: []storage.Index[WebhookDelivery]{{
+		ID:   retryByDue,
+		Name: "due",
+		Entries: func(e *storage.Entries, d *WebhookDelivery) {
+			webhook, _ := storage.ParseID(d.SubscriptionID)
+			var due Timestamp
+			if d.NextAttemptAt != nil {
+				due = *d.NextAttemptAt
+			}
+			e.Add(e.Key().ID(webhook).U64(uint64(due.Time().UnixMilli())))
+		},
+	}},
+}
+
+// deliveries are those that are over.
+var deliveries = storage.Table[WebhookDelivery]{ID: deliveryTable, Name: "delivery", Key: deliveryKey}
+
+// queuedDelivery is a row of the outbox as clients see it.
+func queuedDelivery(v *storage.View, webhook, id storage.ID, sequence uint64) (*WebhookDelivery, error) {
+	head, _, err := readDeliveryEvent(v, webhook, id, sequence)
+	if err != nil {
+		return nil, err
+	}
+	at := idTime(id)
+	d := &WebhookDelivery{
+		ID: id.String(), SubscriptionID: WebhookID(webhook.String()), EventID: head.ID, EventType: head.Type,
+		Status: DeliveryPending, NextAttemptAt: &at, CreatedAt: at,
+	}
+	if sequence != 0 {
+		d.EventSequence = &sequence
+	}
+	return d, nil
+}
+
+// idTime is when an identifier was made.
+func idTime(id storage.ID) Timestamp {
+	return At(time.UnixMilli(int64(binary.BigEndian.Uint64(id[:]) >> 16)))
+}
+
+// DeliveryEvent is what a delivery carries. Body is nil when the event is no longer
+// kept.
+type DeliveryEvent struct {
+	ID, Type string
+	Body     []byte
+}
+
+// ReadDeliveryEvent reads what a delivery carries.
+func ReadDeliveryEvent(v *storage.View, webhook storage.ID, p PendingDelivery) (DeliveryEvent, error) {
+	e, _, err := readDeliveryEvent(v, webhook, p.ID, p.Sequence)
+	return e, err
+}
+
+func readDeliveryEvent(v *storage.View, webhook, id storage.ID, sequence uint64) (e DeliveryEvent, found bool, err error) {
+	if sequence == 0 {
+		e.ID, e.Type = id.String(), eventWebhookTest
+		e.Body, err = testEvent(v.Workspace(), webhook, id)
+		return e, true, err
+	}
+	value, err := v.Value(eventTable, storage.Key(make([]byte, 0, 8)).U64(sequence), nil)
+	if err != nil || value == nil {
+		return e, false, err
+	}
+	rec, err := storage.ParseRecord(value)
+	if err != nil {
+		return e, false, fmt.Errorf("read an event: %w", err)
+	}
+	e.Body = rec.JSON()
+	// Emit writes id and type first; neither holds anything that is escaped.
+	rest, ok := bytes.CutPrefix(e.Body, []byte(`{"id":"`))
+	raw, rest, ok2 := bytes.Cut(rest, []byte(`","type":"`))
+	typ, _, ok3 := bytes.Cut(rest, []byte{'"'})
+	if !ok || !ok2 || !ok3 {
+		return e, false, fmt.Errorf("%w: event %d does not begin with its id and type", storage.ErrFormat, sequence)
+	}
+	e.ID, e.Type = string(raw), string(typ)
+	return e, true, nil
+}
+
+// testEvent is the event of a test. It follows from the delivery, so it is kept
+// nowhere, and each of its tries carries the same.
+func testEvent(workspace, webhook, id storage.ID) ([]byte, error) {
+	body, err := json.Marshal(&Event{
+		ID: id.String(), Type: eventWebhookTest, OrganizationID: WorkspaceID(workspace.String()), CreatedAt: idTime(id),
+		Actor: EventActor{ID: System.ID, Type: System.Type},
+		Data:  json.RawMessage(`{"subscriptionId":"` + webhook.String() + `"}`),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode a test event: %w", err)
+	}
+	return body, nil
+}
+
+// brief bounds a text about a failure.
+func brief(s string) string {
+	const most = 300
+	if len(s) > most {
+		s = s[:most]
+	}
+	return strings.ToValidUTF8(s, "")
+}

@@ -1,0 +1,69 @@
+package tracker
+
+import (
+	"fmt"
+	"slices"
+)
+
+// PatchWebhookIn changes a webhook subscription. Absent fields stay as they are.
+type PatchWebhookIn struct {
+	ID          WebhookID     `path:"id"`
+	URL         Opt[string]   `json:"url" rules:"min=1,max=2048"`
+	Events      Opt[[]string] `json:"events" rules:"min=1,max=50" items:"min=1,max=64"`
+	Description Opt[string]   `json:"description" rules:"nullable,max=1000"`
+	IsActive    Opt[bool]     `json:"isActive"`
+}
+
+// Validate looks at what the tags can't say.
+func (in *PatchWebhookIn) Validate(faults *Faults) {
+	if fault := webhookURLFault(in.URL.Value); in.URL.Set && in.URL.Value != "" && fault != "" && !faults.Has("url") {
+		faults.Add("url", fault)
+	}
+	patternFaults("events", in.Events.Value, faults)
+}
+
+// PatchWebhook changes a webhook subscription. What is pending goes to its new
+// address; while it is inactive nothing is delivered, and what was pending is over
+// (Decision 46).
+var PatchWebhook = NewCommand[PatchWebhookIn, Webhook]("PatchWebhook", "Change a webhook subscription", Needs{Level: Admin}, patchWebhook)
+
+func patchWebhook(tx *Tx, in *PatchWebhookIn) (Reply, error) {
+	row, id, err := tx.webhookByID(in.ID)
+	if err != nil {
+		return Reply{}, err
+	}
+	w := row.Value
+	if in.URL.Set && in.URL.Value != w.URL {
+		if err := tx.webhookURL(in.URL.Value); err != nil {
+			return Reply{}, err
+		}
+		w.URL = in.URL.Value
+	}
+	if in.Events.Set {
+		w.Events = tidyPatterns(in.Events.Value)
+	}
+	assign(&w.Description, &in.Description)
+	if in.IsActive.Set {
+		w.IsActive, w.DisabledReason = in.IsActive.Value, nil
+	}
+	if sameWebhook(&w, &row.Value) {
+		return jsonReply(Done, &w)
+	}
+	if w.IsActive && !row.Value.IsActive { // it starts with a clean slate
+		if err := tx.SetCounter(webhookFailures, id, 0); err != nil {
+			return Reply{}, err
+		}
+	}
+	w.UpdatedAt = At(tx.now)
+	body, err := webhooks.Update(tx, row, &w)
+	if err != nil {
+		return Reply{}, fmt.Errorf("change a webhook: %w", err)
+	}
+	return Reply{Body: body}, nil
+}
+
+func sameWebhook(a, b *Webhook) bool {
+	same := func(x, y *string) bool { return x == y || x != nil && y != nil && *x == *y }
+	return a.URL == b.URL && slices.Equal(a.Events, b.Events) && same(a.Description, b.Description) &&
+		a.IsActive == b.IsActive && (a.DisabledReason == nil) == (b.DisabledReason == nil)
+}

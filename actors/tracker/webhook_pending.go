@@ -1,0 +1,135 @@
+package tracker
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"switchyard/storage"
+)
+
+// What a shard's dispatcher reads. It writes nothing: what became of its tries
+// goes through RecordDeliveries.
+
+// WebhookTarget is a webhook as its deliveries need it.
+type WebhookTarget struct {
+	ID     storage.ID
+	URL    string
+	Active bool
+	// Secret signs; so does Previous until Until.
+	Secret, Previous string
+	Until            time.Time
+}
+
+// PendingDelivery is a delivery that is to be made. Sequence is that of its event;
+// 0 is a test.
+type PendingDelivery struct {
+	ID       storage.ID
+	Sequence uint64
+}
+
+// ListWebhookWorkspaces gives the workspaces of a shard that have webhooks. v reads
+// the shard's own range.
+func ListWebhookWorkspaces(v *storage.View) (list []storage.ID, err error) {
+	err = v.Rows(webhookByShard, nil, nil, func(fields, _ []byte) (bool, error) {
+		if len(fields) != 32 {
+			return false, fmt.Errorf("%w: webhook entry of %d bytes", storage.ErrFormat, len(fields))
+		}
+		if id := storage.ID(fields[:16]); len(list) == 0 || list[len(list)-1] != id {
+			list = append(list, id)
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list workspaces with webhooks: %w", err)
+	}
+	return list, nil
+}
+
+// ListWebhookTargets gives a workspace's webhooks, the inactive ones too: what is
+// pending for those has to end.
+func ListWebhookTargets(v *storage.View) (list []WebhookTarget, err error) {
+	err = webhooks.Scan(v, nil, nil, func(_ []byte, rec storage.Record) (bool, error) {
+		row, err := webhooks.Decode(rec)
+		if err != nil {
+			return false, err
+		}
+		id, _ := storage.ParseID(row.Value.ID)
+		list = append(list, WebhookTarget{ID: id, URL: row.Value.URL, Active: row.Value.IsActive})
+		return true, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list webhooks: %w", err)
+	}
+	kept := list[:0]
+	for _, t := range list {
+		there, err := v.Has(webhookSecrets, t.ID[:])
+		if err != nil {
+			return nil, err
+		}
+		if !there {
+			continue // deleted between the two look-ups
+		}
+		s, err := readWebhookSecret(v, t.ID)
+		if err != nil {
+			return nil, err
+		}
+		t.Secret, t.Previous, t.Until = s.Secret, s.Previous, s.Until.Time()
+		kept = append(kept, t)
+	}
+	return kept, nil
+}
+
+// ListOutbox gives the first tries of a webhook behind a delivery (zero: all), in
+// the order of commits.
+func ListOutbox(v *storage.View, webhook, after storage.ID, limit int) (list []PendingDelivery, err error) {
+	var from []byte
+	if after != (storage.ID{}) {
+		from = append(append(from, after[:]...), 0)
+	}
+	err = v.Rows(outboxTable, webhook[:], from, func(fields, value []byte) (bool, error) {
+		if len(list) == limit {
+			return false, nil
+		}
+		if len(fields) != 32 || len(value) != 8 {
+			return false, fmt.Errorf("%w: outbox row of %d and %d bytes", storage.ErrFormat, len(fields), len(value))
+		}
+		list = append(list, PendingDelivery{ID: storage.ID(fields[16:]), Sequence: binary.BigEndian.Uint64(value)})
+		return true, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list an outbox: %w", err)
+	}
+	return list, nil
+}
+
+// ListRetries gives the deliveries of a webhook that are due to be tried again, the
+// longest overdue first, and when the first that is not among them is due; the zero
+// time when there is none.
+func ListRetries(v *storage.View, webhook storage.ID, now time.Time, limit int) (list []PendingDelivery, next time.Time, err error) {
+	err = v.Rows(retryByDue, webhook[:], nil, func(fields, _ []byte) (bool, error) {
+		if len(fields) != 16+8+32 {
+			return false, fmt.Errorf("%w: retry entry of %d bytes", storage.ErrFormat, len(fields))
+		}
+		due := time.UnixMilli(int64(binary.BigEndian.Uint64(fields[16:])))
+		if due.After(now) || len(list) == limit {
+			next = due
+			return false, nil
+		}
+		row, err := retries.Get(v, fields[24:])
+		if err != nil || row == nil { // nil: it ended between the two look-ups
+			return true, err
+		}
+		p := PendingDelivery{}
+		p.ID, _ = storage.ParseID(row.Value.ID)
+		if row.Value.EventSequence != nil {
+			p.Sequence = *row.Value.EventSequence
+		}
+		list = append(list, p)
+		return true, nil
+	})
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("list retries: %w", err)
+	}
+	return list, next, nil
+}

@@ -1,0 +1,41 @@
+package tracker
+
+// RotateWebhookSecretIn asks for a new secret of a webhook subscription.
+type RotateWebhookSecretIn struct {
+	ID WebhookID `path:"id"`
+	// Secret is the new one; absent: one is made.
+	Secret string `json:"secret" rules:"max=255"`
+}
+
+// Validate looks at what the tags can't say.
+func (in *RotateWebhookSecretIn) Validate(faults *Faults) {
+	if fault := secretFault(in.Secret); in.Secret != "" && fault != "" && !faults.Has("secret") {
+		faults.Add("secret", fault)
+	}
+}
+
+// RotateWebhookSecret gives a webhook a new secret. The one before signs too for
+// 24 hours; the one before that no longer does.
+var RotateWebhookSecret = NewCommand[RotateWebhookSecretIn, WebhookWithSecret]("RotateWebhookSecret", "Replace a webhook's secret", Needs{Level: Admin}, rotateWebhookSecret, WithSecret)
+
+func rotateWebhookSecret(tx *Tx, in *RotateWebhookSecretIn) (Reply, error) {
+	row, id, err := tx.webhookByID(in.ID)
+	if err != nil {
+		return Reply{}, err
+	}
+	old, err := tx.webhookSecret(id)
+	if err != nil {
+		return Reply{}, err
+	}
+	if in.Secret == old.Secret {
+		return Reply{}, Conflict("This is the webhook's secret already.", "Leave secret out to have a new one made.")
+	}
+	secret, err := tx.newWebhookSecret(in.Secret)
+	if err != nil {
+		return Reply{}, err
+	}
+	if err := tx.setWebhookSecret(id, webhookSecret{Secret: secret, Previous: old.Secret, Until: At(tx.now.Add(rotationGrace))}); err != nil {
+		return Reply{}, err
+	}
+	return jsonReply(Done, &WebhookWithSecret{row.Value, secret})
+}

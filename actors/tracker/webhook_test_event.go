@@ -1,0 +1,35 @@
+package tracker
+
+// TestWebhook has an event of type webhook.test delivered to one webhook, whatever
+// types it is for. The event is in no log and has the sequence 0.
+var TestWebhook = NewCommand[WebhookByIDIn, WebhookDelivery]("TestWebhook", "Send a test event to a webhook", Needs{Level: Admin}, testWebhook)
+
+func testWebhook(tx *Tx, in *WebhookByIDIn) (Reply, error) {
+	row, id, err := tx.webhookByID(in.ID)
+	if err != nil {
+		return Reply{}, err
+	}
+	if !row.Value.IsActive {
+		return Reply{}, inactiveWebhook()
+	}
+	waiting, err := tx.Counter(pendingTally, id)
+	if err != nil {
+		return Reply{}, err
+	}
+	if waiting >= maxPending {
+		return Reply{}, Conflict("The webhook has as many deliveries waiting as it can have.", "Wait until its receiver takes them.")
+	}
+	delivery, err := tx.queueDelivery(id, 0)
+	if err != nil {
+		return Reply{}, err
+	}
+	d, err := queuedDelivery(&tx.View.View, id, delivery, 0)
+	if err != nil {
+		return Reply{}, err
+	}
+	return jsonReply(Accepted, d)
+}
+
+func inactiveWebhook() error {
+	return Conflict("The webhook subscription is not active.", "Send isActive true in a PATCH first.")
+}

@@ -1,0 +1,159 @@
+package tracker
+
+import (
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// WebhookPolicy says where webhooks may lead. The zero policy allows public
+// addresses over https.
+type WebhookPolicy struct {
+	// AllowHTTP also allows http.
+	AllowHTTP bool
+	// AllowPrivate allows every address.
+	AllowPrivate bool
+	// Allow are ranges of addresses that are allowed whatever they are.
+	Allow []netip.Prefix
+}
+
+// notPublic are the ranges of addresses that are no place on the public internet,
+// or that stand for another address which may be none.
+var notPublic = parsePrefixes(
+	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
+	"192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3",
+	// Of IPv6 only 2000::/3 is given out; in it: protocol assignments with Teredo,
+	// documentation, 6to4.
+	"2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20",
+)
+
+var globalIPv6 = netip.MustParsePrefix("2000::/3")
+
+func parsePrefixes(texts ...string) []netip.Prefix {
+	prefixes := make([]netip.Prefix, 0, len(texts))
+	for _, s := range texts {
+		prefixes = append(prefixes, netip.MustParsePrefix(s))
+	}
+	return prefixes
+}
+
+// Permits tells whether deliveries may be sent to an address. An IPv4 address in
+// IPv6 clothes is judged as what it is.
+func (p *WebhookPolicy) Permits(a netip.Addr) bool {
+	if !a.IsValid() {
+		return false
+	}
+	a = a.Unmap().WithZone("")
+	if p.AllowPrivate || within(p.Allow, a) {
+		return true
+	}
+	return (a.Is4() || globalIPv6.Contains(a)) && !within(notPublic, a)
+}
+
+func within(prefixes []netip.Prefix, a netip.Addr) bool {
+	for _, prefix := range prefixes {
+		if prefix.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// webhookURLFault tells what is wrong with an address whatever the policy; empty
+// for nothing.
+func webhookURLFault(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Opaque != "" {
+		return "Is no URL such as https://example.com/hook."
+	}
+	switch {
+	case u.Scheme != "https" && u.Scheme != "http":
+		return "Must begin with https://."
+	case u.User != nil:
+		return "May hold no user name or password: check the signature instead, or put a secret into the path."
+	case strings.Contains(text, "#"):
+		return "May have no fragment: it would not be sent."
+	case strings.HasSuffix(u.Host, ":"):
+		return "Has a colon without a port."
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return "Has a port that is none of 1 to 65535."
+		}
+	}
+	return hostFault(u.Hostname())
+}
+
+// hostFault refuses hosts that different readers take for different places.
+func hostFault(host string) string {
+	if host == "" {
+		return "Names no host."
+	}
+	if strings.Contains(host, ":") {
+		if a, err := netip.ParseAddr(host); err != nil || a.Zone() != "" {
+			return "Has a host that is no IPv6 address."
+		}
+		return ""
+	}
+	for i := range len(host) {
+		if c := host[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`%"<>\^{|}`+"`", c) >= 0 {
+			return "Has a host with characters that names don't have; write an international one as xn--."
+		}
+	}
+	host = strings.TrimSuffix(host, ".")
+	if !numeric(host) {
+		return ""
+	}
+	if a, err := netip.ParseAddr(host); err != nil || !a.Is4() {
+		return "Has a host that looks like an IPv4 address; write it as four decimal numbers."
+	}
+	return ""
+}
+
+// numeric tells whether a host's last label is a number, decimal, octal or
+// hexadecimal: then readers take the whole for an IPv4 address.
+func numeric(host string) bool {
+	label := host[strings.LastIndexByte(host, '.')+1:]
+	if rest, hex := strings.CutPrefix(strings.ToLower(label), "0x"); hex {
+		return strings.Trim(rest, "0123456789abcdef") == ""
+	}
+	return label != "" && strings.Trim(label, "0123456789") == ""
+}
+
+// fault tells what stands against an address without webhookURLFault; empty for
+// nothing. Names are not looked up: what they lead to is judged when it is dialed.
+func (p *WebhookPolicy) fault(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "Is no URL."
+	}
+	if u.Scheme == "http" && !p.AllowHTTP {
+		return "Must begin with https://."
+	}
+	const private = "Leads to a private, local or otherwise special address, which this service does not send to."
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	if a, err := netip.ParseAddr(host); err == nil {
+		if !p.Permits(a) {
+			return private
+		}
+		return ""
+	}
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		if !p.Permits(netip.AddrFrom4([4]byte{127, 0, 0, 1})) && !p.Permits(netip.IPv6Loopback()) {
+			return private
+		}
+	}
+	return ""
+}
+
+// webhookURL is what a URL of a request must satisfy under the service's policy.
+func (tx *Tx) webhookURL(text string) error {
+	if fault := tx.ledger.policy.fault(text); fault != "" {
+		return BadRequest(Fault{Path: "url", Message: fault})
+	}
+	return nil
+}
+
+// SetWebhookPolicy says where webhooks may lead.
+func (l *Ledger) SetWebhookPolicy(p WebhookPolicy) { l.policy = p }

@@ -1,0 +1,173 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+const (
+	// wholeTime bounds a try, from the look-up of the name to the answer's head.
+	wholeTime = 10 * time.Second
+	// An answer's body says nothing that counts: this much of it is read, for so long,
+	// so that the connection can be used again.
+	bodyBytes = 64 << 10
+	bodyTime  = 500 * time.Millisecond
+	headBytes = 32 << 10
+
+	idleTime    = 30 * time.Second
+	idleMost    = 512
+	idlePerHost = 128
+
+	userAgent = "Switchyard-Webhooks/1"
+)
+
+// Delivery is one try of one delivery.
+type Delivery struct {
+	URL string
+	// ID is the delivery's, the same on every try; Type the event's.
+	ID, Type string
+	Body     []byte
+	// Secrets sign, the current one first.
+	Secrets []string
+	At      time.Time
+}
+
+// Result is what came of a try.
+type Result struct {
+	// StatusCode is that of the answer; 0 when there was none.
+	StatusCode int
+	// Failure says what went wrong, for the subscriber's admins; empty for success. It
+	// tells nothing of the network that the service stands in.
+	Failure string
+	// Gone: the receiver wants no more deliveries at all.
+	Gone bool
+}
+
+// Config says how to reach receivers.
+type Config struct {
+	// Permits tells which addresses may be dialed. It is asked for every connection,
+	// with the address that is about to be dialed, after the name was looked up.
+	Permits func(netip.Addr) bool
+	// AllowHTTP sends to http URLs too.
+	AllowHTTP bool
+	// Resolver looks names up; nil: the machine's.
+	Resolver *net.Resolver
+}
+
+// Client sends deliveries. It may be used by many goroutines.
+type Client struct {
+	transport *http.Transport
+	allowHTTP bool
+	limit     time.Duration // wholeTime, but in tests
+}
+
+// NewClient makes a client. Close ends its idle connections.
+func NewClient(cfg Config) *Client {
+	dialer := &net.Dialer{
+		Timeout:        wholeTime,
+		Resolver:       cfg.Resolver,
+		ControlContext: guard(cfg.Permits),
+	}
+	return &Client{limit: wholeTime, allowHTTP: cfg.AllowHTTP, transport: &http.Transport{
+		// No Proxy: one would dial where the guard does not see.
+		DialContext:            dialer.DialContext,
+		TLSHandshakeTimeout:    wholeTime,
+		MaxIdleConns:           idleMost,
+		MaxIdleConnsPerHost:    idlePerHost,
+		IdleConnTimeout:        idleTime,
+		MaxResponseHeaderBytes: headBytes,
+		DisableCompression:     true,
+	}}
+}
+
+// guard refuses to connect to an address that is not permitted. The dialer calls it
+// for each socket with the address itself, so that there is no moment between the
+// look and the connection in which a name could come to mean another address.
+func guard(permits func(netip.Addr) bool) func(context.Context, string, string, syscall.RawConn) error {
+	return func(_ context.Context, network, address string, _ syscall.RawConn) error {
+		to, err := netip.ParseAddrPort(address)
+		if err != nil || network != "tcp4" && network != "tcp6" || !permits(to.Addr()) {
+			return errForbidden
+		}
+		return nil
+	}
+}
+
+// Close ends the idle connections.
+func (c *Client) Close() { c.transport.CloseIdleConnections() }
+
+// Send makes one try. Any 2xx within wholeTime is success, whatever comes of the
+// answer's body; a redirect is none.
+func (c *Client) Send(ctx context.Context, d *Delivery) Result {
+	ctx, cancel := context.WithTimeout(ctx, c.limit)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.URL, bytes.NewReader(d.Body))
+	if err != nil {
+		return Result{Failure: "The URL can't be used."}
+	}
+	if req.URL.Scheme != "https" && !c.allowHTTP { // it was allowed once
+		return Result{Failure: "The URL is not an https one, and this service sends to no other."}
+	}
+	sign(req.Header, d)
+	answer, err := c.transport.RoundTrip(req) // not a Client's: it would follow redirects
+	if err != nil {
+		return Result{Failure: describe(err)}
+	}
+	if answer.ContentLength != 0 {
+		stop := time.AfterFunc(bodyTime, cancel)
+		_, _ = io.CopyN(io.Discard, answer.Body, bodyBytes)
+		stop.Stop()
+	}
+	_ = answer.Body.Close()
+	return judge(answer)
+}
+
+func sign(h http.Header, d *Delivery) {
+	timestamp := strconv.FormatInt(d.At.Unix(), 10)
+	var ours, standard string
+	for i, secret := range d.Secrets {
+		if i > 0 {
+			ours += ","
+			standard += " "
+		}
+		ours += Signature(secret, timestamp, d.Body)
+		standard += StandardSignature(secret, d.ID, timestamp, d.Body)
+	}
+	h["Content-Type"] = []string{"application/json"}
+	h["User-Agent"] = []string{userAgent}
+	h["X-Tracker-Timestamp"] = []string{timestamp}
+	h["X-Tracker-Signature"] = []string{ours}
+	h["X-Tracker-Event"] = []string{d.Type}
+	h["X-Tracker-Delivery"] = []string{d.ID}
+	h["Webhook-Id"] = []string{d.ID}
+	h["Webhook-Timestamp"] = []string{timestamp}
+	h["Webhook-Signature"] = []string{standard}
+	// Not sent; it tells net/http that a request may go out again when an idle
+	// connection turns out to have been closed. A repeat carries the same id.
+	h["Idempotency-Key"] = nil
+}
+
+func judge(answer *http.Response) Result {
+	r := Result{StatusCode: answer.StatusCode}
+	switch code := answer.StatusCode; {
+	case code >= 200 && code < 300:
+	case code == http.StatusGone:
+		r.Failure, r.Gone = "The receiver answered 410: it wants no more deliveries.", true
+	case code >= 300 && code < 400:
+		r.Failure = fmt.Sprintf("The receiver answered with a redirect (%d), which is not followed.", code)
+	default:
+		r.Failure = fmt.Sprintf("The receiver answered with status %d.", code)
+	}
+	return r
+}
+
+var errForbidden = errors.New("address not permitted")

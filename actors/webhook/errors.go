@@ -1,0 +1,52 @@
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+)
+
+// describe tells a subscriber's admin what went wrong. It names no address: what a
+// name leads to inside the service's own network is nobody's business.
+func describe(err error) string {
+	var (
+		dns       *net.DNSError
+		authority x509.UnknownAuthorityError
+		host      x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		untrusted *tls.CertificateVerificationError
+		record    tls.RecordHeaderError
+		alert     tls.AlertError
+		timeout   interface{ Timeout() bool }
+	)
+	switch {
+	case errors.Is(err, errForbidden):
+		return "The host leads to a private, local or otherwise special address, which this service does not send to."
+	case errors.Is(err, context.Canceled):
+		return "The try was cut short."
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return "The host's name is not known."
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return "There was no answer within 10 seconds."
+	case errors.As(err, &dns):
+		return "The host's name could not be looked up."
+	case errors.As(err, &host):
+		return "The receiver's certificate is for another host."
+	case errors.As(err, &authority), errors.As(err, &invalid), errors.As(err, &untrusted):
+		return "The receiver's certificate is not valid."
+	case errors.As(err, &record), errors.As(err, &alert):
+		return "The receiver does not speak TLS as it should."
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "The connection was refused."
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return "The receiver can't be reached."
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "The connection was closed before an answer came."
+	}
+	return "There was no valid answer."
+}
