@@ -54,10 +54,14 @@ func describeAPI(routes []*route, cfg Config) ([]byte, error) {
 		"tags":     d.tagList(),
 		"paths":    withBuiltin(paths),
 		"components": doc{
-			"schemas":         d.schemas,
-			"responses":       errorResponses(),
-			"headers":         commonHeaders(),
-			"securitySchemes": doc{"bearer": doc{"type": "http", "scheme": "bearer", "description": "A workspace token (swy_...), or the operator's token."}},
+			"schemas":   d.schemas,
+			"responses": errorResponses(),
+			"headers":   commonHeaders(),
+			"securitySchemes": doc{
+				"bearer":      doc{"type": "http", "scheme": "bearer", "description": "A workspace token (swy_...), an OAuth client's access token (swo_...), or the operator's token."},
+				"oauthClient": doc{"type": "http", "scheme": "basic", "description": "An OAuth client's clientId and clientSecret. They may stand in the body instead."},
+				"scim":        doc{"type": "http", "scheme": "bearer", "description": "The token of a SCIM connection (sws_...)."},
+			},
 		},
 	}
 	return encode(whole)
@@ -103,6 +107,7 @@ func (d *describer) operation(rt *route) (doc, error) {
 	case tracker.Admin:
 		operation["description"] = "Needs the owner or admin role in the workspace."
 	}
+	d.translate(rt, operation)
 	return operation, nil
 }
 
@@ -133,6 +138,9 @@ func (d *describer) parameters(rt *route) []doc {
 	}
 	for in, fields := range map[string][]*field{"query": rt.plan.query, "header": rt.plan.header} {
 		for _, f := range fields {
+			if strings.EqualFold(f.name, "Authorization") {
+				continue // is the operation's security
+			}
 			schema := f.schema(d)
 			if f.preset != "" {
 				schema["default"] = presetValue(f)

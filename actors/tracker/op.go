@@ -66,6 +66,9 @@ type Op struct {
 	Onboarding bool
 	// Founding commands run also where no workspace is: they make or erase it.
 	Founding bool
+	// SCIM are the scopes one of which the operation asks for; 0 for operations that
+	// don't belong to a SCIM base, which SCIM tokens can't ask for.
+	SCIM SCIMScopes
 	// MaxBody bounds the request body in bytes; 0 means 1 MiB.
 	MaxBody int
 	In, Out reflect.Type
@@ -94,6 +97,10 @@ func Onboards(o *Op) { o.Onboarding = true }
 
 // WithSecret marks an operation whose answer carries a secret.
 func WithSecret(o *Op) { o.Secret = true }
+
+// Provisions makes an operation one of a SCIM base, for connections with one of the
+// scopes.
+func Provisions(scopes SCIMScopes) Option { return func(o *Op) { o.SCIM = scopes } }
 
 // Founds lets a command run where no workspace is.
 func Founds(o *Op) { o.Founding = true }
@@ -148,6 +155,7 @@ type Reply struct {
 	Outcome  Outcome
 	Body     []byte
 	ETag     string // with its quotes; empty when there is none
+	Location string // the address of what was made; empty when it is not told
 	Replayed bool   // an earlier answer, repeated for its idempotency key
 	// More makes the engine commit and run the command again: for work too large
 	// for one batch. The last run gives the answer.

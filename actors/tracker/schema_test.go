@@ -26,12 +26,13 @@ func TestSchema_Golden(t *testing.T) {
 		at        = Timestamp("2026-11-20T21:30:00.123Z")
 		user      = UserID("ann")
 	)
+	external, email := "00u1", "Ann@Example.com"
 	removed, parent := at, CommentID("01935000-0000-7000-8000-0000000000ed")
 	got := strings.Join([]string{
 		ids,
 		storage.Explain(&workspaces, &Workspace{ID: workspace}),
 		storage.Explain(&settingsRows, &Settings{}),
-		storage.Explain(&members, &Member{UserID: user, CreatedAt: at}),
+		storage.Explain(&members, &Member{UserID: user, Email: &email, CreatedAt: at}),
 		storage.Explain(&tokens, &Token{ID: token}),
 		storage.Explain(&tokenGrants, &tokenGrant{ID: token, ActorType: ActorUser, ActorID: "ann"}),
 		storage.Explain(&teams, &Team{ID: team, Key: "ENG"}),
@@ -41,6 +42,12 @@ func TestSchema_Golden(t *testing.T) {
 		storage.Explain(&cycles, &Cycle{ID: CycleID(token)}),
 		storage.Explain(&templates, &Template{ID: TemplateID(token)}),
 		storage.Explain(&comments, &Comment{ID: "01935000-0000-7000-8000-0000000000ee", IssueID: "01935000-0000-7000-8000-0000000000dd", ParentID: &parent}),
+		storage.Explain(&oauthClients, &OAuthClient{ID: OAuthClientID(token)}),
+		storage.Explain(&oauthSecrets, &oauthSecret{ID: OAuthClientID(token)}),
+		storage.Explain(&accessTokens, &accessToken{ID: token, ExpiresAt: at}),
+		storage.Explain(&scimConnections, &scimConnection{ID: SCIMConnectionID(token)}),
+		storage.Explain(&scimUsers, &scimUser{ID: user, SCIMUserAttributes: SCIMUserAttributes{UserName: "Ann@Example.com", ExternalID: &external}, Teams: []TeamID{team}}),
+		storage.Explain(&scimGroups, &scimGroup{ID: team, DisplayName: "Engineering", ExternalID: &external}),
 		storage.Explain(&timers, &Timer{Kind: "kind", Subject: "subject", Due: at}),
 		storage.Explain(&directory, &directoryEntry{Workspace: workspace, Slug: "yard"}),
 		storage.Explain(&memberships, &membership{User: user, Workspace: workspace, RemovedAt: &removed}),

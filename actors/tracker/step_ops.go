@@ -8,7 +8,8 @@ var StepOps = stepOps(
 	putMembershipsOp, answeredOp, markDeletingOp, forgetWorkspaceOp,
 	foundOp, onboardOp, existsOp, openWorkspaceOp, mayDeleteOp, eraseWorkspaceOp,
 	addMemberOp, removeMemberOp, pendingMembersOp, clearPendingOp,
-	AuthenticateOp,
+	AuthenticateOp, issueAccessTokenOp,
+	createSCIMUserOp, putSCIMUserOp, patchSCIMUserOp, deleteSCIMUserOp,
 )
 
 func stepOps(ops ...*Op) map[string]*Op {

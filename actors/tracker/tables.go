@@ -81,6 +81,18 @@ const (
 	// Agents, sessions, drafts: 80 to 109. Webhooks, channels,
 	// tickets, deals, OAuth, SCIM: 110 to 149.
 
+	// Clients of the API, and provisioning.
+	oauthClientTable    storage.TableID = 140
+	oauthSecretTable    storage.TableID = 141 // client -> the hash of its secret, and its permissions
+	accessTokenTable    storage.TableID = 142
+	accessTokenByExpiry storage.TableID = 143
+	scimConnectionTable storage.TableID = 144
+	scimUserTable       storage.TableID = 145
+	scimUserBy          storage.TableID = 146 // userName, externalId, and the teams of who is deactivated
+	scimGroupTable      storage.TableID = 147
+	scimGroupBy         storage.TableID = 148 // displayName, externalId
+	memberByEmail       storage.TableID = 149 // in lower case
+
 	// The directory (its own range in shard 0).
 	directoryTable        storage.TableID = 201 // workspace -> directory entry
 	directoryBySlug       storage.TableID = 202

@@ -21,6 +21,13 @@ var bounds = map[storage.TableID]struct {
 	cycleTable:   {10_000, "cycles"},
 	// A template may be as large as an issue, and there is no need for many.
 	templateTable: {1_000, "templates"},
+
+	oauthClientTable:    {1_000, "OAuth clients"},
+	accessTokenTable:    {50_000, "OAuth access tokens"},
+	scimConnectionTable: {100, "SCIM connections"},
+	// Those who are deactivated are known on, beside the members.
+	scimUserTable:  {20_000, "provisioned users"},
+	scimGroupTable: {1_000, "provisioned groups"},
 }
 
 // tally counts records in or out; CONFLICT when there may be no more.

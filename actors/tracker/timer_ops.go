@@ -10,5 +10,6 @@ var TimerOps = map[string]*Op{
 	timerMergeSearch:      mergeSearchOp,
 	timerResolve:          resolveSlugOp,
 	timerErase:            eraseOp,
+	timerSweepAccess:      sweepAccessOp,
 	timerSyncMembers:      syncMembersOp,
 }
