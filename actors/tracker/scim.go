@@ -131,13 +131,13 @@ func scimNames(list string) map[string][]string {
 // bareAttribute is an attribute's name in lower case, without the URN of a schema
 // we keep; one of another schema keeps its URN.
 func bareAttribute(name string) string {
-	name = strings.ToLower(name)
 	for _, urn := range [...]string{scimUserURN, scimGroupURN} {
-		if rest, ok := strings.CutPrefix(name, strings.ToLower(urn)+":"); ok {
-			return rest
+		if len(name) > len(urn) && name[len(urn)] == ':' && strings.EqualFold(name[:len(urn)], urn) {
+			name = name[len(urn)+1:]
+			break
 		}
 	}
-	return name
+	return strings.ToLower(name)
 }
 
 // encode gives a resource's JSON with the attributes that are asked for. Schemas and

@@ -110,16 +110,15 @@ func parseSCIMPath(text string) (p scimPath, err error) {
 	refuse := func() (scimPath, error) {
 		return p, scimRefusal(scimInvalidPath, "A path can't be read; it is an attribute such as active, name.givenName, or emails[type eq \"work\"].value.")
 	}
-	if urn := strings.ToLower(text); strings.HasPrefix(urn, "urn:") {
-		bare := bareAttribute(text)
-		if strings.HasPrefix(bare, "urn:") {
-			p.attribute, p.foreign = bare, true
-			if urn == strings.ToLower(scimUserURN) || urn == strings.ToLower(scimGroupURN) {
-				return refuse()
-			}
-			return p, nil
+	for _, urn := range [...]string{scimUserURN, scimGroupURN} {
+		if len(text) > len(urn) && text[len(urn)] == ':' && strings.EqualFold(text[:len(urn)], urn) {
+			text = text[len(urn)+1:]
+		} else if strings.EqualFold(text, urn) {
+			return refuse()
 		}
-		text = text[len(text)-len(bare):]
+	}
+	if len(text) > 4 && strings.EqualFold(text[:4], "urn:") {
+		return scimPath{attribute: strings.ToLower(text), foreign: true}, nil
 	}
 	open := strings.IndexByte(text, '[')
 	if open < 0 {

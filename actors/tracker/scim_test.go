@@ -1,0 +1,575 @@
+package tracker
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"switchyard/storage"
+)
+
+var scimHere = SCIMBase{Base: "https://yard.example"}
+
+// provider is an identity provider with a connection to a workspace.
+type provider struct {
+	*town
+	home  Onboarded
+	token string
+}
+
+func newProvider(t tester) *provider {
+	t.Helper()
+	w := newTown(t)
+	p := &provider{town: w, home: w.onboard("home")}
+	p.token = p.connect("scim.users.read", "scim.users.write", "scim.groups.read", "scim.groups.write")
+	return p
+}
+
+func (p *provider) connect(scopes ...string) string {
+	p.Helper()
+	in := &CreateSCIMConnectionIn{SCIMBase: scimHere, Scopes: scopes}
+	return decode[CreatedSCIMConnection](p, p.must(p.home.Token.Secret, p.home.Workspace.ID, CreateSCIMConnection, in).Body).Token
+}
+
+func (p *provider) try(op *Op, in any) (Reply, error) {
+	p.Helper()
+	return p.ask(p.token, p.home.Workspace.ID, op, in)
+}
+
+func (p *provider) do1(op *Op, in any) Reply {
+	p.Helper()
+	return p.must(p.token, p.home.Workspace.ID, op, in)
+}
+
+func (p *provider) user(name string) SCIMUser {
+	p.Helper()
+	in := &CreateSCIMUserIn{SCIMBase: scimHere, SCIMUserIn: SCIMUserIn{UserName: name}}
+	return decode[SCIMUser](p, p.do1(CreateSCIMUser, in).Body)
+}
+
+func (p *provider) shown(id UserID) SCIMUser {
+	p.Helper()
+	return decode[SCIMUser](p, p.do1(SCIMUserByID, &SCIMUserByIDIn{SCIMBase: scimHere, ID: id}).Body)
+}
+
+func (p *provider) active(id UserID, active bool) {
+	p.Helper()
+	p.do1(PatchSCIMUser, patchUser(id, "replace", "active", fmt.Sprint(active)))
+}
+
+func (p *provider) group(name string, members ...UserID) SCIMGroup {
+	p.Helper()
+	in := &CreateSCIMGroupIn{SCIMBase: scimHere, SCIMGroupIn: SCIMGroupIn{DisplayName: name}}
+	for _, m := range members {
+		in.Members.Set = true
+		in.Members.Value = append(in.Members.Value, SCIMGroupMemberIn{Value: string(m)})
+	}
+	return decode[SCIMGroup](p, p.do1(CreateSCIMGroup, in).Body)
+}
+
+func (p *provider) membersOf(id TeamID) []UserID {
+	p.Helper()
+	g := decode[SCIMGroup](p, p.do1(SCIMGroupByID, &SCIMGroupByIDIn{SCIMBase: scimHere, ID: id}).Body)
+	var all []UserID
+	for _, m := range g.Members {
+		all = append(all, UserID(m.Value))
+	}
+	return all
+}
+
+func (p *provider) teamOf(id TeamID) []UserID {
+	p.Helper()
+	list := decode[TeamMemberList](p, p.must(p.home.Token.Secret, p.home.Workspace.ID, ListTeamMembers, &TeamMembersIn{ID: id}).Body)
+	var all []UserID
+	for _, m := range list.Members {
+		all = append(all, m.UserID)
+	}
+	return all
+}
+
+func operation(op, path, value string) SCIMOperations {
+	one := SCIMOperation{Op: op, Value: json.RawMessage(value)}
+	if path != "" {
+		one.Path = Some(path)
+	}
+	return SCIMOperations{Operations: []SCIMOperation{one}}
+}
+
+func patchUser(id UserID, op, path, value string) *PatchSCIMUserIn {
+	return &PatchSCIMUserIn{SCIMBase: scimHere, ID: id, SCIMOperations: operation(op, path, value)}
+}
+
+func patchGroup(id TeamID, op, path, value string) *PatchSCIMGroupIn {
+	return &PatchSCIMGroupIn{SCIMBase: scimHere, ID: id, SCIMOperations: operation(op, path, value)}
+}
+
+// Who comes back has the role and the teams they had, but for those that are gone.
+func TestSCIMUser_ComesBackAsTheyWere(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	root, org := p.home.Token.Secret, p.home.Workspace.ID
+	u := p.user("ann@x.example")
+	p.must(root, org, PatchMember, &PatchMemberIn{u.ID, RoleAdmin})
+	kept := p.group("Kept", u.ID)
+	secret := p.team(root, org, &CreateTeamIn{Key: "SEC", IsPublic: Some(false)})
+	p.must(root, org, PutTeamMember, &TeamMemberIn{secret.ID, u.ID})
+	doomed := p.team(root, org, &CreateTeamIn{Key: "DOOM"})
+	p.must(root, org, PutTeamMember, &TeamMemberIn{doomed.ID, u.ID})
+	token := p.town.token(p.home, &CreateTokenIn{UserID: u.ID, Permissions: words("admin")})
+	p.must(token, org, ListTokens, &PageIn{})
+	p.active(u.ID, false)
+	p.active(u.ID, false)
+	_, err := p.ask(token, org, WorkspaceByID, &None{})
+	wantCode(t, err, CodeNotFound)
+	if p.sees(token, org) {
+		t.Error("the directory shows the workspace on")
+	}
+	if got := p.shown(u.ID); *got.Active || len(got.Groups) != 1 || !slices.Equal(p.membersOf(kept.ID), []UserID{u.ID}) || p.teamOf(kept.ID) != nil {
+		t.Errorf("while deactivated %+v", got)
+	}
+	// Groups change meanwhile.
+	late := p.group("Late", u.ID)
+	left := p.group("Left", u.ID)
+	p.do1(PatchSCIMGroup, patchGroup(left.ID, "remove", fmt.Sprintf("members[value eq %q]", u.ID), ""))
+	p.must(root, org, DeleteTeam, &TeamByIDIn{doomed.ID})
+	p.verify()
+	p.restart()
+	p.active(u.ID, true)
+	p.must(token, org, ListTokens, &PageIn{}) // as an admin
+	if !p.sees(token, org) {
+		t.Error("the directory has forgotten them")
+	}
+	for team, want := range map[TeamID][]UserID{kept.ID: {u.ID}, secret.ID: {p.home.Workspace.OwnerID, u.ID}, late.ID: {u.ID}, left.ID: nil} {
+		if got := p.teamOf(team); !slices.Equal(got, want) {
+			t.Errorf("team %s has %v", team, got)
+		}
+	}
+	p.verify()
+	p.pass(2 * time.Hour)
+	p.verify()
+}
+
+// Being active is being a member, whoever ended or began it.
+func TestSCIMUser_RemovedAndAddedByAnAdmin(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	root, org := p.home.Token.Secret, p.home.Workspace.ID
+	u := p.user("ann@x.example")
+	g := p.group("Group", u.ID)
+	version := p.shown(u.ID).Meta.Version
+	p.must(root, org, RemoveMember, &MemberIn{u.ID})
+	if got := p.shown(u.ID); *got.Active || got.Meta.Version == version {
+		t.Errorf("a removed member is shown as %+v", got)
+	}
+	p.must(root, org, AddMember, &AddMemberIn{UserID: Some(u.ID), Role: RoleGuest})
+	if got := p.shown(u.ID); !*got.Active {
+		t.Error("a member who was added again is not active")
+	}
+	if got := p.membersOf(g.ID); got != nil {
+		t.Errorf("the group has %v", got)
+	}
+	p.active(u.ID, false)
+	p.must(root, org, AddMember, &AddMemberIn{UserID: Some(u.ID)})
+	p.do1(PatchSCIMUser, patchUser(u.ID, "replace", "displayName", `"Ann"`))
+	p.verify()
+	p.do1(DeleteSCIMUser, &DeleteSCIMUserIn{SCIMBase: scimHere, ID: u.ID})
+	_, err := p.try(SCIMUserByID, &SCIMUserByIDIn{SCIMBase: scimHere, ID: u.ID})
+	wantCode(t, err, CodeNotFound)
+	p.verify()
+}
+
+// A user whom this workspace made is its own to make tokens for; one who left and
+// came back no longer is.
+func TestSCIMUser_WhoComesBackIsTheirOwn(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	other := p.onboard("other")
+	u := p.user("ann@x.example")
+	p.must(other.Token.Secret, other.Workspace.ID, AddMember, &AddMemberIn{UserID: Some(u.ID)})
+	p.must(p.town.token(p.home, &CreateTokenIn{UserID: u.ID}), other.Workspace.ID, WorkspaceByID, &None{})
+	p.active(u.ID, false)
+	p.active(u.ID, true)
+	_, err := p.ask(p.town.token(p.home, &CreateTokenIn{UserID: u.ID}), other.Workspace.ID, WorkspaceByID, &None{})
+	wantCode(t, err, CodeNotFound)
+	p.verify()
+}
+
+// The owner is neither deactivated nor deleted, however they became known.
+func TestSCIMUser_OwnerIsFixed(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	owner := p.home.Workspace.OwnerID
+	p.must("root", p.home.Workspace.ID, NewCommand[None, None]("known", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
+		if err := tx.tally(scimUserTable, 1); err != nil {
+			return Reply{}, err
+		}
+		_, err := scimUsers.Insert(tx, &scimUser{ID: owner, SCIMUserAttributes: SCIMUserAttributes{UserName: "owner"}})
+		return Reply{}, err
+	}), &None{})
+	_, err := p.try(PatchSCIMUser, patchUser(owner, "replace", "active", "false"))
+	wantCode(t, err, CodeConflict)
+	_, err = p.try(PutSCIMUser, &PutSCIMUserIn{SCIMBase: scimHere, ID: owner, SCIMUserIn: SCIMUserIn{UserName: "owner", Active: json.RawMessage(`"False"`)}})
+	wantCode(t, err, CodeConflict)
+	_, err = p.try(DeleteSCIMUser, &DeleteSCIMUserIn{SCIMBase: scimHere, ID: owner})
+	wantCode(t, err, CodeConflict)
+	p.must(p.home.Token.Secret, p.home.Workspace.ID, ListTokens, &PageIn{})
+	p.verify()
+}
+
+// Members with the same address are one person each, who can't be taken twice.
+func TestCreateSCIMUser_AdoptsMembers(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	root, org := p.home.Token.Secret, p.home.Workspace.ID
+	add := func(email string) UserID {
+		return decode[Member](p, p.must(root, org, AddMember, &AddMemberIn{Email: Some(email), Role: RoleGuest}).Body).UserID
+	}
+	first, second, work := add("Ann@X.example"), add("ann@x.example"), add("work@x.example")
+	got := []UserID{p.user("ann@X.example").ID, p.user("ANN@x.example.").ID}
+	if got[0] != first && got[0] != second {
+		t.Errorf("made %s", got[0])
+	}
+	if got[1] == first || got[1] == second {
+		t.Error("another address was taken for the same")
+	}
+	in := &CreateSCIMUserIn{SCIMBase: scimHere, SCIMUserIn: SCIMUserIn{UserName: "w", Active: json.RawMessage("false")}}
+	in.Emails = Some([]SCIMEmailIn{{Value: Some("home@x.example")}, {Value: Some("WORK@x.example"), Primary: Some(true)}})
+	w := decode[SCIMUser](p, p.do1(CreateSCIMUser, in).Body)
+	if w.ID != work || *w.Active {
+		t.Errorf("made %+v", w)
+	}
+	p.active(work, true)
+	for _, m := range decode[MemberList](p, p.must(root, org, ListMembers, &PageIn{}).Body).Members {
+		if m.UserID == work && (m.Role != RoleGuest || *m.Email != "WORK@x.example") {
+			t.Errorf("member %+v", m)
+		}
+	}
+	p.verify()
+}
+
+func TestSCIMUser_NamesAreUnique(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	ann, bob := p.user("Ann"), p.user("Bob")
+	_, err := p.try(CreateSCIMUser, &CreateSCIMUserIn{SCIMUserIn: SCIMUserIn{UserName: "aNN"}})
+	wantReason(t, err, CodeConflict, scimUniqueness)
+	_, err = p.try(PatchSCIMUser, patchUser(bob.ID, "replace", "userName", `"ann"`))
+	wantReason(t, err, CodeConflict, scimUniqueness)
+	p.do1(PatchSCIMUser, patchUser(ann.ID, "replace", "userName", `"ANN"`))
+	a, b := p.group("Team"), p.group("Other")
+	_, err = p.try(PatchSCIMGroup, patchGroup(b.ID, "replace", "displayName", `"TEAM"`))
+	wantReason(t, err, CodeConflict, scimUniqueness)
+	p.do1(PatchSCIMGroup, patchGroup(a.ID, "replace", "displayName", `"TEAM"`))
+	p.verify()
+}
+
+// A refused PATCH leaves nothing of what its first operations did.
+func TestSCIMPatch_IsWholeOrNot(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	ann := p.user("ann")
+	g := p.group("Group")
+	for _, second := range []SCIMOperation{
+		{Op: "add", Path: Some("members"), Value: json.RawMessage(`[{"value":"nobody"}]`)},
+		{Op: "replace", Path: Some("nothing"), Value: json.RawMessage(`1`)},
+		{Op: "add", Path: Some("members.value"), Value: json.RawMessage(`"x"`)},
+		{Op: "replace", Path: Some(`members[value eq "x"]`), Value: json.RawMessage(`{}`)},
+		{Op: "remove", Path: Some(`members[display eq "x"]`)},
+		{Op: "add", Path: Some("members")},
+		{Op: "add", Path: Some("members"), Value: json.RawMessage(`["x"]`)},
+		{Op: "add", Path: Some("members"), Value: json.RawMessage(`[{"value":5}]`)},
+		{Op: "remove", Path: Some("displayName")},
+	} {
+		in := patchGroup(g.ID, "add", "members", fmt.Sprintf(`[{"value":%q}]`, ann.ID))
+		in.Operations = append(in.Operations, SCIMOperation{Op: "replace", Path: Some("displayName"), Value: json.RawMessage(`"New"`)}, second)
+		_, err := p.try(PatchSCIMGroup, in)
+		wantCode(t, err, CodeBadRequest)
+	}
+	if got := p.membersOf(g.ID); got != nil {
+		t.Errorf("members %v", got)
+	}
+	p.verify()
+}
+
+// Agents and members of other origin in a team are no business of the provider's.
+func TestSCIMGroup_LeavesOthersAlone(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	root, org := p.home.Token.Secret, p.home.Workspace.ID
+	ann, bob := p.user("ann"), p.user("bob")
+	g := p.group("Group", ann.ID)
+	bot := UserID(p.client(p.home, "read").ID)
+	for _, who := range []UserID{p.home.Workspace.OwnerID, bot} {
+		p.must(root, org, PutTeamMember, &TeamMemberIn{g.ID, who})
+	}
+	put := &PutSCIMGroupIn{SCIMBase: scimHere, ID: g.ID, SCIMGroupIn: SCIMGroupIn{DisplayName: "Group"}}
+	p.do1(PutSCIMGroup, put) // says nothing of the members
+	if got := p.membersOf(g.ID); !slices.Equal(got, []UserID{ann.ID}) {
+		t.Errorf("members %v", got)
+	}
+	put.Members = Some([]SCIMGroupMemberIn{{Value: string(bob.ID)}})
+	p.do1(PutSCIMGroup, put)
+	if got := p.membersOf(g.ID); !slices.Equal(got, []UserID{bob.ID}) {
+		t.Errorf("members %v", got)
+	}
+	p.do1(PatchSCIMGroup, patchGroup(g.ID, "remove", "members", ""))
+	if got := p.teamOf(g.ID); len(got) != 2 || p.membersOf(g.ID) != nil {
+		t.Errorf("the team has %v", got)
+	}
+	p.verify()
+}
+
+// A group that is deleted takes its team along, unless that is needed.
+func TestDeleteSCIMGroup(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	root, org := p.home.Token.Secret, p.home.Workspace.ID
+	ann, bob := p.user("ann"), p.user("bob")
+	empty, busy, first := p.group("Empty", ann.ID), p.group("Busy", ann.ID, bob.ID), p.group("Default")
+	p.issue(root, org, busy.ID)
+	p.must(root, org, PatchTeam, &PatchTeamIn{ID: first.ID, IsDefault: Some(true)})
+	p.active(bob.ID, false)
+	for _, g := range []SCIMGroup{empty, busy, first} {
+		p.do1(DeleteSCIMGroup, &DeleteSCIMGroupIn{SCIMBase: scimHere, ID: g.ID})
+		_, err := p.try(SCIMGroupByID, &SCIMGroupByIDIn{ID: g.ID})
+		wantCode(t, err, CodeNotFound)
+	}
+	_, err := p.ask(root, org, TeamByID, &TeamByIDIn{empty.ID})
+	wantCode(t, err, CodeNotFound)
+	p.active(bob.ID, true)
+	if got := p.teamOf(busy.ID); got != nil {
+		t.Errorf("the team has %v", got)
+	}
+	p.must(root, org, TeamByID, &TeamByIDIn{first.ID})
+	again := p.group("Busy") // the name is free again
+	p.must(root, org, DeleteTeam, &TeamByIDIn{again.ID})
+	p.group("Busy")
+	p.verify()
+}
+
+// Team keys are made of names in any script, and never twice.
+func TestCreateSCIMGroup_Keys(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	for _, row := range [][2]string{
+		{"Engineering", "ENGI"}, {"engine room", "ER"}, {"Engines", "ENGI2"}, {"Ünïcode Straße 4 all of us", "US4AO"},
+		{"开发", "TEAM"}, {"测试", "TEAM2"}, {"x", "X"}, {"--", "TEAM3"}, {"General", "GENE"}, {"H o m e", "HOME2"},
+	} {
+		g := p.group(row[0])
+		team := decode[Team](p, p.must(p.home.Token.Secret, p.home.Workspace.ID, TeamByID, &TeamByIDIn{g.ID}).Body)
+		if team.Key != row[1] || team.Name != row[0] {
+			t.Errorf("%s became %s", row[0], team.Key)
+		}
+	}
+	p.verify()
+}
+
+// A walk by number sees everybody once, also while users are added.
+func TestListSCIMUsers_Pages(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	var want, got []UserID
+	for i := range 25 {
+		want = append(want, p.user(fmt.Sprintf("user%02d", i)).ID)
+	}
+	slices.Sort(want)
+	list := func(in SCIMListIn) SCIMUserList {
+		in.SCIMBase = scimHere
+		return decode[SCIMUserList](p, p.do1(ListSCIMUsers, &in).Body)
+	}
+	for start := 1; ; {
+		page := list(SCIMListIn{StartIndex: start, Count: Some(7)})
+		for _, u := range page.Resources {
+			got = append(got, u.ID)
+		}
+		if len(page.Resources) == 0 {
+			break
+		}
+		if start == 8 {
+			want = append(want, p.user("late").ID)
+		}
+		start += page.ItemsPerPage
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("walked %v, want %v", got, want)
+	}
+	for _, row := range []struct {
+		in           SCIMListIn
+		total, shown int
+	}{
+		{SCIMListIn{StartIndex: -5, Count: Some(-1)}, 26, 0},
+		{SCIMListIn{StartIndex: 26, Count: Some(1000)}, 26, 1},
+		{SCIMListIn{StartIndex: 1 << 40}, 26, 0},
+		{SCIMListIn{StartIndex: 3, Filter: `active eq true`, Count: Some(5)}, 26, 5},
+		{SCIMListIn{Filter: `active eq false`}, 0, 0},
+		{SCIMListIn{Filter: `displayName eq "x"`}, 0, 0},
+		{SCIMListIn{Filter: `userName eq "USER03"`, StartIndex: 2}, 1, 0},
+		{SCIMListIn{Filter: `userName eq "USER03" and userName eq "user04"`}, 0, 0},
+		{SCIMListIn{Filter: `id eq "nobody"`}, 0, 0},
+	} {
+		if page := list(row.in); page.TotalResults != row.total || len(page.Resources) != row.shown || page.ItemsPerPage != row.shown {
+			t.Errorf("%+v: %d of %d", row.in, len(page.Resources), page.TotalResults)
+		}
+	}
+}
+
+// Whatever step a change dies at, the directory learns who is a member.
+func TestSCIMUser_CutAtEveryStep(t *testing.T) {
+	t.Parallel()
+	for step := 1; step <= 4; step++ {
+		for _, persisted := range []bool{false, true} {
+			t.Run(fmt.Sprintf("step %d/persisted %t", step, persisted), func(t *testing.T) {
+				t.Parallel()
+				p := newProvider(t)
+				u := p.user("ann")
+				token := p.town.token(p.home, &CreateTokenIn{UserID: u.ID})
+				was := true
+				for _, active := range []bool{false, true} {
+					p.cut = &cut{step: step, persisted: persisted}
+					_, err := p.try(PatchSCIMUser, patchUser(u.ID, "replace", "active", fmt.Sprint(active)))
+					if (err != nil) != (step == 1) {
+						t.Errorf("%v", err)
+					}
+					if step > 1 || persisted {
+						was = active
+					}
+					p.restart()
+					p.verify()
+					p.pass(time.Minute)
+					p.verify()
+					if p.sees(token, p.home.Workspace.ID) != was || *p.shown(u.ID).Active != was {
+						t.Errorf("after active=%t the directory shows %t", active, !was)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Versions change with what is shown, and with nothing else.
+func TestSCIM_Versions(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	ann := p.user("ann")
+	g := p.group("Group")
+	before := p.shown(ann.ID).Meta.Version
+	if again := p.shown(ann.ID).Meta.Version; again != before || before == "" {
+		t.Errorf("version %s, then %s", before, again)
+	}
+	p.do1(PatchSCIMUser, patchUser(ann.ID, "replace", "userName", `"ann"`))
+	reply := p.do1(SCIMUserByID, &SCIMUserByIDIn{SCIMBase: scimHere, ID: ann.ID, IfNoneMatch: `"x", ` + before})
+	if reply.Outcome != NotModified {
+		t.Errorf("outcome %d", reply.Outcome)
+	}
+	p.do1(PatchSCIMGroup, patchGroup(g.ID, "add", "members", fmt.Sprintf(`{"value":%q}`, ann.ID)))
+	stale := patchUser(ann.ID, "replace", "active", "false")
+	stale.IfMatch = before
+	_, err := p.try(PatchSCIMUser, stale)
+	wantCode(t, err, CodePreconditionFailed)
+	_, err = p.try(DeleteSCIMGroup, &DeleteSCIMGroupIn{SCIMBase: scimHere, ID: g.ID, IfMatch: g.Meta.Version})
+	wantCode(t, err, CodePreconditionFailed)
+	stale.IfMatch = p.shown(ann.ID).Meta.Version
+	p.do1(PatchSCIMUser, stale)
+	p.verify()
+}
+
+// A connection ends at its time; what it provisioned stays for the next one.
+func TestSCIMConnection_Expires(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	u := p.user("ann")
+	short := decode[CreatedSCIMConnection](p, p.must(p.home.Token.Secret, p.home.Workspace.ID, CreateSCIMConnection, &CreateSCIMConnectionIn{Scopes: []string{"scim.users.read"}, ExpiresInDays: 1}).Body)
+	if !strings.HasSuffix(short.BaseURL, "/scim/v2/"+string(p.home.Workspace.ID)) {
+		t.Errorf("base %s", short.BaseURL)
+	}
+	p.pass(24*time.Hour - time.Minute)
+	p.must(short.Token, p.home.Workspace.ID, ListSCIMUsers, &SCIMListIn{})
+	p.pass(time.Minute)
+	_, err := p.ask(short.Token, p.home.Workspace.ID, ListSCIMUsers, &SCIMListIn{})
+	wantCode(t, err, CodeUnauthorized)
+	list := decode[SCIMConnectionList](p, p.must(p.home.Token.Secret, p.home.Workspace.ID, ListSCIMConnections, &None{}).Body)
+	if len(list.Connections) != 2 || list.Connections[0].Status != "expired" || list.Connections[1].Status != "active" {
+		t.Errorf("connections %+v", list.Connections)
+	}
+	p.token = p.connect("scim.users.read")
+	p.shown(u.ID)
+	p.must(p.home.Token.Secret, p.home.Workspace.ID, DeleteWorkspace, &None{})
+	if n := p.traces(p.home.Workspace.ID); n != 0 {
+		t.Errorf("%d keys of a deleted workspace", n)
+	}
+}
+
+// Users with odd ids, of members that an admin named, have addresses that work.
+func TestSCIM_OddIDs(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	odd := UserID("a/ü %")
+	p.must(p.home.Token.Secret, p.home.Workspace.ID, AddMember, &AddMemberIn{UserID: Some(odd), Email: Some("odd@x.example")})
+	u := p.user("odd@x.example")
+	if u.ID != odd || u.Meta.Location != "https://yard.example/scim/v2/"+string(p.home.Workspace.ID)+"/Users/a%2F%C3%BC%20%25" {
+		t.Errorf("made %+v at %s", u, u.Meta.Location)
+	}
+	g := p.group("Group", odd)
+	if got := p.membersOf(g.ID); !slices.Equal(got, []UserID{odd}) {
+		t.Errorf("members %q", got)
+	}
+	p.active(odd, false)
+	p.active(odd, true)
+	if got := p.membersOf(g.ID); !slices.Equal(got, []UserID{odd}) {
+		t.Errorf("members %q", got)
+	}
+	for _, id := range []UserID{"", "x\x00y"} {
+		_, err := p.try(SCIMUserByID, &SCIMUserByIDIn{ID: id})
+		wantCode(t, err, CodeNotFound)
+	}
+	p.verify()
+}
+
+// The verifier sees what it is there for.
+func TestCheckSCIM_FindsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for name, harm := range map[string]func(tx *Tx) error{
+		"two of a name": func(tx *Tx) error {
+			_, err := scimUsers.Insert(tx, &scimUser{ID: "x", SCIMUserAttributes: SCIMUserAttributes{UserName: "ANN"}})
+			return err
+		},
+		"no team":   func(tx *Tx) error { return dropFirst(tx, &teams) },
+		"no secret": func(tx *Tx) error { return dropFirst(tx, &oauthSecrets) },
+		"no client": func(tx *Tx) error { return dropFirst(tx, &oauthClients) },
+		"other permissions": func(tx *Tx) error {
+			return oauthSecrets.Scan(tx, nil, nil, func(_ []byte, rec storage.Record) (bool, error) {
+				row, err := oauthSecrets.Decode(rec)
+				if err != nil {
+					return false, err
+				}
+				changed := row.Value
+				changed.Permissions = 0xff
+				_, err = oauthSecrets.Update(tx, row, &changed)
+				return false, err
+			})
+		},
+		"no sweep": func(tx *Tx) error { return tx.ClearTimer(timerSweepAccess, "") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newProvider(t)
+			p.user("ann")
+			p.group("Group")
+			p.access(p.client(p.home, "read"), "")
+			p.verify()
+			p.must("root", p.home.Workspace.ID, NewCommand[None, None]("harm", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
+				return Reply{}, harm(tx)
+			}), &None{})
+			report, err := storage.Verify(t.Context(), p.db, Schema())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if report.Clean() {
+				t.Error("nothing was found")
+			}
+		})
+	}
+}
