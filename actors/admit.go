@@ -22,7 +22,7 @@ func (e *Engine) Admit(req *tracker.Request, op *tracker.Op) error {
 		req.Deadline = time.Now().Add(e.cfg.Limits.Answer)
 	}
 	if req.Workspace == storage.DirectoryID {
-		return tracker.NotFound("workspace") // has the form of an id, but is the service's own
+		return op.NoWorkspace() // has the form of an id, but is the service's own
 	}
 	needs := op.Needs
 	if op.Onboarding && !e.cfg.OpenOnboarding {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"switchyard/actors/tracker"
@@ -37,25 +39,29 @@ type stepCaller struct {
 	Role      tracker.Role      `json:"role"`
 	Level     tracker.Level     `json:"level"`
 	Hidden    []storage.ID      `json:"hidden,omitempty"`
+	Teams     []storage.ID      `json:"teams,omitempty"`
 }
 
 func sendCaller(c *tracker.Caller) stepCaller {
-	sent := stepCaller{Principal: c.Principal, Role: c.Role, Level: c.Level}
-	for team := range c.Hidden {
-		sent.Hidden = append(sent.Hidden, team)
+	return stepCaller{
+		Principal: c.Principal, Role: c.Role, Level: c.Level,
+		Hidden: slices.Collect(maps.Keys(c.Hidden)), Teams: slices.Collect(maps.Keys(c.Teams)),
 	}
-	return sent
 }
 
 func (s *stepCaller) caller() tracker.Caller {
-	c := tracker.Caller{Principal: s.Principal, Role: s.Role, Level: s.Level}
-	if len(s.Hidden) > 0 {
-		c.Hidden = make(map[storage.ID]struct{}, len(s.Hidden))
-		for _, team := range s.Hidden {
-			c.Hidden[team] = struct{}{}
-		}
+	return tracker.Caller{Principal: s.Principal, Role: s.Role, Level: s.Level, Hidden: teamSet(s.Hidden), Teams: teamSet(s.Teams)}
+}
+
+func teamSet(list []storage.ID) map[storage.ID]struct{} {
+	if len(list) == 0 {
+		return nil
 	}
-	return c
+	set := make(map[storage.ID]struct{}, len(list))
+	for _, team := range list {
+		set[team] = struct{}{}
+	}
+	return set
 }
 
 // stepAnswer is what came of it: a reply, or an error.

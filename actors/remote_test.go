@@ -85,6 +85,7 @@ func TestStepCaller_SurvivesTheWay(t *testing.T) {
 	caller := tracker.Caller{
 		Principal: tracker.Principal{Type: tracker.ActorUser, ID: "u", Token: "t", Home: storage.ID{1, 2}, Permissions: 5, Confined: true},
 		Role:      tracker.RoleGuest, Level: tracker.Write, Hidden: map[storage.ID]struct{}{{3}: {}, {4}: {}},
+		Teams: map[storage.ID]struct{}{{5}: {}, {6}: {}},
 	}
 	if want, got := reflect.TypeFor[tracker.Caller]().NumField(), reflect.TypeFor[stepCaller]().NumField(); want != got {
 		t.Errorf("a caller has %d fields, %d are sent", want, got)

@@ -297,6 +297,9 @@ const leaveWait = 2 * time.Second
 
 func (n *Node) close(ctx context.Context) error {
 	var errs []error
+	step := func(name string, ctx context.Context, do func() error) {
+		errs = append(errs, n.timed(name, func() error { return within(ctx, do) }))
+	}
 	if n.link != nil && n.opened {
 		// What is asked of others just now may take its time; the groups' end must not
 		// wait for it.
@@ -309,16 +312,32 @@ func (n *Node) close(ctx context.Context) error {
 	if n.started {
 		errs = append(errs, n.stopGroups(ctx))
 		if ctx.Err() == nil { // else the store may be closed under it
-			errs = append(errs, within(ctx, n.flusher.flush))
+			step("flush the state", ctx, n.flusher.flush)
 		}
 	}
 	if n.link != nil {
-		errs = append(errs, within(ctx, n.link.close))
+		step("close the links", ctx, n.link.close)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close the node: %w", err)
 	}
 	return nil
+}
+
+// slowStep is how long a step of closing may take and not be worth a line.
+const slowStep = time.Second
+
+// timed runs a step of closing, logs when it took long, and names it in its error.
+func (n *Node) timed(name string, do func() error) error {
+	began := time.Now()
+	err := do()
+	if err != nil {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	if took := time.Since(began); took >= slowStep {
+		n.logger.Info("a step of closing took long", "step", name, "took", took.Round(time.Millisecond))
+	}
+	return err
 }
 
 // stopGroups gives up what this node leads and ends its members.
@@ -331,10 +350,12 @@ func (n *Node) stopGroups(ctx context.Context) error {
 	}
 	groups := n.hosted()
 	errs := make([]error, len(groups)+1)
-	errs[0] = n.compactor.end(ctx)
+	errs[0] = n.timed("stop the compactor", func() error { return n.compactor.end(ctx) })
 	var stops sync.WaitGroup
 	for i, g := range groups {
-		stops.Go(func() { errs[i+1] = g.stop(ctx) })
+		stops.Go(func() {
+			errs[i+1] = n.timed(fmt.Sprintf("stop shard %d", g.shard), func() error { return g.stop(ctx) })
+		})
 	}
 	stops.Wait()
 	return errors.Join(errs...)

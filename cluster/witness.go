@@ -152,6 +152,15 @@ func (w *witness) AppendEntries(id raft.ServerID, target raft.ServerAddress, arg
 	return nil
 }
 
+// AppendEntriesPipeline sends entries ahead of their answers.
+func (w *witness) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
+	to, err := w.Transport.AppendEntriesPipeline(id, target)
+	if err != nil {
+		return nil, err
+	}
+	return newPipeline(to), nil
+}
+
 // proven is a moment since which no other member can have been elected in a
 // newer term: a quorum of the voters answered in this term what was sent at it or
 // later. now stands for the own vote. False when a quorum never answered.

@@ -6,6 +6,8 @@ import (
 	"net"
 
 	"github.com/valyala/fasthttp"
+
+	"switchyard/actors/tracker"
 )
 
 const (
@@ -13,6 +15,9 @@ const (
 	// prefetched is how much of a body of known length fasthttp has read before the
 	// handler is called.
 	prefetched = 8 << 10
+	// largeBodies is how many requests with bodies above defaultMaxBody are in hand at
+	// once: each is copied a few times on its way, and connections are many.
+	largeBodies = 16
 )
 
 // refuseBody checks what can be said about the body before it is read.
@@ -67,7 +72,7 @@ func (s *Server) preview(header *fasthttp.RequestHeader) (none fasthttp.RequestC
 }
 
 // readBody reads the body, never more than the route takes; once.
-func (x *exchange) readBody() error {
+func (s *Server) readBody(x *exchange) error {
 	if x.read {
 		return nil
 	}
@@ -90,12 +95,35 @@ func (x *exchange) readBody() error {
 		switch {
 		case len(x.body) > limit:
 			return errBodyTooLarge(limit)
+		case len(x.body) > defaultMaxBody && !x.large && !s.takeLarge(x):
+			return tracker.NotApplied("The service has as many large requests in hand as it takes.")
 		case err == io.EOF:
 			x.read = true
+			s.restart(x)
 			return x.checkLength()
 		case err != nil:
 			return readError(err)
 		}
+	}
+}
+
+// takeLarge counts a request among the large ones in hand; false when there are as
+// many as may be. release counts it off.
+func (s *Server) takeLarge(x *exchange) bool {
+	select {
+	case s.large <- struct{}{}:
+		x.large = true
+	default:
+	}
+	return x.large
+}
+
+// restart lets the time to answer a large request begin when it has arrived: how
+// long that takes is up to the client's line, and bounded by Config.ReadTimeout.
+// Another node that sent it has done so, and waits no longer than it said.
+func (s *Server) restart(x *exchange) {
+	if x.large && (x.conn == nil || !x.conn.peer) {
+		x.clock = s.now()
 	}
 }
 

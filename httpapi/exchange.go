@@ -28,6 +28,7 @@ type exchange struct {
 	values [maxParams]string
 	id     string
 	start  time.Time
+	clock  time.Time // when the time to answer began: start, or when a large body was read
 	// query is the request of queries, which run on this goroutine.
 	query  tracker.Request
 	binder binder
@@ -38,6 +39,8 @@ type exchange struct {
 	// oversize says that the body was refused by its length, before any of it was
 	// read.
 	oversize bool
+	// large says that the request counts among the large ones in hand.
+	large bool
 	// moved says that nothing was done, because another node serves the workspace.
 	moved bool
 	// rated says that the request was counted, and verdict how that ended.
@@ -47,13 +50,17 @@ type exchange struct {
 
 func (s *Server) acquire(ctx *fasthttp.RequestCtx) *exchange {
 	x := s.exchanges.Get().(*exchange)
-	x.ctx, x.start = ctx, ctx.Time()
+	x.ctx, x.start, x.clock = ctx, ctx.Time(), ctx.Time()
 	x.conn, _ = ctx.Conn().(*conn)
 	x.oversize = ctx.Request.Header.ContentLength() == 0 && len(ctx.Request.Header.PeekCanonical(markOversize)) > 0
 	return x
 }
 
 func (s *Server) release(x *exchange) {
+	if x.large {
+		<-s.large
+		x.large = false
+	}
 	x.ctx, x.conn, x.route, x.id, x.read, x.oversize, x.rated, x.moved = nil, nil, nil, "", false, false, false, false
 	x.values, x.params, x.query = [maxParams]string{}, params{}, tracker.Request{}
 	x.target.path, x.target.query, x.target.segments = nil, nil, [maxSegments][]byte{}

@@ -199,7 +199,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-func (t *travel) deadline() time.Time { return t.x.start.Add(t.server.cfg.RequestTimeout) }
+func (t *travel) deadline() time.Time { return t.x.clock.Add(t.server.cfg.RequestTimeout) }
 
 // send asks a node; true when its answer is the request's.
 func (t *travel) send(node string) bool {
@@ -281,7 +281,7 @@ func (t *travel) repeats() bool {
 // known length.
 func (t *travel) build() error {
 	x := t.x
-	if err := x.readBody(); err != nil {
+	if err := t.server.readBody(x); err != nil {
 		return err
 	}
 	from := &x.ctx.Request.Header

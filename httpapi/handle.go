@@ -103,7 +103,7 @@ func (s *Server) operate(x *exchange) error {
 	if at := x.route.workspaceAt; at >= 0 {
 		id, ok := parseWorkspace(x.params[at])
 		if !ok {
-			return tracker.NotFound("workspace")
+			return x.route.Op.NoWorkspace()
 		}
 		workspace = id
 	}
@@ -123,7 +123,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	}
 	req.ID = x.id
 	req.Credential = x.credential()
-	req.Deadline = x.start.Add(x.timeLeft(s.cfg.RequestTimeout))
+	req.Deadline = x.clock.Add(x.timeLeft(s.cfg.RequestTimeout))
 	req.Workspace = workspace
 	if err := s.cfg.Engine.Admit(req, rt.Op); err != nil {
 		return err
@@ -131,8 +131,11 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	if err := s.limit(x, &req.Caller); err != nil {
 		return err
 	}
-	if err := x.readBody(); err != nil {
+	if err := s.readBody(x); err != nil {
 		return err
+	}
+	if x.large {
+		req.Deadline = x.clock.Add(x.timeLeft(s.cfg.RequestTimeout)) // counted anew
 	}
 	in := rt.input()
 	defer rt.giveBack(in)
@@ -205,7 +208,7 @@ func parseWorkspace(text []byte) (id [16]byte, ok bool) {
 // broken answers what fasthttp could not read as a request.
 func (s *Server) broken(ctx *fasthttp.RequestCtx, err error) {
 	x := s.acquire(ctx)
-	x.start = s.now()
+	x.start, x.clock = s.now(), s.now()
 	x.identify(s.ids)
 	s.fail(x, readError(err))
 	s.metrics.stray.observe(ctx.Response.StatusCode(), x.start)

@@ -32,6 +32,14 @@ var (
 	valueTrue    = []byte("true")
 	valueBearer  = []byte("Bearer")
 	valueNoStore = []byte("no-store")
+
+	// Of answers that are files.
+	headerContentTypeOptions = []byte("X-Content-Type-Options")
+	headerContentPolicy      = []byte("Content-Security-Policy")
+	headerDisposition        = []byte("Content-Disposition")
+	valueNoSniff             = []byte("nosniff")
+	valueImmutable           = []byte("private, max-age=31536000, immutable")
+	filePolicy               = []byte("default-src 'none'; sandbox")
 )
 
 const (

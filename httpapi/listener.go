@@ -18,7 +18,7 @@ const (
 	// long and so much: closing at once would reset the connection, and the client
 	// would lose the answer that says why.
 	lingerTime  = 2 * time.Second
-	lingerBytes = 4 << 20
+	lingerBytes = 12 << 20
 )
 
 // listener counts the connections it accepts, knows them all, and outlives

@@ -177,11 +177,16 @@ func (d *describer) responses(rt *route) (doc, error) {
 		}
 		response := doc{"description": http.StatusText(status), "headers": headers}
 		if status != http.StatusNoContent && status != http.StatusNotModified {
-			schema, err := d.output(rt.Op.Out)
+			content, err := d.content(rt.Op)
 			if err != nil {
 				return nil, err
 			}
-			response["content"] = doc{"application/json": doc{"schema": schema}}
+			response["content"] = content
+		}
+		if rt.Op.Media != nil {
+			for _, name := range [...]string{"Cache-Control", "Content-Disposition", "Content-Security-Policy", "X-Content-Type-Options"} {
+				headers[name] = headerRef(name)
+			}
 		}
 		responses[strconv.Itoa(status)] = response
 	}
@@ -192,13 +197,27 @@ func (d *describer) responses(rt *route) (doc, error) {
 	return responses, nil
 }
 
+// content describes the body of an operation's success. Bytes that are no JSON have
+// a media type and, as OpenAPI 3.1 has it, no schema.
+func (d *describer) content(op *tracker.Op) (doc, error) {
+	if op.Media != nil {
+		content := doc{}
+		for _, media := range op.Media {
+			content[media] = doc{}
+		}
+		return content, nil
+	}
+	schema, err := d.output(op.Out)
+	return doc{"application/json": doc{"schema": schema}}, err
+}
+
 // hasETag tells whether an operation's answers carry an entity tag: those of
 // single resources that take conditions, and of creations beside them.
 func hasETag(rt *route) bool {
 	conditional := slices.ContainsFunc(rt.plan.header, func(f *field) bool {
 		return strings.EqualFold(f.name, "If-Match") || strings.EqualFold(f.name, "If-None-Match")
 	})
-	return rt.Method != fasthttp.MethodDelete && (conditional || rt.Op == tracker.CreateIssue)
+	return rt.Method != fasthttp.MethodDelete && (conditional || rt.Op == tracker.CreateIssue || rt.Op == tracker.CaptureIssue)
 }
 
 // failuresOf lists the error statuses an operation's route makes possible.

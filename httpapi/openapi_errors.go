@@ -89,12 +89,16 @@ func commonHeaders() doc {
 		return doc{"description": description, "schema": doc{"type": "string"}}
 	}
 	return doc{
-		"X-Request-Id":         text("The request's id: the caller's when it sent a sane one."),
-		"ETag":                 text("The version of the resource, for If-Match and If-None-Match."),
-		"Idempotency-Replayed": text("true when this is the response to an earlier request with the same Idempotency-Key."),
-		"Allow":                text("The methods this path takes."),
-		"WWW-Authenticate":     text("Bearer."),
-		"Retry-After":          doc{"description": "Seconds to wait before another try.", "schema": doc{"type": "integer", "minimum": 1}},
+		"X-Request-Id":            text("The request's id: the caller's when it sent a sane one."),
+		"ETag":                    text("The version of the resource, for If-Match and If-None-Match."),
+		"Idempotency-Replayed":    text("true when this is the response to an earlier request with the same Idempotency-Key."),
+		"Cache-Control":           text("How long the answer may be kept, and by whom."),
+		"Content-Disposition":     text("inline, with the file's name."),
+		"Content-Security-Policy": text("Keeps a browser from running or loading anything."),
+		"X-Content-Type-Options":  text("nosniff."),
+		"Allow":                   text("The methods this path takes."),
+		"WWW-Authenticate":        text("Bearer."),
+		"Retry-After":             doc{"description": "Seconds to wait before another try.", "schema": doc{"type": "integer", "minimum": 1}},
 	}
 }
 

@@ -126,8 +126,8 @@ func (d *describer) input(name string, p *plan) doc {
 // unless it is left out when empty.
 func (d *describer) output(t reflect.Type) (doc, error) {
 	switch {
-	case t == rawType:
-		return doc{}, nil
+	case t == rawType: // any value, and null is one
+		return doc{"type": []string{"string", "number", "boolean", "object", "array", "null"}}, nil
 	case t == reflect.TypeFor[tracker.Timestamp]():
 		return doc{"type": "string", "format": "date-time"}, nil
 	}

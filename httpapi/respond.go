@@ -2,8 +2,11 @@ package httpapi
 
 import (
 	"fmt"
+	"mime"
 	"net/http"
 	"strconv"
+
+	"github.com/valyala/fasthttp"
 
 	"switchyard/actors/tracker"
 )
@@ -42,7 +45,16 @@ func (s *Server) respond(x *exchange, reply *tracker.Reply) error {
 	if x.route.Op.Secret {
 		response.Header.SetCanonical(headerCacheControl, valueNoStore)
 	}
+	if reply.File != nil {
+		describeFile(&response.Header, reply.File)
+	}
 	if reply.Outcome == tracker.NoContent || reply.Outcome == tracker.NotModified || len(reply.Body) == 0 {
+		return nil
+	}
+	if reply.File != nil {
+		// Sent as it is, and not kept: the next answers are much smaller.
+		response.Header.SetContentType(reply.File.ContentType)
+		response.SetBodyRaw(reply.Body)
 		return nil
 	}
 	response.Header.SetContentTypeBytes(valueJSON)
@@ -56,6 +68,19 @@ func (s *Server) respond(x *exchange, reply *tracker.Reply) error {
 		response.SetBodyRaw(reply.Body)
 	}
 	return nil
+}
+
+// describeFile sets the headers of a file's bytes. Strangers made them: a browser
+// must neither take them for something else than they are said to be, nor run
+// anything in them. They never change under their address, but who may see them
+// does, so that only the caller's own cache keeps them.
+func describeFile(header *fasthttp.ResponseHeader, f *tracker.File) {
+	header.SetCanonical(headerContentTypeOptions, valueNoSniff)
+	header.SetCanonical(headerContentPolicy, filePolicy)
+	header.SetCanonical(headerCacheControl, valueImmutable)
+	if disposition := mime.FormatMediaType("inline", map[string]string{"filename": f.Name}); disposition != "" {
+		header.SetCanonical(headerDisposition, []byte(disposition))
+	}
 }
 
 // respondFailure answers with an error in the shape all errors have.

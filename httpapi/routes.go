@@ -13,6 +13,7 @@ const (
 	projectsPath  = workspacePath + "/projects"
 	cyclesPath    = workspacePath + "/cycles"
 	templatesPath = workspacePath + "/templates"
+	analyticsPath = workspacePath + "/issue-analytics"
 	clientsPath   = workspacePath + "/oauth-clients"
 	connsPath     = workspacePath + "/scim/connections"
 	scimPath      = "/scim/v2/{" + workspaceParam + "}"
@@ -57,6 +58,8 @@ func Routes() []Route {
 		{"PATCH", issuesPath + "/{id}", tracker.PatchIssue, []int{200, 409}},
 		{"DELETE", issuesPath + "/{id}", tracker.DeleteIssue, []int{204}},
 		{"GET", issuesPath + "/{id}/children", tracker.ListIssueChildren, []int{200}},
+		{"GET", issuesPath + "/{id}/history", tracker.IssueHistory, []int{200}},
+		{"POST", issuesPath + "/{id}/assign", tracker.AssignIssue, []int{200}},
 		{"GET", issuesPath + "/{id}/branch-name", tracker.IssueBranchName, []int{200}},
 		{"GET", issuesPath + "/{id}/similar", tracker.SimilarIssues, []int{200}},
 
@@ -89,6 +92,19 @@ func Routes() []Route {
 		{"GET", templatesPath + "/{id}", tracker.TemplateByID, []int{200}},
 		{"PATCH", templatesPath + "/{id}", tracker.PatchTemplate, []int{200}},
 		{"DELETE", templatesPath + "/{id}", tracker.DeleteTemplate, []int{204}},
+		{"GET", issuesPath + "/{id}/attachments", tracker.ListAttachments, []int{200}},
+		{"GET", workspacePath + "/attachments/{id}", tracker.AttachmentByID, []int{200, 304}},
+		{"POST", workspacePath + "/capture", tracker.CaptureIssue, []int{201, 409}},
+		{"GET", analyticsPath, tracker.IssueAnalytics, []int{200}},
+		{"GET", analyticsPath + "/burndown", tracker.Burndown, []int{200}},
+
+		{"GET", issuesPath + "/{id}/permissions", tracker.ListAccessGrants, []int{200}},
+		{"PUT", issuesPath + "/{id}/permissions", tracker.PutAccessGrant, []int{200, 409}},
+		{"DELETE", issuesPath + "/{id}/permissions/{actorId}", tracker.RemoveAccessGrant, []int{204}},
+		{"GET", issuesPath + "/{id}/share", tracker.ShareByIssue, []int{200}},
+		{"POST", issuesPath + "/{id}/share", tracker.CreateShare, []int{201}},
+		{"DELETE", issuesPath + "/{id}/share/{token}", tracker.RevokeShare, []int{204}},
+		{"GET", "/shared-issues/{" + workspaceParam + "}/{token}", tracker.SharedIssue, []int{200}},
 
 		{"GET", clientsPath, tracker.ListOAuthClients, []int{200}},
 		{"POST", clientsPath, tracker.CreateOAuthClient, []int{201, 409}},

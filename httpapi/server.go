@@ -32,6 +32,8 @@ type Server struct {
 	pools        *pools      // nil for a node alone
 	// draining says that connections end with the response in progress.
 	draining atomic.Bool
+	// large has an entry for every large request in hand; see largeBodies.
+	large chan struct{}
 
 	mu        sync.Mutex
 	listeners []*listener
@@ -47,7 +49,7 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, ids: newRequestIDs(), now: time.Now}
+	s := &Server{cfg: cfg, ids: newRequestIDs(), now: time.Now, large: make(chan struct{}, largeBodies)}
 	s.exchanges.New = func() any { return new(exchange) }
 	s.travels.New = func() any { return new(travel) }
 	if cfg.Rate.Requests > 0 {

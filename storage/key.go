@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"strings"
@@ -124,6 +125,31 @@ func (k Key) Str(s string) Key {
 		k = append(k, s[i])
 	}
 	return append(k, 0)
+}
+
+// CutStr takes a text that Str wrote from the front of a key; false when there is
+// none.
+func CutStr(key []byte) (s string, rest []byte, ok bool) {
+	end := bytes.IndexByte(key, 0)
+	if end < 0 {
+		return "", nil, false
+	}
+	text, rest := key[:end], key[end+1:]
+	if bytes.IndexByte(text, 1) < 0 {
+		return string(text), rest, true
+	}
+	plain := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c == 1 {
+			if i++; i == len(text) || text[i] != 1 && text[i] != 2 {
+				return "", nil, false
+			}
+			c = text[i] - 1
+		}
+		plain = append(plain, c)
+	}
+	return string(plain), rest, true
 }
 
 // Byte appends one byte.

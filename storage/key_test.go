@@ -190,3 +190,21 @@ func TestSplitKey_TooShort(t *testing.T) {
 		t.Error("a key without a table id was taken apart")
 	}
 }
+
+// What Str writes CutStr takes off again, and leaves what comes behind.
+func TestCutStr(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text := string(rapid.SliceOf(rapid.SampledFrom([]byte{0, 1, 2, 'a', 0xff})).Draw(t, "text"))
+		behind := rapid.SliceOf(rapid.Byte()).Draw(t, "behind")
+		got, rest, ok := CutStr(append(Key(nil).Str(text), behind...))
+		if !ok || got != text || !bytes.Equal(rest, behind) {
+			t.Fatalf("%q with %x behind it is %q, %x, %t", text, behind, got, rest, ok)
+		}
+	})
+	for _, bad := range []string{"", "a", "\x01", "a\x01\x00", "\x01\x03\x00"} {
+		if text, _, ok := CutStr([]byte(bad)); ok {
+			t.Errorf("%q is read as %q", bad, text)
+		}
+	}
+}

@@ -79,11 +79,7 @@ func (t *Table[T]) List(r Reader, matches []Match, after []byte, fn func(pk []by
 // are what the bound is for: they would be walked whole for no answer.
 func (t *Table[T]) ListWithin(r Reader, matches []Match, after []byte, leaps int, fn func(pk []byte, rec Record) (bool, error)) (resume []byte, err error) {
 	v := r.Reader()
-	for _, m := range matches {
-		if m.docs != nil {
-			defer func() { err = errors.Join(err, m.docs.Close()) }()
-		}
-	}
+	defer func() { err = errors.Join(err, closeStreams(matches)) }()
 	if len(matches) == 0 {
 		return nil, t.Scan(r, nil, after, fn)
 	}
@@ -142,6 +138,17 @@ func (t *Table[T]) ListWithin(r Reader, matches []Match, after []byte, leaps int
 		}
 		target = append(target, 0)
 	}
+}
+
+// closeStreams ends the streams that matches were given.
+func closeStreams(matches []Match) error {
+	var errs []error
+	for _, m := range matches {
+		if m.docs != nil {
+			errs = append(errs, m.docs.Close())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // before is the key to go on behind so that target comes next: what lies between

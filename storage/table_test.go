@@ -4,6 +4,7 @@ import (
 	"bytes"
 	stdjson "encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"testing"
 )
@@ -167,6 +168,35 @@ func TestRows_PrefixFromAndStop(t *testing.T) {
 	}
 }
 
+// However often its rows were written, each is met once, as it is now.
+func TestHotRows_MeetsEachRowOnce(t *testing.T) {
+	t.Parallel()
+	s := memory(t)
+	tx := begin(t, s)
+	for round := range 3 {
+		for _, k := range []string{"a", "a1", "a1\x00", "a2", "b"} {
+			must(t, tx.SetValue(countTable, []byte(k), fmt.Append(nil, round)))
+		}
+		must(t, tx.DeleteValue(countTable, []byte("a2")))
+		apply(t, s, tx)
+	}
+	for _, c := range []struct {
+		prefix string
+		stop   int
+		want   string
+	}{{"", 0, `"a"2 "a1"2 "a1\x00"2 "b"2 `}, {"a1", 0, `"a1"2 "a1\x00"2 `}, {"", 2, `"a"2 "a1"2 `}, {"c", 0, ""}} {
+		got, seen := "", 0
+		must(t, tx.HotRows(countTable, []byte(c.prefix), func(fields, value []byte) (bool, error) {
+			got += fmt.Sprintf("%q%s ", fields, value)
+			seen++
+			return seen != c.stop, nil
+		}))
+		if got != c.want {
+			t.Errorf("HotRows(%q) = %s, want %s", c.prefix, got, c.want)
+		}
+	}
+}
+
 func TestViews_DoNotSeeOtherWorkspaces(t *testing.T) {
 	t.Parallel()
 	s := memory(t)
@@ -185,4 +215,32 @@ func TestViews_DoNotSeeOtherWorkspaces(t *testing.T) {
 			t.Errorf("shard %d, %s reads %+v", c.shard, c.id, row)
 		}
 	}
+}
+
+// A look-up that needs a second one sees both at one moment.
+func TestView_Settle(t *testing.T) {
+	t.Parallel()
+	s := memory(t)
+	put := func(status string) {
+		tx := begin(t, s)
+		must(t, tx.SetValue(countTable, nil, []byte(status)))
+		apply(t, s, tx)
+	}
+	v := NewView(s.State(), 1, wsA)
+	read := func(want string) {
+		t.Helper()
+		got, err := v.Value(countTable, nil, nil)
+		if err != nil || string(got) != want {
+			t.Errorf("reads %q, %v, want %q", got, err, want)
+		}
+	}
+	put("one")
+	release := v.Settle()
+	again := v.Settle() // of what is settled
+	put("two")
+	read("one")
+	must(t, again())
+	read("one")
+	must(t, release())
+	read("two")
 }

@@ -128,6 +128,18 @@ func (tx *Tx) DeleteValue(table TableID, fields []byte) error {
 	return nil
 }
 
+// DeleteRows removes the plain rows of table whose fields begin with prefix, in
+// one operation however many there are. It leaves a tombstone that reads of the
+// range step over until a compaction drops it: for ranges that may be large and
+// are not written again.
+func (tx *Tx) DeleteRows(table TableID, prefix []byte) error {
+	start := tx.fullKey(table, prefix)
+	if err := tx.batch.DeleteRange(start, successor(start), nil); err != nil {
+		return fmt.Errorf("delete a range of rows: %w", err)
+	}
+	return nil
+}
+
 // DeleteWorkspace removes every row of the workspace. Rows of shard-wide indexes
 // lie outside its range: delete the records that have them first. It touches
 // everything.

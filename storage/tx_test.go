@@ -66,6 +66,56 @@ func TestRollback_ToTheStart(t *testing.T) {
 	}
 }
 
+// What DeleteRows removes ends at the prefix: rows beside it, of other tables and
+// of the neighboring workspace stay, and so does what is written afterwards.
+func TestDeleteRows_RemovesAPrefixAndNoMore(t *testing.T) {
+	t.Parallel()
+	s := memory(t)
+	tx := begin(t, s)
+	rows := [][]byte{{1, 0xfe}, {1, 0xff}, {1, 0xff, 0}, {1, 0xff, 0xff, 0xff}, {2}, {2, 0}}
+	left := func() (fields []byte) {
+		must(t, tx.Rows(countTable, nil, nil, func(key, _ []byte) (bool, error) {
+			fields = append(append(fields, key...), '.')
+			return true, nil
+		}))
+		return fields
+	}
+	for _, committed := range []bool{false, true} {
+		insert(t, tx, newNote(1))
+		for _, fields := range rows {
+			must(t, tx.SetNumber(countTable, fields, 1))
+		}
+		if committed {
+			apply(t, s, tx)
+		}
+		mark := tx.Mark()
+		before := left()
+		must(t, tx.DeleteRows(countTable, []byte{1, 0xff}))
+		if got := left(); !bytes.Equal(got, []byte{1, 0xfe, '.', 2, '.', 2, 0, '.'}) {
+			t.Errorf("left %x", got)
+		}
+		must(t, tx.SetNumber(countTable, []byte{1, 0xff, 7}, 1))
+		if got := left(); !bytes.Equal(got, []byte{1, 0xfe, '.', 1, 0xff, 7, '.', 2, '.', 2, 0, '.'}) {
+			t.Errorf("left %x with a row written afterwards", got)
+		}
+		must(t, tx.Rollback(mark))
+		if got := left(); !bytes.Equal(got, before) {
+			t.Errorf("left %x after a rollback, want %x", got, before)
+		}
+		must(t, tx.DeleteRows(countTable, nil))
+		if got := left(); got != nil {
+			t.Errorf("left %x of all", got)
+		}
+		if !committed {
+			tx.Reset()
+		}
+	}
+	apply(t, s, tx)
+	if r := verifyClean(t, s); r.Records != 1 || r.Rows != 0 {
+		t.Errorf("verified %+v, want one record and no row", r)
+	}
+}
+
 // A batch past what Pebble keeps between uses is handed back to the collector:
 // marks must hold across that.
 func TestRollback_LargeBatch(t *testing.T) {
@@ -160,4 +210,40 @@ func TestSnapshot_IsOneMoment(t *testing.T) {
 	}
 	close(stop)
 	must(t, <-stopped)
+}
+
+// A range of rows goes at once: those the batch wrote as well as those before it,
+// and none beside them. A rollback brings them back.
+func TestDeleteRows(t *testing.T) {
+	t.Parallel()
+	s := memory(t)
+	tx := begin(t, s)
+	for _, name := range []string{"a1", "a2", "b", "\xff\xff"} {
+		must(t, tx.SetNumber(countTable, []byte(name), 1))
+	}
+	apply(t, s, tx)
+	left := func(want string) {
+		t.Helper()
+		got := ""
+		must(t, tx.Rows(countTable, nil, nil, func(fields, _ []byte) (bool, error) {
+			got += string(fields) + " "
+			return true, nil
+		}))
+		if got != want {
+			t.Errorf("left are %q, want %q", got, want)
+		}
+	}
+	must(t, tx.SetNumber(countTable, []byte("a3"), 1))
+	mark := tx.Mark()
+	must(t, tx.DeleteRows(countTable, []byte("a")))
+	left("b \xff\xff ")
+	must(t, tx.Rollback(mark))
+	left("a1 a2 a3 b \xff\xff ")
+	must(t, tx.DeleteRows(countTable, []byte("a")))
+	must(t, tx.SetNumber(countTable, []byte("a2"), 2))
+	apply(t, s, tx)
+	left("a2 b \xff\xff ")
+	must(t, tx.DeleteRows(countTable, []byte("\xff")))
+	apply(t, s, tx)
+	left("a2 b ")
 }

@@ -43,6 +43,25 @@ func (v *View) Renew(db pebble.Reader, shard Shard, workspace ID) {
 // Reader returns v itself.
 func (v *View) Reader() *View { return v }
 
+// Settle makes v read one moment, this one, until release is called. A View over a
+// snapshot or an open batch does so anyhow. It is for look-ups that turn out to
+// need a second one.
+func (v *View) Settle() (release func() error) {
+	live, moving := v.db.(interface{ NewSnapshot() *pebble.Snapshot })
+	if !moving {
+		return func() error { return nil }
+	}
+	before, snapshot := v.db, live.NewSnapshot()
+	v.db = snapshot
+	return func() error {
+		v.db = before
+		if err := snapshot.Close(); err != nil {
+			return fmt.Errorf("close a snapshot: %w", err)
+		}
+		return nil
+	}
+}
+
 // Shard of the workspace.
 func (v *View) Shard() Shard { return Shard(binary.BigEndian.Uint16(v.prefix[:])) }
 
@@ -119,6 +138,21 @@ func (v *View) bounds(table TableID, fields []byte) *pebble.IterOptions {
 // order, from the first one not before from (fields behind the prefix; nil: all).
 // Key and value are valid until fn returns. fn returns false to stop.
 func (v *View) Rows(table TableID, prefix, from []byte, fn func(fields, value []byte) (bool, error)) error {
+	return v.rows(table, prefix, from, (*pebble.Iterator).Next, fn)
+}
+
+// HotRows is Rows, from the first one, for rows that are written again and again,
+// such as counters. It seeks from each to the next, which leaps over the versions
+// that a row has in memory until it is flushed; Rows steps through them all.
+func (v *View) HotRows(table TableID, prefix []byte, fn func(fields, value []byte) (bool, error)) error {
+	var behind []byte
+	return v.rows(table, prefix, nil, func(it *pebble.Iterator) bool {
+		behind = append(append(behind[:0], it.Key()...), 0)
+		return it.SeekGE(behind)
+	}, fn)
+}
+
+func (v *View) rows(table TableID, prefix, from []byte, next func(*pebble.Iterator) bool, fn func(fields, value []byte) (bool, error)) error {
 	it, skip, err := v.iterate(table, prefix)
 	if err != nil {
 		return err
@@ -130,7 +164,7 @@ func (v *View) Rows(table TableID, prefix, from []byte, fn func(fields, value []
 	} else {
 		ok = it.First()
 	}
-	for ; ok; ok = it.Next() {
+	for ; ok; ok = next(it) {
 		value, err := it.ValueAndErr()
 		if err != nil {
 			return fmt.Errorf("read a row: %w", err)

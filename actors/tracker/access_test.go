@@ -56,6 +56,8 @@ func TestPermissions(t *testing.T) {
 		{ListTeams, reading}, {CreateTeam, writing}, {TeamByID, reading}, {PatchTeam, writing}, {DeleteTeam, writing},
 		{ListTeamMembers, reading}, {PutTeamMember, writing}, {RemoveTeamMember, writing},
 		{ListIssues, readIss}, {ListTriage, readIss}, {IssueByID, readIss}, {ListIssueChildren, readIss}, {IssueBranchName, readIss},
+		{ListAccessGrants, readIss}, {PutAccessGrant, writeIss}, {RemoveAccessGrant, writeIss},
+		{ShareByIssue, readIss}, {CreateShare, writeIss}, {RevokeShare, writeIss}, {SharedIssue, open},
 		{CreateIssue, writeIss}, {PatchIssue, writeIss}, {BatchIssues, writeIss}, {DeleteIssue, writeIss},
 	} {
 		if len(row.want) != callerCount {

@@ -80,6 +80,17 @@ func ResolveCaller(v *storage.View, p Principal) (Caller, error) {
 		return Caller{}, err
 	}
 	c.Level = min(c.roleLevel(), p.Permissions.level())
+	if c.Level >= Admin {
+		return c, nil // sees everything
+	}
+	if err := eachTeamOf(v, UserID(c.ID), func(team storage.ID) {
+		if c.Teams == nil {
+			c.Teams = map[storage.ID]struct{}{}
+		}
+		c.Teams[team] = struct{}{}
+	}); err != nil {
+		return Caller{}, err
+	}
 	c.Hidden, err = hiddenTeams(v, &c)
 	return c, err
 }
@@ -104,29 +115,24 @@ func roleOf(v *storage.View, p *Principal) (Role, error) {
 	return "", NotFound("workspace")
 }
 
-// hiddenTeams lists the private teams a caller may not see: none for admins whose
-// credential lets them be one, all for guests, those it is no member of for
-// others.
-func hiddenTeams(v *storage.View, c *Caller) (map[storage.ID]struct{}, error) {
-	if c.Level >= Admin {
-		return nil, nil
-	}
-	var hidden map[storage.ID]struct{}
-	err := teams.Scan(v, nil, nil, func(_ []byte, rec storage.Record) (bool, error) {
-		if rec.Flags()&teamPrivate != 0 {
-			if hidden == nil {
-				hidden = map[storage.ID]struct{}{}
-			}
-			hidden[rec.Team()] = struct{}{}
+// hiddenTeams lists the private teams that a caller who is no admin may not see:
+// all for guests, those it is no member of for others.
+func hiddenTeams(v *storage.View, c *Caller) (hidden map[storage.ID]struct{}, err error) {
+	err = teams.Scan(v, nil, nil, func(_ []byte, rec storage.Record) (bool, error) {
+		if rec.Flags()&teamPrivate == 0 {
+			return true, nil
 		}
+		if _, member := c.Teams[rec.Team()]; member && c.Role != RoleGuest {
+			return true, nil
+		}
+		if hidden == nil {
+			hidden = map[storage.ID]struct{}{}
+		}
+		hidden[rec.Team()] = struct{}{}
 		return true, nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the teams: %w", err)
 	}
-	if len(hidden) == 0 || c.Role == RoleGuest {
-		return hidden, nil
-	}
-	err = eachTeamOf(v, UserID(c.ID), func(team storage.ID) { delete(hidden, team) })
-	return hidden, err
+	return hidden, nil
 }

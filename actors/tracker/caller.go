@@ -59,6 +59,9 @@ type Caller struct {
 	Level Level
 	// Hidden are the private teams it can't see; nil for most.
 	Hidden map[storage.ID]struct{}
+	// Teams are those it is a member of, for grants to teams; nil for admins, who
+	// need none.
+	Teams map[storage.ID]struct{}
 }
 
 // System is the service itself, for timers and the steps of workflows.

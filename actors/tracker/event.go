@@ -16,6 +16,35 @@ type Change struct {
 	From, To any
 }
 
+// encodeChanges puts the JSON of every value in the value's place, for changes that
+// are told of more than once.
+func encodeChanges(changes []Change) error {
+	encoded := make([]json.RawMessage, 2*len(changes))
+	for i := range changes {
+		c := &changes[i]
+		for j, value := range []*any{&c.From, &c.To} {
+			text, err := valueJSON(*value)
+			if err != nil {
+				return err
+			}
+			encoded[2*i+j] = text
+			*value = &encoded[2*i+j] // a pointer, since an interface would copy the slice
+		}
+	}
+	return nil
+}
+
+// valueJSON encodes a value of a Change.
+func valueJSON(value any) (json.RawMessage, error) {
+	switch v := value.(type) {
+	case json.RawMessage:
+		return v, nil
+	case *json.RawMessage:
+		return *v, nil
+	}
+	return json.MarshalWithOption(value, json.DisableHTMLEscape())
+}
+
 // Event is an entry of a workspace's log of changes, as clients get it.
 type Event struct {
 	ID             string            `json:"id"`
@@ -45,11 +74,16 @@ type FromTo struct {
 // header is that of the resource's record: its flags and team decide who may see
 // the event.
 func (tx *Tx) Emit(eventType string, header storage.Header, data json.RawMessage, changes []Change) error {
-	sequence, err := tx.Next(eventSequence, storage.ID{})
+	id, err := tx.NewID()
 	if err != nil {
 		return err
 	}
-	id, err := tx.NewID()
+	return tx.emit(id, eventType, header, data, changes)
+}
+
+// emit is Emit under an id made before.
+func (tx *Tx) emit(id storage.ID, eventType string, header storage.Header, data json.RawMessage, changes []Change) error {
+	sequence, err := tx.Next(eventSequence, storage.ID{})
 	if err != nil {
 		return err
 	}
@@ -92,11 +126,11 @@ type eventMoment struct {
 
 func appendChanges(b []byte, changes []Change) ([]byte, error) {
 	for i, c := range changes {
-		from, err := json.MarshalWithOption(c.From, json.DisableHTMLEscape())
+		from, err := valueJSON(c.From)
 		if err != nil {
 			return nil, err
 		}
-		to, err := json.MarshalWithOption(c.To, json.DisableHTMLEscape())
+		to, err := valueJSON(c.To)
 		if err != nil {
 			return nil, err
 		}

@@ -48,17 +48,16 @@ const (
 	PriorityUrgent IssuePriority = "urgent"
 )
 
-// rank is the priority's byte in the index, part of what is on disk.
+// issuePriorities lists every priority; a priority's place in it is its byte in the
+// index, so the order is part of what is on disk.
+var issuePriorities = [...]IssuePriority{PriorityLow, PriorityMedium, PriorityHigh, PriorityUrgent}
+
+// rank is the priority's byte in the index.
 func (p IssuePriority) rank() byte {
-	switch p {
-	case PriorityLow:
-		return 0
-	case PriorityMedium:
-		return 1
-	case PriorityHigh:
-		return 2
-	case PriorityUrgent:
-		return 3
+	for i, known := range issuePriorities {
+		if p == known {
+			return byte(i)
+		}
 	}
 	return 0xff
 }
@@ -176,6 +175,13 @@ var issues = storage.Table[Issue]{
 		}},
 		{ID: issueByParent, Name: "parent", Entries: func(e *storage.Entries, t *Issue) {
 			if t.ParentID != nil {
+				e.Add(e.Key().Newest(t.parent()))
+			}
+		}},
+		// The open children are what closing is decided by: "has every child been
+		// closed" is one look, however many there are.
+		{ID: issueByOpenChild, Name: "openChild", Entries: func(e *storage.Entries, t *Issue) {
+			if t.ParentID != nil && !t.Status.Closed() {
 				e.Add(e.Key().Newest(t.parent()))
 			}
 		}},

@@ -2,14 +2,55 @@ package tracker
 
 import (
 	"bytes"
+	"fmt"
 
 	"switchyard/storage"
 )
 
 // seesIssue decides from the stored form, without decoding it, whether the caller
 // may know that an issue exists. Every read of an issue on a caller's behalf comes
-// through here.
-func (v *View) seesIssue(rec storage.Record) (bool, error) { return v.Caller.Sees(rec.Team()), nil }
+// through here. An issue that is not restricted costs no look-up.
+func (v *View) seesIssue(rec storage.Record) (bool, error) {
+	if !v.Caller.Sees(rec.Team()) {
+		return false, nil // a grant never widens (Decision 26)
+	}
+	if rec.Flags()&issueRestricted == 0 || v.Caller.Level >= Admin {
+		return true, nil
+	}
+	id, err := storedID(rec)
+	if err != nil {
+		return false, err
+	}
+	return v.granted(id)
+}
+
+// seenIssue reads the id of an issue that a path names; NOT_FOUND when there is
+// none or the caller may not see it.
+func (v *View) seenIssue(text string) (storage.ID, error) {
+	id, seen := storage.ParseID(text)
+	if seen {
+		var err error
+		if seen, err = v.hasIssue(id); err != nil {
+			return storage.ID{}, err
+		}
+	}
+	if !seen {
+		return storage.ID{}, NotFound("issue")
+	}
+	return id, nil
+}
+
+// storedID reads an issue's id off the beginning of its stored JSON.
+func storedID(rec storage.Record) (storage.ID, error) {
+	const open = `{"id":"`
+	body := rec.JSON()
+	if len(body) >= len(open)+36 && string(body[:len(open)]) == open {
+		if id, ok := storage.ParseID(body[len(open) : len(open)+36]); ok {
+			return id, nil
+		}
+	}
+	return storage.ID{}, fmt.Errorf("%w: an issue's JSON does not begin with its id", storage.ErrFormat)
+}
 
 // issue decodes the issue that a path or body names; nil when there is none or the
 // caller may not see it.

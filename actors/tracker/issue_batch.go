@@ -46,14 +46,13 @@ func batchIssues(tx *Tx, in *BatchIssuesIn) (Reply, error) {
 		}
 	}
 	start := tx.Writer().Size()
-	body := append(make([]byte, 0, 1024*len(ids)), `{"issues":[`...)
+	changed := make([][]byte, len(ids))
 	for i, id := range ids {
 		row, err := tx.issue(id)
 		if err != nil {
 			return Reply{}, err
 		}
-		t, _, err := tx.changeIssue(row, &in.Patch, "patch.")
-		if err != nil {
+		if changed[i], _, err = tx.changeIssue(row, &in.Patch, "patch."); err != nil {
 			return Reply{}, err
 		}
 		if tx.Writer().Size()-start > maxBatchBytes {
@@ -62,10 +61,26 @@ func batchIssues(tx *Tx, in *BatchIssuesIn) (Reply, error) {
 				Hint: "Nothing was changed. Send fewer ids at a time.",
 			}
 		}
+	}
+	if err := tx.settle(); err != nil {
+		return Reply{}, err
+	}
+	body := append(make([]byte, 0, 1024*len(ids)), `{"issues":[`...)
+	for i, id := range ids {
+		// One that lost its last open child to the batch may have been closed since.
+		if parsed, _ := storage.ParseID(id); tx.closedByRule(parsed) {
+			if changed[i], err = tx.storedIssue(parsed); err != nil {
+				return Reply{}, err
+			}
+		}
+		shown, err := tx.shownIssue(changed[i])
+		if err != nil {
+			return Reply{}, err
+		}
 		if i > 0 {
 			body = append(body, ',')
 		}
-		body = append(body, t...)
+		body = append(body, shown...)
 	}
 	return Reply{Body: append(body, `]}`...)}, nil
 }

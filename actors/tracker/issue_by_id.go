@@ -1,6 +1,10 @@
 package tracker
 
-import "switchyard/storage"
+import (
+	"errors"
+
+	"switchyard/storage"
+)
 
 // IssueByIDIn names an issue, and the version the caller already has.
 type IssueByIDIn struct {
@@ -11,27 +15,51 @@ type IssueByIDIn struct {
 // IssueByID reads one issue.
 var IssueByID = NewQuery[IssueByIDIn, Issue]("IssueByID", "Get an issue", Needs{Read, "issues"}, issueByID)
 
-func issueByID(v *View, in *IssueByIDIn) (Reply, error) {
+func issueByID(v *View, in *IssueByIDIn) (reply Reply, err error) {
 	id, ok := storage.ParseID(in.ID)
 	if !ok {
 		return Reply{}, NotFound("issue")
 	}
-	reply, seen := Reply{}, false
-	_, err := issues.Record(v, issueKey(id), func(rec storage.Record) (err error) {
+	reply, alone, err := v.readIssue(id, in.IfNoneMatch, false)
+	if err == nil && !alone {
+		// More than one look-up decides, and all must be of the same moment.
+		release := v.Settle()
+		defer func() {
+			if failed := release(); failed != nil {
+				err = errors.Join(err, failed)
+			}
+		}()
+		reply, _, err = v.readIssue(id, in.IfNoneMatch, true)
+	}
+	return reply, err
+}
+
+// readIssue answers with an issue as the caller may see it. Unless the view is
+// settled it does so only when the record alone decides; alone is false otherwise.
+func (v *View) readIssue(id storage.ID, ifNoneMatch string, settled bool) (reply Reply, alone bool, err error) {
+	seen := false
+	found, err := issues.Record(v, issueKey(id), func(rec storage.Record) (err error) {
+		alone = v.Caller.Level >= Admin || rec.Flags()&(issueRestricted|issueHasParent) == 0
+		if !alone && !settled {
+			return nil
+		}
 		if seen, err = v.seesIssue(rec); err != nil || !seen {
 			return err
 		}
-		reply.ETag = etag(rec.Version())
-		if in.IfNoneMatch != "" && tagListed(in.IfNoneMatch, reply.ETag, true) {
+		body, whole, err := (&sight{v: v}).append(v.Buf[:0], rec)
+		if err != nil {
+			return err
+		}
+		v.Buf = body
+		if reply.ETag = shownETag(rec.Version(), whole); ifNoneMatch != "" && tagListed(ifNoneMatch, reply.ETag, true) {
 			reply.Outcome = NotModified
 			return nil
 		}
-		v.Buf = append(v.Buf[:0], rec.JSON()...)
-		reply.Body = v.Buf
+		reply.Body = body
 		return nil
 	})
-	if err == nil && !seen {
-		err = NotFound("issue")
+	if err == nil && (!found || !seen && (alone || settled)) {
+		alone, err = true, NotFound("issue")
 	}
-	return reply, err
+	return reply, alone, err
 }

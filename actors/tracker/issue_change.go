@@ -15,11 +15,18 @@ const (
 
 // addIssue stores a new issue with its event and returns its JSON.
 func (tx *Tx) addIssue(t *Issue) ([]byte, error) {
+	if err := tx.enterTriage("", t); err != nil {
+		return nil, err
+	}
 	body, err := issues.Insert(tx, t)
 	if err != nil {
 		return nil, fmt.Errorf("store an issue: %w", err)
 	}
 	if err := tx.indexNew(t); err != nil {
+		return nil, err
+	}
+	tx.noteClosing(nil, t)
+	if err := tx.tallyIssue(nil, t); err != nil {
 		return nil, err
 	}
 	if err := tx.Emit(eventIssueCreated, storage.Header{Flags: t.flags(), Version: 1, Team: t.team()}, body, nil); err != nil {
@@ -31,6 +38,9 @@ func (tx *Tx) addIssue(t *Issue) ([]byte, error) {
 // updateIssue stores the new value of an issue with its event, and returns its
 // JSON and version. A value that says the same as the old one writes nothing.
 func (tx *Tx) updateIssue(old *storage.Row[Issue], t *Issue) (body []byte, version uint64, err error) {
+	if err := tx.enterTriage(old.Value.Status, t); err != nil {
+		return nil, 0, err
+	}
 	changes := issueChanges(&old.Value, t)
 	if len(changes) == 0 {
 		body, err = tx.storedIssue(t.id())
@@ -44,8 +54,16 @@ func (tx *Tx) updateIssue(old *storage.Row[Issue], t *Issue) (body []byte, versi
 	if err := tx.indexChange(&old.Value, t); err != nil {
 		return nil, 0, err
 	}
+	id, err := tx.keepHistory(t.id(), changes)
+	if err != nil {
+		return nil, 0, err
+	}
+	tx.noteClosing(&old.Value, t)
+	if err := tx.tallyIssue(old, t); err != nil {
+		return nil, 0, err
+	}
 	header := storage.Header{Flags: t.flags() | old.Flags&issues.Held, Version: old.Version + 1, Team: t.team()}
-	return body, header.Version, tx.Emit(eventIssueUpdated, header, body, changes)
+	return body, header.Version, tx.emit(id, eventIssueUpdated, header, body, changes)
 }
 
 // eraseIssue removes an issue that has no children, with everything that hangs on
@@ -58,10 +76,20 @@ func (tx *Tx) eraseIssue(row *storage.Row[Issue]) error {
 	if err := tx.forgetIdentifiers(&row.Value); err != nil {
 		return err
 	}
+	if _, err := tx.forgetHistory(row.Value.id()); err != nil {
+		return err
+	}
+	tx.noteClosing(&row.Value, nil)
+	if err := tx.dropAccess(row); err != nil {
+		return err
+	}
 	if err := issues.Delete(tx, row); err != nil {
 		return fmt.Errorf("remove an issue: %w", err)
 	}
 	if err := tx.indexGone(&row.Value); err != nil {
+		return err
+	}
+	if err := tx.tallyIssue(row, nil); err != nil {
 		return err
 	}
 	return tx.Emit(eventIssueDeleted, row.Header, body, nil)

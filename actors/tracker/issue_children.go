@@ -22,23 +22,17 @@ type ListIssueChildrenIn struct {
 var ListIssueChildren = NewQuery[ListIssueChildrenIn, IssuePage]("ListIssueChildren", "List an issue's children", Needs{Read, "issues"}, listIssueChildren, OneMoment)
 
 func listIssueChildren(v *View, in *ListIssueChildrenIn) (Reply, error) {
-	id, seen := storage.ParseID(in.ID)
-	if seen {
-		var err error
-		if seen, err = v.hasIssue(id); err != nil {
-			return Reply{}, err
-		}
-	}
-	if !seen {
-		return Reply{}, NotFound("issue")
+	id, err := v.seenIssue(in.ID)
+	if err != nil {
+		return Reply{}, err
 	}
 	filter := IssueFilter{ParentID: Some(in.ID)}
 	page := issuePage{
 		limit: cmp.Or(in.Limit, maxChildren), examine: maxExamined, fingerprint: filter.fingerprint(v.Workspace(), "children"),
+		sight: sight{v: v},
 		keeps: func(_ []byte, rec storage.Record) (bool, error) { return v.seesIssue(rec) },
 	}
 	if in.Cursor.Set {
-		var err error
 		if page.after, err = parseCursor(in.Cursor.Value, page.fingerprint); err != nil {
 			return Reply{}, err
 		}

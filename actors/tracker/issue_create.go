@@ -42,21 +42,8 @@ func createIssue(tx *Tx, in *CreateIssueIn) (Reply, error) {
 			return answerExisting(tx, existing, err)
 		}
 	}
-	var faults Faults
-	fields, team, err := tx.templateFor(&in.IssueFields, &faults)
+	t, err := tx.composeIssue(in.Title, &in.IssueFields)
 	if err != nil {
-		return Reply{}, err
-	}
-	if parent := in.ParentID.Ptr(); parent != nil {
-		fault, err := tx.parentFault(storage.ID{}, *parent)
-		if err != nil {
-			return Reply{}, err
-		}
-		if fault != "" {
-			faults.Add("parentId", fault)
-		}
-	}
-	if err := faults.Err(); err != nil {
 		return Reply{}, err
 	}
 	duplicates, err := tx.possibleDuplicates(in.Title)
@@ -66,20 +53,6 @@ func createIssue(tx *Tx, in *CreateIssueIn) (Reply, error) {
 	if in.Dedupe == "block" && len(duplicates) > 0 {
 		return Reply{}, duplicateConflict(duplicates)
 	}
-	id, err := tx.NewID()
-	if err != nil {
-		return Reply{}, fmt.Errorf("make an issue's id: %w", err)
-	}
-	now := At(tx.Now())
-	t := &Issue{
-		ID: IssueID(id.String()), OrganizationID: WorkspaceID(tx.Workspace().String()), TeamID: team.Value.ID,
-		ExternalRef: in.ExternalRef.Ptr(), Title: in.Title, ParentID: fields.ParentID.Ptr(),
-		Status: StatusBacklog, Priority: PriorityMedium, CreatedAt: now, UpdatedAt: now,
-	}
-	fields.apply(t)
-	if err := tx.number(t, team.Team, team.Value.Key); err != nil {
-		return Reply{}, fmt.Errorf("number an issue: %w", err)
-	}
 	body, err := tx.addIssue(t)
 	if err != nil {
 		return Reply{}, err
@@ -88,6 +61,43 @@ func createIssue(tx *Tx, in *CreateIssueIn) (Reply, error) {
 		return Reply{}, err
 	}
 	return Reply{Outcome: Created, Body: body, ETag: etag(1)}, nil
+}
+
+// composeIssue makes an issue of what a request says, with its id and number, for
+// addIssue to store. Whatever makes an issue for a caller comes through here.
+func (tx *Tx) composeIssue(title string, in *IssueFields) (*Issue, error) {
+	var faults Faults
+	fields, team, err := tx.templateFor(in, &faults)
+	if err != nil {
+		return nil, err
+	}
+	if parent := in.ParentID.Ptr(); parent != nil {
+		fault, err := tx.parentFault(storage.ID{}, *parent)
+		if err != nil {
+			return nil, err
+		}
+		if fault != "" {
+			faults.Add("parentId", fault)
+		}
+	}
+	if err := faults.Err(); err != nil {
+		return nil, err
+	}
+	id, err := tx.NewID()
+	if err != nil {
+		return nil, fmt.Errorf("make an issue's id: %w", err)
+	}
+	now := At(tx.Now())
+	t := &Issue{
+		ID: IssueID(id.String()), OrganizationID: WorkspaceID(tx.Workspace().String()), TeamID: team.Value.ID,
+		ExternalRef: in.ExternalRef.Ptr(), Title: title, ParentID: fields.ParentID.Ptr(),
+		Status: StatusBacklog, Priority: PriorityMedium, CreatedAt: now, UpdatedAt: now,
+	}
+	fields.apply(t)
+	if err := tx.number(t, team.Team, team.Value.Key); err != nil {
+		return nil, fmt.Errorf("number an issue: %w", err)
+	}
+	return t, nil
 }
 
 // createdIssue gives an issue's JSON the shape of a creation's answer.
@@ -149,8 +159,13 @@ func answerExisting(tx *Tx, pk []byte, err error) (Reply, error) {
 	reply, seen := Reply{Outcome: Done}, false
 	_, err = issues.Record(tx, pk, func(rec storage.Record) (err error) {
 		if seen, err = tx.seesIssue(rec); seen {
-			reply.ETag = etag(rec.Version())
-			reply.Body, err = createdIssue(rec.JSON(), nil) // none, for one that was there
+			var body []byte
+			var whole bool
+			body, whole, err = (&sight{v: &tx.View}).append(nil, rec)
+			if err == nil {
+				reply.ETag = shownETag(rec.Version(), whole)
+				reply.Body, err = createdIssue(body, nil) // none, for one that was there
+			}
 		}
 		return err
 	})

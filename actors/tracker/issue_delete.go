@@ -22,6 +22,7 @@ var DeleteIssue = NewCommand[DeleteIssueIn, None]("DeleteIssue", "Delete an issu
 var issueLeavings = []func(tx *Tx, issue *storage.Row[Issue], portion *portion) (more bool, err error){
 	(*Tx).detachChildren,
 	(*Tx).dropComments,
+	(*Tx).dropAttachments,
 }
 
 // deleteIssue leaves the issue in place until nothing hangs on it any more, so a
@@ -50,6 +51,7 @@ func deleteIssue(tx *Tx, in *DeleteIssueIn) (Reply, error) {
 // detachChildren takes the parent away from children of an issue, also those the
 // caller can't see, and tells whether some are left.
 func (tx *Tx) detachChildren(t *storage.Row[Issue], portion *portion) (more bool, err error) {
+	tx.rules().spared = t.Value.id()
 	keys, err := tx.childKeys(issueKey(t.Value.id()), portion.left+1)
 	if err != nil {
 		return false, err

@@ -21,6 +21,16 @@ func etag(version uint64) string {
 	return `"` + strconv.FormatUint(version, 10) + `"`
 }
 
+// shownETag is the ETag of an issue as it was shown: one whose parent was left out
+// is another representation of the same version.
+func shownETag(version uint64, whole bool) string {
+	tag := etag(version)
+	if !whole {
+		tag = tag[:len(tag)-1] + `.p"`
+	}
+	return tag
+}
+
 // tagListed tells whether the value of an If-Match or If-None-Match header, a list
 // of tags or "*", covers tag. A weak tag counts only in a weak comparison (RFC
 // 9110, section 8.8.3.2). What is no tag covers nothing.
@@ -46,7 +56,7 @@ func tagListed(header, tag string, weak bool) bool {
 // requireMatch refuses a change whose If-Match names other versions than the
 // current one.
 func requireMatch(ifMatch string, version uint64) error {
-	if ifMatch == "" || tagListed(ifMatch, etag(version), false) {
+	if ifMatch == "" || tagListed(ifMatch, etag(version), false) || tagListed(ifMatch, shownETag(version, false), false) {
 		return nil
 	}
 	return &Error{Code: CodePreconditionFailed, Message: "The issue has changed since the version that If-Match names.", Hint: "Get the issue again, look at what changed, and repeat the request with its new ETag."}

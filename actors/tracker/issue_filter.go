@@ -95,7 +95,14 @@ func (v *View) matches(f *IssueFilter, within statusSet) ([]storage.Match, bool,
 		}
 	}
 	if f.ParentID.Set {
-		if parent, ok := storage.ParseID(f.ParentID.Value); ok {
+		parent, ok := storage.ParseID(f.ParentID.Value)
+		if ok {
+			var err error
+			if ok, err = (&sight{v: v}).links(parent); err != nil {
+				return nil, false, err
+			}
+		}
+		if ok {
 			m.add(storage.Equal(issueByParent, issueKey(parent)))
 		} else {
 			m.empty = true
@@ -196,7 +203,7 @@ type residue struct {
 	v      *View
 	f      *IssueFilter
 	now    Timestamp
-	hidden bool // some team is hidden from the caller
+	sight  *sight
 	search *textSearch
 }
 
@@ -206,23 +213,35 @@ func (r *residue) keeps(pk []byte, rec storage.Record) (bool, error) {
 	}
 	flags := rec.Flags()
 	switch {
-	case r.f.HasParent.Set && r.f.HasParent.Value != (flags&issueHasParent != 0):
-		return false, nil
 	case r.f.IsDraft.Set && r.f.IsDraft.Value != (flags&issueDraft != 0):
 		return false, nil
 	case !r.f.IncludeSnoozed.Value && snoozedAt(rec, r.now):
 		return false, nil
+	}
+	if r.f.HasParent.Set {
+		// A parent the caller may not see is none to it.
+		has, err := flags&issueHasParent != 0, error(nil)
+		if has {
+			has, err = r.sight.links(parentIn(rec))
+		}
+		if err != nil || has != r.f.HasParent.Value {
+			return false, err
+		}
 	}
 	if r.search != nil {
 		if keep, err := r.search.keeps(rec); err != nil || !keep {
 			return false, err
 		}
 	}
-	if !r.f.IsParent.Set || r.f.IsParent.Value && !r.hidden {
+	if !r.f.IsParent.Set {
 		return true, nil
 	}
+	partial, err := r.sight.partial()
+	if err != nil || r.f.IsParent.Value && !partial {
+		return err == nil, err
+	}
 	// isParent=true came from a stream that knows no caller.
-	has, err := r.v.hasChild(pk)
+	has, err := r.sight.hasChild(pk)
 	return has == r.f.IsParent.Value, err
 }
 

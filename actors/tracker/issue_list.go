@@ -30,7 +30,7 @@ func listIssues(v *View, in *ListIssuesIn) (Reply, error) {
 
 // listIssues answers a list of issues in any of the given statuses.
 func (v *View) listIssues(in *ListIssuesIn, within statusSet, kind string) (Reply, error) {
-	page := issuePage{limit: cmp.Or(in.Limit, 50), examine: maxExamined, fingerprint: in.fingerprint(v.Workspace(), kind)}
+	page := issuePage{limit: cmp.Or(in.Limit, 50), examine: maxExamined, sight: sight{v: v}, fingerprint: in.fingerprint(v.Workspace(), kind)}
 	if in.Cursor.Set {
 		var err error
 		if page.after, err = parseCursor(in.Cursor.Value, page.fingerprint); err != nil {
@@ -44,7 +44,7 @@ func (v *View) listIssues(in *ListIssuesIn, within statusSet, kind string) (Repl
 	if empty {
 		return Reply{Body: append(v.Buf[:0], `{"issues":[]}`...)}, nil
 	}
-	rest := residue{v: v, f: &in.IssueFilter, now: At(v.Now()), hidden: len(v.Caller.Hidden) > 0}
+	rest := residue{v: v, f: &in.IssueFilter, now: At(v.Now()), sight: &page.sight}
 	page.keeps = rest.keeps
 	if in.Search.Set {
 		if rest.search, err = v.search(in.Search.Value); err != nil {

@@ -46,6 +46,14 @@ func (m *issueModel) sees(who *Caller, t *modelIssue) bool {
 	return who == &m.ann || t.team != m.secret
 }
 
+// parent is an issue's parent for somebody: one that they don't see is none.
+func (m *issueModel) parent(who *Caller, t *modelIssue) IssueID {
+	if p := m.find(t.parent); p == nil || !m.sees(who, p) {
+		return ""
+	}
+	return t.parent
+}
+
 func (m *issueModel) withRef(ref string) *modelIssue {
 	for _, t := range m.all {
 		if t.ref == ref {
@@ -118,9 +126,9 @@ func (m *issueModel) matches(who *Caller, f *IssueFilter, t *modelIssue) bool {
 		"completed": t.status == "done" || t.status == "canceled", "mine": t.assignee == who.ID, "unassigned": t.assignee == "",
 	}
 	return m.sees(who, t) && view[f.View.Value] &&
-		is(f.TeamID, string(t.team)) && is(f.ParentID, string(t.parent)) && is(f.AssigneeID, t.assignee) && is(f.ProjectID, t.project) && is(f.CycleID, t.cycle) && is(f.ExternalRef, t.ref) &&
+		is(f.TeamID, string(t.team)) && is(f.ParentID, string(m.parent(who, t))) && is(f.AssigneeID, t.assignee) && is(f.ProjectID, t.project) && is(f.CycleID, t.cycle) && is(f.ExternalRef, t.ref) &&
 		(!f.Status.Set || f.Status.Value == t.status) && (!f.Priority.Set || f.Priority.Value == t.priority) &&
-		has(f.HasParent, t.parent != "") && has(f.IsParent, isParent) && has(f.IsDraft, t.draft) &&
+		has(f.HasParent, m.parent(who, t) != "") && has(f.IsParent, isParent) && has(f.IsDraft, t.draft) &&
 		(!f.LabelID.Set || slices.Contains(t.labels, f.LabelID.Value)) && (!f.Identifier.Set || named) &&
 		(f.IncludeSnoozed.Value || !t.snoozed.After(m.now))
 }
@@ -272,7 +280,10 @@ func (m *issueModel) patch(t *rapid.T) {
 		return
 	}
 	parent := f.ParentID.Or("")
-	if parent != "" && parent != old.parent {
+	if parent == "" && m.parent(who, old) == "" {
+		f.ParentID = Opt[IssueID]{} // null leaves a parent that isn't seen
+	}
+	if parent != "" && parent != m.parent(who, old) {
 		if p := m.find(parent); p == nil || !m.sees(who, p) || m.below(old, parent) {
 			m.refused(t, err, CodeBadRequest)
 			return

@@ -13,6 +13,8 @@ const (
 	// maxExamined bounds the issues looked at, most of which a caller with hidden
 	// teams, or a filter by the lack of something, may leave out.
 	maxExamined = 100_000
+	// grantsCost is how many more issues one counts as whose grants are looked at.
+	grantsCost = 9
 	// maxLeaps bounds how often the streams of a list's filters are moved: two long
 	// ones with nothing in common would be walked whole otherwise.
 	maxLeaps = 400_000
@@ -27,6 +29,7 @@ type issuePage struct {
 	fingerprint uint64
 	after       []byte // primary key to go on behind; nil: from the newest
 	keeps       func(pk []byte, rec storage.Record) (bool, error)
+	sight       sight
 }
 
 // build appends the answer to buf. An issue's place in the list is its primary
@@ -40,9 +43,12 @@ func (p *issuePage) build(v *View, matches []storage.Match, buf []byte) ([]byte,
 		more            bool
 	)
 	resume, err := issues.ListWithin(v, matches, p.after, maxLeaps, func(pk []byte, rec storage.Record) (bool, error) {
-		if examined == p.examine || len(buf)-start > maxPageBytes {
+		if examined+p.sight.spent >= p.examine || len(buf)-start > maxPageBytes {
 			more = true
 			return false, nil
+		}
+		if rec.Flags()&issueRestricted != 0 {
+			p.sight.spent += grantsCost
 		}
 		keep, err := p.keeps(pk, rec)
 		if err != nil {
@@ -58,7 +64,9 @@ func (p *issuePage) build(v *View, matches []storage.Match, buf []byte) ([]byte,
 			if count > 0 {
 				buf = append(buf, ',')
 			}
-			buf = append(buf, rec.JSON()...)
+			if buf, _, err = p.sight.append(buf, rec); err != nil {
+				return false, err
+			}
 			count++
 		}
 		return true, nil

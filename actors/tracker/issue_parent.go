@@ -85,18 +85,3 @@ func (v *View) childKeys(parent []byte, limit int) ([][]byte, error) {
 	}
 	return keys, nil
 }
-
-// hasChild tells whether an issue, given by its primary key, has a child that the
-// caller may see: a hidden one must not show in its parent. A caller from whom no
-// team is hidden needs no look at the children themselves.
-func (v *View) hasChild(pk []byte) (found bool, err error) {
-	if len(v.Caller.Hidden) == 0 {
-		return v.Has(issueByParent, pk)
-	}
-	children := []storage.Match{storage.Equal(issueByParent, storage.Key(pk))}
-	err = issues.List(v, children, nil, func(_ []byte, rec storage.Record) (bool, error) {
-		found, err = v.seesIssue(rec)
-		return !found, err
-	})
-	return found, err
-}

@@ -32,7 +32,11 @@ func patchIssue(tx *Tx, in *PatchIssueIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	return Reply{Body: body, ETag: etag(version)}, nil
+	shown, err := tx.shownIssue(body)
+	if err != nil {
+		return Reply{}, err
+	}
+	return Reply{Body: shown, ETag: shownETag(version, len(shown) == len(body))}, nil
 }
 
 // changeIssue carries out a patch on an issue read in this Tx and returns its JSON
@@ -83,10 +87,20 @@ func (tx *Tx) changeRef(t *Issue, ref *string) error {
 }
 
 // changeParent gives an issue another parent, or none. One that it already has is
-// not looked at: the caller need not see it.
+// not looked at again. A parent that the caller may not see is none to it: null
+// leaves it, and only another parent takes its place (Decision 26).
 func (tx *Tx) changeParent(t *Issue, parent Opt[IssueID], path string, faults *Faults) error {
-	if !parent.Set || !parent.Null && t.ParentID != nil && *t.ParentID == parent.Value {
+	if !parent.Set || parent.Null && t.ParentID == nil {
 		return nil
+	}
+	if t.ParentID != nil {
+		seen, err := (&sight{v: &tx.View}).links(t.parent())
+		switch {
+		case err != nil:
+			return err
+		case seen && !parent.Null && *t.ParentID == parent.Value, !seen && parent.Null:
+			return nil
+		}
 	}
 	if !parent.Null {
 		fault, err := tx.parentFault(t.id(), parent.Value)

@@ -57,7 +57,7 @@ func similarIssues(v *View, in *SimilarIssuesIn) (Reply, error) {
 	if row == nil {
 		return Reply{}, NotFound("issue")
 	}
-	s := similarity{v: v, self: storage.DocOf(row.Value.id()), scores: map[storage.Doc]float64{}}
+	s := similarity{v: v, sight: sight{v: v}, self: storage.DocOf(row.Value.id()), scores: map[storage.Doc]float64{}}
 	if err := s.search(&row.Value); err != nil {
 		return Reply{}, fmt.Errorf("search for similar issues: %w", err)
 	}
@@ -68,6 +68,7 @@ func similarIssues(v *View, in *SimilarIssuesIn) (Reply, error) {
 // similarity ranks the issues of a workspace by their likeness to one.
 type similarity struct {
 	v      *View
+	sight  sight
 	self   storage.Doc
 	scores map[storage.Doc]float64
 	issues float64 // in the index
@@ -231,8 +232,9 @@ func (s *similarity) answer(limit int, buf []byte) ([]byte, error) {
 			if looked++; count == limit {
 				break
 			}
-			shown, err := s.show(one, count > 0, &buf)
-			if err != nil {
+			var shown bool
+			var err error
+			if buf, shown, err = s.show(buf, one, count > 0); err != nil {
 				return nil, err
 			}
 			if shown {
@@ -264,22 +266,23 @@ func best(all []ranked, n int) []ranked {
 	return all[:n]
 }
 
-// show appends an issue, unless the caller may not see it or it was deleted since it
-// was indexed.
-func (s *similarity) show(one ranked, more bool, buf *[]byte) (shown bool, err error) {
+// show appends an issue to the answer, unless the caller may not see it or it was
+// deleted since it was indexed.
+func (s *similarity) show(buf []byte, one ranked, more bool) (_ []byte, shown bool, err error) {
 	var key [8]byte
 	err = issues.Scan(s.v, storage.DocKey(key[:0], one.doc), nil, func(_ []byte, rec storage.Record) (bool, error) {
 		if shown, err = s.v.seesIssue(rec); err != nil || !shown {
 			return false, err
 		}
-		b := *buf
 		if more {
-			b = append(b, ',')
+			buf = append(buf, ',')
 		}
-		b = append(append(b, `{"issue":`...), rec.JSON()...)
-		b = strconv.AppendFloat(append(b, `,"score":`...), one.score, 'g', -1, 64)
-		*buf = append(b, '}')
+		if buf, _, err = s.sight.append(append(buf, `{"issue":`...), rec); err != nil {
+			return false, err
+		}
+		buf = strconv.AppendFloat(append(buf, `,"score":`...), one.score, 'g', -1, 64)
+		buf = append(buf, '}')
 		return false, nil
 	})
-	return shown, err
+	return buf, shown, err
 }

@@ -81,6 +81,20 @@ func (tx *Tx) teamWithKey(key string) (*storage.Row[Team], error) {
 	return team, err
 }
 
+// teamOf reads an issue's team, whether or not the caller may see it; nil only
+// when it is not there.
+func (tx *Tx) teamOf(id storage.ID) (*storage.Row[Team], error) {
+	k := tx.known()
+	if k != nil && k.byID[id] != nil {
+		return k.byID[id], nil
+	}
+	team, err := tx.readTeam(storage.Key(nil).Newest(id))
+	if k != nil && team != nil {
+		k.byID[id] = team
+	}
+	return team, err
+}
+
 func (tx *Tx) seenTeam(team *storage.Row[Team]) *storage.Row[Team] {
 	if !tx.Caller.Sees(team.Team) {
 		return nil

@@ -14,6 +14,7 @@ import (
 var issueRows = []storage.RowSpec{
 	{ID: identifierTable, Name: "identifier", Check: checkIdentifier},
 	{ID: identifierByIssue, Name: "former identifier", Check: checkFormer},
+	{ID: historyTable, Name: "history", Check: checkHistory},
 }
 
 // checkIdentifier proves that an identifier leads to an issue that has or had it.
@@ -57,8 +58,8 @@ func checkFormer(v *storage.View, fields, _ []byte) error {
 // can't say: that it agrees with its team's counter, its identifier and its
 // parents. That an externalRef is unique follows from its index being whole.
 func checkIssues(v *storage.View, report func(storage.Problem)) error {
-	numbers := map[storage.ID]*numberSet{}
-	return issues.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
+	numbers, tallies := map[storage.ID]*numberSet{}, newTallyProof()
+	err := issues.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		row, err := issues.Decode(rec)
 		if err != nil {
 			return true, nil // the table's own check reports it
@@ -71,8 +72,14 @@ func checkIssues(v *storage.View, report func(storage.Problem)) error {
 				return false, err
 			}
 		}
+		if err := checkRestricted(v, pk, rec, say); err != nil {
+			return false, err
+		}
 		t := &row.Value
 		checkFields(t, v.Workspace(), say)
+		if err := tallies.add(v, row, say); err != nil {
+			return false, err
+		}
 		if t.Number == nil || t.Identifier == nil {
 			say("has no number or no identifier")
 			return true, nil
@@ -87,6 +94,10 @@ func checkIssues(v *storage.View, report func(storage.Problem)) error {
 		}
 		return true, checkParents(v, t, say)
 	})
+	if err != nil {
+		return err
+	}
+	return tallies.end(v, report)
 }
 
 func checkFields(t *Issue, workspace storage.ID, say func(string, ...any)) {

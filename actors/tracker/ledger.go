@@ -16,15 +16,16 @@ import (
 type Ledger struct {
 	store    *storage.Tx
 	random   io.Reader
-	counters map[counterKey]*counter
-	dirty    []*counter    // changed since the last Seal
-	undo     []counterUndo // changes of the running command
-	broken   error         // a roll-back failed: the open batch is not what its commands wrote
+	counters counters
+	broken   error // a roll-back failed: the open batch is not what its commands wrote
 	// lives is set once the workspace's row was seen; armed are the sweeping timers
 	// seen to be set. Both only save look-ups.
 	lives bool
 	armed sweeps
 	event []byte // scratch for encoding events
+	past  []byte // scratch for encoding history
+	// share is how many issues a command closes by the rules of teams; see settle.
+	share int
 	teams knownTeams
 	// recent are the titles that the search index lacks.
 	recent recentTitles
@@ -32,30 +33,9 @@ type Ledger struct {
 	terms  []term
 }
 
-type counterKey struct {
-	table   storage.TableID
-	subject storage.ID
-}
-
-type counter struct {
-	key    counterKey
-	n      uint64
-	sealed uint64 // as the rows have it, or will by the sealed batch
-	dirty  bool
-}
-
-type counterUndo struct {
-	c *counter
-	n uint64
-}
-
-// maxCounters bounds the cached counters of a workspace; past it they are read
-// again from their rows.
-const maxCounters = 1024
-
 // NewLedger makes the ledger of a workspace over its state.
 func NewLedger(store *storage.Tx, random io.Reader) *Ledger {
-	return &Ledger{store: store, random: random, counters: map[counterKey]*counter{}}
+	return &Ledger{store: store, random: random, counters: counters{known: map[counterKey]*counter{}}, share: maxAutoClosed}
 }
 
 // PanicError is a command that panicked. Its writes were undone.
@@ -71,19 +51,17 @@ func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 // is committed; that of a failed command, too, since it may have seen uncommitted
 // rows.
 func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, err error) {
-	mark := l.store.Mark()
-	l.undo = l.undo[:0]
+	mark, counted := l.store.Mark(), l.counters.bytes
+	l.counters.begin()
 	l.recent.begin()
-	tx := &Tx{View: View{View: l.store.View, Caller: &req.Caller, now: now}, ledger: l}
+	tx := &Tx{View: View{View: l.store.View, Caller: &req.Caller, now: now}, ledger: l, began: l.store.Size()}
 	defer func() {
 		if v := recover(); v != nil {
 			err = &PanicError{Value: v, Stack: debug.Stack()}
 		}
 		if err != nil {
 			reply = Reply{}
-			for i := len(l.undo) - 1; i >= 0; i-- {
-				l.undo[i].c.n = l.undo[i].n
-			}
+			l.counters.rollback()
 			l.recent.rollback()
 			if failed := l.store.Rollback(mark); failed != nil {
 				l.broken = failed
@@ -105,10 +83,13 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 	if reply, err = op.command(tx, in); err != nil {
 		return Reply{}, err
 	}
+	if err := tx.settle(); err != nil {
+		return Reply{}, err
+	}
 	if !reply.More {
 		err = tx.remember(op, req, reply)
 	}
-	if err == nil && l.store.Written(mark) > maxCommandBytes {
+	if err == nil && l.store.Written(mark)+l.counters.bytes-counted > maxCommandBytes {
 		err = tooMuch()
 	}
 	if err == nil {
@@ -148,44 +129,10 @@ func (l *Ledger) exists(tx *Tx) error {
 // forget drops what is remembered of the workspace, with counters not yet
 // written. A command that calls it may not fail afterwards.
 func (l *Ledger) forget() {
-	clear(l.counters)
-	l.dirty, l.undo = l.dirty[:0], l.undo[:0]
+	l.counters.forget()
 	l.lives, l.armed = false, 0
 	l.teams.forget()
 	l.recent.forget()
-}
-
-// counter gives the cached value of a counter, read from its row the first time.
-func (l *Ledger) counter(tx *Tx, key counterKey) (uint64, error) {
-	c, err := l.load(&tx.View, key)
-	if err != nil {
-		return 0, err
-	}
-	return c.n, nil
-}
-
-func (l *Ledger) load(v *View, key counterKey) (*counter, error) {
-	if c := l.counters[key]; c != nil {
-		return c, nil
-	}
-	n, err := v.Number(key.table, key.subject[:])
-	if err != nil {
-		return nil, fmt.Errorf("read a counter: %w", err)
-	}
-	c := &counter{key: key, n: n, sealed: n}
-	l.counters[key] = c
-	return c, nil
-}
-
-// set changes a counter that was loaded before.
-func (l *Ledger) set(key counterKey, n uint64) {
-	c := l.counters[key]
-	l.undo = append(l.undo, counterUndo{c, c.n})
-	c.n = n
-	if !c.dirty {
-		c.dirty = true
-		l.dirty = append(l.dirty, c)
-	}
 }
 
 // Seal writes the changed counters into the batch, once for all its commands, and
@@ -196,17 +143,9 @@ func (l *Ledger) Seal() ([]byte, error) {
 	if l.broken != nil {
 		return nil, l.broken
 	}
-	for _, c := range l.dirty {
-		c.dirty = false
-		if c.n == c.sealed { // only commands that failed had changed it
-			continue
-		}
-		if err := l.store.SetNumber(c.key.table, c.key.subject[:], c.n); err != nil {
-			return nil, err
-		}
-		c.sealed = c.n
+	if err := l.counters.seal(l.store); err != nil {
+		return nil, err
 	}
-	l.dirty = l.dirty[:0]
 	if l.store.Empty() {
 		return nil, nil
 	}
@@ -216,7 +155,7 @@ func (l *Ledger) Seal() ([]byte, error) {
 // Clean tells whether there is nothing to commit: no command since the last batch
 // wrote anything, so that the answers depend on committed state alone.
 func (l *Ledger) Clean() bool {
-	return l.store.Empty() && len(l.dirty) == 0 && l.broken == nil
+	return l.store.Empty() && len(l.counters.dirty) == 0 && l.broken == nil
 }
 
 // Touched says which kinds of rows the open batch changes; see the Touch bits.
@@ -225,8 +164,8 @@ func (l *Ledger) Touched() storage.Touch { return l.store.Touched() }
 // Ops and Size measure the open batch: keys written, and bytes.
 func (l *Ledger) Ops() int { return l.store.Ops() }
 
-// Size of the open batch in bytes.
-func (l *Ledger) Size() int { return l.store.Size() }
+// Size of the open batch in bytes, with what Seal will add.
+func (l *Ledger) Size() int { return l.store.Size() + l.counters.bytes }
 
 // Committed starts the next batch after this one was applied.
 func (l *Ledger) Committed() {
@@ -235,9 +174,7 @@ func (l *Ledger) Committed() {
 	}
 	l.recent.committed()
 	l.store.Reset()
-	if len(l.counters) > maxCounters {
-		clear(l.counters)
-	}
+	l.counters.trim()
 }
 
 // Discard drops the open batch, and with it everything remembered of it: its

@@ -64,7 +64,7 @@ func authenticateAccess(v *storage.View, c Credential) (Principal, error) {
 
 // addAccessToken makes an access token and gives its text.
 func (tx *Tx) addAccessToken(client OAuthClientID, permissions Permissions) (string, error) {
-	n, err := tx.Counter(tallyTable, storage.ID{15: byte(accessTokenTable)})
+	n, err := tx.Counter(tallyTable, tallySubject(accessTokenTable))
 	if err != nil {
 		return "", err
 	}

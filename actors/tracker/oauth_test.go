@@ -188,7 +188,7 @@ func TestAccessTokens_Bounded(t *testing.T) {
 	w.access(c, "")
 	crowd := func(n uint64) {
 		w.must("root", home.Workspace.ID, NewCommand[None, None]("crowd", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
-			return Reply{}, tx.SetCounter(tallyTable, storage.ID{15: byte(accessTokenTable)}, n)
+			return Reply{}, tx.SetCounter(tallyTable, tallySubject(accessTokenTable), n)
 		}), &None{})
 	}
 	crowd(bounds[accessTokenTable].most)

@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"cmp"
 	"reflect"
 	"time"
 
@@ -59,8 +60,12 @@ type Op struct {
 	Snapshot bool
 	// Strict operations refuse unknown properties of the body.
 	Strict bool
-	// Secret operations answer with something that is kept nowhere in the clear.
+	// Secret operations answer with something that is for the caller alone: no cache
+	// may keep it, nor is it kept in the clear with an idempotency key.
 	Secret bool
+	// Missing is what NOT_FOUND names when the path's workspace is not there; empty for
+	// the workspace itself.
+	Missing string
 	// Onboarding operations are public only while the operator lets anyone make a
 	// workspace; else they need the root token (Decision 12).
 	Onboarding bool
@@ -71,6 +76,9 @@ type Op struct {
 	SCIM SCIMScopes
 	// MaxBody bounds the request body in bytes; 0 means 1 MiB.
 	MaxBody int
+	// Media are the content types an operation answers with instead of JSON; see
+	// Reply.File.
+	Media   []string
 	In, Out reflect.Type
 	// New makes an empty input, a pointer to In.
 	New func() any
@@ -104,6 +112,19 @@ func Provisions(scopes SCIMScopes) Option { return func(o *Op) { o.SCIM = scopes
 
 // Founds lets a command run where no workspace is.
 func Founds(o *Op) { o.Founding = true }
+
+// BodyUpTo bounds the request body, in bytes.
+func BodyUpTo(most int) Option { return func(o *Op) { o.MaxBody = most } }
+
+// AnswersFile marks an operation that answers with the bytes of a file.
+func AnswersFile(media ...string) Option { return func(o *Op) { o.Media = media } }
+
+// Missing makes an operation answer an unknown workspace like any other thing of
+// that name that is not there.
+func Missing(what string) Option { return func(o *Op) { o.Missing = what } }
+
+// NoWorkspace is the answer when the path names no workspace.
+func (o *Op) NoWorkspace() error { return NotFound(cmp.Or(o.Missing, "workspace")) }
 
 func newOp[In, Out any](kind Kind, name, summary string, needs Needs, options []Option) *Op {
 	o := &Op{Name: name, Summary: summary, Kind: kind, Needs: needs, In: reflect.TypeFor[In](), Out: reflect.TypeFor[Out](), New: func() any { return new(In) }}
@@ -150,16 +171,25 @@ const (
 	NotModified                // 304
 )
 
-// Reply is an operation's answer. Body is JSON and belongs to the receiver.
+// Reply is an operation's answer. Body is JSON, or a File, and belongs to the receiver.
 type Reply struct {
 	Outcome  Outcome
 	Body     []byte
 	ETag     string // with its quotes; empty when there is none
 	Location string // the address of what was made; empty when it is not told
 	Replayed bool   // an earlier answer, repeated for its idempotency key
+	// File is set where Body is not JSON but the bytes of a file.
+	File *File
 	// More makes the engine commit and run the command again: for work too large
 	// for one batch. The last run gives the answer.
 	More bool
+}
+
+// File says what the bytes of an answer are. They never change under their
+// address.
+type File struct {
+	Name        string
+	ContentType string
 }
 
 // Request is what an operation is asked with besides its input.

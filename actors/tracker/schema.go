@@ -12,12 +12,23 @@ import (
 func Schema() *storage.Schema {
 	return &storage.Schema{
 		Tables: []storage.TableSpec{
-			&timers, &workspaces, &settingsRows, &members, &tokens, &tokenGrants, &teams, &teamMembers, &issues,
-			&labels, &projects, &cycles, &templates, &comments,
+			&timers, &workspaces, &settingsRows, &members, &tokens, &tokenGrants, &teams, &teamMembers,
+			&issues,
+			&accessGrants, &shares,
+			&labels, &projects, &cycles, &templates,
+			&comments,
+			&attachments,
 			&oauthClients, &oauthSecrets, &accessTokens, &scimConnections, &scimUsers, &scimGroups,
 			&directory, &memberships,
 		},
-		Rows:       slices.Concat(serviceRows, issueRows, searchRows),
+		Rows: slices.Concat(
+			serviceRows,
+			issueRows,
+			accessRows,
+			searchRows,
+			analyticsRows,
+			attachmentRows,
+		),
 		Check:      checkWorkspace,
 		CheckStore: checkDirectory,
 	}
@@ -96,7 +107,11 @@ func checkWorkspace(v *storage.View, report func(storage.Problem)) error {
 	say := sayTo(report)
 	for _, check := range []func(*storage.View, sayer) error{
 		checkEvents, checkClock, checkSweeps, checkHead, checkTallies, checkTeamMembers, checkTokens, checkMembers,
-		checkComments, checkSearch, checkOAuth, checkSCIM,
+		checkAccess,
+		checkComments,
+		checkSearch,
+		checkAttachments,
+		checkOAuth, checkSCIM,
 	} {
 		if err := check(v, say); err != nil {
 			return err

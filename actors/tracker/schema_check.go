@@ -75,6 +75,7 @@ func checkClock(v *storage.View, say sayer) error {
 		{teamTable, teams.Name}, {tokenTable, tokens.Name}, {issueTable, issues.Name},
 		{oauthClientTable, oauthClients.Name}, {accessTokenTable, accessTokens.Name}, {scimConnectionTable, scimConnections.Name},
 		{labelTable, labels.Name}, {projectTable, projects.Name}, {cycleTable, cycles.Name}, {templateTable, templates.Name},
+		{attachmentTable, attachments.Name},
 	} {
 		// The newest is the first.
 		err := v.Rows(table.id, nil, nil, func(pk, _ []byte) (bool, error) {

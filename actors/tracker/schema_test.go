@@ -23,6 +23,7 @@ func TestSchema_Golden(t *testing.T) {
 		workspace = WorkspaceID("01935000-0000-7000-8000-0000000000aa")
 		team      = TeamID("01935000-0000-7000-8000-0000000000bb")
 		token     = TokenID("01935000-0000-7000-8000-0000000000cc")
+		issue     = IssueID("01935000-0000-7000-8000-0000000000dd")
 		at        = Timestamp("2026-11-20T21:30:00.123Z")
 		user      = UserID("ann")
 	)
@@ -42,6 +43,9 @@ func TestSchema_Golden(t *testing.T) {
 		storage.Explain(&cycles, &Cycle{ID: CycleID(token)}),
 		storage.Explain(&templates, &Template{ID: TemplateID(token)}),
 		storage.Explain(&comments, &Comment{ID: "01935000-0000-7000-8000-0000000000ee", IssueID: "01935000-0000-7000-8000-0000000000dd", ParentID: &parent}),
+		storage.Explain(&attachments, &Attachment{ID: "01935000-0000-7000-8000-0000000000dd", IssueID: "01935000-0000-7000-8000-0000000000ee"}),
+		storage.Explain(&accessGrants, &AccessGrant{IssueID: issue, ActorID: "ann", ActorType: GranteeUser}),
+		storage.Explain(&shares, &IssueShare{Token: "token", IssueID: issue}),
 		storage.Explain(&oauthClients, &OAuthClient{ID: OAuthClientID(token)}),
 		storage.Explain(&oauthSecrets, &oauthSecret{ID: OAuthClientID(token)}),
 		storage.Explain(&accessTokens, &accessToken{ID: token, ExpiresAt: at}),
@@ -87,7 +91,11 @@ func TestSchema_FindsWhatIsWrong(t *testing.T) {
 			_, _, err := tx.addTeam(Team{Key: "TWO", IsDefault: true, IsPublic: true})
 			return err
 		},
-		"a tally is off":  func(tx *Tx) error { return tx.tally(teamTable, 1) },
+		"a tally is off": func(tx *Tx) error { return tx.tally(teamTable, 1) },
+		"a history of no issue": func(tx *Tx) error {
+			_, err := tx.keepHistory(storage.ID{1}, []Change{{"title", "old", "new"}})
+			return err
+		},
 		"no owner":        func(tx *Tx) error { return dropFirst(tx, &members) },
 		"no grant":        func(tx *Tx) error { return dropFirst(tx, &tokenGrants) },
 		"no timer":        func(tx *Tx) error { return dropFirst(tx, &timers) },

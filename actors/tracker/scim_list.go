@@ -110,7 +110,7 @@ func listSCIM[T any](v *View, p *scimPage, table *storage.Table[T], terms []scim
 		return Reply{}, fmt.Errorf("list %ss: %w", table.Name, err)
 	}
 	if len(terms) == 0 {
-		subject := storage.ID{15: byte(table.ID)}
+		subject := tallySubject(table.ID)
 		n, err := v.Number(tallyTable, subject[:])
 		if err != nil {
 			return Reply{}, fmt.Errorf("read a tally: %w", err)

@@ -125,7 +125,7 @@ func createSCIMUser(tx *Tx, in *scimUserStep) (Reply, error) {
 		}
 		u.ID = UserID(id.String())
 	}
-	if err := tx.settle(&u, in.Active.Or(true), m == nil); err != nil {
+	if err := tx.settleMember(&u, in.Active.Or(true), m == nil); err != nil {
 		return Reply{}, err
 	}
 	if _, err := scimUsers.Insert(tx, &u); err != nil {

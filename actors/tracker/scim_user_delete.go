@@ -23,7 +23,7 @@ func deleteSCIMUser(tx *Tx, in *scimUserStep) (Reply, error) {
 		return Reply{}, err
 	}
 	u := row.Value
-	if err := tx.settle(&u, false, false); err != nil {
+	if err := tx.settleMember(&u, false, false); err != nil {
 		return Reply{}, err
 	}
 	if err := scimUsers.Delete(tx, row); err != nil {

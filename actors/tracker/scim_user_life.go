@@ -36,9 +36,9 @@ func (v *View) memberToAdopt(u *SCIMUserAttributes) (*storage.Row[Member], error
 	return nil, nil
 }
 
-// settle brings the member that a user is in line: there while active, gone while
+// settleMember brings the member that a user is in line: there while active, gone while
 // not, with the user's name and address. made says that the user's id is new.
-func (tx *Tx) settle(u *scimUser, active, made bool) error {
+func (tx *Tx) settleMember(u *scimUser, active, made bool) error {
 	m, err := tx.member(u.ID)
 	switch {
 	case err != nil:
@@ -117,7 +117,7 @@ func (tx *Tx) changeSCIMUser(row *storage.Row[scimUser], u *scimUser, active Opt
 	if err != nil {
 		return nil, fmt.Errorf("look for a member: %w", err)
 	}
-	if err := tx.settle(u, active.Or(was), false); err != nil {
+	if err := tx.settleMember(u, active.Or(was), false); err != nil {
 		return nil, err
 	}
 	if active.Or(was) != was || !reflect.DeepEqual(*u, row.Value) {

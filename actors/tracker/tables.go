@@ -55,13 +55,14 @@ const (
 	shareByToken      storage.TableID = 48 // share token -> issue
 	commentTable      storage.TableID = 50 // issue, comment
 	commentByID       storage.TableID = 51 // unique: comment -> issue, comment
-	historyTable      storage.TableID = 52 // issue, moment -> what changed
+	historyTable      storage.TableID = 52 // issue, change -> who changed what, when
 	burndownTable     storage.TableID = 53 // cycle, issue -> when it was in and closed
 	burndownByIssue   storage.TableID = 54 // issue, cycle
 	issueTally        storage.TableID = 55 // how many issues of each kind
 	attachmentTable   storage.TableID = 56 // attachment
 	attachmentByIssue storage.TableID = 57 // issue, attachment
 	attachmentChunk   storage.TableID = 58 // attachment, number -> bytes
+	issueByOpenChild  storage.TableID = 59 // parent, its child that is not closed
 
 	// What issues refer to.
 	labelTable    storage.TableID = 60

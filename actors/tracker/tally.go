@@ -21,6 +21,8 @@ var bounds = map[storage.TableID]struct {
 	cycleTable:   {10_000, "cycles"},
 	// A template may be as large as an issue, and there is no need for many.
 	templateTable: {1_000, "templates"},
+	// Each is up to maxScreenshot bytes.
+	attachmentTable: {100_000, "attachments"},
 
 	oauthClientTable:    {1_000, "OAuth clients"},
 	accessTokenTable:    {50_000, "OAuth access tokens"},
@@ -30,9 +32,12 @@ var bounds = map[storage.TableID]struct {
 	scimGroupTable: {1_000, "provisioned groups"},
 }
 
+// tallySubject is under what the records of a table are counted.
+func tallySubject(table storage.TableID) storage.ID { return storage.ID{15: byte(table)} }
+
 // tally counts records in or out; CONFLICT when there may be no more.
 func (tx *Tx) tally(table storage.TableID, by int) error {
-	subject := storage.ID{15: byte(table)}
+	subject := tallySubject(table)
 	n, err := tx.Counter(tallyTable, subject)
 	if err != nil {
 		return err
@@ -40,5 +45,5 @@ func (tx *Tx) tally(table storage.TableID, by int) error {
 	if b := bounds[table]; by > 0 && n >= b.most {
 		return Conflict(fmt.Sprintf("The workspace has %d %s, the most there can be.", n, b.what), "Delete some of the "+b.what+" first.")
 	}
-	return tx.SetCounter(tallyTable, subject, n+uint64(by)) // wraps for -1
+	return tx.SetCounter(tallyTable, subject, n+uint64(by)) // wraps for less than 0
 }

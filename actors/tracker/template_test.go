@@ -98,6 +98,7 @@ func TestCreateIssue_TemplateFillsWhatIsLeftOut(t *testing.T) {
 		SubIssueSortOrder: Opt[float64]{Set: true, Null: true}, ProjectID: Some("q"), CycleID: null(), Repo: null(), Branch: null(),
 	}})
 	plain := w.create(CreateIssueIn{IssueFields: IssueFields{Priority: Some(PriorityLow), Estimate: Some[int64](0), ProjectID: Some("q")}})
+	issue.PossibleDuplicates = plain.PossibleDuplicates
 	issue.ID, issue.Number, issue.Identifier, issue.CreatedAt, issue.UpdatedAt = plain.ID, plain.Number, plain.Identifier, plain.CreatedAt, plain.UpdatedAt
 	if !reflect.DeepEqual(issue, plain) {
 		t.Errorf("issue %+v, want %+v", issue, plain)

@@ -12,4 +12,6 @@ var TimerOps = map[string]*Op{
 	timerErase:            eraseOp,
 	timerSweepAccess:      sweepAccessOp,
 	timerSyncMembers:      syncMembersOp,
+	timerCloseChildren:    closeChildrenOp,
+	timerCloseParent:      closeParentOp,
 }

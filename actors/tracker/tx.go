@@ -13,7 +13,9 @@ import (
 type Tx struct {
 	View
 	ledger *Ledger
-	armed  sweeps // set by this command
+	armed  sweeps      // set by this command
+	began  int         // size of the batch when this command began
+	auto   *automation // nil until there is something in it
 }
 
 // Writer is the open batch, for the tables.
@@ -24,12 +26,12 @@ func (tx *Tx) Writer() *storage.Tx { return tx.ledger.store }
 // that the order of ids is the order of creation, whatever the clock does.
 func (tx *Tx) NewID() (storage.ID, error) {
 	l := tx.ledger
-	last, err := l.counter(tx, counterKey{table: clockTable})
+	clock, err := l.counters.change(tx, counterKey{table: clockTable})
 	if err != nil {
 		return storage.ID{}, err
 	}
-	tick := max(uint64(tx.now.UnixMilli())<<12, last+1)
-	l.set(counterKey{table: clockTable}, tick)
+	tick := max(uint64(tx.now.UnixMilli())<<12, clock.n+1)
+	clock.n = tick
 	var id storage.ID
 	binary.BigEndian.PutUint64(id[:], tick>>12<<16|0x7000|tick&0xfff)
 	if _, err := io.ReadFull(l.random, id[8:]); err != nil {
@@ -48,33 +50,32 @@ func (tx *Tx) Secret(b []byte) error {
 // Next counts up the counter of a table and subject by one and returns it; the
 // first is 1.
 func (tx *Tx) Next(table storage.TableID, subject storage.ID) (uint64, error) {
-	key := counterKey{table: table, subject: subject}
-	n, err := tx.ledger.counter(tx, key)
+	c, err := tx.ledger.counters.change(tx, counterKey{table: table, subject: subject})
 	if err != nil {
 		return 0, err
 	}
-	tx.ledger.set(key, n+1)
-	return n + 1, nil
+	c.n++
+	return c.n, nil
 }
 
 // Counter reads a counter; 0 when it has not counted.
 func (tx *Tx) Counter(table storage.TableID, subject storage.ID) (uint64, error) {
-	return tx.ledger.counter(tx, counterKey{table: table, subject: subject})
+	return tx.ledger.counters.number(tx, counterKey{table: table, subject: subject})
 }
 
 // SetCounter puts a counter to n.
 func (tx *Tx) SetCounter(table storage.TableID, subject storage.ID, n uint64) error {
-	key := counterKey{table: table, subject: subject}
-	if _, err := tx.ledger.counter(tx, key); err != nil {
+	c, err := tx.ledger.counters.change(tx, counterKey{table: table, subject: subject})
+	if err != nil {
 		return err
 	}
-	tx.ledger.set(key, n)
+	c.n = n
 	return nil
 }
 
 // clock moves now forward to what the workspace has already seen.
 func (l *Ledger) clock(now time.Time, tx *Tx) (time.Time, error) {
-	last, err := l.counter(tx, counterKey{table: clockTable})
+	last, err := l.counters.number(tx, counterKey{table: clockTable})
 	if err != nil {
 		return now, err
 	}

@@ -56,7 +56,7 @@ func newWorkspace(f Flow, in *NewWorkspaceIn, found *Op, owner UserID) (Reply, e
 
 // asOwner is a caller in the workspace it is about to own.
 func asOwner(c Caller) Caller {
-	c.Role, c.Level, c.Hidden = RoleOwner, Admin, nil
+	c.Role, c.Level, c.Hidden, c.Teams = RoleOwner, Admin, nil, nil
 	return c
 }
 

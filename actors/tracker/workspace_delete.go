@@ -21,6 +21,7 @@ var DeleteWorkspace = NewWorkflow[None, DeletedWorkspace]("DeleteWorkspace", "De
 func deleteWorkspace(f Flow, _ *None) (Reply, error) {
 	req := f.Request()
 	step := directoryStep{WorkspaceID(req.Workspace.String())}
+	mark := markDeletingIn{directoryStep: step}
 	// A repeat skips the look at rights: the key is bound to the caller, and the
 	// answer to the request.
 	repeated := false
@@ -32,11 +33,13 @@ func deleteWorkspace(f Flow, _ *None) (Reply, error) {
 		repeated = answered.Exists
 	}
 	if !repeated {
-		if _, err := f.Call(req.Workspace, mayDeleteOp, &openIn{req.Caller.Principal}); err != nil {
+		may, err := call[deletable](f, req.Workspace, mayDeleteOp, &openIn{req.Caller.Principal})
+		if err != nil {
 			return Reply{}, err
 		}
+		mark.Attachments = may.Attachments
 	}
-	reply, err := f.CallAs(req.Caller, storage.DirectoryID, markDeletingOp, &step)
+	reply, err := f.CallAs(req.Caller, storage.DirectoryID, markDeletingOp, &mark)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -47,9 +50,23 @@ func deleteWorkspace(f Flow, _ *None) (Reply, error) {
 	return reply, nil
 }
 
-// mayDeleteOp refuses who may not delete the workspace.
-var mayDeleteOp = NewQuery[openIn, None]("MayDeleteWorkspace", "Check who deletes a workspace", Needs{}, func(v *View, in *openIn) (Reply, error) {
-	return Reply{Outcome: NoContent}, admit(v, &in.Principal, Needs{Level: Admin})
+// deletable tells what a workspace's deletion will remove.
+type deletable struct {
+	Attachments int64 `json:"attachments"`
+}
+
+// mayDeleteOp refuses who may not delete the workspace, and counts what the answer
+// to those who may has to tell.
+var mayDeleteOp = NewQuery[openIn, deletable]("MayDeleteWorkspace", "Check who deletes a workspace", Needs{}, func(v *View, in *openIn) (Reply, error) {
+	if err := admit(v, &in.Principal, Needs{Level: Admin}); err != nil {
+		return Reply{}, err
+	}
+	subject := tallySubject(attachmentTable)
+	n, err := v.Number(tallyTable, subject[:])
+	if err != nil {
+		return Reply{}, fmt.Errorf("count the attachments: %w", err)
+	}
+	return jsonReply(Done, deletable{int64(n)})
 })
 
 // answeredIn names an answer; see answerName.
@@ -70,9 +87,16 @@ var answeredOp = NewQuery[answeredIn, existence]("Answered", "Tell whether a req
 	return jsonReply(Done, existence{a != nil && v.now.Sub(a.at) < idempotencyLife})
 }, InDirectory)
 
+// markDeletingIn also says how many attachments go with the workspace: the answer
+// is given, and kept for repeats, where the deletion is decided.
+type markDeletingIn struct {
+	directoryStep
+	Attachments int64 `json:"attachments"`
+}
+
 // markDeletingOp decides a deletion: from its commit on the workspace is found
 // under its slug no longer, and whatever happens it will be erased.
-var markDeletingOp = NewCommand[directoryStep, DeletedWorkspace]("MarkDeleting", "Decide a workspace's deletion", Needs{}, func(tx *Tx, in *directoryStep) (Reply, error) {
+var markDeletingOp = NewCommand[markDeletingIn, DeletedWorkspace]("MarkDeleting", "Decide a workspace's deletion", Needs{}, func(tx *Tx, in *markDeletingIn) (Reply, error) {
 	row, err := tx.entry(in.Workspace)
 	if err != nil {
 		return Reply{}, err
@@ -91,7 +115,7 @@ var markDeletingOp = NewCommand[directoryStep, DeletedWorkspace]("MarkDeleting",
 			return Reply{}, err
 		}
 	}
-	return jsonReply(Done, DeletedWorkspace{Deleted: true})
+	return jsonReply(Done, DeletedWorkspace{Deleted: true, R2Objects: in.Attachments})
 }, InDirectory)
 
 // erase carries out a deletion that is decided; it can be repeated.

@@ -49,6 +49,31 @@ func TestDeleteWorkspace_LeavesNothing(t *testing.T) {
 	w.verify()
 }
 
+// The answer counts the attachments that go with the workspace, also when it is
+// given again.
+func TestDeleteWorkspace_CountsAttachments(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	home := w.onboard("home")
+	var last Issue
+	for range 3 {
+		in := &CaptureIssueIn{URL: "https://example.com", Screenshot: shotOf(image(attachmentChunkLen+1), MediaPNG)}
+		var faults Faults
+		in.Validate(&faults)
+		last = decode[Issue](w, w.must(home.Token.Secret, home.Workspace.ID, CaptureIssue, in).Body)
+	}
+	w.must(home.Token.Secret, home.Workspace.ID, DeleteIssue, &DeleteIssueIn{ID: string(last.ID)})
+	for range 2 {
+		if reply := w.must("root", home.Workspace.ID, DeleteWorkspace, &None{}, "k"); string(reply.Body) != `{"deleted":true,"r2Objects":2}` {
+			t.Errorf("answer %s", reply.Body)
+		}
+	}
+	if n := w.traces(home.Workspace.ID); n != 0 {
+		t.Errorf("%d keys are left", n)
+	}
+	w.verify()
+}
+
 func TestDeleteWorkspace_Callers(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)

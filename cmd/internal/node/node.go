@@ -244,37 +244,3 @@ func (n *Node) Wait(ctx context.Context) error {
 		return ctx.Err()
 	}
 }
-
-// Stop finishes what is in flight and closes everything, within ctx's deadline.
-func (n *Node) Stop(ctx context.Context) error {
-	var errs []error
-	if n.engine != nil {
-		// What is led here goes to others while requests are still answered: they are
-		// forwarded there. Where there is nobody, nothing changes.
-		if err := n.groups.Leave(ctx); err != nil {
-			n.cfg.Logger.Info("not everything was handed over", "error", err)
-		}
-	}
-	switch {
-	case n.api != nil:
-		errs = append(errs, n.api.Shutdown(ctx))
-	case n.http != nil:
-		errs = append(errs, n.http.Close())
-	}
-	if n.engine != nil {
-		errs = append(errs, n.engine.Close(ctx))
-	}
-	if n.groups != nil {
-		errs = append(errs, n.groups.Close(ctx))
-	}
-	switch {
-	case n.metrics != nil:
-		errs = append(errs, n.metrics.Close())
-	case n.listen != nil:
-		errs = append(errs, n.listen.Close())
-	}
-	if n.store != nil {
-		errs = append(errs, n.store.Close())
-	}
-	return errors.Join(errs...)
-}

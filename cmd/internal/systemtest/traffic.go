@@ -45,16 +45,17 @@ func newTraffic(ctx context.Context, f *Fleet, workspaces, registers int) (*traf
 	t := &traffic{fleet: f, history: newHistory(), stop: make(chan struct{})}
 	c := f.members[0].Client(f.Root)
 	for n := range workspaces {
-		o, err := c.Onboard(ctx, "Traffic", fmt.Sprintf("traffic-%d", n))
-		if err != nil {
+		slug := fmt.Sprintf("traffic-%d", n)
+		var o Onboarded
+		if err := c.insist(ctx, "/workspaces/onboard", map[string]string{"name": "Traffic", "slug": slug}, slug, &o); err != nil {
 			return nil, err
 		}
 		s := &space{id: o.Workspace.ID, token: o.Token.Token, created: map[string]string{}}
 		w := *c
 		w.Token = s.token
-		for range registers {
+		for k := range registers {
 			var issue Issue
-			if err := w.Decode(ctx, "POST", "/workspaces/"+s.id+"/issues", map[string]any{"title": "0"}, http.StatusCreated, &issue); err != nil {
+			if err := w.insist(ctx, "/workspaces/"+s.id+"/issues", map[string]any{"title": "0"}, fmt.Sprintf("register-%d", k), &issue); err != nil {
 				return nil, err
 			}
 			t.history.note(0, registerOp{Register: issue.ID, Write: true, Value: "0"}, 0, done, "")
@@ -63,6 +64,26 @@ func newTraffic(ctx context.Context, f *Fleet, workspaces, registers int) (*traf
 		t.spaces = append(t.spaces, s)
 	}
 	return t, nil
+}
+
+// insist makes something, and repeats it under its idempotency key while the answer
+// is 503, as clients should: a fleet that has come up still shares its leaderships
+// out.
+func (c *Client) insist(ctx context.Context, path string, body any, key string, out any) error {
+	for {
+		a, err := c.Do(ctx, "POST", path, body, "Idempotency-Key", key)
+		switch {
+		case err != nil:
+			return err
+		case a.Status == http.StatusCreated:
+			return json.Unmarshal(a.Body, out)
+		case a.Status != http.StatusServiceUnavailable:
+			return fmt.Errorf("POST %s: status %d: %s", path, a.Status, a.Body)
+		}
+		if !pause(ctx, 20*time.Millisecond) {
+			return fmt.Errorf("POST %s: %w (last: %s)", path, ctx.Err(), a.Body)
+		}
+	}
 }
 
 // run starts the clients: per workspace one that creates and several that read and

@@ -1,0 +1,150 @@
+package tracker
+
+import (
+	"bytes"
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// GranteeType says what kind of actor a grant names.
+type GranteeType string
+
+// The kinds of grantees.
+const (
+	GranteeUser  GranteeType = "user"
+	GranteeAgent GranteeType = "agent"
+	GranteeTeam  GranteeType = "team"
+)
+
+// AccessGrant lets an actor see an issue. An issue with at least one is
+// restricted: beside those it lists, only admins see it (Decision 26).
+type AccessGrant struct {
+	ID             string      `json:"id"`
+	OrganizationID WorkspaceID `json:"organizationId"`
+	IssueID        IssueID     `json:"issueId"`
+	ActorID        string      `json:"actorId"`
+	ActorType      GranteeType `json:"actorType"`
+	CreatedAt      Timestamp   `json:"createdAt"`
+}
+
+// Flags of a grant's record: whom it lets in, without decoding it.
+const (
+	grantsUser storage.Flags = 1 << iota
+	grantsAgent
+	grantsTeam
+)
+
+// maxGrants bounds the grants of an issue: all are looked at to decide who sees
+// it. Teams are the way to let many in.
+const maxGrants = 100
+
+// accessGrants keeps the grants of all issues. The restricted flag in the issue's
+// record and the row in restrictedTable say that there is one; the batch that
+// changes one of the three changes all.
+var accessGrants = storage.Table[AccessGrant]{
+	ID:   accessTable,
+	Name: "accessGrant",
+	Key: func(k storage.Key, g *AccessGrant) storage.Key {
+		id, _ := storage.ParseID(g.IssueID)
+		return accessKey(k, id, g.ActorID)
+	},
+	Head: func(g *AccessGrant) (storage.Flags, storage.ID) { return g.ActorType.flag(), storage.ID{} },
+}
+
+func accessKey(k storage.Key, issue storage.ID, actor string) storage.Key {
+	return k.Newest(issue).Str(actor)
+}
+
+func (t GranteeType) flag() storage.Flags {
+	switch t {
+	case GranteeUser:
+		return grantsUser
+	case GranteeAgent:
+		return grantsAgent
+	case GranteeTeam:
+		return grantsTeam
+	}
+	return 0
+}
+
+// granted tells whether a grant of an issue lets the caller in: one to itself, of
+// its own type, or one to a team that it is a member of.
+func (v *View) granted(issue storage.ID) (in bool, err error) {
+	c := v.Caller
+	self, kind := storage.Key(nil).Str(c.ID), GranteeType(c.Type).flag()
+	prefix := issueKey(issue)
+	err = accessGrants.Scan(v, prefix, nil, func(pk []byte, rec storage.Record) (bool, error) {
+		actor := pk[len(prefix):]
+		if flags := rec.Flags(); flags&grantsTeam != 0 {
+			if team, ok := storage.ParseID(actor[:len(actor)-1]); ok {
+				_, in = c.Teams[team]
+			}
+		} else {
+			in = flags&kind != 0 && bytes.Equal(actor, self)
+		}
+		return !in, nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("read an issue's grants: %w", err)
+	}
+	return in, nil
+}
+
+// countGrants counts the grants of an issue.
+func (v *View) countGrants(issue storage.ID) (n int, err error) {
+	err = v.Rows(accessTable, issueKey(issue), nil, func(_, _ []byte) (bool, error) { n++; return true, nil })
+	if err != nil {
+		return 0, fmt.Errorf("count an issue's grants: %w", err)
+	}
+	return n, nil
+}
+
+// restrict makes an issue restricted, or open again, as the first grant comes or
+// the last one goes. The issue itself does not change: neither its ETag nor its
+// updatedAt.
+func (tx *Tx) restrict(row *storage.Row[Issue], restricted bool) error {
+	pk := issueKey(row.Value.id())
+	held, mark := row.Flags&issues.Held&^issueRestricted, tx.Writer().DeleteValue
+	if restricted {
+		held |= issueRestricted
+		mark = func(table storage.TableID, fields []byte) error { return tx.Writer().SetValue(table, fields, nil) }
+	}
+	if err := issues.SetHeld(tx, row, held); err != nil {
+		return fmt.Errorf("restrict an issue: %w", err)
+	}
+	if err := mark(restrictedTable, pk); err != nil {
+		return err
+	}
+	return tx.tallyRestricted(&row.Value, restricted)
+}
+
+// dropAccess removes what says who may see an issue that is about to be removed:
+// its grants and its share.
+func (tx *Tx) dropAccess(row *storage.Row[Issue]) error {
+	pk := issueKey(row.Value.id())
+	if row.Flags&issueRestricted != 0 {
+		var all []*storage.Row[AccessGrant]
+		err := accessGrants.Scan(tx, pk, nil, func(_ []byte, rec storage.Record) (bool, error) {
+			g, err := accessGrants.Decode(rec)
+			all = append(all, g)
+			return true, err
+		})
+		if err != nil {
+			return fmt.Errorf("read an issue's grants: %w", err)
+		}
+		for _, g := range all {
+			if err := accessGrants.Delete(tx, g); err != nil {
+				return fmt.Errorf("remove a grant: %w", err)
+			}
+		}
+		if err := tx.Writer().DeleteValue(restrictedTable, pk); err != nil {
+			return err
+		}
+	}
+	share, err := shares.Get(tx, pk)
+	if err != nil || share == nil {
+		return err
+	}
+	return shares.Delete(tx, share)
+}

@@ -1,0 +1,39 @@
+package tracker
+
+import "fmt"
+
+// AccessGrantIn names a grant by its issue and actor.
+type AccessGrantIn struct {
+	ID      string `path:"id"`
+	ActorID string `path:"actorId"`
+}
+
+// RemoveAccessGrant takes an actor off the list of those who see an issue. With
+// the last one the issue is open to the workspace again.
+var RemoveAccessGrant = NewCommand[AccessGrantIn, None]("RemoveAccessGrant", "Remove an access grant", Needs{Write, "issues"}, removeAccessGrant)
+
+func removeAccessGrant(tx *Tx, in *AccessGrantIn) (Reply, error) {
+	row, err := tx.issue(in.ID)
+	if err != nil {
+		return Reply{}, err
+	}
+	if row == nil {
+		return Reply{}, NotFound("issue")
+	}
+	id := row.Value.id()
+	grant, err := accessGrants.Get(tx, accessKey(nil, id, in.ActorID))
+	if err != nil {
+		return Reply{}, fmt.Errorf("read a grant: %w", err)
+	}
+	if grant == nil {
+		return Reply{}, NotFound("grant")
+	}
+	if err := accessGrants.Delete(tx, grant); err != nil {
+		return Reply{}, fmt.Errorf("remove a grant: %w", err)
+	}
+	left, err := tx.countGrants(id)
+	if err == nil && left == 0 {
+		err = tx.restrict(row, false)
+	}
+	return Reply{Outcome: NoContent}, err
+}

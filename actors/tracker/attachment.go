@@ -1,0 +1,155 @@
+package tracker
+
+import (
+	"encoding/hex"
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// AttachmentID names an attachment.
+type AttachmentID string
+
+// Attachment is a file that belongs to an issue and is seen by whoever sees the
+// issue. It never changes; its bytes are under URL.
+type Attachment struct {
+	ID             AttachmentID `json:"id"`
+	OrganizationID WorkspaceID  `json:"organizationId"`
+	IssueID        IssueID      `json:"issueId"`
+	Name           string       `json:"name"`
+	ContentType    MediaType    `json:"contentType"`
+	// Size in bytes.
+	Size int64 `json:"size"`
+	// SHA256 of the bytes, in hexadecimal.
+	SHA256    string    `json:"sha256"`
+	URL       string    `json:"url"`
+	CreatedAt Timestamp `json:"createdAt"`
+}
+
+// attachmentChunkLen is how many bytes of an attachment a row holds; of the last
+// one, how many at most. It is part of what is on disk.
+const attachmentChunkLen = 256 << 10
+
+// attachments keeps what is known of the attachments of a workspace; their bytes
+// are rows of their own, under the attachment's id and a number from 0 on.
+var attachments = storage.Table[Attachment]{
+	ID:   attachmentTable,
+	Name: "attachment",
+	Key:  func(k storage.Key, a *Attachment) storage.Key { return k.Newest(a.id()) },
+	Indexes: []storage.Index[Attachment]{
+		{ID: attachmentByIssue, Name: "issue", Entries: func(e *storage.Entries, a *Attachment) {
+			e.Add(e.Key().ID(a.issue()))
+		}},
+	},
+}
+
+func attachmentKey(id storage.ID) storage.Key {
+	return storage.Key(make([]byte, 0, storage.ListedKeyLen)).Newest(id)
+}
+
+func chunkKey(id storage.ID, n int) storage.Key { return storage.Key(nil).ID(id).U64(uint64(n)) }
+
+func (a *Attachment) id() storage.ID {
+	id, _ := storage.ParseID(a.ID)
+	return id
+}
+
+func (a *Attachment) issue() storage.ID {
+	id, _ := storage.ParseID(a.IssueID)
+	return id
+}
+
+// attachmentPath is where the bytes of an attachment are read.
+func attachmentPath(workspace, attachment storage.ID) string {
+	return "/workspaces/" + workspace.String() + "/attachments/" + attachment.String()
+}
+
+// attach stores a file as the attachment of an issue.
+func (tx *Tx) attach(issue, id storage.ID, name string, f *upload) error {
+	if err := tx.tally(attachmentTable, 1); err != nil {
+		return err
+	}
+	a := Attachment{
+		ID: AttachmentID(id.String()), OrganizationID: WorkspaceID(tx.Workspace().String()), IssueID: IssueID(issue.String()),
+		Name: name, ContentType: f.media, Size: int64(len(f.content)), SHA256: hex.EncodeToString(f.sum[:]),
+		URL: attachmentPath(tx.Workspace(), id), CreatedAt: At(tx.Now()),
+	}
+	if _, err := attachments.Insert(tx, &a); err != nil {
+		return fmt.Errorf("store an attachment: %w", err)
+	}
+	for n, rest := 0, f.content; len(rest) > 0; n++ {
+		part := rest[:min(len(rest), attachmentChunkLen)]
+		rest = rest[len(part):]
+		if err := tx.Writer().SetValue(attachmentChunk, chunkKey(id, n), part); err != nil {
+			return fmt.Errorf("store an attachment: %w", err)
+		}
+	}
+	return nil
+}
+
+// attachment gives what is known of an attachment; nil when there is none or the
+// caller may not see its issue.
+func (v *View) attachment(id storage.ID) (*Attachment, error) {
+	row, err := attachments.Get(v, attachmentKey(id))
+	if err != nil || row == nil {
+		return nil, err
+	}
+	if seen, err := v.hasIssue(row.Value.issue()); err != nil || !seen {
+		return nil, err
+	}
+	return &row.Value, nil
+}
+
+// content reads the bytes of an attachment into b, which is grown once.
+func (v *View) content(a *Attachment, b []byte) ([]byte, error) {
+	if b = b[:0]; int64(cap(b)) < a.Size {
+		b = make([]byte, 0, a.Size)
+	}
+	id := a.id()
+	err := v.Rows(attachmentChunk, id[:], nil, func(_, value []byte) (bool, error) {
+		b = append(b, value...)
+		return true, nil
+	})
+	if err == nil && int64(len(b)) != a.Size {
+		err = fmt.Errorf("%w: attachment %s has %d bytes of %d", storage.ErrFormat, a.ID, len(b), a.Size)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read an attachment: %w", err)
+	}
+	return b, nil
+}
+
+// dropAttachments removes attachments of an issue, and tells whether some are left.
+// However large they are, each costs a few small writes.
+func (tx *Tx) dropAttachments(issue *storage.Row[Issue], portion *portion) (more bool, err error) {
+	of := issue.Value.id()
+	keys, err := tx.rowKeys(attachmentByIssue, of[:], portion.left+1)
+	if err != nil {
+		return false, fmt.Errorf("list an issue's attachments: %w", err)
+	}
+	dropped := 0
+	for _, pk := range keys {
+		if more = portion.spent(); more {
+			break
+		}
+		row, err := attachments.Get(tx, pk)
+		if err != nil {
+			return false, err
+		}
+		if row == nil {
+			return false, fmt.Errorf("issue %s: the index names an attachment that is not there", of)
+		}
+		if err := attachments.Delete(tx, row); err != nil {
+			return false, fmt.Errorf("remove an attachment: %w", err)
+		}
+		id := row.Value.id()
+		if err := tx.Writer().DeleteRows(attachmentChunk, id[:]); err != nil {
+			return false, fmt.Errorf("remove an attachment: %w", err)
+		}
+		dropped++
+	}
+	if dropped > 0 {
+		err = tx.tally(attachmentTable, -dropped)
+	}
+	return more, err
+}

@@ -1,0 +1,35 @@
+package tracker
+
+import "switchyard/storage"
+
+// AttachmentByIDIn names an attachment, and the content the caller already has.
+type AttachmentByIDIn struct {
+	ID          string `path:"id"`
+	IfNoneMatch string `header:"If-None-Match"`
+}
+
+// AttachmentByID gives the bytes of an attachment. It reads one moment: the issue
+// may be deleted meanwhile, in several writes.
+var AttachmentByID = NewQuery[AttachmentByIDIn, None]("AttachmentByID", "Get an attachment's content", Needs{Read, "issues"}, attachmentByID,
+	OneMoment, AnswersFile(string(MediaPNG), string(MediaJPEG), string(MediaWebP)))
+
+func attachmentByID(v *View, in *AttachmentByIDIn) (Reply, error) {
+	id, ok := storage.ParseID(in.ID)
+	if !ok {
+		return Reply{}, NotFound("attachment")
+	}
+	a, err := v.attachment(id)
+	if err != nil {
+		return Reply{}, err
+	}
+	if a == nil {
+		return Reply{}, NotFound("attachment")
+	}
+	reply := Reply{ETag: `"` + a.SHA256 + `"`, File: &File{Name: a.Name, ContentType: string(a.ContentType)}}
+	if in.IfNoneMatch != "" && tagListed(in.IfNoneMatch, reply.ETag, true) {
+		reply.Outcome = NotModified
+		return reply, nil
+	}
+	reply.Body, err = v.content(a, v.Buf)
+	return reply, err
+}

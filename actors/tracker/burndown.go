@@ -1,0 +1,301 @@
+package tracker
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"switchyard/storage"
+)
+
+// A burndown is told from what was recorded, not from how issues are today: a row
+// of burndownTable says on which days an issue entered or left a cycle, or was
+// closed or reopened in it. Each row begins like a record, with the issue's team
+// and whether it is restricted, so that who may see it is mostly decided by the
+// row itself and a burndown reads one range. Behind that stand, as varints, the
+// estimate that the issue adds to the cycle now, and the changes: days since the
+// change before (the first: since 1970), times four, plus the state at that day's
+// end.
+//
+//	burndownTable   cycle | issue's primary key -> header | estimate | changes
+//	burndownByIssue issue's primary key | cycle
+
+// burndownState is how an issue stands in a cycle.
+type burndownState uint8
+
+const (
+	burndownOut burndownState = iota // of another cycle, or a draft
+	burndownOpen
+	burndownClosed
+)
+
+const (
+	// maxBurndownChanges bounds the days of a row. The oldest are dropped, which a
+	// burndown to this day never misses: it has no more than maxBurndownDays.
+	maxBurndownChanges = 4000
+	// maxBurndownCycles bounds the cycles an issue is remembered in. Past it, the one
+	// it left first is forgotten.
+	maxBurndownCycles = 100
+)
+
+// burndownDay is a moment's day in UTC, counted from 1970.
+func burndownDay(t time.Time) int64 {
+	const day = 24 * 60 * 60
+	s := t.Unix()
+	if s < 0 {
+		s -= day - 1
+	}
+	return s / day
+}
+
+// burndownChange is a day that ended in another state than the one before.
+type burndownChange struct {
+	day   int64
+	state burndownState
+}
+
+// burndownWalk reads the changes of a row one by one.
+type burndownWalk struct {
+	rest []byte
+	burndownChange
+}
+
+// next moves to the next change; false behind the last.
+func (w *burndownWalk) next() (bool, error) {
+	if len(w.rest) == 0 {
+		return false, nil
+	}
+	n, size := binary.Uvarint(w.rest)
+	if size <= 0 || n&3 > uint64(burndownClosed) || n>>2 > maxBurndownDay {
+		return false, fmt.Errorf("%w: changes of a burndown", storage.ErrFormat)
+	}
+	w.rest = w.rest[size:]
+	w.day += int64(n >> 2)
+	w.state = burndownState(n & 3)
+	return true, nil
+}
+
+// maxBurndownDay is beyond every day there is, the year 9999's included.
+const maxBurndownDay = 1 << 24
+
+// parseBurndown reads a row as far as its changes.
+func parseBurndown(value []byte) (rec storage.Record, estimate uint64, walk burndownWalk, err error) {
+	if rec, err = storage.ParseRecord(value); err != nil {
+		return nil, 0, walk, err
+	}
+	estimate, size := binary.Uvarint(rec.JSON())
+	if size <= 0 {
+		return nil, 0, walk, fmt.Errorf("%w: estimate of a burndown", storage.ErrFormat)
+	}
+	walk.rest = rec.JSON()[size:]
+	return rec, estimate, walk, nil
+}
+
+// burndownHeader says who may see a row.
+func (a *tallied) burndownHeader() storage.Header {
+	h := storage.Header{Team: a.team}
+	if a.restricted {
+		h.Flags = issueRestricted
+	}
+	return h
+}
+
+func (a *tallied) appendBurndown(b []byte, estimate uint64, changes []burndownChange) []byte {
+	b = binary.AppendUvarint(storage.AppendHeader(b, a.burndownHeader()), estimate)
+	day := int64(0)
+	for _, c := range changes {
+		b = binary.AppendUvarint(b, uint64(c.day-day)<<2|uint64(c.state))
+		day = c.day
+	}
+	return b
+}
+
+// burndownKey is the row of a cycle, given as Key.Str encodes it, and an issue.
+func burndownKey(cycle []byte, id storage.ID) storage.Key {
+	return append(make(storage.Key, 0, len(cycle)+storage.ListedKeyLen), cycle...).Newest(id)
+}
+
+// recordBurndown notes how an issue stands in its cycle from now on, and in the
+// one it leaves. Of an issue that never had a cycle nothing is known.
+func (tx *Tx) recordBurndown(t *Issue, created bool, before, after *tallied) error {
+	moved := !created && (before.team != after.team || before.restricted != after.restricted)
+	if before.cycle == "" && after.cycle == "" && !moved {
+		return nil
+	}
+	id := t.id()
+	if before.cycle != after.cycle && before.cycle != "" {
+		gone := *after
+		gone.estimate, gone.cycleState = 0, burndownOut
+		if err := tx.writeBurndown(storage.Key(nil).Str(before.cycle), id, false, &gone); err != nil {
+			return err
+		}
+	}
+	changed := before.cycle != after.cycle || before.cycleState != after.cycleState || before.estimate != after.estimate
+	if after.cycle != "" && changed {
+		if err := tx.writeBurndown(storage.Key(nil).Str(after.cycle), id, created, after); err != nil {
+			return err
+		}
+	}
+	if !moved {
+		return nil
+	}
+	return tx.showBurndown(id, after)
+}
+
+// writeBurndown puts the state an issue has in a cycle now into its row.
+func (tx *Tx) writeBurndown(cycle storage.Key, id storage.ID, created bool, now *tallied) error {
+	key := burndownKey(cycle, id)
+	var changes []burndownChange
+	known := false
+	if !created {
+		value, err := tx.Value(burndownTable, key, nil)
+		if err != nil {
+			return fmt.Errorf("read a burndown: %w", err)
+		}
+		if known = value != nil; known {
+			if changes, err = burndownChanges(value); err != nil {
+				return err
+			}
+		}
+	}
+	changes = withChange(changes, burndownChange{burndownDay(tx.now), now.cycleState})
+	byIssue := append(issueKey(id), cycle...)
+	if len(changes) == 0 {
+		if !known {
+			return nil
+		}
+		if err := tx.Writer().DeleteValue(burndownByIssue, byIssue); err != nil {
+			return err
+		}
+		return tx.Writer().DeleteValue(burndownTable, key)
+	}
+	if !known {
+		if !created {
+			if err := tx.boundBurndowns(id); err != nil {
+				return err
+			}
+		}
+		if err := tx.Writer().SetValue(burndownByIssue, byIssue, nil); err != nil {
+			return err
+		}
+	}
+	estimate := now.estimate
+	if now.cycleState == burndownOut {
+		estimate = 0
+	}
+	return tx.Writer().SetValue(burndownTable, key, now.appendBurndown(nil, estimate, changes))
+}
+
+func burndownChanges(value []byte) (changes []burndownChange, err error) {
+	_, _, walk, err := parseBurndown(value)
+	for more := err == nil; more; {
+		if more, err = walk.next(); more {
+			changes = append(changes, walk.burndownChange)
+		}
+	}
+	return changes, err
+}
+
+// withChange adds a change to those before it: of a day the last state counts,
+// and one that stays as it was is none.
+func withChange(changes []burndownChange, c burndownChange) []burndownChange {
+	if n := len(changes); n > 0 && changes[n-1].day >= c.day {
+		changes = changes[:n-1]
+	}
+	last := burndownOut
+	if n := len(changes); n > 0 {
+		last = changes[n-1].state
+	}
+	if c.state == last {
+		return changes
+	}
+	changes = append(changes, c)
+	for len(changes) > maxBurndownChanges || len(changes) > 0 && changes[0].state == burndownOut {
+		changes = changes[1:] // what was before is not told; nobody starts with being out
+	}
+	return changes
+}
+
+// issueCycles lists the cycles an issue has rows in, as Key.Str encodes them.
+func (v *View) issueCycles(id storage.ID) (cycles []storage.Key, err error) {
+	pk := issueKey(id)
+	err = v.Rows(burndownByIssue, pk, nil, func(fields, _ []byte) (bool, error) {
+		cycles = append(cycles, append(storage.Key(nil), fields[len(pk):]...))
+		return true, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read an issue's cycles: %w", err)
+	}
+	return cycles, nil
+}
+
+// boundBurndowns makes room for one more cycle of an issue.
+func (tx *Tx) boundBurndowns(id storage.ID) error {
+	cycles, err := tx.issueCycles(id)
+	if err != nil || len(cycles) < maxBurndownCycles {
+		return err
+	}
+	first, at := -1, int64(0)
+	for i, cycle := range cycles {
+		value, err := tx.Value(burndownTable, burndownKey(cycle, id), nil)
+		if err != nil {
+			return fmt.Errorf("read a burndown: %w", err)
+		}
+		changes, err := burndownChanges(value)
+		if err != nil {
+			return err
+		}
+		if n := len(changes); n > 0 && (first < 0 || changes[n-1].day < at) {
+			first, at = i, changes[n-1].day
+		}
+	}
+	if first < 0 {
+		return fmt.Errorf("%w: burndowns without a change", storage.ErrFormat)
+	}
+	return tx.dropBurndown(cycles[first], id)
+}
+
+func (tx *Tx) dropBurndown(cycle storage.Key, id storage.ID) error {
+	if err := tx.Writer().DeleteValue(burndownTable, burndownKey(cycle, id)); err != nil {
+		return err
+	}
+	return tx.Writer().DeleteValue(burndownByIssue, append(issueKey(id), cycle...))
+}
+
+// showBurndown puts into all rows of an issue who may see it now.
+func (tx *Tx) showBurndown(id storage.ID, now *tallied) error {
+	cycles, err := tx.issueCycles(id)
+	if err != nil {
+		return err
+	}
+	for _, cycle := range cycles {
+		key := burndownKey(cycle, id)
+		value, err := tx.Value(burndownTable, key, nil)
+		if err != nil {
+			return fmt.Errorf("read a burndown: %w", err)
+		}
+		rec, err := storage.ParseRecord(value)
+		if err != nil {
+			return fmt.Errorf("read a burndown: %w", err)
+		}
+		head := storage.AppendHeader(nil, now.burndownHeader())
+		if err := tx.Writer().SetValue(burndownTable, key, append(head, rec.JSON()...)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eraseBurndown forgets an issue.
+func (tx *Tx) eraseBurndown(id storage.ID) error {
+	cycles, err := tx.issueCycles(id)
+	if err != nil {
+		return err
+	}
+	for _, cycle := range cycles {
+		if err := tx.dropBurndown(cycle, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}

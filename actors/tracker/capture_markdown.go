@@ -1,0 +1,220 @@
+package tracker
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	maxTitle       = 1_000   // characters
+	maxDescription = 262_144 // characters
+	// screenshotLink is kept free in a capture's description for the link to its
+	// screenshot, whose address is known only when the issue is stored.
+	screenshotLink = 160
+	// headings is kept free for those of the parts that follow, and the note that one
+	// of them was cut.
+	headings = 200
+	// shownAddress is how much of an address stands as the text of its link.
+	shownAddress = 200
+)
+
+const (
+	selectionCut = "\n\n*The selection was cut: there was more of it than fits here.*"
+	pageTextCut  = "\n\n*The page's text was cut: there was more of it than fits here.*"
+)
+
+// describeCapture writes the description of a captured page, without the link to
+// its screenshot, in Markdown. Text from the page shows as it is: none of it
+// becomes markup or HTML.
+func describeCapture(in *CaptureIssueIn) string {
+	d := &description{left: maxDescription - screenshotLink}
+	origin := captureOrigin(in)
+	selection := cleanText(in.Selection)
+	if selection != "" {
+		if !d.prose("> ", selection, utf8.RuneCountInString(origin)+len(selectionCut)+2+headings) {
+			d.markup(selectionCut)
+		}
+		d.markup("\n\n")
+	}
+	d.markup(origin)
+	text := ""
+	if in.IncludeFullText || in.Summarize {
+		text = cleanText(in.PageText)
+	}
+	if in.Summarize {
+		about := text
+		if about == "" {
+			about = selection
+		}
+		if summary := summarize(about); summary != "" {
+			d.markup("\n\n## Summary\n\n")
+			d.prose("", summary, headings)
+		}
+	}
+	if in.IncludeFullText && text != "" {
+		d.markup("\n\n## Page text\n\n")
+		if !d.prose("", text, len(pageTextCut)) {
+			d.markup(pageTextCut)
+		}
+	}
+	return d.String()
+}
+
+// captureOrigin is the line that says where a capture comes from.
+func captureOrigin(in *CaptureIssueIn) string {
+	d := &description{left: maxDescription}
+	d.markup("Source: ")
+	if source := oneLine(in.Source); source != "" {
+		d.prose("", source, 0)
+		d.markup(", ")
+	}
+	shown := firstRunes(in.URL, shownAddress)
+	d.markup("[")
+	d.prose("", oneLine(shown), 0)
+	if len(shown) < len(in.URL) {
+		d.markup("…")
+	}
+	d.markup("](" + linkTarget(in.URL) + ")")
+	return d.String()
+}
+
+// oneLine is a text as clean as cleanText makes it, in one line.
+func oneLine(text string) string { return strings.Join(strings.Fields(cleanText(text)), " ") }
+
+// description is Markdown being written, within a number of characters.
+type description struct {
+	strings.Builder
+	left int
+}
+
+// markup writes our own text, which must fit.
+func (d *description) markup(text string) {
+	d.WriteString(text)
+	d.left -= utf8.RuneCountInString(text)
+}
+
+// prose writes a stranger's clean text, each line behind prefix, so that it shows
+// as it is. It stops where less than reserve characters would stay free; false when
+// that was before the end.
+func (d *description) prose(prefix, text string, reserve int) (whole bool) {
+	first := true
+	for line := range strings.SplitSeq(text, "\n") {
+		lead := prefix
+		if !first {
+			lead = "\n" + prefix
+		}
+		first = false
+		if !d.put(lead, reserve) || !d.line(line, reserve) {
+			return false
+		}
+	}
+	return true
+}
+
+// put writes a text unless that leaves less than reserve characters.
+func (d *description) put(text string, reserve int) bool {
+	n := utf8.RuneCountInString(text)
+	if d.left-n < reserve {
+		return false
+	}
+	d.WriteString(text)
+	d.left -= n
+	return true
+}
+
+// line writes one line, escaping what Markdown or HTML would read something into.
+// Everywhere that is what begins emphasis, code, links, tags and entities; at the
+// start of a line also what begins headings, lists, quotes, rules and tables.
+func (d *description) line(line string, reserve int) bool {
+	marker := orderedMarker(line)
+	before := rune(' ')
+	for at, r := range line {
+		next, _ := utf8.DecodeRuneInString(line[at+utf8.RuneLen(r):])
+		text := line[at : at+utf8.RuneLen(r)]
+		switch {
+		case r == '<':
+			text = "&lt;"
+		case r == '&' && (next == '#' || unicode.IsLetter(next)):
+			text = "&amp;"
+		case strings.ContainsRune("\\`*[]~|", r),
+			r == '_' && !(wordly(before) && wordly(next)),
+			at == 0 && strings.ContainsRune("#+-=>:", r),
+			at == marker:
+			text = "\\" + text
+		}
+		if !d.put(text, reserve) {
+			return false
+		}
+		before = r
+	}
+	return true
+}
+
+func wordly(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// orderedMarker gives the place of the mark that makes a line an item of a
+// numbered list, as in "12. "; -1 when there is none.
+func orderedMarker(line string) int {
+	digits := len(line) - len(strings.TrimLeft(line, "0123456789"))
+	if digits == 0 || digits == len(line) || line[digits] != '.' && line[digits] != ')' {
+		return -1
+	}
+	return digits
+}
+
+// linkTarget writes an address between the parentheses of a link: whatever could
+// end it, or is not ASCII, is percent-encoded, which leaves the address the same.
+func linkTarget(address string) string {
+	var b strings.Builder
+	for i := range len(address) {
+		c := address[i]
+		switch {
+		case c == '&':
+			b.WriteString("&amp;") // else &copy; in a query would be another character
+		case c <= ' ' || c >= 0x7f || strings.IndexByte("()<>\\`\"^{}|", c) >= 0:
+			const digits = "0123456789ABCDEF"
+			b.WriteByte('%')
+			b.WriteByte(digits[c>>4])
+			b.WriteByte(digits[c&15])
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// cleanText makes a page's text fit to be written line by line: one kind of line
+// break, no other control characters, no space around lines, no more than one
+// empty line in a row.
+func cleanText(text string) string {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\r' || r == '\v' || r == '\f' || r == 0x85 || r == 0x2028 || r == 0x2029:
+			return '\n'
+		case unicode.IsControl(r):
+			return ' '
+		}
+		return r
+	}, text)
+	var b strings.Builder
+	b.Grow(len(text))
+	empty := true // nothing was written since the last empty line
+	gap := false
+	for line := range strings.SplitSeq(text, "\n") {
+		if line = strings.TrimSpace(line); line == "" {
+			gap = true
+			continue
+		}
+		if !empty {
+			b.WriteByte('\n')
+			if gap {
+				b.WriteByte('\n')
+			}
+		}
+		b.WriteString(line)
+		empty, gap = false, false
+	}
+	return b.String()
+}

@@ -1,0 +1,154 @@
+package tracker
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// summarized is how much of a text is looked at, in bytes: a page tells first
+	// what it is about, and a summary must not take long.
+	summarized = 256 << 10
+	// A sentence for a summary has this many characters: less is a heading or a
+	// button, more is text without sentences.
+	minSentence = 25
+	maxSentence = 400
+	// A summary has this many sentences, where there are.
+	minSummary = 3
+	maxSummary = 5
+)
+
+// sentence is one of a text; score is how much of the text is about its words.
+type sentence struct {
+	at    int
+	text  string
+	words []string
+	score int
+}
+
+// summarize picks the sentences that say most of what a clean text is about, in
+// their order: those whose significant words are the most frequent ones. It is
+// empty when the text has no sentences. The same text has the same summary.
+func summarize(text string) string {
+	all := sentences(cutBytes(text, summarized))
+	frequency := map[string]int{}
+	for i := range all {
+		for _, word := range all[i].words {
+			frequency[word]++
+		}
+	}
+	for i := range all {
+		s := &all[i]
+		sum := 0
+		for _, word := range s.words {
+			sum += frequency[word]
+		}
+		// Per word, so that length alone is no merit; the more there are the surer.
+		s.score = 1000 * sum / (len(s.words) + 4)
+	}
+	slices.SortFunc(all, func(a, b sentence) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.at, b.at))
+	})
+	best := all[:min(len(all), max(minSummary, min(maxSummary, len(all)/8)))]
+	slices.SortFunc(best, func(a, b sentence) int { return cmp.Compare(a.at, b.at) })
+	var b strings.Builder
+	for i := range best {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(best[i].text)
+	}
+	return b.String()
+}
+
+// sentences splits a clean text, each of whose lines is a block of a page. What is
+// said twice counts once: pages repeat their menus.
+func sentences(text string) (all []sentence) {
+	said := map[string]bool{}
+	for line := range strings.SplitSeq(text, "\n") {
+		for line != "" {
+			end := sentenceEnd(line)
+			s := strings.TrimSpace(line[:end])
+			line = line[end:]
+			n := utf8.RuneCountInString(s)
+			if n < minSentence && !strings.ContainsAny(s, "。！？") || n > maxSentence || said[s] {
+				continue
+			}
+			said[s] = true
+			all = append(all, sentence{at: len(all), text: s, words: significant(s)})
+		}
+	}
+	return all
+}
+
+// sentenceEnd is the place behind the first sentence of a line: behind a full stop
+// that a space follows, unless a single letter or a title is before it, as in "Dr.
+// J. Doe".
+func sentenceEnd(line string) int {
+	word := 0 // where the letters right before begin
+	for at, r := range line {
+		end := at + utf8.RuneLen(r)
+		switch r {
+		case '。', '！', '？':
+			return end
+		case '.', '!', '?', '…':
+			for end < len(line) && strings.IndexByte(`"')]`, line[end]) >= 0 {
+				end++
+			}
+			if end == len(line) || line[end] == ' ' && (r != '.' || !shortened(line[word:at])) {
+				return end
+			}
+		}
+		if !wordly(r) {
+			word = at + utf8.RuneLen(r)
+		}
+	}
+	return len(line)
+}
+
+// shortened tells whether a full stop behind a word belongs to the word.
+func shortened(word string) bool {
+	switch word {
+	case "Dr", "Mr", "Mrs", "Ms", "Prof", "St", "vs":
+		return true
+	}
+	return utf8.RuneCountInString(word) == 1
+}
+
+// significant gives the different words of a sentence that say what it is about.
+func significant(s string) []string {
+	var words []string
+	for word := range strings.FieldsFuncSeq(strings.ToLower(s), func(r rune) bool { return !wordly(r) && !unicode.IsMark(r) }) {
+		if utf8.RuneCountInString(word) >= 4 && !fillers[word] && !slices.Contains(words, word) {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// fillers are frequent words of four letters and more that say nothing.
+var fillers = func() map[string]bool {
+	set := map[string]bool{}
+	for word := range strings.FieldsSeq(`about above after again against also another around because been before being below between
+		both cannot could does doing down during each even ever every from further have having here into itself just like made make many
+		might more most much must need only other otherwise over same shall should since some such than that their them then there these
+		they this those through under until upon very want well were what when where which while whom whose will with within without
+		would your yours`) {
+		set[word] = true
+	}
+	return set
+}()
+
+// cutBytes cuts a text down to at most n bytes, between two characters.
+func cutBytes(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}

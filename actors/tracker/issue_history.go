@@ -1,0 +1,153 @@
+package tracker
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"strconv"
+
+	json "github.com/goccy/go-json"
+
+	"switchyard/storage"
+)
+
+// IssueHistoryIn names the issue whose history is asked for.
+type IssueHistoryIn struct {
+	ID     string `path:"id"`
+	Limit  int    `query:"limit" rules:"min=1,max=100" default:"50"`
+	Cursor string `query:"cursor" rules:"max=1024"`
+}
+
+// HistoryEntry is a change of one field. From and To are the field's values as the
+// issue shows them.
+type HistoryEntry struct {
+	ID             string          `json:"id"`
+	OrganizationID WorkspaceID     `json:"organizationId"`
+	IssueID        IssueID         `json:"issueId"`
+	Field          string          `json:"field"`
+	From           json.RawMessage `json:"from"`
+	To             json.RawMessage `json:"to"`
+	ActorID        string          `json:"actorId"`
+	ActorType      ActorType       `json:"actorType"`
+	CreatedAt      Timestamp       `json:"createdAt"`
+}
+
+// HistoryPage is a page of an issue's history. NextCursor is absent on the last.
+type HistoryPage struct {
+	History    []HistoryEntry `json:"history"`
+	NextCursor string         `json:"nextCursor,omitempty"`
+}
+
+// IssueHistory lists what changed in an issue, newest first; the fields of one
+// change in the order in which an issue shows them (Decision 42).
+var IssueHistory = NewQuery[IssueHistoryIn, HistoryPage]("IssueHistory", "List an issue's history", Needs{Read, "issues"}, issueHistory, OneMoment)
+
+func issueHistory(v *View, in *IssueHistoryIn) (Reply, error) {
+	issue, seen := storage.ParseID(in.ID)
+	if seen {
+		var err error
+		if seen, err = v.hasIssue(issue); err != nil {
+			return Reply{}, err
+		}
+	}
+	if !seen {
+		return Reply{}, NotFound("issue")
+	}
+	place, err := parsePlace(in.Cursor, historyTable, issue)
+	if err != nil {
+		return Reply{}, err
+	}
+	// A place is the key of a change and the number of its entry shown last: a page
+	// may end within a change.
+	const keyLen = len(issue)
+	if place != nil && len(place) != keyLen+1 {
+		return Reply{}, BadRequest(Fault{Path: "query.cursor", Message: "Is no cursor. Send the nextCursor of a page as it is."})
+	}
+	p := newPage(v.Buf, "history", cmp.Or(in.Limit, 50))
+	var (
+		row  historyRow
+		body []byte
+		at   [keyLen + 1]byte
+		from []byte
+		look = sight{v: v}
+	)
+	if place != nil {
+		from = place[:keyLen]
+	}
+	err = v.Rows(historyTable, issue[:], from, func(fields, value []byte) (bool, error) {
+		key := fields[keyLen:]
+		if err := row.parse(key, value); err != nil {
+			return false, err
+		}
+		if err := row.hideParents(&look); err != nil {
+			return false, err
+		}
+		first := 0
+		if place != nil && string(key) == string(from) {
+			first = int(place[keyLen]) + 1
+		}
+		copy(at[:], key)
+		for n := first; n < len(row.entries); n++ {
+			if p.count > 0 && len(p.buf) > maxPageBytes { // values may be long
+				p.more = true
+				return false, nil
+			}
+			if body, err = row.appendEntry(body[:0], v.Workspace(), issue, n); err != nil {
+				return false, err
+			}
+			at[keyLen] = byte(n)
+			if !p.add(at[:], body) {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	if err != nil {
+		return Reply{}, fmt.Errorf("list an issue's history: %w", err)
+	}
+	return p.reply(historyTable, issue), nil
+}
+
+// hideParents takes out the parents that the caller may not see, as from the issue
+// itself (Decision 26).
+func (r *historyRow) hideParents(s *sight) error {
+	for n := range r.entries {
+		e := &r.entries[n]
+		if string(e.field) != "parentId" {
+			continue
+		}
+		for _, value := range [...]*[]byte{&e.from, &e.to} {
+			parent, ok := storage.ParseID(bytes.Trim(*value, `"`))
+			if !ok {
+				continue
+			}
+			shown, err := s.links(parent)
+			if err != nil {
+				return err
+			}
+			if !shown {
+				*value = []byte("null")
+			}
+		}
+	}
+	return nil
+}
+
+// appendEntry appends the n-th entry of a change as clients get it.
+func (r *historyRow) appendEntry(b []byte, workspace, issue storage.ID, n int) ([]byte, error) {
+	e := &r.entries[n]
+	actor, err := json.MarshalWithOption(string(r.actor), json.DisableHTMLEscape())
+	if err != nil {
+		return nil, err
+	}
+	b = r.entryID(n).AppendText(append(b, `{"id":"`...))
+	b = workspace.AppendText(append(b, `","organizationId":"`...))
+	b = issue.AppendText(append(b, `","issueId":"`...))
+	b = strconv.AppendQuote(append(b, `","field":`...), string(e.field)) // letters alone
+	b = append(append(b, `,"from":`...), e.from...)
+	b = append(append(b, `,"to":`...), e.to...)
+	b = append(append(b, `,"actorId":`...), actor...)
+	b = append(append(b, `,"actorType":"`...), r.kind...)
+	b = append(append(b, `","createdAt":"`...), r.at...)
+	return append(b, `"}`...), nil
+}

@@ -1,0 +1,149 @@
+package tracker
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+
+	"switchyard/storage"
+)
+
+// analyticsRows are the plain rows that analytics are read from.
+var analyticsRows = []storage.RowSpec{
+	{ID: issueTally, Name: "issue tally", Check: checkTally},
+	{ID: burndownTable, Name: "burndown", Check: checkBurndown},
+	{ID: burndownByIssue, Name: "burndown by issue", Check: checkBurndownByIssue},
+}
+
+// checkTally proves a tally's form; what it says is proved by a tallyProof.
+func checkTally(_ *storage.View, fields, value []byte) error {
+	if _, _, _, err := parseTally(fields); err != nil {
+		return err
+	}
+	_, err := parseAmount(value)
+	return err
+}
+
+// tallyProof counts the issues of a workspace anew. It keeps hashes of the tallies'
+// keys, so its memory goes with how many teams, assignees, projects and cycles the
+// issues have.
+type tallyProof struct {
+	due map[uint64]amount
+	key storage.Key
+}
+
+func newTallyProof() *tallyProof { return &tallyProof{due: map[uint64]amount{}} }
+
+// add counts an issue and proves that the burndown of its cycle has it.
+func (p *tallyProof) add(v *storage.View, row *storage.Row[Issue], say func(string, ...any)) error {
+	a := talliedOf(&row.Value, row.Flags&issueRestricted != 0)
+	for i := range tallyKeys {
+		if k, in := a.key(i); in {
+			p.key = k.appendTo(p.key[:0])
+			h := xxhash.Sum64(p.key)
+			sum := p.due[h]
+			sum.add(amount{n: 1, sum: a.estimate})
+			p.due[h] = sum
+		}
+	}
+	if a.cycleState == burndownOut {
+		return nil
+	}
+	there, err := v.Has(burndownTable, burndownKey(storage.Key(nil).Str(a.cycle), row.Value.id()))
+	if err == nil && !there {
+		say("the burndown of its cycle %q does not have it", a.cycle)
+	}
+	return err
+}
+
+// end compares with the tallies.
+func (p *tallyProof) end(v *storage.View, report func(storage.Problem)) error {
+	say := sayTo(report)
+	err := v.Rows(issueTally, nil, nil, func(fields, value []byte) (bool, error) {
+		got, err := parseAmount(value)
+		if err != nil {
+			return true, nil // the row's own check reports it
+		}
+		h := xxhash.Sum64(fields)
+		if want := p.due[h]; got != want || got.n == 0 {
+			say("issue tally", fields, "says %d issues and estimates of %d, there are %d and %d", got.n, got.sum, want.n, want.sum)
+		}
+		delete(p.due, h)
+		return true, nil
+	})
+	if err == nil && len(p.due) > 0 {
+		say("issue tally", nil, "%d tallies are missing", len(p.due))
+	}
+	return err
+}
+
+// checkBurndown proves that a row's changes are ones, and that its last state is
+// that of its issue.
+func checkBurndown(v *storage.View, fields, value []byte) error {
+	if len(fields) <= storage.ListedKeyLen {
+		return fmt.Errorf("%w: key of a burndown, %d bytes", storage.ErrFormat, len(fields))
+	}
+	encoded, pk := fields[:len(fields)-storage.ListedKeyLen], fields[len(fields)-storage.ListedKeyLen:]
+	cycle, rest, ok := storage.CutStr(encoded)
+	if !ok || len(rest) > 0 {
+		return fmt.Errorf("%w: cycle of a burndown", storage.ErrFormat)
+	}
+	rec, estimate, _, err := parseBurndown(value)
+	if err != nil {
+		return err
+	}
+	changes, err := burndownChanges(value)
+	if err != nil {
+		return err
+	}
+	if len(changes) == 0 || len(changes) > maxBurndownChanges {
+		return fmt.Errorf("has %d changes", len(changes))
+	}
+	last := burndownChange{day: -1}
+	for _, c := range changes {
+		if c.day <= last.day || c.state == last.state {
+			return fmt.Errorf("day %d, state %d is no change from day %d, state %d", c.day, c.state, last.day, last.state)
+		}
+		last = c
+	}
+	row, err := issues.Get(v, pk)
+	if err != nil {
+		return err
+	}
+	if row == nil {
+		return errors.New("its issue is not there")
+	}
+	a := talliedOf(&row.Value, row.Flags&issueRestricted != 0)
+	if a.cycle != cycle {
+		a.cycleState = burndownOut
+	}
+	if a.cycleState == burndownOut {
+		a.estimate = 0
+	}
+	if last.state != a.cycleState || estimate != a.estimate {
+		return fmt.Errorf("says state %d and estimate %d, its issue state %d and estimate %d", last.state, estimate, a.cycleState, a.estimate)
+	}
+	if rec.Header() != a.burndownHeader() {
+		return fmt.Errorf("its header says flags %d and team %s, its issue flags %d and team %s", rec.Flags(), rec.Team(), row.Flags, row.Team)
+	}
+	there, err := v.Has(burndownByIssue, append(bytes.Clone(pk), encoded...))
+	if err == nil && !there {
+		err = errors.New("its issue does not lead to it")
+	}
+	return err
+}
+
+// checkBurndownByIssue proves that an issue is in the burndown that it names.
+func checkBurndownByIssue(v *storage.View, fields, _ []byte) error {
+	if len(fields) <= storage.ListedKeyLen {
+		return fmt.Errorf("%w: key of %d bytes", storage.ErrFormat, len(fields))
+	}
+	pk, cycle := fields[:storage.ListedKeyLen], fields[storage.ListedKeyLen:]
+	there, err := v.Has(burndownTable, append(bytes.Clone(cycle), pk...))
+	if err == nil && !there {
+		err = errors.New("leads to a burndown that is not there")
+	}
+	return err
+}

@@ -1,0 +1,79 @@
+package tracker
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// IssueShare lets whoever knows its token read a part of an issue, without a
+// credential (Decision 27). An issue has one at most.
+type IssueShare struct {
+	Token          string      `json:"token"`
+	OrganizationID WorkspaceID `json:"organizationId"`
+	IssueID        IssueID     `json:"issueId"`
+	CreatedByID    string      `json:"createdById"`
+	CreatedAt      Timestamp   `json:"createdAt"`
+	ExpiresAt      *Timestamp  `json:"expiresAt"`
+}
+
+// A share's token is 24 random bytes in URL-safe Base64, without padding.
+const (
+	shareSecretLen = 24
+	shareTokenLen  = shareSecretLen / 3 * 4
+)
+
+// shares keeps the last share of every issue that has one, also past its end: the
+// next one takes its place. The token is shown again and therefore kept, but found
+// by its hash alone: how long a look-up takes tells nothing about tokens there are.
+var shares = storage.Table[IssueShare]{
+	ID:   shareTable,
+	Name: "share",
+	Key: func(k storage.Key, s *IssueShare) storage.Key {
+		id, _ := storage.ParseID(s.IssueID)
+		return k.Newest(id)
+	},
+	Indexes: []storage.Index[IssueShare]{{
+		ID:      shareByToken,
+		Name:    "token",
+		Unique:  true,
+		Entries: func(e *storage.Entries, s *IssueShare) { e.Add(append(e.Key(), shareHash(s.Token)...)) },
+	}},
+}
+
+func shareHash(token string) []byte {
+	hash := sha256.Sum256([]byte(token))
+	return hash[:]
+}
+
+// is compares with a token that somebody sent.
+func (s *IssueShare) is(token string) bool {
+	return subtle.ConstantTimeCompare([]byte(s.Token), []byte(token)) == 1
+}
+
+func (s *IssueShare) expired(now Timestamp) bool { return s.ExpiresAt != nil && *s.ExpiresAt <= now }
+
+// activeShare reads the share of an issue; nil when there is none that is still
+// good.
+func (v *View) activeShare(issue storage.ID) (*storage.Row[IssueShare], error) {
+	row, err := shares.Get(v, issueKey(issue))
+	if err != nil {
+		return nil, fmt.Errorf("read a share: %w", err)
+	}
+	if row == nil || row.Value.expired(At(v.now)) {
+		return nil, nil
+	}
+	return row, nil
+}
+
+// newShareToken makes a token that nobody can guess.
+func (tx *Tx) newShareToken() (string, error) {
+	var secret [shareSecretLen]byte
+	if err := tx.Secret(secret[:]); err != nil {
+		return "", fmt.Errorf("make a share's token: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(secret[:]), nil
+}

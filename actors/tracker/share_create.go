@@ -1,0 +1,56 @@
+package tracker
+
+import "fmt"
+
+// CreateShareIn asks for a share of an issue.
+type CreateShareIn struct {
+	ID        string      `path:"id"`
+	ExpiresAt Opt[string] `json:"expiresAt" rules:"nullable,datetime"`
+}
+
+// Validate looks at what the tags can't say.
+func (in *CreateShareIn) Validate(faults *Faults) {
+	if at := in.ExpiresAt.Ptr(); at != nil && !faults.Has("expiresAt") && snooze(at) == nil {
+		faults.Add("expiresAt", "Must be an RFC 3339 date and time between the years 0000 and 9999 in UTC.")
+	}
+}
+
+// CreateShare makes an issue readable to whoever knows the share's token. The
+// share before it, if there is one, ends (Decision 27).
+var CreateShare = NewCommand[CreateShareIn, IssueShare]("CreateShare", "Share an issue", Needs{Write, "issues"}, createShare, WithSecret)
+
+func createShare(tx *Tx, in *CreateShareIn) (Reply, error) {
+	row, err := tx.issue(in.ID)
+	if err != nil {
+		return Reply{}, err
+	}
+	if row == nil {
+		return Reply{}, NotFound("issue")
+	}
+	ends := snooze(in.ExpiresAt.Ptr())
+	if ends != nil && *ends <= At(tx.now) {
+		return Reply{}, BadRequest(Fault{Path: "expiresAt", Message: "Must lie in the future."})
+	}
+	token, err := tx.newShareToken()
+	if err != nil {
+		return Reply{}, err
+	}
+	share := IssueShare{
+		Token: token, OrganizationID: row.Value.OrganizationID, IssueID: row.Value.ID,
+		CreatedByID: tx.Caller.ID, CreatedAt: At(tx.now), ExpiresAt: ends,
+	}
+	before, err := shares.Get(tx, issueKey(row.Value.id()))
+	if err != nil {
+		return Reply{}, fmt.Errorf("read a share: %w", err)
+	}
+	var body []byte
+	if before != nil {
+		body, err = shares.Update(tx, before, &share)
+	} else {
+		body, err = shares.Insert(tx, &share)
+	}
+	if err != nil {
+		return Reply{}, fmt.Errorf("add a share: %w", err)
+	}
+	return Reply{Outcome: Created, Body: body}, nil
+}

@@ -1,0 +1,33 @@
+package tracker
+
+import "fmt"
+
+// ShareIn names a share by its issue and token.
+type ShareIn struct {
+	ID    string `path:"id"`
+	Token string `path:"token"`
+}
+
+// RevokeShare ends a share. One that has expired is not there any more.
+var RevokeShare = NewCommand[ShareIn, None]("RevokeShare", "Revoke an issue's share", Needs{Write, "issues"}, revokeShare)
+
+func revokeShare(tx *Tx, in *ShareIn) (Reply, error) {
+	row, err := tx.issue(in.ID)
+	if err != nil {
+		return Reply{}, err
+	}
+	if row == nil {
+		return Reply{}, NotFound("issue")
+	}
+	share, err := tx.activeShare(row.Value.id())
+	if err != nil {
+		return Reply{}, err
+	}
+	if share == nil || !share.Value.is(in.Token) {
+		return Reply{}, NotFound("share")
+	}
+	if err := shares.Delete(tx, share); err != nil {
+		return Reply{}, fmt.Errorf("revoke a share: %w", err)
+	}
+	return Reply{Outcome: NoContent}, nil
+}

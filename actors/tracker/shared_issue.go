@@ -1,0 +1,72 @@
+package tracker
+
+import (
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// SharedIssueIn names a share by its token.
+type SharedIssueIn struct {
+	Token string `path:"token"`
+}
+
+// SharedIssueView is the answer to SharedIssue.
+type SharedIssueView struct {
+	Issue SharedIssueFields `json:"issue"`
+}
+
+// SharedIssueFields are what a share shows of its issue, and nothing else.
+type SharedIssueFields struct {
+	Title       string        `json:"title"`
+	Identifier  *string       `json:"identifier"`
+	Status      IssueStatus   `json:"status"`
+	Priority    IssuePriority `json:"priority"`
+	Description *string       `json:"description"`
+	CreatedAt   Timestamp     `json:"createdAt"`
+}
+
+// SharedIssue reads the issue of a share. The token is all that is asked for:
+// whatever is wrong with it, or with the workspace it is said to be of, is answered
+// alike, and who may see the issue otherwise plays no part (Decision 27).
+var SharedIssue = NewQuery[SharedIssueIn, SharedIssueView]("SharedIssue", "Read a shared issue", Needs{Level: Public}, sharedIssue, OneMoment, WithSecret, Missing("share"))
+
+func sharedIssue(v *View, in *SharedIssueIn) (Reply, error) {
+	t, err := v.issueOfShare(in.Token)
+	if err != nil {
+		return Reply{}, err
+	}
+	if t == nil {
+		return Reply{}, NotFound("share")
+	}
+	return jsonReply(Done, SharedIssueView{SharedIssueFields{
+		Title: t.Title, Identifier: t.Identifier, Status: t.Status, Priority: t.Priority, Description: t.Description, CreatedAt: t.CreatedAt,
+	}})
+}
+
+// issueOfShare finds the issue that a token shares; nil when there is none.
+func (v *View) issueOfShare(token string) (*Issue, error) {
+	if len(token) != shareTokenLen {
+		return nil, nil
+	}
+	pk, err := shares.Lookup(v, shareByToken, shareHash(token))
+	if err != nil || pk == nil {
+		return nil, err
+	}
+	share, err := shares.Get(v, pk)
+	if err != nil {
+		return nil, fmt.Errorf("read a share: %w", err)
+	}
+	if share == nil || !share.Value.is(token) || share.Value.expired(At(v.now)) {
+		return nil, nil
+	}
+	// A workspace whose deletion has begun is no more, though its rows may be.
+	if there, err := workspaces.Record(v, nil, func(storage.Record) error { return nil }); err != nil || !there {
+		return nil, err
+	}
+	row, err := issues.Get(v, pk)
+	if err != nil || row == nil {
+		return nil, err
+	}
+	return &row.Value, nil
+}

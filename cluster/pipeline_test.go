@@ -1,0 +1,264 @@
+package cluster
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// newTCP gives a transport of Raft's own over TCP.
+func newTCP(t *testing.T) *raft.NetworkTransport {
+	t.Helper()
+	trans, err := raft.NewTCPTransport("127.0.0.1:0", nil, raftPool, raftTimeout, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = trans.Close() })
+	return trans
+}
+
+// taker is a peer that votes for whoever asks and takes entries, or refuses some.
+type taker struct {
+	*raft.NetworkTransport
+	behind  func(last uint64) bool // waits for another request behind that one; false: there can be none
+	refused chan struct{}          // capacity 1
+	again   chan struct{}          // capacity 1: the first entries after a refusal were taken
+
+	mu     sync.Mutex
+	refuse bool   // the next request with entries that has one behind it
+	last   uint64 // newest entry
+	owed   bool   // it refused entries, and has taken none since
+}
+
+func newTaker(t *testing.T, behind func(last uint64) bool) *taker {
+	p := &taker{NetworkTransport: newTCP(t), behind: behind, refused: make(chan struct{}, 1), again: make(chan struct{}, 1)}
+	quit := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case rpc := <-p.Consumer():
+				go func() { rpc.Respond(p.answer(rpc.Command), nil) }() // heartbeats overtake what waits
+			case <-quit:
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { close(quit) })
+	return p
+}
+
+func (p *taker) refuseOne() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refuse = true
+}
+
+func (p *taker) answer(command any) any {
+	switch r := command.(type) {
+	case *raft.RequestPreVoteRequest:
+		return &raft.RequestPreVoteResponse{Term: r.Term, Granted: true}
+	case *raft.RequestVoteRequest:
+		return &raft.RequestVoteResponse{Term: r.Term, Granted: true}
+	case *raft.AppendEntriesRequest:
+		return p.append(r)
+	}
+	return nil
+}
+
+func (p *taker) append(r *raft.AppendEntriesRequest) *raft.AppendEntriesResponse {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(r.Entries)
+	if n == 0 {
+		return &raft.AppendEntriesResponse{Term: r.Term, LastLog: p.last, Success: true}
+	}
+	if p.refuse {
+		p.mu.Unlock()
+		ok := p.behind(r.Entries[n-1].Index)
+		p.mu.Lock()
+		if ok && p.refuse {
+			p.refuse, p.owed = false, true
+			p.refused <- struct{}{}
+			return &raft.AppendEntriesResponse{Term: r.Term, LastLog: p.last}
+		}
+	}
+	if r.PrevLogEntry > p.last { // it came behind one that was refused
+		return &raft.AppendEntriesResponse{Term: r.Term, LastLog: p.last}
+	}
+	p.last = max(p.last, r.Entries[n-1].Index)
+	if p.owed {
+		p.owed = false
+		p.again <- struct{}{}
+	}
+	return &raft.AppendEntriesResponse{Term: r.Term, LastLog: p.last, Success: true}
+}
+
+// sender knows which requests were sent ahead of answers.
+type sender struct {
+	*raft.NetworkTransport
+
+	mu    sync.Mutex
+	moved sync.Cond
+	ahead uint64 // newest entry sent so; 0 while each request waits for its answer
+}
+
+func newSender(t *testing.T) *sender {
+	s := &sender{NetworkTransport: newTCP(t)}
+	s.moved.L = &s.mu
+	return s
+}
+
+func (s *sender) sent(ahead uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ahead = ahead
+	s.moved.Broadcast()
+}
+
+// behind is for a taker: entries keep coming, so there soon is one.
+func (s *sender) behind(last uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.ahead == last {
+		s.moved.Wait()
+	}
+	return s.ahead > last
+}
+
+func (s *sender) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	if args.PrevLogEntry > 0 || len(args.Entries) > 0 { // else it is a heartbeat
+		s.sent(0)
+	}
+	return s.NetworkTransport.AppendEntries(id, target, args, resp)
+}
+
+func (s *sender) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
+	p, err := s.NetworkTransport.AppendEntriesPipeline(id, target)
+	return sending{p, s}, err
+}
+
+type sending struct {
+	raft.AppendPipeline
+	sender *sender
+}
+
+func (p sending) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+	if n := len(args.Entries); n > 0 {
+		p.sender.sent(args.Entries[n-1].Index)
+	}
+	return p.AppendPipeline.AppendEntries(args, resp)
+}
+
+// patience is how long these tests wait for what takes milliseconds: what fails
+// them takes for ever.
+const patience = 20 * time.Second
+
+// Raft takes no answer after a refusal but may send once more, which waits for the
+// answers before to be taken.
+func TestPipeline_EndsWithARefusal(t *testing.T) {
+	t.Parallel()
+	peer := newTaker(t, func(uint64) bool { return true })
+	w := newWitness(newTCP(t), func() int64 { return 0 }, func() uint64 { return 0 }, nil)
+	t.Cleanup(func() { _ = w.Close() })
+	p, err := w.AppendEntriesPipeline("b", peer.LocalAddr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	send := func() error {
+		_, err := p.AppendEntries(&raft.AppendEntriesRequest{Term: 5, Entries: []*raft.Log{{Index: 1, Term: 5}}}, &raft.AppendEntriesResponse{})
+		return err
+	}
+	peer.refuseOne()
+	if err := send(); err != nil {
+		t.Fatal(err)
+	}
+	if answer := <-p.Consumer(); answer.Error() != nil || answer.Response().Success {
+		t.Fatalf("the answer is %+v, %v", answer.Response(), answer.Error())
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for send() == nil { // as often as it likes
+		}
+	}()
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Fatal("a request after a refusal waits for ever")
+	}
+}
+
+// A follower that refuses entries now and then, because its disk fails, say, gets
+// them again; and a leader that was refused ends when it is told to.
+func TestPipeline_RefusedEntriesComeAgain(t *testing.T) {
+	t.Parallel()
+	own := newSender(t)
+	peer := newTaker(t, own.behind)
+	w := newWitness(own, func() int64 { return time.Now().UnixNano() }, func() uint64 { return 0 }, nil)
+	conf := raft.DefaultConfig()
+	conf.LocalID = "a"
+	conf.LogOutput = io.Discard
+	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaderLeaseTimeout = heartbeatTimeout, heartbeatTimeout, heartbeatTimeout
+	store, snapshots := raft.NewInmemStore(), raft.NewDiscardSnapshotStore()
+	members := raft.Configuration{Servers: []raft.Server{{ID: "a", Address: own.LocalAddr()}, {ID: "b", Address: peer.LocalAddr()}}}
+	if err := raft.BootstrapCluster(conf, store, store, snapshots, w, members); err != nil {
+		t.Fatal(err)
+	}
+	leader, err := raft.NewRaft(conf, &raft.MockFSM{}, store, store, snapshots, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // also when the test fails because Raft does not end
+		_ = w.Close()
+		leader.Shutdown()
+	})
+	for leader.State() != raft.Leader {
+		<-leader.LeaderCh()
+	}
+	// Entries have to come one close upon another for requests to overlap: more are
+	// under way than a request takes.
+	quit, wrote := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(wrote)
+		pending := make([]raft.ApplyFuture, 1000)
+		for i := 0; ; i++ {
+			select {
+			case <-quit:
+				return
+			default:
+			}
+			slot := &pending[i%len(pending)]
+			if *slot != nil {
+				_ = (*slot).Error() // what became of it shows at the peer
+			}
+			*slot = leader.Apply([]byte("entry"), 0)
+		}
+	}()
+	for range 20 {
+		peer.refuseOne()
+		for _, seen := range []chan struct{}{peer.refused, peer.again} {
+			select {
+			case <-seen:
+			case <-time.After(patience):
+				t.Fatal("the follower gets no entries any more")
+			}
+		}
+	}
+	close(quit)
+	<-wrote
+	ended := make(chan error, 1)
+	go func() { ended <- leader.Shutdown().Error() }()
+	select {
+	case err := <-ended:
+		if err != nil && !errors.Is(err, raft.ErrRaftShutdown) {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Fatal("Raft does not end")
+	}
+}

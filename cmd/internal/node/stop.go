@@ -1,0 +1,80 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"time"
+)
+
+// Stop finishes what is in flight and closes everything, within ctx's deadline.
+// Each step has the time that those before it left: the log names the slow ones.
+func (n *Node) Stop(ctx context.Context) error {
+	defer watchStop(ctx, n.cfg.Logger)()
+	var errs []error
+	step := func(name string, do func() error) {
+		began := time.Now()
+		err := do()
+		if took := time.Since(began); took >= slowStep {
+			n.cfg.Logger.Info("a step of stopping took long", "step", name, "took", took.Round(time.Millisecond))
+		}
+		errs = append(errs, err)
+	}
+	if n.engine != nil {
+		// What is led here goes to others while requests are still answered: they are
+		// forwarded there. Where there is nobody, nothing changes.
+		step("hand over", func() error {
+			if err := n.groups.Leave(ctx); err != nil {
+				n.cfg.Logger.Info("not everything was handed over", "error", err)
+			}
+			return nil
+		})
+	}
+	switch {
+	case n.api != nil:
+		step("the API", func() error { return n.api.Shutdown(ctx) })
+	case n.http != nil:
+		errs = append(errs, n.http.Close())
+	}
+	if n.engine != nil {
+		step("the engine", func() error { return n.engine.Close(ctx) })
+	}
+	if n.groups != nil {
+		step("the groups", func() error { return n.groups.Close(ctx) })
+	}
+	switch {
+	case n.metrics != nil:
+		errs = append(errs, n.metrics.Close())
+	case n.listen != nil:
+		errs = append(errs, n.listen.Close())
+	}
+	if n.store != nil {
+		step("the store", n.store.Close)
+	}
+	return errors.Join(errs...)
+}
+
+const (
+	// slowStep is how long a step of stopping may take and not be worth a line.
+	slowStep = time.Second
+	// maxStacks bounds the stacks written to the log.
+	maxStacks = 1 << 20
+)
+
+// watchStop writes the stacks of all goroutines to the log when stopping has used
+// up seven tenths of its time: what holds it up then is seldom over by itself, and
+// leaves no other trace. The function it returns ends the watch.
+func watchStop(ctx context.Context, logger *slog.Logger) (end func()) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return func() {}
+	}
+	began := time.Now()
+	timer := time.AfterFunc(deadline.Sub(began)*7/10, func() {
+		stacks := make([]byte, maxStacks)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		logger.Warn("stopping takes long", "after", time.Since(began).Round(time.Millisecond), "stacks", string(stacks))
+	})
+	return func() { timer.Stop() }
+}

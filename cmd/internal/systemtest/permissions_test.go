@@ -1,0 +1,363 @@
+package systemtest
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// An operation of the permission matrix. Whoever sees the issue it is about gets
+// the status ok, and shows in the body where it is given; whoever has the right but
+// does not see the issue gets unseen, and never shows. Without unseen the operation
+// is about the workspace, and not about an issue.
+//
+// {id} and the like stand for the fixture's; see fixture.
+type matrixOp struct {
+	name, method, path string
+	body               map[string]any
+	needs              string // read, write, admin, issues:read, issues:write or public
+	ok, unseen         int
+	shows              string
+	// spends: it changes who sees the issue, or what there is of it, so that it gets
+	// one of its own where it is to succeed.
+	spends bool
+}
+
+// matrixOps are the operations; to add one is to add a row.
+var matrixOps = []matrixOp{
+	{name: "get", method: "GET", path: "/issues/{id}", needs: "issues:read", ok: 200, unseen: 404, shows: "{title}"},
+	{name: "branch name", method: "GET", path: "/issues/{id}/branch-name", needs: "issues:read", ok: 200, unseen: 404, shows: "{title}"},
+	{name: "list", method: "GET", path: "/issues?status=triage&limit=100", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "triage", method: "GET", path: "/triage?limit=100", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "list by team", method: "GET", path: "/issues?teamId={team}&status=triage&limit=100", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "list by project", method: "GET", path: "/issues?projectId={name}", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "list by label and cycle", method: "GET", path: "/issues?labelId={name}&cycleId={name}", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "list by assignee", method: "GET", path: "/issues?assigneeId={name}&isDraft=false", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "list by priority", method: "GET", path: "/issues?priority=urgent&view=triage&limit=100", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "list by reference", method: "GET", path: "/issues?externalRef={name}", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "list by identifier", method: "GET", path: "/issues?identifier={identifier}", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "list by parent", method: "GET", path: "/issues?parentId={parent}", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "list of its children", method: "GET", path: "/issues?parentId={id}", needs: "issues:read", ok: 200, unseen: 200, shows: "{child}"},
+	{name: "list of what has a parent", method: "GET", path: "/issues?hasParent=true&identifier={childIdentifier}", needs: "issues:read", ok: 200, unseen: 200, shows: "{child}"},
+	{name: "list of parents", method: "GET", path: "/issues?isParent=true&identifier={parentIdentifier}", needs: "issues:read", ok: 200, unseen: 200, shows: "{parent}"},
+	{name: "children of its parent", method: "GET", path: "/issues/{parent}/children", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "its children", method: "GET", path: "/issues/{id}/children", needs: "issues:read", ok: 200, unseen: 404, shows: "{child}"},
+	{name: "parent in its child", method: "GET", path: "/issues/{child}", needs: "issues:read", ok: 200, unseen: 200, shows: `"parentId":"{id}"`},
+	{name: "parent in a list", method: "GET", path: "/issues?identifier={childIdentifier}", needs: "issues:read", ok: 200, unseen: 200, shows: `"parentId":"{id}"`},
+	{name: "parent in a patch", method: "PATCH", path: "/issues/{child}", body: map[string]any{"estimate": 2}, needs: "issues:write", ok: 200, unseen: 200, shows: `"parentId":"{id}"`},
+	{name: "parent in a batch", method: "POST", path: "/issues/batch", body: map[string]any{"ids": []string{"{child}"}, "patch": map[string]any{"estimate": 2}}, needs: "issues:write", ok: 200, unseen: 200, shows: `"parentId":"{id}"`},
+	{name: "create below", method: "POST", path: "/issues", body: map[string]any{"title": "Below", "parentId": "{id}"}, needs: "issues:write", ok: 201, unseen: 400},
+	{name: "create the same", method: "POST", path: "/issues", body: map[string]any{"title": "The same", "externalRef": "{name}"}, needs: "issues:write", ok: 200, unseen: 409, shows: "{title}"},
+	{name: "patch", method: "PATCH", path: "/issues/{id}", body: map[string]any{"estimate": 1}, needs: "issues:write", ok: 200, unseen: 404, shows: "{title}"},
+	{name: "make it a parent", method: "PATCH", path: "/issues/{loose}", body: map[string]any{"parentId": "{id}"}, needs: "issues:write", ok: 200, unseen: 400},
+	{name: "batch", method: "POST", path: "/issues/batch", body: map[string]any{"ids": []string{"{id}"}, "patch": map[string]any{"estimate": 3}}, needs: "issues:write", ok: 200, unseen: 404, shows: "{title}"},
+	{name: "delete", method: "DELETE", path: "/issues/{id}", needs: "issues:write", ok: 204, unseen: 404, spends: true},
+	{name: "grants", method: "GET", path: "/issues/{id}/permissions", needs: "issues:read", ok: 200, unseen: 404},
+	{name: "put a grant", method: "PUT", path: "/issues/{id}/permissions", body: map[string]any{"actorId": "anybody"}, needs: "issues:write", ok: 200, unseen: 404, shows: "{id}", spends: true},
+	{name: "remove a grant", method: "DELETE", path: "/issues/{id}/permissions/{grantee}", needs: "issues:write", ok: 204, unseen: 404, spends: true},
+	{name: "share", method: "GET", path: "/issues/{id}/share", needs: "issues:read", ok: 200, unseen: 404, shows: "{share}"},
+	{name: "make a share", method: "POST", path: "/issues/{id}/share", body: map[string]any{}, needs: "issues:write", ok: 201, unseen: 404, shows: "{id}", spends: true},
+	{name: "revoke a share", method: "DELETE", path: "/issues/{id}/share/{share}", needs: "issues:write", ok: 204, unseen: 404, spends: true},
+	{name: "shared issue", method: "GET", path: "/shared-issues/{workspace}/{share}", needs: "public", ok: 200, unseen: 200},
+
+	{name: "workspace", method: "GET", path: "", needs: "read", ok: 200},
+	{name: "patch the workspace", method: "PATCH", path: "", body: map[string]any{}, needs: "admin", ok: 200},
+	{name: "teams", method: "GET", path: "/teams", needs: "read", ok: 200},
+	{name: "members", method: "GET", path: "/members", needs: "read", ok: 200},
+	{name: "add a member", method: "POST", path: "/members", body: map[string]any{"name": "somebody"}, needs: "admin", ok: 201},
+	{name: "tokens", method: "GET", path: "/tokens", needs: "admin", ok: 200},
+	{name: "make a token", method: "POST", path: "/tokens", body: map[string]any{"name": "t", "actorType": "agent", "permissions": "read"}, needs: "admin", ok: 201},
+}
+
+// An issueKind says where an issue lies and to whom it is granted. Teams are named
+// by who is in them, grants by the roles of the caller.
+type issueKind struct {
+	name   string
+	team   string
+	grants []grantOf
+}
+
+type grantOf struct{ actorType, role string }
+
+var issueKinds = []issueKind{
+	{"open", "public", nil},
+	{"restricted to somebody else", "public", []grantOf{{"user", "somebody"}}},
+	{"restricted to users", "public", []grantOf{{"user", "member"}, {"user", "owner"}}},
+	{"restricted to an agent", "public", []grantOf{{"agent", "agent"}}},
+	{"restricted to the id of an agent as a user", "public", []grantOf{{"user", "agent"}, {"agent", "member"}}},
+	{"restricted to a team", "public", []grantOf{{"team", "joined"}}},
+	{"in a private team of others", "foreign", nil},
+	{"in a private team of its own", "own", nil},
+	{"granted in a private team of others", "foreign", []grantOf{{"user", "member"}, {"agent", "agent"}}},
+	{"granted in a private team of its own", "own", []grantOf{{"user", "guest"}, {"user", "member"}}},
+}
+
+// matrixTeams are the roles that are members of each team; false says it is
+// private. The owner makes the private ones and is in them for that.
+var matrixTeams = map[string]struct {
+	public  bool
+	members []string
+}{
+	"public": {true, nil}, "joined": {true, []string{"guest", "agent"}},
+	"foreign": {false, []string{"owner"}}, "own": {false, []string{"owner", "member", "guest", "agent"}},
+}
+
+var (
+	matrixRoles       = []string{"owner", "admin", "member", "guest", "agent", "operator", "stranger", "nobody"}
+	matrixPermissions = []string{"read", "write", "admin", "issues:read", "issues:write", "sessions:read"}
+)
+
+// matrixCaller is a role with a token of some permission. The rules below say what
+// it may do and see, in the words of Decisions 10, 11 and 26.
+type matrixCaller struct {
+	*Client
+	role, permission string
+}
+
+func rank(word string) int {
+	_, level, of := strings.Cut(word, ":")
+	if !of {
+		level = word
+	}
+	return slices.Index([]string{"", "read", "write", "admin"}, level)
+}
+
+func (c matrixCaller) holds(needs string) bool {
+	if c.role == "operator" {
+		return true
+	}
+	level := rank(needs)
+	if most := map[string]int{"owner": 3, "admin": 3, "member": 2, "guest": 2, "agent": 3}[c.role]; most < level {
+		return false
+	}
+	area, _, narrow := strings.Cut(c.permission, ":")
+	return (!narrow || strings.HasPrefix(needs, area+":")) && rank(c.permission) >= level
+}
+
+func (c matrixCaller) sees(k issueKind) bool {
+	if c.role == "operator" || c.permission == "admin" && c.role != "member" && c.role != "guest" {
+		return true
+	}
+	in := func(team string) bool { return slices.Contains(matrixTeams[team].members, c.role) }
+	if !matrixTeams[k.team].public && (c.role == "guest" || !in(k.team)) {
+		return false
+	}
+	kind := "user"
+	if c.role == "agent" {
+		kind = "agent"
+	}
+	for _, g := range k.grants {
+		if g.actorType == "team" && in(g.role) || g.actorType == kind && g.role == c.role {
+			return true
+		}
+	}
+	return len(k.grants) == 0
+}
+
+func (c matrixCaller) expects(op *matrixOp, k issueKind) (status int, seen bool) {
+	seen = c.sees(k)
+	switch {
+	case op.needs == "public":
+	case c.role == "nobody":
+		return http.StatusUnauthorized, false
+	case c.role == "stranger":
+		return http.StatusNotFound, false
+	case !c.holds(op.needs):
+		return http.StatusForbidden, false
+	}
+	if op.unseen != 0 && !seen {
+		return op.unseen, false
+	}
+	return op.ok, seen
+}
+
+// matrixWorld is a workspace with its people, and an issue of each kind.
+type matrixWorld struct {
+	t         *testing.T
+	admin     *Client
+	workspace string
+	ids       map[string]string // of roles and teams
+	callers   []matrixCaller
+	fixtures  map[string]fixture
+}
+
+// fixture is what an issue is called: {id} and so on, in braces, to their texts.
+type fixture map[string]string
+
+func (f fixture) fill(s string) string {
+	for name, text := range f {
+		s = strings.ReplaceAll(s, name, text)
+	}
+	return s
+}
+
+func (f fixture) fillAll(v any) any {
+	switch v := v.(type) {
+	case string:
+		return f.fill(v)
+	case []string:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = f.fill(v[i])
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name := range v {
+			out[name] = f.fillAll(v[name])
+		}
+		return out
+	}
+	return v
+}
+
+func (w *matrixWorld) do(t *testing.T, method, path string, body any, want int) (out map[string]any) {
+	t.Helper()
+	into := any(&out)
+	if want == http.StatusNoContent {
+		into = nil
+	}
+	if err := w.admin.Decode(t.Context(), method, "/workspaces/"+w.workspace+path, body, want, into); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func newMatrixWorld(t *testing.T) *matrixWorld {
+	n := inProcess(t, nil)
+	base := "http://" + n.HTTPAddr()
+	anybody := NewClient(base, "", 4)
+	home, err := anybody.Onboard(t.Context(), "Matrix", "matrix")
+	if err != nil {
+		t.Fatal(err)
+	}
+	away, err := anybody.Onboard(t.Context(), "Away", "away")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &matrixWorld{t: t, admin: NewClient(base, home.Token.Token, 4), workspace: home.Workspace.ID, fixtures: map[string]fixture{}}
+	owner := w.do(t, "GET", "", nil, 200)["ownerId"].(string)
+	w.ids = map[string]string{"owner": owner, "agent": "bot", "somebody": "somebody"}
+	for _, role := range []string{"admin", "member", "guest"} {
+		w.ids[role] = w.do(t, "POST", "/members", map[string]any{"name": role, "role": role}, 201)["userId"].(string)
+	}
+	for _, role := range matrixRoles {
+		for _, permission := range matrixPermissions {
+			c := matrixCaller{NewClient(base, "", 4), role, permission}
+			token := map[string]any{"name": role, "permissions": permission}
+			switch role {
+			case "nobody":
+			case "operator":
+				c.Token = rootToken
+			case "stranger":
+				c.Token = away.Token.Token
+			case "agent":
+				token["agentId"] = w.ids[role]
+				c.Token = w.do(t, "POST", "/tokens", token, 201)["token"].(string)
+			default:
+				token["userId"] = w.ids[role]
+				c.Token = w.do(t, "POST", "/tokens", token, 201)["token"].(string)
+			}
+			w.callers = append(w.callers, c)
+			if role == "operator" || role == "stranger" || role == "nobody" {
+				break // they have one token or none
+			}
+		}
+	}
+	for name, team := range matrixTeams {
+		id := w.do(t, "POST", "/teams", map[string]any{"name": name, "key": name, "isPublic": team.public}, 201)["id"].(string)
+		w.ids[name] = id
+		for _, role := range team.members {
+			w.do(t, "PUT", "/teams/"+id+"/members/"+w.ids[role], nil, 200)
+		}
+	}
+	for i, k := range issueKinds {
+		w.fixtures[k.name] = w.fixture(t, k, fmt.Sprintf("kind%d", i), "triage")
+	}
+	return w
+}
+
+// fixture makes an issue of a kind. It lies between an open parent and an open
+// child, and beside an open issue that is neither.
+func (w *matrixWorld) fixture(t *testing.T, k issueKind, name, status string) fixture {
+	t.Helper()
+	create := func(body map[string]any) map[string]any { return w.do(t, "POST", "/issues", body, 201) }
+	text := func(of map[string]any, field string) string { return of[field].(string) }
+	public := w.ids["public"]
+	title := "zq" + name + "qz"
+	parent := create(map[string]any{"title": "Parent", "teamId": public})
+	issue := create(map[string]any{
+		"title": title, "teamId": w.ids[k.team], "parentId": text(parent, "id"), "status": status, "priority": "urgent", "externalRef": name,
+		"projectId": name, "cycleId": name, "labelIds": []string{name}, "assigneeId": name,
+	})
+	child := create(map[string]any{"title": "Child", "teamId": public, "parentId": text(issue, "id")})
+	loose := create(map[string]any{"title": "Loose", "teamId": public})
+	grantee := "bystander"
+	for _, g := range k.grants {
+		grantee = w.ids[g.role]
+		w.do(t, "PUT", "/issues/"+text(issue, "id")+"/permissions", map[string]any{"actorId": grantee, "actorType": g.actorType}, 200)
+	}
+	share := w.do(t, "POST", "/issues/"+text(issue, "id")+"/share", nil, 201)
+	return fixture{
+		"{workspace}": w.workspace, "{id}": text(issue, "id"), "{identifier}": text(issue, "identifier"), "{title}": title, "{name}": name, "{team}": w.ids[k.team],
+		"{parent}": text(parent, "id"), "{parentIdentifier}": text(parent, "identifier"), "{child}": text(child, "id"), "{childIdentifier}": text(child, "identifier"),
+		"{loose}": text(loose, "id"), "{grantee}": grantee, "{share}": text(share, "token"),
+	}
+}
+
+// TestPermissions holds every operation against the rules, for every role, with
+// every permission, on every kind of issue.
+func TestPermissions(t *testing.T) {
+	t.Parallel()
+	w := newMatrixWorld(t)
+	for who, c := range w.callers {
+		t.Run(c.role+" "+c.permission, func(t *testing.T) {
+			t.Parallel()
+			for n, k := range issueKinds {
+				for i := range matrixOps {
+					op := &matrixOps[i]
+					if op.unseen != 0 || n == 0 {
+						w.try(t, c, op, k, fmt.Sprintf("x%dx%dx%d", who, n, i))
+					}
+				}
+			}
+		})
+	}
+}
+
+func (w *matrixWorld) try(t *testing.T, c matrixCaller, op *matrixOp, k issueKind, name string) {
+	t.Helper()
+	want, seen := c.expects(op, k)
+	f := w.fixtures[k.name]
+	if op.spends && seen {
+		f = w.fixture(t, k, name, "backlog")
+	}
+	if op.name == "remove a grant" && seen && len(k.grants) == 0 {
+		want = http.StatusNotFound // there is none
+	}
+	path := f.fill(op.path)
+	if !strings.HasPrefix(path, "/shared-issues/") {
+		path = "/workspaces/" + w.workspace + path
+	}
+	var body any
+	if op.body != nil {
+		body = f.fillAll(op.body)
+	}
+	answer, err := c.Do(t.Context(), op.method, path, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer.Status != want {
+		t.Errorf("%s, issue %s: %d, want %d: %s", op.name, k.name, answer.Status, want, answer.Body)
+		return
+	}
+	has := func(text string) bool { return strings.Contains(string(answer.Body), f.fill(text)) }
+	if op.shows != "" && has(op.shows) != seen {
+		t.Errorf("%s, issue %s: %s is shown: %t in %s", op.name, k.name, f.fill(op.shows), !seen, answer.Body)
+	}
+	if op.needs != "public" && !seen && has("{title}") {
+		t.Errorf("%s, issue %s: its title is shown in %s", op.name, k.name, answer.Body)
+	}
+}
