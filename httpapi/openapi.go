@@ -46,7 +46,7 @@ func describeAPI(routes []*route, cfg Config) ([]byte, error) {
 		"openapi": "3.1.0",
 		"info": doc{
 			"title": "Switchyard", "version": cfg.Version,
-			"description": "An issue tracker for people and automated agents. Every response carries X-Request-Id; every error has the shape of the Error schema.",
+			"description": "An issue tracker for people and automated agents. Every response carries X-Request-Id; every error has the shape of the Error schema, but under /oauth and /scim, whose standards have their own.",
 			"license":     doc{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 		},
 		"servers":  []doc{{"url": url}},
