@@ -15,6 +15,9 @@ func (d *describer) translate(rt *route, operation doc) {
 	}
 	d.schemas[dl.errors] = dl.errorShape
 	operation["security"] = dl.security
+	if scopes := rt.Op.SCIM; scopes != 0 {
+		operation["description"] = "Needs the scope " + scopes.String() + "."
+	}
 	media := bareMedia(dl.media)
 	responses := operation["responses"].(doc)
 	for status := range responses {
@@ -32,6 +35,7 @@ func (d *describer) translate(rt *route, operation doc) {
 		}
 		if status == strconv.Itoa(http.StatusCreated) {
 			headers["Location"] = headerText("The address of what was made.")
+			headers["ETag"] = headerRef("ETag")
 		}
 	}
 	if body, ok := operation["requestBody"].(doc); ok {

@@ -39,7 +39,7 @@ const (
 // IssueOAuthToken gives a client an access token. The client identifier names the
 // workspace, so this runs on any node.
 var IssueOAuthToken = NewWorkflow[OAuthTokenIn, OAuthToken]("IssueOAuthToken", "Get an access token for an OAuth client", Needs{Level: Public}, issueOAuthToken,
-	WithSecret, func(o *Op) { o.MaxBody = 16 << 10 })
+	WithSecret, BodyUpTo(16<<10))
 
 func issueOAuthToken(f Flow, in *OAuthTokenIn) (Reply, error) {
 	id, secret, err := in.client()

@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"fmt"
+	"strings"
 
 	"switchyard/storage"
 )
@@ -46,18 +47,20 @@ func (c *Caller) AdmitSCIM(op *Op) error {
 	case op.SCIM == 0 || c.SCIM == 0:
 		return Unauthorized()
 	case c.SCIM&op.SCIM == 0:
-		return Forbidden("The connection does not have the scope for this.", "Make a connection with "+scopeFor(op.SCIM)+" among its scopes.")
+		return Forbidden("The connection does not have the scope for this.", "Make a connection with "+op.SCIM.String()+" among its scopes.")
 	}
 	return nil
 }
 
-func scopeFor(scopes SCIMScopes) string {
+// String gives the scopes' names.
+func (s SCIMScopes) String() string {
+	var words []string
 	for _, word := range [...]string{"scim.users.read", "scim.users.write", "scim.groups.read", "scim.groups.write"} {
-		if scimScopeWords[word]&scopes != 0 {
-			return word
+		if scimScopeWords[word]&s != 0 {
+			words = append(words, word)
 		}
 	}
-	return "one"
+	return strings.Join(words, " or ")
 }
 
 // SCIMConnectionID names a SCIM connection.

@@ -2,6 +2,10 @@ package tracker
 
 import "fmt"
 
+// maxSCIMGroupBody bounds the body of what writes a group, in bytes: as many members
+// as a workspace has fit in, with what providers say of each.
+const maxSCIMGroupBody = 4 << 20
+
 // SCIMGroupMemberIn names a user of a group.
 type SCIMGroupMemberIn struct {
 	Value string      `json:"value" rules:"required,min=1,max=255"`
@@ -40,7 +44,7 @@ type CreateSCIMGroupIn struct {
 }
 
 // CreateSCIMGroup makes a public team of a group. It belongs to the workspace's owner.
-var CreateSCIMGroup = NewCommand[CreateSCIMGroupIn, SCIMGroup]("CreateScimGroup", "Provision a group", Needs{Level: Read}, createSCIMGroup, Provisions(SCIMGroupsWrite))
+var CreateSCIMGroup = NewCommand[CreateSCIMGroupIn, SCIMGroup]("CreateScimGroup", "Provision a group", Needs{Level: Read}, createSCIMGroup, Provisions(SCIMGroupsWrite), BodyUpTo(maxSCIMGroupBody))
 
 func createSCIMGroup(tx *Tx, in *CreateSCIMGroupIn) (Reply, error) {
 	if err := tx.freeDisplayName(in.DisplayName, ""); err != nil {

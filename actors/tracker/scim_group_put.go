@@ -17,7 +17,7 @@ type PutSCIMGroupIn struct {
 
 // PutSCIMGroup replaces what is known of a group. Without members it keeps those it
 // has: to take all of them out, an empty array says so.
-var PutSCIMGroup = NewCommand[PutSCIMGroupIn, SCIMGroup]("PutScimGroup", "Replace a provisioned group", Needs{Level: Read}, putSCIMGroup, Provisions(SCIMGroupsWrite))
+var PutSCIMGroup = NewCommand[PutSCIMGroupIn, SCIMGroup]("PutScimGroup", "Replace a provisioned group", Needs{Level: Read}, putSCIMGroup, Provisions(SCIMGroupsWrite), BodyUpTo(maxSCIMGroupBody))
 
 func putSCIMGroup(tx *Tx, in *PutSCIMGroupIn) (Reply, error) {
 	row, err := tx.matchedSCIMGroup(in.ID, in.IfMatch, &in.SCIMBase)

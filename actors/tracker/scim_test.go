@@ -39,7 +39,7 @@ func (p *provider) try(op *Op, in any) (Reply, error) {
 	return p.ask(p.token, p.home.Workspace.ID, op, in)
 }
 
-func (p *provider) do1(op *Op, in any) Reply {
+func (p *provider) provision(op *Op, in any) Reply {
 	p.Helper()
 	return p.must(p.token, p.home.Workspace.ID, op, in)
 }
@@ -47,17 +47,17 @@ func (p *provider) do1(op *Op, in any) Reply {
 func (p *provider) user(name string) SCIMUser {
 	p.Helper()
 	in := &CreateSCIMUserIn{SCIMBase: scimHere, SCIMUserIn: SCIMUserIn{UserName: name}}
-	return decode[SCIMUser](p, p.do1(CreateSCIMUser, in).Body)
+	return decode[SCIMUser](p, p.provision(CreateSCIMUser, in).Body)
 }
 
 func (p *provider) shown(id UserID) SCIMUser {
 	p.Helper()
-	return decode[SCIMUser](p, p.do1(SCIMUserByID, &SCIMUserByIDIn{SCIMBase: scimHere, ID: id}).Body)
+	return decode[SCIMUser](p, p.provision(SCIMUserByID, &SCIMUserByIDIn{SCIMBase: scimHere, ID: id}).Body)
 }
 
 func (p *provider) active(id UserID, active bool) {
 	p.Helper()
-	p.do1(PatchSCIMUser, patchUser(id, "replace", "active", fmt.Sprint(active)))
+	p.provision(PatchSCIMUser, patchUser(id, "replace", "active", fmt.Sprint(active)))
 }
 
 func (p *provider) group(name string, members ...UserID) SCIMGroup {
@@ -67,12 +67,12 @@ func (p *provider) group(name string, members ...UserID) SCIMGroup {
 		in.Members.Set = true
 		in.Members.Value = append(in.Members.Value, SCIMGroupMemberIn{Value: string(m)})
 	}
-	return decode[SCIMGroup](p, p.do1(CreateSCIMGroup, in).Body)
+	return decode[SCIMGroup](p, p.provision(CreateSCIMGroup, in).Body)
 }
 
 func (p *provider) membersOf(id TeamID) []UserID {
 	p.Helper()
-	g := decode[SCIMGroup](p, p.do1(SCIMGroupByID, &SCIMGroupByIDIn{SCIMBase: scimHere, ID: id}).Body)
+	g := decode[SCIMGroup](p, p.provision(SCIMGroupByID, &SCIMGroupByIDIn{SCIMBase: scimHere, ID: id}).Body)
 	var all []UserID
 	for _, m := range g.Members {
 		all = append(all, UserID(m.Value))
@@ -133,7 +133,7 @@ func TestSCIMUser_ComesBackAsTheyWere(t *testing.T) {
 	// Groups change meanwhile.
 	late := p.group("Late", u.ID)
 	left := p.group("Left", u.ID)
-	p.do1(PatchSCIMGroup, patchGroup(left.ID, "remove", fmt.Sprintf("members[value eq %q]", u.ID), ""))
+	p.provision(PatchSCIMGroup, patchGroup(left.ID, "remove", fmt.Sprintf("members[value eq %q]", u.ID), ""))
 	p.must(root, org, DeleteTeam, &TeamByIDIn{doomed.ID})
 	p.verify()
 	p.restart()
@@ -173,9 +173,9 @@ func TestSCIMUser_RemovedAndAddedByAnAdmin(t *testing.T) {
 	}
 	p.active(u.ID, false)
 	p.must(root, org, AddMember, &AddMemberIn{UserID: Some(u.ID)})
-	p.do1(PatchSCIMUser, patchUser(u.ID, "replace", "displayName", `"Ann"`))
+	p.provision(PatchSCIMUser, patchUser(u.ID, "replace", "displayName", `"Ann"`))
 	p.verify()
-	p.do1(DeleteSCIMUser, &DeleteSCIMUserIn{SCIMBase: scimHere, ID: u.ID})
+	p.provision(DeleteSCIMUser, &DeleteSCIMUserIn{SCIMBase: scimHere, ID: u.ID})
 	_, err := p.try(SCIMUserByID, &SCIMUserByIDIn{SCIMBase: scimHere, ID: u.ID})
 	wantCode(t, err, CodeNotFound)
 	p.verify()
@@ -237,7 +237,7 @@ func TestCreateSCIMUser_AdoptsMembers(t *testing.T) {
 	}
 	in := &CreateSCIMUserIn{SCIMBase: scimHere, SCIMUserIn: SCIMUserIn{UserName: "w", Active: json.RawMessage("false")}}
 	in.Emails = Some([]SCIMEmailIn{{Value: Some("home@x.example")}, {Value: Some("WORK@x.example"), Primary: Some(true)}})
-	w := decode[SCIMUser](p, p.do1(CreateSCIMUser, in).Body)
+	w := decode[SCIMUser](p, p.provision(CreateSCIMUser, in).Body)
 	if w.ID != work || *w.Active {
 		t.Errorf("made %+v", w)
 	}
@@ -258,11 +258,11 @@ func TestSCIMUser_NamesAreUnique(t *testing.T) {
 	wantReason(t, err, CodeConflict, scimUniqueness)
 	_, err = p.try(PatchSCIMUser, patchUser(bob.ID, "replace", "userName", `"ann"`))
 	wantReason(t, err, CodeConflict, scimUniqueness)
-	p.do1(PatchSCIMUser, patchUser(ann.ID, "replace", "userName", `"ANN"`))
+	p.provision(PatchSCIMUser, patchUser(ann.ID, "replace", "userName", `"ANN"`))
 	a, b := p.group("Team"), p.group("Other")
 	_, err = p.try(PatchSCIMGroup, patchGroup(b.ID, "replace", "displayName", `"TEAM"`))
 	wantReason(t, err, CodeConflict, scimUniqueness)
-	p.do1(PatchSCIMGroup, patchGroup(a.ID, "replace", "displayName", `"TEAM"`))
+	p.provision(PatchSCIMGroup, patchGroup(a.ID, "replace", "displayName", `"TEAM"`))
 	p.verify()
 }
 
@@ -306,16 +306,16 @@ func TestSCIMGroup_LeavesOthersAlone(t *testing.T) {
 		p.must(root, org, PutTeamMember, &TeamMemberIn{g.ID, who})
 	}
 	put := &PutSCIMGroupIn{SCIMBase: scimHere, ID: g.ID, SCIMGroupIn: SCIMGroupIn{DisplayName: "Group"}}
-	p.do1(PutSCIMGroup, put) // says nothing of the members
+	p.provision(PutSCIMGroup, put) // says nothing of the members
 	if got := p.membersOf(g.ID); !slices.Equal(got, []UserID{ann.ID}) {
 		t.Errorf("members %v", got)
 	}
 	put.Members = Some([]SCIMGroupMemberIn{{Value: string(bob.ID)}})
-	p.do1(PutSCIMGroup, put)
+	p.provision(PutSCIMGroup, put)
 	if got := p.membersOf(g.ID); !slices.Equal(got, []UserID{bob.ID}) {
 		t.Errorf("members %v", got)
 	}
-	p.do1(PatchSCIMGroup, patchGroup(g.ID, "remove", "members", ""))
+	p.provision(PatchSCIMGroup, patchGroup(g.ID, "remove", "members", ""))
 	if got := p.teamOf(g.ID); len(got) != 2 || p.membersOf(g.ID) != nil {
 		t.Errorf("the team has %v", got)
 	}
@@ -333,7 +333,7 @@ func TestDeleteSCIMGroup(t *testing.T) {
 	p.must(root, org, PatchTeam, &PatchTeamIn{ID: first.ID, IsDefault: Some(true)})
 	p.active(bob.ID, false)
 	for _, g := range []SCIMGroup{empty, busy, first} {
-		p.do1(DeleteSCIMGroup, &DeleteSCIMGroupIn{SCIMBase: scimHere, ID: g.ID})
+		p.provision(DeleteSCIMGroup, &DeleteSCIMGroupIn{SCIMBase: scimHere, ID: g.ID})
 		_, err := p.try(SCIMGroupByID, &SCIMGroupByIDIn{ID: g.ID})
 		wantCode(t, err, CodeNotFound)
 	}
@@ -378,7 +378,7 @@ func TestListSCIMUsers_Pages(t *testing.T) {
 	slices.Sort(want)
 	list := func(in SCIMListIn) SCIMUserList {
 		in.SCIMBase = scimHere
-		return decode[SCIMUserList](p, p.do1(ListSCIMUsers, &in).Body)
+		return decode[SCIMUserList](p, p.provision(ListSCIMUsers, &in).Body)
 	}
 	for start := 1; ; {
 		page := list(SCIMListIn{StartIndex: start, Count: Some(7)})
@@ -459,12 +459,12 @@ func TestSCIM_Versions(t *testing.T) {
 	if again := p.shown(ann.ID).Meta.Version; again != before || before == "" {
 		t.Errorf("version %s, then %s", before, again)
 	}
-	p.do1(PatchSCIMUser, patchUser(ann.ID, "replace", "userName", `"ann"`))
-	reply := p.do1(SCIMUserByID, &SCIMUserByIDIn{SCIMBase: scimHere, ID: ann.ID, IfNoneMatch: `"x", ` + before})
+	p.provision(PatchSCIMUser, patchUser(ann.ID, "replace", "userName", `"ann"`))
+	reply := p.provision(SCIMUserByID, &SCIMUserByIDIn{SCIMBase: scimHere, ID: ann.ID, IfNoneMatch: `"x", ` + before})
 	if reply.Outcome != NotModified {
 		t.Errorf("outcome %d", reply.Outcome)
 	}
-	p.do1(PatchSCIMGroup, patchGroup(g.ID, "add", "members", fmt.Sprintf(`{"value":%q}`, ann.ID)))
+	p.provision(PatchSCIMGroup, patchGroup(g.ID, "add", "members", fmt.Sprintf(`{"value":%q}`, ann.ID)))
 	stale := patchUser(ann.ID, "replace", "active", "false")
 	stale.IfMatch = before
 	_, err := p.try(PatchSCIMUser, stale)
@@ -472,7 +472,7 @@ func TestSCIM_Versions(t *testing.T) {
 	_, err = p.try(DeleteSCIMGroup, &DeleteSCIMGroupIn{SCIMBase: scimHere, ID: g.ID, IfMatch: g.Meta.Version})
 	wantCode(t, err, CodePreconditionFailed)
 	stale.IfMatch = p.shown(ann.ID).Meta.Version
-	p.do1(PatchSCIMUser, stale)
+	p.provision(PatchSCIMUser, stale)
 	p.verify()
 }
 
