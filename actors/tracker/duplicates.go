@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	json "github.com/goccy/go-json"
@@ -79,9 +80,17 @@ func (d *duplicates) insert(found duplicate) {
 }
 
 // atMost bounds the terms in common with a title of the given signature.
-func (d *duplicates) atMost(terms []term, signature uint64) (n int) {
+func atMost(terms []term, signature uint64) (n int) {
 	for _, t := range terms {
 		n += int(signature >> (t.hash & 63) & 1)
+	}
+	return n
+}
+
+// atMostBoth is atMost by both signatures.
+func atMostBoth(terms []term, first, second uint64) (n int) {
+	for _, t := range terms {
+		n += int(first >> (t.hash & 63) & (second >> (t.hash >> 6 & 63)) & 1)
 	}
 	return n
 }
@@ -89,13 +98,20 @@ func (d *duplicates) atMost(terms []term, signature uint64) (n int) {
 // searchRecent goes through the titles that the index lacks, the latest first.
 func (d *duplicates) searchRecent(terms []term) error {
 	r := d.tx.recent()
+	apart := bits.OnesCount64(d.mask) == len(terms)   // no two terms have the same bit
 	newer, older := d.need(math.MaxUint64), d.need(0) // by age, compared with the worst of the best
 	for i := len(r.scan) - 1; i >= 0; i-- {
 		x := r.scan[i]
 		if x.signature&d.mask == 0 {
 			continue
 		}
-		bound := d.atMost(terms, x.signature)
+		bound := bits.OnesCount64(x.signature & d.mask)
+		if !apart {
+			bound = len(terms)
+		}
+		if bound >= older || bound >= newer {
+			bound = atMostBoth(terms, x.signature, x.second)
+		}
 		if bound < older && (bound < newer || x.doc < d.best[len(d.best)-1].doc) {
 			continue
 		}
@@ -106,14 +122,13 @@ func (d *duplicates) searchRecent(terms []term) error {
 		}
 		seen := d.tx.Caller.Level >= Admin // who sees everything
 		if !seen {
-			id, _ := storage.ParseID(e.id)
 			var err error
-			if seen, err = d.tx.hasIssue(id); err != nil {
+			if seen, err = d.tx.hasIssue(e.id); err != nil {
 				return err
 			}
 		}
 		if seen {
-			d.insert(duplicate{e.doc, PossibleDuplicate{ID: e.id, Identifier: e.identifier, Title: e.title, Status: e.status, Score: s}})
+			d.insert(duplicate{e.doc, PossibleDuplicate{ID: IssueID(e.id.String()), Identifier: e.identifier, Title: e.title, Status: e.status, Score: s}})
 			newer, older = d.need(math.MaxUint64), d.need(0)
 		}
 	}
@@ -139,10 +154,7 @@ func (d *duplicates) searchIndex(terms []term) (err error) {
 	need := d.need(storage.Doc(newest))
 	opened := 0
 	for opened < len(d.terms)-need+1 {
-		l, err := titlePostings.Read(d.tx.Writer().Committed())
-		if err != nil {
-			return err
-		}
+		l := titlePostings.Read(d.tx.Writer().Committed())
 		lists = append(lists, l)
 		var name [8]byte
 		if err := l.List(termList(name[:0], d.terms[opened].hash), math.MaxUint64); err != nil {
@@ -159,7 +171,7 @@ func (d *duplicates) searchIndex(terms []term) (err error) {
 		m, sig := int(payload[0]), binary.BigEndian.Uint64(payload[1:])
 		compared += met
 		if _, recent := d.tx.recent().at[doc]; !recent {
-			bound := min(m, met+d.atMost(d.terms[opened:], sig))
+			bound := min(m, met+atMost(d.terms[opened:], sig))
 			if d.wants(doc, score(bound, len(terms), m)) {
 				if err := d.compare(doc, terms); err != nil {
 					return err

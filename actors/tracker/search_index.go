@@ -31,6 +31,7 @@ var (
 	indexedIssues = storage.ID{15: 1}
 	indexedLength = storage.ID{15: 2} // sum of the issues' lengths
 	newestIndexed = storage.ID{15: 3} // newest Doc that was ever merged into titlePostings
+	oldestPending = storage.ID{15: 4} // no pending row is of an older Doc: where to begin to read them
 )
 
 func wordList(word []byte) storage.Key { return storage.Key(nil).Str(string(word)) }
@@ -120,7 +121,7 @@ func (tx *Tx) indexNew(t *Issue) error {
 	if err := tx.setPending(t.id(), &indexed{}); err != nil {
 		return err
 	}
-	tx.recent().put(t, tx.terms(t.Title))
+	tx.recent().put(t, tx.terms(t.Title), true)
 	return nil
 }
 
@@ -160,7 +161,7 @@ func (tx *Tx) indexChange(old, t *Issue) error {
 	if err != nil {
 		return err
 	}
-	tx.recent().put(t, titleTerms(t.Title))
+	tx.recent().put(t, titleTerms(t.Title), x.text == textNone && !x.titled)
 	return nil
 }
 
@@ -183,7 +184,7 @@ func (tx *Tx) indexGone(t *Issue) error {
 	if err := tx.setPending(t.id(), x); err != nil {
 		return err
 	}
-	tx.recent().gone(t.id())
+	tx.recent().gone(t.id(), x.text == textNone && !x.titled)
 	return nil
 }
 
@@ -197,7 +198,29 @@ func (v *View) pending(id storage.ID) (*indexed, error) {
 	return &x, err
 }
 
+// eachPending goes through the pending rows, oldest issue first. Rows of issues
+// that were merged leave tombstones; it begins behind most of them.
+func (v *View) eachPending(oldest uint64, fn func(id storage.ID, value []byte) (bool, error)) error {
+	var from storage.ID
+	storage.Doc(oldest).PutOldest(&from)
+	return v.Rows(searchPending, nil, from[:], func(fields, value []byte) (bool, error) {
+		if len(fields) != len(storage.ID{}) {
+			return false, fmt.Errorf("%w: pending row's key of %d bytes", storage.ErrFormat, len(fields))
+		}
+		return fn(storage.ID(fields), value)
+	})
+}
+
 func (tx *Tx) setPending(id storage.ID, x *indexed) error {
+	oldest, err := tx.Counter(searchTotals, oldestPending)
+	if err != nil {
+		return err
+	}
+	if doc := uint64(storage.DocOf(id)); doc < oldest {
+		if err := tx.SetCounter(searchTotals, oldestPending, doc); err != nil {
+			return err
+		}
+	}
 	if err := tx.Writer().SetValue(searchPending, id[:], x.encode()); err != nil {
 		return fmt.Errorf("note a change for the index: %w", err)
 	}

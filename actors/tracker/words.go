@@ -189,4 +189,14 @@ func signature(terms []term) (s uint64) {
 	return s
 }
 
+// secondSignature is a signature that is independent of the first.
+func secondSignature(terms []term) (s uint64) {
+	for _, t := range terms {
+		s |= t.secondBit()
+	}
+	return s
+}
+
+func (t term) secondBit() uint64 { return 1 << (t.hash >> 6 & 63) }
+
 func (t term) bit() uint64 { return 1 << (t.hash & 63) }
