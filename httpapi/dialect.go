@@ -13,7 +13,7 @@ import (
 // it. A dialect belongs to a part of the paths, so that also what no operation
 // answers is answered in it.
 type dialect struct {
-	name   string
+	// prefix is what its paths begin with.
 	prefix string
 	// media is the Content-Type of its answers.
 	media []byte
@@ -116,18 +116,18 @@ func faultsOf(told *tracker.Error) string {
 }
 
 var (
-	mediaForm   = []byte("application/x-www-form-urlencoded")
-	valueSCIM   = []byte("application/scim+json")
-	valueBasic  = []byte(`Basic realm="switchyard"`)
-	headerNo    = []byte("Pragma")
-	valueNo     = []byte("no-cache")
-	headerPlace = []byte("Location")
+	mediaForm      = []byte("application/x-www-form-urlencoded")
+	valueSCIM      = []byte("application/scim+json")
+	valueBasic     = []byte(`Basic realm="switchyard"`)
+	headerPragma   = []byte("Pragma")
+	valueNoCache   = []byte("no-cache")
+	headerLocation = []byte("Location")
 )
 
 // oauthDialect is RFC 6749's.
 var oauthDialect = &dialect{
-	name: "OAuth", prefix: "/oauth/", media: valueJSON, forms: true, keyless: true, anywhere: true, challenge: valueBasic,
-	headers: [][2][]byte{{headerCacheControl, valueNoStore}, {headerNo, valueNo}},
+	prefix: "/oauth/", media: valueJSON, forms: true, keyless: true, anywhere: true, challenge: valueBasic,
+	headers: [][2][]byte{{headerCacheControl, valueNoStore}, {headerPragma, valueNoCache}},
 	explain: func(f *failure) any {
 		return oauthFailure{oauthWord(f), oauthText(faultsOf(f.told))}
 	},
@@ -175,7 +175,7 @@ func oauthText(text string) string {
 
 // scimDialect is RFC 7644's.
 var scimDialect = &dialect{
-	name: "SCIM", prefix: "/scim/", media: valueSCIM, challenge: valueBearer,
+	prefix: "/scim/", media: valueSCIM, challenge: valueBearer,
 	explain: func(f *failure) any {
 		return scimFailure{
 			Schemas: []string{"urn:ietf:params:scim:api:messages:2.0:Error"}, Status: number(float64(f.statusCode())),

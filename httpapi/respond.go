@@ -37,7 +37,7 @@ func (s *Server) respond(x *exchange, reply *tracker.Reply) error {
 		response.Header.SetCanonical(headerReplayed, valueTrue)
 	}
 	if reply.Location != "" {
-		response.Header.SetCanonical(headerPlace, []byte(reply.Location))
+		response.Header.SetCanonical(headerLocation, []byte(reply.Location))
 	}
 	if d := x.route.dialect; d != nil {
 		d.describe(x)
