@@ -8,7 +8,9 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"strconv"
 
+	"github.com/go-json-experiment/json/jsontext"
 	json "github.com/goccy/go-json"
 
 	"switchyard/storage"
@@ -35,6 +37,22 @@ type duplicates struct {
 type duplicate struct {
 	doc storage.Doc
 	PossibleDuplicate
+}
+
+// append appends the JSON of a possible duplicate: encoding/json would take more
+// time for it than finding it did.
+func (d *PossibleDuplicate) append(b []byte) (_ []byte, err error) {
+	b = append(append(append(b, `{"id":"`...), d.ID...), `","identifier":`...)
+	if d.Identifier == nil {
+		b = append(b, `null`...)
+	} else if b, err = jsontext.AppendQuote(b, *d.Identifier); err != nil {
+		return nil, err
+	}
+	if b, err = jsontext.AppendQuote(append(b, `,"title":`...), d.Title); err != nil {
+		return nil, err
+	}
+	b = append(append(append(b, `,"status":"`...), d.Status...), `","score":`...)
+	return append(strconv.AppendFloat(b, d.Score, 'f', -1, 64), '}'), nil
 }
 
 // possibleDuplicates lists the open issues that the caller may see and whose titles
@@ -71,6 +89,14 @@ func (d *duplicates) wants(doc storage.Doc, score float64) bool {
 	return score > last.Score || score == last.Score && doc > last.doc
 }
 
+// last is the worst of the best; none while there is room for more.
+func (d *duplicates) last() storage.Doc {
+	if len(d.best) < duplicatesShown {
+		return 0
+	}
+	return d.best[len(d.best)-1].doc
+}
+
 func (d *duplicates) insert(found duplicate) {
 	at, _ := slices.BinarySearchFunc(d.best, found, func(a, b duplicate) int {
 		return cmp.Or(-cmp.Compare(a.Score, b.Score), -cmp.Compare(a.doc, b.doc))
@@ -98,21 +124,17 @@ func atMostBoth(terms []term, first, second uint64) (n int) {
 // searchRecent goes through the titles that the index lacks, the latest first.
 func (d *duplicates) searchRecent(terms []term) error {
 	r := d.tx.recent()
-	apart := bits.OnesCount64(d.mask) == len(terms)   // no two terms have the same bit
-	newer, older := d.need(math.MaxUint64), d.need(0) // by age, compared with the worst of the best
+	apart := bits.OnesCount64(d.mask) == len(terms) // no two terms have the same bit
+	// What is older than the last of the best has to share more than what is newer.
+	newer, older, last := d.need(math.MaxUint64), d.need(0), d.last()
 	for i := len(r.scan) - 1; i >= 0; i-- {
-		x := r.scan[i]
-		if x.signature&d.mask == 0 {
-			continue
+		x := &r.scan[i]
+		need := older
+		if x.doc > last {
+			need = newer
 		}
 		bound := bits.OnesCount64(x.signature & d.mask)
-		if !apart {
-			bound = len(terms)
-		}
-		if bound >= older || bound >= newer {
-			bound = atMostBoth(terms, x.signature, x.second)
-		}
-		if bound < older && (bound < newer || x.doc < d.best[len(d.best)-1].doc) {
+		if apart && bound < need || bound == 0 || atMostBoth(terms, x.signature, x.second) < need {
 			continue
 		}
 		e := &r.all[i]
@@ -129,7 +151,7 @@ func (d *duplicates) searchRecent(terms []term) error {
 		}
 		if seen {
 			d.insert(duplicate{e.doc, PossibleDuplicate{ID: IssueID(e.id.String()), Identifier: e.identifier, Title: e.title, Status: e.status, Score: s}})
-			newer, older = d.need(math.MaxUint64), d.need(0)
+			newer, older, last = d.need(math.MaxUint64), d.need(0), d.last()
 		}
 	}
 	return nil

@@ -111,7 +111,10 @@ func (x *indexed) holdText(t *Issue) {
 }
 
 // indexSoon is how long a change may wait for others before it is merged.
-const indexSoon = 250 * time.Millisecond
+const indexSoon = 500 * time.Millisecond
+
+// indexMany is how many changes don't wait: a creation goes through all of them.
+const indexMany = 1024
 
 // indexNew notes an issue that was created.
 func (tx *Tx) indexNew(t *Issue) error {
@@ -128,7 +131,7 @@ func (tx *Tx) indexNew(t *Issue) error {
 // terms gives the terms of a title; a creation asks for them twice.
 func (tx *Tx) terms(title string) []term {
 	if l := tx.ledger; l.title != title || l.terms == nil {
-		l.title, l.terms = title, titleTerms(title)
+		l.title, l.terms = title, l.stems.terms(title)
 	}
 	return tx.ledger.terms
 }
@@ -224,7 +227,13 @@ func (tx *Tx) setPending(id storage.ID, x *indexed) error {
 	if err := tx.Writer().SetValue(searchPending, id[:], x.encode()); err != nil {
 		return fmt.Errorf("note a change for the index: %w", err)
 	}
-	return tx.arm(mergeSearch, tx.now.Add(indexSoon))
+	if err := tx.arm(mergeSearch, tx.now.Add(indexSoon)); err != nil {
+		return err
+	}
+	if len(tx.recent().all) == keptTitles+indexMany {
+		return tx.SetTimer(timerMergeSearch, "", tx.now)
+	}
+	return nil
 }
 
 // bag is the words of an issue with their weights, and its length.

@@ -18,7 +18,7 @@ const timerMergeSearch = "search.merge"
 // What one merge takes on: enough to be worth its commit, little enough that the
 // workspace's other commands hardly wait for it.
 const (
-	mergeIssues = 512
+	mergeIssues = 768
 	mergeWords  = 20_000
 )
 
@@ -185,13 +185,15 @@ func (tx *Tx) mergeIssue(m *merge, id storage.ID) error {
 			return fmt.Errorf("issue %s is noted as changed, but has no pending row", id)
 		}
 	}
-	var t *searchText
-	_, err := issues.Record(tx, issueKey(id), func(rec storage.Record) error {
-		t = &searchText{}
-		return json.Unmarshal(rec.JSON(), t)
-	})
-	if err != nil {
-		return err
+	t := title.text
+	if t == nil {
+		_, err := issues.Record(tx, issueKey(id), func(rec storage.Record) error {
+			t = &searchText{}
+			return json.Unmarshal(rec.JSON(), t)
+		})
+		if err != nil {
+			return err
+		}
 	}
 	if was.text == textNone && t != nil {
 		m.addNew(doc, t)

@@ -24,6 +24,9 @@ type recentTitles struct {
 // keptTitles is how many titles are kept when they are merged.
 const keptTitles = 64
 
+// maxKeptText bounds the descriptions that are kept for the merge, in bytes.
+const maxKeptText = 2 << 10
+
 // titleState says how titlePostings stands to a recent title.
 type titleState uint8
 
@@ -42,7 +45,9 @@ type recentTitle struct {
 	open      bool // it may be a duplicate
 	blank     bool // while pending: the index has nothing of it
 
-	id         storage.ID
+	id storage.ID
+	// text is what the merge will need, where that is short; else it is read again.
+	text       *searchText
 	title      string
 	identifier *string
 	status     IssueStatus
@@ -113,6 +118,9 @@ func (r *recentTitles) load(tx *Tx) error {
 func (e *recentTitle) fill(t *Issue) {
 	e.open = t.mayRepeat()
 	e.id, e.title, e.identifier, e.status = t.id(), t.Title, t.Identifier, t.Status
+	if e.text = nil; len(text(t.Description)) <= maxKeptText {
+		e.text = &searchText{Title: t.Title, Description: t.Description, Identifier: t.Identifier, Status: t.Status, IsDraft: t.IsDraft}
+	}
 }
 
 // set puts an entry, and notes how to undo it.
@@ -190,7 +198,7 @@ func (r *recentTitles) committed() {
 	spare := 0
 	for i := range r.all {
 		if e := &r.all[i]; e.state != titlePending {
-			e.state = titleMerged
+			e.state, e.text = titleMerged, nil
 			spare++
 		}
 	}

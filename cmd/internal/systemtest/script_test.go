@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,8 +17,11 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/legacy"
 
+	"switchyard/actors/tracker"
+	"switchyard/cluster"
 	"switchyard/cmd/internal/node"
 	"switchyard/httpapi/httpscript"
+	"switchyard/storage"
 )
 
 // rootToken is the operator's in tests.
@@ -26,6 +30,14 @@ const rootToken = "root-token-of-the-system-tests"
 // inProcess starts a whole node in this process: its real storage on disk, its
 // real replication, its real listeners.
 func inProcess(t *testing.T, change func(*node.Config)) *node.Node {
+	t.Helper()
+	n, _ := stoppable(t, change)
+	return n
+}
+
+// stoppable is inProcess for a test that ends the node itself, with stop. However it
+// ends, what it has stored is proved as `switchyard verify` does.
+func stoppable(t *testing.T, change func(*node.Config)) (n *node.Node, stop func()) {
 	t.Helper()
 	cfg := node.Config{
 		Data: t.TempDir(), HTTP: "127.0.0.1:0", Metrics: "127.0.0.1:0", Shards: 4, RootToken: rootToken,
@@ -38,20 +50,40 @@ func inProcess(t *testing.T, change func(*node.Config)) *node.Node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	stop = sync.OnceFunc(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		if err := n.Stop(ctx); err != nil {
 			t.Errorf("stop: %v", err)
+			return
 		}
+		prove(ctx, t, cfg.Data)
 	})
+	t.Cleanup(stop)
 	if err := n.Join(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return n
+	return n, stop
+}
+
+// prove verifies what a stopped node has stored.
+func prove(ctx context.Context, t *testing.T, data string) {
+	t.Helper()
+	store, err := storage.Open(storage.Config{Dir: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	report, err := storage.Verify(ctx, store.State(), cluster.Schema(), tracker.Schema())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range report.Problems {
+		t.Errorf("verify: %v", p)
+	}
 }
 
 // TestScripts runs every HTTP script against a whole node, and holds every

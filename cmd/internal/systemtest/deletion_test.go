@@ -1,0 +1,272 @@
+package systemtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"switchyard/actors/tracker"
+	"switchyard/storage"
+)
+
+// filled is a workspace with one of everything.
+type filled struct {
+	*testing.T
+	c          *Client
+	id, slug   string
+	tokens     []string // secrets that work in it
+	share      string
+	attachment string
+	marker     string // a word that is in all its texts
+}
+
+func (f *filled) do(method, path string, body any, want int, headers ...string) (out object) {
+	f.Helper()
+	answer, err := f.c.Do(f.Context(), method, "/workspaces/"+f.id+path, body, headers...)
+	if err != nil || answer.Status != want {
+		f.Fatalf("%s %s: %v, %d %s; want %d", method, path, err, answer.Status, answer.Body, want)
+	}
+	if len(answer.Body) > 0 {
+		out = decoded(f.T, answer)
+	}
+	return out
+}
+
+// make is do for what is made, and gives its id.
+func (f *filled) make(path string, body object) string {
+	f.Helper()
+	made := f.do("POST", path, body, http.StatusCreated)
+	for _, name := range []string{"id", "userId"} {
+		if id, ok := made[name].(string); ok {
+			return id
+		}
+	}
+	f.Fatalf("POST %s: no id in %v", path, made)
+	return ""
+}
+
+// fillWorkspace makes a workspace and in it everything there can be.
+func fillWorkspace(t *testing.T, base, slug string) *filled {
+	t.Helper()
+	home, err := NewClient(base, "", 4).Onboard(t.Context(), "Filled "+slug, slug)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &filled{T: t, c: NewClient(base, home.Token.Token, 4), id: home.Workspace.ID, slug: slug, tokens: []string{home.Token.Token}, marker: "xx" + slug + "xx"}
+	named := object{"name": f.marker}
+
+	member := f.make("/members", object{"name": f.marker, "email": slug + "@example.com", "role": "member"})
+	guest := f.make("/members", object{"name": f.marker, "role": "guest"})
+	removed := f.make("/members", named)
+	for _, token := range []object{{"userId": member}, {"userId": guest}, {"agentId": "bot-" + slug, "actorType": "agent"}, {"userId": removed}} {
+		token["name"] = f.marker
+		f.tokens = append(f.tokens, f.do("POST", "/tokens", token, http.StatusCreated)["token"].(string))
+	}
+	f.do("DELETE", "/members/"+removed, nil, http.StatusNoContent)
+	f.do("DELETE", "/tokens/"+f.make("/tokens", object{"name": "Gone"}), nil, http.StatusNoContent)
+
+	template := f.make("/templates", object{"name": f.marker, "status": "todo", "description": f.marker})
+	team := f.make("/teams", object{"name": f.marker, "key": "OWN"})
+	private := f.make("/teams", object{"name": f.marker, "key": "PRIV", "isPublic": false})
+	f.do("PUT", "/teams/"+private+"/members/"+member, nil, http.StatusOK)
+	f.do("PUT", "/teams/"+private+"/members/bot-"+slug, nil, http.StatusOK)
+	f.do("PATCH", "/teams/"+team, object{"subIssueAutoClose": true, "parentAutoClose": true, "triageAssigneeId": member, "defaultTemplateId": template}, http.StatusOK)
+	f.do("PATCH", "", object{"defaultTeamId": team, "ssoEnforced": true}, http.StatusOK)
+	retired := f.make("/teams", object{"name": f.marker, "key": "OLD"})
+	f.do("DELETE", "/issues/"+f.make("/issues", object{"title": "Gone", "teamId": retired}), nil, http.StatusNoContent)
+	f.do("DELETE", "/teams/"+retired, nil, http.StatusNoContent)
+
+	label, project := f.make("/labels", named), f.make("/projects", named)
+	cycle := f.make("/cycles", object{"name": f.marker, "startsAt": "2026-01-01T00:00:00Z"})
+	parent := f.make("/issues", object{"title": f.marker + " parent"})
+	issue := f.make("/issues", object{
+		"title": f.marker, "description": f.marker + " described", "externalRef": f.marker, "parentId": parent, "labelIds": []string{label}, "projectId": project,
+		"cycleId": cycle, "assigneeId": member, "estimate": 3, "isDraft": true, "snoozedUntil": "2099-01-01T00:00:00Z", "repo": f.marker,
+	})
+	f.do("PATCH", "/issues/"+issue, object{"isDraft": false, "status": "todo", "title": f.marker + " changed"}, http.StatusOK)
+	f.do("PATCH", "/issues/"+issue, object{"teamId": private}, http.StatusOK)
+	f.do("POST", "/issues/"+issue+"/assign", object{"assigneeId": "bot-" + slug}, http.StatusOK)
+	comment := f.make("/issues/"+issue+"/comments", object{"body": f.marker})
+	f.make("/issues/"+issue+"/comments", object{"body": f.marker, "parentId": comment})
+	for actor, kind := range map[string]string{member: "user", "bot-" + slug: "agent", private: "team"} {
+		f.do("PUT", "/issues/"+issue+"/permissions", object{"actorId": actor, "actorType": kind}, http.StatusOK)
+	}
+	f.do("POST", "/issues/"+issue+"/share", nil, http.StatusCreated)
+	f.share = f.do("POST", "/issues/"+issue+"/share", object{"expiresAt": "2099-01-01T00:00:00Z"}, http.StatusCreated)["token"].(string)
+	for n, size := range []int{100, 300 << 10, 100} {
+		capture := captureBody(picture(size))
+		capture["title"], capture["pageText"], capture["includeFullText"] = f.marker, strings.Repeat(f.marker+" ", 10), true
+		captured := f.make("/capture", capture)
+		if n == 2 { // of three captures two are left
+			f.do("DELETE", "/issues/"+captured, nil, http.StatusNoContent)
+			continue
+		}
+		f.attachment = f.do("GET", "/issues/"+captured+"/attachments", nil, http.StatusOK)["attachments"].([]any)[0].(object)["id"].(string)
+	}
+	f.do("POST", "/issues", object{"title": f.marker}, http.StatusCreated, "Idempotency-Key", f.marker)
+	f.do("POST", "/tokens", object{"name": f.marker}, http.StatusCreated, "Idempotency-Key", f.marker+"2")
+
+	// More children than are closed at once: timers are left.
+	many := f.make("/issues", object{"title": "Many"})
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 70 {
+				if err := f.c.Decode(f.Context(), "POST", "/workspaces/"+f.id+"/issues", object{"title": "Child", "parentId": many}, http.StatusCreated, nil); err != nil {
+					f.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	f.do("PATCH", "/issues/"+many, object{"status": "done"}, http.StatusOK)
+	return f
+}
+
+// TestDeleteWorkspace_LeavesNotOneKey deletes a workspace that has one of
+// everything, with people still at work in it, and looks through all that the node
+// keeps. Its twin stays, so that what was looked for is known to be there.
+func TestDeleteWorkspace_LeavesNotOneKey(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	data := t.TempDir()
+	node, err := Launch(ctx, binary(t), data, []string{"SWITCHYARD_ROOT_TOKEN=" + rootToken}, "--shards", "2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(node.Kill)
+	gone := fillWorkspace(t, node.URL, "gone")
+
+	var busy sync.WaitGroup
+	for range 4 {
+		busy.Go(func() { // until there is no workspace any more
+			for {
+				answer, err := gone.c.Do(ctx, "POST", "/workspaces/"+gone.id+"/issues", object{"title": gone.marker})
+				if err != nil {
+					t.Error(err)
+				}
+				if err != nil || answer.Status != http.StatusCreated {
+					if answer.Status != http.StatusUnauthorized && answer.Status != http.StatusNotFound {
+						t.Errorf("a late create: %d %s", answer.Status, answer.Body)
+					}
+					return
+				}
+			}
+		})
+	}
+	if deleted := gone.do("DELETE", "", nil, http.StatusOK, "Idempotency-Key", "end"); deleted["deleted"] != true || deleted["r2Objects"] != 2.0 {
+		t.Errorf("the deletion is answered %v", deleted)
+	}
+	busy.Wait()
+	operator := NewClient(node.URL, rootToken, 1)
+	for _, token := range gone.tokens {
+		c := NewClient(node.URL, token, 1)
+		for _, path := range []string{"", "/issues", "/attachments/" + gone.attachment} {
+			if err := c.Decode(ctx, "GET", "/workspaces/"+gone.id+path, nil, http.StatusUnauthorized, nil); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for _, path := range []string{"/workspaces/" + gone.id, "/workspaces/slug/gone", "/workspaces/" + gone.id + "/issues", "/shared-issues/" + gone.id + "/" + gone.share} {
+		if err := operator.Decode(ctx, "GET", path, nil, http.StatusNotFound, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	twin := fillWorkspace(t, node.URL, "twin")
+	if err := operator.Decode(ctx, "GET", "/shared-issues/"+twin.id+"/"+twin.share, nil, http.StatusOK, nil); err != nil {
+		t.Error(err)
+	}
+	if err := node.Terminate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := Verify(ctx, binary(t), data); err != nil {
+		t.Error(err)
+	}
+
+	store, err := storage.Open(storage.Config{Dir: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	if traces := tracesOf(t, store, gone); len(traces) > 0 {
+		t.Errorf("of the deleted workspace there are left %d rows, such as\n%s", len(traces), strings.Join(traces[:min(len(traces), 10)], "\n"))
+	}
+	if traces := tracesOf(t, store, twin); len(traces) < 500 {
+		t.Errorf("of the other one there are only %d", len(traces))
+	}
+	// What is in the twin says what was in the other one.
+	have := tablesOf(t, store, twin.id)
+	for _, rows := range tracker.Schema().Rows {
+		if _, there := have[rows.ID]; !there && !slices.Contains(passing, rows.Name) {
+			t.Errorf("the test has no %s (table %d): let fillWorkspace make one", rows.Name, rows.ID)
+		}
+	}
+	t.Logf("%d tables and indexes were filled", len(have))
+}
+
+// passing are the rows that are there for a moment only, or not in a workspace.
+var passing = []string{"pending change of a member", "issue to index"}
+
+// tracesOf describes the rows that belong to a workspace or tell of it.
+func tracesOf(t *testing.T, store *storage.Store, f *filled) (traces []string) {
+	t.Helper()
+	id, ok := storage.ParseID(f.id)
+	if !ok {
+		t.Fatalf("%s is no id", f.id)
+	}
+	texts := [][]byte{id[:], storage.Key(nil).Newest(id), []byte(f.id), []byte(f.marker), []byte(f.slug + "@example.com")}
+	eachRow(t, store, func(key, value []byte) {
+		for _, text := range texts {
+			if bytes.Contains(key, text) || bytes.Contains(value, text) {
+				traces = append(traces, fmt.Sprintf("%x = %.200q", key, value))
+				return
+			}
+		}
+	})
+	return traces
+}
+
+func tablesOf(t *testing.T, store *storage.Store, workspace string) map[storage.TableID]int {
+	t.Helper()
+	have := map[storage.TableID]int{}
+	eachRow(t, store, func(key, _ []byte) {
+		if _, of, table, _, err := storage.SplitKey(key); err == nil && of.String() == workspace {
+			have[table]++
+		}
+	})
+	return have
+}
+
+func eachRow(t *testing.T, store *storage.Store, fn func(key, value []byte)) {
+	t.Helper()
+	rows, err := store.State().NewIter(&pebble.IterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for ok := rows.First(); ok; ok = rows.Next() {
+		value, err := rows.ValueAndErr()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fn(rows.Key(), value)
+	}
+}
+
+func decoded(t *testing.T, answer Answer) (out object) {
+	t.Helper()
+	if err := json.Unmarshal(answer.Body, &out); err != nil {
+		t.Fatalf("%v in %s", err, answer.Body)
+	}
+	return out
+}

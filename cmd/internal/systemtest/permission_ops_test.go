@@ -1,0 +1,137 @@
+package systemtest
+
+import "slices"
+
+// An operation of the permission matrix. Whoever sees the issue it is about gets
+// the status ok, and shows in the body where it is given; whoever has the right but
+// does not see the issue gets unseen, and never shows. Without unseen the operation
+// is about the workspace, and not about an issue.
+//
+// {id} and the like stand for the fixture's; see fixture.
+type matrixOp struct {
+	name, method, path string
+	body               map[string]any
+	needs              string // read, write, admin, issues:read, issues:write or public
+	ok, unseen         int
+	shows              string
+	// spends: it changes who sees the issue, or what there is of it, so that it gets
+	// one of its own where it is to succeed.
+	spends bool
+	// inTeam: it is about the issue's team alone, whoever the issue is granted to.
+	inTeam bool
+	// authors: of those who see it, only the author and admins may; to the rest it
+	// is forbidden.
+	authors bool
+}
+
+// matrixOps are the operations; to add one is to add a row.
+var matrixOps = slices.Concat(issueOps, contentOps, teamOps, countingOps, workspaceOps, recordOps("labels"), recordOps("projects"), recordOps("cycles"), recordOps("templates"))
+
+// issueOps are about the issue itself, and where it shows in others.
+var issueOps = []matrixOp{
+	{name: "get", method: "GET", path: "/issues/{id}", needs: "issues:read", ok: 200, unseen: 404, shows: "{title}"},
+	{name: "branch name", method: "GET", path: "/issues/{id}/branch-name", needs: "issues:read", ok: 200, unseen: 404, shows: "{slug}"},
+	{name: "list", method: "GET", path: "/issues?status=triage&priority=urgent&limit=100", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "triage", method: "GET", path: "/triage?priority=urgent&limit=100", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "list by team", method: "GET", path: "/issues?teamId={team}&status=triage&priority=urgent&limit=100", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "list by project", method: "GET", path: "/issues?projectId={name}", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "list by label and cycle", method: "GET", path: "/issues?labelId={name}&cycleId={name}", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "list by assignee", method: "GET", path: "/issues?assigneeId={name}&isDraft=false", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "list by priority", method: "GET", path: "/issues?priority=urgent&view=triage&limit=100", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "list by reference", method: "GET", path: "/issues?externalRef={name}", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "list by identifier", method: "GET", path: "/issues?identifier={identifier}", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "list by parent", method: "GET", path: "/issues?parentId={parent}", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "list of its children", method: "GET", path: "/issues?parentId={id}&limit=100", needs: "issues:read", ok: 200, unseen: 200, shows: "{child}"},
+	{name: "list of what has a parent", method: "GET", path: "/issues?hasParent=true&identifier={childIdentifier}", needs: "issues:read", ok: 200, unseen: 200, shows: "{child}"},
+	{name: "list of parents", method: "GET", path: "/issues?isParent=true&identifier={parentIdentifier}", needs: "issues:read", ok: 200, unseen: 200, shows: "{parent}"},
+	{name: "children of its parent", method: "GET", path: "/issues/{parent}/children", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "its children", method: "GET", path: "/issues/{id}/children", needs: "issues:read", ok: 200, unseen: 404, shows: "{child}"},
+	{name: "parent in its child", method: "GET", path: "/issues/{child}", needs: "issues:read", ok: 200, unseen: 200, shows: `"parentId":"{id}"`},
+	{name: "parent in a list", method: "GET", path: "/issues?identifier={childIdentifier}", needs: "issues:read", ok: 200, unseen: 200, shows: `"parentId":"{id}"`},
+	{name: "parent in a patch", method: "PATCH", path: "/issues/{child}", body: map[string]any{"estimate": 2}, needs: "issues:write", ok: 200, unseen: 200, shows: `"parentId":"{id}"`},
+	{name: "parent in a batch", method: "POST", path: "/issues/batch", body: map[string]any{"ids": []string{"{child}"}, "patch": map[string]any{"estimate": 2}}, needs: "issues:write", ok: 200, unseen: 200, shows: `"parentId":"{id}"`},
+	{name: "create below", method: "POST", path: "/issues", body: map[string]any{"title": "Below", "parentId": "{id}"}, needs: "issues:write", ok: 201, unseen: 400},
+	{name: "create the same", method: "POST", path: "/issues", body: map[string]any{"title": "The same", "externalRef": "{name}"}, needs: "issues:write", ok: 200, unseen: 409, shows: "{title}"},
+	{name: "patch", method: "PATCH", path: "/issues/{id}", body: map[string]any{"estimate": 1}, needs: "issues:write", ok: 200, unseen: 404, shows: "{title}"},
+	{name: "make it a parent", method: "PATCH", path: "/issues/{loose}", body: map[string]any{"parentId": "{id}"}, needs: "issues:write", ok: 200, unseen: 400},
+	{name: "batch", method: "POST", path: "/issues/batch", body: map[string]any{"ids": []string{"{id}"}, "patch": map[string]any{"estimate": 3}}, needs: "issues:write", ok: 200, unseen: 404, shows: "{title}"},
+	{name: "delete", method: "DELETE", path: "/issues/{id}", needs: "issues:write", ok: 204, unseen: 404, spends: true},
+	{name: "grants", method: "GET", path: "/issues/{id}/permissions", needs: "issues:read", ok: 200, unseen: 404},
+	{name: "put a grant", method: "PUT", path: "/issues/{id}/permissions", body: map[string]any{"actorId": "anybody"}, needs: "issues:write", ok: 200, unseen: 404, shows: "{id}", spends: true},
+	{name: "remove a grant", method: "DELETE", path: "/issues/{id}/permissions/{grantee}", needs: "issues:write", ok: 204, unseen: 404, spends: true},
+	{name: "share", method: "GET", path: "/issues/{id}/share", needs: "issues:read", ok: 200, unseen: 404, shows: "{share}"},
+	{name: "make a share", method: "POST", path: "/issues/{id}/share", body: map[string]any{}, needs: "issues:write", ok: 201, unseen: 404, shows: "{id}", spends: true},
+	{name: "revoke a share", method: "DELETE", path: "/issues/{id}/share/{share}", needs: "issues:write", ok: 204, unseen: 404, spends: true},
+	{name: "shared issue", method: "GET", path: "/shared-issues/{workspace}/{share}", needs: "public", ok: 200, unseen: 200},
+}
+
+// contentOps are about the words of an issue, and what hangs on it.
+var contentOps = []matrixOp{
+	{name: "search", method: "GET", path: "/issues?search={word}&status=triage&limit=100", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "search by description", method: "GET", path: "/issues?search={hint}&status=triage", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "search by identifier", method: "GET", path: "/issues?search={identifier}&status=triage&limit=100", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "search in triage", method: "GET", path: "/triage?search={word}&limit=100", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "similar to it", method: "GET", path: "/issues/{id}/similar?limit=50", needs: "issues:read", ok: 200, unseen: 404, shows: "{loose}"},
+	{name: "similar to another", method: "GET", path: "/issues/{loose}/similar?limit=50", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "possible duplicate", method: "POST", path: "/issues", body: map[string]any{"title": "{word}", "isDraft": true}, needs: "issues:write", ok: 201, unseen: 201, shows: "{id}"},
+	{name: "duplicate in the way", method: "POST", path: "/issues?dedupe=block", body: map[string]any{"title": "{word}", "isDraft": true}, needs: "issues:write", ok: 409, unseen: 201, shows: "{id}"},
+	{name: "parent in a template", method: "POST", path: "/issues", body: map[string]any{"title": "Templated", "isDraft": true, "templateId": "{below}"}, needs: "issues:write", ok: 201, unseen: 201, shows: `"parentId":"{id}"`},
+	{name: "assign", method: "POST", path: "/issues/{id}/assign", body: map[string]any{"assigneeId": "{name}"}, needs: "issues:write", ok: 200, unseen: 404, shows: "{title}"},
+	{name: "comments", method: "GET", path: "/issues/{id}/comments?limit=100", needs: "issues:read", ok: 200, unseen: 404, shows: "{comment}"},
+	{name: "comment", method: "GET", path: "/comments/{comment}", needs: "issues:read", ok: 200, unseen: 404, shows: "{title}"},
+	{name: "make a comment", method: "POST", path: "/issues/{id}/comments", body: map[string]any{"body": "Seen", "parentId": "{comment}"}, needs: "issues:write", ok: 201, unseen: 404, shows: "{comment}"},
+	{name: "patch a comment", method: "PATCH", path: "/comments/{comment}", body: map[string]any{"body": "About {title}"}, needs: "issues:write", ok: 200, unseen: 404, shows: "{title}", authors: true},
+	{name: "delete a comment", method: "DELETE", path: "/comments/{comment}", needs: "issues:write", ok: 204, unseen: 404, authors: true, spends: true},
+	{name: "history", method: "GET", path: "/issues/{id}/history?limit=100", needs: "issues:read", ok: 200, unseen: 404, shows: `"{name}"`},
+	{name: "attachments", method: "GET", path: "/issues/{id}/attachments", needs: "issues:read", ok: 200, unseen: 404, shows: "{attachment}"},
+	{name: "attachment", method: "GET", path: "/attachments/{attachment}", needs: "issues:read", ok: 200, unseen: 404, shows: "PNG"},
+	{name: "capture into its team", method: "POST", path: "/capture", body: map[string]any{"url": "https://example.com/a", "teamId": "{team}"}, needs: "issues:write", ok: 201, unseen: 400, shows: "{team}", inTeam: true},
+	{name: "create in its team", method: "POST", path: "/issues", body: map[string]any{"title": "Beside", "teamId": "{team}", "isDraft": true}, needs: "issues:write", ok: 201, unseen: 400, shows: "{team}", inTeam: true},
+	{name: "move to its team", method: "PATCH", path: "/issues/{moved}", body: map[string]any{"teamId": "{team}"}, needs: "issues:write", ok: 200, unseen: 400, shows: "{team}", inTeam: true, spends: true},
+}
+
+// teamOps are about the team of the issue.
+var teamOps = []matrixOp{
+	{name: "team", method: "GET", path: "/teams/{team}", needs: "read", ok: 200, unseen: 404, shows: "{team}", inTeam: true},
+	{name: "team in the list", method: "GET", path: "/teams", needs: "read", ok: 200, unseen: 200, shows: `"id":"{team}"`, inTeam: true},
+	{name: "team's members", method: "GET", path: "/teams/{team}/members", needs: "read", ok: 200, unseen: 404, inTeam: true},
+	{name: "patch the team", method: "PATCH", path: "/teams/{team}", body: map[string]any{"parentAutoClose": false}, needs: "write", ok: 200, unseen: 404, shows: "{team}", inTeam: true},
+	{name: "delete the team", method: "DELETE", path: "/teams/{team}", needs: "write", ok: 409, unseen: 404, inTeam: true},
+	{name: "add a stranger to the team", method: "PUT", path: "/teams/{team}/members/somebody-else", needs: "write", ok: 404, unseen: 404, inTeam: true},
+	{name: "take a stranger out of the team", method: "DELETE", path: "/teams/{team}/members/somebody-else", needs: "write", ok: 404, unseen: 404, inTeam: true},
+	{name: "analytics by team", method: "GET", path: "/issue-analytics?groupBy=teamId", needs: "issues:read", ok: 200, unseen: 200, shows: `"group":"{team}"`, inTeam: true},
+}
+
+// countingOps tell how many issues there are; one that is not seen is not counted.
+var countingOps = []matrixOp{
+	{name: "analytics by project", method: "GET", path: "/issue-analytics?groupBy=projectId", needs: "issues:read", ok: 200, unseen: 200, shows: `{"group":"{name}","count":1,"estimateTotal":`},
+	{name: "analytics by cycle", method: "GET", path: "/issue-analytics?groupBy=cycleId", needs: "issues:read", ok: 200, unseen: 200, shows: `{"group":"{name}","count":1,"estimateTotal":`},
+	{name: "analytics by assignee", method: "GET", path: "/issue-analytics?groupBy=assigneeId", needs: "issues:read", ok: 200, unseen: 200, shows: `{"group":"{name}","count":1,"estimateTotal":`},
+	{name: "burndown", method: "GET", path: "/issue-analytics/burndown?cycleId={name}", needs: "issues:read", ok: 200, unseen: 200, shows: `{"total":1,`},
+	{name: "burndown's days", method: "GET", path: "/issue-analytics/burndown?cycleId={name}", needs: "issues:read", ok: 200, unseen: 200, shows: `"scope":1,"remaining":1}`},
+}
+
+// workspaceOps are about no issue.
+var workspaceOps = []matrixOp{
+	{name: "workspace", method: "GET", path: "", needs: "read", ok: 200},
+	{name: "patch the workspace", method: "PATCH", path: "", body: map[string]any{}, needs: "admin", ok: 200},
+	{name: "teams", method: "GET", path: "/teams", needs: "read", ok: 200},
+	{name: "members", method: "GET", path: "/members", needs: "read", ok: 200},
+	{name: "add a member", method: "POST", path: "/members", body: map[string]any{"name": "somebody"}, needs: "admin", ok: 201},
+	{name: "tokens", method: "GET", path: "/tokens", needs: "admin", ok: 200},
+	{name: "make a token", method: "POST", path: "/tokens", body: map[string]any{"name": "t", "actorType": "agent", "permissions": "read"}, needs: "admin", ok: 201},
+}
+
+// recordOps are those of labels and the like: every caller's who may read or write
+// in the workspace, for more than issues alone. What is written here is not there,
+// so that it stays as it is.
+func recordOps(plural string) []matrixOp {
+	at, gone := "/"+plural, "/"+plural+"/01931f6e-7a3c-7def-8123-456789abcdef"
+	return []matrixOp{
+		{name: plural, method: "GET", path: at, needs: "read", ok: 200},
+		{name: "make one of " + plural, method: "POST", path: at, body: map[string]any{"name": "One"}, needs: "write", ok: 201},
+		{name: "one of " + plural, method: "GET", path: gone, needs: "read", ok: 404},
+		{name: "patch one of " + plural, method: "PATCH", path: gone, body: map[string]any{"name": "Other"}, needs: "write", ok: 404},
+		{name: "delete one of " + plural, method: "DELETE", path: gone, needs: "write", ok: 404},
+	}
+}
