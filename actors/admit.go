@@ -46,6 +46,9 @@ func (e *Engine) Admit(req *tracker.Request, op *tracker.Op) error {
 	if err := e.identify(req, workspace); err != nil {
 		return err
 	}
+	if op.SCIM != 0 || req.Caller.SCIM != 0 {
+		return req.Caller.AdmitSCIM(op)
+	}
 	if !req.Caller.Allows(needs) {
 		return forbidden(needs)
 	}
@@ -64,6 +67,9 @@ func (e *Engine) identify(req *tracker.Request, workspace storage.ID) error {
 		current, err := e.current(a, req.Deadline)
 		if err != nil {
 			return err
+		}
+		if current && !a.caller.Expires.IsZero() && a.caller.Expired(e.now()) {
+			return tracker.Unauthorized()
 		}
 		if current {
 			e.stats.callersFound.Add(1)
@@ -115,9 +121,7 @@ func (e *Engine) resolve(req *tracker.Request, workspace storage.ID, a *admissio
 	return err
 }
 
-// authenticate reads the credential where it is kept, in its home workspace. Where
-// another node serves that, it is asked each time: what it says is not remembered,
-// since a revoked credential must be refused from then on.
+// authenticate tells who a credential stands for, as long as it has not expired.
 func (e *Engine) authenticate(req *tracker.Request, a *admission) (tracker.Principal, error) {
 	if e.cfg.RootToken != "" && subtle.ConstantTimeCompare(a.credential[:], e.rootHash[:]) == 1 {
 		return tracker.OperatorPrincipal(), nil
@@ -126,6 +130,17 @@ func (e *Engine) authenticate(req *tracker.Request, a *admission) (tracker.Princ
 	if err != nil || credential.Home == (storage.ID{}) || credential.Home == storage.DirectoryID {
 		return tracker.Principal{}, tracker.Unauthorized()
 	}
+	p, err := e.keptAt(req, a, credential)
+	if err == nil && p.Expired(e.now()) {
+		err = tracker.Unauthorized()
+	}
+	return p, err
+}
+
+// keptAt reads the credential where it is kept, in its home workspace. Where
+// another node serves that, it is asked each time: what it says is not remembered,
+// since a revoked credential must be refused from then on.
+func (e *Engine) keptAt(req *tracker.Request, a *admission, credential tracker.Credential) (tracker.Principal, error) {
 	if e.elsewhere(e.shardOf(credential.Home).number) {
 		a.remote = true
 		return e.authenticateRemote(req, credential)

@@ -75,6 +75,7 @@ type stepError struct {
 	tracker.Error
 	RetryAfter time.Duration `json:"retryAfter,omitempty"`
 	Moved      bool          `json:"moved,omitempty"`
+	Reason     string        `json:"reason,omitempty"`
 	// Outcome stands for the details of UNAVAILABLE, whose type the engine looks at.
 	Outcome string `json:"outcome,omitempty"`
 }
@@ -173,7 +174,7 @@ func (e *Engine) callRemote(req *tracker.Request, op *tracker.Op, in any, shard 
 // told is the error as the operation gave it.
 func (s *stepError) told() *tracker.Error {
 	err := s.Error
-	err.RetryAfter, err.Moved = s.RetryAfter, s.Moved
+	err.RetryAfter, err.Moved, err.Reason = s.RetryAfter, s.Moved, s.Reason
 	if s.Outcome != "" {
 		err.Details = tracker.OutcomeDetails{Outcome: s.Outcome}
 	}
@@ -218,6 +219,6 @@ func (e *Engine) stepError(c *stepCall, err error) *stepError {
 		e.log.Error("a step for another node failed", "operation", c.Op, "request", c.Request, "error", err)
 		told = &tracker.Error{Code: tracker.CodeInternal, Message: "The service failed to carry out a part of the request.", Hint: "Report the request id to the operator if it happens again."}
 	}
-	s := &stepError{Error: *told, RetryAfter: told.RetryAfter, Moved: told.Moved, Outcome: outcome(told)}
+	s := &stepError{Error: *told, RetryAfter: told.RetryAfter, Moved: told.Moved, Reason: told.Reason, Outcome: outcome(told)}
 	return s
 }

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"switchyard/actors/tracker"
 	"switchyard/storage"
@@ -83,8 +84,9 @@ func TestStepOps_InputsSurviveTheWay(t *testing.T) {
 func TestStepCaller_SurvivesTheWay(t *testing.T) {
 	t.Parallel()
 	caller := tracker.Caller{
-		Principal: tracker.Principal{Type: tracker.ActorUser, ID: "u", Token: "t", Home: storage.ID{1, 2}, Permissions: 5, Confined: true},
-		Role:      tracker.RoleGuest, Level: tracker.Write, Hidden: map[storage.ID]struct{}{{3}: {}, {4}: {}},
+		Principal: tracker.Principal{Type: tracker.ActorUser, ID: "u", Token: "t", Home: storage.ID{1, 2}, Permissions: 5, Confined: true,
+			Expires: time.UnixMilli(1_795_000_000_123).UTC(), SCIM: tracker.SCIMUsersRead},
+		Role: tracker.RoleGuest, Level: tracker.Write, Hidden: map[storage.ID]struct{}{{3}: {}, {4}: {}},
 		Teams: map[storage.ID]struct{}{{5}: {}, {6}: {}},
 	}
 	if want, got := reflect.TypeFor[tracker.Caller]().NumField(), reflect.TypeFor[stepCaller]().NumField(); want != got {
@@ -121,6 +123,7 @@ func TestStepError_SurvivesTheWay(t *testing.T) {
 	b := setup(t)
 	for _, told := range []*tracker.Error{
 		tracker.Moved("elsewhere"), tracker.OutcomeUnknown("lost"), tracker.NotFound("workspace"), tracker.Conflict("taken", "choose"),
+		{Code: tracker.CodeUnauthorized, Message: "m", Hint: "h", Reason: "invalid_client"},
 	} {
 		sent, err := json.Marshal(stepAnswer{Error: b.engine.stepError(&stepCall{}, told)})
 		if err != nil {

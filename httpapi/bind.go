@@ -23,6 +23,8 @@ type source struct {
 	query  []byte
 	header headers
 	body   []byte
+	form   bool   // the body is a form
+	base   string // where the client reaches the service
 	// wrongKey is what is wrong with the request's idempotency key.
 	wrongKey complaint
 }
@@ -65,8 +67,15 @@ func (b *binder) bind(p *plan, in any, src *source) error {
 	b.plan, b.faults = p, tracker.Faults{}
 	dst := reflect.ValueOf(in).Elem()
 	readable := true
-	if p.body != nil {
+	switch {
+	case p.body == nil:
+	case src.form:
+		b.bindPairs(dst, src.body, p.body.fields, "")
+	default:
 		readable = b.bindBody(dst, src.body)
+	}
+	for _, f := range p.service {
+		dst.FieldByIndex(f.index).SetString(src.base)
 	}
 	for _, f := range p.path {
 		for i, name := range src.names {
@@ -94,8 +103,14 @@ func (b *binder) bind(p *plan, in any, src *source) error {
 }
 
 func (b *binder) bindQuery(dst reflect.Value, query []byte) {
+	b.bindPairs(dst, query, b.plan.query, "query.")
+}
+
+// bindPairs reads the pairs of a query or a form; at is the path in front of their
+// names, for the faults.
+func (b *binder) bindPairs(dst reflect.Value, pairs []byte, fields []*field, at string) {
 	b.seen = fieldSet{}
-	for rest := query; len(rest) > 0; {
+	for rest := pairs; len(rest) > 0; {
 		pair := rest
 		if amp := bytes.IndexByte(rest, '&'); amp >= 0 {
 			pair, rest = rest[:amp], rest[amp+1:]
@@ -103,32 +118,31 @@ func (b *binder) bindQuery(dst reflect.Value, query []byte) {
 			rest = nil
 		}
 		key, value, _ := bytes.Cut(pair, []byte{'='})
-		f, i := b.queryField(key)
+		f, i := b.pairField(key, fields)
 		if f == nil {
 			continue
 		}
-		path := "query."
 		if b.seen.has(i) {
-			b.faults.Add(path+f.name, again)
+			b.faults.Add(at+f.name, again)
 			continue
 		}
 		b.seen.add(i)
 		var ok bool
 		if b.text, ok = appendUnescaped(b.text[:0], value, true); !ok {
-			b.faults.Add(path+f.name, "Has a broken percent-encoding.")
+			b.faults.Add(at+f.name, "Has a broken percent-encoding.")
 			continue
 		}
-		b.setBytes(dst.FieldByIndex(f.index), f, path, b.text)
+		b.setBytes(dst.FieldByIndex(f.index), f, at, b.text)
 	}
-	for i, f := range b.plan.query {
+	for i, f := range fields {
 		if !b.seen.has(i) {
-			b.setAbsent(dst.FieldByIndex(f.index), f, "query.")
+			b.setAbsent(dst.FieldByIndex(f.index), f, at)
 		}
 	}
 }
 
-// queryField finds the field a query key names; unknown keys are ignored.
-func (b *binder) queryField(key []byte) (*field, int) {
+// pairField finds the field that a key names; unknown keys are ignored.
+func (b *binder) pairField(key []byte, fields []*field) (*field, int) {
 	if bytes.ContainsAny(key, "%+") {
 		var ok bool
 		if b.text, ok = appendUnescaped(b.text[:0], key, true); !ok {
@@ -136,7 +150,7 @@ func (b *binder) queryField(key []byte) (*field, int) {
 		}
 		key = b.text
 	}
-	for i, f := range b.plan.query {
+	for i, f := range fields {
 		if string(key) == f.name {
 			return f, i
 		}

@@ -36,11 +36,11 @@ func (x *exchange) refuseBody() error {
 	if x.route.plan == nil || x.route.plan.body == nil {
 		return nil
 	}
-	if t := header.ContentType(); len(t) > 0 && !isJSON(t) {
-		return errMediaType()
+	if t := header.ContentType(); len(t) > 0 && !x.route.dialect.accepts(t) {
+		return x.route.dialect.refuseMedia()
 	}
 	if e := header.PeekCanonical(headerContentEncoding); len(e) > 0 && string(e) != "identity" {
-		return errMediaType()
+		return x.route.dialect.refuseMedia()
 	}
 	return nil
 }

@@ -35,6 +35,14 @@ func (s *Server) builtin(description []byte) []*route {
 			x.respondBytes(string(valueJSON), description)
 			return nil
 		}},
+		{"/.well-known/oauth-authorization-server", func(x *exchange) error {
+			body, err := encode(oauthMetadata(s.baseURL(x)))
+			if err != nil {
+				return err
+			}
+			x.respondBytes(string(valueJSON), body)
+			return nil
+		}},
 		{"/docs", func(x *exchange) error {
 			x.ctx.Response.Header.SetCanonical([]byte("Content-Security-Policy"), docsPolicy)
 			x.respondBytes("text/html; charset=utf-8", docsPage)
@@ -53,6 +61,16 @@ func (s *Server) builtin(description []byte) []*route {
 		})
 	}
 	return routes
+}
+
+// oauthMetadata is what OAuth clients can find out by themselves (RFC 8414).
+func oauthMetadata(base string) any {
+	return doc{
+		"issuer": base, "token_endpoint": base + "/oauth/token", "service_documentation": base + "/docs",
+		"grant_types_supported": []string{"client_credentials"}, "response_types_supported": []string{},
+		"token_endpoint_auth_methods_supported": []string{"client_secret_basic", "client_secret_post"},
+		"scopes_supported":                      tracker.PermissionWords(),
+	}
 }
 
 // docsPolicy keeps the page to itself: it loads nothing and talks to this service

@@ -95,7 +95,7 @@ func errBodyTooLarge(limit int) error {
 	return newFailure(tracker.CodePayloadTooLarge, fmt.Sprintf("The body is larger than %d bytes.", limit), "Send less at once.")
 }
 
-func errMediaType() error {
+func errMediaType() *failure {
 	return newFailure(tracker.CodeUnsupportedMediaType, "The body's type is not supported.", "Send JSON in UTF-8 with Content-Type: application/json and no Content-Encoding.")
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"runtime/debug"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -106,7 +107,7 @@ func (s *Server) operate(x *exchange) error {
 		}
 		workspace = id
 	}
-	if s.cfg.Placement == nil || x.route.local != nil {
+	if s.cfg.Placement == nil || x.route.local != nil || x.route.dialect != nil && x.route.dialect.anywhere {
 		return s.run(x, workspace)
 	}
 	return s.place(x, workspace)
@@ -138,7 +139,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	}
 	in := rt.input()
 	defer rt.giveBack(in)
-	if err := x.bind(req, in); err != nil {
+	if err := s.bind(x, req, in); err != nil {
 		return err
 	}
 	if rt.local != nil {
@@ -156,14 +157,27 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 }
 
 // bind fills the input, and the request's idempotency key.
-func (x *exchange) bind(req *tracker.Request, in any) error {
+func (s *Server) bind(x *exchange, req *tracker.Request, in any) error {
 	rt := x.route
 	src := source{names: rt.boundNames, params: x.values[:len(rt.bound)], query: x.target.query, header: x, body: x.body}
+	src.form = rt.dialect != nil && rt.dialect.forms
+	if len(rt.plan.service) > 0 {
+		src.base = s.baseURL(x)
+	}
 	if !rt.changes {
 		return x.binder.bind(rt.plan, in, &src)
 	}
 	req.Idempotency, src.wrongKey = x.idempotency()
 	return x.binder.bind(rt.plan, in, &src)
+}
+
+// baseURL is where the client reaches the service: what the operator says, or else
+// the host that the request names. It has no slash at its end.
+func (s *Server) baseURL(x *exchange) string {
+	if s.cfg.PublicURL != "" {
+		return strings.TrimRight(s.cfg.PublicURL, "/")
+	}
+	return "http://" + string(x.ctx.Request.Header.Host())
 }
 
 // parseWorkspace reads the canonical text of a UUIDv7, which is what every

@@ -47,7 +47,7 @@ func describeAPI(routes []*route, cfg Config) ([]byte, error) {
 		"openapi": "3.1.0",
 		"info": doc{
 			"title": "Switchyard", "version": cfg.Version,
-			"description": "An issue tracker for people and automated agents. Every response carries X-Request-Id; every error has the shape of the Error schema.",
+			"description": "An issue tracker for people and automated agents. Every response carries X-Request-Id; every error has the shape of the Error schema, but under /oauth and /scim, whose standards have their own.",
 			"license":     doc{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 		},
 		"servers":  []doc{{"url": url}},
@@ -55,10 +55,14 @@ func describeAPI(routes []*route, cfg Config) ([]byte, error) {
 		"tags":     d.tagList(),
 		"paths":    withBuiltin(paths),
 		"components": doc{
-			"schemas":         d.schemas,
-			"responses":       errorResponses(),
-			"headers":         commonHeaders(),
-			"securitySchemes": doc{"bearer": doc{"type": "http", "scheme": "bearer", "description": "A workspace token (swy_...), or the operator's token."}},
+			"schemas":   d.schemas,
+			"responses": errorResponses(),
+			"headers":   commonHeaders(),
+			"securitySchemes": doc{
+				"bearer":      doc{"type": "http", "scheme": "bearer", "description": "A workspace token (swy_...), an OAuth client's access token (swo_...), or the operator's token."},
+				"oauthClient": doc{"type": "http", "scheme": "basic", "description": "An OAuth client's clientId and clientSecret. They may stand in the body instead."},
+				"scim":        doc{"type": "http", "scheme": "bearer", "description": "The token of a SCIM connection (sws_...)."},
+			},
 		},
 	}
 	return encode(whole)
@@ -111,6 +115,7 @@ func (d *describer) operation(rt *route) (doc, error) {
 	case tracker.Admin:
 		operation["description"] = "Needs the owner or admin role in the workspace."
 	}
+	d.translate(rt, operation)
 	return operation, nil
 }
 
@@ -141,6 +146,9 @@ func (d *describer) parameters(rt *route) []doc {
 	}
 	for in, fields := range map[string][]*field{"query": rt.plan.query, "header": rt.plan.header} {
 		for _, f := range fields {
+			if strings.EqualFold(f.name, "Authorization") {
+				continue // is the operation's security
+			}
 			schema := f.schema(d)
 			if f.preset != "" {
 				schema["default"] = presetValue(f)

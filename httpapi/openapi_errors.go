@@ -115,6 +115,10 @@ func withBuiltin(paths doc) doc {
 	add("/healthz", "Healthz", "Tell whether the process is sane", "application/json", status, false)
 	add("/readyz", "Readyz", "Tell whether the node can serve", "application/json", status, true)
 	add("/openapi.json", "OpenAPI", "Describe the API", "application/json", doc{"type": "object"}, false)
+	add("/.well-known/oauth-authorization-server", "OAuthMetadata", "Say how OAuth clients get access tokens", "application/json", doc{
+		"type": "object", "required": []string{"issuer", "token_endpoint", "grant_types_supported", "response_types_supported"},
+		"properties": doc{"issuer": doc{"type": "string"}, "token_endpoint": doc{"type": "string"}},
+	}, false)
 	add("/docs", "Docs", "Read about the API and try it", "text/html", doc{"type": "string"}, false)
 	return paths
 }

@@ -17,15 +17,17 @@ import (
 //	path:"id"          a parameter of the route
 //	query:"limit"      a query parameter
 //	header:"If-Match"  a header
-//	json:"title"       a property of the body
+//	json:"title"       a property of the body, or of a form
 //	raw:"json,form"    the body's bytes as sent, in one of these media types
+//	service:"baseUrl"  where the client reaches the service
 //	rules:"..."        required, nullable, min=, max=, uri, datetime, object, strings
 //	items:"..."        the rules of an array's items or a map's values
 //	enum:"a,b"         the values allowed, of items where the field is an array
 //	default:"50"       the value when absent
 type plan struct {
 	path, query, header []*field
-	body                *object // nil when the operation reads no body, or reads it raw
+	service             []*field // what the service itself fills in
+	body                *object  // nil when the operation reads no body, or reads it raw
 	// raw is the field, of type []byte, that gets the body as it was sent, for
 	// signatures over it; media are the types it may have.
 	raw       *field
@@ -168,6 +170,11 @@ func (p *plan) collect(t reflect.Type, at []int, body *object) error {
 			p.query = append(p.query, f)
 		case "header":
 			p.header = append(p.header, f)
+		case "service":
+			if f.name != "baseUrl" || f.kind != kindText || f.optional {
+				return fmt.Errorf("field %s of %v: the service knows its baseUrl, a text", sf.Name, t)
+			}
+			p.service = append(p.service, f)
 		case "json":
 			if err := body.add(f); err != nil {
 				return fmt.Errorf("%v: %w", t, err)
@@ -200,7 +207,7 @@ func (p *plan) wantRaw(sf reflect.StructField, index []int, types string) error 
 }
 
 func tagOf(sf reflect.StructField) string {
-	for _, source := range [...]string{"path", "query", "header", "json"} {
+	for _, source := range [...]string{"path", "query", "header", "json", "service"} {
 		if name := tagName(sf, source); name != "" && name != "-" {
 			return source
 		}
@@ -304,7 +311,7 @@ func newObject(t reflect.Type) (*object, error) {
 	if err := nested.collect(t, nil, o); err != nil {
 		return nil, err
 	}
-	if len(nested.path)+len(nested.query)+len(nested.header) > 0 || nested.raw != nil {
+	if len(nested.path)+len(nested.query)+len(nested.header)+len(nested.service) > 0 || nested.raw != nil {
 		return nil, fmt.Errorf("%v is nested and can only have json fields", t)
 	}
 	return o, nil

@@ -36,6 +36,12 @@ func (s *Server) respond(x *exchange, reply *tracker.Reply) error {
 	if reply.Replayed {
 		response.Header.SetCanonical(headerReplayed, valueTrue)
 	}
+	if reply.Location != "" {
+		response.Header.SetCanonical(headerLocation, []byte(reply.Location))
+	}
+	if d := x.route.dialect; d != nil {
+		d.describe(x)
+	}
 	if x.route.Op.Secret {
 		response.Header.SetCanonical(headerCacheControl, valueNoStore)
 	}
@@ -52,6 +58,9 @@ func (s *Server) respond(x *exchange, reply *tracker.Reply) error {
 		return nil
 	}
 	response.Header.SetContentTypeBytes(valueJSON)
+	if d := x.route.dialect; d != nil {
+		response.Header.SetContentTypeBytes(d.media)
+	}
 	if x.route.Op.Kind == tracker.Query {
 		// Sent as it is, and its space is the next request's Buf.
 		response.SwapBody(reply.Body)
@@ -91,6 +100,10 @@ func (s *Server) respondFailure(x *exchange, f *failure) {
 	}
 	if status == http.StatusUnauthorized {
 		response.Header.SetCanonical(headerAuthenticate, valueBearer)
+	}
+	if d := x.dialect(); d != nil {
+		d.respondFailure(x, f)
+		return
 	}
 	response.SetBodyRaw(f.body())
 }

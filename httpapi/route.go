@@ -37,7 +37,8 @@ type route struct {
 	bound       []int
 	boundNames  []string
 	maxBody     int
-	changes     bool // takes an Idempotency-Key
+	changes     bool     // takes an Idempotency-Key
+	dialect     *dialect // nil: the service's own
 	inputs      sync.Pool
 	// direct answers without an operation.
 	direct func(*exchange) error
@@ -59,7 +60,8 @@ func (s *Server) compile(routes []Route) ([]*route, error) {
 		if rt.maxBody == 0 {
 			rt.maxBody = defaultMaxBody
 		}
-		rt.changes = r.Method != fasthttp.MethodGet && local == nil
+		rt.dialect = dialectOf(r.Path)
+		rt.changes = r.Method != fasthttp.MethodGet && local == nil && (rt.dialect == nil || !rt.dialect.keyless)
 		rt.local = local
 		rt.inputs.New = r.Op.New
 		if r.Op.Unkeyed {

@@ -20,6 +20,9 @@ const (
 	inroutesPath  = workspacePath + "/inbound-routes"
 	analyticsPath = workspacePath + "/issue-analytics"
 	webhooksPath  = workspacePath + "/webhook-subscriptions"
+	clientsPath   = workspacePath + "/oauth-clients"
+	connsPath     = workspacePath + "/scim/connections"
+	scimPath      = "/scim/v2/{" + workspaceParam + "}"
 )
 
 // Routes is the whole API, beside the server's own paths in builtin.go. The
@@ -148,6 +151,34 @@ func Routes() []Route {
 		{"POST", webhooksPath + "/{id}/test", tracker.TestWebhook, []int{202, 409}},
 		{"GET", webhooksPath + "/{id}/deliveries", tracker.ListDeliveries, []int{200}},
 		{"POST", webhooksPath + "/{id}/deliveries/{deliveryId}/redeliver", tracker.Redeliver, []int{202, 409}},
+		{"GET", clientsPath, tracker.ListOAuthClients, []int{200}},
+		{"POST", clientsPath, tracker.CreateOAuthClient, []int{201, 409}},
+		{"GET", clientsPath + "/{id}", tracker.OAuthClientByID, []int{200}},
+		{"PATCH", clientsPath + "/{id}", tracker.PatchOAuthClient, []int{200}},
+		{"DELETE", clientsPath + "/{id}", tracker.DeleteOAuthClient, []int{204}},
+		{"POST", "/oauth/token", tracker.IssueOAuthToken, []int{200, 401}},
+
+		{"GET", connsPath, tracker.ListSCIMConnections, []int{200}},
+		{"POST", connsPath, tracker.CreateSCIMConnection, []int{201, 409}},
+		{"DELETE", connsPath + "/{id}", tracker.DeleteSCIMConnection, []int{204}},
+
+		{"GET", scimPath + "/ServiceProviderConfig", tracker.SCIMServiceProvider, []int{200}},
+		{"GET", scimPath + "/ResourceTypes", tracker.ListSCIMResourceTypes, []int{200}},
+		{"GET", scimPath + "/ResourceTypes/{id}", tracker.SCIMResourceType, []int{200}},
+		{"GET", scimPath + "/Schemas", tracker.ListSCIMSchemas, []int{200}},
+		{"GET", scimPath + "/Schemas/{id}", tracker.SCIMSchema, []int{200}},
+		{"GET", scimPath + "/Users", tracker.ListSCIMUsers, []int{200}},
+		{"POST", scimPath + "/Users", tracker.CreateSCIMUser, []int{201, 409}},
+		{"GET", scimPath + "/Users/{id}", tracker.SCIMUserByID, []int{200, 304}},
+		{"PUT", scimPath + "/Users/{id}", tracker.PutSCIMUser, []int{200, 409}},
+		{"PATCH", scimPath + "/Users/{id}", tracker.PatchSCIMUser, []int{200, 409}},
+		{"DELETE", scimPath + "/Users/{id}", tracker.DeleteSCIMUser, []int{204, 409}},
+		{"GET", scimPath + "/Groups", tracker.ListSCIMGroups, []int{200}},
+		{"POST", scimPath + "/Groups", tracker.CreateSCIMGroup, []int{201, 409}},
+		{"GET", scimPath + "/Groups/{id}", tracker.SCIMGroupByID, []int{200, 304}},
+		{"PUT", scimPath + "/Groups/{id}", tracker.PutSCIMGroup, []int{200, 409}},
+		{"PATCH", scimPath + "/Groups/{id}", tracker.PatchSCIMGroup, []int{204, 409}},
+		{"DELETE", scimPath + "/Groups/{id}", tracker.DeleteSCIMGroup, []int{204}},
 
 		{"GET", "/cluster", opTopology, []int{200}},
 		{"GET", "/cluster/workspaces/{" + workspaceParam + "}", opWorkspaceOwner, []int{200}},

@@ -50,6 +50,8 @@ func TestPermissions(t *testing.T) {
 		{OnboardWorkspace, open}, {CreateWorkspace, creating}, {ListWorkspaces, listing},
 		{WorkspaceByID, reading}, {WorkspaceBySlug, bySlug}, {PatchWorkspace, admining}, {DeleteWorkspace, deleting},
 		{ListTokens, admining}, {CreateToken, admining}, {DeleteToken, admining},
+		{ListOAuthClients, admining}, {CreateOAuthClient, admining}, {OAuthClientByID, admining}, {PatchOAuthClient, admining}, {DeleteOAuthClient, admining},
+		{ListSCIMConnections, admining}, {CreateSCIMConnection, admining}, {DeleteSCIMConnection, admining},
 		{ListMembers, reading}, {AddMember, admining}, {PatchMember, admining}, {RemoveMember, admining},
 		{ListTeams, reading}, {CreateTeam, writing}, {TeamByID, reading}, {PatchTeam, writing}, {DeleteTeam, writing},
 		{ListTeamMembers, reading}, {PutTeamMember, writing}, {RemoveTeamMember, writing},

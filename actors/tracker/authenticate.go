@@ -28,9 +28,16 @@ var AuthenticateOp = NewQuery[Credential, Principal]("Authenticate", "Tell who a
 })
 
 // Authenticate tells who a credential stands for. v reads its home workspace. The
-// error is UNAUTHORIZED for a credential that is not, or no longer, good.
+// error is UNAUTHORIZED for a credential that is not, or no longer, good. Whether it
+// has expired is for the caller to see: see Principal.Expired.
 func Authenticate(v *storage.View, c Credential) (Principal, error) {
-	if c.Kind != WorkspaceToken {
+	switch c.Kind {
+	case WorkspaceToken:
+	case OAuthAccessToken:
+		return authenticateAccess(v, c)
+	case SCIMToken:
+		return authenticateSCIM(v, c)
+	default:
 		return Principal{}, Unauthorized()
 	}
 	grant, err := tokenGrants.Get(v, storage.Key(nil).Newest(c.ID))
@@ -63,6 +70,10 @@ func ResolveCaller(v *storage.View, p Principal) (Caller, error) {
 	}
 	if p.Confined && p.Home != v.Workspace() {
 		return Caller{}, NotFound("workspace")
+	}
+	if p.SCIM != 0 {
+		// It has no permissions at all: what it may do is a matter of its scopes alone.
+		return Caller{Principal: p, Role: RoleAdmin, Level: Admin}, nil
 	}
 	c := Caller{Principal: p}
 	if c.Role, err = roleOf(v, &p); err != nil {

@@ -1,6 +1,10 @@
 package tracker
 
-import "switchyard/storage"
+import (
+	"time"
+
+	"switchyard/storage"
+)
 
 // ActorType says what kind of being acts.
 type ActorType string
@@ -34,6 +38,17 @@ type Principal struct {
 	// Confined principals are nobody outside their home: agents, and users whose
 	// token somebody else made for them.
 	Confined bool
+	// Expires is when the credential ends; zero: never. Whoever remembers a principal
+	// has to look at it each time.
+	Expires time.Time
+	// SCIM are the scopes of a SCIM connection, which opens nothing but its own
+	// workspace's SCIM base; 0 for other credentials.
+	SCIM SCIMScopes
+}
+
+// Expired tells whether the credential has ended.
+func (p *Principal) Expired(now time.Time) bool {
+	return !p.Expires.IsZero() && !now.Before(p.Expires)
 }
 
 // Caller is a principal in one workspace: what it may do and see there.

@@ -38,9 +38,18 @@ type Error struct {
 	// Moved: nothing was done because this node does not serve the workspace, or not
 	// any more; another one may.
 	Moved bool `json:"-"`
+	// Reason is the word for the failure where a standard has words of its own: the
+	// error of RFC 6749, the scimType of RFC 7644.
+	Reason string `json:"-"`
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Message) }
+
+// because gives an error the word that a standard has for it.
+func (e *Error) because(reason string) *Error {
+	e.Reason = reason
+	return e
+}
 
 // Fault is one thing wrong with a request. Path is the field's place, such as
 // "labelIds[2]", "query.limit" or "header.If-Match"; empty for the body as a whole.

@@ -71,6 +71,12 @@ func errKeyReused() *Error {
 	}
 }
 
+// errOtherCredential is the answer to a key under which a caller was told a secret
+// with an earlier credential, which alone opens it.
+func errOtherCredential() *Error {
+	return Conflict("The request was answered with a secret, to an earlier credential of the caller.", "What it made is there. Delete that and repeat the request with a new Idempotency-Key if its secret is lost.")
+}
+
 // replay gives the answer that a request with the same key got before; false when
 // it has to be carried out.
 func (tx *Tx) replay(op *Op, req *Request) (Reply, bool, error) {
@@ -88,7 +94,10 @@ func (tx *Tx) replay(op *Op, req *Request) (Reply, bool, error) {
 	body := a.body
 	if a.sealed {
 		if body, err = openAnswer(req, key, body); err != nil {
-			return Reply{}, false, fmt.Errorf("%s: open a sealed answer: %w", op.Name, err)
+			if req.Caller.Expires.IsZero() {
+				return Reply{}, false, fmt.Errorf("%s: open a sealed answer: %w", op.Name, err)
+			}
+			return Reply{}, false, errOtherCredential()
 		}
 	}
 	return Reply{Outcome: a.outcome, ETag: a.etag, Body: body, Replayed: true}, true, nil

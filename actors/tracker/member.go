@@ -27,6 +27,15 @@ var members = storage.Table[Member]{
 		Entries: func(e *storage.Entries, m *Member) {
 			e.Add(e.Key().U64(^uint64(m.CreatedAt.Time().UnixMilli())))
 		},
+	}, {
+		// Who is provisioned is looked for among the members there are.
+		ID:   memberByEmail,
+		Name: "email",
+		Entries: func(e *storage.Entries, m *Member) {
+			if m.Email != nil {
+				e.Add(e.Key().Str(foldName(*m.Email)))
+			}
+		},
 	}},
 	Touches: TouchesAccess,
 }

@@ -30,24 +30,33 @@ func removeMember(tx *Tx, in *MemberIn) (Reply, error) {
 	if row.Value.Role == RoleOwner {
 		return Reply{}, Conflict("The owner can't be removed.", "Delete the workspace if it is to end.")
 	}
-	var joined []storage.ID
-	if err := eachTeamOf(tx.Reader(), in.UserID, func(team storage.ID) { joined = append(joined, team) }); err != nil {
+	if _, err := tx.dropMember(row); err != nil {
 		return Reply{}, err
 	}
+	return Reply{Outcome: NoContent}, nil
+}
+
+// dropMember takes somebody who is not the owner out of the workspace and its
+// teams, which it gives.
+func (tx *Tx) dropMember(row *storage.Row[Member]) (joined []storage.ID, err error) {
+	who := row.Value.UserID
+	if err := eachTeamOf(tx.Reader(), who, func(team storage.ID) { joined = append(joined, team) }); err != nil {
+		return nil, err
+	}
 	for _, team := range joined {
-		if _, err := tx.leaveTeam(team, in.UserID); err != nil {
-			return Reply{}, err
+		if _, err := tx.leaveTeam(team, who); err != nil {
+			return nil, err
 		}
 	}
 	if err := members.Delete(tx, row); err != nil {
-		return Reply{}, fmt.Errorf("remove a member: %w", err)
+		return nil, fmt.Errorf("remove a member: %w", err)
 	}
 	// Added again by their id they are a stranger whose credentials are their own.
-	if err := tx.Writer().DeleteValue(issuedUserTable, memberKey(nil, in.UserID)); err != nil {
-		return Reply{}, err
+	if err := tx.Writer().DeleteValue(issuedUserTable, memberKey(nil, who)); err != nil {
+		return nil, err
 	}
 	if err := tx.tally(memberTable, -1); err != nil {
-		return Reply{}, err
+		return nil, err
 	}
-	return Reply{Outcome: NoContent}, tx.noteMember(in.UserID, false)
+	return joined, tx.noteMember(who, false)
 }

@@ -74,6 +74,9 @@ type Op struct {
 	Unkeyed bool
 	// Founding commands run also where no workspace is: they make or erase it.
 	Founding bool
+	// SCIM are the scopes one of which the operation asks for; 0 for operations that
+	// don't belong to a SCIM base, which SCIM tokens can't ask for.
+	SCIM SCIMScopes
 	// MaxBody bounds the request body in bytes; 0 means 1 MiB.
 	MaxBody int
 	// Media are the content types an operation answers with instead of JSON; see
@@ -108,6 +111,10 @@ func WithSecret(o *Op) { o.Secret = true }
 
 // WithoutKey marks an operation that takes no Idempotency-Key.
 func WithoutKey(o *Op) { o.Unkeyed = true }
+
+// Provisions makes an operation one of a SCIM base, for connections with one of the
+// scopes.
+func Provisions(scopes SCIMScopes) Option { return func(o *Op) { o.SCIM = scopes } }
 
 // Founds lets a command run where no workspace is.
 func Founds(o *Op) { o.Founding = true }
@@ -175,6 +182,7 @@ type Reply struct {
 	Outcome  Outcome
 	Body     []byte
 	ETag     string // with its quotes; empty when there is none
+	Location string // the address of what was made; empty when it is not told
 	Replayed bool   // an earlier answer, repeated for its idempotency key
 	// File is set where Body is not JSON but the bytes of a file.
 	File *File

@@ -90,3 +90,22 @@ func (p Permissions) Allow(n Needs) bool {
 	}
 	return p&enough != 0
 }
+
+// permissionNames gives the fewest words that say what permissions are.
+func permissionNames(p Permissions) []string {
+	names := []string{}
+	var said Permissions
+	for _, word := range PermissionWords() {
+		if bits := permissionWords[word]; p.Includes(bits) && !said.Includes(bits) {
+			names = append(names, word)
+			said |= bits
+		}
+	}
+	return names
+}
+
+// PermissionWords are the words of a permissions string; one that includes another
+// comes before it.
+func PermissionWords() []string {
+	return []string{"admin", "write", "read", "issues:write", "issues:read", "sessions:write", "sessions:read"}
+}

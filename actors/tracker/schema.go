@@ -20,6 +20,7 @@ func Schema() *storage.Schema {
 			&attachments,
 			&webhooks, &retries, &deliveries,
 			&channels, &channelSecrets, &tickets, &ticketMessages, &deals, &inboundSecrets,
+			&oauthClients, &oauthSecrets, &accessTokens, &scimConnections, &scimUsers, &scimGroups,
 			&directory, &memberships, &inboundRoutes,
 		},
 		Rows: slices.Concat(
@@ -117,6 +118,7 @@ func checkWorkspace(v *storage.View, report func(storage.Problem)) error {
 		checkWebhooks,
 		checkChannels,
 		checkTickets,
+		checkOAuth, checkSCIM,
 	} {
 		if err := check(v, say); err != nil {
 			return err

@@ -73,6 +73,7 @@ func checkClock(v *storage.View, say sayer) error {
 		name string
 	}{
 		{teamTable, teams.Name}, {tokenTable, tokens.Name}, {issueTable, issues.Name},
+		{oauthClientTable, oauthClients.Name}, {accessTokenTable, accessTokens.Name}, {scimConnectionTable, scimConnections.Name},
 		{labelTable, labels.Name}, {projectTable, projects.Name}, {cycleTable, cycles.Name}, {templateTable, templates.Name},
 		{channelTable, channels.Name}, {ticketTable, tickets.Name}, {dealTable, deals.Name},
 		{attachmentTable, attachments.Name}, {webhookTable, webhooks.Name},

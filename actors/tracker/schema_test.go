@@ -27,13 +27,14 @@ func TestSchema_Golden(t *testing.T) {
 		at        = Timestamp("2026-11-20T21:30:00.123Z")
 		user      = UserID("ann")
 	)
+	external, email := "00u1", "Ann@Example.com"
 	removed, parent := at, CommentID("01935000-0000-7000-8000-0000000000ed")
 	channel, thread, ticketIssue := ChannelID(token), "thread", IssueID("01935000-0000-7000-8000-0000000000dd")
 	got := strings.Join([]string{
 		ids,
 		storage.Explain(&workspaces, &Workspace{ID: workspace}),
 		storage.Explain(&settingsRows, &Settings{}),
-		storage.Explain(&members, &Member{UserID: user, CreatedAt: at}),
+		storage.Explain(&members, &Member{UserID: user, Email: &email, CreatedAt: at}),
 		storage.Explain(&tokens, &Token{ID: token}),
 		storage.Explain(&tokenGrants, &tokenGrant{ID: token, ActorType: ActorUser, ActorID: "ann"}),
 		storage.Explain(&teams, &Team{ID: team, Key: "ENG"}),
@@ -53,6 +54,12 @@ func TestSchema_Golden(t *testing.T) {
 		storage.Explain(&attachments, &Attachment{ID: "01935000-0000-7000-8000-0000000000dd", IssueID: "01935000-0000-7000-8000-0000000000ee"}),
 		storage.Explain(&accessGrants, &AccessGrant{IssueID: issue, ActorID: "ann", ActorType: GranteeUser}),
 		storage.Explain(&shares, &IssueShare{Token: "token", IssueID: issue}),
+		storage.Explain(&oauthClients, &OAuthClient{ID: OAuthClientID(token)}),
+		storage.Explain(&oauthSecrets, &oauthSecret{ID: OAuthClientID(token)}),
+		storage.Explain(&accessTokens, &accessToken{ID: token, ExpiresAt: at}),
+		storage.Explain(&scimConnections, &scimConnection{ID: SCIMConnectionID(token)}),
+		storage.Explain(&scimUsers, &scimUser{ID: user, SCIMUserAttributes: SCIMUserAttributes{UserName: "Ann@Example.com", ExternalID: &external}, Teams: []TeamID{team}}),
+		storage.Explain(&scimGroups, &scimGroup{ID: team, DisplayName: "Engineering", ExternalID: &external}),
 		storage.Explain(&timers, &Timer{Kind: "kind", Subject: "subject", Due: at}),
 		storage.Explain(&webhooks, &Webhook{ID: "01935000-0000-7000-8000-0000000000dd"}),
 		storage.Explain(&retries, &WebhookDelivery{ID: "01935000-0000-7000-8000-0000000000ee", SubscriptionID: "01935000-0000-7000-8000-0000000000dd", NextAttemptAt: &removed}),

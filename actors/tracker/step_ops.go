@@ -9,7 +9,8 @@ var StepOps = stepOps(
 	foundOp, onboardOp, existsOp, openWorkspaceOp, mayDeleteOp, eraseWorkspaceOp,
 	addMemberOp, removeMemberOp, pendingMembersOp, clearPendingOp,
 	putRouteOp, deleteRouteOp, listRoutesOp, routeOp, verifyInboundOp, receiveMessageOp, receiveHelpdeskOp, receiveEventOp, receiveVCSOp,
-	AuthenticateOp,
+	AuthenticateOp, issueAccessTokenOp,
+	createSCIMUserOp, putSCIMUserOp, patchSCIMUserOp, deleteSCIMUserOp,
 )
 
 func stepOps(ops ...*Op) map[string]*Op {

@@ -79,7 +79,7 @@ const (
 	searchTitles  storage.TableID = 73 // postings: term of a title -> open issues
 	searchTotals  storage.TableID = 74 // counters
 
-	// Agents, sessions, drafts: 80 to 109. OAuth, SCIM: 140 to 149.
+	// Agents, sessions, drafts: 80 to 109.
 
 	// Webhooks.
 	webhookTable    storage.TableID = 110
@@ -108,6 +108,18 @@ const (
 	receivedByAge      storage.TableID = 131 // moment, hash
 	issueByBranch      storage.TableID = 132
 	issueByPR          storage.TableID = 133 // by the URL of the pull request
+
+	// Clients of the API, and provisioning.
+	oauthClientTable    storage.TableID = 140
+	oauthSecretTable    storage.TableID = 141 // client -> the hash of its secret, and its permissions
+	accessTokenTable    storage.TableID = 142
+	accessTokenByExpiry storage.TableID = 143
+	scimConnectionTable storage.TableID = 144
+	scimUserTable       storage.TableID = 145
+	scimUserBy          storage.TableID = 146 // userName, externalId, and the teams of who is deactivated
+	scimGroupTable      storage.TableID = 147
+	scimGroupBy         storage.TableID = 148 // displayName, externalId
+	memberByEmail       storage.TableID = 149 // in lower case
 
 	// The directory (its own range in shard 0).
 	directoryTable        storage.TableID = 201 // workspace -> directory entry

@@ -30,7 +30,13 @@ var bounds = map[storage.TableID]struct {
 	// Each is up to maxScreenshot bytes.
 	attachmentTable: {100_000, "attachments"},
 
-	webhookTable: {100, "webhook subscriptions"},
+	webhookTable:        {100, "webhook subscriptions"},
+	oauthClientTable:    {1_000, "OAuth clients"},
+	accessTokenTable:    {50_000, "OAuth access tokens"},
+	scimConnectionTable: {100, "SCIM connections"},
+	// Those who are deactivated are known on, beside the members.
+	scimUserTable:  {20_000, "provisioned users"},
+	scimGroupTable: {1_000, "provisioned groups"},
 }
 
 // tallySubject is under what the records of a table are counted.

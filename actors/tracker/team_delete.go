@@ -33,6 +33,9 @@ func deleteTeam(tx *Tx, in *TeamByIDIn) (Reply, error) {
 	if err := tx.emptyTeam(row.Team); err != nil {
 		return Reply{}, err
 	}
+	if err := tx.forgetSCIMGroup(row.Value.ID); err != nil {
+		return Reply{}, err
+	}
 	if err := teams.Delete(tx, row); err != nil {
 		return Reply{}, fmt.Errorf("delete a team: %w", err)
 	}

@@ -27,8 +27,8 @@ func putTeamMember(tx *Tx, in *TeamMemberIn) (Reply, error) {
 	return Reply{Body: body}, err
 }
 
-// belongs refuses whoever is neither a member of the workspace nor an agent with
-// a token of it.
+// belongs refuses whoever is neither a member of the workspace, nor an agent with
+// a token of it, nor one of its OAuth clients.
 func (tx *Tx) belongs(who UserID) error {
 	m, err := tx.member(who)
 	if err != nil || m != nil {
@@ -36,6 +36,10 @@ func (tx *Tx) belongs(who UserID) error {
 	}
 	if who != "" && indexable(string(who)) {
 		known, err := tx.Has(grantByActor, actorKey(storage.Key(nil), ActorAgent, string(who)))
+		if err != nil || known {
+			return err
+		}
+		known, err = tx.hasOAuthClient(string(who))
 		if err != nil || known {
 			return err
 		}

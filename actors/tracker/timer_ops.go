@@ -11,6 +11,7 @@ var TimerOps = map[string]*Op{
 	timerMergeSearch:      mergeSearchOp,
 	timerResolve:          resolveSlugOp,
 	timerErase:            eraseOp,
+	timerSweepAccess:      sweepAccessOp,
 	timerSyncMembers:      syncMembersOp,
 	timerCloseChildren:    closeChildrenOp,
 	timerCloseParent:      closeParentOp,

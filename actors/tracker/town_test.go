@@ -95,6 +95,9 @@ func (w *town) admit(req *Request, op *Op) error {
 		if p, err = Authenticate(&home, c); err != nil {
 			return err
 		}
+		if p.Expired(w.now) {
+			return Unauthorized()
+		}
 	}
 	req.Caller = Caller{Principal: p}
 	if op.Needs.Level >= Read && op.Needs.Level <= Admin {
@@ -104,6 +107,9 @@ func (w *town) admit(req *Request, op *Op) error {
 			return err
 		}
 		req.Caller = caller
+	}
+	if op.SCIM != 0 || req.Caller.SCIM != 0 {
+		return req.Caller.AdmitSCIM(op)
 	}
 	if !req.Caller.Allows(op.Needs) {
 		return Forbidden("no", "no")

@@ -120,6 +120,13 @@ var workspaceOps = []matrixOp{
 	{name: "add a member", method: "POST", path: "/members", body: map[string]any{"name": "somebody"}, needs: "admin", ok: 201},
 	{name: "tokens", method: "GET", path: "/tokens", needs: "admin", ok: 200},
 	{name: "make a token", method: "POST", path: "/tokens", body: map[string]any{"name": "t", "actorType": "agent", "permissions": "read"}, needs: "admin", ok: 201},
+	{name: "OAuth clients", method: "GET", path: "/oauth-clients", needs: "admin", ok: 200},
+	{name: "make an OAuth client", method: "POST", path: "/oauth-clients", body: map[string]any{"name": "c"}, needs: "admin", ok: 201},
+	{name: "an OAuth client", method: "GET", path: "/oauth-clients/01931f6e-7a3c-7def-8123-456789abcdef", needs: "admin", ok: 404},
+	{name: "patch an OAuth client", method: "PATCH", path: "/oauth-clients/01931f6e-7a3c-7def-8123-456789abcdef", body: map[string]any{"name": "c"}, needs: "admin", ok: 404},
+	{name: "delete an OAuth client", method: "DELETE", path: "/oauth-clients/01931f6e-7a3c-7def-8123-456789abcdef", needs: "admin", ok: 404},
+	{name: "SCIM connections", method: "GET", path: "/scim/connections", needs: "admin", ok: 200},
+	{name: "delete a SCIM connection", method: "DELETE", path: "/scim/connections/01931f6e-7a3c-7def-8123-456789abcdef", needs: "admin", ok: 404},
 }
 
 // recordOps are those of labels and the like: every caller's who may read or write

@@ -127,6 +127,7 @@ func described(t *testing.T, base string) func(*http.Request, *http.Response, []
 		text, err := io.ReadAll(body)
 		return string(text), err
 	})
+	openapi3filter.RegisterBodyDecoder("application/scim+json", openapi3filter.JSONBodyDecoder)
 	router, err := legacy.NewRouter(doc)
 	if err != nil {
 		t.Fatal(err)

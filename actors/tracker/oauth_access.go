@@ -1,0 +1,156 @@
+package tracker
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"switchyard/storage"
+)
+
+// accessToken is what an OAuth client acts with for an hour. It is good for what
+// both it and, at the moment of each request, its client are good for: so a client
+// that is deleted or loses a permission takes its tokens along, and nobody has to
+// find them.
+type accessToken struct {
+	ID          TokenID       `json:"id"`
+	Client      OAuthClientID `json:"client"`
+	Hash        []byte        `json:"hash"`
+	Permissions Permissions   `json:"permissions"`
+	ExpiresAt   Timestamp     `json:"expiresAt"`
+}
+
+// accessLife is how long an access token is good for.
+const accessLife = time.Hour
+
+// Access tokens don't touch access: who is remembered is looked at for expiry with
+// every request, and a new token is nobody's yet.
+var accessTokens = storage.Table[accessToken]{
+	ID:   accessTokenTable,
+	Name: "accessToken",
+	Key:  func(k storage.Key, t *accessToken) storage.Key { return tokenKey(k, t.ID) },
+	Indexes: []storage.Index[accessToken]{{
+		ID:   accessTokenByExpiry,
+		Name: "expiry",
+		Entries: func(e *storage.Entries, t *accessToken) {
+			e.Add(e.Key().U64(uint64(t.ExpiresAt.Time().UnixMilli())))
+		},
+	}},
+}
+
+// authenticateAccess tells which client an access token stands for. Keys of
+// idempotency belong to the client, which goes on under its next token.
+func authenticateAccess(v *storage.View, c Credential) (Principal, error) {
+	row, err := accessTokens.Get(v, storage.Key(nil).Newest(c.ID))
+	if err != nil {
+		return Principal{}, fmt.Errorf("read an access token: %w", err)
+	}
+	if row == nil || !c.matches(row.Value.Hash) {
+		return Principal{}, Unauthorized()
+	}
+	t := &row.Value
+	client, err := oauthSecrets.Get(v, newestKey(nil, t.Client))
+	if err != nil {
+		return Principal{}, fmt.Errorf("read an access token's client: %w", err)
+	}
+	if client == nil {
+		return Principal{}, Unauthorized()
+	}
+	return Principal{
+		Type: ActorAgent, ID: string(t.Client), Token: string(t.Client), Home: c.Home,
+		Permissions: t.Permissions & client.Value.Permissions, Confined: true, Expires: t.ExpiresAt.Time(),
+	}, nil
+}
+
+// addAccessToken makes an access token and gives its text.
+func (tx *Tx) addAccessToken(client OAuthClientID, permissions Permissions) (string, error) {
+	n, err := tx.Counter(tallyTable, tallySubject(accessTokenTable))
+	if err != nil {
+		return "", err
+	}
+	if n >= bounds[accessTokenTable].most {
+		return "", &Error{
+			Code: CodeTooManyRequests, Message: "The workspace has as many access tokens as it may have at a time.",
+			Hint: "Use an access token until it expires instead of asking for one each time.", RetryAfter: time.Minute,
+		}
+	}
+	if err := tx.tally(accessTokenTable, 1); err != nil {
+		return "", err
+	}
+	id, err := tx.NewID()
+	if err != nil {
+		return "", fmt.Errorf("make an access token's id: %w", err)
+	}
+	var secret [secretLen]byte
+	if err := tx.Secret(secret[:]); err != nil {
+		return "", fmt.Errorf("make an access token's secret: %w", err)
+	}
+	text, credential := newCredential(OAuthAccessToken, tx.Workspace(), id, secret)
+	expires := tx.now.Add(accessLife)
+	t := accessToken{ID: TokenID(id.String()), Client: client, Hash: credential.Hash[:], Permissions: permissions, ExpiresAt: At(expires)}
+	if _, err := accessTokens.Insert(tx, &t); err != nil {
+		return "", fmt.Errorf("add an access token: %w", err)
+	}
+	set, err := tx.Has(timerTable, timerKey(nil, timerSweepAccess, ""))
+	if err == nil && !set {
+		err = tx.SetTimer(timerSweepAccess, "", expires)
+	}
+	if err != nil {
+		return "", fmt.Errorf("see to an access token's end: %w", err)
+	}
+	return text, nil
+}
+
+// timerSweepAccess runs while there are access tokens.
+const timerSweepAccess = "sweep.access"
+
+var sweepAccessOp = NewCommand[TimerIn, None]("SweepAccess", "Remove expired access tokens", Needs{}, func(tx *Tx, _ *TimerIn) (Reply, error) {
+	var expired [][]byte
+	more, next := false, time.Time{}
+	err := tx.Rows(accessTokenByExpiry, nil, nil, func(fields, _ []byte) (bool, error) {
+		if len(fields) != 8+16 {
+			return false, fmt.Errorf("%w: expiry entry of %d bytes", storage.ErrFormat, len(fields))
+		}
+		dies := time.UnixMilli(int64(binary.BigEndian.Uint64(fields)))
+		if dies.After(tx.now) {
+			next = dies
+			return false, nil
+		}
+		if more = len(expired) == sweepBatch; more {
+			return false, nil
+		}
+		expired = append(expired, append([]byte(nil), fields[8:]...))
+		return true, nil
+	})
+	if err != nil {
+		return Reply{}, fmt.Errorf("sweep access tokens: %w", err)
+	}
+	for _, pk := range expired {
+		row, err := accessTokens.Get(tx, pk)
+		if err != nil {
+			return Reply{}, fmt.Errorf("sweep access tokens: %w", err)
+		}
+		if row == nil {
+			return Reply{}, fmt.Errorf("%w: an expiry entry names an access token that is not there", storage.ErrFormat)
+		}
+		if err := accessTokens.Delete(tx, row); err != nil {
+			return Reply{}, fmt.Errorf("sweep access tokens: %w", err)
+		}
+		if err := tx.tally(accessTokenTable, -1); err != nil {
+			return Reply{}, err
+		}
+	}
+	switch {
+	case more:
+		err = tx.SetTimer(timerSweepAccess, "", tx.now)
+	case next.IsZero():
+		err = tx.ClearTimer(timerSweepAccess, "")
+	default:
+		// Those that expire one by one go together; they are refused all the same.
+		if soon := tx.now.Add(sweepPause); next.Before(soon) {
+			next = soon
+		}
+		err = tx.SetTimer(timerSweepAccess, "", next)
+	}
+	return Reply{Outcome: NoContent}, err
+})

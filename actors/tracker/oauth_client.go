@@ -1,0 +1,137 @@
+package tracker
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"strings"
+
+	json "github.com/goccy/go-json"
+
+	"switchyard/storage"
+)
+
+// OAuthClientID names an OAuth client in paths.
+type OAuthClientID string
+
+// OAuthClient is a program that gets access tokens for itself (Decision 49). What it
+// authenticates with is shown once, in the answer to its creation.
+type OAuthClient struct {
+	ID             OAuthClientID `json:"id"`
+	OrganizationID WorkspaceID   `json:"organizationId"`
+	Name           string        `json:"name"`
+	RedirectURIs   []string      `json:"redirectUris"`
+	Scopes         []string      `json:"scopes"`
+	Permissions    string        `json:"permissions"`
+	CreatedAt      Timestamp     `json:"createdAt"`
+}
+
+// CreatedOAuthClient is a client with what it authenticates with.
+type CreatedOAuthClient struct {
+	OAuthClient
+	ClientID     string `json:"clientId"`
+	ClientSecret string `json:"clientSecret"`
+}
+
+// oauthSecret lies beside a client and never leaves the service.
+type oauthSecret struct {
+	ID   OAuthClientID `json:"id"`
+	Hash []byte        `json:"hash"`
+	// Permissions and Scopes are the client's.
+	Permissions Permissions `json:"permissions"`
+	Scopes      []string    `json:"scopes,omitempty"`
+}
+
+var oauthClients = storage.Table[OAuthClient]{
+	ID:   oauthClientTable,
+	Name: "oauthClient",
+	Key:  func(k storage.Key, c *OAuthClient) storage.Key { return newestKey(k, c.ID) },
+}
+
+// The permissions of a client cap those of its tokens, so its callers are forgotten
+// with every change.
+var oauthSecrets = storage.Table[oauthSecret]{
+	ID:      oauthSecretTable,
+	Name:    "oauthSecret",
+	Key:     func(k storage.Key, s *oauthSecret) storage.Key { return newestKey(k, s.ID) },
+	Touches: TouchesAccess,
+}
+
+// hasOAuthClient tells whether an id is that of a client.
+func (v *View) hasOAuthClient(id string) (bool, error) {
+	parsed, ok := storage.ParseID(id)
+	if !ok {
+		return false, nil
+	}
+	there, err := v.Has(oauthSecretTable, storage.Key(nil).Newest(parsed))
+	if err != nil {
+		return false, fmt.Errorf("look for an OAuth client: %w", err)
+	}
+	return there, nil
+}
+
+// A client identifier is, behind its prefix, the URL-safe Base64 of: workspace (16
+// bytes), client (16), CRC-32C of both (4). It names its workspace because the
+// token endpoint's address doesn't, so that any node knows whom to ask.
+const (
+	clientIDPrefix = "swid_"
+	clientIDLen    = 16 + 16 + 4
+	clientIDText   = len(clientIDPrefix) + clientIDLen/3*4
+)
+
+func clientIdentifier(workspace, client storage.ID) string {
+	raw := append(append(make([]byte, 0, clientIDLen), workspace[:]...), client[:]...)
+	raw = binary.BigEndian.AppendUint32(raw, crc32.Checksum(raw, castagnoli))
+	return clientIDPrefix + base64.RawURLEncoding.EncodeToString(raw)
+}
+
+// parseClientIdentifier reads a client identifier; false when it can't be one.
+func parseClientIdentifier(text string) (workspace, client storage.ID, ok bool) {
+	var raw [clientIDLen]byte
+	encoded, prefixed := strings.CutPrefix(text, clientIDPrefix)
+	if !prefixed || len(text) != clientIDText || strings.ContainsAny(text, "\r\n") {
+		return workspace, client, false
+	}
+	n, err := base64.RawURLEncoding.Strict().Decode(raw[:], []byte(encoded))
+	if err != nil || n != clientIDLen || crc32.Checksum(raw[:32], castagnoli) != binary.BigEndian.Uint32(raw[32:]) {
+		return workspace, client, false
+	}
+	copy(workspace[:], raw[:])
+	copy(client[:], raw[16:])
+	// Ranges that are no workspace's have ids of other versions.
+	return workspace, client, workspace[6]>>4 == 7
+}
+
+// clientPermissions reads a permissions field of a client: what it says, and its
+// stored form. Nobody makes a client that may do more than they may.
+func (tx *Tx) clientPermissions(raw json.RawMessage) (Permissions, string, error) {
+	text, _ := permissionsText(raw)
+	if text == "" {
+		text = defaultClientPermissions
+	}
+	p, stored, _ := ParsePermissions(text)
+	if !tx.Caller.Permissions.Includes(p) {
+		return 0, "", Forbidden("The client would be good for more than the credential that asks for it.", "Ask for permissions the credential itself has.")
+	}
+	return p, stored, nil
+}
+
+// scopeFaults tells which of a client's scopes could not be asked for (RFC 6749,
+// section 3.3).
+func scopeFaults(scopes []string, faults *Faults) {
+	for i, scope := range scopes {
+		bad := strings.IndexFunc(scope, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '"' || r == '\\' }) >= 0
+		if path := fmt.Sprintf("scopes[%d]", i); (bad || scope == "") && !faults.Has(path) {
+			faults.Add(path, "Must be visible ASCII without spaces, quotes and backslashes.")
+		}
+	}
+}
+
+// orNone makes an absent list an empty one.
+func orNone(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}

@@ -1,0 +1,176 @@
+package tracker
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"switchyard/storage"
+)
+
+// OAuthTokenIn asks for an access token: a form of RFC 6749, section 4.4.
+type OAuthTokenIn struct {
+	Authorization string `header:"Authorization"`
+	GrantType     string `json:"grant_type" rules:"required,max=200"`
+	ClientID      string `json:"client_id" rules:"max=512"`
+	ClientSecret  string `json:"client_secret" rules:"max=512"`
+	Scope         string `json:"scope" rules:"max=2000"`
+}
+
+// OAuthToken is the answer (RFC 6749, section 5.1).
+type OAuthToken struct {
+	AccessToken string `json:"access_token"`
+	TokenType   string `json:"token_type" enum:"Bearer"`
+	ExpiresIn   int    `json:"expires_in"` // seconds
+	Scope       string `json:"scope"`
+}
+
+// The errors of RFC 6749, section 5.2.
+const (
+	oauthInvalidRequest = "invalid_request"
+	oauthInvalidClient  = "invalid_client"
+	oauthInvalidScope   = "invalid_scope"
+	oauthUnsupported    = "unsupported_grant_type"
+)
+
+// IssueOAuthToken gives a client an access token. The client identifier names the
+// workspace, so this runs on any node.
+var IssueOAuthToken = NewWorkflow[OAuthTokenIn, OAuthToken]("IssueOAuthToken", "Get an access token for an OAuth client", Needs{Level: Public}, issueOAuthToken,
+	WithSecret, BodyUpTo(16<<10))
+
+func issueOAuthToken(f Flow, in *OAuthTokenIn) (Reply, error) {
+	id, secret, err := in.client()
+	if err != nil {
+		return Reply{}, err
+	}
+	switch in.GrantType {
+	case "client_credentials":
+	case "":
+		return Reply{}, oauthRefusal(oauthInvalidRequest, "grant_type is missing.")
+	default:
+		return Reply{}, oauthRefusal(oauthUnsupported, "The only grant_type there is here is client_credentials.")
+	}
+	workspace, client, ok := parseClientIdentifier(id)
+	credential, err := ParseCredential(secret)
+	if !ok || err != nil || credential.Kind != OAuthSecret || credential.Home != workspace || credential.ID != client {
+		return Reply{}, errInvalidClient()
+	}
+	reply, err := f.Call(workspace, issueAccessTokenOp, &issueAccessTokenIn{
+		Client: OAuthClientID(client.String()), Hash: credential.Hash[:], Scope: in.Scope,
+	})
+	var told *Error
+	if errors.As(err, &told) && told.Code == CodeNotFound {
+		return Reply{}, errInvalidClient() // the workspace is gone
+	}
+	return reply, err
+}
+
+func oauthRefusal(reason, message string) *Error {
+	return (&Error{Code: CodeBadRequest, Message: message, Hint: "See RFC 6749, section 4.4."}).because(reason)
+}
+
+// errInvalidClient is the one answer to an unknown client and to a wrong secret.
+func errInvalidClient() *Error {
+	return (&Error{
+		Code: CodeUnauthorized, Message: "The client is not known, or its secret is wrong.",
+		Hint: "Send clientId and clientSecret as they were given when the client was created.",
+	}).because(oauthInvalidClient)
+}
+
+// client reads what the client authenticates with: HTTP Basic, or parameters of the
+// body, and never both (RFC 6749, section 2.3).
+func (in *OAuthTokenIn) client() (id, secret string, err error) {
+	if in.Authorization == "" {
+		if in.ClientID == "" || in.ClientSecret == "" {
+			return "", "", (&Error{
+				Code: CodeUnauthorized, Message: "The client does not authenticate itself.",
+				Hint: "Send client_id and client_secret in the body, or HTTP Basic.",
+			}).because(oauthInvalidClient)
+		}
+		return in.ClientID, in.ClientSecret, nil
+	}
+	scheme, encoded, _ := strings.Cut(in.Authorization, " ")
+	if !strings.EqualFold(scheme, "Basic") {
+		return "", "", errInvalidClient()
+	}
+	if in.ClientSecret != "" {
+		return "", "", oauthRefusal(oauthInvalidRequest, "The client authenticates itself in two ways at once.")
+	}
+	raw, err := base64.StdEncoding.DecodeString(strings.Trim(encoded, " "))
+	if err != nil {
+		return "", "", errInvalidClient()
+	}
+	user, password, found := strings.Cut(string(raw), ":")
+	// Both are form-encoded before they are put together.
+	id, errID := url.QueryUnescape(user)
+	secret, errSecret := url.QueryUnescape(password)
+	if !found || errID != nil || errSecret != nil {
+		return "", "", errInvalidClient()
+	}
+	if in.ClientID != "" && in.ClientID != id {
+		return "", "", oauthRefusal(oauthInvalidRequest, "client_id is not the client that authenticates itself.")
+	}
+	return id, secret, nil
+}
+
+// issueAccessTokenIn is the step in the client's workspace. The secret itself stays
+// where it was sent to.
+type issueAccessTokenIn struct {
+	Client OAuthClientID `json:"client"`
+	Hash   []byte        `json:"hash"`
+	Scope  string        `json:"scope"`
+}
+
+var issueAccessTokenOp = NewCommand[issueAccessTokenIn, OAuthToken]("IssueAccessToken", "Make an access token", Needs{}, issueAccessToken)
+
+func issueAccessToken(tx *Tx, in *issueAccessTokenIn) (Reply, error) {
+	id, ok := storage.ParseID(in.Client)
+	if !ok {
+		return Reply{}, errInvalidClient()
+	}
+	row, err := oauthSecrets.Get(tx, storage.Key(nil).Newest(id))
+	if err != nil {
+		return Reply{}, fmt.Errorf("read an OAuth client: %w", err)
+	}
+	if row == nil || len(in.Hash) != len(Credential{}.Hash) || !(&Credential{Hash: [32]byte(in.Hash)}).matches(row.Value.Hash) {
+		return Reply{}, errInvalidClient()
+	}
+	permissions, scope, err := narrow(&row.Value, in.Scope)
+	if err != nil {
+		return Reply{}, err
+	}
+	text, err := tx.addAccessToken(in.Client, permissions)
+	if err != nil {
+		return Reply{}, err
+	}
+	return jsonReply(Done, OAuthToken{AccessToken: text, TokenType: "Bearer", ExpiresIn: int(accessLife.Seconds()), Scope: scope})
+}
+
+// narrow gives the permissions of an access token. Words of the scope that are
+// permissions choose among the client's; others must be scopes the client was
+// registered with, and say nothing here.
+func narrow(client *oauthSecret, scope string) (Permissions, string, error) {
+	var asked Permissions
+	named := false
+	words := strings.Fields(scope)
+	for _, word := range words {
+		bits, permission := permissionWords[word]
+		switch {
+		case permission && client.Permissions.Includes(bits):
+			asked |= bits
+			named = true
+		case permission:
+			return 0, "", oauthRefusal(oauthInvalidScope, "The client's permissions do not include all of the scope.")
+		case !slices.Contains(client.Scopes, word):
+			return 0, "", oauthRefusal(oauthInvalidScope, "The scope has a word that is neither a permission nor one of the client's scopes.")
+		}
+	}
+	if !named {
+		asked = client.Permissions
+		words = append(permissionNames(asked), words...)
+	}
+	return asked, strings.Join(words, " "), nil
+}

@@ -1,0 +1,46 @@
+package tracker
+
+import (
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// SCIMConnection is a connection as lists show it.
+type SCIMConnection struct {
+	ConnectionID SCIMConnectionID `json:"connectionId"`
+	Status       string           `json:"status" enum:"active,expired"`
+	Scopes       []string         `json:"scopes"`
+	CreatedAt    Timestamp        `json:"createdAt"`
+	ExpiresAt    Timestamp        `json:"expiresAt"`
+}
+
+// SCIMConnectionList is the answer to ListSCIMConnections.
+type SCIMConnectionList struct {
+	Connections []SCIMConnection `json:"connections"`
+}
+
+// ListSCIMConnections lists the workspace's SCIM connections, newest first. There
+// are few, so all are shown.
+var ListSCIMConnections = NewQuery[None, SCIMConnectionList]("ListScimConnections", "List SCIM connections", Needs{Level: Admin}, listSCIMConnections, OneMoment)
+
+func listSCIMConnections(v *View, _ *None) (Reply, error) {
+	list := SCIMConnectionList{Connections: []SCIMConnection{}}
+	err := scimConnections.Scan(v, nil, nil, func(_ []byte, rec storage.Record) (bool, error) {
+		row, err := scimConnections.Decode(rec)
+		if err != nil {
+			return false, err
+		}
+		c := &row.Value
+		shown := SCIMConnection{ConnectionID: c.ID, Status: "active", Scopes: c.Scopes, CreatedAt: c.CreatedAt, ExpiresAt: c.ExpiresAt}
+		if !v.now.Before(c.ExpiresAt.Time()) {
+			shown.Status = "expired"
+		}
+		list.Connections = append(list.Connections, shown)
+		return true, nil
+	})
+	if err != nil {
+		return Reply{}, fmt.Errorf("list SCIM connections: %w", err)
+	}
+	return jsonReply(Done, list)
+}

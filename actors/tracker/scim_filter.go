@@ -1,0 +1,147 @@
+package tracker
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// maxSCIMTerms bounds the conditions of a filter.
+const maxSCIMTerms = 10
+
+// scimTerm is one condition of a filter: an attribute equals a value. Attributes
+// are in lower case; true, false and numbers are their text.
+type scimTerm struct{ attribute, value string }
+
+// parseSCIMFilter reads what is supported of the filters of RFC 7644, section
+// 3.4.2.2: conditions with eq, all of which have to hold.
+func parseSCIMFilter(text string) ([]scimTerm, error) {
+	refuse := func(why string) ([]scimTerm, error) {
+		return nil, scimRefusal(scimInvalidFilter, "The filter can't be used: "+why)
+	}
+	var terms []scimTerm
+	for rest := strings.TrimSpace(text); ; {
+		if len(terms) == maxSCIMTerms {
+			return refuse("it has too many conditions.")
+		}
+		attribute, more, _ := strings.Cut(rest, " ")
+		operator, more, _ := strings.Cut(strings.TrimLeft(more, " "), " ")
+		if attribute == "" || operator == "" {
+			return refuse(`it is not of the form attribute eq "value".`)
+		}
+		if !strings.EqualFold(operator, "eq") || strings.ContainsAny(attribute, "()[]") {
+			return refuse("only conditions with eq are supported, joined by and.")
+		}
+		value, more, ok := cutSCIMValue(strings.TrimLeft(more, " "))
+		if !ok {
+			return refuse("a value is no JSON string, number, true or false.")
+		}
+		terms = append(terms, scimTerm{bareAttribute(attribute), value})
+		if rest = strings.TrimLeft(more, " "); rest == "" {
+			return terms, nil
+		}
+		joint, more, _ := strings.Cut(rest, " ")
+		if !strings.EqualFold(joint, "and") {
+			return refuse("only conditions with eq are supported, joined by and.")
+		}
+		rest = strings.TrimLeft(more, " ")
+	}
+}
+
+// cutSCIMValue reads the JSON value that a text begins with.
+func cutSCIMValue(text string) (value, rest string, ok bool) {
+	if !strings.HasPrefix(text, `"`) {
+		value, rest, _ = strings.Cut(text, " ")
+		var literal any
+		if json.Unmarshal([]byte(value), &literal) != nil {
+			return "", "", false
+		}
+		switch literal.(type) {
+		case bool, float64:
+			return value, rest, true
+		}
+		return "", "", false
+	}
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			if json.Unmarshal([]byte(text[:i+1]), &value) != nil || !indexable(value) {
+				return "", "", false
+			}
+			return value, text[i+1:], true
+		}
+	}
+	return "", "", false
+}
+
+// scimFilter reads the filter of a list, whose conditions may be on the given
+// attributes alone.
+func scimFilter(text string, attributes ...string) ([]scimTerm, error) {
+	if text == "" {
+		return nil, nil
+	}
+	terms, err := parseSCIMFilter(text)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range terms {
+		if !slices.Contains(attributes, t.attribute) {
+			return nil, scimRefusal(scimInvalidFilter, "The filter can't be used: it may name "+strings.Join(attributes, ", ")+".")
+		}
+	}
+	return terms, nil
+}
+
+// scimPath is where an operation of a PATCH applies: an attribute, those of its
+// elements that satisfy the terms, and a sub-attribute of it.
+type scimPath struct {
+	attribute string // in lower case
+	selects   bool   // has a filter
+	terms     []scimTerm
+	sub       string // in lower case
+	// foreign attributes belong to a schema of which nothing is kept.
+	foreign bool
+}
+
+// parseSCIMPath reads a path of RFC 7644, section 3.5.2.
+func parseSCIMPath(text string) (p scimPath, err error) {
+	refuse := func() (scimPath, error) {
+		return p, scimRefusal(scimInvalidPath, "A path can't be read; it is an attribute such as active, name.givenName, or emails[type eq \"work\"].value.")
+	}
+	for _, urn := range [...]string{scimUserURN, scimGroupURN} {
+		if len(text) > len(urn) && text[len(urn)] == ':' && strings.EqualFold(text[:len(urn)], urn) {
+			text = text[len(urn)+1:]
+		} else if strings.EqualFold(text, urn) {
+			return refuse()
+		}
+	}
+	if len(text) > 4 && strings.EqualFold(text[:4], "urn:") {
+		return scimPath{attribute: strings.ToLower(text), foreign: true}, nil
+	}
+	open := strings.IndexByte(text, '[')
+	if open < 0 {
+		p.attribute, p.sub, _ = strings.Cut(strings.ToLower(text), ".")
+		if p.attribute == "" || strings.ContainsAny(text, " ]") || strings.HasSuffix(text, ".") {
+			return refuse()
+		}
+		return p, nil
+	}
+	end := strings.LastIndexByte(text, ']')
+	if open == 0 || end < open {
+		return refuse()
+	}
+	p.attribute, p.selects = strings.ToLower(text[:open]), true
+	if p.terms, err = parseSCIMFilter(text[open+1 : end]); err != nil {
+		return p, err
+	}
+	if after := text[end+1:]; after != "" {
+		sub, ok := strings.CutPrefix(after, ".")
+		if !ok || sub == "" {
+			return refuse()
+		}
+		p.sub = strings.ToLower(sub)
+	}
+	return p, nil
+}

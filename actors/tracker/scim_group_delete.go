@@ -1,0 +1,45 @@
+package tracker
+
+import (
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// DeleteSCIMGroupIn names a group.
+type DeleteSCIMGroupIn struct {
+	SCIMBase
+	ID      TeamID `path:"id"`
+	IfMatch string `header:"If-Match"`
+}
+
+// DeleteSCIMGroup forgets a group and takes its users out of the team. The team goes
+// too, unless it has issues or is the default one: the provider knows nothing of
+// those, and would try for ever.
+var DeleteSCIMGroup = NewCommand[DeleteSCIMGroupIn, None]("DeleteScimGroup", "Remove a provisioned group", Needs{Level: Read}, deleteSCIMGroup, Provisions(SCIMGroupsWrite))
+
+func deleteSCIMGroup(tx *Tx, in *DeleteSCIMGroupIn) (Reply, error) {
+	row, err := tx.matchedSCIMGroup(in.ID, in.IfMatch, &in.SCIMBase)
+	if err != nil {
+		return Reply{}, err
+	}
+	id := row.Value.ID
+	if _, err := tx.setSCIMMembers(id, nil); err != nil {
+		return Reply{}, err
+	}
+	team, err := tx.teamByID(id)
+	if err != nil {
+		return Reply{}, err
+	}
+	if team == nil {
+		return Reply{}, fmt.Errorf("%w: the team of a provisioned group is not there", storage.ErrFormat)
+	}
+	used, err := tx.Has(issueByTeam, storage.Key(nil).ID(team.Team))
+	if err != nil {
+		return Reply{}, fmt.Errorf("look for a team's issues: %w", err)
+	}
+	if used || team.Value.IsDefault {
+		return Reply{Outcome: NoContent}, tx.forgetSCIMGroup(id)
+	}
+	return deleteTeam(tx, &TeamByIDIn{ID: id})
+}

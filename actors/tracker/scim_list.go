@@ -1,0 +1,121 @@
+package tracker
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"switchyard/storage"
+)
+
+const (
+	// maxSCIMPage is the most resources an answer lists, and scimPageSize how many it
+	// lists when the request does not say.
+	maxSCIMPage  = 200
+	scimPageSize = 100
+)
+
+// SCIMListIn asks for a part of a list (RFC 7644, section 3.4.2).
+type SCIMListIn struct {
+	SCIMBase
+	SCIMSelection
+	Filter     string   `query:"filter" rules:"max=2000"`
+	StartIndex int      `query:"startIndex" default:"1"`
+	Count      Opt[int] `query:"count"`
+}
+
+// scimPage is the part of a list that is asked for. It counts on past its end.
+type scimPage struct {
+	in    *SCIMListIn
+	start int // of the first resource shown, counted from 1
+	most  int
+	total int
+	bytes int
+	shown []json.RawMessage
+}
+
+func newSCIMPage(in *SCIMListIn) *scimPage {
+	return &scimPage{in: in, start: max(1, in.StartIndex), most: min(max(0, in.Count.Or(scimPageSize)), maxSCIMPage), shown: []json.RawMessage{}}
+}
+
+// next counts a resource and tells whether it is to be shown.
+func (p *scimPage) next() bool {
+	p.total++
+	return p.total >= p.start && len(p.shown) < p.most && p.bytes <= maxPageBytes
+}
+
+// full tells whether no more will be shown.
+func (p *scimPage) full() bool { return len(p.shown) >= p.most || p.bytes > maxPageBytes }
+
+// add shows a resource.
+func (p *scimPage) add(resource any) error {
+	body, err := p.in.encode(resource)
+	p.shown = append(p.shown, body)
+	p.bytes += len(body)
+	return err
+}
+
+// scimListed is the answer, the same for all kinds of resources.
+type scimListed struct {
+	Schemas      []string          `json:"schemas"`
+	TotalResults int               `json:"totalResults"`
+	StartIndex   int               `json:"startIndex"`
+	ItemsPerPage int               `json:"itemsPerPage"`
+	Resources    []json.RawMessage `json:"Resources"`
+}
+
+func (p *scimPage) reply() (Reply, error) {
+	return jsonReply(Done, scimListed{
+		Schemas: []string{scimListURN}, TotalResults: p.total, StartIndex: p.start, ItemsPerPage: len(p.shown), Resources: p.shown,
+	})
+}
+
+// listSCIM answers with the records of a table that satisfy the terms, in the order of
+// their keys; the tally says how many there are when all do.
+func listSCIM[T any](v *View, p *scimPage, table *storage.Table[T], terms []scimTerm, rows []*storage.Row[T], narrowed bool,
+	holds func(*T, *scimTerm) (bool, error), show func(*T) error) (Reply, error) {
+	consider := func(row *storage.Row[T]) error {
+		for i := range terms {
+			if ok, err := holds(&row.Value, &terms[i]); err != nil || !ok {
+				return err
+			}
+		}
+		if !p.next() {
+			return nil
+		}
+		return show(&row.Value)
+	}
+	if narrowed {
+		for _, row := range rows {
+			if err := consider(row); err != nil {
+				return Reply{}, err
+			}
+		}
+		return p.reply()
+	}
+	err := table.Scan(v, nil, nil, func(_ []byte, rec storage.Record) (bool, error) {
+		if len(terms) == 0 && p.total+1 < p.start {
+			p.total++
+			return true, nil
+		}
+		row, err := table.Decode(rec)
+		if err != nil {
+			return false, err
+		}
+		if err := consider(row); err != nil {
+			return false, err
+		}
+		return len(terms) > 0 || !p.full(), nil
+	})
+	if err != nil {
+		return Reply{}, fmt.Errorf("list %ss: %w", table.Name, err)
+	}
+	if len(terms) == 0 {
+		subject := tallySubject(table.ID)
+		n, err := v.Number(tallyTable, subject[:])
+		if err != nil {
+			return Reply{}, fmt.Errorf("read a tally: %w", err)
+		}
+		p.total = int(n)
+	}
+	return p.reply()
+}

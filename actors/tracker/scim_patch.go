@@ -1,0 +1,240 @@
+package tracker
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// SCIMOperation is one operation of a PATCH as it is sent.
+type SCIMOperation struct {
+	Op    string          `json:"op" rules:"required,max=20"`
+	Path  Opt[string]     `json:"path" rules:"nullable,max=1000"`
+	Value json.RawMessage `json:"value"`
+}
+
+// SCIMOperations is the body of a PATCH (RFC 7644, section 3.5.2).
+type SCIMOperations struct {
+	Operations []SCIMOperation `json:"Operations" rules:"required,min=1,max=1000"`
+}
+
+// scimEdit is an operation on one attribute.
+type scimEdit struct {
+	add, remove bool // neither: replace
+	path        scimPath
+	value       any // as encoding/json decodes it; nil for none
+}
+
+// edits reads the operations of a PATCH. Those without a path are taken apart into
+// one for each attribute that their value names.
+func (o *SCIMOperations) edits() ([]scimEdit, error) {
+	var edits []scimEdit
+	for i := range o.Operations {
+		op := &o.Operations[i]
+		e := scimEdit{}
+		switch strings.ToLower(op.Op) { // some providers write Add and Replace
+		case "add":
+			e.add = true
+		case "remove":
+			e.remove = true
+		case "replace":
+		default:
+			return nil, scimRefusal("invalidSyntax", fmt.Sprintf("Operations[%d].op must be add, remove or replace.", i))
+		}
+		if len(op.Value) > 0 {
+			if err := json.Unmarshal(op.Value, &e.value); err != nil {
+				return nil, scimRefusal("invalidSyntax", fmt.Sprintf("Operations[%d].value can't be read.", i))
+			}
+		}
+		if path := op.Path.Or(""); path != "" {
+			var err error
+			if e.path, err = parseSCIMPath(path); err != nil {
+				return nil, err
+			}
+			edits = append(edits, e)
+			continue
+		}
+		attributes, ok := e.value.(map[string]any)
+		if e.remove || !ok {
+			return nil, scimRefusal(scimNoTarget, fmt.Sprintf("Operations[%d] has neither a path nor a value that names attributes.", i))
+		}
+		for _, name := range slices.Sorted(maps.Keys(attributes)) {
+			one := e
+			var err error
+			if one.path, err = parseSCIMPath(name); err != nil {
+				return nil, err
+			}
+			one.value = attributes[name]
+			edits = append(edits, one)
+		}
+	}
+	return edits, nil
+}
+
+// text reads the value of an edit of a single text; nil when it is to be removed.
+func (e *scimEdit) text(most int) (*string, error) {
+	if e.remove || e.value == nil {
+		return nil, nil
+	}
+	text, ok := e.value.(string)
+	if !ok || len([]rune(text)) > most || !indexable(text) {
+		return nil, scimRefusal(scimInvalidValue, fmt.Sprintf("%s must be a string of at most %d characters.", e.path.attribute, most))
+	}
+	if text == "" {
+		return nil, nil
+	}
+	return &text, nil
+}
+
+// scimTruth reads a boolean, also one that is written as a string, with any case: that
+// is what Microsoft Entra ID sends.
+func scimTruth(value any) (bool, error) {
+	switch v := value.(type) {
+	case bool:
+		return v, nil
+	case string:
+		switch {
+		case strings.EqualFold(v, "true"):
+			return true, nil
+		case strings.EqualFold(v, "false"):
+			return false, nil
+		}
+	}
+	return false, scimRefusal(scimInvalidValue, "active must be true or false.")
+}
+
+// scimObjects reads a value that is an object or an array of objects.
+func scimObjects(value any) ([]map[string]any, bool) {
+	if one, ok := value.(map[string]any); ok {
+		return []map[string]any{one}, true
+	}
+	list, ok := value.([]any)
+	if !ok {
+		return nil, false
+	}
+	all := make([]map[string]any, 0, len(list))
+	for _, v := range list {
+		one, ok := v.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		all = append(all, one)
+	}
+	return all, true
+}
+
+// scimProperty reads a text of an object by its name in any case; empty when it has none.
+func scimProperty(object map[string]any, name string) any {
+	if v, ok := object[name]; ok {
+		return v
+	}
+	for key, v := range object {
+		if strings.EqualFold(key, name) {
+			return v
+		}
+	}
+	return nil
+}
+
+// scimUnkept are the attributes of RFC 7643's users of which nothing is kept. Providers
+// send them by default, so they are taken and dropped; one that is in no schema is
+// refused.
+var scimUnkept = map[string]bool{
+	"schemas": true, "id": true, "meta": true, "groups": true,
+	"nickname": true, "profileurl": true, "title": true, "usertype": true, "preferredlanguage": true, "locale": true, "timezone": true,
+	"password": true, "phonenumbers": true, "ims": true, "photos": true, "addresses": true, "entitlements": true, "roles": true, "x509certificates": true,
+}
+
+// apply carries out an edit of a user. active is set where it is told.
+func (e *scimEdit) apply(u *SCIMUserAttributes, active *Opt[bool]) (err error) {
+	p := &e.path
+	if p.foreign || scimUnkept[p.attribute] {
+		return nil
+	}
+	if p.selects && p.attribute != "emails" || p.sub != "" && p.attribute != "emails" && p.attribute != "name" {
+		return scimRefusal(scimInvalidPath, "A user has no such attribute as a path names.")
+	}
+	switch p.attribute {
+	case "username":
+		name, err := e.text(255)
+		if err != nil {
+			return err
+		}
+		if name == nil {
+			return scimRefusal(scimMutability, "userName can't be removed.")
+		}
+		u.UserName = *name
+	case "externalid":
+		u.ExternalID, err = e.text(255)
+	case "displayname":
+		u.DisplayName, err = e.text(200)
+	case "active":
+		if e.remove {
+			return scimRefusal(scimMutability, "active can't be removed.")
+		}
+		value, err := scimTruth(e.value)
+		if err != nil {
+			return err
+		}
+		*active = Some(value)
+	case "name":
+		err = e.applyName(u)
+	case "emails":
+		err = e.applyEmails(u)
+	default:
+		return scimRefusal(scimInvalidPath, "A user has no such attribute as a path names.")
+	}
+	return err
+}
+
+func (e *scimEdit) applyName(u *SCIMUserAttributes) error {
+	if e.path.sub == "" {
+		if e.remove || e.value == nil {
+			u.Name = nil
+			return nil
+		}
+		parts, ok := e.value.(map[string]any)
+		if !ok {
+			return scimRefusal(scimInvalidValue, "name must be an object.")
+		}
+		for _, sub := range slices.Sorted(maps.Keys(parts)) {
+			one := *e
+			one.path.sub, one.value = strings.ToLower(sub), parts[sub]
+			if err := one.applyName(u); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	text, err := e.text(200)
+	if err != nil {
+		return err
+	}
+	value := ""
+	if text != nil {
+		value = *text
+	}
+	n := SCIMName{}
+	if u.Name != nil {
+		n = *u.Name
+	}
+	switch e.path.sub {
+	case "formatted":
+		n.Formatted = value
+	case "givenname":
+		n.GivenName = value
+	case "familyname":
+		n.FamilyName = value
+	case "middlename", "honorificprefix", "honorificsuffix":
+		return nil
+	default:
+		return scimRefusal(scimInvalidPath, "A name has no such part as a path names.")
+	}
+	u.Name = &n
+	if n == (SCIMName{}) {
+		u.Name = nil
+	}
+	return nil
+}

@@ -1,0 +1,218 @@
+package tracker
+
+import (
+	"fmt"
+	"strings"
+
+	"switchyard/storage"
+)
+
+// SCIMName is a person's name.
+type SCIMName struct {
+	Formatted  string `json:"formatted,omitempty"`
+	FamilyName string `json:"familyName,omitempty"`
+	GivenName  string `json:"givenName,omitempty"`
+}
+
+// SCIMEmail is one of a person's addresses.
+type SCIMEmail struct {
+	Value   string `json:"value"`
+	Type    string `json:"type,omitempty"`
+	Primary bool   `json:"primary,omitempty"`
+}
+
+// SCIMUserAttributes are what an identity provider says of a person.
+type SCIMUserAttributes struct {
+	UserName    string      `json:"userName"`
+	ExternalID  *string     `json:"externalId,omitempty"`
+	DisplayName *string     `json:"displayName,omitempty"`
+	Name        *SCIMName   `json:"name,omitempty"`
+	Emails      []SCIMEmail `json:"emails,omitempty"`
+}
+
+// scimUser is a person whom an identity provider has provisioned. While they are
+// active there is a member with their id, and only then; so a member who is removed
+// in another way is not active either. The one who is not active is remembered
+// with what they come back to.
+type scimUser struct {
+	ID UserID `json:"id"`
+	SCIMUserAttributes
+	Role      Role      `json:"role,omitempty"`
+	Teams     []TeamID  `json:"teams,omitempty"`
+	CreatedAt Timestamp `json:"createdAt"`
+	UpdatedAt Timestamp `json:"updatedAt"`
+}
+
+// The kinds of entries of scimUserBy and scimGroupBy.
+const (
+	scimByName     = "name"
+	scimByExternal = "external"
+	scimByTeam     = "team"
+)
+
+var scimUsers = storage.Table[scimUser]{
+	ID:   scimUserTable,
+	Name: "scimUser",
+	Key:  func(k storage.Key, u *scimUser) storage.Key { return memberKey(k, u.ID) },
+	Indexes: []storage.Index[scimUser]{{
+		ID:   scimUserBy,
+		Name: "by",
+		Entries: func(e *storage.Entries, u *scimUser) {
+			e.Add(e.Key().Str(scimByName).Str(foldName(u.UserName)))
+			if u.ExternalID != nil {
+				e.Add(e.Key().Str(scimByExternal).Str(*u.ExternalID))
+			}
+			for _, team := range u.Teams {
+				e.Add(e.Key().Str(scimByTeam).Str(string(team)))
+			}
+		},
+	}},
+}
+
+// scimUserRow reads a provisioned user; nil when there is none.
+func (v *View) scimUserRow(id UserID) (*storage.Row[scimUser], error) {
+	if id == "" || !indexable(string(id)) {
+		return nil, nil
+	}
+	row, err := scimUsers.Get(v, memberKey(nil, id))
+	if err != nil {
+		return nil, fmt.Errorf("read a provisioned user: %w", err)
+	}
+	return row, nil
+}
+
+// scimUsersBy reads the provisioned users that an index leads to, in the order of
+// their ids.
+func (v *View) scimUsersBy(kind, value string) ([]*storage.Row[scimUser], error) {
+	var rows []*storage.Row[scimUser]
+	prefix := storage.Key(nil).Str(kind).Str(value)
+	err := v.Rows(scimUserBy, prefix, nil, func(fields, _ []byte) (bool, error) {
+		row, err := scimUsers.Get(v, fields[len(prefix):])
+		if err == nil && row == nil {
+			err = fmt.Errorf("%w: an index entry names a provisioned user that is not there", storage.ErrFormat)
+		}
+		rows = append(rows, row)
+		return true, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look up provisioned users: %w", err)
+	}
+	return rows, nil
+}
+
+// freeUserName refuses a userName that another user has, whatever its case.
+func (v *View) freeUserName(name string, self UserID) error {
+	rows, err := v.scimUsersBy(scimByName, foldName(name))
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if row.Value.ID != self {
+			return Conflict("Another user has this userName.", "Look the user up by userName, and change that one.").because(scimUniqueness)
+		}
+	}
+	return nil
+}
+
+// email is the address of the member that a user is: the primary one, else the
+// first, else the userName where it is one.
+func (u *SCIMUserAttributes) email() *string {
+	for i := range u.Emails {
+		if u.Emails[i].Primary {
+			return &u.Emails[i].Value
+		}
+	}
+	if len(u.Emails) > 0 {
+		return &u.Emails[0].Value
+	}
+	return u.address()
+}
+
+// address is the userName where it looks like an e-mail address.
+func (u *SCIMUserAttributes) address() *string {
+	if at := strings.IndexByte(u.UserName, '@'); at < 1 || at == len(u.UserName)-1 || len(u.UserName) > 254 {
+		return nil
+	}
+	return &u.UserName
+}
+
+// memberName is what the member is called.
+func (u *SCIMUserAttributes) memberName() *string {
+	name := u.UserName
+	switch {
+	case u.DisplayName != nil:
+		name = *u.DisplayName
+	case u.Name != nil && u.Name.Formatted != "":
+		name = u.Name.Formatted
+	case u.Name != nil:
+		name = strings.TrimSpace(u.Name.GivenName + " " + u.Name.FamilyName)
+	}
+	if runes := []rune(name); len(runes) > 200 {
+		name = string(runes[:200])
+	}
+	return &name
+}
+
+// SCIMUser is a provisioned user as answers show it.
+type SCIMUser struct {
+	Schemas     []string        `json:"schemas"`
+	ID          UserID          `json:"id"`
+	ExternalID  *string         `json:"externalId,omitempty"`
+	UserName    string          `json:"userName,omitempty"`
+	Name        *SCIMName       `json:"name,omitempty"`
+	DisplayName *string         `json:"displayName,omitempty"`
+	Active      *bool           `json:"active,omitempty"`
+	Emails      []SCIMEmail     `json:"emails,omitempty"`
+	Groups      []SCIMReference `json:"groups,omitempty"`
+	Meta        *SCIMMeta       `json:"meta,omitempty"`
+}
+
+// scimUserShown gives a user as answers show it.
+func (v *View) scimUserShown(u *scimUser, base *SCIMBase) (*SCIMUser, error) {
+	active, err := v.Has(memberTable, memberKey(nil, u.ID))
+	if err != nil {
+		return nil, fmt.Errorf("look for a member: %w", err)
+	}
+	teams := u.Teams
+	if active {
+		teams = nil
+		if err := eachTeamOf(v.Reader(), u.ID, func(team storage.ID) { teams = append(teams, TeamID(team.String())) }); err != nil {
+			return nil, err
+		}
+	}
+	shown := &SCIMUser{
+		Schemas: []string{scimUserURN}, ID: u.ID, ExternalID: u.ExternalID, UserName: u.UserName, Name: u.Name,
+		DisplayName: u.DisplayName, Active: &active, Emails: u.Emails,
+	}
+	url := base.url(v)
+	for _, team := range teams {
+		group, err := v.scimGroupRow(team)
+		if err != nil {
+			return nil, err
+		}
+		if group != nil {
+			shown.Groups = append(shown.Groups, SCIMReference{Value: string(team), Ref: url + "/Groups/" + string(team), Display: group.Value.DisplayName, Type: "direct"})
+		}
+	}
+	tag, err := scimTag(shown)
+	if err != nil {
+		return nil, err
+	}
+	shown.Meta = &SCIMMeta{ResourceType: "User", Created: u.CreatedAt, LastModified: u.UpdatedAt, Location: url + "/Users/" + scimEscape(string(u.ID)), Version: tag}
+	return shown, nil
+}
+
+// scimEscape makes an id a part of a path. All but those that admins made up
+// are so already.
+func scimEscape(id string) string {
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	for _, c := range []byte(id) {
+		if c == '-' || c == '_' || c == '.' || c == '~' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' {
+			b.WriteByte(c)
+			continue
+		}
+		b.Write([]byte{'%', hex[c>>4], hex[c&15]})
+	}
+	return b.String()
+}

@@ -1,0 +1,139 @@
+package tracker
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// SCIMNameIn is a name as it is written; what else it holds is not kept.
+type SCIMNameIn struct {
+	Formatted  Opt[string] `json:"formatted" rules:"nullable,max=200"`
+	FamilyName Opt[string] `json:"familyName" rules:"nullable,max=200"`
+	GivenName  Opt[string] `json:"givenName" rules:"nullable,max=200"`
+}
+
+// SCIMEmailIn is an address as it is written.
+type SCIMEmailIn struct {
+	Value   Opt[string] `json:"value" rules:"nullable,max=254"`
+	Type    Opt[string] `json:"type" rules:"nullable,max=254"`
+	Primary Opt[bool]   `json:"primary" rules:"nullable"`
+}
+
+// SCIMUserIn is a user as it is written whole.
+type SCIMUserIn struct {
+	UserName    string             `json:"userName" rules:"required,min=1,max=255"`
+	ExternalID  Opt[string]        `json:"externalId" rules:"nullable,max=255"`
+	DisplayName Opt[string]        `json:"displayName" rules:"nullable,max=200"`
+	Name        Opt[SCIMNameIn]    `json:"name" rules:"nullable"`
+	Emails      Opt[[]SCIMEmailIn] `json:"emails" rules:"nullable,max=20"`
+	// Active is a boolean, or a string that says true or false.
+	Active json.RawMessage `json:"active"`
+}
+
+// Validate looks at what the tags can't say.
+func (in *SCIMUserIn) Validate(faults *Faults) {
+	if _, err := in.active(); err != nil {
+		faults.Add("active", "Must be true or false.")
+	}
+}
+
+// active is what is said of being active, if anything is.
+func (in *SCIMUserIn) active() (Opt[bool], error) {
+	var value any
+	if len(in.Active) == 0 || json.Unmarshal(in.Active, &value) != nil || value == nil {
+		return Opt[bool]{}, nil
+	}
+	active, err := scimTruth(value)
+	return Some(active), err
+}
+
+// scimText gives a text that may be absent, null or empty, which are all the same.
+func scimText(o Opt[string]) *string {
+	if text := o.Or(""); text != "" {
+		return &text
+	}
+	return nil
+}
+
+func (in *SCIMUserIn) attributes() SCIMUserAttributes {
+	u := SCIMUserAttributes{UserName: in.UserName, ExternalID: scimText(in.ExternalID), DisplayName: scimText(in.DisplayName)}
+	if n := in.Name.Ptr(); n != nil {
+		name := SCIMName{Formatted: n.Formatted.Or(""), FamilyName: n.FamilyName.Or(""), GivenName: n.GivenName.Or("")}
+		if name != (SCIMName{}) {
+			u.Name = &name
+		}
+	}
+	for _, e := range in.Emails.Or(nil) {
+		if e.Value.Or("") == "" {
+			continue
+		}
+		u.Emails = append(u.Emails, SCIMEmail{Value: e.Value.Value, Type: e.Type.Or(""), Primary: e.Primary.Or(false)})
+		if e.Primary.Or(false) {
+			onlyPrimary(u.Emails, len(u.Emails)-1)
+		}
+	}
+	return u
+}
+
+// CreateSCIMUserIn asks for a user.
+type CreateSCIMUserIn struct {
+	SCIMBase
+	SCIMSelection
+	SCIMUserIn
+}
+
+// scimUserStep is the step that writes a user in their workspace.
+type scimUserStep struct {
+	SCIMBase
+	SCIMSelection
+	ID      UserID             `json:"id"`
+	IfMatch string             `json:"ifMatch"`
+	User    SCIMUserAttributes `json:"user"`
+	Active  Opt[bool]          `json:"active"`
+}
+
+// CreateSCIMUser provisions a user, who becomes a member unless they are not to be
+// active.
+var CreateSCIMUser = NewWorkflow[CreateSCIMUserIn, SCIMUser]("CreateScimUser", "Provision a user", Needs{Level: Read}, func(f Flow, in *CreateSCIMUserIn) (Reply, error) {
+	active, err := in.active()
+	if err != nil {
+		return Reply{}, err
+	}
+	return memberFlow(f, createSCIMUserOp, &scimUserStep{SCIMBase: in.SCIMBase, SCIMSelection: in.SCIMSelection, User: in.attributes(), Active: active})
+}, Provisions(SCIMUsersWrite))
+
+var createSCIMUserOp = NewCommand[scimUserStep, SCIMUser]("CreateScimUserHere", "Provision a user", Needs{}, createSCIMUser)
+
+func createSCIMUser(tx *Tx, in *scimUserStep) (Reply, error) {
+	if err := tx.freeUserName(in.User.UserName, ""); err != nil {
+		return Reply{}, err
+	}
+	if err := tx.tally(scimUserTable, 1); err != nil {
+		return Reply{}, err
+	}
+	u := scimUser{SCIMUserAttributes: in.User, CreatedAt: At(tx.now), UpdatedAt: At(tx.now)}
+	m, err := tx.memberToAdopt(&in.User)
+	if err != nil {
+		return Reply{}, err
+	}
+	if m != nil {
+		u.ID = m.Value.UserID
+	} else {
+		id, err := tx.NewID()
+		if err != nil {
+			return Reply{}, fmt.Errorf("make a user's id: %w", err)
+		}
+		u.ID = UserID(id.String())
+	}
+	if err := tx.settleMember(&u, in.Active.Or(true), m == nil); err != nil {
+		return Reply{}, err
+	}
+	if _, err := scimUsers.Insert(tx, &u); err != nil {
+		return Reply{}, fmt.Errorf("add a provisioned user: %w", err)
+	}
+	shown, err := tx.scimUserShown(&u, &in.SCIMBase)
+	if err != nil {
+		return Reply{}, err
+	}
+	return replySCIMUser(Created, shown, &in.SCIMSelection)
+}

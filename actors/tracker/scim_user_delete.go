@@ -1,0 +1,33 @@
+package tracker
+
+import "fmt"
+
+// DeleteSCIMUserIn names a user.
+type DeleteSCIMUserIn struct {
+	SCIMBase
+	ID      UserID `path:"id"`
+	IfMatch string `header:"If-Match"`
+}
+
+// DeleteSCIMUser forgets a user, and takes the membership away. What they wrote
+// stays.
+var DeleteSCIMUser = NewWorkflow[DeleteSCIMUserIn, None]("DeleteScimUser", "Remove a provisioned user", Needs{Level: Read}, func(f Flow, in *DeleteSCIMUserIn) (Reply, error) {
+	return memberFlow(f, deleteSCIMUserOp, &scimUserStep{SCIMBase: in.SCIMBase, ID: in.ID, IfMatch: in.IfMatch})
+}, Provisions(SCIMUsersWrite))
+
+var deleteSCIMUserOp = NewCommand[scimUserStep, None]("DeleteScimUserHere", "Remove a provisioned user", Needs{}, deleteSCIMUser)
+
+func deleteSCIMUser(tx *Tx, in *scimUserStep) (Reply, error) {
+	row, err := tx.matchedSCIMUser(in.ID, in.IfMatch, &in.SCIMBase)
+	if err != nil {
+		return Reply{}, err
+	}
+	u := row.Value
+	if err := tx.settleMember(&u, false, false); err != nil {
+		return Reply{}, err
+	}
+	if err := scimUsers.Delete(tx, row); err != nil {
+		return Reply{}, fmt.Errorf("remove a provisioned user: %w", err)
+	}
+	return Reply{Outcome: NoContent}, tx.tally(scimUserTable, -1)
+}

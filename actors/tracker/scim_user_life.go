@@ -1,0 +1,161 @@
+package tracker
+
+import (
+	"fmt"
+	"reflect"
+
+	"switchyard/storage"
+)
+
+// memberToAdopt finds a member who was there before a user is provisioned: one who
+// has their address and is nobody's yet. It is the same person, who must not be
+// there twice, and has to go when the provider says so.
+func (v *View) memberToAdopt(u *SCIMUserAttributes) (*storage.Row[Member], error) {
+	for _, address := range [...]*string{u.email(), u.address()} {
+		if address == nil {
+			continue
+		}
+		var found *storage.Row[Member]
+		prefix := storage.Key(nil).Str(foldName(*address))
+		err := v.Rows(memberByEmail, prefix, nil, func(fields, _ []byte) (bool, error) {
+			pk := fields[len(prefix):]
+			taken, err := v.Has(scimUserTable, pk)
+			if err != nil || taken {
+				return true, err
+			}
+			found, err = members.Get(v, pk)
+			return false, err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("look for a member by e-mail: %w", err)
+		}
+		if found != nil {
+			return found, nil
+		}
+	}
+	return nil, nil
+}
+
+// settleMember brings the member that a user is in line: there while active, gone while
+// not, with the user's name and address. made says that the user's id is new.
+func (tx *Tx) settleMember(u *scimUser, active, made bool) error {
+	m, err := tx.member(u.ID)
+	switch {
+	case err != nil:
+		return err
+	case active && m == nil:
+		return tx.activate(u, made)
+	case !active && m != nil:
+		return tx.deactivate(u, m)
+	case m == nil:
+		return nil
+	}
+	changed := m.Value
+	changed.Name, changed.Email = u.memberName(), u.email()
+	if reflect.DeepEqual(changed, m.Value) {
+		return nil
+	}
+	changed.UpdatedAt = At(tx.now)
+	if _, err := members.Update(tx, m, &changed); err != nil {
+		return fmt.Errorf("change a member: %w", err)
+	}
+	return nil
+}
+
+// activate makes a user a member, with the role and the teams they had. Whoever comes
+// back is no longer one of those whose credentials this workspace may make for
+// everywhere: they may have a life elsewhere by now.
+func (tx *Tx) activate(u *scimUser, made bool) error {
+	role := u.Role
+	if role == "" {
+		role = RoleMember
+	}
+	if _, err := tx.insertMember(&Member{UserID: u.ID, Name: u.memberName(), Email: u.email(), Role: role}, made); err != nil {
+		return err
+	}
+	for _, team := range u.Teams {
+		id, _ := storage.ParseID(team)
+		there, err := tx.Has(teamTable, storage.Key(nil).Newest(id))
+		if err != nil {
+			return fmt.Errorf("look for a team: %w", err)
+		}
+		if !there {
+			continue
+		}
+		if _, err := tx.joinTeam(team, u.ID); err != nil {
+			return err
+		}
+	}
+	u.Role, u.Teams = "", nil
+	return tx.noteMember(u.ID, true)
+}
+
+// deactivate takes a user's membership away and remembers it.
+func (tx *Tx) deactivate(u *scimUser, m *storage.Row[Member]) error {
+	if m.Value.Role == RoleOwner {
+		return Conflict("The owner of the workspace can't be deactivated or removed.", "Leave the owner out of what is provisioned.")
+	}
+	joined, err := tx.dropMember(m)
+	if err != nil {
+		return err
+	}
+	u.Role, u.Teams = m.Value.Role, nil
+	for _, team := range joined {
+		u.Teams = append(u.Teams, TeamID(team.String()))
+	}
+	return nil
+}
+
+// changeSCIMUser stores a user's new value, and gives it as answers show it.
+func (tx *Tx) changeSCIMUser(row *storage.Row[scimUser], u *scimUser, active Opt[bool], base *SCIMBase) (*SCIMUser, error) {
+	if foldName(u.UserName) != foldName(row.Value.UserName) {
+		if err := tx.freeUserName(u.UserName, u.ID); err != nil {
+			return nil, err
+		}
+	}
+	was, err := tx.Has(memberTable, memberKey(nil, u.ID))
+	if err != nil {
+		return nil, fmt.Errorf("look for a member: %w", err)
+	}
+	if err := tx.settleMember(u, active.Or(was), false); err != nil {
+		return nil, err
+	}
+	if active.Or(was) != was || !reflect.DeepEqual(*u, row.Value) {
+		u.UpdatedAt = At(tx.now)
+		if _, err := scimUsers.Update(tx, row, u); err != nil {
+			return nil, fmt.Errorf("change a provisioned user: %w", err)
+		}
+	}
+	return tx.scimUserShown(u, base)
+}
+
+// matchedSCIMUser reads the user that a path names, in the version that is asked for.
+func (tx *Tx) matchedSCIMUser(id UserID, ifMatch string, base *SCIMBase) (*storage.Row[scimUser], error) {
+	row, err := tx.scimUserRow(id)
+	if err != nil {
+		return nil, err
+	}
+	if row == nil {
+		return nil, NotFound("user")
+	}
+	if ifMatch != "" {
+		shown, err := tx.scimUserShown(&row.Value, base)
+		if err != nil {
+			return nil, err
+		}
+		if err := scimMatch(ifMatch, shown.Meta.Version); err != nil {
+			return nil, err
+		}
+	}
+	return row, nil
+}
+
+// replySCIMUser answers with a user.
+func replySCIMUser(outcome Outcome, shown *SCIMUser, selection *SCIMSelection) (Reply, error) {
+	body, err := selection.encode(shown)
+	reply := Reply{Outcome: outcome, Body: body, ETag: shown.Meta.Version}
+	if outcome == Created {
+		reply.Location = shown.Meta.Location
+	}
+	return reply, err
+}

@@ -1,0 +1,38 @@
+package tracker
+
+// PutSCIMUserIn replaces a user.
+type PutSCIMUserIn struct {
+	SCIMBase
+	SCIMSelection
+	ID      UserID `path:"id"`
+	IfMatch string `header:"If-Match"`
+	SCIMUserIn
+}
+
+// PutSCIMUser replaces what is known of a user. One who is not said to be active or
+// not stays what they are.
+var PutSCIMUser = NewWorkflow[PutSCIMUserIn, SCIMUser]("PutScimUser", "Replace a provisioned user", Needs{Level: Read}, func(f Flow, in *PutSCIMUserIn) (Reply, error) {
+	active, err := in.active()
+	if err != nil {
+		return Reply{}, err
+	}
+	return memberFlow(f, putSCIMUserOp, &scimUserStep{
+		SCIMBase: in.SCIMBase, SCIMSelection: in.SCIMSelection, ID: in.ID, IfMatch: in.IfMatch, User: in.attributes(), Active: active,
+	})
+}, Provisions(SCIMUsersWrite))
+
+var putSCIMUserOp = NewCommand[scimUserStep, SCIMUser]("PutScimUserHere", "Replace a provisioned user", Needs{}, putSCIMUser)
+
+func putSCIMUser(tx *Tx, in *scimUserStep) (Reply, error) {
+	row, err := tx.matchedSCIMUser(in.ID, in.IfMatch, &in.SCIMBase)
+	if err != nil {
+		return Reply{}, err
+	}
+	u := row.Value
+	u.SCIMUserAttributes = in.User
+	shown, err := tx.changeSCIMUser(row, &u, in.Active, &in.SCIMBase)
+	if err != nil {
+		return Reply{}, err
+	}
+	return replySCIMUser(Done, shown, &in.SCIMSelection)
+}

@@ -1,0 +1,212 @@
+package httpapi
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+
+	"switchyard/actors/tracker"
+)
+
+// dialect is how a part of the API speaks where a standard says so: what its bodies
+// are, and how its failures look. Routes without one speak as Decisions 3 and 4 have
+// it. A dialect belongs to a part of the paths, so that also what no operation
+// answers is answered in it.
+type dialect struct {
+	// prefix is what its paths begin with.
+	prefix string
+	// media is the Content-Type of its answers.
+	media []byte
+	// forms: bodies are application/x-www-form-urlencoded, and no JSON.
+	forms bool
+	// keyless requests take no Idempotency-Key, which is ignored.
+	keyless bool
+	// anywhere: the operation itself finds the workspace it is about, so it runs on
+	// the node that is asked.
+	anywhere bool
+	// challenge is the WWW-Authenticate of a 401.
+	challenge []byte
+	// headers are those of every answer.
+	headers [][2][]byte
+	// explain gives the body of a failure.
+	explain func(f *failure) any
+	// errors describes those bodies: its name among the schemas, and the schema.
+	errors     string
+	errorShape doc
+	// security names the credentials it takes.
+	security []doc
+}
+
+var dialects = []*dialect{oauthDialect, scimDialect}
+
+// dialectOf gives the dialect that is spoken at a path, nil for none.
+func dialectOf[S ~string | ~[]byte](path S) *dialect {
+	for _, d := range dialects {
+		if strings.HasPrefix(string(path[:min(len(path), len(d.prefix))]), d.prefix) {
+			return d
+		}
+	}
+	return nil
+}
+
+// dialect is what the request's answer is given in. Where no route was found it is
+// that of the path as it was sent.
+func (x *exchange) dialect() *dialect {
+	if x.route != nil {
+		return x.route.dialect
+	}
+	return dialectOf(x.ctx.Request.Header.RequestURI())
+}
+
+// accepts tells whether a body may be of a type.
+func (d *dialect) accepts(contentType []byte) bool {
+	if d == nil || !d.forms {
+		return isJSON(contentType)
+	}
+	media, _, _ := bytes.Cut(contentType, []byte{';'})
+	return bytes.EqualFold(bytes.TrimSpace(media), mediaForm)
+}
+
+// refuseMedia is the failure for a body of another type.
+func (d *dialect) refuseMedia() error {
+	f := errMediaType()
+	if d != nil && d.forms {
+		f.told.Hint = "Send a form: Content-Type: application/x-www-form-urlencoded, and no Content-Encoding."
+	}
+	return f
+}
+
+// describe sets what every answer of the dialect has.
+func (d *dialect) describe(x *exchange) {
+	for _, h := range d.headers {
+		x.ctx.Response.Header.SetCanonical(h[0], h[1])
+	}
+}
+
+// respondFailure gives a failure the dialect's form.
+func (d *dialect) respondFailure(x *exchange, f *failure) {
+	body, err := encode(d.explain(f))
+	if err != nil { // texts alone
+		panic(err)
+	}
+	response := &x.ctx.Response
+	d.describe(x)
+	response.Header.SetContentTypeBytes(d.media)
+	if f.statusCode() == http.StatusUnauthorized {
+		response.Header.SetCanonical(headerAuthenticate, d.challenge)
+	}
+	response.SetBodyRaw(body)
+}
+
+// faultsOf says on one line what was wrong, every fault of it, and what to do.
+func faultsOf(told *tracker.Error) string {
+	text := told.Message
+	if details, ok := told.Details.(tracker.BadRequestDetails); ok && len(details.Issues) > 1 {
+		const most = 20
+		texts := make([]string, 0, most)
+		for _, issue := range details.Issues[:min(len(details.Issues), most)] {
+			texts = append(texts, strings.TrimPrefix(issue.Path+": "+issue.Message, ": "))
+		}
+		text = strings.Join(texts, " ")
+	}
+	if told.Hint != "" && !strings.Contains(told.Hint, "details.issues") {
+		text += " " + told.Hint
+	}
+	return text
+}
+
+var (
+	mediaForm      = []byte("application/x-www-form-urlencoded")
+	valueSCIM      = []byte("application/scim+json")
+	valueBasic     = []byte(`Basic realm="switchyard"`)
+	headerPragma   = []byte("Pragma")
+	valueNoCache   = []byte("no-cache")
+	headerLocation = []byte("Location")
+)
+
+// oauthDialect is RFC 6749's.
+var oauthDialect = &dialect{
+	prefix: "/oauth/", media: valueJSON, forms: true, keyless: true, anywhere: true, challenge: valueBasic,
+	headers: [][2][]byte{{headerCacheControl, valueNoStore}, {headerPragma, valueNoCache}},
+	explain: func(f *failure) any {
+		return oauthFailure{oauthWord(f), oauthText(faultsOf(f.told))}
+	},
+	errors: "OAuthError",
+	errorShape: doc{
+		"type": "object", "required": []string{"error"},
+		"properties": doc{"error": doc{"type": "string"}, "error_description": doc{"type": "string"}},
+	},
+	security: []doc{{"oauthClient": []string{}}, {}},
+}
+
+type oauthFailure struct {
+	Error       string `json:"error"`
+	Description string `json:"error_description"`
+}
+
+// oauthWord is the error that RFC 6749 has for a failure; for what it has none for,
+// those of the authorization endpoint serve.
+func oauthWord(f *failure) string {
+	switch status := f.statusCode(); {
+	case f.told.Reason != "":
+		return f.told.Reason
+	case status == http.StatusUnauthorized:
+		return "invalid_client"
+	case status == http.StatusInternalServerError:
+		return "server_error"
+	case status == http.StatusServiceUnavailable, status == http.StatusTooManyRequests:
+		return "temporarily_unavailable"
+	}
+	return "invalid_request"
+}
+
+// oauthText is a text in the characters that an error_description may have.
+func oauthText(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '"' || r == '\\':
+			return '\''
+		case r < ' ' || r > '~':
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// scimDialect is RFC 7644's.
+var scimDialect = &dialect{
+	prefix: "/scim/", media: valueSCIM, challenge: valueBearer,
+	explain: func(f *failure) any {
+		return scimFailure{
+			Schemas: []string{"urn:ietf:params:scim:api:messages:2.0:Error"}, Status: number(float64(f.statusCode())),
+			Type: scimType(f), Detail: faultsOf(f.told),
+		}
+	},
+	errors: "ScimError",
+	errorShape: doc{
+		"type": "object", "required": []string{"schemas", "status", "detail"},
+		"properties": doc{
+			"schemas": doc{"type": "array", "items": doc{"type": "string"}}, "status": doc{"type": "string"},
+			"scimType": doc{"type": "string"}, "detail": doc{"type": "string"},
+		},
+	},
+	security: []doc{{"scim": []string{}}},
+}
+
+type scimFailure struct {
+	Schemas []string `json:"schemas"`
+	Status  string   `json:"status"`
+	Type    string   `json:"scimType,omitempty"`
+	Detail  string   `json:"detail"`
+}
+
+// scimType is RFC 7644's word for a failure, which only 400 and 409 have.
+func scimType(f *failure) string {
+	if f.told.Reason != "" || f.statusCode() != http.StatusBadRequest {
+		return f.told.Reason
+	}
+	if details, ok := f.told.Details.(tracker.BadRequestDetails); ok && len(details.Issues) > 0 && details.Issues[0].Path != "" {
+		return "invalidValue"
+	}
+	return "invalidSyntax"
+}

@@ -1,0 +1,76 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// translate makes the description of an operation that of a dialect: what its bodies
+// are, how its failures look, and what it takes as a credential.
+func (d *describer) translate(rt *route, operation doc) {
+	dl := rt.dialect
+	if dl == nil {
+		return
+	}
+	d.schemas[dl.errors] = dl.errorShape
+	operation["security"] = dl.security
+	if scopes := rt.Op.SCIM; scopes != 0 {
+		operation["description"] = "Needs the scope " + scopes.String() + "."
+	}
+	media := bareMedia(dl.media)
+	responses := operation["responses"].(doc)
+	for status := range responses {
+		response := responses[status].(doc)
+		if response["$ref"] != nil {
+			responses[status] = dl.failureResponse(status)
+			continue
+		}
+		if content, ok := response["content"].(doc); ok {
+			response["content"] = doc{media: content["application/json"]}
+		}
+		headers := response["headers"].(doc)
+		for _, h := range dl.headers {
+			headers[string(h[0])] = headerText(string(h[1]) + ".")
+		}
+		if status == strconv.Itoa(http.StatusCreated) {
+			headers["Location"] = headerText("The address of what was made.")
+			headers["ETag"] = headerRef("ETag")
+		}
+	}
+	if body, ok := operation["requestBody"].(doc); ok {
+		in := body["content"].(doc)["application/json"]
+		if dl.forms {
+			body["content"] = doc{string(mediaForm): in}
+		} else {
+			body["content"] = doc{media: in, "application/json": in}
+		}
+	}
+}
+
+// bareMedia is a media type without its parameters.
+func bareMedia(media []byte) string {
+	bare, _, _ := strings.Cut(string(media), ";")
+	return bare
+}
+
+func headerText(description string) doc {
+	return doc{"description": description, "schema": doc{"type": "string"}}
+}
+
+// failureResponse describes the failures of a status, or all others.
+func (dl *dialect) failureResponse(status string) doc {
+	media := bareMedia(dl.media)
+	headers := doc{"X-Request-Id": headerRef("X-Request-Id")}
+	description := "Any other failure."
+	if n, err := strconv.Atoi(status); err == nil {
+		description = status + " " + http.StatusText(n)
+		switch n {
+		case http.StatusUnauthorized:
+			headers["WWW-Authenticate"] = headerText(string(dl.challenge))
+		case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+			headers["Retry-After"] = headerRef("Retry-After")
+		}
+	}
+	return doc{"description": description, "headers": headers, "content": doc{media: doc{"schema": doc{"$ref": "#/components/schemas/" + dl.errors}}}}
+}
