@@ -104,21 +104,12 @@ func (w *workspaceActor) decided(p *proposal) {
 	}
 }
 
-// keptBatch is the size in bytes up to which a batch's memory stays with its
-// workspace; larger ones go back to where all workspaces take theirs from.
-const keptBatch = 256 << 10
-
 // committed is the commit point: the batch is durable on a quorum and applied here.
 // Nothing was said to anyone before this line, and a crash before it loses only
 // what nobody was told of; after it the change outlives any crash.
 func (w *workspaceActor) committed(p *proposal) {
-	large := w.ledger.Size() > keptBatch
 	w.ledger.Committed()
 	w.noticed(p.touched)
-	if large {
-		w.close()
-		w.open()
-	}
 	batch := w.batch
 	w.batch, w.spare = w.spare, nil
 	for _, c := range batch {

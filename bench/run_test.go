@@ -49,6 +49,9 @@ func fakeNode(t *testing.T, broken bool) (base string, created *atomic.Int64) {
 		}
 		_, _ = w.Write([]byte("{}"))
 	})
+	for _, path := range []string{"GET /workspaces/{w}/issues/{id}/similar", "GET /workspaces/{w}/issue-analytics"} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })
+	}
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		n := created.Load()
 		_, _ = fmt.Fprintf(w, "switchyard_batch_commands_total %d\nswitchyard_batch_ops_total %d\nswitchyard_batch_bytes_total %d\n", n, n*7, n*700)
@@ -96,8 +99,8 @@ func TestRun_MeasuresScenariosBesideTheirLimits(t *testing.T) {
 			t.Errorf("%s was measured %d times, want once for each number of connections", name, closed[name])
 		}
 	}
-	if open != 8 || ratios != 4 {
-		t.Errorf("%d open measurements, %d ratios; want 8 and 4\n%s", open, ratios, out.String())
+	if open != 16 || ratios != 8 {
+		t.Errorf("%d open measurements, %d ratios; want 16 and 8\n%s", open, ratios, out.String())
 	}
 	if !strings.Contains(out.String(), "of its limit") {
 		t.Errorf("no table:\n%s", out.String())

@@ -23,7 +23,7 @@ type scenario struct {
 }
 
 // scenarios in the order they run in. One file each.
-var scenarios = []scenario{createMany, createHot, get, list}
+var scenarios = []scenario{createMany, createHot, get, listSmall, list, similar, analytics, createLarge}
 
 // Names of the limits measured beside the scenarios.
 const (

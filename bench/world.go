@@ -22,7 +22,12 @@ type world struct {
 	hot  workspace   // takes all creates of its scenario
 	read workspace   // has Config.Issues issues, to get and list
 	ids  []string    // of the read workspace, at most maxIDs
+	// small has smallIssues issues: what the read workspace's size costs shows beside it.
+	small workspace
 }
+
+// smallIssues is how many issues the small workspace has.
+const smallIssues = 1000
 
 // maxIDs bounds the issues that are read; the rest lie between them.
 const maxIDs = 8192
@@ -37,7 +42,7 @@ func onboard(ctx context.Context, base, token string, many int) (*world, error) 
 	run := rand.Uint32() // tells this run's slugs from those of others
 	d := dial()
 	defer d.close()
-	for i := range many + 2 {
+	for i := range many + 3 {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -48,7 +53,7 @@ func onboard(ctx context.Context, base, token string, many int) (*world, error) 
 		}
 		w.many = append(w.many, made)
 	}
-	w.hot, w.read, w.many = w.many[many], w.many[many+1], w.many[:many]
+	w.hot, w.read, w.small, w.many = w.many[many], w.many[many+1], w.many[many+2], w.many[:many]
 	return w, nil
 }
 
@@ -75,36 +80,43 @@ func onboardOne(d doer, host, token, slug string) (workspace, error) {
 	return workspace{id: made.Workspace.ID, team: made.Team.ID, token: made.Token.Token}, nil
 }
 
-// fill creates the issues of the read workspace.
+// fill creates the issues of the read workspace and of the small one.
 func (w *world) fill(ctx context.Context, issues int, out io.Writer) error {
 	_, _ = fmt.Fprintf(out, "filling a workspace with %d issues\n", issues)
 	var mu sync.Mutex
 	random := rand.New(rand.NewPCG(1, 2))
 	seen := 0
-	l := load{
-		dial: w.dial, connections: 32, most: int64(issues), status: 201,
-		requests: func(c int) func() []byte { return creates([]workspace{w.read}, w.host, c) },
-		answered: func(_ int, body []byte) {
-			id, ok := issueID(body)
-			if !ok {
-				return
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			// Every issue is kept with the same chance, however many there are.
-			if seen++; len(w.ids) < maxIDs {
-				w.ids = append(w.ids, id)
-			} else if i := random.IntN(seen); i < maxIDs {
-				w.ids[i] = id
-			}
-		},
-	}
-	s := l.run(ctx)
-	if s.errors > 0 {
-		return fmt.Errorf("bench: fill a workspace: %d errors, the first: %s", s.errors, s.fault)
+	err := w.fillOne(ctx, w.read, issues, func(id string) {
+		mu.Lock()
+		defer mu.Unlock()
+		// Every issue is kept with the same chance, however many there are.
+		if seen++; len(w.ids) < maxIDs {
+			w.ids = append(w.ids, id)
+		} else if i := random.IntN(seen); i < maxIDs {
+			w.ids[i] = id
+		}
+	})
+	if err != nil {
+		return err
 	}
 	if len(w.ids) == 0 {
 		return fmt.Errorf("bench: fill a workspace: no answer had an id")
+	}
+	return w.fillOne(ctx, w.small, smallIssues, func(string) {})
+}
+
+func (w *world) fillOne(ctx context.Context, in workspace, issues int, made func(id string)) error {
+	l := load{
+		dial: w.dial, connections: 32, most: int64(issues), status: 201,
+		requests: func(c int) func() []byte { return creates([]workspace{in}, w.host, c) },
+		answered: func(_ int, body []byte) {
+			if id, ok := issueID(body); ok {
+				made(id)
+			}
+		},
+	}
+	if s := l.run(ctx); s.errors > 0 {
+		return fmt.Errorf("bench: fill a workspace: %d errors, the first: %s", s.errors, s.fault)
 	}
 	return nil
 }

@@ -20,7 +20,8 @@ type Docs interface {
 // first.
 type PostingReader struct {
 	p     *Postings
-	it    *pebble.Iterator
+	v     *View
+	it    *pebble.Iterator // over sealed blocks; opened when first needed
 	key   []byte
 	skip  int // length of the prefix in front of a list
 	head  int // length of the key up to the end of the list
@@ -29,27 +30,79 @@ type PostingReader struct {
 	at    bool
 }
 
-// Read opens a reader over r's workspace, to be closed.
-func (p *Postings) Read(r Reader) (*PostingReader, error) {
+// Read makes a reader of r's workspace, to be closed. r must not be used by others
+// meanwhile.
+func (p *Postings) Read(r Reader) *PostingReader {
 	v := r.Reader()
-	it, skip, err := v.iterate(p.ID, nil)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p.Name, err)
-	}
-	return &PostingReader{p: p, it: it, key: append(make([]byte, 0, 64), v.fullKey(p.ID, nil)...), skip: skip}, nil
+	key := append(make([]byte, 0, 64), v.fullKey(p.ID, nil)...)
+	return &PostingReader{p: p, v: v, key: key, skip: len(key)}
 }
 
 // Close ends the reader.
-func (r *PostingReader) Close() error { return r.it.Close() }
+func (r *PostingReader) Close() error {
+	if r.it == nil {
+		return nil
+	}
+	return r.it.Close()
+}
 
 // List begins a list from its newest doc not newer than most.
 func (r *PostingReader) List(list Key, most Doc) error {
 	r.key = append(r.key[:r.skip], list...)
-	r.head = len(r.key)
-	return r.jump(most)
+	r.head, r.at = len(r.key), false
+	found, err := r.loadHead()
+	if err != nil || !found {
+		return err
+	}
+	if r.block.docs[0] > most {
+		return r.jump(most)
+	}
+	r.begin(most)
+	return nil
 }
 
+// loadHead reads the head of the list.
+func (r *PostingReader) loadHead() (bool, error) {
+	value, closer, err := r.v.get(r.p.ID, r.key[r.skip:r.head])
+	if err == nil && closer != nil {
+		err = r.block.decode(nil, value, r.p.Width)
+		if e := closer.Close(); err == nil {
+			err = e
+		}
+	}
+	if err != nil {
+		return false, fmt.Errorf("%s: read a list: %w", r.p.Name, err)
+	}
+	return closer != nil, nil
+}
+
+// begin starts in a block that has a doc not newer than most.
+func (r *PostingReader) begin(most Doc) {
+	r.at, r.i = true, len(r.block.docs)-1
+	r.forward(most)
+}
+
+func (r *PostingReader) open() error {
+	if r.it != nil {
+		return nil
+	}
+	it, _, err := r.v.iterate(r.p.ID, nil)
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.p.Name, err)
+	}
+	r.it = it
+	return nil
+}
+
+// jump goes to the sealed block with the newest doc not newer than most.
 func (r *PostingReader) jump(most Doc) error {
+	r.at = false
+	if r.block.kind == wholeHead {
+		return nil
+	}
+	if err := r.open(); err != nil {
+		return err
+	}
 	r.key = blockKey(r.key[:r.head], most)
 	return r.settle(r.it.SeekGE(r.key), most)
 }
@@ -70,11 +123,11 @@ func (r *PostingReader) settle(ok bool, most Doc) error {
 	if err := r.block.decode(r.it.Key(), value, r.p.Width); err != nil {
 		return fmt.Errorf("%s: %w", r.p.Name, err)
 	}
-	r.i = len(r.block.docs) - 1
-	r.forward(most)
+	r.begin(most)
 	return nil
 }
 
+// within tells whether the iterator is at a sealed block of the list.
 func (r *PostingReader) within() bool {
 	key := r.it.Key()
 	return len(key) == r.head+8 && bytes.Equal(key[r.skip:r.head], r.key[r.skip:r.head])
@@ -91,19 +144,22 @@ func (r *PostingReader) forward(most Doc) {
 // Valid tells whether the reader is at a posting.
 func (r *PostingReader) Valid() bool { return r.at }
 
-// Doc that the reader is at, and its payload, which is valid until it moves.
+// Doc that the reader is at.
 func (r *PostingReader) Doc() Doc { return r.block.docs[r.i] }
 
-// Payload of the posting.
+// Payload of the posting, valid until the reader moves.
 func (r *PostingReader) Payload() []byte {
 	return r.block.payloads[r.i*r.p.Width : (r.i+1)*r.p.Width]
 }
 
 // Step moves to the next older doc of the list.
 func (r *PostingReader) Step() error {
-	if r.i > 0 {
+	switch {
+	case r.i > 0:
 		r.i--
 		return nil
+	case r.block.kind != sealedBlock:
+		return r.jump(^Doc(0))
 	}
 	return r.settle(r.it.Next(), ^Doc(0))
 }
@@ -116,6 +172,8 @@ func (r *PostingReader) Seek(most Doc) error {
 	case r.block.docs[0] <= most:
 		r.forward(most)
 		return nil
+	case r.block.kind != sealedBlock:
+		return r.jump(most)
 	}
 	// The next block is as likely as not the one.
 	if r.it.Next() && r.within() && oldestOf(r.it.Key()) <= most {
@@ -136,6 +194,18 @@ func (r *PostingReader) Next(most Doc) (Doc, bool, error) {
 func (r *PostingReader) Blocks(list Key, most int) (n int, err error) {
 	r.key = append(r.key[:r.skip], list...)
 	r.head, r.at = len(r.key), false
+	found, err := r.loadHead()
+	if err != nil || !found {
+		return 0, err
+	}
+	if r.block.kind == wholeHead {
+		return 1, nil
+	}
+	if err := r.open(); err != nil {
+		return 0, err
+	}
+	r.key = blockKey(r.key, ^Doc(0))
+	n = 1
 	for ok := r.it.SeekGE(r.key); ok && n < most && r.within(); ok = r.it.Next() {
 		n++
 	}
@@ -149,16 +219,22 @@ func (r *PostingReader) Blocks(list Key, most int) (n int, err error) {
 // number of blocks, until fn returns false or blocks blocks were counted; more tells
 // that there may be others.
 func (r *PostingReader) Lists(prefix []byte, blocks int, fn func(list []byte, blocks int) bool) (more bool, err error) {
+	if err := r.open(); err != nil {
+		return false, err
+	}
 	r.key = append(r.key[:r.skip], prefix...)
-	end := len(r.key)
+	r.at = false
 	var name []byte
 	n := 0
-	for ok := r.it.SeekGE(r.key); ok; ok = r.it.Next() {
-		key := r.it.Key()
-		if len(key) < end+8 || !bytes.Equal(key[r.skip:end], r.key[r.skip:end]) {
-			break
+	for ok := r.it.SeekGE(r.key); ok && bytes.HasPrefix(r.it.Key(), r.key); ok = r.it.Next() {
+		value, err := r.it.ValueAndErr()
+		if err != nil {
+			return false, fmt.Errorf("%s: walk lists: %w", r.p.Name, err)
 		}
-		list := key[r.skip : len(key)-8]
+		list, err := listOf(r.it.Key()[r.skip:], value)
+		if err != nil {
+			return false, fmt.Errorf("%s: walk lists: %w", r.p.Name, err)
+		}
 		if n > 0 && !bytes.Equal(list, name) {
 			if !fn(name, n) {
 				return true, nil
@@ -181,15 +257,30 @@ func (r *PostingReader) Lists(prefix []byte, blocks int, fn func(list []byte, bl
 	return false, nil
 }
 
+// listOf gives the list that a block belongs to.
+func listOf(fields, value []byte) ([]byte, error) {
+	switch {
+	case len(value) == 0 || value[0] == byte(sealedBlock) && len(fields) < 8:
+		return nil, fmt.Errorf("%w: block of postings of %d bytes", ErrFormat, len(value))
+	case value[0] == byte(sealedBlock):
+		return fields[:len(fields)-8], nil
+	}
+	return fields, nil
+}
+
 // EachPosting goes through the postings of one stored block, given by its fields and
-// value; list is its list. Whoever verifies a store needs it.
-func (p *Postings) EachPosting(fields, value []byte, fn func(list []byte, doc Doc, payload []byte)) error {
+// value, and gives the list it belongs to. Whoever verifies a store needs it.
+func (p *Postings) EachPosting(fields, value []byte, fn func(list []byte, doc Doc, payload []byte)) ([]byte, error) {
 	var b block
 	if err := b.decode(fields, value, p.Width); err != nil {
-		return err
+		return nil, err
+	}
+	list, err := listOf(fields, value)
+	if err != nil {
+		return nil, err
 	}
 	for i, doc := range b.docs {
-		fn(fields[:len(fields)-8], doc, b.payloads[i*p.Width:(i+1)*p.Width])
+		fn(list, doc, b.payloads[i*p.Width:(i+1)*p.Width])
 	}
-	return nil
+	return list, nil
 }

@@ -30,10 +30,7 @@ func (w *postingWorld) apply(t *rapid.T, list string, changes map[Doc]*[2]byte) 
 	slices.SortFunc(sorted, func(a, b Posting) int { return -compareDocs(a.Doc, b.Doc) })
 	tx := NewTx(w.db, 1, ID{1})
 	defer func() { _ = tx.Close() }()
-	writer, err := NewPostingWriter(tx, &testPostings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	writer := NewPostingWriter(tx, &testPostings)
 	had, has, err := writer.Apply(Key(nil).Str(list), sorted)
 	if err != nil {
 		t.Fatal(err)
@@ -73,11 +70,7 @@ func (w *postingWorld) docs(list string) []Doc {
 
 func (w *postingWorld) read(t *rapid.T) *PostingReader {
 	v := NewView(w.db, 1, ID{1})
-	r, err := testPostings.Read(&v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return testPostings.Read(&v)
 }
 
 // check walks a list, and seeks in it.
@@ -172,10 +165,7 @@ func TestPostings_ListsByPrefix(t *testing.T) {
 	t.Parallel()
 	w := &postingWorld{db: inMemory(t), model: map[string]map[Doc][2]byte{}}
 	tx := NewTx(w.db, 1, ID{1})
-	writer, err := NewPostingWriter(tx, &testPostings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	writer := NewPostingWriter(tx, &testPostings)
 	for _, list := range []string{"run", "runner", "running", "rust"} {
 		var many []Posting
 		for doc := range Doc(300) {
@@ -194,10 +184,7 @@ func TestPostings_ListsByPrefix(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := NewView(w.db, 1, ID{1})
-	r, err := testPostings.Read(&v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testPostings.Read(&v)
 	defer func() { _ = r.Close() }()
 	for _, row := range []struct {
 		prefix string
@@ -229,14 +216,25 @@ func TestPostings_ListsByPrefix(t *testing.T) {
 
 func TestBlock_RefusesBrokenBytes(t *testing.T) {
 	t.Parallel()
-	good := (&block{docs: []Doc{5, 9}, payloads: []byte{1, 1, 2, 2}}).encode(nil, 0, 2, 2)
-	key := blockKey(nil, 5)
+	docs := &block{docs: []Doc{5, 9}, payloads: []byte{1, 1, 2, 2}}
 	var b block
-	if err := b.decode(key, good, 2); err != nil {
-		t.Fatal(err)
+	for _, kind := range []blockKind{sealedBlock, wholeHead, frontHead} {
+		good := docs.encode(nil, kind, 0, 2, 2)
+		key := blockKey(nil, 5)
+		if err := b.decode(key, good, 2); err != nil || !slices.Equal(b.docs, docs.docs) {
+			t.Fatalf("%x is read as %v, %v", good, b.docs, err)
+		}
+		for n := range good {
+			if err := b.decode(key, good[:n], 2); err == nil {
+				t.Errorf("%x was taken for a block", good[:n])
+			}
+		}
+		if err := b.decode(key, append(slices.Clone(good), 0), 2); err == nil {
+			t.Error("a block with something behind it was taken")
+		}
 	}
-	for _, bad := range [][]byte{nil, {0}, good[:len(good)-1], append(slices.Clone(good), 0), {2, 0, 1, 1, 2, 2}, {200, 1, 1}} {
-		if err := b.decode(key, bad, 2); err == nil {
+	for _, bad := range [][]byte{{9, 1, 1, 1}, {0, 0}, {0, 2, 0, 1, 1, 2, 2}, {0, 200, 1, 1}} {
+		if err := b.decode(blockKey(nil, 5), bad, 2); err == nil {
 			t.Errorf("%x was taken for a block", bad)
 		}
 	}

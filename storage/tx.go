@@ -17,6 +17,7 @@ type Touch uint8
 // by the workspace's goroutine.
 type Tx struct {
 	View
+	db      *pebble.DB
 	base    View // what is committed
 	batch   *pebble.Batch
 	touched Touch
@@ -29,7 +30,7 @@ type Tx struct {
 // NewTx opens a batch over the state of a workspace.
 func NewTx(db *pebble.DB, shard Shard, workspace ID) *Tx {
 	batch := db.NewIndexedBatch()
-	return &Tx{View: NewView(batch, shard, workspace), base: NewView(db, shard, workspace), batch: batch}
+	return &Tx{View: NewView(batch, shard, workspace), db: db, base: NewView(db, shard, workspace), batch: batch}
 }
 
 // Committed is the workspace without the open batch. Reading it costs less, since
@@ -93,9 +94,19 @@ func (tx *Tx) Touched() Touch { return tx.touched }
 // Repr is the batch as it is replicated. It aliases the batch: valid until Reset.
 func (tx *Tx) Repr() []byte { return tx.batch.Repr() }
 
+// keptBatch is the size in bytes up to which a batch's memory stays with its
+// workspace; larger ones go back to where all workspaces take theirs from.
+const keptBatch = 256 << 10
+
 // Reset empties the batch for the next group of commands.
 func (tx *Tx) Reset() {
-	tx.batch.Reset()
+	if tx.batch.Len() > keptBatch {
+		_ = tx.batch.Close() // an indexed batch that was not committed has nothing to fail at
+		tx.batch = tx.db.NewIndexedBatch()
+		tx.View = NewView(tx.batch, tx.Shard(), tx.Workspace())
+	} else {
+		tx.batch.Reset()
+	}
 	tx.touched = 0
 	tx.entries.trim()
 	if cap(tx.value) > maxScratch {

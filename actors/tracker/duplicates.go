@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
+	"strconv"
 
+	"github.com/go-json-experiment/json/jsontext"
 	json "github.com/goccy/go-json"
 
 	"switchyard/storage"
@@ -34,6 +37,22 @@ type duplicates struct {
 type duplicate struct {
 	doc storage.Doc
 	PossibleDuplicate
+}
+
+// append appends the JSON of a possible duplicate: encoding/json would take more
+// time for it than finding it did.
+func (d *PossibleDuplicate) append(b []byte) (_ []byte, err error) {
+	b = append(append(append(b, `{"id":"`...), d.ID...), `","identifier":`...)
+	if d.Identifier == nil {
+		b = append(b, `null`...)
+	} else if b, err = jsontext.AppendQuote(b, *d.Identifier); err != nil {
+		return nil, err
+	}
+	if b, err = jsontext.AppendQuote(append(b, `,"title":`...), d.Title); err != nil {
+		return nil, err
+	}
+	b = append(append(append(b, `,"status":"`...), d.Status...), `","score":`...)
+	return append(strconv.AppendFloat(b, d.Score, 'f', -1, 64), '}'), nil
 }
 
 // possibleDuplicates lists the open issues that the caller may see and whose titles
@@ -70,6 +89,14 @@ func (d *duplicates) wants(doc storage.Doc, score float64) bool {
 	return score > last.Score || score == last.Score && doc > last.doc
 }
 
+// last is the worst of the best; none while there is room for more.
+func (d *duplicates) last() storage.Doc {
+	if len(d.best) < duplicatesShown {
+		return 0
+	}
+	return d.best[len(d.best)-1].doc
+}
+
 func (d *duplicates) insert(found duplicate) {
 	at, _ := slices.BinarySearchFunc(d.best, found, func(a, b duplicate) int {
 		return cmp.Or(-cmp.Compare(a.Score, b.Score), -cmp.Compare(a.doc, b.doc))
@@ -79,9 +106,17 @@ func (d *duplicates) insert(found duplicate) {
 }
 
 // atMost bounds the terms in common with a title of the given signature.
-func (d *duplicates) atMost(terms []term, signature uint64) (n int) {
+func atMost(terms []term, signature uint64) (n int) {
 	for _, t := range terms {
 		n += int(signature >> (t.hash & 63) & 1)
+	}
+	return n
+}
+
+// atMostBoth is atMost by both signatures.
+func atMostBoth(terms []term, first, second uint64) (n int) {
+	for _, t := range terms {
+		n += int(first >> (t.hash & 63) & (second >> (t.hash >> 6 & 63)) & 1)
 	}
 	return n
 }
@@ -89,14 +124,17 @@ func (d *duplicates) atMost(terms []term, signature uint64) (n int) {
 // searchRecent goes through the titles that the index lacks, the latest first.
 func (d *duplicates) searchRecent(terms []term) error {
 	r := d.tx.recent()
-	newer, older := d.need(math.MaxUint64), d.need(0) // by age, compared with the worst of the best
+	apart := bits.OnesCount64(d.mask) == len(terms) // no two terms have the same bit
+	// What is older than the last of the best has to share more than what is newer.
+	newer, older, last := d.need(math.MaxUint64), d.need(0), d.last()
 	for i := len(r.scan) - 1; i >= 0; i-- {
-		x := r.scan[i]
-		if x.signature&d.mask == 0 {
-			continue
+		x := &r.scan[i]
+		need := older
+		if x.doc > last {
+			need = newer
 		}
-		bound := d.atMost(terms, x.signature)
-		if bound < older && (bound < newer || x.doc < d.best[len(d.best)-1].doc) {
+		bound := bits.OnesCount64(x.signature & d.mask)
+		if apart && bound < need || bound == 0 || atMostBoth(terms, x.signature, x.second) < need {
 			continue
 		}
 		e := &r.all[i]
@@ -106,15 +144,14 @@ func (d *duplicates) searchRecent(terms []term) error {
 		}
 		seen := d.tx.Caller.Level >= Admin // who sees everything
 		if !seen {
-			id, _ := storage.ParseID(e.id)
 			var err error
-			if seen, err = d.tx.hasIssue(id); err != nil {
+			if seen, err = d.tx.hasIssue(e.id); err != nil {
 				return err
 			}
 		}
 		if seen {
-			d.insert(duplicate{e.doc, PossibleDuplicate{ID: e.id, Identifier: e.identifier, Title: e.title, Status: e.status, Score: s}})
-			newer, older = d.need(math.MaxUint64), d.need(0)
+			d.insert(duplicate{e.doc, PossibleDuplicate{ID: IssueID(e.id.String()), Identifier: e.identifier, Title: e.title, Status: e.status, Score: s}})
+			newer, older, last = d.need(math.MaxUint64), d.need(0), d.last()
 		}
 	}
 	return nil
@@ -139,10 +176,7 @@ func (d *duplicates) searchIndex(terms []term) (err error) {
 	need := d.need(storage.Doc(newest))
 	opened := 0
 	for opened < len(d.terms)-need+1 {
-		l, err := titlePostings.Read(d.tx.Writer().Committed())
-		if err != nil {
-			return err
-		}
+		l := titlePostings.Read(d.tx.Writer().Committed())
 		lists = append(lists, l)
 		var name [8]byte
 		if err := l.List(termList(name[:0], d.terms[opened].hash), math.MaxUint64); err != nil {
@@ -159,7 +193,7 @@ func (d *duplicates) searchIndex(terms []term) (err error) {
 		m, sig := int(payload[0]), binary.BigEndian.Uint64(payload[1:])
 		compared += met
 		if _, recent := d.tx.recent().at[doc]; !recent {
-			bound := min(m, met+d.atMost(d.terms[opened:], sig))
+			bound := min(m, met+atMost(d.terms[opened:], sig))
 			if d.wants(doc, score(bound, len(terms), m)) {
 				if err := d.compare(doc, terms); err != nil {
 					return err

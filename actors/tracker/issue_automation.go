@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"errors"
 	"fmt"
 
 	"switchyard/storage"
@@ -108,15 +109,16 @@ func (tx *Tx) settle() error {
 		return nil
 	}
 	a.settling = true
-	// Parents first: there are few, and people look at them.
-	for _, id := range a.parents {
-		if err := tx.closeAbove(id); err != nil {
-			return fmt.Errorf("close the parent of an issue: %w", err)
-		}
-	}
+	// Children first, all of them: an issue between a closed parent and closed children
+	// gets its parent's status, however many batches that takes.
 	for _, c := range a.closings {
 		if err := tx.settleClosing(&c); err != nil {
 			return fmt.Errorf("close the children of an issue: %w", err)
+		}
+	}
+	for _, id := range a.parents {
+		if err := tx.closeAbove(id); err != nil {
+			return fmt.Errorf("close the parent of an issue: %w", err)
 		}
 	}
 	a.closings, a.parents, a.settling = nil, nil, false
@@ -195,8 +197,8 @@ func (tx *Tx) closeAbove(id storage.ID) error {
 		if follows, err := tx.parentFollows(id); err != nil || !follows {
 			return err
 		}
-		if tx.shareUsed() {
-			return tx.continueAbove(id)
+		if later, err := tx.childrenWait(); err != nil || later || tx.shareUsed() {
+			return errors.Join(err, tx.continueAbove(id))
 		}
 		row, err := issues.Get(tx, issueKey(id))
 		if err != nil {
@@ -208,6 +210,11 @@ func (tx *Tx) closeAbove(id storage.ID) error {
 		id = row.Value.parent()
 	}
 	return nil
+}
+
+// childrenWait tells whether children are still to be closed by a timer.
+func (tx *Tx) childrenWait() (bool, error) {
+	return tx.Has(timerTable, storage.Key(nil).Str(timerCloseChildren))
 }
 
 // parentFollows tells whether an issue is open and its team wants it done because

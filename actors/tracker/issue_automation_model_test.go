@@ -36,11 +36,13 @@ func (m *ruleModel) children(id IssueID) (all []*ruled) {
 // those that may have lost their last open child.
 func (m *ruleModel) follow(closed, bereft map[IssueID]bool) {
 	for again := true; again; {
-		again = false
-		for id, c := range m.all {
-			p := m.all[c.parent]
-			if p != nil && closed[c.parent] && m.down[p.team] && !c.status.Closed() {
-				c.status, closed[id], again = p.status, true, true
+		for again {
+			again = false
+			for id, c := range m.all {
+				p := m.all[c.parent]
+				if p != nil && closed[c.parent] && m.down[p.team] && !c.status.Closed() {
+					c.status, closed[id], again = p.status, true, true
+				}
 			}
 		}
 		for id, p := range m.all {

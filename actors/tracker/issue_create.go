@@ -3,8 +3,6 @@ package tracker
 import (
 	"fmt"
 
-	json "github.com/goccy/go-json"
-
 	"switchyard/storage"
 )
 
@@ -101,19 +99,17 @@ func (tx *Tx) composeIssue(title string, in *IssueFields) (*Issue, error) {
 }
 
 // createdIssue gives an issue's JSON the shape of a creation's answer.
-func createdIssue(body []byte, duplicates []duplicate) ([]byte, error) {
+func createdIssue(body []byte, duplicates []duplicate) (_ []byte, err error) {
 	const field = `,"possibleDuplicates":[`
 	out := make([]byte, 0, len(body)+len(field)+2+256*len(duplicates))
 	out = append(append(out, body[:len(body)-1]...), field...)
 	for i := range duplicates {
-		one, err := json.MarshalWithOption(&duplicates[i].PossibleDuplicate, json.DisableHTMLEscape())
-		if err != nil {
-			return nil, fmt.Errorf("encode a possible duplicate: %w", err)
-		}
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(out, one...)
+		if out, err = duplicates[i].append(out); err != nil {
+			return nil, fmt.Errorf("encode a possible duplicate: %w", err)
+		}
 	}
 	return append(out, `]}`...), nil
 }

@@ -96,10 +96,7 @@ func (s *similarity) search(t *Issue) (err error) {
 	for b := range s.slowness {
 		s.slowness[b] = bm25K1 * (1 - bm25B + bm25B*lengthOf(byte(b))/average)
 	}
-	r, err := wordPostings.Read(s.v)
-	if err != nil {
-		return err
-	}
+	r := wordPostings.Read(s.v)
 	defer func() { err = errors.Join(err, r.Close()) }()
 	all, err := s.want(r, t)
 	if err != nil {

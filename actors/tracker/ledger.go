@@ -31,6 +31,7 @@ type Ledger struct {
 	recent recentTitles
 	title  string // whose terms are terms
 	terms  []term
+	stems  stems
 }
 
 // NewLedger makes the ledger of a workspace over its state.

@@ -45,12 +45,13 @@ func (v *View) search(query string) (s *textSearch, err error) {
 	if len(s.words) == 0 {
 		return nil, nil
 	}
-	err = v.Rows(searchPending, nil, nil, func(fields, _ []byte) (bool, error) {
-		if len(fields) == len(storage.ID{}) {
-			s.pending = append(s.pending, storage.DocOf(storage.ID(fields)))
-		}
-		return true, nil
-	})
+	oldest, err := v.Number(searchTotals, oldestPending[:])
+	if err == nil {
+		err = v.eachPending(oldest, func(id storage.ID, _ []byte) (bool, error) {
+			s.pending = append(s.pending, storage.DocOf(id))
+			return true, nil
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read what the index lacks: %w", err)
 	}
@@ -83,10 +84,7 @@ func (v *View) search(query string) (s *textSearch, err error) {
 // beginning streams the indexed issues with a word that begins with the given one;
 // wide tells that there are too many of them or of such words.
 func (v *View) beginning(word []byte) (docs storage.Docs, wide bool, err error) {
-	r, err := wordPostings.Read(v)
-	if err != nil {
-		return nil, false, err
-	}
+	r := wordPostings.Read(v)
 	var lists []storage.Key
 	wide, err = r.Lists(word, searchBlocks, func(list []byte, _ int) bool {
 		lists = append(lists, bytes.Clone(list))
@@ -104,10 +102,7 @@ func (v *View) beginning(word []byte) (docs storage.Docs, wide bool, err error) 
 	}
 	any := make(storage.AnyDocs, 0, len(lists))
 	for _, list := range lists {
-		l, err := wordPostings.Read(v)
-		if err != nil {
-			return nil, false, errors.Join(err, any.Close())
-		}
+		l := wordPostings.Read(v)
 		any = append(any, l)
 		if err := l.List(list, math.MaxUint64); err != nil {
 			return nil, false, errors.Join(err, any.Close())

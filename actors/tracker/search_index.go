@@ -31,6 +31,7 @@ var (
 	indexedIssues = storage.ID{15: 1}
 	indexedLength = storage.ID{15: 2} // sum of the issues' lengths
 	newestIndexed = storage.ID{15: 3} // newest Doc that was ever merged into titlePostings
+	oldestPending = storage.ID{15: 4} // no pending row is of an older Doc: where to begin to read them
 )
 
 func wordList(word []byte) storage.Key { return storage.Key(nil).Str(string(word)) }
@@ -110,7 +111,10 @@ func (x *indexed) holdText(t *Issue) {
 }
 
 // indexSoon is how long a change may wait for others before it is merged.
-const indexSoon = 250 * time.Millisecond
+const indexSoon = 500 * time.Millisecond
+
+// indexMany is how many changes don't wait: a creation goes through all of them.
+const indexMany = 1024
 
 // indexNew notes an issue that was created.
 func (tx *Tx) indexNew(t *Issue) error {
@@ -120,14 +124,14 @@ func (tx *Tx) indexNew(t *Issue) error {
 	if err := tx.setPending(t.id(), &indexed{}); err != nil {
 		return err
 	}
-	tx.recent().put(t, tx.terms(t.Title))
+	tx.recent().put(t, tx.terms(t.Title), true)
 	return nil
 }
 
 // terms gives the terms of a title; a creation asks for them twice.
 func (tx *Tx) terms(title string) []term {
 	if l := tx.ledger; l.title != title || l.terms == nil {
-		l.title, l.terms = title, titleTerms(title)
+		l.title, l.terms = title, l.stems.terms(title)
 	}
 	return tx.ledger.terms
 }
@@ -160,7 +164,7 @@ func (tx *Tx) indexChange(old, t *Issue) error {
 	if err != nil {
 		return err
 	}
-	tx.recent().put(t, titleTerms(t.Title))
+	tx.recent().put(t, titleTerms(t.Title), x.text == textNone && !x.titled)
 	return nil
 }
 
@@ -183,7 +187,7 @@ func (tx *Tx) indexGone(t *Issue) error {
 	if err := tx.setPending(t.id(), x); err != nil {
 		return err
 	}
-	tx.recent().gone(t.id())
+	tx.recent().gone(t.id(), x.text == textNone && !x.titled)
 	return nil
 }
 
@@ -197,11 +201,39 @@ func (v *View) pending(id storage.ID) (*indexed, error) {
 	return &x, err
 }
 
+// eachPending goes through the pending rows, oldest issue first. Rows of issues
+// that were merged leave tombstones; it begins behind most of them.
+func (v *View) eachPending(oldest uint64, fn func(id storage.ID, value []byte) (bool, error)) error {
+	var from storage.ID
+	storage.Doc(oldest).PutOldest(&from)
+	return v.Rows(searchPending, nil, from[:], func(fields, value []byte) (bool, error) {
+		if len(fields) != len(storage.ID{}) {
+			return false, fmt.Errorf("%w: pending row's key of %d bytes", storage.ErrFormat, len(fields))
+		}
+		return fn(storage.ID(fields), value)
+	})
+}
+
 func (tx *Tx) setPending(id storage.ID, x *indexed) error {
+	oldest, err := tx.Counter(searchTotals, oldestPending)
+	if err != nil {
+		return err
+	}
+	if doc := uint64(storage.DocOf(id)); doc < oldest {
+		if err := tx.SetCounter(searchTotals, oldestPending, doc); err != nil {
+			return err
+		}
+	}
 	if err := tx.Writer().SetValue(searchPending, id[:], x.encode()); err != nil {
 		return fmt.Errorf("note a change for the index: %w", err)
 	}
-	return tx.arm(mergeSearch, tx.now.Add(indexSoon))
+	if err := tx.arm(mergeSearch, tx.now.Add(indexSoon)); err != nil {
+		return err
+	}
+	if len(tx.recent().all) == keptTitles+indexMany {
+		return tx.SetTimer(timerMergeSearch, "", tx.now)
+	}
+	return nil
 }
 
 // bag is the words of an issue with their weights, and its length.

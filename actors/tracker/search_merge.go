@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -17,7 +18,7 @@ const timerMergeSearch = "search.merge"
 // What one merge takes on: enough to be worth its commit, little enough that the
 // workspace's other commands hardly wait for it.
 const (
-	mergeIssues = 512
+	mergeIssues = 768
 	mergeWords  = 20_000
 )
 
@@ -37,7 +38,8 @@ type merge struct {
 	// By how much the totals change.
 	issues, length int
 	newest         storage.Doc
-	merged         []storage.ID
+	merged         []storage.ID   // oldest first
+	done           int            // how many of them
 	count          int            // changes of word lists
 	met            []*wordChanges // by the issue in hand
 	payloads       []byte         // space for postings' payloads
@@ -114,43 +116,18 @@ func (tx *Tx) mergeSearch() (more bool, err error) {
 	if err := tx.recent().load(tx); err != nil {
 		return false, err
 	}
-	err = tx.Rows(searchPending, nil, nil, func(fields, value []byte) (bool, error) {
-		if more = len(m.merged) == mergeIssues || m.count >= mergeWords; more {
-			return false, nil
+	left := m.take(tx.recent().all)
+	for _, id := range m.merged {
+		if m.count >= mergeWords {
+			left = min(left, storage.DocOf(id))
+			continue
 		}
-		if len(fields) != len(storage.ID{}) {
-			return false, fmt.Errorf("%w: pending row's key of %d bytes", storage.ErrFormat, len(fields))
-		}
-		was, err := parseIndexed(value)
-		if err != nil {
+		if err := tx.mergeIssue(&m, id); err != nil {
 			return false, err
 		}
-		id := storage.ID(fields)
-		var t *searchText
-		_, err = issues.Record(tx, issueKey(id), func(rec storage.Record) error {
-			t = &searchText{}
-			return json.Unmarshal(rec.JSON(), t)
-		})
-		if err != nil {
-			return false, err
-		}
-		m.merged = append(m.merged, id)
-		doc := storage.DocOf(id)
-		if was.text == textNone && t != nil {
-			m.addNew(doc, t)
-		} else {
-			m.add(doc, &was, t)
-		}
-		var terms []term
-		if t != nil && !t.Status.Closed() && !t.IsDraft {
-			terms = tx.recent().all[tx.recent().at[doc]].terms
-		}
-		m.addTitle(doc, &was, terms)
-		return true, nil
-	})
-	if err != nil {
-		return false, err
+		m.done++
 	}
+	m.merged = m.merged[:m.done]
 	if err := tx.applyWords(&m); err != nil {
 		return false, err
 	}
@@ -166,7 +143,69 @@ func (tx *Tx) mergeSearch() (more bool, err error) {
 		}
 		tx.recent().merge(storage.DocOf(id))
 	}
-	return more, nil
+	if more = left < math.MaxUint64; !more {
+		// What comes is newer than everything there is.
+		clock, err := tx.Counter(clockTable, storage.ID{})
+		if err != nil {
+			return false, err
+		}
+		left = storage.Doc(clock)
+	}
+	return more, tx.SetCounter(searchTotals, oldestPending, uint64(left))
+}
+
+// take chooses the issues of a merge among those that have a pending row, the
+// oldest changes first, and gives the oldest issue that is left.
+func (m *merge) take(all []recentTitle) (left storage.Doc) {
+	left = math.MaxUint64
+	for i := range all {
+		switch e := &all[i]; {
+		case e.state != titlePending:
+		case len(m.merged) < mergeIssues:
+			m.merged = append(m.merged, e.id)
+		default:
+			left = min(left, e.doc)
+		}
+	}
+	slices.SortFunc(m.merged, func(a, b storage.ID) int { return bytes.Compare(a[:], b[:]) })
+	return left
+}
+
+// mergeIssue takes up one issue.
+func (tx *Tx) mergeIssue(m *merge, id storage.ID) error {
+	doc := storage.DocOf(id)
+	title := &tx.recent().all[tx.recent().at[doc]]
+	was := &indexed{}
+	if !title.blank {
+		var err error
+		if was, err = tx.pending(id); err != nil {
+			return err
+		}
+		if was == nil {
+			return fmt.Errorf("issue %s is noted as changed, but has no pending row", id)
+		}
+	}
+	t := title.text
+	if t == nil {
+		_, err := issues.Record(tx, issueKey(id), func(rec storage.Record) error {
+			t = &searchText{}
+			return json.Unmarshal(rec.JSON(), t)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if was.text == textNone && t != nil {
+		m.addNew(doc, t)
+	} else {
+		m.add(doc, was, t)
+	}
+	var terms []term
+	if t != nil && !t.Status.Closed() && !t.IsDraft {
+		terms = title.terms
+	}
+	m.addTitle(doc, was, terms)
+	return nil
 }
 
 // add takes up the text of an issue: was is what the index holds, t what it is to
@@ -224,10 +263,7 @@ func (tx *Tx) applyWords(m *merge) (err error) {
 	if len(m.words) == 0 {
 		return nil
 	}
-	w, err := storage.NewPostingWriter(tx, &wordPostings)
-	if err != nil {
-		return err
-	}
+	w := storage.NewPostingWriter(tx, &wordPostings)
 	defer func() { err = errors.Join(err, w.Close()) }()
 	sorted := make([]string, 0, len(m.words))
 	for word := range m.words {
@@ -267,10 +303,7 @@ func (tx *Tx) applyTitles(m *merge) (err error) {
 	if len(m.titles) == 0 {
 		return nil
 	}
-	w, err := storage.NewPostingWriter(tx, &titlePostings)
-	if err != nil {
-		return err
-	}
+	w := storage.NewPostingWriter(tx, &titlePostings)
 	defer func() { err = errors.Join(err, w.Close()) }()
 	sorted := make([]uint64, 0, len(m.titles))
 	for hash := range m.titles {

@@ -6,10 +6,11 @@ import (
 	"switchyard/storage"
 )
 
-// recentTitles are the titles of the issues that have a pending row: what
-// titlePostings says of those doesn't count. With it a creation sees every one
-// before it, at memory's speed. It is owned by the workspace's goroutine, and can be
-// made again from the rows at any time.
+// recentTitles are the titles of the issues that have a pending row, and of some
+// that were merged last: what titlePostings says of those doesn't count. With it a
+// creation sees every one before it, at memory's speed, and a title like the last
+// ones need hardly be looked for elsewhere. It is owned by the workspace's goroutine,
+// and can be made again from the rows at any time.
 type recentTitles struct {
 	loaded bool
 	all    []recentTitle // in the order in which they came
@@ -20,17 +21,33 @@ type recentTitles struct {
 	merged bool         // some are merged by the open batch
 }
 
+// keptTitles is how many titles are kept when they are merged.
+const keptTitles = 64
+
+// maxKeptText bounds the descriptions that are kept for the merge, in bytes.
+const maxKeptText = 2 << 10
+
+// titleState says how titlePostings stands to a recent title.
+type titleState uint8
+
+const (
+	titlePending titleState = iota // there is a pending row
+	titleMerging                   // the open batch brings titlePostings up to date
+	titleMerged                    // it is up to date
+)
+
 // recentTitle is an issue as a possible duplicate.
 type recentTitle struct {
 	doc       storage.Doc
 	signature uint64
 	terms     []term
-	// open: it may be a duplicate. merged: the open batch brings titlePostings up to
-	// date with it, so that it needn't be here once that is committed.
-	open, merged bool
+	state     titleState
+	open      bool // it may be a duplicate
+	blank     bool // while pending: the index has nothing of it
 
-	id         IssueID
-	team       storage.ID
+	id storage.ID
+	// text is what the merge will need, where that is short; else it is read again.
+	text       *searchText
 	title      string
 	identifier *string
 	status     IssueStatus
@@ -40,13 +57,14 @@ type recentTitle struct {
 type scanned struct {
 	doc       storage.Doc
 	signature uint64
+	second    uint64 // another signature, of other bits of the terms
 }
 
 func (e *recentTitle) scanned() scanned {
 	if !e.open {
-		return scanned{e.doc, 0}
+		return scanned{doc: e.doc}
 	}
-	return scanned{e.doc, e.signature}
+	return scanned{e.doc, e.signature, secondSignature(e.terms)}
 }
 
 type recentUndo struct {
@@ -66,16 +84,20 @@ func (r *recentTitles) load(tx *Tx) error {
 		return nil
 	}
 	r.at = map[storage.Doc]int{}
-	err := tx.Rows(searchPending, nil, nil, func(fields, _ []byte) (bool, error) {
-		if len(fields) != len(storage.ID{}) {
-			return false, fmt.Errorf("%w: pending row's key of %d bytes", storage.ErrFormat, len(fields))
-		}
-		id := storage.ID(fields)
+	oldest, err := tx.Counter(searchTotals, oldestPending)
+	if err != nil {
+		return err
+	}
+	err = tx.eachPending(oldest, func(id storage.ID, value []byte) (bool, error) {
 		row, err := issues.Get(tx, issueKey(id))
 		if err != nil {
 			return false, err
 		}
-		e := recentTitle{doc: storage.DocOf(id)}
+		was, err := parseIndexed(value)
+		if err != nil {
+			return false, err
+		}
+		e := recentTitle{doc: storage.DocOf(id), id: id, blank: was.text == textNone && !was.titled}
 		if row != nil {
 			e.fill(&row.Value)
 			e.terms = titleTerms(row.Value.Title)
@@ -95,7 +117,10 @@ func (r *recentTitles) load(tx *Tx) error {
 
 func (e *recentTitle) fill(t *Issue) {
 	e.open = t.mayRepeat()
-	e.id, e.team, e.title, e.identifier, e.status = t.ID, t.team(), t.Title, t.Identifier, t.Status
+	e.id, e.title, e.identifier, e.status = t.id(), t.Title, t.Identifier, t.Status
+	if e.text = nil; len(text(t.Description)) <= maxKeptText {
+		e.text = &searchText{Title: t.Title, Description: t.Description, Identifier: t.Identifier, Status: t.Status, IsDraft: t.IsDraft}
+	}
 }
 
 // set puts an entry, and notes how to undo it.
@@ -110,10 +135,10 @@ func (r *recentTitles) set(e recentTitle) {
 	r.all, r.scan = append(r.all, e), append(r.scan, e.scanned())
 }
 
-// put notes the title of an issue that is new or has changed, and its terms. The
-// titles must be loaded.
-func (r *recentTitles) put(t *Issue, terms []term) {
-	e := recentTitle{doc: storage.DocOf(t.id()), terms: terms, signature: signature(terms)}
+// put notes the title of an issue that is new or has changed, and its terms; blank
+// says that the index has nothing of it. The titles must be loaded.
+func (r *recentTitles) put(t *Issue, terms []term, blank bool) {
+	e := recentTitle{doc: storage.DocOf(t.id()), terms: terms, signature: signature(terms), blank: blank}
 	e.fill(t)
 	r.set(e)
 }
@@ -130,13 +155,15 @@ func (r *recentTitles) refresh(t *Issue) {
 }
 
 // gone notes that an issue was deleted.
-func (r *recentTitles) gone(id storage.ID) { r.set(recentTitle{doc: storage.DocOf(id)}) }
+func (r *recentTitles) gone(id storage.ID, blank bool) {
+	r.set(recentTitle{doc: storage.DocOf(id), id: id, blank: blank})
+}
 
 // merge notes that the open batch merges an issue into the index.
 func (r *recentTitles) merge(doc storage.Doc) {
 	if i, ok := r.at[doc]; ok {
 		e := r.all[i]
-		e.merged = true
+		e.state = titleMerging
 		r.set(e)
 		r.merged = true
 	}
@@ -163,21 +190,30 @@ func (r *recentTitles) rollback() {
 	r.undo = r.undo[:0]
 }
 
-// committed drops the titles that were merged by the batch.
+// committed drops the titles that were merged by the batch, but for the newest.
 func (r *recentTitles) committed() {
 	if !r.merged {
 		return
 	}
-	kept := r.all[:0]
-	for _, e := range r.all {
-		if !e.merged {
-			kept = append(kept, e)
+	spare := 0
+	for i := range r.all {
+		if e := &r.all[i]; e.state != titlePending {
+			e.state, e.text = titleMerged, nil
+			spare++
 		}
 	}
+	spare -= keptTitles
+	kept := r.all[:0]
+	for _, e := range r.all {
+		if e.state == titleMerged && (spare > 0 || !e.open) {
+			spare--
+			continue
+		}
+		kept = append(kept, e)
+	}
 	clear(r.all[len(kept):])
-	r.all, r.merged = kept, false
+	r.all, r.scan, r.merged = kept, r.scan[:0], false
 	clear(r.at)
-	r.scan = r.scan[:0]
 	for i := range r.all {
 		r.at[r.all[i].doc] = i
 		r.scan = append(r.scan, r.all[i].scanned())

@@ -1,10 +1,8 @@
 package tracker
 
 import (
-	"bytes"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
 
@@ -85,34 +83,47 @@ func foldedWords(text string, fn func(word []byte)) {
 	end()
 }
 
-// stems remembers the stems of words met of late; a pure function's results, so it
-// doesn't matter whose they were.
-var stems [4096]atomic.Pointer[stemmed]
-
-type stemmed struct {
-	word, stem string
-	stop       bool
-}
-
 // stem gives the stem of a folded word (Snowball's for English; words of other
 // languages mostly stay as they are), and whether the word says so little that it
 // doesn't count in a comparison.
 func stem(word []byte) (s string, stop bool) {
-	if bytes.ContainsAny(word, "0123456789") { // numbers, hashes, names: no language's words
-		return string(word), false
+	text := string(word)
+	if strings.ContainsAny(text, "0123456789") { // numbers, hashes, names: no language's words
+		return text, false
 	}
-	slot := &stems[xxhash.Sum64(word)%uint64(len(stems))]
-	if known := slot.Load(); known != nil && known.word == string(word) {
-		return known.stem, known.stop
+	if s = english.Stem(text, true); s == "" {
+		s = text
 	}
-	made := &stemmed{word: string(word)}
-	made.stop = english.IsStopWord(made.word)
-	made.stem = english.Stem(made.word, true)
-	if made.stem == "" {
-		made.stem = made.word
+	return s, english.IsStopWord(text)
+}
+
+// stems remembers the terms of words met of late: stemming costs more than all the
+// rest of taking a title apart. The zero value is ready.
+type stems struct{ slots []knownWord }
+
+type knownWord struct {
+	word string
+	term term
+	stop bool
+}
+
+const knownWords = 256
+
+// term gives the term of a folded word, and whether it doesn't count.
+func (k *stems) term(word []byte) (term, bool) {
+	if k == nil {
+		s, stop := stem(word)
+		return termOf(s), stop
 	}
-	slot.Store(made)
-	return made.stem, made.stop
+	if k.slots == nil {
+		k.slots = make([]knownWord, knownWords)
+	}
+	slot := &k.slots[xxhash.Sum64(word)%knownWords]
+	if slot.word != string(word) {
+		s, stop := stem(word)
+		*slot = knownWord{string(word), termOf(s), stop}
+	}
+	return slot.term, slot.stop
 }
 
 // A term is a significant word of a title: the hash of its stem, and how rare such
@@ -129,11 +140,13 @@ const maxTerms = 255
 // titleTerms gives the terms of a title, each once, sorted by their hash (Decision
 // 19). A title without significant words is compared by all its words, and one
 // without words as a whole, so that equal titles have equal terms.
-func titleTerms(title string) []term {
+func titleTerms(title string) []term { return (*stems)(nil).terms(title) }
+
+func (k *stems) terms(title string) []term {
 	terms := make([]term, 0, 8)
 	eachWord(title, func(word []byte) {
-		if s, stop := stem(word); !stop {
-			terms = append(terms, termOf(s))
+		if t, stop := k.term(word); !stop {
+			terms = append(terms, t)
 		}
 	})
 	if len(terms) == 0 {
@@ -188,5 +201,15 @@ func signature(terms []term) (s uint64) {
 	}
 	return s
 }
+
+// secondSignature is a signature that is independent of the first.
+func secondSignature(terms []term) (s uint64) {
+	for _, t := range terms {
+		s |= t.secondBit()
+	}
+	return s
+}
+
+func (t term) secondBit() uint64 { return 1 << (t.hash >> 6 & 63) }
 
 func (t term) bit() uint64 { return 1 << (t.hash & 63) }
