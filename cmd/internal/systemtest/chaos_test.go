@@ -88,6 +88,9 @@ func (f *Fleet) grow(ctx context.Context, t testing.TB, size int) {
 	if err := f.members[0].Await(ctx, fmt.Sprintf("every shard has %d voters", voters), Settled(voters)); err != nil {
 		t.Fatal(err)
 	}
+	if err := f.members[0].Await(ctx, "leaderships are shared out", Shared); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestCluster_Storm lets every kind of fault happen to three nodes under reads and
@@ -132,7 +135,7 @@ func (t *traffic) finish(ctx context.Context, tt *testing.T) {
 	if t.longest > 11*time.Second {
 		tt.Errorf("a request was answered after %s", t.longest)
 	}
-	if err := f.members[0].Await(ctx, "nobody is behind", Level(3)); err != nil {
+	if err := f.members[0].Await(ctx, "nobody is behind, and nothing is written any more", Quiet(3)); err != nil {
 		tt.Fatal(err)
 	}
 	f.compare(ctx, tt)

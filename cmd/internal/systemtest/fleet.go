@@ -286,6 +286,32 @@ func Settled(voters int) func(ClusterView) bool { return settled(voters, 1000) }
 // Level is Settled without writes: nobody is behind at all.
 func Level(voters int) func(ClusterView) bool { return settled(voters, 0) }
 
+// Quiet is Level when nothing was written for a while either: what the last writes
+// changed is merged into the search index some time after them (Decision 20).
+func Quiet(voters int) func(ClusterView) bool {
+	applied, since := map[int]uint64{}, time.Now()
+	return func(v ClusterView) bool {
+		for _, s := range v.Shards {
+			if applied[s.ID] != s.Applied {
+				applied[s.ID], since = s.Applied, time.Now()
+			}
+		}
+		return Level(voters)(v) && time.Since(since) > 2*time.Second
+	}
+}
+
+// Shared tells whether no node leads many more shards than another: leaderships stay
+// where they are then, until something happens.
+func Shared(v ClusterView) bool {
+	least, most := len(v.Shards), 0
+	for _, n := range v.Nodes {
+		if n.State == "alive" {
+			least, most = min(least, n.Leads), max(most, n.Leads)
+		}
+	}
+	return most-least <= 1
+}
+
 func settled(voters int, lag uint64) func(ClusterView) bool {
 	return func(v ClusterView) bool {
 		for _, s := range v.Shards {

@@ -11,7 +11,7 @@ import "slices"
 type matrixOp struct {
 	name, method, path string
 	body               map[string]any
-	needs              string // read, write, admin, issues:read, issues:write or public
+	needs              string // read, write, admin, issues:read, issues:write, public, or scim for a SCIM base
 	ok, unseen         int
 	shows              string
 	// spends: it changes who sees the issue, or what there is of it, so that it gets
@@ -19,13 +19,16 @@ type matrixOp struct {
 	spends bool
 	// inTeam: it is about the issue's team alone, whoever the issue is granted to.
 	inTeam bool
+	// bare: its path is the service's, not one below the workspace's.
+	bare bool
 	// authors: of those who see it, only the author and admins may; to the rest it
 	// is forbidden.
 	authors bool
 }
 
 // matrixOps are the operations; to add one is to add a row.
-var matrixOps = slices.Concat(issueOps, contentOps, teamOps, countingOps, workspaceOps, recordOps("labels"), recordOps("projects"), recordOps("cycles"), recordOps("templates"))
+var matrixOps = slices.Concat(issueOps, contentOps, teamOps, countingOps, workspaceOps, recordOps("labels"), recordOps("projects"), recordOps("cycles"), recordOps("templates"),
+	recordOps("deals"), ticketOps, adminOps, scimOps, callOps)
 
 // issueOps are about the issue itself, and where it shows in others.
 var issueOps = []matrixOp{
@@ -62,7 +65,7 @@ var issueOps = []matrixOp{
 	{name: "share", method: "GET", path: "/issues/{id}/share", needs: "issues:read", ok: 200, unseen: 404, shows: "{share}"},
 	{name: "make a share", method: "POST", path: "/issues/{id}/share", body: map[string]any{}, needs: "issues:write", ok: 201, unseen: 404, shows: "{id}", spends: true},
 	{name: "revoke a share", method: "DELETE", path: "/issues/{id}/share/{share}", needs: "issues:write", ok: 204, unseen: 404, spends: true},
-	{name: "shared issue", method: "GET", path: "/shared-issues/{workspace}/{share}", needs: "public", ok: 200, unseen: 200},
+	{name: "shared issue", method: "GET", path: "/shared-issues/{workspace}/{share}", bare: true, needs: "public", ok: 200, unseen: 200},
 }
 
 // contentOps are about the words of an issue, and what hangs on it.
@@ -118,15 +121,12 @@ var workspaceOps = []matrixOp{
 	{name: "teams", method: "GET", path: "/teams", needs: "read", ok: 200},
 	{name: "members", method: "GET", path: "/members", needs: "read", ok: 200},
 	{name: "add a member", method: "POST", path: "/members", body: map[string]any{"name": "somebody"}, needs: "admin", ok: 201},
+	{name: "change a stranger's role", method: "PATCH", path: "/members/somebody-else", body: map[string]any{"role": "guest"}, needs: "admin", ok: 404},
+	{name: "remove a stranger", method: "DELETE", path: "/members/somebody-else", needs: "admin", ok: 404},
+	{name: "make a team", method: "POST", path: "/teams", body: map[string]any{"name": "public", "key": "public"}, needs: "write", ok: 409}, // the key is taken
+	{name: "delete a token", method: "DELETE", path: "/tokens" + nothing, needs: "admin", ok: 404},
 	{name: "tokens", method: "GET", path: "/tokens", needs: "admin", ok: 200},
 	{name: "make a token", method: "POST", path: "/tokens", body: map[string]any{"name": "t", "actorType": "agent", "permissions": "read"}, needs: "admin", ok: 201},
-	{name: "OAuth clients", method: "GET", path: "/oauth-clients", needs: "admin", ok: 200},
-	{name: "make an OAuth client", method: "POST", path: "/oauth-clients", body: map[string]any{"name": "c"}, needs: "admin", ok: 201},
-	{name: "an OAuth client", method: "GET", path: "/oauth-clients/01931f6e-7a3c-7def-8123-456789abcdef", needs: "admin", ok: 404},
-	{name: "patch an OAuth client", method: "PATCH", path: "/oauth-clients/01931f6e-7a3c-7def-8123-456789abcdef", body: map[string]any{"name": "c"}, needs: "admin", ok: 404},
-	{name: "delete an OAuth client", method: "DELETE", path: "/oauth-clients/01931f6e-7a3c-7def-8123-456789abcdef", needs: "admin", ok: 404},
-	{name: "SCIM connections", method: "GET", path: "/scim/connections", needs: "admin", ok: 200},
-	{name: "delete a SCIM connection", method: "DELETE", path: "/scim/connections/01931f6e-7a3c-7def-8123-456789abcdef", needs: "admin", ok: 404},
 }
 
 // recordOps are those of labels and the like: every caller's who may read or write
