@@ -160,3 +160,70 @@ func TestWebhooks_ReceiversOfEveryKind(t *testing.T) {
 		t.Errorf("a private address: %d, %v", answer.Status, err)
 	}
 }
+
+// What counts is where a delivery is about to go when it goes: an address that was
+// allowed once, or that a name has come to mean, is not reached where the node's
+// flags say no.
+func TestWebhooks_AddressesAreJudgedWhenDialed(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var reached atomic.Int64
+	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
+	defer inside.Close()
+	_, port, _ := net.SplitHostPort(strings.TrimPrefix(inside.URL, "http://"))
+
+	data := t.TempDir()
+	lax, stop := stoppable(t, func(c *node.Config) { c.Data, c.WebhooksAllowHTTP, c.WebhooksAllowPrivate = data, true, true })
+	c := NewClient("http://"+lax.HTTPAddr(), "", 4)
+	o, err := c.Onboard(ctx, "Judged", "judged")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Token = o.Token.Token
+	base := "/workspaces/" + o.Workspace.ID
+	ids := map[string]string{}
+	for _, host := range []string{"127.0.0.1", "[::ffff:127.0.0.1]", "localhost"} {
+		var h hookView
+		if err := c.Decode(ctx, "POST", base+"/webhook-subscriptions", map[string]any{"url": "http://" + host + ":" + port}, http.StatusCreated, &h); err != nil {
+			t.Fatal(err)
+		}
+		ids[host] = h.ID
+	}
+	if err := c.Decode(ctx, "POST", base+"/issues", map[string]any{"title": "Before"}, http.StatusCreated, nil); err != nil {
+		t.Fatal(err)
+	}
+	await(ctx, t, "the deliveries that are allowed", func() bool { return reached.Load() >= int64(len(ids)) })
+	stop()
+
+	strict := inProcess(t, func(c *node.Config) { c.Data, c.WebhooksAllowHTTP = data, true })
+	c.URL = "http://" + strict.HTTPAddr()
+	before := reached.Load()
+	for _, host := range []string{
+		"127.0.0.1", "127.0.0.1.", "localhost", "x.localhost", "[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[64:ff9b::7f00:1]", "0.0.0.0", "169.254.169.254",
+		"2130706433", "0x7f000001", "0x7f.0.0.1", "017700000001", "0177.0.0.1", "127.1", "10.1.2.3", "[fd00::1]", "[fe80::1]",
+	} {
+		answer, err := c.Do(ctx, "POST", base+"/webhook-subscriptions", map[string]any{"url": "http://" + host + ":" + port})
+		if err != nil || answer.Status != http.StatusBadRequest || !strings.Contains(string(answer.Body), `"path":"url"`) {
+			t.Errorf("%s: %v, %d %s", host, err, answer.Status, answer.Body)
+		}
+	}
+	if err := c.Decode(ctx, "POST", base+"/issues", map[string]any{"title": "After"}, http.StatusCreated, nil); err != nil {
+		t.Fatal(err)
+	}
+	for host, id := range ids {
+		var list struct{ Deliveries []deliveryView }
+		await(ctx, t, "a try to reach "+host, func() bool {
+			if err := c.Decode(ctx, "GET", base+"/webhook-subscriptions/"+id+"/deliveries?limit=1", nil, http.StatusOK, &list); err != nil {
+				t.Fatal(err)
+			}
+			return list.Deliveries[0].Attempts > 0 && list.Deliveries[0].Status != "succeeded"
+		})
+		if d := list.Deliveries[0]; d.LastError == nil || !strings.Contains(*d.LastError, "private") || d.LastStatusCode != nil {
+			t.Errorf("%s: %+v", host, d)
+		}
+	}
+	if reached.Load() != before {
+		t.Error("a private address was reached")
+	}
+}

@@ -16,12 +16,18 @@ import (
 	"time"
 )
 
-// webhookEvents is how many events the tests make: SWITCHYARD_TEST_EVENTS, or few.
-func webhookEvents() int64 {
-	if n, err := strconv.ParseInt(os.Getenv("SWITCHYARD_TEST_EVENTS"), 10, 64); err == nil {
-		return n
+// webhookEvents is how many events a test makes, SWITCHYARD_TEST_EVENTS or few, and
+// how long it may take.
+func webhookEvents() (n int64, within time.Duration) {
+	n, err := strconv.ParseInt(os.Getenv("SWITCHYARD_TEST_EVENTS"), 10, 64)
+	switch {
+	case err == nil:
+	case testing.Short():
+		n = 500
+	default:
+		n = 3000
 	}
-	return 3000
+	return n, 4*time.Minute + time.Duration(n)*10*time.Millisecond
 }
 
 // mailbox receives the deliveries of a number of webhooks and keeps the books.
@@ -156,7 +162,8 @@ var toLocal = []string{"--webhooks-allow-http", "--webhooks-allow-cidr", "127.0.
 // event at least once, first in the order of commits, and each under one id.
 func TestWebhooks_Kill9LosesNothing(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	total, within := webhookEvents()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
 	m := newMailbox(t, 3)
 	bin, data := binary(t), t.TempDir()
@@ -172,7 +179,6 @@ func TestWebhooks_Kill9LosesNothing(t *testing.T) {
 	var client atomic.Pointer[Client]
 	client.Store(NewClient(node.URL, o.Token.Token, 16))
 	m.subscribe(ctx, t, client.Load(), o.Workspace.ID)
-	total := webhookEvents()
 	acked := writeIssues(ctx, o.Workspace.ID, total, func(int) *Client { return client.Load() })
 	for kill := int64(1); kill <= 4; kill++ {
 		await(ctx, t, "writes", func() bool { return acked.Load() >= total*kill/5 })
@@ -221,7 +227,8 @@ func TestWebhooks_FailOverLosesNothing(t *testing.T) {
 		t.Skip("a cluster")
 	}
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	total, within := webhookEvents()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
 	m := newMailbox(t, 3)
 	f := NewFleet(binary(t), t.TempDir(), append([]string{"--shards", "4"}, toLocal...)...)
@@ -255,7 +262,6 @@ func TestWebhooks_FailOverLosesNothing(t *testing.T) {
 		clients[i] = NewClient(n.URL, o.Token.Token, 16)
 	}
 	m.subscribe(ctx, t, clients[0], o.Workspace.ID)
-	total := webhookEvents()
 	acked := writeIssues(ctx, o.Workspace.ID, total, func(try int) *Client { return clients[try%len(clients)] })
 	await(ctx, t, "writes", func() bool { return acked.Load() >= total/3 })
 	owner, err := all[0].Owner(ctx, o.Workspace.ID)
