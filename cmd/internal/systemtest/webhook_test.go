@@ -39,25 +39,34 @@ type mailbox struct {
 	took   []time.Duration
 }
 
-// box is one webhook's. Its secret is checked from when it is known.
+// box is one webhook's.
 type box struct {
 	first   uint64            // the highest sequence seen
-	ids     map[uint64]string // by sequence
+	ids     map[uint64]string // by sequence, of what was taken
 	repeats int
+	// refused are the ids of what was not taken at its first try; nil for a box that
+	// takes everything, which comes in order then.
+	refused map[uint64]string
 }
 
+// refusedOf is how many events there are for one that is refused.
+const refusedOf = 25
+
+// newMailbox makes a number of boxes that take everything, and one that refuses now
+// and then.
 func newMailbox(t *testing.T, boxes int) *mailbox {
 	t.Helper()
 	m := &mailbox{}
 	for range boxes {
 		m.boxes = append(m.boxes, &box{ids: map[uint64]string{}})
 	}
+	m.boxes = append(m.boxes, &box{ids: map[uint64]string{}, refused: map[uint64]string{}})
 	m.server = httptest.NewServer(http.HandlerFunc(m.take))
 	t.Cleanup(m.server.Close)
 	return m
 }
 
-func (m *mailbox) take(_ http.ResponseWriter, r *http.Request) {
+func (m *mailbox) take(rw http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	n, _ := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/"))
 	var e struct {
@@ -81,7 +90,14 @@ func (m *mailbox) take(_ http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	if e.Sequence != b.first+1 {
+	if before := b.refused[e.Sequence]; before != "" && before != id {
+		m.wrong = append(m.wrong, fmt.Sprintf("event %d came to %d as %s first and then as %s", e.Sequence, n, before, id))
+	} else if b.refused != nil && before == "" && e.Sequence%refusedOf == 0 {
+		b.refused[e.Sequence] = id
+		rw.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	if b.refused == nil && e.Sequence != b.first+1 {
 		m.wrong = append(m.wrong, fmt.Sprintf("event %d came to %d after %d", e.Sequence, n, b.first))
 	}
 	b.first = max(b.first, e.Sequence)
@@ -105,7 +121,7 @@ func (m *mailbox) report(t *testing.T) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i, b := range m.boxes {
-		t.Logf("webhook %d: %d events, %d repeats", i, len(b.ids), b.repeats)
+		t.Logf("webhook %d: %d events, %d repeats, %d refused at first", i, len(b.ids), b.repeats, len(b.refused))
 	}
 	for _, w := range m.wrong[:min(len(m.wrong), 10)] {
 		t.Error(w)
