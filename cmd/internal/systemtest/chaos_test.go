@@ -135,7 +135,7 @@ func (t *traffic) finish(ctx context.Context, tt *testing.T) {
 	if t.longest > 11*time.Second {
 		tt.Errorf("a request was answered after %s", t.longest)
 	}
-	if err := f.members[0].Await(ctx, "nobody is behind, and nothing is written any more", Quiet(3)); err != nil {
+	if err := f.members[0].Await(ctx, "nobody is behind and nothing is written", Quiet(3)); err != nil {
 		tt.Fatal(err)
 	}
 	f.compare(ctx, tt)

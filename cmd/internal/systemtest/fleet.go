@@ -286,17 +286,21 @@ func Settled(voters int) func(ClusterView) bool { return settled(voters, 1000) }
 // Level is Settled without writes: nobody is behind at all.
 func Level(voters int) func(ClusterView) bool { return settled(voters, 0) }
 
-// Quiet is Level when nothing was written for a while either: what the last writes
-// changed is merged into the search index some time after them (Decision 20).
+// Quiet is Level for so long that what the service does by itself some time after a
+// write, such as bringing a search index up to date, is over too. Each use needs its
+// own.
 func Quiet(voters int) func(ClusterView) bool {
-	applied, since := map[int]uint64{}, time.Now()
+	level, applied, looks := Level(voters), uint64(0), 0
 	return func(v ClusterView) bool {
+		sum := uint64(0)
 		for _, s := range v.Shards {
-			if applied[s.ID] != s.Applied {
-				applied[s.ID], since = s.Applied, time.Now()
-			}
+			sum += s.Applied
 		}
-		return Level(voters)(v) && time.Since(since) > 2*time.Second
+		if !level(v) || sum != applied {
+			applied, looks = sum, 0
+		}
+		looks++
+		return looks > 40 // 50 ms apart
 	}
 }
 
