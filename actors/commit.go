@@ -113,6 +113,7 @@ const keptBatch = 256 << 10
 // what nobody was told of; after it the change outlives any crash.
 func (w *workspaceActor) committed(p *proposal) {
 	large := w.ledger.Size() > keptBatch
+	w.engine.waits.wake(w.h.workspace, w.ledger.Wakes())
 	w.ledger.Committed()
 	w.noticed(p.touched)
 	if large {
@@ -186,6 +187,7 @@ func (w *workspaceActor) settled(p *proposal) {
 	}
 	if w.h.doubtful {
 		w.noticed(w.h.doubted)
+		w.engine.waits.wakeAll(w.h.workspace) // whatever they wait for may have happened
 		w.h.doubtful, w.h.doubted = false, 0
 		w.unhold()
 	}

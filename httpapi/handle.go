@@ -141,7 +141,13 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	if rt.local != nil {
 		return s.runLocal(x, req, in)
 	}
-	if rt.Op.Kind == tracker.Query {
+	if rt.Op.Patient {
+		// Waiting is on top of what any answer may take (Decision 55).
+		if waiter, ok := in.(tracker.Waiter); ok {
+			req.Deadline = x.start.Add(x.timeLeft(s.cfg.RequestTimeout + min(waiter.WaitFor(), tracker.MaxWait)))
+		}
+		req.Gone = x.gone
+	} else if rt.Op.Kind == tracker.Query {
 		// The buffer of fasthttp's response: what is built in it is sent from it.
 		req.Buf = x.ctx.Response.SwapBody(nil)[:0]
 	}
@@ -151,6 +157,9 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	}
 	return s.respond(x, &reply)
 }
+
+// gone tells whether the client has closed its connection while its request waits.
+func (x *exchange) gone() bool { return x.conn != nil && !x.conn.peer && !quiet(x.conn.Conn) }
 
 // bind fills the input, and the request's idempotency key.
 func (x *exchange) bind(req *tracker.Request, in any) error {

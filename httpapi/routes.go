@@ -8,6 +8,9 @@ const (
 	membersPath   = workspacePath + "/members"
 	teamsPath     = workspacePath + "/teams"
 	issuesPath    = workspacePath + "/issues"
+	agentsPath    = workspacePath + "/agents"
+	sessionsPath  = workspacePath + "/agent/sessions"
+	sessionPath   = sessionsPath + "/{id}"
 )
 
 // Routes is the whole API, beside the server's own paths in builtin.go. The
@@ -50,6 +53,26 @@ func Routes() []Route {
 		{"DELETE", issuesPath + "/{id}", tracker.DeleteIssue, []int{204}},
 		{"GET", issuesPath + "/{id}/children", tracker.ListIssueChildren, []int{200}},
 		{"GET", issuesPath + "/{id}/branch-name", tracker.IssueBranchName, []int{200}},
+
+		{"GET", agentsPath, tracker.ListAgents, []int{200}},
+		{"POST", agentsPath, tracker.CreateAgent, []int{201, 409}},
+		{"GET", agentsPath + "/{id}", tracker.AgentByID, []int{200}},
+		{"PATCH", agentsPath + "/{id}", tracker.PatchAgent, []int{200}},
+		{"DELETE", agentsPath + "/{id}", tracker.DeleteAgent, []int{204}},
+
+		{"POST", issuesPath + "/{id}/dispatch", tracker.DispatchIssue, []int{201, 409}},
+		{"GET", sessionsPath, tracker.ListSessions, []int{200}},
+		{"POST", sessionsPath + "/register", tracker.RegisterSession, []int{200, 201, 409}},
+		{"POST", sessionsPath + "/claim", tracker.ClaimSessions, []int{200, 409}},
+		{"GET", sessionPath, tracker.SessionByID, []int{200, 304}},
+		{"POST", sessionPath + "/poll", tracker.PollSession, []int{200, 409}},
+		{"GET", sessionPath + "/activities", tracker.ListActivities, []int{200, 409}},
+		{"POST", sessionPath + "/children", tracker.SpawnSession, []int{201, 409}},
+		{"POST", sessionPath + "/cancel", tracker.CancelSession, []int{200, 409}},
+		{"POST", sessionPath + "/reply", tracker.ReplyToSession, []int{200, 409}},
+		{"POST", sessionPath + "/log", tracker.LogActivities, []int{201, 409}},
+		{"POST", sessionPath + "/report", tracker.ReportSession, []int{200, 409}},
+		{"POST", sessionPath + "/heartbeat", tracker.Heartbeat, []int{200, 409}},
 
 		{"GET", "/cluster", opTopology, []int{200}},
 		{"GET", "/cluster/workspaces/{" + workspaceParam + "}", opWorkspaceOwner, []int{200}},

@@ -9,7 +9,13 @@ import (
 // seesIssue decides from the stored form, without decoding it, whether the caller
 // may know that an issue exists. Every read of an issue on a caller's behalf comes
 // through here.
-func (v *View) seesIssue(rec storage.Record) (bool, error) { return v.Caller.Sees(rec.Team()), nil }
+func (v *View) seesIssue(rec storage.Record) (bool, error) {
+	if lane := v.Caller.Lane; lane != nil {
+		id, _ := storage.ParseID(storedText(rec.JSON(), "id"))
+		return id == lane.Issue, nil
+	}
+	return v.Caller.Sees(rec.Team()), nil
+}
 
 // issue decodes the issue that a path or body names; nil when there is none or the
 // caller may not see it.

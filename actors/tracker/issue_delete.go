@@ -37,6 +37,9 @@ func deleteIssue(tx *Tx, in *DeleteIssueIn) (Reply, error) {
 	if err != nil || more {
 		return Reply{More: more}, err
 	}
+	if more, err = tx.partSessions(row); err != nil || more {
+		return Reply{More: more}, err
+	}
 	return Reply{Outcome: NoContent}, tx.eraseIssue(row)
 }
 

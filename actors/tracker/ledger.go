@@ -26,6 +26,9 @@ type Ledger struct {
 	armed sweeps
 	event []byte // scratch for encoding events
 	teams knownTeams
+	wakes []Wake // of the open batch
+	// operator are the operator's settings; nil: the defaults.
+	operator *AgentSettings
 }
 
 type counterKey struct {
@@ -54,6 +57,9 @@ func NewLedger(store *storage.Tx, random io.Reader) *Ledger {
 	return &Ledger{store: store, random: random, counters: map[counterKey]*counter{}}
 }
 
+// Configure gives the ledger the operator's settings; nil are the defaults.
+func (l *Ledger) Configure(s *AgentSettings) { l.operator = s }
+
 // PanicError is a command that panicked. Its writes were undone.
 type PanicError struct {
 	Value any
@@ -69,13 +75,15 @@ func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, err error) {
 	mark := l.store.Mark()
 	l.undo = l.undo[:0]
-	tx := &Tx{View: View{View: l.store.View, Caller: &req.Caller, now: now}, ledger: l}
+	wakes := len(l.wakes)
+	tx := &Tx{View: View{View: l.store.View, Caller: &req.Caller, now: now, operator: l.operator, final: req.Final}, ledger: l}
 	defer func() {
 		if v := recover(); v != nil {
 			err = &PanicError{Value: v, Stack: debug.Stack()}
 		}
 		if err != nil {
 			reply = Reply{}
+			l.wakes = l.wakes[:wakes]
 			for i := len(l.undo) - 1; i >= 0; i-- {
 				l.undo[i].c.n = l.undo[i].n
 			}
@@ -96,10 +104,13 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 			return Reply{}, err
 		}
 	}
+	if err := tx.admitLane(op); err != nil {
+		return Reply{}, err
+	}
 	if reply, err = op.command(tx, in); err != nil {
 		return Reply{}, err
 	}
-	if !reply.More {
+	if !reply.More && reply.Wait == nil {
 		err = tx.remember(op, req, reply)
 	}
 	if err == nil && l.store.Written(mark) > maxCommandBytes {
@@ -215,6 +226,10 @@ func (l *Ledger) Clean() bool {
 // Touched says which kinds of rows the open batch changes; see the Touch bits.
 func (l *Ledger) Touched() storage.Touch { return l.store.Touched() }
 
+// Wakes tells who has something to look at once the open batch is committed. It is
+// valid until Committed or Discard.
+func (l *Ledger) Wakes() []Wake { return l.wakes }
+
 // Ops and Size measure the open batch: keys written, and bytes.
 func (l *Ledger) Ops() int { return l.store.Ops() }
 
@@ -227,6 +242,7 @@ func (l *Ledger) Committed() {
 		l.teams.forget()
 	}
 	l.store.Reset()
+	l.wakes = l.wakes[:0]
 	if len(l.counters) > maxCounters {
 		clear(l.counters)
 	}
@@ -236,6 +252,7 @@ func (l *Ledger) Committed() {
 // fate is unknown or it was refused.
 func (l *Ledger) Discard() {
 	l.store.Reset()
+	l.wakes = l.wakes[:0]
 	l.forget()
 	l.broken = nil
 }

@@ -13,9 +13,10 @@ func Schema() *storage.Schema {
 	return &storage.Schema{
 		Tables: []storage.TableSpec{
 			&timers, &workspaces, &settingsRows, &members, &tokens, &tokenGrants, &teams, &teamMembers, &issues,
+			&agents, &sessions,
 			&directory, &memberships,
 		},
-		Rows:       slices.Concat(serviceRows, issueRows),
+		Rows:       slices.Concat(serviceRows, issueRows, sessionRows),
 		Check:      checkWorkspace,
 		CheckStore: checkDirectory,
 	}
@@ -93,7 +94,7 @@ func sayTo(report func(storage.Problem)) sayer {
 func checkWorkspace(v *storage.View, report func(storage.Problem)) error {
 	say := sayTo(report)
 	for _, check := range []func(*storage.View, sayer) error{
-		checkEvents, checkClock, checkSweeps, checkHead, checkTallies, checkTeamMembers, checkTokens, checkMembers,
+		checkEvents, checkClock, checkSweeps, checkHead, checkTallies, checkTeamMembers, checkTokens, checkMembers, checkSessions,
 	} {
 		if err := check(v, say); err != nil {
 			return err

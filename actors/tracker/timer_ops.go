@@ -10,4 +10,6 @@ var TimerOps = map[string]*Op{
 	timerResolve:          resolveSlugOp,
 	timerErase:            eraseOp,
 	timerSyncMembers:      syncMembersOp,
+	timerSessionLease:     leaseOp,
+	timerSessionBudget:    budgetOp,
 }

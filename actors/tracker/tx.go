@@ -14,6 +14,9 @@ type Tx struct {
 	View
 	ledger *Ledger
 	armed  sweeps // set by this command
+	// dispatched is the session that this command made by naming an assignee, as
+	// clients get it; nil for none.
+	dispatched []byte
 }
 
 // Writer is the open batch, for the tables.
