@@ -127,7 +127,7 @@ func (d *describer) input(name string, p *plan) doc {
 func (d *describer) output(t reflect.Type) (doc, error) {
 	switch {
 	case t == rawType:
-		return doc{}, nil
+		return doc{"type": []string{"object", "array", "string", "number", "boolean", "null"}}, nil
 	case t == reflect.TypeFor[tracker.Timestamp]():
 		return doc{"type": "string", "format": "date-time"}, nil
 	}
