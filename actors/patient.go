@@ -48,7 +48,7 @@ func (e *Engine) patient(req *tracker.Request, op *tracker.Op, in any) (tracker.
 				return e.unheard(req, op, in, reply)
 			}
 		}
-		if req.Gone != nil && req.Gone() {
+		if op.Kind == tracker.Command && req.Gone != nil && req.Gone() {
 			return tracker.Reply{}, tracker.NotApplied("Whoever asked has left.")
 		}
 		if reply, err = e.do(req, op, in); err != nil {

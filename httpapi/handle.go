@@ -159,7 +159,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 }
 
 // gone tells whether the client has closed its connection while its request waits.
-func (x *exchange) gone() bool { return x.conn != nil && !x.conn.peer && !quiet(x.conn.Conn) }
+func (x *exchange) gone() bool { return x.conn != nil && !x.conn.peer && hungUp(x.conn.Conn) }
 
 // bind fills the input, and the request's idempotency key.
 func (x *exchange) bind(req *tracker.Request, in any) error {
