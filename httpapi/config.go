@@ -55,7 +55,7 @@ type Config struct {
 	MaxHeaderBytes int
 	// MaxTargetBytes bounds path and query; default 8 KiB.
 	MaxTargetBytes int
-	// MaxConnections bounds the connections served at once; default 4096. A few more
+	// MaxConnections bounds the connections served at once; default 16384. A few more
 	// are told so, the rest are closed.
 	MaxConnections int
 }
@@ -82,7 +82,7 @@ func (c Config) withDefaults() (Config, error) {
 	orDefault(&c.IdleTimeout, 2*time.Minute)
 	orDefault(&c.MaxHeaderBytes, 16<<10)
 	orDefault(&c.MaxTargetBytes, 8<<10)
-	orDefault(&c.MaxConnections, 4096)
+	orDefault(&c.MaxConnections, 16_384)
 	return c, nil
 }
 
