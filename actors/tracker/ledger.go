@@ -27,6 +27,9 @@ type Ledger struct {
 	event []byte // scratch for encoding events
 	teams knownTeams
 	wakes []Wake // of the open batch
+	queue queueFloors
+	// leasesDue is by when the leases are looked at; zero: not known.
+	leasesDue time.Time
 	// operator are the operator's settings; nil: the defaults.
 	operator *AgentSettings
 }
@@ -76,6 +79,7 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 	mark := l.store.Mark()
 	l.undo = l.undo[:0]
 	wakes := len(l.wakes)
+	l.queue.raised = false
 	tx := &Tx{View: View{View: l.store.View, Caller: &req.Caller, now: now, operator: l.operator, final: req.Final}, ledger: l}
 	defer func() {
 		if v := recover(); v != nil {
@@ -84,6 +88,9 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 		if err != nil {
 			reply = Reply{}
 			l.wakes = l.wakes[:wakes]
+			if l.queue.raised {
+				l.queue.forget() // it saw a queue that was not to be
+			}
 			for i := len(l.undo) - 1; i >= 0; i-- {
 				l.undo[i].c.n = l.undo[i].n
 			}
@@ -118,6 +125,9 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 	}
 	if err == nil {
 		l.armed |= tx.armed
+		if tx.leasesDue != nil {
+			l.leasesDue = *tx.leasesDue
+		}
 	}
 	return reply, err
 }
@@ -156,6 +166,8 @@ func (l *Ledger) forget() {
 	clear(l.counters)
 	l.dirty, l.undo = l.dirty[:0], l.undo[:0]
 	l.lives, l.armed = false, 0
+	l.leasesDue = time.Time{}
+	l.queue.forget()
 	l.teams.forget()
 }
 

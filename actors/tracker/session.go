@@ -130,6 +130,9 @@ type sessionLease struct {
 	HolderType ActorType `json:"holderType"`
 	Seconds    int64     `json:"seconds"`
 	ExpiresAt  Timestamp `json:"expiresAt"`
+	// CheckAt is when the lease is looked at next: not after its end, but maybe long
+	// before, so that renewing it moves nothing.
+	CheckAt Timestamp `json:"checkAt"`
 }
 
 // Flags of a session's record: what is decided without decoding it.
@@ -247,6 +250,11 @@ var sessions = storage.Table[sessionRecord]{
 		{ID: sessionEngaged, Name: "engaged", Entries: func(e *storage.Entries, s *sessionRecord) {
 			if s.engaged() {
 				e.Add(e.Key().Str(s.AgentID).ID(s.issue()))
+			}
+		}},
+		{ID: sessionLeases, Name: "lease", Entries: func(e *storage.Entries, s *sessionRecord) {
+			if l := s.Inner.Lease; l != nil {
+				e.Add(e.Key().U64(uint64(l.CheckAt.Time().UnixMilli())))
 			}
 		}},
 		{ID: sessionByPredecessor, Name: "predecessor", Entries: func(e *storage.Entries, s *sessionRecord) {

@@ -213,8 +213,12 @@ func (tx *Tx) insertSession(s *sessionRecord, issue *storage.Row[Issue]) ([]byte
 	if err := tx.Emit(eventSessionCreated, issue.Header, body, nil); err != nil {
 		return nil, err
 	}
+	if err := tx.countEngaged(nil, s); err != nil {
+		return nil, err
+	}
 	switch {
 	case s.queued():
+		tx.ledger.queue.lower(s)
 		tx.wakeClaimer(s.AgentID, s.Provider)
 	case s.Status == SessionRunning:
 		return body, tx.issueInProgress(s.issue())

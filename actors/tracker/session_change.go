@@ -190,7 +190,11 @@ func (c *sessionChange) save() ([]byte, error) {
 // end.
 func (c *sessionChange) settle() error {
 	tx, old, s := c.tx, &c.row.Value, &c.s
+	if err := tx.countEngaged(old, s); err != nil {
+		return err
+	}
 	if s.queued() && !old.queued() {
+		tx.ledger.queue.lower(s)
 		tx.wakeClaimer(s.AgentID, s.Provider)
 	}
 	if old.engaged() && !s.engaged() {
@@ -205,17 +209,10 @@ func (c *sessionChange) settle() error {
 }
 
 // setTimers sets the timers a session needs and clears those it needs no longer.
-// One that is set too early is set again when it comes due, so renewing a lease
-// moves none.
 func (c *sessionChange) setTimers() error {
 	tx, old, s := c.tx, &c.row.Value, &c.s
-	switch {
-	case s.Inner.Lease != nil && old.Inner.Lease == nil:
-		if err := tx.SetTimer(timerSessionLease, string(s.ID), s.Inner.Lease.ExpiresAt.Time()); err != nil {
-			return err
-		}
-	case s.Inner.Lease == nil && old.Inner.Lease != nil:
-		if err := tx.ClearTimer(timerSessionLease, string(s.ID)); err != nil {
+	if l := s.Inner.Lease; l != nil && (old.Inner.Lease == nil || old.Inner.Lease.CheckAt != l.CheckAt) {
+		if err := tx.armLeases(l.CheckAt.Time()); err != nil {
 			return err
 		}
 	}
@@ -230,6 +227,9 @@ func (c *sessionChange) renew() {
 	if l := c.s.Inner.Lease; l != nil && !c.s.Status.Ended() {
 		renewed := *l
 		renewed.ExpiresAt = At(c.tx.now.Add(time.Duration(l.Seconds) * time.Second))
+		if renewed.CheckAt == "" || renewed.ExpiresAt < renewed.CheckAt {
+			renewed.CheckAt = renewed.ExpiresAt
+		}
 		c.s.Inner.Lease = &renewed
 	}
 }

@@ -96,42 +96,27 @@ const maxPassedOver = 50_000
 // find fills found, in the order of the queue.
 func (q *claim) find() error {
 	q.room, q.engaged, q.seen = map[string]int{}, map[string]bool{}, map[storage.ID]bool{}
-	index, prefix := sessionQueue, storage.Key(nil)
-	if q.agent != "" {
-		index, prefix = sessionQueueByAgent, prefix.Str(q.agent)
-	}
 	var provider []byte
 	if q.provider != "" {
 		provider = storage.Key(nil).Str(q.provider)
 	}
 	looked := 0
-	err := q.tx.Rows(index, prefix, nil, func(fields, _ []byte) (bool, error) {
+	return q.tx.walkQueue(q.agent, func(e *queuedEntry, pk []byte) (bool, error) {
 		if looked++; looked > maxPassedOver {
 			return false, nil
-		}
-		e, err := parseQueued(fields[len(prefix):], q.agent == "")
-		if err != nil {
-			return false, err
-		}
-		if q.agent != "" {
-			e.agent = prefix
 		}
 		if provider != nil && !bytes.Equal(e.provider, provider) {
 			return true, nil
 		}
-		takes, full, err := q.takes(&e)
+		takes, full, err := q.takes(e)
 		if err != nil || full && q.agent != "" {
 			return false, err // the agent takes no more, and there is no other
 		}
 		if takes {
-			q.found = append(q.found, append([]byte(nil), fields[len(fields)-storage.ListedKeyLen:]...))
+			q.found = append(q.found, append([]byte(nil), pk...))
 		}
 		return len(q.found) < q.limit, nil
 	})
-	if err != nil {
-		return fmt.Errorf("look through the claim queue: %w", err)
-	}
-	return nil
 }
 
 // takes tells whether a session can be given to the caller, and if not, whether
@@ -184,12 +169,9 @@ func (tx *Tx) roomOf(encoded []byte) (int, error) {
 	if err != nil || row == nil || row.Value.MaxConcurrentSessions == nil {
 		return maxActiveSessions, err
 	}
-	room := int(*row.Value.MaxConcurrentSessions)
-	err = tx.Rows(sessionEngaged, encoded, nil, func(_, _ []byte) (bool, error) {
-		room--
-		return room > 0, nil
-	})
-	return room, err
+	id, _ := storage.ParseID(row.Value.ID)
+	engaged, err := tx.Counter(engagedTable, id)
+	return int(*row.Value.MaxConcurrentSessions) - int(engaged), err
 }
 
 // claim gives a session of the queue to the caller and returns it as JSON.

@@ -1,9 +1,6 @@
 package tracker
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // LogActivitiesIn is one activity, or a list of them.
 type LogActivitiesIn struct {
@@ -92,12 +89,6 @@ func heartbeat(tx *Tx, in *HeartbeatIn) (Reply, error) {
 		renewed := *l
 		renewed.Seconds = in.LeaseSeconds.Or(l.Seconds)
 		c.s.Inner.Lease = &renewed
-		// A timer that is set too late would not be noticed.
-		if due := tx.now.Add(time.Duration(renewed.Seconds) * time.Second); renewed.Seconds < l.Seconds && due.Before(l.ExpiresAt.Time()) {
-			if err := tx.SetTimer(timerSessionLease, string(c.s.ID), due); err != nil {
-				return Reply{}, err
-			}
-		}
 		c.renew()
 		if _, err := c.save(); err != nil {
 			return Reply{}, err

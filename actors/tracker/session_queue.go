@@ -31,6 +31,9 @@ func (tx *Tx) requeueSessions(issue storage.ID, to IssuePriority) error {
 		if _, err := sessions.Update(tx, row, &s); err != nil {
 			return fmt.Errorf("move a session in the queue: %w", err)
 		}
+		if s.queued() {
+			tx.ledger.queue.lower(&s)
+		}
 	}
 	return nil
 }
@@ -61,16 +64,12 @@ func (tx *Tx) wakeFreed(agent string, n int) error {
 	if n <= 0 {
 		return nil
 	}
-	prefix := storage.Key(nil).Str(agent)
 	blocked := map[storage.ID]bool{}
 	looked := 0
-	err := tx.Rows(sessionQueueByAgent, prefix, nil, func(fields, _ []byte) (bool, error) {
-		e, err := parseQueued(fields[len(prefix):], false)
-		if err != nil {
-			return false, err
-		}
+	return tx.walkQueue(agent, func(e *queuedEntry, _ []byte) (bool, error) {
 		held, known := blocked[e.issue]
 		if !known {
+			var err error
 			if held, err = tx.Has(sessionEngaged, storage.Key(nil).Str(agent).ID(e.issue)); err != nil {
 				return false, err
 			}
@@ -83,29 +82,23 @@ func (tx *Tx) wakeFreed(agent string, n int) error {
 		looked++
 		return n > 0 && looked < maxWoken, nil
 	})
-	if err != nil {
-		return fmt.Errorf("look at an agent's queue: %w", err)
-	}
-	return nil
 }
 
 // queuedEntry is an entry of the claim queue, its texts as they are encoded.
 type queuedEntry struct {
-	rank            byte
 	session, issue  storage.ID
 	agent, provider []byte
 }
 
-// parseQueued reads an entry: of the queue of all, or what is behind the agent in
-// one of an agent's. It points into fields.
+// parseQueued reads what is behind the urgency in an entry: of the queue of all, or
+// of one of an agent's. It points into fields.
 func parseQueued(fields []byte, withAgent bool) (e queuedEntry, err error) {
-	const fixed = 1 + 16 + 16
+	const fixed = 16 + 16
 	if len(fields) < fixed+storage.ListedKeyLen {
 		return e, fmt.Errorf("%w: queue entry of %d bytes", storage.ErrFormat, len(fields))
 	}
-	e.rank = fields[0]
-	copy(e.session[:], fields[1:])
-	copy(e.issue[:], fields[17:])
+	copy(e.session[:], fields)
+	copy(e.issue[:], fields[16:])
 	rest := fields[fixed : len(fields)-storage.ListedKeyLen]
 	if withAgent {
 		for i, c := range rest {

@@ -10,6 +10,7 @@ import (
 // sessionRows are the plain rows that sessions have beside their table.
 var sessionRows = []storage.RowSpec{
 	{ID: activityTable, Name: "activity", Check: checkActivity},
+	storage.Counter(engagedTable, "sessions an agent is at"),
 	{ID: sessionBriefTable, Name: "session's instructions", Check: func(v *storage.View, fields, _ []byte) error {
 		if len(fields) != len(storage.ID{}) {
 			return fmt.Errorf("%w: instructions of %d bytes of key", storage.ErrFormat, len(fields))
@@ -49,7 +50,8 @@ func checkActivity(v *storage.View, fields, value []byte) error {
 // two sessions of one issue.
 func checkSessions(v *storage.View, say sayer) error {
 	held := map[string]bool{}
-	return sessions.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
+	at := map[storage.ID]uint64{}
+	err := sessions.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		row, err := sessions.Decode(rec)
 		if err != nil {
 			return true, nil // the table's own check reports it
@@ -64,6 +66,9 @@ func checkSessions(v *storage.View, say sayer) error {
 				say(sessions.Name, pk, "is leased while %s, or its agent holds another one of its issue", s.Status)
 			}
 			held[name] = true
+		}
+		if agent, ok := storage.ParseID(s.AgentID); ok && s.engaged() {
+			at[agent]++
 		}
 		if err := checkSessionTimers(v, pk, s, say); err != nil {
 			return false, err
@@ -81,24 +86,46 @@ func checkSessions(v *storage.View, say sayer) error {
 		}
 		return true, checkSessionIssue(v, pk, s, say)
 	})
+	if err != nil {
+		return err
+	}
+	for agent, n := range at {
+		counted, err := v.Number(engagedTable, agent[:])
+		if err != nil {
+			return err
+		}
+		if counted != n {
+			say("sessions an agent is at", agent[:], "says %d, there are %d", counted, n)
+		}
+	}
+	return v.Rows(engagedTable, nil, nil, func(fields, value []byte) (bool, error) {
+		if len(fields) == 16 && at[storage.ID(fields)] == 0 && binary.BigEndian.Uint64(value) != 0 {
+			say("sessions an agent is at", fields, "says %d, there are none", binary.BigEndian.Uint64(value))
+		}
+		return true, nil
+	})
 }
 
 // checkSessionTimers proves that what has to happen to a session will.
 func checkSessionTimers(v *storage.View, pk []byte, s *sessionRecord, say sayer) error {
-	for _, t := range []struct {
-		kind string
-		need bool
-	}{
-		{timerSessionLease, s.Inner.Lease != nil},
-		{timerSessionBudget, s.MaxDurationMinutes != nil && !s.Status.Ended()},
-	} {
-		set, err := v.Has(timerTable, timerKey(nil, t.kind, string(s.ID)))
-		if err != nil {
-			return err
-		}
-		if t.need != set {
-			say(sessions.Name, pk, "its timer %s is set: %t", t.kind, set)
-		}
+	need := s.MaxDurationMinutes != nil && !s.Status.Ended()
+	set, err := v.Has(timerTable, timerKey(nil, timerSessionBudget, string(s.ID)))
+	if err != nil {
+		return err
+	}
+	if need != set {
+		say(sessions.Name, pk, "the timer of its budget is set: %t", set)
+	}
+	lease := s.Inner.Lease
+	if lease == nil {
+		return nil
+	}
+	timer, err := timers.Get(v, timerKey(nil, timerSessionLeases, ""))
+	if err != nil {
+		return nil // the table's own check reports it
+	}
+	if timer == nil || timer.Value.Due > lease.CheckAt || lease.CheckAt > lease.ExpiresAt {
+		say(sessions.Name, pk, "its lease ends at %s and is looked at %s, by no timer", lease.ExpiresAt, lease.CheckAt)
 	}
 	return nil
 }

@@ -87,6 +87,8 @@ const (
 	sessionByPredecessor storage.TableID = 92 // issue or session that one waits for
 	activityTable        storage.TableID = 93 // session, sequence -> activity
 	sessionBriefTable    storage.TableID = 94 // session -> instructions
+	sessionLeases        storage.TableID = 95 // when the lease is looked at, session
+	engagedTable         storage.TableID = 96 // counter: sessions that an agent is at
 
 	// Webhooks, channels, tickets, deals, OAuth, SCIM: 110 to 149.
 

@@ -10,6 +10,6 @@ var TimerOps = map[string]*Op{
 	timerResolve:          resolveSlugOp,
 	timerErase:            eraseOp,
 	timerSyncMembers:      syncMembersOp,
-	timerSessionLease:     leaseOp,
+	timerSessionLeases:    leasesOp,
 	timerSessionBudget:    budgetOp,
 }

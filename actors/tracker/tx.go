@@ -17,6 +17,9 @@ type Tx struct {
 	// dispatched is the session that this command made by naming an assignee, as
 	// clients get it; nil for none.
 	dispatched []byte
+	// leasesDue is when the leases are looked at, as this command has set it; nil: as
+	// the ledger knows.
+	leasesDue *time.Time
 }
 
 // Writer is the open batch, for the tables.
