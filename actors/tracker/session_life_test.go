@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"switchyard/storage"
 )
 
 // lifeModel is what sessions should be by their table of moves, kept apart from it:
@@ -16,7 +18,8 @@ type lifeModel struct {
 	issues   []Issue
 	sessions []SessionID
 	status   map[SessionID]SessionStatus
-	seen     int // events looked at
+	seen     int    // events looked at
+	agent    string // the registered one, which takes two sessions
 }
 
 // allowed are the moves of a session's life, written out once more.
@@ -36,7 +39,7 @@ func TestSessionLife_Model(t *testing.T) {
 		for range 3 {
 			m.issues = append(m.issues, m.work(PriorityLow))
 		}
-		m.register(CreateAgentIn{Name: "A", MaxConcurrentSessions: Some(int64(2))})
+		m.agent = string(m.register(CreateAgentIn{Name: "A", MaxConcurrentSessions: Some(int64(2))}).ID)
 		m.follow()
 		t.Repeat(map[string]func(*rapid.T){
 			"dispatch": m.dispatchAny, "register": m.registerAny, "claim": m.claimAny, "report": m.reportAny,
@@ -66,7 +69,50 @@ func (m *lifeModel) registerAny(t *rapid.T) {
 }
 
 func (m *lifeModel) claimAny(t *rapid.T) {
-	m.claim(ClaimSessionsIn{Limit: rapid.IntRange(1, 3).Draw(t, "limit"), LeaseSeconds: 30})
+	in := ClaimSessionsIn{Limit: rapid.IntRange(1, 3).Draw(t, "limit"), LeaseSeconds: 30}
+	if rapid.Bool().Draw(t, "own") {
+		in.AgentID = Some("x")
+	}
+	if rapid.Bool().Draw(t, "lost") { // the batch is not applied, and never was
+		req := &Request{Workspace: m.home.Workspace.ID.raw(), Caller: System}
+		if _, err := m.ledger(req.Workspace).Run(ClaimSessions, req, &in, m.now); err != nil {
+			t.Fatal(err)
+		}
+		m.ledger(req.Workspace).Discard()
+	}
+	if got := m.claim(in); len(got) < in.Limit {
+		m.nothingLeft(t, in.AgentID.Value)
+	}
+}
+
+// nothingLeft checks that a claim which got less than it asked for left nothing that
+// it could have got.
+func (m *lifeModel) nothingLeft(t *rapid.T, agent string) {
+	var queued []*sessionRecord
+	at, busy := map[string]bool{}, map[string]int{}
+	v := m.view(m.home.Workspace.ID.raw())
+	if err := sessions.Scan(&v, nil, nil, func(_ []byte, rec storage.Record) (bool, error) {
+		row, err := sessions.Decode(rec)
+		if err != nil {
+			return false, err
+		}
+		s := &row.Value
+		if s.engaged() {
+			at[s.AgentID+string(s.IssueID)] = true
+			busy[s.AgentID]++
+		}
+		if s.queued() && (agent == "" || s.AgentID == agent) {
+			queued = append(queued, s)
+		}
+		return true, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range queued {
+		if full := s.AgentID == m.agent && busy[m.agent] >= 2; !at[s.AgentID+string(s.IssueID)] && !full {
+			t.Fatalf("session %s of agent %s could have been claimed", s.ID, s.AgentID)
+		}
+	}
 }
 
 // any draws a session.
