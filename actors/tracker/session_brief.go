@@ -9,9 +9,6 @@ import (
 // A session's instructions lie beside it: they may be long, and never change, while
 // the session is written again with every sign of life.
 
-// maxInstructions bounds them in characters; stated in the tags of inputs, too.
-const maxInstructions = 131072
-
 func (tx *Tx) setBrief(session storage.ID, instructions *string) error {
 	if instructions == nil {
 		return nil

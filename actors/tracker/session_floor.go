@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"fmt"
+	"slices"
 
 	"switchyard/storage"
 )
@@ -75,7 +76,7 @@ func (tx *Tx) walkQueue(agent string, fn func(e *queuedEntry, pk []byte) (bool, 
 		if floor.empty {
 			continue
 		}
-		prefix := append(start[:len(start):len(start)], key.urgency)
+		prefix := slices.Concat(start, storage.Key{key.urgency})
 		var from []byte
 		if known {
 			from = floor.first[:]

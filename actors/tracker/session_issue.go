@@ -39,6 +39,10 @@ func (tx *Tx) assigned(was, t *Issue) error {
 	return nil
 }
 
+// dispatchedSession gives the session that this command made by naming an assignee,
+// as clients get it; nil when it made none.
+func (tx *Tx) dispatchedSession() []byte { return tx.dispatched }
+
 // priorityChanged moves an issue's sessions in the claim queue after a change of
 // its priority.
 func (tx *Tx) priorityChanged(was, t *Issue) error {

@@ -24,10 +24,23 @@ func TestAssigned_DispatchesTheAgent(t *testing.T) {
 	if n := count(); n != 3 {
 		t.Errorf("there are %d sessions", n)
 	}
+	// Whoever assigns can show what came of it.
+	fourth := f.work(PriorityLow)
+	reply := f.run("root", NewCommand[None, None]("assign", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
+		row, err := tx.issue(string(fourth.ID))
+		if err != nil {
+			return Reply{}, err
+		}
+		_, _, err = tx.changeIssue(row, &IssuePatch{IssueFields: assignee}, "")
+		return Reply{Body: tx.dispatchedSession()}, err
+	}), &None{})
+	if s := decode[ShownSession](t, reply.Body); s.AgentID != string(agent.ID) || count() != 4 {
+		t.Errorf("dispatched %s", reply.Body)
+	}
 	// Assigned anew while it is at it: nothing more to do.
 	f.run(f.admin, PatchIssue, &PatchIssueIn{ID: string(first.ID), IssuePatch: IssuePatch{IssueFields: IssueFields{AssigneeID: Some("somebody")}}})
 	f.run(f.admin, PatchIssue, &PatchIssueIn{ID: string(first.ID), IssuePatch: IssuePatch{IssueFields: assignee}})
-	if n := count(); n != 3 {
+	if n := count(); n != 4 {
 		t.Errorf("there are %d sessions", n)
 	}
 	f.verify()

@@ -119,7 +119,8 @@ type sessionPage struct {
 }
 
 func (p *sessionPage) build(matches []storage.Match, after []byte, fingerprint uint64) ([]byte, error) {
-	p.buf = append(p.v.Buf[:0], `{"sessions":[`...)
+	p.buf = p.v.Buf[:0]
+	p.buf = append(p.buf, `{"sessions":[`...)
 	var last [storage.ListedKeyLen]byte
 	more := false
 	resume, err := sessions.ListWithin(p.v, matches, after, maxLeaps, func(pk []byte, rec storage.Record) (bool, error) {
