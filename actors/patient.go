@@ -10,6 +10,21 @@ import (
 // in time.
 const waitSlack = 2 * time.Second
 
+// patience is a request that waits. It lies on the heap so that its goroutine's
+// stack holds little while it sleeps: thousands of them may.
+type patience struct {
+	engine *Engine
+	req    *tracker.Request
+	op     *tracker.Op
+	in     any
+	reply  tracker.Reply
+	waiter *waiter
+	timer  *time.Timer
+	// missed: something happened that woke nobody, or while it looked.
+	missed bool
+	used   bool
+}
+
 // patient runs an operation that may wait, on its caller's goroutine: again each
 // time that what it waits for happened, and until it has an answer or its time is
 // up.
@@ -18,56 +33,83 @@ const waitSlack = 2 * time.Second
 // then it has used it, or passes it on to the next. Without this two would get up
 // for one thing, or nobody.
 func (e *Engine) patient(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
-	workspace := target(req, op)
-	news := &e.waits.stripe(workspace).news
-	before := news.Load()
-	reply, err := e.do(req, op, in)
-	if err != nil || reply.Wait == nil {
-		return reply, err
+	p, err := e.begin(req, op, in)
+	if err == nil && p.reply.Wait != nil {
+		err = p.wait()
 	}
-	until := time.Now().Add(reply.Wait.Until.Sub(e.now()))
+	return p.reply, err
+}
+
+// begin runs the operation a first time, and has it join those who wait if it asks
+// for that.
+func (e *Engine) begin(req *tracker.Request, op *tracker.Op, in any) (*patience, error) {
+	p := &patience{engine: e, req: req, op: op, in: in}
+	news := &e.waits.stripe(target(req, op)).news
+	before := news.Load()
+	if err := p.look(); err != nil || p.reply.Wait == nil {
+		return p, err
+	}
+	until := time.Now().Add(p.reply.Wait.Until.Sub(e.now()))
 	if last := req.Deadline.Add(-waitSlack); last.Before(until) {
 		until = last
 	}
-	w := e.waits.join(workspace, reply.Wait.Topic)
-	if w == nil {
-		return e.unheard(req, op, in, reply)
+	if p.waiter = e.waits.join(target(req, op), p.reply.Wait.Topic); p.waiter == nil {
+		return p, p.unheard()
 	}
-	used := false
-	defer func() { e.waits.leave(w, used) }()
-	timer := time.NewTimer(time.Until(until))
-	defer timer.Stop()
-	// What happened between the look and joining woke nobody.
-	for missed := news.Load() != before; ; {
-		if !missed {
-			select {
-			case <-w.woken:
-			case <-timer.C:
-				return e.unheard(req, op, in, reply)
-			case <-e.stopped.Done():
-				return e.unheard(req, op, in, reply)
-			}
+	p.timer = time.NewTimer(time.Until(until))
+	p.missed = news.Load() != before
+	return p, nil
+}
+
+// look runs the operation.
+func (p *patience) look() (err error) {
+	p.reply, err = p.engine.do(p.req, p.op, p.in)
+	return err
+}
+
+// wait returns when there is an answer.
+func (p *patience) wait() error {
+	defer p.leave()
+	for {
+		if !p.missed && !p.sleep() {
+			return p.unheard()
 		}
-		if op.Kind == tracker.Command && req.Gone != nil && req.Gone() {
-			return tracker.Reply{}, tracker.NotApplied("Whoever asked has left.")
+		if p.op.Kind == tracker.Command && p.req.Gone != nil && p.req.Gone() {
+			return tracker.NotApplied("Whoever asked has left.")
 		}
-		if reply, err = e.do(req, op, in); err != nil {
-			return reply, err
+		if err := p.look(); err != nil {
+			return err
 		}
-		if reply.Wait == nil {
-			used = true
-			return reply, nil
+		if p.reply.Wait == nil {
+			p.used = true
+			return nil
 		}
-		missed = e.waits.rest(w, reply.Wait.Pass)
+		p.missed = p.engine.waits.rest(p.waiter, p.reply.Wait.Pass)
 	}
 }
 
-// unheard answers a request for which nothing happened.
-func (e *Engine) unheard(req *tracker.Request, op *tracker.Op, in any, reply tracker.Reply) (tracker.Reply, error) {
-	if reply.Body != nil {
-		reply.Wait = nil
-		return reply, nil
+// sleep returns when something happened; false when the time is up.
+func (p *patience) sleep() bool {
+	select {
+	case <-p.waiter.woken:
+		return true
+	case <-p.timer.C:
+	case <-p.engine.stopped.Done():
 	}
-	req.Final = true
-	return e.do(req, op, in)
+	return false
+}
+
+func (p *patience) leave() {
+	p.timer.Stop()
+	p.engine.waits.leave(p.waiter, p.used)
+}
+
+// unheard answers a request for which nothing happened.
+func (p *patience) unheard() error {
+	p.reply.Wait = nil
+	if p.reply.Body != nil {
+		return nil
+	}
+	p.req.Final = true
+	return p.look()
 }

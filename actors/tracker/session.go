@@ -160,8 +160,9 @@ func (s *AgentSession) issue() storage.ID {
 	return id
 }
 
-// queued tells whether the session can be claimed.
-func (s *sessionRecord) queued() bool { return s.Status == SessionCreated }
+// queued tells whether the session can be claimed. Those that were registered are
+// somebody's already.
+func (s *sessionRecord) queued() bool { return s.Status == SessionCreated && !s.Inner.External }
 
 // engaged tells whether somebody is at the session: it runs, or it ran and waits.
 func (s *sessionRecord) engaged() bool {

@@ -97,6 +97,16 @@ func TestClaim_OneSessionOfAnIssueForAnAgent(t *testing.T) {
 	f.verify()
 }
 
+func TestClaim_NothingThatRunsElsewhere(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.run(f.admin, RegisterSession, &RegisterSessionIn{IssueID: string(f.work(PriorityLow).ID), Provider: "p"})
+	if got := f.claim(ClaimSessionsIn{}); len(got) != 0 {
+		t.Errorf("claimed %s", claimedIDs(got))
+	}
+	f.verify()
+}
+
 func TestClaim_HiddenIssuesStayHidden(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
