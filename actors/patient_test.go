@@ -234,17 +234,19 @@ func TestPatient_EndsWithTheShard(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
-		claim := y.waiting(worker("a"), tracker.ClaimSessions, &tracker.ClaimSessionsIn{Wait: 30})
-		poll := y.waiting(worker("a"), tracker.PollSession, &tracker.PollSessionIn{ID: y.dispatch("x"), Wait: 30})
-		<-claim // took it
-		claim = y.waiting(worker("b"), tracker.ClaimSessions, &tracker.ClaimSessionsIn{Wait: 30})
-		<-poll // saw it
-		pass(time.Second)
-		y.local.lose(y.engine, y.engine.shardOf(y.workspace).number)
-		a := <-claim
-		wantOutcome(t, a.err, "not_applied")
-		if a.after > 2*time.Second {
-			t.Errorf("answered after %s", a.after)
+		id := y.dispatch("x")
+		y.must(tracker.ClaimSessions, &tracker.ClaimSessionsIn{LeaseSeconds: 3600})
+		for _, waiting := range []<-chan answer{
+			y.waiting(worker("a"), tracker.ClaimSessions, &tracker.ClaimSessionsIn{Wait: 30}),
+			y.waiting(worker("a"), tracker.PollSession, &tracker.PollSessionIn{ID: id, Wait: 30}),
+		} {
+			pass(time.Second)
+			y.local.lose(y.engine, y.engine.shardOf(y.workspace).number)
+			a := <-waiting
+			wantOutcome(t, a.err, "not_applied")
+			if a.after > 2*time.Second {
+				t.Errorf("answered after %s", a.after)
+			}
 		}
 	})
 }
