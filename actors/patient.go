@@ -20,6 +20,7 @@ type patience struct {
 	reply  tracker.Reply
 	waiter *waiter
 	timer  *time.Timer
+	until  time.Time
 	// missed: something happened that woke nobody, or while it looked.
 	missed bool
 	used   bool
@@ -54,9 +55,10 @@ func (e *Engine) begin(req *tracker.Request, op *tracker.Op, in any) (*patience,
 		until = last
 	}
 	if p.waiter = e.waits.join(target(req, op), p.reply.Wait.Topic); p.waiter == nil {
-		return p, p.unheard()
+		err := p.unheard()
+		return p, err
 	}
-	p.timer = time.NewTimer(time.Until(until))
+	p.until = until
 	p.missed = news.Load() != before
 	return p, nil
 }
@@ -69,23 +71,30 @@ func (p *patience) look() (err error) {
 
 // wait returns when there is an answer.
 func (p *patience) wait() error {
-	defer p.leave()
+	defer p.Leave()
+	p.timer = time.NewTimer(time.Until(p.until))
 	for {
 		if !p.missed && !p.sleep() {
 			return p.unheard()
 		}
-		if p.op.Kind == tracker.Command && p.req.Gone != nil && p.req.Gone() {
-			return tracker.NotApplied("Whoever asked has left.")
-		}
-		if err := p.look(); err != nil {
+		if err := p.again(); err != nil || p.reply.Wait == nil {
 			return err
 		}
-		if p.reply.Wait == nil {
-			p.used = true
-			return nil
-		}
+	}
+}
+
+// again looks once more.
+func (p *patience) again() error {
+	if p.op.Kind == tracker.Command && p.req.Gone != nil && p.req.Gone() {
+		return tracker.NotApplied("Whoever asked has left.")
+	}
+	if err := p.look(); err != nil {
+		return err
+	}
+	if p.used = p.reply.Wait == nil; !p.used {
 		p.missed = p.engine.waits.rest(p.waiter, p.reply.Wait.Pass)
 	}
+	return nil
 }
 
 // sleep returns when something happened; false when the time is up.
@@ -97,11 +106,6 @@ func (p *patience) sleep() bool {
 	case <-p.engine.stopped.Done():
 	}
 	return false
-}
-
-func (p *patience) leave() {
-	p.timer.Stop()
-	p.engine.waits.leave(p.waiter, p.used)
 }
 
 // unheard answers a request for which nothing happened.

@@ -50,6 +50,7 @@ type waiter struct {
 	// woken has room for one word, so that whoever wakes never waits.
 	woken chan struct{}
 	// Guarded by the stripe's mutex.
+	notify   func()       // called instead, when it is set; it never blocks
 	signaled bool         // it was woken, and has not come to rest since
 	again    bool         // and something else happened meanwhile
 	why      tracker.Wake // what it was woken for last
@@ -139,6 +140,27 @@ func (w *waiters) rest(r *waiter, pass bool) (again bool) {
 	return again
 }
 
+// woken tells whether a waiter was woken since it came to rest; it hears of the next
+// time when it listens again.
+func (w *waiters) woken(r *waiter) bool {
+	s := w.stripe(r.key.workspace)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.notify = nil
+	return r.signaled
+}
+
+// listen has notify called when a waiter is woken: at once, if it was already.
+func (w *waiters) listen(r *waiter, notify func()) {
+	s := w.stripe(r.key.workspace)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.notify = notify
+	if r.signaled {
+		notify()
+	}
+}
+
 // wake tells those concerned that something was committed.
 func (w *waiters) wake(workspace storage.ID, wakes []tracker.Wake) {
 	if len(wakes) == 0 {
@@ -207,6 +229,10 @@ func (r *waiter) signal(why *tracker.Wake) {
 		return
 	}
 	r.signaled = true
+	if r.notify != nil {
+		r.notify()
+		return
+	}
 	select {
 	case r.woken <- struct{}{}:
 	default:

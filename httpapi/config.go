@@ -21,6 +21,9 @@ type Engine interface {
 	Admit(req *tracker.Request, op *tracker.Op) error
 	// Do runs the operation and returns by req.Deadline.
 	Do(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error)
+	// Begin is Do for a Patient operation: when it has to wait, there is a Waiting and
+	// no answer yet. It keeps req and in until then.
+	Begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, tracker.Waiting, error)
 }
 
 // Config is what a Server is made of. Zero limits mean their defaults.

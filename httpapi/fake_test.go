@@ -146,6 +146,8 @@ type fakeEngine struct {
 	in     any
 	calls  int
 	answer func(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error)
+	// waiting has Patient operations wait.
+	waiting func(*tracker.Request) tracker.Waiting
 }
 
 func (e *fakeEngine) Admit(req *tracker.Request, op *tracker.Op) error {
@@ -172,6 +174,17 @@ func (e *fakeEngine) Do(req *tracker.Request, op *tracker.Op, in any) (tracker.R
 		return answer(req, op, in)
 	}
 	return tracker.Reply{Body: append(req.Buf[:0], `{"id":"x"}`...)}, nil
+}
+
+func (e *fakeEngine) Begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, tracker.Waiting, error) {
+	e.mu.Lock()
+	waiting := e.waiting
+	e.mu.Unlock()
+	if waiting != nil {
+		return tracker.Reply{}, waiting(req), nil
+	}
+	reply, err := e.Do(req, op, in)
+	return reply, nil, err
 }
 
 func copyOf(in any) any {

@@ -36,6 +36,10 @@ type Server struct {
 	mu        sync.Mutex
 	listeners []*listener
 	closing   bool
+	parked    map[*parked]struct{} // requests that wait, and hold no goroutine
+
+	// resuming counts the requests that are parked, or on their way back to a handler.
+	resuming atomic.Int64
 }
 
 // New makes a server of the whole API. Its error is a fault of the configuration
@@ -47,7 +51,7 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, ids: newRequestIDs(), now: time.Now}
+	s := &Server{cfg: cfg, ids: newRequestIDs(), now: time.Now, parked: map[*parked]struct{}{}}
 	s.exchanges.New = func() any { return new(exchange) }
 	s.travels.New = func() any { return new(travel) }
 	if cfg.Rate.Requests > 0 {
@@ -142,6 +146,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	for _, l := range listeners {
 		l.closeSilent()
 	}
+	s.unpark(ctx)
 	err := s.fast.ShutdownWithContext(ctx)
 	if s.pools != nil {
 		s.pools.close()

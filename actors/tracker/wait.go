@@ -15,6 +15,19 @@ type Waiter interface {
 	WaitFor() time.Duration
 }
 
+// Waiting is a request that waits without anyone's goroutine: see Engine.Begin.
+type Waiting interface {
+	// Arm has wake called once when the request is to be resumed, from any goroutine,
+	// which must not be held up. It is called after Begin, and after each Resume that
+	// says the request waits on.
+	Arm(wake func())
+	// Resume goes on with the request; waits tells that it has no answer yet.
+	Resume() (reply Reply, waits bool, err error)
+	// Leave gives the request up. It may be called at any time when Resume isn't
+	// running, also after the answer.
+	Leave()
+}
+
 // MaxWait is the longest an operation waits.
 const MaxWait = 30 * time.Second
 

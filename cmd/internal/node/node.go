@@ -186,6 +186,11 @@ func (g gate) Do(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, e
 	return g.n.serving.Load().Do(req, op, in) // it was admitted
 }
 
+// Begin implements httpapi.Engine.
+func (g gate) Begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, tracker.Waiting, error) {
+	return g.n.serving.Load().Begin(req, op, in) // it was admitted
+}
+
 // Owner implements httpapi.Placement.
 func (g gate) Owner(workspace [16]byte) (node string, here bool, changed <-chan struct{}) {
 	if g.n.serving.Load() == nil {
