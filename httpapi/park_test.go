@@ -19,7 +19,7 @@ type sleeper struct {
 	req   *tracker.Request
 	armed chan func()
 
-	mu      sync.Mutex
+	mu    sync.Mutex
 	looks int // before there is an answer
 	left  bool
 }

@@ -364,3 +364,30 @@ func TestPoll_NewestActivitiesOldestFirst(t *testing.T) {
 	}
 	f.verify()
 }
+
+// Who held a session when can be read from the log of events alone.
+func TestEvents_TellWhoHeldASession(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+	before := len(f.events())
+	f.claimOne()
+	f.pass(61 * time.Second)
+	got := f.claimOne()
+	if err := f.report(got.LaneToken, got.Session.ID, SessionCompleted); err != nil {
+		t.Fatal(err)
+	}
+	var story []string
+	for _, e := range f.events()[before:] {
+		if c, ok := e.Changes["holder"]; ok {
+			story = append(story, fmt.Sprintf("%s %s %t", e.Type, e.Data.Status, string(c.To) != "null"))
+			if lease := e.Changes["leaseExpiresAt"]; (string(lease.To) == "null") != (string(c.To) == "null") {
+				t.Errorf("the lease becomes %s and its holder %s", lease.To, c.To)
+			}
+		}
+	}
+	want := []string{"session.updated running true", "session.updated created false", "session.updated running true", "session.ended completed false"}
+	if !slices.Equal(story, want) {
+		t.Errorf("the story is %q, want %q", story, want)
+	}
+}
