@@ -138,9 +138,9 @@ type conn struct {
 
 	// parked is the request that waits on the connection; nil: none.
 	parked atomic.Pointer[parked]
-	// keep has the next Close leave the connection open: fasthttp's, when it lets go of
-	// a connection that goes on.
-	keep atomic.Bool
+	// keep is how many calls of Close leave the connection open: fasthttp's, when it
+	// lets go of a connection that goes on. One may come late.
+	keep atomic.Int32
 	// resumed is a parked request that is to be gone on with, and again what is left of
 	// its bytes. Owned by the connection's goroutine.
 	resumed *parked
@@ -169,8 +169,10 @@ func (c *conn) Read(p []byte) (int, error) {
 // Close closes the connection; one that was refused while it was still sending is
 // first drained, within bounds.
 func (c *conn) Close() error {
-	if c.keep.Swap(false) {
-		return nil
+	for n := c.keep.Load(); n > 0; n = c.keep.Load() {
+		if c.keep.CompareAndSwap(n, n-1) {
+			return nil
+		}
 	}
 	if p := c.parked.Swap(nil); p != nil {
 		p.waiting.Leave()

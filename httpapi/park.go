@@ -90,7 +90,7 @@ func (x *exchange) raw() []byte {
 func (s *Server) rest(p *parked, c net.Conn) {
 	p.raw = append(p.raw, leftover(p.conn, c)...)
 	// fasthttp closes the connection when this returns, or thinks so.
-	p.conn.keep.Store(true)
+	p.conn.keep.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.resuming.Add(1)

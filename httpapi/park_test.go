@@ -48,7 +48,7 @@ func sleepy(b *bundle, looks int) <-chan *sleeper {
 	b.engine.mu.Lock()
 	defer b.engine.mu.Unlock()
 	b.engine.waiting = func(req *tracker.Request) tracker.Waiting {
-		w := &sleeper{req: req, armed: make(chan func(), 100), looks: looks}
+		w := &sleeper{req: req, armed: make(chan func(), 300), looks: looks}
 		all <- w
 		return w
 	}
@@ -152,6 +152,26 @@ func TestPark_BodiesInEveryForm(t *testing.T) {
 		if wantBody(t, r, 200, "") {
 			t.Errorf("%s: the connection does not go on", name)
 		}
+	}
+}
+
+// However fast a request is woken, fasthttp's way of letting go of its connection
+// closes nothing.
+func TestPark_WokenAtOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const looks = 200
+	all := sleepy(b, looks)
+	c, r := dial(t, b.addr)
+	for round := range 5 {
+		if _, err := io.WriteString(c, takeRequest(fmt.Sprint("r", round))); err != nil {
+			t.Fatal(err)
+		}
+		w := <-all
+		for range looks + 1 {
+			(<-w.armed)()
+		}
+		wantBody(t, r, 200, fmt.Sprintf(`{"id":"r%d"}`, round))
 	}
 }
 

@@ -44,7 +44,10 @@ type ClaimedSessions struct {
 
 // ClaimSessions gives sessions to whoever will work on them, each to one claimer
 // and for as long as its lease lasts (Decision 37).
-var ClaimSessions = NewCommand[ClaimSessionsIn, ClaimedSessions]("ClaimSessions", "Claim sessions to work on", Needs{Write, "sessions"}, claimSessions, MayWait, WithSecret)
+var ClaimSessions = NewCommand[ClaimSessionsIn, ClaimedSessions]("ClaimSessions", "Claim sessions to work on", Needs{Write, "sessions"}, claimSessions, MayWait, WithSecret, maxClaimBody)
+
+// maxClaimBody keeps what is kept of thousands of claims that wait small.
+func maxClaimBody(o *Op) { o.MaxBody = 16 << 10 }
 
 func claimSessions(tx *Tx, in *ClaimSessionsIn) (Reply, error) {
 	agent := in.AgentID.Value

@@ -54,8 +54,8 @@ func (v *View) activeSessions(issue storage.ID) (keys [][]byte, err error) {
 	return keys, nil
 }
 
-// maxWoken bounds how many claimers one change wakes; each of them sees to the next
-// when it claims less than there is.
+// maxWoken bounds how many claimers one change wakes; the others hear of the next
+// change, or ask again when their time is up.
 const maxWoken = 64
 
 // wakeFreed has claimers look at the queue of an agent that can take up to n more
