@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"switchyard/actors/tracker"
 	"switchyard/storage"
 )
 
@@ -43,6 +44,10 @@ type Limits struct {
 	Timers int
 	// Answer is how long a request without a deadline may take: 10 seconds.
 	Answer time.Duration
+	// WorkspaceWaiting and Waiting are the requests of a workspace and in all that
+	// wait for something to happen, 20,000 and 65,536; beyond, they are answered at
+	// once.
+	WorkspaceWaiting, Waiting int
 }
 
 // Config says what an engine runs on.
@@ -55,10 +60,12 @@ type Config struct {
 	RootToken string
 	// OpenOnboarding lets anyone make a workspace (Decision 12).
 	OpenOnboarding bool
-	Clock          func() time.Time // nil: the machine's
-	Random         io.Reader        // nil: the machine's; used by many goroutines
-	Logger         *slog.Logger     // nil: slog's default
-	Limits         Limits
+	// Agents are the operator's settings of agents' work.
+	Agents tracker.AgentSettings
+	Clock  func() time.Time // nil: the machine's
+	Random io.Reader        // nil: the machine's; used by many goroutines
+	Logger *slog.Logger     // nil: slog's default
+	Limits Limits
 	// Full tells whether the node's disk has no space for changes; nil: it always has.
 	Full func() bool
 }
@@ -94,6 +101,8 @@ func (c *Config) complete() error {
 		{&l.BatchBytes, 1 << 20},
 		{&l.BatchCommands, 512},
 		{&l.Timers, 16},
+		{&l.WorkspaceWaiting, 20_000},
+		{&l.Waiting, 65_536},
 	} {
 		if *f.value <= 0 {
 			*f.value = f.other

@@ -40,10 +40,12 @@
 //   - The Engine owns the sweeper, which stops idle actors, and ends it in Close.
 //   - Each owned shard has a scheduler with one goroutine for its loop and at most
 //     Limits.Timers for the operations it runs. Lost and Close end them.
-//   - Queries and workflows run on their caller's goroutine.
+//   - Queries and workflows run on their caller's goroutine. One that waits sleeps on
+//     it (Do), or gives it back and is resumed on another (Begin).
 //
 // # Locks
 //
-// shard.mu guards the handles of a shard; nothing waits while it is held. All else
+// shard.mu guards the handles of a shard; nothing waits while it is held. So does
+// the mutex of each part of the waiters, under which only notes are passed. All else
 // shared is atomic: gates, counters, access generations, remembered callers.
 package actors

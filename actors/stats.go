@@ -42,7 +42,7 @@ type Counts struct {
 	CallersFound, CallersResolved                uint64
 	Timers, TimersFailed                         uint64
 	Refused                                      map[string]uint64
-	ActiveActors, UnansweredCommands             int64
+	ActiveActors, UnansweredCommands, Waiting    int64
 }
 
 // Stats reads the engine's counters.
@@ -54,7 +54,7 @@ func (e *Engine) Stats() Counts {
 		CallersFound: s.callersFound.Load(), CallersResolved: s.callersResolved.Load(),
 		Timers: s.timers.Load(), TimersFailed: s.timersFailed.Load(),
 		Refused:      map[string]uint64{},
-		ActiveActors: e.active.Load(), UnansweredCommands: e.commands.Load(),
+		ActiveActors: e.active.Load(), UnansweredCommands: e.commands.Load(), Waiting: e.waits.count.Load(),
 	}
 	for i, name := range refusalNames {
 		c.Refused[name] = s.refused[i].Load()
@@ -86,6 +86,7 @@ var (
 	timersFailedDesc  = describe("timers_failed_total", "Timers whose operation failed and is tried again.")
 	refusedDesc       = describe("refused_total", "Requests answered as unavailable, by reason.", "reason")
 	actorsDesc        = describe("active_actors", "Workspaces that are active.")
+	waitingDesc       = describe("waiting_requests", "Requests that wait for something to happen.")
 	unansweredDesc    = describe("unanswered_commands", "Commands that wait for their answer.")
 )
 
@@ -113,5 +114,6 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		count(refusedDesc, n, reason)
 	}
 	ch <- prometheus.MustNewConstMetric(actorsDesc, prometheus.GaugeValue, float64(s.ActiveActors))
+	ch <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(s.Waiting))
 	ch <- prometheus.MustNewConstMetric(unansweredDesc, prometheus.GaugeValue, float64(s.UnansweredCommands))
 }

@@ -48,6 +48,11 @@ func (benchEngine) Do(req *tracker.Request, _ *tracker.Op, _ any) (tracker.Reply
 	return tracker.Reply{Body: append(req.Buf[:0], nineHundred...), ETag: `"17"`}, nil
 }
 
+func (e benchEngine) Begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, tracker.Waiting, error) {
+	reply, err := e.Do(req, op, in)
+	return reply, nil, err
+}
+
 func loopback(b *testing.B) net.Listener {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

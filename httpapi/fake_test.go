@@ -87,6 +87,18 @@ type thing struct {
 	Next  []thing            `json:"next,omitempty"`
 }
 
+type watchIn struct {
+	Wait int `query:"wait" rules:"min=0,max=30"`
+}
+
+func (in *watchIn) WaitFor() time.Duration { return time.Duration(in.Wait) * time.Second }
+
+type takeIn struct {
+	Wait int `json:"wait" rules:"min=0,max=30"`
+}
+
+func (in *takeIn) WaitFor() time.Duration { return time.Duration(in.Wait) * time.Second }
+
 func noQuery[In any](*tracker.View, *In) (tracker.Reply, error) { panic("not run") }
 func noCommand[In any](*tracker.Tx, *In) (tracker.Reply, error) { panic("not run") }
 
@@ -99,6 +111,8 @@ var (
 	opStrict = tracker.NewCommand[strictIn, thing]("StrictThing", "Be strict", tracker.Needs{Level: tracker.Write}, noCommand[strictIn], tracker.StrictBody)
 	opOpen   = tracker.NewCommand[makeThingIn, thing]("OpenThing", "Make a thing as a stranger", tracker.Needs{}, noCommand[makeThingIn], tracker.WithSecret)
 	opLarge  = tracker.NewCommand[makeThingIn, thing]("LargeThing", "Make a large thing", tracker.Needs{Level: tracker.Write}, noCommand[makeThingIn], func(o *tracker.Op) { o.MaxBody = 2 << 20 })
+	opWatch  = tracker.NewQuery[watchIn, thing]("WatchThings", "Watch things", tracker.Needs{Level: tracker.Read}, noQuery[watchIn], tracker.MayWait)
+	opTake   = tracker.NewCommand[takeIn, thing]("TakeThing", "Take a thing", tracker.Needs{Level: tracker.Write}, noCommand[takeIn], tracker.MayWait)
 	opSlug   = tracker.NewQuery[struct {
 		Slug string `path:"slug"`
 	}, thing]("ThingBySlug", "Get a thing by its slug", tracker.Needs{Level: tracker.Identified}, nil)
@@ -114,6 +128,8 @@ func fakeRoutes() []Route {
 		{"POST", "/w/{organizationId}/things/{id}/strict", opStrict, []int{200}},
 		{"POST", "/open", opOpen, []int{201}},
 		{"POST", "/w/{organizationId}/large", opLarge, []int{201}},
+		{"POST", "/w/{organizationId}/watch", opWatch, []int{200}},
+		{"POST", "/w/{organizationId}/take", opTake, []int{200}},
 		{"GET", "/w/slug/{slug}", opSlug, []int{200}},
 	}
 }
@@ -130,6 +146,8 @@ type fakeEngine struct {
 	in     any
 	calls  int
 	answer func(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error)
+	// waiting has Patient operations wait.
+	waiting func(*tracker.Request) tracker.Waiting
 }
 
 func (e *fakeEngine) Admit(req *tracker.Request, op *tracker.Op) error {
@@ -156,6 +174,17 @@ func (e *fakeEngine) Do(req *tracker.Request, op *tracker.Op, in any) (tracker.R
 		return answer(req, op, in)
 	}
 	return tracker.Reply{Body: append(req.Buf[:0], `{"id":"x"}`...)}, nil
+}
+
+func (e *fakeEngine) Begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, tracker.Waiting, error) {
+	e.mu.Lock()
+	waiting := e.waiting
+	e.mu.Unlock()
+	if waiting != nil {
+		return tracker.Reply{}, waiting(req), nil
+	}
+	reply, err := e.Do(req, op, in)
+	return reply, nil, err
 }
 
 func copyOf(in any) any {

@@ -52,7 +52,7 @@ func (s *Server) respond(x *exchange, reply *tracker.Reply) error {
 		return nil
 	}
 	response.Header.SetContentTypeBytes(valueJSON)
-	if x.route.Op.Kind == tracker.Query {
+	if x.route.Op.Kind == tracker.Query && !x.route.Op.Patient {
 		// Sent as it is, and its space is the next request's Buf.
 		response.SwapBody(reply.Body)
 	} else {

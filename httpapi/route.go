@@ -85,14 +85,14 @@ func (s *Server) compile(routes []Route) ([]*route, error) {
 // input gives an empty input. Those of queries are used again, for nobody holds
 // on to them after the answer.
 func (rt *route) input() any {
-	if rt.Op.Kind != tracker.Query {
+	if rt.Op.Kind != tracker.Query || rt.Op.Patient {
 		return rt.Op.New()
 	}
 	return rt.inputs.Get()
 }
 
 func (rt *route) giveBack(in any) {
-	if rt.Op.Kind == tracker.Query {
+	if rt.Op.Kind == tracker.Query && !rt.Op.Patient {
 		reflect.ValueOf(in).Elem().SetZero()
 		rt.inputs.Put(in)
 	}

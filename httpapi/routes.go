@@ -14,6 +14,9 @@ const (
 	cyclesPath    = workspacePath + "/cycles"
 	templatesPath = workspacePath + "/templates"
 	analyticsPath = workspacePath + "/issue-analytics"
+	agentsPath    = workspacePath + "/agents"
+	sessionsPath  = workspacePath + "/agent/sessions"
+	sessionPath   = sessionsPath + "/{id}"
 )
 
 // Routes is the whole API, beside the server's own paths in builtin.go. The
@@ -56,7 +59,7 @@ func Routes() []Route {
 		{"DELETE", issuesPath + "/{id}", tracker.DeleteIssue, []int{204}},
 		{"GET", issuesPath + "/{id}/children", tracker.ListIssueChildren, []int{200}},
 		{"GET", issuesPath + "/{id}/history", tracker.IssueHistory, []int{200}},
-		{"POST", issuesPath + "/{id}/assign", tracker.AssignIssue, []int{200}},
+		{"POST", issuesPath + "/{id}/assign", tracker.AssignIssue, []int{200, 409}},
 		{"GET", issuesPath + "/{id}/branch-name", tracker.IssueBranchName, []int{200}},
 		{"GET", issuesPath + "/{id}/similar", tracker.SimilarIssues, []int{200}},
 
@@ -102,6 +105,26 @@ func Routes() []Route {
 		{"POST", issuesPath + "/{id}/share", tracker.CreateShare, []int{201}},
 		{"DELETE", issuesPath + "/{id}/share/{token}", tracker.RevokeShare, []int{204}},
 		{"GET", "/shared-issues/{" + workspaceParam + "}/{token}", tracker.SharedIssue, []int{200}},
+
+		{"GET", agentsPath, tracker.ListAgents, []int{200}},
+		{"POST", agentsPath, tracker.CreateAgent, []int{201, 409}},
+		{"GET", agentsPath + "/{id}", tracker.AgentByID, []int{200}},
+		{"PATCH", agentsPath + "/{id}", tracker.PatchAgent, []int{200}},
+		{"DELETE", agentsPath + "/{id}", tracker.DeleteAgent, []int{204}},
+
+		{"POST", issuesPath + "/{id}/dispatch", tracker.DispatchIssue, []int{201, 409}},
+		{"GET", sessionsPath, tracker.ListSessions, []int{200}},
+		{"POST", sessionsPath + "/register", tracker.RegisterSession, []int{200, 201, 409}},
+		{"POST", sessionsPath + "/claim", tracker.ClaimSessions, []int{200, 409}},
+		{"GET", sessionPath, tracker.SessionByID, []int{200, 304}},
+		{"POST", sessionPath + "/poll", tracker.PollSession, []int{200, 409}},
+		{"GET", sessionPath + "/activities", tracker.ListActivities, []int{200, 409}},
+		{"POST", sessionPath + "/children", tracker.SpawnSession, []int{201, 409}},
+		{"POST", sessionPath + "/cancel", tracker.CancelSession, []int{200, 409}},
+		{"POST", sessionPath + "/reply", tracker.ReplyToSession, []int{200, 409}},
+		{"POST", sessionPath + "/log", tracker.LogActivities, []int{201, 409}},
+		{"POST", sessionPath + "/report", tracker.ReportSession, []int{200, 409}},
+		{"POST", sessionPath + "/heartbeat", tracker.Heartbeat, []int{200, 409}},
 
 		{"GET", "/cluster", opTopology, []int{200}},
 		{"GET", "/cluster/workspaces/{" + workspaceParam + "}", opWorkspaceOwner, []int{200}},

@@ -38,6 +38,10 @@ type Server struct {
 	mu        sync.Mutex
 	listeners []*listener
 	closing   bool
+	parked    map[*parked]struct{} // requests that wait, and hold no goroutine
+
+	// resuming counts the requests that are parked, or on their way back to a handler.
+	resuming atomic.Int64
 }
 
 // New makes a server of the whole API. Its error is a fault of the configuration
@@ -49,7 +53,10 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, ids: newRequestIDs(), now: time.Now, large: make(chan struct{}, largeBodies)}
+	s := &Server{
+		cfg: cfg, ids: newRequestIDs(), now: time.Now,
+		large: make(chan struct{}, largeBodies), parked: map[*parked]struct{}{},
+	}
 	s.exchanges.New = func() any { return new(exchange) }
 	s.travels.New = func() any { return new(travel) }
 	if cfg.Rate.Requests > 0 {
@@ -144,6 +151,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	for _, l := range listeners {
 		l.closeSilent()
 	}
+	s.unpark(ctx)
 	err := s.fast.ShutdownWithContext(ctx)
 	if s.pools != nil {
 		s.pools.close()

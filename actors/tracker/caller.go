@@ -34,6 +34,16 @@ type Principal struct {
 	// Confined principals are nobody outside their home: agents, and users whose
 	// token somebody else made for them.
 	Confined bool
+	// Lane is what a lane token opens, and all it opens; nil for other credentials.
+	Lane *Lane
+}
+
+// Lane is a session as the bearer of one of its lane tokens has it.
+type Lane struct {
+	Session, Issue storage.ID
+	// Hash is that of the token's secret: whether it is still good is looked up with
+	// each operation.
+	Hash [32]byte
 }
 
 // Caller is a principal in one workspace: what it may do and see there.

@@ -23,6 +23,7 @@ var issueLeavings = []func(tx *Tx, issue *storage.Row[Issue], portion *portion) 
 	(*Tx).detachChildren,
 	(*Tx).dropComments,
 	(*Tx).dropAttachments,
+	(*Tx).partSessions,
 }
 
 // deleteIssue leaves the issue in place until nothing hangs on it any more, so a

@@ -32,12 +32,21 @@ type Ledger struct {
 	title  string // whose terms are terms
 	terms  []term
 	stems  stems
+	wakes  []Wake // of the open batch
+	queue  queueFloors
+	// leasesDue is by when the leases are looked at; zero: not known.
+	leasesDue time.Time
+	// operator are the operator's settings; nil: the defaults.
+	operator *AgentSettings
 }
 
 // NewLedger makes the ledger of a workspace over its state.
 func NewLedger(store *storage.Tx, random io.Reader) *Ledger {
 	return &Ledger{store: store, random: random, counters: counters{known: map[counterKey]*counter{}}, share: maxAutoClosed}
 }
+
+// Configure gives the ledger the operator's settings; nil are the defaults.
+func (l *Ledger) Configure(s *AgentSettings) { l.operator = s }
 
 // PanicError is a command that panicked. Its writes were undone.
 type PanicError struct {
@@ -52,10 +61,14 @@ func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 // is committed; that of a failed command, too, since it may have seen uncommitted
 // rows.
 func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, err error) {
-	mark, counted := l.store.Mark(), l.counters.bytes
+	mark, counted, wakes := l.store.Mark(), l.counters.bytes, len(l.wakes)
 	l.counters.begin()
 	l.recent.begin()
-	tx := &Tx{View: View{View: l.store.View, Caller: &req.Caller, now: now}, ledger: l, began: l.store.Size()}
+	l.queue.raised = false
+	tx := &Tx{
+		View:   View{View: l.store.View, Caller: &req.Caller, now: now, operator: l.operator, final: req.Final},
+		ledger: l, began: l.store.Size(),
+	}
 	defer func() {
 		if v := recover(); v != nil {
 			err = &PanicError{Value: v, Stack: debug.Stack()}
@@ -64,6 +77,10 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 			reply = Reply{}
 			l.counters.rollback()
 			l.recent.rollback()
+			l.wakes = l.wakes[:wakes]
+			if l.queue.raised {
+				l.queue.forget() // it saw a queue that was not to be
+			}
 			if failed := l.store.Rollback(mark); failed != nil {
 				l.broken = failed
 				err = errors.Join(err, failed)
@@ -81,13 +98,16 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 			return Reply{}, err
 		}
 	}
+	if err := tx.admitLane(op); err != nil {
+		return Reply{}, err
+	}
 	if reply, err = op.command(tx, in); err != nil {
 		return Reply{}, err
 	}
 	if err := tx.settle(); err != nil {
 		return Reply{}, err
 	}
-	if !reply.More {
+	if !reply.More && reply.Wait == nil {
 		err = tx.remember(op, req, reply)
 	}
 	if err == nil && l.store.Written(mark)+l.counters.bytes-counted > maxCommandBytes {
@@ -95,6 +115,9 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 	}
 	if err == nil {
 		l.armed |= tx.armed
+		if tx.leasesDue != nil {
+			l.leasesDue = *tx.leasesDue
+		}
 	}
 	return reply, err
 }
@@ -132,6 +155,8 @@ func (l *Ledger) exists(tx *Tx) error {
 func (l *Ledger) forget() {
 	l.counters.forget()
 	l.lives, l.armed = false, 0
+	l.leasesDue = time.Time{}
+	l.queue.forget()
 	l.teams.forget()
 	l.recent.forget()
 }
@@ -162,6 +187,10 @@ func (l *Ledger) Clean() bool {
 // Touched says which kinds of rows the open batch changes; see the Touch bits.
 func (l *Ledger) Touched() storage.Touch { return l.store.Touched() }
 
+// Wakes tells who has something to look at once the open batch is committed. It is
+// valid until Committed or Discard.
+func (l *Ledger) Wakes() []Wake { return l.wakes }
+
 // Ops and Size measure the open batch: keys written, and bytes.
 func (l *Ledger) Ops() int { return l.store.Ops() }
 
@@ -176,12 +205,14 @@ func (l *Ledger) Committed() {
 	l.recent.committed()
 	l.store.Reset()
 	l.counters.trim()
+	l.wakes = l.wakes[:0]
 }
 
 // Discard drops the open batch, and with it everything remembered of it: its
 // fate is unknown or it was refused.
 func (l *Ledger) Discard() {
 	l.store.Reset()
+	l.wakes = l.wakes[:0]
 	l.forget()
 	l.broken = nil
 }

@@ -18,6 +18,7 @@ func Schema() *storage.Schema {
 			&labels, &projects, &cycles, &templates,
 			&comments,
 			&attachments,
+			&agents, &sessions,
 			&directory, &memberships,
 		},
 		Rows: slices.Concat(
@@ -27,6 +28,7 @@ func Schema() *storage.Schema {
 			searchRows,
 			analyticsRows,
 			attachmentRows,
+			sessionRows,
 		),
 		Check:      checkWorkspace,
 		CheckStore: checkDirectory,
@@ -110,6 +112,7 @@ func checkWorkspace(v *storage.View, report func(storage.Problem)) error {
 		checkComments,
 		checkSearch,
 		checkAttachments,
+		checkSessions,
 	} {
 		if err := check(v, say); err != nil {
 			return err

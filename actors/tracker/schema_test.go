@@ -46,6 +46,9 @@ func TestSchema_Golden(t *testing.T) {
 		storage.Explain(&accessGrants, &AccessGrant{IssueID: issue, ActorID: "ann", ActorType: GranteeUser}),
 		storage.Explain(&shares, &IssueShare{Token: "token", IssueID: issue}),
 		storage.Explain(&timers, &Timer{Kind: "kind", Subject: "subject", Due: at}),
+		storage.Explain(&agents, &Agent{ID: AgentID(token), IsDefault: true}),
+		storage.Explain(&sessions, goldenSession(SessionCreated)),
+		storage.Explain(&sessions, goldenSession(SessionWaiting)),
 		storage.Explain(&directory, &directoryEntry{Workspace: workspace, Slug: "yard"}),
 		storage.Explain(&memberships, &membership{User: user, Workspace: workspace, RemovedAt: &removed}),
 	}, "\n")
@@ -119,6 +122,19 @@ func TestSchema_FindsWhatIsWrong(t *testing.T) {
 			}
 		})
 	}
+}
+
+func goldenSession(status SessionStatus) *sessionRecord {
+	ref := "ref"
+	s := &sessionRecord{AgentSession: AgentSession{
+		ID: "01935000-0000-7000-8000-0000000000dd", IssueID: "01935000-0000-7000-8000-0000000000ee", AgentID: "agent", Provider: "provider",
+		Status: status, ProviderSessionID: &ref,
+	}}
+	s.Inner.Rank, s.Inner.Parent, s.Inner.Predecessor = PriorityHigh.rank(), s.ID, string(s.IssueID)
+	if status == SessionWaiting {
+		s.Inner.StartedAt = "2026-11-20T21:30:00.123Z"
+	}
+	return s
 }
 
 func dropFirst[T any](tx *Tx, table *storage.Table[T]) error {

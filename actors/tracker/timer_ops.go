@@ -13,4 +13,6 @@ var TimerOps = map[string]*Op{
 	timerSyncMembers:      syncMembersOp,
 	timerCloseChildren:    closeChildrenOp,
 	timerCloseParent:      closeParentOp,
+	timerSessionLeases:    leasesOp,
+	timerSessionBudget:    budgetOp,
 }

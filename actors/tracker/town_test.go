@@ -104,6 +104,9 @@ func (w *town) admit(req *Request, op *Op) error {
 		}
 		req.Caller = caller
 	}
+	if req.Caller.Lane != nil && !op.Lane {
+		return ForeignLane()
+	}
 	if !req.Caller.Allows(op.Needs) {
 		return Forbidden("no", "no")
 	}

@@ -16,6 +16,12 @@ type Tx struct {
 	armed  sweeps      // set by this command
 	began  int         // size of the batch when this command began
 	auto   *automation // nil until there is something in it
+	// dispatched is the session that this command made by naming an assignee, as
+	// clients get it; nil for none.
+	dispatched []byte
+	// leasesDue is when the leases are looked at, as this command has set it; nil: as
+	// the ledger knows.
+	leasesDue *time.Time
 }
 
 // Writer is the open batch, for the tables.

@@ -16,17 +16,19 @@ import (
 )
 
 type serveCmd struct {
-	Data           string        `help:"Directory of the node's state." default:"./data" placeholder:"DIR"`
-	HTTP           string        `name:"http" help:"Address of the API." default:"127.0.0.1:8080"`
-	Metrics        string        `help:"Address of /metrics; empty turns it off." default:"127.0.0.1:9090"`
-	NodeName       string        `help:"Name of this node, kept at its first start (${default_node} when not given)." placeholder:"NAME"`
-	Shards         int           `help:"Number of workspace shards, fixed at the first start (${default_shards} when not given)." placeholder:"N"`
-	RootTokenFile  string        `help:"File with the operator's token; SWITCHYARD_ROOT_TOKEN holds the token itself." placeholder:"FILE"`
-	Onboarding     string        `help:"Who may onboard a workspace: anyone (open) or the operator (root)." enum:"open,root" default:"open"`
-	PublicURL      string        `name:"public-url" help:"How clients reach the service." placeholder:"URL"`
-	RequestTimeout time.Duration `help:"Every request is answered within this." default:"10s"`
-	RateLimit      string        `help:"Requests a token may have this node carry out, such as 100/s, 600/m or 10000/h." default:"off" placeholder:"N/s"`
-	DiskReserve    byteSize      `help:"Free space to keep on the disk, such as 512MiB: below it changes are refused (a fifth of the disk, at most 256MiB, when not given)." placeholder:"SIZE"`
+	Data              string        `help:"Directory of the node's state." default:"./data" placeholder:"DIR"`
+	HTTP              string        `name:"http" help:"Address of the API." default:"127.0.0.1:8080"`
+	Metrics           string        `help:"Address of /metrics; empty turns it off." default:"127.0.0.1:9090"`
+	NodeName          string        `help:"Name of this node, kept at its first start (${default_node} when not given)." placeholder:"NAME"`
+	Shards            int           `help:"Number of workspace shards, fixed at the first start (${default_shards} when not given)." placeholder:"N"`
+	RootTokenFile     string        `help:"File with the operator's token; SWITCHYARD_ROOT_TOKEN holds the token itself." placeholder:"FILE"`
+	Onboarding        string        `help:"Who may onboard a workspace: anyone (open) or the operator (root)." enum:"open,root" default:"open"`
+	PublicURL         string        `name:"public-url" help:"How clients reach the service." placeholder:"URL"`
+	RequestTimeout    time.Duration `help:"Every request is answered within this." default:"10s"`
+	RateLimit         string        `help:"Requests a token may have this node carry out, such as 100/s, 600/m or 10000/h." default:"off" placeholder:"N/s"`
+	StallAfter        time.Duration `help:"How long a running session may be silent before it counts as stalled." default:"10m"`
+	MaxActiveChildren int           `help:"How many children of a session may be unfinished." default:"10" placeholder:"N"`
+	DiskReserve       byteSize      `help:"Free space to keep on the disk, such as 512MiB: below it changes are refused (a fifth of the disk, at most 256MiB, when not given)." placeholder:"SIZE"`
 
 	Peer            string        `help:"Address for other nodes: replication, forwarded requests. Empty, with an empty --gossip: a node alone." default:"127.0.0.1:7947" group:"Cluster"`
 	Gossip          string        `help:"Address for finding other nodes, TCP and UDP." default:"127.0.0.1:7946" group:"Cluster"`
@@ -67,7 +69,7 @@ func (s serveCmd) Run() error {
 		Peer: s.Peer, Gossip: s.Gossip, Advertise: s.Advertise, Join: s.Join, BootstrapExpect: s.BootstrapExpect,
 		Zone: s.Zone, ReplaceAfter: s.ReplaceAfter, ClusterCert: s.ClusterCert, ClusterKey: s.ClusterKey, ClusterCA: s.ClusterCA,
 		GossipKey: s.GossipKey, InsecureCluster: s.InsecureCluster,
-		RequestTimeout: s.RequestTimeout, Rate: limit, DiskReserve: uint64(s.DiskReserve), Version: version, Logger: logger,
+		RequestTimeout: s.RequestTimeout, Rate: limit, DiskReserve: uint64(s.DiskReserve), StallAfter: s.StallAfter, MaxActiveChildren: s.MaxActiveChildren, Version: version, Logger: logger,
 	}
 	for _, w := range cfg.Warnings() {
 		logger.Warn(w)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -149,10 +150,13 @@ func (n *Node) Join(ctx context.Context) (err error) {
 		Remote:         remote,
 		RootToken:      n.cfg.RootToken,
 		OpenOnboarding: n.cfg.OpenOnboarding,
-		Clock:          time.Now,
-		Random:         rand.Reader,
-		Logger:         n.cfg.Logger,
-		Full:           n.store.Space().Full,
+		Agents: tracker.AgentSettings{
+			StallAfter: n.cfg.StallAfter, MaxActiveChildren: n.cfg.MaxActiveChildren, PublicURL: n.publicURL(),
+		},
+		Clock:  time.Now,
+		Random: rand.Reader,
+		Logger: n.cfg.Logger,
+		Full:   n.store.Space().Full,
 	}); err != nil {
 		return err
 	}
@@ -180,6 +184,11 @@ func (g gate) Admit(req *tracker.Request, op *tracker.Op) error {
 // Do implements httpapi.Engine.
 func (g gate) Do(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
 	return g.n.serving.Load().Do(req, op, in) // it was admitted
+}
+
+// Begin implements httpapi.Engine.
+func (g gate) Begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, tracker.Waiting, error) {
+	return g.n.serving.Load().Begin(req, op, in) // it was admitted
 }
 
 // Owner implements httpapi.Placement.
@@ -217,6 +226,18 @@ func (n *Node) WaitReady(ctx context.Context) error { return n.groups.WaitReady(
 
 // HTTPAddr is where the API is served.
 func (n *Node) HTTPAddr() string { return n.http.Addr().String() }
+
+// publicURL is where clients reach the service, as far as this node can tell; empty
+// when it listens on whatever addresses its machine has.
+func (n *Node) publicURL() string {
+	if n.cfg.PublicURL != "" {
+		return strings.TrimRight(n.cfg.PublicURL, "/")
+	}
+	if at, ok := n.http.Addr().(*net.TCPAddr); ok && at.IP.IsUnspecified() {
+		return ""
+	}
+	return "http://" + n.HTTPAddr()
+}
 
 // MetricsAddr is where metrics are served; empty when they are off.
 func (n *Node) MetricsAddr() string {
