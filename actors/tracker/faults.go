@@ -11,6 +11,7 @@ const MaxFaults = 256
 type Faults struct {
 	list    []Fault
 	dropped int
+	hint    string
 }
 
 // Add notes a fault at a path such as "labelIds[2]", "query.limit" or
@@ -22,6 +23,9 @@ func (f *Faults) Add(path, message string) {
 	}
 	f.list = append(f.list, Fault{Path: path, Message: message})
 }
+
+// Hint has the answer say what helps against a fault, where its message does not.
+func (f *Faults) Hint(text string) { f.hint = " " + text }
 
 // Empty tells whether nothing is wrong.
 func (f *Faults) Empty() bool { return len(f.list) == 0 }
@@ -51,5 +55,7 @@ func (f *Faults) Err() error {
 	if f.dropped > 0 {
 		list = append(list[:len(list):len(list)], Fault{Message: fmt.Sprintf("There are %d more faults.", f.dropped)})
 	}
-	return BadRequest(list...)
+	err := BadRequest(list...)
+	err.Hint += f.hint
+	return err
 }

@@ -166,6 +166,9 @@ func TestCreateIssue_NoDefaultTeam(t *testing.T) {
 	w.run(&w.ann, orphan, &None{})
 	_, _, err := w.try(&w.ann, CreateIssue, &CreateIssueIn{Title: "t"})
 	wantCode(t, err, CodeBadRequest, "teamId")
+	// With what else is wrong (Decision 4).
+	_, _, err = w.try(&w.ann, CreateIssue, &CreateIssueIn{Title: "t", IssueFields: IssueFields{ParentID: Some(IssueID("none"))}})
+	wantCode(t, err, CodeBadRequest, "teamId", "parentId")
 	w.run(&w.ann, CreateIssue, &CreateIssueIn{Title: "t", IssueFields: IssueFields{TeamID: Some(w.web)}})
 }
 

@@ -110,11 +110,8 @@ func (tx *Tx) teamForIssue(in *IssueFields, faults *Faults) (*storage.Row[Team],
 	}
 	team, err := tx.defaultTeam()
 	if err == nil && team == nil {
-		err = &Error{
-			Code: CodeBadRequest, Message: "The request names no team, and the workspace has no default team.",
-			Hint:    "Send teamId or teamKey, or set the workspace's defaultTeamId.",
-			Details: BadRequestDetails{Issues: []Fault{{Path: "teamId", Message: "Is needed: the workspace has no default team."}}},
-		}
+		faults.Add("teamId", "Is needed: the workspace has no default team.")
+		faults.Hint("Send teamId or teamKey, or set the workspace's defaultTeamId.")
 	}
 	return team, err
 }

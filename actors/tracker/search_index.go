@@ -111,7 +111,7 @@ func (x *indexed) holdText(t *Issue) {
 }
 
 // indexSoon is how long a change may wait for others before it is merged.
-const indexSoon = 700 * time.Millisecond
+const indexSoon = 500 * time.Millisecond
 
 // indexMany is how many changes don't wait: a creation goes through all of them.
 const indexMany = 1024

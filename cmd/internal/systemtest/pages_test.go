@@ -21,6 +21,7 @@ type pagedIssue struct {
 // yard is a workspace in which issues come and go.
 type yard struct {
 	c         *Client
+	member    *Client // who does not see every issue
 	workspace string
 	clock     atomic.Int64
 
@@ -77,6 +78,12 @@ func (y *yard) write(ctx context.Context, r *rand.Rand, done <-chan struct{}) er
 		if err := y.c.Decode(ctx, "PATCH", "/workspaces/"+y.workspace+"/issues/"+one.id, patch, http.StatusOK, nil); err != nil {
 			return err
 		}
+		if one = own[r.IntN(len(own))]; r.IntN(3) == 0 { // from now on the member does not see it
+			y.touch(one)
+			if err := y.c.Decode(ctx, "PUT", "/workspaces/"+y.workspace+"/issues/"+one.id+"/permissions", object{"actorId": "nobody"}, http.StatusOK, nil); err != nil {
+				return err
+			}
+		}
 		if len(own) > 40 {
 			i := r.IntN(len(own))
 			y.touch(own[i])
@@ -105,7 +112,7 @@ var walks = []walk{
 
 // take walks a list once. Every issue that was there and the same all the time must
 // be met once, none may be twice, and the newest come first.
-func (y *yard) take(ctx context.Context, w walk, limit int) error {
+func (y *yard) take(ctx context.Context, c *Client, w walk, limit int) error {
 	began := y.clock.Add(1)
 	met := map[string]bool{}
 	last := "~"
@@ -115,7 +122,7 @@ func (y *yard) take(ctx context.Context, w walk, limit int) error {
 			NextCursor string
 		}
 		path := fmt.Sprintf("/workspaces/%s%slimit=%d%s", y.workspace, w.path, limit, cursor)
-		if err := y.c.Decode(ctx, "GET", path, nil, http.StatusOK, &page); err != nil {
+		if err := c.Decode(ctx, "GET", path, nil, http.StatusOK, &page); err != nil {
 			return err
 		}
 		if len(page.Issues) > limit {
@@ -152,7 +159,15 @@ func TestPages_WalksUnderWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Token = home.Token.Token
-	y := &yard{c: c, workspace: home.Workspace.ID}
+	y := &yard{c: c, workspace: home.Workspace.ID, member: NewClient(c.URL, "", 16)}
+	var member struct{ UserID, Token string }
+	if err := c.Decode(t.Context(), "POST", "/workspaces/"+y.workspace+"/members", object{"name": "Member", "role": "member"}, http.StatusCreated, &member); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Decode(t.Context(), "POST", "/workspaces/"+y.workspace+"/tokens", object{"name": "Member", "userId": member.UserID}, http.StatusCreated, &member); err != nil {
+		t.Fatal(err)
+	}
+	y.member.Token = member.Token
 	s := seed(t)
 	r := rand.New(rand.NewPCG(s, 0))
 	for range 250 {
@@ -172,8 +187,9 @@ func TestPages_WalksUnderWrites(t *testing.T) {
 	for _, w := range walks {
 		for limit, rounds := range map[int]int{1: 2, 7: 10, 100: 40} {
 			walkers.Go(func() {
-				for range rounds {
-					if err := y.take(t.Context(), w, limit); err != nil {
+				for round := range rounds {
+					c := []*Client{y.c, y.member}[round%2]
+					if err := y.take(t.Context(), c, w, limit); err != nil {
 						t.Error(err)
 						return
 					}
