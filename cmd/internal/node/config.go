@@ -64,6 +64,8 @@ type Config struct {
 	StallAfter time.Duration
 	// MaxActiveChildren is how many children of a session may be unfinished; 0 means 10.
 	MaxActiveChildren int
+	// Idle is how long a workspace without requests stays in memory; 0 means a minute.
+	Idle time.Duration
 	// RequestTimeout bounds the answer to any request, beside what it asks to wait.
 	RequestTimeout time.Duration
 	Version        string

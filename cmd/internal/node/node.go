@@ -153,6 +153,7 @@ func (n *Node) Join(ctx context.Context) (err error) {
 		Agents: tracker.AgentSettings{
 			StallAfter: n.cfg.StallAfter, MaxActiveChildren: n.cfg.MaxActiveChildren, PublicURL: n.publicURL(),
 		},
+		Limits: actors.Limits{Idle: n.cfg.Idle},
 		Clock:  time.Now,
 		Random: rand.Reader,
 		Logger: n.cfg.Logger,
