@@ -24,11 +24,11 @@ func assignIssue(tx *Tx, in *AssignIssueIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	session := tx.dispatchedSession()
-	body := append(append(make([]byte, 0, len(reply.Body)+len(session)+24), `{"issue":`...), reply.Body...)
+	issue, session := reply.Body, tx.dispatchedSession()
+	reply.Body = append(append(make([]byte, 0, len(issue)+len(session)+24), `{"issue":`...), issue...)
 	if session != nil {
-		body = append(append(body, `,"session":`...), session...)
+		reply.Body = append(append(reply.Body, `,"session":`...), session...)
 	}
-	reply.Body = append(body, '}')
+	reply.Body = append(reply.Body, '}')
 	return reply, nil
 }
