@@ -29,6 +29,7 @@ type stepCall struct {
 	Workspace   storage.ID           `json:"workspace"`
 	Caller      stepCaller           `json:"caller"`
 	Idempotency *tracker.Idempotency `json:"idempotency,omitempty"`
+	Seal        []byte               `json:"seal,omitempty"` // tracker.SealKey
 	TimeLeft    time.Duration        `json:"timeLeft"`
 	In          json.RawMessage      `json:"in"`
 }
@@ -144,6 +145,11 @@ func (e *Engine) callRemote(req *tracker.Request, op *tracker.Op, in any, shard 
 		Op: op.Name, Request: req.ID, Workspace: req.Workspace, Caller: sendCaller(&req.Caller),
 		Idempotency: req.Idempotency, TimeLeft: time.Until(req.Deadline), In: input,
 	}
+	if op.Secret && req.Idempotency != nil {
+		if c.Seal, err = tracker.SealKey(req); err != nil {
+			return tracker.Reply{}, fmt.Errorf("send %s: %w", op.Name, err)
+		}
+	}
 	body, err := json.Marshal(&c)
 	if err != nil {
 		return tracker.Reply{}, fmt.Errorf("send %s: %w", op.Name, err)
@@ -196,7 +202,7 @@ func (e *Engine) ServeCall(ctx context.Context, body []byte) ([]byte, error) {
 		return nil, fmt.Errorf("read the input of %s: %w", c.Op, err)
 	}
 	req := &tracker.Request{
-		ID: c.Request, Workspace: c.Workspace, Caller: c.Caller.caller(), Idempotency: c.Idempotency,
+		ID: c.Request, Workspace: c.Workspace, Caller: c.Caller.caller(), Idempotency: c.Idempotency, Seal: c.Seal,
 		Deadline: time.Now().Add(min(max(c.TimeLeft, 0), e.cfg.Limits.Answer)),
 	}
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(req.Deadline) {

@@ -2,10 +2,13 @@ package actors
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"switchyard/actors/tracker"
 	"switchyard/storage"
@@ -132,6 +135,53 @@ func TestStepError_SurvivesTheWay(t *testing.T) {
 		}
 		if back := got.Error.told(); !reflect.DeepEqual(back, told) {
 			t.Errorf("%+v came as %+v", told, back)
+		}
+	}
+}
+
+// itself is a Remote whose only node is the one that asks.
+type itself struct{ engine *Engine }
+
+func (i *itself) Call(ctx context.Context, _ storage.Shard, body []byte) ([]byte, error) {
+	return i.engine.ServeCall(ctx, body)
+}
+
+// A repeat gets the secret of the first answer, whichever of the two came from
+// another node; without the credential nobody does.
+func TestStep_OpensTheAnswerOfAStepForAnotherNode(t *testing.T) {
+	t.Parallel()
+	for _, firstAway := range []bool{true, false} {
+		remote := &itself{}
+		b := setup(t, func(c *Config) { c.Remote = remote })
+		remote.engine = b.engine
+		op := tracker.StepOps["OnboardWorkspaceHere"]
+		in := op.New()
+		input := fmt.Sprintf(`{"name":"A","slug":"a","key":"A","owner":%q,"reserved":%q}`, workspaceNumber(9), time.Now().UTC().Format("2006-01-02T15:04:05.000Z"))
+		if err := json.Unmarshal([]byte(input), in); err != nil {
+			t.Fatal(err)
+		}
+		ask := func(credential string, away bool) (tracker.Reply, error) {
+			req := &tracker.Request{
+				ID: "r", Workspace: workspaceNumber(1), Credential: credential, Idempotency: &tracker.Idempotency{Key: "k"},
+				Caller: tracker.Caller{Role: tracker.RoleOwner, Level: tracker.Admin}, Deadline: time.Now().Add(10 * time.Second),
+			}
+			if away {
+				return b.engine.callRemote(req, op, in, b.engine.shardOf(req.Workspace).number)
+			}
+			return b.engine.do(req, op, in)
+		}
+		first, err := ask("secret", firstAway)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, away := range []bool{true, false} {
+			again, err := ask("secret", away)
+			if err != nil || !again.Replayed || !bytes.Equal(again.Body, first.Body) {
+				t.Errorf("first away %v, then %v: %+v, %v", firstAway, away, again, err)
+			}
+			if _, err := ask("", away); err == nil {
+				t.Errorf("first away %v, then %v: the answer opens without the credential", firstAway, away)
+			}
 		}
 	}
 }

@@ -19,11 +19,20 @@ const (
 	sealInfo     = "switchyard idempotent answer 1"
 )
 
-func answerCipher(req *Request) (cipher.AEAD, error) {
+// SealKey is what seals and opens the answer to a request that has an idempotency
+// key. It goes with a step to another node, so that the credential need not.
+func SealKey(req *Request) ([]byte, error) {
+	if req.Seal != nil {
+		return req.Seal, nil
+	}
 	// The length keeps credential and key apart. The anonymous have no credential;
 	// their key alone is the secret.
 	input := fmt.Appendf(nil, "%d:%s:%s", len(req.Credential), req.Credential, req.Idempotency.Key)
-	key, err := hkdf.Key(sha256.New, input, nil, sealInfo, sealKeyLen)
+	return hkdf.Key(sha256.New, input, nil, sealInfo, sealKeyLen)
+}
+
+func answerCipher(req *Request) (cipher.AEAD, error) {
+	key, err := SealKey(req)
 	if err != nil {
 		return nil, err
 	}

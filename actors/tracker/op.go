@@ -208,6 +208,8 @@ type Request struct {
 	Credential  string // the bearer token as sent; never logged
 	Caller      Caller // set by Engine.Admit
 	Idempotency *Idempotency
+	// Seal is the request's SealKey where the credential stayed on another node.
+	Seal []byte
 	// Deadline is when the answer is due, whatever it is.
 	Deadline time.Time
 	// Buf is space the answer's body may be built in.

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -133,33 +132,10 @@ func (t *traffic) finish(ctx context.Context, tt *testing.T) {
 	if t.longest > 11*time.Second {
 		tt.Errorf("a request was answered after %s", t.longest)
 	}
-	if err := f.members[0].Await(ctx, "nobody is behind and nothing goes on", quiet(3)); err != nil {
+	if err := f.members[0].Await(ctx, "nobody is behind and nothing is written", Quiet(3)); err != nil {
 		tt.Fatal(err)
 	}
 	f.compare(ctx, tt)
-}
-
-// quietFor is longer than anything waits that is done after a request was answered,
-// such as what the search index follows with (Decision 20).
-const quietFor = 1500 * time.Millisecond
-
-// quiet is Level for long enough: what one member still did while the next one is
-// stopped already would be a difference between them.
-func quiet(voters int) func(ClusterView) bool {
-	level := Level(voters)
-	var since time.Time
-	var last []uint64
-	return func(v ClusterView) bool {
-		applied := make([]uint64, 0, len(v.Shards))
-		for _, s := range v.Shards {
-			applied = append(applied, s.Applied)
-		}
-		if !level(v) || !slices.Equal(applied, last) {
-			since, last = time.Now(), applied
-			return false
-		}
-		return time.Since(since) > quietFor
-	}
 }
 
 // compare stops every member, and checks each store and that replicas are equal.

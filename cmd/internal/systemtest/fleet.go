@@ -286,6 +286,24 @@ func Settled(voters int) func(ClusterView) bool { return settled(voters, 1000) }
 // Level is Settled without writes: nobody is behind at all.
 func Level(voters int) func(ClusterView) bool { return settled(voters, 0) }
 
+// Quiet is Level for so long that what the service does by itself some time after a
+// write, such as bringing a search index up to date, is over too. Each use needs its
+// own.
+func Quiet(voters int) func(ClusterView) bool {
+	level, applied, looks := Level(voters), uint64(0), 0
+	return func(v ClusterView) bool {
+		sum := uint64(0)
+		for _, s := range v.Shards {
+			sum += s.Applied
+		}
+		if !level(v) || sum != applied {
+			applied, looks = sum, 0
+		}
+		looks++
+		return looks > 40 // 50 ms apart
+	}
+}
+
 func settled(voters int, lag uint64) func(ClusterView) bool {
 	return func(v ClusterView) bool {
 		for _, s := range v.Shards {

@@ -273,7 +273,7 @@ func TestSessions_TimesOfIdleWorkspacesThatMove(t *testing.T) {
 	dead = killOwner()
 	until(ctx, t, running.Add(time.Minute+onTime))
 	back(dead)
-	if err := f.members[0].Await(ctx, "nothing goes on", quiet(3)); err != nil {
+	if err := f.members[0].Await(ctx, "nothing goes on", Quiet(3)); err != nil {
 		t.Fatal(err)
 	}
 	f.compare(ctx, t)
