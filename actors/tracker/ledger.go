@@ -32,6 +32,7 @@ type Ledger struct {
 	leasesDue time.Time
 	// operator are the operator's settings; nil: the defaults.
 	operator *AgentSettings
+	schemas  knownSchemas
 }
 
 type counterKey struct {
@@ -80,7 +81,7 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 	l.undo = l.undo[:0]
 	wakes := len(l.wakes)
 	l.queue.raised = false
-	tx := &Tx{View: View{View: l.store.View, Caller: &req.Caller, now: now, operator: l.operator, final: req.Final}, ledger: l}
+	tx := &Tx{View: View{View: l.store.View, Caller: &req.Caller, now: now, operator: l.operator, final: req.Final}, ledger: l, mark: mark}
 	defer func() {
 		if v := recover(); v != nil {
 			err = &PanicError{Value: v, Stack: debug.Stack()}

@@ -12,4 +12,5 @@ var TimerOps = map[string]*Op{
 	timerSyncMembers:      syncMembersOp,
 	timerSessionLeases:    leasesOp,
 	timerSessionBudget:    budgetOp,
+	timerSessionLine:      lineOp,
 }
