@@ -29,9 +29,9 @@ func (s *Schema) Check(raw []byte) []string {
 	value, err := parse(raw, maxValues)
 	switch {
 	case errors.Is(err, errTooMuch):
-		return []string{sentence("Can't be checked: " + strings.TrimPrefix(err.Error(), errTooMuch.Error()+": "))}
+		return []string{sentence("Can't be checked: "+strings.TrimPrefix(err.Error(), errTooMuch.Error()+": ")) + "."}
 	case err != nil:
-		return []string{sentence("Is not JSON: " + cut(err.Error(), maxFaultText))}
+		return []string{sentence("Is not JSON: "+cut(err.Error(), maxFaultText)) + "."}
 	}
 	c := &check{left: maxSteps}
 	told := &faults{most: maxFaults}

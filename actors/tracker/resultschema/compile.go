@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 )
@@ -148,6 +149,9 @@ func misread(err *jsonschema.SchemaValidationError) string {
 		leaf = leaf.Causes[0]
 	}
 	text := leaf.ErrorKind.LocalizedString(message.NewPrinter(language.English))
+	if format, ok := leaf.ErrorKind.(*kind.Format); ok && format.Err != nil { // without repeating what may be long
+		text = "is no valid " + format.Want + ": " + format.Err.Error()
+	}
 	_, within, _ := strings.Cut(err.URL, "#/")
 	places := leaf.InstanceLocation
 	if within != "" { // of a part that only a $ref leads to

@@ -135,6 +135,9 @@ func checkNumber(text string) error {
 		if e, err := strconv.Atoi(text[at+1:]); err != nil || e > maxExponent || e < -maxExponent {
 			return fmt.Errorf("%w: a number with an exponent beyond %d", errTooMuch, maxExponent)
 		}
+		if _, err := strconv.ParseFloat(text, 64); err != nil {
+			return fmt.Errorf("%w: a number out of the range of a double-precision number", errTooMuch)
+		}
 	}
 	if len(text) > maxDigits {
 		return fmt.Errorf("%w: a number of more than %d characters", errTooMuch, maxDigits)

@@ -39,16 +39,21 @@ func (p *patterns) engine(text string) (jsonschema.Regexp, error) {
 	if re := p.known[text]; re != nil {
 		return re, nil
 	}
-	if p.bytes += patternBytes(text); p.bytes > allPatterns {
+	if p.bytes += patternBytes(text); p.bytes > allPatterns || p.size > allPrograms {
 		return nil, errPatterns
 	}
-	re, err := compilePattern(text)
+	size, err := measure(text)
 	if err != nil {
 		return nil, err
 	}
-	if p.size += re.size; p.size > allPrograms {
+	if p.size += size; p.size > allPrograms {
 		return nil, errPatterns
 	}
+	compiled, err := regexp.Compile(text)
+	if err != nil {
+		return nil, err
+	}
+	re := &pattern{compiled, size}
 	if p.known == nil {
 		p.known = map[string]*pattern{}
 	}
@@ -68,27 +73,24 @@ var regexFormat = jsonschema.Format{Name: "regex", Validate: func(v any) error {
 	if !ok {
 		return nil
 	}
-	_, err := compilePattern(text)
+	_, err := measure(text)
 	return err
 }}
 
-func compilePattern(text string) (*pattern, error) {
+// measure finds the size of a pattern, and refuses one that is none or too large.
+func measure(text string) (int, error) {
 	if patternBytes(text) > maxPattern {
-		return nil, fmt.Errorf("a pattern has at most %d bytes, a class such as \\pL counting as %d", maxPattern, classBytes)
+		return 0, fmt.Errorf("a pattern has at most %d bytes, a class such as \\pL counting as %d", maxPattern, classBytes)
 	}
 	tree, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
-		return nil, fmt.Errorf("not in the syntax of RE2: %w", err)
+		return 0, fmt.Errorf("not in the syntax of RE2: %w", err)
 	}
 	size := programSize(tree)
 	if size > maxProgram {
-		return nil, fmt.Errorf("the pattern is too large with its repetitions written out: %d parts, at most %d", size, maxProgram)
+		return 0, fmt.Errorf("the pattern is too large with its repetitions written out: %d parts, at most %d", size, maxProgram)
 	}
-	re, err := regexp.Compile(text)
-	if err != nil {
-		return nil, err
-	}
-	return &pattern{re, size}, nil
+	return size, nil
 }
 
 // programSize estimates the instructions of a compiled expression.
@@ -101,14 +103,21 @@ func programSize(re *syntax.Regexp) int {
 		size = 1 + len(re.Rune)/(2*rangesInStep)
 	case syntax.OpCapture:
 		size = 2
+	case syntax.OpConcat, syntax.OpRepeat:
+		size = 0
 	}
 	for _, sub := range re.Sub {
 		if size += programSize(sub); size > maxProgram {
 			return size // and no overflow
 		}
 	}
-	if re.Op == syntax.OpRepeat {
-		size *= max(1, re.Min+1, re.Max)
+	switch {
+	case re.Op == syntax.OpRepeat && re.Max < 0:
+		size *= re.Min + 1
+	case re.Op == syntax.OpRepeat && re.Max > re.Min: // each of them with a way around it
+		size = (size + 1) * re.Max
+	case re.Op == syntax.OpRepeat:
+		size *= max(1, re.Max)
 	}
 	return size
 }
