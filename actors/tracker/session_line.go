@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"fmt"
+	"time"
 
 	"switchyard/storage"
 )
@@ -82,7 +83,8 @@ func (tx *Tx) sessionHasEnded(s *sessionRecord) error {
 		line.ended = line.ended[1:]
 		more, err := tx.moveFollowers(first)
 		if err == nil && more {
-			err = tx.SetTimer(timerSessionLine, string(first.ID), tx.now)
+			// Later than the timer that may be running now: it is one that was moved.
+			err = tx.SetTimer(timerSessionLine, string(first.ID), tx.now.Add(time.Millisecond))
 		}
 		if err != nil {
 			return err

@@ -1,8 +1,8 @@
 package resultschema
 
 import (
-	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,33 +11,41 @@ import (
 	"pgregory.net/rapid"
 )
 
-// fewSteps is up to how much work the library is asked as well: it knows no bound.
-const fewSteps = 20_000
-
-// agrees holds a value against a schema, here and with the library's own validation:
-// the two have to say the same.
-func agrees(t interface {
+// failer is a test of any kind.
+type failer interface {
 	Helper()
 	Fatalf(string, ...any)
-}, schema, value string) {
+}
+
+// holds checks a value against a schema, and that the search for the first fault and
+// for all of them say the same. Nil when the schema is none.
+func holds(t failer, schema, value string) (s *Schema, fits bool) {
 	t.Helper()
 	s, err := Compile([]byte(schema))
 	if err != nil {
-		return
+		return nil, false
 	}
-	got := s.Check([]byte(value))
+	told := s.Check([]byte(value))
 	n, err := parse([]byte(value), maxValues)
 	if err != nil {
-		if len(got) == 0 {
+		if len(told) == 0 {
 			t.Fatalf("what can't be read fits: %s", value)
 		}
-		return
+		return nil, false
 	}
 	c := &check{left: maxSteps}
-	if fits := c.fits(s.root, n, nil); fits != (len(got) == 0) && !c.spent() {
-		t.Fatalf("%s against %s: fits %t without telling why, told %q", schema, value, fits, got)
+	if fits := c.fits(s.root, n, nil); fits != (len(told) == 0) && !c.spent() && !slices.ContainsFunc(told, func(text string) bool { return strings.HasPrefix(text, "Takes too much work") }) {
+		t.Fatalf("%s against %s: fits %t, told %q", schema, value, fits, told)
 	}
-	if maxSteps-c.left > fewSteps || strings.Contains(schema, "uri-template") || strings.Contains(schema, "regex") {
+	return s, len(told) == 0
+}
+
+// agrees holds a value against a schema, here and with the library's own validation.
+// That knows no bound, so it is only for schemas that are known to be harmless.
+func agrees(t failer, schema, value string) {
+	t.Helper()
+	s, fits := holds(t, schema, value)
+	if s == nil {
 		return
 	}
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
@@ -54,12 +62,12 @@ func agrees(t interface {
 	if err != nil {
 		t.Fatalf("%s: %v", schema, err)
 	}
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader([]byte(value)))
+	v, err := jsonschema.UnmarshalJSON(strings.NewReader(value))
 	if err != nil {
 		t.Fatalf("%s: %v", value, err)
 	}
-	if want := compiled.Validate(v); (want == nil) != (len(got) == 0) {
-		t.Fatalf("%s\nagainst %s\n got %q\nwant %v", schema, value, got, want)
+	if want := compiled.Validate(v); (want == nil) != fits {
+		t.Fatalf("%s\nagainst %s\n told %q\nwant %v", schema, value, s.Check([]byte(value)), want)
 	}
 }
 
@@ -183,6 +191,8 @@ func TestCheck_AgreesWithTheLibrary(t *testing.T) {
 	})
 }
 
+// No schema and value make a check panic, or disagree with itself; with -fuzz also none
+// makes it long, since the fuzzer gives up on what is.
 func FuzzCheck(f *testing.F) {
 	for _, h := range hostiles() {
 		f.Add(h.schema, h.value)
@@ -193,6 +203,6 @@ func FuzzCheck(f *testing.F) {
 		if len(value) > 256<<10 {
 			return
 		}
-		agrees(t, schema, value)
+		holds(t, schema, value)
 	})
 }
