@@ -113,6 +113,7 @@ func Routes() []Route {
 		{"DELETE", agentsPath + "/{id}", tracker.DeleteAgent, []int{204}},
 
 		{"POST", issuesPath + "/{id}/dispatch", tracker.DispatchIssue, []int{201, 409}},
+		{"POST", workspacePath + "/agent/dispatch-batch", tracker.DispatchBatch, []int{200}},
 		{"GET", sessionsPath, tracker.ListSessions, []int{200}},
 		{"POST", sessionsPath + "/register", tracker.RegisterSession, []int{200, 201, 409}},
 		{"POST", sessionsPath + "/claim", tracker.ClaimSessions, []int{200, 409}},

@@ -38,6 +38,7 @@ type Ledger struct {
 	leasesDue time.Time
 	// operator are the operator's settings; nil: the defaults.
 	operator *AgentSettings
+	schemas  knownSchemas
 }
 
 // NewLedger makes the ledger of a workspace over its state.

@@ -130,7 +130,7 @@ func goldenSession(status SessionStatus) *sessionRecord {
 		ID: "01935000-0000-7000-8000-0000000000dd", IssueID: "01935000-0000-7000-8000-0000000000ee", AgentID: "agent", Provider: "provider",
 		Status: status, ProviderSessionID: &ref,
 	}}
-	s.Inner.Rank, s.Inner.Parent, s.Inner.Predecessor = PriorityHigh.rank(), s.ID, string(s.IssueID)
+	s.Inner.Rank, s.Inner.Parent, s.Inner.Predecessor = PriorityHigh.rank(), s.ID, SessionID(s.IssueID)
 	if status == SessionWaiting {
 		s.Inner.StartedAt = "2026-11-20T21:30:00.123Z"
 	}

@@ -97,9 +97,9 @@ type sessionInner struct {
 	Parent SessionID `json:"parent,omitempty"`
 	// Depth counts the sessions above this one.
 	Depth int `json:"depth,omitempty"`
-	// Predecessor is the issue or session whose end lets a waiting session into the
-	// queue; "" for none (Decision 33).
-	Predecessor string `json:"predecessor,omitempty"`
+	// Predecessor is the session whose end lets this one into the queue, while it waits
+	// for that; "" for none (Decision 33).
+	Predecessor SessionID `json:"predecessor,omitempty"`
 	// External sessions were registered: somebody is at them from the start.
 	External bool `json:"external,omitempty"`
 
@@ -259,8 +259,9 @@ var sessions = storage.Table[sessionRecord]{
 			}
 		}},
 		{ID: sessionByPredecessor, Name: "predecessor", Entries: func(e *storage.Entries, s *sessionRecord) {
-			if s.Inner.Predecessor != "" && s.Status == SessionWaiting {
-				e.Add(e.Key().Str(s.Inner.Predecessor))
+			if s.Inner.Predecessor != "" {
+				predecessor, _ := storage.ParseID(s.Inner.Predecessor)
+				e.Add(e.Key().ID(predecessor))
 			}
 		}},
 	},

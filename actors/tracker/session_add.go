@@ -27,13 +27,23 @@ type SessionOptions struct {
 // validateAt looks at what the tags can't say. at is the place of the options in
 // the body, such as "items[2].".
 func (o *SessionOptions) validateAt(at string, faults *Faults) {
+	o.validateShape(at, faults)
+	if place := at + "resultSchema"; !faults.Has(place) {
+		if fault := schemaFault(o.ResultSchema); fault != "" {
+			faults.Add(place, fault)
+		}
+	}
+}
+
+// validateShape is validateAt without looking into the schema.
+func (o *SessionOptions) validateShape(at string, faults *Faults) {
 	for i := range o.SecondaryRepos.Value {
 		r := &o.SecondaryRepos.Value[i]
 		if place := fmt.Sprintf("%ssecondaryRepos[%d].repo", at, i); !isRepo(r.Repo) && !faults.Has(place) {
 			faults.Add(place, `Must be of the form "owner/name": letters, digits, underscores, dots and hyphens with one slash between.`)
 		}
 	}
-	if _, fault := expandSchema(o.ResultSchema); fault != "" {
+	if fault := schemaShape(o.ResultSchema); fault != "" {
 		faults.Add(at+"resultSchema", fault)
 	}
 }
@@ -67,8 +77,8 @@ type newSession struct {
 	Parent       *sessionRecord
 	// Strict has the session wait when something is missing.
 	Strict bool
-	// Predecessor is the issue or session it waits for (Decision 33).
-	Predecessor string
+	// Predecessor is the session it waits for; "" for none (Decision 33).
+	Predecessor SessionID
 }
 
 // Preflight tells what a dispatch found missing.
@@ -163,7 +173,7 @@ func (o *SessionOptions) apply(s *sessionRecord) error {
 		s.SecondaryRepos = &text
 	}
 	s.Effort, s.MaxDurationMinutes = o.Effort.Ptr(), o.MaxDuration.Ptr()
-	s.ResultSchema, _ = expandSchema(o.ResultSchema)
+	s.ResultSchema = expandSchema(o.ResultSchema)
 	return nil
 }
 

@@ -67,6 +67,7 @@ func (c *sessionChange) to(status SessionStatus, by mover) error {
 		}
 	}
 	s.Status = status
+	s.Inner.Predecessor = "" // it waits no longer, whatever became of it
 	c.progress = true
 	switch move.effect {
 	case sessionStarts:
@@ -78,7 +79,6 @@ func (c *sessionChange) to(status SessionStatus, by mover) error {
 		s.Inner.Lease = nil
 	case sessionQueues:
 		s.Inner.Lease = nil
-		s.Inner.Predecessor = ""
 		c.retireLanes()
 	}
 	return nil

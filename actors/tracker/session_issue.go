@@ -88,7 +88,3 @@ func (tx *Tx) partSessions(issue *storage.Row[Issue], portion *portion) (more bo
 	}
 	return false, nil
 }
-
-// sessionHasEnded is where others follow a session's end: those that are queued
-// behind it (Decision 33).
-func (tx *Tx) sessionHasEnded(*sessionRecord) error { return nil }

@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -43,7 +44,7 @@ func TestSessionLife_Model(t *testing.T) {
 		m.follow()
 		t.Repeat(map[string]func(*rapid.T){
 			"dispatch": m.dispatchAny, "register": m.registerAny, "claim": m.claimAny, "report": m.reportAny,
-			"cancel": m.cancelAny, "reply": m.replyAny, "time": m.timePasses, "priority": m.priorityChanges, "": m.check,
+			"cancel": m.cancelAny, "reply": m.replyAny, "time": m.timePasses, "priority": m.priorityChanges, "batch": m.batchAny, "": m.check,
 		})
 		m.verify()
 	})
@@ -163,9 +164,55 @@ func (m *lifeModel) cancelAny(t *rapid.T) {
 
 func (m *lifeModel) replyAny(t *rapid.T) {
 	id := m.any(t)
+	inLine := m.record(id).Inner.Predecessor != ""
 	_, err := m.try(m.admin, ReplyToSession, &ReplyToSessionIn{ID: id, Message: "go on"})
-	if ended := m.status[id].Ended(); ended != (err != nil) {
+	if ended := m.status[id].Ended(); (ended || inLine) != (err != nil) {
 		t.Fatalf("replying to a session that is %s: %v", m.status[id], err)
+	}
+}
+
+// record reads a session as it is stored.
+func (m *lifeModel) record(id SessionID) *sessionRecord {
+	v := m.view(m.home.Workspace.ID.raw())
+	parsed, _ := storage.ParseID(id)
+	row, err := sessions.Get(&v, sessionKey(parsed))
+	if err != nil || row == nil {
+		m.Fatalf("session %s: %v", id, err)
+	}
+	return &row.Value
+}
+
+// batchAny dispatches some issues, behind others or not. An item is in line behind a
+// session that goes on, and dispatched or canceled at once behind one that has ended.
+func (m *lifeModel) batchAny(t *rapid.T) {
+	var items []DispatchItem
+	for range rapid.IntRange(1, 3).Draw(t, "items") {
+		item := DispatchItem{IssueID: string(rapid.SampledFrom(m.issues).Draw(t, "issue").ID)}
+		switch rapid.IntRange(0, 2).Draw(t, "after") {
+		case 1:
+			item.QueuedAfter = Some(string(rapid.SampledFrom(m.issues).Draw(t, "predecessor").ID))
+		case 2:
+			if len(m.sessions) > 0 {
+				item.QueuedAfter = Some(string(m.any(t)))
+			}
+		}
+		items = append(items, item)
+	}
+	was := maps.Clone(m.status)
+	for i, r := range m.batch(items...) {
+		before, known := was[SessionID(items[i].QueuedAfter.Value)]
+		want := SessionCreated
+		switch {
+		case r.Error != nil || items[i].QueuedAfter.Set && !known: // behind an issue
+			continue
+		case known && !before.Ended():
+			want = SessionWaiting
+		case known && before != SessionCompleted:
+			want = SessionCanceled
+		}
+		if *r.Status != want {
+			t.Fatalf("queued behind a session that is %q: %s", before, *r.Status)
+		}
 	}
 }
 
@@ -205,6 +252,11 @@ func (m *lifeModel) follow() {
 
 func (m *lifeModel) check(t *rapid.T) {
 	m.follow()
+	for _, id := range m.sessions {
+		if p := m.record(id).Inner.Predecessor; p != "" && (m.status[p].Ended() || m.status[id] != SessionWaiting) {
+			t.Fatalf("session %s is %s, in line behind %s, which is %s", id, m.status[id], p, m.status[p])
+		}
+	}
 	at := map[string]bool{}
 	for _, s := range decode[SessionPage](t, m.run(m.admin, ListSessions, &ListSessionsIn{Limit: 100}).Body).Sessions {
 		if m.status[s.ID] != s.Status {

@@ -101,7 +101,7 @@ func (c *sessionChange) output(in *ReportSessionIn, status SessionStatus) (Sessi
 		s.ResultSchemaErrors = &errs
 		return SessionFailed, nil
 	}
-	if errs := checkResult(s.ResultSchema, value); len(errs) > 0 {
+	if errs := c.tx.checkResult(s.ResultSchema, value); len(errs) > 0 {
 		s.StructuredResult, s.ResultSchemaErrors = nil, &errs
 		if status == SessionCompleted {
 			status = SessionFailed

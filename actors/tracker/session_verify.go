@@ -84,6 +84,9 @@ func checkSessions(v *storage.View, say sayer) error {
 				}
 			}
 		}
+		if err := checkPredecessor(v, pk, s, say); err != nil {
+			return false, err
+		}
 		return true, checkSessionIssue(v, pk, s, say)
 	})
 	if err != nil {
@@ -142,6 +145,34 @@ func checkSessionIssue(v *storage.View, pk []byte, s *sessionRecord, say sayer) 
 		say(sessions.Name, pk, "is %s, though its issue was deleted", s.Status)
 	case issue != nil && !s.Status.Ended() && s.Inner.Rank != issue.Value.Priority.rank():
 		say(sessions.Name, pk, "its place in the queue is of another priority than its issue's")
+	}
+	return nil
+}
+
+// checkPredecessor proves that a session which waits for another one will be told of
+// its end.
+func checkPredecessor(v *storage.View, pk []byte, s *sessionRecord, say sayer) error {
+	if s.Inner.Predecessor == "" {
+		return nil
+	}
+	id, _ := storage.ParseID(s.Inner.Predecessor)
+	before, err := sessions.Get(v, sessionKey(id))
+	if err != nil {
+		return nil // the table's own check reports it
+	}
+	switch {
+	case s.Status != SessionWaiting:
+		say(sessions.Name, pk, "is %s, and waits for session %s", s.Status, s.Inner.Predecessor)
+	case before == nil || string(s.ID) <= string(s.Inner.Predecessor):
+		say(sessions.Name, pk, "waits for session %s, which is not there or came later", s.Inner.Predecessor)
+	case before.Value.Status.Ended():
+		told, err := v.Has(timerTable, timerKey(nil, timerSessionLine, string(s.Inner.Predecessor)))
+		if err != nil {
+			return err
+		}
+		if !told {
+			say(sessions.Name, pk, "waits for session %s, which has ended", s.Inner.Predecessor)
+		}
 	}
 	return nil
 }

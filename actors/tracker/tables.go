@@ -92,7 +92,7 @@ const (
 	sessionByParent      storage.TableID = 89 // parent session, whether it has ended
 	sessionActive        storage.TableID = 90 // issue, agent: sessions that have not ended
 	sessionEngaged       storage.TableID = 91 // agent, issue: sessions that an agent is at
-	sessionByPredecessor storage.TableID = 92 // issue or session that one waits for
+	sessionByPredecessor storage.TableID = 92 // session that others wait for
 	activityTable        storage.TableID = 93 // session, sequence -> activity
 	sessionBriefTable    storage.TableID = 94 // session -> instructions
 	sessionLeases        storage.TableID = 95 // when the lease is looked at, session

@@ -15,4 +15,5 @@ var TimerOps = map[string]*Op{
 	timerCloseParent:      closeParentOp,
 	timerSessionLeases:    leasesOp,
 	timerSessionBudget:    budgetOp,
+	timerSessionLine:      lineOp,
 }

@@ -22,10 +22,14 @@ type Tx struct {
 	// leasesDue is when the leases are looked at, as this command has set it; nil: as
 	// the ledger knows.
 	leasesDue *time.Time
+	line      lineWork
 }
 
 // Writer is the open batch, for the tables.
 func (tx *Tx) Writer() *storage.Tx { return tx.ledger.store }
+
+// written is how many bytes this command has written.
+func (tx *Tx) written() int { return tx.ledger.store.Size() - tx.began }
 
 // NewID makes a UUIDv7 (RFC 9562, method 1 of section 6.2: a 12-bit counter behind
 // the milliseconds). Within a workspace each is greater than all before it, so
