@@ -213,6 +213,9 @@ func (t *travel) deadline() time.Time {
 // waitAsked is how long a request asks its answer to wait, as far as can be told
 // without binding it: by its query, or by its body.
 func (x *exchange) waitAsked() time.Duration {
+	if x.route.tools {
+		return x.toolsWait()
+	}
 	if !x.route.Op.Patient {
 		return 0
 	}

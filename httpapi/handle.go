@@ -110,6 +110,11 @@ func (s *Server) operate(x *exchange) error {
 		}
 		workspace = id
 	}
+	if x.route.tools {
+		if err := s.checkOrigin(x); err != nil {
+			return err
+		}
+	}
 	if s.cfg.Placement == nil || x.route.local != nil {
 		return s.run(x, workspace)
 	}
@@ -119,6 +124,9 @@ func (s *Server) operate(x *exchange) error {
 // run admits the request here, binds its input, and runs its operation.
 func (s *Server) run(x *exchange, workspace [16]byte) error {
 	rt := x.route
+	if x.resumed != nil && rt.tools {
+		return s.resumeTools(x)
+	}
 	if x.resumed != nil {
 		reply, err := s.begin(x, nil, nil)
 		return s.settle(x, &reply, err)
@@ -149,6 +157,9 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	}
 	if rt.local != nil {
 		return s.runLocal(x, req, in)
+	}
+	if rt.tools {
+		return s.serveTools(x, req, in.(*sessionToolsIn))
 	}
 	if rt.Op.Patient {
 		// Waiting is on top of what any answer may take (Decision 55).

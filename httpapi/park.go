@@ -76,7 +76,7 @@ func (x *exchange) raw() []byte {
 		header.Del(name)
 	}
 	header.SetNoDefaultContentType(true)
-	if x.route.plan.body == nil {
+	if !x.route.readsBody() {
 		x.body = x.body[:0] // nobody looks at it
 	}
 	header.SetContentLength(len(x.body))
