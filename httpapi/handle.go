@@ -128,7 +128,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 		return s.resumeTools(x)
 	}
 	if x.resumed != nil {
-		reply, err := s.begin(x, nil, nil)
+		reply, err := s.begin(x, nil, nil, nil)
 		return s.settle(x, &reply, err)
 	}
 	req := &x.query
@@ -167,7 +167,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 			req.Deadline = x.start.Add(x.timeLeft(s.cfg.RequestTimeout + min(waiter.WaitFor(), tracker.MaxWait)))
 		}
 		req.Gone = x.conn.gone
-		reply, err := s.begin(x, req, in)
+		reply, err := s.begin(x, rt.Op, req, in)
 		return s.settle(x, &reply, err)
 	}
 	if rt.Op.Kind == tracker.Query {

@@ -95,7 +95,7 @@ func (s *Server) await(x *exchange, c *toolCall, t *tool, arguments []byte) bool
 			req.Deadline = x.start.Add(x.timeLeft(s.cfg.RequestTimeout + min(waiter.WaitFor(), tracker.MaxWait)))
 		}
 		req.Gone = x.conn.gone
-		ready.reply, ready.err = s.begin(x, req, in)
+		ready.reply, ready.err = s.begin(x, t.op, req, in)
 	}
 	c.ready = ready
 	return !x.parked
@@ -104,7 +104,7 @@ func (s *Server) await(x *exchange, c *toolCall, t *tool, arguments []byte) bool
 // resumeTools goes on with a tool that waited.
 func (s *Server) resumeTools(x *exchange) error {
 	req := x.resumed.req
-	reply, err := s.begin(x, nil, nil)
+	reply, err := s.begin(x, nil, nil, nil)
 	if x.parked {
 		return nil
 	}

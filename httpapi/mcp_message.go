@@ -62,14 +62,7 @@ func parseMessage(body []byte) (*message, *rpcRefusal) {
 		Error   jsontext.Value `json:"error"`
 	}
 	if err := jsonv2.Unmarshal(body, &wire); err != nil {
-		var syntax *jsontext.SyntacticError
-		if len(bytes.TrimSpace(body)) == 0 || errors.As(err, &syntax) {
-			return nil, refuseRPC(rpcParse, describeSyntax(err))
-		}
-		if bytes.HasPrefix(bytes.TrimSpace(body), []byte{'['}) {
-			return nil, refuseRPC(rpcInvalid, "Batches are not taken: send one message at a time.")
-		}
-		return nil, refuseRPC(rpcInvalid, "The body is not a JSON-RPC message.")
+		return nil, unreadable(body, err)
 	}
 	m := &message{}
 	if wire.ID != nil {
@@ -104,6 +97,20 @@ func parseMessage(body []byte) (*message, *rpcRefusal) {
 		}
 	}
 	return m, nil
+}
+
+// unreadable says why a body is no message.
+func unreadable(body []byte, err error) *rpcRefusal {
+	syntax := new(jsontext.SyntacticError)
+	switch {
+	case errors.As(err, &syntax) || len(bytes.TrimSpace(body)) == 0:
+		return refuseRPC(rpcParse, describeSyntax(err))
+	case !jsontext.Value(body).IsValid(): // behind what is wrong otherwise
+		return refuseRPC(rpcParse, "The body is not valid JSON.")
+	case bytes.TrimSpace(body)[0] == '[':
+		return refuseRPC(rpcInvalid, "Batches are not taken: send one message at a time.")
+	}
+	return refuseRPC(rpcInvalid, "The body is not a JSON-RPC message.")
 }
 
 // isMessageID tells whether an id is one that can be repeated exactly.
