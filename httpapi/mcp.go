@@ -50,11 +50,11 @@ func (s *Server) serveTools(x *exchange, req *tracker.Request, in *sessionToolsI
 		return err
 	}
 	m, refused := parseMessage(x.body)
+	if scope.Ended && req.Caller.Lane != nil && (refused != nil || m.tool != toolReport) {
+		return tracker.Unauthorized()
+	}
 	if refused != nil {
 		return x.refuseMessage(refused)
-	}
-	if scope.Ended && req.Caller.Lane != nil && m.tool != toolReport {
-		return tracker.Unauthorized()
 	}
 	if !m.asks() {
 		// Nothing is kept between two messages, so there is nothing to note either.
