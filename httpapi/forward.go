@@ -292,7 +292,7 @@ func (t *travel) send(node string) bool {
 func (t *travel) lost() {
 	t.unserved(nil)
 	switch {
-	case t.x.route.Op.Kind == tracker.Query:
+	case t.x.onlyReads():
 		t.again = true
 	case t.repeats():
 		t.maybe = true
@@ -304,7 +304,7 @@ func (t *travel) lost() {
 // repeats tells whether the request may be carried out twice: it changes nothing,
 // or its key sees to that.
 func (t *travel) repeats() bool {
-	if t.x.route.Op.Kind == tracker.Query {
+	if t.x.onlyReads() {
 		return true
 	}
 	key, wrong := t.x.idempotency()

@@ -49,7 +49,7 @@ func (s *Server) serveTools(x *exchange, req *tracker.Request, in *sessionToolsI
 	if err != nil {
 		return err
 	}
-	m, refused := parseMessage(x.body)
+	m, refused := x.toolMessage()
 	if scope.Ended && req.Caller.Lane != nil && (refused != nil || m.tool != toolReport) {
 		return tracker.Unauthorized()
 	}
@@ -111,7 +111,7 @@ func (s *Server) resumeTools(x *exchange) error {
 	if read := x.readBody(); read != nil {
 		return read
 	}
-	m, refused := parseMessage(x.body)
+	m, refused := x.toolMessage()
 	if refused != nil {
 		return x.refuseMessage(refused)
 	}
@@ -196,16 +196,36 @@ func (x *exchange) respondMessage(status int, body []byte) {
 	response.SetBodyRaw(body)
 }
 
+// toolMessage is the body, which has been read, as a message.
+func (x *exchange) toolMessage() (*message, *rpcRefusal) {
+	if x.message == nil && x.refused == nil {
+		x.message, x.refused = parseMessage(x.body)
+	}
+	return x.message, x.refused
+}
+
 // toolsWait is how long a message to the tools asks its answer to wait.
 func (x *exchange) toolsWait() time.Duration {
 	if x.readBody() != nil {
 		return 0
 	}
-	m, refused := parseMessage(x.body)
+	m, refused := x.toolMessage()
 	if refused != nil {
 		return 0
 	}
 	return m.wait()
+}
+
+// onlyReads tells whether the request changes nothing, whatever becomes of it.
+func (x *exchange) onlyReads() bool {
+	if !x.route.tools {
+		return x.route.Op.Kind == tracker.Query
+	}
+	if x.readBody() != nil {
+		return false
+	}
+	m, refused := x.toolMessage()
+	return refused != nil || m.method != methodCall || isReading(m.tool)
 }
 
 // newOrigins says which pages may send requests to the tools: those of the service's

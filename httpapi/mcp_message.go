@@ -31,8 +31,11 @@ var served = map[string]bool{
 	"server/discover": true,
 	"ping":            true,
 	"tools/list":      true,
-	"tools/call":      true,
+	methodCall:        true,
 }
+
+// methodCall calls a tool.
+const methodCall = "tools/call"
 
 // firstSessionless is the protocol's version from which a method that is not there is
 // also an HTTP 404.
@@ -87,7 +90,7 @@ func parseMessage(body []byte) (*message, *rpcRefusal) {
 	case !notification && m.id == nil:
 		return nil, m.refuse(http.StatusBadRequest, rpcInvalid, "The request has no id.")
 	}
-	if m.method == "tools/call" {
+	if m.method == methodCall {
 		var params struct {
 			Name      string         `json:"name"`
 			Arguments jsontext.Value `json:"arguments"`

@@ -167,7 +167,7 @@ func (c *toolCall) bind(t *tool, arguments []byte) (any, error) {
 		c.server.tools.binders.Put(b)
 	}()
 	if err := b.bind(t.plan, given, &source{names: []string{"id"}, params: []string{subject}, body: arguments}); err != nil {
-		return nil, inArguments(err)
+		return nil, err
 	}
 	if t.input != nil {
 		in = given.(translated).operation(subject)
@@ -241,6 +241,7 @@ func (t *tool) handle(ctx context.Context, call *mcp.CallToolRequest) (*mcp.Call
 		}
 		return toolResult(reply.Body, false), nil
 	}
+	err = inArguments(err)
 	f, known := asFailure(err)
 	switch f.told.Code {
 	case tracker.CodeUnauthorized, tracker.CodeUnavailable:

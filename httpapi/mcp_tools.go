@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"slices"
 
 	"switchyard/actors/tracker"
 )
@@ -100,6 +101,12 @@ var toolSpecs = []toolSpec{
 			"summary": "1 leaves out results and everything else that may be long.",
 		},
 	},
+}
+
+// isReading tells whether a tool changes nothing; there may be none of the name.
+func isReading(name string) bool {
+	at := slices.IndexFunc(toolSpecs, func(t toolSpec) bool { return t.name == name })
+	return at < 0 || toolSpecs[at].op.Kind == tracker.Query
 }
 
 // askIn is a question to the people who follow a session.
