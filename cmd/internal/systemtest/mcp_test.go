@@ -285,7 +285,9 @@ func TestMCP_AnAgentWorksWithTheTools(t *testing.T) {
 		Issue   Issue
 	}
 	a.call(ctx, "spawn_child", map[string]any{"title": "Buy grease", "description": "A tin."}, &spawned)
-	var children struct{ Sessions []struct{ ID, Label, Status string } }
+	var children struct {
+		Sessions []struct{ ID, Label, Status string }
+	}
 	a.call(ctx, "list_children", nil, &children)
 	if len(children.Sessions) != 1 || children.Sessions[0].ID != spawned.Session.ID || children.Sessions[0].Label != "Buy grease" || children.Sessions[0].Status != "created" {
 		t.Errorf("the children are %+v, spawned was %+v", children, spawned)
