@@ -55,7 +55,7 @@ func TestListSessionChildren_InPagesNewestFirst(t *testing.T) {
 	// A cursor is its query's own.
 	page := decode[SessionPage](f, f.run(lane, ListSessionChildren, &ListSessionChildrenIn{ID: parent.Session.ID, Limit: 1}).Body)
 	_, err := f.try(f.admin, ListSessionChildren, &ListSessionChildrenIn{ID: spawned[0], Cursor: Some(page.NextCursor)})
-	wantCode(t, err, CodeBadRequest)
+	wantCode(t, err, CodeBadRequest, "query.cursor")
 	// The lane lists its children and opens none of them, nor their children.
 	for op, in := range map[*Op]any{
 		ListSessionChildren: &ListSessionChildrenIn{ID: spawned[0]}, SessionByID: &SessionByIDIn{ID: spawned[0]}, OpenTools: &OpenToolsIn{ID: spawned[0]},
