@@ -121,33 +121,27 @@ func (s *Server) resumeTools(x *exchange) error {
 // speak has the SDK answer a message, and passes its answer on.
 func (s *Server) speak(x *exchange, c *toolCall, m *message) error {
 	// The tool answers by its request's deadline; the SDK only passes that on. Should it
-	// not, the request must end all the same.
-	deadline := c.req.Deadline
-	if limit := x.start.Add(s.cfg.RequestTimeout); c.ready != nil && limit.After(deadline) {
-		deadline = limit
-	}
-	ctx, cancel := context.WithDeadline(context.WithValue(context.Background(), toolCallKey{}, c), deadline.Add(speakSlack))
+	// lose the answer, the request must end all the same.
+	ctx, cancel := context.WithDeadline(context.WithValue(context.Background(), toolCallKey{}, c), c.req.Deadline.Add(speakSlack))
 	defer cancel()
 	out := &spoken{header: http.Header{}}
 	s.tools.handler.ServeHTTP(out, x.toSDK(ctx))
 	if err := c.refusal.Load(); err != nil {
 		return *err
 	}
-	if out.status == 0 && out.body.Len() == 0 {
+	if out.status == 0 && (m.method != methodCall || isReading(m.tool)) {
+		return tracker.NotApplied("The tool did not answer in time.")
+	}
+	if out.status == 0 {
 		return tracker.OutcomeUnknown("The tool did not answer in time.")
 	}
 	if out.status >= http.StatusBadRequest && !strings.HasPrefix(out.header.Get("Content-Type"), "application/json") {
 		return x.refuseMessage(m.refused(out.status, strings.TrimSpace(out.body.String())))
 	}
-	status := out.status
-	if status == 0 {
-		status = http.StatusOK
-	}
-	response := &x.ctx.Response
 	if c.replayed.Load() {
-		response.Header.SetCanonical(headerReplayed, valueTrue)
+		x.ctx.Response.Header.SetCanonical(headerReplayed, valueTrue)
 	}
-	x.respondMessage(status, out.body.Bytes())
+	x.respondMessage(out.status, out.body.Bytes())
 	return nil
 }
 
@@ -237,7 +231,8 @@ func newOrigins(publicURL string) (*http.CrossOriginProtection, error) {
 	if err != nil || public.Host == "" {
 		return origins, err
 	}
-	return origins, origins.AddTrustedOrigin(public.Scheme + "://" + public.Host)
+	err = origins.AddTrustedOrigin(public.Scheme + "://" + public.Host)
+	return origins, err
 }
 
 // checkOrigin refuses what a page of another origin has its visitor's browser send. The
