@@ -30,7 +30,7 @@ func (x *exchange) refuseBody() error {
 	if x.oversize || length > x.route.maxBody {
 		return errBodyTooLarge(x.route.maxBody)
 	}
-	if x.route.plan == nil || x.route.plan.body == nil {
+	if !x.route.readsBody() {
 		return nil
 	}
 	if t := header.ContentType(); len(t) > 0 && !isJSON(t) {

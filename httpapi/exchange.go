@@ -47,6 +47,10 @@ type exchange struct {
 	// request waits, and has no answer yet.
 	resumed *parked
 	parked  bool
+	// message is the body as a message to a session's tools, once it was looked at, and
+	// refused why it is none.
+	message *message
+	refused *rpcRefusal
 	// rated says that the request was counted, and verdict how that ended.
 	rated   bool
 	verdict verdict
@@ -78,7 +82,7 @@ func (s *Server) release(x *exchange) {
 	x.ctx, x.conn, x.route, x.id, x.read, x.oversize, x.rated, x.moved, x.parked = nil, nil, nil, "", false, false, false, false, false
 	x.values, x.params, x.query = [maxParams]string{}, params{}, tracker.Request{}
 	x.target.path, x.target.query, x.target.segments = nil, nil, [maxSegments][]byte{}
-	x.binder.plan = nil
+	x.binder.plan, x.message, x.refused = nil, nil, nil
 	x.binder.faults = tracker.Faults{}
 	if cap(x.body) > keptBuffer {
 		x.body = nil

@@ -131,6 +131,7 @@ func fakeRoutes() []Route {
 		{"POST", "/w/{organizationId}/watch", opWatch, []int{200}},
 		{"POST", "/w/{organizationId}/take", opTake, []int{200}},
 		{"GET", "/w/slug/{slug}", opSlug, []int{200}},
+		{"POST", "/w/{organizationId}/sessions/{id}/mcp", opSessionTools, []int{200, 202}},
 	}
 }
 

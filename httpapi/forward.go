@@ -214,6 +214,9 @@ func (t *travel) deadline() time.Time {
 // waitAsked is how long a request asks its answer to wait, as far as can be told
 // without binding it: by its query, or by its body.
 func (s *Server) waitAsked(x *exchange) time.Duration {
+	if x.route.tools {
+		return s.toolsWait(x)
+	}
 	if !x.route.Op.Patient {
 		return 0
 	}
@@ -290,7 +293,7 @@ func (t *travel) send(node string) bool {
 func (t *travel) lost() {
 	t.unserved(nil)
 	switch {
-	case t.x.route.Op.Kind == tracker.Query:
+	case t.server.onlyReads(t.x):
 		t.again = true
 	case t.repeats():
 		t.maybe = true
@@ -302,7 +305,7 @@ func (t *travel) lost() {
 // repeats tells whether the request may be carried out twice: it changes nothing,
 // or its key sees to that.
 func (t *travel) repeats() bool {
-	if t.x.route.Op.Kind == tracker.Query {
+	if t.server.onlyReads(t.x) {
 		return true
 	}
 	key, wrong := t.x.idempotency()

@@ -110,6 +110,11 @@ func (s *Server) operate(x *exchange) error {
 		}
 		workspace = id
 	}
+	if x.route.tools {
+		if err := s.checkOrigin(x); err != nil {
+			return err
+		}
+	}
 	if s.cfg.Placement == nil || x.route.local != nil {
 		return s.run(x, workspace)
 	}
@@ -119,8 +124,11 @@ func (s *Server) operate(x *exchange) error {
 // run admits the request here, binds its input, and runs its operation.
 func (s *Server) run(x *exchange, workspace [16]byte) error {
 	rt := x.route
+	if x.resumed != nil && rt.tools {
+		return s.resumeTools(x)
+	}
 	if x.resumed != nil {
-		reply, err := s.begin(x, nil, nil)
+		reply, err := s.begin(x, nil, nil, nil)
 		return s.settle(x, &reply, err)
 	}
 	req := &x.query
@@ -153,13 +161,16 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	if rt.local != nil {
 		return s.runLocal(x, req, in)
 	}
+	if rt.tools {
+		return s.serveTools(x, req, in.(*sessionToolsIn))
+	}
 	if rt.Op.Patient {
 		// Waiting is on top of what any answer may take (Decision 55).
 		if waiter, ok := in.(tracker.Waiter); ok {
 			req.Deadline = x.clock.Add(x.timeLeft(s.cfg.RequestTimeout + min(waiter.WaitFor(), tracker.MaxWait)))
 		}
 		req.Gone = x.conn.gone
-		reply, err := s.begin(x, req, in)
+		reply, err := s.begin(x, rt.Op, req, in)
 		return s.settle(x, &reply, err)
 	}
 	if rt.Op.Kind == tracker.Query {

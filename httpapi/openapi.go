@@ -95,6 +95,9 @@ func (d *describer) operation(rt *route) (doc, error) {
 			"content":  doc{"application/json": doc{"schema": d.input(rt.Op.Name+"Input", rt.plan)}},
 		}
 	}
+	if rt.tools {
+		d.describeTools(operation)
+	}
 	switch rt.Op.Needs.Level {
 	case tracker.Public:
 		operation["security"] = []doc{{}, {"bearer": []string{}}}
@@ -224,7 +227,7 @@ func failuresOf(rt *route) []int {
 	if len(rt.params) > 0 {
 		failures = append(failures, http.StatusNotFound)
 	}
-	if rt.plan.body != nil {
+	if rt.readsBody() {
 		failures = append(failures, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 	}
 	if rt.changes {

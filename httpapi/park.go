@@ -35,16 +35,16 @@ type parked struct {
 
 // begin runs a Patient operation, or goes on with one that was parked. When it has to
 // wait the exchange is parked and there is nothing to answer yet.
-func (s *Server) begin(x *exchange, req *tracker.Request, in any) (reply tracker.Reply, err error) {
+func (s *Server) begin(x *exchange, op *tracker.Op, req *tracker.Request, in any) (reply tracker.Reply, err error) {
 	var waiting tracker.Waiting
 	var waits bool
 	if p := x.resumed; p != nil {
 		x.resumed, req, waiting = nil, p.req, p.waiting
 		reply, waits, err = waiting.Resume()
 	} else if x.conn == nil {
-		return s.cfg.Engine.Do(req, x.route.Op, in) // not of our listener: it can't be parked
+		return s.cfg.Engine.Do(req, op, in) // not of our listener: it can't be parked
 	} else {
-		reply, waiting, err = s.cfg.Engine.Begin(req, x.route.Op, in)
+		reply, waiting, err = s.cfg.Engine.Begin(req, op, in)
 		waits = waiting != nil
 	}
 	if err == nil && waits {
@@ -76,7 +76,7 @@ func (x *exchange) raw() []byte {
 		header.Del(name)
 	}
 	header.SetNoDefaultContentType(true)
-	if x.route.plan.body == nil {
+	if !x.route.readsBody() {
 		x.body = x.body[:0] // nobody looks at it
 	}
 	header.SetContentLength(len(x.body))

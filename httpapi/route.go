@@ -42,6 +42,8 @@ type route struct {
 	// local runs the operation on this node instead of the engine; such a route is
 	// never forwarded.
 	local localRun
+	// tools says that the body is a message to a session's tools.
+	tools bool
 }
 
 // compile makes the routes of operations ready.
@@ -59,6 +61,7 @@ func (s *Server) compile(routes []Route) ([]*route, error) {
 		}
 		rt.changes = r.Method != fasthttp.MethodGet && local == nil
 		rt.local = local
+		rt.tools = r.Op == opSessionTools
 		rt.inputs.New = r.Op.New
 		compiled = append(compiled, rt)
 	}
@@ -81,6 +84,9 @@ func (s *Server) compile(routes []Route) ([]*route, error) {
 	}
 	return compiled, nil
 }
+
+// readsBody tells whether the body says anything.
+func (rt *route) readsBody() bool { return rt.tools || rt.plan != nil && rt.plan.body != nil }
 
 // input gives an empty input. Those of queries are used again, for nobody holds
 // on to them after the answer.

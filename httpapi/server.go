@@ -30,6 +30,7 @@ type Server struct {
 	smallestBody int
 	rates        *rateLimits // nil: there is no limit
 	pools        *pools      // nil for a node alone
+	tools        *toolbox    // nil when no route leads to them
 	// draining says that connections end with the response in progress.
 	draining atomic.Bool
 	// large has an entry for every large request in hand; see largeBodies.
@@ -69,6 +70,9 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 		return nil, err
 	}
 	if s.routes, err = s.compile(routes); err != nil {
+		return nil, err
+	}
+	if s.tools, err = newToolbox(s.routes, cfg); err != nil {
 		return nil, err
 	}
 	description, err := describeAPI(s.routes, cfg)

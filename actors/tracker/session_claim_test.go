@@ -172,7 +172,7 @@ func TestLease_RunsOut(t *testing.T) {
 			for op, in := range map[*Op]any{
 				LogActivities: &LogActivitiesIn{ID: s.ID, ActivityFields: ActivityFields{Message: Some("late")}},
 				ReportSession: &ReportSessionIn{ID: s.ID, Status: Some(SessionCompleted)}, Heartbeat: &HeartbeatIn{ID: s.ID},
-				PollSession: &PollSessionIn{ID: s.ID},
+				PollSession: &PollSessionIn{ID: s.ID}, OpenTools: &OpenToolsIn{ID: s.ID}, ListSessionChildren: &ListSessionChildrenIn{ID: s.ID},
 			} {
 				_, err := f.try(lane, op, in)
 				wantConflict(t, err, want, false)

@@ -114,8 +114,8 @@ func (v *View) admitLane(op *Op) error {
 	switch {
 	case listed(s.Inner.Lanes):
 		// One operation answers for sessions that are over: it knows a report that it
-		// has heard before.
-		if s.Status.Ended() && op != ReportSession {
+		// has heard before. The tools lead to it.
+		if s.Status.Ended() && op != ReportSession && op != OpenTools {
 			return Unauthorized()
 		}
 	case listed(s.Inner.Stale):
