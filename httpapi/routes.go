@@ -8,6 +8,11 @@ const (
 	membersPath   = workspacePath + "/members"
 	teamsPath     = workspacePath + "/teams"
 	issuesPath    = workspacePath + "/issues"
+	commentsPath  = workspacePath + "/comments"
+	labelsPath    = workspacePath + "/labels"
+	projectsPath  = workspacePath + "/projects"
+	cyclesPath    = workspacePath + "/cycles"
+	templatesPath = workspacePath + "/templates"
 	agentsPath    = workspacePath + "/agents"
 	sessionsPath  = workspacePath + "/agent/sessions"
 	sessionPath   = sessionsPath + "/{id}"
@@ -54,6 +59,35 @@ func Routes() []Route {
 		{"GET", issuesPath + "/{id}/children", tracker.ListIssueChildren, []int{200}},
 		{"GET", issuesPath + "/{id}/branch-name", tracker.IssueBranchName, []int{200}},
 
+		{"GET", issuesPath + "/{id}/comments", tracker.ListComments, []int{200}},
+		{"POST", issuesPath + "/{id}/comments", tracker.CreateComment, []int{201}},
+		{"GET", commentsPath + "/{id}", tracker.CommentByID, []int{200}},
+		{"PATCH", commentsPath + "/{id}", tracker.PatchComment, []int{200}},
+		{"DELETE", commentsPath + "/{id}", tracker.DeleteComment, []int{204}},
+
+		{"GET", labelsPath, tracker.ListLabels, []int{200}},
+		{"POST", labelsPath, tracker.CreateLabel, []int{201, 409}},
+		{"GET", labelsPath + "/{id}", tracker.LabelByID, []int{200}},
+		{"PATCH", labelsPath + "/{id}", tracker.PatchLabel, []int{200}},
+		{"DELETE", labelsPath + "/{id}", tracker.DeleteLabel, []int{204}},
+
+		{"GET", projectsPath, tracker.ListProjects, []int{200}},
+		{"POST", projectsPath, tracker.CreateProject, []int{201, 409}},
+		{"GET", projectsPath + "/{id}", tracker.ProjectByID, []int{200}},
+		{"PATCH", projectsPath + "/{id}", tracker.PatchProject, []int{200}},
+		{"DELETE", projectsPath + "/{id}", tracker.DeleteProject, []int{204}},
+
+		{"GET", cyclesPath, tracker.ListCycles, []int{200}},
+		{"POST", cyclesPath, tracker.CreateCycle, []int{201, 409}},
+		{"GET", cyclesPath + "/{id}", tracker.CycleByID, []int{200}},
+		{"PATCH", cyclesPath + "/{id}", tracker.PatchCycle, []int{200}},
+		{"DELETE", cyclesPath + "/{id}", tracker.DeleteCycle, []int{204}},
+
+		{"GET", templatesPath, tracker.ListTemplates, []int{200}},
+		{"POST", templatesPath, tracker.CreateTemplate, []int{201, 409}},
+		{"GET", templatesPath + "/{id}", tracker.TemplateByID, []int{200}},
+		{"PATCH", templatesPath + "/{id}", tracker.PatchTemplate, []int{200}},
+		{"DELETE", templatesPath + "/{id}", tracker.DeleteTemplate, []int{204}},
 		{"GET", agentsPath, tracker.ListAgents, []int{200}},
 		{"POST", agentsPath, tracker.CreateAgent, []int{201, 409}},
 		{"GET", agentsPath + "/{id}", tracker.AgentByID, []int{200}},

@@ -41,7 +41,7 @@ func createIssue(tx *Tx, in *CreateIssueIn) (Reply, error) {
 		}
 	}
 	var faults Faults
-	team, err := tx.teamForIssue(&in.IssueFields, &faults)
+	fields, team, err := tx.templateFor(&in.IssueFields, &faults)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -64,10 +64,10 @@ func createIssue(tx *Tx, in *CreateIssueIn) (Reply, error) {
 	now := At(tx.Now())
 	t := &Issue{
 		ID: IssueID(id.String()), OrganizationID: WorkspaceID(tx.Workspace().String()), TeamID: team.Value.ID,
-		ExternalRef: in.ExternalRef.Ptr(), Title: in.Title, ParentID: in.ParentID.Ptr(),
+		ExternalRef: in.ExternalRef.Ptr(), Title: in.Title, ParentID: fields.ParentID.Ptr(),
 		Status: StatusBacklog, Priority: PriorityMedium, CreatedAt: now, UpdatedAt: now,
 	}
-	in.apply(t)
+	fields.apply(t)
 	if err := tx.number(t, team.Team, team.Value.Key); err != nil {
 		return Reply{}, fmt.Errorf("number an issue: %w", err)
 	}

@@ -1,6 +1,10 @@
 package tracker
 
-import "fmt"
+import (
+	"fmt"
+
+	"switchyard/storage"
+)
 
 // DeleteIssueIn names the issue to delete, and the version it must have.
 type DeleteIssueIn struct {
@@ -12,14 +16,16 @@ type DeleteIssueIn struct {
 // (Decision 23).
 var DeleteIssue = NewCommand[DeleteIssueIn, None]("DeleteIssue", "Delete an issue", Needs{Write, "issues"}, deleteIssue)
 
-// A deletion parts with the children of one batch at a time: this many, or fewer
-// when they have grown the batch by this many bytes.
-const (
-	maxDetached      = 500
-	maxDetachedBytes = 8 << 20
-)
+// issueLeavings are the steps of a deletion that take away what hangs on the issue,
+// in their order: each does as much as the portion allows and tells whether some is
+// left. What comes in small numbers goes with the issue itself, in eraseIssue.
+var issueLeavings = []func(tx *Tx, issue *storage.Row[Issue], portion *portion) (more bool, err error){
+	(*Tx).detachChildren,
+	(*Tx).dropComments,
+	(*Tx).partSessions,
+}
 
-// deleteIssue leaves the issue in place until its last child has lost it, so a
+// deleteIssue leaves the issue in place until nothing hangs on it any more, so a
 // crash between two batches leaves nothing dangling: repeating the deletion
 // finishes it.
 func deleteIssue(tx *Tx, in *DeleteIssueIn) (Reply, error) {
@@ -33,26 +39,24 @@ func deleteIssue(tx *Tx, in *DeleteIssueIn) (Reply, error) {
 	if err := requireMatch(in.IfMatch, row.Version); err != nil {
 		return Reply{}, err
 	}
-	more, err := tx.detachChildren(&row.Value)
-	if err != nil || more {
-		return Reply{More: more}, err
-	}
-	if more, err = tx.partSessions(row); err != nil || more {
-		return Reply{More: more}, err
+	portion := tx.newPortion()
+	for _, step := range issueLeavings {
+		if more, err := step(tx, row, portion); err != nil || more {
+			return Reply{More: more}, err
+		}
 	}
 	return Reply{Outcome: NoContent}, tx.eraseIssue(row)
 }
 
 // detachChildren takes the parent away from children of an issue, also those the
 // caller can't see, and tells whether some are left.
-func (tx *Tx) detachChildren(t *Issue) (more bool, err error) {
-	keys, err := tx.childKeys(issueKey(t.id()), maxDetached+1)
+func (tx *Tx) detachChildren(t *storage.Row[Issue], portion *portion) (more bool, err error) {
+	keys, err := tx.childKeys(issueKey(t.Value.id()), portion.left+1)
 	if err != nil {
 		return false, err
 	}
-	start := tx.Writer().Size()
-	for i, pk := range keys {
-		if i == maxDetached || tx.Writer().Size()-start > maxDetachedBytes {
+	for _, pk := range keys {
+		if portion.spent() {
 			return true, nil
 		}
 		child, err := issues.Get(tx, pk)
@@ -60,7 +64,7 @@ func (tx *Tx) detachChildren(t *Issue) (more bool, err error) {
 			return false, err
 		}
 		if child == nil {
-			return false, fmt.Errorf("issue %s: the index names a child that is not there", t.ID)
+			return false, fmt.Errorf("issue %s: the index names a child that is not there", t.Value.ID)
 		}
 		orphan := child.Value
 		orphan.ParentID = nil

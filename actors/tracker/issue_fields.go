@@ -21,7 +21,8 @@ type IssueFields struct {
 	SubIssueSortOrder Opt[float64]       `json:"subIssueSortOrder" rules:"nullable"`
 	Estimate          Opt[int64]         `json:"estimate" rules:"nullable,min=0,max=9007199254740991"`
 	IsDraft           Opt[bool]          `json:"isDraft"`
-	// TemplateID is accepted whether or not there is such a template (Decision 15).
+	// TemplateID is accepted whether or not there is such a template (Decision 15);
+	// a change ignores it.
 	TemplateID   Opt[string]   `json:"templateId" rules:"min=1,max=255"`
 	SnoozedUntil Opt[string]   `json:"snoozedUntil" rules:"nullable,datetime"`
 	AssigneeID   Opt[string]   `json:"assigneeId" rules:"nullable,min=1,max=255"`
@@ -87,9 +88,7 @@ func (f *IssueFields) Validate(faults *Faults) { f.validateAt("", faults) }
 
 // validateAt is Validate for fields that lie under a path such as "patch.".
 func (f *IssueFields) validateAt(path string, faults *Faults) {
-	if at := f.SnoozedUntil.Ptr(); at != nil && !faults.Has(path+"snoozedUntil") && snooze(at) == nil {
-		faults.Add(path+"snoozedUntil", "Must be an RFC 3339 date and time between the years 0000 and 9999 in UTC.")
-	}
+	momentFault(path+"snoozedUntil", &f.SnoozedUntil, faults)
 }
 
 // snooze normalizes a date and time to a timestamp; nil when it is none.

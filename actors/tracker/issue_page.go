@@ -16,7 +16,7 @@ const (
 	// maxLeaps bounds how often the streams of a list's filters are moved: two long
 	// ones with nothing in common would be walked whole otherwise.
 	maxLeaps = 400_000
-	// maxPageBytes bounds the body, but for its last issue.
+	// maxPageBytes bounds the body of any page, but for its last record.
 	maxPageBytes = 8 << 20
 )
 

@@ -78,11 +78,8 @@ func (v *View) depthFault(issue storage.ID, levels int) (string, error) {
 
 // childKeys lists the primary keys of an issue's children, newest first, at most
 // limit of them.
-func (v *View) childKeys(parent []byte, limit int) (keys [][]byte, err error) {
-	err = v.Rows(issueByParent, parent, nil, func(fields, _ []byte) (bool, error) {
-		keys = append(keys, append([]byte(nil), fields[len(parent):]...))
-		return len(keys) < limit, nil
-	})
+func (v *View) childKeys(parent []byte, limit int) ([][]byte, error) {
+	keys, err := v.rowKeys(issueByParent, parent, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list children: %w", err)
 	}

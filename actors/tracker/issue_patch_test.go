@@ -233,7 +233,7 @@ func TestDeleteIssue_ManyChildren(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
 	issue := w.create(CreateIssueIn{})
-	for range 2*maxDetached + 1 {
+	for range 2*maxPortion + 1 {
 		w.create(CreateIssueIn{IssueFields: IssueFields{ParentID: Some(issue.ID)}})
 	}
 	_, times, err := w.try(&w.ann, DeleteIssue, &DeleteIssueIn{ID: string(issue.ID)})

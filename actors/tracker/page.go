@@ -7,7 +7,7 @@ import (
 )
 
 // PageIn asks for a page of a list that is small enough to be given whole: without
-// a limit all of it comes.
+// a limit all of it comes, unless its records are unusually large.
 type PageIn struct {
 	Limit  int    `query:"limit" rules:"min=1,max=100"`
 	Cursor string `query:"cursor" rules:"max=1024"`
@@ -30,10 +30,10 @@ func newPage(buf []byte, name string, limit int) *page {
 	return &page{buf: append(buf, `":[`...), limit: limit}
 }
 
-// add puts a record on the page; false when the page is full and the record
-// belongs to the next one.
+// add puts a record on the page; false when the page is full, by number or by
+// bytes, and the record belongs to the next one.
 func (p *page) add(key, body []byte) bool {
-	if p.limit > 0 && p.count == p.limit {
+	if p.limit > 0 && p.count == p.limit || len(p.buf) > maxPageBytes {
 		p.more = true
 		return false
 	}

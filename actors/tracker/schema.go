@@ -13,6 +13,7 @@ func Schema() *storage.Schema {
 	return &storage.Schema{
 		Tables: []storage.TableSpec{
 			&timers, &workspaces, &settingsRows, &members, &tokens, &tokenGrants, &teams, &teamMembers, &issues,
+			&labels, &projects, &cycles, &templates, &comments,
 			&agents, &sessions,
 			&directory, &memberships,
 		},
@@ -94,7 +95,8 @@ func sayTo(report func(storage.Problem)) sayer {
 func checkWorkspace(v *storage.View, report func(storage.Problem)) error {
 	say := sayTo(report)
 	for _, check := range []func(*storage.View, sayer) error{
-		checkEvents, checkClock, checkSweeps, checkHead, checkTallies, checkTeamMembers, checkTokens, checkMembers, checkSessions,
+		checkEvents, checkClock, checkSweeps, checkHead, checkTallies, checkTeamMembers, checkTokens, checkMembers,
+		checkComments, checkSessions,
 	} {
 		if err := check(v, say); err != nil {
 			return err

@@ -71,7 +71,10 @@ func checkClock(v *storage.View, say sayer) error {
 	for _, table := range []struct {
 		id   storage.TableID
 		name string
-	}{{teamTable, teams.Name}, {tokenTable, tokens.Name}, {issueTable, issues.Name}} {
+	}{
+		{teamTable, teams.Name}, {tokenTable, tokens.Name}, {issueTable, issues.Name},
+		{labelTable, labels.Name}, {projectTable, projects.Name}, {cycleTable, cycles.Name}, {templateTable, templates.Name},
+	} {
 		// The newest is the first.
 		err := v.Rows(table.id, nil, nil, func(pk, _ []byte) (bool, error) {
 			if len(pk) == 16 {

@@ -26,7 +26,7 @@ func TestSchema_Golden(t *testing.T) {
 		at        = Timestamp("2026-11-20T21:30:00.123Z")
 		user      = UserID("ann")
 	)
-	removed := at
+	removed, parent := at, CommentID("01935000-0000-7000-8000-0000000000ed")
 	got := strings.Join([]string{
 		ids,
 		storage.Explain(&workspaces, &Workspace{ID: workspace}),
@@ -36,6 +36,11 @@ func TestSchema_Golden(t *testing.T) {
 		storage.Explain(&tokenGrants, &tokenGrant{ID: token, ActorType: ActorUser, ActorID: "ann"}),
 		storage.Explain(&teams, &Team{ID: team, Key: "ENG"}),
 		storage.Explain(&teamMembers, &TeamMember{TeamID: team, UserID: user}),
+		storage.Explain(&labels, &Label{ID: LabelID(token)}),
+		storage.Explain(&projects, &Project{ID: ProjectID(token)}),
+		storage.Explain(&cycles, &Cycle{ID: CycleID(token)}),
+		storage.Explain(&templates, &Template{ID: TemplateID(token)}),
+		storage.Explain(&comments, &Comment{ID: "01935000-0000-7000-8000-0000000000ee", IssueID: "01935000-0000-7000-8000-0000000000dd", ParentID: &parent}),
 		storage.Explain(&timers, &Timer{Kind: "kind", Subject: "subject", Due: at}),
 		storage.Explain(&agents, &Agent{ID: AgentID(token), IsDefault: true}),
 		storage.Explain(&sessions, goldenSession(SessionCreated)),

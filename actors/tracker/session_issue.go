@@ -52,27 +52,17 @@ func (tx *Tx) priorityChanged(was, t *Issue) error {
 	return tx.requeueSessions(t.id(), t.Priority)
 }
 
-// maxParted bounds how many sessions part with a deleted issue in one batch.
-const maxParted = 500
-
 // partSessions cancels the sessions of an issue that is about to be deleted and
-// keeps with all of them who may see them, up to a number at a time; true when
+// keeps with all of them who may see them, as many as the portion allows; true when
 // there are more.
-func (tx *Tx) partSessions(issue *storage.Row[Issue]) (more bool, err error) {
+func (tx *Tx) partSessions(issue *storage.Row[Issue], portion *portion) (more bool, err error) {
 	id := issue.Value.id()
-	var keys [][]byte
-	if err := tx.Rows(sessionByIssue, id[:], nil, func(fields, _ []byte) (bool, error) {
-		if more = len(keys) == maxParted; more {
-			return false, nil
-		}
-		keys = append(keys, append([]byte(nil), fields[len(id):]...))
-		return true, nil
-	}); err != nil {
+	keys, err := tx.rowKeys(sessionByIssue, id[:], portion.left+1)
+	if err != nil {
 		return false, fmt.Errorf("list an issue's sessions: %w", err)
 	}
-	start := tx.Writer().Size()
-	for i, pk := range keys {
-		if i > 0 && tx.Writer().Size()-start > maxDetachedBytes {
+	for _, pk := range keys {
+		if portion.spent() {
 			return true, nil
 		}
 		row, err := sessions.Get(tx, pk)
@@ -97,7 +87,7 @@ func (tx *Tx) partSessions(issue *storage.Row[Issue]) (more bool, err error) {
 			return false, err
 		}
 	}
-	return more, nil
+	return false, nil
 }
 
 // sessionHasEnded is where others follow a session's end: those that are queued

@@ -50,7 +50,7 @@ func TestDeleteIssue_PartsWithManySessions(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
 	issue := w.create(CreateIssueIn{})
-	const n = maxParted + 20
+	const n = maxPortion + 20
 	var last DispatchedSession
 	for i := range n {
 		last = decode[DispatchedSession](t, w.run(&w.ann, DispatchIssue, &DispatchIssueIn{ID: string(issue.ID), AgentID: Some(fmt.Sprint("a", i))}).Body)

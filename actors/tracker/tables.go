@@ -54,7 +54,7 @@ const (
 	shareTable        storage.TableID = 47 // issue -> its active share
 	shareByToken      storage.TableID = 48 // share token -> issue
 	commentTable      storage.TableID = 50 // issue, comment
-	commentByID       storage.TableID = 51 // comment -> issue
+	commentByID       storage.TableID = 51 // unique: comment -> issue, comment
 	historyTable      storage.TableID = 52 // issue, moment -> what changed
 	burndownTable     storage.TableID = 53 // cycle, issue -> when it was in and closed
 	burndownByIssue   storage.TableID = 54 // issue, cycle
@@ -68,6 +68,8 @@ const (
 	projectTable  storage.TableID = 61
 	cycleTable    storage.TableID = 62
 	templateTable storage.TableID = 63
+
+	commentByParent storage.TableID = 64 // replies of a comment
 
 	// Search: 70 to 79.
 

@@ -15,7 +15,13 @@ var bounds = map[storage.TableID]struct {
 	teamTable:   {1_000, "teams"},
 	memberTable: {10_000, "members"},
 	tokenTable:  {10_000, "tokens"},
-	agentTable:  {1_000, "agents"},
+
+	labelTable:   {10_000, "labels"},
+	projectTable: {10_000, "projects"},
+	cycleTable:   {10_000, "cycles"},
+	// A template may be as large as an issue, and there is no need for many.
+	templateTable: {1_000, "templates"},
+	agentTable:    {1_000, "agents"},
 }
 
 // tally counts records in or out; CONFLICT when there may be no more.

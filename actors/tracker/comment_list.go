@@ -1,0 +1,45 @@
+package tracker
+
+import (
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// ListCommentsIn asks for a page of an issue's comments.
+type ListCommentsIn struct {
+	IssueID string `path:"id"`
+	Limit   int    `query:"limit" rules:"min=1,max=100" default:"50"`
+	Cursor  string `query:"cursor" rules:"max=1024"`
+}
+
+// CommentList is the answer to ListComments.
+type CommentList struct {
+	Comments   []Comment `json:"comments"`
+	NextCursor string    `json:"nextCursor,omitempty"`
+}
+
+// ListComments lists the comments of an issue, newest first.
+var ListComments = NewQuery[ListCommentsIn, CommentList]("ListComments", "List an issue's comments", Needs{Read, "issues"}, listComments, OneMoment)
+
+func listComments(v *View, in *ListCommentsIn) (Reply, error) {
+	issue, _, err := v.issueHeadIn(in.IssueID)
+	if err != nil {
+		return Reply{}, err
+	}
+	after, err := parsePlace(in.Cursor, commentTable, issue)
+	if err != nil {
+		return Reply{}, err
+	}
+	if after != nil {
+		after = append(issue[:], after...)
+	}
+	p := newPage(v.Buf, "comments", in.Limit)
+	err = comments.Scan(v, issue[:], after, func(pk []byte, rec storage.Record) (bool, error) {
+		return p.add(pk[len(issue):], rec.JSON()), nil
+	})
+	if err != nil {
+		return Reply{}, fmt.Errorf("list comments: %w", err)
+	}
+	return p.reply(commentTable, issue), nil
+}

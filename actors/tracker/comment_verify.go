@@ -1,0 +1,53 @@
+package tracker
+
+import (
+	"bytes"
+
+	"switchyard/storage"
+)
+
+// checkComments proves of every comment that its issue is there, and the comment it
+// replies to, which is older and of the same issue. That it is found by its id
+// follows from its index being whole.
+func checkComments(v *storage.View, say sayer) error {
+	var issue storage.ID // the last one looked for
+	there := false
+	return comments.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
+		row, err := comments.Decode(rec)
+		if err != nil || len(pk) != commentKeyLen {
+			return true, nil // the table's own check reports it
+		}
+		c := &row.Value
+		if string(c.OrganizationID) != v.Workspace().String() {
+			say(comments.Name, pk, "says it belongs to workspace %s", c.OrganizationID)
+		}
+		if id := storage.ID(pk); id != issue {
+			issue = id
+			if there, err = v.Has(issueTable, issueKey(issue)); err != nil {
+				return false, err
+			}
+		}
+		if !there {
+			say(comments.Name, pk, "its issue %s is not there", c.IssueID)
+		}
+		if c.ParentID == nil {
+			return true, nil
+		}
+		above, ok := storage.ParseID(*c.ParentID)
+		if !ok {
+			say(comments.Name, pk, "its parent is called %q, which is no id", *c.ParentID)
+			return true, nil
+		}
+		key := commentKey(issue, above)
+		found, err := v.Has(commentTable, key)
+		switch {
+		case err != nil:
+			return false, err
+		case !found:
+			say(comments.Name, pk, "its parent %s is no comment of its issue", above)
+		case bytes.Compare(key, pk) <= 0: // newer ones come first
+			say(comments.Name, pk, "its parent %s is not older", above)
+		}
+		return true, nil
+	})
+}

@@ -1,0 +1,8 @@
+package tracker
+
+// DeleteCycle removes a cycle. What names it keeps its id.
+var DeleteCycle = NewCommand[RecordIn, None]("DeleteCycle", "Delete a cycle", Needs{Level: Write}, deleteCycle)
+
+func deleteCycle(tx *Tx, in *RecordIn) (Reply, error) {
+	return removeRecord(tx, &cycles, in, "cycle")
+}

@@ -1,0 +1,8 @@
+package tracker
+
+// DeleteLabel removes a label. What names it keeps its id.
+var DeleteLabel = NewCommand[RecordIn, None]("DeleteLabel", "Delete a label", Needs{Level: Write}, deleteLabel)
+
+func deleteLabel(tx *Tx, in *RecordIn) (Reply, error) {
+	return removeRecord(tx, &labels, in, "label")
+}

@@ -1,0 +1,97 @@
+package tracker
+
+import (
+	"fmt"
+	"reflect"
+
+	"switchyard/storage"
+)
+
+// Labels, projects, cycles and templates are alike: records that the whole
+// workspace sees, bounded in number, which issues refer to by ids nobody follows
+// (Decision 15). What their operations have in common is here.
+
+// RecordIn names one record.
+type RecordIn struct {
+	ID string `path:"id"`
+}
+
+// newestKey is the primary key of a record that is listed; ids of stored records
+// are valid.
+func newestKey[ID ~string](k storage.Key, id ID) storage.Key {
+	parsed, _ := storage.ParseID(id)
+	return k.Newest(parsed)
+}
+
+// recordIn reads the record that a path names; what names it to the caller.
+func recordIn[T any](v *View, table *storage.Table[T], id, what string) (*storage.Row[T], error) {
+	parsed, ok := storage.ParseID(id)
+	if !ok {
+		return nil, NotFound(what)
+	}
+	row, err := table.Get(v, storage.Key(nil).Newest(parsed))
+	if err != nil {
+		return nil, fmt.Errorf("read a %s: %w", what, err)
+	}
+	if row == nil {
+		return nil, NotFound(what)
+	}
+	return row, nil
+}
+
+// showRecord answers with the record that a path names.
+func showRecord[T any](v *View, table *storage.Table[T], in *RecordIn, what string) (Reply, error) {
+	row, err := recordIn(v, table, in.ID, what)
+	if err != nil {
+		return Reply{}, err
+	}
+	return jsonReply(Done, &row.Value)
+}
+
+// newRecordID makes the id of one more record of a table, unless there are too many.
+func (tx *Tx) newRecordID(table storage.TableID) (string, error) {
+	if err := tx.tally(table, 1); err != nil {
+		return "", err
+	}
+	id, err := tx.NewID()
+	if err != nil {
+		return "", fmt.Errorf("make a record's id: %w", err)
+	}
+	return id.String(), nil
+}
+
+// addRecord stores a new record and answers with it.
+func addRecord[T any](tx *Tx, table *storage.Table[T], record *T) (Reply, error) {
+	body, err := table.Insert(tx, record)
+	if err != nil {
+		return Reply{}, fmt.Errorf("add a %s: %w", table.Name, err)
+	}
+	return Reply{Outcome: Created, Body: body}, nil
+}
+
+// changeRecord stores a record's new value, with the moment of the change, and
+// answers with it. A value that says the same as the old one writes nothing.
+func changeRecord[T any](tx *Tx, table *storage.Table[T], row *storage.Row[T], record *T, updated *Timestamp) (Reply, error) {
+	if reflect.DeepEqual(record, &row.Value) {
+		return jsonReply(Done, record)
+	}
+	*updated = At(tx.now)
+	body, err := table.Update(tx, row, record)
+	if err != nil {
+		return Reply{}, fmt.Errorf("change a %s: %w", table.Name, err)
+	}
+	return Reply{Body: body}, nil
+}
+
+// removeRecord removes the record that a path names. Issues that name it keep its
+// id (Decision 41).
+func removeRecord[T any](tx *Tx, table *storage.Table[T], in *RecordIn, what string) (Reply, error) {
+	row, err := recordIn(&tx.View, table, in.ID, what)
+	if err != nil {
+		return Reply{}, err
+	}
+	if err := table.Delete(tx, row); err != nil {
+		return Reply{}, fmt.Errorf("delete a %s: %w", what, err)
+	}
+	return Reply{Outcome: NoContent}, tx.tally(table.ID, -1)
+}

@@ -1,0 +1,96 @@
+package tracker
+
+import "switchyard/storage"
+
+// TemplateID names a template.
+type TemplateID string
+
+// Template holds fields for new issues. One that is null leaves an issue's alone.
+// The title is for whoever writes an issue to begin with: a creation always brings
+// its own.
+type Template struct {
+	ID                TemplateID     `json:"id"`
+	OrganizationID    WorkspaceID    `json:"organizationId"`
+	Name              string         `json:"name"`
+	Title             *string        `json:"title"`
+	TeamID            *TeamID        `json:"teamId"`
+	TeamKey           *string        `json:"teamKey"`
+	Description       *string        `json:"description"`
+	Status            *IssueStatus   `json:"status"`
+	Priority          *IssuePriority `json:"priority"`
+	Resolution        *string        `json:"resolution"`
+	ParentID          *IssueID       `json:"parentId"`
+	SubIssueSortOrder *float64       `json:"subIssueSortOrder"`
+	Estimate          *int64         `json:"estimate"`
+	IsDraft           *bool          `json:"isDraft"`
+	SnoozedUntil      *Timestamp     `json:"snoozedUntil"`
+	AssigneeID        *string        `json:"assigneeId"`
+	ProjectID         *string        `json:"projectId"`
+	CycleID           *string        `json:"cycleId"`
+	// LabelIDs is an array, as it was written, unlike an issue's.
+	LabelIDs  *[]string `json:"labelIds"`
+	Repo      *string   `json:"repo"`
+	Branch    *string   `json:"branch"`
+	CreatedAt Timestamp `json:"createdAt"`
+	UpdatedAt Timestamp `json:"updatedAt"`
+}
+
+var templates = storage.Table[Template]{
+	ID:   templateTable,
+	Name: "template",
+	Key:  func(k storage.Key, t *Template) storage.Key { return newestKey(k, t.ID) },
+}
+
+// TemplateFields are what a creation and a change of a template both take besides
+// its name: the fields of a new issue by the rules of IssueFields, so that what a
+// template fills in needs no second look. Null and an absent field are one in a
+// creation.
+type TemplateFields struct {
+	Title             Opt[string]        `json:"title" rules:"nullable,min=1,max=1000"`
+	TeamID            Opt[TeamID]        `json:"teamId" rules:"nullable,max=255"`
+	TeamKey           Opt[string]        `json:"teamKey" rules:"nullable,max=255"`
+	Description       Opt[string]        `json:"description" rules:"nullable,max=262144"`
+	Status            Opt[IssueStatus]   `json:"status" rules:"nullable" enum:"triage,backlog,todo,in_progress,done,canceled"`
+	Priority          Opt[IssuePriority] `json:"priority" rules:"nullable" enum:"low,medium,high,urgent"`
+	Resolution        Opt[string]        `json:"resolution" rules:"nullable" enum:"duplicate,not_planned,intended_behavior,not_reproducible,obsolete,resolved"`
+	ParentID          Opt[IssueID]       `json:"parentId" rules:"nullable,max=255"`
+	SubIssueSortOrder Opt[float64]       `json:"subIssueSortOrder" rules:"nullable"`
+	Estimate          Opt[int64]         `json:"estimate" rules:"nullable,min=0,max=9007199254740991"`
+	IsDraft           Opt[bool]          `json:"isDraft" rules:"nullable"`
+	SnoozedUntil      Opt[string]        `json:"snoozedUntil" rules:"nullable,datetime"`
+	AssigneeID        Opt[string]        `json:"assigneeId" rules:"nullable,min=1,max=255"`
+	ProjectID         Opt[string]        `json:"projectId" rules:"nullable,min=1,max=255"`
+	CycleID           Opt[string]        `json:"cycleId" rules:"nullable,min=1,max=255"`
+	LabelIDs          Opt[[]string]      `json:"labelIds" rules:"nullable,max=100" items:"min=1,max=255"`
+	Repo              Opt[string]        `json:"repo" rules:"nullable,max=255"`
+	Branch            Opt[string]        `json:"branch" rules:"nullable,max=255"`
+}
+
+// Validate looks at what the tags can't say.
+func (f *TemplateFields) Validate(faults *Faults) {
+	momentFault("snoozedUntil", &f.SnoozedUntil, faults)
+}
+
+// apply writes what is given into a template.
+func (f *TemplateFields) apply(t *Template) {
+	assign(&t.Title, &f.Title)
+	assign(&t.TeamID, &f.TeamID)
+	assign(&t.TeamKey, &f.TeamKey)
+	assign(&t.Description, &f.Description)
+	assign(&t.Status, &f.Status)
+	assign(&t.Priority, &f.Priority)
+	assign(&t.Resolution, &f.Resolution)
+	assign(&t.ParentID, &f.ParentID)
+	assign(&t.SubIssueSortOrder, &f.SubIssueSortOrder)
+	assign(&t.Estimate, &f.Estimate)
+	assign(&t.IsDraft, &f.IsDraft)
+	if f.SnoozedUntil.Set {
+		t.SnoozedUntil = snooze(f.SnoozedUntil.Ptr())
+	}
+	assign(&t.AssigneeID, &f.AssigneeID)
+	assign(&t.ProjectID, &f.ProjectID)
+	assign(&t.CycleID, &f.CycleID)
+	assign(&t.LabelIDs, &f.LabelIDs)
+	assign(&t.Repo, &f.Repo)
+	assign(&t.Branch, &f.Branch)
+}

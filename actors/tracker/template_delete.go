@@ -1,0 +1,8 @@
+package tracker
+
+// DeleteTemplate removes a template. What names it keeps its id.
+var DeleteTemplate = NewCommand[RecordIn, None]("DeleteTemplate", "Delete a template", Needs{Level: Write}, deleteTemplate)
+
+func deleteTemplate(tx *Tx, in *RecordIn) (Reply, error) {
+	return removeRecord(tx, &templates, in, "template")
+}
