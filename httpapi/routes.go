@@ -16,6 +16,7 @@ const (
 	agentsPath    = workspacePath + "/agents"
 	sessionsPath  = workspacePath + "/agent/sessions"
 	sessionPath   = sessionsPath + "/{id}"
+	draftsPath    = workspacePath + "/drafts"
 )
 
 // Routes is the whole API, beside the server's own paths in builtin.go. The
@@ -107,6 +108,12 @@ func Routes() []Route {
 		{"POST", sessionPath + "/log", tracker.LogActivities, []int{201, 409}},
 		{"POST", sessionPath + "/report", tracker.ReportSession, []int{200, 409}},
 		{"POST", sessionPath + "/heartbeat", tracker.Heartbeat, []int{200, 409}},
+
+		{"GET", draftsPath, tracker.ListDrafts, []int{200}},
+		{"POST", draftsPath, tracker.CreateDraft, []int{201}},
+		{"GET", draftsPath + "/{id}", tracker.DraftByID, []int{200}},
+		{"POST", draftsPath + "/{id}/publish", tracker.PublishDraft, []int{200, 409}},
+		{"POST", draftsPath + "/{id}/discard", tracker.DiscardDraft, []int{200, 409}},
 
 		{"GET", "/cluster", opTopology, []int{200}},
 		{"GET", "/cluster/workspaces/{" + workspaceParam + "}", opWorkspaceOwner, []int{200}},

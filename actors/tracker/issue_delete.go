@@ -22,6 +22,7 @@ var DeleteIssue = NewCommand[DeleteIssueIn, None]("DeleteIssue", "Delete an issu
 var issueLeavings = []func(tx *Tx, issue *storage.Row[Issue], portion *portion) (more bool, err error){
 	(*Tx).detachChildren,
 	(*Tx).dropComments,
+	(*Tx).dropDrafts,
 	(*Tx).partSessions,
 }
 

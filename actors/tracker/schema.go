@@ -14,7 +14,7 @@ func Schema() *storage.Schema {
 		Tables: []storage.TableSpec{
 			&timers, &workspaces, &settingsRows, &members, &tokens, &tokenGrants, &teams, &teamMembers, &issues,
 			&labels, &projects, &cycles, &templates, &comments,
-			&agents, &sessions,
+			&agents, &sessions, &drafts,
 			&directory, &memberships,
 		},
 		Rows:       slices.Concat(serviceRows, issueRows, sessionRows),
@@ -96,7 +96,7 @@ func checkWorkspace(v *storage.View, report func(storage.Problem)) error {
 	say := sayTo(report)
 	for _, check := range []func(*storage.View, sayer) error{
 		checkEvents, checkClock, checkSweeps, checkHead, checkTallies, checkTeamMembers, checkTokens, checkMembers,
-		checkComments, checkSessions,
+		checkComments, checkSessions, checkDrafts,
 	} {
 		if err := check(v, say); err != nil {
 			return err
