@@ -87,7 +87,8 @@ type draftPage struct {
 }
 
 func (p *draftPage) build(matches []storage.Match, after []byte, fingerprint uint64) ([]byte, error) {
-	p.buf = append(p.v.Buf[:0], `{"drafts":[`...)
+	p.buf = p.v.Buf[:0]
+	p.buf = append(p.buf, `{"drafts":[`...)
 	var last [storage.ListedKeyLen]byte
 	more := false
 	resume, err := drafts.ListWithin(p.v, matches, after, maxLeaps, func(pk []byte, rec storage.Record) (bool, error) {
