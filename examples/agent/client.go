@@ -151,10 +151,10 @@ type lane struct {
 	until time.Time // when the lease ends, by our clock; owned by keep
 }
 
-// newLane takes a claim that was asked for at a moment. The lease is counted from
-// there: the service granted it later, so ours never ends after the service's.
-func newLane(c *client, job claimed, lease time.Duration, asked time.Time) *lane {
-	return &lane{client: c, claimed: job, lease: lease, until: asked.Add(lease)}
+// newLane takes a claim that has just come. By our clock its lease may have begun a
+// while ago, so keep begins by renewing it.
+func newLane(c *client, job claimed, lease time.Duration) *lane {
+	return &lane{client: c, claimed: job, lease: lease, until: time.Now().Add(lease)}
 }
 
 // errLost is why work ends on a session that is not ours any more.
@@ -177,11 +177,12 @@ func (l *lane) call(ctx context.Context, address string, body, out any) error {
 
 func (l *lane) path(rest string) string { return l.client.path(l.Session.ID + "/" + rest) }
 
-// keep renews the lease until ctx ends. When the session is lost, or the lease has
-// run out because the service could not be reached, it cancels the work: somebody
-// else may be at it by then.
+// keep renews the lease until ctx ends. A lease counts from before the request that
+// renewed it, so that ours never ends after the service's. When the session is lost,
+// or the lease has run out because the service could not be reached, keep cancels the
+// work: somebody else may be at it by then.
 func (l *lane) keep(ctx context.Context, cancel context.CancelCauseFunc) {
-	for pause(ctx, l.lease/3) == nil {
+	for {
 		asked := time.Now()
 		try, done := context.WithDeadlineCause(ctx, l.until, fmt.Errorf("%w: its lease could not be renewed", errLost))
 		err := l.heartbeat(try, l.lease)
@@ -191,6 +192,9 @@ func (l *lane) keep(ctx context.Context, cancel context.CancelCauseFunc) {
 			return
 		}
 		l.until = asked.Add(l.lease)
+		if pause(ctx, l.lease/3) != nil {
+			return
+		}
 	}
 }
 

@@ -44,7 +44,7 @@ func TestCall_KnowsWhenTheSessionIsLost(t *testing.T) {
 	t.Parallel()
 	for status, lost := range map[int]bool{400: false, 401: true, 403: false, 404: true, 409: true, 410: true, 422: false} {
 		c, keys := answering(t, status)
-		_, err := newLane(c, claimed{}, time.Minute, time.Now()).log(t.Context(), "action", "x")
+		_, err := newLane(c, claimed{}, time.Minute).log(t.Context(), "action", "x")
 		if err == nil || errors.Is(err, errLost) != lost || len(*keys) != 1 {
 			t.Errorf("%d: %v after %d requests", status, err, len(*keys))
 		}
@@ -56,9 +56,22 @@ func TestKeep_GivesUpWithTheLease(t *testing.T) {
 	t.Parallel()
 	c, _ := answering(t, 503)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	l := newLane(c, claimed{}, 30*time.Millisecond, time.Now())
+	l := newLane(c, claimed{}, 30*time.Millisecond)
 	l.keep(ctx, cancel)
 	if !errors.Is(context.Cause(ctx), errLost) {
 		t.Errorf("the cause is %v", context.Cause(ctx))
+	}
+}
+
+// A claim may have been answered long after it was asked for, and its lease is good.
+func TestKeep_RenewsFirst(t *testing.T) {
+	t.Parallel()
+	c, keys := answering(t, 200, 200, 409)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	l := newLane(c, claimed{}, 3*time.Second)
+	l.lease = 30 * time.Millisecond
+	l.keep(ctx, cancel)
+	if len(*keys) != 3 || !errors.Is(context.Cause(ctx), errLost) {
+		t.Errorf("%d requests, and the cause is %v", len(*keys), context.Cause(ctx))
 	}
 }

@@ -84,11 +84,10 @@ func (a *agent) claim(ctx context.Context) (*lane, error) {
 		Sessions []claimed `json:"sessions"`
 	}
 	ask := map[string]any{"limit": 1, "leaseSeconds": int(a.lease.Seconds()), "wait": 30}
-	asked := time.Now()
 	if err := a.do(ctx, a.token, a.path("claim"), ask, &answer); err != nil || len(answer.Sessions) == 0 {
 		return nil, err
 	}
-	return newLane(a.client, answer.Sessions[0], a.lease, asked), nil
+	return newLane(a.client, answer.Sessions[0], a.lease), nil
 }
 
 // errStopped is why work ends before it is done when the process has to.

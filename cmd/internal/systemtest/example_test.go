@@ -145,15 +145,12 @@ func (s *exampleSession) has(text string) bool {
 // await polls a session until it is as wanted.
 func (y *exampleYard) await(id, what string, wanted func(exampleSession) bool) exampleSession {
 	y.t.Helper()
-	known := ""
-	for {
+	// The first look comes back at once; later ones wait for a change, but not long:
+	// one between two looks would be waited for in vain.
+	path := "/workspaces/" + y.workspace + "/agent/sessions/" + id + "/poll"
+	for wait := ""; ; wait = "?wait=1" {
 		var s exampleSession
-		// The first look comes back at once, later ones when something has changed.
-		path := fmt.Sprintf("/workspaces/%s/agent/sessions/%s/poll?wait=%s", y.workspace, id, known)
-		if known == "" {
-			path = strings.TrimSuffix(path, "?wait=")
-		}
-		if err := y.client.Decode(y.ctx, "POST", path, nil, 200, &s); err != nil {
+		if err := y.client.Decode(y.ctx, "POST", path+wait, nil, 200, &s); err != nil {
 			y.t.Fatalf("session %s: waiting until it %s: %v", id, what, err)
 		}
 		if wanted(s) {
@@ -162,7 +159,6 @@ func (y *exampleYard) await(id, what string, wanted func(exampleSession) bool) e
 		if s.Status == "completed" || s.Status == "failed" || s.Status == "canceled" {
 			y.t.Fatalf("session %s ended and never %s: %+v", id, what, s)
 		}
-		known = "1"
 	}
 }
 
