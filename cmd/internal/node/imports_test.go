@@ -68,7 +68,7 @@ var forbidden = []struct {
 }
 
 // folders are the only ones that hold code.
-var folders = []string{"actors", "bench", "cluster", "cmd", "httpapi", "storage"}
+var folders = []string{"actors", "bench", "cluster", "cmd", "examples", "httpapi", "storage"}
 
 func TestImports_RunOneWay(t *testing.T) {
 	t.Parallel()
