@@ -295,3 +295,21 @@ func TestCheckDrafts_FindsWhatIsWrong(t *testing.T) {
 		})
 	}
 }
+
+// However a payload is laid out, what is stored and told of it is one line, and what
+// it holds can't be mistaken for the draft's own fields.
+func TestCreateDraft_KeepsThePayloadOnOneLine(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	issue := w.create(CreateIssueIn{})
+	body := w.run(&w.gus, CreateDraft, &CreateDraftIn{Kind: DraftComment, IssueID: Some(issue.ID), Payload: payload(t, "{\n \"body\": \"a <b>\",\r\n\t\"x\" : {\"inner\":{\"sessionId\":\"y\"},\"inner\\u0022\":[ ]} }")}).Body
+	const want = `"payload":{"body":"a <b>","x":{"inner":{"sessionId":"y"},"inner\u0022":[]}}}`
+	if strings.ContainsAny(string(body), "\n\r\t") || !strings.HasSuffix(string(body), want) {
+		t.Errorf("the answer is %s", body)
+	}
+	id := decode[Draft](t, body).ID
+	if got := w.drafts(&w.gus, ListDraftsIn{}); !slices.Equal(got, []DraftID{id}) {
+		t.Errorf("listed are %v", got)
+	}
+	w.verify()
+}
