@@ -17,6 +17,7 @@ const (
 	agentsPath    = workspacePath + "/agents"
 	sessionsPath  = workspacePath + "/agent/sessions"
 	sessionPath   = sessionsPath + "/{id}"
+	draftsPath    = workspacePath + "/drafts"
 )
 
 // Routes is the whole API, beside the server's own paths in builtin.go. The
@@ -128,6 +129,12 @@ func Routes() []Route {
 		{"POST", sessionPath + "/report", tracker.ReportSession, []int{200, 409}},
 		{"POST", sessionPath + "/heartbeat", tracker.Heartbeat, []int{200, 409}},
 		{"POST", sessionPath + "/mcp", opSessionTools, []int{200, 202, 409}},
+
+		{"GET", draftsPath, tracker.ListDrafts, []int{200}},
+		{"POST", draftsPath, tracker.CreateDraft, []int{201}},
+		{"GET", draftsPath + "/{id}", tracker.DraftByID, []int{200}},
+		{"POST", draftsPath + "/{id}/publish", tracker.PublishDraft, []int{200, 409}},
+		{"POST", draftsPath + "/{id}/discard", tracker.DiscardDraft, []int{200, 409}},
 
 		{"GET", "/cluster", opTopology, []int{200}},
 		{"GET", "/cluster/workspaces/{" + workspaceParam + "}", opWorkspaceOwner, []int{200}},

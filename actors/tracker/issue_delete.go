@@ -23,6 +23,7 @@ var issueLeavings = []func(tx *Tx, issue *storage.Row[Issue], portion *portion) 
 	(*Tx).detachChildren,
 	(*Tx).dropComments,
 	(*Tx).dropAttachments,
+	(*Tx).dropDrafts,
 	(*Tx).partSessions,
 }
 

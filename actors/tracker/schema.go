@@ -18,7 +18,7 @@ func Schema() *storage.Schema {
 			&labels, &projects, &cycles, &templates,
 			&comments,
 			&attachments,
-			&agents, &sessions,
+			&agents, &sessions, &drafts,
 			&directory, &memberships,
 		},
 		Rows: slices.Concat(
@@ -113,6 +113,7 @@ func checkWorkspace(v *storage.View, report func(storage.Problem)) error {
 		checkSearch,
 		checkAttachments,
 		checkSessions,
+		checkDrafts,
 	} {
 		if err := check(v, say); err != nil {
 			return err

@@ -49,6 +49,7 @@ func TestSchema_Golden(t *testing.T) {
 		storage.Explain(&agents, &Agent{ID: AgentID(token), IsDefault: true}),
 		storage.Explain(&sessions, goldenSession(SessionCreated)),
 		storage.Explain(&sessions, goldenSession(SessionWaiting)),
+		storage.Explain(&drafts, goldenDraft()),
 		storage.Explain(&directory, &directoryEntry{Workspace: workspace, Slug: "yard"}),
 		storage.Explain(&memberships, &membership{User: user, Workspace: workspace, RemovedAt: &removed}),
 	}, "\n")
@@ -135,6 +136,11 @@ func goldenSession(status SessionStatus) *sessionRecord {
 		s.Inner.StartedAt = "2026-11-20T21:30:00.123Z"
 	}
 	return s
+}
+
+func goldenDraft() *draftRecord {
+	issue, session := IssueID("01935000-0000-7000-8000-0000000000dd"), SessionID("01935000-0000-7000-8000-0000000000ee")
+	return &draftRecord{Draft: Draft{ID: "01935000-0000-7000-8000-0000000000ff", IssueID: &issue, SessionID: &session, Status: DraftPublished}}
 }
 
 func dropFirst[T any](tx *Tx, table *storage.Table[T]) error {

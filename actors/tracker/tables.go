@@ -98,6 +98,10 @@ const (
 	sessionLeases        storage.TableID = 95 // when the lease is looked at, session
 	engagedTable         storage.TableID = 96 // counter: sessions that an agent is at
 
+	draftTable    storage.TableID = 102
+	draftByAbout  storage.TableID = 103 // what it is about: issue or session, its id
+	draftByStatus storage.TableID = 104
+
 	// Webhooks, channels, tickets, deals, OAuth, SCIM: 110 to 149.
 
 	// The directory (its own range in shard 0).
