@@ -19,7 +19,7 @@ HAS_CC := $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo yes)
 # What ships has no C in it. The race detector can't do without.
 export CGO_ENABLED ?= 0
 
-.PHONY: help run cluster test race lint bench bench-cluster chaos fuzz check build clean fmt fmt-check vet
+.PHONY: help run cluster test full race lint bench bench-cluster chaos fuzz check build clean fmt fmt-check vet
 
 help: ## list the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,7 +34,10 @@ build: ## build bin/switchyard
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/switchyard ./cmd/switchyard
 
 test: ## every test; needs only Go; PKG=./storage narrows it
-	go test -timeout 300s $(PKG)
+	go test -short -timeout 300s $(PKG)
+
+full: ## make test, with its longest tests in their full form
+	go test -timeout 20m $(PKG)
 
 race: ## the tests under the race detector; needs a C compiler
 	@if [ "$(HAS_CC)" != yes ]; then \

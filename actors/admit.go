@@ -46,6 +46,9 @@ func (e *Engine) Admit(req *tracker.Request, op *tracker.Op) error {
 	if err := e.identify(req, workspace); err != nil {
 		return err
 	}
+	if req.Caller.Lane != nil && !op.Lane {
+		return tracker.ForeignLane()
+	}
 	if op.SCIM != 0 || req.Caller.SCIM != 0 {
 		return req.Caller.AdmitSCIM(op)
 	}

@@ -110,6 +110,7 @@ func (w *workspaceActor) decided(p *proposal) {
 // Nothing was said to anyone before this line, and a crash before it loses only
 // what nobody was told of; after it the change outlives any crash.
 func (w *workspaceActor) committed(p *proposal) {
+	w.engine.waits.wake(w.h.workspace, w.ledger.Wakes())
 	w.ledger.Committed()
 	w.noticed(p.touched, p.queued)
 	batch := w.batch
@@ -183,6 +184,7 @@ func (w *workspaceActor) settled(p *proposal) {
 	}
 	if w.h.doubtful {
 		w.noticed(w.h.doubted, nil)
+		w.engine.waits.wakeAll(w.h.workspace) // whatever they wait for may have happened
 		w.h.doubtful, w.h.doubted = false, 0
 		w.unhold()
 	}

@@ -46,6 +46,10 @@ type Limits struct {
 	Deliveries int
 	// Answer is how long a request without a deadline may take: 10 seconds.
 	Answer time.Duration
+	// WorkspaceWaiting and Waiting are the requests of a workspace and in all that
+	// wait for something to happen, 20,000 and 65,536; beyond, they are answered at
+	// once.
+	WorkspaceWaiting, Waiting int
 }
 
 // Webhooks says how events are delivered to webhooks.
@@ -69,10 +73,12 @@ type Config struct {
 	// Inbound is what the operator has set for calls of providers.
 	Inbound  tracker.InboundSettings
 	Webhooks Webhooks
-	Clock    func() time.Time // nil: the machine's
-	Random   io.Reader        // nil: the machine's; used by many goroutines
-	Logger   *slog.Logger     // nil: slog's default
-	Limits   Limits
+	// Agents are the operator's settings of agents' work.
+	Agents tracker.AgentSettings
+	Clock  func() time.Time // nil: the machine's
+	Random io.Reader        // nil: the machine's; used by many goroutines
+	Logger *slog.Logger     // nil: slog's default
+	Limits Limits
 	// Full tells whether the node's disk has no space for changes; nil: it always has.
 	Full func() bool
 }
@@ -109,6 +115,8 @@ func (c *Config) complete() error {
 		{&l.BatchCommands, 512},
 		{&l.Timers, 16},
 		{&l.Deliveries, 128},
+		{&l.WorkspaceWaiting, 20_000},
+		{&l.Waiting, 65_536},
 	} {
 		if *f.value <= 0 {
 			*f.value = f.other

@@ -43,11 +43,13 @@
 //   - So has each a dispatcher of webhook deliveries: one goroutine for its loop, at
 //     most Limits.Deliveries for its lanes, and while there is something to record one
 //     for each workspace's recorder.
-//   - Queries and workflows run on their caller's goroutine.
+//   - Queries and workflows run on their caller's goroutine. One that waits sleeps on
+//     it (Do), or gives it back and is resumed on another (Begin).
 //
 // # Locks
 //
-// shard.mu guards the handles of a shard; nothing waits while it is held. All else
+// shard.mu guards the handles of a shard; nothing waits while it is held. So does
+// the mutex of each part of the waiters, under which only notes are passed. All else
 // shared is atomic: gates, counters, access generations, remembered callers. A
 // dispatcher's news and a recorder's outcomes are each behind a mutex of their own,
 // under which nothing waits either.

@@ -41,6 +41,7 @@ type Engine struct {
 	calls sync.Pool // *call
 	views sync.Pool // *tracker.View
 	stats counters
+	waits waiters
 
 	sender     Sender          // of webhook deliveries
 	client     *webhook.Client // the sender, unless one was given
@@ -91,6 +92,7 @@ func NewEngine(cfg Config) (*Engine, error) {
 	for n := range cfg.Replicator.Shards() + 1 {
 		e.shards = append(e.shards, newShard(e, storage.Shard(n)))
 	}
+	e.waits.limits = &e.cfg.Limits
 	e.background.enter()
 	go e.sweep()
 	return e, nil
@@ -107,6 +109,9 @@ func (e *Engine) Do(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply
 		return tracker.Reply{}, errClosing()
 	}
 	defer work.leave()
+	if op.Patient {
+		return e.patient(req, op, in)
+	}
 	return e.do(req, op, in)
 }
 
@@ -189,6 +194,10 @@ func (e *Engine) runQuery(v *tracker.View, req *tracker.Request, op *tracker.Op,
 		}
 	}()
 	v.Renew(&req.Caller, e.now(), req.Buf)
+	v.Configure(&e.cfg.Agents)
+	if req.Final {
+		v.Finally()
+	}
 	return op.RunQuery(v, in)
 }
 

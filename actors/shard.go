@@ -99,6 +99,7 @@ func (s *shard) lose() {
 	if dispatcher != nil {
 		dispatcher.stop()
 	}
+	s.engine.waits.wakeShard(s.engine, s)
 	for _, h := range handles {
 		if h.gate.hold() { // else it is passivated already
 			s.engine.root.Send(h.pid, lost{})

@@ -57,7 +57,7 @@ type Counts struct {
 	Refused                                      map[string]uint64
 	Deliveries                                   map[string]uint64
 	DeliveryRecords, DeliveryRecordsFailed       uint64
-	ActiveActors, UnansweredCommands             int64
+	ActiveActors, UnansweredCommands, Waiting    int64
 	Delivering                                   int64
 }
 
@@ -71,7 +71,7 @@ func (e *Engine) Stats() Counts {
 		Timers: s.timers.Load(), TimersFailed: s.timersFailed.Load(),
 		Refused: map[string]uint64{}, Deliveries: map[string]uint64{},
 		DeliveryRecords: s.records.Load(), DeliveryRecordsFailed: s.recordsFailed.Load(), Delivering: e.delivering.Load(),
-		ActiveActors: e.active.Load(), UnansweredCommands: e.commands.Load(),
+		ActiveActors: e.active.Load(), UnansweredCommands: e.commands.Load(), Waiting: e.waits.count.Load(),
 	}
 	for i, name := range refusalNames {
 		c.Refused[name] = s.refused[i].Load()
@@ -110,6 +110,7 @@ var (
 	recordsFailedDesc = describe("webhook_records_failed_total", "Such commands that failed and are tried again.")
 	deliveringDesc    = describe("webhook_deliveries_in_flight", "Webhook deliveries being made.")
 	actorsDesc        = describe("active_actors", "Workspaces that are active.")
+	waitingDesc       = describe("waiting_requests", "Requests that wait for something to happen.")
 	unansweredDesc    = describe("unanswered_commands", "Commands that wait for their answer.")
 )
 
@@ -143,5 +144,6 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	count(recordsFailedDesc, s.DeliveryRecordsFailed)
 	ch <- prometheus.MustNewConstMetric(deliveringDesc, prometheus.GaugeValue, float64(s.Delivering))
 	ch <- prometheus.MustNewConstMetric(actorsDesc, prometheus.GaugeValue, float64(s.ActiveActors))
+	ch <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(s.Waiting))
 	ch <- prometheus.MustNewConstMetric(unansweredDesc, prometheus.GaugeValue, float64(s.UnansweredCommands))
 }

@@ -84,7 +84,7 @@ func (c *clients) run(t *testing.T, client int, random *rand.Rand) {
 		// A deposed owner is asked as well as any.
 		name := c.names[random.IntN(len(c.names))]
 		c.alive[name].RLock()
-		r := c.w.nodes[name]
+		r := c.w.node(name)
 		epoch, owns := r.Owner(registerShard)
 		if !owns {
 			c.alive[name].RUnlock()

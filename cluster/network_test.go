@@ -22,11 +22,12 @@ import (
 // network carries Raft's messages between nodes in one process, over links that
 // can be cut, each direction by itself, and slowed down.
 type network struct {
-	mu    sync.Mutex
-	at    map[storage.Shard]map[string]*wire
-	cut   map[[2]string]bool // from, to
-	delay time.Duration      // of each message, at most
-	nodes map[string]*running
+	mu      sync.Mutex
+	at      map[storage.Shard]map[string]*wire
+	cut     map[[2]string]bool // from, to
+	delay   time.Duration      // of each message, at most
+	nodes   map[string]*running
+	booting sync.Mutex // for nodes, where others start them
 }
 
 func newNetwork() *network {
@@ -135,8 +136,17 @@ func (w *network) boot(t testing.TB, name string, fs vfs.FS, founder bool, shard
 	if err := r.Start(t.Context(), r.watcher); err != nil {
 		t.Fatal(err)
 	}
+	w.booting.Lock()
 	w.nodes[name] = r
+	w.booting.Unlock()
 	return r
+}
+
+// node gives a node that may be started again meanwhile.
+func (w *network) node(name string) *running {
+	w.booting.Lock()
+	defer w.booting.Unlock()
+	return w.nodes[name]
 }
 
 // until waits for a condition that changes behind Raft's back.

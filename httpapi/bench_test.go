@@ -48,6 +48,11 @@ func (benchEngine) Do(req *tracker.Request, _ *tracker.Op, _ any) (tracker.Reply
 	return tracker.Reply{Body: append(req.Buf[:0], nineHundred...), ETag: `"17"`}, nil
 }
 
+func (e benchEngine) Begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, tracker.Waiting, error) {
+	reply, err := e.Do(req, op, in)
+	return reply, nil, err
+}
+
 func loopback(b *testing.B) net.Listener {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -100,5 +105,54 @@ func BenchmarkBindCreateIssue(b *testing.B) {
 		if err := bi.bind(p, tracker.CreateIssue.New(), &src); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkSessionTools is the price of a message to a session's tools, from its bytes
+// to those of the answer, beside the same operation at its own path: what the protocol's
+// library costs.
+func BenchmarkSessionTools(b *testing.B) {
+	s, err := newServer(Config{Engine: benchEngine{}}, []Route{
+		{"GET", "/w/{organizationId}/issues/{id}", tracker.IssueByID, []int{200}},
+		{"POST", "/w/{organizationId}/sessions/{id}/mcp", opSessionTools, []int{200, 202}},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ln := loopback(b)
+	go s.Serve(ln) //nolint:errcheck // ends with the listener
+	b.Cleanup(func() { _ = s.Shutdown(b.Context()) })
+	head := " HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer " + token + "\r\n"
+	post := func(message string) string {
+		return "POST " + sessionTools + head + "Content-Length: " + itoa(len(message)) + "\r\n\r\n" + message
+	}
+	for _, row := range []struct{ name, request string }{
+		{"at its own path", "GET /w/" + workspaceID + "/issues/01931f6e-7a3c-7def-8123-456789abcd00" + head + "\r\n"},
+		{"read_issue", post(callOf("read_issue", `{}`))},
+		{"log", post(callOf("log", `{"type":"thought","message":"The importer drops rows with quoted commas."}`))},
+		{"tools list", post(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)},
+		{"notification", post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)},
+	} {
+		b.Run(row.name, func(b *testing.B) {
+			c, err := net.Dial("tcp", ln.Addr().String())
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = c.Close() }()
+			r := bufio.NewReader(c)
+			var resp fasthttp.Response
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := c.Write([]byte(row.request)); err != nil {
+					b.Fatal(err)
+				}
+				if err := resp.Read(r); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if resp.StatusCode() >= 300 {
+				b.Fatalf("got %d %s", resp.StatusCode(), resp.Body())
+			}
+		})
 	}
 }

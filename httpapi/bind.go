@@ -39,6 +39,7 @@ type headers interface {
 type binder struct {
 	dec    jsontext.Decoder
 	reader bytes.Buffer
+	body   []byte // what reader reads, while it does
 	where  []step // the place in the body being read
 	seen   fieldSet
 	text   []byte

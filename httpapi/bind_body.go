@@ -52,11 +52,11 @@ func (b *binder) bindBody(dst reflect.Value, body []byte) bool {
 // decode runs over the body once.
 func (b *binder) decode(dst reflect.Value, body []byte) error {
 	b.where = b.where[:0]
-	b.reader = *bytes.NewBuffer(body)
+	b.body, b.reader = body, *bytes.NewBuffer(body)
 	b.dec.Reset(&b.reader, jsontext.AllowDuplicateNames(b.lax))
 	defer func() {
 		// Let go of the body: it goes back to its pool.
-		b.reader = bytes.Buffer{}
+		b.body, b.reader = nil, bytes.Buffer{}
 		b.dec.Reset(&b.reader)
 	}()
 	kind := b.dec.PeekKind()
@@ -80,6 +80,8 @@ func (b *binder) decode(dst reflect.Value, body []byte) error {
 	return nil
 }
 
+const hugeNumber = "Has a number out of the range of a double-precision number."
+
 var (
 	errTrailing = errors.New("there is something after the object")
 	errNoObject = errors.New("the body is no object")
@@ -89,6 +91,7 @@ func (b *binder) object(dst reflect.Value, o *object) error {
 	if _, err := b.dec.ReadToken(); err != nil {
 		return err
 	}
+	start := b.dec.InputOffset() - 1
 	var seen fieldSet
 	for b.dec.PeekKind() != '}' {
 		raw, err := b.dec.ReadValue()
@@ -102,7 +105,7 @@ func (b *binder) object(dst reflect.Value, o *object) error {
 				b.fault("Is not a known property.")
 				b.where = b.where[:len(b.where)-1]
 			}
-			if err := b.dec.SkipValue(); err != nil {
+			if err := b.unknown(o, raw); err != nil {
 				return err
 			}
 			continue
@@ -117,6 +120,9 @@ func (b *binder) object(dst reflect.Value, o *object) error {
 	if _, err := b.dec.ReadToken(); err != nil {
 		return err
 	}
+	if o.whole != nil {
+		dst.FieldByIndex(o.whole).SetBytes(bytes.Clone(b.body[start:b.dec.InputOffset()]))
+	}
 	for _, f := range o.fields {
 		if !seen.has(f.bit) && (f.required || f.preset != "") {
 			b.where = append(b.where, step{name: f.name})
@@ -125,6 +131,22 @@ func (b *binder) object(dst reflect.Value, o *object) error {
 		}
 	}
 	return nil
+}
+
+// unknown passes over the value of a property that the object doesn't know. Where
+// the object is kept as it is written, the value must be one that can be.
+func (b *binder) unknown(o *object, name []byte) error {
+	if o.whole == nil {
+		return b.dec.SkipValue()
+	}
+	name = bytes.Clone(b.name(name)) // the next value takes its place
+	value, err := b.dec.ReadValue()
+	if err == nil && !numbersFit(value) {
+		b.where = append(b.where, step{raw: name})
+		b.fault(hugeNumber)
+		b.where = b.where[:len(b.where)-1]
+	}
+	return err
 }
 
 // name gives the text of a quoted property name, valid until the next call.
@@ -316,7 +338,7 @@ func (b *binder) raw(dst reflect.Value, s *shape) error {
 	case s.onlyStrings && kind != '"' && kind != 'n' && !isStrings(raw):
 		b.fault("Must be a string or an array of strings.")
 	case !numbersFit(raw):
-		b.fault("Has a number out of the range of a double-precision number.")
+		b.fault(hugeNumber)
 	default:
 		dst.SetBytes(json.RawMessage(bytes.Clone(raw)))
 	}

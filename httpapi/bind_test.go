@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -69,6 +70,48 @@ func TestBind_AbsentBodyIsEmptyObject(t *testing.T) {
 		}
 		if got := in.(*makeThingIn); !got.Public || got.Ref.Set {
 			t.Errorf("%q: %+v", body, got)
+		}
+	}
+}
+
+// keptIn has an object that is kept as it is written.
+type keptIn struct {
+	Main keptPart `json:"main"`
+}
+
+type keptPart struct {
+	Whole json.RawMessage     `json:"*"`
+	Repo  tracker.Opt[string] `json:"repo" rules:"min=1"`
+}
+
+var opKeep = tracker.NewCommand[keptIn, tracker.None]("Keep", "", tracker.Needs{}, nil)
+
+func TestBind_KeepsAnObjectAsItIsWritten(t *testing.T) {
+	t.Parallel()
+	const object = `{"deep":{"x":[1.0e2]} , "repo": "r\n","":{}}`
+	in, faults := bindFaults(t, opKeep, "{ \"main\" :\n"+object+" }")
+	if got := in.(*keptIn).Main; len(faults) > 0 || string(got.Whole) != object || got.Repo.Value != "r\n" {
+		t.Errorf("got %s, %+v, %v", got.Whole, got.Repo, faults)
+	}
+	for body, path := range map[string]string{
+		`{"main":{"deep":{"x":1e999}}}`:        "main.deep",
+		`{"main":{"":1e999}}`:                  "main.",
+		`{"main":{"deep":{"x":1,"x":2}}}`:      "main.deep.x",
+		`{"main":{"repo":"a","repo":"b"}}`:     "main.repo",
+		`{"main":{"repo":""}}`:                 "main.repo",
+		`{"main":{"deep":"a\u0000"}}`:          "main.deep",
+		`{"main":[]}`:                          "main",
+		`{"main":{"deep":"\ud800"}}`:           "",
+		`{"main":{"deep":1}} {}`:               "",
+		`{"main":{"deep":` + "\"\xff\"" + `}}`: "",
+		`{"main":{"deep":{"a":"b\u0000"}}}`:    "main.deep.a",
+		`{"main":{"repo":7,"deep":1e999}}`:     "main.repo",
+		`{"main":null}`:                        "main",
+		`{"main":{"repo":null}}`:               "main.repo",
+	} {
+		_, faults := bindFaults(t, opKeep, body)
+		if _, named := faults[path]; !named {
+			t.Errorf("%s: %v", body, faults)
 		}
 	}
 }

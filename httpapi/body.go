@@ -33,7 +33,7 @@ func (x *exchange) refuseBody() error {
 	if x.route.plan != nil && x.route.plan.raw != nil {
 		return x.route.plan.refuseRaw(header)
 	}
-	if x.route.plan == nil || x.route.plan.body == nil {
+	if !x.route.readsBody() {
 		return nil
 	}
 	if t := header.ContentType(); len(t) > 0 && !x.route.dialect.accepts(t) {

@@ -21,6 +21,9 @@ type Engine interface {
 	Admit(req *tracker.Request, op *tracker.Op) error
 	// Do runs the operation and returns by req.Deadline.
 	Do(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error)
+	// Begin is Do for a Patient operation: when it has to wait, there is a Waiting and
+	// no answer yet. It keeps req and in until then.
+	Begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, tracker.Waiting, error)
 }
 
 // Config is what a Server is made of. Zero limits mean their defaults.
@@ -55,7 +58,7 @@ type Config struct {
 	MaxHeaderBytes int
 	// MaxTargetBytes bounds path and query; default 8 KiB.
 	MaxTargetBytes int
-	// MaxConnections bounds the connections served at once; default 4096. A few more
+	// MaxConnections bounds the connections served at once; default 16384. A few more
 	// are told so, the rest are closed.
 	MaxConnections int
 }
@@ -82,7 +85,7 @@ func (c Config) withDefaults() (Config, error) {
 	orDefault(&c.IdleTimeout, 2*time.Minute)
 	orDefault(&c.MaxHeaderBytes, 16<<10)
 	orDefault(&c.MaxTargetBytes, 8<<10)
-	orDefault(&c.MaxConnections, 4096)
+	orDefault(&c.MaxConnections, 16_384)
 	return c, nil
 }
 

@@ -29,8 +29,8 @@ var (
 
 const scimThings = "/scim/v2/" + workspaceID + "/Things"
 
-// spoken starts a server with routes of every dialect.
-func spoken(t *testing.T, adjust ...func(*Config)) *bundle {
+// inTongues starts a server with routes of every dialect.
+func inTongues(t *testing.T, adjust ...func(*Config)) *bundle {
 	t.Helper()
 	engine := &fakeEngine{}
 	cfg := Config{Engine: engine}
@@ -88,7 +88,7 @@ func (b *bundle) ask(t *testing.T, method, path, body string, headers ...string)
 // Whatever goes wrong under a dialect's paths is said in the dialect.
 func TestDialect_EveryFailure(t *testing.T) {
 	t.Parallel()
-	b := spoken(t)
+	b := inTongues(t)
 	b.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
 		return tracker.Reply{}, errors.New("the disk is made of cheese")
 	})
@@ -145,7 +145,7 @@ func TestDialect_EveryFailure(t *testing.T) {
 
 func TestDialect_Reasons(t *testing.T) {
 	t.Parallel()
-	b := spoken(t)
+	b := inTongues(t)
 	b.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
 		return tracker.Reply{}, &tracker.Error{Code: tracker.CodeUnauthorized, Message: `Not "you" \ ä.`, Hint: "Go.", Reason: "a_reason"}
 	})
@@ -171,7 +171,7 @@ func TestDialect_Reasons(t *testing.T) {
 
 func TestDialect_Form(t *testing.T) {
 	t.Parallel()
-	b := spoken(t)
+	b := inTongues(t)
 	b.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
 		return tracker.Reply{Body: []byte(`{}`)}, nil
 	})
@@ -190,7 +190,7 @@ func TestDialect_Form(t *testing.T) {
 func TestBaseURL(t *testing.T) {
 	t.Parallel()
 	for _, public := range []string{"", "https://yard.example", "https://yard.example/"} {
-		b := spoken(t, func(c *Config) { c.PublicURL = public })
+		b := inTongues(t, func(c *Config) { c.PublicURL = public })
 		var base string
 		b.engine.set(func(_ *tracker.Request, _ *tracker.Op, in any) (tracker.Reply, error) {
 			base = in.(*basedIn).Base
@@ -215,7 +215,7 @@ func TestBaseURL(t *testing.T) {
 func TestDialect_AnywhereIsNotForwarded(t *testing.T) {
 	t.Parallel()
 	a := newAtlas("b")
-	b := spoken(t, func(c *Config) { c.Placement = seat{a, "a"} })
+	b := inTongues(t, func(c *Config) { c.Placement = seat{a, "a"} })
 	b.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
 		return tracker.Reply{Body: []byte(`{}`)}, nil
 	})
@@ -229,8 +229,8 @@ func TestDialect_AnywhereIsNotForwarded(t *testing.T) {
 func TestDialect_Forwarded(t *testing.T) {
 	t.Parallel()
 	a := newAtlas("b")
-	entry := spoken(t, func(c *Config) { c.Placement = seat{a, "a"} })
-	owner := spoken(t, func(c *Config) { c.Placement = seat{a, "b"} })
+	entry := inTongues(t, func(c *Config) { c.Placement = seat{a, "a"} })
+	owner := inTongues(t, func(c *Config) { c.Placement = seat{a, "b"} })
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,7 @@
 //
 // What does not live here: what an operation does, who may do it, and where it
 // runs. Those are package tracker's and the Engine's; this package knows them as
-// *tracker.Op and the two methods of Engine. Status codes, on the other hand,
+// *tracker.Op and the methods of Engine. Status codes, on the other hand,
 // live nowhere else: errors.go has those of failures, respond.go the others.
 //
 // The operator's operations on the cluster are the exception: they are declared in
@@ -15,7 +15,8 @@
 // headers and path (400 with every fault), the operation, the response.
 //
 // Goroutines: fasthttp runs one per connection and every function here runs on
-// it. Serve runs on its caller's until Shutdown. The package starts none itself.
+// it. Serve runs on its caller's until Shutdown. A request that waits for something
+// to happen has none; it gets a new one to go on with, see park.go.
 //
 // What is pooled: an exchange per request in progress, and the inputs of queries.
 // Nothing handed to an operation points into a buffer of fasthttp or of an

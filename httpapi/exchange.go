@@ -43,6 +43,14 @@ type exchange struct {
 	large bool
 	// moved says that nothing was done, because another node serves the workspace.
 	moved bool
+	// resumed is the request that was parked and is gone on with; parked says that the
+	// request waits, and has no answer yet.
+	resumed *parked
+	parked  bool
+	// message is the body as a message to a session's tools, once it was looked at, and
+	// refused why it is none.
+	message *message
+	refused *rpcRefusal
 	// rated says that the request was counted, and verdict how that ended.
 	rated   bool
 	verdict verdict
@@ -52,6 +60,12 @@ func (s *Server) acquire(ctx *fasthttp.RequestCtx) *exchange {
 	x := s.exchanges.Get().(*exchange)
 	x.ctx, x.start, x.clock = ctx, ctx.Time(), ctx.Time()
 	x.conn, _ = ctx.Conn().(*conn)
+	if x.conn != nil && x.conn.resumed != nil {
+		x.resumed, x.conn.resumed = x.conn.resumed, nil
+		x.start, x.clock = x.resumed.start, x.resumed.start
+		x.rated, x.verdict = x.resumed.rated, x.resumed.verdict
+		s.taken(x.resumed)
+	}
 	x.oversize = ctx.Request.Header.ContentLength() == 0 && len(ctx.Request.Header.PeekCanonical(markOversize)) > 0
 	return x
 }
@@ -61,10 +75,14 @@ func (s *Server) release(x *exchange) {
 		<-s.large
 		x.large = false
 	}
-	x.ctx, x.conn, x.route, x.id, x.read, x.oversize, x.rated, x.moved = nil, nil, nil, "", false, false, false, false
+	if x.resumed != nil { // it was refused before it could go on
+		x.resumed.waiting.Leave()
+		x.resumed = nil
+	}
+	x.ctx, x.conn, x.route, x.id, x.read, x.oversize, x.rated, x.moved, x.parked = nil, nil, nil, "", false, false, false, false, false
 	x.values, x.params, x.query = [maxParams]string{}, params{}, tracker.Request{}
 	x.target.path, x.target.query, x.target.segments = nil, nil, [maxSegments][]byte{}
-	x.binder.plan = nil
+	x.binder.plan, x.message, x.refused = nil, nil, nil
 	x.binder.faults = tracker.Faults{}
 	if cap(x.body) > keptBuffer {
 		x.body = nil

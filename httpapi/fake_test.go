@@ -92,6 +92,18 @@ type thing struct {
 	Next  []thing            `json:"next,omitempty"`
 }
 
+type watchIn struct {
+	Wait int `query:"wait" rules:"min=0,max=30"`
+}
+
+func (in *watchIn) WaitFor() time.Duration { return time.Duration(in.Wait) * time.Second }
+
+type takeIn struct {
+	Wait int `json:"wait" rules:"min=0,max=30"`
+}
+
+func (in *takeIn) WaitFor() time.Duration { return time.Duration(in.Wait) * time.Second }
+
 func noQuery[In any](*tracker.View, *In) (tracker.Reply, error) { panic("not run") }
 func noCommand[In any](*tracker.Tx, *In) (tracker.Reply, error) { panic("not run") }
 
@@ -105,6 +117,8 @@ var (
 	opOpen   = tracker.NewCommand[makeThingIn, thing]("OpenThing", "Make a thing as a stranger", tracker.Needs{}, noCommand[makeThingIn], tracker.WithSecret)
 	opSigned = tracker.NewCommand[signedIn, thing]("SignedThing", "Take a signed thing", tracker.Needs{}, noCommand[signedIn], tracker.WithoutKey)
 	opLarge  = tracker.NewCommand[makeThingIn, thing]("LargeThing", "Make a large thing", tracker.Needs{Level: tracker.Write}, noCommand[makeThingIn], func(o *tracker.Op) { o.MaxBody = 2 << 20 })
+	opWatch  = tracker.NewQuery[watchIn, thing]("WatchThings", "Watch things", tracker.Needs{Level: tracker.Read}, noQuery[watchIn], tracker.MayWait)
+	opTake   = tracker.NewCommand[takeIn, thing]("TakeThing", "Take a thing", tracker.Needs{Level: tracker.Write}, noCommand[takeIn], tracker.MayWait)
 	opSlug   = tracker.NewQuery[struct {
 		Slug string `path:"slug"`
 	}, thing]("ThingBySlug", "Get a thing by its slug", tracker.Needs{Level: tracker.Identified}, nil)
@@ -121,7 +135,10 @@ func fakeRoutes() []Route {
 		{"POST", "/open", opOpen, []int{201}},
 		{"POST", "/signed", opSigned, []int{202}},
 		{"POST", "/w/{organizationId}/large", opLarge, []int{201}},
+		{"POST", "/w/{organizationId}/watch", opWatch, []int{200}},
+		{"POST", "/w/{organizationId}/take", opTake, []int{200}},
 		{"GET", "/w/slug/{slug}", opSlug, []int{200}},
+		{"POST", "/w/{organizationId}/sessions/{id}/mcp", opSessionTools, []int{200, 202}},
 	}
 }
 
@@ -137,6 +154,8 @@ type fakeEngine struct {
 	in     any
 	calls  int
 	answer func(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error)
+	// waiting has Patient operations wait.
+	waiting func(*tracker.Request) tracker.Waiting
 }
 
 func (e *fakeEngine) Admit(req *tracker.Request, op *tracker.Op) error {
@@ -163,6 +182,17 @@ func (e *fakeEngine) Do(req *tracker.Request, op *tracker.Op, in any) (tracker.R
 		return answer(req, op, in)
 	}
 	return tracker.Reply{Body: append(req.Buf[:0], `{"id":"x"}`...)}, nil
+}
+
+func (e *fakeEngine) Begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, tracker.Waiting, error) {
+	e.mu.Lock()
+	waiting := e.waiting
+	e.mu.Unlock()
+	if waiting != nil {
+		return tracker.Reply{}, waiting(req), nil
+	}
+	reply, err := e.Do(req, op, in)
+	return reply, nil, err
 }
 
 func copyOf(in any) any {

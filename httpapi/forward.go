@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
@@ -120,7 +121,9 @@ type travel struct {
 	sent   fasthttp.Request // built when it is first needed
 	built  bool
 
-	missing time.Time // since when nobody served the workspace; zero: somebody does
+	missing time.Time     // since when nobody served the workspace; zero: somebody does
+	asked   bool          // waits is known
+	waits   time.Duration // that the request asks for
 	pause   time.Duration
 	again   bool  // ask again without waiting
 	maybe   bool  // a try may have been applied
@@ -133,7 +136,7 @@ func (t *travel) end() {
 	s := t.server
 	t.sent.SetBodyRaw(nil) // the exchange's
 	t.sent.Reset()
-	t.server, t.x, t.built, t.missing = nil, nil, false, time.Time{}
+	t.server, t.x, t.built, t.missing, t.asked, t.waits = nil, nil, false, time.Time{}, false, 0
 	t.again, t.maybe, t.final, t.why = false, false, nil, nil
 	s.travels.Put(t)
 }
@@ -199,7 +202,39 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-func (t *travel) deadline() time.Time { return t.x.clock.Add(t.server.cfg.RequestTimeout) }
+// deadline is when the answer is due: later, by as long, for a request that asks to
+// wait.
+func (t *travel) deadline() time.Time {
+	if !t.asked {
+		t.asked, t.waits = true, t.server.waitAsked(t.x)
+	}
+	return t.x.clock.Add(t.server.cfg.RequestTimeout + t.waits)
+}
+
+// waitAsked is how long a request asks its answer to wait, as far as can be told
+// without binding it: by its query, or by its body.
+func (s *Server) waitAsked(x *exchange) time.Duration {
+	if x.route.tools {
+		return s.toolsWait(x)
+	}
+	if !x.route.Op.Patient {
+		return 0
+	}
+	seconds := 0
+	if x.route.plan.body == nil {
+		var args fasthttp.Args
+		args.ParseBytes(x.target.query)
+		seconds, _ = args.GetUint("wait")
+	} else if s.readBody(x) == nil && len(x.body) > 0 {
+		var asked struct {
+			Wait float64 `json:"wait"`
+		}
+		if json.Unmarshal(x.body, &asked) == nil {
+			seconds = int(asked.Wait)
+		}
+	}
+	return min(time.Duration(max(0, seconds))*time.Second, tracker.MaxWait)
+}
 
 // send asks a node; true when its answer is the request's.
 func (t *travel) send(node string) bool {
@@ -258,7 +293,7 @@ func (t *travel) send(node string) bool {
 func (t *travel) lost() {
 	t.unserved(nil)
 	switch {
-	case t.x.route.Op.Kind == tracker.Query:
+	case t.server.onlyReads(t.x):
 		t.again = true
 	case t.repeats():
 		t.maybe = true
@@ -270,7 +305,7 @@ func (t *travel) lost() {
 // repeats tells whether the request may be carried out twice: it changes nothing,
 // or its key sees to that.
 func (t *travel) repeats() bool {
-	if t.x.route.Op.Kind == tracker.Query {
+	if t.server.onlyReads(t.x) {
 		return true
 	}
 	if !t.x.route.changes {

@@ -10,20 +10,33 @@ import (
 // quiet tells whether an idle connection is open and has nothing to read: the other
 // side neither closed it nor said anything unasked.
 func quiet(conn net.Conn) bool {
+	open, said := peek(conn)
+	return open && !said
+}
+
+// hungUp tells whether the other side has closed a connection; what it said before
+// that doesn't matter.
+func hungUp(conn net.Conn) bool {
+	open, _ := peek(conn)
+	return !open
+}
+
+// peek tells whether a connection is open and whether there is something to read.
+func peek(conn net.Conn) (open, said bool) {
 	sys, ok := conn.(syscall.Conn)
 	if !ok {
-		return true
+		return true, false
 	}
 	raw, err := sys.SyscallConn()
 	if err != nil {
-		return false
+		return false, false
 	}
-	open := false
 	err = raw.Read(func(fd uintptr) bool {
 		var b [1]byte
-		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		open = err == syscall.EAGAIN
+		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		said = err == nil && n > 0
+		open = said || err == syscall.EAGAIN
 		return true
 	})
-	return err == nil && open
+	return err == nil && open, said
 }

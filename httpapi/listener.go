@@ -136,12 +136,29 @@ type conn struct {
 	heard   atomic.Bool
 	linger  atomic.Bool
 
+	// parked is the request that waits on the connection; nil: none.
+	parked atomic.Pointer[parked]
+	// keep is how many calls of Close leave the connection open: fasthttp's, when it
+	// lets go of a connection that goes on. One may come late.
+	keep atomic.Int32
+	// resumed is a parked request that is to be gone on with, and again what is left of
+	// its bytes. Owned by the connection's goroutine.
+	resumed *parked
+	again   []byte
+
 	// credential is the one last sent, kept so that it is copied once per connection
 	// instead of once per request. Owned by the connection's goroutine.
 	credential string
 }
 
 func (c *conn) Read(p []byte) (int, error) {
+	if len(c.again) > 0 {
+		n := copy(p, c.again)
+		if c.again = c.again[n:]; len(c.again) == 0 {
+			c.again = nil
+		}
+		return n, nil
+	}
 	n, err := c.Conn.Read(p)
 	if n > 0 && !c.heard.Load() {
 		c.heard.Store(true)
@@ -152,6 +169,14 @@ func (c *conn) Read(p []byte) (int, error) {
 // Close closes the connection; one that was refused while it was still sending is
 // first drained, within bounds.
 func (c *conn) Close() error {
+	for n := c.keep.Load(); n > 0; n = c.keep.Load() {
+		if c.keep.CompareAndSwap(n, n-1) {
+			return nil
+		}
+	}
+	if p := c.parked.Swap(nil); p != nil {
+		p.waiting.Leave()
+	}
 	if c.linger.Swap(false) {
 		if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil && c.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
 			_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes) // whatever ends it, the connection is done

@@ -107,6 +107,9 @@ func (d *describer) operation(rt *route) (doc, error) {
 		}
 		operation["requestBody"] = doc{"required": true, "description": "As its sender signed it, byte for byte.", "content": content}
 	}
+	if rt.tools {
+		d.describeTools(operation)
+	}
 	switch rt.Op.Needs.Level {
 	case tracker.Public:
 		operation["security"] = []doc{{}, {"bearer": []string{}}}
@@ -240,7 +243,7 @@ func failuresOf(rt *route) []int {
 	if len(rt.params) > 0 {
 		failures = append(failures, http.StatusNotFound)
 	}
-	if rt.plan.body != nil || rt.plan.raw != nil {
+	if rt.readsBody() || rt.plan.raw != nil {
 		failures = append(failures, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 	}
 	if rt.changes {

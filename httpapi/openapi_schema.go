@@ -109,7 +109,10 @@ func (d *describer) object(o *object, strict bool) doc {
 	if len(required) > 0 {
 		schema["required"] = required
 	}
-	if strict {
+	switch {
+	case o.whole != nil:
+		schema["additionalProperties"] = true
+	case strict:
 		schema["additionalProperties"] = false
 	}
 	return schema

@@ -24,6 +24,9 @@ import (
 //	items:"..."        the rules of an array's items or a map's values
 //	enum:"a,b"         the values allowed, of items where the field is an array
 //	default:"50"       the value when absent
+//
+// In a nested struct json:"*" is the object itself, as it is written, also what it
+// has beside the known properties.
 type plan struct {
 	path, query, header []*field
 	service             []*field // what the service itself fills in
@@ -89,6 +92,8 @@ type object struct {
 	typ    reflect.Type
 	fields []*field
 	byName map[string]*field
+	// whole is the field that keeps the object as it is written; nil for none.
+	whole []int
 }
 
 // maxFields bounds the properties of one object, for the set of those seen.
@@ -157,6 +162,10 @@ func (p *plan) collect(t reflect.Type, at []int, body *object) error {
 			if err := p.wantRaw(sf, index, types); err != nil {
 				return err
 			}
+			continue
+		}
+		if sf.Type == rawType && tagName(sf, "json") == "*" {
+			body.whole = index
 			continue
 		}
 		f, err := newField(sf, index)

@@ -45,6 +45,8 @@ type route struct {
 	// local runs the operation on this node instead of the engine; such a route is
 	// never forwarded.
 	local localRun
+	// tools says that the body is a message to a session's tools.
+	tools bool
 }
 
 // compile makes the routes of operations ready.
@@ -63,6 +65,7 @@ func (s *Server) compile(routes []Route) ([]*route, error) {
 		rt.dialect = dialectOf(r.Path)
 		rt.changes = r.Method != fasthttp.MethodGet && local == nil && (rt.dialect == nil || !rt.dialect.keyless)
 		rt.local = local
+		rt.tools = r.Op == opSessionTools
 		rt.inputs.New = r.Op.New
 		if r.Op.Unkeyed {
 			rt.changes = false
@@ -93,17 +96,20 @@ func (s *Server) compile(routes []Route) ([]*route, error) {
 // parameters of several segments.
 func (rt *route) describedPath() string { return strings.Replace(rt.Path, "...}", "}", 1) }
 
+// readsBody tells whether the body says anything.
+func (rt *route) readsBody() bool { return rt.tools || rt.plan != nil && rt.plan.body != nil }
+
 // input gives an empty input. Those of queries are used again, for nobody holds
 // on to them after the answer.
 func (rt *route) input() any {
-	if rt.Op.Kind != tracker.Query {
+	if rt.Op.Kind != tracker.Query || rt.Op.Patient {
 		return rt.Op.New()
 	}
 	return rt.inputs.Get()
 }
 
 func (rt *route) giveBack(in any) {
-	if rt.Op.Kind == tracker.Query {
+	if rt.Op.Kind == tracker.Query && !rt.Op.Patient {
 		reflect.ValueOf(in).Elem().SetZero()
 		rt.inputs.Put(in)
 	}

@@ -19,6 +19,10 @@ const (
 	secretsPath   = workspacePath + "/inbound-secrets"
 	inroutesPath  = workspacePath + "/inbound-routes"
 	analyticsPath = workspacePath + "/issue-analytics"
+	agentsPath    = workspacePath + "/agents"
+	sessionsPath  = workspacePath + "/agent/sessions"
+	sessionPath   = sessionsPath + "/{id}"
+	draftsPath    = workspacePath + "/drafts"
 	webhooksPath  = workspacePath + "/webhook-subscriptions"
 	clientsPath   = workspacePath + "/oauth-clients"
 	connsPath     = workspacePath + "/scim/connections"
@@ -65,7 +69,7 @@ func Routes() []Route {
 		{"DELETE", issuesPath + "/{id}", tracker.DeleteIssue, []int{204}},
 		{"GET", issuesPath + "/{id}/children", tracker.ListIssueChildren, []int{200}},
 		{"GET", issuesPath + "/{id}/history", tracker.IssueHistory, []int{200}},
-		{"POST", issuesPath + "/{id}/assign", tracker.AssignIssue, []int{200}},
+		{"POST", issuesPath + "/{id}/assign", tracker.AssignIssue, []int{200, 409}},
 		{"GET", issuesPath + "/{id}/branch-name", tracker.IssueBranchName, []int{200}},
 		{"GET", issuesPath + "/{id}/similar", tracker.SimilarIssues, []int{200}},
 
@@ -111,6 +115,35 @@ func Routes() []Route {
 		{"POST", issuesPath + "/{id}/share", tracker.CreateShare, []int{201}},
 		{"DELETE", issuesPath + "/{id}/share/{token}", tracker.RevokeShare, []int{204}},
 		{"GET", "/shared-issues/{" + workspaceParam + "}/{token}", tracker.SharedIssue, []int{200}},
+
+		{"GET", agentsPath, tracker.ListAgents, []int{200}},
+		{"POST", agentsPath, tracker.CreateAgent, []int{201, 409}},
+		{"GET", agentsPath + "/{id}", tracker.AgentByID, []int{200}},
+		{"PATCH", agentsPath + "/{id}", tracker.PatchAgent, []int{200}},
+		{"DELETE", agentsPath + "/{id}", tracker.DeleteAgent, []int{204}},
+
+		{"POST", issuesPath + "/{id}/dispatch", tracker.DispatchIssue, []int{201, 409}},
+		{"POST", workspacePath + "/agent/dispatch-batch", tracker.DispatchBatch, []int{200}},
+		{"GET", sessionsPath, tracker.ListSessions, []int{200}},
+		{"POST", sessionsPath + "/register", tracker.RegisterSession, []int{200, 201, 409}},
+		{"POST", sessionsPath + "/claim", tracker.ClaimSessions, []int{200, 409}},
+		{"GET", sessionPath, tracker.SessionByID, []int{200, 304}},
+		{"POST", sessionPath + "/poll", tracker.PollSession, []int{200, 409}},
+		{"GET", sessionPath + "/activities", tracker.ListActivities, []int{200, 409}},
+		{"GET", sessionPath + "/children", tracker.ListSessionChildren, []int{200, 409}},
+		{"POST", sessionPath + "/children", tracker.SpawnSession, []int{201, 409}},
+		{"POST", sessionPath + "/cancel", tracker.CancelSession, []int{200, 409}},
+		{"POST", sessionPath + "/reply", tracker.ReplyToSession, []int{200, 409}},
+		{"POST", sessionPath + "/log", tracker.LogActivities, []int{201, 409}},
+		{"POST", sessionPath + "/report", tracker.ReportSession, []int{200, 409}},
+		{"POST", sessionPath + "/heartbeat", tracker.Heartbeat, []int{200, 409}},
+		{"POST", sessionPath + "/mcp", opSessionTools, []int{200, 202, 409}},
+
+		{"GET", draftsPath, tracker.ListDrafts, []int{200}},
+		{"POST", draftsPath, tracker.CreateDraft, []int{201}},
+		{"GET", draftsPath + "/{id}", tracker.DraftByID, []int{200}},
+		{"POST", draftsPath + "/{id}/publish", tracker.PublishDraft, []int{200, 409}},
+		{"POST", draftsPath + "/{id}/discard", tracker.DiscardDraft, []int{200, 409}},
 
 		{"GET", channelsPath, tracker.ListChannels, []int{200}},
 		{"POST", channelsPath, tracker.CreateChannel, []int{201, 409}},

@@ -30,6 +30,7 @@ type Server struct {
 	smallestBody int
 	rates        *rateLimits // nil: there is no limit
 	pools        *pools      // nil for a node alone
+	tools        *toolbox    // nil when no route leads to them
 	// draining says that connections end with the response in progress.
 	draining atomic.Bool
 	// large has an entry for every large request in hand; see largeBodies.
@@ -38,6 +39,10 @@ type Server struct {
 	mu        sync.Mutex
 	listeners []*listener
 	closing   bool
+	parked    map[*parked]struct{} // requests that wait, and hold no goroutine
+
+	// resuming counts the requests that are parked, or on their way back to a handler.
+	resuming atomic.Int64
 }
 
 // New makes a server of the whole API. Its error is a fault of the configuration
@@ -49,7 +54,10 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, ids: newRequestIDs(), now: time.Now, large: make(chan struct{}, largeBodies)}
+	s := &Server{
+		cfg: cfg, ids: newRequestIDs(), now: time.Now,
+		large: make(chan struct{}, largeBodies), parked: map[*parked]struct{}{},
+	}
 	s.exchanges.New = func() any { return new(exchange) }
 	s.travels.New = func() any { return new(travel) }
 	if cfg.Rate.Requests > 0 {
@@ -62,6 +70,9 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 		return nil, err
 	}
 	if s.routes, err = s.compile(routes); err != nil {
+		return nil, err
+	}
+	if s.tools, err = newToolbox(s.routes, cfg); err != nil {
 		return nil, err
 	}
 	description, err := describeAPI(s.routes, cfg)
@@ -144,6 +155,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	for _, l := range listeners {
 		l.closeSilent()
 	}
+	s.unpark(ctx)
 	err := s.fast.ShutdownWithContext(ctx)
 	if s.pools != nil {
 		s.pools.close()

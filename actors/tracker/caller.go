@@ -44,11 +44,21 @@ type Principal struct {
 	// SCIM are the scopes of a SCIM connection, which opens nothing but its own
 	// workspace's SCIM base; 0 for other credentials.
 	SCIM SCIMScopes
+	// Lane is what a lane token opens, and all it opens; nil for other credentials.
+	Lane *Lane
 }
 
 // Expired tells whether the credential has ended.
 func (p *Principal) Expired(now time.Time) bool {
 	return !p.Expires.IsZero() && !now.Before(p.Expires)
+}
+
+// Lane is a session as the bearer of one of its lane tokens has it.
+type Lane struct {
+	Session, Issue storage.ID
+	// Hash is that of the token's secret: whether it is still good is looked up with
+	// each operation.
+	Hash [32]byte
 }
 
 // Caller is a principal in one workspace: what it may do and see there.

@@ -11,6 +11,10 @@ import (
 // may know that an issue exists. Every read of an issue on a caller's behalf comes
 // through here. An issue that is not restricted costs no look-up.
 func (v *View) seesIssue(rec storage.Record) (bool, error) {
+	if lane := v.Caller.Lane; lane != nil {
+		id, err := storedID(rec) // its own issue, restricted or not, and no other
+		return id == lane.Issue, err
+	}
 	if !v.Caller.Sees(rec.Team()) {
 		return false, nil // a grant never widens (Decision 26)
 	}

@@ -10,9 +10,11 @@ type AssignIssueIn struct {
 // AssignedIssue is the answer to AssignIssue.
 type AssignedIssue struct {
 	Issue Issue `json:"issue"`
+	// Session is what the assignment dispatched; absent when it dispatched nothing.
+	Session *ShownSession `json:"session,omitempty"`
 }
 
-// AssignIssue gives an issue another assignee, or none.
+// AssignIssue gives an issue another assignee, or none (Decision 30).
 var AssignIssue = NewCommand[AssignIssueIn, AssignedIssue]("AssignIssue", "Assign an issue", Needs{Write, "issues"}, assignIssue)
 
 func assignIssue(tx *Tx, in *AssignIssueIn) (Reply, error) {
@@ -22,6 +24,11 @@ func assignIssue(tx *Tx, in *AssignIssueIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	reply.Body = append(append(append(make([]byte, 0, len(reply.Body)+10), `{"issue":`...), reply.Body...), '}')
+	issue, session := reply.Body, tx.dispatchedSession()
+	reply.Body = append(append(make([]byte, 0, len(issue)+len(session)+24), `{"issue":`...), issue...)
+	if session != nil {
+		reply.Body = append(append(reply.Body, `,"session":`...), session...)
+	}
+	reply.Body = append(reply.Body, '}')
 	return reply, nil
 }

@@ -257,5 +257,5 @@ func (tx *Tx) closeByRule(row *storage.Row[Issue], status IssueStatus) error {
 
 // shareUsed tells whether the rest has to wait for a batch of its own.
 func (tx *Tx) shareUsed() bool {
-	return tx.auto.count >= tx.ledger.share || tx.Writer().Size()-tx.began > maxAutoBytes
+	return tx.auto.count >= tx.ledger.share || tx.written() > maxAutoBytes
 }

@@ -13,7 +13,7 @@ type IssueByIDIn struct {
 }
 
 // IssueByID reads one issue.
-var IssueByID = NewQuery[IssueByIDIn, Issue]("IssueByID", "Get an issue", Needs{Read, "issues"}, issueByID)
+var IssueByID = NewQuery[IssueByIDIn, Issue]("IssueByID", "Get an issue", Needs{Read, "issues"}, issueByID, ForLanes)
 
 func issueByID(v *View, in *IssueByIDIn) (reply Reply, err error) {
 	id, ok := storage.ParseID(in.ID)

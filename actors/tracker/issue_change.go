@@ -32,7 +32,7 @@ func (tx *Tx) addIssue(t *Issue) ([]byte, error) {
 	if err := tx.Emit(eventIssueCreated, storage.Header{Flags: t.flags(), Version: 1, Team: t.team()}, body, nil); err != nil {
 		return nil, err
 	}
-	return body, nil
+	return body, tx.assigned(nil, t)
 }
 
 // updateIssue stores the new value of an issue with its event, and returns its
@@ -63,7 +63,13 @@ func (tx *Tx) updateIssue(old *storage.Row[Issue], t *Issue) (body []byte, versi
 		return nil, 0, err
 	}
 	header := storage.Header{Flags: t.flags() | old.Flags&issues.Held, Version: old.Version + 1, Team: t.team()}
-	return body, header.Version, tx.emit(id, eventIssueUpdated, header, body, changes)
+	if err := tx.emit(id, eventIssueUpdated, header, body, changes); err != nil {
+		return nil, 0, err
+	}
+	if err := tx.priorityChanged(&old.Value, t); err != nil {
+		return nil, 0, err
+	}
+	return body, header.Version, tx.assigned(&old.Value, t)
 }
 
 // eraseIssue removes an issue that has no children, with everything that hangs on

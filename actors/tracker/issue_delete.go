@@ -24,6 +24,8 @@ var issueLeavings = []func(tx *Tx, issue *storage.Row[Issue], portion *portion) 
 	(*Tx).dropComments,
 	(*Tx).unlinkTickets,
 	(*Tx).dropAttachments,
+	(*Tx).dropDrafts,
+	(*Tx).partSessions,
 }
 
 // deleteIssue leaves the issue in place until nothing hangs on it any more, so a

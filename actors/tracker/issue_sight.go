@@ -27,7 +27,7 @@ type sight struct {
 // partial tells whether there may be issues that the caller does not see.
 func (s *sight) partial() (bool, error) {
 	switch c := s.v.Caller; {
-	case len(c.Hidden) > 0:
+	case c.Lane != nil || len(c.Hidden) > 0:
 		return true, nil
 	case c.Level >= Admin:
 		return false, nil

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"sync"
 
 	"switchyard/storage"
 )
@@ -41,9 +42,10 @@ const (
 	similarRead = 256
 	// similarWords bounds the words of the issue that are searched for: its rarest.
 	similarWords = 64
-	// similarPostings bounds the postings gone through; the most frequent words are
-	// left out when there are more.
-	similarPostings = 250_000
+	// similarPostings bounds the postings gone through, those of a word as well as,
+	// about, those of all: beyond, the most frequent words are left out, and of a word
+	// in so many issues the older ones.
+	similarPostings = 100_000
 	// similarLooked bounds the issues that are looked at for the answer, of which the
 	// caller may not see some.
 	similarLooked = 5_000
@@ -57,7 +59,9 @@ func similarIssues(v *View, in *SimilarIssuesIn) (Reply, error) {
 	if row == nil {
 		return Reply{}, NotFound("issue")
 	}
-	s := similarity{v: v, sight: sight{v: v}, self: storage.DocOf(row.Value.id()), scores: map[storage.Doc]float64{}}
+	space, _ := similaritySpaces.Get().(*similaritySpace)
+	defer space.release()
+	s := similarity{v: v, sight: sight{v: v}, self: storage.DocOf(row.Value.id()), space: space}
 	if err := s.search(&row.Value); err != nil {
 		return Reply{}, fmt.Errorf("search for similar issues: %w", err)
 	}
@@ -70,10 +74,23 @@ type similarity struct {
 	v      *View
 	sight  sight
 	self   storage.Doc
-	scores map[storage.Doc]float64
+	space  *similaritySpace
 	issues float64 // in the index
 	// slowness is, by a posting's length byte, k1*(1-b+b*length/average).
 	slowness [math.MaxUint8 + 1]float64
+}
+
+// similaritySpace is the memory of a search, of a few megabytes, for the next one.
+type similaritySpace struct {
+	met    []weighed
+	scores scores
+}
+
+var similaritySpaces = sync.Pool{New: func() any { return new(similaritySpace) }}
+
+func (s *similaritySpace) release() {
+	s.scores.clear()
+	similaritySpaces.Put(s)
 }
 
 // wanted is a stem to search for: the lists of the words that have it.
@@ -103,18 +120,18 @@ func (s *similarity) search(t *Issue) (err error) {
 		return err
 	}
 	postings := 0
-	var met []weighed
 	for _, w := range all {
 		if postings > similarPostings {
 			break
 		}
-		if met, err = s.gather(r, w, met[:0]); err != nil {
+		met, err := s.gather(r, w, s.space.met[:0])
+		if err != nil {
 			return err
 		}
+		s.space.met = met
 		postings += len(met)
 		s.score(met)
 	}
-	delete(s.scores, s.self)
 	return nil
 }
 
@@ -162,7 +179,7 @@ func (s *similarity) want(r *storage.PostingReader, t *Issue) ([]wanted, error) 
 // weighed is an issue with the weight and length byte of a posting.
 type weighed struct {
 	doc    storage.Doc
-	weight int
+	weight uint16
 	length byte
 }
 
@@ -172,9 +189,9 @@ func (s *similarity) gather(r *storage.PostingReader, w wanted, met []weighed) (
 		if err := r.List(list, math.MaxUint64); err != nil {
 			return nil, err
 		}
-		for r.Valid() {
+		for r.Valid() && len(met) < similarPostings {
 			if p := r.Payload(); p[0] > 0 {
-				met = append(met, weighed{r.Doc(), int(p[0]), p[1]})
+				met = append(met, weighed{r.Doc(), uint16(p[0]), p[1]})
 			}
 			if err := r.Step(); err != nil {
 				return nil, err
@@ -203,22 +220,13 @@ func (s *similarity) score(met []weighed) {
 	rarity := math.Log(1 + (s.issues-min(having, s.issues)+0.5)/(having+0.5))
 	for _, m := range met {
 		weight := float64(m.weight)
-		s.scores[m.doc] += rarity * weight * (bm25K1 + 1) / (weight + s.slowness[m.length])
+		s.space.scores.add(m.doc, rarity*weight*(bm25K1+1)/(weight+s.slowness[m.length]))
 	}
-}
-
-// ranked is an issue with its score.
-type ranked struct {
-	doc   storage.Doc
-	score float64
 }
 
 // answer appends the best issues that the caller may see.
 func (s *similarity) answer(limit int, buf []byte) ([]byte, error) {
-	all := make([]ranked, 0, len(s.scores))
-	for doc, score := range s.scores {
-		all = append(all, ranked{doc, score})
-	}
+	all := s.space.scores.ranked(s.self)
 	buf = append(buf, `{"similar":[`...)
 	count := 0
 	for looked := 0; len(all) > 0 && count < limit && looked < similarLooked; {

@@ -38,12 +38,22 @@ type Ledger struct {
 	// queued are the webhooks that the open batch has deliveries for, and perhaps some
 	// that a command which failed had.
 	queued []storage.ID
+	wakes  []Wake // of the open batch
+	queue  queueFloors
+	// leasesDue is by when the leases are looked at; zero: not known.
+	leasesDue time.Time
+	// operator are the operator's settings; nil: the defaults.
+	operator *AgentSettings
+	schemas  knownSchemas
 }
 
 // NewLedger makes the ledger of a workspace over its state.
 func NewLedger(store *storage.Tx, random io.Reader) *Ledger {
 	return &Ledger{store: store, random: random, counters: counters{known: map[counterKey]*counter{}}, share: maxAutoClosed}
 }
+
+// Configure gives the ledger the operator's settings; nil are the defaults.
+func (l *Ledger) Configure(s *AgentSettings) { l.operator = s }
 
 // PanicError is a command that panicked. Its writes were undone.
 type PanicError struct {
@@ -58,10 +68,14 @@ func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 // is committed; that of a failed command, too, since it may have seen uncommitted
 // rows.
 func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, err error) {
-	mark, counted := l.store.Mark(), l.counters.bytes
+	mark, counted, wakes := l.store.Mark(), l.counters.bytes, len(l.wakes)
 	l.counters.begin()
 	l.recent.begin()
-	tx := &Tx{View: View{View: l.store.View, Caller: &req.Caller, now: now}, ledger: l, began: l.store.Size()}
+	l.queue.raised = false
+	tx := &Tx{
+		View:   View{View: l.store.View, Caller: &req.Caller, now: now, operator: l.operator, final: req.Final},
+		ledger: l, began: l.store.Size(),
+	}
 	defer func() {
 		if v := recover(); v != nil {
 			err = &PanicError{Value: v, Stack: debug.Stack()}
@@ -70,6 +84,10 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 			reply = Reply{}
 			l.counters.rollback()
 			l.recent.rollback()
+			l.wakes = l.wakes[:wakes]
+			if l.queue.raised {
+				l.queue.forget() // it saw a queue that was not to be
+			}
 			if failed := l.store.Rollback(mark); failed != nil {
 				l.broken = failed
 				err = errors.Join(err, failed)
@@ -87,13 +105,16 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 			return Reply{}, err
 		}
 	}
+	if err := tx.admitLane(op); err != nil {
+		return Reply{}, err
+	}
 	if reply, err = op.command(tx, in); err != nil {
 		return Reply{}, err
 	}
 	if err := tx.settle(); err != nil {
 		return Reply{}, err
 	}
-	if !reply.More {
+	if !reply.More && reply.Wait == nil {
 		err = tx.remember(op, req, reply)
 	}
 	if err == nil && l.store.Written(mark)+l.counters.bytes-counted > maxCommandBytes {
@@ -101,6 +122,9 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 	}
 	if err == nil {
 		l.armed |= tx.armed
+		if tx.leasesDue != nil {
+			l.leasesDue = *tx.leasesDue
+		}
 	}
 	return reply, err
 }
@@ -138,6 +162,8 @@ func (l *Ledger) exists(tx *Tx) error {
 func (l *Ledger) forget() {
 	l.counters.forget()
 	l.lives, l.armed = false, 0
+	l.leasesDue = time.Time{}
+	l.queue.forget()
 	l.teams.forget()
 	l.recent.forget()
 	l.hooks.forget()
@@ -173,6 +199,10 @@ func (l *Ledger) Touched() storage.Touch { return l.store.Touched() }
 // valid until the next command.
 func (l *Ledger) Queued() []storage.ID { return l.queued }
 
+// Wakes tells who has something to look at once the open batch is committed. It is
+// valid until Committed or Discard.
+func (l *Ledger) Wakes() []Wake { return l.wakes }
+
 // Ops and Size measure the open batch: keys written, and bytes.
 func (l *Ledger) Ops() int { return l.store.Ops() }
 
@@ -191,6 +221,7 @@ func (l *Ledger) Committed() {
 	l.store.Reset()
 	l.queued = l.queued[:0]
 	l.counters.trim()
+	l.wakes = l.wakes[:0]
 }
 
 // Discard drops the open batch, and with it everything remembered of it: its
@@ -198,6 +229,7 @@ func (l *Ledger) Committed() {
 func (l *Ledger) Discard() {
 	l.store.Reset()
 	l.queued = l.queued[:0]
+	l.wakes = l.wakes[:0]
 	l.forget()
 	l.broken = nil
 }

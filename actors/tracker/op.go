@@ -77,6 +77,10 @@ type Op struct {
 	// SCIM are the scopes one of which the operation asks for; 0 for operations that
 	// don't belong to a SCIM base, which SCIM tokens can't ask for.
 	SCIM SCIMScopes
+	// Lane operations may be asked for with a lane token, which opens nothing else.
+	Lane bool
+	// Patient operations may wait for something to happen: see Reply.Wait.
+	Patient bool
 	// MaxBody bounds the request body in bytes; 0 means 1 MiB.
 	MaxBody int
 	// Media are the content types an operation answers with instead of JSON; see
@@ -115,6 +119,13 @@ func WithoutKey(o *Op) { o.Unkeyed = true }
 // Provisions makes an operation one of a SCIM base, for connections with one of the
 // scopes.
 func Provisions(scopes SCIMScopes) Option { return func(o *Op) { o.SCIM = scopes } }
+
+// ForLanes lets holders of a lane token ask for an operation, about their own session.
+func ForLanes(o *Op) { o.Lane = true }
+
+// MayWait marks an operation that waits, when its input asks for it; the input is
+// a Waiter.
+func MayWait(o *Op) { o.Patient = true }
 
 // Founds lets a command run where no workspace is.
 func Founds(o *Op) { o.Founding = true }
@@ -186,6 +197,11 @@ type Reply struct {
 	Replayed bool   // an earlier answer, repeated for its idempotency key
 	// File is set where Body is not JSON but the bytes of a file.
 	File *File
+	// Wait, in the answer of a Patient operation, has the engine run it again when
+	// something happened, or when the time is up. A command that asks for it has
+	// written nothing. Body is the answer when nothing happened; without one the
+	// operation is run a last time, with Request.Final.
+	Wait *Wait
 	// More makes the engine commit and run the command again: for work too large
 	// for one batch. The last run gives the answer.
 	More bool
@@ -212,6 +228,10 @@ type Request struct {
 	Deadline time.Time
 	// Buf is space the answer's body may be built in.
 	Buf []byte
+	// Final says that a Patient operation may wait no more.
+	Final bool
+	// Gone tells whether the caller has left meanwhile; nil when nobody can know.
+	Gone func() bool
 }
 
 // Idempotency is the key a request carries (Decision 6).
@@ -243,4 +263,9 @@ type Flow interface {
 func (o *Op) RunFlow(f Flow, in any) (Reply, error) { return o.flow(f, in) }
 
 // RunQuery runs a query.
-func (o *Op) RunQuery(v *View, in any) (Reply, error) { return o.query(v, in) }
+func (o *Op) RunQuery(v *View, in any) (Reply, error) {
+	if err := v.admitLane(o); err != nil {
+		return Reply{}, err
+	}
+	return o.query(v, in)
+}

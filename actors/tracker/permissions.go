@@ -87,6 +87,9 @@ func (p Permissions) Allow(n Needs) bool {
 		enough |= PermSessionsRead
 	case n.Resource == "sessions" && n.Level == Write:
 		enough |= PermSessionsWrite
+	// Whoever works in a session may propose; deciding takes the right to the issue.
+	case n.Resource == "drafts" && n.Level == Write:
+		enough |= PermIssuesWrite | PermSessionsWrite
 	}
 	return p&enough != 0
 }

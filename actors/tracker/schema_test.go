@@ -61,6 +61,10 @@ func TestSchema_Golden(t *testing.T) {
 		storage.Explain(&scimUsers, &scimUser{ID: user, SCIMUserAttributes: SCIMUserAttributes{UserName: "Ann@Example.com", ExternalID: &external}, Teams: []TeamID{team}}),
 		storage.Explain(&scimGroups, &scimGroup{ID: team, DisplayName: "Engineering", ExternalID: &external}),
 		storage.Explain(&timers, &Timer{Kind: "kind", Subject: "subject", Due: at}),
+		storage.Explain(&agents, &Agent{ID: AgentID(token), IsDefault: true}),
+		storage.Explain(&sessions, goldenSession(SessionCreated)),
+		storage.Explain(&sessions, goldenSession(SessionWaiting)),
+		storage.Explain(&drafts, goldenDraft()),
 		storage.Explain(&webhooks, &Webhook{ID: "01935000-0000-7000-8000-0000000000dd"}),
 		storage.Explain(&retries, &WebhookDelivery{ID: "01935000-0000-7000-8000-0000000000ee", SubscriptionID: "01935000-0000-7000-8000-0000000000dd", NextAttemptAt: &removed}),
 		storage.Explain(&deliveries, &WebhookDelivery{ID: "01935000-0000-7000-8000-0000000000ee", SubscriptionID: "01935000-0000-7000-8000-0000000000dd"}),
@@ -137,6 +141,24 @@ func TestSchema_FindsWhatIsWrong(t *testing.T) {
 			}
 		})
 	}
+}
+
+func goldenSession(status SessionStatus) *sessionRecord {
+	ref := "ref"
+	s := &sessionRecord{AgentSession: AgentSession{
+		ID: "01935000-0000-7000-8000-0000000000dd", IssueID: "01935000-0000-7000-8000-0000000000ee", AgentID: "agent", Provider: "provider",
+		Status: status, ProviderSessionID: &ref,
+	}}
+	s.Inner.Rank, s.Inner.Parent, s.Inner.Predecessor = PriorityHigh.rank(), s.ID, SessionID(s.IssueID)
+	if status == SessionWaiting {
+		s.Inner.StartedAt = "2026-11-20T21:30:00.123Z"
+	}
+	return s
+}
+
+func goldenDraft() *draftRecord {
+	issue, session := IssueID("01935000-0000-7000-8000-0000000000dd"), SessionID("01935000-0000-7000-8000-0000000000ee")
+	return &draftRecord{Draft: Draft{ID: "01935000-0000-7000-8000-0000000000ff", IssueID: &issue, SessionID: &session, Status: DraftPublished}}
 }
 
 func dropFirst[T any](tx *Tx, table *storage.Table[T]) error {

@@ -28,60 +28,82 @@ func (w *issueWorld) mergeAll() {
 
 // phrase makes a text of words of a vocabulary in which, as in a language, few are
 // frequent and many are rare.
-func phrase(r *rand.Rand, zipf *rand.Zipf, words int) string {
+func phrase(zipf *rand.Zipf, words int) string {
 	var b strings.Builder
 	for range words {
-		fmt.Fprintf(&b, "w%s ", strings.Repeat(string(rune('a'+zipf.Uint64()%26)), 1)+fmt.Sprint(zipf.Uint64()))
+		fmt.Fprintf(&b, "w%c%d ", 'a'+rune(zipf.Uint64()%26), zipf.Uint64())
 	}
-	_ = r
 	return b.String()
+}
+
+// measuredTitles are titles to measure search by.
+var measuredTitles = []struct {
+	name  string
+	title func(*rand.Zipf, int) string
+}{
+	{"alike", func(_ *rand.Zipf, i int) string { return fmt.Sprintf("Car %012d waits at the hump", i) }},
+	{"language", func(z *rand.Zipf, _ int) string { return phrase(z, 6) }},
+}
+
+// searchableIssues makes issues, merges included; create makes one more.
+func searchableIssues(b *testing.B, held int, title func(*rand.Zipf, int) string) (w *issueWorld, create func() Reply) {
+	b.Helper()
+	w = newIssueBench(b)
+	zipf := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.1, 20, 50_000)
+	req := &Request{Workspace: w.workspace, Caller: w.ann}
+	n := 0
+	create = func() Reply {
+		n++
+		in := &CreateIssueIn{Title: title(zipf, n), IssueFields: IssueFields{Description: Some(strings.Repeat("A car rolls over the hump and finds its track. ", 6))}}
+		reply, err := w.ledger.Run(CreateIssue, req, in, w.now.Add(time.Duration(n)*time.Millisecond))
+		if err != nil {
+			b.Fatal(err)
+		}
+		switch {
+		case n%512 == 0:
+			w.commit()
+			w.run(&System, mergeSearchOp, &TimerIn{Kind: timerMergeSearch})
+		case n%32 == 0:
+			w.commit()
+		}
+		return reply
+	}
+	for range held {
+		create()
+	}
+	w.commit()
+	if err := w.db.Flush(); err != nil {
+		b.Fatal(err)
+	}
+	return w, create
 }
 
 // BenchmarkCreateIssue_Indexed creates issues with what they cost the search index,
 // merges included, in workspaces that hold some already.
 func BenchmarkCreateIssue_Indexed(b *testing.B) {
-	for _, row := range []struct {
-		name  string
-		held  int
-		title func(*rand.Rand, *rand.Zipf, int) string
-	}{
-		{"alike/1000", 1000, func(_ *rand.Rand, _ *rand.Zipf, i int) string { return fmt.Sprintf("Car %012d waits at the hump", i) }},
-		{"alike/100000", 100_000, func(_ *rand.Rand, _ *rand.Zipf, i int) string { return fmt.Sprintf("Car %012d waits at the hump", i) }},
-		{"language/1000", 1000, func(r *rand.Rand, z *rand.Zipf, _ int) string { return phrase(r, z, 6) }},
-		{"language/100000", 100_000, func(r *rand.Rand, z *rand.Zipf, _ int) string { return phrase(r, z, 6) }},
-	} {
-		b.Run(row.name, func(b *testing.B) {
-			w := newIssueBench(b)
-			r := rand.New(rand.NewPCG(1, 2))
-			zipf := rand.NewZipf(r, 1.1, 20, 50_000)
-			req := &Request{Workspace: w.workspace, Caller: w.ann}
-			n := 0
-			create := func() {
-				n++
-				in := &CreateIssueIn{Title: row.title(r, zipf, n), IssueFields: IssueFields{Description: Some(strings.Repeat("A car rolls over the hump and finds its track. ", 6))}}
-				if _, err := w.ledger.Run(CreateIssue, req, in, w.now.Add(time.Duration(n)*time.Millisecond)); err != nil {
-					b.Fatal(err)
+	for _, text := range measuredTitles {
+		for _, held := range []int{1000, 100_000} {
+			b.Run(fmt.Sprintf("%s/%d", text.name, held), func(b *testing.B) {
+				w, create := searchableIssues(b, held, text.title)
+				b.ReportAllocs()
+				for b.Loop() {
+					create()
 				}
-				switch {
-				case n%512 == 0:
-					w.commit()
-					w.run(&System, mergeSearchOp, &TimerIn{Kind: timerMergeSearch})
-				case n%32 == 0:
-					w.commit()
-				}
-			}
-			for range row.held {
-				create()
-			}
+				w.commit()
+			})
+		}
+	}
+}
+
+// BenchmarkSimilarIssues asks for what is like one of 100,000 issues.
+func BenchmarkSimilarIssues(b *testing.B) {
+	for _, text := range measuredTitles {
+		b.Run(text.name, func(b *testing.B) {
+			w, create := searchableIssues(b, 100_000, text.title)
+			id := decode[Issue](b, create().Body).ID
 			w.commit()
-			if err := w.db.Flush(); err != nil {
-				b.Fatal(err)
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				create()
-			}
-			w.commit()
+			w.mergeAll()
+			w.benchQuery(b, &w.ann, SimilarIssues, &SimilarIssuesIn{ID: string(id)})
 		})
 	}
 }

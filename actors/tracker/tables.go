@@ -79,7 +79,28 @@ const (
 	searchTitles  storage.TableID = 73 // postings: term of a title -> open issues
 	searchTotals  storage.TableID = 74 // counters
 
-	// Agents, sessions, drafts: 80 to 109.
+	// Agents and their sessions; drafts and what else belongs to them up to 109.
+	agentTable           storage.TableID = 80
+	agentByDefault       storage.TableID = 81
+	sessionTable         storage.TableID = 82
+	sessionByIssue       storage.TableID = 83
+	sessionByStatus      storage.TableID = 84
+	sessionByAgent       storage.TableID = 85
+	sessionQueue         storage.TableID = 86 // priority, session, issue, agent, provider
+	sessionQueueByAgent  storage.TableID = 87 // agent, priority, session, issue, provider
+	sessionByProvider    storage.TableID = 88 // unique: the provider's own id of a session
+	sessionByParent      storage.TableID = 89 // parent session, whether it has ended
+	sessionActive        storage.TableID = 90 // issue, agent: sessions that have not ended
+	sessionEngaged       storage.TableID = 91 // agent, issue: sessions that an agent is at
+	sessionByPredecessor storage.TableID = 92 // session that others wait for
+	activityTable        storage.TableID = 93 // session, sequence -> activity
+	sessionBriefTable    storage.TableID = 94 // session -> instructions
+	sessionLeases        storage.TableID = 95 // when the lease is looked at, session
+	engagedTable         storage.TableID = 96 // counter: sessions that an agent is at
+
+	draftTable    storage.TableID = 102
+	draftByAbout  storage.TableID = 103 // what it is about: issue or session, its id
+	draftByStatus storage.TableID = 104
 
 	// Webhooks.
 	webhookTable    storage.TableID = 110

@@ -15,6 +15,7 @@ var bounds = map[storage.TableID]struct {
 	teamTable:   {1_000, "teams"},
 	memberTable: {10_000, "members"},
 	tokenTable:  {10_000, "tokens"},
+	agentTable:  {1_000, "agents"},
 
 	labelTable:   {10_000, "labels"},
 	projectTable: {10_000, "projects"},

@@ -15,4 +15,7 @@ var TimerOps = map[string]*Op{
 	timerSyncMembers:      syncMembersOp,
 	timerCloseChildren:    closeChildrenOp,
 	timerCloseParent:      closeParentOp,
+	timerSessionLeases:    leasesOp,
+	timerSessionBudget:    budgetOp,
+	timerSessionLine:      lineOp,
 }

@@ -108,6 +108,9 @@ func (w *town) admit(req *Request, op *Op) error {
 		}
 		req.Caller = caller
 	}
+	if req.Caller.Lane != nil && !op.Lane {
+		return ForeignLane()
+	}
 	if op.SCIM != 0 || req.Caller.SCIM != 0 {
 		return req.Caller.AdmitSCIM(op)
 	}

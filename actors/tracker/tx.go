@@ -16,10 +16,20 @@ type Tx struct {
 	armed  sweeps      // set by this command
 	began  int         // size of the batch when this command began
 	auto   *automation // nil until there is something in it
+	// dispatched is the session that this command made by naming an assignee, as
+	// clients get it; nil for none.
+	dispatched []byte
+	// leasesDue is when the leases are looked at, as this command has set it; nil: as
+	// the ledger knows.
+	leasesDue *time.Time
+	line      lineWork
 }
 
 // Writer is the open batch, for the tables.
 func (tx *Tx) Writer() *storage.Tx { return tx.ledger.store }
+
+// written is how many bytes this command has written.
+func (tx *Tx) written() int { return tx.ledger.store.Size() - tx.began }
 
 // NewID makes a UUIDv7 (RFC 9562, method 1 of section 6.2: a 12-bit counter behind
 // the milliseconds). Within a workspace each is greater than all before it, so

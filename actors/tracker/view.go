@@ -12,6 +12,11 @@ type View struct {
 	Caller *Caller
 	Buf    []byte // space for the answer's body
 	now    time.Time
+	// lane is the session of a caller with a lane token, as it was when the operation
+	// began.
+	lane     *storage.Row[sessionRecord]
+	operator *AgentSettings
+	final    bool // the operation may not wait any more
 }
 
 // NewView makes a query's view. now is the owner's clock.
@@ -22,8 +27,14 @@ func NewView(v storage.View, caller *Caller, now time.Time, buf []byte) *View {
 // Renew makes v the view of another query; storage's part is renewed by itself.
 // The query before must have ended.
 func (v *View) Renew(caller *Caller, now time.Time, buf []byte) {
-	v.Caller, v.Buf, v.now = caller, buf, now
+	v.Caller, v.Buf, v.now, v.lane, v.final = caller, buf, now, nil, false
 }
+
+// Configure gives the view the operator's settings; nil are the defaults.
+func (v *View) Configure(s *AgentSettings) { v.operator = s }
+
+// Finally says that the operation may not wait.
+func (v *View) Finally() { v.final = true }
 
 // Now is the moment of the operation, in UTC and whole milliseconds. Within a
 // command it never runs behind what the workspace has seen before.

@@ -33,14 +33,21 @@ func TestDeleteWorkspace_LeavesNothing(t *testing.T) {
 	w.member(gone, RoleMember, "write")
 	w.must(stays.Token.Secret, stays.Workspace.ID, AddMember, &AddMemberIn{UserID: Some(gone.Workspace.OwnerID)})
 	w.must(gone.Token.Secret, gone.Workspace.ID, CreateTeam, &CreateTeamIn{Name: "x", Key: "X"}, "a key, for the timers")
+	issue := w.issue(gone.Token.Secret, gone.Workspace.ID, gone.Team.ID)
+	w.must(gone.Token.Secret, gone.Workspace.ID, DispatchIssue, &DispatchIssueIn{
+		ID: string(issue.ID), Instructions: Some("go"), SessionOptions: SessionOptions{MaxDuration: Some(int64(5))},
+	})
+	lane := decode[ClaimedSessions](t, w.must(gone.Token.Secret, gone.Workspace.ID, ClaimSessions, &ClaimSessionsIn{}).Body).Sessions[0].LaneToken
 	reply := w.must(gone.Token.Secret, gone.Workspace.ID, DeleteWorkspace, &None{})
+	_, err := w.ask(lane, gone.Workspace.ID, IssueByID, &IssueByIDIn{ID: string(issue.ID)})
+	wantCode(t, err, CodeUnauthorized)
 	if string(reply.Body) != `{"deleted":true,"r2Objects":0}` {
 		t.Errorf("answer %s", reply.Body)
 	}
 	if n := w.traces(gone.Workspace.ID); n != 0 {
 		t.Errorf("%d keys are left", n)
 	}
-	_, err := w.ask(gone.Token.Secret, stays.Workspace.ID, WorkspaceByID, &None{})
+	_, err = w.ask(gone.Token.Secret, stays.Workspace.ID, WorkspaceByID, &None{})
 	wantCode(t, err, CodeUnauthorized) // Decision 13
 	_, err = w.ask("root", gone.Workspace.ID, WorkspaceByID, &None{})
 	wantCode(t, err, CodeNotFound)

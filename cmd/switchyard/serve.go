@@ -16,19 +16,21 @@ import (
 )
 
 type serveCmd struct {
-	Data           string        `help:"Directory of the node's state." default:"./data" placeholder:"DIR"`
-	HTTP           string        `name:"http" help:"Address of the API." default:"127.0.0.1:8080"`
-	Metrics        string        `help:"Address of /metrics; empty turns it off." default:"127.0.0.1:9090"`
-	NodeName       string        `help:"Name of this node, kept at its first start (${default_node} when not given)." placeholder:"NAME"`
-	Shards         int           `help:"Number of workspace shards, fixed at the first start (${default_shards} when not given)." placeholder:"N"`
-	RootTokenFile  string        `help:"File with the operator's token; SWITCHYARD_ROOT_TOKEN holds the token itself." placeholder:"FILE"`
-	Onboarding     string        `help:"Who may onboard a workspace: anyone (open) or the operator (root)." enum:"open,root" default:"open"`
-	PublicURL      string        `name:"public-url" help:"How clients reach the service." placeholder:"URL"`
-	RequestTimeout time.Duration `help:"Every request is answered within this." default:"10s"`
-	SMSSecret      string        `name:"sms-secret" help:"What the provider of text messages signs with. Better in SWITCHYARD_SMS_SECRET, where others don't see it." placeholder:"SECRET"`
-	VCSSecret      string        `name:"vcs1-secret" env:"SWITCHYARD_VCS1_SECRET" help:"What the host of repositories signs with. Better in SWITCHYARD_VCS1_SECRET, where others don't see it." placeholder:"SECRET"`
-	RateLimit      string        `help:"Requests a token may have this node carry out, such as 100/s, 600/m or 10000/h." default:"off" placeholder:"N/s"`
-	DiskReserve    byteSize      `help:"Free space to keep on the disk, such as 512MiB: below it changes are refused (a fifth of the disk, at most 256MiB, when not given)." placeholder:"SIZE"`
+	Data              string        `help:"Directory of the node's state." default:"./data" placeholder:"DIR"`
+	HTTP              string        `name:"http" help:"Address of the API." default:"127.0.0.1:8080"`
+	Metrics           string        `help:"Address of /metrics; empty turns it off." default:"127.0.0.1:9090"`
+	NodeName          string        `help:"Name of this node, kept at its first start (${default_node} when not given)." placeholder:"NAME"`
+	Shards            int           `help:"Number of workspace shards, fixed at the first start (${default_shards} when not given)." placeholder:"N"`
+	RootTokenFile     string        `help:"File with the operator's token; SWITCHYARD_ROOT_TOKEN holds the token itself." placeholder:"FILE"`
+	Onboarding        string        `help:"Who may onboard a workspace: anyone (open) or the operator (root)." enum:"open,root" default:"open"`
+	PublicURL         string        `name:"public-url" help:"How clients reach the service." placeholder:"URL"`
+	RequestTimeout    time.Duration `help:"Every request is answered within this." default:"10s"`
+	SMSSecret         string        `name:"sms-secret" help:"What the provider of text messages signs with. Better in SWITCHYARD_SMS_SECRET, where others don't see it." placeholder:"SECRET"`
+	VCSSecret         string        `name:"vcs1-secret" env:"SWITCHYARD_VCS1_SECRET" help:"What the host of repositories signs with. Better in SWITCHYARD_VCS1_SECRET, where others don't see it." placeholder:"SECRET"`
+	RateLimit         string        `help:"Requests a token may have this node carry out, such as 100/s, 600/m or 10000/h." default:"off" placeholder:"N/s"`
+	StallAfter        time.Duration `help:"How long a running session may be silent before it counts as stalled." default:"10m"`
+	MaxActiveChildren int           `help:"How many children of a session may be unfinished." default:"10" placeholder:"N"`
+	DiskReserve       byteSize      `help:"Free space to keep on the disk, such as 512MiB: below it changes are refused (a fifth of the disk, at most 256MiB, when not given)." placeholder:"SIZE"`
 
 	WebhooksAllowHTTP    bool     `name:"webhooks-allow-http" help:"Deliver webhooks to http URLs too, in the clear." group:"Webhooks"`
 	WebhooksAllowPrivate bool     `help:"Deliver webhooks to private, loopback and other special addresses too: to whatever this node reaches." group:"Webhooks"`
@@ -77,7 +79,7 @@ func (s serveCmd) Run() error {
 		Zone: s.Zone, ReplaceAfter: s.ReplaceAfter, ClusterCert: s.ClusterCert, ClusterKey: s.ClusterKey, ClusterCA: s.ClusterCA,
 		GossipKey: s.GossipKey, InsecureCluster: s.InsecureCluster,
 		WebhooksAllowHTTP: s.WebhooksAllowHTTP, WebhooksAllowPrivate: s.WebhooksAllowPrivate, WebhooksAllowCIDR: s.WebhooksAllowCIDR,
-		RequestTimeout: s.RequestTimeout, Rate: limit, DiskReserve: uint64(s.DiskReserve), Version: version, Logger: logger,
+		RequestTimeout: s.RequestTimeout, Rate: limit, DiskReserve: uint64(s.DiskReserve), StallAfter: s.StallAfter, MaxActiveChildren: s.MaxActiveChildren, Version: version, Logger: logger,
 	}
 	for _, w := range cfg.Warnings() {
 		logger.Warn(w)

@@ -69,7 +69,14 @@ type Config struct {
 	// DiskReserve is the number of bytes to keep free on the disk; changes are refused
 	// below it. 0 means a fifth of the file system, at most 256 MiB.
 	DiskReserve uint64
-	// RequestTimeout bounds the answer to any request.
+	// StallAfter is how long a running session may be silent before it counts as
+	// stalled; 0 means 10 minutes.
+	StallAfter time.Duration
+	// MaxActiveChildren is how many children of a session may be unfinished; 0 means 10.
+	MaxActiveChildren int
+	// Idle is how long a workspace without requests stays in memory; 0 means a minute.
+	Idle time.Duration
+	// RequestTimeout bounds the answer to any request, beside what it asks to wait.
 	RequestTimeout time.Duration
 	Version        string
 	Logger         *slog.Logger
@@ -85,6 +92,12 @@ func (c Config) validate() error {
 	}
 	if c.RequestTimeout < time.Second || c.RequestTimeout > time.Minute {
 		return fmt.Errorf("--request-timeout %s: must be from 1s to 1m", c.RequestTimeout)
+	}
+	if c.StallAfter < 0 || c.StallAfter > 0 && c.StallAfter < time.Second {
+		return fmt.Errorf("--stall-after %s: must be at least 1s", c.StallAfter)
+	}
+	if c.MaxActiveChildren < 0 || c.MaxActiveChildren > 1000 {
+		return fmt.Errorf("--max-active-children %d: must be from 1 to 1000", c.MaxActiveChildren)
 	}
 	if n := len(c.RootToken); n > 0 && n < 16 {
 		return fmt.Errorf("the root token has %d characters: it needs at least 16", n)

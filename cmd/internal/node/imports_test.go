@@ -57,6 +57,9 @@ var forbidden = []struct {
 	{from: "bench", imports: "switchyard/httpapi", reason: "load comes from outside: bench sees what a client sees"},
 	{from: "bench", imports: "switchyard/cmd", reason: "cmd assembles, nothing imports it"},
 
+	{from: "examples", imports: "switchyard", reason: "examples are copied, and see what a client sees"},
+	{from: "examples", imports: "github.com", reason: "examples need nothing but Go"},
+
 	{from: "", imports: "github.com/asynkron/protoactor-go/cluster", reason: "measured: data races, requests that hang until their time-out"},
 	{from: "", imports: "github.com/asynkron/protoactor-go/remote", reason: "measured: data races, commands that run twice"},
 	{from: "", imports: "github.com/pkg/errors", reason: "errors are wrapped with %w"},
@@ -65,7 +68,7 @@ var forbidden = []struct {
 }
 
 // folders are the only ones that hold code.
-var folders = []string{"actors", "bench", "cluster", "cmd", "httpapi", "storage"}
+var folders = []string{"actors", "bench", "cluster", "cmd", "examples", "httpapi", "storage"}
 
 func TestImports_RunOneWay(t *testing.T) {
 	t.Parallel()

@@ -156,10 +156,14 @@ func (n *Node) Join(ctx context.Context) (err error) {
 		OpenOnboarding: n.cfg.OpenOnboarding,
 		Inbound:        tracker.InboundSettings{SMSSecret: n.cfg.SMSSecret, VCSSecret: n.cfg.VCSSecret, PublicURL: n.publicURL()},
 		Webhooks:       actors.Webhooks{Policy: policy},
-		Clock:          time.Now,
-		Random:         rand.Reader,
-		Logger:         n.cfg.Logger,
-		Full:           n.store.Space().Full,
+		Agents: tracker.AgentSettings{
+			StallAfter: n.cfg.StallAfter, MaxActiveChildren: n.cfg.MaxActiveChildren, PublicURL: n.publicURL(),
+		},
+		Limits: actors.Limits{Idle: n.cfg.Idle},
+		Clock:  time.Now,
+		Random: rand.Reader,
+		Logger: n.cfg.Logger,
+		Full:   n.store.Space().Full,
 	}); err != nil {
 		return err
 	}
@@ -187,6 +191,11 @@ func (g gate) Admit(req *tracker.Request, op *tracker.Op) error {
 // Do implements httpapi.Engine.
 func (g gate) Do(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
 	return g.n.serving.Load().Do(req, op, in) // it was admitted
+}
+
+// Begin implements httpapi.Engine.
+func (g gate) Begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, tracker.Waiting, error) {
+	return g.n.serving.Load().Begin(req, op, in) // it was admitted
 }
 
 // Owner implements httpapi.Placement.

@@ -116,6 +116,7 @@ func fillWorkspace(t *testing.T, base, slug string) *filled {
 		f.attachment = f.do("GET", "/issues/"+captured+"/attachments", nil, http.StatusOK)["attachments"].([]any)[0].(object)["id"].(string)
 	}
 	f.connect()
+	f.fillSessions(issue)
 	f.do("POST", "/issues", object{"title": f.marker}, http.StatusCreated, "Idempotency-Key", f.marker)
 	f.do("POST", "/tokens", object{"name": f.marker}, http.StatusCreated, "Idempotency-Key", f.marker+"2")
 
@@ -205,6 +206,35 @@ func (f *filled) connect() {
 			return len(first) > 0 && slices.ContainsFunc(first, func(d any) bool { return d.(object)["status"] == status && d.(object)["attempts"] != 0.0 })
 		})
 	}
+}
+
+// fillSessions makes agents, and of an issue sessions that are in every way there is.
+func (f *filled) fillSessions(issue string) {
+	f.Helper()
+	agent := f.make("/agents", object{"name": f.marker, "provider": f.marker, "model": f.marker, "isDefault": true, "maxConcurrentSessions": 3})
+	f.do("DELETE", "/agents/"+f.make("/agents", object{"name": f.marker}), nil, http.StatusNoContent)
+	for range 4 { // two are claimed, one is canceled and one stays in the queue
+		f.make("/issues/"+f.make("/issues", object{"title": f.marker})+"/dispatch", object{"instructions": f.marker, "maxDuration": 60, "resultSchema": "lane"})
+	}
+	f.make("/issues/"+issue+"/dispatch", object{"agentId": f.marker, "preflight": true})
+	claimed := f.do("POST", "/agent/sessions/claim", object{"agentId": agent, "limit": 2, "leaseSeconds": 3600}, http.StatusOK)["sessions"].([]any)
+	if len(claimed) != 2 {
+		f.Fatalf("claimed %d sessions", len(claimed))
+	}
+	for n, c := range claimed {
+		f.tokens = append(f.tokens, c.(object)["laneToken"].(string))
+		at := "/agent/sessions/" + c.(object)["session"].(object)["id"].(string)
+		f.do("POST", at+"/log", object{"message": f.marker, "payload": object{"text": f.marker}}, http.StatusCreated)
+		if n == 0 {
+			f.do("POST", at+"/children", object{"title": f.marker}, http.StatusCreated)
+			continue
+		}
+		f.do("POST", at+"/report", object{"status": "waiting", "result": f.marker}, http.StatusOK)
+	}
+	queued := f.do("GET", "/agent/sessions?status=created&agentId="+agent, nil, http.StatusOK)["sessions"].([]any)
+	f.do("POST", "/agent/sessions/"+queued[0].(object)["id"].(string)+"/cancel", object{"reason": f.marker}, http.StatusOK)
+	registered := f.do("POST", "/agent/sessions/register", object{"issueId": issue, "provider": f.marker, "providerSessionId": f.marker, "status": "running"}, http.StatusCreated)
+	f.tokens = append(f.tokens, registered["laneToken"].(string))
 }
 
 // TestDeleteWorkspace_LeavesNotOneKey deletes a workspace that has one of

@@ -11,7 +11,7 @@ import "slices"
 type matrixOp struct {
 	name, method, path string
 	body               map[string]any
-	needs              string // read, write, admin, issues:read, issues:write, public, or scim for a SCIM base
+	needs              string // read, write, admin, the first two of issues or sessions, public, or scim for a SCIM base
 	ok, unseen         int
 	shows              string
 	// spends: it changes who sees the issue, or what there is of it, so that it gets
@@ -24,15 +24,17 @@ type matrixOp struct {
 	// authors: of those who see it, only the author and admins may; to the rest it
 	// is forbidden.
 	authors bool
+	// lanes: it may be asked for with a lane token, where it is about {id} or {session}.
+	lanes bool
 }
 
 // matrixOps are the operations; to add one is to add a row.
-var matrixOps = slices.Concat(issueOps, contentOps, teamOps, countingOps, workspaceOps, recordOps("labels"), recordOps("projects"), recordOps("cycles"), recordOps("templates"),
+var matrixOps = slices.Concat(issueOps, contentOps, sessionOps, teamOps, countingOps, workspaceOps, recordOps("labels"), recordOps("projects"), recordOps("cycles"), recordOps("templates"),
 	recordOps("deals"), ticketOps, adminOps, scimOps, callOps)
 
 // issueOps are about the issue itself, and where it shows in others.
 var issueOps = []matrixOp{
-	{name: "get", method: "GET", path: "/issues/{id}", needs: "issues:read", ok: 200, unseen: 404, shows: "{title}"},
+	{name: "get", method: "GET", path: "/issues/{id}", needs: "issues:read", ok: 200, unseen: 404, shows: "{title}", lanes: true},
 	{name: "branch name", method: "GET", path: "/issues/{id}/branch-name", needs: "issues:read", ok: 200, unseen: 404, shows: "{slug}"},
 	{name: "list", method: "GET", path: "/issues?status=triage&priority=urgent&limit=100", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
 	{name: "triage", method: "GET", path: "/triage?priority=urgent&limit=100", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
@@ -49,7 +51,7 @@ var issueOps = []matrixOp{
 	{name: "list of parents", method: "GET", path: "/issues?isParent=true&identifier={parentIdentifier}", needs: "issues:read", ok: 200, unseen: 200, shows: "{parent}"},
 	{name: "children of its parent", method: "GET", path: "/issues/{parent}/children", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
 	{name: "its children", method: "GET", path: "/issues/{id}/children", needs: "issues:read", ok: 200, unseen: 404, shows: "{child}"},
-	{name: "parent in its child", method: "GET", path: "/issues/{child}", needs: "issues:read", ok: 200, unseen: 200, shows: `"parentId":"{id}"`},
+	{name: "parent in its child", method: "GET", path: "/issues/{child}", needs: "issues:read", ok: 200, unseen: 200, shows: `"parentId":"{id}"`, lanes: true},
 	{name: "parent in a list", method: "GET", path: "/issues?identifier={childIdentifier}", needs: "issues:read", ok: 200, unseen: 200, shows: `"parentId":"{id}"`},
 	{name: "parent in a patch", method: "PATCH", path: "/issues/{child}", body: map[string]any{"estimate": 2}, needs: "issues:write", ok: 200, unseen: 200, shows: `"parentId":"{id}"`},
 	{name: "parent in a batch", method: "POST", path: "/issues/batch", body: map[string]any{"ids": []string{"{child}"}, "patch": map[string]any{"estimate": 2}}, needs: "issues:write", ok: 200, unseen: 200, shows: `"parentId":"{id}"`},
@@ -93,6 +95,25 @@ var contentOps = []matrixOp{
 	{name: "move to its team", method: "PATCH", path: "/issues/{moved}", body: map[string]any{"teamId": "{team}"}, needs: "issues:write", ok: 200, unseen: 400, shows: "{team}", inTeam: true, spends: true},
 }
 
+// sessionOps are about agents' sessions of the issue: whoever sees it sees them.
+var sessionOps = []matrixOp{
+	{name: "dispatch", method: "POST", path: "/issues/{id}/dispatch", body: map[string]any{"agentId": "{name}", "provider": "other"}, needs: "sessions:write", ok: 201, unseen: 404, shows: "{id}"},
+	{name: "sessions by issue", method: "GET", path: "/agent/sessions?issueId={id}&limit=100", needs: "sessions:read", ok: 200, unseen: 200, shows: "{session}"},
+	{name: "sessions by agent", method: "GET", path: "/agent/sessions?agentId={name}&status=created&summary=1&limit=100", needs: "sessions:read", ok: 200, unseen: 200, shows: "{queued}"},
+	{name: "register a session", method: "POST", path: "/agent/sessions/register", body: map[string]any{"issueId": "{id}", "provider": "other"}, needs: "sessions:write", ok: 201, unseen: 404, shows: "{id}"},
+	{name: "register the same session", method: "POST", path: "/agent/sessions/register", body: map[string]any{"issueId": "{loose}", "provider": "other", "providerSessionId": "{name}"}, needs: "sessions:write", ok: 200, unseen: 409, shows: "{id}"},
+	{name: "claim", method: "POST", path: "/agent/sessions/claim", body: map[string]any{"agentId": "{name}", "provider": "{name}", "limit": 50}, needs: "sessions:write", ok: 200, unseen: 200, shows: "{title}", spends: true},
+	{name: "session", method: "GET", path: "/agent/sessions/{session}", needs: "sessions:read", ok: 200, unseen: 404, shows: "{id}", lanes: true},
+	{name: "poll", method: "POST", path: "/agent/sessions/{session}/poll", needs: "sessions:read", ok: 200, unseen: 404, shows: "{title}", lanes: true},
+	{name: "activities", method: "GET", path: "/agent/sessions/{session}/activities", needs: "sessions:read", ok: 200, unseen: 404, shows: "{title}", lanes: true},
+	{name: "spawn a child", method: "POST", path: "/agent/sessions/{session}/children", body: map[string]any{"title": "Part"}, needs: "sessions:write", ok: 201, unseen: 404, shows: "{id}", spends: true, lanes: true},
+	{name: "reply to a session", method: "POST", path: "/agent/sessions/{session}/reply", body: map[string]any{"message": "Go on"}, needs: "sessions:write", ok: 200, unseen: 404, shows: "{id}"},
+	{name: "log", method: "POST", path: "/agent/sessions/{session}/log", body: map[string]any{"message": "Looked around"}, needs: "sessions:write", ok: 201, unseen: 404, lanes: true},
+	{name: "heartbeat", method: "POST", path: "/agent/sessions/{session}/heartbeat", body: map[string]any{}, needs: "sessions:write", ok: 200, unseen: 404, lanes: true},
+	{name: "report", method: "POST", path: "/agent/sessions/{session}/report", body: map[string]any{"branch": "b"}, needs: "sessions:write", ok: 200, unseen: 404, shows: "{id}", lanes: true},
+	{name: "cancel a session", method: "POST", path: "/agent/sessions/{session}/cancel", needs: "sessions:write", ok: 200, unseen: 404, shows: "{id}", spends: true},
+}
+
 // teamOps are about the team of the issue.
 var teamOps = []matrixOp{
 	{name: "team", method: "GET", path: "/teams/{team}", needs: "read", ok: 200, unseen: 404, shows: "{team}", inTeam: true},
@@ -126,6 +147,11 @@ var workspaceOps = []matrixOp{
 	{name: "make a team", method: "POST", path: "/teams", body: map[string]any{"name": "public", "key": "public"}, needs: "write", ok: 409}, // the key is taken
 	{name: "delete a token", method: "DELETE", path: "/tokens" + nothing, needs: "admin", ok: 404},
 	{name: "tokens", method: "GET", path: "/tokens", needs: "admin", ok: 200},
+	{name: "agents", method: "GET", path: "/agents", needs: "read", ok: 200},
+	{name: "register an agent", method: "POST", path: "/agents", body: map[string]any{"name": "One"}, needs: "admin", ok: 201},
+	{name: "one of the agents", method: "GET", path: "/agents/" + noID, needs: "read", ok: 404},
+	{name: "patch an agent", method: "PATCH", path: "/agents/" + noID, body: map[string]any{"name": "Other"}, needs: "admin", ok: 404},
+	{name: "delete an agent", method: "DELETE", path: "/agents/" + noID, needs: "admin", ok: 404},
 	{name: "make a token", method: "POST", path: "/tokens", body: map[string]any{"name": "t", "actorType": "agent", "permissions": "read"}, needs: "admin", ok: 201},
 }
 
@@ -133,7 +159,7 @@ var workspaceOps = []matrixOp{
 // in the workspace, for more than issues alone. What is written here is not there,
 // so that it stays as it is.
 func recordOps(plural string) []matrixOp {
-	at, gone := "/"+plural, "/"+plural+"/01931f6e-7a3c-7def-8123-456789abcdef"
+	at, gone := "/"+plural, "/"+plural+"/"+noID
 	return []matrixOp{
 		{name: plural, method: "GET", path: at, needs: "read", ok: 200},
 		{name: "make one of " + plural, method: "POST", path: at, body: map[string]any{"name": "One"}, needs: "write", ok: 201},

@@ -49,7 +49,7 @@ var matrixTeams = map[string]struct {
 
 var (
 	matrixRoles       = []string{"owner", "admin", "member", "guest", "agent", "client", "provisioner", "operator", "stranger", "nobody"}
-	matrixPermissions = []string{"read", "write", "admin", "issues:read", "issues:write", "sessions:read"}
+	matrixPermissions = []string{"read", "write", "admin", "issues:read", "issues:write", "sessions:read", "sessions:write"}
 )
 
 // matrixCaller is a role with a token of some permission. The rules below say what
@@ -302,6 +302,11 @@ func (w *matrixWorld) fixture(t *testing.T, k issueKind, name, status string) fi
 	share := w.do(t, "POST", "/issues/"+text(issue, "id")+"/share", nil, 201)
 	ticket, unlinked := w.ticket(t), w.ticket(t)
 	w.do(t, "PATCH", "/tickets/"+ticket, map[string]any{"issueId": id}, 200)
+	// One that can be claimed, and one that was registered and so has a lane.
+	queued := w.do(t, "POST", "/issues/"+id+"/dispatch", map[string]any{"agentId": name, "provider": name, "instructions": title}, 201)
+	registered := w.do(t, "POST", "/agent/sessions/register", map[string]any{"issueId": id, "provider": "other", "providerSessionId": name, "status": "created"}, 201)
+	session := text(registered["session"].(map[string]any), "id")
+	w.do(t, "POST", "/agent/sessions/"+session+"/log", map[string]any{"message": title}, 201)
 	return fixture{
 		"{workspace}": w.workspace, "{id}": text(issue, "id"), "{identifier}": text(issue, "identifier"), "{title}": title, "{name}": name, "{team}": w.ids[k.team],
 		"{slug}": strings.ReplaceAll(title, " ", "-"), "{word}": word, "{hint}": hint, "{comment}": text(comment, "id"), "{below}": text(below, "id"), "{moved}": text(moved, "id"),
@@ -309,6 +314,7 @@ func (w *matrixWorld) fixture(t *testing.T, k issueKind, name, status string) fi
 		"{parent}":     text(parent, "id"), "{parentIdentifier}": text(parent, "identifier"), "{child}": text(child, "id"), "{childIdentifier}": text(child, "identifier"),
 		"{loose}": text(loose, "id"), "{grantee}": grantee, "{share}": text(share, "token"),
 		"{ticket}": ticket, "{unlinked}": unlinked,
+		"{queued}": text(queued, "id"), "{session}": session, "{lane}": text(registered, "laneToken"),
 	}
 }
 
@@ -348,6 +354,59 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
+// TestPermissions_Lanes holds every operation against Decision 36: the lane token of
+// a session opens what is marked so, of that session and its issue, whoever else
+// sees those; and nothing of any other.
+func TestPermissions_Lanes(t *testing.T) {
+	t.Parallel()
+	w := newMatrixWorld(t)
+	for n, k := range issueKinds {
+		own := w.fixture(t, k, fmt.Sprintf("lane%d", n), "backlog")
+		other := w.fixtures[issueKinds[(n+1)%len(issueKinds)].name]
+		lane := *w.admin
+		lane.Token = own["{lane}"]
+		for i := range matrixOps {
+			op := &matrixOps[i]
+			for _, f := range []fixture{own, other} {
+				isOwn := f["{id}"] == own["{id}"]
+				want := http.StatusForbidden
+				switch {
+				case op.needs == "public", op.lanes && isOwn && !strings.Contains(op.path, "{child}"):
+					want = op.ok
+				case op.lanes && strings.HasPrefix(op.path, "/issues/"):
+					want = http.StatusNotFound
+				}
+				answer, err := lane.Do(t.Context(), op.method, w.path(f, op), f.bodyOf(op))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if answer.Status != want {
+					t.Errorf("%s, issue %s, its own: %t: %d, want %d: %s", op.name, k.name, isOwn, answer.Status, want, answer.Body)
+				}
+				if strings.Contains(string(answer.Body), other["{title}"]) && op.needs != "public" {
+					t.Errorf("%s, issue %s: another's title is shown in %s", op.name, k.name, answer.Body)
+				}
+			}
+		}
+	}
+}
+
+// path is where an operation is asked for, about a fixture.
+func (w *matrixWorld) path(f fixture, op *matrixOp) string {
+	path := f.fill(op.path)
+	if op.bare {
+		return path
+	}
+	return "/workspaces/" + w.workspace + path
+}
+
+func (f fixture) bodyOf(op *matrixOp) any {
+	if op.body == nil {
+		return nil
+	}
+	return f.fillAll(op.body)
+}
+
 func (w *matrixWorld) try(t *testing.T, c matrixCaller, op *matrixOp, k issueKind, name string) {
 	t.Helper()
 	want, seen := c.expects(op, k)
@@ -358,15 +417,7 @@ func (w *matrixWorld) try(t *testing.T, c matrixCaller, op *matrixOp, k issueKin
 	if op.name == "remove a grant" && seen && len(k.grants) == 0 {
 		want = http.StatusNotFound // there is none
 	}
-	path := f.fill(op.path)
-	if !op.bare {
-		path = "/workspaces/" + w.workspace + path
-	}
-	var body any
-	if op.body != nil {
-		body = f.fillAll(op.body)
-	}
-	answer, err := c.Do(t.Context(), op.method, path, body)
+	answer, err := c.Do(t.Context(), op.method, w.path(f, op), f.bodyOf(op))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,72 @@
+package actors
+
+import (
+	"sync"
+	"time"
+
+	"switchyard/actors/tracker"
+)
+
+var _ tracker.Waiting = (*patience)(nil)
+
+// Begin is Do for a Patient operation whose caller has a better use for its
+// goroutine than to let it sleep: when the request has to wait it returns a Waiting
+// instead of an answer.
+func (e *Engine) Begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, tracker.Waiting, error) {
+	work := &e.shardOf(target(req, op)).work
+	if !work.enter() {
+		return tracker.Reply{}, nil, errClosing()
+	}
+	defer work.leave()
+	p, err := e.begin(req, op, in)
+	if err != nil || p.reply.Wait == nil {
+		return p.reply, nil, err
+	}
+	return tracker.Reply{}, p, nil
+}
+
+// Arm implements tracker.Waiting.
+func (p *patience) Arm(wake func()) {
+	once := sync.OnceFunc(wake)
+	if p.missed {
+		once()
+		return
+	}
+	p.timer = time.AfterFunc(time.Until(p.until), once)
+	p.engine.waits.listen(p.waiter, once)
+}
+
+// Resume implements tracker.Waiting.
+func (p *patience) Resume() (tracker.Reply, bool, error) {
+	work := &p.engine.shardOf(target(p.req, p.op)).work
+	if !work.enter() {
+		p.Leave()
+		return tracker.Reply{}, false, errClosing()
+	}
+	defer work.leave()
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	var err error
+	if p.missed || p.engine.waits.woken(p.waiter) {
+		err = p.again()
+	} else {
+		err = p.unheard() // the time is up, or the one who waits has to go
+	}
+	if err == nil && p.reply.Wait != nil {
+		return tracker.Reply{}, true, nil
+	}
+	p.Leave()
+	return p.reply, false, err
+}
+
+// Leave implements tracker.Waiting.
+func (p *patience) Leave() {
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	if p.waiter != nil {
+		p.engine.waits.leave(p.waiter, p.used)
+		p.waiter = nil
+	}
+}

@@ -1,0 +1,119 @@
+package actors
+
+import (
+	"time"
+
+	"switchyard/actors/tracker"
+)
+
+// waitSlack is how long before its deadline a request stops waiting, to be answered
+// in time.
+const waitSlack = 2 * time.Second
+
+// patience is a request that waits. It lies on the heap so that its goroutine's
+// stack holds little while it sleeps: thousands of them may.
+type patience struct {
+	engine *Engine
+	req    *tracker.Request
+	op     *tracker.Op
+	in     any
+	reply  tracker.Reply
+	waiter *waiter
+	timer  *time.Timer
+	until  time.Time
+	// missed: something happened that woke nobody, or while it looked.
+	missed bool
+	used   bool
+}
+
+// patient runs an operation that may wait, on its caller's goroutine: again each
+// time that what it waits for happened, and until it has an answer or its time is
+// up.
+//
+// Where what happened is for one alone, it is the waiter's until it has looked:
+// then it has used it, or passes it on to the next. Without this two would get up
+// for one thing, or nobody.
+func (e *Engine) patient(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
+	p, err := e.begin(req, op, in)
+	if err == nil && p.reply.Wait != nil {
+		err = p.wait()
+	}
+	return p.reply, err
+}
+
+// begin runs the operation a first time, and has it join those who wait if it asks
+// for that.
+func (e *Engine) begin(req *tracker.Request, op *tracker.Op, in any) (*patience, error) {
+	p := &patience{engine: e, req: req, op: op, in: in}
+	news := &e.waits.stripe(target(req, op)).news
+	before := news.Load()
+	if err := p.look(); err != nil || p.reply.Wait == nil {
+		return p, err
+	}
+	until := time.Now().Add(p.reply.Wait.Until.Sub(e.now()))
+	if last := req.Deadline.Add(-waitSlack); last.Before(until) {
+		until = last
+	}
+	if p.waiter = e.waits.join(target(req, op), p.reply.Wait.Topic); p.waiter == nil {
+		err := p.unheard()
+		return p, err
+	}
+	p.until = until
+	p.missed = news.Load() != before
+	return p, nil
+}
+
+// look runs the operation.
+func (p *patience) look() (err error) {
+	p.reply, err = p.engine.do(p.req, p.op, p.in)
+	return err
+}
+
+// wait returns when there is an answer.
+func (p *patience) wait() error {
+	defer p.Leave()
+	p.timer = time.NewTimer(time.Until(p.until))
+	for {
+		if !p.missed && !p.sleep() {
+			return p.unheard()
+		}
+		if err := p.again(); err != nil || p.reply.Wait == nil {
+			return err
+		}
+	}
+}
+
+// again looks once more.
+func (p *patience) again() error {
+	if p.op.Kind == tracker.Command && p.req.Gone != nil && p.req.Gone() {
+		return tracker.NotApplied("Whoever asked has left.")
+	}
+	if err := p.look(); err != nil {
+		return err
+	}
+	if p.used = p.reply.Wait == nil; !p.used {
+		p.missed = p.engine.waits.rest(p.waiter, p.reply.Wait.Pass)
+	}
+	return nil
+}
+
+// sleep returns when something happened; false when the time is up.
+func (p *patience) sleep() bool {
+	select {
+	case <-p.waiter.woken:
+		return true
+	case <-p.timer.C:
+	case <-p.engine.stopped.Done():
+	}
+	return false
+}
+
+// unheard answers a request for which nothing happened.
+func (p *patience) unheard() error {
+	p.reply.Wait = nil
+	if p.reply.Body != nil {
+		return nil
+	}
+	p.req.Final = true
+	return p.look()
+}

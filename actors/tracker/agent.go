@@ -1,0 +1,115 @@
+package tracker
+
+import (
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// AgentID names an agent. Sessions may name agents that nobody registered.
+type AgentID string
+
+// unassigned is the agent of sessions that no agent was found for (Decision 29).
+const unassigned = "unassigned"
+
+// Agent is somebody who works on issues without being a person.
+type Agent struct {
+	ID             AgentID     `json:"id"`
+	OrganizationID WorkspaceID `json:"organizationId"`
+	Name           string      `json:"name"`
+	Provider       *string     `json:"provider"`
+	Model          *string     `json:"model"`
+	IsDefault      bool        `json:"isDefault"`
+	// MaxConcurrentSessions bounds the sessions the agent is at; nil: no bound.
+	MaxConcurrentSessions *int64    `json:"maxConcurrentSessions"`
+	CreatedAt             Timestamp `json:"createdAt"`
+	UpdatedAt             Timestamp `json:"updatedAt"`
+}
+
+var agents = storage.Table[Agent]{
+	ID:   agentTable,
+	Name: "agent",
+	Key: func(k storage.Key, a *Agent) storage.Key {
+		id, _ := storage.ParseID(a.ID)
+		return k.Newest(id)
+	},
+	Indexes: []storage.Index[Agent]{{
+		ID:   agentByDefault,
+		Name: "default",
+		Entries: func(e *storage.Entries, a *Agent) {
+			if a.IsDefault {
+				e.Add(e.Key())
+			}
+		},
+	}},
+}
+
+// agent reads a registered agent; nil when nobody registered that id.
+func (v *View) agent(id string) (*storage.Row[Agent], error) {
+	key, ok := storage.ParseID(id)
+	if !ok {
+		return nil, nil
+	}
+	row, err := agents.Get(v, storage.Key(nil).Newest(key))
+	if err != nil {
+		return nil, fmt.Errorf("read an agent: %w", err)
+	}
+	return row, nil
+}
+
+// firstAgent reads the newest agent, or with byDefault the default one; nil when
+// there is none.
+func (v *View) firstAgent(byDefault bool) (row *storage.Row[Agent], err error) {
+	var matches []storage.Match
+	if byDefault {
+		matches = []storage.Match{storage.Equal(agentByDefault, nil)}
+	}
+	err = agents.List(v, matches, nil, func(_ []byte, rec storage.Record) (_ bool, err error) {
+		row, err = agents.Decode(rec)
+		return false, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the agents: %w", err)
+	}
+	return row, nil
+}
+
+// agentCount is how many agents are registered.
+func (tx *Tx) agentCount() (uint64, error) {
+	return tx.Counter(tallyTable, storage.ID{15: byte(agentTable)})
+}
+
+// pickAgent decides which agent gets a session of an issue (Decision 29): the one
+// named, else the issue's assignee, else the default one, else the only one. agent
+// is nil when the id it gives is of nobody registered.
+func (tx *Tx) pickAgent(named string, issue *Issue) (id string, agent *Agent, err error) {
+	count, err := tx.agentCount()
+	if err != nil {
+		return "", nil, err
+	}
+	if count == 0 {
+		if named == "" {
+			named = unassigned
+		}
+		return named, nil, nil
+	}
+	var row *storage.Row[Agent]
+	switch {
+	case named != "":
+		if row, err = tx.agent(named); row == nil {
+			return named, nil, err
+		}
+	case issue.AssigneeID != nil:
+		row, err = tx.agent(*issue.AssigneeID)
+	}
+	if err == nil && row == nil {
+		row, err = tx.firstAgent(true)
+	}
+	if err == nil && row == nil && count == 1 {
+		row, err = tx.firstAgent(false)
+	}
+	if err != nil || row == nil {
+		return unassigned, nil, err
+	}
+	return string(row.Value.ID), &row.Value, nil
+}

@@ -1,0 +1,53 @@
+package tracker
+
+import "fmt"
+
+// CreateAgentIn asks for an agent.
+type CreateAgentIn struct {
+	Name                  string      `json:"name" rules:"required,min=1,max=200"`
+	Provider              Opt[string] `json:"provider" rules:"nullable,min=1,max=200"`
+	Model                 Opt[string] `json:"model" rules:"nullable,min=1,max=200"`
+	IsDefault             bool        `json:"isDefault"`
+	MaxConcurrentSessions Opt[int64]  `json:"maxConcurrentSessions" rules:"nullable,min=1,max=1000"`
+}
+
+// CreateAgent registers an agent (Decision 29).
+var CreateAgent = NewCommand[CreateAgentIn, Agent]("CreateAgent", "Register an agent", Needs{Level: Admin}, createAgent)
+
+func createAgent(tx *Tx, in *CreateAgentIn) (Reply, error) {
+	if err := tx.tally(agentTable, 1); err != nil {
+		return Reply{}, err
+	}
+	id, err := tx.NewID()
+	if err != nil {
+		return Reply{}, err
+	}
+	if in.IsDefault {
+		if err := tx.dropDefaultAgent(); err != nil {
+			return Reply{}, err
+		}
+	}
+	body, err := agents.Insert(tx, &Agent{
+		ID: AgentID(id.String()), OrganizationID: WorkspaceID(tx.Workspace().String()), Name: in.Name,
+		Provider: in.Provider.Ptr(), Model: in.Model.Ptr(), IsDefault: in.IsDefault,
+		MaxConcurrentSessions: in.MaxConcurrentSessions.Ptr(), CreatedAt: At(tx.now), UpdatedAt: At(tx.now),
+	})
+	if err != nil {
+		return Reply{}, fmt.Errorf("register an agent: %w", err)
+	}
+	return Reply{Outcome: Created, Body: body}, nil
+}
+
+// dropDefaultAgent makes the default agent, if there is one, one like the others.
+func (tx *Tx) dropDefaultAgent() error {
+	row, err := tx.firstAgent(true)
+	if err != nil || row == nil {
+		return err
+	}
+	a := row.Value
+	a.IsDefault, a.UpdatedAt = false, At(tx.now)
+	if _, err := agents.Update(tx, row, &a); err != nil {
+		return fmt.Errorf("change an agent: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package tracker
+
+import (
+	json "github.com/goccy/go-json"
+
+	"switchyard/storage"
+)
+
+// DraftID names a draft.
+type DraftID string
+
+// DraftKind says what a draft proposes to write.
+type DraftKind string
+
+// The kinds of drafts.
+const (
+	DraftComment     DraftKind = "comment"
+	DraftIssueCreate DraftKind = "issue_create"
+	DraftIssueUpdate DraftKind = "issue_update"
+)
+
+// DraftStatus says what became of a draft.
+type DraftStatus string
+
+// The statuses of a draft. The last two are decisions, which are final.
+const (
+	DraftPending   DraftStatus = "pending"
+	DraftPublished DraftStatus = "published"
+	DraftDiscarded DraftStatus = "discarded"
+)
+
+// draftStatuses lists every status; a status's place in it is its byte in the
+// index, so the order is part of what is on disk.
+var draftStatuses = [...]DraftStatus{DraftPending, DraftPublished, DraftDiscarded}
+
+func (s DraftStatus) rank() byte {
+	for i, known := range draftStatuses {
+		if s == known {
+			return byte(i)
+		}
+	}
+	return 0xff
+}
+
+// Types of events about drafts.
+const (
+	eventDraftCreated   = "draft.created"
+	eventDraftPublished = "draft.published"
+	eventDraftDiscarded = "draft.discarded"
+)
+
+// entityIssue is the entityType of a draft whose entityId is an issue's id.
+const entityIssue = "issue"
+
+// Draft is a write that somebody proposes and somebody else decides on. Its payload
+// stands last: what is looked for in the stored form stands in front of it.
+type Draft struct {
+	ID                 DraftID         `json:"id"`
+	OrganizationID     WorkspaceID     `json:"organizationId"`
+	EntityType         string          `json:"entityType"`
+	EntityID           *string         `json:"entityId"`
+	IssueID            *IssueID        `json:"issueId"`
+	Kind               DraftKind       `json:"kind" enum:"comment,issue_create,issue_update"`
+	Status             DraftStatus     `json:"status" enum:"pending,published,discarded"`
+	CreatedByID        string          `json:"createdById"`
+	SessionID          *SessionID      `json:"sessionId"`
+	ReviewedByID       *string         `json:"reviewedById"`
+	ReviewedAt         *Timestamp      `json:"reviewedAt"`
+	ReviewNote         *string         `json:"reviewNote"`
+	PublishedCommentID *CommentID      `json:"publishedCommentId"`
+	CreatedAt          Timestamp       `json:"createdAt"`
+	UpdatedAt          Timestamp       `json:"updatedAt"`
+	Payload            json.RawMessage `json:"payload"`
+}
+
+// draftRecord is a draft as it is stored: what clients don't get stands behind what
+// they get (see publicPart).
+type draftRecord struct {
+	Draft
+	Inner draftInner `json:"inner"`
+}
+
+// draftInner is what the service itself keeps of a draft.
+type draftInner struct {
+	// Team is where the issue would go that a draft on no issue proposes; whoever sees
+	// the team sees the draft.
+	Team TeamID `json:"team,omitempty"`
+}
+
+// Flags of a draft's record: what is decided without decoding it.
+const (
+	draftOnIssue storage.Flags = 1 << iota
+	draftOfSession
+)
+
+// What an entry of draftByAbout begins with.
+const (
+	aboutIssue byte = iota
+	aboutSession
+)
+
+// aboutKey is the entry of draftByAbout for an issue or a session.
+func aboutKey[ID ~string](k storage.Key, what byte, id ID) storage.Key {
+	parsed, _ := storage.ParseID(id)
+	return k.Byte(what).ID(parsed)
+}
+
+// drafts keeps those of a workspace, newest first, the decided ones too.
+var drafts = storage.Table[draftRecord]{
+	ID:   draftTable,
+	Name: "draft",
+	Key:  func(k storage.Key, d *draftRecord) storage.Key { return newestKey(k, d.ID) },
+	Head: func(d *draftRecord) (flags storage.Flags, team storage.ID) {
+		if d.SessionID != nil {
+			flags |= draftOfSession
+		}
+		if d.IssueID != nil {
+			return flags | draftOnIssue, team
+		}
+		team, _ = storage.ParseID(d.Inner.Team)
+		return flags, team
+	},
+	Indexes: []storage.Index[draftRecord]{
+		{ID: draftByAbout, Name: "about", Entries: func(e *storage.Entries, d *draftRecord) {
+			if d.IssueID != nil {
+				e.Add(aboutKey(e.Key(), aboutIssue, *d.IssueID))
+			}
+			if d.SessionID != nil {
+				e.Add(aboutKey(e.Key(), aboutSession, *d.SessionID))
+			}
+		}},
+		{ID: draftByStatus, Name: "status", Entries: func(e *storage.Entries, d *draftRecord) {
+			e.Add(e.Key().Byte(d.Status.rank()))
+		}},
+	},
+}

@@ -1,0 +1,111 @@
+package tracker
+
+import (
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// seesDraft decides from the stored form whether the caller may know that a draft
+// exists: whoever sees its issue does, and of a draft on no issue whoever sees the
+// team that the issue would go to. Every read of a draft on a caller's behalf comes
+// through here.
+func (v *View) seesDraft(rec storage.Record) (bool, error) {
+	flags := rec.Flags()
+	if lane := v.Caller.Lane; lane != nil {
+		if flags&draftOfSession == 0 {
+			return false, nil
+		}
+		// The fields that come from outside stand behind this one, or are strings.
+		if id, _ := storage.ParseID(storedText(rec.JSON(), "sessionId")); id != lane.Session {
+			return false, nil
+		}
+	}
+	if flags&draftOnIssue != 0 {
+		return v.hasIssue(issueIn(rec))
+	}
+	if !v.Caller.Sees(rec.Team()) {
+		return false, nil
+	}
+	if v.Caller.Root || v.Caller.Level >= Admin {
+		return true, nil
+	}
+	// A team that is gone may have been private: nobody knows who saw it.
+	return v.Has(teamTable, storage.Key(nil).Newest(rec.Team()))
+}
+
+// draft reads the draft that a path names; NOT_FOUND when there is none or the
+// caller may not see it.
+func (v *View) draft(id string) (row *storage.Row[draftRecord], err error) {
+	err = v.draftRecord(id, func(rec storage.Record) error {
+		row, err = drafts.Decode(rec)
+		return err
+	})
+	return row, err
+}
+
+// draftRecord hands the stored form of a draft to fn; NOT_FOUND when there is none
+// or the caller may not see it.
+func (v *View) draftRecord(id string, fn func(storage.Record) error) error {
+	parsed, ok := storage.ParseID(id)
+	if !ok {
+		return NotFound("draft")
+	}
+	seen := false
+	_, err := drafts.Record(v, storage.Key(nil).Newest(parsed), func(rec storage.Record) (err error) {
+		if seen, err = v.seesDraft(rec); err != nil || !seen {
+			return err
+		}
+		return fn(rec)
+	})
+	if err != nil {
+		return fmt.Errorf("read a draft: %w", err)
+	}
+	if !seen {
+		return NotFound("draft")
+	}
+	return nil
+}
+
+// draftHeader says who may see what is told about a draft: the header of its issue's
+// record, or of a draft on no issue its own.
+func (v *View) draftHeader(d *draftRecord) (storage.Header, error) {
+	if d.IssueID == nil {
+		flags, team := drafts.Head(d)
+		return storage.Header{Flags: flags &^ (draftOnIssue | draftOfSession), Team: team}, nil
+	}
+	id, _ := storage.ParseID(*d.IssueID)
+	head, err := v.issueHead(id)
+	if err != nil {
+		return storage.Header{}, err
+	}
+	if head == nil {
+		return storage.Header{}, fmt.Errorf("draft %s: its issue is not there", d.ID)
+	}
+	return *head, nil
+}
+
+// dropDrafts removes drafts on an issue that is being deleted and tells whether some
+// are left.
+func (tx *Tx) dropDrafts(issue *storage.Row[Issue], portion *portion) (more bool, err error) {
+	keys, err := tx.rowKeys(draftByAbout, aboutKey(nil, aboutIssue, issue.Value.ID), portion.left+1)
+	if err != nil {
+		return false, fmt.Errorf("list an issue's drafts: %w", err)
+	}
+	for _, pk := range keys {
+		if portion.spent() {
+			return true, nil
+		}
+		row, err := drafts.Get(tx, pk)
+		if err != nil {
+			return false, fmt.Errorf("read a draft: %w", err)
+		}
+		if row == nil {
+			return false, fmt.Errorf("issue %s: the index names a draft that is not there", issue.Value.ID)
+		}
+		if err := drafts.Delete(tx, row); err != nil {
+			return false, fmt.Errorf("remove a draft: %w", err)
+		}
+	}
+	return false, nil
+}

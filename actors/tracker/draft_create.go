@@ -1,0 +1,214 @@
+package tracker
+
+import (
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// CreateDraftIn proposes a write. The issue that the draft hangs on is issueId, or
+// entityId where entityType is "issue", or the session's; only a draft of a new
+// issue needs none.
+type CreateDraftIn struct {
+	Kind       DraftKind      `json:"kind" rules:"required" enum:"comment,issue_create,issue_update"`
+	Payload    DraftPayload   `json:"payload" rules:"required"`
+	IssueID    Opt[IssueID]   `json:"issueId" rules:"nullable,min=1,max=255"`
+	EntityType Opt[string]    `json:"entityType" rules:"nullable,min=1,max=64"`
+	EntityID   Opt[string]    `json:"entityId" rules:"nullable,min=1,max=255"`
+	SessionID  Opt[SessionID] `json:"sessionId" rules:"nullable,min=1,max=255"`
+}
+
+// Validate looks at what the tags can't say.
+func (in *CreateDraftIn) Validate(faults *Faults) {
+	in.Payload.validate(in.Kind, faults)
+	if issue, entity := in.IssueID.Ptr(), in.EntityID.Ptr(); issue != nil && entity != nil && in.entityType() == entityIssue && string(*issue) != *entity {
+		faults.Add("entityId", "Names another issue than issueId.")
+	}
+}
+
+func (in *CreateDraftIn) entityType() string { return in.EntityType.Or(entityIssue) }
+
+// CreateDraft keeps a proposed write until somebody publishes or discards it
+// (Decision 40). A lane token proposes for its own session and issue.
+var CreateDraft = NewCommand[CreateDraftIn, Draft]("CreateDraft", "Propose a write", Needs{Write, "drafts"}, createDraft, ForLanes)
+
+func createDraft(tx *Tx, in *CreateDraftIn) (Reply, error) {
+	id, err := tx.NewID()
+	if err != nil {
+		return Reply{}, fmt.Errorf("make a draft's id: %w", err)
+	}
+	now := At(tx.now)
+	d := &draftRecord{Draft: Draft{
+		ID: DraftID(id.String()), OrganizationID: WorkspaceID(tx.Workspace().String()), EntityType: in.entityType(), EntityID: in.EntityID.Ptr(),
+		IssueID: in.IssueID.Ptr(), Kind: in.Kind, Status: DraftPending, CreatedByID: tx.Caller.ID, SessionID: in.SessionID.Ptr(),
+		CreatedAt: now, UpdatedAt: now, Payload: in.Payload.Whole,
+	}}
+	if err := tx.placeDraft(d); err != nil {
+		return Reply{}, err
+	}
+	if err := tx.judgeDraft(d, &in.Payload); err != nil {
+		return Reply{}, err
+	}
+	header, err := tx.draftHeader(d)
+	if err != nil {
+		return Reply{}, err
+	}
+	body, err := drafts.Insert(tx, d)
+	if err != nil {
+		return Reply{}, fmt.Errorf("store a draft: %w", err)
+	}
+	body = publicCopy(body)
+	return Reply{Outcome: Created, Body: body}, tx.Emit(eventDraftCreated, header, body, nil)
+}
+
+// placeDraft finds the session and the issue of a new draft. NOT_FOUND when the
+// caller can't see what it names.
+func (tx *Tx) placeDraft(d *draftRecord) error {
+	var ofSession *IssueID
+	if lane := tx.Caller.Lane; lane != nil && d.SessionID == nil {
+		own := SessionID(lane.Session.String())
+		d.SessionID = &own
+	}
+	if d.SessionID != nil {
+		session, err := tx.session(*d.SessionID)
+		if err != nil {
+			return err
+		}
+		if session == nil {
+			return NotFound("session")
+		}
+		d.SessionID, ofSession = &session.Value.ID, &session.Value.IssueID
+	}
+	switch {
+	case d.IssueID != nil:
+	case d.EntityType == entityIssue && d.EntityID != nil:
+		id := IssueID(*d.EntityID)
+		d.IssueID = &id
+	case ofSession != nil:
+		d.IssueID = ofSession
+	case d.Kind == DraftIssueCreate:
+		return nil
+	default:
+		return BadRequest(Fault{Path: "issueId", Message: "Is required, unless entityId or sessionId leads to the issue."})
+	}
+	id, _, err := tx.issueHeadIn(string(*d.IssueID))
+	if err != nil {
+		return err
+	}
+	issue, entity := IssueID(id.String()), id.String()
+	d.IssueID = &issue
+	if d.EntityType == entityIssue && (d.EntityID != nil || d.Kind != DraftIssueCreate) {
+		d.EntityID = &entity
+	}
+	return nil
+}
+
+// judgeDraft refuses a proposal that could not be published now for what it names:
+// a team, a parent. A draft on no issue takes note of its team.
+func (tx *Tx) judgeDraft(d *draftRecord, p *DraftPayload) error {
+	var faults Faults
+	var issue storage.ID
+	if d.IssueID != nil {
+		issue, _ = storage.ParseID(*d.IssueID)
+	}
+	parent := p.ParentID.Ptr()
+	switch d.Kind {
+	case DraftComment:
+		if parent != nil {
+			if found, err := tx.hasComment(issue, CommentID(*parent)); err != nil {
+				return err
+			} else if !found {
+				faults.Add("parentId", "There is no such comment on this issue.")
+			}
+		}
+		return inPayload(faults.Err())
+	case DraftIssueCreate:
+		issue = storage.ID{}
+		team, err := tx.draftTeam(&p.IssueFields, &faults)
+		if err != nil {
+			return inPayload(err)
+		}
+		if team != nil && d.IssueID == nil {
+			d.Inner.Team = team.Value.ID
+		}
+	case DraftIssueUpdate:
+		if _, err := tx.draftNamedTeam(&p.IssueFields, &faults); err != nil {
+			return err
+		}
+	}
+	if parent != nil {
+		fault, err := tx.parentFault(issue, *parent)
+		if err != nil {
+			return err
+		}
+		if fault != "" {
+			faults.Add("parentId", fault)
+		}
+	}
+	return inPayload(faults.Err())
+}
+
+// draftTeam finds the team that a proposed issue would go to now.
+func (tx *Tx) draftTeam(f *IssueFields, faults *Faults) (*storage.Row[Team], error) {
+	if f.TeamID.Set || f.TeamKey.Set {
+		return tx.draftNamedTeam(f, faults)
+	}
+	_, team, err := tx.templateFor(f, faults)
+	return team, err
+}
+
+// draftNamedTeam is namedTeam for a proposal. A lane token, which has no teams to
+// see, learns of none but its own issue's.
+func (tx *Tx) draftNamedTeam(f *IssueFields, faults *Faults) (*storage.Row[Team], error) {
+	if !f.TeamID.Set && !f.TeamKey.Set {
+		return nil, nil
+	}
+	lane := tx.Caller.Lane
+	if lane == nil {
+		return tx.namedTeam(f, "", faults)
+	}
+	head, err := tx.issueHead(lane.Issue)
+	if err != nil {
+		return nil, err
+	}
+	var found Faults
+	team, err := tx.namedTeam(f, "", &found)
+	if err != nil {
+		return nil, err
+	}
+	if team == nil || head == nil || team.Team != head.Team {
+		field := "teamId"
+		if !f.TeamID.Set {
+			field = "teamKey"
+		}
+		faults.Add(field, "There is no such team that a lane token may name.")
+		return nil, nil
+	}
+	return team, nil
+}
+
+// hasComment tells whether there is a comment of this id on an issue.
+func (v *View) hasComment(issue storage.ID, id CommentID) (bool, error) {
+	parsed, ok := storage.ParseID(id)
+	if !ok {
+		return false, nil
+	}
+	found, err := v.Has(commentTable, commentKey(issue, parsed))
+	if err != nil {
+		return false, fmt.Errorf("look for a comment: %w", err)
+	}
+	return found, nil
+}
+
+// inPayload puts the faults of a write under the payload that proposes it.
+func inPayload(err error) error {
+	list := faultsOf(err)
+	if list == nil {
+		return err
+	}
+	moved := make([]Fault, 0, len(list))
+	for _, fault := range list {
+		moved = append(moved, Fault{Path: "payload." + fault.Path, Message: fault.Message})
+	}
+	return BadRequest(moved...)
+}

@@ -1,0 +1,61 @@
+package tracker
+
+import (
+	"switchyard/storage"
+)
+
+// checkDrafts proves of every draft that its issue and its session are there, that
+// its payload can be read, and that what says it was decided agrees.
+func checkDrafts(v *storage.View, say sayer) error {
+	return drafts.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
+		row, err := drafts.Decode(rec)
+		if err != nil {
+			return true, nil // the table's own check reports it
+		}
+		d := &row.Value
+		if string(d.OrganizationID) != v.Workspace().String() || d.Status.rank() == 0xff {
+			say(drafts.Name, pk, "says it is %q in workspace %s", d.Status, d.OrganizationID)
+		}
+		if _, err := readPayload(d.Payload); err != nil {
+			say(drafts.Name, pk, "%v", err)
+		}
+		decided := d.Status != DraftPending
+		if decided != (d.ReviewedAt != nil) || decided != (d.ReviewedByID != nil) {
+			say(drafts.Name, pk, "is %s, which its review contradicts", d.Status)
+		}
+		if made := d.Kind == DraftComment && d.Status == DraftPublished; made != (d.PublishedCommentID != nil) {
+			say(drafts.Name, pk, "is a %s draft of a %s; whether a comment came of it contradicts that", d.Status, d.Kind)
+		}
+		if d.IssueID == nil && (d.Kind != DraftIssueCreate || d.Status == DraftPublished) {
+			say(drafts.Name, pk, "has no issue")
+		}
+		if err := checkDraftRefs(v, pk, d, say); err != nil {
+			return false, err
+		}
+		return true, nil
+	})
+}
+
+func checkDraftRefs(v *storage.View, pk []byte, d *draftRecord, say sayer) error {
+	if d.IssueID != nil {
+		id, _ := storage.ParseID(*d.IssueID)
+		there, err := v.Has(issueTable, issueKey(id))
+		if err != nil {
+			return err
+		}
+		if !there {
+			say(drafts.Name, pk, "its issue %s is not there", *d.IssueID)
+		}
+	}
+	if d.SessionID != nil {
+		id, _ := storage.ParseID(*d.SessionID)
+		there, err := v.Has(sessionTable, sessionKey(id))
+		if err != nil {
+			return err
+		}
+		if !there {
+			say(drafts.Name, pk, "its session %s is not there", *d.SessionID)
+		}
+	}
+	return nil
+}

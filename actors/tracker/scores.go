@@ -1,0 +1,77 @@
+package tracker
+
+import "switchyard/storage"
+
+// ranked is an issue with its score.
+type ranked struct {
+	doc   storage.Doc
+	score float64
+}
+
+// scores sums scores by issue: a hash table with open addressing, since a search may
+// meet 100,000 issues several times each. The zero Doc stands for a free place; no
+// issue has it, for it is of the year 1970.
+type scores struct {
+	places []ranked // a power of two of them, at most half taken
+	count  int
+	shift  int // from a hash to a place; 0 while there are none
+}
+
+// scatter is 2^64 divided by the golden ratio: multiples of it are spread evenly
+// (Knuth, The Art of Computer Programming 3, 6.4).
+const scatter = 0x9e3779b97f4a7c15
+
+// grow makes the table larger.
+func (s *scores) grow() {
+	width := 10
+	if s.shift > 0 {
+		width = 65 - s.shift
+	}
+	old := s.places
+	s.places, s.shift = make([]ranked, 1<<width), 64-width
+	for _, r := range old {
+		if r.doc != 0 {
+			*s.place(r.doc) = r
+		}
+	}
+}
+
+// place is where an issue's score is, or will be.
+func (s *scores) place(doc storage.Doc) *ranked {
+	for i := int(uint64(doc) * scatter >> s.shift); ; i++ {
+		if p := &s.places[i&(len(s.places)-1)]; p.doc == doc || p.doc == 0 {
+			return p
+		}
+	}
+}
+
+// add adds to an issue's score.
+func (s *scores) add(doc storage.Doc, score float64) {
+	if 2*s.count >= len(s.places) {
+		s.grow()
+	}
+	p := s.place(doc)
+	if p.doc == 0 {
+		p.doc = doc
+		s.count++
+	}
+	p.score += score
+}
+
+// ranked gives the issues but one, in no order, and in the table's own memory: until
+// it is cleared nothing may be added.
+func (s *scores) ranked(but storage.Doc) []ranked {
+	kept := s.places[:0]
+	for _, r := range s.places {
+		if r.doc != 0 && r.doc != but {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+// clear makes the table empty, for another use.
+func (s *scores) clear() {
+	clear(s.places)
+	s.count = 0
+}

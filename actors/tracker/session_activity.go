@@ -1,0 +1,139 @@
+package tracker
+
+import (
+	"fmt"
+	"time"
+
+	json "github.com/goccy/go-json"
+
+	"switchyard/storage"
+)
+
+// ActivityType says what kind of thing an activity tells.
+type ActivityType string
+
+// The types of activities.
+const (
+	ActivityThought     ActivityType = "thought"
+	ActivityResponse    ActivityType = "response"
+	ActivityError       ActivityType = "error"
+	ActivityElicitation ActivityType = "elicitation"
+	ActivityAction      ActivityType = "action"
+	ActivityStatus      ActivityType = "status"
+	ActivityArtifact    ActivityType = "artifact"
+)
+
+// Activity is an entry of a session's log.
+type Activity struct {
+	ID         string          `json:"id"`
+	SessionID  SessionID       `json:"sessionId"`
+	CreatedAt  Timestamp       `json:"createdAt"`
+	Message    string          `json:"message"`
+	ActorID    *string         `json:"actorId"`
+	ParentID   *string         `json:"parentId"`
+	StartedAt  *Timestamp      `json:"startedAt"`
+	EndedAt    *Timestamp      `json:"endedAt"`
+	Type       ActivityType    `json:"type" enum:"thought,response,error,elicitation,action,status,artifact"`
+	Payload    json.RawMessage `json:"payload"`
+	DurationMs *float64        `json:"durationMs"`
+}
+
+const (
+	// maxActivities is how many activities are kept of a session, the newest.
+	maxActivities = 10_000
+	// shownActivities is how many a poll shows.
+	shownActivities = 500
+	// maxPayload bounds an activity's payload in bytes.
+	maxPayload = 64 << 10
+)
+
+// ActivityFields are what a caller says of an activity.
+type ActivityFields struct {
+	Type       ActivityType    `json:"type" enum:"thought,response,error,elicitation,action,status,artifact" default:"action"`
+	Message    Opt[string]     `json:"message" rules:"max=32768"`
+	Payload    json.RawMessage `json:"payload"`
+	ParentID   Opt[string]     `json:"parentId" rules:"nullable,min=1,max=255"`
+	StartedAt  Opt[string]     `json:"startedAt" rules:"nullable,datetime"`
+	EndedAt    Opt[string]     `json:"endedAt" rules:"nullable,datetime"`
+	DurationMs Opt[float64]    `json:"durationMs" rules:"nullable,min=0"`
+}
+
+// activityKey is the key of a session's activity: by session, then in order.
+func activityKey(session storage.ID, sequence uint64) storage.Key {
+	return storage.Key(make([]byte, 0, 24)).ID(session).U64(sequence)
+}
+
+// add appends an activity to the session's log.
+func (c *sessionChange) add(a *Activity) error {
+	tx, in := c.tx, &c.s.Inner
+	id, err := tx.NewID()
+	if err != nil {
+		return err
+	}
+	a.ID, a.SessionID, a.CreatedAt = id.String(), c.s.ID, At(tx.now)
+	if a.ActorID == nil && tx.Caller.Type != ActorSystem {
+		actor := tx.Caller.ID
+		a.ActorID = &actor
+	}
+	body, err := json.MarshalWithOption(a, json.DisableHTMLEscape())
+	if err != nil {
+		return fmt.Errorf("encode an activity: %w", err)
+	}
+	in.Last++
+	if in.First == 0 {
+		in.First = in.Last
+	}
+	session := c.s.id()
+	if err := tx.Writer().SetValue(activityTable, activityKey(session, in.Last), body); err != nil {
+		return err
+	}
+	for in.Last-in.First >= maxActivities {
+		if err := tx.Writer().DeleteValue(activityTable, activityKey(session, in.First)); err != nil {
+			return err
+		}
+		in.First++
+	}
+	in.LastActivity, in.LastType = a.ID, a.Type
+	c.progress = true
+	return nil
+}
+
+// tell appends an activity of the service's own.
+func (c *sessionChange) tell(kind ActivityType, message string) error {
+	return c.add(&Activity{Type: kind, Message: message})
+}
+
+// activity makes an activity of what a caller says.
+func (f *ActivityFields) activity() *Activity {
+	a := &Activity{
+		Type: f.Type, Message: f.Message.Value, Payload: f.Payload, ParentID: f.ParentID.Ptr(),
+		StartedAt: snooze(f.StartedAt.Ptr()), EndedAt: snooze(f.EndedAt.Ptr()), DurationMs: f.DurationMs.Ptr(),
+	}
+	if a.Type == "" {
+		a.Type = ActivityAction
+	}
+	if a.DurationMs == nil && a.StartedAt != nil && a.EndedAt != nil {
+		took := float64(max(0, a.EndedAt.Time().Sub(a.StartedAt.Time())) / time.Millisecond)
+		a.DurationMs = &took
+	}
+	return a
+}
+
+// validateAt looks at what the tags can't say. at is the activity's place in the
+// body, with a dot behind it.
+func (f *ActivityFields) validateAt(at string, faults *Faults) {
+	if !f.Message.Set && !faults.Has(at+"message") {
+		faults.Add(at+"message", "Is required.")
+	}
+	if len(f.Payload) > maxPayload {
+		faults.Add(at+"payload", fmt.Sprintf("Must be at most %d bytes of JSON.", maxPayload))
+	}
+	for _, t := range []struct {
+		name string
+		text *string
+	}{{"startedAt", f.StartedAt.Ptr()}, {"endedAt", f.EndedAt.Ptr()}} {
+		if t.text != nil && !faults.Has(at+t.name) && snooze(t.text) == nil {
+			faults.Add(at+t.name, "Must be an RFC 3339 date and time between the years 0000 and 9999 in UTC.")
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package tracker
+
+import (
+	"fmt"
+	"time"
+
+	json "github.com/goccy/go-json"
+
+	"switchyard/storage"
+)
+
+// SecondaryRepo is a further repository a session works with.
+type SecondaryRepo struct {
+	Repo   string `json:"repo" rules:"required,max=255"`
+	Access string `json:"access" enum:"read,write" default:"read"`
+}
+
+// SessionOptions are what every way to dispatch takes.
+type SessionOptions struct {
+	SecondaryRepos Opt[[]SecondaryRepo] `json:"secondaryRepos" rules:"max=5"`
+	Effort         Opt[string]          `json:"effort" enum:"low,medium,high,max"`
+	MaxDuration    Opt[int64]           `json:"maxDuration" rules:"min=1,max=1440"`
+	// ResultSchema is "lane" or a JSON Schema.
+	ResultSchema json.RawMessage `json:"resultSchema"`
+}
+
+// validateAt looks at what the tags can't say. at is the place of the options in
+// the body, such as "items[2].".
+func (o *SessionOptions) validateAt(at string, faults *Faults) {
+	o.validateShape(at, faults)
+	if place := at + "resultSchema"; !faults.Has(place) {
+		if fault := schemaFault(o.ResultSchema); fault != "" {
+			faults.Add(place, fault)
+		}
+	}
+}
+
+// validateShape is validateAt without looking into the schema.
+func (o *SessionOptions) validateShape(at string, faults *Faults) {
+	for i := range o.SecondaryRepos.Value {
+		r := &o.SecondaryRepos.Value[i]
+		if place := fmt.Sprintf("%ssecondaryRepos[%d].repo", at, i); !isRepo(r.Repo) && !faults.Has(place) {
+			faults.Add(place, `Must be of the form "owner/name": letters, digits, underscores, dots and hyphens with one slash between.`)
+		}
+	}
+	if fault := schemaShape(o.ResultSchema); fault != "" {
+		faults.Add(at+"resultSchema", fault)
+	}
+}
+
+// isRepo tells whether a text has the form owner/name.
+func isRepo(text string) bool {
+	slash := -1
+	for i, c := range []byte(text) {
+		switch {
+		case c == '/' && slash < 0 && i > 0:
+			slash = i
+		case c == '_', c == '.', c == '-', '0' <= c && c <= '9', 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
+		default:
+			return false
+		}
+	}
+	return slash > 0 && slash < len(text)-1
+}
+
+// newSession is what is asked of addSession, beside the options.
+type newSession struct {
+	Issue        *storage.Row[Issue]
+	AgentID      string // "" lets the service pick
+	Provider     string
+	Model        string
+	Repo, Branch Opt[string]
+	Instructions Opt[string]
+	Mode         string
+	Label        *string
+	Options      SessionOptions
+	Parent       *sessionRecord
+	// Strict has the session wait when something is missing.
+	Strict bool
+	// Predecessor is the session it waits for; "" for none (Decision 33).
+	Predecessor SessionID
+}
+
+// Preflight tells what a dispatch found missing.
+type Preflight struct {
+	Ready   bool     `json:"ready"`
+	Missing []string `json:"missing"`
+}
+
+// addSession dispatches an issue to an agent: the one way to a session but for
+// registering one. It returns what clients get of the session.
+func (tx *Tx) addSession(n *newSession) (*sessionRecord, []byte, Preflight, error) {
+	issue := &n.Issue.Value
+	preflight := Preflight{Missing: []string{}}
+	agentID, agent, err := tx.pickAgent(n.AgentID, issue)
+	if err != nil {
+		return nil, nil, preflight, err
+	}
+	s, err := tx.blankSession(issue)
+	if err != nil {
+		return nil, nil, preflight, err
+	}
+	s.AgentID, s.Provider, s.Label = agentID, n.Provider, n.Label
+	s.Inner.Repo, s.Branch = firstOf(n.Repo, issue.Repo), firstOf(n.Branch, issue.Branch)
+	s.Inner.Model, s.Inner.Mode, s.Purpose = textOrNil(n.Model), textOrNil(n.Mode), textOrNil(n.Mode)
+	if agent != nil {
+		if s.Provider == "" && agent.Provider != nil {
+			s.Provider = *agent.Provider
+		}
+		if s.Inner.Model == nil {
+			s.Inner.Model = agent.Model
+		}
+	} else {
+		preflight.Missing = append(preflight.Missing, "agent")
+	}
+	if s.Inner.Repo == nil {
+		preflight.Missing = append(preflight.Missing, "repo")
+	}
+	if s.Provider == "" {
+		s.Provider = "external"
+		preflight.Missing = append(preflight.Missing, "provider")
+	}
+	preflight.Ready = len(preflight.Missing) == 0
+	if n.Parent != nil {
+		s.Inner.Parent, s.Inner.Depth = n.Parent.ID, n.Parent.Inner.Depth+1
+	}
+	if n.Strict && !preflight.Ready {
+		s.Status = SessionWaiting
+	}
+	if n.Predecessor != "" {
+		s.Status, s.Inner.Predecessor = SessionWaiting, n.Predecessor
+	}
+	if err := n.Options.apply(s); err != nil {
+		return nil, nil, preflight, err
+	}
+	body, err := tx.insertSession(s, n.Issue)
+	if err != nil {
+		return nil, nil, preflight, err
+	}
+	return s, body, preflight, tx.setBrief(s.id(), n.Instructions.Ptr())
+}
+
+// firstOf gives the value of a request, else the issue's; nothing counts as none.
+func firstOf(given Opt[string], issues *string) *string {
+	if text := given.Ptr(); text != nil && *text != "" {
+		return text
+	}
+	if issues != nil && *issues == "" {
+		return nil
+	}
+	return issues
+}
+
+func textOrNil(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+func (o *SessionOptions) apply(s *sessionRecord) error {
+	if len(o.SecondaryRepos.Value) > 0 {
+		for i := range o.SecondaryRepos.Value {
+			if r := &o.SecondaryRepos.Value[i]; r.Access == "" {
+				r.Access = "read"
+			}
+		}
+		b, err := json.MarshalWithOption(o.SecondaryRepos.Value, json.DisableHTMLEscape())
+		if err != nil {
+			return fmt.Errorf("encode repositories: %w", err)
+		}
+		text := string(b)
+		s.SecondaryRepos = &text
+	}
+	s.Effort, s.MaxDurationMinutes = o.Effort.Ptr(), o.MaxDuration.Ptr()
+	s.ResultSchema = expandSchema(o.ResultSchema)
+	return nil
+}
+
+// blankSession makes a session of an issue with nothing decided yet.
+func (tx *Tx) blankSession(issue *Issue) (*sessionRecord, error) {
+	id, err := tx.NewID()
+	if err != nil {
+		return nil, fmt.Errorf("make a session's id: %w", err)
+	}
+	now := At(tx.now)
+	s := &sessionRecord{AgentSession: AgentSession{
+		ID: SessionID(id.String()), OrganizationID: WorkspaceID(tx.Workspace().String()), IssueID: issue.ID,
+		ActorID: tx.Caller.ID, ActorType: ActorUser, Status: SessionCreated, CreatedAt: now, UpdatedAt: now,
+	}}
+	if tx.Caller.Type == ActorAgent {
+		s.ActorType = ActorAgent
+	}
+	s.Inner.Rank = issue.Priority.rank()
+	return s, nil
+}
+
+// insertSession stores a new session, with what follows from it.
+func (tx *Tx) insertSession(s *sessionRecord, issue *storage.Row[Issue]) ([]byte, error) {
+	active, err := tx.activeSessions(s.issue())
+	if err != nil {
+		return nil, err
+	}
+	if len(active) >= maxActiveSessions && !s.Status.Ended() {
+		return nil, Conflict(fmt.Sprintf("The issue has %d sessions that have not ended, the most there can be.", maxActiveSessions), "Cancel some of them first.")
+	}
+	if s.Status == SessionRunning {
+		s.Inner.StartedAt = s.CreatedAt
+	}
+	if err := s.stamp(); err != nil {
+		return nil, err
+	}
+	body, err := sessions.Insert(tx, s)
+	if err != nil {
+		return nil, fmt.Errorf("store a session: %w", err)
+	}
+	body = publicCopy(body)
+	if s.MaxDurationMinutes != nil && !s.Status.Ended() {
+		if err := tx.SetTimer(timerSessionBudget, string(s.ID), s.budgetEnds()); err != nil {
+			return nil, err
+		}
+	}
+	if err := tx.Emit(eventSessionCreated, issue.Header, body, nil); err != nil {
+		return nil, err
+	}
+	if err := tx.countEngaged(nil, s); err != nil {
+		return nil, err
+	}
+	switch {
+	case s.queued():
+		tx.ledger.queue.lower(s)
+		tx.wakeClaimer(s.AgentID, s.Provider)
+	case s.Status == SessionRunning:
+		return body, tx.issueInProgress(s.issue())
+	case s.Status.Ended():
+		return body, tx.Emit(eventSessionEnded, issue.Header, body, nil)
+	}
+	return body, nil
+}
+
+// budgetEnds is when a session with a maxDuration has used it up (Decision 32).
+func (s *sessionRecord) budgetEnds() time.Time {
+	from := s.Inner.StartedAt
+	if from == "" {
+		from = s.CreatedAt
+	}
+	return from.Time().Add(time.Duration(*s.MaxDurationMinutes) * time.Minute)
+}

@@ -1,0 +1,150 @@
+package tracker
+
+import (
+	"errors"
+	"fmt"
+
+	"switchyard/actors/tracker/resultschema"
+)
+
+// DispatchBatchIn asks for sessions of many issues.
+type DispatchBatchIn struct {
+	Items []DispatchItem `json:"items" rules:"required,min=1,max=50"`
+}
+
+// DispatchItem asks for one of them.
+type DispatchItem struct {
+	IssueID      string      `json:"issueId" rules:"required,min=1,max=255"`
+	AgentID      Opt[string] `json:"agentId" rules:"min=1,max=255"`
+	Branch       Opt[string] `json:"branch" rules:"nullable,max=255"`
+	Instructions Opt[string] `json:"instructions" rules:"max=131072"`
+	QueuedAfter  Opt[string] `json:"queuedAfter" rules:"min=1,max=255"`
+	SessionOptions
+
+	// schemaFault is what is wrong with the schema, once that is known.
+	schemaFault *string
+}
+
+// DispatchedBatch is the answer to DispatchBatch: what became of each item, in their
+// order.
+type DispatchedBatch struct {
+	BatchID string           `json:"batchId"`
+	Results []DispatchedItem `json:"results"`
+}
+
+// DispatchedItem is what became of an item: its session and the status that has, or
+// why there is none.
+type DispatchedItem struct {
+	IssueID   string         `json:"issueId"`
+	SessionID *SessionID     `json:"sessionId"`
+	Status    *SessionStatus `json:"status" enum:"created,running,waiting,completed,failed,canceled"`
+	Error     *string        `json:"error"`
+}
+
+// maxBatchSchemas bounds the schemas of a batch that differ, in bytes: reading one
+// costs something, and there may be as many as there are items.
+const maxBatchSchemas = 2 * resultschema.MaxSchema
+
+// Validate looks at what the tags can't say. Faults of a schema itself are those of
+// its item alone; but they are looked for here, where no other request waits.
+func (in *DispatchBatchIn) Validate(faults *Faults) {
+	for i := range in.Items {
+		in.Items[i].validateShape(fmt.Sprintf("items[%d].", i), faults)
+	}
+	if !faults.Empty() {
+		return
+	}
+	total, known := 0, map[string]*string{}
+	for i := range in.Items {
+		item := &in.Items[i]
+		text := string(item.ResultSchema)
+		if text == "" || text[0] != '{' {
+			continue
+		}
+		if known[text] == nil {
+			if total += len(text); total > maxBatchSchemas {
+				faults.Add(fmt.Sprintf("items[%d].resultSchema", i), fmt.Sprintf("The schemas of a batch that differ must have at most %d bytes together.", maxBatchSchemas))
+				return
+			}
+			fault := schemaFault(item.ResultSchema)
+			known[text] = &fault
+		}
+		item.schemaFault = known[text]
+	}
+}
+
+// DispatchBatch dispatches many issues, each for itself (Decision 33).
+var DispatchBatch = NewCommand[DispatchBatchIn, DispatchedBatch]("DispatchBatch", "Dispatch many issues to agents", Needs{Write, "sessions"}, dispatchBatch, StrictBody)
+
+func dispatchBatch(tx *Tx, in *DispatchBatchIn) (Reply, error) {
+	id, err := tx.NewID()
+	if err != nil {
+		return Reply{}, err
+	}
+	out := DispatchedBatch{BatchID: id.String(), Results: make([]DispatchedItem, len(in.Items))}
+	dispatched := make(map[string]bool, len(in.Items)) // whether an issue's last item was
+	for i := range in.Items {
+		item, result := &in.Items[i], &out.Results[i]
+		result.IssueID = item.IssueID
+		s, fault, err := tx.dispatchItem(item, dispatched)
+		if err != nil {
+			return Reply{}, err
+		}
+		dispatched[item.IssueID] = s != nil
+		if s == nil {
+			result.Error = &fault
+			continue
+		}
+		result.SessionID, result.Status = &s.ID, &s.Status
+	}
+	return jsonReply(Done, &out)
+}
+
+// dispatchItem makes the session of one item, or tells why it can't. What it refuses
+// it refuses before it has written anything.
+func (tx *Tx) dispatchItem(item *DispatchItem, dispatched map[string]bool) (s *sessionRecord, fault string, err error) {
+	issue, err := tx.issue(item.IssueID)
+	if err != nil {
+		return nil, "", err
+	}
+	if issue == nil {
+		return nil, NotFound("issue").Message, nil
+	}
+	if item.schemaFault == nil {
+		text := schemaFault(item.ResultSchema)
+		item.schemaFault = &text
+	}
+	if *item.schemaFault != "" {
+		return nil, "resultSchema: " + *item.schemaFault, nil
+	}
+	n := &newSession{Issue: issue, AgentID: item.AgentID.Value, Branch: item.Branch, Instructions: item.Instructions, Options: item.SessionOptions}
+	var before *sessionRecord
+	if after := item.QueuedAfter.Value; after != "" {
+		if was, given := dispatched[after]; given && !was {
+			return nil, "queuedAfter: The item before it for that issue was not dispatched.", nil
+		}
+		if before, fault, err = tx.predecessorOf(after); err != nil || before == nil {
+			return nil, fault, err
+		}
+		if before.Status != SessionCompleted {
+			n.Predecessor = before.ID
+		}
+	}
+	s, _, _, err = tx.addSession(n)
+	if refused := (*Error)(nil); errors.As(err, &refused) && refused.Code == CodeConflict {
+		return nil, refused.Message, nil
+	}
+	if err != nil || before == nil || n.Predecessor == "" || !before.Status.Ended() {
+		return s, "", err
+	}
+	// It has ended otherwise, and what would happen then happens now.
+	row, err := sessions.Get(tx, sessionKey(s.id()))
+	if err == nil && row == nil {
+		err = fmt.Errorf("session %s is not there", s.ID)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	s.Status = SessionCanceled
+	return s, "", tx.moveFollower(row, before.Status)
+}

@@ -1,0 +1,64 @@
+package tracker
+
+import (
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// budgetOp ends a session that has used up its maxDuration, and escalates its issue
+// (Decision 32). A session that began to run after its timer was set has more time
+// than that says.
+var budgetOp = NewCommand[TimerIn, None]("EndBudget", "Cancel a session past its maxDuration", Needs{}, func(tx *Tx, in *TimerIn) (Reply, error) {
+	row, err := tx.timedSession(in)
+	if err != nil {
+		return Reply{}, err
+	}
+	if row == nil || row.Value.Status.Ended() || row.Value.MaxDurationMinutes == nil {
+		return Reply{Outcome: NoContent}, tx.ClearTimer(in.Kind, in.Subject)
+	}
+	if ends := row.Value.budgetEnds(); ends.After(tx.now) {
+		return Reply{Outcome: NoContent}, tx.SetTimer(in.Kind, in.Subject, ends)
+	}
+	if err := tx.escalate(row.Value.issue()); err != nil {
+		return Reply{}, err
+	}
+	// The issue's new priority has moved the session in the queue.
+	if row, err = tx.timedSession(in); err != nil {
+		return Reply{}, err
+	}
+	c, err := tx.changeSession(row)
+	if err != nil {
+		return Reply{}, err
+	}
+	if err := c.to(SessionCanceled, byService); err != nil {
+		return Reply{}, err
+	}
+	if err := c.tell(ActivityError, fmt.Sprintf("Canceled: its budget of %d minutes is used up.", *row.Value.MaxDurationMinutes)); err != nil {
+		return Reply{}, err
+	}
+	c.events = []string{eventSessionEscalated}
+	_, err = c.save()
+	return Reply{Outcome: NoContent}, err
+})
+
+// escalate puts an issue back into triage, one step more urgent.
+func (tx *Tx) escalate(issue storage.ID) error {
+	row, err := issues.Get(tx, issueKey(issue))
+	if err != nil || row == nil {
+		return err
+	}
+	t := row.Value
+	t.Status = StatusTriage
+	t.Resolution = nil // what is open again has not been resolved
+	switch t.Priority {
+	case PriorityLow:
+		t.Priority = PriorityMedium
+	case PriorityMedium:
+		t.Priority = PriorityHigh
+	default:
+		t.Priority = PriorityUrgent
+	}
+	_, _, err = tx.updateIssue(row, &t)
+	return err
+}

@@ -1,0 +1,45 @@
+package tracker
+
+// CancelSessionIn asks for a session's end.
+type CancelSessionIn struct {
+	ID     SessionID   `path:"id"`
+	Reason Opt[string] `json:"reason" rules:"nullable,max=4096"`
+}
+
+// CancelSession ends a session that has not ended, whoever holds it.
+var CancelSession = NewCommand[CancelSessionIn, ShownSession]("CancelSession", "Cancel a session", Needs{Write, "sessions"}, cancelSession)
+
+func cancelSession(tx *Tx, in *CancelSessionIn) (Reply, error) {
+	c, err := tx.sessionToChange(in.ID)
+	if err != nil {
+		return Reply{}, err
+	}
+	if err := c.cancel(in.Reason.Value, byCaller); err != nil {
+		return Reply{}, err
+	}
+	return c.reply()
+}
+
+// cancel moves a session to its end, with a word on why.
+func (c *sessionChange) cancel(reason string, by mover) error {
+	if c.s.Status.Ended() {
+		return c.s.over()
+	}
+	if err := c.to(SessionCanceled, by); err != nil {
+		return err
+	}
+	message := "Canceled."
+	if reason != "" {
+		message = "Canceled: " + reason
+	}
+	return c.tell(ActivityStatus, message)
+}
+
+// reply saves the session and answers with it.
+func (c *sessionChange) reply() (Reply, error) {
+	body, err := c.save()
+	if err != nil {
+		return Reply{}, err
+	}
+	return Reply{Body: append(appendDerived(body, &c.s), '}'), ETag: sessionTag(c.row.Version+1, c.s.derivedNow())}, nil
+}

@@ -1,0 +1,294 @@
+package tracker
+
+import (
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	json "github.com/goccy/go-json"
+
+	"switchyard/storage"
+)
+
+// Types of events about sessions.
+const (
+	eventSessionCreated   = "session.created"
+	eventSessionUpdated   = "session.updated"
+	eventSessionEnded     = "session.ended"
+	eventSessionEscalated = "session.escalated"
+)
+
+// sessionChange is a session that a command changes. Whatever changes sessions does
+// so through one: read it, move and fill s, save it.
+type sessionChange struct {
+	tx  *Tx
+	row *storage.Row[sessionRecord] // as it was
+	s   sessionRecord               // as it becomes
+	// issue is the header of the issue's record: it decides who may see what is told.
+	issue storage.Header
+	// progress: a status changed, or an activity came.
+	progress bool
+	started  bool // the session runs now, and did not before
+	events   []string
+}
+
+// changeSession begins the change of a session read in this Tx.
+func (tx *Tx) changeSession(row *storage.Row[sessionRecord]) (*sessionChange, error) {
+	c := &sessionChange{tx: tx, row: row, s: row.Value}
+	if row.Value.Inner.Orphan {
+		c.issue = storage.Header{Team: row.Team}
+		return c, nil
+	}
+	found, err := issues.Record(tx, issueKey(row.Value.issue()), func(rec storage.Record) error {
+		c.issue = rec.Header()
+		return nil
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("session %s: its issue is not there", row.Value.ID)
+	}
+	return c, err
+}
+
+// to moves the session to a status, or refuses with CONFLICT. It is no move to stay
+// where it is.
+func (c *sessionChange) to(status SessionStatus, by mover) error {
+	s := &c.s
+	if status == s.Status {
+		return nil
+	}
+	move := findMove(s.Status, status, by)
+	if move == nil {
+		return s.refusal(status)
+	}
+	if move.effect == sessionStarts && !s.engaged() {
+		if err := c.alone(); err != nil {
+			return err
+		}
+	}
+	s.Status = status
+	s.Inner.Predecessor = "" // it waits no longer, whatever became of it
+	c.progress = true
+	switch move.effect {
+	case sessionStarts:
+		c.started = true
+		if s.Inner.StartedAt == "" {
+			s.Inner.StartedAt = At(c.tx.now)
+		}
+	case sessionEnds:
+		s.Inner.Lease = nil
+	case sessionQueues:
+		s.Inner.Lease = nil
+		c.retireLanes()
+	}
+	return nil
+}
+
+// alone refuses to start a session while its agent is at another of the same issue.
+func (c *sessionChange) alone() error {
+	other, err := c.tx.engagedSession(c.s.AgentID, c.s.issue())
+	if err != nil || other == nil {
+		return err
+	}
+	return other.conflict("The session's agent is at another session of the same issue.", "Wait until that one ends, or cancel it.")
+}
+
+// engagedSession finds the session that an agent is at on an issue; nil for none.
+func (v *View) engagedSession(agent string, issue storage.ID) (*sessionRecord, error) {
+	prefix := storage.Key(nil).Str(agent).ID(issue)
+	var pk []byte
+	if err := v.Rows(sessionEngaged, prefix, nil, func(fields, _ []byte) (bool, error) {
+		pk = append(pk, fields[len(prefix):]...)
+		return false, nil
+	}); err != nil {
+		return nil, fmt.Errorf("look for an agent's session: %w", err)
+	}
+	if pk == nil {
+		return nil, nil
+	}
+	row, err := sessions.Get(v, pk)
+	if err != nil || row == nil {
+		return nil, err
+	}
+	return &row.Value, nil
+}
+
+// retireLanes makes the lane tokens of a session ones of the past: whoever still
+// has one was presumed dead.
+func (c *sessionChange) retireLanes() {
+	in := &c.s.Inner
+	in.Stale = append(append([][]byte(nil), in.Stale...), in.Lanes...)
+	if n := len(in.Stale); n > maxStaleLanes {
+		in.Stale = in.Stale[n-maxStaleLanes:]
+	}
+	in.Lanes = nil
+}
+
+// stamp puts the hash of what a poll shows into the session.
+func (s *sessionRecord) stamp() error {
+	s.LastStateHash = nil
+	body, err := json.MarshalWithOption(&s.AgentSession, json.DisableHTMLEscape())
+	if err != nil {
+		return fmt.Errorf("encode a session: %w", err)
+	}
+	h := xxhash.New()
+	_, _ = h.Write(body)
+	_, _ = h.WriteString(s.Inner.LastActivity)
+	text := hex.EncodeToString(h.Sum(nil))
+	s.LastStateHash = &text
+	return nil
+}
+
+// save stores the session as it became, with what follows from that: timers, the
+// issue's status, events, and who is woken. It returns what clients get of it.
+func (c *sessionChange) save() ([]byte, error) {
+	tx, old, s := c.tx, &c.row.Value, &c.s
+	changed := sessionChanges(old, s)
+	if len(changed) > 0 || c.progress {
+		now := At(tx.now)
+		s.UpdatedAt = now
+		if c.progress {
+			note(&changed, "lastProgressAt", s.LastProgressAt, &now)
+			s.LastProgressAt = &now
+		}
+		if err := s.stamp(); err != nil {
+			return nil, err
+		}
+	}
+	body, err := sessions.Update(tx, c.row, s)
+	if err != nil {
+		return nil, fmt.Errorf("store a session: %w", err)
+	}
+	body = publicCopy(body)
+	if err := c.setTimers(); err != nil {
+		return nil, err
+	}
+	if len(changed) > 0 || c.progress {
+		events := c.events
+		switch {
+		case s.Status.Ended() && !old.Status.Ended():
+			events = append(events, eventSessionEnded)
+		case len(events) == 0:
+			events = append(events, eventSessionUpdated)
+		}
+		for _, event := range events {
+			if err := tx.Emit(event, c.issue, body, changed); err != nil {
+				return nil, err
+			}
+		}
+		tx.wakeWatchers(s.id())
+	}
+	if c.started {
+		if err := tx.issueInProgress(s.issue()); err != nil {
+			return nil, err
+		}
+	}
+	return body, c.settle()
+}
+
+// settle sees to whoever waits for what the session no longer takes up, or for its
+// end.
+func (c *sessionChange) settle() error {
+	tx, old, s := c.tx, &c.row.Value, &c.s
+	if err := tx.countEngaged(old, s); err != nil {
+		return err
+	}
+	if s.queued() && !old.queued() {
+		tx.ledger.queue.lower(s)
+		tx.wakeClaimer(s.AgentID, s.Provider)
+	}
+	if old.engaged() && !s.engaged() {
+		if err := tx.wakeFreed(s.AgentID, 1); err != nil {
+			return err
+		}
+	}
+	if s.Status.Ended() && !old.Status.Ended() {
+		return tx.sessionHasEnded(s)
+	}
+	return nil
+}
+
+// setTimers sets the timers a session needs and clears those it needs no longer.
+func (c *sessionChange) setTimers() error {
+	tx, old, s := c.tx, &c.row.Value, &c.s
+	if l := s.Inner.Lease; l != nil && (old.Inner.Lease == nil || old.Inner.Lease.CheckAt != l.CheckAt) {
+		if err := tx.armLeases(l.CheckAt.Time()); err != nil {
+			return err
+		}
+	}
+	if s.MaxDurationMinutes != nil && s.Status.Ended() && !old.Status.Ended() {
+		return tx.ClearTimer(timerSessionBudget, string(s.ID))
+	}
+	return nil
+}
+
+// renew puts off the end of the lease; nothing happens when there is none.
+func (c *sessionChange) renew() {
+	if l := c.s.Inner.Lease; l != nil && !c.s.Status.Ended() {
+		renewed := *l
+		renewed.ExpiresAt = At(c.tx.now.Add(time.Duration(l.Seconds) * time.Second))
+		if renewed.CheckAt == "" || renewed.ExpiresAt < renewed.CheckAt {
+			renewed.CheckAt = renewed.ExpiresAt
+		}
+		c.s.Inner.Lease = &renewed
+	}
+}
+
+// issueInProgress has an issue that nobody worked on be worked on.
+func (tx *Tx) issueInProgress(id storage.ID) error {
+	row, err := issues.Get(tx, issueKey(id))
+	if err != nil || row == nil {
+		return err
+	}
+	switch row.Value.Status {
+	case StatusTriage, StatusBacklog, StatusTodo:
+		t := row.Value
+		t.Status = StatusInProgress
+		_, _, err = tx.updateIssue(row, &t)
+	}
+	return err
+}
+
+// sessionChanges lists what an event tells of a change, in the order of the
+// session's fields; who holds it until when comes last.
+func sessionChanges(from, to *sessionRecord) changes {
+	var c changes
+	note(&c, "status", &from.Status, &to.Status)
+	note(&c, "result", from.Result, to.Result)
+	note(&c, "url", from.URL, to.URL)
+	note(&c, "prUrl", from.PRURL, to.PRURL)
+	note(&c, "prState", from.PRState, to.PRState)
+	note(&c, "branch", from.Branch, to.Branch)
+	if string(from.StructuredResult) != string(to.StructuredResult) {
+		c = append(c, Change{Field: "structuredResult", From: orNull(from.StructuredResult), To: orNull(to.StructuredResult)})
+	}
+	if from.ResultSchemaErrors != to.ResultSchemaErrors {
+		c = append(c, Change{Field: "resultSchemaErrors", From: from.ResultSchemaErrors, To: to.ResultSchemaErrors})
+	}
+	if held, holds := from.Inner.Lease, to.Inner.Lease; (held == nil) != (holds == nil) {
+		c = append(c, Change{Field: "holder", From: held.holder(), To: holds.holder()}, Change{Field: "leaseExpiresAt", From: held.expiry(), To: holds.expiry()})
+	}
+	return c
+}
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("null")
+	}
+	return raw
+}
+
+// holder is who holds the lease; nil for none.
+func (l *sessionLease) holder() *SessionHolder {
+	if l == nil {
+		return nil
+	}
+	return &SessionHolder{ID: l.HolderID, Type: l.HolderType}
+}
+
+func (l *sessionLease) expiry() *Timestamp {
+	if l == nil {
+		return nil
+	}
+	return &l.ExpiresAt
+}

@@ -1,0 +1,163 @@
+package tracker
+
+import (
+	"fmt"
+	"time"
+
+	json "github.com/goccy/go-json"
+
+	"switchyard/storage"
+)
+
+// SpawnSessionIn asks for a child of a session: an issue below the session's own,
+// and a session of it.
+type SpawnSessionIn struct {
+	ID          SessionID   `path:"id"`
+	Title       string      `json:"title" rules:"required,min=1,max=1000"`
+	Description Opt[string] `json:"description" rules:"max=262144"`
+	AgentID     Opt[string] `json:"agentId" rules:"min=1,max=255"`
+	Model       Opt[string] `json:"model" rules:"max=200"`
+	Repo        Opt[string] `json:"repo" rules:"max=255"`
+}
+
+// SpawnedIssue is the issue of a child session.
+type SpawnedIssue struct {
+	ID          IssueID       `json:"id"`
+	Identifier  *string       `json:"identifier"`
+	Title       string        `json:"title"`
+	Description *string       `json:"description"`
+	Status      IssueStatus   `json:"status"`
+	Priority    IssuePriority `json:"priority"`
+	Repo        *string       `json:"repo"`
+	Branch      *string       `json:"branch"`
+	ParentID    *IssueID      `json:"parentId"`
+	CreatedAt   Timestamp     `json:"createdAt"`
+	UpdatedAt   Timestamp     `json:"updatedAt"`
+}
+
+// SpawnedSession is the answer to SpawnSession.
+type SpawnedSession struct {
+	Session AgentSession `json:"session"`
+	Issue   SpawnedIssue `json:"issue"`
+}
+
+// maxSessionDepth is how far below the top session one may be.
+const maxSessionDepth = 5
+
+// SpawnSession makes a child of a session that has not ended (Decision 35).
+var SpawnSession = NewCommand[SpawnSessionIn, SpawnedSession]("SpawnSession", "Spawn a child session", Needs{Write, "sessions"}, spawnSession, StrictBody, ForLanes)
+
+func spawnSession(tx *Tx, in *SpawnSessionIn) (Reply, error) {
+	parent, above, err := tx.spawnable(in.ID)
+	if err != nil {
+		return Reply{}, err
+	}
+	issue, err := tx.childIssue(in, &above.Value)
+	if err != nil {
+		return Reply{}, err
+	}
+	agent := in.AgentID.Value
+	if agent == "" {
+		// Better the parent's than none.
+		if agent, _, err = tx.pickAgent("", &issue.Value); err != nil {
+			return Reply{}, err
+		}
+		if agent == unassigned {
+			agent = parent.AgentID
+		}
+	}
+	title := in.Title
+	_, body, _, err := tx.addSession(&newSession{Issue: issue, AgentID: agent, Model: in.Model.Value, Label: &title, Parent: parent})
+	if err != nil {
+		return Reply{}, err
+	}
+	t := &issue.Value
+	shown, err := json.MarshalWithOption(&SpawnedIssue{
+		ID: t.ID, Identifier: t.Identifier, Title: t.Title, Description: t.Description, Status: t.Status, Priority: t.Priority,
+		Repo: t.Repo, Branch: t.Branch, ParentID: t.ParentID, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt,
+	}, json.DisableHTMLEscape())
+	if err != nil {
+		return Reply{}, fmt.Errorf("encode an issue: %w", err)
+	}
+	out := append(append([]byte(`{"session":`), body...), `,"issue":`...)
+	return Reply{Outcome: Created, Body: append(append(out, shown...), '}')}, nil
+}
+
+// spawnable gives a session that may have one more child, and its issue.
+func (tx *Tx) spawnable(id SessionID) (*sessionRecord, *storage.Row[Issue], error) {
+	row, err := tx.session(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if row == nil {
+		return nil, nil, NotFound("session")
+	}
+	s := &row.Value
+	if s.Status.Ended() {
+		return nil, nil, &Error{Code: CodeBadRequest, Message: fmt.Sprintf("The session has ended: it is %s.", s.Status), Hint: "Only a session that has not ended can have further children."}
+	}
+	if s.Inner.Depth >= maxSessionDepth {
+		return nil, nil, &Error{Code: CodeBadRequest, Message: fmt.Sprintf("The session is %d levels below the top one, as deep as sessions go.", maxSessionDepth), Hint: "Do the work in this session, or spawn from one further up."}
+	}
+	issue, err := tx.issue(string(s.IssueID))
+	if err != nil {
+		return nil, nil, err
+	}
+	if issue == nil {
+		return nil, nil, NotFound("issue")
+	}
+	most := tx.operator.maxActiveChildren()
+	active := 0
+	if err := tx.Rows(sessionByParent, storage.Key(nil).ID(s.id()).Byte(0), nil, func(_, _ []byte) (bool, error) {
+		active++
+		return active < most, nil
+	}); err != nil {
+		return nil, nil, fmt.Errorf("count the children of a session: %w", err)
+	}
+	if active >= most {
+		return nil, nil, &Error{
+			Code: CodeTooManyRequests, Message: fmt.Sprintf("The session has %d children that have not ended, the most there can be.", active),
+			Hint: "Wait until one of them ends, then ask again.", RetryAfter: 5 * time.Second,
+		}
+	}
+	return s, issue, nil
+}
+
+// childIssue makes the issue of a child session: it inherits where it belongs.
+func (tx *Tx) childIssue(in *SpawnSessionIn, parent *Issue) (*storage.Row[Issue], error) {
+	fault, err := tx.parentFault(storage.ID{}, parent.ID)
+	if err != nil {
+		return nil, err
+	}
+	if fault != "" {
+		return nil, BadRequest(Fault{Message: fault})
+	}
+	team, err := tx.readTeam(storage.Key(nil).Newest(parent.team()))
+	if err != nil {
+		return nil, err
+	}
+	if team == nil {
+		return nil, fmt.Errorf("issue %s: its team is not there", parent.ID)
+	}
+	id, err := tx.NewID()
+	if err != nil {
+		return nil, err
+	}
+	now := At(tx.now)
+	t := &Issue{
+		ID: IssueID(id.String()), OrganizationID: parent.OrganizationID, TeamID: parent.TeamID, Title: in.Title,
+		Description: in.Description.Ptr(), Status: StatusBacklog, Priority: PriorityMedium, ParentID: &parent.ID,
+		ProjectID: parent.ProjectID, CycleID: parent.CycleID, Repo: firstOf(in.Repo, parent.Repo), CreatedAt: now, UpdatedAt: now,
+	}
+	if err := tx.number(t, team.Team, team.Value.Key); err != nil {
+		return nil, fmt.Errorf("number an issue: %w", err)
+	}
+	if _, err := tx.addIssue(t); err != nil {
+		return nil, err
+	}
+	row, err := issues.Get(tx, issueKey(id))
+	if err == nil && row == nil {
+		err = fmt.Errorf("issue %s is not there", id)
+	}
+	return row, err
+}

@@ -1,0 +1,64 @@
+package tracker
+
+import (
+	"cmp"
+
+	"github.com/cespare/xxhash/v2"
+
+	"switchyard/storage"
+)
+
+// ListSessionChildrenIn asks for a page of a session's children, newest first.
+type ListSessionChildrenIn struct {
+	ID      SessionID          `path:"id"`
+	Status  Opt[SessionStatus] `query:"status" enum:"created,running,waiting,completed,failed,canceled"`
+	Limit   int                `query:"limit" rules:"min=1,max=100" default:"50"`
+	Cursor  Opt[string]        `query:"cursor"`
+	Summary string             `query:"summary" enum:"0,1"`
+}
+
+// ListSessionChildren lists the sessions that a session has spawned. With a lane
+// token it shows the children of the token's own session, which nothing else of a
+// lane's does: whoever spawned them has to learn how they ended (Decision 36).
+var ListSessionChildren = NewQuery[ListSessionChildrenIn, SessionPage]("ListSessionChildren", "List a session's children", Needs{Read, "sessions"}, listSessionChildren, OneMoment, ForLanes)
+
+func listSessionChildren(v *View, in *ListSessionChildrenIn) (Reply, error) {
+	if err := v.sessionRecord(in.ID, func(storage.Record) error { return nil }); err != nil {
+		return Reply{}, err
+	}
+	parent, _ := storage.ParseID(in.ID)
+	of := func(ended byte) storage.Match {
+		return storage.Equal(sessionByParent, storage.Key(nil).ID(parent).Byte(ended))
+	}
+	var matches []storage.Match
+	switch {
+	case !in.Status.Set:
+		matches = append(matches, storage.AnyOf(of(0), of(1)))
+	case in.Status.Value.Ended():
+		matches = append(matches, of(1), storage.Equal(sessionByStatus, storage.Key(nil).Byte(in.Status.Value.rank())))
+	default:
+		matches = append(matches, of(0), storage.Equal(sessionByStatus, storage.Key(nil).Byte(in.Status.Value.rank())))
+	}
+	p := sessionPage{v: v, limit: cmp.Or(in.Limit, 50), summary: in.Summary == "1", seen: map[storage.ID]bool{}, own: v.Caller.Lane != nil}
+	fingerprint := in.fingerprint(v.Workspace())
+	var after []byte
+	if in.Cursor.Set {
+		var err error
+		if after, err = parseCursor(in.Cursor.Value, fingerprint); err != nil {
+			return Reply{}, err
+		}
+	}
+	body, err := p.build(matches, after, fingerprint)
+	return Reply{Body: body}, err
+}
+
+// fingerprint binds a cursor to its query.
+func (in *ListSessionChildrenIn) fingerprint(workspace storage.ID) uint64 {
+	h := xxhash.New()
+	_, _ = h.Write(workspace[:])
+	for _, part := range [...]string{"children", string(in.ID), string(in.Status.Value)} {
+		_, _ = h.WriteString(part)
+		_, _ = h.Write([]byte{0})
+	}
+	return h.Sum64()
+}

@@ -1,0 +1,117 @@
+package tracker
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestListSessionChildren_InPagesNewestFirst(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.dispatch(f.work(PriorityHigh).ID, DispatchIssueIn{})
+	parent := f.claimOne()
+	lane := parent.LaneToken
+	var spawned []SessionID
+	for range 5 {
+		child := decode[SpawnedSession](f, f.run(lane, SpawnSession, &SpawnSessionIn{ID: parent.Session.ID, Title: "Part"}).Body)
+		spawned = append(spawned, child.Session.ID)
+	}
+	slices.Reverse(spawned)
+	for _, i := range []int{1, 3} {
+		if err := f.report(f.admin, spawned[i], SessionCanceled); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := func(credential string, in ListSessionChildrenIn) (got []SessionID) {
+		t.Helper()
+		in.ID = parent.Session.ID
+		for {
+			page := decode[SessionPage](f, f.run(credential, ListSessionChildren, &in).Body)
+			for _, s := range page.Sessions {
+				got = append(got, s.ID)
+			}
+			if page.NextCursor == "" {
+				return got
+			}
+			in.Cursor = Some(page.NextCursor)
+		}
+	}
+	for _, credential := range []string{f.admin, lane} {
+		for limit := range 6 {
+			if got := list(credential, ListSessionChildrenIn{Limit: limit}); !slices.Equal(got, spawned) {
+				t.Errorf("by %d: %v, want %v", limit, got, spawned)
+			}
+		}
+		if got := list(credential, ListSessionChildrenIn{Status: Some(SessionCanceled), Limit: 1}); !slices.Equal(got, []SessionID{spawned[1], spawned[3]}) {
+			t.Errorf("canceled: %v of %v", got, spawned)
+		}
+		if got := list(credential, ListSessionChildrenIn{Status: Some(SessionCreated), Summary: "1"}); !slices.Equal(got, []SessionID{spawned[0], spawned[2], spawned[4]}) {
+			t.Errorf("created: %v of %v", got, spawned)
+		}
+		if got := list(credential, ListSessionChildrenIn{Status: Some(SessionRunning)}); got != nil {
+			t.Errorf("running: %v", got)
+		}
+	}
+	// A cursor is its query's own.
+	page := decode[SessionPage](f, f.run(lane, ListSessionChildren, &ListSessionChildrenIn{ID: parent.Session.ID, Limit: 1}).Body)
+	_, err := f.try(f.admin, ListSessionChildren, &ListSessionChildrenIn{ID: spawned[0], Cursor: Some(page.NextCursor)})
+	wantCode(t, err, CodeBadRequest, "query.cursor")
+	// The lane lists its children and opens none of them, nor their children.
+	for op, in := range map[*Op]any{
+		ListSessionChildren: &ListSessionChildrenIn{ID: spawned[0]}, SessionByID: &SessionByIDIn{ID: spawned[0]}, OpenTools: &OpenToolsIn{ID: spawned[0]},
+	} {
+		_, err := f.try(lane, op, in)
+		wantCode(t, err, CodeForbidden)
+	}
+	f.verify()
+}
+
+func TestListSessionChildren_OfHiddenIssuesAreNotListed(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	s := f.dispatch(f.work(PriorityHigh).ID, DispatchIssueIn{})
+	child := decode[SpawnedSession](f, f.run(f.admin, SpawnSession, &SpawnSessionIn{ID: s.ID, Title: "Part"}).Body)
+	private := f.team(f.admin, f.home.Workspace.ID, &CreateTeamIn{Name: "Private", Key: "PRV", IsPublic: Some(false)})
+	f.run(f.admin, PatchIssue, &PatchIssueIn{ID: string(child.Issue.ID), IssuePatch: IssuePatch{IssueFields: IssueFields{TeamID: Some(private.ID)}}})
+	_, outsider := f.member(f.home, RoleMember, "write")
+	for credential, want := range map[string]int{f.admin: 1, outsider: 0} {
+		if page := decode[SessionPage](f, f.run(credential, ListSessionChildren, &ListSessionChildrenIn{ID: s.ID}).Body); len(page.Sessions) != want {
+			t.Errorf("%d sessions are listed, want %d", len(page.Sessions), want)
+		}
+	}
+}
+
+func TestOpenTools_AnswersForWhoeverMayUseThem(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	issue := f.work(PriorityHigh)
+	f.dispatch(issue.ID, DispatchIssueIn{})
+	got := f.claimOne()
+	lane := got.LaneToken
+	other := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+	scope := func(credential string) ToolScope {
+		t.Helper()
+		s, err := ReadToolScope(f.run(credential, OpenTools, &OpenToolsIn{ID: got.Session.ID}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	for _, credential := range []string{lane, f.admin} {
+		if s := scope(credential); s.IssueID != issue.ID || s.Ended {
+			t.Errorf("the tools are about %+v", s)
+		}
+	}
+	_, err := f.try(lane, OpenTools, &OpenToolsIn{ID: other.ID})
+	wantCode(t, err, CodeForbidden)
+	for _, id := range []SessionID{"x", SessionID(issue.ID)} {
+		_, err := f.try(f.admin, OpenTools, &OpenToolsIn{ID: id})
+		wantCode(t, err, CodeNotFound)
+	}
+	if err := f.report(lane, got.Session.ID, SessionCompleted); err != nil {
+		t.Fatal(err)
+	}
+	if s := scope(lane); !s.Ended {
+		t.Errorf("at the end the tools are about %+v", s)
+	}
+}

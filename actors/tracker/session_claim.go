@@ -1,0 +1,231 @@
+package tracker
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"time"
+
+	json "github.com/goccy/go-json"
+
+	"switchyard/storage"
+)
+
+// ClaimSessionsIn asks for work.
+type ClaimSessionsIn struct {
+	AgentID      Opt[string] `json:"agentId" rules:"min=1,max=255"`
+	Provider     Opt[string] `json:"provider" rules:"min=1,max=200"`
+	Limit        int         `json:"limit" rules:"min=1,max=50" default:"1"`
+	LeaseSeconds int64       `json:"leaseSeconds" rules:"min=10,max=3600" default:"60"`
+	// Wait is how many seconds the answer may wait for something to claim.
+	Wait int `json:"wait" rules:"min=0,max=30"`
+}
+
+// WaitFor is how long the answer may wait.
+func (in *ClaimSessionsIn) WaitFor() time.Duration { return time.Duration(in.Wait) * time.Second }
+
+// ClaimedSession is a session as its claimer gets it, and what is needed to work
+// on it.
+type ClaimedSession struct {
+	Session        ShownSession `json:"session"`
+	Issue          Issue        `json:"issue"`
+	Instructions   *string      `json:"instructions"`
+	LaneToken      string       `json:"laneToken"`
+	LogURL         string       `json:"logUrl"`
+	ReportURL      string       `json:"reportUrl"`
+	MCPURL         string       `json:"mcpUrl"`
+	LeaseExpiresAt Timestamp    `json:"leaseExpiresAt"`
+}
+
+// ClaimedSessions is the answer to ClaimSessions; nothing to claim is an empty list.
+type ClaimedSessions struct {
+	Sessions []ClaimedSession `json:"sessions"`
+}
+
+// ClaimSessions gives sessions to whoever will work on them, each to one claimer
+// and for as long as its lease lasts (Decision 37).
+var ClaimSessions = NewCommand[ClaimSessionsIn, ClaimedSessions]("ClaimSessions", "Claim sessions to work on", Needs{Write, "sessions"}, claimSessions, MayWait, WithSecret, BodyUpTo(maxClaimBody))
+
+// maxClaimBody, in bytes, keeps what is kept of thousands of claims that wait small.
+const maxClaimBody = 16 << 10
+
+func claimSessions(tx *Tx, in *ClaimSessionsIn) (Reply, error) {
+	agent := in.AgentID.Value
+	if agent == "" && tx.Caller.Type == ActorAgent {
+		agent = tx.Caller.ID
+	}
+	q := claim{tx: tx, agent: agent, provider: in.Provider.Value, limit: cmp.Or(in.Limit, 1)}
+	if err := q.find(); err != nil {
+		return Reply{}, err
+	}
+	if len(q.found) == 0 {
+		reply := Reply{Body: []byte(`{"sessions":[]}`)}
+		if in.Wait > 0 && !tx.final {
+			reply.Wait = &Wait{Topic: claimTopic(agent, in.Provider.Value), Until: tx.now.Add(in.WaitFor()), Pass: q.hidden}
+		}
+		return reply, nil
+	}
+	body := []byte(`{"sessions":[`)
+	for i, pk := range q.found {
+		item, err := tx.claim(pk, cmp.Or(in.LeaseSeconds, 60))
+		if err != nil {
+			return Reply{}, err
+		}
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, item...)
+	}
+	return Reply{Body: append(body, `]}`...)}, nil
+}
+
+// claim is a look through the queue. It writes nothing.
+type claim struct {
+	tx              *Tx
+	agent, provider string // empty: any
+	limit           int
+	found           [][]byte // primary keys
+	// hidden: a session was passed over that this caller may not see.
+	hidden bool
+
+	room    map[string]int // by agent: how many more sessions it takes
+	engaged map[string]bool
+	seen    map[storage.ID]bool // issues, by whether the caller sees them
+}
+
+// maxPassedOver bounds how many sessions one claim looks at.
+const maxPassedOver = 50_000
+
+// find fills found, in the order of the queue.
+func (q *claim) find() error {
+	q.room, q.engaged, q.seen = map[string]int{}, map[string]bool{}, map[storage.ID]bool{}
+	var provider []byte
+	if q.provider != "" {
+		provider = storage.Key(nil).Str(q.provider)
+	}
+	looked := 0
+	return q.tx.walkQueue(q.agent, func(e *queuedEntry, pk []byte) (bool, error) {
+		if looked++; looked > maxPassedOver {
+			return false, nil
+		}
+		if provider != nil && !bytes.Equal(e.provider, provider) {
+			return true, nil
+		}
+		takes, full, err := q.takes(e)
+		if err != nil || full && q.agent != "" {
+			return false, err // the agent takes no more, and there is no other
+		}
+		if takes {
+			q.found = append(q.found, append([]byte(nil), pk...))
+		}
+		return len(q.found) < q.limit, nil
+	})
+}
+
+// takes tells whether a session can be given to the caller, and if not, whether
+// that is because its agent takes no more of any.
+func (q *claim) takes(e *queuedEntry) (takes, full bool, err error) {
+	agent := string(e.agent)
+	room, known := q.room[agent]
+	if !known {
+		if room, err = q.tx.roomOf(e.agent); err != nil {
+			return false, false, err
+		}
+		q.room[agent] = room
+	}
+	if room <= 0 {
+		return false, true, nil
+	}
+	at := agent + string(e.issue[:])
+	engaged, known := q.engaged[at]
+	if !known {
+		if engaged, err = q.tx.Has(sessionEngaged, append(storage.Key(nil), at...)); err != nil {
+			return false, false, err
+		}
+		q.engaged[at] = engaged
+	}
+	if engaged {
+		return false, false, nil
+	}
+	seen, known := q.seen[e.issue]
+	if !known {
+		if seen, err = q.tx.hasIssue(e.issue); err != nil {
+			return false, false, err
+		}
+		q.seen[e.issue] = seen
+	}
+	if !seen {
+		q.hidden = true
+		return false, false, nil
+	}
+	q.room[agent]--
+	q.engaged[at] = true
+	return true, false, nil
+}
+
+// roomOf tells how many more sessions an agent, given as it is encoded, takes.
+func (tx *Tx) roomOf(encoded []byte) (int, error) {
+	if n, err := tx.agentCount(); err != nil || n == 0 {
+		return maxActiveSessions, err
+	}
+	row, err := tx.agent(unStr(encoded))
+	if err != nil || row == nil || row.Value.MaxConcurrentSessions == nil {
+		return maxActiveSessions, err
+	}
+	id, _ := storage.ParseID(row.Value.ID)
+	engaged, err := tx.Counter(engagedTable, id)
+	return int(*row.Value.MaxConcurrentSessions) - int(engaged), err
+}
+
+// claim gives a session of the queue to the caller and returns it as JSON.
+func (tx *Tx) claim(pk []byte, leaseSeconds int64) ([]byte, error) {
+	row, err := sessions.Get(tx, pk)
+	if err == nil && row == nil {
+		err = fmt.Errorf("the claim queue names a session that is not there")
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, err := tx.changeSession(row)
+	if err != nil {
+		return nil, err
+	}
+	s := &c.s
+	if err := c.to(SessionRunning, byClaim); err != nil {
+		return nil, err
+	}
+	s.Inner.Attempts++
+	s.Inner.Lease = &sessionLease{HolderID: tx.Caller.ID, HolderType: tx.Caller.Type, Seconds: leaseSeconds}
+	c.renew()
+	c.retireLanes()
+	lane, err := c.openLane()
+	if err != nil {
+		return nil, err
+	}
+	body, err := c.save()
+	if err != nil {
+		return nil, err
+	}
+	issue, err := tx.storedIssue(s.issue())
+	if err != nil {
+		return nil, err
+	}
+	if issue, err = tx.shownIssue(issue); err != nil {
+		return nil, err
+	}
+	instructions, err := tx.brief(s.id())
+	if err != nil {
+		return nil, err
+	}
+	rest, err := json.MarshalWithOption(struct {
+		Instructions *string `json:"instructions"`
+		laneAccess
+		LeaseExpiresAt Timestamp `json:"leaseExpiresAt"`
+	}{instructions, lane, s.Inner.Lease.ExpiresAt}, json.DisableHTMLEscape())
+	if err != nil {
+		return nil, fmt.Errorf("encode a claim: %w", err)
+	}
+	out := append(append([]byte(`{"session":`), appendDerived(body, s)...), `},"issue":`...)
+	out = append(append(out, issue...), ',')
+	return append(out, rest[1:]...), nil
+}

@@ -1,0 +1,393 @@
+package tracker
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestClaim_ByPriorityThenOldestFirst(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	low, high, urgent := f.work(PriorityLow), f.work(PriorityHigh), f.work(PriorityUrgent)
+	first := f.dispatch(low.ID, DispatchIssueIn{AgentID: Some("a")})
+	second := f.dispatch(high.ID, DispatchIssueIn{AgentID: Some("a")})
+	third := f.dispatch(urgent.ID, DispatchIssueIn{AgentID: Some("b")})
+	fourth := f.dispatch(high.ID, DispatchIssueIn{AgentID: Some("b")})
+	// The place in the queue follows the issue.
+	f.run(f.admin, PatchIssue, &PatchIssueIn{ID: string(low.ID), IssuePatch: IssuePatch{IssueFields: IssueFields{Priority: Some(PriorityUrgent)}}})
+	f.verify()
+	got := claimedIDs(f.claim(ClaimSessionsIn{Limit: 50}))
+	if want := fmt.Sprint([]SessionID{first.ID, third.ID, second.ID, fourth.ID}); got != want {
+		t.Errorf("claimed %s, want %s", got, want)
+	}
+	f.verify()
+}
+
+func TestClaim_AsksForAgentAndProvider(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	a := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{AgentID: Some("a"), Provider: Some("p")})
+	b := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{AgentID: Some("b"), Provider: Some("q")})
+	bot := f.token(f.home, &CreateTokenIn{AgentID: "b"})
+	for _, in := range []ClaimSessionsIn{{AgentID: Some("c")}, {Provider: Some("r")}, {AgentID: Some("a"), Provider: Some("q")}, {AgentID: Some("a\x01")}} {
+		if got := f.claim(in); len(got) != 0 {
+			t.Errorf("%+v got %s", in, claimedIDs(got))
+		}
+	}
+	got := decode[ClaimedSessions](t, f.run(bot, ClaimSessions, &ClaimSessionsIn{Limit: 5}).Body).Sessions
+	if claimedIDs(got) != fmt.Sprint([]SessionID{b.ID}) {
+		t.Errorf("the agent's own token got %s", claimedIDs(got))
+	}
+	if got := f.claim(ClaimSessionsIn{Provider: Some("p"), Limit: 5}); claimedIDs(got) != fmt.Sprint([]SessionID{a.ID}) {
+		t.Errorf("by provider got %s", claimedIDs(got))
+	}
+}
+
+func TestClaim_RespectsMaxConcurrentSessions(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	agent := f.register(CreateAgentIn{Name: "A", MaxConcurrentSessions: Some(int64(2))})
+	for range 4 {
+		f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+	}
+	got := f.claim(ClaimSessionsIn{Limit: 50})
+	if len(got) != 2 {
+		t.Fatalf("claimed %d of an agent that takes 2", len(got))
+	}
+	if more := f.claim(ClaimSessionsIn{Limit: 50, AgentID: Some(string(agent.ID))}); len(more) != 0 {
+		t.Fatalf("claimed %d more", len(more))
+	}
+	// Waiting for an answer is being at it, too.
+	if err := f.report(got[0].LaneToken, got[0].Session.ID, SessionWaiting); err != nil {
+		t.Fatal(err)
+	}
+	if more := f.claim(ClaimSessionsIn{Limit: 50}); len(more) != 0 {
+		t.Fatalf("claimed %d more", len(more))
+	}
+	if err := f.report(got[0].LaneToken, got[0].Session.ID, SessionFailed); err != nil {
+		t.Fatal(err)
+	}
+	if more := f.claim(ClaimSessionsIn{Limit: 50}); len(more) != 1 {
+		t.Fatalf("claimed %d more, want 1", len(more))
+	}
+	f.verify()
+}
+
+func TestClaim_OneSessionOfAnIssueForAnAgent(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	issue := f.work(PriorityLow)
+	f.dispatch(issue.ID, DispatchIssueIn{AgentID: Some("a")})
+	second := f.dispatch(issue.ID, DispatchIssueIn{AgentID: Some("a")})
+	other := f.dispatch(issue.ID, DispatchIssueIn{AgentID: Some("b")})
+	got := f.claim(ClaimSessionsIn{Limit: 50})
+	if len(got) != 2 || got[1].Session.ID != other.ID {
+		t.Fatalf("claimed %s", claimedIDs(got))
+	}
+	// No other way round it.
+	wantConflict(t, f.report(f.admin, second.ID, SessionRunning), SessionRunning, true)
+	if err := f.report(got[0].LaneToken, got[0].Session.ID, SessionCompleted); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.claim(ClaimSessionsIn{Limit: 50}); claimedIDs(got) != fmt.Sprint([]SessionID{second.ID}) {
+		t.Fatalf("claimed %s", claimedIDs(got))
+	}
+	f.verify()
+}
+
+func TestClaim_NothingThatRunsElsewhere(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.run(f.admin, RegisterSession, &RegisterSessionIn{IssueID: string(f.work(PriorityLow).ID), Provider: "p"})
+	if got := f.claim(ClaimSessionsIn{}); len(got) != 0 {
+		t.Errorf("claimed %s", claimedIDs(got))
+	}
+	f.verify()
+}
+
+func TestClaim_HiddenIssuesStayHidden(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	private := f.team(f.admin, f.home.Workspace.ID, &CreateTeamIn{Name: "P", Key: "PRV", IsPublic: Some(false)})
+	issue := f.issue(f.admin, f.home.Workspace.ID, private.ID)
+	s := f.dispatch(issue.ID, DispatchIssueIn{})
+	_, guest := f.member(f.home, RoleGuest, "write")
+	reply := f.run(guest, ClaimSessions, &ClaimSessionsIn{Wait: 5})
+	if reply.Wait == nil || !reply.Wait.Pass || string(reply.Body) != `{"sessions":[]}` {
+		t.Errorf("a guest got %s, %+v", reply.Body, reply.Wait)
+	}
+	if _, err := f.try(guest, SessionByID, &SessionByIDIn{ID: s.ID}); err == nil {
+		t.Error("a guest sees the session")
+	}
+	if page := string(f.run(guest, ListSessions, &ListSessionsIn{}).Body); page != `{"sessions":[]}` {
+		t.Errorf("a guest lists %s", page)
+	}
+	// Its own issue is seen by whoever got the lane.
+	lane := f.claimOne()
+	if got := decode[Issue](t, f.run(lane.LaneToken, IssueByID, &IssueByIDIn{ID: string(issue.ID)}).Body); got.ID != issue.ID {
+		t.Errorf("the lane reads %+v", got)
+	}
+	f.run(f.admin, DeleteIssue, &DeleteIssueIn{ID: string(issue.ID)})
+	if _, err := f.try(guest, SessionByID, &SessionByIDIn{ID: s.ID}); err == nil {
+		t.Error("a guest sees the session of an issue that was deleted")
+	}
+	if got := f.session(s.ID); got.Status != SessionCanceled {
+		t.Errorf("the session is %s", got.Status)
+	}
+	f.verify()
+}
+
+func TestLease_RunsOut(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	s := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+	var lanes []string
+	for attempt := 1; attempt <= maxAttempts; attempt++ {
+		got := f.claimOne()
+		if got.Session.ID != s.ID || slices.Contains(lanes, got.LaneToken) {
+			t.Fatalf("attempt %d: claimed %s with a lane of before", attempt, got.Session.ID)
+		}
+		lanes = append(lanes, got.LaneToken)
+		f.pass(59 * time.Second)
+		f.run(got.LaneToken, LogActivities, &LogActivitiesIn{ID: s.ID, ActivityFields: ActivityFields{Message: Some("alive")}})
+		f.pass(58 * time.Second)
+		f.run(got.LaneToken, Heartbeat, &HeartbeatIn{ID: s.ID})
+		f.pass(59 * time.Second)
+		if got := f.session(s.ID); got.Status != SessionRunning {
+			t.Fatalf("attempt %d: the session is %s though its lease was renewed", attempt, got.Status)
+		}
+		f.pass(2 * time.Second)
+		want := SessionCreated
+		if attempt == maxAttempts {
+			want = SessionFailed
+		}
+		if got := f.session(s.ID); got.Status != want {
+			t.Fatalf("attempt %d: the session is %s, want %s", attempt, got.Status, want)
+		}
+		f.verify()
+		// Whoever was presumed dead can't write any more, and learns how it stands.
+		for _, lane := range lanes {
+			for op, in := range map[*Op]any{
+				LogActivities: &LogActivitiesIn{ID: s.ID, ActivityFields: ActivityFields{Message: Some("late")}},
+				ReportSession: &ReportSessionIn{ID: s.ID, Status: Some(SessionCompleted)}, Heartbeat: &HeartbeatIn{ID: s.ID},
+				PollSession: &PollSessionIn{ID: s.ID}, OpenTools: &OpenToolsIn{ID: s.ID}, ListSessionChildren: &ListSessionChildrenIn{ID: s.ID},
+			} {
+				_, err := f.try(lane, op, in)
+				wantConflict(t, err, want, false)
+			}
+		}
+	}
+	if n := f.rows(timerTable); n != 1 { // that of the events' sweep
+		t.Errorf("%d timers are left", n)
+	}
+}
+
+func TestLease_ShorterOneIsKept(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+	got := f.claim(ClaimSessionsIn{LeaseSeconds: 3600})[0]
+	f.run(got.LaneToken, Heartbeat, &HeartbeatIn{ID: got.Session.ID, LeaseSeconds: Some(int64(10))})
+	f.pass(11 * time.Second)
+	if s := f.session(got.Session.ID); s.Status != SessionCreated {
+		t.Errorf("the session is %s", s.Status)
+	}
+	f.verify()
+}
+
+func TestBudget_CancelsAndEscalatesOnce(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	issue := f.work(PriorityHigh)
+	s := f.dispatch(issue.ID, DispatchIssueIn{SessionOptions: SessionOptions{MaxDuration: Some(int64(1))}})
+	f.pass(50 * time.Second)
+	lane := f.claim(ClaimSessionsIn{LeaseSeconds: 3600})[0].LaneToken
+	f.pass(59 * time.Second) // counted from the start
+	if got := f.session(s.ID); got.Status != SessionRunning {
+		t.Fatalf("the session is %s", got.Status)
+	}
+	before := len(f.events())
+	f.pass(2 * time.Second)
+	f.restart()
+	f.pass(time.Hour)
+	want := []string{"issue.updated triage", "session.escalated canceled", "session.ended canceled"}
+	if got := f.happened(before); !slices.Equal(got, want) {
+		t.Errorf("events %v, want %v", got, want)
+	}
+	if got := f.issueNow(issue.ID); got.Status != StatusTriage || got.Priority != PriorityUrgent {
+		t.Errorf("the issue is %s and %s", got.Status, got.Priority)
+	}
+	poll := decode[PolledSession](t, f.run(f.admin, PollSession, &PollSessionIn{ID: s.ID}).Body)
+	if n := len(poll.Activities); poll.Status != SessionCanceled || n != 1 || poll.Activities[0].Type != ActivityError {
+		t.Errorf("the session is %s with activities %+v", poll.Status, poll.Activities)
+	}
+	_, err := f.try(lane, LogActivities, &LogActivitiesIn{ID: s.ID, ActivityFields: ActivityFields{Message: Some("late")}})
+	wantCode(t, err, CodeUnauthorized)
+	f.verify()
+}
+
+func TestBudget_OfASessionNobodyBegan(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	s := f.dispatch(f.work(PriorityUrgent).ID, DispatchIssueIn{SessionOptions: SessionOptions{MaxDuration: Some(int64(1))}})
+	f.pass(61 * time.Second)
+	if got := f.session(s.ID); got.Status != SessionCanceled {
+		t.Errorf("the session is %s", got.Status)
+	}
+	f.verify()
+}
+
+func TestStalled_WhenRunningAndSilent(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+	got := f.claim(ClaimSessionsIn{LeaseSeconds: 3600})[0]
+	f.pass(9 * time.Minute)
+	f.run(got.LaneToken, LogActivities, &LogActivitiesIn{ID: got.Session.ID, ActivityFields: ActivityFields{Message: Some("a")}})
+	f.pass(9 * time.Minute)
+	f.run(got.LaneToken, Heartbeat, &HeartbeatIn{ID: got.Session.ID}) // is no progress
+	if s := f.session(got.Session.ID); s.DerivedStatus != nil {
+		t.Errorf("derivedStatus is %s", *s.DerivedStatus)
+	}
+	f.pass(2 * time.Minute)
+	if s := f.session(got.Session.ID); s.DerivedStatus == nil || *s.DerivedStatus != derivedStalled {
+		t.Errorf("derivedStatus is %v", s.DerivedStatus)
+	}
+}
+
+func TestReport_RepeatedAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+	got := f.claimOne()
+	id := got.Session.ID
+	final := &ReportSessionIn{ID: id, Status: Some(SessionCompleted), Result: Some("done")}
+	f.run(got.LaneToken, ReportSession, final)
+	before := len(f.events())
+	f.run(got.LaneToken, ReportSession, final)
+	f.run(f.admin, ReportSession, final)
+	if n := len(f.events()); n != before {
+		t.Errorf("a repeat left %d events", n-before)
+	}
+	for _, credential := range []string{got.LaneToken, f.admin} {
+		_, err := f.try(credential, ReportSession, &ReportSessionIn{ID: id, Status: Some(SessionCompleted), Result: Some("other")})
+		wantConflict(t, err, SessionCompleted, false)
+	}
+	for _, op := range []*Op{SessionByID, IssueByID} {
+		in := any(&SessionByIDIn{ID: id})
+		if op == IssueByID {
+			in = &IssueByIDIn{ID: string(got.Issue.ID)}
+		}
+		_, err := f.try(got.LaneToken, op, in)
+		wantCode(t, err, CodeUnauthorized)
+	}
+	f.verify()
+}
+
+func TestSpawn_Limits(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+	top := f.claimOne()
+	spawn := func(id SessionID) (SpawnedSession, error) {
+		reply, err := f.try(f.admin, SpawnSession, &SpawnSessionIn{ID: id, Title: "Part"})
+		if err != nil {
+			return SpawnedSession{}, err
+		}
+		return decode[SpawnedSession](t, reply.Body), nil
+	}
+	var first SpawnedSession
+	for i := range 10 {
+		child, err := spawn(top.Session.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = child
+		}
+	}
+	_, err := spawn(top.Session.ID)
+	wantCode(t, err, CodeTooManyRequests)
+	f.run(f.admin, CancelSession, &CancelSessionIn{ID: first.Session.ID})
+	at, err := spawn(top.Session.ID)
+	for depth := 2; err == nil; depth++ {
+		if depth > maxSessionDepth+1 {
+			t.Fatal("sessions nest without end")
+		}
+		at, err = spawn(at.Session.ID)
+	}
+	wantCode(t, err, CodeBadRequest)
+	_, err = spawn(first.Session.ID)
+	wantCode(t, err, CodeBadRequest)
+	f.verify()
+}
+
+func TestPoll_NewestActivitiesOldestFirst(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+	got := f.claimOne()
+	id := got.Session.ID
+	list := make([]ActivityFields, 100)
+	for batch := range 6 {
+		for i := range list {
+			list[i] = ActivityFields{Message: Some(fmt.Sprint(batch*100 + i))}
+		}
+		f.run(got.LaneToken, LogActivities, &LogActivitiesIn{ID: id, Activities: Some(list)})
+	}
+	poll := func(since string) []Activity {
+		in := PollSessionIn{ID: id}
+		if since != "" {
+			in.Since = Some(since)
+		}
+		return decode[PolledSession](t, f.run(got.LaneToken, PollSession, &in).Body).Activities
+	}
+	all := poll("")
+	if len(all) != shownActivities || all[0].Message != "100" || all[len(all)-1].Message != "599" {
+		t.Fatalf("%d activities from %s", len(all), all[0].Message)
+	}
+	if later := poll(all[496].ID); len(later) != 3 || later[0].Message != "597" {
+		t.Errorf("later ones are %+v", later)
+	}
+	if later := poll(all[499].ID); len(later) != 0 {
+		t.Errorf("later ones are %+v", later)
+	}
+	reply := f.run(got.LaneToken, PollSession, &PollSessionIn{ID: id, Since: Some(all[499].ID), Wait: 5})
+	if reply.Wait == nil || reply.Body != nil {
+		t.Errorf("a poll that knows everything gets %s", reply.Body)
+	}
+	reply = f.run(got.LaneToken, PollSession, &PollSessionIn{ID: id, Since: Some(all[498].ID), Wait: 5})
+	if reply.Wait != nil {
+		t.Error("a poll that has missed something waits")
+	}
+	f.verify()
+}
+
+// Who held a session when can be read from the log of events alone.
+func TestEvents_TellWhoHeldASession(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+	before := len(f.events())
+	f.claimOne()
+	f.pass(61 * time.Second)
+	got := f.claimOne()
+	if err := f.report(got.LaneToken, got.Session.ID, SessionCompleted); err != nil {
+		t.Fatal(err)
+	}
+	var story []string
+	for _, e := range f.events()[before:] {
+		if c, ok := e.Changes["holder"]; ok {
+			story = append(story, fmt.Sprintf("%s %s %t", e.Type, e.Data.Status, string(c.To) != "null"))
+			if lease := e.Changes["leaseExpiresAt"]; (string(lease.To) == "null") != (string(c.To) == "null") {
+				t.Errorf("the lease becomes %s and its holder %s", lease.To, c.To)
+			}
+		}
+	}
+	want := []string{"session.updated running true", "session.updated created false", "session.updated running true", "session.ended completed false"}
+	if !slices.Equal(story, want) {
+		t.Errorf("the story is %q, want %q", story, want)
+	}
+}

@@ -1,0 +1,74 @@
+package tracker
+
+import (
+	json "github.com/goccy/go-json"
+)
+
+// DispatchIssueIn asks for a session of an issue.
+type DispatchIssueIn struct {
+	ID           string      `path:"id"`
+	AgentID      Opt[string] `json:"agentId" rules:"min=1,max=255"`
+	Provider     Opt[string] `json:"provider" rules:"min=1,max=200"`
+	Model        Opt[string] `json:"model" rules:"max=200"`
+	Repo         Opt[string] `json:"repo" rules:"nullable,max=255"`
+	Branch       Opt[string] `json:"branch" rules:"nullable,max=255"`
+	Instructions Opt[string] `json:"instructions" rules:"max=131072"`
+	Preflight    bool        `json:"preflight"`
+	Mode         Opt[string] `json:"mode" enum:"build,plan,implement_plan"`
+	SessionOptions
+}
+
+// Validate looks at what the tags can't say.
+func (in *DispatchIssueIn) Validate(faults *Faults) { in.validateAt("", faults) }
+
+// DispatchedSession is the answer to a dispatch.
+type DispatchedSession struct {
+	ShownSession
+	Preflight Preflight `json:"preflight"`
+}
+
+// DispatchIssue makes a session for an agent to claim (Decisions 29 and 31).
+var DispatchIssue = NewCommand[DispatchIssueIn, DispatchedSession]("DispatchIssue", "Dispatch an issue to an agent", Needs{Write, "sessions"}, dispatchIssue, StrictBody)
+
+func dispatchIssue(tx *Tx, in *DispatchIssueIn) (Reply, error) {
+	row, err := tx.issue(in.ID)
+	if err != nil {
+		return Reply{}, err
+	}
+	if row == nil {
+		return Reply{}, NotFound("issue")
+	}
+	s, body, preflight, err := tx.addSession(&newSession{
+		Issue: row, AgentID: in.AgentID.Value, Provider: in.Provider.Value, Model: in.Model.Value,
+		Repo: in.Repo, Branch: in.Branch, Instructions: in.Instructions, Mode: in.Mode.Value,
+		Options: in.SessionOptions, Strict: in.Preflight,
+	})
+	if err != nil {
+		return Reply{}, err
+	}
+	found, err := json.Marshal(preflight)
+	if err != nil {
+		return Reply{}, err
+	}
+	body = append(appendDerived(body, s), `,"preflight":`...)
+	return Reply{Outcome: Created, Body: append(append(body, found...), '}'), ETag: sessionTag(1, s.derivedNow())}, nil
+}
+
+// derivedNow is the derivedStatus of a session that was changed just now, and so
+// can't be stalled.
+func (s *sessionRecord) derivedNow() string {
+	if f := s.flags(); f&(sessionIsWaiting|sessionAsks) != 0 && f&sessionHasEnded == 0 {
+		return derivedNeedsInput
+	}
+	return ""
+}
+
+// appendDerived goes on behind what clients get of a session that was changed just
+// now: with its derivedStatus, and without the closing brace.
+func appendDerived(body []byte, s *sessionRecord) []byte {
+	body = append(body[:len(body)-1], `,"derivedStatus":`...)
+	if d := s.derivedNow(); d != "" {
+		return append(append(append(body, '"'), d...), '"')
+	}
+	return append(body, "null"...)
+}

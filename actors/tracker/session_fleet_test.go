@@ -1,0 +1,163 @@
+package tracker
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	json "github.com/goccy/go-json"
+
+	"switchyard/storage"
+)
+
+// fleet is a town with one workspace in which agents work.
+type fleet struct {
+	*town
+	home  Onboarded
+	admin string
+}
+
+func newFleet(t tester) *fleet {
+	t.Helper()
+	w := newTown(t)
+	home := w.onboard("fleet")
+	return &fleet{town: w, home: home, admin: home.Token.Secret}
+}
+
+// try asks for an operation in the fleet's workspace.
+func (f *fleet) try(credential string, op *Op, in any) (Reply, error) {
+	f.Helper()
+	return f.ask(credential, f.home.Workspace.ID, op, in)
+}
+
+// run is try where nothing may go wrong.
+func (f *fleet) run(credential string, op *Op, in any) Reply {
+	f.Helper()
+	return f.must(credential, f.home.Workspace.ID, op, in)
+}
+
+func (f *fleet) work(priority IssuePriority) Issue {
+	f.Helper()
+	return decode[Issue](f, f.run(f.admin, CreateIssue, &CreateIssueIn{Title: "Work", IssueFields: IssueFields{Priority: Some(priority)}}).Body)
+}
+
+func (f *fleet) register(in CreateAgentIn) Agent {
+	f.Helper()
+	return decode[Agent](f, f.run(f.admin, CreateAgent, &in).Body)
+}
+
+func (f *fleet) dispatch(issue IssueID, in DispatchIssueIn) DispatchedSession {
+	f.Helper()
+	in.ID = string(issue)
+	return decode[DispatchedSession](f, f.run(f.admin, DispatchIssue, &in).Body)
+}
+
+func (f *fleet) claim(in ClaimSessionsIn) []ClaimedSession {
+	f.Helper()
+	return decode[ClaimedSessions](f, f.run(f.admin, ClaimSessions, &in).Body).Sessions
+}
+
+// claimOne claims what must be there.
+func (f *fleet) claimOne() ClaimedSession {
+	f.Helper()
+	got := f.claim(ClaimSessionsIn{})
+	if len(got) != 1 {
+		f.Fatalf("claimed %d sessions", len(got))
+	}
+	return got[0]
+}
+
+func (f *fleet) session(id SessionID) ShownSession {
+	f.Helper()
+	return decode[ShownSession](f, f.run(f.admin, SessionByID, &SessionByIDIn{ID: id}).Body)
+}
+
+func (f *fleet) issueNow(id IssueID) Issue {
+	f.Helper()
+	return decode[Issue](f, f.run(f.admin, IssueByID, &IssueByIDIn{ID: string(id)}).Body)
+}
+
+// report ends or moves a session.
+func (f *fleet) report(credential string, id SessionID, status SessionStatus) error {
+	f.Helper()
+	_, err := f.try(credential, ReportSession, &ReportSessionIn{ID: id, Status: Some(status)})
+	return err
+}
+
+// toldEvent is an event about a session, or about an issue.
+type toldEvent struct {
+	Type string
+	Data struct {
+		ID     string
+		Status string
+	}
+	Changes map[string]struct{ From, To json.RawMessage }
+}
+
+// events lists the log from behind a sequence number.
+func (f *fleet) events() (all []toldEvent) {
+	f.Helper()
+	v := f.view(f.home.Workspace.ID.raw())
+	err := v.Rows(eventTable, nil, nil, func(_, value []byte) (bool, error) {
+		rec, err := storage.ParseRecord(value)
+		if err == nil {
+			all = append(all, decode[toldEvent](f, rec.JSON()))
+		}
+		return true, err
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return all
+}
+
+// happened lists the types and statuses of the events from the nth on.
+func (f *fleet) happened(from int) (list []string) {
+	f.Helper()
+	for _, e := range f.events()[from:] {
+		list = append(list, e.Type+" "+e.Data.Status)
+	}
+	return list
+}
+
+// wantConflict checks that an error names how a session stands.
+func wantConflict(t tester, err error, status SessionStatus, held bool) {
+	t.Helper()
+	var e *Error
+	if !errors.As(err, &e) || e.Code != CodeConflict {
+		t.Fatalf("error is %v, want a conflict", err)
+	}
+	d, ok := e.Details.(SessionConflict)
+	if !ok || d.Status != status || (d.Holder != nil) != held || (d.LeaseExpiresAt != nil) != held {
+		t.Fatalf("details are %+v, want status %s, held %t", e.Details, status, held)
+	}
+}
+
+func claimedIDs(claimed []ClaimedSession) string {
+	var ids []SessionID
+	for _, c := range claimed {
+		ids = append(ids, c.Session.ID)
+	}
+	return fmt.Sprint(ids)
+}
+
+func TestSessionRecord_IsCutBehindWhatClientsGet(t *testing.T) {
+	t.Parallel()
+	text := `",\"inner\":{` + `,"inner":{"a":1}`
+	s := &sessionRecord{AgentSession: AgentSession{ID: "x", Result: &text, StructuredResult: json.RawMessage(`{"a":1,"inner":{"lastStateHash":"no"}}`)}}
+	s.Inner.Last = 7
+	if err := s.stamp(); err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.MarshalWithOption(s, json.DisableHTMLEscape())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := decode[AgentSession](t, publicCopy(body))
+	if *got.Result != text || *got.LastStateHash != *s.LastStateHash || string(lastText(publicPart(body), "lastStateHash")) != *s.LastStateHash {
+		t.Errorf("public part %s", publicPart(body))
+	}
+	if inner := decode[sessionInner](t, innerPart(body)); inner.Last != 7 {
+		t.Errorf("inner part %s", innerPart(body))
+	}
+}

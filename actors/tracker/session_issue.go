@@ -1,0 +1,90 @@
+package tracker
+
+import (
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// assigned dispatches an issue to the agent that a write made its assignee, unless
+// that agent has a session of it that has not ended (Decision 30). was is nil for a
+// new issue.
+func (tx *Tx) assigned(was, t *Issue) error {
+	if t.AssigneeID == nil || was != nil && was.AssigneeID != nil && *was.AssigneeID == *t.AssigneeID {
+		return nil
+	}
+	if n, err := tx.agentCount(); err != nil || n == 0 {
+		return err
+	}
+	agent, err := tx.agent(*t.AssigneeID)
+	if err != nil || agent == nil {
+		return err
+	}
+	active, err := tx.Has(sessionActive, storage.Key(nil).ID(t.id()).Str(*t.AssigneeID))
+	if err != nil || active {
+		return err
+	}
+	issue, err := issues.Get(tx, issueKey(t.id()))
+	if err != nil {
+		return err
+	}
+	if issue == nil {
+		return fmt.Errorf("issue %s is not there", t.ID)
+	}
+	s, body, _, err := tx.addSession(&newSession{Issue: issue, AgentID: *t.AssigneeID})
+	if err != nil {
+		return err
+	}
+	tx.dispatched = append(appendDerived(body, s), '}')
+	return nil
+}
+
+// dispatchedSession gives the session that this command made by naming an assignee,
+// as clients get it; nil when it made none.
+func (tx *Tx) dispatchedSession() []byte { return tx.dispatched }
+
+// priorityChanged moves an issue's sessions in the claim queue after a change of
+// its priority.
+func (tx *Tx) priorityChanged(was, t *Issue) error {
+	if was.Priority == t.Priority {
+		return nil
+	}
+	return tx.requeueSessions(t.id(), t.Priority)
+}
+
+// partSessions cancels sessions of an issue that is about to be deleted, keeps with
+// each who may see it, and tells whether some are left.
+func (tx *Tx) partSessions(issue *storage.Row[Issue], portion *portion) (more bool, err error) {
+	of := issue.Value.id()
+	keys, err := tx.rowKeys(sessionByIssue, of[:], portion.left+1)
+	if err != nil {
+		return false, fmt.Errorf("list an issue's sessions: %w", err)
+	}
+	for _, pk := range keys {
+		if portion.spent() {
+			return true, nil
+		}
+		row, err := sessions.Get(tx, pk)
+		if err != nil {
+			return false, err
+		}
+		if row == nil {
+			return false, fmt.Errorf("issue %s: the index names a session that is not there", issue.Value.ID)
+		}
+		c, err := tx.changeSession(row)
+		if err != nil {
+			return false, err
+		}
+		c.s.Inner.Orphan, c.s.Inner.Team = true, issue.Value.TeamID
+		c.s.Inner.Veiled = issue.Flags&issueRestricted != 0
+		if !c.s.Status.Ended() {
+			if err := c.cancel("its issue was deleted", byService); err != nil {
+				return false, err
+			}
+		}
+		if _, err := c.save(); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}

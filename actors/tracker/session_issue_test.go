@@ -1,0 +1,113 @@
+package tracker
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestAssigned_DispatchesTheAgent(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	agent := f.register(CreateAgentIn{Name: "A", Provider: Some("p")})
+	count := func() (n int) {
+		for _, s := range decode[SessionPage](t, f.run(f.admin, ListSessions, &ListSessionsIn{AgentID: Some(string(agent.ID))}).Body).Sessions {
+			if s.Status == SessionCreated {
+				n++
+			}
+		}
+		return n
+	}
+	assignee := IssueFields{AssigneeID: Some(string(agent.ID))}
+	first := decode[Issue](t, f.run(f.admin, CreateIssue, &CreateIssueIn{Title: "a", IssueFields: assignee}).Body)
+	second, third := f.work(PriorityLow), f.work(PriorityLow)
+	f.run(f.admin, BatchIssues, &BatchIssuesIn{IDs: []string{string(first.ID), string(second.ID), string(third.ID)}, Patch: IssuePatch{IssueFields: assignee}})
+	if n := count(); n != 3 {
+		t.Errorf("there are %d sessions", n)
+	}
+	// Whoever assigns can show what came of it.
+	fourth := f.work(PriorityLow)
+	reply := f.run("root", NewCommand[None, None]("assign", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
+		row, err := tx.issue(string(fourth.ID))
+		if err != nil {
+			return Reply{}, err
+		}
+		_, _, err = tx.changeIssue(row, &IssuePatch{IssueFields: assignee}, "")
+		return Reply{Body: tx.dispatchedSession()}, err
+	}), &None{})
+	if s := decode[ShownSession](t, reply.Body); s.AgentID != string(agent.ID) || count() != 4 {
+		t.Errorf("dispatched %s", reply.Body)
+	}
+	// Assigned anew while it is at it: nothing more to do.
+	f.run(f.admin, PatchIssue, &PatchIssueIn{ID: string(first.ID), IssuePatch: IssuePatch{IssueFields: IssueFields{AssigneeID: Some("somebody")}}})
+	f.run(f.admin, PatchIssue, &PatchIssueIn{ID: string(first.ID), IssuePatch: IssuePatch{IssueFields: assignee}})
+	if n := count(); n != 4 {
+		t.Errorf("there are %d sessions", n)
+	}
+	f.verify()
+}
+
+func TestDeleteIssue_PartsWithManySessions(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	issue := w.create(CreateIssueIn{})
+	const n = maxPortion + 20
+	var last DispatchedSession
+	for i := range n {
+		last = decode[DispatchedSession](t, w.run(&w.ann, DispatchIssue, &DispatchIssueIn{ID: string(issue.ID), AgentID: Some(fmt.Sprint("a", i))}).Body)
+	}
+	w.run(&w.ann, ClaimSessions, &ClaimSessionsIn{Limit: 50})
+	_, times, err := w.try(&w.ann, DeleteIssue, &DeleteIssueIn{ID: string(issue.ID)})
+	if err != nil || times != 2 {
+		t.Fatalf("deleted in %d steps: %v", times, err)
+	}
+	w.verify()
+	reply, err := w.ask(&w.ann, SessionByID, &SessionByIDIn{ID: last.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := decode[ShownSession](t, reply.Body); s.Status != SessionCanceled {
+		t.Errorf("the session is %s", s.Status)
+	}
+	if got := decode[ClaimedSessions](t, w.run(&w.ann, ClaimSessions, &ClaimSessionsIn{}).Body).Sessions; len(got) != 0 {
+		t.Errorf("claimed %d sessions of a deleted issue", len(got))
+	}
+}
+
+func TestDispatch_NoMoreThanAnIssueCanHave(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	issue := w.create(CreateIssueIn{})
+	for range maxActiveSessions {
+		w.run(&w.ann, DispatchIssue, &DispatchIssueIn{ID: string(issue.ID)})
+	}
+	_, _, err := w.try(&w.ann, DispatchIssue, &DispatchIssueIn{ID: string(issue.ID)})
+	wantCode(t, err, CodeConflict)
+	// As many as there may be can still be moved in the queue at once.
+	w.patch(issue.ID, IssuePatch{IssueFields: IssueFields{Priority: Some(PriorityUrgent)}})
+	w.verify()
+}
+
+func TestClaim_RepeatedUnderItsKey(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+	first := f.must(f.admin, f.home.Workspace.ID, ClaimSessions, &ClaimSessionsIn{}, "key")
+	again := f.must(f.admin, f.home.Workspace.ID, ClaimSessions, &ClaimSessionsIn{}, "key")
+	if !again.Replayed || string(first.Body) != string(again.Body) {
+		t.Error("the repeat is not the first answer")
+	}
+	lane := decode[ClaimedSessions](t, again.Body).Sessions[0]
+	f.run(lane.LaneToken, Heartbeat, &HeartbeatIn{ID: lane.Session.ID})
+	// A claim that waits for something has no answer yet.
+	f.claimOne()
+	reply := f.must(f.admin, f.home.Workspace.ID, ClaimSessions, &ClaimSessionsIn{Wait: 5}, "other")
+	if reply.Wait == nil {
+		t.Fatalf("claimed %s", reply.Body)
+	}
+	third := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+	reply = f.must(f.admin, f.home.Workspace.ID, ClaimSessions, &ClaimSessionsIn{Wait: 5}, "other")
+	if got := decode[ClaimedSessions](t, reply.Body).Sessions; len(got) != 1 || got[0].Session.ID != third.ID {
+		t.Errorf("claimed %s", reply.Body)
+	}
+}

@@ -1,0 +1,143 @@
+package tracker
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"switchyard/storage"
+)
+
+// Timers of sessions. Budgets have one each, whose subject is the session; leases
+// one for all of a workspace, since most of them end long before they run out.
+const (
+	timerSessionLeases = "session.leases"
+	timerSessionBudget = "session.budget"
+)
+
+const (
+	// maxAttempts is how often a session is given out before it counts as failed.
+	maxAttempts = 3
+	// leasesBatch is how many leases are looked at in one run.
+	leasesBatch = 100
+)
+
+// armLeases sees to it that leases are looked at by a moment; the ledger remembers
+// until when they are anyway, so that most claims pay a comparison.
+func (tx *Tx) armLeases(at time.Time) error {
+	due := tx.ledger.leasesDue
+	if tx.leasesDue != nil {
+		due = *tx.leasesDue
+	}
+	if !due.IsZero() && !due.After(at) {
+		return nil
+	}
+	row, err := timers.Get(tx, timerKey(nil, timerSessionLeases, ""))
+	if err != nil {
+		return fmt.Errorf("read the leases' timer: %w", err)
+	}
+	if row != nil && !row.Value.Due.Time().After(at) {
+		at = row.Value.Due.Time()
+	} else if err := tx.SetTimer(timerSessionLeases, "", at); err != nil {
+		return err
+	}
+	tx.leasesDue = &at
+	return nil
+}
+
+// leasesOp takes sessions from claimers who gave no sign of life for the length of
+// their lease (Decision 37).
+var leasesOp = NewCommand[TimerIn, None]("ExpireLeases", "Take sessions back from silent claimers", Needs{}, func(tx *Tx, _ *TimerIn) (Reply, error) {
+	due, next, err := tx.leasesToCheck()
+	if err != nil {
+		return Reply{}, err
+	}
+	for _, pk := range due {
+		if err := tx.checkLease(pk, &next); err != nil {
+			return Reply{}, err
+		}
+	}
+	tx.leasesDue = &next
+	if next.IsZero() {
+		return Reply{Outcome: NoContent}, tx.ClearTimer(timerSessionLeases, "")
+	}
+	return Reply{Outcome: NoContent}, tx.SetTimer(timerSessionLeases, "", next)
+})
+
+// leasesToCheck lists the sessions whose leases are to be looked at now, and when
+// the next one is; the zero time when there is none.
+func (tx *Tx) leasesToCheck() (due [][]byte, next time.Time, err error) {
+	err = tx.Rows(sessionLeases, nil, nil, func(fields, _ []byte) (bool, error) {
+		if len(fields) != 8+storage.ListedKeyLen {
+			return false, fmt.Errorf("%w: lease entry of %d bytes", storage.ErrFormat, len(fields))
+		}
+		at := time.UnixMilli(int64(binary.BigEndian.Uint64(fields))).UTC()
+		if at.After(tx.now) || len(due) == leasesBatch {
+			next = at
+			return false, nil
+		}
+		due = append(due, append([]byte(nil), fields[8:]...))
+		return true, nil
+	})
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("list the leases: %w", err)
+	}
+	return due, next, nil
+}
+
+// checkLease ends a lease that has run out, or has one that was renewed looked at
+// later.
+func (tx *Tx) checkLease(pk []byte, next *time.Time) error {
+	row, err := sessions.Get(tx, pk)
+	if err == nil && row == nil {
+		err = fmt.Errorf("a lease is of a session that is not there")
+	}
+	if err != nil {
+		return err
+	}
+	lease := row.Value.Inner.Lease
+	if ends := lease.ExpiresAt.Time(); ends.After(tx.now) {
+		s := row.Value
+		later := *lease
+		later.CheckAt = later.ExpiresAt
+		s.Inner.Lease = &later
+		if next.IsZero() || ends.Before(*next) {
+			*next = ends
+		}
+		_, err := sessions.Update(tx, row, &s)
+		return err
+	}
+	c, err := tx.changeSession(row)
+	if err != nil {
+		return err
+	}
+	message := fmt.Sprintf("The lease ran out in attempt %d of %d.", c.s.Inner.Attempts, maxAttempts)
+	if c.s.Inner.Attempts < maxAttempts {
+		err = c.to(SessionCreated, byService)
+		message += " The session can be claimed again."
+	} else {
+		c.retireLanes() // its claimer was presumed dead, too
+		err = c.to(SessionFailed, byService)
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.tell(ActivityError, message); err != nil {
+		return err
+	}
+	_, err = c.save()
+	return err
+}
+
+// timedSession reads the session that a timer is about; nil when there is none.
+func (tx *Tx) timedSession(in *TimerIn) (*storage.Row[sessionRecord], error) {
+	id, ok := storage.ParseID(in.Subject)
+	if !ok {
+		return nil, nil
+	}
+	row, err := sessions.Get(tx, sessionKey(id))
+	if err != nil {
+		return nil, fmt.Errorf("read a session: %w", err)
+	}
+	return row, nil
+}

@@ -1,0 +1,160 @@
+package tracker
+
+import (
+	"fmt"
+	"time"
+
+	"switchyard/storage"
+)
+
+// Sessions stand in line behind others (Decision 33): each waits for one that was
+// there before it, so that no line can close to a ring. The end of a session lets
+// those behind it into the queue, or cancels them, and what is canceled ends in its
+// turn. A command that ends a session does that for as many as it has room for; a
+// timer does the rest.
+
+// timerSessionLine goes on with those behind a session, its subject, that has ended.
+const timerSessionLine = "session.line"
+
+const (
+	// maxFollowers is how many sessions one command moves because others ended, and
+	// maxFollowed what it may have written before it leaves the next to the timer.
+	maxFollowers = 100
+	maxFollowed  = 2 << 20
+)
+
+// lineWork is what a command has done about lines of sessions.
+type lineWork struct {
+	ended []*sessionRecord // those behind them have not been told
+	busy  bool
+	moved int
+}
+
+// predecessorOf finds the session that an id of queuedAfter stands for: itself, or an
+// issue's newest. A text that tells why there is none goes to the caller.
+func (tx *Tx) predecessorOf(id string) (s *sessionRecord, fault string, err error) {
+	row, err := tx.session(SessionID(id))
+	if err != nil {
+		return nil, "", err
+	}
+	if row != nil {
+		return &row.Value, "", nil
+	}
+	issue, err := tx.issue(id)
+	if err != nil {
+		return nil, "", err
+	}
+	if issue == nil {
+		return nil, "queuedAfter: There is no such issue or session.", nil
+	}
+	key := issue.Value.id()
+	var newest []byte
+	if err := tx.Rows(sessionByIssue, key[:], nil, func(fields, _ []byte) (bool, error) {
+		newest = append(newest, fields[len(key):]...)
+		return false, nil
+	}); err != nil {
+		return nil, "", fmt.Errorf("look for an issue's newest session: %w", err)
+	}
+	if newest == nil {
+		return nil, "queuedAfter: The issue has no session yet. Dispatch it earlier in the batch, or before.", nil
+	}
+	if row, err = sessions.Get(tx, newest); err == nil && row == nil {
+		err = fmt.Errorf("issue %s: the index names a session that is not there", id)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	return &row.Value, "", nil
+}
+
+// sessionHasEnded sees to those who stand in line behind a session. It is called
+// again by what it does itself; then the one call works through them all, so that a
+// long line is no deep recursion.
+func (tx *Tx) sessionHasEnded(s *sessionRecord) error {
+	line := &tx.line
+	line.ended = append(line.ended, s)
+	if line.busy {
+		return nil
+	}
+	line.busy = true
+	defer func() { line.busy = false }()
+	for len(line.ended) > 0 {
+		first := line.ended[0]
+		line.ended = line.ended[1:]
+		more, err := tx.moveFollowers(first)
+		if err == nil && more {
+			// Later than the timer that may be running now: it is one that was moved.
+			err = tx.SetTimer(timerSessionLine, string(first.ID), tx.now.Add(time.Millisecond))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moveFollowers moves the sessions that waited for one that has ended, and tells
+// whether some are left.
+func (tx *Tx) moveFollowers(s *sessionRecord) (more bool, err error) {
+	id := s.id()
+	var keys [][]byte
+	if err := tx.Rows(sessionByPredecessor, id[:], nil, func(fields, _ []byte) (bool, error) {
+		if more = len(keys)+tx.line.moved >= maxFollowers; more {
+			return false, nil
+		}
+		keys = append(keys, append([]byte(nil), fields[len(id):]...))
+		return true, nil
+	}); err != nil {
+		return false, fmt.Errorf("list the sessions queued behind one: %w", err)
+	}
+	for _, pk := range keys {
+		if tx.written() > maxFollowed {
+			return true, nil
+		}
+		row, err := sessions.Get(tx, pk)
+		if err == nil && row == nil {
+			err = fmt.Errorf("session %s: the index names a follower that is not there", s.ID)
+		}
+		if err != nil {
+			return false, err
+		}
+		if err := tx.moveFollower(row, s.Status); err != nil {
+			return false, err
+		}
+		tx.line.moved++
+	}
+	return more, nil
+}
+
+// moveFollower puts a session into the queue, or cancels it.
+func (tx *Tx) moveFollower(row *storage.Row[sessionRecord], ended SessionStatus) error {
+	c, err := tx.changeSession(row)
+	if err != nil {
+		return err
+	}
+	if ended == SessionCompleted {
+		if err = c.to(SessionCreated, byService); err == nil {
+			err = c.tell(ActivityStatus, "The session it was queued after is completed.")
+		}
+	} else {
+		err = c.cancel(fmt.Sprintf("the session it was queued after is %s", ended), byService)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = c.save()
+	return err
+}
+
+// lineOp goes on with those behind a session that has ended, where the command that
+// ended it had no room.
+var lineOp = NewCommand[TimerIn, None]("MoveLine", "Move the sessions queued behind one that has ended", Needs{}, func(tx *Tx, in *TimerIn) (Reply, error) {
+	if err := tx.ClearTimer(in.Kind, in.Subject); err != nil {
+		return Reply{}, err
+	}
+	row, err := tx.timedSession(in)
+	if err != nil || row == nil || !row.Value.Status.Ended() {
+		return Reply{Outcome: NoContent}, err
+	}
+	return Reply{Outcome: NoContent}, tx.sessionHasEnded(&row.Value)
+})

@@ -1,0 +1,98 @@
+package tracker
+
+import "fmt"
+
+// LogActivitiesIn is one activity, or a list of them.
+type LogActivitiesIn struct {
+	ID SessionID `path:"id"`
+	ActivityFields
+	Activities Opt[[]ActivityFields] `json:"activities" rules:"min=1,max=100"`
+}
+
+// Validate looks at what the tags can't say.
+func (in *LogActivitiesIn) Validate(faults *Faults) {
+	if !in.Activities.Set {
+		in.validateAt("", faults)
+		return
+	}
+	if in.Message.Set {
+		faults.Add("message", "Goes into the activities, or stands alone.")
+	}
+	for i := range in.Activities.Value {
+		in.Activities.Value[i].validateAt(fmt.Sprintf("activities[%d].", i), faults)
+	}
+}
+
+// LoggedActivities are the activities as they were stored.
+type LoggedActivities struct {
+	Activities []Activity `json:"activities"`
+	// LeaseExpiresAt is when the lease ends unless it is renewed; null without one.
+	LeaseExpiresAt *Timestamp `json:"leaseExpiresAt"`
+}
+
+// LogActivities appends to a session's log, and renews its lease (Decision 36).
+var LogActivities = NewCommand[LogActivitiesIn, LoggedActivities]("LogActivities", "Log what a session does", Needs{Write, "sessions"}, logActivities, ForLanes)
+
+func logActivities(tx *Tx, in *LogActivitiesIn) (Reply, error) {
+	c, err := tx.sessionToChange(in.ID)
+	if err != nil {
+		return Reply{}, err
+	}
+	if c.s.Status.Ended() {
+		return Reply{}, c.s.over()
+	}
+	all := in.Activities.Value
+	if !in.Activities.Set {
+		all = []ActivityFields{in.ActivityFields}
+	}
+	logged := LoggedActivities{Activities: make([]Activity, 0, len(all))}
+	for i := range all {
+		a := all[i].activity()
+		if err := c.add(a); err != nil {
+			return Reply{}, err
+		}
+		logged.Activities = append(logged.Activities, *a)
+	}
+	c.renew()
+	if _, err := c.save(); err != nil {
+		return Reply{}, err
+	}
+	logged.LeaseExpiresAt = c.s.Inner.Lease.expiry()
+	return jsonReply(Created, &logged)
+}
+
+// HeartbeatIn is a sign of life of whoever holds a session.
+type HeartbeatIn struct {
+	ID SessionID `path:"id"`
+	// LeaseSeconds is how long the lease lasts from now on; absent: as long as before.
+	LeaseSeconds Opt[int64] `json:"leaseSeconds" rules:"min=10,max=3600"`
+}
+
+// HeartbeatAnswer says how the session stands.
+type HeartbeatAnswer struct {
+	Status         SessionStatus `json:"status"`
+	LeaseExpiresAt *Timestamp    `json:"leaseExpiresAt"`
+}
+
+// Heartbeat renews a session's lease and nothing else: it is no progress.
+var Heartbeat = NewCommand[HeartbeatIn, HeartbeatAnswer]("Heartbeat", "Renew a session's lease", Needs{Write, "sessions"}, heartbeat, ForLanes)
+
+func heartbeat(tx *Tx, in *HeartbeatIn) (Reply, error) {
+	c, err := tx.sessionToChange(in.ID)
+	if err != nil {
+		return Reply{}, err
+	}
+	if c.s.Status.Ended() {
+		return Reply{}, c.s.over()
+	}
+	if l := c.s.Inner.Lease; l != nil {
+		renewed := *l
+		renewed.Seconds = in.LeaseSeconds.Or(l.Seconds)
+		c.s.Inner.Lease = &renewed
+		c.renew()
+		if _, err := c.save(); err != nil {
+			return Reply{}, err
+		}
+	}
+	return jsonReply(Done, &HeartbeatAnswer{Status: c.s.Status, LeaseExpiresAt: c.s.Inner.Lease.expiry()})
+}

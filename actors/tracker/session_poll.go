@@ -1,0 +1,158 @@
+package tracker
+
+import (
+	"fmt"
+	"sort"
+	"time"
+
+	json "github.com/goccy/go-json"
+
+	"switchyard/storage"
+)
+
+// PollSessionIn asks how a session stands.
+type PollSessionIn struct {
+	ID SessionID `path:"id"`
+	// Since is an activity: only later ones are shown.
+	Since Opt[string] `query:"since" rules:"min=1,max=255"`
+	// Wait is how many seconds the answer may wait for something to change.
+	Wait int `query:"wait" rules:"min=0,max=30"`
+
+	// known is the lastStateHash at the first look; "" before it.
+	known string
+}
+
+// WaitFor is how long the answer may wait.
+func (in *PollSessionIn) WaitFor() time.Duration { return time.Duration(in.Wait) * time.Second }
+
+// Validate looks at what the tags can't say.
+func (in *PollSessionIn) Validate(faults *Faults) {
+	if in.Since.Set && !faults.Has("query.since") {
+		if _, ok := storage.ParseID(in.Since.Value); !ok {
+			faults.Add("query.since", "Must be the id of an activity.")
+		}
+	}
+}
+
+// PolledSession is a session with its latest activities, the oldest of them first.
+type PolledSession struct {
+	AgentSession
+	Activities []Activity `json:"activities"`
+}
+
+// PollSession shows a session and its activities, at once or when they change
+// (Decision 38).
+var PollSession = NewQuery[PollSessionIn, PolledSession]("PollSession", "Poll a session", Needs{Read, "sessions"}, pollSession, OneMoment, ForLanes, MayWait)
+
+func pollSession(v *View, in *PollSessionIn) (reply Reply, err error) {
+	err = v.sessionRecord(in.ID, func(rec storage.Record) error {
+		public := publicPart(rec.JSON())
+		log, err := logOf(rec)
+		if err != nil {
+			return err
+		}
+		if in.Wait > 0 && !v.final && rec.Flags()&sessionHasEnded == 0 && !in.changed(public, log) {
+			id, _ := storage.ParseID(in.ID)
+			reply.Wait = &Wait{Topic: sessionTopic(id), Until: v.now.Add(in.WaitFor())}
+			return nil
+		}
+		v.Buf = append(append(v.Buf[:0], public...), `,"activities":[`...)
+		if err := v.appendSince(in, log); err != nil {
+			return err
+		}
+		v.Buf = append(v.Buf, `]}`...)
+		reply.Body = v.Buf
+		return nil
+	})
+	return reply, err
+}
+
+// changed tells whether there is something to tell: an activity behind the one the
+// caller knows, or a change since the first look.
+func (in *PollSessionIn) changed(public []byte, log sessionLog) bool {
+	if in.Since.Set && log.LastActivity > in.Since.Value {
+		return true
+	}
+	hash := lastText(public, "lastStateHash")
+	if in.known == "" {
+		in.known = string(hash)
+		return false
+	}
+	return in.known != string(hash)
+}
+
+// sessionLog is what a stored session says about its activities.
+type sessionLog struct {
+	First        uint64 `json:"first"`
+	Last         uint64 `json:"last"`
+	LastActivity string `json:"lastActivity"`
+}
+
+func logOf(rec storage.Record) (log sessionLog, err error) {
+	if err := json.Unmarshal(innerPart(rec.JSON()), &log); err != nil {
+		return log, fmt.Errorf("read a session: %w", err)
+	}
+	return log, nil
+}
+
+// appendSince appends the newest activities behind the one the caller knows.
+func (v *View) appendSince(in *PollSessionIn, log sessionLog) error {
+	if log.Last == 0 || in.Since.Set && log.LastActivity <= in.Since.Value {
+		return nil
+	}
+	session, _ := storage.ParseID(in.ID)
+	from := log.First
+	if log.Last-from >= shownActivities {
+		from = log.Last - shownActivities + 1
+	}
+	if in.Since.Set {
+		var err error
+		if from, err = v.activityAfter(session, from, log.Last, in.Since.Value); err != nil {
+			return err
+		}
+	}
+	start := len(v.Buf)
+	return v.eachActivity(session, from, log.Last, func(_ uint64, body []byte) bool {
+		if len(v.Buf) > start {
+			v.Buf = append(v.Buf, ',')
+		}
+		v.Buf = append(v.Buf, body...)
+		return len(v.Buf)-start < maxPageBytes
+	})
+}
+
+// activityAfter finds the first of a session's activities, between two sequence
+// numbers, whose id is greater than the given one. Ids grow with the numbers.
+func (v *View) activityAfter(session storage.ID, from, to uint64, id string) (uint64, error) {
+	var failed error
+	n := sort.Search(int(to-from+1), func(i int) bool {
+		body, err := v.Value(activityTable, activityKey(session, from+uint64(i)), nil)
+		if err != nil {
+			failed = err
+		}
+		return string(storedText(body, "id")) > id
+	})
+	return from + uint64(n), failed
+}
+
+// eachActivity walks a session's activities between two sequence numbers until fn
+// returns false.
+func (v *View) eachActivity(session storage.ID, from, to uint64, fn func(sequence uint64, body []byte) bool) error {
+	if from > to {
+		return nil
+	}
+	prefix := storage.Key(nil).ID(session)
+	n := from
+	err := v.Rows(activityTable, prefix, storage.Key(nil).U64(from), func(_, body []byte) (bool, error) {
+		if n > to {
+			return false, nil
+		}
+		more := fn(n, body)
+		n++
+		return more && n <= to, nil
+	})
+	if err != nil {
+		return fmt.Errorf("read a session's activities: %w", err)
+	}
+	return nil
+}

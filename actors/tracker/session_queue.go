@@ -1,0 +1,127 @@
+package tracker
+
+import (
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// The claim queue is two indexes of the sessions that can be claimed: of all, and
+// of each agent's. Both are in the order of claims: by the issue's priority, then
+// the oldest first. An issue's priority stands in its sessions' records, so that the
+// indexes follow from the records, and changes there when it changes.
+
+// requeueSessions follows a change of an issue's priority. An issue has at most
+// maxActiveSessions.
+func (tx *Tx) requeueSessions(issue storage.ID, to IssuePriority) error {
+	active, err := tx.activeSessions(issue)
+	if err != nil {
+		return err
+	}
+	for _, pk := range active {
+		row, err := sessions.Get(tx, pk)
+		if err != nil {
+			return err
+		}
+		if row == nil || row.Value.Inner.Rank == to.rank() {
+			continue
+		}
+		s := row.Value
+		s.Inner.Rank = to.rank()
+		if _, err := sessions.Update(tx, row, &s); err != nil {
+			return fmt.Errorf("move a session in the queue: %w", err)
+		}
+		if s.queued() {
+			tx.ledger.queue.lower(&s)
+		}
+	}
+	return nil
+}
+
+// maxActiveSessions is how many sessions of an issue may be unfinished.
+const maxActiveSessions = 1000
+
+// activeSessions lists the primary keys of an issue's sessions that have not ended,
+// one more than there may be at most.
+func (v *View) activeSessions(issue storage.ID) (keys [][]byte, err error) {
+	err = v.Rows(sessionActive, issue[:], nil, func(fields, _ []byte) (bool, error) {
+		keys = append(keys, append([]byte(nil), fields[len(fields)-storage.ListedKeyLen:]...))
+		return len(keys) <= maxActiveSessions, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list an issue's sessions: %w", err)
+	}
+	return keys, nil
+}
+
+// maxWoken bounds how many claimers one change wakes; the others hear of the next
+// change, or ask again when their time is up.
+const maxWoken = 64
+
+// wakeFreed has claimers look at the queue of an agent that can take up to n more
+// sessions, now that it ended one or may have more.
+func (tx *Tx) wakeFreed(agent string, n int) error {
+	if n <= 0 {
+		return nil
+	}
+	blocked := map[storage.ID]bool{}
+	looked := 0
+	return tx.walkQueue(agent, func(e *queuedEntry, _ []byte) (bool, error) {
+		held, known := blocked[e.issue]
+		if !known {
+			var err error
+			if held, err = tx.Has(sessionEngaged, storage.Key(nil).Str(agent).ID(e.issue)); err != nil {
+				return false, err
+			}
+			blocked[e.issue] = held
+		}
+		if !held {
+			tx.wakeClaimer(agent, unStr(e.provider))
+			n--
+		}
+		looked++
+		return n > 0 && looked < maxWoken, nil
+	})
+}
+
+// queuedEntry is an entry of the claim queue, its texts as they are encoded.
+type queuedEntry struct {
+	session, issue  storage.ID
+	agent, provider []byte
+}
+
+// parseQueued reads what is behind the urgency in an entry: of the queue of all, or
+// of one of an agent's. It points into fields.
+func parseQueued(fields []byte, withAgent bool) (e queuedEntry, err error) {
+	const fixed = 16 + 16
+	if len(fields) < fixed+storage.ListedKeyLen {
+		return e, fmt.Errorf("%w: queue entry of %d bytes", storage.ErrFormat, len(fields))
+	}
+	copy(e.session[:], fields)
+	copy(e.issue[:], fields[16:])
+	rest := fields[fixed : len(fields)-storage.ListedKeyLen]
+	if withAgent {
+		for i, c := range rest {
+			if c == 0 {
+				e.agent, rest = rest[:i+1], rest[i+1:]
+				break
+			}
+		}
+	}
+	e.provider = rest
+	return e, nil
+}
+
+// unStr reads back what Key.Str wrote.
+func unStr(b []byte) string {
+	out := make([]byte, 0, len(b))
+	for i := 0; i < len(b)-1; i++ {
+		if b[i] == 1 && i+1 < len(b)-1 {
+			i++
+			out = append(out, b[i]-1)
+			continue
+		}
+		out = append(out, b[i])
+	}
+	return string(out)
+}

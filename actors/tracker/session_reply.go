@@ -1,0 +1,36 @@
+package tracker
+
+// ReplyToSessionIn is what somebody answers an agent.
+type ReplyToSessionIn struct {
+	ID      SessionID `path:"id"`
+	Message string    `json:"message" rules:"required,min=1,max=32768"`
+}
+
+// ReplyToSession answers what an agent asked: a session that waited goes on
+// (Decision 39).
+var ReplyToSession = NewCommand[ReplyToSessionIn, ShownSession]("ReplyToSession", "Reply to a session", Needs{Write, "sessions"}, replyToSession)
+
+func replyToSession(tx *Tx, in *ReplyToSessionIn) (Reply, error) {
+	c, err := tx.sessionToChange(in.ID)
+	if err != nil {
+		return Reply{}, err
+	}
+	switch {
+	case c.s.Status.Ended():
+		return Reply{}, c.s.over()
+	case c.s.Inner.Predecessor != "" && c.s.Status == SessionWaiting:
+		return Reply{}, c.s.conflict("The session waits for other work to end, not for an answer.", "Look at what it is queued after, or cancel it.")
+	case c.s.Status == SessionWaiting && c.s.Inner.StartedAt == "":
+		// Nobody is at it: what was missing is there now, and it can be claimed.
+		err = c.to(SessionCreated, byService)
+	case c.s.Status == SessionWaiting:
+		err = c.to(SessionRunning, byCaller)
+	}
+	if err != nil {
+		return Reply{}, err
+	}
+	if err := c.tell(ActivityResponse, in.Message); err != nil {
+		return Reply{}, err
+	}
+	return c.reply()
+}

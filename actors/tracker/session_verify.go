@@ -1,0 +1,178 @@
+package tracker
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// sessionRows are the plain rows that sessions have beside their table.
+var sessionRows = []storage.RowSpec{
+	{ID: activityTable, Name: "activity", Check: checkActivity},
+	storage.Counter(engagedTable, "sessions an agent is at"),
+	{ID: sessionBriefTable, Name: "session's instructions", Check: func(v *storage.View, fields, _ []byte) error {
+		if len(fields) != len(storage.ID{}) {
+			return fmt.Errorf("%w: instructions of %d bytes of key", storage.ErrFormat, len(fields))
+		}
+		there, err := v.Has(sessionTable, sessionKey(storage.ID(fields)))
+		if err == nil && !there {
+			err = fmt.Errorf("there is no such session")
+		}
+		return err
+	}},
+}
+
+// checkActivity proves that an activity is among those its session says it keeps.
+func checkActivity(v *storage.View, fields, value []byte) error {
+	if len(fields) != 24 {
+		return fmt.Errorf("%w: activity's key of %d bytes", storage.ErrFormat, len(fields))
+	}
+	row, err := sessions.Get(v, sessionKey(storage.ID(fields[:16])))
+	if err != nil {
+		return err
+	}
+	if row == nil {
+		return fmt.Errorf("there is no such session")
+	}
+	in, n := &row.Value.Inner, binary.BigEndian.Uint64(fields[16:])
+	if n < in.First || n > in.Last {
+		return fmt.Errorf("its session keeps activities %d to %d", in.First, in.Last)
+	}
+	if n == in.Last && string(storedText(value, "id")) != in.LastActivity {
+		return fmt.Errorf("is not the one that its session calls the last")
+	}
+	return nil
+}
+
+// checkSessions proves of every session what its record and indexes can't say: that
+// it agrees with its issue, its activities and its timers, and that no agent holds
+// two sessions of one issue.
+func checkSessions(v *storage.View, say sayer) error {
+	held := map[string]bool{}
+	at := map[storage.ID]uint64{}
+	err := sessions.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
+		row, err := sessions.Decode(rec)
+		if err != nil {
+			return true, nil // the table's own check reports it
+		}
+		s := &row.Value
+		if string(s.OrganizationID) != v.Workspace().String() || s.Status.rank() == 0xff {
+			say(sessions.Name, pk, "says it is %q in workspace %s", s.Status, s.OrganizationID)
+		}
+		if s.Inner.Lease != nil {
+			name := s.AgentID + "\x00" + string(s.IssueID)
+			if held[name] || !s.engaged() {
+				say(sessions.Name, pk, "is leased while %s, or its agent holds another one of its issue", s.Status)
+			}
+			held[name] = true
+		}
+		if agent, ok := storage.ParseID(s.AgentID); ok && s.engaged() {
+			at[agent]++
+		}
+		if err := checkSessionTimers(v, pk, s, say); err != nil {
+			return false, err
+		}
+		if n := s.Inner.Last; n > 0 {
+			for _, n := range []uint64{s.Inner.First, n} {
+				there, err := v.Has(activityTable, activityKey(s.id(), n))
+				if err != nil {
+					return false, err
+				}
+				if !there {
+					say(sessions.Name, pk, "its activity %d is not there", n)
+				}
+			}
+		}
+		if err := checkPredecessor(v, pk, s, say); err != nil {
+			return false, err
+		}
+		return true, checkSessionIssue(v, pk, s, say)
+	})
+	if err != nil {
+		return err
+	}
+	for agent, n := range at {
+		counted, err := v.Number(engagedTable, agent[:])
+		if err != nil {
+			return err
+		}
+		if counted != n {
+			say("sessions an agent is at", agent[:], "says %d, there are %d", counted, n)
+		}
+	}
+	return v.Rows(engagedTable, nil, nil, func(fields, value []byte) (bool, error) {
+		if len(fields) == 16 && at[storage.ID(fields)] == 0 && binary.BigEndian.Uint64(value) != 0 {
+			say("sessions an agent is at", fields, "says %d, there are none", binary.BigEndian.Uint64(value))
+		}
+		return true, nil
+	})
+}
+
+// checkSessionTimers proves that what has to happen to a session will.
+func checkSessionTimers(v *storage.View, pk []byte, s *sessionRecord, say sayer) error {
+	need := s.MaxDurationMinutes != nil && !s.Status.Ended()
+	set, err := v.Has(timerTable, timerKey(nil, timerSessionBudget, string(s.ID)))
+	if err != nil {
+		return err
+	}
+	if need != set {
+		say(sessions.Name, pk, "the timer of its budget is set: %t", set)
+	}
+	lease := s.Inner.Lease
+	if lease == nil {
+		return nil
+	}
+	timer, err := timers.Get(v, timerKey(nil, timerSessionLeases, ""))
+	if err != nil {
+		return nil // the table's own check reports it
+	}
+	if timer == nil || timer.Value.Due > lease.CheckAt || lease.CheckAt > lease.ExpiresAt {
+		say(sessions.Name, pk, "its lease ends at %s and is looked at %s, by no timer", lease.ExpiresAt, lease.CheckAt)
+	}
+	return nil
+}
+
+func checkSessionIssue(v *storage.View, pk []byte, s *sessionRecord, say sayer) error {
+	issue, err := issues.Get(v, issueKey(s.issue()))
+	if err != nil {
+		return nil // the table's own check reports it
+	}
+	switch {
+	case issue == nil && !s.Inner.Orphan:
+		say(sessions.Name, pk, "its issue %s is not there", s.IssueID)
+	case s.Inner.Orphan && !s.Status.Ended():
+		say(sessions.Name, pk, "is %s, though its issue was deleted", s.Status)
+	case issue != nil && !s.Status.Ended() && s.Inner.Rank != issue.Value.Priority.rank():
+		say(sessions.Name, pk, "its place in the queue is of another priority than its issue's")
+	}
+	return nil
+}
+
+// checkPredecessor proves that a session which waits for another one will be told of
+// its end.
+func checkPredecessor(v *storage.View, pk []byte, s *sessionRecord, say sayer) error {
+	if s.Inner.Predecessor == "" {
+		return nil
+	}
+	id, _ := storage.ParseID(s.Inner.Predecessor)
+	before, err := sessions.Get(v, sessionKey(id))
+	if err != nil {
+		return nil // the table's own check reports it
+	}
+	switch {
+	case s.Status != SessionWaiting:
+		say(sessions.Name, pk, "is %s, and waits for session %s", s.Status, s.Inner.Predecessor)
+	case before == nil || string(s.ID) <= string(s.Inner.Predecessor):
+		say(sessions.Name, pk, "waits for session %s, which is not there or came later", s.Inner.Predecessor)
+	case before.Value.Status.Ended():
+		told, err := v.Has(timerTable, timerKey(nil, timerSessionLine, string(s.Inner.Predecessor)))
+		if err != nil {
+			return err
+		}
+		if !told {
+			say(sessions.Name, pk, "waits for session %s, which has ended", s.Inner.Predecessor)
+		}
+	}
+	return nil
+}

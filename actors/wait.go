@@ -1,0 +1,264 @@
+package actors
+
+import (
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+
+	"switchyard/actors/tracker"
+	"switchyard/storage"
+)
+
+// waiters knows the requests that wait for something to happen in a workspace. They
+// are woken when a batch that they may be interested in was committed here, which
+// is where their workspace is served; none of them costs anything meanwhile.
+//
+// A waiter is in the list of its topic, the one that waits longest in front. Of
+// those that wait for something only one can have, the first is woken, and passes
+// the word on if it can't use it (see patient).
+type waiters struct {
+	limits  *Limits
+	count   atomic.Int64
+	number  atomic.Uint64 // of the last waiter, for their order
+	stripes [64]waitStripe
+}
+
+// waitStripe keeps the waiters of some workspaces.
+type waitStripe struct {
+	// news counts the wakes, so that a request can tell whether there was one between
+	// its look and its joining the waiters.
+	news atomic.Uint64
+
+	mu         sync.Mutex // never held while waiting for anything
+	topics     map[waitKey]*waitList
+	workspaces map[storage.ID]int // waiters
+}
+
+type waitKey struct {
+	workspace storage.ID
+	topic     tracker.Topic
+}
+
+// waitList is a list of waiters in the order of their coming.
+type waitList struct{ first, last *waiter }
+
+// waiter is a request that waits.
+type waiter struct {
+	key        waitKey
+	number     uint64
+	next, prev *waiter
+	// woken has room for one word, so that whoever wakes never waits.
+	woken chan struct{}
+	// Guarded by the stripe's mutex.
+	notify   func()       // called instead, when it is set; it never blocks
+	signaled bool         // it was woken, and has not come to rest since
+	again    bool         // and something else happened meanwhile
+	why      tracker.Wake // what it was woken for last
+}
+
+func (w *waiters) stripe(workspace storage.ID) *waitStripe {
+	return &w.stripes[binary.LittleEndian.Uint16(workspace[14:])%uint16(len(w.stripes))]
+}
+
+// join adds a waiter; nil when there are as many as there may be.
+func (w *waiters) join(workspace storage.ID, topic tracker.Topic) *waiter {
+	if w.count.Add(1) > int64(w.limits.Waiting) {
+		w.count.Add(-1)
+		return nil
+	}
+	s := w.stripe(workspace)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.workspaces[workspace] >= w.limits.WorkspaceWaiting {
+		w.count.Add(-1)
+		return nil
+	}
+	if s.topics == nil {
+		s.topics, s.workspaces = map[waitKey]*waitList{}, map[storage.ID]int{}
+	}
+	s.workspaces[workspace]++
+	r := &waiter{key: waitKey{workspace, topic}, number: w.number.Add(1), woken: make(chan struct{}, 1)}
+	list := s.topics[r.key]
+	if list == nil {
+		list = &waitList{}
+		s.topics[r.key] = list
+	}
+	if r.prev = list.last; r.prev == nil {
+		list.first = r
+	} else {
+		r.prev.next = r
+	}
+	list.last = r
+	return r
+}
+
+// leave takes a waiter out. What it was woken for and has not used is passed on.
+func (w *waiters) leave(r *waiter, used bool) {
+	w.count.Add(-1)
+	s := w.stripe(r.key.workspace)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := s.topics[r.key]
+	if r.prev == nil {
+		list.first = r.next
+	} else {
+		r.prev.next = r.next
+	}
+	if r.next == nil {
+		list.last = r.prev
+	} else {
+		r.next.prev = r.prev
+	}
+	if list.first == nil {
+		delete(s.topics, r.key)
+	}
+	if s.workspaces[r.key.workspace]--; s.workspaces[r.key.workspace] == 0 {
+		delete(s.workspaces, r.key.workspace)
+	}
+	if r.signaled && r.why.One && !used {
+		s.wakeOne(r.key.workspace, &r.why, 0)
+	}
+}
+
+// rest makes a waiter that has looked ready to be woken again; true when something
+// happened while it looked. With pass, what it was woken for goes to the one that
+// has waited next longest.
+func (w *waiters) rest(r *waiter, pass bool) (again bool) {
+	s := w.stripe(r.key.workspace)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	why := r.why
+	if pass && why.One {
+		s.wakeOne(r.key.workspace, &why, r.number)
+	}
+	select {
+	case <-r.woken: // a word that was not listened to
+	default:
+	}
+	again = r.again
+	r.signaled, r.again = again, false
+	return again
+}
+
+// woken tells whether a waiter was woken since it came to rest; it hears of the next
+// time when it listens again.
+func (w *waiters) woken(r *waiter) bool {
+	s := w.stripe(r.key.workspace)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.notify = nil
+	return r.signaled
+}
+
+// listen has notify called when a waiter is woken: at once, if it was already.
+func (w *waiters) listen(r *waiter, notify func()) {
+	s := w.stripe(r.key.workspace)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.notify = notify
+	if r.signaled {
+		notify()
+	}
+}
+
+// wake tells those concerned that something was committed.
+func (w *waiters) wake(workspace storage.ID, wakes []tracker.Wake) {
+	if len(wakes) == 0 {
+		return
+	}
+	s := w.stripe(workspace)
+	s.news.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.workspaces[workspace] == 0 {
+		return
+	}
+	for i := range wakes {
+		if wakes[i].One {
+			s.wakeOne(workspace, &wakes[i], 0)
+			continue
+		}
+		for _, topic := range wakes[i].Topics {
+			if topic != (tracker.Topic{}) {
+				s.topics[waitKey{workspace, topic}].each(func(r *waiter) { r.signal(&wakes[i]) })
+			}
+		}
+	}
+}
+
+// wakeOne wakes the waiter that came first behind the one with a number. One that
+// is looking right now is told to look again, if there is no other.
+func (s *waitStripe) wakeOne(workspace storage.ID, why *tracker.Wake, behind uint64) {
+	var best, looking *waiter
+	for _, topic := range why.Topics {
+		list := s.topics[waitKey{workspace, topic}]
+		if list == nil {
+			continue
+		}
+		r := list.first
+		for ; r != nil && (r.signaled || r.number <= behind); r = r.next {
+			if r.signaled && r.number > behind {
+				looking = r
+			}
+		}
+		if r != nil && (best == nil || r.number < best.number) {
+			best = r
+		}
+	}
+	switch {
+	case best != nil:
+		best.signal(why)
+	case looking != nil:
+		looking.signal(why)
+	}
+}
+
+func (l *waitList) each(fn func(*waiter)) {
+	if l == nil {
+		return
+	}
+	for r := l.first; r != nil; r = r.next {
+		fn(r)
+	}
+}
+
+func (r *waiter) signal(why *tracker.Wake) {
+	r.why = *why
+	if r.signaled {
+		r.again = true
+		return
+	}
+	r.signaled = true
+	if r.notify != nil {
+		r.notify()
+		return
+	}
+	select {
+	case r.woken <- struct{}{}:
+	default:
+	}
+}
+
+// wakeAll has everyone who waits in a workspace look again.
+func (w *waiters) wakeAll(workspace storage.ID) {
+	w.wakeWhere(w.stripe(workspace), func(id storage.ID) bool { return id == workspace })
+}
+
+// wakeShard has everyone who waits in a shard's workspaces look again: they are
+// served elsewhere from now on.
+func (w *waiters) wakeShard(e *Engine, shard *shard) {
+	for i := range w.stripes {
+		w.wakeWhere(&w.stripes[i], func(id storage.ID) bool { return e.shardOf(id) == shard })
+	}
+}
+
+func (w *waiters) wakeWhere(s *waitStripe, where func(storage.ID) bool) {
+	s.news.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, list := range s.topics {
+		if where(key.workspace) {
+			list.each(func(r *waiter) { r.signal(&tracker.Wake{}) })
+		}
+	}
+}

@@ -1,0 +1,500 @@
+package systemtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"switchyard/cmd/internal/node"
+	"switchyard/httpapi"
+)
+
+// lane is a session that somebody works in, and who may watch it.
+type lane struct {
+	admin     *Client // of the workspace
+	workspace string
+	issue     string
+	session   string
+	token     string
+	path      string // of the session
+}
+
+// newLane makes a workspace with an issue, and registers a session of it.
+func newLane(ctx context.Context, t *testing.T, c *Client, slug string) *lane {
+	t.Helper()
+	o, err := c.Onboard(ctx, "Lanes", slug)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lane{admin: &Client{URL: c.URL, Token: o.Token.Token, HTTP: c.HTTP}, workspace: o.Workspace.ID}
+	var issue Issue
+	if err := l.admin.Decode(ctx, "POST", "/workspaces/"+l.workspace+"/issues", map[string]string{"title": "Mend the gate", "description": "It squeaks."}, http.StatusCreated, &issue); err != nil {
+		t.Fatal(err)
+	}
+	l.issue = issue.ID
+	l.register(ctx, t)
+	return l
+}
+
+// register begins a new session of the lane's issue.
+func (l *lane) register(ctx context.Context, t *testing.T) {
+	t.Helper()
+	var registered struct {
+		Session   struct{ ID string }
+		LaneToken string
+		MCPURL    string `json:"mcpUrl"`
+	}
+	if err := l.admin.Decode(ctx, "POST", "/workspaces/"+l.workspace+"/agent/sessions/register", map[string]string{"issueId": l.issue, "provider": "claude", "status": "running"}, http.StatusCreated, &registered); err != nil {
+		t.Fatal(err)
+	}
+	l.session, l.token = registered.Session.ID, registered.LaneToken
+	l.path = "/workspaces/" + l.workspace + "/agent/sessions/" + l.session
+	if !strings.HasSuffix(registered.MCPURL, l.path+"/mcp") {
+		t.Errorf("the tools are at %s", registered.MCPURL)
+	}
+}
+
+// bearer sends a token with each request.
+type bearer struct {
+	token string
+	next  http.RoundTripper
+}
+
+func (b bearer) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.Header.Set("Authorization", "Bearer "+b.token)
+	return b.next.RoundTrip(req)
+}
+
+// connect connects the protocol's own client to the lane's tools at a node.
+func (l *lane) connect(ctx context.Context, base, token string) (*mcp.ClientSession, error) {
+	client := mcp.NewClient(&mcp.Implementation{Name: "systemtest", Version: "1"}, nil)
+	return client.Connect(ctx, &mcp.StreamableClientTransport{
+		Endpoint:   base + l.path + "/mcp",
+		HTTPClient: &http.Client{Transport: bearer{token, l.admin.HTTP.Transport}, Timeout: time.Minute},
+		MaxRetries: -1,
+	}, nil)
+}
+
+// agent is an agent that has a lane's tools.
+type agent struct {
+	*testing.T
+	*mcp.ClientSession
+	outputs map[string]*jsonschema.Schema
+}
+
+// hire connects an agent that holds each answer against the tool's own description.
+func (l *lane) hire(ctx context.Context, t *testing.T, base string) *agent {
+	t.Helper()
+	cs, err := l.connect(ctx, base, l.token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cs.Close() })
+	a := &agent{T: t, ClientSession: cs, outputs: map[string]*jsonschema.Schema{}}
+	list, err := cs.ListTools(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range list.Tools {
+		compiled(t, tool.Name+" takes", tool.InputSchema)
+		a.outputs[tool.Name] = compiled(t, tool.Name+" answers", tool.OutputSchema)
+	}
+	return a
+}
+
+func compiled(t *testing.T, name string, schema any) *jsonschema.Schema {
+	t.Helper()
+	text, err := json.Marshal(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	c.AssertFormat()
+	if err := c.AddResource("mem:///schema.json", value); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	s, err := c.Compile("mem:///schema.json")
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if s.Types == nil || !slices.Equal(s.Types.ToStrings(), []string{"object"}) {
+		t.Errorf("%s: no object", name)
+	}
+	return s
+}
+
+type told struct {
+	Code, Message, Hint string
+	Details             json.RawMessage
+}
+
+// call calls a tool that must do it, and reads its answer into out.
+func (a *agent) call(ctx context.Context, tool string, arguments, out any) {
+	a.Helper()
+	result, err := a.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})
+	if err != nil {
+		a.Fatalf("%s: %v", tool, err)
+	}
+	text := textOf(a.T, result)
+	if result.IsError {
+		a.Fatalf("%s: %s", tool, text)
+	}
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err != nil {
+		a.Fatal(err)
+	}
+	if err := a.outputs[tool].Validate(value); err != nil {
+		a.Errorf("%s: %v in %s", tool, err, text)
+	}
+	if out != nil {
+		if err := json.Unmarshal([]byte(text), out); err != nil {
+			a.Fatalf("%s: %v in %s", tool, err, text)
+		}
+	}
+}
+
+// fail calls a tool that must not do it, and returns what it says.
+func (a *agent) fail(ctx context.Context, tool string, arguments any) (e told) {
+	a.Helper()
+	result, err := a.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})
+	if err != nil {
+		a.Fatalf("%s: %v", tool, err)
+	}
+	text := textOf(a.T, result)
+	if !result.IsError {
+		a.Fatalf("%s did it: %s", tool, text)
+	}
+	if err := json.Unmarshal([]byte(text), &e); err != nil || e.Message == "" || e.Hint == "" {
+		a.Fatalf("%s: %v in %s", tool, err, text)
+	}
+	return e
+}
+
+// textOf is the text of a result, which must say what its structured form says.
+func textOf(t *testing.T, result *mcp.CallToolResult) string {
+	t.Helper()
+	if len(result.Content) != 1 {
+		t.Fatalf("%d contents", len(result.Content))
+	}
+	text, ok := result.Content[0].(*mcp.TextContent)
+	if !ok {
+		t.Fatalf("content is a %T", result.Content[0])
+	}
+	var said any
+	if err := json.Unmarshal([]byte(text.Text), &said); err != nil {
+		t.Fatalf("%v in %s", err, text.Text)
+	}
+	a, _ := json.Marshal(said)
+	b, _ := json.Marshal(result.StructuredContent)
+	if !bytes.Equal(a, b) {
+		t.Errorf("the text says %s, the structure %s", a, b)
+	}
+	return text.Text
+}
+
+func str(v any) string { b, _ := json.Marshal(v); return string(b) }
+
+// awaitMetric returns when a node's metrics have a line.
+func awaitMetric(ctx context.Context, t *testing.T, base, line string) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		answer, err := NewClient(base, "", 1).Do(ctx, "GET", "/metrics", nil)
+		if err == nil && strings.Contains(string(answer.Body), "\n"+line+"\n") {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Errorf("there never was %s", line)
+			return
+		}
+	}
+}
+
+type activities struct {
+	Activities []struct{ ID, Type, Message string }
+}
+
+func TestMCP_AnAgentWorksWithTheTools(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	n := inProcess(t, nil)
+	base := "http://" + n.HTTPAddr()
+	l := newLane(ctx, t, NewClient(base, "", 8), "tools")
+	a := l.hire(ctx, t, base)
+
+	if got := a.InitializeResult(); got.ServerInfo.Name != "switchyard" || got.Instructions == "" {
+		t.Errorf("the server says %s", str(got))
+	}
+	var names []string
+	for name := range a.outputs {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if got := strings.Join(names, " "); got != "ask list_children log read_issue read_session report spawn_child" {
+		t.Errorf("the tools are %s", got)
+	}
+
+	var issue Issue
+	a.call(ctx, "read_issue", nil, &issue)
+	if issue.ID != l.issue || issue.Title != "Mend the gate" || issue.Status != "in_progress" {
+		t.Errorf("the issue is %+v", issue)
+	}
+
+	var logged activities
+	a.call(ctx, "log", map[string]any{"activities": []any{map[string]any{"message": "Looked."}, map[string]any{"type": "thought", "message": "<Oil> & \u2028?"}}}, &logged)
+	if len(logged.Activities) != 2 || logged.Activities[0].Type != "action" || logged.Activities[1].Message != "<Oil> & \u2028?" {
+		t.Errorf("logged %+v", logged)
+	}
+
+	// A question, and whoever answers it wakes the agent that waits.
+	var asked activities
+	a.call(ctx, "ask", map[string]any{"question": "Oil or grease?"}, &asked)
+	answered := make(chan error, 1)
+	go func() {
+		awaitMetric(ctx, t, "http://"+n.MetricsAddr(), "switchyard_waiting_requests 1")
+		answered <- l.admin.Decode(ctx, "POST", l.path+"/reply", map[string]string{"message": "Grease."}, http.StatusOK, nil)
+	}()
+	var read activities
+	began := time.Now()
+	a.call(ctx, "read_session", map[string]any{"since": asked.Activities[0].ID, "wait": 30}, &read)
+	if err := <-answered; err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > 20*time.Second || len(read.Activities) != 1 || read.Activities[0].Type != "response" || read.Activities[0].Message != "Grease." {
+		t.Errorf("after %v: %+v", took, read)
+	}
+
+	var spawned struct {
+		Session struct{ ID, Status string }
+		Issue   Issue
+	}
+	a.call(ctx, "spawn_child", map[string]any{"title": "Buy grease", "description": "A tin."}, &spawned)
+	var children struct {
+		Sessions []struct{ ID, Label, Status string }
+	}
+	a.call(ctx, "list_children", nil, &children)
+	if len(children.Sessions) != 1 || children.Sessions[0].ID != spawned.Session.ID || children.Sessions[0].Label != "Buy grease" || children.Sessions[0].Status != "created" {
+		t.Errorf("the children are %+v, spawned was %+v", children, spawned)
+	}
+
+	var session struct{ Status, Result string }
+	a.call(ctx, "report", map[string]any{"prUrl": "https://example.com/1", "prState": "open"}, &session)
+	if session.Status != "running" {
+		t.Errorf("after a report that ends nothing: %+v", session)
+	}
+	final := map[string]any{"status": "completed", "result": "No squeak."}
+	a.call(ctx, "report", final, &session)
+	a.call(ctx, "report", final, &session)
+	if session.Status != "completed" || session.Result != "No squeak." {
+		t.Errorf("at the end: %+v", session)
+	}
+	if e := a.fail(ctx, "report", map[string]any{"status": "failed"}); e.Code != "CONFLICT" {
+		t.Errorf("another final report: %+v", e)
+	}
+	if _, err := a.CallTool(ctx, &mcp.CallToolParams{Name: "log", Arguments: map[string]any{"message": "late"}}); err == nil || !strings.Contains(err.Error(), "Unauthorized") {
+		t.Errorf("after the end: %v", err)
+	}
+
+	// What the tools did is what the paths would have done.
+	var events struct {
+		Status     string
+		Activities []struct{ Type string }
+	}
+	if err := l.admin.Decode(ctx, "POST", l.path+"/poll", nil, http.StatusOK, &events); err != nil {
+		t.Fatal(err)
+	}
+	if events.Status != "completed" || len(events.Activities) != 4 {
+		t.Errorf("the session shows %+v", events)
+	}
+}
+
+func TestMCP_ToolsRefuseWhatThePathsRefuse(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	n := inProcess(t, func(c *node.Config) { c.MaxActiveChildren = 2 })
+	base := "http://" + n.HTTPAddr()
+	l := newLane(ctx, t, NewClient(base, "", 8), "refusals")
+	a := l.hire(ctx, t, base)
+	for _, row := range []struct {
+		tool      string
+		arguments map[string]any
+		path      string
+	}{
+		{"read_issue", map[string]any{"id": l.issue}, "id"},
+		{"log", map[string]any{}, "message"},
+		{"log", map[string]any{"message": strings.Repeat("x", 32769)}, "message"},
+		{"log", map[string]any{"message": "x", "payload": strings.Repeat("x", 70_000)}, "payload"},
+		{"log", map[string]any{"message": "a\x00b"}, "message"},
+		{"log", map[string]any{"activities": []any{}}, "activities"},
+		{"log", map[string]any{"activities": []any{map[string]any{}}}, "activities[0].message"},
+		{"ask", map[string]any{"question": "x", "payload": strings.Repeat("x", 70_000)}, "payload"},
+		{"report", map[string]any{"status": "created"}, "status"},
+		{"report", map[string]any{"result": 5}, "result"},
+		{"spawn_child", map[string]any{"title": ""}, "title"},
+		{"list_children", map[string]any{"limit": 101}, "limit"},
+		{"list_children", map[string]any{"cursor": "x"}, "cursor"},
+		{"read_session", map[string]any{"wait": "long"}, "wait"},
+	} {
+		e := a.fail(ctx, row.tool, row.arguments)
+		if e.Code != "BAD_REQUEST" || !strings.Contains(string(e.Details), `"path":"`+row.path+`"`) {
+			t.Errorf("%s %.60s: %s %s", row.tool, str(row.arguments), e.Code, e.Details)
+		}
+	}
+	for range 2 {
+		a.call(ctx, "spawn_child", map[string]any{"title": "Child"}, nil)
+	}
+	if e := a.fail(ctx, "spawn_child", map[string]any{"title": "One too many"}); e.Code != "TOO_MANY_REQUESTS" {
+		t.Errorf("one child too many: %+v", e)
+	}
+	if _, err := a.CallTool(ctx, &mcp.CallToolParams{Name: "delete_everything"}); err == nil || !strings.Contains(err.Error(), "delete_everything") {
+		t.Errorf("a tool there is not: %v", err)
+	}
+	if _, err := a.ListResources(ctx, nil); err == nil {
+		t.Error("there are resources")
+	}
+	// A deleted issue takes its sessions with it.
+	if err := l.admin.Decode(ctx, "DELETE", "/workspaces/"+l.workspace+"/issues/"+l.issue, nil, http.StatusNoContent, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.CallTool(ctx, &mcp.CallToolParams{Name: "read_issue"}); err == nil || !strings.Contains(err.Error(), "Unauthorized") {
+		t.Errorf("after the issue's deletion: %v", err)
+	}
+}
+
+func TestMCP_OnlyTheSessionsOwnTokenConnects(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	n := inProcess(t, nil)
+	base := "http://" + n.HTTPAddr()
+	l := newLane(ctx, t, NewClient(base, "", 8), "own")
+	stranger := newLane(ctx, t, NewClient(base, "", 8), "stranger")
+	first := *l
+	l.register(ctx, t)
+	if err := l.admin.Decode(ctx, "POST", first.path+"/cancel", nil, http.StatusOK, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		name, token, says string
+		lane              *lane
+	}{
+		{"none", "", "Unauthorized", l},
+		{"no token", "swl_x", "Unauthorized", l},
+		{"of an ended session", first.token, "Unauthorized", &first},
+		{"of another session", first.token, "Forbidden", l},
+		{"of another workspace", stranger.token, "Not Found", l},
+		{"of another workspace's admin", stranger.admin.Token, "Not Found", l},
+	} {
+		if cs, err := row.lane.connect(ctx, base, row.token); err == nil || !strings.Contains(err.Error(), row.says) {
+			t.Errorf("a token %s: %v", row.name, err)
+			if err == nil {
+				_ = cs.Close()
+			}
+		}
+	}
+	for _, token := range []string{l.token, l.admin.Token, rootToken} {
+		cs, err := l.connect(ctx, base, token)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if _, err := cs.CallTool(ctx, &mcp.CallToolParams{Name: "read_issue"}); err != nil {
+			t.Error(err)
+		}
+		_ = cs.Close()
+	}
+}
+
+func TestMCP_MessagesCountAgainstTheTokensRate(t *testing.T) {
+	t.Parallel()
+	n := inProcess(t, func(c *node.Config) { c.Rate = httpapi.Rate{Requests: 3, Per: time.Hour} })
+	l := newLane(t.Context(), t, NewClient("http://"+n.HTTPAddr(), "", 1), "rated-tools")
+	c := &Client{URL: l.admin.URL, Token: l.token, HTTP: l.admin.HTTP}
+	ping := map[string]any{"jsonrpc": "2.0", "id": 1, "method": "ping"}
+	for _, left := range []string{"2", "1", "0"} {
+		answer, err := c.Do(t.Context(), "POST", l.path+"/mcp", ping)
+		if err != nil || answer.Status != http.StatusOK || answer.Header.Get("RateLimit-Remaining") != left {
+			t.Fatalf("with %s left: %d %v, %v", left, answer.Status, answer.Header, err)
+		}
+	}
+	answer, err := c.Do(t.Context(), "POST", l.path+"/mcp", ping)
+	if err != nil || answer.Status != http.StatusTooManyRequests || answer.Header.Get("Retry-After") == "" {
+		t.Errorf("past the rate: %d %v, %v", answer.Status, answer.Header, err)
+	}
+}
+
+// TestMCP_AnyNodeAnswersAndTheSessionOutlivesItsOwner has an agent whose every message
+// may go to another node, one of which dies.
+func TestMCP_AnyNodeAnswersAndTheSessionOutlivesItsOwner(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	f := newFleet(ctx, t, 3, "--shards", "4", "--request-timeout", "6s")
+	l := newLane(ctx, t, f.members[0].Client(""), "outlives")
+	owner, err := f.members[0].Owner(ctx, l.workspace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agents := map[string]*agent{}
+	for _, m := range f.members {
+		agents[m.Name] = l.hire(ctx, t, m.URL)
+	}
+	var asked activities
+	for _, m := range f.members {
+		var issue Issue
+		agents[m.Name].call(ctx, "read_issue", nil, &issue)
+		agents[m.Name].call(ctx, "log", map[string]any{"message": "by " + m.Name}, nil)
+		agents[m.Name].call(ctx, "ask", map[string]any{"question": "Still there?"}, &asked)
+		if issue.ID != l.issue {
+			t.Errorf("%s reads %+v", m.Name, issue)
+		}
+	}
+	// An agent waits at a node that has to ask the owner, for longer than any other
+	// request may take.
+	var other *Member
+	for _, m := range f.members {
+		if m.Name != owner {
+			other = m
+		}
+	}
+	began := time.Now()
+	var read activities
+	agents[other.Name].call(ctx, "read_session", map[string]any{"since": asked.Activities[0].ID, "wait": 7}, &read)
+	if took := time.Since(began); took < 6500*time.Millisecond || took > 25*time.Second || len(read.Activities) != 0 {
+		t.Errorf("nothing came, and after %v it was %+v", took, read)
+	}
+	replied := make(chan error, 1)
+	go func() {
+		c := *l.admin
+		c.URL = other.URL
+		replied <- c.Decode(ctx, "POST", l.path+"/reply", map[string]string{"message": "Yes."}, http.StatusOK, nil)
+	}()
+	agents[other.Name].call(ctx, "read_session", map[string]any{"since": asked.Activities[0].ID, "wait": 30}, &read)
+	if err := <-replied; err != nil || len(read.Activities) != 1 || read.Activities[0].Message != "Yes." {
+		t.Errorf("%v, %+v", err, read)
+	}
+	for _, m := range f.members {
+		if m.Name == owner {
+			m.Kill()
+		}
+	}
+	// The protocol's connection was made before, and knows nothing of owners. A read is
+	// answered without the client's trying again.
+	agents[other.Name].call(ctx, "read_session", nil, &read)
+	agents[other.Name].call(ctx, "report", map[string]any{"status": "completed"}, nil)
+}

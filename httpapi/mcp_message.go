@@ -1,0 +1,209 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"switchyard/actors/tracker"
+)
+
+// Codes of JSON-RPC errors.
+const (
+	rpcParse    = -32700
+	rpcInvalid  = -32600
+	rpcNoMethod = -32601
+	rpcInternal = -32603
+)
+
+// served are the methods the SDK is asked about. There are tools and nothing else, and
+// nothing that outlives its message: the SDK knows more methods, one of which would
+// hold the request until its time is up.
+var served = map[string]bool{
+	"initialize":      true,
+	"server/discover": true,
+	"ping":            true,
+	"tools/list":      true,
+	methodCall:        true,
+}
+
+// methodCall calls a tool.
+const methodCall = "tools/call"
+
+// firstSessionless is the protocol's version from which a method that is not there is
+// also an HTTP 404.
+const firstSessionless = "2026-07-28"
+
+// message is what the service itself looks at of a message before the SDK reads it. Names
+// are taken exactly and may stand there once, so that the two can't understand a
+// message differently.
+type message struct {
+	id        jsontext.Value // a string or an integer; nil for none
+	method    string         // empty for an answer
+	tool      string         // of tools/call
+	arguments []byte
+}
+
+// parseMessage reads a message.
+func parseMessage(body []byte) (*message, *rpcRefusal) {
+	if at := tooDeep(body); at >= 0 {
+		return nil, refuseRPC(rpcParse, fmt.Sprintf("The body is nested more than %d levels deep at byte %d.", maxDepth, at))
+	}
+	var wire struct {
+		Version string         `json:"jsonrpc"`
+		ID      jsontext.Value `json:"id"`
+		Method  *string        `json:"method"`
+		Params  jsontext.Value `json:"params"`
+		Result  jsontext.Value `json:"result"`
+		Error   jsontext.Value `json:"error"`
+	}
+	if err := jsonv2.Unmarshal(body, &wire); err != nil {
+		return nil, unreadable(body, err)
+	}
+	m := &message{}
+	if wire.ID != nil {
+		if !isMessageID(wire.ID) {
+			return nil, refuseRPC(rpcInvalid, "id must be a string or an integer.")
+		}
+		m.id = wire.ID
+	}
+	switch {
+	case wire.Version != "2.0":
+		return nil, m.refuse(http.StatusBadRequest, rpcInvalid, `jsonrpc must be "2.0".`)
+	case wire.Method == nil && wire.Result == nil && wire.Error == nil:
+		return nil, m.refuse(http.StatusBadRequest, rpcInvalid, "The message has no method.")
+	case wire.Method == nil:
+		m.id = nil // of a request that the service did not send
+		return m, nil
+	}
+	m.method = *wire.Method
+	switch notification := strings.HasPrefix(m.method, "notifications/"); {
+	case notification && m.id != nil:
+		return nil, m.refuse(http.StatusBadRequest, rpcInvalid, "A notification has no id.")
+	case !notification && m.id == nil:
+		return nil, m.refuse(http.StatusBadRequest, rpcInvalid, "The request has no id.")
+	}
+	if m.method == methodCall {
+		var params struct {
+			Name      string         `json:"name"`
+			Arguments jsontext.Value `json:"arguments"`
+		}
+		if jsonv2.Unmarshal(wire.Params, &params) == nil { // else the SDK says what is wrong
+			m.tool, m.arguments = params.Name, params.Arguments
+		}
+	}
+	return m, nil
+}
+
+// unreadable says why a body is no message.
+func unreadable(body []byte, err error) *rpcRefusal {
+	syntax := new(jsontext.SyntacticError)
+	switch {
+	case errors.As(err, &syntax) || len(bytes.TrimSpace(body)) == 0:
+		return refuseRPC(rpcParse, describeSyntax(err))
+	case !jsontext.Value(body).IsValid(): // behind what is wrong otherwise
+		return refuseRPC(rpcParse, "The body is not valid JSON.")
+	case bytes.TrimSpace(body)[0] == '[':
+		return refuseRPC(rpcInvalid, "Batches are not taken: send one message at a time.")
+	}
+	return refuseRPC(rpcInvalid, "The body is not a JSON-RPC message.")
+}
+
+// isMessageID tells whether an id is one that can be repeated exactly.
+func isMessageID(id jsontext.Value) bool {
+	switch id.Kind() {
+	case '"':
+		return true
+	case '0':
+		_, wrong := parseInteger(string(id))
+		return wrong == "" && isDigits(string(id))
+	}
+	return false
+}
+
+// asks tells whether the message wants an answer.
+func (m *message) asks() bool { return m.id != nil }
+
+// wait is how long the message asks its answer to wait.
+func (m *message) wait() time.Duration {
+	if m.tool == "" {
+		return 0
+	}
+	var asked struct {
+		Wait float64 `json:"wait"`
+	}
+	if json.Unmarshal(m.arguments, &asked) != nil {
+		return 0
+	}
+	return min(time.Duration(max(0, min(asked.Wait, tracker.MaxWait.Seconds())))*time.Second, tracker.MaxWait)
+}
+
+// rpcRefusal is a message that says why another one is not answered.
+type rpcRefusal struct {
+	status  int
+	id      jsontext.Value
+	code    int
+	message string
+}
+
+// ToolAnswer is the answer to a message to the tools: its result or its error.
+type ToolAnswer struct {
+	Version string          `json:"jsonrpc" enum:"2.0"`
+	ID      json.RawMessage `json:"id"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   *ToolError      `json:"error,omitempty"`
+}
+
+// ToolError is an error of the protocol.
+type ToolError struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+func refuseRPC(code int, message string) *rpcRefusal {
+	return &rpcRefusal{status: http.StatusBadRequest, code: code, message: message}
+}
+
+func (m *message) refuse(status, code int, message string) *rpcRefusal {
+	return &rpcRefusal{status: status, id: m.id, code: code, message: message}
+}
+
+// unknownMethod refuses a method there is not.
+func (m *message) unknownMethod(protocol string) *rpcRefusal {
+	status := http.StatusOK
+	if protocol >= firstSessionless {
+		status = http.StatusNotFound
+	}
+	return m.refuse(status, rpcNoMethod, "There is no method "+shorten([]byte(m.method))+" here: the session has tools, and nothing else.")
+}
+
+// refused tells what the SDK has refused in words of its own.
+func (m *message) refused(status int, text string) *rpcRefusal {
+	code := rpcInvalid
+	if status >= http.StatusInternalServerError {
+		code = rpcInternal
+	}
+	return m.refuse(status, code, text)
+}
+
+// refuseMessage answers with a refusal.
+func (x *exchange) refuseMessage(r *rpcRefusal) error {
+	id := r.id
+	if id == nil {
+		id = jsontext.Value("null")
+	}
+	body, err := encode(&ToolAnswer{Version: "2.0", ID: json.RawMessage(id), Error: &ToolError{Code: r.code, Message: r.message}})
+	if err != nil {
+		return err
+	}
+	x.respondMessage(r.status, body)
+	return nil
+}

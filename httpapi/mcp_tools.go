@@ -1,0 +1,123 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"slices"
+
+	"switchyard/actors/tracker"
+)
+
+// toolSpec is a tool as it is declared. Its arguments are the properties of the
+// operation's input, its answer the operation's.
+type toolSpec struct {
+	name, title, description string
+	op                       *tracker.Op
+	// ofIssue: the id in the operation's path is the issue's, not the session's.
+	ofIssue bool
+	// input makes the arguments where they are not the operation's own.
+	input func() any
+	// arguments says of arguments what their names don't.
+	arguments map[string]string
+}
+
+// translated are arguments that stand for an operation's input.
+type translated interface {
+	operation(id string) any
+}
+
+// toolReport may be called when the session is over, to repeat the report that ended
+// it.
+const toolReport = "report"
+
+// toolInstructions tell an agent how the tools go together.
+const toolInstructions = "You work on one issue, in one session. Start with read_issue. Log what you do while you do it: silence looks like a stall, " +
+	"and every log renews the session's lease. Ask when only a person can decide, and wait for the answer with read_session. " +
+	"Spawn a child for work that stands on its own. When you are done, report with status completed or failed and the result: that ends the session for good."
+
+// toolSpecs are the tools of every session (Decision 36).
+var toolSpecs = []toolSpec{
+	{
+		name: "read_issue", title: "Read the issue", op: tracker.IssueByID, ofIssue: true,
+		description: "Read the issue this session works on: its title, description, status, priority, labels, repository and branch.",
+	},
+	{
+		name: "read_session", title: "Read the session", op: tracker.PollSession,
+		description: "Read this session and its log, the oldest activity first: how it stands, and what people have answered (activities of type response). " +
+			"With since and wait it returns as soon as there is something new, which is how to wait for the answer to a question.",
+		arguments: map[string]string{
+			"since": "The id of an activity: only later ones are returned. Without it the newest 500 are.",
+			"wait":  "How many seconds to wait for something new.",
+		},
+	},
+	{
+		name: "log", title: "Log activities", op: tracker.LogActivities,
+		description: "Log what you do or think: one activity, or up to 100 in activities. Renews the session's lease.",
+		arguments: map[string]string{
+			"type":       "What kind of activity it is. Questions that need an answer are asked with ask.",
+			"message":    "What happened, in a sentence or more. Required unless activities is given.",
+			"payload":    "Any JSON that belongs to it, up to 64 KiB.",
+			"parentId":   "The id of the activity it is part of.",
+			"activities": "Several activities at once, instead of the other arguments.",
+		},
+	},
+	{
+		name: "ask", title: "Ask a person", op: tracker.LogActivities, input: func() any { return new(askIn) },
+		description: "Ask the people who follow this session. It shows that it needs input until someone replies or you log something else. " +
+			"Returns the activity; pass its id to read_session as since, with wait, to get the reply.",
+		arguments: map[string]string{
+			"question": "What you need to know, with what is needed to answer it.",
+			"payload":  "Any JSON that belongs to it, such as the answers to choose from, up to 64 KiB.",
+		},
+	},
+	{
+		name: toolReport, title: "Report", op: tracker.ReportSession,
+		description: "Report how the session stands. What is left out stays as it is. The status completed, failed or canceled ends the session for good, " +
+			"so report the result and the pull request with it or before. Repeating the report that ended it is harmless.",
+		arguments: map[string]string{
+			"status":           "running when you go on, waiting when you can't without an answer; completed, failed or canceled at the end.",
+			"result":           "What came of it, for people.",
+			"structuredResult": "What came of it, for programs; it must fit the session's resultSchema where that is given.",
+			"url":              "Where to watch the work.",
+			"branch":           "The branch the work is on.",
+			"prUrl":            "The pull request.",
+			"prState":          "How the pull request stands.",
+		},
+	},
+	{
+		name: "spawn_child", title: "Spawn a child session", op: tracker.SpawnSession,
+		description: "Hand work to another session: makes an issue below this one's and dispatches it. A session can have a few children at work at a time.",
+		arguments: map[string]string{
+			"title":       "The title of the child's issue.",
+			"description": "All the child needs to know: it does not see this session.",
+			"agentId":     "Who is to work on it. Without it the workspace's usual agent is.",
+			"repo":        "The repository, as owner/name. Without it the issue's own.",
+		},
+	},
+	{
+		name: "list_children", title: "List child sessions", op: tracker.ListSessionChildren,
+		description: "List the sessions this one has spawned, newest first: how they stand, and the results of those that have ended. label is the title of the child's issue.",
+		arguments: map[string]string{
+			"cursor":  "The nextCursor of the page before.",
+			"summary": "1 leaves out results and everything else that may be long.",
+		},
+	},
+}
+
+// isReading tells whether a tool changes nothing; there may be none of the name.
+func isReading(name string) bool {
+	at := slices.IndexFunc(toolSpecs, func(t toolSpec) bool { return t.name == name })
+	return at < 0 || toolSpecs[at].op.Kind == tracker.Query
+}
+
+// askIn is a question to the people who follow a session.
+type askIn struct {
+	Question string          `json:"question" rules:"required,min=1,max=32768"`
+	Payload  json.RawMessage `json:"payload"`
+}
+
+// operation has the question logged as what the service takes for one.
+func (in *askIn) operation(id string) any {
+	return &tracker.LogActivitiesIn{ID: tracker.SessionID(id), ActivityFields: tracker.ActivityFields{
+		Type: tracker.ActivityElicitation, Message: tracker.Some(in.Question), Payload: in.Payload,
+	}}
+}

@@ -1,0 +1,166 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"switchyard/actors/tracker"
+)
+
+// A request that waits for something to happen would hold its connection's goroutine,
+// reader and buffers for up to half a minute, some 30 KB; thousands wait at a time.
+// So it is parked: the connection is taken out of fasthttp's hands, and of the
+// request only its bytes are kept. When there is something to tell, or the time is
+// up, they are served to fasthttp once more, as if they had just come, and the
+// handler goes on where it stopped.
+
+// parked is a request that waits, between two looks.
+type parked struct {
+	waiting tracker.Waiting
+	conn    *conn
+	req     *tracker.Request
+	// raw is the request as it is read again, with what was read behind it.
+	raw     []byte
+	start   time.Time
+	rated   bool
+	verdict verdict
+	taken   atomic.Bool
+}
+
+// begin runs a Patient operation, or goes on with one that was parked. When it has to
+// wait the exchange is parked and there is nothing to answer yet.
+func (s *Server) begin(x *exchange, op *tracker.Op, req *tracker.Request, in any) (reply tracker.Reply, err error) {
+	var waiting tracker.Waiting
+	var waits bool
+	if p := x.resumed; p != nil {
+		x.resumed, req, waiting = nil, p.req, p.waiting
+		reply, waits, err = waiting.Resume()
+	} else if x.conn == nil {
+		return s.cfg.Engine.Do(req, op, in) // not of our listener: it can't be parked
+	} else {
+		reply, waiting, err = s.cfg.Engine.Begin(req, op, in)
+		waits = waiting != nil
+	}
+	if err == nil && waits {
+		if err = s.park(x, req, waiting); err != nil {
+			waiting.Leave()
+		}
+	}
+	return reply, err
+}
+
+// park has fasthttp let go of the connection once the handler has returned.
+func (s *Server) park(x *exchange, req *tracker.Request, waiting tracker.Waiting) error {
+	if err := s.readBody(x); err != nil {
+		return err
+	}
+	p := &parked{waiting: waiting, conn: x.conn, req: req, start: x.start, rated: x.rated, verdict: x.verdict, raw: x.raw()}
+	x.parked = true
+	x.conn.parked.Store(p)
+	x.ctx.HijackSetNoResponse(true)
+	x.ctx.Hijack(func(c net.Conn) { s.rest(p, c) })
+	return nil
+}
+
+// raw is the request as fasthttp will read it again.
+func (x *exchange) raw() []byte {
+	var header fasthttp.RequestHeader
+	x.ctx.Request.Header.CopyTo(&header)
+	for _, name := range [...]string{fasthttp.HeaderExpect, fasthttp.HeaderTransferEncoding, string(markOversize)} {
+		header.Del(name)
+	}
+	header.SetNoDefaultContentType(true)
+	if !x.route.readsBody() {
+		x.body = x.body[:0] // nobody looks at it
+	}
+	header.SetContentLength(len(x.body))
+	header.SetCanonical(headerRequestID, x.requestID())
+	raw := header.Header()
+	return append(append(make([]byte, 0, len(raw)+len(x.body)), raw...), x.body...)
+}
+
+// rest lets a parked request sleep. c reads what fasthttp has read of the connection
+// beyond the request, and then the connection.
+func (s *Server) rest(p *parked, c net.Conn) {
+	p.raw = append(p.raw, leftover(p.conn, c)...)
+	// fasthttp closes the connection when this returns, or thinks so.
+	p.conn.keep.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.resuming.Add(1)
+	if s.closing {
+		go s.resume(p)
+		return
+	}
+	s.parked[p] = struct{}{}
+	p.waiting.Arm(func() { go s.resume(p) })
+}
+
+// leftover takes what was read of a connection but not used. Nothing is waited for:
+// what is not there yet stays with the connection.
+func leftover(conn *conn, c net.Conn) (left []byte) {
+	if conn.SetReadDeadline(time.Unix(1, 0)) != nil {
+		return nil
+	}
+	var buf [512]byte
+	for {
+		n, err := c.Read(buf[:])
+		left = append(left, buf[:n]...)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			_ = conn.SetReadDeadline(time.Time{})
+			return left
+		}
+		if err != nil || n == 0 {
+			return left
+		}
+	}
+}
+
+// resume serves a parked request again, and what follows it on its connection.
+func (s *Server) resume(p *parked) {
+	s.mu.Lock()
+	delete(s.parked, p)
+	s.mu.Unlock()
+	if !p.conn.parked.CompareAndSwap(p, nil) {
+		return // woken twice
+	}
+	p.conn.resumed, p.conn.again = p, p.raw
+	p.raw = nil
+	_ = s.fast.ServeConn(p.conn) // whatever ends it, the connection is done
+	s.taken(p)
+}
+
+// taken notes that a handler has a resumed request, or that none ever will.
+func (s *Server) taken(p *parked) {
+	if !p.taken.Swap(true) {
+		s.resuming.Add(-1)
+	}
+}
+
+// unpark has every parked request answered, with what there is, while ctx lasts.
+func (s *Server) unpark(ctx context.Context) {
+	s.mu.Lock()
+	all := make([]*parked, 0, len(s.parked))
+	for p := range s.parked {
+		all = append(all, p)
+	}
+	s.mu.Unlock()
+	for _, p := range all {
+		go s.resume(p)
+	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for s.resuming.Load() > 0 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,265 @@
+package httpapi
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"switchyard/actors/tracker"
+)
+
+// sleeper is a request that waits until the test wakes it.
+type sleeper struct {
+	req   *tracker.Request
+	armed chan func()
+
+	mu    sync.Mutex
+	looks int // before there is an answer
+	left  bool
+}
+
+func (w *sleeper) Arm(wake func()) { w.armed <- wake }
+
+func (w *sleeper) Resume() (tracker.Reply, bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.looks--; w.looks >= 0 {
+		return tracker.Reply{}, true, nil
+	}
+	w.left = true
+	return tracker.Reply{Body: []byte(`{"id":"` + w.req.ID + `"}`)}, false, nil
+}
+
+func (w *sleeper) Leave() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.left = true
+}
+
+// sleepy has the engine let each Patient request wait, looks times after the first.
+func sleepy(b *bundle, looks int) <-chan *sleeper {
+	all := make(chan *sleeper, 100)
+	b.engine.mu.Lock()
+	defer b.engine.mu.Unlock()
+	b.engine.waiting = func(req *tracker.Request) tracker.Waiting {
+		w := &sleeper{req: req, armed: make(chan func(), 300), looks: looks}
+		all <- w
+		return w
+	}
+	return all
+}
+
+func takeRequest(id string) string {
+	return "POST " + take + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + "\r\nX-Request-Id: " + id + "\r\nContent-Length: 10\r\n\r\n{\"wait\":5}"
+}
+
+func dial(t *testing.T, addr string) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return c, bufio.NewReader(c)
+}
+
+// wantBody reads one answer, and tells whether the connection ends with it.
+func wantBody(t *testing.T, r *bufio.Reader, status int, body string) (closes bool) {
+	t.Helper()
+	a, err := readAnswer(r, "POST")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.StatusCode != status || body != "" && a.body != body {
+		t.Errorf("got %d %s, want %d %s", a.StatusCode, a.body, status, body)
+	}
+	return a.Close
+}
+
+// A request that waits keeps its place on its connection, and what comes behind it,
+// early or late, is served after it.
+func TestPark_TheConnectionGoesOn(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	all := sleepy(b, 2)
+	c, r := dial(t, b.addr)
+	next := "GET " + things + "/1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + "\r\n\r\n"
+	for round := range 3 {
+		id := fmt.Sprint("r", round)
+		if _, err := io.WriteString(c, takeRequest(id)+next); err != nil { // one behind it at once
+			t.Fatal(err)
+		}
+		w := <-all
+		if round == 1 {
+			if _, err := io.WriteString(c, next); err != nil { // and one more while it waits
+				t.Fatal(err)
+			}
+		}
+		for range 3 {
+			(<-w.armed)()
+		}
+		wantBody(t, r, 200, `{"id":"`+id+`"}`)
+		wantBody(t, r, 200, `{"id":"x"}`)
+		if round == 1 {
+			wantBody(t, r, 200, `{"id":"x"}`)
+		}
+		if w.mu.Lock(); !w.left {
+			t.Error("it was not left")
+		}
+		w.mu.Unlock()
+	}
+	if _, in, calls := b.engine.seen(); calls != 4 || in == nil {
+		t.Errorf("%d calls", calls)
+	}
+}
+
+func TestPark_BodiesInEveryForm(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	all := sleepy(b, 0)
+	head := " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + "\r\n"
+	for name, request := range map[string]string{
+		"chunked":     "POST " + take + head + "Transfer-Encoding: chunked\r\n\r\na\r\n{\"wait\":5}\r\n0\r\n\r\n",
+		"none":        "POST " + take + head + "Content-Length: 0\r\n\r\n",
+		"not read":    "POST " + watch + "?wait=3" + head + "Content-Length: 5\r\n\r\n12345",
+		"large":       "POST " + watch + "?wait=3" + head + "Content-Length: 60000\r\n\r\n" + strings.Repeat("y", 60000),
+		"HTTP/1.0":    "POST " + watch + " HTTP/1.0\r\nConnection: keep-alive\r\nAuthorization: Bearer " + token + "\r\n\r\n",
+		"then closed": "POST " + watch + head + "Connection: close\r\n\r\n",
+	} {
+		c, r := dial(t, b.addr)
+		if _, err := io.WriteString(c, request); err != nil {
+			t.Fatal(err)
+		}
+		(<-(<-all).armed)()
+		closes := wantBody(t, r, 200, "")
+		if want := name == "then closed"; closes != want {
+			t.Errorf("%s: closes %t", name, closes)
+		} else if want {
+			continue
+		}
+		if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if wantBody(t, r, 200, "") {
+			t.Errorf("%s: the connection does not go on", name)
+		}
+	}
+}
+
+// However fast a request is woken, fasthttp's way of letting go of its connection
+// closes nothing.
+func TestPark_WokenAtOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const looks = 200
+	all := sleepy(b, looks)
+	c, r := dial(t, b.addr)
+	for round := range 5 {
+		if _, err := io.WriteString(c, takeRequest(fmt.Sprint("r", round))); err != nil {
+			t.Fatal(err)
+		}
+		w := <-all
+		for range looks + 1 {
+			(<-w.armed)()
+		}
+		wantBody(t, r, 200, fmt.Sprintf(`{"id":"r%d"}`, round))
+	}
+}
+
+func TestPark_WokenByManyAtOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	all := sleepy(b, 0)
+	const n = 50
+	var readers []*bufio.Reader
+	for i := range n {
+		c, r := dial(t, b.addr)
+		if _, err := io.WriteString(c, takeRequest(fmt.Sprint("r", i))); err != nil {
+			t.Fatal(err)
+		}
+		readers = append(readers, r)
+	}
+	for range n {
+		wake := <-(<-all).armed
+		go wake()
+		go wake() // a second word changes nothing
+	}
+	for i, r := range readers {
+		wantBody(t, r, 200, fmt.Sprintf(`{"id":"r%d"}`, i))
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.parked) != 0 {
+		t.Errorf("%d are still parked", len(b.parked))
+	}
+}
+
+func TestPark_ShutdownAnswersWhoeverWaits(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	all := sleepy(b, 0)
+	c, r := dial(t, b.addr)
+	if _, err := io.WriteString(c, takeRequest("mine")); err != nil {
+		t.Fatal(err)
+	}
+	<-(<-all).armed
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := b.Shutdown(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if !wantBody(t, r, 200, `{"id":"mine"}`) {
+		t.Error("the connection does not end")
+	}
+}
+
+func TestPark_WhoeverLeavesIsForgotten(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	all := sleepy(b, 0)
+	c, _ := dial(t, b.addr)
+	if _, err := io.WriteString(c, takeRequest("mine")); err != nil {
+		t.Fatal(err)
+	}
+	w := <-all
+	wake := <-w.armed
+	_ = c.Close()
+	wake()
+	for late := time.Now().Add(5 * time.Second); b.connections() > 0; {
+		if time.Now().After(late) {
+			t.Fatal("the connection is still there")
+		}
+	}
+}
+
+// The node that a client asked waits for the one that serves its workspace; that one
+// parks the request, and refuses it when it serves the workspace no longer.
+func TestPark_Forwarded(t *testing.T) {
+	t.Parallel()
+	a := newAtlas("b")
+	entry, first, second := a.join(t, "a"), a.join(t, "b"), a.join(t, "c")
+	waits, later := sleepy(first, 0), sleepy(second, 0)
+	c, r := dial(t, entry.addr)
+	if _, err := io.WriteString(c, takeRequest("mine")); err != nil {
+		t.Fatal(err)
+	}
+	w := <-waits
+	wake := <-w.armed
+	a.move("c")
+	wake()
+	(<-(<-later).armed)()
+	wantBody(t, r, 200, `{"id":"mine"}`)
+	if w.mu.Lock(); !w.left {
+		t.Error("the first owner still waits for it")
+	}
+	w.mu.Unlock()
+}

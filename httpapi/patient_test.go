@@ -1,0 +1,97 @@
+package httpapi
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"switchyard/actors/tracker"
+)
+
+const (
+	watch = "/w/" + workspaceID + "/watch"
+	take  = "/w/" + workspaceID + "/take"
+)
+
+// Waiting is on top of what any answer may take, on the node asked and on the one
+// that serves the workspace.
+func TestPatient_WaitsLongerThanARequestMayTake(t *testing.T) {
+	t.Parallel()
+	const timeout = 400 * time.Millisecond
+	a := newAtlas("b")
+	hurried := func(c *Config) { c.RequestTimeout = timeout }
+	entry, owner := a.join(t, "a", hurried), a.join(t, "b", hurried)
+	for name, request := range map[string]func(*bundle) *answer{
+		"by the query": func(b *bundle) *answer { return b.do(t, "POST", watch+"?wait=1", "") },
+		"by the body":  func(b *bundle) *answer { return b.do(t, "POST", take, `{"wait":1}`) },
+	} {
+		owner.engine.set(func(req *tracker.Request, _ *tracker.Op, _ any) (tracker.Reply, error) {
+			left := time.Until(req.Deadline)
+			if left <= time.Second || left > time.Second+timeout {
+				t.Errorf("%s: there are %s left", name, left)
+			}
+			<-time.After(timeout + timeout/4) // as long as it waits for something to happen
+			return tracker.Reply{Body: []byte(`{"id":"x"}`)}, nil
+		})
+		for which, b := range map[string]*bundle{"forwarded": entry, "here": owner} {
+			if got := request(b); got.StatusCode != 200 {
+				t.Errorf("%s, %s: %d %s", name, which, got.StatusCode, got.body)
+			}
+		}
+	}
+	// One that doesn't ask to wait has no more time than others.
+	owner.engine.set(func(req *tracker.Request, _ *tracker.Op, _ any) (tracker.Reply, error) {
+		if left := time.Until(req.Deadline); left > timeout {
+			t.Errorf("there are %s left", left)
+		}
+		return tracker.Reply{Body: []byte(`{"id":"x"}`)}, nil
+	})
+	for _, b := range []*bundle{entry, owner} {
+		if got := b.do(t, "POST", take, `{}`); got.StatusCode != 200 {
+			t.Errorf("%d %s", got.StatusCode, got.body)
+		}
+		if got := b.do(t, "POST", take, `{"wait":31}`); got.StatusCode != 400 {
+			t.Errorf("%d %s", got.StatusCode, got.body)
+		}
+	}
+}
+
+// Whoever waits and hangs up is known to be gone; whoever says more is not.
+func TestPatient_KnowsWhoHasLeft(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ask := "POST " + take + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + "\r\nContent-Length: 2\r\n\r\n{}"
+	asked, verdict := make(chan func() bool, 1), make(chan bool)
+	b.engine.set(func(req *tracker.Request, _ *tracker.Op, _ any) (tracker.Reply, error) {
+		asked <- req.Gone
+		return tracker.Reply{Body: []byte(`{"id":"x"}`)}, map[bool]error{true: tracker.NotApplied("gone")}[<-verdict]
+	})
+	for _, leaves := range []bool{false, true} {
+		c, err := net.Dial("tcp", b.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Write([]byte(ask)); err != nil {
+			t.Fatal(err)
+		}
+		gone := <-asked
+		if gone() {
+			t.Error("whoever waits is said to be gone")
+		}
+		if leaves {
+			_ = c.Close()
+		} else if _, err := c.Write([]byte("GET ")); err != nil {
+			t.Fatal(err)
+		}
+		for late := time.Now().Add(5 * time.Second); leaves && !gone(); {
+			if time.Now().After(late) {
+				t.Fatal("whoever left is not known to be gone")
+			}
+		}
+		if !leaves && gone() {
+			t.Error("whoever said more is said to be gone")
+		}
+		verdict <- leaves
+		_ = c.Close()
+	}
+}
