@@ -11,7 +11,7 @@ import "slices"
 type matrixOp struct {
 	name, method, path string
 	body               map[string]any
-	needs              string // read, write, admin, the first two of issues or sessions, or public
+	needs              string // read, write, admin, the first two of issues or sessions, drafts:write, or public
 	ok, unseen         int
 	shows              string
 	// spends: it changes who sees the issue, or what there is of it, so that it gets
@@ -19,15 +19,18 @@ type matrixOp struct {
 	spends bool
 	// inTeam: it is about the issue's team alone, whoever the issue is granted to.
 	inTeam bool
+	// bare: its path is the service's, not one below the workspace's.
+	bare bool
 	// authors: of those who see it, only the author and admins may; to the rest it
 	// is forbidden.
 	authors bool
-	// lanes: it may be asked for with a lane token, where it is about {id} or {session}.
+	// lanes: it may be asked for with a lane token, where it is about {id}, {session} or
+	// {draft}.
 	lanes bool
 }
 
 // matrixOps are the operations; to add one is to add a row.
-var matrixOps = slices.Concat(issueOps, contentOps, sessionOps, teamOps, countingOps, workspaceOps, recordOps("labels"), recordOps("projects"), recordOps("cycles"), recordOps("templates"))
+var matrixOps = slices.Concat(issueOps, contentOps, sessionOps, draftOps, teamOps, countingOps, workspaceOps, recordOps("labels"), recordOps("projects"), recordOps("cycles"), recordOps("templates"))
 
 // issueOps are about the issue itself, and where it shows in others.
 var issueOps = []matrixOp{
@@ -64,7 +67,7 @@ var issueOps = []matrixOp{
 	{name: "share", method: "GET", path: "/issues/{id}/share", needs: "issues:read", ok: 200, unseen: 404, shows: "{share}"},
 	{name: "make a share", method: "POST", path: "/issues/{id}/share", body: map[string]any{}, needs: "issues:write", ok: 201, unseen: 404, shows: "{id}", spends: true},
 	{name: "revoke a share", method: "DELETE", path: "/issues/{id}/share/{share}", needs: "issues:write", ok: 204, unseen: 404, spends: true},
-	{name: "shared issue", method: "GET", path: "/shared-issues/{workspace}/{share}", needs: "public", ok: 200, unseen: 200},
+	{name: "shared issue", method: "GET", path: "/shared-issues/{workspace}/{share}", bare: true, needs: "public", ok: 200, unseen: 200},
 }
 
 // contentOps are about the words of an issue, and what hangs on it.
@@ -95,6 +98,8 @@ var contentOps = []matrixOp{
 // sessionOps are about agents' sessions of the issue: whoever sees it sees them.
 var sessionOps = []matrixOp{
 	{name: "dispatch", method: "POST", path: "/issues/{id}/dispatch", body: map[string]any{"agentId": "{name}", "provider": "other"}, needs: "sessions:write", ok: 201, unseen: 404, shows: "{id}"},
+	{name: "dispatch in a batch", method: "POST", path: "/agent/dispatch-batch", body: map[string]any{"items": []any{map[string]any{"issueId": "{id}", "agentId": "{name}"}}}, needs: "sessions:write", ok: 200, unseen: 200, shows: `"sessionId":"`},
+	{name: "queue in a batch", method: "POST", path: "/agent/dispatch-batch", body: map[string]any{"items": []any{map[string]any{"issueId": "{loose}", "agentId": "{name}", "queuedAfter": "{session}"}}}, needs: "sessions:write", ok: 200, unseen: 200, shows: `"sessionId":"`},
 	{name: "sessions by issue", method: "GET", path: "/agent/sessions?issueId={id}&limit=100", needs: "sessions:read", ok: 200, unseen: 200, shows: "{session}"},
 	{name: "sessions by agent", method: "GET", path: "/agent/sessions?agentId={name}&status=created&summary=1&limit=100", needs: "sessions:read", ok: 200, unseen: 200, shows: "{queued}"},
 	{name: "register a session", method: "POST", path: "/agent/sessions/register", body: map[string]any{"issueId": "{id}", "provider": "other"}, needs: "sessions:write", ok: 201, unseen: 404, shows: "{id}"},
@@ -104,11 +109,24 @@ var sessionOps = []matrixOp{
 	{name: "poll", method: "POST", path: "/agent/sessions/{session}/poll", needs: "sessions:read", ok: 200, unseen: 404, shows: "{title}", lanes: true},
 	{name: "activities", method: "GET", path: "/agent/sessions/{session}/activities", needs: "sessions:read", ok: 200, unseen: 404, shows: "{title}", lanes: true},
 	{name: "spawn a child", method: "POST", path: "/agent/sessions/{session}/children", body: map[string]any{"title": "Part"}, needs: "sessions:write", ok: 201, unseen: 404, shows: "{id}", spends: true, lanes: true},
+	{name: "children of a session", method: "GET", path: "/agent/sessions/{session}/children?limit=100", needs: "sessions:read", ok: 200, unseen: 404, shows: "{spawned}", lanes: true},
 	{name: "reply to a session", method: "POST", path: "/agent/sessions/{session}/reply", body: map[string]any{"message": "Go on"}, needs: "sessions:write", ok: 200, unseen: 404, shows: "{id}"},
 	{name: "log", method: "POST", path: "/agent/sessions/{session}/log", body: map[string]any{"message": "Looked around"}, needs: "sessions:write", ok: 201, unseen: 404, lanes: true},
 	{name: "heartbeat", method: "POST", path: "/agent/sessions/{session}/heartbeat", body: map[string]any{}, needs: "sessions:write", ok: 200, unseen: 404, lanes: true},
 	{name: "report", method: "POST", path: "/agent/sessions/{session}/report", body: map[string]any{"branch": "b"}, needs: "sessions:write", ok: 200, unseen: 404, shows: "{id}", lanes: true},
+	{name: "tools of a session", method: "POST", path: "/agent/sessions/{session}/mcp", body: map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{"name": "read_session"}}, needs: "sessions:write", ok: 200, unseen: 404, shows: "{title}", lanes: true},
 	{name: "cancel a session", method: "POST", path: "/agent/sessions/{session}/cancel", needs: "sessions:write", ok: 200, unseen: 404, shows: "{id}", spends: true},
+}
+
+// draftOps are about what is proposed for the issue: whoever sees it sees that.
+var draftOps = []matrixOp{
+	{name: "drafts by issue", method: "GET", path: "/drafts?issueId={id}&limit=100", needs: "issues:read", ok: 200, unseen: 200, shows: "{draft}", lanes: true},
+	{name: "drafts by session", method: "GET", path: "/drafts?sessionId={session}&status=pending&limit=100", needs: "issues:read", ok: 200, unseen: 200, shows: "{draft}", lanes: true},
+	{name: "propose", method: "POST", path: "/drafts", body: map[string]any{"kind": "comment", "issueId": "{id}", "payload": map[string]any{"body": "About {title}"}}, needs: "drafts:write", ok: 201, unseen: 404, shows: "{title}", lanes: true},
+	{name: "propose from a session", method: "POST", path: "/drafts", body: map[string]any{"kind": "issue_update", "sessionId": "{session}", "payload": map[string]any{"title": "{title} too"}}, needs: "drafts:write", ok: 201, unseen: 404, shows: "{title}", lanes: true},
+	{name: "draft", method: "GET", path: "/drafts/{draft}", needs: "issues:read", ok: 200, unseen: 404, shows: "{title}", lanes: true},
+	{name: "publish a draft", method: "POST", path: "/drafts/{draft}/publish", body: map[string]any{"note": "Yes"}, needs: "issues:write", ok: 200, unseen: 404, shows: "{title}", spends: true},
+	{name: "discard a draft", method: "POST", path: "/drafts/{draft}/discard", body: map[string]any{"note": "No"}, needs: "issues:write", ok: 200, unseen: 404, shows: "{title}", spends: true},
 }
 
 // teamOps are about the team of the issue.
@@ -139,6 +157,10 @@ var workspaceOps = []matrixOp{
 	{name: "teams", method: "GET", path: "/teams", needs: "read", ok: 200},
 	{name: "members", method: "GET", path: "/members", needs: "read", ok: 200},
 	{name: "add a member", method: "POST", path: "/members", body: map[string]any{"name": "somebody"}, needs: "admin", ok: 201},
+	{name: "change a stranger's role", method: "PATCH", path: "/members/somebody-else", body: map[string]any{"role": "guest"}, needs: "admin", ok: 404},
+	{name: "remove a stranger", method: "DELETE", path: "/members/somebody-else", needs: "admin", ok: 404},
+	{name: "make a team", method: "POST", path: "/teams", body: map[string]any{"name": "public", "key": "public"}, needs: "write", ok: 409}, // the key is taken
+	{name: "delete a token", method: "DELETE", path: "/tokens/" + noID, needs: "admin", ok: 404},
 	{name: "tokens", method: "GET", path: "/tokens", needs: "admin", ok: 200},
 	{name: "agents", method: "GET", path: "/agents", needs: "read", ok: 200},
 	{name: "register an agent", method: "POST", path: "/agents", body: map[string]any{"name": "One"}, needs: "admin", ok: 201},
