@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -113,6 +114,7 @@ func fillWorkspace(t *testing.T, base, slug string) *filled {
 		f.attachment = f.do("GET", "/issues/"+captured+"/attachments", nil, http.StatusOK)["attachments"].([]any)[0].(object)["id"].(string)
 	}
 	f.fillSessions(issue)
+	f.make("/issues", object{"title": f.marker, "isDraft": true})
 	f.do("POST", "/issues", object{"title": f.marker}, http.StatusCreated, "Idempotency-Key", f.marker)
 	f.do("POST", "/tokens", object{"name": f.marker}, http.StatusCreated, "Idempotency-Key", f.marker+"2")
 
@@ -165,8 +167,34 @@ func (f *filled) fillSessions(issue string) {
 	}
 	queued := f.do("GET", "/agent/sessions?status=created&agentId="+agent, nil, http.StatusOK)["sessions"].([]any)
 	f.do("POST", "/agent/sessions/"+queued[0].(object)["id"].(string)+"/cancel", object{"reason": f.marker}, http.StatusOK)
+	line := f.do("POST", "/agent/dispatch-batch", object{"items": []object{
+		{"issueId": issue, "agentId": f.marker, "instructions": f.marker},
+		{"issueId": issue, "agentId": f.marker, "queuedAfter": issue, "instructions": f.marker},
+	}}, http.StatusOK)["results"].([]any)
+	if behind := line[1].(object); behind["status"] != "waiting" {
+		f.Fatalf("a session in line is %v", behind)
+	}
 	registered := f.do("POST", "/agent/sessions/register", object{"issueId": issue, "provider": f.marker, "providerSessionId": f.marker, "status": "running"}, http.StatusCreated)
 	f.tokens = append(f.tokens, registered["laneToken"].(string))
+	f.fillDrafts(issue, registered["session"].(object)["id"].(string))
+}
+
+// fillDrafts makes drafts of every kind, on an issue and on none, and leaves some in
+// every status.
+func (f *filled) fillDrafts(issue, session string) {
+	f.Helper()
+	for _, decision := range []string{"", "publish", "discard"} {
+		for _, draft := range []object{
+			{"kind": "comment", "sessionId": session, "payload": object{"body": f.marker, "extra": f.marker}},
+			{"kind": "issue_update", "issueId": issue, "payload": object{"description": f.marker}},
+			{"kind": "issue_create", "payload": object{"title": f.marker}},
+			{"kind": "issue_create", "entityType": f.marker, "entityId": f.marker, "issueId": issue, "payload": object{"title": f.marker}},
+		} {
+			if id := f.make("/drafts", draft); decision != "" {
+				f.do("POST", "/drafts/"+id+"/"+decision, object{"note": f.marker}, http.StatusOK)
+			}
+		}
+	}
 }
 
 // TestDeleteWorkspace_LeavesNotOneKey deletes a workspace that has one of
@@ -242,10 +270,25 @@ func TestDeleteWorkspace_LeavesNotOneKey(t *testing.T) {
 		t.Errorf("of the other one there are only %d", len(traces))
 	}
 	// What is in the twin says what was in the other one.
-	have := tablesOf(t, store, twin.id)
-	for _, rows := range tracker.Schema().Rows {
-		if _, there := have[rows.ID]; !there && !slices.Contains(passing, rows.Name) {
-			t.Errorf("the test has no %s (table %d): let fillWorkspace make one", rows.Name, rows.ID)
+	have := map[storage.TableID]bool{}
+	eachTrace(t, store, twin, func(key, _ []byte) {
+		if _, _, table, _, err := storage.SplitKey(key); err == nil {
+			have[table] = true
+		}
+	})
+	kinds, err := storage.Describe(tracker.Schema())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(kinds) { // the id, the kind in a column, the name
+		id, kind, _ := strings.Cut(strings.TrimSpace(line), " ")
+		n, err := strconv.ParseUint(id, 10, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimSpace(strings.TrimLeft(kind, " ")[len("shard-wide index"):])
+		if !have[storage.TableID(n)] && !slices.Contains(passing, name) {
+			t.Errorf("the test has no %s (table %d): let fillWorkspace make one", name, n)
 		}
 	}
 	t.Logf("%d tables and indexes were filled", len(have))
@@ -257,22 +300,11 @@ var passing = []string{"pending change of a member", "issue to index"}
 // tracesOf describes the rows that belong to a workspace or tell of it.
 func tracesOf(t *testing.T, store *storage.Store, f *filled) (traces []string) {
 	t.Helper()
-	id, ok := storage.ParseID(f.id)
-	if !ok {
-		t.Fatalf("%s is no id", f.id)
-	}
-	texts := [][]byte{id[:], storage.Key(nil).Newest(id), []byte(f.id), []byte(f.marker), []byte(f.slug + "@example.com")}
-	eachRow(t, store, func(key, value []byte) {
-		for _, text := range texts {
-			if bytes.Contains(key, text) || bytes.Contains(value, text) {
-				traces = append(traces, fmt.Sprintf("%x = %.200q", key, value))
-				return
-			}
-		}
-	})
+	eachTrace(t, store, f, func(key, value []byte) { traces = append(traces, fmt.Sprintf("%x = %.200q", key, value)) })
 	return traces
 }
 
+// tablesOf counts the rows in a workspace's own range, by their tables.
 func tablesOf(t *testing.T, store *storage.Store, workspace string) map[storage.TableID]int {
 	t.Helper()
 	have := map[storage.TableID]int{}
@@ -282,6 +314,20 @@ func tablesOf(t *testing.T, store *storage.Store, workspace string) map[storage.
 		}
 	})
 	return have
+}
+
+func eachTrace(t *testing.T, store *storage.Store, f *filled, fn func(key, value []byte)) {
+	t.Helper()
+	id, ok := storage.ParseID(f.id)
+	if !ok {
+		t.Fatalf("%s is no id", f.id)
+	}
+	texts := [][]byte{id[:], storage.Key(nil).Newest(id), []byte(f.id), []byte(f.marker), []byte(f.slug + "@example.com")}
+	eachRow(t, store, func(key, value []byte) {
+		if slices.ContainsFunc(texts, func(text []byte) bool { return bytes.Contains(key, text) || bytes.Contains(value, text) }) {
+			fn(key, value)
+		}
+	})
 }
 
 func eachRow(t *testing.T, store *storage.Store, fn func(key, value []byte)) {
