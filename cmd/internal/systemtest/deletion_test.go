@@ -117,6 +117,7 @@ func fillWorkspace(t *testing.T, base, slug string) *filled {
 	}
 	f.connect()
 	f.fillSessions(issue)
+	f.make("/issues", object{"title": f.marker, "isDraft": true})
 	f.do("POST", "/issues", object{"title": f.marker}, http.StatusCreated, "Idempotency-Key", f.marker)
 	f.do("POST", "/tokens", object{"name": f.marker}, http.StatusCreated, "Idempotency-Key", f.marker+"2")
 
@@ -233,8 +234,34 @@ func (f *filled) fillSessions(issue string) {
 	}
 	queued := f.do("GET", "/agent/sessions?status=created&agentId="+agent, nil, http.StatusOK)["sessions"].([]any)
 	f.do("POST", "/agent/sessions/"+queued[0].(object)["id"].(string)+"/cancel", object{"reason": f.marker}, http.StatusOK)
+	line := f.do("POST", "/agent/dispatch-batch", object{"items": []object{
+		{"issueId": issue, "agentId": f.marker, "instructions": f.marker},
+		{"issueId": issue, "agentId": f.marker, "queuedAfter": issue, "instructions": f.marker},
+	}}, http.StatusOK)["results"].([]any)
+	if behind := line[1].(object); behind["status"] != "waiting" {
+		f.Fatalf("a session in line is %v", behind)
+	}
 	registered := f.do("POST", "/agent/sessions/register", object{"issueId": issue, "provider": f.marker, "providerSessionId": f.marker, "status": "running"}, http.StatusCreated)
 	f.tokens = append(f.tokens, registered["laneToken"].(string))
+	f.fillDrafts(issue, registered["session"].(object)["id"].(string))
+}
+
+// fillDrafts makes drafts of every kind, on an issue and on none, and leaves some in
+// every status.
+func (f *filled) fillDrafts(issue, session string) {
+	f.Helper()
+	for _, decision := range []string{"", "publish", "discard"} {
+		for _, draft := range []object{
+			{"kind": "comment", "sessionId": session, "payload": object{"body": f.marker, "extra": f.marker}},
+			{"kind": "issue_update", "issueId": issue, "payload": object{"description": f.marker}},
+			{"kind": "issue_create", "payload": object{"title": f.marker}},
+			{"kind": "issue_create", "entityType": f.marker, "entityId": f.marker, "issueId": issue, "payload": object{"title": f.marker}},
+		} {
+			if id := f.make("/drafts", draft); decision != "" {
+				f.do("POST", "/drafts/"+id+"/"+decision, object{"note": f.marker}, http.StatusOK)
+			}
+		}
+	}
 }
 
 // TestDeleteWorkspace_LeavesNotOneKey deletes a workspace that has one of

@@ -1,7 +1,7 @@
 package systemtest
 
 // nothing is the id of nothing there is: what is written under it stays as it is.
-const nothing = "/01931f6e-7a3c-7def-8123-456789abcdef"
+const nothing = "/" + noID
 
 // ticketOps are about tickets, which the whole workspace sees. {ticket} has become
 // the issue; whoever does not see that learns its id, and no more.

@@ -11,7 +11,7 @@ import "slices"
 type matrixOp struct {
 	name, method, path string
 	body               map[string]any
-	needs              string // read, write, admin, the first two of issues or sessions, public, or scim for a SCIM base
+	needs              string // read, write, admin, the first two of issues or sessions, drafts:write, public, or scim for a SCIM base
 	ok, unseen         int
 	shows              string
 	// spends: it changes who sees the issue, or what there is of it, so that it gets
@@ -24,12 +24,13 @@ type matrixOp struct {
 	// authors: of those who see it, only the author and admins may; to the rest it
 	// is forbidden.
 	authors bool
-	// lanes: it may be asked for with a lane token, where it is about {id} or {session}.
+	// lanes: it may be asked for with a lane token, where it is about {id}, {session} or
+	// {draft}.
 	lanes bool
 }
 
 // matrixOps are the operations; to add one is to add a row.
-var matrixOps = slices.Concat(issueOps, contentOps, sessionOps, teamOps, countingOps, workspaceOps, recordOps("labels"), recordOps("projects"), recordOps("cycles"), recordOps("templates"),
+var matrixOps = slices.Concat(issueOps, contentOps, sessionOps, draftOps, teamOps, countingOps, workspaceOps, recordOps("labels"), recordOps("projects"), recordOps("cycles"), recordOps("templates"),
 	recordOps("deals"), ticketOps, adminOps, scimOps, callOps)
 
 // issueOps are about the issue itself, and where it shows in others.
@@ -98,6 +99,8 @@ var contentOps = []matrixOp{
 // sessionOps are about agents' sessions of the issue: whoever sees it sees them.
 var sessionOps = []matrixOp{
 	{name: "dispatch", method: "POST", path: "/issues/{id}/dispatch", body: map[string]any{"agentId": "{name}", "provider": "other"}, needs: "sessions:write", ok: 201, unseen: 404, shows: "{id}"},
+	{name: "dispatch in a batch", method: "POST", path: "/agent/dispatch-batch", body: map[string]any{"items": []any{map[string]any{"issueId": "{id}", "agentId": "{name}"}}}, needs: "sessions:write", ok: 200, unseen: 200, shows: `"sessionId":"`},
+	{name: "queue in a batch", method: "POST", path: "/agent/dispatch-batch", body: map[string]any{"items": []any{map[string]any{"issueId": "{loose}", "agentId": "{name}", "queuedAfter": "{session}"}}}, needs: "sessions:write", ok: 200, unseen: 200, shows: `"sessionId":"`},
 	{name: "sessions by issue", method: "GET", path: "/agent/sessions?issueId={id}&limit=100", needs: "sessions:read", ok: 200, unseen: 200, shows: "{session}"},
 	{name: "sessions by agent", method: "GET", path: "/agent/sessions?agentId={name}&status=created&summary=1&limit=100", needs: "sessions:read", ok: 200, unseen: 200, shows: "{queued}"},
 	{name: "register a session", method: "POST", path: "/agent/sessions/register", body: map[string]any{"issueId": "{id}", "provider": "other"}, needs: "sessions:write", ok: 201, unseen: 404, shows: "{id}"},
@@ -107,11 +110,24 @@ var sessionOps = []matrixOp{
 	{name: "poll", method: "POST", path: "/agent/sessions/{session}/poll", needs: "sessions:read", ok: 200, unseen: 404, shows: "{title}", lanes: true},
 	{name: "activities", method: "GET", path: "/agent/sessions/{session}/activities", needs: "sessions:read", ok: 200, unseen: 404, shows: "{title}", lanes: true},
 	{name: "spawn a child", method: "POST", path: "/agent/sessions/{session}/children", body: map[string]any{"title": "Part"}, needs: "sessions:write", ok: 201, unseen: 404, shows: "{id}", spends: true, lanes: true},
+	{name: "children of a session", method: "GET", path: "/agent/sessions/{session}/children?limit=100", needs: "sessions:read", ok: 200, unseen: 404, shows: "{spawned}", lanes: true},
 	{name: "reply to a session", method: "POST", path: "/agent/sessions/{session}/reply", body: map[string]any{"message": "Go on"}, needs: "sessions:write", ok: 200, unseen: 404, shows: "{id}"},
 	{name: "log", method: "POST", path: "/agent/sessions/{session}/log", body: map[string]any{"message": "Looked around"}, needs: "sessions:write", ok: 201, unseen: 404, lanes: true},
 	{name: "heartbeat", method: "POST", path: "/agent/sessions/{session}/heartbeat", body: map[string]any{}, needs: "sessions:write", ok: 200, unseen: 404, lanes: true},
 	{name: "report", method: "POST", path: "/agent/sessions/{session}/report", body: map[string]any{"branch": "b"}, needs: "sessions:write", ok: 200, unseen: 404, shows: "{id}", lanes: true},
+	{name: "tools of a session", method: "POST", path: "/agent/sessions/{session}/mcp", body: map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{"name": "read_session"}}, needs: "sessions:write", ok: 200, unseen: 404, shows: "{title}", lanes: true},
 	{name: "cancel a session", method: "POST", path: "/agent/sessions/{session}/cancel", needs: "sessions:write", ok: 200, unseen: 404, shows: "{id}", spends: true},
+}
+
+// draftOps are about what is proposed for the issue: whoever sees it sees that.
+var draftOps = []matrixOp{
+	{name: "drafts by issue", method: "GET", path: "/drafts?issueId={id}&limit=100", needs: "issues:read", ok: 200, unseen: 200, shows: "{draft}", lanes: true},
+	{name: "drafts by session", method: "GET", path: "/drafts?sessionId={session}&status=pending&limit=100", needs: "issues:read", ok: 200, unseen: 200, shows: "{draft}", lanes: true},
+	{name: "propose", method: "POST", path: "/drafts", body: map[string]any{"kind": "comment", "issueId": "{id}", "payload": map[string]any{"body": "About {title}"}}, needs: "drafts:write", ok: 201, unseen: 404, shows: "{title}", lanes: true},
+	{name: "propose from a session", method: "POST", path: "/drafts", body: map[string]any{"kind": "issue_update", "sessionId": "{session}", "payload": map[string]any{"title": "{title} too"}}, needs: "drafts:write", ok: 201, unseen: 404, shows: "{title}", lanes: true},
+	{name: "draft", method: "GET", path: "/drafts/{draft}", needs: "issues:read", ok: 200, unseen: 404, shows: "{title}", lanes: true},
+	{name: "publish a draft", method: "POST", path: "/drafts/{draft}/publish", body: map[string]any{"note": "Yes"}, needs: "issues:write", ok: 200, unseen: 404, shows: "{title}", spends: true},
+	{name: "discard a draft", method: "POST", path: "/drafts/{draft}/discard", body: map[string]any{"note": "No"}, needs: "issues:write", ok: 200, unseen: 404, shows: "{title}", spends: true},
 }
 
 // teamOps are about the team of the issue.
