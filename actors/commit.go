@@ -109,8 +109,12 @@ func (w *workspaceActor) decided(p *proposal) {
 // what nobody was told of; after it the change outlives any crash.
 func (w *workspaceActor) committed(p *proposal) {
 	w.engine.waits.wake(w.h.workspace, w.ledger.Wakes())
+	told := w.ledger.Told()
 	w.ledger.Committed()
 	w.noticed(p.touched)
+	if told {
+		w.engine.tell(w.h.workspace)
+	}
 	batch := w.batch
 	w.batch, w.spare = w.spare, nil
 	for _, c := range batch {
@@ -126,6 +130,7 @@ func (w *workspaceActor) committed(p *proposal) {
 func (w *workspaceActor) noticed(touched storage.Touch) {
 	if touched&tracker.TouchesAccess != 0 {
 		w.engine.generations.bump(w.h.workspace)
+		w.engine.tell(w.h.workspace) // some who follow events may not do so any longer
 	}
 	if touched&tracker.TouchesTimers != 0 {
 		w.h.shard.wake()
@@ -179,6 +184,7 @@ func (w *workspaceActor) settled(p *proposal) {
 	if w.h.doubtful {
 		w.noticed(w.h.doubted)
 		w.engine.waits.wakeAll(w.h.workspace) // whatever they wait for may have happened
+		w.engine.tell(w.h.workspace)
 		w.h.doubtful, w.h.doubted = false, 0
 		w.unhold()
 	}

@@ -41,6 +41,7 @@ type Engine struct {
 	views sync.Pool // *tracker.View
 	stats counters
 	waits waiters
+	feeds feeds
 
 	commands atomic.Int64 // unanswered
 	active   atomic.Int64 // handles of all shards

@@ -27,12 +27,13 @@ const (
 	refusedReplicator
 	refusedLate
 	refusedDiskFull
+	refusedListeners
 	refusals
 )
 
 var refusalNames = [refusals]string{
 	"workspace_full", "shard_full", "node_full", "actors_full",
-	"not_owner", "no_read_barrier", "not_replicated", "deadline", "disk_full",
+	"not_owner", "no_read_barrier", "not_replicated", "deadline", "disk_full", "listeners_full",
 }
 
 // Counts is a moment's reading of the counters.
@@ -43,6 +44,7 @@ type Counts struct {
 	Timers, TimersFailed                         uint64
 	Refused                                      map[string]uint64
 	ActiveActors, UnansweredCommands, Waiting    int64
+	Listening                                    int64
 }
 
 // Stats reads the engine's counters.
@@ -55,6 +57,7 @@ func (e *Engine) Stats() Counts {
 		Timers: s.timers.Load(), TimersFailed: s.timersFailed.Load(),
 		Refused:      map[string]uint64{},
 		ActiveActors: e.active.Load(), UnansweredCommands: e.commands.Load(), Waiting: e.waits.count.Load(),
+		Listening: e.feeds.listeners.Load(),
 	}
 	for i, name := range refusalNames {
 		c.Refused[name] = s.refused[i].Load()
@@ -87,6 +90,7 @@ var (
 	refusedDesc       = describe("refused_total", "Requests answered as unavailable, by reason.", "reason")
 	actorsDesc        = describe("active_actors", "Workspaces that are active.")
 	waitingDesc       = describe("waiting_requests", "Requests that wait for something to happen.")
+	listeningDesc     = describe("event_listeners", "Streams of events.")
 	unansweredDesc    = describe("unanswered_commands", "Commands that wait for their answer.")
 )
 
@@ -115,5 +119,6 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- prometheus.MustNewConstMetric(actorsDesc, prometheus.GaugeValue, float64(s.ActiveActors))
 	ch <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(s.Waiting))
+	ch <- prometheus.MustNewConstMetric(listeningDesc, prometheus.GaugeValue, float64(s.Listening))
 	ch <- prometheus.MustNewConstMetric(unansweredDesc, prometheus.GaugeValue, float64(s.UnansweredCommands))
 }

@@ -187,6 +187,10 @@ func (e *fakeEngine) Begin(req *tracker.Request, op *tracker.Op, in any) (tracke
 	return reply, nil, err
 }
 
+func (e *fakeEngine) Listen(*tracker.Request, *tracker.Op, any) (tracker.Stream, error) {
+	return nil, errors.New("not listened to")
+}
+
 func copyOf(in any) any {
 	switch in := in.(type) {
 	case *listThingsIn:

@@ -153,6 +153,9 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	if rt.local != nil {
 		return s.runLocal(x, req, in)
 	}
+	if x.streams() {
+		return s.listen(x, req, in)
+	}
 	if rt.Op.Patient {
 		// Waiting is on top of what any answer may take (Decision 55).
 		if waiter, ok := in.(tracker.Waiter); ok {

@@ -126,6 +126,8 @@ func Routes() []Route {
 		{"POST", sessionPath + "/report", tracker.ReportSession, []int{200, 409}},
 		{"POST", sessionPath + "/heartbeat", tracker.Heartbeat, []int{200, 409}},
 
+		{"GET", workspacePath + "/events", tracker.ListEvents, []int{200}},
+
 		{"GET", "/cluster", opTopology, []int{200}},
 		{"GET", "/cluster/workspaces/{" + workspaceParam + "}", opWorkspaceOwner, []int{200}},
 		{"POST", "/cluster/nodes/{name}/drain", opDrainNode, []int{200, 409}},

@@ -33,6 +33,7 @@ type Ledger struct {
 	terms  []term
 	stems  stems
 	wakes  []Wake // of the open batch
+	told   bool   // the open batch has events
 	queue  queueFloors
 	// leasesDue is by when the leases are looked at; zero: not known.
 	leasesDue time.Time
@@ -191,6 +192,10 @@ func (l *Ledger) Touched() storage.Touch { return l.store.Touched() }
 // valid until Committed or Discard.
 func (l *Ledger) Wakes() []Wake { return l.wakes }
 
+// Told tells whether the open batch may have events. It is valid until Committed or
+// Discard.
+func (l *Ledger) Told() bool { return l.told }
+
 // Ops and Size measure the open batch: keys written, and bytes.
 func (l *Ledger) Ops() int { return l.store.Ops() }
 
@@ -205,14 +210,14 @@ func (l *Ledger) Committed() {
 	l.recent.committed()
 	l.store.Reset()
 	l.counters.trim()
-	l.wakes = l.wakes[:0]
+	l.wakes, l.told = l.wakes[:0], false
 }
 
 // Discard drops the open batch, and with it everything remembered of it: its
 // fate is unknown or it was refused.
 func (l *Ledger) Discard() {
 	l.store.Reset()
-	l.wakes = l.wakes[:0]
+	l.wakes, l.told = l.wakes[:0], false
 	l.forget()
 	l.broken = nil
 }
