@@ -113,6 +113,7 @@ var (
 	opLarge  = tracker.NewCommand[makeThingIn, thing]("LargeThing", "Make a large thing", tracker.Needs{Level: tracker.Write}, noCommand[makeThingIn], func(o *tracker.Op) { o.MaxBody = 2 << 20 })
 	opWatch  = tracker.NewQuery[watchIn, thing]("WatchThings", "Watch things", tracker.Needs{Level: tracker.Read}, noQuery[watchIn], tracker.MayWait)
 	opTake   = tracker.NewCommand[takeIn, thing]("TakeThing", "Take a thing", tracker.Needs{Level: tracker.Write}, noCommand[takeIn], tracker.MayWait)
+	opStream = tracker.NewQuery[listThingsIn, []thing]("StreamThings", "Stream things", tracker.Needs{Level: tracker.Read}, noQuery[listThingsIn], tracker.MayStream)
 	opSlug   = tracker.NewQuery[struct {
 		Slug string `path:"slug"`
 	}, thing]("ThingBySlug", "Get a thing by its slug", tracker.Needs{Level: tracker.Identified}, nil)
@@ -130,6 +131,7 @@ func fakeRoutes() []Route {
 		{"POST", "/w/{organizationId}/large", opLarge, []int{201}},
 		{"POST", "/w/{organizationId}/watch", opWatch, []int{200}},
 		{"POST", "/w/{organizationId}/take", opTake, []int{200}},
+		{"GET", "/w/{organizationId}/stream", opStream, []int{200}},
 		{"GET", "/w/slug/{slug}", opSlug, []int{200}},
 	}
 }
@@ -141,6 +143,8 @@ const (
 
 // fakeEngine admits one token, and answers what answer says.
 type fakeEngine struct {
+	stream tracker.Stream // what is listened to; nil: nothing
+
 	mu     sync.Mutex
 	last   *tracker.Request
 	in     any
@@ -188,7 +192,10 @@ func (e *fakeEngine) Begin(req *tracker.Request, op *tracker.Op, in any) (tracke
 }
 
 func (e *fakeEngine) Listen(*tracker.Request, *tracker.Op, any) (tracker.Stream, error) {
-	return nil, errors.New("not listened to")
+	if e.stream == nil {
+		return nil, tracker.NotApplied("There is nothing to hear.")
+	}
+	return e.stream, nil
 }
 
 func copyOf(in any) any {
