@@ -115,7 +115,7 @@ func TestStream_OfWhoHasGone(t *testing.T) {
 		select {
 		case <-f.gone:
 			if b.connections() != 0 {
-				t.Errorf("%d connections are left", b.connections())
+				t.Errorf("%v connections are left", b.connections())
 			}
 			return
 		case <-time.After(time.Millisecond):
