@@ -24,7 +24,9 @@ var createFollowed = scenario{
 	requests: func(w *world, connection int) func() []byte {
 		return creates([]workspace{w.hot}, w.host, connection)
 	},
-	beside: func(ctx context.Context, w *world) (func() string, error) { return follow(ctx, w.host, w.hot, followers) },
+	beside: func(ctx context.Context, w *world) (func() string, error) {
+		return follow(ctx, w.host, w.hot, followers)
+	},
 }
 
 // follow opens streams of a workspace's events and reads them until the returned
