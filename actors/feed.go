@@ -32,9 +32,12 @@ const (
 	// upon the other are told together. One that comes alone is told at once.
 	feedPause = 25 * time.Millisecond
 	// feedShare is how many times as long as a round took the next one waits, so that
-	// many listeners take a bounded part of the node's time from those who write: a fifth
+	// many listeners take a bounded part of the node's time from those who write: a tenth
 	// of one processor. What they have not been told yet lies in the log.
-	feedShare = 4
+	feedShare = 9
+	// feedRate is how many bytes a second the streams of a workspace are sent at most:
+	// what the system does to send them is in no round's time.
+	feedRate = 100 << 20
 	// feedTick is how often the listeners of a feed are looked after when nothing
 	// happens, and feedAlive after what time of silence one is told that its stream is
 	// still there.
@@ -60,6 +63,7 @@ type feed struct {
 
 	// Owned by the round.
 	rounds int
+	sent   int // bytes, in this round
 	remote map[string]*remoteCaller
 }
 
@@ -166,13 +170,15 @@ func (f *feed) run() {
 	s.mu.Unlock()
 
 	began := time.Now()
+	f.sent = 0
 	more := f.round(polls > 0, listeners)
 	now := time.Now()
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f.running = false
-	f.next = now.Add(min(max(feedPause, feedShare*now.Sub(began)), time.Second))
+	wait := min(feedShare*now.Sub(began), time.Second)
+	f.next = now.Add(max(feedPause, wait, time.Duration(f.sent)*time.Second/feedRate))
 	f.endIfLast()
 	if f.polls == 0 && len(f.listeners) == 0 {
 		return

@@ -193,6 +193,7 @@ func (f *feed) serve(listeners []*listening) (more bool, err error) {
 			return false, err
 		}
 		l.after = max(l.after, batch.Last)
+		f.sent += len(text)
 		l.tell(text, now)
 		more = more || batch.More
 	}

@@ -106,12 +106,13 @@ func listEvents(v *View, in *ListEventsIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, fmt.Errorf("list events: %w", err)
 	}
-	b := append(p.buf, ']')
+	p.buf = append(p.buf, ']')
 	if p.more {
-		b = strconv.AppendUint(append(b, `,"nextCursor":"`...), in.start, 10)
-		b = append(b, '"')
+		p.buf = strconv.AppendUint(append(p.buf, `,"nextCursor":"`...), in.start, 10)
+		p.buf = append(p.buf, '"')
 	}
-	reply := Reply{Body: append(b, '}')}
+	p.buf = append(p.buf, '}')
+	reply := Reply{Body: p.buf}
 	if p.count == 0 && !p.more && in.Wait > 0 && !v.final {
 		reply.Wait = &Wait{Topic: EventTopic, Until: v.now.Add(in.WaitFor())}
 	}

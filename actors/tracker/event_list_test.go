@@ -86,10 +86,10 @@ func TestListEvents_FollowsTheIssueOfToday(t *testing.T) {
 	w := newIssueWorld(t)
 	mel := w.somebody(ActorUser, "mel", w.core)
 	sam := w.somebody(ActorUser, "sam", w.core, w.secret)
-	open := w.create(CreateIssueIn{})                                                   // 1
-	hidden := w.create(CreateIssueIn{IssueFields: IssueFields{TeamID: Some(w.secret)}}) // 2
-	w.run(&w.ann, CreateComment, &CreateCommentIn{IssueID: string(open.ID), Body: "one"})    // 3
-	w.run(&w.ann, CreateComment, &CreateCommentIn{IssueID: string(hidden.ID), Body: "two"})  // 4
+	open := w.create(CreateIssueIn{})                                                       // 1
+	hidden := w.create(CreateIssueIn{IssueFields: IssueFields{TeamID: Some(w.secret)}})     // 2
+	w.run(&w.ann, CreateComment, &CreateCommentIn{IssueID: string(open.ID), Body: "one"})   // 3
+	w.run(&w.ann, CreateComment, &CreateCommentIn{IssueID: string(hidden.ID), Body: "two"}) // 4
 	w.wantLog("teams decide", &w.ann, 1, 2, 3, 4)
 	w.wantLog("teams decide", sam, 1, 2, 3, 4)
 	w.wantLog("teams decide", mel, 1, 3)
@@ -117,8 +117,8 @@ func TestListEvents_OfDeletedIssues(t *testing.T) {
 	closed := w.create(CreateIssueIn{}) // 2, restricted right after
 	w.grant(closed.ID, "mel", GranteeUser)
 	w.run(&w.ann, CreateComment, &CreateCommentIn{IssueID: string(closed.ID), Body: "secret"}) // 3
-	moved := w.create(CreateIssueIn{})                                                    // 4
-	w.patch(moved.ID, IssuePatch{IssueFields: IssueFields{TeamID: Some(w.secret)}})       // 5
+	moved := w.create(CreateIssueIn{})                                                         // 4
+	w.patch(moved.ID, IssuePatch{IssueFields: IssueFields{TeamID: Some(w.secret)}})            // 5
 	w.wantLog("before", mel, 1, 2, 3)
 	w.wantLog("before", &w.gus, 1)
 	w.run(&w.ann, DeleteIssue, &DeleteIssueIn{ID: string(plain.ID)})  // 6
@@ -180,9 +180,9 @@ func TestListEvents_HidesParents(t *testing.T) {
 func TestListEvents_TypesAndRights(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
-	issue := w.create(CreateIssueIn{})                                                // 1
+	issue := w.create(CreateIssueIn{})                                                     // 1
 	w.run(&w.ann, CreateComment, &CreateCommentIn{IssueID: string(issue.ID), Body: "one"}) // 2
-	w.run(&w.ann, DispatchIssue, &DispatchIssueIn{ID: string(issue.ID)})              // 3
+	w.run(&w.ann, DispatchIssue, &DispatchIssueIn{ID: string(issue.ID)})                   // 3
 	w.run(&System, NewCommand[None, None]("emit", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		for _, kind := range []string{"ticket.created", "vcs.event", "later.event"} { // 4, 5, 6
 			if err := tx.Emit(kind, storage.Header{Version: 1}, []byte("{\n\"id\":\"x\",\r\"changes\":{},\"issueId\":\""+string(issue.ID)+"\"}"), nil); err != nil {

@@ -90,7 +90,8 @@ func (r *eventReader) read(sequence uint64, value []byte) (e loggedAt, err error
 	if e.place, err = r.placeOf(id); err != nil || kind.hangs != onItself {
 		return e, err
 	}
-	return e, r.findParents(&e, at, end)
+	err = r.findParents(&e, at, end)
+	return e, err
 }
 
 // eventTypeIn reads the type off the beginning of an event's JSON.
