@@ -33,6 +33,13 @@ func (a *audience) Send(text []byte, ready func()) bool {
 	return !a.slow
 }
 
+// came gives how many parts came, and all that came.
+func (a *audience) came() (parts int, text string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.parts, a.text.String()
+}
+
 func (a *audience) End() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -88,22 +95,22 @@ func TestFeed_TellsALoneEventAtOnceAndManyTogether(t *testing.T) {
 		time.Sleep(time.Second)
 		y.create(1)
 		synctest.Wait()
-		if got := a.heard(); got != "1 " || a.parts != 2 {
-			t.Errorf("a lone event: %q in %d parts with the greeting", got, a.parts)
+		if parts, _ := a.came(); a.heard() != "1 " || parts != 2 {
+			t.Errorf("a lone event: %q in %d parts with the greeting", a.heard(), parts)
 		}
 		y.create(10)
 		synctest.Wait()
-		if a.parts != 2 {
-			t.Errorf("%d parts, before the pause is over", a.parts)
+		if parts, _ := a.came(); parts != 2 {
+			t.Errorf("%d parts, before the pause is over", parts)
 		}
 		time.Sleep(feedPause)
 		synctest.Wait()
-		if got := a.heard(); got != "1 2 3 4 5 6 7 8 9 10 11 " || a.parts != 3 {
-			t.Errorf("many events: %q in %d parts", got, a.parts)
+		if parts, _ := a.came(); a.heard() != "1 2 3 4 5 6 7 8 9 10 11 " || parts != 3 {
+			t.Errorf("many events: %q in %d parts", a.heard(), parts)
 		}
 		// Who has not taken the greeting yet is sent nothing, and loses nothing.
-		if slow.parts != 1 {
-			t.Errorf("who is slow has %d parts", slow.parts)
+		if parts, _ := slow.came(); parts != 1 {
+			t.Errorf("who is slow has %d parts", parts)
 		}
 		slow.mu.Lock()
 		slow.slow = false
@@ -132,26 +139,31 @@ func TestFeed_KeepsStreamsAliveAndEndsThem(t *testing.T) {
 		a := &audience{}
 		s := y.listen(a)
 		time.Sleep(3*feedAlive + feedTick)
-		if got := strings.Count(a.text.String(), ": alive\n\n"); got != 3 {
-			t.Errorf("%d signs of life in %q", got, a.text.String())
+		synctest.Wait()
+		if _, text := a.came(); strings.Count(text, ": alive\n\n") != 3 {
+			t.Errorf("want 3 signs of life in %q", text)
 		}
 		shard := y.engine.shardOf(y.workspace).number
 		epoch, _ := y.local.Owner(shard)
 		y.engine.Lost(shard, epoch)
 		synctest.Wait()
-		if a.ended == 0 {
+		a.mu.Lock()
+		ended := a.ended
+		a.mu.Unlock()
+		if ended == 0 {
 			t.Error("the stream outlived the shard")
 		}
 		s.Leave()
 		if got := y.engine.Stats().Listening; got != 0 {
 			t.Errorf("%d listen", got)
 		}
-		if left := len(y.engine.feeds.stripe(y.workspace).feeds); left != 0 {
-			time.Sleep(time.Second) // a round that was under way
-			synctest.Wait()
-			if left = len(y.engine.feeds.stripe(y.workspace).feeds); left != 0 {
-				t.Errorf("%d feeds are left", left)
-			}
+		time.Sleep(2 * time.Second) // a round that was under way
+		synctest.Wait()
+		stripe := y.engine.feeds.stripe(y.workspace)
+		stripe.mu.Lock()
+		defer stripe.mu.Unlock()
+		if len(stripe.feeds) != 0 {
+			t.Errorf("%d feeds are left", len(stripe.feeds))
 		}
 	})
 }
