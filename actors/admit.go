@@ -197,15 +197,21 @@ func forbidden(needs tracker.Needs) error {
 }
 
 func what(needs tracker.Needs) string {
-	if needs.Resource == "" {
+	switch needs.Resource {
+	case "":
 		return "in the workspace"
+	case tracker.EventRights:
+		return "what there are events of"
 	}
 	return needs.Resource
 }
 
 func orResource(needs tracker.Needs, right string) string {
-	if needs.Resource == "" {
+	switch needs.Resource {
+	case "":
 		return ""
+	case tracker.EventRights:
+		return ", or with issues:" + right + " or sessions:" + right
 	}
 	return " or with " + needs.Resource + ":" + right
 }

@@ -110,7 +110,7 @@ func (w *workspaceActor) decided(p *proposal) {
 // Nothing was said to anyone before this line, and a crash before it loses only
 // what nobody was told of; after it the change outlives any crash.
 func (w *workspaceActor) committed(p *proposal) {
-	w.engine.waits.wake(w.h.workspace, w.ledger.Wakes())
+	wakes, told := w.ledger.Wakes(), w.ledger.Told()
 	w.ledger.Committed()
 	w.noticed(p.touched, p.queued)
 	batch := w.batch
@@ -120,6 +120,11 @@ func (w *workspaceActor) committed(p *proposal) {
 	}
 	clear(batch)
 	w.spare = batch[:0]
+	// Whoever waits for what happened comes after those who did it.
+	w.engine.waits.wake(w.h.workspace, wakes)
+	if told {
+		w.engine.tell(w.h.workspace)
+	}
 	w.next()
 }
 
@@ -129,6 +134,7 @@ func (w *workspaceActor) committed(p *proposal) {
 func (w *workspaceActor) noticed(touched storage.Touch, queued []storage.ID) {
 	if touched&tracker.TouchesAccess != 0 {
 		w.engine.generations.bump(w.h.workspace)
+		w.engine.tell(w.h.workspace) // some who follow events may not do so any longer
 	}
 	if touched&tracker.TouchesTimers != 0 {
 		w.h.shard.wake()
@@ -185,6 +191,7 @@ func (w *workspaceActor) settled(p *proposal) {
 	if w.h.doubtful {
 		w.noticed(w.h.doubted, nil)
 		w.engine.waits.wakeAll(w.h.workspace) // whatever they wait for may have happened
+		w.engine.tell(w.h.workspace)
 		w.h.doubtful, w.h.doubted = false, 0
 		w.unhold()
 	}

@@ -50,6 +50,9 @@ type Limits struct {
 	// wait for something to happen, 20,000 and 65,536; beyond, they are answered at
 	// once.
 	WorkspaceWaiting, Waiting int
+	// WorkspaceListening and Listening are the streams of events of a workspace and in
+	// all: 8,192 and 16,384.
+	WorkspaceListening, Listening int
 }
 
 // Webhooks says how events are delivered to webhooks.
@@ -117,6 +120,8 @@ func (c *Config) complete() error {
 		{&l.Deliveries, 128},
 		{&l.WorkspaceWaiting, 20_000},
 		{&l.Waiting, 65_536},
+		{&l.WorkspaceListening, 8_192},
+		{&l.Listening, 16_384},
 	} {
 		if *f.value <= 0 {
 			*f.value = f.other

@@ -42,6 +42,7 @@ type Engine struct {
 	views sync.Pool // *tracker.View
 	stats counters
 	waits waiters
+	feeds feeds
 
 	sender     Sender          // of webhook deliveries
 	client     *webhook.Client // the sender, unless one was given

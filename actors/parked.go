@@ -69,4 +69,8 @@ func (p *patience) Leave() {
 		p.engine.waits.leave(p.waiter, p.used)
 		p.waiter = nil
 	}
+	if p.follows {
+		p.follows = false
+		p.engine.unfollowPoll(p.req.Workspace)
+	}
 }

@@ -24,6 +24,8 @@ type patience struct {
 	// missed: something happened that woke nobody, or while it looked.
 	missed bool
 	used   bool
+	// follows: it is counted among those who follow the workspace's events.
+	follows bool
 }
 
 // patient runs an operation that may wait, on its caller's goroutine: again each
@@ -58,6 +60,9 @@ func (e *Engine) begin(req *tracker.Request, op *tracker.Op, in any) (*patience,
 		err := p.unheard()
 		return p, err
 	}
+	if p.follows = p.reply.Wait.Topic == tracker.EventTopic; p.follows {
+		e.followPoll(req.Workspace)
+	}
 	p.until = until
 	p.missed = news.Load() != before
 	return p, nil
@@ -87,6 +92,12 @@ func (p *patience) wait() error {
 func (p *patience) again() error {
 	if p.op.Kind == tracker.Command && p.req.Gone != nil && p.req.Gone() {
 		return tracker.NotApplied("Whoever asked has left.")
+	}
+	if p.req.Credential != "" {
+		// What the caller may see could have changed since the request came.
+		if err := p.engine.Admit(p.req, p.op); err != nil {
+			return err
+		}
 	}
 	if err := p.look(); err != nil {
 		return err

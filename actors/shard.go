@@ -100,6 +100,7 @@ func (s *shard) lose() {
 		dispatcher.stop()
 	}
 	s.engine.waits.wakeShard(s.engine, s)
+	s.engine.endFeeds(s)
 	for _, h := range handles {
 		if h.gate.hold() { // else it is passivated already
 			s.engine.root.Send(h.pid, lost{})

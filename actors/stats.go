@@ -40,12 +40,13 @@ const (
 	refusedReplicator
 	refusedLate
 	refusedDiskFull
+	refusedListeners
 	refusals
 )
 
 var refusalNames = [refusals]string{
 	"workspace_full", "shard_full", "node_full", "actors_full",
-	"not_owner", "no_read_barrier", "not_replicated", "deadline", "disk_full",
+	"not_owner", "no_read_barrier", "not_replicated", "deadline", "disk_full", "listeners_full",
 }
 
 // Counts is a moment's reading of the counters.
@@ -58,7 +59,7 @@ type Counts struct {
 	Deliveries                                   map[string]uint64
 	DeliveryRecords, DeliveryRecordsFailed       uint64
 	ActiveActors, UnansweredCommands, Waiting    int64
-	Delivering                                   int64
+	Delivering, Listening                        int64
 }
 
 // Stats reads the engine's counters.
@@ -72,6 +73,7 @@ func (e *Engine) Stats() Counts {
 		Refused: map[string]uint64{}, Deliveries: map[string]uint64{},
 		DeliveryRecords: s.records.Load(), DeliveryRecordsFailed: s.recordsFailed.Load(), Delivering: e.delivering.Load(),
 		ActiveActors: e.active.Load(), UnansweredCommands: e.commands.Load(), Waiting: e.waits.count.Load(),
+		Listening: e.feeds.listeners.Load(),
 	}
 	for i, name := range refusalNames {
 		c.Refused[name] = s.refused[i].Load()
@@ -111,6 +113,7 @@ var (
 	deliveringDesc    = describe("webhook_deliveries_in_flight", "Webhook deliveries being made.")
 	actorsDesc        = describe("active_actors", "Workspaces that are active.")
 	waitingDesc       = describe("waiting_requests", "Requests that wait for something to happen.")
+	listeningDesc     = describe("event_listeners", "Streams of events.")
 	unansweredDesc    = describe("unanswered_commands", "Commands that wait for their answer.")
 )
 
@@ -145,5 +148,6 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(deliveringDesc, prometheus.GaugeValue, float64(s.Delivering))
 	ch <- prometheus.MustNewConstMetric(actorsDesc, prometheus.GaugeValue, float64(s.ActiveActors))
 	ch <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(s.Waiting))
+	ch <- prometheus.MustNewConstMetric(listeningDesc, prometheus.GaugeValue, float64(s.Listening))
 	ch <- prometheus.MustNewConstMetric(unansweredDesc, prometheus.GaugeValue, float64(s.UnansweredCommands))
 }

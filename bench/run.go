@@ -101,6 +101,13 @@ func (r *run) scenario(ctx context.Context, s scenario, connections int) error {
 		dial: r.world.dial, connections: connections, rate: r.Rate, warmup: r.Warmup, lasts: r.Duration, status: s.status,
 		requests: func(c int) func() []byte { return s.requests(r.world, c) },
 	}
+	if s.beside != nil {
+		stop, err := s.beside(ctx, r.world)
+		if err != nil {
+			return err
+		}
+		defer func() { _, _ = fmt.Fprintf(r.out, "  beside %s: %s\n", s.name, stop()) }()
+	}
 	before := r.counters(ctx)
 	closed := r.measured(ctx, s, &l)
 	if r.Rate == 0 {

@@ -53,6 +53,14 @@ func fakeNode(t *testing.T, broken bool) (base string, created *atomic.Int64) {
 	for _, path := range []string{"GET /workspaces/{w}/issues/{id}/similar", "GET /workspaces/{w}/issue-analytics"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })
 	}
+	mux.HandleFunc("GET /workspaces/{w}/events", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Accept") != "text/event-stream" {
+			t.Errorf("listened with %v", r.Header)
+		}
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		n := created.Load()
 		_, _ = fmt.Fprintf(w, "switchyard_batch_commands_total %d\nswitchyard_batch_ops_total %d\nswitchyard_batch_bytes_total %d\n", n, n*7, n*700)
@@ -100,8 +108,8 @@ func TestRun_MeasuresScenariosBesideTheirLimits(t *testing.T) {
 			t.Errorf("%s was measured %d times, want once for each number of connections", name, closed[name])
 		}
 	}
-	if open != 18 || ratios != 10 {
-		t.Errorf("%d open measurements, %d ratios; want 18 and 10\n%s", open, ratios, out.String())
+	if open != 20 || ratios != 12 {
+		t.Errorf("%d open measurements, %d ratios; want 20 and 12\n%s", open, ratios, out.String())
 	}
 	if !strings.Contains(out.String(), "of its limit") {
 		t.Errorf("no table:\n%s", out.String())

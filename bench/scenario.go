@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -22,10 +23,13 @@ type scenario struct {
 	// filled scenarios need the read workspace's issues.
 	filled   bool
 	requests func(w *world, connection int) func() []byte
+	// beside begins what goes on while it is measured; the function it returns ends that,
+	// and says what there was. nil: nothing does.
+	beside func(ctx context.Context, w *world) (func() string, error)
 }
 
 // scenarios in the order they run in. One file each.
-var scenarios = []scenario{createMany, createHot, createHooked, get, listSmall, list, similar, analytics, createLarge}
+var scenarios = []scenario{createMany, createHot, createFollowed, createHooked, get, listSmall, list, similar, analytics, createLarge}
 
 // Names of the limits measured beside the scenarios.
 const (

@@ -48,6 +48,10 @@ func (benchEngine) Do(req *tracker.Request, _ *tracker.Op, _ any) (tracker.Reply
 	return tracker.Reply{Body: append(req.Buf[:0], nineHundred...), ETag: `"17"`}, nil
 }
 
+func (benchEngine) Listen(*tracker.Request, *tracker.Op, any) (tracker.Stream, error) {
+	panic("not run")
+}
+
 func (e benchEngine) Begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, tracker.Waiting, error) {
 	reply, err := e.Do(req, op, in)
 	return reply, nil, err

@@ -24,6 +24,9 @@ type Engine interface {
 	// Begin is Do for a Patient operation: when it has to wait, there is a Waiting and
 	// no answer yet. It keeps req and in until then.
 	Begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, tracker.Waiting, error)
+	// Listen begins a stream for a request that accepts one, of an operation that
+	// Streams. It keeps req and in.
+	Listen(req *tracker.Request, op *tracker.Op, in any) (tracker.Stream, error)
 }
 
 // Config is what a Server is made of. Zero limits mean their defaults.

@@ -119,6 +119,7 @@ var (
 	opLarge  = tracker.NewCommand[makeThingIn, thing]("LargeThing", "Make a large thing", tracker.Needs{Level: tracker.Write}, noCommand[makeThingIn], func(o *tracker.Op) { o.MaxBody = 2 << 20 })
 	opWatch  = tracker.NewQuery[watchIn, thing]("WatchThings", "Watch things", tracker.Needs{Level: tracker.Read}, noQuery[watchIn], tracker.MayWait)
 	opTake   = tracker.NewCommand[takeIn, thing]("TakeThing", "Take a thing", tracker.Needs{Level: tracker.Write}, noCommand[takeIn], tracker.MayWait)
+	opStream = tracker.NewQuery[listThingsIn, []thing]("StreamThings", "Stream things", tracker.Needs{Level: tracker.Read}, noQuery[listThingsIn], tracker.MayStream)
 	opSlug   = tracker.NewQuery[struct {
 		Slug string `path:"slug"`
 	}, thing]("ThingBySlug", "Get a thing by its slug", tracker.Needs{Level: tracker.Identified}, nil)
@@ -137,6 +138,7 @@ func fakeRoutes() []Route {
 		{"POST", "/w/{organizationId}/large", opLarge, []int{201}},
 		{"POST", "/w/{organizationId}/watch", opWatch, []int{200}},
 		{"POST", "/w/{organizationId}/take", opTake, []int{200}},
+		{"GET", "/w/{organizationId}/stream", opStream, []int{200}},
 		{"GET", "/w/slug/{slug}", opSlug, []int{200}},
 		{"POST", "/w/{organizationId}/sessions/{id}/mcp", opSessionTools, []int{200, 202}},
 	}
@@ -149,6 +151,8 @@ const (
 
 // fakeEngine admits one token, and answers what answer says.
 type fakeEngine struct {
+	stream tracker.Stream // what is listened to; nil: nothing
+
 	mu     sync.Mutex
 	last   *tracker.Request
 	in     any
@@ -193,6 +197,13 @@ func (e *fakeEngine) Begin(req *tracker.Request, op *tracker.Op, in any) (tracke
 	}
 	reply, err := e.Do(req, op, in)
 	return reply, nil, err
+}
+
+func (e *fakeEngine) Listen(*tracker.Request, *tracker.Op, any) (tracker.Stream, error) {
+	if e.stream == nil {
+		return nil, tracker.NotApplied("There is nothing to hear.")
+	}
+	return e.stream, nil
 }
 
 func copyOf(in any) any {

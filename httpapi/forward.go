@@ -252,7 +252,12 @@ func (t *travel) send(node string) bool {
 	}
 	left := max(1, time.Until(t.deadline()).Milliseconds())
 	t.sent.Header.SetBytesV(headerTimeLeft, strconv.AppendInt(nil, left, 10))
-	began, err := conn.ask(&t.sent, &x.ctx.Response, t.deadline())
+	var began, streams bool
+	if x.streams() {
+		began, streams, err = conn.askStream(&t.sent, &x.ctx.Response, t.deadline())
+	} else {
+		began, err = conn.ask(&t.sent, &x.ctx.Response, t.deadline())
+	}
 	if err != nil {
 		conn.close()
 		x.ctx.Response.Reset()
@@ -264,6 +269,11 @@ func (t *travel) send(node string) bool {
 		s.metrics.forwarded("lost")
 		t.lost()
 		return false
+	}
+	if streams {
+		t.relay(conn)
+		s.metrics.forwarded("answered")
+		return true
 	}
 	header := &x.ctx.Response.Header
 	if header.ConnectionClose() {

@@ -162,6 +162,9 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	if rt.local != nil {
 		return s.runLocal(x, req, in)
 	}
+	if x.streams() {
+		return s.listen(x, req, in)
+	}
 	if rt.tools {
 		return s.serveTools(x, req, in.(*sessionToolsIn))
 	}

@@ -219,7 +219,11 @@ func (d *describer) content(op *tracker.Op) (doc, error) {
 		return content, nil
 	}
 	schema, err := d.output(op.Out)
-	return doc{"application/json": doc{"schema": schema}}, err
+	content := doc{"application/json": doc{"schema": schema}}
+	if op.Streams {
+		content[eventStream] = doc{"schema": doc{"type": "string", "description": "Each event with its sequence number as id, its type as event, and as data what a page has of it."}}
+	}
+	return content, err
 }
 
 // hasETag tells whether an operation's answers carry an entity tag: those of

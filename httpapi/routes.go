@@ -213,6 +213,8 @@ func Routes() []Route {
 		{"PATCH", scimPath + "/Groups/{id}", tracker.PatchSCIMGroup, []int{204, 409}},
 		{"DELETE", scimPath + "/Groups/{id}", tracker.DeleteSCIMGroup, []int{204}},
 
+		{"GET", workspacePath + "/events", tracker.ListEvents, []int{200}},
+
 		{"GET", "/cluster", opTopology, []int{200}},
 		{"GET", "/cluster/workspaces/{" + workspaceParam + "}", opWorkspaceOwner, []int{200}},
 		{"POST", "/cluster/nodes/{name}/drain", opDrainNode, []int{200, 409}},

@@ -40,6 +40,7 @@ type Server struct {
 	listeners []*listener
 	closing   bool
 	parked    map[*parked]struct{} // requests that wait, and hold no goroutine
+	streams   map[ending]struct{}
 
 	// resuming counts the requests that are parked, or on their way back to a handler.
 	resuming atomic.Int64
@@ -56,7 +57,7 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, ids: newRequestIDs(), now: time.Now,
-		large: make(chan struct{}, largeBodies), parked: map[*parked]struct{}{},
+		large: make(chan struct{}, largeBodies), parked: map[*parked]struct{}{}, streams: map[ending]struct{}{},
 	}
 	s.exchanges.New = func() any { return new(exchange) }
 	s.travels.New = func() any { return new(travel) }
@@ -155,6 +156,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	for _, l := range listeners {
 		l.closeSilent()
 	}
+	s.endStreams()
 	s.unpark(ctx)
 	err := s.fast.ShutdownWithContext(ctx)
 	if s.pools != nil {

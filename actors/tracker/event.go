@@ -95,6 +95,7 @@ func (tx *Tx) emit(id storage.ID, eventType string, header storage.Header, data 
 	if err := tx.Writer().SetValue(eventTable, storage.Key(nil).U64(sequence), l.event); err != nil {
 		return fmt.Errorf("append an event: %w", err)
 	}
+	l.told = true
 	if err := tx.enqueue(eventType, sequence); err != nil {
 		return err
 	}

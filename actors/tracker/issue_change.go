@@ -98,7 +98,10 @@ func (tx *Tx) eraseIssue(row *storage.Row[Issue]) error {
 	if err := tx.tallyIssue(row, nil); err != nil {
 		return err
 	}
-	return tx.Emit(eventIssueDeleted, row.Header, body, nil)
+	if err := tx.Emit(eventIssueDeleted, row.Header, body, nil); err != nil {
+		return err
+	}
+	return tx.keepGone(row)
 }
 
 // storedIssue copies the JSON of an issue that is there.

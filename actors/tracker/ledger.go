@@ -39,6 +39,7 @@ type Ledger struct {
 	// that a command which failed had.
 	queued []storage.ID
 	wakes  []Wake // of the open batch
+	told   bool   // the open batch has events
 	queue  queueFloors
 	// leasesDue is by when the leases are looked at; zero: not known.
 	leasesDue time.Time
@@ -200,8 +201,12 @@ func (l *Ledger) Touched() storage.Touch { return l.store.Touched() }
 func (l *Ledger) Queued() []storage.ID { return l.queued }
 
 // Wakes tells who has something to look at once the open batch is committed. It is
-// valid until Committed or Discard.
+// valid until the next command.
 func (l *Ledger) Wakes() []Wake { return l.wakes }
+
+// Told tells whether the open batch may have events. It is valid until Committed or
+// Discard.
+func (l *Ledger) Told() bool { return l.told }
 
 // Ops and Size measure the open batch: keys written, and bytes.
 func (l *Ledger) Ops() int { return l.store.Ops() }
@@ -221,7 +226,7 @@ func (l *Ledger) Committed() {
 	l.store.Reset()
 	l.queued = l.queued[:0]
 	l.counters.trim()
-	l.wakes = l.wakes[:0]
+	l.wakes, l.told = l.wakes[:0], false
 }
 
 // Discard drops the open batch, and with it everything remembered of it: its
@@ -229,7 +234,7 @@ func (l *Ledger) Committed() {
 func (l *Ledger) Discard() {
 	l.store.Reset()
 	l.queued = l.queued[:0]
-	l.wakes = l.wakes[:0]
+	l.wakes, l.told = l.wakes[:0], false
 	l.forget()
 	l.broken = nil
 }

@@ -81,6 +81,9 @@ type Op struct {
 	Lane bool
 	// Patient operations may wait for something to happen: see Reply.Wait.
 	Patient bool
+	// Streams says that who accepts text/event-stream is answered with a stream of
+	// events that does not end: see Engine.Listen.
+	Streams bool
 	// MaxBody bounds the request body in bytes; 0 means 1 MiB.
 	MaxBody int
 	// Media are the content types an operation answers with instead of JSON; see
@@ -126,6 +129,9 @@ func ForLanes(o *Op) { o.Lane = true }
 // MayWait marks an operation that waits, when its input asks for it; the input is
 // a Waiter.
 func MayWait(o *Op) { o.Patient = true }
+
+// MayStream marks an operation that also answers with a stream of events.
+func MayStream(o *Op) { o.Streams = true }
 
 // Founds lets a command run where no workspace is.
 func Founds(o *Op) { o.Founding = true }

@@ -79,6 +79,8 @@ func (p Permissions) Allow(n Needs) bool {
 		enough = PermAdmin
 	}
 	switch {
+	case n.Resource == EventRights && n.Level == Read:
+		enough |= PermIssuesRead | PermSessionsRead
 	case n.Resource == "issues" && n.Level == Read:
 		enough |= PermIssuesRead
 	case n.Resource == "issues" && n.Level == Write:

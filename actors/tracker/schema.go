@@ -49,6 +49,7 @@ var serviceRows = []storage.RowSpec{
 	storage.Counter(tallyTable, "tally"),
 	storage.Counter(memberChange, "member change"),
 	{ID: eventTable, Name: "event"}, // checked in their order, by checkEvents
+	{ID: goneTable, Name: "erased issue", Check: checkGone},
 	{ID: idempotencyTable, Name: "answer", Check: checkAnswer},
 	{ID: idempotencyByAge, Name: "answer by age", Check: checkAnswerAge},
 	{ID: issuedUserTable, Name: "issued user", Check: checkIssued},

@@ -125,6 +125,7 @@ var sweepAnswersOp = NewCommand[TimerIn, None]("SweepAnswers", "Remove expired a
 
 var sweepEventsOp = NewCommand[TimerIn, None]("SweepEvents", "Remove events past their time", Needs{}, func(tx *Tx, _ *TimerIn) (Reply, error) {
 	var expired []uint64
+	var gone []storage.ID
 	more, next := false, time.Time{}
 	err := tx.Rows(eventTable, nil, nil, func(fields, value []byte) (bool, error) {
 		at, err := eventTime(value)
@@ -140,13 +141,22 @@ var sweepEventsOp = NewCommand[TimerIn, None]("SweepEvents", "Remove events past
 			return false, nil
 		}
 		expired = append(expired, binary.BigEndian.Uint64(fields))
-		return true, nil
+		id, err := goneIn(storage.Record(value).JSON())
+		if err == nil && id != (storage.ID{}) {
+			gone = append(gone, id)
+		}
+		return true, err
 	})
 	if err != nil {
 		return Reply{}, fmt.Errorf("sweep events: %w", err)
 	}
 	for _, sequence := range expired {
 		if err := tx.Writer().DeleteValue(eventTable, storage.Key(nil).U64(sequence)); err != nil {
+			return Reply{}, err
+		}
+	}
+	for _, issue := range gone {
+		if err := tx.Writer().DeleteValue(goneTable, issue[:]); err != nil {
 			return Reply{}, err
 		}
 	}

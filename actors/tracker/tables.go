@@ -13,6 +13,7 @@ const (
 	idempotencyByAge storage.TableID = 5 // moment, hash
 	timerTable       storage.TableID = 6 // kind, subject -> due
 	timerByDue       storage.TableID = 7 // shard-wide: due, workspace, kind, subject
+	goneTable        storage.TableID = 8 // issue that was deleted -> who could see it last
 
 	// Workspace, members, credentials.
 	workspaceTable  storage.TableID = 10

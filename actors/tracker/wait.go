@@ -28,6 +28,27 @@ type Waiting interface {
 	Leave()
 }
 
+// Listener is who a stream of events is sent to. It is called by one goroutine at a
+// time.
+type Listener interface {
+	// Send sends a part of the stream, which stays as it is, and does not wait for
+	// that: when done is false the part is on its way, and ready is called when it was
+	// sent. Nothing is to be sent before.
+	Send(text []byte, ready func()) (done bool)
+	// End ends the stream. It may be called at any time, more than once, and from any
+	// goroutine.
+	End()
+}
+
+// Stream is a stream of events that is about to begin.
+type Stream interface {
+	// Start begins it.
+	Start(Listener)
+	// Leave ends it: the listener is gone, or Start will not be called. It may be
+	// called more than once, and from any goroutine.
+	Leave()
+}
+
 // MaxWait is the longest an operation waits.
 const MaxWait = 30 * time.Second
 
@@ -49,6 +70,10 @@ type Wake struct {
 	// One: only one of all who wait can have it, the one who waits longest.
 	One bool
 }
+
+// EventTopic is waited for by those who read the event log: whatever changes, they
+// have something to look at.
+var EventTopic = Topic{'e', 'v', 'e', 'n', 't', 's'}
 
 // sessionTopic is waited for by those who watch a session.
 func sessionTopic(id storage.ID) Topic { return Topic(id) }

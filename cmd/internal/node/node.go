@@ -198,6 +198,11 @@ func (g gate) Begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply
 	return g.n.serving.Load().Begin(req, op, in) // it was admitted
 }
 
+// Listen implements httpapi.Engine.
+func (g gate) Listen(req *tracker.Request, op *tracker.Op, in any) (tracker.Stream, error) {
+	return g.n.serving.Load().Listen(req, op, in) // it was admitted
+}
+
 // Owner implements httpapi.Placement.
 func (g gate) Owner(workspace [16]byte) (node string, here bool, changed <-chan struct{}) {
 	if g.n.serving.Load() == nil {

@@ -1,0 +1,216 @@
+package actors
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"switchyard/actors/tracker"
+	"switchyard/storage"
+)
+
+// audience is a listener that notes what it is sent.
+type audience struct {
+	mu    sync.Mutex
+	text  strings.Builder
+	parts int
+	slow  bool     // it takes nothing at once
+	ready []func() // of what it has not taken
+	ended int
+}
+
+func (a *audience) Send(text []byte, ready func()) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.text.Write(text)
+	a.parts++
+	if a.slow {
+		a.ready = append(a.ready, ready)
+	}
+	return !a.slow
+}
+
+// came gives how many parts came, and all that came.
+func (a *audience) came() (parts int, text string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.parts, a.text.String()
+}
+
+func (a *audience) End() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ended++
+}
+
+// heard lists the sequence numbers of the events that came.
+func (a *audience) heard() (numbers string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for block := range strings.SplitSeq(a.text.String(), "\n\n") {
+		if id, _, ok := strings.Cut(block, "\nevent: "); ok {
+			numbers += strings.TrimPrefix(id, "id: ") + " "
+		}
+	}
+	return numbers
+}
+
+func (y *yard) listen(a *audience) tracker.Stream {
+	y.t.Helper()
+	req := request(y.workspace)
+	req.Credential = rootToken
+	if err := y.engine.Admit(req, tracker.ListEvents); err != nil {
+		y.t.Fatal(err)
+	}
+	s, err := y.engine.Listen(req, tracker.ListEvents, &tracker.ListEventsIn{})
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	s.Start(a)
+	synctest.Wait()
+	return s
+}
+
+func (y *yard) create(n int) {
+	y.t.Helper()
+	for range n {
+		y.must(tracker.CreateIssue, &tracker.CreateIssueIn{Title: "Told"})
+	}
+}
+
+const rootToken = "feed-root"
+
+func withRoot(c *Config) { c.RootToken = rootToken }
+
+func TestFeed_TellsALoneEventAtOnceAndManyTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, withRoot)
+		a, slow := &audience{}, &audience{slow: true}
+		s := y.listen(a)
+		y.listen(slow)
+		time.Sleep(time.Second)
+		y.create(1)
+		synctest.Wait()
+		if parts, _ := a.came(); a.heard() != "1 " || parts != 2 {
+			t.Errorf("a lone event: %q in %d parts with the greeting", a.heard(), parts)
+		}
+		y.create(10)
+		synctest.Wait()
+		if parts, _ := a.came(); parts != 2 {
+			t.Errorf("%d parts, before the pause is over", parts)
+		}
+		time.Sleep(feedPause)
+		synctest.Wait()
+		if parts, _ := a.came(); a.heard() != "1 2 3 4 5 6 7 8 9 10 11 " || parts != 3 {
+			t.Errorf("many events: %q in %d parts", a.heard(), parts)
+		}
+		// Who has not taken the greeting yet is sent nothing, and loses nothing.
+		if parts, _ := slow.came(); parts != 1 {
+			t.Errorf("who is slow has %d parts", parts)
+		}
+		slow.mu.Lock()
+		slow.slow = false
+		ready := slow.ready
+		slow.mu.Unlock()
+		ready[0]()
+		time.Sleep(feedPause)
+		synctest.Wait()
+		if got := slow.heard(); got != a.heard() {
+			t.Errorf("who was slow has heard %q", got)
+		}
+		s.Leave()
+		s.Leave()
+		y.create(1)
+		time.Sleep(time.Second)
+		if got := a.heard(); strings.Contains(got, "12 ") {
+			t.Errorf("who left has heard %q", got)
+		}
+	})
+}
+
+func TestFeed_KeepsStreamsAliveAndEndsThem(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, withRoot)
+		a := &audience{}
+		s := y.listen(a)
+		time.Sleep(3*feedAlive + feedTick)
+		synctest.Wait()
+		if _, text := a.came(); strings.Count(text, ": alive\n\n") != 3 {
+			t.Errorf("want 3 signs of life in %q", text)
+		}
+		shard := y.engine.shardOf(y.workspace).number
+		epoch, _ := y.local.Owner(shard)
+		y.engine.Lost(shard, epoch)
+		synctest.Wait()
+		a.mu.Lock()
+		ended := a.ended
+		a.mu.Unlock()
+		if ended == 0 {
+			t.Error("the stream outlived the shard")
+		}
+		s.Leave()
+		if got := y.engine.Stats().Listening; got != 0 {
+			t.Errorf("%d listen", got)
+		}
+		time.Sleep(2 * time.Second) // a round that was under way
+		synctest.Wait()
+		stripe := y.engine.feeds.stripe(y.workspace)
+		stripe.mu.Lock()
+		defer stripe.mu.Unlock()
+		if len(stripe.feeds) != 0 {
+			t.Errorf("%d feeds are left", len(stripe.feeds))
+		}
+	})
+}
+
+func TestFeed_WakesRequestsThatWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		reader := worker("a")
+		reader.Permissions, _, _ = tracker.ParsePermissions("read")
+		first := y.waiting(reader, tracker.ListEvents, &tracker.ListEventsIn{Wait: 20})
+		other := y.waiting(reader, tracker.ListEvents, &tracker.ListEventsIn{Wait: 20, Types: "comment.*"})
+		time.Sleep(3 * time.Second)
+		y.create(1)
+		got := <-first
+		if page := decodeBody[tracker.EventPage](t, got.reply.Body); got.err != nil || len(page.Events) != 1 || got.after != 3*time.Second {
+			t.Errorf("%d events after %s, %v", len(page.Events), got.after, got.err)
+		}
+		got = <-other
+		if page := decodeBody[tracker.EventPage](t, got.reply.Body); got.err != nil || len(page.Events) != 0 || got.after != 20*time.Second {
+			t.Errorf("%d events after %s, %v", len(page.Events), got.after, got.err)
+		}
+		if left := y.engine.feeds.stripe(y.workspace).followers.Load(); left != 0 {
+			t.Errorf("%d follow", left)
+		}
+	})
+}
+
+func TestFeed_HasRoomForSoMany(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, withRoot, func(c *Config) { c.Limits.WorkspaceListening, c.Limits.Listening = 2, 2 })
+		y.listen(&audience{})
+		y.listen(&audience{})
+		for _, workspace := range []storage.ID{y.workspace, y.workspace} {
+			req := request(workspace)
+			req.Credential = rootToken
+			if err := y.engine.Admit(req, tracker.ListEvents); err != nil {
+				t.Fatal(err)
+			}
+			_, err := y.engine.Listen(req, tracker.ListEvents, &tracker.ListEventsIn{})
+			if outcome(err) != "not_applied" {
+				t.Errorf("a third stream: %v", err)
+			}
+		}
+		if got := fmt.Sprint(y.engine.Stats().Listening); got != "2" {
+			t.Errorf("%s listen", got)
+		}
+	})
+}

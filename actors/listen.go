@@ -1,0 +1,320 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"switchyard/actors/tracker"
+	"switchyard/storage"
+)
+
+const (
+	// A round reads the log in parts of so many events and bytes. A part is what a
+	// listener that doesn't read keeps in memory, often shared with others.
+	feedEvents = 256
+	feedBytes  = 128 << 10
+	// feedRound is how long a round goes on reading for listeners that are at different
+	// places of the log; the others wait for the next.
+	feedRound = 50 * time.Millisecond
+	// doubtMost is how long a stream stays open while nobody can tell whether its
+	// credential is still good. Nothing is sent meanwhile.
+	doubtMost = 10 * time.Second
+	// remoteFresh is how long the word of another node on a credential is taken for.
+	remoteFresh = time.Second
+)
+
+// listening is a stream of events to one listener.
+type listening struct {
+	engine   *Engine
+	req      tracker.Request
+	op       *tracker.Op
+	types    tracker.EventSet
+	home     storage.ID // of the credential; zero: it has none
+	listener tracker.Listener
+
+	// busy: the last part that was sent is still on its way.
+	busy atomic.Bool
+	left atomic.Bool
+
+	// Guarded by the stripe's mutex.
+	feed  *feed
+	index int // among the feed's listeners
+
+	// Owned by the feed's round.
+	after   uint64    // told up to here
+	named   uint64    // the last id that was sent
+	greeted bool      // its beginning was sent
+	sent    time.Time // when something was
+	doubted time.Time // since when its credential is in doubt; zero: it isn't
+}
+
+// Listen begins a stream of events for a request that Admit let in: it finds out
+// where the stream starts, and whether there is room for it.
+func (e *Engine) Listen(req *tracker.Request, op *tracker.Op, in any) (tracker.Stream, error) {
+	work := &e.shardOf(req.Workspace).work
+	if !work.enter() {
+		return nil, errClosing()
+	}
+	defer work.leave()
+	asked, ok := in.(*tracker.ListEventsIn)
+	if !ok {
+		return nil, fmt.Errorf("operation %s does not stream", op.Name)
+	}
+	if _, err := e.do(req, tracker.StartEvents, asked); err != nil {
+		return nil, err
+	}
+	if e.feeds.listenersOf(req.Workspace) >= e.cfg.Limits.WorkspaceListening {
+		e.stats.refused[refusedListeners].Add(1)
+		return nil, tracker.NotApplied("The workspace has as many streams of events as it may have.")
+	}
+	if e.feeds.listeners.Add(1) > int64(e.cfg.Limits.Listening) {
+		e.feeds.listeners.Add(-1)
+		e.stats.refused[refusedListeners].Add(1)
+		return nil, tracker.NotApplied("The service has as many streams of events as it takes.")
+	}
+	l := &listening{engine: e, req: tracker.Request{ID: req.ID, Workspace: req.Workspace, Credential: req.Credential}, op: op}
+	l.after, l.types = asked.Started()
+	l.named = l.after
+	if c, err := tracker.ParseCredential(req.Credential); err == nil {
+		l.home = c.Home
+	}
+	return l, nil
+}
+
+// Start implements tracker.Stream.
+func (l *listening) Start(listener tracker.Listener) {
+	l.listener = listener
+	s := l.engine.feeds.stripe(l.req.Workspace)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.left.Load() {
+		return
+	}
+	f := l.engine.follow(s, l.req.Workspace)
+	l.feed, l.index = f, len(f.listeners)
+	f.listeners = append(f.listeners, l)
+	f.poke() // also finds out whether the workspace is still served here
+}
+
+// Leave implements tracker.Stream.
+func (l *listening) Leave() {
+	if l.left.Swap(true) {
+		return
+	}
+	l.engine.feeds.listeners.Add(-1)
+	s := l.engine.feeds.stripe(l.req.Workspace)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := l.feed
+	if f == nil {
+		return
+	}
+	s.followers.Add(-1)
+	last := len(f.listeners) - 1
+	f.listeners[l.index] = f.listeners[last]
+	f.listeners[l.index].index = l.index
+	f.listeners[last] = nil
+	f.listeners = f.listeners[:last]
+	f.endIfLast()
+}
+
+// ready is called when what was sent has gone out.
+func (l *listening) ready() {
+	l.busy.Store(false)
+	s := l.feed.stripe
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !l.left.Load() {
+		l.feed.poke()
+	}
+}
+
+func (l *listening) send(text []byte, now time.Time) {
+	l.sent = now
+	l.busy.Store(true)
+	if l.listener.Send(text, l.ready) {
+		l.busy.Store(false)
+	}
+}
+
+// serve sends the listeners what they have not been told.
+func (f *feed) serve(listeners []*listening) (more bool, err error) {
+	e, now := f.engine, time.Now()
+	shard := e.shardOf(f.workspace)
+	if err := e.readable(shard.number, now.Add(2*time.Second)); err != nil {
+		if _, owned := e.replicator.Owner(shard.number); !owned {
+			endAll(listeners)
+		}
+		return true, nil // who listens learns nothing, until this is settled
+	}
+	// Rights come before what they let see: what is read is at least as late.
+	callers := map[string]*tracker.Caller{}
+	idle := make([]*listening, 0, len(listeners))
+	for _, l := range listeners {
+		if caller := f.admit(l, callers, now); caller != nil && !l.busy.Load() {
+			idle = append(idle, l)
+		}
+	}
+	f.forgetRemote(callers)
+	// In the order of where they are, from either end in turn, so that those who
+	// are far behind and those who are not both get on.
+	f.rounds++
+	slices.SortStableFunc(idle, func(a, b *listening) int {
+		if f.rounds%2 == 0 {
+			a, b = b, a
+		}
+		switch {
+		case a.after < b.after:
+			return -1
+		case a.after > b.after:
+			return 1
+		}
+		return 0
+	})
+	snapshot := e.state.NewSnapshot()
+	defer func() { err = errors.Join(err, snapshot.Close()) }()
+	view := tracker.NewView(storage.NewView(snapshot, shard.number, f.workspace), nil, e.now(), nil)
+	var batch *tracker.EventBatch
+	for _, l := range idle {
+		if batch == nil || l.after < batch.After || l.after >= batch.Last && batch.More {
+			if batch != nil && time.Since(now) > feedRound {
+				return true, nil
+			}
+			if batch, err = tracker.ReadEvents(view, l.after, feedEvents, feedBytes); err != nil {
+				return false, err
+			}
+		}
+		text, err := batch.Text(callers[l.req.Credential], l.types, l.after)
+		if err != nil {
+			return false, err
+		}
+		l.after = max(l.after, batch.Last)
+		f.sent += len(text)
+		l.tell(text, now)
+		more = more || batch.More
+	}
+	return more, nil
+}
+
+// greeting begins a stream: how long to wait before coming again, and from where to
+// go on then.
+const greeting = "retry: 1000\nid: "
+
+// tell sends a part of the log, or that there is none.
+func (l *listening) tell(text []byte, now time.Time) {
+	if !l.greeted {
+		l.greeted = true
+		first := append(strconv.AppendUint([]byte(greeting), l.named, 10), "\n\n"...)
+		text = append(first, text...)
+	}
+	switch {
+	case text != nil:
+		l.named = l.after // or nearly: what follows the last id was not for this listener
+		l.send(text, now)
+	case now.Sub(l.sent) < feedAlive:
+	case l.named == l.after:
+		l.send([]byte(": alive\n\n"), now)
+	default:
+		// It is told of nothing but how far it has come, so as to go on from there.
+		l.named = l.after
+		l.send(append(strconv.AppendUint([]byte(": alive\nid: "), l.after, 10), "\n\n"...), now)
+	}
+}
+
+// admit tells what a listener may see now; nil: nothing, for the moment or any more.
+func (f *feed) admit(l *listening, callers map[string]*tracker.Caller, now time.Time) *tracker.Caller {
+	caller, known := callers[l.req.Credential]
+	if !known {
+		var err error
+		caller, err = f.identify(l, now)
+		if err != nil && outcome(err) == "" {
+			l.listener.End() // it is told why when it comes again
+			return nil
+		}
+		if caller == nil {
+			if l.doubted.IsZero() {
+				l.doubted = now
+			} else if now.Sub(l.doubted) > doubtMost {
+				l.listener.End()
+			}
+			return nil
+		}
+		callers[l.req.Credential] = caller
+	}
+	l.doubted = time.Time{}
+	return caller
+}
+
+// identify does what Admit did for the stream's request: rights may have ended, and
+// credentials with them. Without a caller and an error this is not known yet.
+func (f *feed) identify(l *listening, now time.Time) (*tracker.Caller, error) {
+	e := f.engine
+	if l.home != (storage.ID{}) && e.elsewhere(e.shardOf(l.home).number) {
+		return f.identifyRemote(l, now)
+	}
+	req := l.req
+	req.Deadline = now.Add(2 * time.Second)
+	if err := e.Admit(&req, l.op); err != nil {
+		return nil, err
+	}
+	return &req.Caller, nil
+}
+
+// remoteCaller is what another node said about a credential.
+type remoteCaller struct {
+	asking atomic.Bool
+	answer atomic.Pointer[remoteAnswer]
+}
+
+type remoteAnswer struct {
+	at     time.Time
+	caller *tracker.Caller
+	err    error
+}
+
+// identifyRemote asks the node that serves the credential's home, not oftener than
+// once a second and without holding up the others who listen.
+func (f *feed) identifyRemote(l *listening, now time.Time) (*tracker.Caller, error) {
+	known := f.remote[l.req.Credential]
+	if known == nil {
+		known = &remoteCaller{}
+		f.remote[l.req.Credential] = known
+	}
+	answer := known.answer.Load()
+	if answer != nil && now.Sub(answer.at) < remoteFresh {
+		return answer.caller, answer.err
+	}
+	if !known.asking.Swap(true) && f.engine.background.enter() {
+		go func() {
+			defer f.engine.background.leave()
+			req := l.req
+			asked := time.Now()
+			req.Deadline = asked.Add(2 * time.Second)
+			answer := &remoteAnswer{at: asked}
+			if answer.err = f.engine.Admit(&req, l.op); answer.err == nil {
+				answer.caller = &req.Caller
+			}
+			known.answer.Store(answer)
+			known.asking.Store(false)
+			f.stripe.mu.Lock()
+			defer f.stripe.mu.Unlock()
+			f.poke()
+		}()
+	}
+	return nil, nil
+}
+
+// forgetRemote drops what is known of credentials that nobody listens with any more.
+func (f *feed) forgetRemote(callers map[string]*tracker.Caller) {
+	for credential, known := range f.remote {
+		if callers[credential] == nil && !known.asking.Load() {
+			if a := known.answer.Load(); a == nil || time.Since(a.at) > doubtMost {
+				delete(f.remote, credential)
+			}
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package tracker
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"time"
+
+	"switchyard/storage"
+)
+
+// ListEventsIn asks for events, from some place of the log on.
+type ListEventsIn struct {
+	// After is a sequence number: later events are asked for. A page's nextCursor is
+	// one, and may be sent back under either name.
+	After  Opt[int64] `query:"after" rules:"min=0"`
+	Cursor string     `query:"cursor" rules:"max=32"`
+	Types  string     `query:"types" rules:"max=1024"`
+	Limit  int        `query:"limit" rules:"min=1,max=100" default:"50"`
+	// Wait is how many seconds the answer may wait for an event.
+	Wait int `query:"wait" rules:"min=0,max=30"`
+	// LastEventID is where a stream goes on; it says more than After, which stands in the
+	// address that a browser uses again.
+	LastEventID string `header:"Last-Event-ID"`
+
+	start uint64 // events behind this one are looked at
+	begun bool   // start is set
+}
+
+// WaitFor is how long the answer may wait.
+func (in *ListEventsIn) WaitFor() time.Duration { return time.Duration(in.Wait) * time.Second }
+
+// Validate looks at what the tags can't say.
+func (in *ListEventsIn) Validate(faults *Faults) {
+	if _, unknown := parseEventTypes(in.Types); len(unknown) > 0 && !faults.Has("query.types") {
+		faults.Add("query.types", unknownTypes(unknown))
+	}
+	if in.Cursor != "" && !faults.Has("query.cursor") {
+		if n, err := strconv.ParseInt(in.Cursor, 10, 64); err != nil || n < 0 {
+			faults.Add("query.cursor", "Is no cursor. Send the nextCursor of a page as it is.")
+		} else if in.After.Set && in.After.Value != n {
+			faults.Add("query.cursor", "Says another place than after. Send one of them.")
+		}
+	}
+}
+
+// EventPage is a page of the event log. NextCursor is absent where the log ends.
+type EventPage struct {
+	Events     []Event `json:"events"`
+	NextCursor string  `json:"nextCursor,omitempty"`
+}
+
+// ListEvents reads the log of changes, oldest first, as far as the caller may see
+// what they are about. Whoever accepts text/event-stream gets it live, without an
+// end (Decision 44).
+var ListEvents = NewQuery[ListEventsIn, EventPage]("ListEvents", "Read or follow the event log", Needs{Read, EventRights}, listEvents, OneMoment, MayWait, MayStream)
+
+// maxEventsExamined bounds the events that one answer is looked for in.
+const maxEventsExamined = 2000
+
+func listEvents(v *View, in *ListEventsIn) (Reply, error) {
+	after, given := in.place()
+	if err := in.begin(v, after, given, "query.after"); err != nil {
+		return Reply{}, err
+	}
+	types, err := v.Caller.wantedEvents(in.asked()) // anew with each look: rights end
+	if err != nil {
+		return Reply{}, err
+	}
+	r := v.eventReader()
+	p := newPage(v.Buf, "events", cmp.Or(in.Limit, 50))
+	var body []byte
+	examined := 0
+	err = v.Rows(eventTable, nil, storage.Key(nil).U64(in.start+1), func(fields, value []byte) (bool, error) {
+		if len(fields) != 8 {
+			return false, errEvent
+		}
+		if examined++; examined > maxEventsExamined {
+			p.more = true
+			return false, nil
+		}
+		e, err := r.read(binary.BigEndian.Uint64(fields), value)
+		if err != nil {
+			return false, err
+		}
+		if types&e.kind != 0 {
+			seen, err := r.sees(&e)
+			if err != nil {
+				return false, err
+			}
+			if seen {
+				hidden, err := r.hidden(&e)
+				if err != nil {
+					return false, err
+				}
+				body = e.appendBody(body[:0], hidden)
+				if !p.add(nil, body) {
+					return false, nil
+				}
+			}
+		}
+		in.start = e.sequence
+		return true, nil
+	})
+	if err != nil {
+		return Reply{}, fmt.Errorf("list events: %w", err)
+	}
+	p.buf = append(p.buf, ']')
+	if p.more {
+		p.buf = strconv.AppendUint(append(p.buf, `,"nextCursor":"`...), in.start, 10)
+		p.buf = append(p.buf, '"')
+	}
+	p.buf = append(p.buf, '}')
+	reply := Reply{Body: p.buf}
+	if p.count == 0 && !p.more && in.Wait > 0 && !v.final {
+		reply.Wait = &Wait{Topic: EventTopic, Until: v.now.Add(in.WaitFor())}
+	}
+	return reply, nil
+}
+
+// place is where the query says to go on; false when it doesn't say.
+func (in *ListEventsIn) place() (after uint64, given bool) {
+	if in.Cursor != "" {
+		n, _ := strconv.ParseUint(in.Cursor, 10, 64)
+		return n, true
+	}
+	return uint64(in.After.Value), in.After.Set
+}
+
+// asked are the types that are asked for. Validate has refused unknown ones.
+func (in *ListEventsIn) asked() EventSet {
+	set, _ := parseEventTypes(in.Types)
+	return set
+}
+
+// begin finds out where to begin, once for all looks. What comes after a place
+// that was swept can't be told without leaving something out.
+func (in *ListEventsIn) begin(v *View, after uint64, given bool, path string) error {
+	if in.begun {
+		return nil
+	}
+	if given && after > 0 {
+		first, last, err := v.eventSpan()
+		if err != nil {
+			return err
+		}
+		if after < last && after+1 < first {
+			message := fmt.Sprintf("The events after %d are not kept any more, the oldest is %d. Read on from 0 for all there are.", after, first)
+			if first > last {
+				message = fmt.Sprintf("The events after %d are not kept any more, and there are none after %d yet.", after, last)
+			}
+			return BadRequest(Fault{Path: path, Message: message})
+		}
+	}
+	in.start, in.begun = after, true
+	return nil
+}
+
+// eventSpan gives the sequence numbers of the oldest event that is kept, and of the
+// last there was. Without any event the first is behind the last.
+func (v *View) eventSpan() (first, last uint64, err error) {
+	var zero storage.ID
+	if last, err = v.Number(eventSequence, zero[:]); err != nil {
+		return 0, 0, fmt.Errorf("read the event sequence: %w", err)
+	}
+	first = last + 1
+	err = v.Rows(eventTable, nil, nil, func(fields, _ []byte) (bool, error) {
+		if len(fields) != 8 {
+			return false, errEvent
+		}
+		first = binary.BigEndian.Uint64(fields)
+		return false, nil
+	})
+	if err != nil {
+		return 0, 0, fmt.Errorf("look for the oldest event: %w", err)
+	}
+	return first, last, nil
+}
+
+// StartEvents finds out where a stream of ListEvents begins: behind Last-Event-ID,
+// else behind after, else with what comes from now on.
+var StartEvents = NewQuery[ListEventsIn, None]("StartEvents", "Find where a stream of events begins", Needs{Read, EventRights}, startEvents, OneMoment)
+
+func startEvents(v *View, in *ListEventsIn) (Reply, error) {
+	after, given := in.place()
+	path := "query.after"
+	if in.LastEventID != "" {
+		n, err := strconv.ParseUint(in.LastEventID, 10, 63)
+		path = "header.Last-Event-ID"
+		if err != nil {
+			return Reply{}, BadRequest(Fault{Path: path, Message: "Must be the id of an event of the stream: its sequence number."})
+		}
+		after, given = n, true
+	}
+	if !given {
+		_, last, err := v.eventSpan()
+		if err != nil {
+			return Reply{}, err
+		}
+		after = last
+	}
+	if _, err := v.Caller.wantedEvents(in.asked()); err != nil {
+		return Reply{}, err
+	}
+	return Reply{}, in.begin(v, after, given, path)
+}
+
+// Started is what StartEvents found out: behind which event the stream begins, and
+// which types it is of.
+func (in *ListEventsIn) Started() (after uint64, types EventSet) { return in.start, in.asked() }

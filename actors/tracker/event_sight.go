@@ -1,0 +1,272 @@
+package tracker
+
+import (
+	"bytes"
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// loggedAt is an event as it lies in the log, and what decides who sees it.
+type loggedAt struct {
+	sequence uint64
+	kind     EventSet // its bit
+	name     []byte   // its type; part of body
+	body     []byte   // its JSON
+	place    *issuePlace
+	header   storage.Header
+	// parents are the ids of parents in the body, which are issues of their own.
+	parents []parentAt
+}
+
+// parentAt is where an event's body names a parent.
+type parentAt struct {
+	from, to int // with the quotes
+	place    *issuePlace
+}
+
+// issuePlace is where an issue is now, as far as this decides who sees it; made once
+// for all the events and callers that one look is for.
+type issuePlace struct {
+	id         storage.ID
+	there      bool
+	restricted bool
+	team       storage.ID
+	// gone says that the issue was deleted and how it was then; false for those that
+	// were deleted before this was written down.
+	gone bool
+	// granted remembers whom the grants let in.
+	granted map[grantee]bool
+}
+
+type grantee struct {
+	kind ActorType
+	id   string
+}
+
+// eventReader reads events of one moment.
+type eventReader struct {
+	v      *View
+	places map[storage.ID]*issuePlace
+}
+
+func (v *View) eventReader() *eventReader {
+	return &eventReader{v: v, places: map[storage.ID]*issuePlace{}}
+}
+
+var errEvent = fmt.Errorf("%w: event", storage.ErrFormat)
+
+// read takes a stored event apart, without decoding it. value must stay as it is.
+func (r *eventReader) read(sequence uint64, value []byte) (e loggedAt, err error) {
+	rec, err := storage.ParseRecord(value)
+	if err != nil {
+		return e, fmt.Errorf("read an event: %w", err)
+	}
+	e = loggedAt{sequence: sequence, body: rec.JSON(), header: rec.Header()}
+	if e.name = eventTypeIn(e.body); e.name == nil {
+		return e, errEvent
+	}
+	number, known := eventNumbers[string(e.name)]
+	if e.kind = otherEvent; !known {
+		return e, nil
+	}
+	e.kind = 1 << number
+	kind := &eventKinds[number]
+	if kind.hangs == onNoIssue {
+		return e, nil
+	}
+	at, end := eventDataIn(e.body)
+	if at < 0 {
+		return e, errEvent
+	}
+	field := "issueId"
+	if kind.hangs == onItself {
+		field = "id"
+	}
+	id, ok := storage.ParseID(firstText(e.body[at:end], field))
+	if !ok {
+		return e, nil // a draft of a new issue hangs on none
+	}
+	if e.place, err = r.placeOf(id); err != nil || kind.hangs != onItself {
+		return e, err
+	}
+	err = r.findParents(&e, at, end)
+	return e, err
+}
+
+// eventTypeIn reads the type off the beginning of an event's JSON.
+func eventTypeIn(body []byte) []byte {
+	const before = len(`{"id":"01890000-0000-7000-8000-000000000000`)
+	rest, ok := bytes.CutPrefix(body[min(before, len(body)):], []byte(`","type":"`))
+	end := bytes.IndexByte(rest, '"')
+	if !ok || end < 0 {
+		return nil
+	}
+	return rest[:end]
+}
+
+// eventDataIn gives the part of an event's JSON that is its data. Looking for names
+// is exact, as in storedText; in front of data there is no text from outside but the
+// actor's id, and data comes to its end before changes, if there are any.
+func eventDataIn(body []byte) (from, to int) {
+	const name = `"data":`
+	at := bytes.Index(body, []byte(name))
+	if at < 0 {
+		return -1, -1
+	}
+	at += len(name)
+	if end := bytes.LastIndex(body, []byte(changesMark)); end > at {
+		return at, end
+	}
+	return at, len(body)
+}
+
+const changesMark = `,"changes":{`
+
+// firstText is the text of the first field of that name; nil when it is null.
+func firstText(body []byte, field string) []byte {
+	at := bytes.Index(body, []byte(`"`+field+`":`))
+	if at < 0 {
+		return nil
+	}
+	rest, text := bytes.CutPrefix(body[at+len(field)+3:], []byte(`"`))
+	end := bytes.IndexByte(rest, '"')
+	if !text || end < 0 {
+		return nil
+	}
+	return rest[:end]
+}
+
+// quotedID is the length of an id with its quotes.
+const quotedID = len(`"01890000-0000-7000-8000-000000000000"`)
+
+// findParents notes where an issue's event names parents: in the issue, and in what
+// changed.
+func (r *eventReader) findParents(e *loggedAt, at, end int) error {
+	const field, from, to = `"parentId":`, `{"from":`, `,"to":`
+	if i := bytes.Index(e.body[at:end], []byte(field+`"`)); i >= 0 {
+		if err := r.noteParent(e, at+i+len(field)); err != nil {
+			return err
+		}
+	}
+	i := bytes.Index(e.body[end:], []byte(field+from))
+	if i < 0 {
+		return nil
+	}
+	first := end + i + len(field+from)
+	if err := r.noteParent(e, first); err != nil {
+		return err
+	}
+	i = bytes.Index(e.body[first:], []byte(to))
+	if i < 0 {
+		return errEvent
+	}
+	return r.noteParent(e, first+i+len(to))
+}
+
+// noteParent notes the id at a place of an event's body, unless there is null.
+func (r *eventReader) noteParent(e *loggedAt, at int) error {
+	if e.body[at] != '"' || len(e.body) < at+quotedID {
+		return nil
+	}
+	id, ok := storage.ParseID(e.body[at+1 : at+quotedID-1])
+	if !ok {
+		return nil
+	}
+	place, err := r.placeOf(id)
+	e.parents = append(e.parents, parentAt{at, at + quotedID, place})
+	return err
+}
+
+// placeOf tells where an issue is.
+func (r *eventReader) placeOf(id storage.ID) (*issuePlace, error) {
+	if p := r.places[id]; p != nil {
+		return p, nil
+	}
+	p := &issuePlace{id: id}
+	var err error
+	p.there, err = issues.Record(r.v, issueKey(id), func(rec storage.Record) error {
+		p.team, p.restricted = rec.Team(), rec.Flags()&issueRestricted != 0
+		return nil
+	})
+	if err == nil && !p.there {
+		err = r.v.goneIssue(p)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look where an issue is: %w", err)
+	}
+	r.places[id] = p
+	return p, nil
+}
+
+// sees tells whether the view's caller may see an event: whoever sees its issue now
+// does. Of an issue that was deleted, events are seen by those who could see it when
+// the event happened and still could when it went; of a restricted one that is
+// admins (Decision 44).
+func (r *eventReader) sees(e *loggedAt) (bool, error) {
+	switch c := r.v.Caller; {
+	case c.Level >= Admin:
+		return true, nil
+	case e.place != nil && e.place.there:
+		return r.seesPlace(e.place)
+	case !c.Sees(e.header.Team) || e.header.Flags&issueRestricted != 0:
+		return false, nil
+	case e.place != nil && e.place.gone:
+		return c.Sees(e.place.team) && !e.place.restricted, nil
+	}
+	return true, nil
+}
+
+// seesPlace tells whether the view's caller may see an issue. It decides as
+// View.seesIssue does, for many callers.
+func (r *eventReader) seesPlace(p *issuePlace) (bool, error) {
+	c := r.v.Caller
+	switch {
+	case c.Level >= Admin:
+		return true, nil
+	case !p.there || c.Lane != nil || !c.Sees(p.team):
+		return false, nil
+	case !p.restricted:
+		return true, nil
+	}
+	who := grantee{c.Type, c.ID}
+	in, known := p.granted[who]
+	if !known {
+		var err error
+		if in, err = r.v.granted(p.id); err != nil {
+			return false, err
+		}
+		if p.granted == nil {
+			p.granted = map[grantee]bool{}
+		}
+		p.granted[who] = in
+	}
+	return in, nil
+}
+
+// hidden tells which of the parents in an event the view's caller may not see, a bit
+// for each (Decision 26).
+func (r *eventReader) hidden(e *loggedAt) (bits uint8, err error) {
+	for i, p := range e.parents {
+		shown, err := r.seesPlace(p.place)
+		if err != nil {
+			return 0, err
+		}
+		if !shown {
+			bits |= 1 << i
+		}
+	}
+	return bits, nil
+}
+
+// appendBody appends an event's JSON without the parents that are hidden.
+func (e *loggedAt) appendBody(dst []byte, hidden uint8) []byte {
+	at := 0
+	for i, p := range e.parents {
+		if hidden&(1<<i) != 0 {
+			dst = append(append(dst, e.body[at:p.from]...), "null"...)
+			at = p.to
+		}
+	}
+	return append(dst, e.body[at:]...)
+}

@@ -1,0 +1,96 @@
+package tracker
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"switchyard/storage"
+)
+
+// Of an issue that was deleted its events are left. An issue is often restricted
+// right after it was created, so that how it stood when an event happened does not
+// say who may read about it later: a row keeps how it stood last, for as long as its
+// events. It is the flags of its record, its team, and the sequence number of the
+// event of its deletion, which is the last about it to be swept.
+const goneLen = 1 + 16 + 8
+
+// keepGone writes down how an issue that is being erased stood. It comes after the
+// event of that.
+func (tx *Tx) keepGone(row *storage.Row[Issue]) error {
+	sequence, err := tx.Counter(eventSequence, storage.ID{})
+	if err != nil {
+		return err
+	}
+	id := row.Value.id()
+	var value [goneLen]byte
+	value[0] = byte(row.Flags)
+	team := row.Value.team()
+	copy(value[1:], team[:])
+	binary.BigEndian.PutUint64(value[17:], sequence)
+	if err := tx.Writer().SetValue(goneTable, id[:], value[:]); err != nil {
+		return fmt.Errorf("note an erased issue: %w", err)
+	}
+	return nil
+}
+
+// goneIssue tells how an issue that is not there stood when it went.
+func (v *View) goneIssue(p *issuePlace) error {
+	value, err := v.Value(goneTable, p.id[:], nil)
+	if err != nil || value == nil {
+		return err
+	}
+	if len(value) != goneLen {
+		return fmt.Errorf("%w: erased issue of %d bytes", storage.ErrFormat, len(value))
+	}
+	p.gone = true
+	p.restricted = storage.Flags(value[0])&issueRestricted != 0
+	copy(p.team[:], value[1:])
+	return nil
+}
+
+// goneIn gives the issue whose deletion an event tells of; the zero ID for other
+// events.
+func goneIn(event []byte) (id storage.ID, err error) {
+	if string(eventTypeIn(event)) != eventIssueDeleted {
+		return id, nil
+	}
+	at, end := eventDataIn(event)
+	if at < 0 {
+		return id, errEvent
+	}
+	id, ok := storage.ParseID(firstText(event[at:end], "id"))
+	if !ok {
+		return id, errEvent
+	}
+	return id, nil
+}
+
+// checkGone proves that a note is one of an issue that is not there, and that the
+// event is with which it will be swept.
+func checkGone(v *storage.View, fields, value []byte) error {
+	if len(fields) != 16 || len(value) != goneLen {
+		return fmt.Errorf("%w: erased issue", storage.ErrFormat)
+	}
+	there, err := v.Has(issueTable, issueKey(storage.ID(fields)))
+	if err != nil {
+		return err
+	}
+	if there {
+		return fmt.Errorf("the issue is there")
+	}
+	stored, err := v.Value(eventTable, value[17:], nil)
+	if err != nil {
+		return err
+	}
+	if stored == nil {
+		return fmt.Errorf("would never be swept: there is no event %d", binary.BigEndian.Uint64(value[17:]))
+	}
+	rec, err := storage.ParseRecord(stored)
+	if err != nil {
+		return err
+	}
+	if id, err := goneIn(rec.JSON()); err != nil || id != storage.ID(fields) {
+		return fmt.Errorf("event %d is not that of its deletion", binary.BigEndian.Uint64(value[17:]))
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package httpapi
+
+import (
+	"bytes"
+	"net"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"switchyard/actors/tracker"
+)
+
+// A stream of events is a response that does not end. While it lasts the connection
+// belongs to it, not to fasthttp, and holds no goroutine and no buffer: what there is
+// to tell is written where it was made, as far as the connection takes it at once.
+// What it doesn't take waits on a goroutine for so long as any response may wait to be
+// accepted. Who listens and doesn't read is cut off then, and nobody else waits.
+
+// eventStream is the media type of streams.
+const eventStream = "text/event-stream"
+
+// streamChunk is how much of a stream is written under one deadline, in bytes: who
+// reads slowly, but does, is not cut off.
+const streamChunk = 32 << 10
+
+// ending is what Shutdown has to end.
+type ending interface{ End() }
+
+// stream is a stream to a client, or to the node that a client has asked.
+type stream struct {
+	server *Server
+	conn   *conn
+	source tracker.Stream
+	// raw writes without waiting; nil: the connection can't.
+	raw   syscall.RawConn
+	ended atomic.Bool
+}
+
+var _ tracker.Listener = (*stream)(nil)
+
+// streams tells whether the request is for a stream.
+func (x *exchange) streams() bool {
+	return x.route.Op.Streams && x.conn != nil && acceptsStream(x.ctx.Request.Header.PeekAll(fasthttp.HeaderAccept))
+}
+
+// acceptsStream tells whether a stream is what the client likes best, of what there
+// is: by weight, else by what stands first.
+func acceptsStream(accept [][]byte) bool {
+	best, stream := 0, false
+	for _, line := range accept {
+		for part := range bytes.SplitSeq(line, []byte{','}) {
+			name, parameters, _ := bytes.Cut(part, []byte{';'})
+			name = bytes.ToLower(bytes.TrimSpace(name))
+			isStream := string(name) == eventStream
+			if !isStream && string(name) != "application/json" && string(name) != "application/*" && string(name) != "*/*" {
+				continue
+			}
+			if weight := weightOf(parameters); weight > best {
+				best, stream = weight, isStream
+			}
+		}
+	}
+	return stream
+}
+
+// weightOf reads the weight among a media range's parameters, in thousandths; one
+// that can't be read is none.
+func weightOf(parameters []byte) int {
+	for parameter := range bytes.SplitSeq(parameters, []byte{';'}) {
+		name, value, _ := bytes.Cut(bytes.TrimSpace(parameter), []byte{'='})
+		if len(name) != 1 || name[0]|0x20 != 'q' {
+			continue
+		}
+		weight, err := strconv.ParseFloat(string(bytes.TrimSpace(value)), 64)
+		if err != nil || weight < 0 || weight > 1 {
+			return 0
+		}
+		return int(weight * 1000)
+	}
+	return 1000
+}
+
+// listen answers a request with a stream.
+func (s *Server) listen(x *exchange, req *tracker.Request, in any) error {
+	if s.draining.Load() {
+		return tracker.Moved("The node is shutting down.")
+	}
+	source, err := s.cfg.Engine.Listen(req, x.route.Op, in)
+	if err != nil {
+		return err
+	}
+	st := &stream{server: s, conn: x.conn, source: source}
+	if sys, ok := x.conn.Conn.(syscall.Conn); ok {
+		st.raw, _ = sys.SyscallConn()
+	}
+	s.detach(x, st, func() { source.Start(st) })
+	return nil
+}
+
+// detach takes the connection out of fasthttp's hands for a stream, and begins that
+// when it has let go.
+func (s *Server) detach(x *exchange, st ending, start func()) {
+	x.parked = true // there is nothing more to answer
+	x.route.observe(http.StatusOK, x.start)
+	head, conn := x.streamHead(), x.conn
+	x.ctx.HijackSetNoResponse(true)
+	x.ctx.Hijack(func(net.Conn) {
+		// fasthttp closes the connection when this returns, or thinks so.
+		conn.keep.Add(1)
+		s.mu.Lock()
+		closing := s.closing
+		if !closing {
+			s.streams[st] = struct{}{}
+		}
+		s.mu.Unlock()
+		if closing || conn.SetDeadline(time.Now().Add(s.cfg.WriteTimeout)) != nil {
+			st.End()
+			return
+		}
+		if _, err := conn.Conn.Write(head); err != nil || conn.SetDeadline(time.Time{}) != nil {
+			st.End()
+			return
+		}
+		start()
+	})
+}
+
+// streamHead is the head of a stream's response. It has no length and no chunks: it
+// ends with the connection.
+func (x *exchange) streamHead() []byte {
+	b := append(make([]byte, 0, 256), "HTTP/1.1 200 OK\r\nDate: "...)
+	b = fasthttp.AppendHTTPDate(b, time.Now())
+	b = append(b, "\r\nContent-Type: "+eventStream+"\r\nCache-Control: no-store\r\nX-Accel-Buffering: no\r\nConnection: close\r\nX-Request-Id: "...)
+	return append(append(b, x.requestID()...), "\r\n\r\n"...)
+}
+
+// Send implements tracker.Listener.
+func (st *stream) Send(text []byte, ready func()) (done bool) {
+	if st.raw != nil {
+		n, err := writeNow(st.raw, text)
+		if err != nil {
+			st.End()
+			return true
+		}
+		if text = text[n:]; len(text) == 0 {
+			return true
+		}
+	}
+	go st.push(text, ready)
+	return false
+}
+
+// push sends what the connection did not take at once.
+func (st *stream) push(text []byte, ready func()) {
+	if !writeSlowly(st.conn.Conn, text, st.server.cfg.WriteTimeout) {
+		st.End()
+		return
+	}
+	ready()
+}
+
+// writeSlowly writes to who may be slow, but not at a standstill.
+func writeSlowly(conn net.Conn, text []byte, timeout time.Duration) bool {
+	for len(text) > 0 {
+		chunk := text[:min(streamChunk, len(text))]
+		if conn.SetWriteDeadline(time.Now().Add(timeout)) != nil {
+			return false
+		}
+		if _, err := conn.Write(chunk); err != nil {
+			return false
+		}
+		text = text[len(chunk):]
+	}
+	return conn.SetWriteDeadline(time.Time{}) == nil
+}
+
+// End implements tracker.Listener.
+func (st *stream) End() {
+	if st.ended.Swap(true) {
+		return
+	}
+	st.source.Leave()
+	st.server.forgetStream(st)
+	_ = st.conn.Close() // whoever listens comes again
+}
+
+func (s *Server) forgetStream(st ending) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.streams, st)
+}
+
+// endStreams ends all streams: their clients go on at another node, or later.
+func (s *Server) endStreams() {
+	s.mu.Lock()
+	all := make([]ending, 0, len(s.streams))
+	for st := range s.streams {
+		all = append(all, st)
+	}
+	s.mu.Unlock()
+	for _, st := range all {
+		st.End()
+	}
+}

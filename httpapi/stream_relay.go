@@ -1,0 +1,84 @@
+package httpapi
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// relaySilence is how long a stream that another node sends may be silent, in which
+// it says several times that it is there.
+const relaySilence = 45 * time.Second
+
+// relay is a stream that another node sends, on its way to the client.
+type relay struct {
+	server *Server
+	client *conn
+	owner  *peerConn
+	ended  atomic.Bool
+}
+
+// askStream is ask for a request that may be answered with a stream. Then the answer
+// has been read up to where the stream begins.
+func (c *peerConn) askStream(req *fasthttp.Request, res *fasthttp.Response, deadline time.Time) (began, streams bool, err error) {
+	if err := c.conn.SetDeadline(deadline); err != nil {
+		return false, false, fmt.Errorf("forward: %w", err)
+	}
+	c.deadline = deadline
+	if err := req.Write(c.w); err != nil {
+		return true, false, fmt.Errorf("forward: %w", err)
+	}
+	if err := c.w.Flush(); err != nil {
+		return true, false, fmt.Errorf("forward: %w", err)
+	}
+	if err := res.Header.Read(c.r); err != nil {
+		return true, false, fmt.Errorf("forward: read the answer: %w", err)
+	}
+	if res.StatusCode() == http.StatusOK && bytes.HasPrefix(res.Header.ContentType(), []byte(eventStream)) {
+		return true, true, nil
+	}
+	if err := res.ReadBody(c.r, maxAnswer); err != nil {
+		return true, false, fmt.Errorf("forward: read the answer: %w", err)
+	}
+	return true, false, nil
+}
+
+// relay passes on what another node streams.
+func (t *travel) relay(owner *peerConn) {
+	x := t.x
+	x.ctx.Response.Reset()
+	r := &relay{server: t.server, client: x.conn, owner: owner}
+	t.server.detach(x, r, func() { go r.pump() })
+}
+
+// pump runs until either side ends.
+func (r *relay) pump() {
+	defer r.End()
+	var buf [8 << 10]byte
+	for {
+		if r.owner.conn.SetDeadline(time.Now().Add(relaySilence)) != nil {
+			return
+		}
+		n, err := r.owner.r.Read(buf[:])
+		if n > 0 && !writeSlowly(r.client.Conn, buf[:n], r.server.cfg.WriteTimeout) {
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// End implements ending.
+func (r *relay) End() {
+	if r.ended.Swap(true) {
+		return
+	}
+	r.owner.close()
+	r.server.forgetStream(r)
+	_ = r.client.Close()
+}
