@@ -2,6 +2,12 @@ package tracker
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -138,6 +144,83 @@ func TestListEvents_OfDeletedIssues(t *testing.T) {
 		t.Errorf("notes of deleted issues are left: %v", err)
 	}
 	w.verify()
+}
+
+// A team that is gone may have been private: what it had is the admins', also where
+// it was theirs alone whom it was not hidden from.
+func TestListEvents_OfATeamThatIsGone(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	mel := w.somebody(ActorUser, "mel", w.core)
+	sam := w.somebody(ActorUser, "sam", w.core, w.secret)
+	issue := w.create(CreateIssueIn{IssueFields: IssueFields{TeamID: Some(w.secret)}})                           // 1
+	w.propose(&w.ann, CreateDraftIn{Kind: DraftIssueCreate}, fmt.Sprintf(`{"title":"x","teamId":%q}`, w.secret)) // 2
+	w.wantLog("private", sam, 1, 2)
+	w.wantLog("private", mel)
+	w.run(&w.ann, DeleteIssue, &DeleteIssueIn{ID: string(issue.ID)}) // 3
+	w.wantLog("private", sam, 1, 2, 3)
+	w.wantLog("private", mel)
+	w.run(&w.ann, DeleteTeam, &TeamByIDIn{ID: w.secret})
+	mel.Hidden, sam.Hidden = nil, nil // there is nothing that is hidden from them
+	w.wantLog("gone", sam)
+	w.wantLog("gone", mel)
+	w.wantLog("gone", &w.ann, 1, 2, 3)
+	w.verify()
+}
+
+// What was proposed becomes as hidden as the issue that it became.
+func TestListEvents_OfDraftsThatBecameIssues(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	mel := w.somebody(ActorUser, "mel", w.core)
+	d := w.propose(&w.ann, CreateDraftIn{Kind: DraftIssueCreate}, `{"title":"x","changes":{"issueId":"y"}}`) // 1
+	other := w.propose(&w.ann, CreateDraftIn{Kind: DraftIssueCreate}, `{"title":"z"}`)                       // 2
+	w.wantLog("proposed", mel, 1, 2)
+	issue := *w.publish(&w.ann, d.ID).IssueID // 3: issue.created, 4: draft.published
+	w.wantLog("published", mel, 1, 2, 3, 4)
+	w.grant(issue, "ann", GranteeUser)
+	w.wantLog("restricted", mel, 2)
+	w.wantLog("restricted", &w.ann, 1, 2, 3, 4)
+	w.ungrant(issue, "ann")
+	w.wantLog("open again", mel, 1, 2, 3, 4)
+	w.run(&w.ann, DiscardDraft, &DecideDraftIn{ID: string(other.ID)}) // 5
+	w.wantLog("discarded", mel, 1, 2, 3, 4, 5)
+	w.run(&w.ann, DeleteIssue, &DeleteIssueIn{ID: string(issue)}) // 6
+	w.wantLog("deleted, and the draft with it", mel, 2, 3, 4, 5, 6)
+	w.wantLog("deleted", &w.ann, 1, 2, 3, 4, 5, 6)
+	w.verify()
+}
+
+// Every type that an event is emitted with is among those that there are.
+func TestEventTypes_AreAllThereAre(t *testing.T) {
+	t.Parallel()
+	packages, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, name := range packages {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || len(spec.Values) != 1 || !strings.HasPrefix(spec.Names[0].Name, "event") {
+				return true
+			}
+			if value, ok := spec.Values[0].(*ast.BasicLit); ok && value.Kind == token.STRING {
+				kind, _ := strconv.Unquote(value.Value)
+				if found++; !slices.Contains(EventTypes, kind) && kind != eventWebhookTest {
+					t.Errorf("%s: %s is missing in eventKinds", name, kind)
+				}
+			}
+			return true
+		})
+	}
+	if found != len(EventTypes)+1 {
+		t.Errorf("%d types are named, and there are %d", found-1, len(EventTypes))
+	}
 }
 
 func TestListEvents_HidesParents(t *testing.T) {

@@ -15,12 +15,15 @@ type loggedAt struct {
 	body     []byte   // its JSON
 	place    *issuePlace
 	header   storage.Header
-	// parents are the ids of parents in the body, which are issues of their own.
-	parents []parentAt
+	// forAdmins: nobody can tell any more who else might see it.
+	forAdmins bool
+	// links are ids in the body of issues that it does not hang on: parents, and what
+	// became of tickets.
+	links []linkAt
 }
 
-// parentAt is where an event's body names a parent.
-type parentAt struct {
+// linkAt is where an event's body names another issue.
+type linkAt struct {
 	from, to int // with the quotes
 	place    *issuePlace
 }
@@ -48,10 +51,12 @@ type grantee struct {
 type eventReader struct {
 	v      *View
 	places map[storage.ID]*issuePlace
+	// teams says of those that were asked for whether they are there.
+	teams map[storage.ID]bool
 }
 
 func (v *View) eventReader() *eventReader {
-	return &eventReader{v: v, places: map[storage.ID]*issuePlace{}}
+	return &eventReader{v: v, places: map[storage.ID]*issuePlace{}, teams: map[storage.ID]bool{}}
 }
 
 var errEvent = fmt.Errorf("%w: event", storage.ErrFormat)
@@ -79,19 +84,56 @@ func (r *eventReader) read(sequence uint64, value []byte) (e loggedAt, err error
 	if at < 0 {
 		return e, errEvent
 	}
-	field := "issueId"
-	if kind.hangs == onItself {
-		field = "id"
+	switch data := e.body[at:end]; kind.hangs {
+	case onTicket:
+		err = r.findLinks(&e, at, end, "issueId")
+	case onItself:
+		if err = r.hang(&e, firstText(data, "id")); err == nil {
+			err = r.findLinks(&e, at, end, "parentId")
+		}
+	default:
+		issue := firstText(data, "issueId")
+		if issue == nil && kind.hangs == onDraft {
+			err = r.findDraft(&e, firstText(data, "id"))
+		} else {
+			err = r.hang(&e, issue)
+		}
 	}
-	id, ok := storage.ParseID(firstText(e.body[at:end], field))
-	if !ok {
-		return e, nil // a draft of a new issue hangs on none
-	}
-	if e.place, err = r.placeOf(id); err != nil || kind.hangs != onItself {
-		return e, err
-	}
-	err = r.findParents(&e, at, end)
 	return e, err
+}
+
+// hang has an event hang on an issue.
+func (r *eventReader) hang(e *loggedAt, issue []byte) (err error) {
+	id, ok := storage.ParseID(issue)
+	if !ok {
+		return errEvent
+	}
+	e.place, err = r.placeOf(id)
+	return err
+}
+
+// findDraft finds what a draft hangs on by now that hung on no issue: it has become
+// one since, and gone with it maybe. Else its team decides, which is the event's.
+func (r *eventReader) findDraft(e *loggedAt, draft []byte) error {
+	id, ok := storage.ParseID(draft)
+	if !ok {
+		return errEvent
+	}
+	var issue storage.ID
+	there, err := drafts.Record(r.v, storage.Key(nil).Newest(id), func(rec storage.Record) error {
+		if rec.Flags()&draftOnIssue != 0 {
+			issue = issueIn(rec)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("look for a draft: %w", err)
+	}
+	e.forAdmins = !there
+	if issue != (storage.ID{}) {
+		e.place, err = r.placeOf(issue)
+	}
+	return err
 }
 
 // eventTypeIn reads the type off the beginning of an event's JSON.
@@ -140,12 +182,13 @@ func firstText(body []byte, field string) []byte {
 // quotedID is the length of an id with its quotes.
 const quotedID = len(`"01890000-0000-7000-8000-000000000000"`)
 
-// findParents notes where an issue's event names parents: in the issue, and in what
-// changed.
-func (r *eventReader) findParents(e *loggedAt, at, end int) error {
-	const field, from, to = `"parentId":`, `{"from":`, `,"to":`
+// findLinks notes where an event names other issues in a field: of its data, and of
+// what changed.
+func (r *eventReader) findLinks(e *loggedAt, at, end int, name string) error {
+	const from, to = `{"from":`, `,"to":`
+	field := `"` + name + `":`
 	if i := bytes.Index(e.body[at:end], []byte(field+`"`)); i >= 0 {
-		if err := r.noteParent(e, at+i+len(field)); err != nil {
+		if err := r.noteLink(e, at+i+len(field)); err != nil {
 			return err
 		}
 	}
@@ -154,18 +197,18 @@ func (r *eventReader) findParents(e *loggedAt, at, end int) error {
 		return nil
 	}
 	first := end + i + len(field+from)
-	if err := r.noteParent(e, first); err != nil {
+	if err := r.noteLink(e, first); err != nil {
 		return err
 	}
 	i = bytes.Index(e.body[first:], []byte(to))
 	if i < 0 {
 		return errEvent
 	}
-	return r.noteParent(e, first+i+len(to))
+	return r.noteLink(e, first+i+len(to))
 }
 
-// noteParent notes the id at a place of an event's body, unless there is null.
-func (r *eventReader) noteParent(e *loggedAt, at int) error {
+// noteLink notes the id at a place of an event's body, unless there is null.
+func (r *eventReader) noteLink(e *loggedAt, at int) error {
 	if e.body[at] != '"' || len(e.body) < at+quotedID {
 		return nil
 	}
@@ -174,7 +217,7 @@ func (r *eventReader) noteParent(e *loggedAt, at int) error {
 		return nil
 	}
 	place, err := r.placeOf(id)
-	e.parents = append(e.parents, parentAt{at, at + quotedID, place})
+	e.links = append(e.links, linkAt{at, at + quotedID, place})
 	return err
 }
 
@@ -202,19 +245,41 @@ func (r *eventReader) placeOf(id storage.ID) (*issuePlace, error) {
 // sees tells whether the view's caller may see an event: whoever sees its issue now
 // does. Of an issue that was deleted, events are seen by those who could see it when
 // the event happened and still could when it went; of a restricted one that is
-// admins (Decision 44).
+// admins, and of a team that is gone, since it may have been private (Decision 44).
 func (r *eventReader) sees(e *loggedAt) (bool, error) {
 	switch c := r.v.Caller; {
 	case c.Level >= Admin:
 		return true, nil
 	case e.place != nil && e.place.there:
 		return r.seesPlace(e.place)
-	case !c.Sees(e.header.Team) || e.header.Flags&issueRestricted != 0:
+	case e.forAdmins || e.header.Flags&issueRestricted != 0 || e.place != nil && e.place.gone && e.place.restricted:
 		return false, nil
-	case e.place != nil && e.place.gone:
-		return c.Sees(e.place.team) && !e.place.restricted, nil
 	}
-	return true, nil
+	seen, err := r.seesTeam(e.header.Team)
+	if seen && err == nil && e.place != nil && e.place.gone {
+		seen, err = r.seesTeam(e.place.team)
+	}
+	return seen, err
+}
+
+// seesTeam tells whether the view's caller, who is no admin, may see what belonged to
+// a team.
+func (r *eventReader) seesTeam(team storage.ID) (bool, error) {
+	if !r.v.Caller.Sees(team) {
+		return false, nil
+	}
+	if team == (storage.ID{}) {
+		return true, nil
+	}
+	there, known := r.teams[team]
+	if !known {
+		var err error
+		if there, err = r.v.Has(teamTable, storage.Key(nil).Newest(team)); err != nil {
+			return false, fmt.Errorf("look for a team: %w", err)
+		}
+		r.teams[team] = there
+	}
+	return there, nil
 }
 
 // seesPlace tells whether the view's caller may see an issue. It decides as
@@ -244,10 +309,10 @@ func (r *eventReader) seesPlace(p *issuePlace) (bool, error) {
 	return in, nil
 }
 
-// hidden tells which of the parents in an event the view's caller may not see, a bit
-// for each (Decision 26).
+// hidden tells which of the issues that an event links the view's caller may not see,
+// a bit for each (Decision 26).
 func (r *eventReader) hidden(e *loggedAt) (bits uint8, err error) {
-	for i, p := range e.parents {
+	for i, p := range e.links {
 		shown, err := r.seesPlace(p.place)
 		if err != nil {
 			return 0, err
@@ -259,10 +324,10 @@ func (r *eventReader) hidden(e *loggedAt) (bits uint8, err error) {
 	return bits, nil
 }
 
-// appendBody appends an event's JSON without the parents that are hidden.
+// appendBody appends an event's JSON without the links that are hidden.
 func (e *loggedAt) appendBody(dst []byte, hidden uint8) []byte {
 	at := 0
-	for i, p := range e.parents {
+	for i, p := range e.links {
 		if hidden&(1<<i) != 0 {
 			dst = append(append(dst, e.body[at:p.from]...), "null"...)
 			at = p.to

@@ -26,33 +26,44 @@ const (
 	onNoIssue eventPlace = iota // the event's own header decides
 	onItself                    // data is the issue
 	onIssueID                   // data has its id as issueId
+	onDraft                     // so it has, or it is a draft of an issue that was not there yet
+	onTicket                    // on none, but data may link one as issueId, which not everybody sees
 )
 
-// eventKinds are all types of events (Decision 44). The order makes the bits of
-// EventSet, which are kept nowhere.
+// eventKinds are all types of events there are (Decision 44), for those who read the
+// log and for webhooks. The order makes the bits of EventSet, which are kept nowhere.
 var eventKinds = []eventKind{
-	{"issue.created", "issues", onItself},
-	{"issue.updated", "issues", onItself},
-	{"issue.deleted", "issues", onItself},
-	{"comment.created", "issues", onIssueID},
-	{"comment.updated", "issues", onIssueID},
-	{"comment.deleted", "issues", onIssueID},
-	{"session.created", "sessions", onIssueID},
-	{"session.updated", "sessions", onIssueID},
-	{"session.ended", "sessions", onIssueID},
-	{"session.escalated", "sessions", onIssueID},
-	{"draft.created", "issues", onIssueID},
-	{"draft.published", "issues", onIssueID},
-	{"draft.discarded", "issues", onIssueID},
-	{"ticket.created", "", onNoIssue},
-	{"ticket.updated", "", onNoIssue},
-	{"ticket.message", "", onNoIssue},
-	{"deal.created", "", onNoIssue},
-	{"deal.updated", "", onNoIssue},
-	{"deal.deleted", "", onNoIssue},
-	{"vcs.event", "", onNoIssue},
-	{"comms.event", "", onNoIssue},
+	{eventIssueCreated, "issues", onItself},
+	{eventIssueUpdated, "issues", onItself},
+	{eventIssueDeleted, "issues", onItself},
+	{eventCommentCreated, "issues", onIssueID},
+	{eventCommentUpdated, "issues", onIssueID},
+	{eventCommentDeleted, "issues", onIssueID},
+	{eventSessionCreated, "sessions", onIssueID},
+	{eventSessionUpdated, "sessions", onIssueID},
+	{eventSessionEnded, "sessions", onIssueID},
+	{eventSessionEscalated, "sessions", onIssueID},
+	{eventDraftCreated, "issues", onDraft},
+	{eventDraftPublished, "issues", onDraft},
+	{eventDraftDiscarded, "issues", onDraft},
+	{eventTicketCreated, "", onTicket},
+	{eventTicketUpdated, "", onTicket},
+	{eventTicketMessage, "", onTicket},
+	{eventDealCreated, "", onNoIssue},
+	{eventDealUpdated, "", onNoIssue},
+	{eventDealDeleted, "", onNoIssue},
+	{eventVCS, "", onNoIssue},
+	{eventComms, "", onNoIssue},
 }
+
+// EventTypes are the names of the types.
+var EventTypes = func() []string {
+	names := make([]string, len(eventKinds))
+	for i, k := range eventKinds {
+		names[i] = k.name
+	}
+	return names
+}()
 
 // allEvents has every type, and those that a later version may bring.
 const allEvents = ^EventSet(0)
@@ -69,6 +80,31 @@ var eventNumbers = func() map[string]int {
 	return numbers
 }()
 
+// matchesEvent tells whether a pattern is for a type of event: a name, a family
+// such as "issue.*", or "*".
+func matchesEvent(pattern, eventType string) bool {
+	if family, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(eventType, family)
+	}
+	return pattern == eventType
+}
+
+// eventsOf are the types that a pattern is for; 0 when it is for none.
+func eventsOf(pattern string) (set EventSet) {
+	if pattern == "*" {
+		return allEvents
+	}
+	if family, wild := strings.CutSuffix(pattern, "*"); wild && !strings.HasSuffix(family, ".") {
+		return 0
+	}
+	for i, k := range eventKinds {
+		if matchesEvent(pattern, k.name) {
+			set |= 1 << i
+		}
+	}
+	return set
+}
+
 // parseEventTypes reads a comma-separated list of types, of families such as issue.*,
 // and of *; empty: all. unknown are the words that name none.
 func parseEventTypes(list string) (set EventSet, unknown []string) {
@@ -77,18 +113,8 @@ func parseEventTypes(list string) (set EventSet, unknown []string) {
 	}
 	for word := range strings.SplitSeq(list, ",") {
 		word = strings.TrimSpace(word)
-		if word == "*" {
-			set = allEvents
-			continue
-		}
-		family, wild := strings.CutSuffix(word, "*")
-		found := false
-		for i, k := range eventKinds {
-			if k.name == word || wild && strings.HasSuffix(family, ".") && strings.HasPrefix(k.name, family) {
-				set, found = set|1<<i, true
-			}
-		}
-		if !found {
+		some := eventsOf(word)
+		if set |= some; some == 0 {
 			unknown = append(unknown, word)
 		}
 	}

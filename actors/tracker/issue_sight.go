@@ -42,7 +42,8 @@ func (s *sight) partial() (bool, error) {
 	return s.restricted, nil
 }
 
-// links tells whether the caller may see a parent, which need not be there.
+// links tells whether the caller may see an issue that is linked, as a parent is,
+// which need not be there.
 func (s *sight) links(parent storage.ID) (bool, error) {
 	partial, err := s.partial()
 	if err != nil || !partial {
@@ -63,19 +64,19 @@ func (s *sight) append(dst []byte, rec storage.Record) (_ []byte, whole bool, er
 	if rec.Flags()&issueHasParent == 0 || s.v.Caller.Level >= Admin {
 		return append(dst, rec.JSON()...), true, nil
 	}
-	return s.appendChild(dst, rec.JSON())
+	return s.appendLinked(dst, rec.JSON(), "parentId")
 }
 
-func (s *sight) appendChild(dst, body []byte) (_ []byte, whole bool, err error) {
-	parent, ok := storage.ParseID(storedText(body, "parentId"))
+// appendLinked appends the JSON of what may link an issue in a field.
+func (s *sight) appendLinked(dst, body []byte, field string) (_ []byte, whole bool, err error) {
+	issue, ok := storage.ParseID(storedText(body, field))
 	if !ok {
 		return append(dst, body...), true, nil
 	}
-	if whole, err = s.links(parent); err != nil || whole {
+	if whole, err = s.links(issue); err != nil || whole {
 		return append(dst, body...), whole, err
 	}
-	const name = `"parentId":`
-	start := bytes.Index(body, []byte(name+`"`)) + len(name)
+	start := bytes.Index(body, []byte(`"`+field+`":"`)) + len(field) + len(`"":`)
 	end := start + 1 + len(`01890000-0000-7000-8000-000000000000"`)
 	return append(append(append(dst, body[:start]...), "null"...), body[end:]...), false, nil
 }
@@ -86,7 +87,7 @@ func (v *View) shownIssue(body []byte) ([]byte, error) {
 	if v.Caller.Level >= Admin {
 		return body, nil
 	}
-	shown, _, err := (&sight{v: v}).appendChild(make([]byte, 0, len(body)), body)
+	shown, _, err := (&sight{v: v}).appendLinked(make([]byte, 0, len(body)), body, "parentId")
 	return shown, err
 }
 

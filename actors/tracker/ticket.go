@@ -118,6 +118,30 @@ func (tx *Tx) updateTicket(old *storage.Row[Ticket], t *Ticket) ([]byte, error) 
 	return body, err
 }
 
+// hidesIssue tells whether a ticket has an issue that the caller may not see.
+func (v *View) hidesIssue(t *Ticket) (bool, error) {
+	if t.IssueID == nil {
+		return false, nil
+	}
+	id, _ := storage.ParseID(*t.IssueID)
+	seen, err := (&sight{v: v}).links(id)
+	return !seen, err
+}
+
+// showTicket answers with a ticket as the caller may see it: an issue that it may not
+// see is none to it (Decision 26).
+func (v *View) showTicket(t *Ticket) (Reply, error) {
+	hidden, err := v.hidesIssue(t)
+	if err != nil {
+		return Reply{}, err
+	}
+	shown := *t
+	if hidden {
+		shown.IssueID = nil
+	}
+	return jsonReply(Done, &shown)
+}
+
 // unlinkTickets takes an issue that is being deleted away from the tickets that name
 // it, and tells whether some are left.
 func (tx *Tx) unlinkTickets(issue *storage.Row[Issue], portion *portion) (more bool, err error) {

@@ -4,5 +4,9 @@ package tracker
 var TicketByID = NewQuery[RecordIn, Ticket]("TicketByID", "Get a ticket", Needs{Level: Read}, ticketByID)
 
 func ticketByID(v *View, in *RecordIn) (Reply, error) {
-	return showRecord(v, &tickets, in, "ticket")
+	row, err := recordIn(v, &tickets, in.ID, "ticket")
+	if err != nil {
+		return Reply{}, err
+	}
+	return v.showTicket(&row.Value)
 }

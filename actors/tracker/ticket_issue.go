@@ -34,7 +34,7 @@ func createTicketIssue(tx *Tx, in *TicketIssueIn) (Reply, error) {
 		return Reply{}, err
 	}
 	if row.Value.IssueID != nil {
-		return Reply{}, Conflict("The ticket has an issue already.", "Look at the ticket's issueId, or set it to null first.")
+		return Reply{}, Conflict("The ticket has an issue already.", "Look at the ticket's issueId, which is null when you may not see the issue, or give it another.")
 	}
 	asked := CreateIssueIn{Title: in.Title.Or(""), IssueFields: IssueFields{
 		Description: in.Description, TeamID: in.TeamID, TeamKey: in.TeamKey, Status: Some(in.Status.Or(StatusTriage)), Priority: in.Priority,

@@ -41,8 +41,12 @@ func listTickets(v *View, in *ListTicketsIn) (Reply, error) {
 		matches = append(matches, storage.Equal(ticketByChannel, storage.Key(nil).Str(in.ChannelID)))
 	}
 	p := newPage(v.Buf, "tickets", in.Limit)
+	s := sight{v: v}
+	var body []byte
 	resume, err := tickets.ListWithin(v, matches, after, maxLeaps, func(pk []byte, rec storage.Record) (bool, error) {
-		return p.add(pk, rec.JSON()), nil
+		var err error
+		body, _, err = s.appendLinked(body[:0], rec.JSON(), "issueId")
+		return err == nil && p.add(pk, body), err
 	})
 	if err != nil {
 		return Reply{}, fmt.Errorf("list tickets: %w", err)

@@ -26,22 +26,39 @@ func patchTicket(tx *Tx, in *PatchTicketIn) (Reply, error) {
 	t := row.Value
 	t.Status = in.Status.Or(t.Status)
 	assign(&t.AssigneeID, &in.AssigneeID)
-	// An issue that it already has is not looked at: the caller need not see it.
-	if issue := in.IssueID.Ptr(); issue != nil && (t.IssueID == nil || *t.IssueID != *issue) {
-		id, ok := storage.ParseID(*issue)
+	if err := tx.linkTicket(&t, in.IssueID); err != nil {
+		return Reply{}, err
+	}
+	if !reflect.DeepEqual(t, row.Value) {
+		if _, err := tx.updateTicket(row, &t); err != nil {
+			return Reply{}, err
+		}
+	}
+	return tx.showTicket(&t)
+}
+
+// linkTicket gives a ticket another issue, or none. As with parents one that the
+// caller may not see is none to it: null leaves it, and only another issue takes its
+// place (Decision 26).
+func (tx *Tx) linkTicket(t *Ticket, issue Opt[IssueID]) error {
+	if !issue.Set {
+		return nil
+	}
+	hidden, err := tx.hidesIssue(t)
+	if err != nil || hidden && issue.Null {
+		return err
+	}
+	if !issue.Null {
+		id, ok := storage.ParseID(issue.Value)
 		if ok {
 			if ok, err = tx.hasIssue(id); err != nil {
-				return Reply{}, err
+				return err
 			}
 		}
 		if !ok {
-			return Reply{}, BadRequest(Fault{Path: "issueId", Message: "There is no such issue."})
+			return BadRequest(Fault{Path: "issueId", Message: "There is no such issue."})
 		}
 	}
-	assign(&t.IssueID, &in.IssueID)
-	if reflect.DeepEqual(t, row.Value) {
-		return jsonReply(Done, &t)
-	}
-	body, err := tx.updateTicket(row, &t)
-	return Reply{Body: body}, err
+	t.IssueID = issue.Ptr()
+	return nil
 }

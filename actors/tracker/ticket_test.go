@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
+	json "github.com/goccy/go-json"
 	"pgregory.net/rapid"
 )
 
@@ -47,17 +49,79 @@ func TestPatchTicket_LinksWhatTheCallerMaySee(t *testing.T) {
 	if err := link(&w.ann, hidden.ID); err != nil {
 		t.Fatal(err)
 	}
-	// Sending it back is no look at it.
-	if err := link(&w.gus, hidden.ID); err != nil {
-		t.Fatal(err)
+	// To whom the issue is hidden the ticket has none, and knowing its id is no help.
+	wantCode(t, link(&w.gus, hidden.ID), CodeBadRequest, "issueId")
+	null := Opt[IssueID]{Set: true, Null: true}
+	w.run(&w.gus, PatchTicket, &PatchTicketIn{ID: string(id), IssueID: null})
+	if issue := w.ticket(id).IssueID; issue == nil || *issue != hidden.ID {
+		t.Errorf("null took away a link that it was shown for: %v", issue)
 	}
-	_, _, err := w.try(&w.ann, CreateTicketIssue, &TicketIssueIn{TicketID: string(id)})
+	_, _, err := w.try(&w.gus, CreateTicketIssue, &TicketIssueIn{TicketID: string(id)})
 	wantCode(t, err, CodeConflict)
-	w.run(&w.gus, PatchTicket, &PatchTicketIn{ID: string(id), IssueID: Opt[IssueID]{Set: true, Null: true}})
+	w.run(&w.ann, PatchTicket, &PatchTicketIn{ID: string(id), IssueID: null})
 	made := decode[CreatedIssue](t, w.run(&w.gus, CreateTicketIssue, &TicketIssueIn{TicketID: string(id), TeamKey: Some("WEB"), Status: Some(StatusTodo)}).Body)
 	if made.Title != "x" || made.TeamID != w.web || made.Status != StatusTodo || *w.ticket(id).IssueID != made.ID {
 		t.Errorf("%+v", made)
 	}
+	w.verify()
+}
+
+// A ticket that has become an issue is one without to those who may not see the
+// issue, in every answer and event (Decision 26).
+func TestTickets_HideIssues(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	mel := w.somebody(ActorUser, "mel", w.core)
+	id := w.message(receiveMessageIn{inboundCall: inboundCall{"", "1"}, From: "x", Text: `{"issueId":"01935000-0000-7000-8000-0000000000dd"}`, Subject: `"issueId":{"from":`}).TicketID
+	first, second := w.create(CreateIssueIn{}), w.create(CreateIssueIn{})
+	link := func(issue IssueID) { w.run(&w.ann, PatchTicket, &PatchTicketIn{ID: string(id), IssueID: Some(issue)}) }
+	link(first.ID)
+	link(second.ID)
+	issueOf := func(r Reply, err error) string {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := decode[Ticket](t, r.Body).IssueID; at != nil {
+			return string(*at)
+		}
+		return "null"
+	}
+	text := func(raw []byte) string { return strings.Trim(string(raw), `"`) }
+	check := func(what string, who *Caller, one, two string) {
+		t.Helper()
+		if got := issueOf(w.ask(who, TicketByID, &RecordIn{ID: string(id)})); got != two {
+			t.Errorf("%s: the ticket has issue %s, want %s", what, got, two)
+		}
+		list, err := w.ask(who, ListTickets, &ListTicketsIn{Limit: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := decode[struct{ Tickets []json.RawMessage }](t, list.Body).Tickets; len(got) != 1 || issueOf(Reply{Body: got[0]}, nil) != two {
+			t.Errorf("%s: the list has %s, want %s", what, got, two)
+		}
+		patched := w.run(who, PatchTicket, &PatchTicketIn{ID: string(id), Status: Some(TicketOpen)})
+		if got := issueOf(patched, nil); got != two {
+			t.Errorf("%s: the PATCH answers with issue %s, want %s", what, got, two)
+		}
+		var got []string
+		for _, e := range w.page(who, ListEventsIn{Types: "ticket.updated"}).Events {
+			c := e.Changes["issueId"]
+			got = append(got, issueOf(Reply{Body: e.Data}, nil), text(c.From), text(c.To))
+		}
+		if want := []string{one, "null", one, two, one, two}; !slices.Equal(got, want) {
+			t.Errorf("%s: events tell of %s, want %s", what, got, want)
+		}
+	}
+	a, b := string(first.ID), string(second.ID)
+	check("open", mel, a, b)
+	w.grant(second.ID, "ann", GranteeUser)
+	check("restricted", mel, a, "null")
+	check("restricted", &w.ann, a, b)
+	w.patch(first.ID, IssuePatch{IssueFields: IssueFields{TeamID: Some(w.secret)}})
+	check("moved away", mel, "null", "null")
+	w.ungrant(second.ID, "ann")
+	check("open again", mel, "null", b)
 	w.verify()
 }
 

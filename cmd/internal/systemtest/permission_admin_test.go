@@ -4,16 +4,26 @@ package systemtest
 const nothing = "/" + noID
 
 // ticketOps are about tickets, which the whole workspace sees. {ticket} has become
-// the issue; whoever does not see that learns its id, and no more.
+// the issue; to whoever does not see that it has none.
 var ticketOps = []matrixOp{
 	{name: "tickets", method: "GET", path: "/tickets?limit=100", needs: "read", ok: 200, unseen: 200},
-	{name: "ticket", method: "GET", path: "/tickets/{ticket}", needs: "read", ok: 200, unseen: 200},
-	{name: "patch a ticket", method: "PATCH", path: "/tickets/{ticket}", body: map[string]any{"status": "pending"}, needs: "write", ok: 200, unseen: 200},
+	{name: "ticket", method: "GET", path: "/tickets/{ticket}", needs: "read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "patch a ticket", method: "PATCH", path: "/tickets/{ticket}", body: map[string]any{"status": "pending"}, needs: "write", ok: 200, unseen: 200, shows: "{id}"},
 	{name: "link a ticket", method: "PATCH", path: "/tickets/{unlinked}", body: map[string]any{"issueId": "{id}"}, needs: "write", ok: 200, unseen: 400, shows: "{id}", spends: true},
 	{name: "ticket's messages", method: "GET", path: "/tickets/{ticket}/messages", needs: "read", ok: 200, unseen: 200},
 	{name: "answer a ticket", method: "POST", path: "/tickets/{ticket}/messages", body: map[string]any{"body": "Seen"}, needs: "write", ok: 201, unseen: 201},
 	{name: "issue of a ticket that has one", method: "POST", path: "/tickets/{ticket}/issue", body: map[string]any{}, needs: "write", ok: 409, unseen: 409},
 	{name: "issue of a ticket in its team", method: "POST", path: "/tickets/{unlinked}/issue", body: map[string]any{"teamId": "{team}"}, needs: "write", ok: 201, unseen: 400, shows: "{team}", inTeam: true, spends: true},
+}
+
+// eventOps read the log, where it tells of the issue. {id} and the rest are among the
+// first hundred of their types.
+var eventOps = []matrixOp{
+	{name: "events of issues", method: "GET", path: "/events?types=issue.created&limit=100", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
+	{name: "events of comments", method: "GET", path: "/events?types=comment.created&limit=100", needs: "issues:read", ok: 200, unseen: 200, shows: "{comment}"},
+	{name: "events of drafts", method: "GET", path: "/events?types=draft.*&limit=100", needs: "issues:read", ok: 200, unseen: 200, shows: "{draft}"},
+	{name: "events of sessions", method: "GET", path: "/events?types=session.created&limit=100", needs: "sessions:read", ok: 200, unseen: 200, shows: "{session}"},
+	{name: "events of tickets", method: "GET", path: "/events?types=ticket.updated&limit=100", needs: "read", ok: 200, unseen: 200, shows: "{id}"},
 }
 
 // adminOps are those of who answers for the workspace: what leaves it, what comes in

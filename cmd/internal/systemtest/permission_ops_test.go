@@ -31,7 +31,7 @@ type matrixOp struct {
 
 // matrixOps are the operations; to add one is to add a row.
 var matrixOps = slices.Concat(issueOps, contentOps, sessionOps, draftOps, teamOps, countingOps, workspaceOps, recordOps("labels"), recordOps("projects"), recordOps("cycles"), recordOps("templates"),
-	recordOps("deals"), ticketOps, adminOps, scimOps, callOps)
+	recordOps("deals"), ticketOps, eventOps, adminOps, scimOps, callOps)
 
 // issueOps are about the issue itself, and where it shows in others.
 var issueOps = []matrixOp{
