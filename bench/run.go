@@ -24,9 +24,9 @@ func Run(ctx context.Context, cfg Config, out io.Writer) (report Report, err err
 	if err := r.start(ctx); err != nil {
 		return r.report, err
 	}
-	for _, n := range cfg.Connections {
+	for i, n := range cfg.Connections {
 		for _, s := range scenarios {
-			if len(cfg.Scenarios) > 0 && !slices.Contains(cfg.Scenarios, s.name) {
+			if len(cfg.Scenarios) > 0 && !slices.Contains(cfg.Scenarios, s.name) || i > 0 && s.alone != nil {
 				continue
 			}
 			if err := r.scenario(ctx, s, n); err != nil {
@@ -89,9 +89,25 @@ func (r *run) scenario(ctx context.Context, s scenario, connections int) error {
 			return err
 		}
 	}
+	if s.work {
+		if err := r.world.fillWork(ctx); err != nil {
+			return err
+		}
+	}
+	if s.prepare != nil {
+		if err := s.prepare(ctx, r.world); err != nil {
+			return err
+		}
+	}
+	if s.alone != nil {
+		return s.alone(ctx, r)
+	}
 	l := load{
 		dial: r.world.dial, connections: connections, rate: r.Rate, warmup: r.Warmup, lasts: r.Duration, status: s.status,
 		requests: func(c int) func() []byte { return s.requests(r.world, c) },
+	}
+	if s.talks != nil {
+		l.talks = func(c int) talk { return s.talks(r.world, c) }
 	}
 	before := r.counters(ctx)
 	closed := r.measure(ctx, s.name, s.about, &l)
@@ -127,6 +143,12 @@ func (r *run) measure(ctx context.Context, name, about string, l *load) *Result 
 	}
 	r.report.Results = append(r.report.Results, one)
 	return &r.report.Results[len(r.report.Results)-1]
+}
+
+// figure adds what a scenario found to the report.
+func (r *run) figure(f *Figure) {
+	_, _ = fmt.Fprintln(r.out, f)
+	r.report.Figures = append(r.report.Figures, *f)
 }
 
 // limit measures one of the limits; the name of a scenario is no work here.

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -17,13 +18,28 @@ type scenario struct {
 	limit  string
 	target float64
 	status int
-	// filled scenarios need the read workspace's issues.
-	filled   bool
+	// filled scenarios need the read workspace's issues, those with work the issues
+	// that sessions are about.
+	filled, work bool
+	// prepare makes what else is needed; it is asked before each measurement.
+	prepare  func(ctx context.Context, w *world) error
 	requests func(w *world, connection int) func() []byte
+	// talks stands in for status and requests where they depend on answers.
+	talks func(w *world, connection int) talk
+	// alone scenarios measure themselves, once a run, and have figures and no rate.
+	alone func(ctx context.Context, r *run) error
+}
+
+// talk is a connection's requests where each follows from the answers before it.
+type talk struct {
+	next  func() (request []byte, status int) // and what a good answer has
+	heard func(body []byte) error             // sees every good answer
 }
 
 // scenarios in the order they run in. One file each.
-var scenarios = []scenario{createMany, createHot, get, listSmall, list, similar, analytics, createLarge}
+var scenarios = []scenario{
+	createMany, createHot, cycle, cycleHot, get, poll, listSmall, list, similar, analytics, createLarge, dispatchClaim, waiting,
+}
 
 // Names of the limits measured beside the scenarios.
 const (
