@@ -105,8 +105,8 @@ func (c *Config) check() error {
 	if c.Issues < listLimit || c.Issues > 10_000_000 {
 		fault("issues: %d is not from %d to 10000000", c.Issues, listLimit)
 	}
-	if c.Waiting < 1 || c.Waiting > 1_000_000 {
-		fault("waiting: %d is not from 1 to 1000000", c.Waiting)
+	if most := opensPerSecond * (pollWait - 10); c.Waiting < 1 || c.Waiting > most { // the first are still there when the last has come
+		fault("waiting: %d is not from 1 to %d", c.Waiting, most)
 	}
 	if c.Duration <= 0 || c.Warmup < 0 {
 		fault("duration: %s after %s of warm-up", c.Duration, c.Warmup)

@@ -48,7 +48,7 @@ const (
 	// before.
 	pollWait = 30
 	// longestLook bounds how long the waiting node is looked at.
-	longestLook = 10 * time.Second
+	longestLook = 5 * time.Second
 	// waitingMB and waitingCPU are the targets of 10,000 polls: megabytes, and percents
 	// of a core, below which the timers of two readings can't be told apart.
 	waitingMB  = 50
@@ -116,14 +116,23 @@ type polls struct {
 	conns []net.Conn
 }
 
+// opensPerSecond is how fast polls come. All at once they would be a burst of requests,
+// and the workers for those, which the node keeps for a while, are not what waiting
+// costs.
+const opensPerSecond = 2000
+
 // open sends the requests.
 func (p *polls) open(ctx context.Context, request func(i int) []byte) error {
 	const openers = 16
+	pace := newPacer(time.Now(), time.Hour, opensPerSecond, 0)
 	faults := make([]error, openers)
 	var all sync.WaitGroup
 	for o := range openers {
 		all.Go(func() {
 			for i := o; i < len(p.conns) && faults[o] == nil && ctx.Err() == nil; i += openers {
+				if due, _ := pace.take(time.Now()); !sleep(ctx, time.Until(due)) {
+					return
+				}
 				c, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", p.addr)
 				if err == nil {
 					p.conns[i] = c
