@@ -32,6 +32,8 @@ type Config struct {
 	// OpenShare follows each closed measurement by an open one at this share of the
 	// rate it found; 0 leaves that out.
 	OpenShare float64
+	// Waiting is how many polls wait at once in the scenario of that name.
+	Waiting int
 	// Scenarios by name; none means all.
 	Scenarios []string
 	// Dir holds the data of the node that is started and of the Pebble baseline, both
@@ -47,7 +49,7 @@ type Config struct {
 func Default() Config {
 	return Config{
 		Connections: []int{16, 64}, Workspaces: 64, Issues: 20_000,
-		Warmup: time.Second, Duration: 5 * time.Second, OpenShare: 0.7, Dir: ".",
+		Warmup: time.Second, Duration: 5 * time.Second, OpenShare: 0.7, Waiting: 10_000, Dir: ".",
 	}
 }
 
@@ -59,6 +61,8 @@ type Process struct {
 	Ready time.Duration
 	// RSS reads the resident memory in bytes; nil or 0 when that can't be known.
 	RSS func() int64
+	// CPU reads the processor time it has used; nil or 0 when that can't be known.
+	CPU func() time.Duration
 	// Stop ends the process and removes what it left.
 	Stop func() error
 }
@@ -68,6 +72,17 @@ func (p *Process) rss() int64 {
 		return 0
 	}
 	return p.RSS()
+}
+
+// busy looks at the process for a while and gives the percents of a core it used.
+func (p *Process) busy(ctx context.Context, d time.Duration) float64 {
+	read := p.CPU
+	if read == nil {
+		read = func() time.Duration { return 0 }
+	}
+	used, began := read(), time.Now()
+	sleep(ctx, d)
+	return 100 * (read() - used).Seconds() / time.Since(began).Seconds()
 }
 
 func (c *Config) check() error {
@@ -89,6 +104,9 @@ func (c *Config) check() error {
 	}
 	if c.Issues < listLimit || c.Issues > 10_000_000 {
 		fault("issues: %d is not from %d to 10000000", c.Issues, listLimit)
+	}
+	if most := opensPerSecond * (pollWait - 10); c.Waiting < 1 || c.Waiting > most { // the first are still there when the last has come
+		fault("waiting: %d is not from 1 to %d", c.Waiting, most)
 	}
 	if c.Duration <= 0 || c.Warmup < 0 {
 		fault("duration: %s after %s of warm-up", c.Duration, c.Warmup)

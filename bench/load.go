@@ -28,6 +28,8 @@ type load struct {
 	// requests makes a connection's source of requests; each is used up before the
 	// next is asked for.
 	requests func(connection int) func() []byte
+	// talks stands in for status and requests.
+	talks func(connection int) talk
 	// answered sees every good answer's body, from the connection's goroutine.
 	answered func(connection int, body []byte)
 }
@@ -99,7 +101,7 @@ func (l *load) run(ctx context.Context) *sample {
 // connection does one connection's share.
 func (l *load) connection(ctx context.Context, index int, p *pacer) *sample {
 	s := &sample{latency: newHistogram()}
-	next := l.requests(index)
+	t := l.talk(index)
 	d := l.dial()
 	defer d.close()
 	measured := p.start.Add(l.warmup)
@@ -117,10 +119,14 @@ func (l *load) connection(ctx context.Context, index int, p *pacer) *sample {
 			}
 			sent = time.Now()
 		}
-		status, body, err := d.do(next())
+		request, want := t.next()
+		status, body, err := d.do(request)
 		now := time.Now()
-		if err == nil && status != l.status {
-			err = fmt.Errorf("status %d, want %d: %.300s", status, l.status, body)
+		if err == nil && status != want {
+			err = fmt.Errorf("status %d, want %d: %.300s", status, want, body)
+		}
+		if err == nil {
+			err = t.heard(body)
 		}
 		if err != nil {
 			failed++
@@ -132,9 +138,6 @@ func (l *load) connection(ctx context.Context, index int, p *pacer) *sample {
 			continue
 		}
 		failed = 0
-		if l.answered != nil {
-			l.answered(index, body)
-		}
 		from := sent
 		if l.rate > 0 {
 			from = began(due, asked, sent)
@@ -146,6 +149,23 @@ func (l *load) connection(ctx context.Context, index int, p *pacer) *sample {
 		_ = s.latency.RecordValue(min(max(now.Sub(from).Microseconds(), lowestLatency), highestLatency))
 	}
 	return s
+}
+
+// talk is what a connection says.
+func (l *load) talk(index int) talk {
+	if l.talks != nil {
+		return l.talks(index)
+	}
+	next := l.requests(index)
+	return talk{
+		next: func() ([]byte, int) { return next(), l.status },
+		heard: func(body []byte) error {
+			if l.answered != nil {
+				l.answered(index, body)
+			}
+			return nil
+		},
+	}
 }
 
 // sleep waits; false when ctx ended first.

@@ -28,6 +28,30 @@ type Report struct {
 	// Create is what one create wrote, as the Pebble limit repeats it.
 	Create  writes   `json:"create"`
 	Results []Result `json:"results"`
+	Figures []Figure `json:"figures,omitempty"`
+}
+
+// Figure is what a scenario found that is no rate.
+type Figure struct {
+	Scenario string  `json:"scenario"`
+	About    string  `json:"about"`
+	Value    float64 `json:"value"`
+	Unit     string  `json:"unit,omitempty"`
+	// Target is what the value should be below; 0: there is none.
+	Target float64 `json:"target,omitempty"`
+	Fault  string  `json:"fault,omitempty"` // why there is no value
+}
+
+// String is a line of the report.
+func (f *Figure) String() string {
+	text := fmt.Sprintf("%s: %s: %.2f %s", f.Scenario, f.About, f.Value, f.Unit)
+	switch {
+	case f.Fault != "":
+		return fmt.Sprintf("%s: %s: not valid: %s", f.Scenario, f.About, f.Fault)
+	case f.Target != 0:
+		return fmt.Sprintf("%s (target: below %g)", text, f.Target)
+	}
+	return text
 }
 
 // Machine is what figures depend on.
@@ -117,6 +141,11 @@ func (r *Report) Err() error {
 				one.Scenario, one.Connections, one.load(), one.Errors, one.Requests, one.Fault))
 		}
 	}
+	for i := range r.Figures {
+		if f := &r.Figures[i]; f.Fault != "" {
+			faults = append(faults, fmt.Errorf("%s: %s", f.Scenario, f.Fault))
+		}
+	}
 	if len(faults) > 0 {
 		return fmt.Errorf("bench: not valid: %w", errors.Join(faults...))
 	}
@@ -151,6 +180,11 @@ func (r *Report) Print(out io.Writer) error {
 		assumed = " (assumed: the node's metrics were not to be had)"
 	}
 	_, err := fmt.Fprintf(out, "\na create writes %d keys, %d bytes%s\n", r.Create.Keys, r.Create.Bytes, assumed)
+	for i := range r.Figures {
+		if err == nil {
+			_, err = fmt.Fprintln(out, &r.Figures[i])
+		}
+	}
 	if r.ReadyMillis > 0 && err == nil {
 		_, err = fmt.Fprintf(out, "ready after %.0f ms (target: below %d)\n", r.ReadyMillis, readyTarget.Milliseconds())
 	}

@@ -24,9 +24,9 @@ func Run(ctx context.Context, cfg Config, out io.Writer) (report Report, err err
 	if err := r.start(ctx); err != nil {
 		return r.report, err
 	}
-	for _, n := range cfg.Connections {
+	for i, n := range cfg.Connections {
 		for _, s := range scenarios {
-			if len(cfg.Scenarios) > 0 && !slices.Contains(cfg.Scenarios, s.name) {
+			if len(cfg.Scenarios) > 0 && !slices.Contains(cfg.Scenarios, s.name) || i > 0 && s.alone != nil {
 				continue
 			}
 			if err := r.scenario(ctx, s, n); err != nil {
@@ -92,6 +92,19 @@ func (r *run) scenario(ctx context.Context, s scenario, connections int) error {
 			return err
 		}
 	}
+	if s.work {
+		if err := r.world.fillWork(ctx); err != nil {
+			return err
+		}
+	}
+	if s.prepare != nil {
+		if err := s.prepare(ctx, r.world); err != nil {
+			return err
+		}
+	}
+	if s.alone != nil {
+		return s.alone(ctx, r)
+	}
 	if s.hooked && r.world.receiver == nil {
 		if err := r.world.hook(); err != nil {
 			return err
@@ -107,6 +120,9 @@ func (r *run) scenario(ctx context.Context, s scenario, connections int) error {
 			return err
 		}
 		defer func() { _, _ = fmt.Fprintf(r.out, "  beside %s: %s\n", s.name, stop()) }()
+	}
+	if s.talks != nil {
+		l.talks = func(c int) talk { return s.talks(r.world, c) }
 	}
 	before := r.counters(ctx)
 	closed := r.measured(ctx, s, &l)
@@ -153,6 +169,12 @@ func (r *run) measure(ctx context.Context, name, about string, l *load) *Result 
 	}
 	r.report.Results = append(r.report.Results, one)
 	return &r.report.Results[len(r.report.Results)-1]
+}
+
+// figure adds what a scenario found to the report.
+func (r *run) figure(f *Figure) {
+	_, _ = fmt.Fprintln(r.out, f)
+	r.report.Figures = append(r.report.Figures, *f)
 }
 
 // limit measures one of the limits; the name of a scenario is no work here.

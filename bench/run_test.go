@@ -8,8 +8,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -61,6 +64,7 @@ func fakeNode(t *testing.T, broken bool) (base string, created *atomic.Int64) {
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	})
+	fakeSessions(t, mux)
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		n := created.Load()
 		_, _ = fmt.Fprintf(w, "switchyard_batch_commands_total %d\nswitchyard_batch_ops_total %d\nswitchyard_batch_bytes_total %d\n", n, n*7, n*700)
@@ -70,10 +74,75 @@ func fakeNode(t *testing.T, broken bool) (base string, created *atomic.Int64) {
 	return s.URL, created
 }
 
+// fakeSessions answers what is asked about sessions, and holds it against their life:
+// what is claimed was dispatched to that agent, and its lane reports it.
+func fakeSessions(t *testing.T, mux *http.ServeMux) {
+	t.Helper()
+	var mu sync.Mutex
+	queued := map[string][]string{} // ids by agent
+	came := sync.NewCond(&mu)
+	made := 0
+	read := func(r *http.Request) (in struct {
+		AgentID string
+		Wait    int
+		Status  string
+	}) {
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			t.Errorf("%s: %v", r.URL.Path, err)
+		}
+		return in
+	}
+	mux.HandleFunc("POST /workspaces/{w}/issues/{id}/dispatch", func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		agent := read(r).AgentID
+		made++
+		id := fmt.Sprintf("0190e0a1-0000-7000-9000-%012d", made)
+		queued[agent] = append(queued[agent], id)
+		came.Broadcast()
+		w.WriteHeader(http.StatusCreated)
+		_, _ = fmt.Fprintf(w, `{"id":"%s","status":"created"}`, id)
+	})
+	mux.HandleFunc("POST /workspaces/{w}/agent/sessions/claim", func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		in := read(r)
+		for in.Wait > 0 && len(queued[in.AgentID]) == 0 {
+			came.Wait()
+		}
+		if len(queued[in.AgentID]) == 0 {
+			t.Errorf("%s claims what it has not dispatched", in.AgentID)
+			return
+		}
+		id := queued[in.AgentID][0]
+		queued[in.AgentID] = queued[in.AgentID][1:]
+		_, _ = fmt.Fprintf(w, `{"sessions":[{"session":{"id":"%s"},"issue":{"id":"x"},"laneToken":"lane-%s"}]}`, id, id)
+	})
+	mux.HandleFunc("POST /workspaces/{w}/agent/sessions/{id}/log", func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusCreated)
+		_, _ = fmt.Fprintf(w, `{"activities":[{"id":"%s"}]}`, r.PathValue("id"))
+	})
+	mux.HandleFunc("POST /workspaces/{w}/agent/sessions/{id}/report", func(w http.ResponseWriter, r *http.Request) {
+		if got := r.Header.Get("Authorization"); read(r).Status != "completed" || got != "Bearer lane-"+r.PathValue("id") {
+			t.Errorf("%s is reported on with %q", r.PathValue("id"), got)
+		}
+		_, _ = w.Write([]byte("{}"))
+	})
+	mux.HandleFunc("POST /workspaces/{w}/agent/sessions/{id}/cancel", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })
+	mux.HandleFunc("POST /workspaces/{w}/agent/sessions/{id}/poll", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("wait") == "30" {
+			<-r.Context().Done()
+		} else if since := r.URL.Query().Get("since"); since != r.PathValue("id") {
+			t.Errorf("polled what is later than %q", since)
+		}
+		_, _ = w.Write([]byte("{}"))
+	})
+}
+
 func quick(t *testing.T, base string) Config {
 	cfg := Default()
 	cfg.URL, cfg.MetricsURL, cfg.Token = base, base+"/metrics", "operator"
-	cfg.Connections, cfg.Workspaces, cfg.Issues = []int{2, 3}, 3, 60
+	cfg.Connections, cfg.Workspaces, cfg.Issues, cfg.Waiting = []int{2, 3}, 3, 60, 20
 	cfg.Warmup, cfg.Duration = 0, 30*time.Millisecond
 	cfg.Dir = t.TempDir()
 	return cfg
@@ -103,13 +172,20 @@ func TestRun_MeasuresScenariosBesideTheirLimits(t *testing.T) {
 			ratios++
 		}
 	}
+	figures := map[string]int{}
+	for i := range report.Figures {
+		figures[report.Figures[i].Scenario]++
+	}
+	if figures["dispatch-claim"] != 2 || figures["waiting"] != 1 {
+		t.Errorf("figures: %v", report.Figures)
+	}
 	for _, name := range append(Names(), pebbleLimit) {
-		if closed[name] != 2 {
+		if closed[name] != 2 && figures[name] == 0 {
 			t.Errorf("%s was measured %d times, want once for each number of connections", name, closed[name])
 		}
 	}
-	if open != 20 || ratios != 12 {
-		t.Errorf("%d open measurements, %d ratios; want 20 and 12\n%s", open, ratios, out.String())
+	if open != 26 || ratios != 18 {
+		t.Errorf("%d open measurements, %d ratios; want 26 and 18\n%s", open, ratios, out.String())
 	}
 	if !strings.Contains(out.String(), "of its limit") {
 		t.Errorf("no table:\n%s", out.String())
@@ -170,13 +246,81 @@ func TestRun_ErrorsMakeFiguresInvalid(t *testing.T) {
 	}
 }
 
+func TestRun_WaitingLooksAtANodeOfItsOwn(t *testing.T) {
+	t.Parallel()
+	base, _ := fakeNode(t, false)
+	cfg := quick(t, "")
+	cfg.Scenarios = []string{"waiting"}
+	started, stopped := 0, 0
+	cfg.StartNode = func(context.Context, string) (*Process, error) {
+		started++
+		rss, cpu := int64(0), time.Duration(0)
+		return &Process{
+			URL: base, Stop: func() error { stopped++; return nil },
+			RSS: func() int64 { rss += 30 << 20; return rss },
+			CPU: func() time.Duration { cpu += time.Millisecond; return cpu },
+		}, nil
+	}
+	var out bytes.Buffer
+	report, err := Run(t.Context(), cfg, &out)
+	if err != nil || report.Err() != nil {
+		t.Fatalf("%v, %v\n%s", err, report.Err(), out.String())
+	}
+	if started != 2 || stopped != 2 {
+		t.Errorf("%d nodes were started and %d stopped; want two", started, stopped)
+	}
+	if f := report.Figures; len(f) != 2 || f[0].Value != 30 || f[0].Unit != "MB" || f[0].Target != 50 || f[1].Unit != "%" {
+		t.Errorf("found %+v", f)
+	}
+	if !strings.Contains(out.String(), "30.00 MB (target: below 50)") {
+		t.Errorf("printed\n%s", out.String())
+	}
+}
+
+func TestRun_PollsThatDoNotWaitAreNoFigure(t *testing.T) {
+	t.Parallel()
+	base, _ := fakeNode(t, false)
+	node, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hasty := httputil.NewSingleHostReverseProxy(node)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/poll") {
+			hasty.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(s.Close)
+	cfg := quick(t, s.URL)
+	cfg.Scenarios = []string{"waiting"}
+	report, err := Run(t.Context(), cfg, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := report.Err(); err == nil || !strings.Contains(err.Error(), "did not wait") {
+		t.Errorf("the report's fault is %v", err)
+	}
+}
+
+func TestClaimed_FindsTheSessionAndItsLane(t *testing.T) {
+	t.Parallel()
+	const id = "0190e0a1-0000-7000-9000-000000000001"
+	session, lane, err := claimed([]byte(`{"sessions":[{"session":{"id":"` + id + `","issueId":"i"},"issue":{"id":"i"},"laneToken":"secret","logUrl":"u"}]}`))
+	if session != id || lane != "secret" || err != nil {
+		t.Errorf("session %q, lane %q, %v", session, lane, err)
+	}
+	if _, _, err := claimed([]byte(`{"sessions":[]}`)); err == nil {
+		t.Error("nothing is taken for a claim")
+	}
+}
+
 func TestConfig_NamesEveryFault(t *testing.T) {
 	t.Parallel()
 	_, err := Run(t.Context(), Config{Connections: []int{0}, Scenarios: []string{"nap"}, OpenShare: 2}, io.Discard)
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{"no URL", "connections: 0", "workspaces: 0", "issues: 0", "duration", "open share 2", `"nap"`} {
+	for _, want := range []string{"no URL", "connections: 0", "workspaces: 0", "issues: 0", "waiting: 0", "duration", "open share 2", `"nap"`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)
 		}

@@ -20,16 +20,31 @@ type scenario struct {
 	status int
 	// hooked scenarios need the webhooks and their receiver.
 	hooked bool
-	// filled scenarios need the read workspace's issues.
-	filled   bool
+	// filled scenarios need the read workspace's issues, those with work the issues
+	// that sessions are about.
+	filled, work bool
+	// prepare makes what else is needed; it is asked before each measurement.
+	prepare  func(ctx context.Context, w *world) error
 	requests func(w *world, connection int) func() []byte
 	// beside begins what goes on while it is measured; the function it returns ends that,
 	// and says what there was. nil: nothing does.
 	beside func(ctx context.Context, w *world) (func() string, error)
+	// talks stands in for status and requests where they depend on answers.
+	talks func(w *world, connection int) talk
+	// alone scenarios measure themselves, once a run, and have figures and no rate.
+	alone func(ctx context.Context, r *run) error
+}
+
+// talk is a connection's requests where each follows from the answers before it.
+type talk struct {
+	next  func() (request []byte, status int) // and what a good answer has
+	heard func(body []byte) error             // sees every good answer
 }
 
 // scenarios in the order they run in. One file each.
-var scenarios = []scenario{createMany, createHot, createFollowed, createHooked, get, listSmall, list, similar, analytics, createLarge}
+var scenarios = []scenario{
+	createMany, createHot, createFollowed, createHooked, cycle, cycleHot, get, poll, listSmall, list, similar, analytics, createLarge, dispatchClaim, waiting,
+}
 
 // Names of the limits measured beside the scenarios.
 const (

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // workspace is one made for a run.
@@ -27,7 +28,14 @@ type world struct {
 	ids      []string  // of the read workspace, at most maxIDs
 	// small has smallIssues issues: what the read workspace's size costs shows beside it.
 	small workspace
+
+	work   map[string][]string // issues that sessions are about, by workspace
+	agents atomic.Int64        // how many have been named
+	polled []string            // the paths of polls
 }
+
+// workIssues is how many issues of a workspace sessions are about.
+const workIssues = 16
 
 // smallIssues is how many issues the small workspace has.
 const smallIssues = 1000
@@ -121,6 +129,34 @@ func (w *world) fillOne(ctx context.Context, in workspace, issues int, made func
 	if s := l.run(ctx); s.errors > 0 {
 		return fmt.Errorf("bench: fill a workspace: %d errors, the first: %s", s.errors, s.fault)
 	}
+	return nil
+}
+
+// fillWork makes the issues that sessions are about, where there are none.
+func (w *world) fillWork(ctx context.Context) error {
+	if w.work != nil {
+		return nil
+	}
+	work := map[string][]string{}
+	for _, in := range append([]workspace{w.hot}, w.many...) {
+		var mu sync.Mutex
+		count := workIssues
+		if in == w.hot {
+			count *= 16 // all connections work there
+		}
+		err := w.fillOne(ctx, in, count, func(id string) {
+			mu.Lock()
+			defer mu.Unlock()
+			work[in.id] = append(work[in.id], id)
+		})
+		if err != nil {
+			return err
+		}
+		if len(work[in.id]) == 0 {
+			return fmt.Errorf("bench: fill a workspace: no answer had an id")
+		}
+	}
+	w.work = work
 	return nil
 }
 

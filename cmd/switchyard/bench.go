@@ -28,6 +28,7 @@ type benchRunCmd struct {
 	Duration    time.Duration `help:"Time of each measurement." default:"5s"`
 	Rate        float64       `help:"Requests a second of an open load; 0 closes the loop."`
 	OpenShare   float64       `help:"After each closed measurement an open one at this share of its rate; 0 for none." default:"0.7"`
+	Waiting     int           `help:"Polls that wait at once in the scenario waiting." default:"10000"`
 	Scenario    []string      `help:"Scenarios by name; all when not given." placeholder:"NAME"`
 	Dir         string        `help:"Where the data of the run is kept while it lasts." default:"." placeholder:"DIR"`
 	JSON        string        `name:"json" help:"Write the report here." placeholder:"FILE"`
@@ -43,7 +44,7 @@ func (b benchRunCmd) Run() error {
 	starter := bench.Binary{Path: self, EmptyCommand: "baseline"}
 	cfg := bench.Config{
 		URL: b.URL, MetricsURL: b.MetricsURL, Connections: b.Connections, Workspaces: b.Workspaces, Issues: b.Issues,
-		Warmup: b.Warmup, Duration: b.Duration, Rate: b.Rate, OpenShare: b.OpenShare, Scenarios: b.Scenario, Dir: b.Dir,
+		Warmup: b.Warmup, Duration: b.Duration, Rate: b.Rate, OpenShare: b.OpenShare, Waiting: b.Waiting, Scenarios: b.Scenario, Dir: b.Dir,
 		StartNode: starter.StartNode, StartEmpty: starter.StartEmpty,
 	}
 	if cfg.Token, err = rootToken(b.TokenFile); err != nil {

@@ -1,0 +1,106 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+)
+
+const (
+	dispatchClaimName  = "dispatch-claim"
+	dispatchClaimAbout = "a dispatch until a waiting claim is answered"
+)
+
+// dispatchClaim measures how long work takes to whoever waits for it: from sending a
+// dispatch until a claim that was waiting is answered, beside dispatches that nobody
+// waits for, in turns and with nothing else going on.
+var dispatchClaim = scenario{
+	name: dispatchClaimName, about: dispatchClaimAbout, work: true,
+	alone: func(ctx context.Context, r *run) error {
+		d := &dispatching{w: r.world, in: r.world.hot, sender: r.world.dial(), claimer: r.world.dial()}
+		defer d.sender.close()
+		defer d.claimer.close()
+		reached, plain := newHistogram(), newHistogram()
+		measured := time.Now().Add(r.Warmup)
+		for end := measured.Add(r.Duration); time.Now().Before(end); d.n++ {
+			claim, dispatch, err := d.turn(ctx)
+			if err != nil {
+				r.figure(&Figure{Scenario: dispatchClaimName, About: dispatchClaimAbout, Fault: err.Error()})
+				return ctx.Err()
+			}
+			if plain.TotalCount() == 0 || !time.Now().Before(measured) {
+				_ = reached.RecordValue(min(max(claim.Microseconds(), lowestLatency), highestLatency))
+				_ = plain.RecordValue(min(max(dispatch.Microseconds(), lowestLatency), highestLatency))
+			}
+		}
+		for _, q := range []float64{50, 99} {
+			to, alone := float64(reached.ValueAtQuantile(q))/1000, float64(plain.ValueAtQuantile(q))/1000
+			f := Figure{
+				Scenario: dispatchClaimName, Value: to - alone, Unit: "ms",
+				About: fmt.Sprintf("a waiting claim is answered %.2f ms after the dispatch is sent, one nobody waits for after %.2f ms (p%.0f); difference", to, alone, q),
+			}
+			if q == 50 {
+				f.Target = 1
+			}
+			r.figure(&f)
+		}
+		return ctx.Err()
+	},
+}
+
+// dispatching is what takes turns with and without a claim that waits.
+type dispatching struct {
+	w               *world
+	in              workspace
+	sender, claimer doer
+	n               int
+}
+
+// waitsSoon is how long a claim is given until it waits; one that comes late is
+// answered at once and makes the figure worse.
+const waitsSoon = 3 * time.Millisecond
+
+// turn dispatches to a claim that waits, then to nobody, and ends both sessions.
+func (d *dispatching) turn(ctx context.Context) (claim, dispatch time.Duration, err error) {
+	type answer struct {
+		body []byte
+		at   time.Time
+		err  error
+	}
+	answers := make(chan answer, 1)
+	go func() { // ends with the answer, which the wait or the connection's deadline bounds
+		body, err := ask(d.claimer, request("POST", d.w.host, "/workspaces/"+d.in.id+"/agent/sessions/claim", d.in.token, fmt.Sprintf(claimBody, "ready", 10)), 200)
+		at := time.Now()
+		answers <- answer{bytes.Clone(body), at, err}
+	}()
+	sleep(ctx, waitsSoon)
+	issues := d.w.work[d.in.id]
+	issue := issues[d.n%len(issues)]
+	sent := time.Now()
+	_, err = d.w.dispatch(d.sender, d.in, issue, "ready")
+	a := <-answers
+	if err == nil {
+		err = a.err
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	claim = a.at.Sub(sent)
+	session, lane, err := claimed(a.body)
+	if err != nil {
+		return 0, 0, err
+	}
+	if _, err := ask(d.sender, request("POST", d.w.host, "/workspaces/"+d.in.id+"/agent/sessions/"+session+"/report", lane, reportBody), 200); err != nil {
+		return 0, 0, err
+	}
+	sleep(ctx, waitsSoon) // as before the other one
+	sent = time.Now()
+	path, err := d.w.dispatch(d.sender, d.in, issue, "nobody")
+	if err != nil {
+		return 0, 0, err
+	}
+	dispatch = time.Since(sent)
+	_, err = ask(d.sender, request("POST", d.w.host, path+"/cancel", d.in.token, "{}"), 200)
+	return claim, dispatch, err
+}
