@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -213,4 +214,67 @@ func TestFeed_HasRoomForSoMany(t *testing.T) {
 			t.Errorf("%s listen", got)
 		}
 	})
+}
+
+// hearer is a listener that tells when it was sent something, and when it ended.
+type hearer struct{ sent, ended chan struct{} }
+
+func (h hearer) Send([]byte, func()) bool {
+	signal(h.sent)
+	return true
+}
+
+func (h hearer) End() { signal(h.ended) }
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// A stream ends with the access token that it was asked for with, and sends nothing
+// that happened after its end.
+func TestFeed_EndsWithItsAccessToken(t *testing.T) {
+	t.Parallel()
+	var ahead atomic.Int64
+	start := time.Date(2026, 11, 20, 21, 30, 0, 0, time.UTC)
+	b := setup(t, func(c *Config) {
+		c.OpenOnboarding = true
+		c.Clock = func() time.Time { return start.Add(time.Duration(ahead.Load())) }
+	})
+	mine := b.onboard("mine")
+	req := b.admitted(mine.id, b.access(b.client(mine, "read")), tracker.ListEvents)
+	s, err := b.engine.Listen(req, tracker.ListEvents, &tracker.ListEventsIn{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Leave()
+	h := hearer{make(chan struct{}, 1), make(chan struct{}, 1)}
+	s.Start(h)
+	happens := func() {
+		t.Helper()
+		if _, err := b.engine.Do(b.admitted(mine.id, mine.credential, tracker.CreateIssue), tracker.CreateIssue, &tracker.CreateIssueIn{Title: "Told"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await := func(what string, c chan struct{}) {
+		t.Helper()
+		select {
+		case <-c:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("the stream %s not", what)
+		}
+	}
+	await("begins", h.sent)
+	happens()
+	await("tells", h.sent)
+	ahead.Store(int64(time.Hour))
+	happens()
+	await("ends", h.ended)
+	select {
+	case <-h.sent:
+		t.Error("something was sent after the end of the token")
+	default:
+	}
 }
