@@ -21,7 +21,10 @@
 //	                              forms the next batch
 //	                              COMMIT POINT     <---done---
 //	                              forget callers, wake timers
+//	                              and the dispatcher
 //	<------- answer --------      every command of the batch
+//	                              wake whoever waits for what
+//	                              happened, or follows events
 //	read barrier, if nothing
 //	was committed for it
 //
@@ -45,12 +48,14 @@
 //     for each workspace's recorder.
 //   - Queries and workflows run on their caller's goroutine. One that waits sleeps on
 //     it (Do), or gives it back and is resumed on another (Begin).
+//   - Whoever follows a workspace's events is served in rounds, one at a time, each on a
+//     goroutine of its own; between them there is none (feed).
 //
 // # Locks
 //
-// shard.mu guards the handles of a shard; nothing waits while it is held. So does
-// the mutex of each part of the waiters, under which only notes are passed. All else
-// shared is atomic: gates, counters, access generations, remembered callers. A
-// dispatcher's news and a recorder's outcomes are each behind a mutex of their own,
-// under which nothing waits either.
+// shard.mu guards the handles of a shard; nothing waits while it is held. So it is with
+// the mutexes of each part of the waiters and of the feeds, under which only notes are
+// passed. All else shared is atomic: gates, counters, access generations, remembered
+// callers. A dispatcher's news and a recorder's outcomes are each behind a mutex of
+// their own, under which nothing waits either.
 package actors

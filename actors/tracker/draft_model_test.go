@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"switchyard/storage"
 )
 
 // modelDraft is a draft as it should be.
@@ -20,6 +22,7 @@ func TestDrafts_Model(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := newIssueWorld(t)
+		hook := w.subscribe()
 		var all []*modelDraft              // newest first
 		said := map[IssueID]int{}          // comments of the issues there are
 		title := map[IssueID]string{}      // of the same
@@ -125,5 +128,7 @@ func TestDrafts_Model(t *testing.T) {
 			},
 		})
 		w.verify()
+		v := storage.NewView(w.db, 1, w.workspace)
+		wantAll(t, &v, hook.ID)
 	})
 }

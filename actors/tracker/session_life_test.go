@@ -18,6 +18,7 @@ type lifeModel struct {
 	*fleet
 	issues   []Issue
 	sessions []SessionID
+	hook     WebhookID // told of everything
 	status   map[SessionID]SessionStatus
 	seen     int    // events looked at
 	agent    string // the registered one, which takes two sessions
@@ -37,6 +38,7 @@ func TestSessionLife_Model(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := &lifeModel{fleet: newFleet(t), status: map[SessionID]SessionStatus{}}
+		m.hook = decode[WebhookWithSecret](t, m.run(m.admin, CreateWebhook, &CreateWebhookIn{URL: "https://example.com/hook"}).Body).ID
 		for range 3 {
 			m.issues = append(m.issues, m.work(PriorityLow))
 		}
@@ -252,6 +254,8 @@ func (m *lifeModel) follow() {
 
 func (m *lifeModel) check(t *rapid.T) {
 	m.follow()
+	v := m.view(m.home.Workspace.ID.raw())
+	wantAll(t, &v, m.hook)
 	for _, id := range m.sessions {
 		if p := m.record(id).Inner.Predecessor; p != "" && (m.status[p].Ended() || m.status[id] != SessionWaiting) {
 			t.Fatalf("session %s is %s, in line behind %s, which is %s", id, m.status[id], p, m.status[p])

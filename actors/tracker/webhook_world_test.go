@@ -19,13 +19,37 @@ func (w *issueWorld) subscribe(events ...string) WebhookWithSecret {
 // outbox gives the first tries that wait for a webhook.
 func (w *issueWorld) outbox(id WebhookID) []PendingDelivery {
 	w.Helper()
-	raw, _ := storage.ParseID(id)
 	v := storage.NewView(w.db, 1, w.workspace)
-	list, err := ListOutbox(&v, raw, storage.ID{}, 10_000)
+	return outbox(w, &v, id)
+}
+
+func outbox(t tester, v *storage.View, id WebhookID) []PendingDelivery {
+	t.Helper()
+	raw, _ := storage.ParseID(id)
+	list, err := ListOutbox(v, raw, storage.ID{}, 10_000)
 	if err != nil {
-		w.Fatal(err)
+		t.Fatal(err)
 	}
 	return list
+}
+
+// wantAll checks that what waits for a webhook, which was there from the beginning,
+// is every event that there is, once and in order.
+func wantAll(t tester, v *storage.View, id WebhookID) {
+	t.Helper()
+	events, err := v.Number(eventSequence, make([]byte, 16))
+	if err != nil {
+		t.Fatal(err)
+	}
+	queued := outbox(t, v, id)
+	for i, p := range queued {
+		if p.Sequence != uint64(i+1) {
+			t.Fatalf("delivery %d is of event %d", i+1, p.Sequence)
+		}
+	}
+	if uint64(len(queued)) != events {
+		t.Fatalf("%d deliveries of %d events", len(queued), events)
+	}
 }
 
 // record notes what became of tries.
