@@ -112,7 +112,7 @@ func (w *workspaceActor) decided(p *proposal) {
 func (w *workspaceActor) committed(p *proposal) {
 	wakes, told := w.ledger.Wakes(), w.ledger.Told()
 	w.ledger.Committed()
-	w.noticed(p.touched, p.queued)
+	w.noticed(p.touched &^ tracker.TouchesOutbox)
 	batch := w.batch
 	w.batch, w.spare = w.spare, nil
 	for _, c := range batch {
@@ -121,6 +121,9 @@ func (w *workspaceActor) committed(p *proposal) {
 	clear(batch)
 	w.spare = batch[:0]
 	// Whoever waits for what happened comes after those who did it.
+	if p.touched&tracker.TouchesOutbox != 0 {
+		w.h.shard.deliver(w.h.workspace, tracker.TouchesOutbox, p.queued)
+	}
 	w.engine.waits.wake(w.h.workspace, wakes)
 	if told {
 		w.engine.tell(w.h.workspace)
@@ -129,9 +132,8 @@ func (w *workspaceActor) committed(p *proposal) {
 }
 
 // noticed tells those who keep something derived from rows that changed. It comes
-// before the replies: who was told of a deletion must see its effect. queued are the
-// webhooks that there may be deliveries for; none: it could be any.
-func (w *workspaceActor) noticed(touched storage.Touch, queued []storage.ID) {
+// before the replies: who was told of a deletion must see its effect.
+func (w *workspaceActor) noticed(touched storage.Touch) {
 	if touched&tracker.TouchesAccess != 0 {
 		w.engine.generations.bump(w.h.workspace)
 		w.engine.tell(w.h.workspace) // some who follow events may not do so any longer
@@ -140,7 +142,7 @@ func (w *workspaceActor) noticed(touched storage.Touch, queued []storage.ID) {
 		w.h.shard.wake()
 	}
 	if touched&(tracker.TouchesOutbox|tracker.TouchesWebhooks) != 0 {
-		w.h.shard.deliver(w.h.workspace, touched, queued)
+		w.h.shard.deliver(w.h.workspace, touched, nil)
 	}
 }
 
@@ -163,7 +165,7 @@ func (w *workspaceActor) doubt(touched storage.Touch) {
 		w.h.gate.hold()
 	}
 	w.h.doubted |= touched
-	w.noticed(touched, nil)
+	w.noticed(touched)
 }
 
 // emptyBatch is a Pebble batch without operations.
@@ -189,7 +191,7 @@ func (w *workspaceActor) settled(p *proposal) {
 		return
 	}
 	if w.h.doubtful {
-		w.noticed(w.h.doubted, nil)
+		w.noticed(w.h.doubted)
 		w.engine.waits.wakeAll(w.h.workspace) // whatever they wait for may have happened
 		w.engine.tell(w.h.workspace)
 		w.h.doubtful, w.h.doubted = false, 0

@@ -105,7 +105,8 @@ func (d *dispatcher) stop() {
 	d.cancel()
 }
 
-// deliver has the dispatcher of an owned shard look into a workspace.
+// deliver has the dispatcher of an owned shard look into a workspace. queued are the
+// webhooks that there may be deliveries for; none: it could be any.
 func (s *shard) deliver(workspace storage.ID, touched storage.Touch, queued []storage.ID) {
 	s.mu.RLock()
 	d := s.dispatcher

@@ -21,10 +21,10 @@
 //	                              forms the next batch
 //	                              COMMIT POINT     <---done---
 //	                              forget callers, wake timers
-//	                              and the dispatcher
 //	<------- answer --------      every command of the batch
 //	                              wake whoever waits for what
-//	                              happened, or follows events
+//	                              happened, follows events, or
+//	                              has them delivered
 //	read barrier, if nothing
 //	was committed for it
 //
