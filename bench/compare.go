@@ -44,11 +44,43 @@ func Compare(before, after *Report, out io.Writer) error {
 				b.Scenario, b.Connections, load, b.Rate, a.Rate, (a.Rate/b.Rate-1)*100, b.P99, a.P99, ratios)
 		}
 	}
-	if common == 0 {
+	figures := commonFigures(before, after)
+	if common+len(figures) == 0 {
 		return errors.New("bench: the reports have no measurement in common")
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("bench: print: %w", err)
 	}
+	for _, both := range figures {
+		if _, err := fmt.Fprintf(out, "%s\n  before: %.2f %s\n", &both[1], both[0].Value, both[0].Unit); err != nil {
+			return fmt.Errorf("bench: print: %w", err)
+		}
+	}
 	return nil
+}
+
+// commonFigures pairs the figures of two reports: a scenario's first in a unit with
+// its first in the other, and so on.
+func commonFigures(before, after *Report) (both [][2]Figure) {
+	type kind struct {
+		scenario, unit string
+		nth            int
+	}
+	numbered := func(r *Report, fn func(kind, Figure)) {
+		seen := map[kind]int{}
+		for _, f := range r.Figures {
+			k := kind{scenario: f.Scenario, unit: f.Unit}
+			k.nth = seen[k]
+			seen[kind{scenario: f.Scenario, unit: f.Unit}]++
+			fn(k, f)
+		}
+	}
+	old := map[kind]Figure{}
+	numbered(before, func(k kind, f Figure) { old[k] = f })
+	numbered(after, func(k kind, f Figure) {
+		if b, ok := old[k]; ok {
+			both = append(both, [2]Figure{b, f})
+		}
+	})
+	return both
 }

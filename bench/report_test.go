@@ -93,6 +93,32 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+func TestCompare_SetsFiguresBesideEachOther(t *testing.T) {
+	t.Parallel()
+	before := &Report{Figures: []Figure{
+		{Scenario: "waiting", About: "memory", Value: 40, Unit: "MB", Target: 50},
+		{Scenario: "dispatch-claim", About: "p50", Value: 0.5, Unit: "ms"},
+		{Scenario: "dispatch-claim", About: "p99", Value: 9, Unit: "ms"},
+	}}
+	after := &Report{Figures: []Figure{
+		{Scenario: "dispatch-claim", About: "p50", Value: 0.25, Unit: "ms"},
+		{Scenario: "dispatch-claim", About: "p99", Value: 7, Unit: "ms"},
+		{Scenario: "waiting", About: "processor", Value: 0.1, Unit: "%"},
+	}}
+	var out bytes.Buffer
+	if err := Compare(before, after, &out); err != nil {
+		t.Fatal(err)
+	}
+	want := "dispatch-claim: p50: 0.25 ms\n  before: 0.50 ms\ndispatch-claim: p99: 7.00 ms\n  before: 9.00 ms\n"
+	if !strings.HasSuffix(out.String(), want) || strings.Contains(out.String(), "waiting") {
+		t.Errorf("printed\n%s\nwant at its end\n%s", out.String(), want)
+	}
+	after.Figures[0].Fault = "nobody came"
+	if err := Compare(before, after, &out); err == nil || !strings.Contains(err.Error(), "nobody came") {
+		t.Errorf("a figure with a fault: %v", err)
+	}
+}
+
 func TestCompare_Refuses(t *testing.T) {
 	t.Parallel()
 	faulty, other := sound(), sound()

@@ -143,7 +143,7 @@ func quick(t *testing.T, base string) Config {
 	cfg := Default()
 	cfg.URL, cfg.MetricsURL, cfg.Token = base, base+"/metrics", "operator"
 	cfg.Connections, cfg.Workspaces, cfg.Issues, cfg.Waiting = []int{2, 3}, 3, 60, 20
-	cfg.Warmup, cfg.Duration = 0, 30*time.Millisecond
+	cfg.Warmup, cfg.Duration = 0, 100*time.Millisecond
 	cfg.Dir = t.TempDir()
 	return cfg
 }

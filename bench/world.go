@@ -118,7 +118,7 @@ func (w *world) fill(ctx context.Context, issues int, out io.Writer) error {
 
 func (w *world) fillOne(ctx context.Context, in workspace, issues int, made func(id string)) error {
 	l := load{
-		dial: w.dial, connections: 32, most: int64(issues), status: 201,
+		dial: w.dial, connections: min(32, 1+issues/16), most: int64(issues), status: 201,
 		requests: func(c int) func() []byte { return creates([]workspace{in}, w.host, c) },
 		answered: func(_ int, body []byte) {
 			if id, ok := issueID(body); ok {
