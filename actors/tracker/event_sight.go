@@ -102,13 +102,13 @@ func (r *eventReader) read(sequence uint64, value []byte) (e loggedAt, err error
 	return e, err
 }
 
-// hang has an event hang on an issue.
+// hang has an event hang on an issue. One event that names none, though it is of a
+// type that does, is not to keep everybody from reading the others.
 func (r *eventReader) hang(e *loggedAt, issue []byte) (err error) {
 	id, ok := storage.ParseID(issue)
-	if !ok {
-		return errEvent
+	if e.forAdmins = !ok; ok {
+		e.place, err = r.placeOf(id)
 	}
-	e.place, err = r.placeOf(id)
 	return err
 }
 
@@ -116,8 +116,8 @@ func (r *eventReader) hang(e *loggedAt, issue []byte) (err error) {
 // one since, and gone with it maybe. Else its team decides, which is the event's.
 func (r *eventReader) findDraft(e *loggedAt, draft []byte) error {
 	id, ok := storage.ParseID(draft)
-	if !ok {
-		return errEvent
+	if e.forAdmins = !ok; !ok {
+		return nil
 	}
 	var issue storage.ID
 	there, err := drafts.Record(r.v, storage.Key(nil).Newest(id), func(rec storage.Record) error {
