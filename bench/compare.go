@@ -40,8 +40,8 @@ func Compare(before, after *Report, out io.Writer) error {
 			if a.Ratio > 0 && b.Ratio > 0 {
 				ratios = fmt.Sprintf("%.2f\t%.2f", b.Ratio, a.Ratio)
 			}
-			_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%.0f\t%.0f\t%+.1f %%\t%.2f\t%.2f\t%s\t\n",
-				b.Scenario, b.Connections, load, b.Rate, a.Rate, (a.Rate/b.Rate-1)*100, b.P99, a.P99, ratios)
+			_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%.0f\t%.0f\t%+.1f %%\t%s\t%s\t%s\t\n",
+				b.Scenario, b.Connections, load, b.Rate, a.Rate, (a.Rate/b.Rate-1)*100, b.millis(b.P99), a.millis(a.P99), ratios)
 		}
 	}
 	figures := commonFigures(before, after)

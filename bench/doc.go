@@ -11,7 +11,8 @@
 // Load comes in two ways. Closed: every connection sends its next request when the
 // last is answered, which finds the highest rate. Open: requests have their
 // intended times, whatever the server does, and their latency counts from then, so
-// a stall is felt by all who would have come during it.
+// a stall is felt by all who would have come during it. Webhooks are received within
+// the generator's process, whose clock then times both ends of a delivery.
 //
 // Every goroutine belongs to the call that started it and ends before that call
 // returns; processes it starts end with Run.

@@ -3,103 +3,141 @@ package bench
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"net"
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
-	"github.com/valyala/fasthttp"
 )
 
-// receiver takes webhook deliveries within the generator's process. It answers at
-// once and notes how long after its event each one came.
+// receiver takes webhook deliveries within the generator's process. What it does not
+// do, the node can: it reads as much HTTP/1.1 as the node's deliveries need and
+// answers 200 at once. Its goroutines, one for each connection and one that accepts
+// them, end in stop.
 type receiver struct {
-	server *fasthttp.Server
-	url    string
-	took   atomic.Int64 // deliveries
+	url  string
+	took atomic.Int64 // deliveries
+	// arrived sees the path and the body of each before it is answered, from the
+	// goroutine of its connection; nil: nobody looks.
+	arrived func(path, body []byte)
 
-	mu  sync.Mutex
-	lag *hdrhistogram.Histogram // microseconds since the event's createdAt, which is in whole milliseconds
+	listener net.Listener
+	all      sync.WaitGroup
+	mu       sync.Mutex
+	open     map[net.Conn]struct{} // nil once it was stopped
 }
 
-func startReceiver() (*receiver, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+const (
+	// largestDelivery is what a connection keeps of one, its head included, in bytes.
+	largestDelivery = 64 << 10
+	// mostDelivering connections are served at a time. A node has a few to each webhook.
+	mostDelivering = 256
+)
+
+func startReceiver(ctx context.Context, arrived func(path, body []byte)) (*receiver, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("bench: a receiver: %w", err)
 	}
-	r := &receiver{url: "http://" + l.Addr().String(), lag: newHistogram()}
-	r.server = &fasthttp.Server{Handler: r.take, NoDefaultServerHeader: true}
-	go func() { _ = r.server.Serve(l) }() // ends in stop; a delivery not taken shows in the count
+	r := &receiver{url: "http://" + l.Addr().String(), arrived: arrived, listener: l, open: map[net.Conn]struct{}{}}
+	r.all.Go(r.accept)
 	return r, nil
 }
 
-func (r *receiver) take(c *fasthttp.RequestCtx) {
-	r.took.Add(1)
-	_, rest, ok := bytes.Cut(c.PostBody(), []byte(`"createdAt":"`))
-	if !ok || len(rest) < 24 {
-		return
+func (r *receiver) accept() {
+	for {
+		c, err := r.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // a delivery that is not taken shows in the count
+			continue
+		}
+		r.mu.Lock()
+		serve := r.open != nil && len(r.open) < mostDelivering
+		if serve {
+			r.open[c] = struct{}{}
+			r.all.Go(func() { r.serve(c) })
+		}
+		r.mu.Unlock()
+		if !serve {
+			_ = c.Close()
+		}
 	}
-	at, err := time.Parse("2006-01-02T15:04:05.000Z", string(rest[:24]))
-	if err != nil {
-		return
+}
+
+// serve takes the deliveries of a connection, one after another.
+func (r *receiver) serve(c net.Conn) {
+	defer func() {
+		_ = c.Close()
+		r.mu.Lock()
+		delete(r.open, c)
+		r.mu.Unlock()
+	}()
+	buf := make([]byte, largestDelivery)
+	have := 0
+	for {
+		whole, path, body, err := delivery(buf[:have])
+		if err != nil || whole > len(buf) {
+			return
+		}
+		if whole == 0 || whole > have {
+			if have == len(buf) {
+				return
+			}
+			n, err := c.Read(buf[have:])
+			have += n
+			if err != nil {
+				return
+			}
+			continue
+		}
+		if r.arrived != nil {
+			r.arrived(path, body)
+		}
+		r.took.Add(1) // whoever waits for the count finds what arrived noted
+		if _, err := c.Write(thanks); err != nil {
+			return
+		}
+		have = copy(buf, buf[whole:have])
 	}
-	lag := max(time.Since(at).Microseconds(), lowestLatency)
+}
+
+var thanks = []byte("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+// delivery finds a request's length, 0 until its head is there, and its path and
+// body once all of it is.
+func delivery(b []byte) (whole int, path, body []byte, err error) {
+	head := bytes.Index(b, []byte("\r\n\r\n"))
+	if head < 0 {
+		return 0, nil, nil, nil
+	}
+	head += 4
+	method, rest, _ := bytes.Cut(b[:head], []byte(" "))
+	path, _, ok := bytes.Cut(rest, []byte(" "))
+	value, found := headValue(b[:head], "Content-Length: ")
+	if !ok || !found || string(method) != "POST" {
+		return 0, nil, nil, fmt.Errorf("not a delivery: %.40q", b)
+	}
+	length, err := strconv.Atoi(string(value))
+	if err != nil || length < 0 || length > largestAnswer {
+		return 0, nil, nil, fmt.Errorf("a delivery with the length %.40q", value)
+	}
+	if whole = head + length; whole <= len(b) {
+		body = b[head:whole]
+	}
+	return whole, path, body, nil
+}
+
+// stop hangs up on everyone and returns when nothing goes on any longer.
+func (r *receiver) stop() {
+	_ = r.listener.Close()
 	r.mu.Lock()
-	_ = r.lag.RecordValue(min(lag, highestLatency))
+	for c := range r.open {
+		_ = c.Close()
+	}
+	r.open = nil
 	r.mu.Unlock()
-}
-
-func (r *receiver) stop() error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	return r.server.ShutdownWithContext(ctx)
-}
-
-// subscriptions of the workspace that is written to.
-const subscriptions = 3
-
-// hook subscribes a receiver to the events of the workspace made for it.
-func (w *world) hook() (err error) {
-	if w.receiver, err = startReceiver(); err != nil {
-		return err
-	}
-	d := w.dial()
-	defer d.close()
-	for i := range subscriptions {
-		body := fmt.Sprintf(`{"url":%q}`, w.receiver.url+"/"+strconv.Itoa(i))
-		status, answer, err := d.do(request("POST", w.host, "/workspaces/"+w.hooked.id+"/webhook-subscriptions", w.hooked.token, body))
-		if err != nil {
-			return fmt.Errorf("bench: subscribe: %w", err)
-		}
-		if status != 201 {
-			return fmt.Errorf("bench: subscribe: status %d (the node needs --webhooks-allow-http --webhooks-allow-cidr 127.0.0.0/8): %.300s", status, answer)
-		}
-	}
-	return nil
-}
-
-// drained tells of the deliveries: those that were made beside the load, and then
-// of the rest.
-func (w *world) drained(ctx context.Context, out io.Writer, began time.Time, before int64) {
-	r := w.receiver
-	beside, ended := r.took.Load(), time.Now()
-	last, at := beside, ended
-	for time.Since(at) < time.Second && ctx.Err() == nil { // until none comes any longer
-		sleep(ctx, 10*time.Millisecond)
-		if now := r.took.Load(); now != last {
-			last, at = now, time.Now()
-		}
-	}
-	_, _ = fmt.Fprintf(out, "  deliveries: %.0f/s beside the load", float64(beside-before)/ended.Sub(began).Seconds())
-	if left := last - beside; left > 0 && at.After(ended) {
-		_, _ = fmt.Fprintf(out, ", then %d at %.0f/s", left, float64(left)/at.Sub(ended).Seconds())
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_, _ = fmt.Fprintf(out, "; from event to receiver p50 %.1f ms, p99 %.1f ms\n", float64(r.lag.ValueAtQuantile(50))/1000, float64(r.lag.ValueAtQuantile(99))/1000)
-	r.lag.Reset()
+	r.all.Wait()
 }

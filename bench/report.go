@@ -84,6 +84,10 @@ type Result struct {
 	Limit  string  `json:"limit,omitempty"`
 	Ratio  float64 `json:"ratio,omitempty"`
 	Target float64 `json:"target,omitempty"`
+	// RateTarget and P50Target are what the rate should reach and the p50 stay below,
+	// where that is said in figures of their own.
+	RateTarget float64 `json:"rateTarget,omitempty"`
+	P50Target  float64 `json:"p50Target,omitempty"`
 }
 
 // Targets of a started node.
@@ -94,6 +98,14 @@ const (
 
 // Valid tells whether the figure means anything: it was measured without an error.
 func (r *Result) Valid() bool { return r.Errors == 0 && r.Requests > 0 }
+
+// millis writes one of the latencies; a figure without any has none.
+func (r *Result) millis(latency float64) string {
+	if r.Max == 0 && latency == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", latency)
+}
 
 // load names the kind of load.
 func (r *Result) load() string {
@@ -162,15 +174,20 @@ func (r *Report) Print(out io.Writer) error {
 		if one.Ratio > 0 {
 			ratio = fmt.Sprintf("%.2f", one.Ratio)
 		}
-		if one.Target > 0 && one.Offered == 0 {
+		switch {
+		case one.RateTarget > 0:
+			target = fmt.Sprintf("%.0f/s", one.RateTarget)
+		case one.P50Target > 0:
+			target = fmt.Sprintf("p50 < %g", one.P50Target)
+		case one.Target > 0 && one.Offered == 0:
 			target = fmt.Sprintf("%.2f", one.Target)
 		}
 		rate := fmt.Sprintf("%.0f", one.Rate)
 		if !one.Valid() {
 			rate, ratio = "not valid", ""
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%.2f\t%.2f\t%d\t%s\t%s\t\n",
-			one.Scenario, one.Connections, one.load(), rate, one.P50, one.P99, one.Errors, ratio, target)
+		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t\n",
+			one.Scenario, one.Connections, one.load(), rate, one.millis(one.P50), one.millis(one.P99), one.Errors, ratio, target)
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("bench: print: %w", err)

@@ -29,7 +29,13 @@ func Run(ctx context.Context, cfg Config, out io.Writer) (report Report, err err
 			if len(cfg.Scenarios) > 0 && !slices.Contains(cfg.Scenarios, s.name) || i > 0 && s.alone != nil {
 				continue
 			}
-			if err := r.scenario(ctx, s, n); err != nil {
+			err := r.scenario(ctx, s, n)
+			var refused *refusal
+			if cfg.URL != "" && errors.As(err, &refused) { // it was not started for this
+				_, _ = fmt.Fprintf(out, "%-24s left out: %v\n", s.name, refused)
+				continue
+			}
+			if err != nil {
 				return r.report, err
 			}
 		}
@@ -74,9 +80,6 @@ func (r *run) start(ctx context.Context) (err error) {
 
 func (r *run) stop() error {
 	var faults []error
-	if r.world != nil && r.world.receiver != nil {
-		faults = append(faults, r.world.receiver.stop())
-	}
 	for _, p := range []*Process{r.node, r.empty} {
 		if p != nil && p.Stop != nil {
 			faults = append(faults, p.Stop())
@@ -105,10 +108,8 @@ func (r *run) scenario(ctx context.Context, s scenario, connections int) error {
 	if s.alone != nil {
 		return s.alone(ctx, r)
 	}
-	if s.hooked && r.world.receiver == nil {
-		if err := r.world.hook(); err != nil {
-			return err
-		}
+	if s.measure != nil {
+		return errors.Join(s.measure(ctx, r, &s, connections), ctx.Err())
 	}
 	l := load{
 		dial: r.world.dial, connections: connections, rate: r.Rate, warmup: r.Warmup, lasts: r.Duration, status: s.status,
@@ -125,7 +126,7 @@ func (r *run) scenario(ctx context.Context, s scenario, connections int) error {
 		l.talks = func(c int) talk { return s.talks(r.world, c) }
 	}
 	before := r.counters(ctx)
-	closed := r.measured(ctx, s, &l)
+	closed := r.measure(ctx, s.name, s.about, &l)
 	if r.Rate == 0 {
 		closed.Limit, closed.Target = s.limit, s.target
 	}
@@ -142,28 +143,22 @@ func (r *run) scenario(ctx context.Context, s scenario, connections int) error {
 	}
 	if share := r.OpenShare; share > 0 && r.Rate == 0 && valid {
 		l.rate = found * share
-		r.measured(ctx, s, &l)
+		r.measure(ctx, s.name, s.about, &l)
 	}
 	return ctx.Err()
-}
-
-// measured is measure for a scenario, with what its webhooks received.
-func (r *run) measured(ctx context.Context, s scenario, l *load) *Result {
-	if !s.hooked {
-		return r.measure(ctx, s.name, s.about, l)
-	}
-	began, before := time.Now(), r.world.receiver.took.Load()
-	one := r.measure(ctx, s.name, s.about, l)
-	r.world.drained(ctx, r.out, began, before)
-	return one
 }
 
 // measure runs a load and adds its result to the report. The result stays valid
 // for changes until the next.
 func (r *run) measure(ctx context.Context, name, about string, l *load) *Result {
-	one := newResult(name, about, l.connections, l.rate, l.run(ctx))
-	_, _ = fmt.Fprintf(r.out, "%-24s %4d connections  %-14s %9.0f/s  p50 %.2f ms  p99 %.2f ms  errors %d\n",
-		name, l.connections, one.load(), one.Rate, one.P50, one.P99, one.Errors)
+	return r.add(newResult(name, about, l.connections, l.rate, l.run(ctx)))
+}
+
+// add tells of a result and puts it into the report, where it stays valid for changes
+// until the next.
+func (r *run) add(one Result) *Result {
+	_, _ = fmt.Fprintf(r.out, "%-24s %4d connections  %-14s %9.0f/s  p50 %s ms  p99 %s ms  errors %d\n",
+		one.Scenario, one.Connections, one.load(), one.Rate, one.millis(one.P50), one.millis(one.P99), one.Errors)
 	if one.Fault != "" {
 		_, _ = fmt.Fprintf(r.out, "  the first error: %s\n", one.Fault)
 	}

@@ -21,6 +21,11 @@ import (
 // fakeNode answers like a node, as far as the scenarios look.
 func fakeNode(t *testing.T, broken bool) (base string, created *atomic.Int64) {
 	t.Helper()
+	return fakeNodeWith(t, broken, newFakeDeliverer(t))
+}
+
+func fakeNodeWith(t *testing.T, broken bool, deliverer *fakeDeliverer) (base string, created *atomic.Int64) {
+	t.Helper()
 	created = &atomic.Int64{}
 	mux := http.NewServeMux()
 	id := func(n int64) string { return fmt.Sprintf("0190e0a1-0000-7000-8000-%012d", n) }
@@ -42,10 +47,11 @@ func fakeNode(t *testing.T, broken bool) (base string, created *atomic.Int64) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
+		deliverer.deliver(r.PathValue("w"), body)
 		w.WriteHeader(http.StatusCreated)
 		_, _ = fmt.Fprintf(w, `{"id":"%s","title":"x"}`, id(created.Add(1)))
 	})
-	mux.HandleFunc("POST /workspaces/{w}/webhook-subscriptions", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })
+	deliverer.routes(mux)
 	mux.HandleFunc("GET /workspaces/{w}/issues/{id}", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })
 	mux.HandleFunc("GET /workspaces/{w}/issues", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("limit") != "50" {
@@ -161,10 +167,11 @@ func TestRun_MeasuresScenariosBesideTheirLimits(t *testing.T) {
 	if report.Create != (writes{Keys: 7, Bytes: 700}) {
 		t.Errorf("learned %+v", report.Create)
 	}
-	closed, open, ratios := map[string]int{}, 0, 0
+	closed, opened, open, ratios := map[string]int{}, map[string]int{}, 0, 0
 	for _, r := range report.Results {
 		if r.Offered > 0 {
 			open++
+			opened[r.Scenario]++
 			continue
 		}
 		closed[r.Scenario]++
@@ -179,13 +186,17 @@ func TestRun_MeasuresScenariosBesideTheirLimits(t *testing.T) {
 	if figures["dispatch-claim"] != 2 || figures["waiting"] != 1 {
 		t.Errorf("figures: %v", report.Figures)
 	}
-	for _, name := range append(Names(), pebbleLimit) {
-		if closed[name] != 2 && figures[name] == 0 {
-			t.Errorf("%s was measured %d times, want once for each number of connections", name, closed[name])
+	for _, name := range append(Names(), pebbleLimit, createToDelivery) {
+		found := closed
+		if name == commitToDelivery.name || name == createToDelivery {
+			found = opened
+		}
+		if found[name] != 2 && figures[name] == 0 {
+			t.Errorf("%s was measured %d times, want once for each number of connections", name, found[name])
 		}
 	}
-	if open != 26 || ratios != 18 {
-		t.Errorf("%d open measurements, %d ratios; want 26 and 18\n%s", open, ratios, out.String())
+	if open != 30 || ratios != 18 {
+		t.Errorf("%d open measurements, %d ratios; want 30 and 18\n%s", open, ratios, out.String())
 	}
 	if !strings.Contains(out.String(), "of its limit") {
 		t.Errorf("no table:\n%s", out.String())

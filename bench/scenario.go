@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // scenario is one path through the service under load.
@@ -17,9 +18,12 @@ type scenario struct {
 	// connections; empty when there is none. The ratio should reach target.
 	limit  string
 	target float64
-	status int
-	// hooked scenarios need the webhooks and their receiver.
-	hooked bool
+	// measure is there for what is not the rate of requests and their answers: it adds
+	// its results itself. rateTarget and p50Target are what they should reach.
+	measure    func(ctx context.Context, r *run, s *scenario, connections int) error
+	rateTarget float64
+	p50Target  time.Duration
+	status     int
 	// filled scenarios need the read workspace's issues, those with work the issues
 	// that sessions are about.
 	filled, work bool
@@ -43,7 +47,7 @@ type talk struct {
 
 // scenarios in the order they run in. One file each.
 var scenarios = []scenario{
-	createMany, createHot, createFollowed, createHooked, cycle, cycleHot, get, poll, listSmall, list, similar, analytics, createLarge, dispatchClaim, waiting,
+	createMany, createHot, createFollowed, createHooked, deliver, commitToDelivery, cycle, cycleHot, get, poll, listSmall, list, similar, analytics, createLarge, dispatchClaim, waiting,
 }
 
 // Names of the limits measured beside the scenarios.
@@ -55,7 +59,7 @@ const (
 // creates gives requests that create issues, in one workspace after another.
 // Every connection has its own, and numbers them in place.
 func creates(in []workspace, host string, connection int) func() []byte {
-	const digits = "000000000000"
+	digits := strings.Repeat("0", numberDigits)
 	requests := make([][]byte, len(in))
 	at := make([]int, len(in))
 	description := strings.Repeat("A car rolls over the hump and finds its track. ", 6)
@@ -65,16 +69,25 @@ func creates(in []workspace, host string, connection int) func() []byte {
 		requests[i] = request("POST", host, "/workspaces/"+w.id+"/issues", w.token, body)
 		at[i] = bytes.Index(requests[i], []byte(digits))
 	}
-	n, number := connection, int64(connection)*1_000_000_000
+	n, last := connection, int64(connection)*1_000_000_000
 	return func() []byte {
 		i := n % len(requests)
 		n++
-		number++
-		spot := requests[i][at[i] : at[i]+len(digits)]
-		copy(spot, digits)
-		var text [20]byte
-		s := strconv.AppendInt(text[:0], number, 10)
-		copy(spot[len(spot)-len(s):], s)
+		last++
+		number(requests[i][at[i]:at[i]+numberDigits], last)
 		return requests[i]
 	}
+}
+
+// numberDigits is how long the numbers in titles are.
+const numberDigits = 12
+
+// number writes n into the whole of spot.
+func number(spot []byte, n int64) {
+	var text [20]byte
+	s := strconv.AppendInt(text[:0], n, 10)
+	for i := range spot {
+		spot[i] = '0'
+	}
+	copy(spot[len(spot)-len(s):], s)
 }

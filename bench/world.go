@@ -21,11 +21,10 @@ type world struct {
 	host string
 	many []workspace // the load is spread over these
 	hot  workspace   // takes all creates of its scenario
-	// hooked takes all creates of its scenario and has webhooks, which lead to receiver.
-	hooked   workspace
-	receiver *receiver
-	read     workspace // has Config.Issues issues, to get and list
-	ids      []string  // of the read workspace, at most maxIDs
+	// hooked takes the creates of those scenarios that give it webhooks.
+	hooked workspace
+	read   workspace // has Config.Issues issues, to get and list
+	ids    []string  // of the read workspace, at most maxIDs
 	// small has smallIssues issues: what the read workspace's size costs shows beside it.
 	small workspace
 
