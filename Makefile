@@ -34,7 +34,7 @@ build: ## build bin/switchyard
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/switchyard ./cmd/switchyard
 
 test: ## every test; needs only Go; PKG=./storage narrows it
-	go test -short -timeout 300s $(PKG)
+	go test -short -timeout 900s $(PKG)
 
 full: ## make test, with its longest tests in their full form
 	go test -timeout 20m $(PKG)
@@ -42,7 +42,7 @@ full: ## make test, with its longest tests in their full form
 race: ## the tests under the race detector; needs a C compiler
 	@if [ "$(HAS_CC)" != yes ]; then \
 		echo "make race: the race detector needs cgo, and the C compiler \"$$(go env CC)\" was not found; install gcc or clang, or set CC" >&2; exit 1; fi
-	CGO_ENABLED=1 go test -race -timeout 600s $(RACE_PACKAGES)
+	CGO_ENABLED=1 go test -race -timeout 1200s $(RACE_PACKAGES)
 
 lint: ## golangci-lint as pinned in tools/go.mod
 	$(LINT) run
