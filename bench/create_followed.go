@@ -20,7 +20,7 @@ const followers = 1000
 // writers after the streams.
 var createFollowed = scenario{
 	name: "create-followed", about: "create an issue, all in one workspace with 1000 streams of its events",
-	limit: "create-hot", target: 0.9, status: 201,
+	target: 0.9, status: 201,
 	requests: func(w *world, connection int) func() []byte {
 		return creates([]workspace{w.hot}, w.host, connection)
 	},

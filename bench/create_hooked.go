@@ -11,7 +11,7 @@ import (
 // after: see deliver.
 var createHooked = scenario{
 	name: "create-hooked", about: "create an issue, all in one workspace with 3 webhooks",
-	limit: "create-hot", target: 0.6, status: 201,
+	target: 0.6, status: 201,
 	requests: func(w *world, connection int) func() []byte {
 		return creates([]workspace{w.hooked}, w.host, connection)
 	},

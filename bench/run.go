@@ -116,6 +116,11 @@ func (r *run) scenario(ctx context.Context, s scenario, connections int) error {
 		requests: func(c int) func() []byte { return s.requests(r.world, c) },
 	}
 	if s.beside != nil {
+		if r.Rate == 0 {
+			if err := r.alone(ctx, &s, &l); err != nil {
+				return err
+			}
+		}
 		stop, err := s.beside(ctx, r.world)
 		if err != nil {
 			return err
@@ -146,6 +151,20 @@ func (r *run) scenario(ctx context.Context, s scenario, connections int) error {
 		r.measure(ctx, s.name, s.about, &l)
 	}
 	return ctx.Err()
+}
+
+// alone measures a scenario without what goes on beside it, for it to be judged by.
+// That comes right before it: the rate of an empty store, earlier in the run, is
+// another one. A node that refuses what is to go on is not measured at all.
+func (r *run) alone(ctx context.Context, s *scenario, l *load) error {
+	stop, err := s.beside(ctx, r.world)
+	if err != nil {
+		return err
+	}
+	_ = stop()
+	s.limit = "limit: " + s.name + " alone"
+	r.measure(ctx, s.limit, s.about+"; but without what goes on beside", l)
+	return nil
 }
 
 // measure runs a load and adds its result to the report. The result stays valid

@@ -30,7 +30,8 @@ type scenario struct {
 	// prepare makes what else is needed; it is asked before each measurement.
 	prepare  func(ctx context.Context, w *world) error
 	requests func(w *world, connection int) func() []byte
-	// beside begins what goes on while it is measured; the function it returns ends that,
+	// beside begins what goes on while it is measured, and it is judged by its own rate
+	// without that; the function it returns ends that,
 	// and says what there was. nil: nothing does.
 	beside func(ctx context.Context, w *world) (func() string, error)
 	// talks stands in for status and requests where they depend on answers.
