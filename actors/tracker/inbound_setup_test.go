@@ -1,0 +1,124 @@
+package tracker
+
+import (
+	"crypto/hmac"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"net/url"
+	"slices"
+	"strconv"
+)
+
+// office is a town with one workspace that providers send to.
+type office struct {
+	*town
+	home Onboarded
+	n    int
+}
+
+func newOffice(t tester) *office {
+	t.Helper()
+	o := &office{town: newTown(t)}
+	o.inbound = InboundSettings{SMSSecret: "sms", VCSSecret: "vcs", PublicURL: "https://yard.example"}
+	o.home = decode[Onboarded](o, o.must("", "", OnboardWorkspace, &NewWorkspaceIn{Name: "Core", Slug: "core"}).Body)
+	return o
+}
+
+func (o *office) admin(op *Op, in any) Reply {
+	o.Helper()
+	return o.must(o.home.Token.Secret, o.home.Workspace.ID, op, in)
+}
+
+// provider makes a call without a credential.
+func (o *office) provider(op *Op, in any) (InboundAnswer, error) {
+	o.Helper()
+	reply, err := o.ask("", o.home.Workspace.ID, op, in)
+	if err != nil {
+		return InboundAnswer{}, err
+	}
+	a := decode[InboundAnswer](o, reply.Body)
+	if want := map[bool]Outcome{true: Done, false: Accepted}[a.Duplicate]; reply.Outcome != want {
+		o.Errorf("outcome %d of %+v", reply.Outcome, a)
+	}
+	return a, nil
+}
+
+func (o *office) took(a InboundAnswer, err error) InboundAnswer {
+	o.Helper()
+	if err != nil {
+		o.Fatal(err)
+	}
+	return a
+}
+
+func (o *office) macOf(h func() hash.Hash, secret, text string) []byte {
+	mac := hmac.New(h, []byte(secret))
+	mac.Write([]byte(text))
+	return mac.Sum(nil)
+}
+
+func (o *office) comms(secret, delivery, body string) *ReceiveCommsIn {
+	stamp := strconv.FormatInt(o.now.Unix(), 10)
+	return &ReceiveCommsIn{
+		Source: "mail", Timestamp: stamp, Delivery: delivery, Body: []byte(body),
+		Signature: hex.EncodeToString(o.macOf(sha256.New, secret, stamp+"."+body)),
+	}
+}
+
+func (o *office) vcs(event, body string) *ReceiveVCSIn {
+	o.n++
+	return &ReceiveVCSIn{
+		Event: event, Delivery: strconv.Itoa(o.n), Body: []byte(body),
+		Signature: "sha256=" + hex.EncodeToString(o.macOf(sha256.New, o.inbound.VCSSecret, body)),
+	}
+}
+
+func (o *office) sms(form url.Values) *ReceiveSMSIn {
+	text := o.inbound.PublicURL + smsPath
+	for _, name := range slices.Sorted(func(yield func(string) bool) {
+		for name := range form {
+			if !yield(name) {
+				return
+			}
+		}
+	}) {
+		text += name + form.Get(name)
+	}
+	return &ReceiveSMSIn{Body: []byte(form.Encode()), Signature: base64.StdEncoding.EncodeToString(o.macOf(sha1.New, o.inbound.SMSSecret, text))}
+}
+
+// route takes what is sent about a key, in the form that a request's is brought into.
+func (o *office) route(kind RouteKind, key string) {
+	o.Helper()
+	o.admin(PutInboundRoute, &InboundRouteIn{Kind: kind, Key: key})
+}
+
+func (o *office) ticket(id TicketID) Ticket {
+	o.Helper()
+	return decode[Ticket](o, o.admin(TicketByID, &RecordIn{ID: string(id)}).Body)
+}
+
+func (o *office) created(in CreateIssueIn) Issue {
+	o.Helper()
+	if in.Title == "" {
+		in.Title = "An issue"
+	}
+	return decode[CreatedIssue](o, o.admin(CreateIssue, &in).Body).Issue
+}
+
+func (o *office) read(id IssueID) Issue {
+	o.Helper()
+	return decode[Issue](o, o.admin(IssueByID, &IssueByIDIn{ID: string(id)}).Body)
+}
+
+// state is everything on disk.
+func (o *office) state() string {
+	o.Helper()
+	h := sha256.New()
+	o.each(func(key, value []byte) { _, _ = fmt.Fprintf(h, "%d:%x=%d:%x;", len(key), key, len(value), value) })
+	return hex.EncodeToString(h.Sum(nil))
+}

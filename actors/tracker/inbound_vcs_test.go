@@ -1,0 +1,135 @@
+package tracker
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestEachIdentifier(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"CORE-12": "CORE-12", "core-12-fix-login": "core-12", "feature/Core-7_x": "Core-7", "(CORE-1, WEB-2)": "CORE-1 WEB-2",
+		"fixes CORE-12.": "CORE-12", "CORE-12a": "", "éCORE-12": "", "CORE-": "", "-12": "", "CORE--12": "", "a-b-3": "b-3",
+		"TOOLONGAKEY-1": "", "CORE-123456789012345678901": "", "CORE-1-2": "CORE-1 1-2", "2026-11-20": "2026-11 11-20", "": "", "x": "",
+	} {
+		var got []string
+		eachIdentifier(text, func(s string) bool { got = append(got, s); return true })
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: %v, want %q", text, got, want)
+		}
+	}
+}
+
+func pullJSON(action, state, title, body, branch string, number int, draft, merged bool) string {
+	return fmt.Sprintf(`{"action":%q,"pull_request":{"html_url":"https://github.com/acme/yard/pull/%d","state":%q,"title":%q,"body":%q,"head":{"ref":%q},"draft":%t,"merged":%t},"repository":{"full_name":"Acme/Yard","html_url":"https://github.com/acme/yard"}}`,
+		action, number, state, title, body, branch, draft, merged)
+}
+
+func TestInbound_PullRequestsFindTheirIssues(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		title, body, branch string
+		about               string // places of the issues
+	}{
+		"title":              {"Fix core-1 at last", "", "x", "0"},
+		"body":               {"Fix", "Closes CORE-2, see CORE-99", "x", "1"},
+		"branch name":        {"Fix", "", "ann/core-2-midnight", "1"},
+		"own branch":         {"Fix", "", "midnight", "2"},
+		"branch elsewhere":   {"Fix", "", "dawn", ""},
+		"former identifier":  {"Fix WEB-1", "", "x", "4"},
+		"several":            {"CORE-1 and CORE-2", "core-1", "midnight", "0 1 2"},
+		"none":               {"Fix", "", "main", ""},
+		"unknown identifier": {"UTF-8 and SHA-256", "", "x", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(t)
+			o.route(RouteVCS, "acme/yard")
+			team := decode[Team](o, o.admin(CreateTeam, &CreateTeamIn{Name: "Web", Key: "WEB"}).Body)
+			made := []Issue{
+				o.created(CreateIssueIn{}), o.created(CreateIssueIn{}),
+				o.created(CreateIssueIn{IssueFields: IssueFields{Branch: Some("midnight"), Repo: Some("https://github.com/Acme/Yard.git")}}),
+				o.created(CreateIssueIn{IssueFields: IssueFields{Branch: Some("dawn"), Repo: Some("acme/shed")}}),
+				o.created(CreateIssueIn{IssueFields: IssueFields{TeamID: Some(team.ID)}}),
+			}
+			o.admin(PatchIssue, &PatchIssueIn{ID: string(made[4].ID), IssuePatch: IssuePatch{IssueFields: IssueFields{TeamID: Some(o.home.Team.ID)}}})
+			o.took(o.provider(ReceiveVCS, o.vcs("pull_request", pullJSON("opened", "open", c.title, c.body, c.branch, 2, false, false))))
+			var about []string
+			for i, issue := range made {
+				if got := o.read(issue.ID); got.PRURL != nil {
+					about = append(about, strconv.Itoa(i))
+					if *got.PRURL != "https://github.com/acme/yard/pull/2" || *got.PRState != "open" || got.PRCheckState != nil {
+						t.Errorf("%d: %v %v %v", i, *got.PRURL, *got.PRState, got.PRCheckState)
+					}
+				}
+			}
+			if strings.Join(about, " ") != c.about {
+				t.Errorf("issues %v, want %s", about, c.about)
+			}
+			o.verify()
+		})
+	}
+}
+
+func TestInbound_AnIssueShowsOnePullRequest(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.route(RouteVCS, "acme/yard")
+	issue := o.created(CreateIssueIn{})
+	pull := func(action, state string, number int, draft, merged bool) {
+		t.Helper()
+		o.took(o.provider(ReceiveVCS, o.vcs("pull_request", pullJSON(action, state, "CORE-1", "", "b", number, draft, merged))))
+	}
+	checks := func(status, conclusion, sha string, numbers ...int) {
+		t.Helper()
+		var list []string
+		for _, n := range numbers {
+			list = append(list, fmt.Sprintf(`{"number":%d,"head":{"sha":"new"}}`, n))
+		}
+		o.took(o.provider(ReceiveVCS, o.vcs("check_suite", fmt.Sprintf(
+			`{"action":"completed","check_suite":{"head_branch":"b","head_sha":%q,"status":%q,"conclusion":%s,"pull_requests":[%s]},"repository":{"full_name":"acme/yard","html_url":"https://github.com/acme/yard"}}`,
+			sha, status, conclusion, strings.Join(list, ",")))))
+	}
+	want := func(number int, state, checks string) {
+		t.Helper()
+		got := o.read(issue.ID)
+		shown := ""
+		if got.PRCheckState != nil {
+			shown = *got.PRCheckState
+		}
+		if *got.PRURL != fmt.Sprintf("https://github.com/acme/yard/pull/%d", number) || *got.PRState != state || shown != checks {
+			t.Errorf("%s %s %q, want %d %s %q", *got.PRURL, *got.PRState, shown, number, state, checks)
+		}
+	}
+	pull("opened", "open", 1, true, false)
+	want(1, "draft", "")
+	checks("queued", "null", "new", 1)
+	want(1, "draft", "pending")
+	checks("completed", `"success"`, "new", 1)
+	want(1, "draft", "success")
+	checks("completed", `"failure"`, "old", 1) // no longer its last commit
+	want(1, "draft", "success")
+	checks("completed", `"failure"`, "new", 7) // another pull request's
+	want(1, "draft", "success")
+	pull("ready_for_review", "open", 1, false, false)
+	want(1, "open", "success")
+	pull("synchronize", "open", 1, false, false)
+	want(1, "open", "")
+	for conclusion, shown := range map[string]string{"neutral": "neutral", "skipped": "neutral", "timed_out": "failure", "cancelled": "failure", "action_required": "failure"} { //nolint:misspell // the host's spelling
+		checks("completed", strconv.Quote(conclusion), "new", 1)
+		want(1, "open", shown)
+	}
+	pull("closed", "closed", 2, false, false) // while the first goes on
+	if got := o.read(issue.ID); *got.PRURL != "https://github.com/acme/yard/pull/1" {
+		t.Errorf("%s", *got.PRURL)
+	}
+	pull("closed", "closed", 1, false, true)
+	if got := o.read(issue.ID); *got.PRState != "merged" {
+		t.Errorf("%s", *got.PRState)
+	}
+	pull("opened", "open", 3, false, false)
+	want(3, "open", "")
+	o.verify()
+}

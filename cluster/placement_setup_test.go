@@ -1,0 +1,106 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"switchyard/storage"
+)
+
+var testNow = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// parseCluster reads a cluster, one line each:
+//
+//	three                          it has had three members
+//	node NAME [zone=Z] [dead=AGE] [suspect] [silent] [draining] [removed]
+//	shard ID MEMBER...             a* leader, b voter, b! voter behind, ~c learns,
+//	                               ^c has caught up, ?c is not hosted, @d orphan
+//	lingering                      orphans were seen long enough
+func parseCluster(t *testing.T, text string) clusterState {
+	t.Helper()
+	state := clusterState{shards: -1, replaceAfter: 5 * time.Minute, reports: map[string][]groupReport{}, lingering: map[replica]bool{}}
+	lingering := false
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		switch {
+		case len(words) == 0:
+		case words[0] == "three":
+			state.everThree = true
+		case words[0] == "lingering":
+			lingering = true
+		case words[0] == "node":
+			m := memberView{Name: words[1], State: NodeAlive}
+			silent := false
+			for _, word := range words[2:] {
+				key, value, _ := strings.Cut(word, "=")
+				switch key {
+				case "zone":
+					m.Zone = value
+				case "dead":
+					age, err := time.ParseDuration(value)
+					if err != nil {
+						t.Fatal(err)
+					}
+					m.State, m.DeadSince, silent = NodeDead, testNow.Add(-age), true
+				case "suspect":
+					m.State, silent = NodeSuspect, true
+				case "silent":
+					silent = true
+				case "draining":
+					m.Draining = true
+				case "removed":
+					m.Removed = true
+				default:
+					t.Fatalf("what is %q?", word)
+				}
+			}
+			state.members = append(state.members, m)
+			if !silent {
+				state.reports[m.Name] = nil
+			}
+		case words[0] == "shard":
+			state.shards++
+			placeShard(state, storage.Shard(state.shards), words[2:])
+		default:
+			t.Fatalf("what is %q?", line)
+		}
+	}
+	if lingering {
+		state.lingering = orphans(state)
+	}
+	return state
+}
+
+func placeShard(state clusterState, shard storage.Shard, words []string) {
+	lead := groupReport{Shard: shard, Leads: true, Term: 5, Epoch: 5, Last: 100}
+	hosts := []string{}
+	for _, word := range words {
+		name := strings.Trim(word, "*!~^?@")
+		if !strings.HasPrefix(word, "?") {
+			hosts = append(hosts, name)
+		}
+		switch {
+		case strings.HasPrefix(word, "@"):
+		case strings.ContainsAny(word, "~^?"):
+			lead.NonVoters = append(lead.NonVoters, name)
+		default:
+			lead.Voters = append(lead.Voters, name)
+		}
+		if strings.HasSuffix(word, "*") {
+			lead.Leader = name
+		} else {
+			lead.Peers = append(lead.Peers, peerReport{Node: name, CaughtUp: !strings.ContainsAny(word, "!~?@")})
+		}
+	}
+	for _, name := range hosts {
+		if _, answers := state.reports[name]; !answers {
+			continue
+		}
+		own := groupReport{Shard: shard, Term: 5}
+		if name == lead.Leader {
+			own = lead
+		}
+		state.reports[name] = append(state.reports[name], own)
+	}
+}
