@@ -21,7 +21,7 @@ func (b *binder) bindBody(dst reflect.Value, body []byte) bool {
 	if len(bytes.TrimLeft(body, " \t\r\n")) == 0 {
 		body = []byte("{}") // Decision 3: an absent body counts as an empty object.
 	}
-	if at := tooDeep(body); at >= 0 {
+	if at := tracker.TooDeep(body, maxDepth); at >= 0 {
 		b.faults.Add("", "The body is nested more than "+strconv.Itoa(maxDepth)+" levels deep at byte "+strconv.Itoa(at)+".")
 		return false
 	}

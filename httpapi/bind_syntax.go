@@ -56,30 +56,6 @@ func nounOf(token jsontext.Kind) string {
 	return "nothing"
 }
 
-// tooDeep gives the place of the bracket that nests too deeply, -1 when none.
-func tooDeep(body []byte) int {
-	if bytes.Count(body, []byte{'['})+bytes.Count(body, []byte{'{'}) <= maxDepth {
-		return -1 // as for most bodies
-	}
-	depth, quoted := 0, false
-	for i := 0; i < len(body); i++ {
-		switch c := body[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '[' || c == '{':
-			if depth++; depth > maxDepth {
-				return i
-			}
-		case c == ']' || c == '}':
-			depth--
-		}
-	}
-	return -1
-}
-
 // reportNUL names every string, also of what is ignored, that has a NUL; JSON can
 // only write it as an escape.
 func (b *binder) reportNUL(body []byte) {

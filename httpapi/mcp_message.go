@@ -53,7 +53,7 @@ type message struct {
 
 // parseMessage reads a message.
 func parseMessage(body []byte) (*message, *rpcRefusal) {
-	if at := tooDeep(body); at >= 0 {
+	if at := tracker.TooDeep(body, maxDepth); at >= 0 {
 		return nil, refuseRPC(rpcParse, fmt.Sprintf("The body is nested more than %d levels deep at byte %d.", maxDepth, at))
 	}
 	var wire struct {

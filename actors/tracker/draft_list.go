@@ -3,8 +3,6 @@ package tracker
 import (
 	"cmp"
 
-	"github.com/cespare/xxhash/v2"
-
 	"switchyard/storage"
 )
 
@@ -48,95 +46,25 @@ func listDrafts(v *View, in *ListDraftsIn) (Reply, error) {
 	if in.Status.Set {
 		matches = append(matches, storage.Equal(draftByStatus, storage.Key(nil).Byte(in.Status.Value.rank())))
 	}
-	fingerprint := in.fingerprint(v.Workspace())
-	var after []byte
-	if in.Cursor.Set {
-		var err error
-		if after, err = parseCursor(in.Cursor.Value, fingerprint); err != nil {
-			return Reply{}, err
-		}
-	}
-	p := draftPage{v: v, limit: cmp.Or(in.Limit, 50), seen: map[storage.ID]bool{}}
-	body, err := p.build(matches, after, fingerprint)
-	return Reply{Body: body}, err
-}
-
-// fingerprint binds a cursor to its query.
-func (in *ListDraftsIn) fingerprint(workspace storage.ID) uint64 {
-	h := xxhash.New()
-	_, _ = h.Write(workspace[:])
-	_, _ = h.WriteString("drafts")
-	for _, filter := range []Opt[string]{in.IssueID, in.SessionID, {Set: in.Status.Set, Value: string(in.Status.Value)}} {
-		if filter.Set {
-			_, _ = h.Write([]byte{1})
-		}
-		_, _ = h.WriteString(filter.Value)
-		_, _ = h.Write([]byte{0})
-	}
-	return h.Sum64()
-}
-
-// draftPage builds a page of drafts from their stored JSON.
-type draftPage struct {
-	v      *View
-	limit  int
-	seen   map[storage.ID]bool // issues, by whether the caller sees them
-	buf    []byte
-	count  int
-	looked int
-}
-
-func (p *draftPage) build(matches []storage.Match, after []byte, fingerprint uint64) ([]byte, error) {
-	p.buf = p.v.Buf[:0]
-	p.buf = append(p.buf, `{"drafts":[`...)
-	var last [storage.ListedKeyLen]byte
-	more := false
-	resume, err := drafts.ListWithin(p.v, matches, after, maxLeaps, func(pk []byte, rec storage.Record) (bool, error) {
-		if p.looked == maxExamined || len(p.buf) > maxPageBytes {
-			more = true
-			return false, nil
-		}
-		seen, err := p.sees(rec)
-		if err != nil {
-			return false, err
-		}
-		if seen && p.count == p.limit {
-			more = true
-			return false, nil
-		}
-		p.looked++
-		copy(last[:], pk)
-		if seen {
-			if p.count > 0 {
-				p.buf = append(p.buf, ',')
-			}
-			p.count++
-			p.buf = append(append(p.buf, publicPart(rec.JSON())...), '}')
-		}
-		return true, nil
-	})
+	fingerprint := listFingerprint(v.Workspace(), "drafts", in.IssueID, in.SessionID, Opt[string]{Set: in.Status.Set, Value: string(in.Status.Value)})
+	after, err := listAfter(in.Cursor, fingerprint)
 	if err != nil {
-		return nil, err
+		return Reply{}, err
 	}
-	if resume != nil {
-		more = true
-		copy(last[:], resume)
+	p := listedPage{v: v, limit: cmp.Or(in.Limit, 50)}
+	p.sees = func(rec storage.Record) (bool, error) {
+		// With a lane token the answer is the draft's own, and there is one issue.
+		if rec.Flags()&draftOnIssue == 0 || v.Caller.Lane != nil {
+			return v.seesDraft(rec)
+		}
+		return p.byIssue(rec, v.seesDraft)
 	}
-	return (&issuePage{fingerprint: fingerprint}).end(p.buf, more, last[:]), nil
-}
-
-// sees is seesDraft, which asks once for each issue. With a lane token the answer is
-// the draft's own, and there is one issue.
-func (p *draftPage) sees(rec storage.Record) (bool, error) {
-	if rec.Flags()&draftOnIssue == 0 || p.v.Caller.Lane != nil {
-		return p.v.seesDraft(rec)
+	p.add = func(rec storage.Record) error {
+		p.buf = append(append(p.buf, publicPart(rec.JSON())...), '}')
+		return nil
 	}
-	issue := issueIn(rec)
-	seen, known := p.seen[issue]
-	if known {
-		return seen, nil
-	}
-	seen, err := p.v.seesDraft(rec)
-	p.seen[issue] = seen
-	return seen, err
+	body, err := p.list("drafts", func(fn func([]byte, storage.Record) (bool, error)) ([]byte, error) {
+		return drafts.ListWithin(v, matches, after, maxLeaps, fn)
+	}, fingerprint)
+	return Reply{Body: body}, err
 }

@@ -89,7 +89,7 @@ func payloadFault(body []byte) string {
 	switch trimmed := bytes.TrimLeft(body, " \t\r\n"); {
 	case !utf8.Valid(body):
 		return "The body is not UTF-8."
-	case tooNested(body):
+	case TooDeep(body, maxPayloadDepth) >= 0:
 		return "The body is nested too deeply."
 	case !stdjson.Valid(body):
 		return "The body is not JSON."
@@ -97,26 +97,6 @@ func payloadFault(body []byte) string {
 		return "The body must be a JSON object."
 	}
 	return ""
-}
-
-func tooNested(body []byte) bool {
-	depth, quoted := 0, false
-	for i := 0; i < len(body); i++ {
-		switch c := body[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '[' || c == '{':
-			if depth++; depth > maxPayloadDepth {
-				return true
-			}
-		case c == ']' || c == '}':
-			depth--
-		}
-	}
-	return false
 }
 
 // clean makes a text from outside fit to be kept: UTF-8 without NUL, at most so many

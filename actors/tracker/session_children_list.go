@@ -1,12 +1,6 @@
 package tracker
 
-import (
-	"cmp"
-
-	"github.com/cespare/xxhash/v2"
-
-	"switchyard/storage"
-)
+import "switchyard/storage"
 
 // ListSessionChildrenIn asks for a page of a session's children, newest first.
 type ListSessionChildrenIn struct {
@@ -39,26 +33,7 @@ func listSessionChildren(v *View, in *ListSessionChildrenIn) (Reply, error) {
 	default:
 		matches = append(matches, of(0), storage.Equal(sessionByStatus, storage.Key(nil).Byte(in.Status.Value.rank())))
 	}
-	p := sessionPage{v: v, limit: cmp.Or(in.Limit, 50), summary: in.Summary == "1", seen: map[storage.ID]bool{}, own: v.Caller.Lane != nil}
-	fingerprint := in.fingerprint(v.Workspace())
-	var after []byte
-	if in.Cursor.Set {
-		var err error
-		if after, err = parseCursor(in.Cursor.Value, fingerprint); err != nil {
-			return Reply{}, err
-		}
-	}
-	body, err := p.build(matches, after, fingerprint)
-	return Reply{Body: body}, err
-}
-
-// fingerprint binds a cursor to its query.
-func (in *ListSessionChildrenIn) fingerprint(workspace storage.ID) uint64 {
-	h := xxhash.New()
-	_, _ = h.Write(workspace[:])
-	for _, part := range [...]string{"children", string(in.ID), string(in.Status.Value)} {
-		_, _ = h.WriteString(part)
-		_, _ = h.Write([]byte{0})
-	}
-	return h.Sum64()
+	fingerprint := listFingerprint(v.Workspace(), "children", Some(string(in.ID)), Opt[string]{Set: in.Status.Set, Value: string(in.Status.Value)})
+	p := sessionPage{limit: in.Limit, cursor: in.Cursor, fingerprint: fingerprint, summary: in.Summary == "1", own: v.Caller.Lane != nil}
+	return p.build(v, matches)
 }

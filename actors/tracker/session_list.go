@@ -3,7 +3,6 @@ package tracker
 import (
 	"cmp"
 
-	"github.com/cespare/xxhash/v2"
 	json "github.com/goccy/go-json"
 
 	"switchyard/storage"
@@ -79,117 +78,60 @@ func listSessions(v *View, in *ListSessionsIn) (Reply, error) {
 	if in.Status.Set {
 		matches = append(matches, storage.Equal(sessionByStatus, storage.Key(nil).Byte(in.Status.Value.rank())))
 	}
-	p := sessionPage{v: v, limit: cmp.Or(in.Limit, 50), summary: in.Summary == "1", seen: map[storage.ID]bool{}}
-	fingerprint := in.fingerprint(v.Workspace())
-	var after []byte
-	if in.Cursor.Set {
-		var err error
-		if after, err = parseCursor(in.Cursor.Value, fingerprint); err != nil {
-			return Reply{}, err
-		}
+	fingerprint := listFingerprint(v.Workspace(), "sessions", in.IssueID, in.AgentID, Opt[string]{Set: in.Status.Set, Value: string(in.Status.Value)})
+	p := sessionPage{limit: in.Limit, cursor: in.Cursor, fingerprint: fingerprint, summary: in.Summary == "1"}
+	return p.build(v, matches)
+}
+
+// sessionPage is what a list of sessions is to show.
+type sessionPage struct {
+	limit       int
+	cursor      Opt[string]
+	fingerprint uint64
+	summary     bool
+	own         bool // all are the caller's own to see
+}
+
+func (s *sessionPage) build(v *View, matches []storage.Match) (Reply, error) {
+	after, err := listAfter(s.cursor, s.fingerprint)
+	if err != nil {
+		return Reply{}, err
 	}
-	body, err := p.build(matches, after, fingerprint)
+	p := listedPage{v: v, limit: cmp.Or(s.limit, 50)}
+	p.sees = func(rec storage.Record) (bool, error) {
+		switch {
+		case s.own:
+			return true, nil
+		case rec.Flags()&sessionOrphan != 0:
+			return v.seesSession(rec)
+		}
+		return p.byIssue(rec, v.seesSession)
+	}
+	p.add = func(rec storage.Record) (err error) {
+		if s.summary {
+			p.buf, err = v.appendSummary(p.buf, rec)
+		} else {
+			p.buf = v.appendShown(p.buf, rec)
+		}
+		return err
+	}
+	body, err := p.list("sessions", func(fn func([]byte, storage.Record) (bool, error)) ([]byte, error) {
+		return sessions.ListWithin(v, matches, after, maxLeaps, fn)
+	}, s.fingerprint)
 	return Reply{Body: body}, err
 }
 
-// fingerprint binds a cursor to its query.
-func (in *ListSessionsIn) fingerprint(workspace storage.ID) uint64 {
-	h := xxhash.New()
-	_, _ = h.Write(workspace[:])
-	_, _ = h.WriteString("sessions")
-	for _, filter := range []Opt[string]{in.IssueID, in.AgentID, {Set: in.Status.Set, Value: string(in.Status.Value)}} {
-		if filter.Set {
-			_, _ = h.Write([]byte{1})
-		}
-		_, _ = h.WriteString(filter.Value)
-		_, _ = h.Write([]byte{0})
-	}
-	return h.Sum64()
-}
-
-// sessionPage builds a page of sessions from their stored JSON.
-type sessionPage struct {
-	v       *View
-	limit   int
-	summary bool
-	seen    map[storage.ID]bool // issues, by whether the caller sees them
-	own     bool                // all are the caller's own to see
-	buf     []byte
-	count   int
-	looked  int
-}
-
-func (p *sessionPage) build(matches []storage.Match, after []byte, fingerprint uint64) ([]byte, error) {
-	p.buf = p.v.Buf[:0]
-	p.buf = append(p.buf, `{"sessions":[`...)
-	var last [storage.ListedKeyLen]byte
-	more := false
-	resume, err := sessions.ListWithin(p.v, matches, after, maxLeaps, func(pk []byte, rec storage.Record) (bool, error) {
-		if p.looked == maxExamined || len(p.buf) > maxPageBytes {
-			more = true
-			return false, nil
-		}
-		seen, err := p.sees(rec)
-		if err != nil {
-			return false, err
-		}
-		if seen && p.count == p.limit {
-			more = true
-			return false, nil
-		}
-		p.looked++
-		copy(last[:], pk)
-		if seen {
-			return true, p.add(rec)
-		}
-		return true, nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	if resume != nil {
-		more = true
-		copy(last[:], resume)
-	}
-	return (&issuePage{fingerprint: fingerprint}).end(p.buf, more, last[:]), nil
-}
-
-func (p *sessionPage) sees(rec storage.Record) (bool, error) {
-	if p.own {
-		return true, nil
-	}
-	if rec.Flags()&sessionOrphan != 0 {
-		return p.v.seesSession(rec)
-	}
-	issue := issueIn(rec)
-	seen, known := p.seen[issue]
-	if known {
-		return seen, nil
-	}
-	seen, err := p.v.seesSession(rec)
-	p.seen[issue] = seen
-	return seen, err
-}
-
-func (p *sessionPage) add(rec storage.Record) error {
-	if p.count > 0 {
-		p.buf = append(p.buf, ',')
-	}
-	p.count++
-	if !p.summary {
-		p.buf = p.v.appendShown(p.buf, rec)
-		return nil
-	}
+// appendSummary appends a session in short.
+func (v *View) appendSummary(b []byte, rec storage.Record) ([]byte, error) {
 	row, err := sessions.Decode(rec)
 	if err != nil {
-		return err
+		return b, err
 	}
 	s := &row.Value
 	body, err := json.MarshalWithOption(&SessionSummary{
 		ID: s.ID, OrganizationID: s.OrganizationID, IssueID: s.IssueID, AgentID: s.AgentID, Provider: s.Provider, Status: s.Status,
-		DerivedStatus: textOrNil(p.v.derived(rec)), Purpose: s.Purpose, Label: s.Label, Branch: s.Branch, PRURL: s.PRURL, PRState: s.PRState,
+		DerivedStatus: textOrNil(v.derived(rec)), Purpose: s.Purpose, Label: s.Label, Branch: s.Branch, PRURL: s.PRURL, PRState: s.PRState,
 		Effort: s.Effort, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, LastProgressAt: s.LastProgressAt,
 	}, json.DisableHTMLEscape())
-	p.buf = append(p.buf, body...)
-	return err
+	return append(b, body...), err
 }
