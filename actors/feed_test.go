@@ -93,7 +93,7 @@ func TestFeed_TellsALoneEventAtOnceAndManyTogether(t *testing.T) {
 		a, slow := &audience{}, &audience{slow: true}
 		s := y.listen(a)
 		y.listen(slow)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		y.create(1)
 		synctest.Wait()
 		if parts, _ := a.came(); a.heard() != "1 " || parts != 2 {
@@ -104,7 +104,7 @@ func TestFeed_TellsALoneEventAtOnceAndManyTogether(t *testing.T) {
 		if parts, _ := a.came(); parts != 2 {
 			t.Errorf("%d parts, before the pause is over", parts)
 		}
-		time.Sleep(feedPause)
+		pass(feedPause)
 		synctest.Wait()
 		if parts, _ := a.came(); a.heard() != "1 2 3 4 5 6 7 8 9 10 11 " || parts != 3 {
 			t.Errorf("many events: %q in %d parts", a.heard(), parts)
@@ -118,7 +118,7 @@ func TestFeed_TellsALoneEventAtOnceAndManyTogether(t *testing.T) {
 		ready := slow.ready
 		slow.mu.Unlock()
 		ready[0]()
-		time.Sleep(feedPause)
+		pass(feedPause)
 		synctest.Wait()
 		if got := slow.heard(); got != a.heard() {
 			t.Errorf("who was slow has heard %q", got)
@@ -126,7 +126,7 @@ func TestFeed_TellsALoneEventAtOnceAndManyTogether(t *testing.T) {
 		s.Leave()
 		s.Leave()
 		y.create(1)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if got := a.heard(); strings.Contains(got, "12 ") {
 			t.Errorf("who left has heard %q", got)
 		}
@@ -139,7 +139,7 @@ func TestFeed_KeepsStreamsAliveAndEndsThem(t *testing.T) {
 		y := newYard(t, withRoot)
 		a := &audience{}
 		s := y.listen(a)
-		time.Sleep(3*feedAlive + feedTick)
+		pass(3*feedAlive + feedTick)
 		synctest.Wait()
 		if _, text := a.came(); strings.Count(text, ": alive\n\n") != 3 {
 			t.Errorf("want 3 signs of life in %q", text)
@@ -158,7 +158,7 @@ func TestFeed_KeepsStreamsAliveAndEndsThem(t *testing.T) {
 		if got := y.engine.Stats().Listening; got != 0 {
 			t.Errorf("%d listen", got)
 		}
-		time.Sleep(2 * time.Second) // a round that was under way
+		pass(2 * time.Second) // a round that was under way
 		synctest.Wait()
 		stripe := y.engine.feeds.stripe(y.workspace)
 		stripe.mu.Lock()
@@ -177,7 +177,7 @@ func TestFeed_WakesRequestsThatWait(t *testing.T) {
 		reader.Permissions, _, _ = tracker.ParsePermissions("read")
 		first := y.waiting(reader, tracker.ListEvents, &tracker.ListEventsIn{Wait: 20})
 		other := y.waiting(reader, tracker.ListEvents, &tracker.ListEventsIn{Wait: 20, Types: "comment.*"})
-		time.Sleep(3 * time.Second)
+		pass(3 * time.Second)
 		y.create(1)
 		got := <-first
 		if page := decodeBody[tracker.EventPage](t, got.reply.Body); got.err != nil || len(page.Events) != 1 || got.after != 3*time.Second {

@@ -76,7 +76,7 @@ func interpreter(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		t.Skipf("there is no %s on this machine", name)
+		t.Skipf("the example needs %s, which is not installed; the tests need no more than Go", name)
 	}
 	return path
 }

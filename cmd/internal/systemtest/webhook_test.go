@@ -240,7 +240,7 @@ func (m *mailbox) settle(ctx context.Context, t *testing.T, c *Client, workspace
 // on.
 func TestWebhooks_FailOverLosesNothing(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a cluster")
+		t.Skip("takes a minute: make full runs it")
 	}
 	t.Parallel()
 	total, within := webhookEvents()
