@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	json "github.com/goccy/go-json"
@@ -232,6 +233,22 @@ func (w *issueWorld) verify() {
 	for _, p := range report.Problems {
 		w.Errorf("verify: %v", p)
 	}
+}
+
+// verifyFinds verifies a store that was spoiled: one of its problems has to be told of
+// with this text.
+func (w *issueWorld) verifyFinds(want string) {
+	w.Helper()
+	report, err := storage.Verify(context.Background(), w.db, Schema())
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, p := range report.Problems {
+		if strings.Contains(p.String(), want) {
+			return
+		}
+	}
+	w.Errorf("problems %v", report.Problems)
 }
 
 func decode[T any](t tester, body []byte) (v T) {
