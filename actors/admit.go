@@ -32,7 +32,7 @@ func (e *Engine) Admit(req *tracker.Request, op *tracker.Op) error {
 	switch needs.Level {
 	case tracker.Public:
 		req.Caller = tracker.Caller{}
-		return nil
+		return req.Admit(op, needs)
 	case tracker.Identified, tracker.Operator:
 		workspace = storage.ID{}
 	default:
@@ -46,16 +46,7 @@ func (e *Engine) Admit(req *tracker.Request, op *tracker.Op) error {
 	if err := e.identify(req, workspace); err != nil {
 		return err
 	}
-	if req.Caller.Lane != nil && !op.Lane {
-		return tracker.ForeignLane()
-	}
-	if op.SCIM != 0 || req.Caller.SCIM != 0 {
-		return req.Caller.AdmitSCIM(op)
-	}
-	if !req.Caller.Allows(needs) {
-		return forbidden(needs)
-	}
-	return nil
+	return req.Admit(op, needs)
 }
 
 // identify sets req.Caller to who the credential stands for in a workspace, or
@@ -157,9 +148,7 @@ func (e *Engine) keptAt(req *tracker.Request, a *admission, credential tracker.C
 
 // authenticateRemote asks the node that serves the credential's home.
 func (e *Engine) authenticateRemote(req *tracker.Request, credential tracker.Credential) (tracker.Principal, error) {
-	reply, err := e.step(&tracker.Request{
-		ID: req.ID, Workspace: credential.Home, Caller: tracker.System, Deadline: req.Deadline,
-	}, tracker.AuthenticateOp, &credential)
+	reply, err := e.step(req.Look(credential.Home), tracker.AuthenticateOp, &credential)
 	if err != nil {
 		return tracker.Principal{}, err
 	}
@@ -182,36 +171,4 @@ func (e *Engine) look(workspace storage.ID, deadline time.Time, p *place) (stora
 		return storage.View{}, err
 	}
 	return storage.NewView(e.state, p.shard, workspace), nil
-}
-
-func forbidden(needs tracker.Needs) error {
-	switch needs.Level {
-	case tracker.Operator:
-		return tracker.Forbidden("This is for the operator of the service.", "Use the root token.")
-	case tracker.Admin:
-		return tracker.Forbidden("This needs the admin right in the workspace.", "Use a token with the admin permission, of an owner or admin of the workspace.")
-	case tracker.Write:
-		return tracker.Forbidden("This needs the right to write "+what(needs)+".", "Use a token with the write permission"+orResource(needs, "write")+".")
-	}
-	return tracker.Forbidden("This needs the right to read "+what(needs)+".", "Use a token with the read permission"+orResource(needs, "read")+".")
-}
-
-func what(needs tracker.Needs) string {
-	switch needs.Resource {
-	case "":
-		return "in the workspace"
-	case tracker.EventRights:
-		return "what there are events of"
-	}
-	return needs.Resource
-}
-
-func orResource(needs tracker.Needs, right string) string {
-	switch needs.Resource {
-	case "":
-		return ""
-	case tracker.EventRights:
-		return ", or with issues:" + right + " or sessions:" + right
-	}
-	return " or with " + needs.Resource + ":" + right
 }

@@ -32,8 +32,7 @@ func BenchmarkDo_Command(b *testing.B) {
 		b.Run(row.name, func(b *testing.B) {
 			bench := benchmark(b)
 			one := func(ws storage.ID) {
-				req := tracker.Request{Workspace: ws, Caller: tracker.System, Deadline: time.Now().Add(10 * time.Second)}
-				if _, err := bench.engine.Do(&req, countUp, &countIn{}); err != nil {
+				if _, err := bench.engine.Do(request(ws), countUp, &countIn{}); err != nil {
 					b.Error(err)
 				}
 			}

@@ -110,6 +110,9 @@ func (e *Engine) Do(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply
 		return tracker.Reply{}, errClosing()
 	}
 	defer work.leave()
+	if err := req.Admitted(op); err != nil {
+		return tracker.Reply{}, e.told(req, op, err)
+	}
 	if op.Patient {
 		return e.patient(req, op, in)
 	}

@@ -76,24 +76,16 @@ func (f *flow) Secret(b []byte) {
 
 func (f *flow) Inbound() *tracker.InboundSettings { return &f.engine.cfg.Inbound }
 
-func (f *flow) Call(workspace storage.ID, op *tracker.Op, in any) (tracker.Reply, error) {
-	return f.step(&tracker.Request{
-		ID:        f.req.ID,
-		Workspace: workspace,
-		Caller:    tracker.System,
-		Deadline:  f.req.Deadline,
-	}, op, in)
+func (f *flow) Query(workspace storage.ID, op *tracker.Op, in any) (tracker.Reply, error) {
+	return f.step(f.req.Look(workspace), op, in)
 }
 
-func (f *flow) CallAs(caller tracker.Caller, workspace storage.ID, op *tracker.Op, in any) (tracker.Reply, error) {
-	return f.step(&tracker.Request{
-		ID:          f.req.ID,
-		Workspace:   workspace,
-		Credential:  f.req.Credential,
-		Caller:      caller,
-		Idempotency: f.req.Idempotency,
-		Deadline:    f.req.Deadline,
-	}, op, in)
+func (f *flow) Command(permit tracker.Permit, workspace storage.ID, op *tracker.Op, in any) (tracker.Reply, error) {
+	return f.step(f.req.Step(permit, workspace), op, in)
+}
+
+func (f *flow) CommandAs(permit tracker.Permit, caller tracker.Caller, workspace storage.ID, op *tracker.Op, in any) (tracker.Reply, error) {
+	return f.step(f.req.StepAs(permit, caller, workspace), op, in)
 }
 
 func (f *flow) step(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {

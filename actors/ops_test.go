@@ -143,8 +143,8 @@ type pairIn struct {
 
 // countBoth is a workflow over two workspaces.
 var countBoth = tracker.NewWorkflow[pairIn, int]("CountBoth", "", tracker.Needs{Level: tracker.Identified}, func(f tracker.Flow, in *pairIn) (tracker.Reply, error) {
-	if _, err := f.Call(in.First, countUp, &countIn{}); err != nil {
+	if _, err := f.Command(f.Request().Permit(), in.First, countUp, &countIn{}); err != nil {
 		return tracker.Reply{}, err
 	}
-	return f.CallAs(f.Request().Caller, in.Second, countUp, &countIn{Fail: in.FailSecond})
+	return f.CommandAs(f.Request().Permit(), f.Request().Caller, in.Second, countUp, &countIn{Fail: in.FailSecond})
 })

@@ -140,12 +140,7 @@ func (r *recorder) wrote(n int) {
 func (r *recorder) record(batch []tracker.DeliveryOutcome, repeated bool) error {
 	e := r.dispatcher.shard.engine
 	e.stats.records.Add(1)
-	_, err := e.do(&tracker.Request{
-		ID:        "webhooks",
-		Workspace: r.workspace,
-		Caller:    tracker.System,
-		Deadline:  time.Now().Add(e.cfg.Limits.Answer),
-	}, tracker.RecordDeliveries, &tracker.DeliveryOutcomes{Outcomes: batch, Repeated: repeated, Stale: r.dispatcher.lost.Load})
+	_, err := e.do(tracker.ServiceRequest("webhooks", r.workspace), tracker.RecordDeliveries, &tracker.DeliveryOutcomes{Outcomes: batch, Repeated: repeated, Stale: r.dispatcher.lost.Load})
 	var told *tracker.Error
 	if errors.As(err, &told) && told.Code == tracker.CodeNotFound {
 		return nil // the workspace is gone, and what was to be delivered with it

@@ -28,6 +28,7 @@ type stepCall struct {
 	Request     string               `json:"request"` // X-Request-Id
 	Workspace   storage.ID           `json:"workspace"`
 	Caller      stepCaller           `json:"caller"`
+	Permit      tracker.Permit       `json:"permit"`
 	Idempotency *tracker.Idempotency `json:"idempotency,omitempty"`
 	Seal        []byte               `json:"seal,omitempty"` // tracker.SealKey
 	TimeLeft    time.Duration        `json:"timeLeft"`
@@ -143,7 +144,7 @@ func (e *Engine) callRemote(req *tracker.Request, op *tracker.Op, in any, shard 
 		return tracker.Reply{}, fmt.Errorf("send %s: %w", op.Name, err)
 	}
 	c := stepCall{
-		Op: op.Name, Request: req.ID, Workspace: req.Workspace, Caller: sendCaller(&req.Caller),
+		Op: op.Name, Request: req.ID, Workspace: req.Workspace, Caller: sendCaller(&req.Caller), Permit: req.Permit(),
 		Idempotency: req.Idempotency, TimeLeft: time.Until(req.Deadline), In: input,
 	}
 	if op.Secret && req.Idempotency != nil {
@@ -202,10 +203,10 @@ func (e *Engine) ServeCall(ctx context.Context, body []byte) ([]byte, error) {
 	if err := json.Unmarshal(c.In, in); err != nil {
 		return nil, fmt.Errorf("read the input of %s: %w", c.Op, err)
 	}
-	req := &tracker.Request{
+	req := tracker.SentStep(&tracker.Request{
 		ID: c.Request, Workspace: c.Workspace, Caller: c.Caller.caller(), Idempotency: c.Idempotency, Seal: c.Seal,
 		Deadline: time.Now().Add(min(max(c.TimeLeft, 0), e.cfg.Limits.Answer)),
-	}
+	}, c.Permit)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(req.Deadline) {
 		req.Deadline = deadline
 	}

@@ -163,10 +163,9 @@ func TestStep_OpensTheAnswerOfAStepForAnotherNode(t *testing.T) {
 			t.Fatal(err)
 		}
 		ask := func(credential string, away bool) (tracker.Reply, error) {
-			req := &tracker.Request{
-				ID: "r", Workspace: workspaceNumber(1), Credential: credential, Idempotency: &tracker.Idempotency{Key: "k"},
-				Caller: tracker.Caller{Role: tracker.RoleOwner, Level: tracker.Admin}, Deadline: time.Now().Add(10 * time.Second),
-			}
+			req := request(workspaceNumber(1))
+			req.Credential, req.Idempotency = credential, &tracker.Idempotency{Key: "k"}
+			req.Caller = tracker.Caller{Role: tracker.RoleOwner, Level: tracker.Admin}
 			if away {
 				return b.engine.callRemote(req, op, in, b.engine.shardOf(req.Workspace).number)
 			}

@@ -200,12 +200,7 @@ func (e *Engine) fire(name timerName) error {
 	if op == nil {
 		return errors.New("no operation is declared for this kind of timer")
 	}
-	_, err := e.do(&tracker.Request{
-		ID:        "timer-" + name.kind,
-		Workspace: name.workspace,
-		Caller:    tracker.System,
-		Deadline:  time.Now().Add(e.cfg.Limits.Answer),
-	}, op, &tracker.TimerIn{Kind: name.kind, Subject: name.subject})
+	_, err := e.do(tracker.ServiceRequest("timer-"+name.kind, name.workspace), op, &tracker.TimerIn{Kind: name.kind, Subject: name.subject})
 	if err != nil {
 		return fmt.Errorf("%s: %w", op.Name, err)
 	}

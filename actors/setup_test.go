@@ -95,7 +95,9 @@ func workspaceNumber(n int) storage.ID {
 }
 
 func request(workspace storage.ID) *tracker.Request {
-	return &tracker.Request{ID: "test", Workspace: workspace, Caller: tracker.System, Deadline: time.Now().Add(10 * time.Second)}
+	req := tracker.ServiceRequest("test", workspace)
+	req.Deadline = time.Now().Add(10 * time.Second)
+	return req
 }
 
 func (b *bundle) do(workspace storage.ID, op *tracker.Op, in any) (string, error) {

@@ -75,9 +75,11 @@ func (s *Server) serveTools(x *exchange, req *tracker.Request, in *sessionToolsI
 // openTools asks what the tools are about: a session that is not there, or not for
 // this caller, ends the request here.
 func (s *Server) openTools(req *tracker.Request, in *sessionToolsIn) (tracker.ToolScope, error) {
-	reply, err := s.cfg.Engine.Do(&tracker.Request{
-		ID: req.ID, Workspace: req.Workspace, Credential: req.Credential, Caller: req.Caller, Deadline: req.Deadline,
-	}, tracker.OpenTools, &tracker.OpenToolsIn{ID: in.ID})
+	open := &tracker.Request{ID: req.ID, Workspace: req.Workspace, Credential: req.Credential, Deadline: req.Deadline}
+	if err := s.cfg.Engine.Admit(open, tracker.OpenTools); err != nil {
+		return tracker.ToolScope{}, err
+	}
+	reply, err := s.cfg.Engine.Do(open, tracker.OpenTools, &tracker.OpenToolsIn{ID: in.ID})
 	if err != nil {
 		return tracker.ToolScope{}, err
 	}

@@ -12,7 +12,7 @@ import (
 // cycles, and closes every third one on another day.
 func (w *issueWorld) fillCycles(n, cycles int) {
 	w.Helper()
-	req := &Request{Workspace: w.workspace, Caller: w.ann}
+	req := w.request(&w.ann)
 	do := func(i int, op *Op, in any) Reply {
 		reply, err := w.ledger.Run(op, req, in, w.now)
 		if err != nil {
@@ -81,7 +81,7 @@ func BenchmarkBurndown(b *testing.B) {
 func BenchmarkCreateIssueInCycle(b *testing.B) {
 	w := newIssueBench(b)
 	w.fill(1000)
-	req := &Request{Workspace: w.workspace, Caller: w.ann}
+	req := w.request(&w.ann)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		in := &CreateIssueIn{Title: "Something does not work as it should", IssueFields: IssueFields{

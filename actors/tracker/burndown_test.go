@@ -186,7 +186,7 @@ func TestIssueAnalytics_SumsOfHugeEstimates(t *testing.T) {
 	var ids []IssueID
 	for range 2100 {
 		in := &CreateIssueIn{Title: "t", IssueFields: IssueFields{Estimate: Some[int64](maxEstimateTotal), CycleID: Some("c")}}
-		reply, err := w.ledger.Run(CreateIssue, &Request{Workspace: w.workspace, Caller: w.ann}, in, w.now)
+		reply, err := w.ledger.Run(CreateIssue, w.request(&w.ann), in, w.now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +235,7 @@ func TestIssueAnalytics_MoreTalliesThanAreCached(t *testing.T) {
 	for round := range 2 {
 		for i := range maxCounters + 200 {
 			in := &CreateIssueIn{Title: "t", IssueFields: IssueFields{AssigneeID: Some(fmt.Sprint("a", i)), Status: Some(issueStatuses[round])}}
-			if _, err := w.ledger.Run(CreateIssue, &Request{Workspace: w.workspace, Caller: w.ann}, in, w.now); err != nil {
+			if _, err := w.ledger.Run(CreateIssue, w.request(&w.ann), in, w.now); err != nil {
 				t.Fatal(err)
 			}
 			if i%100 == 99 {

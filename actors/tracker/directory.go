@@ -117,6 +117,9 @@ type directoryStep struct {
 	Workspace WorkspaceID `json:"workspace"`
 }
 
+// about implements aboutWorkspace, also for the inputs that embed a step.
+func (s directoryStep) about() storage.ID { return s.id() }
+
 func (s directoryStep) id() storage.ID {
 	id, _ := storage.ParseID(s.Workspace)
 	return id

@@ -14,6 +14,8 @@ type reserveSlugIn struct {
 	Answer    string      `json:"answer"`
 }
 
+func (in *reserveSlugIn) about() storage.ID { return in.Workspace.raw() }
+
 // reserveSlugOp is the first step of a creation. With an idempotency key its
 // answer is remembered like any other, so a repeated creation goes on with the
 // workspace and owner of the first.
@@ -80,7 +82,11 @@ var releaseSlugOp = NewCommand[directoryStep, None]("ReleaseSlug", "Release a re
 // be.
 var resolveSlugOp = NewWorkflow[TimerIn, None]("ResolveSlug", "Settle a reserved slug", Needs{}, func(f Flow, in *TimerIn) (Reply, error) {
 	step := directoryStep{Workspace: WorkspaceID(in.Subject)}
-	there, err := call[existence](f, step.id(), existsOp, &None{})
+	permit, err := permitOf(f)
+	if err != nil {
+		return Reply{}, err
+	}
+	there, err := ask[existence](f, step.id(), existsOp, &None{})
 	if err != nil {
 		return Reply{}, err
 	}
@@ -88,5 +94,5 @@ var resolveSlugOp = NewWorkflow[TimerIn, None]("ResolveSlug", "Settle a reserved
 	if there.Exists {
 		settle = activateSlugOp
 	}
-	return f.Call(storage.DirectoryID, settle, &step)
+	return f.Command(permit, storage.DirectoryID, settle, &step)
 })

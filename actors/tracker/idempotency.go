@@ -84,12 +84,9 @@ func (tx *Tx) replay(op *Op, req *Request) (Reply, bool, error) {
 		return Reply{}, false, nil
 	}
 	key := newAnswerKey(req.Caller.Token, req.Idempotency.Key)
-	a, err := tx.answer(key)
-	if err != nil || a == nil || tx.now.Sub(a.at) >= idempotencyLife {
+	a, err := tx.liveAnswer(key, req.Idempotency.Fingerprint)
+	if err != nil || a == nil {
 		return Reply{}, false, err
-	}
-	if a.fingerprint != req.Idempotency.Fingerprint {
-		return Reply{}, false, errKeyReused()
 	}
 	body := a.body
 	if a.sealed {
@@ -101,6 +98,19 @@ func (tx *Tx) replay(op *Op, req *Request) (Reply, bool, error) {
 		}
 	}
 	return Reply{Outcome: a.outcome, ETag: a.etag, Body: body, Replayed: true}, true, nil
+}
+
+// liveAnswer is the answer kept for a key that has not expired, or nil. One to
+// another request is IDEMPOTENCY_KEY_REUSED.
+func (v *View) liveAnswer(key answerKey, fingerprint [32]byte) (*answer, error) {
+	a, err := v.answer(key)
+	if err != nil || a == nil || v.now.Sub(a.at) >= idempotencyLife {
+		return nil, err
+	}
+	if a.fingerprint != fingerprint {
+		return nil, errKeyReused()
+	}
+	return a, nil
 }
 
 // remember keeps the answer of a command for its key, in the command's own batch.

@@ -134,7 +134,7 @@ func TestSweeps_AreBounded(t *testing.T) {
 	}{{idempotencyLife, idempotencyTable, timerSweepAnswers}, {eventLife, eventTable, timerSweepEvents}} {
 		w.now = w.now.Add(c.after)
 		for _, left := range []int{many - sweepBatch, many - 2*sweepBatch, 0} {
-			if _, err := w.do(&Request{Workspace: org.raw(), Caller: System}, TimerOps[c.kind], &TimerIn{Kind: c.kind}); err != nil {
+			if _, err := w.do(ServiceRequest("", org.raw()), TimerOps[c.kind], &TimerIn{Kind: c.kind}); err != nil {
 				t.Fatal(err)
 			}
 			if n := w.rows(c.table); n != left {

@@ -24,7 +24,7 @@ var ReceiveComms = NewWorkflow[ReceiveCommsIn, InboundAnswer]("ReceiveComms", "T
 func receiveComms(f Flow, in *ReceiveCommsIn) (Reply, error) {
 	workspace := f.Request().Workspace
 	verify := verifyInboundIn{Source: in.Source, Scheme: schemeTracker, Timestamp: in.Timestamp, Signature: in.Signature, Body: in.Body}
-	if _, err := f.Call(workspace, verifyInboundOp, &verify); err != nil {
+	if _, err := f.Query(workspace, verifyInboundOp, &verify); err != nil {
 		return Reply{}, err
 	}
 	if fault := payloadFault(in.Body); fault != "" {
@@ -46,10 +46,10 @@ func receiveComms(f Flow, in *ReceiveCommsIn) (Reply, error) {
 				Hint: "Send less, or a message object for a ticket.",
 			}
 		}
-		return f.CallAs(inboundCaller(in.Source), workspace, receiveEventOp, &receiveEventIn{inboundCall: call, DeliveryID: in.Delivery, Payload: payload})
+		return f.CommandAs(permitSigned(workspace), inboundCaller(in.Source), workspace, receiveEventOp, &receiveEventIn{inboundCall: call, DeliveryID: in.Delivery, Payload: payload})
 	}
 	message.inboundCall = call
-	return f.CallAs(inboundCaller(in.Source), workspace, receiveMessageOp, message)
+	return f.CommandAs(permitSigned(workspace), inboundCaller(in.Source), workspace, receiveMessageOp, message)
 }
 
 // maxEventPayload bounds what of a call is kept in an event, in bytes.

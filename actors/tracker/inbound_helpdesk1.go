@@ -31,7 +31,7 @@ var ReceiveHelpdesk1 = NewWorkflow[ReceiveHelpdesk1In, InboundAnswer]("ReceiveHe
 func receiveHelpdesk1(f Flow, in *ReceiveHelpdesk1In) (Reply, error) {
 	workspace := f.Request().Workspace
 	verify := verifyInboundIn{Source: sourceHelpdesk1, Scheme: schemeHub1, Signature: in.Signature, Body: in.Body}
-	if _, err := f.Call(workspace, verifyInboundOp, &verify); err != nil {
+	if _, err := f.Query(workspace, verifyInboundOp, &verify); err != nil {
 		return Reply{}, err
 	}
 	if fault := payloadFault(in.Body); fault != "" {
@@ -53,7 +53,7 @@ func receiveHelpdesk1(f Flow, in *ReceiveHelpdesk1In) (Reply, error) {
 		}
 	}
 	step.inboundCall = newInboundCall(sourceHelpdesk1, n.ID, in.Body)
-	return f.CallAs(inboundCaller(sourceHelpdesk1), workspace, receiveHelpdeskOp, step)
+	return f.CommandAs(permitSigned(workspace), inboundCaller(sourceHelpdesk1), workspace, receiveHelpdeskOp, step)
 }
 
 // shapeOf tells which property has the wrong type.

@@ -98,6 +98,8 @@ type routeStep struct {
 	Key       string      `json:"key"`
 }
 
+func (s *routeStep) about() storage.ID { return s.Workspace.raw() }
+
 func (v *View) route(kind RouteKind, key string) (*storage.Row[InboundRoute], error) {
 	row, err := inboundRoutes.Get(v, routeKey(nil, kind, key))
 	if err != nil {

@@ -12,7 +12,11 @@ var DeleteInboundRoute = NewWorkflow[InboundRouteIn, None]("DeleteInboundRoute",
 
 func deleteInboundRoute(f Flow, in *InboundRouteIn) (Reply, error) {
 	req := f.Request()
-	return f.CallAs(req.Caller, storage.DirectoryID, deleteRouteOp, &routeStep{WorkspaceID(req.Workspace.String()), in.Kind, in.Key})
+	permit, err := permitOf(f)
+	if err != nil {
+		return Reply{}, err
+	}
+	return f.CommandAs(permit, req.Caller, storage.DirectoryID, deleteRouteOp, &routeStep{WorkspaceID(req.Workspace.String()), in.Kind, in.Key})
 }
 
 var deleteRouteOp = NewCommand[routeStep, None]("DeleteRoute", "Remove a route", Needs{}, func(tx *Tx, in *routeStep) (Reply, error) {

@@ -15,7 +15,7 @@ type InboundRouteList struct {
 var ListInboundRoutes = NewWorkflow[None, InboundRouteList]("ListInboundRoutes", "List the numbers and repositories of a workspace", Needs{Level: Admin}, listInboundRoutes)
 
 func listInboundRoutes(f Flow, _ *None) (Reply, error) {
-	return f.Call(storage.DirectoryID, listRoutesOp, &directoryStep{WorkspaceID(f.Request().Workspace.String())})
+	return f.Query(storage.DirectoryID, listRoutesOp, &directoryStep{WorkspaceID(f.Request().Workspace.String())})
 }
 
 var listRoutesOp = NewQuery[directoryStep, InboundRouteList]("ListRoutes", "List a workspace's routes", Needs{}, func(v *View, in *directoryStep) (Reply, error) {

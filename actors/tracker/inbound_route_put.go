@@ -12,7 +12,11 @@ var PutInboundRoute = NewWorkflow[InboundRouteIn, InboundRoute]("PutInboundRoute
 
 func putInboundRoute(f Flow, in *InboundRouteIn) (Reply, error) {
 	req := f.Request()
-	return f.CallAs(req.Caller, storage.DirectoryID, putRouteOp, &routeStep{WorkspaceID(req.Workspace.String()), in.Kind, in.Key})
+	permit, err := permitOf(f)
+	if err != nil {
+		return Reply{}, err
+	}
+	return f.CommandAs(permit, req.Caller, storage.DirectoryID, putRouteOp, &routeStep{WorkspaceID(req.Workspace.String()), in.Kind, in.Key})
 }
 
 var putRouteOp = NewCommand[routeStep, InboundRoute]("PutRoute", "Set the workspace of a number or repository", Needs{}, func(tx *Tx, in *routeStep) (Reply, error) {

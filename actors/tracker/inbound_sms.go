@@ -49,7 +49,7 @@ func receiveSMS(f Flow, in *ReceiveSMSIn) (Reply, error) {
 	if err := faults.Err(); err != nil {
 		return Reply{}, err
 	}
-	route, err := call[InboundRoute](f, storage.DirectoryID, routeOp, &routeStep{Kind: RouteSMS, Key: to})
+	route, err := ask[InboundRoute](f, storage.DirectoryID, routeOp, &routeStep{Kind: RouteSMS, Key: to})
 	if err != nil {
 		return Reply{}, err
 	}
@@ -62,7 +62,7 @@ func receiveSMS(f Flow, in *ReceiveSMSIn) (Reply, error) {
 		inboundCall: newInboundCall(sourceSMS, clean(id, maxThread), in.Body),
 		From:        from, Text: smsText(form), ThreadID: &thread, Fresh: true,
 	}
-	return f.CallAs(inboundCaller(sourceSMS), route.OrganizationID.raw(), receiveMessageOp, &message)
+	return f.CommandAs(permitSigned(route.OrganizationID.raw()), inboundCaller(sourceSMS), route.OrganizationID.raw(), receiveMessageOp, &message)
 }
 
 // smsText is what a text message says, with the addresses of what came along.

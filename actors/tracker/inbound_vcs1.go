@@ -58,7 +58,7 @@ func receiveVCS(f Flow, in *ReceiveVCSIn) (Reply, error) {
 	if !ok {
 		return Reply{}, noRoute(RouteVCS) // an event of an account, say
 	}
-	route, err := call[InboundRoute](f, storage.DirectoryID, routeOp, &routeStep{Kind: RouteVCS, Key: key})
+	route, err := ask[InboundRoute](f, storage.DirectoryID, routeOp, &routeStep{Kind: RouteVCS, Key: key})
 	if err != nil {
 		return Reply{}, err
 	}
@@ -86,7 +86,7 @@ func receiveVCS(f Flow, in *ReceiveVCSIn) (Reply, error) {
 		}
 		step.Checks = suite.checks(p.Repository.HTMLURL)
 	}
-	return f.CallAs(inboundCaller(sourceVCS), route.OrganizationID.raw(), receiveVCSOp, &step)
+	return f.CommandAs(permitSigned(route.OrganizationID.raw()), inboundCaller(sourceVCS), route.OrganizationID.raw(), receiveVCSOp, &step)
 }
 
 func isEventName(s string) bool {

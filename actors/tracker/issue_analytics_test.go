@@ -108,7 +108,7 @@ func (m *analyticsModel) some(t *rapid.T) *analyzed {
 
 // do runs a command into the open batch.
 func (m *analyticsModel) do(t *rapid.T, op *Op, in any) Reply {
-	reply, err := m.ledger.Run(op, &Request{Workspace: m.workspace, Caller: m.ann}, in, m.now)
+	reply, err := m.ledger.Run(op, m.request(&m.ann), in, m.now)
 	if err != nil {
 		t.Fatalf("%s: %v", op.Name, err)
 	}
@@ -153,7 +153,7 @@ func (m *analyticsModel) fails(t *rapid.T) {
 		}
 		return Reply{}, late
 	})
-	if _, err := m.ledger.Run(op, &Request{Workspace: m.workspace, Caller: m.ann}, &None{}, m.now); !errors.Is(err, late) {
+	if _, err := m.ledger.Run(op, m.request(&m.ann), &None{}, m.now); !errors.Is(err, late) {
 		t.Fatalf("got %v", err)
 	}
 }

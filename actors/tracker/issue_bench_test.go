@@ -29,7 +29,7 @@ func newIssueBench(b *testing.B) *issueWorld {
 // has an assignee, a label and a parent, one in two lies in another team.
 func (w *issueWorld) fill(n int) {
 	var parent IssueID
-	req := &Request{Workspace: w.workspace, Caller: w.ann}
+	req := w.request(&w.ann)
 	for i := range n {
 		in := &CreateIssueIn{Title: fmt.Sprintf("Issue %d does not work as it should", i), IssueFields: IssueFields{Description: Some("What happens, what should happen, and how to make it happen again.")}}
 		if i%2 == 0 {
@@ -61,7 +61,7 @@ func (w *issueWorld) fill(n int) {
 func BenchmarkCreateIssue(b *testing.B) {
 	w := newIssueBench(b)
 	w.fill(1000)
-	req := &Request{Workspace: w.workspace, Caller: w.ann}
+	req := w.request(&w.ann)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		in := &CreateIssueIn{Title: "Something does not work as it should", IssueFields: IssueFields{Description: Some("What happens, and what should happen.")}}
@@ -79,7 +79,7 @@ func BenchmarkPatchIssue(b *testing.B) {
 	w := newIssueBench(b)
 	w.fill(1000)
 	id := string(w.list(&w.ann, ListIssuesIn{}).Issues[0].ID)
-	req := &Request{Workspace: w.workspace, Caller: w.ann}
+	req := w.request(&w.ann)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		in := &PatchIssueIn{ID: id, IssuePatch: IssuePatch{Title: Some(fmt.Sprint(i))}}

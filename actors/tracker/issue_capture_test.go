@@ -184,7 +184,9 @@ func TestCaptureIssue_LargestFitsIntoOneBatch(t *testing.T) {
 	in := CaptureIssueIn{URL: "https://example.com", PageText: strings.Repeat("\U0001f600", maxDescription), IncludeFullText: true, Screenshot: shotOf(image(maxScreenshot), MediaPNG)}
 	var faults Faults
 	in.Validate(&faults)
-	reply, err := w.ledger.Run(CaptureIssue, &Request{Workspace: w.workspace, Caller: w.ann, Idempotency: &Idempotency{Key: "k"}}, &in, w.now)
+	req := w.request(&w.ann)
+	req.Idempotency = &Idempotency{Key: "k"}
+	reply, err := w.ledger.Run(CaptureIssue, req, &in, w.now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func (w *issueWorld) changeTeam(id TeamID, change func(*Team)) *Op {
 func TestCreateIssue_SeesChangesOfTeamsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
-	req := &Request{Workspace: w.workspace, Caller: w.ann}
+	req := w.request(&w.ann)
 	inTeam := func(f IssueFields, want string) {
 		t.Helper()
 		reply, err := w.ledger.Run(CreateIssue, req, &CreateIssueIn{Title: "t", IssueFields: f}, w.now)
@@ -60,7 +60,7 @@ func TestCreateIssue_SeesChangesOfTeamsAtOnce(t *testing.T) {
 func TestCreateIssue_SameExternalRefInOneBatch(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
-	req := &Request{Workspace: w.workspace, Caller: w.ann}
+	req := w.request(&w.ann)
 	var ids []IssueID
 	for _, want := range []Outcome{Created, Done, Done} {
 		reply, err := w.ledger.Run(CreateIssue, req, &CreateIssueIn{Title: "t", IssueFields: IssueFields{ExternalRef: Some("r")}}, w.now)

@@ -98,6 +98,10 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 	if tx.now, err = l.clock(now, tx); err != nil {
 		return Reply{}, err
 	}
+	// Before anything that is kept is told, and before anything is changed.
+	if err := tx.admit(op, req, in); err != nil {
+		return Reply{}, err
+	}
 	if earlier, found, err := tx.replay(op, req); err != nil || found {
 		return earlier, err
 	}

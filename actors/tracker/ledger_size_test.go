@@ -22,7 +22,7 @@ func TestLedger_CommandTooLargeLeavesNothing(t *testing.T) {
 		return Reply{}, nil
 	})
 	before := w.ledger.Size()
-	_, err := w.ledger.Run(flood, &Request{Workspace: w.workspace, Caller: w.ann}, &None{}, w.now)
+	_, err := w.ledger.Run(flood, w.request(&w.ann), &None{}, w.now)
 	var told *Error
 	if !errors.As(err, &told) || told.Code != CodePayloadTooLarge {
 		t.Fatalf("got %v, want %s", err, CodePayloadTooLarge)

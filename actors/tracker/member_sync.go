@@ -114,35 +114,43 @@ var clearPendingOp = NewCommand[memberChanges, memberChanges]("ClearPending", "S
 })
 
 // syncMembers passes on to the directory what changed in a workspace.
-func syncMembers(f Flow, workspace storage.ID) error {
-	pending, err := call[memberChanges](f, workspace, pendingMembersOp, &None{})
+func syncMembers(f Flow, permit Permit, workspace storage.ID) error {
+	pending, err := ask[memberChanges](f, workspace, pendingMembersOp, &None{})
 	if err != nil {
 		return err
 	}
 	if len(pending.Changes) > 0 {
 		in := putMembershipsIn{directoryStep: directoryStep{WorkspaceID(workspace.String())}, Changes: pending.Changes}
-		if _, err := f.Call(storage.DirectoryID, putMembershipsOp, &in); err != nil {
+		if _, err := f.Command(permit, storage.DirectoryID, putMembershipsOp, &in); err != nil {
 			return err
 		}
 	}
-	_, err = f.Call(workspace, clearPendingOp, &pending)
+	_, err = f.Command(permit, workspace, clearPendingOp, &pending)
 	return err
 }
 
 var syncMembersOp = NewWorkflow[TimerIn, None]("SyncMembers", "Tell the directory who is a member", Needs{}, func(f Flow, _ *TimerIn) (Reply, error) {
-	return Reply{Outcome: NoContent}, syncMembers(f, f.Request().Workspace)
+	permit, err := permitOf(f)
+	if err != nil {
+		return Reply{}, err
+	}
+	return Reply{Outcome: NoContent}, syncMembers(f, permit, f.Request().Workspace)
 })
 
 // memberFlow carries out a command that changes who is a member, and passes the
 // change on.
 func memberFlow(f Flow, op *Op, in any) (Reply, error) {
 	req := f.Request()
-	reply, err := f.CallAs(req.Caller, req.Workspace, op, in)
+	permit, err := permitOf(f)
+	if err != nil {
+		return Reply{}, err
+	}
+	reply, err := f.CommandAs(permit, req.Caller, req.Workspace, op, in)
 	if err != nil {
 		return Reply{}, err
 	}
 	// The change is committed, and with it the timer that passes it on should this
 	// fail; it is then that timer's run that reports why.
-	_ = syncMembers(f, req.Workspace)
+	_ = syncMembers(f, permit, req.Workspace)
 	return reply, nil
 }

@@ -180,7 +180,7 @@ func TestMembers_OvertakenStep(t *testing.T) {
 	if w.sees(other.Token.Secret, home.Workspace.ID) {
 		t.Error("an overtaken step brought a member back")
 	}
-	if _, err := w.do(&Request{Workspace: home.Workspace.ID.raw(), Caller: System}, clearPendingOp, &memberChanges{pending}); err != nil {
+	if _, err := w.do(ServiceRequest("", home.Workspace.ID.raw()), clearPendingOp, &memberChanges{pending}); err != nil {
 		t.Fatal(err)
 	}
 	w.verify()

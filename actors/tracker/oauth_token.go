@@ -58,7 +58,7 @@ func issueOAuthToken(f Flow, in *OAuthTokenIn) (Reply, error) {
 	if !ok || err != nil || credential.Kind != OAuthSecret || credential.Home != workspace || credential.ID != client {
 		return Reply{}, errInvalidClient()
 	}
-	reply, err := f.Call(workspace, issueAccessTokenOp, &issueAccessTokenIn{
+	reply, err := f.Command(permitSecret(workspace), workspace, issueAccessTokenOp, &issueAccessTokenIn{
 		Client: OAuthClientID(client.String()), Hash: credential.Hash[:], Scope: in.Scope,
 	})
 	var told *Error

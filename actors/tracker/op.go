@@ -224,9 +224,13 @@ type File struct {
 type Request struct {
 	ID string // X-Request-Id
 	// Workspace of the path; zero where the path names none.
-	Workspace   storage.ID
-	Credential  string // the bearer token as sent; never logged
-	Caller      Caller // set by Engine.Admit
+	Workspace  storage.ID
+	Credential string // the bearer token as sent; never logged
+	Caller     Caller // set by Engine.Admit
+	// admitted is the operation that Admit let the caller run; permit is that of a
+	// step, or of the service itself. See Permit.
+	admitted    *Op
+	permit      Permit
 	Idempotency *Idempotency
 	// Seal is the request's SealKey where the credential stayed on another node.
 	Seal []byte
@@ -257,12 +261,15 @@ type Flow interface {
 	Secret(b []byte)
 	// Inbound is what the operator has set for calls of providers.
 	Inbound() *InboundSettings
-	// Call runs an operation on a workspace (or storage.DirectoryID) as the
-	// service itself; the step checks no rights. Its input must survive a trip
-	// through JSON, since the workspace may live on another node.
-	Call(workspace storage.ID, op *Op, in any) (Reply, error)
-	// CallAs is Call with the rights of the given caller.
-	CallAs(caller Caller, workspace storage.ID, op *Op, in any) (Reply, error)
+	// Query runs a query on a workspace (or storage.DirectoryID) as the service
+	// itself. The input of every step must survive a trip through JSON, since the
+	// workspace may live on another node.
+	Query(workspace storage.ID, op *Op, in any) (Reply, error)
+	// Command runs a command as the service itself, as far as the permit goes.
+	Command(permit Permit, workspace storage.ID, op *Op, in any) (Reply, error)
+	// CommandAs is Command in the name of a caller: whose event it is, and whose
+	// idempotency key. The rights are the permit's.
+	CommandAs(permit Permit, caller Caller, workspace storage.ID, op *Op, in any) (Reply, error)
 }
 
 // RunFlow runs a workflow.

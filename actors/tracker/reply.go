@@ -28,8 +28,8 @@ func readReply[T any](step string, reply Reply, err error) (v T, _ error) {
 	return v, nil
 }
 
-// call runs a step as the service and reads its answer.
-func call[T any](f Flow, workspace storage.ID, op *Op, in any) (T, error) {
-	reply, err := f.Call(workspace, op, in)
+// ask runs a query as the service and reads its answer.
+func ask[T any](f Flow, workspace storage.ID, op *Op, in any) (T, error) {
+	reply, err := f.Query(workspace, op, in)
 	return readReply[T](op.Name, reply, err)
 }

@@ -50,7 +50,7 @@ func searchableIssues(b *testing.B, held int, title func(*rand.Zipf, int) string
 	b.Helper()
 	w = newIssueBench(b)
 	zipf := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.1, 20, 50_000)
-	req := &Request{Workspace: w.workspace, Caller: w.ann}
+	req := w.request(&w.ann)
 	n := 0
 	create = func() Reply {
 		n++

@@ -13,7 +13,7 @@ func BenchmarkSessionCycle(b *testing.B) {
 	w := newIssueBench(b)
 	w.fill(1000)
 	var issue Issue
-	req := &Request{Workspace: w.workspace, Caller: w.ann}
+	req := w.request(&w.ann)
 	now := w.now
 	run := func(op *Op, in any) Reply {
 		now = now.Add(time.Millisecond)

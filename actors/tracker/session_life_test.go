@@ -77,7 +77,7 @@ func (m *lifeModel) claimAny(t *rapid.T) {
 		in.AgentID = Some("x")
 	}
 	if rapid.Bool().Draw(t, "lost") { // the batch is not applied, and never was
-		req := &Request{Workspace: m.home.Workspace.ID.raw(), Caller: System}
+		req := ServiceRequest("", m.home.Workspace.ID.raw())
 		if _, err := m.ledger(req.Workspace).Run(ClaimSessions, req, &in, m.now); err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,7 @@ package tracker
 // there. Their inputs go as JSON, with every exported field.
 var StepOps = stepOps(
 	reserveSlugOp, activateSlugOp, releaseSlugOp, heldOp, slugHolderOp, knownWorkspacesOp,
-	putMembershipsOp, answeredOp, markDeletingOp, forgetWorkspaceOp,
+	putMembershipsOp, keptAnswerOp, decidedOp, markDeletingOp, forgetWorkspaceOp,
 	foundOp, onboardOp, existsOp, openWorkspaceOp, mayDeleteOp, eraseWorkspaceOp,
 	addMemberOp, removeMemberOp, pendingMembersOp, clearPendingOp,
 	putRouteOp, deleteRouteOp, listRoutesOp, routeOp, verifyInboundOp, receiveMessageOp, receiveHelpdeskOp, receiveEventOp, receiveVCSOp,

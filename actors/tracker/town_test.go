@@ -30,6 +30,8 @@ type town struct {
 	random  *rand.ChaCha8
 	ledgers map[storage.ID]*Ledger
 	cut     *cut // of the next workflow
+	// between is called before each step of a workflow, with the step's number.
+	between func(step int)
 	inbound InboundSettings
 }
 
@@ -83,7 +85,7 @@ func (w *town) view(id storage.ID) storage.View {
 // admit does what the engine does before an operation.
 func (w *town) admit(req *Request, op *Op) error {
 	if op.Needs.Level == Public {
-		return nil
+		return req.Admit(op, op.Needs)
 	}
 	p := OperatorPrincipal()
 	if req.Credential != "root" {
@@ -108,16 +110,7 @@ func (w *town) admit(req *Request, op *Op) error {
 		}
 		req.Caller = caller
 	}
-	if req.Caller.Lane != nil && !op.Lane {
-		return ForeignLane()
-	}
-	if op.SCIM != 0 || req.Caller.SCIM != 0 {
-		return req.Caller.AdmitSCIM(op)
-	}
-	if !req.Caller.Allows(op.Needs) {
-		return Forbidden("no", "no")
-	}
-	return nil
+	return req.Admit(op, op.Needs)
 }
 
 // do runs an operation for a request.
@@ -195,19 +188,29 @@ func (f *townFlow) NewID() (id storage.ID) {
 	return id
 }
 
-func (f *townFlow) Call(workspace storage.ID, op *Op, in any) (Reply, error) {
-	return f.step(&Request{Workspace: workspace, Caller: System}, op, in)
+func (f *townFlow) Query(workspace storage.ID, op *Op, in any) (Reply, error) {
+	return f.step(f.req.Look(workspace), op, in)
 }
 
-func (f *townFlow) CallAs(caller Caller, workspace storage.ID, op *Op, in any) (Reply, error) {
-	return f.step(&Request{Workspace: workspace, Caller: caller, Credential: f.req.Credential, Idempotency: f.req.Idempotency}, op, in)
+func (f *townFlow) Command(permit Permit, workspace storage.ID, op *Op, in any) (Reply, error) {
+	return f.step(f.req.Step(permit, workspace), op, in)
+}
+
+func (f *townFlow) CommandAs(permit Permit, caller Caller, workspace storage.ID, op *Op, in any) (Reply, error) {
+	return f.step(f.req.StepAs(permit, caller, workspace), op, in)
 }
 
 func (f *townFlow) step(req *Request, op *Op, in any) (Reply, error) {
 	n := int(f.steps.Add(1))
+	if f.between != nil {
+		f.between(n)
+	}
 	if f.cut != nil && (f.cut.dead || n == f.cut.step && !f.cut.persisted) {
 		f.cut.dead = true
 		return Reply{}, errCut
+	}
+	if err := f.sendPermit(req); err != nil {
+		return Reply{}, err
 	}
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -223,6 +226,19 @@ func (f *townFlow) step(req *Request, op *Op, in any) (Reply, error) {
 		return Reply{}, errCut
 	}
 	return reply, err
+}
+
+func (f *townFlow) sendPermit(req *Request) error {
+	body, err := json.Marshal(req.Permit())
+	if err != nil {
+		return fmt.Errorf("encode a permit: %w", err)
+	}
+	var sent Permit
+	if err := json.Unmarshal(body, &sent); err != nil {
+		return fmt.Errorf("decode a permit: %w", err)
+	}
+	SentStep(req, sent)
+	return nil
 }
 
 // ask makes a request as a client does: with a credential, and maybe a key.
@@ -289,7 +305,7 @@ func (w *town) pass(d time.Duration) {
 		if at.After(w.now) {
 			w.now = at
 		}
-		if _, err := w.do(&Request{Workspace: due.Workspace, Caller: System}, TimerOps[due.Kind], &TimerIn{due.Kind, due.Subject}); err != nil {
+		if _, err := w.do(ServiceRequest("", due.Workspace), TimerOps[due.Kind], &TimerIn{due.Kind, due.Subject}); err != nil {
 			w.Fatalf("timer %s of %s: %v", due.Kind, due.Subject, err)
 		}
 	}

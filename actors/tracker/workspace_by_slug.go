@@ -16,11 +16,11 @@ var WorkspaceBySlug = NewWorkflow[WorkspaceBySlugIn, Workspace]("WorkspaceBySlug
 	if !isSlug(in.Slug) {
 		return Reply{}, NotFound("workspace")
 	}
-	step, err := call[directoryStep](f, storage.DirectoryID, slugHolderOp, in)
+	step, err := ask[directoryStep](f, storage.DirectoryID, slugHolderOp, in)
 	if err != nil {
 		return Reply{}, err
 	}
-	return f.Call(step.id(), openWorkspaceOp, &openIn{f.Request().Caller.Principal})
+	return f.Query(step.id(), openWorkspaceOp, &openIn{f.Request().Caller.Principal})
 })
 
 // slugHolderOp tells which workspace has a slug.
@@ -56,17 +56,9 @@ func admit(v *View, p *Principal, n Needs) error {
 		return err
 	}
 	if !caller.Allows(n) {
-		return missing(n)
+		return lacking(n)
 	}
 	return nil
-}
-
-// missing is the refusal of a caller that lacks what an operation needs.
-func missing(n Needs) error {
-	if n.Level == Admin {
-		return Forbidden("This needs the owner or an admin of the workspace.", "Use a token of an owner or admin that has the permission admin.")
-	}
-	return Forbidden("The credential does not allow this.", "Use a token with wider permissions.")
 }
 
 func isNotFound(err error) bool {

@@ -11,44 +11,74 @@ import (
 var CreateWorkspace = NewWorkflow[NewWorkspaceIn, Workspace]("CreateWorkspace", "Create a workspace", Needs{Level: Identified}, createWorkspace)
 
 func createWorkspace(f Flow, in *NewWorkspaceIn) (Reply, error) {
-	caller := f.Request().Caller
-	owner := UserID("")
-	switch {
-	case caller.Root:
-	case caller.Type != ActorUser:
-		return Reply{}, Forbidden("Only people make workspaces.", "Use a token with actorType user, or the root token.")
-	case caller.Confined:
-		return Reply{}, Forbidden("This token is good for its own workspace only.", "Use a token the user made, or the root token.")
-	case !caller.Permissions.Includes(PermWrite):
-		return Reply{}, Forbidden("This token may not write.", "Use a token with the permission write.")
-	default:
-		owner = UserID(caller.ID)
+	rights, err := mayFound(f)
+	if err != nil {
+		return Reply{}, err
 	}
-	return newWorkspace(f, in, foundOp, owner)
+	return newWorkspace(f, in, foundOp, rights)
+}
+
+// foundingRights are what a look at the rights to make a workspace gives: the
+// permit for it, and the owner-to-be. They are made by mayFound alone.
+type foundingRights struct {
+	permitted bool
+	owner     UserID // empty: a new user
+}
+
+// permit is for the workspace that is about to be made.
+func (r foundingRights) permit(id WorkspaceID) Permit {
+	if !r.permitted {
+		return Permit{}
+	}
+	return permitFounding(id.raw())
+}
+
+// mayFound looks at the rights to make a workspace. Onboarding was admitted as what
+// it is, for anyone or for the operator.
+func mayFound(f Flow) (foundingRights, error) {
+	req := f.Request()
+	caller, admitted := &req.Caller, req.admitted
+	switch {
+	case req.permit.basis == basisService:
+		return foundingRights{permitted: true}, nil
+	case admitted == nil:
+		return foundingRights{}, errNoRights("a workspace's creation")
+	case admitted.Onboarding, caller.Root:
+		return foundingRights{permitted: true}, nil
+	case caller.Type != ActorUser:
+		return foundingRights{}, Forbidden("Only people make workspaces.", "Use a token with actorType user, or the root token.")
+	case caller.Confined:
+		return foundingRights{}, Forbidden("This token is good for its own workspace only.", "Use a token the user made, or the root token.")
+	case !caller.Permissions.Includes(PermWrite):
+		return foundingRights{}, Forbidden("This token may not write.", "Use a token with the permission write.")
+	}
+	return foundingRights{permitted: true, owner: UserID(caller.ID)}, nil
 }
 
 // newWorkspace runs the steps of a creation. found is the one that makes the
-// workspace; owner is a new user when empty.
-func newWorkspace(f Flow, in *NewWorkspaceIn, found *Op, owner UserID) (Reply, error) {
+// workspace.
+func newWorkspace(f Flow, in *NewWorkspaceIn, found *Op, rights foundingRights) (Reply, error) {
 	req := f.Request()
+	owner := rights.owner
 	if owner == "" {
 		owner = UserID(f.NewID().String())
 	}
 	reserve := reserveSlugIn{Workspace: WorkspaceID(f.NewID().String()), Slug: in.Slug, Owner: owner, Answer: answerName(req)}
-	reserved, err := f.CallAs(req.Caller, storage.DirectoryID, reserveSlugOp, &reserve)
+	reserved, err := f.CommandAs(rights.permit(reserve.Workspace), req.Caller, storage.DirectoryID, reserveSlugOp, &reserve)
 	// A repeat gets the entry of the first: same workspace, same owner.
 	entry, err := readReply[directoryEntry](reserveSlugOp.Name, reserved, err)
 	if err != nil {
 		return Reply{}, err
 	}
 	step := directoryStep{entry.Workspace}
-	reply, err := f.CallAs(asOwner(req.Caller), step.id(), found, &foundIn{
+	permit := rights.permit(entry.Workspace)
+	reply, err := f.CommandAs(permit, asOwner(req.Caller), step.id(), found, &foundIn{
 		Name: in.Name, Slug: in.Slug, Key: in.key(), Owner: entry.Owner, Reserved: entry.CreatedAt,
 	})
 	if err != nil {
-		return Reply{}, notFounded(f, &reserved, step, err)
+		return Reply{}, notFounded(f, permit, &reserved, step, err)
 	}
-	if _, err := f.Call(storage.DirectoryID, activateSlugOp, &step); err != nil {
+	if _, err := f.Command(permit, storage.DirectoryID, activateSlugOp, &step); err != nil {
 		return Reply{}, err
 	}
 	return reply, nil
@@ -61,19 +91,19 @@ func asOwner(c Caller) Caller {
 }
 
 // notFounded ends a creation whose second step failed.
-func notFounded(f Flow, reserved *Reply, step directoryStep, failure error) error {
+func notFounded(f Flow, permit Permit, reserved *Reply, step directoryStep, failure error) error {
 	switch {
 	case reserved.Replayed:
 		// Founding is refused where the workspace was founded by an earlier run of the
 		// request, and has been deleted since.
-		held, err := call[existence](f, storage.DirectoryID, heldOp, &step)
+		held, err := ask[existence](f, storage.DirectoryID, heldOp, &step)
 		if err == nil && !held.Exists {
 			return Conflict("The workspace made with this Idempotency-Key is gone.", "Use a new key to make another one.")
 		}
 	case f.Request().Idempotency == nil && notApplied(failure):
 		// Without a key nobody else goes on with this reservation. Should this fail,
 		// its timer releases it.
-		_, _ = f.Call(storage.DirectoryID, releaseSlugOp, &step)
+		_, _ = f.Command(permit, storage.DirectoryID, releaseSlugOp, &step)
 	}
 	return failure
 }

@@ -21,42 +21,44 @@ var DeleteWorkspace = NewWorkflow[None, DeletedWorkspace]("DeleteWorkspace", "De
 func deleteWorkspace(f Flow, _ *None) (Reply, error) {
 	req := f.Request()
 	step := directoryStep{WorkspaceID(req.Workspace.String())}
-	mark := markDeletingIn{directoryStep: step}
-	// A repeat skips the look at rights: the key is bound to the caller, and the
-	// answer to the request.
-	repeated := false
-	if name := answerName(req); name != "" {
-		answered, err := call[existence](f, storage.DirectoryID, answeredOp, &answeredIn{name})
-		if err != nil {
-			return Reply{}, err
-		}
-		repeated = answered.Exists
-	}
-	if !repeated {
-		may, err := call[deletable](f, req.Workspace, mayDeleteOp, &openIn{req.Caller.Principal})
-		if err != nil {
-			return Reply{}, err
-		}
-		mark.Attachments = may.Attachments
-	}
-	reply, err := f.CallAs(req.Caller, storage.DirectoryID, markDeletingOp, &mark)
+	kept, err := keptDeletion(f)
 	if err != nil {
 		return Reply{}, err
 	}
-	// From here on the deletion is decided; its timer ends what this leaves undone.
-	if err := erase(f, step); err != nil {
+	if kept != nil {
+		// The answer of this very request: no more is decided, but what was may be
+		// unfinished.
+		return *kept, finishDeletion(f, step)
+	}
+	permit, attachments, err := mayDelete(f)
+	if err != nil {
 		return Reply{}, err
 	}
-	return reply, nil
+	reply, err := f.CommandAs(permit, req.Caller, storage.DirectoryID, markDeletingOp, &markDeletingIn{directoryStep: step, Attachments: attachments})
+	if err != nil {
+		return Reply{}, err
+	}
+	// The deletion is decided. Its timer does what this leaves undone.
+	return reply, finishDeletion(f, step)
 }
 
-// deletable tells what a workspace's deletion will remove.
+// mayDelete looks at the caller's rights in the workspace of the path, and counts
+// the attachments that go with it.
+func mayDelete(f Flow) (Permit, int64, error) {
+	req := f.Request()
+	may, err := ask[deletable](f, req.Workspace, mayDeleteOp, &openIn{req.Caller.Principal})
+	if err != nil {
+		return Permit{}, 0, err
+	}
+	return permitDeletion(req.Workspace), may.Attachments, nil
+}
+
+// deletable says what a workspace's deletion will remove.
 type deletable struct {
 	Attachments int64 `json:"attachments"`
 }
 
-// mayDeleteOp refuses who may not delete the workspace, and counts what the answer
-// to those who may has to tell.
+// mayDeleteOp refuses callers who may not delete the workspace.
 var mayDeleteOp = NewQuery[openIn, deletable]("MayDeleteWorkspace", "Check who deletes a workspace", Needs{}, func(v *View, in *openIn) (Reply, error) {
 	if err := admit(v, &in.Principal, Needs{Level: Admin}); err != nil {
 		return Reply{}, err
@@ -69,22 +71,51 @@ var mayDeleteOp = NewQuery[openIn, deletable]("MayDeleteWorkspace", "Check who d
 	return jsonReply(Done, deletable{int64(n)})
 })
 
-// answeredIn names an answer; see answerName.
-type answeredIn struct {
-	Answer string `json:"answer"`
+// keptDeletion is the answer that the directory keeps for the request's key, or nil.
+// It is a query, so nothing that happens to the answer afterwards can turn a repeat
+// into a deletion.
+func keptDeletion(f Flow) (*Reply, error) {
+	req := f.Request()
+	name := answerName(req)
+	if name == "" {
+		return nil, nil
+	}
+	kept, err := ask[keptAnswer](f, storage.DirectoryID, keptAnswerOp, &keptAnswerIn{name, req.Idempotency.Fingerprint[:]})
+	if err != nil || !kept.Found {
+		return nil, err
+	}
+	return &Reply{Outcome: Done, Body: kept.Body, Replayed: true}, nil
 }
 
-// answeredOp tells whether the directory remembers an answer.
-var answeredOp = NewQuery[answeredIn, existence]("Answered", "Tell whether a request was answered", Needs{}, func(v *View, in *answeredIn) (Reply, error) {
+// keptAnswerIn names an answer, see answerName, and the request it must be for.
+type keptAnswerIn struct {
+	Answer      string `json:"answer"`
+	Fingerprint []byte `json:"fingerprint"`
+}
+
+type keptAnswer struct {
+	Found bool   `json:"found"`
+	Body  []byte `json:"body"`
+}
+
+// keptAnswerOp reads an answer that the directory keeps. Another request's answer is
+// the error for a key that was used twice.
+var keptAnswerOp = NewQuery[keptAnswerIn, keptAnswer]("KeptAnswer", "Read the answer kept for a request", Needs{}, func(v *View, in *keptAnswerIn) (Reply, error) {
 	key, ok := parseAnswerName(in.Answer)
-	if !ok {
-		return jsonReply(Done, existence{})
+	if !ok || len(in.Fingerprint) != len(Idempotency{}.Fingerprint) {
+		return Reply{}, fmt.Errorf("an answer is named %q", in.Answer)
 	}
-	a, err := v.answer(key)
+	a, err := v.liveAnswer(key, [32]byte(in.Fingerprint))
 	if err != nil {
 		return Reply{}, fmt.Errorf("read an answer: %w", err)
 	}
-	return jsonReply(Done, existence{a != nil && v.now.Sub(a.at) < idempotencyLife})
+	if a == nil {
+		return jsonReply(Done, keptAnswer{})
+	}
+	if a.sealed {
+		return Reply{}, fmt.Errorf("the answer %q is sealed", in.Answer)
+	}
+	return jsonReply(Done, keptAnswer{true, a.body})
 }, InDirectory)
 
 // markDeletingIn also says how many attachments go with the workspace: the answer
@@ -118,18 +149,42 @@ var markDeletingOp = NewCommand[markDeletingIn, DeletedWorkspace]("MarkDeleting"
 	return jsonReply(Done, DeletedWorkspace{Deleted: true, R2Objects: in.Attachments})
 }, InDirectory)
 
-// erase carries out a deletion that is decided; it can be repeated.
-func erase(f Flow, step directoryStep) error {
-	if _, err := f.Call(step.id(), eraseWorkspaceOp, &None{}); err != nil {
+// finishDeletion carries out a deletion that is decided, and nothing else: it looks
+// at the directory first. It can be repeated.
+func finishDeletion(f Flow, step directoryStep) error {
+	permit, err := decidedDeletion(f, step)
+	if err != nil || permit == (Permit{}) {
 		return err
 	}
-	_, err := f.Call(storage.DirectoryID, forgetWorkspaceOp, &step)
+	if _, err := f.Command(permit, step.id(), eraseWorkspaceOp, &None{}); err != nil {
+		return err
+	}
+	_, err = f.Command(permit, storage.DirectoryID, forgetWorkspaceOp, &step)
 	return err
 }
 
-// eraseOp takes up a deletion that was not finished.
+// decidedDeletion is the permit to erase a workspace whose deletion is decided; the
+// zero Permit for any other.
+func decidedDeletion(f Flow, step directoryStep) (Permit, error) {
+	decided, err := ask[existence](f, storage.DirectoryID, decidedOp, &step)
+	if err != nil || !decided.Exists {
+		return Permit{}, err
+	}
+	return permitDeletion(step.id()), nil
+}
+
+// decidedOp reports whether a workspace's deletion is decided and not yet finished.
+var decidedOp = NewQuery[directoryStep, existence]("DeletionDecided", "Report whether a deletion is decided", Needs{}, func(v *View, in *directoryStep) (Reply, error) {
+	row, err := v.entry(in.Workspace)
+	if err != nil {
+		return Reply{}, err
+	}
+	return jsonReply(Done, existence{row != nil && row.Value.State == slugDeleting})
+}, InDirectory)
+
+// eraseOp finishes a deletion that was interrupted.
 var eraseOp = NewWorkflow[TimerIn, None]("FinishDeletion", "Finish a workspace's deletion", Needs{}, func(f Flow, in *TimerIn) (Reply, error) {
-	return Reply{Outcome: NoContent}, erase(f, directoryStep{WorkspaceID(in.Subject)})
+	return Reply{Outcome: NoContent}, finishDeletion(f, directoryStep{WorkspaceID(in.Subject)})
 })
 
 // eraseBatch bounds the timers and memberships removed at once.

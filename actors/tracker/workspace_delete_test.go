@@ -106,7 +106,7 @@ func TestDeleteWorkspace_Callers(t *testing.T) {
 // decided, and a repeat gives the one answer.
 func TestDeleteWorkspace_CutAtEveryStep(t *testing.T) {
 	t.Parallel()
-	for step := 1; step <= 5; step++ {
+	for step := 1; step <= 6; step++ {
 		for _, persisted := range []bool{false, true} {
 			for _, repeat := range []bool{false, true} {
 				t.Run(fmt.Sprintf("step %d/persisted %t/repeated %t", step, persisted, repeat), func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestDeleteWorkspace_InABatchWithOthers(t *testing.T) {
 	w := newTown(t)
 	home := w.onboard("home")
 	l := w.ledger(home.Workspace.ID.raw())
-	owner := &Request{Caller: Caller{Principal: Principal{Type: ActorUser, ID: string(home.Workspace.OwnerID)}, Role: RoleOwner, Level: Admin}}
+	owner := &Request{permit: Permit{basis: basisService}, Caller: Caller{Principal: Principal{Type: ActorUser, ID: string(home.Workspace.OwnerID)}, Role: RoleOwner, Level: Admin}}
 	for i, step := range []struct {
 		op *Op
 		in any

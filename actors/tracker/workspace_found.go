@@ -104,9 +104,10 @@ func (tx *Tx) found(in *foundIn) (*Workspace, error) {
 		return nil, fmt.Errorf("look for the workspace: %w", err)
 	}
 	if there {
-		// Another run of the same creation was first, and there is no key by which its
-		// answer could be repeated. It can't be: without a key each has its own id.
-		return nil, fmt.Errorf("found %s: it exists", tx.Workspace())
+		// Each run without a key has its own id. So a run of this request with its key
+		// was first, and the answer is no longer kept: keys live as long here as in the
+		// directory, but by another node's clock.
+		return nil, Conflict("The workspace made with this Idempotency-Key is there, and its answer is no longer kept.", "Get the workspace by its slug, or use a new key and another slug.")
 	}
 	if tx.now.Sub(in.Reserved.Time()) > foundWithin {
 		return nil, NotApplied("The workspace could not be made in time.")

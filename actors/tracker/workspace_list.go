@@ -40,7 +40,7 @@ func listWorkspaces(f Flow, in *ListWorkspacesIn) (Reply, error) {
 		}
 		for _, id := range known.IDs {
 			after = id.place()
-			reply, err := f.Call(id.raw(), openWorkspaceOp, &openIn{caller.Principal})
+			reply, err := f.Query(id.raw(), openWorkspaceOp, &openIn{caller.Principal})
 			if isNotFound(err) {
 				continue // going, or no longer theirs, and the directory is yet to learn
 			}
@@ -96,7 +96,7 @@ func knownWorkspaces(f Flow, after []byte, limit int) (knownOut, error) {
 	if !caller.Root {
 		in.User = UserID(caller.ID)
 	}
-	return call[knownOut](f, storage.DirectoryID, knownWorkspacesOp, &in)
+	return ask[knownOut](f, storage.DirectoryID, knownWorkspacesOp, &in)
 }
 
 var knownWorkspacesOp = NewQuery[knownIn, knownOut]("KnownWorkspaces", "List workspaces of the directory", Needs{}, func(v *View, in *knownIn) (Reply, error) {

@@ -10,5 +10,9 @@ type Onboarded struct {
 // OnboardWorkspace makes a user, a workspace they own, its default team, and an
 // admin token for them. Whether anyone may ask for it is the operator's setting.
 var OnboardWorkspace = NewWorkflow[NewWorkspaceIn, Onboarded]("OnboardWorkspace", "Make a workspace ready for use", Needs{Level: Public}, func(f Flow, in *NewWorkspaceIn) (Reply, error) {
-	return newWorkspace(f, in, onboardOp, "")
+	rights, err := mayFound(f)
+	if err != nil {
+		return Reply{}, err
+	}
+	return newWorkspace(f, in, onboardOp, rights)
 }, WithSecret, Onboards)

@@ -1,0 +1,235 @@
+package tracker
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"switchyard/storage"
+)
+
+// keptAnswers lists the keys under which the directory keeps answers.
+func (w *town) keptAnswers() (keys [][]byte) {
+	w.Helper()
+	w.each(func(key, _ []byte) {
+		_, workspace, table, fields, err := storage.SplitKey(key)
+		if err == nil && workspace == storage.DirectoryID && table == idempotencyTable {
+			keys = append(keys, bytes.Clone(fields))
+		}
+	})
+	return keys
+}
+
+// dropAnswers has the directory forget every answer.
+func (w *town) dropAnswers() {
+	w.Helper()
+	keys := w.keptAnswers()
+	drop := NewCommand[None, None]("drop", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
+		for _, key := range keys {
+			if err := tx.dropAnswer(fmt.Sprintf("%x", key)); err != nil {
+				return Reply{}, err
+			}
+		}
+		return Reply{}, nil
+	}, InDirectory)
+	if _, err := w.command(ServiceRequest("", storage.DirectoryID), drop, &None{}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// loss is a way in which a kept answer is gone.
+type loss struct {
+	name string
+	lose func(*town)
+}
+
+var losses = []loss{
+	{"expires", func(w *town) { w.now = w.now.Add(idempotencyLife) }},
+	{"is dropped", func(w *town) { w.dropAnswers() }},
+}
+
+// A stranger whose key has an answer can't delete a workspace, whatever becomes of
+// the answer while the request runs.
+func TestDeleteWorkspace_StrangersAnswerIsLost(t *testing.T) {
+	t.Parallel()
+	for _, l := range losses {
+		for step := 1; step <= 7; step++ {
+			t.Run(fmt.Sprintf("%s before step %d", l.name, step), func(t *testing.T) {
+				t.Parallel()
+				w := newTown(t)
+				victim, stranger := w.onboard("victim"), w.onboard("stranger")
+				// An answer of another request, and one of a deletion of the stranger's own.
+				w.must(stranger.Token.Secret, "", CreateWorkspace, &NewWorkspaceIn{Name: "x", Slug: "own"}, "k")
+				own := decode[Workspace](w, w.must(stranger.Token.Secret, "", CreateWorkspace, &NewWorkspaceIn{Name: "x", Slug: "own-2"}).Body)
+				w.must(stranger.Token.Secret, own.ID, DeleteWorkspace, &None{}, "k2")
+				for _, key := range []string{"k", "k2"} {
+					w.between = func(n int) {
+						if n == step {
+							l.lose(w)
+						}
+					}
+					_, err := w.ask(stranger.Token.Secret, victim.Workspace.ID, DeleteWorkspace, &None{}, key)
+					w.between = nil
+					var refusal *Error
+					if !errors.As(err, &refusal) || refusal.Code != CodeNotFound && refusal.Code != CodeIdempotencyKeyReused {
+						t.Errorf("key %s: answered %v", key, err)
+					}
+				}
+				w.must(victim.Token.Secret, victim.Workspace.ID, WorkspaceByID, &None{})
+				w.pass(time.Hour)
+				w.must(victim.Token.Secret, victim.Workspace.ID, WorkspaceByID, &None{})
+				w.verify()
+			})
+		}
+	}
+}
+
+// A request that is repeated while its answer is lost makes or removes what it is
+// for at most once, and is told so; nothing is left half done.
+func TestWorkspaces_RepeatedWhileTheAnswerIsLost(t *testing.T) {
+	t.Parallel()
+	for _, l := range losses {
+		for step := 1; step <= 7; step++ {
+			t.Run(fmt.Sprintf("%s before step %d", l.name, step), func(t *testing.T) {
+				t.Parallel()
+				w := newTown(t)
+				home := w.onboard("home")
+				lost := func(op *Op, workspace WorkspaceID, in any, key string) error {
+					w.between = func(n int) {
+						if n == step {
+							l.lose(w)
+						}
+					}
+					_, err := w.ask(home.Token.Secret, workspace, op, in, key)
+					w.between = nil
+					var refusal *Error
+					if err != nil && (!errors.As(err, &refusal) || refusal.Code == CodeInternal) {
+						t.Errorf("%s answered %v", op.Name, err)
+					}
+					return err
+				}
+				for i, op := range []*Op{CreateWorkspace, OnboardWorkspace} {
+					in := &NewWorkspaceIn{Name: "x", Slug: fmt.Sprintf("made-%d", i)}
+					key := fmt.Sprintf("make-%d", i)
+					w.must(home.Token.Secret, "", op, in, key)
+					_ = lost(op, "", in, key)
+					w.verify()
+				}
+				gone := decode[Workspace](w, w.must(home.Token.Secret, "", CreateWorkspace, &NewWorkspaceIn{Name: "x", Slug: "gone"}).Body)
+				_ = lost(DeleteWorkspace, gone.ID, &None{}, "delete")
+				_ = lost(DeleteWorkspace, gone.ID, &None{}, "delete")
+				w.pass(time.Hour)
+				w.verify()
+				_, err := w.ask("root", gone.ID, WorkspaceByID, &None{})
+				wantCode(t, err, CodeNotFound)
+				if n := w.traces(gone.ID); n != 0 {
+					t.Errorf("%d keys are left of the deleted workspace", n)
+				}
+			})
+		}
+	}
+}
+
+// No command of a step or a timer runs for a request without a permit, or with one
+// to look, or with one for another workspace; nothing is written, and no kept
+// answer is told.
+func TestCommands_NeedAPermit(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	home, other := w.onboard("home"), w.onboard("other")
+	before := w.fingerprint()
+	all := map[string]*Op{}
+	for name, op := range StepOps {
+		all[name] = op
+	}
+	for _, op := range TimerOps {
+		all[op.Name] = op
+	}
+	tried := 0
+	for name, op := range all {
+		if op.Kind != Command {
+			continue
+		}
+		tried++
+		for _, permit := range []Permit{{}, {basis: basisLook}, permitDeletion(other.Workspace.ID.raw()), permitFounding(other.Workspace.ID.raw()), {basisAdmission, other.Workspace.ID.raw()}} {
+			req := &Request{Workspace: home.Workspace.ID.raw(), Caller: System, permit: permit, Idempotency: &Idempotency{Key: "k"}}
+			in := op.New()
+			_, aimed := in.(aboutWorkspace)
+			if op.Directory && !aimed && permit.about != (storage.ID{}) {
+				continue // concerns no workspace
+			}
+			_, err := w.do(req, op, in)
+			var refusal *Error
+			if err == nil || errors.As(err, &refusal) {
+				t.Errorf("%s with permit %q: %v, want the fault of a missing permit", name, permit.basis, err)
+			}
+		}
+	}
+	if tried < 20 {
+		t.Errorf("only %d commands were tried", tried)
+	}
+	if after := w.fingerprint(); after != before {
+		t.Error("something was written")
+	}
+}
+
+// fingerprint is the whole state as text.
+func (w *town) fingerprint() string {
+	var b bytes.Buffer
+	w.each(func(key, value []byte) { fmt.Fprintf(&b, "%x=%x\n", key, value) })
+	return b.String()
+}
+
+// An operation that was admitted is the only one that the admission is good for.
+func TestRequest_AdmitIsForOneOperation(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	home := w.onboard("home")
+	req := &Request{Workspace: home.Workspace.ID.raw(), Credential: home.Token.Secret}
+	if err := w.admit(req, ListTeams); err != nil {
+		t.Fatal(err)
+	}
+	if err := req.Admitted(ListTeams); err != nil {
+		t.Error(err)
+	}
+	if req.Admitted(CreateTeam) == nil {
+		t.Error("admitted to another operation")
+	}
+	if _, err := w.do(req, CreateTeam, &CreateTeamIn{Name: "x", Key: "X"}); err == nil {
+		t.Error("another operation was carried out")
+	}
+	_, reader := w.member(home, RoleMember, "read")
+	req = &Request{Workspace: home.Workspace.ID.raw(), Credential: reader}
+	if err := w.admit(req, CreateTeam); err == nil || req.Admitted(CreateTeam) == nil {
+		t.Errorf("admitted after %v", err)
+	}
+	// A workflow that any credential may ask for gives no permit by itself.
+	req = &Request{Workspace: home.Workspace.ID.raw(), Credential: reader}
+	if err := w.admit(req, DeleteWorkspace); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := permitOf(&townFlow{town: w, req: req}); err == nil || p != (Permit{}) {
+		t.Errorf("permit %+v, %v", p, err)
+	}
+}
+
+func TestPermit_JSON(t *testing.T) {
+	t.Parallel()
+	want := permitDeletion(storage.ID{1, 2})
+	body, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got Permit
+	if err := json.Unmarshal(body, &got); err != nil || got != want {
+		t.Errorf("%s reads as %+v, %v", body, got, err)
+	}
+	for _, bad := range []string{`{}`, `{"basis":""}`, `{"basis":"x"}`, `3`} {
+		if err := json.Unmarshal([]byte(bad), &got); err == nil {
+			t.Errorf("%s was taken", bad)
+		}
+	}
+}
