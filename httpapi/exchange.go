@@ -59,7 +59,7 @@ type exchange struct {
 func (s *Server) acquire(ctx *fasthttp.RequestCtx) *exchange {
 	x := s.exchanges.Get().(*exchange)
 	x.ctx, x.start, x.clock = ctx, ctx.Time(), ctx.Time()
-	x.conn, _ = ctx.Conn().(*conn)
+	x.conn = connOf(ctx)
 	if x.conn != nil && x.conn.resumed != nil {
 		x.resumed, x.conn.resumed = x.conn.resumed, nil
 		x.start, x.clock = x.resumed.start, x.resumed.start

@@ -132,8 +132,26 @@ func (s *Server) resume(p *parked) {
 	}
 	p.conn.resumed, p.conn.again = p, p.raw
 	p.raw = nil
-	_ = s.fast.ServeConn(p.conn) // whatever ends it, the connection is done
+	_ = s.fast.ServeConn(&resumedConn{p.conn}) // whatever ends it, the connection is done
 	s.taken(p)
+}
+
+// resumedConn is a connection that fasthttp serves again after a request was parked
+// on it. fasthttp keeps its idle connections in a map and removes a connection that
+// it let go of late, perhaps after it was given the same one again. The connection
+// would be missing from the map then, and Shutdown would wait for it as for a busy
+// one. So each resumption gives fasthttp a net.Conn of its own.
+type resumedConn struct{ *conn }
+
+// connOf returns the connection of a request, or nil if it is not of our listener.
+func connOf(ctx *fasthttp.RequestCtx) *conn {
+	switch c := ctx.Conn().(type) {
+	case *conn:
+		return c
+	case *resumedConn:
+		return c.conn
+	}
+	return nil
 }
 
 // taken notes that a handler has a resumed request, or that none ever will.

@@ -222,6 +222,50 @@ func TestPark_ShutdownAnswersWhoeverWaits(t *testing.T) {
 	}
 }
 
+// A connection on which a request waited is idle like any other after the answer, and
+// is closed at once when the server shuts down.
+func TestPark_ShutdownClosesConnectionsThatGoOn(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	all := sleepy(b, 3)
+	var woken sync.WaitGroup
+	woken.Go(func() { // as soon as possible: fasthttp may not have let go of the connection yet
+		for range parkedOnes {
+			w := <-all
+			woken.Go(func() {
+				for range 4 {
+					(<-w.armed)()
+				}
+			})
+		}
+	})
+	var readers []*bufio.Reader
+	for i := range parkedOnes {
+		c, r := dial(t, b.addr)
+		if _, err := io.WriteString(c, takeRequest(fmt.Sprint("r", i))); err != nil {
+			t.Fatal(err)
+		}
+		readers = append(readers, r)
+	}
+	for i, r := range readers {
+		wantBody(t, r, 200, fmt.Sprintf(`{"id":"r%d"}`, i))
+	}
+	woken.Wait()
+	down := make(chan error, 1)
+	go func() { down <- b.Shutdown(t.Context()) }()
+	select {
+	case err := <-down:
+		if err != nil {
+			t.Errorf("shutdown: %v", err)
+		}
+	case <-time.After(30 * time.Second): // a connection would stay for the idle time of two minutes
+		t.Errorf("shutdown waits for %.0f idle connections", b.connections())
+	}
+}
+
+// parkedOnes is how many connections have a request that waits, in the test above.
+const parkedOnes = 90
+
 func TestPark_WhoeverLeavesIsForgotten(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
