@@ -63,7 +63,8 @@ type feed struct {
 
 	// Owned by the round.
 	rounds int
-	sent   int // bytes, in this round
+	sent   int  // bytes, in this round
+	doubt  bool // this round could not tell whether a listener's credential is good
 	remote map[string]*remoteCaller
 }
 
@@ -170,7 +171,7 @@ func (f *feed) run() {
 	s.mu.Unlock()
 
 	began := time.Now()
-	f.sent = 0
+	f.sent, f.doubt = 0, false
 	more := f.round(polls > 0, listeners)
 	now := time.Now()
 
@@ -186,9 +187,21 @@ func (f *feed) run() {
 	if f.again || more {
 		f.poke()
 	}
-	if len(f.listeners) > 0 && f.tick == nil {
-		f.tick = time.AfterFunc(feedTick, f.ticked)
+	switch tick := f.soon(); {
+	case len(f.listeners) == 0:
+	case f.tick == nil:
+		f.tick = time.AfterFunc(tick, f.ticked)
+	case f.doubt:
+		f.tick.Reset(tick)
 	}
+}
+
+// soon is when to look again at the listeners, if nothing happens before.
+func (f *feed) soon() time.Duration {
+	if f.doubt {
+		return remoteFresh
+	}
+	return feedTick
 }
 
 func (f *feed) ticked() {

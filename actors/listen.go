@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,7 +24,8 @@ const (
 	// doubtMost is how long a stream stays open while nobody can tell whether its
 	// credential is still good. Nothing is sent meanwhile.
 	doubtMost = 10 * time.Second
-	// remoteFresh is how long the word of another node on a credential is taken for.
+	// remoteFresh is how long the answer of another node about a credential may be used
+	// again, and how soon one that left doubt is followed by the next question.
 	remoteFresh = time.Second
 )
 
@@ -46,6 +48,7 @@ type listening struct {
 
 	// Owned by the feed's round.
 	after   uint64    // told up to here
+	looked  int       // the round that last read the log for it
 	named   uint64    // the last id that was sent
 	greeted bool      // its beginning was sent
 	sent    time.Time // when something was
@@ -151,6 +154,7 @@ func (f *feed) serve(listeners []*listening) (more bool, err error) {
 		}
 		return true, nil // who listens learns nothing, until this is settled
 	}
+	f.rounds++
 	// Rights come before what they let see: what is read is at least as late.
 	callers := map[string]*tracker.Caller{}
 	idle := make([]*listening, 0, len(listeners))
@@ -160,28 +164,15 @@ func (f *feed) serve(listeners []*listening) (more bool, err error) {
 		}
 	}
 	f.forgetRemote(callers)
-	// In the order of where they are, from either end in turn, so that those who
-	// are far behind and those who are not both get on.
-	f.rounds++
-	slices.SortStableFunc(idle, func(a, b *listening) int {
-		if f.rounds%2 == 0 {
-			a, b = b, a
-		}
-		switch {
-		case a.after < b.after:
-			return -1
-		case a.after > b.after:
-			return 1
-		}
-		return 0
-	})
+	idle = inTurn(idle)
+	began := time.Now() // what is above may have waited for other nodes
 	snapshot := e.state.NewSnapshot()
 	defer func() { err = errors.Join(err, snapshot.Close()) }()
 	view := tracker.NewView(storage.NewView(snapshot, shard.number, f.workspace), nil, e.now(), nil)
 	var batch *tracker.EventBatch
 	for _, l := range idle {
 		if batch == nil || l.after < batch.After || l.after >= batch.Last && batch.More {
-			if batch != nil && time.Since(now) > feedRound {
+			if batch != nil && time.Since(began) > feedRound {
 				return true, nil
 			}
 			if batch, err = tracker.ReadEvents(view, l.after, feedEvents, feedBytes); err != nil {
@@ -192,12 +183,26 @@ func (f *feed) serve(listeners []*listening) (more bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		l.after = max(l.after, batch.Last)
+		l.looked, l.after = f.rounds, max(l.after, batch.Last)
 		f.sent += len(text)
 		l.tell(text, now)
 		more = more || batch.More
 	}
 	return more, nil
+}
+
+// inTurn puts listeners in the order of their places in the log, so that one part of
+// it serves many. The first is the one that has waited for the most rounds, since a
+// round may end before it comes to the others.
+func inTurn(idle []*listening) []*listening {
+	slices.SortStableFunc(idle, func(a, b *listening) int { return cmp.Compare(a.after, b.after) })
+	first := 0
+	for i, l := range idle {
+		if l.looked < idle[first].looked {
+			first = i
+		}
+	}
+	return append(idle[first:], idle[:first]...)
 }
 
 // greeting begins a stream: how long to wait before coming again, and from where to
@@ -236,6 +241,7 @@ func (f *feed) admit(l *listening, callers map[string]*tracker.Caller, now time.
 			return nil
 		}
 		if caller == nil {
+			f.doubt = true
 			if l.doubted.IsZero() {
 				l.doubted = now
 			} else if now.Sub(l.doubted) > doubtMost {
@@ -271,13 +277,25 @@ type remoteCaller struct {
 }
 
 type remoteAnswer struct {
-	at     time.Time
+	at     time.Time // when it was asked for
 	caller *tracker.Caller
 	err    error
+	round  int // the first that saw it; 0: none yet. Owned by the feed's round.
 }
 
-// identifyRemote asks the node that serves the credential's home, not oftener than
-// once a second and without holding up the others who listen.
+// usable reports whether a round may rely on the answer. The first round that sees
+// it may, unless it comes very late: rounds can be further apart than remoteFresh, and
+// each would find nothing but an answer that is too old.
+func (a *remoteAnswer) usable(round int, now time.Time) bool {
+	if a.round == 0 {
+		a.round = round
+	}
+	age := now.Sub(a.at)
+	return age < remoteFresh || a.round == round && age < doubtMost
+}
+
+// identifyRemote asks the node that serves the credential's home, at most once a
+// second and without holding up the other listeners.
 func (f *feed) identifyRemote(l *listening, now time.Time) (*tracker.Caller, error) {
 	known := f.remote[l.req.Credential]
 	if known == nil {
@@ -285,7 +303,7 @@ func (f *feed) identifyRemote(l *listening, now time.Time) (*tracker.Caller, err
 		f.remote[l.req.Credential] = known
 	}
 	answer := known.answer.Load()
-	if answer != nil && now.Sub(answer.at) < remoteFresh {
+	if answer != nil && answer.usable(f.rounds, now) {
 		return answer.caller, answer.err
 	}
 	if !known.asking.Swap(true) && f.engine.background.enter() {

@@ -1,0 +1,147 @@
+package actors
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"switchyard/actors/tracker"
+	"switchyard/storage"
+)
+
+// homeNode stands in for the node that serves a credential's home.
+type homeNode struct {
+	principal []byte
+	slow      time.Duration
+}
+
+func (h *homeNode) Call(context.Context, storage.Shard, []byte) ([]byte, error) {
+	pass(h.slow)
+	return json.Marshal(stepAnswer{Reply: &tracker.Reply{Body: h.principal}})
+}
+
+// visited is a workspace that a user is a member of whose credential another node
+// keeps.
+type visited struct {
+	*bundle
+	hall, visitor onboarded
+}
+
+func visit(t *testing.T, home *homeNode) *visited {
+	t.Helper()
+	v := &visited{}
+	v.bundle = setup(t, func(c *Config) { c.Remote, c.OpenOnboarding = home, true })
+	v.hall, v.visitor = v.onboard("hall"), v.onboard("visitor")
+	for n := 'a'; v.engine.shardOf(v.visitor.id) == v.engine.shardOf(v.hall.id); n++ {
+		v.visitor = v.onboard("visitor-" + string(n))
+	}
+	if _, err := v.engine.Do(v.admitted(v.hall.id, v.hall.credential, tracker.AddMember), tracker.AddMember,
+		&tracker.AddMemberIn{UserID: tracker.Some(tracker.UserID(v.visitor.user)), Role: tracker.RoleAdmin}); err != nil {
+		t.Fatal(err)
+	}
+	credential, err := tracker.ParseCredential(v.visitor.credential)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply, err := v.engine.Do(request(v.visitor.id), tracker.AuthenticateOp, &credential)
+	if err != nil {
+		t.Fatal(err)
+	}
+	home.principal = reply.Body
+	v.local.lose(v.engine, v.engine.shardOf(v.visitor.id).number)
+	return v
+}
+
+// listen begins a stream of the visitor's, behind an event.
+func (v *visited) listen(after int64) *audience {
+	v.t.Helper()
+	req := v.admitted(v.hall.id, v.visitor.credential, tracker.ListEvents)
+	s, err := v.engine.Listen(req, tracker.ListEvents, &tracker.ListEventsIn{After: tracker.Some(after)})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	v.t.Cleanup(s.Leave)
+	a := &audience{}
+	s.Start(a)
+	return a
+}
+
+// happen makes events.
+func (v *visited) happen(n int) {
+	v.t.Helper()
+	for range n {
+		if _, err := v.engine.Do(v.admitted(v.hall.id, v.hall.credential, tracker.CreateIssue), tracker.CreateIssue, &tracker.CreateIssueIn{Title: "Told"}); err != nil {
+			v.t.Fatal(err)
+		}
+	}
+}
+
+// Where rounds take long, the next one comes so late that the answer of another node
+// about a credential is older than a second. It has to serve once all the same, and
+// listeners at every place of the log, however little of it a round reads.
+func TestFeed_SlowRoundsServeVisitorsToo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		v := visit(t, &homeNode{slow: 50 * time.Millisecond})
+		v.happen(5)
+		slow := func() { pass(150 * time.Millisecond) } // each look at whether the shard is still owned
+		v.local.onBarrier.Store(&slow)
+		var all []*audience
+		for _, after := range []int64{0, 3, 1} {
+			all = append(all, v.listen(after))
+		}
+		v.happen(1)
+		pass(9 * time.Second)
+		v.local.onBarrier.Store(nil)
+		synctest.Wait()
+		for i, want := range []string{"1 2 3 4 5 6 ", "4 5 6 ", "2 3 4 5 6 "} {
+			if got := all[i].heard(); got != want {
+				t.Errorf("visitor %d has heard %q, want %q", i, got, want)
+			}
+			if all[i].ended > 0 {
+				t.Errorf("the stream of visitor %d was ended", i)
+			}
+		}
+	})
+}
+
+// A credential that could not be looked at is looked at again soon, also when nothing
+// else happens.
+func TestFeed_AsksAgainAboutAVisitor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		v := visit(t, &homeNode{slow: 10 * time.Millisecond})
+		v.happen(1)
+		a := v.listen(0)
+		pass(time.Millisecond)
+		synctest.Wait() // the home is being asked
+		busy := error(notApplied{errors.New("no proof that this node still leads")})
+		v.local.barrier.Store(&busy)
+		pass(500 * time.Millisecond)
+		v.local.barrier.Store(nil)
+		pass(3 * time.Second)
+		synctest.Wait()
+		if got := a.heard(); got != "1 " {
+			t.Errorf("the visitor has heard %q", got)
+		}
+	})
+}
+
+func TestInTurn_EverybodyIsFirstOnce(t *testing.T) {
+	t.Parallel()
+	const n = 7
+	all := make([]*listening, n)
+	for i := range all {
+		all[i] = &listening{after: uint64(100 * (i % 3))}
+	}
+	for round := range n {
+		first := inTurn(append([]*listening(nil), all...))[0]
+		if first.looked != 0 {
+			t.Errorf("in round %d one is first again", round)
+		}
+		first.looked, first.after = round+1, first.after+uint64(round*37%11)
+	}
+}
