@@ -36,7 +36,8 @@ type Config struct {
 	// node's ports. Empty means the host that a port is bound to, or the machine's first
 	// private address when that is every address.
 	Advertise string
-	// GossipKey encrypts gossip: 16, 24 or 32 bytes, see ParseGossipKey. Nil: in clear.
+	// GossipKey encrypts gossip, and nodes prove it to each other on Peer: 16, 24 or 32
+	// bytes, see ParseGossipKey. Nil: gossip is in clear, and any process may be a node.
 	GossipKey []byte
 	// Join lists gossip addresses (host or host:port) of nodes to find the cluster by. A
 	// name is looked up at each try and may stand for several nodes; this node's own

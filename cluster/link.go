@@ -48,7 +48,11 @@ func newLink(n *Node) (l *link, err error) {
 	if l.httpAddr, err = advertisedHTTP(cfg.Advertise, cfg.HTTP); err != nil {
 		return nil, err
 	}
-	pc := peerConfig{Listener: cfg.Peer, Self: l.self, Resolve: l.resolve, Logger: n.logger.With("component", "peer")}
+	key, err := peerKey(cfg.GossipKey)
+	if err != nil {
+		return nil, err
+	}
+	pc := peerConfig{Listener: cfg.Peer, Key: key, Self: l.self, Resolve: l.resolve, Logger: n.logger.With("component", "peer")}
 	if cfg.TLS != nil {
 		pc.TLS = newPeerTLS(cfg.TLS)
 	}
@@ -332,7 +336,7 @@ func (n *Node) snapshot() []byte {
 }
 
 // errAlone answers what only a node with others can do.
-var errAlone = errors.New("this node has no peer port: it was started with --peer and --gossip turned off")
+var errAlone = errors.New("this node has no peer port: it was started alone, without --peer and --gossip")
 
 var _ registrar = (*Node)(nil)
 var _ hosting = (*Node)(nil)

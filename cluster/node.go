@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"switchyard/storage"
 )
 
@@ -84,12 +86,31 @@ func New(cfg Config) (*Node, error) {
 		compactLog: cfg.Store.CompactRaft,
 	}
 	n.compactor.life, n.compactor.quit = context.WithCancel(context.Background())
-	if cfg.Peer != nil {
-		if n.link, err = newLink(n); err != nil {
-			return nil, err
-		}
+	if cfg.Peer == nil {
+		err = checkAlone(id.Node, cfg.Store.Raft())
+	} else {
+		n.link, err = newLink(n)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return n, nil
+}
+
+// checkAlone refuses to start a node without ports for others when its cluster has
+// other members: it could neither lead nor follow.
+func checkAlone(node string, db *pebble.DB) error {
+	known, err := lastKnown(db)
+	if err != nil {
+		return err
+	}
+	for _, other := range known.members() {
+		if other.Name != node {
+			return fmt.Errorf("cluster: the data of node %q belongs to a cluster with others, such as node %q: "+
+				"give --peer and --gossip as before, or --join, so that they reach each other", node, other.Name)
+		}
+	}
+	return nil
 }
 
 // Open returns when the node belongs to a cluster and has read its part of it: at

@@ -3,11 +3,8 @@ package cluster
 import (
 	"context"
 	"crypto/tls"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -21,8 +18,9 @@ import (
 // for Raft, forwarded HTTP requests and control requests, and the connections this
 // node opens to theirs.
 //
-// A connection begins with its kind, one byte, and the hello of who dialed; the
-// other side accepts it or says why not. What follows is the kind's own affair.
+// A connection begins with its kind, one byte, and a handshake in which both nodes
+// prove that they hold the cluster's key; see peer_hello.go. What follows is the kind's
+// own affair.
 type peers struct {
 	cfg      peerConfig
 	handlers map[rpcKind]rpcHandler
@@ -50,6 +48,7 @@ type peerConn struct {
 type peerConfig struct {
 	Listener net.Listener // peers closes it
 	TLS      *peerTLS     // nil: plain
+	Key      []byte       // what nodes prove to each other, see peerKey; nil: nothing
 	// Self is who this node is; its cluster is empty before it has joined.
 	Self func() peerSelf
 	// Resolve gives the peer address of a node.
@@ -68,29 +67,12 @@ const (
 )
 
 const (
-	peerVersion = 1
-	maxHello    = 4 << 10
 	// helloTimeout bounds the TLS handshake and the hello, each.
 	helloTimeout = 5 * time.Second
 	dialTimeout  = time.Second
 	// maxAccepted bounds the connections others may hold open here.
 	maxAccepted = 8192
 )
-
-// peerHello is what the dialing side says first.
-type peerHello struct {
-	Version  int    `json:"version"`
-	Cluster  string `json:"cluster"`
-	From     string `json:"from"`
-	Instance string `json:"instance"`
-	To       string `json:"to"`
-	Shard    int    `json:"shard"`
-}
-
-// peerWelcome is the answer; Refused says why the connection is not taken.
-type peerWelcome struct {
-	Refused string `json:"refused,omitempty"`
-}
 
 func newPeers(cfg peerConfig) *peers {
 	p := &peers{
@@ -165,19 +147,21 @@ func (p *peers) greet(conn net.Conn) {
 		}
 		conn = secure
 	}
-	kind, hello, err := readHello(conn)
+	kind, hello, err := p.meet(conn)
 	if err != nil {
-		p.cfg.Logger.Debug("a connection that is no peer's", "from", tcp.RemoteAddr().String(), "error", err)
+		level := slog.LevelDebug
+		if errors.Is(err, errStranger) {
+			level = slog.LevelWarn
+		}
+		p.cfg.Logger.Log(p.ctx, level, "a connection that is no peer's", "from", tcp.RemoteAddr().String(), "error", err)
 		p.drop(tcp)
 		return
 	}
-	if why := p.refuse(kind, &hello); why != "" {
+	status, why := p.refuse(kind, &hello)
+	if status != statusWelcome {
 		p.cfg.Logger.Warn("a peer's connection was refused", "from", tcp.RemoteAddr().String(), "node", hello.From, "reason", why)
-		_ = writeFrame(conn, peerWelcome{Refused: why})
-		p.drop(tcp)
-		return
 	}
-	if err := writeFrame(conn, peerWelcome{}); err != nil {
+	if _, err := conn.Write([]byte{byte(status)}); err != nil || status != statusWelcome {
 		p.drop(tcp)
 		return
 	}
@@ -205,27 +189,6 @@ func (p *peers) greet(conn net.Conn) {
 	}
 }
 
-// refuse says why a connection is not for this node; empty when it is.
-func (p *peers) refuse(kind byte, h *peerHello) string {
-	self := p.cfg.Self()
-	joins := kind == kindControl && h.Cluster == ""
-	switch {
-	case kind != kindRaft && kind != kindHTTP && kind != kindControl:
-		return fmt.Sprintf("this node does not know connections of kind %q: do all nodes run the same version?", kind)
-	case h.Version != peerVersion:
-		return fmt.Sprintf("this node speaks version %d of the peer protocol, not %d: upgrade the older node", peerVersion, h.Version)
-	case h.To != "" && h.To != self.node:
-		return fmt.Sprintf("node %q is not here, this address belongs to node %q: check --advertise of both", h.To, self.node)
-	case self.cluster == "" && !joins: // nodes without a cluster may form one together
-		return fmt.Sprintf("node %q has not joined a cluster yet", self.node)
-	case !joins && h.Cluster != self.cluster:
-		return fmt.Sprintf("this node belongs to cluster %s and the caller to %s: give --join addresses of the caller's own cluster", self.cluster, h.Cluster)
-	case h.From == self.node && !joins:
-		return fmt.Sprintf("the name %q is this node's own: give every node a name of its own (--node-name)", h.From)
-	}
-	return ""
-}
-
 // dial opens a connection of a kind to where a node listens. An error wraps
 // errNotSent.
 func (p *peers) dial(ctx context.Context, kind byte, node, addr string, shard storage.Shard) (net.Conn, error) {
@@ -250,7 +213,7 @@ func (p *peers) dial(ctx context.Context, kind byte, node, addr string, shard st
 		conn = secure
 	}
 	self := p.cfg.Self()
-	hello := peerHello{Version: peerVersion, Cluster: self.cluster, From: self.node, Instance: self.instance, To: node, Shard: int(shard)}
+	hello := peerHello{Cluster: self.cluster, From: self.node, Instance: self.instance, To: node, Shard: int(shard)}
 	if err := p.hail(conn, kind, &hello); err != nil {
 		_ = tcp.Close()
 		return nil, fail(err)
@@ -265,31 +228,6 @@ func (p *peers) dial(ctx context.Context, kind byte, node, addr string, shard st
 	}
 	return conn, nil
 }
-
-// hail says hello and waits to be welcome.
-func (p *peers) hail(conn net.Conn, kind byte, hello *peerHello) error {
-	frame, err := json.Marshal(hello)
-	if err != nil {
-		return err
-	}
-	first := append(binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(frame))), frame...)
-	if _, err := conn.Write(first); err != nil {
-		return err
-	}
-	var welcome peerWelcome
-	if err := readFrame(conn, &welcome); err != nil {
-		return err
-	}
-	if welcome.Refused != "" {
-		return &refusedError{welcome.Refused}
-	}
-	return nil
-}
-
-// refusedError is why another node does not take this one's connections.
-type refusedError struct{ why string }
-
-func (e *refusedError) Error() string { return "refused: " + e.why }
 
 // resolve gives where a node listens.
 func (p *peers) resolve(node string) (string, error) {
@@ -370,12 +308,14 @@ type heldConn struct {
 }
 
 // SyscallConn gives access to the socket, as net.TCPConn's does.
-func (c *heldConn) SyscallConn() (syscall.RawConn, error) {
-	under := c.Conn
-	if secure, ok := under.(*tls.Conn); ok {
-		under = secure.NetConn()
+func (c *heldConn) SyscallConn() (syscall.RawConn, error) { return socket(c.Conn) }
+
+// socket returns the socket under a connection.
+func socket(conn net.Conn) (syscall.RawConn, error) {
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
 	}
-	sys, ok := under.(syscall.Conn)
+	sys, ok := conn.(syscall.Conn)
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}
@@ -386,46 +326,4 @@ func (c *heldConn) SyscallConn() (syscall.RawConn, error) {
 func (c *heldConn) Close() error {
 	c.once.Do(func() { c.peers.drop(c.Conn) })
 	return nil
-}
-
-var errNotPeer = errors.New("the connection does not begin as a peer's does")
-
-func readHello(conn io.Reader) (kind byte, hello peerHello, err error) {
-	var first [1]byte
-	if _, err := io.ReadFull(conn, first[:]); err != nil {
-		return 0, hello, err
-	}
-	if err := readFrame(conn, &hello); err != nil {
-		return 0, hello, fmt.Errorf("%w: %w", errNotPeer, err)
-	}
-	if hello.Shard < 0 || hello.Shard > MaxShards {
-		return 0, hello, errNotPeer
-	}
-	return first[0], hello, nil
-}
-
-// readFrame reads JSON behind its length.
-func readFrame(conn io.Reader, into any) error {
-	var size [4]byte
-	if _, err := io.ReadFull(conn, size[:]); err != nil {
-		return err
-	}
-	n := binary.BigEndian.Uint32(size[:])
-	if n > maxHello {
-		return errNotPeer
-	}
-	frame := make([]byte, n)
-	if _, err := io.ReadFull(conn, frame); err != nil {
-		return err
-	}
-	return json.Unmarshal(frame, into)
-}
-
-func writeFrame(conn io.Writer, v any) error {
-	frame, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...))
-	return err
 }

@@ -38,6 +38,11 @@ func (w *town) resolve(node string) (string, bool) {
 
 func (w *town) add(node, cluster string, secure *peerTLS) *peers {
 	w.t.Helper()
+	return w.settle(node, cluster, secure, nil)
+}
+
+func (w *town) settle(node, cluster string, secure *peerTLS, key []byte) *peers {
+	w.t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		w.t.Fatal(err)
@@ -46,7 +51,7 @@ func (w *town) add(node, cluster string, secure *peerTLS) *peers {
 	w.at[node] = ln.Addr().String()
 	w.mu.Unlock()
 	p := newPeers(peerConfig{
-		Listener: ln, TLS: secure, Resolve: w.resolve, Logger: quiet(),
+		Listener: ln, TLS: secure, Key: key, Resolve: w.resolve, Logger: quiet(),
 		Self: func() peerSelf { return peerSelf{cluster, node, node + "-instance"} },
 	})
 	p.handle(rpcReport, func(_ context.Context, from string, body []byte) ([]byte, error) {
@@ -121,7 +126,7 @@ func TestPeers_Refusals(t *testing.T) {
 	w.at["ghost"] = w.at["b"]
 	w.at["closed"] = "127.0.0.1:1"
 	for node, want := range map[string]string{
-		"b": "belongs to cluster two", "new": "not joined", "ghost": "not here", "closed": "refused",
+		"b": "not belong to cluster one", "new": "not joined", "ghost": "is not there", "closed": "refused",
 	} {
 		_, err := a.call(t.Context(), node, rpcCall, nil)
 		if !errors.Is(err, errNotSent) || !strings.Contains(err.Error(), want) {

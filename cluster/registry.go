@@ -71,17 +71,24 @@ type registry struct {
 
 // newRegistry starts from the list that the node heard of last.
 func newRegistry(cfg registryConfig) (*registry, error) {
-	r := &registry{cfg: cfg, known: &roster{}, changed: make(chan struct{}), wake: make(chan struct{}, 1)}
-	row, err := readRow(cfg.Raft, raftKey(0, kindMembers, nil))
+	known, err := lastKnown(cfg.Raft)
+	if err != nil {
+		return nil, err
+	}
+	return &registry{cfg: cfg, known: known, changed: make(chan struct{}), wake: make(chan struct{}, 1)}, nil
+}
+
+// lastKnown reads the list of nodes that this node last heard of.
+func lastKnown(db *pebble.DB) (*roster, error) {
+	known := &roster{}
+	row, err := readRow(db, raftKey(0, kindMembers, nil))
+	if err == nil && row != nil {
+		err = json.Unmarshal(row, known)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the nodes last heard of: %w", err)
 	}
-	if row != nil {
-		if err := json.Unmarshal(row, r.known); err != nil {
-			return nil, fmt.Errorf("read the nodes last heard of: %w", err)
-		}
-	}
-	return r, nil
+	return known, nil
 }
 
 // list is the newest list this node heard of. It is shared: change nothing in

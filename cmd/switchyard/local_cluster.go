@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -78,14 +79,18 @@ type localNode struct {
 // run starts the nodes and returns when ctx has ended and they have stopped, or
 // none is left.
 func (l *localCluster) run(ctx context.Context) (err error) {
-	token, err := l.rootToken()
+	token, err := l.secret("root-token", rand.Text)
+	if err != nil {
+		return err
+	}
+	key, err := l.secret("gossip-key", gossipKey)
 	if err != nil {
 		return err
 	}
 	l.ended = make(chan *localNode, l.nodes)
 	defer func() { err = errors.Join(err, l.stop()) }()
 	for i := 1; i <= l.nodes; i++ {
-		if err := l.start(i, token); err != nil {
+		if err := l.start(i, token, key); err != nil {
 			return err
 		}
 	}
@@ -107,27 +112,34 @@ func (l *localCluster) run(ctx context.Context) (err error) {
 	return errors.New("no node is left")
 }
 
-// rootToken makes the operator's token at the first start, and gives its file.
-func (l *localCluster) rootToken() (string, error) {
+// secret makes one of the nodes' common secrets at the first start, and gives its file.
+func (l *localCluster) secret(name string, text func() string) (string, error) {
 	if err := os.MkdirAll(l.dir, 0o700); err != nil {
 		return "", fmt.Errorf("make the data directory: %w", err)
 	}
-	path := filepath.Join(l.dir, "root-token")
+	path := filepath.Join(l.dir, name)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
 		return path, nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("make the root token: %w", err)
+		return "", fmt.Errorf("make the file %s: %w", name, err)
 	}
-	_, err = f.WriteString(rand.Text() + "\n")
+	_, err = f.WriteString(text() + "\n")
 	if err := errors.Join(err, f.Close()); err != nil {
-		return "", fmt.Errorf("make the root token: %w", err)
+		return "", fmt.Errorf("make the file %s: %w", name, err)
 	}
 	return path, nil
 }
 
-func (l *localCluster) start(i int, token string) error {
+// gossipKey makes a key that the nodes prove to each other.
+func gossipKey() string {
+	var key [32]byte
+	_, _ = rand.Read(key[:]) // never fails
+	return base64.StdEncoding.EncodeToString(key[:])
+}
+
+func (l *localCluster) start(i int, token, key string) error {
 	n := &localNode{name: "node-" + strconv.Itoa(i), http: l.address("http", i), gone: make(chan struct{})}
 	seeds := make([]string, 0, l.nodes)
 	for j := 1; j <= l.nodes; j++ {
@@ -135,7 +147,7 @@ func (l *localCluster) start(i int, token string) error {
 	}
 	n.cmd = exec.Command(l.program, "serve", "--node-name", n.name, "--data", filepath.Join(l.dir, n.name),
 		"--http", n.http, "--metrics", l.address("metrics", i), "--peer", l.address("peer", i), "--gossip", l.address("gossip", i),
-		"--join", strings.Join(seeds, ","), "--bootstrap-expect", strconv.Itoa(l.nodes), "--root-token-file", token)
+		"--join", strings.Join(seeds, ","), "--bootstrap-expect", strconv.Itoa(l.nodes), "--root-token-file", token, "--gossip-key-file", key)
 	for _, v := range os.Environ() { // settings of the shell's would be the same for all
 		if !strings.HasPrefix(v, "SWITCHYARD_") {
 			n.cmd.Env = append(n.cmd.Env, v)

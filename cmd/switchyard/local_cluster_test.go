@@ -154,7 +154,7 @@ func TestLocalCluster_RunsStopsInOrderAndRunsAgain(t *testing.T) {
 		}
 		for _, text := range []string{
 			"3 nodes, each of which answers", "node-2 | up as serve --node-name node-2 --data " + l.dir + "/node-2 --http " + l.address("http", 2),
-			" --bootstrap-expect 3 ", "cluster status --url http://" + l.address("http", 3) + " --token-file " + l.dir + "/root-token", "/workspaces/onboard",
+			" --bootstrap-expect 3 ", " --gossip-key-file " + l.dir + "/gossip-key", "cluster status --url http://" + l.address("http", 3) + " --token-file " + l.dir + "/root-token", "/workspaces/onboard",
 		} {
 			if !strings.Contains(said, text) {
 				t.Errorf("lacks %q:\n%s", text, said)

@@ -36,8 +36,8 @@ type serveCmd struct {
 	WebhooksAllowPrivate bool     `help:"Deliver webhooks to private, loopback and other special addresses too: to whatever this node reaches." group:"Webhooks"`
 	WebhooksAllowCIDR    []string `name:"webhooks-allow-cidr" help:"Deliver webhooks to these addresses, whatever they are; repeatable." placeholder:"CIDR" group:"Webhooks"`
 
-	Peer            string        `help:"Address for other nodes: replication, forwarded requests. Empty, with an empty --gossip: a node alone." default:"127.0.0.1:7947" group:"Cluster"`
-	Gossip          string        `help:"Address for finding other nodes, TCP and UDP." default:"127.0.0.1:7946" group:"Cluster"`
+	Peer            string        `help:"Address for other nodes: replication, forwarded requests. A node with none of --peer, --gossip, --advertise, --join and --bootstrap-expect is alone and opens no such port (127.0.0.1:7947 when not given)." placeholder:"ADDRESS" group:"Cluster"`
+	Gossip          string        `help:"Address for finding other nodes, TCP and UDP (127.0.0.1:7946 when not given)." placeholder:"ADDRESS" group:"Cluster"`
 	Advertise       string        `help:"Host under which other nodes reach this one, when it is not that of --peer." placeholder:"HOST" group:"Cluster"`
 	Join            []string      `help:"Gossip addresses of nodes to find the cluster by; without it an empty node forms a cluster of one." placeholder:"HOST[:PORT]" group:"Cluster"`
 	BootstrapExpect int           `help:"Form a cluster once this many empty nodes see each other; with --join on each of them." placeholder:"N" group:"Cluster"`
@@ -46,8 +46,9 @@ type serveCmd struct {
 	ClusterCert     string        `help:"Certificate this node shows other nodes, PEM." placeholder:"FILE" group:"Cluster"`
 	ClusterKey      string        `help:"Its private key, PEM." placeholder:"FILE" group:"Cluster"`
 	ClusterCA       string        `name:"cluster-ca" help:"Authority that signed the nodes' certificates, PEM." placeholder:"FILE" group:"Cluster"`
-	GossipKey       string        `help:"Encrypts gossip: base64 of 16, 24 or 32 bytes, the same on every node. Better in SWITCHYARD_GOSSIP_KEY, where others don't see it." placeholder:"KEY" group:"Cluster"`
-	InsecureCluster bool          `help:"Allow --peer and --gossip on addresses others reach without TLS and key." group:"Cluster"`
+	GossipKey       string        `help:"Encrypts gossip, and is proven on --peer: base64 of 16, 24 or 32 bytes, the same on every node. Better in SWITCHYARD_GOSSIP_KEY, where others don't see it." placeholder:"KEY" group:"Cluster"`
+	GossipKeyFile   string        `help:"File that holds the key (gossip-key in the data directory, made at the first start, when no key is given)." placeholder:"FILE" group:"Cluster"`
+	InsecureCluster bool          `help:"Allow --peer and --gossip on addresses others reach without TLS and key, and make no key." group:"Cluster"`
 
 	LogFormat string `help:"text or json." enum:"text,json" default:"text"`
 	LogLevel  string `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
@@ -77,7 +78,7 @@ func (s serveCmd) Run() error {
 		RootToken: root, OpenOnboarding: s.Onboarding == "open", PublicURL: s.PublicURL, SMSSecret: s.SMSSecret, VCSSecret: s.VCSSecret,
 		Peer: s.Peer, Gossip: s.Gossip, Advertise: s.Advertise, Join: s.Join, BootstrapExpect: s.BootstrapExpect,
 		Zone: s.Zone, ReplaceAfter: s.ReplaceAfter, ClusterCert: s.ClusterCert, ClusterKey: s.ClusterKey, ClusterCA: s.ClusterCA,
-		GossipKey: s.GossipKey, InsecureCluster: s.InsecureCluster,
+		GossipKey: s.GossipKey, GossipKeyFile: s.GossipKeyFile, InsecureCluster: s.InsecureCluster,
 		WebhooksAllowHTTP: s.WebhooksAllowHTTP, WebhooksAllowPrivate: s.WebhooksAllowPrivate, WebhooksAllowCIDR: s.WebhooksAllowCIDR,
 		RequestTimeout: s.RequestTimeout, Rate: limit, DiskReserve: uint64(s.DiskReserve), StallAfter: s.StallAfter, MaxActiveChildren: s.MaxActiveChildren, Version: version, Logger: logger,
 	}

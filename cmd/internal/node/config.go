@@ -26,8 +26,10 @@ type Config struct {
 	// fixed one, or cluster.DefaultShards.
 	Shards int
 
-	// Peer and Gossip are the listen addresses for other nodes; both empty: a node
-	// alone.
+	// Peer and Gossip are the listen addresses for other nodes. When both are empty, and
+	// Advertise, Join and BootstrapExpect too, the node is alone and opens neither;
+	// otherwise an empty one is at the host of the other, or on loopback, and has the
+	// port DefaultPeerPort or DefaultGossipPort.
 	Peer   string
 	Gossip string
 	// Advertise is the host under which other nodes reach this one; empty means that
@@ -44,9 +46,12 @@ type Config struct {
 	// elsewhere; 0 means 5 minutes.
 	ReplaceAfter time.Duration
 	// ClusterCert, ClusterKey and ClusterCA are the PEM files of mutual TLS between
-	// nodes; GossipKey encrypts gossip, in base64.
+	// nodes.
 	ClusterCert, ClusterKey, ClusterCA string
-	GossipKey                          string
+	// GossipKey, in base64, encrypts gossip and is what nodes prove to each other on
+	// their peer ports; GossipKeyFile is a file that holds it. Without either the key is
+	// in the data directory, where the first start makes it.
+	GossipKey, GossipKeyFile string
 	// InsecureCluster lets Peer and Gossip be reached by others without those.
 	InsecureCluster bool
 
@@ -123,6 +128,7 @@ func (c Config) webhookPolicy() (tracker.WebhookPolicy, error) {
 
 // Warnings are what an operator should know about a configuration that works.
 func (c Config) Warnings() []string {
+	c = c.withAddresses()
 	var w []string
 	if c.OpenOnboarding && !loopback(c.HTTP) {
 		w = append(w, "anyone who reaches "+c.HTTP+" can create workspaces: --onboarding=root closes that")
@@ -133,7 +139,7 @@ func (c Config) Warnings() []string {
 	if c.SMSSecret != "" && c.PublicURL == "" {
 		w = append(w, "--sms-secret without --public-url: text messages are signed with the URL their provider calls, which this node can only guess")
 	}
-	if c.InsecureCluster && (!loopback(c.Peer) && c.ClusterCert == "" || !loopback(c.Gossip) && c.GossipKey == "") {
+	if c.clustered() && c.InsecureCluster && !c.keyed() && (c.ClusterCert == "" || !loopback(c.Gossip)) {
 		w = append(w, "--insecure-cluster: whoever reaches "+c.Peer+" or "+c.Gossip+" can join the cluster, and read and change all data")
 	}
 	if c.WebhooksAllowPrivate {

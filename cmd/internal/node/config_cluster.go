@@ -1,7 +1,6 @@
 package node
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -11,9 +10,14 @@ import (
 	"time"
 )
 
+// Ports of nodes that have others beside them, where the flags name none. A --join
+// without a port means the gossip port.
 const (
-	// gossipPort is where a --join without a port is looked for.
-	gossipPort = "7946"
+	DefaultPeerPort   = "7947"
+	DefaultGossipPort = "7946"
+)
+
+const (
 	// maxJoin bounds the seeds, maxBootstrap the nodes waited for.
 	maxJoin      = 64
 	maxBootstrap = 99
@@ -22,8 +26,34 @@ const (
 // names are what nodes and zones may be called.
 var names = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
 
-// clustered tells whether the node can have others beside it.
+// withAddresses fills in Peer and Gossip where a setting says that the node has
+// others beside it.
+func (c Config) withAddresses() Config {
+	if c.Peer == "" && c.Gossip == "" && c.Advertise == "" && len(c.Join) == 0 && c.BootstrapExpect == 0 {
+		return c
+	}
+	beside := func(other, port string) string {
+		host, _, err := net.SplitHostPort(other)
+		if err != nil {
+			host = "127.0.0.1"
+		}
+		return net.JoinHostPort(host, port)
+	}
+	peer, gossip := c.Peer, c.Gossip
+	if peer == "" {
+		c.Peer = beside(gossip, DefaultPeerPort)
+	}
+	if gossip == "" {
+		c.Gossip = beside(peer, DefaultGossipPort)
+	}
+	return c
+}
+
+// clustered reports whether the node can have others beside it; after withAddresses.
 func (c Config) clustered() bool { return c.Peer != "" }
+
+// keyed reports whether a key for gossip and the peer port was given.
+func (c Config) keyed() bool { return c.GossipKey != "" || c.GossipKeyFile != "" }
 
 // validateCluster reports what can't work, or would not be safe, among the settings
 // about other nodes.
@@ -33,9 +63,6 @@ func (c Config) validateCluster() error {
 	}
 	if c.Zone != "" && !names.MatchString(c.Zone) {
 		return fmt.Errorf("--zone %q: must be 1 to 63 of A-Z a-z 0-9 . _ -, with a letter or digit at both ends", c.Zone)
-	}
-	if (c.Peer == "") != (c.Gossip == "") {
-		return errors.New("--peer and --gossip go together: give both, or set both to nothing for a node alone")
 	}
 	if !c.clustered() {
 		return c.validateAlone()
@@ -64,12 +91,11 @@ func (c Config) validateAlone() error {
 		flag  string
 		given bool
 	}{
-		{"--join", len(c.Join) > 0}, {"--bootstrap-expect", c.BootstrapExpect != 0}, {"--advertise", c.Advertise != ""},
 		{"--cluster-cert", c.ClusterCert != ""}, {"--cluster-key", c.ClusterKey != ""}, {"--cluster-ca", c.ClusterCA != ""},
-		{"--gossip-key", c.GossipKey != ""}, {"--insecure-cluster", c.InsecureCluster},
+		{"--gossip-key", c.GossipKey != ""}, {"--gossip-key-file", c.GossipKeyFile != ""}, {"--insecure-cluster", c.InsecureCluster},
 	} {
 		if s.given {
-			return fmt.Errorf("%s needs --peer and --gossip, which are empty: this node would stay alone", s.flag)
+			return fmt.Errorf("%s is for nodes that have others beside them, and this one would stay alone: give --peer and --gossip, or --join", s.flag)
 		}
 	}
 	return nil
@@ -85,8 +111,13 @@ func (c Config) validateSecrets() error {
 	if given != 0 && given != 3 {
 		return errors.New("--cluster-cert, --cluster-key and --cluster-ca go together: give all three, or none")
 	}
-	if _, err := c.gossipKey(); err != nil {
-		return err
+	if c.GossipKey != "" && c.GossipKeyFile != "" {
+		return errors.New("--gossip-key and --gossip-key-file say the same thing: give one of them")
+	}
+	if c.GossipKey != "" {
+		if _, err := parseGossipKey("--gossip-key", c.GossipKey); err != nil {
+			return err
+		}
 	}
 	if c.InsecureCluster {
 		return nil
@@ -95,27 +126,11 @@ func (c Config) validateSecrets() error {
 		return fmt.Errorf("--peer %s can be reached by other machines and would have no TLS: give --cluster-cert, --cluster-key and --cluster-ca "+
 			"(docs/operations.md shows how to make them), or --insecure-cluster where everybody on the network may read and write all data", c.Peer)
 	}
-	if c.GossipKey == "" && !loopback(c.Gossip) {
+	if !c.keyed() && !loopback(c.Gossip) {
 		return fmt.Errorf("--gossip %s can be reached by other machines and would not be encrypted: set SWITCHYARD_GOSSIP_KEY to what "+
 			"`openssl rand -base64 32` prints, the same on every node, or give --insecure-cluster where everybody on the network may join", c.Gossip)
 	}
 	return nil
-}
-
-// gossipKey is --gossip-key in bytes; nil when there is none. Its errors don't show
-// the key.
-func (c Config) gossipKey() ([]byte, error) {
-	if c.GossipKey == "" {
-		return nil, nil
-	}
-	key, err := base64.StdEncoding.DecodeString(c.GossipKey)
-	if err != nil {
-		return nil, errors.New("--gossip-key: not base64; `openssl rand -base64 32` makes a key")
-	}
-	if n := len(key); n != 16 && n != 24 && n != 32 {
-		return nil, fmt.Errorf("--gossip-key: holds %d bytes, and must hold 16, 24 or 32; `openssl rand -base64 32` makes a key", n)
-	}
-	return key, nil
 }
 
 func (c Config) validateAdvertise() error {
@@ -178,7 +193,7 @@ func (c Config) advertised(bound string) string {
 // withPort adds the gossip port where a seed has none.
 func withPort(seed string) string {
 	if ip := net.ParseIP(seed); ip != nil || !strings.Contains(seed, ":") {
-		return net.JoinHostPort(strings.Trim(seed, "[]"), gossipPort)
+		return net.JoinHostPort(strings.Trim(seed, "[]"), DefaultGossipPort)
 	}
 	return seed
 }

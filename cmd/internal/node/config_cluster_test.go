@@ -31,9 +31,10 @@ func TestConfig_OfTheCluster(t *testing.T) {
 	}{
 		{"as it comes", func(*Config) {}, nil},
 		{"alone", func(c *Config) { c.Peer, c.Gossip = "", "" }, nil},
-		{"only gossip", func(c *Config) { c.Peer = "" }, []string{"--peer and --gossip go together"}},
-		{"alone, and joining", func(c *Config) { c.Peer, c.Gossip, c.Join = "", "", []string{"a"} }, []string{"--join needs --peer and --gossip"}},
-		{"alone, and keyed", func(c *Config) { c.Peer, c.Gossip, c.GossipKey = "", "", key(16) }, []string{"--gossip-key needs --peer"}},
+		{"alone, and keyed", func(c *Config) { c.Peer, c.Gossip, c.GossipKey = "", "", key(16) }, []string{"--gossip-key is for nodes that have others", "--join"}},
+		{"alone, and keyed by a file", func(c *Config) { c.Peer, c.Gossip, c.GossipKeyFile = "", "", "key" }, []string{"--gossip-key-file is for nodes"}},
+		{"alone, and secure", func(c *Config) { secure(c); c.Peer, c.Gossip, c.GossipKey = "", "", "" }, []string{"--cluster-cert is for nodes"}},
+		{"two keys", func(c *Config) { c.GossipKey, c.GossipKeyFile = key(16), "key" }, []string{"--gossip-key and --gossip-key-file", "one of them"}},
 		{"no port", func(c *Config) { c.Peer = "127.0.0.1" }, []string{"--peer", "host:port"}},
 		{"port too high", func(c *Config) { c.Gossip = "127.0.0.1:70000" }, []string{"--gossip", "65535"}},
 		{"localhost", func(c *Config) { c.Peer, c.Gossip = "localhost:1", "[::1]:2" }, nil},
@@ -42,6 +43,7 @@ func TestConfig_OfTheCluster(t *testing.T) {
 		{"open gossip port", func(c *Config) { c.Gossip = "10.0.0.1:7946" }, []string{"--gossip 10.0.0.1:7946", "openssl rand -base64 32", "--insecure-cluster"}},
 		{"open and secure", func(c *Config) { open(c); secure(c) }, nil},
 		{"open and insecure", func(c *Config) { open(c); c.InsecureCluster = true }, nil},
+		{"open with a key in a file", func(c *Config) { open(c); secure(c); c.GossipKey, c.GossipKeyFile = "", "key" }, nil},
 		{"open with TLS and no gossip key", func(c *Config) { open(c); secure(c); c.GossipKey = "" }, []string{"SWITCHYARD_GOSSIP_KEY"}},
 		{"part of TLS", func(c *Config) { c.ClusterCert = "cert" }, []string{"give all three"}},
 		{"part of TLS, insecure", func(c *Config) { c.ClusterCA, c.InsecureCluster = "ca", true }, []string{"give all three"}},
@@ -75,7 +77,7 @@ func TestConfig_OfTheCluster(t *testing.T) {
 			t.Parallel()
 			c := sane()
 			row.change(&c)
-			err := c.validate()
+			err := c.withAddresses().validate()
 			if (err == nil) != (row.says == nil) {
 				t.Fatalf("got %v", err)
 			}
@@ -95,12 +97,35 @@ func TestConfig_WarnsOfAnInsecureCluster(t *testing.T) {
 	t.Parallel()
 	c := sane()
 	c.InsecureCluster = true
-	if w := c.Warnings(); len(w) != 0 {
-		t.Errorf("on loopback: %q", w)
+	for _, peer := range []string{"127.0.0.1:7947", "10.0.0.1:7947"} {
+		c.Peer = peer
+		if w := c.Warnings(); len(w) != 1 || !strings.Contains(w[0], "--insecure-cluster") || !strings.Contains(w[0], peer) {
+			t.Errorf("got %q", w)
+		}
 	}
-	c.Peer = "10.0.0.1:7947"
-	if w := c.Warnings(); len(w) != 1 || !strings.Contains(w[0], "--insecure-cluster") {
-		t.Errorf("got %q", w)
+	c.GossipKey = key(32)
+	if w := c.Warnings(); len(w) != 0 {
+		t.Errorf("with a key: %q", w)
+	}
+}
+
+func TestConfig_OpensPortsForOthersOnlyWhenTold(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ given, want Config }{
+		"nothing":          {},
+		"a name":           {Config{Name: "node-1", Zone: "a"}, Config{}},
+		"--peer":           {Config{Peer: "10.0.0.1:1"}, Config{Peer: "10.0.0.1:1", Gossip: "10.0.0.1:7946"}},
+		"--gossip":         {Config{Gossip: "[::1]:1"}, Config{Peer: "[::1]:7947", Gossip: "[::1]:1"}},
+		"both":             {Config{Peer: "127.0.0.1:1", Gossip: "127.0.0.2:2"}, Config{Peer: "127.0.0.1:1", Gossip: "127.0.0.2:2"}},
+		"--join":           {Config{Join: []string{"a"}}, Config{Peer: "127.0.0.1:7947", Gossip: "127.0.0.1:7946"}},
+		"expecting":        {Config{BootstrapExpect: 3}, Config{Peer: "127.0.0.1:7947", Gossip: "127.0.0.1:7946"}},
+		"--advertise":      {Config{Advertise: "a"}, Config{Peer: "127.0.0.1:7947", Gossip: "127.0.0.1:7946"}},
+		"an empty --join":  {Config{Join: []string{}}, Config{}},
+		"what can't be it": {Config{Peer: "here"}, Config{Peer: "here", Gossip: "127.0.0.1:7946"}},
+	} {
+		if got := row.given.withAddresses(); got.Peer != row.want.Peer || got.Gossip != row.want.Gossip {
+			t.Errorf("%s: --peer %q --gossip %q, want %q and %q", name, got.Peer, got.Gossip, row.want.Peer, row.want.Gossip)
+		}
 	}
 }
 

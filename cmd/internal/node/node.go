@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -40,6 +41,7 @@ type Node struct {
 // Start assembles a node and returns when its listeners accept connections. It
 // serves nothing before Join.
 func Start(ctx context.Context, cfg Config) (*Node, error) {
+	cfg = cfg.withAddresses()
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
@@ -64,11 +66,7 @@ func (n *Node) start() (err error) {
 			return err
 		}
 	}
-	tls, err := cfg.clusterTLS()
-	if err != nil {
-		return err
-	}
-	key, err := cfg.gossipKey()
+	secure, err := cfg.clusterTLS()
 	if err != nil {
 		return err
 	}
@@ -81,15 +79,7 @@ func (n *Node) start() (err error) {
 			return err
 		}
 	}
-	if n.store, err = storage.Open(storage.Config{Dir: cfg.Data, Logger: cfg.Logger}); err == nil {
-		n.groups, err = cluster.New(cluster.Config{
-			Store: n.store, NodeName: cfg.Name, Shards: cfg.Shards, Zone: cfg.Zone, Version: cfg.Version,
-			Peer: peers, TLS: tls, Gossip: cfg.Gossip, GossipKey: key, Advertise: cfg.Advertise,
-			Join: cfg.seeds(), BootstrapExpect: cfg.BootstrapExpect, ReplaceAfter: cfg.ReplaceAfter,
-			HTTP: n.HTTPAddr(), Full: n.store.Space().Full, Logger: cfg.Logger,
-		})
-	}
-	if err != nil {
+	if err = n.open(peers, secure); err != nil {
 		if peers != nil {
 			_ = peers.Close() // nothing was accepted; closed before by a node that failed
 		}
@@ -131,6 +121,25 @@ func (n *Node) start() (err error) {
 		}()
 	}
 	return nil
+}
+
+// open opens the store and the node's part of the cluster.
+func (n *Node) open(peers net.Listener, secure *tls.Config) (err error) {
+	cfg := n.cfg
+	if n.store, err = storage.Open(storage.Config{Dir: cfg.Data, Logger: cfg.Logger}); err != nil {
+		return err
+	}
+	key, err := cfg.gossipKey()
+	if err != nil {
+		return err
+	}
+	n.groups, err = cluster.New(cluster.Config{
+		Store: n.store, NodeName: cfg.Name, Shards: cfg.Shards, Zone: cfg.Zone, Version: cfg.Version,
+		Peer: peers, TLS: secure, Gossip: cfg.Gossip, GossipKey: key, Advertise: cfg.Advertise,
+		Join: cfg.seeds(), BootstrapExpect: cfg.BootstrapExpect, ReplaceAfter: cfg.ReplaceAfter,
+		HTTP: n.HTTPAddr(), Full: n.store.Space().Full, Logger: cfg.Logger,
+	})
+	return err
 }
 
 // Join returns when the node belongs to a cluster and takes part in it; the shards

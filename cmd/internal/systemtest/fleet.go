@@ -54,8 +54,12 @@ type Member struct {
 	log     *os.File
 }
 
-// fleetRoot is the operator's token of fleets.
-const fleetRoot = "root-of-a-test-fleet-0123456789"
+// fleetRoot is the operator's token of fleets, and fleetKey their gossip key, where
+// no flag says another one.
+const (
+	fleetRoot = "root-of-a-test-fleet-0123456789"
+	fleetKey  = "a2V5IG9mIGEgdGVzdCBmbGVldCAwMTIzNDU2Nzg5QUI="
+)
 
 // NewFleet makes a fleet without members over a directory.
 func NewFleet(binary, dir string, flags ...string) *Fleet {
@@ -104,7 +108,7 @@ func (m *Member) Start() error {
 		"--http", f.address(m.n, 8080), "--metrics", f.address(m.n, 9090),
 		"--gossip", f.address(m.n, 7946), "--peer", f.address(m.n+peerBehind, 7947), "--advertise", strings.TrimSuffix(f.address(m.n, 0), ":0"),
 	}, f.Flags...)
-	p, err := start(f.Binary, append(args, m.flags...), []string{"SWITCHYARD_ROOT_TOKEN=" + f.Root}, m.log)
+	p, err := start(f.Binary, append(args, m.flags...), []string{"SWITCHYARD_ROOT_TOKEN=" + f.Root, "SWITCHYARD_GOSSIP_KEY=" + fleetKey}, m.log)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", m.Name, err)
 	}

@@ -3,6 +3,8 @@ package systemtest
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -228,6 +230,70 @@ func TestCluster_FormsTogether(t *testing.T) {
 	if err != nil || len(issues) != 1 {
 		t.Fatalf("%d issues, %v", len(issues), err)
 	}
+}
+
+// TestCluster_GrowsFromANodeAlone starts a node with defaults, restarts it with ports
+// for others, and has a second node of the machine join it with the key that the first
+// has made.
+func TestCluster_GrowsFromANodeAlone(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	first, second := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")
+	here := func(n int) []string { // addresses of its own, since others need to know them
+		host := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), n)
+		return []string{"--peer", host + ":7947", "--gossip", host + ":7946"}
+	}
+	stop := func(p *Process) {
+		t.Helper()
+		if err := p.Terminate(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	node, err := Launch(ctx, binary(t), first, nil, "--shards", "2", "--node-name", "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(node.Output(), "Other nodes reach this one") {
+		t.Errorf("a node alone opens ports for others:\n%s", node.Output())
+	}
+	home, err := NewClient(node.URL, "", 1).Onboard(ctx, "Growing", "growing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop(node)
+
+	ports := here(1)
+	if node, err = Launch(ctx, binary(t), first, nil, ports...); err != nil {
+		t.Fatal(err)
+	}
+	join := append(here(2), "--node-name", "second", "--join", ports[3])
+	if stranger, err := Launch(ctx, binary(t), second+"-keyless", nil, join...); err == nil {
+		stranger.Kill()
+		t.Error("a node with a key of its own has joined")
+	} else if !strings.Contains(err.Error(), "--gossip-key") {
+		t.Errorf("a node with a key of its own: %v", err)
+	}
+	other, err := Launch(ctx, binary(t), second, nil, append(join, "--gossip-key-file", filepath.Join(first, "gossip-key"))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got object
+	if err := NewClient(other.URL, home.Token.Token, 1).Decode(ctx, "GET", "/workspaces/"+home.Workspace.ID, nil, 200, &got); err != nil || got["slug"] != "growing" {
+		t.Errorf("by the second node: %v, %v", got, err)
+	}
+	stop(node)
+	if node, err = Launch(ctx, binary(t), first, nil); err == nil {
+		node.Kill()
+		t.Error("the first node has started alone again")
+	} else if !strings.Contains(err.Error(), "give --peer and --gossip") {
+		t.Errorf("alone again: %v", err)
+	}
+	if node, err = Launch(ctx, binary(t), first, nil, ports...); err != nil {
+		t.Fatal(err)
+	}
+	other.Kill()
+	node.Kill()
 }
 
 // TestCluster_Refusals starts nodes that must not get in.

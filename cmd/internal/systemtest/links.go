@@ -118,16 +118,10 @@ func (l *links) release(conn net.Conn) {
 	l.mu.Unlock()
 }
 
-// carry moves bytes both ways. Who dialed is told by the first frame.
+// carry moves bytes both ways. The nodes say who they are only after each has shown a
+// nonce, so the first two messages pass a cut link; nothing else does.
 func (l *links) carry(node string, in net.Conn, behind string) {
 	defer l.release(in)
-	hello, from, err := readHello(in)
-	if err != nil {
-		return
-	}
-	if !l.pass(link{from, node}) {
-		return
-	}
 	out, err := net.Dial("tcp", behind)
 	if err != nil {
 		return
@@ -136,6 +130,16 @@ func (l *links) carry(node string, in net.Conn, behind string) {
 		return
 	}
 	defer l.release(out)
+	if !carried(out, in, peerOpening) || !carried(in, out, peerAnswer) {
+		return
+	}
+	hello, from, err := readHello(in)
+	if err != nil {
+		return
+	}
+	if !l.pass(link{from, node}) {
+		return
+	}
 	if _, err := out.Write(hello); err != nil {
 		return
 	}
@@ -147,6 +151,12 @@ func (l *links) carry(node string, in net.Conn, behind string) {
 	l.move(link{from, node}, out, in)
 	_ = out.Close()
 	back.Wait()
+}
+
+// carried moves so many bytes, and reports whether they all came.
+func carried(to io.Writer, from io.Reader, n int64) bool {
+	_, err := io.CopyN(to, from, n)
+	return err == nil
 }
 
 // move copies until an end closes, a piece at a time while the link carries.
@@ -184,16 +194,24 @@ func (l *links) close() {
 	l.running.Wait()
 }
 
-// maxHello bounds the frame with which a peer connection begins.
-const maxHello = 4 << 10
+// Lengths in the handshake of a peer connection: kind, version and nonce of the node
+// that dials; status, nonce and proof of the other; the first one's proof, which a hello
+// of at most maxHello bytes follows behind its length.
+const (
+	peerOpening = 1 + 1 + 32
+	peerAnswer  = 1 + 32 + 32
+	peerProof   = 32
+	maxHello    = 4 << 10
+)
 
-// readHello reads the kind byte and the hello frame of a peer connection.
+// readHello reads the proof and the hello of the node that dialed.
 func readHello(conn io.Reader) (raw []byte, from string, err error) {
-	head := make([]byte, 1+4)
+	head := make([]byte, peerProof+4)
 	if _, err := io.ReadFull(conn, head); err != nil {
 		return nil, "", err
 	}
-	size := uint32(head[1])<<24 | uint32(head[2])<<16 | uint32(head[3])<<8 | uint32(head[4])
+	at := head[peerProof:]
+	size := uint32(at[0])<<24 | uint32(at[1])<<16 | uint32(at[2])<<8 | uint32(at[3])
 	if size > maxHello {
 		return nil, "", errors.New("the hello is too long")
 	}

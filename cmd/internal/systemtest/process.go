@@ -47,7 +47,7 @@ type Process struct {
 // Launch starts `switchyard serve` on free ports over a data directory, a node
 // alone, and returns once it is ready.
 func Launch(ctx context.Context, binary, data string, env []string, flags ...string) (*Process, error) {
-	args := append([]string{"--data", data, "--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--peer", "127.0.0.1:0", "--gossip", "127.0.0.1:0"}, flags...)
+	args := append([]string{"--data", data, "--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0"}, flags...)
 	p, err := start(binary, args, env, io.Discard)
 	if err != nil {
 		return nil, err

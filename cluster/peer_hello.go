@@ -1,0 +1,225 @@
+package cluster
+
+import (
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+)
+
+// A connection to the peer port begins with a handshake. Both nodes prove that they
+// hold the cluster's key before either tells anything about itself:
+//
+//	dialer:   kind (1 byte), version (1), nonce (32)
+//	acceptor: status (1), nonce (32), proof (32)
+//	dialer:   proof (32), length of the hello (4, big endian), hello (JSON)
+//	acceptor: status (1)
+//
+// A proof is an HMAC of everything said before it and, in the dialer's, the hello. Each
+// side has a label of its own, so that neither proof can be sent back, and a nonce of
+// its own, so that none can be sent twice. Without a key both sides prove an empty one:
+// this protects nothing, and is what --insecure-cluster asks for. The handshake does
+// not protect what follows it; TLS does.
+
+const (
+	peerVersion byte = 2
+	nonceBytes       = 32
+	proofBytes       = sha256.Size
+	maxHello         = 4 << 10
+)
+
+// Labels of the two proofs.
+const (
+	acceptorProves = "switchyard peer port, acceptor"
+	dialerProves   = "switchyard peer port, dialer"
+)
+
+// peerHello is what the dialing side says about itself.
+type peerHello struct {
+	Cluster  string `json:"cluster"`
+	From     string `json:"from"`
+	Instance string `json:"instance"`
+	To       string `json:"to"`
+	Shard    int    `json:"shard"`
+}
+
+// peerStatus is the answer to a hello. It names neither nodes nor clusters: the
+// acceptor logs its reason.
+type peerStatus byte
+
+// What an acceptor answers. Never change or reuse a number.
+const (
+	statusWelcome   peerStatus = 0
+	statusVersion   peerStatus = 1 // another version of the protocol
+	statusKind      peerStatus = 2 // an unknown kind of connection
+	statusElsewhere peerStatus = 3 // the hello is for another node
+	statusNoCluster peerStatus = 4 // the acceptor has not joined a cluster yet
+	statusForeign   peerStatus = 5 // the dialer is of another cluster
+	statusSameName  peerStatus = 6 // the dialer has the acceptor's name
+)
+
+// explain says what a refusal means to the node that dialed.
+func (s peerStatus) explain(h *peerHello) string {
+	switch s {
+	case statusVersion:
+		return "the node there speaks another version of the peer protocol: upgrade the older one"
+	case statusKind:
+		return "the node there does not know connections of this kind: do all nodes run the same version?"
+	case statusElsewhere:
+		return fmt.Sprintf("node %q is not there, the address belongs to another node: check --advertise of both", h.To)
+	case statusNoCluster:
+		return "the node there has not joined a cluster yet"
+	case statusForeign:
+		return fmt.Sprintf("the node there does not belong to cluster %s: give --join addresses of this node's own cluster", h.Cluster)
+	case statusSameName:
+		return fmt.Sprintf("the node there is named %q, too: give every node a name of its own (--node-name)", h.From)
+	}
+	return fmt.Sprintf("with status %d, which this version does not know", s)
+}
+
+// refusedError is why another node does not take this one's connections.
+type refusedError struct{ why string }
+
+func (e *refusedError) Error() string { return "refused: " + e.why }
+
+var (
+	errNotPeer  = errors.New("the connection does not begin as a peer's does")
+	errPeerKey  = errors.New("the node there has another --gossip-key than this one, or none")
+	errStranger = errors.New("it does not hold this cluster's key (--gossip-key)")
+)
+
+// peerKey derives the key of the proofs from the gossip key; nil from none.
+func peerKey(gossip []byte) ([]byte, error) {
+	if gossip == nil {
+		return nil, nil
+	}
+	key, err := hkdf.Key(sha256.New, gossip, nil, "switchyard peer port", sha256.Size)
+	if err != nil {
+		return nil, fmt.Errorf("derive the key of the peer port: %w", err)
+	}
+	return key, nil
+}
+
+func prove(key []byte, label string, said ...[]byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(label))
+	for _, part := range said {
+		mac.Write(part)
+	}
+	return mac.Sum(nil)
+}
+
+// hail is the handshake of the node that dialed.
+func (p *peers) hail(conn net.Conn, kind byte, hello *peerHello) error {
+	said := make([]byte, 2+nonceBytes, 2+nonceBytes+1+nonceBytes)
+	said[0], said[1] = kind, peerVersion
+	if _, err := rand.Read(said[2:]); err != nil {
+		return err
+	}
+	if _, err := conn.Write(said); err != nil {
+		return err
+	}
+	if err := readStatus(conn, hello); err != nil {
+		return err
+	}
+	var answer [nonceBytes + proofBytes]byte
+	if _, err := io.ReadFull(conn, answer[:]); err != nil {
+		return err
+	}
+	said = append(append(said, byte(statusWelcome)), answer[:nonceBytes]...)
+	if !hmac.Equal(answer[nonceBytes:], prove(p.cfg.Key, acceptorProves, said)) {
+		return errPeerKey
+	}
+	text, err := json.Marshal(hello)
+	if err != nil {
+		return err
+	}
+	text = append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
+	if _, err := conn.Write(append(prove(p.cfg.Key, dialerProves, said, text), text...)); err != nil {
+		return err
+	}
+	return readStatus(conn, hello)
+}
+
+func readStatus(conn io.Reader, hello *peerHello) error {
+	var status [1]byte
+	if _, err := io.ReadFull(conn, status[:]); err != nil {
+		return err
+	}
+	if s := peerStatus(status[0]); s != statusWelcome {
+		return &refusedError{s.explain(hello)}
+	}
+	return nil
+}
+
+// meet is the handshake of the node that was dialed, up to the hello. It answers
+// nothing but its own nonce and proof to a dialer without the key.
+func (p *peers) meet(conn net.Conn) (kind byte, hello peerHello, err error) {
+	said := make([]byte, 2+nonceBytes+1+nonceBytes)
+	if _, err := io.ReadFull(conn, said[:2]); err != nil {
+		return 0, hello, err
+	}
+	kind = said[0]
+	if said[1] != peerVersion {
+		_, _ = conn.Write([]byte{byte(statusVersion)})
+		return 0, hello, fmt.Errorf("%w, or speaks version %d of the protocol, not %d", errNotPeer, said[1], peerVersion)
+	}
+	if _, err := io.ReadFull(conn, said[2:2+nonceBytes]); err != nil {
+		return 0, hello, err
+	}
+	answer := said[2+nonceBytes:]
+	answer[0] = byte(statusWelcome)
+	if _, err := rand.Read(answer[1:]); err != nil {
+		return 0, hello, err
+	}
+	if _, err := conn.Write(append(answer[:len(answer):len(answer)], prove(p.cfg.Key, acceptorProves, said)...)); err != nil {
+		return 0, hello, err
+	}
+	var head [proofBytes + 4]byte
+	if _, err := io.ReadFull(conn, head[:]); err != nil {
+		return 0, hello, err
+	}
+	size := binary.BigEndian.Uint32(head[proofBytes:])
+	if size > maxHello {
+		return 0, hello, errNotPeer
+	}
+	text := make([]byte, size)
+	if _, err := io.ReadFull(conn, text); err != nil {
+		return 0, hello, err
+	}
+	if !hmac.Equal(head[:proofBytes], prove(p.cfg.Key, dialerProves, said, head[proofBytes:], text)) {
+		return 0, hello, errStranger
+	}
+	if err := json.Unmarshal(text, &hello); err != nil {
+		return 0, hello, fmt.Errorf("%w: %w", errNotPeer, err)
+	}
+	if hello.Shard < 0 || hello.Shard > MaxShards {
+		return 0, hello, errNotPeer
+	}
+	return kind, hello, nil
+}
+
+// refuse decides whether a connection is for this node. The reason is for the log.
+func (p *peers) refuse(kind byte, h *peerHello) (status peerStatus, why string) {
+	self := p.cfg.Self()
+	joins := kind == kindControl && h.Cluster == ""
+	switch {
+	case kind != kindRaft && kind != kindHTTP && kind != kindControl:
+		return statusKind, fmt.Sprintf("this node does not know connections of kind %q: do all nodes run the same version?", kind)
+	case h.To != "" && h.To != self.node:
+		return statusElsewhere, fmt.Sprintf("node %q is not here, this address belongs to node %q: check --advertise of both", h.To, self.node)
+	case self.cluster == "" && !joins: // nodes without a cluster may form one together
+		return statusNoCluster, fmt.Sprintf("node %q has not joined a cluster yet", self.node)
+	case !joins && h.Cluster != self.cluster:
+		return statusForeign, fmt.Sprintf("this node belongs to cluster %s and the caller to %s: give --join addresses of the caller's own cluster", self.cluster, h.Cluster)
+	case h.From == self.node && !joins:
+		return statusSameName, fmt.Sprintf("the name %q is this node's own: give every node a name of its own (--node-name)", h.From)
+	}
+	return statusWelcome, ""
+}

@@ -1,0 +1,217 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// stranger is a raw connection to a peer port.
+type stranger struct {
+	t    *testing.T
+	conn net.Conn
+}
+
+func (w *town) stranger(t *testing.T, node string) *stranger {
+	t.Helper()
+	conn, err := net.Dial("tcp", w.at[node])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return &stranger{t, conn}
+}
+
+func (s *stranger) send(parts ...[]byte) {
+	_, _ = s.conn.Write(bytes.Join(parts, nil)) // the other side may have hung up
+}
+
+func (s *stranger) take(n int) []byte {
+	s.t.Helper()
+	b := make([]byte, n)
+	if _, err := io.ReadFull(s.conn, b); err != nil {
+		s.t.Fatal(err)
+	}
+	return b
+}
+
+// rest is all that comes until the other side hangs up.
+func (s *stranger) rest() []byte {
+	s.t.Helper()
+	b, err := io.ReadAll(s.conn)
+	if err != nil && !strings.Contains(err.Error(), "reset") {
+		s.t.Fatal(err)
+	}
+	return b
+}
+
+// hello writes a hello as it stands in a handshake, behind its length.
+func hello(t *testing.T, h peerHello) []byte {
+	t.Helper()
+	text, err := json.Marshal(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
+}
+
+// control writes a control request.
+func control(kind rpcKind, body string) []byte {
+	return append(append(binary.BigEndian.AppendUint32(nil, uint32(1+len(body))), byte(kind)), body...)
+}
+
+// A process without the key is answered nothing but random bytes, whatever it knows of
+// the cluster, and none of its requests is carried out.
+func TestPeers_StrangersLearnNothing(t *testing.T) {
+	t.Parallel()
+	key := []byte("the key of the cluster")
+	opening := append([]byte{kindControl, peerVersion}, bytes.Repeat([]byte{7}, nonceBytes)...)
+	request := control(rpcCall, "effect")
+	right := peerHello{Cluster: "one", From: "a", Instance: "a-instance", To: "b"}
+	for name, talk := range map[string]func(s *stranger) (learned []byte){
+		"no proof": func(s *stranger) []byte {
+			s.send(opening)
+			answer := s.take(1 + nonceBytes + proofBytes)
+			s.send(make([]byte, proofBytes), hello(t, right), request)
+			return append(answer, s.rest()...)
+		},
+		"the proof of another key": func(s *stranger) []byte {
+			s.send(opening)
+			answer := s.take(1 + nonceBytes + proofBytes)
+			text := hello(t, right)
+			s.send(prove([]byte("another"), dialerProves, opening, answer[:1+nonceBytes], text), text, request)
+			return append(answer, s.rest()...)
+		},
+		"the empty key": func(s *stranger) []byte {
+			s.send(opening)
+			answer := s.take(1 + nonceBytes + proofBytes)
+			text := hello(t, right)
+			s.send(prove(nil, dialerProves, opening, answer[:1+nonceBytes], text), text, request)
+			return append(answer, s.rest()...)
+		},
+		"its own proof sent back": func(s *stranger) []byte {
+			s.send(opening)
+			answer := s.take(1 + nonceBytes + proofBytes)
+			s.send(answer[1+nonceBytes:], hello(t, right), request)
+			return append(answer, s.rest()...)
+		},
+		"another hello than was proven": func(s *stranger) []byte {
+			s.send(opening)
+			answer := s.take(1 + nonceBytes + proofBytes)
+			s.send(prove(key, dialerProves, opening, answer[:1+nonceBytes], hello(t, peerHello{})), hello(t, right), request)
+			return append(answer, s.rest()...)
+		},
+		"another version": func(s *stranger) []byte {
+			s.send([]byte{kindControl, peerVersion + 1}, hello(t, right), request)
+			return s.rest()
+		},
+		"a hello alone": func(s *stranger) []byte {
+			s.send([]byte{kindControl}, hello(t, right), request)
+			return s.rest()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newTown(t)
+			w.settle("b", "one", nil, key)
+			learned := talk(w.stranger(t, "b"))
+			if n := len(learned); n > 1+nonceBytes+proofBytes || bytes.Contains(learned, []byte("one")) || bytes.Contains(learned, []byte("effect")) {
+				t.Errorf("it is answered %d bytes: %q", n, learned)
+			}
+		})
+	}
+}
+
+// A refusal names neither the node nor its cluster, also to a node that holds the key.
+func TestPeers_RefusalsNameNothing(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.settle("bravo", "cluster-two", nil, nil)
+	for name, h := range map[string]peerHello{
+		"another cluster": {Cluster: "one", From: "a", To: "bravo"}, "another node": {Cluster: "cluster-two", From: "a", To: "c"},
+	} {
+		s := w.stranger(t, "bravo")
+		opening := append([]byte{kindControl, peerVersion}, make([]byte, nonceBytes)...)
+		s.send(opening)
+		answer := s.take(1 + nonceBytes + proofBytes)
+		text := hello(t, h)
+		s.send(prove(nil, dialerProves, opening, answer[:1+nonceBytes], text), text)
+		if got := s.rest(); len(got) != 1 || got[0] == byte(statusWelcome) {
+			t.Errorf("%s: answered %q", name, got)
+		}
+	}
+}
+
+// Nodes need the same key; one that has none is no exception, whichever of them dials.
+func TestPeers_KeysMustMatch(t *testing.T) {
+	t.Parallel()
+	first, err := peerKey([]byte("0123456789abcdef"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := peerKey([]byte("fedcba9876543210"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newTown(t)
+	nodes := map[string]*peers{
+		"a": w.settle("a", "one", nil, first), "b": w.settle("b", "one", nil, first),
+		"other": w.settle("other", "one", nil, second), "none": w.settle("none", "one", nil, nil),
+	}
+	for from, p := range nodes {
+		for to := range nodes {
+			if from == to {
+				continue
+			}
+			got, err := p.call(t.Context(), to, rpcReport, []byte("x"))
+			switch alike := len(from) == 1 && len(to) == 1; {
+			case alike && (err != nil || string(got) != to+" to "+from+": x"):
+				t.Errorf("%s to %s: %q, %v", from, to, got, err)
+			case !alike && (!errors.Is(err, errNotSent) || !strings.Contains(err.Error(), "--gossip-key")):
+				t.Errorf("%s to %s: %q, %v", from, to, got, err)
+			}
+		}
+	}
+}
+
+// recorded is a connection that notes what was written to it.
+type recorded struct {
+	net.Conn
+	mu   sync.Mutex
+	sent []byte
+}
+
+func (r *recorded) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	r.sent = append(r.sent, b...)
+	r.mu.Unlock()
+	return r.Conn.Write(b)
+}
+
+// A handshake that was overheard opens nothing when it is sent again.
+func TestPeers_HandshakesCantBeReplayed(t *testing.T) {
+	t.Parallel()
+	key := []byte("the key of the cluster")
+	w := newTown(t)
+	a := w.settle("a", "one", nil, key)
+	w.settle("b", "one", nil, key)
+	overheard := &recorded{Conn: w.stranger(t, "b").conn}
+	if err := a.hail(overheard, kindControl, &peerHello{Cluster: "one", From: "a", To: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	s := w.stranger(t, "b")
+	s.send(overheard.sent, control(rpcCall, "effect"))
+	if got := s.rest(); len(got) != 1+nonceBytes+proofBytes {
+		t.Errorf("a replay is answered %q", got)
+	}
+}
