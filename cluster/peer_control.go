@@ -83,7 +83,20 @@ func (p *peers) callAddr(ctx context.Context, addr string, kind rpcKind, body []
 	return answer, nil
 }
 
+// takeIdle returns a kept connection to a node, or nil if there is none. The other
+// node may have ended since: a request sent to nobody would have to count as sent, so
+// connections that ended are dropped.
 func (p *peers) takeIdle(node string) net.Conn {
+	for {
+		conn := p.lastIdle(node)
+		if conn == nil || silent(conn) {
+			return conn
+		}
+		p.drop(conn)
+	}
+}
+
+func (p *peers) lastIdle(node string) net.Conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	kept := p.idle[node]
