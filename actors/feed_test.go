@@ -262,7 +262,7 @@ func TestFeed_EndsWithItsAccessToken(t *testing.T) {
 		t.Helper()
 		select {
 		case <-c:
-		case <-time.After(10 * time.Second):
+		case <-time.After(30 * time.Second):
 			t.Fatalf("the stream %s not", what)
 		}
 	}

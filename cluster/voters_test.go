@@ -164,20 +164,27 @@ func TestVoters_LeaseOfACutOffOwnerRunsOut(t *testing.T) {
 
 func TestVoters_CloseHandsOver(t *testing.T) {
 	t.Parallel()
-	w, _ := trio(t, 3)
-	began := time.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	if err := w.nodes["a"].Close(ctx); err != nil {
-		t.Fatal(err)
+	// Below an election's time-out: the quickest of a few tries, as the machine may be
+	// busy in any one. An election takes longer in each.
+	const tries = 5
+	var took time.Duration
+	for range tries {
+		w, _ := trio(t, 3)
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		err := w.nodes["a"].Close(ctx)
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for s := range storage.Shard(4) {
+			w.owner(t, s, "b", "c").mustPropose(t, s, "on")
+		}
+		if took = time.Since(began); took <= heartbeatTimeout {
+			return
+		}
 	}
-	for s := range storage.Shard(4) {
-		w.owner(t, s, "b", "c").mustPropose(t, s, "on")
-	}
-	// Well below an election's time-out.
-	if took := time.Since(began); took > heartbeatTimeout {
-		t.Errorf("handed over within %s", took)
-	}
+	t.Errorf("handed over %d times, the last within %s", tries, took)
 }
 
 // A transfer that fails leaves somebody in service, and never in an epoch that was

@@ -283,7 +283,7 @@ func serve(t testing.TB, s *Server) *bundle {
 	go func() { b.served <- b.Serve(ln) }()
 	t.Cleanup(func() {
 		// The test's own context has ended by now.
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		if err := b.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)
@@ -308,7 +308,7 @@ func (b *bundle) raw(t *testing.T, want int, sent ...string) []*answer {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	go func() {

@@ -75,7 +75,7 @@ func TestLargeBody_TimeBeginsWhenItIsThere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := io.WriteString(c, largeHead(body)+body[:len(body)-1]); err != nil {

@@ -315,7 +315,7 @@ func TestForward_SilentNode(t *testing.T) {
 	defer close(quit)
 	began := time.Now()
 	got := entry.do(t, "POST", things, thingBody)
-	if took := time.Since(began); got.StatusCode != 503 || outcomeOf(got) != "unknown" || took > 2*time.Second {
+	if took := time.Since(began); got.StatusCode != 503 || outcomeOf(got) != "unknown" || took > 9*time.Second { // 1 s on a machine that has the time
 		t.Errorf("%d %s after %s", got.StatusCode, got.body, took)
 	}
 }

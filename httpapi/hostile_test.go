@@ -130,7 +130,7 @@ func TestHostile_NothingAfterARefusal(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := io.WriteString(c, sent); err != nil {

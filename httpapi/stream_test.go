@@ -90,7 +90,7 @@ func TestStream_EndsWithTheServer(t *testing.T) {
 	b.engine.stream = f
 	_, r := listenTo(t, b)
 	<-f.started
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	if err := b.Shutdown(ctx); err != nil {
 		t.Error(err)

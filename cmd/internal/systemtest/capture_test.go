@@ -138,7 +138,7 @@ func TestCapture_LargestScreenshot(t *testing.T) {
 // other requests to the workspace are answered meanwhile.
 func TestCluster_LargestScreenshot(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := limited(t, 2*time.Minute)
 	defer cancel()
 	f := newFleet(ctx, t, 3, "--shards", "2")
 	o, err := f.members[0].Client("").Onboard(ctx, "Captured", "captured")

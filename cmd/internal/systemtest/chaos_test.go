@@ -100,7 +100,7 @@ func (f *Fleet) grow(ctx context.Context, t testing.TB, size int) {
 func TestCluster_Storm(t *testing.T) {
 	t.Parallel()
 	length, pauseFor := chaosLength()
-	ctx, cancel := context.WithTimeout(t.Context(), length+4*time.Minute)
+	ctx, cancel := limited(t, length+4*time.Minute)
 	defer cancel()
 	s := seed(t)
 	f := newFleet(ctx, t, 3, "--shards", "4")
@@ -145,7 +145,7 @@ func (t *traffic) finish(ctx context.Context, tt *testing.T) {
 func (f *Fleet) compare(ctx context.Context, t *testing.T) {
 	t.Helper()
 	for _, m := range f.members {
-		stop, cancel := context.WithTimeout(ctx, 15*time.Second)
+		stop, cancel := context.WithTimeout(ctx, 30*time.Second)
 		if err := m.Terminate(stop); err != nil {
 			t.Error(err)
 		}

@@ -67,7 +67,7 @@ type claimedSession struct {
 // was presumed dead is refused. The event log tells the same as the claimers.
 func TestClaim_ClaimersThatDie(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := limited(t, 4*time.Minute)
 	defer cancel()
 	data := t.TempDir()
 	node, err := Launch(ctx, binary(t), data, nil, "--shards", "2")

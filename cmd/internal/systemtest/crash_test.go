@@ -67,7 +67,7 @@ type crashWriter struct {
 // can be repeated safely.
 func TestKill9_AcknowledgedWritesSurvive(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := limited(t, 4*time.Minute)
 	defer cancel()
 	seed := uint64(time.Now().UnixNano())
 	if s, err := strconv.ParseUint(os.Getenv("SWITCHYARD_TEST_SEED"), 10, 64); err == nil {

@@ -2,7 +2,6 @@ package systemtest
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -269,7 +268,7 @@ func (f *filled) fillDrafts(issue, session string) {
 // keeps. Its twin stays, so that what was looked for is known to be there.
 func TestDeleteWorkspace_LeavesNotOneKey(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := limited(t, 2*time.Minute)
 	defer cancel()
 	data := t.TempDir()
 	node, err := Launch(ctx, binary(t), data, []string{"SWITCHYARD_ROOT_TOKEN=" + rootToken}, append([]string{"--shards", "2"}, toLocal...)...)

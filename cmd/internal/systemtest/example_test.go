@@ -17,7 +17,7 @@ import (
 // middle of their work, and what they were at is done by the others.
 func TestExampleAgent(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := limited(t, 2*time.Minute)
 	defer cancel()
 	data := t.TempDir()
 	node, err := Launch(ctx, binary(t), data, nil)

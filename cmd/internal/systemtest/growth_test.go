@@ -15,7 +15,7 @@ import (
 // and removals, with clients that are only ever told to try again.
 func TestCluster_GrowsAndShrinksUnderLoad(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := limited(t, 4*time.Minute)
 	defer cancel()
 	s := seed(t)
 	f := newFleet(ctx, t, 1, "--shards", "4")
@@ -57,7 +57,7 @@ func TestCluster_GrowsAndShrinksUnderLoad(t *testing.T) {
 	}
 	load.end()
 	for _, m := range f.members[3:] {
-		stop, done := context.WithTimeout(ctx, 15*time.Second)
+		stop, done := context.WithTimeout(ctx, 30*time.Second)
 		if err := m.Terminate(stop); err != nil {
 			t.Error(err)
 		}
@@ -74,7 +74,7 @@ func TestCluster_GrowsAndShrinksUnderLoad(t *testing.T) {
 // but what says so before anything was done.
 func TestCluster_RollingRestart(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := limited(t, 3*time.Minute)
 	defer cancel()
 	s := seed(t)
 	f := newFleet(ctx, t, 3, "--shards", "4")
@@ -84,7 +84,7 @@ func TestCluster_RollingRestart(t *testing.T) {
 	}
 	load.run(ctx, s, 20*time.Millisecond)
 	for _, m := range f.members {
-		stop, done := context.WithTimeout(ctx, 15*time.Second)
+		stop, done := context.WithTimeout(ctx, 30*time.Second)
 		if err := m.Terminate(stop); err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestCluster_RollingRestart(t *testing.T) {
 // under a new name takes its place, once the dead one is removed.
 func TestCluster_ReplacesADeadNode(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := limited(t, 3*time.Minute)
 	defer cancel()
 	s := seed(t)
 	f := newFleet(ctx, t, 3, "--shards", "4")
@@ -179,7 +179,7 @@ func mustRefuse(ctx context.Context, t *testing.T, m *Member, why string) {
 // as a fresh deployment does.
 func TestCluster_FormsTogether(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := limited(t, 3*time.Minute)
 	defer cancel()
 	f := NewFleet(binary(t), t.TempDir(), "--shards", "2", "--bootstrap-expect", "3")
 	f.keepLogs(t)
@@ -237,7 +237,7 @@ func TestCluster_FormsTogether(t *testing.T) {
 // has made.
 func TestCluster_GrowsFromANodeAlone(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := limited(t, 3*time.Minute)
 	defer cancel()
 	first, second := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")
 	here := func(n int) []string { // addresses of its own, since others need to know them
@@ -299,7 +299,7 @@ func TestCluster_GrowsFromANodeAlone(t *testing.T) {
 // TestCluster_Refusals starts nodes that must not get in.
 func TestCluster_Refusals(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := limited(t, 2*time.Minute)
 	defer cancel()
 	key, other := "MDEyMzQ1Njc4OWFiY2RlZg==", "ZmVkY2JhOTg3NjU0MzIxMA=="
 	f := newFleet(ctx, t, 1, "--shards", "2", "--gossip-key", key)

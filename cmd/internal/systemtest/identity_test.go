@@ -69,7 +69,7 @@ func (w *identity) looks(ctx context.Context, c *Client, token string) (int, err
 // the one that does.
 func TestCluster_IdentityThroughEveryNode(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := limited(t, 2*time.Minute)
 	defer cancel()
 	f := newFleet(ctx, t, 3, "--shards", "4")
 	var all []identity

@@ -14,7 +14,7 @@ import (
 // before it answers.
 func TestCluster_TakesCallsOfProvidersOnEveryNode(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := limited(t, 2*time.Minute)
 	defer cancel()
 	f := newFleet(ctx, t, 3, "--shards", "4", "--public-url", publicURL, "--sms-secret", smsSecret, "--vcs1-secret", vcsSecret)
 	members := f.Members()
@@ -120,7 +120,7 @@ func TestCluster_TakesCallsOfProvidersOnEveryNode(t *testing.T) {
 		if m.Name == owner {
 			continue
 		}
-		stop, done := context.WithTimeout(ctx, 15*time.Second)
+		stop, done := context.WithTimeout(ctx, 30*time.Second)
 		if err := m.Terminate(stop); err != nil {
 			t.Error(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"time"
 )
 
 // built holds the binary under test, compiled once for all tests.
@@ -39,4 +40,12 @@ func binary(t testing.TB) string {
 		t.Fatal(built.err)
 	}
 	return built.path
+}
+
+// limited bounds how long a test that runs the binary may take, from when that is
+// built: on a busy machine the build can take minutes.
+func limited(t *testing.T, most time.Duration) (context.Context, context.CancelFunc) {
+	t.Helper()
+	binary(t)
+	return context.WithTimeout(t.Context(), most)
 }

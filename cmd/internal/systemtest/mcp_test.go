@@ -1,7 +1,6 @@
 package systemtest
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -226,7 +225,7 @@ func TestMCP_MessagesCountAgainstTheTokensRate(t *testing.T) {
 // may go to another node, one of which dies.
 func TestMCP_AnyNodeAnswersAndTheSessionOutlivesItsOwner(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := limited(t, 2*time.Minute)
 	defer cancel()
 	f := newFleet(ctx, t, 3, "--shards", "4", "--request-timeout", "6s")
 	l := newLane(ctx, t, f.members[0].Client(""), "outlives")

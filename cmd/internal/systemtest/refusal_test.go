@@ -11,7 +11,7 @@ import (
 // it is told to.
 func TestCluster_StopsAfterEntriesWereRefused(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := limited(t, 3*time.Minute)
 	defer cancel()
 	f := newFleet(ctx, t, 3, "--shards", "4")
 	load, err := newTraffic(ctx, f, 6, 2)
@@ -48,7 +48,7 @@ func TestCluster_StopsAfterEntriesWereRefused(t *testing.T) {
 	if err := f.stand(ctx, 3); err != nil {
 		t.Fatal(err)
 	}
-	stop, done := context.WithTimeout(ctx, 15*time.Second)
+	stop, done := context.WithTimeout(ctx, 30*time.Second)
 	defer done()
 	if err := leader.Terminate(stop); err != nil {
 		t.Error(err)

@@ -186,7 +186,7 @@ func owners(ctx context.Context, t *testing.T, by *Member, spaces []*timedSpace)
 // drained meanwhile: leases run out and budgets end once each, within two seconds.
 func TestSessions_TimesOfIdleWorkspacesThatMove(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := limited(t, 3*time.Minute)
 	defer cancel()
 	f := newFleet(ctx, t, 3, "--shards", "4")
 	var urls []string

@@ -179,7 +179,7 @@ var toLocal = []string{"--webhooks-allow-http", "--webhooks-allow-cidr", "127.0.
 func TestWebhooks_Kill9LosesNothing(t *testing.T) {
 	t.Parallel()
 	total, within := webhookEvents()
-	ctx, cancel := context.WithTimeout(t.Context(), within)
+	ctx, cancel := limited(t, within)
 	defer cancel()
 	m := newMailbox(t, 3)
 	bin, data := binary(t), t.TempDir()
@@ -244,7 +244,7 @@ func TestWebhooks_FailOverLosesNothing(t *testing.T) {
 	}
 	t.Parallel()
 	total, within := webhookEvents()
-	ctx, cancel := context.WithTimeout(t.Context(), within)
+	ctx, cancel := limited(t, within)
 	defer cancel()
 	m := newMailbox(t, 3)
 	f := NewFleet(binary(t), t.TempDir(), append([]string{"--shards", "4"}, toLocal...)...)
