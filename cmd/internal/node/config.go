@@ -50,8 +50,11 @@ type Config struct {
 	ClusterCert, ClusterKey, ClusterCA string
 	// GossipKey, in base64, encrypts gossip and is what nodes prove to each other on
 	// their peer ports; GossipKeyFile is a file that holds it. Without either the key is
-	// in the data directory, where the first start makes it.
+	// in UserDir, where the first node of the user makes it.
 	GossipKey, GossipKeyFile string
+	// UserDir is the directory for what all nodes of a user share; empty: switchyard in
+	// the user's configuration directory.
+	UserDir string
 	// InsecureCluster lets Peer and Gossip be reached by others without those.
 	InsecureCluster bool
 

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
@@ -11,8 +10,10 @@ import (
 	"strings"
 )
 
-// gossipKeyFile is the file in the data directory that holds the key of a node that
-// was given none. Other nodes of the machine are told of it with --gossip-key-file.
+// gossipKeyFile is the file that holds the key of nodes that were given none: in the
+// user's configuration directory, so that all nodes a user runs on a machine have the
+// same key, or in the data directory where the user has no such directory. Only that
+// user can read it, and could read the nodes' data just as well.
 const gossipKeyFile = "gossip-key"
 
 // gossipKey returns the key that encrypts gossip and that nodes prove to each other.
@@ -31,10 +32,9 @@ func (c Config) gossipKey() ([]byte, error) {
 	case !c.clustered() || c.InsecureCluster:
 		return nil, nil
 	}
-	path := filepath.Join(c.Data, gossipKeyFile)
-	text, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		text, err = makeGossipKey(path)
+	path, text, err := readOrMakeGossipKey(c.userDir())
+	if err != nil {
+		path, text, err = readOrMakeGossipKey(c.Data)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the key for other nodes: %w", err)
@@ -42,17 +42,47 @@ func (c Config) gossipKey() ([]byte, error) {
 	return parseGossipKey(path, string(text))
 }
 
-// makeGossipKey writes a new key. The file appears under its name when it is complete.
+// userDir is the directory for what a user's nodes share; empty when there is none.
+func (c Config) userDir() string {
+	if c.UserDir != "" {
+		return c.UserDir
+	}
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "switchyard")
+}
+
+// readOrMakeGossipKey reads the key of a directory, which it makes if need be.
+func readOrMakeGossipKey(dir string) (path string, text []byte, err error) {
+	if dir == "" {
+		return "", nil, errors.New("the user has no configuration directory")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", nil, err
+	}
+	path = filepath.Join(dir, gossipKeyFile)
+	text, err = os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		text, err = makeGossipKey(path)
+	}
+	return path, text, err
+}
+
+// makeGossipKey writes a new key and returns the file's, which is another one if
+// another node made it at the same time. The file appears when it is complete.
 func makeGossipKey(path string) ([]byte, error) {
 	var key [32]byte
 	if _, err := rand.Read(key[:]); err != nil {
 		return nil, err
 	}
 	text := append(base64.StdEncoding.AppendEncode(nil, key[:]), '\n')
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := os.CreateTemp(filepath.Dir(path), gossipKeyFile+"-*") // with mode 0600
 	if err != nil {
 		return nil, err
 	}
+	defer func() { _ = os.Remove(f.Name()) }()
 	_, err = f.Write(text)
 	if err == nil {
 		err = f.Sync()
@@ -60,7 +90,11 @@ func makeGossipKey(path string) ([]byte, error) {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, err
 	}
-	return bytes.TrimSpace(text), os.Rename(path+".new", path)
+	// A link, unlike a rename, leaves a key that is there already.
+	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, err
+	}
+	return os.ReadFile(path)
 }
 
 // parseGossipKey reads a key. Its errors name the setting and don't show the key.

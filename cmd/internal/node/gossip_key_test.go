@@ -71,6 +71,37 @@ func TestGossipKey_IsNotMadeWhereNoneIsNeeded(t *testing.T) {
 	}
 }
 
+// Nodes of one user have one key, also when they start at the same time. Where the
+// user has no directory for it, a node keeps its own.
+func TestGossipKey_IsTheUsers(t *testing.T) {
+	t.Parallel()
+	user := filepath.Join(t.TempDir(), "config", "switchyard")
+	keys := make([][]byte, 8)
+	var wg sync.WaitGroup
+	for i := range keys {
+		c := sane()
+		c.Data, c.UserDir = t.TempDir(), user
+		wg.Go(func() {
+			var err error
+			if keys[i], err = c.gossipKey(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, k := range keys {
+		if len(k) != 32 || !bytes.Equal(k, keys[0]) {
+			t.Errorf("keys %x and %x", k, keys[0])
+		}
+	}
+	if made, err := os.ReadDir(user); err != nil || len(made) != 1 {
+		t.Errorf("made %v, %v", made, err)
+	}
+	if info, err := os.Stat(filepath.Join(user, gossipKeyFile)); err != nil || info.Mode() != 0o600 {
+		t.Errorf("the file: %v, %v", info, err)
+	}
+}
+
 // A node with defaults listens for clients alone.
 func TestStart_OpensNoPortForOthers(t *testing.T) {
 	t.Parallel()
