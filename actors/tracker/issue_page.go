@@ -18,8 +18,13 @@ const (
 	// maxLeaps bounds how often the streams of a list's filters are moved: two long
 	// ones with nothing in common would be walked whole otherwise.
 	maxLeaps = 400_000
+	// maxWholeBytes bounds the body of a list that is given whole, but for its last
+	// record.
+	maxWholeBytes = 8 << 20
 	// maxPageBytes bounds the body of any page, but for its last record.
-	maxPageBytes = 8 << 20
+	// The memory of a node's answers is bounded after they are built, so one page must be
+	// small, and built without a pause.
+	maxPageBytes = 1 << 20
 )
 
 // issuePage walks a list of issues and builds the answer from their stored JSON.

@@ -33,7 +33,11 @@ func newPage(buf []byte, name string, limit int) *page {
 // add puts a record on the page; false when the page is full, by number or by
 // bytes, and the record belongs to the next one.
 func (p *page) add(key, body []byte) bool {
-	if p.limit > 0 && p.count == p.limit || len(p.buf) > maxPageBytes {
+	most := maxPageBytes
+	if p.limit == 0 {
+		most = maxWholeBytes
+	}
+	if p.limit > 0 && p.count == p.limit || len(p.buf) > most {
 		p.more = true
 		return false
 	}
