@@ -72,12 +72,12 @@ func (e *Engine) Listen(req *tracker.Request, op *tracker.Op, in any) (tracker.S
 	}
 	if e.feeds.listenersOf(req.Workspace) >= e.cfg.Limits.WorkspaceListening {
 		e.stats.refused[refusedListeners].Add(1)
-		return nil, tracker.NotApplied("The workspace has as many streams of events as it may have.")
+		return nil, tracker.NotApplied("The workspace has as many event streams as --workspace-streams allows.")
 	}
 	if e.feeds.listeners.Add(1) > int64(e.cfg.Limits.Listening) {
 		e.feeds.listeners.Add(-1)
 		e.stats.refused[refusedListeners].Add(1)
-		return nil, tracker.NotApplied("The service has as many streams of events as it takes.")
+		return nil, tracker.NotApplied("Too many event streams are open on this node.")
 	}
 	l := &listening{engine: e, req: tracker.Request{ID: req.ID, Workspace: req.Workspace, Credential: req.Credential}, op: op}
 	l.after, l.types = asked.Started()

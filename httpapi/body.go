@@ -6,8 +6,6 @@ import (
 	"net"
 
 	"github.com/valyala/fasthttp"
-
-	"switchyard/actors/tracker"
 )
 
 const (
@@ -15,9 +13,6 @@ const (
 	// prefetched is how much of a body of known length fasthttp has read before the
 	// handler is called.
 	prefetched = 8 << 10
-	// largeBodies is how many requests with bodies above defaultMaxBody are in hand at
-	// once: each is copied a few times on its way, and connections are many.
-	largeBodies = 16
 )
 
 // refuseBody checks what can be said about the body before it is read.
@@ -89,17 +84,25 @@ func (s *Server) readBody(x *exchange) error {
 	limit := x.route.maxBody
 	for {
 		if len(x.body) == cap(x.body) {
-			grown := make([]byte, len(x.body), min(max(2*cap(x.body), 4<<10), limit+1))
+			size := min(max(2*cap(x.body), 4<<10), limit+1)
+			if err := s.chargeBody(x, size); err != nil {
+				return err
+			}
+			grown := make([]byte, len(x.body), size)
 			copy(grown, x.body)
 			x.body = grown
 		}
 		n, err := stream.Read(x.body[len(x.body):min(cap(x.body), limit+1)])
 		x.body = x.body[:len(x.body)+n]
+		if len(x.body) > freeBytes { // in a buffer that was there
+			if err := s.chargeBody(x, cap(x.body)); err != nil {
+				return err
+			}
+		}
+		x.large = x.large || len(x.body) > defaultMaxBody
 		switch {
 		case len(x.body) > limit:
 			return errBodyTooLarge(limit)
-		case len(x.body) > defaultMaxBody && !x.large && !s.takeLarge(x):
-			return tracker.NotApplied("The service has as many large requests in hand as it takes.")
 		case err == io.EOF:
 			x.read = true
 			s.restart(x)
@@ -108,17 +111,6 @@ func (s *Server) readBody(x *exchange) error {
 			return readError(err)
 		}
 	}
-}
-
-// takeLarge counts a request among the large ones in hand; false when there are as
-// many as may be. release counts it off.
-func (s *Server) takeLarge(x *exchange) bool {
-	select {
-	case s.large <- struct{}{}:
-		x.large = true
-	default:
-	}
-	return x.large
 }
 
 // restart lets the time to answer a large request begin when it has arrived: how

@@ -58,6 +58,7 @@ func (s *Server) builtin(description []byte) []*route {
 			workspaceAt: -1,
 			maxBody:     defaultMaxBody,
 			direct:      p.direct,
+			health:      p.path == "/healthz" || p.path == "/readyz",
 		})
 	}
 	return routes

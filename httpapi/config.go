@@ -48,6 +48,11 @@ type Config struct {
 
 	// Rate limits the requests of each credential; the zero Rate does not.
 	Rate Rate
+	// Limits bound what one caller or address may take; the zero Limits do not.
+	Limits Limits
+	// RootToken is the operator's credential, for whom some connections are kept;
+	// empty: there is none.
+	RootToken string
 	// RequestTimeout is how long an operation may take; default 10 s.
 	RequestTimeout time.Duration
 	// ReadTimeout is how long a request may take to arrive, from its first byte to
@@ -62,7 +67,7 @@ type Config struct {
 	// MaxTargetBytes bounds path and query; default 8 KiB.
 	MaxTargetBytes int
 	// MaxConnections bounds the connections served at once; default 16384. A few more
-	// are told so, the rest are closed.
+	// are told so, the rest are closed. The last of them are kept; see kept.
 	MaxConnections int
 }
 

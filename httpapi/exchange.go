@@ -39,8 +39,14 @@ type exchange struct {
 	// oversize says that the body was refused by its length, before any of it was
 	// read.
 	oversize bool
-	// large says that the request counts among the large ones in hand.
+	// large says that the body is larger than defaultMaxBody.
 	large bool
+	// account says what kind of account the request's bytes are charged to, and charged
+	// which workspace it is.
+	account accountKind
+	charged [16]byte
+	// ends says that the connection ends with the answer.
+	ends bool
 	// moved says that nothing was done, because another node serves the workspace.
 	moved bool
 	// resumed is the request that was parked and is gone on with; parked says that the
@@ -59,11 +65,17 @@ type exchange struct {
 func (s *Server) acquire(ctx *fasthttp.RequestCtx) *exchange {
 	x := s.exchanges.Get().(*exchange)
 	x.ctx, x.start, x.clock = ctx, ctx.Time(), ctx.Time()
-	x.conn = connOf(ctx)
+	if x.conn = connOf(ctx); x.conn != nil {
+		if x.conn.answered {
+			x.conn.taken() // all of it is with the writer, the rest of which is small
+		}
+		x.conn.begins(x.start)
+	}
 	if x.conn != nil && x.conn.resumed != nil {
 		x.resumed, x.conn.resumed = x.conn.resumed, nil
 		x.start, x.clock = x.resumed.start, x.resumed.start
 		x.rated, x.verdict = x.resumed.rated, x.resumed.verdict
+		x.account, x.charged = x.resumed.account, x.resumed.charged
 		s.taken(x.resumed)
 	}
 	x.oversize = ctx.Request.Header.ContentLength() == 0 && len(ctx.Request.Header.PeekCanonical(markOversize)) > 0
@@ -71,15 +83,15 @@ func (s *Server) acquire(ctx *fasthttp.RequestCtx) *exchange {
 }
 
 func (s *Server) release(x *exchange) {
-	if x.large {
-		<-s.large
-		x.large = false
+	if x.conn != nil && !x.parked {
+		s.budget.release(x.conn, bodyPart)
 	}
 	if x.resumed != nil { // it was refused before it could go on
 		x.resumed.waiting.Leave()
 		x.resumed = nil
 	}
 	x.ctx, x.conn, x.route, x.id, x.read, x.oversize, x.rated, x.moved, x.parked = nil, nil, nil, "", false, false, false, false, false
+	x.ends, x.large, x.account, x.charged = false, false, anonymousAccount, [16]byte{}
 	x.values, x.params, x.query = [maxParams]string{}, params{}, tracker.Request{}
 	x.target.path, x.target.query, x.target.segments = nil, nil, [maxSegments][]byte{}
 	x.binder.plan, x.message, x.refused = nil, nil, nil

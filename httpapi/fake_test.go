@@ -147,9 +147,10 @@ func fakeRoutes() []Route {
 const (
 	workspaceID = "01931f6e-7a3c-7def-8123-456789abcdef"
 	token       = "swy_good"
+	rootToken   = "swy_operator"
 )
 
-// fakeEngine admits one token, and answers what answer says.
+// fakeEngine admits one token and the operator's, and answers what answer says.
 type fakeEngine struct {
 	stream tracker.Stream // what is listened to; nil: nothing
 
@@ -163,6 +164,9 @@ type fakeEngine struct {
 }
 
 func (e *fakeEngine) Admit(req *tracker.Request, op *tracker.Op) error {
+	if req.Caller.Root = req.Credential == rootToken; req.Caller.Root {
+		return nil
+	}
 	if op.Needs.Level != tracker.Public && req.Credential != token {
 		return tracker.Unauthorized()
 	}

@@ -4,9 +4,7 @@ import (
 	"bufio"
 	"io"
 	"net"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -94,48 +92,6 @@ func TestLargeBody_TimeBeginsWhenItIsThere(t *testing.T) {
 		// The way to another node takes a little, and milliseconds are cut.
 		if req, _, _ := owner.engine.seen(); req.Deadline.Before(arrived.Add(time.Minute - 2*time.Millisecond)) {
 			t.Errorf("%s: due %s after it had arrived", name, req.Deadline.Sub(arrived))
-		}
-	}
-}
-
-// Large requests are counted: one too many is refused before it is read, and their
-// places are free again when they are answered or given up.
-func TestLargeBody_AreCounted(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	arrived, release := make(chan struct{}, largeBodies), make(chan struct{})
-	b.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
-		select {
-		case arrived <- struct{}{}:
-			<-release
-		default: // the later ones
-		}
-		return tracker.Reply{Outcome: tracker.Created, Body: []byte(`{"id":"x"}`)}, nil
-	})
-	body := largeBody()
-	var all sync.WaitGroup
-	for range largeBodies {
-		all.Go(func() {
-			if got := b.do(t, "POST", largePath, body); got.StatusCode != 201 {
-				t.Errorf("%d %s", got.StatusCode, got.body)
-			}
-		})
-	}
-	for len(arrived) < largeBodies {
-		runtime.Gosched()
-	}
-	got := b.do(t, "POST", largePath, body)
-	if got.StatusCode != 503 || outcomeOf(got) != "not_applied" || got.Header.Get("Retry-After") == "" {
-		t.Errorf("%d %s", got.StatusCode, got.body)
-	}
-	close(release)
-	all.Wait()
-	if got := b.do(t, "POST", largePath, `{"title":1,"any":"`+strings.Repeat("x", 3<<19)+`"}`); got.StatusCode != 400 {
-		t.Errorf("%d %s", got.StatusCode, got.body)
-	}
-	for range largeBodies + 1 {
-		if got := b.do(t, "POST", largePath, body); got.StatusCode != 201 {
-			t.Errorf("%d %s", got.StatusCode, got.body)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -54,7 +55,7 @@ func (s *Server) place(x *exchange, workspace [16]byte) error {
 	}
 	t := s.travels.Get().(*travel)
 	defer t.end()
-	t.server, t.x, t.pause = s, x, retryFirst
+	t.server, t.x, t.workspace, t.pause = s, x, workspace, retryFirst
 	for {
 		node, here, changed := s.cfg.Placement.Owner(workspace)
 		switch {
@@ -116,14 +117,16 @@ func hasMoved(err error) bool {
 // travel is a request's way through the cluster. It belongs to the connection's
 // goroutine.
 type travel struct {
-	server *Server
-	x      *exchange
-	sent   fasthttp.Request // built when it is first needed
-	built  bool
+	server    *Server
+	x         *exchange
+	sent      fasthttp.Request // built when it is first needed
+	workspace [16]byte         // zero: none
+	built     bool
 
 	missing time.Time     // since when nobody served the workspace; zero: somebody does
 	asked   bool          // waits is known
 	waits   time.Duration // that the request asks for
+	from    netip.Addr    // the address it counts for while it waits; zero: it doesn't
 	pause   time.Duration
 	again   bool  // ask again without waiting
 	maybe   bool  // a try may have been applied
@@ -134,6 +137,8 @@ type travel struct {
 // end makes the travel ready for another request.
 func (t *travel) end() {
 	s := t.server
+	s.waits.leave(t.from)
+	t.from = netip.Addr{}
 	t.sent.SetBodyRaw(nil) // the exchange's
 	t.sent.Reset()
 	t.server, t.x, t.built, t.missing, t.asked, t.waits = nil, nil, false, time.Time{}, false, 0
@@ -240,7 +245,7 @@ func (s *Server) waitAsked(x *exchange) time.Duration {
 func (t *travel) send(node string) bool {
 	s, x := t.server, t.x
 	if !t.built {
-		if t.final = t.build(); t.final != nil {
+		if t.final = t.start(); t.final != nil {
 			return false
 		}
 	}
@@ -293,6 +298,10 @@ func (t *travel) send(node string) bool {
 		t.final = errLost()
 		return false
 	}
+	if t.final = t.arrived(); t.final != nil {
+		x.ctx.Response.Reset()
+		return false
+	}
 	header.Del(fasthttp.HeaderDate) // the server sets its own
 	s.metrics.forwarded("answered")
 	return true
@@ -335,8 +344,12 @@ func (t *travel) build() error {
 	from := &x.ctx.Request.Header
 	to := &t.sent.Header
 	from.CopyTo(to)
-	for _, name := range [...]string{fasthttp.HeaderConnection, fasthttp.HeaderExpect, fasthttp.HeaderTransferEncoding, "Keep-Alive", headerTimeLeft, headerMoved, string(markOversize)} {
+	for _, name := range [...]string{fasthttp.HeaderConnection, fasthttp.HeaderExpect, fasthttp.HeaderTransferEncoding, "Keep-Alive", headerTimeLeft, headerMoved, headerClient, string(markOversize)} {
 		to.Del(name)
+	}
+	if addr := t.server.client(x); addr.IsValid() {
+		var text [64]byte
+		to.SetBytesV(headerClient, addr.AppendTo(text[:0]))
 	}
 	to.ResetConnectionClose()
 	to.SetNoDefaultContentType(true)

@@ -23,7 +23,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		s.release(x)
 		return
 	}
-	if x.unread() || x.conn != nil && x.conn.surplus {
+	if x.unread() || x.ends || x.conn != nil && x.conn.refusal != nil {
 		x.hangUp()
 	} else if s.draining.Load() {
 		ctx.SetConnectionClose()
@@ -32,6 +32,10 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		x.route.observe(ctx.Response.StatusCode(), x.start)
 	} else {
 		s.metrics.stray.observe(ctx.Response.StatusCode(), x.start)
+	}
+	if x.conn != nil {
+		x.conn.answered = true
+		x.conn.ends(x.start)
 	}
 	s.release(x)
 }
@@ -54,8 +58,8 @@ func (s *Server) serve(x *exchange) error {
 	switch {
 	case err != nil:
 		return err
-	case x.conn != nil && x.conn.surplus:
-		return tracker.NotApplied("The service has as many connections as it takes.")
+	case x.conn != nil && x.conn.refusal != nil && (x.route == nil || !x.route.health):
+		return x.conn.refusal
 	case x.route == nil:
 		s.respondAllow(x, allow)
 		return nil
@@ -64,6 +68,11 @@ func (s *Server) serve(x *exchange) error {
 		return err
 	}
 	if x.route.direct != nil {
+		if !x.route.health {
+			if err := s.direct(x); err != nil {
+				return err
+			}
+		}
 		return x.route.direct(x)
 	}
 	return s.operate(x)
@@ -142,10 +151,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	req.Credential = x.credential()
 	req.Deadline = x.clock.Add(x.timeLeft(s.cfg.RequestTimeout))
 	req.Workspace = workspace
-	if err := s.cfg.Engine.Admit(req, rt.Op); err != nil {
-		return err
-	}
-	if err := s.limit(x, &req.Caller); err != nil {
+	if err := s.admit(x, req); err != nil {
 		return err
 	}
 	if err := s.readBody(x); err != nil {
@@ -157,6 +163,9 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	in := rt.input()
 	defer rt.giveBack(in)
 	if err := s.bind(x, req, in); err != nil {
+		return err
+	}
+	if err := s.founding(x, &req.Caller); err != nil {
 		return err
 	}
 	if rt.local != nil {

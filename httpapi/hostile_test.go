@@ -257,12 +257,17 @@ func TestHostile_TooManyConnections(t *testing.T) {
 	}
 	hold()
 	hold()
-	a := b.raw(t, 1, "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")[0]
+	a := b.raw(t, 1, "GET "+things+" HTTP/1.1\r\nHost: h\r\n\r\n")[0]
 	if a.StatusCode != 503 || a.told.Code != tracker.CodeUnavailable || a.Header.Get("Retry-After") == "" || !a.Close {
 		t.Errorf("%d %s, close %v", a.StatusCode, a.body, a.Close)
 	}
-	if !strings.Contains(a.body, `"outcome":"not_applied"`) {
+	if !strings.Contains(a.body, `"outcome":"not_applied"`) || !strings.Contains(a.told.Message, "--max-connections") {
 		t.Errorf("%s", a.body)
+	}
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if a := b.raw(t, 1, "GET "+path+" HTTP/1.1\r\nHost: h\r\n\r\n")[0]; a.StatusCode != 200 || !a.Close {
+			t.Errorf("%s: %d %s, close %v", path, a.StatusCode, a.body, a.Close)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -25,18 +26,25 @@ const (
 // failures to accept.
 type listener struct {
 	net.Listener
-	limit int
-	peers bool // its connections are other nodes'
+	server *Server
+	limit  int
+	peers  bool // its connections are other nodes'
+	// shares bound what one address may take; nil for the connections of other nodes.
+	shares *Limits
 	// stopped ends the waiting after a failed accept.
 	stopped  chan struct{}
 	stopOnce sync.Once
 
-	mu    sync.Mutex
-	conns map[*conn]struct{}
+	mu        sync.Mutex
+	conns     map[*conn]struct{}
+	addresses map[netip.Addr]int // counted connections by sharer
+	closing   int                // connections that are closed, and still among conns
+	turned    int                // connections that are told only that there is no place
+	futile    time.Time          // until then there is no connection to close
 }
 
-func newListener(ln net.Listener, limit int) *listener {
-	return &listener{Listener: ln, limit: limit, stopped: make(chan struct{}), conns: map[*conn]struct{}{}}
+func (s *Server) newListener(ln net.Listener, limit int) *listener {
+	return &listener{Listener: ln, server: s, limit: limit, stopped: make(chan struct{}), conns: map[*conn]struct{}{}, addresses: map[netip.Addr]int{}}
 }
 
 // Accept gives the next connection; its error is final.
@@ -72,18 +80,6 @@ func passing(err error) bool {
 		}
 	}
 	return false
-}
-
-func (l *listener) admit(inner net.Conn) *conn {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := len(l.conns)
-	if n >= l.limit+turnedAway {
-		return nil
-	}
-	c := &conn{Conn: inner, owner: l, peer: l.peers, surplus: n >= l.limit}
-	l.conns[c] = struct{}{}
-	return c
 }
 
 // Close stops accepting.
@@ -130,11 +126,31 @@ type conn struct {
 	net.Conn
 	owner *listener
 	// peer says that another node is at the other end.
-	peer bool
-	// surplus is beyond the limit: its request is answered with 503.
-	surplus bool
-	heard   atomic.Bool
-	linger  atomic.Bool
+	peer   bool
+	heard  atomic.Bool
+	linger atomic.Bool
+
+	// address is the one at the other end, and proxy says that it is a trusted proxy's.
+	address netip.Addr
+	proxy   bool
+	// refusal is the answer to requests on a connection for which there is no place;
+	// kept says who may use one of the last places. counted, it counts among those of
+	// its address.
+	refusal error
+	kept    kept
+	counted bool
+	closing bool // guarded by the listener's mutex
+	// known says that the last request with a credential had a valid one.
+	known atomic.Bool
+	// since is when the last request began, in Unix nanoseconds, negative while it is
+	// served.
+	since atomic.Int64
+	// owed is what the budget counts for the connection, and owes whether it is anything.
+	// answered says that what is written next is the answer, and what is read next comes
+	// after it. Owned by the connection's goroutine.
+	owed     owed
+	owes     atomic.Bool
+	answered bool
 
 	// parked is the request that waits on the connection; nil: none.
 	parked atomic.Pointer[parked]
@@ -152,6 +168,9 @@ type conn struct {
 }
 
 func (c *conn) Read(p []byte) (int, error) {
+	if c.answered {
+		c.taken()
+	}
 	if len(c.again) > 0 {
 		n := copy(p, c.again)
 		if c.again = c.again[n:]; len(c.again) == 0 {
@@ -166,6 +185,12 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// taken notes that the client has taken the last answer.
+func (c *conn) taken() {
+	c.answered = false
+	c.owner.server.budget.releaseAll(c)
+}
+
 // Close closes the connection; one that was refused while it was still sending is
 // first drained, within bounds.
 func (c *conn) Close() error {
@@ -175,6 +200,7 @@ func (c *conn) Close() error {
 		}
 	}
 	if p := c.parked.Swap(nil); p != nil {
+		c.owner.server.waits.leave(p.from)
 		p.waiting.Leave()
 	}
 	if c.linger.Swap(false) {
@@ -182,8 +208,7 @@ func (c *conn) Close() error {
 			_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes) // whatever ends it, the connection is done
 		}
 	}
-	c.owner.mu.Lock()
-	delete(c.owner.conns, c)
-	c.owner.mu.Unlock()
+	c.owner.server.budget.releaseAll(c)
+	c.owner.forget(c)
 	return c.Conn.Close()
 }

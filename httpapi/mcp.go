@@ -140,6 +140,9 @@ func (s *Server) speak(x *exchange, c *toolCall, m *message) error {
 	if out.status >= http.StatusBadRequest && !strings.HasPrefix(out.header.Get("Content-Type"), "application/json") {
 		return x.refuseMessage(m.refused(out.status, strings.TrimSpace(out.body.String())))
 	}
+	if err := s.chargeAnswer(x, out.body.Bytes(), m.method == methodCall && !isReading(m.tool)); err != nil {
+		return err
+	}
 	if c.replayed.Load() {
 		x.ctx.Response.Header.SetCanonical(headerReplayed, valueTrue)
 	}

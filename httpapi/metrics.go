@@ -14,6 +14,7 @@ import (
 type metrics struct {
 	duration *prometheus.HistogramVec
 	sent     *prometheus.CounterVec
+	refusals *prometheus.CounterVec
 	// stray counts the requests that found no route.
 	stray *observers
 }
@@ -21,7 +22,7 @@ type metrics struct {
 // latencyBuckets are in seconds, dense where requests of a healthy node are.
 var latencyBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 
-func newMetrics(registry *prometheus.Registry, connections func() float64) (*metrics, error) {
+func newMetrics(registry *prometheus.Registry, connections func() float64, budget *budget) (*metrics, error) {
 	m := &metrics{duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "switchyard_http_request_duration_seconds",
 		Help:    "Time from a request's headers to its response, by route and status.",
@@ -35,7 +36,18 @@ func newMetrics(registry *prometheus.Registry, connections func() float64) (*met
 		Name: "switchyard_http_forwarded_total",
 		Help: "Tries to have another node answer a request, by what came of them: answered, moved (not the node), not_sent, lost.",
 	}, []string{"outcome"})
-	for _, c := range [...]prometheus.Collector{m.duration, open, m.sent} {
+	m.refusals = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "switchyard_http_refused_total",
+		Help: "Requests refused and connections closed for a bound on what one caller may take, by the flag that sets it.",
+	}, []string{"bound"})
+	inFlight := func(callers string, bytes *atomic.Int64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name:        "switchyard_http_bytes_in_flight",
+			Help:        "Bytes of larger requests in hand and of answers not taken yet, of all callers and of those without a valid credential.",
+			ConstLabels: prometheus.Labels{"callers": callers},
+		}, func() float64 { return float64(bytes.Load()) })
+	}
+	for _, c := range [...]prometheus.Collector{m.duration, open, m.sent, m.refusals, inFlight("all", &budget.all), inFlight("anonymous", &budget.anonymous)} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("httpapi: register metrics: %w", err)
 		}
@@ -72,3 +84,6 @@ func (o *observers) observe(status int, start time.Time) {
 
 // forwarded counts a try to have another node answer.
 func (m *metrics) forwarded(outcome string) { m.sent.WithLabelValues(outcome).Inc() }
+
+// refuse counts a refusal for a bound.
+func (m *metrics) refuse(bound string) { m.refusals.WithLabelValues(bound).Inc() }

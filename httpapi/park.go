@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"os"
 	"sync/atomic"
 	"time"
@@ -31,6 +32,11 @@ type parked struct {
 	rated   bool
 	verdict verdict
 	taken   atomic.Bool
+	// from is the address that the request counts for while it waits.
+	from netip.Addr
+	// account and charged are the exchange's.
+	account accountKind
+	charged [16]byte
 }
 
 // begin runs a Patient operation, or goes on with one that was parked. When it has to
@@ -60,7 +66,11 @@ func (s *Server) park(x *exchange, req *tracker.Request, waiting tracker.Waiting
 	if err := s.readBody(x); err != nil {
 		return err
 	}
-	p := &parked{waiting: waiting, conn: x.conn, req: req, start: x.start, rated: x.rated, verdict: x.verdict, raw: x.raw()}
+	from := sharer(s.client(x))
+	if err := s.waits.take(from); err != nil {
+		return err
+	}
+	p := &parked{from: from, account: x.account, charged: x.charged, waiting: waiting, conn: x.conn, req: req, start: x.start, rated: x.rated, verdict: x.verdict, raw: x.raw()}
 	x.parked = true
 	x.conn.parked.Store(p)
 	x.ctx.HijackSetNoResponse(true)
@@ -130,6 +140,7 @@ func (s *Server) resume(p *parked) {
 	if !p.conn.parked.CompareAndSwap(p, nil) {
 		return // woken twice
 	}
+	s.waits.leave(p.from)
 	p.conn.resumed, p.conn.again = p, p.raw
 	p.raw = nil
 	_ = s.fast.ServeConn(&resumedConn{p.conn}) // whatever ends it, the connection is done

@@ -46,8 +46,17 @@ type rateLimits struct {
 
 	mu       sync.Mutex
 	byToken  map[string]*rate.Limiter
-	sweepAt  int // number of buckets at which the full ones are dropped
+	shared   *rate.Limiter // of all without a bucket; nil: they have no limit
+	sweepAt  int           // number of buckets at which the full ones are dropped
 	maxCount int
+}
+
+// newAddressRates is newRateLimits for rates by address. Addresses are free to make
+// up: past the bound on buckets those without one share one.
+func newAddressRates(r Rate) *rateLimits {
+	l := newRateLimits(r)
+	l.shared = rate.NewLimiter(l.refill, r.Requests)
+	return l
 }
 
 // maxBuckets bounds the buckets held at once. Past it a credential without one is
@@ -97,7 +106,7 @@ func (l *rateLimits) bucket(token string, now time.Time) *rate.Limiter {
 		l.sweep(now)
 	}
 	if len(l.byToken) >= l.maxCount {
-		return nil
+		return l.shared
 	}
 	b := rate.NewLimiter(l.refill, l.rate.Requests)
 	l.byToken[token] = b

@@ -51,6 +51,9 @@ func (s *Server) respond(x *exchange, reply *tracker.Reply) error {
 	if reply.Outcome == tracker.NoContent || reply.Outcome == tracker.NotModified || len(reply.Body) == 0 {
 		return nil
 	}
+	if err := s.chargeAnswer(x, reply.Body, x.route.Op.Kind != tracker.Query); err != nil {
+		return err
+	}
 	if reply.File != nil {
 		// Sent as it is, and not kept: the next answers are much smaller.
 		response.Header.SetContentType(reply.File.ContentType)

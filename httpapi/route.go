@@ -40,8 +40,9 @@ type route struct {
 	changes     bool     // takes an Idempotency-Key
 	dialect     *dialect // nil: the service's own
 	inputs      sync.Pool
-	// direct answers without an operation.
+	// direct answers without an operation; health says that it tells how the node is.
 	direct func(*exchange) error
+	health bool
 	// local runs the operation on this node instead of the engine; such a route is
 	// never forwarded.
 	local localRun

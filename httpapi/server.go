@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,8 +34,12 @@ type Server struct {
 	tools        *toolbox    // nil when no route leads to them
 	// draining says that connections end with the response in progress.
 	draining atomic.Bool
-	// large has an entry for every large request in hand; see largeBodies.
-	large chan struct{}
+	budget   *budget
+	waits    *waitingShares
+	// onboarding and anonymous are rates by address; nil: there is none.
+	onboarding, anonymous *rateLimits
+	known                 *known
+	rootHash              [sha256.Size]byte
 
 	mu        sync.Mutex
 	listeners []*listener
@@ -57,17 +62,28 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, ids: newRequestIDs(), now: time.Now,
-		large: make(chan struct{}, largeBodies), parked: map[*parked]struct{}{}, streams: map[ending]struct{}{},
+		parked: map[*parked]struct{}{}, streams: map[ending]struct{}{},
 	}
 	s.exchanges.New = func() any { return new(exchange) }
 	s.travels.New = func() any { return new(travel) }
 	if cfg.Rate.Requests > 0 {
 		s.rates = newRateLimits(cfg.Rate)
 	}
+	if cfg.Limits.Onboarding.Requests > 0 {
+		s.onboarding = newAddressRates(cfg.Limits.Onboarding)
+	}
+	if cfg.Limits.Anonymous.Requests > 0 {
+		s.anonymous = newAddressRates(cfg.Limits.Anonymous)
+	}
+	refused := func(bound string) { s.metrics.refuse(bound) }
+	s.budget = newBudget(&s.cfg.Limits, refused)
+	s.waits = newWaitingShares(cfg.Limits.AddressWaiting, refused)
+	s.known = newKnown()
+	s.rootHash = sha256.Sum256([]byte(cfg.RootToken))
 	if cfg.Placement != nil {
 		s.pools = newPools(cfg.Placement.Dial)
 	}
-	if s.metrics, err = newMetrics(cfg.Registry, s.connections); err != nil {
+	if s.metrics, err = newMetrics(cfg.Registry, s.connections, s.budget); err != nil {
 		return nil, err
 	}
 	if s.routes, err = s.compile(routes); err != nil {
@@ -113,13 +129,15 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 // Serve accepts and serves connections until Shutdown, or until the listener
 // fails. It closes the listener.
 func (s *Server) Serve(ln net.Listener) error {
-	return s.serveOn(newListener(ln, s.cfg.MaxConnections))
+	l := s.newListener(ln, s.cfg.MaxConnections)
+	l.shares = &s.cfg.Limits
+	return s.serveOn(l)
 }
 
 // ServePeers is Serve for the connections of other nodes, which forward requests
 // and are believed what they say about them.
 func (s *Server) ServePeers(ln net.Listener) error {
-	l := newListener(ln, maxPeers)
+	l := s.newListener(ln, maxPeers)
 	l.peers = true
 	return s.serveOn(l)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -35,6 +36,7 @@ type stream struct {
 	server *Server
 	conn   *conn
 	source tracker.Stream
+	from   netip.Addr // the address that it counts for
 	// raw writes without waiting; nil: the connection can't.
 	raw   syscall.RawConn
 	ended atomic.Bool
@@ -89,11 +91,16 @@ func (s *Server) listen(x *exchange, req *tracker.Request, in any) error {
 	if s.draining.Load() {
 		return tracker.Moved("The node is shutting down.")
 	}
-	source, err := s.cfg.Engine.Listen(req, x.route.Op, in)
-	if err != nil {
+	from := sharer(s.client(x))
+	if err := s.waits.take(from); err != nil {
 		return err
 	}
-	st := &stream{server: s, conn: x.conn, source: source}
+	source, err := s.cfg.Engine.Listen(req, x.route.Op, in)
+	if err != nil {
+		s.waits.leave(from)
+		return err
+	}
+	st := &stream{server: s, conn: x.conn, source: source, from: from}
 	if sys, ok := x.conn.Conn.(syscall.Conn); ok {
 		st.raw, _ = sys.SyscallConn()
 	}
@@ -184,6 +191,7 @@ func (st *stream) End() {
 		return
 	}
 	st.source.Leave()
+	st.server.waits.leave(st.from)
 	st.server.forgetStream(st)
 	_ = st.conn.Close() // whoever listens comes again
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,7 @@ type relay struct {
 	server *Server
 	client *conn
 	owner  *peerConn
+	from   netip.Addr // the address that it counts for
 	ended  atomic.Bool
 }
 
@@ -51,7 +53,8 @@ func (c *peerConn) askStream(req *fasthttp.Request, res *fasthttp.Response, dead
 func (t *travel) relay(owner *peerConn) {
 	x := t.x
 	x.ctx.Response.Reset()
-	r := &relay{server: t.server, client: x.conn, owner: owner}
+	r := &relay{server: t.server, client: x.conn, owner: owner, from: t.from}
+	t.from = netip.Addr{} // it counts on
 	t.server.detach(x, r, func() { go r.pump() })
 }
 
@@ -79,6 +82,7 @@ func (r *relay) End() {
 		return
 	}
 	r.owner.close()
+	r.server.waits.leave(r.from)
 	r.server.forgetStream(r)
 	_ = r.client.Close()
 }

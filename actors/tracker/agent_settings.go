@@ -6,14 +6,16 @@ import (
 	"switchyard/storage"
 )
 
-// AgentSettings are what the operator decides about agents' work. Zero fields have
-// their defaults.
+// AgentSettings are what the operator decides about agents' work, and about users'
+// workspaces. Zero fields have their defaults.
 type AgentSettings struct {
 	// StallAfter is how long a running session may be silent before it counts as
 	// stalled: 10 minutes.
 	StallAfter time.Duration
 	// MaxActiveChildren is how many children of a session may be unfinished: 10.
 	MaxActiveChildren int
+	// WorkspacesPerUser is how many workspaces a user may make and keep; 0 sets no bound.
+	WorkspacesPerUser int
 	// PublicURL is where clients reach the service, without a slash at its end; with
 	// none the addresses in answers are paths.
 	PublicURL string
@@ -31,6 +33,13 @@ func (s *AgentSettings) maxActiveChildren() int {
 		return 10
 	}
 	return s.MaxActiveChildren
+}
+
+func (s *AgentSettings) workspacesPerUser() int {
+	if s == nil {
+		return 0
+	}
+	return s.WorkspacesPerUser
 }
 
 // url gives the address of a path in a workspace.

@@ -70,6 +70,10 @@ var directory = storage.Table[directoryEntry]{
 		Name:    "slug",
 		Unique:  true,
 		Entries: func(e *storage.Entries, d *directoryEntry) { e.Add(e.Key().Str(d.Slug)) },
+	}, {
+		ID:      directoryByOwner,
+		Name:    "owner",
+		Entries: func(e *storage.Entries, d *directoryEntry) { e.Add(memberKey(e.Key(), d.Owner)) },
 	}},
 }
 

@@ -27,6 +27,9 @@ var reserveSlugOp = NewCommand[reserveSlugIn, directoryEntry]("ReserveSlug", "Re
 	if taken != nil {
 		return Reply{}, Conflict("The slug "+in.Slug+" is taken.", "Choose another slug: it is unique across the service.")
 	}
+	if err := tx.mayOwnAnother(in.Owner); err != nil {
+		return Reply{}, err
+	}
 	e := directoryEntry{
 		Workspace: in.Workspace, Slug: in.Slug, State: slugReserved, Owner: in.Owner,
 		CreatedAt: At(tx.now), Answer: in.Answer,
@@ -38,6 +41,27 @@ var reserveSlugOp = NewCommand[reserveSlugIn, directoryEntry]("ReserveSlug", "Re
 	// Whatever becomes of the next steps, this settles it.
 	return Reply{Body: body}, tx.SetTimer(timerResolve, string(in.Workspace), tx.now.Add(resolveAfter))
 }, InDirectory)
+
+// mayOwnAnother refuses a workspace to a user who made as many as the operator allows
+// and has not deleted any of them.
+func (tx *Tx) mayOwnAnother(owner UserID) error {
+	most := tx.operator.workspacesPerUser()
+	if most == 0 {
+		return nil
+	}
+	n := 0
+	err := tx.Rows(directoryByOwner, memberKey(nil, owner), nil, func(_, _ []byte) (bool, error) {
+		n++
+		return n < most, nil
+	})
+	if err != nil {
+		return fmt.Errorf("count a user's workspaces: %w", err)
+	}
+	if n < most {
+		return nil
+	}
+	return Conflict(fmt.Sprintf("The user has made %d workspaces, as many as --workspaces-per-user allows.", most), "Delete one, or have the operator make the workspace for another user.")
+}
 
 // activateSlugOp is the last step of a creation: the workspace is there. It tells
 // whether the directory knows of it.

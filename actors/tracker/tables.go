@@ -149,6 +149,7 @@ const (
 	membershipTable       storage.TableID = 203 // user, workspace
 	membershipByWorkspace storage.TableID = 205
 	membershipByRemoval   storage.TableID = 206
+	directoryByOwner      storage.TableID = 209
 	inboundRouteTable     storage.TableID = 134 // kind, key -> the workspace that takes what comes from there
 	inboundRouteByHolder  storage.TableID = 135 // workspace, kind, key
 )

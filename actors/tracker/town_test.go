@@ -33,6 +33,7 @@ type town struct {
 	// between is called before each step of a workflow, with the step's number.
 	between func(step int)
 	inbound InboundSettings
+	agents  AgentSettings
 }
 
 // cut is where a workflow dies: before its step of that number, or right after the
@@ -73,6 +74,7 @@ func (w *town) ledger(id storage.ID) *Ledger {
 	l := w.ledgers[id]
 	if l == nil {
 		l = NewLedger(storage.NewTx(w.db, storage.ShardOf(id, townShards), id), w.random)
+		l.Configure(&w.agents)
 		w.ledgers[id] = l
 	}
 	return l

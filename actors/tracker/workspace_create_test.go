@@ -40,6 +40,42 @@ func TestOnboardWorkspace_SlugIsUnique(t *testing.T) {
 	w.verify()
 }
 
+// A user may have so many workspaces; a deleted one makes room for another.
+func TestCreateWorkspace_SoManyOfAUser(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.agents.WorkspacesPerUser = 3
+	home := w.onboard("home")
+	_, guest := w.member(home, RoleGuest, "write")
+	make := func(credential, slug string) error {
+		_, err := w.ask(credential, "", CreateWorkspace, &NewWorkspaceIn{Name: slug, Slug: slug})
+		return err
+	}
+	for _, slug := range []string{"second", "third"} {
+		if err := make(home.Token.Secret, slug); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := make(home.Token.Secret, "fourth")
+	wantCode(t, err, CodeConflict)
+	if !strings.Contains(err.Error(), "--workspaces-per-user") {
+		t.Error(err)
+	}
+	for _, slug := range []string{"guest-1", "guest-2", "guest-3"} {
+		if err := make(guest, slug); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantCode(t, make(guest, "guest-4"), CodeConflict)
+	third := decode[Workspace](t, w.must(home.Token.Secret, "", WorkspaceBySlug, &WorkspaceBySlugIn{"third"}).Body)
+	w.must(home.Token.Secret, third.ID, DeleteWorkspace, &None{})
+	w.pass(time.Hour)
+	if err := make(home.Token.Secret, "fourth"); err != nil {
+		t.Error(err)
+	}
+	w.verify()
+}
+
 func TestNewWorkspaceIn_Validate(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -32,6 +32,20 @@ type serveCmd struct {
 	MaxActiveChildren int           `help:"How many children of a session may be unfinished." default:"10" placeholder:"N"`
 	DiskReserve       byteSize      `help:"Free space to keep on the disk, such as 512MiB: below it changes are refused (a fifth of the disk, at most 256MiB, when not given)." placeholder:"SIZE"`
 
+	MaxConnections         int      `help:"Client connections of this node; the last sixteenth is kept for known callers, the operator and health checks." placeholder:"N" group:"Shares"`
+	AddressConnections     int      `help:"Connections of one client address." placeholder:"N" group:"Shares"`
+	AddressWaiting         int      `help:"Waiting requests and event streams of one client address." placeholder:"N" group:"Shares"`
+	WorkspaceWaiting       int      `help:"Waiting requests of a workspace; beyond, they are answered at once." placeholder:"N" group:"Shares"`
+	WorkspaceStreams       int      `help:"Event streams of a workspace." placeholder:"N" group:"Shares"`
+	MaxBytesInFlight       byteSize `help:"Request bodies in hand and answers not taken yet, of over 16KiB each, in all." placeholder:"SIZE" group:"Shares"`
+	WorkspaceBytesInFlight byteSize `help:"The same of one workspace." placeholder:"SIZE" group:"Shares"`
+	AnonymousBytesInFlight byteSize `help:"The same of all callers without a valid credential; an address may have a quarter." placeholder:"SIZE" group:"Shares"`
+	OnboardingRate         string   `help:"Workspaces that one address, or one user, may ask for, such as 20/h; off for no bound." placeholder:"N/h" group:"Shares"`
+	AnonymousRate          string   `help:"Requests without a valid credential that one address may send, such as 6000/m; off for no bound." placeholder:"N/m" group:"Shares"`
+	WorkspacesPerUser      int      `help:"Workspaces that a user may make and keep." placeholder:"N" group:"Shares"`
+	TrustedProxies         []string `help:"Addresses of proxies whose --forwarded-header says what the client's address is; repeatable." placeholder:"CIDR" group:"Shares"`
+	ForwardedHeader        string   `help:"Header in which trusted proxies append the client's address: X-Forwarded-For or Forwarded." default:"X-Forwarded-For" placeholder:"NAME" group:"Shares"`
+
 	WebhooksAllowHTTP    bool     `name:"webhooks-allow-http" help:"Deliver webhooks to http URLs too, in the clear." group:"Webhooks"`
 	WebhooksAllowPrivate bool     `help:"Deliver webhooks to private, loopback and other special addresses too: to whatever this node reaches." group:"Webhooks"`
 	WebhooksAllowCIDR    []string `name:"webhooks-allow-cidr" help:"Deliver webhooks to these addresses, whatever they are; repeatable." placeholder:"CIDR" group:"Webhooks"`
@@ -80,6 +94,13 @@ func (s serveCmd) Run() error {
 		Zone: s.Zone, ReplaceAfter: s.ReplaceAfter, ClusterCert: s.ClusterCert, ClusterKey: s.ClusterKey, ClusterCA: s.ClusterCA,
 		GossipKey: s.GossipKey, GossipKeyFile: s.GossipKeyFile, InsecureCluster: s.InsecureCluster,
 		WebhooksAllowHTTP: s.WebhooksAllowHTTP, WebhooksAllowPrivate: s.WebhooksAllowPrivate, WebhooksAllowCIDR: s.WebhooksAllowCIDR,
+		Shares: node.Shares{
+			MaxConnections: s.MaxConnections, AddressConnections: s.AddressConnections,
+			AddressWaiting: s.AddressWaiting, WorkspaceWaiting: s.WorkspaceWaiting, WorkspaceStreams: s.WorkspaceStreams,
+			Bytes: uint64(s.MaxBytesInFlight), WorkspaceBytes: uint64(s.WorkspaceBytesInFlight), AnonymousBytes: uint64(s.AnonymousBytesInFlight),
+			OnboardingRate: s.OnboardingRate, AnonymousRate: s.AnonymousRate, WorkspacesPerUser: s.WorkspacesPerUser,
+			TrustedProxies: s.TrustedProxies, ForwardedHeader: s.ForwardedHeader,
+		},
 		RequestTimeout: s.RequestTimeout, Rate: limit, DiskReserve: uint64(s.DiskReserve), StallAfter: s.StallAfter, MaxActiveChildren: s.MaxActiveChildren, Version: version, Logger: logger,
 	}
 	for _, w := range cfg.Warnings() {

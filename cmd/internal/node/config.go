@@ -74,6 +74,8 @@ type Config struct {
 	WebhooksAllowCIDR                       []string
 	// Rate limits the requests of each credential on this node.
 	Rate httpapi.Rate
+	// Shares bound what one caller or address may take.
+	Shares Shares
 	// DiskReserve is the number of bytes to keep free on the disk; changes are refused
 	// below it. 0 means a fifth of the file system, at most 256 MiB.
 	DiskReserve uint64
@@ -113,6 +115,9 @@ func (c Config) validate() error {
 	if _, err := c.webhookPolicy(); err != nil {
 		return err
 	}
+	if _, _, err := c.limits(); err != nil {
+		return err
+	}
 	return c.validateCluster()
 }
 
@@ -132,10 +137,7 @@ func (c Config) webhookPolicy() (tracker.WebhookPolicy, error) {
 // Warnings are what an operator should know about a configuration that works.
 func (c Config) Warnings() []string {
 	c = c.withAddresses()
-	var w []string
-	if c.OpenOnboarding && !loopback(c.HTTP) {
-		w = append(w, "anyone who reaches "+c.HTTP+" can create workspaces: --onboarding=root closes that")
-	}
+	w := c.shareWarnings()
 	if c.Metrics != "" && !loopback(c.Metrics) {
 		w = append(w, "metrics are served without authentication on "+c.Metrics)
 	}

@@ -90,6 +90,10 @@ func (n *Node) start() (err error) {
 		return err
 	}
 	n.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), n.collector())
+	shares, limits, err := cfg.limits()
+	if err != nil {
+		return err
+	}
 	var placement httpapi.Placement
 	if cfg.clustered() {
 		placement = gate{n}
@@ -103,6 +107,9 @@ func (n *Node) start() (err error) {
 		PublicURL:      cfg.PublicURL,
 		RequestTimeout: cfg.RequestTimeout,
 		Rate:           cfg.Rate,
+		Limits:         limits,
+		MaxConnections: shares.MaxConnections,
+		RootToken:      cfg.RootToken,
 		Logger:         cfg.Logger,
 		Registry:       n.registry,
 	}); err != nil {
@@ -157,6 +164,10 @@ func (n *Node) Join(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	shares, _, err := n.cfg.limits()
+	if err != nil {
+		return err
+	}
 	if n.engine, err = actors.NewEngine(actors.Config{
 		Store:          n.store,
 		Replicator:     n.groups,
@@ -167,8 +178,9 @@ func (n *Node) Join(ctx context.Context) (err error) {
 		Webhooks:       actors.Webhooks{Policy: policy},
 		Agents: tracker.AgentSettings{
 			StallAfter: n.cfg.StallAfter, MaxActiveChildren: n.cfg.MaxActiveChildren, PublicURL: n.publicURL(),
+			WorkspacesPerUser: shares.WorkspacesPerUser,
 		},
-		Limits: actors.Limits{Idle: n.cfg.Idle},
+		Limits: actors.Limits{Idle: n.cfg.Idle, WorkspaceWaiting: shares.WorkspaceWaiting, WorkspaceListening: shares.WorkspaceStreams},
 		Clock:  time.Now,
 		Random: rand.Reader,
 		Logger: n.cfg.Logger,

@@ -1,0 +1,117 @@
+package node
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"net/url"
+
+	"switchyard/httpapi"
+)
+
+// Shares bound what one caller, one workspace or one address may take of a node
+// (Decision 57). A zero field and an empty rate stand for a default, which is strict
+// unless nobody but the machine itself reaches the API; the rate "off" is none.
+type Shares struct {
+	// MaxConnections is the number of client connections, AddressConnections that of
+	// one address.
+	MaxConnections, AddressConnections int
+	// AddressWaiting is the number of waiting requests and event streams of an address,
+	// WorkspaceWaiting and WorkspaceStreams those of a workspace.
+	AddressWaiting, WorkspaceWaiting, WorkspaceStreams int
+	// Bytes in flight are request bodies in hand and answers that clients have not
+	// taken: in all, of a workspace, and of all callers without a valid credential.
+	Bytes, WorkspaceBytes, AnonymousBytes uint64
+	// OnboardingRate is how many workspaces an address or a user may ask for, and
+	// AnonymousRate how many requests without a valid credential an address may send.
+	OnboardingRate, AnonymousRate string
+	// WorkspacesPerUser is how many workspaces a user may make and keep.
+	WorkspacesPerUser int
+	// TrustedProxies are the addresses of proxies that say in ForwardedHeader, which is
+	// X-Forwarded-For or Forwarded, what the client's address is.
+	TrustedProxies  []string
+	ForwardedHeader string
+}
+
+const (
+	mebibyte = 1 << 20
+	// oneBody is enough for one body of any route.
+	oneBody = 9 * mebibyte
+)
+
+// limits gives the bounds with their defaults.
+func (c Config) limits() (Shares, httpapi.Limits, error) {
+	s, l := c.Shares, httpapi.Limits{}
+	for _, f := range [...]struct {
+		flag  string
+		value int
+	}{
+		{"--max-connections", s.MaxConnections}, {"--address-connections", s.AddressConnections}, {"--address-waiting", s.AddressWaiting},
+		{"--workspace-waiting", s.WorkspaceWaiting}, {"--workspace-streams", s.WorkspaceStreams}, {"--workspaces-per-user", s.WorkspacesPerUser},
+	} {
+		if f.value < 0 || f.value > 1<<30 {
+			return s, l, fmt.Errorf("%s %d: must be from 1 to %d, or 0 for the default", f.flag, f.value, 1<<30)
+		}
+	}
+	var err error
+	if l.Proxies, err = httpapi.ParseProxies(s.TrustedProxies, s.ForwardedHeader); err != nil {
+		return s, l, fmt.Errorf("--trusted-proxies, --forwarded-header: %w", err)
+	}
+	// With a proxy on the machine that is not named, all clients have one address.
+	addresses := !loopback(c.HTTP) || len(s.TrustedProxies) > 0
+	if c.exposed() {
+		s.MaxConnections = cmp.Or(s.MaxConnections, 16_384)
+		s.WorkspaceWaiting, s.WorkspaceStreams = cmp.Or(s.WorkspaceWaiting, 2048), cmp.Or(s.WorkspaceStreams, 1024)
+		s.Bytes, s.WorkspaceBytes, s.AnonymousBytes = cmp.Or(s.Bytes, 256*mebibyte), cmp.Or(s.WorkspaceBytes, 64*mebibyte), cmp.Or(s.AnonymousBytes, 64*mebibyte)
+		s.WorkspacesPerUser = cmp.Or(s.WorkspacesPerUser, 100)
+	} else {
+		s.MaxConnections = cmp.Or(s.MaxConnections, 32_768)
+		s.WorkspaceWaiting, s.WorkspaceStreams = cmp.Or(s.WorkspaceWaiting, 20_000), cmp.Or(s.WorkspaceStreams, 8192)
+		s.Bytes, s.WorkspaceBytes, s.AnonymousBytes = cmp.Or(s.Bytes, 2048*mebibyte), cmp.Or(s.WorkspaceBytes, 1024*mebibyte), cmp.Or(s.AnonymousBytes, 256*mebibyte)
+	}
+	l.Bytes, l.WorkspaceBytes, l.AnonymousBytes = int64(s.Bytes), int64(s.WorkspaceBytes), int64(s.AnonymousBytes)
+	if c.exposed() && addresses {
+		s.AddressConnections, s.AddressWaiting = cmp.Or(s.AddressConnections, 2048), cmp.Or(s.AddressWaiting, 1024)
+		s.OnboardingRate, s.AnonymousRate = cmp.Or(s.OnboardingRate, "20/h"), cmp.Or(s.AnonymousRate, "6000/m")
+		l.AddressBytes = min(l.AnonymousBytes, max(l.AnonymousBytes/4, oneBody))
+	}
+	l.AddressConnections, l.AddressWaiting = s.AddressConnections, s.AddressWaiting
+	if l.Onboarding, err = httpapi.ParseRate(s.OnboardingRate); err != nil {
+		return s, l, fmt.Errorf("--onboarding-rate: %w", err)
+	}
+	if l.Anonymous, err = httpapi.ParseRate(s.AnonymousRate); err != nil {
+		return s, l, fmt.Errorf("--anonymous-rate: %w", err)
+	}
+	return s, l, nil
+}
+
+// exposed reports whether others than the machine itself reach the API, directly or
+// through a proxy.
+func (c Config) exposed() bool { return !loopback(c.HTTP) || c.publicHost() != "" }
+
+// publicHost is the host of PublicURL, unless that is the machine itself.
+func (c Config) publicHost() string {
+	at, err := url.Parse(c.PublicURL)
+	if err != nil || at.Hostname() == "localhost" {
+		return ""
+	}
+	if addr, err := netip.ParseAddr(at.Hostname()); err == nil && addr.IsLoopback() {
+		return ""
+	}
+	return at.Host
+}
+
+// shareWarnings are those about callers that nobody knows.
+func (c Config) shareWarnings() (w []string) {
+	reached := c.publicHost()
+	if !loopback(c.HTTP) {
+		reached = c.HTTP
+	}
+	if c.OpenOnboarding && reached != "" {
+		w = append(w, "anyone who reaches "+reached+" can create workspaces: --onboarding=root closes that")
+	}
+	if loopback(c.HTTP) && c.publicHost() != "" && len(c.Shares.TrustedProxies) == 0 {
+		w = append(w, "--public-url without --trusted-proxies: the proxy's address counts for all clients, so bounds per address are off by default")
+	}
+	return w
+}

@@ -1,0 +1,96 @@
+package node
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"switchyard/httpapi"
+)
+
+func TestConfig_SharesAreGenerousOnLoopbackAlone(t *testing.T) {
+	t.Parallel()
+	c := sane()
+	s, l, err := c.limits()
+	if err != nil || s.MaxConnections < 20_000+1000 || s.WorkspaceWaiting < 20_000 || s.WorkspacesPerUser != 0 {
+		t.Errorf("on loopback: %+v, %v", s, err)
+	}
+	if l.AddressConnections != 0 || l.AddressWaiting != 0 || l.Onboarding != (httpapi.Rate{}) || l.Anonymous != (httpapi.Rate{}) || l.AddressBytes != 0 {
+		t.Errorf("on loopback: %+v", l)
+	}
+	for name, change := range map[string]func(*Config){
+		"another address": func(c *Config) { c.HTTP = "0.0.0.0:8080" },
+		"behind a proxy": func(c *Config) {
+			c.PublicURL, c.Shares.TrustedProxies = "https://tracker.example.com", []string{"127.0.0.1"}
+		},
+	} {
+		c := sane()
+		change(&c)
+		s, l, err := c.limits()
+		if err != nil || s.MaxConnections != 16_384 || s.WorkspacesPerUser != 100 || l.Bytes != 256<<20 || l.AnonymousBytes >= l.Bytes {
+			t.Errorf("%s: %+v, %v", name, s, err)
+		}
+		if s.WorkspaceWaiting+s.WorkspaceStreams > s.MaxConnections/4 {
+			t.Errorf("%s: a workspace may take %d and %d of %d connections", name, s.WorkspaceWaiting, s.WorkspaceStreams, s.MaxConnections)
+		}
+		if l.AddressConnections == 0 || l.AddressWaiting == 0 || l.Onboarding.Requests == 0 || l.Anonymous.Requests == 0 || l.AddressBytes < 8<<20 {
+			t.Errorf("%s: %+v", name, l)
+		}
+	}
+	// All clients would count as the proxy.
+	c = sane()
+	c.PublicURL = "https://tracker.example.com"
+	if s, l, err := c.limits(); err != nil || s.WorkspacesPerUser == 0 || l.AddressConnections != 0 || l.Onboarding.Requests != 0 {
+		t.Errorf("behind a proxy that is not named: %+v, %+v, %v", s, l, err)
+	}
+}
+
+func TestConfig_Shares(t *testing.T) {
+	t.Parallel()
+	c := sane()
+	c.HTTP = "0.0.0.0:8080"
+	c.Shares = Shares{MaxConnections: 100, AddressConnections: 7, OnboardingRate: "off", AnonymousRate: "3/s", Bytes: 1 << 20}
+	s, l, err := c.limits()
+	if err != nil || s.MaxConnections != 100 || l.AddressConnections != 7 || l.Onboarding.Requests != 0 || l.Anonymous != (httpapi.Rate{Requests: 3, Per: time.Second}) || l.Bytes != 1<<20 {
+		t.Errorf("%+v, %+v, %v", s, l, err)
+	}
+	for flag, shares := range map[string]Shares{
+		"--trusted-proxies":     {TrustedProxies: []string{"10.0.0.1/8"}},
+		"--forwarded-header":    {ForwardedHeader: "X-Real-IP"},
+		"--onboarding-rate":     {OnboardingRate: "many"},
+		"--anonymous-rate":      {AnonymousRate: "0/s"},
+		"--max-connections":     {MaxConnections: -1},
+		"--workspaces-per-user": {WorkspacesPerUser: -1},
+	} {
+		c.Shares = shares
+		if err := c.validate(); err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("%s: %v", flag, err)
+		}
+	}
+}
+
+func TestConfig_WarnsOfOpenOnboarding(t *testing.T) {
+	t.Parallel()
+	warns := func(c *Config) bool {
+		return slices.ContainsFunc(c.Warnings(), func(w string) bool { return strings.Contains(w, "--onboarding=root") })
+	}
+	for _, row := range []struct {
+		http, public string
+		open, want   bool
+	}{
+		{"127.0.0.1:8080", "", true, false},
+		{"127.0.0.1:8080", "http://localhost:8080", true, false},
+		{"127.0.0.1:8080", "http://[::1]:8080", true, false},
+		{"127.0.0.1:8080", "https://tracker.example.com", true, true},
+		{"127.0.0.1:8080", "https://tracker.example.com", false, false},
+		{"0.0.0.0:8080", "", true, true},
+		{"0.0.0.0:8080", "http://localhost", true, true},
+	} {
+		c := sane()
+		c.HTTP, c.PublicURL, c.OpenOnboarding = row.http, row.public, row.open
+		if got := warns(&c); got != row.want {
+			t.Errorf("%+v: %v", row, c.Warnings())
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package httpapi
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+
+	"switchyard/actors/tracker"
+)
+
+// admit lets a request in that is carried out here: it is one of a caller who may
+// send it, within the caller's rate, on a connection that the caller may use.
+func (s *Server) admit(x *exchange, req *tracker.Request) error {
+	op := x.route.Op
+	public := op.Needs.Level == tracker.Public
+	if err := s.cfg.Engine.Admit(req, op); err != nil {
+		return s.denied(x, err)
+	}
+	// A public operation looks at nobody's credential.
+	operator := req.Caller.Root || public && s.isOperator(req.Credential)
+	known := !public || operator
+	x.belongs(req, public, operator)
+	if err := x.mayUse(known, operator); err != nil {
+		return err
+	}
+	if known && x.conn != nil && !x.conn.known.Load() {
+		x.conn.known.Store(true)
+	}
+	if !known {
+		if err := s.throttle(x); err != nil {
+			return err
+		}
+	}
+	if err := s.limit(x, &req.Caller); err != nil {
+		return err
+	}
+	if op.Kind == tracker.Query {
+		return nil
+	}
+	return s.roomForAnswer(x)
+}
+
+// direct lets a request in that no operation answers. Nobody's credential is looked at.
+func (s *Server) direct(x *exchange) error {
+	if err := x.mayUse(false, false); err != nil {
+		return err
+	}
+	return s.throttle(x)
+}
+
+// start lets a request in that another node carries out, as far as can be told here,
+// and builds it. The other node looks at the credential.
+func (t *travel) start() error {
+	s, x := t.server, t.x
+	credential := x.credential()
+	public, operator := x.route.Op.Needs.Level == tracker.Public, s.isOperator(credential)
+	if err := x.mayUse(credential != "" && !public, operator); err != nil {
+		return err
+	}
+	switch {
+	case operator:
+		x.account = operatorAccount
+	case !public && credential != "" && s.known.has(credential, t.workspace):
+		x.account, x.charged = workspaceAccount, t.workspace
+	}
+	if err := t.build(); err != nil {
+		return err
+	}
+	if t.deadline(); t.waits > 0 || x.streams() {
+		from := sharer(s.client(x))
+		if err := s.waits.take(from); err != nil {
+			return err
+		}
+		t.from = from
+	}
+	return nil
+}
+
+// arrived takes note of another node's answer, which says whether the credential is
+// valid, and charges for it. An error is the answer instead.
+func (t *travel) arrived() error {
+	s, x := t.server, t.x
+	response := &x.ctx.Response
+	status := response.StatusCode()
+	if credential := x.credential(); credential != "" && x.conn != nil && x.route.Op.Needs.Level != tracker.Public {
+		switch {
+		case status == http.StatusUnauthorized:
+			s.known.forget(credential, t.workspace)
+			x.conn.known.Store(false)
+			if x.conn.kept != keptForNobody {
+				x.ends = true
+			}
+		case status < http.StatusBadRequest:
+			s.known.keep(credential, t.workspace)
+			x.conn.known.Store(true)
+			if x.account == anonymousAccount {
+				x.account, x.charged = workspaceAccount, t.workspace
+			}
+		}
+	}
+	return s.chargeAnswer(x, response.Body(), !s.onlyReads(x))
+}
+
+// isOperator reports whether a credential is the operator's.
+func (s *Server) isOperator(credential string) bool {
+	if s.cfg.RootToken == "" || credential == "" {
+		return false
+	}
+	given := sha256.Sum256([]byte(credential))
+	return subtle.ConstantTimeCompare(given[:], s.rootHash[:]) == 1
+}

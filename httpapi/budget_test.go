@@ -1,0 +1,205 @@
+package httpapi
+
+import (
+	"io"
+	"net"
+	"net/netip"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"switchyard/actors/tracker"
+)
+
+// slow opens a connection that takes little at a time.
+func slow(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if err := c.(*net.TCPConn).SetReadBuffer(4096); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// until waits for a condition that other goroutines bring about.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !holds(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// refusedWith reads an answer, which says that nothing was done and names the flag.
+func refusedWith(t *testing.T, a *answer, flag string) {
+	t.Helper()
+	if a.StatusCode != 503 || outcomeOf(a) != "not_applied" || a.Header.Get("Retry-After") == "" || !strings.Contains(a.told.Message, flag) {
+		t.Errorf("%d %s, want a refusal that names %s", a.StatusCode, a.body, flag)
+	}
+}
+
+// Answers that clients don't take are charged to their workspace; past its share
+// larger answers are refused, smaller ones and other workspaces' go on.
+func TestBudget_AnswersNotTaken(t *testing.T) {
+	t.Parallel()
+	const page = 8 << 20
+	b := setup(t, func(c *Config) {
+		c.WriteTimeout = time.Minute
+		c.Limits = Limits{Bytes: 20 * page, WorkspaceBytes: 4 * page}
+	})
+	large := strings.Repeat("x", page)
+	b.engine.set(func(_ *tracker.Request, op *tracker.Op, _ any) (tracker.Reply, error) {
+		if op == opList {
+			return tracker.Reply{Body: []byte(large)}, nil
+		}
+		return tracker.Reply{Body: []byte(`{"id":"x"}`)}, nil
+	})
+	held := func() int64 { return b.budget.all.Load() }
+	request := "GET " + things + " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + token + "\r\n\r\n"
+	var conns []net.Conn
+	for i := range 4 {
+		c := slow(t, b.addr)
+		if _, err := io.WriteString(c, request); err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, c)
+		until(t, "an answer in flight", func() bool { return held() == int64(i+1)*page })
+	}
+	for range 60 {
+		refusedWith(t, b.raw(t, 1, request)[0], "--workspace-bytes-in-flight")
+	}
+	if got := b.do(t, "GET", things+"/x", ""); got.StatusCode != 200 {
+		t.Errorf("a small answer: %d %s", got.StatusCode, got.body)
+	}
+	if got := b.do(t, "POST", things, `{"title":"t"}`); got.StatusCode != 503 {
+		t.Errorf("a change whose answer may be large: %d %s", got.StatusCode, got.body)
+	}
+	other := strings.Replace(request, workspaceID, strings.Replace(workspaceID, "0193", "0194", 1), 1)
+	if got := b.raw(t, 1, other)[0]; got.StatusCode != 200 || len(got.body) != page {
+		t.Errorf("another workspace: %d with %d bytes", got.StatusCode, len(got.body))
+	}
+	// That one was taken; the others end with their connections.
+	until(t, "the answer to be taken", func() bool { return held() == 4*page })
+	for _, c := range conns {
+		_ = c.Close()
+	}
+	until(t, "nothing in flight", func() bool { return held() == 0 })
+	b.budget.mu.Lock()
+	defer b.budget.mu.Unlock()
+	if len(b.budget.by) != 0 {
+		t.Errorf("accounts %v", b.budget.by)
+	}
+}
+
+// The answer to a change that was made is kept beyond the share, within bounds, and
+// never said not to have been applied.
+func TestBudget_AnswerToAChange(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(c *Config) { c.Limits = Limits{WorkspaceBytes: 1 << 20} })
+	size := 0
+	b.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
+		return tracker.Reply{Outcome: tracker.Created, Body: []byte(strings.Repeat("x", size))}, nil
+	})
+	size = 3 << 19
+	if got := b.do(t, "POST", things, `{"title":"t"}`); got.StatusCode != 201 || len(got.body) != size {
+		t.Errorf("%d with %d bytes", got.StatusCode, len(got.body))
+	}
+	until(t, "the answer to be taken", func() bool { return b.budget.all.Load() == 0 })
+	size = 2 << 20
+	got := b.do(t, "POST", things, `{"title":"t"}`)
+	if got.StatusCode != 503 || outcomeOf(got) != "unknown" || !strings.Contains(got.told.Message, "--workspace-bytes-in-flight") {
+		t.Errorf("%d %s", got.StatusCode, got.body)
+	}
+}
+
+// Bodies of callers without a valid credential share a small part, charged as they
+// arrive, at every node. Those whose credential is known do without it.
+func TestBudget_AnonymousBodies(t *testing.T) {
+	t.Parallel()
+	limits := func(c *Config) {
+		c.ReadTimeout = time.Minute
+		c.Limits = Limits{Bytes: 256 << 20, WorkspaceBytes: 64 << 20, AnonymousBytes: 8 << 20, AddressBytes: 4 << 20}
+	}
+	a := newAtlas("b")
+	entry, owner := a.join(t, "a", limits), a.join(t, "b", limits)
+	body := largeBody()
+	for name, row := range map[string]struct {
+		node *bundle
+		head string
+	}{
+		"public": {owner, "POST /open HTTP/1.1\r\nHost: h\r\nContent-Length: 1048576\r\n\r\n"},
+		// The owner would say 401; the other node has to read the body first.
+		"not the owner": {entry, strings.Replace(largeHead(body), token, "swy_bad", 1)},
+	} {
+		if got := row.node.do(t, "POST", things, thingBody); got.StatusCode != 201 {
+			t.Fatalf("%s: %d %s", name, got.StatusCode, got.body)
+		}
+		// Announced, and not sent: not charged.
+		for range 50 {
+			c, _ := dial(t, row.node.addr)
+			if _, err := io.WriteString(c, row.head+body[:4096]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		refused := make(chan *answer, 400)
+		for range 40 {
+			c, r := dial(t, row.node.addr)
+			go func() { _, _ = io.WriteString(c, row.head+body[:1<<20-100]) }()
+			go func() {
+				if a, err := readAnswer(r, "POST"); err == nil {
+					refused <- a
+				}
+			}()
+		}
+		// Four MiB of an address hold no more than four bodies of a MiB.
+		for range 36 {
+			refusedWith(t, <-refused, "--anonymous-bytes-in-flight")
+		}
+		if n := row.node.budget.anonymous.Load(); n > 4<<20 {
+			t.Errorf("%s: %d bytes of anonymous callers", name, n)
+		}
+		if got := row.node.do(t, "POST", largePath, body); got.StatusCode != 201 {
+			t.Errorf("%s: a known caller: %d %s", name, got.StatusCode, got.body)
+		}
+	}
+}
+
+// A parked request's body stays charged while it waits.
+func TestBudget_Parked(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(c *Config) { c.Limits = Limits{WorkspaceBytes: 1 << 20} })
+	all := sleepy(b, 0)
+	c, r := dial(t, b.addr)
+	body := `{"wait":5` + strings.Repeat(" ", 100<<10) + "}"
+	if _, err := io.WriteString(c, strings.Replace(takeRequest("p"), "Content-Length: 10\r\n\r\n{\"wait\":5}", "Content-Length: "+itoa(len(body))+"\r\n\r\n"+body, 1)); err != nil {
+		t.Fatal(err)
+	}
+	w := <-all
+	wake := <-w.armed
+	if n := b.budget.all.Load(); n < 100<<10 {
+		t.Errorf("%d bytes in flight", n)
+	}
+	wake()
+	wantBody(t, r, 200, `{"id":"p"}`)
+	until(t, "nothing in flight", func() bool { return b.budget.all.Load() == 0 })
+}
+
+func BenchmarkBudget(b *testing.B) {
+	limits := &Limits{Bytes: 1 << 30, WorkspaceBytes: 1 << 28}
+	budget := newBudget(limits, func(string) {})
+	c := &conn{}
+	to := account{kind: workspaceAccount, workspace: [16]byte{1}, address: netip.Addr{}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := budget.raise(c, to, answerPart, 64<<10, false); err != nil {
+			b.Fatal(err)
+		}
+		budget.release(c, answerPart)
+	}
+}

@@ -1,0 +1,62 @@
+package httpapi
+
+import (
+	"fmt"
+
+	"switchyard/actors/tracker"
+)
+
+// Limits bound what one caller, one workspace or one address may take of a node
+// (Decision 57). A zero field sets no bound.
+type Limits struct {
+	// Bytes bounds the bytes in flight: request bodies in hand, and answers that
+	// their clients have not taken yet. WorkspaceBytes bounds those of a workspace,
+	// AnonymousBytes those of all callers without a valid credential, and
+	// AddressBytes those of such callers at one address.
+	Bytes, WorkspaceBytes, AnonymousBytes, AddressBytes int64
+	// AddressConnections bounds the connections of an address. Trusted proxies have
+	// no such bound.
+	AddressConnections int
+	// AddressWaiting bounds the requests that wait for something to happen and the
+	// event streams of an address, together.
+	AddressWaiting int
+	// Onboarding is the rate at which an address, and a user, may make workspaces.
+	Onboarding Rate
+	// Anonymous is the rate of an address's requests without a valid credential.
+	Anonymous Rate
+	// Proxies says whose word about a client's address is believed.
+	Proxies Proxies
+}
+
+// Bounds, by the flags that set them. They are the values of a metric's label too.
+const (
+	boundBytes          = "--max-bytes-in-flight"
+	boundWorkspaceBytes = "--workspace-bytes-in-flight"
+	boundAnonymousBytes = "--anonymous-bytes-in-flight"
+	boundConnections    = "--max-connections"
+	boundAddressConns   = "--address-connections"
+	boundAddressWaiting = "--address-waiting"
+	boundOnboarding     = "--onboarding-rate"
+	boundAnonymous      = "--anonymous-rate"
+)
+
+// errConnections is the answer on a connection beyond the node's.
+func errConnections() error {
+	return tracker.NotApplied("The node has as many connections as " + boundConnections + " allows.")
+}
+
+// errKeptBack is the answer on a connection that only some callers may use.
+func errKeptBack() error {
+	return tracker.NotApplied("The node is close to its " + boundConnections + ": the last places are kept for health checks, known callers and the operator.")
+}
+
+func errAddressConnections(most int) error {
+	return tracker.NotApplied(fmt.Sprintf("The client's address has %d connections, as many as %s allows.", most, boundAddressConns))
+}
+
+func errAddressWaiting(most int) error {
+	return &tracker.Error{
+		Code: tracker.CodeTooManyRequests, Message: fmt.Sprintf("The client's address has %d waiting requests and event streams, as many as %s allows.", most, boundAddressWaiting),
+		Hint: "Let one end before the next begins.",
+	}
+}

@@ -1,0 +1,173 @@
+package httpapi
+
+import (
+	"cmp"
+	"net"
+	"slices"
+	"time"
+
+	"switchyard/actors/tracker"
+)
+
+// The last places of a listener are kept back, so that whoever fills the others locks
+// nobody out: when they are reached, the connections that were idle longest are
+// closed, those of callers without a valid credential first. If that frees none,
+// half of the last places are for known callers, the other half for the operator.
+// Health checks are answered on any of them.
+
+// kept says who may use a connection.
+type kept uint8
+
+const (
+	keptForNobody   kept = iota // anyone may
+	keptForKnown                // with a valid credential
+	keptForOperator             // with the operator's
+)
+
+const (
+	// backPart is the part of a listener's places that is kept back, and closedPart
+	// the part of its connections that are closed at a time.
+	backPart   = 16
+	closedPart = 64
+	// newcomer is how long a connection may take to show a valid credential before it is
+	// among the first to be closed.
+	newcomer = time.Second
+	// futile is how long no connection is looked for after none was found.
+	futile = 50 * time.Millisecond
+)
+
+// admit makes a connection of what was accepted; nil when there is no place for it,
+// not even to say so.
+func (l *listener) admit(inner net.Conn) *conn {
+	c := &conn{Conn: inner, owner: l, peer: l.peers, address: addressOf(inner)}
+	c.proxy = l.shares != nil && l.shares.Proxies.trusts(c.address)
+	now := time.Now()
+	c.since.Store(now.UnixNano())
+	from := sharer(c.address)
+
+	l.mu.Lock()
+	back := 0
+	if l.shares != nil {
+		back = l.limit / backPart
+	}
+	n := len(l.conns) - l.closing
+	var closed []*conn
+	if back > 0 && n >= l.limit-back && !now.Before(l.futile) {
+		if closed = l.idlest(max(1, l.limit/closedPart)); len(closed) == 0 {
+			l.futile = now.Add(futile)
+		}
+		l.closing += len(closed)
+		n -= len(closed)
+	}
+	counted := l.shares != nil && l.shares.AddressConnections > 0 && from.IsValid() && !c.proxy
+	switch {
+	case n >= l.limit && l.peers:
+		c.refusal = tracker.NotApplied("The node has as many connections of other nodes as it takes.")
+	case n >= l.limit:
+		c.refusal = errConnections()
+		l.server.metrics.refuse(boundConnections)
+	case counted && l.addresses[from] >= l.shares.AddressConnections:
+		c.refusal = errAddressConnections(l.shares.AddressConnections)
+		l.server.metrics.refuse(boundAddressConns)
+	case n >= l.limit-back/2:
+		c.kept = keptForOperator
+	case n >= l.limit-back:
+		c.kept = keptForKnown
+	}
+	if c.refusal != nil {
+		if l.turned >= turnedAway {
+			c = nil
+		} else {
+			l.turned++
+		}
+	}
+	if c != nil {
+		l.conns[c] = struct{}{}
+		if c.counted = counted; counted {
+			l.addresses[from]++
+		}
+	}
+	l.mu.Unlock()
+
+	for _, old := range closed {
+		l.server.metrics.refuse(boundConnections)
+		_ = old.Conn.Close() // its goroutine sees that, and forgets it
+	}
+	return c
+}
+
+// forget takes a connection out. The caller holds no lock.
+func (l *listener) forget(c *conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, there := l.conns[c]; !there {
+		return
+	}
+	delete(l.conns, c)
+	if c.closing {
+		l.closing--
+	}
+	if c.refusal != nil {
+		l.turned--
+	}
+	if c.counted {
+		from := sharer(c.address)
+		if l.addresses[from]--; l.addresses[from] <= 0 {
+			delete(l.addresses, from)
+		}
+	}
+}
+
+// idlest chooses connections to close, and marks them: those without a valid
+// credential whose last request began longest ago, busy or not, and if all of these
+// are new and few, known ones on which nothing goes on.
+func (l *listener) idlest(most int) []*conn {
+	var strangers, stale, idle []*conn
+	before := time.Now().Add(-newcomer).UnixNano()
+	for c := range l.conns {
+		since := c.since.Load()
+		switch {
+		case c.closing || c.refusal != nil:
+		case !c.known.Load() && !c.proxy:
+			strangers = append(strangers, c)
+			if max(since, -since) < before {
+				stale = append(stale, c)
+			}
+		case since > 0:
+			idle = append(idle, c)
+		}
+	}
+	chosen := idle
+	switch {
+	case len(stale) > 0:
+		chosen = stale
+	case len(strangers) > l.limit/2 || len(idle) == 0:
+		chosen = strangers
+	}
+	// Read once each: the connections go on meanwhile.
+	since := make(map[*conn]int64, len(chosen))
+	for _, c := range chosen {
+		since[c] = max(c.since.Load(), -c.since.Load())
+	}
+	slices.SortFunc(chosen, func(a, b *conn) int { return cmp.Compare(since[a], since[b]) })
+	chosen = chosen[:min(most, len(chosen))]
+	for _, c := range chosen {
+		c.closing = true
+	}
+	return chosen
+}
+
+// begins notes that a request is being served on the connection, and ends that none
+// is any more.
+func (c *conn) begins(at time.Time) { c.since.Store(-at.UnixNano()) }
+
+func (c *conn) ends(at time.Time) { c.since.Store(at.UnixNano()) }
+
+// mayUse refuses a request on a connection that is kept for others.
+func (x *exchange) mayUse(known, operator bool) error {
+	if x.conn == nil || x.conn.kept == keptForNobody || operator || known && x.conn.kept == keptForKnown {
+		return nil
+	}
+	x.ends = true
+	return errKeptBack()
+}
