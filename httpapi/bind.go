@@ -25,6 +25,8 @@ type source struct {
 	body   []byte
 	form   bool   // the body is a form
 	base   string // where the client reaches the service
+	// refused says why the body is not of a type that the operation takes.
+	refused *tracker.Error
 	// wrongKey is what is wrong with the request's idempotency key.
 	wrongKey complaint
 }
@@ -93,6 +95,9 @@ func (b *binder) bind(p *plan, in any, src *source) error {
 	}
 	if p.raw != nil {
 		dst.FieldByIndex(p.raw.index).SetBytes(bytes.Clone(src.body)) // src's is used again
+	}
+	if p.refused != nil && src.refused != nil {
+		dst.FieldByIndex(p.refused).Set(reflect.ValueOf(src.refused))
 	}
 	if src.wrongKey != "" {
 		b.faults.Add("header."+idempotencyKey, src.wrongKey)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -22,11 +23,17 @@ func (x *exchange) refuseBody() error {
 	if (length != -2 || x.oversize) && framedTwice(header.RawHeaders()) {
 		return errFraming()
 	}
+	if x.route.unsigned(header) {
+		return tracker.Unsigned()
+	}
 	if x.oversize || length > x.route.maxBody {
 		return errBodyTooLarge(x.route.maxBody)
 	}
 	if x.route.plan != nil && x.route.plan.raw != nil {
-		return x.route.plan.refuseRaw(header)
+		if refused := x.route.plan.refuseRaw(header); refused != nil && x.route.plan.refused == nil {
+			return refused
+		}
+		return nil
 	}
 	if !x.route.readsBody() {
 		return nil
@@ -44,12 +51,27 @@ func (x *exchange) refuseBody() error {
 // could send.
 var markOversize = []byte(":oversize")
 
+// unsigned reports whether the headers alone show that a call is not signed as it must
+// be. None of the body of such a call is read: these endpoints need no credential, so
+// anybody could fill the memory with bodies.
+func (rt *route) unsigned(header *fasthttp.RequestHeader) bool {
+	if rt.Op == nil || rt.Op.Signed == nil {
+		return false
+	}
+	return !rt.Op.Signed(func(name string) string {
+		value, _ := headerValue(header, name)
+		return string(value)
+	})
+}
+
 // preview sees the headers before fasthttp reads the beginning of the body, which
 // it does before the handler is called and would wait for. A body that will be
-// refused for its length is taken away here, so that the refusal goes out at once.
+// refused for its length or its signature is taken away here, so that the refusal goes
+// out at once.
 func (s *Server) preview(header *fasthttp.RequestHeader) (none fasthttp.RequestConfig) {
 	length := header.ContentLength()
-	if length <= defaultMaxBody && length <= s.smallestBody {
+	signed := length > prefetched && s.maybeSigned(header.RequestURI())
+	if length <= defaultMaxBody && length <= s.smallestBody && !signed {
 		return none
 	}
 	limit := defaultMaxBody
@@ -59,6 +81,9 @@ func (s *Server) preview(header *fasthttp.RequestHeader) (none fasthttp.RequestC
 		if place := s.router.find(&t, &p); place != nil {
 			if rt := place.route(header.Method()); rt != nil {
 				limit = rt.maxBody
+				if signed && rt.unsigned(header) {
+					limit = 0
+				}
 			}
 		}
 	}
@@ -67,6 +92,17 @@ func (s *Server) preview(header *fasthttp.RequestHeader) (none fasthttp.RequestC
 		header.SetCanonical(markOversize, valueTrue)
 	}
 	return none
+}
+
+// maybeSigned reports whether a path may be that of an operation with signed bodies,
+// without the cost of finding its route.
+func (s *Server) maybeSigned(uri []byte) bool {
+	for _, prefix := range s.signedPaths {
+		if bytes.HasPrefix(uri, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // readBody reads the body, never more than the route takes; once.

@@ -84,6 +84,15 @@ type signedIn struct {
 	Body      []byte `raw:"json,form"`
 }
 
+// typedIn is signedIn for an operation that is told of bodies of other types.
+type typedIn struct {
+	signedIn
+	Refused *tracker.Error `raw:"refused"`
+}
+
+// formedSignature takes every signature but one.
+func formedSignature(header func(string) string) bool { return header("X-Signature") != "malformed" }
+
 type thing struct {
 	ID    string             `json:"id"`
 	Color color              `json:"color"`
@@ -115,7 +124,8 @@ var (
 	opDelete = tracker.NewCommand[thingIn, tracker.None]("DeleteThing", "Delete a thing", tracker.Needs{Level: tracker.Write}, noCommand[thingIn])
 	opStrict = tracker.NewCommand[strictIn, thing]("StrictThing", "Be strict", tracker.Needs{Level: tracker.Write}, noCommand[strictIn], tracker.StrictBody)
 	opOpen   = tracker.NewCommand[makeThingIn, thing]("OpenThing", "Make a thing as a stranger", tracker.Needs{}, noCommand[makeThingIn], tracker.WithSecret)
-	opSigned = tracker.NewCommand[signedIn, thing]("SignedThing", "Take a signed thing", tracker.Needs{}, noCommand[signedIn], tracker.WithoutKey)
+	opSigned = tracker.NewCommand[signedIn, thing]("SignedThing", "Take a signed thing", tracker.Needs{}, noCommand[signedIn], tracker.WithoutKey, tracker.SignedBy(formedSignature))
+	opTyped  = tracker.NewCommand[typedIn, thing]("TypedThing", "Take a signed thing of some type", tracker.Needs{}, noCommand[typedIn], tracker.WithoutKey)
 	opLarge  = tracker.NewCommand[makeThingIn, thing]("LargeThing", "Make a large thing", tracker.Needs{Level: tracker.Write}, noCommand[makeThingIn], func(o *tracker.Op) { o.MaxBody = 2 << 20 })
 	opWatch  = tracker.NewQuery[watchIn, thing]("WatchThings", "Watch things", tracker.Needs{Level: tracker.Read}, noQuery[watchIn], tracker.MayWait)
 	opTake   = tracker.NewCommand[takeIn, thing]("TakeThing", "Take a thing", tracker.Needs{Level: tracker.Write}, noCommand[takeIn], tracker.MayWait)
@@ -135,6 +145,7 @@ func fakeRoutes() []Route {
 		{"POST", "/w/{organizationId}/things/{id}/strict", opStrict, []int{200}},
 		{"POST", "/open", opOpen, []int{201}},
 		{"POST", "/signed", opSigned, []int{202}},
+		{"POST", "/typed", opTyped, []int{202}},
 		{"POST", "/w/{organizationId}/large", opLarge, []int{201}},
 		{"POST", "/w/{organizationId}/watch", opWatch, []int{200}},
 		{"POST", "/w/{organizationId}/take", opTake, []int{200}},

@@ -213,6 +213,9 @@ func (s *Server) bind(x *exchange, req *tracker.Request, in any) error {
 	if len(rt.plan.service) > 0 {
 		src.base = s.baseURL(x)
 	}
+	if rt.plan.refused != nil {
+		src.refused = rt.plan.refuseRaw(&x.ctx.Request.Header)
+	}
 	if !rt.changes {
 		return x.binder.bind(rt.plan, in, &src)
 	}

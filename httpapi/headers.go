@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/valyala/fasthttp"
+
 	"switchyard/actors/tracker"
 )
 
@@ -137,7 +139,11 @@ func writePart(h hash.Hash, part []byte) {
 // header is the value of a header that an input binds, false when it is absent.
 // One that came in several lines is the list they make.
 func (x *exchange) header(name string) ([]byte, bool) {
-	values := x.ctx.Request.Header.PeekAll(name)
+	return headerValue(&x.ctx.Request.Header, name)
+}
+
+func headerValue(header *fasthttp.RequestHeader, name string) ([]byte, bool) {
+	values := header.PeekAll(name)
 	switch len(values) {
 	case 0:
 		return nil, false

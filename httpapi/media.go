@@ -22,8 +22,9 @@ var rawMedia = map[string]media{
 	"form": {"application/x-www-form-urlencoded", isForm},
 }
 
-// refuseRaw checks the media type of a body that an operation takes raw.
-func (p *plan) refuseRaw(header *fasthttp.RequestHeader) error {
+// refuseRaw says why a body that an operation takes raw is not of its media types; nil
+// when it is.
+func (p *plan) refuseRaw(header *fasthttp.RequestHeader) *tracker.Error {
 	contentType, encoding := header.ContentType(), header.PeekCanonical(headerContentEncoding)
 	taken := len(contentType) == 0 || slices.ContainsFunc(p.media, func(m media) bool { return m.is(contentType) })
 	if taken && (len(encoding) == 0 || string(encoding) == "identity") {
@@ -33,8 +34,10 @@ func (p *plan) refuseRaw(header *fasthttp.RequestHeader) error {
 	for _, m := range p.media {
 		names = append(names, m.name)
 	}
-	return newFailure(tracker.CodeUnsupportedMediaType, "The body's type is not supported.",
-		"Send it without Content-Encoding, and with Content-Type: "+strings.Join(names, " or ")+".")
+	return &tracker.Error{
+		Code: tracker.CodeUnsupportedMediaType, Message: "The body's type is not supported.",
+		Hint: "Send it without Content-Encoding, and with Content-Type: " + strings.Join(names, " or ") + ".",
+	}
 }
 
 // isForm tells whether a Content-Type is that of an HTML form.

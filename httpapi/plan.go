@@ -19,6 +19,8 @@ import (
 //	header:"If-Match"  a header
 //	json:"title"       a property of the body, or of a form
 //	raw:"json,form"    the body's bytes as sent, in one of these media types
+//	raw:"refused"      why the body is of none of them, for an operation that first
+//	                   judges the signature; without this field the body is refused
 //	service:"baseUrl"  where the client reaches the service
 //	rules:"..."        required, nullable, min=, max=, uri, datetime, object, strings
 //	items:"..."        the rules of an array's items or a map's values
@@ -35,6 +37,7 @@ type plan struct {
 	// signatures over it; media are the types it may have.
 	raw       *field
 	media     []media
+	refused   []int // the field, of type *tracker.Error, for a body of another type
 	strict    bool
 	validates bool
 }
@@ -199,8 +202,13 @@ func (p *plan) collect(t reflect.Type, at []int, body *object) error {
 	return nil
 }
 
-// wantRaw notes the field that gets the body as it was sent.
+// wantRaw notes the field that gets the body as it was sent, or the one that says why it
+// is not taken.
 func (p *plan) wantRaw(sf reflect.StructField, index []int, types string) error {
+	if types == "refused" && sf.Type == reflect.TypeFor[*tracker.Error]() {
+		p.refused = index
+		return nil
+	}
 	if p.raw != nil || sf.Type != reflect.TypeFor[[]byte]() {
 		return fmt.Errorf("field %s: one field of type []byte can have the raw body", sf.Name)
 	}

@@ -65,6 +65,53 @@ func TestRaw_RefusesWhatItDoesNotTake(t *testing.T) {
 	}
 }
 
+// An operation that first judges the signature gets every body, and is told which it is
+// not to take.
+func TestRaw_TellsTheOperationOfOtherTypes(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for header, want := range map[string]bool{"Content-Type: text/plain": true, "Content-Encoding: gzip": true, "Content-Type: application/json": false} {
+		if a := b.do(t, "POST", "/typed", "x", header); a.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %d %s", header, a.StatusCode, a.body)
+		}
+		_, in, _ := b.engine.seen()
+		got := in.(*typedIn)
+		if refused := got.Refused != nil && got.Refused.Code == tracker.CodeUnsupportedMediaType; refused != want || string(got.Body) != "x" {
+			t.Errorf("%s: told %v, body %q", header, got.Refused, got.Body)
+		}
+	}
+}
+
+// Nobody is to fill the memory with bodies whose signature can't be right: the answer
+// comes before any of the body does.
+func TestSigned_IsRefusedByItsHeaders(t *testing.T) {
+	t.Parallel()
+	head := "POST /signed HTTP/1.1\r\nHost: h\r\nX-Signature: malformed\r\nContent-Type: text/plain\r\n"
+	for name, row := range map[string]struct {
+		sent   string
+		closes bool
+	}{
+		"a large body to come":  {head + "Content-Length: 1048576\r\n\r\n", true},
+		"one that is too large": {head + "Content-Length: 104857600\r\n\r\n", true},
+		"chunks to come":        {head + "Transfer-Encoding: chunked\r\n\r\n", true},
+		"it asks first":         {head + "Expect: 100-continue\r\nContent-Length: 1048576\r\n\r\n", true},
+		"a small body":          {head + "Content-Length: 2\r\n\r\n{}", false},
+		"no body":               {head + "Content-Length: 0\r\n\r\n", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			a := b.raw(t, 1, row.sent)[0]
+			if a.StatusCode != http.StatusUnauthorized || a.told.Code != tracker.CodeUnauthorized || a.Close != row.closes {
+				t.Errorf("%d, close %t, %s", a.StatusCode, a.Close, a.body)
+			}
+			if _, _, calls := b.engine.seen(); calls != 0 {
+				t.Errorf("the engine was asked %d times", calls)
+			}
+		})
+	}
+}
+
 // An operation that takes no key ignores one, a broken one too.
 func TestUnkeyed_IgnoresTheKey(t *testing.T) {
 	t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,9 +30,11 @@ type Server struct {
 	now       func() time.Time
 	// smallestBody is the least that any route takes, in bytes.
 	smallestBody int
-	rates        *rateLimits // nil: there is no limit
-	pools        *pools      // nil for a node alone
-	tools        *toolbox    // nil when no route leads to them
+	// signedPaths are how the paths of operations with signed bodies begin.
+	signedPaths [][]byte
+	rates       *rateLimits // nil: there is no limit
+	pools       *pools      // nil for a node alone
+	tools       *toolbox    // nil when no route leads to them
 	// draining says that connections end with the response in progress.
 	draining atomic.Bool
 	budget   *budget
@@ -103,6 +106,10 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 	s.smallestBody = defaultMaxBody
 	for _, rt := range s.routes {
 		s.smallestBody = min(s.smallestBody, rt.maxBody)
+		if rt.Op != nil && rt.Op.Signed != nil {
+			fixed, _, _ := strings.Cut(rt.Path, "{")
+			s.signedPaths = append(s.signedPaths, []byte(fixed))
+		}
 	}
 	s.fast = &fasthttp.Server{
 		Handler:               s.handle,

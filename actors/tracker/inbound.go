@@ -22,6 +22,9 @@ type InboundSettings struct {
 	// PublicURL is how providers reach the service, without a slash at its end: the
 	// URL is part of what text messages are signed with.
 	PublicURL string
+	// OpenRoutes makes an inbound route active at once where its key has none; else the
+	// operator confirms each (Decision 47).
+	OpenRoutes bool
 }
 
 // InboundAnswer tells a provider that its call was taken, and what became of it.
@@ -47,9 +50,9 @@ func repeated() (Reply, error) {
 	return jsonReply(Done, &InboundAnswer{Accepted: true, Duplicate: true})
 }
 
-// unsigned is the one answer to a missing, wrong or stale signature, and where there
+// Unsigned is the one answer to a missing, wrong or stale signature, and where there
 // is no secret to judge it by.
-func unsigned() *Error {
+func Unsigned() *Error {
 	return &Error{
 		Code: CodeUnauthorized, Message: "The call is not signed as it must be.",
 		Hint: "Sign the body as it is sent with the secret set for this endpoint, and at the time of sending.",
@@ -63,21 +66,38 @@ func inboundCaller(source string) Caller {
 	return c
 }
 
-// inboundCall is what every step that takes a call is told about it.
+// inboundCall names a call in the step that takes it.
 type inboundCall struct {
 	Source string `json:"source"`
 	// Delivery is the provider's id of the call, the same when it tries again.
 	Delivery string `json:"delivery"`
+	// Signed is a hash of what was signed, where the id is not part of that: the same
+	// signed bytes are the same call under any id. Empty where the id is signed too.
+	Signed string `json:"signed,omitempty"`
 }
 
-// newInboundCall names a call by the provider's id, or else by what makes it the same
-// call when it comes again.
-func newInboundCall(source, delivery string, parts ...[]byte) inboundCall {
+// newInboundCall names a call by the provider's id, which its signature covers. Without
+// an id a hash of the signed bytes stands for it.
+func newInboundCall(source, delivery string, signed ...[]byte) inboundCall {
 	if delivery == "" {
-		sum := sha256.Sum256(bytes.Join(parts, []byte{'.'}))
-		return inboundCall{source, "sha256:" + hex.EncodeToString(sum[:])}
+		return inboundCall{Source: source, Delivery: signedHash(signed)}
 	}
-	return inboundCall{source, "id:" + delivery}
+	return inboundCall{Source: source, Delivery: "id:" + delivery}
+}
+
+// newReplayableCall is newInboundCall for a provider whose signature does not cover the
+// id: whoever records a call could send it again under another one.
+func newReplayableCall(source, delivery string, signed ...[]byte) inboundCall {
+	c := newInboundCall(source, delivery, signed...)
+	if hash := signedHash(signed); hash != c.Delivery {
+		c.Signed = hash
+	}
+	return c
+}
+
+func signedHash(signed [][]byte) string {
+	sum := sha256.Sum256(bytes.Join(signed, []byte{'.'}))
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // maxPayloadDepth is how deeply what providers send may be nested.

@@ -15,11 +15,14 @@ type ReceiveCommsIn struct {
 	Signature string `header:"X-Tracker-Signature"`
 	Delivery  string `header:"X-Tracker-Delivery"`
 	Body      []byte `raw:"json"`
+	// Refused says why a body of this type is not taken. It is told to callers whose
+	// signature is right.
+	Refused *Error `raw:"refused"`
 }
 
 // ReceiveComms takes what a source sends: a message becomes a ticket or goes on with
 // one, anything else an event in the workspace's log.
-var ReceiveComms = NewWorkflow[ReceiveCommsIn, InboundAnswer]("ReceiveComms", "Take a call of a source", Needs{}, receiveComms, WithoutKey)
+var ReceiveComms = NewWorkflow[ReceiveCommsIn, InboundAnswer]("ReceiveComms", "Take a call of a source", Needs{}, receiveComms, WithoutKey, SignedBy(formedComms))
 
 func receiveComms(f Flow, in *ReceiveCommsIn) (Reply, error) {
 	workspace := f.Request().Workspace
@@ -27,10 +30,13 @@ func receiveComms(f Flow, in *ReceiveCommsIn) (Reply, error) {
 	if _, err := f.Query(workspace, verifyInboundOp, &verify); err != nil {
 		return Reply{}, err
 	}
+	if in.Refused != nil {
+		return Reply{}, in.Refused
+	}
 	if fault := payloadFault(in.Body); fault != "" {
 		return Reply{}, BadRequest(Fault{Message: fault})
 	}
-	call := newInboundCall(in.Source, in.Delivery, []byte(in.Timestamp), in.Body)
+	call := newReplayableCall(in.Source, in.Delivery, []byte(in.Timestamp), in.Body)
 	message, err := commsMessage(in.Body)
 	if err != nil {
 		return Reply{}, err

@@ -23,16 +23,22 @@ const maxParts = 50
 type ReceiveHelpdesk1In struct {
 	Signature string `header:"X-Hub-Signature"`
 	Body      []byte `raw:"json"`
+	// Refused says why a body of this type is not taken. It is told to callers whose
+	// signature is right.
+	Refused *Error `raw:"refused"`
 }
 
 // ReceiveHelpdesk1 takes a notification of helpdesk1: its conversations are tickets.
-var ReceiveHelpdesk1 = NewWorkflow[ReceiveHelpdesk1In, InboundAnswer]("ReceiveHelpdesk1", "Take a notification of helpdesk1", Needs{}, receiveHelpdesk1, WithoutKey)
+var ReceiveHelpdesk1 = NewWorkflow[ReceiveHelpdesk1In, InboundAnswer]("ReceiveHelpdesk1", "Take a notification of helpdesk1", Needs{}, receiveHelpdesk1, WithoutKey, SignedBy(formedHelpdesk1))
 
 func receiveHelpdesk1(f Flow, in *ReceiveHelpdesk1In) (Reply, error) {
 	workspace := f.Request().Workspace
 	verify := verifyInboundIn{Source: sourceHelpdesk1, Scheme: schemeHub1, Signature: in.Signature, Body: in.Body}
 	if _, err := f.Query(workspace, verifyInboundOp, &verify); err != nil {
 		return Reply{}, err
+	}
+	if in.Refused != nil {
+		return Reply{}, in.Refused
 	}
 	if fault := payloadFault(in.Body); fault != "" {
 		return Reply{}, BadRequest(Fault{Message: fault})

@@ -18,17 +18,37 @@ const (
 	RouteVCS RouteKind = "vcs1"
 )
 
+// RouteStatus says whether a route takes calls.
+type RouteStatus string
+
+// The statuses of a route (Decision 47).
+const (
+	// RoutePending routes are claims: nothing is delivered by them.
+	RoutePending RouteStatus = "pending"
+	// RouteActive routes take what is sent about their key; each key has one at most.
+	RouteActive RouteStatus = "active"
+)
+
 // InboundRoute says which workspace takes what a provider sends about a number or a
-// repository. It is kept in the directory, where each key has one workspace.
+// repository. Routes are kept in the directory: the active ones in a table with one
+// row for each key, the pending ones in another, since several workspaces may claim
+// the same key.
 type InboundRoute struct {
 	Kind           RouteKind   `json:"kind" enum:"sms,vcs1"`
 	Key            string      `json:"key"`
 	OrganizationID WorkspaceID `json:"organizationId"`
-	CreatedAt      Timestamp   `json:"createdAt"`
+	Status         RouteStatus `json:"status" enum:"pending,active"`
+	// CreatedAt is when the workspace first asked for the key.
+	CreatedAt Timestamp `json:"createdAt"`
 }
 
-// maxRoutes bounds the routes of one workspace.
-const maxRoutes = 500
+const (
+	// maxRoutes bounds the routes of one workspace, pending and active together.
+	maxRoutes = 500
+	// maxClaims bounds the pending routes of one key. Beyond it the oldest makes room:
+	// a refusal would tell that others claim the key.
+	maxClaims = 100
+)
 
 var inboundRoutes = storage.Table[InboundRoute]{
 	ID:   inboundRouteTable,
@@ -41,8 +61,25 @@ var inboundRoutes = storage.Table[InboundRoute]{
 	}},
 }
 
+var inboundClaims = storage.Table[InboundRoute]{
+	ID:   inboundClaimTable,
+	Name: "inboundClaim",
+	Key: func(k storage.Key, r *InboundRoute) storage.Key {
+		return claimKey(k, r.Kind, r.Key, r.OrganizationID)
+	},
+	Indexes: []storage.Index[InboundRoute]{{
+		ID:      inboundClaimByHolder,
+		Name:    "holder",
+		Entries: func(e *storage.Entries, r *InboundRoute) { e.Add(workspaceKey(e.Key(), r.OrganizationID)) },
+	}},
+}
+
 func routeKey(k storage.Key, kind RouteKind, key string) storage.Key {
 	return k.Str(string(kind)).Str(key)
+}
+
+func claimKey(k storage.Key, kind RouteKind, key string, workspace WorkspaceID) storage.Key {
+	return workspaceKey(routeKey(k, kind, key), workspace)
 }
 
 // InboundRouteIn names a route.
@@ -100,6 +137,7 @@ type routeStep struct {
 
 func (s *routeStep) about() storage.ID { return s.Workspace.raw() }
 
+// route reads the active route of a key; nil when there is none.
 func (v *View) route(kind RouteKind, key string) (*storage.Row[InboundRoute], error) {
 	row, err := inboundRoutes.Get(v, routeKey(nil, kind, key))
 	if err != nil {
@@ -108,66 +146,128 @@ func (v *View) route(kind RouteKind, key string) (*storage.Row[InboundRoute], er
 	return row, nil
 }
 
-// routeOp finds the workspace that a route leads to.
+// pendingRoute reads a workspace's pending route of a key; nil when there is none.
+func (v *View) pendingRoute(kind RouteKind, key string, workspace WorkspaceID) (*storage.Row[InboundRoute], error) {
+	row, err := inboundClaims.Get(v, claimKey(nil, kind, key, workspace))
+	if err != nil {
+		return nil, fmt.Errorf("read a pending route: %w", err)
+	}
+	return row, nil
+}
+
+// routesOf reads the routes of a workspace, the active ones first, at most limit of
+// each. The rows of active routes that older versions wrote have no status.
+func (v *View) routesOf(workspace WorkspaceID, limit int) (active, pending []*storage.Row[InboundRoute], err error) {
+	for _, of := range []struct {
+		table *storage.Table[InboundRoute]
+		index storage.TableID
+		rows  *[]*storage.Row[InboundRoute]
+	}{{&inboundRoutes, inboundRouteByHolder, &active}, {&inboundClaims, inboundClaimByHolder, &pending}} {
+		keys, err := v.rowKeys(of.index, workspaceKey(nil, workspace), limit)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, pk := range keys {
+			row, err := of.table.Get(v, pk)
+			if err != nil {
+				return nil, nil, fmt.Errorf("read a route: %w", err)
+			}
+			if row == nil {
+				return nil, nil, fmt.Errorf("%w: an index entry names a route that is not there", storage.ErrFormat)
+			}
+			*of.rows = append(*of.rows, row)
+		}
+	}
+	return active, pending, nil
+}
+
+// activeRoute is an active route as it is shown.
+func activeRoute(row *storage.Row[InboundRoute]) InboundRoute {
+	r := row.Value
+	r.Status = RouteActive // older versions kept no status
+	return r
+}
+
+// routeOp finds the workspace of an active route.
 var routeOp = NewQuery[routeStep, InboundRoute]("RouteInbound", "Find the workspace of a number or repository", Needs{}, func(v *View, in *routeStep) (Reply, error) {
 	row, err := v.route(in.Kind, in.Key)
 	if err != nil {
 		return Reply{}, err
 	}
 	if row == nil {
-		return Reply{}, noRoute(in.Kind)
+		return Reply{}, NotFound("inbound route")
 	}
-	return jsonReply(Done, &row.Value)
+	r := activeRoute(row)
+	return jsonReply(Done, &r)
 }, InDirectory)
 
-func noRoute(kind RouteKind) *Error {
-	what := "number"
-	if kind == RouteVCS {
-		what = "repository"
+// receiveRouted carries out a step in the workspace of a key's active route. Without
+// such a route the call is accepted and nothing is kept of it: the answer does not tell
+// which keys are in use.
+func receiveRouted(f Flow, kind RouteKind, key string, step *Op, in any) (Reply, error) {
+	route, err := ask[InboundRoute](f, storage.DirectoryID, routeOp, &routeStep{Kind: kind, Key: key})
+	if err == nil {
+		var reply Reply
+		workspace := route.OrganizationID.raw()
+		if reply, err = f.CommandAs(permitSigned(workspace), inboundCaller(string(kind)), workspace, step, in); err == nil {
+			return reply, nil
+		}
 	}
-	return &Error{
-		Code: CodeNotFound, Message: "No workspace takes what is sent about this " + what + ".",
-		Hint: "An admin of the workspace sets it with PUT /workspaces/{organizationId}/inbound-routes/" + string(kind) + "/{" + what + "}.",
+	if isNotFound(err) { // also where the workspace is being deleted
+		return accepted(InboundAnswer{})
 	}
+	return Reply{}, err
 }
 
 // dropRoutes removes the routes of a workspace that is on its way out.
 func (tx *Tx) dropRoutes(workspace WorkspaceID) error {
-	keys, err := tx.rowKeys(inboundRouteByHolder, workspaceKey(nil, workspace), maxRoutes+1)
+	active, pending, err := tx.routesOf(workspace, maxRoutes+1)
 	if err != nil {
-		return fmt.Errorf("list routes: %w", err)
+		return err
 	}
-	for _, pk := range keys {
-		row, err := inboundRoutes.Get(tx, pk)
-		if err != nil {
-			return fmt.Errorf("read a route: %w", err)
-		}
-		if row == nil {
-			return fmt.Errorf("%w: an index entry names a route that is not there", storage.ErrFormat)
-		}
+	for _, row := range active {
 		if err := inboundRoutes.Delete(tx, row); err != nil {
 			return fmt.Errorf("remove a route: %w", err)
+		}
+	}
+	for _, row := range pending {
+		if err := inboundClaims.Delete(tx, row); err != nil {
+			return fmt.Errorf("remove a pending route: %w", err)
 		}
 	}
 	return nil
 }
 
-// checkRoutes proves that the directory knows the workspace of every route, and that
-// its key is in the form by which it is looked up.
+// checkRoutes proves that the directory knows the workspace of every route, that its
+// key is in the form by which it is looked up, and that no workspace has a key both
+// pending and active.
 func checkRoutes(d *storage.View, say sayer) error {
-	return inboundRoutes.Scan(d, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
-		row, err := inboundRoutes.Decode(rec)
+	for _, table := range []*storage.Table[InboundRoute]{&inboundRoutes, &inboundClaims} {
+		err := table.Scan(d, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
+			row, err := table.Decode(rec)
+			if err != nil {
+				return true, nil // the table's own check reports it
+			}
+			r := &row.Value
+			if key, ok := cleanRouteKey(r.Kind, r.Key); !ok || key != r.Key {
+				say(table.Name, pk, "%s %q is not a key that is ever looked up", r.Kind, r.Key)
+			}
+			known, err := d.Has(directoryTable, workspaceKey(nil, r.OrganizationID))
+			if err == nil && !known {
+				say(table.Name, pk, "the directory knows no such workspace")
+			}
+			if err != nil || table.ID == inboundRouteTable {
+				return true, err
+			}
+			active, err := inboundRoutes.Get(d, routeKey(nil, r.Kind, r.Key))
+			if err == nil && active != nil && active.Value.OrganizationID == r.OrganizationID {
+				say(table.Name, pk, "the workspace has an active route of this key")
+			}
+			return true, err
+		})
 		if err != nil {
-			return true, nil // the table's own check reports it
+			return err
 		}
-		r := &row.Value
-		if key, ok := cleanRouteKey(r.Kind, r.Key); !ok || key != r.Key {
-			say(inboundRoutes.Name, pk, "%s %q is no key that is ever looked up", r.Kind, r.Key)
-		}
-		known, err := d.Has(directoryTable, workspaceKey(nil, r.OrganizationID))
-		if err == nil && !known {
-			say(inboundRoutes.Name, pk, "the directory knows no such workspace")
-		}
-		return true, err
-	})
+	}
+	return nil
 }

@@ -6,8 +6,9 @@ import (
 	"switchyard/storage"
 )
 
-// DeleteInboundRoute has a workspace take no more of what is sent about a number or
-// a repository.
+// DeleteInboundRoute ends a workspace's route, active or pending. Another workspace's
+// pending route of the key stays pending: it becomes active when the operator confirms
+// it or, where claims are active at once, when that workspace repeats its request.
 var DeleteInboundRoute = NewWorkflow[InboundRouteIn, None]("DeleteInboundRoute", "Stop taking what is sent about a number or repository", Needs{Level: Admin}, deleteInboundRoute)
 
 func deleteInboundRoute(f Flow, in *InboundRouteIn) (Reply, error) {
@@ -20,14 +21,23 @@ func deleteInboundRoute(f Flow, in *InboundRouteIn) (Reply, error) {
 }
 
 var deleteRouteOp = NewCommand[routeStep, None]("DeleteRoute", "Remove a route", Needs{}, func(tx *Tx, in *routeStep) (Reply, error) {
-	row, err := tx.route(in.Kind, in.Key)
+	active, err := tx.route(in.Kind, in.Key)
 	if err != nil {
 		return Reply{}, err
 	}
-	if row == nil || row.Value.OrganizationID != in.Workspace {
+	claim, err := tx.pendingRoute(in.Kind, in.Key, in.Workspace)
+	if err != nil {
+		return Reply{}, err
+	}
+	switch {
+	case active != nil && active.Value.OrganizationID == in.Workspace:
+		err = inboundRoutes.Delete(tx, active)
+	case claim != nil:
+		err = inboundClaims.Delete(tx, claim)
+	default:
 		return Reply{}, NotFound("inbound route")
 	}
-	if err := inboundRoutes.Delete(tx, row); err != nil {
+	if err != nil {
 		return Reply{}, fmt.Errorf("remove a route: %w", err)
 	}
 	return Reply{Outcome: NoContent}, nil

@@ -1,7 +1,8 @@
 package tracker
 
 import (
-	"fmt"
+	"cmp"
+	"slices"
 
 	"switchyard/storage"
 )
@@ -11,7 +12,8 @@ type InboundRouteList struct {
 	Routes []InboundRoute `json:"routes"`
 }
 
-// ListInboundRoutes lists what a workspace takes: there are few of them.
+// ListInboundRoutes lists a workspace's routes, pending and active, by kind and key: there are few
+// of them.
 var ListInboundRoutes = NewWorkflow[None, InboundRouteList]("ListInboundRoutes", "List the numbers and repositories of a workspace", Needs{Level: Admin}, listInboundRoutes)
 
 func listInboundRoutes(f Flow, _ *None) (Reply, error) {
@@ -19,19 +21,19 @@ func listInboundRoutes(f Flow, _ *None) (Reply, error) {
 }
 
 var listRoutesOp = NewQuery[directoryStep, InboundRouteList]("ListRoutes", "List a workspace's routes", Needs{}, func(v *View, in *directoryStep) (Reply, error) {
-	list := InboundRouteList{Routes: []InboundRoute{}}
-	keys, err := v.rowKeys(inboundRouteByHolder, workspaceKey(nil, in.Workspace), maxRoutes)
+	active, pending, err := v.routesOf(in.Workspace, maxRoutes)
 	if err != nil {
 		return Reply{}, err
 	}
-	for _, pk := range keys {
-		row, err := inboundRoutes.Get(v, pk)
-		if err != nil {
-			return Reply{}, fmt.Errorf("read a route: %w", err)
-		}
-		if row != nil {
-			list.Routes = append(list.Routes, row.Value)
-		}
+	list := InboundRouteList{Routes: make([]InboundRoute, 0, len(active)+len(pending))}
+	for _, row := range active {
+		list.Routes = append(list.Routes, activeRoute(row))
 	}
+	for _, row := range pending {
+		list.Routes = append(list.Routes, row.Value)
+	}
+	slices.SortFunc(list.Routes, func(a, b InboundRoute) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Key, b.Key))
+	})
 	return jsonReply(Done, &list)
 }, InDirectory, OneMoment)

@@ -6,9 +6,16 @@ import (
 	"switchyard/storage"
 )
 
-// PutInboundRoute has a workspace take what is sent about a number or a repository.
-// One that another workspace has is CONFLICT.
-var PutInboundRoute = NewWorkflow[InboundRouteIn, InboundRoute]("PutInboundRoute", "Take what is sent about a number or repository", Needs{Level: Admin}, putInboundRoute)
+// PutInboundRouteOut is the answer to PutInboundRoute.
+type PutInboundRouteOut struct {
+	Route InboundRoute `json:"route"`
+}
+
+// PutInboundRoute claims what is sent about a number or a repository for a workspace.
+// The signatures of these calls are the service's, so a claim proves nothing: it is
+// pending until the operator repeats the request, which also moves a route from one
+// workspace to another (Decision 47).
+var PutInboundRoute = NewWorkflow[InboundRouteIn, PutInboundRouteOut]("PutInboundRoute", "Take what is sent about a number or repository", Needs{Level: Admin}, putInboundRoute)
 
 func putInboundRoute(f Flow, in *InboundRouteIn) (Reply, error) {
 	req := f.Request()
@@ -16,10 +23,19 @@ func putInboundRoute(f Flow, in *InboundRouteIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	return f.CommandAs(permit, req.Caller, storage.DirectoryID, putRouteOp, &routeStep{WorkspaceID(req.Workspace.String()), in.Kind, in.Key})
+	return f.CommandAs(permit, req.Caller, storage.DirectoryID, putRouteOp, &putRouteIn{
+		routeStep: routeStep{WorkspaceID(req.Workspace.String()), in.Kind, in.Key},
+		Open:      f.Inbound().OpenRoutes,
+	})
 }
 
-var putRouteOp = NewCommand[routeStep, InboundRoute]("PutRoute", "Set the workspace of a number or repository", Needs{}, func(tx *Tx, in *routeStep) (Reply, error) {
+// putRouteIn also says whether a claim of a key that nobody has is active at once.
+type putRouteIn struct {
+	routeStep
+	Open bool `json:"open"`
+}
+
+var putRouteOp = NewCommand[putRouteIn, PutInboundRouteOut]("PutRoute", "Set the workspace of a number or repository", Needs{}, func(tx *Tx, in *putRouteIn) (Reply, error) {
 	entry, err := tx.entry(in.Workspace)
 	if err != nil {
 		return Reply{}, err
@@ -28,27 +44,98 @@ var putRouteOp = NewCommand[routeStep, InboundRoute]("PutRoute", "Set the worksp
 	if entry == nil || entry.Value.State == slugDeleting {
 		return Reply{}, NotFound("workspace")
 	}
-	row, err := tx.route(in.Kind, in.Key)
+	active, err := tx.route(in.Kind, in.Key)
 	if err != nil {
 		return Reply{}, err
 	}
-	if row != nil && row.Value.OrganizationID != in.Workspace {
-		return Reply{}, Conflict("Another workspace takes what is sent about it.", "Have it removed there first: each number and repository has one workspace.")
+	if active != nil && active.Value.OrganizationID == in.Workspace {
+		return jsonReply(Done, &PutInboundRouteOut{activeRoute(active)})
 	}
-	if row != nil {
-		return jsonReply(Done, &row.Value)
-	}
-	held, err := tx.rowKeys(inboundRouteByHolder, workspaceKey(nil, in.Workspace), maxRoutes)
+	claim, err := tx.pendingRoute(in.Kind, in.Key, in.Workspace)
 	if err != nil {
 		return Reply{}, err
 	}
-	if len(held) >= maxRoutes {
-		return Reply{}, Conflict(fmt.Sprintf("The workspace has %d inbound routes, the most there can be.", len(held)), "Delete some of them first.")
+	// Whether another workspace has the key must not show in the answer to a claim: it
+	// is pending in either case, unless the operator asks, or keys are free to take.
+	confirmed := tx.Caller.Root || in.Open && active == nil
+	if claim != nil && !confirmed {
+		return jsonReply(Done, &PutInboundRouteOut{claim.Value})
 	}
-	r := InboundRoute{Kind: in.Kind, Key: in.Key, OrganizationID: in.Workspace, CreatedAt: At(tx.now)}
-	body, err := inboundRoutes.Insert(tx, &r)
+	r := InboundRoute{Kind: in.Kind, Key: in.Key, OrganizationID: in.Workspace, Status: RoutePending, CreatedAt: At(tx.now)}
+	if claim != nil {
+		r.CreatedAt = claim.Value.CreatedAt
+	} else if err := tx.roomForRoute(in.Workspace); err != nil {
+		return Reply{}, err
+	}
+	if confirmed {
+		err = tx.activateRoute(active, claim, &r)
+	} else {
+		err = tx.claimRoute(&r)
+	}
 	if err != nil {
-		return Reply{}, fmt.Errorf("set a route: %w", err)
+		return Reply{}, err
 	}
-	return Reply{Body: body}, nil
+	return jsonReply(Done, &PutInboundRouteOut{r})
 }, InDirectory)
+
+// roomForRoute refuses one route more than a workspace may have.
+func (tx *Tx) roomForRoute(workspace WorkspaceID) error {
+	active, pending, err := tx.routesOf(workspace, maxRoutes)
+	if err != nil {
+		return err
+	}
+	if n := len(active) + len(pending); n >= maxRoutes {
+		return Conflict(fmt.Sprintf("The workspace has %d inbound routes, the most there can be.", n), "Delete some of them first.")
+	}
+	return nil
+}
+
+// activateRoute makes a route active, in the place of the workspace's claim and of
+// another workspace's active route; both may be nil.
+func (tx *Tx) activateRoute(active, claim *storage.Row[InboundRoute], r *InboundRoute) error {
+	r.Status = RouteActive
+	if claim != nil {
+		if err := inboundClaims.Delete(tx, claim); err != nil {
+			return fmt.Errorf("remove a pending route: %w", err)
+		}
+	}
+	var err error
+	if active != nil {
+		_, err = inboundRoutes.Update(tx, active, r)
+	} else {
+		_, err = inboundRoutes.Insert(tx, r)
+	}
+	if err != nil {
+		return fmt.Errorf("set a route: %w", err)
+	}
+	return nil
+}
+
+// claimRoute adds a pending route. Where its key has as many as it may have, the
+// oldest is dropped: the operator can confirm a route that nobody claims.
+func (tx *Tx) claimRoute(r *InboundRoute) error {
+	var oldest *storage.Row[InboundRoute]
+	n := 0
+	err := inboundClaims.Scan(tx, routeKey(nil, r.Kind, r.Key), nil, func(_ []byte, rec storage.Record) (bool, error) {
+		row, err := inboundClaims.Decode(rec)
+		if err != nil {
+			return false, err
+		}
+		if n++; oldest == nil || row.Value.CreatedAt < oldest.Value.CreatedAt {
+			oldest = row
+		}
+		return true, nil
+	})
+	if err != nil {
+		return fmt.Errorf("read pending routes: %w", err)
+	}
+	if n >= maxClaims {
+		if err := inboundClaims.Delete(tx, oldest); err != nil {
+			return fmt.Errorf("remove a pending route: %w", err)
+		}
+	}
+	if _, err := inboundClaims.Insert(tx, r); err != nil {
+		return fmt.Errorf("add a pending route: %w", err)
+	}
+	return nil
+}

@@ -10,8 +10,9 @@ import (
 // PutInboundSecretIn sets what the calls of a source are signed with.
 type PutInboundSecretIn struct {
 	InboundSourceIn
-	// Secret is made when it is left out.
-	Secret Opt[string] `json:"secret" rules:"min=1,max=256"`
+	// Secret is made when it is left out. A short one could be guessed from one recorded
+	// call.
+	Secret Opt[string] `json:"secret" rules:"min=16,max=256"`
 }
 
 // InboundSecret is a source with its secret, as it is shown this once.

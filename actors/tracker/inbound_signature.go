@@ -90,6 +90,41 @@ func signedBySMS(secret, address, signature string, form url.Values) bool {
 	return hmac.Equal(got, sum(sha1.New, secret, []byte(text.String())))
 }
 
+// The headers of a signed call, looked at before its body is read: each function reports
+// whether there is something of the signature's form, right or wrong.
+
+func formedComms(header func(string) string) bool {
+	if _, err := strconv.ParseUint(header("X-Tracker-Timestamp"), 10, 41); err != nil {
+		return false
+	}
+	for i, one := range strings.SplitN(header("X-Tracker-Signature"), ",", maxSignatures+1) {
+		if i < maxSignatures && formedHex(strings.TrimSpace(one), sha256.Size) {
+			return true
+		}
+	}
+	return false
+}
+
+func formedHelpdesk1(header func(string) string) bool {
+	text, ok := strings.CutPrefix(header("X-Hub-Signature"), "sha1=")
+	return ok && formedHex(text, sha1.Size)
+}
+
+func formedVCS(header func(string) string) bool {
+	text, ok := strings.CutPrefix(header("X-Hub-Signature-256"), "sha256=")
+	return ok && formedHex(text, sha256.Size)
+}
+
+func formedSMS(header func(string) string) bool {
+	sum, err := base64.StdEncoding.Strict().DecodeString(header("X-Twilio-Signature"))
+	return err == nil && len(sum) == sha1.Size
+}
+
+func formedHex(text string, size int) bool {
+	sum, err := hex.DecodeString(text)
+	return err == nil && len(sum) == size
+}
+
 // The schemes whose secret a workspace keeps.
 const (
 	schemeTracker = "tracker"
@@ -113,7 +148,7 @@ var verifyInboundOp = NewQuery[verifyInboundIn, None]("VerifyInbound", "Judge a 
 		return Reply{}, err
 	}
 	if secret == "" {
-		return Reply{}, unsigned()
+		return Reply{}, Unsigned()
 	}
 	good := false
 	switch in.Scheme {
@@ -125,7 +160,7 @@ var verifyInboundOp = NewQuery[verifyInboundIn, None]("VerifyInbound", "Judge a 
 		return Reply{}, fmt.Errorf("unknown scheme %q", in.Scheme)
 	}
 	if !good {
-		return Reply{}, unsigned()
+		return Reply{}, Unsigned()
 	}
 	return Reply{Outcome: NoContent}, nil
 })

@@ -4,8 +4,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-
-	"switchyard/storage"
 )
 
 const (
@@ -22,20 +20,26 @@ const (
 type ReceiveSMSIn struct {
 	Signature string `header:"X-Twilio-Signature"`
 	Body      []byte `raw:"form"`
+	// Refused says why a body of this type is not taken. It is told to callers whose
+	// signature is right.
+	Refused *Error `raw:"refused"`
 }
 
 // ReceiveSMS takes a text message: it goes to the workspace that has the number, and
 // there to the sender's open ticket, or a new one.
-var ReceiveSMS = NewWorkflow[ReceiveSMSIn, InboundAnswer]("ReceiveSMS", "Take a text message", Needs{}, receiveSMS, WithoutKey)
+var ReceiveSMS = NewWorkflow[ReceiveSMSIn, InboundAnswer]("ReceiveSMS", "Take a text message", Needs{}, receiveSMS, WithoutKey, SignedBy(formedSMS))
 
 func receiveSMS(f Flow, in *ReceiveSMSIn) (Reply, error) {
 	settings := f.Inbound()
 	if settings.SMSSecret == "" || strings.Count(string(in.Body), "&") >= maxFormFields {
-		return Reply{}, unsigned()
+		return Reply{}, Unsigned()
 	}
 	form, err := url.ParseQuery(string(in.Body))
 	if err != nil || !signedBySMS(settings.SMSSecret, settings.PublicURL+smsPath, in.Signature, form) {
-		return Reply{}, unsigned()
+		return Reply{}, Unsigned()
+	}
+	if in.Refused != nil {
+		return Reply{}, in.Refused
 	}
 	from := clean(strings.TrimSpace(form.Get("From")), maxFrom)
 	to, ok := cleanRouteKey(RouteSMS, strings.TrimSpace(form.Get("To")))
@@ -49,10 +53,6 @@ func receiveSMS(f Flow, in *ReceiveSMSIn) (Reply, error) {
 	if err := faults.Err(); err != nil {
 		return Reply{}, err
 	}
-	route, err := ask[InboundRoute](f, storage.DirectoryID, routeOp, &routeStep{Kind: RouteSMS, Key: to})
-	if err != nil {
-		return Reply{}, err
-	}
 	id := form.Get("MessageSid")
 	if id == "" {
 		id = form.Get("SmsSid")
@@ -62,7 +62,7 @@ func receiveSMS(f Flow, in *ReceiveSMSIn) (Reply, error) {
 		inboundCall: newInboundCall(sourceSMS, clean(id, maxThread), in.Body),
 		From:        from, Text: smsText(form), ThreadID: &thread, Fresh: true,
 	}
-	return f.CommandAs(permitSigned(route.OrganizationID.raw()), inboundCaller(sourceSMS), route.OrganizationID.raw(), receiveMessageOp, &message)
+	return receiveRouted(f, RouteSMS, to, receiveMessageOp, &message)
 }
 
 // smsText is what a text message says, with the addresses of what came along.

@@ -5,8 +5,6 @@ import (
 	stdjson "encoding/json"
 	"net/url"
 	"strings"
-
-	"switchyard/storage"
 )
 
 const (
@@ -23,17 +21,23 @@ type ReceiveVCSIn struct {
 	Event     string `header:"X-GitHub-Event"`
 	Delivery  string `header:"X-GitHub-Delivery"`
 	Body      []byte `raw:"json,form"`
+	// Refused says why a body of this type is not taken. It is told to callers whose
+	// signature is right.
+	Refused *Error `raw:"refused"`
 }
 
 // ReceiveVCS takes an event of a repository. It goes to the workspace that has the
 // repository, into its log; pull requests and their checks also to the issues they
 // are about.
-var ReceiveVCS = NewWorkflow[ReceiveVCSIn, InboundAnswer]("ReceiveVCS", "Take an event of a repository", Needs{}, receiveVCS, WithoutKey)
+var ReceiveVCS = NewWorkflow[ReceiveVCSIn, InboundAnswer]("ReceiveVCS", "Take an event of a repository", Needs{}, receiveVCS, WithoutKey, SignedBy(formedVCS))
 
 func receiveVCS(f Flow, in *ReceiveVCSIn) (Reply, error) {
 	secret := f.Inbound().VCSSecret
 	if secret == "" || !signedByHub(sha256.New, "sha256", secret, in.Signature, in.Body) {
-		return Reply{}, unsigned()
+		return Reply{}, Unsigned()
+	}
+	if in.Refused != nil {
+		return Reply{}, in.Refused
 	}
 	if !isEventName(in.Event) {
 		return Reply{}, BadRequest(Fault{Path: "header.X-GitHub-Event", Message: "Must be the event's name."})
@@ -56,16 +60,13 @@ func receiveVCS(f Flow, in *ReceiveVCSIn) (Reply, error) {
 	}
 	key, ok := cleanRouteKey(RouteVCS, p.Repository.FullName)
 	if !ok {
-		return Reply{}, noRoute(RouteVCS) // an event of an account, say
-	}
-	route, err := ask[InboundRoute](f, storage.DirectoryID, routeOp, &routeStep{Kind: RouteVCS, Key: key})
-	if err != nil {
-		return Reply{}, err
+		return accepted(InboundAnswer{}) // not about a repository: an event of an account, say
 	}
 	step := receiveVCSIn{
-		inboundCall: newInboundCall(sourceVCS, in.Delivery, in.Body),
+		inboundCall: newReplayableCall(sourceVCS, in.Delivery, in.Body),
 		Event:       in.Event, DeliveryID: in.Delivery, Action: clean(p.Action, 100), Repository: p.Repository.FullName,
 	}
+	var err error
 	if step.Payload, err = compact(body); err != nil {
 		return Reply{}, err
 	}
@@ -86,7 +87,7 @@ func receiveVCS(f Flow, in *ReceiveVCSIn) (Reply, error) {
 		}
 		step.Checks = suite.checks(p.Repository.HTMLURL)
 	}
-	return f.CommandAs(permitSigned(route.OrganizationID.raw()), inboundCaller(sourceVCS), route.OrganizationID.raw(), receiveVCSOp, &step)
+	return receiveRouted(f, RouteVCS, key, receiveVCSOp, &step)
 }
 
 func isEventName(s string) bool {

@@ -84,6 +84,10 @@ type Op struct {
 	// Streams says that who accepts text/event-stream is answered with a stream of
 	// events that does not end: see Engine.Listen.
 	Streams bool
+	// Signed operations take calls of providers, whose bodies are signed. Signed reports
+	// whether a call's headers hold something of a signature's form; without it the call
+	// is refused by Unsigned before its body is read. nil for other operations.
+	Signed func(header func(name string) string) bool
 	// MaxBody bounds the request body in bytes; 0 means 1 MiB.
 	MaxBody int
 	// Media are the content types an operation answers with instead of JSON; see
@@ -141,6 +145,11 @@ func BodyUpTo(most int) Option { return func(o *Op) { o.MaxBody = most } }
 
 // AnswersFile marks an operation that answers with the bytes of a file.
 func AnswersFile(media ...string) Option { return func(o *Op) { o.Media = media } }
+
+// SignedBy marks an operation that takes calls of providers; see Op.Signed.
+func SignedBy(formed func(header func(name string) string) bool) Option {
+	return func(o *Op) { o.Signed = formed }
+}
 
 // Missing makes an operation answer an unknown workspace like any other thing of
 // that name that is not there.

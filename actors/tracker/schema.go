@@ -22,7 +22,7 @@ func Schema() *storage.Schema {
 			&webhooks, &retries, &deliveries,
 			&channels, &channelSecrets, &tickets, &ticketMessages, &deals, &inboundSecrets,
 			&oauthClients, &oauthSecrets, &accessTokens, &scimConnections, &scimUsers, &scimGroups,
-			&directory, &memberships, &inboundRoutes,
+			&directory, &memberships, &inboundRoutes, &inboundClaims,
 		},
 		Rows: slices.Concat(
 			serviceRows,

@@ -51,6 +51,7 @@ func TestSchema_Golden(t *testing.T) {
 		storage.Explain(&deals, &Deal{ID: DealID(token)}),
 		storage.Explain(&inboundSecrets, &inboundSecret{Source: "helpdesk1"}),
 		storage.Explain(&inboundRoutes, &InboundRoute{Kind: RouteVCS, Key: "acme/yard", OrganizationID: workspace}),
+		storage.Explain(&inboundClaims, &InboundRoute{Kind: RouteVCS, Key: "acme/yard", OrganizationID: workspace}),
 		storage.Explain(&attachments, &Attachment{ID: "01935000-0000-7000-8000-0000000000dd", IssueID: "01935000-0000-7000-8000-0000000000ee"}),
 		storage.Explain(&accessGrants, &AccessGrant{IssueID: issue, ActorID: "ann", ActorType: GranteeUser}),
 		storage.Explain(&shares, &IssueShare{Token: "token", IssueID: issue}),

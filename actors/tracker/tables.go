@@ -152,6 +152,8 @@ const (
 	directoryByOwner      storage.TableID = 209
 	inboundRouteTable     storage.TableID = 134 // kind, key -> the workspace that takes what comes from there
 	inboundRouteByHolder  storage.TableID = 135 // workspace, kind, key
+	inboundClaimTable     storage.TableID = 136 // kind, key, workspace -> a route that is not confirmed
+	inboundClaimByHolder  storage.TableID = 137 // workspace, kind, key
 )
 
 // Touch bits of the tables.

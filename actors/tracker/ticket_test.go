@@ -35,7 +35,7 @@ func TestPatchTicket_LinksWhatTheCallerMaySee(t *testing.T) {
 	w := newIssueWorld(t)
 	hidden := w.create(CreateIssueIn{IssueFields: IssueFields{TeamID: Some(w.secret)}})
 	seen := w.create(CreateIssueIn{})
-	id := w.message(receiveMessageIn{inboundCall: inboundCall{"", "1"}, From: "x", Text: "x"}).TicketID
+	id := w.message(receiveMessageIn{inboundCall: inboundCall{Delivery: "1"}, From: "x", Text: "x"}).TicketID
 	link := func(who *Caller, issue IssueID) error {
 		_, _, err := w.try(who, PatchTicket, &PatchTicketIn{ID: string(id), IssueID: Some(issue)})
 		return err
@@ -72,7 +72,7 @@ func TestTickets_HideIssues(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
 	mel := w.somebody(ActorUser, "mel", w.core)
-	id := w.message(receiveMessageIn{inboundCall: inboundCall{"", "1"}, From: "x", Text: `{"issueId":"01935000-0000-7000-8000-0000000000dd"}`, Subject: `"issueId":{"from":`}).TicketID
+	id := w.message(receiveMessageIn{inboundCall: inboundCall{Delivery: "1"}, From: "x", Text: `{"issueId":"01935000-0000-7000-8000-0000000000dd"}`, Subject: `"issueId":{"from":`}).TicketID
 	first, second := w.create(CreateIssueIn{}), w.create(CreateIssueIn{})
 	link := func(issue IssueID) { w.run(&w.ann, PatchTicket, &PatchTicketIn{ID: string(id), IssueID: Some(issue)}) }
 	link(first.ID)
@@ -129,12 +129,12 @@ func TestTickets_TellWhatHappens(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
 	thread := "t"
-	id := w.message(receiveMessageIn{inboundCall: inboundCall{"", "1"}, From: "x", Text: "a", ThreadID: &thread}).TicketID
+	id := w.message(receiveMessageIn{inboundCall: inboundCall{Delivery: "1"}, From: "x", Text: "a", ThreadID: &thread}).TicketID
 	w.run(&w.ann, CreateTicketMessage, &CreateTicketMessageIn{TicketID: string(id), Body: "b", Direction: Outbound})
 	w.run(&w.ann, PatchTicket, &PatchTicketIn{ID: string(id), Status: Some(TicketClosed)})
 	w.run(&w.ann, PatchTicket, &PatchTicketIn{ID: string(id), Status: Some(TicketClosed)}) // nothing new
-	w.message(receiveMessageIn{inboundCall: inboundCall{"", "2"}, From: "x", Text: "c", ThreadID: &thread})
-	w.message(receiveMessageIn{inboundCall: inboundCall{"", "2"}, From: "x", Text: "c", ThreadID: &thread}) // a repeat
+	w.message(receiveMessageIn{inboundCall: inboundCall{Delivery: "2"}, From: "x", Text: "c", ThreadID: &thread})
+	w.message(receiveMessageIn{inboundCall: inboundCall{Delivery: "2"}, From: "x", Text: "c", ThreadID: &thread}) // a repeat
 	deal := decode[Deal](w, w.run(&w.ann, CreateDeal, &CreateDealIn{Name: "d"}).Body)
 	w.run(&w.ann, PatchDeal, &PatchDealIn{ID: string(deal.ID), DealFields: DealFields{Stage: Some("won")}})
 	w.run(&w.ann, PatchDeal, &PatchDealIn{ID: string(deal.ID), DealFields: DealFields{Stage: Some("won")}}) // nothing new
@@ -160,7 +160,7 @@ func TestTickets_TellWhatHappens(t *testing.T) {
 func TestCreateTicketMessage_HasABound(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
-	id := w.message(receiveMessageIn{inboundCall: inboundCall{"", "1"}, From: "x", Text: "a"}).TicketID
+	id := w.message(receiveMessageIn{inboundCall: inboundCall{Delivery: "1"}, From: "x", Text: "a"}).TicketID
 	w.run(&w.ann, NewCommand[None, None]("fill", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		row, err := recordIn(&tx.View, &tickets, string(id), "ticket")
 		if err != nil {
@@ -194,7 +194,7 @@ func TestTickets_ListsAgreeWithAModel(t *testing.T) {
 			switch rapid.SampledFrom([]string{"message", "message", "patch", "answer"}).Draw(r, "step") {
 			case "message":
 				source, thread := rapid.SampledFrom(sources).Draw(r, "source"), rapid.SampledFrom([]string{"", "a", "b"}).Draw(r, "thread")
-				in := receiveMessageIn{inboundCall: inboundCall{source, strconv.Itoa(call)}, From: "x", Text: "x", Fresh: rapid.Bool().Draw(r, "fresh")}
+				in := receiveMessageIn{inboundCall: inboundCall{Source: source, Delivery: strconv.Itoa(call)}, From: "x", Text: "x", Fresh: rapid.Bool().Draw(r, "fresh")}
 				at := -1
 				if thread != "" {
 					in.ThreadID = &thread

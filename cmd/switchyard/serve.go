@@ -27,6 +27,7 @@ type serveCmd struct {
 	RequestTimeout    time.Duration `help:"Every request is answered within this." default:"10s"`
 	SMSSecret         string        `name:"sms-secret" help:"What the provider of text messages signs with. Better in SWITCHYARD_SMS_SECRET, where others don't see it." placeholder:"SECRET"`
 	VCSSecret         string        `name:"vcs1-secret" env:"SWITCHYARD_VCS1_SECRET" help:"What the host of repositories signs with. Better in SWITCHYARD_VCS1_SECRET, where others don't see it." placeholder:"SECRET"`
+	InboundRoutes     string        `help:"What a workspace's claim of a repository or number is until the operator confirms it: pending (root), or active at once, first come first served (open)." enum:"root,open" default:"root"`
 	RateLimit         string        `help:"Requests a token may have this node carry out, such as 100/s, 600/m or 10000/h." default:"off" placeholder:"N/s"`
 	StallAfter        time.Duration `help:"How long a running session may be silent before it counts as stalled." default:"10m"`
 	MaxActiveChildren int           `help:"How many children of a session may be unfinished." default:"10" placeholder:"N"`
@@ -90,6 +91,7 @@ func (s serveCmd) Run() error {
 	cfg := node.Config{
 		Data: s.Data, HTTP: s.HTTP, Metrics: s.Metrics, Name: s.NodeName, Shards: s.Shards,
 		RootToken: root, OpenOnboarding: s.Onboarding == "open", PublicURL: s.PublicURL, SMSSecret: s.SMSSecret, VCSSecret: s.VCSSecret,
+		OpenInboundRoutes: s.InboundRoutes == "open",
 		Peer: s.Peer, Gossip: s.Gossip, Advertise: s.Advertise, Join: s.Join, BootstrapExpect: s.BootstrapExpect,
 		Zone: s.Zone, ReplaceAfter: s.ReplaceAfter, ClusterCert: s.ClusterCert, ClusterKey: s.ClusterKey, ClusterCA: s.ClusterCA,
 		GossipKey: s.GossipKey, GossipKeyFile: s.GossipKeyFile, InsecureCluster: s.InsecureCluster,

@@ -67,6 +67,9 @@ type Config struct {
 	// SMSSecret and VCSSecret are what the calls of providers are signed with that name
 	// no workspace; empty turns their endpoints off. All nodes need the same.
 	SMSSecret, VCSSecret string
+	// OpenInboundRoutes makes the claim of a number or repository that nobody has active
+	// at once, without the operator (Decision 47).
+	OpenInboundRoutes bool
 	// WebhooksAllowHTTP lets webhooks have http URLs; WebhooksAllowPrivate lets them
 	// lead to any address, and WebhooksAllowCIDR to those in ranges such as
 	// 10.1.0.0/16 (Decision 46).
@@ -111,6 +114,11 @@ func (c Config) validate() error {
 	}
 	if n := len(c.RootToken); n > 0 && n < 16 {
 		return fmt.Errorf("the root token has %d characters: it needs at least 16", n)
+	}
+	for flag, secret := range map[string]string{"--sms-secret": c.SMSSecret, "--vcs1-secret": c.VCSSecret} {
+		if n := len(secret); n > 0 && n < 16 {
+			return fmt.Errorf("%s has %d characters: it needs at least 16", flag, n)
+		}
 	}
 	if _, err := c.webhookPolicy(); err != nil {
 		return err

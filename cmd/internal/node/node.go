@@ -174,7 +174,7 @@ func (n *Node) Join(ctx context.Context) (err error) {
 		Remote:         remote,
 		RootToken:      n.cfg.RootToken,
 		OpenOnboarding: n.cfg.OpenOnboarding,
-		Inbound:        tracker.InboundSettings{SMSSecret: n.cfg.SMSSecret, VCSSecret: n.cfg.VCSSecret, PublicURL: n.publicURL()},
+		Inbound:        tracker.InboundSettings{SMSSecret: n.cfg.SMSSecret, VCSSecret: n.cfg.VCSSecret, PublicURL: n.publicURL(), OpenRoutes: n.cfg.OpenInboundRoutes},
 		Webhooks:       actors.Webhooks{Policy: policy},
 		Agents: tracker.AgentSettings{
 			StallAfter: n.cfg.StallAfter, MaxActiveChildren: n.cfg.MaxActiveChildren, PublicURL: n.publicURL(),

@@ -160,16 +160,21 @@ func (f *filled) connect() {
 	f.do("DELETE", "/webhook-subscriptions/"+hook(says("200 OK")), nil, http.StatusNoContent)
 
 	f.make("/support-channels", object{"type": "chatapp1", "name": f.marker, "config": object{"channelId": f.marker, "botToken": f.marker + "-token"}})
+	f.do("PUT", "/inbound-routes/vcs1/"+f.marker+"/pending", nil, http.StatusOK)
 	f.do("PUT", "/inbound-routes/vcs1/"+f.marker+"/"+f.marker, nil, http.StatusOK)
+	if err := NewClient(f.c.URL, rootToken, 1).Decode(f.Context(), "PUT", "/workspaces/"+f.id+"/inbound-routes/vcs1/"+f.marker+"/"+f.marker, nil, http.StatusOK, nil); err != nil {
+		f.Fatal(err)
+	}
 	secret := f.do("PUT", "/inbound-secrets/chatapp1", object{}, http.StatusOK)["secret"].(string)
 	call := object{"message": object{"from": f.marker, "subject": f.marker, "text": f.marker, "threadId": f.marker}}
 	body, err := json.Marshal(call)
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, delivery := range []string{"one", "two"} {
+	for i, delivery := range []string{"one", "two"} {
+		at := time.Now().Add(time.Duration(-i) * time.Minute) // the same bytes would be a repeat
 		var made inboundAnswer
-		if err := f.c.Decode(f.Context(), "POST", "/webhooks/comms/"+f.id+"/chatapp1", call, http.StatusAccepted, &made, append(signComms(secret, time.Now(), body), "X-Tracker-Delivery", delivery)...); err != nil {
+		if err := f.c.Decode(f.Context(), "POST", "/webhooks/comms/"+f.id+"/chatapp1", call, http.StatusAccepted, &made, append(signComms(secret, at, body), "X-Tracker-Delivery", delivery)...); err != nil {
 			f.Fatal(err)
 		}
 		if delivery == "one" {

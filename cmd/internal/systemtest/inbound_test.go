@@ -28,7 +28,12 @@ func TestInbound_CommsMessagesBecomeTickets(t *testing.T) {
 	if again := d.send(path, jsonType, body, http.StatusOK, append(later, "X-Tracker-Delivery", "one")...); !again.Duplicate || again.TicketID != "" {
 		t.Errorf("%+v", again)
 	}
-	second := d.send(path, jsonType, body, http.StatusAccepted, append(signed, "X-Tracker-Delivery", "two")...)
+	// The id is not signed, so the same bytes under another one are a repeat as well.
+	if again := d.send(path, jsonType, body, http.StatusOK, append(signed, "X-Tracker-Delivery", "two")...); !again.Duplicate {
+		t.Errorf("%+v", again)
+	}
+	moment := time.Now().Add(-2 * time.Minute)
+	second := d.send(path, jsonType, body, http.StatusAccepted, append(signComms(secret, moment, body), "X-Tracker-Delivery", "two")...)
 	if second.TicketID != first.TicketID || second.MessageID == first.MessageID {
 		t.Errorf("the thread went on as %+v, after %+v", second, first)
 	}
@@ -37,13 +42,14 @@ func TestInbound_CommsMessagesBecomeTickets(t *testing.T) {
 		t.Errorf("%v", ticket)
 	}
 	// Without an id the same bytes at the same time are the same call.
+	signed = signComms(secret, moment.Add(time.Second), body)
 	unnamed := d.send(path, "", body, http.StatusAccepted, signed...)
 	if again := d.send(path, jsonType, body, http.StatusOK, signed...); unnamed.TicketID != first.TicketID || !again.Duplicate {
 		t.Errorf("%+v, then %+v", unnamed, again)
 	}
 	// Two signatures stand side by side while the sender changes its secret.
-	both := signComms("the secret before", time.Now(), body)
-	right := signComms(secret, time.Now(), body)
+	both := signComms("the secret before", moment.Add(2*time.Second), body)
+	right := signComms(secret, moment.Add(2*time.Second), body)
 	d.send(path, jsonType, body, http.StatusAccepted, "X-Tracker-Timestamp", right[1], "X-Tracker-Signature", both[3]+","+right[3], "X-Tracker-Delivery", "three")
 	// What is no message is an event.
 	event := []byte(`{"type": "call.ended", "seconds": 61}`)
@@ -51,10 +57,10 @@ func TestInbound_CommsMessagesBecomeTickets(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	// A new secret ends the old one.
-	d.secret(d.home, d.id, "mail", "another secret")
+	d.secret(d.home, d.id, "mail", "another secret of it")
 	event = []byte(`{"type": "call.begun"}`)
 	d.send(path, jsonType, event, http.StatusUnauthorized, signComms(secret, time.Now(), event)...)
-	d.send(path, jsonType, event, http.StatusAccepted, signComms("another secret", time.Now(), event)...)
+	d.send(path, jsonType, event, http.StatusAccepted, signComms("another secret of it", time.Now(), event)...)
 }
 
 func TestInbound_WhatIsNotSignedAsItMustBeStoresNothing(t *testing.T) {
@@ -62,7 +68,7 @@ func TestInbound_WhatIsNotSignedAsItMustBeStoresNothing(t *testing.T) {
 	d := newDesk(t)
 	secret := d.secret(d.home, d.id, "mail", "")
 	d.secret(d.other, d.otherID, "mail", "of the other workspace")
-	desk := d.secret(d.home, d.id, "helpdesk1", "client secret")
+	desk := d.secret(d.home, d.id, "helpdesk1", "client secret of the app")
 	d.route("sms/+15550100")
 	d.route("vcs1/acme/yard")
 	issue := d.issue()
@@ -126,10 +132,15 @@ func TestInbound_WhatIsNotSignedAsItMustBeStoresNothing(t *testing.T) {
 	large := []byte(`{"event":"` + strings.Repeat("x", 300<<10) + `"}`)
 	d.send(path, jsonType, large, http.StatusRequestEntityTooLarge, signComms(secret, now, large)...)
 	d.send(path, "text/plain", comms, http.StatusUnsupportedMediaType, stamp...)
+	d.send(path, "text/plain", comms, http.StatusUnauthorized, flip(stamp)...) // nothing is told before the signature is right
 	nobody := bytes.Replace(sms, []byte("To=%2B15550100"), []byte("To=%2B15550999"), 1)
-	d.send("/support/sms/inbound", formType, nobody, http.StatusNotFound, signSMS(smsSecret, nobody)...)
+	if a := d.send("/support/sms/inbound", formType, nobody, http.StatusAccepted, signSMS(smsSecret, nobody)...); a.TicketID != "" {
+		t.Errorf("a number that nobody has: %+v", a)
+	}
 	elsewhere := bytes.ReplaceAll(pull, []byte("Acme/Yard"), []byte("Acme/Shed"))
-	d.send("/vcs1", jsonType, elsewhere, http.StatusNotFound, signVCS(vcsSecret, "pull_request", "d", elsewhere)...)
+	if a := d.send("/vcs1", jsonType, elsewhere, http.StatusAccepted, signVCS(vcsSecret, "pull_request", "d", elsewhere)...); a.EventID != "" {
+		t.Errorf("a repository that nobody has: %+v", a)
+	}
 	d.send("/vcs1", jsonType, pull, http.StatusBadRequest, signVCS(vcsSecret, "no such!", "d", pull)...)
 	d.nothing()
 	if got := d.get("/issues/" + issue); got["prUrl"] != nil {
@@ -156,7 +167,7 @@ func (d *desk) issue() string {
 func TestInbound_HelpdeskConversationsAreTickets(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	secret := d.secret(d.home, d.id, "helpdesk1", "client secret")
+	secret := d.secret(d.home, d.id, "helpdesk1", "client secret of the app")
 	path := "/helpdesk1/" + d.id
 	send := func(name string, want int) inboundAnswer {
 		t.Helper()

@@ -49,6 +49,7 @@ var adminOps = []matrixOp{
 	{name: "put an inbound secret", method: "PUT", path: "/inbound-secrets/other", body: map[string]any{}, needs: "admin", ok: 200},
 	{name: "delete an inbound secret", method: "DELETE", path: "/inbound-secrets/none", needs: "admin", ok: 404},
 	{name: "inbound routes", method: "GET", path: "/inbound-routes", needs: "admin", ok: 200},
+	{name: "inbound routes of all workspaces", method: "GET", path: "/inbound-routes", bare: true, needs: "operator", ok: 200},
 	{name: "put an inbound route", method: "PUT", path: "/inbound-routes/sms/+15550100", needs: "admin", ok: 200},
 	{name: "delete an inbound route", method: "DELETE", path: "/inbound-routes/vcs1/none/none", needs: "admin", ok: 404},
 
@@ -98,5 +99,5 @@ var callOps = []matrixOp{
 	{name: "comms of a source there is not", method: "POST", path: "/webhooks/comms/{workspace}/none", bare: true, body: map[string]any{}, needs: "public", ok: 401},
 	{name: "a helpdesk", method: "POST", path: "/helpdesk1/{workspace}", bare: true, body: map[string]any{}, needs: "public", ok: 401},
 	{name: "a repository", method: "POST", path: "/vcs1", bare: true, body: map[string]any{}, needs: "public", ok: 401},
-	{name: "a text message", method: "POST", path: "/support/sms/inbound", bare: true, body: map[string]any{}, needs: "public", ok: 415},
+	{name: "a text message", method: "POST", path: "/support/sms/inbound", bare: true, body: map[string]any{}, needs: "public", ok: 401},
 }

@@ -11,7 +11,7 @@ import "slices"
 type matrixOp struct {
 	name, method, path string
 	body               map[string]any
-	needs              string // read, write, admin, the first two of issues or sessions, drafts:write, public, or scim for a SCIM base
+	needs              string // read, write, admin, the first two of issues or sessions, drafts:write, public, operator, or scim for a SCIM base
 	ok, unseen         int
 	shows              string
 	// spends: it changes who sees the issue, or what there is of it, so that it gets

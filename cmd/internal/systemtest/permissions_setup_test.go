@@ -211,12 +211,13 @@ func (w *matrixWorld) fixture(t *testing.T, k issueKind, name, status string) fi
 func (w *matrixWorld) ticket(t *testing.T) string {
 	t.Helper()
 	var made inboundAnswer
-	body := map[string]any{"message": map[string]any{"from": "Ann", "subject": "Help", "text": "It fails."}}
+	delivery := fmt.Sprint("ticket ", w.tickets.Add(1))
+	body := map[string]any{"message": map[string]any{"from": "Ann", "subject": "Help", "text": "It fails."}, "nonce": delivery}
 	text, err := json.Marshal(body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	headers := append(signComms(w.mail, time.Now(), text), "X-Tracker-Delivery", fmt.Sprint("ticket ", w.tickets.Add(1)))
+	headers := append(signComms(w.mail, time.Now(), text), "X-Tracker-Delivery", delivery)
 	if err := w.admin.Decode(t.Context(), "POST", "/webhooks/comms/"+w.workspace+"/mail", body, http.StatusAccepted, &made, headers...); err != nil {
 		t.Fatal(err)
 	}

@@ -114,6 +114,8 @@ func (c matrixCaller) expects(op *matrixOp, k issueKind) (status int, seen bool)
 		return http.StatusUnauthorized, false
 	case c.role == "nobody":
 		return http.StatusUnauthorized, false
+	case op.needs == "operator" && c.role != "operator":
+		return http.StatusForbidden, false
 	case c.role == "stranger":
 		return http.StatusNotFound, false
 	case !c.holds(op.needs):

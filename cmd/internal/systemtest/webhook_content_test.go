@@ -92,12 +92,12 @@ func TestWebhooks_TellOfIssuesWhatAdminsSee(t *testing.T) {
 	call := func(d *desk, body, delivery string) inboundAnswer {
 		return d.send("/webhooks/comms/"+f.id+"/mail", jsonType, []byte(body), http.StatusAccepted, append(signComms(secret, time.Now(), []byte(body)), "X-Tracker-Delivery", delivery)...)
 	}
-	d := &desk{T: t, base: base, describes: described(t, base)} //nolint:bodyclose // send closes the responses
+	d := &desk{T: t, base: base, id: f.id, describes: described(t, base)} //nolint:bodyclose // send closes the responses
 	ticket := call(d, `{"message":{"from":"Ann","subject":"Help","text":"It fails."}}`, "one").TicketID
 	f.do("PATCH", "/tickets/"+ticket, object{"issueId": issue}, http.StatusOK)
 	shown[ticket] = f.do("GET", "/tickets/"+ticket, nil, http.StatusOK)
 	call(d, `{"type":"call.ended"}`, "two")
-	f.do("PUT", "/inbound-routes/vcs1/Acme/Yard", nil, http.StatusOK)
+	d.route("vcs1/Acme/Yard")
 	pull := recorded(t, "pull_request.opened.json")
 	d.send("/vcs1", jsonType, pull, http.StatusAccepted, signVCS(vcsSecret, "pull_request", "three", pull)...)
 	shown[issue], shown[parent] = f.do("GET", "/issues/"+issue, nil, http.StatusOK), f.do("GET", "/issues/"+parent, nil, http.StatusOK)
