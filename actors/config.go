@@ -59,6 +59,9 @@ type Limits struct {
 type Webhooks struct {
 	// Policy says where they may lead.
 	Policy tracker.WebhookPolicy
+	// Workspace and Host bound the deliveries of each workspace and to each host; the zero
+	// rates are no bound. Deliveries over a rate wait.
+	Workspace, Host DeliveryRate
 	// Sender makes the requests; nil: a webhook.Client that keeps to the policy.
 	Sender Sender
 }

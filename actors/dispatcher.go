@@ -62,6 +62,7 @@ type hookedSpace struct {
 	id       storage.ID
 	hooks    map[storage.ID]*hook
 	recorder *recorder
+	rates    *rateBuckets
 	running  laneCount
 	parked   []*lane // ready, but the workspace has its share of lanes running
 }
@@ -266,7 +267,7 @@ func (d *dispatcher) load(id storage.ID) *hookedSpace {
 			return nil
 		}
 		d.evict()
-		s = &hookedSpace{id: id, recorder: &recorder{dispatcher: d, workspace: id}}
+		s = &hookedSpace{id: id, recorder: &recorder{dispatcher: d, workspace: id}, rates: e.cfg.Webhooks.Workspace.buckets()}
 		d.spaces[id] = s
 	}
 	before := s.hooks
@@ -282,6 +283,7 @@ func (d *dispatcher) load(id storage.ID) *hookedSpace {
 	for id, t := range before {
 		if s.hooks[id] == nil {
 			t.removed = true
+			d.setDue(&t.first, time.Time{})
 			d.setDue(&t.again, time.Time{})
 		}
 	}

@@ -40,12 +40,17 @@ type lane struct {
 	more            bool // there may be something to deliver
 	// mark is how many outcomes must be recorded before a retry lane may run: it sees
 	// its rows as they are only when its last run is recorded.
-	mark  uint64
-	due   time.Time // of a retry lane: when the next comes due; zero: none is known
-	place int       // in the heap, while there is a due
+	mark uint64
+	// due is when the lane is looked at by itself: when the next retry comes due, or when
+	// a delivery that is over a rate may be sent; zero: not at all.
+	due   time.Time
+	held  bool // it waits for a rate until due, and does not run before
+	place int  // in the heap, while there is a due
 
-	// cursor is the last first try taken up; owned by the run.
-	cursor storage.ID
+	// Owned by the run: cursor is the last first try taken up, and reserved the delivery
+	// that waits for a rate.
+	cursor   storage.ID
+	reserved reservation
 }
 
 // laneEnd is what came of a run.
@@ -53,6 +58,8 @@ type laneEnd struct {
 	lane *lane
 	more bool // it stopped before it came to the end
 	next time.Time
+	// held is when the next delivery may be sent; zero: now.
+	held time.Time
 	mark uint64
 	// tried: requests were sent; steady: the last was answered well and quickly;
 	// failed: some were not.
@@ -63,6 +70,9 @@ const (
 	// laneBatch and laneTime bound a run, so that lanes take turns.
 	laneBatch = 64
 	laneTime  = 100 * time.Millisecond
+	// heldBatch is laneBatch for lanes that come from waiting for a rate: they send little
+	// before they wait again.
+	heldBatch = 4
 	// While more than busyCommands requests wait for their answers, a lane lets others
 	// run after every wayEvery deliveries: twice as long as those took, at most wayMost. What
 	// people wait for goes before what is delivered a little later; a receiver that is
@@ -95,7 +105,7 @@ func (l *lane) busy() bool { return l.queued || l.running || l.more }
 
 func (l *lane) runnable() bool {
 	written, full := l.hook.space.recorder.state()
-	return l.more && !full && !l.hook.removed && written >= l.mark
+	return l.more && !l.held && !full && !l.hook.removed && written >= l.mark
 }
 
 // run makes deliveries of a lane until its turn is over.
@@ -120,6 +130,10 @@ func (d *dispatcher) run(l *lane) laneEnd {
 		o, err := d.try(&v, l, p, &end)
 		if err != nil {
 			return d.stumbled(end, err)
+		}
+		if !end.held.IsZero() {
+			end.more = true
+			break
 		}
 		if d.ctx.Err() != nil && o.Error != "" {
 			return end // it was cut short: to be made again by whoever comes next
@@ -155,12 +169,16 @@ func (d *dispatcher) giveWay(took time.Duration) {
 
 // list gives what a run is to deliver.
 func (d *dispatcher) list(v *storage.View, l *lane, end *laneEnd) (list []tracker.PendingDelivery, err error) {
+	most := laneBatch
+	if l.reserved != (reservation{}) {
+		most = heldBatch
+	}
 	if l.retry() {
-		list, end.next, err = tracker.ListRetries(v, l.hook.id, d.shard.engine.cfg.Clock(), laneBatch)
+		list, end.next, err = tracker.ListRetries(v, l.hook.id, d.shard.engine.cfg.Clock(), most)
 		return list, err
 	}
-	list, err = tracker.ListOutbox(v, l.hook.id, l.cursor, laneBatch)
-	end.more = len(list) == laneBatch
+	list, err = tracker.ListOutbox(v, l.hook.id, l.cursor, most)
+	end.more = len(list) == most
 	return list, err
 }
 
@@ -173,7 +191,8 @@ func (d *dispatcher) stumbled(end laneEnd, err error) laneEnd {
 	return end
 }
 
-// try makes one try of a delivery.
+// try makes one try of a delivery, unless it has to wait for a rate: then end.held says
+// until when, and nothing came of it.
 func (d *dispatcher) try(v *storage.View, l *lane, p tracker.PendingDelivery, end *laneEnd) (tracker.DeliveryOutcome, error) {
 	e, t := d.shard.engine, l.hook
 	o := tracker.DeliveryOutcome{Webhook: t.id, Delivery: p.ID, Sequence: p.Sequence, Retry: l.retry(), At: e.cfg.Clock()}
@@ -189,6 +208,13 @@ func (d *dispatcher) try(v *storage.View, l *lane, p tracker.PendingDelivery, en
 	case event.Body == nil:
 		o.Final, o.Error = true, "The event is no longer kept."
 	default:
+		if event.Body, err = tracker.BriefDelivery(event.Body, e.cfg.Inbound.PublicURL); err != nil {
+			return o, err
+		}
+		if end.held = d.hold(l, p, c.Host, len(event.Body)); !end.held.IsZero() {
+			e.stats.held.Add(1)
+			return o, nil
+		}
 		d.send(t, c, &event, &o, end)
 	}
 	if o.Error != "" && !o.Tried {

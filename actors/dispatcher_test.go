@@ -154,7 +154,7 @@ func TestDispatcher_SlowOnesDelayNobody(t *testing.T) {
 		p.issues(other, 1)
 		rest()
 		for n := range 60 {
-			url := fmt.Sprintf("https://slow.example/%d", n)
+			url := fmt.Sprintf("https://slow-%d.example/", n)
 			p.set(url, hangs)
 			p.subscribe(o, url)
 		}

@@ -7,7 +7,7 @@ import (
 
 // Which lanes run when.
 
-// wait readies the retries that are due and gives the time until the next.
+// wait readies the lanes that are due and gives the time until the next.
 func (d *dispatcher) wait() time.Duration {
 	now := d.shard.engine.cfg.Clock()
 	for len(d.due) > 0 {
@@ -16,7 +16,7 @@ func (d *dispatcher) wait() time.Duration {
 			return min(l.due.Sub(now), dispatchLook)
 		}
 		d.setDue(l, time.Time{})
-		l.more = true
+		l.more, l.held = true, false
 		d.ready(l)
 	}
 	return dispatchLook
@@ -116,7 +116,12 @@ func (d *dispatcher) done(end laneEnd) {
 		t.again.mark = max(t.again.mark, end.mark)
 	}
 	t.again.more = t.again.more || end.failed
-	if l.retry() && !t.removed {
+	switch {
+	case t.removed:
+	case !end.held.IsZero():
+		l.held = true
+		d.setDue(l, end.held)
+	case l.retry():
 		d.setDue(l, end.next)
 	}
 	for _, p := range s.parked {
@@ -127,7 +132,7 @@ func (d *dispatcher) done(end laneEnd) {
 	d.ready(&t.again)
 }
 
-// setDue says when a lane's next retry comes due; the zero time for none.
+// setDue says when a lane is looked at by itself; the zero time for never.
 func (d *dispatcher) setDue(l *lane, at time.Time) {
 	was := !l.due.IsZero()
 	l.due = at
@@ -141,7 +146,7 @@ func (d *dispatcher) setDue(l *lane, at time.Time) {
 	}
 }
 
-// dueHeap are the lanes with retries to come, each once, the earliest first.
+// dueHeap are the lanes with a time to be looked at, each once, the earliest first.
 type dueHeap []*lane
 
 func (h dueHeap) Len() int           { return len(h) }

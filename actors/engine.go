@@ -47,6 +47,7 @@ type Engine struct {
 	sender     Sender          // of webhook deliveries
 	client     *webhook.Client // the sender, unless one was given
 	delivering atomic.Int64    // being sent
+	hosts      *hostRates      // of webhook deliveries
 
 	commands atomic.Int64 // unanswered
 	active   atomic.Int64 // handles of all shards
@@ -75,6 +76,7 @@ func NewEngine(cfg Config) (*Engine, error) {
 	e.actors.ended = make(chan struct{})
 	e.background.ended = make(chan struct{})
 	e.stopped, e.stop = context.WithCancel(context.Background())
+	e.hosts = newHostRates(cfg.Webhooks.Host)
 	e.sender = cfg.Webhooks.Sender
 	if e.sender == nil {
 		e.client = webhook.NewClient(webhook.Config{Permits: e.cfg.Webhooks.Policy.Permits, AllowHTTP: e.cfg.Webhooks.Policy.AllowHTTP})

@@ -16,6 +16,7 @@ type counters struct {
 	refused                                      [refusals]atomic.Uint64
 	// Tries of webhook deliveries, and the commands that record them.
 	deliveries             [deliveryOutcomes]atomic.Uint64
+	held                   atomic.Uint64 // times that a delivery had to wait for a rate
 	records, recordsFailed atomic.Uint64
 }
 
@@ -58,6 +59,7 @@ type Counts struct {
 	Refused                                      map[string]uint64
 	Deliveries                                   map[string]uint64
 	DeliveryRecords, DeliveryRecordsFailed       uint64
+	DeliveriesHeld                               uint64
 	ActiveActors, UnansweredCommands, Waiting    int64
 	Delivering, Listening                        int64
 }
@@ -71,7 +73,7 @@ func (e *Engine) Stats() Counts {
 		CallersFound: s.callersFound.Load(), CallersResolved: s.callersResolved.Load(),
 		Timers: s.timers.Load(), TimersFailed: s.timersFailed.Load(),
 		Refused: map[string]uint64{}, Deliveries: map[string]uint64{},
-		DeliveryRecords: s.records.Load(), DeliveryRecordsFailed: s.recordsFailed.Load(), Delivering: e.delivering.Load(),
+		DeliveriesHeld: s.held.Load(), DeliveryRecords: s.records.Load(), DeliveryRecordsFailed: s.recordsFailed.Load(), Delivering: e.delivering.Load(),
 		ActiveActors: e.active.Load(), UnansweredCommands: e.commands.Load(), Waiting: e.waits.count.Load(),
 		Listening: e.feeds.listeners.Load(),
 	}
@@ -108,6 +110,7 @@ var (
 	timersFailedDesc  = describe("timers_failed_total", "Timers whose operation failed and is tried again.")
 	refusedDesc       = describe("refused_total", "Requests answered as unavailable, by reason.", "reason")
 	deliveriesDesc    = describe("webhook_deliveries_total", "Tries of webhook deliveries, by what came of them; dropped ones ended without a try.", "outcome")
+	heldDesc          = describe("webhook_deliveries_held_total", "Times that a webhook delivery had to wait for the rate of its workspace or host.")
 	recordsDesc       = describe("webhook_records_total", "Commands that recorded what came of webhook deliveries.")
 	recordsFailedDesc = describe("webhook_records_failed_total", "Such commands that failed and are tried again.")
 	deliveringDesc    = describe("webhook_deliveries_in_flight", "Webhook deliveries being made.")
@@ -143,6 +146,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for outcome, n := range s.Deliveries {
 		count(deliveriesDesc, n, outcome)
 	}
+	count(heldDesc, s.DeliveriesHeld)
 	count(recordsDesc, s.DeliveryRecords)
 	count(recordsFailedDesc, s.DeliveryRecordsFailed)
 	ch <- prometheus.MustNewConstMetric(deliveringDesc, prometheus.GaugeValue, float64(s.Delivering))

@@ -7,6 +7,8 @@ import (
 	"net"
 
 	"github.com/valyala/fasthttp"
+
+	"switchyard/actors/tracker"
 )
 
 const (

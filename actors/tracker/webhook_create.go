@@ -27,7 +27,7 @@ func (in *CreateWebhookIn) Validate(faults *Faults) {
 var CreateWebhook = NewCommand[CreateWebhookIn, WebhookWithSecret]("CreateWebhook", "Subscribe a URL to events", Needs{Level: Admin}, createWebhook, WithSecret)
 
 func createWebhook(tx *Tx, in *CreateWebhookIn) (Reply, error) {
-	if err := tx.webhookURL(in.URL); err != nil {
+	if err := tx.webhookURL(in.URL, ""); err != nil {
 		return Reply{}, err
 	}
 	if err := tx.tally(webhookTable, 1); err != nil {

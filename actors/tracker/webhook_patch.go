@@ -34,7 +34,7 @@ func patchWebhook(tx *Tx, in *PatchWebhookIn) (Reply, error) {
 	}
 	w := row.Value
 	if in.URL.Set && in.URL.Value != w.URL {
-		if err := tx.webhookURL(in.URL.Value); err != nil {
+		if err := tx.webhookURL(in.URL.Value, w.URL); err != nil {
 			return Reply{}, err
 		}
 		w.URL = in.URL.Value

@@ -13,8 +13,10 @@ import (
 
 // WebhookTarget is a webhook as its deliveries need it.
 type WebhookTarget struct {
-	ID     storage.ID
-	URL    string
+	ID  storage.ID
+	URL string
+	// Host is that of the URL, in one form for each host.
+	Host   string
 	Active bool
 	// Secret signs; so does Previous until Until.
 	Secret, Previous string
@@ -55,7 +57,7 @@ func ListWebhookTargets(v *storage.View) (list []WebhookTarget, err error) {
 			return false, err
 		}
 		id, _ := storage.ParseID(row.Value.ID)
-		list = append(list, WebhookTarget{ID: id, URL: row.Value.URL, Active: row.Value.IsActive})
+		list = append(list, WebhookTarget{ID: id, URL: row.Value.URL, Host: webhookHost(row.Value.URL), Active: row.Value.IsActive})
 		return true, nil
 	})
 	if err != nil {

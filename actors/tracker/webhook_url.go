@@ -1,10 +1,14 @@
 package tracker
 
 import (
+	"cmp"
+	"fmt"
 	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
+
+	"switchyard/storage"
 )
 
 // WebhookPolicy says where webhooks may lead. The zero policy allows public
@@ -16,7 +20,14 @@ type WebhookPolicy struct {
 	AllowPrivate bool
 	// Allow are ranges of addresses that are allowed whatever they are.
 	Allow []netip.Prefix
+	// PerHost is how many webhooks of a workspace may lead to one host; 0 means
+	// DefaultWebhooksPerHost.
+	PerHost int
 }
+
+// DefaultWebhooksPerHost keeps one change from becoming many requests to a host that may
+// not have asked for any.
+const DefaultWebhooksPerHost = 10
 
 // notPublic are the ranges of addresses that are no place on the public internet,
 // or that stand for another address which may be none.
@@ -131,6 +142,9 @@ func (p *WebhookPolicy) fault(text string) string {
 	if u.Scheme == "http" && !p.AllowHTTP {
 		return "Must begin with https://."
 	}
+	if fault := p.portFault(u.Port()); fault != "" {
+		return fault
+	}
 	const private = "Leads to a private, local or otherwise special address, which this service does not send to."
 	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 	if a, err := netip.ParseAddr(host); err == nil {
@@ -147,10 +161,52 @@ func (p *WebhookPolicy) fault(text string) string {
 	return ""
 }
 
-// webhookURL is what a URL of a request must satisfy under the service's policy.
-func (tx *Tx) webhookURL(text string) error {
+// portFault refuses the ports of other well-known services: a request could be sent to
+// mail and name servers, and the errors of deliveries would tell which of them are there.
+func (p *WebhookPolicy) portFault(port string) string {
+	if n, err := strconv.Atoi(port); err != nil || n >= 1024 || n == 443 || n == 80 || p.AllowPrivate {
+		return ""
+	}
+	return "Has a port below 1024 that is neither 443 nor 80."
+}
+
+// webhookHost is the host of a webhook's URL, in one form for each host.
+func webhookHost(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "" // URLs are checked when they are written
+	}
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	if a, err := netip.ParseAddr(host); err == nil {
+		return a.Unmap().WithZone("").String()
+	}
+	return host
+}
+
+// webhookURL is what the URL of a webhook must satisfy under the service's policy. before
+// is the URL that it takes the place of; empty for a new webhook.
+func (tx *Tx) webhookURL(text, before string) error {
 	if fault := tx.ledger.policy.fault(text); fault != "" {
 		return BadRequest(Fault{Path: "url", Message: fault})
+	}
+	host := webhookHost(text)
+	if before != "" && webhookHost(before) == host {
+		return nil
+	}
+	n, most := 0, cmp.Or(tx.ledger.policy.PerHost, DefaultWebhooksPerHost)
+	err := webhooks.Scan(tx, nil, nil, func(_ []byte, rec storage.Record) (bool, error) {
+		row, err := webhooks.Decode(rec)
+		if err == nil && webhookHost(row.Value.URL) == host {
+			n++
+		}
+		return true, err
+	})
+	if err != nil {
+		return fmt.Errorf("read the webhooks: %w", err)
+	}
+	if n >= most {
+		return Conflict(fmt.Sprintf("The workspace has %d webhook subscriptions to the host %s, the most there can be (--webhooks-per-host).", n, host),
+			"Delete one of them, or have one subscription get more types of events.")
 	}
 	return nil
 }

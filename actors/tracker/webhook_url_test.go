@@ -63,7 +63,12 @@ func TestWebhookURL_Faults(t *testing.T) {
 		{"https://1.example/", true, true, true},
 		{"https://example.0x/", false, false, false}, // a number, for some
 		{"https://93.184.216.34/", true, true, true},
-		{"https://[2606:2800:220:1:248:1893:25c8:1946]:1/", true, true, true},
+		{"https://[2606:2800:220:1:248:1893:25c8:1946]:1/", true, false, true},
+		{"https://example.com:22/", true, false, true},
+		{"https://example.com:1023/", true, false, true},
+		{"https://example.com:1024/", true, true, true},
+		{"https://example.com:443/", true, true, true},
+		{"https://example.com:80/", true, true, true},
 		{"http://example.com/", true, false, true},
 		{"https://127.0.0.1/", true, false, true},
 		{"https://127.0.0.1./", true, false, true},

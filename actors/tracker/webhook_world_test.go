@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -174,13 +175,38 @@ func TestWebhooks_AreBounded(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
 	var last WebhookWithSecret
-	for range bounds[webhookTable].most {
-		last = w.subscribe("deal.*")
+	for i := range bounds[webhookTable].most {
+		last = decode[WebhookWithSecret](w, w.run(&w.ann, CreateWebhook, &CreateWebhookIn{URL: fmt.Sprintf("https://%d.example.com/", i)}).Body)
 	}
 	_, _, err := w.try(&w.ann, CreateWebhook, &CreateWebhookIn{URL: "https://example.com/"})
 	wantCode(t, err, CodeConflict)
 	w.run(&w.ann, DeleteWebhook, &WebhookByIDIn{ID: last.ID})
 	w.subscribe()
+	w.verify()
+}
+
+// A workspace may not turn one change into many requests to somebody's host.
+func TestWebhooks_AreFewForEachHost(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	var last WebhookWithSecret
+	for i := range DefaultWebhooksPerHost {
+		last = decode[WebhookWithSecret](w, w.run(&w.ann, CreateWebhook, &CreateWebhookIn{URL: fmt.Sprintf("https://Example.com:%d/%d", 8000+i, i)}).Body)
+	}
+	refused := func(op *Op, in any) {
+		t.Helper()
+		_, _, err := w.try(&w.ann, op, in)
+		wantCode(t, err, CodeConflict)
+		if !strings.Contains(err.Error(), "--webhooks-per-host") {
+			t.Errorf("%v names no flag", err)
+		}
+	}
+	refused(CreateWebhook, &CreateWebhookIn{URL: "https://example.com./more"})
+	elsewhere := decode[WebhookWithSecret](w, w.run(&w.ann, CreateWebhook, &CreateWebhookIn{URL: "https://www.example.com/"}).Body)
+	refused(PatchWebhook, &PatchWebhookIn{ID: elsewhere.ID, URL: Some("https://example.com/")})
+	w.run(&w.ann, PatchWebhook, &PatchWebhookIn{ID: last.ID, URL: Some("https://example.com/another/path")})
+	w.run(&w.ann, PatchWebhook, &PatchWebhookIn{ID: last.ID, URL: Some("https://else.example/")})
+	w.run(&w.ann, PatchWebhook, &PatchWebhookIn{ID: elsewhere.ID, URL: Some("https://example.com/")})
 	w.verify()
 }
 

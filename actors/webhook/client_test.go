@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/base64"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -272,7 +273,7 @@ func TestSend_NamesThatChangeTheirMeaning(t *testing.T) {
 		t.Fatalf("result %+v", r)
 	}
 	c.Close() // so that it dials anew
-	if r := c.Send(t.Context(), delivery(url)); !strings.Contains(r.Failure, "private") || calls.Load() != 1 {
+	if r := c.Send(t.Context(), delivery(url)); !strings.Contains(r.Failure, "does not send to") || calls.Load() != 1 {
 		t.Errorf("result %+v", r)
 	}
 }
@@ -291,6 +292,25 @@ func TestSend_AsksForEveryAddress(t *testing.T) {
 		c := client(t, Config{Resolver: names(t, "127.0.0.1"), Permits: func(netip.Addr) bool { return false }})
 		if r := c.Send(t.Context(), delivery("http://"+host+":9/")); r.Failure == "" {
 			t.Errorf("%s: %+v", host, r)
+		}
+	}
+}
+
+// The names of the service's own network must not be told apart from names there are
+// not.
+func TestSend_UnknownNamesAndPrivateAddressesLookAlike(t *testing.T) {
+	t.Parallel()
+	nobody := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		return nil, errors.New("there is no name server")
+	}}
+	none := func(netip.Addr) bool { return false }
+	private := client(t, Config{Resolver: names(t, "10.0.0.1"), Permits: none}).Send(t.Context(), delivery("http://db.internal.example:9/"))
+	literal := client(t, Config{Permits: none}).Send(t.Context(), delivery("http://10.0.0.1:9/"))
+	unknown := Result{Failure: describe(&net.DNSError{Err: "no such host", Name: "db.internal.example", IsNotFound: true})}
+	failing := client(t, Config{Resolver: nobody, Permits: none}).Send(t.Context(), delivery("http://db.internal.example:9/"))
+	for name, r := range map[string]Result{"a literal": literal, "not known": unknown, "not looked up": failing} {
+		if r != private {
+			t.Errorf("%s: %+v; a name of a private address: %+v", name, r, private)
 		}
 	}
 }

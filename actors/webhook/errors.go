@@ -25,16 +25,13 @@ func describe(err error) string {
 		timeout   interface{ Timeout() bool }
 	)
 	switch {
-	case errors.Is(err, errForbidden):
-		return "The host leads to a private, local or otherwise special address, which this service does not send to."
 	case errors.Is(err, context.Canceled):
 		return "The try was cut short."
-	case errors.As(err, &dns) && dns.IsNotFound:
-		return "The host's name is not known."
+	case errors.Is(err, errForbidden), errors.As(err, &dns) && !dns.IsTimeout:
+		// One text for all: else the names of the service's own network could be tried.
+		return "The host's name is not known, or leads to an address that this service does not send to."
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return "There was no answer within 10 seconds."
-	case errors.As(err, &dns):
-		return "The host's name could not be looked up."
 	case errors.As(err, &host):
 		return "The receiver's certificate is for another host."
 	case errors.As(err, &authority), errors.As(err, &invalid), errors.As(err, &untrusted):

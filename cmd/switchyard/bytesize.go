@@ -27,3 +27,24 @@ func (b *byteSize) UnmarshalText(text []byte) error {
 	*b = byteSize(n * unit)
 	return nil
 }
+
+// perSecond is a rate on the command line: a number, or a size, in a second, or off. The
+// zero value is a flag that was not given, and off is negative.
+type perSecond int
+
+// mostPerSecond keeps what is reckoned of a rate within an int.
+const mostPerSecond = 1 << 40
+
+// UnmarshalText reads a rate.
+func (r *perSecond) UnmarshalText(text []byte) error {
+	if string(text) == "off" {
+		*r = -1
+		return nil
+	}
+	var n byteSize
+	if err := n.UnmarshalText(text); err != nil || n == 0 || n > mostPerSecond {
+		return fmt.Errorf("%q is not a rate: give a number, or one with KiB, MiB or GiB, for each second, or off", text)
+	}
+	*r = perSecond(n)
+	return nil
+}

@@ -17,3 +17,19 @@ func TestByteSize(t *testing.T) {
 		}
 	}
 }
+
+func TestPerSecond(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]perSecond{"off": -1, "50": 50, "2MiB": 2 << 20} {
+		var r perSecond
+		if err := r.UnmarshalText([]byte(text)); err != nil || r != want {
+			t.Errorf("%q reads as %d, %v", text, r, err)
+		}
+	}
+	for _, text := range []string{"", "0", "-1", "50/s", "never", "2TiB"} {
+		var r perSecond
+		if err := r.UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q reads as %d", text, r)
+		}
+	}
+}

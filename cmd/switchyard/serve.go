@@ -51,6 +51,12 @@ type serveCmd struct {
 	WebhooksAllowPrivate bool     `help:"Deliver webhooks to private, loopback and other special addresses too: to whatever this node reaches." group:"Webhooks"`
 	WebhooksAllowCIDR    []string `name:"webhooks-allow-cidr" help:"Deliver webhooks to these addresses, whatever they are; repeatable." placeholder:"CIDR" group:"Webhooks"`
 
+	WebhooksPerHost           int       `help:"How many webhooks of a workspace may lead to one host." default:"10" placeholder:"N" group:"Webhooks"`
+	WebhooksWorkspaceRequests perSecond `help:"Webhook deliveries of a workspace in a second; more wait (off, or 50 where --http or --public-url is not of this machine alone)." placeholder:"N" group:"Webhooks"`
+	WebhooksWorkspaceBytes    perSecond `help:"Bytes of webhook deliveries of a workspace in a second (off, or 2MiB)." placeholder:"SIZE" group:"Webhooks"`
+	WebhooksHostRequests      perSecond `help:"Webhook deliveries to a host in a second, from this node (off, or 200)." placeholder:"N" group:"Webhooks"`
+	WebhooksHostBytes         perSecond `help:"Bytes of webhook deliveries to a host in a second, from this node (off, or 8MiB)." placeholder:"SIZE" group:"Webhooks"`
+
 	Peer            string        `help:"Address for other nodes: replication, forwarded requests. A node with none of --peer, --gossip, --advertise, --join and --bootstrap-expect is alone and opens no such port (127.0.0.1:7947 when not given)." placeholder:"ADDRESS" group:"Cluster"`
 	Gossip          string        `help:"Address for finding other nodes, TCP and UDP (127.0.0.1:7946 when not given)." placeholder:"ADDRESS" group:"Cluster"`
 	Advertise       string        `help:"Host under which other nodes reach this one, when it is not that of --peer." placeholder:"HOST" group:"Cluster"`
@@ -90,8 +96,7 @@ func (s serveCmd) Run() error {
 	first := len(held) == 0
 	cfg := node.Config{
 		Data: s.Data, HTTP: s.HTTP, Metrics: s.Metrics, Name: s.NodeName, Shards: s.Shards,
-		RootToken: root, OpenOnboarding: s.Onboarding == "open", PublicURL: s.PublicURL, SMSSecret: s.SMSSecret, VCSSecret: s.VCSSecret,
-		OpenInboundRoutes: s.InboundRoutes == "open",
+		RootToken: root, OpenOnboarding: s.Onboarding == "open", PublicURL: s.PublicURL, SMSSecret: s.SMSSecret, VCSSecret: s.VCSSecret, OpenInboundRoutes: s.InboundRoutes == "open",
 		Peer: s.Peer, Gossip: s.Gossip, Advertise: s.Advertise, Join: s.Join, BootstrapExpect: s.BootstrapExpect,
 		Zone: s.Zone, ReplaceAfter: s.ReplaceAfter, ClusterCert: s.ClusterCert, ClusterKey: s.ClusterKey, ClusterCA: s.ClusterCA,
 		GossipKey: s.GossipKey, GossipKeyFile: s.GossipKeyFile, InsecureCluster: s.InsecureCluster,
@@ -102,6 +107,11 @@ func (s serveCmd) Run() error {
 			Bytes: uint64(s.MaxBytesInFlight), WorkspaceBytes: uint64(s.WorkspaceBytesInFlight), AnonymousBytes: uint64(s.AnonymousBytesInFlight),
 			OnboardingRate: s.OnboardingRate, AnonymousRate: s.AnonymousRate, WorkspacesPerUser: s.WorkspacesPerUser,
 			TrustedProxies: s.TrustedProxies, ForwardedHeader: s.ForwardedHeader,
+		},
+		WebhooksPerHost: s.WebhooksPerHost,
+		WebhookRates: node.WebhookRates{
+			WorkspaceRequests: int(s.WebhooksWorkspaceRequests), WorkspaceBytes: int(s.WebhooksWorkspaceBytes),
+			HostRequests: int(s.WebhooksHostRequests), HostBytes: int(s.WebhooksHostBytes),
 		},
 		RequestTimeout: s.RequestTimeout, Rate: limit, DiskReserve: uint64(s.DiskReserve), StallAfter: s.StallAfter, MaxActiveChildren: s.MaxActiveChildren, Version: version, Logger: logger,
 	}

@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"time"
 
-	"switchyard/actors/tracker"
 	"switchyard/cluster"
 	"switchyard/httpapi"
 )
@@ -75,6 +73,10 @@ type Config struct {
 	// 10.1.0.0/16 (Decision 46).
 	WebhooksAllowHTTP, WebhooksAllowPrivate bool
 	WebhooksAllowCIDR                       []string
+	// WebhooksPerHost is how many webhooks of a workspace may lead to one host; 0 means
+	// tracker.DefaultWebhooksPerHost.
+	WebhooksPerHost int
+	WebhookRates    WebhookRates
 	// Rate limits the requests of each credential on this node.
 	Rate httpapi.Rate
 	// Shares bound what one caller or address may take.
@@ -129,23 +131,13 @@ func (c Config) validate() error {
 	return c.validateCluster()
 }
 
-// webhookPolicy says where webhooks may lead.
-func (c Config) webhookPolicy() (tracker.WebhookPolicy, error) {
-	p := tracker.WebhookPolicy{AllowHTTP: c.WebhooksAllowHTTP, AllowPrivate: c.WebhooksAllowPrivate}
-	for _, text := range c.WebhooksAllowCIDR {
-		prefix, err := netip.ParsePrefix(text)
-		if err != nil || prefix != prefix.Masked() {
-			return p, fmt.Errorf("--webhooks-allow-cidr %q: must be a range such as 10.1.0.0/16 or fd00::/8", text)
-		}
-		p.Allow = append(p.Allow, prefix)
-	}
-	return p, nil
-}
-
 // Warnings are what an operator should know about a configuration that works.
 func (c Config) Warnings() []string {
 	c = c.withAddresses()
 	w := c.shareWarnings()
+	if c.OpenInboundRoutes && c.exposed() {
+		w = append(w, "--inbound-routes=open: the workspace that names a repository or number first gets what is sent about it, whoever it is")
+	}
 	if c.Metrics != "" && !loopback(c.Metrics) {
 		w = append(w, "metrics are served without authentication on "+c.Metrics)
 	}

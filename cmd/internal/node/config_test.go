@@ -2,8 +2,11 @@ package node
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
+
+	"switchyard/actors"
 )
 
 func TestConfig_WebhookPolicy(t *testing.T) {
@@ -27,5 +30,46 @@ func TestConfig_WebhookPolicy(t *testing.T) {
 	c.WebhooksAllowPrivate = true
 	if w := c.Warnings(); len(w) != 1 || !strings.Contains(w[0], "--webhooks-allow-private") {
 		t.Errorf("warnings %q", w)
+	}
+}
+
+// A bench on a laptop never meets a rate; a node that others reach has them.
+func TestConfig_WebhookRates(t *testing.T) {
+	t.Parallel()
+	strict := actors.DeliveryRate{Requests: defaultWorkspaceRequests, Bytes: defaultWorkspaceBytes}
+	for name, row := range map[string]struct {
+		http, public string
+		set          WebhookRates
+		want         actors.DeliveryRate
+	}{
+		"loopback":                {"127.0.0.1:8080", "", WebhookRates{}, actors.DeliveryRate{}},
+		"loopback, said so":       {"localhost:8080", "http://127.0.0.1:8080", WebhookRates{}, actors.DeliveryRate{}},
+		"loopback behind a proxy": {"127.0.0.1:8080", "https://yard.example", WebhookRates{}, strict},
+		"public":                  {"0.0.0.0:8080", "", WebhookRates{}, strict},
+		"public, off":             {":8080", "", WebhookRates{WorkspaceRequests: -1, WorkspaceBytes: -1}, actors.DeliveryRate{}},
+		"loopback, set":           {"[::1]:8080", "", WebhookRates{WorkspaceRequests: 3}, actors.DeliveryRate{Requests: 3}},
+	} {
+		c := sane()
+		c.HTTP, c.PublicURL, c.WebhookRates = row.http, row.public, row.set
+		if w, err := c.webhooks(); err != nil || w.Workspace != row.want {
+			t.Errorf("%s: %+v, %v", name, w.Workspace, err)
+		}
+	}
+	c := sane()
+	c.HTTP, c.OpenInboundRoutes = "0.0.0.0:8080", true
+	if w := c.Warnings(); !slices.ContainsFunc(w, func(s string) bool { return strings.Contains(s, "--inbound-routes=open") }) {
+		t.Errorf("warnings %q", w)
+	}
+	c = sane()
+	c.WebhooksPerHost = -1
+	if err := c.validate(); err == nil || !strings.Contains(err.Error(), "--webhooks-per-host") {
+		t.Errorf("%v", err)
+	}
+	for flag, change := range map[string]func(*Config){"--sms-secret": func(c *Config) { c.SMSSecret = "short" }, "--vcs1-secret": func(c *Config) { c.VCSSecret = "short" }} {
+		c := sane()
+		change(&c)
+		if err := c.validate(); err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("%s: %v", flag, err)
+		}
 	}
 }

@@ -160,7 +160,7 @@ func (n *Node) Join(ctx context.Context) (err error) {
 	if n.cfg.clustered() {
 		remote = n.groups
 	}
-	policy, err := n.cfg.webhookPolicy()
+	webhooks, err := n.cfg.webhooks()
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (n *Node) Join(ctx context.Context) (err error) {
 		RootToken:      n.cfg.RootToken,
 		OpenOnboarding: n.cfg.OpenOnboarding,
 		Inbound:        tracker.InboundSettings{SMSSecret: n.cfg.SMSSecret, VCSSecret: n.cfg.VCSSecret, PublicURL: n.publicURL(), OpenRoutes: n.cfg.OpenInboundRoutes},
-		Webhooks:       actors.Webhooks{Policy: policy},
+		Webhooks:       webhooks,
 		Agents: tracker.AgentSettings{
 			StallAfter: n.cfg.StallAfter, MaxActiveChildren: n.cfg.MaxActiveChildren, PublicURL: n.publicURL(),
 			WorkspacesPerUser: shares.WorkspacesPerUser,

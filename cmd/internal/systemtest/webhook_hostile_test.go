@@ -219,7 +219,7 @@ func TestWebhooks_AddressesAreJudgedWhenDialed(t *testing.T) {
 			}
 			return list.Deliveries[0].Attempts > 0 && list.Deliveries[0].Status != "succeeded"
 		})
-		if d := list.Deliveries[0]; d.LastError == nil || !strings.Contains(*d.LastError, "private") || d.LastStatusCode != nil {
+		if d := list.Deliveries[0]; d.LastError == nil || !strings.Contains(*d.LastError, "does not send to") || d.LastStatusCode != nil {
 			t.Errorf("%s: %+v", host, d)
 		}
 	}

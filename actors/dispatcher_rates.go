@@ -1,0 +1,142 @@
+package actors
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"switchyard/actors/tracker"
+	"switchyard/storage"
+)
+
+// DeliveryRate bounds webhook deliveries in a second, by their number and by the bytes of
+// their bodies; a field of 0 is no bound. Five seconds' worth may go out at once.
+type DeliveryRate struct{ Requests, Bytes int }
+
+const (
+	rateBurst = 5 // in seconds
+	// leastBurst is more than the largest body of a delivery, in bytes: each is counted
+	// whole.
+	leastBurst = 1 << 20
+	// hostsKept bounds the hosts whose rates are counted at a time.
+	hostsKept = 1 << 14
+)
+
+// rateBuckets are the token buckets of one workspace or host; nil: no bound.
+type rateBuckets struct{ requests, bytes *rate.Limiter }
+
+// buckets makes full buckets.
+func (r DeliveryRate) buckets() *rateBuckets {
+	if r == (DeliveryRate{}) {
+		return nil
+	}
+	b := &rateBuckets{}
+	if r.Requests > 0 {
+		b.requests = rate.NewLimiter(rate.Limit(r.Requests), rateBurst*r.Requests)
+	}
+	if r.Bytes > 0 {
+		b.bytes = rate.NewLimiter(rate.Limit(r.Bytes), max(rateBurst*r.Bytes, leastBurst))
+	}
+	return b
+}
+
+// reserve takes a delivery out of the buckets and gives how long it has to wait. Those
+// that wait were taken out in their order, so each waits for its own time and once.
+func (b *rateBuckets) reserve(now time.Time, bytes int) (wait time.Duration) {
+	if b == nil {
+		return 0
+	}
+	if b.requests != nil {
+		wait = b.requests.ReserveN(now, 1).DelayFrom(now)
+	}
+	if b.bytes != nil {
+		wait = max(wait, b.bytes.ReserveN(now, min(bytes, b.bytes.Burst())).DelayFrom(now))
+	}
+	return wait
+}
+
+// full reports whether the buckets say no more than new ones.
+func (b *rateBuckets) full(now time.Time) bool {
+	return (b.requests == nil || b.requests.TokensAt(now) >= float64(b.requests.Burst())) &&
+		(b.bytes == nil || b.bytes.TokensAt(now) >= float64(b.bytes.Burst()))
+}
+
+// hostRates are the buckets of the hosts that something was sent to lately, over all
+// workspaces of the node.
+type hostRates struct {
+	rate DeliveryRate
+
+	mu      sync.Mutex
+	buckets map[string]*rateBuckets
+	sweepAt int // number of hosts at which the full buckets are dropped
+}
+
+func newHostRates(r DeliveryRate) *hostRates {
+	return &hostRates{rate: r, buckets: map[string]*rateBuckets{}, sweepAt: hostsKept / 16}
+}
+
+func (h *hostRates) reserve(host string, now time.Time, bytes int) time.Duration {
+	if h.rate == (DeliveryRate{}) {
+		return 0
+	}
+	h.mu.Lock()
+	b := h.buckets[host]
+	if b == nil {
+		if len(h.buckets) >= h.sweepAt {
+			h.sweep(now)
+		}
+		b = h.rate.buckets()
+		h.buckets[host] = b
+	}
+	h.mu.Unlock()
+	return b.reserve(now, bytes)
+}
+
+// sweep drops the buckets that are full again, and any one where there are too many. The
+// next sweep is at twice what is left, so that the cost is spread.
+func (h *hostRates) sweep(now time.Time) {
+	for host, b := range h.buckets {
+		if b.full(now) {
+			delete(h.buckets, host)
+		}
+	}
+	for host := range h.buckets {
+		if len(h.buckets) < hostsKept {
+			break
+		}
+		delete(h.buckets, host)
+	}
+	h.sweepAt = min(max(2*len(h.buckets), hostsKept/16), hostsKept)
+}
+
+// reservation is a delivery that was taken out of buckets and is not sent yet.
+type reservation struct {
+	delivery storage.ID
+	host     string // whose buckets it was taken out of; empty: the workspace's alone
+}
+
+// hold takes a delivery out of the buckets of its workspace and then of its host, and
+// gives the time it has to wait for; zero: it may be sent. The host comes second, so that
+// a workspace that is over its own rate takes nothing from the others.
+func (d *dispatcher) hold(l *lane, p tracker.PendingDelivery, host string, bytes int) (until time.Time) {
+	e := d.shard.engine
+	if l.hook.space.rates == nil && e.hosts.rate == (DeliveryRate{}) {
+		return time.Time{}
+	}
+	now := e.cfg.Clock()
+	if l.reserved.delivery != p.ID {
+		l.reserved = reservation{delivery: p.ID}
+		if wait := l.hook.space.rates.reserve(now, bytes); wait > 0 {
+			return now.Add(wait)
+		}
+	}
+	if l.reserved.host != host {
+		l.reserved.host = host
+		if wait := e.hosts.reserve(host, now, bytes); wait > 0 {
+			return now.Add(wait)
+		}
+	}
+	l.reserved = reservation{}
+	return time.Time{}
+}

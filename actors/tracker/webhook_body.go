@@ -1,0 +1,64 @@
+package tracker
+
+import (
+	"fmt"
+	"strconv"
+
+	json "github.com/goccy/go-json"
+)
+
+// maxDeliveryPart bounds data and changes in the body of a delivery, in bytes: a small
+// change of a large issue must not become large requests to every subscriber.
+const maxDeliveryPart = 256 << 10
+
+// DeliveryOmission stands in a delivery for a part of the event that is too large.
+type DeliveryOmission struct {
+	// Bytes is the length of what was left out.
+	Bytes int `json:"bytes"`
+	// URL is where the whole event can be read, with a token that may read events.
+	URL string `json:"url"`
+}
+
+// deliveryBody is an event as a delivery carries it, in the order of an event's fields.
+type deliveryBody struct {
+	ID             json.RawMessage   `json:"id"`
+	Type           json.RawMessage   `json:"type"`
+	OrganizationID WorkspaceID       `json:"organizationId"`
+	Sequence       uint64            `json:"sequence"`
+	CreatedAt      json.RawMessage   `json:"createdAt"`
+	Actor          json.RawMessage   `json:"actor"`
+	Data           json.RawMessage   `json:"data"`
+	DataOmitted    *DeliveryOmission `json:"dataOmitted,omitempty"`
+	Changes        json.RawMessage   `json:"changes,omitempty"`
+	ChangesOmitted *DeliveryOmission `json:"changesOmitted,omitempty"`
+}
+
+// BriefDelivery gives the body of a delivery of an event: the event itself, or, where its
+// data or changes are large, the event with null in their place and the address to read
+// it at. base is the service's URL, without a slash at its end.
+func BriefDelivery(event []byte, base string) ([]byte, error) {
+	if len(event) <= maxDeliveryPart {
+		return event, nil
+	}
+	var b deliveryBody
+	if err := json.Unmarshal(event, &b); err != nil {
+		return nil, fmt.Errorf("read an event to deliver: %w", err)
+	}
+	if len(b.Data) <= maxDeliveryPart && len(b.Changes) <= maxDeliveryPart {
+		return event, nil
+	}
+	address := base + "/workspaces/" + string(b.OrganizationID) + "/events?after=" + strconv.FormatUint(b.Sequence-1, 10) + "&limit=1"
+	for _, part := range []struct {
+		value   *json.RawMessage
+		omitted **DeliveryOmission
+	}{{&b.Data, &b.DataOmitted}, {&b.Changes, &b.ChangesOmitted}} {
+		if n := len(*part.value); n > maxDeliveryPart {
+			*part.value, *part.omitted = json.RawMessage("null"), &DeliveryOmission{Bytes: n, URL: address}
+		}
+	}
+	body, err := json.MarshalWithOption(&b, json.DisableHTMLEscape())
+	if err != nil {
+		return nil, fmt.Errorf("encode a delivery: %w", err)
+	}
+	return body, nil
+}

@@ -1,0 +1,66 @@
+package tracker
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// A small change of a large issue must not become large requests to every subscriber.
+func TestBriefDelivery(t *testing.T) {
+	t.Parallel()
+	event := func(data, changes int) string {
+		text := `{"id":"e","type":"issue.updated","organizationId":"w","sequence":12,"createdAt":"2026-11-20T21:30:00.123Z","actor":{"id":"ann <x>","type":"user"},"data":{"description":"` + strings.Repeat("é", data/2) + `"}`
+		if changes > 0 {
+			text += `,"changes":{"description":{"from":null,"to":"` + strings.Repeat("x", changes) + `"}}`
+		}
+		return text + "}"
+	}
+	for name, row := range map[string]struct {
+		data, changes               int
+		dataOmitted, changesOmitted bool
+	}{
+		"small":                  {100, 100, false, false},
+		"each just small enough": {maxDeliveryPart - 20, maxDeliveryPart - 50, false, false},
+		"large data":             {maxDeliveryPart, 10, true, false},
+		"large data alone":       {maxDeliveryPart, 0, true, false},
+		"large changes":          {10, maxDeliveryPart, false, true},
+		"both":                   {1 << 20, 1 << 20, true, true},
+	} {
+		whole := event(row.data, row.changes)
+		body, err := BriefDelivery([]byte(whole), "https://yard.example")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !row.dataOmitted && !row.changesOmitted {
+			if string(body) != whole {
+				t.Errorf("%s: the event was changed", name)
+			}
+			continue
+		}
+		if len(body) > 2*maxDeliveryPart {
+			t.Errorf("%s: %d bytes", name, len(body))
+		}
+		var want, got map[string]any
+		if err := json.Unmarshal([]byte(whole), &want); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(body, &got); err != nil {
+			t.Fatal(err)
+		}
+		for part, omitted := range map[string]bool{"data": row.dataOmitted, "changes": row.changesOmitted} {
+			told, there := got[part+"Omitted"].(map[string]any)
+			if there != omitted || omitted && (told["url"] != "https://yard.example/workspaces/w/events?after=11&limit=1" || told["bytes"].(float64) <= maxDeliveryPart) {
+				t.Errorf("%s: %sOmitted is %v", name, part, told)
+			}
+			if omitted {
+				want[part] = nil
+			}
+			delete(got, part+"Omitted")
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: %.300s", name, body)
+		}
+	}
+}

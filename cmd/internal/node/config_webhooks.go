@@ -1,0 +1,66 @@
+package node
+
+import (
+	"fmt"
+	"net/netip"
+
+	"switchyard/actors"
+	"switchyard/actors/tracker"
+)
+
+// WebhookRates bound webhook deliveries in a second; what is over them waits. 0 stands
+// for the default, which is no bound where the API is for this machine alone, and a
+// negative number for no bound.
+type WebhookRates struct {
+	// WorkspaceRequests and WorkspaceBytes are those of each workspace, HostRequests and
+	// HostBytes those to each host, over all workspaces that this node serves.
+	WorkspaceRequests, WorkspaceBytes, HostRequests, HostBytes int
+}
+
+// The rates of a node that others reach. One workspace has a quarter of what a host may
+// get, so that it can't keep the others from being delivered there.
+const (
+	defaultWorkspaceRequests = 50
+	defaultHostRequests      = 200
+	defaultWorkspaceBytes    = 2 << 20
+	defaultHostBytes         = 8 << 20
+)
+
+// webhooks is the configuration of deliveries.
+func (c Config) webhooks() (actors.Webhooks, error) {
+	policy, err := c.webhookPolicy()
+	if err != nil {
+		return actors.Webhooks{}, err
+	}
+	rate := func(set, byDefault int) int {
+		if set < 0 || set == 0 && !c.exposed() {
+			return 0
+		}
+		if set == 0 {
+			return byDefault
+		}
+		return set
+	}
+	r := c.WebhookRates
+	return actors.Webhooks{
+		Policy:    policy,
+		Workspace: actors.DeliveryRate{Requests: rate(r.WorkspaceRequests, defaultWorkspaceRequests), Bytes: rate(r.WorkspaceBytes, defaultWorkspaceBytes)},
+		Host:      actors.DeliveryRate{Requests: rate(r.HostRequests, defaultHostRequests), Bytes: rate(r.HostBytes, defaultHostBytes)},
+	}, nil
+}
+
+// webhookPolicy says where webhooks may lead.
+func (c Config) webhookPolicy() (tracker.WebhookPolicy, error) {
+	p := tracker.WebhookPolicy{AllowHTTP: c.WebhooksAllowHTTP, AllowPrivate: c.WebhooksAllowPrivate, PerHost: c.WebhooksPerHost}
+	if c.WebhooksPerHost < 0 {
+		return p, fmt.Errorf("--webhooks-per-host %d: must be at least 1", c.WebhooksPerHost)
+	}
+	for _, text := range c.WebhooksAllowCIDR {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil || prefix != prefix.Masked() {
+			return p, fmt.Errorf("--webhooks-allow-cidr %q: must be a range such as 10.1.0.0/16 or fd00::/8", text)
+		}
+		p.Allow = append(p.Allow, prefix)
+	}
+	return p, nil
+}
