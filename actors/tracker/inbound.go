@@ -71,33 +71,16 @@ type inboundCall struct {
 	Source string `json:"source"`
 	// Delivery is the provider's id of the call, the same when it tries again.
 	Delivery string `json:"delivery"`
-	// Signed is a hash of what was signed, where the id is not part of that: the same
-	// signed bytes are the same call under any id. Empty where the id is signed too.
-	Signed string `json:"signed,omitempty"`
 }
 
-// newInboundCall names a call by the provider's id, which its signature covers. Without
-// an id a hash of the signed bytes stands for it.
+// newInboundCall names a call by the provider's id. Without an id a hash of the signed
+// bytes stands for it.
 func newInboundCall(source, delivery string, signed ...[]byte) inboundCall {
 	if delivery == "" {
-		return inboundCall{Source: source, Delivery: signedHash(signed)}
+		sum := sha256.Sum256(bytes.Join(signed, []byte{'.'}))
+		return inboundCall{source, "sha256:" + hex.EncodeToString(sum[:])}
 	}
-	return inboundCall{Source: source, Delivery: "id:" + delivery}
-}
-
-// newReplayableCall is newInboundCall for a provider whose signature does not cover the
-// id: whoever records a call could send it again under another one.
-func newReplayableCall(source, delivery string, signed ...[]byte) inboundCall {
-	c := newInboundCall(source, delivery, signed...)
-	if hash := signedHash(signed); hash != c.Delivery {
-		c.Signed = hash
-	}
-	return c
-}
-
-func signedHash(signed [][]byte) string {
-	sum := sha256.Sum256(bytes.Join(signed, []byte{'.'}))
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return inboundCall{source, "id:" + delivery}
 }
 
 // maxPayloadDepth is how deeply what providers send may be nested.

@@ -36,7 +36,7 @@ func receiveComms(f Flow, in *ReceiveCommsIn) (Reply, error) {
 	if fault := payloadFault(in.Body); fault != "" {
 		return Reply{}, BadRequest(Fault{Message: fault})
 	}
-	call := newReplayableCall(in.Source, in.Delivery, []byte(in.Timestamp), in.Body)
+	call := newInboundCall(in.Source, in.Delivery, []byte(in.Timestamp), in.Body)
 	message, err := commsMessage(in.Body)
 	if err != nil {
 		return Reply{}, err

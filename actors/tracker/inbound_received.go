@@ -13,49 +13,40 @@ import (
 // receivedLife is how long a call is remembered: longer than providers try again.
 const receivedLife = 7 * 24 * time.Hour
 
-// receivedKey names a call that was taken: SHA-256 over its source and id, or over its
-// source and the hash of what was signed.
+// receivedKey names a call that was taken: SHA-256 over its source and id.
 type receivedKey [sha256.Size]byte
 
-// receivedKeys gives the keys under which a call is remembered: one or two.
-func (c inboundCall) receivedKeys() []receivedKey {
-	keys := []receivedKey{sha256.Sum256(storage.Key(nil).Str(c.Source).Str(c.Delivery))}
-	if c.Signed != "" {
-		keys = append(keys, sha256.Sum256(storage.Key(nil).Str(c.Source).Str(c.Signed)))
-	}
-	return keys
+func newReceivedKey(c inboundCall) receivedKey {
+	return sha256.Sum256(storage.Key(nil).Str(c.Source).Str(c.Delivery))
 }
 
 // take remembers a call, in the batch of what it does; false when it was taken
-// before. A workspace remembers a bounded number of keys: past it the oldest go
+// before. A workspace remembers a bounded number of them: past it the oldest go
 // before their time.
 func (tx *Tx) take(c inboundCall) (first bool, err error) {
-	keys := c.receivedKeys()
-	for _, key := range keys {
-		if known, err := tx.Has(receivedTable, key[:]); err != nil || known {
-			return false, err
-		}
+	key := newReceivedKey(c)
+	known, err := tx.Has(receivedTable, key[:])
+	if err != nil || known {
+		return false, err
 	}
-	n, err := tx.Counter(tallyTable, tallySubject(receivedTable))
+	n, err := tx.Counter(tallyTable, storage.ID{15: byte(receivedTable)})
 	if err != nil {
 		return false, err
 	}
-	if over := int64(n) + int64(len(keys)) - int64(bounds[receivedTable].most); over > 0 {
-		if err := tx.dropReceived(int(over), nil); err != nil {
+	if n >= bounds[receivedTable].most {
+		if err := tx.dropReceived(1, nil); err != nil {
 			return false, err
 		}
 	}
+	if err := tx.tally(receivedTable, 1); err != nil {
+		return false, err
+	}
 	w := tx.Writer()
-	for _, key := range keys {
-		if err := tx.tally(receivedTable, 1); err != nil {
-			return false, err
-		}
-		if err := w.SetValue(receivedTable, key[:], storage.Key(nil).U64(uint64(tx.now.UnixMilli()))); err != nil {
-			return false, err
-		}
-		if err := w.SetValue(receivedByAge, receivedAge(tx.now, key), nil); err != nil {
-			return false, err
-		}
+	if err := w.SetValue(receivedTable, key[:], storage.Key(nil).U64(uint64(tx.now.UnixMilli()))); err != nil {
+		return false, err
+	}
+	if err := w.SetValue(receivedByAge, receivedAge(tx.now, key), nil); err != nil {
+		return false, err
 	}
 	return true, tx.arm(sweepReceived, tx.now.Add(receivedLife))
 }

@@ -12,7 +12,7 @@ type PutInboundSecretIn struct {
 	InboundSourceIn
 	// Secret is made when it is left out. A short one could be guessed from one recorded
 	// call.
-	Secret Opt[string] `json:"secret" rules:"min=16,max=256"`
+	Secret Opt[string] `json:"secret" rules:"min=8,max=256"`
 }
 
 // InboundSecret is a source with its secret, as it is shown this once.

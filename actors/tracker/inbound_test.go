@@ -152,47 +152,6 @@ func TestTake_ForgetsTheOldestBeforeItsTime(t *testing.T) {
 	o.verify()
 }
 
-// The id of a call is not part of what is signed, so the same signed bytes under another
-// id are a repeat, whatever else in the headers differs.
-func TestInbound_SignedBytesAreTakenOnceUnderAnyID(t *testing.T) {
-	t.Parallel()
-	o := newOffice(t)
-	o.admin(PutInboundSecret, &PutInboundSecretIn{InboundSourceIn: InboundSourceIn{"mail"}, Secret: Some("s")})
-	o.route(RouteVCS, "acme/yard")
-	comms := o.comms("s", "one", `{"message":{"text":"x"}}`)
-	push := o.vcs("push", `{"repository":{"full_name":"acme/yard"},"n":1}`)
-	for _, first := range []func() (InboundAnswer, error){
-		func() (InboundAnswer, error) { return o.provider(ReceiveComms, comms) },
-		func() (InboundAnswer, error) { return o.provider(ReceiveVCS, push) },
-	} {
-		if a := o.took(first()); a.Duplicate {
-			t.Errorf("the first call: %+v", a)
-		}
-	}
-	before := o.state()
-	for _, id := range []string{"", "another"} {
-		again, pushed := *comms, *push
-		again.Delivery, pushed.Delivery, pushed.Event = id, id, "release"
-		if a := o.took(o.provider(ReceiveComms, &again)); !a.Duplicate {
-			t.Errorf("comms under the id %q: %+v", id, a)
-		}
-		if a := o.took(o.provider(ReceiveVCS, &pushed)); !a.Duplicate {
-			t.Errorf("vcs1 under the id %q: %+v", id, a)
-		}
-	}
-	if o.state() != before {
-		t.Error("a repeat was stored")
-	}
-	o.now = o.now.Add(time.Second)
-	if a := o.took(o.provider(ReceiveComms, o.comms("s", "later", `{"message":{"text":"x"}}`))); a.Duplicate {
-		t.Errorf("the same body signed anew: %+v", a)
-	}
-	if a := o.took(o.provider(ReceiveVCS, o.vcs("push", `{"repository":{"full_name":"acme/yard"},"n":2}`))); a.Duplicate {
-		t.Errorf("another body: %+v", a)
-	}
-	o.verify()
-}
-
 func TestInbound_ThreadsGoOnWithTheirTicket(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

@@ -63,7 +63,7 @@ func receiveVCS(f Flow, in *ReceiveVCSIn) (Reply, error) {
 		return accepted(InboundAnswer{}) // not about a repository: an event of an account, say
 	}
 	step := receiveVCSIn{
-		inboundCall: newReplayableCall(sourceVCS, in.Delivery, in.Body),
+		inboundCall: newInboundCall(sourceVCS, in.Delivery, in.Body),
 		Event:       in.Event, DeliveryID: in.Delivery, Action: clean(p.Action, 100), Repository: p.Repository.FullName,
 	}
 	var err error

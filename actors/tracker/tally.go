@@ -27,8 +27,7 @@ var bounds = map[storage.TableID]struct {
 	ticketTable:        {1_000_000, "tickets"},
 	dealTable:          {100_000, "deals"},
 	inboundSecretTable: {1_000, "inbound secrets"},
-	// A call may have two: its id, and a hash of what was signed.
-	receivedTable: {400_000, "remembered deliveries"},
+	receivedTable:      {200_000, "remembered deliveries"},
 	// Each is up to maxScreenshot bytes.
 	attachmentTable: {100_000, "attachments"},
 

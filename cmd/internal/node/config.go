@@ -117,11 +117,6 @@ func (c Config) validate() error {
 	if n := len(c.RootToken); n > 0 && n < 16 {
 		return fmt.Errorf("the root token has %d characters: it needs at least 16", n)
 	}
-	for flag, secret := range map[string]string{"--sms-secret": c.SMSSecret, "--vcs1-secret": c.VCSSecret} {
-		if n := len(secret); n > 0 && n < 16 {
-			return fmt.Errorf("%s has %d characters: it needs at least 16", flag, n)
-		}
-	}
 	if _, err := c.webhookPolicy(); err != nil {
 		return err
 	}
@@ -135,6 +130,11 @@ func (c Config) validate() error {
 func (c Config) Warnings() []string {
 	c = c.withAddresses()
 	w := c.shareWarnings()
+	for _, secret := range [...]struct{ flag, value string }{{"--sms-secret", c.SMSSecret}, {"--vcs1-secret", c.VCSSecret}} {
+		if n := len(secret.value); n > 0 && n < 16 {
+			w = append(w, fmt.Sprintf("%s has %d characters: a secret of 16 or more is not guessed", secret.flag, n))
+		}
+	}
 	if c.OpenInboundRoutes && c.exposed() {
 		w = append(w, "--inbound-routes=open: the workspace that names a repository or number first gets what is sent about it, whoever it is")
 	}
