@@ -131,7 +131,7 @@ type docSource struct {
 func (s *docSource) seek(target []byte) ([]byte, error) {
 	most := ^Doc(0)
 	if len(target) > 0 {
-		most = docOfKey(target)
+		most = DocOfKey(target)
 	}
 	for {
 		doc, ok, err := s.docs.Next(most)
@@ -155,7 +155,7 @@ func (s *docSource) seek(target []byte) ([]byte, error) {
 
 // look finds the primary key of a doc's record.
 func (s *docSource) look(doc Doc) (bool, error) {
-	if len(s.pk) > 0 && docOfKey(s.pk) == doc {
+	if len(s.pk) > 0 && DocOfKey(s.pk) == doc {
 		return true, nil
 	}
 	s.full = DocKey(s.full[:s.skip], doc)

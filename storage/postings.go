@@ -22,8 +22,8 @@ func (d Doc) PutOldest(id *ID) {
 	binary.BigEndian.PutUint64(id[:], uint64(d)>>12<<16|0x7000|uint64(d)&0xfff)
 }
 
-// docOfKey gives the Doc of a primary key made by Key.Newest.
-func docOfKey(pk []byte) Doc {
+// DocOfKey gives the Doc of a primary key made by Key.Newest.
+func DocOfKey(pk []byte) Doc {
 	head := ^binary.BigEndian.Uint64(pk)
 	return Doc(head>>16<<12 | head&0xfff)
 }

@@ -68,27 +68,59 @@ func (t GranteeType) flag() storage.Flags {
 	return 0
 }
 
-// granted tells whether a grant of an issue lets the caller in: one to itself, of
-// its own type, or one to a team that it is a member of.
+// granted reports whether a grant of an issue lets the caller in.
 func (v *View) granted(issue storage.ID) (in bool, err error) {
-	c := v.Caller
-	self, kind := storage.Key(nil).Str(c.ID), GranteeType(c.Type).flag()
-	prefix := issueKey(issue)
-	err = accessGrants.Scan(v, prefix, nil, func(pk []byte, rec storage.Record) (bool, error) {
-		actor := pk[len(prefix):]
-		if flags := rec.Flags(); flags&grantsTeam != 0 {
-			if team, ok := storage.ParseID(actor[:len(actor)-1]); ok {
-				_, in = c.Teams[team]
-			}
-		} else {
-			in = flags&kind != 0 && bytes.Equal(actor, self)
-		}
+	lets := v.Caller.letIn()
+	err = accessGrants.Scan(v, issueKey(issue), nil, func(pk []byte, rec storage.Record) (bool, error) {
+		in = lets(pk, rec)
 		return !in, nil
 	})
 	if err != nil {
 		return false, fmt.Errorf("read an issue's grants: %w", err)
 	}
 	return in, nil
+}
+
+// letIn reports of stored grants whether they let the caller in: one to itself, of
+// its own type, or one to a team that it is a member of.
+func (c *Caller) letIn() func(pk []byte, rec storage.Record) bool {
+	self, kind := storage.Key(nil).Str(c.ID), GranteeType(c.Type).flag()
+	return func(pk []byte, rec storage.Record) bool {
+		actor, flags := pk[len(storage.ID{}):], rec.Flags()
+		if flags&grantsTeam == 0 {
+			return flags&kind != 0 && bytes.Equal(actor, self)
+		}
+		team, ok := storage.ParseID(actor[:len(actor)-1])
+		if ok {
+			_, ok = c.Teams[team]
+		}
+		return ok
+	}
+}
+
+// eachUngranted calls fn for the primary key of each restricted issue that no grant
+// lets the caller see.
+func (v *View) eachUngranted(fn func(issue []byte)) error {
+	lets := v.Caller.letIn()
+	var issue []byte // the grants of an issue lie side by side
+	in := true
+	err := accessGrants.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
+		if !bytes.HasPrefix(pk, issue) || len(issue) == 0 {
+			if !in {
+				fn(issue)
+			}
+			issue, in = append(issue[:0], pk[:len(storage.ID{})]...), false
+		}
+		in = in || lets(pk, rec)
+		return true, nil
+	})
+	if err != nil {
+		return fmt.Errorf("read all grants: %w", err)
+	}
+	if !in {
+		fn(issue)
+	}
+	return nil
 }
 
 // countGrants counts the grants of an issue.

@@ -46,9 +46,6 @@ const (
 	// about, those of all: beyond, the most frequent words are left out, and of a word
 	// in so many issues the older ones.
 	similarPostings = 100_000
-	// similarLooked bounds the issues that are looked at for the answer, of which the
-	// caller may not see some.
-	similarLooked = 5_000
 )
 
 func similarIssues(v *View, in *SimilarIssuesIn) (Reply, error) {
@@ -58,6 +55,9 @@ func similarIssues(v *View, in *SimilarIssuesIn) (Reply, error) {
 	}
 	if row == nil {
 		return Reply{}, NotFound("issue")
+	}
+	if v.Caller.Lane != nil {
+		return Reply{Body: append(v.Buf[:0], `{"similar":[]}`...)}, nil // it sees no other issue
 	}
 	space, _ := similaritySpaces.Get().(*similaritySpace)
 	defer space.release()
@@ -69,15 +69,17 @@ func similarIssues(v *View, in *SimilarIssuesIn) (Reply, error) {
 	return Reply{Body: body}, err
 }
 
-// similarity ranks the issues of a workspace by their likeness to one.
+// similarity ranks the issues of a workspace by their likeness to one. Issues that
+// the caller may not see count nowhere: not in the number of issues, not in how
+// many have a word, not in their average length. A score would tell of them
+// otherwise.
 type similarity struct {
 	v      *View
 	sight  sight
 	self   storage.Doc
 	space  *similaritySpace
-	issues float64 // in the index
-	// slowness is, by a posting's length byte, k1*(1-b+b*length/average).
-	slowness [math.MaxUint8 + 1]float64
+	hidden docSet
+	issues float64 // that the caller sees, without drafts and restricted ones
 }
 
 // similaritySpace is the memory of a search, of a few megabytes, for the next one.
@@ -93,25 +95,21 @@ func (s *similaritySpace) release() {
 	similaritySpaces.Put(s)
 }
 
-// wanted is a stem to search for: the lists of the words that have it.
+// wanted is a stem to search for: the lists of the words that have it. Size orders
+// stems by how many issues have them: it counts blocks for callers from whom nothing
+// could be hidden, and postings of issues that the caller sees for others.
 type wanted struct {
-	lists  []storage.Key
-	blocks int
+	lists []storage.Key
+	size  int
 }
 
 func (s *similarity) search(t *Issue) (err error) {
-	n, err := s.v.Number(searchTotals, indexedIssues[:])
-	if err != nil || n == 0 {
+	if s.hidden.docs, err = s.sight.hiddenDocs(); err != nil {
 		return err
 	}
-	length, err := s.v.Number(searchTotals, indexedLength[:])
+	err = s.v.eachState(func(_ tallyKind, _ storage.ID, a amount) { s.issues += float64(a.n) })
 	if err != nil {
 		return err
-	}
-	s.issues = float64(n)
-	average := max(1, float64(length)/s.issues)
-	for b := range s.slowness {
-		s.slowness[b] = bm25K1 * (1 - bm25B + bm25B*lengthOf(byte(b))/average)
 	}
 	r := wordPostings.Read(s.v)
 	defer func() { err = errors.Join(err, r.Close()) }()
@@ -119,20 +117,46 @@ func (s *similarity) search(t *Issue) (err error) {
 	if err != nil {
 		return err
 	}
-	postings := 0
+	met := s.space.met[:0]
+	ends := make([]int, 0, len(all)) // of the postings of each stem in met
 	for _, w := range all {
-		if postings > similarPostings {
+		if len(met) > similarPostings {
 			break
 		}
-		met, err := s.gather(r, w, s.space.met[:0])
-		if err != nil {
+		if met, err = s.gather(r, w, met); err != nil {
 			return err
 		}
-		s.space.met = met
-		postings += len(met)
-		s.score(met)
+		ends = append(ends, len(met))
+	}
+	s.space.met = met
+	slow := slownessOf(met)
+	begin := 0
+	for _, end := range ends {
+		s.score(met[begin:end], slow)
+		begin = end
 	}
 	return nil
+}
+
+// slowness is, by a posting's length byte, k1*(1-b+b*length/average).
+type slowness [math.MaxUint8 + 1]float64
+
+// slownessOf takes as average length that of the issues found, each as often as it
+// was found.
+func slownessOf(met []weighed) *slowness {
+	var s slowness
+	total := 0.0
+	for b := range s {
+		s[b] = lengthOf(byte(b))
+	}
+	for _, m := range met {
+		total += s[m.length]
+	}
+	average := max(1, total/max(1, float64(len(met))))
+	for b := range s {
+		s[b] = bm25K1 * (1 - bm25B + bm25B*s[b]/average)
+	}
+	return &s
 }
 
 // want lists the stems of an issue's significant words, the rarest first.
@@ -156,24 +180,33 @@ func (s *similarity) want(r *storage.PostingReader, t *Issue) ([]wanted, error) 
 		prefix := storage.Key(nil).Str(st)
 		err := s.v.Rows(searchStems, prefix, nil, func(fields, _ []byte) (bool, error) {
 			w.lists = append(w.lists, slices.Clone(storage.Key(fields[len(prefix):])))
-			return len(w.lists) < 32, nil
+			return true, nil
 		})
 		if err != nil {
 			return nil, err
 		}
 		for _, list := range w.lists {
-			blocks, err := r.Blocks(list, searchBlocks)
+			size, err := s.sizeOf(r, list)
 			if err != nil {
 				return nil, err
 			}
-			w.blocks += blocks
+			w.size += size
 		}
-		if w.blocks > 0 {
+		if w.size > 0 {
 			all = append(all, w)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b wanted) int { return cmp.Compare(a.blocks, b.blocks) })
+	slices.SortStableFunc(all, func(a, b wanted) int { return cmp.Compare(a.size, b.size) })
 	return all[:min(len(all), similarWords)], nil
+}
+
+// sizeOf gives the part of a list in wanted.size.
+func (s *similarity) sizeOf(r *storage.PostingReader, list storage.Key) (n int, err error) {
+	if c := s.v.Caller; c.Level >= Admin && len(c.Hidden) == 0 {
+		return r.Blocks(list, searchBlocks)
+	}
+	err = s.eachSeen(r, list, func(weighed) bool { n++; return n < similarPostings })
+	return n, err
 }
 
 // weighed is an issue with the weight and length byte of a posting.
@@ -183,58 +216,77 @@ type weighed struct {
 	length byte
 }
 
-// gather reads the issues that have a stem.
-func (s *similarity) gather(r *storage.PostingReader, w wanted, met []weighed) ([]weighed, error) {
-	for _, list := range w.lists {
-		if err := r.List(list, math.MaxUint64); err != nil {
-			return nil, err
+// eachSeen goes through the issues of a list that the caller may see, newest first,
+// until fn returns false.
+func (s *similarity) eachSeen(r *storage.PostingReader, list storage.Key, fn func(weighed) bool) error {
+	s.hidden.rewind()
+	if err := r.List(list, math.MaxUint64); err != nil {
+		return err
+	}
+	for r.Valid() {
+		if p := r.Payload(); p[0] > 0 && !s.hidden.has(r.Doc()) && !fn(weighed{r.Doc(), uint16(p[0]), p[1]}) {
+			return nil
 		}
-		for r.Valid() && len(met) < similarPostings {
-			if p := r.Payload(); p[0] > 0 {
-				met = append(met, weighed{r.Doc(), uint16(p[0]), p[1]})
-			}
-			if err := r.Step(); err != nil {
-				return nil, err
-			}
+		if err := r.Step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gather appends the issues that have a stem.
+func (s *similarity) gather(r *storage.PostingReader, w wanted, met []weighed) ([]weighed, error) {
+	begin := len(met)
+	for _, list := range w.lists {
+		if len(met)-begin == similarPostings {
+			break
+		}
+		err := s.eachSeen(r, list, func(m weighed) bool {
+			met = append(met, m)
+			return len(met)-begin < similarPostings
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	if len(w.lists) < 2 {
 		return met, nil
 	}
 	// An issue with several words of one stem has it as often as all of them.
-	slices.SortFunc(met, func(a, b weighed) int { return compare(uint64(a.doc), uint64(b.doc)) })
-	kept := met[:0]
-	for _, m := range met {
+	of := met[begin:]
+	slices.SortFunc(of, func(a, b weighed) int { return compare(uint64(a.doc), uint64(b.doc)) })
+	kept := of[:0]
+	for _, m := range of {
 		if len(kept) > 0 && kept[len(kept)-1].doc == m.doc {
 			kept[len(kept)-1].weight += m.weight
 			continue
 		}
 		kept = append(kept, m)
 	}
-	return kept, nil
+	return met[:begin+len(kept)], nil
 }
 
 // score adds a stem's part to the issues that have it.
-func (s *similarity) score(met []weighed) {
+func (s *similarity) score(met []weighed, slow *slowness) {
 	having := float64(len(met))
 	rarity := math.Log(1 + (s.issues-min(having, s.issues)+0.5)/(having+0.5))
 	for _, m := range met {
 		weight := float64(m.weight)
-		s.space.scores.add(m.doc, rarity*weight*(bm25K1+1)/(weight+s.slowness[m.length]))
+		s.space.scores.add(m.doc, rarity*weight*(bm25K1+1)/(weight+slow[m.length]))
 	}
 }
 
-// answer appends the best issues that the caller may see.
+// answer appends the best issues.
 func (s *similarity) answer(limit int, buf []byte) ([]byte, error) {
 	all := s.space.scores.ranked(s.self)
 	buf = append(buf, `{"similar":[`...)
 	count := 0
-	for looked := 0; len(all) > 0 && count < limit && looked < similarLooked; {
+	for len(all) > 0 && count < limit {
 		// The best few are enough as a rule.
 		some := best(all, 4*limit)
 		all = all[len(some):]
 		for _, one := range some {
-			if looked++; count == limit {
+			if count == limit {
 				break
 			}
 			var shown bool

@@ -45,8 +45,9 @@ var measuredTitles = []struct {
 	{"language", func(z *rand.Zipf, _ int) string { return phrase(z, 6) }},
 }
 
-// searchableIssues makes issues, merges included; create makes one more.
-func searchableIssues(b *testing.B, held int, title func(*rand.Zipf, int) string) (w *issueWorld, create func() Reply) {
+// searchableIssues makes issues, merges included; create makes one more. Also may
+// change what is about to be created.
+func searchableIssues(b *testing.B, held int, title func(*rand.Zipf, int) string, also ...func(*issueWorld, *CreateIssueIn)) (w *issueWorld, create func() Reply) {
 	b.Helper()
 	w = newIssueBench(b)
 	zipf := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.1, 20, 50_000)
@@ -55,6 +56,9 @@ func searchableIssues(b *testing.B, held int, title func(*rand.Zipf, int) string
 	create = func() Reply {
 		n++
 		in := &CreateIssueIn{Title: title(zipf, n), IssueFields: IssueFields{Description: Some(strings.Repeat("A car rolls over the hump and finds its track. ", 6))}}
+		for _, change := range also {
+			change(w, in)
+		}
 		reply, err := w.ledger.Run(CreateIssue, req, in, w.now.Add(time.Duration(n)*time.Millisecond))
 		if err != nil {
 			b.Fatal(err)
@@ -95,7 +99,8 @@ func BenchmarkCreateIssue_Indexed(b *testing.B) {
 	}
 }
 
-// BenchmarkSimilarIssues asks for what is like one of 100,000 issues.
+// BenchmarkSimilarIssues asks for what is like one of 100,000 issues, as somebody who
+// sees all of them, and as a guest who sees two thirds.
 func BenchmarkSimilarIssues(b *testing.B) {
 	for _, text := range measuredTitles {
 		b.Run(text.name, func(b *testing.B) {
@@ -104,6 +109,23 @@ func BenchmarkSimilarIssues(b *testing.B) {
 			w.commit()
 			w.mergeAll()
 			w.benchQuery(b, &w.ann, SimilarIssues, &SimilarIssuesIn{ID: string(id)})
+		})
+	}
+	for _, text := range measuredTitles {
+		b.Run(text.name+"/hidden", func(b *testing.B) {
+			n := 0
+			w, create := searchableIssues(b, 100_000, text.title, func(w *issueWorld, in *CreateIssueIn) {
+				if n++; n%3 == 0 {
+					in.TeamID = Some(w.secret)
+				}
+			})
+			for i, one := range w.list(&w.gus, ListIssuesIn{Limit: 100}).Issues {
+				w.grant(one.ID, []string{"gus", "mel"}[i%2], GranteeUser)
+			}
+			id := decode[Issue](b, create().Body).ID
+			w.commit()
+			w.mergeAll()
+			w.benchQuery(b, &w.gus, SimilarIssues, &SimilarIssuesIn{ID: string(id)})
 		})
 	}
 }

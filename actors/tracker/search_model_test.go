@@ -95,13 +95,20 @@ func (m *searchModel) search(query string, hidden TeamID) (want []IssueID) {
 	return want
 }
 
-// similar is BM25 word for word, with lengths to the precision that is stored.
-func (m *searchModel) similar(of *Issue, hidden TeamID) map[IssueID]float64 {
-	total := 0
+// similar is BM25 word for word over the issues that somebody sees, with lengths to
+// the precision that is stored. Counted tells of issues that analytics count, too.
+func (m *searchModel) similar(of *Issue, sees, counted func(*Issue) bool) map[IssueID]float64 {
 	weights := make([]map[string]int, len(m.all))
 	lengths := make([]float64, len(m.all))
 	having := map[string]int{}
+	n := 0.0
 	for i, t := range m.all {
+		if !sees(t) {
+			continue
+		}
+		if counted(t) {
+			n++
+		}
 		weights[i] = map[string]int{}
 		length := 0
 		for _, part := range []struct {
@@ -118,25 +125,34 @@ func (m *searchModel) similar(of *Issue, hidden TeamID) map[IssueID]float64 {
 		for s := range weights[i] {
 			having[s]++
 		}
-		total += length
 		lengths[i] = lengthOf(lengthByte(length))
 	}
-	n, average := float64(len(m.all)), max(1, float64(total)/float64(len(m.all)))
 	query := map[string]bool{}
 	for _, w := range wordsOf(of.Title, text(of.Description)) {
 		if s, stop := stem([]byte(w)); !stop {
 			query[s] = true
 		}
 	}
+	// The average is over the places where the words occur.
+	total, places := 0.0, 0.0
+	for i := range m.all {
+		for s := range query {
+			if weights[i][s] > 0 {
+				total += lengths[i]
+				places++
+			}
+		}
+	}
+	average := max(1, total/max(1, places))
 	scores := map[IssueID]float64{}
 	for i, t := range m.all {
-		if t.ID == of.ID || t.TeamID == hidden {
+		if t.ID == of.ID || !sees(t) {
 			continue
 		}
 		for s := range query {
 			if w := float64(weights[i][s]); w > 0 {
 				df := float64(having[s])
-				scores[t.ID] += math.Log(1+(n-df+0.5)/(df+0.5)) * w * 2.2 / (w + 1.2*(0.25+0.75*lengths[i]/average))
+				scores[t.ID] += math.Log(1+(max(n, df)-df+0.5)/(df+0.5)) * w * 2.2 / (w + 1.2*(0.25+0.75*lengths[i]/average))
 			}
 		}
 	}
@@ -185,21 +201,42 @@ func TestSearch_AgreesWithModel(t *testing.T) {
 		if len(m.all) == 0 {
 			return
 		}
-		of := rapid.SampledFrom(m.all).Draw(t, "of")
-		reply, err := m.ask(&m.ann, SimilarIssues, &SimilarIssuesIn{ID: string(of.ID), Limit: 50})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, want := decode[SimilarList](t, reply.Body).Similar, m.similar(of, "")
-		if len(got) != min(len(want), 50) {
-			t.Fatalf("%d similar issues, want %d", len(got), len(want))
-		}
-		for i, one := range got {
-			if math.Abs(one.Score-want[one.Issue.ID]) > 1e-9 || i > 0 && one.Score > got[i-1].Score {
-				t.Fatalf("issue %s has score %v, want %v", one.Issue.ID, one.Score, want[one.Issue.ID])
+		restricted := map[IssueID]bool{}
+		for _, one := range m.all {
+			if rapid.IntRange(0, 3).Draw(t, "restricted") == 0 {
+				restricted[one.ID] = rapid.Bool().Draw(t, "to gus") // seen by gus
+				m.grant(one.ID, map[bool]string{true: "gus", false: "nobody"}[restricted[one.ID]], GranteeUser)
 			}
 		}
+		of := rapid.SampledFrom(m.all).Draw(t, "of")
+		m.compareSimilar(t, &m.ann, of, restricted, func(*Issue) bool { return true })
+		seen := func(one *Issue) bool {
+			listed, is := restricted[one.ID]
+			return one.TeamID != m.secret && (!is || listed)
+		}
+		if seen(of) {
+			m.compareSimilar(t, &m.gus, of, restricted, seen)
+		}
 	})
+}
+
+func (m *searchModel) compareSimilar(t *rapid.T, who *Caller, of *Issue, restricted map[IssueID]bool, sees func(*Issue) bool) {
+	reply, err := m.ask(who, SimilarIssues, &SimilarIssuesIn{ID: string(of.ID), Limit: 50})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := decode[SimilarList](t, reply.Body).Similar, m.similar(of, sees, func(one *Issue) bool {
+		_, is := restricted[one.ID]
+		return !is && !one.IsDraft
+	})
+	if len(got) != min(len(want), 50) {
+		t.Fatalf("%s gets %d similar issues, want %d", who.ID, len(got), len(want))
+	}
+	for i, one := range got {
+		if math.Abs(one.Score-want[one.Issue.ID]) > 1e-9 || one.Score <= 0 || i > 0 && one.Score > got[i-1].Score {
+			t.Fatalf("for %s issue %s has score %v, want %v", who.ID, one.Issue.ID, one.Score, want[one.Issue.ID])
+		}
+	}
 }
 
 func (m *searchModel) addOne(t *rapid.T, who *Caller, hidden TeamID) {
