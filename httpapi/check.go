@@ -31,6 +31,8 @@ func (s *shape) checkText(text string) complaint {
 		return "Must be an absolute URI."
 	case s.datetime && !isDateTime(text):
 		return "Must be a date and time as in RFC 3339, such as 2026-11-20T21:30:00Z."
+	case s.form != nil && s.form.Fault != nil:
+		return s.form.Fault(text)
 	}
 	return ""
 }

@@ -10,7 +10,7 @@ func (d *describer) describeTools(operation doc) {
 		"description": "A message of the Model Context Protocol. A request has an id and a method; what has no id is acknowledged with 202.",
 		"properties": doc{
 			"jsonrpc": doc{"const": "2.0"},
-			"id":      doc{"type": []string{"string", "integer"}},
+			"id":      doc{"description": "A text or an integer."},
 			"method":  doc{"type": "string"},
 			"params":  doc{"type": "object", "additionalProperties": true},
 		},

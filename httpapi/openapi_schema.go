@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -9,6 +10,8 @@ import (
 
 	"switchyard/actors/tracker"
 )
+
+var eventType = reflect.TypeFor[tracker.Event]()
 
 // schema describes what a field takes.
 func (s *shape) schema(d *describer) doc {
@@ -48,6 +51,9 @@ func (s *shape) bare(d *describer) doc {
 		if s.datetime {
 			schema["format"] = "date-time"
 		}
+		if s.form != nil {
+			maps.Copy(schema, s.form.Schema)
+		}
 		return schema
 	case kindBool:
 		return doc{"type": "boolean"}
@@ -63,6 +69,8 @@ func (s *shape) bare(d *describer) doc {
 		return d.object(s.object, false)
 	}
 	switch {
+	case s.form != nil:
+		return maps.Clone(s.form.Schema)
 	case s.onlyObject:
 		return doc{"type": "object", "additionalProperties": true}
 	case s.onlyStrings:
@@ -130,7 +138,7 @@ func (d *describer) input(name string, p *plan) doc {
 func (d *describer) output(t reflect.Type) (doc, error) {
 	switch {
 	case t == rawType: // any value, and null is one
-		return doc{"type": []string{"string", "number", "boolean", "object", "array", "null"}}, nil
+		return doc{}, nil
 	case t == reflect.TypeFor[tracker.Timestamp]():
 		return doc{"type": "string", "format": "date-time"}, nil
 	}
@@ -220,6 +228,9 @@ func (d *describer) collect(t reflect.Type, properties doc, required *[]string) 
 		if err != nil {
 			return fmt.Errorf("field %s: %w", sf.Name, err)
 		}
+		if form := tracker.Forms[sf.Tag.Get("form")]; form != nil {
+			maps.Copy(schema, form.Schema)
+		}
 		if enum := enumOf(sf); enum != nil {
 			schema["enum"] = enum
 		}
@@ -265,7 +276,12 @@ func (d *describer) learnObject(o *object) {
 func (d *describer) learnEnum(s *shape) {
 	switch {
 	case s.enum != nil && s.typ.PkgPath() != "":
-		d.enums[s.typ] = s.enum
+		// Not every input takes every value.
+		for _, value := range s.enum {
+			if !slices.Contains(d.enums[s.typ], value) {
+				d.enums[s.typ] = append(d.enums[s.typ], value)
+			}
+		}
 	case s.items != nil:
 		d.learnEnum(s.items)
 	case s.object != nil:

@@ -24,6 +24,7 @@ import (
 //	service:"baseUrl"  where the client reaches the service
 //	rules:"..."        required, nullable, min=, max=, uri, datetime, object, strings
 //	items:"..."        the rules of an array's items or a map's values
+//	form:"slug"        one of tracker.Forms, of items where the field is an array
 //	enum:"a,b"         the values allowed, of items where the field is an array
 //	default:"50"       the value when absent
 //
@@ -78,6 +79,7 @@ type shape struct {
 	// an array of strings.
 	onlyObject, onlyStrings bool
 	enum                    []string
+	form                    *tracker.Form // nil for none
 	items                   *shape
 	object                  *object
 	typ                     reflect.Type
@@ -268,6 +270,17 @@ func newField(sf reflect.StructField, index []int) (*field, error) {
 			f.items.enum = values
 		} else {
 			f.enum = values
+		}
+	}
+	if name := sf.Tag.Get("form"); name != "" {
+		form := tracker.Forms[name]
+		if form == nil {
+			return nil, fmt.Errorf("unknown form %q", name)
+		}
+		if f.items != nil {
+			f.items.form = form
+		} else {
+			f.form = form
 		}
 	}
 	if f.required, err = f.shape.apply(sf.Tag.Get("rules")); err != nil {

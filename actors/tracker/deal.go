@@ -44,15 +44,8 @@ var deals = storage.Table[Deal]{
 type DealFields struct {
 	Stage    Opt[string]  `json:"stage" rules:"min=1,max=100"`
 	Amount   Opt[float64] `json:"amount" rules:"nullable,min=0,max=9007199254740991"`
-	Currency Opt[string]  `json:"currency" rules:"nullable,min=3,max=3"`
+	Currency Opt[string]  `json:"currency" rules:"nullable,min=3,max=3" form:"currency"`
 	Contact  Opt[string]  `json:"contact" rules:"nullable,min=1,max=500"`
-}
-
-// Validate looks at what the tags can't say.
-func (f *DealFields) Validate(faults *Faults) {
-	if code := f.Currency.Ptr(); code != nil && !faults.Has("currency") && strings.Trim(strings.ToUpper(*code), "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
-		faults.Add("currency", "Must be a code of three letters, such as EUR.")
-	}
 }
 
 func (f *DealFields) apply(d *Deal) {

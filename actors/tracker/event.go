@@ -60,7 +60,7 @@ type Event struct {
 // EventActor says who made a change.
 type EventActor struct {
 	ID   string    `json:"id"`
-	Type ActorType `json:"type"`
+	Type ActorType `json:"type" enum:"user,agent,system"`
 }
 
 // FromTo is a field's value before and after a change.

@@ -16,7 +16,7 @@ type ListEventsIn struct {
 	// one, and may be sent back under either name.
 	After  Opt[int64] `query:"after" rules:"min=0"`
 	Cursor string     `query:"cursor" rules:"max=32"`
-	Types  string     `query:"types" rules:"max=1024"`
+	Types  string     `query:"types" rules:"max=1024" form:"eventTypes"`
 	Limit  int        `query:"limit" rules:"min=1,max=100" default:"50"`
 	// Wait is how many seconds the answer may wait for an event.
 	Wait int `query:"wait" rules:"min=0,max=30"`

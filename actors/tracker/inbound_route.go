@@ -86,7 +86,7 @@ func claimKey(k storage.Key, kind RouteKind, key string, workspace WorkspaceID) 
 type InboundRouteIn struct {
 	Kind RouteKind `path:"kind" enum:"sms,vcs1"`
 	// Key is a telephone number, or a repository as owner/name.
-	Key string `path:"key" rules:"max=255"`
+	Key string `path:"key" rules:"max=255" form:"routeKey"`
 }
 
 // Validate looks at what the tags can't say, and brings the key into its one form.

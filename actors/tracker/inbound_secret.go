@@ -59,12 +59,5 @@ func (v *View) inboundSecret(source string) (string, error) {
 
 // InboundSourceIn names a source.
 type InboundSourceIn struct {
-	Source string `path:"source"`
-}
-
-// Validate looks at what the tags can't say.
-func (in *InboundSourceIn) Validate(faults *Faults) {
-	if fault := sourceFault(in.Source); fault != "" {
-		faults.Add("path.source", fault)
-	}
+	Source string `path:"source" form:"source"`
 }

@@ -1,12 +1,10 @@
 package tracker
 
-import "strings"
-
 // AddMemberIn asks for a member: a known user by their id, or somebody new.
 type AddMemberIn struct {
 	UserID Opt[UserID] `json:"userId" rules:"min=1,max=255"`
 	Name   Opt[string] `json:"name" rules:"nullable,min=1,max=200"`
-	Email  Opt[string] `json:"email" rules:"nullable,min=3,max=254"`
+	Email  Opt[string] `json:"email" rules:"nullable,min=3,max=254" form:"email"`
 	// Role is member when absent. Nobody becomes the owner this way.
 	Role Role `json:"role" enum:"admin,member,guest"`
 }
@@ -15,11 +13,6 @@ type AddMemberIn struct {
 func (in *AddMemberIn) Validate(faults *Faults) {
 	if !in.UserID.Set && in.Name.Ptr() == nil && in.Email.Ptr() == nil && faults.Empty() {
 		faults.Add("", "At least one of userId, name and email is needed.")
-	}
-	if email := in.Email.Ptr(); email != nil && !faults.Has("email") {
-		if at := strings.IndexByte(*email, '@'); at < 1 || at == len(*email)-1 {
-			faults.Add("email", "Must be an e-mail address.")
-		}
 	}
 }
 

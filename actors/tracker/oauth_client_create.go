@@ -15,7 +15,7 @@ type CreateOAuthClientIn struct {
 	RedirectURIs []string `json:"redirectUris" rules:"max=20" items:"uri,max=2048"`
 	Scopes       []string `json:"scopes" rules:"max=50" items:"min=1,max=200"`
 	// Permissions is a string of words with commas between, or an array of words.
-	Permissions json.RawMessage `json:"permissions" rules:"strings"`
+	Permissions json.RawMessage `json:"permissions" rules:"strings" form:"permissions"`
 }
 
 // Validate looks at what the tags can't say.

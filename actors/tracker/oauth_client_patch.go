@@ -13,7 +13,7 @@ type PatchOAuthClientIn struct {
 	Name         Opt[string]     `json:"name" rules:"min=1,max=200"`
 	RedirectURIs Opt[[]string]   `json:"redirectUris" rules:"max=20" items:"uri,max=2048"`
 	Scopes       Opt[[]string]   `json:"scopes" rules:"max=50" items:"min=1,max=200"`
-	Permissions  json.RawMessage `json:"permissions" rules:"strings"`
+	Permissions  json.RawMessage `json:"permissions" rules:"strings" form:"permissions"`
 }
 
 // Validate looks at what the tags can't say.

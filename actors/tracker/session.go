@@ -64,7 +64,7 @@ type AgentSession struct {
 	Label              *string         `json:"label"`
 	MaxDurationMinutes *int64          `json:"maxDurationMinutes"`
 	Effort             *string         `json:"effort" enum:"low,medium,high,max"`
-	ResultSchema       json.RawMessage `json:"resultSchema"`
+	ResultSchema       json.RawMessage `json:"resultSchema" form:"objectOrNull"`
 	StructuredResult   json.RawMessage `json:"structuredResult"`
 	ResultSchemaErrors *[]string       `json:"resultSchemaErrors"`
 	CreatedAt          Timestamp       `json:"createdAt"`

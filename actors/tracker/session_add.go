@@ -11,7 +11,7 @@ import (
 
 // SecondaryRepo is a further repository a session works with.
 type SecondaryRepo struct {
-	Repo   string `json:"repo" rules:"required,max=255"`
+	Repo   string `json:"repo" rules:"required,max=255" form:"repository"`
 	Access string `json:"access" enum:"read,write" default:"read"`
 }
 
@@ -21,7 +21,7 @@ type SessionOptions struct {
 	Effort         Opt[string]          `json:"effort" enum:"low,medium,high,max"`
 	MaxDuration    Opt[int64]           `json:"maxDuration" rules:"min=1,max=1440"`
 	// ResultSchema is "lane" or a JSON Schema.
-	ResultSchema json.RawMessage `json:"resultSchema"`
+	ResultSchema json.RawMessage `json:"resultSchema" form:"resultSchema"`
 }
 
 // validateAt looks at what the tags can't say. at is the place of the options in
@@ -37,12 +37,6 @@ func (o *SessionOptions) validateAt(at string, faults *Faults) {
 
 // validateShape is validateAt without looking into the schema.
 func (o *SessionOptions) validateShape(at string, faults *Faults) {
-	for i := range o.SecondaryRepos.Value {
-		r := &o.SecondaryRepos.Value[i]
-		if place := fmt.Sprintf("%ssecondaryRepos[%d].repo", at, i); !isRepo(r.Repo) && !faults.Has(place) {
-			faults.Add(place, `Must be of the form "owner/name": letters, digits, underscores, dots and hyphens with one slash between.`)
-		}
-	}
 	if fault := schemaShape(o.ResultSchema); fault != "" {
 		faults.Add(at+"resultSchema", fault)
 	}

@@ -279,7 +279,6 @@ func TestDispatchBatch_Validate(t *testing.T) {
 	}{
 		{[]DispatchItem{{IssueID: "x", SessionOptions: SessionOptions{ResultSchema: json.RawMessage(`{"type":"strin"}`)}}}, ""},
 		{[]DispatchItem{{IssueID: "x"}, {IssueID: "x", SessionOptions: SessionOptions{ResultSchema: json.RawMessage(`"line"`)}}}, "items[1].resultSchema"},
-		{[]DispatchItem{{IssueID: "x", SessionOptions: SessionOptions{SecondaryRepos: Some([]SecondaryRepo{{Repo: "a"}})}}}, "items[0].secondaryRepos[0].repo"},
 		{[]DispatchItem{large(1), large(1), large(1), large(2)}, ""},
 		{[]DispatchItem{large(1), large(2), large(3)}, "items[2].resultSchema"},
 	} {

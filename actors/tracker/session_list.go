@@ -48,7 +48,7 @@ type listedSession struct {
 	ProviderSessionID  *string         `json:"providerSessionId,omitempty"`
 	SecondaryRepos     *string         `json:"secondaryRepos,omitempty"`
 	MaxDurationMinutes *int64          `json:"maxDurationMinutes,omitempty"`
-	ResultSchema       json.RawMessage `json:"resultSchema,omitempty"`
+	ResultSchema       json.RawMessage `json:"resultSchema,omitempty" form:"objectOrNull"`
 	StructuredResult   json.RawMessage `json:"structuredResult,omitempty"`
 	ResultSchemaErrors *[]string       `json:"resultSchemaErrors,omitempty"`
 	LastStateHash      *string         `json:"lastStateHash,omitempty"`

@@ -5,16 +5,13 @@ import "fmt"
 // CreateTeamIn asks for a team.
 type CreateTeamIn struct {
 	Name              string      `json:"name" rules:"required,min=1,max=200"`
-	Key               string      `json:"key" rules:"required,min=1,max=10"`
+	Key               string      `json:"key" rules:"required,min=1,max=10" form:"key"`
 	IsPublic          Opt[bool]   `json:"isPublic"`
 	ParentAutoClose   bool        `json:"parentAutoClose"`
 	SubIssueAutoClose bool        `json:"subIssueAutoClose"`
 	TriageAssigneeID  Opt[string] `json:"triageAssigneeId" rules:"nullable,min=1,max=255"`
 	DefaultTemplateID Opt[string] `json:"defaultTemplateId" rules:"nullable,min=1,max=255"`
 }
-
-// Validate looks at what the tags can't say.
-func (in *CreateTeamIn) Validate(faults *Faults) { keyFault("key", in.Key, faults) }
 
 // CreateTeam adds a team. Whoever makes a private team is its first member, or
 // could not see it.

@@ -28,12 +28,6 @@ func keyByte(c byte) bool {
 	return c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
 }
 
-func keyFault(path, key string, faults *Faults) {
-	if _, ok := upperKey(key); !ok && !faults.Has(path) {
-		faults.Add(path, "Must be 1 to 10 letters A to Z or digits.")
-	}
-}
-
 // freeTeamKey refuses a team key that another team has.
 func (v *View) freeTeamKey(key string) error {
 	taken, err := v.Has(teamKeyIndex, storage.Key(nil).Str(key))

@@ -6,7 +6,7 @@ import "fmt"
 type PatchTeamIn struct {
 	ID                TeamID      `path:"id"`
 	Name              Opt[string] `json:"name" rules:"min=1,max=200"`
-	Key               Opt[string] `json:"key" rules:"min=1,max=10"`
+	Key               Opt[string] `json:"key" rules:"min=1,max=10" form:"key"`
 	OwnerID           Opt[UserID] `json:"ownerId" rules:"min=1,max=255"`
 	IsDefault         Opt[bool]   `json:"isDefault"`
 	IsPublic          Opt[bool]   `json:"isPublic"`
@@ -14,13 +14,6 @@ type PatchTeamIn struct {
 	SubIssueAutoClose Opt[bool]   `json:"subIssueAutoClose"`
 	TriageAssigneeID  Opt[string] `json:"triageAssigneeId" rules:"nullable,min=1,max=255"`
 	DefaultTemplateID Opt[string] `json:"defaultTemplateId" rules:"nullable,min=1,max=255"`
-}
-
-// Validate looks at what the tags can't say.
-func (in *PatchTeamIn) Validate(faults *Faults) {
-	if in.Key.Set {
-		keyFault("key", in.Key.Value, faults)
-	}
 }
 
 // PatchTeam changes a team. Issues keep the identifiers they have when its key

@@ -14,7 +14,7 @@ const defaultPermissions = "write"
 type CreateTokenIn struct {
 	Name string `json:"name" rules:"required,min=1,max=200"`
 	// Permissions is a string of words with commas between, or an array of words.
-	Permissions json.RawMessage `json:"permissions"`
+	Permissions json.RawMessage `json:"permissions" rules:"strings" form:"permissions"`
 	// ActorType is user when neither it nor an agent is named.
 	ActorType ActorType `json:"actorType" enum:"user,agent"`
 	Provider  string    `json:"provider" rules:"max=200"`

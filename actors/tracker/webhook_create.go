@@ -4,22 +4,11 @@ import "fmt"
 
 // CreateWebhookIn asks for a webhook subscription.
 type CreateWebhookIn struct {
-	URL         string        `json:"url" rules:"required,min=1,max=2048"`
-	Events      Opt[[]string] `json:"events" rules:"min=1,max=50" items:"min=1,max=64"`
+	URL         string        `json:"url" rules:"required,min=1,max=2048" form:"webhookURL"`
+	Events      Opt[[]string] `json:"events" rules:"min=1,max=50" items:"min=1,max=64" form:"eventPattern"`
 	Description Opt[string]   `json:"description" rules:"nullable,max=1000"`
 	// Secret is what deliveries are signed with; absent: one is made.
-	Secret string `json:"secret" rules:"max=255"`
-}
-
-// Validate looks at what the tags can't say.
-func (in *CreateWebhookIn) Validate(faults *Faults) {
-	if fault := webhookURLFault(in.URL); in.URL != "" && fault != "" && !faults.Has("url") {
-		faults.Add("url", fault)
-	}
-	patternFaults("events", in.Events.Value, faults)
-	if fault := secretFault(in.Secret); in.Secret != "" && fault != "" && !faults.Has("secret") {
-		faults.Add("secret", fault)
-	}
+	Secret string `json:"secret" rules:"max=255" form:"webhookSecret"`
 }
 
 // CreateWebhook subscribes an address to the workspace's events. The secret is in

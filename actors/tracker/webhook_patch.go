@@ -8,18 +8,10 @@ import (
 // PatchWebhookIn changes a webhook subscription. Absent fields stay as they are.
 type PatchWebhookIn struct {
 	ID          WebhookID     `path:"id"`
-	URL         Opt[string]   `json:"url" rules:"min=1,max=2048"`
-	Events      Opt[[]string] `json:"events" rules:"min=1,max=50" items:"min=1,max=64"`
+	URL         Opt[string]   `json:"url" rules:"min=1,max=2048" form:"webhookURL"`
+	Events      Opt[[]string] `json:"events" rules:"min=1,max=50" items:"min=1,max=64" form:"eventPattern"`
 	Description Opt[string]   `json:"description" rules:"nullable,max=1000"`
 	IsActive    Opt[bool]     `json:"isActive"`
-}
-
-// Validate looks at what the tags can't say.
-func (in *PatchWebhookIn) Validate(faults *Faults) {
-	if fault := webhookURLFault(in.URL.Value); in.URL.Set && in.URL.Value != "" && fault != "" && !faults.Has("url") {
-		faults.Add("url", fault)
-	}
-	patternFaults("events", in.Events.Value, faults)
 }
 
 // PatchWebhook changes a webhook subscription. What is pending goes to its new

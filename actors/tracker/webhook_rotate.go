@@ -4,14 +4,7 @@ package tracker
 type RotateWebhookSecretIn struct {
 	ID WebhookID `path:"id"`
 	// Secret is the new one; absent: one is made.
-	Secret string `json:"secret" rules:"max=255"`
-}
-
-// Validate looks at what the tags can't say.
-func (in *RotateWebhookSecretIn) Validate(faults *Faults) {
-	if fault := secretFault(in.Secret); in.Secret != "" && fault != "" && !faults.Has("secret") {
-		faults.Add("secret", fault)
-	}
+	Secret string `json:"secret" rules:"max=255" form:"webhookSecret"`
 }
 
 // RotateWebhookSecret gives a webhook a new secret. The one before signs too for

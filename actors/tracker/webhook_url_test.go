@@ -162,10 +162,8 @@ func TestPatterns(t *testing.T) {
 		"*": true, "issue.*": true, "issue.created": true, "vcs.*": true, "vcs.event": true, "session.escalated": true,
 		"issue": false, "issue.": false, "issue.c*": false, "iss*": false, "issue.nope": false, "*.created": false, "webhook.test": false, "webhook.*": false, "**": false, "Issue.*": false,
 	} {
-		var faults Faults
-		patternFaults("events", []string{pattern}, &faults)
-		if faults.Empty() != good {
-			t.Errorf("%q is accepted: %t", pattern, faults.Empty())
+		if fault := Forms["eventPattern"].Fault(pattern); (fault == "") != good {
+			t.Errorf("%q: %q", pattern, fault)
 		}
 	}
 	if !matchesEvent("issue.*", "issue.created") || matchesEvent("issue.*", "issues.created") || matchesEvent("issue.created", "issue.created2") || !matchesEvent("*", "x.y") {

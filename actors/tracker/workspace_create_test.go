@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -92,14 +93,10 @@ func TestNewWorkspaceIn_Validate(t *testing.T) {
 		{"a", "A-B", "key"},
 		{"a", "ABCDEFGHIJK", "key"},
 	} {
-		in := NewWorkspaceIn{Name: "x", Slug: c.slug}
-		if c.key != "" {
-			in.Key = Some(c.key)
-		}
-		var faults Faults
-		in.Validate(&faults)
-		if faults.Empty() != (c.path == "") || !faults.Empty() && !faults.Has(c.path) {
-			t.Errorf("slug %q and key %q: %v", c.slug, c.key, faults.Err())
+		for path, fault := range map[string]string{"slug": Forms["slug"].Fault(c.slug), "key": Forms["key"].Fault(cmp.Or(c.key, "A"))} {
+			if (fault != "") != (c.path == path) {
+				t.Errorf("%s of slug %q and key %q: %q", path, c.slug, c.key, fault)
+			}
 		}
 	}
 	for slug, want := range map[string]string{"acme-corporation": "ACMECORPOR", "---": "WS", "a": "A"} {

@@ -9,19 +9,9 @@ import (
 // NewWorkspaceIn asks for a workspace.
 type NewWorkspaceIn struct {
 	Name string `json:"name" rules:"required,min=1,max=200"`
-	Slug string `json:"slug" rules:"required,min=1,max=64"`
+	Slug string `json:"slug" rules:"required,min=1,max=64" form:"slug"`
 	// Key is derived from the slug when absent.
-	Key Opt[string] `json:"key" rules:"min=1,max=10"`
-}
-
-// Validate looks at what the tags can't say.
-func (in *NewWorkspaceIn) Validate(faults *Faults) {
-	if !faults.Has("slug") && !isSlug(in.Slug) {
-		faults.Add("slug", "Must be 1 to 64 of a to z, 0 to 9 and hyphens.")
-	}
-	if in.Key.Set {
-		keyFault("key", in.Key.Value, faults)
-	}
+	Key Opt[string] `json:"key" rules:"min=1,max=10" form:"key"`
 }
 
 func isSlug(s string) bool {
