@@ -1,7 +1,10 @@
 package httpapi
 
 import (
+	"bytes"
+	"crypto/sha256"
 	_ "embed"
+	"encoding/base64"
 
 	"github.com/valyala/fasthttp"
 
@@ -15,7 +18,7 @@ var healthy = []byte(`{"status":"ok"}`)
 
 // builtin are the paths that need no operation: health, readiness and the API's
 // description. None asks for a credential (Decision 12).
-func (s *Server) builtin(description []byte) []*route {
+func (s *Server) builtin() []*route {
 	paths := []struct {
 		path   string
 		direct func(*exchange) error
@@ -32,7 +35,7 @@ func (s *Server) builtin(description []byte) []*route {
 			return nil
 		}},
 		{"/openapi.json", func(x *exchange) error {
-			x.respondBytes(string(valueJSON), description)
+			x.respondBytes(string(valueJSON), s.description)
 			return nil
 		}},
 		{"/.well-known/oauth-authorization-server", func(x *exchange) error {
@@ -45,6 +48,7 @@ func (s *Server) builtin(description []byte) []*route {
 		}},
 		{"/docs", func(x *exchange) error {
 			x.ctx.Response.Header.SetCanonical([]byte("Content-Security-Policy"), docsPolicy)
+			x.ctx.Response.Header.SetCanonical([]byte("X-Content-Type-Options"), []byte("nosniff"))
 			x.respondBytes("text/html; charset=utf-8", docsPage)
 			return nil
 		}},
@@ -65,7 +69,7 @@ func (s *Server) builtin(description []byte) []*route {
 }
 
 // oauthMetadata is what OAuth clients can find out by themselves (RFC 8414).
-func oauthMetadata(base string) any {
+func oauthMetadata(base string) doc {
 	return doc{
 		"issuer": base, "token_endpoint": base + "/oauth/token", "service_documentation": base + "/docs",
 		"grant_types_supported": []string{"client_credentials"}, "response_types_supported": []string{},
@@ -74,6 +78,17 @@ func oauthMetadata(base string) any {
 	}
 }
 
-// docsPolicy keeps the page to itself: it loads nothing and talks to this service
-// only, with whatever token is typed into it.
-var docsPolicy = []byte("default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+// docsPolicy keeps the page to itself: it loads nothing, runs and shows its own
+// script and style alone, and talks to this service only, with whatever token is
+// typed into it.
+var docsPolicy = []byte("default-src 'none'; style-src " + hashOf(docsPage, "style") + "; script-src " + hashOf(docsPage, "script") +
+	"; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+
+// hashOf names the text of the one element of a kind as a Content-Security-Policy
+// does.
+func hashOf(page []byte, element string) string {
+	_, rest, _ := bytes.Cut(page, []byte("<"+element+">"))
+	text, _, _ := bytes.Cut(rest, []byte("</"+element+">"))
+	sum := sha256.Sum256(text)
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}

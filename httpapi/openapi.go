@@ -39,24 +39,38 @@ func describeAPI(routes []*route, cfg Config) ([]byte, error) {
 		}
 		item[strings.ToLower(rt.Method)] = operation
 	}
-	url := cfg.PublicURL
+	withBuiltin(paths)
+	for _, tag := range [...]string{"oauth", tagService} {
+		if !slices.Contains(d.tags, tag) {
+			d.tags = append(d.tags, tag)
+		}
+	}
+	webhooks, err := d.webhooks()
+	if err != nil {
+		return nil, fmt.Errorf("httpapi: describe webhooks: %w", err)
+	}
+	url, contact := cfg.PublicURL, doc{"name": "The operator of this service"}
 	if url == "" {
 		url = "/"
+	} else {
+		contact["url"] = url
 	}
 	whole := doc{
 		"openapi": "3.1.0",
 		"info": doc{
 			"title": "Switchyard", "version": cfg.Version,
 			"description": "An issue tracker for people and automated agents. Every response carries X-Request-Id; every error has the shape of the Error schema, but under /oauth and /scim, whose standards have their own.",
+			"contact":     contact,
 			"license":     doc{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 		},
 		"servers":  []doc{{"url": url}},
 		"security": []doc{{"bearer": []string{}}},
 		"tags":     d.tagList(),
-		"paths":    withBuiltin(paths),
+		"paths":    paths,
+		"webhooks": webhooks,
 		"components": doc{
 			"schemas":   d.schemas,
-			"responses": errorResponses(),
+			"responses": withoutUnused(errorResponses(), paths),
 			"headers":   commonHeaders(),
 			"securitySchemes": doc{
 				"bearer":      doc{"type": "http", "scheme": "bearer", "description": "A workspace token (swy_...), an OAuth client's access token (swo_...), or the operator's token."},
@@ -88,6 +102,7 @@ func (d *describer) operation(rt *route) (doc, error) {
 	operation := doc{
 		"operationId": rt.Op.Name,
 		"summary":     rt.Op.Summary,
+		"description": aboutOperation(rt),
 		"tags":        []string{tag},
 		"responses":   responses,
 	}
@@ -110,13 +125,8 @@ func (d *describer) operation(rt *route) (doc, error) {
 	if rt.tools {
 		d.describeTools(operation)
 	}
-	switch rt.Op.Needs.Level {
-	case tracker.Public:
+	if rt.Op.Needs.Level == tracker.Public {
 		operation["security"] = []doc{{}, {"bearer": []string{}}}
-	case tracker.Operator:
-		operation["description"] = "Needs the operator's token."
-	case tracker.Admin:
-		operation["description"] = "Needs the owner or admin role in the workspace."
 	}
 	d.translate(rt, operation)
 	return operation, nil
@@ -125,18 +135,10 @@ func (d *describer) operation(rt *route) (doc, error) {
 // tagOfPath groups operations by what they are about.
 func tagOfPath(path string) string {
 	segments := strings.Split(strings.Trim(path, "/"), "/")
-	if len(segments) > 2 && segments[1] == "{"+workspaceParam+"}" {
+	if len(segments) > 2 && segments[0] == "workspaces" && segments[1] == "{"+workspaceParam+"}" {
 		return segments[2]
 	}
 	return segments[0]
-}
-
-func (d *describer) tagList() []doc {
-	tags := make([]doc, 0, len(d.tags))
-	for _, tag := range d.tags {
-		tags = append(tags, doc{"name": tag})
-	}
-	return tags
 }
 
 func (d *describer) parameters(rt *route) []doc {

@@ -15,9 +15,6 @@ func (d *describer) translate(rt *route, operation doc) {
 	}
 	d.schemas[dl.errors] = dl.errorShape
 	operation["security"] = dl.security
-	if scopes := rt.Op.SCIM; scopes != 0 {
-		operation["description"] = "Needs the scope " + scopes.String() + "."
-	}
 	media := bareMedia(dl.media)
 	responses := operation["responses"].(doc)
 	for status := range responses {

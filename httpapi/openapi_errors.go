@@ -88,37 +88,64 @@ func commonHeaders() doc {
 	text := func(description string) doc {
 		return doc{"description": description, "schema": doc{"type": "string"}}
 	}
+	always := func(header doc) doc {
+		header["required"] = true
+		return header
+	}
 	return doc{
-		"X-Request-Id":            text("The request's id: the caller's when it sent a sane one."),
+		"X-Request-Id":            always(text("The request's id: the caller's when it sent a sane one.")),
 		"ETag":                    text("The version of the resource, for If-Match and If-None-Match."),
 		"Idempotency-Replayed":    text("true when this is the response to an earlier request with the same Idempotency-Key."),
-		"Cache-Control":           text("How long the answer may be kept, and by whom."),
-		"Content-Disposition":     text("inline, with the file's name."),
-		"Content-Security-Policy": text("Keeps a browser from running or loading anything."),
-		"X-Content-Type-Options":  text("nosniff."),
-		"Allow":                   text("The methods this path takes."),
-		"WWW-Authenticate":        text("Bearer."),
-		"Retry-After":             doc{"description": "Seconds to wait before another try.", "schema": doc{"type": "integer", "minimum": 1}},
+		"Cache-Control":           always(text("How long the answer may be kept, and by whom.")),
+		"Content-Disposition":     always(text("inline, with the file's name.")),
+		"Content-Security-Policy": always(text("Keeps a browser from running or loading anything.")),
+		"X-Content-Type-Options":  always(text("nosniff.")),
+		"Allow":                   always(text("The methods this path takes.")),
+		"WWW-Authenticate":        always(text("Bearer, and what was wrong with the credential that was sent.")),
+		"Retry-After":             always(doc{"description": "Seconds to wait before another try.", "schema": doc{"type": "integer", "minimum": 1}}),
 	}
 }
 
 // withBuiltin adds the paths that no operation is behind.
-func withBuiltin(paths doc) doc {
-	add := func(path, id, summary, contentType string, schema doc, unavailable bool) {
-		responses := doc{"200": doc{"description": "OK", "headers": doc{"X-Request-Id": headerRef("X-Request-Id")}, "content": doc{contentType: doc{"schema": schema}}}, "default": responseRef(0)}
-		if unavailable {
-			responses["503"] = responseRef(http.StatusServiceUnavailable)
+func withBuiltin(paths doc) {
+	add := func(path, tag, id, summary, contentType string, schema doc, more ...func(responses doc)) {
+		responses := doc{
+			"200":     doc{"description": "OK", "headers": doc{"X-Request-Id": headerRef("X-Request-Id")}, "content": doc{contentType: doc{"schema": schema}}},
+			"400":     responseRef(http.StatusBadRequest), // of a request that is no HTTP
+			"default": responseRef(0),
 		}
-		paths[path] = doc{"get": doc{"operationId": id, "summary": summary, "security": []doc{{}}, "responses": responses}}
+		for _, change := range more {
+			change(responses)
+		}
+		paths[path] = doc{"get": doc{
+			"operationId": id, "summary": summary, "description": "Needs no credential.", "tags": []string{tag}, "security": []doc{{}}, "responses": responses,
+		}}
 	}
 	status := doc{"type": "object", "required": []string{"status"}, "properties": doc{"status": doc{"const": "ok"}}}
-	add("/healthz", "Healthz", "Tell whether the process is sane", "application/json", status, false)
-	add("/readyz", "Readyz", "Tell whether the node can serve", "application/json", status, true)
-	add("/openapi.json", "OpenAPI", "Describe the API", "application/json", doc{"type": "object"}, false)
-	add("/.well-known/oauth-authorization-server", "OAuthMetadata", "Say how OAuth clients get access tokens", "application/json", doc{
-		"type": "object", "required": []string{"issuer", "token_endpoint", "grant_types_supported", "response_types_supported"},
-		"properties": doc{"issuer": doc{"type": "string"}, "token_endpoint": doc{"type": "string"}},
-	}, false)
-	add("/docs", "Docs", "Read about the API and try it", "text/html", doc{"type": "string"}, false)
-	return paths
+	add("/healthz", tagService, "Healthz", "Tell whether the process is sane", "application/json", status)
+	add("/readyz", tagService, "Readyz", "Tell whether the node can serve", "application/json", status, func(responses doc) {
+		responses["503"] = responseRef(http.StatusServiceUnavailable)
+	})
+	add("/openapi.json", tagService, "OpenAPI", "Describe the API", "application/json", doc{"type": "object", "additionalProperties": true})
+	add("/.well-known/oauth-authorization-server", "oauth", "OAuthMetadata", "Say how OAuth clients get access tokens", "application/json", describeValue(oauthMetadata("")))
+	add("/docs", tagService, "Docs", "Read about the API and try it", "text/html", doc{"type": "string"}, func(responses doc) {
+		headers := responses["200"].(doc)["headers"].(doc)
+		for _, name := range [...]string{"Content-Security-Policy", "X-Content-Type-Options"} {
+			headers[name] = headerRef(name)
+		}
+	})
+}
+
+// describeValue describes objects whose properties are all texts and lists of texts.
+func describeValue(value doc) doc {
+	properties := doc{}
+	for name, one := range value {
+		switch one.(type) {
+		case []string:
+			properties[name] = doc{"type": "array", "items": doc{"type": "string"}}
+		default:
+			properties[name] = doc{"type": "string"}
+		}
+	}
+	return doc{"type": "object", "required": slices.Sorted(maps.Keys(value)), "properties": properties}
 }

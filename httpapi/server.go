@@ -35,6 +35,7 @@ type Server struct {
 	rates       *rateLimits // nil: there is no limit
 	pools       *pools      // nil for a node alone
 	tools       *toolbox    // nil when no route leads to them
+	description []byte
 	// draining says that connections end with the response in progress.
 	draining atomic.Bool
 	budget   *budget
@@ -95,11 +96,10 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 	if s.tools, err = newToolbox(s.routes, cfg); err != nil {
 		return nil, err
 	}
-	description, err := describeAPI(s.routes, cfg)
-	if err != nil {
+	if s.description, err = describeAPI(s.routes, cfg); err != nil {
 		return nil, err
 	}
-	s.routes = append(s.routes, s.builtin(description)...)
+	s.routes = append(s.routes, s.builtin()...)
 	if s.router, err = newRouter(s.routes); err != nil {
 		return nil, fmt.Errorf("httpapi: %w", err)
 	}
@@ -132,6 +132,9 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 	}
 	return s, nil
 }
+
+// Description is the document at /openapi.json, which must not be changed.
+func (s *Server) Description() []byte { return s.description }
 
 // Serve accepts and serves connections until Shutdown, or until the listener
 // fails. It closes the listener.

@@ -2,20 +2,111 @@ package tracker
 
 import "strings"
 
-// SCIMDocument is an answer of those that describe a SCIM base (RFC 7643, sections 5
-// to 7); beside its schemas it has what those say.
-type SCIMDocument struct {
-	Schemas []string `json:"schemas"`
+// SCIMPlace says what a description of a SCIM base is of, and where it is.
+type SCIMPlace struct {
+	ResourceType string `json:"resourceType"`
+	Location     string `json:"location"`
 }
 
-// SCIMDocumentList is a list of them.
-type SCIMDocumentList struct {
-	Schemas      []string       `json:"schemas"`
-	TotalResults int            `json:"totalResults"`
-	StartIndex   int            `json:"startIndex"`
-	ItemsPerPage int            `json:"itemsPerPage"`
-	Resources    []SCIMDocument `json:"Resources"`
+// SCIMSupported says whether the SCIM base has a feature.
+type SCIMSupported struct {
+	Supported bool `json:"supported"`
 }
+
+// SCIMBulk says that the SCIM base has no bulk operations.
+type SCIMBulk struct {
+	Supported      bool `json:"supported"`
+	MaxOperations  int  `json:"maxOperations"`
+	MaxPayloadSize int  `json:"maxPayloadSize"`
+}
+
+// SCIMFiltering says how much a filtered list can hold.
+type SCIMFiltering struct {
+	Supported  bool `json:"supported"`
+	MaxResults int  `json:"maxResults"`
+}
+
+// SCIMScheme is a way to authenticate.
+type SCIMScheme struct {
+	Type        string `json:"type"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	SpecURI     string `json:"specUri"`
+	Primary     bool   `json:"primary"`
+}
+
+// SCIMProvider is what the SCIM base can do (RFC 7643, section 5).
+type SCIMProvider struct {
+	Schemas               []string      `json:"schemas"`
+	DocumentationURI      string        `json:"documentationUri"`
+	Patch                 SCIMSupported `json:"patch"`
+	Bulk                  SCIMBulk      `json:"bulk"`
+	Filter                SCIMFiltering `json:"filter"`
+	ChangePassword        SCIMSupported `json:"changePassword"`
+	Sort                  SCIMSupported `json:"sort"`
+	ETag                  SCIMSupported `json:"etag"`
+	AuthenticationSchemes []SCIMScheme  `json:"authenticationSchemes"`
+	Meta                  SCIMPlace     `json:"meta"`
+}
+
+// SCIMKind is a kind of resources (RFC 7643, section 6).
+type SCIMKind struct {
+	Schemas     []string  `json:"schemas"`
+	ID          string    `json:"id"`
+	Name        string    `json:"name"`
+	Endpoint    string    `json:"endpoint"`
+	Description string    `json:"description"`
+	Schema      string    `json:"schema"`
+	Meta        SCIMPlace `json:"meta"`
+}
+
+// SCIMDefinition is what the resources of a kind have (RFC 7643, section 7).
+type SCIMDefinition struct {
+	Schemas     []string        `json:"schemas"`
+	ID          string          `json:"id"`
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Attributes  []SCIMAttribute `json:"attributes"`
+	Meta        SCIMPlace       `json:"meta"`
+}
+
+// SCIMAttribute describes an attribute, or one of its parts.
+type SCIMAttribute struct {
+	Name            string          `json:"name"`
+	Type            string          `json:"type"`
+	MultiValued     bool            `json:"multiValued"`
+	Description     string          `json:"description"`
+	Required        bool            `json:"required"`
+	CaseExact       *bool           `json:"caseExact,omitempty"`
+	Mutability      string          `json:"mutability"`
+	Returned        string          `json:"returned"`
+	Uniqueness      string          `json:"uniqueness,omitempty"`
+	CanonicalValues []string        `json:"canonicalValues,omitempty"`
+	ReferenceTypes  []string        `json:"referenceTypes,omitempty"`
+	SubAttributes   []SCIMAttribute `json:"subAttributes,omitempty"`
+}
+
+// SCIMKindList is a list of kinds of resources.
+type SCIMKindList struct {
+	SCIMListHead
+	Resources []SCIMKind `json:"Resources"`
+}
+
+// SCIMDefinitionList is a list of what kinds of resources have.
+type SCIMDefinitionList struct {
+	SCIMListHead
+	Resources []SCIMDefinition `json:"Resources"`
+}
+
+// SCIMListHead is what lists that are given whole say of themselves.
+type SCIMListHead struct {
+	Schemas      []string `json:"schemas"`
+	TotalResults int      `json:"totalResults"`
+	StartIndex   int      `json:"startIndex"`
+	ItemsPerPage int      `json:"itemsPerPage"`
+}
+
+func scimWhole(n int) SCIMListHead { return SCIMListHead{[]string{scimListURN}, n, 1, n} }
 
 // SCIMDocumentIn names one description.
 type SCIMDocumentIn struct {
@@ -23,137 +114,135 @@ type SCIMDocumentIn struct {
 	ID string `path:"id"`
 }
 
-// scimObject is a JSON object written by hand.
-type scimObject = map[string]any
-
 // SCIMServiceProvider says what the SCIM base can do.
-var SCIMServiceProvider = NewQuery[SCIMBase, SCIMDocument]("ScimServiceProviderConfig", "Say what the SCIM base can do", Needs{Level: Read}, func(v *View, in *SCIMBase) (Reply, error) {
-	no := scimObject{"supported": false}
-	return jsonReply(Done, scimObject{
-		"schemas":          []string{"urn:ietf:params:scim:schemas:core:2.0:ServiceProviderConfig"},
-		"documentationUri": in.Base + "/docs",
-		"patch":            scimObject{"supported": true},
-		"bulk":             scimObject{"supported": false, "maxOperations": 0, "maxPayloadSize": 0},
-		"filter":           scimObject{"supported": true, "maxResults": maxSCIMPage},
-		"changePassword":   no,
-		"sort":             no,
-		"etag":             scimObject{"supported": true},
-		"authenticationSchemes": []scimObject{{
-			"type": "oauthbearertoken", "name": "Bearer token", "description": "The token of a SCIM connection.",
-			"specUri": "https://www.rfc-editor.org/info/rfc6750", "primary": true,
+var SCIMServiceProvider = NewQuery[SCIMBase, SCIMProvider]("ScimServiceProviderConfig", "Say what the SCIM base can do", Needs{Level: Read}, func(v *View, in *SCIMBase) (Reply, error) {
+	return jsonReply(Done, &SCIMProvider{
+		Schemas:          []string{"urn:ietf:params:scim:schemas:core:2.0:ServiceProviderConfig"},
+		DocumentationURI: in.Base + "/docs",
+		Patch:            SCIMSupported{true},
+		Filter:           SCIMFiltering{true, maxSCIMPage},
+		ETag:             SCIMSupported{true},
+		AuthenticationSchemes: []SCIMScheme{{
+			Type: "oauthbearertoken", Name: "Bearer token", Description: "The token of a SCIM connection.",
+			SpecURI: "https://www.rfc-editor.org/info/rfc6750", Primary: true,
 		}},
-		"meta": scimObject{"resourceType": "ServiceProviderConfig", "location": in.url(v) + "/ServiceProviderConfig"},
+		Meta: SCIMPlace{"ServiceProviderConfig", in.url(v) + "/ServiceProviderConfig"},
 	})
 }, Provisions(SCIMAny))
 
 // ListSCIMResourceTypes says what kinds of resources there are.
-var ListSCIMResourceTypes = NewQuery[SCIMBase, SCIMDocumentList]("ListScimResourceTypes", "List the kinds of provisioned resources", Needs{Level: Read}, func(v *View, in *SCIMBase) (Reply, error) {
-	return replySCIMDocuments(scimResourceTypes(in.url(v)))
+var ListSCIMResourceTypes = NewQuery[SCIMBase, SCIMKindList]("ListScimResourceTypes", "List the kinds of provisioned resources", Needs{Level: Read}, func(v *View, in *SCIMBase) (Reply, error) {
+	all := scimResourceTypes(in.url(v))
+	return jsonReply(Done, &SCIMKindList{scimWhole(len(all)), all})
 }, Provisions(SCIMAny))
 
 // SCIMResourceType says what one kind of resource is.
-var SCIMResourceType = NewQuery[SCIMDocumentIn, SCIMDocument]("ScimResourceType", "Get a kind of provisioned resources", Needs{Level: Read}, func(v *View, in *SCIMDocumentIn) (Reply, error) {
-	return replySCIMDocument(scimResourceTypes(in.url(v)), in.ID, "resource type")
+var SCIMResourceType = NewQuery[SCIMDocumentIn, SCIMKind]("ScimResourceType", "Get a kind of provisioned resources", Needs{Level: Read}, func(v *View, in *SCIMDocumentIn) (Reply, error) {
+	for _, one := range scimResourceTypes(in.url(v)) {
+		if strings.EqualFold(one.ID, in.ID) {
+			return jsonReply(Done, &one)
+		}
+	}
+	return Reply{}, NotFound("resource type")
 }, Provisions(SCIMAny))
 
 // ListSCIMSchemas says what the resources have.
-var ListSCIMSchemas = NewQuery[SCIMBase, SCIMDocumentList]("ListScimSchemas", "List the schemas of provisioned resources", Needs{Level: Read}, func(v *View, in *SCIMBase) (Reply, error) {
-	return replySCIMDocuments(scimSchemas(in.url(v)))
+var ListSCIMSchemas = NewQuery[SCIMBase, SCIMDefinitionList]("ListScimSchemas", "List the schemas of provisioned resources", Needs{Level: Read}, func(v *View, in *SCIMBase) (Reply, error) {
+	all := scimSchemas(in.url(v))
+	return jsonReply(Done, &SCIMDefinitionList{scimWhole(len(all)), all})
 }, Provisions(SCIMAny))
 
 // SCIMSchema says what one kind of resource has.
-var SCIMSchema = NewQuery[SCIMDocumentIn, SCIMDocument]("ScimSchema", "Get a schema of provisioned resources", Needs{Level: Read}, func(v *View, in *SCIMDocumentIn) (Reply, error) {
-	return replySCIMDocument(scimSchemas(in.url(v)), in.ID, "schema")
+var SCIMSchema = NewQuery[SCIMDocumentIn, SCIMDefinition]("ScimSchema", "Get a schema of provisioned resources", Needs{Level: Read}, func(v *View, in *SCIMDocumentIn) (Reply, error) {
+	for _, one := range scimSchemas(in.url(v)) {
+		if strings.EqualFold(one.ID, in.ID) {
+			return jsonReply(Done, &one)
+		}
+	}
+	return Reply{}, NotFound("schema")
 }, Provisions(SCIMAny))
 
-func replySCIMDocuments(all []scimObject) (Reply, error) {
-	return jsonReply(Done, scimObject{
-		"schemas": []string{scimListURN}, "totalResults": len(all), "startIndex": 1, "itemsPerPage": len(all), "Resources": all,
-	})
-}
-
-func replySCIMDocument(all []scimObject, id, what string) (Reply, error) {
-	for _, one := range all {
-		if strings.EqualFold(one["id"].(string), id) {
-			return jsonReply(Done, one)
+func scimResourceTypes(url string) []SCIMKind {
+	kind := func(name, endpoint, schema, description string) SCIMKind {
+		return SCIMKind{
+			Schemas: []string{"urn:ietf:params:scim:schemas:core:2.0:ResourceType"},
+			ID:      name, Name: name, Endpoint: endpoint, Description: description, Schema: schema,
+			Meta: SCIMPlace{"ResourceType", url + "/ResourceTypes/" + name},
 		}
 	}
-	return Reply{}, NotFound(what)
-}
-
-func scimResourceTypes(url string) []scimObject {
-	kind := func(name, endpoint, schema, description string) scimObject {
-		return scimObject{
-			"schemas": []string{"urn:ietf:params:scim:schemas:core:2.0:ResourceType"},
-			"id":      name, "name": name, "endpoint": endpoint, "description": description, "schema": schema,
-			"meta": scimObject{"resourceType": "ResourceType", "location": url + "/ResourceTypes/" + name},
-		}
-	}
-	return []scimObject{
+	return []SCIMKind{
 		kind("User", "/Users", scimUserURN, "A person, who is a member of the workspace while active."),
 		kind("Group", "/Groups", scimGroupURN, "A team of the workspace."),
 	}
 }
 
-// scimAttribute describes an attribute; changes are what it differs in from most.
-func scimAttribute(name, kind, description string, changes scimObject) scimObject {
-	a := scimObject{
-		"name": name, "type": kind, "multiValued": false, "description": description, "required": false,
-		"mutability": "readWrite", "returned": "default",
-	}
+// scimAttribute describes an attribute; change sets what it differs in from most.
+func scimAttribute(name, kind, description string, change func(*SCIMAttribute)) SCIMAttribute {
+	a := SCIMAttribute{Name: name, Type: kind, Description: description, Mutability: "readWrite", Returned: "default"}
 	if kind == "string" {
-		a["caseExact"], a["uniqueness"] = false, "none"
+		a.CaseExact, a.Uniqueness = new(bool), "none"
 	}
-	for what, value := range changes {
-		a[what] = value
+	if change != nil {
+		change(&a)
 	}
 	return a
 }
 
-func scimSchemas(url string) []scimObject {
-	schema := func(id, name, description string, attributes ...scimObject) scimObject {
-		return scimObject{
-			"schemas": []string{"urn:ietf:params:scim:schemas:core:2.0:Schema"},
-			"id":      id, "name": name, "description": description, "attributes": attributes,
-			"meta": scimObject{"resourceType": "Schema", "location": url + "/Schemas/" + id},
+func scimSchemas(url string) []SCIMDefinition {
+	schema := func(id, name, description string, attributes ...SCIMAttribute) SCIMDefinition {
+		return SCIMDefinition{
+			Schemas: []string{"urn:ietf:params:scim:schemas:core:2.0:Schema"},
+			ID:      id, Name: name, Description: description, Attributes: attributes,
+			Meta: SCIMPlace{"Schema", url + "/Schemas/" + id},
 		}
 	}
-	external := scimAttribute("externalId", "string", "The provider's own id.", scimObject{"caseExact": true})
-	fixed := scimObject{"mutability": "immutable"}
-	reference := func(kind string) scimObject {
-		return scimAttribute("$ref", "reference", "The address.", scimObject{"mutability": "immutable", "caseExact": true, "referenceTypes": []string{kind}})
+	yes := true
+	external := scimAttribute("externalId", "string", "The provider's own id.", func(a *SCIMAttribute) { a.CaseExact = &yes })
+	unique := func(a *SCIMAttribute) { a.Required, a.Uniqueness = true, "server" }
+	fixed := func(a *SCIMAttribute) { a.Mutability = "immutable" }
+	shown := func(a *SCIMAttribute) { a.Mutability = "readOnly" }
+	reference := func(kind, mutability, description string) SCIMAttribute {
+		return scimAttribute("$ref", "reference", description, func(a *SCIMAttribute) {
+			a.Mutability, a.CaseExact, a.ReferenceTypes = mutability, &yes, []string{kind}
+		})
 	}
-	return []scimObject{
+	one := func(mutability string, values ...string) func(*SCIMAttribute) {
+		return func(a *SCIMAttribute) { a.Mutability, a.CanonicalValues = mutability, values }
+	}
+	parts := func(many bool, mutability string, of ...SCIMAttribute) func(*SCIMAttribute) {
+		return func(a *SCIMAttribute) { a.MultiValued, a.Mutability, a.SubAttributes = many, mutability, of }
+	}
+	return []SCIMDefinition{
 		schema(scimUserURN, "User", "A person.",
-			scimAttribute("userName", "string", "What the person signs in with.", scimObject{"required": true, "uniqueness": "server"}),
+			scimAttribute("userName", "string", "What the person signs in with.", unique),
 			external,
 			scimAttribute("displayName", "string", "What the person is called; the member's name.", nil),
-			scimAttribute("name", "complex", "The parts of the name.", scimObject{"subAttributes": []scimObject{
+			scimAttribute("name", "complex", "The parts of the name.", parts(false, "readWrite",
 				scimAttribute("formatted", "string", "The whole name.", nil),
 				scimAttribute("familyName", "string", "The family name.", nil),
 				scimAttribute("givenName", "string", "The given name.", nil),
-			}}),
+			)),
 			scimAttribute("active", "boolean", "Whether the person is a member of the workspace.", nil),
-			scimAttribute("emails", "complex", "E-mail addresses; the primary one is the member's.", scimObject{"multiValued": true, "subAttributes": []scimObject{
+			scimAttribute("emails", "complex", "E-mail addresses; the primary one is the member's.", parts(true, "readWrite",
 				scimAttribute("value", "string", "The address.", nil),
-				scimAttribute("type", "string", "What it is for.", scimObject{"canonicalValues": []string{"work", "home", "other"}}),
+				scimAttribute("type", "string", "What it is for.", one("readWrite", "work", "home", "other")),
 				scimAttribute("primary", "boolean", "Whether it is the one to use.", nil),
-			}}),
-			scimAttribute("groups", "complex", "The provisioned groups the person is in.", scimObject{"multiValued": true, "mutability": "readOnly", "subAttributes": []scimObject{
-				scimAttribute("value", "string", "The group's id.", scimObject{"mutability": "readOnly"}),
-				scimAttribute("$ref", "reference", "The group's address.", scimObject{"mutability": "readOnly", "caseExact": true, "referenceTypes": []string{"Group"}}),
-				scimAttribute("display", "string", "The group's displayName.", scimObject{"mutability": "readOnly"}),
-				scimAttribute("type", "string", "Always direct.", scimObject{"mutability": "readOnly", "canonicalValues": []string{"direct"}}),
-			}}),
+			)),
+			scimAttribute("groups", "complex", "The provisioned groups the person is in.", parts(true, "readOnly",
+				scimAttribute("value", "string", "The group's id.", shown),
+				reference("Group", "readOnly", "The group's address."),
+				scimAttribute("display", "string", "The group's displayName.", shown),
+				scimAttribute("type", "string", "Always direct.", one("readOnly", "direct")),
+			)),
 		),
 		schema(scimGroupURN, "Group", "A team.",
-			scimAttribute("displayName", "string", "The group's name, and the team's when it is written.", scimObject{"required": true, "uniqueness": "server"}),
+			scimAttribute("displayName", "string", "The group's name, and the team's when it is written.", unique),
 			external,
-			scimAttribute("members", "complex", "The provisioned users in the group.", scimObject{"multiValued": true, "subAttributes": []scimObject{
+			scimAttribute("members", "complex", "The provisioned users in the group.", parts(true, "readWrite",
 				scimAttribute("value", "string", "The user's id.", fixed),
-				reference("User"),
-				scimAttribute("type", "string", "Always User.", scimObject{"mutability": "immutable", "canonicalValues": []string{"User"}}),
-			}}),
+				reference("User", "immutable", "The address."),
+				scimAttribute("type", "string", "Always User.", one("immutable", "User")),
+			)),
 		),
 	}
 }
