@@ -22,9 +22,6 @@ type Target struct {
 	Client *http.Client
 	// Vars are variables the script starts with.
 	Vars map[string]string
-	// Observe, where set, judges every response besides, say against the API's
-	// description.
-	Observe func(req *http.Request, resp *http.Response, body []byte) error
 }
 
 // Run runs the script and stops at the first response that is not as expected. It
@@ -84,9 +81,6 @@ func (s *Stanza) run(ctx context.Context, target *Target, vars map[string]string
 	}
 	if err := s.check(resp, body, vars); err != nil {
 		return fmt.Errorf("%w\nthe response was %d\n%s", err, resp.StatusCode, body)
-	}
-	if target.Observe != nil {
-		return target.Observe(req, resp, body)
 	}
 	return nil
 }

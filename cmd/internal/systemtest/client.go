@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// over wraps the transports of clients; tests set it to watch what comes back.
+var over = func(base http.RoundTripper) http.RoundTripper { return base }
+
 // Client sends requests to a node as one caller.
 type Client struct {
 	URL   string
@@ -22,7 +25,7 @@ type Client struct {
 func NewClient(base, token string, conns int) *Client {
 	return &Client{URL: base, Token: token, HTTP: &http.Client{
 		Timeout:   15 * time.Second,
-		Transport: &http.Transport{MaxIdleConnsPerHost: conns, MaxIdleConns: conns},
+		Transport: over(&http.Transport{MaxIdleConnsPerHost: conns, MaxIdleConns: conns}),
 	}}
 }
 

@@ -35,14 +35,12 @@ type desk struct {
 	base        string
 	home, other *Client
 	id, otherID string
-	describes   func(*http.Request, *http.Response, []byte) error
 }
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	n := inProcess(t, func(c *node.Config) { c.SMSSecret, c.VCSSecret, c.PublicURL = smsSecret, vcsSecret, publicURL+"/" })
 	d := &desk{T: t, base: "http://" + n.HTTPAddr()}
-	d.describes = described(t, d.base) //nolint:bodyclose // send closes the responses
 	for i, slug := range []string{"yard", "else"} {
 		c := NewClient(d.base, "", 4)
 		o, err := c.Onboard(t.Context(), slug, slug)
@@ -101,9 +99,6 @@ func (d *desk) post(ctx context.Context, path, contentType string, body []byte, 
 	}
 	answer, err := io.ReadAll(res.Body)
 	_ = res.Body.Close()
-	if err == nil {
-		err = d.describes(req, res, answer)
-	}
 	return res.StatusCode, answer, err
 }
 

@@ -3,10 +3,14 @@ package systemtest
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"sync"
 	"testing"
 	"time"
+
+	"switchyard/httpapi"
+	"switchyard/httpapi/apicheck"
 )
 
 // built holds the binary under test, compiled once for all tests.
@@ -17,12 +21,40 @@ var built struct {
 	err  error
 }
 
+// TestMain holds every answer that any test of this package gets through an HTTP
+// client against the API's description. Connections that tests write to by hand are
+// not looked at: what they send is no HTTP, or as good as none.
 func TestMain(m *testing.M) {
+	watch, err := watchAnswers()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	code := m.Run()
+	for _, fault := range watch.Faults() {
+		fmt.Fprintf(os.Stderr, "an answer is not as /openapi.json says: %s\n", fault)
+		code = max(code, 1)
+	}
 	if built.dir != "" {
 		_ = os.RemoveAll(built.dir)
 	}
 	os.Exit(code)
+}
+
+// watchAnswers watches what comes to the clients of this package and to those that
+// have no transport of their own.
+func watchAnswers() (*apicheck.Watch, error) {
+	server, err := httpapi.New(httpapi.Config{Engine: struct{ httpapi.Engine }{}, Cluster: struct{ httpapi.Cluster }{}})
+	if err != nil {
+		return nil, err
+	}
+	watch, err := apicheck.NewWatch(server.Description())
+	if err != nil {
+		return nil, err
+	}
+	over = watch.Over
+	http.DefaultTransport = watch.Over(http.DefaultTransport)
+	return watch, nil
 }
 
 // binary gives the path of the binary under test.

@@ -92,7 +92,7 @@ func TestWebhooks_TellOfIssuesWhatAdminsSee(t *testing.T) {
 	call := func(d *desk, body, delivery string) inboundAnswer {
 		return d.send("/webhooks/comms/"+f.id+"/mail", jsonType, []byte(body), http.StatusAccepted, append(signComms(secret, time.Now(), []byte(body)), "X-Tracker-Delivery", delivery)...)
 	}
-	d := &desk{T: t, base: base, id: f.id, describes: described(t, base)} //nolint:bodyclose // send closes the responses
+	d := &desk{T: t, base: base, id: f.id}
 	ticket := call(d, `{"message":{"from":"Ann","subject":"Help","text":"It fails."}}`, "one").TicketID
 	f.do("PATCH", "/tickets/"+ticket, object{"issueId": issue}, http.StatusOK)
 	shown[ticket] = f.do("GET", "/tickets/"+ticket, nil, http.StatusOK)
