@@ -49,6 +49,7 @@ func describeAPI(routes []*route, cfg Config) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: describe webhooks: %w", err)
 	}
+	responses := withoutUnused("responses", errorResponses(), paths)
 	url, contact := cfg.PublicURL, doc{"name": "The operator of this service"}
 	if url == "" {
 		url = "/"
@@ -70,8 +71,8 @@ func describeAPI(routes []*route, cfg Config) ([]byte, error) {
 		"webhooks": webhooks,
 		"components": doc{
 			"schemas":   d.schemas,
-			"responses": withoutUnused(errorResponses(), paths),
-			"headers":   commonHeaders(),
+			"responses": responses,
+			"headers":   withoutUnused("headers", commonHeaders(), paths, responses),
 			"securitySchemes": doc{
 				"bearer":      doc{"type": "http", "scheme": "bearer", "description": "A workspace token (swy_...), an OAuth client's access token (swo_...), or the operator's token."},
 				"oauthClient": doc{"type": "http", "scheme": "basic", "description": "An OAuth client's clientId and clientSecret. They may stand in the body instead."},

@@ -109,15 +109,15 @@ func aboutNeeds(op *tracker.Op) string {
 	return fmt.Sprintf("Needs the permission %s or %s:%s.", right, op.Needs.Resource, right)
 }
 
-// withoutUnused drops the shared responses that nothing refers to.
-func withoutUnused(responses doc, users ...any) doc {
-	used := map[string]bool{"Error": true}
+// withoutUnused drops those of the shared parts of a kind that nothing refers to.
+func withoutUnused(kind string, parts doc, users ...any) doc {
+	used := map[string]bool{}
 	var look func(any)
 	look = func(node any) {
 		switch node := node.(type) {
 		case doc:
 			if ref, ok := node["$ref"].(string); ok {
-				used[strings.TrimPrefix(ref, "#/components/responses/")] = true
+				used[strings.TrimPrefix(ref, "#/components/"+kind+"/")] = true
 			}
 			for _, child := range node {
 				look(child)
@@ -131,12 +131,12 @@ func withoutUnused(responses doc, users ...any) doc {
 	for _, user := range users {
 		look(user)
 	}
-	for name := range responses {
+	for name := range parts {
 		if !used[name] {
-			delete(responses, name)
+			delete(parts, name)
 		}
 	}
-	return responses
+	return parts
 }
 
 // webhooks describes what subscriptions are sent, an entry for each type of event.

@@ -74,7 +74,8 @@ var Forms = map[string]*Form{
 			"examples":    []any{"issues:write,sessions:read"},
 			"oneOf": []any{
 				map[string]any{"type": "string", "pattern": wordsPattern(PermissionWords())},
-				map[string]any{"type": "array", "minItems": 1, "items": map[string]any{"type": "string", "enum": PermissionWords()}},
+				// A list of values would have generators make two types of one name.
+				map[string]any{"type": "array", "minItems": 1, "items": map[string]any{"type": "string", "pattern": wordsPattern(PermissionWords())}},
 			},
 		},
 	},
