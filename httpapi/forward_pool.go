@@ -163,6 +163,7 @@ func (c *peerConn) ask(req *fasthttp.Request, res *fasthttp.Response, deadline t
 	if err := c.w.Flush(); err != nil {
 		return true, fmt.Errorf("forward: %w", err)
 	}
+	res.SkipBody = req.Header.IsHead()
 	if err := res.ReadLimitBody(c.r, maxAnswer); err != nil {
 		return true, fmt.Errorf("forward: read the answer: %w", err)
 	}

@@ -370,3 +370,37 @@ func BenchmarkForward(b *testing.B) {
 		})
 	}
 }
+
+// An answer to HEAD names a length and has no body; waiting for one would last until
+// the answer is due.
+func TestForward_Head(t *testing.T) {
+	t.Parallel()
+	a := newAtlas("b")
+	entry, owner := a.join(t, "a"), a.join(t, "b")
+	for _, row := range []struct {
+		path   string
+		err    error
+		status int
+	}{
+		{things + "/x", nil, 200},
+		{streamPath, nil, 200},
+		{things + "/x", tracker.NotFound("thing"), 404},
+	} {
+		owner.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
+			return tracker.Reply{Body: []byte(`{"id":"b"}`), ETag: `"7"`}, row.err
+		})
+		for range 2 {
+			own := owner.do(t, "HEAD", row.path, "", "Accept: text/event-stream")
+			got := entry.do(t, "HEAD", row.path, "", "Accept: text/event-stream")
+			if got.StatusCode != row.status || got.StatusCode != own.StatusCode || got.ContentLength != own.ContentLength || got.ContentLength <= 0 || got.body != "" {
+				t.Errorf("%s: %d of %d bytes, by its owner %d of %d", row.path, got.StatusCode, got.ContentLength, own.StatusCode, own.ContentLength)
+			}
+		}
+	}
+	if a.dials["b"] != 1 {
+		t.Errorf("%d connections", a.dials["b"])
+	}
+	if got := entry.do(t, "GET", things+"/x", ""); got.StatusCode != 404 || got.told.Code != tracker.CodeNotFound {
+		t.Errorf("afterwards: %d %s", got.StatusCode, got.body)
+	}
+}

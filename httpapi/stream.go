@@ -46,7 +46,7 @@ var _ tracker.Listener = (*stream)(nil)
 
 // streams tells whether the request is for a stream.
 func (x *exchange) streams() bool {
-	return x.route.Op.Streams && x.conn != nil && acceptsStream(x.ctx.Request.Header.PeekAll(fasthttp.HeaderAccept))
+	return x.route.Op.Streams && x.conn != nil && !x.ctx.IsHead() && acceptsStream(x.ctx.Request.Header.PeekAll(fasthttp.HeaderAccept))
 }
 
 // acceptsStream tells whether a stream is what the client likes best, of what there
