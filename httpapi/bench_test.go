@@ -160,3 +160,24 @@ func BenchmarkSessionTools(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkFraming is the price of looking at a request's bytes before fasthttp does.
+func BenchmarkFraming(b *testing.B) {
+	head := " " + things + "/01931f6e-7a3c-7def-8123-456789abcd00 HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer " + token + "\r\nAccept: */*\r\n"
+	for name, request := range map[string]string{
+		"get":    "GET" + head + "\r\n",
+		"post":   "POST" + head + "Content-Length: 1024\r\n\r\n" + strings.Repeat(" ", 1024),
+		"chunks": "POST" + head + "Transfer-Encoding: chunked\r\n\r\n400\r\n" + strings.Repeat(" ", 1024) + "\r\n0\r\n\r\n",
+	} {
+		b.Run(name, func(b *testing.B) {
+			var f framing
+			sent := []byte(request)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, fault := f.scan(sent); fault != nil {
+					b.Fatal(fault)
+				}
+			}
+		})
+	}
+}

@@ -22,9 +22,6 @@ const (
 func (x *exchange) refuseBody() error {
 	header := &x.ctx.Request.Header
 	length := header.ContentLength()
-	if (length != -2 || x.oversize) && framedTwice(header.RawHeaders()) {
-		return errFraming()
-	}
 	if x.route.unsigned(header) {
 		return tracker.Unsigned()
 	}
@@ -146,7 +143,7 @@ func (s *Server) readBody(x *exchange) error {
 			s.restart(x)
 			return x.checkLength()
 		case err != nil:
-			return readError(err)
+			return x.readError(err)
 		}
 	}
 }
@@ -160,21 +157,24 @@ func (s *Server) restart(x *exchange) {
 	}
 }
 
-// checkLength makes sure that a body of known length is all there: fasthttp's
-// stream ends quietly where the client left.
+// checkLength makes sure that a body is all there: fasthttp's stream ends quietly where
+// the client left, and where nothing can be read behind the last chunk.
 func (x *exchange) checkLength() error {
-	if length := x.ctx.Request.Header.ContentLength(); length > 0 && len(x.body) != length {
+	length := x.ctx.Request.Header.ContentLength()
+	if length > 0 && len(x.body) != length || length == -1 && x.conn != nil && !x.conn.peer && x.conn.framing.ended < x.conn.served {
 		x.read = false
-		return errMalformed()
+		return x.readError(io.ErrUnexpectedEOF)
 	}
 	return nil
 }
 
 // readError says what a failure to read a request means for its sender.
-func readError(err error) error {
+func (x *exchange) readError(err error) error {
 	var timeout net.Error
 	var small *fasthttp.ErrSmallBuffer
 	switch {
+	case x.conn != nil && x.conn.fault != nil:
+		return x.conn.fault
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return errTooSlow()
 	case errors.As(err, &small):

@@ -91,6 +91,30 @@ func errFraming() error {
 	return f
 }
 
+func errFieldName() error {
+	f := newFailure(tracker.CodeBadRequest, "A header of the request has no valid name.", "Send each header on one line: a name without spaces, a colon, the value.")
+	f.unframed = true
+	return f
+}
+
+func errTwoCredentials() error {
+	f := newFailure(tracker.CodeBadRequest, "The request has more than one Authorization header.", "Send one.")
+	f.unframed = true
+	return f
+}
+
+func errChunkExtensions() error {
+	f := newFailure(tracker.CodeBadRequest, fmt.Sprintf("The extensions of the body's chunks are longer than %d bytes in all.", maxChunkExtensions), "Send chunks without extensions; the service reads none.")
+	f.unframed = true
+	return f
+}
+
+func errVersion() error {
+	f := newFailure(tracker.CodeBadRequest, "The request's version of HTTP is not supported.", "Use HTTP/1.1, or a proxy that translates to it.")
+	f.status, f.unframed = http.StatusHTTPVersionNotSupported, true
+	return f
+}
+
 func errBodyTooLarge(limit int) error {
 	return newFailure(tracker.CodePayloadTooLarge, fmt.Sprintf("The body is larger than %d bytes.", limit), "Send less at once.")
 }

@@ -18,6 +18,9 @@ const workspaceParam = "organizationId"
 // handle serves one request.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	x := s.acquire(ctx)
+	if x.conn != nil && x.resumed == nil {
+		x.conn.served++
+	}
 	s.guard(x)
 	if x.parked {
 		s.release(x)
@@ -83,9 +86,6 @@ func (s *Server) serve(x *exchange) error {
 func (s *Server) find(x *exchange) (allow string, err error) {
 	header := &x.ctx.Request.Header
 	uri, method := header.RequestURI(), header.Method()
-	if version := header.Protocol(); string(version) != "HTTP/1.1" && string(version) != "HTTP/1.0" || folded(header.RawHeaders()) {
-		return "", errMalformed()
-	}
 	if len(uri) > s.cfg.MaxTargetBytes {
 		return "", errTargetTooLong(s.cfg.MaxTargetBytes)
 	}
@@ -262,7 +262,7 @@ func (s *Server) broken(ctx *fasthttp.RequestCtx, err error) {
 	x := s.acquire(ctx)
 	x.start, x.clock = s.now(), s.now()
 	x.identify(s.ids)
-	s.fail(x, readError(err))
+	s.fail(x, x.readError(err))
 	s.metrics.stray.observe(ctx.Response.StatusCode(), x.start)
 	s.release(x)
 }

@@ -153,35 +153,6 @@ func headerValue(header *fasthttp.RequestHeader, name string) ([]byte, bool) {
 	return bytes.Join(values, []byte(", ")), true
 }
 
-// framedTwice tells whether the headers give the length of the body both by
-// Content-Length and by Transfer-Encoding. fasthttp would believe the latter; what
-// is in front of us might believe the former, and take a request hidden in the
-// body for none (request smuggling).
-func framedTwice(raw []byte) bool {
-	var length, encoding bool
-	for len(raw) > 0 {
-		line := raw
-		if end := bytes.IndexByte(raw, '\n'); end >= 0 {
-			line, raw = raw[:end], raw[end+1:]
-		} else {
-			raw = nil
-		}
-		length = length || hasName(line, "content-length")
-		encoding = encoding || hasName(line, "transfer-encoding")
-	}
-	return length && encoding
-}
-
-// folded tells whether a header goes on over several lines, as RFC 9112 forbids:
-// what is in front of us may read the second line as a header of its own.
-func folded(raw []byte) bool {
-	return bytes.Contains(raw, []byte("\n ")) || bytes.Contains(raw, []byte("\n\t"))
-}
-
-func hasName(line []byte, name string) bool {
-	return len(line) > len(name) && line[len(name)] == ':' && bytes.EqualFold(line[:len(name)], []byte(name))
-}
-
 // isJSON tells whether a Content-Type is application/json or some +json, in UTF-8.
 func isJSON(contentType []byte) bool {
 	media, rest, _ := bytes.Cut(contentType, []byte{';'})

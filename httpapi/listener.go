@@ -162,6 +162,12 @@ type conn struct {
 	resumed *parked
 	again   []byte
 
+	// framing follows the client's requests, served is how many of them have come to the
+	// handler, and fault is why no more is read. Owned by the connection's goroutine.
+	framing framing
+	served  int
+	fault   error
+
 	// credential is the one last sent, kept so that it is copied once per connection
 	// instead of once per request. Owned by the connection's goroutine.
 	credential string
@@ -178,9 +184,17 @@ func (c *conn) Read(p []byte) (int, error) {
 		}
 		return n, nil
 	}
+	if c.fault != nil {
+		return 0, c.fault
+	}
 	n, err := c.Conn.Read(p)
 	if n > 0 && !c.heard.Load() {
 		c.heard.Store(true)
+	}
+	if n > 0 && !c.peer {
+		if n, c.fault = c.framing.scan(p[:n]); n == 0 {
+			return 0, c.fault
+		}
 	}
 	return n, err
 }

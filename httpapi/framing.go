@@ -1,0 +1,249 @@
+package httpapi
+
+import "bytes"
+
+// framing follows the requests on a client's connection as their bytes arrive, in
+// front of fasthttp, and finds those that HTTP forbids and fasthttp takes: a line
+// that ends in a bare line feed, a field name that is no token, a header that goes
+// on over several lines, a length given twice, a space behind a chunk's size, chunk
+// extensions without end. A proxy in front of the service may read such bytes
+// otherwise than fasthttp does, and take a request hidden among them for a body
+// (request smuggling).
+//
+// It copies nothing but lines that arrive in parts, and changes nothing but the
+// minor version of HTTP. It is owned by the connection's goroutine.
+type framing struct {
+	state framingState
+	// left is what is still to come of a body or chunk, in bytes.
+	left int
+	// line is the beginning of a line whose end has not arrived.
+	line []byte
+	// digits is the length of a chunk's size, and extensions that of all chunk
+	// extensions of the request, in bytes.
+	digits, extensions int
+	// ended is how many requests have been read to their end.
+	ended int
+	// What the header says.
+	length, encoding, chunked, credential bool
+}
+
+type framingState uint8
+
+const (
+	atRequestLine framingState = iota
+	inHeader
+	inBody
+	inChunkSize
+	inChunkExtension
+	atChunkSizeEnd // behind its CR
+	inChunk
+	atChunkCR
+	atChunkLF
+	inTrailer
+)
+
+// maxChunkExtensions bounds the extensions of all chunks of a request, in bytes.
+const maxChunkExtensions = 16 << 10
+
+// maxSizeDigits is as many digits as fasthttp reads of a chunk's size.
+const maxSizeDigits = 15
+
+// scan reads what has arrived. With a fault it returns how many bytes are to be
+// passed on before it: the line with the fault stays without its end, so that its
+// request is never complete.
+func (f *framing) scan(p []byte) (sound int, fault error) {
+	for i := 0; i < len(p); {
+		switch f.state {
+		case atRequestLine, inHeader, inTrailer:
+			end := bytes.IndexByte(p[i:], '\n')
+			if end < 0 {
+				f.line = append(f.line, p[i:]...) // no more than fasthttp takes of a header
+				return len(p), nil
+			}
+			line := p[i : i+end]
+			if f.line != nil {
+				line = append(f.line, line...)
+				f.line = nil
+			}
+			i += end
+			if fault := f.endLine(line); fault != nil {
+				return i, fault
+			}
+			i++
+		case inBody, inChunk:
+			n := min(f.left, len(p)-i)
+			i += n
+			if f.left -= n; f.left > 0 {
+				break
+			}
+			if f.state == inChunk {
+				f.state = atChunkCR
+			} else {
+				f.state = atRequestLine
+				f.ended++
+			}
+		case inChunkExtension:
+			n := bytes.IndexByte(p[i:], '\r')
+			if n < 0 {
+				n = len(p) - i
+			}
+			if f.extensions += n; f.extensions > maxChunkExtensions {
+				return i, errChunkExtensions()
+			}
+			if i += n; i < len(p) {
+				i++
+				f.state = atChunkSizeEnd
+			}
+		default:
+			if !f.chunkByte(p[i]) {
+				return i, errMalformed()
+			}
+			i++
+		}
+	}
+	return len(p), nil
+}
+
+// chunkByte reads a byte of what is around a chunk; false when it can't be one.
+func (f *framing) chunkByte(c byte) bool {
+	switch f.state {
+	case inChunkSize:
+		d := unhex(c)
+		switch {
+		case d <= 15 && f.digits < maxSizeDigits:
+			f.left = f.left<<4 | int(d)
+			f.digits++
+		case f.digits == 0:
+			return false
+		case c == ';':
+			f.state = inChunkExtension
+		case c == '\r':
+			f.state = atChunkSizeEnd
+		default:
+			return false
+		}
+		return true
+	case atChunkSizeEnd:
+		f.digits = 0
+		f.state = inChunk
+		if f.left == 0 {
+			f.state = inTrailer
+		}
+		return c == '\n'
+	case atChunkCR:
+		f.state = atChunkLF
+		return c == '\r'
+	default:
+		f.state = inChunkSize
+		return c == '\n'
+	}
+}
+
+// endLine reads a line, without its line feed.
+func (f *framing) endLine(line []byte) error {
+	last := len(line) - 1
+	if last < 0 || line[last] != '\r' {
+		return errMalformed()
+	}
+	line = line[:last]
+	switch {
+	case f.state == atRequestLine:
+		return f.requestLine(line)
+	case last > 0:
+		return f.fieldLine(line)
+	case f.state == inTrailer:
+		*f = framing{ended: f.ended + 1}
+		return nil
+	}
+	return f.endHeader()
+}
+
+// requestLine reads a request's first line; empty ones may be in front of it. A
+// minor version of HTTP that is newer than the service is read as the newest one it
+// knows (RFC 9110, 2.5).
+func (f *framing) requestLine(line []byte) error {
+	if len(line) == 0 {
+		return nil
+	}
+	f.state = inHeader
+	version := line[bytes.LastIndexByte(line, ' ')+1:]
+	if len(version) != len("HTTP/1.1") || string(version[:5]) != "HTTP/" || version[6] != '.' {
+		return nil // fasthttp refuses it
+	}
+	if major := version[5]; major != '1' && '0' <= major && major <= '9' {
+		return errVersion()
+	}
+	if minor := version[7]; '1' < minor && minor <= '9' {
+		version[7] = '1'
+	}
+	return nil
+}
+
+// fieldLine reads a line of the header or of the trailer.
+func (f *framing) fieldLine(line []byte) error {
+	end := 0
+	for end < len(line) && isTokenByte[line[end]] {
+		end++
+	}
+	if end == 0 || end == len(line) || line[end] != ':' {
+		return errFieldName()
+	}
+	if f.state == inTrailer {
+		return nil
+	}
+	name := line[:end]
+	switch {
+	case isName(name, "content-length"):
+		f.length = true
+		f.left = bodyLength(bytes.Trim(line[end+1:], " \t"))
+	case isName(name, "transfer-encoding"):
+		f.encoding = true
+		f.chunked = bytes.EqualFold(bytes.Trim(line[end+1:], " \t"), []byte("chunked"))
+	case isName(name, "authorization"):
+		if f.credential {
+			return errTwoCredentials()
+		}
+		f.credential = true
+	}
+	return nil
+}
+
+// endHeader finds out what follows the header.
+func (f *framing) endHeader() error {
+	switch {
+	case f.length && f.encoding:
+		return errFraming()
+	case f.chunked:
+		*f = framing{state: inChunkSize, ended: f.ended}
+	case f.left > 0:
+		*f = framing{state: inBody, left: f.left, ended: f.ended}
+	default:
+		*f = framing{ended: f.ended + 1}
+	}
+	return nil
+}
+
+// bodyLength reads a Content-Length. One that is none is 0: fasthttp refuses it.
+func bodyLength(value []byte) int {
+	n := 0
+	for _, c := range value {
+		if c < '0' || '9' < c || n > 1<<58 {
+			return 0
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n
+}
+
+// isName reports whether a field name is the one given, in lower case.
+func isName(given []byte, name string) bool {
+	return len(given) == len(name) && bytes.EqualFold(given, []byte(name))
+}
+
+// isTokenByte has the characters of a token (RFC 9110, 5.6.2).
+var isTokenByte = func() (table [256]bool) {
+	for _, c := range []byte("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
+		table[c] = true
+	}
+	return table
+}()
