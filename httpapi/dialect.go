@@ -24,7 +24,7 @@ type dialect struct {
 	// anywhere: the operation itself finds the workspace it is about, so it runs on
 	// the node that is asked.
 	anywhere bool
-	// challenge is the WWW-Authenticate of a 401.
+	// challenge is the WWW-Authenticate of a 401; nil for that of bearer tokens.
 	challenge []byte
 	// headers are those of every answer.
 	headers [][2][]byte
@@ -92,7 +92,7 @@ func (d *dialect) respondFailure(x *exchange, f *failure) {
 	response := &x.ctx.Response
 	d.describe(x)
 	response.Header.SetContentTypeBytes(d.media)
-	if f.statusCode() == http.StatusUnauthorized {
+	if f.statusCode() == http.StatusUnauthorized && d.challenge != nil {
 		response.Header.SetCanonical(headerAuthenticate, d.challenge)
 	}
 	response.SetBodyRaw(body)
@@ -118,7 +118,6 @@ func faultsOf(told *tracker.Error) string {
 var (
 	mediaForm      = []byte("application/x-www-form-urlencoded")
 	valueSCIM      = []byte("application/scim+json")
-	valueBasic     = []byte(`Basic realm="switchyard"`)
 	headerPragma   = []byte("Pragma")
 	valueNoCache   = []byte("no-cache")
 	headerLocation = []byte("Location")
@@ -126,7 +125,7 @@ var (
 
 // oauthDialect is RFC 6749's.
 var oauthDialect = &dialect{
-	prefix: "/oauth/", media: valueJSON, forms: true, keyless: true, anywhere: true, challenge: valueBasic,
+	prefix: "/oauth/", media: valueJSON, forms: true, keyless: true, anywhere: true, challenge: challengeBasic,
 	headers: [][2][]byte{{headerCacheControl, valueNoStore}, {headerPragma, valueNoCache}},
 	explain: func(f *failure) any {
 		return oauthFailure{oauthWord(f), oauthText(faultsOf(f.told))}
@@ -175,7 +174,7 @@ func oauthText(text string) string {
 
 // scimDialect is RFC 7644's.
 var scimDialect = &dialect{
-	prefix: "/scim/", media: valueSCIM, challenge: valueBearer,
+	prefix: "/scim/", media: valueSCIM,
 	explain: func(f *failure) any {
 		return scimFailure{
 			Schemas: []string{"urn:ietf:params:scim:api:messages:2.0:Error"}, Status: number(float64(f.statusCode())),

@@ -32,16 +32,22 @@ var (
 
 	valueJSON    = []byte("application/json; charset=utf-8")
 	valueTrue    = []byte("true")
-	valueBearer  = []byte("Bearer")
+	schemeBearer = []byte("Bearer")
 	valueNoStore = []byte("no-store")
 
-	// Of answers that are files.
+	challengeBearer  = []byte(`Bearer realm="switchyard"`)
+	challengeInvalid = []byte(`Bearer realm="switchyard", error="invalid_token"`)
+	challengeBasic   = []byte(`Basic realm="switchyard"`)
+
 	headerContentTypeOptions = []byte("X-Content-Type-Options")
-	headerContentPolicy      = []byte("Content-Security-Policy")
-	headerDisposition        = []byte("Content-Disposition")
 	valueNoSniff             = []byte("nosniff")
-	valueImmutable           = []byte("private, max-age=31536000, immutable")
-	filePolicy               = []byte("default-src 'none'; sandbox")
+	valueRevalidate          = []byte("private, no-cache")
+
+	// Of answers that are files.
+	headerContentPolicy = []byte("Content-Security-Policy")
+	headerDisposition   = []byte("Content-Disposition")
+	valueImmutable      = []byte("private, max-age=31536000, immutable")
+	filePolicy          = []byte("default-src 'none'; sandbox")
 )
 
 const (
@@ -74,7 +80,7 @@ func (r *requestIDs) append(dst []byte) []byte {
 // bearer gives the token of an Authorization header; nil when it has none.
 func bearer(value []byte) []byte {
 	const scheme = len("bearer")
-	if len(value) <= scheme || !bytes.EqualFold(value[:scheme], valueBearer) || value[scheme] != ' ' {
+	if len(value) <= scheme || !bytes.EqualFold(value[:scheme], schemeBearer) || value[scheme] != ' ' {
 		return nil
 	}
 	token := bytes.Trim(value[scheme:], " ")
@@ -82,6 +88,15 @@ func bearer(value []byte) []byte {
 		return nil
 	}
 	return token
+}
+
+// challenge is the WWW-Authenticate of a 401 (RFC 6750, 3).
+func (x *exchange) challenge() []byte {
+	scheme, token, _ := bytes.Cut(x.ctx.Request.Header.PeekCanonical(headerAuthorization), []byte{' '})
+	if bytes.EqualFold(scheme, schemeBearer) && len(bytes.Trim(token, " ")) > 0 {
+		return challengeInvalid
+	}
+	return challengeBearer
 }
 
 // isVisible tells whether b is visible ASCII, without spaces, and not empty.

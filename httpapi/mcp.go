@@ -189,7 +189,7 @@ func (x *exchange) respondMessage(status int, body []byte) {
 	response := &x.ctx.Response
 	response.SetStatusCode(status)
 	response.Header.SetCanonical(headerRequestID, x.requestID())
-	response.Header.SetCanonical(headerCacheControl, valueNoStore)
+	describeKeeping(&response.Header, valueNoStore)
 	response.Header.SetContentTypeBytes(valueJSON)
 	x.describeRate()
 	response.SetBodyRaw(body)

@@ -64,7 +64,10 @@ func (dl *dialect) failureResponse(status string) doc {
 		description = status + " " + http.StatusText(n)
 		switch n {
 		case http.StatusUnauthorized:
-			headers["WWW-Authenticate"] = headerText(string(dl.challenge))
+			headers["WWW-Authenticate"] = headerRef("WWW-Authenticate")
+			if dl.challenge != nil {
+				headers["WWW-Authenticate"] = headerText(string(dl.challenge))
+			}
 		case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 			headers["Retry-After"] = headerRef("Retry-After")
 		}

@@ -101,7 +101,7 @@ func commonHeaders() doc {
 		"Content-Security-Policy": always(text("Keeps a browser from running or loading anything.")),
 		"X-Content-Type-Options":  always(text("nosniff.")),
 		"Allow":                   always(text("The methods this path takes.")),
-		"WWW-Authenticate":        always(text("Bearer, and what was wrong with the credential that was sent.")),
+		"WWW-Authenticate":        always(text("Bearer with a `realm`, and `error=\"invalid_token\"` where a token was sent (RFC 6750).")),
 		"Retry-After":             always(doc{"description": "Seconds to wait before another try.", "schema": doc{"type": "integer", "minimum": 1}}),
 	}
 }

@@ -39,6 +39,7 @@ func (s *Server) respond(x *exchange, reply *tracker.Reply) error {
 	if reply.Location != "" {
 		response.Header.SetCanonical(headerLocation, []byte(reply.Location))
 	}
+	describeKeeping(&response.Header, valueRevalidate)
 	if d := x.route.dialect; d != nil {
 		d.describe(x)
 	}
@@ -73,14 +74,21 @@ func (s *Server) respond(x *exchange, reply *tracker.Reply) error {
 	return nil
 }
 
+// describeKeeping says who may keep an answer. What callers see differs, and changes:
+// only their own caches may keep it, and must ask whether it is still so, which an
+// ETag makes cheap. Nor may a browser take an answer for another type than it is.
+func describeKeeping(header *fasthttp.ResponseHeader, control []byte) {
+	header.SetCanonical(headerContentTypeOptions, valueNoSniff)
+	header.SetCanonical(headerCacheControl, control)
+}
+
 // describeFile sets the headers of a file's bytes. Strangers made them: a browser
 // must neither take them for something else than they are said to be, nor run
 // anything in them. They never change under their address, but who may see them
 // does, so that only the caller's own cache keeps them.
 func describeFile(header *fasthttp.ResponseHeader, f *tracker.File) {
-	header.SetCanonical(headerContentTypeOptions, valueNoSniff)
+	describeKeeping(header, valueImmutable)
 	header.SetCanonical(headerContentPolicy, filePolicy)
-	header.SetCanonical(headerCacheControl, valueImmutable)
 	if disposition := mime.FormatMediaType("inline", map[string]string{"filename": f.Name}); disposition != "" {
 		header.SetCanonical(headerDisposition, []byte(disposition))
 	}
@@ -94,6 +102,7 @@ func (s *Server) respondFailure(x *exchange, f *failure) {
 	response.SetStatusCode(status)
 	response.Header.SetCanonical(headerRequestID, x.requestID())
 	response.Header.SetContentTypeBytes(valueJSON)
+	describeKeeping(&response.Header, valueNoStore)
 	x.describeRate()
 	if f.allow != "" {
 		response.Header.SetCanonical(headerAllow, []byte(f.allow))
@@ -102,7 +111,7 @@ func (s *Server) respondFailure(x *exchange, f *failure) {
 		response.Header.SetCanonical(headerRetryAfter, strconv.AppendInt(nil, int64(after), 10))
 	}
 	if status == http.StatusUnauthorized {
-		response.Header.SetCanonical(headerAuthenticate, valueBearer)
+		response.Header.SetCanonical(headerAuthenticate, x.challenge())
 	}
 	if d := x.dialect(); d != nil {
 		d.respondFailure(x, f)
@@ -123,6 +132,7 @@ func (s *Server) respondAllow(x *exchange, allow string) {
 func (x *exchange) respondBytes(contentType string, body []byte) {
 	response := &x.ctx.Response
 	response.Header.SetCanonical(headerRequestID, x.requestID())
+	describeKeeping(&response.Header, valueNoCache)
 	response.Header.SetContentType(contentType)
 	response.SetBodyRaw(body)
 }

@@ -24,8 +24,8 @@ func TestServer_Outcomes(t *testing.T) {
 		status             int
 		headers            map[string]string
 	}{
-		{"GET", things + "/x", "", tracker.Reply{Body: []byte(`{"a":1}`), ETag: `"3"`}, 200, map[string]string{"ETag": `"3"`, "Content-Type": "application/json; charset=utf-8", "Cache-Control": ""}},
-		{"GET", things + "/x", "", tracker.Reply{Outcome: tracker.NotModified, ETag: `"3"`}, 304, map[string]string{"ETag": `"3"`, "Content-Type": ""}},
+		{"GET", things + "/x", "", tracker.Reply{Body: []byte(`{"a":1}`), ETag: `"3"`}, 200, map[string]string{"ETag": `"3"`, "Content-Type": "application/json; charset=utf-8", "Cache-Control": "private, no-cache", "X-Content-Type-Options": "nosniff"}},
+		{"GET", things + "/x", "", tracker.Reply{Outcome: tracker.NotModified, ETag: `"3"`}, 304, map[string]string{"ETag": `"3"`, "Content-Type": "", "Cache-Control": "private, no-cache"}},
 		{"POST", things, `{"title":"t"}`, tracker.Reply{Outcome: tracker.Created, Body: []byte(`{}`), ETag: `"1"`}, 201, map[string]string{"ETag": `"1"`}},
 		{"POST", things, `{"title":"t"}`, tracker.Reply{Outcome: tracker.Accepted, Body: []byte(`{}`)}, 202, nil},
 		{"POST", things, `{"title":"t"}`, tracker.Reply{Body: []byte(`{}`), Replayed: true}, 200, map[string]string{"Idempotency-Replayed": "true"}},
@@ -57,9 +57,9 @@ func TestServer_Errors(t *testing.T) {
 		logged  string // in the log, and never in the answer
 	}{
 		{tracker.BadRequest(tracker.Fault{Path: "a", Message: "Is bad."}), 400, nil, ""},
-		{tracker.Unauthorized(), 401, map[string]string{"WWW-Authenticate": "Bearer"}, ""},
+		{tracker.Unauthorized(), 401, map[string]string{"WWW-Authenticate": `Bearer realm="switchyard", error="invalid_token"`, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}, ""},
 		{tracker.Forbidden("No.", ""), 403, nil, ""},
-		{fmt.Errorf("wrapped: %w", tracker.NotFound("thing")), 404, nil, ""},
+		{fmt.Errorf("wrapped: %w", tracker.NotFound("thing")), 404, map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}, ""},
 		{tracker.Conflict("Taken.", "Choose another."), 409, nil, ""},
 		{&tracker.Error{Code: tracker.CodePreconditionFailed, Message: "Stale.", Hint: "Read it again."}, 412, nil, ""},
 		{&tracker.Error{Code: tracker.CodeIdempotencyKeyReused, Message: "Reused.", Hint: "Choose another."}, 422, nil, ""},
@@ -343,6 +343,22 @@ func TestServer_Metrics(t *testing.T) {
 	} {
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("no %s in\n%s", want, w.Body)
+		}
+	}
+}
+
+// RFC 6750, 3: a challenge has parameters, and says so where a token is not valid.
+func TestServer_Challenges(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const bare, invalid = `Bearer realm="switchyard"`, `Bearer realm="switchyard", error="invalid_token"`
+	for header, want := range map[string]string{
+		"X: y": bare, "Authorization: Bearer": bare, "Authorization: Bearer  ": bare, "Authorization: Basic YTpi": bare, "Authorization: bearer swy_bad": invalid,
+		"Authorization: Bearer " + strings.Repeat("x", maxCredential+1): invalid, "Authorization: Bearer a b": invalid,
+	} {
+		a := b.raw(t, 1, "GET "+things+" HTTP/1.1\r\nHost: h\r\n"+header+"\r\n\r\n")[0]
+		if got := a.Header.Get("WWW-Authenticate"); a.StatusCode != 401 || got != want {
+			t.Errorf("%s: %d %s", header, a.StatusCode, got)
 		}
 	}
 }
