@@ -239,7 +239,7 @@ func (t *tool) handle(ctx context.Context, call *mcp.CallToolRequest) (*mcp.Call
 		if reply.Replayed {
 			c.replayed.Store(true)
 		}
-		return toolResult(reply.Body, false), nil
+		return toolResult(reply.Body), nil
 	}
 	err = inArguments(err)
 	f, known := asFailure(err)
@@ -248,12 +248,12 @@ func (t *tool) handle(ctx context.Context, call *mcp.CallToolRequest) (*mcp.Call
 		// Not the tool's to tell: the token is good for nothing any more, or the service
 		// can't answer now, and maybe another node can.
 		c.refusal.Store(&err)
-		return toolResult([]byte("{}"), true), nil
+		return toolFailure([]byte("{}")), nil
 	}
 	if !known {
 		c.server.logToolFailure(c, t, err)
 	}
-	return toolResult(f.body(), true), nil
+	return toolFailure(f.body()), nil
 }
 
 func (s *Server) logToolFailure(c *toolCall, t *tool, err error) {
@@ -262,8 +262,12 @@ func (s *Server) logToolFailure(c *toolCall, t *tool, err error) {
 
 // toolResult has an object both as it is and as text, for clients that look at text
 // alone.
-func toolResult(body []byte, failed bool) *mcp.CallToolResult {
-	return &mcp.CallToolResult{
-		Content: []mcp.Content{&mcp.TextContent{Text: string(body)}}, StructuredContent: json.RawMessage(body), IsError: failed,
-	}
+func toolResult(body []byte) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(body)}}, StructuredContent: json.RawMessage(body)}
+}
+
+// toolFailure has an error as text alone: structured content would have to fit the
+// tool's output schema, and clients check that.
+func toolFailure(body []byte) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(body)}}, IsError: true}
 }

@@ -180,7 +180,8 @@ func (a *agent) fail(ctx context.Context, tool string, arguments any) (e told) {
 	return e
 }
 
-// textOf is the text of a result, which must say what its structured form says.
+// textOf is the text of a result, which must say what its structured form says. An
+// error has none: clients hold it against the tool's output schema.
 func textOf(t *testing.T, result *mcp.CallToolResult) string {
 	t.Helper()
 	if len(result.Content) != 1 {
@@ -193,6 +194,12 @@ func textOf(t *testing.T, result *mcp.CallToolResult) string {
 	var said any
 	if err := json.Unmarshal([]byte(text.Text), &said); err != nil {
 		t.Fatalf("%v in %s", err, text.Text)
+	}
+	if result.IsError {
+		if result.StructuredContent != nil {
+			t.Errorf("an error has structured content: %s", str(result.StructuredContent))
+		}
+		return text.Text
 	}
 	a, _ := json.Marshal(said)
 	b, _ := json.Marshal(result.StructuredContent)
