@@ -354,9 +354,7 @@ func (t *travel) build() error {
 	to.ResetConnectionClose()
 	to.SetNoDefaultContentType(true)
 	to.SetProtocol("HTTP/1.1")
-	if len(to.Host()) == 0 { // HTTP/1.0
-		to.SetHost("switchyard")
-	}
+	to.SetHost(x.host())
 	to.SetCanonical(headerRequestID, x.requestID())
 	t.sent.SetBodyRaw(x.body)
 	t.built = true

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"runtime/debug"
-	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -98,6 +97,9 @@ func (s *Server) find(x *exchange) (allow string, err error) {
 		return "", errNoRoute()
 	case targetBroken:
 		return "", errTarget()
+	}
+	if x.target.authority != nil {
+		header.SetHostBytes(x.target.authority) // it replaces Host (RFC 9112, 3.2.2)
 	}
 	place := s.router.find(&x.target, &x.params)
 	if place == nil {
@@ -221,15 +223,6 @@ func (s *Server) bind(x *exchange, req *tracker.Request, in any) error {
 	}
 	req.Idempotency, src.wrongKey = x.idempotency()
 	return x.binder.bind(rt.plan, in, &src)
-}
-
-// baseURL is where the client reaches the service: what the operator says, or else
-// the host that the request names. It has no slash at its end.
-func (s *Server) baseURL(x *exchange) string {
-	if s.cfg.PublicURL != "" {
-		return strings.TrimRight(s.cfg.PublicURL, "/")
-	}
-	return "http://" + string(x.ctx.Request.Header.Host())
 }
 
 // parseWorkspace reads the canonical text of a UUIDv7, which is what every

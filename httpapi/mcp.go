@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"github.com/valyala/fasthttp"
 
 	"switchyard/actors/tracker"
 )
@@ -225,43 +224,6 @@ func (s *Server) onlyReads(x *exchange) bool {
 	}
 	m, refused := x.toolMessage()
 	return refused != nil || m.method != methodCall || isReading(m.tool)
-}
-
-// newOrigins says which pages may send requests to the tools: those of the service's
-// own origin. A browser tells where a page comes from; whoever sends neither Origin nor
-// Sec-Fetch-Site is no browser.
-func newOrigins(publicURL string) (*http.CrossOriginProtection, error) {
-	origins := http.NewCrossOriginProtection()
-	public, err := url.Parse(publicURL)
-	if err != nil || public.Host == "" {
-		return origins, err
-	}
-	err = origins.AddTrustedOrigin(public.Scheme + "://" + public.Host)
-	return origins, err
-}
-
-// checkOrigin refuses what a page of another origin has its visitor's browser send. The
-// node that the client asked looks; other nodes have only its word.
-func (s *Server) checkOrigin(x *exchange) error {
-	if x.conn != nil && x.conn.peer {
-		return nil
-	}
-	from := &x.ctx.Request.Header
-	origin, site := from.Peek(fasthttp.HeaderOrigin), from.Peek("Sec-Fetch-Site")
-	if len(origin) == 0 && len(site) == 0 {
-		return nil
-	}
-	header := http.Header{}
-	if len(origin) > 0 {
-		header.Set(fasthttp.HeaderOrigin, string(origin))
-	}
-	if len(site) > 0 {
-		header.Set("Sec-Fetch-Site", string(site))
-	}
-	if s.tools.origins.Check(&http.Request{Method: http.MethodPost, Host: string(from.Host()), URL: &url.URL{Path: "/"}, Header: header}) != nil {
-		return tracker.Forbidden("The request comes from a page of another origin.", "Send it from the service's own origin, --public-url, or from a program that is no browser.")
-	}
-	return nil
 }
 
 // spoken takes what the SDK answers. The SDK writes to it from several goroutines, one

@@ -28,7 +28,7 @@ type tool struct {
 type toolbox struct {
 	byName  map[string]*tool
 	handler http.Handler
-	origins *http.CrossOriginProtection
+	origin  string    // of the public URL
 	binders sync.Pool // *binder
 }
 
@@ -53,7 +53,7 @@ func newToolbox(routes []*route, cfg Config) (*toolbox, error) {
 		all = append(all, t)
 	}
 	var err error
-	if box.origins, err = newOrigins(cfg.PublicURL); err != nil {
+	if box.origin, err = originOf(cfg.PublicURL); err != nil {
 		return nil, fmt.Errorf("httpapi: public URL: %w", err)
 	}
 	box.handler = newToolHandler(cfg.Version, all)

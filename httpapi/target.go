@@ -20,6 +20,9 @@ const (
 // Its slices point into the request or into scratch and live no longer than the
 // request.
 type target struct {
+	// authority is the host that an absolute URI names; nil for a path.
+	authority []byte
+
 	path     []byte // as sent, without the query
 	query    []byte // as sent, without the question mark
 	segments [maxSegments][]byte
@@ -39,9 +42,9 @@ const (
 
 // parse takes a request target apart: "/path?query" or an absolute URI.
 func (t *target) parse(uri []byte) targetProblem {
-	t.n, t.query, t.scratch = 0, nil, t.scratch[:0]
+	t.n, t.query, t.authority, t.scratch = 0, nil, nil, t.scratch[:0]
 	if len(uri) == 0 || uri[0] != '/' {
-		if uri = pathOfAbsolute(uri); uri == nil {
+		if t.authority, uri = splitAbsolute(uri); uri == nil {
 			return targetBroken
 		}
 	}
@@ -86,25 +89,27 @@ func (t *target) add(segment []byte) targetProblem {
 	return targetFine
 }
 
-// pathOfAbsolute gives the path and query of "http://host/path?query"; nil when
-// that is not what it is.
-func pathOfAbsolute(uri []byte) []byte {
+// splitAbsolute takes "http://host/path?query" apart; the path is nil when that is not
+// what it is. There may be no user's name in front of the host (RFC 9110, 4.2.4).
+func splitAbsolute(uri []byte) (authority, path []byte) {
 	for _, scheme := range [...]string{"http://", "https://"} {
 		if len(uri) > len(scheme) && bytes.EqualFold(uri[:len(scheme)], []byte(scheme)) {
 			rest := uri[len(scheme):]
 			end := bytes.IndexAny(rest, "/?")
-			switch {
-			case end == 0: // no host
-				return nil
-			case end < 0:
-				return []byte("/")
-			case rest[end] == '?':
-				return append([]byte("/"), rest[end:]...)
+			if end < 0 {
+				end = len(rest)
 			}
-			return rest[end:]
+			authority, path = rest[:end], rest[end:]
+			switch {
+			case end == 0 || bytes.IndexByte(authority, '@') >= 0:
+				return nil, nil
+			case len(path) == 0 || path[0] == '?':
+				path = append([]byte("/"), path...)
+			}
+			return authority, path
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // appendUnescaped decodes percent-encoding, and "+" as a space where plus is set;
