@@ -55,7 +55,18 @@ func (x *exchange) dialect() *dialect {
 	if x.route != nil {
 		return x.route.dialect
 	}
+	if x.target.path != nil {
+		return dialectOf(x.target.path)
+	}
 	return dialectOf(x.ctx.Request.Header.RequestURI())
+}
+
+// noRoute is the failure where there is no route.
+func (d *dialect) noRoute(t *target) error {
+	if d == scimDialect && t.n == 4 && string(t.segments[3]) == "Me" {
+		return errNoAlias()
+	}
+	return errNoRoute()
 }
 
 // accepts tells whether a body may be of a type.

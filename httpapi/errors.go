@@ -51,6 +51,12 @@ func errNoRoute() error {
 	return newFailure(tracker.CodeNotFound, "There is nothing at this path.", "See /openapi.json for the paths there are; they are never redirected.")
 }
 
+func errNoAlias() error {
+	f := newFailure(tracker.CodeNotFound, "There is no /Me: a SCIM connection stands for no user.", "Use /Users/{id}.")
+	f.status = http.StatusNotImplemented
+	return f
+}
+
 func errMethod(allow string) error {
 	f := newFailure(tracker.CodeMethodNotAllowed, "This path does not take the method.", "Use one of "+allow+".")
 	f.allow = allow

@@ -103,7 +103,7 @@ func (s *Server) find(x *exchange) (allow string, err error) {
 	}
 	place := s.router.find(&x.target, &x.params)
 	if place == nil {
-		return "", errNoRoute()
+		return "", x.dialect().noRoute(&x.target)
 	}
 	x.route = place.route(method)
 	if x.route == nil && !options {

@@ -9,13 +9,21 @@ import (
 // maxSCIMTerms bounds the conditions of a filter.
 const maxSCIMTerms = 10
 
-// scimTerm is one condition of a filter: an attribute equals a value. Attributes
-// are in lower case; true, false and numbers are their text.
-type scimTerm struct{ attribute, value string }
+// scimTerm is one condition of a filter: an attribute equals a value, or one of its
+// elements satisfies terms of its own. Attributes are in lower case; true, false and
+// numbers are their text.
+type scimTerm struct {
+	attribute, value string
+	element          []scimTerm // nil: the attribute is compared with the value
+}
 
 // parseSCIMFilter reads what is supported of the filters of RFC 7644, section
-// 3.4.2.2: conditions with eq, all of which have to hold.
-func parseSCIMFilter(text string) ([]scimTerm, error) {
+// 3.4.2.2: conditions with eq, all of which have to hold. emails[type eq "work"].value
+// eq "x" says the same as emails[type eq "work" and value eq "x"].
+func parseSCIMFilter(text string) ([]scimTerm, error) { return parseSCIMTerms(text, false) }
+
+// parseSCIMTerms reads conditions; those within brackets have no brackets themselves.
+func parseSCIMTerms(text string, within bool) ([]scimTerm, error) {
 	refuse := func(why string) ([]scimTerm, error) {
 		return nil, scimRefusal(scimInvalidFilter, "The filter can't be used: "+why)
 	}
@@ -24,19 +32,39 @@ func parseSCIMFilter(text string) ([]scimTerm, error) {
 		if len(terms) == maxSCIMTerms {
 			return refuse("it has too many conditions.")
 		}
-		attribute, more, _ := strings.Cut(rest, " ")
-		operator, more, _ := strings.Cut(strings.TrimLeft(more, " "), " ")
-		if attribute == "" || operator == "" {
-			return refuse(`it is not of the form attribute eq "value".`)
+		var term scimTerm
+		if open := strings.IndexAny(rest, " ["); open > 0 && rest[open] == '[' && !within {
+			inner, more, ok := cutSCIMBrackets(rest[open:])
+			if !ok {
+				return refuse("a bracket is not closed.")
+			}
+			element, err := parseSCIMTerms(inner, true)
+			if err != nil {
+				return nil, err
+			}
+			term, rest = scimTerm{attribute: bareAttribute(rest[:open]), element: element}, more
 		}
-		if !strings.EqualFold(operator, "eq") || strings.ContainsAny(attribute, "()[]") {
-			return refuse("only conditions with eq are supported, joined by and.")
+		more := rest
+		if sub, ok := strings.CutPrefix(rest, "."); ok || term.element == nil {
+			var attribute, operator, value string
+			attribute, more, _ = strings.Cut(sub, " ")
+			operator, more, _ = strings.Cut(strings.TrimLeft(more, " "), " ")
+			if attribute == "" || operator == "" {
+				return refuse(`it is not of the form attribute eq "value".`)
+			}
+			if !strings.EqualFold(operator, "eq") || strings.ContainsAny(attribute, "()[]") {
+				return refuse("only conditions with eq are supported, joined by and.")
+			}
+			if value, more, ok = cutSCIMValue(strings.TrimLeft(more, " ")); !ok {
+				return refuse("a value is no JSON string, number, true or false.")
+			}
+			if term.element == nil {
+				term = scimTerm{attribute: bareAttribute(attribute), value: value}
+			} else {
+				term.element = append(term.element, scimTerm{attribute: strings.ToLower(attribute), value: value})
+			}
 		}
-		value, more, ok := cutSCIMValue(strings.TrimLeft(more, " "))
-		if !ok {
-			return refuse("a value is no JSON string, number, true or false.")
-		}
-		terms = append(terms, scimTerm{bareAttribute(attribute), value})
+		terms = append(terms, term)
 		if rest = strings.TrimLeft(more, " "); rest == "" {
 			return terms, nil
 		}
@@ -46,6 +74,22 @@ func parseSCIMFilter(text string) ([]scimTerm, error) {
 		}
 		rest = strings.TrimLeft(more, " ")
 	}
+}
+
+// cutSCIMBrackets reads the brackets that a text begins with; those in strings are text.
+func cutSCIMBrackets(text string) (inner, rest string, ok bool) {
+	quoted := false
+	for i := 1; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\\' && quoted:
+			i++
+		case c == '"':
+			quoted = !quoted
+		case c == ']' && !quoted:
+			return text[1:i], text[i+1:], true
+		}
+	}
+	return "", "", false
 }
 
 // cutSCIMValue reads the JSON value that a text begins with.
@@ -90,9 +134,17 @@ func scimFilter(text string, attributes ...string) ([]scimTerm, error) {
 		if !slices.Contains(attributes, t.attribute) {
 			return nil, scimRefusal(scimInvalidFilter, "The filter can't be used: it may name "+strings.Join(attributes, ", ")+".")
 		}
+		for _, part := range t.element {
+			if t.attribute != "emails" || !slices.Contains(scimEmailParts, part.attribute) {
+				return nil, scimRefusal(scimInvalidFilter, "The filter can't be used: brackets may follow emails, and name "+strings.Join(scimEmailParts, ", ")+".")
+			}
+		}
 	}
 	return terms, nil
 }
+
+// scimEmailParts are what a filter may ask of one address.
+var scimEmailParts = []string{"type", "value", "primary"}
 
 // scimPath is where an operation of a PATCH applies: an attribute, those of its
 // elements that satisfy the terms, and a sub-attribute of it.
@@ -133,7 +185,7 @@ func parseSCIMPath(text string) (p scimPath, err error) {
 		return refuse()
 	}
 	p.attribute, p.selects = strings.ToLower(text[:open]), true
-	if p.terms, err = parseSCIMFilter(text[open+1 : end]); err != nil {
+	if p.terms, err = parseSCIMTerms(text[open+1:end], true); err != nil {
 		return p, err
 	}
 	if after := text[end+1:]; after != "" {

@@ -25,6 +25,9 @@ func patchSCIMGroup(tx *Tx, in *PatchSCIMGroupIn) (Reply, error) {
 	g := row.Value
 	members := false
 	for i := range edits {
+		if err := edits[i].keepsID(string(in.ID)); err != nil {
+			return Reply{}, err
+		}
 		changed, err := edits[i].applyGroup(tx, &g)
 		if err != nil {
 			return Reply{}, err

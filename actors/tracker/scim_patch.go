@@ -189,6 +189,14 @@ func (e *scimEdit) apply(u *SCIMUserAttributes, active *Opt[bool]) (err error) {
 	return err
 }
 
+// keepsID refuses to change a resource's id. Some providers send it along as it is.
+func (e *scimEdit) keepsID(id string) error {
+	if e.path.attribute != "id" || !e.remove && e.path.sub == "" && e.value == id {
+		return nil
+	}
+	return scimRefusal(scimMutability, "id can't be changed.")
+}
+
 func (e *scimEdit) applyName(u *SCIMUserAttributes) error {
 	if e.path.sub == "" {
 		if e.remove || e.value == nil {

@@ -12,16 +12,19 @@ import (
 func TestParseSCIMFilter(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]scimTerm{
-		`userName eq "bjensen"`:  {{"username", "bjensen"}},
-		`  USERNAME  EQ  "b j" `: {{"username", "b j"}},
-		`urn:ietf:params:scim:schemas:core:2.0:User:userName eq "x"`: {{"username", "x"}},
-		`displayName eq "a \"quoted\" \\ \u00e4"`:                    {{"displayname", `a "quoted" \ ä`}},
-		`displayName eq "x and y eq z"`:                              {{"displayname", "x and y eq z"}},
-		`id eq "a" and active eq true AND emails.value eq "b"`:       {{"id", "a"}, {"active", "true"}, {"emails.value", "b"}},
-		`urn:other:User:x eq 5`:                                      {{"urn:other:user:x", "5"}},
-		`userName`:                                                   nil, `userName eq`: nil, `userName eq x`: nil, `userName eq "x`: nil, `userName eq null`: nil, `userName eq {}`: nil,
+		`userName eq "bjensen"`:  {{attribute: "username", value: "bjensen"}},
+		`  USERNAME  EQ  "b j" `: {{attribute: "username", value: "b j"}},
+		`urn:ietf:params:scim:schemas:core:2.0:User:userName eq "x"`:    {{attribute: "username", value: "x"}},
+		`displayName eq "a \"quoted\" \\ \u00e4"`:                       {{attribute: "displayname", value: `a "quoted" \ ä`}},
+		`displayName eq "x and y eq z"`:                                 {{attribute: "displayname", value: "x and y eq z"}},
+		`id eq "a" and active eq true AND emails.value eq "b"`:          {{attribute: "id", value: "a"}, {attribute: "active", value: "true"}, {attribute: "emails.value", value: "b"}},
+		`urn:other:User:x eq 5`:                                         {{attribute: "urn:other:user:x", value: "5"}},
+		`emails[type eq "work"].value eq "x"`:                           {{attribute: "emails", element: []scimTerm{{attribute: "type", value: "work"}, {attribute: "value", value: "x"}}}},
+		`Emails[ type EQ "w ]\" o" and primary eq true ] and id eq "a"`: {{attribute: "emails", element: []scimTerm{{attribute: "type", value: `w ]" o`}, {attribute: "primary", value: "true"}}}, {attribute: "id", value: "a"}},
+		`userName`: nil, `userName eq`: nil, `userName eq x`: nil, `userName eq "x`: nil, `userName eq null`: nil, `userName eq {}`: nil,
 		`userName pr`: nil, `userName sw "x"`: nil, `not (userName eq "x")`: nil, `userName eq "x" or id eq "y"`: nil, `userName eq "x" and`: nil,
-		`emails[type eq "work"] eq "x"`: nil, `userName eq "\u0000"`: nil, `userName eq "\x"`: nil, `"x" eq "x"x`: nil, ``: nil,
+		`emails[type eq "work"] eq "x"`: nil, `emails[type eq "work"`: nil, `emails[]`: nil, `emails[type eq "work"]value eq "x"`: nil, `emails[type eq "work"].value`: nil, `emails[type eq "work"].value sw "x"`: nil,
+		`emails[a[b eq 1] eq 2]`: nil, `[type eq "work"].value eq "x"`: nil, `emails[type pr].value eq "x"`: nil, `emails[type eq "work"] id eq "x"`: nil, `userName eq "\u0000"`: nil, `userName eq "\x"`: nil, `"x" eq "x"x`: nil, ``: nil,
 		strings.Repeat(`id eq "x" and `, 10) + `id eq "x"`: nil,
 	} {
 		got, err := parseSCIMFilter(text)
@@ -58,8 +61,8 @@ func TestParseSCIMPath(t *testing.T) {
 	for text, want := range map[string]scimPath{
 		"active":                       {attribute: "active"},
 		"name.familyName":              {attribute: "name", sub: "familyname"},
-		`emails[type eq "work"].value`: {attribute: "emails", selects: true, terms: []scimTerm{{"type", "work"}}, sub: "value"},
-		`members[value eq "2819c223"]`: {attribute: "members", selects: true, terms: []scimTerm{{"value", "2819c223"}}},
+		`emails[type eq "work"].value`: {attribute: "emails", selects: true, terms: []scimTerm{{attribute: "type", value: "work"}}, sub: "value"},
+		`members[value eq "2819c223"]`: {attribute: "members", selects: true, terms: []scimTerm{{attribute: "value", value: "2819c223"}}},
 		"urn:ietf:params:scim:schemas:core:2.0:User:name.givenName":                  {attribute: "name", sub: "givenname"},
 		"urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:department":      {attribute: "urn:ietf:params:scim:schemas:extension:enterprise:2.0:user:department", foreign: true},
 		"urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:manager[x eq 1]": {attribute: "urn:ietf:params:scim:schemas:extension:enterprise:2.0:user:manager[x eq 1]", foreign: true},

@@ -79,7 +79,10 @@ func (v *View) scimUserIs(u *scimUser, t *scimTerm) (bool, error) {
 		return active == strings.EqualFold(t.value, "true"), err
 	}
 	for i := range u.Emails {
-		if strings.EqualFold(u.Emails[i].Value, t.value) {
+		if t.element != nil && u.Emails[i].satisfies(t.element) {
+			return true, nil
+		}
+		if t.element == nil && strings.EqualFold(u.Emails[i].Value, t.value) {
 			return true, nil
 		}
 	}

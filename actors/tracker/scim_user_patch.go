@@ -56,6 +56,9 @@ func patchSCIMUser(tx *Tx, in *patchSCIMUserStep) (Reply, error) {
 	u.Emails = slices.Clone(u.Emails)
 	var active Opt[bool]
 	for i := range edits {
+		if err := edits[i].keepsID(string(in.ID)); err != nil {
+			return Reply{}, err
+		}
 		if err := edits[i].apply(&u.SCIMUserAttributes, &active); err != nil {
 			return Reply{}, err
 		}
