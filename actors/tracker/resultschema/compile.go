@@ -60,6 +60,9 @@ func Compile(raw []byte) (*Schema, error) {
 	c.DefaultDraft(jsonschema.Draft7)
 	c.UseLoader(nowhere{})
 	c.UseRegexpEngine((&patterns{}).engine)
+	for _, format := range formats {
+		c.RegisterFormat(format)
+	}
 	if err := c.AddResource(home, doc); err != nil {
 		return nil, err
 	}
