@@ -67,6 +67,9 @@ func registerSession(tx *Tx, in *RegisterSessionIn) (Reply, error) {
 	if s.Status == SessionWaiting {
 		s.Inner.StartedAt = s.CreatedAt // somebody is at it
 	}
+	if s.engaged() {
+		s.LastProgressAt = &s.CreatedAt // so that a silent session becomes stalled
+	}
 	var access laneAccess
 	if !s.Status.Ended() {
 		text, credential, err := tx.newLane(s.id())

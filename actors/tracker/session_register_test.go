@@ -1,0 +1,32 @@
+package tracker
+
+import (
+	"testing"
+	"time"
+)
+
+// A session that is registered as running was at work at that moment: when nothing
+// is heard of it from then on, it becomes stalled like any other.
+func TestRegisterSession_BecomesStalled(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[SessionStatus]string{SessionRunning: derivedStalled, SessionWaiting: derivedNeedsInput, SessionCreated: ""} {
+		f := newFleet(t)
+		s := decode[RegisteredSession](t, f.run(f.admin, RegisterSession, &RegisterSessionIn{IssueID: string(f.work(PriorityLow).ID), Provider: "p", Status: status}).Body).Session
+		if status == SessionCreated {
+			if s.LastProgressAt != nil {
+				t.Errorf("created: lastProgressAt is %s", *s.LastProgressAt)
+			}
+		} else if s.LastProgressAt == nil || *s.LastProgressAt != s.CreatedAt {
+			t.Errorf("%s: lastProgressAt is %v, want %s", status, s.LastProgressAt, s.CreatedAt)
+		}
+		f.now = f.now.Add((*AgentSettings)(nil).stallAfter() + time.Second)
+		got := ""
+		if d := f.session(s.ID).DerivedStatus; d != nil {
+			got = *d
+		}
+		if got != want {
+			t.Errorf("%s: derivedStatus is %q, want %q", status, got, want)
+		}
+		f.verify()
+	}
+}
