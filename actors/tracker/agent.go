@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"crypto/sha256"
 	"fmt"
 
 	"switchyard/storage"
@@ -29,10 +30,7 @@ type Agent struct {
 var agents = storage.Table[Agent]{
 	ID:   agentTable,
 	Name: "agent",
-	Key: func(k storage.Key, a *Agent) storage.Key {
-		id, _ := storage.ParseID(a.ID)
-		return k.Newest(id)
-	},
+	Key:  func(k storage.Key, a *Agent) storage.Key { return k.Newest(agentKey(string(a.ID))) },
 	Indexes: []storage.Index[Agent]{{
 		ID:   agentByDefault,
 		Name: "default",
@@ -41,20 +39,71 @@ var agents = storage.Table[Agent]{
 				e.Add(e.Key())
 			}
 		},
+	}, {
+		ID:   agentByAge,
+		Name: "age",
+		Entries: func(e *storage.Entries, a *Agent) {
+			e.Add(e.Key().U64(^uint64(a.CreatedAt.Time().UnixMilli())))
+		},
 	}},
 }
 
-// agent reads a registered agent; nil when nobody registered that id.
-func (v *View) agent(id string) (*storage.Row[Agent], error) {
-	key, ok := storage.ParseID(id)
-	if !ok {
-		return nil, nil
+// agentKey gives the 16 bytes that stand for an agent in keys: its id where that is a
+// UUID, else a hash of it. The hash is a UUID of version 8, which no id that the
+// service makes is.
+func agentKey(id string) storage.ID {
+	if parsed, ok := storage.ParseID(id); ok {
+		return parsed
 	}
-	row, err := agents.Get(v, storage.Key(nil).Newest(key))
+	sum := sha256.Sum256([]byte(id))
+	key := storage.ID(sum[:16])
+	key[6] = key[6]&0x0f | 0x80
+	key[8] = key[8]&0x3f | 0x80
+	return key
+}
+
+// agent reads a registered agent; nil when no agent is registered under that id.
+func (v *View) agent(id string) (*storage.Row[Agent], error) {
+	row, err := agents.Get(v, storage.Key(nil).Newest(agentKey(id)))
 	if err != nil {
 		return nil, fmt.Errorf("read an agent: %w", err)
 	}
+	if row == nil || string(row.Value.ID) != id {
+		return nil, nil // another id may have the same key
+	}
 	return row, nil
+}
+
+// registerAgentOf registers the agent that a token acts for, unless it is registered
+// (Decision 9).
+func (tx *Tx) registerAgentOf(id, name, provider string) error {
+	if id == unassigned {
+		return nil // the name of no agent
+	}
+	row, err := agents.Get(tx, storage.Key(nil).Newest(agentKey(id)))
+	if err != nil {
+		return fmt.Errorf("read an agent: %w", err)
+	}
+	if row != nil && string(row.Value.ID) == id {
+		return nil
+	}
+	if row != nil {
+		return Conflict("Another agent's id has the same key as this one.", "Use another agentId.")
+	}
+	return tx.addAgent(&Agent{ID: AgentID(id), Name: name, Provider: textOrNil(provider)})
+}
+
+// addAgent registers an agent, filling in its workspace and times.
+func (tx *Tx) addAgent(a *Agent) error {
+	if err := tx.tally(agentTable, 1); err != nil {
+		return err
+	}
+	a.OrganizationID = WorkspaceID(tx.Workspace().String())
+	a.CreatedAt, a.UpdatedAt = At(tx.now), At(tx.now)
+	if _, err := agents.Insert(tx, a); err != nil {
+		return fmt.Errorf("register an agent: %w", err)
+	}
+	return nil
 }
 
 // firstAgent reads the newest agent, or with byDefault the default one; nil when

@@ -15,9 +15,6 @@ type CreateAgentIn struct {
 var CreateAgent = NewCommand[CreateAgentIn, Agent]("CreateAgent", "Register an agent", Needs{Level: Admin}, createAgent)
 
 func createAgent(tx *Tx, in *CreateAgentIn) (Reply, error) {
-	if err := tx.tally(agentTable, 1); err != nil {
-		return Reply{}, err
-	}
 	id, err := tx.NewID()
 	if err != nil {
 		return Reply{}, err
@@ -27,15 +24,14 @@ func createAgent(tx *Tx, in *CreateAgentIn) (Reply, error) {
 			return Reply{}, err
 		}
 	}
-	body, err := agents.Insert(tx, &Agent{
-		ID: AgentID(id.String()), OrganizationID: WorkspaceID(tx.Workspace().String()), Name: in.Name,
-		Provider: in.Provider.Ptr(), Model: in.Model.Ptr(), IsDefault: in.IsDefault,
-		MaxConcurrentSessions: in.MaxConcurrentSessions.Ptr(), CreatedAt: At(tx.now), UpdatedAt: At(tx.now),
-	})
-	if err != nil {
-		return Reply{}, fmt.Errorf("register an agent: %w", err)
+	a := Agent{
+		ID: AgentID(id.String()), Name: in.Name, Provider: in.Provider.Ptr(), Model: in.Model.Ptr(),
+		IsDefault: in.IsDefault, MaxConcurrentSessions: in.MaxConcurrentSessions.Ptr(),
 	}
-	return Reply{Outcome: Created, Body: body}, nil
+	if err := tx.addAgent(&a); err != nil {
+		return Reply{}, err
+	}
+	return jsonReply(Created, &a)
 }
 
 // dropDefaultAgent makes the default agent, if there is one, one like the others.

@@ -10,5 +10,5 @@ type AgentList struct {
 var ListAgents = NewQuery[PageIn, AgentList]("ListAgents", "List agents", Needs{Level: Read}, listAgents, OneMoment)
 
 func listAgents(v *View, in *PageIn) (Reply, error) {
-	return listRecords(v, in, "agents", &agents, nil)
+	return listByAge(v, in, "agents", agentByAge, &agents)
 }

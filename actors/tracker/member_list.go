@@ -16,27 +16,33 @@ type MemberList struct {
 var ListMembers = NewQuery[PageIn, MemberList]("ListMembers", "List members", Needs{Level: Read}, listMembers, OneMoment)
 
 func listMembers(v *View, in *PageIn) (Reply, error) {
-	after, err := parsePlace(in.Cursor, memberByAge, v.Workspace())
+	return listByAge(v, in, "members", memberByAge, &members)
+}
+
+// listByAge lists the records of a table whose primary keys are not in the order of
+// creation, by an index over the moment of creation.
+func listByAge[T any](v *View, in *PageIn, name string, index storage.TableID, table *storage.Table[T]) (Reply, error) {
+	after, err := parsePlace(in.Cursor, index, v.Workspace())
 	if err != nil {
 		return Reply{}, err
 	}
 	if len(after) > 0 {
 		after = append(after, 0) // the first key behind it
 	}
-	p := newPage(v.Buf, "members", in.Limit)
-	err = v.Rows(memberByAge, nil, after, func(fields, _ []byte) (bool, error) {
+	p := newPage(v.Buf, name, in.Limit)
+	err = v.Rows(index, nil, after, func(fields, _ []byte) (bool, error) {
 		more := false
-		there, err := members.Record(v, fields[8:], func(rec storage.Record) error {
+		there, err := table.Record(v, fields[8:], func(rec storage.Record) error {
 			more = p.add(fields, rec.JSON())
 			return nil
 		})
 		if err == nil && !there {
-			err = fmt.Errorf("%w: an index entry names a member that is not there", storage.ErrFormat)
+			err = fmt.Errorf("%w: an entry by age names a %s that is not there", storage.ErrFormat, table.Name)
 		}
 		return more, err
 	})
 	if err != nil {
-		return Reply{}, fmt.Errorf("list members: %w", err)
+		return Reply{}, fmt.Errorf("list %s: %w", name, err)
 	}
-	return p.reply(memberByAge, v.Workspace()), nil
+	return p.reply(index, v.Workspace()), nil
 }

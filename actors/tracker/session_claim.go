@@ -172,8 +172,7 @@ func (tx *Tx) roomOf(encoded []byte) (int, error) {
 	if err != nil || row == nil || row.Value.MaxConcurrentSessions == nil {
 		return maxActiveSessions, err
 	}
-	id, _ := storage.ParseID(row.Value.ID)
-	engaged, err := tx.Counter(engagedTable, id)
+	engaged, err := tx.Counter(engagedTable, agentKey(string(row.Value.ID)))
 	return int(*row.Value.MaxConcurrentSessions) - int(engaged), err
 }
 

@@ -110,14 +110,14 @@ func (tx *Tx) walkQueue(agent string, fn func(e *queuedEntry, pk []byte) (bool, 
 	return nil
 }
 
-// countEngaged keeps the number of sessions that an agent is at, for agents that
-// can be registered; old is nil for a new session.
+// countEngaged keeps the number of sessions that an agent is at, registered or not;
+// old is nil for a new session.
 func (tx *Tx) countEngaged(old, s *sessionRecord) error {
 	was, is := old != nil && old.engaged(), s.engaged()
-	agent, ok := storage.ParseID(s.AgentID)
-	if was == is || !ok {
+	if was == is || s.AgentID == unassigned {
 		return nil
 	}
+	agent := agentKey(s.AgentID)
 	n, err := tx.Counter(engagedTable, agent)
 	if err != nil {
 		return err

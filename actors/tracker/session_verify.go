@@ -67,8 +67,8 @@ func checkSessions(v *storage.View, say sayer) error {
 			}
 			held[name] = true
 		}
-		if agent, ok := storage.ParseID(s.AgentID); ok && s.engaged() {
-			at[agent]++
+		if s.AgentID != unassigned && s.engaged() {
+			at[agentKey(s.AgentID)]++
 		}
 		if err := checkSessionTimers(v, pk, s, say); err != nil {
 			return false, err

@@ -99,6 +99,8 @@ const (
 	sessionLeases        storage.TableID = 95 // when the lease is looked at, session
 	engagedTable         storage.TableID = 96 // counter: sessions that an agent is at
 
+	agentByAge storage.TableID = 101 // newest first
+
 	draftTable    storage.TableID = 102
 	draftByAbout  storage.TableID = 103 // what it is about: issue or session, its id
 	draftByStatus storage.TableID = 104

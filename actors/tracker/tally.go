@@ -15,7 +15,8 @@ var bounds = map[storage.TableID]struct {
 	teamTable:   {1_000, "teams"},
 	memberTable: {10_000, "members"},
 	tokenTable:  {10_000, "tokens"},
-	agentTable:  {1_000, "agents"},
+	// As many as tokens: most of those of agents come with an agent of their own.
+	agentTable: {10_000, "agents"},
 
 	labelTable:   {10_000, "labels"},
 	projectTable: {10_000, "projects"},

@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -78,6 +79,12 @@ func createToken(tx *Tx, in *CreateTokenIn) (Reply, error) {
 	t, err := tx.mint(in.Name, stored, grant)
 	if err != nil {
 		return Reply{}, err
+	}
+	if grant.ActorType == ActorAgent {
+		// An agent's token without an agentId acts for the agent with the token's id.
+		if err := tx.registerAgentOf(cmp.Or(in.AgentID, string(t.ID)), in.Name, in.Provider); err != nil {
+			return Reply{}, err
+		}
 	}
 	return jsonReply(Created, t)
 }
