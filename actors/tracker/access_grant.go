@@ -151,6 +151,33 @@ func (tx *Tx) restrict(row *storage.Row[Issue], restricted bool) error {
 	return tx.tallyRestricted(&row.Value, restricted)
 }
 
+// copyGrants restricts a new issue as another is restricted: it gets grants of its own
+// for the same actors.
+func (tx *Tx) copyGrants(from, to *storage.Row[Issue]) error {
+	var all []AccessGrant
+	err := accessGrants.Scan(tx, issueKey(from.Value.id()), nil, func(_ []byte, rec storage.Record) (bool, error) {
+		g, err := accessGrants.Decode(rec)
+		if err == nil {
+			all = append(all, g.Value)
+		}
+		return true, err
+	})
+	if err != nil {
+		return fmt.Errorf("read an issue's grants: %w", err)
+	}
+	for _, g := range all {
+		id, err := tx.NewID()
+		if err != nil {
+			return fmt.Errorf("make a grant's id: %w", err)
+		}
+		g.ID, g.IssueID, g.CreatedAt = id.String(), to.Value.ID, At(tx.now)
+		if _, err := accessGrants.Insert(tx, &g); err != nil {
+			return fmt.Errorf("copy a grant: %w", err)
+		}
+	}
+	return tx.restrict(to, true)
+}
+
 // dropAccess removes what says who may see an issue that is about to be removed:
 // its grants and its share.
 func (tx *Tx) dropAccess(row *storage.Row[Issue]) error {

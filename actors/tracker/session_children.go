@@ -52,7 +52,7 @@ func spawnSession(tx *Tx, in *SpawnSessionIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	issue, err := tx.childIssue(in, &above.Value)
+	issue, err := tx.childIssue(in, above)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -123,8 +123,10 @@ func (tx *Tx) spawnable(id SessionID) (*sessionRecord, *storage.Row[Issue], erro
 	return s, issue, nil
 }
 
-// childIssue makes the issue of a child session: it inherits where it belongs.
-func (tx *Tx) childIssue(in *SpawnSessionIn, parent *Issue) (*storage.Row[Issue], error) {
+// childIssue makes the issue of a child session: it inherits where it belongs, and who
+// may see it.
+func (tx *Tx) childIssue(in *SpawnSessionIn, above *storage.Row[Issue]) (*storage.Row[Issue], error) {
+	parent := &above.Value
 	fault, err := tx.parentFault(storage.ID{}, parent.ID)
 	if err != nil {
 		return nil, err
@@ -159,5 +161,12 @@ func (tx *Tx) childIssue(in *SpawnSessionIn, parent *Issue) (*storage.Row[Issue]
 	if err == nil && row == nil {
 		err = fmt.Errorf("issue %s is not there", id)
 	}
-	return row, err
+	if err != nil || above.Flags&issueRestricted == 0 {
+		return row, err
+	}
+	if err := tx.copyGrants(above, row); err != nil {
+		return nil, err
+	}
+	// Read again: its header says by now who sees what is told of it.
+	return issues.Get(tx, issueKey(id))
 }

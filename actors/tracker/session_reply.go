@@ -6,11 +6,14 @@ type ReplyToSessionIn struct {
 	Message string    `json:"message" rules:"required,min=1,max=32768"`
 }
 
-// ReplyToSession answers what an agent asked: a session that waited goes on
-// (Decision 39).
+// ReplyToSession answers what an agent asked: a session that waited goes on. Only
+// people answer (Decision 39).
 var ReplyToSession = NewCommand[ReplyToSessionIn, ShownSession]("ReplyToSession", "Reply to a session", Needs{Write, "sessions"}, replyToSession)
 
 func replyToSession(tx *Tx, in *ReplyToSessionIn) (Reply, error) {
+	if tx.Caller.Type == ActorAgent {
+		return Reply{}, Forbidden("Only people reply to sessions: this credential is an agent's or an OAuth client's.", "Use the token of a member. An agent that has something to say logs it.")
+	}
 	c, err := tx.sessionToChange(in.ID)
 	if err != nil {
 		return Reply{}, err

@@ -24,6 +24,8 @@ type matrixOp struct {
 	// authors: of those who see it, only the author and admins may; to the rest it
 	// is forbidden.
 	authors bool
+	// people: credentials of agents and OAuth clients are refused, whatever they see.
+	people bool
 	// lanes: it may be asked for with a lane token, where it is about {id}, {session} or
 	// {draft}.
 	lanes bool
@@ -111,7 +113,7 @@ var sessionOps = []matrixOp{
 	{name: "activities", method: "GET", path: "/agent/sessions/{session}/activities", needs: "sessions:read", ok: 200, unseen: 404, shows: "{title}", lanes: true},
 	{name: "spawn a child", method: "POST", path: "/agent/sessions/{session}/children", body: map[string]any{"title": "Part"}, needs: "sessions:write", ok: 201, unseen: 404, shows: "{id}", spends: true, lanes: true},
 	{name: "children of a session", method: "GET", path: "/agent/sessions/{session}/children?limit=100", needs: "sessions:read", ok: 200, unseen: 404, shows: "{spawned}", lanes: true},
-	{name: "reply to a session", method: "POST", path: "/agent/sessions/{session}/reply", body: map[string]any{"message": "Go on"}, needs: "sessions:write", ok: 200, unseen: 404, shows: "{id}"},
+	{name: "reply to a session", method: "POST", path: "/agent/sessions/{session}/reply", body: map[string]any{"message": "Go on"}, needs: "sessions:write", ok: 200, unseen: 404, shows: "{id}", people: true},
 	{name: "log", method: "POST", path: "/agent/sessions/{session}/log", body: map[string]any{"message": "Looked around"}, needs: "sessions:write", ok: 201, unseen: 404, lanes: true},
 	{name: "heartbeat", method: "POST", path: "/agent/sessions/{session}/heartbeat", body: map[string]any{}, needs: "sessions:write", ok: 200, unseen: 404, lanes: true},
 	{name: "report", method: "POST", path: "/agent/sessions/{session}/report", body: map[string]any{"branch": "b"}, needs: "sessions:write", ok: 200, unseen: 404, shows: "{id}", lanes: true},

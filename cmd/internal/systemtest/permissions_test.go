@@ -121,6 +121,9 @@ func (c matrixCaller) expects(op *matrixOp, k issueKind) (status int, seen bool)
 	case !c.holds(op.needs):
 		return http.StatusForbidden, false
 	}
+	if op.people && (c.role == "agent" || c.role == "client") {
+		return http.StatusForbidden, false
+	}
 	if op.unseen != 0 && !seen {
 		return op.unseen, false
 	}
