@@ -67,6 +67,7 @@ func (e *Engine) identify(req *tracker.Request, workspace storage.ID) error {
 		}
 		if current {
 			e.stats.callersFound.Add(1)
+			e.noteUse(a)
 			req.Caller = a.caller
 			return nil
 		}
@@ -76,9 +77,13 @@ func (e *Engine) identify(req *tracker.Request, workspace storage.ID) error {
 	if err := e.resolve(req, workspace, a); err != nil {
 		return err
 	}
+	if !a.caller.Used.IsZero() {
+		a.used.Store(a.caller.Used.UnixMilli())
+	}
 	if !a.remote {
 		e.callers.keep(a)
 	}
+	e.noteUse(a)
 	req.Caller = a.caller
 	return nil
 }

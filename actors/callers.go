@@ -56,12 +56,14 @@ func (e *Engine) stands(p *place) bool {
 	return owned && epoch == p.epoch
 }
 
-// admission is a caller that was resolved. It never changes.
+// admission is a caller that was resolved. Only used changes.
 type admission struct {
 	remote          bool // another node said who it is: not to be remembered
 	credential      [sha256.Size]byte
 	home, addressed place
 	caller          tracker.Caller
+	// used is when the use of the caller's token was noted last, in Unix milliseconds.
+	used atomic.Int64
 }
 
 // callers remembers resolved callers: a table in which each slot holds the last

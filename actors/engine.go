@@ -37,6 +37,7 @@ type Engine struct {
 	rootHash    [sha256.Size]byte
 	callers     callers
 	generations generations
+	tokenUses   tokenUses
 
 	calls sync.Pool // *call
 	views sync.Pool // *tracker.View
@@ -52,8 +53,8 @@ type Engine struct {
 	commands atomic.Int64 // unanswered
 	active   atomic.Int64 // handles of all shards
 	actors   drain
-	// background counts schedulers, dispatchers, their workers and the sweeper, which live until
-	// stopped is canceled.
+	// background counts schedulers, dispatchers, their workers, the sweeper and the writer
+	// of tokens' uses, which live until stopped is canceled.
 	background drain
 	stopped    context.Context
 	stop       context.CancelFunc

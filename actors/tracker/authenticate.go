@@ -49,11 +49,20 @@ func Authenticate(v *storage.View, c Credential) (Principal, error) {
 	if grant == nil || !c.matches(grant.Value.Hash) {
 		return Principal{}, Unauthorized()
 	}
-	g := &grant.Value
-	return Principal{
-		Type: g.ActorType, ID: g.ActorID, Token: c.ID.String(), Home: c.Home,
-		Permissions: g.Permissions, Confined: g.Confined,
-	}, nil
+	return tokenPrincipal(v, c.ID, &grant.Value)
+}
+
+// tokenPrincipal is who a workspace token stands for.
+func tokenPrincipal(home *storage.View, id storage.ID, g *tokenGrant) (p Principal, err error) {
+	p = Principal{
+		Type: g.ActorType, ID: g.ActorID, Kind: WorkspaceToken, Token: id.String(), Home: home.Workspace(),
+		Permissions: g.Permissions, Confined: g.Confined, Sponsor: g.Sponsor,
+	}
+	if g.ExpiresAt != nil {
+		p.Expires = g.ExpiresAt.Time()
+	}
+	p.Used, err = tokenUsed(home, id)
+	return p, err
 }
 
 // ResolveCaller tells what a principal may do and see in the workspace that v
@@ -112,10 +121,11 @@ func roleOf(v *storage.View, p *Principal) (Role, error) {
 		}
 		return m.Value.Role, nil
 	case ActorAgent:
+		role := RoleMember
 		if p.Permissions.Includes(PermAdmin) {
-			return RoleAdmin, nil
+			role = RoleAdmin
 		}
-		return RoleMember, nil
+		return sponsoredRole(v, p, role)
 	}
 	return "", NotFound("workspace")
 }

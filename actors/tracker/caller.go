@@ -30,9 +30,10 @@ const (
 // Principal is who a credential stands for, wherever it is used.
 type Principal struct {
 	Type        ActorType
-	ID          string     // user or agent id
-	Token       string     // id of the credential; scopes idempotency keys
-	Home        storage.ID // the workspace that keeps the credential
+	ID          string         // user or agent id
+	Kind        CredentialKind // of the credential; empty for the operator's
+	Token       string         // id of the credential; scopes idempotency keys
+	Home        storage.ID     // the workspace that keeps the credential
 	Permissions Permissions
 	Root        bool // the operator's token
 	// Confined principals are nobody outside their home: agents, and users whose
@@ -41,6 +42,12 @@ type Principal struct {
 	// Expires is when the credential ends; zero: never. Whoever remembers a principal
 	// has to look at it each time.
 	Expires time.Time
+	// Used is when the use of a workspace token was noted last; zero: never.
+	Used time.Time
+	// Sponsor is the member who answers for an agent's token or an OAuth client: the
+	// user who made it, or who answers for the agent that made it. The credential ends
+	// when the sponsor leaves the workspace, and its role is no higher than theirs.
+	Sponsor UserID
 	// SCIM are the scopes of a SCIM connection, which opens nothing but its own
 	// workspace's SCIM base; 0 for other credentials.
 	SCIM SCIMScopes

@@ -11,8 +11,8 @@ type MemberIn struct {
 	UserID UserID `path:"userId"`
 }
 
-// RemoveMember takes a member out of the workspace and its teams. Tokens that act
-// for them are nobody's here from then on.
+// RemoveMember takes a member out of the workspace and its teams, and ends the
+// credentials that act for them or that they made (Decision 11).
 var RemoveMember = NewWorkflow[MemberIn, None]("RemoveMember", "Remove a member", Needs{Level: Admin}, func(f Flow, in *MemberIn) (Reply, error) {
 	return memberFlow(f, removeMemberOp, in)
 })
@@ -37,7 +37,7 @@ func removeMember(tx *Tx, in *MemberIn) (Reply, error) {
 }
 
 // dropMember takes somebody who is not the owner out of the workspace and its
-// teams, which it gives.
+// teams, which it gives, and ends their credentials.
 func (tx *Tx) dropMember(row *storage.Row[Member]) (joined []storage.ID, err error) {
 	who := row.Value.UserID
 	if err := eachTeamOf(tx.Reader(), who, func(team storage.ID) { joined = append(joined, team) }); err != nil {
@@ -47,6 +47,9 @@ func (tx *Tx) dropMember(row *storage.Row[Member]) (joined []storage.ID, err err
 		if _, err := tx.leaveTeam(team, who); err != nil {
 			return nil, err
 		}
+	}
+	if err := tx.endCredentialsOf(who); err != nil {
+		return nil, err
 	}
 	if err := members.Delete(tx, row); err != nil {
 		return nil, fmt.Errorf("remove a member: %w", err)

@@ -56,10 +56,18 @@ func authenticateAccess(v *storage.View, c Credential) (Principal, error) {
 	if client == nil {
 		return Principal{}, Unauthorized()
 	}
+	p := clientPrincipal(c.Home, &client.Value)
+	p.Permissions &= t.Permissions
+	p.Expires = t.ExpiresAt.Time()
+	return p, nil
+}
+
+// clientPrincipal is who an OAuth client is, with all that it may do.
+func clientPrincipal(home storage.ID, s *oauthSecret) Principal {
 	return Principal{
-		Type: ActorAgent, ID: string(t.Client), Token: string(t.Client), Home: c.Home,
-		Permissions: t.Permissions & client.Value.Permissions, Confined: true, Expires: t.ExpiresAt.Time(),
-	}, nil
+		Type: ActorAgent, ID: string(s.ID), Kind: OAuthAccessToken, Token: string(s.ID), Home: home,
+		Permissions: s.Permissions, Confined: true, Sponsor: s.Sponsor,
+	}
 }
 
 // addAccessToken makes an access token and gives its text.

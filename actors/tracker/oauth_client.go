@@ -41,6 +41,8 @@ type oauthSecret struct {
 	// Permissions and Scopes are the client's.
 	Permissions Permissions `json:"permissions"`
 	Scopes      []string    `json:"scopes,omitempty"`
+	// Sponsor is the member whose leaving ends the client; see Principal.Sponsor.
+	Sponsor UserID `json:"sponsor,omitempty"`
 }
 
 var oauthClients = storage.Table[OAuthClient]{

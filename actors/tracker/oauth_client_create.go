@@ -54,7 +54,8 @@ func createOAuthClient(tx *Tx, in *CreateOAuthClientIn) (Reply, error) {
 	if _, err := oauthClients.Insert(tx, &c); err != nil {
 		return Reply{}, fmt.Errorf("add an OAuth client: %w", err)
 	}
-	if _, err := oauthSecrets.Insert(tx, &oauthSecret{ID: c.ID, Hash: credential.Hash[:], Permissions: p, Scopes: c.Scopes}); err != nil {
+	secretRow := oauthSecret{ID: c.ID, Hash: credential.Hash[:], Permissions: p, Scopes: c.Scopes, Sponsor: tx.Caller.sponsor()}
+	if _, err := oauthSecrets.Insert(tx, &secretRow); err != nil {
 		return Reply{}, fmt.Errorf("add an OAuth client's secret: %w", err)
 	}
 	return jsonReply(Created, CreatedOAuthClient{OAuthClient: c, ClientID: clientIdentifier(tx.Workspace(), id), ClientSecret: text})

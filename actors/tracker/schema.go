@@ -52,6 +52,7 @@ var serviceRows = []storage.RowSpec{
 	{ID: goneTable, Name: "erased issue", Check: checkGone},
 	{ID: idempotencyTable, Name: "answer", Check: checkAnswer},
 	{ID: idempotencyByAge, Name: "answer by age", Check: checkAnswerAge},
+	{ID: tokenUseTable, Name: "use of a token", Check: checkTokenUse},
 	{ID: issuedUserTable, Name: "issued user", Check: checkIssued},
 	{ID: pendingTable, Name: "pending change of a member", Check: func(_ *storage.View, fields, value []byte) error {
 		_, err := parsePending(fields, value)

@@ -94,7 +94,7 @@ func authenticateSCIM(v *storage.View, c Credential) (Principal, error) {
 	}
 	id := c.ID.String()
 	return Principal{
-		Type: ActorSystem, ID: id, Token: id, Home: c.Home, Confined: true,
+		Type: ActorSystem, ID: id, Kind: SCIMToken, Token: id, Home: c.Home, Confined: true,
 		Expires: row.Value.ExpiresAt.Time(), SCIM: scimScopesOf(row.Value.Scopes),
 	}, nil
 }

@@ -33,6 +33,7 @@ const (
 	tallyTable      storage.TableID = 24 // counters: how many teams, members, tokens
 	memberChange    storage.TableID = 25 // counter: last change of who is a member
 	pendingTable    storage.TableID = 26 // user -> change the directory has to learn of
+	tokenUseTable   storage.TableID = 29 // token -> when its use was noted last
 
 	// Issues.
 	issueTable        storage.TableID = 30

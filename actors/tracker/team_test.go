@@ -191,7 +191,8 @@ func TestTeams_PrivateOnesAreHidden(t *testing.T) {
 	// Who leaves the workspace leaves its teams.
 	w.must("root", org, RemoveMember, &MemberIn{maker})
 	w.must("root", org, AddMember, &AddMemberIn{UserID: Some(maker)})
-	_, err = w.ask(makers, org, TeamByID, in)
+	again := w.mintAs("root", home, CreateTokenIn{UserID: maker}).Secret
+	_, err = w.ask(again, org, TeamByID, in)
 	wantCode(t, err, CodeNotFound)
 	w.verify()
 }

@@ -15,13 +15,30 @@ type Token struct {
 	OrganizationID WorkspaceID `json:"organizationId"`
 	Name           string      `json:"name"`
 	Permissions    string      `json:"permissions"`
-	CreatedAt      Timestamp   `json:"createdAt"`
+	ActorID        string      `json:"actorId"`
+	ActorType      ActorType   `json:"actorType" enum:"user,agent"`
+	// CreatedByID is the user or agent who made the token; null for tokens made before
+	// it was kept.
+	CreatedByID *string    `json:"createdById"`
+	CreatedAt   Timestamp  `json:"createdAt"`
+	ExpiresAt   *Timestamp `json:"expiresAt"`
+	// LastUsedAt is up to an hour behind.
+	LastUsedAt *Timestamp `json:"lastUsedAt"`
 }
 
 // CreatedToken is a token with its secret, the text to send as a credential.
 type CreatedToken struct {
 	Token
 	Secret string `json:"token"`
+}
+
+// storedToken is what is kept of a token beside its grant.
+type storedToken struct {
+	ID             TokenID     `json:"id"`
+	OrganizationID WorkspaceID `json:"organizationId"`
+	Name           string      `json:"name"`
+	Permissions    string      `json:"permissions"`
+	CreatedAt      Timestamp   `json:"createdAt"`
 }
 
 // tokenGrant is what a token is good for, and the hash of its secret. It lies
@@ -34,14 +51,21 @@ type tokenGrant struct {
 	Provider    string      `json:"provider,omitempty"`
 	Permissions Permissions `json:"permissions"`
 	Confined    bool        `json:"confined"`
+	CreatedByID string      `json:"createdById,omitempty"`
+	ExpiresAt   *Timestamp  `json:"expiresAt,omitempty"`
+	// Sponsor is the member whose leaving ends the token; see Principal.Sponsor.
+	Sponsor UserID `json:"sponsor,omitempty"`
 }
 
-var tokens = storage.Table[Token]{
+var tokens = storage.Table[storedToken]{
 	ID:      tokenTable,
 	Name:    "token",
-	Key:     func(k storage.Key, t *Token) storage.Key { return tokenKey(k, t.ID) },
+	Key:     func(k storage.Key, t *storedToken) storage.Key { return tokenKey(k, t.ID) },
 	Touches: TouchesAccess,
 }
+
+// sponsored stands for an actor's type in the entries of tokens by their sponsor.
+const sponsored ActorType = "sponsored"
 
 var tokenGrants = storage.Table[tokenGrant]{
 	ID:   grantTable,
@@ -52,6 +76,9 @@ var tokenGrants = storage.Table[tokenGrant]{
 		Name: "actor",
 		Entries: func(e *storage.Entries, g *tokenGrant) {
 			e.Add(actorKey(e.Key(), g.ActorType, g.ActorID))
+			if g.Sponsor != "" {
+				e.Add(actorKey(e.Key(), sponsored, string(g.Sponsor)))
+			}
 		},
 	}},
 	Touches: TouchesAccess,
@@ -81,7 +108,7 @@ func (tx *Tx) mint(name, permissions string, grant tokenGrant) (*CreatedToken, e
 		return nil, fmt.Errorf("make a token's secret: %w", err)
 	}
 	text, credential := newCredential(WorkspaceToken, tx.Workspace(), id, secret)
-	t := Token{
+	t := storedToken{
 		ID: TokenID(id.String()), OrganizationID: WorkspaceID(tx.Workspace().String()),
 		Name: name, Permissions: permissions, CreatedAt: At(tx.now),
 	}
@@ -95,7 +122,16 @@ func (tx *Tx) mint(name, permissions string, grant tokenGrant) (*CreatedToken, e
 	if _, err := tokenGrants.Insert(tx, &grant); err != nil {
 		return nil, fmt.Errorf("add a token's grant: %w", err)
 	}
-	return &CreatedToken{Token: t, Secret: text}, nil
+	return &CreatedToken{Token: t.shown(&grant), Secret: text}, nil
+}
+
+// shown gives a token as clients see it, but for its last use.
+func (t *storedToken) shown(g *tokenGrant) Token {
+	return Token{
+		ID: t.ID, OrganizationID: t.OrganizationID, Name: t.Name, Permissions: t.Permissions,
+		ActorID: g.ActorID, ActorType: g.ActorType, CreatedByID: textOrNil(g.CreatedByID),
+		CreatedAt: t.CreatedAt, ExpiresAt: g.ExpiresAt,
+	}
 }
 
 // permissionsText reads a permissions field: a string, or an array of strings that

@@ -23,6 +23,8 @@ type CreateTokenIn struct {
 	AgentID string `json:"agentId" rules:"min=1,max=255"`
 	// UserID is the member that a user's token acts for; absent: the caller.
 	UserID UserID `json:"userId" rules:"min=1,max=255"`
+	// ExpiresAt is when the token ends; absent or null: never.
+	ExpiresAt Opt[string] `json:"expiresAt" rules:"nullable,datetime"`
 }
 
 // Validate looks at what the tags can't say.
@@ -35,6 +37,9 @@ func (in *CreateTokenIn) Validate(faults *Faults) {
 	}
 	if (in.ActorType == ActorAgent || in.AgentID != "") && in.UserID != "" {
 		faults.Add("userId", `Goes with actorType "user" only.`)
+	}
+	if at := in.ExpiresAt.Ptr(); at != nil && !faults.Has("expiresAt") && snooze(at) == nil {
+		faults.Add("expiresAt", "Must be an RFC 3339 date and time between the years 0000 and 9999 in UTC.")
 	}
 }
 
@@ -71,11 +76,16 @@ func createToken(tx *Tx, in *CreateTokenIn) (Reply, error) {
 	if !tx.Caller.Permissions.Includes(p) {
 		return Reply{}, Forbidden("The token would be good for more than the credential that asks for it.", "Ask for permissions the credential itself has.")
 	}
+	ends := snooze(in.ExpiresAt.Ptr())
+	if ends != nil && *ends <= At(tx.now) {
+		return Reply{}, BadRequest(Fault{Path: "expiresAt", Message: "Must lie in the future."})
+	}
 	grant, err := tx.grantFor(in)
 	if err != nil {
 		return Reply{}, err
 	}
-	grant.Provider, grant.Permissions = in.Provider, p
+	grant.Provider, grant.Permissions, grant.ExpiresAt = in.Provider, p, ends
+	grant.CreatedByID, grant.Sponsor = tx.Caller.ID, tx.Caller.sponsor()
 	t, err := tx.mint(in.Name, stored, grant)
 	if err != nil {
 		return Reply{}, err

@@ -18,25 +18,40 @@ func deleteToken(tx *Tx, in *DeleteTokenIn) (Reply, error) {
 	if _, ok := storage.ParseID(in.ID); !ok {
 		return Reply{}, NotFound("token")
 	}
-	key := tokenKey(nil, in.ID)
+	there, err := tx.endToken(tokenKey(nil, in.ID))
+	if err != nil {
+		return Reply{}, err
+	}
+	if !there {
+		return Reply{}, NotFound("token")
+	}
+	return Reply{Outcome: NoContent}, nil
+}
+
+// endToken removes a token, given by its key, and all that is kept of it; false when
+// there is none.
+func (tx *Tx) endToken(key storage.Key) (there bool, err error) {
 	token, err := tokens.Get(tx, key)
 	if err != nil {
-		return Reply{}, fmt.Errorf("read a token: %w", err)
+		return false, fmt.Errorf("read a token: %w", err)
 	}
 	if token == nil {
-		return Reply{}, NotFound("token")
+		return false, nil
 	}
 	grant, err := tokenGrants.Get(tx, key)
 	if err != nil {
-		return Reply{}, fmt.Errorf("read a token's grant: %w", err)
+		return false, fmt.Errorf("read a token's grant: %w", err)
 	}
 	if err := tokens.Delete(tx, token); err != nil {
-		return Reply{}, err
+		return false, err
 	}
 	if grant != nil {
 		if err := tokenGrants.Delete(tx, grant); err != nil {
-			return Reply{}, err
+			return false, err
 		}
 	}
-	return Reply{Outcome: NoContent}, tx.tally(tokenTable, -1)
+	if err := tx.Writer().DeleteValue(tokenUseTable, key); err != nil {
+		return false, err
+	}
+	return true, tx.tally(tokenTable, -1)
 }

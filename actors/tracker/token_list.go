@@ -3,6 +3,8 @@ package tracker
 import (
 	"fmt"
 
+	json "github.com/goccy/go-json"
+
 	"switchyard/storage"
 )
 
@@ -16,7 +18,48 @@ type TokenList struct {
 var ListTokens = NewQuery[PageIn, TokenList]("ListTokens", "List workspace tokens", Needs{Level: Admin}, listTokens, OneMoment)
 
 func listTokens(v *View, in *PageIn) (Reply, error) {
-	return listRecords(v, in, "tokens", &tokens, nil)
+	after, err := parsePlace(in.Cursor, tokenTable, v.Workspace())
+	if err != nil {
+		return Reply{}, err
+	}
+	p := newPage(v.Buf, "tokens", in.Limit)
+	err = tokens.Scan(v, nil, after, func(pk []byte, rec storage.Record) (bool, error) {
+		shown, err := v.shownToken(pk, rec)
+		if err != nil {
+			return false, err
+		}
+		return p.add(pk, shown), nil
+	})
+	if err != nil {
+		return Reply{}, fmt.Errorf("list tokens: %w", err)
+	}
+	return p.reply(tokenTable, v.Workspace()), nil
+}
+
+// shownToken is the JSON of a stored token as clients see it.
+func (v *View) shownToken(pk []byte, rec storage.Record) ([]byte, error) {
+	t, err := tokens.Decode(rec)
+	if err != nil {
+		return nil, err
+	}
+	grant, err := tokenGrants.Get(v, pk)
+	if err != nil {
+		return nil, err
+	}
+	if grant == nil {
+		return nil, fmt.Errorf("token %s: its grant is not there", t.Value.ID)
+	}
+	shown := t.Value.shown(&grant.Value)
+	id, _ := storage.ParseID(t.Value.ID)
+	used, err := tokenUsed(&v.View, id)
+	if err != nil {
+		return nil, err
+	}
+	if !used.IsZero() {
+		at := At(used)
+		shown.LastUsedAt = &at
+	}
+	return json.MarshalWithOption(&shown, json.DisableHTMLEscape())
 }
 
 // listRecords lists the records of a table in the order of their keys, those that

@@ -78,7 +78,7 @@ var onboardOp = NewCommand[foundIn, Onboarded]("OnboardWorkspaceHere", "Make a w
 	if _, err := workspaces.Insert(tx, ws); err != nil {
 		return Reply{}, fmt.Errorf("found a workspace: %w", err)
 	}
-	grant := tokenGrant{ActorType: ActorUser, ActorID: string(in.Owner), Permissions: permissionWords["admin"]}
+	grant := tokenGrant{ActorType: ActorUser, ActorID: string(in.Owner), Permissions: permissionWords["admin"], CreatedByID: string(in.Owner), Sponsor: in.Owner}
 	token, err := tx.mint("Onboarding", "admin", grant)
 	if err != nil {
 		return Reply{}, err

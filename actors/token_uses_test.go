@@ -1,0 +1,97 @@
+package actors
+
+import (
+	"encoding/json"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"switchyard/actors/tracker"
+	"switchyard/storage"
+)
+
+// lastUsed gives when the tokens of a workspace were used last, by their ids.
+func (b *bundle) lastUsed(o onboarded) map[tracker.TokenID]tracker.Timestamp {
+	b.t.Helper()
+	reply, err := b.engine.Do(request(o.id), tracker.ListTokens, &tracker.PageIn{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var list tracker.TokenList
+	if err := json.Unmarshal(reply.Body, &list); err != nil {
+		b.t.Fatal(err)
+	}
+	used := map[tracker.TokenID]tracker.Timestamp{}
+	for _, t := range list.Tokens {
+		if t.LastUsedAt != nil {
+			used[t.ID] = *t.LastUsedAt
+		}
+	}
+	return used
+}
+
+// What a token is used for is noted once an hour, behind the requests, and where the
+// token is kept.
+func TestTokenUses(t *testing.T) {
+	t.Parallel()
+	var ahead atomic.Int64
+	start := time.Date(2026, 11, 20, 21, 30, 0, 0, time.UTC)
+	b := setup(t, func(c *Config) {
+		c.OpenOnboarding = true
+		c.Clock = func() time.Time { return start.Add(time.Duration(ahead.Load())) }
+	})
+	mine, other := b.onboard("mine"), b.onboard("other")
+	token, unused := b.token(mine, "read"), b.token(mine, "read")
+	op := needing(tracker.Identified, "")
+	use := func() { b.admitted(storage.ID{}, token.Secret, op) }
+	noted := func(want time.Duration) {
+		t.Helper()
+		eventually(t, func() bool { return b.lastUsed(mine)[token.ID] == tracker.At(start.Add(want)) })
+	}
+	use()
+	noted(0)
+	// Within the hour nothing is written, remembered or not.
+	before := b.engine.Stats().Commands
+	ahead.Store(int64(time.Hour - time.Millisecond))
+	use()
+	b.engine.generations.bump(mine.id)
+	use()
+	b.engine.tokenUses.mu.Lock()
+	if n := len(b.engine.tokenUses.waiting); n != 0 {
+		t.Errorf("%d uses wait to be noted within the hour", n)
+	}
+	b.engine.tokenUses.mu.Unlock()
+	if now := b.engine.Stats().Commands; now != before {
+		t.Errorf("%d commands within the hour", now-before)
+	}
+	ahead.Store(int64(time.Hour))
+	use()
+	noted(time.Hour)
+	if _, is := b.lastUsed(mine)[unused.ID]; is {
+		t.Error("a token that nobody used shows a use")
+	}
+	// Used in another workspace, it is noted in its own.
+	ahead.Store(int64(2 * time.Hour))
+	_, err := b.admit(other.id, token.Secret, needing(tracker.Read, ""))
+	wantCode(t, err, tracker.CodeNotFound)
+	use()
+	noted(2 * time.Hour)
+}
+
+// So many tokens may wait to be noted; one more is left for its next use.
+func TestTokenUses_AreBounded(t *testing.T) {
+	t.Parallel()
+	e := &Engine{}
+	e.tokenUses.writing = true // nobody takes them
+	for i := range tokenUsesMost {
+		if !e.addUse(tokenName{id: workspaceNumber(i)}, time.Time{}) {
+			t.Fatalf("use %d is refused", i)
+		}
+	}
+	if e.addUse(tokenName{id: workspaceNumber(tokenUsesMost)}, time.Time{}) {
+		t.Error("one too many waits")
+	}
+	if !e.addUse(tokenName{id: workspaceNumber(1)}, time.Time{}) {
+		t.Error("a token that waits anyway is refused")
+	}
+}

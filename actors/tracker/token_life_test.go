@@ -1,0 +1,213 @@
+package tracker
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	json "github.com/goccy/go-json"
+)
+
+// good tells whether a credential still opens a workspace; refusals of any other kind
+// than 401 fail the test.
+func (w *town) good(credential string, id WorkspaceID) bool {
+	w.Helper()
+	_, err := w.ask(credential, id, ListIssues, &ListIssuesIn{})
+	if err != nil {
+		wantCode(w, err, CodeUnauthorized)
+	}
+	return err == nil
+}
+
+func (w *town) tokens(home Onboarded) []Token {
+	w.Helper()
+	return decode[TokenList](w, w.must(home.Token.Secret, home.Workspace.ID, ListTokens, &PageIn{Limit: 100}).Body).Tokens
+}
+
+func (w *town) mintAs(credential string, home Onboarded, in CreateTokenIn) CreatedToken {
+	w.Helper()
+	in.Name = "minted"
+	return decode[CreatedToken](w, w.must(credential, home.Workspace.ID, CreateToken, &in).Body)
+}
+
+func TestCreateToken_ShowsWhoseItIs(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	home := w.onboard("home")
+	owner := string(home.Workspace.OwnerID)
+	admin, adminToken := w.member(home, RoleAdmin, "admin")
+	ends := "2026-11-25T12:00:00+02:00"
+	agent := w.mintAs(adminToken, home, CreateTokenIn{AgentID: "claude", Permissions: words("admin"), ExpiresAt: Some(ends)})
+	own := w.mintAs(agent.Secret, home, CreateTokenIn{ActorType: ActorAgent})
+	root := w.mintAs("root", home, CreateTokenIn{UserID: UserID(owner)})
+	all := w.tokens(home)
+	slices.Reverse(all)
+	for i, want := range []Token{
+		{ActorID: owner, ActorType: ActorUser, CreatedByID: &owner},
+		{ActorID: string(admin), ActorType: ActorUser, CreatedByID: &owner},
+		{ActorID: "claude", ActorType: ActorAgent, CreatedByID: (*string)(&admin)},
+		{ActorID: string(own.ID), ActorType: ActorAgent, CreatedByID: &agent.ActorID},
+		{ActorID: owner, ActorType: ActorUser, CreatedByID: &[]string{"root"}[0]},
+	} {
+		got := all[i]
+		if got.ActorID != want.ActorID || got.ActorType != want.ActorType || *got.CreatedByID != *want.CreatedByID || got.LastUsedAt != nil {
+			t.Errorf("token %d is listed as %+v, want %+v", i, got, want)
+		}
+		if (got.ExpiresAt != nil) != (i == 2) || i == 2 && *got.ExpiresAt != "2026-11-25T10:00:00.000Z" {
+			t.Errorf("token %d ends %v", i, got.ExpiresAt)
+		}
+	}
+	for i, created := range []CreatedToken{agent, own, root} {
+		shown, _ := json.Marshal(created.Token)
+		listed, _ := json.Marshal(all[i+2])
+		if string(shown) != string(listed) {
+			t.Errorf("created as %s, listed as %s", shown, listed)
+		}
+	}
+	w.verify()
+}
+
+func TestToken_Expires(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	home := w.onboard("home")
+	for _, at := range []string{"2026-11-20T21:30:00Z", "1999-01-01T00:00:00Z"} {
+		_, err := w.ask(home.Token.Secret, home.Workspace.ID, CreateToken, &CreateTokenIn{Name: "x", ExpiresAt: Some(at)})
+		wantCode(t, err, CodeBadRequest, "expiresAt")
+	}
+	ends := w.now.Add(time.Hour)
+	token := w.mintAs(home.Token.Secret, home, CreateTokenIn{ExpiresAt: Some(ends.Format(time.RFC3339Nano))})
+	w.now = ends.Add(-2 * time.Millisecond)
+	if !w.good(token.Secret, home.Workspace.ID) {
+		t.Error("the token ended early")
+	}
+	w.now = ends
+	if w.good(token.Secret, home.Workspace.ID) {
+		t.Error("the token outlived its end")
+	}
+	// It stays listed, and can be deleted.
+	if n := len(w.tokens(home)); n != 2 {
+		t.Errorf("%d tokens are listed", n)
+	}
+	w.must(home.Token.Secret, home.Workspace.ID, DeleteToken, &DeleteTokenIn{ID: token.ID})
+	w.verify()
+}
+
+// What a member minted ends with their membership, however it ends and whoever they
+// had mint it; what others minted stays.
+func TestRemoveMember_EndsWhatTheyMinted(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	home, abroad := w.onboard("home"), w.onboard("abroad")
+	id := home.Workspace.ID
+	bob, bobs := w.member(home, RoleAdmin, "admin")
+	carol, carols := w.member(home, RoleMember, "write")
+	stranger := abroad.Workspace.OwnerID
+	w.must(home.Token.Secret, id, AddMember, &AddMemberIn{UserID: Some(stranger), Role: RoleAdmin})
+
+	agent := w.mintAs(bobs, home, CreateTokenIn{AgentID: "bot", Permissions: words("admin")})
+	chain := w.mintAs(agent.Secret, home, CreateTokenIn{ActorType: ActorAgent, Permissions: words("admin")})
+	w.must(bobs, id, DeleteToken, &DeleteTokenIn{ID: agent.ID}) // what it made goes on
+	deep := w.mintAs(chain.Secret, home, CreateTokenIn{ActorType: ActorAgent})
+	forCarol := w.mintAs(bobs, home, CreateTokenIn{UserID: carol})
+	forBob := w.mintAs(home.Token.Secret, home, CreateTokenIn{UserID: bob})
+	client := decode[CreatedOAuthClient](t, w.must(chain.Secret, id, CreateOAuthClient, &CreateOAuthClientIn{Name: "c", Permissions: words("admin")}).Body)
+	access := w.access(client, "")
+	byClient := w.mintAs(access, home, CreateTokenIn{AgentID: "bot"})
+	ends := []string{bobs, chain.Secret, deep.Secret, forCarol.Secret, forBob.Secret, access, byClient.Secret}
+
+	foreign := w.mintAs(abroad.Token.Secret, home, CreateTokenIn{AgentID: "bot"}) // by a member whose tokens are kept elsewhere
+	stays := []string{carols, w.mintAs(home.Token.Secret, home, CreateTokenIn{AgentID: "bot"}).Secret, w.access(w.client(home, "write"), "")}
+	for _, credential := range append(append([]string{foreign.Secret}, ends...), stays...) {
+		if !w.good(credential, id) {
+			t.Fatal("a credential is not good to begin with")
+		}
+	}
+	w.must(home.Token.Secret, id, RemoveMember, &MemberIn{bob})
+	w.must(home.Token.Secret, id, RemoveMember, &MemberIn{stranger})
+	for i, credential := range append([]string{foreign.Secret}, ends...) {
+		if w.good(credential, id) {
+			t.Errorf("credential %d outlived the membership", i)
+		}
+	}
+	for i, credential := range stays {
+		if !w.good(credential, id) {
+			t.Errorf("credential %d, which others made, ended", i)
+		}
+	}
+	_, err := w.ask("", "", IssueOAuthToken, &OAuthTokenIn{Authorization: basic(client.ClientID, client.ClientSecret), GrantType: "client_credentials"})
+	wantCode(t, err, CodeUnauthorized)
+	w.verify()
+	// Coming back brings none of them back.
+	w.must(home.Token.Secret, id, AddMember, &AddMemberIn{UserID: Some(bob), Role: RoleAdmin})
+	for i, credential := range ends {
+		if w.good(credential, id) {
+			t.Errorf("credential %d came back with its maker", i)
+		}
+	}
+	w.verify()
+}
+
+// Who is no admin any more has no admins working for them.
+func TestPatchMember_CapsWhatTheyMinted(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	home := w.onboard("home")
+	id := home.Workspace.ID
+	bob, bobs := w.member(home, RoleAdmin, "admin")
+	agent := w.mintAs(bobs, home, CreateTokenIn{AgentID: "bot", Permissions: words("admin")}).Secret
+	client := decode[CreatedOAuthClient](t, w.must(bobs, id, CreateOAuthClient, &CreateOAuthClientIn{Name: "c", Permissions: words("admin")}).Body)
+	hidden := w.team(home.Token.Secret, id, &CreateTeamIn{Name: "Hidden", Key: "HID", IsPublic: Some(false)})
+	w.must(home.Token.Secret, id, PutTeamMember, &TeamMemberIn{ID: hidden.ID, UserID: "bot"})
+	for _, role := range []Role{RoleAdmin, RoleMember, RoleGuest} {
+		w.must(home.Token.Secret, id, PatchMember, &PatchMemberIn{bob, role})
+		for _, credential := range []string{agent, w.access(client, "")} {
+			_, err := w.ask(credential, id, ListTokens, &PageIn{})
+			if (err == nil) != (role == RoleAdmin) {
+				t.Errorf("an agent of a %s lists tokens: %v", role, err)
+			}
+			w.must(credential, id, ListIssues, &ListIssuesIn{})
+		}
+		_, err := w.ask(agent, id, TeamByID, &TeamByIDIn{ID: hidden.ID})
+		if (err == nil) != (role != RoleGuest) {
+			t.Errorf("an agent of a %s and a private team of its own: %v", role, err)
+		}
+	}
+	w.verify()
+}
+
+// The use of a token is kept in steps of an hour, and goes with the token.
+func TestNoteTokenUses(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	home := w.onboard("home")
+	note := func(at time.Time) {
+		w.Helper()
+		token, _ := ParseCredential(home.Token.Secret)
+		uses := []TokenUse{{ID: token.ID, At: At(at)}, {ID: home.Workspace.ID.raw(), At: At(at)}} // the other is nobody's
+		if _, err := w.do(ServiceRequest("", home.Workspace.ID.raw()), NoteTokenUses, &TokenUses{Uses: uses}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := w.now
+	for _, step := range []struct{ at, want time.Time }{
+		{first, first}, {first.Add(59 * time.Minute), first}, {first.Add(-time.Hour), first}, {first.Add(time.Hour), first.Add(time.Hour)},
+	} {
+		note(step.at)
+		if got := w.tokens(home)[0].LastUsedAt; got == nil || *got != At(step.want) {
+			t.Errorf("used at %s: lastUsedAt is %v, want %s", At(step.at), got, At(step.want))
+		}
+		c, _ := ParseCredential(home.Token.Secret)
+		v := w.view(c.Home)
+		if p, err := Authenticate(&v, c); err != nil || !p.Used.Equal(step.want) {
+			t.Errorf("the principal was used at %s: %v", p.Used, err)
+		}
+	}
+	w.verify()
+	token, _ := ParseCredential(home.Token.Secret)
+	w.must("root", home.Workspace.ID, DeleteToken, &DeleteTokenIn{ID: TokenID(token.ID.String())})
+	if n := w.rows(tokenUseTable); n != 0 {
+		t.Errorf("%d uses are kept of a token that is gone", n)
+	}
+	w.verify()
+}

@@ -1,0 +1,76 @@
+package tracker
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"switchyard/storage"
+)
+
+// TokenUseNoted is how far lastUsedAt may be behind: the use of a token is written
+// down at most once in this time.
+const TokenUseNoted = time.Hour
+
+// TokenUse says that a workspace token was used.
+type TokenUse struct {
+	ID storage.ID `json:"id"`
+	At Timestamp  `json:"at"`
+}
+
+// TokenUses are uses of a workspace's tokens.
+type TokenUses struct {
+	Uses []TokenUse `json:"uses"`
+}
+
+// NoteTokenUses writes down when tokens were used, in rows of their own: the tokens
+// themselves don't change, so no caller that is remembered is forgotten for it.
+var NoteTokenUses = NewCommand[TokenUses, None]("NoteTokenUses", "Note when tokens were used", Needs{}, func(tx *Tx, in *TokenUses) (Reply, error) {
+	for _, use := range in.Uses {
+		key := storage.Key(nil).Newest(use.ID)
+		there, err := tx.Has(tokenTable, key)
+		if err != nil {
+			return Reply{}, fmt.Errorf("look for a token: %w", err)
+		}
+		last, err := tokenUsed(&tx.View.View, use.ID)
+		if err != nil {
+			return Reply{}, err
+		}
+		at := use.At.Time()
+		if !there || at.Sub(last) < TokenUseNoted {
+			continue
+		}
+		if err := tx.Writer().SetValue(tokenUseTable, key, binary.BigEndian.AppendUint64(nil, uint64(at.UnixMilli()))); err != nil {
+			return Reply{}, err
+		}
+	}
+	return Reply{Outcome: NoContent}, nil
+})
+
+// tokenUsed tells when a token's use was noted last; the zero time: never.
+func tokenUsed(v *storage.View, id storage.ID) (time.Time, error) {
+	value, err := v.Value(tokenUseTable, storage.Key(nil).Newest(id), nil)
+	if err != nil || value == nil {
+		return time.Time{}, err
+	}
+	return parseTokenUse(value)
+}
+
+func parseTokenUse(value []byte) (time.Time, error) {
+	if len(value) != 8 {
+		return time.Time{}, fmt.Errorf("%w: use of a token in %d bytes", storage.ErrFormat, len(value))
+	}
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(value))).UTC(), nil
+}
+
+// checkTokenUse proves that what was used is there.
+func checkTokenUse(v *storage.View, fields, value []byte) error {
+	if _, err := parseTokenUse(value); err != nil {
+		return err
+	}
+	there, err := v.Has(tokenTable, fields)
+	if err == nil && !there {
+		err = fmt.Errorf("there is no such token")
+	}
+	return err
+}
