@@ -62,7 +62,7 @@ func (e *Engine) identify(req *tracker.Request, workspace storage.ID) error {
 		if err != nil {
 			return err
 		}
-		if current && !a.caller.Expires.IsZero() && a.caller.Expired(e.now()) {
+		if current && e.expired(a) {
 			return tracker.Unauthorized()
 		}
 		if current {
@@ -99,7 +99,28 @@ func (e *Engine) current(a *admission, deadline time.Time) (bool, error) {
 			return false, err
 		}
 	}
-	return e.stands(&a.home) && e.stands(&a.addressed), nil
+	if !e.stands(&a.home) || !e.stands(&a.addressed) {
+		return false, nil
+	}
+	// The maker of a lane is resolved in the lane's workspace, which was asked.
+	if m := a.maker; m != nil {
+		if p := &m.home; p.workspace != (storage.ID{}) && p.shard != a.addressed.shard {
+			if err := e.readable(p.shard, deadline); err != nil {
+				return false, err
+			}
+		}
+		return e.stands(&m.home) && e.stands(&m.addressed), nil
+	}
+	return true, nil
+}
+
+// expired tells whether the credential of a remembered caller has ended by itself, or
+// the one that its lane came from.
+func (e *Engine) expired(a *admission) bool {
+	if a.maker != nil && e.expired(a.maker) {
+		return true
+	}
+	return !a.caller.Expires.IsZero() && a.caller.Expired(e.now())
 }
 
 // resolve reads who a credential stands for.
@@ -116,8 +137,14 @@ func (e *Engine) resolve(req *tracker.Request, workspace storage.ID, a *admissio
 	if err != nil {
 		return err
 	}
-	a.caller, err = tracker.ResolveCaller(&v, principal)
-	return err
+	if a.caller, err = tracker.ResolveCaller(&v, principal); err != nil || principal.Lane == nil {
+		return err
+	}
+	if a.maker, err = e.laneMaker(req, workspace, &principal.Lane.Maker); err != nil {
+		return err
+	}
+	a.remote = a.remote || a.maker.remote
+	return a.caller.MadeBy(&a.maker.caller)
 }
 
 // authenticate tells who a credential stands for, as long as it has not expired.
@@ -142,7 +169,7 @@ func (e *Engine) authenticate(req *tracker.Request, a *admission) (tracker.Princ
 func (e *Engine) keptAt(req *tracker.Request, a *admission, credential tracker.Credential) (tracker.Principal, error) {
 	if e.elsewhere(e.shardOf(credential.Home).number) {
 		a.remote = true
-		return e.authenticateRemote(req, credential)
+		return e.authenticateRemote(req, credential.Home, tracker.AuthenticateOp, &credential)
 	}
 	v, err := e.look(credential.Home, req.Deadline, &a.home)
 	if err != nil {
@@ -151,9 +178,9 @@ func (e *Engine) keptAt(req *tracker.Request, a *admission, credential tracker.C
 	return tracker.Authenticate(&v, credential)
 }
 
-// authenticateRemote asks the node that serves the credential's home.
-func (e *Engine) authenticateRemote(req *tracker.Request, credential tracker.Credential) (tracker.Principal, error) {
-	reply, err := e.step(req.Look(credential.Home), tracker.AuthenticateOp, &credential)
+// authenticateRemote asks the node that serves a credential's home who it stands for.
+func (e *Engine) authenticateRemote(req *tracker.Request, home storage.ID, op *tracker.Op, in any) (tracker.Principal, error) {
+	reply, err := e.step(req.Look(home), op, in)
 	if err != nil {
 		return tracker.Principal{}, err
 	}

@@ -62,6 +62,8 @@ type admission struct {
 	credential      [sha256.Size]byte
 	home, addressed place
 	caller          tracker.Caller
+	// maker is who made the lane of a caller with a lane token; nil for others.
+	maker *admission
 	// used is when the use of the caller's token was noted last, in Unix milliseconds.
 	used atomic.Int64
 }

@@ -24,7 +24,7 @@ type yard struct {
 
 func newYard(t testing.TB, adjust ...func(*Config)) *yard {
 	t.Helper()
-	y := &yard{bundle: setup(t, adjust...)}
+	y := &yard{bundle: setup(t, append(adjust, withRoot)...)}
 	reply, err := y.engine.Do(request(storage.ID{}), tracker.OnboardWorkspace, &tracker.NewWorkspaceIn{Name: "Yard", Slug: "yard"})
 	if err != nil {
 		t.Fatal(err)
@@ -43,9 +43,10 @@ func decodeBody[T any](t testing.TB, body []byte) (v T) {
 	return v
 }
 
-// worker is a caller with a right to everything but what is hidden from it.
+// worker is a caller with a right to everything but what is hidden from it. Its lanes
+// come from the operator's token, which is there.
 func worker(id string, hidden ...storage.ID) tracker.Caller {
-	c := tracker.Caller{Principal: tracker.Principal{Type: tracker.ActorUser, ID: id, Token: id}, Role: tracker.RoleMember, Level: tracker.Write}
+	c := tracker.Caller{Principal: tracker.Principal{Type: tracker.ActorUser, ID: id, Token: tracker.OperatorPrincipal().Token}, Role: tracker.RoleMember, Level: tracker.Write}
 	for _, team := range hidden {
 		c.Hidden = map[storage.ID]struct{}{team: {}}
 	}
@@ -194,7 +195,11 @@ func TestPatient_AFreedAgentIsGivenMore(t *testing.T) {
 		agent := decodeBody[tracker.Agent](t, y.must(tracker.CreateAgent, &tracker.CreateAgentIn{Name: "A", MaxConcurrentSessions: tracker.Some(int64(1))}).Body)
 		y.dispatch(string(agent.ID))
 		y.dispatch(string(agent.ID))
-		first := decodeBody[tracker.ClaimedSessions](t, y.must(tracker.ClaimSessions, &tracker.ClaimSessionsIn{}).Body).Sessions[0]
+		reply, err := y.as(worker("first"), tracker.ClaimSessions, &tracker.ClaimSessionsIn{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := decodeBody[tracker.ClaimedSessions](t, reply.Body).Sessions[0]
 		done := y.waiting(worker("a"), tracker.ClaimSessions, &tracker.ClaimSessionsIn{LeaseSeconds: 10, Wait: 30})
 		pass(time.Second)
 		if _, err := y.laneDo(first.LaneToken, tracker.ReportSession, &tracker.ReportSessionIn{ID: first.Session.ID, Status: tracker.Some(tracker.SessionCompleted)}); err != nil {

@@ -42,17 +42,29 @@ type stepCaller struct {
 	Level     tracker.Level     `json:"level"`
 	Hidden    []storage.ID      `json:"hidden,omitempty"`
 	Teams     []storage.ID      `json:"teams,omitempty"`
+	Joined    tracker.Timestamp `json:"joined,omitempty"`
+	Maker     *stepCaller       `json:"maker,omitempty"`
 }
 
 func sendCaller(c *tracker.Caller) stepCaller {
-	return stepCaller{
+	sent := stepCaller{
 		Principal: c.Principal, Role: c.Role, Level: c.Level,
-		Hidden: slices.Collect(maps.Keys(c.Hidden)), Teams: slices.Collect(maps.Keys(c.Teams)),
+		Hidden: slices.Collect(maps.Keys(c.Hidden)), Teams: slices.Collect(maps.Keys(c.Teams)), Joined: c.Joined,
 	}
+	if c.Maker != nil {
+		maker := sendCaller(c.Maker)
+		sent.Maker = &maker
+	}
+	return sent
 }
 
 func (s *stepCaller) caller() tracker.Caller {
-	return tracker.Caller{Principal: s.Principal, Role: s.Role, Level: s.Level, Hidden: teamSet(s.Hidden), Teams: teamSet(s.Teams)}
+	c := tracker.Caller{Principal: s.Principal, Role: s.Role, Level: s.Level, Hidden: teamSet(s.Hidden), Teams: teamSet(s.Teams), Joined: s.Joined}
+	if s.Maker != nil {
+		maker := s.Maker.caller()
+		c.Maker = &maker
+	}
+	return c
 }
 
 func teamSet(list []storage.ID) map[storage.ID]struct{} {

@@ -89,7 +89,9 @@ func TestStepCaller_SurvivesTheWay(t *testing.T) {
 		Principal: tracker.Principal{Type: tracker.ActorUser, ID: "u", Token: "t", Home: storage.ID{1, 2}, Permissions: 5, Confined: true,
 			Expires: time.UnixMilli(1_795_000_000_123).UTC(), SCIM: tracker.SCIMUsersRead},
 		Role: tracker.RoleGuest, Level: tracker.Write, Hidden: map[storage.ID]struct{}{{3}: {}, {4}: {}},
-		Teams: map[storage.ID]struct{}{{5}: {}, {6}: {}},
+		Teams:  map[storage.ID]struct{}{{5}: {}, {6}: {}},
+		Joined: "2026-11-20T21:30:00.123Z",
+		Maker:  &tracker.Caller{Principal: tracker.Principal{Type: tracker.ActorAgent, ID: "a", Sponsor: "u"}, Teams: map[storage.ID]struct{}{{7}: {}}},
 	}
 	if want, got := reflect.TypeFor[tracker.Caller]().NumField(), reflect.TypeFor[stepCaller]().NumField(); want != got {
 		t.Errorf("a caller has %d fields, %d are sent", want, got)

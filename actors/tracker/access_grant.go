@@ -68,9 +68,9 @@ func (t GranteeType) flag() storage.Flags {
 	return 0
 }
 
-// granted reports whether a grant of an issue lets the caller in.
-func (v *View) granted(issue storage.ID) (in bool, err error) {
-	lets := v.Caller.letIn()
+// granted reports whether a grant of an issue lets a caller in.
+func (v *View) granted(c *Caller, issue storage.ID) (in bool, err error) {
+	lets := c.letIn()
 	err = accessGrants.Scan(v, issueKey(issue), nil, func(pk []byte, rec storage.Record) (bool, error) {
 		in = lets(pk, rec)
 		return !in, nil

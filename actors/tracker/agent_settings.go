@@ -12,6 +12,9 @@ type AgentSettings struct {
 	// StallAfter is how long a running session may be silent before it counts as
 	// stalled: 10 minutes.
 	StallAfter time.Duration
+	// LaneLife is how long a lane token lasts unused, where no lease or budget ends its
+	// session: 7 days.
+	LaneLife time.Duration
 	// MaxActiveChildren is how many children of a session may be unfinished: 10.
 	MaxActiveChildren int
 	// WorkspacesPerUser is how many workspaces a user may make and keep; 0 sets no bound.
@@ -26,6 +29,13 @@ func (s *AgentSettings) stallAfter() time.Duration {
 		return 10 * time.Minute
 	}
 	return s.StallAfter
+}
+
+func (s *AgentSettings) laneLife() time.Duration {
+	if s == nil || s.LaneLife <= 0 {
+		return 7 * 24 * time.Hour
+	}
+	return s.LaneLife
 }
 
 func (s *AgentSettings) maxActiveChildren() int {

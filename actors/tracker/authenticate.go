@@ -87,7 +87,7 @@ func ResolveCaller(v *storage.View, p Principal) (Caller, error) {
 		return Caller{Principal: p, Role: RoleAdmin, Level: Admin}, nil
 	}
 	c := Caller{Principal: p}
-	if c.Role, err = roleOf(v, &p); err != nil {
+	if err := c.place(v); err != nil {
 		return Caller{}, err
 	}
 	c.Level = min(c.roleLevel(), p.Permissions.level())
@@ -109,25 +109,28 @@ func ResolveCaller(v *storage.View, p Principal) (Caller, error) {
 	return c, err
 }
 
-func roleOf(v *storage.View, p *Principal) (Role, error) {
-	switch p.Type {
+// place sets the caller's role, and since when it has it.
+func (c *Caller) place(v *storage.View) (err error) {
+	switch c.Type {
 	case ActorUser:
-		m, err := members.Get(v, memberKey(nil, UserID(p.ID)))
+		m, err := members.Get(v, memberKey(nil, UserID(c.ID)))
 		if err != nil {
-			return "", fmt.Errorf("read a member: %w", err)
+			return fmt.Errorf("read a member: %w", err)
 		}
 		if m == nil {
-			return "", NotFound("workspace")
+			return NotFound("workspace")
 		}
-		return m.Value.Role, nil
+		c.Role, c.Joined = m.Value.Role, m.Value.CreatedAt
+		return nil
 	case ActorAgent:
 		role := RoleMember
-		if p.Permissions.Includes(PermAdmin) {
+		if c.Permissions.Includes(PermAdmin) {
 			role = RoleAdmin
 		}
-		return sponsoredRole(v, p, role)
+		c.Role, err = sponsoredRole(v, &c.Principal, role)
+		return err
 	}
-	return "", NotFound("workspace")
+	return NotFound("workspace")
 }
 
 // hiddenTeams lists the private teams that a caller who is no admin may not see:

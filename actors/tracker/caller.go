@@ -65,7 +65,8 @@ type Lane struct {
 	Session, Issue storage.ID
 	// Hash is that of the token's secret: whether it is still good is looked up with
 	// each operation.
-	Hash [32]byte
+	Hash  [32]byte
+	Maker LaneMaker
 }
 
 // Caller is a principal in one workspace: what it may do and see there.
@@ -79,6 +80,10 @@ type Caller struct {
 	// Teams are those it is a member of, for grants to teams; nil for admins, who
 	// need none.
 	Teams map[storage.ID]struct{}
+	// Joined is since when a user is a member.
+	Joined Timestamp
+	// Maker is who made the lane of a caller with a lane token; see MadeBy.
+	Maker *Caller
 }
 
 // System is the service itself, for timers and the steps of workflows.

@@ -298,7 +298,7 @@ func (r *eventReader) seesPlace(p *issuePlace) (bool, error) {
 	in, known := p.granted[who]
 	if !known {
 		var err error
-		if in, err = r.v.granted(p.id); err != nil {
+		if in, err = r.v.granted(c, p.id); err != nil {
 			return false, err
 		}
 		if p.granted == nil {

@@ -11,21 +11,26 @@ import (
 // may know that an issue exists. Every read of an issue on a caller's behalf comes
 // through here. An issue that is not restricted costs no look-up.
 func (v *View) seesIssue(rec storage.Record) (bool, error) {
-	if lane := v.Caller.Lane; lane != nil {
-		id, err := storedID(rec) // its own issue, restricted or not, and no other
-		return id == lane.Issue, err
+	c := v.Caller
+	if lane := c.Lane; lane != nil {
+		// Its own issue and no other, as long as the lane's maker sees it (Decision 36).
+		id, err := storedID(rec)
+		if err != nil || id != lane.Issue || c.Maker == nil {
+			return false, err
+		}
+		c = c.Maker
 	}
-	if !v.Caller.Sees(rec.Team()) {
+	if !c.Sees(rec.Team()) {
 		return false, nil // a grant never widens (Decision 26)
 	}
-	if rec.Flags()&issueRestricted == 0 || v.Caller.Level >= Admin {
+	if rec.Flags()&issueRestricted == 0 || c.Level >= Admin {
 		return true, nil
 	}
 	id, err := storedID(rec)
 	if err != nil {
 		return false, err
 	}
-	return v.granted(id)
+	return v.granted(c, id)
 }
 
 // seenIssue reads the id of an issue that a path names; NOT_FOUND when there is

@@ -54,6 +54,8 @@ type Op struct {
 	Summary string
 	Kind    Kind
 	Needs   Needs
+	// Also is what a caller must hold besides; its zero value is nothing.
+	Also Needs
 	// Directory operations run in the directory instead of a workspace.
 	Directory bool
 	// Snapshot queries read one moment; others do single look-ups.
@@ -104,6 +106,9 @@ type Op struct {
 
 // Option adjusts an Op where it is declared.
 type Option func(*Op)
+
+// AndNeeds makes an operation ask for a second right.
+func AndNeeds(n Needs) Option { return func(o *Op) { o.Also = n } }
 
 // InDirectory makes an operation run in the directory.
 func InDirectory(o *Op) { o.Directory = true }

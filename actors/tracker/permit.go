@@ -103,15 +103,17 @@ type sentPermit struct {
 func (r *Request) Admit(op *Op, needs Needs) error {
 	r.admitted = nil
 	if needs.Level != Public {
-		if r.Caller.Lane != nil && !op.Lane {
+		switch {
+		case r.Caller.Lane != nil && !op.Lane:
 			return ForeignLane()
-		}
-		if op.SCIM != 0 || r.Caller.SCIM != 0 {
+		case op.SCIM != 0 || r.Caller.SCIM != 0:
 			if err := r.Caller.AdmitSCIM(op); err != nil {
 				return err
 			}
-		} else if !r.Caller.Allows(needs) {
+		case !r.Caller.Allows(needs):
 			return lacking(needs)
+		case !r.Caller.Allows(op.Also):
+			return lacking(op.Also)
 		}
 	}
 	r.admitted = op

@@ -109,10 +109,10 @@ type sessionInner struct {
 	Lease *sessionLease `json:"lease,omitempty"`
 	// Attempts counts the claims.
 	Attempts int `json:"attempts,omitempty"`
-	// Lanes are the hashes of the lane tokens that are good while the session lasts,
-	// and Stale those of claimers whose lease ran out, the newest last.
-	Lanes [][]byte `json:"lanes,omitempty"`
-	Stale [][]byte `json:"stale,omitempty"`
+	// Lanes are the lane tokens that are good while the session lasts, and Stale those
+	// of claimers whose lease ran out, the newest last.
+	Lanes []laneToken `json:"laneTokens,omitempty"`
+	Stale []laneToken `json:"staleTokens,omitempty"`
 	// Final is the hash of the report that ended the session.
 	Final []byte `json:"final,omitempty"`
 
@@ -228,7 +228,7 @@ var sessions = storage.Table[sessionRecord]{
 				e.Add(e.Key().Str(s.AgentID).Byte(urgency(s.Inner.Rank)).ID(s.id()).ID(s.issue()).Str(s.Provider))
 			}
 		}},
-		{ID: sessionByProvider, Name: "providerSessionId", Unique: true, Entries: func(e *storage.Entries, s *sessionRecord) {
+		{ID: sessionByProvider, Name: "providerSessionId", Entries: func(e *storage.Entries, s *sessionRecord) {
 			if s.ProviderSessionID != nil {
 				e.Add(e.Key().Str(*s.ProviderSessionID))
 			}

@@ -3,6 +3,7 @@ package tracker
 import (
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -117,7 +118,7 @@ func (v *View) engagedSession(agent string, issue storage.ID) (*sessionRecord, e
 // has one was presumed dead.
 func (c *sessionChange) retireLanes() {
 	in := &c.s.Inner
-	in.Stale = append(append([][]byte(nil), in.Stale...), in.Lanes...)
+	in.Stale = append(slices.Clone(in.Stale), in.Lanes...)
 	if n := len(in.Stale); n > maxStaleLanes {
 		in.Stale = in.Stale[n-maxStaleLanes:]
 	}
@@ -222,8 +223,9 @@ func (c *sessionChange) setTimers() error {
 	return nil
 }
 
-// renew puts off the end of the lease; nothing happens when there is none.
+// renew puts off the end of the lease, or that of the lane in use where there is none.
 func (c *sessionChange) renew() {
+	c.useLane()
 	if l := c.s.Inner.Lease; l != nil && !c.s.Status.Ended() {
 		renewed := *l
 		renewed.ExpiresAt = At(c.tx.now.Add(time.Duration(l.Seconds) * time.Second))

@@ -197,7 +197,7 @@ func (tx *Tx) claim(pk []byte, leaseSeconds int64) ([]byte, error) {
 	s.Inner.Lease = &sessionLease{HolderID: tx.Caller.ID, HolderType: tx.Caller.Type, Seconds: leaseSeconds}
 	c.renew()
 	c.retireLanes()
-	lane, err := c.openLane()
+	lane, err := c.openLane(true)
 	if err != nil {
 		return nil, err
 	}

@@ -1,10 +1,10 @@
 package tracker
 
 import (
-	"bytes"
 	"crypto/subtle"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	"switchyard/storage"
 )
@@ -28,26 +28,63 @@ type laneAccess struct {
 
 // openLane makes a lane token for a session: only its hash is kept, with the
 // session.
-func (c *sessionChange) openLane() (laneAccess, error) {
-	text, credential, err := c.tx.newLane(c.s.id())
+func (c *sessionChange) openLane(claimed bool) (laneAccess, error) {
+	text, lane, err := c.tx.newLane(c.s.id(), claimed)
 	if err != nil {
 		return laneAccess{}, err
 	}
 	in := &c.s.Inner
-	in.Lanes = append(append([][]byte(nil), in.Lanes...), credential.Hash[:])
+	in.Lanes = append(slices.Clone(in.Lanes), lane)
 	if n := len(in.Lanes); n > maxLanes {
 		in.Lanes = in.Lanes[n-maxLanes:]
 	}
 	return c.tx.laneAccess(c.s.ID, text), nil
 }
 
-func (tx *Tx) newLane(session storage.ID) (string, Credential, error) {
+func (tx *Tx) newLane(session storage.ID, claimed bool) (string, laneToken, error) {
 	var secret [secretLen]byte
 	if err := tx.Secret(secret[:]); err != nil {
-		return "", Credential{}, fmt.Errorf("make a lane token's secret: %w", err)
+		return "", laneToken{}, fmt.Errorf("make a lane token's secret: %w", err)
 	}
 	text, credential := newCredential(LaneToken, tx.Workspace(), session, secret)
-	return text, credential, nil
+	return text, laneToken{Hash: credential.Hash[:], Maker: tx.laneMaker(claimed), UsedAt: At(tx.now)}, nil
+}
+
+// endless tells whether nothing ends the session by itself, and with it its lanes:
+// these then have a life of their own.
+func (s *sessionRecord) endless() bool { return s.Inner.Lease == nil && s.MaxDurationMinutes == nil }
+
+// laneUseNoted is the part of its life after which the use of a lane is noted by a
+// request that changes nothing else.
+const laneUseNoted = 24
+
+// useLane notes that the caller's lane is in use, where its life depends on that. It
+// tells whether the note is worth a write of its own.
+func (c *sessionChange) useLane() bool {
+	lane := c.tx.Caller.Lane
+	if lane == nil || !c.s.endless() || c.s.Status.Ended() {
+		return false
+	}
+	i := laneIn(c.s.Inner.Lanes, lane.Hash[:])
+	if i < 0 {
+		return false
+	}
+	last := c.s.Inner.Lanes[i].UsedAt.Time()
+	c.s.Inner.Lanes = slices.Clone(c.s.Inner.Lanes)
+	c.s.Inner.Lanes[i].UsedAt = At(c.tx.now)
+	return c.tx.now.Sub(last) >= c.tx.operator.laneLife()/laneUseNoted
+}
+
+// laneIn finds a lane token by its hash, in a time that does not depend on how much of
+// it is right; -1 when it is not there.
+func laneIn(lanes []laneToken, hash []byte) int {
+	found := -1
+	for i := range lanes {
+		if subtle.ConstantTimeCompare(lanes[i].Hash, hash) == 1 {
+			found = i
+		}
+	}
+	return found
 }
 
 // laneAccess gives the addresses of a session's lane paths with a token for them.
@@ -65,23 +102,23 @@ func authenticateLane(v *storage.View, c Credential) (Principal, error) {
 	if err != nil {
 		return Principal{}, fmt.Errorf("read a session: %w", err)
 	}
-	if row == nil || !c.among(row.Value.Inner.Lanes) && !c.among(row.Value.Inner.Stale) {
+	if row == nil {
+		return Principal{}, Unauthorized()
+	}
+	in := &row.Value.Inner
+	var lane *laneToken
+	if i := laneIn(in.Lanes, c.Hash[:]); i >= 0 {
+		lane = &in.Lanes[i]
+	} else if i := laneIn(in.Stale, c.Hash[:]); i >= 0 {
+		lane = &in.Stale[i]
+	} else {
 		return Principal{}, Unauthorized()
 	}
 	return Principal{
-		Type: ActorAgent, ID: row.Value.AgentID, Token: c.ID.String() + "/" + hex.EncodeToString(c.Hash[:8]), Home: c.Home,
+		Type: ActorAgent, ID: row.Value.AgentID, Kind: LaneToken, Token: c.ID.String() + "/" + hex.EncodeToString(c.Hash[:8]), Home: c.Home,
 		Permissions: PermSessionsRead | PermSessionsWrite | PermIssuesRead, Confined: true,
-		Lane: &Lane{Session: c.ID, Issue: row.Value.issue(), Hash: c.Hash},
+		Lane: &Lane{Session: c.ID, Issue: row.Value.issue(), Hash: c.Hash, Maker: lane.Maker},
 	}, nil
-}
-
-// among tells whether the credential is one of those whose hashes are kept.
-func (c *Credential) among(hashes [][]byte) bool {
-	found := 0
-	for _, h := range hashes {
-		found |= subtle.ConstantTimeCompare(c.Hash[:], h)
-	}
-	return found == 1
 }
 
 // admitLane refuses an operation that is asked for with a lane token which is not,
@@ -103,22 +140,21 @@ func (v *View) admitLane(op *Op) error {
 		return Unauthorized()
 	}
 	s := &row.Value
-	listed := func(hashes [][]byte) bool {
-		for _, h := range hashes {
-			if bytes.Equal(h, lane.Hash[:]) {
-				return true
+	current := laneIn(s.Inner.Lanes, lane.Hash[:])
+	switch {
+	case current >= 0:
+		if life := v.operator.laneLife(); s.endless() && v.now.Sub(s.Inner.Lanes[current].UsedAt.Time()) >= life {
+			return &Error{
+				Code: CodeUnauthorized, Message: fmt.Sprintf("The lane token has expired: it was not used for %s (--lane-life).", life),
+				Hint: "Register the session again under its providerSessionId for another lane token.",
 			}
 		}
-		return false
-	}
-	switch {
-	case listed(s.Inner.Lanes):
 		// One operation answers for sessions that are over: it knows a report that it
 		// has heard before. The tools lead to it.
 		if s.Status.Ended() && op != ReportSession && op != OpenTools {
 			return Unauthorized()
 		}
-	case listed(s.Inner.Stale):
+	case laneIn(s.Inner.Stale, lane.Hash[:]) >= 0:
 		return s.conflict(fmt.Sprintf("The lease ran out, and this lane token with it: the session is %s.", s.Status),
 			"Stop working on it: somebody else has it, or may claim it. Claim again for other work.")
 	default:

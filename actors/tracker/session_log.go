@@ -90,6 +90,8 @@ func heartbeat(tx *Tx, in *HeartbeatIn) (Reply, error) {
 		renewed.Seconds = in.LeaseSeconds.Or(l.Seconds)
 		c.s.Inner.Lease = &renewed
 		c.renew()
+	}
+	if l := c.s.Inner.Lease; l != nil || c.useLane() {
 		if _, err := c.save(); err != nil {
 			return Reply{}, err
 		}

@@ -30,18 +30,18 @@ type RegisteredSession struct {
 }
 
 // RegisterSession takes up a session that the service did not start. One that is
-// registered already, by its providerSessionId, is given again, with a lane token
-// of its own for whoever asks (Decision 31).
-var RegisterSession = NewCommand[RegisterSessionIn, RegisteredSession]("RegisterSession", "Register a session that runs elsewhere", Needs{Write, "sessions"}, registerSession, StrictBody, WithSecret)
+// registered already, by its providerSessionId, is given again; the actor that
+// registered it, and admins, get a further lane token (Decision 31).
+var RegisterSession = NewCommand[RegisterSessionIn, RegisteredSession]("RegisterSession", "Register a session that runs elsewhere", Needs{Write, "sessions"}, registerSession, StrictBody, WithSecret, AndNeeds(Needs{Read, "issues"}))
 
 func registerSession(tx *Tx, in *RegisterSessionIn) (Reply, error) {
 	if in.ProviderSessionID.Set {
-		pk, err := sessions.Lookup(tx, sessionByProvider, storage.Key(nil).Str(in.ProviderSessionID.Value))
+		there, err := tx.registeredSession(in.ProviderSessionID.Value)
 		if err != nil {
-			return Reply{}, fmt.Errorf("look up a session: %w", err)
+			return Reply{}, err
 		}
-		if pk != nil {
-			return tx.registerAgain(pk)
+		if there != nil {
+			return tx.registerAgain(there)
 		}
 	}
 	issue, err := tx.issue(in.IssueID)
@@ -72,11 +72,11 @@ func registerSession(tx *Tx, in *RegisterSessionIn) (Reply, error) {
 	}
 	var access laneAccess
 	if !s.Status.Ended() {
-		text, credential, err := tx.newLane(s.id())
+		text, lane, err := tx.newLane(s.id(), false)
 		if err != nil {
 			return Reply{}, err
 		}
-		s.Inner.Lanes = [][]byte{credential.Hash[:]}
+		s.Inner.Lanes = []laneToken{lane}
 		access = tx.laneAccess(s.ID, text)
 	}
 	body, err := tx.insertSession(s, issue)
@@ -86,25 +86,56 @@ func registerSession(tx *Tx, in *RegisterSessionIn) (Reply, error) {
 	return registered(Created, append(appendDerived(body, s), '}'), access)
 }
 
+// maxSameProvider is how many sessions with one providerSessionId are looked at.
+const maxSameProvider = 100
+
+// registeredSession finds the session that the caller may mean by a providerSessionId:
+// the newest that it registered itself, else the newest that it sees; nil for none.
+// Sessions on issues that the caller doesn't see are nothing to it, so that their ids
+// can't be tried out (Decision 26).
+func (tx *Tx) registeredSession(id string) (found *storage.Row[sessionRecord], err error) {
+	prefix := storage.Key(nil).Str(id)
+	looked, own := 0, false
+	err = tx.Rows(sessionByProvider, prefix, nil, func(fields, _ []byte) (bool, error) {
+		if looked++; looked > maxSameProvider {
+			return false, nil
+		}
+		_, err := sessions.Record(tx, fields[len(prefix):], func(rec storage.Record) error {
+			seen, err := tx.seesSession(rec)
+			if err != nil || !seen {
+				return err
+			}
+			row, err := sessions.Decode(rec)
+			if err != nil {
+				return err
+			}
+			if own = tx.registeredBy(&row.Value); own || found == nil {
+				found = row
+			}
+			return nil
+		})
+		return !own, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for a session by its providerSessionId: %w", err)
+	}
+	return found, nil
+}
+
+// registeredBy tells whether the caller is the actor that registered a session.
+func (tx *Tx) registeredBy(s *sessionRecord) bool {
+	return s.ActorID == tx.Caller.ID && (s.ActorType == ActorAgent) == (tx.Caller.Type == ActorAgent)
+}
+
 // registerAgain gives a session that is registered already.
-func (tx *Tx) registerAgain(pk []byte) (Reply, error) {
-	row, err := sessions.Get(tx, pk)
-	if err != nil || row == nil {
-		return Reply{}, fmt.Errorf("read a session that is registered: %w", err)
-	}
-	if row, err = tx.session(row.Value.ID); err != nil {
-		return Reply{}, err
-	}
-	if row == nil {
-		return Reply{}, Conflict("Another session has this providerSessionId.", "A providerSessionId is unique in a workspace.")
-	}
+func (tx *Tx) registerAgain(row *storage.Row[sessionRecord]) (Reply, error) {
 	c, err := tx.changeSession(row)
 	if err != nil {
 		return Reply{}, err
 	}
 	var access laneAccess
-	if !row.Value.Status.Ended() {
-		if access, err = c.openLane(); err != nil {
+	if !row.Value.Status.Ended() && (tx.registeredBy(&row.Value) || tx.Caller.Level >= Admin) {
+		if access, err = c.openLane(false); err != nil {
 			return Reply{}, err
 		}
 		if _, err := c.save(); err != nil {

@@ -90,7 +90,7 @@ const (
 	sessionByAgent       storage.TableID = 85
 	sessionQueue         storage.TableID = 86 // priority, session, issue, agent, provider
 	sessionQueueByAgent  storage.TableID = 87 // agent, priority, session, issue, provider
-	sessionByProvider    storage.TableID = 88 // unique: the provider's own id of a session
+	sessionByProvider    storage.TableID = 88 // the provider's own id of a session
 	sessionByParent      storage.TableID = 89 // parent session, whether it has ended
 	sessionActive        storage.TableID = 90 // issue, agent: sessions that have not ended
 	sessionEngaged       storage.TableID = 91 // agent, issue: sessions that an agent is at

@@ -110,9 +110,36 @@ func (w *town) admit(req *Request, op *Op) error {
 		if err != nil {
 			return err
 		}
+		if caller.Lane != nil {
+			if err := w.madeLane(&caller, req.Workspace); err != nil {
+				return err
+			}
+		}
 		req.Caller = caller
 	}
 	return req.Admit(op, op.Needs)
+}
+
+// madeLane looks at who made the lane of a caller, as the engine does.
+func (w *town) madeLane(c *Caller, workspace storage.ID) error {
+	m := &c.Lane.Maker
+	p := OperatorPrincipal()
+	if !m.Operator() {
+		home := w.view(m.KeptIn(workspace))
+		var err error
+		if p, err = AuthenticateMaker(&home, m); err != nil {
+			return err
+		}
+	}
+	if p.Expired(w.now) {
+		return Unauthorized()
+	}
+	v := w.view(workspace)
+	maker, err := ResolveCaller(&v, p)
+	if err != nil {
+		return Unauthorized()
+	}
+	return c.MadeBy(&maker)
 }
 
 // do runs an operation for a request.

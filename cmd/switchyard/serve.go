@@ -30,6 +30,7 @@ type serveCmd struct {
 	InboundRoutes     string        `help:"What a workspace's claim of a repository or number is until the operator confirms it: pending (root), or active at once, first come first served (open)." enum:"root,open" default:"root"`
 	RateLimit         string        `help:"Requests a token may have this node carry out, such as 100/s, 600/m or 10000/h." default:"off" placeholder:"N/s"`
 	StallAfter        time.Duration `help:"How long a running session may be silent before it counts as stalled." default:"10m"`
+	LaneLife          time.Duration `help:"How long a lane token lasts unused, where no lease or budget ends its session." default:"168h"`
 	MaxActiveChildren int           `help:"How many children of a session may be unfinished." default:"10" placeholder:"N"`
 	DiskReserve       byteSize      `help:"Free space to keep on the disk, such as 512MiB: below it changes are refused (a fifth of the disk, at most 256MiB, when not given)." placeholder:"SIZE"`
 
@@ -113,7 +114,7 @@ func (s serveCmd) Run() error {
 			WorkspaceRequests: int(s.WebhooksWorkspaceRequests), WorkspaceBytes: int(s.WebhooksWorkspaceBytes),
 			HostRequests: int(s.WebhooksHostRequests), HostBytes: int(s.WebhooksHostBytes),
 		},
-		RequestTimeout: s.RequestTimeout, Rate: limit, DiskReserve: uint64(s.DiskReserve), StallAfter: s.StallAfter, MaxActiveChildren: s.MaxActiveChildren, Version: version, Logger: logger,
+		RequestTimeout: s.RequestTimeout, Rate: limit, DiskReserve: uint64(s.DiskReserve), StallAfter: s.StallAfter, LaneLife: s.LaneLife, MaxActiveChildren: s.MaxActiveChildren, Version: version, Logger: logger,
 	}
 	for _, w := range cfg.Warnings() {
 		logger.Warn(w)

@@ -87,6 +87,9 @@ type Config struct {
 	// StallAfter is how long a running session may be silent before it counts as
 	// stalled; 0 means 10 minutes.
 	StallAfter time.Duration
+	// LaneLife is how long a lane token lasts unused, where no lease or budget ends its
+	// session; 0 means 7 days.
+	LaneLife time.Duration
 	// MaxActiveChildren is how many children of a session may be unfinished; 0 means 10.
 	MaxActiveChildren int
 	// Idle is how long a workspace without requests stays in memory; 0 means a minute.
@@ -110,6 +113,9 @@ func (c Config) validate() error {
 	}
 	if c.StallAfter < 0 || c.StallAfter > 0 && c.StallAfter < time.Second {
 		return fmt.Errorf("--stall-after %s: must be at least 1s", c.StallAfter)
+	}
+	if c.LaneLife < 0 || c.LaneLife > 0 && c.LaneLife < time.Minute {
+		return fmt.Errorf("--lane-life %s: must be at least 1m", c.LaneLife)
 	}
 	if c.MaxActiveChildren < 0 || c.MaxActiveChildren > 1000 {
 		return fmt.Errorf("--max-active-children %d: must be from 1 to 1000", c.MaxActiveChildren)

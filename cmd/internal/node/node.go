@@ -177,7 +177,7 @@ func (n *Node) Join(ctx context.Context) (err error) {
 		Inbound:        tracker.InboundSettings{SMSSecret: n.cfg.SMSSecret, VCSSecret: n.cfg.VCSSecret, PublicURL: n.publicURL(), OpenRoutes: n.cfg.OpenInboundRoutes},
 		Webhooks:       webhooks,
 		Agents: tracker.AgentSettings{
-			StallAfter: n.cfg.StallAfter, MaxActiveChildren: n.cfg.MaxActiveChildren, PublicURL: n.publicURL(),
+			StallAfter: n.cfg.StallAfter, LaneLife: n.cfg.LaneLife, MaxActiveChildren: n.cfg.MaxActiveChildren, PublicURL: n.publicURL(),
 			WorkspacesPerUser: shares.WorkspacesPerUser,
 		},
 		Limits: actors.Limits{Idle: n.cfg.Idle, WorkspaceWaiting: shares.WorkspaceWaiting, WorkspaceListening: shares.WorkspaceStreams},

@@ -12,6 +12,7 @@ type matrixOp struct {
 	name, method, path string
 	body               map[string]any
 	needs              string // read, write, admin, the first two of issues or sessions, drafts:write, public, operator, or scim for a SCIM base
+	also               string // a second right
 	ok, unseen         int
 	shows              string
 	// spends: it changes who sees the issue, or what there is of it, so that it gets
@@ -105,8 +106,8 @@ var sessionOps = []matrixOp{
 	{name: "queue in a batch", method: "POST", path: "/agent/dispatch-batch", body: map[string]any{"items": []any{map[string]any{"issueId": "{loose}", "agentId": "{name}", "queuedAfter": "{session}"}}}, needs: "sessions:write", ok: 200, unseen: 200, shows: `"sessionId":"`},
 	{name: "sessions by issue", method: "GET", path: "/agent/sessions?issueId={id}&limit=100", needs: "sessions:read", ok: 200, unseen: 200, shows: "{session}"},
 	{name: "sessions by agent", method: "GET", path: "/agent/sessions?agentId={name}&status=created&summary=1&limit=100", needs: "sessions:read", ok: 200, unseen: 200, shows: "{queued}"},
-	{name: "register a session", method: "POST", path: "/agent/sessions/register", body: map[string]any{"issueId": "{id}", "provider": "other"}, needs: "sessions:write", ok: 201, unseen: 404, shows: "{id}"},
-	{name: "register the same session", method: "POST", path: "/agent/sessions/register", body: map[string]any{"issueId": "{loose}", "provider": "other", "providerSessionId": "{name}"}, needs: "sessions:write", ok: 200, unseen: 409, shows: "{id}"},
+	{name: "register a session", method: "POST", path: "/agent/sessions/register", body: map[string]any{"issueId": "{id}", "provider": "other"}, needs: "sessions:write", also: "issues:read", ok: 201, unseen: 404, shows: "{id}"},
+	{name: "register the same session", method: "POST", path: "/agent/sessions/register", body: map[string]any{"issueId": "{id}", "provider": "other", "providerSessionId": "{name}"}, needs: "sessions:write", also: "issues:read", ok: 200, unseen: 404, shows: "{id}"},
 	{name: "claim", method: "POST", path: "/agent/sessions/claim", body: map[string]any{"agentId": "{name}", "provider": "{name}", "limit": 50}, needs: "sessions:write", ok: 200, unseen: 200, shows: "{title}", spends: true},
 	{name: "session", method: "GET", path: "/agent/sessions/{session}", needs: "sessions:read", ok: 200, unseen: 404, shows: "{id}", lanes: true},
 	{name: "poll", method: "POST", path: "/agent/sessions/{session}/poll", needs: "sessions:read", ok: 200, unseen: 404, shows: "{title}", lanes: true},

@@ -118,7 +118,7 @@ func (c matrixCaller) expects(op *matrixOp, k issueKind) (status int, seen bool)
 		return http.StatusForbidden, false
 	case c.role == "stranger":
 		return http.StatusNotFound, false
-	case !c.holds(op.needs):
+	case !c.holds(op.needs), op.also != "" && !c.holds(op.also):
 		return http.StatusForbidden, false
 	}
 	if op.people && (c.role == "agent" || c.role == "client") {

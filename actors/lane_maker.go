@@ -1,0 +1,70 @@
+package actors
+
+import (
+	"errors"
+
+	"switchyard/actors/tracker"
+	"switchyard/storage"
+)
+
+// laneMaker resolves the credential that a lane token in a workspace came from. It is
+// remembered like other callers, for all lanes that came from it. The error is
+// UNAUTHORIZED when the credential, or its actor's place in the workspace, is gone.
+func (e *Engine) laneMaker(req *tracker.Request, workspace storage.ID, m *tracker.LaneMaker) (*admission, error) {
+	name := m.Name(workspace)
+	if a := e.callers.find(&name, workspace); a != nil {
+		current, err := e.current(a, req.Deadline)
+		if err != nil {
+			return nil, err
+		}
+		if current && e.expired(a) {
+			return nil, tracker.Unauthorized()
+		}
+		if current {
+			return a, nil
+		}
+	}
+	a := &admission{credential: name}
+	principal, err := e.authenticateMaker(req, a, workspace, m)
+	if err != nil {
+		return nil, err
+	}
+	if principal.Expired(e.now()) {
+		return nil, tracker.Unauthorized()
+	}
+	v, err := e.look(workspace, req.Deadline, &a.addressed)
+	if err != nil {
+		return nil, err
+	}
+	a.caller, err = tracker.ResolveCaller(&v, principal)
+	if told := (*tracker.Error)(nil); errors.As(err, &told) && told.Code == tracker.CodeNotFound {
+		err = tracker.Unauthorized()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !a.remote {
+		e.callers.keep(a)
+	}
+	return a, nil
+}
+
+// authenticateMaker reads the credential of a lane's maker where it is kept.
+func (e *Engine) authenticateMaker(req *tracker.Request, a *admission, workspace storage.ID, m *tracker.LaneMaker) (tracker.Principal, error) {
+	if m.Operator() {
+		if e.cfg.RootToken == "" {
+			return tracker.Principal{}, tracker.Unauthorized()
+		}
+		return tracker.OperatorPrincipal(), nil
+	}
+	home := m.KeptIn(workspace)
+	if e.elsewhere(e.shardOf(home).number) {
+		a.remote = true
+		return e.authenticateRemote(req, home, tracker.AuthenticateMakerOp, m)
+	}
+	v, err := e.look(home, req.Deadline, &a.home)
+	if err != nil {
+		return tracker.Principal{}, err
+	}
+	return tracker.AuthenticateMaker(&v, m)
+}
