@@ -81,10 +81,12 @@ type Config struct {
 	Webhooks Webhooks
 	// Agents are the operator's settings of agents' work.
 	Agents tracker.AgentSettings
-	Clock  func() time.Time // nil: the machine's
-	Random io.Reader        // nil: the machine's; used by many goroutines
-	Logger *slog.Logger     // nil: slog's default
-	Limits Limits
+	// Workspace limits what each workspace may store.
+	Workspace tracker.Limits
+	Clock     func() time.Time // nil: the machine's
+	Random    io.Reader        // nil: the machine's; used by many goroutines
+	Logger    *slog.Logger     // nil: slog's default
+	Limits    Limits
 	// Full tells whether the node's disk has no space for changes; nil: it always has.
 	Full func() bool
 }

@@ -255,6 +255,9 @@ func failuresOf(rt *route) []int {
 	}
 	if rt.changes {
 		failures = append(failures, http.StatusUnprocessableEntity)
+		if rt.Op.Room == tracker.Grows { // a workspace may be at a limit
+			failures = append(failures, http.StatusConflict)
+		}
 	}
 	if slices.ContainsFunc(rt.plan.header, func(f *field) bool { return strings.EqualFold(f.name, "If-Match") }) {
 		failures = append(failures, http.StatusPreconditionFailed)

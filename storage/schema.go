@@ -19,6 +19,9 @@ type Schema struct {
 	// for every workspace and for the directory (View.Workspace tells which), with a
 	// View of the verified moment. The verifier fills in where a Problem is.
 	Check func(v *View, report func(Problem)) error
+	// CheckBytes proves what a workspace keeps about the bytes of its counted rows, of
+	// which found is the sum. It is called like Check; nil: nothing is kept.
+	CheckBytes func(v *View, found Bytes, report func(Problem)) error
 	// CheckStore proves what spans workspaces, once, after all of them.
 	CheckStore func(w *Walk, report func(Problem)) error
 }
@@ -38,6 +41,8 @@ type RowSpec struct {
 	Name string
 	// Check tells what is wrong with one row; nil when its being known is enough.
 	Check func(v *View, fields, value []byte) error
+	// Counting says whether the rows count towards the workspace's bytes.
+	Counting Counting
 }
 
 // Counter describes rows written with Tx.SetNumber.

@@ -43,6 +43,8 @@ type Index[T any] struct {
 type Row[T any] struct {
 	Header
 	Value T
+	// stored is the length of the record; 0: not known.
+	stored int
 }
 
 func (t *Table[T]) collect(e *Entries, v *T) {
@@ -76,6 +78,9 @@ func (t *Table[T]) reindex(tx *Tx, pk []byte, old, new *T) error {
 		if err := tx.batch.Delete(e.at(g), nil); err != nil {
 			return fmt.Errorf("%s: delete an index entry: %w", t.Name, err)
 		}
+		if key := e.at(g); tx.counts(TableID(key[prefixLen])) {
+			tx.count(key, -len(key)-len(e.value(g)))
+		}
 	}
 	for i, a := range added {
 		// A record may give one entry repeatedly (a label named twice).
@@ -85,11 +90,15 @@ func (t *Table[T]) reindex(tx *Tx, pk []byte, old, new *T) error {
 		if err := tx.batch.Set(e.at(a), e.value(a), nil); err != nil {
 			return fmt.Errorf("%s: write an index entry: %w", t.Name, err)
 		}
+		if key := e.at(a); tx.counts(TableID(key[prefixLen])) {
+			tx.count(key, len(key)+len(e.value(a)))
+		}
 	}
 	return nil
 }
 
-func (t *Table[T]) write(tx *Tx, pk []byte, v *T, version uint64, held Flags) ([]byte, error) {
+// write writes a record in place of old, which is nil for a new one.
+func (t *Table[T]) write(tx *Tx, pk []byte, v *T, version uint64, held Flags, old *Row[T]) ([]byte, error) {
 	h := Header{Version: version}
 	if t.Head != nil {
 		h.Flags, h.Team = t.Head(v)
@@ -99,12 +108,41 @@ func (t *Table[T]) write(tx *Tx, pk []byte, v *T, version uint64, held Flags) ([
 	if err != nil {
 		return nil, fmt.Errorf("%s: encode a record: %w", t.Name, err)
 	}
+	if old != nil {
+		if err := t.uncount(tx, pk, old); err != nil {
+			return nil, err
+		}
+	}
 	tx.value = append(AppendHeader(tx.value[:0], h), body...)
-	if err := tx.batch.Set(tx.fullKey(t.ID, pk), tx.value, nil); err != nil {
+	key := tx.fullKey(t.ID, pk)
+	if err := tx.batch.Set(key, tx.value, nil); err != nil {
 		return nil, fmt.Errorf("%s: write a record: %w", t.Name, err)
+	}
+	if tx.counts(t.ID) {
+		tx.count(key, len(key)+len(tx.value))
+	}
+	if old != nil {
+		old.stored = len(tx.value) // for who changes it once more from the same row
 	}
 	tx.touched |= t.Touches
 	return body, nil
+}
+
+// uncount takes a record out of the count.
+func (t *Table[T]) uncount(tx *Tx, pk []byte, old *Row[T]) error {
+	if !tx.counts(t.ID) {
+		return nil
+	}
+	key, size := tx.fullKey(t.ID, pk), old.stored
+	if size == 0 {
+		var err error
+		var found bool
+		if size, found, err = tx.stored(key); err != nil || !found {
+			return err
+		}
+	}
+	tx.count(key, -len(key)-size)
+	return nil
 }
 
 // Insert writes a record that is not there yet and returns its JSON.
@@ -114,7 +152,7 @@ func (t *Table[T]) Insert(w Writer, v *T) ([]byte, error) {
 	if err := t.reindex(tx, tx.pk, nil, v); err != nil {
 		return nil, err
 	}
-	return t.write(tx, tx.pk, v, 1, 0)
+	return t.write(tx, tx.pk, v, 1, 0, nil)
 }
 
 // Update writes the new value of a record read earlier in this Tx and returns
@@ -129,7 +167,7 @@ func (t *Table[T]) Update(w Writer, old *Row[T], v *T) ([]byte, error) {
 	if err := t.reindex(tx, tx.pk, &old.Value, v); err != nil {
 		return nil, err
 	}
-	return t.write(tx, tx.pk, v, old.Version+1, old.Flags&t.Held)
+	return t.write(tx, tx.pk, v, old.Version+1, old.Flags&t.Held, old)
 }
 
 // SetHeld puts the held flags of a record read earlier in this Tx to those given.
@@ -137,7 +175,7 @@ func (t *Table[T]) Update(w Writer, old *Row[T], v *T) ([]byte, error) {
 func (t *Table[T]) SetHeld(w Writer, old *Row[T], held Flags) error {
 	tx := w.Writer()
 	tx.pk = t.Key(tx.pk[:0], &old.Value)
-	_, err := t.write(tx, tx.pk, &old.Value, old.Version, held&t.Held)
+	_, err := t.write(tx, tx.pk, &old.Value, old.Version, held&t.Held, old)
 	return err
 }
 
@@ -146,6 +184,9 @@ func (t *Table[T]) Delete(w Writer, old *Row[T]) error {
 	tx := w.Writer()
 	tx.pk = t.Key(tx.pk[:0], &old.Value)
 	if err := t.reindex(tx, tx.pk, &old.Value, nil); err != nil {
+		return err
+	}
+	if err := t.uncount(tx, tx.pk, old); err != nil {
 		return err
 	}
 	if err := tx.batch.Delete(tx.fullKey(t.ID, tx.pk), nil); err != nil {
@@ -189,7 +230,7 @@ func (t *Table[T]) Get(r Reader, pk []byte) (*Row[T], error) {
 
 // Decode reads a record.
 func (t *Table[T]) Decode(rec Record) (*Row[T], error) {
-	row := &Row[T]{Header: rec.Header()}
+	row := &Row[T]{Header: rec.Header(), stored: len(rec)}
 	if err := json.Unmarshal(rec.JSON(), &row.Value); err != nil {
 		return nil, fmt.Errorf("%s: decode a record: %w", t.Name, err)
 	}

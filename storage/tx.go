@@ -25,6 +25,10 @@ type Tx struct {
 	value   []byte  // scratch for encoded records
 	pk      []byte  // scratch for primary keys
 	oldPK   []byte
+
+	meter   *Meter // nil: nothing is counted
+	counted Bytes  // since Recount
+	below   []byte // rows from this key on are not counted; nil: all are
 }
 
 // NewTx opens a batch over the state of a workspace.
@@ -120,10 +124,30 @@ func (tx *Tx) Reset() {
 // Close gives the batch back. The Tx is of no use afterwards.
 func (tx *Tx) Close() error { return tx.batch.Close() }
 
-// SetValue writes a plain row.
+// SetValue writes a plain row, in place of the one that may be there. Where rows of
+// the table are counted that costs a look-up; AddValue does without.
 func (tx *Tx) SetValue(table TableID, fields, value []byte) error {
-	if err := tx.batch.Set(tx.fullKey(table, fields), value, nil); err != nil {
+	if tx.counts(table) {
+		key := tx.fullKey(table, fields)
+		size, found, err := tx.stored(key)
+		if err != nil {
+			return err
+		}
+		if found {
+			tx.count(key, -len(key)-size)
+		}
+	}
+	return tx.AddValue(table, fields, value)
+}
+
+// AddValue writes a plain row that is not there yet.
+func (tx *Tx) AddValue(table TableID, fields, value []byte) error {
+	key := tx.fullKey(table, fields)
+	if err := tx.batch.Set(key, value, nil); err != nil {
 		return fmt.Errorf("write a row: %w", err)
+	}
+	if tx.counts(table) {
+		tx.count(key, len(key)+len(value))
 	}
 	return nil
 }
@@ -134,10 +158,27 @@ func (tx *Tx) SetNumber(table TableID, fields []byte, n uint64) error {
 	return tx.SetValue(table, fields, tx.value)
 }
 
-// DeleteValue removes a plain row.
+// DeleteValue removes a plain row, if it is there. Where rows of the table are
+// counted that costs a look-up; RemoveValue does without.
 func (tx *Tx) DeleteValue(table TableID, fields []byte) error {
-	if err := tx.batch.Delete(tx.fullKey(table, fields), nil); err != nil {
+	if tx.counts(table) {
+		size, found, err := tx.stored(tx.fullKey(table, fields))
+		if err != nil || !found {
+			return err
+		}
+		return tx.RemoveValue(table, fields, size)
+	}
+	return tx.RemoveValue(table, fields, 0)
+}
+
+// RemoveValue removes a plain row that is there and whose value has size bytes.
+func (tx *Tx) RemoveValue(table TableID, fields []byte, size int) error {
+	key := tx.fullKey(table, fields)
+	if err := tx.batch.Delete(key, nil); err != nil {
 		return fmt.Errorf("delete a row: %w", err)
+	}
+	if tx.counts(table) {
+		tx.count(key, -len(key)-size)
 	}
 	return nil
 }
@@ -145,9 +186,14 @@ func (tx *Tx) DeleteValue(table TableID, fields []byte) error {
 // DeleteRows removes the plain rows of table whose fields begin with prefix, in
 // one operation however many there are. It leaves a tombstone that reads of the
 // range step over until a compaction drops it: for ranges that may be large and
-// are not written again.
+// are not written again. Where they are counted it steps through their keys.
 func (tx *Tx) DeleteRows(table TableID, prefix []byte) error {
 	start := tx.fullKey(table, prefix)
+	if tx.counts(table) {
+		if err := tx.uncount(start, successor(start)); err != nil {
+			return err
+		}
+	}
 	if err := tx.batch.DeleteRange(start, successor(start), nil); err != nil {
 		return fmt.Errorf("delete a range of rows: %w", err)
 	}
@@ -156,12 +202,13 @@ func (tx *Tx) DeleteRows(table TableID, prefix []byte) error {
 
 // DeleteWorkspace removes every row of the workspace. Rows of shard-wide indexes
 // lie outside its range: delete the records that have them first. It touches
-// everything.
+// everything, and what was counted is forgotten.
 func (tx *Tx) DeleteWorkspace() error {
 	start, end := WorkspaceRange(tx.Shard(), tx.Workspace())
 	if err := tx.batch.DeleteRange(start, end, nil); err != nil {
 		return fmt.Errorf("delete a workspace's range: %w", err)
 	}
 	tx.touched = ^Touch(0)
+	tx.counted, tx.below = Bytes{}, nil
 	return nil
 }

@@ -41,8 +41,8 @@ func (r *Report) Clean() bool { return r.Found == 0 }
 // Verify walks one moment of a state and proves that every key belongs to what
 // the schemas declare; that every record decodes and its primary key and header
 // follow from its value; that every index entry, shard-wide ones included,
-// follows from a record, and every record has all of its entries; and whatever
-// the schemas' own checks add.
+// follows from a record, and every record has all of its entries; that the bytes
+// kept as counted are there; and whatever the schemas' own checks add.
 //
 // It reads the state once, in order, and its memory does not depend on how much
 // there is: entries found and entries due are compared as sums of hashes, per
@@ -58,7 +58,7 @@ func Verify(ctx context.Context, db *pebble.DB, schemas ...*Schema) (*Report, er
 	}
 	snap := db.NewSnapshot()
 	defer func() { _ = snap.Close() }()
-	v := &verifier{Walk: Walk{db: snap}, ctx: ctx, schemas: schemas, keepers: all, report: &Report{}}
+	v := &verifier{Walk: Walk{db: snap}, ctx: ctx, schemas: schemas, keepers: all, report: &Report{}, meter: NewMeter(schemas...)}
 	if err := v.run(); err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
@@ -75,6 +75,8 @@ type verifier struct {
 	entries Entries
 	near    tallies // of the workspace being walked
 	wide    tallies // of the shard being walked
+	meter   *Meter
+	bytes   Bytes // of the workspace being walked
 	scratch []byte
 }
 
@@ -104,10 +106,12 @@ func (v *verifier) run() error {
 			}
 			begun = true
 			v.view = NewView(v.db, shard, workspace)
+			v.bytes = Bytes{}
 			if workspace != SystemID && workspace != DirectoryID {
 				v.report.Workspaces++
 			}
 		}
+		v.meter.add(&v.bytes, id, int64(len(key)+len(value)))
 		v.key(id, fields, key, value)
 	}
 	if err := it.Error(); err != nil {
@@ -146,12 +150,16 @@ func (v *verifier) leave(next Shard) error {
 		return nil
 	}
 	for _, s := range v.schemas {
-		if s.Check == nil {
-			continue
-		}
 		view := NewView(v.db, v.view.Shard(), v.view.Workspace())
-		if err := s.Check(&view, v.problem); err != nil {
-			return err
+		if s.Check != nil {
+			if err := s.Check(&view, v.problem); err != nil {
+				return err
+			}
+		}
+		if s.CheckBytes != nil {
+			if err := s.CheckBytes(&view, v.bytes, v.problem); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -10,7 +10,7 @@ type AccessGrantIn struct {
 
 // RemoveAccessGrant takes an actor off the list of those who see an issue. With
 // the last one the issue is open to the workspace again.
-var RemoveAccessGrant = NewCommand[AccessGrantIn, None]("RemoveAccessGrant", "Remove an access grant", Needs{Write, "issues"}, removeAccessGrant)
+var RemoveAccessGrant = NewCommand[AccessGrantIn, None]("RemoveAccessGrant", "Remove an access grant", Needs{Write, "issues"}, removeAccessGrant, WithRoom(Frees))
 
 func removeAccessGrant(tx *Tx, in *AccessGrantIn) (Reply, error) {
 	row, err := tx.issue(in.ID)

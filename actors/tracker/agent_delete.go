@@ -3,7 +3,7 @@ package tracker
 import "fmt"
 
 // DeleteAgent takes an agent out of the register. Its sessions stay as they are.
-var DeleteAgent = NewCommand[AgentByIDIn, None]("DeleteAgent", "Delete an agent", Needs{Level: Admin}, deleteAgent)
+var DeleteAgent = NewCommand[AgentByIDIn, None]("DeleteAgent", "Delete an agent", Needs{Level: Admin}, deleteAgent, WithRoom(Frees))
 
 func deleteAgent(tx *Tx, in *AgentByIDIn) (Reply, error) {
 	row, err := tx.agent(in.ID)

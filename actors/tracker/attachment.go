@@ -80,7 +80,7 @@ func (tx *Tx) attach(issue, id storage.ID, name string, f *upload) error {
 	for n, rest := 0, f.content; len(rest) > 0; n++ {
 		part := rest[:min(len(rest), attachmentChunkLen)]
 		rest = rest[len(part):]
-		if err := tx.Writer().SetValue(attachmentChunk, chunkKey(id, n), part); err != nil {
+		if err := tx.Writer().AddValue(attachmentChunk, chunkKey(id, n), part); err != nil {
 			return fmt.Errorf("store an attachment: %w", err)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // attachmentRows are the plain rows that attachments have beside their table.
-var attachmentRows = []storage.RowSpec{{ID: attachmentChunk, Name: "attachment's content", Check: checkChunk}}
+var attachmentRows = []storage.RowSpec{{ID: attachmentChunk, Name: "attachment's content", Check: checkChunk, Counting: storage.Counted}}
 
 // checkChunk proves that bytes belong to an attachment. That they are the right
 // ones is proven with the attachment.

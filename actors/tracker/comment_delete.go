@@ -8,7 +8,7 @@ import (
 
 // DeleteComment removes a comment. Its author may, and admins; replies stay and
 // lose their parent.
-var DeleteComment = NewCommand[RecordIn, None]("DeleteComment", "Delete a comment", Needs{Write, "issues"}, deleteComment)
+var DeleteComment = NewCommand[RecordIn, None]("DeleteComment", "Delete a comment", Needs{Write, "issues"}, deleteComment, WithRoom(Frees))
 
 // deleteComment leaves the comment in place until its last reply has lost it, so a
 // crash between two batches leaves nothing dangling.

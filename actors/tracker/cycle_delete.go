@@ -1,7 +1,7 @@
 package tracker
 
 // DeleteCycle removes a cycle. What names it keeps its id.
-var DeleteCycle = NewCommand[RecordIn, None]("DeleteCycle", "Delete a cycle", Needs{Level: Write}, deleteCycle)
+var DeleteCycle = NewCommand[RecordIn, None]("DeleteCycle", "Delete a cycle", Needs{Level: Write}, deleteCycle, WithRoom(Frees))
 
 func deleteCycle(tx *Tx, in *RecordIn) (Reply, error) {
 	return removeRecord(tx, &cycles, in, "cycle")

@@ -1,7 +1,7 @@
 package tracker
 
 // DeleteDeal removes a deal.
-var DeleteDeal = NewCommand[RecordIn, None]("DeleteDeal", "Delete a deal", Needs{Level: Write}, deleteDeal)
+var DeleteDeal = NewCommand[RecordIn, None]("DeleteDeal", "Delete a deal", Needs{Level: Write}, deleteDeal, WithRoom(Frees))
 
 func deleteDeal(tx *Tx, in *RecordIn) (Reply, error) {
 	row, err := recordIn(&tx.View, &deals, in.ID, "deal")

@@ -149,4 +149,4 @@ var sweepMembershipsOp = NewCommand[TimerIn, None]("SweepMemberships", "Forget m
 		return Reply{}, err
 	}
 	return Reply{Outcome: NoContent}, tx.rearm(sweepMemberships, more, next)
-}, InDirectory)
+}, InDirectory, WithRoom(Frees))

@@ -88,21 +88,24 @@ func (tx *Tx) emit(id storage.ID, eventType string, header storage.Header, data 
 		return err
 	}
 	l := tx.ledger
+	var at int
 	l.event = storage.AppendHeader(l.event[:0], storage.Header{Flags: header.Flags, Version: 1, Team: header.Team})
-	if l.event, err = tx.appendEvent(l.event, id, eventType, sequence, data, changes); err != nil {
+	if l.event, at, err = tx.appendEvent(l.event, id, eventType, sequence, data, changes); err != nil {
 		return fmt.Errorf("encode an event: %w", err)
 	}
-	if err := tx.Writer().SetValue(eventTable, storage.Key(nil).U64(sequence), l.event); err != nil {
+	if err := tx.Writer().AddValue(eventTable, storage.Key(nil).U64(sequence), l.event); err != nil {
 		return fmt.Errorf("append an event: %w", err)
 	}
 	l.told = true
+	l.noteEvent(sequence, at, data)
 	if err := tx.enqueue(eventType, sequence); err != nil {
 		return err
 	}
 	return tx.arm(sweepEvents, tx.now.Add(eventLife))
 }
 
-func (tx *Tx) appendEvent(b []byte, id storage.ID, eventType string, sequence uint64, data json.RawMessage, changes []Change) ([]byte, error) {
+// appendEvent encodes an event, and says where its data begins.
+func (tx *Tx) appendEvent(b []byte, id storage.ID, eventType string, sequence uint64, data json.RawMessage, changes []Change) (_ []byte, at int, err error) {
 	b = id.AppendText(append(b, `{"id":"`...))
 	b = append(append(b, `","type":"`...), eventType...) // a constant of ours: nothing to escape
 	b = tx.Workspace().AppendText(append(b, `","organizationId":"`...))
@@ -110,17 +113,19 @@ func (tx *Tx) appendEvent(b []byte, id storage.ID, eventType string, sequence ui
 	b = append(append(b, `,"createdAt":"`...), At(tx.now)...)
 	actor, err := json.MarshalWithOption(tx.Caller.ID, json.DisableHTMLEscape())
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	b = append(append(b, `","actor":{"id":`...), actor...)
 	b = append(append(b, `,"type":"`...), tx.Caller.Type...)
-	b = append(append(b, `"},"data":`...), data...)
+	b = append(b, `"},"data":`...)
+	at = len(b)
+	b = append(b, data...)
 	if len(changes) > 0 {
 		if b, err = appendChanges(append(b, `,"changes":`...), changes); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
-	return append(b, '}'), nil
+	return append(b, '}'), at, nil
 }
 
 // eventMoment is the part of an event that says when it was.

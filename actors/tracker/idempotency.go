@@ -23,18 +23,20 @@ func newAnswerKey(token, key string) answerKey {
 
 // answer is what is kept of a reply. Layout, version 1: version, outcome, sealed
 // (1 byte each), moment in milliseconds (8), fingerprint (32), length of the ETag
-// (1), ETag, body.
+// (1), ETag, body. Version 2 has an eventPart in front of the body.
 type answer struct {
 	outcome     Outcome
 	sealed      bool
 	at          time.Time
 	fingerprint [32]byte
 	etag        string
-	body        []byte
+	event       eventPart
+	body        []byte // behind the event's part
 }
 
 const (
 	answerFormat    = 1
+	answerWithEvent = 2
 	answerHeaderLen = 3 + 8 + 32 + 1
 	maxETag         = 255
 )
@@ -44,14 +46,22 @@ func (a *answer) append(b []byte) []byte {
 	if a.sealed {
 		sealed = 1
 	}
-	b = append(b, answerFormat, byte(a.outcome), sealed)
+	format := byte(answerFormat)
+	if a.event.sequence > 0 {
+		format = answerWithEvent
+	}
+	b = append(b, format, byte(a.outcome), sealed)
 	b = binary.BigEndian.AppendUint64(b, uint64(a.at.UnixMilli()))
 	b = append(append(b, a.fingerprint[:]...), byte(len(a.etag)))
-	return append(append(b, a.etag...), a.body...)
+	b = append(b, a.etag...)
+	if format == answerWithEvent {
+		b = a.event.append(b)
+	}
+	return append(b, a.body...)
 }
 
 func parseAnswer(b []byte) (a answer, err error) {
-	if len(b) < answerHeaderLen || b[0] != answerFormat || len(b) < answerHeaderLen+int(b[answerHeaderLen-1]) {
+	if len(b) < answerHeaderLen || b[0] != answerFormat && b[0] != answerWithEvent || len(b) < answerHeaderLen+int(b[answerHeaderLen-1]) {
 		return a, fmt.Errorf("%w: answer of %d bytes", storage.ErrFormat, len(b))
 	}
 	a.outcome, a.sealed = Outcome(b[1]), b[2] == 1
@@ -59,6 +69,12 @@ func parseAnswer(b []byte) (a answer, err error) {
 	copy(a.fingerprint[:], b[11:])
 	end := answerHeaderLen + int(b[answerHeaderLen-1])
 	a.etag, a.body = string(b[answerHeaderLen:end]), b[end:]
+	if b[0] == answerWithEvent {
+		if len(a.body) < eventPartLen {
+			return a, fmt.Errorf("%w: answer of %d bytes", storage.ErrFormat, len(b))
+		}
+		a.event, a.body = cutEventPart(a.body)
+	}
 	return a, nil
 }
 
@@ -88,7 +104,10 @@ func (tx *Tx) replay(op *Op, req *Request) (Reply, bool, error) {
 	if err != nil || a == nil {
 		return Reply{}, false, err
 	}
-	body := a.body
+	body, err := tx.wholeBody(a)
+	if err != nil {
+		return Reply{}, false, fmt.Errorf("%s: %w", op.Name, err)
+	}
 	if a.sealed {
 		if body, err = openAnswer(req, key, body); err != nil {
 			if req.Caller.Expires.IsZero() {
@@ -133,6 +152,8 @@ func (tx *Tx) remember(op *Op, req *Request, reply Reply) error {
 			return fmt.Errorf("%s: seal an answer: %w", op.Name, err)
 		}
 		a.sealed, a.body = true, sealed
+	} else {
+		a.event, a.body = tx.ledger.shorten(reply.Body)
 	}
 	return tx.setAnswer(key, &a)
 }
@@ -157,15 +178,17 @@ func (tx *Tx) setAnswer(key answerKey, a *answer) error {
 		return err
 	}
 	w := tx.Writer()
+	write := w.AddValue
 	if old != nil {
-		if err := w.DeleteValue(idempotencyByAge, ageKey(old.at, key)); err != nil {
+		write = w.SetValue
+		if err := w.RemoveValue(idempotencyByAge, ageKey(old.at, key), 0); err != nil {
 			return err
 		}
 	}
-	if err := w.SetValue(idempotencyTable, key[:], a.append(nil)); err != nil {
+	if err := write(idempotencyTable, key[:], a.append(nil)); err != nil {
 		return err
 	}
-	if err := w.SetValue(idempotencyByAge, ageKey(a.at, key), nil); err != nil {
+	if err := w.AddValue(idempotencyByAge, ageKey(a.at, key), nil); err != nil {
 		return err
 	}
 	return tx.arm(sweepAnswers, a.at.Add(idempotencyLife))

@@ -26,7 +26,7 @@ func (tx *Tx) number(t *Issue, team storage.ID, key string) error {
 	identifier := string(strconv.AppendUint(b, n, 10))
 	t.Number, t.Identifier = &n, &identifier
 	id := t.id()
-	return tx.Writer().SetValue(identifierTable, storage.Key(b[:0]).Str(identifier), id[:])
+	return tx.Writer().AddValue(identifierTable, storage.Key(b[:0]).Str(identifier), id[:])
 }
 
 // retireIdentifier keeps the identifier an issue is about to lose among its former

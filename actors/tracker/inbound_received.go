@@ -98,7 +98,7 @@ var sweepReceivedOp = NewCommand[TimerIn, None]("SweepReceived", "Forget calls p
 		return Reply{}, err
 	}
 	return Reply{Outcome: NoContent}, tx.rearm(sweepReceived, dropped == sweepBatch, next)
-})
+}, WithRoom(Frees))
 
 // receivedRows are the plain rows of remembered calls.
 var receivedRows = []storage.RowSpec{

@@ -9,7 +9,7 @@ import (
 // DeleteInboundRoute ends a workspace's route, active or pending. Another workspace's
 // pending route of the key stays pending: it becomes active when the operator confirms
 // it or, where claims are active at once, when that workspace repeats its request.
-var DeleteInboundRoute = NewWorkflow[InboundRouteIn, None]("DeleteInboundRoute", "Stop taking what is sent about a number or repository", Needs{Level: Admin}, deleteInboundRoute)
+var DeleteInboundRoute = NewWorkflow[InboundRouteIn, None]("DeleteInboundRoute", "Stop taking what is sent about a number or repository", Needs{Level: Admin}, deleteInboundRoute, WithRoom(Frees))
 
 func deleteInboundRoute(f Flow, in *InboundRouteIn) (Reply, error) {
 	req := f.Request()
@@ -41,4 +41,4 @@ var deleteRouteOp = NewCommand[routeStep, None]("DeleteRoute", "Remove a route",
 		return Reply{}, fmt.Errorf("remove a route: %w", err)
 	}
 	return Reply{Outcome: NoContent}, nil
-}, InDirectory)
+}, InDirectory, WithRoom(Frees))

@@ -8,7 +8,7 @@ import (
 
 // DeleteInboundSecret takes a source's secret away: from then on its calls are
 // refused.
-var DeleteInboundSecret = NewCommand[InboundSourceIn, None]("DeleteInboundSecret", "Turn a source off", Needs{Level: Admin}, deleteInboundSecret)
+var DeleteInboundSecret = NewCommand[InboundSourceIn, None]("DeleteInboundSecret", "Turn a source off", Needs{Level: Admin}, deleteInboundSecret, WithRoom(Frees))
 
 func deleteInboundSecret(tx *Tx, in *InboundSourceIn) (Reply, error) {
 	row, err := inboundSecrets.Get(tx, storage.Key(nil).Str(in.Source))

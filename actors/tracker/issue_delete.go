@@ -14,7 +14,7 @@ type DeleteIssueIn struct {
 
 // DeleteIssue removes an issue for good. Its children stay and lose their parent
 // (Decision 23).
-var DeleteIssue = NewCommand[DeleteIssueIn, None]("DeleteIssue", "Delete an issue", Needs{Write, "issues"}, deleteIssue)
+var DeleteIssue = NewCommand[DeleteIssueIn, None]("DeleteIssue", "Delete an issue", Needs{Write, "issues"}, deleteIssue, WithRoom(Frees))
 
 // issueLeavings are the steps of a deletion that take away what hangs on the issue,
 // in their order: each does as much as the portion allows and tells whether some is

@@ -12,9 +12,9 @@ import (
 
 // issueRows are the plain rows that issues have beside their table.
 var issueRows = []storage.RowSpec{
-	{ID: identifierTable, Name: "identifier", Check: checkIdentifier},
-	{ID: identifierByIssue, Name: "former identifier", Check: checkFormer},
-	{ID: historyTable, Name: "history", Check: checkHistory},
+	{ID: identifierTable, Name: "identifier", Check: checkIdentifier, Counting: storage.Counted},
+	{ID: identifierByIssue, Name: "former identifier", Check: checkFormer, Counting: storage.Counted},
+	{ID: historyTable, Name: "history", Check: checkHistory, Counting: storage.Counted},
 }
 
 // checkIdentifier proves that an identifier leads to an issue that has or had it.

@@ -1,7 +1,7 @@
 package tracker
 
 // DeleteLabel removes a label. What names it keeps its id.
-var DeleteLabel = NewCommand[RecordIn, None]("DeleteLabel", "Delete a label", Needs{Level: Write}, deleteLabel)
+var DeleteLabel = NewCommand[RecordIn, None]("DeleteLabel", "Delete a label", Needs{Level: Write}, deleteLabel, WithRoom(Frees))
 
 func deleteLabel(tx *Tx, in *RecordIn) (Reply, error) {
 	return removeRecord(tx, &labels, in, "label")

@@ -23,7 +23,10 @@ type Ledger struct {
 	lives bool
 	armed sweeps
 	event []byte // scratch for encoding events
-	past  []byte // scratch for encoding history
+	// events are those of the running command that its answer may begin with.
+	events []eventNote
+	keyed  bool   // the running command's answer is kept for a key
+	past   []byte // scratch for encoding history
 	// share is how many issues a command closes by the rules of teams; see settle.
 	share int
 	teams knownTeams
@@ -46,11 +49,14 @@ type Ledger struct {
 	// operator are the operator's settings; nil: the defaults.
 	operator *AgentSettings
 	schemas  knownSchemas
+	limits   Limits
+	portion  int // how many rows countBytesOp counts at a time
 }
 
 // NewLedger makes the ledger of a workspace over its state.
 func NewLedger(store *storage.Tx, random io.Reader) *Ledger {
-	return &Ledger{store: store, random: random, counters: counters{known: map[counterKey]*counter{}}, share: maxAutoClosed}
+	store.Measure(meter)
+	return &Ledger{store: store, random: random, counters: counters{known: map[counterKey]*counter{}}, share: maxAutoClosed, portion: countPortion}
 }
 
 // Configure gives the ledger the operator's settings; nil are the defaults.
@@ -73,6 +79,9 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 	l.counters.begin()
 	l.recent.begin()
 	l.queue.raised = false
+	l.events, l.keyed = l.events[:0], req.Idempotency != nil
+	l.store.Recount()
+	below, lived := l.store.CountingBelow(), l.lives
 	tx := &Tx{
 		View:   View{View: l.store.View, Caller: &req.Caller, now: now, operator: l.operator, final: req.Final},
 		ledger: l, began: l.store.Size(),
@@ -86,6 +95,8 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 			l.counters.rollback()
 			l.recent.rollback()
 			l.wakes = l.wakes[:wakes]
+			l.store.CountBelow(below)
+			l.lives = l.lives && lived // what it found out may have come with writes
 			if l.queue.raised {
 				l.queue.forget() // it saw a queue that was not to be
 			}
@@ -120,10 +131,13 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 		return Reply{}, err
 	}
 	if !reply.More && reply.Wait == nil {
-		err = tx.remember(op, req, reply)
+		err = l.remember(tx, op, req, reply, l.store.Wrote(mark))
 	}
 	if err == nil && l.store.Written(mark)+l.counters.bytes-counted > maxCommandBytes {
 		err = tooMuch()
+	}
+	if err == nil {
+		err = l.charge(tx, op, req)
 	}
 	if err == nil {
 		l.armed |= tx.armed
@@ -159,7 +173,19 @@ func (l *Ledger) exists(tx *Tx) error {
 		return NotFound("workspace")
 	}
 	l.lives = true
-	return nil
+	return l.resumeCount(tx)
+}
+
+// remember keeps the answer of a command for its key, if there is one.
+func (l *Ledger) remember(tx *Tx, op *Op, req *Request, reply Reply, wrote bool) error {
+	if req.Idempotency == nil {
+		return nil
+	}
+	kept, err := l.keeps(tx, op, req, wrote, len(reply.Body))
+	if err != nil || !kept {
+		return err
+	}
+	return tx.remember(op, req, reply)
 }
 
 // forget drops what is remembered of the workspace, with counters not yet

@@ -15,9 +15,9 @@ type MemberIn struct {
 // credentials that act for them or that they made (Decision 11).
 var RemoveMember = NewWorkflow[MemberIn, None]("RemoveMember", "Remove a member", Needs{Level: Admin}, func(f Flow, in *MemberIn) (Reply, error) {
 	return memberFlow(f, removeMemberOp, in)
-})
+}, WithRoom(Frees))
 
-var removeMemberOp = NewCommand[MemberIn, None]("RemoveMemberHere", "Remove a member", Needs{Level: Admin}, removeMember)
+var removeMemberOp = NewCommand[MemberIn, None]("RemoveMemberHere", "Remove a member", Needs{Level: Admin}, removeMember, WithRoom(Frees))
 
 func removeMember(tx *Tx, in *MemberIn) (Reply, error) {
 	row, err := tx.member(in.UserID)

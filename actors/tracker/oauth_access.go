@@ -161,4 +161,4 @@ var sweepAccessOp = NewCommand[TimerIn, None]("SweepAccess", "Remove expired acc
 		err = tx.SetTimer(timerSweepAccess, "", next)
 	}
 	return Reply{Outcome: NoContent}, err
-})
+}, WithRoom(Frees))

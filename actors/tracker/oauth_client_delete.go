@@ -4,7 +4,7 @@ import "fmt"
 
 // DeleteOAuthClient removes an OAuth client. Its access tokens are good for nothing
 // once this is committed; what is left of them goes when they expire.
-var DeleteOAuthClient = NewCommand[RecordIn, None]("DeleteOAuthClient", "Delete an OAuth client", Needs{Level: Admin}, deleteOAuthClient)
+var DeleteOAuthClient = NewCommand[RecordIn, None]("DeleteOAuthClient", "Delete an OAuth client", Needs{Level: Admin}, deleteOAuthClient, WithRoom(Frees))
 
 func deleteOAuthClient(tx *Tx, in *RecordIn) (Reply, error) {
 	secret, err := recordIn(&tx.View, &oauthSecrets, in.ID, "OAuth client")

@@ -76,6 +76,8 @@ type Op struct {
 	Unkeyed bool
 	// Founding commands run also where no workspace is: they make or erase it.
 	Founding bool
+	// Room says what the operation does to the space its workspace takes.
+	Room Room
 	// SCIM are the scopes one of which the operation asks for; 0 for operations that
 	// don't belong to a SCIM base, which SCIM tokens can't ask for.
 	SCIM SCIMScopes

@@ -1,7 +1,7 @@
 package tracker
 
 // DeleteProject removes a project. What names it keeps its id.
-var DeleteProject = NewCommand[RecordIn, None]("DeleteProject", "Delete a project", Needs{Level: Write}, deleteProject)
+var DeleteProject = NewCommand[RecordIn, None]("DeleteProject", "Delete a project", Needs{Level: Write}, deleteProject, WithRoom(Frees))
 
 func deleteProject(tx *Tx, in *RecordIn) (Reply, error) {
 	return removeRecord(tx, &projects, in, "project")

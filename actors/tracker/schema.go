@@ -36,6 +36,7 @@ func Schema() *storage.Schema {
 			receivedRows,
 		),
 		Check:      checkWorkspace,
+		CheckBytes: checkBytes,
 		CheckStore: checkDirectory,
 	}
 }
@@ -48,10 +49,11 @@ var serviceRows = []storage.RowSpec{
 	storage.Counter(teamNumber, "team number"),
 	storage.Counter(tallyTable, "tally"),
 	storage.Counter(memberChange, "member change"),
-	{ID: eventTable, Name: "event"}, // checked in their order, by checkEvents
+	{ID: eventTable, Name: "event", Counting: storage.Counted}, // checked in their order, by checkEvents
 	{ID: goneTable, Name: "erased issue", Check: checkGone},
-	{ID: idempotencyTable, Name: "answer", Check: checkAnswer},
-	{ID: idempotencyByAge, Name: "answer by age", Check: checkAnswerAge},
+	{ID: idempotencyTable, Name: "answer", Check: checkAnswer, Counting: storage.CountedApart},
+	{ID: idempotencyByAge, Name: "answer by age", Check: checkAnswerAge, Counting: storage.CountedApart},
+	{ID: bytesTable, Name: "bytes", Check: checkBytesRow},
 	{ID: tokenUseTable, Name: "use of a token", Check: checkTokenUse},
 	{ID: issuedUserTable, Name: "issued user", Check: checkIssued},
 	{ID: pendingTable, Name: "pending change of a member", Check: func(_ *storage.View, fields, value []byte) error {

@@ -16,7 +16,7 @@ type DeleteSCIMGroupIn struct {
 // DeleteSCIMGroup forgets a group and takes its users out of the team. The team goes
 // too, unless it has issues or is the default one: the provider knows nothing of
 // those, and would try for ever.
-var DeleteSCIMGroup = NewCommand[DeleteSCIMGroupIn, None]("DeleteScimGroup", "Remove a provisioned group", Needs{Level: Read}, deleteSCIMGroup, Provisions(SCIMGroupsWrite))
+var DeleteSCIMGroup = NewCommand[DeleteSCIMGroupIn, None]("DeleteScimGroup", "Remove a provisioned group", Needs{Level: Read}, deleteSCIMGroup, Provisions(SCIMGroupsWrite), WithRoom(Frees))
 
 func deleteSCIMGroup(tx *Tx, in *DeleteSCIMGroupIn) (Reply, error) {
 	row, err := tx.matchedSCIMGroup(in.ID, in.IfMatch, &in.SCIMBase)

@@ -13,9 +13,9 @@ type DeleteSCIMUserIn struct {
 // stays.
 var DeleteSCIMUser = NewWorkflow[DeleteSCIMUserIn, None]("DeleteScimUser", "Remove a provisioned user", Needs{Level: Read}, func(f Flow, in *DeleteSCIMUserIn) (Reply, error) {
 	return memberFlow(f, deleteSCIMUserOp, &scimUserStep{SCIMBase: in.SCIMBase, ID: in.ID, IfMatch: in.IfMatch})
-}, Provisions(SCIMUsersWrite))
+}, Provisions(SCIMUsersWrite), WithRoom(Frees))
 
-var deleteSCIMUserOp = NewCommand[scimUserStep, None]("DeleteScimUserHere", "Remove a provisioned user", Needs{}, deleteSCIMUser)
+var deleteSCIMUserOp = NewCommand[scimUserStep, None]("DeleteScimUserHere", "Remove a provisioned user", Needs{}, deleteSCIMUser, WithRoom(Frees))
 
 func deleteSCIMUser(tx *Tx, in *scimUserStep) (Reply, error) {
 	row, err := tx.matchedSCIMUser(in.ID, in.IfMatch, &in.SCIMBase)

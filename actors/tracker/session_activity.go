@@ -84,7 +84,7 @@ func (c *sessionChange) add(a *Activity) error {
 		in.First = in.Last
 	}
 	session := c.s.id()
-	if err := tx.Writer().SetValue(activityTable, activityKey(session, in.Last), body); err != nil {
+	if err := tx.Writer().AddValue(activityTable, activityKey(session, in.Last), body); err != nil {
 		return err
 	}
 	for in.Last-in.First >= maxActivities {

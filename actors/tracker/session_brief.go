@@ -13,7 +13,7 @@ func (tx *Tx) setBrief(session storage.ID, instructions *string) error {
 	if instructions == nil {
 		return nil
 	}
-	return tx.Writer().SetValue(sessionBriefTable, storage.Key(nil).ID(session), []byte(*instructions))
+	return tx.Writer().AddValue(sessionBriefTable, storage.Key(nil).ID(session), []byte(*instructions))
 }
 
 // brief gives the instructions of a session; nil when it has none.

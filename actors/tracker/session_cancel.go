@@ -7,7 +7,7 @@ type CancelSessionIn struct {
 }
 
 // CancelSession ends a session that has not ended, whoever holds it.
-var CancelSession = NewCommand[CancelSessionIn, ShownSession]("CancelSession", "Cancel a session", Needs{Write, "sessions"}, cancelSession)
+var CancelSession = NewCommand[CancelSessionIn, ShownSession]("CancelSession", "Cancel a session", Needs{Write, "sessions"}, cancelSession, WithRoom(Frees))
 
 func cancelSession(tx *Tx, in *CancelSessionIn) (Reply, error) {
 	c, err := tx.sessionToChange(in.ID)

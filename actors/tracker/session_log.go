@@ -75,7 +75,7 @@ type HeartbeatAnswer struct {
 }
 
 // Heartbeat renews a session's lease and nothing else: it is no progress.
-var Heartbeat = NewCommand[HeartbeatIn, HeartbeatAnswer]("Heartbeat", "Renew a session's lease", Needs{Write, "sessions"}, heartbeat, ForLanes)
+var Heartbeat = NewCommand[HeartbeatIn, HeartbeatAnswer]("Heartbeat", "Renew a session's lease", Needs{Write, "sessions"}, heartbeat, ForLanes, WithRoom(Keeps))
 
 func heartbeat(tx *Tx, in *HeartbeatIn) (Reply, error) {
 	c, err := tx.sessionToChange(in.ID)

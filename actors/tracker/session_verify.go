@@ -9,9 +9,9 @@ import (
 
 // sessionRows are the plain rows that sessions have beside their table.
 var sessionRows = []storage.RowSpec{
-	{ID: activityTable, Name: "activity", Check: checkActivity},
+	{ID: activityTable, Name: "activity", Check: checkActivity, Counting: storage.Counted},
 	storage.Counter(engagedTable, "sessions an agent is at"),
-	{ID: sessionBriefTable, Name: "session's instructions", Check: func(v *storage.View, fields, _ []byte) error {
+	{ID: sessionBriefTable, Name: "session's instructions", Counting: storage.Counted, Check: func(v *storage.View, fields, _ []byte) error {
 		if len(fields) != len(storage.ID{}) {
 			return fmt.Errorf("%w: instructions of %d bytes of key", storage.ErrFormat, len(fields))
 		}

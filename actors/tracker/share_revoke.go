@@ -9,7 +9,7 @@ type ShareIn struct {
 }
 
 // RevokeShare ends a share. One that has expired is not there any more.
-var RevokeShare = NewCommand[ShareIn, None]("RevokeShare", "Revoke an issue's share", Needs{Write, "issues"}, revokeShare)
+var RevokeShare = NewCommand[ShareIn, None]("RevokeShare", "Revoke an issue's share", Needs{Write, "issues"}, revokeShare, WithRoom(Frees))
 
 func revokeShare(tx *Tx, in *ShareIn) (Reply, error) {
 	row, err := tx.issue(in.ID)

@@ -116,15 +116,19 @@ var sweepAnswersOp = NewCommand[TimerIn, None]("SweepAnswers", "Remove expired a
 		if err := tx.Writer().DeleteValue(idempotencyTable, key[:]); err != nil {
 			return Reply{}, err
 		}
-		if err := tx.Writer().DeleteValue(idempotencyByAge, ages[i]); err != nil {
+		if err := tx.Writer().RemoveValue(idempotencyByAge, ages[i], 0); err != nil {
 			return Reply{}, err
 		}
 	}
 	return Reply{Outcome: NoContent}, tx.rearm(sweepAnswers, more, next)
-})
+}, WithRoom(Frees))
 
 var sweepEventsOp = NewCommand[TimerIn, None]("SweepEvents", "Remove events past their time", Needs{}, func(tx *Tx, _ *TimerIn) (Reply, error) {
-	var expired []uint64
+	type expiredEvent struct {
+		sequence uint64
+		size     int
+	}
+	var expired []expiredEvent
 	var gone []storage.ID
 	more, next := false, time.Time{}
 	err := tx.Rows(eventTable, nil, nil, func(fields, value []byte) (bool, error) {
@@ -140,7 +144,7 @@ var sweepEventsOp = NewCommand[TimerIn, None]("SweepEvents", "Remove events past
 		if more = len(expired) == sweepBatch; more {
 			return false, nil
 		}
-		expired = append(expired, binary.BigEndian.Uint64(fields))
+		expired = append(expired, expiredEvent{binary.BigEndian.Uint64(fields), len(value)})
 		id, err := goneIn(storage.Record(value).JSON())
 		if err == nil && id != (storage.ID{}) {
 			gone = append(gone, id)
@@ -150,8 +154,8 @@ var sweepEventsOp = NewCommand[TimerIn, None]("SweepEvents", "Remove events past
 	if err != nil {
 		return Reply{}, fmt.Errorf("sweep events: %w", err)
 	}
-	for _, sequence := range expired {
-		if err := tx.Writer().DeleteValue(eventTable, storage.Key(nil).U64(sequence)); err != nil {
+	for _, e := range expired {
+		if err := tx.Writer().RemoveValue(eventTable, storage.Key(nil).U64(e.sequence), e.size); err != nil {
 			return Reply{}, err
 		}
 	}
@@ -161,4 +165,4 @@ var sweepEventsOp = NewCommand[TimerIn, None]("SweepEvents", "Remove events past
 		}
 	}
 	return Reply{Outcome: NoContent}, tx.rearm(sweepEvents, more, next)
-})
+}, WithRoom(Frees))

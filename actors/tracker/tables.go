@@ -14,6 +14,7 @@ const (
 	timerTable       storage.TableID = 6 // kind, subject -> due
 	timerByDue       storage.TableID = 7 // shard-wide: due, workspace, kind, subject
 	goneTable        storage.TableID = 8 // issue that was deleted -> who could see it last
+	bytesTable       storage.TableID = 9 // counters: bytes stored; while they are being counted also how far
 
 	// Workspace, members, credentials.
 	workspaceTable  storage.TableID = 10

@@ -7,7 +7,7 @@ import (
 )
 
 // DeleteTeam removes a team that is not the default one and has no issues.
-var DeleteTeam = NewCommand[TeamByIDIn, None]("DeleteTeam", "Delete a team", Needs{Level: Write}, deleteTeam)
+var DeleteTeam = NewCommand[TeamByIDIn, None]("DeleteTeam", "Delete a team", Needs{Level: Write}, deleteTeam, WithRoom(Frees))
 
 func deleteTeam(tx *Tx, in *TeamByIDIn) (Reply, error) {
 	row, err := tx.teamByID(in.ID)

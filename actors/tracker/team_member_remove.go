@@ -1,7 +1,7 @@
 package tracker
 
 // RemoveTeamMember takes somebody out of a team.
-var RemoveTeamMember = NewCommand[TeamMemberIn, None]("RemoveTeamMember", "Remove a member from a team", Needs{Level: Write}, removeTeamMember)
+var RemoveTeamMember = NewCommand[TeamMemberIn, None]("RemoveTeamMember", "Remove a member from a team", Needs{Level: Write}, removeTeamMember, WithRoom(Frees))
 
 func removeTeamMember(tx *Tx, in *TeamMemberIn) (Reply, error) {
 	team, err := tx.teamByID(in.ID)

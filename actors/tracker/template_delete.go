@@ -1,7 +1,7 @@
 package tracker
 
 // DeleteTemplate removes a template. What names it keeps its id.
-var DeleteTemplate = NewCommand[RecordIn, None]("DeleteTemplate", "Delete a template", Needs{Level: Write}, deleteTemplate)
+var DeleteTemplate = NewCommand[RecordIn, None]("DeleteTemplate", "Delete a template", Needs{Level: Write}, deleteTemplate, WithRoom(Frees))
 
 func deleteTemplate(tx *Tx, in *RecordIn) (Reply, error) {
 	return removeRecord(tx, &templates, in, "template")

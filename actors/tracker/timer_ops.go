@@ -9,6 +9,7 @@ var TimerOps = map[string]*Op{
 	timerSweepMemberships: sweepMembershipsOp,
 	timerSweepReceived:    sweepReceivedOp,
 	timerMergeSearch:      mergeSearchOp,
+	timerCountBytes:       countBytesOp,
 	timerResolve:          resolveSlugOp,
 	timerErase:            eraseOp,
 	timerSweepAccess:      sweepAccessOp,

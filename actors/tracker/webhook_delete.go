@@ -8,7 +8,7 @@ import (
 
 // DeleteWebhook removes a webhook subscription with its deliveries, those that are
 // still pending too.
-var DeleteWebhook = NewCommand[WebhookByIDIn, None]("DeleteWebhook", "Delete a webhook subscription", Needs{Level: Admin}, deleteWebhook)
+var DeleteWebhook = NewCommand[WebhookByIDIn, None]("DeleteWebhook", "Delete a webhook subscription", Needs{Level: Admin}, deleteWebhook, WithRoom(Frees))
 
 // maxDropped bounds the rows that one batch of a deletion removes.
 const maxDropped = 5_000

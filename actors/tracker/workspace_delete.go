@@ -16,7 +16,7 @@ type DeletedWorkspace struct {
 // DeleteWorkspace removes a workspace and everything in it, for good. It asks for
 // no more than a credential up front: a repeat of the request must find its answer
 // when the workspace, and with it the right to delete it, is gone.
-var DeleteWorkspace = NewWorkflow[None, DeletedWorkspace]("DeleteWorkspace", "Delete a workspace", Needs{Level: Identified}, deleteWorkspace)
+var DeleteWorkspace = NewWorkflow[None, DeletedWorkspace]("DeleteWorkspace", "Delete a workspace", Needs{Level: Identified}, deleteWorkspace, WithRoom(Ends))
 
 func deleteWorkspace(f Flow, _ *None) (Reply, error) {
 	req := f.Request()
@@ -147,7 +147,7 @@ var markDeletingOp = NewCommand[markDeletingIn, DeletedWorkspace]("MarkDeleting"
 		}
 	}
 	return jsonReply(Done, DeletedWorkspace{Deleted: true, R2Objects: in.Attachments})
-}, InDirectory)
+}, InDirectory, WithRoom(Ends))
 
 // finishDeletion carries out a deletion that is decided, and nothing else: it looks
 // at the directory first. It can be repeated.
@@ -185,7 +185,7 @@ var decidedOp = NewQuery[directoryStep, existence]("DeletionDecided", "Report wh
 // eraseOp finishes a deletion that was interrupted.
 var eraseOp = NewWorkflow[TimerIn, None]("FinishDeletion", "Finish a workspace's deletion", Needs{}, func(f Flow, in *TimerIn) (Reply, error) {
 	return Reply{Outcome: NoContent}, finishDeletion(f, directoryStep{WorkspaceID(in.Subject)})
-})
+}, WithRoom(Ends))
 
 // eraseBatch bounds the timers and memberships removed at once.
 const eraseBatch = 500
@@ -221,7 +221,7 @@ var eraseWorkspaceOp = NewCommand[None, None]("EraseWorkspace", "Erase a workspa
 	// again. Nothing can fail from here on.
 	tx.ledger.forget()
 	return Reply{Outcome: NoContent}, nil
-}, Founds)
+}, Founds, WithRoom(Ends))
 
 // dropTimers removes up to limit timers; true when there are more.
 func (tx *Tx) dropTimers(limit int) (more bool, err error) {
@@ -268,4 +268,4 @@ var forgetWorkspaceOp = NewCommand[directoryStep, None]("ForgetWorkspace", "Forg
 		}
 	}
 	return Reply{Outcome: NoContent}, tx.ClearTimer(timerErase, string(in.Workspace))
-}, InDirectory)
+}, InDirectory, WithRoom(Ends))

@@ -84,6 +84,9 @@ type Config struct {
 	// DiskReserve is the number of bytes to keep free on the disk; changes are refused
 	// below it. 0 means a fifth of the file system, at most 256 MiB.
 	DiskReserve uint64
+	// LimitBytes and LimitAnswerBytes are how much a workspace may store in all, and in
+	// answers kept for idempotency keys; 0: no limit, nil: by the address of HTTP.
+	LimitBytes, LimitAnswerBytes *uint64
 	// StallAfter is how long a running session may be silent before it counts as
 	// stalled; 0 means 10 minutes.
 	StallAfter time.Duration

@@ -180,11 +180,12 @@ func (n *Node) Join(ctx context.Context) (err error) {
 			StallAfter: n.cfg.StallAfter, LaneLife: n.cfg.LaneLife, MaxActiveChildren: n.cfg.MaxActiveChildren, PublicURL: n.publicURL(),
 			WorkspacesPerUser: shares.WorkspacesPerUser,
 		},
-		Limits: actors.Limits{Idle: n.cfg.Idle, WorkspaceWaiting: shares.WorkspaceWaiting, WorkspaceListening: shares.WorkspaceStreams},
-		Clock:  time.Now,
-		Random: rand.Reader,
-		Logger: n.cfg.Logger,
-		Full:   n.store.Space().Full,
+		Workspace: n.cfg.workspaceLimits(),
+		Limits:    actors.Limits{Idle: n.cfg.Idle, WorkspaceWaiting: shares.WorkspaceWaiting, WorkspaceListening: shares.WorkspaceStreams},
+		Clock:     time.Now,
+		Random:    rand.Reader,
+		Logger:    n.cfg.Logger,
+		Full:      n.store.Space().Full,
 	}); err != nil {
 		return err
 	}

@@ -1,0 +1,81 @@
+package tracker
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+
+	"switchyard/storage"
+)
+
+// The answer to a change of an issue or another resource is, but for its end, the data
+// of the event that the same command wrote. Such an answer is kept as a reference to
+// the event and the bytes behind: the event outlives it by weeks, and never changes.
+
+// eventNote is an event of the running command that its answer may begin with.
+type eventNote struct {
+	part eventPart
+	hash uint64 // of the part
+}
+
+// maxEventNotes is how many events of a command are compared with its answer.
+const maxEventNotes = 4
+
+// shortestReference is the data from which a reference is worth the second look-up.
+const shortestReference = 256
+
+// noteEvent remembers an event for the answer of the running command.
+func (l *Ledger) noteEvent(sequence uint64, offset int, data []byte) {
+	if !l.keyed || len(l.events) == maxEventNotes || len(data) < shortestReference {
+		return
+	}
+	n := len(data) - 1 // without the closing brace: the answer may have more fields
+	l.events = append(l.events, eventNote{eventPart{sequence, uint32(offset), uint32(n)}, xxhash.Sum64(data[:n])})
+}
+
+// eventPart says that an answer's body begins with a part of an event's row.
+type eventPart struct {
+	sequence       uint64 // 0: it does not
+	offset, length uint32
+}
+
+const eventPartLen = 8 + 4 + 4
+
+// shorten gives the part of an event that an answer's body begins with, and what is
+// behind it.
+func (l *Ledger) shorten(body []byte) (eventPart, []byte) {
+	for _, e := range l.events {
+		if n := int(e.part.length); len(body) >= n && xxhash.Sum64(body[:n]) == e.hash {
+			return e.part, body[n:]
+		}
+	}
+	return eventPart{}, body
+}
+
+func (p eventPart) append(b []byte) []byte {
+	b = binary.BigEndian.AppendUint64(b, p.sequence)
+	b = binary.BigEndian.AppendUint32(b, p.offset)
+	return binary.BigEndian.AppendUint32(b, p.length)
+}
+
+// cutEventPart takes a part from the front of b, which holds it.
+func cutEventPart(b []byte) (eventPart, []byte) {
+	return eventPart{binary.BigEndian.Uint64(b), binary.BigEndian.Uint32(b[8:]), binary.BigEndian.Uint32(b[12:])}, b[eventPartLen:]
+}
+
+// wholeBody gives the body of an answer byte for byte as it was first given.
+func (v *View) wholeBody(a *answer) ([]byte, error) {
+	if a.event.sequence == 0 {
+		return a.body, nil
+	}
+	row, err := v.Value(eventTable, storage.Key(nil).U64(a.event.sequence), nil)
+	if err != nil {
+		return nil, fmt.Errorf("read the event of an answer: %w", err)
+	}
+	end := uint64(a.event.offset) + uint64(a.event.length)
+	if uint64(len(row)) < end {
+		return nil, fmt.Errorf("%w: the answer's event %d has %d bytes", storage.ErrFormat, a.event.sequence, len(row))
+	}
+	return append(row[a.event.offset:end:end], a.body...), nil
+}

@@ -1,0 +1,28 @@
+package node
+
+import "switchyard/actors/tracker"
+
+// What a workspace may store where no flag says it. A node on loopback serves its own
+// machine: a bench with a million issues fits. On any other address a workspace is a
+// stranger's: 10 GiB are millions of short issues with their events, or 2,000 of the
+// largest attachments; 1 GiB of answers is eight changes a second, kept for a day, at
+// the usual 1.5 KB each, and far more of issues, whose answers are kept in their events.
+const (
+	looseBytes, strictBytes             = 64 << 30, 10 << 30
+	looseAnswerBytes, strictAnswerBytes = 16 << 30, 1 << 30
+)
+
+// workspaceLimits gives what each workspace may store.
+func (c Config) workspaceLimits() tracker.Limits {
+	limits := tracker.Limits{Bytes: strictBytes, AnswerBytes: strictAnswerBytes}
+	if loopback(c.HTTP) {
+		limits = tracker.Limits{Bytes: looseBytes, AnswerBytes: looseAnswerBytes}
+	}
+	if c.LimitBytes != nil {
+		limits.Bytes = *c.LimitBytes
+	}
+	if c.LimitAnswerBytes != nil {
+		limits.AnswerBytes = *c.LimitAnswerBytes
+	}
+	return limits
+}

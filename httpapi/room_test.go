@@ -1,0 +1,18 @@
+package httpapi
+
+import (
+	"testing"
+
+	"switchyard/actors/tracker"
+)
+
+// What deletes goes on in a workspace at its limit and on a full disk. An operation that
+// is not said to free room would not.
+func TestRoutes_DeletionsFreeRoom(t *testing.T) {
+	t.Parallel()
+	for _, rt := range Routes() {
+		if rt.Method == "DELETE" && rt.Op.Needs.Level != tracker.Operator && rt.Op.Room != tracker.Frees && rt.Op.Room != tracker.Ends {
+			t.Errorf("%s %s does not say that it frees room", rt.Method, rt.Path)
+		}
+	}
+}
