@@ -87,8 +87,8 @@ type Config struct {
 	Random    io.Reader        // nil: the machine's; used by many goroutines
 	Logger    *slog.Logger     // nil: slog's default
 	Limits    Limits
-	// Full tells whether the node's disk has no space for changes; nil: it always has.
-	Full func() bool
+	// Shortage tells how little space the node's disk has; nil: it has ample.
+	Shortage func() storage.Shortage
 }
 
 func (c *Config) complete() error {
@@ -101,8 +101,8 @@ func (c *Config) complete() error {
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
-	if c.Full == nil {
-		c.Full = func() bool { return false }
+	if c.Shortage == nil {
+		c.Shortage = func() storage.Shortage { return storage.Ample }
 	}
 	if c.Random == nil {
 		c.Random = rand.Reader

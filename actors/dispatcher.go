@@ -160,7 +160,7 @@ func (d *dispatcher) loop() {
 	begun := false
 	for {
 		sleep := retryFirst
-		if !e.cfg.Full() { // else no outcome could be written
+		if e.cfg.Shortage() == storage.Ample { // else no outcome could be written
 			if !begun {
 				begun = d.begin()
 			}

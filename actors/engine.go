@@ -218,7 +218,7 @@ func (e *Engine) command(req *tracker.Request, op *tracker.Op, in any) (tracker.
 		e.stats.refused[refusedLate].Add(1)
 		return tracker.Reply{}, tracker.NotApplied("The request's time was up before it began.")
 	}
-	if e.cfg.Full() {
+	if !hasSpace(e.cfg.Shortage(), op, req.Caller.Root) {
 		e.stats.refused[refusedDiskFull].Add(1)
 		return tracker.Reply{}, errDiskFull()
 	}

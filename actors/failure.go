@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"switchyard/actors/tracker"
+	"switchyard/storage"
 )
 
 // errNotServed answers requests for workspaces that this node doesn't serve now.
@@ -15,8 +16,21 @@ func errNotServed() error {
 // errClosing answers requests that come while the node stops.
 func errClosing() error { return tracker.Moved("This node is stopping.") }
 
-// errDiskFull answers changes while the disk has no space for them. Erasing is a
-// change like others: it takes space before it gives any back.
+// hasSpace reports whether an operation may be carried out on a disk with so little
+// space. What frees space takes some first, so it needs more than there may be.
+func hasSpace(short storage.Shortage, op *tracker.Op, operator bool) bool {
+	switch short {
+	case storage.Ample:
+		return true
+	case storage.Short:
+		return operator || op.Room == tracker.Frees || op.Room == tracker.Ends
+	case storage.Scarce:
+		return operator || op.Room == tracker.Ends
+	}
+	return false
+}
+
+// errDiskFull answers changes while the disk has no space for them.
 func errDiskFull() error {
 	err := tracker.NotApplied("The node's disk is full: it takes no changes until there is space again.")
 	err.RetryAfter = 5 * time.Second

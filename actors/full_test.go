@@ -8,16 +8,58 @@ import (
 	"time"
 
 	"switchyard/actors/tracker"
+	"switchyard/storage"
 )
+
+// disk is a disk that a test fills.
+type disk struct{ short atomic.Uint32 }
+
+func (d *disk) is(s storage.Shortage)      { d.short.Store(uint32(s)) }
+func (d *disk) shortage() storage.Shortage { return storage.Shortage(d.short.Load()) }
+
+// The less space there is, the less is carried out: first what frees space goes on, and
+// at the end workspaces' deletions and the operator's work.
+func TestCommand_WhatFreesSpaceGoesOnLongest(t *testing.T) {
+	t.Parallel()
+	var disk disk
+	b := setup(t, func(c *Config) { c.Shortage = disk.shortage })
+	ws := workspaceNumber(1)
+	operator := tracker.Caller{Principal: tracker.OperatorPrincipal()}
+	for _, c := range []struct {
+		name  string
+		room  tracker.Room
+		who   tracker.Caller
+		until storage.Shortage // the worst in which it goes on
+	}{
+		{"a change", tracker.Grows, tracker.System, storage.Ample},
+		{"a heartbeat", tracker.Keeps, tracker.System, storage.Ample},
+		{"a deletion", tracker.Frees, tracker.System, storage.Short},
+		{"a workspace's deletion", tracker.Ends, tracker.System, storage.Scarce},
+		{"the operator's change", tracker.Grows, operator, storage.Scarce},
+	} {
+		op := tracker.NewCommand[tracker.None, tracker.None]("op", "", tracker.Needs{}, func(*tracker.Tx, *tracker.None) (tracker.Reply, error) {
+			return tracker.Reply{}, nil
+		}, tracker.Founds, tracker.WithRoom(c.room))
+		for short := storage.Ample; short <= storage.Spent; short++ {
+			disk.is(short)
+			req := request(ws)
+			req.Caller = c.who
+			_, err := b.engine.Do(req, op, &tracker.None{})
+			if done := err == nil; done != (short <= c.until) || !done && outcome(err) != "not_applied" {
+				t.Errorf("%s at shortage %d: %v", c.name, short, err)
+			}
+		}
+	}
+}
 
 func TestCommand_IsRefusedWhileTheDiskIsFull(t *testing.T) {
 	t.Parallel()
-	var full atomic.Bool
-	b := setup(t, func(c *Config) { c.Full = full.Load })
+	var disk disk
+	b := setup(t, func(c *Config) { c.Shortage = disk.shortage })
 	ws := workspaceNumber(1)
 	b.mustCount(ws, 1)
 
-	full.Store(true)
+	disk.is(storage.Short)
 	_, err := b.count(ws)
 	var told *tracker.Error
 	if !errors.As(err, &told) || outcome(err) != "not_applied" || told.RetryAfter < time.Second {
@@ -30,25 +72,25 @@ func TestCommand_IsRefusedWhileTheDiskIsFull(t *testing.T) {
 		t.Errorf("%d refusals counted", n)
 	}
 
-	full.Store(false)
+	disk.is(storage.Ample)
 	b.mustCount(ws, 2)
 }
 
 func TestScheduler_WaitsForSpace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var full atomic.Bool
-		b := setup(t, func(c *Config) { c.Full = full.Load })
+		var disk disk
+		b := setup(t, func(c *Config) { c.Shortage = disk.shortage })
 		b.withTimers(map[string]*tracker.Op{"alarm": ring(nil)})
 		ws := workspaceNumber(1)
 		b.alarm(ws, "alarm", time.Now().Add(time.Minute))
-		full.Store(true)
+		disk.is(storage.Short)
 		pass(time.Hour)
 		synctest.Wait()
 		if rung := b.rung(ws); rung != "" {
 			t.Errorf("rang at %s on a full disk", rung)
 		}
-		full.Store(false)
+		disk.is(storage.Ample)
 		free := time.Now()
 		pass(time.Minute)
 		synctest.Wait()

@@ -101,10 +101,7 @@ func (c *scheduler) loop() {
 	for {
 		// A change first waits until the pace allows another look.
 		pace := time.Now().Add(timersPace)
-		sleep, err := retryFirst, error(nil)
-		if !c.shard.engine.cfg.Full() { // else every timer would fail
-			sleep, err = c.look()
-		}
+		sleep, err := c.look()
 		if err != nil {
 			c.shard.engine.log.Error("timers can't be read", "shard", int(c.shard.number), "error", err)
 			sleep = retryFirst
@@ -138,15 +135,22 @@ func (c *scheduler) look() (time.Duration, error) {
 	e := c.shard.engine
 	v := storage.NewView(e.state, c.shard.number, storage.SystemID)
 	now := e.cfg.Clock()
-	due, next, err := tracker.ListDue(&v, now, len(c.tasks)+timersRead)
+	short := e.cfg.Shortage()
+	due, next, err := tracker.ListDue(&v, now, len(c.tasks)+timersRead, func(kind string) bool {
+		op := e.timerOps[kind]
+		return short == storage.Ample || op != nil && hasSpace(short, op, false) // else it would fail
+	})
 	if err != nil {
 		return 0, err
 	}
+	sleep := timersLook
+	if short != storage.Ample {
+		sleep = retryFirst
+	}
 	if len(due) == 0 && len(c.tasks) == 0 && next.IsZero() {
-		return timersLook, nil
+		return sleep, nil
 	}
 	set := make(map[timerName]struct{}, len(due))
-	sleep := timersLook
 	if !next.IsZero() {
 		sleep = min(sleep, next.Sub(now))
 	}

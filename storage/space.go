@@ -79,6 +79,42 @@ func newSpace(fs vfs.FS, dir string, logger *slog.Logger) *Space {
 // Full tells whether changes should be refused.
 func (s *Space) Full() bool { return s.full.Load() }
 
+// Shortage is how little space is left: what may still be written.
+type Shortage uint8
+
+const (
+	// Ample space: all changes are taken.
+	Ample Shortage = iota
+	// Short is less than the reserve: what frees space goes on, and the operator's work.
+	Short
+	// Scarce is less than half the reserve: the deletion of whole workspaces goes on, and
+	// the operator's work. Else deletions of many tenants could use up what these need.
+	Scarce
+	// Spent is less than a quarter: what is left is for flushes and compactions.
+	Spent
+)
+
+// What counts as scarce and spent, however large the reserve is.
+const (
+	mostScarce = mostReserve / 2
+	mostSpent  = mostReserve / 4
+)
+
+// Shortage tells how little space is left, as it was last measured.
+func (s *Space) Shortage() Shortage {
+	if !s.full.Load() {
+		return Ample
+	}
+	free, reserve := s.free.Load(), s.reserve.Load()
+	switch {
+	case free < min(reserve/4, mostSpent):
+		return Spent
+	case free < min(reserve/2, mostScarce):
+		return Scarce
+	}
+	return Short
+}
+
 // Free is the number of bytes that were free when last measured; 0 before Watch.
 func (s *Space) Free() uint64 { return s.free.Load() }
 
@@ -230,6 +266,7 @@ func (s *Space) tell(free, reserve uint64) {
 // tries once more; all other writes wait for it to return.
 func (s *Space) spent() {
 	if s.watched.Load() { // else nobody would find out when there is space again
+		s.free.Store(0)
 		s.full.Store(true)
 	}
 	if s.ballast.drop() {

@@ -49,6 +49,24 @@ func TestSpace_FullBelowTheReserveUntilWellAboveIt(t *testing.T) {
 	})
 }
 
+func TestSpace_TellsHowShortItIs(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		free, reserve uint64 // MiB
+		want          Shortage
+	}{
+		{201, 200, Ample}, {199, 200, Short}, {100, 200, Short}, {99, 200, Scarce}, {50, 200, Scarce}, {49, 200, Spent}, {0, 200, Spent},
+		{128, 10_000, Short}, {127, 10_000, Scarce}, {63, 10_000, Spent},
+	} {
+		s := newSpace(sized(c.free<<20, 100<<30), "", quiet)
+		s.asked = c.reserve << 20
+		s.look()
+		if got := s.Shortage(); got != c.want {
+			t.Errorf("%d MiB free of a reserve of %d: shortage %d, want %d", c.free, c.reserve, got, c.want)
+		}
+	}
+}
+
 func TestSpace_LooksOftenWhenItGetsTight(t *testing.T) {
 	t.Parallel()
 	for free, want := range map[uint64]time.Duration{

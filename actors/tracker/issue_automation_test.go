@@ -19,7 +19,7 @@ func (w *issueWorld) runDue() (runs int) {
 	w.Helper()
 	for range 10_000 {
 		v := storage.NewView(w.db, 1, storage.SystemID)
-		due, _, err := ListDue(&v, w.now, 1)
+		due, _, err := ListDue(&v, w.now, 1, func(string) bool { return true })
 		if err != nil {
 			w.Fatal(err)
 		}

@@ -84,14 +84,22 @@ func (tx *Tx) ClearTimer(kind, subject string) error {
 
 // ListDue gives the timers of a shard that are due at now, the longest overdue
 // first and at most limit of them, and when the first that is not among them is
-// due; the zero time when there is none. v reads the shard's own range.
-func ListDue(v *storage.View, now time.Time, limit int) (due []DueTimer, next time.Time, err error) {
+// due; the zero time when there is none. Kinds that are not wanted are passed over.
+// v reads the shard's own range.
+func ListDue(v *storage.View, now time.Time, limit int, wanted func(kind string) bool) (due []DueTimer, next time.Time, err error) {
 	err = v.Rows(timerByDue, nil, nil, func(fields, _ []byte) (bool, error) {
 		t, err := parseDue(fields)
 		if err != nil {
 			return false, err
 		}
-		if t.Due.After(now) || len(due) >= limit {
+		if t.Due.After(now) {
+			next = t.Due
+			return false, nil
+		}
+		if !wanted(t.Kind) {
+			return true, nil
+		}
+		if len(due) >= limit {
 			next = t.Due
 			return false, nil
 		}

@@ -185,7 +185,7 @@ func (n *Node) Join(ctx context.Context) (err error) {
 		Clock:     time.Now,
 		Random:    rand.Reader,
 		Logger:    n.cfg.Logger,
-		Full:      n.store.Space().Full,
+		Shortage:  n.store.Space().Shortage,
 	}); err != nil {
 		return err
 	}
