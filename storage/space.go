@@ -23,11 +23,13 @@ type Space struct {
 	logger *slog.Logger
 	asked  uint64 // the reserve asked for; 0: by the size of the file system
 
-	ballast ballast
-	watched atomic.Bool
-	full    atomic.Bool
-	free    atomic.Uint64
-	reserve atomic.Uint64
+	presence presence
+	gone     atomic.Pointer[error] // the directory was lost
+	ballast  ballast
+	watched  atomic.Bool
+	full     atomic.Bool
+	free     atomic.Uint64
+	reserve  atomic.Uint64
 
 	met   chan struct{} // capacity 1: a write met a full disk
 	quit  chan struct{}
@@ -36,6 +38,7 @@ type Space struct {
 	mu     sync.Mutex
 	onFull []func(bool)
 	onLow  []func()
+	onLost []func(error)
 
 	// Owned by the watching goroutine.
 	told   bool // what onFull was told last
@@ -69,10 +72,11 @@ const (
 func newSpace(fs vfs.FS, dir string, logger *slog.Logger) *Space {
 	return &Space{
 		fs: fs, dir: dir, logger: logger,
-		ballast: ballast{fs: fs, path: filepath.Join(dir, "ballast")},
-		met:     make(chan struct{}, 1),
-		quit:    make(chan struct{}),
-		ended:   make(chan struct{}),
+		presence: presence{fs: fs},
+		ballast:  ballast{fs: fs, path: filepath.Join(dir, "ballast")},
+		met:      make(chan struct{}, 1),
+		quit:     make(chan struct{}),
+		ended:    make(chan struct{}),
 	}
 }
 
@@ -136,6 +140,37 @@ func (s *Space) OnLow(fn func()) {
 	s.mu.Lock()
 	s.onLow = append(s.onLow, fn)
 	s.mu.Unlock()
+}
+
+// OnLost has fn called once when the store's directory is gone. It must not block.
+func (s *Space) OnLost(fn func(error)) {
+	s.mu.Lock()
+	s.onLost = append(s.onLost, fn)
+	s.mu.Unlock()
+}
+
+// Lost says what became of the store's directory; nil as long as it is there. A store
+// whose directory is lost can't be closed: it would wait for flushes that never succeed.
+func (s *Space) Lost() error {
+	if err := s.gone.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// lose notes that the directory is gone, and refuses all changes from then on.
+func (s *Space) lose(err error) {
+	s.free.Store(0)
+	s.full.Store(true)
+	if !s.gone.CompareAndSwap(nil, &err) {
+		return
+	}
+	s.mu.Lock()
+	onLost := s.onLost
+	s.mu.Unlock()
+	for _, fn := range onLost {
+		fn(err)
+	}
 }
 
 // measure gives the free bytes and the size of the file system.
@@ -204,6 +239,10 @@ func (s *Space) end() {
 // look measures once, tells what changed, and gives the time until the next look;
 // false when the file system can't be measured at all.
 func (s *Space) look() (time.Duration, bool) {
+	if err := s.presence.lost(); err != nil {
+		s.lose(err)
+		return longestLook, true
+	}
 	free, total, err := s.measure()
 	if errors.Is(err, vfs.ErrUnsupported) {
 		return 0, false

@@ -84,7 +84,11 @@ func Open(cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("open the state in %s: %w", cfg.Dir, stateErr)
 	}
 	// Only now is it certain that no other process uses the directory.
-	if err := s.transfer.open(plain, cfg.Dir, state); err != nil {
+	err := s.transfer.open(plain, cfg.Dir, state)
+	if err == nil {
+		err = s.space.presence.notice(cfg.Dir)
+	}
+	if err != nil {
 		_ = s.state.Close()
 		_ = s.raft.Close()
 		return nil, err

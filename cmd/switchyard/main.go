@@ -39,6 +39,7 @@ func (versionCmd) Run() error {
 }
 
 func main() {
+	privateFiles()
 	var c cli
 	parser, err := kong.New(&c, options()...)
 	if err != nil {

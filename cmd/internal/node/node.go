@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -70,8 +69,8 @@ func (n *Node) start() (err error) {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
-		return fmt.Errorf("make the data directory: %w", err)
+	if err := privateDir(cfg.Data); err != nil {
+		return err
 	}
 	var peers net.Listener
 	if cfg.clustered() {
@@ -190,6 +189,12 @@ func (n *Node) Join(ctx context.Context) (err error) {
 		return err
 	}
 	n.store.Space().OnLow(n.groups.Reclaim)
+	n.store.Space().OnLost(func(err error) {
+		select {
+		case n.failed <- err:
+		default: // it ends already
+		}
+	})
 	n.store.Watch(n.cfg.DiskReserve)
 	n.registry.MustRegister(n.engine.Collector())
 	n.groups.HandleCalls(n.engine.ServeCall)
@@ -246,7 +251,10 @@ func errWaiting() error { return tracker.NotApplied("The node has not joined its
 
 // Ready is nil when this node can answer for every shard.
 func (n *Node) Ready() error {
+	lost := n.store.Space().Lost()
 	switch {
+	case lost != nil:
+		return errors.New("its data directory is gone")
 	case n.serving.Load() == nil:
 		return errors.New("it has not joined its cluster yet")
 	case !n.groups.Ready():

@@ -9,7 +9,8 @@ import (
 )
 
 // Stop finishes what is in flight and closes everything, within ctx's deadline.
-// Each step has the time that those before it left: the log names the slow ones.
+// A node whose data directory is gone hands over what it leads, and leaves the rest
+// as it is. Each step has the time that those before it left: the log names the slow ones.
 func (n *Node) Stop(ctx context.Context) error {
 	defer watchStop(ctx, n.cfg.Logger)()
 	var errs []error
@@ -36,6 +37,11 @@ func (n *Node) Stop(ctx context.Context) error {
 		step("the API", func() error { return n.api.Shutdown(ctx) })
 	case n.http != nil:
 		errs = append(errs, n.http.Close())
+	}
+	if n.store != nil && n.store.Space().Lost() != nil {
+		// Nothing more can be written, and closing would wait for just that. The process
+		// ends next.
+		return errors.Join(errs...)
 	}
 	if n.engine != nil {
 		step("the engine", func() error { return n.engine.Close(ctx) })
