@@ -32,8 +32,8 @@ type serveCmd struct {
 	StallAfter        time.Duration `help:"How long a running session may be silent before it counts as stalled." default:"10m"`
 	LaneLife          time.Duration `help:"How long a lane token lasts unused, where no lease or budget ends its session." default:"168h"`
 	MaxActiveChildren int           `help:"How many children of a session may be unfinished." default:"10" placeholder:"N"`
-	LimitBytes        *byteSize     `help:"What a workspace may store, attachments, events and kept answers included; 0: no limit (64GiB where --http is loopback, else 10GiB)." placeholder:"SIZE"`
-	LimitAnswerBytes  *byteSize     `help:"What a workspace may store in answers kept for idempotency keys; 0: no limit (16GiB where --http is loopback, else 1GiB)." placeholder:"SIZE"`
+	LimitBytes        *byteSize     `help:"What a workspace may store, attachments, events and kept answers included; 0: no limit (64GiB where only this machine reaches the API, else 10GiB)." placeholder:"SIZE"`
+	LimitAnswerBytes  *byteSize     `help:"What a workspace may store in answers kept for idempotency keys; 0: no limit (16GiB where only this machine reaches the API, else 1GiB)." placeholder:"SIZE"`
 	DiskReserve       byteSize      `help:"Free space to keep on the disk, such as 512MiB: below it changes are refused (a fifth of the disk, at most 256MiB, when not given)." placeholder:"SIZE"`
 
 	MaxConnections         int      `help:"Client connections of this node; the last sixteenth is kept for known callers, the operator and health checks." placeholder:"N" group:"Shares"`

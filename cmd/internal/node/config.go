@@ -85,7 +85,7 @@ type Config struct {
 	// below it. 0 means a fifth of the file system, at most 256 MiB.
 	DiskReserve uint64
 	// LimitBytes and LimitAnswerBytes are how much a workspace may store in all, and in
-	// answers kept for idempotency keys; 0: no limit, nil: by the address of HTTP.
+	// answers kept for idempotency keys; 0: no limit, nil: by who reaches HTTP.
 	LimitBytes, LimitAnswerBytes *uint64
 	// StallAfter is how long a running session may be silent before it counts as
 	// stalled; 0 means 10 minutes.

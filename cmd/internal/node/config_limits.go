@@ -2,8 +2,8 @@ package node
 
 import "switchyard/actors/tracker"
 
-// What a workspace may store where no flag says it. A node on loopback serves its own
-// machine: a bench with a million issues fits. On any other address a workspace is a
+// What a workspace may store where no flag says it. A node that is not exposed serves
+// its own machine: a bench with a million issues fits. On any other a workspace is a
 // stranger's: 10 GiB are millions of short issues with their events, or 2,000 of the
 // largest attachments; 1 GiB of answers is eight changes a second, kept for a day, at
 // the usual 1.5 KB each, and far more of issues, whose answers are kept in their events.
@@ -15,7 +15,7 @@ const (
 // workspaceLimits gives what each workspace may store.
 func (c Config) workspaceLimits() tracker.Limits {
 	limits := tracker.Limits{Bytes: strictBytes, AnswerBytes: strictAnswerBytes}
-	if loopback(c.HTTP) {
+	if !c.exposed() {
 		limits = tracker.Limits{Bytes: looseBytes, AnswerBytes: looseAnswerBytes}
 	}
 	if c.LimitBytes != nil {
