@@ -12,7 +12,7 @@ type MemberIn struct {
 }
 
 // RemoveMember takes a member out of the workspace and its teams, and ends the
-// credentials that act for them or that they made (Decision 11).
+// credentials that they made (Decision 11).
 var RemoveMember = NewWorkflow[MemberIn, None]("RemoveMember", "Remove a member", Needs{Level: Admin}, func(f Flow, in *MemberIn) (Reply, error) {
 	return memberFlow(f, removeMemberOp, in)
 }, WithRoom(Frees))

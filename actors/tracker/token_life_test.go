@@ -114,7 +114,10 @@ func TestRemoveMember_EndsWhatTheyMinted(t *testing.T) {
 	client := decode[CreatedOAuthClient](t, w.must(chain.Secret, id, CreateOAuthClient, &CreateOAuthClientIn{Name: "c", Permissions: words("admin")}).Body)
 	access := w.access(client, "")
 	byClient := w.mintAs(access, home, CreateTokenIn{AgentID: "bot"})
-	ends := []string{bobs, chain.Secret, deep.Secret, forCarol.Secret, forBob.Secret, access, byClient.Secret}
+	byBob := w.mintAs(bobs, home, CreateTokenIn{})
+	ends := []string{byBob.Secret, chain.Secret, deep.Secret, forCarol.Secret, access, byClient.Secret}
+	// Made for him by others: his again if he comes back.
+	his := []string{bobs, forBob.Secret}
 
 	foreign := w.mintAs(abroad.Token.Secret, home, CreateTokenIn{AgentID: "bot"}) // by a member whose tokens are kept elsewhere
 	stays := []string{carols, w.mintAs(home.Token.Secret, home, CreateTokenIn{AgentID: "bot"}).Secret, w.access(w.client(home, "write"), "")}
@@ -130,6 +133,12 @@ func TestRemoveMember_EndsWhatTheyMinted(t *testing.T) {
 			t.Errorf("credential %d outlived the membership", i)
 		}
 	}
+	for i, credential := range his {
+		_, err := w.ask(credential, id, WorkspaceByID, &None{})
+		if wantCode(t, err, CodeNotFound); err == nil {
+			t.Errorf("credential %d is good for no member", i)
+		}
+	}
 	for i, credential := range stays {
 		if !w.good(credential, id) {
 			t.Errorf("credential %d, which others made, ended", i)
@@ -143,6 +152,11 @@ func TestRemoveMember_EndsWhatTheyMinted(t *testing.T) {
 	for i, credential := range ends {
 		if w.good(credential, id) {
 			t.Errorf("credential %d came back with its maker", i)
+		}
+	}
+	for i, credential := range his {
+		if !w.good(credential, id) {
+			t.Errorf("credential %d, which others made, is not good again", i)
 		}
 	}
 	w.verify()

@@ -16,23 +16,22 @@ func (c *Caller) sponsor() UserID {
 	return c.Sponsor
 }
 
-// endCredentialsOf ends what a member leaves behind: the tokens that act for them here,
-// and the tokens and OAuth clients that they made, themselves or through agents. Each
-// secret was shown to them, so each would let them in again.
+// endCredentialsOf ends what a member leaves behind: the tokens and OAuth clients that
+// they made, themselves or through agents. Each secret was shown to them, so each would
+// let them in again. A token that somebody else made for them acts for nobody here as
+// long as they are no member, and may be their way into other workspaces.
 func (tx *Tx) endCredentialsOf(user UserID) error {
-	for _, kind := range [...]ActorType{ActorUser, sponsored} {
-		prefix := actorKey(nil, kind, string(user))
-		var keys [][]byte
-		if err := tx.Rows(grantByActor, prefix, nil, func(fields, _ []byte) (bool, error) {
-			keys = append(keys, append([]byte(nil), fields[len(prefix):]...))
-			return true, nil
-		}); err != nil {
-			return fmt.Errorf("list a member's tokens: %w", err)
-		}
-		for _, key := range keys {
-			if _, err := tx.endToken(key); err != nil {
-				return err
-			}
+	prefix := actorKey(nil, sponsored, string(user))
+	var keys [][]byte
+	if err := tx.Rows(grantByActor, prefix, nil, func(fields, _ []byte) (bool, error) {
+		keys = append(keys, append([]byte(nil), fields[len(prefix):]...))
+		return true, nil
+	}); err != nil {
+		return fmt.Errorf("list a member's tokens: %w", err)
+	}
+	for _, key := range keys {
+		if _, err := tx.endToken(key); err != nil {
+			return err
 		}
 	}
 	var clients []string

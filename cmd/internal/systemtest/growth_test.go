@@ -250,7 +250,8 @@ func TestCluster_GrowsFromANodeAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	node, err := Launch(ctx, binary(t), first, nil, "--shards", "2", "--node-name", "first")
+	config := []string{"XDG_CONFIG_HOME=" + t.TempDir()}
+	node, err := Launch(ctx, binary(t), first, config, "--shards", "2", "--node-name", "first")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,17 +265,18 @@ func TestCluster_GrowsFromANodeAlone(t *testing.T) {
 	stop(node)
 
 	ports := here(1)
-	if node, err = Launch(ctx, binary(t), first, nil, ports...); err != nil {
+	if node, err = Launch(ctx, binary(t), first, config, ports...); err != nil {
 		t.Fatal(err)
 	}
 	join := append(here(2), "--node-name", "second", "--join", ports[3])
-	if stranger, err := Launch(ctx, binary(t), second+"-keyless", nil, join...); err == nil {
+	// Another user's nodes have another key.
+	if stranger, err := Launch(ctx, binary(t), second+"-keyless", []string{"XDG_CONFIG_HOME=" + t.TempDir()}, join...); err == nil {
 		stranger.Kill()
 		t.Error("a node with a key of its own has joined")
 	} else if !strings.Contains(err.Error(), "--gossip-key") {
 		t.Errorf("a node with a key of its own: %v", err)
 	}
-	other, err := Launch(ctx, binary(t), second, nil, append(join, "--gossip-key-file", filepath.Join(first, "gossip-key"))...)
+	other, err := Launch(ctx, binary(t), second, config, join...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +291,7 @@ func TestCluster_GrowsFromANodeAlone(t *testing.T) {
 	} else if !strings.Contains(err.Error(), "give --peer and --gossip") {
 		t.Errorf("alone again: %v", err)
 	}
-	if node, err = Launch(ctx, binary(t), first, nil, ports...); err != nil {
+	if node, err = Launch(ctx, binary(t), first, config, ports...); err != nil {
 		t.Fatal(err)
 	}
 	other.Kill()
