@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -81,11 +82,11 @@ func (t *tracks) now() int64 { return max(int64(time.Since(t.start)), 1) }
 
 // titled is what stands in front of a create's number, in the request and in the
 // event.
-var titled = []byte(`"title":"Car `)
+var titled = []byte(`"title":"Track `)
 
 // creates is creates with the number of the track in the title.
 func (t *tracks) creates(w *world, connection int) func() []byte {
-	next := creates([]workspace{w.hooked}, w.host, connection)
+	next := createsMarked(w, []workspace{w.hooked}, connection, "Track "+strings.Repeat("0", numberDigits)+" ")
 	return func() []byte {
 		r := next()
 		n := t.taken.Add(1) - 1

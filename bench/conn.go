@@ -158,12 +158,18 @@ func (c *connection) close() {
 
 // request builds one from its parts; body may be empty.
 func request(method, host, path, token, body string) []byte {
-	b := fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\n", method, path, host)
+	return appendRequest(nil, method, host, path, token, []byte(body))
+}
+
+func appendRequest(b []byte, method, host, path, token string, body []byte) []byte {
+	b = append(append(append(b, method...), ' '), path...)
+	b = append(append(append(b, " HTTP/1.1\r\nHost: "...), host...), "\r\n"...)
 	if token != "" {
-		b = fmt.Appendf(b, "Authorization: Bearer %s\r\n", token)
+		b = append(append(append(b, "Authorization: Bearer "...), token...), "\r\n"...)
 	}
-	if body != "" {
-		b = fmt.Appendf(b, "Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
+	if len(body) > 0 {
+		b = strconv.AppendInt(append(b, "Content-Type: application/json\r\nContent-Length: "...), int64(len(body)), 10)
+		b = append(b, "\r\n"...)
 	}
-	return fmt.Appendf(b, "\r\n%s", body)
+	return append(append(b, "\r\n"...), body...)
 }

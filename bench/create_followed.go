@@ -22,7 +22,7 @@ var createFollowed = scenario{
 	name: "create-followed", about: "create an issue, all in one workspace with 1000 streams of its events",
 	target: 0.9, status: 201,
 	requests: func(w *world, connection int) func() []byte {
-		return creates([]workspace{w.hot}, w.host, connection)
+		return creates(w, []workspace{w.hot}, connection)
 	},
 	beside: func(ctx context.Context, w *world) (func() string, error) {
 		return follow(ctx, w.host, w.hot, followers)

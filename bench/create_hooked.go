@@ -13,7 +13,7 @@ var createHooked = scenario{
 	name: "create-hooked", about: "create an issue, all in one workspace with 3 webhooks",
 	target: 0.6, status: 201,
 	requests: func(w *world, connection int) func() []byte {
-		return creates([]workspace{w.hooked}, w.host, connection)
+		return creates(w, []workspace{w.hooked}, connection)
 	},
 	beside: func(ctx context.Context, w *world) (func() string, error) {
 		h, err := hook(ctx, w, nil)

@@ -6,6 +6,6 @@ var createHot = scenario{
 	name: "create-hot", about: "create an issue, all in one workspace",
 	limit: "create", target: 0.6, status: 201,
 	requests: func(w *world, connection int) func() []byte {
-		return creates([]workspace{w.hot}, w.host, connection)
+		return creates(w, []workspace{w.hot}, connection)
 	},
 }

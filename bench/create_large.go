@@ -6,6 +6,6 @@ var createLarge = scenario{
 	name: "create-large", about: "create an issue, in the filled workspace",
 	limit: createHot.name, target: 0.7, status: 201, filled: true,
 	requests: func(w *world, connection int) func() []byte {
-		return creates([]workspace{w.read}, w.host, connection)
+		return creates(w, []workspace{w.read}, connection)
 	},
 }

@@ -1,10 +1,10 @@
 package bench
 
-// createMany creates issues in many workspaces in turn: durable, with every index
+// createMany creates issues in many workspaces, which differ in size: durable, with every index
 // and the event, before the answer. Its limit is what the disk and Pebble allow for
 // batches of as many keys and bytes.
 var createMany = scenario{
 	name: "create", about: "create an issue, in many workspaces",
-	limit: pebbleLimit, target: 0.4, status: 201,
-	requests: func(w *world, connection int) func() []byte { return creates(w.many, w.host, connection) },
+	limit: pebbleLimit, target: 0.35, status: 201,
+	requests: func(w *world, connection int) func() []byte { return creates(w, w.many, connection) },
 }

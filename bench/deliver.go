@@ -43,7 +43,7 @@ func (r *run) deliveries(ctx context.Context, s *scenario, h *hooks, connections
 	var created atomic.Int64
 	l := load{
 		dial: r.world.dial, connections: connections, lasts: min(backlogWithin, r.Duration), most: backlog, status: s.status,
-		requests: func(c int) func() []byte { return creates([]workspace{r.world.hooked}, r.world.host, c) },
+		requests: func(c int) func() []byte { return creates(r.world, []workspace{r.world.hooked}, c) },
 		answered: func(int, []byte) { created.Add(1) },
 	}
 	began, before := time.Now(), h.receiver.took.Load()

@@ -86,9 +86,9 @@ func TestTracks_KnowCreatesByTheirNumbers(t *testing.T) {
 		{"/9", body},
 		{"/", body},
 		{"/0", `{"data":{"title":"Is anybody there?"}}`},
-		{"/0", `{"data":{"title":"Car 00000000000x waits"}}`},
-		{"/0", `{"data":{"title":"Car 000000099999 waits"}}`},
-		{"/0", `{"data":{"title":"Car 1`},
+		{"/0", `{"data":{"title":"Track 00000000000x waits"}}`},
+		{"/0", `{"data":{"title":"Track 000000099999 waits"}}`},
+		{"/0", `{"data":{"title":"Track 1`},
 	} {
 		tr.arrived([]byte(c.path), []byte(c.body))
 	}

@@ -7,8 +7,9 @@ const listLimit = 50
 // filters.
 func lists(in workspace, host string, connection int) func() []byte {
 	filters := []string{
-		"", "&status=backlog", "&teamId=" + in.team, "&priority=high&assigneeId=crew-3", "&labelId=load&status=backlog",
-		"&view=active", "&view=mine", "&projectId=yard&hasParent=false", "&isParent=true", "&search=hump", "&search=waits%20finds",
+		"", "&status=backlog", "&teamId=" + in.team, "&priority=high&assigneeId=crew-3", "&labelId=label-2&status=backlog",
+		"&view=active", "&view=mine", "&projectId=yard-1&hasParent=false", "&isParent=true",
+		"&search=" + vocabulary().words[400], "&search=" + vocabulary().words[200] + "%20" + vocabulary().words[300],
 	}
 	requests := make([][]byte, len(filters))
 	for i, f := range filters {

@@ -26,9 +26,11 @@ type Report struct {
 	IdleRSS   int64 `json:"idleRSS,omitempty"`
 	LoadedRSS int64 `json:"loadedRSS,omitempty"`
 	// Create is what one create wrote, as the Pebble limit repeats it.
-	Create  writes   `json:"create"`
-	Results []Result `json:"results"`
-	Figures []Figure `json:"figures,omitempty"`
+	Create writes `json:"create"`
+	// Text is what the written issues are like.
+	Text    TextStatistics `json:"text"`
+	Results []Result       `json:"results"`
+	Figures []Figure       `json:"figures,omitempty"`
 }
 
 // Figure is what a scenario found that is no rate.
@@ -196,7 +198,7 @@ func (r *Report) Print(out io.Writer) error {
 	if r.Create.Assumed {
 		assumed = " (assumed: the node's metrics were not to be had)"
 	}
-	_, err := fmt.Fprintf(out, "\na create writes %d keys, %d bytes%s\n", r.Create.Keys, r.Create.Bytes, assumed)
+	_, err := fmt.Fprintf(out, "\n%s\na create writes %d keys, %d bytes%s\n", r.Text, r.Create.Keys, r.Create.Bytes, assumed)
 	for i := range r.Figures {
 		if err == nil {
 			_, err = fmt.Fprintln(out, &r.Figures[i])

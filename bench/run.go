@@ -20,6 +20,8 @@ func Run(ctx context.Context, cfg Config, out io.Writer) (report Report, err err
 		Started: time.Now().UTC().Truncate(time.Second), Machine: machine(), URL: cfg.URL,
 		Workspaces: cfg.Workspaces, Issues: cfg.Issues, Seconds: cfg.Duration.Seconds(), Create: assumedWrites,
 	}}
+	r.report.Text = textStatistics(cfg.Workspaces)
+	_, _ = fmt.Fprintln(out, r.report.Text)
 	defer func() { err = errors.Join(err, r.stop()) }()
 	if err := r.start(ctx); err != nil {
 		return r.report, err
@@ -133,7 +135,7 @@ func (r *run) scenario(ctx context.Context, s scenario, connections int) error {
 	before := r.counters(ctx)
 	closed := r.measure(ctx, s.name, s.about, &l)
 	if r.Rate == 0 {
-		closed.Limit, closed.Target = s.limit, s.target
+		closed.Limit, closed.Target, closed.RateTarget = s.limit, s.target, s.rateTarget
 	}
 	found, valid := closed.Rate, closed.Valid()
 	if s.limit == pebbleLimit {

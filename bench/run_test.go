@@ -195,8 +195,8 @@ func TestRun_MeasuresScenariosBesideTheirLimits(t *testing.T) {
 			t.Errorf("%s was measured %d times, want once for each number of connections", name, found[name])
 		}
 	}
-	if open != 30 || ratios != 18 {
-		t.Errorf("%d open measurements, %d ratios; want 30 and 18\n%s", open, ratios, out.String())
+	if open != 34 || ratios != 18 {
+		t.Errorf("%d open measurements, %d ratios; want 34 and 18\n%s", open, ratios, out.String())
 	}
 	if !strings.Contains(out.String(), "of its limit") {
 		t.Errorf("no table:\n%s", out.String())
@@ -338,23 +338,44 @@ func TestConfig_NamesEveryFault(t *testing.T) {
 	}
 }
 
-func TestCreates_NumbersTheirTitles(t *testing.T) {
+func TestCreates_WriteTheSameIssuesInEveryRun(t *testing.T) {
 	t.Parallel()
-	next := creates([]workspace{{id: "a", token: "ta"}, {id: "b", token: "tb"}}, "host:1", 3)
-	seen := map[string]bool{}
-	for i := range 4 {
-		r := string(next())
-		_, body, _ := strings.Cut(r, "\r\n\r\n")
-		var in struct{ Title string }
-		if err := json.Unmarshal([]byte(body), &in); err != nil {
-			t.Fatalf("%v in %s", err, body)
+	in := []workspace{{id: "a", token: "ta"}, {id: "b", token: "tb"}}
+	first, again := &world{host: "host:1"}, &world{host: "host:1"}
+	seen, largest := map[string]bool{}, 0
+	for _, connection := range []int{3, 4, 3} { // its second load writes other issues than its first
+		one, same := creates(first, in, connection), creates(again, in, connection)
+		for range 200 {
+			r := string(one())
+			if other := string(same()); other != r {
+				t.Fatalf("the second run asks %q where the first one asks %q", other, r)
+			}
+			_, body, _ := strings.Cut(r, "\r\n\r\n")
+			var issue struct{ Title, Description string }
+			if err := json.Unmarshal([]byte(body), &issue); err != nil {
+				t.Fatalf("%v in %s", err, body)
+			}
+			if n := len(strings.Fields(issue.Title)); n < 4 || n > 12 || seen[issue.Title] {
+				t.Errorf("the title %q has %d words, or is not the first", issue.Title, n)
+			}
+			seen[issue.Title] = true
+			if n := len(strings.Fields(issue.Description)); n != 0 && n != 2000 && (n < 20 || n > 200) {
+				t.Errorf("a description of %d words", n)
+			}
+			if strings.Contains(r, "/a/") {
+				largest++
+			}
 		}
-		if seen[in.Title] || !strings.Contains(in.Title, fmt.Sprintf("3%09d", i+1)) {
-			t.Errorf("request %d has the title %q", i, in.Title)
-		}
-		seen[in.Title] = true
-		if want := []string{"/b/", "/a/"}[i%2]; !strings.Contains(r, want) {
-			t.Errorf("request %d goes to %.60q", i, r)
-		}
+	}
+	if largest < 320 || largest > 480 {
+		t.Errorf("%d of 600 issues are the larger workspace's", largest)
+	}
+}
+
+func TestTextStatistics(t *testing.T) {
+	t.Parallel()
+	s := textStatistics(64)
+	if s.Title < 6 || s.Title > 9 || s.Description < 70 || s.Description > 110 || s.Longest != 2000 || s.Used < 10_000 || s.Bytes < 600 || s.Distinct < 45 {
+		t.Error(s)
 	}
 }

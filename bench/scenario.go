@@ -1,11 +1,8 @@
 package bench
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -48,7 +45,7 @@ type talk struct {
 
 // scenarios in the order they run in. One file each.
 var scenarios = []scenario{
-	createMany, createHot, createFollowed, createHooked, deliver, commitToDelivery, cycle, cycleHot, get, poll, listSmall, list, similar, analytics, createLarge, dispatchClaim, waiting,
+	createMany, createHot, createFollowed, createHooked, deliver, commitToDelivery, cycle, cycleHot, get, poll, listSmall, list, searchOne, searchTwo, similar, analytics, createLarge, dispatchClaim, waiting,
 }
 
 // Names of the limits measured beside the scenarios.
@@ -57,30 +54,7 @@ const (
 	pebbleLimit = "limit: pebble sync"
 )
 
-// creates gives requests that create issues, in one workspace after another.
-// Every connection has its own, and numbers them in place.
-func creates(in []workspace, host string, connection int) func() []byte {
-	digits := strings.Repeat("0", numberDigits)
-	requests := make([][]byte, len(in))
-	at := make([]int, len(in))
-	description := strings.Repeat("A car rolls over the hump and finds its track. ", 6)
-	for i, w := range in {
-		body := fmt.Sprintf(`{"title":"Car %s waits at the hump","description":%q,"priority":"high","assigneeId":"crew-%d","projectId":"yard","labelIds":["bench","load"]}`,
-			digits, description, connection%8)
-		requests[i] = request("POST", host, "/workspaces/"+w.id+"/issues", w.token, body)
-		at[i] = bytes.Index(requests[i], []byte(digits))
-	}
-	n, last := connection, int64(connection)*1_000_000_000
-	return func() []byte {
-		i := n % len(requests)
-		n++
-		last++
-		number(requests[i][at[i]:at[i]+numberDigits], last)
-		return requests[i]
-	}
-}
-
-// numberDigits is how long the numbers in titles are.
+// numberDigits is how long the numbers of marked titles are.
 const numberDigits = 12
 
 // number writes n into the whole of spot.

@@ -31,6 +31,11 @@ type world struct {
 	work   map[string][]string // issues that sessions are about, by workspace
 	agents atomic.Int64        // how many have been named
 	polled []string            // the paths of polls
+	// streams counts the streams of texts that each connection has begun.
+	streams struct {
+		sync.Mutex
+		of map[int]uint64
+	}
 }
 
 // workIssues is how many issues of a workspace sessions are about.
@@ -118,7 +123,7 @@ func (w *world) fill(ctx context.Context, issues int, out io.Writer) error {
 func (w *world) fillOne(ctx context.Context, in workspace, issues int, made func(id string)) error {
 	l := load{
 		dial: w.dial, connections: min(32, 1+issues/16), most: int64(issues), status: 201,
-		requests: func(c int) func() []byte { return creates([]workspace{in}, w.host, c) },
+		requests: func(c int) func() []byte { return creates(w, []workspace{in}, c) },
 		answered: func(_ int, body []byte) {
 			if id, ok := issueID(body); ok {
 				made(id)

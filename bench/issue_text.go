@@ -1,0 +1,117 @@
+package bench
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// What issues refer to. All of it is skewed as words are: a few people, labels and
+// projects have most of the issues.
+const (
+	crewSize     = 60
+	labelCount   = 40
+	projectCount = 12
+)
+
+// issueWriter writes issues, each different from all others of the run.
+type issueWriter struct {
+	*prose
+	crew, labels, projects *distribution
+	// mark is what titles begin with.
+	mark string
+	text []byte
+}
+
+func newIssueWriter(stream uint64) *issueWriter {
+	return &issueWriter{prose: newProse(stream), crew: zipf(crewSize), labels: zipf(labelCount), projects: zipf(projectCount)}
+}
+
+// appendIssue appends the JSON of a request for an issue. The words need no escapes.
+func (w *issueWriter) appendIssue(b []byte) []byte {
+	b = append(append(b, `{"title":"`...), w.mark...)
+	b = append(w.appendWords(b, w.titleWords()), '"')
+	if n := w.descriptionWords(); n > 0 {
+		b = append(w.appendWords(append(b, `,"description":"`...), n), '"')
+	}
+	priority := [...]string{"medium", "medium", "medium", "medium", "high", "high", "low", "low", "low", "urgent"}
+	b = append(append(append(b, `,"priority":"`...), priority[w.random.IntN(len(priority))]...), '"')
+	if w.random.IntN(5) > 0 {
+		b = append(strconv.AppendInt(append(b, `,"assigneeId":"crew-`...), int64(w.crew.draw(w.random)), 10), '"')
+	}
+	if w.random.IntN(3) > 0 {
+		b = append(strconv.AppendInt(append(b, `,"projectId":"yard-`...), int64(w.projects.draw(w.random)), 10), '"')
+	}
+	b = append(b, `,"labelIds":[`...)
+	var has [3]int
+	n := w.random.IntN(len(has) + 1)
+	for i := range n {
+		for has[i] = w.labels.draw(w.random); slices.Contains(has[:i], has[i]); {
+			has[i] = w.labels.draw(w.random)
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(strconv.AppendInt(append(b, `"label-`...), int64(has[i]), 10), '"')
+	}
+	return append(b, `]}`...)
+}
+
+// creates gives requests that create issues. Each goes to one of the workspaces, the
+// first of which get the most, by Zipf's law.
+func creates(w *world, in []workspace, connection int) func() []byte {
+	return createsMarked(w, in, connection, "")
+}
+
+// createsMarked is creates with titles that begin with a text.
+func createsMarked(w *world, in []workspace, connection int, mark string) func() []byte {
+	issues := newIssueWriter(w.stream(connection))
+	issues.mark = mark
+	tenants := zipf(len(in))
+	var body, r []byte
+	return func() []byte {
+		to := in[0]
+		if len(in) > 1 {
+			to = in[tenants.draw(issues.random)]
+		}
+		body = issues.appendIssue(body[:0])
+		r = appendRequest(r[:0], "POST", w.host, "/workspaces/"+to.id+"/issues", to.token, body)
+		return r
+	}
+}
+
+// stream gives the number of the next stream of texts of a connection. A connection's
+// loads come one after another, so a run writes the same texts as the one before.
+func (w *world) stream(connection int) uint64 {
+	w.streams.Lock()
+	defer w.streams.Unlock()
+	if w.streams.of == nil {
+		w.streams.of = map[int]uint64{}
+	}
+	w.streams.of[connection]++
+	return w.streams.of[connection]<<16 | uint64(connection)
+}
+
+// TextStatistics are what a sample of the generated issues is like.
+type TextStatistics struct {
+	Vocabulary int `json:"vocabulary"`
+	// Title and Description are words on average, Longest those of the longest
+	// description, Distinct the different words of an issue on average, and Used those
+	// of the sample.
+	Title       float64 `json:"title"`
+	Description float64 `json:"description"`
+	Longest     int     `json:"longest"`
+	Distinct    float64 `json:"distinct"`
+	Used        int     `json:"used"`
+	// Bytes is the size of a request's body on average, and Issues that of the sample.
+	Bytes  float64 `json:"bytes"`
+	Issues int     `json:"issues"`
+	// LargestTenant is the share of all creates that the largest workspace gets.
+	LargestTenant float64 `json:"largestTenant"`
+}
+
+// String is a line of the report.
+func (s TextStatistics) String() string {
+	return fmt.Sprintf("text: titles of %.1f words, descriptions of %.1f (the longest %d), %.1f different words an issue, %d in %d issues of a vocabulary of %d; %.0f bytes a request; the largest workspace has %.0f %% of the issues",
+		s.Title, s.Description, s.Longest, s.Distinct, s.Used, s.Issues, s.Vocabulary, s.Bytes, 100*s.LargestTenant)
+}
