@@ -1,0 +1,310 @@
+package storage
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sort"
+)
+
+// SegmentReader reads segments of a workspace, through one cursor, at one moment.
+type SegmentReader struct {
+	s *Segments
+	v *View
+	c *Cursor
+	// seek is space for keys.
+	seek []byte
+	er   entryReader
+}
+
+// Reader opens a reader, to be closed. r must not be used by others meanwhile.
+func (s *Segments) Reader(r Reader) (*SegmentReader, error) {
+	v := r.Reader()
+	c, err := v.Cursor(s.ID)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Name, err)
+	}
+	return &SegmentReader{s: s, v: v, c: c}, nil
+}
+
+// Close ends the reader.
+func (r *SegmentReader) Close() error { return r.c.Close() }
+
+// prefix makes the beginning of a key in the reader's space.
+func (r *SegmentReader) prefix(segment uint32, kind byte) []byte {
+	r.seek = append(binary.BigEndian.AppendUint32(r.seek[:0], segment), kind)
+	return r.seek
+}
+
+// within tells whether the cursor is at a row of a segment's kind.
+func (r *SegmentReader) within(segment uint32, kind byte) bool {
+	f := r.c.Fields()
+	return len(f) >= 5 && binary.BigEndian.Uint32(f) == segment && f[4] == kind
+}
+
+// block begins to read the entries of the block that the cursor is at.
+func (r *SegmentReader) block() error {
+	value, err := r.c.Value()
+	if err != nil {
+		return err
+	}
+	r.er.rest, r.er.e.term = value, r.er.e.term[:0]
+	return nil
+}
+
+// seekTerm moves to the block in which postings of a term from an ordinal on begin, if
+// there are any; false when no later block has them either.
+func (r *SegmentReader) seekTerm(segment uint32, dictionary int, term []byte, ord uint32) (bool, error) {
+	kind := byte(dictionary)
+	k := append(r.prefix(segment, kind), term...)
+	k = append(binary.BigEndian.AppendUint32(k, ord), 0) // behind the key itself
+	r.seek = k
+	ok := r.c.SeekLT(k) && r.within(segment, kind)
+	if !ok {
+		// The term is before the first block, or is its first term from a later ordinal.
+		if err := r.c.Err(); err != nil {
+			return false, err
+		}
+		ok = r.c.SeekGE(k) && r.within(segment, kind)
+	}
+	if !ok {
+		return false, r.c.Err()
+	}
+	return true, r.block()
+}
+
+// nextEntry reads the next entry of a dictionary, if need be of the next block.
+func (r *SegmentReader) nextEntry(segment uint32, dictionary int) (*entry, error) {
+	for {
+		ok, err := r.er.next(&r.s.Dictionaries[dictionary])
+		if err != nil || ok {
+			return &r.er.e, err
+		}
+		if !r.c.Next() || !r.within(segment, byte(dictionary)) {
+			return nil, r.c.Err()
+		}
+		if err := r.block(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// PostingList is a term's postings in one segment, from the newest doc on.
+type PostingList struct {
+	r          *SegmentReader
+	segment    uint32
+	dictionary int
+	term       []byte
+	// Total is the number of postings, and Counts that by class; empty where the
+	// segment has one class.
+	Total  int
+	Counts []ClassCount
+
+	posts TermPostings
+	i     int
+	last  bool // the piece in posts is the last one
+}
+
+// List looks up a term; nil when the segment doesn't have it.
+func (r *SegmentReader) List(segment uint32, dictionary int, term []byte) (*PostingList, error) {
+	ok, err := r.seekTerm(segment, dictionary, term, 0)
+	if err != nil || !ok {
+		return nil, r.wrap(err)
+	}
+	for {
+		e, err := r.nextEntry(segment, dictionary)
+		if err != nil || e == nil {
+			return nil, r.wrap(err)
+		}
+		switch c := bytes.Compare(e.term, term); {
+		case c > 0:
+			return nil, nil
+		case c == 0 && e.first:
+			l := &PostingList{r: r, segment: segment, dictionary: dictionary, term: bytes.Clone(term), Total: e.total}
+			l.Counts = append(l.Counts, e.count...)
+			return l, l.take(e)
+		}
+	}
+}
+
+func (r *SegmentReader) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", r.s.Name, err)
+}
+
+// take decodes a piece.
+func (l *PostingList) take(e *entry) error {
+	l.posts.reset()
+	l.i = 0
+	if err := l.posts.decodePiece(e.piece, e.ord, e.n, l.width()); err != nil {
+		return l.r.wrap(err)
+	}
+	l.last = e.first && e.n == e.total
+	return nil
+}
+
+func (l *PostingList) width() int { return l.r.s.Dictionaries[l.dictionary].Width }
+
+// load finds the piece with the first ordinal not before ord.
+func (l *PostingList) load(ord uint32) error {
+	l.posts.reset()
+	l.i, l.last = 0, true
+	ok, err := l.r.seekTerm(l.segment, l.dictionary, l.term, ord)
+	if err != nil || !ok {
+		return l.r.wrap(err)
+	}
+	for {
+		e, err := l.r.nextEntry(l.segment, l.dictionary)
+		if err != nil || e == nil {
+			return l.r.wrap(err)
+		}
+		c := bytes.Compare(e.term, l.term)
+		if c < 0 {
+			continue
+		}
+		if c > 0 {
+			return nil
+		}
+		if err := l.take(e); err != nil {
+			return err
+		}
+		if l.posts.ords[len(l.posts.ords)-1] >= ord {
+			l.i = sort.Search(len(l.posts.ords), func(i int) bool { return l.posts.ords[i] >= ord })
+			return nil
+		}
+		l.posts.reset()
+		l.last = true
+	}
+}
+
+// Valid tells whether the list is at a posting.
+func (l *PostingList) Valid() bool { return l.i < len(l.posts.ords) }
+
+// Ord is the ordinal of the posting that the list is at.
+func (l *PostingList) Ord() uint32 { return l.posts.ords[l.i] }
+
+// Payload of the posting, valid until the list moves.
+func (l *PostingList) Payload() []byte {
+	w := l.width()
+	return l.posts.payloads[l.i*w : (l.i+1)*w]
+}
+
+// Step moves to the next posting.
+func (l *PostingList) Step() error {
+	if l.i++; l.i < len(l.posts.ords) || l.last {
+		return nil
+	}
+	return l.load(l.posts.ords[l.i-1] + 1)
+}
+
+// Seek moves to the first posting whose ordinal is not before ord.
+func (l *PostingList) Seek(ord uint32) error {
+	if !l.Valid() || l.Ord() >= ord {
+		return nil
+	}
+	if end := len(l.posts.ords); l.posts.ords[end-1] >= ord {
+		l.i += sort.Search(end-l.i, func(i int) bool { return l.posts.ords[l.i+i] >= ord })
+		return nil
+	}
+	if l.last {
+		l.i = len(l.posts.ords)
+		return nil
+	}
+	return l.load(ord)
+}
+
+// Terms calls fn for each piece of the postings of the terms that begin with prefix, in
+// order, until it returns false. The ordinals are valid until fn returns, which must not
+// use the reader; decode leaves them out when it returns false.
+func (r *SegmentReader) Terms(segment uint32, dictionary int, prefix []byte, decode func(total int) bool, fn func(term []byte, first bool, total int, ords []uint32) bool) error {
+	if ok, err := r.seekTerm(segment, dictionary, prefix, 0); err != nil || !ok {
+		return r.wrap(err)
+	}
+	var p TermPostings
+	width := r.s.Dictionaries[dictionary].Width
+	want := false
+	for {
+		e, err := r.nextEntry(segment, dictionary)
+		if err != nil || e == nil {
+			return r.wrap(err)
+		}
+		if !bytes.HasPrefix(e.term, prefix) {
+			if bytes.Compare(e.term, prefix) > 0 {
+				return nil
+			}
+			continue
+		}
+		if e.first {
+			want = decode(e.total)
+		}
+		p.reset()
+		if want {
+			if err := p.decodePiece(e.piece, e.ord, e.n, width); err != nil {
+				return r.wrap(err)
+			}
+		}
+		if !fn(e.term, e.first, e.total, p.ords) {
+			return nil
+		}
+	}
+}
+
+// value reads a row of a segment; nil when there is none.
+func (r *SegmentReader) value(fields []byte) ([]byte, error) {
+	value, err := r.v.Value(r.s.ID, fields, nil)
+	return value, r.wrap(err)
+}
+
+var errColumn = errors.New("a column of the segment lacks a block")
+
+func (r *SegmentReader) column(segment uint32, kind byte, block int) ([]byte, error) {
+	value, err := r.value(binary.BigEndian.AppendUint32(r.prefix(segment, kind), uint32(block)))
+	if err == nil && value == nil {
+		err = r.wrap(errColumn)
+	}
+	return value, err
+}
+
+// Lengths reads the lengths of all docs of a segment, by ordinal.
+func (r *SegmentReader) Lengths(s *Segment, b []byte) ([]byte, error) {
+	b = b[:0]
+	for i := 0; i < int(s.Docs); i += lengthsPerBlock {
+		part, err := r.column(s.Number, lengthColumn, i/lengthsPerBlock)
+		if err != nil {
+			return nil, err
+		}
+		b = append(b, part...)
+	}
+	if len(b) != int(s.Docs) {
+		return nil, r.wrap(errColumn)
+	}
+	return b, nil
+}
+
+// Classes reads the classes of a segment, by their places in ClassCount.
+func (r *SegmentReader) Classes(segment uint32) (all []ClassTotals, err error) {
+	b, err := r.value(r.prefix(segment, classTable))
+	if err != nil {
+		return nil, err
+	}
+	whole := b
+	for len(b) > 0 {
+		var t ClassTotals
+		if len(b) < len(t.Group)+1 {
+			return nil, r.wrap(fmt.Errorf("%w: table of classes of %d bytes", ErrFormat, len(whole)))
+		}
+		t.Restricted = b[copy(t.Group[:], b)] != 0
+		b = b[len(t.Group)+1:]
+		docs, n := binary.Uvarint(b)
+		length, m := binary.Uvarint(b[max(n, 0):])
+		if n <= 0 || m <= 0 {
+			return nil, r.wrap(fmt.Errorf("%w: table of classes of %d bytes", ErrFormat, len(whole)))
+		}
+		t.Docs, t.Length, b = docs, length, b[n+m:]
+		all = append(all, t)
+	}
+	return all, nil
+}
