@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -33,6 +34,9 @@ type Engine struct {
 	shards []*shard // by number; the directory's is the first
 
 	timerOps map[string]*tracker.Op // by kind of timer
+	// turns holds the queries of lasting workflows that run at a time: half of the
+	// processors are left to requests.
+	turns chan struct{}
 
 	rootHash    [sha256.Size]byte
 	callers     callers
@@ -74,6 +78,7 @@ func NewEngine(cfg Config) (*Engine, error) {
 		replicator: cfg.Replicator,
 		timerOps:   tracker.TimerOps,
 	}
+	e.turns = make(chan struct{}, (runtime.GOMAXPROCS(0)+1)/2)
 	e.actors.ended = make(chan struct{})
 	e.background.ended = make(chan struct{})
 	e.stopped, e.stop = context.WithCancel(context.Background())

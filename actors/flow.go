@@ -19,13 +19,16 @@ type flow struct {
 	now    time.Time
 	// changed: a step was, or may have been, applied.
 	changed bool
+	// lasting: the workflow may take longer than its request, so each step has the time
+	// of one, and its queries take turns with those of others.
+	lasting bool
 }
 
 var _ tracker.Flow = (*flow)(nil)
 
 func (e *Engine) workflow(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
 	e.stats.workflows.Add(1)
-	f := &flow{engine: e, req: req, now: e.now()}
+	f := &flow{engine: e, req: req, now: e.now(), lasting: op.Lasting}
 	reply, err := f.run(op, in)
 	if err == nil {
 		return reply, nil
@@ -77,11 +80,19 @@ func (f *flow) Secret(b []byte) {
 func (f *flow) Inbound() *tracker.InboundSettings { return &f.engine.cfg.Inbound }
 
 func (f *flow) Query(workspace storage.ID, op *tracker.Op, in any) (tracker.Reply, error) {
-	return f.step(f.req.Look(workspace), op, in)
+	return f.step(f.timed(f.req.Look(workspace)), op, in)
 }
 
 func (f *flow) Command(permit tracker.Permit, workspace storage.ID, op *tracker.Op, in any) (tracker.Reply, error) {
-	return f.step(f.req.Step(permit, workspace), op, in)
+	return f.step(f.timed(f.req.Step(permit, workspace)), op, in)
+}
+
+// timed gives a step of a lasting workflow the time of a request.
+func (f *flow) timed(step *tracker.Request) *tracker.Request {
+	if f.lasting {
+		step.Deadline = time.Now().Add(f.engine.cfg.Limits.Answer)
+	}
+	return step
 }
 
 func (f *flow) CommandAs(permit tracker.Permit, caller tracker.Caller, workspace storage.ID, op *tracker.Op, in any) (tracker.Reply, error) {
@@ -89,6 +100,14 @@ func (f *flow) CommandAs(permit tracker.Permit, caller tracker.Caller, workspace
 }
 
 func (f *flow) step(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
+	if f.lasting && op.Kind == tracker.Query {
+		select {
+		case f.engine.turns <- struct{}{}:
+			defer func() { <-f.engine.turns }()
+		case <-f.engine.stopped.Done():
+			return tracker.Reply{}, errClosing()
+		}
+	}
 	reply, err := f.engine.step(req, op, in)
 	if op.Kind != tracker.Query && (err == nil || outcome(err) == "unknown") {
 		f.changed = true

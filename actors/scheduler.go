@@ -24,6 +24,7 @@ type scheduler struct {
 	// Owned by the loop's goroutine.
 	tasks   map[timerName]*task
 	running int
+	lasting map[string]int // of each kind that is lasting; these don't count as running
 }
 
 type timerName struct {
@@ -55,6 +56,9 @@ const (
 	// long each time up to retryMost.
 	retryFirst = time.Second
 	retryMost  = 5 * time.Minute
+	// lastingTimers is how many timers of each lasting kind a shard runs at once. They
+	// are not among Limits.Timers, so that they don't keep others waiting.
+	lastingTimers = 4
 	// timersLook is the longest the loop sleeps: sleep is not measured by the clock
 	// that says what is due, which may be set, or go on while the machine is suspended.
 	timersLook = time.Minute
@@ -69,8 +73,8 @@ func startScheduler(s *shard) *scheduler {
 	c := &scheduler{
 		shard:  s,
 		wakeup: make(chan struct{}, 1),
-		ended:  make(chan result, e.cfg.Limits.Timers),
-		tasks:  map[timerName]*task{},
+		ended:  make(chan result, e.cfg.Limits.Timers+lastingTimers*len(e.timerOps)),
+		tasks:  map[timerName]*task{}, lasting: map[string]int{},
 	}
 	c.ctx, c.cancel = context.WithCancel(e.stopped)
 	go c.loop()
@@ -170,7 +174,7 @@ func (c *scheduler) look() (time.Duration, error) {
 		switch {
 		case t.again.After(now):
 			sleep = min(sleep, t.again.Sub(now))
-		case c.running < e.cfg.Limits.Timers: // else the end of one wakes the loop
+		case c.free(t.name.kind): // else the end of one wakes the loop
 			c.start(t)
 		}
 	}
@@ -182,6 +186,29 @@ func (c *scheduler) look() (time.Duration, error) {
 	return max(sleep, timersPace), nil
 }
 
+// isLasting reports whether the operation of a kind of timer may take long.
+func (c *scheduler) isLasting(kind string) bool {
+	op := c.shard.engine.timerOps[kind]
+	return op != nil && op.Lasting
+}
+
+// free reports whether another timer of a kind may be run.
+func (c *scheduler) free(kind string) bool {
+	if c.isLasting(kind) {
+		return c.lasting[kind] < lastingTimers
+	}
+	return c.running < c.shard.engine.cfg.Limits.Timers
+}
+
+// count counts timers that are being run.
+func (c *scheduler) count(kind string, by int) {
+	if c.isLasting(kind) {
+		c.lasting[kind] += by
+	} else {
+		c.running += by
+	}
+}
+
 // start runs a timer's operation on a goroutine of its own.
 func (c *scheduler) start(t *task) {
 	e := c.shard.engine
@@ -190,7 +217,7 @@ func (c *scheduler) start(t *task) {
 	}
 	t.running = true
 	t.tries++
-	c.running++
+	c.count(t.name.kind, 1)
 	go func() {
 		defer e.background.leave()
 		c.ended <- result{t, e.fire(t.name)}
@@ -214,8 +241,8 @@ func (e *Engine) fire(name timerName) error {
 // done notes what became of a run. If the timer is still set at the next look, it
 // is run again after a while.
 func (c *scheduler) done(r result) {
-	c.running--
 	t := r.task
+	c.count(t.name.kind, -1)
 	t.running = false
 	wait := retryMost
 	if doublings := t.tries - 1; doublings < 16 {

@@ -10,6 +10,14 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
+// Docs is a stream of docs, newest first.
+type Docs interface {
+	// Next gives the newest doc that is not newer than most; false when there is none.
+	// most never grows from call to call.
+	Next(most Doc) (Doc, bool, error)
+	Close() error
+}
+
 // DocList streams docs given newest first.
 type DocList []Doc
 
@@ -24,6 +32,52 @@ func (l *DocList) Next(most Doc) (Doc, bool, error) {
 
 // Close implements Docs.
 func (*DocList) Close() error { return nil }
+
+// NewestDocs streams the docs of a table's records that are newer than a doc.
+type NewestDocs struct {
+	c    *Cursor
+	than Doc
+	doc  Doc // that the cursor is at
+	at   bool
+	end  bool
+}
+
+// NewestDocs opens the stream. The table's keys are made by Key.Newest.
+func (v *View) NewestDocs(table TableID, than Doc) (*NewestDocs, error) {
+	c, err := v.Cursor(table)
+	if err != nil {
+		return nil, err
+	}
+	return &NewestDocs{c: c, than: than}, nil
+}
+
+// Next implements Docs.
+func (d *NewestDocs) Next(most Doc) (Doc, bool, error) {
+	for !d.end && (!d.at || d.doc > most) {
+		ok := false
+		if d.at && d.doc-1 == most {
+			ok = d.c.Next()
+		} else {
+			var key [8]byte
+			ok = d.c.SeekGE(DocKey(key[:0], min(most, newestDoc)))
+		}
+		d.at = true
+		if !ok || len(d.c.Fields()) < 8 {
+			d.end = true
+			return 0, false, d.c.Err()
+		}
+		if d.doc = DocOfKey(d.c.Fields()); d.doc <= d.than {
+			d.end = true
+		}
+	}
+	return d.doc, !d.end, nil
+}
+
+// newestDoc is the newest that a key can have.
+const newestDoc = Doc(1)<<60 - 1
+
+// Close implements Docs.
+func (d *NewestDocs) Close() error { return d.c.Close() }
 
 // AnyDocs streams what is in any of the streams.
 type AnyDocs []Docs
@@ -44,30 +98,6 @@ func (a AnyDocs) Next(most Doc) (newest Doc, found bool, err error) {
 
 // Close implements Docs.
 func (a AnyDocs) Close() error { return closeDocs(a) }
-
-// AllDocs streams what is in all of the streams, of which there must be one.
-type AllDocs []Docs
-
-// Next implements Docs.
-func (a AllDocs) Next(most Doc) (Doc, bool, error) {
-	for agree, i := 0, 0; ; i = (i + 1) % len(a) {
-		doc, ok, err := a[i].Next(most)
-		if err != nil || !ok {
-			return 0, false, err
-		}
-		if doc == most && agree > 0 {
-			agree++
-		} else {
-			most, agree = doc, 1
-		}
-		if agree == len(a) {
-			return doc, true, nil
-		}
-	}
-}
-
-// Close implements Docs.
-func (a AllDocs) Close() error { return closeDocs(a) }
 
 func closeDocs(all []Docs) error {
 	var errs []error

@@ -80,6 +80,9 @@ func (b *SegmentBuilder) Rows(number uint32) ([]SegmentRow, Segment) {
 // segment is what a manifest says of a segment with these columns.
 func (c *columns) segment(number uint32) Segment {
 	s := Segment{Number: number, Docs: uint32(len(c.docs))}
+	if len(c.docs) > 0 {
+		s.Newest = c.docs[0]
+	}
 	for _, t := range c.table {
 		s.Length += t.Length
 	}

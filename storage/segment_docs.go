@@ -76,8 +76,8 @@ func (a AllOrds) Next(from uint32) (uint32, bool, error) {
 	}
 }
 
-// docColumnReader turns ordinals of a segment into docs and back.
-type docColumnReader struct {
+// DocColumn turns ordinals of a segment into docs and back.
+type DocColumn struct {
 	r      *SegmentReader
 	s      *Segment
 	firsts []byte
@@ -85,15 +85,16 @@ type docColumnReader struct {
 	at     int // number of the block
 }
 
-func (r *SegmentReader) docColumn(s *Segment) (*docColumnReader, error) {
+// DocColumn reads which doc has an ordinal, for one goroutine.
+func (r *SegmentReader) DocColumn(s *Segment) (*DocColumn, error) {
 	firsts, err := r.value(r.prefix(s.Number, docFirsts))
 	if err == nil && len(firsts) != 8*((int(s.Docs)+docsPerBlock-1)/docsPerBlock) {
 		err = r.wrap(fmt.Errorf("%w: %d bytes of first docs of a segment of %d", ErrFormat, len(firsts), s.Docs))
 	}
-	return &docColumnReader{r: r, s: s, firsts: firsts, at: -1}, err
+	return &DocColumn{r: r, s: s, firsts: firsts, at: -1}, err
 }
 
-func (c *docColumnReader) load(block int) (err error) {
+func (c *DocColumn) load(block int) (err error) {
 	if c.at == block {
 		return nil
 	}
@@ -107,8 +108,8 @@ func (c *docColumnReader) load(block int) (err error) {
 	return err
 }
 
-// doc gives the doc of an ordinal.
-func (c *docColumnReader) doc(ord uint32) (Doc, error) {
+// Doc gives the doc of an ordinal.
+func (c *DocColumn) Doc(ord uint32) (Doc, error) {
 	if ord >= c.s.Docs {
 		return 0, c.r.wrap(fmt.Errorf("%w: ordinal %d of a segment of %d docs", ErrFormat, ord, c.s.Docs))
 	}
@@ -118,9 +119,9 @@ func (c *docColumnReader) doc(ord uint32) (Doc, error) {
 	return Doc(binary.BigEndian.Uint64(c.block[ord%docsPerBlock*8:])), nil
 }
 
-// ord gives the ordinal of the newest doc not newer than most; the number of docs when
+// Ord gives the ordinal of the newest doc not newer than most; the number of docs when
 // there is none.
-func (c *docColumnReader) ord(most Doc) (uint32, error) {
+func (c *DocColumn) Ord(most Doc) (uint32, error) {
 	at := func(b []byte, i int) Doc { return Doc(binary.BigEndian.Uint64(b[8*i:])) }
 	// The block before the first one that begins at or below most may still end there.
 	block := sort.Search(len(c.firsts)/8, func(i int) bool { return at(c.firsts, i) <= most })
@@ -139,7 +140,7 @@ func (c *docColumnReader) ord(most Doc) (uint32, error) {
 // SegmentDocs streams the docs of a stream of a segment's ordinals.
 type SegmentDocs struct {
 	ords    Ords
-	column  *docColumnReader
+	column  *DocColumn
 	skip    func(Doc) (bool, error)
 	current Doc
 	next    uint32 // the ordinal behind current's
@@ -150,7 +151,7 @@ type SegmentDocs struct {
 // Docs streams the docs of a segment's ordinals, but those that skip says true of; nil:
 // none. skip is asked about each doc once, the newest first.
 func (r *SegmentReader) Docs(s *Segment, ords Ords, skip func(Doc) (bool, error)) (*SegmentDocs, error) {
-	column, err := r.docColumn(s)
+	column, err := r.DocColumn(s)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +165,7 @@ func (d *SegmentDocs) Next(most Doc) (Doc, bool, error) {
 	}
 	from := d.next
 	if !d.begun || d.current-1 > most { // else the next doc is not newer anyhow
-		ord, err := d.column.ord(most)
+		ord, err := d.column.Ord(most)
 		if err != nil {
 			return 0, false, err
 		}
@@ -181,7 +182,7 @@ func (d *SegmentDocs) Next(most Doc) (Doc, bool, error) {
 			return 0, false, nil
 		}
 		from = ord + 1
-		doc, err := d.column.doc(ord)
+		doc, err := d.column.Doc(ord)
 		if err != nil {
 			return 0, false, err
 		}

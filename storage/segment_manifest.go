@@ -14,6 +14,7 @@ type Segment struct {
 	Age    uint32
 	Docs   uint32
 	Length uint64 // of all docs
+	Newest Doc
 }
 
 // Manifest says which segments count, the oldest first. It changes with the batch that
@@ -22,26 +23,34 @@ type Manifest struct {
 	// Through is the newest doc that was there when the newest segment was made.
 	Through Doc
 	Next    uint32 // number of the next segment
-	// Begun are the segments that are being written. Those that an earlier owner of
-	// the workspace began are never completed, and are deleted.
-	Begun    []uint32
-	Segments []Segment
+	// Flushing and Merging are the segments that are being written, of new postings and
+	// of those of others; 0: none. A segment that an earlier owner of the workspace
+	// began is never completed, and is deleted when the next one is begun.
+	Flushing, Merging uint32
+	Segments          []Segment
 	// Replaced is about how many docs have postings that don't count any longer.
 	Replaced uint64
+	// Settled is the age up to which no replaced postings are left.
+	Settled uint32
+}
+
+// Begun gives the field for the segment that is being written.
+func (m *Manifest) Begun(merge bool) *uint32 {
+	if merge {
+		return &m.Merging
+	}
+	return &m.Flushing
 }
 
 // Encode appends the stored form.
 func (m *Manifest) Encode(b []byte) []byte {
 	b = binary.AppendUvarint(append(b, 1), uint64(m.Through))
-	b = binary.AppendUvarint(b, uint64(m.Next))
-	b = binary.AppendUvarint(b, uint64(len(m.Begun)))
-	for _, n := range m.Begun {
-		b = binary.AppendUvarint(b, uint64(n))
+	for _, n := range [...]uint64{uint64(m.Next), uint64(m.Flushing), uint64(m.Merging), m.Replaced, uint64(m.Settled)} {
+		b = binary.AppendUvarint(b, n)
 	}
-	b = binary.AppendUvarint(b, m.Replaced)
 	b = binary.AppendUvarint(b, uint64(len(m.Segments)))
 	for _, s := range m.Segments {
-		for _, n := range [...]uint64{uint64(s.Number), uint64(s.Age), uint64(s.Docs), s.Length} {
+		for _, n := range [...]uint64{uint64(s.Number), uint64(s.Age), uint64(s.Docs), s.Length, uint64(s.Newest)} {
 			b = binary.AppendUvarint(b, n)
 		}
 	}
@@ -70,12 +79,10 @@ func ParseManifest(b []byte) (m Manifest, err error) {
 		b = b[1:]
 	}
 	m.Through, m.Next = Doc(number()), uint32(number())
+	m.Flushing, m.Merging = uint32(number()), uint32(number())
+	m.Replaced, m.Settled = number(), uint32(number())
 	for n := number(); n > 0 && !bad; n-- {
-		m.Begun = append(m.Begun, uint32(number()))
-	}
-	m.Replaced = number()
-	for n := number(); n > 0 && !bad; n-- {
-		m.Segments = append(m.Segments, Segment{uint32(number()), uint32(number()), uint32(number()), number()})
+		m.Segments = append(m.Segments, Segment{uint32(number()), uint32(number()), uint32(number()), number(), Doc(number())})
 	}
 	if bad || len(b) > 0 {
 		return Manifest{}, fmt.Errorf("%w: manifest of %d bytes", ErrFormat, len(whole))

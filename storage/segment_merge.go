@@ -264,12 +264,12 @@ func (r *SegmentReader) Columns(s *Segment) (c *SegmentColumns, err error) {
 	if c.Table, err = r.Classes(s.Number); err != nil {
 		return nil, err
 	}
-	column, err := r.docColumn(s)
+	column, err := r.DocColumn(s)
 	if err != nil {
 		return nil, err
 	}
 	for ord := range s.Docs {
-		doc, err := column.doc(ord)
+		doc, err := column.Doc(ord)
 		if err != nil {
 			return nil, err
 		}

@@ -148,6 +148,9 @@ func (tx *Tx) restrict(row *storage.Row[Issue], restricted bool) error {
 	if err := mark(restrictedTable, pk); err != nil {
 		return err
 	}
+	if err := tx.indexAgain(&row.Value); err != nil {
+		return err
+	}
 	return tx.tallyRestricted(&row.Value, restricted)
 }
 

@@ -28,10 +28,16 @@ const (
 
 // duplicates searches for the issues whose titles are closest to a new one's.
 type duplicates struct {
-	tx    *Tx
-	terms []term // of the new title, rarest first
-	mask  uint64 // its signature
-	best  []duplicate
+	tx       *Tx
+	terms    int    // of the new title
+	mask     uint64 // its signature
+	best     []duplicate
+	compared int // postings
+	closed   int // issues that were looked at
+	// open walks the issues that are not closed; openAt is where it was last in each
+	// status.
+	open   *storage.Cursor
+	openAt [len(issueStatuses)]storage.Doc
 }
 
 type duplicate struct {
@@ -60,15 +66,21 @@ func (d *PossibleDuplicate) append(b []byte) (_ []byte, err error) {
 // the newest (Decision 19).
 func (tx *Tx) possibleDuplicates(title string) ([]duplicate, error) {
 	terms := tx.terms(title)
-	d := duplicates{tx: tx, mask: signature(terms), terms: slices.Clone(terms)}
-	slices.SortFunc(d.terms, func(a, b term) int { return -cmp.Compare(a.rare, b.rare) })
+	d := duplicates{tx: tx, mask: signature(terms), terms: len(terms)}
+	for i := range d.openAt {
+		d.openAt[i] = math.MaxUint64
+	}
 	if err := tx.recent().load(tx); err != nil {
 		return nil, err
 	}
 	if err := d.searchRecent(terms); err != nil {
 		return nil, err
 	}
-	if err := d.searchIndex(terms); err != nil {
+	err := d.searchIndex(terms)
+	if d.open != nil {
+		err = errors.Join(err, d.open.Close())
+	}
+	if err != nil {
 		return nil, fmt.Errorf("search for duplicates: %w", err)
 	}
 	return d.best, nil
@@ -105,15 +117,7 @@ func (d *duplicates) insert(found duplicate) {
 	d.best = d.best[:min(len(d.best), duplicatesShown)]
 }
 
-// atMost bounds the terms in common with a title of the given signature.
-func atMost(terms []term, signature uint64) (n int) {
-	for _, t := range terms {
-		n += int(signature >> (t.hash & 63) & 1)
-	}
-	return n
-}
-
-// atMostBoth is atMost by both signatures.
+// atMostBoth bounds the terms in common with a title of the given signatures.
 func atMostBoth(terms []term, first, second uint64) (n int) {
 	for _, t := range terms {
 		n += int(first >> (t.hash & 63) & (second >> (t.hash >> 6 & 63)) & 1)
@@ -157,95 +161,167 @@ func (d *duplicates) searchRecent(terms []term) error {
 	return nil
 }
 
-// searchIndex goes through the lists of some of the terms, newest issues first.
-//
-// An issue that is to be among the best shares a number of terms, need, and so at
-// least one of any len(terms)-need+1 of them: the lists of the rarest so many
-// suffice. What the others would say is in the issue's signature, as a bound.
+// searchIndex goes through the segments, the newest first.
 func (d *duplicates) searchIndex(terms []term) (err error) {
-	newest, err := d.tx.Counter(searchTotals, newestIndexed)
-	if err != nil || newest == 0 {
+	m := &d.tx.recent().manifest
+	if len(m.Segments) == 0 {
+		return nil
+	}
+	// What the open batch changes is among the recent titles.
+	r, err := searchIndex.Reader(d.tx.Writer().Committed())
+	if err != nil {
 		return err
 	}
-	var lists []*storage.PostingReader
-	defer func() {
-		for _, l := range lists {
-			err = errors.Join(err, l.Close())
-		}
-	}()
-	need := d.need(storage.Doc(newest))
-	opened := 0
-	for opened < len(d.terms)-need+1 {
-		l := titlePostings.Read(d.tx.Writer().Committed())
-		lists = append(lists, l)
-		var name [8]byte
-		if err := l.List(termList(name[:0], d.terms[opened].hash), math.MaxUint64); err != nil {
+	defer func() { err = errors.Join(err, r.Close()) }()
+	for i := len(m.Segments) - 1; i >= 0 && d.compared < maxCompared; i-- {
+		if err := d.searchSegment(r, &m.Segments[i], terms); err != nil {
 			return err
 		}
-		opened++
 	}
-	for compared := 0; compared < maxCompared; {
-		doc, met, payload := newestOf(lists[:opened])
-		if met == 0 || len(d.terms)-opened+live(lists[:opened]) < need {
+	return nil
+}
+
+// searchSegment goes through the postings of some of the terms, newest issues first.
+//
+// An issue that is to be among the best shares a number of terms, need, and so at
+// least one of any n-need+1 of the n terms that the segment has: the lists of the
+// rarest so many suffice. The issue's signature bounds how many of the others it has.
+func (d *duplicates) searchSegment(r *storage.SegmentReader, s *storage.Segment, terms []term) error {
+	newest := s.Newest // no issue that is still to come is newer
+	type list struct {
+		*storage.PostingList
+		term term
+	}
+	lists := make([]list, 0, len(terms))
+	var key [8]byte
+	for i, t := range terms {
+		if len(lists)+len(terms)-i < d.need(newest) {
 			return nil
 		}
-		// Payload and position are of use until the lists move on.
-		m, sig := int(payload[0]), binary.BigEndian.Uint64(payload[1:])
-		compared += met
-		if _, recent := d.tx.recent().at[doc]; !recent {
-			bound := min(m, met+atMost(d.terms[opened:], sig))
-			if d.wants(doc, score(bound, len(terms), m)) {
-				if err := d.compare(doc, terms); err != nil {
+		l, err := r.List(s.Number, titleTermsOf, titleKey(key[:0], t.hash))
+		if err != nil {
+			return err
+		}
+		if l != nil {
+			lists = append(lists, list{l, t})
+		}
+	}
+	slices.SortFunc(lists, func(a, b list) int { return cmp.Compare(a.Total, b.Total) })
+	docs, opened := (*storage.DocColumn)(nil), len(lists)
+	for d.compared < maxCompared {
+		need := d.need(newest)
+		if need > len(lists) {
+			return nil
+		}
+		opened = min(opened, len(lists)-need+1)
+		ord, met := ^uint32(0), 0
+		var payload []byte
+		for _, l := range lists[:opened] {
+			switch {
+			case !l.Valid():
+			case met == 0 || l.Ord() < ord:
+				ord, met, payload = l.Ord(), 1, l.Payload()
+			case l.Ord() == ord:
+				met++
+			}
+		}
+		if met == 0 {
+			return nil
+		}
+		d.compared += met
+		m, sig, bound := int(payload[0]), binary.BigEndian.Uint64(payload[1:]), met
+		for _, l := range lists[opened:] {
+			bound += int(sig >> (l.term.hash & 63) & 1)
+		}
+		if best := score(min(bound, m), len(terms), m); d.wants(newest, best) {
+			var err error
+			if docs == nil {
+				if docs, err = r.DocColumn(s); err != nil {
 					return err
 				}
 			}
+			if newest, err = docs.Doc(ord); err != nil {
+				return err
+			}
+			open := newest
+			if d.closed > fewClosed {
+				if open, err = d.nextOpen(newest); err != nil || open == 0 {
+					return err
+				}
+			}
+			if open < newest {
+				newest = open
+				if ord, err = docs.Ord(open); err != nil {
+					return err
+				}
+				for _, l := range lists {
+					if err := l.Seek(ord); err != nil {
+						return err
+					}
+				}
+				continue
+			}
+			if err := d.consider(newest, best, terms); err != nil {
+				return err
+			}
 		}
 		for _, l := range lists[:opened] {
-			if l.Valid() && l.Doc() == doc {
+			if l.Valid() && l.Ord() == ord {
 				if err := l.Step(); err != nil {
 					return err
 				}
 			}
 		}
-		if doc == 0 {
-			return nil
-		}
-		if need = d.need(doc - 1); need > len(d.terms) {
-			return nil
-		}
-		opened = min(opened, len(d.terms)-need+1)
 	}
 	return nil
 }
 
-// newestOf gives the newest doc that any of the lists is at, by how many, and one's
-// payload.
-func newestOf(lists []*storage.PostingReader) (doc storage.Doc, met int, payload []byte) {
-	for _, l := range lists {
-		switch {
-		case !l.Valid():
-		case met == 0 || l.Doc() > doc:
-			doc, met, payload = l.Doc(), 1, l.Payload()
-		case l.Doc() == doc:
-			met++
+// fewClosed is how many issues may turn out to be closed before closed ones are leapt
+// over, which is slower where there are few of them: a workspace may have thousands of
+// closed issues with the title of the new one.
+const fewClosed = 16
+
+// nextOpen gives the newest issue not newer than doc that is not closed; 0 when there is
+// none.
+func (d *duplicates) nextOpen(doc storage.Doc) (newest storage.Doc, err error) {
+	if d.open == nil {
+		if d.open, err = d.tx.Cursor(issueByStatus); err != nil {
+			return 0, err
 		}
 	}
-	return doc, met, payload
+	var key [9]byte
+	for _, s := range issueStatuses {
+		if s.Closed() {
+			continue
+		}
+		at := &d.openAt[s.rank()]
+		if *at > doc {
+			*at = 0
+			if d.open.SeekGE(storage.DocKey(append(key[:0], s.rank()), doc)) {
+				if f := d.open.Fields(); len(f) >= 9 && f[0] == s.rank() {
+					*at = storage.DocOfKey(f[1:])
+				}
+			} else if err := d.open.Err(); err != nil {
+				return 0, err
+			}
+		}
+		newest = max(newest, *at)
+	}
+	return newest, nil
 }
 
-func live(lists []*storage.PostingReader) (n int) {
-	for _, l := range lists {
-		if l.Valid() {
-			n++
-		}
+// consider compares an issue with the title, unless it is known to be out of question.
+func (d *duplicates) consider(doc storage.Doc, best float64, terms []term) error {
+	if _, recent := d.tx.recent().at[doc]; recent || !d.wants(doc, best) || slices.ContainsFunc(d.best, func(b duplicate) bool { return b.doc == doc }) {
+		return nil
 	}
-	return n
+	return d.compare(doc, terms)
 }
 
 // need is how many terms an issue has to share to be among the best, if it is not
 // newer than doc.
 func (d *duplicates) need(doc storage.Doc) int {
-	k := float64(len(d.terms))
+	k := float64(d.terms)
 	if len(d.best) < duplicatesShown {
 		return max(1, int(math.Ceil(duplicateScore*k)))
 	}
@@ -261,6 +337,7 @@ type likeness struct {
 	ID         IssueID     `json:"id"`
 	Title      string      `json:"title"`
 	Status     IssueStatus `json:"status"`
+	IsDraft    bool        `json:"isDraft"`
 	Identifier *string     `json:"identifier"`
 }
 
@@ -271,6 +348,10 @@ func (d *duplicates) compare(doc storage.Doc, terms []term) error {
 		var like likeness
 		if err := json.Unmarshal(rec.JSON(), &like); err != nil {
 			return false, fmt.Errorf("read an issue: %w", err)
+		}
+		if like.Status.Closed() || like.IsDraft {
+			d.closed++
+			return false, nil
 		}
 		theirs := titleTerms(like.Title)
 		s := score(common(terms, theirs), len(terms), len(theirs))

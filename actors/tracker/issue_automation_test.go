@@ -26,6 +26,12 @@ func (w *issueWorld) runDue() (runs int) {
 		if len(due) == 0 {
 			return runs
 		}
+		if op := TimerOps[due[0].Kind]; op.Kind == Workflow {
+			if err := w.flow(op, nil); err != nil {
+				w.Fatal(err)
+			}
+			continue
+		}
 		w.run(&System, TimerOps[due[0].Kind], &TimerIn{Kind: due[0].Kind, Subject: due[0].Subject})
 		if due[0].Kind == timerCloseChildren {
 			runs++

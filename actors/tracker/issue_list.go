@@ -53,7 +53,7 @@ func (v *View) listIssues(in *ListIssuesIn, within statusSet, kind string) (Repl
 		if s := rest.search; s != nil && s.docs != nil {
 			matches = append(matches, storage.FromDocs(issueTable, s.docs))
 		}
-		if s := rest.search; s != nil && len(s.wide) > 0 {
+		if s := rest.search; s != nil && (len(s.wide) > 0 || s.docs == nil) {
 			page.examine = maxSearched
 		}
 	}

@@ -38,14 +38,15 @@ const (
 	// BM25's parameters, as everyone sets them (Robertson, Zaragoza 2009).
 	bm25K1 = 1.2
 	bm25B  = 0.75
-	// similarRead bounds the words of the issue that are looked at, title first.
-	similarRead = 256
-	// similarWords bounds the words of the issue that are searched for: its rarest.
-	similarWords = 64
-	// similarPostings bounds the postings gone through, those of a word as well as,
-	// about, those of all: beyond, the most frequent words are left out, and of a word
-	// in so many issues the older ones.
-	similarPostings = 100_000
+	// similarRead bounds the words of the issue that are looked up, title first.
+	similarRead = 96
+	// similarPostings bounds the postings that are gone through: beyond, the most
+	// frequent words are left out, but never the similarWords rarest.
+	similarPostings = 30_000
+	similarWords    = 3
+	// similarLooked bounds the issues that are looked at for the answer, of which the
+	// caller may not see some.
+	similarLooked = 5_000
 )
 
 func similarIssues(v *View, in *SimilarIssuesIn) (Reply, error) {
@@ -56,9 +57,6 @@ func similarIssues(v *View, in *SimilarIssuesIn) (Reply, error) {
 	if row == nil {
 		return Reply{}, NotFound("issue")
 	}
-	if v.Caller.Lane != nil {
-		return Reply{Body: append(v.Buf[:0], `{"similar":[]}`...)}, nil // it sees no other issue
-	}
 	space, _ := similaritySpaces.Get().(*similaritySpace)
 	defer space.release()
 	s := similarity{v: v, sight: sight{v: v}, self: storage.DocOf(row.Value.id()), space: space}
@@ -66,27 +64,34 @@ func similarIssues(v *View, in *SimilarIssuesIn) (Reply, error) {
 		return Reply{}, fmt.Errorf("search for similar issues: %w", err)
 	}
 	body, err := s.answer(cmp.Or(in.Limit, 10), v.Buf[:0])
-	return Reply{Body: body}, err
+	return Reply{Body: body}, errors.Join(err, s.close())
 }
 
-// similarity ranks the issues of a workspace by their likeness to one. Issues that
-// the caller may not see count nowhere: not in the number of issues, not in how
-// many have a word, not in their average length. A score would tell of them
-// otherwise.
+// similarity ranks the issues of a workspace by their likeness to one.
 type similarity struct {
-	v      *View
-	sight  sight
-	self   storage.Doc
-	space  *similaritySpace
-	hidden docSet
-	issues float64 // that the caller sees, without drafts and restricted ones
+	v        *View
+	sight    sight
+	self     storage.Doc
+	space    *similaritySpace
+	manifest storage.Manifest
+	segments []similarSegment
+	reader   *storage.SegmentReader
+	issues   float64 // that the caller sees, as far as they are indexed
+	// slowness is, by a posting's length byte, k1*(1-b+b*length/average).
+	slowness [math.MaxUint8 + 1]float64
+}
+
+// similarSegment is a segment as a search for similar issues needs it.
+type similarSegment struct {
+	*storage.Segment
+	// visible says which classes the caller sees; nil: all.
+	visible []bool
+	lengths []byte
+	docs    *storage.DocColumn
 }
 
 // similaritySpace is the memory of a search, of a few megabytes, for the next one.
-type similaritySpace struct {
-	met    []weighed
-	scores scores
-}
+type similaritySpace struct{ scores scores }
 
 var similaritySpaces = sync.Pool{New: func() any { return new(similaritySpace) }}
 
@@ -95,198 +100,208 @@ func (s *similaritySpace) release() {
 	similaritySpaces.Put(s)
 }
 
-// wanted is a stem to search for: the lists of the words that have it. Size orders
-// stems by how many issues have them: it counts blocks for callers from whom nothing
-// could be hidden, and postings of issues that the caller sees for others.
+func (s *similarity) close() (err error) {
+	if s.reader != nil {
+		err = s.reader.Close()
+	}
+	return err
+}
+
+// wanted is a stem to search for: its postings in each segment that has some.
 type wanted struct {
-	lists []storage.Key
-	size  int
+	lists   []wantedList
+	visible int // postings of issues that the caller sees
+}
+
+type wantedList struct {
+	*storage.PostingList
+	segment int
 }
 
 func (s *similarity) search(t *Issue) (err error) {
-	if s.hidden.docs, err = s.sight.hiddenDocs(); err != nil {
+	if s.v.Caller.Lane != nil {
+		return nil // sees its own issue, and no other
+	}
+	if s.manifest, err = s.v.manifest(); err != nil || len(s.manifest.Segments) == 0 {
 		return err
 	}
-	err = s.v.eachState(func(_ tallyKind, _ storage.ID, a amount) { s.issues += float64(a.n) })
+	if s.reader, err = searchIndex.Reader(s.v); err != nil {
+		return err
+	}
+	if err := s.measure(); err != nil || s.issues == 0 {
+		return err
+	}
+	all, err := s.want(t)
 	if err != nil {
 		return err
 	}
-	r := wordPostings.Read(s.v)
-	defer func() { err = errors.Join(err, r.Close()) }()
-	all, err := s.want(r, t)
-	if err != nil {
-		return err
-	}
-	met := s.space.met[:0]
-	ends := make([]int, 0, len(all)) // of the postings of each stem in met
-	for _, w := range all {
-		if len(met) > similarPostings {
+	postings := 0
+	for i, w := range all {
+		if postings += w.visible; postings > similarPostings && i >= similarWords {
 			break
 		}
-		if met, err = s.gather(r, w, met); err != nil {
+		if err := s.score(&w); err != nil {
 			return err
 		}
-		ends = append(ends, len(met))
-	}
-	s.space.met = met
-	slow := slownessOf(met)
-	begin := 0
-	for _, end := range ends {
-		s.score(met[begin:end], slow)
-		begin = end
 	}
 	return nil
 }
 
-// slowness is, by a posting's length byte, k1*(1-b+b*length/average).
-type slowness [math.MaxUint8 + 1]float64
+// measure adds up how many issues there are and how long they are: only those that the
+// caller sees, for the scores tell it.
+func (s *similarity) measure() error {
+	partial, err := s.sight.partial()
+	if err != nil {
+		return err
+	}
+	issues, length := uint64(0), uint64(0)
+	for i := range s.manifest.Segments {
+		of := similarSegment{Segment: &s.manifest.Segments[i]}
+		if !partial {
+			issues, length = issues+uint64(of.Docs), length+of.Length
+		} else {
+			classes, err := s.reader.Classes(of.Number)
+			if err != nil {
+				return err
+			}
+			of.visible = make([]bool, len(classes))
+			for i, c := range classes {
+				if of.visible[i] = s.v.Caller.Sees(c.Group) && !c.Restricted; of.visible[i] {
+					issues, length = issues+c.Docs, length+c.Length
+				}
+			}
+		}
+		s.segments = append(s.segments, of)
+	}
+	s.issues = float64(issues)
+	average := max(1, float64(length)/max(1, s.issues))
+	for b := range s.slowness {
+		s.slowness[b] = bm25K1 * (1 - bm25B + bm25B*lengthOf(byte(b))/average)
+	}
+	return nil
+}
 
-// slownessOf takes as average length that of the issues found, each as often as it
-// was found.
-func slownessOf(met []weighed) *slowness {
-	var s slowness
-	total := 0.0
-	for b := range s {
-		s[b] = lengthOf(byte(b))
+// sees counts the postings of issues that the caller sees.
+func (of *similarSegment) sees(l *storage.PostingList) (n int) {
+	switch {
+	case of.visible == nil:
+		return l.Total
+	case len(l.Counts) == 0: // all are of one class
+		if of.visible[0] {
+			n = l.Total
+		}
+		return n
 	}
-	for _, m := range met {
-		total += s[m.length]
+	for _, c := range l.Counts {
+		if int(c.Class) < len(of.visible) && of.visible[c.Class] {
+			n += int(c.Count)
+		}
 	}
-	average := max(1, total/max(1, float64(len(met))))
-	for b := range s {
-		s[b] = bm25K1 * (1 - bm25B + bm25B*s[b]/average)
-	}
-	return &s
+	return n
 }
 
 // want lists the stems of an issue's significant words, the rarest first.
-func (s *similarity) want(r *storage.PostingReader, t *Issue) ([]wanted, error) {
-	seen := map[string]bool{}
-	var stemsOf []string
+func (s *similarity) want(t *Issue) ([]wanted, error) {
+	stems := make([]string, 0, similarRead)
+	seen := make(map[string]bool, similarRead)
 	add := func(word []byte) {
-		if st, stop := stem(word); !stop && !seen[st] && len(seen) < similarRead {
+		if len(stems) == similarRead {
+			return
+		}
+		if st, stop := stem(word); !stop && !seen[st] {
 			seen[st] = true
-			stemsOf = append(stemsOf, st)
+			stems = append(stems, st)
 		}
 	}
 	eachWord(t.Title, add)
 	eachWord(text(t.Description), add)
-	all := make([]wanted, 0, len(stemsOf))
-	for _, st := range stemsOf {
-		w := wanted{}
-		if own, stop := stem([]byte(st)); !stop && own == st {
-			w.lists = append(w.lists, storage.Key(nil).Str(st))
-		}
-		prefix := storage.Key(nil).Str(st)
-		err := s.v.Rows(searchStems, prefix, nil, func(fields, _ []byte) (bool, error) {
-			w.lists = append(w.lists, slices.Clone(storage.Key(fields[len(prefix):])))
-			return true, nil
-		})
-		if err != nil {
-			return nil, err
-		}
-		for _, list := range w.lists {
-			size, err := s.sizeOf(r, list)
+	slices.Sort(stems) // so that the look-ups go one way through each segment
+	all := make([]wanted, len(stems))
+	var key storage.Key
+	for i := range s.segments {
+		of := &s.segments[i]
+		for j, st := range stems {
+			key = wordKey(key[:0], []byte(st))
+			l, err := s.reader.List(of.Number, stemTerms, key)
 			if err != nil {
 				return nil, err
 			}
-			w.size += size
-		}
-		if w.size > 0 {
-			all = append(all, w)
+			if l != nil {
+				all[j].lists = append(all[j].lists, wantedList{l, i})
+				all[j].visible += of.sees(l)
+			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b wanted) int { return cmp.Compare(a.size, b.size) })
-	return all[:min(len(all), similarWords)], nil
+	all = slices.DeleteFunc(all, func(w wanted) bool { return w.visible == 0 })
+	slices.SortStableFunc(all, func(a, b wanted) int { return cmp.Compare(a.visible, b.visible) })
+	return all, nil
 }
 
-// sizeOf gives the part of a list in wanted.size.
-func (s *similarity) sizeOf(r *storage.PostingReader, list storage.Key) (n int, err error) {
-	if c := s.v.Caller; c.Level >= Admin && len(c.Hidden) == 0 {
-		return r.Blocks(list, searchBlocks)
-	}
-	err = s.eachSeen(r, list, func(weighed) bool { n++; return n < similarPostings })
-	return n, err
-}
-
-// weighed is an issue with the weight and length byte of a posting.
-type weighed struct {
-	doc    storage.Doc
-	weight uint16
-	length byte
-}
-
-// eachSeen goes through the issues of a list that the caller may see, newest first,
-// until fn returns false.
-func (s *similarity) eachSeen(r *storage.PostingReader, list storage.Key, fn func(weighed) bool) error {
-	s.hidden.rewind()
-	if err := r.List(list, math.MaxUint64); err != nil {
-		return err
-	}
-	for r.Valid() {
-		if p := r.Payload(); p[0] > 0 && !s.hidden.has(r.Doc()) && !fn(weighed{r.Doc(), uint16(p[0]), p[1]}) {
-			return nil
+// score adds a stem's part to the issues that have it.
+func (s *similarity) score(w *wanted) (err error) {
+	having := float64(w.visible)
+	rarity := math.Log(1 + (s.issues-min(having, s.issues)+0.5)/(having+0.5))
+	for _, l := range w.lists {
+		of := &s.segments[l.segment]
+		if of.lengths == nil {
+			if of.lengths, err = s.reader.Lengths(of.Segment, nil); err != nil {
+				return err
+			}
 		}
-		if err := r.Step(); err != nil {
-			return err
+		for l.Valid() {
+			ord, weight := l.Ord(), float64(l.Payload()[0])
+			if int(ord) >= len(of.lengths) {
+				return fmt.Errorf("%w: ordinal %d of a segment of %d issues", storage.ErrFormat, ord, len(of.lengths))
+			}
+			s.space.scores.add(rankedPlace(l.segment, ord), rarity*weight*(bm25K1+1)/(weight+s.slowness[of.lengths[ord]]))
+			if err := l.Step(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// gather appends the issues that have a stem.
-func (s *similarity) gather(r *storage.PostingReader, w wanted, met []weighed) ([]weighed, error) {
-	begin := len(met)
-	for _, list := range w.lists {
-		if len(met)-begin == similarPostings {
-			break
-		}
-		err := s.eachSeen(r, list, func(m weighed) bool {
-			met = append(met, m)
-			return len(met)-begin < similarPostings
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	if len(w.lists) < 2 {
-		return met, nil
-	}
-	// An issue with several words of one stem has it as often as all of them.
-	of := met[begin:]
-	slices.SortFunc(of, func(a, b weighed) int { return compare(uint64(a.doc), uint64(b.doc)) })
-	kept := of[:0]
-	for _, m := range of {
-		if len(kept) > 0 && kept[len(kept)-1].doc == m.doc {
-			kept[len(kept)-1].weight += m.weight
-			continue
-		}
-		kept = append(kept, m)
-	}
-	return met[:begin+len(kept)], nil
+// rankedPlace stands for an issue while scores are summed up: the newest have the largest.
+func rankedPlace(segment int, ord uint32) storage.Doc {
+	return storage.Doc(uint64(segment+1)<<32 | uint64(^ord))
 }
 
-// score adds a stem's part to the issues that have it.
-func (s *similarity) score(met []weighed, slow *slowness) {
-	having := float64(len(met))
-	rarity := math.Log(1 + (s.issues-min(having, s.issues)+0.5)/(having+0.5))
-	for _, m := range met {
-		weight := float64(m.weight)
-		s.space.scores.add(m.doc, rarity*weight*(bm25K1+1)/(weight+slow[m.length]))
+// doc gives the issue of a place; 0 for one of which another segment counts.
+func (s *similarity) doc(place storage.Doc) (storage.Doc, error) {
+	of := &s.segments[place>>32-1]
+	if of.docs == nil {
+		var err error
+		if of.docs, err = s.reader.DocColumn(of.Segment); err != nil {
+			return 0, err
+		}
 	}
+	doc, err := of.docs.Doc(^uint32(place))
+	if err != nil || s.manifest.Replaced == 0 {
+		return doc, err
+	}
+	value, err := s.v.Value(searchReplaced, replacedKey(nil, doc), nil)
+	if err != nil || value == nil {
+		return doc, err
+	}
+	_, age, err := parseReplaced(replacedKey(nil, doc), value)
+	if of.Age < age {
+		doc = 0
+	}
+	return doc, err
 }
 
-// answer appends the best issues.
+// answer appends the best issues that the caller may see.
 func (s *similarity) answer(limit int, buf []byte) ([]byte, error) {
-	all := s.space.scores.ranked(s.self)
+	all := s.space.scores.ranked()
 	buf = append(buf, `{"similar":[`...)
 	count := 0
-	for len(all) > 0 && count < limit {
+	for looked := 0; len(all) > 0 && count < limit && looked < similarLooked; {
 		// The best few are enough as a rule.
 		some := best(all, 4*limit)
 		all = all[len(some):]
 		for _, one := range some {
-			if count == limit {
+			if looked++; count == limit {
 				break
 			}
 			var shown bool
@@ -326,8 +341,12 @@ func best(all []ranked, n int) []ranked {
 // show appends an issue to the answer, unless the caller may not see it or it was
 // deleted since it was indexed.
 func (s *similarity) show(buf []byte, one ranked, more bool) (_ []byte, shown bool, err error) {
+	doc, err := s.doc(one.doc)
+	if err != nil || doc == 0 || doc == s.self {
+		return buf, false, err
+	}
 	var key [8]byte
-	err = issues.Scan(s.v, storage.DocKey(key[:0], one.doc), nil, func(_ []byte, rec storage.Record) (bool, error) {
+	err = issues.Scan(s.v, storage.DocKey(key[:0], doc), nil, func(_ []byte, rec storage.Record) (bool, error) {
 		if shown, err = s.v.seesIssue(rec); err != nil || !shown {
 			return false, err
 		}

@@ -19,7 +19,7 @@ func TestSimilarIssues_HiddenIssuesChangeNothing(t *testing.T) {
 	for i := range 20 {
 		w.create(CreateIssueIn{Title: fmt.Sprintf("signal box %d", i)})
 	}
-	w.mergeAll()
+	w.indexAll()
 	similar := func() string {
 		t.Helper()
 		reply, err := w.ask(mel, SimilarIssues, &SimilarIssuesIn{ID: string(one.ID)})
@@ -48,18 +48,18 @@ func TestSimilarIssues_HiddenIssuesChangeNothing(t *testing.T) {
 		private = append(private, hidden.ID)
 	}
 	same("before the index has the hidden issues")
-	w.mergeAll()
+	w.indexAll()
 	same("with hidden issues")
 	for _, id := range []IssueID{restricted[0], private[0]} {
 		w.patch(id, IssuePatch{Title: Some("timetable of the raid")})
 		same("with another title, not yet in the index")
-		w.mergeAll()
+		w.indexAll()
 		same("with another title")
 	}
 	for _, id := range []IssueID{restricted[1], private[1]} {
 		w.run(&w.ann, DeleteIssue, &DeleteIssueIn{ID: string(id)})
 		same("after a deletion that the index does not know")
-		w.mergeAll()
+		w.indexAll()
 		same("after a deletion")
 	}
 	if admins, err := w.ask(&w.ann, SimilarIssues, &SimilarIssuesIn{ID: string(one.ID)}); err != nil || string(admins.Body) == before {
@@ -83,7 +83,7 @@ func TestSimilarIssues_HiddenIssuesChooseNoWords(t *testing.T) {
 			w.create(CreateIssueIn{Title: fmt.Sprintf("w%d", i)})
 		}
 	}
-	w.mergeAll()
+	w.indexAll()
 	ask := func() string {
 		t.Helper()
 		reply, err := w.ask(mel, SimilarIssues, &SimilarIssuesIn{ID: string(one.ID), Limit: 50})
@@ -97,7 +97,7 @@ func TestSimilarIssues_HiddenIssuesChooseNoWords(t *testing.T) {
 		hidden := w.create(CreateIssueIn{Title: fmt.Sprintf("raid %d", i), IssueFields: IssueFields{Description: Some("w0 w1 w2")}})
 		w.grant(hidden.ID, "sue", GranteeUser)
 	}
-	w.mergeAll()
+	w.indexAll()
 	if got := ask(); got != before {
 		t.Errorf("with hidden issues:\n%s\nwas\n%s", got, before)
 	}

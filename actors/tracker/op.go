@@ -94,6 +94,9 @@ type Op struct {
 	Signed func(header func(name string) string) bool
 	// MaxBody bounds the request body in bytes; 0 means 1 MiB.
 	MaxBody int
+	// Lasting workflows run for a timer as long as it takes: each of their steps has the
+	// time of a request.
+	Lasting bool
 	// Media are the content types an operation answers with instead of JSON; see
 	// Reply.File.
 	Media   []string
@@ -143,6 +146,9 @@ func MayWait(o *Op) { o.Patient = true }
 
 // MayStream marks an operation that also answers with a stream of events.
 func MayStream(o *Op) { o.Streams = true }
+
+// Lasts marks a workflow that may take longer than a request.
+func Lasts(o *Op) { o.Lasting = true }
 
 // Founds lets a command run where no workspace is.
 func Founds(o *Op) { o.Founding = true }
@@ -278,8 +284,9 @@ type Flow interface {
 	// Inbound is what the operator has set for calls of providers.
 	Inbound() *InboundSettings
 	// Query runs a query on a workspace (or storage.DirectoryID) as the service
-	// itself. The input of every step must survive a trip through JSON, since the
-	// workspace may live on another node.
+	// itself. The input of a step among StepOps must survive a trip through JSON, since
+	// the workspace may live on another node; other steps run on this node or not at
+	// all.
 	Query(workspace storage.ID, op *Op, in any) (Reply, error)
 	// Command runs a command as the service itself, as far as the permit goes.
 	Command(permit Permit, workspace storage.ID, op *Op, in any) (Reply, error)

@@ -100,7 +100,7 @@ func checkSweeps(v *storage.View, say sayer) error {
 	for _, s := range []struct {
 		of    sweeps
 		table storage.TableID
-	}{{sweepAnswers, idempotencyByAge}, {sweepEvents, eventTable}, {sweepMemberships, membershipByRemoval}, {mergeSearch, searchPending}, {sweepReceived, receivedByAge}} {
+	}{{sweepAnswers, idempotencyByAge}, {sweepEvents, eventTable}, {sweepMemberships, membershipByRemoval}, {sweepReceived, receivedByAge}} {
 		if err := checkTimer(v, s.table, s.of.kind(), say); err != nil {
 			return err
 		}

@@ -58,12 +58,12 @@ func (s *scores) add(doc storage.Doc, score float64) {
 	p.score += score
 }
 
-// ranked gives the issues but one, in no order, and in the table's own memory: until
-// it is cleared nothing may be added.
-func (s *scores) ranked(but storage.Doc) []ranked {
+// ranked gives the issues, in no order, and in the table's own memory: until it is cleared
+// nothing may be added.
+func (s *scores) ranked() []ranked {
 	kept := s.places[:0]
 	for _, r := range s.places {
-		if r.doc != 0 && r.doc != but {
+		if r.doc != 0 {
 			kept = append(kept, r)
 		}
 	}

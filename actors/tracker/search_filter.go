@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	json "github.com/goccy/go-json"
@@ -12,13 +11,14 @@ import (
 	"switchyard/storage"
 )
 
-// What a word of a search may cost in lists. Words that begin with it have a list
-// each; one with more blocks than searchBlocks occurs so often that looking at the
-// issues themselves is cheaper, and so is it for a beginning of very many words.
+// What a word of a search may cost in a segment. Several words begin with it; where their
+// postings are more than searchRead they are streamed side by side, if there are no more
+// than searchLists words, or else read whole, up to searchWhole. Beyond that they occur so
+// often that looking at the issues themselves is cheaper.
 const (
-	searchBlocks = 1024
-	// searchLists is how many lists are streamed side by side; more are read whole.
+	searchRead  = 1024
 	searchLists = 8
+	searchWhole = 200_000
 	// maxSearched bounds the issues whose text a page looks through.
 	maxSearched = 20_000
 )
@@ -28,13 +28,33 @@ const (
 // lacks are looked at themselves, so that a search sees every write before it.
 type textSearch struct {
 	words   [][]byte
-	wide    [][]byte      // words that no stream stands for
-	pending []storage.Doc // newest first
+	wide    [][]byte      // words that not every segment has a stream for
+	changed []storage.Doc // issues that the index holds wrongly, newest first
+	through storage.Doc   // newer issues are not in the index
 	docs    storage.Docs  // nil: any issue
 }
 
-// search prepares a search; nil when the query has no word, and so no condition. It
-// must be closed, by the list it is given to or by close.
+// searchStreams closes what the streams of a search read through.
+type searchStreams struct {
+	storage.AnyDocs
+	reader   *storage.SegmentReader
+	replaced []*replaced
+}
+
+// Close implements storage.Docs.
+func (s *searchStreams) Close() error {
+	errs := []error{s.AnyDocs.Close()}
+	if s.reader != nil {
+		errs = append(errs, s.reader.Close())
+	}
+	for _, r := range s.replaced {
+		errs = append(errs, r.close())
+	}
+	return errors.Join(errs...)
+}
+
+// search prepares a search; nil when the query has no word, and so no condition. Its docs
+// are closed by the list that they are given to.
 func (v *View) search(query string) (s *textSearch, err error) {
 	s = &textSearch{}
 	eachWord(query, func(word []byte) {
@@ -45,101 +65,144 @@ func (v *View) search(query string) (s *textSearch, err error) {
 	if len(s.words) == 0 {
 		return nil, nil
 	}
-	oldest, err := v.Number(searchTotals, oldestPending[:])
-	if err == nil {
-		err = v.eachPending(oldest, func(id storage.ID, _ []byte) (bool, error) {
-			s.pending = append(s.pending, storage.DocOf(id))
-			return true, nil
-		})
+	m, err := v.manifest()
+	if err != nil {
+		return nil, err
 	}
+	s.through = m.Through
+	err = v.eachChanged(func(id storage.ID, _ uint64) (bool, error) {
+		s.changed = append(s.changed, storage.DocOf(id))
+		return true, nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read what the index lacks: %w", err)
 	}
-	slices.Reverse(s.pending)
-	var all storage.AllDocs
+	slices.Reverse(s.changed)
+	if len(m.Segments) == 0 {
+		return s, nil
+	}
+	streams := &searchStreams{}
+	s.docs = streams
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, all.Close())
+			err = errors.Join(err, streams.Close())
 		}
 	}()
-	for _, word := range s.words {
-		docs, wide, err := v.beginning(word)
+	if streams.reader, err = searchIndex.Reader(v); err != nil {
+		return nil, err
+	}
+	indexed := &storage.ButDocs{Not: s.changed}
+	var segments storage.AnyDocs
+	for i := range m.Segments {
+		docs, err := s.segment(v, streams, &m, &m.Segments[i])
 		if err != nil {
 			return nil, err
 		}
-		if wide {
-			s.wide = append(s.wide, word)
-		}
-		if docs != nil {
-			all = append(all, docs)
-		}
+		segments = append(segments, docs)
 	}
-	if len(all) > 0 {
-		recent := storage.DocList(s.pending)
-		s.docs = storage.AnyDocs{&storage.ButDocs{From: all, Not: s.pending}, &recent}
+	indexed.From = segments
+	changed := storage.DocList(s.changed)
+	streams.AnyDocs = append(streams.AnyDocs, indexed, &changed)
+	tail, err := v.NewestDocs(issueTable, m.Through)
+	if err != nil {
+		return nil, err
 	}
+	streams.AnyDocs = append(streams.AnyDocs, tail)
 	return s, nil
 }
 
-// beginning streams the indexed issues with a word that begins with the given one;
-// wide tells that there are too many of them or of such words.
-func (v *View) beginning(word []byte) (docs storage.Docs, wide bool, err error) {
-	r := wordPostings.Read(v)
-	var lists []storage.Key
-	wide, err = r.Lists(word, searchBlocks, func(list []byte, _ int) bool {
-		lists = append(lists, bytes.Clone(list))
-		return true
-	})
-	if err != nil || wide {
-		return nil, wide, errors.Join(err, r.Close())
-	}
-	if len(lists) > searchLists {
-		whole, err := wholeLists(r, lists)
-		return whole, false, errors.Join(err, r.Close())
-	}
-	if err := r.Close(); err != nil {
-		return nil, false, err
-	}
-	any := make(storage.AnyDocs, 0, len(lists))
-	for _, list := range lists {
-		l := wordPostings.Read(v)
-		any = append(any, l)
-		if err := l.List(list, math.MaxUint64); err != nil {
-			return nil, false, errors.Join(err, any.Close())
-		}
-	}
-	return any, false, nil
-}
-
-// wholeLists reads lists into one.
-func wholeLists(r *storage.PostingReader, lists []storage.Key) (*storage.DocList, error) {
-	var docs storage.DocList
-	for _, list := range lists {
-		if err := r.List(list, math.MaxUint64); err != nil {
+// segment streams the docs of a segment that have all words, as far as there are streams.
+func (s *textSearch) segment(v *View, streams *searchStreams, m *storage.Manifest, of *storage.Segment) (storage.Docs, error) {
+	var all storage.AllOrds
+	for _, word := range s.words {
+		ords, err := wordStream(streams.reader, of, word)
+		if err != nil {
 			return nil, err
 		}
-		for r.Valid() {
-			docs = append(docs, r.Doc())
-			if err := r.Step(); err != nil {
-				return nil, err
-			}
+		if ords != nil {
+			all = append(all, ords)
+		} else if !slices.ContainsFunc(s.wide, func(w []byte) bool { return bytes.Equal(w, word) }) {
+			s.wide = append(s.wide, word)
 		}
 	}
-	slices.SortFunc(docs, func(a, b storage.Doc) int { return compare(uint64(b), uint64(a)) })
-	docs = slices.Compact(docs)
-	return &docs, nil
+	var skip func(storage.Doc) (bool, error)
+	if m.Replaced > 0 {
+		r, err := v.replaced()
+		if err != nil {
+			return nil, err
+		}
+		streams.replaced = append(streams.replaced, r)
+		skip = func(doc storage.Doc) (bool, error) {
+			age, err := r.find(doc)
+			return of.Age < age, err
+		}
+	}
+	return streams.reader.Docs(of, all, skip)
+}
+
+// wordStream streams the ordinals of a segment's issues that have a word which begins
+// with the given one; nil when there are too many such words.
+func wordStream(r *storage.SegmentReader, of *storage.Segment, word []byte) (storage.Ords, error) {
+	var terms []storage.Key
+	var ords []uint32
+	total, whole := 0, true
+	err := r.Terms(of.Number, wordTerms, word,
+		func(n int) bool {
+			total += n
+			whole = whole && total <= searchRead
+			return whole
+		},
+		func(term []byte, first bool, _ int, some []uint32) bool {
+			if first {
+				terms = append(terms, bytes.Clone(term))
+			}
+			ords = append(ords, some...)
+			return total <= searchWhole || len(terms) <= searchLists
+		})
+	switch {
+	case err != nil:
+		return nil, err
+	case total > searchWhole && len(terms) > searchLists:
+		return nil, nil
+	case len(terms) > searchLists && !whole:
+		ords = ords[:0]
+		err = r.Terms(of.Number, wordTerms, word, func(int) bool { return true }, func(_ []byte, _ bool, _ int, some []uint32) bool {
+			ords = append(ords, some...)
+			return true
+		})
+		if err != nil {
+			return nil, err
+		}
+	case !whole:
+		var any storage.AnyOrds
+		for _, term := range terms {
+			l, err := r.List(of.Number, wordTerms, term)
+			if err != nil {
+				return nil, err
+			}
+			any = append(any, l)
+		}
+		if len(any) == 1 {
+			return any[0], nil
+		}
+		return any, nil
+	}
+	slices.Sort(ords)
+	list := storage.OrdList(slices.Compact(ords))
+	return &list, nil
 }
 
 // keeps looks at the text of an issue where no stream vouches for it.
 func (s *textSearch) keeps(rec storage.Record) (bool, error) {
-	words := s.wide
-	if len(s.pending) > 0 {
-		if id, ok := storage.ParseID(rec.JSON()[len(`{"id":"`):][:36]); ok {
-			doc := storage.DocOf(id)
-			if _, lacks := slices.BinarySearchFunc(s.pending, doc, func(a, b storage.Doc) int { return compare(uint64(b), uint64(a)) }); lacks {
-				words = s.words
-			}
-		}
+	id, err := storedID(rec)
+	if err != nil {
+		return false, err
+	}
+	words, doc := s.wide, storage.DocOf(id)
+	if doc > s.through || s.docs == nil {
+		words = s.words
+	} else if _, lacks := slices.BinarySearchFunc(s.changed, doc, func(a, b storage.Doc) int { return compare(uint64(b), uint64(a)) }); lacks {
+		words = s.words
 	}
 	if len(words) == 0 {
 		return true, nil

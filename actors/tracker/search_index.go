@@ -9,95 +9,49 @@ import (
 	"switchyard/storage"
 )
 
-// The search index of a workspace follows its issues. Whatever changes what the
-// index should hold of an issue leaves a row in searchPending, in its own batch,
-// that says what the index does hold; a timer merges such rows, some at a time. So
-// the index and the rows together are exact at any moment: readers take the issues
-// of the rows as they are, and the others from the index.
+// The search index of a workspace is log-structured. Segments, made from many issues at
+// a time by a timer, hold the words of the issues up to Manifest.Through. Newer issues
+// are the tail: readers look at them as they are stored. So they do with issues that
+// were changed or deleted since they were indexed, of which each has a row in
+// searchChanged. Segments, tail and these rows together are exact at any moment.
+//
+// An issue that is indexed again is in a second segment. A row in searchReplaced tells
+// which of its segments counts, until a merge drops the postings of the others.
 
-// The inverted lists.
-var (
-	// wordPostings has a list for each word of a title, description or identifier,
-	// with all issues. A payload is the word's weight in the issue (how often it
-	// occurs, in the title twice; 0 if only in the identifier) and the issue's length.
-	wordPostings = storage.Postings{ID: searchWords, Name: "words", Width: 2}
-	// titlePostings has a list for each term of a title, with the issues that may be
-	// duplicates. A payload is how many terms the title has, and their signature.
-	titlePostings = storage.Postings{ID: searchTitles, Name: "title terms", Width: 9}
+// Dictionaries of searchIndex.
+const (
+	// wordTerms are the words of title, description and identifier.
+	wordTerms = iota
+	// stemTerms are the stems of the significant words of title and description; the
+	// payload of a posting is how often the stem occurs, in the title twice.
+	stemTerms
+	// titleTermsOf are the hashes of a title's terms; a payload is how many terms the
+	// title has, and their signature.
+	titleTermsOf
 )
 
-// Subjects of the counters in searchTotals.
-var (
-	indexedIssues = storage.ID{15: 1}
-	indexedLength = storage.ID{15: 2} // sum of the issues' lengths
-	newestIndexed = storage.ID{15: 3} // newest Doc that was ever merged into titlePostings
-	oldestPending = storage.ID{15: 4} // no pending row is of an older Doc: where to begin to read them
-)
+var searchIndex = storage.Segments{
+	ID: searchSegments, Name: "search index",
+	Dictionaries: []storage.Dictionary{
+		{Name: "words"}, {Name: "stems", Width: 1, Classed: true}, {Name: "title terms", Width: 9},
+	},
+	Measure: func(b byte) uint64 { return uint64(math.Round(lengthOf(b))) },
+}
 
-func wordList(word []byte) storage.Key { return storage.Key(nil).Str(string(word)) }
+func wordKey(k storage.Key, word []byte) storage.Key { return append(append(k, word...), 0) }
 
-func termList(k storage.Key, hash uint64) storage.Key { return k.U64(hash) }
+func titleKey(k storage.Key, hash uint64) storage.Key { return k.U64(hash) }
 
-// titlePayload is a title's payload in titlePostings.
+// titlePayload is a title's payload among titleTermsOf.
 func titlePayload(b []byte, terms []term) []byte {
 	return binary.BigEndian.AppendUint64(append(b, byte(len(terms))), signature(terms))
 }
 
-// mayRepeat tells whether an issue is one that a new one could be a duplicate of.
+// replacedKey is the key in searchReplaced: the newest first.
+func replacedKey(k storage.Key, doc storage.Doc) storage.Key { return k.U64(^uint64(doc)) }
+
+// mayRepeat reports whether an issue is one that a new one could be a duplicate of.
 func (t *Issue) mayRepeat() bool { return !t.Status.Closed() && !t.IsDraft }
-
-// textState says what wordPostings holds of an issue.
-type textState uint8
-
-const (
-	textNone  textState = iota // nothing
-	textSame                   // what the issue's text is
-	textOther                  // what another text was
-)
-
-// indexed is what the index holds of an issue with a pending row.
-type indexed struct {
-	text   textState
-	titled bool // titlePostings has it
-	// Title is set when either holds it; the others with textOther.
-	title, description, identifier string
-}
-
-// Layout of a pending row: flags (text state in the lower two bits, titled in the
-// third), then, unless there is nothing to tell, each text behind its length.
-func (x *indexed) encode() []byte {
-	b := []byte{byte(x.text)}
-	if x.titled {
-		b[0] |= 4
-	}
-	if b[0] == byte(textNone) {
-		return b
-	}
-	for _, s := range [...]string{x.title, x.description, x.identifier} {
-		b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
-	}
-	return b
-}
-
-func parseIndexed(b []byte) (x indexed, err error) {
-	if len(b) == 0 || b[0] > 7 || b[0]&3 > byte(textOther) {
-		return x, fmt.Errorf("%w: pending row of %d bytes", storage.ErrFormat, len(b))
-	}
-	x.text, x.titled = textState(b[0]&3), b[0]&4 != 0
-	if b[0] == byte(textNone) {
-		return x, nil
-	}
-	b = b[1:]
-	for _, s := range [...]*string{&x.title, &x.description, &x.identifier} {
-		size, n := binary.Uvarint(b)
-		if n <= 0 || size > uint64(len(b)-n) {
-			return x, fmt.Errorf("%w: broken text in a pending row", storage.ErrFormat)
-		}
-		*s = string(b[n : n+int(size)])
-		b = b[n+int(size):]
-	}
-	return x, nil
-}
 
 func text(s *string) string {
 	if s == nil {
@@ -106,11 +60,23 @@ func text(s *string) string {
 	return *s
 }
 
-func (x *indexed) holdText(t *Issue) {
-	x.text, x.title, x.description, x.identifier = textOther, t.Title, text(t.Description), text(t.Identifier)
+// searchText is the part of a stored issue that goes into the index.
+type searchText struct {
+	Title       string  `json:"title"`
+	Description *string `json:"description"`
+	Identifier  *string `json:"identifier"`
 }
 
-// indexSoon is how long a change may wait for others before it is merged.
+// manifest reads which segments count.
+func (v *View) manifest() (storage.Manifest, error) {
+	value, err := v.Value(searchManifest, nil, nil)
+	if err != nil {
+		return storage.Manifest{}, fmt.Errorf("read the manifest of the search index: %w", err)
+	}
+	return storage.ParseManifest(value)
+}
+
+// indexSoon is how long a change may wait for others before it is indexed.
 const indexSoon = 500 * time.Millisecond
 
 // indexMany is how many changes don't wait: a creation goes through all of them.
@@ -121,10 +87,18 @@ func (tx *Tx) indexNew(t *Issue) error {
 	if err := tx.recent().load(tx); err != nil {
 		return err
 	}
-	if err := tx.setPending(t.id(), &indexed{}); err != nil {
+	tx.recent().put(t, tx.terms(t.Title), 0)
+	return tx.indexLater()
+}
+
+// indexLater sets the timer that indexes the changes.
+func (tx *Tx) indexLater() error {
+	if err := tx.arm(indexSearch, tx.now.Add(indexSoon)); err != nil {
 		return err
 	}
-	tx.recent().put(t, tx.terms(t.Title), true)
+	if tx.recent().waiting%indexMany == 0 {
+		return tx.SetTimer(timerIndexSearch, "", tx.now)
+	}
 	return nil
 }
 
@@ -138,123 +112,124 @@ func (tx *Tx) terms(title string) []term {
 
 // indexChange notes that an issue changed from old to t.
 func (tx *Tx) indexChange(old, t *Issue) error {
-	retold := old.Title != t.Title || text(old.Description) != text(t.Description) || text(old.Identifier) != text(t.Identifier)
-	if !retold && old.mayRepeat() == t.mayRepeat() {
+	if old.Title == t.Title && text(old.Description) == text(t.Description) && text(old.Identifier) == text(t.Identifier) && old.TeamID == t.TeamID {
 		tx.recent().refresh(t)
 		return nil
 	}
-	x, err := tx.pending(t.id())
-	if err != nil {
-		return err
-	}
+	return tx.indexAgain(t)
+}
+
+// indexAgain notes that what the index may hold of an issue is not right any longer:
+// its text, or who may see it.
+func (tx *Tx) indexAgain(t *Issue) error {
 	if err := tx.recent().load(tx); err != nil {
 		return err
 	}
-	switch {
-	case x == nil:
-		x = &indexed{text: textSame, titled: old.mayRepeat(), title: old.Title}
-		if retold {
-			x.holdText(old)
-		}
-		err = tx.setPending(t.id(), x)
-	case retold && x.text == textSame:
-		x.holdText(old) // nothing of it has changed since it was indexed
-		err = tx.setPending(t.id(), x)
-	}
+	change, err := tx.noteChange(t.id())
 	if err != nil {
 		return err
 	}
-	tx.recent().put(t, titleTerms(t.Title), x.text == textNone && !x.titled)
-	return nil
+	tx.recent().put(t, titleTerms(t.Title), change)
+	return tx.indexLater()
 }
 
 // indexGone notes that an issue was deleted.
 func (tx *Tx) indexGone(t *Issue) error {
-	x, err := tx.pending(t.id())
-	if err != nil {
-		return err
-	}
 	if err := tx.recent().load(tx); err != nil {
 		return err
 	}
-	switch {
-	case x == nil:
-		x = &indexed{titled: t.mayRepeat()}
-		x.holdText(t)
-	case x.text == textSame:
-		x.holdText(t)
-	}
-	if err := tx.setPending(t.id(), x); err != nil {
-		return err
-	}
-	tx.recent().gone(t.id(), x.text == textNone && !x.titled)
-	return nil
-}
-
-// pending reads what the index holds of an issue; nil when that is what it is.
-func (v *View) pending(id storage.ID) (*indexed, error) {
-	value, err := v.Value(searchPending, id[:], nil)
-	if err != nil || value == nil {
-		return nil, err
-	}
-	x, err := parseIndexed(value)
-	return &x, err
-}
-
-// eachPending goes through the pending rows, oldest issue first. Rows of issues
-// that were merged leave tombstones; it begins behind most of them.
-func (v *View) eachPending(oldest uint64, fn func(id storage.ID, value []byte) (bool, error)) error {
-	var from storage.ID
-	storage.Doc(oldest).PutOldest(&from)
-	return v.Rows(searchPending, nil, from[:], func(fields, value []byte) (bool, error) {
-		if len(fields) != len(storage.ID{}) {
-			return false, fmt.Errorf("%w: pending row's key of %d bytes", storage.ErrFormat, len(fields))
-		}
-		return fn(storage.ID(fields), value)
-	})
-}
-
-func (tx *Tx) setPending(id storage.ID, x *indexed) error {
-	oldest, err := tx.Counter(searchTotals, oldestPending)
+	change, err := tx.noteChange(t.id())
 	if err != nil {
 		return err
 	}
-	if doc := uint64(storage.DocOf(id)); doc < oldest {
-		if err := tx.SetCounter(searchTotals, oldestPending, doc); err != nil {
-			return err
-		}
-	}
-	if err := tx.Writer().SetValue(searchPending, id[:], x.encode()); err != nil {
-		return fmt.Errorf("note a change for the index: %w", err)
-	}
-	if err := tx.arm(mergeSearch, tx.now.Add(indexSoon)); err != nil {
-		return err
-	}
-	if len(tx.recent().all) == keptTitles+indexMany {
-		return tx.SetTimer(timerMergeSearch, "", tx.now)
-	}
-	return nil
+	tx.recent().gone(t.id(), change)
+	return tx.indexLater()
 }
 
-// bag is the words of an issue with their weights, and its length.
-type bag struct {
-	weights map[string]uint8
-	length  int
+// noteChange writes an issue's row in searchChanged. Its value tells one change from
+// another, so that indexing one does not hide the next.
+func (tx *Tx) noteChange(id storage.ID) (change uint64, err error) {
+	mark, err := tx.NewID()
+	if err != nil {
+		return 0, err
+	}
+	change = uint64(storage.DocOf(mark))
+	if err := tx.Writer().SetNumber(searchChanged, id[:], change); err != nil {
+		return 0, fmt.Errorf("note a change for the index: %w", err)
+	}
+	return change, nil
 }
 
-// bagOf counts the words of a text.
-func bagOf(title, description, identifier string) bag {
-	b := bag{weights: make(map[string]uint8, 32)}
-	add := func(weight uint8) func([]byte) {
-		return func(word []byte) {
-			b.length += int(weight)
-			b.weights[string(word)] = min(b.weights[string(word)], math.MaxUint8-weight) + weight
+// eachChanged goes through the rows of searchChanged, oldest issue first.
+func (v *View) eachChanged(fn func(id storage.ID, change uint64) (bool, error)) error {
+	return v.Rows(searchChanged, nil, nil, func(fields, value []byte) (bool, error) {
+		if len(fields) != len(storage.ID{}) || len(value) != 8 {
+			return false, fmt.Errorf("%w: row of a changed issue", storage.ErrFormat)
+		}
+		return fn(storage.ID(fields), binary.BigEndian.Uint64(value))
+	})
+}
+
+// eachInTail goes through the issues newer than what is indexed, oldest first.
+func (v *View) eachInTail(through storage.Doc, fn func(rec storage.Record) (bool, error)) error {
+	var before storage.Key
+	if through > 0 {
+		before = storage.DocKey(nil, through)
+	}
+	return v.RowsBack(issueTable, nil, before, func(_, value []byte) (bool, error) {
+		rec, err := storage.ParseRecord(value)
+		if err != nil {
+			return false, err
+		}
+		return fn(rec)
+	})
+}
+
+// replaced reads the rows of searchReplaced, asked about one doc after another, the
+// newest first.
+type replaced struct {
+	c     *storage.Cursor
+	doc   storage.Doc // that the cursor is at
+	age   uint32
+	begun bool
+	ended bool
+	key   [8]byte
+}
+
+func (v *View) replaced() (*replaced, error) {
+	c, err := v.Cursor(searchReplaced)
+	return &replaced{c: c}, err
+}
+
+func (r *replaced) close() error { return r.c.Close() }
+
+// find gives the age of the segment that counts for a doc; 0 when it is in one only.
+func (r *replaced) find(doc storage.Doc) (uint32, error) {
+	if !r.ended && (!r.begun || r.doc > doc) {
+		r.begun = true
+		if !r.c.SeekGE(replacedKey(r.key[:0], doc)) {
+			r.ended = true
+			return 0, r.c.Err()
+		}
+		value, err := r.c.Value()
+		if err != nil {
+			return 0, err
+		}
+		if r.doc, r.age, err = parseReplaced(r.c.Fields(), value); err != nil {
+			return 0, err
 		}
 	}
-	eachWord(title, add(2))
-	eachWord(description, add(1))
-	eachWord(identifier, add(0))
-	return b
+	if r.ended || r.doc != doc {
+		return 0, nil
+	}
+	return r.age, nil
+}
+
+func parseReplaced(fields, value []byte) (doc storage.Doc, age uint32, err error) {
+	if len(fields) != 8 || len(value) != 4 {
+		return 0, 0, fmt.Errorf("%w: row of a replaced issue", storage.ErrFormat)
+	}
+	return storage.Doc(^binary.BigEndian.Uint64(fields)), binary.BigEndian.Uint32(value), nil
 }
 
 // lengthByte puts a length into a byte, to an eighth of a doubling.

@@ -6,33 +6,35 @@ import (
 	"switchyard/storage"
 )
 
-// recentTitles are the titles of the issues that have a pending row, and of some
-// that were merged last: what titlePostings says of those doesn't count. With it a
-// creation sees every one before it, at memory's speed, and a title like the last
-// ones need hardly be looked for elsewhere. It is owned by the workspace's goroutine,
-// and can be made again from the rows at any time.
+// recentTitles are the titles of the issues that the index lacks or holds wrongly, and of
+// some that were indexed last. With it a creation sees every one before it, at memory's
+// speed, and a title like the last ones need hardly be looked for elsewhere. It is owned
+// by the workspace's goroutine, and can be made again from the rows at any time.
 type recentTitles struct {
 	loaded bool
 	all    []recentTitle // in the order in which they came
 	scan   []scanned     // the part of all that a search goes through
 	at     map[storage.Doc]int
-	undo   []recentUndo // changes of the running command
-	fresh  bool         // loaded by the running command, which may have changed what was read
-	merged bool         // some are merged by the open batch
+	// waiting is how many issues have come that are to be indexed.
+	waiting int
+	// manifest is the committed one; next takes its place with the open batch.
+	manifest storage.Manifest
+	next     *storage.Manifest
+	undo     []recentUndo // changes of the running command
+	undoNext *storage.Manifest
+	fresh    bool // loaded by the running command, which may have changed what was read
+	merged   bool // some are indexed by the open batch
 }
 
-// keptTitles is how many titles are kept when they are merged.
+// keptTitles is how many titles are kept when they are indexed.
 const keptTitles = 64
 
-// maxKeptText bounds the descriptions that are kept for the merge, in bytes.
-const maxKeptText = 2 << 10
-
-// titleState says how titlePostings stands to a recent title.
+// titleState says how the index stands to a recent title.
 type titleState uint8
 
 const (
-	titlePending titleState = iota // there is a pending row
-	titleMerging                   // the open batch brings titlePostings up to date
+	titlePending titleState = iota // the index lacks it, or holds another
+	titleMerging                   // the open batch brings the index up to date
 	titleMerged                    // it is up to date
 )
 
@@ -43,17 +45,16 @@ type recentTitle struct {
 	terms     []term
 	state     titleState
 	open      bool // it may be a duplicate
-	blank     bool // while pending: the index has nothing of it
+	// change is the value of the issue's row in searchChanged; 0 when there is none.
+	change uint64
 
-	id storage.ID
-	// text is what the merge will need, where that is short; else it is read again.
-	text       *searchText
+	id         storage.ID
 	title      string
 	identifier *string
 	status     IssueStatus
 }
 
-// scanned is a recent title's signature, zero for one that is no possible duplicate.
+// scanned is a recent title's signatures, zero for one that is no possible duplicate.
 type scanned struct {
 	doc       storage.Doc
 	signature uint64
@@ -78,49 +79,59 @@ func (tx *Tx) recent() *recentTitles { return &tx.ledger.recent }
 
 func (r *recentTitles) forget() { *r = recentTitles{} }
 
-// load reads the titles of all pending rows, where that wasn't done yet.
-func (r *recentTitles) load(tx *Tx) error {
+// load reads the titles of all issues that the index lacks, where that wasn't done yet.
+func (r *recentTitles) load(tx *Tx) (err error) {
 	if r.loaded {
 		return nil
 	}
 	r.at = map[storage.Doc]int{}
-	oldest, err := tx.Counter(searchTotals, oldestPending)
-	if err != nil {
+	if r.manifest, err = tx.manifest(); err != nil {
 		return err
 	}
-	err = tx.eachPending(oldest, func(id storage.ID, value []byte) (bool, error) {
-		row, err := issues.Get(tx, issueKey(id))
-		if err != nil {
-			return false, err
-		}
-		was, err := parseIndexed(value)
-		if err != nil {
-			return false, err
-		}
-		e := recentTitle{doc: storage.DocOf(id), id: id, blank: was.text == textNone && !was.titled}
-		if row != nil {
-			e.fill(&row.Value)
-			e.terms = titleTerms(row.Value.Title)
-			e.signature = signature(e.terms)
-		}
+	add := func(e recentTitle) {
 		r.at[e.doc] = len(r.all)
 		r.all, r.scan = append(r.all, e), append(r.scan, e.scanned())
-		return true, nil
+	}
+	title := func(rec storage.Record, change uint64) error {
+		row, err := issues.Decode(rec)
+		if err == nil {
+			add(newRecent(&row.Value, titleTerms(row.Value.Title), change))
+		}
+		return err
+	}
+	err = tx.eachChanged(func(id storage.ID, change uint64) (bool, error) {
+		there, err := issues.Record(tx, issueKey(id), func(rec storage.Record) error { return title(rec, change) })
+		if err == nil && !there {
+			add(recentTitle{doc: storage.DocOf(id), id: id, change: change})
+		}
+		return true, err
 	})
+	if err == nil {
+		err = tx.eachInTail(r.manifest.Through, func(rec storage.Record) (bool, error) {
+			id, err := storedID(rec)
+			if _, known := r.at[storage.DocOf(id)]; err != nil || known {
+				return true, err
+			}
+			return true, title(rec, 0)
+		})
+	}
 	if err != nil {
 		r.forget()
 		return fmt.Errorf("read what the index lacks: %w", err)
 	}
-	r.loaded, r.fresh = true, true
+	r.loaded, r.fresh, r.waiting = true, true, len(r.all)
 	return nil
+}
+
+func newRecent(t *Issue, terms []term, change uint64) recentTitle {
+	e := recentTitle{doc: storage.DocOf(t.id()), terms: terms, signature: signature(terms), change: change}
+	e.fill(t)
+	return e
 }
 
 func (e *recentTitle) fill(t *Issue) {
 	e.open = t.mayRepeat()
 	e.id, e.title, e.identifier, e.status = t.id(), t.Title, t.Identifier, t.Status
-	if e.text = nil; len(text(t.Description)) <= maxKeptText {
-		e.text = &searchText{Title: t.Title, Description: t.Description, Identifier: t.Identifier, Status: t.Status, IsDraft: t.IsDraft}
-	}
 }
 
 // set puts an entry, and notes how to undo it.
@@ -135,12 +146,11 @@ func (r *recentTitles) set(e recentTitle) {
 	r.all, r.scan = append(r.all, e), append(r.scan, e.scanned())
 }
 
-// put notes the title of an issue that is new or has changed, and its terms; blank
-// says that the index has nothing of it. The titles must be loaded.
-func (r *recentTitles) put(t *Issue, terms []term, blank bool) {
-	e := recentTitle{doc: storage.DocOf(t.id()), terms: terms, signature: signature(terms), blank: blank}
-	e.fill(t)
-	r.set(e)
+// put notes the title of an issue that is new or has changed, and its terms. The titles
+// must be loaded.
+func (r *recentTitles) put(t *Issue, terms []term, change uint64) {
+	r.set(newRecent(t, terms, change))
+	r.waiting++
 }
 
 // refresh brings an issue's other fields up to date, if it is among the recent ones.
@@ -155,22 +165,51 @@ func (r *recentTitles) refresh(t *Issue) {
 }
 
 // gone notes that an issue was deleted.
-func (r *recentTitles) gone(id storage.ID, blank bool) {
-	r.set(recentTitle{doc: storage.DocOf(id), id: id, blank: blank})
+func (r *recentTitles) gone(id storage.ID, change uint64) {
+	r.set(recentTitle{doc: storage.DocOf(id), id: id, change: change})
+	r.waiting++
 }
 
-// merge notes that the open batch merges an issue into the index.
-func (r *recentTitles) merge(doc storage.Doc) {
-	if i, ok := r.at[doc]; ok {
-		e := r.all[i]
-		e.state = titleMerging
-		r.set(e)
-		r.merged = true
+// change gives the value of an issue's row in searchChanged; 0 when there is none.
+func (r *recentTitles) change(doc storage.Doc) uint64 {
+	if i, ok := r.at[doc]; ok && r.all[i].state == titlePending {
+		return r.all[i].change
 	}
+	return 0
 }
+
+// unchanged notes that the open batch removes an issue's row in searchChanged.
+func (r *recentTitles) unchanged(doc storage.Doc) {
+	e := r.all[r.at[doc]]
+	e.change = 0
+	r.set(e)
+}
+
+// indexed notes that the open batch completes a segment, and gives how many issues are
+// still to be indexed.
+func (r *recentTitles) indexed(next storage.Manifest) (left int) {
+	for i := range r.all {
+		e := r.all[i]
+		switch {
+		case e.state != titlePending:
+		case e.doc <= next.Through && e.change == 0:
+			e.state = titleMerging
+			r.set(e)
+			r.merged = true
+		default:
+			left++
+		}
+	}
+	r.next = &next
+	r.waiting = left
+	return left
+}
+
+// mergedSegments notes that the open batch replaces segments by one merged from them.
+func (r *recentTitles) mergedSegments(next storage.Manifest) { r.next = &next }
 
 // begin starts a command.
-func (r *recentTitles) begin() { r.undo, r.fresh = r.undo[:0], false }
+func (r *recentTitles) begin() { r.undo, r.undoNext, r.fresh = r.undo[:0], r.next, false }
 
 // rollback undoes what the running command changed.
 func (r *recentTitles) rollback() {
@@ -187,18 +226,21 @@ func (r *recentTitles) rollback() {
 			r.all[u.at], r.scan[u.at] = u.old, u.old.scanned()
 		}
 	}
-	r.undo = r.undo[:0]
+	r.undo, r.next = r.undo[:0], r.undoNext
 }
 
-// committed drops the titles that were merged by the batch, but for the newest.
+// committed drops the titles that were indexed by the batch, but for the newest.
 func (r *recentTitles) committed() {
+	if r.next != nil {
+		r.manifest, r.next = *r.next, nil
+	}
 	if !r.merged {
 		return
 	}
 	spare := 0
 	for i := range r.all {
 		if e := &r.all[i]; e.state != titlePending {
-			e.state, e.text = titleMerged, nil
+			e.state = titleMerged
 			spare++
 		}
 	}

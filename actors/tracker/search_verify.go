@@ -1,7 +1,6 @@
 package tracker
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 
@@ -10,183 +9,227 @@ import (
 	"switchyard/storage"
 )
 
-// searchRows are the plain rows of the search index.
+// searchRows are the plain rows of the search index. Those of segments are checked
+// together.
 var searchRows = []storage.RowSpec{
-	{ID: searchPending, Name: "issue to index", Check: func(_ *storage.View, fields, value []byte) error {
-		_, err := parseIndexed(value)
-		if err == nil && len(fields) != len(storage.ID{}) {
-			err = fmt.Errorf("%w: key of %d bytes", storage.ErrFormat, len(fields))
+	{ID: searchChanged, Name: "issue to index", Check: func(_ *storage.View, fields, value []byte) error {
+		if len(fields) != len(storage.ID{}) || len(value) != 8 {
+			return fmt.Errorf("%w: row of %d and %d bytes", storage.ErrFormat, len(fields), len(value))
 		}
+		return nil
+	}},
+	{ID: searchReplaced, Name: "issue in several segments", Check: func(_ *storage.View, fields, value []byte) error {
+		_, _, err := parseReplaced(fields, value)
 		return err
 	}},
-	{ID: searchWords, Name: wordPostings.Name, Check: func(_ *storage.View, fields, value []byte) error {
-		_, err := wordPostings.EachPosting(fields, value, func([]byte, storage.Doc, []byte) {})
+	{ID: searchManifest, Name: "search manifest", Check: func(_ *storage.View, fields, value []byte) error {
+		if len(fields) > 0 {
+			return fmt.Errorf("%w: key of %d bytes", storage.ErrFormat, len(fields))
+		}
+		_, err := storage.ParseManifest(value)
 		return err
 	}},
-	{ID: searchStems, Name: "stem", Check: checkStem},
-	{ID: searchTitles, Name: titlePostings.Name, Check: func(_ *storage.View, fields, value []byte) error {
-		_, err := titlePostings.EachPosting(fields, value, func([]byte, storage.Doc, []byte) {})
-		return err
-	}},
-	storage.Counter(searchTotals, "search totals"),
-}
-
-func checkStem(v *storage.View, fields, _ []byte) error {
-	s, word, ok := bytes.Cut(fields, []byte{0})
-	if !ok || len(word) < 2 {
-		return fmt.Errorf("%w: stem's key of %d bytes", storage.ErrFormat, len(fields))
-	}
-	if made, stop := stem(word[:len(word)-1]); stop || made != string(s) {
-		return fmt.Errorf("%q is not the stem of %q", s, word)
-	}
-	there, err := v.Has(searchWords, word)
-	if err == nil && !there {
-		err = fmt.Errorf("no issue has the word %q", word)
-	}
-	return err
+	{ID: searchSegments, Name: searchIndex.Name},
 }
 
 // postingSum adds up postings without keeping them: equal sets have equal sums.
 type postingSum struct{ n, hash uint64 }
 
-func (s *postingSum) add(list []byte, doc storage.Doc, payload []byte) {
-	var buf [160]byte
-	b := binary.BigEndian.AppendUint64(append(append(buf[:0], list...), payload...), uint64(doc))
+func (s *postingSum) add(dictionary int, term []byte, doc storage.Doc, payload []byte) {
+	var buf [192]byte
+	b := append(append(append(buf[:0], byte(dictionary)), term...), payload...)
 	s.n++
-	s.hash += xxhash.Sum64(b)
+	s.hash += xxhash.Sum64(binary.BigEndian.AppendUint64(b, uint64(doc)))
+}
+
+// addColumns adds what the columns hold of a doc.
+func (s *postingSum) addColumns(doc storage.Doc, length byte, class storage.Class) {
+	restricted := byte(0)
+	if class.Restricted {
+		restricted = 1
+	}
+	s.add(0xff, class.Group[:], doc, []byte{length, restricted})
 }
 
 // searchCheck proves the index of a workspace against its issues.
 type searchCheck struct {
-	words, titles  postingSum
-	issues, length uint64
-}
-
-// add adds what the index is to hold of an issue.
-func (c *searchCheck) add(id storage.ID, t *Issue, was *indexed) {
-	title, description, identifier := "", "", ""
-	has, titled := t != nil, t != nil && t.mayRepeat()
-	if t != nil {
-		title, description, identifier = t.Title, text(t.Description), text(t.Identifier)
-	}
-	heading := title
-	if was != nil {
-		titled, heading = was.titled, was.title
-		switch was.text {
-		case textNone:
-			has = false
-		case textOther:
-			has, title, description, identifier = true, was.title, was.description, was.identifier
-		}
-	}
-	doc := storage.DocOf(id)
-	if has {
-		b := bagOf(title, description, identifier)
-		c.issues++
-		c.length += uint64(b.length)
-		for word, weight := range b.weights {
-			c.words.add(wordList([]byte(word)), doc, []byte{weight, lengthByte(b.length)})
-		}
-	}
-	if titled {
-		terms := titleTerms(heading)
-		for _, term := range terms {
-			c.titles.add(termList(nil, term.hash), doc, titlePayload(nil, terms))
-		}
-	}
+	view     *View
+	manifest storage.Manifest
+	changed  map[storage.Doc]bool
+	ages     map[storage.Doc]uint32
+	due      postingSum
+	found    postingSum
+	say      sayer
 }
 
 // checkSearch proves that the search index holds of every issue what it is to hold,
 // and nothing else.
-func checkSearch(v *storage.View, say sayer) error {
-	var due, found searchCheck
-	view := View{View: *v}
-	err := issues.Scan(v, nil, nil, func(_ []byte, rec storage.Record) (bool, error) {
+func checkSearch(v *storage.View, say sayer) (err error) {
+	c := searchCheck{view: &View{View: *v}, changed: map[storage.Doc]bool{}, ages: map[storage.Doc]uint32{}, say: say}
+	if c.manifest, err = c.view.manifest(); err != nil {
+		return nil // the row's own check reports it
+	}
+	newest := uint64(0)
+	if err := v.Rows(searchChanged, nil, nil, func(fields, _ []byte) (bool, error) {
+		if len(fields) == len(storage.ID{}) {
+			c.changed[storage.DocOf(storage.ID(fields))] = true
+		}
+		return true, nil
+	}); err != nil {
+		return err
+	}
+	rows := uint64(0)
+	if err := v.Rows(searchReplaced, nil, nil, func(fields, value []byte) (bool, error) {
+		if doc, age, err := parseReplaced(fields, value); err == nil {
+			c.ages[doc] = age
+			rows++
+		}
+		return true, nil
+	}); err != nil {
+		return err
+	}
+	if rows > c.manifest.Replaced {
+		say("search manifest", nil, "says %d issues are in several segments, there are %d", c.manifest.Replaced, rows)
+	}
+	err = issues.Scan(v, nil, nil, func(_ []byte, rec storage.Record) (bool, error) {
 		row, err := issues.Decode(rec)
 		if err != nil {
 			return true, nil // the table's own check reports it
 		}
-		was, err := view.pending(row.Value.id())
-		if err != nil {
-			return true, nil // the row's own check reports it
+		doc := storage.DocOf(row.Value.id())
+		newest = max(newest, uint64(doc))
+		if doc <= c.manifest.Through && !c.changed[doc] {
+			c.addIssue(doc, &row.Value, rec.Flags()&issueRestricted != 0)
 		}
-		due.add(row.Value.id(), &row.Value, was)
 		return true, nil
 	})
 	if err != nil {
 		return err
 	}
-	oldest, err := v.Number(searchTotals, oldestPending[:])
-	if err != nil {
+	if err := c.timers(v, storage.Doc(newest)); err != nil {
 		return err
 	}
-	err = v.Rows(searchPending, nil, nil, func(fields, value []byte) (bool, error) {
-		was, err := parseIndexed(value)
-		if err != nil || len(fields) != len(storage.ID{}) {
-			return true, nil
-		}
-		if uint64(storage.DocOf(storage.ID(fields))) < oldest {
-			say("issue to index", fields, "is older than the oldest there should be")
-		}
-		there, err := view.Has(issueTable, issueKey(storage.ID(fields)))
-		if err == nil && !there { // deleted, and still to be taken out
-			due.add(storage.ID(fields), nil, &was)
-		}
-		return true, err
-	})
-	if err != nil {
+	if err := c.rows(v); err != nil {
 		return err
 	}
-	if err := found.read(&view, say); err != nil {
+	if err := c.read(v); err != nil {
 		return err
 	}
-	if found.words != due.words {
-		say(wordPostings.Name, nil, "holds %d postings, the issues call for %d, or for others", found.words.n, due.words.n)
-	}
-	if found.titles != due.titles {
-		say(titlePostings.Name, nil, "holds %d postings, the issues call for %d, or for others", found.titles.n, due.titles.n)
-	}
-	if found.issues != due.issues || found.length != due.length {
-		say("search totals", nil, "say %d issues of length %d, there are %d of %d", found.issues, found.length, due.issues, due.length)
+	if c.found != c.due {
+		say(searchIndex.Name, nil, "holds %d postings, the issues call for %d, or for others", c.found.n, c.due.n)
 	}
 	return nil
 }
 
-func (c *searchCheck) read(v *View, say sayer) (err error) {
-	var last []byte
-	err = v.Rows(searchWords, nil, nil, func(fields, value []byte) (bool, error) {
-		list, err := wordPostings.EachPosting(fields, value, c.words.add)
+// addIssue adds what the index is to hold of an issue.
+func (c *searchCheck) addIssue(doc storage.Doc, t *Issue, restricted bool) {
+	weights := map[string]byte{}
+	words := map[string]bool{}
+	length := 0
+	for _, part := range []struct {
+		text   string
+		weight int
+	}{{t.Title, 2}, {text(t.Description), 1}, {text(t.Identifier), 0}} {
+		eachWord(part.text, func(word []byte) {
+			length += part.weight
+			words[string(word)] = true
+			if s, stop := stem(word); !stop && part.weight > 0 {
+				weights[s] = byte(min(255, int(weights[s])+part.weight))
+			}
+		})
+	}
+	for word := range words {
+		c.due.add(wordTerms, wordKey(nil, []byte(word)), doc, nil)
+	}
+	for s, weight := range weights {
+		c.due.add(stemTerms, wordKey(nil, []byte(s)), doc, []byte{weight})
+	}
+	terms := titleTerms(t.Title)
+	for _, term := range terms {
+		c.due.add(titleTermsOf, titleKey(nil, term.hash), doc, titlePayload(nil, terms))
+	}
+	c.due.addColumns(doc, lengthByte(length), storage.Class{Group: t.team(), Restricted: restricted})
+}
+
+// timers proves that what is to be done has a timer that will do it.
+func (c *searchCheck) timers(v *storage.View, newest storage.Doc) error {
+	from, to := c.manifest.ToMerge()
+	for _, need := range []struct {
+		is   bool
+		kind string
+	}{{len(c.changed) > 0 || newest > c.manifest.Through, timerIndexSearch}, {from < to, timerMergeSegments}} {
+		if !need.is {
+			continue
+		}
+		set, err := v.Has(timerTable, timerKey(nil, need.kind, ""))
 		if err != nil {
-			return true, nil // the row's own check reports it
+			return err
 		}
-		if len(list) > 1 && !bytes.Equal(list, last) {
-			last = append(last[:0], list...)
-			word := list[:len(list)-1]
-			s, stop := stem(word)
-			if stop || s == string(word) {
-				return true, nil
-			}
-			there, err := v.Has(searchStems, append(storage.Key(nil).Str(s), list...))
-			if err == nil && !there {
-				say("stem", list, "is missing for the word %q", word)
-			}
-			return true, err
+		if !set {
+			c.say(timers.Name, timerKey(nil, need.kind, ""), "is not set, though there is something to do")
+		}
+	}
+	return nil
+}
+
+// rows proves that all rows belong to segments that count or are being written.
+func (c *searchCheck) rows(v *storage.View) error {
+	known := map[uint32]bool{c.manifest.Flushing: true, c.manifest.Merging: true}
+	for _, s := range c.manifest.Segments {
+		known[s.Number] = true
+	}
+	return v.Rows(searchSegments, nil, nil, func(fields, _ []byte) (bool, error) {
+		switch n, err := storage.SegmentOf(fields); {
+		case err != nil:
+			c.say(searchIndex.Name, fields, "%v", err)
+		case n == 0 || !known[n]:
+			c.say(searchIndex.Name, fields, "belongs to no segment")
 		}
 		return true, nil
 	})
+}
+
+// read adds up what the segments hold, as far as it counts.
+func (c *searchCheck) read(v *storage.View) error {
+	r, err := searchIndex.Reader(v)
 	if err != nil {
 		return err
 	}
-	err = v.Rows(searchTitles, nil, nil, func(fields, value []byte) (bool, error) {
-		_, _ = titlePostings.EachPosting(fields, value, c.titles.add)
-		return true, nil
-	})
+	for i := range c.manifest.Segments {
+		if err := c.readSegment(r, &c.manifest.Segments[i]); err != nil {
+			c.say(searchIndex.Name, storage.SegmentPrefix(c.manifest.Segments[i].Number), "%v", err)
+		}
+	}
+	return r.Close()
+}
+
+func (c *searchCheck) readSegment(r *storage.SegmentReader, s *storage.Segment) error {
+	columns, err := r.Columns(s)
 	if err != nil {
 		return err
 	}
-	if c.issues, err = v.Number(searchTotals, indexedIssues[:]); err != nil {
+	if err := columns.Totals(s, searchIndex.Measure); err != nil {
 		return err
 	}
-	c.length, err = v.Number(searchTotals, indexedLength[:])
-	return err
+	for ord, doc := range columns.Docs {
+		if c.counts(s, doc) {
+			c.found.addColumns(doc, columns.Lengths[ord], columns.Class(ord))
+		}
+	}
+	for dictionary := range searchIndex.Dictionaries {
+		err := r.EachPosting(s, columns, dictionary, func(term []byte, ord uint32, payload []byte) {
+			if doc := columns.Docs[ord]; c.counts(s, doc) {
+				c.found.add(dictionary, term, doc, payload)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// counts reports whether what a segment holds of a doc is what readers go by.
+func (c *searchCheck) counts(s *storage.Segment, doc storage.Doc) bool {
+	return !c.changed[doc] && s.Age >= c.ages[doc]
 }

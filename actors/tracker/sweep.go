@@ -28,8 +28,9 @@ const (
 	sweepAnswers sweeps = 1 << iota
 	sweepEvents
 	sweepMemberships
-	mergeSearch
+	indexSearch
 	sweepReceived
+	mergeSegments
 )
 
 // Timer kinds of the sweeps.
@@ -46,8 +47,10 @@ func (s sweeps) kind() string {
 		return timerSweepAnswers
 	case sweepEvents:
 		return timerSweepEvents
-	case mergeSearch:
-		return timerMergeSearch
+	case indexSearch:
+		return timerIndexSearch
+	case mergeSegments:
+		return timerMergeSegments
 	case sweepReceived:
 		return timerSweepReceived
 	}

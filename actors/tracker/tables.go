@@ -76,11 +76,12 @@ const (
 	commentByParent storage.TableID = 64 // replies of a comment
 
 	// Search.
-	searchPending storage.TableID = 70 // issue -> what the index holds of it, if that isn't what it is
-	searchWords   storage.TableID = 71 // postings: word -> issues, with weight and length
-	searchStems   storage.TableID = 72 // stem, word
-	searchTitles  storage.TableID = 73 // postings: term of a title -> open issues
-	searchTotals  storage.TableID = 74 // counters
+	earlierSearchFirst storage.TableID = 70 // not in use: those of an earlier index
+	earlierSearchLast  storage.TableID = 74
+	searchChanged      storage.TableID = 75 // issue that the index holds wrongly -> its change
+	searchReplaced     storage.TableID = 76 // issue in several segments -> the one that counts
+	searchManifest     storage.TableID = 77 // which segments count
+	searchSegments     storage.TableID = 78 // segment, part -> postings, columns
 
 	// Agents and their sessions; drafts and what else belongs to them up to 109.
 	agentTable           storage.TableID = 80

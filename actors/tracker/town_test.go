@@ -241,13 +241,16 @@ func (f *townFlow) step(req *Request, op *Op, in any) (Reply, error) {
 	if err := f.sendPermit(req); err != nil {
 		return Reply{}, err
 	}
-	body, err := json.Marshal(in)
-	if err != nil {
-		return Reply{}, fmt.Errorf("encode the input of %s: %w", op.Name, err)
-	}
-	sent := op.New()
-	if err := json.Unmarshal(body, sent); err != nil {
-		return Reply{}, fmt.Errorf("decode the input of %s: %w", op.Name, err)
+	sent := in
+	if StepOps[op.Name] == op { // else it runs on this node alone
+		body, err := json.Marshal(in)
+		if err != nil {
+			return Reply{}, fmt.Errorf("encode the input of %s: %w", op.Name, err)
+		}
+		sent = op.New()
+		if err := json.Unmarshal(body, sent); err != nil {
+			return Reply{}, fmt.Errorf("decode the input of %s: %w", op.Name, err)
+		}
 	}
 	reply, err := f.do(req, op, sent)
 	if f.cut != nil && n == f.cut.step {

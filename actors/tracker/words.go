@@ -126,12 +126,8 @@ func (k *stems) term(word []byte) (term, bool) {
 	return slot.term, slot.stop
 }
 
-// A term is a significant word of a title: the hash of its stem, and how rare such
-// words are, by their looks.
-type term struct {
-	hash uint64
-	rare uint8
-}
+// A term is a significant word of a title: the hash of its stem.
+type term struct{ hash uint64 }
 
 // maxTerms bounds the terms of a title. A title of 1,000 characters rarely has as
 // many.
@@ -161,11 +157,7 @@ func (k *stems) terms(title string) []term {
 }
 
 func termOf(s string) term {
-	rare := min(len(s), 100)
-	if strings.ContainsAny(s, "0123456789") {
-		rare += 100
-	}
-	return term{hash: xxhash.Sum64String(s), rare: uint8(rare)}
+	return term{hash: xxhash.Sum64String(s)}
 }
 
 func compare(a, b uint64) int {

@@ -1,0 +1,243 @@
+package tracker
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"switchyard/storage"
+)
+
+func (w *issueWorld) scores(who *Caller, of IssueID) (told string) {
+	w.Helper()
+	reply, err := w.ask(who, SimilarIssues, &SimilarIssuesIn{ID: string(of), Limit: 50})
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, one := range decode[SimilarList](w, reply.Body).Similar {
+		told += fmt.Sprintf("%s %v\n", one.Issue.ID, one.Score)
+	}
+	return told
+}
+
+// TestSimilarIssues_ScoresTellNothingHidden makes issues that a caller can't see, with a
+// word of one that it can, and looks whether the scores give them away.
+func TestSimilarIssues_ScoresTellNothingHidden(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	of := w.create(CreateIssueIn{Title: "A parcel for zanzibar"}).ID
+	w.create(CreateIssueIn{Title: "Another zanzibar parcel", IssueFields: IssueFields{TeamID: Some(w.web)}})
+	w.create(CreateIssueIn{Title: "Nothing of the kind"})
+	w.indexAll()
+	before, admins := w.scores(&w.gus, of), w.scores(&w.ann, of)
+	if before == "" || before != admins {
+		t.Fatalf("the guest is told %q, the owner %q", before, admins)
+	}
+	for i := range 5 {
+		w.create(CreateIssueIn{Title: "zanzibar zanzibar", IssueFields: IssueFields{TeamID: Some(w.secret)}})
+		restricted := w.create(CreateIssueIn{Title: fmt.Sprintf("Unlike %d", i)}).ID
+		w.grant(restricted, "somebody", GranteeUser)
+		w.patch(restricted, IssuePatch{Title: Some("A zanzibar of which nobody knows")})
+		if i%2 == 0 {
+			w.indexAll()
+			if now := w.scores(&w.gus, of); now != before {
+				t.Fatalf("%d hidden issues change what the guest is told from\n%sto\n%s", 2*i+2, before, now)
+			}
+		}
+	}
+	if w.scores(&w.ann, of) == admins {
+		t.Error("the owner is told the same, too")
+	}
+	w.indexAnew()
+	if now := w.scores(&w.gus, of); now != before {
+		t.Errorf("merged, the guest is told\n%swant\n%s", now, before)
+	}
+}
+
+// manyWords is a text of words of its own.
+func manyWords(n, from int) *string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "word%06d ", from+i)
+	}
+	s := b.String()
+	return &s
+}
+
+// TestIndexSearch_SegmentsOfSeveralBatches writes and merges segments that take several
+// batches, cuts them off at each, and looks at what is left.
+func TestIndexSearch_SegmentsOfSeveralBatches(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	n := 0
+	fill := func() {
+		for range 8 {
+			n++
+			w.create(CreateIssueIn{Title: fmt.Sprintf("Parcel %d", n), IssueFields: IssueFields{Description: Some(*manyWords(2000, 2000*n))}})
+		}
+	}
+	found := func() {
+		t.Helper()
+		for _, i := range []int{1, n / 2, n} {
+			page := w.list(&w.ann, ListIssuesIn{Limit: 10, IssueFilter: IssueFilter{Search: Some(fmt.Sprintf("word%06d", 2000*i+1999))}})
+			if len(page.Issues) != 1 || page.Issues[0].Title != fmt.Sprintf("Parcel %d", i) {
+				t.Errorf("a word of parcel %d finds %d issues", i, len(page.Issues))
+			}
+		}
+	}
+	cutOff := func(op *Op) (most int) {
+		t.Helper()
+		for at := 1; ; at++ {
+			steps := 0
+			err := w.flow(op, func(*Op) error {
+				if steps++; steps == at {
+					return errCutOff
+				}
+				return nil
+			})
+			most = max(most, steps)
+			if err == nil {
+				return most
+			}
+			if !errors.Is(err, errCutOff) {
+				t.Fatal(err)
+			}
+			if at%2 == 0 {
+				w.ledger.Discard() // as after a change of owner
+			}
+			if found(); at%3 == 0 {
+				w.verify()
+			}
+		}
+	}
+	for range 4 {
+		fill()
+		if steps := cutOff(indexSearchOp); steps < 4 {
+			t.Errorf("a segment took %d steps, want more", steps)
+		}
+	}
+	if m := w.manifest(); len(m.Segments) != 4 || !w.due(timerMergeSegments) {
+		t.Fatalf("there is nothing to merge: %+v", m)
+	}
+	if steps := cutOff(mergeSegmentsOp); steps < 8 {
+		t.Errorf("a merge took %d steps, want more", steps)
+	}
+	if m := w.manifest(); len(m.Segments) != 1 || m.Segments[0].Docs != 32 || w.due(timerMergeSegments) || w.due(timerIndexSearch) {
+		t.Errorf("not merged: %+v", m)
+	}
+	w.verify()
+	found()
+}
+
+// TestIndexSearch_GivesUpWhatAnotherRunHasDone lets two runs of the timer overtake each
+// other, as after a change of owner there and back.
+func TestIndexSearch_GivesUpWhatAnotherRunHasDone(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	first := w.create(CreateIssueIn{Title: "First"}).ID
+	w.indexAll()
+	w.create(CreateIssueIn{Title: "Second"})
+	w.patch(first, IssuePatch{Title: Some("Premier")})
+	for _, change := range []func(){
+		func() {},
+		func() { w.patch(first, IssuePatch{Title: Some("Primero")}) },
+	} {
+		change()
+		err := w.flow(indexSearchOp, func(op *Op) error {
+			if op != completeSegmentOp {
+				return nil
+			}
+			return w.flow(indexSearchOp, nil)
+		})
+		if !errors.Is(err, errGivenUp) {
+			t.Errorf("the run that was overtaken ends with %v", err)
+		}
+		w.verify()
+	}
+}
+
+// TestIndexSearch_DropsAnEarlierIndex opens a workspace with the rows of an index that
+// an earlier version kept.
+func TestIndexSearch_DropsAnEarlierIndex(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	w.create(CreateIssueIn{Title: "First"})
+	w.run(&System, NewCommand[None, None]("", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
+		return Reply{}, errors.Join(tx.Writer().SetValue(earlierSearchFirst, []byte("a"), nil), tx.Writer().SetValue(earlierSearchLast, []byte("b"), nil))
+	}), &None{})
+	w.verifyFinds("no table, index or row")
+	w.indexAll()
+	w.verify()
+	for table := earlierSearchFirst; table <= earlierSearchLast; table++ {
+		v := storage.NewView(w.db, 1, w.workspace)
+		if has, err := v.Has(table, nil); err != nil || has {
+			t.Errorf("table %d is still there: %v", table, err)
+		}
+	}
+}
+
+// TestPossibleDuplicates_ManyClosed looks among many issues with the same title, all of
+// them closed but the oldest.
+func TestPossibleDuplicates_ManyClosed(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	open := w.create(CreateIssueIn{Title: "The nightly build failed"}).ID
+	for range 60 {
+		w.create(CreateIssueIn{Title: "The nightly build failed", IssueFields: IssueFields{Status: Some(StatusDone)}})
+	}
+	w.indexAll()
+	for range keptTitles {
+		w.create(CreateIssueIn{Title: "Something else altogether", IssueFields: IssueFields{Status: Some(StatusDone)}})
+	}
+	w.indexAll()
+	made := w.create(CreateIssueIn{Title: "The nightly build failed"})
+	if len(made.PossibleDuplicates) != 1 || made.PossibleDuplicates[0].ID != open {
+		t.Errorf("duplicates %+v", made.PossibleDuplicates)
+	}
+}
+
+// TestCheckSearch_FindsWhatIsWrong spoils the index in each of its parts.
+func TestCheckSearch_FindsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		harm func(w *issueWorld, tx *Tx, m *storage.Manifest) error
+		want string
+	}{
+		"a segment is lost": {func(_ *issueWorld, tx *Tx, m *storage.Manifest) error {
+			m.Segments = nil
+			return tx.setManifest(m)
+		}, "belongs to no segment"},
+		"an issue is taken for a newer one": {func(_ *issueWorld, tx *Tx, m *storage.Manifest) error {
+			m.Through--
+			return tx.setManifest(m)
+		}, "or for others"},
+		"a change was not noted": {func(w *issueWorld, tx *Tx, _ *storage.Manifest) error {
+			return tx.Writer().DeleteRows(searchChanged, nil)
+		}, "or for others"},
+		"the timer is gone": {func(_ *issueWorld, tx *Tx, _ *storage.Manifest) error {
+			return tx.ClearTimer(timerIndexSearch, "")
+		}, "is not set"},
+		"the totals are wrong": {func(_ *issueWorld, tx *Tx, m *storage.Manifest) error {
+			m.Segments[0].Length++
+			return tx.setManifest(m)
+		}, "the manifest says"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newIssueWorld(t)
+			id := w.create(CreateIssueIn{Title: "First"}).ID
+			w.create(CreateIssueIn{Title: "Newest"})
+			w.indexAll()
+			w.patch(id, IssuePatch{Title: Some("Second")})
+			w.run(&System, NewCommand[None, None]("", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
+				m, err := tx.manifest()
+				if err != nil {
+					return Reply{}, err
+				}
+				return Reply{}, row.harm(w, tx, &m)
+			}), &None{})
+			w.verifyFinds(row.want)
+		})
+	}
+}

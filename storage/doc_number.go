@@ -1,0 +1,32 @@
+package storage
+
+import "encoding/binary"
+
+// Doc is what postings call a listed record: the time and count of its id, the 60
+// bits in front of the random ones. Within a workspace they are unique, and grow
+// with the order of creation.
+type Doc uint64
+
+// DocOf gives the Doc of a UUIDv7 made by the workspace.
+func DocOf(id ID) Doc {
+	head := binary.BigEndian.Uint64(id[:])
+	return Doc(head>>16<<12 | head&0xfff)
+}
+
+// PutOldest makes id the first that has this Doc.
+func (d Doc) PutOldest(id *ID) {
+	*id = ID{}
+	binary.BigEndian.PutUint64(id[:], uint64(d)>>12<<16|0x7000|uint64(d)&0xfff)
+}
+
+// DocOfKey gives the Doc of a primary key made by Key.Newest.
+func DocOfKey(pk []byte) Doc {
+	head := ^binary.BigEndian.Uint64(pk)
+	return Doc(head>>16<<12 | head&0xfff)
+}
+
+// DocKey is the first 8 bytes of the primary key, made by Key.Newest, that a
+// doc's record has.
+func DocKey(k Key, d Doc) Key {
+	return binary.BigEndian.AppendUint64(k, ^(uint64(d)>>12<<16 | 0x7000 | uint64(d)&0xfff))
+}
