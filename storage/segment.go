@@ -1,8 +1,10 @@
 package storage
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
+	"sort"
 )
 
 // Segments is the table of a log-structured inverted index. A segment holds the
@@ -14,11 +16,11 @@ import (
 // by this number, its ordinal. The rows of a segment are, behind its number:
 //
 //   - for each dictionary, blocks of about blockBytes: terms in order, each with its
-//     postings in ascending order of ordinals. The key of a block is its first term and
-//     the ordinal its first postings begin with, so that one seek finds the postings of
-//     a term from any ordinal on. A long list is cut into pieces of piecePostings.
+//     postings in ascending order of ordinals. The key of a block is its last term and
+//     the last of that term's ordinals, so that one seek finds the postings of a term
+//     from any ordinal on. A long list is cut into pieces of piecePostings.
 //   - columns with the docs by ordinal, their lengths and their classes, in blocks of a
-//     fixed number, and the table of classes.
+//     fixed number, and the table of classes; the filter of a dictionary.
 //
 // A class is what decides who may see a doc. Dictionaries that are Classed count
 // the postings of a term by class, so that a caller can be told how frequent a term is
@@ -37,11 +39,17 @@ type Dictionary struct {
 	Name    string
 	Width   int  // bytes of each posting's payload
 	Classed bool // with numbers of postings by class
+	// Filtered: a filter tells which terms may be there. They are hashes of 8 bytes. At
+	// most one dictionary of a segment is filtered.
+	Filtered bool
 }
 
 const (
 	blockBytes    = 4 << 10
 	piecePostings = 256
+	// entriesPerStart is how many entries of a block share the beginnings of their terms:
+	// a look-up finds the nearest whole term by bisection.
+	entriesPerStart = 16
 
 	// Columns, in front of the number of a block.
 	docColumn    = 0xf0 // 8 bytes each
@@ -49,6 +57,7 @@ const (
 	lengthColumn = 0xf2 // 1 byte each
 	classColumn  = 0xf3 // 2 bytes each; left out where there is one class
 	classTable   = 0xf4 // one row
+	filterColumn = 0xf5 // filterBytes each
 
 	docsPerBlock    = 512
 	lengthsPerBlock = 4096
@@ -180,64 +189,102 @@ type entry struct {
 // ClassCount is a number of postings of a class, by its place in the table of classes.
 type ClassCount struct{ Class, Count uint32 }
 
-// entries reads the entries of a block one after another.
+// entryReader reads the entries of a block one after another.
 type entryReader struct {
 	rest []byte
+	bad  bool
 	e    entry
+}
+
+// begin reads from the front of a block, or from where whole terms begin that are before
+// the given one.
+func (r *entryReader) begin(block, term []byte) error {
+	r.rest, r.bad, r.e.term = nil, false, r.e.term[:0]
+	size := len(block) - 2
+	if size < 0 {
+		return errBlock(block)
+	}
+	starts := int(binary.BigEndian.Uint16(block[size:]))
+	end := size - 2*starts
+	if end < 0 {
+		return errBlock(block)
+	}
+	entries, table := block[:end], block[end:size]
+	at := func(i int) int { return min(int(binary.BigEndian.Uint16(table[2*i:])), end) }
+	// The first start whose term is not before the one that is looked for.
+	i := sort.Search(starts, func(i int) bool {
+		r.rest = entries[at(i):]
+		r.number()
+		return bytes.Compare(r.take(r.number()), term) >= 0
+	})
+	r.bad, r.rest = false, entries
+	if i > 0 {
+		r.rest = entries[at(i-1):]
+	}
+	return nil
+}
+
+func errBlock(b []byte) error {
+	return fmt.Errorf("%w: block of terms of %d bytes", ErrFormat, len(b))
+}
+
+// number reads a varint of the block; a bad one leaves nothing to read.
+func (r *entryReader) number() uint64 {
+	if len(r.rest) > 0 && r.rest[0] < 0x80 {
+		n := uint64(r.rest[0])
+		r.rest = r.rest[1:]
+		return n
+	}
+	return r.long()
+}
+
+func (r *entryReader) long() uint64 {
+	n, size := binary.Uvarint(r.rest)
+	if size <= 0 || n > 1<<40 {
+		r.bad, r.rest = true, nil
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return n
+}
+
+// take reads bytes of the block.
+func (r *entryReader) take(n uint64) []byte {
+	if n > uint64(len(r.rest)) {
+		r.bad, r.rest = true, nil
+		return nil
+	}
+	part := r.rest[:n]
+	r.rest = r.rest[n:]
+	return part
 }
 
 // next reads an entry; false at the end.
 func (r *entryReader) next(d *Dictionary) (bool, error) {
-	b := r.rest
-	if len(b) == 0 {
+	size := len(r.rest)
+	if size == 0 {
 		return false, nil
 	}
-	bad := false
-	number := func() uint64 {
-		if len(b) > 0 && b[0] < 0x80 {
-			n := uint64(b[0])
-			b = b[1:]
-			return n
-		}
-		n, size := binary.Uvarint(b)
-		if size <= 0 || n > 1<<40 {
-			bad = true
-			return 0
-		}
-		b = b[size:]
-		return n
-	}
-	take := func(n uint64) []byte {
-		if bad || n > uint64(len(b)) {
-			bad = true
-			return nil
-		}
-		part := b[:n]
-		b = b[n:]
-		return part
-	}
 	e := &r.e
-	head := number()
-	e.first = head&1 != 0
+	head := r.number()
 	shared := head >> 1
 	if shared > uint64(len(e.term)) {
-		bad, shared = true, 0
+		r.bad, shared = true, 0
 	}
-	e.term = append(e.term[:shared], take(number())...)
-	e.count = e.count[:0]
-	if e.first {
-		e.total = int(number())
+	e.first = head&1 != 0
+	e.term = append(e.term[:shared], r.take(r.number())...)
+	if e.count = e.count[:0]; e.first {
+		e.total = int(r.number())
 		if d.Classed {
-			for n := number(); n > 0 && !bad && len(e.count) < maxClasses; n-- {
-				e.count = append(e.count, ClassCount{uint32(number()), uint32(number())})
+			for n := r.number(); n > 0 && !r.bad && len(e.count) < maxClasses; n-- {
+				e.count = append(e.count, ClassCount{uint32(r.number()), uint32(r.number())})
 			}
 		}
 	}
-	e.n, e.ord = int(number()), uint32(number())
-	e.piece = take(number())
-	if bad || e.n == 0 || e.n > piecePostings {
-		return false, fmt.Errorf("%w: block of terms of %d bytes", ErrFormat, len(r.rest))
+	e.n, e.ord = int(r.number()), uint32(r.number())
+	e.piece = r.take(r.number())
+	if r.bad || e.n == 0 || e.n > piecePostings {
+		return false, fmt.Errorf("%w: block of terms with %d bytes left", ErrFormat, size)
 	}
-	r.rest = b
 	return true, nil
 }

@@ -1,21 +1,29 @@
 package storage
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // SegmentBuilder makes a segment in memory, from docs that come newest first.
 type SegmentBuilder struct {
 	s       *Segments
 	columns columns
-	terms   []map[string]*TermPostings
+	terms   [][]builtTerm
+	// slab is space for postings, most of which are one or two of a term.
+	slab     []TermPostings
+	ords     []uint32
+	payloads []byte
+}
+
+type builtTerm struct {
+	term  string
+	posts *TermPostings
 }
 
 // NewBuilder begins a segment.
 func (s *Segments) NewBuilder() *SegmentBuilder {
-	b := &SegmentBuilder{s: s}
-	for range s.Dictionaries {
-		b.terms = append(b.terms, map[string]*TermPostings{})
-	}
-	return b
+	return &SegmentBuilder{s: s, terms: make([][]builtTerm, len(s.Dictionaries))}
 }
 
 // Doc begins a doc, which must be older than those before. The last one's ordinal is
@@ -25,14 +33,25 @@ func (b *SegmentBuilder) Doc(d *SegmentDoc) { b.columns.add(d, b.s.Measure) }
 // Docs is the number of docs.
 func (b *SegmentBuilder) Docs() int { return len(b.columns.docs) }
 
-// Term gives the postings of a term of a dictionary, to add to. Terms are encoded so
-// that none is the beginning of another.
-func (b *SegmentBuilder) Term(dictionary int, term []byte) *TermPostings {
-	p := b.terms[dictionary][string(term)]
-	if p == nil {
-		p = &TermPostings{}
-		b.terms[dictionary][string(term)] = p
+// Term begins the postings of a term of a dictionary, which must be new to it. Terms are
+// encoded so that none is the beginning of another.
+func (b *SegmentBuilder) Term(dictionary int, term string) *TermPostings {
+	const slab, few = 256, 2
+	if len(b.slab) == 0 {
+		b.slab = make([]TermPostings, slab)
 	}
+	p := &b.slab[0]
+	b.slab = b.slab[1:]
+	width := few * b.s.Dictionaries[dictionary].Width
+	if len(b.ords) < few {
+		b.ords = make([]uint32, few*slab)
+	}
+	if len(b.payloads) < width {
+		b.payloads = make([]byte, slab*width)
+	}
+	p.ords, b.ords = b.ords[:0:few], b.ords[few:]
+	p.payloads, b.payloads = b.payloads[:0:width], b.payloads[width:]
+	b.terms[dictionary] = append(b.terms[dictionary], builtTerm{term, p})
 	return p
 }
 
@@ -64,15 +83,14 @@ func (b *SegmentBuilder) Rows(number uint32) ([]SegmentRow, Segment) {
 	b.columns.write(number, &out)
 	for i := range b.s.Dictionaries {
 		w := blockWriter{segment: number, kind: byte(i), d: &b.s.Dictionaries[i], classes: b.columns.several(), out: &out}
-		sorted := make([]string, 0, len(b.terms[i]))
-		for term := range b.terms[i] {
-			sorted = append(sorted, term)
-		}
-		slices.Sort(sorted)
-		for _, term := range sorted {
-			w.add([]byte(term), b.terms[i][term])
+		slices.SortFunc(b.terms[i], func(a, b builtTerm) int { return strings.Compare(a.term, b.term) })
+		var term []byte
+		for _, t := range b.terms[i] {
+			term = append(term[:0], t.term...)
+			w.add(term, t.posts)
 		}
 		w.end()
+		newTermFilter(w.hashes).write(number, &out)
 	}
 	return out.take(), b.columns.segment(number)
 }

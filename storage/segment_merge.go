@@ -21,6 +21,7 @@ type SegmentMerge struct {
 	wrote   bool   // the columns
 	dict    int    // the dictionary in hand
 	after   []byte // the term behind which to go on; nil: from the first
+	hashes  []uint64
 	done    bool
 }
 
@@ -141,7 +142,7 @@ func (m *SegmentMerge) terms(r Reader, out *segmentRows, size int) (err error) {
 		}
 	}
 	d := &m.s.Dictionaries[m.dict]
-	w := blockWriter{segment: m.number, kind: byte(m.dict), d: d, classes: m.columns.several(), out: out}
+	w := blockWriter{segment: m.number, kind: byte(m.dict), d: d, classes: m.columns.several(), out: out, hashes: m.hashes}
 	var p TermPostings
 	var term []byte
 	for out.size < size {
@@ -153,7 +154,8 @@ func (m *SegmentMerge) terms(r Reader, out *segmentRows, size int) (err error) {
 		}
 		if least < 0 {
 			w.end()
-			m.dict, m.after = m.dict+1, nil
+			newTermFilter(w.hashes).write(m.number, out)
+			m.dict, m.after, m.hashes = m.dict+1, nil, nil
 			return nil
 		}
 		term = append(term[:0], sources[least].e.term...)
@@ -176,6 +178,7 @@ func (m *SegmentMerge) terms(r Reader, out *segmentRows, size int) (err error) {
 		m.after = append(m.after[:0], term...)
 	}
 	w.end()
+	m.hashes = w.hashes
 	return nil
 }
 

@@ -16,6 +16,8 @@ type SegmentReader struct {
 	// seek is space for keys.
 	seek []byte
 	er   entryReader
+	// user is the list whose next piece is the next entry; nil: none.
+	user *PostingList
 }
 
 // Reader opens a reader, to be closed. r must not be used by others meanwhile.
@@ -43,35 +45,26 @@ func (r *SegmentReader) within(segment uint32, kind byte) bool {
 	return len(f) >= 5 && binary.BigEndian.Uint32(f) == segment && f[4] == kind
 }
 
-// block begins to read the entries of the block that the cursor is at.
-func (r *SegmentReader) block() error {
+// block begins to read the entries of the block that the cursor is at, from about a
+// term on; nil: from the first.
+func (r *SegmentReader) block(term []byte) error {
 	value, err := r.c.Value()
 	if err != nil {
 		return err
 	}
-	r.er.rest, r.er.e.term = value, r.er.e.term[:0]
-	return nil
+	return r.er.begin(value, term)
 }
 
-// seekTerm moves to the block in which postings of a term from an ordinal on begin, if
-// there are any; false when no later block has them either.
+// seekTerm moves to the block with the first postings of a term from an ordinal on, or
+// behind the term; false when there is none.
 func (r *SegmentReader) seekTerm(segment uint32, dictionary int, term []byte, ord uint32) (bool, error) {
 	kind := byte(dictionary)
-	k := append(r.prefix(segment, kind), term...)
-	k = append(binary.BigEndian.AppendUint32(k, ord), 0) // behind the key itself
-	r.seek = k
-	ok := r.c.SeekLT(k) && r.within(segment, kind)
-	if !ok {
-		// The term is before the first block, or is its first term from a later ordinal.
-		if err := r.c.Err(); err != nil {
-			return false, err
-		}
-		ok = r.c.SeekGE(k) && r.within(segment, kind)
-	}
-	if !ok {
+	r.user = nil
+	r.seek = binary.BigEndian.AppendUint32(append(r.prefix(segment, kind), term...), ord)
+	if !r.c.SeekGE(r.seek) || !r.within(segment, kind) {
 		return false, r.c.Err()
 	}
-	return true, r.block()
+	return true, r.block(term)
 }
 
 // nextEntry reads the next entry of a dictionary, if need be of the next block.
@@ -84,7 +77,7 @@ func (r *SegmentReader) nextEntry(segment uint32, dictionary int) (*entry, error
 		if !r.c.Next() || !r.within(segment, byte(dictionary)) {
 			return nil, r.c.Err()
 		}
-		if err := r.block(); err != nil {
+		if err := r.block(nil); err != nil {
 			return nil, err
 		}
 	}
@@ -104,6 +97,11 @@ type PostingList struct {
 	posts TermPostings
 	i     int
 	last  bool // the piece in posts is the last one
+	// piece is the first piece, until it is needed: lists that are found too long are
+	// not read.
+	piece []byte
+	first uint32
+	n     int
 }
 
 // List looks up a term; nil when the segment doesn't have it.
@@ -123,7 +121,8 @@ func (r *SegmentReader) List(segment uint32, dictionary int, term []byte) (*Post
 		case c == 0 && e.first:
 			l := &PostingList{r: r, segment: segment, dictionary: dictionary, term: bytes.Clone(term), Total: e.total}
 			l.Counts = append(l.Counts, e.count...)
-			return l, l.take(e)
+			l.piece, l.first, l.n, l.last = bytes.Clone(e.piece), e.ord, e.n, e.n == e.total
+			return l, nil
 		}
 	}
 }
@@ -150,11 +149,14 @@ func (l *PostingList) width() int { return l.r.s.Dictionaries[l.dictionary].Widt
 
 // load finds the piece with the first ordinal not before ord.
 func (l *PostingList) load(ord uint32) error {
+	next := l.i >= len(l.posts.ords) && l.r.user == l // the piece behind this one
 	l.posts.reset()
 	l.i, l.last = 0, true
-	ok, err := l.r.seekTerm(l.segment, l.dictionary, l.term, ord)
-	if err != nil || !ok {
-		return l.r.wrap(err)
+	if !next {
+		ok, err := l.r.seekTerm(l.segment, l.dictionary, l.term, ord)
+		if err != nil || !ok {
+			return l.r.wrap(err)
+		}
 	}
 	for {
 		e, err := l.r.nextEntry(l.segment, l.dictionary)
@@ -173,11 +175,19 @@ func (l *PostingList) load(ord uint32) error {
 		}
 		if l.posts.ords[len(l.posts.ords)-1] >= ord {
 			l.i = sort.Search(len(l.posts.ords), func(i int) bool { return l.posts.ords[i] >= ord })
+			l.r.user = l
 			return nil
 		}
 		l.posts.reset()
 		l.last = true
 	}
+}
+
+// Begin moves to the first posting. A list must be begun before it is read.
+func (l *PostingList) Begin() error {
+	piece := l.piece
+	l.piece = nil
+	return l.r.wrap(l.posts.decodePiece(piece, l.first, l.n, l.width()))
 }
 
 // Valid tells whether the list is at a posting.
@@ -190,6 +200,18 @@ func (l *PostingList) Ord() uint32 { return l.posts.ords[l.i] }
 func (l *PostingList) Payload() []byte {
 	w := l.width()
 	return l.posts.payloads[l.i*w : (l.i+1)*w]
+}
+
+// Piece gives the postings from the one that the list is at on, as far as they were read:
+// their ordinals and payloads, valid until the list moves.
+func (l *PostingList) Piece() (ords []uint32, payloads []byte) {
+	return l.posts.ords[l.i:], l.posts.payloads[l.i*l.width():]
+}
+
+// NextPiece moves behind what Piece gave.
+func (l *PostingList) NextPiece() error {
+	l.i = len(l.posts.ords) - 1
+	return l.Step()
 }
 
 // Step moves to the next posting.

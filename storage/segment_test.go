@@ -2,6 +2,7 @@ package storage
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -75,13 +76,17 @@ func (m *segmentModel) flush() {
 	}
 	slices.SortFunc(in, func(a, b *modelDoc) int { return -compareDocs(a.Doc, b.Doc) })
 	b := testSegments.NewBuilder()
+	posts := map[string][]*TermPostings{}
 	for ord, d := range in {
 		b.Doc(&d.SegmentDoc)
 		for term, weight := range d.terms {
-			key := Key(nil).Str(term)
-			b.Term(0, key).Has(uint32(ord))
-			b.Term(1, key).Add(uint32(ord), weight)
-			b.Term(2, key).Put(uint32(ord), wide(weight))
+			if posts[term] == nil {
+				key := string(Key(nil).Str(term))
+				posts[term] = []*TermPostings{b.Term(0, key), b.Term(1, key), b.Term(2, key)}
+			}
+			posts[term][0].Has(uint32(ord))
+			posts[term][1].Add(uint32(ord), weight)
+			posts[term][2].Put(uint32(ord), wide(weight))
 		}
 	}
 	m.manifest.Next++
@@ -177,6 +182,7 @@ func (m *segmentModel) list(r *SegmentReader, s *Segment, c *SegmentColumns, ter
 		}
 		return
 	}
+	must(m.tb, errors.Join(words.Begin(), weights.Begin(), widths.Begin()))
 	n, counts := 0, map[uint32]uint32{}
 	for words.Valid() {
 		ord := words.Ord()
@@ -263,6 +269,9 @@ func (r *SegmentReader) listIsFirst(segment uint32, term []byte, ord uint32) (bo
 	}
 	defer func() { _ = other.Close() }()
 	l, err := other.List(segment, 0, slices.Clone(term))
+	if err == nil && l != nil {
+		err = l.Begin()
+	}
 	return err == nil && l != nil && l.Ord() == ord, err
 }
 
@@ -325,11 +334,36 @@ func TestManifest_MergesByOrdersOfMagnitude(t *testing.T) {
 	}
 }
 
+func TestTermFilter(t *testing.T) {
+	t.Parallel()
+	var terms []uint64
+	for i := range uint64(5000) {
+		terms = append(terms, i*0x9e3779b97f4a7c15)
+	}
+	f := newTermFilter(terms)
+	wrong := 0
+	for i, term := range terms {
+		if !f.MayHave(term) {
+			t.Fatalf("term %d is not there", i)
+		}
+		if f.MayHave(term + 12345) {
+			wrong++
+		}
+	}
+	if wrong > 150 || TermFilter(nil).MayHave(1) {
+		t.Errorf("%d of %d other terms may be there", wrong, len(terms))
+	}
+}
+
 func TestSegmentReader_RefusesBrokenRows(t *testing.T) {
 	t.Parallel()
 	d := &Dictionary{Width: 1, Classed: true}
 	for _, bad := range [][]byte{{1}, {3, 1, 'a'}, {1, 200}, {1, 1, 'a', 1, 0, 0, 0, 0}, {1, 1, 'a', 1, 0, 1, 0, 5, 0}, binary.AppendUvarint(nil, 1<<60)} {
-		r := entryReader{rest: bad}
+		r := entryReader{rest: bad} // as begin leaves it
+		if err := r.begin(bad, []byte("b")); err == nil && r.rest == nil {
+			t.Errorf("%x was taken for a block", bad)
+		}
+		r.rest, r.bad = bad, false
 		if ok, err := r.next(d); ok || err == nil {
 			t.Errorf("%x was taken for an entry", bad)
 		}

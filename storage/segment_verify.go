@@ -16,6 +16,10 @@ func (r *SegmentReader) EachPosting(s *Segment, c *SegmentColumns, dictionary in
 	}
 	d := &r.s.Dictionaries[dictionary]
 	t := termCheck{columns: c}
+	filter, err := r.Filter(s.Number)
+	if err != nil {
+		return err
+	}
 	var p TermPostings
 	for {
 		e, err := r.nextEntry(s.Number, dictionary)
@@ -31,6 +35,9 @@ func (r *SegmentReader) EachPosting(s *Segment, c *SegmentColumns, dictionary in
 			}
 			if bytes.Compare(e.term, t.term) <= 0 && t.term != nil {
 				return r.wrap(fmt.Errorf("%w: the term %q is out of order", ErrFormat, e.term))
+			}
+			if d.Filtered && (len(e.term) != 8 || !filter.MayHave(binary.BigEndian.Uint64(e.term))) {
+				return r.wrap(fmt.Errorf("%w: the filter lacks the term %x", ErrFormat, e.term))
 			}
 			t.begin(e)
 		}

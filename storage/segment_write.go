@@ -34,19 +34,25 @@ type blockWriter struct {
 	out     *segmentRows
 
 	block   []byte
-	key     []byte // of the block
 	last    []byte // term
+	lastOrd uint32
+	hashes  []uint64 // of all terms, for the filter
+	entries int      // of the block
+	starts  []uint16 // where whole terms begin
 	scratch []byte
 	count   map[uint16]uint32
 }
 
 // add writes the postings of a term.
 func (w *blockWriter) add(term []byte, p *TermPostings) {
+	if w.d.Filtered && len(term) == 8 {
+		w.hashes = append(w.hashes, binary.BigEndian.Uint64(term))
+	}
 	for from := 0; from < len(p.ords); from += piecePostings {
 		to := min(from+piecePostings, len(p.ords))
 		shared := 0
-		if len(w.block) == 0 {
-			w.key = binary.BigEndian.AppendUint32(append(segmentKey(w.segment, w.kind), term...), p.ords[from])
+		if w.entries%entriesPerStart == 0 {
+			w.starts = append(w.starts, uint16(len(w.block)))
 		} else {
 			for shared < len(term) && shared < len(w.last) && term[shared] == w.last[shared] {
 				shared++
@@ -68,7 +74,8 @@ func (w *blockWriter) add(term []byte, p *TermPostings) {
 		b = binary.AppendUvarint(b, uint64(p.ords[from]))
 		w.scratch = p.appendPiece(w.scratch[:0], from, to, w.d.Width)
 		b = append(binary.AppendUvarint(b, uint64(len(w.scratch))), w.scratch...)
-		w.block, w.last = b, append(w.last[:0], term...)
+		w.entries++
+		w.block, w.last, w.lastOrd = b, append(w.last[:0], term...), p.ords[to-1]
 		if len(w.block) >= blockBytes {
 			w.end()
 		}
@@ -102,8 +109,13 @@ func (w *blockWriter) appendCounts(b []byte, ords []uint32) []byte {
 // end closes the block.
 func (w *blockWriter) end() {
 	if len(w.block) > 0 {
-		w.out.add(w.key, bytes.Clone(w.block))
-		w.block = w.block[:0]
+		for _, start := range w.starts {
+			w.block = binary.BigEndian.AppendUint16(w.block, start)
+		}
+		w.block = binary.BigEndian.AppendUint16(w.block, uint16(len(w.starts)))
+		key := append(segmentKey(w.segment, w.kind), w.last...)
+		w.out.add(binary.BigEndian.AppendUint32(key, w.lastOrd), bytes.Clone(w.block))
+		w.block, w.starts, w.entries = w.block[:0], w.starts[:0], 0
 	}
 }
 

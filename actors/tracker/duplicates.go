@@ -192,10 +192,20 @@ func (d *duplicates) searchSegment(r *storage.SegmentReader, s *storage.Segment,
 		*storage.PostingList
 		term term
 	}
-	lists := make([]list, 0, len(terms))
+	filter, err := d.tx.recent().filter(r, s.Number)
+	if err != nil {
+		return err
+	}
+	there := make([]term, 0, len(terms))
+	for _, t := range terms {
+		if filter.MayHave(t.hash) {
+			there = append(there, t)
+		}
+	}
+	lists := make([]list, 0, len(there))
 	var key [8]byte
-	for i, t := range terms {
-		if len(lists)+len(terms)-i < d.need(newest) {
+	for i, t := range there {
+		if len(lists)+len(there)-i < d.need(newest) {
 			return nil
 		}
 		l, err := r.List(s.Number, titleTermsOf, titleKey(key[:0], t.hash))
@@ -207,7 +217,12 @@ func (d *duplicates) searchSegment(r *storage.SegmentReader, s *storage.Segment,
 		}
 	}
 	slices.SortFunc(lists, func(a, b list) int { return cmp.Compare(a.Total, b.Total) })
-	docs, opened := (*storage.DocColumn)(nil), len(lists)
+	docs, opened := (*storage.DocColumn)(nil), min(len(lists), max(0, len(lists)-d.need(newest)+1))
+	for _, l := range lists[:opened] {
+		if err := l.Begin(); err != nil {
+			return err
+		}
+	}
 	for d.compared < maxCompared {
 		need := d.need(newest)
 		if need > len(lists) {
@@ -234,7 +249,6 @@ func (d *duplicates) searchSegment(r *storage.SegmentReader, s *storage.Segment,
 			bound += int(sig >> (l.term.hash & 63) & 1)
 		}
 		if best := score(min(bound, m), len(terms), m); d.wants(newest, best) {
-			var err error
 			if docs == nil {
 				if docs, err = r.DocColumn(s); err != nil {
 					return err
@@ -254,7 +268,7 @@ func (d *duplicates) searchSegment(r *storage.SegmentReader, s *storage.Segment,
 				if ord, err = docs.Ord(open); err != nil {
 					return err
 				}
-				for _, l := range lists {
+				for _, l := range lists[:opened] {
 					if err := l.Seek(ord); err != nil {
 						return err
 					}

@@ -39,10 +39,10 @@ const (
 	bm25K1 = 1.2
 	bm25B  = 0.75
 	// similarRead bounds the words of the issue that are looked up, title first.
-	similarRead = 96
+	similarRead = 64
 	// similarPostings bounds the postings that are gone through: beyond, the most
 	// frequent words are left out, but never the similarWords rarest.
-	similarPostings = 30_000
+	similarPostings = 16_000
 	similarWords    = 3
 	// similarLooked bounds the issues that are looked at for the answer, of which the
 	// caller may not see some.
@@ -248,13 +248,19 @@ func (s *similarity) score(w *wanted) (err error) {
 				return err
 			}
 		}
+		if err := l.Begin(); err != nil {
+			return err
+		}
 		for l.Valid() {
-			ord, weight := l.Ord(), float64(l.Payload()[0])
-			if int(ord) >= len(of.lengths) {
-				return fmt.Errorf("%w: ordinal %d of a segment of %d issues", storage.ErrFormat, ord, len(of.lengths))
+			ords, weights := l.Piece()
+			for i, ord := range ords {
+				if int(ord) >= len(of.lengths) {
+					return fmt.Errorf("%w: ordinal %d of a segment of %d issues", storage.ErrFormat, ord, len(of.lengths))
+				}
+				weight := float64(weights[i])
+				s.space.scores.add(rankedPlace(l.segment, ord), rarity*weight*(bm25K1+1)/(weight+s.slowness[of.lengths[ord]]))
 			}
-			s.space.scores.add(rankedPlace(l.segment, ord), rarity*weight*(bm25K1+1)/(weight+s.slowness[of.lengths[ord]]))
-			if err := l.Step(); err != nil {
+			if err := l.NextPiece(); err != nil {
 				return err
 			}
 		}

@@ -177,6 +177,9 @@ func wordStream(r *storage.SegmentReader, of *storage.Segment, word []byte) (sto
 		var any storage.AnyOrds
 		for _, term := range terms {
 			l, err := r.List(of.Number, wordTerms, term)
+			if err == nil {
+				err = l.Begin()
+			}
 			if err != nil {
 				return nil, err
 			}

@@ -33,7 +33,7 @@ const (
 var searchIndex = storage.Segments{
 	ID: searchSegments, Name: "search index",
 	Dictionaries: []storage.Dictionary{
-		{Name: "words"}, {Name: "stems", Width: 1, Classed: true}, {Name: "title terms", Width: 9},
+		{Name: "words"}, {Name: "stems", Width: 1, Classed: true}, {Name: "title terms", Width: 9, Filtered: true},
 	},
 	Measure: func(b byte) uint64 { return uint64(math.Round(lengthOf(b))) },
 }
@@ -77,7 +77,7 @@ func (v *View) manifest() (storage.Manifest, error) {
 }
 
 // indexSoon is how long a change may wait for others before it is indexed.
-const indexSoon = 500 * time.Millisecond
+const indexSoon = 700 * time.Millisecond
 
 // indexMany is how many changes don't wait: a creation goes through all of them.
 const indexMany = 1024

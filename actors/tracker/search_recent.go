@@ -2,6 +2,8 @@ package tracker
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"switchyard/storage"
 )
@@ -20,6 +22,8 @@ type recentTitles struct {
 	// manifest is the committed one; next takes its place with the open batch.
 	manifest storage.Manifest
 	next     *storage.Manifest
+	// filters tell which terms the titles of each segment may have.
+	filters  map[uint32]storage.TermFilter
 	undo     []recentUndo // changes of the running command
 	undoNext *storage.Manifest
 	fresh    bool // loaded by the running command, which may have changed what was read
@@ -208,6 +212,22 @@ func (r *recentTitles) indexed(next storage.Manifest) (left int) {
 // mergedSegments notes that the open batch replaces segments by one merged from them.
 func (r *recentTitles) mergedSegments(next storage.Manifest) { r.next = &next }
 
+// filter gives the filter of a segment's titles, which it reads once.
+func (r *recentTitles) filter(from *storage.SegmentReader, segment uint32) (storage.TermFilter, error) {
+	if f, known := r.filters[segment]; known {
+		return f, nil
+	}
+	f, err := from.Filter(segment)
+	if err != nil {
+		return nil, err
+	}
+	if r.filters == nil {
+		r.filters = map[uint32]storage.TermFilter{}
+	}
+	r.filters[segment] = f
+	return f, nil
+}
+
 // begin starts a command.
 func (r *recentTitles) begin() { r.undo, r.undoNext, r.fresh = r.undo[:0], r.next, false }
 
@@ -233,6 +253,9 @@ func (r *recentTitles) rollback() {
 func (r *recentTitles) committed() {
 	if r.next != nil {
 		r.manifest, r.next = *r.next, nil
+		maps.DeleteFunc(r.filters, func(n uint32, _ storage.TermFilter) bool {
+			return !slices.ContainsFunc(r.manifest.Segments, func(s storage.Segment) bool { return s.Number == n })
+		})
 	}
 	if !r.merged {
 		return

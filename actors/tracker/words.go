@@ -118,7 +118,7 @@ func (k *stems) term(word []byte) (term, bool) {
 	if k.slots == nil {
 		k.slots = make([]knownWord, knownWords)
 	}
-	slot := &k.slots[xxhash.Sum64(word)%knownWords]
+	slot := &k.slots[xxhash.Sum64(word)%uint64(len(k.slots))]
 	if slot.word != string(word) {
 		s, stop := stem(word)
 		*slot = knownWord{string(word), termOf(s), stop}
