@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// What issues refer to. All of it is skewed as words are: a few people, labels and
-// projects have most of the issues.
+// Issues refer to people, labels and projects. All are skewed as words are: a few of each
+// have most of the issues.
 const (
 	crewSize     = 60
 	labelCount   = 40
@@ -20,7 +20,6 @@ type issueWriter struct {
 	crew, labels, projects *distribution
 	// mark is what titles begin with.
 	mark string
-	text []byte
 }
 
 func newIssueWriter(stream uint64) *issueWriter {

@@ -54,11 +54,9 @@ func (v *View) NewestDocs(table TableID, than Doc) (*NewestDocs, error) {
 // Next implements Docs.
 func (d *NewestDocs) Next(most Doc) (Doc, bool, error) {
 	for !d.end && (!d.at || d.doc > most) {
-		ok := false
-		if d.at && d.doc-1 == most {
-			ok = d.c.Next()
-		} else {
-			var key [8]byte
+		var key [8]byte
+		ok := d.at && d.doc-1 == most && d.c.Next()
+		if !ok {
 			ok = d.c.SeekGE(DocKey(key[:0], min(most, newestDoc)))
 		}
 		d.at = true

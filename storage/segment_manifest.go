@@ -102,7 +102,7 @@ func (s *Segment) tier() (t int) {
 	return t
 }
 
-// ToMerge chooses neighbouring segments to merge into one, [from, to) of Segments; none
+// ToMerge chooses neighboring segments to merge into one, [from, to) of Segments; none
 // when their sizes are as they should be. Of each size class there are less than
 // mergeFanout; a segment is merged together with what is newer and smaller. When a
 // quarter of all docs have postings that don't count, everything is merged.
@@ -137,7 +137,7 @@ func (m *Manifest) ToMerge() (from, to int) {
 const replacedAtLeast = 512
 
 // Replace puts a merged segment in the place of those it was made from, which are
-// told by their numbers; false when they are not there as neighbours any longer.
+// told by their numbers; false when they are not there as neighbors any longer.
 func (m *Manifest) Replace(merged Segment, of []uint32) bool {
 	for i := 0; i+len(of) <= len(m.Segments); i++ {
 		match := true

@@ -34,7 +34,7 @@ func (s *Segments) Merge(number uint32, of []Segment) *SegmentMerge {
 	return &SegmentMerge{s: s, number: number, of: slices.Clone(of)}
 }
 
-// Done tells whether all rows were given.
+// Done reports whether all rows were given.
 func (m *SegmentMerge) Done() bool { return m.done }
 
 // Segment is what a manifest says of the new segment. It is known after the first step.

@@ -39,7 +39,7 @@ func (r *SegmentReader) prefix(segment uint32, kind byte) []byte {
 	return r.seek
 }
 
-// within tells whether the cursor is at a row of a segment's kind.
+// within reports whether the cursor is at a row of a segment's kind.
 func (r *SegmentReader) within(segment uint32, kind byte) bool {
 	f := r.c.Fields()
 	return len(f) >= 5 && binary.BigEndian.Uint32(f) == segment && f[4] == kind
@@ -190,7 +190,7 @@ func (l *PostingList) Begin() error {
 	return l.r.wrap(l.posts.decodePiece(piece, l.first, l.n, l.width()))
 }
 
-// Valid tells whether the list is at a posting.
+// Valid reports whether the list is at a posting.
 func (l *PostingList) Valid() bool { return l.i < len(l.posts.ords) }
 
 // Ord is the ordinal of the posting that the list is at.

@@ -30,7 +30,6 @@ type segmentModel struct {
 }
 
 type modelDoc struct {
-	doc   Doc
 	terms map[string]byte
 	SegmentDoc
 }
@@ -241,7 +240,6 @@ func (m *segmentModel) prefix(r *SegmentReader, prefix string) {
 	}
 	most := m.next + 5
 	for {
-		got, more := Doc(0), false
 		got, more, err := any.Next(most)
 		must(m.tb, err)
 		for len(want) > 0 && want[0] > most {
@@ -260,7 +258,7 @@ func (m *segmentModel) prefix(r *SegmentReader, prefix string) {
 	}
 }
 
-// listIsFirst tells whether a term's postings begin with an ordinal. It reads through a
+// listIsFirst reports whether a term's postings begin with an ordinal. It reads through a
 // reader of its own, since r is in use.
 func (r *SegmentReader) listIsFirst(segment uint32, term []byte, ord uint32) (bool, error) {
 	other, err := r.s.Reader(r.v)

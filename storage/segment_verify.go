@@ -8,7 +8,7 @@ import (
 )
 
 // EachPosting goes through all postings of a dictionary of a segment, for the verifier.
-// What fn is given is valid until it returns. Postings that are out of order, or not as
+// The arguments of fn are valid until it returns. Postings that are out of order, or not as
 // many as their term says, are an error.
 func (r *SegmentReader) EachPosting(s *Segment, c *SegmentColumns, dictionary int, fn func(term []byte, ord uint32, payload []byte)) error {
 	if ok, err := r.seekTerm(s.Number, dictionary, nil, 0); err != nil || !ok {

@@ -89,7 +89,7 @@ func (tx *Tx) possibleDuplicates(title string) ([]duplicate, error) {
 // score of titles of so many terms with so many in common.
 func score(common, a, b int) float64 { return float64(common) / float64(max(a, b)) }
 
-// wants tells whether an issue with this score would be among the best.
+// wants reports whether an issue with this score would be among the best.
 func (d *duplicates) wants(doc storage.Doc, score float64) bool {
 	if score < duplicateScore {
 		return false
@@ -167,7 +167,7 @@ func (d *duplicates) searchIndex(terms []term) (err error) {
 	if len(m.Segments) == 0 {
 		return nil
 	}
-	// What the open batch changes is among the recent titles.
+	// Changes of the open batch are among the recent titles.
 	r, err := searchIndex.Reader(d.tx.Writer().Committed())
 	if err != nil {
 		return err

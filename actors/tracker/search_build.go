@@ -12,8 +12,8 @@ import (
 	"switchyard/storage"
 )
 
-// What one segment is made from at most: enough to be worth its batches, little enough
-// to be gathered in memory.
+// A segment is made from at most so many issues and bytes of them: enough to be worth its
+// batches, little enough to be gathered in memory.
 const (
 	flushIssues = 4096
 	flushBytes  = 8 << 20

@@ -11,7 +11,7 @@ import (
 	"switchyard/storage"
 )
 
-// What a word of a search may cost in a segment. Several words begin with it; where their
+// Bounds on the work for a word of a search in a segment. Several words begin with it; where their
 // postings are more than searchRead they are streamed side by side, if there are no more
 // than searchLists words, or else read whole, up to searchWhole. Beyond that they occur so
 // often that looking at the issues themselves is cheaper.
@@ -217,7 +217,7 @@ func (s *textSearch) keeps(rec storage.Record) (bool, error) {
 	return begins(words, t.Title, text(t.Identifier), text(t.Description)), nil
 }
 
-// begins tells whether each of the words begins a word of one of the texts.
+// begins reports whether each of the words begins a word of one of the texts.
 func begins(words [][]byte, texts ...string) bool {
 	met := make([]bool, len(words))
 	left := len(words)
