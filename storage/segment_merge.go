@@ -282,15 +282,11 @@ func (r *SegmentReader) Columns(s *Segment) (c *SegmentColumns, err error) {
 		c.Docs = append(c.Docs, doc)
 	}
 	if len(c.Table) > 1 {
-		for i := 0; i < int(s.Docs); i += classesPerBlock {
-			part, err := r.column(s.Number, classColumn, i/classesPerBlock)
-			if err != nil {
-				return nil, err
-			}
-			c.classes = append(c.classes, part...)
+		if c.classes, err = r.ClassColumn(s); err != nil {
+			return nil, err
 		}
 	}
-	if len(c.classes) != 0 && len(c.classes) != 2*int(s.Docs) || len(c.Table) == 0 && s.Docs > 0 {
+	if len(c.Table) == 0 && s.Docs > 0 {
 		return nil, r.wrap(errColumn)
 	}
 	for i := range c.Docs {

@@ -306,6 +306,22 @@ func (r *SegmentReader) Lengths(s *Segment, b []byte) ([]byte, error) {
 	return b, nil
 }
 
+// ClassColumn reads the places of the classes of all docs, two bytes each, by ordinal, of
+// a segment with several classes.
+func (r *SegmentReader) ClassColumn(s *Segment) (b []byte, err error) {
+	for i := 0; i < int(s.Docs); i += classesPerBlock {
+		part, err := r.column(s.Number, classColumn, i/classesPerBlock)
+		if err != nil {
+			return nil, err
+		}
+		b = append(b, part...)
+	}
+	if len(b) != 2*int(s.Docs) {
+		return nil, r.wrap(errColumn)
+	}
+	return b, nil
+}
+
 // Classes reads the classes of a segment, by their places in ClassCount.
 func (r *SegmentReader) Classes(segment uint32) (all []ClassTotals, err error) {
 	b, err := r.value(r.prefix(segment, classTable))

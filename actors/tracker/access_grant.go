@@ -98,31 +98,6 @@ func (c *Caller) letIn() func(pk []byte, rec storage.Record) bool {
 	}
 }
 
-// eachUngranted calls fn for the primary key of each restricted issue that no grant
-// lets the caller see.
-func (v *View) eachUngranted(fn func(issue []byte)) error {
-	lets := v.Caller.letIn()
-	var issue []byte // the grants of an issue lie side by side
-	in := true
-	err := accessGrants.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
-		if !bytes.HasPrefix(pk, issue) || len(issue) == 0 {
-			if !in {
-				fn(issue)
-			}
-			issue, in = append(issue[:0], pk[:len(storage.ID{})]...), false
-		}
-		in = in || lets(pk, rec)
-		return true, nil
-	})
-	if err != nil {
-		return fmt.Errorf("read all grants: %w", err)
-	}
-	if !in {
-		fn(issue)
-	}
-	return nil
-}
-
 // countGrants counts the grants of an issue.
 func (v *View) countGrants(issue storage.ID) (n int, err error) {
 	err = v.Rows(accessTable, issueKey(issue), nil, func(_, _ []byte) (bool, error) { n++; return true, nil })

@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -44,9 +45,6 @@ const (
 	// frequent words are left out, but never the similarWords rarest.
 	similarPostings = 16_000
 	similarWords    = 3
-	// similarLooked bounds the issues that are looked at for the answer, of which the
-	// caller may not see some.
-	similarLooked = 5_000
 )
 
 func similarIssues(v *View, in *SimilarIssuesIn) (Reply, error) {
@@ -84,8 +82,12 @@ type similarity struct {
 // similarSegment is a segment as a search for similar issues needs it.
 type similarSegment struct {
 	*storage.Segment
-	// visible says which classes the caller sees; nil: all.
+	// visible says which classes the caller sees as a whole; nil: all.
 	visible []bool
+	// hidden says which classes the caller sees nothing of, and classes the class of each
+	// issue, in two bytes; nil where there is no such class.
+	hidden  []bool
+	classes []byte
 	lengths []byte
 	docs    *storage.DocColumn
 }
@@ -166,8 +168,15 @@ func (s *similarity) measure() error {
 			}
 			of.visible = make([]bool, len(classes))
 			for i, c := range classes {
-				if of.visible[i] = s.v.Caller.Sees(c.Group) && !c.Restricted; of.visible[i] {
+				sees := s.v.Caller.Sees(c.Group)
+				if of.visible[i] = sees && !c.Restricted; of.visible[i] {
 					issues, length = issues+c.Docs, length+c.Length
+				}
+				if !sees && of.hidden == nil {
+					of.hidden = make([]bool, len(classes))
+				}
+				if !sees {
+					of.hidden[i] = true
 				}
 			}
 		}
@@ -198,6 +207,12 @@ func (of *similarSegment) sees(l *storage.PostingList) (n int) {
 		}
 	}
 	return n
+}
+
+// hides reports whether an issue is of a class that the caller sees nothing of.
+func (of *similarSegment) hides(ord uint32) bool {
+	class := int(binary.BigEndian.Uint16(of.classes[2*ord:]))
+	return class < len(of.hidden) && of.hidden[class]
 }
 
 // want lists the stems of an issue's significant words, the rarest first.
@@ -232,7 +247,7 @@ func (s *similarity) want(t *Issue) ([]wanted, error) {
 			}
 		}
 	}
-	all = slices.DeleteFunc(all, func(w wanted) bool { return w.visible == 0 })
+	all = slices.DeleteFunc(all, func(w wanted) bool { return len(w.lists) == 0 })
 	slices.SortStableFunc(all, func(a, b wanted) int { return cmp.Compare(a.visible, b.visible) })
 	return all, nil
 }
@@ -247,6 +262,14 @@ func (s *similarity) score(w *wanted) (err error) {
 			if of.lengths, err = s.reader.Lengths(of.Segment, nil); err != nil {
 				return err
 			}
+			if len(of.hidden) > 1 {
+				if of.classes, err = s.reader.ClassColumn(of.Segment); err != nil {
+					return err
+				}
+			}
+		}
+		if len(of.hidden) == 1 {
+			continue // the only class
 		}
 		if err := l.Begin(); err != nil {
 			return err
@@ -256,6 +279,9 @@ func (s *similarity) score(w *wanted) (err error) {
 			for i, ord := range ords {
 				if int(ord) >= len(of.lengths) {
 					return fmt.Errorf("%w: ordinal %d of a segment of %d issues", storage.ErrFormat, ord, len(of.lengths))
+				}
+				if of.classes != nil && of.hides(ord) {
+					continue
 				}
 				weight := float64(weights[i])
 				s.space.scores.add(rankedPlace(l.segment, ord), rarity*weight*(bm25K1+1)/(weight+s.slowness[of.lengths[ord]]))
@@ -302,12 +328,12 @@ func (s *similarity) answer(limit int, buf []byte) ([]byte, error) {
 	all := s.space.scores.ranked()
 	buf = append(buf, `{"similar":[`...)
 	count := 0
-	for looked := 0; len(all) > 0 && count < limit && looked < similarLooked; {
+	for len(all) > 0 && count < limit {
 		// The best few are enough as a rule.
 		some := best(all, 4*limit)
 		all = all[len(some):]
 		for _, one := range some {
-			if looked++; count == limit {
+			if count == limit {
 				break
 			}
 			var shown bool

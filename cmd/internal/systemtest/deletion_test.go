@@ -366,7 +366,7 @@ func TestDeleteWorkspace_LeavesNotOneKey(t *testing.T) {
 }
 
 // passing are the rows that are there for a moment only, or not in a workspace.
-var passing = []string{"pending change of a member", "issue to index"}
+var passing = []string{"pending change of a member", "issue to index", "issue in several segments"}
 
 // tracesOf describes the rows that belong to a workspace or tell of it.
 func tracesOf(t *testing.T, store *storage.Store, f *filled) (traces []string) {
