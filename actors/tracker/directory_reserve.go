@@ -71,7 +71,7 @@ var activateSlugOp = NewCommand[directoryStep, None]("ActivateSlug", "Confirm a 
 		return Reply{}, err
 	}
 	if row == nil {
-		return Reply{}, fmt.Errorf("activate %s: it has no entry", in.Workspace)
+		return Reply{}, errWorkspaceGone()
 	}
 	if row.Value.State == slugReserved {
 		if err := tx.setEntryState(row, slugActive); err != nil {

@@ -71,10 +71,19 @@ func newWorkspace(f Flow, in *NewWorkspaceIn, found *Op, rights foundingRights) 
 		return Reply{}, err
 	}
 	step := directoryStep{entry.Workspace}
+	founding := foundIn{Name: in.Name, Slug: in.Slug, Key: in.key(), Owner: entry.Owner, Reserved: entry.CreatedAt}
+	if reserved.Replayed {
+		held, err := ask[holding](f, storage.DirectoryID, heldOp, &step)
+		if err != nil {
+			return Reply{}, err
+		}
+		if !held.Exists {
+			return Reply{}, errWorkspaceGone()
+		}
+		founding.Again = held.Founded
+	}
 	permit := rights.permit(entry.Workspace)
-	reply, err := f.CommandAs(permit, asOwner(req.Caller), step.id(), found, &foundIn{
-		Name: in.Name, Slug: in.Slug, Key: in.key(), Owner: entry.Owner, Reserved: entry.CreatedAt,
-	})
+	reply, err := f.CommandAs(permit, asOwner(req.Caller), step.id(), found, &founding)
 	if err != nil {
 		return Reply{}, notFounded(f, permit, &reserved, step, err)
 	}
@@ -94,11 +103,10 @@ func asOwner(c Caller) Caller {
 func notFounded(f Flow, permit Permit, reserved *Reply, step directoryStep, failure error) error {
 	switch {
 	case reserved.Replayed:
-		// Founding is refused where the workspace was founded by an earlier run of the
-		// request, and has been deleted since.
-		held, err := ask[existence](f, storage.DirectoryID, heldOp, &step)
+		// The workspace may have been deleted after the look at its entry.
+		held, err := ask[holding](f, storage.DirectoryID, heldOp, &step)
 		if err == nil && !held.Exists {
-			return Conflict("The workspace made with this Idempotency-Key is gone.", "Use a new key to make another one.")
+			return errWorkspaceGone()
 		}
 	case f.Request().Idempotency == nil && notApplied(failure):
 		// Without a key nobody else goes on with this reservation. Should this fail,
@@ -118,11 +126,25 @@ func notApplied(err error) bool {
 	return refusal.Code != CodeUnavailable || ok && outcome.Outcome == "not_applied"
 }
 
-// heldOp tells whether the directory has an entry for a workspace.
-var heldOp = NewQuery[directoryStep, existence]("DirectoryHolds", "Tell whether the directory knows a workspace", Needs{}, func(v *View, in *directoryStep) (Reply, error) {
+// errWorkspaceGone answers the repeat of a creation whose workspace has been
+// deleted since.
+func errWorkspaceGone() *Error {
+	return Conflict("The workspace made with this Idempotency-Key is gone.", "Use a new key to make another one.")
+}
+
+// holding is what the directory knows of a workspace. Founded also holds for one that
+// is being deleted.
+type holding struct {
+	Exists  bool `json:"exists"`
+	Founded bool `json:"founded"`
+}
+
+// heldOp reports whether the directory has an entry for a workspace, and whether the
+// workspace was founded.
+var heldOp = NewQuery[directoryStep, holding]("DirectoryHolds", "Tell whether the directory knows a workspace", Needs{}, func(v *View, in *directoryStep) (Reply, error) {
 	row, err := v.entry(in.Workspace)
 	if err != nil {
 		return Reply{}, err
 	}
-	return jsonReply(Done, existence{row != nil})
+	return jsonReply(Done, holding{row != nil, row != nil && row.Value.State != slugReserved})
 }, InDirectory)

@@ -179,17 +179,68 @@ func TestNewWorkspace_TooLateAfterItsReservation(t *testing.T) {
 	w.verify()
 }
 
+// A deleted workspace is not made again by a repeat of the request that made it,
+// neither at once nor later.
 func TestNewWorkspace_KeyOfADeletedWorkspace(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
-	in := &NewWorkspaceIn{Name: "Acme", Slug: "acme"}
-	made := decode[Onboarded](w, w.must("", "", OnboardWorkspace, in, "k").Body)
-	w.must(made.Token.Secret, made.Workspace.ID, DeleteWorkspace, &None{})
-	w.pass(time.Hour)
-	_, err := w.ask("", "", OnboardWorkspace, in, "k")
-	wantCode(t, err, CodeConflict)
-	w.must("", "", OnboardWorkspace, in, "k2")
-	w.verify()
+	for _, op := range []*Op{CreateWorkspace, OnboardWorkspace} {
+		for _, after := range []time.Duration{0, time.Second, foundWithin + time.Second, time.Hour} {
+			t.Run(fmt.Sprintf("%s, %s after", op.Name, after), func(t *testing.T) {
+				t.Parallel()
+				w := newTown(t)
+				home := w.onboard("home")
+				in := &NewWorkspaceIn{Name: "Acme", Slug: "acme"}
+				w.must(home.Token.Secret, "", op, in, "k")
+				made := decode[Workspace](w, w.must("root", "", WorkspaceBySlug, &WorkspaceBySlugIn{"acme"}).Body)
+				w.must("root", made.ID, DeleteWorkspace, &None{})
+				w.pass(after)
+				for range 2 {
+					_, err := w.ask(home.Token.Secret, "", op, in, "k")
+					wantCode(t, err, CodeConflict)
+				}
+				if n := w.traces(made.ID); n != 0 {
+					t.Errorf("%d keys are there of the deleted workspace", n)
+				}
+				w.must(home.Token.Secret, "", op, in, "k2")
+				w.verify()
+			})
+		}
+	}
+}
+
+// Nor by a repeat that is on its way while the workspace is deleted.
+func TestNewWorkspace_DeletedWhileRepeated(t *testing.T) {
+	t.Parallel()
+	for _, op := range []*Op{CreateWorkspace, OnboardWorkspace} {
+		for step := 1; step <= 4; step++ {
+			t.Run(fmt.Sprintf("%s, before step %d", op.Name, step), func(t *testing.T) {
+				t.Parallel()
+				w := newTown(t)
+				home := w.onboard("home")
+				in := &NewWorkspaceIn{Name: "Acme", Slug: "acme"}
+				w.must(home.Token.Secret, "", op, in, "k")
+				made := decode[Workspace](w, w.must("root", "", WorkspaceBySlug, &WorkspaceBySlugIn{"acme"}).Body)
+				w.between = func(n int) {
+					if n == step {
+						w.between = nil
+						w.must("root", made.ID, DeleteWorkspace, &None{})
+					}
+				}
+				_, err := w.ask(home.Token.Secret, "", op, in, "k")
+				if w.between != nil {
+					return // the repeat had fewer steps
+				}
+				var refusal *Error
+				if err != nil && (!errors.As(err, &refusal) || refusal.Code != CodeConflict) {
+					t.Errorf("the repeat answered %v", err)
+				}
+				if n := w.traces(made.ID); n != 0 {
+					t.Errorf("%d keys are there of the deleted workspace", n)
+				}
+				w.verify()
+			})
+		}
+	}
 }
 
 func TestNewWorkspace_KeyReused(t *testing.T) {

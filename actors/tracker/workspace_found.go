@@ -48,6 +48,9 @@ type foundIn struct {
 	Key      string    `json:"key"`
 	Owner    UserID    `json:"owner"`
 	Reserved Timestamp `json:"reserved"` // when the slug was reserved
+	// Again says that the workspace was founded before, so that it isn't made a second
+	// time after its deletion.
+	Again bool `json:"again,omitempty"`
 }
 
 // foundOp makes a workspace with its owner and nothing else.
@@ -98,6 +101,9 @@ func (tx *Tx) found(in *foundIn) (*Workspace, error) {
 		// was first, and the answer is no longer kept: keys live as long here as in the
 		// directory, but by another node's clock.
 		return nil, Conflict("The workspace made with this Idempotency-Key is there, and its answer is no longer kept.", "Get the workspace by its slug, or use a new key and another slug.")
+	}
+	if in.Again {
+		return nil, errWorkspaceGone()
 	}
 	if tx.now.Sub(in.Reserved.Time()) > foundWithin {
 		return nil, NotApplied("The workspace could not be made in time.")
