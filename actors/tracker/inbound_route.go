@@ -203,10 +203,14 @@ var routeOp = NewQuery[routeStep, InboundRoute]("RouteInbound", "Find the worksp
 
 // receiveRouted carries out a step in the workspace of a key's active route. Without
 // such a route the call is accepted and nothing is kept of it: the answer does not tell
-// which keys are in use.
-func receiveRouted(f Flow, kind RouteKind, key string, step *Op, in any) (Reply, error) {
+// which keys are in use. unfit is the refusal of a call whose body the step can't use,
+// or nil.
+func receiveRouted(f Flow, kind RouteKind, key string, step *Op, in any, unfit error) (Reply, error) {
 	route, err := ask[InboundRoute](f, storage.DirectoryID, routeOp, &routeStep{Kind: kind, Key: key})
 	if err == nil {
+		if unfit != nil {
+			return Reply{}, unfit
+		}
 		var reply Reply
 		workspace := route.OrganizationID.raw()
 		if reply, err = f.CommandAs(permitSigned(workspace), inboundCaller(string(kind)), workspace, step, in); err == nil {

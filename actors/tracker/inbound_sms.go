@@ -62,7 +62,7 @@ func receiveSMS(f Flow, in *ReceiveSMSIn) (Reply, error) {
 		inboundCall: newInboundCall(sourceSMS, clean(id, maxThread), in.Body),
 		From:        from, Text: smsText(form), ThreadID: &thread, Fresh: true,
 	}
-	return receiveRouted(f, RouteSMS, to, receiveMessageOp, &message)
+	return receiveRouted(f, RouteSMS, to, receiveMessageOp, &message, nil)
 }
 
 // smsText is what a text message says, with the addresses of what came along.

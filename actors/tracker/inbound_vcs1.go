@@ -73,21 +73,22 @@ func receiveVCS(f Flow, in *ReceiveVCSIn) (Reply, error) {
 	if len(step.Payload) > keptVCSPayload {
 		step.Payload = nil
 	}
+	var unfit error
 	switch in.Event {
 	case "pull_request":
 		var pull vcsPullRequest
 		if err := stdjson.Unmarshal(p.PullRequest, &pull); err != nil {
-			return Reply{}, BadRequest(Fault{Path: "pull_request", Message: "Is no pull request: " + shapeOf(err)})
+			unfit = BadRequest(Fault{Path: "pull_request", Message: "Not a valid pull request: " + shapeOf(err)})
 		}
 		step.Pull = pull.pull(p.Action)
 	case "check_suite":
 		var suite vcsCheckSuite
 		if err := stdjson.Unmarshal(p.CheckSuite, &suite); err != nil {
-			return Reply{}, BadRequest(Fault{Path: "check_suite", Message: "Is no check suite: " + shapeOf(err)})
+			unfit = BadRequest(Fault{Path: "check_suite", Message: "Not a valid check suite: " + shapeOf(err)})
 		}
 		step.Checks = suite.checks(p.Repository.HTMLURL)
 	}
-	return receiveRouted(f, RouteVCS, key, receiveVCSOp, &step)
+	return receiveRouted(f, RouteVCS, key, receiveVCSOp, &step, unfit)
 }
 
 func isEventName(s string) bool {

@@ -133,3 +133,31 @@ func TestInbound_AnIssueShowsOnePullRequest(t *testing.T) {
 	want(3, "open", "")
 	o.verify()
 }
+
+// An event that the service can't read is refused where somebody takes it, and
+// accepted like any other where nobody does.
+func TestInbound_UnreadableEvents(t *testing.T) {
+	t.Parallel()
+	for event, body := range map[string]string{
+		"pull_request": `{"repository":{"full_name":"acme/yard"}}`,
+		"check_suite":  `{"repository":{"full_name":"acme/yard"},"check_suite":3}`,
+	} {
+		t.Run(event, func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(t)
+			before := o.state()
+			if a := o.took(o.provider(ReceiveVCS, o.vcs(event, body))); !a.Accepted || a.EventID != "" {
+				t.Errorf("without a route: %+v", a)
+			}
+			o.admin(PutInboundRoute, &InboundRouteIn{Kind: RouteVCS, Key: "acme/yard"})
+			pending := o.state()
+			o.took(o.provider(ReceiveVCS, o.vcs(event, body)))
+			if o.state() != pending || before == pending {
+				t.Error("something was kept of an event that nobody takes")
+			}
+			o.route(RouteVCS, "acme/yard")
+			_, err := o.provider(ReceiveVCS, o.vcs(event, body))
+			wantCode(t, err, CodeBadRequest, event)
+		})
+	}
+}
