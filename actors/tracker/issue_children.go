@@ -28,7 +28,7 @@ func listIssueChildren(v *View, in *ListIssueChildrenIn) (Reply, error) {
 	}
 	filter := IssueFilter{ParentID: Some(in.ID)}
 	page := issuePage{
-		limit: cmp.Or(in.Limit, maxChildren), examine: maxExamined, fingerprint: filter.fingerprint(v.Workspace(), "children"),
+		limit: cmp.Or(in.Limit, maxChildren), whole: in.Limit == 0 || in.Limit == maxChildren, examine: maxExamined, fingerprint: filter.fingerprint(v.Workspace(), "children"),
 		sight: sight{v: v},
 		keeps: func(_ []byte, rec storage.Record) (bool, error) { return v.seesIssue(rec) },
 	}

@@ -30,7 +30,8 @@ const (
 // issuePage walks a list of issues and builds the answer from their stored JSON.
 type issuePage struct {
 	limit       int
-	examine     int // how many issues may be looked at
+	whole       bool // given whole where it can be
+	examine     int  // how many issues may be looked at
 	fingerprint uint64
 	after       []byte // primary key to go on behind; nil: from the newest
 	keeps       func(pk []byte, rec storage.Record) (bool, error)
@@ -41,14 +42,17 @@ type issuePage struct {
 // key, which never changes, so pages neither repeat nor skip one.
 func (p *issuePage) build(v *View, matches []storage.Match, buf []byte) ([]byte, error) {
 	buf = append(buf, `{"issues":[`...)
-	start := len(buf)
+	start, most := len(buf), maxPageBytes
+	if p.whole {
+		most = maxWholeBytes
+	}
 	var (
 		count, examined int
 		last            [storage.ListedKeyLen]byte // of the last issue examined
 		more            bool
 	)
 	resume, err := issues.ListWithin(v, matches, p.after, maxLeaps, func(pk []byte, rec storage.Record) (bool, error) {
-		if examined+p.sight.spent >= p.examine || len(buf)-start > maxPageBytes {
+		if examined+p.sight.spent >= p.examine || len(buf)-start > most {
 			more = true
 			return false, nil
 		}

@@ -336,3 +336,24 @@ func TestListIssueChildren(t *testing.T) {
 	_, err = children(&w.ann, ListIssueChildrenIn{ID: "x"})
 	wantCode(t, err, CodeNotFound)
 }
+
+// Large children come all at once, too, unless a limit asks for pages.
+func TestListIssueChildren_LargeOnes(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	parent := w.create(CreateIssueIn{})
+	large := strings.Repeat("x", maxPageBytes/4)
+	for range 8 {
+		w.create(CreateIssueIn{IssueFields: IssueFields{ParentID: Some(parent.ID), Description: Some(large)}})
+	}
+	for limit, want := range map[int]int{0: 8, maxChildren: 8, 100: 4} {
+		reply, err := w.ask(&w.ann, ListIssueChildren, &ListIssueChildrenIn{ID: string(parent.ID), Limit: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := decode[IssuePage](t, reply.Body)
+		if len(page.Issues) != want || (page.NextCursor == "") != (want == 8) {
+			t.Errorf("limit %d: %d issues, cursor %q", limit, len(page.Issues), page.NextCursor)
+		}
+	}
+}

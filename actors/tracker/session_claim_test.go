@@ -3,6 +3,7 @@ package tracker
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -361,6 +362,46 @@ func TestPoll_NewestActivitiesOldestFirst(t *testing.T) {
 	reply = f.run(got.LaneToken, PollSession, &PollSessionIn{ID: id, Since: Some(all[498].ID), Wait: 5})
 	if reply.Wait != nil {
 		t.Error("a poll that has missed something waits")
+	}
+	f.verify()
+}
+
+// Of large activities the newest are shown, and all that are new to a caller come
+// one part after another.
+func TestPoll_LargeActivities(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+	got := f.claimOne()
+	text := strings.Repeat("x", 32_000)
+	polled := func(in PollSessionIn) []Activity {
+		in.ID = got.Session.ID
+		return decode[PolledSession](t, f.run(got.LaneToken, PollSession, &in).Body).Activities
+	}
+	n := 0
+	log := func(more int) {
+		for range more {
+			f.run(got.LaneToken, LogActivities, &LogActivitiesIn{ID: got.Session.ID, ActivityFields: ActivityFields{Message: Some(fmt.Sprintf("%d %s", n, text))}})
+			n++
+		}
+	}
+	log(2 * maxPageBytes / len(text))
+	all := polled(PollSessionIn{})
+	if len(all) != n {
+		t.Fatalf("%d of %d activities", len(all), n)
+	}
+	first := all[0].ID
+	log(maxWholeBytes / len(text))
+	if newest := polled(PollSessionIn{}); len(newest) < n/2 || !strings.HasPrefix(newest[len(newest)-1].Message, fmt.Sprint(n-1, " ")) {
+		t.Errorf("%d of %d activities, the last is %.10q", len(newest), n, newest[len(newest)-1].Message)
+	}
+	seen := 1
+	for since := first; seen < n; {
+		part := polled(PollSessionIn{Since: Some(since)})
+		if len(part) == 0 || !strings.HasPrefix(part[0].Message, fmt.Sprint(seen, " ")) {
+			t.Fatalf("after %d of %d activities come %d", seen, n, len(part))
+		}
+		since, seen = part[len(part)-1].ID, seen+len(part)
 	}
 	f.verify()
 }

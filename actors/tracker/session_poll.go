@@ -112,13 +112,24 @@ func (v *View) appendSince(in *PollSessionIn, log sessionLog) error {
 		}
 	}
 	start := len(v.Buf)
-	return v.eachActivity(session, from, log.Last, func(_ uint64, body []byte) bool {
-		if len(v.Buf) > start {
-			v.Buf = append(v.Buf, ',')
+	for {
+		fits := true
+		err := v.eachActivity(session, from, log.Last, func(_ uint64, body []byte) bool {
+			if len(v.Buf) > start {
+				v.Buf = append(v.Buf, ',')
+			}
+			v.Buf = append(v.Buf, body...)
+			fits = len(v.Buf)-start < maxWholeBytes
+			return fits
+		})
+		// A caller that names the last it knows goes on from there. Any other is shown
+		// the newest.
+		if err != nil || fits || in.Since.Set {
+			return err
 		}
-		v.Buf = append(v.Buf, body...)
-		return len(v.Buf)-start < maxPageBytes
-	})
+		v.Buf = v.Buf[:start]
+		from += (log.Last - from + 1) / 2
+	}
 }
 
 // activityAfter finds the first of a session's activities, between two sequence
