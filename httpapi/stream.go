@@ -141,7 +141,7 @@ func (s *Server) detach(x *exchange, st ending, start func()) {
 func (x *exchange) streamHead() []byte {
 	b := append(make([]byte, 0, 256), "HTTP/1.1 200 OK\r\nDate: "...)
 	b = fasthttp.AppendHTTPDate(b, time.Now())
-	b = append(b, "\r\nContent-Type: "+eventStream+"\r\nCache-Control: no-store\r\nX-Accel-Buffering: no\r\nConnection: close\r\nX-Request-Id: "...)
+	b = append(b, "\r\nContent-Type: "+eventStream+"\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nX-Accel-Buffering: no\r\nConnection: close\r\nX-Request-Id: "...)
 	return append(append(b, x.requestID()...), "\r\n\r\n"...)
 }
 

@@ -75,7 +75,7 @@ func (s *Screenshot) read(faults *Faults) *upload {
 	case len(f.content) > maxScreenshot:
 		faults.Add(at, fmt.Sprintf("Must be at most %d bytes when decoded.", maxScreenshot))
 	case !f.media.begins(f.content):
-		faults.Add(at, "Is no "+string(f.media)+": it does not begin like one.")
+		faults.Add(at, "Not a valid "+string(f.media)+": it does not begin like one.")
 	default:
 		f.sum = sha256.Sum256(f.content)
 		return f

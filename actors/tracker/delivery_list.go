@@ -44,7 +44,7 @@ func listDeliveries(v *View, in *ListDeliveriesIn) (Reply, error) {
 		return Reply{}, err
 	}
 	if after != nil && len(after) != 16 {
-		return Reply{}, BadRequest(Fault{Path: "query.cursor", Message: "Is no cursor. Send the nextCursor of a page as it is."})
+		return Reply{}, BadRequest(Fault{Path: "query.cursor", Message: "Not a valid cursor. Send the nextCursor of a page as it is."})
 	}
 	// Of each of the three places as many as the page could take.
 	var found []foundDelivery

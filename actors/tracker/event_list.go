@@ -38,7 +38,7 @@ func (in *ListEventsIn) Validate(faults *Faults) {
 	}
 	if in.Cursor != "" && !faults.Has("query.cursor") {
 		if n, err := strconv.ParseInt(in.Cursor, 10, 64); err != nil || n < 0 {
-			faults.Add("query.cursor", "Is no cursor. Send the nextCursor of a page as it is.")
+			faults.Add("query.cursor", "Not a valid cursor. Send the nextCursor of a page as it is.")
 		} else if in.After.Set && in.After.Value != n {
 			faults.Add("query.cursor", "Says another place than after. Send one of them.")
 		}

@@ -52,7 +52,7 @@ func receiveHelpdesk1(f Flow, in *ReceiveHelpdesk1In) (Reply, error) {
 	case topicCreated, topicReplied, topicClosed:
 		var c helpdeskConversation
 		if err := stdjson.Unmarshal(n.Data.Item, &c); err != nil {
-			return Reply{}, BadRequest(Fault{Path: "data.item", Message: "Is no conversation: " + shapeOf(err)})
+			return Reply{}, BadRequest(Fault{Path: "data.item", Message: "Not a valid conversation: " + shapeOf(err)})
 		}
 		if step = c.step(n.Topic); step.Thread == "" {
 			return Reply{}, BadRequest(Fault{Path: "data.item.id", Message: "Is required: it names the conversation."})

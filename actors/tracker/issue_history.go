@@ -61,7 +61,7 @@ func issueHistory(v *View, in *IssueHistoryIn) (Reply, error) {
 	// may end within a change.
 	const keyLen = len(issue)
 	if place != nil && len(place) != keyLen+1 {
-		return Reply{}, BadRequest(Fault{Path: "query.cursor", Message: "Is no cursor. Send the nextCursor of a page as it is."})
+		return Reply{}, BadRequest(Fault{Path: "query.cursor", Message: "Not a valid cursor. Send the nextCursor of a page as it is."})
 	}
 	p := newPage(v.Buf, "history", cmp.Or(in.Limit, 50))
 	var (

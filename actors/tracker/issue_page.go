@@ -119,7 +119,7 @@ func appendCursor(b []byte, fingerprint uint64, last []byte) []byte {
 func parseCursor(cursor string, fingerprint uint64) ([]byte, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err != nil || len(raw) != cursorLen || raw[0] != cursorVersion {
-		return nil, BadRequest(Fault{Path: "query.cursor", Message: "Is no cursor. Send the nextCursor of a page as it is."})
+		return nil, BadRequest(Fault{Path: "query.cursor", Message: "Not a valid cursor. Send the nextCursor of a page as it is."})
 	}
 	if binary.BigEndian.Uint64(raw[1:]) != fingerprint {
 		return nil, BadRequest(Fault{Path: "query.cursor", Message: "Belongs to another query. Send it with the parameters of the page it came from."})

@@ -78,7 +78,7 @@ func parsePlace(cursor string, list storage.TableID, about storage.ID) ([]byte, 
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err != nil || len(raw) <= 2+len(about) || raw[0] != placeVersion {
-		return nil, BadRequest(Fault{Path: "query.cursor", Message: "Is no cursor. Send the nextCursor of a page as it is."})
+		return nil, BadRequest(Fault{Path: "query.cursor", Message: "Not a valid cursor. Send the nextCursor of a page as it is."})
 	}
 	if raw[1] != byte(list) || storage.ID(raw[2:18]) != about {
 		return nil, BadRequest(Fault{Path: "query.cursor", Message: "Belongs to another query. Send it with the parameters of the page it came from."})

@@ -36,7 +36,7 @@ func schemaFault(raw json.RawMessage) string {
 		return ""
 	}
 	if _, err := resultschema.Compile(raw); err != nil {
-		return "Is no JSON Schema (draft-07) that can be used: " + err.Error() + "."
+		return "Not a JSON Schema (draft-07) that can be used: " + err.Error() + "."
 	}
 	return ""
 }

@@ -57,7 +57,7 @@ func TestDispatch_RefusesSchemas(t *testing.T) {
 	for schema, want := range map[string]string{
 		`"line"`:                          `Must be "lane" or a JSON Schema, an object.`,
 		`true`:                            `Must be "lane" or a JSON Schema, an object.`,
-		`{"type":"strin"}`:                "Is no JSON Schema (draft-07) that can be used: type: ",
+		`{"type":"strin"}`:                "Not a JSON Schema (draft-07) that can be used: type: ",
 		`{"$ref":"http://example.com/s"}`: "a schema can only refer to itself",
 		`{"title":"` + strings.Repeat("x", 40_000) + `"}`: "Must be at most 32768 bytes of JSON.",
 	} {

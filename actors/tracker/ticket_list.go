@@ -31,7 +31,7 @@ func listTickets(v *View, in *ListTicketsIn) (Reply, error) {
 		return Reply{}, err
 	}
 	if after != nil && len(after) != storage.ListedKeyLen {
-		return Reply{}, BadRequest(Fault{Path: "query.cursor", Message: "Is no cursor. Send the nextCursor of a page as it is."})
+		return Reply{}, BadRequest(Fault{Path: "query.cursor", Message: "Not a valid cursor. Send the nextCursor of a page as it is."})
 	}
 	var matches []storage.Match
 	if in.Status != "" {

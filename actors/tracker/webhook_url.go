@@ -76,7 +76,7 @@ func within(prefixes []netip.Prefix, a netip.Addr) bool {
 func webhookURLFault(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Opaque != "" {
-		return "Is no URL such as https://example.com/hook."
+		return "Not a valid URL: it must look like https://example.com/hook."
 	}
 	switch {
 	case u.Scheme != "https" && u.Scheme != "http":
@@ -137,7 +137,7 @@ func numeric(host string) bool {
 func (p *WebhookPolicy) fault(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
-		return "Is no URL."
+		return "Not a valid URL."
 	}
 	if u.Scheme == "http" && !p.AllowHTTP {
 		return "Must begin with https://."
