@@ -14,6 +14,10 @@ import (
 // without a valid credential, to the client's address. A body is charged as it
 // arrives, not by the length it announces, and an answer from the moment it is
 // there until the connection has taken it.
+//
+// Callers at many workspaces or addresses must not use up what all share, so the more
+// is used, the less one may hold: a workspace or an address gets no more while it
+// holds more than would be left free.
 
 // freeBytes is how large a body or an answer may be without a charge. A connection
 // needs buffers of that size anyway, and the bound on connections bounds these.
@@ -26,13 +30,16 @@ const (
 	anonymousAccount accountKind = iota
 	workspaceAccount
 	operatorAccount
+	// addressAccount is that of an address all of whose callers are known. Their bytes
+	// are charged to their workspaces, and counted for the address.
+	addressAccount
 )
 
 // account is what bytes are charged to.
 type account struct {
 	kind      accountKind
 	workspace [16]byte
-	address   netip.Addr // of an anonymous caller
+	address   netip.Addr // of an anonymous caller, and of an addressAccount
 }
 
 // part says which bytes of an exchange are charged.
@@ -47,6 +54,7 @@ const (
 // owed is what a connection's bytes are charged to. The budget's mutex guards it.
 type owed struct {
 	to    account
+	from  account // an addressAccount, or none
 	bytes [parts]int64
 }
 
@@ -76,70 +84,91 @@ func newBudget(limits *Limits, refused func(string)) *budget {
 // raise charges a part of a connection's bytes, up to size in all. An error means
 // that the part is charged as before, and names the bound. With late, the bytes are
 // the answer to a change that was made already: half the bound more is allowed.
-func (b *budget) raise(c *conn, to account, p part, size int, late bool) error {
+func (b *budget) raise(c *conn, to, from account, p part, size int, late bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if c.owed.to != to {
-		b.transfer(c, to)
+	if c.owed.to != to || c.owed.from != from {
+		b.transfer(c, to, from)
 	}
 	more := int64(size) - c.owed.bytes[p]
 	if more <= 0 {
 		return nil
 	}
-	if bound := b.over(to, more, late); bound != "" {
+	if bound := b.over(&c.owed, more, late); bound != "" {
 		b.refused(bound)
 		return errBudget(bound, late)
 	}
-	b.add(to, more)
+	b.add(to, from, more)
 	c.owed.bytes[p] += more
 	c.owes.Store(true)
 	return nil
 }
 
-// over names the bound that the account would be over with more bytes; empty: none.
-func (b *budget) over(to account, more int64, late bool) string {
+// over names the bound that a connection's accounts would be over with more bytes;
+// empty: none.
+func (b *budget) over(o *owed, more int64, late bool) string {
+	mine := int64(0)
+	for _, n := range o.bytes {
+		mine += n
+	}
 	exceeds := func(used, limit int64) bool {
 		if late {
 			limit += limit / 2
 		}
 		return limit > 0 && used+more > limit
 	}
-	l := b.limits
-	switch {
-	case to.kind == operatorAccount:
+	// unfair reports whether one of those who share a limit holds more than would be
+	// left, beside the bytes of this connection.
+	unfair := func(held, used, limit int64) bool {
+		if late {
+			limit += limit / 2
+		}
+		return limit > 0 && held-mine > limit-used-more
+	}
+	l, all, anonymous := b.limits, b.all.Load(), b.anonymous.Load()
+	switch held := b.by[o.to]; {
+	case o.to.kind == operatorAccount:
 		return ""
-	case exceeds(b.all.Load(), l.Bytes):
+	case exceeds(all, l.Bytes):
 		return boundBytes
-	case to.kind == workspaceAccount && exceeds(b.by[to], l.WorkspaceBytes):
+	case o.to.kind == workspaceAccount && exceeds(held, l.WorkspaceBytes):
 		return boundWorkspaceBytes
-	case to.kind == anonymousAccount && (exceeds(b.anonymous.Load(), l.AnonymousBytes) || exceeds(b.by[to], l.AddressBytes)):
+	case o.to.kind == workspaceAccount && unfair(held, all, l.Bytes),
+		o.from.kind == addressAccount && unfair(b.by[o.from], all, l.Bytes):
+		return boundBytes
+	case o.to.kind != anonymousAccount:
+		return ""
+	case exceeds(anonymous, l.AnonymousBytes), exceeds(held, l.AddressBytes),
+		l.AddressBytes > 0 && unfair(held, anonymous, l.AnonymousBytes):
 		return boundAnonymousBytes
+	case unfair(anonymous, all, l.Bytes):
+		return boundBytes
 	}
 	return ""
 }
 
 // full refuses a change whose account has no bytes left, because its answer could not
 // be kept.
-func (b *budget) full(to account) error {
+func (b *budget) full(to, from account) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if bound := b.over(to, 1, false); bound != "" {
+	if bound := b.over(&owed{to: to, from: from}, 1, false); bound != "" {
 		b.refused(bound)
 		return errBudget(bound, false)
 	}
 	return nil
 }
 
-// transfer charges what a connection owes to another account.
-func (b *budget) transfer(c *conn, to account) {
+// transfer charges what a connection owes to other accounts.
+func (b *budget) transfer(c *conn, to, from account) {
 	for _, n := range c.owed.bytes {
-		b.add(c.owed.to, -n)
-		b.add(to, n)
+		b.add(c.owed.to, c.owed.from, -n)
+		b.add(to, from, n)
 	}
-	c.owed.to = to
+	c.owed.to, c.owed.from = to, from
 }
 
-func (b *budget) add(to account, n int64) {
+func (b *budget) add(to, from account, n int64) {
 	if n == 0 {
 		return
 	}
@@ -147,6 +176,13 @@ func (b *budget) add(to account, n int64) {
 	if to.kind == anonymousAccount {
 		b.anonymous.Add(n)
 	}
+	b.addTo(to, n)
+	if from.kind == addressAccount {
+		b.addTo(from, n)
+	}
+}
+
+func (b *budget) addTo(to account, n int64) {
 	if b.by[to] += n; b.by[to] == 0 {
 		delete(b.by, to)
 	}
@@ -159,7 +195,7 @@ func (b *budget) release(c *conn, p part) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.add(c.owed.to, -c.owed.bytes[p])
+	b.add(c.owed.to, c.owed.from, -c.owed.bytes[p])
 	c.owed.bytes[p] = 0
 	c.owes.Store(c.owed.bytes != [parts]int64{})
 }
@@ -179,7 +215,7 @@ func errBudget(bound string, late bool) error {
 	case boundAnonymousBytes:
 		who = "Callers without a valid credential have"
 	}
-	message := who + " as many bytes of requests and answers in flight as " + bound + " allows."
+	message := who + " as many bytes of requests and answers in flight as " + bound + " allows the caller."
 	if late {
 		return tracker.OutcomeUnknown(message)
 	}
@@ -201,15 +237,23 @@ func (x *exchange) belongs(req *tracker.Request, public, operator bool) {
 	}
 }
 
-// accountOf is what the request's bytes are charged to.
-func (s *Server) accountOf(x *exchange) account {
+// accountsOf are what the request's bytes are charged to, and the address for which
+// they are counted beside that, if addresses have bounds.
+func (s *Server) accountsOf(x *exchange) (to, from account) {
 	switch x.account {
 	case workspaceAccount:
-		return account{kind: workspaceAccount, workspace: x.charged}
+		to = account{kind: workspaceAccount, workspace: x.charged}
+		if s.cfg.Limits.AddressBytes > 0 {
+			if addr := sharer(s.client(x)); addr.IsValid() {
+				from = account{kind: addressAccount, address: addr}
+			}
+		}
 	case operatorAccount:
-		return account{kind: operatorAccount}
+		to = account{kind: operatorAccount}
+	default:
+		to = account{kind: anonymousAccount, address: sharer(s.client(x))}
 	}
-	return account{kind: anonymousAccount, address: sharer(s.client(x))}
+	return to, from
 }
 
 // chargeBody charges for a request body of so many bytes.
@@ -217,7 +261,8 @@ func (s *Server) chargeBody(x *exchange, size int) error {
 	if size <= freeBytes || x.conn == nil {
 		return nil
 	}
-	return s.budget.raise(x.conn, s.accountOf(x), bodyPart, size, false)
+	to, from := s.accountsOf(x)
+	return s.budget.raise(x.conn, to, from, bodyPart, size, false)
 }
 
 // chargeAnswer charges for an answer's body. With changed, the request has changed
@@ -226,7 +271,8 @@ func (s *Server) chargeAnswer(x *exchange, body []byte, changed bool) error {
 	if len(body) <= freeBytes || x.conn == nil {
 		return nil
 	}
-	return s.budget.raise(x.conn, s.accountOf(x), answerPart, cap(body), changed)
+	to, from := s.accountsOf(x)
+	return s.budget.raise(x.conn, to, from, answerPart, cap(body), changed)
 }
 
 // roomForAnswer refuses a change whose answer there would be no room for. It costs an
@@ -235,5 +281,5 @@ func (s *Server) roomForAnswer(x *exchange) error {
 	if x.conn == nil || s.budget.all.Load() < s.budget.least {
 		return nil
 	}
-	return s.budget.full(s.accountOf(x))
+	return s.budget.full(s.accountsOf(x))
 }

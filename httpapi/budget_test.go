@@ -97,6 +97,61 @@ func TestBudget_AnswersNotTaken(t *testing.T) {
 	}
 }
 
+// Workspaces and addresses that hold all they may leave room for others that hold
+// nothing: a few workspaces, and any number of them at a few addresses.
+func TestBudget_LeavesRoomForOthers(t *testing.T) {
+	t.Parallel()
+	const page = 1 << 20
+	budget := newBudget(&Limits{Bytes: 64 * page, WorkspaceBytes: 16 * page, AnonymousBytes: 16 * page, AddressBytes: 4 * page}, func(string) {})
+	workspace := func(i byte) account { return account{kind: workspaceAccount, workspace: [16]byte{i}} }
+	address := func(kind accountKind, i byte) account {
+		return account{kind: kind, address: netip.AddrFrom4([4]byte{10, 0, 0, i})}
+	}
+	fill := func(to, from account) (n int) {
+		for budget.raise(&conn{}, to, from, answerPart, page, false) == nil {
+			n++
+		}
+		return n
+	}
+	for name, row := range map[string]struct {
+		fill  func(i byte)
+		times byte
+	}{
+		"workspaces":               {func(i byte) { fill(workspace(i), account{}) }, 4},
+		"workspaces of an address": {func(i byte) { fill(workspace(i), address(addressAccount, i%3)) }, 99},
+		"strangers, then workspaces": {func(i byte) {
+			if i < 10 {
+				fill(address(anonymousAccount, i), account{})
+			} else {
+				fill(workspace(i), address(addressAccount, i%3))
+			}
+		}, 99},
+	} {
+		budget = newBudget(budget.limits, func(string) {})
+		for i := range row.times {
+			row.fill(i)
+		}
+		if n := fill(workspace(100), address(addressAccount, 100)); n < 2 {
+			t.Errorf("%s: %d pages were left for a workspace that held none", name, n)
+		}
+	}
+	budget = newBudget(budget.limits, func(string) {})
+	for i := range byte(4) {
+		fill(address(anonymousAccount, i), account{})
+	}
+	if n := fill(address(anonymousAccount, 100), account{}); n < 1 {
+		t.Errorf("%d pages were left for an address that held none", n)
+	}
+	// What holds nothing else may take what is left, in growing parts as a body does.
+	budget = newBudget(&Limits{Bytes: 10 * page, WorkspaceBytes: 10 * page}, func(string) {})
+	c := &conn{}
+	for _, size := range [...]int{page, 4 * page, 9 * page} {
+		if err := budget.raise(c, workspace(1), account{}, bodyPart, size, false); err != nil {
+			t.Errorf("a body of %d bytes: %v", size, err)
+		}
+	}
+}
+
 // The answer to a change that was made is kept beyond the share, within bounds, and
 // never said not to have been applied.
 func TestBudget_AnswerToAChange(t *testing.T) {
@@ -197,7 +252,7 @@ func BenchmarkBudget(b *testing.B) {
 	to := account{kind: workspaceAccount, workspace: [16]byte{1}, address: netip.Addr{}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := budget.raise(c, to, answerPart, 64<<10, false); err != nil {
+		if err := budget.raise(c, to, account{}, answerPart, 64<<10, false); err != nil {
 			b.Fatal(err)
 		}
 		budget.release(c, answerPart)

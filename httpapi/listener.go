@@ -20,6 +20,9 @@ const (
 	// would lose the answer that says why.
 	lingerTime  = 2 * time.Second
 	lingerBytes = 12 << 20
+	// maxUnsent is how many bytes the kernel takes of a client's connection and has not
+	// sent yet.
+	maxUnsent = 128 << 10
 )
 
 // listener counts the connections it accepts, knows them all, and outlives

@@ -41,6 +41,9 @@ const (
 func (l *listener) admit(inner net.Conn) *conn {
 	c := &conn{Conn: inner, owner: l, peer: l.peers, address: addressOf(inner)}
 	c.proxy = l.shares != nil && l.shares.Proxies.trusts(c.address)
+	if !l.peers {
+		boundUnsent(inner)
+	}
 	now := time.Now()
 	c.since.Store(now.UnixNano())
 	from := sharer(c.address)
