@@ -97,6 +97,12 @@ func errFraming() error {
 	return f
 }
 
+func errEncoding() error {
+	f := newFailure(tracker.CodeBadRequest, "The request's Transfer-Encoding does not say how long its body is.", "Send a body with Content-Length or Transfer-Encoding: chunked, and without another encoding.")
+	f.unframed = true
+	return f
+}
+
 func errFieldName() error {
 	f := newFailure(tracker.CodeBadRequest, "A header of the request has no valid name.", "Send each header on one line: a name without spaces, a colon, the value.")
 	f.unframed = true

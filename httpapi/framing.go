@@ -5,7 +5,7 @@ import "bytes"
 // framing follows the requests on a client's connection as their bytes arrive, in
 // front of fasthttp, and finds those that HTTP forbids and fasthttp takes: a line
 // that ends in a bare line feed, a field name that is no token, a header that goes
-// on over several lines, a length given twice, a space behind a chunk's size, chunk
+// on over several lines, a length given twice or not at all, a space behind a chunk's size, chunk
 // extensions without end. A proxy in front of the service may read such bytes
 // otherwise than fasthttp does, and take a request hidden among them for a body
 // (request smuggling).
@@ -213,6 +213,8 @@ func (f *framing) endHeader() error {
 	switch {
 	case f.length && f.encoding:
 		return errFraming()
+	case f.encoding && !f.chunked: // its length can't be told (RFC 9112, 6.3)
+		return errEncoding()
 	case f.chunked:
 		*f = framing{state: inChunkSize, ended: f.ended}
 	case f.left > 0:

@@ -28,7 +28,6 @@ var sound = map[string]string{
 	"body of a GET":            "GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n\n\n" + plainGet,
 	"chunks":                   "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n\n\n\n\r\n000A;a=\"b c\"\r\n0\r\n\r\n\n\n\n\n\n\r\n0\r\n\r\n" + plainGet,
 	"trailer":                  "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: Chunked \r\n\r\n1\r\n\n\r\n0;x\r\nX: y\r\nZ:\r\n\r\n" + plainGet,
-	"identity":                 "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: identity\r\n\r\n" + plainGet,
 	"credentials of each":      strings.Repeat("GET / HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer a\r\n\r\n", 3),
 	"extensions up to the end": strings.Repeat("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1;"+strings.Repeat("x", maxChunkExtensions-1)+"\r\n\n\r\n0;\r\n\r\n", 2),
 }
@@ -77,6 +76,8 @@ func TestFraming_StopsWithinTheLineAtFault(t *testing.T) {
 		{post + "X: y\r\n\tz\r", "\n\r\n"},
 		{post, "\n"},
 		{post + "Content-Length: 1\r\ntransfer-encoding: identity\r\n\r", "\n"},
+		{post + "Transfer-Encoding: identity\r\n\r", "\n" + plainGet},
+		{post + "Transfer-Encoding: gzip\r\n\r", "\n" + plainGet},
 		{post + "Authorization: a\r\nauthorization: a\r", "\n\r\n"},
 		{chunked, "\r\n"},
 		{chunked, ";\r\n"},
