@@ -44,11 +44,13 @@ type rateLimits struct {
 	rate   Rate
 	refill rate.Limit // per second
 
-	mu       sync.Mutex
-	byToken  map[string]*rate.Limiter
-	shared   *rate.Limiter // of all without a bucket; nil: they have no limit
-	sweepAt  int           // number of buckets at which the full ones are dropped
-	maxCount int
+	mu      sync.Mutex
+	byToken map[string]*rate.Limiter
+	shared  *rate.Limiter // of all without a bucket; nil: they have no limit
+	sweepAt int           // number of buckets at which the full ones are dropped
+	// nextSweep is when a table that stays full is swept again.
+	nextSweep time.Time
+	maxCount  int
 }
 
 // newAddressRates is newRateLimits for rates by address. Addresses are free to make
@@ -63,6 +65,10 @@ func newAddressRates(r Rate) *rateLimits {
 // let through: the limit protects the service, and must not be a way to lock
 // anyone out.
 const maxBuckets = 1 << 16
+
+// sweepEvery is the time between sweeps of a table that stays full. A sweep takes
+// milliseconds, and any request with a new key could ask for one.
+const sweepEvery = time.Second
 
 func newRateLimits(r Rate) *rateLimits {
 	return &rateLimits{
@@ -102,7 +108,7 @@ func (l *rateLimits) bucket(token string, now time.Time) *rate.Limiter {
 	if b := l.byToken[token]; b != nil {
 		return b
 	}
-	if len(l.byToken) >= l.sweepAt {
+	if len(l.byToken) >= l.sweepAt && (l.sweepAt < l.maxCount || !now.Before(l.nextSweep)) {
 		l.sweep(now)
 	}
 	if len(l.byToken) >= l.maxCount {
@@ -121,6 +127,7 @@ func (l *rateLimits) sweep(now time.Time) {
 			delete(l.byToken, token)
 		}
 	}
+	l.nextSweep = now.Add(sweepEvery)
 	l.sweepAt = min(l.maxCount, max(maxBuckets/16, 2*len(l.byToken)))
 }
 

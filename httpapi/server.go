@@ -40,10 +40,11 @@ type Server struct {
 	draining atomic.Bool
 	budget   *budget
 	waits    *waitingShares
-	// onboarding and anonymous are rates by address; nil: there is none.
-	onboarding, anonymous *rateLimits
-	known                 *known
-	rootHash              [sha256.Size]byte
+	// onboarding and anonymous are rates by address of callers whom nobody knows,
+	// founders are those of known callers who make workspaces; nil: there is none.
+	onboarding, founders, anonymous *rateLimits
+	known                           *known
+	rootHash                        [sha256.Size]byte
 
 	mu        sync.Mutex
 	listeners []*listener
@@ -74,7 +75,7 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 		s.rates = newRateLimits(cfg.Rate)
 	}
 	if cfg.Limits.Onboarding.Requests > 0 {
-		s.onboarding = newAddressRates(cfg.Limits.Onboarding)
+		s.onboarding, s.founders = newAddressRates(cfg.Limits.Onboarding), newAddressRates(cfg.Limits.Onboarding)
 	}
 	if cfg.Limits.Anonymous.Requests > 0 {
 		s.anonymous = newAddressRates(cfg.Limits.Anonymous)

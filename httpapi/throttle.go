@@ -48,11 +48,16 @@ func (s *Server) denied(x *exchange, err error) error {
 }
 
 // founding counts a request that makes a workspace, against the rates of its address
-// and of the user who sends it.
+// and of the user who sends it. Known callers have buckets of their own, so that
+// strangers can't use up the rate of an address that they share.
 func (s *Server) founding(x *exchange, caller *tracker.Caller) error {
 	op := x.route.Op
 	if s.onboarding == nil || x.account == operatorAccount || !op.Onboarding && op != tracker.CreateWorkspace {
 		return nil
+	}
+	rates := s.founders
+	if x.account == anonymousAccount {
+		rates = s.onboarding
 	}
 	counted := make([]string, 0, 2)
 	if addr := sharer(s.client(x)); addr.IsValid() {
@@ -62,7 +67,7 @@ func (s *Server) founding(x *exchange, caller *tracker.Caller) error {
 		counted = append(counted, "user "+caller.ID)
 	}
 	for _, key := range counted {
-		v := s.onboarding.take(key, x.start)
+		v := rates.take(key, x.start)
 		if v.retry == 0 {
 			continue
 		}

@@ -2,9 +2,13 @@ package httpapi
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/valyala/fasthttp"
+	"golang.org/x/time/rate"
 
 	"switchyard/actors/tracker"
 )
@@ -77,5 +81,51 @@ func TestThrottle_MadeUpAddresses(t *testing.T) {
 	}
 	if passed != 10+5 || len(l.byToken) != 10 {
 		t.Errorf("%d passed, %d buckets", passed, len(l.byToken))
+	}
+}
+
+// A table that stays full is not swept with each request: a sweep looks at all buckets,
+// and holds up everyone.
+func TestThrottle_FullTableIsSweptSeldom(t *testing.T) {
+	t.Parallel()
+	l := newAddressRates(Rate{Requests: 5, Per: time.Minute})
+	l.maxCount, l.sweepAt = 10, 10
+	now := time.Unix(1000, 0)
+	for i := range 20 {
+		l.take(fmt.Sprint(i), now)
+	}
+	for i := range 5 { // a bucket that would be dropped shows a sweep
+		l.byToken["0"] = rate.NewLimiter(l.refill, 5)
+		l.take(fmt.Sprint("new", i), now.Add(sweepEvery/10*time.Duration(i+1)))
+		if l.byToken["0"] == nil {
+			t.Errorf("swept %v after the last time", sweepEvery/10*time.Duration(i+1))
+		}
+	}
+	if l.take("last", now.Add(sweepEvery)); l.byToken["0"] != nil || l.byToken["last"] == nil {
+		t.Error("not swept when it was time")
+	}
+}
+
+// Strangers can use up neither the rates of known callers at their address, nor the
+// places of the table for these.
+func TestThrottle_StrangersLeaveOnboardingToKnownCallers(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(c *Config) { c.Limits.Onboarding = Rate{Requests: 2, Per: time.Hour} })
+	x := &exchange{ctx: &fasthttp.RequestCtx{}, conn: &conn{address: netip.MustParseAddr("192.0.2.1")}, start: time.Unix(1000, 0)}
+	try := func(op *tracker.Op, caller tracker.Caller) error {
+		x.route = &route{Route: Route{Op: op}}
+		return b.Server.founding(x, &caller)
+	}
+	b.Server.onboarding.maxCount, b.Server.onboarding.sweepAt = 1, 1
+	for i := range 4 {
+		if err := try(tracker.OnboardWorkspace, tracker.Caller{}); (err != nil) != (i >= 2) {
+			t.Fatalf("stranger's try %d: %v", i, err)
+		}
+	}
+	x.account = workspaceAccount
+	for i := range 4 {
+		if err := try(tracker.CreateWorkspace, tracker.Caller{Principal: tracker.Principal{ID: "u"}}); (err != nil) != (i >= 2) {
+			t.Errorf("known caller's try %d: %v", i, err)
+		}
 	}
 }
