@@ -4,6 +4,10 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
 
 	"switchyard/actors/tracker"
 )
@@ -50,7 +54,7 @@ func (s *Server) direct(x *exchange) error {
 
 // start lets a request in that another node carries out, as far as can be told here,
 // and builds it. The other node looks at the credential.
-func (t *travel) start() error {
+func (t *travel) start(node string) error {
 	s, x := t.server, t.x
 	credential := x.credential()
 	public, operator := x.route.Op.Needs.Level == tracker.Public, s.isOperator(credential)
@@ -62,6 +66,8 @@ func (t *travel) start() error {
 		x.account = operatorAccount
 	case !public && credential != "" && s.known.has(credential, t.workspace):
 		x.account, x.charged = workspaceAccount, t.workspace
+	case !public && credential != "" && x.mayBeCharged():
+		t.introduce(node, credential)
 	}
 	if err := t.build(); err != nil {
 		return err
@@ -74,6 +80,45 @@ func (t *travel) start() error {
 		t.from = from
 	}
 	return nil
+}
+
+// introduce asks the node that serves the workspace whether the request would be
+// admitted, before its large body is read here: strangers may have used up the bytes of
+// callers without a valid credential. If it can't be told, the caller counts as one.
+func (t *travel) introduce(node, credential string) {
+	s, x := t.server, t.x
+	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(request)
+	defer fasthttp.ReleaseResponse(response)
+	t.head(&request.Header)
+	request.Header.SetContentLength(0)
+	request.Header.Set(headerIntroduces, "1")
+	deadline := x.clock.Add(s.cfg.RequestTimeout)
+	request.Header.SetBytesV(headerTimeLeft, strconv.AppendInt(nil, max(1, time.Until(deadline).Milliseconds()), 10))
+	conn, err := s.pools.take(node, deadline, true)
+	if err != nil {
+		return
+	}
+	if _, err := conn.ask(request, response, deadline); err != nil || response.Header.ConnectionClose() {
+		conn.close()
+	} else {
+		s.pools.give(node, conn)
+	}
+	if response.StatusCode() == http.StatusNoContent {
+		s.known.keep(credential, t.workspace)
+		x.account, x.charged = workspaceAccount, t.workspace
+	}
+}
+
+// introduces reports whether another node only asks whether the request is admitted.
+func (x *exchange) introduces() bool {
+	return x.conn != nil && x.conn.peer && len(x.ctx.Request.Header.Peek(headerIntroduces)) > 0
+}
+
+// mayBeCharged reports whether the request's body may be so large that it is charged.
+func (x *exchange) mayBeCharged() bool {
+	length := x.ctx.Request.Header.ContentLength()
+	return !x.read && (length > freeBytes || length == -1)
 }
 
 // arrived takes note of another node's answer, which says whether the credential is

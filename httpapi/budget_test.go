@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -222,6 +223,54 @@ func TestBudget_AnonymousBodies(t *testing.T) {
 		if got := row.node.do(t, "POST", largePath, body); got.StatusCode != 201 {
 			t.Errorf("%s: a known caller: %d %s", name, got.StatusCode, got.body)
 		}
+	}
+}
+
+// Strangers who hold all the bytes of callers without a valid credential keep no known
+// caller from a node that has not seen the credential yet.
+func TestBudget_KnownWhereTheWorkspaceIsServed(t *testing.T) {
+	t.Parallel()
+	limits := func(c *Config) {
+		c.ReadTimeout = time.Minute
+		c.Limits = Limits{Bytes: 256 << 20, AnonymousBytes: 1 << 20}
+	}
+	a := newAtlas("b")
+	entry, owner := a.join(t, "a", limits), a.join(t, "b", limits)
+	var calls atomic.Int32
+	owner.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
+		calls.Add(1)
+		return tracker.Reply{Outcome: tracker.Created, Body: []byte(`{}`)}, nil
+	})
+	for entry.budget.anonymous.Load() < 900<<10 {
+		before := entry.budget.anonymous.Load()
+		c, _ := dial(t, entry.addr)
+		if _, err := io.WriteString(c, "POST /open HTTP/1.1\r\nHost: h\r\nContent-Length: 120000\r\n\r\n"+strings.Repeat("x", 100_000)); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "a body in flight", func() bool { return entry.budget.anonymous.Load() >= before+100_000 })
+	}
+	body := largeBody()
+	for _, wrong := range [...]string{"swy_bad", token} { // it must not be the bad one that is known
+		head := strings.Replace(largeHead(body), token, wrong, 1)
+		got := entry.raw(t, 1, head+body)[0]
+		if wrong == token && (got.StatusCode != 201 || calls.Load() != 1) {
+			t.Errorf("a known caller: %d %s after %d calls", got.StatusCode, got.body, calls.Load())
+		}
+		if wrong != token {
+			refusedWith(t, got, "--anonymous-bytes-in-flight")
+		}
+	}
+	// The question has no body, also where the request has one that nobody needs.
+	large := strings.Repeat("x", 20_000)
+	for range 2 { // over one connection between the nodes
+		got := entry.raw(t, 1, strings.Replace("GET "+things+"/x HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer "+token+"\r\nContent-Length: 20000\r\n\r\n", workspaceID, strings.Replace(workspaceID, "0193", "0194", 1), 1)+large)[0]
+		if got.StatusCode != 201 {
+			t.Errorf("a GET with a body: %d %s", got.StatusCode, got.body)
+		}
+	}
+	// A client that says to be another node is not believed.
+	if got := owner.raw(t, 1, strings.Replace(largeHead(body), "Host: h", "Host: h\r\nSwitchyard-Introduces: 1", 1)+body)[0]; got.StatusCode != 201 {
+		t.Errorf("%d %s", got.StatusCode, got.body)
 	}
 }
 

@@ -33,6 +33,9 @@ type Placement interface {
 const (
 	headerTimeLeft = "Switchyard-Time-Left" // milliseconds the answer may take
 	headerMoved    = "Switchyard-Moved"     // nothing was done: another node serves the workspace
+	// headerIntroduces asks whether the request would be admitted; its body is not sent,
+	// and nothing is done.
+	headerIntroduces = "Switchyard-Introduces"
 )
 
 const (
@@ -245,7 +248,7 @@ func (s *Server) waitAsked(x *exchange) time.Duration {
 func (t *travel) send(node string) bool {
 	s, x := t.server, t.x
 	if !t.built {
-		if t.final = t.start(); t.final != nil {
+		if t.final = t.start(node); t.final != nil {
 			return false
 		}
 	}
@@ -341,10 +344,17 @@ func (t *travel) build() error {
 	if err := t.server.readBody(x); err != nil {
 		return err
 	}
-	from := &x.ctx.Request.Header
-	to := &t.sent.Header
-	from.CopyTo(to)
-	for _, name := range [...]string{fasthttp.HeaderConnection, fasthttp.HeaderExpect, fasthttp.HeaderTransferEncoding, "Keep-Alive", headerTimeLeft, headerMoved, headerClient, string(markOversize)} {
+	t.head(&t.sent.Header)
+	t.sent.SetBodyRaw(x.body)
+	t.built = true
+	return nil
+}
+
+// head makes the request's header as other nodes get it.
+func (t *travel) head(to *fasthttp.RequestHeader) {
+	x := t.x
+	x.ctx.Request.Header.CopyTo(to)
+	for _, name := range [...]string{fasthttp.HeaderConnection, fasthttp.HeaderExpect, fasthttp.HeaderTransferEncoding, "Keep-Alive", headerTimeLeft, headerMoved, headerIntroduces, headerClient, string(markOversize)} {
 		to.Del(name)
 	}
 	if addr := t.server.client(x); addr.IsValid() {
@@ -356,7 +366,4 @@ func (t *travel) build() error {
 	to.SetProtocol("HTTP/1.1")
 	to.SetHost(x.host())
 	to.SetCanonical(headerRequestID, x.requestID())
-	t.sent.SetBodyRaw(x.body)
-	t.built = true
-	return nil
 }

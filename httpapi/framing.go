@@ -5,10 +5,10 @@ import "bytes"
 // framing follows the requests on a client's connection as their bytes arrive, in
 // front of fasthttp, and finds those that HTTP forbids and fasthttp takes: a line
 // that ends in a bare line feed, a field name that is no token, a header that goes
-// on over several lines, a length given twice or not at all, a space behind a chunk's size, chunk
-// extensions without end. A proxy in front of the service may read such bytes
-// otherwise than fasthttp does, and take a request hidden among them for a body
-// (request smuggling).
+// on over several lines, a length given twice, a transfer encoding that gives none, a
+// space behind a chunk's size, chunk extensions without end. A proxy in front of the
+// service may read such bytes otherwise than fasthttp does, and take a request hidden
+// among them for a body (request smuggling).
 //
 // It copies nothing but lines that arrive in parts, and changes nothing but the
 // minor version of HTTP. It is owned by the connection's goroutine.

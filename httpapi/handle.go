@@ -156,6 +156,9 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	if err := s.admit(x, req); err != nil {
 		return err
 	}
+	if x.introduces() {
+		return s.respond(x, &tracker.Reply{Outcome: tracker.NoContent})
+	}
 	if err := s.readBody(x); err != nil {
 		return err
 	}
