@@ -19,6 +19,7 @@ type serveCmd struct {
 	Data              string        `help:"Directory of the node's state." default:"./data" placeholder:"DIR"`
 	HTTP              string        `name:"http" help:"Address of the API." default:"127.0.0.1:8080"`
 	Metrics           string        `help:"Address of /metrics; empty turns it off." default:"127.0.0.1:9090"`
+	Pprof             bool          `help:"Serve Go's profiles at /debug/pprof/ on --metrics."`
 	NodeName          string        `help:"Name of this node, kept at its first start (${default_node} when not given)." placeholder:"NAME"`
 	Shards            int           `help:"Number of workspace shards, fixed at the first start (${default_shards} when not given)." placeholder:"N"`
 	RootTokenFile     string        `help:"File with the operator's token; SWITCHYARD_ROOT_TOKEN holds the token itself." placeholder:"FILE"`
@@ -98,7 +99,7 @@ func (s serveCmd) Run() error {
 	held, _ := os.ReadDir(s.Data) // whether it can be used at all is found out below
 	first := len(held) == 0
 	cfg := node.Config{
-		Data: s.Data, HTTP: s.HTTP, Metrics: s.Metrics, Name: s.NodeName, Shards: s.Shards,
+		Data: s.Data, HTTP: s.HTTP, Metrics: s.Metrics, Pprof: s.Pprof, Name: s.NodeName, Shards: s.Shards,
 		RootToken: root, OpenOnboarding: s.Onboarding == "open", PublicURL: s.PublicURL, SMSSecret: s.SMSSecret, VCSSecret: s.VCSSecret, OpenInboundRoutes: s.InboundRoutes == "open",
 		Peer: s.Peer, Gossip: s.Gossip, Advertise: s.Advertise, Join: s.Join, BootstrapExpect: s.BootstrapExpect,
 		Zone: s.Zone, ReplaceAfter: s.ReplaceAfter, ClusterCert: s.ClusterCert, ClusterKey: s.ClusterKey, ClusterCA: s.ClusterCA,

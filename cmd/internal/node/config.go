@@ -17,6 +17,8 @@ type Config struct {
 	// HTTP and Metrics are listen addresses; an empty Metrics is off.
 	HTTP    string
 	Metrics string
+	// Pprof serves Go's profiles at Metrics, too.
+	Pprof bool
 	// Name of the node in its cluster, kept at the first start; empty means the kept
 	// one, or cluster.DefaultNodeName.
 	Name string
@@ -123,6 +125,9 @@ func (c Config) validate() error {
 	if c.MaxActiveChildren < 0 || c.MaxActiveChildren > 1000 {
 		return fmt.Errorf("--max-active-children %d: must be from 1 to 1000", c.MaxActiveChildren)
 	}
+	if c.Pprof && c.Metrics == "" {
+		return fmt.Errorf("--pprof needs --metrics: profiles are served at its address")
+	}
 	if n := len(c.RootToken); n > 0 && n < 16 {
 		return fmt.Errorf("the root token has %d characters: it needs at least 16", n)
 	}
@@ -149,6 +154,9 @@ func (c Config) Warnings() []string {
 	}
 	if c.Metrics != "" && !loopback(c.Metrics) {
 		w = append(w, "metrics are served without authentication on "+c.Metrics)
+		if c.Pprof {
+			w = append(w, "--pprof: anyone who reaches "+c.Metrics+" can read profiles of this node, and slow it down by asking for them")
+		}
 	}
 	if c.SMSSecret != "" && c.PublicURL == "" {
 		w = append(w, "--sms-secret without --public-url: text messages are signed with the URL their provider calls, which this node can only guess")

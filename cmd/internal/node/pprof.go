@@ -1,0 +1,25 @@
+package node
+
+import (
+	"net/http"
+	"net/http/pprof"
+)
+
+// observation serves what an operator looks at: metrics and, with --pprof, profiles.
+func (n *Node) observation() http.Handler {
+	if !n.cfg.Pprof {
+		return n.api.Metrics()
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", n.api.Metrics())
+	mux.HandleFunc("GET "+profilesPath, pprof.Index) // and each profile by its name
+	mux.HandleFunc("GET "+profilesPath+"profile", pprof.Profile)
+	mux.HandleFunc("GET "+profilesPath+"symbol", pprof.Symbol)
+	mux.HandleFunc("GET "+profilesPath+"trace", pprof.Trace)
+	// The command line may hold secrets, which a profile does not need.
+	mux.Handle("GET "+profilesPath+"cmdline", http.NotFoundHandler())
+	return mux
+}
+
+// profilesPath is where Go's tools look for profiles.
+const profilesPath = "/debug/pprof/"
