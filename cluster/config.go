@@ -99,8 +99,8 @@ type tuning struct {
 	clock func() int64 // monotonic nanoseconds
 }
 
-// maxBatch is the largest batch Propose takes. Above half a memtable (16 MiB)
-// Pebble would handle a batch on a slow path of its own.
+// maxBatch is the largest batch Propose takes. A batch of more than half a memtable
+// takes Pebble longer: it is flushed by itself.
 const maxBatch = 12 << 20
 
 func defaultTuning() tuning {

@@ -13,7 +13,7 @@ import (
 
 // applyBytes is where one Pebble batch made of several entries ends, well below
 // half a memtable.
-const applyBytes = 4 << 20
+const applyBytes = 1 << 20
 
 // logOverhead is roughly what an entry takes on disk beside its data.
 const logOverhead = 64

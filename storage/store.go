@@ -21,8 +21,8 @@ type Config struct {
 	Dir string
 	// FS is the file system; nil means the machine's.
 	FS vfs.FS
-	// CacheBytes bounds what the state holds of its data in memory, its memtables
-	// (64 MiB) included; 0 means 96 MiB.
+	// CacheBytes is the memory for the block cache and the memtables of both instances
+	// together; 0 means DefaultCacheBytes.
 	CacheBytes int64
 	// Logger gets what Pebble has to say; nil means slog's default.
 	Logger *slog.Logger
@@ -46,7 +46,7 @@ func Open(cfg Config) (*Store, error) {
 	}
 	plain := cfg.FS
 	if cfg.CacheBytes == 0 {
-		cfg.CacheBytes = 96 << 20
+		cfg.CacheBytes = DefaultCacheBytes
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
@@ -56,7 +56,10 @@ func Open(cfg Config) (*Store, error) {
 		return nil, err
 	}
 	cfg.FS = vfs.OnDiskFull(cfg.FS, s.space.spent)
-	raft, state := raftOptions(cfg), stateOptions(cfg)
+	// Both instances share one cache, and reserve their memtables in it.
+	cache := pebble.NewCache(cfg.CacheBytes)
+	defer cache.Unref() // the instances hold it from here on
+	raft, state := raftOptions(cfg, cache), stateOptions(cfg, cache)
 	for name, o := range map[string]*pebble.Options{"raft": raft, "state": state} {
 		p := &pacer{FS: o.FS, logger: cfg.Logger, name: name, closing: s.closing}
 		o.FS, o.EventListener = p, p.listener()
@@ -96,16 +99,15 @@ func Open(cfg Config) (*Store, error) {
 	return &s, nil
 }
 
-const raftMemTable = 8 << 20
-
 // raftOptions suit a log: written once in order, read again only after a crash or
 // by a follower that lags, and soon deleted.
-func raftOptions(cfg Config) *pebble.Options {
-	o := options(cfg, 16<<20)
-	o.MemTableSize = raftMemTable
+func raftOptions(cfg Config, cache *pebble.Cache) *pebble.Options {
+	o := options(cfg, cache)
+	_, o.MemTableSize = memTables(cfg.CacheBytes)
 	// Logs are truncated long before they would need merging: compacting or
 	// compressing them early only works on what is about to be deleted.
-	o.L0CompactionThreshold, o.L0StopWritesThreshold = 20, 80
+	o.L0CompactionThreshold = int(unmergedLog / o.MemTableSize)
+	o.L0StopWritesThreshold = 4 * o.L0CompactionThreshold
 	for i := range o.Levels {
 		o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
 	}
@@ -119,9 +121,9 @@ const separateFrom = 1200
 
 // stateOptions suit what is read: filters, caches, few levels. Compression is the
 // quick kind everywhere: a bottom level in zstd cost a third of a create's CPU.
-func stateOptions(cfg Config) *pebble.Options {
-	o := options(cfg, cfg.CacheBytes)
-	o.MemTableSize = 32 << 20
+func stateOptions(cfg Config, cache *pebble.Cache) *pebble.Options {
+	o := options(cfg, cache)
+	o.MemTableSize, _ = memTables(cfg.CacheBytes)
 	// The replication log is the state's write-ahead log.
 	o.DisableWAL = true
 	// Without a log, tables queued behind a memtable would be lost in a crash although
@@ -144,10 +146,10 @@ func stateOptions(cfg Config) *pebble.Options {
 	return o
 }
 
-func options(cfg Config, cache int64) *pebble.Options {
+func options(cfg Config, cache *pebble.Cache) *pebble.Options {
 	return &pebble.Options{
 		FS:                          cfg.FS,
-		CacheSize:                   cache,
+		Cache:                       cache,
 		FormatMajorVersion:          pebble.FormatNewest,
 		MemTableStopWritesThreshold: 4,
 		MaxOpenFiles:                1000,
@@ -162,6 +164,9 @@ func (s *Store) Raft() *pebble.DB { return s.raft }
 // State is the instance that holds what the logs amount to.
 func (s *Store) State() *pebble.DB { return s.state }
 
+// Memory returns what both instances hold in memory.
+func (s *Store) Memory() MemoryUse { return memoryUse(s.raft.Metrics(), s.state.Metrics()) }
+
 // Space tells how full the disk is, once it is watched.
 func (s *Store) Space() *Space { return s.space }
 
@@ -174,7 +179,7 @@ func (s *Store) Watch(reserve uint64) { s.space.watch(reserve) }
 // come to them in time; on a disk that gets full that may be too late. Little is
 // left as it is.
 func (s *Store) CompactRaft(ctx context.Context) error {
-	if tables := s.raft.Metrics().Total(); tables.TablesSize < raftMemTable {
+	if tables := s.raft.Metrics().Total(); tables.TablesSize < worthCompacting {
 		return nil
 	}
 	if err := s.raft.Compact(ctx, []byte{0}, []byte{0xff, 0xff, 0xff}, false); err != nil {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -35,6 +36,7 @@ type serveCmd struct {
 	MaxActiveChildren int           `help:"How many children of a session may be unfinished." default:"10" placeholder:"N"`
 	LimitBytes        *byteSize     `help:"What a workspace may store, attachments, events and kept answers included; 0: no limit (64GiB where only this machine reaches the API, else 10GiB)." placeholder:"SIZE"`
 	LimitAnswerBytes  *byteSize     `help:"What a workspace may store in answers kept for idempotency keys; 0: no limit (16GiB where only this machine reaches the API, else 1GiB)." placeholder:"SIZE"`
+	Memory            byteSize      `help:"Memory that this node should stay below: its caches follow from it, and GOMEMLIMIT where that is not set (136MiB when not given)." placeholder:"SIZE"`
 	DiskReserve       byteSize      `help:"Free space to keep on the disk, such as 512MiB: below it changes are refused (a fifth of the disk, at most 256MiB, when not given)." placeholder:"SIZE"`
 
 	MaxConnections         int      `help:"Client connections of this node; the last sixteenth is kept for known callers, the operator and health checks." placeholder:"N" group:"Shares"`
@@ -117,13 +119,16 @@ func (s serveCmd) Run() error {
 			WorkspaceRequests: int(s.WebhooksWorkspaceRequests), WorkspaceBytes: int(s.WebhooksWorkspaceBytes),
 			HostRequests: int(s.WebhooksHostRequests), HostBytes: int(s.WebhooksHostBytes),
 		},
-		RequestTimeout: s.RequestTimeout, Rate: limit, DiskReserve: uint64(s.DiskReserve), LimitBytes: (*uint64)(s.LimitBytes), LimitAnswerBytes: (*uint64)(s.LimitAnswerBytes), StallAfter: s.StallAfter, LaneLife: s.LaneLife, MaxActiveChildren: s.MaxActiveChildren, Version: version, Logger: logger,
+		RequestTimeout: s.RequestTimeout, Rate: limit, Memory: uint64(s.Memory), DiskReserve: uint64(s.DiskReserve), LimitBytes: (*uint64)(s.LimitBytes), LimitAnswerBytes: (*uint64)(s.LimitAnswerBytes), StallAfter: s.StallAfter, LaneLife: s.LaneLife, MaxActiveChildren: s.MaxActiveChildren, Version: version, Logger: logger,
 	}
 	for _, w := range cfg.Warnings() {
 		logger.Warn(w)
 	}
 	stop, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
+	if limit := cfg.GoMemory(); os.Getenv("GOMEMLIMIT") == "" && limit > 0 {
+		debug.SetMemoryLimit(limit)
+	}
 	started := time.Now()
 	n, err := node.Start(stop, cfg)
 	if err != nil {

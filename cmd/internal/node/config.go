@@ -83,6 +83,9 @@ type Config struct {
 	Rate httpapi.Rate
 	// Shares bound what one caller or address may take.
 	Shares Shares
+	// Memory is the number of bytes that the process should stay below; 0 means
+	// DefaultMemory. The caches of the store follow from it.
+	Memory uint64
 	// DiskReserve is the number of bytes to keep free on the disk; changes are refused
 	// below it. 0 means a fifth of the file system, at most 256 MiB.
 	DiskReserve uint64
@@ -124,6 +127,9 @@ func (c Config) validate() error {
 	}
 	if c.MaxActiveChildren < 0 || c.MaxActiveChildren > 1000 {
 		return fmt.Errorf("--max-active-children %d: must be from 1 to 1000", c.MaxActiveChildren)
+	}
+	if err := c.validateMemory(); err != nil {
+		return err
 	}
 	if c.Pprof && c.Metrics == "" {
 		return fmt.Errorf("--pprof needs --metrics: profiles are served at its address")

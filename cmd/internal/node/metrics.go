@@ -18,25 +18,40 @@ type shardCollector struct {
 	full    *prometheus.Desc
 	free    *prometheus.Desc
 	reserve *prometheus.Desc
+
+	budget     *prometheus.Desc
+	blockCache *prometheus.Desc
+	lookups    *prometheus.Desc
+	memTables  *prometheus.Desc
+	openFiles  *prometheus.Desc
 }
 
 func (n *Node) collector() prometheus.Collector {
-	shard := []string{"shard"}
+	shard, instance := []string{"shard"}, []string{"instance"}
 	return &shardCollector{
 		n:       n,
 		leads:   prometheus.NewDesc("switchyard_shard_leader", "1 when this node leads the shard.", shard, nil),
 		term:    prometheus.NewDesc("switchyard_shard_term", "The shard's election term.", shard, nil),
 		applied: prometheus.NewDesc("switchyard_shard_applied_index", "Last log entry of the shard applied here.", shard, nil),
-		disk:    prometheus.NewDesc("switchyard_disk_bytes", "Bytes on disk, by instance.", []string{"instance"}, nil),
+		disk:    prometheus.NewDesc("switchyard_disk_bytes", "Bytes on disk, by instance.", instance, nil),
 		full:    prometheus.NewDesc("switchyard_disk_full", "1 while changes are refused because less than the reserve is free on the disk.", nil, nil),
 		free:    prometheus.NewDesc("switchyard_disk_free_bytes", "Bytes free on the disk.", nil, nil),
 		reserve: prometheus.NewDesc("switchyard_disk_reserve_bytes", "Bytes that should stay free on the disk.", nil, nil),
+
+		budget:     prometheus.NewDesc("switchyard_memory_budget_bytes", "Bytes of --memory.", nil, nil),
+		blockCache: prometheus.NewDesc("switchyard_block_cache_bytes", "Bytes of table blocks kept in memory, of both instances.", nil, nil),
+		lookups:    prometheus.NewDesc("switchyard_block_cache_lookups_total", "Look-ups in the block cache, by result: hit or miss.", []string{"result"}, nil),
+		memTables:  prometheus.NewDesc("switchyard_memtable_bytes", "Bytes of memtables, by instance.", instance, nil),
+		openFiles:  prometheus.NewDesc("switchyard_open_table_bytes", "Bytes kept in memory for open table files, by instance.", instance, nil),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (c *shardCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.leads, c.term, c.applied, c.disk, c.full, c.free, c.reserve} {
+	for _, d := range []*prometheus.Desc{
+		c.leads, c.term, c.applied, c.disk, c.full, c.free, c.reserve,
+		c.budget, c.blockCache, c.lookups, c.memTables, c.openFiles,
+	} {
 		ch <- d
 	}
 }
@@ -64,4 +79,19 @@ func (c *shardCollector) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(c.full, prometheus.GaugeValue, full)
 	ch <- prometheus.MustNewConstMetric(c.free, prometheus.GaugeValue, float64(space.Free()))
 	ch <- prometheus.MustNewConstMetric(c.reserve, prometheus.GaugeValue, float64(space.Reserve()))
+	c.collectMemory(ch)
+}
+
+// collectMemory reports what is held in memory. Go's heap and limit are reported by
+// the Go collector.
+func (c *shardCollector) collectMemory(ch chan<- prometheus.Metric) {
+	use := c.n.store.Memory()
+	ch <- prometheus.MustNewConstMetric(c.budget, prometheus.GaugeValue, float64(c.n.cfg.memory()))
+	ch <- prometheus.MustNewConstMetric(c.blockCache, prometheus.GaugeValue, float64(use.BlockCache))
+	ch <- prometheus.MustNewConstMetric(c.lookups, prometheus.CounterValue, float64(use.Hits), "hit")
+	ch <- prometheus.MustNewConstMetric(c.lookups, prometheus.CounterValue, float64(use.Misses), "miss")
+	for name, instance := range map[string]storage.InstanceMemory{"raft": use.Raft, "state": use.State} {
+		ch <- prometheus.MustNewConstMetric(c.memTables, prometheus.GaugeValue, float64(instance.MemTables), name)
+		ch <- prometheus.MustNewConstMetric(c.openFiles, prometheus.GaugeValue, float64(instance.OpenFiles), name)
+	}
 }

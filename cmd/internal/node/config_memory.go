@@ -1,0 +1,42 @@
+package node
+
+import (
+	"cmp"
+	"fmt"
+)
+
+// The node's memory is divided as follows. codeMemory is for pages of the program's
+// file, which count as resident memory but not as Go's. The rest is Go's: a third of
+// it is for the block cache and the memtables, and the other two thirds are for
+// requests in hand, for what workspaces and shards keep, and for garbage. With less
+// for garbage the collector runs too often.
+const (
+	// DefaultMemory is Config.Memory when it says nothing.
+	DefaultMemory = 136 * mebibyte
+	// minMemory is the least memory that a node works with.
+	minMemory  = 112 * mebibyte
+	maxMemory  = 1 << 50
+	codeMemory = 32 * mebibyte
+)
+
+// validateMemory refuses budgets that can't work.
+func (c Config) validateMemory() error {
+	if m := c.memory(); m < minMemory || m > maxMemory {
+		return fmt.Errorf("--memory %dMiB: must be from %dMiB to %dTiB", m/mebibyte, minMemory/mebibyte, maxMemory>>40)
+	}
+	return nil
+}
+
+func (c Config) memory() uint64 { return cmp.Or(c.Memory, DefaultMemory) }
+
+// GoMemory is the limit to set for the Go runtime, in bytes; 0 when the configuration
+// is not valid.
+func (c Config) GoMemory() int64 {
+	if c.validateMemory() != nil {
+		return 0
+	}
+	return int64(c.memory() - codeMemory)
+}
+
+// cacheBytes is the memory of the block cache and the memtables.
+func (c Config) cacheBytes() int64 { return c.GoMemory() / 3 }

@@ -1,0 +1,57 @@
+package storage
+
+import "github.com/cockroachdb/pebble/v2"
+
+// DefaultCacheBytes is Config.CacheBytes when it says nothing.
+const DefaultCacheBytes = 32 << 20
+
+// The sizes of memtables. Each instance may hold a few: one that is written, those
+// that are being flushed, and one that is kept to be used again.
+const (
+	minMemTable      = 1 << 20
+	maxStateMemTable = 32 << 20
+	maxRaftMemTable  = 8 << 20
+)
+
+// memTables returns the sizes of the memtables of both instances. Two of each take
+// three quarters of the cache at most, as far as they are above their minimum.
+func memTables(cache int64) (state, raft uint64) {
+	bytes := uint64(max(cache, 0))
+	return min(max(bytes/4, minMemTable), maxStateMemTable), min(max(bytes/8, minMemTable), maxRaftMemTable)
+}
+
+// unmergedLog is how many bytes of the log stay as they were flushed. Logs are
+// truncated long before they come near it.
+const unmergedLog = 160 << 20
+
+// worthCompacting is how large the tables of the log must be for CompactRaft.
+const worthCompacting = 8 << 20
+
+// MemoryUse is what the store holds in memory, in bytes.
+type MemoryUse struct {
+	// BlockCache holds blocks of tables of both instances. Hits and Misses count the
+	// look-ups in it.
+	BlockCache   int64
+	Hits, Misses int64
+	// Raft and State are those of the two instances.
+	Raft, State InstanceMemory
+}
+
+// InstanceMemory is what one instance holds in memory, in bytes.
+type InstanceMemory struct {
+	// MemTables are those that are written, flushed, still read, or kept for the next.
+	MemTables uint64
+	// OpenFiles is what is kept for the files that are open.
+	OpenFiles int64
+}
+
+// memoryUse takes what two instances with a common cache say of themselves.
+func memoryUse(raft, state *pebble.Metrics) MemoryUse {
+	of := func(m *pebble.Metrics) InstanceMemory {
+		return InstanceMemory{MemTables: m.MemTable.Size + m.MemTable.ZombieSize, OpenFiles: m.FileCache.Size}
+	}
+	return MemoryUse{
+		BlockCache: state.BlockCache.Size, Hits: state.BlockCache.Hits, Misses: state.BlockCache.Misses,
+		Raft: of(raft), State: of(state),
+	}
+}
