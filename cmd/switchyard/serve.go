@@ -36,7 +36,7 @@ type serveCmd struct {
 	MaxActiveChildren int           `help:"How many children of a session may be unfinished." default:"10" placeholder:"N"`
 	LimitBytes        *byteSize     `help:"What a workspace may store, attachments, events and kept answers included; 0: no limit (64GiB where only this machine reaches the API, else 10GiB)." placeholder:"SIZE"`
 	LimitAnswerBytes  *byteSize     `help:"What a workspace may store in answers kept for idempotency keys; 0: no limit (16GiB where only this machine reaches the API, else 1GiB)." placeholder:"SIZE"`
-	Memory            byteSize      `help:"Memory that this node should stay below: its caches follow from it, and GOMEMLIMIT where that is not set (136MiB when not given)." placeholder:"SIZE"`
+	Memory            byteSize      `help:"Memory that this node should stay below: its caches follow from it, and GOMEMLIMIT where that is not set (512MiB when not given)." placeholder:"SIZE"`
 	DiskReserve       byteSize      `help:"Free space to keep on the disk, such as 512MiB: below it changes are refused (a fifth of the disk, at most 256MiB, when not given)." placeholder:"SIZE"`
 
 	MaxConnections         int      `help:"Client connections of this node; the last sixteenth is kept for known callers, the operator and health checks." placeholder:"N" group:"Shares"`

@@ -12,7 +12,7 @@ import (
 // for garbage the collector runs too often.
 const (
 	// DefaultMemory is Config.Memory when it says nothing.
-	DefaultMemory = 136 * mebibyte
+	DefaultMemory = 512 * mebibyte
 	// minMemory is the least memory that a node works with.
 	minMemory  = 112 * mebibyte
 	maxMemory  = 1 << 50

@@ -8,7 +8,7 @@ import (
 func TestConfig_Memory(t *testing.T) {
 	t.Parallel()
 	c := sane()
-	if err := c.validate(); err != nil || c.GoMemory() != 104*mebibyte || c.cacheBytes() != 104*mebibyte/3 {
+	if err := c.validate(); err != nil || c.GoMemory() != 480*mebibyte || c.cacheBytes() != 160*mebibyte {
 		t.Errorf("by default %d for Go, %d for caches, %v", c.GoMemory(), c.cacheBytes(), err)
 	}
 	c.Memory = 16 << 30
