@@ -130,7 +130,7 @@ func (s *similarity) search(t *Issue) (err error) {
 	if s.reader, err = searchIndex.Reader(s.v); err != nil {
 		return err
 	}
-	if err := s.measure(); err != nil || s.issues == 0 {
+	if err := s.measure(); err != nil {
 		return err
 	}
 	all, err := s.want(t)

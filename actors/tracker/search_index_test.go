@@ -55,6 +55,21 @@ func TestSimilarIssues_ScoresTellNothingHidden(t *testing.T) {
 	}
 }
 
+// Issues that a grant alone shows are found where they are all that the caller sees.
+func TestSimilarIssues_OfGrantedIssuesAlone(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	of := w.create(CreateIssueIn{Title: "A parcel for zanzibar"}).ID
+	like := w.create(CreateIssueIn{Title: "Another zanzibar parcel"}).ID
+	for _, id := range []IssueID{of, like} {
+		w.grant(id, "gus", GranteeUser)
+	}
+	w.indexAll()
+	if told := w.scores(&w.gus, of); !strings.Contains(told, string(like)) {
+		t.Errorf("the guest is told %q, want %s", told, like)
+	}
+}
+
 // manyWords is a text of words of its own.
 func manyWords(n, from int) *string {
 	var b strings.Builder
