@@ -114,7 +114,7 @@ func (e *Engine) current(a *admission, deadline time.Time) (bool, error) {
 	return true, nil
 }
 
-// expired tells whether the credential of a remembered caller has ended by itself, or
+// expired reports whether the credential of a remembered caller has ended by itself, or
 // the one that its lane came from.
 func (e *Engine) expired(a *admission) bool {
 	if a.maker != nil && e.expired(a.maker) {

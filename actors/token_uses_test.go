@@ -30,7 +30,7 @@ func (b *bundle) lastUsed(o onboarded) map[tracker.TokenID]tracker.Timestamp {
 	return used
 }
 
-// What a token is used for is noted once an hour, behind the requests, and where the
+// The use of a token is noted once an hour, behind the requests, and where the
 // token is kept.
 func TestTokenUses(t *testing.T) {
 	t.Parallel()

@@ -53,7 +53,7 @@ type peerHello struct {
 // acceptor logs its reason.
 type peerStatus byte
 
-// What an acceptor answers. Never change or reuse a number.
+// The answers of an acceptor. Never change or reuse a number.
 const (
 	statusWelcome   peerStatus = 0
 	statusVersion   peerStatus = 1 // another version of the protocol

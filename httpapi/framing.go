@@ -23,7 +23,7 @@ type framing struct {
 	digits, extensions int
 	// ended is how many requests have been read to their end.
 	ended int
-	// What the header says.
+	// These say what the header holds.
 	length, encoding, chunked, credential bool
 }
 

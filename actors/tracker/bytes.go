@@ -70,7 +70,7 @@ func (l *Ledger) limited(op *Op, req *Request) bool {
 	case op.Room != Grows, req.Caller.Root, l.store.CountingBelow() != nil:
 		return false
 	}
-	// What providers send is stored by the service itself.
+	// The service itself stores the calls of providers.
 	return req.Caller.Type != ActorSystem || req.permit.basis == basisSignature
 }
 

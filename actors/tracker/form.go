@@ -7,7 +7,7 @@ import (
 
 // Form is a form that a value must have beyond its type and its length. The tag
 // form:"name" gives it to the field of an input or an answer, or to the items of a
-// list. Whoever reads a request refuses texts with a Fault; the API description shows
+// list. The reader of a request refuses texts with a Fault; the API description shows
 // the Schema, which says the same as Fault or less.
 type Form struct {
 	// Schema are the keywords of JSON Schema for it.

@@ -41,7 +41,7 @@ func (tx *Tx) laneMaker(claimed bool) LaneMaker {
 	return m
 }
 
-// Operator tells whether the operator's token made the lane.
+// Operator reports whether the operator's token made the lane.
 func (m *LaneMaker) Operator() bool { return m.Token == OperatorPrincipal().Token }
 
 // KeptIn is the workspace that keeps the credential of a lane in a workspace.

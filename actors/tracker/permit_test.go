@@ -87,8 +87,8 @@ func TestDeleteWorkspace_StrangersAnswerIsLost(t *testing.T) {
 	}
 }
 
-// A request that is repeated while its answer is lost makes or removes what it is
-// for at most once, and is told so; nothing is left half done.
+// A request that is repeated while its answer is lost acts at most once, and is told
+// so; nothing is left half done.
 func TestWorkspaces_RepeatedWhileTheAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	for _, l := range losses {

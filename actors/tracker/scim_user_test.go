@@ -219,7 +219,7 @@ func TestListSCIMUsers_Pages(t *testing.T) {
 	}
 }
 
-// listed tells whether the directory knows a user as a member of the provider's
+// listed reports whether the directory knows a user as a member of the provider's
 // workspace.
 func (p *provider) listed(user UserID) bool {
 	p.Helper()

@@ -50,7 +50,7 @@ func (tx *Tx) newLane(session storage.ID, claimed bool) (string, laneToken, erro
 	return text, laneToken{Hash: credential.Hash[:], Maker: tx.laneMaker(claimed), UsedAt: At(tx.now)}, nil
 }
 
-// endless tells whether nothing ends the session by itself, and with it its lanes:
+// endless reports whether nothing ends the session by itself, and with it its lanes:
 // these then have a life of their own.
 func (s *sessionRecord) endless() bool { return s.Inner.Lease == nil && s.MaxDurationMinutes == nil }
 
@@ -59,7 +59,7 @@ func (s *sessionRecord) endless() bool { return s.Inner.Lease == nil && s.MaxDur
 const laneUseNoted = 24
 
 // useLane notes that the caller's lane is in use, where its life depends on that. It
-// tells whether the note is worth a write of its own.
+// reports whether the note is worth a write of its own.
 func (c *sessionChange) useLane() bool {
 	lane := c.tx.Caller.Lane
 	if lane == nil || !c.s.endless() || c.s.Status.Ended() {

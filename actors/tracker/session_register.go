@@ -122,7 +122,7 @@ func (tx *Tx) registeredSession(id string) (found *storage.Row[sessionRecord], e
 	return found, nil
 }
 
-// registeredBy tells whether the caller is the actor that registered a session.
+// registeredBy reports whether the caller is the actor that registered a session.
 func (tx *Tx) registeredBy(s *sessionRecord) bool {
 	return s.ActorID == tx.Caller.ID && (s.ActorType == ActorAgent) == (tx.Caller.Type == ActorAgent)
 }

@@ -8,7 +8,7 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// good tells whether a credential still opens a workspace; refusals of any other kind
+// good reports whether a credential still opens a workspace; refusals of any other kind
 // than 401 fail the test.
 func (w *town) good(credential string, id WorkspaceID) bool {
 	w.Helper()
@@ -162,7 +162,7 @@ func TestRemoveMember_EndsWhatTheyMinted(t *testing.T) {
 	w.verify()
 }
 
-// Who is no admin any more has no admins working for them.
+// Credentials that a former admin made lose the admin right.
 func TestPatchMember_CapsWhatTheyMinted(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)

@@ -7,7 +7,7 @@ import (
 )
 
 // sponsor is the member who answers for what the caller makes: people for themselves,
-// agents and OAuth clients through whoever made their credential, however many agents
+// agents and OAuth clients through the maker of their credential, however many agents
 // lie between. It is empty for the operator, who is no member.
 func (c *Caller) sponsor() UserID {
 	if c.Type == ActorUser {

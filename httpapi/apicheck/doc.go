@@ -9,6 +9,5 @@
 // A Watch judges every answer that its round trippers bring, and keeps the faults for
 // the end of the tests.
 //
-// What does not live here: any knowledge of operations. The package starts no
-// goroutine.
+// The package knows nothing of operations, and starts no goroutine.
 package apicheck

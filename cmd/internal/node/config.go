@@ -156,7 +156,7 @@ func (c Config) Warnings() []string {
 		}
 	}
 	if c.OpenInboundRoutes && c.exposed() {
-		w = append(w, "--inbound-routes=open: the workspace that names a repository or number first gets what is sent about it, whoever it is")
+		w = append(w, "--inbound-routes=open: the workspace that names a repository or number first gets what is sent about it")
 	}
 	if c.Metrics != "" && !loopback(c.Metrics) {
 		w = append(w, "metrics are served without authentication on "+c.Metrics)
