@@ -122,7 +122,7 @@ func (l *diskLoad) create(ref string) {
 // does.
 func (l *diskLoad) until(t *testing.T, name string, holds func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // a busy disk is slow to fill
 	defer cancel()
 	var met bool
 	go func() {
