@@ -143,7 +143,7 @@ func TestBudget_LeavesRoomForOthers(t *testing.T) {
 	if n := fill(address(anonymousAccount, 100), account{}); n < 1 {
 		t.Errorf("%d pages were left for an address that held none", n)
 	}
-	// What holds nothing else may take what is left, in growing parts as a body does.
+	// A body may take all that is left, in growing parts, where nothing else holds any.
 	budget = newBudget(&Limits{Bytes: 10 * page, WorkspaceBytes: 10 * page}, func(string) {})
 	c := &conn{}
 	for _, size := range [...]int{page, 4 * page, 9 * page} {

@@ -151,9 +151,9 @@ func TestFraming_AnswersInOrder(t *testing.T) {
 	}
 }
 
-// What framing takes for a request's end is where fasthttp looks for the next one:
-// the server never answers more requests than framing has seen end, but for a last
-// one that it refuses, or whose body it doesn't read, and then it closes.
+// Framing and fasthttp agree on where requests end. The server never answers more
+// requests than framing has seen end. The exception is a last request that the server
+// refuses, or whose body it doesn't read: it closes the connection then.
 func TestFraming_EndsRequestsWhereTheServerDoes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

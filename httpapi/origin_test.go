@@ -64,7 +64,7 @@ func TestTools_OriginsOfPages(t *testing.T) {
 	}
 }
 
-// What an answer calls the service is never a name that only the request had.
+// An answer never calls the service by a name that only the request had.
 func TestServer_AddressesInAnswers(t *testing.T) {
 	t.Parallel()
 	a := newAtlas("b")

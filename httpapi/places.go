@@ -9,8 +9,8 @@ import (
 	"switchyard/actors/tracker"
 )
 
-// The last places of a listener are kept back, so that whoever fills the others locks
-// nobody out: when they are reached, the connections that were idle longest are
+// The last places of a listener are kept back, so that a caller who fills the others
+// locks nobody out. When they are reached, the connections that were idle longest are
 // closed, those of callers without a valid credential first. If that frees none,
 // half of the last places are for known callers, the other half for the operator.
 // Health checks are answered on any of them.

@@ -6,8 +6,8 @@ import (
 	"switchyard/actors/tracker"
 )
 
-// What deletes goes on in a workspace at its limit and on a full disk. An operation that
-// is not said to free room would not.
+// Deletions go on in a workspace at its limit and on a full disk. Each must be declared
+// to free room for that.
 func TestRoutes_DeletionsFreeRoom(t *testing.T) {
 	t.Parallel()
 	for _, rt := range Routes() {

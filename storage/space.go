@@ -98,7 +98,7 @@ const (
 	Spent
 )
 
-// What counts as scarce and spent, however large the reserve is.
+// Upper bounds of the levels at which space counts as scarce and as spent.
 const (
 	mostScarce = mostReserve / 2
 	mostSpent  = mostReserve / 4

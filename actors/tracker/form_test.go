@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a form's schema says is what its Fault looks for: a text without a fault fits
-// the schema, and where the schema says all there is to say, no other does.
+// The schema of a form and its Fault agree: every text without a fault fits the schema.
+// Where the schema is complete, no text with a fault fits it.
 func TestForms_SchemaSaysWhatIsChecked(t *testing.T) {
 	t.Parallel()
 	whole := []string{"slug", "key", "repository", "currency", "email", "source", "eventPattern"}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What a member is told of similar issues, scores included, stays the same to the
-// byte whatever happens to issues that it can't see.
+// A member's list of similar issues, scores included, stays the same to the byte when
+// issues that the member can't see are made or changed.
 func TestSimilarIssues_HiddenIssuesChangeNothing(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)

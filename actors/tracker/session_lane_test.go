@@ -206,7 +206,7 @@ func TestLane_ExpiresUnused(t *testing.T) {
 	wantCode(t, f.beats(*unused.LaneToken), CodeUnauthorized)
 	f.now = f.now.Add(life)
 	wantCode(t, f.beats(*s.LaneToken), CodeUnauthorized)
-	// What others do does not bring it back; registering again gives another.
+	// A reply by somebody else does not bring the lane back. Registering again gives another.
 	f.run(f.admin, ReplyToSession, &ReplyToSessionIn{ID: s.Session.ID, Message: "Well?"})
 	wantCode(t, f.beats(*s.LaneToken), CodeUnauthorized)
 	if err := f.beats(*f.registerAs(f.admin, s.Session.IssueID, "job").LaneToken); err != nil {

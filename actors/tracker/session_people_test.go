@@ -64,7 +64,7 @@ func TestSpawnSession_ChildIsRestrictedLikeItsParent(t *testing.T) {
 			t.Errorf("grant %+v is copied as %+v", was[i], is[i])
 		}
 	}
-	// What is told of it is told to nobody else, also when it is gone.
+	// Nobody else gets the child's events, also after the child is deleted.
 	f.run(f.admin, DeleteIssue, &DeleteIssueIn{ID: child.ID})
 	for _, e := range decode[EventPage](t, f.run(out, ListEvents, &ListEventsIn{Limit: 100}).Body).Events {
 		t.Errorf("a member who sees neither is told of %s", e.Type)

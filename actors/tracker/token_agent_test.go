@@ -91,7 +91,7 @@ func TestCreateToken_RegistersAnAgentOnce(t *testing.T) {
 	f.verify()
 }
 
-// What an agent is at before it is registered counts once it is.
+// The sessions that an agent works on before it is registered count after that.
 func TestCreateToken_AgentWasAtWorkBefore(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

@@ -93,8 +93,8 @@ func TestToken_Expires(t *testing.T) {
 	w.verify()
 }
 
-// What a member minted ends with their membership, however it ends and whoever they
-// had mint it; what others minted stays.
+// Credentials that a member minted, also through agents, end with the membership.
+// Credentials that others minted stay.
 func TestRemoveMember_EndsWhatTheyMinted(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)

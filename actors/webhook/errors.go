@@ -28,7 +28,8 @@ func describe(err error) string {
 	case errors.Is(err, context.Canceled):
 		return "The try was cut short."
 	case errors.Is(err, errForbidden), errors.As(err, &dns) && !dns.IsTimeout:
-		// One text for all: else the names of the service's own network could be tried.
+		// The text is the same for both: tenants must not learn which names the
+		// service's own network has.
 		return "The host's name is not known, or leads to an address that this service does not send to."
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return "There was no answer within 10 seconds."

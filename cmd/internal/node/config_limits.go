@@ -2,7 +2,7 @@ package node
 
 import "switchyard/actors/tracker"
 
-// What a workspace may store where no flag says it. A node that is not exposed serves
+// Defaults of the limits on what a workspace stores. A node that is not exposed serves
 // its own machine: a bench with a million issues fits. On any other a workspace is a
 // stranger's: 10 GiB are millions of short issues with their events, or 2,000 of the
 // largest attachments; 1 GiB of answers is eight changes a second, kept for a day, at
