@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"switchyard/actors/tracker"
+	"switchyard/httpapi/apicheck"
 )
 
 // The operations of the tests. They never run: the fake engine answers for them.
@@ -269,6 +270,10 @@ type bundle struct {
 	addr   string
 	log    *logs
 	served chan error
+
+	describe    sync.Once // reads the description when the first answer is compared
+	described   *apicheck.Checker
+	describeErr error
 }
 
 func setup(t testing.TB, adjust ...func(*Config)) *bundle {
@@ -341,8 +346,29 @@ func (b *bundle) raw(t *testing.T, want int, sent ...string) []*answer {
 			t.Fatalf("after %d responses: %v", len(answers), err)
 		}
 		answers = append(answers, a)
+		b.holdAgainstDescription(t, sent, a)
 	}
 	return answers
+}
+
+// holdAgainstDescription compares an answer with the server's description, where the
+// server made it: the answers of the fake engine follow no schema.
+func (b *bundle) holdAgainstDescription(t *testing.T, sent []string, a *answer) {
+	t.Helper()
+	request := strings.Join(sent, "")
+	line, _, _ := strings.Cut(request, "\r\n")
+	parts := strings.Split(line, " ")
+	if a.StatusCode < 400 || len(parts) != 3 || strings.Count(request, " HTTP/1.1\r\n") != 1 {
+		return
+	}
+	b.describe.Do(func() { b.described, b.describeErr = apicheck.New(b.Description()) })
+	if b.describeErr != nil {
+		t.Fatal(b.describeErr)
+	}
+	path, _, _ := strings.Cut(parts[1], "?")
+	if err := b.described.Check(parts[0], path, a.StatusCode, a.Header, []byte(a.body)); err != nil {
+		t.Errorf("%s: %d is not as /openapi.json says: %v\n%.600s", line, a.StatusCode, err, a.body)
+	}
 }
 
 func method(request string) string {

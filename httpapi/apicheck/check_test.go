@@ -66,6 +66,7 @@ func TestChecker_Check(t *testing.T) {
 		{"a fixed segment wins", "GET", "/things/first", 200, []string{"Content-Type: text/plain"}, `x`, ""},
 		{"a last parameter of two segments", "PUT", "/routes/vcs/octo/hump", 200, nil, ``, "200 is not declared"},
 		{"no such path", "GET", "/nowhere", 404, []string{inJSON}, `{"code":"NOT_FOUND"}`, ""},
+		{"no such path, head", "HEAD", "/nowhere", 404, []string{inJSON}, ``, ""},
 		{"no such path, another shape", "GET", "/nowhere", 404, []string{inJSON}, `{"error":"x"}`, "error"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -82,7 +82,7 @@ func seal(node any, part bool) {
 func (c *Checker) Check(method, path string, status int, header http.Header, body []byte) error {
 	operation, place := c.find(method, path)
 	if operation == nil {
-		return c.checkStranger(path, status, header, body)
+		return c.checkStranger(method, path, status, header, body)
 	}
 	responses := child(operation, "responses")
 	name := fmt.Sprint(status)
@@ -97,7 +97,7 @@ func (c *Checker) Check(method, path string, status int, header http.Header, bod
 }
 
 // checkStranger judges the answer to a request that no operation is for: an error.
-func (c *Checker) checkStranger(path string, status int, header http.Header, body []byte) error {
+func (c *Checker) checkStranger(method, path string, status int, header http.Header, body []byte) error {
 	if status < 400 {
 		return nil // OPTIONS
 	}
@@ -107,7 +107,7 @@ func (c *Checker) checkStranger(path string, status int, header http.Header, bod
 		}
 	}
 	response, at := c.follow(object{"$ref": "#/components/responses/Error"}, "")
-	return c.judge(response, at, false, header, body)
+	return c.judge(response, at, method == http.MethodHead, header, body)
 }
 
 // judge holds an answer against a response of the description.
