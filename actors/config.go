@@ -62,6 +62,9 @@ type Webhooks struct {
 	// Workspace and Host bound the deliveries of each workspace and to each host; the zero
 	// rates are no bound. Deliveries over a rate wait.
 	Workspace, Host DeliveryRate
+	// MaxData bounds data and changes in the body of a delivery, in bytes each; 0 means
+	// tracker.DefaultDeliveryPart.
+	MaxData int
 	// Sender makes the requests; nil: a webhook.Client that keeps to the policy.
 	Sender Sender
 }

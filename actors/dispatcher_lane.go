@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -208,7 +209,7 @@ func (d *dispatcher) try(v *storage.View, l *lane, p tracker.PendingDelivery, en
 	case event.Body == nil:
 		o.Final, o.Error = true, "The event is no longer kept."
 	default:
-		if event.Body, err = tracker.BriefDelivery(event.Body, e.cfg.Inbound.PublicURL); err != nil {
+		if event.Body, err = tracker.BriefDelivery(event.Body, e.cfg.Inbound.PublicURL, cmp.Or(e.cfg.Webhooks.MaxData, tracker.DefaultDeliveryPart)); err != nil {
 			return o, err
 		}
 		if end.held = d.hold(l, p, c.Host, len(event.Body)); !end.held.IsZero() {

@@ -25,6 +25,13 @@ type InboundSettings struct {
 	// OpenRoutes makes an inbound route active at once where its key has none; else the
 	// operator confirms each (Decision 47).
 	OpenRoutes bool
+	// Routes bounds the inbound routes of a workspace, pending and active together
+	// (--inbound-routes-per-workspace); 0 means DefaultInboundRoutes.
+	Routes int
+	// Claims bounds the pending routes of one number or repository
+	// (--inbound-claims-per-key); 0 means DefaultInboundClaims. Beyond it the oldest is
+	// removed: a refusal would show that other workspaces claim the key.
+	Claims int
 }
 
 // InboundAnswer tells a provider that its call was taken, and what became of it.

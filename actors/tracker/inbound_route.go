@@ -43,11 +43,13 @@ type InboundRoute struct {
 }
 
 const (
-	// maxRoutes bounds the routes of one workspace, pending and active together.
-	maxRoutes = 500
-	// maxClaims bounds the pending routes of one key. Beyond it the oldest makes room:
-	// a refusal would tell that others claim the key.
-	maxClaims = 100
+	// DefaultInboundRoutes is InboundSettings.Routes where it is not set.
+	DefaultInboundRoutes = 500
+	// DefaultInboundClaims is InboundSettings.Claims where it is not set.
+	DefaultInboundClaims = 100
+	// MaxInboundRoutes is the most that the operator can set either of them to: the
+	// routes of a workspace are listed in one answer and deleted in one batch.
+	MaxInboundRoutes = 5000
 )
 
 var inboundRoutes = storage.Table[InboundRoute]{
@@ -225,7 +227,7 @@ func receiveRouted(f Flow, kind RouteKind, key string, step *Op, in any, unfit e
 
 // dropRoutes removes the routes of a workspace that is on its way out.
 func (tx *Tx) dropRoutes(workspace WorkspaceID) error {
-	active, pending, err := tx.routesOf(workspace, maxRoutes+1)
+	active, pending, err := tx.routesOf(workspace, MaxInboundRoutes+1)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func listInboundRoutes(f Flow, _ *None) (Reply, error) {
 }
 
 var listRoutesOp = NewQuery[directoryStep, InboundRouteList]("ListRoutes", "List a workspace's routes", Needs{}, func(v *View, in *directoryStep) (Reply, error) {
-	active, pending, err := v.routesOf(in.Workspace, maxRoutes)
+	active, pending, err := v.routesOf(in.Workspace, MaxInboundRoutes)
 	if err != nil {
 		return Reply{}, err
 	}

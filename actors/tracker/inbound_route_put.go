@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"cmp"
 	"fmt"
 
 	"switchyard/storage"
@@ -26,13 +27,19 @@ func putInboundRoute(f Flow, in *InboundRouteIn) (Reply, error) {
 	return f.CommandAs(permit, req.Caller, storage.DirectoryID, putRouteOp, &putRouteIn{
 		routeStep: routeStep{WorkspaceID(req.Workspace.String()), in.Kind, in.Key},
 		Open:      f.Inbound().OpenRoutes,
+		Routes:    cmp.Or(f.Inbound().Routes, DefaultInboundRoutes),
+		Claims:    cmp.Or(f.Inbound().Claims, DefaultInboundClaims),
 	})
 }
 
-// putRouteIn also says whether a claim of a key that nobody has is active at once.
+// putRouteIn also carries the settings of the node that was asked: Open reports whether
+// a claim of a key without an active route is active at once, Routes and Claims are
+// those of InboundSettings.
 type putRouteIn struct {
 	routeStep
-	Open bool `json:"open"`
+	Open   bool `json:"open"`
+	Routes int  `json:"routes"`
+	Claims int  `json:"claims"`
 }
 
 var putRouteOp = NewCommand[putRouteIn, PutInboundRouteOut]("PutRoute", "Set the workspace of a number or repository", Needs{}, func(tx *Tx, in *putRouteIn) (Reply, error) {
@@ -64,13 +71,13 @@ var putRouteOp = NewCommand[putRouteIn, PutInboundRouteOut]("PutRoute", "Set the
 	r := InboundRoute{Kind: in.Kind, Key: in.Key, OrganizationID: in.Workspace, Status: RoutePending, CreatedAt: At(tx.now)}
 	if claim != nil {
 		r.CreatedAt = claim.Value.CreatedAt
-	} else if err := tx.roomForRoute(in.Workspace); err != nil {
+	} else if err := tx.roomForRoute(in.Workspace, in.Routes); err != nil {
 		return Reply{}, err
 	}
 	if confirmed {
 		err = tx.activateRoute(active, claim, &r)
 	} else {
-		err = tx.claimRoute(&r)
+		err = tx.claimRoute(&r, in.Claims)
 	}
 	if err != nil {
 		return Reply{}, err
@@ -78,14 +85,14 @@ var putRouteOp = NewCommand[putRouteIn, PutInboundRouteOut]("PutRoute", "Set the
 	return jsonReply(Done, &PutInboundRouteOut{r})
 }, InDirectory)
 
-// roomForRoute refuses one route more than a workspace may have.
-func (tx *Tx) roomForRoute(workspace WorkspaceID) error {
-	active, pending, err := tx.routesOf(workspace, maxRoutes)
+// roomForRoute returns a conflict when a workspace has as many routes as it may have.
+func (tx *Tx) roomForRoute(workspace WorkspaceID, most int) error {
+	active, pending, err := tx.routesOf(workspace, most)
 	if err != nil {
 		return err
 	}
-	if n := len(active) + len(pending); n >= maxRoutes {
-		return Conflict(fmt.Sprintf("The workspace has %d inbound routes, the most there can be.", n), "Delete some of them first.")
+	if n := len(active) + len(pending); n >= most {
+		return Conflict(fmt.Sprintf("The workspace has %d inbound routes, as many as it may have.", n), "Delete some of them first. The operator sets the limit with --inbound-routes-per-workspace.")
 	}
 	return nil
 }
@@ -112,8 +119,8 @@ func (tx *Tx) activateRoute(active, claim *storage.Row[InboundRoute], r *Inbound
 }
 
 // claimRoute adds a pending route. Where its key has as many as it may have, the
-// oldest is dropped: the operator can confirm a route that nobody claims.
-func (tx *Tx) claimRoute(r *InboundRoute) error {
+// oldest is removed: the operator can confirm a route that nobody claims.
+func (tx *Tx) claimRoute(r *InboundRoute, most int) error {
 	var oldest *storage.Row[InboundRoute]
 	n := 0
 	err := inboundClaims.Scan(tx, routeKey(nil, r.Kind, r.Key), nil, func(_ []byte, rec storage.Record) (bool, error) {
@@ -129,7 +136,7 @@ func (tx *Tx) claimRoute(r *InboundRoute) error {
 	if err != nil {
 		return fmt.Errorf("read pending routes: %w", err)
 	}
-	if n >= maxClaims {
+	if n >= most {
 		if err := inboundClaims.Delete(tx, oldest); err != nil {
 			return fmt.Errorf("remove a pending route: %w", err)
 		}

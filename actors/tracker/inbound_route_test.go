@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -143,22 +144,27 @@ func TestInboundRoute_OpenIsFirstComeFirstServed(t *testing.T) {
 func TestInboundRoute_ClaimsAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRouting(t)
-	for i := range maxRoutes {
+	const routes, claims = 7, 5
+	r.inbound.Routes, r.inbound.Claims = routes, claims
+	for i := range routes {
 		r.put(r.home, i%2 == 0, fmt.Sprintf("acme/r%d", i))
 	}
 	_, err := r.ask(r.home.Token.Secret, r.home.Workspace.ID, PutInboundRoute, &InboundRouteIn{Kind: RouteVCS, Key: "acme/more"})
 	wantCode(r.office, err, CodeConflict)
+	if refused := new(Error); !errors.As(err, &refused) || !strings.Contains(refused.Hint, "--inbound-routes-per-workspace") {
+		t.Errorf("the error doesn't name its flag: %v", err)
+	}
 	if got := r.put(r.home, true, "acme/r1"); got.Status != RouteActive {
 		t.Errorf("a full workspace's claim is not confirmed: %+v", got)
 	}
-	if got := r.routes(r.home); len(got) != maxRoutes {
+	if got := r.routes(r.home); len(got) != routes {
 		t.Errorf("%d routes are listed", len(got))
 	}
 
 	// The oldest of a key's claims makes room, and the last one stays.
 	oldest := r.put(r.rival, false, "acme/wanted")
 	var last Onboarded
-	for i := range maxClaims {
+	for i := range claims {
 		last = decode[Onboarded](r, r.must("", "", OnboardWorkspace, &NewWorkspaceIn{Name: "W", Slug: fmt.Sprintf("w-%d", i)}).Body)
 		r.put(last, false, "acme/wanted")
 	}

@@ -7,9 +7,10 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// maxDeliveryPart bounds data and changes in the body of a delivery, in bytes: a small
-// change of a large issue must not become large requests to every subscriber.
-const maxDeliveryPart = 256 << 10
+// DefaultDeliveryPart is the most bytes that data and changes may each have in the body
+// of a delivery where the operator has not set it (--webhooks-max-data): a small change
+// of a large issue must not become large requests to every subscriber.
+const DefaultDeliveryPart = 256 << 10
 
 // DeliveryOmission stands in a delivery for a part of the event that is too large.
 type DeliveryOmission struct {
@@ -34,17 +35,17 @@ type deliveryBody struct {
 }
 
 // BriefDelivery gives the body of a delivery of an event: the event itself, or, where its
-// data or changes are large, the event with null in their place and the address to read
-// it at. base is the service's URL, without a slash at its end.
-func BriefDelivery(event []byte, base string) ([]byte, error) {
-	if len(event) <= maxDeliveryPart {
+// data or changes have more than most bytes, the event with null in their place and the
+// address to read it at. base is the service's URL, without a slash at its end.
+func BriefDelivery(event []byte, base string, most int) ([]byte, error) {
+	if len(event) <= most {
 		return event, nil
 	}
 	var b deliveryBody
 	if err := json.Unmarshal(event, &b); err != nil {
 		return nil, fmt.Errorf("read an event to deliver: %w", err)
 	}
-	if len(b.Data) <= maxDeliveryPart && len(b.Changes) <= maxDeliveryPart {
+	if len(b.Data) <= most && len(b.Changes) <= most {
 		return event, nil
 	}
 	address := base + "/workspaces/" + string(b.OrganizationID) + "/events?after=" + strconv.FormatUint(b.Sequence-1, 10) + "&limit=1"
@@ -52,7 +53,7 @@ func BriefDelivery(event []byte, base string) ([]byte, error) {
 		value   *json.RawMessage
 		omitted **DeliveryOmission
 	}{{&b.Data, &b.DataOmitted}, {&b.Changes, &b.ChangesOmitted}} {
-		if n := len(*part.value); n > maxDeliveryPart {
+		if n := len(*part.value); n > most {
 			*part.value, *part.omitted = json.RawMessage("null"), &DeliveryOmission{Bytes: n, URL: address}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 // A small change of a large issue must not become large requests to every subscriber.
 func TestBriefDelivery(t *testing.T) {
 	t.Parallel()
+	const most = 100 << 10
 	event := func(data, changes int) string {
 		text := `{"id":"e","type":"issue.updated","organizationId":"w","sequence":12,"createdAt":"2026-11-20T21:30:00.123Z","actor":{"id":"ann <x>","type":"user"},"data":{"description":"` + strings.Repeat("é", data/2) + `"}`
 		if changes > 0 {
@@ -22,14 +23,14 @@ func TestBriefDelivery(t *testing.T) {
 		dataOmitted, changesOmitted bool
 	}{
 		"small":                  {100, 100, false, false},
-		"each just small enough": {maxDeliveryPart - 20, maxDeliveryPart - 50, false, false},
-		"large data":             {maxDeliveryPart, 10, true, false},
-		"large data alone":       {maxDeliveryPart, 0, true, false},
-		"large changes":          {10, maxDeliveryPart, false, true},
+		"each just small enough": {most - 20, most - 50, false, false},
+		"large data":             {most, 10, true, false},
+		"large data alone":       {most, 0, true, false},
+		"large changes":          {10, most, false, true},
 		"both":                   {1 << 20, 1 << 20, true, true},
 	} {
 		whole := event(row.data, row.changes)
-		body, err := BriefDelivery([]byte(whole), "https://yard.example")
+		body, err := BriefDelivery([]byte(whole), "https://yard.example", most)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +40,7 @@ func TestBriefDelivery(t *testing.T) {
 			}
 			continue
 		}
-		if len(body) > 2*maxDeliveryPart {
+		if len(body) > 2*most {
 			t.Errorf("%s: %d bytes", name, len(body))
 		}
 		var want, got map[string]any
@@ -51,7 +52,7 @@ func TestBriefDelivery(t *testing.T) {
 		}
 		for part, omitted := range map[string]bool{"data": row.dataOmitted, "changes": row.changesOmitted} {
 			told, there := got[part+"Omitted"].(map[string]any)
-			if there != omitted || omitted && (told["url"] != "https://yard.example/workspaces/w/events?after=11&limit=1" || told["bytes"].(float64) <= maxDeliveryPart) {
+			if there != omitted || omitted && (told["url"] != "https://yard.example/workspaces/w/events?after=11&limit=1" || told["bytes"].(float64) <= most) {
 				t.Errorf("%s: %sOmitted is %v", name, part, told)
 			}
 			if omitted {

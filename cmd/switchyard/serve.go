@@ -30,6 +30,8 @@ type serveCmd struct {
 	SMSSecret         string        `name:"sms-secret" help:"What the provider of text messages signs with. Better in SWITCHYARD_SMS_SECRET, where others don't see it." placeholder:"SECRET"`
 	VCSSecret         string        `name:"vcs1-secret" env:"SWITCHYARD_VCS1_SECRET" help:"What the host of repositories signs with. Better in SWITCHYARD_VCS1_SECRET, where others don't see it." placeholder:"SECRET"`
 	InboundRoutes     string        `help:"What a workspace's claim of a repository or number is until the operator confirms it: pending (root), or active at once, first come first served (open)." enum:"root,open" default:"root"`
+	InboundPerSpace   int           `name:"inbound-routes-per-workspace" help:"How many repositories and numbers a workspace may have or claim." default:"500" placeholder:"N"`
+	InboundPerKey     int           `name:"inbound-claims-per-key" help:"How many workspaces may have a pending claim of one repository or number; one more removes the oldest." default:"100" placeholder:"N"`
 	RateLimit         string        `help:"Requests a token may have this node carry out, such as 100/s, 600/m or 10000/h." default:"off" placeholder:"N/s"`
 	StallAfter        time.Duration `help:"How long a running session may be silent before it counts as stalled." default:"10m"`
 	LaneLife          time.Duration `help:"How long a lane token lasts unused, where no lease or budget ends its session." default:"168h"`
@@ -58,6 +60,7 @@ type serveCmd struct {
 	WebhooksAllowCIDR    []string `name:"webhooks-allow-cidr" help:"Deliver webhooks to these addresses, whatever they are; repeatable." placeholder:"CIDR" group:"Webhooks"`
 
 	WebhooksPerHost           int       `help:"How many webhooks of a workspace may lead to one host." default:"10" placeholder:"N" group:"Webhooks"`
+	WebhooksMaxData           byteSize  `help:"Bytes that data, and changes, of an event may have in a delivery; larger ones are left out, and the delivery has the address to read them at." default:"256KiB" placeholder:"SIZE" group:"Webhooks"`
 	WebhooksWorkspaceRequests perSecond `help:"Webhook deliveries of a workspace in a second; more wait (off, or 50 where --http or --public-url is not of this machine alone)." placeholder:"N" group:"Webhooks"`
 	WebhooksWorkspaceBytes    perSecond `help:"Bytes of webhook deliveries of a workspace in a second (off, or 2MiB)." placeholder:"SIZE" group:"Webhooks"`
 	WebhooksHostRequests      perSecond `help:"Webhook deliveries to a host in a second, from this node (off, or 200)." placeholder:"N" group:"Webhooks"`
@@ -103,6 +106,7 @@ func (s serveCmd) Run() error {
 	cfg := node.Config{
 		Data: s.Data, HTTP: s.HTTP, Metrics: s.Metrics, Pprof: s.Pprof, Name: s.NodeName, Shards: s.Shards,
 		RootToken: root, OpenOnboarding: s.Onboarding == "open", PublicURL: s.PublicURL, SMSSecret: s.SMSSecret, VCSSecret: s.VCSSecret, OpenInboundRoutes: s.InboundRoutes == "open",
+		InboundRoutes: s.InboundPerSpace, InboundClaims: s.InboundPerKey,
 		Peer: s.Peer, Gossip: s.Gossip, Advertise: s.Advertise, Join: s.Join, BootstrapExpect: s.BootstrapExpect,
 		Zone: s.Zone, ReplaceAfter: s.ReplaceAfter, ClusterCert: s.ClusterCert, ClusterKey: s.ClusterKey, ClusterCA: s.ClusterCA,
 		GossipKey: s.GossipKey, GossipKeyFile: s.GossipKeyFile, InsecureCluster: s.InsecureCluster,
@@ -114,7 +118,7 @@ func (s serveCmd) Run() error {
 			OnboardingRate: s.OnboardingRate, AnonymousRate: s.AnonymousRate, WorkspacesPerUser: s.WorkspacesPerUser,
 			TrustedProxies: s.TrustedProxies, ForwardedHeader: s.ForwardedHeader,
 		},
-		WebhooksPerHost: s.WebhooksPerHost,
+		WebhooksPerHost: s.WebhooksPerHost, WebhooksMaxData: int(s.WebhooksMaxData),
 		WebhookRates: node.WebhookRates{
 			WorkspaceRequests: int(s.WebhooksWorkspaceRequests), WorkspaceBytes: int(s.WebhooksWorkspaceBytes),
 			HostRequests: int(s.WebhooksHostRequests), HostBytes: int(s.WebhooksHostBytes),

@@ -6,6 +6,7 @@ import (
 	"net"
 	"time"
 
+	"switchyard/actors/tracker"
 	"switchyard/cluster"
 	"switchyard/httpapi"
 )
@@ -70,6 +71,9 @@ type Config struct {
 	// OpenInboundRoutes makes the claim of a number or repository that nobody has active
 	// at once, without the operator (Decision 47).
 	OpenInboundRoutes bool
+	// InboundRoutes and InboundClaims bound the routes of a workspace and the pending
+	// ones of a key; 0 means the defaults of tracker.InboundSettings.
+	InboundRoutes, InboundClaims int
 	// WebhooksAllowHTTP lets webhooks have http URLs; WebhooksAllowPrivate lets them
 	// lead to any address, and WebhooksAllowCIDR to those in ranges such as
 	// 10.1.0.0/16 (Decision 46).
@@ -78,6 +82,9 @@ type Config struct {
 	// WebhooksPerHost is how many webhooks of a workspace may lead to one host; 0 means
 	// tracker.DefaultWebhooksPerHost.
 	WebhooksPerHost int
+	// WebhooksMaxData bounds data and changes in the body of a delivery, in bytes each;
+	// 0 means tracker.DefaultDeliveryPart.
+	WebhooksMaxData int
 	WebhookRates    WebhookRates
 	// Rate limits the requests of each credential on this node.
 	Rate httpapi.Rate
@@ -124,6 +131,11 @@ func (c Config) validate() error {
 	}
 	if c.LaneLife < 0 || c.LaneLife > 0 && c.LaneLife < time.Minute {
 		return fmt.Errorf("--lane-life %s: must be at least 1m", c.LaneLife)
+	}
+	for flag, n := range map[string]int{"--inbound-routes-per-workspace": c.InboundRoutes, "--inbound-claims-per-key": c.InboundClaims} {
+		if n < 0 || n > tracker.MaxInboundRoutes {
+			return fmt.Errorf("%s %d: must be from 1 to %d", flag, n, tracker.MaxInboundRoutes)
+		}
 	}
 	if c.MaxActiveChildren < 0 || c.MaxActiveChildren > 1000 {
 		return fmt.Errorf("--max-active-children %d: must be from 1 to 1000", c.MaxActiveChildren)

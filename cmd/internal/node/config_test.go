@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"switchyard/actors"
+	"switchyard/actors/tracker"
 )
 
 func TestConfig_WebhookPolicy(t *testing.T) {
@@ -64,6 +65,17 @@ func TestConfig_WebhookRates(t *testing.T) {
 	c.WebhooksPerHost = -1
 	if err := c.validate(); err == nil || !strings.Contains(err.Error(), "--webhooks-per-host") {
 		t.Errorf("%v", err)
+	}
+	for flag, change := range map[string]func(*Config){
+		"--webhooks-max-data":            func(c *Config) { c.WebhooksMaxData = 5 << 20 },
+		"--inbound-routes-per-workspace": func(c *Config) { c.InboundRoutes = tracker.MaxInboundRoutes + 1 },
+		"--inbound-claims-per-key":       func(c *Config) { c.InboundClaims = -1 },
+	} {
+		c := sane()
+		change(&c)
+		if err := c.validate(); err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("%s: %v", flag, err)
+		}
 	}
 	for flag, change := range map[string]func(*Config){"--sms-secret": func(c *Config) { c.SMSSecret = "short" }, "--vcs1-secret": func(c *Config) { c.VCSSecret = "short" }} {
 		c := sane()

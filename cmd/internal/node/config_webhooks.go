@@ -24,6 +24,8 @@ const (
 	defaultHostRequests      = 200
 	defaultWorkspaceBytes    = 2 << 20
 	defaultHostBytes         = 8 << 20
+	// maxWebhookData bounds --webhooks-max-data: deliveries stay requests that receivers take.
+	maxWebhookData = 4 << 20
 )
 
 // webhooks is the configuration of deliveries.
@@ -44,6 +46,7 @@ func (c Config) webhooks() (actors.Webhooks, error) {
 	r := c.WebhookRates
 	return actors.Webhooks{
 		Policy:    policy,
+		MaxData:   c.WebhooksMaxData,
 		Workspace: actors.DeliveryRate{Requests: rate(r.WorkspaceRequests, defaultWorkspaceRequests), Bytes: rate(r.WorkspaceBytes, defaultWorkspaceBytes)},
 		Host:      actors.DeliveryRate{Requests: rate(r.HostRequests, defaultHostRequests), Bytes: rate(r.HostBytes, defaultHostBytes)},
 	}, nil
@@ -54,6 +57,9 @@ func (c Config) webhookPolicy() (tracker.WebhookPolicy, error) {
 	p := tracker.WebhookPolicy{AllowHTTP: c.WebhooksAllowHTTP, AllowPrivate: c.WebhooksAllowPrivate, PerHost: c.WebhooksPerHost}
 	if c.WebhooksPerHost < 0 {
 		return p, fmt.Errorf("--webhooks-per-host %d: must be at least 1", c.WebhooksPerHost)
+	}
+	if c.WebhooksMaxData < 0 || c.WebhooksMaxData > maxWebhookData {
+		return p, fmt.Errorf("--webhooks-max-data %d: must be from 1 byte to 4MiB", c.WebhooksMaxData)
 	}
 	for _, text := range c.WebhooksAllowCIDR {
 		prefix, err := netip.ParsePrefix(text)

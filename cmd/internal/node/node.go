@@ -173,8 +173,11 @@ func (n *Node) Join(ctx context.Context) (err error) {
 		Remote:         remote,
 		RootToken:      n.cfg.RootToken,
 		OpenOnboarding: n.cfg.OpenOnboarding,
-		Inbound:        tracker.InboundSettings{SMSSecret: n.cfg.SMSSecret, VCSSecret: n.cfg.VCSSecret, PublicURL: n.publicURL(), OpenRoutes: n.cfg.OpenInboundRoutes},
-		Webhooks:       webhooks,
+		Inbound: tracker.InboundSettings{
+			SMSSecret: n.cfg.SMSSecret, VCSSecret: n.cfg.VCSSecret, PublicURL: n.publicURL(),
+			OpenRoutes: n.cfg.OpenInboundRoutes, Routes: n.cfg.InboundRoutes, Claims: n.cfg.InboundClaims,
+		},
+		Webhooks: webhooks,
 		Agents: tracker.AgentSettings{
 			StallAfter: n.cfg.StallAfter, LaneLife: n.cfg.LaneLife, MaxActiveChildren: n.cfg.MaxActiveChildren, PublicURL: n.publicURL(),
 			WorkspacesPerUser: shares.WorkspacesPerUser,
