@@ -41,6 +41,7 @@ type sample struct {
 	errors   int64                   // at any time
 	fault    string                  // the first of them
 	elapsed  time.Duration
+	late     *hdrhistogram.Histogram // of what was sent in time and answered after it
 }
 
 func (s *sample) rate() float64 {
@@ -80,17 +81,22 @@ func (l *load) run(ctx context.Context) *sample {
 		all.Go(func() { parts[i] = l.connection(ctx, i, p) })
 	}
 	all.Wait()
-	total := &sample{latency: newHistogram(), elapsed: time.Since(start) - l.warmup}
-	if l.lasts > 0 {
-		total.elapsed = min(total.elapsed, l.lasts)
-	}
+	total := &sample{latency: newHistogram(), late: newHistogram(), elapsed: time.Since(start) - l.warmup}
 	for _, s := range parts {
 		total.latency.Merge(s.latency)
 		total.requests += s.requests
 		total.errors += s.errors
+		total.late.Merge(s.late)
 		if total.fault == "" {
 			total.fault = s.fault
 		}
+	}
+	switch {
+	case l.lasts == 0:
+	case total.requests > 0:
+		total.elapsed = min(total.elapsed, l.lasts)
+	default: // no answer came in time, and late ones are a rate too
+		total.requests, total.latency = total.late.TotalCount(), total.late
 	}
 	if err := ctx.Err(); err != nil && total.fault == "" {
 		total.errors, total.fault = total.errors+1, err.Error()
@@ -100,7 +106,7 @@ func (l *load) run(ctx context.Context) *sample {
 
 // connection does one connection's share.
 func (l *load) connection(ctx context.Context, index int, p *pacer) *sample {
-	s := &sample{latency: newHistogram()}
+	s := &sample{latency: newHistogram(), late: newHistogram()}
 	t := l.talk(index)
 	d := l.dial()
 	defer d.close()
@@ -142,11 +148,16 @@ func (l *load) connection(ctx context.Context, index int, p *pacer) *sample {
 		if l.rate > 0 {
 			from = began(due, asked, sent)
 		}
-		if due.Before(measured) || now.After(p.end) {
+		if due.Before(measured) {
+			continue
+		}
+		took := min(max(now.Sub(from).Microseconds(), lowestLatency), highestLatency)
+		if now.After(p.end) {
+			_ = s.late.RecordValue(took)
 			continue
 		}
 		s.requests++
-		_ = s.latency.RecordValue(min(max(now.Sub(from).Microseconds(), lowestLatency), highestLatency))
+		_ = s.latency.RecordValue(took)
 	}
 	return s
 }

@@ -135,6 +135,19 @@ func TestLoad_EndsAfterAsManyAsAsked(t *testing.T) {
 	})
 }
 
+// A server that needs longer than the measurement has a rate all the same.
+func TestLoad_CountsLateAnswersWhereNoneIsInTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := loadOn(&server{takes: steady(5 * time.Second)}, 2)
+		l.lasts = time.Second
+		found := l.run(t.Context())
+		if found.requests != 2 || found.elapsed != 5*time.Second || found.latency.Max() < 4_990_000 {
+			t.Errorf("%d requests in %s, the slowest in %d us; want 2 in 5s", found.requests, found.elapsed, found.latency.Max())
+		}
+	})
+}
+
 func TestLoad_CountsErrors(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]*server{
@@ -215,7 +228,11 @@ func TestPacer(t *testing.T) {
 			t.Errorf("closed request %d is due %s, %v", i, due, more)
 		}
 	}
-	if _, more := newPacer(start, time.Second, 0, 0).take(start.Add(time.Second)); more {
-		t.Error("a request after the end")
+	p = newPacer(start, time.Second, 0, 0)
+	if _, more := p.take(start.Add(time.Second)); !more {
+		t.Error("the first request comes late and is not sent")
+	}
+	if _, more := p.take(start.Add(time.Second)); more {
+		t.Error("a second request after the end")
 	}
 }

@@ -22,7 +22,8 @@ func newPacer(start time.Time, lasts time.Duration, rate float64, most int64) *p
 	return p
 }
 
-// take gives the moment the next request is due; false when there are no more.
+// take returns the moment the next request is due, and reports whether there is one.
+// There always is a first one, so that a busy machine has a slow figure and not none.
 func (p *pacer) take(now time.Time) (time.Time, bool) {
 	n := p.taken.Add(1) - 1
 	if p.most > 0 && n >= p.most {
@@ -32,7 +33,7 @@ func (p *pacer) take(now time.Time) (time.Time, bool) {
 	if p.gap > 0 {
 		due = p.start.Add(time.Duration(n) * p.gap)
 	}
-	return due, due.Before(p.end) && now.Before(p.end)
+	return due, n == 0 || due.Before(p.end) && now.Before(p.end)
 }
 
 // timerGrain is how late a sleeping connection may wake up by the operating
