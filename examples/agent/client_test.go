@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -51,27 +54,46 @@ func TestCall_KnowsWhenTheSessionIsLost(t *testing.T) {
 	}
 }
 
+// scripted answers like answering does, in the test's own process and so by the
+// clock of a synctest bubble.
+type scripted struct {
+	statuses []int
+	asked    int
+}
+
+func (s *scripted) RoundTrip(req *http.Request) (*http.Response, error) {
+	status := s.statuses[min(s.asked, len(s.statuses)-1)]
+	s.asked++
+	return &http.Response{
+		StatusCode: status, Request: req, Header: http.Header{"Retry-After": {"0"}},
+		Body: io.NopCloser(strings.NewReader(`{"code":"X","message":"No."}`)),
+	}, nil
+}
+
 // A lease that can't be renewed is over by our clock, whatever the service thinks.
 func TestKeep_GivesUpWithTheLease(t *testing.T) {
 	t.Parallel()
-	c, _ := answering(t, 503)
-	ctx, cancel := context.WithCancelCause(t.Context())
-	l := newLane(c, claimed{}, 30*time.Millisecond)
-	l.keep(ctx, cancel)
-	if !errors.Is(context.Cause(ctx), errLost) {
-		t.Errorf("the cause is %v", context.Cause(ctx))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		began := time.Now()
+		l := newLane(&client{http: &http.Client{Transport: &scripted{statuses: []int{503}}}}, claimed{}, 30*time.Second)
+		l.keep(ctx, cancel)
+		if took := time.Since(began); !errors.Is(context.Cause(ctx), errLost) || took != 30*time.Second {
+			t.Errorf("after %s the cause is %v", took, context.Cause(ctx))
+		}
+	})
 }
 
 // A claim may have been answered long after it was asked for, and its lease is good.
 func TestKeep_RenewsFirst(t *testing.T) {
 	t.Parallel()
-	c, keys := answering(t, 200, 200, 409)
-	ctx, cancel := context.WithCancelCause(t.Context())
-	l := newLane(c, claimed{}, 3*time.Second)
-	l.lease = 30 * time.Millisecond
-	l.keep(ctx, cancel)
-	if len(*keys) != 3 || !errors.Is(context.Cause(ctx), errLost) {
-		t.Errorf("%d requests, and the cause is %v", len(*keys), context.Cause(ctx))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		began, service := time.Now(), &scripted{statuses: []int{200, 200, 409}}
+		l := newLane(&client{http: &http.Client{Transport: service}}, claimed{}, 30*time.Second)
+		l.keep(ctx, cancel)
+		if took := time.Since(began); service.asked != 3 || took != 20*time.Second || !errors.Is(context.Cause(ctx), errLost) {
+			t.Errorf("%d requests in %s, and the cause is %v", service.asked, took, context.Cause(ctx))
+		}
+	})
 }
