@@ -96,7 +96,7 @@ func (e *Engine) current(a *admission, deadline time.Time) (bool, error) {
 			continue // there is none, or its shard was asked already
 		}
 		if err := e.readable(p.shard, deadline); err != nil {
-			return false, err
+			return false, e.unlessMoved(p, err)
 		}
 	}
 	if !e.stands(&a.home) || !e.stands(&a.addressed) {
@@ -106,12 +106,22 @@ func (e *Engine) current(a *admission, deadline time.Time) (bool, error) {
 	if m := a.maker; m != nil {
 		if p := &m.home; p.workspace != (storage.ID{}) && p.shard != a.addressed.shard {
 			if err := e.readable(p.shard, deadline); err != nil {
-				return false, err
+				return false, e.unlessMoved(p, err)
 			}
 		}
 		return e.stands(&m.home) && e.stands(&m.addressed), nil
 	}
 	return true, nil
+}
+
+// unlessMoved returns nil in place of an error of readable where this node no longer
+// owns the shard: the caller must be resolved anew, by the node that owns it now, and the
+// error would be repeated for as long as the caller is remembered.
+func (e *Engine) unlessMoved(p *place, err error) error {
+	if _, owned := e.replicator.Owner(p.shard); !owned {
+		return nil
+	}
+	return err
 }
 
 // expired reports whether the credential of a remembered caller has ended by itself, or

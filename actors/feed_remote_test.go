@@ -16,10 +16,14 @@ import (
 type homeNode struct {
 	principal []byte
 	slow      time.Duration
+	gone      bool
 }
 
 func (h *homeNode) Call(context.Context, storage.Shard, []byte) ([]byte, error) {
 	pass(h.slow)
+	if h.gone {
+		return nil, errors.New("connection refused")
+	}
 	return json.Marshal(stepAnswer{Reply: &tracker.Reply{Body: h.principal}})
 }
 
@@ -82,6 +86,27 @@ func (v *visited) happen(n int) {
 // Where rounds take long, the next one comes so late that the answer of another node
 // about a credential is older than a second. It has to serve once all the same, and
 // listeners at every place of the log, however little of it a round reads.
+// A caller is remembered whose home this node served. When the home moves to another
+// node, that node is asked, and the remembered caller is no reason to refuse.
+func TestAdmit_RemembersNobodyWhoseHomeMoved(t *testing.T) {
+	t.Parallel()
+	home := &homeNode{}
+	v := visit(t, home)
+	v.local.gain(t, v.engine)
+	op := needing(tracker.Read, "")
+	v.admitted(v.hall.id, v.visitor.credential, op) // as this node serves both
+	v.local.lose(v.engine, v.engine.shardOf(v.visitor.id).number)
+	for range 2 {
+		req := v.admitted(v.hall.id, v.visitor.credential, op)
+		if req.Caller.ID != v.visitor.user {
+			t.Errorf("the caller is %+v", req.Caller)
+		}
+	}
+	home.gone = true
+	_, err := v.admit(v.hall.id, v.visitor.credential, op)
+	wantOutcome(t, err, "not_applied")
+}
+
 func TestFeed_SlowRoundsServeVisitorsToo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
