@@ -8,7 +8,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// IssueBranchNameIn names an issue.
+// IssueBranchNameIn identifies an issue.
 type IssueBranchNameIn struct {
 	ID string `path:"id"`
 }
@@ -36,8 +36,8 @@ func issueBranchName(v *View, in *IssueBranchNameIn) (Reply, error) {
 // maxBranchName is the longest name suggested, in characters.
 const maxBranchName = 60
 
-// branchName makes a branch's name of an identifier and a title: lower-case ASCII
-// letters, digits and single dashes, none at either end (Decision 24).
+// branchName makes the name of a branch from an identifier and a title: lower-case
+// ASCII letters, digits and single dashes, with no dash at either end (Decision 24).
 func branchName(identifier, title string) string {
 	b := make([]byte, 0, maxBranchName)
 	for _, r := range norm.NFKD.String(identifier + "-" + title) {
@@ -48,7 +48,7 @@ func branchName(identifier, title string) string {
 		switch {
 		case 'a' <= r && r <= 'z' || '0' <= r && r <= '9':
 			b = append(b, byte(r))
-		case unicode.Is(unicode.Mn, r): // an accent, parted from its letter by NFKD
+		case unicode.Is(unicode.Mn, r): // an accent, which NFKD has separated from its letter
 		case spelled[r] != "":
 			b = append(b, spelled[r]...)
 		case len(b) > 0 && b[len(b)-1] != '-':
@@ -58,7 +58,7 @@ func branchName(identifier, title string) string {
 	return strings.TrimRight(string(b[:min(len(b), maxBranchName)]), "-")
 }
 
-// spelled are the letters that normalization does not take apart, in ASCII.
+// spelled maps letters that NFKD does not decompose to ASCII.
 var spelled = map[rune]string{
 	'ß': "ss", 'æ': "ae", 'œ': "oe", 'ø': "o", 'ł': "l", 'đ': "d", 'ð': "d", 'þ': "th",
 	'ħ': "h", 'ı': "i", 'ĸ': "k", 'ŋ': "ng", 'ŧ': "t", 'ə': "e", 'ɓ': "b", 'ɗ': "d", 'ƒ': "f",

@@ -7,53 +7,54 @@ import (
 	"switchyard/storage"
 )
 
-// Each workspace keeps how many bytes it stores: the keys and values of its records,
+// Each workspace counts the bytes that it stores: the keys and values of its records,
 // their index entries, events, history, activities, attachments and kept answers. The
-// ledger adds what a command wrote to the counters of its batch, so they are exact
-// at any moment and the same on all replicas. The text index, tallies and rows of a few bytes with a bound of
-// their own are left out.
+// ledger adds the bytes of each command to the counters of its batch, so they are exact
+// at any time and the same on all replicas. The search index, tallies and small rows
+// with a limit of their own are not counted.
 
 // The rows of bytesTable.
 var (
 	bytesAll     = storage.ID{}      // counter: all counted rows
-	bytesAnswers = storage.ID{15: 1} // counter: kept answers, which are among them
-	// bytesNext is there while a state from before the counters is being counted: the
+	bytesAnswers = storage.ID{15: 1} // counter: kept answers, a part of bytesAll
+	// bytesNext exists while a workspace from before the counters is being counted: the
 	// first key that is not counted yet.
 	bytesNext = storage.ID{15: 2}
 )
 
-// Limits are how much a workspace may store; 0: no limit.
+// Limits are the bytes that a workspace may store; 0: no limit.
 type Limits struct {
 	Bytes       uint64 // in all, flag --limit-bytes
 	AnswerBytes uint64 // kept answers, flag --limit-answer-bytes
 }
 
-// Room says what an operation does to the space its workspace takes.
+// Room is the effect of an operation on the bytes that its workspace stores.
 type Room uint8
 
 const (
-	// Grows is what most changes do: limits hold for them.
+	// Grows is the effect of most changes; the limits apply to them.
 	Grows Room = iota
 	// Keeps is for changes that must go on in a full workspace and store next to
 	// nothing. Their answers are kept for idempotency keys only while there is room.
 	Keeps
 	// Frees is for deletions and cancellations.
 	Frees
-	// Ends is for steps of a workspace's deletion. They go on longest on a full disk.
+	// Ends is for steps of a workspace's deletion. They are the last to be refused on a
+	// full disk.
 	Ends
 )
 
-// WithRoom says what an operation does to the space its workspace takes.
+// WithRoom sets the effect of an operation on the bytes that its workspace stores.
 func WithRoom(r Room) Option { return func(o *Op) { o.Room = r } }
 
-// LimitDetails are the details of the CONFLICT that a change meets when it would take
-// the workspace past a limit.
+// LimitDetails are the details of the CONFLICT for a change that would exceed a limit
+// of the workspace.
 type LimitDetails struct {
 	Limit string `json:"limit"`
 	Max   uint64 `json:"max"`
 }
 
-// Limit sets the limits of the workspace; nil: there are none.
+// Limit sets the limits of the workspace; nil means no limits.
 func (l *Ledger) Limit(limits *Limits) {
 	if limits == nil {
 		limits = &Limits{}
@@ -61,22 +62,22 @@ func (l *Ledger) Limit(limits *Limits) {
 	l.limits = *limits
 }
 
-// meter says which rows count. It is made once: the schema never changes.
+// meter decides which rows count. It is made once: the schema never changes.
 var meter = storage.NewMeter(Schema())
 
-// limited reports whether limits hold for a command.
+// limited reports whether the limits apply to a command.
 func (l *Ledger) limited(op *Op, req *Request) bool {
 	switch {
 	case op.Room != Grows, req.Caller.Root, l.store.CountingBelow() != nil:
 		return false
 	}
-	// The service itself stores the calls of providers.
+	// Calls of providers are stored by the service itself, and limited.
 	return req.Caller.Type != ActorSystem || req.permit.basis == basisSignature
 }
 
-// keeps reports whether the answer of a command is to be kept for its key. One that
-// wrote nothing changes nothing when it is repeated: in a workspace without room its
-// answer is not kept.
+// keeps reports whether the answer of a command is to be kept for its key. A repeat of
+// a command that wrote nothing changes nothing, so its answer is not kept if the
+// workspace has no room for it.
 func (l *Ledger) keeps(tx *Tx, op *Op, req *Request, wrote bool, size int) (bool, error) {
 	if wrote && op.Room != Keeps || req.Caller.Root || l.limits == (Limits{}) {
 		return true, nil
@@ -93,7 +94,7 @@ func (l *Ledger) keeps(tx *Tx, op *Op, req *Request, wrote bool, size int) (bool
 	return !beyond(all+n, l.limits.Bytes) && !beyond(answers+n, l.limits.AnswerBytes), nil
 }
 
-// answerRows is about what the rows of an answer take besides its body.
+// answerRows is the approximate size of an answer's rows without its body.
 const answerRows = 256
 
 func beyond(n, limit uint64) bool { return limit > 0 && n > limit }
@@ -102,8 +103,8 @@ func bytesKey(subject storage.ID) counterKey {
 	return counterKey{table: bytesTable, subject: subject}
 }
 
-// charge adds what the command wrote to the workspace's bytes, and refuses what takes
-// it past a limit.
+// charge adds the bytes that the command wrote to the workspace's counters, and returns
+// an error if they exceed a limit.
 func (l *Ledger) charge(tx *Tx, op *Op, req *Request) error {
 	grown := l.store.Counted()
 	if grown == (storage.Bytes{}) || tx.Workspace() == storage.DirectoryID {
@@ -148,8 +149,8 @@ func errAnswerBytes(limit uint64) *Error {
 	return err
 }
 
-// resumeCount finds out how far the workspace is counted. One from before the
-// counters begins to be.
+// resumeCount finds out how far the rows of the workspace have been counted. It starts
+// the count of a workspace from before the counters.
 func (l *Ledger) resumeCount(tx *Tx) error {
 	next, err := tx.Value(bytesTable, bytesNext[:], nil)
 	if err != nil {
@@ -160,7 +161,7 @@ func (l *Ledger) resumeCount(tx *Tx) error {
 		return nil
 	}
 	n, err := l.counters.number(tx, bytesKey(bytesAll))
-	if err != nil || n > 0 { // its own row counts, so a counted workspace has more than 0
+	if err != nil || n > 0 { // the workspace's own row counts, so the counter of a counted workspace is above 0
 		return err
 	}
 	start, _ := storage.WorkspaceRange(tx.Shard(), tx.Workspace())
@@ -173,12 +174,12 @@ func (l *Ledger) resumeCount(tx *Tx) error {
 
 const timerCountBytes = "count.bytes"
 
-// countPortion is how many rows of a state from before the counters are counted at a
-// time; it takes some milliseconds.
+// countPortion is the number of rows that one run of countBytesOp counts; it takes some
+// milliseconds.
 const countPortion = 10_000
 
-// countBytesOp goes on with the count of a workspace from before the counters. Until
-// it is done no limit holds.
+// countBytesOp continues the count of a workspace from before the counters. No limit
+// applies until it is done.
 var countBytesOp = NewCommand[TimerIn, None]("CountBytes", "Count what a workspace stores", Needs{}, func(tx *Tx, _ *TimerIn) (Reply, error) {
 	w := tx.Writer()
 	if w.CountingBelow() == nil {
@@ -200,7 +201,7 @@ var countBytesOp = NewCommand[TimerIn, None]("CountBytes", "Count what a workspa
 	return Reply{Outcome: NoContent}, tx.ClearTimer(timerCountBytes, "")
 })
 
-// checkBytesRow proves one row of bytesTable.
+// checkBytesRow checks one row of bytesTable.
 func checkBytesRow(_ *storage.View, fields, value []byte) error {
 	switch {
 	case len(fields) != len(storage.ID{}):
@@ -211,8 +212,8 @@ func checkBytesRow(_ *storage.View, fields, value []byte) error {
 	return nil
 }
 
-// checkBytes proves the counters of a workspace against its rows. Those of a
-// workspace that is not counted yet say nothing.
+// checkBytes checks the counters of a workspace against its rows. Counters of a
+// workspace that is not yet counted are not checked.
 func checkBytes(v *storage.View, found storage.Bytes, report func(storage.Problem)) error {
 	if v.Workspace() == storage.DirectoryID {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"switchyard/storage"
 )
 
-// ActorType says what kind of being acts.
+// ActorType is the kind of an actor.
 type ActorType string
 
 // The kinds of actors.
@@ -16,7 +16,7 @@ const (
 	ActorSystem ActorType = "system"
 )
 
-// Role of a member in a workspace (Decision 11).
+// Role is a member's role in a workspace (Decision 11).
 type Role string
 
 // The roles, from the most to the least.
@@ -27,70 +27,72 @@ const (
 	RoleGuest  Role = "guest"
 )
 
-// Principal is who a credential stands for, wherever it is used.
+// Principal is the user or agent that a credential stands for, in any workspace.
 type Principal struct {
 	Type        ActorType
 	ID          string         // user or agent id
 	Kind        CredentialKind // of the credential; empty for the operator's
 	Token       string         // id of the credential; scopes idempotency keys
-	Home        storage.ID     // the workspace that keeps the credential
+	Home        storage.ID     // the workspace that stores the credential
 	Permissions Permissions
 	Root        bool // the operator's token
-	// Confined principals are nobody outside their home: agents, and users whose
-	// token somebody else made for them.
+	// Confined principals have no access outside their home workspace: agents, and
+	// users whose token was made by another user.
 	Confined bool
-	// Expires is when the credential ends; zero: never. Whoever remembers a principal
-	// has to look at it each time.
+	// Expires is the time when the credential ends; zero: never. A cached principal
+	// must be checked against it at each use.
 	Expires time.Time
-	// Used is when the use of a workspace token was noted last; zero: never.
+	// Used is the time of the last recorded use of a workspace token; zero: never.
 	Used time.Time
-	// Sponsor is the member who answers for an agent's token or an OAuth client: the
-	// user who made it, or who answers for the agent that made it. The credential ends
-	// when the sponsor leaves the workspace, and its role is no higher than theirs.
+	// Sponsor is the member responsible for an agent's token or an OAuth client: the
+	// user who made it, or the sponsor of the agent that made it. The credential ends
+	// when the sponsor leaves the workspace, and its role is no higher than the
+	// sponsor's.
 	Sponsor UserID
-	// SCIM are the scopes of a SCIM connection, which opens nothing but its own
-	// workspace's SCIM base; 0 for other credentials.
+	// SCIM holds the scopes of a SCIM connection, which gives access to its own
+	// workspace's SCIM base only; 0 for other credentials.
 	SCIM SCIMScopes
-	// Lane is what a lane token opens, and all it opens; nil for other credentials.
+	// Lane is the session that a lane token gives access to, and nothing else; nil for
+	// other credentials.
 	Lane *Lane
 }
 
-// Expired tells whether the credential has ended.
+// Expired reports whether the credential has ended.
 func (p *Principal) Expired(now time.Time) bool {
 	return !p.Expires.IsZero() && !now.Before(p.Expires)
 }
 
-// Lane is a session as the bearer of one of its lane tokens has it.
+// Lane is the session and issue that a lane token gives access to.
 type Lane struct {
 	Session, Issue storage.ID
-	// Hash is that of the token's secret: whether it is still good is looked up with
-	// each operation.
+	// Hash is the hash of the token's secret. Each operation looks up whether it is
+	// still valid.
 	Hash  [32]byte
 	Maker LaneMaker
 }
 
-// Caller is a principal in one workspace: what it may do and see there.
+// Caller is a principal in one workspace, with its rights there.
 type Caller struct {
 	Principal
 	Role Role
-	// Level is the right its role gives, capped by its permissions.
+	// Level is the right of the role, limited by the permissions.
 	Level Level
-	// Hidden are the private teams it can't see; nil for most.
+	// Hidden are the private teams that the caller can't see; nil for most callers.
 	Hidden map[storage.ID]struct{}
-	// Teams are those it is a member of, for grants to teams; nil for admins, who
-	// need none.
+	// Teams are the teams that the caller is a member of, for grants to teams; nil for
+	// admins, who need no grants.
 	Teams map[storage.ID]struct{}
-	// Joined is since when a user is a member.
+	// Joined is the time when a user became a member.
 	Joined Timestamp
-	// Maker is who made the lane of a caller with a lane token; see MadeBy.
+	// Maker is the caller that created the session of a lane token; see MadeBy.
 	Maker *Caller
 }
 
 // System is the service itself, for timers and the steps of workflows.
 var System = Caller{Principal: Principal{Type: ActorSystem, ID: "system"}, Role: RoleOwner, Level: Admin}
 
-// Sees tells whether the caller may see what belongs to a team; the zero team is
-// everyone's.
+// Sees reports whether the caller may see records of a team; everybody may see those of
+// the zero team.
 func (c *Caller) Sees(team storage.ID) bool {
 	if len(c.Hidden) == 0 {
 		return true
@@ -99,7 +101,8 @@ func (c *Caller) Sees(team storage.ID) bool {
 	return !hidden
 }
 
-// Allows tells whether the caller holds what an operation needs in the workspace.
+// Allows reports whether the caller has the right that an operation needs in the
+// workspace.
 func (c *Caller) Allows(n Needs) bool {
 	switch n.Level {
 	case Public, Identified:

@@ -9,20 +9,20 @@ import (
 	"switchyard/storage"
 )
 
-// counters are what a workspace's goroutine counts: each is read from its row
-// once, changed in memory, and written once per sealed batch however many
-// commands changed it. One that falls to zero has no row.
+// counters are the counters of a workspace, owned by its goroutine. Each is read from
+// its row once, changed in memory, and written once per batch however many commands
+// changed it. A counter at zero has no row.
 type counters struct {
 	known map[counterKey]*counter
 	dirty []*counter    // changed since the last seal
 	undo  []counterUndo // changes of the running command
-	bytes int           // about what the dirty ones will write
+	bytes int           // approximate bytes that the dirty ones will write
 	row   storage.Key   // scratch for keys
 	value []byte        // scratch for values
 }
 
-// counterKey names a counter. Plain ones have a table and a subject; those of
-// issueTally also a kind and, where they count by a text, that text.
+// counterKey identifies a counter. Plain ones have a table and a subject; those of
+// issueTally also have a kind and, if they count by a text, that text.
 type counterKey struct {
 	table   storage.TableID
 	kind    tallyKind
@@ -30,7 +30,7 @@ type counterKey struct {
 	text    string
 }
 
-// appendTo gives the fields of the counter's row.
+// appendTo appends the key fields of the counter's row.
 func (k *counterKey) appendTo(b storage.Key) storage.Key {
 	if k.table == issueTally {
 		return k.appendTally(b)
@@ -38,8 +38,8 @@ func (k *counterKey) appendTo(b storage.Key) storage.Key {
 	return b.ID(k.subject)
 }
 
-// amount is what a counter stands at. A plain counter is n alone; a tally counts n
-// issues and sums their estimates, of which 2,048 may exceed 64 bits.
+// amount is the value of a counter. A plain counter uses n alone; a tally counts n
+// issues and sums their estimates in 128 bits: 2,048 estimates may exceed 64.
 type amount struct {
 	n       uint64
 	sum, hi uint64
@@ -59,7 +59,7 @@ func (a *amount) sub(b amount) {
 	a.hi -= b.hi + borrow
 }
 
-// amountLen is the length of a tally's row: count, then the sum, big endian.
+// amountLen is the length of a tally's row: the count, then the sum, big endian.
 const amountLen = 24
 
 func (a *amount) appendTo(b []byte) []byte {
@@ -78,7 +78,7 @@ func parseAmount(b []byte) (amount, error) {
 type counter struct {
 	key    counterKey
 	now    amount
-	sealed amount // as the rows have it, or will by the sealed batch
+	sealed amount // the value in the row, or in the sealed batch
 	dirty  bool
 }
 
@@ -87,17 +87,17 @@ type counterUndo struct {
 	before amount
 }
 
-// maxCounters bounds the cached counters of a workspace; past it they are read
-// again from their rows.
+// maxCounters limits the cached counters of a workspace. Beyond it they are dropped and
+// read again from their rows.
 const maxCounters = 1024
 
-// counterBytes is what a counter without a text takes in a batch, at most.
+// counterBytes is the most that a counter without a text takes in a batch.
 const counterBytes = 80
 
 // begin starts a command.
 func (s *counters) begin() { s.undo = s.undo[:0] }
 
-// rollback undoes what the running command counted.
+// rollback undoes the changes of the running command.
 func (s *counters) rollback() {
 	for i := len(s.undo) - 1; i >= 0; i-- {
 		s.undo[i].c.now = s.undo[i].before
@@ -105,25 +105,26 @@ func (s *counters) rollback() {
 	s.undo = s.undo[:0]
 }
 
-// forget drops everything, also what was not written yet.
+// forget drops all counters, including unwritten changes.
 func (s *counters) forget() {
 	clear(s.known)
 	s.dirty, s.undo, s.bytes = s.dirty[:0], s.undo[:0], 0
 }
 
-// trim keeps the cache within its bound. Nothing may be dirty.
+// trim keeps the cache within its limit. No counter may be dirty.
 func (s *counters) trim() {
 	if len(s.known) > maxCounters {
 		clear(s.known)
 	}
 }
 
-// load gives a counter, read from its row the first time.
+// load returns a counter; the first call reads it from its row.
 func (s *counters) load(tx *Tx, key counterKey) (*counter, error) {
 	if c := s.known[key]; c != nil {
 		return c, nil
 	}
-	// The text may be part of a whole request or record; the cache must not hold on to that.
+	// The text may be a substring of a whole request or record, which the cache must
+	// not keep alive.
 	key.text = strings.Clone(key.text)
 	c := &counter{key: key}
 	s.row = key.appendTo(s.row[:0])
@@ -141,7 +142,7 @@ func (s *counters) load(tx *Tx, key counterKey) (*counter, error) {
 	return c, nil
 }
 
-// number gives the value of a plain counter.
+// number returns the value of a plain counter.
 func (s *counters) number(tx *Tx, key counterKey) (uint64, error) {
 	c, err := s.load(tx, key)
 	if err != nil {
@@ -150,7 +151,7 @@ func (s *counters) number(tx *Tx, key counterKey) (uint64, error) {
 	return c.now.n, nil
 }
 
-// change gives a counter for the running command to change.
+// change returns a counter's value for the running command to change.
 func (s *counters) change(tx *Tx, key counterKey) (*amount, error) {
 	c, err := s.load(tx, key)
 	if err != nil {
@@ -169,7 +170,7 @@ func (s *counters) change(tx *Tx, key counterKey) (*amount, error) {
 func (s *counters) seal(w *storage.Tx) error {
 	for _, c := range s.dirty {
 		c.dirty = false
-		if c.now == c.sealed { // only commands that failed had changed it, or one took back another's change
+		if c.now == c.sealed { // the changes were rolled back, or cancelled each other
 			continue
 		}
 		s.row = c.key.appendTo(s.row[:0])

@@ -11,7 +11,7 @@ import (
 	"switchyard/storage"
 )
 
-// CredentialKind tells what a credential opens; its text begins with it.
+// CredentialKind is the kind of a credential; its text begins with it.
 type CredentialKind string
 
 // The kinds of credentials (Decision 8).
@@ -32,8 +32,8 @@ func (k CredentialKind) known() bool {
 }
 
 // A credential's text is its kind and the URL-safe Base64 of: home workspace (16
-// bytes), id (16), secret (24), CRC-32C over the kind and all of that (4). 60
-// bytes fill 80 characters exactly, so there is one text per credential.
+// bytes), id (16), secret (24), CRC-32C over the kind and all of these (4). 60 bytes
+// fill 80 characters exactly, so a credential has only one text.
 const (
 	kindLen        = 4
 	secretLen      = 24
@@ -43,21 +43,21 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Credential is what a credential's text says, with its secret already hashed.
+// Credential is a parsed credential, with its secret already hashed.
 type Credential struct {
 	Kind CredentialKind
-	// Home is the workspace that keeps the credential.
+	// Home is the workspace that stores the credential.
 	Home storage.ID
 	ID   storage.ID
 	// Hash is the SHA-256 of the secret.
 	Hash [sha256.Size]byte
 }
 
-// ParseCredential reads a credential. It refuses what was mistyped by the
-// checksum alone, without a look-up; the error is UNAUTHORIZED.
+// ParseCredential parses a credential. The checksum detects mistyped credentials
+// without a look-up. The error is UNAUTHORIZED.
 func ParseCredential(text string) (Credential, error) {
 	var raw [credentialLen]byte
-	// The decoder skips line breaks; the exact lengths leave no room for them.
+	// The decoder skips line breaks; the exact length leaves no room for them.
 	if len(text) != credentialText || !CredentialKind(text[:kindLen]).known() || strings.ContainsAny(text, "\r\n") {
 		return Credential{}, Unauthorized()
 	}
@@ -79,8 +79,8 @@ func credentialSum(kind CredentialKind, raw []byte) uint32 {
 	return crc32.Update(crc32.Checksum([]byte(kind), castagnoli), castagnoli, raw)
 }
 
-// newCredential makes a credential's text, to be shown once, and what is kept of
-// it.
+// newCredential returns a credential's text, which is shown once, and the Credential
+// that is stored.
 func newCredential(kind CredentialKind, home, id storage.ID, secret [secretLen]byte) (string, Credential) {
 	raw := make([]byte, 0, credentialLen)
 	raw = append(append(append(raw, home[:]...), id[:]...), secret[:]...)
@@ -89,8 +89,7 @@ func newCredential(kind CredentialKind, home, id storage.ID, secret [secretLen]b
 	return text, Credential{Kind: kind, Home: home, ID: id, Hash: sha256.Sum256(secret[:])}
 }
 
-// matches compares with a stored hash in a time that does not depend on where
-// they differ.
+// matches compares the secret with a stored hash in constant time.
 func (c *Credential) matches(hash []byte) bool {
 	return subtle.ConstantTimeCompare(c.Hash[:], hash) == 1
 }

@@ -1,14 +1,14 @@
-// Package tracker is the domain: the types of the issue tracker, their tables
-// and indexes, and every operation of the API, one file each, named
-// entity_verb.go and read from top to bottom: input, validation of its shape,
-// and the function that authorizes, decides, writes and replies.
+// Package tracker is the domain: the types of the issue tracker, their tables and
+// indexes, and every operation of the API. Each operation has a file named
+// entity_verb.go, which reads from top to bottom: the input, the validation of its
+// form, and the function that authorizes, decides, writes and replies.
 //
-// What does not live here: goroutines, clocks, randomness, networks, HTTP
-// status codes. Time, identifiers and the caller come with the View or Tx an
-// operation is given; commit, replication and response encoding happen around
-// it and are never mentioned in it.
+// The package has no goroutines, clocks, randomness, network access or HTTP status
+// codes. Time, identifiers and the caller come with the View or Tx that an operation is
+// given. Commit, replication and response encoding happen around an operation, which
+// knows nothing of them.
 //
 // Functions of this package run on their caller's goroutine: a query on the
-// connection's, a command on the workspace's, a workflow on the connection's
-// with its steps wherever their workspaces live.
+// connection's, a command on the workspace's. A workflow runs on the connection's
+// goroutine, and each of its steps at the node that owns the step's workspace.
 package tracker

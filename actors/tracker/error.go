@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Code names a class of failure, as clients see it. Which HTTP status it gets is
-// decided where responses are written.
+// Code is a class of failure, as clients see it. Package httpapi maps it to an HTTP
+// status.
 type Code string
 
 // The codes of Decision 4.
@@ -26,8 +26,8 @@ const (
 	CodeUnavailable          Code = "UNAVAILABLE"
 )
 
-// Error is a failure the caller is told about: what was wrong with their
-// request, and in the hint what to do.
+// Error is a failure that the caller is told about: the message says what is wrong with
+// the request, the hint what to do.
 type Error struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"`
@@ -35,23 +35,23 @@ type Error struct {
 	Details any    `json:"details,omitempty"`
 	// RetryAfter goes with TOO_MANY_REQUESTS and UNAVAILABLE.
 	RetryAfter time.Duration `json:"-"`
-	// Moved: nothing was done because this node does not serve the workspace, or not
-	// any more; another one may.
+	// Moved is set if nothing was done because this node does not serve the workspace
+	// (any more); another node may.
 	Moved bool `json:"-"`
-	// Reason is the word for the failure where a standard has words of its own: the
-	// error of RFC 6749, the scimType of RFC 7644.
+	// Reason is the code that a standard prescribes for the failure: the error of RFC
+	// 6749, the scimType of RFC 7644.
 	Reason string `json:"-"`
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Message) }
 
-// because gives an error the word that a standard has for it.
+// because sets the code that a standard prescribes for the error.
 func (e *Error) because(reason string) *Error {
 	e.Reason = reason
 	return e
 }
 
-// Fault is one thing wrong with a request. Path is the field's place, such as
+// Fault is one thing that is wrong with a request. Path is the field's place, such as
 // "labelIds[2]", "query.limit" or "header.If-Match"; empty for the body as a whole.
 type Fault struct {
 	Path    string `json:"path"`
@@ -63,13 +63,13 @@ type BadRequestDetails struct {
 	Issues []Fault `json:"issues"`
 }
 
-// OutcomeDetails are the details of UNAVAILABLE: Outcome is "not_applied" when
-// the request certainly changed nothing, "unknown" when it may have.
+// OutcomeDetails are the details of UNAVAILABLE. Outcome is "not_applied" if the
+// request certainly changed nothing, and "unknown" if it may have.
 type OutcomeDetails struct {
 	Outcome string `json:"outcome"`
 }
 
-// BadRequest reports every fault of a request at once.
+// BadRequest returns the error that lists every fault of a request.
 func BadRequest(faults ...Fault) *Error {
 	message := "The request is not valid."
 	if len(faults) == 1 {
@@ -81,41 +81,43 @@ func BadRequest(faults ...Fault) *Error {
 	return &Error{Code: CodeBadRequest, Message: message, Hint: "Correct what details.issues lists and send the request again.", Details: BadRequestDetails{Issues: faults}}
 }
 
-// NotFound is the answer for what is not there and for what the caller may not
-// see alike, so that the two can't be told apart.
+// NotFound returns the error for an entity that does not exist, or that the caller may
+// not see, so that the two can't be told apart.
 func NotFound(what string) *Error {
 	return &Error{Code: CodeNotFound, Message: "There is no such " + what + ".", Hint: "Check the id, and that the credential may see it."}
 }
 
-// Forbidden says which right is missing.
+// Forbidden returns the error for a missing right.
 func Forbidden(message, hint string) *Error {
 	return &Error{Code: CodeForbidden, Message: message, Hint: hint}
 }
 
-// Conflict says what stands in the way.
+// Conflict returns the error for a change that the present state does not allow.
 func Conflict(message, hint string) *Error {
 	return &Error{Code: CodeConflict, Message: message, Hint: hint}
 }
 
-// Unauthorized is the one answer to a missing, malformed, unknown or revoked
-// credential.
+// Unauthorized returns the error for a missing, malformed, unknown or revoked
+// credential; it is the same for all.
 func Unauthorized() *Error {
 	return &Error{Code: CodeUnauthorized, Message: "The request carries no valid credential.", Hint: "Send Authorization: Bearer <token> with a token that has not been deleted."}
 }
 
-// NotApplied says that the service can't answer now and that nothing was done.
+// NotApplied returns the error for a request that the service can't answer now and that
+// changed nothing.
 func NotApplied(message string) *Error {
 	return &Error{Code: CodeUnavailable, Message: message, Hint: "Nothing was changed. Send the request again after a moment.", Details: OutcomeDetails{"not_applied"}, RetryAfter: time.Second}
 }
 
-// Moved is NotApplied for what another node may be able to answer.
+// Moved is like NotApplied, for a request that another node may be able to answer.
 func Moved(message string) *Error {
 	err := NotApplied(message)
 	err.Moved = true
 	return err
 }
 
-// OutcomeUnknown says that the request may or may not have been carried out.
+// OutcomeUnknown returns the error for a request that may or may not have been carried
+// out.
 func OutcomeUnknown(message string) *Error {
 	return &Error{Code: CodeUnavailable, Message: message, Hint: "The change may have been made. Repeat the request with its Idempotency-Key, or look before you repeat it.", Details: OutcomeDetails{"unknown"}, RetryAfter: time.Second}
 }

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Form is a form that a value must have beyond its type and its length. The tag
-// form:"name" gives it to the field of an input or an answer, or to the items of a
-// list. The reader of a request refuses texts with a Fault; the API description shows
-// the Schema, which says the same as Fault or less.
+// Form is a format of string values. The tag form:"name" gives it to a field of an
+// input or an answer, or to the items of a list. The binder of a request refuses
+// strings with a Fault; the API description shows the Schema, which is as strict as
+// Fault or less.
 type Form struct {
-	// Schema are the keywords of JSON Schema for it.
+	// Schema holds the keywords of JSON Schema for the form.
 	Schema map[string]any
-	// Fault tells what is wrong with a text; empty for nothing. Nil where the operation
-	// looks at the value itself.
+	// Fault returns the fault of a text, or an empty string. It is nil if the operation
+	// checks the value itself.
 	Fault func(text string) string
 }
 
@@ -35,7 +35,7 @@ var Forms = map[string]*Form{
 		Schema: map[string]any{"pattern": "^[A-Za-z]{3}$", "examples": []any{"EUR"}},
 		Fault:  faultUnless(isCurrency, "Must be a code of three letters, such as EUR."),
 	},
-	// The description does not say format email, which is narrower.
+	// The description does not use format email, which is narrower.
 	"email": {
 		Schema: map[string]any{"pattern": `^[^@]+@[\s\S]+$`, "examples": []any{"ada@example.com"}},
 		Fault:  faultUnless(isEmail, "Must be an e-mail address."),
@@ -44,7 +44,7 @@ var Forms = map[string]*Form{
 		Schema: map[string]any{"pattern": "^[a-z0-9_.-]{1,64}$", "examples": []any{"mail"}},
 		Fault:  sourceFault,
 	},
-	// Which of the two it is depends on the kind of the route.
+	// The kind of the route decides which of the two it is.
 	"routeKey": {
 		Schema: map[string]any{"pattern": `^(\+?[0-9]{3,20}|[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100})$`, "examples": []any{"octo/hump"}},
 	},
@@ -56,7 +56,7 @@ var Forms = map[string]*Form{
 		Schema: map[string]any{"pattern": "^(whsec_[A-Za-z0-9+/]{32,86}={0,2})?$"},
 		Fault: func(text string) string {
 			if text == "" {
-				return "" // as if it were left out
+				return "" // like an absent secret
 			}
 			return secretFault(text)
 		},
@@ -74,7 +74,8 @@ var Forms = map[string]*Form{
 			"examples":    []any{"issues:write,sessions:read"},
 			"oneOf": []any{
 				map[string]any{"type": "string", "pattern": wordsPattern(PermissionWords())},
-				// A list of values would have generators make two types of one name.
+				// A union of a string and an enum would have generators make two types
+				// of one name.
 				map[string]any{"type": "array", "minItems": 1, "items": map[string]any{"type": "string", "pattern": wordsPattern(PermissionWords())}},
 			},
 		},
@@ -101,13 +102,13 @@ func isCurrency(s string) bool {
 	return len(s) == 3 && !strings.ContainsFunc(s, func(r rune) bool { return (r|0x20) < 'a' || (r|0x20) > 'z' })
 }
 
-// isEmail asks for something on both sides of an at sign and no more.
+// isEmail reports whether there is text on both sides of an at sign; it checks no more.
 func isEmail(s string) bool {
 	at := strings.IndexByte(s, '@')
 	return at >= 1 && at < len(s)-1
 }
 
-// eventPatterns lists what a subscription may ask for.
+// eventPatterns lists the patterns of a subscription's events.
 func eventPatterns() []string {
 	all := []string{"*"}
 	for _, name := range EventTypes {
@@ -121,7 +122,7 @@ func eventPatterns() []string {
 	return all
 }
 
-// wordsPattern matches some of the words with commas between.
+// wordsPattern returns a pattern for a comma-separated list of the words.
 func wordsPattern(words []string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {

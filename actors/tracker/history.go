@@ -11,23 +11,25 @@ import (
 	"switchyard/storage"
 )
 
-// The history of an issue has a row for each change: under the issue and the id
-// of the change's event, newest first, lie who changed it, when, and every field as it
-// was and became (Decision 42). Unlike events the rows stay as long as the issue.
+// The history of an issue has one row for each change. Its key is the issue and the id
+// of the change's event, newest first; it holds the actor, the time, and the old and
+// new value of each changed field (Decision 42). Unlike events the rows stay as long as
+// the issue.
 //
-// A row is historyFormat, the moment in milliseconds (8 bytes), and texts with
-// their lengths in front: the type and id of the actor, then name, old and new
-// value of each field, the values as JSON.
+// A row is historyFormat, the time in milliseconds (8 bytes), and strings with their
+// lengths in front: the type and id of the actor, then name, old and new value of each
+// field, the values as JSON.
 const historyFormat = 1
 
-// maxHistoryFields bounds the fields of one change: an entry has its event's id, but
-// for the last byte, which counts them.
+// maxHistoryFields limits the fields of one change. The id of an entry is that of its
+// event with the field's index in the last byte.
 const maxHistoryFields = 256
 
 // historyEntry is one field of a change.
 type historyEntry struct{ field, from, to []byte }
 
-// keepHistory writes down a change of an issue, and gives the id for its event.
+// keepHistory writes a change of an issue to its history, and returns the id for the
+// change's event.
 func (tx *Tx) keepHistory(issue storage.ID, changes []Change) (storage.ID, error) {
 	id, err := tx.NewID()
 	if err != nil {
@@ -50,17 +52,16 @@ func (tx *Tx) keepHistory(issue storage.ID, changes []Change) (storage.ID, error
 	return id, err
 }
 
-// maxHistoryScratch bounds what a ledger keeps for encoding history.
+// maxHistoryScratch limits the buffer that a ledger keeps for encoding history.
 const maxHistoryScratch = 64 << 10
 
 func appendSized[S ~string | ~[]byte](b []byte, s S) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// forgetHistory removes the history of an issue. It takes one step however long
-// that is.
+// forgetHistory removes the history of an issue, in one step of any length.
 func (tx *Tx) forgetHistory(issue storage.ID) (more bool, err error) {
-	// Most issues that are deleted have none, and a range of nothing costs reads.
+	// Most deleted issues have none, and a range deletion of no rows costs reads.
 	there, err := tx.Has(historyTable, issue[:])
 	if err == nil && there {
 		err = tx.Writer().DeleteRows(historyTable, issue[:])
@@ -73,7 +74,7 @@ func (tx *Tx) forgetHistory(issue storage.ID) (more bool, err error) {
 
 var errHistory = fmt.Errorf("%w: history", storage.ErrFormat)
 
-// historyRow is one change of an issue, read back; its texts alias the row.
+// historyRow is a decoded change of an issue; its strings alias the row.
 type historyRow struct {
 	id      storage.ID
 	at      Timestamp
@@ -82,7 +83,7 @@ type historyRow struct {
 	entries []historyEntry
 }
 
-// parse reads a row. key is what lies behind the issue's id.
+// parse decodes a row. key is the part behind the issue's id.
 func (r *historyRow) parse(key, value []byte) error {
 	if len(key) != len(r.id) || len(value) < 9 || value[0] != historyFormat {
 		return errHistory
@@ -103,14 +104,14 @@ func (r *historyRow) parse(key, value []byte) error {
 	return nil
 }
 
-// entryID names an entry: entries of one change differ in the last byte.
+// entryID returns the id of an entry. Entries of one change differ in the last byte.
 func (r *historyRow) entryID(n int) storage.ID {
 	id := r.id
 	id[15] = byte(n)
 	return id
 }
 
-// sizedTexts reads what appendSized wrote.
+// sizedTexts decodes strings that appendSized wrote.
 type sizedTexts struct {
 	b      []byte
 	broken bool
@@ -127,8 +128,7 @@ func (t *sizedTexts) next() []byte {
 	return text
 }
 
-// checkHistory proves that a change can be read and is one of an issue that is
-// there.
+// checkHistory checks that a change can be decoded and that its issue exists.
 func checkHistory(v *storage.View, fields, value []byte) error {
 	var issue storage.ID
 	if len(fields) < len(issue) {

@@ -9,10 +9,11 @@ import (
 	"switchyard/storage"
 )
 
-// idempotencyLife is how long an answer is repeated for its key (Decision 6).
+// idempotencyLife is how long an answer is kept for its key (Decision 6).
 const idempotencyLife = 24 * time.Hour
 
-// answerKey names the record of an answer: SHA-256 over who asked and the key.
+// answerKey is the key of an answer's row: SHA-256 over the caller's token and the
+// idempotency key.
 type answerKey [sha256.Size]byte
 
 func newAnswerKey(token, key string) answerKey {
@@ -21,9 +22,9 @@ func newAnswerKey(token, key string) answerKey {
 	return answerKey(h.Sum(nil))
 }
 
-// answer is what is kept of a reply. Layout, version 1: version, outcome, sealed
-// (1 byte each), moment in milliseconds (8), fingerprint (32), length of the ETag
-// (1), ETag, body. Version 2 has an eventPart in front of the body.
+// answer is the stored part of a reply. Layout, version 1: version, outcome, sealed (1
+// byte each), time in milliseconds (8), fingerprint (32), length of the ETag (1), ETag,
+// body. Version 2 has an eventPart in front of the body.
 type answer struct {
 	outcome     Outcome
 	sealed      bool
@@ -31,7 +32,7 @@ type answer struct {
 	fingerprint [32]byte
 	etag        string
 	event       eventPart
-	body        []byte // behind the event's part
+	body        []byte // the rest, behind the event's part
 }
 
 const (
@@ -78,7 +79,7 @@ func parseAnswer(b []byte) (a answer, err error) {
 	return a, nil
 }
 
-// errKeyReused is the answer to a key that came with another request before.
+// errKeyReused is the error for a key that was used with another request.
 func errKeyReused() *Error {
 	return &Error{
 		Code:    CodeIdempotencyKeyReused,
@@ -87,14 +88,14 @@ func errKeyReused() *Error {
 	}
 }
 
-// errOtherCredential is the answer to a key under which a caller was told a secret
-// with an earlier credential, which alone opens it.
+// errOtherCredential is the error for a key whose answer is sealed with an earlier
+// credential of the caller.
 func errOtherCredential() *Error {
 	return Conflict("The request was answered with a secret, to an earlier credential of the caller.", "What it made is there. Delete that and repeat the request with a new Idempotency-Key if its secret is lost.")
 }
 
-// replay gives the answer that a request with the same key got before; false when
-// it has to be carried out.
+// replay returns the answer to an earlier request with the same key, or false if there
+// is none.
 func (tx *Tx) replay(op *Op, req *Request) (Reply, bool, error) {
 	if req.Idempotency == nil {
 		return Reply{}, false, nil
@@ -119,8 +120,8 @@ func (tx *Tx) replay(op *Op, req *Request) (Reply, bool, error) {
 	return Reply{Outcome: a.outcome, ETag: a.etag, Body: body, Replayed: true}, true, nil
 }
 
-// liveAnswer is the answer kept for a key that has not expired, or nil. One to
-// another request is IDEMPOTENCY_KEY_REUSED.
+// liveAnswer returns the unexpired answer for a key, or nil. It returns
+// IDEMPOTENCY_KEY_REUSED if the fingerprint is another.
 func (v *View) liveAnswer(key answerKey, fingerprint [32]byte) (*answer, error) {
 	a, err := v.answer(key)
 	if err != nil || a == nil || v.now.Sub(a.at) >= idempotencyLife {
@@ -132,7 +133,7 @@ func (v *View) liveAnswer(key answerKey, fingerprint [32]byte) (*answer, error) 
 	return a, nil
 }
 
-// remember keeps the answer of a command for its key, in the command's own batch.
+// remember stores the answer of a command for its key, in the command's own batch.
 func (tx *Tx) remember(op *Op, req *Request, reply Reply) error {
 	if req.Idempotency == nil {
 		return nil
@@ -170,8 +171,7 @@ func (v *View) answer(key answerKey) (*answer, error) {
 	return &a, nil
 }
 
-// setAnswer writes an answer and the entry by which it is swept, in place of an
-// expired one.
+// setAnswer writes an answer and its entry by age, and replaces an expired answer.
 func (tx *Tx) setAnswer(key answerKey, a *answer) error {
 	old, err := tx.answer(key)
 	if err != nil {

@@ -9,20 +9,22 @@ import (
 	"switchyard/storage"
 )
 
-// The answer to a change of an issue or another resource is, but for its end, the data
-// of the event that the same command wrote. Such an answer is kept as a reference to
-// the event and the bytes behind: the event outlives it by weeks, and never changes.
+// The answer to a change of an issue or another resource is, except for its end, the
+// data of the event that the same command wrote. Such an answer is stored as a
+// reference to the event and the bytes that follow. The event outlives the answer by
+// weeks, and never changes.
 
-// eventNote is an event of the running command that its answer may begin with.
+// eventNote is an event of the running command whose data the answer may begin with.
 type eventNote struct {
 	part eventPart
 	hash uint64 // of the part
 }
 
-// maxEventNotes is how many events of a command are compared with its answer.
+// maxEventNotes is the number of events of a command that are compared with its answer.
 const maxEventNotes = 4
 
-// shortestReference is the data from which a reference is worth the second look-up.
+// shortestReference is the shortest data for which a reference is worth the second
+// look-up.
 const shortestReference = 256
 
 // noteEvent remembers an event for the answer of the running command.
@@ -34,16 +36,16 @@ func (l *Ledger) noteEvent(sequence uint64, offset int, data []byte) {
 	l.events = append(l.events, eventNote{eventPart{sequence, uint32(offset), uint32(n)}, xxhash.Sum64(data[:n])})
 }
 
-// eventPart says that an answer's body begins with a part of an event's row.
+// eventPart is the part of an event's row that an answer's body begins with.
 type eventPart struct {
-	sequence       uint64 // 0: it does not
+	sequence       uint64 // 0 for no event
 	offset, length uint32
 }
 
 const eventPartLen = 8 + 4 + 4
 
-// shorten gives the part of an event that an answer's body begins with, and what is
-// behind it.
+// shorten returns the part of an event that an answer's body begins with, and the rest
+// of the body.
 func (l *Ledger) shorten(body []byte) (eventPart, []byte) {
 	for _, e := range l.events {
 		if n := int(e.part.length); len(body) >= n && xxhash.Sum64(body[:n]) == e.hash {
@@ -59,12 +61,12 @@ func (p eventPart) append(b []byte) []byte {
 	return binary.BigEndian.AppendUint32(b, p.length)
 }
 
-// cutEventPart takes a part from the front of b, which holds it.
+// cutEventPart decodes a part from the front of b, and returns it with the rest.
 func cutEventPart(b []byte) (eventPart, []byte) {
 	return eventPart{binary.BigEndian.Uint64(b), binary.BigEndian.Uint32(b[8:]), binary.BigEndian.Uint32(b[12:])}, b[eventPartLen:]
 }
 
-// wholeBody gives the body of an answer byte for byte as it was first given.
+// wholeBody returns the body of an answer, byte for byte as it was first sent.
 func (v *View) wholeBody(a *answer) ([]byte, error) {
 	if a.event.sequence == 0 {
 		return a.body, nil

@@ -9,24 +9,24 @@ import (
 	"fmt"
 )
 
-// An answer that carries a secret is kept sealed: AES-256-GCM under a key derived
-// from the caller's credential and the idempotency key, neither of which is
-// stored (Decision 6). Whoever reads the disk learns nothing; whoever repeats the
-// request brings what opens it.
+// An answer with a secret is kept encrypted: AES-256-GCM under a key derived from the
+// caller's credential and the idempotency key, neither of which is stored (Decision 6).
+// Read access to the disk does not reveal the secret; a repeat of the request brings
+// the key again.
 const (
 	sealNonceLen = 12
 	sealKeyLen   = 32
 	sealInfo     = "switchyard idempotent answer 1"
 )
 
-// SealKey is what seals and opens the answer to a request that has an idempotency
-// key. It goes with a step to another node, so that the credential need not.
+// SealKey returns the key that encrypts and decrypts the answer to a request with an
+// idempotency key. A step on another node gets it instead of the credential.
 func SealKey(req *Request) ([]byte, error) {
 	if req.Seal != nil {
 		return req.Seal, nil
 	}
-	// The length keeps credential and key apart. The anonymous have no credential;
-	// their key alone is the secret.
+	// The length separates credential and key. Anonymous callers have no credential;
+	// their idempotency key alone is the secret.
 	input := fmt.Appendf(nil, "%d:%s:%s", len(req.Credential), req.Credential, req.Idempotency.Key)
 	return hkdf.Key(sha256.New, input, nil, sealInfo, sealKeyLen)
 }
@@ -43,8 +43,8 @@ func answerCipher(req *Request) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// sealAnswer gives nonce and ciphertext; the record's name is bound to them, so
-// that one record's answer can't pass for another's.
+// sealAnswer returns nonce and ciphertext. The key of the answer's row is
+// authenticated, so that an answer can't be moved to another row.
 func sealAnswer(req *Request, key answerKey, nonce, body []byte) ([]byte, error) {
 	aead, err := answerCipher(req)
 	if err != nil {

@@ -8,14 +8,13 @@ import (
 	"switchyard/storage"
 )
 
-// Identifiers such as "ENG-12" are rows of their own: identifierTable leads from
-// every identifier, also a former one, to its issue; identifierByIssue lists an
-// issue's former identifiers, so that they go when the issue goes. The one in use
-// stands in the issue itself.
+// Identifiers such as "ENG-12" have rows of their own: identifierTable maps every
+// identifier, present or former, to its issue; identifierByIssue lists an issue's
+// former identifiers, so that they can be removed with the issue. The present one is
+// stored in the issue itself.
 
-// number gives an issue the next number of a team, and the identifier made of it
-// (Decision 14). Numbers come from a counter that is never set back, so none is
-// used twice.
+// number gives an issue the next number of a team, and an identifier with it (Decision
+// 14). The counter of numbers is never set back, so no number is used twice.
 func (tx *Tx) number(t *Issue, team storage.ID, key string) error {
 	n, err := tx.Next(teamNumber, team)
 	if err != nil {
@@ -29,8 +28,7 @@ func (tx *Tx) number(t *Issue, team storage.ID, key string) error {
 	return tx.Writer().AddValue(identifierTable, storage.Key(b[:0]).Str(identifier), id[:])
 }
 
-// retireIdentifier keeps the identifier an issue is about to lose among its former
-// ones.
+// retireIdentifier adds the issue's present identifier to its former ones.
 func (tx *Tx) retireIdentifier(t *Issue) error {
 	return tx.Writer().SetValue(identifierByIssue, storage.Key(nil).ID(t.id()).Str(*t.Identifier), nil)
 }
@@ -61,8 +59,8 @@ func (tx *Tx) forgetIdentifiers(t *Issue) error {
 	return nil
 }
 
-// issueByIdentifier finds the issue that has or had an identifier, in any case of
-// letters; the zero ID when none did.
+// issueByIdentifier returns the issue with a present or former identifier,
+// case-insensitively, or the zero ID.
 func (v *View) issueByIdentifier(identifier string) (id storage.ID, err error) {
 	value, err := v.Value(identifierTable, storage.Key(nil).Str(strings.ToUpper(identifier)), nil)
 	if err != nil {
@@ -72,6 +70,6 @@ func (v *View) issueByIdentifier(identifier string) (id storage.ID, err error) {
 	return id, nil
 }
 
-// indexable tells whether a text from outside can be in an index: none of those
-// kept there holds a NUL.
+// indexable reports whether an external string can be an index key: none of those
+// stored contains a NUL byte.
 func indexable(s string) bool { return strings.IndexByte(s, 0) < 0 }

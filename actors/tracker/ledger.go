@@ -10,59 +10,61 @@ import (
 	"switchyard/storage"
 )
 
-// Ledger is what a workspace's goroutine keeps between commands: the open batch
-// that its commands write into one after another, and the workspace's counters.
-// It is owned by that goroutine.
+// Ledger is the state that a workspace's goroutine keeps between commands: the open
+// batch that its commands write to one after another, the workspace's counters and
+// caches. It is owned by that goroutine.
 type Ledger struct {
 	store    *storage.Tx
 	random   io.Reader
 	counters counters
-	broken   error // a roll-back failed: the open batch is not what its commands wrote
-	// lives is set once the workspace's row was seen; armed are the sweeping timers
-	// seen to be set. Both only save look-ups.
+	broken   error // a roll-back failed: the open batch has writes that it should not have
+	// lives is set once the workspace's row has been seen; armed holds the sweeping
+	// timers that are known to be set. Both only save look-ups.
 	lives bool
 	armed sweeps
 	event []byte // scratch for encoding events
-	// events are those of the running command that its answer may begin with.
+	// events are the events of the running command whose data the answer may begin
+	// with.
 	events []eventNote
-	keyed  bool   // the running command's answer is kept for a key
+	keyed  bool   // the running command's answer is kept for an idempotency key
 	past   []byte // scratch for encoding history
-	// share is how many issues a command closes by the rules of teams; see settle.
+	// share is the number of issues that a command may close by the rules of teams; see
+	// settle.
 	share int
 	teams knownTeams
-	// recent are the titles that the search index lacks.
+	// recent holds the titles of issues that the search index does not cover.
 	recent recentTitles
-	title  string // whose terms are terms
+	title  string // the title whose terms are cached in terms
 	terms  []term
 	stems  stems
-	// hooks are the workspace's webhooks; policy says where they may lead.
+	// hooks are the workspace's webhooks; policy decides which addresses they may have.
 	hooks  knownHooks
 	policy WebhookPolicy
-	// queued are the webhooks that the open batch has deliveries for, and perhaps some
-	// that a command which failed had.
+	// queued are the webhooks with deliveries in the open batch. A failed command may
+	// have added some without deliveries.
 	queued []storage.ID
 	wakes  []Wake // of the open batch
-	told   bool   // the open batch has events
+	told   bool   // the open batch may have events
 	queue  queueFloors
-	// leasesDue is by when the leases are looked at; zero: not known.
+	// leasesDue is the time by which leases are checked; zero if it is not known.
 	leasesDue time.Time
-	// operator are the operator's settings; nil: the defaults.
+	// operator holds the operator's settings; nil means the defaults.
 	operator *AgentSettings
 	schemas  knownSchemas
 	limits   Limits
-	portion  int // how many rows countBytesOp counts at a time
+	portion  int // number of rows that countBytesOp counts at a time
 }
 
-// NewLedger makes the ledger of a workspace over its state.
+// NewLedger returns the ledger of a workspace over its state.
 func NewLedger(store *storage.Tx, random io.Reader) *Ledger {
 	store.Measure(meter)
 	return &Ledger{store: store, random: random, counters: counters{known: map[counterKey]*counter{}}, share: maxAutoClosed, portion: countPortion}
 }
 
-// Configure gives the ledger the operator's settings; nil are the defaults.
+// Configure sets the operator's settings; nil means the defaults.
 func (l *Ledger) Configure(s *AgentSettings) { l.operator = s }
 
-// PanicError is a command that panicked. Its writes were undone.
+// PanicError reports a command that panicked. Its writes are rolled back.
 type PanicError struct {
 	Value any
 	Stack []byte
@@ -70,9 +72,9 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// Run carries out one command at the end of the open batch. A command that fails
-// or panics leaves nothing behind. The answer may be given only after the batch
-// is committed; that of a failed command, too, since it may have seen uncommitted
+// Run executes one command at the end of the open batch. A command that fails or panics
+// leaves no writes. The answer may be sent only after the batch is committed. That
+// holds for the answer of a failed command, too: the command may have read uncommitted
 // rows.
 func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, err error) {
 	mark, counted, wakes := l.store.Mark(), l.counters.bytes, len(l.wakes)
@@ -96,9 +98,9 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 			l.recent.rollback()
 			l.wakes = l.wakes[:wakes]
 			l.store.CountBelow(below)
-			l.lives = l.lives && lived // what it found out may have come with writes
+			l.lives = l.lives && lived // the command may have created the workspace
 			if l.queue.raised {
-				l.queue.forget() // it saw a queue that was not to be
+				l.queue.forget() // the command may have cached queue heads that were rolled back
 			}
 			if failed := l.store.Rollback(mark); failed != nil {
 				l.broken = failed
@@ -109,7 +111,8 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 	if tx.now, err = l.clock(now, tx); err != nil {
 		return Reply{}, err
 	}
-	// Before anything that is kept is told, and before anything is changed.
+	// The check of rights comes before a kept answer is returned and before anything is
+	// changed.
 	if err := tx.admit(op, req, in); err != nil {
 		return Reply{}, err
 	}
@@ -148,8 +151,8 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 	return reply, err
 }
 
-// maxCommandBytes bounds what one command writes, so that it and the batch it ends
-// up in fit into one entry of the replication log.
+// maxCommandBytes limits the bytes that one command writes, so that the batch with it
+// fits into one entry of the replication log.
 const maxCommandBytes = 10 << 20
 
 func tooMuch() error {
@@ -159,8 +162,8 @@ func tooMuch() error {
 	}
 }
 
-// exists refuses a command that was let in while the workspace still was there
-// and is carried out after its end: it would leave rows that nobody owns.
+// exists refuses a command that was admitted while the workspace existed and runs after
+// its deletion. Its rows would have no owner.
 func (l *Ledger) exists(tx *Tx) error {
 	if l.lives || tx.Workspace() == storage.DirectoryID {
 		return nil
@@ -176,7 +179,7 @@ func (l *Ledger) exists(tx *Tx) error {
 	return l.resumeCount(tx)
 }
 
-// remember keeps the answer of a command for its key, if there is one.
+// remember keeps the answer of a command for its idempotency key, if it has one.
 func (l *Ledger) remember(tx *Tx, op *Op, req *Request, reply Reply, wrote bool) error {
 	if req.Idempotency == nil {
 		return nil
@@ -188,8 +191,8 @@ func (l *Ledger) remember(tx *Tx, op *Op, req *Request, reply Reply, wrote bool)
 	return tx.remember(op, req, reply)
 }
 
-// forget drops what is remembered of the workspace, with counters not yet
-// written. A command that calls it may not fail afterwards.
+// forget drops all caches of the workspace, and counters that are not yet written. A
+// command that calls it must not fail afterwards.
 func (l *Ledger) forget() {
 	l.counters.forget()
 	l.lives, l.armed = false, 0
@@ -201,9 +204,9 @@ func (l *Ledger) forget() {
 }
 
 // Seal writes the changed counters into the batch, once for all its commands, and
-// gives the batch as it is replicated; nil when there is nothing to commit. The
-// bytes are valid until Committed or Discard. After an error the batch is of no
-// use to any of its commands: Discard it.
+// returns the batch in its replicated form, or nil if there is nothing to commit. The
+// bytes are valid until Committed or Discard. After an error the batch must be
+// discarded.
 func (l *Ledger) Seal() ([]byte, error) {
 	if l.broken != nil {
 		return nil, l.broken
@@ -217,34 +220,35 @@ func (l *Ledger) Seal() ([]byte, error) {
 	return l.store.Repr(), nil
 }
 
-// Clean tells whether there is nothing to commit: no command since the last batch
-// wrote anything, so that the answers depend on committed state alone.
+// Clean reports whether there is nothing to commit: no command since the last batch
+// wrote anything, so the answers depend on committed state alone.
 func (l *Ledger) Clean() bool {
 	return l.store.Empty() && len(l.counters.dirty) == 0 && l.broken == nil
 }
 
-// Touched says which kinds of rows the open batch changes; see the Touch bits.
+// Touched returns the kinds of rows that the open batch changes; see the Touch bits.
 func (l *Ledger) Touched() storage.Touch { return l.store.Touched() }
 
-// Queued gives the webhooks that the open batch may have deliveries for. It is
+// Queued returns the webhooks that the open batch may have deliveries for. The slice is
 // valid until the next command.
 func (l *Ledger) Queued() []storage.ID { return l.queued }
 
-// Wakes tells who has something to look at once the open batch is committed. It is
+// Wakes returns the topics to notify once the open batch is committed. The slice is
 // valid until the next command.
 func (l *Ledger) Wakes() []Wake { return l.wakes }
 
-// Told tells whether the open batch may have events. It is valid until Committed or
-// Discard.
+// Told reports whether the open batch may have events. The answer is valid until
+// Committed or Discard.
 func (l *Ledger) Told() bool { return l.told }
 
-// Ops and Size measure the open batch: keys written, and bytes.
+// Ops returns the number of keys that the open batch writes.
 func (l *Ledger) Ops() int { return l.store.Ops() }
 
-// Size of the open batch in bytes, with what Seal will add.
+// Size returns the size of the open batch in bytes, with the counters that Seal will
+// add.
 func (l *Ledger) Size() int { return l.store.Size() + l.counters.bytes }
 
-// Committed starts the next batch after this one was applied.
+// Committed begins the next batch after the open one was applied.
 func (l *Ledger) Committed() {
 	if l.Touched()&TouchesAccess != 0 {
 		l.teams.forget()
@@ -259,8 +263,8 @@ func (l *Ledger) Committed() {
 	l.wakes, l.told = l.wakes[:0], false
 }
 
-// Discard drops the open batch, and with it everything remembered of it: its
-// fate is unknown or it was refused.
+// Discard drops the open batch, which was refused or whose outcome is unknown, and
+// every cache that may depend on it.
 func (l *Ledger) Discard() {
 	l.store.Reset()
 	l.queued = l.queued[:0]
@@ -269,5 +273,5 @@ func (l *Ledger) Discard() {
 	l.broken = nil
 }
 
-// Close gives the batch back.
+// Close releases the batch.
 func (l *Ledger) Close() error { return l.store.Close() }

@@ -2,11 +2,11 @@ package tracker
 
 import "bytes"
 
-// TooDeep gives the place of the bracket with which a JSON text is nested more than
-// most levels deep; -1 when it never is. It is asked before anything parses the text.
+// TooDeep returns the position of the bracket at which a JSON text is nested more than
+// most levels deep, or -1. It is called before the text is parsed.
 func TooDeep(body []byte, most int) int {
 	if bytes.Count(body, []byte{'['})+bytes.Count(body, []byte{'{'}) <= most {
-		return -1 // as for most texts
+		return -1 // the case of most texts
 	}
 	depth, quoted := 0, false
 	for i := 0; i < len(body); i++ {

@@ -8,17 +8,17 @@ import (
 	"switchyard/storage"
 )
 
-// Kind says how an operation runs.
+// Kind is the way an operation runs.
 type Kind uint8
 
 const (
 	// Query reads one workspace on the caller's goroutine and can't write, by type.
 	Query Kind = iota
-	// Command changes one workspace, on that workspace's goroutine, in one batch.
+	// Command changes one workspace in one batch, on that workspace's goroutine.
 	Command
-	// Workflow is made of queries and commands on several workspaces or the
-	// directory, each atomic by itself; it is written so that a crash between two
-	// steps is finished or undone by a timer.
+	// Workflow runs queries and commands on several workspaces or the directory. Each
+	// step is atomic. A timer finishes or undoes the work after a crash between two
+	// steps.
 	Workflow
 )
 
@@ -28,80 +28,81 @@ type Level uint8
 const (
 	// Public needs no credential.
 	Public Level = iota
-	// Identified needs any valid credential, also where no workspace is named.
+	// Identified needs any valid credential, even if the path names no workspace.
 	Identified
-	// Read is the right to look at what is in the workspace of the path.
+	// Read is the right to read the workspace of the path.
 	Read
-	// Write is the right to change it.
+	// Write is the right to change the workspace's content.
 	Write
-	// Admin is the right to change who may do what, and the workspace itself.
+	// Admin is the right to change permissions, and the workspace itself.
 	Admin
 	// Operator is the root token alone.
 	Operator
 )
 
-// Needs is what a caller must hold for an operation. Resource ("issues",
-// "sessions" or none) lets a token with just that resource's right pass.
+// Needs is the right that a caller must hold for an operation. A token with the right
+// for Resource alone ("issues", "sessions" or empty) suffices.
 type Needs struct {
 	Level    Level
 	Resource string
 }
 
-// Op describes one operation: enough to route, bind, authorize, run and document
-// it. Ops are made once, at package level, and never change.
+// Op describes an operation: how to route, bind, authorize, run and document it. Ops
+// are made once, at package level, and never change.
 type Op struct {
 	Name    string // "CreateIssue": operationId in the API description
 	Summary string
 	Kind    Kind
 	Needs   Needs
-	// Also is what a caller must hold besides; its zero value is nothing.
+	// Also is a second right that a caller must hold; the zero value asks for none.
 	Also Needs
 	// Directory operations run in the directory instead of a workspace.
 	Directory bool
-	// Snapshot queries read one moment; others do single look-ups.
+	// Snapshot queries read from one snapshot; others do single look-ups.
 	Snapshot bool
 	// Strict operations refuse unknown properties of the body.
 	Strict bool
-	// Secret operations answer with something that is for the caller alone: no cache
-	// may keep it, nor is it kept in the clear with an idempotency key.
+	// Secret operations answer with a secret that only the caller may see. Caches must
+	// not store the answer, and an idempotency key keeps it encrypted.
 	Secret bool
-	// Missing is what NOT_FOUND names when the path's workspace is not there; empty for
-	// the workspace itself.
+	// Missing is the entity that NOT_FOUND names when the path's workspace does not
+	// exist; empty for the workspace itself.
 	Missing string
-	// Onboarding operations are public only while the operator lets anyone make a
-	// workspace; else they need the root token (Decision 12).
+	// Onboarding operations are public if the operator allows everybody to create
+	// workspaces; otherwise they need the root token (Decision 12).
 	Onboarding bool
-	// Unkeyed operations take no Idempotency-Key: who asks names a request in its own
-	// way, or repeating it changes nothing.
+	// Unkeyed operations take no Idempotency-Key: the caller identifies requests in
+	// another way, or a repeat changes nothing.
 	Unkeyed bool
-	// Founding commands run also where no workspace is: they make or erase it.
+	// Founding commands create or erase a workspace, so they run without an existing
+	// one.
 	Founding bool
-	// Room says what the operation does to the space its workspace takes.
+	// Room is the operation's effect on the bytes that its workspace stores.
 	Room Room
-	// SCIM are the scopes one of which the operation asks for; 0 for operations that
-	// don't belong to a SCIM base, which SCIM tokens can't ask for.
+	// SCIM holds the scopes of which a SCIM token needs one. It is 0 for operations
+	// outside of a SCIM base, which SCIM tokens can't call.
 	SCIM SCIMScopes
-	// Lane operations may be asked for with a lane token, which opens nothing else.
+	// Lane operations accept a lane token. Lane tokens give access to nothing else.
 	Lane bool
-	// Patient operations may wait for something to happen: see Reply.Wait.
+	// Patient operations may wait for a change: see Reply.Wait.
 	Patient bool
-	// Streams says that who accepts text/event-stream is answered with a stream of
-	// events that does not end: see Engine.Listen.
+	// Streams marks operations that answer a request for text/event-stream with an
+	// open-ended stream of events: see Engine.Listen.
 	Streams bool
-	// Signed operations take calls of providers, whose bodies are signed. Signed reports
-	// whether a call's headers hold something of a signature's form; without it the call
-	// is refused by Unsigned before its body is read. nil for other operations.
+	// Signed operations take signed calls of providers. Signed reports whether a call's
+	// headers have a signature of the right form; if not, Unsigned refuses the call
+	// before its body is read. It is nil for other operations.
 	Signed func(header func(name string) string) bool
 	// MaxBody bounds the request body in bytes; 0 means 1 MiB.
 	MaxBody int
-	// Lasting workflows run for a timer as long as it takes: each of their steps has the
-	// time of a request.
+	// Lasting workflows run for a timer and have no deadline as a whole; each step has
+	// that of a request.
 	Lasting bool
-	// Media are the content types an operation answers with instead of JSON; see
+	// Media lists the content types of an operation that does not answer with JSON; see
 	// Reply.File.
 	Media   []string
 	In, Out reflect.Type
-	// New makes an empty input, a pointer to In.
+	// New returns an empty input, a pointer to In.
 	New func() any
 
 	query   func(*View, any) (Reply, error)
@@ -112,7 +113,7 @@ type Op struct {
 // Option adjusts an Op where it is declared.
 type Option func(*Op)
 
-// AndNeeds makes an operation ask for a second right.
+// AndNeeds makes an operation require a second right.
 func AndNeeds(n Needs) Option { return func(o *Op) { o.Also = n } }
 
 // InDirectory makes an operation run in the directory.
@@ -121,10 +122,11 @@ func InDirectory(o *Op) { o.Directory = true }
 // OneMoment makes a query read from a snapshot.
 func OneMoment(o *Op) { o.Snapshot = true }
 
-// StrictBody makes unknown properties of the body faults.
+// StrictBody makes an operation refuse unknown properties of the body.
 func StrictBody(o *Op) { o.Strict = true }
 
-// Onboards marks an operation that lets a stranger make a workspace.
+// Onboards marks an operation that lets a caller without a credential create a
+// workspace.
 func Onboards(o *Op) { o.Onboarding = true }
 
 // WithSecret marks an operation whose answer carries a secret.
@@ -133,15 +135,14 @@ func WithSecret(o *Op) { o.Secret = true }
 // WithoutKey marks an operation that takes no Idempotency-Key.
 func WithoutKey(o *Op) { o.Unkeyed = true }
 
-// Provisions makes an operation one of a SCIM base, for connections with one of the
+// Provisions makes an operation part of a SCIM base, for connections with one of the
 // scopes.
 func Provisions(scopes SCIMScopes) Option { return func(o *Op) { o.SCIM = scopes } }
 
-// ForLanes lets holders of a lane token ask for an operation, about their own session.
+// ForLanes makes an operation accept a lane token, for the token's own session.
 func ForLanes(o *Op) { o.Lane = true }
 
-// MayWait marks an operation that waits, when its input asks for it; the input is
-// a Waiter.
+// MayWait marks an operation that waits if its input, a Waiter, asks for it.
 func MayWait(o *Op) { o.Patient = true }
 
 // MayStream marks an operation that also answers with a stream of events.
@@ -150,13 +151,13 @@ func MayStream(o *Op) { o.Streams = true }
 // Lasts marks a workflow that may take longer than a request.
 func Lasts(o *Op) { o.Lasting = true }
 
-// Founds lets a command run where no workspace is.
+// Founds marks a command that runs without an existing workspace.
 func Founds(o *Op) { o.Founding = true }
 
-// BodyUpTo bounds the request body, in bytes.
+// BodyUpTo limits the request body to a number of bytes.
 func BodyUpTo(most int) Option { return func(o *Op) { o.MaxBody = most } }
 
-// AnswersFile marks an operation that answers with the bytes of a file.
+// AnswersFile marks an operation that answers with a file of one of the content types.
 func AnswersFile(media ...string) Option { return func(o *Op) { o.Media = media } }
 
 // SignedBy marks an operation that takes calls of providers; see Op.Signed.
@@ -164,11 +165,11 @@ func SignedBy(formed func(header func(name string) string) bool) Option {
 	return func(o *Op) { o.Signed = formed }
 }
 
-// Missing makes an operation answer an unknown workspace like any other thing of
-// that name that is not there.
+// Missing makes an operation name another entity in its NOT_FOUND for an unknown
+// workspace.
 func Missing(what string) Option { return func(o *Op) { o.Missing = what } }
 
-// NoWorkspace is the answer when the path names no workspace.
+// NoWorkspace returns the error for a path whose workspace does not exist.
 func (o *Op) NoWorkspace() error { return NotFound(cmp.Or(o.Missing, "workspace")) }
 
 func newOp[In, Out any](kind Kind, name, summary string, needs Needs, options []Option) *Op {
@@ -179,8 +180,8 @@ func newOp[In, Out any](kind Kind, name, summary string, needs Needs, options []
 	return o
 }
 
-// NewQuery declares a query. Out is the type of the answer's body, for the API
-// description; None when there is none.
+// NewQuery declares a query. Out is the type of the answer's body for the API
+// description, or None.
 func NewQuery[In, Out any](name, summary string, needs Needs, run func(*View, *In) (Reply, error), options ...Option) *Op {
 	o := newOp[In, Out](Query, name, summary, needs, options)
 	o.query = func(v *View, in any) (Reply, error) { return run(v, in.(*In)) }
@@ -201,10 +202,10 @@ func NewWorkflow[In, Out any](name, summary string, needs Needs, run func(Flow, 
 	return o
 }
 
-// None is the input or answer of an operation that has none.
+// None is the input or answer type of an operation without one.
 type None struct{}
 
-// Outcome is what became of a request, for the response's status.
+// Outcome is the result of a request, from which the response's status follows.
 type Outcome uint8
 
 // The outcomes, with their HTTP statuses.
@@ -221,77 +222,78 @@ type Reply struct {
 	Outcome  Outcome
 	Body     []byte
 	ETag     string // with its quotes; empty when there is none
-	Location string // the address of what was made; empty when it is not told
-	Replayed bool   // an earlier answer, repeated for its idempotency key
-	// File is set where Body is not JSON but the bytes of a file.
+	Location string // path of the created resource; empty for none
+	Replayed bool   // the answer was kept for the idempotency key of an earlier request
+	// File is set if Body is a file instead of JSON.
 	File *File
-	// Wait, in the answer of a Patient operation, has the engine run it again when
-	// something happened, or when the time is up. A command that asks for it has
-	// written nothing. Body is the answer when nothing happened; without one the
-	// operation is run a last time, with Request.Final.
+	// Wait, in the answer of a Patient operation, makes the engine run the operation
+	// again when the topic has a change or the time is up. A command that returns it
+	// has written nothing. At the end of the time Body is the answer; without a Body
+	// the operation runs a last time, with Request.Final.
 	Wait *Wait
-	// More makes the engine commit and run the command again: for work too large
-	// for one batch. The last run gives the answer.
+	// More makes the engine commit the batch and run the command again, for work that
+	// is too large for one batch. The last run returns the answer.
 	More bool
 }
 
-// File says what the bytes of an answer are. They never change under their
-// address.
+// File describes a file that is the body of an answer. The bytes at its address never
+// change.
 type File struct {
 	Name        string
 	ContentType string
 }
 
-// Request is what an operation is asked with besides its input.
+// Request is the context of an operation's call: everything but the input.
 type Request struct {
 	ID string // X-Request-Id
-	// Workspace of the path; zero where the path names none.
+	// Workspace is the path's workspace, or zero if the path has none.
 	Workspace  storage.ID
 	Credential string // the bearer token as sent; never logged
 	Caller     Caller // set by Engine.Admit
-	// admitted is the operation that Admit let the caller run; permit is that of a
-	// step, or of the service itself. See Permit.
+	// admitted is the operation for which Admit has checked the caller's rights; permit
+	// is the permit of a step or of the service itself. See Permit.
 	admitted    *Op
 	permit      Permit
 	Idempotency *Idempotency
-	// Seal is the request's SealKey where the credential stayed on another node.
+	// Seal is the request's SealKey if the credential stayed on another node.
 	Seal []byte
-	// Deadline is when the answer is due, whatever it is.
+	// Deadline is the time by which the request must be answered.
 	Deadline time.Time
-	// Buf is space the answer's body may be built in.
+	// Buf is a buffer that the answer's body may be built in.
 	Buf []byte
-	// Final says that a Patient operation may wait no more.
+	// Final says that a Patient operation must not wait any more.
 	Final bool
-	// Gone tells whether the caller has left meanwhile; nil when nobody can know.
+	// Gone reports whether the client has closed its connection; nil if that can't be
+	// known.
 	Gone func() bool
 }
 
 // Idempotency is the key a request carries (Decision 6).
 type Idempotency struct {
 	Key string
-	// Fingerprint is a SHA-256 over method, path, query and body: a repeat with
-	// another one is refused.
+	// Fingerprint is the SHA-256 of method, path, query and body. A repeat of the key
+	// with another fingerprint is refused.
 	Fingerprint [32]byte
 }
 
-// Flow is what a workflow is given: who asks, and steps on other workspaces.
+// Flow is the context of a workflow: the request, and the means to run steps on other
+// workspaces.
 type Flow interface {
 	Request() *Request
 	Now() time.Time
 	NewID() storage.ID
-	// Secret fills b with randomness fit for credentials.
+	// Secret fills b with random bytes that are fit for credentials.
 	Secret(b []byte)
-	// Inbound is what the operator has set for calls of providers.
+	// Inbound returns the operator's settings for calls of providers.
 	Inbound() *InboundSettings
-	// Query runs a query on a workspace (or storage.DirectoryID) as the service
-	// itself. The input of a step among StepOps must survive a trip through JSON, since
-	// the workspace may live on another node; other steps run on this node or not at
-	// all.
+	// Query runs a query on a workspace (or storage.DirectoryID) as the service itself.
+	// The workspace of a step in StepOps may be served by another node, so its input
+	// must survive an encoding as JSON; other steps run on this node only.
 	Query(workspace storage.ID, op *Op, in any) (Reply, error)
-	// Command runs a command as the service itself, as far as the permit goes.
+	// Command runs a command as the service itself, within the limits of the permit.
 	Command(permit Permit, workspace storage.ID, op *Op, in any) (Reply, error)
-	// CommandAs is Command in the name of a caller: whose event it is, and whose
-	// idempotency key. The rights are the permit's.
+	// CommandAs is like Command, in the name of a caller: the event and the idempotency
+	// key are the caller's. The rights are the permit's.
 	CommandAs(permit Permit, caller Caller, workspace storage.ID, op *Op, in any) (Reply, error)
 }
 

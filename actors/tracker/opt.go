@@ -1,17 +1,17 @@
 package tracker
 
-// Opt is a field of a body that may be absent. Null is told apart from a value
-// where the field is nullable; elsewhere null is refused by the binder.
+// Opt is a field of a body that may be absent. A nullable field may also be null; the
+// binder refuses null for the others.
 type Opt[T any] struct {
 	Set   bool
 	Null  bool
 	Value T
 }
 
-// Some is a present value.
+// Some returns a field that is present.
 func Some[T any](v T) Opt[T] { return Opt[T]{Set: true, Value: v} }
 
-// Or gives the value, or other when it is absent or null.
+// Or returns the value, or other if the field is absent or null.
 func (o Opt[T]) Or(other T) T {
 	if !o.Set || o.Null {
 		return other
@@ -19,7 +19,7 @@ func (o Opt[T]) Or(other T) T {
 	return o.Value
 }
 
-// Ptr gives the value, nil when it is absent or null.
+// Ptr returns a pointer to the value, or nil if the field is absent or null.
 func (o Opt[T]) Ptr() *T {
 	if !o.Set || o.Null {
 		return nil

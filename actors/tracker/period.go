@@ -1,14 +1,14 @@
 package tracker
 
-// PeriodFields say from when to when something is planned. An absent one is left as
-// it is; null clears.
+// PeriodFields are the planned start and end of a record. An absent one is left as it
+// is; null clears it.
 type PeriodFields struct {
 	StartsAt Opt[string] `json:"startsAt" rules:"nullable,datetime"`
 	EndsAt   Opt[string] `json:"endsAt" rules:"nullable,datetime"`
 }
 
-// Validate looks at what the tags can't say. Whether what is given fits what is
-// stored shows in apply.
+// Validate checks what the tags can't express. apply checks the period together with
+// the stored values.
 func (f *PeriodFields) Validate(faults *Faults) {
 	momentFault("startsAt", &f.StartsAt, faults)
 	momentFault("endsAt", &f.EndsAt, faults)
@@ -19,21 +19,21 @@ func (f *PeriodFields) Validate(faults *Faults) {
 
 const endsEarly = "Must not be before startsAt."
 
-// backwards tells whether a period would end before it starts; timestamps compare
-// like moments.
+// backwards reports whether a period would end before it starts; timestamps compare in
+// the order of time.
 func backwards(startsAt, endsAt *Timestamp) bool {
 	return startsAt != nil && endsAt != nil && *endsAt < *startsAt
 }
 
-// momentFault tells of a date and time that no timestamp can stand for.
+// momentFault adds a fault for a date and time that a timestamp can't represent.
 func momentFault(path string, given *Opt[string], faults *Faults) {
 	if at := given.Ptr(); at != nil && !faults.Has(path) && snooze(at) == nil {
 		faults.Add(path, "Must be an RFC 3339 date and time between the years 0000 and 9999 in UTC.")
 	}
 }
 
-// apply writes what is given into a record's period, unless that would end before
-// it starts.
+// apply sets the given fields in a record's period, or returns an error if it would end
+// before it starts.
 func (f *PeriodFields) apply(startsAt, endsAt **Timestamp) error {
 	if f.StartsAt.Set {
 		*startsAt = snooze(f.StartsAt.Ptr())

@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// Permissions are what a credential may do at most, in any workspace (Decision
-// 10). The bits are ordered so that a wider permission includes the narrower.
+// Permissions are the most that a credential may do, in any workspace (Decision 10). A
+// wider permission has the bits of those that it includes.
 type Permissions uint8
 
 // The bits of Permissions.
@@ -19,7 +19,8 @@ const (
 	PermSessionsWrite
 )
 
-// permissionWords gives what each word of a permissions string includes.
+// permissionWords maps each word of a permissions string to the permissions that it
+// includes.
 var permissionWords = map[string]Permissions{
 	"read":           PermRead | PermIssuesRead | PermSessionsRead,
 	"write":          PermWrite | PermRead | PermIssuesRead | PermIssuesWrite | PermSessionsRead | PermSessionsWrite,
@@ -30,9 +31,9 @@ var permissionWords = map[string]Permissions{
 	"sessions:write": PermSessionsRead | PermSessionsWrite,
 }
 
-// ParsePermissions reads a comma-separated permissions string and gives it back
-// in its stored form: order kept, duplicates dropped. unknown lists the words
-// that mean nothing.
+// ParsePermissions parses a comma-separated permissions string. It returns the
+// permissions, the string in its stored form, in the same order without duplicates, and
+// the words that are unknown.
 func ParsePermissions(s string) (p Permissions, stored string, unknown []string) {
 	var kept []string
 	seen := map[string]bool{}
@@ -51,10 +52,10 @@ func ParsePermissions(s string) (p Permissions, stored string, unknown []string)
 	return p, strings.Join(kept, ","), unknown
 }
 
-// Includes tells whether p holds everything q holds.
+// Includes reports whether p holds everything q holds.
 func (p Permissions) Includes(q Permissions) bool { return p&q == q }
 
-// level is the right the permissions give over everything.
+// level returns the right that the permissions give to all resources.
 func (p Permissions) level() Level {
 	switch {
 	case p&PermAdmin != 0:
@@ -67,7 +68,7 @@ func (p Permissions) level() Level {
 	return Identified
 }
 
-// Allow tells whether the permissions alone suffice for what an operation needs.
+// Allow reports whether the permissions alone suffice for an operation.
 func (p Permissions) Allow(n Needs) bool {
 	var enough Permissions
 	switch n.Level {
@@ -89,14 +90,15 @@ func (p Permissions) Allow(n Needs) bool {
 		enough |= PermSessionsRead
 	case n.Resource == "sessions" && n.Level == Write:
 		enough |= PermSessionsWrite
-	// Whoever works in a session may propose; deciding takes the right to the issue.
+	// A credential for sessions may make drafts; to decide on one takes the right to
+	// its issue.
 	case n.Resource == "drafts" && n.Level == Write:
 		enough |= PermIssuesWrite | PermSessionsWrite
 	}
 	return p&enough != 0
 }
 
-// permissionNames gives the fewest words that say what permissions are.
+// permissionNames returns the smallest list of words for p.
 func permissionNames(p Permissions) []string {
 	names := []string{}
 	var said Permissions
@@ -109,8 +111,8 @@ func permissionNames(p Permissions) []string {
 	return names
 }
 
-// PermissionWords are the words of a permissions string; one that includes another
-// comes before it.
+// PermissionWords returns the words of a permissions string; a word comes before those
+// that it includes.
 func PermissionWords() []string {
 	return []string{"admin", "write", "read", "issues:write", "issues:read", "sessions:write", "sessions:read"}
 }

@@ -1,6 +1,6 @@
 package tracker
 
-// lacking is the refusal of a caller who does not hold what an operation needs.
+// lacking returns the error for a caller without the right that an operation needs.
 func lacking(needs Needs) error {
 	switch needs.Level {
 	case Operator:

@@ -8,7 +8,7 @@ import (
 	"switchyard/storage"
 )
 
-// jsonReply answers with the JSON of a value.
+// jsonReply returns a reply with the JSON of v as its body.
 func jsonReply(outcome Outcome, v any) (Reply, error) {
 	body, err := json.MarshalWithOption(v, json.DisableHTMLEscape())
 	if err != nil {
@@ -17,7 +17,7 @@ func jsonReply(outcome Outcome, v any) (Reply, error) {
 	return Reply{Outcome: outcome, Body: body}, nil
 }
 
-// readReply reads what a step of a workflow answered.
+// readReply decodes the reply of a workflow's step.
 func readReply[T any](step string, reply Reply, err error) (v T, _ error) {
 	if err != nil {
 		return v, err
@@ -28,7 +28,7 @@ func readReply[T any](step string, reply Reply, err error) (v T, _ error) {
 	return v, nil
 }
 
-// ask runs a query as the service and reads its answer.
+// ask runs a query as the service and decodes its reply.
 func ask[T any](f Flow, workspace storage.ID, op *Op, in any) (T, error) {
 	reply, err := f.Query(workspace, op, in)
 	return readReply[T](op.Name, reply, err)

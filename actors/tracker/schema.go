@@ -8,7 +8,8 @@ import (
 	"switchyard/storage"
 )
 
-// Schema lists everything a workspace and the directory may hold, for the verifier.
+// Schema lists every table and plain row of a workspace and the directory, for the
+// verifier.
 func Schema() *storage.Schema {
 	return &storage.Schema{
 		Tables: []storage.TableSpec{
@@ -41,7 +42,7 @@ func Schema() *storage.Schema {
 	}
 }
 
-// serviceRows are the plain rows of a workspace but those of its issues.
+// serviceRows are the plain rows of a workspace, except for those of its issues.
 var serviceRows = []storage.RowSpec{
 	storage.Counter(clockTable, "clock"),
 	storage.Counter(eventSequence, "event sequence"),
@@ -49,7 +50,7 @@ var serviceRows = []storage.RowSpec{
 	storage.Counter(teamNumber, "team number"),
 	storage.Counter(tallyTable, "tally"),
 	storage.Counter(memberChange, "member change"),
-	{ID: eventTable, Name: "event", Counting: storage.Counted}, // checked in their order, by checkEvents
+	{ID: eventTable, Name: "event", Counting: storage.Counted}, // checkEvents checks them in their order
 	{ID: goneTable, Name: "erased issue", Check: checkGone},
 	{ID: idempotencyTable, Name: "answer", Check: checkAnswer, Counting: storage.CountedApart},
 	{ID: idempotencyByAge, Name: "answer by age", Check: checkAnswerAge, Counting: storage.CountedApart},
@@ -103,7 +104,7 @@ func checkIssued(v *storage.View, fields, _ []byte) error {
 	return err
 }
 
-// sayer reports a problem of a table.
+// sayer reports a problem of a table to the verifier.
 type sayer func(table string, key []byte, format string, args ...any)
 
 func sayTo(report func(storage.Problem)) sayer {
@@ -112,7 +113,8 @@ func sayTo(report func(storage.Problem)) sayer {
 	}
 }
 
-// checkWorkspace proves what spans tables of one workspace, or of the directory.
+// checkWorkspace checks the rules that span several tables of one workspace, or of the
+// directory.
 func checkWorkspace(v *storage.View, report func(storage.Problem)) error {
 	say := sayTo(report)
 	for _, check := range []func(*storage.View, sayer) error{

@@ -9,7 +9,7 @@ import (
 	"switchyard/storage"
 )
 
-// checkEvents proves that the log has no gap and ends where the counter says.
+// checkEvents checks that the event log has no gap and ends at the counter's value.
 func checkEvents(v *storage.View, say sayer) error {
 	var first, last uint64
 	err := v.Rows(eventTable, nil, nil, func(fields, value []byte) (bool, error) {
@@ -34,8 +34,8 @@ func checkEvents(v *storage.View, say sayer) error {
 	if err != nil {
 		return fmt.Errorf("read the event sequence: %w", err)
 	}
-	// Events past their time are swept from the front, so an empty log is one that
-	// was swept as a whole.
+	// Expired events are removed from the front, so all events of an empty log have
+	// expired.
 	if last != 0 && last != counter {
 		say("event sequence", nil, "counted to %d, the last event is %d", counter, last)
 	}
@@ -61,8 +61,8 @@ func checkEvent(v *storage.View, n uint64, fields, value []byte, say sayer) {
 	}
 }
 
-// checkClock proves that nothing in the workspace is newer than its clock: ids
-// made from then on are greater than all there are.
+// checkClock checks that no id in the workspace is newer than its clock. Ids made from
+// then on are greater than all that exist.
 func checkClock(v *storage.View, say sayer) error {
 	clock, err := v.Number(clockTable, make([]byte, 16))
 	if err != nil {
@@ -78,7 +78,7 @@ func checkClock(v *storage.View, say sayer) error {
 		{channelTable, channels.Name}, {ticketTable, tickets.Name}, {dealTable, deals.Name},
 		{attachmentTable, attachments.Name}, {webhookTable, webhooks.Name},
 	} {
-		// The newest is the first.
+		// Primary keys are inverted ids, so the first row is the newest.
 		err := v.Rows(table.id, nil, nil, func(pk, _ []byte) (bool, error) {
 			if len(pk) == 16 {
 				ms := ^binary.BigEndian.Uint64(pk) >> 16
@@ -95,7 +95,7 @@ func checkClock(v *storage.View, say sayer) error {
 	return nil
 }
 
-// checkSweeps proves that what expires has a timer that will remove it.
+// checkSweeps checks that every kind of expiring row has a timer that will remove it.
 func checkSweeps(v *storage.View, say sayer) error {
 	for _, s := range []struct {
 		of    sweeps
@@ -120,11 +120,11 @@ func checkTimer(v *storage.View, table storage.TableID, kind string, say sayer) 
 	return err
 }
 
-// checkHead proves that the workspace's own row agrees with its owner and teams.
+// checkHead checks that the workspace's own row agrees with its owner and teams.
 func checkHead(v *storage.View, say sayer) error {
 	ws, err := workspaces.Get(v, nil)
 	if err != nil || ws == nil {
-		return nil // not founded, or reported by the table's own check
+		return nil // not founded, or the table's own check reports it
 	}
 	if string(ws.Value.ID) != v.Workspace().String() {
 		say(workspaces.Name, nil, "says it is %s", ws.Value.ID)
@@ -162,7 +162,7 @@ func checkHead(v *storage.View, say sayer) error {
 	return err
 }
 
-// checkTallies proves that what is counted is there.
+// checkTallies checks the counters of records against the number of rows.
 func checkTallies(v *storage.View, say sayer) error {
 	for table, b := range bounds {
 		var n uint64
@@ -182,7 +182,7 @@ func checkTallies(v *storage.View, say sayer) error {
 	return nil
 }
 
-// checkTeamMembers proves that every member of a team is in a team that is there.
+// checkTeamMembers checks that the team of every team member exists.
 func checkTeamMembers(v *storage.View, say sayer) error {
 	return teamMembers.Scan(v, nil, nil, func(pk []byte, _ storage.Record) (bool, error) {
 		if len(pk) < 16 {
@@ -196,7 +196,7 @@ func checkTeamMembers(v *storage.View, say sayer) error {
 	})
 }
 
-// checkTokens proves that every token has a grant, and every grant a token.
+// checkTokens checks that every token has a grant, and every grant a token.
 func checkTokens(v *storage.View, say sayer) error {
 	for _, pair := range [][2]storage.TableID{{tokenTable, grantTable}, {grantTable, tokenTable}} {
 		err := v.Rows(pair[0], nil, nil, func(pk, _ []byte) (bool, error) {
@@ -213,8 +213,7 @@ func checkTokens(v *storage.View, say sayer) error {
 	return nil
 }
 
-// checkMembers proves that members are the workspace's, and that the changes
-// noted for the directory are as the members are.
+// checkMembers checks that the changes noted for the directory agree with the members.
 func checkMembers(v *storage.View, say sayer) error {
 	return v.Rows(pendingTable, nil, nil, func(fields, value []byte) (bool, error) {
 		c, err := parsePending(fields, value)

@@ -6,8 +6,8 @@ import (
 	"switchyard/storage"
 )
 
-// checkDirectory proves that the directory and the workspaces agree, but for what
-// a timer is set to bring in line.
+// checkDirectory checks that the directory and the workspaces agree, except for
+// differences that a timer is set to repair.
 func checkDirectory(w *storage.Walk, report func(storage.Problem)) error {
 	d := w.Directory()
 	here := func(shard storage.Shard, workspace storage.ID) sayer {
@@ -31,7 +31,7 @@ func checkDirectory(w *storage.Walk, report func(storage.Problem)) error {
 	})
 }
 
-// checkEntries goes from the directory's entries to the workspaces.
+// checkEntries checks each entry of the directory against its workspace.
 func checkEntries(w *storage.Walk, d *storage.View, say sayer) error {
 	return directory.Scan(d, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		row, err := directory.Decode(rec)
@@ -57,7 +57,7 @@ func checkEntries(w *storage.Walk, d *storage.View, say sayer) error {
 		}
 		ws, err := workspaces.Get(v, nil)
 		switch {
-		case err != nil: // reported where the workspace was walked
+		case err != nil: // the check of the workspace reports it
 		case ws == nil:
 			say(directory.Name, pk, "is active, and there is no workspace")
 		case ws.Value.Slug != e.Slug || ws.Value.OwnerID != e.Owner:
@@ -67,7 +67,8 @@ func checkEntries(w *storage.Walk, d *storage.View, say sayer) error {
 	})
 }
 
-// checkMemberships goes from the directory's memberships to the members.
+// checkMemberships checks each membership of the directory against the workspace's
+// members.
 func checkMemberships(w *storage.Walk, d *storage.View, say sayer) error {
 	return memberships.Scan(d, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		row, err := memberships.Decode(rec)
@@ -84,7 +85,7 @@ func checkMemberships(w *storage.Walk, d *storage.View, say sayer) error {
 			return true, nil
 		}
 		if entry.Value.State == slugDeleting {
-			return true, nil // on its way out
+			return true, nil // it is being deleted
 		}
 		v, found, err := w.Find(m.Workspace.raw())
 		if err != nil {
@@ -106,8 +107,8 @@ func checkMemberships(w *storage.Walk, d *storage.View, say sayer) error {
 	})
 }
 
-// checkListed goes from a workspace to the directory: it is known there under its
-// slug, and so are its members.
+// checkListed checks a workspace against the directory, which must have its slug and
+// its members.
 func checkListed(d, v *storage.View, say sayer) error {
 	entry, err := directory.Get(d, storage.Key(nil).Newest(v.Workspace()))
 	if err != nil {
@@ -118,7 +119,7 @@ func checkListed(d, v *storage.View, say sayer) error {
 		return nil
 	}
 	if entry.Value.State != slugActive {
-		return nil // a timer settles it
+		return nil // a timer completes it
 	}
 	err = members.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		row, err := members.Decode(rec)

@@ -8,20 +8,20 @@ type ranked struct {
 	score float64
 }
 
-// scores sums scores by issue: a hash table with open addressing, since a search may
-// meet 100,000 issues several times each. The zero Doc stands for a free place; no
-// issue has it, for it is of the year 1970.
+// scores sums scores by issue. It is a hash table with open addressing, since a search
+// may meet 100,000 issues several times each. The zero Doc marks a free place: it would
+// be an issue of 1970.
 type scores struct {
-	places []ranked // a power of two of them, at most half taken
+	places []ranked // a power of two, at most half of them in use
 	count  int
-	shift  int // from a hash to a place; 0 while there are none
+	shift  int // from a hash to a place; 0 while there are no places
 }
 
-// scatter is 2^64 divided by the golden ratio: multiples of it are spread evenly
+// scatter is 2^64 divided by the golden ratio; its multiples are evenly distributed
 // (Knuth, The Art of Computer Programming 3, 6.4).
 const scatter = 0x9e3779b97f4a7c15
 
-// grow makes the table larger.
+// grow doubles the table.
 func (s *scores) grow() {
 	width := 10
 	if s.shift > 0 {
@@ -36,7 +36,7 @@ func (s *scores) grow() {
 	}
 }
 
-// place is where an issue's score is, or will be.
+// place returns the place of an issue's score, or a free place for it.
 func (s *scores) place(doc storage.Doc) *ranked {
 	for i := int(uint64(doc) * scatter >> s.shift); ; i++ {
 		if p := &s.places[i&(len(s.places)-1)]; p.doc == doc || p.doc == 0 {
@@ -58,8 +58,8 @@ func (s *scores) add(doc storage.Doc, score float64) {
 	p.score += score
 }
 
-// ranked gives the issues, in no order, and in the table's own memory: until it is cleared
-// nothing may be added.
+// ranked returns the issues, unordered, in the table's own memory. No score may be
+// added until clear.
 func (s *scores) ranked() []ranked {
 	kept := s.places[:0]
 	for _, r := range s.places {
@@ -70,7 +70,7 @@ func (s *scores) ranked() []ranked {
 	return kept
 }
 
-// clear makes the table empty, for another use.
+// clear empties the table for reuse.
 func (s *scores) clear() {
 	clear(s.places)
 	s.count = 0

@@ -1,8 +1,8 @@
 package tracker
 
-// StepOps are the operations that a workflow's steps, or the engine for itself, run
-// on a workspace that another node may serve; by name, since that is how they get
-// there. Their inputs go as JSON, with every exported field.
+// StepOps are the operations, by name, that a workflow's step or the engine may run on
+// a workspace of another node. The name and the input go there as JSON, so every field
+// of an input must be exported.
 var StepOps = stepOps(
 	reserveSlugOp, activateSlugOp, releaseSlugOp, heldOp, slugHolderOp, knownWorkspacesOp,
 	putMembershipsOp, keptAnswerOp, decidedOp, markDeletingOp, forgetWorkspaceOp,

@@ -12,16 +12,16 @@ import (
 const eventLife = 30 * 24 * time.Hour
 
 const (
-	// sweepBatch bounds what one run of a sweep removes.
+	// sweepBatch limits the rows that one run of a sweep removes.
 	sweepBatch = 1000
-	// sweepPause is the least time between two sweeps that found all there was, so
-	// that rows which expire one by one don't cost a run each.
+	// sweepPause is the least time between two sweeps unless rows are overdue, so that
+	// rows which expire one by one don't cost a run each.
 	sweepPause = 10 * time.Minute
 )
 
-// sweeps is a set of the kinds of rows a workspace's sweeping timers are set for:
-// expired ones, and those of issues that the search index lacks. Such rows have no
-// timer each: there is one per kind, while any exists.
+// sweeps is a set of kinds of rows that share one timer per kind instead of having a
+// timer each: expired rows, and issues that the search index does not cover. The timer
+// is set while any row of its kind exists.
 type sweeps uint8
 
 const (
@@ -57,8 +57,8 @@ func (s sweeps) kind() string {
 	return timerSweepMemberships
 }
 
-// arm sees to it that the sweeping timer of a kind is set, now that a row of it
-// exists; the ledger remembers, so that most writes pay a comparison.
+// arm sets the sweeping timer of a kind, now that a row of it exists. The ledger
+// remembers that, so most calls cost a comparison.
 func (tx *Tx) arm(s sweeps, due time.Time) error {
 	if (tx.ledger.armed|tx.armed)&s != 0 {
 		return nil
@@ -76,8 +76,8 @@ func (tx *Tx) arm(s sweeps, due time.Time) error {
 	return nil
 }
 
-// rearm ends a run: more that is due now, rows left that expire at
-// next, or none left at all.
+// rearm ends the run of a sweep: it sets the timer to now if more rows are due, or to
+// next if that is not zero, and otherwise clears it.
 func (tx *Tx) rearm(s sweeps, more bool, next time.Time) error {
 	switch {
 	case more:

@@ -2,19 +2,19 @@ package tracker
 
 import "switchyard/storage"
 
-// Table and index ids. They are part of what is on disk: never change or reuse
-// one. testdata/keys.golden pins them.
+// Table and index ids. They are part of the format on disk: never change or reuse an
+// id. testdata/keys.golden pins them.
 const (
 	// The service's own rows of a workspace.
 	clockTable       storage.TableID = 1 // counter: last id tick, milliseconds<<12 | count
 	eventTable       storage.TableID = 2 // sequence -> event
 	eventSequence    storage.TableID = 3 // counter: last event sequence
-	idempotencyTable storage.TableID = 4 // caller and key, hashed -> first answer
-	idempotencyByAge storage.TableID = 5 // moment, hash
+	idempotencyTable storage.TableID = 4 // hash of caller and key -> first answer
+	idempotencyByAge storage.TableID = 5 // time, hash
 	timerTable       storage.TableID = 6 // kind, subject -> due
 	timerByDue       storage.TableID = 7 // shard-wide: due, workspace, kind, subject
-	goneTable        storage.TableID = 8 // issue that was deleted -> who could see it last
-	bytesTable       storage.TableID = 9 // counters: bytes stored; while they are being counted also how far
+	goneTable        storage.TableID = 8 // deleted issue -> the callers that could see it last
+	bytesTable       storage.TableID = 9 // counters: bytes stored; also the position of a count in progress
 
 	// Workspace, members, credentials.
 	workspaceTable  storage.TableID = 10
@@ -28,13 +28,13 @@ const (
 	retiredKeyTable storage.TableID = 18 // team key -> highest number given under it
 	teamNumber      storage.TableID = 19 // counter: last issue number of a team
 	memberByAge     storage.TableID = 20 // newest first
-	issuedUserTable storage.TableID = 21 // ids of users this workspace made
-	grantTable      storage.TableID = 22 // token -> what it is good for
+	issuedUserTable storage.TableID = 21 // ids of users that this workspace created
+	grantTable      storage.TableID = 22 // token -> its rights
 	grantByActor    storage.TableID = 23
-	tallyTable      storage.TableID = 24 // counters: how many teams, members, tokens
-	memberChange    storage.TableID = 25 // counter: last change of who is a member
-	pendingTable    storage.TableID = 26 // user -> change the directory has to learn of
-	tokenUseTable   storage.TableID = 29 // token -> when its use was noted last
+	tallyTable      storage.TableID = 24 // counters: number of teams, members, tokens
+	memberChange    storage.TableID = 25 // counter: last change of the members
+	pendingTable    storage.TableID = 26 // user -> change that the directory must be told of
+	tokenUseTable   storage.TableID = 29 // token -> time of the last recorded use
 
 	// Issues.
 	issueTable        storage.TableID = 30
@@ -48,7 +48,7 @@ const (
 	issueByCycle      storage.TableID = 38
 	issueByLabel      storage.TableID = 39
 	issueByDraft      storage.TableID = 40
-	identifierTable   storage.TableID = 41 // identifier, also former ones -> issue
+	identifierTable   storage.TableID = 41 // identifier, present or former -> issue
 	identifierByIssue storage.TableID = 42 // issue, former identifier
 	issueByHasParent  storage.TableID = 43
 
@@ -59,13 +59,13 @@ const (
 	commentTable      storage.TableID = 50 // issue, comment
 	commentByID       storage.TableID = 51 // unique: comment -> issue, comment
 	historyTable      storage.TableID = 52 // issue, change -> who changed what, when
-	burndownTable     storage.TableID = 53 // cycle, issue -> when it was in and closed
+	burndownTable     storage.TableID = 53 // cycle, issue -> when it was in the cycle and closed
 	burndownByIssue   storage.TableID = 54 // issue, cycle
-	issueTally        storage.TableID = 55 // how many issues of each kind
+	issueTally        storage.TableID = 55 // number of issues of each kind
 	attachmentTable   storage.TableID = 56 // attachment
 	attachmentByIssue storage.TableID = 57 // issue, attachment
 	attachmentChunk   storage.TableID = 58 // attachment, number -> bytes
-	issueByOpenChild  storage.TableID = 59 // parent, its child that is not closed
+	issueByOpenChild  storage.TableID = 59 // parent, child that is not closed
 
 	// What issues refer to.
 	labelTable    storage.TableID = 60
@@ -76,14 +76,14 @@ const (
 	commentByParent storage.TableID = 64 // replies of a comment
 
 	// Search.
-	earlierSearchFirst storage.TableID = 70 // not in use: those of an earlier index
+	earlierSearchFirst storage.TableID = 70 // not in use: ids of an earlier index
 	earlierSearchLast  storage.TableID = 74
-	searchChanged      storage.TableID = 75 // issue that the index holds wrongly -> its change
-	searchReplaced     storage.TableID = 76 // issue in several segments -> the one that counts
-	searchManifest     storage.TableID = 77 // which segments count
+	searchChanged      storage.TableID = 75 // issue whose entry in the index is outdated -> its change
+	searchReplaced     storage.TableID = 76 // issue in several segments -> the segment that counts
+	searchManifest     storage.TableID = 77 // list of the segments that count
 	searchSegments     storage.TableID = 78 // segment, part -> postings, columns
 
-	// Agents and their sessions; drafts and what else belongs to them up to 109.
+	// Agents, sessions and drafts; ids up to 109 are kept for them.
 	agentTable           storage.TableID = 80
 	agentByDefault       storage.TableID = 81
 	sessionTable         storage.TableID = 82
@@ -95,34 +95,34 @@ const (
 	sessionByProvider    storage.TableID = 88 // the provider's own id of a session
 	sessionByParent      storage.TableID = 89 // parent session, whether it has ended
 	sessionActive        storage.TableID = 90 // issue, agent: sessions that have not ended
-	sessionEngaged       storage.TableID = 91 // agent, issue: sessions that an agent is at
+	sessionEngaged       storage.TableID = 91 // agent, issue: sessions that the agent is working on
 	sessionByPredecessor storage.TableID = 92 // session that others wait for
 	activityTable        storage.TableID = 93 // session, sequence -> activity
 	sessionBriefTable    storage.TableID = 94 // session -> instructions
-	sessionLeases        storage.TableID = 95 // when the lease is looked at, session
-	engagedTable         storage.TableID = 96 // counter: sessions that an agent is at
+	sessionLeases        storage.TableID = 95 // time of the next check of the lease, session
+	engagedTable         storage.TableID = 96 // counter: sessions that an agent is working on
 
 	agentByAge storage.TableID = 101 // newest first
 
 	draftTable    storage.TableID = 102
-	draftByAbout  storage.TableID = 103 // what it is about: issue or session, its id
+	draftByAbout  storage.TableID = 103 // subject: kind (issue or session) and id
 	draftByStatus storage.TableID = 104
 
 	// Webhooks.
 	webhookTable    storage.TableID = 110
-	webhookByShard  storage.TableID = 111 // shard-wide: which workspaces have webhooks
-	webhookSecrets  storage.TableID = 112 // webhook -> what its deliveries are signed with
-	outboxTable     storage.TableID = 113 // webhook, delivery -> event: first tries, in the order of commits
-	retryTable      storage.TableID = 114 // webhook, delivery that is tried again
+	webhookByShard  storage.TableID = 111 // shard-wide: workspaces that have webhooks
+	webhookSecrets  storage.TableID = 112 // webhook -> the secrets that sign its deliveries
+	outboxTable     storage.TableID = 113 // webhook, delivery -> event: first attempts, in the order of commits
+	retryTable      storage.TableID = 114 // webhook, delivery that is retried
 	retryByDue      storage.TableID = 115 // webhook, due, delivery
-	deliveryTable   storage.TableID = 116 // webhook, delivery that is over
+	deliveryTable   storage.TableID = 116 // webhook, finished delivery
 	pendingTally    storage.TableID = 117 // counter: a webhook's rows in the outbox and among the retries
-	deliveryTally   storage.TableID = 118 // counter: a webhook's deliveries that are over
-	webhookFailures storage.TableID = 119 // counter: since when, in Unix milliseconds, every try of a webhook failed
+	deliveryTally   storage.TableID = 118 // counter: a webhook's finished deliveries
+	webhookFailures storage.TableID = 119 // counter: time in Unix milliseconds since which every attempt of a webhook failed
 
 	// Support channels, tickets, deals, and what providers send.
 	channelTable       storage.TableID = 120
-	channelSecretTable storage.TableID = 121 // channel -> its config's secrets
+	channelSecretTable storage.TableID = 121 // channel -> the secrets of its config
 	ticketTable        storage.TableID = 122
 	ticketByStatus     storage.TableID = 123
 	ticketByChannel    storage.TableID = 124
@@ -130,9 +130,9 @@ const (
 	ticketByIssue      storage.TableID = 126
 	ticketMessageTable storage.TableID = 127 // ticket, message
 	dealTable          storage.TableID = 128
-	inboundSecretTable storage.TableID = 129 // source -> what its calls are signed with
-	receivedTable      storage.TableID = 130 // source and delivery, hashed -> moment
-	receivedByAge      storage.TableID = 131 // moment, hash
+	inboundSecretTable storage.TableID = 129 // source -> the secret that signs its calls
+	receivedTable      storage.TableID = 130 // hash of source and delivery -> time
+	receivedByAge      storage.TableID = 131 // time, hash
 	issueByBranch      storage.TableID = 132
 	issueByPR          storage.TableID = 133 // by the URL of the pull request
 
@@ -143,19 +143,19 @@ const (
 	accessTokenByExpiry storage.TableID = 143
 	scimConnectionTable storage.TableID = 144
 	scimUserTable       storage.TableID = 145
-	scimUserBy          storage.TableID = 146 // userName, externalId, and the teams of who is deactivated
+	scimUserBy          storage.TableID = 146 // userName, externalId, and the teams of deactivated users
 	scimGroupTable      storage.TableID = 147
 	scimGroupBy         storage.TableID = 148 // displayName, externalId
 	memberByEmail       storage.TableID = 149 // in lower case
 
-	// The directory (its own range in shard 0).
+	// The directory (its own key range in shard 0).
 	directoryTable        storage.TableID = 201 // workspace -> directory entry
 	directoryBySlug       storage.TableID = 202
 	membershipTable       storage.TableID = 203 // user, workspace
 	membershipByWorkspace storage.TableID = 205
 	membershipByRemoval   storage.TableID = 206
 	directoryByOwner      storage.TableID = 209
-	inboundRouteTable     storage.TableID = 134 // kind, key -> the workspace that takes what comes from there
+	inboundRouteTable     storage.TableID = 134 // kind, key -> the workspace that takes the calls
 	inboundRouteByHolder  storage.TableID = 135 // workspace, kind, key
 	inboundClaimTable     storage.TableID = 136 // kind, key, workspace -> a route that is not confirmed
 	inboundClaimByHolder  storage.TableID = 137 // workspace, kind, key
@@ -163,16 +163,17 @@ const (
 
 // Touch bits of the tables.
 const (
-	// TouchesAccess marks what a Caller is derived from: tokens, members, teams and
-	// their members. Whoever remembers callers forgets those of the workspace when a
-	// batch with this bit commits.
+	// TouchesAccess marks the rows that a Caller is derived from: tokens, members,
+	// teams and their members. A batch with this bit invalidates the cached callers of
+	// its workspace.
 	TouchesAccess storage.Touch = 1 << iota
-	// TouchesTimers marks timers: the shard's scheduler looks again.
+	// TouchesTimers marks timers. The shard's scheduler looks for due timers after such
+	// a batch.
 	TouchesTimers
-	// TouchesWebhooks marks webhooks: their addresses, secrets, what they are for, and
-	// deliveries that were given another time.
+	// TouchesWebhooks marks webhooks: their addresses, secrets and subscriptions, and
+	// deliveries whose time was changed.
 	TouchesWebhooks
-	// TouchesOutbox marks deliveries that are to be made: the shard's dispatcher looks
-	// into the workspace.
+	// TouchesOutbox marks pending deliveries. The shard's dispatcher looks into the
+	// workspace after such a batch.
 	TouchesOutbox
 )

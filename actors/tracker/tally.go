@@ -6,8 +6,8 @@ import (
 	"switchyard/storage"
 )
 
-// bounds are how many of each a workspace may have: they keep what is read at a
-// time, and what a hostile caller can pile up, within limits.
+// bounds limits the number of records of each table in a workspace: it bounds what is
+// read at a time, and the rows that a hostile caller can create.
 var bounds = map[storage.TableID]struct {
 	most uint64
 	what string
@@ -15,13 +15,14 @@ var bounds = map[storage.TableID]struct {
 	teamTable:   {1_000, "teams"},
 	memberTable: {10_000, "members"},
 	tokenTable:  {10_000, "tokens"},
-	// As many as tokens: most of those of agents come with an agent of their own.
+	// Agents have the same bound as tokens: most tokens of agents come with an agent of
+	// their own.
 	agentTable: {10_000, "agents"},
 
 	labelTable:   {10_000, "labels"},
 	projectTable: {10_000, "projects"},
 	cycleTable:   {10_000, "cycles"},
-	// A template may be as large as an issue, and there is no need for many.
+	// A template may be as large as an issue, and few are needed.
 	templateTable: {1_000, "templates"},
 
 	channelTable:       {1_000, "support channels"},
@@ -29,22 +30,23 @@ var bounds = map[storage.TableID]struct {
 	dealTable:          {100_000, "deals"},
 	inboundSecretTable: {1_000, "inbound secrets"},
 	receivedTable:      {200_000, "remembered deliveries"},
-	// Each is up to maxScreenshot bytes.
+	// Each attachment has up to maxScreenshot bytes.
 	attachmentTable: {100_000, "attachments"},
 
 	webhookTable:        {100, "webhook subscriptions"},
 	oauthClientTable:    {1_000, "OAuth clients"},
 	accessTokenTable:    {50_000, "OAuth access tokens"},
 	scimConnectionTable: {100, "SCIM connections"},
-	// Those who are deactivated are known on, beside the members.
+	// Deactivated users are kept, in addition to the members.
 	scimUserTable:  {20_000, "provisioned users"},
 	scimGroupTable: {1_000, "provisioned groups"},
 }
 
-// tallySubject is under what the records of a table are counted.
+// tallySubject is the subject of a table's counter.
 func tallySubject(table storage.TableID) storage.ID { return storage.ID{15: byte(table)} }
 
-// tally counts records in or out; CONFLICT when there may be no more.
+// tally adds to the counter of a table's records; it returns CONFLICT at the table's
+// limit.
 func (tx *Tx) tally(table storage.TableID, by int) error {
 	subject := tallySubject(table)
 	n, err := tx.Counter(tallyTable, subject)
@@ -54,5 +56,5 @@ func (tx *Tx) tally(table storage.TableID, by int) error {
 	if b := bounds[table]; by > 0 && n >= b.most {
 		return Conflict(fmt.Sprintf("The workspace has %d %s, the most there can be.", n, b.what), "Delete some of the "+b.what+" first.")
 	}
-	return tx.SetCounter(tallyTable, subject, n+uint64(by)) // wraps for less than 0
+	return tx.SetCounter(tallyTable, subject, n+uint64(by)) // adding a negative number wraps around, as intended
 }

@@ -9,8 +9,8 @@ import (
 	"switchyard/storage"
 )
 
-// Timer is something the service has to do in a workspace at a moment. Its row is
-// written in the batch that makes the need, so it outlives whoever made it.
+// Timer is work that the service has to do in a workspace at a time. Its row is written
+// in the batch that makes the work necessary, so it survives crashes.
 type Timer struct {
 	Kind    string    `json:"kind"`
 	Subject string    `json:"subject"`
@@ -23,7 +23,7 @@ type TimerIn struct {
 	Subject string `json:"subject"`
 }
 
-// DueTimer is a timer that a shard's scheduler has to run.
+// DueTimer is a timer that a shard's scheduler must run.
 type DueTimer struct {
 	Workspace storage.ID
 	Kind      string
@@ -31,8 +31,8 @@ type DueTimer struct {
 	Due       time.Time
 }
 
-// timers has one row per kind and subject; the index spans the shard, so that its
-// scheduler reads one range in the order of what is due.
+// timers has one row per kind and subject. The index spans the shard, so that the
+// shard's scheduler finds due timers in one range, in the order of their time.
 var timers = storage.Table[Timer]{
 	ID:   timerTable,
 	Name: "timer",
@@ -50,8 +50,9 @@ var timers = storage.Table[Timer]{
 
 func timerKey(k storage.Key, kind, subject string) storage.Key { return k.Str(kind).Str(subject) }
 
-// SetTimer has the operation of a kind (see TimerOps) run for subject at a
-// moment; a timer of that kind and subject is moved. Neither text may hold a NUL.
+// SetTimer sets the timer that runs the operation of a kind (see TimerOps) for subject;
+// an existing timer of that kind and subject is moved. Neither string may contain a NUL
+// byte.
 func (tx *Tx) SetTimer(kind, subject string, at time.Time) error {
 	t := Timer{Kind: kind, Subject: subject, Due: At(at)}
 	old, err := timers.Get(tx, timerKey(nil, kind, subject))
@@ -70,7 +71,7 @@ func (tx *Tx) SetTimer(kind, subject string, at time.Time) error {
 	return nil
 }
 
-// ClearTimer removes a timer; it is no error when there is none.
+// ClearTimer removes a timer, if it is set.
 func (tx *Tx) ClearTimer(kind, subject string) error {
 	old, err := timers.Get(tx, timerKey(nil, kind, subject))
 	if err == nil && old != nil {
@@ -82,10 +83,9 @@ func (tx *Tx) ClearTimer(kind, subject string) error {
 	return nil
 }
 
-// ListDue gives the timers of a shard that are due at now, the longest overdue
-// first and at most limit of them, and when the first that is not among them is
-// due; the zero time when there is none. Kinds that are not wanted are passed over.
-// v reads the shard's own range.
+// ListDue returns the timers of a shard that are due at now, the longest overdue first
+// and at most limit of them, and the time of the first timer that is not among them, or
+// zero. It skips kinds for which wanted returns false. v reads the shard's own range.
 func ListDue(v *storage.View, now time.Time, limit int, wanted func(kind string) bool) (due []DueTimer, next time.Time, err error) {
 	err = v.Rows(timerByDue, nil, nil, func(fields, _ []byte) (bool, error) {
 		t, err := parseDue(fields)
@@ -112,7 +112,7 @@ func ListDue(v *storage.View, now time.Time, limit int, wanted func(kind string)
 	return due, next, nil
 }
 
-// parseDue reads an entry of timerByDue: due, workspace, kind, subject.
+// parseDue parses an entry of timerByDue: due, workspace, kind, subject.
 func parseDue(fields []byte) (t DueTimer, err error) {
 	if len(fields) < 8+len(t.Workspace)+2 || fields[len(fields)-1] != 0 {
 		return t, fmt.Errorf("%w: timer entry of %d bytes", storage.ErrFormat, len(fields))

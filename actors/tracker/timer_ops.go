@@ -1,8 +1,8 @@
 package tracker
 
-// TimerOps are the operations that timers run, by their kind. Each removes its
-// timer, or sets it again, in its own batch; one that fails leaves it to be run
-// again. Their input is a TimerIn.
+// TimerOps are the operations that timers run, by kind. Each removes its timer, or sets
+// it again, in its own batch; if it fails, the timer stays and runs again. The input is
+// a TimerIn.
 var TimerOps = map[string]*Op{
 	timerSweepAnswers:     sweepAnswersOp,
 	timerSweepEvents:      sweepEventsOp,

@@ -8,19 +8,19 @@ import (
 	"switchyard/storage"
 )
 
-// Tx is what a command is given: a View that reads its own writes, and the means
-// to write, count, make identifiers and emit events.
+// Tx is the context of a command: a View that reads its own writes, and the means to
+// write, count, make identifiers and emit events.
 type Tx struct {
 	View
 	ledger *Ledger
-	armed  sweeps      // set by this command
+	armed  sweeps      // sweeping timers set by this command
 	began  int         // size of the batch when this command began
-	auto   *automation // nil until there is something in it
-	// dispatched is the session that this command made by naming an assignee, as
-	// clients get it; nil for none.
+	auto   *automation // nil until the command has changed an issue that automation looks at
+	// dispatched is the JSON of the session that this command created by naming an
+	// assignee; nil for none.
 	dispatched []byte
-	// leasesDue is when the leases are looked at, as this command has set it; nil: as
-	// the ledger knows.
+	// leasesDue is the time of the next check of leases if this command has changed it;
+	// nil: the ledger's value.
 	leasesDue *time.Time
 	line      lineWork
 }
@@ -28,12 +28,12 @@ type Tx struct {
 // Writer is the open batch, for the tables.
 func (tx *Tx) Writer() *storage.Tx { return tx.ledger.store }
 
-// written is how many bytes this command has written.
+// written returns the number of bytes that this command has written.
 func (tx *Tx) written() int { return tx.ledger.store.Size() - tx.began }
 
-// NewID makes a UUIDv7 (RFC 9562, method 1 of section 6.2: a 12-bit counter behind
-// the milliseconds). Within a workspace each is greater than all before it, so
-// that the order of ids is the order of creation, whatever the clock does.
+// NewID returns a UUIDv7 (RFC 9562, section 6.2, method 1: a 12-bit counter behind the
+// milliseconds). Within a workspace each id is greater than all earlier ones, even when
+// the clock goes back, so the order of ids is the order of creation.
 func (tx *Tx) NewID() (storage.ID, error) {
 	l := tx.ledger
 	clock, err := l.counters.change(tx, counterKey{table: clockTable})
@@ -51,14 +51,14 @@ func (tx *Tx) NewID() (storage.ID, error) {
 	return id, nil
 }
 
-// Secret fills b with randomness fit for credentials.
+// Secret fills b with random bytes that are fit for credentials.
 func (tx *Tx) Secret(b []byte) error {
 	_, err := io.ReadFull(tx.ledger.random, b)
 	return err
 }
 
-// Next counts up the counter of a table and subject by one and returns it; the
-// first is 1.
+// Next adds one to the counter of a table and subject and returns it; the first value
+// is 1.
 func (tx *Tx) Next(table storage.TableID, subject storage.ID) (uint64, error) {
 	c, err := tx.ledger.counters.change(tx, counterKey{table: table, subject: subject})
 	if err != nil {
@@ -68,12 +68,12 @@ func (tx *Tx) Next(table storage.TableID, subject storage.ID) (uint64, error) {
 	return c.n, nil
 }
 
-// Counter reads a counter; 0 when it has not counted.
+// Counter returns the value of a counter, which starts at 0.
 func (tx *Tx) Counter(table storage.TableID, subject storage.ID) (uint64, error) {
 	return tx.ledger.counters.number(tx, counterKey{table: table, subject: subject})
 }
 
-// SetCounter puts a counter to n.
+// SetCounter sets a counter to n.
 func (tx *Tx) SetCounter(table storage.TableID, subject storage.ID, n uint64) error {
 	c, err := tx.ledger.counters.change(tx, counterKey{table: table, subject: subject})
 	if err != nil {
@@ -83,7 +83,7 @@ func (tx *Tx) SetCounter(table storage.TableID, subject storage.ID, n uint64) er
 	return nil
 }
 
-// clock moves now forward to what the workspace has already seen.
+// clock returns now, or the time of the workspace's last id if that is later.
 func (l *Ledger) clock(now time.Time, tx *Tx) (time.Time, error) {
 	last, err := l.counters.number(tx, counterKey{table: clockTable})
 	if err != nil {

@@ -6,50 +6,50 @@ import (
 	"switchyard/storage"
 )
 
-// View is what a query is given: one workspace to read, and who asks when.
+// View is the context of a query: one workspace to read, the caller and the time.
 type View struct {
 	storage.View
 	Caller *Caller
-	Buf    []byte // space for the answer's body
+	Buf    []byte // a buffer that the answer's body may be built in
 	now    time.Time
-	// lane is the session of a caller with a lane token, as it was when the operation
+	// lane is the session of a caller with a lane token, as read when the operation
 	// began.
 	lane     *storage.Row[sessionRecord]
 	operator *AgentSettings
-	final    bool // the operation may not wait any more
+	final    bool // the operation must not wait any more
 }
 
-// NewView makes a query's view. now is the owner's clock.
+// NewView returns the view of a query. now is the time on the owner's clock.
 func NewView(v storage.View, caller *Caller, now time.Time, buf []byte) *View {
 	return &View{View: v, Caller: caller, Buf: buf, now: now}
 }
 
-// Renew makes v the view of another query; storage's part is renewed by itself.
-// The query before must have ended.
+// Renew makes v the view of another query. The caller renews storage's part; the
+// previous query must have ended.
 func (v *View) Renew(caller *Caller, now time.Time, buf []byte) {
 	v.Caller, v.Buf, v.now, v.lane, v.final = caller, buf, now, nil, false
 }
 
-// Configure gives the view the operator's settings; nil are the defaults.
+// Configure sets the operator's settings; nil means the defaults.
 func (v *View) Configure(s *AgentSettings) { v.operator = s }
 
-// Finally says that the operation may not wait.
+// Finally tells the operation not to wait any more.
 func (v *View) Finally() { v.final = true }
 
-// Now is the moment of the operation, in UTC and whole milliseconds. Within a
-// command it never runs behind what the workspace has seen before.
+// Now returns the time of the operation, in UTC and whole milliseconds. In a command it
+// is never earlier than a time that the workspace has already recorded.
 func (v *View) Now() time.Time { return v.now }
 
-// Timestamp is a moment as clients see it: RFC 3339 in UTC with milliseconds.
-// Its texts compare like the moments (Decision 2).
+// Timestamp is a time in the form that clients see: RFC 3339 in UTC with milliseconds.
+// Timestamps compare as strings in the order of time (Decision 2).
 type Timestamp string
 
 const timestampLayout = "2006-01-02T15:04:05.000Z"
 
-// At gives a moment's timestamp.
+// At returns the timestamp of a time.
 func At(t time.Time) Timestamp { return Timestamp(t.UTC().Format(timestampLayout)) }
 
-// Time reads the timestamp back; the zero time when it is none.
+// Time parses the timestamp; it returns the zero time if the text is not valid.
 func (t Timestamp) Time() time.Time {
 	at, err := time.Parse(timestampLayout, string(t))
 	if err != nil {

@@ -11,75 +11,75 @@ import (
 
 // Waiter is the input of a Patient operation.
 type Waiter interface {
-	// WaitFor is how long the answer may wait for something to happen; 0: not at all.
+	// WaitFor returns the time that the answer may wait for a change; 0 for not at all.
 	WaitFor() time.Duration
 }
 
-// Waiting is a request that waits without anyone's goroutine: see Engine.Begin.
+// Waiting is a request that waits without a goroutine: see Engine.Begin.
 type Waiting interface {
-	// Arm has wake called once when the request is to be resumed, from any goroutine,
-	// which must not be held up. It is called after Begin, and after each Resume that
-	// says the request waits on.
+	// Arm makes the engine call wake once when the request is to be resumed. wake may
+	// be called from any goroutine and must not block it. Arm is called after Begin,
+	// and after each Resume that returns waits.
 	Arm(wake func())
-	// Resume goes on with the request; waits tells that it has no answer yet.
+	// Resume continues the request; waits is set if it still has no answer.
 	Resume() (reply Reply, waits bool, err error)
-	// Leave gives the request up. It may be called at any time when Resume isn't
-	// running, also after the answer.
+	// Leave abandons the request. It may be called at any time except during Resume,
+	// also after the answer.
 	Leave()
 }
 
-// Listener is who a stream of events is sent to. It is called by one goroutine at a
-// time.
+// Listener receives a stream of events. One goroutine at a time calls it.
 type Listener interface {
-	// Send sends a part of the stream, which stays as it is, and does not wait for
-	// that: when done is false the part is on its way, and ready is called when it was
-	// sent. Nothing is to be sent before.
+	// Send sends a part of the stream without blocking; text must not change
+	// afterwards. If done is false, text is still being sent, and ready is called when
+	// it has been; no other part may be sent before.
 	Send(text []byte, ready func()) (done bool)
-	// End ends the stream. It may be called at any time, more than once, and from any
-	// goroutine.
+	// End ends the stream. It may be called at any time, from any goroutine, and more
+	// than once.
 	End()
 }
 
-// Stream is a stream of events that is about to begin.
+// Stream is a stream of events that has not begun yet.
 type Stream interface {
-	// Start begins it.
+	// Start begins the stream.
 	Start(Listener)
-	// Leave ends it: the listener is gone, or Start will not be called. It may be
-	// called more than once, and from any goroutine.
+	// Leave ends the stream: the listener has gone, or Start will not be called. It may
+	// be called more than once, and from any goroutine.
 	Leave()
 }
 
-// MaxWait is the longest an operation waits.
+// MaxWait is the longest time that an operation waits.
 const MaxWait = 30 * time.Second
 
-// Topic is something that callers wait for.
+// Topic identifies a kind of change that requests wait for.
 type Topic [16]byte
 
-// Wait says what an operation waits for, and until when.
+// Wait is the topic that an operation waits for, and until when.
 type Wait struct {
 	Topic Topic
 	Until time.Time
-	// Pass: there is something for whoever waits for it, but not for this caller.
+	// Pass is set if there is work for another waiting caller but not for this one.
 	Pass bool
 }
 
-// Wake says what a batch did that somebody may be waiting for.
+// Wake is a change in a batch that requests may be waiting for.
 type Wake struct {
-	// Topics are those it concerns; the zero Topic is none.
+	// Topics are the topics of the change; the zero Topic stands for none.
 	Topics [4]Topic
-	// One: only one of all who wait can have it, the one who waits longest.
+	// One is set if only one waiting request can succeed. The longest waiting one is
+	// woken.
 	One bool
 }
 
-// EventTopic is waited for by those who read the event log: whatever changes, they
-// have something to look at.
+// EventTopic is the topic of readers of the event log. Every event concerns it.
 var EventTopic = Topic{'e', 'v', 'e', 'n', 't', 's'}
 
-// sessionTopic is waited for by those who watch a session.
+// sessionTopic is the topic of requests that watch a session.
 func sessionTopic(id storage.ID) Topic { return Topic(id) }
 
-// claimTopic is waited for by those who would claim a session of an agent and
-// provider; empty: of any. Should two be the same, somebody looks in vain.
+// claimTopic is the topic of requests to claim a session of an agent and provider;
+// empty strings stand for any. If two topics have the same hash, a request is woken in
+// vain.
 func claimTopic(agent, provider string) Topic {
 	h := xxhash.New()
 	_, _ = h.WriteString(agent)
@@ -91,12 +91,12 @@ func claimTopic(agent, provider string) Topic {
 	return t
 }
 
-// wakeWatchers has those who watch a session look again.
+// wakeWatchers wakes the requests that watch a session.
 func (tx *Tx) wakeWatchers(id storage.ID) {
 	tx.ledger.wakes = append(tx.ledger.wakes, Wake{Topics: [4]Topic{sessionTopic(id)}})
 }
 
-// wakeClaimer has one of those who would claim such a session look again.
+// wakeClaimer wakes one of the requests that could claim such a session.
 func (tx *Tx) wakeClaimer(agent, provider string) {
 	tx.ledger.wakes = append(tx.ledger.wakes, Wake{One: true, Topics: [4]Topic{
 		claimTopic(agent, provider), claimTopic(agent, ""), claimTopic("", provider), claimTopic("", ""),

@@ -12,12 +12,12 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxWord bounds a word in bytes; of a longer one the beginning counts.
+// maxWord limits a word in bytes; longer words are cut.
 const maxWord = 64
 
 // eachWord splits text into words and calls fn for each: runs of letters and digits,
-// folded to lower case without accents (NFKD, Unicode case folding). Scripts written
-// without spaces count every character as a word. A word is valid until fn returns.
+// folded to lower case without accents (NFKD, Unicode case folding). In scripts without
+// spaces between words every character is a word. word is valid until fn returns.
 func eachWord(text string, fn func(word []byte)) {
 	for i := range len(text) {
 		if text[i] >= utf8.RuneSelf {
@@ -50,7 +50,7 @@ func eachWord(text string, fn func(word []byte)) {
 	}
 }
 
-// singly are the scripts in which words are not told apart by spaces.
+// singly are the scripts that do not separate words by spaces.
 var singly = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar}
 
 func foldedWords(text string, fn func(word []byte)) {
@@ -64,7 +64,7 @@ func foldedWords(text string, fn func(word []byte)) {
 	}
 	for _, r := range folded {
 		switch {
-		case unicode.Is(unicode.Mn, r): // accents, parted from their letters
+		case unicode.Is(unicode.Mn, r): // an accent, which NFKD has separated from its letter
 			continue
 		case !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.Is(unicode.Mc, r):
 			end()
@@ -83,12 +83,12 @@ func foldedWords(text string, fn func(word []byte)) {
 	end()
 }
 
-// stem gives the stem of a folded word (Snowball's for English; words of other
-// languages mostly stay as they are), and whether the word says so little that it
-// doesn't count in a comparison.
+// stem returns the stem of a folded word (Snowball's for English; words of other
+// languages mostly stay unchanged), and whether the word is a stop word, which
+// comparisons ignore.
 func stem(word []byte) (s string, stop bool) {
 	text := string(word)
-	if strings.ContainsAny(text, "0123456789") { // numbers, hashes, names: no language's words
+	if strings.ContainsAny(text, "0123456789") { // numbers, hashes and names are no words of a language
 		return text, false
 	}
 	if s = english.Stem(text, true); s == "" {
@@ -97,8 +97,8 @@ func stem(word []byte) (s string, stop bool) {
 	return s, english.IsStopWord(text)
 }
 
-// stems remembers the terms of words met of late: stemming costs more than all the
-// rest of taking a title apart. The zero value is ready.
+// stems caches the terms of recent words: stemming costs more than the rest of
+// splitting a title. The zero value is ready.
 type stems struct{ slots []knownWord }
 
 type knownWord struct {
@@ -109,7 +109,7 @@ type knownWord struct {
 
 const knownWords = 256
 
-// term gives the term of a folded word, and whether it doesn't count.
+// term returns the term of a folded word, and whether it is a stop word.
 func (k *stems) term(word []byte) (term, bool) {
 	if k == nil {
 		s, stop := stem(word)
@@ -126,16 +126,15 @@ func (k *stems) term(word []byte) (term, bool) {
 	return slot.term, slot.stop
 }
 
-// A term is a significant word of a title: the hash of its stem.
+// A term is the hash of the stem of a significant word in a title.
 type term struct{ hash uint64 }
 
-// maxTerms bounds the terms of a title. A title of 1,000 characters rarely has as
-// many.
+// maxTerms limits the terms of a title. A title of 1,000 characters rarely has as many.
 const maxTerms = 255
 
-// titleTerms gives the terms of a title, each once, sorted by their hash (Decision
-// 19). A title without significant words is compared by all its words, and one
-// without words as a whole, so that equal titles have equal terms.
+// titleTerms returns the terms of a title without duplicates, sorted by hash (Decision
+// 19). A title of stop words only has all its words as terms, and a title without words
+// is one term, so that equal titles have equal terms.
 func titleTerms(title string) []term { return (*stems)(nil).terms(title) }
 
 func (k *stems) terms(title string) []term {
@@ -186,7 +185,7 @@ func common(a, b []term) (n int) {
 	return n
 }
 
-// signature is a set of terms in 64 bits: a term may be in it if its bit is.
+// signature is a set of terms in 64 bits: if a term is in the set, its bit is set.
 func signature(terms []term) (s uint64) {
 	for _, t := range terms {
 		s |= t.bit()
@@ -194,7 +193,7 @@ func signature(terms []term) (s uint64) {
 	return s
 }
 
-// secondSignature is a signature that is independent of the first.
+// secondSignature is like signature, with independent bits.
 func secondSignature(terms []term) (s uint64) {
 	for _, t := range terms {
 		s |= t.secondBit()

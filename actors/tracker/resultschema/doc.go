@@ -1,15 +1,15 @@
-// Package resultschema holds what agents report against the JSON Schemas
-// (draft-07) that were asked of them. Both come from strangers, and both run on
-// goroutines that others wait for, so the one thing this package adds to a schema
-// library is that everything has a bound: what a schema may contain, what its
-// patterns may cost, and how many steps a check may take. There are no clocks in it:
-// a check that is refused for its cost is refused everywhere and always.
+// Package resultschema checks the results that agents report against the JSON Schemas
+// (draft-07) that clients asked for. Neither is trusted, and both are read on
+// goroutines that other requests wait for. So this package adds limits to a schema
+// library: on the content of a schema, the cost of its patterns, and the steps of a
+// check. It uses no clock: a check that is refused for its cost is refused on every
+// machine, at any time.
 //
-// Reading a schema is the library's (santhosh-tekuri/jsonschema): the meta-schema,
-// $id, $ref and anchors. What it compiles is turned into rules, and those are held
-// against a value here, since the library's own validation can't be stopped. Tests
-// hold the two against each other.
+// The library (santhosh-tekuri/jsonschema) reads a schema: the meta-schema, $id, $ref
+// and anchors. Its output is compiled into rules of this package, which check a value,
+// since the library's own validation can't be stopped. Tests compare the results of the
+// two.
 //
-// What does not live here: which schema a session has, and what becomes of a session
-// whose result does not fit.
+// Package tracker decides which schema a session has, and the consequences of a result
+// that does not fit.
 package resultschema
