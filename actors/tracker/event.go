@@ -9,15 +9,15 @@ import (
 	"switchyard/storage"
 )
 
-// Change is one field that an event tells of, as it was and as it became. From
-// and To are encoded as JSON; a json.RawMessage is taken as it is.
+// Change is one field of an event's change, with its old and new value. From and To are
+// encoded as JSON; a json.RawMessage is used as it is.
 type Change struct {
 	Field    string
 	From, To any
 }
 
-// encodeChanges puts the JSON of every value in the value's place, for changes that
-// are told of more than once.
+// encodeChanges replaces every value by its JSON, for changes that are encoded more
+// than once.
 func encodeChanges(changes []Change) error {
 	encoded := make([]json.RawMessage, 2*len(changes))
 	for i := range changes {
@@ -45,7 +45,7 @@ func valueJSON(value any) (json.RawMessage, error) {
 	return json.MarshalWithOption(value, json.DisableHTMLEscape())
 }
 
-// Event is an entry of a workspace's log of changes, as clients get it.
+// Event is an entry of a workspace's event log, as clients get it.
 type Event struct {
 	ID             string            `json:"id"`
 	Type           string            `json:"type"`
@@ -57,7 +57,7 @@ type Event struct {
 	Changes        map[string]FromTo `json:"changes,omitempty"`
 }
 
-// EventActor says who made a change.
+// EventActor is the actor that made a change.
 type EventActor struct {
 	ID   string    `json:"id"`
 	Type ActorType `json:"type" enum:"user,agent,system"`
@@ -69,10 +69,9 @@ type FromTo struct {
 	To   json.RawMessage `json:"to"`
 }
 
-// Emit appends an event to the workspace's log, in the batch of the change it
-// tells of (Decision 44). data is the whole resource after the change, as JSON.
-// header is that of the resource's record: its flags and team decide who may see
-// the event.
+// Emit appends an event to the workspace's log, in the batch of the change (Decision
+// 44). data is the whole resource after the change, as JSON. header is that of the
+// resource's record: its flags and team decide who may see the event.
 func (tx *Tx) Emit(eventType string, header storage.Header, data json.RawMessage, changes []Change) error {
 	id, err := tx.NewID()
 	if err != nil {
@@ -81,7 +80,7 @@ func (tx *Tx) Emit(eventType string, header storage.Header, data json.RawMessage
 	return tx.emit(id, eventType, header, data, changes)
 }
 
-// emit is Emit under an id made before.
+// emit is like Emit, with an id made before.
 func (tx *Tx) emit(id storage.ID, eventType string, header storage.Header, data json.RawMessage, changes []Change) error {
 	sequence, err := tx.Next(eventSequence, storage.ID{})
 	if err != nil {
@@ -104,10 +103,10 @@ func (tx *Tx) emit(id storage.ID, eventType string, header storage.Header, data 
 	return tx.arm(sweepEvents, tx.now.Add(eventLife))
 }
 
-// appendEvent encodes an event, and says where its data begins.
+// appendEvent encodes an event, and returns the offset of its data.
 func (tx *Tx) appendEvent(b []byte, id storage.ID, eventType string, sequence uint64, data json.RawMessage, changes []Change) (_ []byte, at int, err error) {
 	b = id.AppendText(append(b, `{"id":"`...))
-	b = append(append(b, `","type":"`...), eventType...) // a constant of ours: nothing to escape
+	b = append(append(b, `","type":"`...), eventType...) // one of our constants: nothing to escape
 	b = tx.Workspace().AppendText(append(b, `","organizationId":"`...))
 	b = strconv.AppendUint(append(b, `","sequence":`...), sequence, 10)
 	b = append(append(b, `,"createdAt":"`...), At(tx.now)...)
@@ -128,7 +127,7 @@ func (tx *Tx) appendEvent(b []byte, id storage.ID, eventType string, sequence ui
 	return append(b, '}'), at, nil
 }
 
-// eventMoment is the part of an event that says when it was.
+// eventMoment is the time of an event.
 type eventMoment struct {
 	CreatedAt Timestamp `json:"createdAt"`
 }
@@ -154,7 +153,7 @@ func appendChanges(b []byte, changes []Change) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// eventTime reads when a stored event was; it decodes nothing else.
+// eventTime returns the time of a stored event without decoding the rest.
 func eventTime(stored []byte) (Timestamp, error) {
 	rec, err := storage.ParseRecord(stored)
 	if err != nil {

@@ -8,23 +8,23 @@ import (
 	"switchyard/storage"
 )
 
-// EventBatch is a part of the log for those who listen to it: read once, and encoded
-// once for all who see the same of it.
+// EventBatch is a part of the event log for its listeners. It is read once, and encoded
+// once for all listeners that may see the same events.
 type EventBatch struct {
-	// After and Last are the sequence numbers in front of the batch and of its end.
+	// After is the sequence number before the batch, Last that of its last event.
 	After, Last uint64
-	// More says that there are events behind the batch.
+	// More is set if the log has events after the batch.
 	More bool
 
 	reader *eventReader
 	events []loggedAt
-	choice []byte // scratch
+	choice []byte // scratch of Text
 	texts  map[string][]byte
 }
 
-// ReadEvents reads the events behind a sequence number: so many, or so many bytes,
-// but one at least. The view must be of one moment, and used for nothing else while
-// the batch is.
+// ReadEvents reads the events after a sequence number: at most most events and about
+// bytes, but at least one. The view must be a snapshot, and must not be used for
+// anything else until the batch is dropped.
 func ReadEvents(v *View, after uint64, most, bytes int) (*EventBatch, error) {
 	b := &EventBatch{After: after, Last: after, reader: v.eventReader(), texts: map[string][]byte{}}
 	size := 0
@@ -50,11 +50,11 @@ func ReadEvents(v *View, after uint64, most, bytes int) (*EventBatch, error) {
 	return b, nil
 }
 
-// unseen marks in a choice an event that is left out.
+// unseen marks an event in EventBatch.choice that is left out.
 const unseen = 0xff
 
-// Text gives the events behind a sequence number that a caller wants and may see, as
-// lines of an event stream; nil when there are none. It is shared, and must not be
+// Text returns the events after a sequence number that the caller asked for and may
+// see, as lines of an event stream, or nil. The result is shared and must not be
 // changed.
 func (b *EventBatch) Text(caller *Caller, types EventSet, after uint64) ([]byte, error) {
 	types &= caller.readableEvents()
@@ -95,7 +95,7 @@ func (b *EventBatch) Text(caller *Caller, types EventSet, after uint64) ([]byte,
 	return text, nil
 }
 
-// appendText appends an event as a stream has it.
+// appendText appends an event in the form of an event stream.
 func (e *loggedAt) appendText(b []byte, hidden uint8) []byte {
 	b = strconv.AppendUint(append(b, "id: "...), e.sequence, 10)
 	b = append(append(b, "\nevent: "...), e.name...)
@@ -103,7 +103,7 @@ func (e *loggedAt) appendText(b []byte, hidden uint8) []byte {
 	start := len(b)
 	b = e.appendBody(b, hidden)
 	for i := start; i < len(b); i++ {
-		// In JSON they stand between values alone, in what a provider has sent, say.
+		// Line breaks occur between values of JSON that a provider has sent.
 		if b[i] == '\n' || b[i] == '\r' {
 			b[i] = ' '
 		}

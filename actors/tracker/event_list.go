@@ -10,28 +10,28 @@ import (
 	"switchyard/storage"
 )
 
-// ListEventsIn asks for events, from some place of the log on.
+// ListEventsIn asks for events after some position of the log.
 type ListEventsIn struct {
-	// After is a sequence number: later events are asked for. A page's nextCursor is
-	// one, and may be sent back under either name.
+	// After is a sequence number; later events are listed. A page's nextCursor is one,
+	// and may be sent under either name.
 	After  Opt[int64] `query:"after" rules:"min=0"`
 	Cursor string     `query:"cursor" rules:"max=32"`
 	Types  string     `query:"types" rules:"max=1024" form:"eventTypes"`
 	Limit  int        `query:"limit" rules:"min=1,max=100" default:"50"`
-	// Wait is how many seconds the answer may wait for an event.
+	// Wait is the number of seconds that the answer may wait for an event.
 	Wait int `query:"wait" rules:"min=0,max=30"`
-	// LastEventID is where a stream goes on; it says more than After, which stands in the
-	// address that a browser uses again.
+	// LastEventID is the position at which a stream continues. It overrides After: a
+	// browser that reconnects sends the same address again.
 	LastEventID string `header:"Last-Event-ID"`
 
-	start uint64 // events behind this one are looked at
+	start uint64 // events after this one are listed
 	begun bool   // start is set
 }
 
-// WaitFor is how long the answer may wait.
+// WaitFor returns the time that the answer may wait.
 func (in *ListEventsIn) WaitFor() time.Duration { return time.Duration(in.Wait) * time.Second }
 
-// Validate looks at what the tags can't say.
+// Validate checks what the tags can't express.
 func (in *ListEventsIn) Validate(faults *Faults) {
 	if _, unknown := parseEventTypes(in.Types); len(unknown) > 0 && !faults.Has("query.types") {
 		faults.Add("query.types", unknownTypes(unknown))
@@ -45,18 +45,18 @@ func (in *ListEventsIn) Validate(faults *Faults) {
 	}
 }
 
-// EventPage is a page of the event log. NextCursor is absent where the log ends.
+// EventPage is a page of the event log. NextCursor is absent at the end of the log.
 type EventPage struct {
 	Events     []Event `json:"events"`
 	NextCursor string  `json:"nextCursor,omitempty"`
 }
 
-// ListEvents reads the log of changes, oldest first, as far as the caller may see
-// what they are about. Whoever accepts text/event-stream gets it live, without an
-// end (Decision 44).
+// ListEvents reads the event log, oldest first, as far as the caller may see what the
+// events concern. With Accept: text/event-stream it is a live stream without an end
+// (Decision 44).
 var ListEvents = NewQuery[ListEventsIn, EventPage]("ListEvents", "Read or follow the event log", Needs{Read, EventRights}, listEvents, OneMoment, MayWait, MayStream)
 
-// maxEventsExamined bounds the events that one answer is looked for in.
+// maxEventsExamined limits the events that one answer looks through.
 const maxEventsExamined = 2000
 
 func listEvents(v *View, in *ListEventsIn) (Reply, error) {
@@ -64,7 +64,7 @@ func listEvents(v *View, in *ListEventsIn) (Reply, error) {
 	if err := in.begin(v, after, given, "query.after"); err != nil {
 		return Reply{}, err
 	}
-	types, err := v.Caller.wantedEvents(in.asked()) // anew with each look: rights end
+	types, err := v.Caller.wantedEvents(in.asked()) // checked at each look: rights may end
 	if err != nil {
 		return Reply{}, err
 	}
@@ -119,7 +119,7 @@ func listEvents(v *View, in *ListEventsIn) (Reply, error) {
 	return reply, nil
 }
 
-// place is where the query says to go on; false when it doesn't say.
+// place returns the position in the query, or false if there is none.
 func (in *ListEventsIn) place() (after uint64, given bool) {
 	if in.Cursor != "" {
 		n, _ := strconv.ParseUint(in.Cursor, 10, 64)
@@ -128,14 +128,14 @@ func (in *ListEventsIn) place() (after uint64, given bool) {
 	return uint64(in.After.Value), in.After.Set
 }
 
-// asked are the types that are asked for. Validate has refused unknown ones.
+// asked returns the types in the query. Validate has refused unknown ones.
 func (in *ListEventsIn) asked() EventSet {
 	set, _ := parseEventTypes(in.Types)
 	return set
 }
 
-// begin finds out where to begin, once for all looks. What comes after a place
-// that was swept can't be told without leaving something out.
+// begin sets the position to start from, once for all looks. It refuses a position
+// whose next events have been swept, since the answer would silently leave them out.
 func (in *ListEventsIn) begin(v *View, after uint64, given bool, path string) error {
 	if in.begun {
 		return nil
@@ -157,8 +157,8 @@ func (in *ListEventsIn) begin(v *View, after uint64, given bool, path string) er
 	return nil
 }
 
-// eventSpan gives the sequence numbers of the oldest event that is kept, and of the
-// last there was. Without any event the first is behind the last.
+// eventSpan returns the sequence numbers of the oldest event that is kept, and of the
+// last one ever written. Without any event, first is last+1.
 func (v *View) eventSpan() (first, last uint64, err error) {
 	var zero storage.ID
 	if last, err = v.Number(eventSequence, zero[:]); err != nil {
@@ -178,8 +178,8 @@ func (v *View) eventSpan() (first, last uint64, err error) {
 	return first, last, nil
 }
 
-// StartEvents finds out where a stream of ListEvents begins: behind Last-Event-ID,
-// else behind after, else with what comes from now on.
+// StartEvents finds the position where a stream of ListEvents starts: Last-Event-ID, or
+// after, or else the end of the log.
 var StartEvents = NewQuery[ListEventsIn, None]("StartEvents", "Find where a stream of events begins", Needs{Read, EventRights}, startEvents, OneMoment)
 
 func startEvents(v *View, in *ListEventsIn) (Reply, error) {
@@ -206,6 +206,6 @@ func startEvents(v *View, in *ListEventsIn) (Reply, error) {
 	return Reply{}, in.begin(v, after, given, path)
 }
 
-// Started is what StartEvents found out: behind which event the stream begins, and
-// which types it is of.
+// Started returns the results of StartEvents: the position where the stream starts, and
+// its types.
 func (in *ListEventsIn) Started() (after uint64, types EventSet) { return in.start, in.asked() }

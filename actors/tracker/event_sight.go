@@ -7,38 +7,38 @@ import (
 	"switchyard/storage"
 )
 
-// loggedAt is an event as it lies in the log, and what decides who sees it.
+// loggedAt is an event of the log, with the facts that decide who sees it.
 type loggedAt struct {
 	sequence uint64
-	kind     EventSet // its bit
+	kind     EventSet // the bit of its type
 	name     []byte   // its type; part of body
 	body     []byte   // its JSON
 	place    *issuePlace
 	header   storage.Header
-	// forAdmins: nobody can tell any more who else might see it.
+	// forAdmins is set if it is not known who else may see the event.
 	forAdmins bool
-	// links are ids in the body of issues that it does not hang on: parents, and what
-	// became of tickets.
+	// links are the ids of other issues in the body: parents, and issues made from
+	// tickets.
 	links []linkAt
 }
 
-// linkAt is where an event's body names another issue.
+// linkAt is the position of another issue's id in an event's body.
 type linkAt struct {
-	from, to int // with the quotes
+	from, to int // with quotes
 	place    *issuePlace
 }
 
-// issuePlace is where an issue is now, as far as this decides who sees it; made once
-// for all the events and callers that one look is for.
+// issuePlace holds what decides who sees an issue now. It is read once for all the
+// events and callers of a batch.
 type issuePlace struct {
 	id         storage.ID
 	there      bool
 	restricted bool
 	team       storage.ID
-	// gone says that the issue was deleted and how it was then; false for those that
-	// were deleted before this was written down.
+	// gone is set if the issue was deleted and its last state is known; false for
+	// issues deleted before that state was recorded.
 	gone bool
-	// granted remembers whom the grants let in.
+	// granted caches which actors the grants admit.
 	granted map[grantee]bool
 }
 
@@ -47,11 +47,11 @@ type grantee struct {
 	id   string
 }
 
-// eventReader reads events of one moment.
+// eventReader reads events of one snapshot.
 type eventReader struct {
 	v      *View
 	places map[storage.ID]*issuePlace
-	// teams says of those that were asked for whether they are there.
+	// teams caches which teams exist.
 	teams map[storage.ID]bool
 }
 
@@ -61,7 +61,8 @@ func (v *View) eventReader() *eventReader {
 
 var errEvent = fmt.Errorf("%w: event", storage.ErrFormat)
 
-// read takes a stored event apart, without decoding it. value must stay as it is.
+// read parses a stored event without decoding its JSON as a whole. value must not
+// change afterwards.
 func (r *eventReader) read(sequence uint64, value []byte) (e loggedAt, err error) {
 	rec, err := storage.ParseRecord(value)
 	if err != nil {
@@ -102,8 +103,9 @@ func (r *eventReader) read(sequence uint64, value []byte) (e loggedAt, err error
 	return e, err
 }
 
-// hang has an event hang on an issue. One event that names none, though it is of a
-// type that does, is not to keep everybody from reading the others.
+// hang sets the issue that decides who sees an event. An event whose data has no issue,
+// though its type requires it, is for admins only, so that it does not fail the whole
+// list.
 func (r *eventReader) hang(e *loggedAt, issue []byte) (err error) {
 	id, ok := storage.ParseID(issue)
 	if e.forAdmins = !ok; ok {
@@ -112,8 +114,8 @@ func (r *eventReader) hang(e *loggedAt, issue []byte) (err error) {
 	return err
 }
 
-// findDraft finds what a draft hangs on by now that hung on no issue: it has become
-// one since, and gone with it maybe. Else its team decides, which is the event's.
+// findDraft sets the issue of an event of a draft that had no issue: the draft may have
+// become one since. Otherwise the event's team decides.
 func (r *eventReader) findDraft(e *loggedAt, draft []byte) error {
 	id, ok := storage.ParseID(draft)
 	if e.forAdmins = !ok; !ok {
@@ -136,7 +138,7 @@ func (r *eventReader) findDraft(e *loggedAt, draft []byte) error {
 	return err
 }
 
-// eventTypeIn reads the type off the beginning of an event's JSON.
+// eventTypeIn returns the type at the beginning of an event's JSON.
 func eventTypeIn(body []byte) []byte {
 	const before = len(`{"id":"01890000-0000-7000-8000-000000000000`)
 	rest, ok := bytes.CutPrefix(body[min(before, len(body)):], []byte(`","type":"`))
@@ -147,9 +149,9 @@ func eventTypeIn(body []byte) []byte {
 	return rest[:end]
 }
 
-// eventDataIn gives the part of an event's JSON that is its data. Looking for names
-// is exact, as in storedText; in front of data there is no text from outside but the
-// actor's id, and data comes to its end before changes, if there are any.
+// eventDataIn returns the range of data in an event's JSON. Searching for names is
+// exact, as in storedText: the only external text in front of data is the actor's id,
+// and data ends before changes, if there are any.
 func eventDataIn(body []byte) (from, to int) {
 	const name = `"data":`
 	at := bytes.Index(body, []byte(name))
@@ -165,7 +167,7 @@ func eventDataIn(body []byte) (from, to int) {
 
 const changesMark = `,"changes":{`
 
-// firstText is the text of the first field of that name; nil when it is null.
+// firstText returns the text of the first field of that name, or nil if it is null.
 func firstText(body []byte, field string) []byte {
 	at := bytes.Index(body, []byte(`"`+field+`":`))
 	if at < 0 {
@@ -179,11 +181,11 @@ func firstText(body []byte, field string) []byte {
 	return rest[:end]
 }
 
-// quotedID is the length of an id with its quotes.
+// quotedID is the length of an id with quotes.
 const quotedID = len(`"01890000-0000-7000-8000-000000000000"`)
 
-// findLinks notes where an event names other issues in a field: of its data, and of
-// what changed.
+// findLinks collects the ids of other issues in a field: in the event's data, and in
+// its changes.
 func (r *eventReader) findLinks(e *loggedAt, at, end int, name string) error {
 	const from, to = `{"from":`, `,"to":`
 	field := `"` + name + `":`
@@ -207,7 +209,7 @@ func (r *eventReader) findLinks(e *loggedAt, at, end int, name string) error {
 	return r.noteLink(e, first+i+len(to))
 }
 
-// noteLink notes the id at a place of an event's body, unless there is null.
+// noteLink adds the id at a position of an event's body, unless the value is null.
 func (r *eventReader) noteLink(e *loggedAt, at int) error {
 	if e.body[at] != '"' || len(e.body) < at+quotedID {
 		return nil
@@ -221,7 +223,7 @@ func (r *eventReader) noteLink(e *loggedAt, at int) error {
 	return err
 }
 
-// placeOf tells where an issue is.
+// placeOf returns an issue's place, from the cache or the store.
 func (r *eventReader) placeOf(id storage.ID) (*issuePlace, error) {
 	if p := r.places[id]; p != nil {
 		return p, nil
@@ -242,10 +244,11 @@ func (r *eventReader) placeOf(id storage.ID) (*issuePlace, error) {
 	return p, nil
 }
 
-// sees tells whether the view's caller may see an event: whoever sees its issue now
-// does. Of an issue that was deleted, events are seen by those who could see it when
-// the event happened and still could when it went; of a restricted one that is
-// admins, and of a team that is gone, since it may have been private (Decision 44).
+// sees reports whether the view's caller may see an event. Events of an existing issue
+// are seen by the callers who see the issue now. Events of a deleted one are seen by
+// those who could see it both at the event and at its deletion; only admins see them if
+// it was restricted, or if its team is deleted, since the team may have been private
+// (Decision 44).
 func (r *eventReader) sees(e *loggedAt) (bool, error) {
 	switch c := r.v.Caller; {
 	case c.Level >= Admin:
@@ -262,8 +265,8 @@ func (r *eventReader) sees(e *loggedAt) (bool, error) {
 	return seen, err
 }
 
-// seesTeam tells whether the view's caller, who is no admin, may see what belonged to
-// a team.
+// seesTeam reports whether the view's caller, who is not an admin, may see records of a
+// team.
 func (r *eventReader) seesTeam(team storage.ID) (bool, error) {
 	if !r.v.Caller.Sees(team) {
 		return false, nil
@@ -282,8 +285,8 @@ func (r *eventReader) seesTeam(team storage.ID) (bool, error) {
 	return there, nil
 }
 
-// seesPlace tells whether the view's caller may see an issue. It decides as
-// View.seesIssue does, for many callers.
+// seesPlace reports whether the view's caller may see an issue. It decides as
+// View.seesIssue does, with a cache for many callers.
 func (r *eventReader) seesPlace(p *issuePlace) (bool, error) {
 	c := r.v.Caller
 	switch {
@@ -309,8 +312,8 @@ func (r *eventReader) seesPlace(p *issuePlace) (bool, error) {
 	return in, nil
 }
 
-// hidden tells which of the issues that an event links the view's caller may not see,
-// a bit for each (Decision 26).
+// hidden returns a bit for each linked issue that the view's caller may not see
+// (Decision 26).
 func (r *eventReader) hidden(e *loggedAt) (bits uint8, err error) {
 	for i, p := range e.links {
 		shown, err := r.seesPlace(p.place)
@@ -324,7 +327,7 @@ func (r *eventReader) hidden(e *loggedAt) (bits uint8, err error) {
 	return bits, nil
 }
 
-// appendBody appends an event's JSON without the links that are hidden.
+// appendBody appends an event's JSON with null in place of hidden links.
 func (e *loggedAt) appendBody(dst []byte, hidden uint8) []byte {
 	at := 0
 	for i, p := range e.links {

@@ -5,33 +5,34 @@ import (
 	"strings"
 )
 
-// EventSet is a set of the types of events, a bit for each.
+// EventSet is a set of event types, with a bit for each.
 type EventSet uint32
 
-// eventKind is what the service knows of a type of event.
+// eventKind describes a type of event.
 type eventKind struct {
 	name string
-	// resource is what a token limited to one kind of resource must be for to see such
-	// events: "issues", "sessions", or "" for a right to everything.
+	// resource is the resource that a limited token must be good for to read such
+	// events: "issues" or "sessions". Tokens need the right to read everything if it is
+	// empty.
 	resource string
-	// hangs says on which issue the event hangs.
+	// hangs says which issue decides who sees the event.
 	hangs eventPlace
 }
 
-// eventPlace says where an event's data names the issue that the event hangs on: who
-// sees the issue sees the event.
+// eventPlace is the place in an event's data of the issue that decides who sees the
+// event.
 type eventPlace uint8
 
 const (
-	onNoIssue eventPlace = iota // the event's own header decides
-	onItself                    // data is the issue
-	onIssueID                   // data has its id as issueId
-	onDraft                     // so it has, or it is a draft of an issue that was not there yet
-	onTicket                    // on none, but data may link one as issueId, which not everybody sees
+	onNoIssue eventPlace = iota // none: the event's own header decides
+	onItself                    // the data is the issue
+	onIssueID                   // issueId
+	onDraft                     // issueId, or the issue that the draft has become
+	onTicket                    // none, but issueId may link an issue that not every caller sees
 )
 
-// eventKinds are all types of events there are (Decision 44), for those who read the
-// log and for webhooks. The order makes the bits of EventSet, which are kept nowhere.
+// eventKinds are all types of events (Decision 44), for the event log and webhooks.
+// Their order determines the bits of EventSet, which are not stored.
 var eventKinds = []eventKind{
 	{eventIssueCreated, "issues", onItself},
 	{eventIssueUpdated, "issues", onItself},
@@ -56,7 +57,7 @@ var eventKinds = []eventKind{
 	{eventComms, "", onNoIssue},
 }
 
-// EventTypes are the names of the types.
+// EventTypes are the names of the types of events.
 var EventTypes = func() []string {
 	names := make([]string, len(eventKinds))
 	for i, k := range eventKinds {
@@ -65,13 +66,13 @@ var EventTypes = func() []string {
 	return names
 }()
 
-// allEvents has every type, and those that a later version may bring.
+// allEvents has every type, including those of later versions.
 const allEvents = ^EventSet(0)
 
 // otherEvent stands for the types that this version does not know.
 const otherEvent EventSet = 1 << 31
 
-// eventNumbers gives the places of the types in eventKinds.
+// eventNumbers maps the names of types to their index in eventKinds.
 var eventNumbers = func() map[string]int {
 	numbers := make(map[string]int, len(eventKinds))
 	for i, k := range eventKinds {
@@ -80,8 +81,8 @@ var eventNumbers = func() map[string]int {
 	return numbers
 }()
 
-// matchesEvent tells whether a pattern is for a type of event: a name, a family
-// such as "issue.*", or "*".
+// matchesEvent reports whether a pattern matches a type of event. A pattern is a name,
+// a family such as "issue.*", or "*".
 func matchesEvent(pattern, eventType string) bool {
 	if family, ok := strings.CutSuffix(pattern, "*"); ok {
 		return strings.HasPrefix(eventType, family)
@@ -89,7 +90,7 @@ func matchesEvent(pattern, eventType string) bool {
 	return pattern == eventType
 }
 
-// eventsOf are the types that a pattern is for; 0 when it is for none.
+// eventsOf returns the types that a pattern matches; 0 for none.
 func eventsOf(pattern string) (set EventSet) {
 	if pattern == "*" {
 		return allEvents
@@ -105,8 +106,8 @@ func eventsOf(pattern string) (set EventSet) {
 	return set
 }
 
-// parseEventTypes reads a comma-separated list of types, of families such as issue.*,
-// and of *; empty: all. unknown are the words that name none.
+// parseEventTypes parses a comma-separated list of types, families such as issue.*, and
+// *; an empty list means all. unknown are the words that match no type.
 func parseEventTypes(list string) (set EventSet, unknown []string) {
 	if list == "" {
 		return allEvents, nil
@@ -121,11 +122,11 @@ func parseEventTypes(list string) (set EventSet, unknown []string) {
 	return set, unknown
 }
 
-// EventRights is what tokens are asked for: a right to read anything that there are
-// events of. Which of them a token sees is decided for each.
+// EventRights is the resource that tokens need to read the event log: a right to read
+// anything that has events. Which events a token sees is decided for each.
 const EventRights = "events"
 
-// readableEvents are the types that the caller has the right to read.
+// readableEvents returns the types that the caller has the right to read.
 func (c *Caller) readableEvents() EventSet {
 	if c.Allows(Needs{Level: Read}) {
 		return allEvents
@@ -139,8 +140,8 @@ func (c *Caller) readableEvents() EventSet {
 	return set
 }
 
-// wantedEvents are those of the types asked for that the caller has the right to
-// read; FORBIDDEN when it is none of them.
+// wantedEvents returns the types among asked that the caller has the right to read, or
+// FORBIDDEN if there are none.
 func (c *Caller) wantedEvents(asked EventSet) (EventSet, error) {
 	readable := c.readableEvents()
 	if readable != allEvents && asked&readable == 0 {
