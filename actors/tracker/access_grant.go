@@ -7,7 +7,7 @@ import (
 	"switchyard/storage"
 )
 
-// GranteeType says what kind of actor a grant names.
+// GranteeType is the kind of actor that a grant is for.
 type GranteeType string
 
 // The kinds of grantees.
@@ -17,8 +17,8 @@ const (
 	GranteeTeam  GranteeType = "team"
 )
 
-// AccessGrant lets an actor see an issue. An issue with at least one is
-// restricted: beside those it lists, only admins see it (Decision 26).
+// AccessGrant lets an actor see an issue. An issue with at least one grant is
+// restricted: only admins and the actors of its grants see it (Decision 26).
 type AccessGrant struct {
 	ID             string      `json:"id"`
 	OrganizationID WorkspaceID `json:"organizationId"`
@@ -28,20 +28,20 @@ type AccessGrant struct {
 	CreatedAt      Timestamp   `json:"createdAt"`
 }
 
-// Flags of a grant's record: whom it lets in, without decoding it.
+// Flags of a grant's record: the type of its actor, without decoding it.
 const (
 	grantsUser storage.Flags = 1 << iota
 	grantsAgent
 	grantsTeam
 )
 
-// maxGrants bounds the grants of an issue: all are looked at to decide who sees
-// it. Teams are the way to let many in.
+// maxGrants limits the grants of an issue: all are read to decide whether a caller sees
+// it. A grant to a team admits any number of people.
 const maxGrants = 100
 
-// accessGrants keeps the grants of all issues. The restricted flag in the issue's
-// record and the row in restrictedTable say that there is one; the batch that
-// changes one of the three changes all.
+// accessGrants holds the grants of all issues. The restricted flag in the issue's
+// record and the row in restrictedTable say that the issue has grants; a batch changes
+// all three together.
 var accessGrants = storage.Table[AccessGrant]{
 	ID:   accessTable,
 	Name: "accessGrant",
@@ -68,7 +68,7 @@ func (t GranteeType) flag() storage.Flags {
 	return 0
 }
 
-// granted reports whether a grant of an issue lets a caller in.
+// granted reports whether one of the issue's grants admits a caller.
 func (v *View) granted(c *Caller, issue storage.ID) (in bool, err error) {
 	lets := c.letIn()
 	err = accessGrants.Scan(v, issueKey(issue), nil, func(pk []byte, rec storage.Record) (bool, error) {
@@ -81,8 +81,8 @@ func (v *View) granted(c *Caller, issue storage.ID) (in bool, err error) {
 	return in, nil
 }
 
-// letIn reports of stored grants whether they let the caller in: one to itself, of
-// its own type, or one to a team that it is a member of.
+// letIn returns a function that reports whether a stored grant admits the caller: a
+// grant to the caller's id and type, or to a team that the caller is a member of.
 func (c *Caller) letIn() func(pk []byte, rec storage.Record) bool {
 	self, kind := storage.Key(nil).Str(c.ID), GranteeType(c.Type).flag()
 	return func(pk []byte, rec storage.Record) bool {
@@ -107,9 +107,8 @@ func (v *View) countGrants(issue storage.ID) (n int, err error) {
 	return n, nil
 }
 
-// restrict makes an issue restricted, or open again, as the first grant comes or
-// the last one goes. The issue itself does not change: neither its ETag nor its
-// updatedAt.
+// restrict makes an issue restricted when it gets its first grant, or open again when
+// it has lost its last one. The issue itself, its ETag and updatedAt do not change.
 func (tx *Tx) restrict(row *storage.Row[Issue], restricted bool) error {
 	pk := issueKey(row.Value.id())
 	held, mark := row.Flags&issues.Held&^issueRestricted, tx.Writer().DeleteValue
@@ -129,8 +128,8 @@ func (tx *Tx) restrict(row *storage.Row[Issue], restricted bool) error {
 	return tx.tallyRestricted(&row.Value, restricted)
 }
 
-// copyGrants restricts a new issue as another is restricted: it gets grants of its own
-// for the same actors.
+// copyGrants makes the issue to restricted, with grants of its own for the actors of
+// from's grants.
 func (tx *Tx) copyGrants(from, to *storage.Row[Issue]) error {
 	var all []AccessGrant
 	err := accessGrants.Scan(tx, issueKey(from.Value.id()), nil, func(_ []byte, rec storage.Record) (bool, error) {
@@ -156,8 +155,7 @@ func (tx *Tx) copyGrants(from, to *storage.Row[Issue]) error {
 	return tx.restrict(to, true)
 }
 
-// dropAccess removes what says who may see an issue that is about to be removed:
-// its grants and its share.
+// dropAccess removes the grants and the share of an issue that is about to be removed.
 func (tx *Tx) dropAccess(row *storage.Row[Issue]) error {
 	pk := issueKey(row.Value.id())
 	if row.Flags&issueRestricted != 0 {

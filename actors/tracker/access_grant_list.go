@@ -6,7 +6,7 @@ import (
 	"switchyard/storage"
 )
 
-// IssueIn names an issue.
+// IssueIn identifies an issue.
 type IssueIn struct {
 	ID string `path:"id"`
 }
@@ -16,8 +16,8 @@ type AccessGrantList struct {
 	Permissions []AccessGrant `json:"permissions"`
 }
 
-// ListAccessGrants lists the grants of an issue, in the order of their actors'
-// ids; none says that the issue is not restricted.
+// ListAccessGrants lists the grants of an issue, in the order of their actors' ids. The
+// list of an issue that is not restricted is empty.
 var ListAccessGrants = NewQuery[IssueIn, AccessGrantList]("ListAccessGrants", "List an issue's access grants", Needs{Read, "issues"}, listAccessGrants, OneMoment)
 
 func listAccessGrants(v *View, in *IssueIn) (Reply, error) {

@@ -5,16 +5,17 @@ import (
 	"fmt"
 )
 
-// PutAccessGrantIn says whom to let see an issue.
+// PutAccessGrantIn is the issue and the actor of a grant.
 type PutAccessGrantIn struct {
 	ID        string      `path:"id"`
 	ActorID   string      `json:"actorId" rules:"required,min=1,max=255"`
 	ActorType GranteeType `json:"actorType" enum:"user,agent,team" default:"user"`
 }
 
-// PutAccessGrant lets an actor see an issue, and nobody who is not listed from
-// then on but admins; the caller is not listed by itself. Repeated it updates the
-// grant, which keeps its id and age.
+// PutAccessGrant lets an actor see an issue. With the first grant the issue becomes
+// restricted: only admins and the actors of its grants see it, so the caller may lose
+// sight of it. A repeat with another actorType updates the grant, which keeps its id
+// and createdAt.
 var PutAccessGrant = NewCommand[PutAccessGrantIn, AccessGrant]("PutAccessGrant", "Grant access to an issue", Needs{Write, "issues"}, putAccessGrant)
 
 func putAccessGrant(tx *Tx, in *PutAccessGrantIn) (Reply, error) {

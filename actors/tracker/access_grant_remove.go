@@ -2,14 +2,14 @@ package tracker
 
 import "fmt"
 
-// AccessGrantIn names a grant by its issue and actor.
+// AccessGrantIn identifies a grant by its issue and actor.
 type AccessGrantIn struct {
 	ID      string `path:"id"`
 	ActorID string `path:"actorId"`
 }
 
-// RemoveAccessGrant takes an actor off the list of those who see an issue. With
-// the last one the issue is open to the workspace again.
+// RemoveAccessGrant removes an actor's grant for an issue. Without its last grant the
+// issue is open to the workspace again.
 var RemoveAccessGrant = NewCommand[AccessGrantIn, None]("RemoveAccessGrant", "Remove an access grant", Needs{Write, "issues"}, removeAccessGrant, WithRoom(Frees))
 
 func removeAccessGrant(tx *Tx, in *AccessGrantIn) (Reply, error) {

@@ -7,11 +7,11 @@ import (
 	"switchyard/storage"
 )
 
-// accessRows are the plain rows about who may see issues.
+// accessRows are the plain rows of restricted issues.
 var accessRows = []storage.RowSpec{{ID: restrictedTable, Name: "restricted issue", Check: checkRestrictedRow}}
 
-// checkRestrictedRow proves that an issue said to be restricted is there and says
-// so itself.
+// checkRestrictedRow checks that the issue of a row in restrictedTable exists and has
+// the restricted flag.
 func checkRestrictedRow(v *storage.View, fields, value []byte) error {
 	if len(fields) != storage.ListedKeyLen || len(value) != 0 {
 		return fmt.Errorf("%w: restricted issue of %d and %d bytes", storage.ErrFormat, len(fields), len(value))
@@ -36,12 +36,12 @@ func isRestricted(v *storage.View, issue []byte) (restricted, there bool, err er
 	return restricted, there, err
 }
 
-// checkRestricted proves of one issue that its flag, its grants and its row among
-// the restricted ones agree.
+// checkRestricted checks that a restricted issue has a grant and a row in
+// restrictedTable.
 func checkRestricted(v *storage.View, pk []byte, rec storage.Record, say func(string, ...any)) error {
 	flagged := rec.Flags()&issueRestricted != 0
 	if !flagged {
-		return nil // grants and rows are held against the flag on their own
+		return nil // checkAccess and checkRestrictedRow check the other direction
 	}
 	for table, lacks := range map[storage.TableID]string{
 		accessTable:     "is restricted, but has no grant",
@@ -58,8 +58,8 @@ func checkRestricted(v *storage.View, pk []byte, rec storage.Record, say func(st
 	return nil
 }
 
-// checkAccess proves of every grant and share that its issue is there, and of
-// grants that the issue is restricted.
+// checkAccess checks that the issue of every grant and share exists, and that those of
+// grants are restricted.
 func checkAccess(v *storage.View, say sayer) error {
 	err := accessGrants.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		g, err := accessGrants.Decode(rec)

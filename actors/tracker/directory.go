@@ -8,38 +8,38 @@ import (
 	"switchyard/storage"
 )
 
-// The directory tells what spans workspaces: which slug names which, and who is a
-// member of which. It lives in its own shard, so no batch holds both it and a
-// workspace. Every change of both is made of steps, each of which can be repeated,
-// and the first of them leaves a timer that sees to the rest if whoever runs the
-// steps dies between two:
+// The directory holds what spans workspaces: slugs, and the memberships of users. It
+// lives in a shard of its own, so no batch changes both the directory and a workspace.
+// Changes of both consist of steps that can be repeated. The first step sets a timer,
+// which completes the others after a crash between two:
 //
-//	create:  reserve the slug -> found the workspace -> activate the entry
-//	delete:  mark the entry   -> erase the workspace -> forget the entry
-//	members: change + note    -> tell the directory  -> clear the note
+// create:  reserve the slug -> found the workspace -> activate the entry
+// delete:  mark the entry   -> erase the workspace -> forget the entry
+// members: change + note    -> tell the directory  -> clear the note
 //
-// The workspace is the authority on its own existence and members; the directory
-// only says where to look.
+// The workspace is the authority on its own existence and members; the directory is an
+// index to workspaces.
 
-// slugState says how far a directory entry's creation or deletion has come.
+// slugState is the state of a directory entry in its creation or deletion.
 type slugState string
 
 const (
-	// slugReserved entries hold a slug for a workspace that may not be there yet.
+	// slugReserved entries hold a slug for a workspace that may not exist yet.
 	slugReserved slugState = "reserved"
 	slugActive   slugState = "active"
-	// slugDeleting entries hold the slug until every trace is gone.
+	// slugDeleting entries hold the slug until the workspace is erased.
 	slugDeleting slugState = "deleting"
 )
 
 const (
-	// foundWithin is how long after its reservation a workspace may be founded.
+	// foundWithin is the time after its reservation in which a workspace may be
+	// founded.
 	foundWithin = 30 * time.Second
-	// resolveAfter is when a reservation is looked into. It lies so far behind
-	// foundWithin that no step still on its way can found the workspace then, even
-	// where the clocks of two owners differ by less than the time between.
+	// resolveAfter is the time after which a reservation is resolved. It is longer than
+	// foundWithin, so no step that is still running can found the workspace then, as
+	// long as the clocks of two owners differ by less than the difference.
 	resolveAfter = time.Minute
-	// eraseAfter is when a deletion is taken up again.
+	// eraseAfter is the time after which a timer takes over a deletion.
 	eraseAfter = 15 * time.Second
 )
 
@@ -49,15 +49,15 @@ const (
 	timerErase   = "directory.erase"
 )
 
-// directoryEntry is a workspace's place in the directory.
+// directoryEntry is the directory's record of a workspace.
 type directoryEntry struct {
 	Workspace WorkspaceID `json:"workspace"`
 	Slug      string      `json:"slug"`
 	State     slugState   `json:"state"`
 	Owner     UserID      `json:"owner"`
 	CreatedAt Timestamp   `json:"createdAt"`
-	// Answer names the record of the reservation's answer, in hexadecimal, so that
-	// it goes with a reservation that comes to nothing.
+	// Answer is the key of the reservation's stored answer, in hexadecimal. The answer
+	// is removed with a reservation that is released.
 	Answer string `json:"answer,omitempty"`
 }
 
@@ -90,7 +90,7 @@ func (v *View) entry(id WorkspaceID) (*storage.Row[directoryEntry], error) {
 	return row, nil
 }
 
-// entryBySlug finds the entry that holds a slug; nil when it is free.
+// entryBySlug returns the entry that holds a slug, or nil if the slug is free.
 func (v *View) entryBySlug(slug string) (*storage.Row[directoryEntry], error) {
 	if !indexable(slug) {
 		return nil, nil
@@ -106,7 +106,7 @@ func (v *View) entryBySlug(slug string) (*storage.Row[directoryEntry], error) {
 	return row, nil
 }
 
-// setEntryState moves an entry on.
+// setEntryState changes the state of an entry.
 func (tx *Tx) setEntryState(row *storage.Row[directoryEntry], state slugState) error {
 	e := row.Value
 	e.State = state
@@ -116,12 +116,12 @@ func (tx *Tx) setEntryState(row *storage.Row[directoryEntry], state slugState) e
 	return nil
 }
 
-// directoryStep is the input of the steps that are about one workspace.
+// directoryStep is the input of steps that concern one workspace.
 type directoryStep struct {
 	Workspace WorkspaceID `json:"workspace"`
 }
 
-// about implements aboutWorkspace, also for the inputs that embed a step.
+// about implements aboutWorkspace for every input that embeds a step.
 func (s directoryStep) about() storage.ID { return s.id() }
 
 func (s directoryStep) id() storage.ID {
@@ -129,8 +129,8 @@ func (s directoryStep) id() storage.ID {
 	return id
 }
 
-// answerName is the name of the record under which an answer to req is kept in
-// the workspace that remembers it; "" without an idempotency key.
+// answerName returns the hexadecimal key of the stored answer to req, or "" without an
+// idempotency key.
 func answerName(req *Request) string {
 	if req.Idempotency == nil {
 		return ""
@@ -147,12 +147,11 @@ func parseAnswerName(name string) (answerKey, bool) {
 	return answerKey(raw), true
 }
 
-// dropAnswer forgets an answer by its name, so that the request is carried out
-// afresh when it is repeated.
+// dropAnswer removes an answer by its name, so that a repeat of the request runs again.
 func (tx *Tx) dropAnswer(name string) error {
 	key, ok := parseAnswerName(name)
 	if !ok {
-		return nil // there was no key
+		return nil // the request had no key
 	}
 	a, err := tx.answer(key)
 	if err != nil || a == nil {

@@ -8,21 +8,21 @@ import (
 	"switchyard/storage"
 )
 
-// membership says that a user is, or was until lately, a member of a workspace.
+// membership records that a user is, or recently was, a member of a workspace.
 type membership struct {
 	User      UserID      `json:"user"`
 	Workspace WorkspaceID `json:"workspace"`
-	// Version is the workspace's count of such changes. A step that was overtaken by
-	// a later one changes nothing: so removed members stay on record for a while.
+	// Version is the workspace's counter of member changes. A step with an older
+	// version changes nothing; removed memberships are kept for a while so that it is
+	// known.
 	Version   uint64     `json:"version"`
 	RemovedAt *Timestamp `json:"removedAt,omitempty"`
 }
 
-// foundingVersion is that of the owner's membership.
+// foundingVersion is the version of the owner's membership.
 const foundingVersion = 1
 
-// removedLife is how long a removed membership is remembered: longer than any
-// step can be on its way.
+// removedLife is how long a removed membership is kept: longer than any step can take.
 const removedLife = time.Hour
 
 var memberships = storage.Table[membership]{
@@ -45,7 +45,8 @@ func membershipKey(k storage.Key, user UserID, workspace WorkspaceID) storage.Ke
 	return workspaceKey(memberKey(k, user), workspace)
 }
 
-// putMembership writes a change of a membership, unless a later one came first.
+// putMembership writes a change of a membership, unless a later change was written
+// first.
 func (tx *Tx) putMembership(workspace WorkspaceID, c memberChanged) error {
 	m := membership{User: c.User, Workspace: workspace, Version: c.Version}
 	if !c.Present {
@@ -71,7 +72,7 @@ func (tx *Tx) putMembership(workspace WorkspaceID, c memberChanged) error {
 	return nil
 }
 
-// putMembershipsIn tells the directory of changes in a workspace.
+// putMembershipsIn is the changes of members in a workspace.
 type putMembershipsIn struct {
 	directoryStep
 	Changes []memberChanged `json:"changes"`
@@ -82,8 +83,7 @@ var putMembershipsOp = NewCommand[putMembershipsIn, None]("PutMemberships", "Tel
 	if err != nil {
 		return Reply{}, err
 	}
-	// A workspace that is on its way out takes its memberships along; a late step
-	// must not bring one back.
+	// A late step must not bring back memberships of a workspace that is being deleted.
 	if row == nil || row.Value.State == slugDeleting {
 		return Reply{Outcome: NoContent}, nil
 	}
@@ -95,16 +95,16 @@ var putMembershipsOp = NewCommand[putMembershipsIn, None]("PutMemberships", "Tel
 	return Reply{Outcome: NoContent}, nil
 }, InDirectory)
 
-// dropMemberships removes up to limit memberships of a workspace; true when there
-// are more.
+// dropMemberships removes up to limit memberships of a workspace and reports whether
+// there are more.
 func (tx *Tx) dropMemberships(workspace WorkspaceID, limit int) (more bool, err error) {
 	prefix := workspaceKey(nil, workspace)
 	return tx.dropIndexed(membershipByWorkspace, prefix, len(prefix), limit, nil)
 }
 
-// dropIndexed removes memberships by the entries of an index that begin with
-// prefix, as long as expired (nil: always) says so; skip is where in an entry the
-// primary key begins.
+// dropIndexed removes memberships by the entries of an index that begin with prefix,
+// until expired returns false (nil: none does). skip is the offset of the primary key
+// in an entry.
 func (tx *Tx) dropIndexed(index storage.TableID, prefix []byte, skip, limit int, expired func(fields []byte) bool) (more bool, err error) {
 	var keys [][]byte
 	err = tx.Rows(index, prefix, nil, func(fields, _ []byte) (bool, error) {

@@ -6,7 +6,7 @@ import (
 	"switchyard/storage"
 )
 
-// reserveSlugIn asks for a slug for a workspace that is to be founded.
+// reserveSlugIn is a slug to reserve for a new workspace.
 type reserveSlugIn struct {
 	Workspace WorkspaceID `json:"workspace"`
 	Slug      string      `json:"slug"`
@@ -16,9 +16,9 @@ type reserveSlugIn struct {
 
 func (in *reserveSlugIn) about() storage.ID { return in.Workspace.raw() }
 
-// reserveSlugOp is the first step of a creation. With an idempotency key its
-// answer is remembered like any other, so a repeated creation goes on with the
-// workspace and owner of the first.
+// reserveSlugOp is the first step of a creation. With an idempotency key its answer is
+// kept as usual, so a repeated creation continues with the first one's workspace and
+// owner.
 var reserveSlugOp = NewCommand[reserveSlugIn, directoryEntry]("ReserveSlug", "Reserve a slug", Needs{}, func(tx *Tx, in *reserveSlugIn) (Reply, error) {
 	taken, err := tx.entryBySlug(in.Slug)
 	if err != nil {
@@ -38,12 +38,12 @@ var reserveSlugOp = NewCommand[reserveSlugIn, directoryEntry]("ReserveSlug", "Re
 	if err != nil {
 		return Reply{}, fmt.Errorf("reserve a slug: %w", err)
 	}
-	// Whatever becomes of the next steps, this settles it.
+	// The timer completes or releases the reservation if the next steps fail.
 	return Reply{Body: body}, tx.SetTimer(timerResolve, string(in.Workspace), tx.now.Add(resolveAfter))
 }, InDirectory)
 
-// mayOwnAnother refuses a workspace to a user who made as many as the operator allows
-// and has not deleted any of them.
+// mayOwnAnother returns CONFLICT if a user owns as many workspaces as the operator
+// allows.
 func (tx *Tx) mayOwnAnother(owner UserID) error {
 	most := tx.operator.workspacesPerUser()
 	if most == 0 {
@@ -63,8 +63,8 @@ func (tx *Tx) mayOwnAnother(owner UserID) error {
 	return Conflict(fmt.Sprintf("The user has made %d workspaces, as many as --workspaces-per-user allows.", most), "Delete one, or have the operator make the workspace for another user.")
 }
 
-// activateSlugOp is the last step of a creation: the workspace is there. It tells
-// whether the directory knows of it.
+// activateSlugOp is the last step of a creation, after the workspace was founded. It
+// fails if the directory has no entry for the workspace.
 var activateSlugOp = NewCommand[directoryStep, None]("ActivateSlug", "Confirm a reserved slug", Needs{}, func(tx *Tx, in *directoryStep) (Reply, error) {
 	row, err := tx.entry(in.Workspace)
 	if err != nil {
@@ -84,7 +84,7 @@ var activateSlugOp = NewCommand[directoryStep, None]("ActivateSlug", "Confirm a 
 	return Reply{Outcome: NoContent}, tx.ClearTimer(timerResolve, string(in.Workspace))
 }, InDirectory)
 
-// releaseSlugOp gives up a reservation whose workspace was never founded.
+// releaseSlugOp removes a reservation whose workspace was never founded.
 var releaseSlugOp = NewCommand[directoryStep, None]("ReleaseSlug", "Release a reserved slug", Needs{}, func(tx *Tx, in *directoryStep) (Reply, error) {
 	row, err := tx.entry(in.Workspace)
 	if err != nil {
@@ -101,9 +101,8 @@ var releaseSlugOp = NewCommand[directoryStep, None]("ReleaseSlug", "Release a re
 	return Reply{Outcome: NoContent}, tx.ClearTimer(timerResolve, string(in.Workspace))
 }, InDirectory)
 
-// resolveSlugOp settles a reservation that was not activated in time: the
-// workspace's own shard says whether it was founded, and by then it no longer can
-// be.
+// resolveSlugOp completes a reservation that was not activated in time. The workspace's
+// own shard tells whether it was founded; it can't be founded any more by then.
 var resolveSlugOp = NewWorkflow[TimerIn, None]("ResolveSlug", "Settle a reserved slug", Needs{}, func(f Flow, in *TimerIn) (Reply, error) {
 	step := directoryStep{Workspace: WorkspaceID(in.Subject)}
 	permit, err := permitOf(f)

@@ -9,8 +9,8 @@ import (
 	"switchyard/storage"
 )
 
-// IssueShare lets whoever knows its token read a part of an issue, without a
-// credential (Decision 27). An issue has one at most.
+// IssueShare lets anybody with its token read a part of an issue, without a credential
+// (Decision 27). An issue has at most one.
 type IssueShare struct {
 	Token          string      `json:"token"`
 	OrganizationID WorkspaceID `json:"organizationId"`
@@ -26,9 +26,9 @@ const (
 	shareTokenLen  = shareSecretLen / 3 * 4
 )
 
-// shares keeps the last share of every issue that has one, also past its end: the
-// next one takes its place. The token is shown again and therefore kept, but found
-// by its hash alone: how long a look-up takes tells nothing about tokens there are.
+// shares holds the last share of every issue, also after it expired, until the next one
+// replaces it. The token is shown again, so it is stored, but looked up by its hash:
+// the time of a look-up reveals nothing about existing tokens.
 var shares = storage.Table[IssueShare]{
 	ID:   shareTable,
 	Name: "share",
@@ -49,15 +49,14 @@ func shareHash(token string) []byte {
 	return hash[:]
 }
 
-// is compares with a token that somebody sent.
+// is compares the share's token with the token of a request.
 func (s *IssueShare) is(token string) bool {
 	return subtle.ConstantTimeCompare([]byte(s.Token), []byte(token)) == 1
 }
 
 func (s *IssueShare) expired(now Timestamp) bool { return s.ExpiresAt != nil && *s.ExpiresAt <= now }
 
-// activeShare reads the share of an issue; nil when there is none that is still
-// good.
+// activeShare returns the share of an issue, or nil if there is none or it has expired.
 func (v *View) activeShare(issue storage.ID) (*storage.Row[IssueShare], error) {
 	row, err := shares.Get(v, issueKey(issue))
 	if err != nil {
@@ -69,7 +68,7 @@ func (v *View) activeShare(issue storage.ID) (*storage.Row[IssueShare], error) {
 	return row, nil
 }
 
-// newShareToken makes a token that nobody can guess.
+// newShareToken returns a random token.
 func (tx *Tx) newShareToken() (string, error) {
 	var secret [shareSecretLen]byte
 	if err := tx.Secret(secret[:]); err != nil {

@@ -1,6 +1,6 @@
 package tracker
 
-// ShareByIssue reads the active share of an issue: null when there is none.
+// ShareByIssue returns the active share of an issue, or null.
 var ShareByIssue = NewQuery[IssueIn, *IssueShare]("ShareByIssue", "Get an issue's share", Needs{Read, "issues"}, shareByIssue, OneMoment, WithSecret)
 
 func shareByIssue(v *View, in *IssueIn) (Reply, error) {

@@ -2,21 +2,21 @@ package tracker
 
 import "fmt"
 
-// CreateShareIn asks for a share of an issue.
+// CreateShareIn is a new share of an issue.
 type CreateShareIn struct {
 	ID        string      `path:"id"`
 	ExpiresAt Opt[string] `json:"expiresAt" rules:"nullable,datetime"`
 }
 
-// Validate looks at what the tags can't say.
+// Validate checks what the tags can't express.
 func (in *CreateShareIn) Validate(faults *Faults) {
 	if at := in.ExpiresAt.Ptr(); at != nil && !faults.Has("expiresAt") && snooze(at) == nil {
 		faults.Add("expiresAt", "Must be an RFC 3339 date and time between the years 0000 and 9999 in UTC.")
 	}
 }
 
-// CreateShare makes an issue readable to whoever knows the share's token. The
-// share before it, if there is one, ends (Decision 27).
+// CreateShare makes an issue readable for anybody with the share's token, and ends an
+// earlier share of the issue (Decision 27).
 var CreateShare = NewCommand[CreateShareIn, IssueShare]("CreateShare", "Share an issue", Needs{Write, "issues"}, createShare, WithSecret)
 
 func createShare(tx *Tx, in *CreateShareIn) (Reply, error) {

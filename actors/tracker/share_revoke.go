@@ -2,13 +2,13 @@ package tracker
 
 import "fmt"
 
-// ShareIn names a share by its issue and token.
+// ShareIn identifies a share by its issue and token.
 type ShareIn struct {
 	ID    string `path:"id"`
 	Token string `path:"token"`
 }
 
-// RevokeShare ends a share. One that has expired is not there any more.
+// RevokeShare ends a share. The answer for an expired share is NOT_FOUND.
 var RevokeShare = NewCommand[ShareIn, None]("RevokeShare", "Revoke an issue's share", Needs{Write, "issues"}, revokeShare, WithRoom(Frees))
 
 func revokeShare(tx *Tx, in *ShareIn) (Reply, error) {

@@ -6,7 +6,7 @@ import (
 	"switchyard/storage"
 )
 
-// SharedIssueIn names a share by its token.
+// SharedIssueIn identifies a share by its token.
 type SharedIssueIn struct {
 	Token string `path:"token"`
 }
@@ -16,7 +16,7 @@ type SharedIssueView struct {
 	Issue SharedIssueFields `json:"issue"`
 }
 
-// SharedIssueFields are what a share shows of its issue, and nothing else.
+// SharedIssueFields are the fields of an issue that a share shows.
 type SharedIssueFields struct {
 	Title       string        `json:"title"`
 	Identifier  *string       `json:"identifier"`
@@ -26,9 +26,9 @@ type SharedIssueFields struct {
 	CreatedAt   Timestamp     `json:"createdAt"`
 }
 
-// SharedIssue reads the issue of a share. The token is all that is asked for:
-// whatever is wrong with it, or with the workspace it is said to be of, is answered
-// alike, and who may see the issue otherwise plays no part (Decision 27).
+// SharedIssue returns the issue of a share. The token alone gives access, whoever may
+// see the issue otherwise. The answer is the same for anything that is wrong with the
+// token or its workspace (Decision 27).
 var SharedIssue = NewQuery[SharedIssueIn, SharedIssueView]("SharedIssue", "Read a shared issue", Needs{Level: Public}, sharedIssue, OneMoment, WithSecret, Missing("share"))
 
 func sharedIssue(v *View, in *SharedIssueIn) (Reply, error) {
@@ -44,7 +44,7 @@ func sharedIssue(v *View, in *SharedIssueIn) (Reply, error) {
 	}})
 }
 
-// issueOfShare finds the issue that a token shares; nil when there is none.
+// issueOfShare returns the issue that a token shares, or nil.
 func (v *View) issueOfShare(token string) (*Issue, error) {
 	if len(token) != shareTokenLen {
 		return nil, nil
@@ -60,7 +60,8 @@ func (v *View) issueOfShare(token string) (*Issue, error) {
 	if share == nil || !share.Value.is(token) || share.Value.expired(At(v.now)) {
 		return nil, nil
 	}
-	// A workspace whose deletion has begun is no more, though its rows may be.
+	// A workspace whose deletion has begun must not be read, even if its rows still
+	// exist.
 	if there, err := workspaces.Record(v, nil, func(storage.Record) error { return nil }); err != nil || !there {
 		return nil, err
 	}

@@ -6,20 +6,20 @@ import (
 	"switchyard/storage"
 )
 
-// Identifiers as clients see them, one type each so that they can't be mixed up.
-// User ids are opaque; the others are lower-case UUIDs.
+// Identifiers as clients see them. Each has its own type, so that they can't be mixed
+// up. User ids are opaque; the others are lower-case UUIDs.
 type (
-	// WorkspaceID names a workspace.
+	// WorkspaceID is the id of a workspace.
 	WorkspaceID string
-	// TeamID names a team of a workspace.
+	// TeamID is the id of a team of a workspace.
 	TeamID string
-	// UserID names a person, the same in every workspace.
+	// UserID is the id of a person, the same in every workspace.
 	UserID string
-	// TokenID names a workspace token.
+	// TokenID is the id of a workspace token.
 	TokenID string
 )
 
-// Workspace owns everything else; it is one key range and one writer.
+// Workspace is the unit of isolation: it has one key range and one writer.
 type Workspace struct {
 	ID            WorkspaceID `json:"id"`
 	Name          string      `json:"name"`
@@ -31,12 +31,12 @@ type Workspace struct {
 	UpdatedAt     Timestamp   `json:"updatedAt"`
 }
 
-// Settings are what a workspace decides about itself and its answers don't show.
+// Settings are the settings of a workspace that its answers don't show.
 type Settings struct {
 	SSOEnforced bool `json:"ssoEnforced"`
 }
 
-// workspaces holds one row per workspace: itself.
+// workspaces holds one row per workspace.
 var workspaces = storage.Table[Workspace]{
 	ID:   workspaceTable,
 	Name: "workspace",
@@ -51,7 +51,7 @@ var settingsRows = storage.Table[Settings]{
 	Key:  func(k storage.Key, _ *Settings) storage.Key { return k },
 }
 
-// workspace reads the row of the workspace; NotFound when it does not exist or is
+// workspace returns the row of the workspace, or NOT_FOUND if it does not exist or is
 // being erased.
 func (v *View) workspace() (*storage.Row[Workspace], error) {
 	row, err := workspaces.Get(v, nil)
@@ -64,7 +64,7 @@ func (v *View) workspace() (*storage.Row[Workspace], error) {
 	return row, nil
 }
 
-// settings reads the workspace's settings; nil stands for all defaults.
+// settings returns the workspace's settings; nil stands for the defaults.
 func (v *View) settings() (*storage.Row[Settings], error) {
 	row, err := settingsRows.Get(v, nil)
 	if err != nil {

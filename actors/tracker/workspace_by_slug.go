@@ -6,7 +6,7 @@ import (
 	"switchyard/storage"
 )
 
-// WorkspaceBySlugIn names a workspace by its slug.
+// WorkspaceBySlugIn identifies a workspace by its slug.
 type WorkspaceBySlugIn struct {
 	Slug string `path:"slug"`
 }
@@ -23,7 +23,7 @@ var WorkspaceBySlug = NewWorkflow[WorkspaceBySlugIn, Workspace]("WorkspaceBySlug
 	return f.Query(step.id(), openWorkspaceOp, &openIn{f.Request().Caller.Principal})
 })
 
-// slugHolderOp tells which workspace has a slug.
+// slugHolderOp returns the workspace that has a slug.
 var slugHolderOp = NewQuery[WorkspaceBySlugIn, directoryStep]("SlugHolder", "Find a workspace by its slug", Needs{}, func(v *View, in *WorkspaceBySlugIn) (Reply, error) {
 	row, err := v.entryBySlug(in.Slug)
 	if err != nil {
@@ -35,13 +35,13 @@ var slugHolderOp = NewQuery[WorkspaceBySlugIn, directoryStep]("SlugHolder", "Fin
 	return jsonReply(Done, directoryStep{row.Value.Workspace})
 }, InDirectory)
 
-// openIn says who wants to see a workspace.
+// openIn is the principal that wants to read a workspace.
 type openIn struct {
 	Principal Principal `json:"principal"`
 }
 
-// openWorkspaceOp reads a workspace for somebody who came to it by another way
-// than its path, and whose rights in it are therefore yet to be looked at.
+// openWorkspaceOp reads a workspace for a principal whose request did not name it in
+// the path, so that its rights have not been checked yet.
 var openWorkspaceOp = NewQuery[openIn, Workspace]("OpenWorkspace", "Get a workspace if it may be seen", Needs{}, func(v *View, in *openIn) (Reply, error) {
 	if err := admit(v, &in.Principal, Needs{Level: Read}); err != nil {
 		return Reply{}, err
@@ -49,7 +49,7 @@ var openWorkspaceOp = NewQuery[openIn, Workspace]("OpenWorkspace", "Get a worksp
 	return workspaceByID(v, nil)
 })
 
-// admit checks what a principal may do in the workspace that v reads.
+// admit checks the rights of a principal in the workspace that v reads.
 func admit(v *View, p *Principal, n Needs) error {
 	caller, err := ResolveCaller(v.Reader(), *p)
 	if err != nil {

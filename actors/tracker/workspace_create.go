@@ -6,8 +6,8 @@ import (
 	"switchyard/storage"
 )
 
-// CreateWorkspace makes a workspace owned by the user who asks. Asked by the
-// operator it makes the owner too.
+// CreateWorkspace creates a workspace that the calling user owns. If the operator
+// calls, the owner is a new user.
 var CreateWorkspace = NewWorkflow[NewWorkspaceIn, Workspace]("CreateWorkspace", "Create a workspace", Needs{Level: Identified}, createWorkspace)
 
 func createWorkspace(f Flow, in *NewWorkspaceIn) (Reply, error) {
@@ -18,14 +18,14 @@ func createWorkspace(f Flow, in *NewWorkspaceIn) (Reply, error) {
 	return newWorkspace(f, in, foundOp, rights)
 }
 
-// foundingRights are what a look at the rights to make a workspace gives: the
-// permit for it, and the owner-to-be. They are made by mayFound alone.
+// foundingRights are the result of the check of rights to create a workspace: the
+// permit, and the future owner. Only mayFound makes them.
 type foundingRights struct {
 	permitted bool
-	owner     UserID // empty: a new user
+	owner     UserID // empty for a new user
 }
 
-// permit is for the workspace that is about to be made.
+// permit returns the permit for the workspace that is about to be created.
 func (r foundingRights) permit(id WorkspaceID) Permit {
 	if !r.permitted {
 		return Permit{}
@@ -33,8 +33,8 @@ func (r foundingRights) permit(id WorkspaceID) Permit {
 	return permitFounding(id.raw())
 }
 
-// mayFound looks at the rights to make a workspace. Onboarding was admitted as what
-// it is, for anyone or for the operator.
+// mayFound checks the rights to create a workspace. Onboarding was admitted by its own
+// rule, for everybody or for the operator.
 func mayFound(f Flow) (foundingRights, error) {
 	req := f.Request()
 	caller, admitted := &req.Caller, req.admitted
@@ -55,7 +55,7 @@ func mayFound(f Flow) (foundingRights, error) {
 	return foundingRights{permitted: true, owner: UserID(caller.ID)}, nil
 }
 
-// newWorkspace runs the steps of a creation. found is the one that makes the
+// newWorkspace runs the steps of a creation. found is the step that makes the
 // workspace.
 func newWorkspace(f Flow, in *NewWorkspaceIn, found *Op, rights foundingRights) (Reply, error) {
 	req := f.Request()
@@ -65,7 +65,7 @@ func newWorkspace(f Flow, in *NewWorkspaceIn, found *Op, rights foundingRights) 
 	}
 	reserve := reserveSlugIn{Workspace: WorkspaceID(f.NewID().String()), Slug: in.Slug, Owner: owner, Answer: answerName(req)}
 	reserved, err := f.CommandAs(rights.permit(reserve.Workspace), req.Caller, storage.DirectoryID, reserveSlugOp, &reserve)
-	// A repeat gets the entry of the first: same workspace, same owner.
+	// A repeat gets the first request's entry, with the same workspace and owner.
 	entry, err := readReply[directoryEntry](reserveSlugOp.Name, reserved, err)
 	if err != nil {
 		return Reply{}, err
@@ -93,30 +93,30 @@ func newWorkspace(f Flow, in *NewWorkspaceIn, found *Op, rights foundingRights) 
 	return reply, nil
 }
 
-// asOwner is a caller in the workspace it is about to own.
+// asOwner returns a caller with the rights of the owner of the new workspace.
 func asOwner(c Caller) Caller {
 	c.Role, c.Level, c.Hidden, c.Teams = RoleOwner, Admin, nil, nil
 	return c
 }
 
-// notFounded ends a creation whose second step failed.
+// notFounded handles the failure of a creation's second step.
 func notFounded(f Flow, permit Permit, reserved *Reply, step directoryStep, failure error) error {
 	switch {
 	case reserved.Replayed:
-		// The workspace may have been deleted after the look at its entry.
+		// The workspace may have been deleted after its entry was read.
 		held, err := ask[holding](f, storage.DirectoryID, heldOp, &step)
 		if err == nil && !held.Exists {
 			return errWorkspaceGone()
 		}
 	case f.Request().Idempotency == nil && notApplied(failure):
-		// Without a key nobody else goes on with this reservation. Should this fail,
-		// its timer releases it.
+		// Without a key no other request can continue this reservation. If the release
+		// fails, too, the timer releases it.
 		_, _ = f.Command(permit, storage.DirectoryID, releaseSlugOp, &step)
 	}
 	return failure
 }
 
-// notApplied tells whether an error means that the step certainly changed nothing.
+// notApplied reports whether an error means that the step certainly changed nothing.
 func notApplied(err error) bool {
 	var refusal *Error
 	if !errors.As(err, &refusal) {
@@ -126,14 +126,14 @@ func notApplied(err error) bool {
 	return refusal.Code != CodeUnavailable || ok && outcome.Outcome == "not_applied"
 }
 
-// errWorkspaceGone answers the repeat of a creation whose workspace has been
+// errWorkspaceGone is the answer to a repeated creation whose workspace has been
 // deleted since.
 func errWorkspaceGone() *Error {
 	return Conflict("The workspace made with this Idempotency-Key is gone.", "Use a new key to make another one.")
 }
 
-// holding is what the directory knows of a workspace. Founded also holds for one that
-// is being deleted.
+// holding is the directory's knowledge of a workspace. Founded is also set while the
+// workspace is being deleted.
 type holding struct {
 	Exists  bool `json:"exists"`
 	Founded bool `json:"founded"`

@@ -6,16 +6,16 @@ import (
 	"switchyard/storage"
 )
 
-// DeletedWorkspace is the answer to DeleteWorkspace. R2Objects counts the
-// attachments removed.
+// DeletedWorkspace is the answer to DeleteWorkspace. R2Objects is the number of removed
+// attachments.
 type DeletedWorkspace struct {
 	Deleted   bool  `json:"deleted"`
 	R2Objects int64 `json:"r2Objects"`
 }
 
-// DeleteWorkspace removes a workspace and everything in it, for good. It asks for
-// no more than a credential up front: a repeat of the request must find its answer
-// when the workspace, and with it the right to delete it, is gone.
+// DeleteWorkspace removes a workspace and everything in it for good. Admission requires
+// no more than a credential: a repeat of the request must find its answer after the
+// workspace, and with it the right to delete it, is gone.
 var DeleteWorkspace = NewWorkflow[None, DeletedWorkspace]("DeleteWorkspace", "Delete a workspace", Needs{Level: Identified}, deleteWorkspace, WithRoom(Ends))
 
 func deleteWorkspace(f Flow, _ *None) (Reply, error) {
@@ -26,8 +26,8 @@ func deleteWorkspace(f Flow, _ *None) (Reply, error) {
 		return Reply{}, err
 	}
 	if kept != nil {
-		// The answer of this very request: no more is decided, but what was may be
-		// unfinished.
+		// This request was already answered: nothing more is decided, but the deletion
+		// may be unfinished.
 		return *kept, finishDeletion(f, step)
 	}
 	permit, attachments, err := mayDelete(f)
@@ -38,12 +38,12 @@ func deleteWorkspace(f Flow, _ *None) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	// The deletion is decided. Its timer does what this leaves undone.
+	// The deletion is decided. If the next steps fail, its timer does them.
 	return reply, finishDeletion(f, step)
 }
 
-// mayDelete looks at the caller's rights in the workspace of the path, and counts
-// the attachments that go with it.
+// mayDelete checks the caller's rights in the workspace of the path, and counts its
+// attachments.
 func mayDelete(f Flow) (Permit, int64, error) {
 	req := f.Request()
 	may, err := ask[deletable](f, req.Workspace, mayDeleteOp, &openIn{req.Caller.Principal})
@@ -53,12 +53,12 @@ func mayDelete(f Flow) (Permit, int64, error) {
 	return permitDeletion(req.Workspace), may.Attachments, nil
 }
 
-// deletable says what a workspace's deletion will remove.
+// deletable is the content that a workspace's deletion will remove.
 type deletable struct {
 	Attachments int64 `json:"attachments"`
 }
 
-// mayDeleteOp refuses callers who may not delete the workspace.
+// mayDeleteOp returns FORBIDDEN to callers who may not delete the workspace.
 var mayDeleteOp = NewQuery[openIn, deletable]("MayDeleteWorkspace", "Check who deletes a workspace", Needs{}, func(v *View, in *openIn) (Reply, error) {
 	if err := admit(v, &in.Principal, Needs{Level: Admin}); err != nil {
 		return Reply{}, err
@@ -71,9 +71,9 @@ var mayDeleteOp = NewQuery[openIn, deletable]("MayDeleteWorkspace", "Check who d
 	return jsonReply(Done, deletable{int64(n)})
 })
 
-// keptDeletion is the answer that the directory keeps for the request's key, or nil.
-// It is a query, so nothing that happens to the answer afterwards can turn a repeat
-// into a deletion.
+// keptDeletion returns the answer that the directory keeps for the request's key, or
+// nil. It is a query, so a repeat can't become a deletion even if the answer expires
+// between two steps.
 func keptDeletion(f Flow) (*Reply, error) {
 	req := f.Request()
 	name := answerName(req)
@@ -87,7 +87,7 @@ func keptDeletion(f Flow) (*Reply, error) {
 	return &Reply{Outcome: Done, Body: kept.Body, Replayed: true}, nil
 }
 
-// keptAnswerIn names an answer, see answerName, and the request it must be for.
+// keptAnswerIn is the name of an answer, see answerName, and the request's fingerprint.
 type keptAnswerIn struct {
 	Answer      string `json:"answer"`
 	Fingerprint []byte `json:"fingerprint"`
@@ -98,8 +98,8 @@ type keptAnswer struct {
 	Body  []byte `json:"body"`
 }
 
-// keptAnswerOp reads an answer that the directory keeps. Another request's answer is
-// the error for a key that was used twice.
+// keptAnswerOp returns an answer that the directory keeps. The error for a key of
+// another request is IDEMPOTENCY_KEY_REUSED.
 var keptAnswerOp = NewQuery[keptAnswerIn, keptAnswer]("KeptAnswer", "Read the answer kept for a request", Needs{}, func(v *View, in *keptAnswerIn) (Reply, error) {
 	key, ok := parseAnswerName(in.Answer)
 	if !ok || len(in.Fingerprint) != len(Idempotency{}.Fingerprint) {
@@ -118,15 +118,15 @@ var keptAnswerOp = NewQuery[keptAnswerIn, keptAnswer]("KeptAnswer", "Read the an
 	return jsonReply(Done, keptAnswer{true, a.body})
 }, InDirectory)
 
-// markDeletingIn also says how many attachments go with the workspace: the answer
-// is given, and kept for repeats, where the deletion is decided.
+// markDeletingIn is the workspace to delete. It has the number of its attachments,
+// since the step that decides the deletion makes the answer, which is kept for repeats.
 type markDeletingIn struct {
 	directoryStep
 	Attachments int64 `json:"attachments"`
 }
 
-// markDeletingOp decides a deletion: from its commit on the workspace is found
-// under its slug no longer, and whatever happens it will be erased.
+// markDeletingOp decides a deletion: from its commit on the workspace can't be found by
+// its slug, and it will be erased whatever fails.
 var markDeletingOp = NewCommand[markDeletingIn, DeletedWorkspace]("MarkDeleting", "Decide a workspace's deletion", Needs{}, func(tx *Tx, in *markDeletingIn) (Reply, error) {
 	row, err := tx.entry(in.Workspace)
 	if err != nil {
@@ -149,8 +149,8 @@ var markDeletingOp = NewCommand[markDeletingIn, DeletedWorkspace]("MarkDeleting"
 	return jsonReply(Done, DeletedWorkspace{Deleted: true, R2Objects: in.Attachments})
 }, InDirectory, WithRoom(Ends))
 
-// finishDeletion carries out a deletion that is decided, and nothing else: it looks
-// at the directory first. It can be repeated.
+// finishDeletion completes a deletion that the directory says is decided. It can be
+// repeated.
 func finishDeletion(f Flow, step directoryStep) error {
 	permit, err := decidedDeletion(f, step)
 	if err != nil || permit == (Permit{}) {
@@ -163,8 +163,8 @@ func finishDeletion(f Flow, step directoryStep) error {
 	return err
 }
 
-// decidedDeletion is the permit to erase a workspace whose deletion is decided; the
-// zero Permit for any other.
+// decidedDeletion returns the permit to erase a workspace whose deletion is decided, or
+// the zero Permit for any other.
 func decidedDeletion(f Flow, step directoryStep) (Permit, error) {
 	decided, err := ask[existence](f, storage.DirectoryID, decidedOp, &step)
 	if err != nil || !decided.Exists {
@@ -182,17 +182,17 @@ var decidedOp = NewQuery[directoryStep, existence]("DeletionDecided", "Report wh
 	return jsonReply(Done, existence{row != nil && row.Value.State == slugDeleting})
 }, InDirectory)
 
-// eraseOp finishes a deletion that was interrupted.
+// eraseOp completes a deletion that was interrupted.
 var eraseOp = NewWorkflow[TimerIn, None]("FinishDeletion", "Finish a workspace's deletion", Needs{}, func(f Flow, in *TimerIn) (Reply, error) {
 	return Reply{Outcome: NoContent}, finishDeletion(f, directoryStep{WorkspaceID(in.Subject)})
 }, WithRoom(Ends))
 
-// eraseBatch bounds the timers and memberships removed at once.
+// eraseBatch limits the timers and memberships removed at once.
 const eraseBatch = 500
 
-// eraseWorkspaceOp removes every row of a workspace. Its own row goes first, so
-// that nothing is added between two runs; then the timers and webhooks, which
-// have entries outside of its range; then the range.
+// eraseWorkspaceOp removes every row of a workspace. The workspace's own row goes
+// first, so that nothing is added between two runs; then the timers and webhooks, which
+// have entries outside of the workspace's key range; then the range.
 var eraseWorkspaceOp = NewCommand[None, None]("EraseWorkspace", "Erase a workspace", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 	if id := tx.Workspace(); id == storage.SystemID || id == storage.DirectoryID {
 		return Reply{}, fmt.Errorf("erase %s: it is no workspace", id)
@@ -217,13 +217,13 @@ var eraseWorkspaceOp = NewCommand[None, None]("EraseWorkspace", "Erase a workspa
 	if err := tx.Writer().DeleteWorkspace(); err != nil {
 		return Reply{}, fmt.Errorf("erase a workspace: %w", err)
 	}
-	// The counters' rows are gone; what is remembered of them must not be written
-	// again. Nothing can fail from here on.
+	// The counters' rows are gone; cached counters must not be written again. Nothing
+	// can fail from here on.
 	tx.ledger.forget()
 	return Reply{Outcome: NoContent}, nil
 }, Founds, WithRoom(Ends))
 
-// dropTimers removes up to limit timers; true when there are more.
+// dropTimers removes up to limit timers and reports whether there are more.
 func (tx *Tx) dropTimers(limit int) (more bool, err error) {
 	var rows []*storage.Row[Timer]
 	err = timers.Scan(tx, nil, nil, func(_ []byte, rec storage.Record) (bool, error) {
@@ -245,8 +245,8 @@ func (tx *Tx) dropTimers(limit int) (more bool, err error) {
 	return more, nil
 }
 
-// forgetWorkspaceOp removes a workspace from the directory when it is erased: who
-// was a member, then its slug, which is free again.
+// forgetWorkspaceOp removes an erased workspace from the directory: first its
+// memberships, then its slug, which is free again.
 var forgetWorkspaceOp = NewCommand[directoryStep, None]("ForgetWorkspace", "Forget a deleted workspace", Needs{}, func(tx *Tx, in *directoryStep) (Reply, error) {
 	row, err := tx.entry(in.Workspace)
 	if err != nil {

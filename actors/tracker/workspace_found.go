@@ -6,11 +6,11 @@ import (
 	"switchyard/storage"
 )
 
-// NewWorkspaceIn asks for a workspace.
+// NewWorkspaceIn is a new workspace.
 type NewWorkspaceIn struct {
 	Name string `json:"name" rules:"required,min=1,max=200"`
 	Slug string `json:"slug" rules:"required,min=1,max=64" form:"slug"`
-	// Key is derived from the slug when absent.
+	// Key is derived from the slug if it is absent.
 	Key Opt[string] `json:"key" rules:"min=1,max=10" form:"key"`
 }
 
@@ -23,8 +23,7 @@ func isSlug(s string) bool {
 	return s != "" && len(s) <= 64
 }
 
-// key gives the workspace's key: the one asked for, or the slug's letters and
-// digits.
+// key returns the workspace's key: the requested one, or the slug's letters and digits.
 func (in *NewWorkspaceIn) key() string {
 	if key, ok := upperKey(in.Key.Value); ok {
 		return key
@@ -38,7 +37,7 @@ func (in *NewWorkspaceIn) key() string {
 	if key, ok := upperKey(string(plain)); ok {
 		return key
 	}
-	return "WS" // of a slug of hyphens
+	return "WS" // the slug has hyphens only
 }
 
 // foundIn is the input of the step that makes a workspace in its own shard.
@@ -47,13 +46,13 @@ type foundIn struct {
 	Slug     string    `json:"slug"`
 	Key      string    `json:"key"`
 	Owner    UserID    `json:"owner"`
-	Reserved Timestamp `json:"reserved"` // when the slug was reserved
-	// Again says that the workspace was founded before, so that it isn't made a second
+	Reserved Timestamp `json:"reserved"` // the time when the slug was reserved
+	// Again is set if the workspace was founded before, so that it isn't made a second
 	// time after its deletion.
 	Again bool `json:"again,omitempty"`
 }
 
-// foundOp makes a workspace with its owner and nothing else.
+// foundOp makes a workspace with its owner only.
 var foundOp = NewCommand[foundIn, Workspace]("FoundWorkspace", "Make a workspace", Needs{}, func(tx *Tx, in *foundIn) (Reply, error) {
 	ws, err := tx.found(in)
 	if err != nil {
@@ -89,16 +88,16 @@ var onboardOp = NewCommand[foundIn, Onboarded]("OnboardWorkspaceHere", "Make a w
 	return jsonReply(Created, Onboarded{Workspace: ws, Team: team, Token: token})
 }, Founds, WithSecret)
 
-// found makes the owner and the workspace, which is yet to be inserted. It refuses
-// once the reservation is so old that the directory may give the slug to another.
+// found makes the owner and returns the workspace, which the caller inserts. It refuses
+// if the reservation is so old that the directory may give the slug to another.
 func (tx *Tx) found(in *foundIn) (*Workspace, error) {
 	there, err := tx.Has(workspaceTable, nil)
 	if err != nil {
 		return nil, fmt.Errorf("look for the workspace: %w", err)
 	}
 	if there {
-		// Each run without a key has its own id. So a run of this request with its key
-		// was first, and the answer is no longer kept: keys live as long here as in the
+		// Each run without a key has a new id. So this request ran before with its key,
+		// and its answer is no longer kept: answers are kept here as long as in the
 		// directory, but by another node's clock.
 		return nil, Conflict("The workspace made with this Idempotency-Key is there, and its answer is no longer kept.", "Get the workspace by its slug, or use a new key and another slug.")
 	}
@@ -108,11 +107,11 @@ func (tx *Tx) found(in *foundIn) (*Workspace, error) {
 	if tx.now.Sub(in.Reserved.Time()) > foundWithin {
 		return nil, NotApplied("The workspace could not be made in time.")
 	}
-	if _, err := tx.Next(memberChange, storage.ID{}); err != nil { // the owner's is foundingVersion
+	if _, err := tx.Next(memberChange, storage.ID{}); err != nil { // skips the number that is the owner's foundingVersion
 		return nil, err
 	}
-	// The owner's credentials are nobody's to make but their own, so they don't count
-	// as issued by the workspace.
+	// The workspace must not make credentials for its owner, who may be a known user,
+	// so the owner does not count as issued.
 	if _, err := tx.insertMember(&Member{UserID: in.Owner, Role: RoleOwner}, false); err != nil {
 		return nil, err
 	}
@@ -122,7 +121,7 @@ func (tx *Tx) found(in *foundIn) (*Workspace, error) {
 	}, nil
 }
 
-// existence tells whether a workspace is there.
+// existence reports whether a workspace exists.
 type existence struct {
 	Exists bool `json:"exists"`
 }

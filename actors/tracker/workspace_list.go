@@ -18,8 +18,8 @@ type WorkspaceList struct {
 	NextCursor string      `json:"nextCursor,omitempty"`
 }
 
-// ListWorkspaces lists the workspaces the caller is a member of, newest first; the
-// operator sees all.
+// ListWorkspaces lists the workspaces that the caller is a member of, newest first; for
+// the operator it lists all.
 var ListWorkspaces = NewWorkflow[ListWorkspacesIn, WorkspaceList]("ListWorkspaces", "List workspaces", Needs{Level: Identified}, listWorkspaces)
 
 func listWorkspaces(f Flow, in *ListWorkspacesIn) (Reply, error) {
@@ -42,7 +42,7 @@ func listWorkspaces(f Flow, in *ListWorkspacesIn) (Reply, error) {
 			after = id.place()
 			reply, err := f.Query(id.raw(), openWorkspaceOp, &openIn{caller.Principal})
 			if isNotFound(err) {
-				continue // going, or no longer theirs, and the directory is yet to learn
+				continue // being deleted, or the membership has ended and the directory doesn't know yet
 			}
 			if err != nil {
 				return Reply{}, err
@@ -57,7 +57,7 @@ func listWorkspaces(f Flow, in *ListWorkspacesIn) (Reply, error) {
 	}
 }
 
-// aboutCaller binds a cursor to whose list it is of.
+// aboutCaller returns an id that binds a cursor to the caller's list.
 func aboutCaller(c *Caller) storage.ID {
 	key := newAnswerKey(string(c.Type), c.ID)
 	return storage.ID(key[:16])
@@ -68,10 +68,10 @@ func (id WorkspaceID) raw() storage.ID {
 	return raw
 }
 
-// place is a workspace's place in lists that are newest first.
+// place returns a workspace's position in lists with the newest first.
 func (id WorkspaceID) place() []byte { return workspaceKey(nil, id) }
 
-// knownIn asks the directory for workspaces: those of a user, or all.
+// knownIn asks the directory for the workspaces of a user, or for all.
 type knownIn struct {
 	User  UserID `json:"user"`
 	After []byte `json:"after"`
@@ -83,7 +83,7 @@ type knownOut struct {
 	More bool          `json:"more"`
 }
 
-// knownWorkspaces reads what may be on the next page from behind after.
+// knownWorkspaces returns candidates for the page that begins after a position.
 func knownWorkspaces(f Flow, after []byte, limit int) (knownOut, error) {
 	caller := &f.Request().Caller
 	if caller.Confined {
@@ -132,7 +132,8 @@ var knownWorkspacesOp = NewQuery[knownIn, knownOut]("KnownWorkspaces", "List wor
 	return jsonReply(Done, out)
 }, InDirectory, OneMoment)
 
-// behind is the primary key of a place within a prefix; nil for none.
+// behind returns the primary key of a position within a prefix, or nil for the
+// beginning.
 func behind(prefix, after []byte) []byte {
 	if len(after) == 0 {
 		return nil

@@ -7,8 +7,8 @@ type Onboarded struct {
 	Token     *CreatedToken `json:"token"`
 }
 
-// OnboardWorkspace makes a user, a workspace they own, its default team, and an
-// admin token for them. Whether anyone may ask for it is the operator's setting.
+// OnboardWorkspace makes a user, a workspace that the user owns, its default team, and
+// an admin token for the user. The operator's setting decides who may call it.
 var OnboardWorkspace = NewWorkflow[NewWorkspaceIn, Onboarded]("OnboardWorkspace", "Make a workspace ready for use", Needs{Level: Public}, func(f Flow, in *NewWorkspaceIn) (Reply, error) {
 	rights, err := mayFound(f)
 	if err != nil {

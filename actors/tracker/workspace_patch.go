@@ -40,8 +40,8 @@ func patchWorkspace(tx *Tx, in *PatchWorkspaceIn) (Reply, error) {
 	return jsonReply(Done, &ws.Value)
 }
 
-// setDefaultTeam makes a team the default one: the workspace names it, it says so
-// itself, and the one before no longer does.
+// setDefaultTeam makes a team the default one. It updates the workspace, the team, and
+// the previous default team.
 func (tx *Tx) setDefaultTeam(id TeamID) error {
 	ws, err := tx.workspace()
 	if err != nil {
