@@ -8,13 +8,13 @@ import (
 	"switchyard/storage"
 )
 
-// OperatorPrincipal is who the root token stands for (Decision 12).
+// OperatorPrincipal returns the principal of the root token (Decision 12).
 func OperatorPrincipal() Principal {
 	return Principal{Type: ActorSystem, ID: "root", Token: "root", Permissions: permissionWords["admin"], Root: true}
 }
 
-// AuthenticateOp is Authenticate as an operation on the credential's home
-// workspace, wherever that lives. Its answer is a Principal.
+// AuthenticateOp runs Authenticate on the credential's home workspace, at the node that
+// serves it. Its answer is a Principal.
 var AuthenticateOp = NewQuery[Credential, Principal]("Authenticate", "Tell who a credential stands for", Needs{}, func(v *View, c *Credential) (Reply, error) {
 	p, err := Authenticate(&v.View, *c)
 	if err != nil {
@@ -27,9 +27,9 @@ var AuthenticateOp = NewQuery[Credential, Principal]("Authenticate", "Tell who a
 	return Reply{Body: body}, nil
 })
 
-// Authenticate tells who a credential stands for. v reads its home workspace. The
-// error is UNAUTHORIZED for a credential that is not, or no longer, good. Whether it
-// has expired is for the caller to see: see Principal.Expired.
+// Authenticate returns the principal of a credential. v reads its home workspace. The
+// error is UNAUTHORIZED if the credential is unknown or was deleted. Authenticate does
+// not check expiry: see Principal.Expired.
 func Authenticate(v *storage.View, c Credential) (Principal, error) {
 	switch c.Kind {
 	case WorkspaceToken:
@@ -52,7 +52,7 @@ func Authenticate(v *storage.View, c Credential) (Principal, error) {
 	return tokenPrincipal(v, c.ID, &grant.Value)
 }
 
-// tokenPrincipal is who a workspace token stands for.
+// tokenPrincipal returns the principal of a workspace token.
 func tokenPrincipal(home *storage.View, id storage.ID, g *tokenGrant) (p Principal, err error) {
 	p = Principal{
 		Type: g.ActorType, ID: g.ActorID, Kind: WorkspaceToken, Token: id.String(), Home: home.Workspace(),
@@ -65,9 +65,9 @@ func tokenPrincipal(home *storage.View, id storage.ID, g *tokenGrant) (p Princip
 	return p, err
 }
 
-// ResolveCaller tells what a principal may do and see in the workspace that v
-// reads. The error is NOT_FOUND when there is no such workspace or the principal
-// has no place in it: whoever is no member can't tell which (Decision 11).
+// ResolveCaller returns the rights of a principal in the workspace that v reads. The
+// error is NOT_FOUND if the workspace does not exist or the principal is not a member,
+// so that the two can't be told apart (Decision 11).
 func ResolveCaller(v *storage.View, p Principal) (Caller, error) {
 	there, err := workspaces.Record(v, nil, func(storage.Record) error { return nil })
 	if err != nil {
@@ -83,7 +83,7 @@ func ResolveCaller(v *storage.View, p Principal) (Caller, error) {
 		return Caller{}, NotFound("workspace")
 	}
 	if p.SCIM != 0 {
-		// It has no permissions at all: what it may do is a matter of its scopes alone.
+		// A SCIM principal has no permissions: its scopes alone decide.
 		return Caller{Principal: p, Role: RoleAdmin, Level: Admin}, nil
 	}
 	c := Caller{Principal: p}
@@ -92,10 +92,10 @@ func ResolveCaller(v *storage.View, p Principal) (Caller, error) {
 	}
 	c.Level = min(c.roleLevel(), p.Permissions.level())
 	if p.Lane != nil {
-		return c, nil // it sees one issue, whatever its team
+		return c, nil // a lane token gives access to its issue whatever the team
 	}
 	if c.Level >= Admin {
-		return c, nil // sees everything
+		return c, nil // admins see every team
 	}
 	if err := eachTeamOf(v, UserID(c.ID), func(team storage.ID) {
 		if c.Teams == nil {
@@ -109,7 +109,7 @@ func ResolveCaller(v *storage.View, p Principal) (Caller, error) {
 	return c, err
 }
 
-// place sets the caller's role, and since when it has it.
+// place sets the caller's role, and for a user the time when it became a member.
 func (c *Caller) place(v *storage.View) (err error) {
 	switch c.Type {
 	case ActorUser:
@@ -133,8 +133,8 @@ func (c *Caller) place(v *storage.View) (err error) {
 	return NotFound("workspace")
 }
 
-// hiddenTeams lists the private teams that a caller who is no admin may not see:
-// all for guests, those it is no member of for others.
+// hiddenTeams returns the private teams that a caller who is not an admin may not see:
+// all for guests, and those that the caller is not a member of for others.
 func hiddenTeams(v *storage.View, c *Caller) (hidden map[storage.ID]struct{}, err error) {
 	err = teams.Scan(v, nil, nil, func(_ []byte, rec storage.Record) (bool, error) {
 		if rec.Flags()&teamPrivate == 0 {

@@ -7,31 +7,34 @@ import (
 	"switchyard/storage"
 )
 
-// laneToken is what is kept of a lane token, with its session.
+// laneToken is the stored part of a lane token, in its session's record.
 type laneToken struct {
 	Hash  []byte    `json:"hash"`
 	Maker LaneMaker `json:"maker"`
-	// UsedAt is when the token was made or changed its session last; see useLane.
+	// UsedAt is the time when the token was made or last changed its session; see
+	// useLane.
 	UsedAt Timestamp `json:"usedAt"`
 }
 
-// LaneMaker is the credential that a lane token came from. The lane is good as long as
-// the credential is, and its actor has the place in the workspace that it had then.
+// LaneMaker identifies the credential that a lane token was made with. The token is
+// valid as long as that credential is, and as long as its user has not left the
+// workspace since.
 type LaneMaker struct {
-	// Home is the workspace that keeps the credential; empty for the session's own.
+	// Home is the workspace that stores the credential; empty for the session's own.
 	Home WorkspaceID `json:"home,omitempty"`
-	// Token is the id of a workspace token, of the OAuth client where Client is set, or
-	// the operator's.
+	// Token is the id of a workspace token, of an OAuth client if Client is set, or of
+	// the operator's token.
 	Token  string `json:"token"`
 	Client bool   `json:"client,omitempty"`
-	// Joined is since when the token's user was a member; empty for agents.
+	// Joined is the time when the token's user became a member; empty for agents.
 	Joined Timestamp `json:"joined,omitempty"`
-	// Claimed lanes read their issue whatever else their maker may read: the claim
-	// itself showed it.
+	// Claimed is set for sessions that were claimed. The claim has shown the issue to
+	// the maker, so the lane may read it even if its maker's permissions do not include
+	// issues.
 	Claimed bool `json:"claimed,omitempty"`
 }
 
-// laneMaker is the caller as the maker of a lane.
+// laneMaker returns the caller as the maker of a lane.
 func (tx *Tx) laneMaker(claimed bool) LaneMaker {
 	c := tx.Caller
 	m := LaneMaker{Token: c.Token, Client: c.Kind == OAuthAccessToken, Joined: c.Joined, Claimed: claimed}
@@ -44,7 +47,7 @@ func (tx *Tx) laneMaker(claimed bool) LaneMaker {
 // Operator reports whether the operator's token made the lane.
 func (m *LaneMaker) Operator() bool { return m.Token == OperatorPrincipal().Token }
 
-// KeptIn is the workspace that keeps the credential of a lane in a workspace.
+// KeptIn returns the workspace that stores the credential of a lane's maker.
 func (m *LaneMaker) KeptIn(workspace storage.ID) storage.ID {
 	if home, ok := storage.ParseID(m.Home); ok {
 		return home
@@ -52,15 +55,15 @@ func (m *LaneMaker) KeptIn(workspace storage.ID) storage.ID {
 	return workspace
 }
 
-// Name stands for the maker of a lane in a workspace where callers are remembered by
-// the hash of their credential.
+// Name returns a cache key for the maker of a lane, where callers are cached by the
+// hash of their credential.
 func (m *LaneMaker) Name(workspace storage.ID) [sha256.Size]byte {
 	home := m.KeptIn(workspace)
 	return sha256.Sum256(append(append([]byte("lane maker "), home[:]...), m.Token...))
 }
 
-// AuthenticateMakerOp is AuthenticateMaker as an operation on the credential's home
-// workspace. Its answer is a Principal.
+// AuthenticateMakerOp runs AuthenticateMaker on the credential's home workspace. Its
+// answer is a Principal.
 var AuthenticateMakerOp = NewQuery[LaneMaker, Principal]("AuthenticateMaker", "Tell who made a lane", Needs{}, func(v *View, m *LaneMaker) (Reply, error) {
 	p, err := AuthenticateMaker(&v.View, m)
 	if err != nil {
@@ -69,8 +72,8 @@ var AuthenticateMakerOp = NewQuery[LaneMaker, Principal]("AuthenticateMaker", "T
 	return jsonReply(Done, &p)
 })
 
-// AuthenticateMaker tells who the maker of a lane is, from the workspace that keeps the
-// credential. The error is UNAUTHORIZED when the credential is gone.
+// AuthenticateMaker returns the principal that made a lane; home reads the workspace
+// that stores the credential. The error is UNAUTHORIZED if the credential was deleted.
 func AuthenticateMaker(home *storage.View, m *LaneMaker) (Principal, error) {
 	id, ok := storage.ParseID(m.Token)
 	if !ok {
@@ -96,9 +99,10 @@ func AuthenticateMaker(home *storage.View, m *LaneMaker) (Principal, error) {
 	return tokenPrincipal(home, id, &grant.Value)
 }
 
-// MadeBy completes a caller with a lane token: it may do no more than the lane's maker,
-// given as a caller in the same workspace, and sees its issue as long as they do. The
-// error is UNAUTHORIZED when the maker left the workspace in between.
+// MadeBy completes a caller with a lane token, given the lane's maker as a caller of
+// the same workspace: the lane may do no more than its maker, and sees its issue as
+// long as the maker does. The error is UNAUTHORIZED if the maker has left the workspace
+// since.
 func (c *Caller) MadeBy(maker *Caller) error {
 	m := &c.Lane.Maker
 	if m.Joined != "" && m.Joined != maker.Joined {

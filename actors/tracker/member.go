@@ -6,7 +6,7 @@ import (
 	"switchyard/storage"
 )
 
-// Member is a person's place in a workspace.
+// Member is a person's membership in a workspace.
 type Member struct {
 	UserID         UserID      `json:"userId"`
 	OrganizationID WorkspaceID `json:"organizationId"`
@@ -28,7 +28,7 @@ var members = storage.Table[Member]{
 			e.Add(e.Key().U64(^uint64(m.CreatedAt.Time().UnixMilli())))
 		},
 	}, {
-		// Who is provisioned is looked for among the members there are.
+		// Provisioning looks for existing members by address.
 		ID:   memberByEmail,
 		Name: "email",
 		Entries: func(e *storage.Entries, m *Member) {
@@ -42,7 +42,7 @@ var members = storage.Table[Member]{
 
 func memberKey(k storage.Key, id UserID) storage.Key { return k.Str(string(id)) }
 
-// member reads a member; nil when there is none.
+// member returns a member, or nil.
 func (v *View) member(id UserID) (*storage.Row[Member], error) {
 	if id == "" || !indexable(string(id)) {
 		return nil, nil
@@ -54,15 +54,15 @@ func (v *View) member(id UserID) (*storage.Row[Member], error) {
 	return row, nil
 }
 
-// issued tells whether an admin of this workspace made the user, who did not exist
-// before. Such a person's credentials are this workspace's to make, wherever they
-// are a member.
+// issued reports whether an admin of this workspace created the user, who did not exist
+// before. This workspace may make credentials for such a user that are valid wherever
+// the user is a member.
 func (v *View) issued(id UserID) (bool, error) {
 	stored, err := v.Value(issuedUserTable, memberKey(nil, id), nil)
 	return stored != nil, err
 }
 
-// insertMember adds a member, filling in its workspace and times.
+// insertMember adds a member and sets its workspace and times.
 func (tx *Tx) insertMember(m *Member, issued bool) ([]byte, error) {
 	m.OrganizationID = WorkspaceID(tx.Workspace().String())
 	m.CreatedAt, m.UpdatedAt = At(tx.now), At(tx.now)

@@ -1,15 +1,15 @@
 package tracker
 
-// AddMemberIn asks for a member: a known user by their id, or somebody new.
+// AddMemberIn is a new member: a known user by id, or a new user.
 type AddMemberIn struct {
 	UserID Opt[UserID] `json:"userId" rules:"min=1,max=255"`
 	Name   Opt[string] `json:"name" rules:"nullable,min=1,max=200"`
 	Email  Opt[string] `json:"email" rules:"nullable,min=3,max=254" form:"email"`
-	// Role is member when absent. Nobody becomes the owner this way.
+	// Role defaults to member. It can't be owner.
 	Role Role `json:"role" enum:"admin,member,guest"`
 }
 
-// Validate looks at what the tags can't say.
+// Validate checks what the tags can't express.
 func (in *AddMemberIn) Validate(faults *Faults) {
 	if !in.UserID.Set && in.Name.Ptr() == nil && in.Email.Ptr() == nil && faults.Empty() {
 		faults.Add("", "At least one of userId, name and email is needed.")

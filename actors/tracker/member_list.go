@@ -20,14 +20,14 @@ func listMembers(v *View, in *PageIn) (Reply, error) {
 }
 
 // listByAge lists the records of a table whose primary keys are not in the order of
-// creation, by an index over the moment of creation.
+// creation, by an index of the time of creation.
 func listByAge[T any](v *View, in *PageIn, name string, index storage.TableID, table *storage.Table[T]) (Reply, error) {
 	after, err := parsePlace(in.Cursor, index, v.Workspace())
 	if err != nil {
 		return Reply{}, err
 	}
 	if len(after) > 0 {
-		after = append(after, 0) // the first key behind it
+		after = append(after, 0) // the first key after it
 	}
 	p := newPage(v.Buf, name, in.Limit)
 	err = v.Rows(index, nil, after, func(fields, _ []byte) (bool, error) {

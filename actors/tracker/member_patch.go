@@ -8,7 +8,7 @@ type PatchMemberIn struct {
 	Role   Role   `json:"role" rules:"required" enum:"admin,member,guest"`
 }
 
-// PatchMember changes a member's role. The owner's stays.
+// PatchMember changes a member's role. The owner's role can't be changed.
 var PatchMember = NewCommand[PatchMemberIn, Member]("PatchMember", "Change a member's role", Needs{Level: Admin}, patchMember)
 
 func patchMember(tx *Tx, in *PatchMemberIn) (Reply, error) {

@@ -6,13 +6,13 @@ import (
 	"switchyard/storage"
 )
 
-// MemberIn names a member.
+// MemberIn identifies a member.
 type MemberIn struct {
 	UserID UserID `path:"userId"`
 }
 
-// RemoveMember takes a member out of the workspace and its teams, and ends the
-// credentials that they made (Decision 11).
+// RemoveMember removes a member from the workspace and its teams, and ends the
+// credentials that the member made (Decision 11).
 var RemoveMember = NewWorkflow[MemberIn, None]("RemoveMember", "Remove a member", Needs{Level: Admin}, func(f Flow, in *MemberIn) (Reply, error) {
 	return memberFlow(f, removeMemberOp, in)
 }, WithRoom(Frees))
@@ -36,8 +36,8 @@ func removeMember(tx *Tx, in *MemberIn) (Reply, error) {
 	return Reply{Outcome: NoContent}, nil
 }
 
-// dropMember takes somebody who is not the owner out of the workspace and its
-// teams, which it gives, and ends their credentials.
+// dropMember removes a member who is not the owner from the workspace and from its
+// teams, which it returns, and ends the member's credentials.
 func (tx *Tx) dropMember(row *storage.Row[Member]) (joined []storage.ID, err error) {
 	who := row.Value.UserID
 	if err := eachTeamOf(tx.Reader(), who, func(team storage.ID) { joined = append(joined, team) }); err != nil {
@@ -54,7 +54,8 @@ func (tx *Tx) dropMember(row *storage.Row[Member]) (joined []storage.ID, err err
 	if err := members.Delete(tx, row); err != nil {
 		return nil, fmt.Errorf("remove a member: %w", err)
 	}
-	// Added again by their id they are a stranger whose credentials are their own.
+	// A user who is added again by id is treated as a stranger, whose credentials the
+	// workspace can't make.
 	if err := tx.Writer().DeleteValue(issuedUserTable, memberKey(nil, who)); err != nil {
 		return nil, err
 	}

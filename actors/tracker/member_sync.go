@@ -8,26 +8,26 @@ import (
 	"switchyard/storage"
 )
 
-// memberChanged is a change of who is a member that the directory has to learn
-// of. Per user only the last one counts.
+// memberChanged is a change of a member that the directory must be told of. Only the
+// last change of a user counts.
 type memberChanged struct {
 	User    UserID `json:"user"`
 	Present bool   `json:"present"`
 	Version uint64 `json:"version"`
 }
 
-// timerSyncMembers runs while the directory has something to learn.
+// timerSyncMembers is set while the directory must be told of changes.
 const timerSyncMembers = "members.sync"
 
 const (
-	// syncAfter is when a change that was not passed on is taken up.
+	// syncAfter is the time after which the timer passes on a change.
 	syncAfter = 5 * time.Second
-	// syncBatch bounds the changes passed on at once.
+	// syncBatch limits the changes that are passed on at once.
 	syncBatch = 200
 )
 
-// noteMember leaves word of a change for the directory, in the change's own batch.
-// Plain rows: user -> version (8 bytes) and whether they are a member (1).
+// noteMember records a change for the directory, in the change's own batch, as a plain
+// row: user -> version (8 bytes) and whether the user is a member (1).
 func (tx *Tx) noteMember(user UserID, present bool) error {
 	version, err := tx.Next(memberChange, storage.ID{})
 	if err != nil {
@@ -54,7 +54,7 @@ func parsePending(fields, value []byte) (c memberChanged, err error) {
 	}, nil
 }
 
-// pendingMembers reads up to limit of the changes the directory has to learn of.
+// pendingMembers returns up to limit of the changes that the directory must be told of.
 func (v *View) pendingMembers(limit int) ([]memberChanged, error) {
 	changes := []memberChanged{}
 	err := v.Rows(pendingTable, nil, nil, func(fields, value []byte) (bool, error) {
@@ -82,8 +82,8 @@ var pendingMembersOp = NewQuery[None, memberChanges]("PendingMembers", "List wha
 	return jsonReply(Done, memberChanges{changes})
 }, OneMoment)
 
-// clearPendingOp strikes off what the directory has learned, except where it
-// changed again meanwhile. It answers whether anything is left.
+// clearPendingOp removes the changes that the directory was told of, except for users
+// that changed again meanwhile. Its answer has a change if any is left.
 var clearPendingOp = NewCommand[memberChanges, memberChanges]("ClearPending", "Strike off what the directory has learned", Needs{}, func(tx *Tx, in *memberChanges) (Reply, error) {
 	for _, c := range in.Changes {
 		key := memberKey(nil, c.User)
@@ -113,7 +113,7 @@ var clearPendingOp = NewCommand[memberChanges, memberChanges]("ClearPending", "S
 	return jsonReply(Done, memberChanges{left})
 })
 
-// syncMembers passes on to the directory what changed in a workspace.
+// syncMembers passes the changes of members in a workspace on to the directory.
 func syncMembers(f Flow, permit Permit, workspace storage.ID) error {
 	pending, err := ask[memberChanges](f, workspace, pendingMembersOp, &None{})
 	if err != nil {
@@ -137,8 +137,8 @@ var syncMembersOp = NewWorkflow[TimerIn, None]("SyncMembers", "Tell the director
 	return Reply{Outcome: NoContent}, syncMembers(f, permit, f.Request().Workspace)
 })
 
-// memberFlow carries out a command that changes who is a member, and passes the
-// change on.
+// memberFlow runs a command that changes a member, and passes the change on to the
+// directory.
 func memberFlow(f Flow, op *Op, in any) (Reply, error) {
 	req := f.Request()
 	permit, err := permitOf(f)
@@ -149,8 +149,8 @@ func memberFlow(f Flow, op *Op, in any) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	// The change is committed, and with it the timer that passes it on should this
-	// fail; it is then that timer's run that reports why.
+	// The change is committed. If passing it on fails, the timer in the same batch does
+	// it and reports the error.
 	_ = syncMembers(f, permit, req.Workspace)
 	return reply, nil
 }

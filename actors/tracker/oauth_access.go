@@ -8,10 +8,10 @@ import (
 	"switchyard/storage"
 )
 
-// accessToken is what an OAuth client acts with for an hour. It is good for what
-// both it and, at the moment of each request, its client are good for: so a client
-// that is deleted or loses a permission takes its tokens along, and nobody has to
-// find them.
+// accessToken is the credential of an OAuth client for one hour. Each request checks
+// the permissions of both the token and its client, so a client that is deleted or
+// loses a permission takes effect on its tokens at once, and nothing has to look for
+// them.
 type accessToken struct {
 	ID          TokenID       `json:"id"`
 	Client      OAuthClientID `json:"client"`
@@ -20,11 +20,11 @@ type accessToken struct {
 	ExpiresAt   Timestamp     `json:"expiresAt"`
 }
 
-// accessLife is how long an access token is good for.
+// accessLife is how long an access token is valid.
 const accessLife = time.Hour
 
-// Access tokens don't touch access: who is remembered is looked at for expiry with
-// every request, and a new token is nobody's yet.
+// Access tokens don't touch access: every request checks the expiry of its cached
+// caller, and a new token has no cached caller yet.
 var accessTokens = storage.Table[accessToken]{
 	ID:   accessTokenTable,
 	Name: "accessToken",
@@ -38,8 +38,8 @@ var accessTokens = storage.Table[accessToken]{
 	}},
 }
 
-// authenticateAccess tells which client an access token stands for. Keys of
-// idempotency belong to the client, which goes on under its next token.
+// authenticateAccess returns the principal of an access token. Idempotency keys belong
+// to the client, so they remain valid with its next token.
 func authenticateAccess(v *storage.View, c Credential) (Principal, error) {
 	row, err := accessTokens.Get(v, storage.Key(nil).Newest(c.ID))
 	if err != nil {
@@ -62,7 +62,8 @@ func authenticateAccess(v *storage.View, c Credential) (Principal, error) {
 	return p, nil
 }
 
-// clientPrincipal is who an OAuth client is, with all that it may do.
+// clientPrincipal returns the principal of an OAuth client, with all of its
+// permissions.
 func clientPrincipal(home storage.ID, s *oauthSecret) Principal {
 	return Principal{
 		Type: ActorAgent, ID: string(s.ID), Kind: OAuthAccessToken, Token: string(s.ID), Home: home,
@@ -70,7 +71,7 @@ func clientPrincipal(home storage.ID, s *oauthSecret) Principal {
 	}
 }
 
-// addAccessToken makes an access token and gives its text.
+// addAccessToken makes an access token and returns its text.
 func (tx *Tx) addAccessToken(client OAuthClientID, permissions Permissions) (string, error) {
 	n, err := tx.Counter(tallyTable, tallySubject(accessTokenTable))
 	if err != nil {
@@ -109,7 +110,7 @@ func (tx *Tx) addAccessToken(client OAuthClientID, permissions Permissions) (str
 	return text, nil
 }
 
-// timerSweepAccess runs while there are access tokens.
+// timerSweepAccess is set while there are access tokens.
 const timerSweepAccess = "sweep.access"
 
 var sweepAccessOp = NewCommand[TimerIn, None]("SweepAccess", "Remove expired access tokens", Needs{}, func(tx *Tx, _ *TimerIn) (Reply, error) {
@@ -154,7 +155,8 @@ var sweepAccessOp = NewCommand[TimerIn, None]("SweepAccess", "Remove expired acc
 	case next.IsZero():
 		err = tx.ClearTimer(timerSweepAccess, "")
 	default:
-		// Those that expire one by one go together; they are refused all the same.
+		// Tokens that expire shortly after each other are removed together;
+		// authentication refuses them meanwhile.
 		if soon := tx.now.Add(sweepPause); next.Before(soon) {
 			next = soon
 		}

@@ -12,11 +12,11 @@ import (
 	"switchyard/storage"
 )
 
-// OAuthClientID names an OAuth client in paths.
+// OAuthClientID is the id of an OAuth client, as in paths.
 type OAuthClientID string
 
-// OAuthClient is a program that gets access tokens for itself (Decision 49). What it
-// authenticates with is shown once, in the answer to its creation.
+// OAuthClient is a program that gets access tokens for itself (Decision 49). Its secret
+// is shown once, in the answer to its creation.
 type OAuthClient struct {
 	ID             OAuthClientID `json:"id"`
 	OrganizationID WorkspaceID   `json:"organizationId"`
@@ -27,21 +27,22 @@ type OAuthClient struct {
 	CreatedAt      Timestamp     `json:"createdAt"`
 }
 
-// CreatedOAuthClient is a client with what it authenticates with.
+// CreatedOAuthClient is a client with its secret.
 type CreatedOAuthClient struct {
 	OAuthClient
 	ClientID     string `json:"clientId"`
 	ClientSecret string `json:"clientSecret"`
 }
 
-// oauthSecret lies beside a client and never leaves the service.
+// oauthSecret is the part of a client that clients of the API never see.
 type oauthSecret struct {
 	ID   OAuthClientID `json:"id"`
 	Hash []byte        `json:"hash"`
-	// Permissions and Scopes are the client's.
+	// Permissions and Scopes are those of the client.
 	Permissions Permissions `json:"permissions"`
 	Scopes      []string    `json:"scopes,omitempty"`
-	// Sponsor is the member whose leaving ends the client; see Principal.Sponsor.
+	// Sponsor is the member with whose membership the client ends; see
+	// Principal.Sponsor.
 	Sponsor UserID `json:"sponsor,omitempty"`
 }
 
@@ -51,8 +52,8 @@ var oauthClients = storage.Table[OAuthClient]{
 	Key:  func(k storage.Key, c *OAuthClient) storage.Key { return newestKey(k, c.ID) },
 }
 
-// The permissions of a client cap those of its tokens, so its callers are forgotten
-// with every change.
+// The permissions of a client limit those of its tokens, so every change invalidates
+// its cached callers.
 var oauthSecrets = storage.Table[oauthSecret]{
 	ID:      oauthSecretTable,
 	Name:    "oauthSecret",
@@ -60,7 +61,7 @@ var oauthSecrets = storage.Table[oauthSecret]{
 	Touches: TouchesAccess,
 }
 
-// hasOAuthClient tells whether an id is that of a client.
+// hasOAuthClient reports whether id is the id of a client.
 func (v *View) hasOAuthClient(id string) (bool, error) {
 	parsed, ok := storage.ParseID(id)
 	if !ok {
@@ -73,9 +74,9 @@ func (v *View) hasOAuthClient(id string) (bool, error) {
 	return there, nil
 }
 
-// A client identifier is, behind its prefix, the URL-safe Base64 of: workspace (16
-// bytes), client (16), CRC-32C of both (4). It names its workspace because the
-// token endpoint's address doesn't, so that any node knows whom to ask.
+// A client identifier is a prefix and the URL-safe Base64 of: workspace (16 bytes),
+// client (16), CRC-32C of both (4). The address of the token endpoint does not name the
+// workspace, so the identifier does; any node can find the workspace.
 const (
 	clientIDPrefix = "swid_"
 	clientIDLen    = 16 + 16 + 4
@@ -88,7 +89,7 @@ func clientIdentifier(workspace, client storage.ID) string {
 	return clientIDPrefix + base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// parseClientIdentifier reads a client identifier; false when it can't be one.
+// parseClientIdentifier parses a client identifier; false if it is not valid.
 func parseClientIdentifier(text string) (workspace, client storage.ID, ok bool) {
 	var raw [clientIDLen]byte
 	encoded, prefixed := strings.CutPrefix(text, clientIDPrefix)
@@ -101,12 +102,12 @@ func parseClientIdentifier(text string) (workspace, client storage.ID, ok bool) 
 	}
 	copy(workspace[:], raw[:])
 	copy(client[:], raw[16:])
-	// Ranges that are no workspace's have ids of other versions.
+	// The ids of key ranges that are not workspaces have other versions.
 	return workspace, client, workspace[6]>>4 == 7
 }
 
-// clientPermissions reads a permissions field of a client: what it says, and its
-// stored form. Nobody makes a client that may do more than they may.
+// clientPermissions parses a permissions field of a client, and returns its value and
+// stored form. A caller can't make a client with more permissions than its own.
 func (tx *Tx) clientPermissions(raw json.RawMessage) (Permissions, string, error) {
 	text, _ := permissionsText(raw)
 	if text == "" {
@@ -119,8 +120,7 @@ func (tx *Tx) clientPermissions(raw json.RawMessage) (Permissions, string, error
 	return p, stored, nil
 }
 
-// scopeFaults tells which of a client's scopes could not be asked for (RFC 6749,
-// section 3.3).
+// scopeFaults adds a fault for each scope that RFC 6749, section 3.3, does not allow.
 func scopeFaults(scopes []string, faults *Faults) {
 	for i, scope := range scopes {
 		bad := strings.IndexFunc(scope, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '"' || r == '\\' }) >= 0
@@ -130,7 +130,7 @@ func scopeFaults(scopes []string, faults *Faults) {
 	}
 }
 
-// orNone makes an absent list an empty one.
+// orNone returns an empty list for a nil one.
 func orNone(list []string) []string {
 	if list == nil {
 		return []string{}

@@ -6,19 +6,20 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// defaultClientPermissions are a client's when its creation names none (Decision 10).
+// defaultClientPermissions are a client's permissions if its creation names none
+// (Decision 10).
 const defaultClientPermissions = "read"
 
-// CreateOAuthClientIn asks for an OAuth client.
+// CreateOAuthClientIn is a new OAuth client.
 type CreateOAuthClientIn struct {
 	Name         string   `json:"name" rules:"required,min=1,max=200"`
 	RedirectURIs []string `json:"redirectUris" rules:"max=20" items:"uri,max=2048"`
 	Scopes       []string `json:"scopes" rules:"max=50" items:"min=1,max=200"`
-	// Permissions is a string of words with commas between, or an array of words.
+	// Permissions is a comma-separated string of words, or an array of words.
 	Permissions json.RawMessage `json:"permissions" rules:"strings" form:"permissions"`
 }
 
-// Validate looks at what the tags can't say.
+// Validate checks what the tags can't express.
 func (in *CreateOAuthClientIn) Validate(faults *Faults) {
 	if !faults.Has("permissions") {
 		permissionFaults(in.Permissions, faults)
@@ -26,8 +27,8 @@ func (in *CreateOAuthClientIn) Validate(faults *Faults) {
 	scopeFaults(in.Scopes, faults)
 }
 
-// CreateOAuthClient adds an OAuth client. Its secret is in the answer and nowhere
-// else.
+// CreateOAuthClient adds an OAuth client. Its secret is in the answer, and stored as a
+// hash.
 var CreateOAuthClient = NewCommand[CreateOAuthClientIn, CreatedOAuthClient]("CreateOAuthClient", "Create an OAuth client", Needs{Level: Admin}, createOAuthClient, WithSecret)
 
 func createOAuthClient(tx *Tx, in *CreateOAuthClientIn) (Reply, error) {

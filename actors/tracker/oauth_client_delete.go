@@ -2,8 +2,8 @@ package tracker
 
 import "fmt"
 
-// DeleteOAuthClient removes an OAuth client. Its access tokens are good for nothing
-// once this is committed; what is left of them goes when they expire.
+// DeleteOAuthClient removes an OAuth client. Its access tokens are invalid once this is
+// committed; their rows are removed when they expire.
 var DeleteOAuthClient = NewCommand[RecordIn, None]("DeleteOAuthClient", "Delete an OAuth client", Needs{Level: Admin}, deleteOAuthClient, WithRoom(Frees))
 
 func deleteOAuthClient(tx *Tx, in *RecordIn) (Reply, error) {

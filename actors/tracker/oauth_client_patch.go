@@ -16,7 +16,7 @@ type PatchOAuthClientIn struct {
 	Permissions  json.RawMessage `json:"permissions" rules:"strings" form:"permissions"`
 }
 
-// Validate looks at what the tags can't say.
+// Validate checks what the tags can't express.
 func (in *PatchOAuthClientIn) Validate(faults *Faults) {
 	if !faults.Has("permissions") {
 		permissionFaults(in.Permissions, faults)
@@ -24,8 +24,8 @@ func (in *PatchOAuthClientIn) Validate(faults *Faults) {
 	scopeFaults(in.Scopes.Value, faults)
 }
 
-// PatchOAuthClient changes an OAuth client. Permissions it loses are lost to the
-// access tokens it has, too; those it gains are for new ones.
+// PatchOAuthClient changes an OAuth client. Its existing access tokens lose a removed
+// permission, too; they don't get an added one.
 var PatchOAuthClient = NewCommand[PatchOAuthClientIn, OAuthClient]("PatchOAuthClient", "Change an OAuth client", Needs{Level: Admin}, patchOAuthClient)
 
 func patchOAuthClient(tx *Tx, in *PatchOAuthClientIn) (Reply, error) {

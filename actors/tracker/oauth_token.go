@@ -11,7 +11,7 @@ import (
 	"switchyard/storage"
 )
 
-// OAuthTokenIn asks for an access token: a form of RFC 6749, section 4.4.
+// OAuthTokenIn is the form of RFC 6749, section 4.4.
 type OAuthTokenIn struct {
 	Authorization string `header:"Authorization"`
 	GrantType     string `json:"grant_type" rules:"required,max=200"`
@@ -20,7 +20,7 @@ type OAuthTokenIn struct {
 	Scope         string `json:"scope" rules:"max=2000"`
 }
 
-// OAuthToken is the answer (RFC 6749, section 5.1).
+// OAuthToken is the answer of RFC 6749, section 5.1.
 type OAuthToken struct {
 	AccessToken string `json:"access_token"`
 	TokenType   string `json:"token_type" enum:"Bearer"`
@@ -36,8 +36,8 @@ const (
 	oauthUnsupported    = "unsupported_grant_type"
 )
 
-// IssueOAuthToken gives a client an access token. The client identifier names the
-// workspace, so this runs on any node.
+// IssueOAuthToken makes an access token for a client. The client identifier names the
+// workspace, so it runs on any node.
 var IssueOAuthToken = NewWorkflow[OAuthTokenIn, OAuthToken]("IssueOAuthToken", "Get an access token for an OAuth client", Needs{Level: Public}, issueOAuthToken,
 	WithSecret, BodyUpTo(16<<10))
 
@@ -63,7 +63,7 @@ func issueOAuthToken(f Flow, in *OAuthTokenIn) (Reply, error) {
 	})
 	var told *Error
 	if errors.As(err, &told) && told.Code == CodeNotFound {
-		return Reply{}, errInvalidClient() // the workspace is gone
+		return Reply{}, errInvalidClient() // the workspace was deleted
 	}
 	return reply, err
 }
@@ -72,7 +72,8 @@ func oauthRefusal(reason, message string) *Error {
 	return (&Error{Code: CodeBadRequest, Message: message, Hint: "See RFC 6749, section 4.4."}).because(reason)
 }
 
-// errInvalidClient is the one answer to an unknown client and to a wrong secret.
+// errInvalidClient is the error for an unknown client and for a wrong secret; it is the
+// same for both.
 func errInvalidClient() *Error {
 	return (&Error{
 		Code: CodeUnauthorized, Message: "The client is not known, or its secret is wrong.",
@@ -80,8 +81,8 @@ func errInvalidClient() *Error {
 	}).because(oauthInvalidClient)
 }
 
-// client reads what the client authenticates with: HTTP Basic, or parameters of the
-// body, and never both (RFC 6749, section 2.3).
+// client returns the credentials of the client: HTTP Basic, or parameters of the body,
+// and never both (RFC 6749, section 2.3).
 func (in *OAuthTokenIn) client() (id, secret string, err error) {
 	if in.Authorization == "" {
 		if in.ClientID == "" || in.ClientSecret == "" {
@@ -104,7 +105,7 @@ func (in *OAuthTokenIn) client() (id, secret string, err error) {
 		return "", "", errInvalidClient()
 	}
 	user, password, found := strings.Cut(string(raw), ":")
-	// Both are form-encoded before they are put together.
+	// Both are form-encoded separately.
 	id, errID := url.QueryUnescape(user)
 	secret, errSecret := url.QueryUnescape(password)
 	if !found || errID != nil || errSecret != nil {
@@ -116,8 +117,8 @@ func (in *OAuthTokenIn) client() (id, secret string, err error) {
 	return id, secret, nil
 }
 
-// issueAccessTokenIn is the step in the client's workspace. The secret itself stays
-// where it was sent to.
+// issueAccessTokenIn is the input of the step in the client's workspace. It has the
+// hash of the secret, so the secret itself is not sent to another node.
 type issueAccessTokenIn struct {
 	Client OAuthClientID `json:"client"`
 	Hash   []byte        `json:"hash"`
@@ -149,9 +150,9 @@ func issueAccessToken(tx *Tx, in *issueAccessTokenIn) (Reply, error) {
 	return jsonReply(Done, OAuthToken{AccessToken: text, TokenType: "Bearer", ExpiresIn: int(accessLife.Seconds()), Scope: scope})
 }
 
-// narrow gives the permissions of an access token. Words of the scope that are
-// permissions choose among the client's; others must be scopes the client was
-// registered with, and say nothing here.
+// narrow returns the permissions of an access token. Words of the scope that are
+// permissions select among the client's; the others must be registered scopes of the
+// client and have no effect here.
 func narrow(client *oauthSecret, scope string) (Permissions, string, error) {
 	var asked Permissions
 	named := false

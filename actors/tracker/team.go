@@ -7,7 +7,7 @@ import (
 	"switchyard/storage"
 )
 
-// Team is a part of a workspace that issues belong to.
+// Team is a group of people in a workspace that issues belong to.
 type Team struct {
 	ID                TeamID      `json:"id"`
 	OrganizationID    WorkspaceID `json:"organizationId"`
@@ -56,7 +56,7 @@ var teams = storage.Table[Team]{
 	Touches: TouchesAccess,
 }
 
-// teamByID reads a team; nil when there is none or the caller may not see it.
+// teamByID returns a team, or nil if there is none or the caller may not see it.
 func (v *View) teamByID(id TeamID) (*storage.Row[Team], error) {
 	key, ok := storage.ParseID(id)
 	if !ok || !v.Caller.Sees(key) {
@@ -65,8 +65,8 @@ func (v *View) teamByID(id TeamID) (*storage.Row[Team], error) {
 	return v.readTeam(storage.Key(nil).Newest(key))
 }
 
-// teamByKey reads a team by its key in any case; nil when there is none or the
-// caller may not see it.
+// teamByKey returns a team by its key, case-insensitively, or nil if there is none or
+// the caller may not see it.
 func (v *View) teamByKey(key string) (*storage.Row[Team], error) {
 	if strings.ContainsRune(key, 0) {
 		return nil, nil

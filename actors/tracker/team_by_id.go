@@ -1,6 +1,6 @@
 package tracker
 
-// TeamByIDIn names a team.
+// TeamByIDIn identifies a team.
 type TeamByIDIn struct {
 	ID TeamID `path:"id"`
 }

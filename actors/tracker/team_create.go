@@ -2,7 +2,7 @@ package tracker
 
 import "fmt"
 
-// CreateTeamIn asks for a team.
+// CreateTeamIn is a new team.
 type CreateTeamIn struct {
 	Name              string      `json:"name" rules:"required,min=1,max=200"`
 	Key               string      `json:"key" rules:"required,min=1,max=10" form:"key"`
@@ -13,8 +13,8 @@ type CreateTeamIn struct {
 	DefaultTemplateID Opt[string] `json:"defaultTemplateId" rules:"nullable,min=1,max=255"`
 }
 
-// CreateTeam adds a team. Whoever makes a private team is its first member, or
-// could not see it.
+// CreateTeam adds a team. The creator of a private team becomes its first member, and
+// so can see it.
 var CreateTeam = NewCommand[CreateTeamIn, Team]("CreateTeam", "Create a team", Needs{Level: Write}, createTeam)
 
 func createTeam(tx *Tx, in *CreateTeamIn) (Reply, error) {
@@ -49,7 +49,7 @@ func createTeam(tx *Tx, in *CreateTeamIn) (Reply, error) {
 	return Reply{Outcome: Created, Body: body}, nil
 }
 
-// addTeam inserts a team, filling in its id, workspace and times.
+// addTeam inserts a team and sets its id, workspace and times.
 func (tx *Tx) addTeam(t Team) (*Team, []byte, error) {
 	if err := tx.tally(teamTable, 1); err != nil {
 		return nil, nil, err

@@ -6,7 +6,7 @@ import (
 	"switchyard/storage"
 )
 
-// DeleteTeam removes a team that is not the default one and has no issues.
+// DeleteTeam removes a team that has no issues and is not the default one.
 var DeleteTeam = NewCommand[TeamByIDIn, None]("DeleteTeam", "Delete a team", Needs{Level: Write}, deleteTeam, WithRoom(Frees))
 
 func deleteTeam(tx *Tx, in *TeamByIDIn) (Reply, error) {

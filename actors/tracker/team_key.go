@@ -7,11 +7,11 @@ import (
 	"switchyard/storage"
 )
 
-// maxKey bounds the keys of workspaces and teams.
+// maxKey limits the length of keys of workspaces and teams.
 const maxKey = 10
 
-// upperKey gives a key of a workspace or team in its stored form; false when it is
-// none: 1 to 10 of A to Z and 0 to 9, in any case.
+// upperKey returns a key of a workspace or team in its stored form, or false if it is
+// not valid: 1 to 10 of A to Z and 0 to 9, in any case.
 func upperKey(s string) (string, bool) {
 	if s == "" || len(s) > maxKey {
 		return "", false
@@ -28,7 +28,7 @@ func keyByte(c byte) bool {
 	return c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
 }
 
-// freeTeamKey refuses a team key that another team has.
+// freeTeamKey returns CONFLICT if another team has the key.
 func (v *View) freeTeamKey(key string) error {
 	taken, err := v.Has(teamKeyIndex, storage.Key(nil).Str(key))
 	if err != nil {
@@ -40,8 +40,8 @@ func (v *View) freeTeamKey(key string) error {
 	return nil
 }
 
-// retireKey notes how far a team has counted under a key that it loses, so that
-// whoever has the key next goes on from there (Decision 14).
+// retireKey records the last issue number of a team under a key that it loses. The next
+// team with the key continues from there (Decision 14).
 func (tx *Tx) retireKey(team storage.ID, key string) error {
 	n, err := tx.Counter(teamNumber, team)
 	if err != nil {
@@ -57,7 +57,7 @@ func (tx *Tx) retireKey(team storage.ID, key string) error {
 	return tx.Writer().SetNumber(retiredKeyTable, storage.Key(nil).Str(key), n)
 }
 
-// takeKey has a team count on from the highest number ever given under a key.
+// takeKey makes a team continue from the highest number ever used under a key.
 func (tx *Tx) takeKey(team storage.ID, key string) error {
 	retired, err := tx.Number(retiredKeyTable, storage.Key(nil).Str(key))
 	if err != nil {

@@ -8,7 +8,7 @@ type TeamList struct {
 	NextCursor string `json:"nextCursor,omitempty"`
 }
 
-// ListTeams lists the teams the caller may see, newest first.
+// ListTeams lists the teams that the caller may see, newest first.
 var ListTeams = NewQuery[PageIn, TeamList]("ListTeams", "List teams", Needs{Level: Read}, listTeams, OneMoment)
 
 func listTeams(v *View, in *PageIn) (Reply, error) {

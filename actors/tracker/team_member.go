@@ -6,7 +6,7 @@ import (
 	"switchyard/storage"
 )
 
-// TeamMember is a person's or agent's place in a team.
+// TeamMember is the membership of a person or agent in a team.
 type TeamMember struct {
 	OrganizationID WorkspaceID `json:"organizationId"`
 	TeamID         TeamID      `json:"teamId"`
@@ -55,7 +55,7 @@ func eachTeamOf(v *storage.View, who UserID, fn func(team storage.ID)) error {
 	return nil
 }
 
-// joinTeam makes somebody a member of a team, who may be one already.
+// joinTeam adds a member to a team, unless it is one already.
 func (tx *Tx) joinTeam(team TeamID, who UserID) ([]byte, error) {
 	id, _ := storage.ParseID(team)
 	old, err := teamMembers.Get(tx, teamMemberKey(nil, id, who))
@@ -75,7 +75,7 @@ func (tx *Tx) joinTeam(team TeamID, who UserID) ([]byte, error) {
 	return body, nil
 }
 
-// leaveTeam removes somebody from a team; false when they were not in it.
+// leaveTeam removes a member from a team; false if there was none.
 func (tx *Tx) leaveTeam(team storage.ID, who UserID) (bool, error) {
 	row, err := teamMembers.Get(tx, teamMemberKey(nil, team, who))
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"switchyard/storage"
 )
 
-// TeamMembersIn names a team whose members are asked for.
+// TeamMembersIn identifies a team whose members are listed.
 type TeamMembersIn struct {
 	ID TeamID `path:"id"`
 	PageIn

@@ -2,14 +2,14 @@ package tracker
 
 import "switchyard/storage"
 
-// TeamMemberIn names a team and somebody in it.
+// TeamMemberIn identifies a member of a team.
 type TeamMemberIn struct {
 	ID     TeamID `path:"id"`
 	UserID UserID `path:"userId"`
 }
 
-// PutTeamMember makes a member of the workspace, or one of its agents, a member of
-// a team.
+// PutTeamMember makes a member of the workspace, or one of its agents, a member of a
+// team.
 var PutTeamMember = NewCommand[TeamMemberIn, TeamMember]("PutTeamMember", "Add a member to a team", Needs{Level: Write}, putTeamMember)
 
 func putTeamMember(tx *Tx, in *TeamMemberIn) (Reply, error) {
@@ -27,8 +27,8 @@ func putTeamMember(tx *Tx, in *TeamMemberIn) (Reply, error) {
 	return Reply{Body: body}, err
 }
 
-// belongs refuses whoever is neither a member of the workspace, nor an agent with
-// a token of it, nor one of its OAuth clients.
+// belongs returns NOT_FOUND for an id that is neither a member of the workspace, nor an
+// agent with a token of it, nor one of its OAuth clients.
 func (tx *Tx) belongs(who UserID) error {
 	m, err := tx.member(who)
 	if err != nil || m != nil {

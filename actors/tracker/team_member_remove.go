@@ -1,6 +1,6 @@
 package tracker
 
-// RemoveTeamMember takes somebody out of a team.
+// RemoveTeamMember removes a member from a team.
 var RemoveTeamMember = NewCommand[TeamMemberIn, None]("RemoveTeamMember", "Remove a member from a team", Needs{Level: Write}, removeTeamMember, WithRoom(Frees))
 
 func removeTeamMember(tx *Tx, in *TeamMemberIn) (Reply, error) {

@@ -16,8 +16,7 @@ type PatchTeamIn struct {
 	DefaultTemplateID Opt[string] `json:"defaultTemplateId" rules:"nullable,min=1,max=255"`
 }
 
-// PatchTeam changes a team. Issues keep the identifiers they have when its key
-// changes.
+// PatchTeam changes a team. If its key changes, issues keep their identifiers.
 var PatchTeam = NewCommand[PatchTeamIn, Team]("PatchTeam", "Change a team", Needs{Level: Write}, patchTeam)
 
 func patchTeam(tx *Tx, in *PatchTeamIn) (Reply, error) {
@@ -31,7 +30,7 @@ func patchTeam(tx *Tx, in *PatchTeamIn) (Reply, error) {
 	if err := tx.patchDefault(in, &row.Value); err != nil {
 		return Reply{}, err
 	}
-	// Becoming the default has written the team.
+	// Becoming the default has changed the team's row.
 	if row, err = tx.teamByID(in.ID); err != nil {
 		return Reply{}, err
 	}
@@ -52,7 +51,7 @@ func patchTeam(tx *Tx, in *PatchTeamIn) (Reply, error) {
 		}
 	}
 	if row.Value.IsPublic && !t.IsPublic && !tx.Caller.Root && tx.Caller.Role != RoleGuest {
-		// Or whoever makes a team private would lose sight of it.
+		// Without membership the caller could not see the team any more.
 		if _, err := tx.joinTeam(t.ID, UserID(tx.Caller.ID)); err != nil {
 			return Reply{}, err
 		}
@@ -64,8 +63,8 @@ func patchTeam(tx *Tx, in *PatchTeamIn) (Reply, error) {
 	return Reply{Body: body}, nil
 }
 
-// patchDefault makes the team the workspace's default one. It changes the
-// workspace, so it asks for what a change of the workspace asks for.
+// patchDefault makes the team the workspace's default. That changes the workspace, so
+// it takes the same right.
 func (tx *Tx) patchDefault(in *PatchTeamIn, t *Team) error {
 	if !in.IsDefault.Set || in.IsDefault.Value == t.IsDefault {
 		return nil

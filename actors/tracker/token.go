@@ -8,8 +8,8 @@ import (
 	"switchyard/storage"
 )
 
-// Token is a workspace token as lists show it; its secret is shown once, in the
-// answer to its creation.
+// Token is a workspace token in the form that clients see. Its secret is shown once, in
+// the answer to its creation.
 type Token struct {
 	ID             TokenID     `json:"id"`
 	OrganizationID WorkspaceID `json:"organizationId"`
@@ -17,12 +17,12 @@ type Token struct {
 	Permissions    string      `json:"permissions"`
 	ActorID        string      `json:"actorId"`
 	ActorType      ActorType   `json:"actorType" enum:"user,agent"`
-	// CreatedByID is the user or agent who made the token; null for tokens made before
-	// it was kept.
+	// CreatedByID is the user or agent who made the token; null for tokens older than
+	// this field.
 	CreatedByID *string    `json:"createdById"`
 	CreatedAt   Timestamp  `json:"createdAt"`
 	ExpiresAt   *Timestamp `json:"expiresAt"`
-	// LastUsedAt is up to an hour behind.
+	// LastUsedAt may be up to an hour old.
 	LastUsedAt *Timestamp `json:"lastUsedAt"`
 }
 
@@ -32,7 +32,7 @@ type CreatedToken struct {
 	Secret string `json:"token"`
 }
 
-// storedToken is what is kept of a token beside its grant.
+// storedToken is the stored form of a token, without its grant.
 type storedToken struct {
 	ID             TokenID     `json:"id"`
 	OrganizationID WorkspaceID `json:"organizationId"`
@@ -41,8 +41,8 @@ type storedToken struct {
 	CreatedAt      Timestamp   `json:"createdAt"`
 }
 
-// tokenGrant is what a token is good for, and the hash of its secret. It lies
-// beside the token and never leaves the service.
+// tokenGrant holds the rights of a token and the hash of its secret. It is stored
+// beside the token, and clients never see it.
 type tokenGrant struct {
 	ID          TokenID     `json:"id"`
 	Hash        []byte      `json:"hash"`
@@ -53,7 +53,8 @@ type tokenGrant struct {
 	Confined    bool        `json:"confined"`
 	CreatedByID string      `json:"createdById,omitempty"`
 	ExpiresAt   *Timestamp  `json:"expiresAt,omitempty"`
-	// Sponsor is the member whose leaving ends the token; see Principal.Sponsor.
+	// Sponsor is the member with whose membership the token ends; see
+	// Principal.Sponsor.
 	Sponsor UserID `json:"sponsor,omitempty"`
 }
 
@@ -64,7 +65,7 @@ var tokens = storage.Table[storedToken]{
 	Touches: TouchesAccess,
 }
 
-// sponsored stands for an actor's type in the entries of tokens by their sponsor.
+// sponsored is used as the actor type in index entries of tokens by their sponsor.
 const sponsored ActorType = "sponsored"
 
 var tokenGrants = storage.Table[tokenGrant]{
@@ -93,8 +94,8 @@ func actorKey(k storage.Key, kind ActorType, id string) storage.Key {
 	return k.Str(string(kind)).Str(id)
 }
 
-// mint makes a token in this workspace. grant says what it is good for; its id and
-// hash are filled in, and an agent's without an id gets the token's.
+// mint makes a token in this workspace. grant has its rights; mint sets the id and
+// hash, and an empty actor id to the token's id.
 func (tx *Tx) mint(name, permissions string, grant tokenGrant) (*CreatedToken, error) {
 	if err := tx.tally(tokenTable, 1); err != nil {
 		return nil, err
@@ -125,7 +126,7 @@ func (tx *Tx) mint(name, permissions string, grant tokenGrant) (*CreatedToken, e
 	return &CreatedToken{Token: t.shown(&grant), Secret: text}, nil
 }
 
-// shown gives a token as clients see it, but for its last use.
+// shown returns a token in the form that clients see, without its last use.
 func (t *storedToken) shown(g *tokenGrant) Token {
 	return Token{
 		ID: t.ID, OrganizationID: t.OrganizationID, Name: t.Name, Permissions: t.Permissions,
@@ -134,8 +135,8 @@ func (t *storedToken) shown(g *tokenGrant) Token {
 	}
 }
 
-// permissionsText reads a permissions field: a string, or an array of strings that
-// are joined by commas; "" when it is absent.
+// permissionsText returns the text of a permissions field: a string, or an array of
+// strings that are joined by commas; "" if the field is absent.
 func permissionsText(raw json.RawMessage) (string, bool) {
 	if len(raw) == 0 {
 		return "", true

@@ -8,26 +8,28 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// defaultPermissions are a token's when its creation names none (Decision 10).
+// defaultPermissions are a token's permissions if its creation names none (Decision
+// 10).
 const defaultPermissions = "write"
 
-// CreateTokenIn asks for a workspace token.
+// CreateTokenIn is a new workspace token.
 type CreateTokenIn struct {
 	Name string `json:"name" rules:"required,min=1,max=200"`
-	// Permissions is a string of words with commas between, or an array of words.
+	// Permissions is a comma-separated string of words, or an array of words.
 	Permissions json.RawMessage `json:"permissions" rules:"strings" form:"permissions"`
-	// ActorType is user when neither it nor an agent is named.
+	// ActorType defaults to user, or to agent if AgentID is set.
 	ActorType ActorType `json:"actorType" enum:"user,agent"`
 	Provider  string    `json:"provider" rules:"max=200"`
-	// AgentID is the agent that an agent's token acts for; absent: one of its own.
+	// AgentID is the agent that an agent's token acts for; absent: a new one with the
+	// token's id.
 	AgentID string `json:"agentId" rules:"min=1,max=255"`
 	// UserID is the member that a user's token acts for; absent: the caller.
 	UserID UserID `json:"userId" rules:"min=1,max=255"`
-	// ExpiresAt is when the token ends; absent or null: never.
+	// ExpiresAt is the time when the token ends; absent or null: never.
 	ExpiresAt Opt[string] `json:"expiresAt" rules:"nullable,datetime"`
 }
 
-// Validate looks at what the tags can't say.
+// Validate checks what the tags can't express.
 func (in *CreateTokenIn) Validate(faults *Faults) {
 	if !faults.Has("permissions") {
 		permissionFaults(in.Permissions, faults)
@@ -43,7 +45,7 @@ func (in *CreateTokenIn) Validate(faults *Faults) {
 	}
 }
 
-// permissionFaults tells what is wrong with a permissions field.
+// permissionFaults adds the faults of a permissions field.
 func permissionFaults(raw json.RawMessage, faults *Faults) {
 	text, ok := permissionsText(raw)
 	if !ok {
@@ -63,8 +65,8 @@ func permissionFaults(raw json.RawMessage, faults *Faults) {
 	}
 }
 
-// CreateToken makes a workspace token. Its secret is in the answer and nowhere
-// else.
+// CreateToken makes a workspace token. Its secret is in the answer, and stored as a
+// hash.
 var CreateToken = NewCommand[CreateTokenIn, CreatedToken]("CreateToken", "Create a workspace token", Needs{Level: Admin}, createToken, WithSecret)
 
 func createToken(tx *Tx, in *CreateTokenIn) (Reply, error) {
@@ -99,7 +101,8 @@ func createToken(tx *Tx, in *CreateTokenIn) (Reply, error) {
 	return jsonReply(Created, t)
 }
 
-// grantFor decides whom a token acts for and where (Decision 9).
+// grantFor returns the grant of a token: its actor, and whether it is confined to this
+// workspace (Decision 9).
 func (tx *Tx) grantFor(in *CreateTokenIn) (tokenGrant, error) {
 	if in.ActorType == ActorAgent || in.AgentID != "" {
 		return tokenGrant{ActorType: ActorAgent, ActorID: in.AgentID, Confined: true}, nil
@@ -118,9 +121,10 @@ func (tx *Tx) grantFor(in *CreateTokenIn) (tokenGrant, error) {
 	if m == nil {
 		return tokenGrant{}, BadRequest(Fault{Path: "userId", Message: "There is no such member."})
 	}
-	// A token for somebody else must not open other workspaces to whoever made it:
-	// anyone could add a stranger's id as a member here and make one. Only for people
-	// whose ids the admins of this workspace made is it as good as their own.
+	// A token for another user must not give its maker access to other workspaces:
+	// otherwise an admin could add a stranger's id as a member here and make a token
+	// for it. Only for users whom admins of this workspace created is the token as good
+	// as one of their own.
 	issued, err := tx.issued(in.UserID)
 	if err != nil {
 		return tokenGrant{}, err

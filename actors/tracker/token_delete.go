@@ -6,12 +6,12 @@ import (
 	"switchyard/storage"
 )
 
-// DeleteTokenIn names a token.
+// DeleteTokenIn identifies a token.
 type DeleteTokenIn struct {
 	ID TokenID `path:"id"`
 }
 
-// DeleteToken ends a token: it is good for nothing once this is committed.
+// DeleteToken ends a token: it is invalid once this is committed.
 var DeleteToken = NewCommand[DeleteTokenIn, None]("DeleteToken", "Delete a workspace token", Needs{Level: Admin}, deleteToken, WithRoom(Frees))
 
 func deleteToken(tx *Tx, in *DeleteTokenIn) (Reply, error) {
@@ -28,8 +28,8 @@ func deleteToken(tx *Tx, in *DeleteTokenIn) (Reply, error) {
 	return Reply{Outcome: NoContent}, nil
 }
 
-// endToken removes a token, given by its key, and all that is kept of it; false when
-// there is none.
+// endToken removes a token by its key, with its grant and last use; false if there is
+// none.
 func (tx *Tx) endToken(key storage.Key) (there bool, err error) {
 	token, err := tokens.Get(tx, key)
 	if err != nil {

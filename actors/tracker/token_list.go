@@ -36,7 +36,7 @@ func listTokens(v *View, in *PageIn) (Reply, error) {
 	return p.reply(tokenTable, v.Workspace()), nil
 }
 
-// shownToken is the JSON of a stored token as clients see it.
+// shownToken returns the JSON of a stored token in the form that clients see.
 func (v *View) shownToken(pk []byte, rec storage.Record) ([]byte, error) {
 	t, err := tokens.Decode(rec)
 	if err != nil {
@@ -62,8 +62,8 @@ func (v *View) shownToken(pk []byte, rec storage.Record) ([]byte, error) {
 	return json.MarshalWithOption(&shown, json.DisableHTMLEscape())
 }
 
-// listRecords lists the records of a table in the order of their keys, those that
-// show, when given, lets through.
+// listRecords lists the records of a table in the order of their keys; show, if not
+// nil, selects them.
 func listRecords[T any](v *View, in *PageIn, name string, table *storage.Table[T], show func(storage.Record) bool) (Reply, error) {
 	after, err := parsePlace(in.Cursor, table.ID, v.Workspace())
 	if err != nil {

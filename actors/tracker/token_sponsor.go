@@ -6,9 +6,9 @@ import (
 	"switchyard/storage"
 )
 
-// sponsor is the member who answers for what the caller makes: people for themselves,
-// agents and OAuth clients through the maker of their credential, however many agents
-// lie between. It is empty for the operator, who is no member.
+// sponsor returns the member who is responsible for what the caller makes: a user for
+// itself, an agent or OAuth client through the maker of its credential, across any
+// number of agents. It is empty for the operator, who is not a member.
 func (c *Caller) sponsor() UserID {
 	if c.Type == ActorUser {
 		return UserID(c.ID)
@@ -16,10 +16,10 @@ func (c *Caller) sponsor() UserID {
 	return c.Sponsor
 }
 
-// endCredentialsOf ends what a member leaves behind: the tokens and OAuth clients that
-// they made, themselves or through agents. Each secret was shown to them, so each would
-// let them in again. A token that somebody else made for them acts for nobody here as
-// long as they are no member, and may be their way into other workspaces.
+// endCredentialsOf ends the tokens and OAuth clients that a member made, directly or
+// through agents: the member has seen their secrets, and could use them to get in
+// again. Tokens that others made for the member stay: they have no access here without
+// the membership, but may have it in other workspaces.
 func (tx *Tx) endCredentialsOf(user UserID) error {
 	prefix := actorKey(nil, sponsored, string(user))
 	var keys [][]byte
@@ -52,8 +52,8 @@ func (tx *Tx) endCredentialsOf(user UserID) error {
 	return nil
 }
 
-// sponsoredRole caps the role of an agent or OAuth client by that of the member who
-// answers for it: who is no admin any more has no admins working for them.
+// sponsoredRole limits the role of an agent or OAuth client to that of its sponsor, so
+// that a former admin has no admins working for them.
 func sponsoredRole(v *storage.View, p *Principal, role Role) (Role, error) {
 	if p.Sponsor == "" {
 		return role, nil

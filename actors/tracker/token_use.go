@@ -8,11 +8,11 @@ import (
 	"switchyard/storage"
 )
 
-// TokenUseNoted is how far lastUsedAt may be behind: the use of a token is written
-// down at most once in this time.
+// TokenUseNoted is how old lastUsedAt may be: the use of a token is recorded at most
+// once in this time.
 const TokenUseNoted = time.Hour
 
-// TokenUse says that a workspace token was used.
+// TokenUse records that a workspace token was used.
 type TokenUse struct {
 	ID storage.ID `json:"id"`
 	At Timestamp  `json:"at"`
@@ -23,8 +23,8 @@ type TokenUses struct {
 	Uses []TokenUse `json:"uses"`
 }
 
-// NoteTokenUses writes down when tokens were used, in rows of their own: the tokens
-// themselves don't change, so no caller that is remembered is forgotten for it.
+// NoteTokenUses records when tokens were used, in rows of their own: the tokens
+// themselves don't change, so cached callers stay valid.
 var NoteTokenUses = NewCommand[TokenUses, None]("NoteTokenUses", "Note when tokens were used", Needs{}, func(tx *Tx, in *TokenUses) (Reply, error) {
 	for _, use := range in.Uses {
 		key := storage.Key(nil).Newest(use.ID)
@@ -47,7 +47,7 @@ var NoteTokenUses = NewCommand[TokenUses, None]("NoteTokenUses", "Note when toke
 	return Reply{Outcome: NoContent}, nil
 })
 
-// tokenUsed tells when a token's use was noted last; the zero time: never.
+// tokenUsed returns the time of a token's last recorded use; zero for never.
 func tokenUsed(v *storage.View, id storage.ID) (time.Time, error) {
 	value, err := v.Value(tokenUseTable, storage.Key(nil).Newest(id), nil)
 	if err != nil || value == nil {
@@ -63,7 +63,7 @@ func parseTokenUse(value []byte) (time.Time, error) {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(value))).UTC(), nil
 }
 
-// checkTokenUse proves that what was used is there.
+// checkTokenUse checks that the token of a recorded use exists.
 func checkTokenUse(v *storage.View, fields, value []byte) error {
 	if _, err := parseTokenUse(value); err != nil {
 		return err
