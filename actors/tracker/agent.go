@@ -7,13 +7,13 @@ import (
 	"switchyard/storage"
 )
 
-// AgentID names an agent. Sessions may name agents that nobody registered.
+// AgentID is the id of an agent. Sessions may have agents that are not registered.
 type AgentID string
 
-// unassigned is the agent of sessions that no agent was found for (Decision 29).
+// unassigned is the agent of sessions for which no agent was found (Decision 29).
 const unassigned = "unassigned"
 
-// Agent is somebody who works on issues without being a person.
+// Agent is a program that works on issues.
 type Agent struct {
 	ID             AgentID     `json:"id"`
 	OrganizationID WorkspaceID `json:"organizationId"`
@@ -21,7 +21,8 @@ type Agent struct {
 	Provider       *string     `json:"provider"`
 	Model          *string     `json:"model"`
 	IsDefault      bool        `json:"isDefault"`
-	// MaxConcurrentSessions bounds the sessions the agent is at; nil: no bound.
+	// MaxConcurrentSessions limits the sessions that the agent works on at a time; nil:
+	// no limit.
 	MaxConcurrentSessions *int64    `json:"maxConcurrentSessions"`
 	CreatedAt             Timestamp `json:"createdAt"`
 	UpdatedAt             Timestamp `json:"updatedAt"`
@@ -48,9 +49,9 @@ var agents = storage.Table[Agent]{
 	}},
 }
 
-// agentKey gives the 16 bytes that stand for an agent in keys: its id where that is a
-// UUID, else a hash of it. The hash is a UUID of version 8, which no id that the
-// service makes is.
+// agentKey returns the 16 bytes that stand for an agent in keys: its id if that is a
+// UUID, and otherwise a hash of it. The hash is a UUID of version 8, which the service
+// never uses for ids.
 func agentKey(id string) storage.ID {
 	if parsed, ok := storage.ParseID(id); ok {
 		return parsed
@@ -62,7 +63,7 @@ func agentKey(id string) storage.ID {
 	return key
 }
 
-// agent reads a registered agent; nil when no agent is registered under that id.
+// agent returns a registered agent, or nil.
 func (v *View) agent(id string) (*storage.Row[Agent], error) {
 	row, err := agents.Get(v, storage.Key(nil).Newest(agentKey(id)))
 	if err != nil {
@@ -74,11 +75,10 @@ func (v *View) agent(id string) (*storage.Row[Agent], error) {
 	return row, nil
 }
 
-// registerAgentOf registers the agent that a token acts for, unless it is registered
-// (Decision 9).
+// registerAgentOf registers the agent of a token, unless it is registered (Decision 9).
 func (tx *Tx) registerAgentOf(id, name, provider string) error {
 	if id == unassigned {
-		return nil // the name of no agent
+		return nil // the reserved name of no agent
 	}
 	row, err := agents.Get(tx, storage.Key(nil).Newest(agentKey(id)))
 	if err != nil {
@@ -93,7 +93,7 @@ func (tx *Tx) registerAgentOf(id, name, provider string) error {
 	return tx.addAgent(&Agent{ID: AgentID(id), Name: name, Provider: textOrNil(provider)})
 }
 
-// addAgent registers an agent, filling in its workspace and times.
+// addAgent registers an agent and sets its workspace and times.
 func (tx *Tx) addAgent(a *Agent) error {
 	if err := tx.tally(agentTable, 1); err != nil {
 		return err
@@ -106,8 +106,8 @@ func (tx *Tx) addAgent(a *Agent) error {
 	return nil
 }
 
-// firstAgent reads the newest agent, or with byDefault the default one; nil when
-// there is none.
+// firstAgent returns the newest agent, or the default one with byDefault; nil if there
+// is none.
 func (v *View) firstAgent(byDefault bool) (row *storage.Row[Agent], err error) {
 	var matches []storage.Match
 	if byDefault {
@@ -123,14 +123,14 @@ func (v *View) firstAgent(byDefault bool) (row *storage.Row[Agent], err error) {
 	return row, nil
 }
 
-// agentCount is how many agents are registered.
+// agentCount returns the number of registered agents.
 func (tx *Tx) agentCount() (uint64, error) {
 	return tx.Counter(tallyTable, storage.ID{15: byte(agentTable)})
 }
 
-// pickAgent decides which agent gets a session of an issue (Decision 29): the one
-// named, else the issue's assignee, else the default one, else the only one. agent
-// is nil when the id it gives is of nobody registered.
+// pickAgent returns the agent for a session of an issue (Decision 29): the named one,
+// or the issue's assignee, or the default one, or the only one. agent is nil if the id
+// is not registered.
 func (tx *Tx) pickAgent(named string, issue *Issue) (id string, agent *Agent, err error) {
 	count, err := tx.agentCount()
 	if err != nil {

@@ -1,6 +1,6 @@
 package tracker
 
-// AgentByIDIn names an agent.
+// AgentByIDIn identifies an agent.
 type AgentByIDIn struct {
 	ID string `path:"id"`
 }

@@ -2,7 +2,7 @@ package tracker
 
 import "fmt"
 
-// CreateAgentIn asks for an agent.
+// CreateAgentIn is a new agent.
 type CreateAgentIn struct {
 	Name                  string      `json:"name" rules:"required,min=1,max=200"`
 	Provider              Opt[string] `json:"provider" rules:"nullable,min=1,max=200"`
@@ -34,7 +34,8 @@ func createAgent(tx *Tx, in *CreateAgentIn) (Reply, error) {
 	return jsonReply(Created, &a)
 }
 
-// dropDefaultAgent makes the default agent, if there is one, one like the others.
+// dropDefaultAgent takes the mark of the default agent off the agent that has it, if
+// any.
 func (tx *Tx) dropDefaultAgent() error {
 	row, err := tx.firstAgent(true)
 	if err != nil || row == nil {

@@ -2,7 +2,7 @@ package tracker
 
 import "fmt"
 
-// DeleteAgent takes an agent out of the register. Its sessions stay as they are.
+// DeleteAgent removes an agent from the register. Its sessions stay unchanged.
 var DeleteAgent = NewCommand[AgentByIDIn, None]("DeleteAgent", "Delete an agent", Needs{Level: Admin}, deleteAgent, WithRoom(Frees))
 
 func deleteAgent(tx *Tx, in *AgentByIDIn) (Reply, error) {
@@ -19,6 +19,6 @@ func deleteAgent(tx *Tx, in *AgentByIDIn) (Reply, error) {
 	if err := tx.tally(agentTable, -1); err != nil {
 		return Reply{}, err
 	}
-	// What its bound held back can be claimed now, by whoever claims for anyone.
+	// Without the agent's limit more of its sessions can be claimed.
 	return Reply{Outcome: NoContent}, tx.wakeFreed(in.ID, maxConcurrent-room(&row.Value))
 }

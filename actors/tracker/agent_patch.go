@@ -12,8 +12,8 @@ type PatchAgentIn struct {
 	MaxConcurrentSessions Opt[int64]  `json:"maxConcurrentSessions" rules:"nullable,min=1,max=1000"`
 }
 
-// PatchAgent changes an agent. Sessions it already has stay as they were
-// dispatched.
+// PatchAgent changes an agent. Its existing sessions keep the provider and model that
+// they were dispatched with.
 var PatchAgent = NewCommand[PatchAgentIn, Agent]("PatchAgent", "Change an agent", Needs{Level: Admin}, patchAgent)
 
 func patchAgent(tx *Tx, in *PatchAgentIn) (Reply, error) {
@@ -43,7 +43,7 @@ func patchAgent(tx *Tx, in *PatchAgentIn) (Reply, error) {
 	return Reply{Body: body}, tx.wakeFreed(in.ID, room(&a)-room(&row.Value))
 }
 
-// room is how many sessions an agent may be at, as far as it matters.
+// room returns the limit of an agent's concurrent sessions, or maxConcurrent for none.
 func room(a *Agent) int {
 	if a.MaxConcurrentSessions == nil {
 		return maxConcurrent
@@ -51,5 +51,5 @@ func room(a *Agent) int {
 	return int(*a.MaxConcurrentSessions)
 }
 
-// maxConcurrent is the highest bound an agent can have.
+// maxConcurrent is the highest limit that an agent can have.
 const maxConcurrent = 1000

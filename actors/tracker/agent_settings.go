@@ -6,21 +6,23 @@ import (
 	"switchyard/storage"
 )
 
-// AgentSettings are what the operator decides about agents' work, and about users'
-// workspaces. Zero fields have their defaults.
+// AgentSettings are the operator's settings for agents' work and for users' workspaces.
+// A zero field means the default.
 type AgentSettings struct {
-	// StallAfter is how long a running session may be silent before it counts as
-	// stalled: 10 minutes.
+	// StallAfter is the time without activity after which a running session is stalled;
+	// default 10 minutes.
 	StallAfter time.Duration
-	// LaneLife is how long a lane token lasts unused, where no lease or budget ends its
-	// session: 7 days.
+	// LaneLife is the time that a lane token lasts unused if neither a lease nor a
+	// budget ends its session; default 7 days.
 	LaneLife time.Duration
-	// MaxActiveChildren is how many children of a session may be unfinished: 10.
+	// MaxActiveChildren is the number of children of a session that may be unfinished;
+	// default 10.
 	MaxActiveChildren int
-	// WorkspacesPerUser is how many workspaces a user may make and keep; 0 sets no bound.
+	// WorkspacesPerUser is the number of workspaces that a user may own; 0 for no
+	// limit.
 	WorkspacesPerUser int
-	// PublicURL is where clients reach the service, without a slash at its end; with
-	// none the addresses in answers are paths.
+	// PublicURL is the address at which clients reach the service, without a slash at
+	// its end; if it is empty, the addresses in answers are paths.
 	PublicURL string
 }
 
@@ -52,7 +54,7 @@ func (s *AgentSettings) workspacesPerUser() int {
 	return s.WorkspacesPerUser
 }
 
-// url gives the address of a path in a workspace.
+// url returns the address of a path in a workspace.
 func (s *AgentSettings) url(workspace storage.ID, path string) string {
 	base := ""
 	if s != nil {

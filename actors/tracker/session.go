@@ -6,10 +6,10 @@ import (
 	"switchyard/storage"
 )
 
-// SessionID names a session of an agent's work.
+// SessionID is the id of a session of an agent's work.
 type SessionID string
 
-// SessionStatus says where a session stands in its life.
+// SessionStatus is the status of a session.
 type SessionStatus string
 
 // The statuses of a session.
@@ -22,8 +22,8 @@ const (
 	SessionCanceled  SessionStatus = "canceled"
 )
 
-// sessionStatuses lists every status; a status's place in it is its byte in the
-// index, so the order is part of what is on disk.
+// sessionStatuses lists every status. The position of a status is its byte in the
+// index, so the order is part of the format on disk.
 var sessionStatuses = [...]SessionStatus{SessionCreated, SessionRunning, SessionWaiting, SessionCompleted, SessionFailed, SessionCanceled}
 
 func (s SessionStatus) rank() byte {
@@ -35,14 +35,14 @@ func (s SessionStatus) rank() byte {
 	return 0xff
 }
 
-// Ended tells whether the session is over for good.
+// Ended reports whether the status is final.
 func (s SessionStatus) Ended() bool {
 	return s == SessionCompleted || s == SessionFailed || s == SessionCanceled
 }
 
-// AgentSession is one run of an agent on an issue. Its JSON is what clients get and
-// what is stored, up to LastStateHash: the fields, their order and their types are
-// the service's contract.
+// AgentSession is one run of an agent on an issue. Its JSON is what clients get and, up
+// to LastStateHash, what is stored: the names, order and types of the fields are part
+// of the API.
 type AgentSession struct {
 	ID                SessionID     `json:"id"`
 	OrganizationID    WorkspaceID   `json:"organizationId"`
@@ -59,7 +59,7 @@ type AgentSession struct {
 	PRState           *string       `json:"prState"`
 	Branch            *string       `json:"branch"`
 	Purpose           *string       `json:"purpose"`
-	// SecondaryRepos is the JSON text of the array (Decision 16).
+	// SecondaryRepos is the array as JSON text (Decision 16).
 	SecondaryRepos     *string         `json:"secondaryRepos"`
 	Label              *string         `json:"label"`
 	MaxDurationMinutes *int64          `json:"maxDurationMinutes"`
@@ -73,20 +73,20 @@ type AgentSession struct {
 	LastStateHash      *string         `json:"lastStateHash"`
 }
 
-// sessionRecord is a session as it is stored. What clients don't get stands behind
-// what they get, so that the stored form can be cut there (see publicPart).
+// sessionRecord is the stored form of a session: the public part, and then the fields
+// that clients don't get (see publicPart).
 type sessionRecord struct {
 	AgentSession
 	Inner sessionInner `json:"inner"`
 }
 
-// sessionInner is what the service itself keeps of a session.
+// sessionInner holds the fields of a session that clients don't get.
 type sessionInner struct {
-	// Rank is the issue's priority, for the claim queue, while the session can be
-	// claimed (see requeueSessions).
+	// Rank is the issue's priority in the claim queue, kept up to date while the
+	// session has not ended (see requeueSessions).
 	Rank byte `json:"rank"`
-	// Team and Veiled say who may see a session whose issue was deleted: what the
-	// issue's record said last.
+	// Orphan is set if the session's issue was deleted. Team, and Veiled for a
+	// restricted issue, then decide who may see it, as the issue's record last did.
 	Orphan bool   `json:"orphan,omitempty"`
 	Veiled bool   `json:"veiled,omitempty"`
 	Team   TeamID `json:"team,omitempty"`
@@ -95,61 +95,61 @@ type sessionInner struct {
 	Model  *string   `json:"model,omitempty"`
 	Mode   *string   `json:"mode,omitempty"`
 	Parent SessionID `json:"parent,omitempty"`
-	// Depth counts the sessions above this one.
+	// Depth is the number of sessions above this one.
 	Depth int `json:"depth,omitempty"`
-	// Predecessor is the session whose end lets this one into the queue, while it waits
-	// for that; "" for none (Decision 33).
+	// Predecessor is the session whose end moves this one into the queue; "" if it
+	// doesn't wait for one (Decision 33).
 	Predecessor SessionID `json:"predecessor,omitempty"`
-	// External sessions were registered: somebody is at them from the start.
+	// External is set for registered sessions, which an agent works on from the start.
 	External bool `json:"external,omitempty"`
 
-	// StartedAt is when the session ran first.
+	// StartedAt is the time when the session first ran.
 	StartedAt Timestamp `json:"startedAt,omitempty"`
-	// Lease is who holds the session until when; nil while nobody does.
+	// Lease is the present lease; nil if no claimer holds the session.
 	Lease *sessionLease `json:"lease,omitempty"`
-	// Attempts counts the claims.
+	// Attempts is the number of claims.
 	Attempts int `json:"attempts,omitempty"`
-	// Lanes are the lane tokens that are good while the session lasts, and Stale those
-	// of claimers whose lease ran out, the newest last.
+	// Lanes are the lane tokens that are valid while the session lasts. Stale are those
+	// of claimers whose lease expired, the newest last.
 	Lanes []laneToken `json:"laneTokens,omitempty"`
 	Stale []laneToken `json:"staleTokens,omitempty"`
 	// Final is the hash of the report that ended the session.
 	Final []byte `json:"final,omitempty"`
 
-	// First and Last are the sequence numbers of the activities kept; none are when
-	// Last is 0. LastActivity is the id of the last and LastType its type.
+	// First and Last are the sequence numbers of the stored activities; Last is 0 if
+	// there are none. LastActivity and LastType are the id and type of the last one.
 	First        uint64       `json:"first,omitempty"`
 	Last         uint64       `json:"last,omitempty"`
 	LastActivity string       `json:"lastActivity,omitempty"`
 	LastType     ActivityType `json:"lastType,omitempty"`
 }
 
-// sessionLease says who holds a session.
+// sessionLease is a claimer's lease of a session.
 type sessionLease struct {
 	HolderID   string    `json:"holderId"`
 	HolderType ActorType `json:"holderType"`
 	Seconds    int64     `json:"seconds"`
 	ExpiresAt  Timestamp `json:"expiresAt"`
-	// CheckAt is when the lease is looked at next: not after its end, but maybe long
-	// before, so that renewing it moves nothing.
+	// CheckAt is the time of the next check of the lease. It may be long before
+	// ExpiresAt, so that a renewal does not have to move index entries.
 	CheckAt Timestamp `json:"checkAt"`
 }
 
-// Flags of a session's record: what is decided without decoding it.
+// Flags of a session's record, which can be read without decoding it.
 const (
 	sessionOrphan storage.Flags = 1 << iota
 	sessionVeiled
 	sessionHasEnded
 	sessionIsRunning
 	sessionIsWaiting
-	sessionAsks // its last activity is a question
+	sessionAsks // the last activity is a question
 )
 
 func sessionKey(id storage.ID) storage.Key {
 	return storage.Key(make([]byte, 0, storage.ListedKeyLen)).Newest(id)
 }
 
-// id is the session's identifier in binary form. Stored sessions have a valid one.
+// id returns the session's id in binary form. Stored sessions have a valid one.
 func (s *AgentSession) id() storage.ID {
 	id, _ := storage.ParseID(s.ID)
 	return id
@@ -160,11 +160,11 @@ func (s *AgentSession) issue() storage.ID {
 	return id
 }
 
-// queued tells whether the session can be claimed. Those that were registered are
-// somebody's already.
+// queued reports whether the session can be claimed. Registered sessions can't: an
+// agent works on them already.
 func (s *sessionRecord) queued() bool { return s.Status == SessionCreated && !s.Inner.External }
 
-// engaged tells whether somebody is at the session: it runs, or it ran and waits.
+// engaged reports whether an agent works on the session: it runs, or it ran and waits.
 func (s *sessionRecord) engaged() bool {
 	return s.Status == SessionRunning || s.Status == SessionWaiting && s.Inner.StartedAt != ""
 }
@@ -190,11 +190,11 @@ func (s *sessionRecord) flags() (f storage.Flags) {
 	return f
 }
 
-// urgency is the first byte of an entry in the claim queue: the most urgent comes
-// first.
+// urgency returns the first byte of an entry in the claim queue, in which the most
+// urgent sessions come first.
 func urgency(rank byte) byte { return 0xff - rank }
 
-// sessions keeps the sessions of a workspace.
+// sessions holds the sessions of a workspace.
 var sessions = storage.Table[sessionRecord]{
 	ID:   sessionTable,
 	Name: "session",
@@ -217,7 +217,8 @@ var sessions = storage.Table[sessionRecord]{
 		{ID: sessionByAgent, Name: "agent", Entries: func(e *storage.Entries, s *sessionRecord) {
 			e.Add(e.Key().Str(s.AgentID))
 		}},
-		// The claim queue, in its order: what an entry holds is enough to pass it over.
+		// The claim queue, in its order. An entry has everything that decides whether a
+		// claim skips it.
 		{ID: sessionQueue, Name: "queue", Entries: func(e *storage.Entries, s *sessionRecord) {
 			if s.queued() {
 				e.Add(e.Key().Byte(urgency(s.Inner.Rank)).ID(s.id()).ID(s.issue()).Str(s.AgentID).Str(s.Provider))

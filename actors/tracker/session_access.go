@@ -7,9 +7,8 @@ import (
 	"switchyard/storage"
 )
 
-// seesSession decides from the stored form whether the caller may know that a
-// session exists: whoever sees its issue does. Every read of a session on a
-// caller's behalf comes through here.
+// seesSession reports, from the stored form, whether the caller may know that a session
+// exists: callers who see its issue do. Every read of a session for a caller uses it.
 func (v *View) seesSession(rec storage.Record) (bool, error) {
 	if lane := v.Caller.Lane; lane != nil {
 		id, _ := storage.ParseID(storedText(rec.JSON(), "id"))
@@ -20,20 +19,20 @@ func (v *View) seesSession(rec storage.Record) (bool, error) {
 		return v.Caller.Sees(rec.Team()) && (flags&sessionVeiled == 0 || v.Caller.Root || v.Caller.Level >= Admin), nil
 	}
 	if c := v.Caller; c.Level >= Admin && len(c.Hidden) == 0 {
-		return true, nil // they see every issue, and a session without one is an orphan
+		return true, nil // these callers see every issue, and a session without one is an orphan
 	}
 	return v.hasIssue(issueIn(rec))
 }
 
-// issueIn gives the issue of a stored session. Its name stands in front of all
-// texts that come from outside.
+// issueIn returns the issue of a stored session. The field comes before all text from
+// clients.
 func issueIn(rec storage.Record) storage.ID {
 	id, _ := storage.ParseID(storedText(rec.JSON(), "issueId"))
 	return id
 }
 
-// session reads the session that a path or body names; nil when there is none or
-// the caller may not see it. A lane token opens no other session than its own.
+// session returns a session, or nil if it does not exist or the caller may not see it.
+// A lane token gives access to its own session only.
 func (v *View) session(id SessionID) (row *storage.Row[sessionRecord], err error) {
 	parsed, ok := storage.ParseID(id)
 	if lane := v.Caller.Lane; lane != nil {
@@ -60,8 +59,8 @@ func (v *View) session(id SessionID) (row *storage.Row[sessionRecord], err error
 	return row, nil
 }
 
-// sessionToChange begins the change of the session that a path names; NOT_FOUND
-// when there is none or the caller may not see it.
+// sessionToChange begins a change of a session. It returns NOT_FOUND if the session
+// does not exist or the caller may not see it.
 func (tx *Tx) sessionToChange(id SessionID) (*sessionChange, error) {
 	row, err := tx.session(id)
 	if err != nil {
@@ -73,11 +72,11 @@ func (tx *Tx) sessionToChange(id SessionID) (*sessionChange, error) {
 	return tx.changeSession(row)
 }
 
-// innerMark stands between what clients get of a stored session and what they
-// don't. Looked for from the end it is exact: nothing behind it comes from outside.
+// innerMark separates the public part of a stored record from the inner part. Searching
+// from the end is exact: the inner part has no text from clients.
 var innerMark = []byte(`,"inner":{`)
 
-// publicPart is what clients get of a stored session, without its closing brace.
+// publicPart returns the public part of a stored record, without its closing brace.
 func publicPart(body []byte) []byte {
 	if at := bytes.LastIndex(body, innerMark); at >= 0 {
 		return body[:at]
@@ -85,7 +84,7 @@ func publicPart(body []byte) []byte {
 	return bytes.TrimSuffix(body, []byte("}"))
 }
 
-// innerPart is the rest of it, an object.
+// innerPart returns the inner part of a stored record, an object.
 func innerPart(body []byte) []byte {
 	if at := bytes.LastIndex(body, innerMark); at >= 0 {
 		return body[at+len(innerMark)-1 : len(body)-1]
@@ -93,14 +92,14 @@ func innerPart(body []byte) []byte {
 	return []byte("{}")
 }
 
-// publicCopy is what clients get of a stored session, in memory of its own.
+// publicCopy returns a copy of the public part of a stored record.
 func publicCopy(body []byte) []byte {
 	public := publicPart(body)
 	return append(append(make([]byte, 0, len(public)+64), public...), '}')
 }
 
-// lastText finds the text of one of the fields at the end of what clients get,
-// lastProgressAt and lastStateHash, behind which nothing comes from outside.
+// lastText returns the text of one of the fields at the end of the public part,
+// lastProgressAt and lastStateHash. No text from clients comes after them.
 func lastText(public []byte, field string) []byte {
 	at := bytes.LastIndex(public, []byte(`,"`+field+`":"`))
 	if at < 0 {
@@ -119,7 +118,7 @@ const (
 	derivedNeedsInput = "needs_input"
 )
 
-// derived is the derivedStatus of a stored session at this moment; "" for null.
+// derived returns the present derivedStatus of a stored session; "" stands for null.
 func (v *View) derived(rec storage.Record) string {
 	switch flags := rec.Flags(); {
 	case flags&sessionHasEnded != 0:
@@ -136,7 +135,8 @@ func (v *View) derived(rec storage.Record) string {
 	return ""
 }
 
-// appendShown appends a session with its derivedStatus, as GET and the list have it.
+// appendShown appends a session with its derivedStatus, as in the answers of GET and
+// the list.
 func (v *View) appendShown(b []byte, rec storage.Record) []byte {
 	b = append(append(b, publicPart(rec.JSON())...), `,"derivedStatus":`...)
 	if d := v.derived(rec); d != "" {

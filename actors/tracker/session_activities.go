@@ -7,20 +7,20 @@ import (
 	"switchyard/storage"
 )
 
-// ListActivitiesIn asks for a page of a session's activities, the oldest first.
+// ListActivitiesIn asks for a page of a session's activities, oldest first.
 type ListActivitiesIn struct {
 	ID     SessionID `path:"id"`
 	Limit  int       `query:"limit" rules:"min=1,max=100" default:"50"`
 	Cursor string    `query:"cursor" rules:"max=1024"`
 }
 
-// ActivityPage is a page of activities. NextCursor is absent on the last one.
+// ActivityPage is a page of activities. NextCursor is absent on the last page.
 type ActivityPage struct {
 	Activities []Activity `json:"activities"`
 	NextCursor string     `json:"nextCursor,omitempty"`
 }
 
-// ListActivities lists a session's activities, the oldest first (Decision 38).
+// ListActivities lists a session's activities, oldest first (Decision 38).
 var ListActivities = NewQuery[ListActivitiesIn, ActivityPage]("ListActivities", "List a session's activities", Needs{Read, "sessions"}, listActivities, OneMoment, ForLanes)
 
 func listActivities(v *View, in *ListActivitiesIn) (reply Reply, err error) {

@@ -9,7 +9,7 @@ import (
 	"switchyard/storage"
 )
 
-// ActivityType says what kind of thing an activity tells.
+// ActivityType is the type of an activity.
 type ActivityType string
 
 // The types of activities.
@@ -39,15 +39,16 @@ type Activity struct {
 }
 
 const (
-	// maxActivities is how many activities are kept of a session, the newest.
+	// maxActivities is the number of activities that a session keeps; older ones are
+	// removed.
 	maxActivities = 10_000
-	// shownActivities is how many a poll shows.
+	// shownActivities is the number of activities in the answer to a poll.
 	shownActivities = 500
-	// maxPayload bounds an activity's payload in bytes.
+	// maxPayload limits an activity's payload in bytes.
 	maxPayload = 64 << 10
 )
 
-// ActivityFields are what a caller says of an activity.
+// ActivityFields are the fields of a new activity.
 type ActivityFields struct {
 	Type       ActivityType    `json:"type" enum:"thought,response,error,elicitation,action,status,artifact" default:"action"`
 	Message    Opt[string]     `json:"message" rules:"max=32768"`
@@ -58,7 +59,7 @@ type ActivityFields struct {
 	DurationMs Opt[float64]    `json:"durationMs" rules:"nullable,min=0"`
 }
 
-// activityKey is the key of a session's activity: by session, then in order.
+// activityKey returns the key of a session's activity: session, then sequence.
 func activityKey(session storage.ID, sequence uint64) storage.Key {
 	return storage.Key(make([]byte, 0, 24)).ID(session).U64(sequence)
 }
@@ -98,12 +99,12 @@ func (c *sessionChange) add(a *Activity) error {
 	return nil
 }
 
-// tell appends an activity of the service's own.
+// tell appends an activity of the service.
 func (c *sessionChange) tell(kind ActivityType, message string) error {
 	return c.add(&Activity{Type: kind, Message: message})
 }
 
-// activity makes an activity of what a caller says.
+// activity returns the activity with these fields.
 func (f *ActivityFields) activity() *Activity {
 	a := &Activity{
 		Type: f.Type, Message: f.Message.Value, Payload: f.Payload, ParentID: f.ParentID.Ptr(),
@@ -119,8 +120,8 @@ func (f *ActivityFields) activity() *Activity {
 	return a
 }
 
-// validateAt looks at what the tags can't say. at is the activity's place in the
-// body, with a dot behind it.
+// validateAt checks what the tags can't express. at is the activity's path in the body,
+// with a dot at its end.
 func (f *ActivityFields) validateAt(at string, faults *Faults) {
 	if !f.Message.Set && !faults.Has(at+"message") {
 		faults.Add(at+"message", "Is required.")

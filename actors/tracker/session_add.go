@@ -9,13 +9,13 @@ import (
 	"switchyard/storage"
 )
 
-// SecondaryRepo is a further repository a session works with.
+// SecondaryRepo is another repository that a session works with.
 type SecondaryRepo struct {
 	Repo   string `json:"repo" rules:"required,max=255" form:"repository"`
 	Access string `json:"access" enum:"read,write" default:"read"`
 }
 
-// SessionOptions are what every way to dispatch takes.
+// SessionOptions are the options of every operation that dispatches.
 type SessionOptions struct {
 	SecondaryRepos Opt[[]SecondaryRepo] `json:"secondaryRepos" rules:"max=5"`
 	Effort         Opt[string]          `json:"effort" enum:"low,medium,high,max"`
@@ -24,8 +24,8 @@ type SessionOptions struct {
 	ResultSchema json.RawMessage `json:"resultSchema" form:"resultSchema"`
 }
 
-// validateAt looks at what the tags can't say. at is the place of the options in
-// the body, such as "items[2].".
+// validateAt checks what the tags can't express. at is the path of the options in the
+// body, such as "items[2].".
 func (o *SessionOptions) validateAt(at string, faults *Faults) {
 	o.validateShape(at, faults)
 	if place := at + "resultSchema"; !faults.Has(place) {
@@ -35,14 +35,14 @@ func (o *SessionOptions) validateAt(at string, faults *Faults) {
 	}
 }
 
-// validateShape is validateAt without looking into the schema.
+// validateShape is like validateAt, but does not compile the schema.
 func (o *SessionOptions) validateShape(at string, faults *Faults) {
 	if fault := schemaShape(o.ResultSchema); fault != "" {
 		faults.Add(at+"resultSchema", fault)
 	}
 }
 
-// isRepo tells whether a text has the form owner/name.
+// isRepo reports whether a text has the form owner/name.
 func isRepo(text string) bool {
 	slash := -1
 	for i, c := range []byte(text) {
@@ -57,10 +57,10 @@ func isRepo(text string) bool {
 	return slash > 0 && slash < len(text)-1
 }
 
-// newSession is what is asked of addSession, beside the options.
+// newSession is the input of addSession.
 type newSession struct {
 	Issue        *storage.Row[Issue]
-	AgentID      string // "" lets the service pick
+	AgentID      string // "": the service picks one
 	Provider     string
 	Model        string
 	Repo, Branch Opt[string]
@@ -69,20 +69,20 @@ type newSession struct {
 	Label        *string
 	Options      SessionOptions
 	Parent       *sessionRecord
-	// Strict has the session wait when something is missing.
+	// Strict makes the session wait if the preflight check found something missing.
 	Strict bool
-	// Predecessor is the session it waits for; "" for none (Decision 33).
+	// Predecessor is the session that this one waits for; "" for none (Decision 33).
 	Predecessor SessionID
 }
 
-// Preflight tells what a dispatch found missing.
+// Preflight is the result of the check whether a dispatched session has all it needs.
 type Preflight struct {
 	Ready   bool     `json:"ready"`
 	Missing []string `json:"missing"`
 }
 
-// addSession dispatches an issue to an agent: the one way to a session but for
-// registering one. It returns what clients get of the session.
+// addSession dispatches an issue to an agent. Except for RegisterSession every
+// operation that makes sessions uses it. It returns the session and its public JSON.
 func (tx *Tx) addSession(n *newSession) (*sessionRecord, []byte, Preflight, error) {
 	issue := &n.Issue.Value
 	preflight := Preflight{Missing: []string{}}
@@ -134,7 +134,7 @@ func (tx *Tx) addSession(n *newSession) (*sessionRecord, []byte, Preflight, erro
 	return s, body, preflight, tx.setBrief(s.id(), n.Instructions.Ptr())
 }
 
-// firstOf gives the value of a request, else the issue's; nothing counts as none.
+// firstOf returns the value of a request, or the issue's; an empty text counts as none.
 func firstOf(given Opt[string], issues *string) *string {
 	if text := given.Ptr(); text != nil && *text != "" {
 		return text
@@ -171,7 +171,8 @@ func (o *SessionOptions) apply(s *sessionRecord) error {
 	return nil
 }
 
-// blankSession makes a session of an issue with nothing decided yet.
+// blankSession returns a new session of an issue, with its id and the caller as its
+// actor.
 func (tx *Tx) blankSession(issue *Issue) (*sessionRecord, error) {
 	id, err := tx.NewID()
 	if err != nil {
@@ -189,7 +190,7 @@ func (tx *Tx) blankSession(issue *Issue) (*sessionRecord, error) {
 	return s, nil
 }
 
-// insertSession stores a new session, with what follows from it.
+// insertSession stores a new session, sets its timer and emits its events.
 func (tx *Tx) insertSession(s *sessionRecord, issue *storage.Row[Issue]) ([]byte, error) {
 	active, err := tx.activeSessions(s.issue())
 	if err != nil {
@@ -232,7 +233,8 @@ func (tx *Tx) insertSession(s *sessionRecord, issue *storage.Row[Issue]) ([]byte
 	return body, nil
 }
 
-// budgetEnds is when a session with a maxDuration has used it up (Decision 32).
+// budgetEnds returns the time when a session with a maxDuration has used it up
+// (Decision 32).
 func (s *sessionRecord) budgetEnds() time.Time {
 	from := s.Inner.StartedAt
 	if from == "" {

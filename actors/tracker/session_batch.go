@@ -7,12 +7,12 @@ import (
 	"switchyard/actors/tracker/resultschema"
 )
 
-// DispatchBatchIn asks for sessions of many issues.
+// DispatchBatchIn is a list of issues to dispatch.
 type DispatchBatchIn struct {
 	Items []DispatchItem `json:"items" rules:"required,min=1,max=50"`
 }
 
-// DispatchItem asks for one of them.
+// DispatchItem is one issue to dispatch.
 type DispatchItem struct {
 	IssueID      string      `json:"issueId" rules:"required,min=1,max=255"`
 	AgentID      Opt[string] `json:"agentId" rules:"min=1,max=255"`
@@ -21,19 +21,18 @@ type DispatchItem struct {
 	QueuedAfter  Opt[string] `json:"queuedAfter" rules:"min=1,max=255"`
 	SessionOptions
 
-	// schemaFault is what is wrong with the schema, once that is known.
+	// schemaFault is the fault of the schema, once it was checked.
 	schemaFault *string
 }
 
-// DispatchedBatch is the answer to DispatchBatch: what became of each item, in their
+// DispatchedBatch is the answer to DispatchBatch: the result of each item, in the same
 // order.
 type DispatchedBatch struct {
 	BatchID string           `json:"batchId"`
 	Results []DispatchedItem `json:"results"`
 }
 
-// DispatchedItem is what became of an item: its session and the status that has, or
-// why there is none.
+// DispatchedItem is the result of an item: its session with its status, or an error.
 type DispatchedItem struct {
 	IssueID   string         `json:"issueId"`
 	SessionID *SessionID     `json:"sessionId"`
@@ -41,12 +40,12 @@ type DispatchedItem struct {
 	Error     *string        `json:"error"`
 }
 
-// maxBatchSchemas bounds the schemas of a batch that differ, in bytes: reading one
-// costs something, and there may be as many as there are items.
+// maxBatchSchemas limits the total bytes of a batch's distinct schemas: compiling one
+// is costly, and each item may have another.
 const maxBatchSchemas = 2 * resultschema.MaxSchema
 
-// Validate looks at what the tags can't say. Faults of a schema itself are those of
-// its item alone; but they are looked for here, where no other request waits.
+// Validate checks what the tags can't express. A schema's fault fails only its own
+// item, but it is looked for here, where no other request waits.
 func (in *DispatchBatchIn) Validate(faults *Faults) {
 	for i := range in.Items {
 		in.Items[i].validateShape(fmt.Sprintf("items[%d].", i), faults)
@@ -73,7 +72,7 @@ func (in *DispatchBatchIn) Validate(faults *Faults) {
 	}
 }
 
-// DispatchBatch dispatches many issues, each for itself (Decision 33).
+// DispatchBatch dispatches many issues independently of each other (Decision 33).
 var DispatchBatch = NewCommand[DispatchBatchIn, DispatchedBatch]("DispatchBatch", "Dispatch many issues to agents", Needs{Write, "sessions"}, dispatchBatch, StrictBody)
 
 func dispatchBatch(tx *Tx, in *DispatchBatchIn) (Reply, error) {
@@ -82,7 +81,7 @@ func dispatchBatch(tx *Tx, in *DispatchBatchIn) (Reply, error) {
 		return Reply{}, err
 	}
 	out := DispatchedBatch{BatchID: id.String(), Results: make([]DispatchedItem, len(in.Items))}
-	dispatched := make(map[string]bool, len(in.Items)) // whether an issue's last item was
+	dispatched := make(map[string]bool, len(in.Items)) // whether an issue's last item was dispatched
 	for i := range in.Items {
 		item, result := &in.Items[i], &out.Results[i]
 		result.IssueID = item.IssueID
@@ -100,8 +99,8 @@ func dispatchBatch(tx *Tx, in *DispatchBatchIn) (Reply, error) {
 	return jsonReply(Done, &out)
 }
 
-// dispatchItem makes the session of one item, or tells why it can't. What it refuses
-// it refuses before it has written anything.
+// dispatchItem makes the session of one item, or returns why it can't be made. A
+// refused item has written nothing.
 func (tx *Tx) dispatchItem(item *DispatchItem, dispatched map[string]bool) (s *sessionRecord, fault string, err error) {
 	issue, err := tx.issue(item.IssueID)
 	if err != nil {
@@ -137,7 +136,7 @@ func (tx *Tx) dispatchItem(item *DispatchItem, dispatched map[string]bool) (s *s
 	if err != nil || before == nil || n.Predecessor == "" || !before.Status.Ended() {
 		return s, "", err
 	}
-	// It has ended otherwise, and what would happen then happens now.
+	// The predecessor did not complete, so the session is canceled at once.
 	row, err := sessions.Get(tx, sessionKey(s.id()))
 	if err == nil && row == nil {
 		err = fmt.Errorf("session %s is not there", s.ID)

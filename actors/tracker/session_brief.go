@@ -6,8 +6,8 @@ import (
 	"switchyard/storage"
 )
 
-// A session's instructions lie beside it: they may be long, and never change, while
-// the session is written again with every sign of life.
+// A session's instructions have a row of their own: they may be long and never change,
+// while the session is written with every heartbeat.
 
 func (tx *Tx) setBrief(session storage.ID, instructions *string) error {
 	if instructions == nil {
@@ -16,7 +16,7 @@ func (tx *Tx) setBrief(session storage.ID, instructions *string) error {
 	return tx.Writer().AddValue(sessionBriefTable, storage.Key(nil).ID(session), []byte(*instructions))
 }
 
-// brief gives the instructions of a session; nil when it has none.
+// brief returns the instructions of a session, or nil.
 func (v *View) brief(session storage.ID) (*string, error) {
 	value, err := v.Value(sessionBriefTable, storage.Key(nil).ID(session), nil)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"switchyard/storage"
 )
 
-// budgetOp ends a session that has used up its maxDuration, and escalates its issue
-// (Decision 32). A session that began to run after its timer was set has more time
-// than that says.
+// budgetOp cancels a session that has used up its maxDuration, and escalates its issue
+// (Decision 32). A session that started to run after its timer was set ends later than
+// the timer says.
 var budgetOp = NewCommand[TimerIn, None]("EndBudget", "Cancel a session past its maxDuration", Needs{}, func(tx *Tx, in *TimerIn) (Reply, error) {
 	row, err := tx.timedSession(in)
 	if err != nil {
@@ -42,7 +42,7 @@ var budgetOp = NewCommand[TimerIn, None]("EndBudget", "Cancel a session past its
 	return Reply{Outcome: NoContent}, err
 })
 
-// escalate puts an issue back into triage, one step more urgent.
+// escalate sets an issue's status to triage and raises its priority by one step.
 func (tx *Tx) escalate(issue storage.ID) error {
 	row, err := issues.Get(tx, issueKey(issue))
 	if err != nil || row == nil {
@@ -50,7 +50,7 @@ func (tx *Tx) escalate(issue storage.ID) error {
 	}
 	t := row.Value
 	t.Status = StatusTriage
-	t.Resolution = nil // what is open again has not been resolved
+	t.Resolution = nil // an open issue has no resolution
 	switch t.Priority {
 	case PriorityLow:
 		t.Priority = PriorityMedium

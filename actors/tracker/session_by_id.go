@@ -6,13 +6,13 @@ import (
 	"switchyard/storage"
 )
 
-// ShownSession is a session as GET and the list have it.
+// ShownSession is a session in the answers of GET and the list.
 type ShownSession struct {
 	AgentSession
 	DerivedStatus *string `json:"derivedStatus" enum:"stalled,needs_input"`
 }
 
-// SessionByIDIn names a session, and the version the caller already has.
+// SessionByIDIn identifies a session, and the version that the caller has.
 type SessionByIDIn struct {
 	ID          SessionID `path:"id"`
 	IfNoneMatch string    `header:"If-None-Match"`
@@ -36,7 +36,8 @@ func sessionByID(v *View, in *SessionByIDIn) (Reply, error) {
 	return reply, err
 }
 
-// sessionTag is the ETag of a session: its version, and what time alone changes.
+// sessionTag returns the ETag of a session: its version, and its derivedStatus, which
+// changes with time alone.
 func sessionTag(version uint64, derived string) string {
 	if derived == "" {
 		return etag(version)
@@ -44,8 +45,8 @@ func sessionTag(version uint64, derived string) string {
 	return `"` + strconv.FormatUint(version, 10) + "-" + derived + `"`
 }
 
-// sessionRecord hands the stored form of a session to fn; NOT_FOUND when there is
-// none or the caller may not see it.
+// sessionRecord passes the stored form of a session to fn; it returns NOT_FOUND if the
+// session does not exist or the caller may not see it.
 func (v *View) sessionRecord(id SessionID, fn func(storage.Record) error) error {
 	parsed, ok := storage.ParseID(id)
 	if lane := v.Caller.Lane; lane != nil && parsed != lane.Session {

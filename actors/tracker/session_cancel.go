@@ -1,12 +1,12 @@
 package tracker
 
-// CancelSessionIn asks for a session's end.
+// CancelSessionIn identifies a session to cancel, with a reason.
 type CancelSessionIn struct {
 	ID     SessionID   `path:"id"`
 	Reason Opt[string] `json:"reason" rules:"nullable,max=4096"`
 }
 
-// CancelSession ends a session that has not ended, whoever holds it.
+// CancelSession cancels a session that has not ended, also one that is claimed.
 var CancelSession = NewCommand[CancelSessionIn, ShownSession]("CancelSession", "Cancel a session", Needs{Write, "sessions"}, cancelSession, WithRoom(Frees))
 
 func cancelSession(tx *Tx, in *CancelSessionIn) (Reply, error) {
@@ -20,7 +20,7 @@ func cancelSession(tx *Tx, in *CancelSessionIn) (Reply, error) {
 	return c.reply()
 }
 
-// cancel moves a session to its end, with a word on why.
+// cancel moves a session to canceled and logs the reason.
 func (c *sessionChange) cancel(reason string, by mover) error {
 	if c.s.Status.Ended() {
 		return c.s.over()
@@ -35,7 +35,7 @@ func (c *sessionChange) cancel(reason string, by mover) error {
 	return c.tell(ActivityStatus, message)
 }
 
-// reply saves the session and answers with it.
+// reply saves the session and returns it as the answer.
 func (c *sessionChange) reply() (Reply, error) {
 	body, err := c.save()
 	if err != nil {

@@ -20,21 +20,22 @@ const (
 	eventSessionEscalated = "session.escalated"
 )
 
-// sessionChange is a session that a command changes. Whatever changes sessions does
-// so through one: read it, move and fill s, save it.
+// sessionChange is a change of a session by a command. Every command that changes
+// sessions uses it: read the session, change s, and save.
 type sessionChange struct {
 	tx  *Tx
-	row *storage.Row[sessionRecord] // as it was
-	s   sessionRecord               // as it becomes
-	// issue is the header of the issue's record: it decides who may see what is told.
+	row *storage.Row[sessionRecord] // before the change
+	s   sessionRecord               // after the change
+	// issue is the header of the issue's record, which decides who may see events of
+	// the session.
 	issue storage.Header
-	// progress: a status changed, or an activity came.
+	// progress is set if the status changed or an activity was added.
 	progress bool
 	started  bool // the session runs now, and did not before
 	events   []string
 }
 
-// changeSession begins the change of a session read in this Tx.
+// changeSession begins the change of a session that this Tx has read.
 func (tx *Tx) changeSession(row *storage.Row[sessionRecord]) (*sessionChange, error) {
 	c := &sessionChange{tx: tx, row: row, s: row.Value}
 	if row.Value.Inner.Orphan {
@@ -51,8 +52,8 @@ func (tx *Tx) changeSession(row *storage.Row[sessionRecord]) (*sessionChange, er
 	return c, err
 }
 
-// to moves the session to a status, or refuses with CONFLICT. It is no move to stay
-// where it is.
+// to moves the session to a status, or returns CONFLICT. It does nothing if the session
+// already has that status.
 func (c *sessionChange) to(status SessionStatus, by mover) error {
 	s := &c.s
 	if status == s.Status {
@@ -68,7 +69,7 @@ func (c *sessionChange) to(status SessionStatus, by mover) error {
 		}
 	}
 	s.Status = status
-	s.Inner.Predecessor = "" // it waits no longer, whatever became of it
+	s.Inner.Predecessor = "" // a move ends the wait for a predecessor
 	c.progress = true
 	switch move.effect {
 	case sessionStarts:
@@ -85,7 +86,8 @@ func (c *sessionChange) to(status SessionStatus, by mover) error {
 	return nil
 }
 
-// alone refuses to start a session while its agent is at another of the same issue.
+// alone returns CONFLICT if the session's agent works on another session of the same
+// issue.
 func (c *sessionChange) alone() error {
 	other, err := c.tx.engagedSession(c.s.AgentID, c.s.issue())
 	if err != nil || other == nil {
@@ -94,7 +96,7 @@ func (c *sessionChange) alone() error {
 	return other.conflict("The session's agent is at another session of the same issue.", "Wait until that one ends, or cancel it.")
 }
 
-// engagedSession finds the session that an agent is at on an issue; nil for none.
+// engagedSession returns the session of an issue that an agent works on, or nil.
 func (v *View) engagedSession(agent string, issue storage.ID) (*sessionRecord, error) {
 	prefix := storage.Key(nil).Str(agent).ID(issue)
 	var pk []byte
@@ -114,8 +116,7 @@ func (v *View) engagedSession(agent string, issue storage.ID) (*sessionRecord, e
 	return &row.Value, nil
 }
 
-// retireLanes makes the lane tokens of a session ones of the past: whoever still
-// has one was presumed dead.
+// retireLanes makes the lane tokens of a session stale: their holder is presumed dead.
 func (c *sessionChange) retireLanes() {
 	in := &c.s.Inner
 	in.Stale = append(slices.Clone(in.Stale), in.Lanes...)
@@ -125,7 +126,7 @@ func (c *sessionChange) retireLanes() {
 	in.Lanes = nil
 }
 
-// stamp puts the hash of what a poll shows into the session.
+// stamp sets the hash of the session's state that a poll shows.
 func (s *sessionRecord) stamp() error {
 	s.LastStateHash = nil
 	body, err := json.MarshalWithOption(&s.AgentSession, json.DisableHTMLEscape())
@@ -140,8 +141,8 @@ func (s *sessionRecord) stamp() error {
 	return nil
 }
 
-// save stores the session as it became, with what follows from that: timers, the
-// issue's status, events, and who is woken. It returns what clients get of it.
+// save stores the changed session with the effects of the change: timers, the issue's
+// status, events, and wake-ups. It returns the session's public JSON.
 func (c *sessionChange) save() ([]byte, error) {
 	tx, old, s := c.tx, &c.row.Value, &c.s
 	changed := sessionChanges(old, s)
@@ -187,8 +188,7 @@ func (c *sessionChange) save() ([]byte, error) {
 	return body, c.settle()
 }
 
-// settle sees to whoever waits for what the session no longer takes up, or for its
-// end.
+// settle wakes claimers and moves the sessions that were waiting for this one.
 func (c *sessionChange) settle() error {
 	tx, old, s := c.tx, &c.row.Value, &c.s
 	if err := tx.countEngaged(old, s); err != nil {
@@ -209,7 +209,8 @@ func (c *sessionChange) settle() error {
 	return nil
 }
 
-// setTimers sets the timers a session needs and clears those it needs no longer.
+// setTimers sets the timers that a session needs and clears those that it no longer
+// needs.
 func (c *sessionChange) setTimers() error {
 	tx, old, s := c.tx, &c.row.Value, &c.s
 	if l := s.Inner.Lease; l != nil && (old.Inner.Lease == nil || old.Inner.Lease.CheckAt != l.CheckAt) {
@@ -223,7 +224,7 @@ func (c *sessionChange) setTimers() error {
 	return nil
 }
 
-// renew puts off the end of the lease, or that of the lane in use where there is none.
+// renew extends the lease or, if there is none, the life of the caller's lane token.
 func (c *sessionChange) renew() {
 	c.useLane()
 	if l := c.s.Inner.Lease; l != nil && !c.s.Status.Ended() {
@@ -236,7 +237,7 @@ func (c *sessionChange) renew() {
 	}
 }
 
-// issueInProgress has an issue that nobody worked on be worked on.
+// issueInProgress sets the status of an issue to in progress if its work had not begun.
 func (tx *Tx) issueInProgress(id storage.ID) error {
 	row, err := issues.Get(tx, issueKey(id))
 	if err != nil || row == nil {
@@ -251,8 +252,8 @@ func (tx *Tx) issueInProgress(id storage.ID) error {
 	return err
 }
 
-// sessionChanges lists what an event tells of a change, in the order of the
-// session's fields; who holds it until when comes last.
+// sessionChanges lists the changed fields for an event, in the order of the session's
+// fields; the holder and the end of the lease come last.
 func sessionChanges(from, to *sessionRecord) changes {
 	var c changes
 	note(&c, "status", &from.Status, &to.Status)
@@ -280,7 +281,7 @@ func orNull(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// holder is who holds the lease; nil for none.
+// holder returns the holder of the lease, or nil.
 func (l *sessionLease) holder() *SessionHolder {
 	if l == nil {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"switchyard/storage"
 )
 
-// SpawnSessionIn asks for a child of a session: an issue below the session's own,
-// and a session of it.
+// SpawnSessionIn is a new child of a session: an issue below the session's own, and a
+// session of that issue.
 type SpawnSessionIn struct {
 	ID          SessionID   `path:"id"`
 	Title       string      `json:"title" rules:"required,min=1,max=1000"`
@@ -41,7 +41,7 @@ type SpawnedSession struct {
 	Issue   SpawnedIssue `json:"issue"`
 }
 
-// maxSessionDepth is how far below the top session one may be.
+// maxSessionDepth is the most levels that a session may be below the top one.
 const maxSessionDepth = 5
 
 // SpawnSession makes a child of a session that has not ended (Decision 35).
@@ -58,7 +58,7 @@ func spawnSession(tx *Tx, in *SpawnSessionIn) (Reply, error) {
 	}
 	agent := in.AgentID.Value
 	if agent == "" {
-		// Better the parent's than none.
+		// The parent's agent is used if no other is found.
 		if agent, _, err = tx.pickAgent("", &issue.Value); err != nil {
 			return Reply{}, err
 		}
@@ -83,7 +83,7 @@ func spawnSession(tx *Tx, in *SpawnSessionIn) (Reply, error) {
 	return Reply{Outcome: Created, Body: append(append(out, shown...), '}')}, nil
 }
 
-// spawnable gives a session that may have one more child, and its issue.
+// spawnable returns a session that may have one more child, and its issue.
 func (tx *Tx) spawnable(id SessionID) (*sessionRecord, *storage.Row[Issue], error) {
 	row, err := tx.session(id)
 	if err != nil {
@@ -123,8 +123,8 @@ func (tx *Tx) spawnable(id SessionID) (*sessionRecord, *storage.Row[Issue], erro
 	return s, issue, nil
 }
 
-// childIssue makes the issue of a child session: it inherits where it belongs, and who
-// may see it.
+// childIssue makes the issue of a child session. It inherits the team, project, cycle,
+// repo and grants of the parent's issue.
 func (tx *Tx) childIssue(in *SpawnSessionIn, above *storage.Row[Issue]) (*storage.Row[Issue], error) {
 	parent := &above.Value
 	fault, err := tx.parentFault(storage.ID{}, parent.ID)
@@ -167,6 +167,6 @@ func (tx *Tx) childIssue(in *SpawnSessionIn, above *storage.Row[Issue]) (*storag
 	if err := tx.copyGrants(above, row); err != nil {
 		return nil, err
 	}
-	// Read again: its header says by now who sees what is told of it.
+	// The new grants have changed the header, which decides who may see events.
 	return issues.Get(tx, issueKey(id))
 }

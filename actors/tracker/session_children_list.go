@@ -11,9 +11,9 @@ type ListSessionChildrenIn struct {
 	Summary string             `query:"summary" enum:"0,1"`
 }
 
-// ListSessionChildren lists the sessions that a session has spawned. With a lane
-// token it shows the children of the token's own session, which nothing else of a
-// lane's does: whoever spawned them has to learn how they ended (Decision 36).
+// ListSessionChildren lists the sessions that a session has spawned. With a lane token
+// it lists the children of the token's own session, although the token gives no other
+// access to them: their parent must learn how they ended (Decision 36).
 var ListSessionChildren = NewQuery[ListSessionChildrenIn, SessionPage]("ListSessionChildren", "List a session's children", Needs{Read, "sessions"}, listSessionChildren, OneMoment, ForLanes)
 
 func listSessionChildren(v *View, in *ListSessionChildrenIn) (Reply, error) {

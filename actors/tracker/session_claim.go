@@ -11,21 +11,20 @@ import (
 	"switchyard/storage"
 )
 
-// ClaimSessionsIn asks for work.
+// ClaimSessionsIn asks for sessions to work on.
 type ClaimSessionsIn struct {
 	AgentID      Opt[string] `json:"agentId" rules:"min=1,max=255"`
 	Provider     Opt[string] `json:"provider" rules:"min=1,max=200"`
 	Limit        int         `json:"limit" rules:"min=1,max=50" default:"1"`
 	LeaseSeconds int64       `json:"leaseSeconds" rules:"min=10,max=3600" default:"60"`
-	// Wait is how many seconds the answer may wait for something to claim.
+	// Wait is the number of seconds that the answer may wait for a session to claim.
 	Wait int `json:"wait" rules:"min=0,max=30"`
 }
 
-// WaitFor is how long the answer may wait.
+// WaitFor returns the time that the answer may wait.
 func (in *ClaimSessionsIn) WaitFor() time.Duration { return time.Duration(in.Wait) * time.Second }
 
-// ClaimedSession is a session as its claimer gets it, and what is needed to work
-// on it.
+// ClaimedSession is a session for its claimer, with everything needed to work on it.
 type ClaimedSession struct {
 	Session        ShownSession `json:"session"`
 	Issue          Issue        `json:"issue"`
@@ -37,16 +36,18 @@ type ClaimedSession struct {
 	LeaseExpiresAt Timestamp    `json:"leaseExpiresAt"`
 }
 
-// ClaimedSessions is the answer to ClaimSessions; nothing to claim is an empty list.
+// ClaimedSessions is the answer to ClaimSessions; the list is empty if there is nothing
+// to claim.
 type ClaimedSessions struct {
 	Sessions []ClaimedSession `json:"sessions"`
 }
 
-// ClaimSessions gives sessions to whoever will work on them, each to one claimer
-// and for as long as its lease lasts (Decision 37).
+// ClaimSessions claims sessions for the caller. Each session has one claimer, for as
+// long as its lease lasts (Decision 37).
 var ClaimSessions = NewCommand[ClaimSessionsIn, ClaimedSessions]("ClaimSessions", "Claim sessions to work on", Needs{Write, "sessions"}, claimSessions, MayWait, WithSecret, BodyUpTo(maxClaimBody))
 
-// maxClaimBody, in bytes, keeps what is kept of thousands of claims that wait small.
+// maxClaimBody limits the body, in bytes, so that thousands of waiting claims need
+// little memory.
 const maxClaimBody = 16 << 10
 
 func claimSessions(tx *Tx, in *ClaimSessionsIn) (Reply, error) {
@@ -79,24 +80,24 @@ func claimSessions(tx *Tx, in *ClaimSessionsIn) (Reply, error) {
 	return Reply{Body: append(body, `]}`...)}, nil
 }
 
-// claim is a look through the queue. It writes nothing.
+// claim is a search through the queue. It writes nothing.
 type claim struct {
 	tx              *Tx
-	agent, provider string // empty: any
+	agent, provider string // empty for any
 	limit           int
 	found           [][]byte // primary keys
-	// hidden: a session was passed over that this caller may not see.
+	// hidden is set if the search skipped a session that this caller may not see.
 	hidden bool
 
-	room    map[string]int // by agent: how many more sessions it takes
+	room    map[string]int // by agent: number of further sessions that it may have
 	engaged map[string]bool
-	seen    map[storage.ID]bool // issues, by whether the caller sees them
+	seen    map[storage.ID]bool // by issue: whether the caller sees it
 }
 
-// maxPassedOver bounds how many sessions one claim looks at.
+// maxPassedOver limits the sessions that one claim looks at.
 const maxPassedOver = 50_000
 
-// find fills found, in the order of the queue.
+// find sets found, in the order of the queue.
 func (q *claim) find() error {
 	q.room, q.engaged, q.seen = map[string]int{}, map[string]bool{}, map[storage.ID]bool{}
 	var provider []byte
@@ -113,7 +114,7 @@ func (q *claim) find() error {
 		}
 		takes, full, err := q.takes(e)
 		if err != nil || full && q.agent != "" {
-			return false, err // the agent takes no more, and there is no other
+			return false, err // the agent is full, and the claim is for no other
 		}
 		if takes {
 			q.found = append(q.found, append([]byte(nil), pk...))
@@ -122,8 +123,8 @@ func (q *claim) find() error {
 	})
 }
 
-// takes tells whether a session can be given to the caller, and if not, whether
-// that is because its agent takes no more of any.
+// takes reports whether a session can be given to the caller and, if not, whether its
+// agent has reached its limit.
 func (q *claim) takes(e *queuedEntry) (takes, full bool, err error) {
 	agent := string(e.agent)
 	room, known := q.room[agent]
@@ -163,7 +164,8 @@ func (q *claim) takes(e *queuedEntry) (takes, full bool, err error) {
 	return true, false, nil
 }
 
-// roomOf tells how many more sessions an agent, given as it is encoded, takes.
+// roomOf returns the number of further sessions that an agent may have; encoded is its
+// id as in keys.
 func (tx *Tx) roomOf(encoded []byte) (int, error) {
 	if n, err := tx.agentCount(); err != nil || n == 0 {
 		return maxActiveSessions, err
@@ -176,7 +178,8 @@ func (tx *Tx) roomOf(encoded []byte) (int, error) {
 	return int(*row.Value.MaxConcurrentSessions) - int(engaged), err
 }
 
-// claim gives a session of the queue to the caller and returns it as JSON.
+// claim claims a session of the queue for the caller and returns the JSON for the
+// claimer.
 func (tx *Tx) claim(pk []byte, leaseSeconds int64) ([]byte, error) {
 	row, err := sessions.Get(tx, pk)
 	if err == nil && row == nil {

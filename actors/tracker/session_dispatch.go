@@ -4,7 +4,7 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// DispatchIssueIn asks for a session of an issue.
+// DispatchIssueIn is an issue to dispatch.
 type DispatchIssueIn struct {
 	ID           string      `path:"id"`
 	AgentID      Opt[string] `json:"agentId" rules:"min=1,max=255"`
@@ -18,7 +18,7 @@ type DispatchIssueIn struct {
 	SessionOptions
 }
 
-// Validate looks at what the tags can't say.
+// Validate checks what the tags can't express.
 func (in *DispatchIssueIn) Validate(faults *Faults) { in.validateAt("", faults) }
 
 // DispatchedSession is the answer to a dispatch.
@@ -54,8 +54,8 @@ func dispatchIssue(tx *Tx, in *DispatchIssueIn) (Reply, error) {
 	return Reply{Outcome: Created, Body: append(append(body, found...), '}'), ETag: sessionTag(1, s.derivedNow())}, nil
 }
 
-// derivedNow is the derivedStatus of a session that was changed just now, and so
-// can't be stalled.
+// derivedNow returns the derivedStatus of a session that has just changed, and so can't
+// be stalled.
 func (s *sessionRecord) derivedNow() string {
 	if f := s.flags(); f&(sessionIsWaiting|sessionAsks) != 0 && f&sessionHasEnded == 0 {
 		return derivedNeedsInput
@@ -63,8 +63,8 @@ func (s *sessionRecord) derivedNow() string {
 	return ""
 }
 
-// appendDerived goes on behind what clients get of a session that was changed just
-// now: with its derivedStatus, and without the closing brace.
+// appendDerived replaces the closing brace of a changed session's public JSON by its
+// derivedStatus.
 func appendDerived(body []byte, s *sessionRecord) []byte {
 	body = append(body[:len(body)-1], `,"derivedStatus":`...)
 	if d := s.derivedNow(); d != "" {

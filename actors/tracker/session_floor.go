@@ -7,38 +7,37 @@ import (
 	"switchyard/storage"
 )
 
-// queueFloors remembers where the claim queue begins. What was claimed leaves its
-// mark in the store for a while, and a queue is taken from at its front: without
-// this each claim would walk over the marks of all before it.
+// queueFloors caches where the claim queue begins. Claimed sessions leave tombstones in
+// the store for a while, at the front of the queue; without this cache each claim would
+// iterate over all of them.
 //
-// A floor is right as long as no session gets into the queue below it unnoticed:
-// whatever stores a session that can be claimed calls lower. Owned by the workspace's
-// goroutine.
+// A floor is correct as long as every session that enters the queue is noted: all code
+// that stores a claimable session calls lower. Owned by the workspace's goroutine.
 type queueFloors struct {
 	floors map[floorKey]queueFloor
-	// raised: the running command has moved a floor up.
+	// raised is set if the running command has moved a floor up.
 	raised bool
 }
 
-// floorKey names a part of a queue: all sessions of an urgency, or those of one
-// agent.
+// floorKey identifies a part of a queue: the sessions of one urgency, of all agents or
+// of one.
 type floorKey struct {
-	agent   string // "": of all
+	agent   string // "" for all
 	urgency byte
 }
 
-// queueFloor says that there is nothing older than first, or nothing at all.
+// queueFloor says that a part has no session before first, or none at all.
 type queueFloor struct {
 	first storage.ID
 	empty bool
 }
 
-// maxFloors bounds what is remembered.
+// maxFloors limits the cache.
 const maxFloors = 4096
 
 func (f *queueFloors) forget() { clear(f.floors) }
 
-// raise notes what the front of a part is.
+// raise sets the floor of a part.
 func (f *queueFloors) raise(key floorKey, floor queueFloor) {
 	if f.floors == nil {
 		f.floors = map[floorKey]queueFloor{}
@@ -62,8 +61,8 @@ func (f *queueFloors) lower(s *sessionRecord) {
 	}
 }
 
-// walkQueue walks the sessions that can be claimed, of an agent or with "" of all,
-// in the order of claims, until fn returns false. The entry is valid until then.
+// walkQueue calls fn for the claimable sessions of an agent, or of all with "", in the
+// order of claims, until fn returns false. The entry is valid until fn returns.
 func (tx *Tx) walkQueue(agent string, fn func(e *queuedEntry, pk []byte) (bool, error)) error {
 	index, start := sessionQueue, storage.Key(nil)
 	if agent != "" {
@@ -110,8 +109,8 @@ func (tx *Tx) walkQueue(agent string, fn func(e *queuedEntry, pk []byte) (bool, 
 	return nil
 }
 
-// countEngaged keeps the number of sessions that an agent is at, registered or not;
-// old is nil for a new session.
+// countEngaged updates the number of sessions that an agent works on, registered or
+// not; old is nil for a new session.
 func (tx *Tx) countEngaged(old, s *sessionRecord) error {
 	was, is := old != nil && old.engaged(), s.engaged()
 	if was == is || s.AgentID == unassigned {

@@ -6,9 +6,9 @@ import (
 	"switchyard/storage"
 )
 
-// assigned dispatches an issue to the agent that a write made its assignee, unless
-// that agent has a session of it that has not ended (Decision 30). was is nil for a
-// new issue.
+// assigned dispatches an issue to the agent that a write made its assignee, unless that
+// agent has an unfinished session of the issue (Decision 30). was is nil for a new
+// issue.
 func (tx *Tx) assigned(was, t *Issue) error {
 	if t.AssigneeID == nil || was != nil && was.AssigneeID != nil && *was.AssigneeID == *t.AssigneeID {
 		return nil
@@ -39,12 +39,12 @@ func (tx *Tx) assigned(was, t *Issue) error {
 	return nil
 }
 
-// dispatchedSession gives the session that this command made by naming an assignee,
-// as clients get it; nil when it made none.
+// dispatchedSession returns the session that this command created by naming an
+// assignee, in the form that clients get, or nil.
 func (tx *Tx) dispatchedSession() []byte { return tx.dispatched }
 
-// priorityChanged moves an issue's sessions in the claim queue after a change of
-// its priority.
+// priorityChanged moves an issue's sessions in the claim queue after a change of its
+// priority.
 func (tx *Tx) priorityChanged(was, t *Issue) error {
 	if was.Priority == t.Priority {
 		return nil
@@ -52,8 +52,8 @@ func (tx *Tx) priorityChanged(was, t *Issue) error {
 	return tx.requeueSessions(t.id(), t.Priority)
 }
 
-// partSessions cancels sessions of an issue that is about to be deleted, keeps with
-// each who may see it, and tells whether some are left.
+// partSessions cancels sessions of an issue that is about to be deleted, stores who may
+// see each of them, and reports whether some are left.
 func (tx *Tx) partSessions(issue *storage.Row[Issue], portion *portion) (more bool, err error) {
 	of := issue.Value.id()
 	keys, err := tx.rowKeys(sessionByIssue, of[:], portion.left+1)

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// maxLanes is how many lane tokens of a session are good at a time: each
-	// registration of the same session makes one.
+	// maxLanes is the number of valid lane tokens of a session; each registration of
+	// the same session makes another.
 	maxLanes = 4
-	// maxStaleLanes is how many of the past are told apart from texts that never were
-	// a token.
+	// maxStaleLanes is the number of stale tokens that get an error of their own
+	// instead of UNAUTHORIZED.
 	maxStaleLanes = 8
 )
 
-// laneAccess is what a holder of a session's lane token is told.
+// laneAccess is a lane token with the addresses it is for.
 type laneAccess struct {
 	LaneToken *string `json:"laneToken"`
 	LogURL    *string `json:"logUrl"`
@@ -26,8 +26,7 @@ type laneAccess struct {
 	MCPURL    *string `json:"mcpUrl"`
 }
 
-// openLane makes a lane token for a session: only its hash is kept, with the
-// session.
+// openLane makes a lane token for a session. Only its hash is stored, with the session.
 func (c *sessionChange) openLane(claimed bool) (laneAccess, error) {
 	text, lane, err := c.tx.newLane(c.s.id(), claimed)
 	if err != nil {
@@ -50,16 +49,16 @@ func (tx *Tx) newLane(session storage.ID, claimed bool) (string, laneToken, erro
 	return text, laneToken{Hash: credential.Hash[:], Maker: tx.laneMaker(claimed), UsedAt: At(tx.now)}, nil
 }
 
-// endless reports whether nothing ends the session by itself, and with it its lanes:
-// these then have a life of their own.
+// endless reports whether neither a lease nor a budget will end the session. Its lane
+// tokens then expire on their own.
 func (s *sessionRecord) endless() bool { return s.Inner.Lease == nil && s.MaxDurationMinutes == nil }
 
-// laneUseNoted is the part of its life after which the use of a lane is noted by a
+// laneUseNoted is the fraction of a lane's life after which its use is recorded by a
 // request that changes nothing else.
 const laneUseNoted = 24
 
-// useLane notes that the caller's lane is in use, where its life depends on that. It
-// reports whether the note is worth a write of its own.
+// useLane records the use of the caller's lane token, if its life depends on that. It
+// reports whether the record is worth a write of its own.
 func (c *sessionChange) useLane() bool {
 	lane := c.tx.Caller.Lane
 	if lane == nil || !c.s.endless() || c.s.Status.Ended() {
@@ -75,8 +74,8 @@ func (c *sessionChange) useLane() bool {
 	return c.tx.now.Sub(last) >= c.tx.operator.laneLife()/laneUseNoted
 }
 
-// laneIn finds a lane token by its hash, in a time that does not depend on how much of
-// it is right; -1 when it is not there.
+// laneIn returns the index of a lane token by its hash, or -1, in constant time for
+// each.
 func laneIn(lanes []laneToken, hash []byte) int {
 	found := -1
 	for i := range lanes {
@@ -87,16 +86,16 @@ func laneIn(lanes []laneToken, hash []byte) int {
 	return found
 }
 
-// laneAccess gives the addresses of a session's lane paths with a token for them.
+// laneAccess returns a lane token with the addresses it is for.
 func (v *View) laneAccess(session SessionID, token string) laneAccess {
 	base := v.operator.url(v.Workspace(), "/agent/sessions/"+string(session))
 	log, report, mcp := base+"/log", base+"/report", base+"/mcp"
 	return laneAccess{LaneToken: &token, LogURL: &log, ReportURL: &report, MCPURL: &mcp}
 }
 
-// authenticateLane tells who a lane token stands for: the session's agent, in that
-// session alone. Whether the token still opens it is looked up by each operation,
-// since that changes with the session (see admitLane).
+// authenticateLane returns the principal of a lane token: the session's agent, in that
+// session alone. Each operation checks whether the token is still valid, since that
+// changes with the session (see admitLane).
 func authenticateLane(v *storage.View, c Credential) (Principal, error) {
 	row, err := sessions.Get(v, sessionKey(c.ID))
 	if err != nil {
@@ -121,9 +120,9 @@ func authenticateLane(v *storage.View, c Credential) (Principal, error) {
 	}, nil
 }
 
-// admitLane refuses an operation that is asked for with a lane token which is not,
-// or no longer, good for it: CONFLICT to a claimer whose lease ran out,
-// UNAUTHORIZED when the session is over (Decision 36).
+// admitLane refuses an operation if the caller's lane token is not valid for it (any
+// more): CONFLICT for a claimer whose lease expired, UNAUTHORIZED if the session has
+// ended (Decision 36).
 func (v *View) admitLane(op *Op) error {
 	if v.Caller == nil || v.Caller.Lane == nil {
 		return nil
@@ -149,8 +148,8 @@ func (v *View) admitLane(op *Op) error {
 				Hint: "Register the session again under its providerSessionId for another lane token.",
 			}
 		}
-		// One operation answers for sessions that are over: it knows a report that it
-		// has heard before. The tools lead to it.
+		// ReportSession answers also for an ended session, since it recognizes a
+		// repeated report. OpenTools leads to it.
 		if s.Status.Ended() && op != ReportSession && op != OpenTools {
 			return Unauthorized()
 		}
@@ -164,7 +163,8 @@ func (v *View) admitLane(op *Op) error {
 	return nil
 }
 
-// ForeignLane is the answer to whoever asks for anything but their own session.
+// ForeignLane returns the error for a lane token that is used for anything but its own
+// session.
 func ForeignLane() error {
 	return Forbidden("A lane token opens its own session and that session's issue, nothing else.", "Use the addresses that came with the token, or another credential.")
 }

@@ -8,22 +8,22 @@ import (
 	"switchyard/storage"
 )
 
-// Timers of sessions. Budgets have one each, whose subject is the session; leases
-// one for all of a workspace, since most of them end long before they run out.
+// Timers of sessions. Each budget has its own timer, whose subject is the session. All
+// leases of a workspace share one, since most of them end long before they expire.
 const (
 	timerSessionLeases = "session.leases"
 	timerSessionBudget = "session.budget"
 )
 
 const (
-	// maxAttempts is how often a session is given out before it counts as failed.
+	// maxAttempts is the number of claims after which a session fails.
 	maxAttempts = 3
-	// leasesBatch is how many leases are looked at in one run.
+	// leasesBatch is the number of leases that one run checks.
 	leasesBatch = 100
 )
 
-// armLeases sees to it that leases are looked at by a moment; the ledger remembers
-// until when they are anyway, so that most claims pay a comparison.
+// armLeases makes sure that leases are checked by a time. The ledger remembers the time
+// of the next check, so most claims cost a comparison.
 func (tx *Tx) armLeases(at time.Time) error {
 	due := tx.ledger.leasesDue
 	if tx.leasesDue != nil {
@@ -45,8 +45,8 @@ func (tx *Tx) armLeases(at time.Time) error {
 	return nil
 }
 
-// leasesOp takes sessions from claimers who gave no sign of life for the length of
-// their lease (Decision 37).
+// leasesOp takes sessions away from claimers that did not renew their lease in time
+// (Decision 37).
 var leasesOp = NewCommand[TimerIn, None]("ExpireLeases", "Take sessions back from silent claimers", Needs{}, func(tx *Tx, _ *TimerIn) (Reply, error) {
 	due, next, err := tx.leasesToCheck()
 	if err != nil {
@@ -64,8 +64,8 @@ var leasesOp = NewCommand[TimerIn, None]("ExpireLeases", "Take sessions back fro
 	return Reply{Outcome: NoContent}, tx.SetTimer(timerSessionLeases, "", next)
 })
 
-// leasesToCheck lists the sessions whose leases are to be looked at now, and when
-// the next one is; the zero time when there is none.
+// leasesToCheck returns the sessions whose leases must be checked now, and the time of
+// the next check, or zero.
 func (tx *Tx) leasesToCheck() (due [][]byte, next time.Time, err error) {
 	err = tx.Rows(sessionLeases, nil, nil, func(fields, _ []byte) (bool, error) {
 		if len(fields) != 8+storage.ListedKeyLen {
@@ -85,8 +85,8 @@ func (tx *Tx) leasesToCheck() (due [][]byte, next time.Time, err error) {
 	return due, next, nil
 }
 
-// checkLease ends a lease that has run out, or has one that was renewed looked at
-// later.
+// checkLease ends a lease that has expired, or sets the next check of one that was
+// renewed.
 func (tx *Tx) checkLease(pk []byte, next *time.Time) error {
 	row, err := sessions.Get(tx, pk)
 	if err == nil && row == nil {
@@ -116,7 +116,7 @@ func (tx *Tx) checkLease(pk []byte, next *time.Time) error {
 		err = c.to(SessionCreated, byService)
 		message += " The session can be claimed again."
 	} else {
-		c.retireLanes() // its claimer was presumed dead, too
+		c.retireLanes() // the holder is presumed dead here, too
 		err = c.to(SessionFailed, byService)
 	}
 	if err != nil {
@@ -129,7 +129,7 @@ func (tx *Tx) checkLease(pk []byte, next *time.Time) error {
 	return err
 }
 
-// timedSession reads the session that a timer is about; nil when there is none.
+// timedSession returns the session of a timer, or nil.
 func (tx *Tx) timedSession(in *TimerIn) (*storage.Row[sessionRecord], error) {
 	id, ok := storage.ParseID(in.Subject)
 	if !ok {

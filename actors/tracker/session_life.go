@@ -5,33 +5,33 @@ import (
 	"strings"
 )
 
-// mover says who may make a move of a session's life.
+// mover is the origin of a move in a session's life.
 type mover uint8
 
 const (
-	// byCaller moves are made by reports, replies and cancelations.
+	// byCaller moves come from reports, replies and cancelations.
 	byCaller mover = 1 << iota
-	// byClaim moves are made by a claim.
+	// byClaim moves come from claims.
 	byClaim
-	// byService moves are made by timers and by the end of other sessions.
+	// byService moves come from timers and the end of other sessions.
 	byService
 )
 
-// sessionEffect is what a move does besides changing the status.
+// sessionEffect is the effect of a move besides the new status.
 type sessionEffect uint8
 
 const (
-	// sessionStarts: somebody is at the session; its issue is in progress.
+	// sessionStarts: an agent works on the session; its issue is in progress.
 	sessionStarts sessionEffect = iota + 1
-	// sessionPauses: it waits for somebody else.
+	// sessionPauses: the session waits.
 	sessionPauses
-	// sessionEnds: it is over, whoever held it.
+	// sessionEnds: the session is over, and its lease ends.
 	sessionEnds
-	// sessionQueues: nobody is at it any more, and it can be claimed.
+	// sessionQueues: the session is not held any more and can be claimed.
 	sessionQueues
 )
 
-// sessionMove is one way from a status to another.
+// sessionMove is an allowed change of status.
 type sessionMove struct {
 	from   SessionStatus
 	to     SessionStatus
@@ -39,12 +39,12 @@ type sessionMove struct {
 	effect sessionEffect
 }
 
-// sessionMoves is the life of a session (Decision 31). What is not in it is refused.
+// sessionMoves are the allowed moves in the life of a session (Decision 31).
 //
 //	created --claim--> running <--> waiting
 //	   |  \______________/  \_________/  \
-//	   |     a lease runs out: back       |
-//	   +--------------> an end <----------+
+//	   |   a lease expires: back         |
+//	   +-----------> ended <-------------+
 var sessionMoves = []sessionMove{
 	{SessionCreated, SessionRunning, byCaller | byClaim, sessionStarts},
 	{SessionWaiting, SessionRunning, byCaller, sessionStarts},
@@ -60,12 +60,12 @@ var sessionMoves = []sessionMove{
 	{SessionWaiting, SessionFailed, byCaller | byService, sessionEnds},
 	{SessionWaiting, SessionCanceled, byCaller | byService, sessionEnds},
 
-	// A lease ran out, or what the session waited for has ended.
+	// A lease expired, or the awaited session has ended.
 	{SessionRunning, SessionCreated, byService, sessionQueues},
 	{SessionWaiting, SessionCreated, byService, sessionQueues},
 }
 
-// findMove gives the move from one status to another; nil when there is none.
+// findMove returns the move from one status to another, or nil.
 func findMove(from, to SessionStatus, by mover) *sessionMove {
 	for i := range sessionMoves {
 		if m := &sessionMoves[i]; m.from == from && m.to == to && m.by&by != 0 {
@@ -75,8 +75,8 @@ func findMove(from, to SessionStatus, by mover) *sessionMove {
 	return nil
 }
 
-// SessionConflict are the details of a CONFLICT about a session: how it stands, and
-// who holds it until when.
+// SessionConflict are the details of a CONFLICT about a session: its status, holder and
+// lease.
 type SessionConflict struct {
 	SessionID      SessionID      `json:"sessionId"`
 	Status         SessionStatus  `json:"status"`
@@ -84,13 +84,13 @@ type SessionConflict struct {
 	LeaseExpiresAt *Timestamp     `json:"leaseExpiresAt"`
 }
 
-// SessionHolder is who claimed a session.
+// SessionHolder is the claimer of a session.
 type SessionHolder struct {
 	ID   string    `json:"id"`
 	Type ActorType `json:"type"`
 }
 
-// conflict describes how the session stands.
+// conflict returns a CONFLICT with the session's state as its details.
 func (s *sessionRecord) conflict(message, hint string) *Error {
 	details := SessionConflict{SessionID: s.ID, Status: s.Status}
 	if l := s.Inner.Lease; l != nil {
@@ -100,7 +100,7 @@ func (s *sessionRecord) conflict(message, hint string) *Error {
 	return &Error{Code: CodeConflict, Message: message, Hint: hint, Details: details}
 }
 
-// refusal is the answer to a move that is not in a session's life.
+// refusal returns the error for a move that is not allowed.
 func (s *sessionRecord) refusal(to SessionStatus) *Error {
 	if s.Status.Ended() {
 		return s.over()
@@ -115,7 +115,7 @@ func (s *sessionRecord) refusal(to SessionStatus) *Error {
 		"From there it can become "+strings.Join(possible, ", ")+".")
 }
 
-// over is the answer to changes of a session that has ended.
+// over returns the error for a change of a session that has ended.
 func (s *sessionRecord) over() *Error {
 	return s.conflict(fmt.Sprintf("The session has ended: it is %s.", s.Status), "An end is final. Dispatch the issue again for another session.")
 }

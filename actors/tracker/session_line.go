@@ -7,31 +7,31 @@ import (
 	"switchyard/storage"
 )
 
-// Sessions stand in line behind others (Decision 33): each waits for one that was
-// there before it, so that no line can close to a ring. The end of a session lets
-// those behind it into the queue, or cancels them, and what is canceled ends in its
-// turn. A command that ends a session does that for as many as it has room for; a
-// timer does the rest.
+// A session may wait for the end of another (Decision 33). The predecessor must exist
+// first, so there are no cycles. The end of a session moves its followers into the
+// queue, or cancels them, which in turn ends the wait of their own followers. The
+// command that ends a session moves as many as fit into its batch; a timer moves the
+// rest.
 
-// timerSessionLine goes on with those behind a session, its subject, that has ended.
+// timerSessionLine moves the remaining followers of an ended session, its subject.
 const timerSessionLine = "session.line"
 
 const (
-	// maxFollowers is how many sessions one command moves because others ended, and
-	// maxFollowed what it may have written before it leaves the next to the timer.
+	// maxFollowers is the number of followers that one command moves. Beyond
+	// maxFollowed written bytes it leaves the rest to the timer.
 	maxFollowers = 100
 	maxFollowed  = 2 << 20
 )
 
-// lineWork is what a command has done about lines of sessions.
+// lineWork is the state of a command that moves followers.
 type lineWork struct {
-	ended []*sessionRecord // those behind them have not been told
+	ended []*sessionRecord // sessions whose followers have not been moved
 	busy  bool
 	moved int
 }
 
-// predecessorOf finds the session that an id of queuedAfter stands for: itself, or an
-// issue's newest. A text that tells why there is none goes to the caller.
+// predecessorOf returns the session that an id of queuedAfter stands for: the session
+// itself, or an issue's newest. fault is a message for the caller if there is none.
 func (tx *Tx) predecessorOf(id string) (s *sessionRecord, fault string, err error) {
 	row, err := tx.session(SessionID(id))
 	if err != nil {
@@ -67,9 +67,9 @@ func (tx *Tx) predecessorOf(id string) (s *sessionRecord, fault string, err erro
 	return &row.Value, "", nil
 }
 
-// sessionHasEnded sees to those who stand in line behind a session. It is called
-// again by what it does itself; then the one call works through them all, so that a
-// long line is no deep recursion.
+// sessionHasEnded moves the followers of a session. Canceling a follower calls it
+// again; the outermost call works through the list, so that a long chain is not a deep
+// recursion.
 func (tx *Tx) sessionHasEnded(s *sessionRecord) error {
 	line := &tx.line
 	line.ended = append(line.ended, s)
@@ -83,7 +83,8 @@ func (tx *Tx) sessionHasEnded(s *sessionRecord) error {
 		line.ended = line.ended[1:]
 		more, err := tx.moveFollowers(first)
 		if err == nil && more {
-			// Later than the timer that may be running now: it is one that was moved.
+			// The scheduler takes a timer with a new time for a moved one, not for one
+			// whose run has failed.
 			err = tx.SetTimer(timerSessionLine, string(first.ID), tx.now.Add(time.Millisecond))
 		}
 		if err != nil {
@@ -93,8 +94,8 @@ func (tx *Tx) sessionHasEnded(s *sessionRecord) error {
 	return nil
 }
 
-// moveFollowers moves the sessions that waited for one that has ended, and tells
-// whether some are left.
+// moveFollowers moves sessions that waited for an ended one, and reports whether some
+// are left.
 func (tx *Tx) moveFollowers(s *sessionRecord) (more bool, err error) {
 	id := s.id()
 	var keys [][]byte
@@ -126,7 +127,7 @@ func (tx *Tx) moveFollowers(s *sessionRecord) (more bool, err error) {
 	return more, nil
 }
 
-// moveFollower puts a session into the queue, or cancels it.
+// moveFollower moves a session into the queue, or cancels it.
 func (tx *Tx) moveFollower(row *storage.Row[sessionRecord], ended SessionStatus) error {
 	c, err := tx.changeSession(row)
 	if err != nil {
@@ -146,8 +147,7 @@ func (tx *Tx) moveFollower(row *storage.Row[sessionRecord], ended SessionStatus)
 	return err
 }
 
-// lineOp goes on with those behind a session that has ended, where the command that
-// ended it had no room.
+// lineOp moves the remaining followers of an ended session.
 var lineOp = NewCommand[TimerIn, None]("MoveLine", "Move the sessions queued behind one that has ended", Needs{}, func(tx *Tx, in *TimerIn) (Reply, error) {
 	if err := tx.ClearTimer(in.Kind, in.Subject); err != nil {
 		return Reply{}, err

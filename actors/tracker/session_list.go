@@ -18,7 +18,7 @@ type ListSessionsIn struct {
 	Summary string             `query:"summary" enum:"0,1"`
 }
 
-// SessionSummary is what a lane's row shows of a session.
+// SessionSummary is the short form of a session in lists.
 type SessionSummary struct {
 	ID             SessionID     `json:"id"`
 	OrganizationID WorkspaceID   `json:"organizationId"`
@@ -38,7 +38,7 @@ type SessionSummary struct {
 	LastProgressAt *Timestamp    `json:"lastProgressAt"`
 }
 
-// listedSession describes an entry of the list, in either form.
+// listedSession is an entry of the list, in either form.
 type listedSession struct {
 	SessionSummary
 	ActorID            string          `json:"actorId,omitempty"`
@@ -54,13 +54,13 @@ type listedSession struct {
 	LastStateHash      *string         `json:"lastStateHash,omitempty"`
 }
 
-// SessionPage is a page of sessions. NextCursor is absent on the last one.
+// SessionPage is a page of sessions. NextCursor is absent on the last page.
 type SessionPage struct {
 	Sessions   []listedSession `json:"sessions"`
 	NextCursor string          `json:"nextCursor,omitempty"`
 }
 
-// ListSessions lists the sessions of the issues the caller may see (Decision 39).
+// ListSessions lists the sessions of the issues that the caller may see (Decision 39).
 var ListSessions = NewQuery[ListSessionsIn, SessionPage]("ListSessions", "List sessions", Needs{Read, "sessions"}, listSessions, OneMoment)
 
 func listSessions(v *View, in *ListSessionsIn) (Reply, error) {
@@ -83,13 +83,13 @@ func listSessions(v *View, in *ListSessionsIn) (Reply, error) {
 	return p.build(v, matches)
 }
 
-// sessionPage is what a list of sessions is to show.
+// sessionPage is the specification of a page of sessions.
 type sessionPage struct {
 	limit       int
 	cursor      Opt[string]
 	fingerprint uint64
 	summary     bool
-	own         bool // all are the caller's own to see
+	own         bool // the caller may see all of them
 }
 
 func (s *sessionPage) build(v *View, matches []storage.Match) (Reply, error) {
@@ -121,7 +121,7 @@ func (s *sessionPage) build(v *View, matches []storage.Match) (Reply, error) {
 	return Reply{Body: body}, err
 }
 
-// appendSummary appends a session in short.
+// appendSummary appends the short form of a session.
 func (v *View) appendSummary(b []byte, rec storage.Record) ([]byte, error) {
 	row, err := sessions.Decode(rec)
 	if err != nil {

@@ -9,7 +9,7 @@ type LogActivitiesIn struct {
 	Activities Opt[[]ActivityFields] `json:"activities" rules:"min=1,max=100"`
 }
 
-// Validate looks at what the tags can't say.
+// Validate checks what the tags can't express.
 func (in *LogActivitiesIn) Validate(faults *Faults) {
 	if !in.Activities.Set {
 		in.validateAt("", faults)
@@ -26,7 +26,8 @@ func (in *LogActivitiesIn) Validate(faults *Faults) {
 // LoggedActivities are the activities as they were stored.
 type LoggedActivities struct {
 	Activities []Activity `json:"activities"`
-	// LeaseExpiresAt is when the lease ends unless it is renewed; null without one.
+	// LeaseExpiresAt is the time when the lease ends unless it is renewed; null without
+	// a lease.
 	LeaseExpiresAt *Timestamp `json:"leaseExpiresAt"`
 }
 
@@ -61,20 +62,20 @@ func logActivities(tx *Tx, in *LogActivitiesIn) (Reply, error) {
 	return jsonReply(Created, &logged)
 }
 
-// HeartbeatIn is a sign of life of whoever holds a session.
+// HeartbeatIn is a heartbeat of a session's holder.
 type HeartbeatIn struct {
 	ID SessionID `path:"id"`
-	// LeaseSeconds is how long the lease lasts from now on; absent: as long as before.
+	// LeaseSeconds is the length of the renewed lease; absent: as before.
 	LeaseSeconds Opt[int64] `json:"leaseSeconds" rules:"min=10,max=3600"`
 }
 
-// HeartbeatAnswer says how the session stands.
+// HeartbeatAnswer is the session's status and lease.
 type HeartbeatAnswer struct {
 	Status         SessionStatus `json:"status"`
 	LeaseExpiresAt *Timestamp    `json:"leaseExpiresAt"`
 }
 
-// Heartbeat renews a session's lease and nothing else: it is no progress.
+// Heartbeat renews a session's lease and nothing else: it does not count as progress.
 var Heartbeat = NewCommand[HeartbeatIn, HeartbeatAnswer]("Heartbeat", "Renew a session's lease", Needs{Write, "sessions"}, heartbeat, ForLanes, WithRoom(Keeps))
 
 func heartbeat(tx *Tx, in *HeartbeatIn) (Reply, error) {

@@ -10,22 +10,22 @@ import (
 	"switchyard/storage"
 )
 
-// PollSessionIn asks how a session stands.
+// PollSessionIn asks for a session's state.
 type PollSessionIn struct {
 	ID SessionID `path:"id"`
-	// Since is an activity: only later ones are shown.
+	// Since is the id of an activity: only later ones are shown.
 	Since Opt[string] `query:"since" rules:"min=1,max=255"`
-	// Wait is how many seconds the answer may wait for something to change.
+	// Wait is the number of seconds that the answer may wait for a change.
 	Wait int `query:"wait" rules:"min=0,max=30"`
 
 	// known is the lastStateHash at the first look; "" before it.
 	known string
 }
 
-// WaitFor is how long the answer may wait.
+// WaitFor returns the time that the answer may wait.
 func (in *PollSessionIn) WaitFor() time.Duration { return time.Duration(in.Wait) * time.Second }
 
-// Validate looks at what the tags can't say.
+// Validate checks what the tags can't express.
 func (in *PollSessionIn) Validate(faults *Faults) {
 	if in.Since.Set && !faults.Has("query.since") {
 		if _, ok := storage.ParseID(in.Since.Value); !ok {
@@ -34,13 +34,13 @@ func (in *PollSessionIn) Validate(faults *Faults) {
 	}
 }
 
-// PolledSession is a session with its latest activities, the oldest of them first.
+// PolledSession is a session with its latest activities, oldest first.
 type PolledSession struct {
 	AgentSession
 	Activities []Activity `json:"activities"`
 }
 
-// PollSession shows a session and its activities, at once or when they change
+// PollSession returns a session and its activities, at once or when they change
 // (Decision 38).
 var PollSession = NewQuery[PollSessionIn, PolledSession]("PollSession", "Poll a session", Needs{Read, "sessions"}, pollSession, OneMoment, ForLanes, MayWait)
 
@@ -67,8 +67,8 @@ func pollSession(v *View, in *PollSessionIn) (reply Reply, err error) {
 	return reply, err
 }
 
-// changed tells whether there is something to tell: an activity behind the one the
-// caller knows, or a change since the first look.
+// changed reports whether there is an activity after the one that the caller knows, or
+// a change since the first look.
 func (in *PollSessionIn) changed(public []byte, log sessionLog) bool {
 	if in.Since.Set && log.LastActivity > in.Since.Value {
 		return true
@@ -81,7 +81,7 @@ func (in *PollSessionIn) changed(public []byte, log sessionLog) bool {
 	return in.known != string(hash)
 }
 
-// sessionLog is what a stored session says about its activities.
+// sessionLog is the part of a stored session that concerns its activities.
 type sessionLog struct {
 	First        uint64 `json:"first"`
 	Last         uint64 `json:"last"`
@@ -95,7 +95,7 @@ func logOf(rec storage.Record) (log sessionLog, err error) {
 	return log, nil
 }
 
-// appendSince appends the newest activities behind the one the caller knows.
+// appendSince appends the newest activities after the one that the caller knows.
 func (v *View) appendSince(in *PollSessionIn, log sessionLog) error {
 	if log.Last == 0 || in.Since.Set && log.LastActivity <= in.Since.Value {
 		return nil
@@ -122,8 +122,8 @@ func (v *View) appendSince(in *PollSessionIn, log sessionLog) error {
 			fits = len(v.Buf)-start < maxWholeBytes
 			return fits
 		})
-		// A caller that names the last it knows goes on from there. Any other is shown
-		// the newest.
+		// With Since the next poll continues after this page. Otherwise the newest
+		// activities are shown.
 		if err != nil || fits || in.Since.Set {
 			return err
 		}
@@ -132,8 +132,8 @@ func (v *View) appendSince(in *PollSessionIn, log sessionLog) error {
 	}
 }
 
-// activityAfter finds the first of a session's activities, between two sequence
-// numbers, whose id is greater than the given one. Ids grow with the numbers.
+// activityAfter returns the sequence number, in a range, of a session's first activity
+// whose id is greater than id. Ids grow with the sequence numbers.
 func (v *View) activityAfter(session storage.ID, from, to uint64, id string) (uint64, error) {
 	var failed error
 	n := sort.Search(int(to-from+1), func(i int) bool {
@@ -146,8 +146,8 @@ func (v *View) activityAfter(session storage.ID, from, to uint64, id string) (ui
 	return from + uint64(n), failed
 }
 
-// eachActivity walks a session's activities between two sequence numbers until fn
-// returns false.
+// eachActivity calls fn for a session's activities in a range of sequence numbers,
+// until fn returns false.
 func (v *View) eachActivity(session storage.ID, from, to uint64, fn func(sequence uint64, body []byte) bool) error {
 	if from > to {
 		return nil

@@ -6,13 +6,13 @@ import (
 	"switchyard/storage"
 )
 
-// The claim queue is two indexes of the sessions that can be claimed: of all, and
-// of each agent's. Both are in the order of claims: by the issue's priority, then
-// the oldest first. An issue's priority stands in its sessions' records, so that the
-// indexes follow from the records, and changes there when it changes.
+// The claim queue consists of two indexes of claimable sessions: of all, and by agent.
+// Both are in the order of claims: by the issue's priority, then oldest first. The
+// priority is copied to the sessions' records, so that the indexes can be derived from
+// them.
 
-// requeueSessions follows a change of an issue's priority. An issue has at most
-// maxActiveSessions.
+// requeueSessions copies an issue's changed priority to its sessions, of which there
+// are at most maxActiveSessions.
 func (tx *Tx) requeueSessions(issue storage.ID, to IssuePriority) error {
 	active, err := tx.activeSessions(issue)
 	if err != nil {
@@ -38,11 +38,11 @@ func (tx *Tx) requeueSessions(issue storage.ID, to IssuePriority) error {
 	return nil
 }
 
-// maxActiveSessions is how many sessions of an issue may be unfinished.
+// maxActiveSessions is the number of unfinished sessions that an issue may have.
 const maxActiveSessions = 1000
 
-// activeSessions lists the primary keys of an issue's sessions that have not ended,
-// one more than there may be at most.
+// activeSessions returns the primary keys of an issue's unfinished sessions, at most
+// one more than maxActiveSessions.
 func (v *View) activeSessions(issue storage.ID) (keys [][]byte, err error) {
 	err = v.Rows(sessionActive, issue[:], nil, func(fields, _ []byte) (bool, error) {
 		keys = append(keys, append([]byte(nil), fields[len(fields)-storage.ListedKeyLen:]...))
@@ -54,12 +54,11 @@ func (v *View) activeSessions(issue storage.ID) (keys [][]byte, err error) {
 	return keys, nil
 }
 
-// maxWoken bounds how many claimers one change wakes; the others hear of the next
-// change, or ask again when their time is up.
+// maxWoken limits the claimers that one change wakes; the others wait for the next
+// change or their time-out.
 const maxWoken = 64
 
-// wakeFreed has claimers look at the queue of an agent that can take up to n more
-// sessions, now that it ended one or may have more.
+// wakeFreed wakes claimers for up to n sessions of an agent that can work on n more.
 func (tx *Tx) wakeFreed(agent string, n int) error {
 	if n <= 0 {
 		return nil
@@ -84,14 +83,14 @@ func (tx *Tx) wakeFreed(agent string, n int) error {
 	})
 }
 
-// queuedEntry is an entry of the claim queue, its texts as they are encoded.
+// queuedEntry is an entry of the claim queue, with encoded strings.
 type queuedEntry struct {
 	session, issue  storage.ID
 	agent, provider []byte
 }
 
-// parseQueued reads what is behind the urgency in an entry: of the queue of all, or
-// of one of an agent's. It points into fields.
+// parseQueued parses an entry of the claim queue after the urgency; withAgent is set
+// for the index of all sessions. The result aliases fields.
 func parseQueued(fields []byte, withAgent bool) (e queuedEntry, err error) {
 	const fixed = 16 + 16
 	if len(fields) < fixed+storage.ListedKeyLen {
@@ -112,7 +111,7 @@ func parseQueued(fields []byte, withAgent bool) (e queuedEntry, err error) {
 	return e, nil
 }
 
-// unStr reads back what Key.Str wrote.
+// unStr decodes what Key.Str wrote.
 func unStr(b []byte) string {
 	out := make([]byte, 0, len(b))
 	for i := 0; i < len(b)-1; i++ {

@@ -8,7 +8,7 @@ import (
 	"switchyard/storage"
 )
 
-// RegisterSessionIn tells of a session that runs already, somewhere else.
+// RegisterSessionIn is a session that already runs elsewhere.
 type RegisterSessionIn struct {
 	IssueID           string        `json:"issueId" rules:"required,min=1,max=255"`
 	Provider          string        `json:"provider" rules:"required,min=1,max=200"`
@@ -19,8 +19,8 @@ type RegisterSessionIn struct {
 	PRURL             Opt[string]   `json:"prUrl" rules:"max=2048"`
 }
 
-// RegisteredSession is a session with what its agent needs to work in it. A session
-// that has ended has no lane.
+// RegisteredSession is a session with what its agent needs to work on it. An ended
+// session has no lane.
 type RegisteredSession struct {
 	Session   ShownSession `json:"session"`
 	LaneToken *string      `json:"laneToken"`
@@ -29,9 +29,9 @@ type RegisteredSession struct {
 	MCPURL    *string      `json:"mcpUrl"`
 }
 
-// RegisterSession takes up a session that the service did not start. One that is
-// registered already, by its providerSessionId, is given again; the actor that
-// registered it, and admins, get a further lane token (Decision 31).
+// RegisterSession adds a session that the service did not start. A session with the
+// same providerSessionId is returned again; the actor that registered it, and admins,
+// get another lane token (Decision 31).
 var RegisterSession = NewCommand[RegisterSessionIn, RegisteredSession]("RegisterSession", "Register a session that runs elsewhere", Needs{Write, "sessions"}, registerSession, StrictBody, WithSecret, AndNeeds(Needs{Read, "issues"}))
 
 func registerSession(tx *Tx, in *RegisterSessionIn) (Reply, error) {
@@ -65,10 +65,10 @@ func registerSession(tx *Tx, in *RegisterSessionIn) (Reply, error) {
 		s.Status = in.Status
 	}
 	if s.Status == SessionWaiting {
-		s.Inner.StartedAt = s.CreatedAt // somebody is at it
+		s.Inner.StartedAt = s.CreatedAt // an agent works on it
 	}
 	if s.engaged() {
-		s.LastProgressAt = &s.CreatedAt // so that a silent session becomes stalled
+		s.LastProgressAt = &s.CreatedAt // the time from which a silent session becomes stalled
 	}
 	var access laneAccess
 	if !s.Status.Ended() {
@@ -86,13 +86,13 @@ func registerSession(tx *Tx, in *RegisterSessionIn) (Reply, error) {
 	return registered(Created, append(appendDerived(body, s), '}'), access)
 }
 
-// maxSameProvider is how many sessions with one providerSessionId are looked at.
+// maxSameProvider limits the sessions with one providerSessionId that are looked at.
 const maxSameProvider = 100
 
-// registeredSession finds the session that the caller may mean by a providerSessionId:
-// the newest that it registered itself, else the newest that it sees; nil for none.
-// Sessions on issues that the caller doesn't see are nothing to it, so that their ids
-// can't be tried out (Decision 26).
+// registeredSession returns the session that the caller may mean by a
+// providerSessionId: the newest that the caller registered, or the newest that it sees,
+// or nil. Sessions of issues that the caller doesn't see are ignored, so that their ids
+// can't be guessed (Decision 26).
 func (tx *Tx) registeredSession(id string) (found *storage.Row[sessionRecord], err error) {
 	prefix := storage.Key(nil).Str(id)
 	looked, own := 0, false
@@ -122,12 +122,12 @@ func (tx *Tx) registeredSession(id string) (found *storage.Row[sessionRecord], e
 	return found, nil
 }
 
-// registeredBy reports whether the caller is the actor that registered a session.
+// registeredBy reports whether the caller registered the session.
 func (tx *Tx) registeredBy(s *sessionRecord) bool {
 	return s.ActorID == tx.Caller.ID && (s.ActorType == ActorAgent) == (tx.Caller.Type == ActorAgent)
 }
 
-// registerAgain gives a session that is registered already.
+// registerAgain returns a session that is already registered.
 func (tx *Tx) registerAgain(row *storage.Row[sessionRecord]) (Reply, error) {
 	c, err := tx.changeSession(row)
 	if err != nil {
@@ -158,7 +158,8 @@ func registered(outcome Outcome, session []byte, access laneAccess) (Reply, erro
 	return Reply{Outcome: outcome, Body: append(append(body, ','), rest[1:]...)}, nil
 }
 
-// shown gives a session that is there as clients get it, with its derivedStatus.
+// shown returns an existing session in the form that clients get, with its
+// derivedStatus.
 func (v *View) shown(id storage.ID) (body []byte, err error) {
 	found, err := sessions.Record(v, sessionKey(id), func(rec storage.Record) error {
 		body = v.appendShown(nil, rec)

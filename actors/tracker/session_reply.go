@@ -1,13 +1,13 @@
 package tracker
 
-// ReplyToSessionIn is what somebody answers an agent.
+// ReplyToSessionIn is an answer to an agent's question.
 type ReplyToSessionIn struct {
 	ID      SessionID `path:"id"`
 	Message string    `json:"message" rules:"required,min=1,max=32768"`
 }
 
-// ReplyToSession answers what an agent asked: a session that waited goes on. Only
-// people answer (Decision 39).
+// ReplyToSession answers an agent's question, and a waiting session goes on. Agents
+// can't answer (Decision 39).
 var ReplyToSession = NewCommand[ReplyToSessionIn, ShownSession]("ReplyToSession", "Reply to a session", Needs{Write, "sessions"}, replyToSession)
 
 func replyToSession(tx *Tx, in *ReplyToSessionIn) (Reply, error) {
@@ -24,7 +24,8 @@ func replyToSession(tx *Tx, in *ReplyToSessionIn) (Reply, error) {
 	case c.s.Inner.Predecessor != "" && c.s.Status == SessionWaiting:
 		return Reply{}, c.s.conflict("The session waits for other work to end, not for an answer.", "Look at what it is queued after, or cancel it.")
 	case c.s.Status == SessionWaiting && c.s.Inner.StartedAt == "":
-		// Nobody is at it: what was missing is there now, and it can be claimed.
+		// The session never ran: what was missing is assumed to be there now, so it can
+		// be claimed.
 		err = c.to(SessionCreated, byService)
 	case c.s.Status == SessionWaiting:
 		err = c.to(SessionRunning, byCaller)

@@ -8,7 +8,7 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// ReportSessionIn tells how a session stands, and at its end what came of it.
+// ReportSessionIn is a session's status and, at its end, its result.
 type ReportSessionIn struct {
 	ID               SessionID          `path:"id"`
 	Status           Opt[SessionStatus] `json:"status" enum:"running,waiting,completed,failed,canceled"`
@@ -20,15 +20,15 @@ type ReportSessionIn struct {
 	PRState          Opt[string]        `json:"prState" rules:"nullable" enum:"draft,open,merged,closed"`
 }
 
-// Validate looks at what the tags can't say.
+// Validate checks what the tags can't express.
 func (in *ReportSessionIn) Validate(faults *Faults) {
 	if len(in.StructuredResult) > maxStructured {
 		faults.Add("structuredResult", fmt.Sprintf("Must be at most %d bytes of JSON.", maxStructured))
 	}
 }
 
-// ReportSession takes what an agent reports. Repeating the report that ended the
-// session changes nothing and is no error (Decision 36).
+// ReportSession stores an agent's report. A repeat of the report that ended the session
+// changes nothing and succeeds (Decision 36).
 var ReportSession = NewCommand[ReportSessionIn, ShownSession]("ReportSession", "Report on a session", Needs{Write, "sessions"}, reportSession, ForLanes)
 
 func reportSession(tx *Tx, in *ReportSessionIn) (Reply, error) {
@@ -75,9 +75,9 @@ func reportSession(tx *Tx, in *ReportSessionIn) (Reply, error) {
 	return c.reply()
 }
 
-// output takes up the final output, by the session's schema when it has one, and
-// gives the status the session gets: one that would be completed fails when its
-// output is not what was asked for (Decision 34).
+// output checks the final output against the session's schema, if it has one, stores
+// it, and returns the session's status: a session that would be completed fails if its
+// output does not fit (Decision 34).
 func (c *sessionChange) output(in *ReportSessionIn, status SessionStatus) (SessionStatus, error) {
 	s := &c.s
 	value := in.StructuredResult
@@ -112,7 +112,7 @@ func (c *sessionChange) output(in *ReportSessionIn, status SessionStatus) (Sessi
 	return status, nil
 }
 
-// hash tells reports apart: that of a final one is kept.
+// hash returns the hash by which a repeat of the final report is recognized.
 func (in *ReportSessionIn) hash() ([]byte, error) {
 	report := *in
 	report.ID = ""

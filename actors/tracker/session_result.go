@@ -10,14 +10,13 @@ import (
 	"switchyard/actors/tracker/resultschema"
 )
 
-// laneSchema is what the resultSchema "lane" stands for (Decision 34).
+// laneSchema is the schema that the resultSchema "lane" stands for (Decision 34).
 const laneSchema = `{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"verdict":{"type":"string"},"summary":{"type":"string"},"filesChanged":{"type":"array","items":{"type":"string"}}},"required":["verdict","summary","filesChanged"]}`
 
-// maxStructured bounds a structured result in bytes.
+// maxStructured limits a structured result in bytes.
 const maxStructured = 256 << 10
 
-// schemaShape tells what is wrong with the form of a request's resultSchema; what is
-// in the schema is another matter.
+// schemaShape returns the fault of a resultSchema's form, without compiling the schema.
 func schemaShape(raw json.RawMessage) (fault string) {
 	switch {
 	case isNull(raw), isLane(raw):
@@ -29,8 +28,8 @@ func schemaShape(raw json.RawMessage) (fault string) {
 	return ""
 }
 
-// schemaFault tells what is wrong with a resultSchema of the right form. It costs
-// what reading the schema does, so it is asked where nobody else waits.
+// schemaFault returns the fault of a resultSchema of the right form. It compiles the
+// schema, so it is called where no other request waits.
 func schemaFault(raw json.RawMessage) string {
 	if isNull(raw) || isLane(raw) {
 		return ""
@@ -46,8 +45,7 @@ func isLane(raw json.RawMessage) bool {
 	return len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &name) == nil && name == "lane"
 }
 
-// expandSchema gives the schema to keep for the resultSchema of a request, which has
-// been looked at; nil for none.
+// expandSchema returns the schema to store for a validated resultSchema, or nil.
 func expandSchema(raw json.RawMessage) json.RawMessage {
 	switch {
 	case isNull(raw):
@@ -62,12 +60,11 @@ func expandSchema(raw json.RawMessage) json.RawMessage {
 	return b.Bytes()
 }
 
-// maxSchemas bounds the schemas that a workspace's goroutine keeps compiled, in bytes
+// maxSchemas limits the compiled schemas that a workspace's goroutine caches, in bytes
 // of their text.
 const maxSchemas = 128 << 10
 
-// knownSchemas are the schemas that results were held against lately. Owned by the
-// workspace's goroutine.
+// knownSchemas caches compiled schemas. Owned by the workspace's goroutine.
 type knownSchemas struct {
 	compiled map[[sha256.Size]byte]*resultschema.Schema
 	bytes    int
@@ -89,15 +86,14 @@ func (k *knownSchemas) get(text json.RawMessage) (*resultschema.Schema, error) {
 	return s, nil
 }
 
-// checkResult tells what is wrong with a value by a session's schema; nothing when it
-// satisfies it.
+// checkResult returns the faults of a value by a session's schema.
 func (tx *Tx) checkResult(schema, value json.RawMessage) (errs []string) {
 	s, err := tx.ledger.schemas.get(schema)
-	if err != nil { // of a release that took other schemas
+	if err != nil { // stored by a release that accepted other schemas
 		return []string{"The session's schema can't be used: " + err.Error() + "."}
 	}
 	return s.Check(value)
 }
 
-// isNull tells whether a raw value is absent or null.
+// isNull reports whether a raw value is absent or null.
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }

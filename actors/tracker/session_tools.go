@@ -8,20 +8,20 @@ import (
 	"switchyard/storage"
 )
 
-// OpenToolsIn names the session whose tools are to be used.
+// OpenToolsIn identifies the session whose tools are to be used.
 type OpenToolsIn struct {
 	ID SessionID `path:"id"`
 }
 
-// ToolScope is what a session's tools are about.
+// ToolScope is the issue that a session's tools work on.
 type ToolScope struct {
 	IssueID IssueID `json:"issueId"`
 	Ended   bool    `json:"ended"`
 }
 
-// OpenTools tells what a session's tools are about, to whoever may use them. It is
-// asked before anything else is looked at, and answers for sessions that are over,
-// since the report that ended one may be repeated (Decision 36).
+// OpenTools returns the scope of a session's tools to callers that may use them. It is
+// called before anything else, and answers for ended sessions, too, since the report
+// that ended one may be repeated (Decision 36).
 var OpenTools = NewQuery[OpenToolsIn, ToolScope]("OpenTools", "Tell what a session's tools are about", Needs{Write, "sessions"}, openTools, ForLanes)
 
 func openTools(v *View, in *OpenToolsIn) (Reply, error) {
@@ -36,7 +36,7 @@ func openTools(v *View, in *OpenToolsIn) (Reply, error) {
 	return jsonReply(Done, &scope)
 }
 
-// ReadToolScope reads the answer of OpenTools.
+// ReadToolScope decodes the answer of OpenTools.
 func ReadToolScope(reply Reply) (ToolScope, error) {
 	var scope ToolScope
 	if err := json.Unmarshal(reply.Body, &scope); err != nil {

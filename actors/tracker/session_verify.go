@@ -7,7 +7,7 @@ import (
 	"switchyard/storage"
 )
 
-// sessionRows are the plain rows that sessions have beside their table.
+// sessionRows are the plain rows of sessions.
 var sessionRows = []storage.RowSpec{
 	{ID: activityTable, Name: "activity", Check: checkActivity, Counting: storage.Counted},
 	storage.Counter(engagedTable, "sessions an agent is at"),
@@ -23,7 +23,7 @@ var sessionRows = []storage.RowSpec{
 	}},
 }
 
-// checkActivity proves that an activity is among those its session says it keeps.
+// checkActivity checks that an activity is in the range that its session's record has.
 func checkActivity(v *storage.View, fields, value []byte) error {
 	if len(fields) != 24 {
 		return fmt.Errorf("%w: activity's key of %d bytes", storage.ErrFormat, len(fields))
@@ -45,9 +45,9 @@ func checkActivity(v *storage.View, fields, value []byte) error {
 	return nil
 }
 
-// checkSessions proves of every session what its record and indexes can't say: that
-// it agrees with its issue, its activities and its timers, and that no agent holds
-// two sessions of one issue.
+// checkSessions checks that every session agrees with its issue, its activities and its
+// timers, that no agent holds two sessions of one issue, and the counters of engaged
+// sessions.
 func checkSessions(v *storage.View, say sayer) error {
 	held := map[string]bool{}
 	at := map[storage.ID]uint64{}
@@ -109,7 +109,7 @@ func checkSessions(v *storage.View, say sayer) error {
 	})
 }
 
-// checkSessionTimers proves that what has to happen to a session will.
+// checkSessionTimers checks that the timers of a session's budget and lease are set.
 func checkSessionTimers(v *storage.View, pk []byte, s *sessionRecord, say sayer) error {
 	need := s.MaxDurationMinutes != nil && !s.Status.Ended()
 	set, err := v.Has(timerTable, timerKey(nil, timerSessionBudget, string(s.ID)))
@@ -149,8 +149,8 @@ func checkSessionIssue(v *storage.View, pk []byte, s *sessionRecord, say sayer) 
 	return nil
 }
 
-// checkPredecessor proves that a session which waits for another one will be told of
-// its end.
+// checkPredecessor checks that a session waits for an older one that has not ended, or
+// whose timer is set.
 func checkPredecessor(v *storage.View, pk []byte, s *sessionRecord, say sayer) error {
 	if s.Inner.Predecessor == "" {
 		return nil
