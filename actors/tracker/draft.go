@@ -6,10 +6,10 @@ import (
 	"switchyard/storage"
 )
 
-// DraftID names a draft.
+// DraftID is the id of a draft.
 type DraftID string
 
-// DraftKind says what a draft proposes to write.
+// DraftKind is the kind of write that a draft proposes.
 type DraftKind string
 
 // The kinds of drafts.
@@ -19,18 +19,18 @@ const (
 	DraftIssueUpdate DraftKind = "issue_update"
 )
 
-// DraftStatus says what became of a draft.
+// DraftStatus is the status of a draft.
 type DraftStatus string
 
-// The statuses of a draft. The last two are decisions, which are final.
+// The statuses of a draft. Published and discarded are final.
 const (
 	DraftPending   DraftStatus = "pending"
 	DraftPublished DraftStatus = "published"
 	DraftDiscarded DraftStatus = "discarded"
 )
 
-// draftStatuses lists every status; a status's place in it is its byte in the
-// index, so the order is part of what is on disk.
+// draftStatuses lists every status. The position of a status is its byte in the index,
+// so the order is part of the format on disk.
 var draftStatuses = [...]DraftStatus{DraftPending, DraftPublished, DraftDiscarded}
 
 func (s DraftStatus) rank() byte {
@@ -49,11 +49,11 @@ const (
 	eventDraftDiscarded = "draft.discarded"
 )
 
-// entityIssue is the entityType of a draft whose entityId is an issue's id.
+// entityIssue is the entityType of a draft whose entityId is the id of an issue.
 const entityIssue = "issue"
 
-// Draft is a write that somebody proposes and somebody else decides on. Its payload
-// stands last: what is looked for in the stored form stands in front of it.
+// Draft is a write that one actor proposes and another decides on. Payload is the last
+// field: searches in the stored form look for fields in front of it.
 type Draft struct {
 	ID                 DraftID         `json:"id"`
 	OrganizationID     WorkspaceID     `json:"organizationId"`
@@ -73,39 +73,39 @@ type Draft struct {
 	Payload            json.RawMessage `json:"payload"`
 }
 
-// draftRecord is a draft as it is stored: what clients don't get stands behind what
-// they get (see publicPart).
+// draftRecord is the stored form of a draft: the public part, and then the fields that
+// clients don't get (see publicPart).
 type draftRecord struct {
 	Draft
 	Inner draftInner `json:"inner"`
 }
 
-// draftInner is what the service itself keeps of a draft.
+// draftInner holds the fields of a draft that clients don't get.
 type draftInner struct {
-	// Team is where the issue would go that a draft on no issue proposes; whoever sees
-	// the team sees the draft.
+	// Team is the team of the issue that a draft without an issue proposes; callers who
+	// see the team see the draft.
 	Team TeamID `json:"team,omitempty"`
 }
 
-// Flags of a draft's record: what is decided without decoding it.
+// Flags of a draft's record, which can be read without decoding it.
 const (
 	draftOnIssue storage.Flags = 1 << iota
 	draftOfSession
 )
 
-// What an entry of draftByAbout begins with.
+// The first byte of an entry of draftByAbout.
 const (
 	aboutIssue byte = iota
 	aboutSession
 )
 
-// aboutKey is the entry of draftByAbout for an issue or a session.
+// aboutKey returns the entry of draftByAbout for an issue or a session.
 func aboutKey[ID ~string](k storage.Key, what byte, id ID) storage.Key {
 	parsed, _ := storage.ParseID(id)
 	return k.Byte(what).ID(parsed)
 }
 
-// drafts keeps those of a workspace, newest first, the decided ones too.
+// drafts holds the drafts of a workspace, newest first, including the decided ones.
 var drafts = storage.Table[draftRecord]{
 	ID:   draftTable,
 	Name: "draft",

@@ -6,17 +6,16 @@ import (
 	"switchyard/storage"
 )
 
-// seesDraft decides from the stored form whether the caller may know that a draft
-// exists: whoever sees its issue does, and of a draft on no issue whoever sees the
-// team that the issue would go to. Every read of a draft on a caller's behalf comes
-// through here.
+// seesDraft reports, from the stored form, whether the caller may know that a draft
+// exists: callers who see its issue do or, if it has no issue, those who see the team
+// that the issue would belong to. Every read of a draft for a caller uses it.
 func (v *View) seesDraft(rec storage.Record) (bool, error) {
 	flags := rec.Flags()
 	if lane := v.Caller.Lane; lane != nil {
 		if flags&draftOfSession == 0 {
 			return false, nil
 		}
-		// The fields that come from outside stand behind this one, or are strings.
+		// The fields with text from clients come after this one, or are strings.
 		if id, _ := storage.ParseID(storedText(rec.JSON(), "sessionId")); id != lane.Session {
 			return false, nil
 		}
@@ -30,12 +29,12 @@ func (v *View) seesDraft(rec storage.Record) (bool, error) {
 	if v.Caller.Root || v.Caller.Level >= Admin {
 		return true, nil
 	}
-	// A team that is gone may have been private: nobody knows who saw it.
+	// A deleted team may have been private, so nobody but admins sees its drafts.
 	return v.Has(teamTable, storage.Key(nil).Newest(rec.Team()))
 }
 
-// draft reads the draft that a path names; NOT_FOUND when there is none or the
-// caller may not see it.
+// draft returns a draft, or NOT_FOUND if it does not exist or the caller may not see
+// it.
 func (v *View) draft(id string) (row *storage.Row[draftRecord], err error) {
 	err = v.draftRecord(id, func(rec storage.Record) error {
 		row, err = drafts.Decode(rec)
@@ -44,8 +43,8 @@ func (v *View) draft(id string) (row *storage.Row[draftRecord], err error) {
 	return row, err
 }
 
-// draftRecord hands the stored form of a draft to fn; NOT_FOUND when there is none
-// or the caller may not see it.
+// draftRecord passes the stored form of a draft to fn; it returns NOT_FOUND if the
+// draft does not exist or the caller may not see it.
 func (v *View) draftRecord(id string, fn func(storage.Record) error) error {
 	parsed, ok := storage.ParseID(id)
 	if !ok {
@@ -67,8 +66,8 @@ func (v *View) draftRecord(id string, fn func(storage.Record) error) error {
 	return nil
 }
 
-// draftHeader says who may see what is told about a draft: the header of its issue's
-// record, or of a draft on no issue its own.
+// draftHeader returns the header that decides who may see events of a draft: that of
+// its issue's record, or its own if it has no issue.
 func (v *View) draftHeader(d *draftRecord) (storage.Header, error) {
 	if d.IssueID == nil {
 		flags, team := drafts.Head(d)
@@ -85,7 +84,7 @@ func (v *View) draftHeader(d *draftRecord) (storage.Header, error) {
 	return *head, nil
 }
 
-// dropDrafts removes drafts on an issue that is being deleted and tells whether some
+// dropDrafts removes drafts of an issue that is being deleted and reports whether some
 // are left.
 func (tx *Tx) dropDrafts(issue *storage.Row[Issue], portion *portion) (more bool, err error) {
 	keys, err := tx.rowKeys(draftByAbout, aboutKey(nil, aboutIssue, issue.Value.ID), portion.left+1)

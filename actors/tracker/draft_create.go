@@ -6,9 +6,8 @@ import (
 	"switchyard/storage"
 )
 
-// CreateDraftIn proposes a write. The issue that the draft hangs on is issueId, or
-// entityId where entityType is "issue", or the session's; only a draft of a new
-// issue needs none.
+// CreateDraftIn is a proposed write. The issue of the draft is issueId, or entityId if
+// entityType is "issue", or the session's; only a draft of a new issue needs none.
 type CreateDraftIn struct {
 	Kind       DraftKind      `json:"kind" rules:"required" enum:"comment,issue_create,issue_update"`
 	Payload    DraftPayload   `json:"payload" rules:"required"`
@@ -18,7 +17,7 @@ type CreateDraftIn struct {
 	SessionID  Opt[SessionID] `json:"sessionId" rules:"nullable,min=1,max=255"`
 }
 
-// Validate looks at what the tags can't say.
+// Validate checks what the tags can't express.
 func (in *CreateDraftIn) Validate(faults *Faults) {
 	in.Payload.validate(in.Kind, faults)
 	if issue, entity := in.IssueID.Ptr(), in.EntityID.Ptr(); issue != nil && entity != nil && in.entityType() == entityIssue && string(*issue) != *entity {
@@ -28,8 +27,8 @@ func (in *CreateDraftIn) Validate(faults *Faults) {
 
 func (in *CreateDraftIn) entityType() string { return in.EntityType.Or(entityIssue) }
 
-// CreateDraft keeps a proposed write until somebody publishes or discards it
-// (Decision 40). A lane token proposes for its own session and issue.
+// CreateDraft stores a proposed write until it is published or discarded (Decision 40).
+// A lane token proposes for its own session and issue.
 var CreateDraft = NewCommand[CreateDraftIn, Draft]("CreateDraft", "Propose a write", Needs{Write, "drafts"}, createDraft, ForLanes)
 
 func createDraft(tx *Tx, in *CreateDraftIn) (Reply, error) {
@@ -61,8 +60,8 @@ func createDraft(tx *Tx, in *CreateDraftIn) (Reply, error) {
 	return Reply{Outcome: Created, Body: body}, tx.Emit(eventDraftCreated, header, body, nil)
 }
 
-// placeDraft finds the session and the issue of a new draft. NOT_FOUND when the
-// caller can't see what it names.
+// placeDraft sets the session and the issue of a new draft, or returns NOT_FOUND if the
+// caller can't see them.
 func (tx *Tx) placeDraft(d *draftRecord) error {
 	var ofSession *IssueID
 	if lane := tx.Caller.Lane; lane != nil && d.SessionID == nil {
@@ -103,8 +102,8 @@ func (tx *Tx) placeDraft(d *draftRecord) error {
 	return nil
 }
 
-// judgeDraft refuses a proposal that could not be published now for what it names:
-// a team, a parent. A draft on no issue takes note of its team.
+// judgeDraft returns an error if the proposal can't be published now because of a team
+// or parent that it names. It sets the team of a draft without an issue.
 func (tx *Tx) judgeDraft(d *draftRecord, p *DraftPayload) error {
 	var faults Faults
 	var issue storage.ID
@@ -148,7 +147,7 @@ func (tx *Tx) judgeDraft(d *draftRecord, p *DraftPayload) error {
 	return inPayload(faults.Err())
 }
 
-// draftTeam finds the team that a proposed issue would go to now.
+// draftTeam returns the team that a proposed issue would belong to now.
 func (tx *Tx) draftTeam(f *IssueFields, faults *Faults) (*storage.Row[Team], error) {
 	if f.TeamID.Set || f.TeamKey.Set {
 		return tx.draftNamedTeam(f, faults)
@@ -157,8 +156,8 @@ func (tx *Tx) draftTeam(f *IssueFields, faults *Faults) (*storage.Row[Team], err
 	return team, err
 }
 
-// draftNamedTeam is namedTeam for a proposal. A lane token, which has no teams to
-// see, learns of none but its own issue's.
+// draftNamedTeam is like namedTeam, for a proposal. A lane token, which sees no teams,
+// may only name its own issue's.
 func (tx *Tx) draftNamedTeam(f *IssueFields, faults *Faults) (*storage.Row[Team], error) {
 	if !f.TeamID.Set && !f.TeamKey.Set {
 		return nil, nil
@@ -187,7 +186,7 @@ func (tx *Tx) draftNamedTeam(f *IssueFields, faults *Faults) (*storage.Row[Team]
 	return team, nil
 }
 
-// hasComment tells whether there is a comment of this id on an issue.
+// hasComment reports whether an issue has a comment with this id.
 func (v *View) hasComment(issue storage.ID, id CommentID) (bool, error) {
 	parsed, ok := storage.ParseID(id)
 	if !ok {
@@ -200,7 +199,7 @@ func (v *View) hasComment(issue storage.ID, id CommentID) (bool, error) {
 	return found, nil
 }
 
-// inPayload puts the faults of a write under the payload that proposes it.
+// inPayload moves the faults of a write below the payload that proposes it.
 func inPayload(err error) error {
 	list := faultsOf(err)
 	if list == nil {

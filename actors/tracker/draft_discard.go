@@ -6,13 +6,13 @@ import (
 	"switchyard/storage"
 )
 
-// DecideDraftIn names a draft that the caller decides on, and says why.
+// DecideDraftIn is a decision on a draft, with a note.
 type DecideDraftIn struct {
 	ID   string      `path:"id"`
 	Note Opt[string] `json:"note" rules:"nullable,max=32768"`
 }
 
-// DraftConflict is what the CONFLICT over a decided draft tells of it.
+// DraftConflict are the details of the CONFLICT for a draft that is already decided.
 type DraftConflict struct {
 	DraftID      DraftID     `json:"draftId"`
 	Status       DraftStatus `json:"status" enum:"pending,published,discarded"`
@@ -20,8 +20,7 @@ type DraftConflict struct {
 	ReviewedAt   *Timestamp  `json:"reviewedAt"`
 }
 
-// DiscardDraft decides that a proposed write is never made. The draft stays to be
-// looked at.
+// DiscardDraft decides against a proposed write. The draft is kept.
 var DiscardDraft = NewCommand[DecideDraftIn, Draft]("DiscardDraft", "Discard a draft", Needs{Write, "issues"}, discardDraft)
 
 func discardDraft(tx *Tx, in *DecideDraftIn) (Reply, error) {
@@ -34,7 +33,7 @@ func discardDraft(tx *Tx, in *DecideDraftIn) (Reply, error) {
 	return tx.decideDraft(row, &d, in.Note.Ptr(), eventDraftDiscarded)
 }
 
-// pendingDraft reads a draft that can still be decided on.
+// pendingDraft returns a draft that can still be decided on.
 func (tx *Tx) pendingDraft(id string) (*storage.Row[draftRecord], error) {
 	row, err := tx.draft(id)
 	if err != nil {
@@ -50,7 +49,7 @@ func (tx *Tx) pendingDraft(id string) (*storage.Row[draftRecord], error) {
 	return row, nil
 }
 
-// decideDraft stores what became of a draft, with its event, and answers with it.
+// decideDraft stores the decision on a draft, with its event, and returns the draft.
 func (tx *Tx) decideDraft(old *storage.Row[draftRecord], d *draftRecord, note *string, event string) (Reply, error) {
 	now := At(tx.now)
 	d.ReviewedByID, d.ReviewedAt, d.ReviewNote, d.UpdatedAt = &tx.Caller.ID, &now, note, now
@@ -66,8 +65,8 @@ func (tx *Tx) decideDraft(old *storage.Row[draftRecord], d *draftRecord, note *s
 	return Reply{Body: body}, tx.Emit(event, header, body, draftChanges(&old.Value, d))
 }
 
-// draftChanges lists the fields that a decision changed, in the order of the
-// draft's fields. updatedAt goes without saying.
+// draftChanges lists the fields that a decision changed, in the order of the draft's
+// fields, without updatedAt.
 func draftChanges(from, to *draftRecord) []Change {
 	var c changes
 	note(&c, "entityId", from.EntityID, to.EntityID)

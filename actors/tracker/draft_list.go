@@ -15,14 +15,14 @@ type ListDraftsIn struct {
 	Cursor    Opt[string]      `query:"cursor" rules:"max=1024"`
 }
 
-// DraftPage is a page of drafts. NextCursor is absent on the last one.
+// DraftPage is a page of drafts. NextCursor is absent on the last page.
 type DraftPage struct {
 	Drafts     []Draft `json:"drafts"`
 	NextCursor string  `json:"nextCursor,omitempty"`
 }
 
-// ListDrafts lists the drafts that the caller may see, with a lane token those of
-// its session.
+// ListDrafts lists the drafts that the caller may see; with a lane token, those of its
+// session.
 var ListDrafts = NewQuery[ListDraftsIn, DraftPage]("ListDrafts", "List drafts", Needs{Read, "issues"}, listDrafts, OneMoment, ForLanes)
 
 func listDrafts(v *View, in *ListDraftsIn) (Reply, error) {
@@ -53,7 +53,8 @@ func listDrafts(v *View, in *ListDraftsIn) (Reply, error) {
 	}
 	p := listedPage{v: v, limit: cmp.Or(in.Limit, 50)}
 	p.sees = func(rec storage.Record) (bool, error) {
-		// With a lane token the answer is the draft's own, and there is one issue.
+		// All drafts of a lane token's session have the same issue, and seesDraft
+		// decides by the session.
 		if rec.Flags()&draftOnIssue == 0 || v.Caller.Lane != nil {
 			return v.seesDraft(rec)
 		}

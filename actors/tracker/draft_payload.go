@@ -7,21 +7,21 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// DraftPayload is what a draft proposes to write: the body and parentId of a
-// comment, what creates an issue, or a patch of one. Whole is the object as it was
-// sent, which is what is kept; the fields say that it can be applied. Properties
-// that the draft's kind doesn't use are kept and left alone.
+// DraftPayload is a proposed write: the body and parentId of a comment, the fields of a
+// new issue, or a patch of an issue. Whole is the object as it was sent, which is
+// stored; the fields are parsed to check that it can be applied. Properties that the
+// draft's kind doesn't use are stored and ignored.
 type DraftPayload struct {
 	Whole json.RawMessage `json:"*"`
 	Body  Opt[string]     `json:"body" rules:"min=1,max=65536"`
 	IssuePatch
 }
 
-// validate looks at what the draft's kind asks of the payload.
+// validate checks what the draft's kind requires of the payload.
 func (p *DraftPayload) validate(kind DraftKind, faults *Faults) {
 	const at, missing = "payload.", "Is required."
 	switch {
-	case p.Whole == nil: // absent, or no object
+	case p.Whole == nil: // absent, or not an object
 		return
 	case kind == DraftComment && !p.Body.Set && !faults.Has(at+"body"):
 		faults.Add(at+"body", missing)
@@ -31,7 +31,7 @@ func (p *DraftPayload) validate(kind DraftKind, faults *Faults) {
 	p.validateAt(at, faults)
 }
 
-// parentComment is the comment that a proposed one replies to; nil for none.
+// parentComment returns the comment that the proposed one replies to, or nil.
 func (p *DraftPayload) parentComment() *CommentID {
 	if parent := p.ParentID.Ptr(); parent != nil {
 		id := CommentID(*parent)
@@ -40,8 +40,8 @@ func (p *DraftPayload) parentComment() *CommentID {
 	return nil
 }
 
-// readPayload reads a stored payload back. Its fields were valid when the draft was
-// made, so it is damaged when one can't be read.
+// readPayload decodes a stored payload. Its fields were valid when the draft was made,
+// so an error means that it is damaged.
 func readPayload(stored json.RawMessage) (*DraftPayload, error) {
 	var properties map[string]json.RawMessage
 	if err := json.Unmarshal(stored, &properties); err != nil {
@@ -54,8 +54,7 @@ func readPayload(stored json.RawMessage) (*DraftPayload, error) {
 	return p, nil
 }
 
-// readOpts fills the fields of a struct that are Opts from the properties they are
-// tagged with.
+// readOpts sets the Opt fields of a struct from the properties of their json tags.
 func readOpts(dst reflect.Value, properties map[string]json.RawMessage) error {
 	for i := range dst.NumField() {
 		field, place := dst.Type().Field(i), dst.Field(i)
@@ -82,7 +81,7 @@ func readOpts(dst reflect.Value, properties map[string]json.RawMessage) error {
 }
 
 func readValue(value reflect.Value, raw json.RawMessage) error {
-	if value.CanInt() { // may be written 3.0 or 3e2
+	if value.CanInt() { // may be written as 3.0 or 3e2
 		var n float64
 		if err := json.Unmarshal(raw, &n); err != nil {
 			return err

@@ -8,8 +8,8 @@ import (
 	"switchyard/storage"
 )
 
-// PublishDraft makes the write that a draft proposes, as the caller's own, and
-// decides the draft with it: both or neither.
+// PublishDraft makes the write that a draft proposes, in the caller's name, and marks
+// the draft as published in the same batch.
 var PublishDraft = NewCommand[DecideDraftIn, Draft]("PublishDraft", "Publish a draft", Needs{Write, "issues"}, publishDraft)
 
 func publishDraft(tx *Tx, in *DecideDraftIn) (Reply, error) {
@@ -29,7 +29,7 @@ func publishDraft(tx *Tx, in *DecideDraftIn) (Reply, error) {
 	return tx.decideDraft(row, &d, in.Note.Ptr(), eventDraftPublished)
 }
 
-// applyDraft makes the proposed write and notes in the draft what it made.
+// applyDraft makes the proposed write and sets its results in the draft.
 func (tx *Tx) applyDraft(d *draftRecord, p *DraftPayload) error {
 	switch d.Kind {
 	case DraftComment:
@@ -56,8 +56,8 @@ func (tx *Tx) applyDraft(d *draftRecord, p *DraftPayload) error {
 	return fmt.Errorf("draft %s is of kind %q", d.ID, d.Kind)
 }
 
-// applyCreation makes the issue that a draft proposes. A draft on no issue hangs on
-// the new one from then on.
+// applyCreation makes the issue that a draft proposes. A draft without an issue gets
+// the new one.
 func (tx *Tx) applyCreation(d *draftRecord, p *DraftPayload) error {
 	reply, err := createIssue(tx, &CreateIssueIn{Title: p.Title.Value, IssueFields: p.IssueFields})
 	if err != nil {
@@ -81,8 +81,8 @@ func (tx *Tx) applyCreation(d *draftRecord, p *DraftPayload) error {
 	return nil
 }
 
-// unpublishable turns the faults of a proposed write into a CONFLICT: they are not
-// the request's, but of what the draft names and what is there by now.
+// unpublishable turns the faults of a proposed write into a CONFLICT: the request is
+// valid, but the draft no longer fits what exists.
 func unpublishable(err error) error {
 	list := faultsOf(inPayload(err))
 	if list == nil {
@@ -98,7 +98,7 @@ func unpublishable(err error) error {
 	}
 }
 
-// faultsOf gives the faults that an error lists; nil when it is no BAD_REQUEST.
+// faultsOf returns the faults that an error lists, or nil if it is not a BAD_REQUEST.
 func faultsOf(err error) []Fault {
 	var e *Error
 	if !errors.As(err, &e) || e.Code != CodeBadRequest {

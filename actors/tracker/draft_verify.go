@@ -4,8 +4,8 @@ import (
 	"switchyard/storage"
 )
 
-// checkDrafts proves of every draft that its issue and its session are there, that
-// its payload can be read, and that what says it was decided agrees.
+// checkDrafts checks that the issue and session of every draft exist, that its payload
+// can be decoded, and that its status agrees with the fields of its review.
 func checkDrafts(v *storage.View, say sayer) error {
 	return drafts.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		row, err := drafts.Decode(rec)
