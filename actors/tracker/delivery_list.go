@@ -24,8 +24,8 @@ type DeliveryList struct {
 	NextCursor string            `json:"nextCursor,omitempty"`
 }
 
-// ListDeliveries lists a webhook's deliveries, newest first: all that are pending,
-// and the newest of those that are over.
+// ListDeliveries lists a webhook's deliveries, newest first: all pending ones, and the
+// newest of the finished ones.
 var ListDeliveries = NewQuery[ListDeliveriesIn, DeliveryList]("ListDeliveries", "List a webhook's deliveries", Needs{Level: Admin}, listDeliveries, OneMoment)
 
 // foundDelivery is a delivery's id and JSON.
@@ -46,7 +46,7 @@ func listDeliveries(v *View, in *ListDeliveriesIn) (Reply, error) {
 	if after != nil && len(after) != 16 {
 		return Reply{}, BadRequest(Fault{Path: "query.cursor", Message: "Not a valid cursor. Send the nextCursor of a page as it is."})
 	}
-	// Of each of the three places as many as the page could take.
+	// Each of the three tables may have as many as the page takes.
 	var found []foundDelivery
 	if in.Status != DeliverySucceeded && in.Status != DeliveryFailed {
 		if found, err = v.queued(webhook, after, in.Limit+1); err != nil {
@@ -71,7 +71,7 @@ func listDeliveries(v *View, in *ListDeliveriesIn) (Reply, error) {
 	return p.reply(deliveryTable, webhook), nil
 }
 
-// queued gives deliveries of the outbox before an id (nil: the newest).
+// queued returns deliveries of the outbox that are older than an id (nil: the newest).
 func (v *View) queued(webhook storage.ID, before []byte, limit int) (found []foundDelivery, err error) {
 	type row struct {
 		id       storage.ID
@@ -102,8 +102,8 @@ func (v *View) queued(webhook storage.ID, before []byte, limit int) (found []fou
 	return found, nil
 }
 
-// deliveriesIn adds deliveries of a table before an id, those of one status if
-// that is given.
+// deliveriesIn appends deliveries of a table that are older than an id, and have the
+// status if one is given.
 func (v *View) deliveriesIn(table *storage.Table[WebhookDelivery], webhook storage.ID, before []byte, status DeliveryStatus, limit int, found []foundDelivery) ([]foundDelivery, error) {
 	var from []byte
 	if before != nil {

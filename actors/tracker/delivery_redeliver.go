@@ -7,14 +7,14 @@ import (
 	"switchyard/storage"
 )
 
-// RedeliverIn names a delivery.
+// RedeliverIn identifies a delivery.
 type RedeliverIn struct {
 	ID         WebhookID `path:"id"`
 	DeliveryID string    `path:"deliveryId"`
 }
 
-// Redeliver has a delivery tried again now, under its id, whatever became of it.
-// If that fails it goes on along the schedule from where it stands.
+// Redeliver makes a new attempt of a delivery now, under its id, in any status. If it
+// fails, the delivery continues with the schedule of its number of attempts.
 var Redeliver = NewCommand[RedeliverIn, WebhookDelivery]("Redeliver", "Try a delivery again", Needs{Level: Admin}, redeliver)
 
 func redeliver(tx *Tx, in *RedeliverIn) (Reply, error) {
@@ -33,7 +33,7 @@ func redeliver(tx *Tx, in *RedeliverIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	if len(queued) == 8 { // its first try is to come
+	if len(queued) == 8 { // its first attempt is still to come
 		d, err := queuedDelivery(&tx.View.View, webhook, id, binary.BigEndian.Uint64(queued))
 		if err != nil {
 			return Reply{}, err
@@ -71,11 +71,11 @@ func redeliver(tx *Tx, in *RedeliverIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, fmt.Errorf("put a delivery among the retries: %w", err)
 	}
-	tx.Writer().Touch(TouchesWebhooks) // its time has changed
+	tx.Writer().Touch(TouchesWebhooks) // the delivery has another time
 	return jsonReply(Accepted, &d)
 }
 
-// reopen moves a delivery that was over to the retries.
+// reopen moves a finished delivery to the retries.
 func (tx *Tx) reopen(webhook storage.ID, over *storage.Row[WebhookDelivery], d *WebhookDelivery) error {
 	n, err := tx.Next(pendingTally, webhook)
 	if err != nil {
@@ -94,7 +94,7 @@ func (tx *Tx) reopen(webhook storage.ID, over *storage.Row[WebhookDelivery], d *
 	return err
 }
 
-// stillKept refuses a delivery whose event was swept: there is nothing to send.
+// stillKept returns CONFLICT for a delivery whose event was swept.
 func (tx *Tx) stillKept(webhook, id storage.ID, d *WebhookDelivery) error {
 	var sequence uint64
 	if d.EventSequence != nil {

@@ -6,7 +6,7 @@ import (
 	"switchyard/storage"
 )
 
-// WebhookID names a webhook subscription.
+// WebhookID is the id of a webhook subscription.
 type WebhookID string
 
 // Webhook is a subscription: an address that the workspace's events are sent to.
@@ -14,38 +14,39 @@ type Webhook struct {
 	ID             WebhookID   `json:"id"`
 	OrganizationID WorkspaceID `json:"organizationId"`
 	URL            string      `json:"url"`
-	// Events are the types it is for: names, "issue.*" for a family, "*" for all.
+	// Events are the subscribed types: names, "issue.*" for a family, "*" for all.
 	Events      []string `json:"events"`
 	Description *string  `json:"description"`
 	IsActive    bool     `json:"isActive"`
-	// DisabledReason says why the service made it inactive; null when it did not.
+	// DisabledReason is the reason why the service made the webhook inactive; null if
+	// it did not.
 	DisabledReason *DisabledReason `json:"disabledReason"`
 	CreatedAt      Timestamp       `json:"createdAt"`
 	UpdatedAt      Timestamp       `json:"updatedAt"`
 }
 
-// WebhookWithSecret is a webhook with what its deliveries are signed with, as it
-// is shown when that is made.
+// WebhookWithSecret is a webhook with its secret, which is shown when the secret is
+// set.
 type WebhookWithSecret struct {
 	Webhook
 	Secret string `json:"secret"`
 }
 
-// DisabledReason says why the service stopped delivering to a webhook.
+// DisabledReason is the reason why the service stopped delivering to a webhook.
 type DisabledReason string
 
 // The reasons.
 const (
 	// DisabledGone: the receiver answered 410.
 	DisabledGone DisabledReason = "gone"
-	// DisabledFailing: every try of five days failed.
+	// DisabledFailing: every attempt within five days failed.
 	DisabledFailing DisabledReason = "failing"
-	// DisabledBacklog: more deliveries were waiting than are kept.
+	// DisabledBacklog: too many deliveries were pending.
 	DisabledBacklog DisabledReason = "backlog"
 )
 
-// webhooks are listed newest first. The index tells a shard's dispatcher, when it
-// starts, which workspaces there is something to look for in.
+// webhooks are listed newest first. The index tells a shard's dispatcher which
+// workspaces have webhooks when it starts.
 var webhooks = storage.Table[Webhook]{
 	ID:   webhookTable,
 	Name: "webhook",
@@ -62,7 +63,7 @@ var webhooks = storage.Table[Webhook]{
 	Touches: TouchesWebhooks,
 }
 
-// webhookByID reads a webhook; NOT_FOUND when there is none.
+// webhookByID returns a webhook, or NOT_FOUND.
 func (v *View) webhookByID(id WebhookID) (*storage.Row[Webhook], storage.ID, error) {
 	raw, ok := storage.ParseID(id)
 	if !ok {
@@ -78,7 +79,7 @@ func (v *View) webhookByID(id WebhookID) (*storage.Row[Webhook], storage.ID, err
 	return row, raw, nil
 }
 
-// disableWebhook makes a webhook inactive for a reason of the service's own.
+// disableWebhook makes a webhook inactive on the service's own decision.
 func (tx *Tx) disableWebhook(id storage.ID, reason DisabledReason) error {
 	row, err := webhooks.Get(tx, storage.Key(nil).Newest(id))
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 // of a large issue must not become large requests to every subscriber.
 const DefaultDeliveryPart = 256 << 10
 
-// DeliveryOmission stands in a delivery for a part of the event that is too large.
+// DeliveryOmission replaces a part of an event that is too large for a delivery.
 type DeliveryOmission struct {
-	// Bytes is the length of what was left out.
+	// Bytes is the length of the omitted part.
 	Bytes int `json:"bytes"`
-	// URL is where the whole event can be read, with a token that may read events.
+	// URL is the address of the whole event, for a token that may read events.
 	URL string `json:"url"`
 }
 
-// deliveryBody is an event as a delivery carries it, in the order of an event's fields.
+// deliveryBody is the body of a delivery: an event's fields, in the same order.
 type deliveryBody struct {
 	ID             json.RawMessage   `json:"id"`
 	Type           json.RawMessage   `json:"type"`

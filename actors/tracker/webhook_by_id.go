@@ -1,6 +1,6 @@
 package tracker
 
-// WebhookByIDIn names a webhook subscription.
+// WebhookByIDIn identifies a webhook subscription.
 type WebhookByIDIn struct {
 	ID WebhookID `path:"id"`
 }

@@ -29,7 +29,7 @@ func checkOutbox(v *storage.View, fields, value []byte) error {
 	return hasWebhook(v, fields[:16])
 }
 
-// hasWebhook proves that the webhook a row is about is there.
+// hasWebhook checks that the webhook of a row exists.
 func hasWebhook(v *storage.View, id []byte) error {
 	if len(id) != 16 {
 		return fmt.Errorf("%w: webhook id of %d bytes", storage.ErrFormat, len(id))
@@ -41,8 +41,8 @@ func hasWebhook(v *storage.View, id []byte) error {
 	return err
 }
 
-// checkWebhooks proves that webhooks have secrets, that deliveries have webhooks
-// and that what is counted of them is there.
+// checkWebhooks checks that every webhook has a secret, every delivery a webhook, and
+// the counters of deliveries.
 func checkWebhooks(v *storage.View, say sayer) error {
 	var ids []storage.ID
 	err := webhooks.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
@@ -90,7 +90,7 @@ func checkWebhooks(v *storage.View, say sayer) error {
 	return checkStrays(v, counted, say)
 }
 
-// checkStrays reports deliveries and counters of webhooks that are not there.
+// checkStrays reports deliveries and counters whose webhook does not exist.
 func checkStrays(v *storage.View, counted map[storage.TableID]uint64, say sayer) error {
 	for _, table := range []storage.TableID{outboxTable, retryTable, deliveryTable} {
 		var n uint64

@@ -2,17 +2,17 @@ package tracker
 
 import "fmt"
 
-// CreateWebhookIn asks for a webhook subscription.
+// CreateWebhookIn is a new webhook subscription.
 type CreateWebhookIn struct {
 	URL         string        `json:"url" rules:"required,min=1,max=2048" form:"webhookURL"`
 	Events      Opt[[]string] `json:"events" rules:"min=1,max=50" items:"min=1,max=64" form:"eventPattern"`
 	Description Opt[string]   `json:"description" rules:"nullable,max=1000"`
-	// Secret is what deliveries are signed with; absent: one is made.
+	// Secret signs the deliveries; absent: one is generated.
 	Secret string `json:"secret" rules:"max=255" form:"webhookSecret"`
 }
 
-// CreateWebhook subscribes an address to the workspace's events. The secret is in
-// the answer and in no other but that of a rotation (Decision 45).
+// CreateWebhook subscribes an address to the workspace's events. Only this answer and
+// that of a rotation have the secret (Decision 45).
 var CreateWebhook = NewCommand[CreateWebhookIn, WebhookWithSecret]("CreateWebhook", "Subscribe a URL to events", Needs{Level: Admin}, createWebhook, WithSecret)
 
 func createWebhook(tx *Tx, in *CreateWebhookIn) (Reply, error) {

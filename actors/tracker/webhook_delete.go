@@ -6,15 +6,15 @@ import (
 	"switchyard/storage"
 )
 
-// DeleteWebhook removes a webhook subscription with its deliveries, those that are
-// still pending too.
+// DeleteWebhook removes a webhook subscription with its deliveries, including pending
+// ones.
 var DeleteWebhook = NewCommand[WebhookByIDIn, None]("DeleteWebhook", "Delete a webhook subscription", Needs{Level: Admin}, deleteWebhook, WithRoom(Frees))
 
-// maxDropped bounds the rows that one batch of a deletion removes.
+// maxDropped limits the rows that one batch of a deletion removes.
 const maxDropped = 5_000
 
-// deleteWebhook leaves the subscription in place until its last row is gone, so
-// that repeating a deletion that was cut short finishes it.
+// deleteWebhook removes the subscription after its last row, so that an interrupted
+// deletion can be repeated.
 func deleteWebhook(tx *Tx, in *WebhookByIDIn) (Reply, error) {
 	row, id, err := tx.webhookByID(in.ID)
 	if err != nil {
@@ -47,7 +47,7 @@ func deleteWebhook(tx *Tx, in *WebhookByIDIn) (Reply, error) {
 	return Reply{Outcome: NoContent}, tx.tally(webhookTable, -1)
 }
 
-// dropOutbox removes up to left first tries of a webhook.
+// dropOutbox removes up to left first attempts of a webhook.
 func (tx *Tx) dropOutbox(id storage.ID, left *int) error {
 	var keys [][]byte
 	err := tx.Rows(outboxTable, id[:], nil, func(fields, _ []byte) (bool, error) {
@@ -92,10 +92,10 @@ func (tx *Tx) dropDeliveries(table *storage.Table[WebhookDelivery], tally storag
 	return tx.addTo(tally, id, -len(rows))
 }
 
-// dropWebhooks removes every webhook of a workspace that is being erased: they
-// have entries outside of its range.
+// dropWebhooks removes every webhook of a workspace that is being erased, since
+// webhooks have entries outside of the workspace's key range.
 func (tx *Tx) dropWebhooks() error {
-	var rows []*storage.Row[Webhook] // as many as bounds allows
+	var rows []*storage.Row[Webhook] // at most as many as bounds allows
 	err := webhooks.Scan(tx, nil, nil, func(_ []byte, rec storage.Record) (bool, error) {
 		row, err := webhooks.Decode(rec)
 		rows = append(rows, row)

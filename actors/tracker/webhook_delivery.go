@@ -12,7 +12,7 @@ import (
 	"switchyard/storage"
 )
 
-// DeliveryStatus says where a delivery stands.
+// DeliveryStatus is the status of a delivery.
 type DeliveryStatus string
 
 // The statuses of a delivery.
@@ -22,17 +22,17 @@ const (
 	DeliveryFailed    DeliveryStatus = "failed"
 )
 
-// WebhookDelivery is an event on its way to a webhook.
+// WebhookDelivery is the delivery of an event to a webhook.
 //
-// It lives in one of three places: the outbox, a bare row, until its first try;
-// the retries, ordered by when each is due, between tries; and then among the
-// deliveries that are over, of which a webhook keeps the newest.
+// It is in one of three tables: in the outbox, as a plain row, until its first attempt;
+// in retries, ordered by due time, between attempts; and then in deliveries, of which a
+// webhook keeps the newest.
 type WebhookDelivery struct {
 	ID             string    `json:"id"`
 	SubscriptionID WebhookID `json:"subscriptionId"`
 	EventID        string    `json:"eventId"`
 	EventType      string    `json:"eventType"`
-	// EventSequence is the event's place in the log; null for a test.
+	// EventSequence is the event's sequence number; null for a test.
 	EventSequence  *uint64        `json:"eventSequence"`
 	Status         DeliveryStatus `json:"status" enum:"pending,succeeded,failed"`
 	Attempts       int            `json:"attempts"`
@@ -54,7 +54,7 @@ func deliveryPK(webhook, id storage.ID) storage.Key {
 	return storage.Key(make([]byte, 0, 32)).ID(webhook).Newest(id)
 }
 
-// retries are the deliveries that failed and are tried again.
+// retries holds the deliveries that failed and will be retried.
 var retries = storage.Table[WebhookDelivery]{
 	ID:   retryTable,
 	Name: "delivery to be tried again",
@@ -73,10 +73,10 @@ var retries = storage.Table[WebhookDelivery]{
 	}},
 }
 
-// deliveries are those that are over.
+// deliveries holds the finished deliveries.
 var deliveries = storage.Table[WebhookDelivery]{ID: deliveryTable, Name: "delivery", Key: deliveryKey}
 
-// queuedDelivery is a row of the outbox as clients see it.
+// queuedDelivery returns a row of the outbox in the form that clients see.
 func queuedDelivery(v *storage.View, webhook, id storage.ID, sequence uint64) (*WebhookDelivery, error) {
 	head, _, err := readDeliveryEvent(v, webhook, id, sequence)
 	if err != nil {
@@ -93,19 +93,19 @@ func queuedDelivery(v *storage.View, webhook, id storage.ID, sequence uint64) (*
 	return d, nil
 }
 
-// idTime is when an identifier was made.
+// idTime returns the time at which an id was made.
 func idTime(id storage.ID) Timestamp {
 	return At(time.UnixMilli(int64(binary.BigEndian.Uint64(id[:]) >> 16)))
 }
 
-// DeliveryEvent is what a delivery carries. Body is nil when the event is no longer
+// DeliveryEvent is the content of a delivery. Body is nil if the event is no longer
 // kept.
 type DeliveryEvent struct {
 	ID, Type string
 	Body     []byte
 }
 
-// ReadDeliveryEvent reads what a delivery carries.
+// ReadDeliveryEvent reads the content of a delivery.
 func ReadDeliveryEvent(v *storage.View, webhook storage.ID, p PendingDelivery) (DeliveryEvent, error) {
 	e, _, err := readDeliveryEvent(v, webhook, p.ID, p.Sequence)
 	return e, err
@@ -126,7 +126,7 @@ func readDeliveryEvent(v *storage.View, webhook, id storage.ID, sequence uint64)
 		return e, false, fmt.Errorf("read an event: %w", err)
 	}
 	e.Body = rec.JSON()
-	// Emit writes id and type first; neither holds anything that is escaped.
+	// Emit writes id and type first; neither has escaped characters.
 	rest, ok := bytes.CutPrefix(e.Body, []byte(`{"id":"`))
 	raw, rest, ok2 := bytes.Cut(rest, []byte(`","type":"`))
 	typ, _, ok3 := bytes.Cut(rest, []byte{'"'})
@@ -137,8 +137,8 @@ func readDeliveryEvent(v *storage.View, webhook, id storage.ID, sequence uint64)
 	return e, true, nil
 }
 
-// testEvent is the event of a test. It follows from the delivery, so it is kept
-// nowhere, and each of its tries carries the same.
+// testEvent returns the event of a test. It is derived from the delivery, so it is not
+// stored, and every attempt has the same.
 func testEvent(workspace, webhook, id storage.ID) ([]byte, error) {
 	body, err := json.Marshal(&Event{
 		ID: id.String(), Type: eventWebhookTest, OrganizationID: WorkspaceID(workspace.String()), CreatedAt: idTime(id),
@@ -151,7 +151,7 @@ func testEvent(workspace, webhook, id storage.ID) ([]byte, error) {
 	return body, nil
 }
 
-// brief bounds a text about a failure.
+// brief limits the length of an error's text.
 func brief(s string) string {
 	const most = 300
 	if len(s) > most {

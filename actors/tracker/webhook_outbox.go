@@ -8,13 +8,13 @@ import (
 	"switchyard/storage"
 )
 
-// maxPending bounds the deliveries that wait for one webhook. A receiver that far
-// behind is not coming back: past it the webhook is disabled (Decision 46).
+// maxPending limits the pending deliveries of one webhook. Beyond it the webhook is
+// disabled: a receiver so far behind will not catch up (Decision 46).
 const maxPending = 1_000_000
 
-// knownHooks are the committed webhooks of a workspace, so that an event costs no
-// look-up, and nothing at all where there are none. Owned by the workspace's
-// goroutine, and dropped whenever a batch that changes webhooks ends.
+// knownHooks caches the committed webhooks of a workspace, so that an event costs no
+// look-up. Owned by the workspace's goroutine, and dropped whenever a batch that
+// changes webhooks commits.
 type knownHooks struct {
 	known bool
 	list  []knownHook
@@ -32,7 +32,7 @@ func (h *knownHook) wants(eventType string) bool {
 	return h.all || slices.ContainsFunc(h.events, func(p string) bool { return matchesEvent(p, eventType) })
 }
 
-// activeHooks gives the active webhooks.
+// activeHooks returns the active webhooks.
 func (tx *Tx) activeHooks() ([]knownHook, error) {
 	k := &tx.ledger.hooks
 	changed := tx.ledger.Touched()&TouchesWebhooks != 0
@@ -57,9 +57,9 @@ func (tx *Tx) activeHooks() ([]knownHook, error) {
 	return list, nil
 }
 
-// enqueue puts an event into the outbox of every webhook that is for its type, in
-// the batch of the event. Who may see what the event tells of is not asked: only
-// admins make webhooks, and they see everything.
+// enqueue adds an event to the outbox of every webhook that subscribes to its type, in
+// the batch of the event. It does not check who may see the event: only admins, who see
+// everything, make webhooks.
 func (tx *Tx) enqueue(eventType string, sequence uint64) error {
 	hooks, err := tx.activeHooks()
 	if err != nil {
@@ -85,8 +85,8 @@ func (tx *Tx) enqueue(eventType string, sequence uint64) error {
 	return nil
 }
 
-// queueDelivery writes the row of a delivery's first try: it names the event by
-// its sequence; 0 is a test. Ids grow, so the rows of a webhook are in the order of
+// queueDelivery writes the row of a delivery's first attempt, with the sequence of its
+// event, or 0 for a test. Ids grow, so the rows of a webhook are in the order of
 // commits.
 func (tx *Tx) queueDelivery(webhook storage.ID, sequence uint64) (storage.ID, error) {
 	id, err := tx.NewID()
@@ -109,7 +109,7 @@ func (tx *Tx) queueDelivery(webhook storage.ID, sequence uint64) (storage.ID, er
 	return id, err
 }
 
-// addTo moves a counter by a difference.
+// addTo adds a difference to a counter.
 func (tx *Tx) addTo(table storage.TableID, subject storage.ID, by int) error {
 	if by == 0 {
 		return nil
@@ -121,5 +121,5 @@ func (tx *Tx) addTo(table storage.TableID, subject storage.ID, by int) error {
 	if by < 0 && n < uint64(-by) {
 		return fmt.Errorf("%w: counter %d of %s is at %d and should go down by %d", storage.ErrFormat, table, subject, n, -by)
 	}
-	return tx.SetCounter(table, subject, n+uint64(by)) // wraps for what is taken away
+	return tx.SetCounter(table, subject, n+uint64(by)) // adding a negative number wraps around, as intended
 }

@@ -14,9 +14,9 @@ type PatchWebhookIn struct {
 	IsActive    Opt[bool]     `json:"isActive"`
 }
 
-// PatchWebhook changes a webhook subscription. What is pending goes to its new
-// address; while it is inactive nothing is delivered, and what was pending is over
-// (Decision 46).
+// PatchWebhook changes a webhook subscription. Pending deliveries go to a new address.
+// If it becomes inactive, nothing is delivered, and pending deliveries end (Decision
+// 46).
 var PatchWebhook = NewCommand[PatchWebhookIn, Webhook]("PatchWebhook", "Change a webhook subscription", Needs{Level: Admin}, patchWebhook)
 
 func patchWebhook(tx *Tx, in *PatchWebhookIn) (Reply, error) {
@@ -41,7 +41,7 @@ func patchWebhook(tx *Tx, in *PatchWebhookIn) (Reply, error) {
 	if sameWebhook(&w, &row.Value) {
 		return jsonReply(Done, &w)
 	}
-	if w.IsActive && !row.Value.IsActive { // it starts with a clean slate
+	if w.IsActive && !row.Value.IsActive { // an activated webhook has no failures yet
 		if err := tx.SetCounter(webhookFailures, id, 0); err != nil {
 			return Reply{}, err
 		}

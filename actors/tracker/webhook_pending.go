@@ -8,29 +8,29 @@ import (
 	"switchyard/storage"
 )
 
-// What a shard's dispatcher reads. It writes nothing: what became of its tries
-// goes through RecordDeliveries.
+// These functions are the reads of a shard's dispatcher. It writes the results of its
+// attempts with RecordDeliveries only.
 
-// WebhookTarget is a webhook as its deliveries need it.
+// WebhookTarget is a webhook with everything that its deliveries need.
 type WebhookTarget struct {
 	ID  storage.ID
 	URL string
-	// Host is that of the URL, in one form for each host.
+	// Host is the host of the URL, in a normalized form.
 	Host   string
 	Active bool
-	// Secret signs; so does Previous until Until.
+	// Secret signs deliveries; until Until, Previous does, too.
 	Secret, Previous string
 	Until            time.Time
 }
 
-// PendingDelivery is a delivery that is to be made. Sequence is that of its event;
-// 0 is a test.
+// PendingDelivery is a delivery to be made. Sequence is that of its event, or 0 for a
+// test.
 type PendingDelivery struct {
 	ID       storage.ID
 	Sequence uint64
 }
 
-// ListWebhookWorkspaces gives the workspaces of a shard that have webhooks. v reads
+// ListWebhookWorkspaces returns the workspaces of a shard that have webhooks. v reads
 // the shard's own range.
 func ListWebhookWorkspaces(v *storage.View) (list []storage.ID, err error) {
 	err = v.Rows(webhookByShard, nil, nil, func(fields, _ []byte) (bool, error) {
@@ -48,8 +48,8 @@ func ListWebhookWorkspaces(v *storage.View) (list []storage.ID, err error) {
 	return list, nil
 }
 
-// ListWebhookTargets gives a workspace's webhooks, the inactive ones too: what is
-// pending for those has to end.
+// ListWebhookTargets returns a workspace's webhooks, including inactive ones, whose
+// pending deliveries must be ended.
 func ListWebhookTargets(v *storage.View) (list []WebhookTarget, err error) {
 	err = webhooks.Scan(v, nil, nil, func(_ []byte, rec storage.Record) (bool, error) {
 		row, err := webhooks.Decode(rec)
@@ -82,8 +82,8 @@ func ListWebhookTargets(v *storage.View) (list []WebhookTarget, err error) {
 	return kept, nil
 }
 
-// ListOutbox gives the first tries of a webhook behind a delivery (zero: all), in
-// the order of commits.
+// ListOutbox returns first attempts of a webhook after a delivery (zero: from the
+// start), in the order of commits.
 func ListOutbox(v *storage.View, webhook, after storage.ID, limit int) (list []PendingDelivery, err error) {
 	var from []byte
 	if after != (storage.ID{}) {
@@ -105,9 +105,8 @@ func ListOutbox(v *storage.View, webhook, after storage.ID, limit int) (list []P
 	return list, nil
 }
 
-// ListRetries gives the deliveries of a webhook that are due to be tried again, the
-// longest overdue first, and when the first that is not among them is due; the zero
-// time when there is none.
+// ListRetries returns the deliveries of a webhook whose retry is due, the longest
+// overdue first, and the time of the first retry that is not among them, or zero.
 func ListRetries(v *storage.View, webhook storage.ID, now time.Time, limit int) (list []PendingDelivery, next time.Time, err error) {
 	err = v.Rows(retryByDue, webhook[:], nil, func(fields, _ []byte) (bool, error) {
 		if len(fields) != 16+8+32 {

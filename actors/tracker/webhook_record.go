@@ -8,54 +8,56 @@ import (
 	"switchyard/storage"
 )
 
-// retryAfter is how long a delivery waits after each failure (Decision 46); after
-// one failure more it has failed.
+// retryAfter are the pauses after each failed attempt (Decision 46); after one more
+// failure the delivery has failed.
 var retryAfter = [...]time.Duration{
 	5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
 }
 
 const (
-	// failingMost is how long a webhook may do nothing but fail.
+	// failingMost is the time after which a webhook whose every attempt fails is
+	// disabled.
 	failingMost = 5 * 24 * time.Hour
-	// deliveriesKept are the deliveries that are over, of each webhook, that are kept;
-	// deliveriesSlack is by how many more the clearing is put off.
+	// deliveriesKept is the number of finished deliveries that each webhook keeps. They
+	// are trimmed when there are deliveriesSlack more.
 	deliveriesKept  = 1000
 	deliveriesSlack = 250
 )
 
-// DeliveryOutcome is what became of one try.
+// DeliveryOutcome is the result of one attempt.
 type DeliveryOutcome struct {
 	Webhook, Delivery storage.ID
-	// Retry: the delivery was among the retries; else in the outbox.
+	// Retry is set if the delivery was in retries; otherwise it was in the outbox.
 	Retry bool
-	// EventID, EventType and Sequence are its event's.
+	// EventID, EventType and Sequence are those of its event.
 	EventID, EventType string
 	Sequence           uint64
 	At                 time.Time
-	// Tried: a request was sent, or sending it failed; else the delivery ended for
-	// another reason, which Error says.
+	// Tried is set if a request was sent, or sending it failed. Otherwise the delivery
+	// ended for another reason, which is in Error.
 	Tried bool
-	// StatusCode is the answer's; 0 for none.
+	// StatusCode is that of the response; 0 without one.
 	StatusCode int
 	// Error says what went wrong; empty for success.
 	Error string
-	// Final: it is not to be tried again. Gone: nothing is, for this webhook.
+	// Final ends the delivery. Gone disables the webhook.
 	Final, Gone bool
 }
 
-// DeliveryOutcomes are tries of one workspace.
+// DeliveryOutcomes are results of one workspace.
 type DeliveryOutcomes struct {
 	Outcomes []DeliveryOutcome
-	// Repeated: they may have been recorded before. Else, as long as the webhook is
-	// there, so are its rows in the outbox: nothing but a record takes one out of it.
+	// Repeated is set if the results may have been recorded before. Otherwise, as long
+	// as the webhook exists, so do its rows in the outbox: only a record removes them.
 	Repeated bool
-	// Stale tells that another dispatcher has taken over, whose records these would
-	// contradict: it makes the same deliveries again. nil: there can be none.
+	// Stale reports that another dispatcher has taken over, which makes the same
+	// deliveries again, so that these results must not be recorded; nil if there can be
+	// none.
 	Stale func() bool
 }
 
-// RecordDeliveries notes what became of tries. It is the dispatcher's, and repeats
-// do nothing: a try whose delivery has moved on since is passed over.
+// RecordDeliveries records the results of the dispatcher's attempts. Repeats have no
+// effect: the result of a delivery that has changed since is ignored.
 var RecordDeliveries = NewCommand[DeliveryOutcomes, None]("RecordDeliveries", "Record deliveries", Needs{}, recordDeliveries)
 
 func recordDeliveries(tx *Tx, in *DeliveryOutcomes) (Reply, error) {
@@ -74,7 +76,7 @@ func recordDeliveries(tx *Tx, in *DeliveryOutcomes) (Reply, error) {
 			there[o.Webhook] = known
 		}
 		if !known {
-			continue // deleted with its deliveries
+			continue // deleted together with its deliveries
 		}
 		if err := tx.recordDelivery(o, in.Repeated); err != nil {
 			return Reply{}, err
@@ -134,7 +136,7 @@ func (tx *Tx) recordDelivery(o *DeliveryOutcome, repeated bool) error {
 	return nil
 }
 
-// tried finds the delivery of an outcome; nil when it is not where it was.
+// tried returns the delivery of an outcome, or nil if it has changed since.
 func (tx *Tx) tried(o *DeliveryOutcome, repeated bool) (*WebhookDelivery, *storage.Row[WebhookDelivery], error) {
 	if o.Retry {
 		row, err := retries.Get(tx, deliveryPK(o.Webhook, o.Delivery))
@@ -168,7 +170,7 @@ func (tx *Tx) leaveOutbox(o *DeliveryOutcome) error {
 	return tx.Writer().DeleteValue(outboxTable, outboxKey(o.Webhook, o.Delivery))
 }
 
-// finishDelivery moves a delivery to those that are over.
+// finishDelivery moves a delivery to the finished ones.
 func (tx *Tx) finishDelivery(o *DeliveryOutcome, d *WebhookDelivery, retry *storage.Row[WebhookDelivery]) (err error) {
 	if retry != nil {
 		err = retries.Delete(tx, retry)
@@ -187,7 +189,7 @@ func (tx *Tx) finishDelivery(o *DeliveryOutcome, d *WebhookDelivery, retry *stor
 	return tx.addTo(deliveryTally, o.Webhook, 1)
 }
 
-// succeeded ends a webhook's row of failures.
+// succeeded ends the time of failures of a webhook.
 func (tx *Tx) succeeded(webhook storage.ID) error {
 	since, err := tx.Counter(webhookFailures, webhook)
 	if err != nil || since == 0 {
@@ -196,7 +198,7 @@ func (tx *Tx) succeeded(webhook storage.ID) error {
 	return tx.SetCounter(webhookFailures, webhook, 0)
 }
 
-// failed disables the webhook when it is gone, or has done nothing but fail for too
+// failed disables the webhook if it is gone, or if every attempt has failed for too
 // long.
 func (tx *Tx) failed(o *DeliveryOutcome) error {
 	if o.Gone {
@@ -218,9 +220,9 @@ func (tx *Tx) failed(o *DeliveryOutcome) error {
 	return nil
 }
 
-// nextTry gives when a delivery is tried again after so many attempts: the
-// schedule's time, give or take a fifth, so that what failed together doesn't come
-// back together.
+// nextTry returns the time of the next attempt after so many: the schedule's pause with
+// a random deviation of up to a fifth, so that deliveries that failed together are not
+// retried together.
 func (tx *Tx) nextTry(attempts int) (Timestamp, error) {
 	wait := retryAfter[max(attempts, 1)-1]
 	var raw [8]byte
@@ -232,7 +234,7 @@ func (tx *Tx) nextTry(attempts int) (Timestamp, error) {
 	return At(tx.now.Add(wait)), nil
 }
 
-// trimDeliveries drops the oldest deliveries that are over, beyond those kept.
+// trimDeliveries removes the oldest finished deliveries beyond those that are kept.
 func (tx *Tx) trimDeliveries(webhook storage.ID) error {
 	n, err := tx.Counter(deliveryTally, webhook)
 	if err != nil || n <= deliveriesKept+deliveriesSlack {
@@ -244,12 +246,12 @@ func (tx *Tx) trimDeliveries(webhook storage.ID) error {
 		if at++; at > deliveriesKept {
 			drop = append(drop, append(storage.Key(nil), fields...))
 		}
-		return at < n, nil // and not on over what was dropped before
+		return at < n, nil // do not iterate over the tombstones of earlier trims
 	})
 	if err != nil {
 		return fmt.Errorf("read a webhook's deliveries: %w", err)
 	}
-	for _, key := range drop { // they are in no index
+	for _, key := range drop { // the table has no index
 		if err := tx.Writer().DeleteValue(deliveryTable, key); err != nil {
 			return err
 		}

@@ -1,14 +1,14 @@
 package tracker
 
-// RotateWebhookSecretIn asks for a new secret of a webhook subscription.
+// RotateWebhookSecretIn identifies the webhook subscription that gets a new secret.
 type RotateWebhookSecretIn struct {
 	ID WebhookID `path:"id"`
-	// Secret is the new one; absent: one is made.
+	// Secret is the new one; absent: one is generated.
 	Secret string `json:"secret" rules:"max=255" form:"webhookSecret"`
 }
 
-// RotateWebhookSecret gives a webhook a new secret. The one before signs too for
-// 24 hours; the one before that no longer does.
+// RotateWebhookSecret sets a new secret of a webhook. The previous one signs, too, for
+// 24 hours; the one before it no longer does.
 var RotateWebhookSecret = NewCommand[RotateWebhookSecretIn, WebhookWithSecret]("RotateWebhookSecret", "Replace a webhook's secret", Needs{Level: Admin}, rotateWebhookSecret, WithSecret)
 
 func rotateWebhookSecret(tx *Tx, in *RotateWebhookSecretIn) (Reply, error) {

@@ -11,31 +11,31 @@ import (
 	"switchyard/storage"
 )
 
-// A webhook's secret is the one credential that can't be kept as a hash: it signs
-// every delivery. It is in a row of its own, so that no answer made from the
-// webhook's record can show it, and goes into no event, log line or error.
+// A webhook's secret can't be stored as a hash: it signs every delivery. It has a row
+// of its own, so that no answer made from the webhook's record can show it, and is in
+// no event, log line or error.
 
 const (
 	webhookSecretPrefix = "whsec_"
-	// webhookSecretLen are the random bytes of a secret made here; one that a caller
-	// brings has from minWebhookSecret to maxWebhookSecret (Standard Webhooks).
+	// webhookSecretLen is the number of random bytes of a generated secret; one that a
+	// caller sends has from minWebhookSecret to maxWebhookSecret (Standard Webhooks).
 	webhookSecretLen = 32
 	minWebhookSecret = 24
 	maxWebhookSecret = 64
-	// rotationGrace is how long the secret before goes on signing.
+	// rotationGrace is the time for which the previous secret still signs.
 	rotationGrace = 24 * time.Hour
 )
 
-// webhookSecret is what a webhook's deliveries are signed with.
+// webhookSecret holds the secrets that sign a webhook's deliveries.
 type webhookSecret struct {
 	Secret string `json:"secret"`
-	// Previous signs too until Until.
+	// Previous signs, too, until Until.
 	Previous string    `json:"previous,omitempty"`
 	Until    Timestamp `json:"until,omitempty"`
 }
 
-// secretFault tells what is wrong with a secret that a caller brings. It never
-// quotes it.
+// secretFault returns the fault of a secret that a caller sent, or "". It never quotes
+// the secret.
 func secretFault(secret string) string {
 	text, ok := strings.CutPrefix(secret, webhookSecretPrefix)
 	if ok && !strings.ContainsAny(text, "\r\n") { // the decoder skips line breaks
@@ -50,7 +50,7 @@ func secretFault(secret string) string {
 	return ""
 }
 
-// newWebhookSecret gives the secret a caller brought, or makes one.
+// newWebhookSecret returns the secret that a caller sent, or generates one.
 func (tx *Tx) newWebhookSecret(given string) (string, error) {
 	if given != "" {
 		return given, nil
@@ -76,7 +76,7 @@ func readWebhookSecret(v *storage.View, id storage.ID) (s webhookSecret, err err
 
 func parseWebhookSecret(value []byte) (s webhookSecret, err error) {
 	if err := json.Unmarshal(value, &s); err != nil || secretFault(s.Secret) != "" {
-		return s, fmt.Errorf("%w: a webhook's secret is missing or broken", storage.ErrFormat) // without what is there
+		return s, fmt.Errorf("%w: a webhook's secret is missing or broken", storage.ErrFormat) // without the value, which is secret
 	}
 	return s, nil
 }

@@ -1,7 +1,7 @@
 package tracker
 
-// TestWebhook has an event of type webhook.test delivered to one webhook, whatever
-// types it is for. The event is in no log and has the sequence 0.
+// TestWebhook sends an event of type webhook.test to one webhook, whatever types it
+// subscribes to. The event is not in the event log and has the sequence 0.
 var TestWebhook = NewCommand[WebhookByIDIn, WebhookDelivery]("TestWebhook", "Send a test event to a webhook", Needs{Level: Admin}, testWebhook)
 
 func testWebhook(tx *Tx, in *WebhookByIDIn) (Reply, error) {

@@ -11,30 +11,30 @@ import (
 	"switchyard/storage"
 )
 
-// WebhookPolicy says where webhooks may lead. The zero policy allows public
-// addresses over https.
+// WebhookPolicy decides which addresses webhooks may have. The zero policy allows
+// public addresses with https.
 type WebhookPolicy struct {
 	// AllowHTTP also allows http.
 	AllowHTTP bool
-	// AllowPrivate allows every address.
+	// AllowPrivate allows every address and port.
 	AllowPrivate bool
-	// Allow are ranges of addresses that are allowed whatever they are.
+	// Allow are ranges of addresses that are allowed in any case.
 	Allow []netip.Prefix
-	// PerHost is how many webhooks of a workspace may lead to one host; 0 means
+	// PerHost is the number of webhooks of a workspace with the same host; 0 means
 	// DefaultWebhooksPerHost.
 	PerHost int
 }
 
-// DefaultWebhooksPerHost keeps one change from becoming many requests to a host that may
-// not have asked for any.
+// DefaultWebhooksPerHost limits the requests that one change causes to a host that may
+// not want any.
 const DefaultWebhooksPerHost = 10
 
-// notPublic are the ranges of addresses that are no place on the public internet,
-// or that stand for another address which may be none.
+// notPublic are the ranges of addresses that are not on the public internet, or that
+// stand for another address which may not be.
 var notPublic = parsePrefixes(
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
 	"192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3",
-	// Of IPv6 only 2000::/3 is given out; in it: protocol assignments with Teredo,
+	// Of IPv6 only 2000::/3 is allocated; within it: protocol assignments with Teredo,
 	// documentation, 6to4.
 	"2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20",
 )
@@ -49,8 +49,8 @@ func parsePrefixes(texts ...string) []netip.Prefix {
 	return prefixes
 }
 
-// Permits tells whether deliveries may be sent to an address. An IPv4 address in
-// IPv6 clothes is judged as what it is.
+// Permits reports whether deliveries may be sent to an address. An IPv4 address mapped
+// to IPv6 is checked as the IPv4 address.
 func (p *WebhookPolicy) Permits(a netip.Addr) bool {
 	if !a.IsValid() {
 		return false
@@ -71,8 +71,7 @@ func within(prefixes []netip.Prefix, a netip.Addr) bool {
 	return false
 }
 
-// webhookURLFault tells what is wrong with an address whatever the policy; empty
-// for nothing.
+// webhookURLFault returns the fault of an address under any policy, or "".
 func webhookURLFault(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Opaque != "" {
@@ -96,7 +95,7 @@ func webhookURLFault(text string) string {
 	return hostFault(u.Hostname())
 }
 
-// hostFault refuses hosts that different readers take for different places.
+// hostFault refuses hosts that different parsers take for different addresses.
 func hostFault(host string) string {
 	if host == "" {
 		return "Names no host."
@@ -122,8 +121,8 @@ func hostFault(host string) string {
 	return ""
 }
 
-// numeric tells whether a host's last label is a number, decimal, octal or
-// hexadecimal: then readers take the whole for an IPv4 address.
+// numeric reports whether a host's last label is a number, decimal, octal or
+// hexadecimal: some parsers take the whole for an IPv4 address.
 func numeric(host string) bool {
 	label := host[strings.LastIndexByte(host, '.')+1:]
 	if rest, hex := strings.CutPrefix(strings.ToLower(label), "0x"); hex {
@@ -132,8 +131,8 @@ func numeric(host string) bool {
 	return label != "" && strings.Trim(label, "0123456789") == ""
 }
 
-// fault tells what stands against an address without webhookURLFault; empty for
-// nothing. Names are not looked up: what they lead to is judged when it is dialed.
+// fault returns the fault that the policy finds in a valid address, or "". Names are
+// not resolved: the addresses of a host are checked when it is dialed.
 func (p *WebhookPolicy) fault(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -161,8 +160,8 @@ func (p *WebhookPolicy) fault(text string) string {
 	return ""
 }
 
-// portFault refuses the ports of other well-known services: a request could be sent to
-// mail and name servers, and the errors of deliveries would tell which of them are there.
+// portFault refuses the ports of other well-known services: requests could reach mail
+// and name servers, and the errors of deliveries would reveal which of them exist.
 func (p *WebhookPolicy) portFault(port string) string {
 	if n, err := strconv.Atoi(port); err != nil || n >= 1024 || n == 443 || n == 80 || p.AllowPrivate {
 		return ""
@@ -170,7 +169,7 @@ func (p *WebhookPolicy) portFault(port string) string {
 	return "Has a port below 1024 that is neither 443 nor 80."
 }
 
-// webhookHost is the host of a webhook's URL, in one form for each host.
+// webhookHost returns the host of a webhook's URL in a normalized form.
 func webhookHost(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -183,8 +182,8 @@ func webhookHost(text string) string {
 	return host
 }
 
-// webhookURL is what the URL of a webhook must satisfy under the service's policy. before
-// is the URL that it takes the place of; empty for a new webhook.
+// webhookURL checks the URL of a webhook by the service's policy. before is the URL
+// that it replaces; empty for a new webhook.
 func (tx *Tx) webhookURL(text, before string) error {
 	if fault := tx.ledger.policy.fault(text); fault != "" {
 		return BadRequest(Fault{Path: "url", Message: fault})
@@ -211,5 +210,5 @@ func (tx *Tx) webhookURL(text, before string) error {
 	return nil
 }
 
-// SetWebhookPolicy says where webhooks may lead.
+// SetWebhookPolicy sets the policy for the addresses of webhooks.
 func (l *Ledger) SetWebhookPolicy(p WebhookPolicy) { l.policy = p }
