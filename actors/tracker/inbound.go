@@ -9,21 +9,21 @@ import (
 	"unicode/utf8"
 )
 
-// What providers send comes in by operations that need no credential: a signature
-// over the body says who it is from. They are workflows, so that a call is judged
-// before it gets into the workspace's queue; what it does there is one command, in
-// whose batch the call is remembered by the provider's id for it (Decision 47).
+// Providers call operations that need no credential: a signature over the body
+// authenticates them. These operations are workflows, so that a call is checked before
+// it enters the workspace's queue. Its effect there is one command, whose batch also
+// records the provider's id of the call (Decision 47).
 
-// InboundSettings are what the operator has set for the providers whose calls name
-// no workspace. An empty secret turns its endpoint off.
+// InboundSettings are the operator's settings for providers whose calls name no
+// workspace. An empty secret turns the provider's endpoint off.
 type InboundSettings struct {
-	// SMSSecret and VCSSecret are what the calls are signed with.
+	// SMSSecret and VCSSecret are the secrets that sign the calls.
 	SMSSecret, VCSSecret string
-	// PublicURL is how providers reach the service, without a slash at its end: the
-	// URL is part of what text messages are signed with.
+	// PublicURL is the address at which providers reach the service, without a slash at
+	// its end. The signature of text messages covers it.
 	PublicURL string
-	// OpenRoutes makes an inbound route active at once where its key has none; else the
-	// operator confirms each (Decision 47).
+	// OpenRoutes makes a new inbound route active at once if its key has no active one;
+	// otherwise the operator confirms each (Decision 47).
 	OpenRoutes bool
 	// Routes bounds the inbound routes of a workspace, pending and active together
 	// (--inbound-routes-per-workspace); 0 means DefaultInboundRoutes.
@@ -34,31 +34,31 @@ type InboundSettings struct {
 	Claims int
 }
 
-// InboundAnswer tells a provider that its call was taken, and what became of it.
+// InboundAnswer tells a provider that its call was accepted, and the result.
 type InboundAnswer struct {
 	Accepted bool `json:"accepted"`
-	// Duplicate says that the call was taken before, and did nothing now.
+	// Duplicate says that the call was accepted before, and had no effect now.
 	Duplicate bool            `json:"duplicate,omitempty"`
 	TicketID  TicketID        `json:"ticketId,omitempty"`
 	MessageID TicketMessageID `json:"messageId,omitempty"`
 	EventID   string          `json:"eventId,omitempty"`
-	// IssueIDs are the issues that the call was about.
+	// IssueIDs are the issues that the call has changed.
 	IssueIDs []IssueID `json:"issueIds,omitempty"`
 }
 
-// accepted answers a call that was taken for the first time.
+// accepted answers a call that was accepted for the first time.
 func accepted(a InboundAnswer) (Reply, error) {
 	a.Accepted = true
 	return jsonReply(Accepted, &a)
 }
 
-// repeated answers a call that was taken before.
+// repeated answers a call that was accepted before.
 func repeated() (Reply, error) {
 	return jsonReply(Done, &InboundAnswer{Accepted: true, Duplicate: true})
 }
 
-// Unsigned is the one answer to a missing, wrong or stale signature, and where there
-// is no secret to judge it by.
+// Unsigned returns the error for a missing, wrong or stale signature, and for an
+// endpoint without a secret; it is the same for all.
 func Unsigned() *Error {
 	return &Error{
 		Code: CodeUnauthorized, Message: "The call is not signed as it must be.",
@@ -66,22 +66,22 @@ func Unsigned() *Error {
 	}
 }
 
-// inboundCaller is the service acting for a provider.
+// inboundCaller returns the service acting for a provider.
 func inboundCaller(source string) Caller {
 	c := System
 	c.ID = "inbound:" + source
 	return c
 }
 
-// inboundCall names a call in the step that takes it.
+// inboundCall identifies a call in the step that handles it.
 type inboundCall struct {
 	Source string `json:"source"`
-	// Delivery is the provider's id of the call, the same when it tries again.
+	// Delivery is the provider's id of the call, which a repeat has, too.
 	Delivery string `json:"delivery"`
 }
 
-// newInboundCall names a call by the provider's id. Without an id a hash of the signed
-// bytes stands for it.
+// newInboundCall identifies a call by the provider's id or, without an id, by a hash of
+// the signed bytes.
 func newInboundCall(source, delivery string, signed ...[]byte) inboundCall {
 	if delivery == "" {
 		sum := sha256.Sum256(bytes.Join(signed, []byte{'.'}))
@@ -90,11 +90,10 @@ func newInboundCall(source, delivery string, signed ...[]byte) inboundCall {
 	return inboundCall{source, "id:" + delivery}
 }
 
-// maxPayloadDepth is how deeply what providers send may be nested.
+// maxPayloadDepth limits the nesting of a provider's payload.
 const maxPayloadDepth = 64
 
-// payloadFault tells what is wrong with a body that must be a JSON object; empty
-// for nothing.
+// payloadFault returns the fault of a body that must be a JSON object, or "".
 func payloadFault(body []byte) string {
 	switch trimmed := bytes.TrimLeft(body, " \t\r\n"); {
 	case !utf8.Valid(body):
@@ -109,7 +108,7 @@ func payloadFault(body []byte) string {
 	return ""
 }
 
-// clean makes a text from outside fit to be kept: UTF-8 without NUL, at most so many
+// clean makes an external text fit to be stored: UTF-8 without NUL, cut to so many
 // characters.
 func clean(text string, most int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")

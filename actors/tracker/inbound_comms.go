@@ -7,21 +7,21 @@ import (
 	"unicode/utf8"
 )
 
-// ReceiveCommsIn is a call of any source, signed as our own webhooks are: the source
-// may be another workspace's webhook.
+// ReceiveCommsIn is a call of any source, signed like the service's own webhooks: the
+// source may be another workspace's webhook.
 type ReceiveCommsIn struct {
 	Source    string `path:"source"`
 	Timestamp string `header:"X-Tracker-Timestamp"`
 	Signature string `header:"X-Tracker-Signature"`
 	Delivery  string `header:"X-Tracker-Delivery"`
 	Body      []byte `raw:"json"`
-	// Refused says why a body of this type is not taken. It is told to callers whose
-	// signature is right.
+	// Refused is the error for a body of this content type. Only callers with a valid
+	// signature get it.
 	Refused *Error `raw:"refused"`
 }
 
-// ReceiveComms takes what a source sends: a message becomes a ticket or goes on with
-// one, anything else an event in the workspace's log.
+// ReceiveComms accepts a call of a source. A message becomes a ticket or is added to
+// one; any other call becomes an event in the workspace's log.
 var ReceiveComms = NewWorkflow[ReceiveCommsIn, InboundAnswer]("ReceiveComms", "Take a call of a source", Needs{}, receiveComms, WithoutKey, SignedBy(formedComms))
 
 func receiveComms(f Flow, in *ReceiveCommsIn) (Reply, error) {
@@ -58,18 +58,18 @@ func receiveComms(f Flow, in *ReceiveCommsIn) (Reply, error) {
 	return f.CommandAs(permitSigned(workspace), inboundCaller(in.Source), workspace, receiveMessageOp, message)
 }
 
-// maxEventPayload bounds what of a call is kept in an event, in bytes.
+// maxEventPayload limits the payload of a call that an event stores, in bytes.
 const maxEventPayload = 256 << 10
 
 func compact(body []byte) (stdjson.RawMessage, error) {
 	var b bytes.Buffer
 	if err := stdjson.Compact(&b, body); err != nil {
-		return nil, fmt.Errorf("compact a payload: %w", err) // it was looked at before
+		return nil, fmt.Errorf("compact a payload: %w", err) // payloadFault has accepted it
 	}
 	return b.Bytes(), nil
 }
 
-// commsMessage reads the message of a call; nil when it carries none.
+// commsMessage decodes the message of a call, or returns nil if there is none.
 func commsMessage(body []byte) (*receiveMessageIn, error) {
 	var call struct {
 		Message stdjson.RawMessage `json:"message"`
@@ -118,12 +118,12 @@ func commsMessage(body []byte) (*receiveMessageIn, error) {
 	return m, faults.Err()
 }
 
-// CommsEvent is what the log keeps of a call that is no message.
+// CommsEvent is the event of a call that is not a message.
 type CommsEvent struct {
 	ID             string      `json:"id"`
 	OrganizationID WorkspaceID `json:"organizationId"`
 	Source         string      `json:"source"`
-	// DeliveryID is the sender's id of the call; empty when it gave none.
+	// DeliveryID is the sender's id of the call; empty without one.
 	DeliveryID string             `json:"deliveryId"`
 	Payload    stdjson.RawMessage `json:"payload"`
 	CreatedAt  Timestamp          `json:"createdAt"`
@@ -137,7 +137,7 @@ type receiveEventIn struct {
 	Payload    []byte `json:"payload"`
 }
 
-// receiveEventOp puts a call into the workspace's log.
+// receiveEventOp adds an event to the workspace's log.
 var receiveEventOp = NewCommand[receiveEventIn, InboundAnswer]("ReceiveEvent", "Log what a source sent", Needs{}, func(tx *Tx, in *receiveEventIn) (Reply, error) {
 	if first, err := tx.take(in.inboundCall); err != nil || !first {
 		return repeatedUnless(err)
@@ -160,7 +160,7 @@ var receiveEventOp = NewCommand[receiveEventIn, InboundAnswer]("ReceiveEvent", "
 	return accepted(InboundAnswer{EventID: e.ID})
 })
 
-// repeatedUnless answers a call that was taken before, or with what went wrong.
+// repeatedUnless answers a call that was accepted before, or returns the error.
 func repeatedUnless(err error) (Reply, error) {
 	if err != nil {
 		return Reply{}, err

@@ -9,26 +9,27 @@ import (
 // sourceHelpdesk1 is the source whose secret signs the calls of helpdesk1.
 const sourceHelpdesk1 = "helpdesk1"
 
-// The topics that become something; others are taken and do nothing.
+// The topics that have an effect; others are accepted and ignored.
 const (
 	topicCreated = "conversation.user.created"
 	topicReplied = "conversation.user.replied"
 	topicClosed  = "conversation.admin.closed"
 )
 
-// maxParts bounds the messages that one call may carry.
+// maxParts limits the messages of one call.
 const maxParts = 50
 
 // ReceiveHelpdesk1In is a notification of helpdesk1.
 type ReceiveHelpdesk1In struct {
 	Signature string `header:"X-Hub-Signature"`
 	Body      []byte `raw:"json"`
-	// Refused says why a body of this type is not taken. It is told to callers whose
-	// signature is right.
+	// Refused is the error for a body of this content type. Only callers with a valid
+	// signature get it.
 	Refused *Error `raw:"refused"`
 }
 
-// ReceiveHelpdesk1 takes a notification of helpdesk1: its conversations are tickets.
+// ReceiveHelpdesk1 accepts a notification of helpdesk1, whose conversations become
+// tickets.
 var ReceiveHelpdesk1 = NewWorkflow[ReceiveHelpdesk1In, InboundAnswer]("ReceiveHelpdesk1", "Take a notification of helpdesk1", Needs{}, receiveHelpdesk1, WithoutKey, SignedBy(formedHelpdesk1))
 
 func receiveHelpdesk1(f Flow, in *ReceiveHelpdesk1In) (Reply, error) {
@@ -62,7 +63,7 @@ func receiveHelpdesk1(f Flow, in *ReceiveHelpdesk1In) (Reply, error) {
 	return f.CommandAs(permitSigned(workspace), inboundCaller(sourceHelpdesk1), workspace, receiveHelpdeskOp, step)
 }
 
-// shapeOf tells which property has the wrong type.
+// shapeOf describes a decoding error.
 func shapeOf(err error) string {
 	if e, ok := err.(*stdjson.UnmarshalTypeError); ok { //nolint:errorlint // Unmarshal does not wrap it
 		return e.Field + " has the wrong type."
@@ -70,7 +71,7 @@ func shapeOf(err error) string {
 	return "it can't be read."
 }
 
-// helpdeskNotification is what is read of a notification.
+// helpdeskNotification is the part of a notification that is used.
 type helpdeskNotification struct {
 	ID    string `json:"id"`
 	Topic string `json:"topic"`
@@ -79,22 +80,22 @@ type helpdeskNotification struct {
 	} `json:"data"`
 }
 
-// helpdeskConversation is what is read of a notification's conversation.
+// helpdeskConversation is the part of a conversation that is used.
 type helpdeskConversation struct {
 	ID     helpdeskID    `json:"id"`
 	Title  string        `json:"title"`
 	Source *helpdeskPart `json:"source"`
-	// ConversationMessage is what Source is called by older versions.
+	// ConversationMessage is the name of Source in older versions.
 	ConversationMessage *helpdeskPart `json:"conversation_message"`
 	Parts               struct {
 		List []helpdeskPart `json:"conversation_parts"`
 	} `json:"conversation_parts"`
 }
 
-// helpdeskID is an id, which some versions write as a number.
+// helpdeskID is an id, which some versions encode as a number.
 type helpdeskID string
 
-// UnmarshalJSON takes a string or a number.
+// UnmarshalJSON accepts a string or a number.
 func (id *helpdeskID) UnmarshalJSON(b []byte) error {
 	var s string
 	if len(b) > 0 && b[0] == '"' {
@@ -122,7 +123,7 @@ type helpdeskPart struct {
 	} `json:"author"`
 }
 
-// from names who wrote a part.
+// from returns the author of a part.
 func (p *helpdeskPart) from() string {
 	name, email := clean(p.Author.Name, 200), clean(p.Author.Email, 200)
 	switch {
@@ -136,12 +137,12 @@ func (p *helpdeskPart) from() string {
 	return name + " <" + email + ">"
 }
 
-// outside tells whether somebody wrote a part who is none of the workspace's own.
+// outside reports whether the author of a part is not one of the workspace's own.
 func (p *helpdeskPart) outside() bool {
 	return p.Author.Type != "admin" && p.Author.Type != "bot" && p.Author.Type != "team"
 }
 
-// receiveHelpdeskIn is a notification as the step takes it.
+// receiveHelpdeskIn is a notification as the input of the step.
 type receiveHelpdeskIn struct {
 	inboundCall
 	Topic    string            `json:"topic"`
@@ -155,7 +156,7 @@ type helpdeskMessage struct {
 	Text string `json:"text"`
 }
 
-// step takes from a conversation what is new in it.
+// step returns the new content of a conversation.
 func (c *helpdeskConversation) step(topic string) *receiveHelpdeskIn {
 	in := &receiveHelpdeskIn{Topic: topic, Thread: clean(string(c.ID), maxThread), Subject: clean(c.Title, maxSubject)}
 	opening := c.Source
@@ -184,7 +185,7 @@ func (in *receiveHelpdeskIn) add(p *helpdeskPart) {
 	}
 }
 
-// receiveHelpdeskOp carries a notification over to the conversation's ticket.
+// receiveHelpdeskOp applies a notification to the conversation's ticket.
 var receiveHelpdeskOp = NewCommand[receiveHelpdeskIn, InboundAnswer]("ReceiveHelpdesk", "Carry a notification over to its ticket", Needs{}, func(tx *Tx, in *receiveHelpdeskIn) (Reply, error) {
 	if first, err := tx.take(in.inboundCall); err != nil || !first {
 		return repeatedUnless(err)
@@ -198,7 +199,7 @@ var receiveHelpdeskOp = NewCommand[receiveHelpdeskIn, InboundAnswer]("ReceiveHel
 			return Reply{}, err
 		}
 		if row == nil {
-			return accepted(InboundAnswer{}) // begun before the two were connected
+			return accepted(InboundAnswer{}) // the conversation is older than the connection
 		}
 		t := row.Value
 		if t.Status = TicketClosed; t.Status != row.Value.Status {
@@ -211,8 +212,8 @@ var receiveHelpdeskOp = NewCommand[receiveHelpdeskIn, InboundAnswer]("ReceiveHel
 	return accepted(InboundAnswer{})
 })
 
-// helpdeskSaid adds what was said to the conversation's ticket, and makes that when
-// there is none.
+// helpdeskSaid adds messages to the conversation's ticket, which it creates if
+// necessary.
 func (tx *Tx) helpdeskSaid(in *receiveHelpdeskIn) (Reply, error) {
 	from, text := "unknown", ""
 	if len(in.Messages) > 0 {
@@ -233,7 +234,7 @@ func (tx *Tx) helpdeskSaid(in *receiveHelpdeskIn) (Reply, error) {
 	return accepted(answer)
 }
 
-// plainText is what an HTML text says: its tags left out, paragraphs as lines.
+// plainText returns the text of HTML without tags, with a line for each paragraph.
 func plainText(markup string) string {
 	if !strings.ContainsAny(markup, "<&") {
 		return strings.TrimSpace(markup)
@@ -247,7 +248,7 @@ func plainText(markup string) string {
 		}
 		b.WriteString(rest[:open])
 		end := strings.IndexByte(rest[open:], '>')
-		if end < 0 { // no tag
+		if end < 0 { // not a tag
 			b.WriteString(rest[open:])
 			break
 		}

@@ -6,20 +6,20 @@ import (
 	"switchyard/storage"
 )
 
-// receiveMessageIn is a message from outside, whatever it came by.
+// receiveMessageIn is a message from outside, of any kind of source.
 type receiveMessageIn struct {
 	inboundCall
 	From    string `json:"from"`
 	Subject string `json:"subject"`
 	Text    string `json:"text"`
-	// ThreadID names the conversation it belongs to.
+	// ThreadID is the source's id of the conversation.
 	ThreadID *string `json:"threadId"`
-	// Fresh conversations begin where the last one was closed; others are opened
-	// again.
+	// Fresh says that a message after the close of a conversation starts a new ticket;
+	// otherwise it reopens the old one.
 	Fresh bool `json:"fresh"`
 }
 
-// receiveMessageOp puts a message into its conversation's ticket, or makes one.
+// receiveMessageOp adds a message to its conversation's ticket, or creates one.
 var receiveMessageOp = NewCommand[receiveMessageIn, InboundAnswer]("ReceiveMessage", "Take a message from outside", Needs{}, func(tx *Tx, in *receiveMessageIn) (Reply, error) {
 	if first, err := tx.take(in.inboundCall); err != nil || !first {
 		return repeatedUnless(err)
@@ -35,7 +35,7 @@ var receiveMessageOp = NewCommand[receiveMessageIn, InboundAnswer]("ReceiveMessa
 	return accepted(InboundAnswer{TicketID: row.Value.ID, MessageID: m.ID})
 })
 
-// conversation finds the ticket that a message belongs to, or makes it.
+// conversation returns the ticket that a message belongs to, or creates it.
 func (tx *Tx) conversation(in *receiveMessageIn) (*storage.Row[Ticket], error) {
 	if in.ThreadID != nil {
 		row, err := tx.ticketOf(in.Source, *in.ThreadID, in.Fresh)
@@ -54,12 +54,12 @@ func (tx *Tx) conversation(in *receiveMessageIn) (*storage.Row[Ticket], error) {
 	return tx.addTicket(&Ticket{ChannelID: channel, Source: in.Source, ThreadID: in.ThreadID, Subject: subject, From: in.From})
 }
 
-// recentTickets is how many tickets of one conversation are looked at for one that
-// is not closed.
+// recentTickets is the number of a conversation's tickets that are searched for one
+// that is not closed.
 const recentTickets = 20
 
-// ticketOf finds the newest ticket of a conversation, among those not closed if open
-// is set; nil when there is none.
+// ticketOf returns the newest ticket of a conversation, or with open the newest that is
+// not closed; nil if there is none.
 func (tx *Tx) ticketOf(source, thread string, open bool) (*storage.Row[Ticket], error) {
 	limit := 1
 	if open {

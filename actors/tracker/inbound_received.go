@@ -10,19 +10,19 @@ import (
 	"switchyard/storage"
 )
 
-// receivedLife is how long a call is remembered: longer than providers try again.
+// receivedLife is how long a call is remembered: longer than providers retry.
 const receivedLife = 7 * 24 * time.Hour
 
-// receivedKey names a call that was taken: SHA-256 over its source and id.
+// receivedKey is the key of an accepted call: SHA-256 over its source and id.
 type receivedKey [sha256.Size]byte
 
 func newReceivedKey(c inboundCall) receivedKey {
 	return sha256.Sum256(storage.Key(nil).Str(c.Source).Str(c.Delivery))
 }
 
-// take remembers a call, in the batch of what it does; false when it was taken
-// before. A workspace remembers a bounded number of them: past it the oldest go
-// before their time.
+// take records a call, in the batch of its effect; it returns false if the call was
+// recorded before. The number of recorded calls is limited: beyond it the oldest is
+// removed early.
 func (tx *Tx) take(c inboundCall) (first bool, err error) {
 	key := newReceivedKey(c)
 	known, err := tx.Has(receivedTable, key[:])
@@ -55,8 +55,8 @@ func receivedAge(at time.Time, key receivedKey) storage.Key {
 	return append(storage.Key(nil).U64(uint64(at.UnixMilli())), key[:]...)
 }
 
-// dropReceived forgets calls from the oldest on, at most limit of them, as long as
-// expired (nil: always) says so.
+// dropReceived removes the oldest calls, at most limit of them, until expired returns
+// false (nil: none does).
 func (tx *Tx) dropReceived(limit int, expired func(at time.Time) bool) error {
 	var gone [][]byte
 	err := tx.Rows(receivedByAge, nil, nil, func(fields, _ []byte) (bool, error) {
@@ -100,7 +100,7 @@ var sweepReceivedOp = NewCommand[TimerIn, None]("SweepReceived", "Forget calls p
 	return Reply{Outcome: NoContent}, tx.rearm(sweepReceived, dropped == sweepBatch, next)
 }, WithRoom(Frees))
 
-// receivedRows are the plain rows of remembered calls.
+// receivedRows are the plain rows of recorded calls.
 var receivedRows = []storage.RowSpec{
 	{ID: receivedTable, Name: "remembered call", Check: checkReceived},
 	{ID: receivedByAge, Name: "remembered call by age", Check: checkReceivedAge},

@@ -7,38 +7,38 @@ import (
 	"switchyard/storage"
 )
 
-// RouteKind says by what a route finds its workspace.
+// RouteKind is the kind of key that a route has.
 type RouteKind string
 
 // The kinds of routes.
 const (
-	// RouteSMS routes are told apart by the number that was written to.
+	// RouteSMS routes have the number that a text message was sent to.
 	RouteSMS RouteKind = "sms"
-	// RouteVCS routes are told apart by the repository.
+	// RouteVCS routes have the repository.
 	RouteVCS RouteKind = "vcs1"
 )
 
-// RouteStatus says whether a route takes calls.
+// RouteStatus says whether a route is in use.
 type RouteStatus string
 
 // The statuses of a route (Decision 47).
 const (
-	// RoutePending routes are claims: nothing is delivered by them.
+	// RoutePending routes are claims: no calls are delivered by them.
 	RoutePending RouteStatus = "pending"
-	// RouteActive routes take what is sent about their key; each key has one at most.
+	// RouteActive routes receive the calls for their key; each key has at most one.
 	RouteActive RouteStatus = "active"
 )
 
-// InboundRoute says which workspace takes what a provider sends about a number or a
-// repository. Routes are kept in the directory: the active ones in a table with one
-// row for each key, the pending ones in another, since several workspaces may claim
-// the same key.
+// InboundRoute says which workspace receives a provider's calls for a number or a
+// repository. Routes are stored in the directory: the active ones in a table with one
+// row per key, the pending ones in another, since several workspaces may claim the same
+// key.
 type InboundRoute struct {
 	Kind           RouteKind   `json:"kind" enum:"sms,vcs1"`
 	Key            string      `json:"key"`
 	OrganizationID WorkspaceID `json:"organizationId"`
 	Status         RouteStatus `json:"status" enum:"pending,active"`
-	// CreatedAt is when the workspace first asked for the key.
+	// CreatedAt is the time when the workspace first claimed the key.
 	CreatedAt Timestamp `json:"createdAt"`
 }
 
@@ -84,14 +84,14 @@ func claimKey(k storage.Key, kind RouteKind, key string, workspace WorkspaceID) 
 	return workspaceKey(routeKey(k, kind, key), workspace)
 }
 
-// InboundRouteIn names a route.
+// InboundRouteIn identifies a route.
 type InboundRouteIn struct {
 	Kind RouteKind `path:"kind" enum:"sms,vcs1"`
 	// Key is a telephone number, or a repository as owner/name.
 	Key string `path:"key" rules:"max=255" form:"routeKey"`
 }
 
-// Validate looks at what the tags can't say, and brings the key into its one form.
+// Validate checks what the tags can't express, and normalizes the key.
 func (in *InboundRouteIn) Validate(faults *Faults) {
 	if faults.Has("path.kind") || faults.Has("path.key") {
 		return
@@ -107,8 +107,8 @@ func (in *InboundRouteIn) Validate(faults *Faults) {
 	}
 }
 
-// cleanRouteKey brings a key into the form that it is kept in; false when it is none.
-// Repositories are the same in any case of letters.
+// cleanRouteKey returns the stored form of a key, or false if it is not valid.
+// Repositories are case-insensitive.
 func cleanRouteKey(kind RouteKind, key string) (string, bool) {
 	switch kind {
 	case RouteSMS:
@@ -130,7 +130,7 @@ func isRepoPart(s string) bool {
 	return len(s) > 0 && len(s) <= 100
 }
 
-// routeStep is the input of the directory's steps about a route.
+// routeStep is the input of the directory's steps for a route.
 type routeStep struct {
 	Workspace WorkspaceID `json:"workspace"`
 	Kind      RouteKind   `json:"kind"`
@@ -139,7 +139,7 @@ type routeStep struct {
 
 func (s *routeStep) about() storage.ID { return s.Workspace.raw() }
 
-// route reads the active route of a key; nil when there is none.
+// route returns the active route of a key, or nil.
 func (v *View) route(kind RouteKind, key string) (*storage.Row[InboundRoute], error) {
 	row, err := inboundRoutes.Get(v, routeKey(nil, kind, key))
 	if err != nil {
@@ -148,7 +148,7 @@ func (v *View) route(kind RouteKind, key string) (*storage.Row[InboundRoute], er
 	return row, nil
 }
 
-// pendingRoute reads a workspace's pending route of a key; nil when there is none.
+// pendingRoute returns a workspace's pending route of a key, or nil.
 func (v *View) pendingRoute(kind RouteKind, key string, workspace WorkspaceID) (*storage.Row[InboundRoute], error) {
 	row, err := inboundClaims.Get(v, claimKey(nil, kind, key, workspace))
 	if err != nil {
@@ -157,8 +157,8 @@ func (v *View) pendingRoute(kind RouteKind, key string, workspace WorkspaceID) (
 	return row, nil
 }
 
-// routesOf reads the routes of a workspace, the active ones first, at most limit of
-// each. The rows of active routes that older versions wrote have no status.
+// routesOf returns the routes of a workspace, at most limit of each kind. Active routes
+// that older versions stored have no status.
 func (v *View) routesOf(workspace WorkspaceID, limit int) (active, pending []*storage.Row[InboundRoute], err error) {
 	for _, of := range []struct {
 		table *storage.Table[InboundRoute]
@@ -183,14 +183,14 @@ func (v *View) routesOf(workspace WorkspaceID, limit int) (active, pending []*st
 	return active, pending, nil
 }
 
-// activeRoute is an active route as it is shown.
+// activeRoute returns an active route in the form that clients see.
 func activeRoute(row *storage.Row[InboundRoute]) InboundRoute {
 	r := row.Value
-	r.Status = RouteActive // older versions kept no status
+	r.Status = RouteActive // older versions stored no status
 	return r
 }
 
-// routeOp finds the workspace of an active route.
+// routeOp returns the active route of a key.
 var routeOp = NewQuery[routeStep, InboundRoute]("RouteInbound", "Find the workspace of a number or repository", Needs{}, func(v *View, in *routeStep) (Reply, error) {
 	row, err := v.route(in.Kind, in.Key)
 	if err != nil {
@@ -203,10 +203,9 @@ var routeOp = NewQuery[routeStep, InboundRoute]("RouteInbound", "Find the worksp
 	return jsonReply(Done, &r)
 }, InDirectory)
 
-// receiveRouted carries out a step in the workspace of a key's active route. Without
-// such a route the call is accepted and nothing is kept of it: the answer does not tell
-// which keys are in use. unfit is the refusal of a call whose body the step can't use,
-// or nil.
+// receiveRouted runs a step in the workspace of a key's active route. Without such a
+// route the call is accepted and dropped: the answer does not reveal which keys are in
+// use. unfit, if not nil, is the error for a body that the step can't use.
 func receiveRouted(f Flow, kind RouteKind, key string, step *Op, in any, unfit error) (Reply, error) {
 	route, err := ask[InboundRoute](f, storage.DirectoryID, routeOp, &routeStep{Kind: kind, Key: key})
 	if err == nil {
@@ -219,13 +218,13 @@ func receiveRouted(f Flow, kind RouteKind, key string, step *Op, in any, unfit e
 			return reply, nil
 		}
 	}
-	if isNotFound(err) { // also where the workspace is being deleted
+	if isNotFound(err) { // also if the workspace is being deleted
 		return accepted(InboundAnswer{})
 	}
 	return Reply{}, err
 }
 
-// dropRoutes removes the routes of a workspace that is on its way out.
+// dropRoutes removes the routes of a workspace that is being deleted.
 func (tx *Tx) dropRoutes(workspace WorkspaceID) error {
 	active, pending, err := tx.routesOf(workspace, MaxInboundRoutes+1)
 	if err != nil {
@@ -244,9 +243,8 @@ func (tx *Tx) dropRoutes(workspace WorkspaceID) error {
 	return nil
 }
 
-// checkRoutes proves that the directory knows the workspace of every route, that its
-// key is in the form by which it is looked up, and that no workspace has a key both
-// pending and active.
+// checkRoutes checks that the directory knows the workspace of every route, that its
+// key is in the stored form, and that no workspace has a key both pending and active.
 func checkRoutes(d *storage.View, say sayer) error {
 	for _, table := range []*storage.Table[InboundRoute]{&inboundRoutes, &inboundClaims} {
 		err := table.Scan(d, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {

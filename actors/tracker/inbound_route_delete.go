@@ -6,9 +6,9 @@ import (
 	"switchyard/storage"
 )
 
-// DeleteInboundRoute ends a workspace's route, active or pending. Another workspace's
-// pending route of the key stays pending: it becomes active when the operator confirms
-// it or, where claims are active at once, when that workspace repeats its request.
+// DeleteInboundRoute removes a workspace's route, active or pending. Another
+// workspace's pending route of the key stays pending, until the operator confirms it
+// or, with OpenRoutes, that workspace repeats its request.
 var DeleteInboundRoute = NewWorkflow[InboundRouteIn, None]("DeleteInboundRoute", "Stop taking what is sent about a number or repository", Needs{Level: Admin}, deleteInboundRoute, WithRoom(Frees))
 
 func deleteInboundRoute(f Flow, in *InboundRouteIn) (Reply, error) {

@@ -12,8 +12,8 @@ type InboundRouteList struct {
 	Routes []InboundRoute `json:"routes"`
 }
 
-// ListInboundRoutes lists a workspace's routes, pending and active, by kind and key: there are few
-// of them.
+// ListInboundRoutes lists a workspace's routes, pending and active, by kind and key.
+// There are few, so the list has no pages.
 var ListInboundRoutes = NewWorkflow[None, InboundRouteList]("ListInboundRoutes", "List the numbers and repositories of a workspace", Needs{Level: Admin}, listInboundRoutes)
 
 func listInboundRoutes(f Flow, _ *None) (Reply, error) {

@@ -12,9 +12,9 @@ type PutInboundRouteOut struct {
 	Route InboundRoute `json:"route"`
 }
 
-// PutInboundRoute claims what is sent about a number or a repository for a workspace.
-// The signatures of these calls are the service's, so a claim proves nothing: it is
-// pending until the operator repeats the request, which also moves a route from one
+// PutInboundRoute claims the calls for a number or a repository for a workspace. The
+// service's own secret signs these calls, so a claim proves nothing: it stays pending
+// until the operator repeats the request, which also moves an active route from one
 // workspace to another (Decision 47).
 var PutInboundRoute = NewWorkflow[InboundRouteIn, PutInboundRouteOut]("PutInboundRoute", "Take what is sent about a number or repository", Needs{Level: Admin}, putInboundRoute)
 
@@ -47,7 +47,7 @@ var putRouteOp = NewCommand[putRouteIn, PutInboundRouteOut]("PutRoute", "Set the
 	if err != nil {
 		return Reply{}, err
 	}
-	// One that is on its way out takes its routes along; none may come after.
+	// A workspace that is being deleted must not get new routes.
 	if entry == nil || entry.Value.State == slugDeleting {
 		return Reply{}, NotFound("workspace")
 	}
@@ -62,8 +62,8 @@ var putRouteOp = NewCommand[putRouteIn, PutInboundRouteOut]("PutRoute", "Set the
 	if err != nil {
 		return Reply{}, err
 	}
-	// Whether another workspace has the key must not show in the answer to a claim: it
-	// is pending in either case, unless the operator asks, or keys are free to take.
+	// The answer to a claim must not reveal whether another workspace has the key: it
+	// is pending in either case, unless the operator asks or OpenRoutes is set.
 	confirmed := tx.Caller.Root || in.Open && active == nil
 	if claim != nil && !confirmed {
 		return jsonReply(Done, &PutInboundRouteOut{claim.Value})
@@ -97,8 +97,8 @@ func (tx *Tx) roomForRoute(workspace WorkspaceID, most int) error {
 	return nil
 }
 
-// activateRoute makes a route active, in the place of the workspace's claim and of
-// another workspace's active route; both may be nil.
+// activateRoute makes a route active. It replaces the workspace's claim and another
+// workspace's active route; both may be nil.
 func (tx *Tx) activateRoute(active, claim *storage.Row[InboundRoute], r *InboundRoute) error {
 	r.Status = RouteActive
 	if claim != nil {

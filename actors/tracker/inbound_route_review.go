@@ -21,8 +21,8 @@ type InboundRoutePage struct {
 	NextCursor string         `json:"nextCursor,omitempty"`
 }
 
-// ReviewInboundRoutes shows the operator the routes of all workspaces by kind and key:
-// those that wait to be confirmed, or those that are active.
+// ReviewInboundRoutes lists the pending or active routes of all workspaces for the
+// operator, by kind and key.
 var ReviewInboundRoutes = NewWorkflow[ReviewInboundRoutesIn, InboundRoutePage]("ReviewInboundRoutes", "List the numbers and repositories of all workspaces", Needs{Level: Operator}, func(f Flow, in *ReviewInboundRoutesIn) (Reply, error) {
 	return f.Query(storage.DirectoryID, reviewRoutesOp, in)
 })
@@ -43,7 +43,7 @@ var reviewRoutesOp = NewQuery[ReviewInboundRoutesIn, InboundRoutePage]("ReviewRo
 			return false, err
 		}
 		r := row.Value
-		r.Status = in.Status // older versions kept no status
+		r.Status = in.Status // older versions stored no status
 		shown, err := json.Marshal(&r)
 		return err == nil && p.add(pk, shown), err
 	})

@@ -6,9 +6,9 @@ import (
 	"switchyard/storage"
 )
 
-// inboundSecret is what the calls of a source are signed with. It can't be kept as a
-// hash, since signatures are made with it; it is shown once, and is in no other
-// record, event, log line or error.
+// inboundSecret is the secret that signs the calls of a source. It can't be hashed,
+// since signatures are computed with it. It is shown once, and is in no other record,
+// event, log line or error.
 type inboundSecret struct {
 	Source    string    `json:"source"`
 	Secret    string    `json:"secret"`
@@ -24,12 +24,12 @@ var inboundSecrets = storage.Table[inboundSecret]{
 
 const (
 	inboundSecretPrefix = "whsec_"
-	// inboundSecretLen are the random bytes of a secret made here.
+	// inboundSecretLen is the number of random bytes of a generated secret.
 	inboundSecretLen = 32
 	maxSource        = 64
 )
 
-// sourceFault tells what is wrong with the name of a source; empty for nothing.
+// sourceFault returns the fault of a source's name, or "".
 func sourceFault(source string) string {
 	for _, c := range []byte(source) {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.' {
@@ -42,7 +42,7 @@ func sourceFault(source string) string {
 	return ""
 }
 
-// inboundSecret reads the secret of a source; empty when there is none.
+// inboundSecret returns the secret of a source, or "" if there is none.
 func (v *View) inboundSecret(source string) (string, error) {
 	if sourceFault(source) != "" {
 		return "", nil
@@ -57,7 +57,7 @@ func (v *View) inboundSecret(source string) (string, error) {
 	return row.Value.Secret, nil
 }
 
-// InboundSourceIn names a source.
+// InboundSourceIn identifies a source.
 type InboundSourceIn struct {
 	Source string `path:"source" form:"source"`
 }

@@ -6,8 +6,7 @@ import (
 	"switchyard/storage"
 )
 
-// DeleteInboundSecret takes a source's secret away: from then on its calls are
-// refused.
+// DeleteInboundSecret removes a source's secret: its calls are refused from then on.
 var DeleteInboundSecret = NewCommand[InboundSourceIn, None]("DeleteInboundSecret", "Turn a source off", Needs{Level: Admin}, deleteInboundSecret, WithRoom(Frees))
 
 func deleteInboundSecret(tx *Tx, in *InboundSourceIn) (Reply, error) {

@@ -8,7 +8,7 @@ import (
 	"switchyard/storage"
 )
 
-// InboundSource is a source that has a secret, without it.
+// InboundSource is a source that has a secret, without the secret.
 type InboundSource struct {
 	Source    string    `json:"source"`
 	CreatedAt Timestamp `json:"createdAt"`

@@ -7,21 +7,21 @@ import (
 	"switchyard/storage"
 )
 
-// PutInboundSecretIn sets what the calls of a source are signed with.
+// PutInboundSecretIn is a source with its new secret.
 type PutInboundSecretIn struct {
 	InboundSourceIn
-	// Secret is made when it is left out. A short one could be guessed from one recorded
-	// call.
+	// Secret is generated if it is absent. A short one could be guessed from one
+	// recorded call.
 	Secret Opt[string] `json:"secret" rules:"min=8,max=256"`
 }
 
-// InboundSecret is a source with its secret, as it is shown this once.
+// InboundSecret is a source with its secret, which only this answer shows.
 type InboundSecret struct {
 	Source string `json:"source"`
 	Secret string `json:"secret"`
 }
 
-// PutInboundSecret sets the secret of a source, in place of the one before.
+// PutInboundSecret sets or replaces the secret of a source.
 var PutInboundSecret = NewCommand[PutInboundSecretIn, InboundSecret]("PutInboundSecret", "Set what a source's calls are signed with", Needs{Level: Admin}, putInboundSecret, WithSecret)
 
 func putInboundSecret(tx *Tx, in *PutInboundSecretIn) (Reply, error) {

@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// The signatures of the providers. Each is compared in constant time, and over the
-// bytes that were sent.
+// The signatures of the providers. Each covers the bytes as they were sent and is
+// compared in constant time.
 
-// signedWithin is how far a call's timestamp may lie from the service's clock.
+// signedWithin is the most that a call's timestamp may differ from the service's clock.
 const signedWithin = 5 * time.Minute
 
-// maxSignatures bounds how many signatures of one call are tried: two stand side by
-// side while a sender changes its secret.
+// maxSignatures limits the signatures of one call that are tried: a sender sends two
+// while it changes its secret.
 const maxSignatures = 4
 
 func sum(hashed func() hash.Hash, secret string, parts ...[]byte) []byte {
@@ -33,8 +33,8 @@ func sum(hashed func() hash.Hash, secret string, parts ...[]byte) []byte {
 	return mac.Sum(nil)
 }
 
-// signedByTracker judges the scheme of our own webhooks (Decision 46): hexadecimal
-// HMAC-SHA256 over timestamp, a dot and the body.
+// signedByTracker checks the scheme of the service's own webhooks (Decision 46):
+// hexadecimal HMAC-SHA256 over timestamp, a dot and the body.
 func signedByTracker(secret, timestamp, signature string, body []byte, now time.Time) bool {
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
 	if err != nil || seconds < 0 || seconds > 1<<40 {
@@ -54,8 +54,8 @@ func signedByTracker(secret, timestamp, signature string, body []byte, now time.
 	return good
 }
 
-// signedByHub judges the scheme of helpdesk1 and vcs1: the hash's name, and the HMAC
-// of the body in hexadecimal.
+// signedByHub checks the scheme of helpdesk1 and vcs1: the hash's name, and the HMAC of
+// the body in hexadecimal.
 func signedByHub(hashed func() hash.Hash, name, secret, signature string, body []byte) bool {
 	text, ok := strings.CutPrefix(signature, name+"=")
 	if !ok {
@@ -65,8 +65,8 @@ func signedByHub(hashed func() hash.Hash, name, secret, signature string, body [
 	return err == nil && hmac.Equal(got, sum(hashed, secret, body))
 }
 
-// signedBySMS judges the scheme of text messages: Base64 of HMAC-SHA1 over the URL
-// that was called and every field of the form, sorted by name.
+// signedBySMS checks the scheme of text messages: Base64 of HMAC-SHA1 over the called
+// URL and every field of the form, sorted by name.
 func signedBySMS(secret, address, signature string, form url.Values) bool {
 	got, err := base64.StdEncoding.Strict().DecodeString(signature)
 	if err != nil {
@@ -82,7 +82,7 @@ func signedBySMS(secret, address, signature string, form url.Values) bool {
 	for _, name := range names {
 		values := slices.Clone(form[name])
 		slices.Sort(values)
-		for _, value := range slices.Compact(values) { // as the provider's own libraries do
+		for _, value := range slices.Compact(values) { // as the provider's libraries do
 			text.WriteString(name)
 			text.WriteString(value)
 		}
@@ -90,8 +90,8 @@ func signedBySMS(secret, address, signature string, form url.Values) bool {
 	return hmac.Equal(got, sum(sha1.New, secret, []byte(text.String())))
 }
 
-// The headers of a signed call, looked at before its body is read: each function reports
-// whether there is something of the signature's form, right or wrong.
+// The headers of a signed call are checked before its body is read: each function
+// reports whether there is a signature of the right form, valid or not.
 
 func formedComms(header func(string) string) bool {
 	if _, err := strconv.ParseUint(header("X-Tracker-Timestamp"), 10, 41); err != nil {
@@ -125,13 +125,13 @@ func formedHex(text string, size int) bool {
 	return err == nil && len(sum) == size
 }
 
-// The schemes whose secret a workspace keeps.
+// The schemes whose secret is stored in a workspace.
 const (
 	schemeTracker = "tracker"
 	schemeHub1    = "hub-sha1"
 )
 
-// verifyInboundIn is a call as it came, to be judged by the workspace's secret.
+// verifyInboundIn is a call whose signature is checked with the workspace's secret.
 type verifyInboundIn struct {
 	Source    string `json:"source"`
 	Scheme    string `json:"scheme"`
@@ -141,7 +141,7 @@ type verifyInboundIn struct {
 }
 
 // verifyInboundOp refuses a call that is not signed with the source's secret. It is a
-// query, so that calls from anyone cost a workspace's commands nothing.
+// query, so that unsigned calls do not occupy the workspace's goroutine.
 var verifyInboundOp = NewQuery[verifyInboundIn, None]("VerifyInbound", "Judge a provider's signature", Needs{}, func(v *View, in *verifyInboundIn) (Reply, error) {
 	secret, err := v.inboundSecret(in.Source)
 	if err != nil {

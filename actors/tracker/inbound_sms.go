@@ -8,25 +8,25 @@ import (
 
 const (
 	sourceSMS = "sms"
-	// smsPath is behind the public URL in what text messages are signed with.
+	// smsPath follows the public URL in the text that is signed.
 	smsPath = "/support/sms/inbound"
-	// maxFormFields bounds the fields of a form, and maxMedia the attachments named in
+	// maxFormFields limits the fields of a form, and maxMedia the attachments named in
 	// a message.
 	maxFormFields = 200
 	maxMedia      = 10
 )
 
-// ReceiveSMSIn is a text message as its provider passes it on.
+// ReceiveSMSIn is a text message as the provider sends it.
 type ReceiveSMSIn struct {
 	Signature string `header:"X-Twilio-Signature"`
 	Body      []byte `raw:"form"`
-	// Refused says why a body of this type is not taken. It is told to callers whose
-	// signature is right.
+	// Refused is the error for a body of this content type. Only callers with a valid
+	// signature get it.
 	Refused *Error `raw:"refused"`
 }
 
-// ReceiveSMS takes a text message: it goes to the workspace that has the number, and
-// there to the sender's open ticket, or a new one.
+// ReceiveSMS accepts a text message. The workspace with the number adds it to the
+// sender's open ticket, or to a new one.
 var ReceiveSMS = NewWorkflow[ReceiveSMSIn, InboundAnswer]("ReceiveSMS", "Take a text message", Needs{}, receiveSMS, WithoutKey, SignedBy(formedSMS))
 
 func receiveSMS(f Flow, in *ReceiveSMSIn) (Reply, error) {
@@ -65,7 +65,7 @@ func receiveSMS(f Flow, in *ReceiveSMSIn) (Reply, error) {
 	return receiveRouted(f, RouteSMS, to, receiveMessageOp, &message, nil)
 }
 
-// smsText is what a text message says, with the addresses of what came along.
+// smsText returns the text of a message, with the addresses of its attachments.
 func smsText(form url.Values) string {
 	lines := []string{}
 	if text := strings.TrimSpace(form.Get("Body")); text != "" {

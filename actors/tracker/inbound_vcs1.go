@@ -10,25 +10,25 @@ import (
 const (
 	sourceVCS = "vcs1"
 	eventVCS  = "vcs.event"
-	// keptVCSPayload bounds what of an event's payload the log keeps, in bytes.
+	// keptVCSPayload limits the payload that an event stores, in bytes.
 	keptVCSPayload = 64 << 10
 )
 
-// ReceiveVCSIn is an event of a repository as its host sends it, as JSON or as a form
-// with the JSON in its field payload.
+// ReceiveVCSIn is an event of a repository from its host, as JSON or as a form with the
+// JSON in its field payload.
 type ReceiveVCSIn struct {
 	Signature string `header:"X-Hub-Signature-256"`
 	Event     string `header:"X-GitHub-Event"`
 	Delivery  string `header:"X-GitHub-Delivery"`
 	Body      []byte `raw:"json,form"`
-	// Refused says why a body of this type is not taken. It is told to callers whose
-	// signature is right.
+	// Refused is the error for a body of this content type. Only callers with a valid
+	// signature get it.
 	Refused *Error `raw:"refused"`
 }
 
-// ReceiveVCS takes an event of a repository. It goes to the workspace that has the
-// repository, into its log; pull requests and their checks also to the issues they
-// are about.
+// ReceiveVCS accepts an event of a repository. It is logged in the workspace of the
+// repository's route; events of pull requests and checks also change the issues that
+// they concern.
 var ReceiveVCS = NewWorkflow[ReceiveVCSIn, InboundAnswer]("ReceiveVCS", "Take an event of a repository", Needs{}, receiveVCS, WithoutKey, SignedBy(formedVCS))
 
 func receiveVCS(f Flow, in *ReceiveVCSIn) (Reply, error) {
@@ -60,7 +60,7 @@ func receiveVCS(f Flow, in *ReceiveVCSIn) (Reply, error) {
 	}
 	key, ok := cleanRouteKey(RouteVCS, p.Repository.FullName)
 	if !ok {
-		return accepted(InboundAnswer{}) // not about a repository: an event of an account, say
+		return accepted(InboundAnswer{}) // not about a repository, but an account, for example
 	}
 	step := receiveVCSIn{
 		inboundCall: newInboundCall(sourceVCS, in.Delivery, in.Body),
@@ -95,7 +95,7 @@ func isEventName(s string) bool {
 	return len(s) > 0 && len(s) <= 64 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// VCSEvent is what the log keeps of an event of a repository.
+// VCSEvent is the stored event of a repository.
 type VCSEvent struct {
 	ID             string      `json:"id"`
 	OrganizationID WorkspaceID `json:"organizationId"`
@@ -104,12 +104,12 @@ type VCSEvent struct {
 	Action         string      `json:"action"`
 	Repository     string      `json:"repository"`
 	DeliveryID     string      `json:"deliveryId"`
-	// Payload is null when it is too large to be kept.
+	// Payload is null if it was too large.
 	Payload   stdjson.RawMessage `json:"payload"`
 	CreatedAt Timestamp          `json:"createdAt"`
 }
 
-// receiveVCSIn is an event as the step takes it.
+// receiveVCSIn is an event as the input of the step.
 type receiveVCSIn struct {
 	inboundCall
 	Event      string     `json:"event"`
@@ -121,8 +121,8 @@ type receiveVCSIn struct {
 	Checks     *vcsChecks `json:"checks,omitempty"`
 }
 
-// receiveVCSOp puts an event into the log, and its news into the issues it is about.
-// The event names no issues: it is seen by those, too, who may not see them.
+// receiveVCSOp logs an event, and changes the issues that it concerns. The event does
+// not name these issues: callers who may not see them can read it.
 var receiveVCSOp = NewCommand[receiveVCSIn, InboundAnswer]("ReceiveVCSEvent", "Take an event of a repository", Needs{}, func(tx *Tx, in *receiveVCSIn) (Reply, error) {
 	if first, err := tx.take(in.inboundCall); err != nil || !first {
 		return repeatedUnless(err)

@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// maxNamed bounds the identifiers looked up for one event, and maxAbout the issues
-	// it changes.
+	// maxNamed limits the identifiers looked up for one event, and maxAbout the issues
+	// that it changes.
 	maxNamed = 50
 	maxAbout = 20
 	maxURL   = 2048
 )
 
-// vcsPayload is what is read of an event.
+// vcsPayload is the part of an event that is used.
 type vcsPayload struct {
 	Action     string `json:"action"`
 	Repository struct {
 		FullName string `json:"full_name"`
 		HTMLURL  string `json:"html_url"`
 	} `json:"repository"`
-	// Read where the event is about them.
+	// These are decoded only for events about them.
 	PullRequest stdjson.RawMessage `json:"pull_request"`
 	CheckSuite  stdjson.RawMessage `json:"check_suite"`
 }
@@ -55,13 +55,14 @@ type vcsCheckSuite struct {
 	} `json:"pull_requests"`
 }
 
-// vcsPull is a pull request as issues show it, and where issues are named in it.
+// vcsPull is a pull request with the fields that issues show, and the texts that may
+// name issues.
 type vcsPull struct {
 	URL    string   `json:"url"`
 	State  string   `json:"state"`
 	Branch string   `json:"branch"`
 	Texts  []string `json:"texts"`
-	// Anew: there are commits that nothing is known of yet.
+	// Anew is set if there are new commits, whose checks are unknown.
 	Anew bool `json:"anew"`
 }
 
@@ -81,7 +82,7 @@ func (p *vcsPullRequest) pull(action string) *vcsPull {
 	}
 }
 
-// webURL is an address as it is, or empty when it is none that an issue may have.
+// webURL returns an address, or "" if an issue can't have it.
 func webURL(text string) string {
 	if text = clean(text, maxURL+1); len(text) > maxURL || !strings.HasPrefix(text, "https://") && !strings.HasPrefix(text, "http://") || strings.ContainsAny(text, " \t\r\n\"<>") {
 		return ""
@@ -89,12 +90,12 @@ func webURL(text string) string {
 	return text
 }
 
-// vcsChecks is how the checks of some commits stand.
+// vcsChecks is the state of the checks of some commits.
 type vcsChecks struct {
 	State  string   `json:"state"`
 	Branch string   `json:"branch"`
-	URLs   []string `json:"urls"` // of the pull requests whose last commit it is
-	// Other: it is about pull requests, but no longer about their last commit.
+	URLs   []string `json:"urls"` // pull requests whose last commit was checked
+	// Other is set if the checks are of pull requests, but not of their last commit.
 	Other bool `json:"other"`
 }
 
@@ -112,7 +113,7 @@ func (s *vcsCheckSuite) checks(repository string) *vcsChecks {
 	return c
 }
 
-// checkState is the state of checks in the words of an issue.
+// checkState returns the state of checks as issues show it.
 func checkState(status, conclusion string) string {
 	if status != "completed" {
 		return "pending"
@@ -123,10 +124,10 @@ func checkState(status, conclusion string) string {
 	case "neutral", "skipped", "stale":
 		return "neutral"
 	}
-	return "failure" // also what timed out, was ended, or waits for somebody
+	return "failure" // includes those that timed out, were canceled, or need an action
 }
 
-// tellPull writes a pull request's state into the issues it names.
+// tellPull writes a pull request's state into the issues that it names.
 func (tx *Tx) tellPull(p *vcsPull, repository string) ([]IssueID, error) {
 	if p.URL == "" {
 		return nil, nil
@@ -138,7 +139,7 @@ func (tx *Tx) tellPull(p *vcsPull, repository string) ([]IssueID, error) {
 	return tx.changeNamed(named, func(t *Issue) bool {
 		another := t.PRURL != nil && *t.PRURL != p.URL
 		if another && p.State == "closed" && t.PRState != nil && (*t.PRState == "open" || *t.PRState == "draft") {
-			return false // the one it shows is still going on
+			return false // the issue's own pull request is not finished
 		}
 		if another || p.Anew {
 			t.PRCheckState = nil
@@ -148,8 +149,8 @@ func (tx *Tx) tellPull(p *vcsPull, repository string) ([]IssueID, error) {
 	})
 }
 
-// tellChecks writes the state of checks into the issues whose pull request or branch
-// they are of.
+// tellChecks writes the state of checks into the issues with their pull request or
+// branch.
 func (tx *Tx) tellChecks(c *vcsChecks, repository string) ([]IssueID, error) {
 	if c.Other {
 		return nil, nil
@@ -167,15 +168,15 @@ func (tx *Tx) tellChecks(c *vcsChecks, repository string) ([]IssueID, error) {
 	}
 	return tx.changeNamed(named, func(t *Issue) bool {
 		if t.PRURL != nil && len(c.URLs) > 0 && !slices.Contains(c.URLs, *t.PRURL) {
-			return false // of another pull request
+			return false // another pull request's checks
 		}
 		t.PRCheckState = &c.State
 		return true
 	})
 }
 
-// changeNamed changes the issues with these keys and tells which were. It stops
-// where they are so large that more would not fit into one write.
+// changeNamed changes the issues with these keys and returns those that were changed.
+// It stops when the batch is full.
 func (tx *Tx) changeNamed(keys [][]byte, change func(*Issue) bool) (about []IssueID, err error) {
 	portion := tx.newPortion()
 	for _, pk := range keys {
@@ -201,8 +202,8 @@ func (tx *Tx) changeNamed(keys [][]byte, change func(*Issue) bool) (about []Issu
 	return about, nil
 }
 
-// namedIssues finds the primary keys of the issues whose identifiers stand in the
-// texts, in any case of letters, or whose branch it is.
+// namedIssues returns the primary keys of the issues whose identifiers occur in the
+// texts, case-insensitively, or which have the branch.
 func (tx *Tx) namedIssues(branch, repository string, texts ...string) (keys [][]byte, err error) {
 	looked := map[string]bool{}
 	for _, text := range texts {
@@ -239,7 +240,7 @@ func (tx *Tx) namedIssues(branch, repository string, texts ...string) (keys [][]
 		if err != nil {
 			return nil, fmt.Errorf("read an issue: %w", err)
 		}
-		// Branches of different repositories may well have one name.
+		// Branches of different repositories may have the same name.
 		if row != nil && (row.Value.Repo == nil || sameRepo(*row.Value.Repo, repository)) {
 			keys = addKeys(keys, [][]byte{pk})
 		}
@@ -247,7 +248,7 @@ func (tx *Tx) namedIssues(branch, repository string, texts ...string) (keys [][]
 	return keys, nil
 }
 
-// addKeys adds those not there yet, as long as there are not too many.
+// addKeys appends the keys that are not in the list yet, up to maxAbout in all.
 func addKeys(keys, more [][]byte) [][]byte {
 	for _, pk := range more {
 		known := slices.ContainsFunc(keys, func(k []byte) bool { return string(k) == string(pk) })
@@ -258,21 +259,22 @@ func addKeys(keys, more [][]byte) [][]byte {
 	return keys
 }
 
-// sameRepo tells whether an issue's repo, a name or an address, is a repository.
+// sameRepo reports whether an issue's repo, a name or an address, is the given
+// repository.
 func sameRepo(repo, fullName string) bool {
 	repo, fullName = strings.ToLower(strings.TrimSuffix(strings.TrimRight(repo, "/"), ".git")), strings.ToLower(fullName)
 	rest, ok := strings.CutSuffix(repo, fullName)
 	return ok && (rest == "" || strings.HasSuffix(rest, "/") || strings.HasSuffix(rest, ":"))
 }
 
-// eachIdentifier calls fn for every piece of text that may be an issue's identifier:
-// letters and digits, a hyphen and a number, with no letter or digit around; until
-// fn returns false.
+// eachIdentifier calls fn for every part of text that may be an issue's identifier,
+// until fn returns false: letters and digits, a hyphen and a number, with no letter or
+// digit before or after.
 func eachIdentifier(text string, fn func(string) bool) {
 	word := func(c byte) bool {
 		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c >= 0x80
 	}
-	start := 0 // of the run of letters and digits
+	start := 0 // start of the present run of letters and digits
 	for i := range len(text) {
 		if word(text[i]) {
 			continue
