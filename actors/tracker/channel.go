@@ -8,10 +8,10 @@ import (
 	"switchyard/storage"
 )
 
-// ChannelID names a support channel.
+// ChannelID is the id of a support channel.
 type ChannelID string
 
-// ChannelType says what a support channel leads to, and with it which config it has.
+// ChannelType is the type of a support channel; it determines the keys of the config.
 type ChannelType string
 
 // The types of channels.
@@ -28,12 +28,12 @@ const (
 	ChannelHelpdesk3 ChannelType = "helpdesk3"
 )
 
-// channelPlain is another name by which a creation may call helpdesk3.
+// channelPlain is another name for helpdesk3 in the creation of a channel.
 const channelPlain ChannelType = "plain"
 
 // SupportChannel is a place where people write to the workspace. Its record is what
-// clients get, so the secrets of its config are masked in it; what they are is in
-// channelSecrets.
+// clients get, so the secrets of its config are masked in it; channelSecrets has them
+// in full.
 type SupportChannel struct {
 	Type           ChannelType       `json:"type" enum:"email,chatapp1,chatapp2,chatapp3,chat,capture,api,helpdesk1,helpdesk2,helpdesk3"`
 	ID             ChannelID         `json:"id"`
@@ -51,9 +51,9 @@ var channels = storage.Table[SupportChannel]{
 	Key:  func(k storage.Key, c *SupportChannel) storage.Key { return newestKey(k, c.ID) },
 }
 
-// channelSecret is what a channel's config keeps from everyone but the service. It
-// is a record of its own, so that no answer, event or log line made from the
-// channel can show it; it can't be hashed, being used to talk to others.
+// channelSecret holds the secrets of a channel's config, which only the service uses.
+// They have a record of their own, so that no answer, event or log line made from the
+// channel can show them. They can't be hashed: they authenticate the service to others.
 type channelSecret struct {
 	Channel ChannelID         `json:"channel"`
 	Secrets map[string]string `json:"secrets"`
@@ -65,7 +65,7 @@ var channelSecrets = storage.Table[channelSecret]{
 	Key:  func(k storage.Key, s *channelSecret) storage.Key { return newestKey(k, s.Channel) },
 }
 
-// channelSecretOf reads a channel's secrets; nil when it has none.
+// channelSecretOf returns a channel's secrets, or nil if it has none.
 func (v *View) channelSecretOf(id ChannelID) (*storage.Row[channelSecret], error) {
 	row, err := channelSecrets.Get(v, newestKey(nil, id))
 	if err != nil {
@@ -74,8 +74,8 @@ func (v *View) channelSecretOf(id ChannelID) (*storage.Row[channelSecret], error
 	return row, nil
 }
 
-// setChannelSecrets puts a channel's secrets in place of those it had; none at all
-// have no record.
+// setChannelSecrets replaces a channel's secrets; a channel without secrets has no
+// record of them.
 func (tx *Tx) setChannelSecrets(id ChannelID, old *storage.Row[channelSecret], secrets map[string]string) (err error) {
 	s := channelSecret{Channel: id, Secrets: secrets}
 	switch {
@@ -93,8 +93,9 @@ func (tx *Tx) setChannelSecrets(id ChannelID, old *storage.Row[channelSecret], s
 	return nil
 }
 
-// channelFor finds the active channel that a source's tickets belong to: the one
-// whose id it is, or the oldest of the type it names; nil when there is none.
+// channelFor returns the active channel that a source's tickets belong to: the channel
+// whose id the source is, or the oldest of the type that it names; nil if there is
+// none.
 func (v *View) channelFor(source string) (found *ChannelID, err error) {
 	if id, ok := storage.ParseID(source); ok {
 		row, err := channels.Get(v, storage.Key(nil).Newest(id))
@@ -116,7 +117,7 @@ func (v *View) channelFor(source string) (found *ChannelID, err error) {
 			return false, err
 		}
 		if c.IsActive && string(c.Type) == source {
-			found = &c.ID // the last is the oldest
+			found = &c.ID // the last one is the oldest
 		}
 		return true, nil
 	})
@@ -126,8 +127,8 @@ func (v *View) channelFor(source string) (found *ChannelID, err error) {
 	return found, nil
 }
 
-// checkChannels proves that a channel's secrets are masked where it is shown, that
-// no others are kept, and that its config is that of its type.
+// checkChannels checks that the shown config has the masks of the stored secrets, and
+// that it fits the channel's type.
 func checkChannels(v *storage.View, say sayer) error {
 	err := channels.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		row, err := channels.Decode(rec)

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// channelKeys are what the config of a type of channel may hold.
+// channelKeys are the keys that the config of each type of channel may have.
 var channelKeys = map[ChannelType][]string{
 	ChannelEmail:     {"emailAddress", "color"},
 	ChannelChatapp1:  {"channelId", "webhookUrl", "color", "botToken", "ingestionMode"},
@@ -24,18 +24,18 @@ var channelKeys = map[ChannelType][]string{
 	ChannelHelpdesk3: {"workspaceId", "accessToken"},
 }
 
-// channelSecretKeys are those of any config that are shown in the answer to the
-// creation alone.
+// channelSecretKeys are the keys of secrets in any config. They are shown in the answer
+// to the creation only.
 var channelSecretKeys = []string{"botToken", "accessToken", "webhookUrl"}
 
-// ingestionModes say when what is written in a chat becomes a ticket.
+// ingestionModes are the rules by which a chat's messages become tickets.
 var ingestionModes = []string{"manual", "one_to_one", "time_based", "ai"}
 
 // maxConfigText is the longest value in a config, in characters.
 const maxConfigText = 2048
 
-// mask is what is shown of a secret: its last four characters, where they are no
-// great part of it.
+// mask returns the shown form of a secret: its last four characters, if that is a small
+// part of it.
 func mask(secret string) string {
 	const shown, least = 4, 8
 	switch n := utf8.RuneCountInString(secret); {
@@ -52,7 +52,7 @@ func mask(secret string) string {
 	return "***" + secret[end:]
 }
 
-// configFaults tells what in a config does not fit the type of its channel.
+// configFaults adds the faults of a config for a type of channel.
 func configFaults(t ChannelType, config map[string]string, faults *Faults) {
 	known := channelKeys[t]
 	for _, key := range slices.Sorted(maps.Keys(config)) {
@@ -73,8 +73,8 @@ func unknownKey(t ChannelType) string {
 	return "Is not part of the config of the type " + string(t) + ", which has " + strings.Join(channelKeys[t], ", ") + "."
 }
 
-// splitConfig takes the secrets out of a config that has them in full and leaves
-// their masks.
+// splitConfig separates the secrets of a config from the rest, in which it leaves their
+// masks.
 func splitConfig(config map[string]string) (shown, secrets map[string]string) {
 	shown, secrets = map[string]string{}, map[string]string{}
 	for key, value := range config {
@@ -87,7 +87,7 @@ func splitConfig(config map[string]string) (shown, secrets map[string]string) {
 	return shown, secrets
 }
 
-// joinConfig is a config with its secrets in full.
+// joinConfig returns a config with its secrets in full.
 func joinConfig(shown, secrets map[string]string) map[string]string {
 	whole := maps.Clone(shown)
 	if whole == nil {
@@ -97,10 +97,10 @@ func joinConfig(shown, secrets map[string]string) map[string]string {
 	return whole
 }
 
-// configPatch is a change of a config: what is given replaces, null takes away.
+// configPatch is a change of a config: a value replaces, null removes.
 type configPatch map[string]*string
 
-// readConfigPatch reads the object of a PATCH.
+// readConfigPatch decodes the object of a PATCH.
 func readConfigPatch(raw []byte, faults *Faults) configPatch {
 	var fields map[string]stdjson.RawMessage
 	if err := stdjson.Unmarshal(raw, &fields); err != nil {
@@ -123,8 +123,8 @@ func readConfigPatch(raw []byte, faults *Faults) configPatch {
 	return patch
 }
 
-// apply changes a config that has its secrets in full. A secret given as its own
-// mask stays, so that what was read can be sent back.
+// apply changes a config that has its secrets in full. A secret that equals its own
+// mask stays, so that a client can send back what it has read.
 func (p configPatch) apply(t ChannelType, config map[string]string, faults *Faults) {
 	for _, key := range slices.Sorted(maps.Keys(p)) {
 		switch value := p[key]; {

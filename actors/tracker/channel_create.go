@@ -2,16 +2,16 @@ package tracker
 
 import "fmt"
 
-// CreateChannelIn asks for a support channel.
+// CreateChannelIn is a new support channel.
 type CreateChannelIn struct {
 	Type   ChannelType       `json:"type" rules:"required" enum:"email,chatapp1,chatapp2,chatapp3,chat,capture,api,helpdesk1,helpdesk2,helpdesk3,plain"`
 	Name   string            `json:"name" rules:"required,min=1,max=200"`
 	Config map[string]string `json:"config" rules:"max=16"`
-	// IsActive channels take what comes in.
+	// IsActive channels accept messages.
 	IsActive bool `json:"isActive" default:"true"`
 }
 
-// Validate looks at what the tags can't say.
+// Validate checks what the tags can't express.
 func (in *CreateChannelIn) Validate(faults *Faults) {
 	if in.Type == channelPlain {
 		in.Type = ChannelHelpdesk3

@@ -1,7 +1,7 @@
 package tracker
 
-// DeleteChannel removes a support channel with its secrets. Its tickets stay and
-// keep its id.
+// DeleteChannel removes a support channel with its secrets. Its tickets stay and keep
+// its id.
 var DeleteChannel = NewCommand[RecordIn, None]("DeleteSupportChannel", "Delete a support channel", Needs{Level: Admin}, deleteChannel, WithRoom(Frees))
 
 func deleteChannel(tx *Tx, in *RecordIn) (Reply, error) {

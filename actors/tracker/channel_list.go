@@ -6,8 +6,8 @@ type ChannelList struct {
 	NextCursor string           `json:"nextCursor,omitempty"`
 }
 
-// ListChannels lists the workspace's support channels, newest first, with the
-// secrets of their configs masked.
+// ListChannels lists the workspace's support channels, newest first, with the secrets
+// of their configs masked.
 var ListChannels = NewQuery[PageIn, ChannelList]("ListSupportChannels", "List support channels", Needs{Level: Admin}, listChannels, OneMoment)
 
 func listChannels(v *View, in *PageIn) (Reply, error) {

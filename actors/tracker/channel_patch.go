@@ -6,8 +6,8 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// PatchChannelIn changes a support channel. Its type stays. Of the config, what is
-// given replaces what was there, null takes it away, and the rest stays.
+// PatchChannelIn changes a support channel. Its type can't be changed. In the config a
+// value replaces, null removes, and absent keys stay.
 type PatchChannelIn struct {
 	ID       string          `path:"id"`
 	Name     Opt[string]     `json:"name" rules:"min=1,max=200"`
@@ -15,8 +15,8 @@ type PatchChannelIn struct {
 	IsActive Opt[bool]       `json:"isActive"`
 }
 
-// Validate looks at what the tags can't say. Whether the config fits the channel's
-// type shows when that is known.
+// Validate checks what the tags can't express. patchChannel checks the config against
+// the channel's type.
 func (in *PatchChannelIn) Validate(faults *Faults) {
 	if len(in.Config) > 0 && !faults.Has("config") {
 		readConfigPatch(in.Config, faults)
@@ -53,7 +53,7 @@ func patchChannel(tx *Tx, in *PatchChannelIn) (Reply, error) {
 	}
 	shown, secrets := splitConfig(config)
 	c.Config = shown
-	if !maps.Equal(secrets, old) { // which need not show
+	if !maps.Equal(secrets, old) { // masks can be equal
 		c.UpdatedAt = At(tx.now)
 	}
 	if err := tx.setChannelSecrets(c.ID, kept, secrets); err != nil {

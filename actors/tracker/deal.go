@@ -7,15 +7,15 @@ import (
 	"switchyard/storage"
 )
 
-// DealID names a deal.
+// DealID is the id of a deal.
 type DealID string
 
-// Deal is a piece of business in the making, for those who answer for it.
+// Deal is a possible sale.
 type Deal struct {
 	ID             DealID      `json:"id"`
 	OrganizationID WorkspaceID `json:"organizationId"`
 	Name           string      `json:"name"`
-	// Stage is the workspace's own word for how far it is.
+	// Stage is the workspace's own name for the state of the deal.
 	Stage     string    `json:"stage"`
 	Amount    *float64  `json:"amount"`
 	Currency  *string   `json:"currency"`
@@ -31,7 +31,7 @@ const (
 	eventDealDeleted = "deal.deleted"
 )
 
-// firstStage is where a deal begins when nobody says.
+// firstStage is the default stage of a new deal.
 const firstStage = "new"
 
 var deals = storage.Table[Deal]{
@@ -40,7 +40,8 @@ var deals = storage.Table[Deal]{
 	Key:  func(k storage.Key, d *Deal) storage.Key { return newestKey(k, d.ID) },
 }
 
-// DealFields are what a creation and a change of a deal both take besides its name.
+// DealFields are the fields that the creation and the change of a deal share, except
+// for its name.
 type DealFields struct {
 	Stage    Opt[string]  `json:"stage" rules:"min=1,max=100"`
 	Amount   Opt[float64] `json:"amount" rules:"nullable,min=0,max=9007199254740991"`
@@ -69,8 +70,8 @@ func dealChanges(from, to *Deal) []Change {
 	return c
 }
 
-// updateDeal stores the new value of a deal with its event, and returns its JSON. A
-// value that says the same as the old one writes nothing.
+// updateDeal stores a changed deal with its event, and returns its JSON. It writes
+// nothing if no field differs.
 func (tx *Tx) updateDeal(old *storage.Row[Deal], d *Deal) (Reply, error) {
 	list := dealChanges(&old.Value, d)
 	if len(list) == 0 {

@@ -1,6 +1,6 @@
 package tracker
 
-// CreateDealIn asks for a deal.
+// CreateDealIn is a new deal.
 type CreateDealIn struct {
 	Name string `json:"name" rules:"required,min=1,max=200"`
 	DealFields

@@ -9,8 +9,8 @@ import (
 	"switchyard/storage"
 )
 
-// TicketIssueIn turns a ticket into an issue. What is left out comes from the
-// ticket: the title is its subject, the description its first message.
+// TicketIssueIn turns a ticket into an issue. Absent fields come from the ticket: the
+// title is its subject, the description its first message.
 type TicketIssueIn struct {
 	TicketID    string             `path:"id"`
 	Title       Opt[string]        `json:"title" rules:"min=1,max=1000"`
@@ -24,8 +24,8 @@ type TicketIssueIn struct {
 	LabelIDs    Opt[[]string]      `json:"labelIds" rules:"nullable,max=100" items:"min=1,max=255"`
 }
 
-// CreateTicketIssue makes an issue of a ticket, in triage unless told otherwise. A
-// ticket becomes one issue: it is CONFLICT for one that has an issue.
+// CreateTicketIssue makes an issue of a ticket, in triage by default. It returns
+// CONFLICT if the ticket has an issue.
 var CreateTicketIssue = NewCommand[TicketIssueIn, CreatedIssue]("CreateTicketIssue", "Turn a ticket into an issue", Needs{Level: Write}, createTicketIssue)
 
 func createTicketIssue(tx *Tx, in *TicketIssueIn) (Reply, error) {
@@ -59,7 +59,7 @@ func createTicketIssue(tx *Tx, in *TicketIssueIn) (Reply, error) {
 	return reply, err
 }
 
-// fromTicket fills in what a creation leaves to the ticket.
+// fromTicket fills in the title and description from the ticket.
 func (tx *Tx) fromTicket(t *Ticket, asked *CreateIssueIn) error {
 	first, err := tx.firstMessage(t)
 	if err != nil {
@@ -84,7 +84,7 @@ func (tx *Tx) fromTicket(t *Ticket, asked *CreateIssueIn) error {
 	return nil
 }
 
-// firstMessage is the text of a ticket's oldest message; empty when it has none.
+// firstMessage returns the text of a ticket's oldest message, or "".
 func (v *View) firstMessage(t *Ticket) (text string, err error) {
 	ticket, _ := storage.ParseID(t.ID)
 	keys, err := v.rowKeys(ticketMessageTable, ticket[:], maxTicketMessages)
@@ -98,7 +98,7 @@ func (v *View) firstMessage(t *Ticket) (text string, err error) {
 	return row.Value.Body, nil
 }
 
-// firstLine is the first line of a text that says something.
+// firstLine returns the first line of a text that is not blank.
 func firstLine(text string) string {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" {

@@ -21,7 +21,7 @@ type TicketList struct {
 	NextCursor string   `json:"nextCursor,omitempty"`
 }
 
-// ListTickets lists the tickets that the filters let through, newest first.
+// ListTickets lists the tickets that match the filters, newest first.
 var ListTickets = NewQuery[ListTicketsIn, TicketList]("ListTickets", "List tickets", Needs{Level: Read}, listTickets, OneMoment)
 
 func listTickets(v *View, in *ListTicketsIn) (Reply, error) {
@@ -57,7 +57,7 @@ func listTickets(v *View, in *ListTicketsIn) (Reply, error) {
 	return p.reply(ticketTable, about), nil
 }
 
-// about binds a cursor to its query.
+// about returns an id that binds a cursor to its query.
 func (in *ListTicketsIn) about(workspace storage.ID) (id storage.ID) {
 	sum := sha256.Sum256(append(storage.Key(nil).ID(workspace).Str(string(in.Status)).Str(in.ChannelID), 't'))
 	copy(id[:], sum[:])

@@ -7,27 +7,27 @@ import (
 	"switchyard/storage"
 )
 
-// TicketMessageID names a message of a ticket.
+// TicketMessageID is the id of a message of a ticket.
 type TicketMessageID string
 
-// Direction says who a message of a ticket is from.
+// Direction is the direction of a message of a ticket.
 type Direction string
 
 // The directions.
 const (
-	// Inbound messages are from outside.
+	// Inbound messages come from outside.
 	Inbound Direction = "inbound"
-	// Outbound ones are the workspace's answers.
+	// Outbound messages are the workspace's answers.
 	Outbound Direction = "outbound"
 )
 
-// TicketMessage is one thing said in a ticket's conversation.
+// TicketMessage is one message of a ticket's conversation.
 type TicketMessage struct {
 	ID             TicketMessageID `json:"id"`
 	OrganizationID WorkspaceID     `json:"organizationId"`
 	TicketID       TicketID        `json:"ticketId"`
 	Direction      Direction       `json:"direction" enum:"inbound,outbound"`
-	// From is who said it, in the words of the source; null for the workspace's own.
+	// From is the author as the source names it; null for the workspace's own messages.
 	From       *string   `json:"from"`
 	AuthorID   string    `json:"authorId"`
 	AuthorType ActorType `json:"authorType" enum:"user,agent,system"`
@@ -36,16 +36,17 @@ type TicketMessage struct {
 }
 
 const (
-	// maxTicketMessages bounds the messages of one ticket.
+	// maxTicketMessages limits the messages of one ticket.
 	maxTicketMessages = 10_000
-	// Limits of what a message says, in characters.
+	// Limits of a message's parts, in characters.
 	maxMessageText = 65_536
 	maxSubject     = 1_000
 	maxFrom        = 500
 	maxThread      = 255
 )
 
-// ticketMessages keeps those of a ticket together, newest first.
+// ticketMessages holds the messages of tickets; those of one ticket are together,
+// newest first.
 var ticketMessages = storage.Table[TicketMessage]{
 	ID:   ticketMessageTable,
 	Name: "ticketMessage",
@@ -71,9 +72,8 @@ func (tx *Tx) addTicket(t *Ticket) (*storage.Row[Ticket], error) {
 	return &storage.Row[Ticket]{Header: toAll, Value: *t}, tx.Emit(eventTicketCreated, toAll, body, nil)
 }
 
-// addMessage adds a message to a ticket read in this Tx, with its event; the
-// ticket's status becomes the one given. It returns the ticket as it is then, and
-// the message's id and JSON.
+// addMessage adds a message to a ticket read in this Tx, with its event, and sets the
+// ticket's status. It returns the new state of the ticket, and the JSON of the message.
 func (tx *Tx) addMessage(row *storage.Row[Ticket], m *TicketMessage, status TicketStatus) (*storage.Row[Ticket], []byte, error) {
 	if row.Value.MessageCount >= maxTicketMessages {
 		return nil, nil, Conflict(fmt.Sprintf("The ticket has %d messages, the most there can be.", maxTicketMessages), "Go on in another ticket.")

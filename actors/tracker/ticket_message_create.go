@@ -1,17 +1,17 @@
 package tracker
 
-// CreateTicketMessageIn asks for a message in a ticket's conversation.
+// CreateTicketMessageIn is a new message in a ticket's conversation.
 type CreateTicketMessageIn struct {
 	TicketID string `path:"id"`
 	Body     string `json:"body" rules:"required,min=1,max=65536"`
-	// Direction says whether the workspace answers, or somebody noted what was said to
-	// it on the telephone, say.
+	// Direction is outbound for an answer, and inbound for a message that reached the
+	// workspace in another way, such as by telephone.
 	Direction Direction   `json:"direction" enum:"inbound,outbound" default:"outbound"`
 	From      Opt[string] `json:"from" rules:"nullable,min=1,max=500"`
 }
 
-// CreateTicketMessage adds a message to a ticket. It is kept and told to the
-// workspace's webhooks; the service itself sends it nowhere.
+// CreateTicketMessage adds a message to a ticket. The message is stored and emitted as
+// an event; the service does not send it to the other side.
 var CreateTicketMessage = NewCommand[CreateTicketMessageIn, TicketMessage]("CreateTicketMessage", "Add a message to a ticket", Needs{Level: Write}, createTicketMessage)
 
 func createTicketMessage(tx *Tx, in *CreateTicketMessageIn) (Reply, error) {

@@ -11,7 +11,7 @@ type PatchTicketIn struct {
 	ID         string            `path:"id"`
 	Status     Opt[TicketStatus] `json:"status" enum:"open,pending,closed"`
 	AssigneeID Opt[string]       `json:"assigneeId" rules:"nullable,min=1,max=255"`
-	// IssueID names an issue that the caller may see.
+	// IssueID is an issue that the caller may see.
 	IssueID Opt[IssueID] `json:"issueId" rules:"nullable,max=255"`
 }
 
@@ -37,9 +37,8 @@ func patchTicket(tx *Tx, in *PatchTicketIn) (Reply, error) {
 	return tx.showTicket(&t)
 }
 
-// linkTicket gives a ticket another issue, or none. As with parents one that the
-// caller may not see is none to it: null leaves it, and only another issue takes its
-// place (Decision 26).
+// linkTicket sets or clears a ticket's issue. As with parents, null does not clear an
+// issue that the caller may not see; only another issue replaces it (Decision 26).
 func (tx *Tx) linkTicket(t *Ticket, issue Opt[IssueID]) error {
 	if !issue.Set {
 		return nil

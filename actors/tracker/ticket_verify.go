@@ -4,8 +4,8 @@ import (
 	"switchyard/storage"
 )
 
-// checkTickets proves of every ticket that its issue is there and that it has as
-// many messages as it says, and of every message that its ticket is there.
+// checkTickets checks that the issue of every ticket exists, its number of messages,
+// and that the ticket of every message exists.
 func checkTickets(v *storage.View, say sayer) error {
 	err := tickets.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		row, err := tickets.Decode(rec)
@@ -42,7 +42,7 @@ func checkTickets(v *storage.View, say sayer) error {
 	if err != nil {
 		return err
 	}
-	var ticket storage.ID // the last one looked for
+	var ticket storage.ID // the last ticket that was looked up
 	there := false
 	return v.Rows(ticketMessageTable, nil, nil, func(pk, _ []byte) (bool, error) {
 		if len(pk) != 2*len(ticket) {
