@@ -9,9 +9,9 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// A SCIM base is where an identity provider writes down who belongs to the
-// workspace (RFC 7643 and 7644, Decision 48). What all of its operations share is
-// here.
+// A SCIM base is the API by which an identity provider manages the members and teams of
+// the workspace (RFC 7643 and 7644, Decision 48). This file has what its operations
+// share.
 
 // The URNs of SCIM's schemas and messages.
 const (
@@ -31,16 +31,16 @@ const (
 	scimMutability    = "mutability"
 )
 
-// SCIMBase is part of the input of what has addresses in its answers.
+// SCIMBase is embedded in inputs whose answers have addresses.
 type SCIMBase struct {
-	// Base is where the client reaches the service, with no slash at its end.
+	// Base is the service's URL, without a slash at its end.
 	Base string `service:"baseUrl"`
 }
 
-// url is the address of the workspace's SCIM base.
+// url returns the address of the workspace's SCIM base.
 func (b *SCIMBase) url(v *View) string { return b.Base + "/scim/v2/" + v.Workspace().String() }
 
-// SCIMMeta is what the service itself says of a resource.
+// SCIMMeta are the attributes of a resource that the service sets.
 type SCIMMeta struct {
 	ResourceType string    `json:"resourceType"`
 	Created      Timestamp `json:"created,omitempty"`
@@ -57,8 +57,8 @@ type SCIMReference struct {
 	Type    string `json:"type,omitempty"`
 }
 
-// scimTag is the entity tag of a resource: a hash of what it shows without its meta,
-// since that is kept in several rows. It is weak, as the order of what has none may
+// scimTag returns the entity tag of a resource: a hash of its JSON without meta, since
+// its parts are stored in several rows. It is weak, as the order of unordered parts may
 // differ.
 func scimTag(resource any) (string, error) {
 	body, err := json.MarshalWithOption(resource, json.DisableHTMLEscape())
@@ -69,8 +69,8 @@ func scimTag(resource any) (string, error) {
 	return `W/"` + base64.RawURLEncoding.EncodeToString(sum[:9]) + `"`, nil
 }
 
-// scimMatch refuses a change whose If-Match names other versions than the current
-// one. SCIM's tags are weak, and compared as such (RFC 7644, section 3.14).
+// scimMatch returns PRECONDITION_FAILED if If-Match does not have the present version.
+// SCIM's tags are compared as weak tags (RFC 7644, section 3.14).
 func scimMatch(ifMatch, tag string) error {
 	if ifMatch == "" || tagListed(ifMatch, strings.TrimPrefix(tag, "W/"), true) {
 		return nil
@@ -78,27 +78,27 @@ func scimMatch(ifMatch, tag string) error {
 	return &Error{Code: CodePreconditionFailed, Message: "The resource has changed since the version that If-Match names.", Hint: "Get it again and repeat the request with its new version."}
 }
 
-// scimUnchanged tells whether a caller has the current version already.
+// scimUnchanged reports whether the caller has the present version.
 func scimUnchanged(ifNoneMatch, tag string) bool {
 	return ifNoneMatch != "" && tag != "" && tagListed(ifNoneMatch, strings.TrimPrefix(tag, "W/"), true)
 }
 
-// scimRefusal is a 400 with its scimType.
+// scimRefusal returns a 400 with its scimType.
 func scimRefusal(scimType, message string) *Error {
 	return (&Error{Code: CodeBadRequest, Message: message, Hint: "See /docs for what can be asked for."}).because(scimType)
 }
 
-// foldName is a text as it is compared where case does not count.
+// foldName returns a text in the form in which it is compared case-insensitively.
 func foldName(s string) string { return strings.ToLower(s) }
 
-// SCIMSelection says which attributes an answer shows.
+// SCIMSelection selects the attributes of an answer.
 type SCIMSelection struct {
 	Attributes         string `query:"attributes" rules:"max=2000"`
 	ExcludedAttributes string `query:"excludedAttributes" rules:"max=2000"`
 }
 
-// shows tells whether an attribute is asked for, so that one that is dear to read
-// need not be.
+// shows reports whether an attribute is selected, so that one that is costly to read
+// can be skipped.
 func (s *SCIMSelection) shows(attribute string) bool {
 	if whole, named := scimNames(s.ExcludedAttributes)[attribute]; named && len(whole) == 0 {
 		return false
@@ -107,8 +107,8 @@ func (s *SCIMSelection) shows(attribute string) bool {
 	return named || s.Attributes == ""
 }
 
-// scimNames reads a list of attributes: each with the sub-attributes that are named
-// of it, none for the whole.
+// scimNames parses a list of attributes. It maps each to the named sub-attributes, or
+// to none for the whole.
 func scimNames(list string) map[string][]string {
 	names := map[string][]string{}
 	for name := range strings.SplitSeq(list, ",") {
@@ -128,8 +128,8 @@ func scimNames(list string) map[string][]string {
 	return names
 }
 
-// bareAttribute is an attribute's name in lower case, without the URN of a schema
-// we keep; one of another schema keeps its URN.
+// bareAttribute returns an attribute's name in lower case, without the URN of a
+// supported schema. Attributes of other schemas keep their URN.
 func bareAttribute(name string) string {
 	for _, urn := range [...]string{scimUserURN, scimGroupURN} {
 		if len(name) > len(urn) && name[len(urn)] == ':' && strings.EqualFold(name[:len(urn)], urn) {
@@ -140,8 +140,8 @@ func bareAttribute(name string) string {
 	return strings.ToLower(name)
 }
 
-// encode gives a resource's JSON with the attributes that are asked for. Schemas and
-// id are always there.
+// encode returns a resource's JSON with the selected attributes. Schemas and id are
+// always included.
 func (s *SCIMSelection) encode(resource any) (json.RawMessage, error) {
 	body, err := json.MarshalWithOption(resource, json.DisableHTMLEscape())
 	if err != nil {
@@ -178,15 +178,15 @@ func (s *SCIMSelection) encode(resource any) (json.RawMessage, error) {
 	return json.MarshalWithOption(all, json.DisableHTMLEscape())
 }
 
-// pickSubs keeps, or leaves out, the named sub-attributes of a value or of each of
-// its elements.
+// pickSubs keeps, or removes, the named sub-attributes of a value or of each of its
+// elements.
 func pickSubs(value json.RawMessage, subs []string, keep bool) json.RawMessage {
 	var elements []map[string]json.RawMessage
 	single := false
 	if json.Unmarshal(value, &elements) != nil {
 		one := map[string]json.RawMessage{}
 		if json.Unmarshal(value, &one) != nil {
-			return value // no complex attribute: it has none
+			return value // not a complex attribute
 		}
 		elements, single = []map[string]json.RawMessage{one}, true
 	}

@@ -7,8 +7,8 @@ import (
 	"switchyard/storage"
 )
 
-// SCIMScopes are what a SCIM connection may do (Decision 48), and what an operation
-// of a SCIM base asks for: one of them.
+// SCIMScopes are the scopes of a SCIM connection (Decision 48), or those of which an
+// operation of a SCIM base requires one.
 type SCIMScopes uint8
 
 // The scopes.
@@ -17,12 +17,12 @@ const (
 	SCIMUsersWrite
 	SCIMGroupsRead
 	SCIMGroupsWrite
-	// SCIMAny is what the operations that describe the base ask for.
+	// SCIMAny is required by the operations that describe the base.
 	SCIMAny = SCIMUsersRead | SCIMUsersWrite | SCIMGroupsRead | SCIMGroupsWrite
 )
 
-// scimScopeWords are the scopes by their names. One that writes does not let look
-// around: it shows what was written and no more.
+// scimScopeWords maps names to scopes. A write scope does not include reading: it shows
+// no more than the result of the write.
 var scimScopeWords = map[string]SCIMScopes{
 	"scim.users.read":   SCIMUsersRead,
 	"scim.users.write":  SCIMUsersWrite,
@@ -37,9 +37,9 @@ func scimScopesOf(words []string) (scopes SCIMScopes) {
 	return scopes
 }
 
-// AdmitSCIM tells whether a caller may ask for an operation when one of the two is
-// SCIM's. A SCIM token is nothing anywhere else, and nothing else is good for a
-// SCIM base; the operator is let in everywhere.
+// AdmitSCIM checks that a caller may call an operation if either the operation or the
+// caller belongs to SCIM. A SCIM token is valid for SCIM operations only, and other
+// tokens are not valid for these, except for the operator's.
 func (c *Caller) AdmitSCIM(op *Op) error {
 	switch {
 	case c.Root:
@@ -52,7 +52,7 @@ func (c *Caller) AdmitSCIM(op *Op) error {
 	return nil
 }
 
-// String gives the scopes' names.
+// String returns the scopes' names.
 func (s SCIMScopes) String() string {
 	var words []string
 	for _, word := range [...]string{"scim.users.read", "scim.users.write", "scim.groups.read", "scim.groups.write"} {
@@ -63,11 +63,11 @@ func (s SCIMScopes) String() string {
 	return strings.Join(words, " or ")
 }
 
-// SCIMConnectionID names a SCIM connection.
+// SCIMConnectionID is the id of a SCIM connection.
 type SCIMConnectionID string
 
-// scimConnection is an identity provider's access to the members and teams. Of its
-// token only the hash is kept.
+// scimConnection is an identity provider's access to the members and teams. Only the
+// hash of its token is stored.
 type scimConnection struct {
 	ID        SCIMConnectionID `json:"connectionId"`
 	Scopes    []string         `json:"scopes"`
@@ -83,7 +83,7 @@ var scimConnections = storage.Table[scimConnection]{
 	Touches: TouchesAccess,
 }
 
-// authenticateSCIM tells which connection a SCIM token stands for.
+// authenticateSCIM returns the principal of a SCIM token.
 func authenticateSCIM(v *storage.View, c Credential) (Principal, error) {
 	row, err := scimConnections.Get(v, storage.Key(nil).Newest(c.ID))
 	if err != nil {

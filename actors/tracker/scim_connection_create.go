@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// CreateSCIMConnectionIn asks for a SCIM connection.
+// CreateSCIMConnectionIn is a new SCIM connection.
 type CreateSCIMConnectionIn struct {
 	SCIMBase
 	Scopes []string `json:"scopes" rules:"required,min=1,max=16" enum:"scim.users.read,scim.users.write,scim.groups.read,scim.groups.write"`
-	// ExpiresInDays counts from now; 365 when absent.
+	// ExpiresInDays defaults to 365.
 	ExpiresInDays int `json:"expiresInDays" rules:"min=1,max=365" default:"365"`
 }
 
-// CreatedSCIMConnection is a connection with its token, which is shown this once.
+// CreatedSCIMConnection is a connection with its token, which only this answer shows.
 type CreatedSCIMConnection struct {
 	ConnectionID SCIMConnectionID `json:"connectionId"`
-	// ProvisioningDomainID is the workspace's: all its connections provision the same
-	// users and groups, so that one can take over from another.
+	// ProvisioningDomainID is the workspace's id: all its connections provision the
+	// same users and groups, so that one can replace another.
 	ProvisioningDomainID string `json:"provisioningDomainId"`
 	Token                string `json:"token"`
 	BaseURL              string `json:"baseUrl"`
 }
 
-// CreateSCIMConnection lets an identity provider in.
+// CreateSCIMConnection gives an identity provider access.
 var CreateSCIMConnection = NewCommand[CreateSCIMConnectionIn, CreatedSCIMConnection]("CreateScimConnection", "Create a SCIM connection", Needs{Level: Admin}, createSCIMConnection, WithSecret)
 
 func createSCIMConnection(tx *Tx, in *CreateSCIMConnectionIn) (Reply, error) {

@@ -1,7 +1,7 @@
 package tracker
 
-// DeleteSCIMConnection ends a connection: its token is good for nothing once this is
-// committed. What it provisioned stays, for the next one.
+// DeleteSCIMConnection ends a connection: its token is invalid once this is committed.
+// The provisioned users and groups stay, for the next connection.
 var DeleteSCIMConnection = NewCommand[RecordIn, None]("DeleteScimConnection", "Delete a SCIM connection", Needs{Level: Admin}, deleteSCIMConnection, WithRoom(Frees))
 
 func deleteSCIMConnection(tx *Tx, in *RecordIn) (Reply, error) {

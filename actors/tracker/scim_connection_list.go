@@ -6,7 +6,7 @@ import (
 	"switchyard/storage"
 )
 
-// SCIMConnection is a connection as lists show it.
+// SCIMConnection is a connection in the form that lists show.
 type SCIMConnection struct {
 	ConnectionID SCIMConnectionID `json:"connectionId"`
 	Status       string           `json:"status" enum:"active,expired"`
@@ -20,8 +20,8 @@ type SCIMConnectionList struct {
 	Connections []SCIMConnection `json:"connections"`
 }
 
-// ListSCIMConnections lists the workspace's SCIM connections, newest first. There
-// are few, so all are shown.
+// ListSCIMConnections lists the workspace's SCIM connections, newest first. There are
+// few, so the list has no pages.
 var ListSCIMConnections = NewQuery[None, SCIMConnectionList]("ListScimConnections", "List SCIM connections", Needs{Level: Admin}, listSCIMConnections, OneMoment)
 
 func listSCIMConnections(v *View, _ *None) (Reply, error) {

@@ -2,7 +2,7 @@ package tracker
 
 import "strings"
 
-// SCIMPlace says what a description of a SCIM base is of, and where it is.
+// SCIMPlace is the type and address of a description of a SCIM base.
 type SCIMPlace struct {
 	ResourceType string `json:"resourceType"`
 	Location     string `json:"location"`
@@ -20,13 +20,13 @@ type SCIMBulk struct {
 	MaxPayloadSize int  `json:"maxPayloadSize"`
 }
 
-// SCIMFiltering says how much a filtered list can hold.
+// SCIMFiltering is the size of the largest filtered list.
 type SCIMFiltering struct {
 	Supported  bool `json:"supported"`
 	MaxResults int  `json:"maxResults"`
 }
 
-// SCIMScheme is a way to authenticate.
+// SCIMScheme is an authentication scheme.
 type SCIMScheme struct {
 	Type        string `json:"type"`
 	Name        string `json:"name"`
@@ -35,7 +35,7 @@ type SCIMScheme struct {
 	Primary     bool   `json:"primary"`
 }
 
-// SCIMProvider is what the SCIM base can do (RFC 7643, section 5).
+// SCIMProvider is the list of the SCIM base's features (RFC 7643, section 5).
 type SCIMProvider struct {
 	Schemas               []string      `json:"schemas"`
 	DocumentationURI      string        `json:"documentationUri"`
@@ -49,7 +49,7 @@ type SCIMProvider struct {
 	Meta                  SCIMPlace     `json:"meta"`
 }
 
-// SCIMKind is a kind of resources (RFC 7643, section 6).
+// SCIMKind is a type of resource (RFC 7643, section 6).
 type SCIMKind struct {
 	Schemas     []string  `json:"schemas"`
 	ID          string    `json:"id"`
@@ -60,7 +60,7 @@ type SCIMKind struct {
 	Meta        SCIMPlace `json:"meta"`
 }
 
-// SCIMDefinition is what the resources of a kind have (RFC 7643, section 7).
+// SCIMDefinition is the schema of a type of resource (RFC 7643, section 7).
 type SCIMDefinition struct {
 	Schemas     []string        `json:"schemas"`
 	ID          string          `json:"id"`
@@ -86,19 +86,19 @@ type SCIMAttribute struct {
 	SubAttributes   []SCIMAttribute `json:"subAttributes,omitempty"`
 }
 
-// SCIMKindList is a list of kinds of resources.
+// SCIMKindList is a list of types of resources.
 type SCIMKindList struct {
 	SCIMListHead
 	Resources []SCIMKind `json:"Resources"`
 }
 
-// SCIMDefinitionList is a list of what kinds of resources have.
+// SCIMDefinitionList is a list of schemas.
 type SCIMDefinitionList struct {
 	SCIMListHead
 	Resources []SCIMDefinition `json:"Resources"`
 }
 
-// SCIMListHead is what lists that are given whole say of themselves.
+// SCIMListHead is the head of a list without pages.
 type SCIMListHead struct {
 	Schemas      []string `json:"schemas"`
 	TotalResults int      `json:"totalResults"`
@@ -108,13 +108,13 @@ type SCIMListHead struct {
 
 func scimWhole(n int) SCIMListHead { return SCIMListHead{[]string{scimListURN}, n, 1, n} }
 
-// SCIMDocumentIn names one description.
+// SCIMDocumentIn identifies a description.
 type SCIMDocumentIn struct {
 	SCIMBase
 	ID string `path:"id"`
 }
 
-// SCIMServiceProvider says what the SCIM base can do.
+// SCIMServiceProvider returns the features of the SCIM base.
 var SCIMServiceProvider = NewQuery[SCIMBase, SCIMProvider]("ScimServiceProviderConfig", "Say what the SCIM base can do", Needs{Level: Read}, func(v *View, in *SCIMBase) (Reply, error) {
 	return jsonReply(Done, &SCIMProvider{
 		Schemas:          []string{"urn:ietf:params:scim:schemas:core:2.0:ServiceProviderConfig"},
@@ -130,13 +130,13 @@ var SCIMServiceProvider = NewQuery[SCIMBase, SCIMProvider]("ScimServiceProviderC
 	})
 }, Provisions(SCIMAny))
 
-// ListSCIMResourceTypes says what kinds of resources there are.
+// ListSCIMResourceTypes lists the types of resources.
 var ListSCIMResourceTypes = NewQuery[SCIMBase, SCIMKindList]("ListScimResourceTypes", "List the kinds of provisioned resources", Needs{Level: Read}, func(v *View, in *SCIMBase) (Reply, error) {
 	all := scimResourceTypes(in.url(v))
 	return jsonReply(Done, &SCIMKindList{scimWhole(len(all)), all})
 }, Provisions(SCIMAny))
 
-// SCIMResourceType says what one kind of resource is.
+// SCIMResourceType returns the description of one type of resource.
 var SCIMResourceType = NewQuery[SCIMDocumentIn, SCIMKind]("ScimResourceType", "Get a kind of provisioned resources", Needs{Level: Read}, func(v *View, in *SCIMDocumentIn) (Reply, error) {
 	for _, one := range scimResourceTypes(in.url(v)) {
 		if strings.EqualFold(one.ID, in.ID) {
@@ -146,13 +146,13 @@ var SCIMResourceType = NewQuery[SCIMDocumentIn, SCIMKind]("ScimResourceType", "G
 	return Reply{}, NotFound("resource type")
 }, Provisions(SCIMAny))
 
-// ListSCIMSchemas says what the resources have.
+// ListSCIMSchemas lists the schemas of resources.
 var ListSCIMSchemas = NewQuery[SCIMBase, SCIMDefinitionList]("ListScimSchemas", "List the schemas of provisioned resources", Needs{Level: Read}, func(v *View, in *SCIMBase) (Reply, error) {
 	all := scimSchemas(in.url(v))
 	return jsonReply(Done, &SCIMDefinitionList{scimWhole(len(all)), all})
 }, Provisions(SCIMAny))
 
-// SCIMSchema says what one kind of resource has.
+// SCIMSchema returns the schema of one type of resource.
 var SCIMSchema = NewQuery[SCIMDocumentIn, SCIMDefinition]("ScimSchema", "Get a schema of provisioned resources", Needs{Level: Read}, func(v *View, in *SCIMDocumentIn) (Reply, error) {
 	for _, one := range scimSchemas(in.url(v)) {
 		if strings.EqualFold(one.ID, in.ID) {
@@ -176,7 +176,8 @@ func scimResourceTypes(url string) []SCIMKind {
 	}
 }
 
-// scimAttribute describes an attribute; change sets what it differs in from most.
+// scimAttribute returns the description of an attribute; change sets the fields that
+// differ from the defaults.
 func scimAttribute(name, kind, description string, change func(*SCIMAttribute)) SCIMAttribute {
 	a := SCIMAttribute{Name: name, Type: kind, Description: description, Mutability: "readWrite", Returned: "default"}
 	if kind == "string" {

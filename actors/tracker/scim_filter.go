@@ -6,23 +6,24 @@ import (
 	"strings"
 )
 
-// maxSCIMTerms bounds the conditions of a filter.
+// maxSCIMTerms limits the conditions of a filter.
 const maxSCIMTerms = 10
 
 // scimTerm is one condition of a filter: an attribute equals a value, or one of its
 // elements satisfies terms of its own. Attributes are in lower case; true, false and
-// numbers are their text.
+// numbers are stored as text.
 type scimTerm struct {
 	attribute, value string
 	element          []scimTerm // nil: the attribute is compared with the value
 }
 
-// parseSCIMFilter reads what is supported of the filters of RFC 7644, section
-// 3.4.2.2: conditions with eq, all of which have to hold. emails[type eq "work"].value
-// eq "x" says the same as emails[type eq "work" and value eq "x"].
+// parseSCIMFilter parses the supported part of the filters of RFC 7644, section
+// 3.4.2.2: conditions with eq, joined by and. emails[type eq "work"].value eq "x" has
+// the same result as emails[type eq "work" and value eq "x"].
 func parseSCIMFilter(text string) ([]scimTerm, error) { return parseSCIMTerms(text, false) }
 
-// parseSCIMTerms reads conditions; those within brackets have no brackets themselves.
+// parseSCIMTerms parses conditions; those within brackets can't have brackets
+// themselves.
 func parseSCIMTerms(text string, within bool) ([]scimTerm, error) {
 	refuse := func(why string) ([]scimTerm, error) {
 		return nil, scimRefusal(scimInvalidFilter, "The filter can't be used: "+why)
@@ -76,7 +77,8 @@ func parseSCIMTerms(text string, within bool) ([]scimTerm, error) {
 	}
 }
 
-// cutSCIMBrackets reads the brackets that a text begins with; those in strings are text.
+// cutSCIMBrackets parses the brackets at the beginning of a text; it ignores brackets
+// in strings.
 func cutSCIMBrackets(text string) (inner, rest string, ok bool) {
 	quoted := false
 	for i := 1; i < len(text); i++ {
@@ -92,7 +94,7 @@ func cutSCIMBrackets(text string) (inner, rest string, ok bool) {
 	return "", "", false
 }
 
-// cutSCIMValue reads the JSON value that a text begins with.
+// cutSCIMValue parses the JSON value at the beginning of a text.
 func cutSCIMValue(text string) (value, rest string, ok bool) {
 	if !strings.HasPrefix(text, `"`) {
 		value, rest, _ = strings.Cut(text, " ")
@@ -120,8 +122,8 @@ func cutSCIMValue(text string) (value, rest string, ok bool) {
 	return "", "", false
 }
 
-// scimFilter reads the filter of a list, whose conditions may be on the given
-// attributes alone.
+// scimFilter parses the filter of a list, whose conditions may use the given attributes
+// only.
 func scimFilter(text string, attributes ...string) ([]scimTerm, error) {
 	if text == "" {
 		return nil, nil
@@ -143,21 +145,21 @@ func scimFilter(text string, attributes ...string) ([]scimTerm, error) {
 	return terms, nil
 }
 
-// scimEmailParts are what a filter may ask of one address.
+// scimEmailParts are the sub-attributes of an address that a filter may use.
 var scimEmailParts = []string{"type", "value", "primary"}
 
-// scimPath is where an operation of a PATCH applies: an attribute, those of its
-// elements that satisfy the terms, and a sub-attribute of it.
+// scimPath is the target of an operation of a PATCH: an attribute, its elements that
+// satisfy the terms, and a sub-attribute.
 type scimPath struct {
 	attribute string // in lower case
 	selects   bool   // has a filter
 	terms     []scimTerm
 	sub       string // in lower case
-	// foreign attributes belong to a schema of which nothing is kept.
+	// foreign is set for attributes of a schema that is not supported.
 	foreign bool
 }
 
-// parseSCIMPath reads a path of RFC 7644, section 3.5.2.
+// parseSCIMPath parses a path of RFC 7644, section 3.5.2.
 func parseSCIMPath(text string) (p scimPath, err error) {
 	refuse := func() (scimPath, error) {
 		return p, scimRefusal(scimInvalidPath, "A path can't be read; it is an attribute such as active, name.givenName, or emails[type eq \"work\"].value.")

@@ -8,9 +8,9 @@ import (
 	"switchyard/storage"
 )
 
-// scimGroup is a team that an identity provider has made. Its displayName is the
-// provider's own: a team that is renamed here is found there under the name it has
-// there.
+// scimGroup is a team that an identity provider created. Its displayName is the
+// provider's: the provider finds a team under its own name even if the team was renamed
+// here.
 type scimGroup struct {
 	ID          TeamID    `json:"id"`
 	DisplayName string    `json:"displayName"`
@@ -35,14 +35,14 @@ var scimGroups = storage.Table[scimGroup]{
 	}},
 }
 
-// scimGroupKey has the oldest first: lists that are walked by number must not move
+// scimGroupKey sorts the oldest first: lists with numbered positions must not move
 // while groups are added.
 func scimGroupKey(k storage.Key, id TeamID) storage.Key {
 	team, _ := storage.ParseID(id)
 	return k.ID(team)
 }
 
-// scimGroupRow reads a provisioned group; nil when there is none.
+// scimGroupRow returns a provisioned group, or nil.
 func (v *View) scimGroupRow(id TeamID) (*storage.Row[scimGroup], error) {
 	if _, ok := storage.ParseID(id); !ok {
 		return nil, nil
@@ -54,7 +54,7 @@ func (v *View) scimGroupRow(id TeamID) (*storage.Row[scimGroup], error) {
 	return row, nil
 }
 
-// scimGroupsBy reads the provisioned groups that an index leads to.
+// scimGroupsBy returns the provisioned groups with an entry in the index.
 func (v *View) scimGroupsBy(kind, value string) ([]*storage.Row[scimGroup], error) {
 	var rows []*storage.Row[scimGroup]
 	prefix := storage.Key(nil).Str(kind).Str(value)
@@ -72,8 +72,8 @@ func (v *View) scimGroupsBy(kind, value string) ([]*storage.Row[scimGroup], erro
 	return rows, nil
 }
 
-// freeDisplayName refuses a displayName that another group has: providers find their
-// groups again by it.
+// freeDisplayName returns CONFLICT if another group has the displayName, by which
+// providers look up their groups.
 func (v *View) freeDisplayName(name string, self TeamID) error {
 	rows, err := v.scimGroupsBy(scimByName, foldName(name))
 	if err != nil {
@@ -87,7 +87,7 @@ func (v *View) freeDisplayName(name string, self TeamID) error {
 	return nil
 }
 
-// forgetSCIMGroup drops what is known of the group that a team was, if it was one.
+// forgetSCIMGroup removes the record of the group that a team was, if any.
 func (tx *Tx) forgetSCIMGroup(team TeamID) error {
 	row, err := tx.scimGroupRow(team)
 	if err != nil || row == nil {
@@ -99,9 +99,9 @@ func (tx *Tx) forgetSCIMGroup(team TeamID) error {
 	return tx.tally(scimGroupTable, -1)
 }
 
-// scimMembers gives the users in a group: those of its team who are provisioned,
-// and those who are deactivated and would come back to it. Whoever else is in the
-// team is no business of the provider's.
+// scimMembers returns the users in a group: the provisioned members of its team, and
+// the deactivated users who would return to it. Other members of the team are not shown
+// to the provider.
 func (v *View) scimMembers(team TeamID) ([]UserID, error) {
 	var all []UserID
 	id, _ := storage.ParseID(team)
@@ -136,7 +136,7 @@ func (v *View) scimMembers(team TeamID) ([]UserID, error) {
 	return all, nil
 }
 
-// SCIMGroup is a provisioned group as answers show it.
+// SCIMGroup is a provisioned group in the form that answers show.
 type SCIMGroup struct {
 	Schemas     []string        `json:"schemas"`
 	ID          TeamID          `json:"id"`
@@ -146,8 +146,8 @@ type SCIMGroup struct {
 	Meta        *SCIMMeta       `json:"meta,omitempty"`
 }
 
-// scimGroupShown gives a group as answers show it. Its version covers the members,
-// so without them it has none.
+// scimGroupShown returns a group in the form that answers show. The version covers the
+// members, so it is left out without them.
 func (v *View) scimGroupShown(g *scimGroup, base *SCIMBase, members bool) (*SCIMGroup, error) {
 	url := base.url(v)
 	shown := &SCIMGroup{Schemas: []string{scimGroupURN}, ID: g.ID, ExternalID: g.ExternalID, DisplayName: g.DisplayName}
@@ -168,8 +168,7 @@ func (v *View) scimGroupShown(g *scimGroup, base *SCIMBase, members bool) (*SCIM
 	return shown, nil
 }
 
-// matchedSCIMGroup reads the group that a path names, in the version that is asked
-// for.
+// matchedSCIMGroup returns the group that a path names, if If-Match has its version.
 func (tx *Tx) matchedSCIMGroup(id TeamID, ifMatch string, base *SCIMBase) (*storage.Row[scimGroup], error) {
 	row, err := tx.scimGroupRow(id)
 	if err != nil {
@@ -200,13 +199,13 @@ func replySCIMGroup(outcome Outcome, shown *SCIMGroup, selection *SCIMSelection)
 	return reply, err
 }
 
-// scimTeamKey makes a free team key of a group's name: the initials of several
-// words, the beginning of one; with a number behind when it is taken.
+// scimTeamKey returns an unused team key for a group's name: the initials of several
+// words, or the beginning of one, with a number at the end if the key is taken.
 func (v *View) scimTeamKey(name string) (string, error) {
 	words := strings.FieldsFunc(branchName("", name), func(r rune) bool { return r == '-' })
 	stem := ""
 	switch {
-	case len(words) == 0: // of a script without such letters
+	case len(words) == 0: // the name has no letters that a key can have
 		stem = "TEAM"
 	case len(words) == 1:
 		stem = words[0][:min(4, len(words[0]))]
@@ -225,7 +224,7 @@ func (v *View) scimTeamKey(name string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("look up a team's key: %w", err)
 		}
-		if !taken { // soon: there are at most so many teams
+		if !taken { // the number of teams is limited, so a free key is found soon
 			return key, nil
 		}
 	}

@@ -1,6 +1,6 @@
 package tracker
 
-// SCIMGroupByIDIn names a group.
+// SCIMGroupByIDIn identifies a group.
 type SCIMGroupByIDIn struct {
 	SCIMBase
 	SCIMSelection

@@ -2,24 +2,24 @@ package tracker
 
 import "fmt"
 
-// maxSCIMGroupBody bounds the body of what writes a group, in bytes: as many members
-// as a workspace has fit in, with what providers say of each.
+// maxSCIMGroupBody limits the body of a group, in bytes: it fits as many members as a
+// workspace can have, with the attributes that providers send for each.
 const maxSCIMGroupBody = 4 << 20
 
-// SCIMGroupMemberIn names a user of a group.
+// SCIMGroupMemberIn identifies a user of a group.
 type SCIMGroupMemberIn struct {
 	Value string      `json:"value" rules:"required,min=1,max=255"`
 	Type  Opt[string] `json:"type" rules:"nullable,max=255"`
 }
 
-// SCIMGroupIn is a group as it is written whole.
+// SCIMGroupIn is a complete group.
 type SCIMGroupIn struct {
 	DisplayName string                   `json:"displayName" rules:"required,min=1,max=200"`
 	ExternalID  Opt[string]              `json:"externalId" rules:"nullable,max=255"`
 	Members     Opt[[]SCIMGroupMemberIn] `json:"members" rules:"nullable,max=10000"`
 }
 
-// Validate looks at what the tags can't say.
+// Validate checks what the tags can't express.
 func (in *SCIMGroupIn) Validate(faults *Faults) {
 	for i, m := range in.Members.Value {
 		if kind := m.Type.Or(""); kind != "" && kind != "User" && kind != "user" {
@@ -36,14 +36,14 @@ func (in *SCIMGroupIn) members() []UserID {
 	return ids
 }
 
-// CreateSCIMGroupIn asks for a group.
+// CreateSCIMGroupIn is a new group.
 type CreateSCIMGroupIn struct {
 	SCIMBase
 	SCIMSelection
 	SCIMGroupIn
 }
 
-// CreateSCIMGroup makes a public team of a group. It belongs to the workspace's owner.
+// CreateSCIMGroup makes a public team for a group. The workspace's owner owns the team.
 var CreateSCIMGroup = NewCommand[CreateSCIMGroupIn, SCIMGroup]("CreateScimGroup", "Provision a group", Needs{Level: Read}, createSCIMGroup, Provisions(SCIMGroupsWrite), BodyUpTo(maxSCIMGroupBody))
 
 func createSCIMGroup(tx *Tx, in *CreateSCIMGroupIn) (Reply, error) {

@@ -6,16 +6,16 @@ import (
 	"switchyard/storage"
 )
 
-// DeleteSCIMGroupIn names a group.
+// DeleteSCIMGroupIn identifies a group.
 type DeleteSCIMGroupIn struct {
 	SCIMBase
 	ID      TeamID `path:"id"`
 	IfMatch string `header:"If-Match"`
 }
 
-// DeleteSCIMGroup forgets a group and takes its users out of the team. The team goes
-// too, unless it has issues or is the default one: the provider knows nothing of
-// those, and would try for ever.
+// DeleteSCIMGroup removes a group, and its users from the team. It also deletes the
+// team, unless that has issues or is the default one: the provider doesn't know these
+// reasons, and would repeat a refused deletion forever.
 var DeleteSCIMGroup = NewCommand[DeleteSCIMGroupIn, None]("DeleteScimGroup", "Remove a provisioned group", Needs{Level: Read}, deleteSCIMGroup, Provisions(SCIMGroupsWrite), WithRoom(Frees))
 
 func deleteSCIMGroup(tx *Tx, in *DeleteSCIMGroupIn) (Reply, error) {

@@ -15,7 +15,7 @@ type SCIMGroupList struct {
 	Resources    []SCIMGroup `json:"Resources"`
 }
 
-// ListSCIMGroups lists the provisioned groups that satisfy a filter, the oldest first.
+// ListSCIMGroups lists the provisioned groups that satisfy a filter, oldest first.
 var ListSCIMGroups = NewQuery[SCIMListIn, SCIMGroupList]("ListScimGroups", "List provisioned groups", Needs{Level: Read}, listSCIMGroups, OneMoment, Provisions(SCIMGroupsRead))
 
 func listSCIMGroups(v *View, in *SCIMListIn) (Reply, error) {
@@ -62,7 +62,7 @@ func listSCIMGroups(v *View, in *SCIMListIn) (Reply, error) {
 	})
 }
 
-// scimGroupIs tells whether a group is as a condition says.
+// scimGroupIs reports whether a group satisfies a condition.
 func (v *View) scimGroupIs(g *scimGroup, t *scimTerm) (bool, error) {
 	switch t.attribute {
 	case "id":

@@ -7,10 +7,10 @@ import (
 	"switchyard/storage"
 )
 
-// maxSCIMTeams bounds the teams that are remembered of a deactivated user.
+// maxSCIMTeams limits the teams that are stored for a deactivated user.
 const maxSCIMTeams = 1000
 
-// joinSCIMGroup puts a user into a group; false when they were in it.
+// joinSCIMGroup adds a user to a group; false if the user was in it.
 func (tx *Tx) joinSCIMGroup(team TeamID, who UserID) (bool, error) {
 	user, err := tx.scimUserRow(who)
 	if err != nil {
@@ -43,8 +43,8 @@ func (tx *Tx) joinSCIMGroup(team TeamID, who UserID) (bool, error) {
 	return true, tx.updateSCIMUser(user, &u)
 }
 
-// leaveSCIMGroup takes a user out of a group; false when they were not in it, or are
-// not a provisioned user at all.
+// leaveSCIMGroup removes a user from a group; false if there was no such provisioned
+// user in it.
 func (tx *Tx) leaveSCIMGroup(team TeamID, who UserID) (bool, error) {
 	user, err := tx.scimUserRow(who)
 	if err != nil || user == nil {
@@ -71,7 +71,7 @@ func (tx *Tx) updateSCIMUser(row *storage.Row[scimUser], u *scimUser) error {
 	return nil
 }
 
-// setSCIMMembers makes a group consist of the given users.
+// setSCIMMembers replaces the users of a group.
 func (tx *Tx) setSCIMMembers(team TeamID, wanted []UserID) (changed bool, err error) {
 	there, err := tx.scimMembers(team)
 	if err != nil {

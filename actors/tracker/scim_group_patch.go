@@ -8,9 +8,9 @@ type PatchSCIMGroupIn struct {
 	SCIMOperations
 }
 
-// PatchSCIMGroup changes a group by the operations of RFC 7644, all or none of which
-// are carried out. A group may have thousands of members, so the answer does not
-// show it.
+// PatchSCIMGroup changes a group by the operations of RFC 7644; either all of them take
+// effect or none. A group may have thousands of members, so the answer does not show
+// it.
 var PatchSCIMGroup = NewCommand[PatchSCIMGroupIn, None]("PatchScimGroup", "Change a provisioned group", Needs{Level: Read}, patchSCIMGroup, Provisions(SCIMGroupsWrite), BodyUpTo(maxSCIMGroupBody))
 
 func patchSCIMGroup(tx *Tx, in *PatchSCIMGroupIn) (Reply, error) {
@@ -37,7 +37,8 @@ func patchSCIMGroup(tx *Tx, in *PatchSCIMGroupIn) (Reply, error) {
 	return Reply{Outcome: NoContent}, tx.changeSCIMGroup(row, &g, members)
 }
 
-// applyGroup carries out an edit of a group; true when it changed who is in it.
+// applyGroup applies an edit to a group; members reports whether it changed the
+// members.
 func (e *scimEdit) applyGroup(tx *Tx, g *scimGroup) (members bool, err error) {
 	p := &e.path
 	if p.attribute == "members" {
@@ -67,8 +68,8 @@ func (e *scimEdit) applyGroup(tx *Tx, g *scimGroup) (members bool, err error) {
 	return false, err
 }
 
-// applyMembers carries out an edit of the members: of those that a filter selects, or
-// of those that the value names, or of all.
+// applyMembers applies an edit of the members: those selected by a filter, those in the
+// value, or all.
 func (e *scimEdit) applyMembers(tx *Tx, team TeamID) (bool, error) {
 	p := &e.path
 	if p.sub != "" || p.selects && !e.remove {
@@ -83,7 +84,7 @@ func (e *scimEdit) applyMembers(tx *Tx, team TeamID) (bool, error) {
 			who = append(who, UserID(t.value))
 		}
 		if len(who) > 1 && who[0] != who[1] {
-			return false, nil // nobody is two
+			return false, nil // no user has two ids
 		}
 		return tx.leaveAll(team, who[:1])
 	}
@@ -106,7 +107,7 @@ func (e *scimEdit) applyMembers(tx *Tx, team TeamID) (bool, error) {
 	return tx.setSCIMMembers(team, who)
 }
 
-// memberIDs reads whom a value names.
+// memberIDs returns the ids of users in a value.
 func (e *scimEdit) memberIDs() ([]UserID, error) {
 	values, ok := scimObjects(e.value)
 	if !ok {

@@ -15,8 +15,8 @@ type PutSCIMGroupIn struct {
 	SCIMGroupIn
 }
 
-// PutSCIMGroup replaces what is known of a group. Without members it keeps those it
-// has: to take all of them out, an empty array says so.
+// PutSCIMGroup replaces a group. Without members in the request the group keeps its
+// members; an empty array removes all.
 var PutSCIMGroup = NewCommand[PutSCIMGroupIn, SCIMGroup]("PutScimGroup", "Replace a provisioned group", Needs{Level: Read}, putSCIMGroup, Provisions(SCIMGroupsWrite), BodyUpTo(maxSCIMGroupBody))
 
 func putSCIMGroup(tx *Tx, in *PutSCIMGroupIn) (Reply, error) {
@@ -42,8 +42,8 @@ func putSCIMGroup(tx *Tx, in *PutSCIMGroupIn) (Reply, error) {
 	return replySCIMGroup(Done, shown, &in.SCIMSelection)
 }
 
-// changeSCIMGroup stores a group's new value; members says that who is in it has
-// changed. A new displayName is the team's new name.
+// changeSCIMGroup stores a changed group; members is set if its members have changed. A
+// new displayName is also the team's new name.
 func (tx *Tx) changeSCIMGroup(row *storage.Row[scimGroup], g *scimGroup, members bool) error {
 	renamed := g.DisplayName != row.Value.DisplayName
 	if !renamed && !members && sameText(g.ExternalID, row.Value.ExternalID) {

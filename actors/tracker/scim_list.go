@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// maxSCIMPage is the most resources an answer lists, and scimPageSize how many it
-	// lists when the request does not say.
+	// maxSCIMPage is the most resources that an answer lists, and scimPageSize the
+	// default.
 	maxSCIMPage  = 200
 	scimPageSize = 100
 )
 
-// SCIMListIn asks for a part of a list (RFC 7644, section 3.4.2).
+// SCIMListIn asks for a page of a list (RFC 7644, section 3.4.2).
 type SCIMListIn struct {
 	SCIMBase
 	SCIMSelection
@@ -23,10 +23,10 @@ type SCIMListIn struct {
 	Count      Opt[int] `query:"count"`
 }
 
-// scimPage is the part of a list that is asked for. It counts on past its end.
+// scimPage is the requested page of a list. It counts resources beyond its end, too.
 type scimPage struct {
 	in    *SCIMListIn
-	start int // of the first resource shown, counted from 1
+	start int // position of the first resource shown, counted from 1
 	most  int
 	total int
 	bytes int
@@ -37,16 +37,16 @@ func newSCIMPage(in *SCIMListIn) *scimPage {
 	return &scimPage{in: in, start: max(1, in.StartIndex), most: min(max(0, in.Count.Or(scimPageSize)), maxSCIMPage), shown: []json.RawMessage{}}
 }
 
-// next counts a resource and tells whether it is to be shown.
+// next counts a resource and reports whether it belongs to the page.
 func (p *scimPage) next() bool {
 	p.total++
 	return p.total >= p.start && len(p.shown) < p.most && p.bytes <= maxPageBytes
 }
 
-// full tells whether no more will be shown.
+// full reports whether the page is complete.
 func (p *scimPage) full() bool { return len(p.shown) >= p.most || p.bytes > maxPageBytes }
 
-// add shows a resource.
+// add adds a resource to the page.
 func (p *scimPage) add(resource any) error {
 	body, err := p.in.encode(resource)
 	p.shown = append(p.shown, body)
@@ -54,7 +54,7 @@ func (p *scimPage) add(resource any) error {
 	return err
 }
 
-// scimListed is the answer, the same for all kinds of resources.
+// scimListed is the answer, for all types of resources.
 type scimListed struct {
 	Schemas      []string          `json:"schemas"`
 	TotalResults int               `json:"totalResults"`
@@ -70,7 +70,7 @@ func (p *scimPage) reply() (Reply, error) {
 }
 
 // listSCIM answers with the records of a table that satisfy the terms, in the order of
-// their keys; the tally says how many there are when all do.
+// their keys. Without terms the counter of the table's records has the total.
 func listSCIM[T any](v *View, p *scimPage, table *storage.Table[T], terms []scimTerm, rows []*storage.Row[T], narrowed bool,
 	holds func(*T, *scimTerm) (bool, error), show func(*T) error) (Reply, error) {
 	consider := func(row *storage.Row[T]) error {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// SCIMOperation is one operation of a PATCH as it is sent.
+// SCIMOperation is one operation of a PATCH.
 type SCIMOperation struct {
 	Op    string          `json:"op" rules:"required,max=20"`
 	Path  Opt[string]     `json:"path" rules:"nullable,max=1000"`
@@ -24,17 +24,17 @@ type SCIMOperations struct {
 type scimEdit struct {
 	add, remove bool // neither: replace
 	path        scimPath
-	value       any // as encoding/json decodes it; nil for none
+	value       any // as decoded by encoding/json; nil for none
 }
 
-// edits reads the operations of a PATCH. Those without a path are taken apart into
-// one for each attribute that their value names.
+// edits parses the operations of a PATCH. An operation without a path is split into one
+// for each attribute of its value.
 func (o *SCIMOperations) edits() ([]scimEdit, error) {
 	var edits []scimEdit
 	for i := range o.Operations {
 		op := &o.Operations[i]
 		e := scimEdit{}
-		switch strings.ToLower(op.Op) { // some providers write Add and Replace
+		switch strings.ToLower(op.Op) { // some providers send Add and Replace
 		case "add":
 			e.add = true
 		case "remove":
@@ -73,7 +73,7 @@ func (o *SCIMOperations) edits() ([]scimEdit, error) {
 	return edits, nil
 }
 
-// text reads the value of an edit of a single text; nil when it is to be removed.
+// text returns the value of an edit of a single text, or nil to remove it.
 func (e *scimEdit) text(most int) (*string, error) {
 	if e.remove || e.value == nil {
 		return nil, nil
@@ -88,8 +88,8 @@ func (e *scimEdit) text(most int) (*string, error) {
 	return &text, nil
 }
 
-// scimTruth reads a boolean, also one that is written as a string, with any case: that
-// is what Microsoft Entra ID sends.
+// scimTruth parses a boolean, or a string of one in any case, which Microsoft Entra ID
+// sends.
 func scimTruth(value any) (bool, error) {
 	switch v := value.(type) {
 	case bool:
@@ -105,7 +105,7 @@ func scimTruth(value any) (bool, error) {
 	return false, scimRefusal(scimInvalidValue, "active must be true or false.")
 }
 
-// scimObjects reads a value that is an object or an array of objects.
+// scimObjects parses a value that is an object or an array of objects.
 func scimObjects(value any) ([]map[string]any, bool) {
 	if one, ok := value.(map[string]any); ok {
 		return []map[string]any{one}, true
@@ -125,7 +125,7 @@ func scimObjects(value any) ([]map[string]any, bool) {
 	return all, true
 }
 
-// scimProperty reads a text of an object by its name in any case; empty when it has none.
+// scimProperty returns a property of an object by its name, case-insensitively, or nil.
 func scimProperty(object map[string]any, name string) any {
 	if v, ok := object[name]; ok {
 		return v
@@ -138,16 +138,16 @@ func scimProperty(object map[string]any, name string) any {
 	return nil
 }
 
-// scimUnkept are the attributes of RFC 7643's users of which nothing is kept. Providers
-// send them by default, so they are taken and dropped; one that is in no schema is
-// refused.
+// scimUnkept are the attributes of RFC 7643's users that are not stored. Providers send
+// them by default, so they are accepted and dropped. Attributes that are in no schema
+// are refused.
 var scimUnkept = map[string]bool{
 	"schemas": true, "id": true, "meta": true, "groups": true,
 	"nickname": true, "profileurl": true, "title": true, "usertype": true, "preferredlanguage": true, "locale": true, "timezone": true,
 	"password": true, "phonenumbers": true, "ims": true, "photos": true, "addresses": true, "entitlements": true, "roles": true, "x509certificates": true,
 }
 
-// apply carries out an edit of a user. active is set where it is told.
+// apply applies an edit to a user. It sets active if the edit has it.
 func (e *scimEdit) apply(u *SCIMUserAttributes, active *Opt[bool]) (err error) {
 	p := &e.path
 	if p.foreign || scimUnkept[p.attribute] {
@@ -189,7 +189,7 @@ func (e *scimEdit) apply(u *SCIMUserAttributes, active *Opt[bool]) (err error) {
 	return err
 }
 
-// keepsID refuses to change a resource's id. Some providers send it along as it is.
+// keepsID refuses to change a resource's id. Some providers send the present one.
 func (e *scimEdit) keepsID(id string) error {
 	if e.path.attribute != "id" || !e.remove && e.path.sub == "" && e.value == id {
 		return nil

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// maxSCIMEmails bounds a user's addresses.
+// maxSCIMEmails limits a user's addresses.
 const maxSCIMEmails = 20
 
-// applyEmails carries out an edit of a user's addresses.
+// applyEmails applies an edit of a user's addresses.
 func (e *scimEdit) applyEmails(u *SCIMUserAttributes) error {
 	emails := slices.Clone(u.Emails)
 	var err error
@@ -31,7 +31,7 @@ func (e *scimEdit) applyEmails(u *SCIMUserAttributes) error {
 	return nil
 }
 
-// wholeEmails is an edit of the list.
+// wholeEmails applies an edit of the whole list.
 func (e *scimEdit) wholeEmails(emails []SCIMEmail) ([]SCIMEmail, error) {
 	if e.remove || e.value == nil {
 		return nil, nil
@@ -67,9 +67,9 @@ func (e *scimEdit) wholeEmails(emails []SCIMEmail) ([]SCIMEmail, error) {
 	return emails, nil
 }
 
-// someEmails is an edit of the addresses that a filter selects. Where none is and the
-// edit is not a removal, one is made that the filter would select: providers set
-// emails[type eq "work"].value without asking whether there is one.
+// someEmails applies an edit of the addresses that a filter selects. If there is none
+// and the edit is not a removal, it adds an address that the filter selects: providers
+// set emails[type eq "work"].value without checking whether it exists.
 func (e *scimEdit) someEmails(emails []SCIMEmail) ([]SCIMEmail, error) {
 	found := false
 	for i := 0; i < len(emails); i++ {
@@ -136,14 +136,14 @@ func (e *scimEdit) editEmail(emails []SCIMEmail, at int) error {
 	return nil
 }
 
-// onlyPrimary makes one address the primary one.
+// onlyPrimary makes one address the only primary one.
 func onlyPrimary(emails []SCIMEmail, at int) {
 	for i := range emails {
 		emails[i].Primary = i == at
 	}
 }
 
-// set puts one part of an address.
+// set sets one sub-attribute of an address.
 func (m *SCIMEmail) set(sub string, value any) error {
 	if sub == "primary" {
 		m.Primary = false
@@ -173,7 +173,7 @@ func (m *SCIMEmail) set(sub string, value any) error {
 	return nil
 }
 
-// satisfies tells whether an address is as a filter says.
+// satisfies reports whether an address satisfies the terms of a filter.
 func (m *SCIMEmail) satisfies(terms []scimTerm) bool {
 	for _, t := range terms {
 		var holds bool

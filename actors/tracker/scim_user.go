@@ -21,7 +21,7 @@ type SCIMEmail struct {
 	Primary bool   `json:"primary,omitempty"`
 }
 
-// SCIMUserAttributes are what an identity provider says of a person.
+// SCIMUserAttributes are a person's attributes from an identity provider.
 type SCIMUserAttributes struct {
 	UserName    string      `json:"userName"`
 	ExternalID  *string     `json:"externalId,omitempty"`
@@ -30,10 +30,10 @@ type SCIMUserAttributes struct {
 	Emails      []SCIMEmail `json:"emails,omitempty"`
 }
 
-// scimUser is a person whom an identity provider has provisioned. While they are
-// active there is a member with their id, and only then; so a member who is removed
-// in another way is not active either. The one who is not active is remembered
-// with what they come back to.
+// scimUser is a person provisioned by an identity provider. An active user has a member
+// with the same id, and an inactive one has none; so a member who is removed in another
+// way becomes inactive. The role and teams of an inactive user are stored for the
+// return.
 type scimUser struct {
 	ID UserID `json:"id"`
 	SCIMUserAttributes
@@ -69,7 +69,7 @@ var scimUsers = storage.Table[scimUser]{
 	}},
 }
 
-// scimUserRow reads a provisioned user; nil when there is none.
+// scimUserRow returns a provisioned user, or nil.
 func (v *View) scimUserRow(id UserID) (*storage.Row[scimUser], error) {
 	if id == "" || !indexable(string(id)) {
 		return nil, nil
@@ -81,7 +81,7 @@ func (v *View) scimUserRow(id UserID) (*storage.Row[scimUser], error) {
 	return row, nil
 }
 
-// scimUsersBy reads the provisioned users that an index leads to, in the order of
+// scimUsersBy returns the provisioned users with an entry in the index, in the order of
 // their ids.
 func (v *View) scimUsersBy(kind, value string) ([]*storage.Row[scimUser], error) {
 	var rows []*storage.Row[scimUser]
@@ -100,7 +100,7 @@ func (v *View) scimUsersBy(kind, value string) ([]*storage.Row[scimUser], error)
 	return rows, nil
 }
 
-// freeUserName refuses a userName that another user has, whatever its case.
+// freeUserName returns CONFLICT if another user has the userName, case-insensitively.
 func (v *View) freeUserName(name string, self UserID) error {
 	rows, err := v.scimUsersBy(scimByName, foldName(name))
 	if err != nil {
@@ -114,8 +114,8 @@ func (v *View) freeUserName(name string, self UserID) error {
 	return nil
 }
 
-// email is the address of the member that a user is: the primary one, else the
-// first, else the userName where it is one.
+// email returns the address of the user's member: the primary one, or the first, or the
+// userName if it is an address.
 func (u *SCIMUserAttributes) email() *string {
 	for i := range u.Emails {
 		if u.Emails[i].Primary {
@@ -128,7 +128,7 @@ func (u *SCIMUserAttributes) email() *string {
 	return u.address()
 }
 
-// address is the userName where it looks like an e-mail address.
+// address returns the userName if it looks like an e-mail address, or nil.
 func (u *SCIMUserAttributes) address() *string {
 	if at := strings.IndexByte(u.UserName, '@'); at < 1 || at == len(u.UserName)-1 || len(u.UserName) > 254 {
 		return nil
@@ -136,7 +136,7 @@ func (u *SCIMUserAttributes) address() *string {
 	return &u.UserName
 }
 
-// memberName is what the member is called.
+// memberName returns the name of the user's member.
 func (u *SCIMUserAttributes) memberName() *string {
 	name := u.UserName
 	switch {
@@ -153,7 +153,7 @@ func (u *SCIMUserAttributes) memberName() *string {
 	return &name
 }
 
-// SCIMUser is a provisioned user as answers show it.
+// SCIMUser is a provisioned user in the form that answers show.
 type SCIMUser struct {
 	Schemas     []string        `json:"schemas"`
 	ID          UserID          `json:"id"`
@@ -167,7 +167,7 @@ type SCIMUser struct {
 	Meta        *SCIMMeta       `json:"meta,omitempty"`
 }
 
-// scimUserShown gives a user as answers show it.
+// scimUserShown returns a user in the form that answers show.
 func (v *View) scimUserShown(u *scimUser, base *SCIMBase) (*SCIMUser, error) {
 	active, err := v.Has(memberTable, memberKey(nil, u.ID))
 	if err != nil {
@@ -202,8 +202,7 @@ func (v *View) scimUserShown(u *scimUser, base *SCIMBase) (*SCIMUser, error) {
 	return shown, nil
 }
 
-// scimEscape makes an id a part of a path. All but those that admins made up
-// are so already.
+// scimEscape escapes an id for a path. Only ids that admins have chosen need it.
 func scimEscape(id string) string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder

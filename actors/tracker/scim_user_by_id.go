@@ -1,6 +1,6 @@
 package tracker
 
-// SCIMUserByIDIn names a user.
+// SCIMUserByIDIn identifies a user.
 type SCIMUserByIDIn struct {
 	SCIMBase
 	SCIMSelection

@@ -5,39 +5,39 @@ import (
 	"fmt"
 )
 
-// SCIMNameIn is a name as it is written; what else it holds is not kept.
+// SCIMNameIn is a name in a request; other parts are not stored.
 type SCIMNameIn struct {
 	Formatted  Opt[string] `json:"formatted" rules:"nullable,max=200"`
 	FamilyName Opt[string] `json:"familyName" rules:"nullable,max=200"`
 	GivenName  Opt[string] `json:"givenName" rules:"nullable,max=200"`
 }
 
-// SCIMEmailIn is an address as it is written.
+// SCIMEmailIn is an address in a request.
 type SCIMEmailIn struct {
 	Value   Opt[string] `json:"value" rules:"nullable,max=254"`
 	Type    Opt[string] `json:"type" rules:"nullable,max=254"`
 	Primary Opt[bool]   `json:"primary" rules:"nullable"`
 }
 
-// SCIMUserIn is a user as it is written whole.
+// SCIMUserIn is a complete user.
 type SCIMUserIn struct {
 	UserName    string             `json:"userName" rules:"required,min=1,max=255"`
 	ExternalID  Opt[string]        `json:"externalId" rules:"nullable,max=255"`
 	DisplayName Opt[string]        `json:"displayName" rules:"nullable,max=200"`
 	Name        Opt[SCIMNameIn]    `json:"name" rules:"nullable"`
 	Emails      Opt[[]SCIMEmailIn] `json:"emails" rules:"nullable,max=20"`
-	// Active is a boolean, or a string that says true or false.
+	// Active is a boolean, or a string with true or false.
 	Active json.RawMessage `json:"active"`
 }
 
-// Validate looks at what the tags can't say.
+// Validate checks what the tags can't express.
 func (in *SCIMUserIn) Validate(faults *Faults) {
 	if _, err := in.active(); err != nil {
 		faults.Add("active", "Must be true or false.")
 	}
 }
 
-// active is what is said of being active, if anything is.
+// active returns the value of Active, if there is one.
 func (in *SCIMUserIn) active() (Opt[bool], error) {
 	var value any
 	if len(in.Active) == 0 || json.Unmarshal(in.Active, &value) != nil || value == nil {
@@ -47,7 +47,7 @@ func (in *SCIMUserIn) active() (Opt[bool], error) {
 	return Some(active), err
 }
 
-// scimText gives a text that may be absent, null or empty, which are all the same.
+// scimText returns the text of a field, or nil if it is absent, null or empty.
 func scimText(o Opt[string]) *string {
 	if text := o.Or(""); text != "" {
 		return &text
@@ -75,14 +75,14 @@ func (in *SCIMUserIn) attributes() SCIMUserAttributes {
 	return u
 }
 
-// CreateSCIMUserIn asks for a user.
+// CreateSCIMUserIn is a new user.
 type CreateSCIMUserIn struct {
 	SCIMBase
 	SCIMSelection
 	SCIMUserIn
 }
 
-// scimUserStep is the step that writes a user in their workspace.
+// scimUserStep is the input of the steps that write a user in the workspace.
 type scimUserStep struct {
 	SCIMBase
 	SCIMSelection
@@ -92,8 +92,7 @@ type scimUserStep struct {
 	Active  Opt[bool]          `json:"active"`
 }
 
-// CreateSCIMUser provisions a user, who becomes a member unless they are not to be
-// active.
+// CreateSCIMUser provisions a user, who becomes a member unless active is false.
 var CreateSCIMUser = NewWorkflow[CreateSCIMUserIn, SCIMUser]("CreateScimUser", "Provision a user", Needs{Level: Read}, func(f Flow, in *CreateSCIMUserIn) (Reply, error) {
 	active, err := in.active()
 	if err != nil {

@@ -2,15 +2,15 @@ package tracker
 
 import "fmt"
 
-// DeleteSCIMUserIn names a user.
+// DeleteSCIMUserIn identifies a user.
 type DeleteSCIMUserIn struct {
 	SCIMBase
 	ID      UserID `path:"id"`
 	IfMatch string `header:"If-Match"`
 }
 
-// DeleteSCIMUser forgets a user, and takes the membership away. What they wrote
-// stays.
+// DeleteSCIMUser removes a user and the membership. The user's issues and comments
+// stay.
 var DeleteSCIMUser = NewWorkflow[DeleteSCIMUserIn, None]("DeleteScimUser", "Remove a provisioned user", Needs{Level: Read}, func(f Flow, in *DeleteSCIMUserIn) (Reply, error) {
 	return memberFlow(f, deleteSCIMUserOp, &scimUserStep{SCIMBase: in.SCIMBase, ID: in.ID, IfMatch: in.IfMatch})
 }, Provisions(SCIMUsersWrite), WithRoom(Frees))

@@ -7,9 +7,9 @@ import (
 	"switchyard/storage"
 )
 
-// memberToAdopt finds a member who was there before a user is provisioned: one who
-// has their address and is nobody's yet. It is the same person, who must not be
-// there twice, and has to go when the provider says so.
+// memberToAdopt returns an existing member with the address of a new user, if no other
+// provisioned user has it. It is the same person, who must not be a member twice, and
+// whom the provider must be able to remove.
 func (v *View) memberToAdopt(u *SCIMUserAttributes) (*storage.Row[Member], error) {
 	for _, address := range [...]*string{u.email(), u.address()} {
 		if address == nil {
@@ -36,8 +36,9 @@ func (v *View) memberToAdopt(u *SCIMUserAttributes) (*storage.Row[Member], error
 	return nil, nil
 }
 
-// settleMember brings the member that a user is in line: there while active, gone while
-// not, with the user's name and address. made says that the user's id is new.
+// settleMember creates, removes or updates the member of a user: there is one while the
+// user is active, with the user's name and address. made is set if the user's id is
+// new.
 func (tx *Tx) settleMember(u *scimUser, active, made bool) error {
 	m, err := tx.member(u.ID)
 	switch {
@@ -62,9 +63,9 @@ func (tx *Tx) settleMember(u *scimUser, active, made bool) error {
 	return nil
 }
 
-// activate makes a user a member, with the role and the teams they had. Whoever comes
-// back is no longer one of those whose credentials this workspace may make for
-// everywhere: they may have a life elsewhere by now.
+// activate makes a user a member, with the stored role and teams. A user who returns no
+// longer counts as issued, so this workspace can't make credentials for the user that
+// are valid elsewhere: the user may have joined other workspaces since.
 func (tx *Tx) activate(u *scimUser, made bool) error {
 	role := u.Role
 	if role == "" {
@@ -90,7 +91,7 @@ func (tx *Tx) activate(u *scimUser, made bool) error {
 	return tx.noteMember(u.ID, true)
 }
 
-// deactivate takes a user's membership away and remembers it.
+// deactivate removes a user's membership and stores its role and teams.
 func (tx *Tx) deactivate(u *scimUser, m *storage.Row[Member]) error {
 	if m.Value.Role == RoleOwner {
 		return Conflict("The owner of the workspace can't be deactivated or removed.", "Leave the owner out of what is provisioned.")
@@ -106,7 +107,7 @@ func (tx *Tx) deactivate(u *scimUser, m *storage.Row[Member]) error {
 	return nil
 }
 
-// changeSCIMUser stores a user's new value, and gives it as answers show it.
+// changeSCIMUser stores a changed user, and returns the form that answers show.
 func (tx *Tx) changeSCIMUser(row *storage.Row[scimUser], u *scimUser, active Opt[bool], base *SCIMBase) (*SCIMUser, error) {
 	if foldName(u.UserName) != foldName(row.Value.UserName) {
 		if err := tx.freeUserName(u.UserName, u.ID); err != nil {
@@ -129,7 +130,7 @@ func (tx *Tx) changeSCIMUser(row *storage.Row[scimUser], u *scimUser, active Opt
 	return tx.scimUserShown(u, base)
 }
 
-// matchedSCIMUser reads the user that a path names, in the version that is asked for.
+// matchedSCIMUser returns the user that a path names, if If-Match has its version.
 func (tx *Tx) matchedSCIMUser(id UserID, ifMatch string, base *SCIMBase) (*storage.Row[scimUser], error) {
 	row, err := tx.scimUserRow(id)
 	if err != nil {

@@ -62,8 +62,8 @@ func listSCIMUsers(v *View, in *SCIMListIn) (Reply, error) {
 	})
 }
 
-// scimUserIs tells whether a user is as a condition says. Only ids and externalIds
-// are compared with their case.
+// scimUserIs reports whether a user satisfies a condition. Only id and externalId are
+// compared case-sensitively.
 func (v *View) scimUserIs(u *scimUser, t *scimTerm) (bool, error) {
 	switch t.attribute {
 	case "id":

@@ -14,8 +14,8 @@ type PatchSCIMUserIn struct {
 	SCIMOperations
 }
 
-// patchSCIMUserStep is the step in the user's workspace. The operations go as text,
-// since a value may be absent or anything.
+// patchSCIMUserStep is the input of the step in the user's workspace. The operations
+// are sent as text, since a value may be absent or of any type.
 type patchSCIMUserStep struct {
 	SCIMBase
 	SCIMSelection
@@ -26,8 +26,8 @@ type patchSCIMUserStep struct {
 	} `json:"operations"`
 }
 
-// PatchSCIMUser changes a user by the operations of RFC 7644, all or none of which
-// are carried out.
+// PatchSCIMUser changes a user by the operations of RFC 7644; either all of them take
+// effect or none.
 var PatchSCIMUser = NewWorkflow[PatchSCIMUserIn, SCIMUser]("PatchScimUser", "Change a provisioned user", Needs{Level: Read}, func(f Flow, in *PatchSCIMUserIn) (Reply, error) {
 	step := patchSCIMUserStep{SCIMBase: in.SCIMBase, SCIMSelection: in.SCIMSelection, ID: in.ID, IfMatch: in.IfMatch}
 	for i := range in.Operations {

@@ -9,8 +9,8 @@ type PutSCIMUserIn struct {
 	SCIMUserIn
 }
 
-// PutSCIMUser replaces what is known of a user. One who is not said to be active or
-// not stays what they are.
+// PutSCIMUser replaces the attributes of a user. Without active in the request the user
+// stays active or inactive.
 var PutSCIMUser = NewWorkflow[PutSCIMUserIn, SCIMUser]("PutScimUser", "Replace a provisioned user", Needs{Level: Read}, func(f Flow, in *PutSCIMUserIn) (Reply, error) {
 	active, err := in.active()
 	if err != nil {

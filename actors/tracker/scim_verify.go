@@ -6,8 +6,8 @@ import (
 	"switchyard/storage"
 )
 
-// checkOAuth proves that every client has a secret and every secret a client, that
-// these say the same, and that access tokens will be swept.
+// checkOAuth checks that every client has a secret and every secret a client, that both
+// have the same permissions, and that access tokens will be swept.
 func checkOAuth(v *storage.View, say sayer) error {
 	for _, pair := range [][2]storage.TableID{{oauthClientTable, oauthSecretTable}, {oauthSecretTable, oauthClientTable}} {
 		err := v.Rows(pair[0], nil, nil, func(pk, _ []byte) (bool, error) {
@@ -41,8 +41,8 @@ func checkOAuth(v *storage.View, say sayer) error {
 	return checkTimer(v, accessTokenTable, timerSweepAccess, say)
 }
 
-// checkSCIM proves that no two users have one userName and no two groups one
-// displayName, and that every group has a team.
+// checkSCIM checks that no two users have the same userName and no two groups the same
+// displayName, and that the team of every group exists.
 func checkSCIM(v *storage.View, say sayer) error {
 	names := map[string]bool{}
 	err := scimUsers.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
