@@ -7,31 +7,31 @@ import (
 	"switchyard/storage"
 )
 
-// AttachmentID names an attachment.
+// AttachmentID is the id of an attachment.
 type AttachmentID string
 
-// Attachment is a file that belongs to an issue and is seen by whoever sees the
-// issue. It never changes; its bytes are under URL.
+// Attachment is a file of an issue; callers who see the issue see it. It never changes.
+// URL is the address of its bytes.
 type Attachment struct {
 	ID             AttachmentID `json:"id"`
 	OrganizationID WorkspaceID  `json:"organizationId"`
 	IssueID        IssueID      `json:"issueId"`
 	Name           string       `json:"name"`
 	ContentType    MediaType    `json:"contentType"`
-	// Size in bytes.
+	// Size is in bytes.
 	Size int64 `json:"size"`
-	// SHA256 of the bytes, in hexadecimal.
+	// SHA256 is the hash of the bytes, in hexadecimal.
 	SHA256    string    `json:"sha256"`
 	URL       string    `json:"url"`
 	CreatedAt Timestamp `json:"createdAt"`
 }
 
-// attachmentChunkLen is how many bytes of an attachment a row holds; of the last
-// one, how many at most. It is part of what is on disk.
+// attachmentChunkLen is the number of an attachment's bytes in one row; the last row
+// may have fewer. It is part of the format on disk.
 const attachmentChunkLen = 256 << 10
 
-// attachments keeps what is known of the attachments of a workspace; their bytes
-// are rows of their own, under the attachment's id and a number from 0 on.
+// attachments holds the records of attachments. Their bytes are in rows of their own,
+// under the attachment's id and a number that starts at 0.
 var attachments = storage.Table[Attachment]{
 	ID:   attachmentTable,
 	Name: "attachment",
@@ -59,12 +59,12 @@ func (a *Attachment) issue() storage.ID {
 	return id
 }
 
-// attachmentPath is where the bytes of an attachment are read.
+// attachmentPath returns the path of an attachment's bytes.
 func attachmentPath(workspace, attachment storage.ID) string {
 	return "/workspaces/" + workspace.String() + "/attachments/" + attachment.String()
 }
 
-// attach stores a file as the attachment of an issue.
+// attach stores a file as an attachment of an issue.
 func (tx *Tx) attach(issue, id storage.ID, name string, f *upload) error {
 	if err := tx.tally(attachmentTable, 1); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (tx *Tx) attach(issue, id storage.ID, name string, f *upload) error {
 	return nil
 }
 
-// attachment gives what is known of an attachment; nil when there is none or the
+// attachment returns the record of an attachment, or nil if it does not exist or the
 // caller may not see its issue.
 func (v *View) attachment(id storage.ID) (*Attachment, error) {
 	row, err := attachments.Get(v, attachmentKey(id))
@@ -100,7 +100,7 @@ func (v *View) attachment(id storage.ID) (*Attachment, error) {
 	return &row.Value, nil
 }
 
-// content reads the bytes of an attachment into b, which is grown once.
+// content reads the bytes of an attachment into b, which it grows if necessary.
 func (v *View) content(a *Attachment, b []byte) ([]byte, error) {
 	if b = b[:0]; int64(cap(b)) < a.Size {
 		b = make([]byte, 0, a.Size)
@@ -119,8 +119,8 @@ func (v *View) content(a *Attachment, b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// dropAttachments removes attachments of an issue, and tells whether some are left.
-// However large they are, each costs a few small writes.
+// dropAttachments removes attachments of an issue, and reports whether some are left.
+// Each takes a few small writes, whatever its size.
 func (tx *Tx) dropAttachments(issue *storage.Row[Issue], portion *portion) (more bool, err error) {
 	of := issue.Value.id()
 	keys, err := tx.rowKeys(attachmentByIssue, of[:], portion.left+1)

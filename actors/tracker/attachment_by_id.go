@@ -2,14 +2,14 @@ package tracker
 
 import "switchyard/storage"
 
-// AttachmentByIDIn names an attachment, and the content the caller already has.
+// AttachmentByIDIn identifies an attachment, and the content that the caller has.
 type AttachmentByIDIn struct {
 	ID          string `path:"id"`
 	IfNoneMatch string `header:"If-None-Match"`
 }
 
-// AttachmentByID gives the bytes of an attachment. It reads one moment: the issue
-// may be deleted meanwhile, in several writes.
+// AttachmentByID returns the bytes of an attachment. It reads a snapshot, since a
+// deletion of the issue takes several batches.
 var AttachmentByID = NewQuery[AttachmentByIDIn, None]("AttachmentByID", "Get an attachment's content", Needs{Read, "issues"}, attachmentByID,
 	OneMoment, AnswersFile(string(MediaPNG), string(MediaJPEG), string(MediaWebP)))
 

@@ -10,11 +10,11 @@ import (
 	"switchyard/storage"
 )
 
-// attachmentRows are the plain rows that attachments have beside their table.
+// attachmentRows are the plain rows of attachments.
 var attachmentRows = []storage.RowSpec{{ID: attachmentChunk, Name: "attachment's content", Check: checkChunk, Counting: storage.Counted}}
 
-// checkChunk proves that bytes belong to an attachment. That they are the right
-// ones is proven with the attachment.
+// checkChunk checks that the attachment of a row of bytes exists. checkAttachments
+// checks the content.
 func checkChunk(v *storage.View, fields, value []byte) error {
 	if len(fields) != len(storage.ID{})+8 || len(value) == 0 || len(value) > attachmentChunkLen {
 		return fmt.Errorf("%w: %d bytes of an attachment under a key of %d", storage.ErrFormat, len(value), len(fields))
@@ -27,8 +27,8 @@ func checkChunk(v *storage.View, fields, value []byte) error {
 	return err
 }
 
-// checkAttachments proves that every attachment belongs to an issue, and that its
-// bytes are whole.
+// checkAttachments checks that the issue of every attachment exists, and that its bytes
+// are complete.
 func checkAttachments(v *storage.View, say sayer) error {
 	return attachments.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		row, err := attachments.Decode(rec)

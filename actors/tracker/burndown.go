@@ -8,37 +8,37 @@ import (
 	"switchyard/storage"
 )
 
-// A burndown is told from what was recorded, not from how issues are today: a row
-// of burndownTable says on which days an issue entered or left a cycle, or was
-// closed or reopened in it. Each row begins like a record, with the issue's team
-// and whether it is restricted, so that who may see it is mostly decided by the
-// row itself and a burndown reads one range. Behind that stand, as varints, the
-// estimate that the issue adds to the cycle now, and the changes: days since the
-// change before (the first: since 1970), times four, plus the state at that day's
-// end.
+// A burndown is computed from recorded changes, not from the present state of issues. A
+// row of burndownTable records the days on which an issue entered or left a cycle, or
+// was closed or reopened in it. A row begins with a header like a record's, with the
+// issue's team and restricted flag, so that who may see it is mostly decided by the row
+// itself and a burndown reads one range. The header is followed by varints: the
+// estimate that the issue presently adds to the cycle, and the changes. A change is the
+// number of days since the previous change (the first: since 1970), times four, plus
+// the state at the end of the day.
 //
-//	burndownTable   cycle | issue's primary key -> header | estimate | changes
-//	burndownByIssue issue's primary key | cycle
+// burndownTable   cycle | issue's primary key -> header | estimate | changes
+// burndownByIssue issue's primary key | cycle
 
-// burndownState is how an issue stands in a cycle.
+// burndownState is the state of an issue in a cycle.
 type burndownState uint8
 
 const (
-	burndownOut burndownState = iota // of another cycle, or a draft
+	burndownOut burndownState = iota // in another cycle, or a draft
 	burndownOpen
 	burndownClosed
 )
 
 const (
-	// maxBurndownChanges bounds the days of a row. The oldest are dropped, which a
-	// burndown to this day never misses: it has no more than maxBurndownDays.
+	// maxBurndownChanges limits the days in a row. Beyond it the oldest are dropped. A
+	// burndown up to today does not need them: it has at most maxBurndownDays.
 	maxBurndownChanges = 4000
-	// maxBurndownCycles bounds the cycles an issue is remembered in. Past it, the one
-	// it left first is forgotten.
+	// maxBurndownCycles limits the cycles that an issue has rows in. Beyond it the row
+	// of the cycle that it left first is dropped.
 	maxBurndownCycles = 100
 )
 
-// burndownDay is a moment's day in UTC, counted from 1970.
+// burndownDay returns the day of a time in UTC, counted from 1970.
 func burndownDay(t time.Time) int64 {
 	const day = 24 * 60 * 60
 	s := t.Unix()
@@ -48,19 +48,19 @@ func burndownDay(t time.Time) int64 {
 	return s / day
 }
 
-// burndownChange is a day that ended in another state than the one before.
+// burndownChange is a day whose state at the end differs from that of the previous day.
 type burndownChange struct {
 	day   int64
 	state burndownState
 }
 
-// burndownWalk reads the changes of a row one by one.
+// burndownWalk decodes the changes of a row one by one.
 type burndownWalk struct {
 	rest []byte
 	burndownChange
 }
 
-// next moves to the next change; false behind the last.
+// next moves to the next change; it returns false after the last.
 func (w *burndownWalk) next() (bool, error) {
 	if len(w.rest) == 0 {
 		return false, nil
@@ -75,10 +75,10 @@ func (w *burndownWalk) next() (bool, error) {
 	return true, nil
 }
 
-// maxBurndownDay is beyond every day there is, the year 9999's included.
+// maxBurndownDay is later than any day, those of the year 9999 included.
 const maxBurndownDay = 1 << 24
 
-// parseBurndown reads a row as far as its changes.
+// parseBurndown decodes a row up to its changes.
 func parseBurndown(value []byte) (rec storage.Record, estimate uint64, walk burndownWalk, err error) {
 	if rec, err = storage.ParseRecord(value); err != nil {
 		return nil, 0, walk, err
@@ -91,7 +91,7 @@ func parseBurndown(value []byte) (rec storage.Record, estimate uint64, walk burn
 	return rec, estimate, walk, nil
 }
 
-// burndownHeader says who may see a row.
+// burndownHeader returns the header that decides who may see a row.
 func (a *tallied) burndownHeader() storage.Header {
 	h := storage.Header{Team: a.team}
 	if a.restricted {
@@ -110,13 +110,14 @@ func (a *tallied) appendBurndown(b []byte, estimate uint64, changes []burndownCh
 	return b
 }
 
-// burndownKey is the row of a cycle, given as Key.Str encodes it, and an issue.
+// burndownKey returns the key of the row of a cycle, given in the encoding of Key.Str,
+// and an issue.
 func burndownKey(cycle []byte, id storage.ID) storage.Key {
 	return append(make(storage.Key, 0, len(cycle)+storage.ListedKeyLen), cycle...).Newest(id)
 }
 
-// recordBurndown notes how an issue stands in its cycle from now on, and in the
-// one it leaves. Of an issue that never had a cycle nothing is known.
+// recordBurndown records an issue's state in its cycle from now on, and in the one that
+// it leaves. There are no rows for an issue that never had a cycle.
 func (tx *Tx) recordBurndown(t *Issue, created bool, before, after *tallied) error {
 	moved := !created && (before.team != after.team || before.restricted != after.restricted)
 	if before.cycle == "" && after.cycle == "" && !moved {
@@ -142,7 +143,7 @@ func (tx *Tx) recordBurndown(t *Issue, created bool, before, after *tallied) err
 	return tx.showBurndown(id, after)
 }
 
-// writeBurndown puts the state an issue has in a cycle now into its row.
+// writeBurndown writes the present state of an issue in a cycle to its row.
 func (tx *Tx) writeBurndown(cycle storage.Key, id storage.ID, created bool, now *tallied) error {
 	key := burndownKey(cycle, id)
 	var changes []burndownChange
@@ -196,8 +197,8 @@ func burndownChanges(value []byte) (changes []burndownChange, err error) {
 	return changes, err
 }
 
-// withChange adds a change to those before it: of a day the last state counts,
-// and one that stays as it was is none.
+// withChange appends a change. Of several changes in one day the last counts, and a
+// change to the present state is dropped.
 func withChange(changes []burndownChange, c burndownChange) []burndownChange {
 	if n := len(changes); n > 0 && changes[n-1].day >= c.day {
 		changes = changes[:n-1]
@@ -211,12 +212,12 @@ func withChange(changes []burndownChange, c burndownChange) []burndownChange {
 	}
 	changes = append(changes, c)
 	for len(changes) > maxBurndownChanges || len(changes) > 0 && changes[0].state == burndownOut {
-		changes = changes[1:] // what was before is not told; nobody starts with being out
+		changes = changes[1:] // older changes are dropped; the first one is never to burndownOut
 	}
 	return changes
 }
 
-// issueCycles lists the cycles an issue has rows in, as Key.Str encodes them.
+// issueCycles returns the cycles that an issue has rows in, in the encoding of Key.Str.
 func (v *View) issueCycles(id storage.ID) (cycles []storage.Key, err error) {
 	pk := issueKey(id)
 	err = v.Rows(burndownByIssue, pk, nil, func(fields, _ []byte) (bool, error) {
@@ -262,7 +263,7 @@ func (tx *Tx) dropBurndown(cycle storage.Key, id storage.ID) error {
 	return tx.Writer().DeleteValue(burndownByIssue, append(issueKey(id), cycle...))
 }
 
-// showBurndown puts into all rows of an issue who may see it now.
+// showBurndown writes the present team and restricted flag into all rows of an issue.
 func (tx *Tx) showBurndown(id storage.ID, now *tallied) error {
 	cycles, err := tx.issueCycles(id)
 	if err != nil {
@@ -286,7 +287,7 @@ func (tx *Tx) showBurndown(id storage.ID, now *tallied) error {
 	return nil
 }
 
-// eraseBurndown forgets an issue.
+// eraseBurndown removes all rows of an issue.
 func (tx *Tx) eraseBurndown(id storage.ID) error {
 	cycles, err := tx.issueCycles(id)
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 const (
 	maxTitle       = 1_000   // characters
 	maxDescription = 262_144 // characters
-	// screenshotLink is kept free in a capture's description for the link to its
+	// screenshotLink is reserved in a capture's description for the link to its
 	// screenshot, whose address is known only when the issue is stored.
 	screenshotLink = 160
-	// headings is kept free for those of the parts that follow, and the note that one
-	// of them was cut.
+	// headings is reserved for the headings of the parts that follow, and for the note
+	// that one of them was cut.
 	headings = 200
-	// shownAddress is how much of an address stands as the text of its link.
+	// shownAddress is the number of an address's characters in the text of its link.
 	shownAddress = 200
 )
 
@@ -24,9 +24,9 @@ const (
 	pageTextCut  = "\n\n*The page's text was cut: there was more of it than fits here.*"
 )
 
-// describeCapture writes the description of a captured page, without the link to
-// its screenshot, in Markdown. Text from the page shows as it is: none of it
-// becomes markup or HTML.
+// describeCapture returns the description of a captured page in Markdown, without the
+// link to its screenshot. Text from the page is escaped: none of it becomes markup or
+// HTML.
 func describeCapture(in *CaptureIssueIn) string {
 	d := &description{left: maxDescription - screenshotLink}
 	origin := captureOrigin(in)
@@ -61,7 +61,7 @@ func describeCapture(in *CaptureIssueIn) string {
 	return d.String()
 }
 
-// captureOrigin is the line that says where a capture comes from.
+// captureOrigin returns the line with the source and address of a capture.
 func captureOrigin(in *CaptureIssueIn) string {
 	d := &description{left: maxDescription}
 	d.markup("Source: ")
@@ -79,24 +79,24 @@ func captureOrigin(in *CaptureIssueIn) string {
 	return d.String()
 }
 
-// oneLine is a text as clean as cleanText makes it, in one line.
+// oneLine returns a text cleaned like cleanText does, in one line.
 func oneLine(text string) string { return strings.Join(strings.Fields(cleanText(text)), " ") }
 
-// description is Markdown being written, within a number of characters.
+// description is Markdown under construction, with a limited number of characters.
 type description struct {
 	strings.Builder
 	left int
 }
 
-// markup writes our own text, which must fit.
+// markup writes a text of the service, which must fit.
 func (d *description) markup(text string) {
 	d.WriteString(text)
 	d.left -= utf8.RuneCountInString(text)
 }
 
-// prose writes a stranger's clean text, each line behind prefix, so that it shows
-// as it is. It stops where less than reserve characters would stay free; false when
-// that was before the end.
+// prose writes a clean text from the page, each line behind prefix, escaped. It stops
+// when less than reserve characters would be left, and reports whether it wrote
+// everything.
 func (d *description) prose(prefix, text string, reserve int) (whole bool) {
 	first := true
 	for line := range strings.SplitSeq(text, "\n") {
@@ -112,7 +112,7 @@ func (d *description) prose(prefix, text string, reserve int) (whole bool) {
 	return true
 }
 
-// put writes a text unless that leaves less than reserve characters.
+// put writes a text unless less than reserve characters would be left.
 func (d *description) put(text string, reserve int) bool {
 	n := utf8.RuneCountInString(text)
 	if d.left-n < reserve {
@@ -123,9 +123,9 @@ func (d *description) put(text string, reserve int) bool {
 	return true
 }
 
-// line writes one line, escaping what Markdown or HTML would read something into.
-// Everywhere that is what begins emphasis, code, links, tags and entities; at the
-// start of a line also what begins headings, lists, quotes, rules and tables.
+// line writes one line and escapes characters with a meaning in Markdown or HTML:
+// everywhere those that begin emphasis, code, links, tags and entities; at the start of
+// the line also those that begin headings, lists, quotes, rules and tables.
 func (d *description) line(line string, reserve int) bool {
 	marker := orderedMarker(line)
 	before := rune(' ')
@@ -153,8 +153,8 @@ func (d *description) line(line string, reserve int) bool {
 
 func wordly(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// orderedMarker gives the place of the mark that makes a line an item of a
-// numbered list, as in "12. "; -1 when there is none.
+// orderedMarker returns the position of the mark that makes a line an item of a
+// numbered list, as in "12. ", or -1.
 func orderedMarker(line string) int {
 	digits := len(line) - len(strings.TrimLeft(line, "0123456789"))
 	if digits == 0 || digits == len(line) || line[digits] != '.' && line[digits] != ')' {
@@ -163,8 +163,8 @@ func orderedMarker(line string) int {
 	return digits
 }
 
-// linkTarget writes an address between the parentheses of a link: whatever could
-// end it, or is not ASCII, is percent-encoded, which leaves the address the same.
+// linkTarget escapes an address for the parentheses of a link: characters that could
+// end it, or are not ASCII, are percent-encoded, which does not change the address.
 func linkTarget(address string) string {
 	var b strings.Builder
 	for i := range len(address) {
@@ -184,9 +184,8 @@ func linkTarget(address string) string {
 	return b.String()
 }
 
-// cleanText makes a page's text fit to be written line by line: one kind of line
-// break, no other control characters, no space around lines, no more than one
-// empty line in a row.
+// cleanText normalizes a page's text: one kind of line break, no other control
+// characters, no space around lines, and at most one empty line in a row.
 func cleanText(text string) string {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	text = strings.Map(func(r rune) rune {

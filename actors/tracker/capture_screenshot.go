@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// MediaType is the kind of a file's bytes.
+// MediaType is the content type of a file.
 type MediaType string
 
-// The media types of attachments. None of them can carry a script.
+// The media types of attachments. None of them can contain a script.
 const (
 	MediaPNG  MediaType = "image/png"
 	MediaJPEG MediaType = "image/jpeg"
 	MediaWebP MediaType = "image/webp"
 )
 
-// extension of a file's name.
+// extension returns the extension of a file's name.
 func (m MediaType) extension() string {
 	switch m {
 	case MediaPNG:
@@ -31,8 +31,8 @@ func (m MediaType) extension() string {
 	return "bin"
 }
 
-// begins tells whether bytes begin as those of the media type do. A file that is
-// called an image and is none would be a stranger's page under our address.
+// begins reports whether bytes begin as those of the media type do. A file of another
+// kind could be a page with scripts, served under the service's address.
 func (m MediaType) begins(b []byte) bool {
 	switch m {
 	case MediaPNG:
@@ -45,31 +45,31 @@ func (m MediaType) begins(b []byte) bool {
 	return false
 }
 
-// maxScreenshot bounds a screenshot in bytes, decoded. With the issue, its event
-// and its answer it stays below what one command writes.
+// maxScreenshot limits a screenshot in bytes, decoded. With the issue, its event and
+// its answer it fits into what one command may write.
 const maxScreenshot = 5 << 20
 
-// Screenshot is an image in Base64; the most it can be is maxScreenshot encoded.
+// Screenshot is an image in Base64, of at most maxScreenshot bytes when decoded.
 type Screenshot struct {
 	ContentBase64 string    `json:"contentBase64" rules:"required,min=1,max=6990508"`
 	ContentType   MediaType `json:"contentType" enum:"image/png,image/jpeg,image/webp" default:"image/png"`
 }
 
-// upload is a file to be attached, looked at and hashed.
+// upload is a checked and hashed file to attach.
 type upload struct {
 	content []byte
 	media   MediaType
 	sum     [sha256.Size]byte
 }
 
-// read decodes a screenshot; nil with a fault when it is none.
+// read decodes a screenshot. It adds a fault and returns nil if it is not valid.
 func (s *Screenshot) read(faults *Faults) *upload {
 	const at = "screenshot.contentBase64"
 	f := &upload{media: s.ContentType}
 	var err error
 	f.content, err = base64.StdEncoding.Strict().DecodeString(s.ContentBase64)
 	switch {
-	// The decoder passes over line breaks.
+	// The decoder skips line breaks.
 	case err != nil || strings.ContainsAny(s.ContentBase64, "\r\n"):
 		faults.Add(at, "Must be Base64 in the standard alphabet, with its padding and nothing else.")
 	case len(f.content) > maxScreenshot:

@@ -9,19 +9,20 @@ import (
 )
 
 const (
-	// summarized is how much of a text is looked at, in bytes: a page tells first
-	// what it is about, and a summary must not take long.
+	// summarized is the number of a text's bytes that a summary considers: pages begin
+	// with what they are about, and a summary must not take long.
 	summarized = 256 << 10
-	// A sentence for a summary has this many characters: less is a heading or a
-	// button, more is text without sentences.
+	// A sentence of a summary has this many characters: a shorter one is a heading or a
+	// button, a longer one is text without sentences.
 	minSentence = 25
 	maxSentence = 400
-	// A summary has this many sentences, where there are.
+	// A summary has this many sentences, if the text has as many.
 	minSummary = 3
 	maxSummary = 5
 )
 
-// sentence is one of a text; score is how much of the text is about its words.
+// sentence is a sentence of a text; its score measures how frequent its words are in
+// the text.
 type sentence struct {
 	at    int
 	text  string
@@ -29,9 +30,9 @@ type sentence struct {
 	score int
 }
 
-// summarize picks the sentences that say most of what a clean text is about, in
-// their order: those whose significant words are the most frequent ones. It is
-// empty when the text has no sentences. The same text has the same summary.
+// summarize returns the sentences whose significant words are the most frequent ones in
+// a clean text, in their order; it returns "" if the text has no sentences. The result
+// is deterministic.
 func summarize(text string) string {
 	all := sentences(cutBytes(text, summarized))
 	frequency := map[string]int{}
@@ -46,7 +47,8 @@ func summarize(text string) string {
 		for _, word := range s.words {
 			sum += frequency[word]
 		}
-		// Per word, so that length alone is no merit; the more there are the surer.
+		// The score is per word, so that long sentences don't win; the constant favors
+		// sentences with more words.
 		s.score = 1000 * sum / (len(s.words) + 4)
 	}
 	slices.SortFunc(all, func(a, b sentence) int {
@@ -64,8 +66,8 @@ func summarize(text string) string {
 	return b.String()
 }
 
-// sentences splits a clean text, each of whose lines is a block of a page. What is
-// said twice counts once: pages repeat their menus.
+// sentences splits a clean text, each of whose lines is a block of a page. A repeated
+// sentence counts once: pages repeat their menus.
 func sentences(text string) (all []sentence) {
 	said := map[string]bool{}
 	for line := range strings.SplitSeq(text, "\n") {
@@ -84,11 +86,11 @@ func sentences(text string) (all []sentence) {
 	return all
 }
 
-// sentenceEnd is the place behind the first sentence of a line: behind a full stop
-// that a space follows, unless a single letter or a title is before it, as in "Dr.
-// J. Doe".
+// sentenceEnd returns the position behind the first sentence of a line: behind a full
+// stop and before a space, unless a single letter or a title comes before it, as in
+// "Dr. J. Doe".
 func sentenceEnd(line string) int {
-	word := 0 // where the letters right before begin
+	word := 0 // start of the letters before the present character
 	for at, r := range line {
 		end := at + utf8.RuneLen(r)
 		switch r {
@@ -109,7 +111,7 @@ func sentenceEnd(line string) int {
 	return len(line)
 }
 
-// shortened tells whether a full stop behind a word belongs to the word.
+// shortened reports whether a full stop behind a word belongs to the word.
 func shortened(word string) bool {
 	switch word {
 	case "Dr", "Mr", "Mrs", "Ms", "Prof", "St", "vs":
@@ -118,7 +120,7 @@ func shortened(word string) bool {
 	return utf8.RuneCountInString(word) == 1
 }
 
-// significant gives the different words of a sentence that say what it is about.
+// significant returns the distinct words of a sentence that are not fillers.
 func significant(s string) []string {
 	var words []string
 	for word := range strings.FieldsFuncSeq(strings.ToLower(s), func(r rune) bool { return !wordly(r) && !unicode.IsMark(r) }) {
@@ -129,7 +131,7 @@ func significant(s string) []string {
 	return words
 }
 
-// fillers are frequent words of four letters and more that say nothing.
+// fillers are frequent words of four letters and more without a meaning of their own.
 var fillers = func() map[string]bool {
 	set := map[string]bool{}
 	for word := range strings.FieldsSeq(`about above after again against also another around because been before being below between
@@ -142,7 +144,7 @@ var fillers = func() map[string]bool {
 	return set
 }()
 
-// cutBytes cuts a text down to at most n bytes, between two characters.
+// cutBytes cuts a text to at most n bytes, between two characters.
 func cutBytes(text string, n int) string {
 	if len(text) <= n {
 		return text

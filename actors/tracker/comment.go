@@ -6,11 +6,11 @@ import (
 	"switchyard/storage"
 )
 
-// CommentID names a comment.
+// CommentID is the id of a comment.
 type CommentID string
 
-// Comment is what somebody says about an issue, maybe in reply to another comment.
-// It is seen by whoever sees its issue.
+// Comment is a comment on an issue, or a reply to one. Callers who see the issue see
+// it.
 type Comment struct {
 	ID             CommentID   `json:"id"`
 	OrganizationID WorkspaceID `json:"organizationId"`
@@ -30,8 +30,8 @@ const (
 	eventCommentDeleted = "comment.deleted"
 )
 
-// comments keeps those of an issue together, newest first. A comment says nothing
-// in its header: who may see it is its issue's to say, wherever that is moved.
+// comments holds the comments of issues; those of one issue are together, newest first.
+// A comment's header is empty: its issue's record decides who may see it.
 var comments = storage.Table[Comment]{
 	ID:   commentTable,
 	Name: "comment",
@@ -53,22 +53,22 @@ var comments = storage.Table[Comment]{
 	},
 }
 
-// commentKey is the primary key: its issue, and itself, newest first.
+// commentKey returns the primary key of a comment: its issue and its id, newest first.
 func commentKey(issue, comment storage.ID) storage.Key {
 	return storage.Key(make([]byte, 0, commentKeyLen)).ID(issue).Newest(comment)
 }
 
 const commentKeyLen = 2 * len(storage.ID{})
 
-// placedComment is a comment with the header of its issue's record, which decides
-// who may see what is told about it.
+// placedComment is a comment with the header of its issue's record, which decides who
+// may see events of it.
 type placedComment struct {
 	*storage.Row[Comment]
 	issue storage.Header
 }
 
-// comment reads the comment that a path names; nil when there is none or the caller
-// may not see its issue.
+// comment returns a comment, or nil if it does not exist or the caller may not see its
+// issue.
 func (v *View) comment(id string) (*placedComment, error) {
 	parsed, ok := storage.ParseID(id)
 	if !ok {
@@ -89,13 +89,13 @@ func (v *View) comment(id string) (*placedComment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read a comment: %w", err)
 	}
-	if row == nil { // gone between two looks of a query without a snapshot
+	if row == nil { // deleted between the two reads of a query without a snapshot
 		return nil, nil
 	}
 	return &placedComment{row, *head}, nil
 }
 
-// issueHead reads the header of an issue's record; nil when there is no such issue
+// issueHead returns the header of an issue's record, or nil if the issue does not exist
 // or the caller may not see it.
 func (v *View) issueHead(id storage.ID) (head *storage.Header, err error) {
 	_, err = issues.Record(v, issueKey(id), func(rec storage.Record) error {
@@ -109,7 +109,8 @@ func (v *View) issueHead(id storage.ID) (head *storage.Header, err error) {
 	return head, err
 }
 
-// issueHeadIn is issueHead for the id in a path; NOT_FOUND instead of nil.
+// issueHeadIn is like issueHead for the id in a path, and returns NOT_FOUND instead of
+// nil.
 func (v *View) issueHeadIn(path string) (storage.ID, storage.Header, error) {
 	id, ok := storage.ParseID(path)
 	if !ok {
@@ -125,9 +126,9 @@ func (v *View) issueHeadIn(path string) (storage.ID, storage.Header, error) {
 	return id, *head, nil
 }
 
-// addComment stores a comment by the caller on an issue that has this header, with
-// its event, and returns its id and JSON. A parent must be a comment of the same
-// issue, else its fault is at path.
+// addComment stores a comment by the caller on an issue with this header, with its
+// event, and returns its id and JSON. A parent must be a comment of the same issue;
+// otherwise addComment returns a fault at path.
 func (tx *Tx) addComment(issue storage.ID, head storage.Header, text string, parent *CommentID, path string) (CommentID, []byte, error) {
 	if parent != nil {
 		above, found := storage.ParseID(*parent)
@@ -157,8 +158,7 @@ func (tx *Tx) addComment(issue storage.ID, head storage.Header, text string, par
 	return c.ID, body, tx.Emit(eventCommentCreated, head, body, nil)
 }
 
-// updateComment stores the new value of a comment with its event, and returns its
-// JSON.
+// updateComment stores a changed comment with its event, and returns its JSON.
 func (tx *Tx) updateComment(old *placedComment, c *Comment) ([]byte, error) {
 	var list changes
 	note(&list, "parentId", old.Value.ParentID, c.ParentID)
@@ -171,7 +171,7 @@ func (tx *Tx) updateComment(old *placedComment, c *Comment) ([]byte, error) {
 	return body, tx.Emit(eventCommentUpdated, old.issue, body, list)
 }
 
-// mayEdit refuses whoever neither wrote a comment nor administers the workspace.
+// mayEdit returns FORBIDDEN unless the caller wrote the comment or is an admin.
 func (c *Comment) mayEdit(caller *Caller) error {
 	if c.AuthorID == caller.ID && c.AuthorType == caller.Type || caller.Allows(Needs{Level: Admin}) {
 		return nil

@@ -1,6 +1,6 @@
 package tracker
 
-// CreateCommentIn asks for a comment on an issue, maybe in reply to another one.
+// CreateCommentIn is a new comment on an issue, or a reply to another comment.
 type CreateCommentIn struct {
 	IssueID  string         `path:"id"`
 	Body     string         `json:"body" rules:"required,min=1,max=65536"`

@@ -6,12 +6,12 @@ import (
 	"switchyard/storage"
 )
 
-// DeleteComment removes a comment. Its author may, and admins; replies stay and
-// lose their parent.
+// DeleteComment removes a comment. Only its author and admins may. Replies stay without
+// a parent.
 var DeleteComment = NewCommand[RecordIn, None]("DeleteComment", "Delete a comment", Needs{Write, "issues"}, deleteComment, WithRoom(Frees))
 
-// deleteComment leaves the comment in place until its last reply has lost it, so a
-// crash between two batches leaves nothing dangling.
+// deleteComment removes the comment after its last reply has lost its parent, so that
+// no parentId dangles after a crash between two batches.
 func deleteComment(tx *Tx, in *RecordIn) (Reply, error) {
 	c, err := tx.comment(in.ID)
 	if err != nil {
@@ -30,7 +30,7 @@ func deleteComment(tx *Tx, in *RecordIn) (Reply, error) {
 	return Reply{Outcome: NoContent}, tx.eraseComment(c)
 }
 
-// eraseComment removes a comment that has no replies, and tells of it.
+// eraseComment removes a comment without replies, and emits its event.
 func (tx *Tx) eraseComment(c *placedComment) error {
 	body, err := jsonReply(Done, &c.Value)
 	if err != nil {
@@ -42,8 +42,8 @@ func (tx *Tx) eraseComment(c *placedComment) error {
 	return tx.Emit(eventCommentDeleted, c.issue, body.Body, nil)
 }
 
-// detachReplies takes the parent away from replies to a comment and tells whether
-// some are left.
+// detachReplies clears the parent of replies to a comment and reports whether some are
+// left.
 func (tx *Tx) detachReplies(c *placedComment, portion *portion) (more bool, err error) {
 	id, _ := storage.ParseID(c.Value.ID)
 	keys, err := tx.rowKeys(commentByParent, id[:], portion.left+1)
@@ -67,8 +67,8 @@ func (tx *Tx) detachReplies(c *placedComment, portion *portion) (more bool, err 
 	return false, nil
 }
 
-// dropComments removes comments of an issue that is being deleted, the newest
-// first, so that no reply outlives its parent, and tells whether some are left.
+// dropComments removes comments of an issue that is being deleted, newest first, so
+// that a reply goes before its parent, and reports whether some are left.
 func (tx *Tx) dropComments(issue *storage.Row[Issue], portion *portion) (more bool, err error) {
 	id := issue.Value.id()
 	keys, err := tx.rowKeys(commentTable, id[:], portion.left+1)
@@ -90,7 +90,7 @@ func (tx *Tx) dropComments(issue *storage.Row[Issue], portion *portion) (more bo
 	return false, nil
 }
 
-// storedComment reads a comment that an index or its own table named.
+// storedComment reads a comment by the key that an index or its table has.
 func (tx *Tx) storedComment(pk []byte, issue storage.Header) (*placedComment, error) {
 	row, err := comments.Get(tx, pk)
 	if err != nil {

@@ -6,7 +6,7 @@ type PatchCommentIn struct {
 	Body Opt[string] `json:"body" rules:"min=1,max=65536"`
 }
 
-// PatchComment changes what a comment says. Its author may, and admins.
+// PatchComment changes the text of a comment. Only its author and admins may.
 var PatchComment = NewCommand[PatchCommentIn, Comment]("PatchComment", "Change a comment", Needs{Write, "issues"}, patchComment)
 
 func patchComment(tx *Tx, in *PatchCommentIn) (Reply, error) {

@@ -6,11 +6,10 @@ import (
 	"switchyard/storage"
 )
 
-// checkComments proves of every comment that its issue is there, and the comment it
-// replies to, which is older and of the same issue. That it is found by its id
-// follows from its index being whole.
+// checkComments checks that the issue of every comment exists, and that its parent is
+// an older comment of the same issue. The check of indexes covers the look-up by id.
 func checkComments(v *storage.View, say sayer) error {
-	var issue storage.ID // the last one looked for
+	var issue storage.ID // the last issue that was looked up
 	there := false
 	return comments.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		row, err := comments.Decode(rec)
@@ -45,7 +44,7 @@ func checkComments(v *storage.View, say sayer) error {
 			return false, err
 		case !found:
 			say(comments.Name, pk, "its parent %s is no comment of its issue", above)
-		case bytes.Compare(key, pk) <= 0: // newer ones come first
+		case bytes.Compare(key, pk) <= 0: // keys of newer comments are smaller
 			say(comments.Name, pk, "its parent %s is not older", above)
 		}
 		return true, nil

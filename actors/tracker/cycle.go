@@ -2,10 +2,10 @@ package tracker
 
 import "switchyard/storage"
 
-// CycleID names a cycle.
+// CycleID is the id of a cycle.
 type CycleID string
 
-// Cycle is a stretch of time that issues of any team are planned for.
+// Cycle is a period of time that issues of any team are planned for.
 type Cycle struct {
 	ID             CycleID     `json:"id"`
 	OrganizationID WorkspaceID `json:"organizationId"`

@@ -1,6 +1,6 @@
 package tracker
 
-// CreateCycleIn asks for a cycle.
+// CreateCycleIn is a new cycle.
 type CreateCycleIn struct {
 	Name string `json:"name" rules:"required,min=1,max=200"`
 	PeriodFields

@@ -1,6 +1,6 @@
 package tracker
 
-// DeleteCycle removes a cycle. What names it keeps its id.
+// DeleteCycle removes a cycle. Issues that refer to it keep its id.
 var DeleteCycle = NewCommand[RecordIn, None]("DeleteCycle", "Delete a cycle", Needs{Level: Write}, deleteCycle, WithRoom(Frees))
 
 func deleteCycle(tx *Tx, in *RecordIn) (Reply, error) {

@@ -8,12 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxCaptureBody bounds the body of a capture in bytes: the largest screenshot in
-// Base64, with room for the text of a page.
+// maxCaptureBody limits the body of a capture in bytes: it fits the largest screenshot
+// in Base64, and the text of a page.
 const maxCaptureBody = 8 << 20
 
-// CaptureIssueIn is what somebody saw on a web page. Everything in it but the
-// references was written by strangers.
+// CaptureIssueIn is the content of a captured web page. Except for the references, it
+// comes from the page and is not trusted.
 type CaptureIssueIn struct {
 	URL             string          `json:"url" rules:"required,uri,max=2048"`
 	Title           Opt[string]     `json:"title" rules:"min=1,max=1000"`
@@ -31,17 +31,17 @@ type CaptureIssueIn struct {
 	made *capture
 }
 
-// capture is an input made ready: what takes time is done by Validate, before the
-// workspace's goroutine is asked for any.
+// capture is a prepared input: Validate does the expensive work, before the input
+// reaches the workspace's goroutine.
 type capture struct {
 	title, description string
-	screenshot         *upload // nil when there is none
+	screenshot         *upload // nil without a screenshot
 }
 
 // CaptureIssue makes an issue of a web page (Decision 28).
 var CaptureIssue = NewCommand[CaptureIssueIn, Issue]("CaptureIssue", "Capture a web page as an issue", Needs{Write, "issues"}, captureIssue, BodyUpTo(maxCaptureBody))
 
-// Validate looks at what the tags can't say, and makes the input ready.
+// Validate checks what the tags can't express, and prepares the input.
 func (in *CaptureIssueIn) Validate(faults *Faults) {
 	made := &capture{}
 	if !faults.Has("url") {
@@ -53,7 +53,7 @@ func (in *CaptureIssueIn) Validate(faults *Faults) {
 	}
 	if shot := in.Screenshot.Ptr(); shot != nil && !faults.Has("screenshot.contentBase64") && !faults.Has("screenshot.contentType") {
 		made.screenshot = shot.read(faults)
-		shot.ContentBase64 = "" // several megabytes
+		shot.ContentBase64 = "" // frees several megabytes
 	}
 	if !faults.Empty() {
 		return
@@ -93,8 +93,9 @@ func captureIssue(tx *Tx, in *CaptureIssueIn) (Reply, error) {
 	return Reply{Outcome: Created, Body: body, ETag: etag(1)}, nil
 }
 
-// webAddress reads the address of a web page; nil for any other, above all for
-// javascript: and data:, which would run in whoever follows the link.
+// webAddress parses the address of a web page. It returns nil for any other, above all
+// for javascript: and data:, which would run in the browser of a user who follows the
+// link.
 func webAddress(text string) *url.URL {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
@@ -103,7 +104,7 @@ func webAddress(text string) *url.URL {
 	return u
 }
 
-// titleOf names a page by its host and path, at most maxTitle characters of them.
+// titleOf returns the host and path of a page, cut to maxTitle characters.
 func titleOf(u *url.URL) string {
 	path := u.Path
 	if !utf8.ValidString(path) || strings.IndexFunc(path, func(r rune) bool { return !unicode.IsPrint(r) }) >= 0 {
@@ -116,7 +117,7 @@ func titleOf(u *url.URL) string {
 	return firstRunes(host+strings.TrimSuffix(path, "/"), maxTitle)
 }
 
-// firstRunes cuts a text down to n characters.
+// firstRunes cuts a text to n characters.
 func firstRunes(text string, n int) string {
 	if len(text) <= n {
 		return text

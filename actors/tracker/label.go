@@ -2,10 +2,10 @@ package tracker
 
 import "switchyard/storage"
 
-// LabelID names a label.
+// LabelID is the id of a label.
 type LabelID string
 
-// Label is a mark that issues of any team may carry.
+// Label is a mark that issues of any team may have.
 type Label struct {
 	ID             LabelID     `json:"id"`
 	OrganizationID WorkspaceID `json:"organizationId"`
@@ -22,8 +22,8 @@ var labels = storage.Table[Label]{
 	Key:  func(k storage.Key, l *Label) storage.Key { return newestKey(k, l.ID) },
 }
 
-// LabelFields are what a creation and a change of a label both take besides its
-// name.
+// LabelFields are the fields that the creation and the change of a label share, except
+// for its name.
 type LabelFields struct {
 	Color       Opt[string] `json:"color" rules:"nullable,max=32"`
 	Description Opt[string] `json:"description" rules:"nullable,max=2000"`

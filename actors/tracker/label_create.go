@@ -1,6 +1,6 @@
 package tracker
 
-// CreateLabelIn asks for a label. Two may have the same name.
+// CreateLabelIn is a new label. Names need not be unique.
 type CreateLabelIn struct {
 	Name string `json:"name" rules:"required,min=1,max=200"`
 	LabelFields

@@ -7,23 +7,22 @@ import (
 	"switchyard/storage"
 )
 
-// Labels, projects, cycles and templates are alike: records that the whole
-// workspace sees, bounded in number, which issues refer to by ids nobody follows
-// (Decision 15). What their operations have in common is here.
+// Labels, projects, cycles and templates are alike: records that the whole workspace
+// sees, limited in number, to which issues refer by ids that the service does not
+// resolve (Decision 15). This file has what their operations share.
 
-// RecordIn names one record.
+// RecordIn identifies a record.
 type RecordIn struct {
 	ID string `path:"id"`
 }
 
-// newestKey is the primary key of a record that is listed; ids of stored records
-// are valid.
+// newestKey returns the primary key of a listed record; stored records have valid ids.
 func newestKey[ID ~string](k storage.Key, id ID) storage.Key {
 	parsed, _ := storage.ParseID(id)
 	return k.Newest(parsed)
 }
 
-// recordIn reads the record that a path names; what names it to the caller.
+// recordIn returns the record that a path names, or a NOT_FOUND that calls it what.
 func recordIn[T any](v *View, table *storage.Table[T], id, what string) (*storage.Row[T], error) {
 	parsed, ok := storage.ParseID(id)
 	if !ok {
@@ -48,7 +47,8 @@ func showRecord[T any](v *View, table *storage.Table[T], in *RecordIn, what stri
 	return jsonReply(Done, &row.Value)
 }
 
-// newRecordID makes the id of one more record of a table, unless there are too many.
+// newRecordID returns the id for a new record of a table, or CONFLICT at the table's
+// limit.
 func (tx *Tx) newRecordID(table storage.TableID) (string, error) {
 	if err := tx.tally(table, 1); err != nil {
 		return "", err
@@ -69,8 +69,8 @@ func addRecord[T any](tx *Tx, table *storage.Table[T], record *T) (Reply, error)
 	return Reply{Outcome: Created, Body: body}, nil
 }
 
-// changeRecord stores a record's new value, with the moment of the change, and
-// answers with it. A value that says the same as the old one writes nothing.
+// changeRecord stores a changed record, sets the time of its change, and answers with
+// it. It writes nothing if no field differs.
 func changeRecord[T any](tx *Tx, table *storage.Table[T], row *storage.Row[T], record *T, updated *Timestamp) (Reply, error) {
 	if reflect.DeepEqual(record, &row.Value) {
 		return jsonReply(Done, record)
@@ -83,7 +83,7 @@ func changeRecord[T any](tx *Tx, table *storage.Table[T], row *storage.Row[T], r
 	return Reply{Body: body}, nil
 }
 
-// removeRecord removes the record that a path names. Issues that name it keep its
+// removeRecord removes the record that a path names. Issues that refer to it keep its
 // id (Decision 41).
 func removeRecord[T any](tx *Tx, table *storage.Table[T], in *RecordIn, what string) (Reply, error) {
 	row, err := recordIn(&tx.View, table, in.ID, what)

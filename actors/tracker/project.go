@@ -2,10 +2,10 @@ package tracker
 
 import "switchyard/storage"
 
-// ProjectID names a project.
+// ProjectID is the id of a project.
 type ProjectID string
 
-// Project is a piece of work that issues of any team are part of.
+// Project is a piece of work that issues of any team belong to.
 type Project struct {
 	ID             ProjectID   `json:"id"`
 	OrganizationID WorkspaceID `json:"organizationId"`
@@ -24,8 +24,8 @@ var projects = storage.Table[Project]{
 	Key:  func(k storage.Key, p *Project) storage.Key { return newestKey(k, p.ID) },
 }
 
-// ProjectFields are what a creation and a change of a project both take besides its
-// name. The lead is taken as it comes, known or not (Decision 15).
+// ProjectFields are the fields that the creation and the change of a project share,
+// except for its name. The lead's id is not checked (Decision 15).
 type ProjectFields struct {
 	Description Opt[string] `json:"description" rules:"nullable,max=10000"`
 	LeadID      Opt[string] `json:"leadId" rules:"nullable,min=1,max=255"`

@@ -1,6 +1,6 @@
 package tracker
 
-// CreateProjectIn asks for a project.
+// CreateProjectIn is a new project.
 type CreateProjectIn struct {
 	Name string `json:"name" rules:"required,min=1,max=200"`
 	ProjectFields

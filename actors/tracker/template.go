@@ -2,12 +2,11 @@ package tracker
 
 import "switchyard/storage"
 
-// TemplateID names a template.
+// TemplateID is the id of a template.
 type TemplateID string
 
-// Template holds fields for new issues. One that is null leaves an issue's alone.
-// The title is for whoever writes an issue to begin with: a creation always brings
-// its own.
+// Template holds fields for new issues. A null field sets nothing. Clients propose the
+// title to the author of an issue; a creation always has its own.
 type Template struct {
 	ID                TemplateID     `json:"id"`
 	OrganizationID    WorkspaceID    `json:"organizationId"`
@@ -27,7 +26,7 @@ type Template struct {
 	AssigneeID        *string        `json:"assigneeId"`
 	ProjectID         *string        `json:"projectId"`
 	CycleID           *string        `json:"cycleId"`
-	// LabelIDs is an array, as it was written, unlike an issue's.
+	// LabelIDs is an array, unlike an issue's.
 	LabelIDs  *[]string `json:"labelIds"`
 	Repo      *string   `json:"repo"`
 	Branch    *string   `json:"branch"`
@@ -41,10 +40,10 @@ var templates = storage.Table[Template]{
 	Key:  func(k storage.Key, t *Template) storage.Key { return newestKey(k, t.ID) },
 }
 
-// TemplateFields are what a creation and a change of a template both take besides
-// its name: the fields of a new issue by the rules of IssueFields, so that what a
-// template fills in needs no second look. Null and an absent field are one in a
-// creation.
+// TemplateFields are the fields that the creation and the change of a template share,
+// except for its name: the fields of a new issue, with the rules of IssueFields, so
+// that values from a template need no further check. In a creation null is the same as
+// an absent field.
 type TemplateFields struct {
 	Title             Opt[string]        `json:"title" rules:"nullable,min=1,max=1000"`
 	TeamID            Opt[TeamID]        `json:"teamId" rules:"nullable,max=255"`
@@ -66,12 +65,12 @@ type TemplateFields struct {
 	Branch            Opt[string]        `json:"branch" rules:"nullable,max=255"`
 }
 
-// Validate looks at what the tags can't say.
+// Validate checks what the tags can't express.
 func (f *TemplateFields) Validate(faults *Faults) {
 	momentFault("snoozedUntil", &f.SnoozedUntil, faults)
 }
 
-// apply writes what is given into a template.
+// apply sets the given fields of a template.
 func (f *TemplateFields) apply(t *Template) {
 	assign(&t.Title, &f.Title)
 	assign(&t.TeamID, &f.TeamID)

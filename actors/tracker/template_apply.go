@@ -6,8 +6,8 @@ import (
 	"switchyard/storage"
 )
 
-// template reads a template; nil when there is none, which is no fault of whoever
-// names it (Decision 15).
+// template returns a template, or nil if it does not exist, which is not an error of
+// the caller that names it (Decision 15).
 func (v *View) template(id string) (*Template, error) {
 	parsed, ok := storage.ParseID(id)
 	if !ok {
@@ -23,10 +23,10 @@ func (v *View) template(id string) (*Template, error) {
 	return &row.Value, nil
 }
 
-// templateFor gives the fields and the team of a creation after its template has
-// filled in what it leaves out (Decision 21): the template it names, or its team's
-// default one. What is wrong with the creation itself goes to faults. Without a
-// template the fields are the creation's own, and nothing is read beside the team.
+// templateFor returns the fields and the team of a creation, with absent fields taken
+// from its template (Decision 21): the one that it names, or its team's default one.
+// Faults of the creation itself go to faults. Without a template the fields are
+// unchanged, and only the team is read.
 func (tx *Tx) templateFor(in *IssueFields, faults *Faults) (*IssueFields, *storage.Row[Team], error) {
 	if in.TemplateID.Set {
 		t, err := tx.template(in.TemplateID.Value)
@@ -47,8 +47,8 @@ func (tx *Tx) templateFor(in *IssueFields, faults *Faults) (*IssueFields, *stora
 	if err != nil || team == nil || team.Value.DefaultTemplateID == nil {
 		return in, team, err
 	}
-	// The team is found already: that its default template names another one doesn't
-	// lead there, where another default template would wait.
+	// The team is already decided: the team that its default template names does not
+	// replace it.
 	t, err := tx.template(*team.Value.DefaultTemplateID)
 	if err != nil || t == nil {
 		return in, team, err
@@ -57,8 +57,8 @@ func (tx *Tx) templateFor(in *IssueFields, faults *Faults) (*IssueFields, *stora
 	return fields, team, err
 }
 
-// templateTeam finds the team that a template puts the issue into; nil when the
-// creation says which, or the template names none, or one that the caller can't use.
+// templateTeam returns the team that a template puts the issue into, or nil if the
+// creation names one, or the template names none that the caller can use.
 func (tx *Tx) templateTeam(in *IssueFields, t *Template) (*storage.Row[Team], error) {
 	if t == nil || in.TeamID.Set || in.TeamKey.Set {
 		return nil, nil
@@ -74,9 +74,9 @@ func (tx *Tx) templateTeam(in *IssueFields, t *Template) (*storage.Row[Team], er
 	return team, nil
 }
 
-// fillIn gives a creation's fields with those it leaves out taken from a template;
-// its team aside, which is found before. A parent that would be a fault if the
-// creation named it is left out.
+// fillIn returns a creation's fields with absent ones taken from a template, except for
+// the team, which templateFor decides. A parent that would be a fault in the creation
+// is left out.
 func (tx *Tx) fillIn(f IssueFields, t *Template) (*IssueFields, error) {
 	if !f.ParentID.Set && t.ParentID != nil {
 		fault, err := tx.parentFault(storage.ID{}, *t.ParentID)
@@ -106,7 +106,7 @@ func (tx *Tx) fillIn(f IssueFields, t *Template) (*IssueFields, error) {
 	return &f, nil
 }
 
-// fill gives a field that is absent a template's value; null counts as given.
+// fill sets an absent field to a template's value; null counts as present.
 func fill[T any](field *Opt[T], value *T) {
 	if !field.Set && value != nil {
 		*field = Some(*value)

@@ -1,7 +1,7 @@
 package tracker
 
-// CreateTemplateIn asks for a template. Teams, parents and whatever else its fields
-// name need not be there: what can't be filled in is left out of an issue.
+// CreateTemplateIn is a new template. Teams, parents and others that its fields refer
+// to need not exist: those that can't be used are left out of an issue.
 type CreateTemplateIn struct {
 	Name string `json:"name" rules:"required,min=1,max=200"`
 	TemplateFields

@@ -7,7 +7,7 @@ type PatchTemplateIn struct {
 	TemplateFields
 }
 
-// PatchTemplate changes a template. Issues made with it stay as they are.
+// PatchTemplate changes a template. Issues made with it are not changed.
 var PatchTemplate = NewCommand[PatchTemplateIn, Template]("PatchTemplate", "Change a template", Needs{Level: Write}, patchTemplate)
 
 func patchTemplate(tx *Tx, in *PatchTemplateIn) (Reply, error) {
