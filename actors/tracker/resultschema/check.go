@@ -8,23 +8,24 @@ import (
 )
 
 const (
-	// maxSteps bounds the work of one check; one step is some tens of nanoseconds.
+	// maxSteps limits the work of one check; a step takes some tens of nanoseconds.
 	maxSteps = 300_000
-	// maxFaults bounds how many faults are told.
+	// maxFaults limits the faults in a result.
 	maxFaults = 20
 
-	// What is charged for work that is not one step.
+	// Costs, in steps, of work that is more than one step.
 	wholeSteps    = 4  // exact arithmetic with an integer
-	fractionSteps = 40 // and with any other number
+	fractionSteps = 40 // exact arithmetic with another number
 	branchSteps   = 2
 	regexSteps    = 20_000
-	formatBytes   = 6 // bytes of a text that a format reads in one step
-	// matchBytes is how many bytes a pattern of one instruction reads in one step.
+	formatBytes   = 6 // bytes of a text that the check of a format reads in one step
+	// matchBytes is the number of bytes that a pattern of one instruction reads in one
+	// step.
 	matchBytes = 4
 )
 
-// Check holds a value, JSON, against the schema and tells what is wrong with it:
-// for each fault its place in the value and what is wanted there.
+// Check checks a value, in JSON, against the schema and returns its faults: each has a
+// place in the value and the requirement there.
 func (s *Schema) Check(raw []byte) []string {
 	value, err := parse(raw, maxValues)
 	switch {
@@ -45,12 +46,12 @@ func (s *Schema) Check(raw []byte) []string {
 	return told.texts()
 }
 
-// check is one value being held against one schema.
+// check is the check of one value against one schema.
 type check struct {
-	left int // steps; negative when they are spent
+	left int // remaining steps; negative when they are used up
 }
 
-// spend counts steps; false when there are none left.
+// spend uses steps; it returns false if none are left.
 func (c *check) spend(steps int) bool {
 	c.left -= steps
 	return c.left >= 0
@@ -58,9 +59,8 @@ func (c *check) spend(steps int) bool {
 
 func (c *check) spent() bool { return c.left < 0 }
 
-// fits holds a value against a rule. With told it looks for every fault, as far as
-// there is room, without it for the first one. What it answers once the steps are
-// spent means nothing.
+// fits reports whether a value satisfies a rule. If told is not nil, it looks for
+// further faults after the first. The result means nothing once the steps are used up.
 func (c *check) fits(r *rule, n *node, told *faults) bool {
 	for r.ref != nil {
 		if !c.spend(1) {
@@ -112,7 +112,7 @@ func typeOf(n *node) types {
 	return typeNumber
 }
 
-// scalar looks at what a value is by itself.
+// scalar checks the keywords that don't concern items or properties.
 func (c *check) scalar(r *rule, n *node, told *faults) bool {
 	ok := true
 	if r.constant != nil && !c.has(r.constant, n) {
@@ -192,7 +192,7 @@ func (c *check) number(r *rule, n *node, told *faults) bool {
 	return ok
 }
 
-// combined holds a value against the schemas that are about the same value.
+// combined checks the keywords that apply further schemas to the same value.
 func (c *check) combined(r *rule, n *node, told *faults) bool {
 	ok := true
 	for _, of := range r.allOf {

@@ -13,34 +13,32 @@ import (
 )
 
 const (
-	// MaxSchema bounds a schema in bytes of JSON.
+	// MaxSchema limits a schema in bytes of JSON.
 	MaxSchema = 32 << 10
-	// maxSchemaValues bounds the values in it, and maxSchemaParts those of them that
-	// may be schemas: objects and booleans.
+	// maxSchemaValues limits the values in a schema, and maxSchemaParts those that may
+	// be schemas: objects and booleans.
 	maxSchemaValues = 5_000
 	maxSchemaParts  = 1_000
-	// maxSchemaDepth bounds how deeply it may be nested.
+	// maxSchemaDepth limits the nesting of a schema.
 	maxSchemaDepth = 32
-	// maxNames bounds the $id and $ref in it.
+	// maxNames limits the number of $id and $ref in a schema.
 	maxNames = 200
-	// maxFaultText bounds a description of what is wrong, in bytes.
+	// maxFaultText limits the text of a fault, in bytes.
 	maxFaultText = 400
 )
 
-// Schema is a schema that can be checked against. It never changes and may be used
-// by many at once.
+// Schema is a compiled schema. It is immutable and safe for concurrent use.
 type Schema struct {
 	root *rule
 }
 
-// home is what a schema's own place is called while it is read; nothing is there.
+// home is the base URL of a schema during compilation; it is never loaded.
 const home = "https://schema.invalid/"
 
-// draft7 are the names of the one dialect.
+// draft7 are the names of the supported dialect.
 var draft7 = map[string]bool{"http://json-schema.org/draft-07/schema": true, "https://json-schema.org/draft-07/schema": true}
 
-// Compile reads a schema, an object. The error says what is wrong with it, to who
-// wrote it.
+// Compile compiles a schema, an object. The error is a message to the schema's author.
 func Compile(raw []byte) (*Schema, error) {
 	if len(raw) > MaxSchema {
 		return nil, fmt.Errorf("a schema has at most %d bytes", MaxSchema)
@@ -77,15 +75,15 @@ func Compile(raw []byte) (*Schema, error) {
 	return &Schema{root}, nil
 }
 
-// nowhere is where schemas are loaded from.
+// nowhere is the loader of external schemas, which refuses all of them.
 type nowhere struct{}
 
 var errRemote = errors.New("a schema can only refer to itself")
 
 func (nowhere) Load(string) (any, error) { return nil, errRemote }
 
-// survey refuses what would cost too much to read. It looks at every object, also at
-// those that are no schemas but examples and the like: a $ref may lead anywhere.
+// survey refuses schemas that would be costly to compile. It looks at every object,
+// including examples and the like: a $ref may refer to any of them.
 func survey(root *node) error {
 	if root.kind != '{' {
 		return errors.New("must be an object")
@@ -125,7 +123,7 @@ func survey(root *node) error {
 	return nil
 }
 
-// explain makes of the library's error what is wrong with the schema, and where.
+// explain returns the library's error as a message to the schema's author.
 func explain(err error) error {
 	var remote *jsonschema.LoadURLError
 	var invalid *jsonschema.SchemaValidationError
@@ -142,7 +140,7 @@ func explain(err error) error {
 	return errors.New(cut(strings.ReplaceAll(text, home, ""), maxFaultText))
 }
 
-// misread describes the first thing that is wrong by the schema of schemas.
+// misread describes the first fault that the meta-schema finds.
 func misread(err *jsonschema.SchemaValidationError) string {
 	var leaf *jsonschema.ValidationError
 	if !errors.As(err.Err, &leaf) {
@@ -152,12 +150,12 @@ func misread(err *jsonschema.SchemaValidationError) string {
 		leaf = leaf.Causes[0]
 	}
 	text := leaf.ErrorKind.LocalizedString(message.NewPrinter(language.English))
-	if format, ok := leaf.ErrorKind.(*kind.Format); ok && format.Err != nil { // without repeating what may be long
+	if format, ok := leaf.ErrorKind.(*kind.Format); ok && format.Err != nil { // without the value, which may be long
 		text = "is no valid " + format.Want + ": " + format.Err.Error()
 	}
 	_, within, _ := strings.Cut(err.URL, "#/")
 	places := leaf.InstanceLocation
-	if within != "" { // of a part that only a $ref leads to
+	if within != "" { // in a part that only a $ref refers to
 		places = append(strings.Split(within, "/"), places...)
 	}
 	if at := strings.Join(places, "."); at != "" {

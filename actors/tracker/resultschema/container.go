@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// object holds an object's properties against a rule.
+// object checks an object's properties against a rule.
 func (c *check) object(r *rule, n *node, told *faults) bool {
 	ok := c.shape(r, n, told)
 	for i := range n.items {
@@ -47,7 +47,7 @@ func (c *check) object(r *rule, n *node, told *faults) bool {
 	return ok
 }
 
-// shape looks at which properties there are.
+// shape checks the number and the names of the properties.
 func (c *check) shape(r *rule, n *node, told *faults) bool {
 	ok := true
 	if r.minProperties != nil && len(n.items) < *r.minProperties {
@@ -73,7 +73,8 @@ func (c *check) shape(r *rule, n *node, told *faults) bool {
 	return ok
 }
 
-// present asks for properties; because names the one that has them asked for.
+// present checks that properties exist; because is the property that requires them, if
+// any.
 func (c *check) present(names []string, n *node, told *faults, because string) bool {
 	ok := true
 	for _, name := range names {
@@ -97,7 +98,7 @@ func (c *check) present(names []string, n *node, told *faults, because string) b
 	return ok
 }
 
-// array holds an array's items against a rule.
+// array checks an array's items against a rule.
 func (c *check) array(r *rule, n *node, told *faults) bool {
 	ok := true
 	if r.minItems != nil && len(n.items) < *r.minItems {
@@ -147,7 +148,7 @@ func (c *check) contained(r *rule, n *node, told *faults) bool {
 	return told.add(n, func() string { return "must have an item that fits the schema under contains" })
 }
 
-// isMultiple tells whether a number is a multiple of what a rule says.
+// isMultiple reports whether a number is a multiple of the rule's.
 func (c *check) isMultiple(n *node, r *rule) bool {
 	if !c.spend(2 * n.arithmetic()) {
 		return false
@@ -155,7 +156,7 @@ func (c *check) isMultiple(n *node, r *rule) bool {
 	return new(big.Rat).Quo(n.rat(), r.multiple).IsInt()
 }
 
-// showRat writes a number as one would.
+// showRat formats a number for a message.
 func showRat(v *big.Rat) string {
 	if v.IsInt() {
 		return cut(v.Num().String(), maxDigits)
@@ -166,8 +167,8 @@ func showRat(v *big.Rat) string {
 	return cut(v.RatString(), maxDigits)
 }
 
-// count says how many there must be. The library gives a bound beyond 64 bits as
-// some other number.
+// count formats a required number of things. The library replaces numbers beyond 64
+// bits by another number.
 func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

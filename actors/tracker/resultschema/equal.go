@@ -11,13 +11,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// seed makes the hashes of values unforeseeable.
+// seed makes the hashes of values unpredictable.
 var seed = maphash.MakeSeed()
 
-// hashStep is how many bytes are hashed or compared in one step.
+// hashStep is the number of bytes that are hashed or compared in one step.
 const hashStep = 64
 
-// hash gives equal values equal hashes, and counts its steps.
+// hash writes a value to h, the same for equal values, and counts its steps.
 func (c *check) hash(h *maphash.Hash, n *node) {
 	if !c.spend(2 + len(n.text)/hashStep) {
 		return
@@ -34,7 +34,7 @@ func (c *check) hash(h *maphash.Hash, n *node) {
 			c.hash(h, &n.items[i])
 		}
 	case '{':
-		// In any order: the sum of what each property gives.
+		// The sum of the properties' hashes does not depend on their order.
 		var sum uint64
 		for i := range n.items {
 			var one maphash.Hash
@@ -56,7 +56,7 @@ func writeText(h *maphash.Hash, text string) {
 	_, _ = h.WriteString(text)
 }
 
-// canonical is the same text for equal numbers.
+// canonical returns the same text for equal numbers.
 func (c *check) canonical(n *node) string {
 	if n.whole() {
 		if n.text == "-0" {
@@ -64,11 +64,12 @@ func (c *check) canonical(n *node) string {
 		}
 		return n.text
 	}
-	c.spend(2 * fractionSteps) // its digits are written out
+	c.spend(2 * fractionSteps) // the digits are written out
 	return strings.TrimSuffix(n.rat().String(), "/1")
 }
 
-// equal compares two values, and counts its steps; false once they are spent.
+// equal compares two values, and counts its steps; it returns false once they are used
+// up.
 func (c *check) equal(a, b *node) bool {
 	if !c.spend(1+min(len(a.text), len(b.text))/hashStep) || a.kind != b.kind || len(a.items) != len(b.items) {
 		return false
@@ -102,7 +103,7 @@ func (c *check) sum(n *node) uint64 {
 	return h.Sum64()
 }
 
-// valueSet is what a value may be equal to.
+// valueSet is a set of values.
 type valueSet struct {
 	list   []node
 	byHash map[uint64][]int
@@ -110,7 +111,7 @@ type valueSet struct {
 
 func newValueSet(values []any) *valueSet {
 	s := &valueSet{list: make([]node, len(values)), byHash: make(map[uint64][]int, len(values))}
-	free := &check{left: math.MaxInt} // a schema's values are few
+	free := &check{left: math.MaxInt} // the values of a schema are few
 	for i, v := range values {
 		s.list[i] = fromAny(v)
 		h := free.sum(&s.list[i])
@@ -119,13 +120,13 @@ func newValueSet(values []any) *valueSet {
 	return s
 }
 
-// has tells whether a value is in the set.
+// has reports whether a value is in the set.
 func (c *check) has(s *valueSet, n *node) bool {
 	if (n.kind == '[' || n.kind == '{') && !slices.ContainsFunc(s.list, func(of node) bool {
 		return of.kind == n.kind && len(of.items) == len(n.items)
 	}) {
 		c.spend(len(s.list))
-		return false // and nothing had to be hashed
+		return false // no value has its size, so nothing is hashed
 	}
 	for _, i := range s.byHash[c.sum(n)] {
 		if c.equal(&s.list[i], n) {
@@ -135,8 +136,7 @@ func (c *check) has(s *valueSet, n *node) bool {
 	return false
 }
 
-// duplicate finds two items that are equal; the second of them, and the place of the
-// first.
+// duplicate returns the positions of two equal items.
 func (c *check) duplicate(n *node) (first, second int, found bool) {
 	seen := make(map[uint64][]int, len(n.items))
 	for i := range n.items {
@@ -154,7 +154,7 @@ func (c *check) duplicate(n *node) (first, second int, found bool) {
 	return 0, 0, false
 }
 
-// fromAny makes a node of a value as the library has it.
+// fromAny converts a value from the library's form.
 func fromAny(v any) node {
 	switch v := v.(type) {
 	case bool:

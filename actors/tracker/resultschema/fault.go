@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// fault is one thing wrong with a value. Its text is made only when it is told:
-// most faults are those of alternatives that did not apply.
+// fault is one thing that is wrong with a value. Its text is computed only when it is
+// needed: most faults are those of alternatives that did not apply.
 type fault struct {
 	at   *node
 	text func() string
-	// alternatives: none of several schemas fits.
+	// alternatives is set if none of several schemas fits.
 	alternatives bool
 }
 
-// faults collects what is wrong, up to a number. Nil collects nothing and is full
-// from the start, so that the first fault ends the search.
+// faults collects faults, up to a number. A nil *faults collects nothing and is always
+// full, so that the first fault ends the search.
 type faults struct {
 	list []fault
 	most int
 }
 
-// add notes a fault and is false, as what a value is that has one.
+// add adds a fault. It returns false, the result of a check with a fault.
 func (f *faults) add(at *node, text func() string) bool {
 	if f != nil && len(f.list) < f.most {
 		f.list = append(f.list, fault{at: at, text: text})
@@ -29,7 +29,7 @@ func (f *faults) add(at *node, text func() string) bool {
 	return false
 }
 
-// addAll notes that none of several schemas fits.
+// addAll adds the fault that none of several schemas fits.
 func (f *faults) addAll(at *node, text func() string) bool {
 	if f != nil && len(f.list) < f.most {
 		f.list = append(f.list, fault{at, text, true})
@@ -39,7 +39,7 @@ func (f *faults) addAll(at *node, text func() string) bool {
 
 func (f *faults) full() bool { return f == nil || len(f.list) >= f.most }
 
-// branch collects what is wrong by one of several schemas: the first fault.
+// branch returns the collector for one of several schemas, which takes the first fault.
 func (f *faults) branch() *faults {
 	if f == nil {
 		return nil
@@ -47,7 +47,7 @@ func (f *faults) branch() *faults {
 	return &faults{most: 1}
 }
 
-// texts tells the faults, each with its place in front.
+// texts returns the faults as text, each with its place in front.
 func (f *faults) texts() []string {
 	texts := make([]string, 0, len(f.list)+1)
 	for _, one := range f.list {
@@ -65,10 +65,10 @@ func (f *faults) texts() []string {
 	return texts
 }
 
-// maxBranches bounds how many alternatives a fault goes through.
+// maxBranches limits the alternatives that a fault lists.
 const maxBranches = 3
 
-// branches tells why none of several schemas fits.
+// branches describes why none of several schemas fits.
 func branches(how string, n *node, each []*faults) string {
 	text := "must fit " + how + " of " + count(len(each), "schema")
 	sep := ": "
@@ -81,7 +81,7 @@ func branches(how string, n *node, each []*faults) string {
 		if why.at != n {
 			text += why.at.place() + " "
 		}
-		if why.alternatives { // one level is enough, and each would multiply them
+		if why.alternatives { // nested alternatives would multiply the text
 			text += "must fit one of several schemas"
 		} else {
 			text += cut(why.text(), maxFaultText/2)
@@ -101,7 +101,7 @@ func sentence(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// nouns lists types as they are spoken of.
+// nouns returns the names of the types for a message.
 func (t types) nouns() string {
 	var list []string
 	for _, known := range typeNames {
@@ -117,20 +117,21 @@ func (t types) nouns() string {
 	}
 }
 
-// maxShown bounds how much of a schema's value is shown, and of how many.
+// maxShown limits the length of a schema's value in a message, and mostShown the number
+// of values.
 const (
 	maxShown  = 60
 	mostShown = 10
 )
 
-// show writes a value as JSON, in short.
+// show returns a value as JSON, shortened.
 func (n *node) show() string {
 	var b strings.Builder
 	n.write(&b)
 	return cut(b.String(), maxShown)
 }
 
-// write stops soon after there is enough.
+// write writes a value as JSON; it stops soon after maxShown bytes.
 func (n *node) write(b *strings.Builder) {
 	switch n.kind {
 	case 'n':
@@ -157,7 +158,7 @@ func (n *node) write(b *strings.Builder) {
 			}
 			n.items[i].write(b)
 		}
-		b.WriteByte(byte(n.kind) + 2) // ']' and '}' stand two behind
+		b.WriteByte(byte(n.kind) + 2) // ']' and '}' are two code points behind their opening brackets
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// formats are those that the library lacks, or takes too much for. Their checks take
-// time in proportion to the text.
+// formats are the formats that the library lacks, or checks too loosely. Their checks
+// take time in proportion to the text.
 var formats = func() map[string]*jsonschema.Format {
 	all := map[string]*jsonschema.Format{}
 	for name, fits := range map[string]func(string) bool{
@@ -51,8 +51,9 @@ var library = func() map[string]*jsonschema.Format {
 	return all
 }()
 
-// known reports whether a text is of a format as the library sees it. It knows no
-// addresses of the future in URIs (RFC 3986, 3.2.2), so it is shown one that it knows.
+// known reports whether the library accepts a text as a format. The library does not
+// know future address formats in URIs (RFC 3986, section 3.2.2), so they are replaced
+// by one that it knows.
 func known(format, text string) bool {
 	if open := strings.Index(text, "//[v"); open >= 0 {
 		text = text[:open] + "//[::1" + skipFutureAddress(text[open+len("//["):])
@@ -62,8 +63,8 @@ func known(format, text string) bool {
 	return library[format].Validate(text) == nil
 }
 
-// skipFutureAddress gives what follows the address that a text begins with, or else
-// the text.
+// skipFutureAddress returns the text after a future address at its beginning, or the
+// text itself.
 func skipFutureAddress(text string) string {
 	address, rest, ok := strings.Cut(text, "]")
 	version, name, dotted := strings.Cut(address[1:], ".")
@@ -81,7 +82,7 @@ func isIPv4(text string) bool {
 // names checks labels by the tables of IDNA.
 var names = idna.New(idna.ValidateLabels(true), idna.CheckHyphens(true), idna.CheckJoiners(true), idna.BidiRule(), idna.StrictDomainName(true), idna.VerifyDNSLength(true))
 
-// maxHostname bounds a host's name in characters, and in bytes whatever its alphabet.
+// maxHostname limits a host's name in characters and, encoded, in bytes.
 const maxHostname = 253
 
 func isHostname(text string) bool {
@@ -98,7 +99,8 @@ func isHostname(text string) bool {
 	return true
 }
 
-// fullStops are the dots of other alphabets, which part labels as well (RFC 3490, 3.1).
+// fullStops replaces the dots of other scripts, which also separate labels (RFC 3490,
+// section 3.1).
 var fullStops = strings.NewReplacer("\u3002", ".", "\uff0e", ".", "\uff61", ".")
 
 func isInternationalHostname(text string) bool {
@@ -109,7 +111,7 @@ func isInternationalHostname(text string) bool {
 	return err == nil && isHostname(name)
 }
 
-// isEmail wants a name in front of the @, and a host or an address behind it.
+// isEmail requires a name in front of the @, and a host or an address behind it.
 func isEmail(text string) bool {
 	at := strings.LastIndexByte(text, '@')
 	if at < 1 || strings.HasSuffix(text, ".") {
@@ -121,8 +123,9 @@ func isEmail(text string) bool {
 	return library["email"].Validate(text) == nil
 }
 
-// isInternationalEmail is isEmail for all alphabets: whatever is not ASCII may stand in
-// front of the @ (RFC 6531, 3.3), and international names behind it.
+// isInternationalEmail is like isEmail for all scripts: characters that are not ASCII
+// are allowed in front of the @ (RFC 6531, section 3.3), and international names behind
+// it.
 func isInternationalEmail(text string) bool {
 	at := strings.LastIndexByte(text, '@')
 	if at < 0 {
@@ -141,7 +144,7 @@ func isInternationalEmail(text string) bool {
 	return isEmail(name + "@" + host)
 }
 
-// uriByte has the characters of RFC 3986, section 2, but the percent sign.
+// uriByte has the characters of RFC 3986, section 2, except for the percent sign.
 var uriByte = func() (table [utf8.RuneSelf]bool) {
 	for _, c := range []byte("-._~:/?#[]@!$&'()*+,;=0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
 		table[c] = true
@@ -149,14 +152,14 @@ var uriByte = func() (table [utf8.RuneSelf]bool) {
 	return table
 }()
 
-// isURI reports whether a text is made of the characters of a URI, or of an IRI (RFC
-// 3987, 2.2), each percent sign in front of two digits.
+// isURI reports whether a text consists of the characters of a URI, or of an IRI (RFC
+// 3987, section 2.2), with two hexadecimal digits after each percent sign.
 func isURI(text string, international bool) bool {
 	authority, rest := splitAuthority(text)
 	if strings.ContainsAny(rest, "[]") || strings.Count(authority, "@") > 1 {
 		return false
 	}
-	digits := 0 // that are to come
+	digits := 0 // digits still expected
 	query := false
 	for _, r := range text {
 		switch {
@@ -179,7 +182,7 @@ func isURI(text string, international bool) bool {
 	return digits == 0
 }
 
-// splitAuthority takes the authority out of a URI: what is between // and the path.
+// splitAuthority splits the authority from a URI: the part between // and the path.
 func splitAuthority(text string) (authority, rest string) {
 	start := strings.Index(text, "//")
 	if start < 0 || strings.ContainsAny(text[:start], "/?#") || start > 0 && text[start-1] != ':' {
@@ -192,7 +195,7 @@ func splitAuthority(text string) (authority, rest string) {
 	return text[start:end], text[:start] + text[end:]
 }
 
-// isUCS reports whether an IRI may have a character anywhere.
+// isUCS reports whether a character is allowed anywhere in an IRI.
 func isUCS(r rune) bool {
 	switch {
 	case r < 0x10000:
@@ -203,7 +206,7 @@ func isUCS(r rune) bool {
 	return r <= 0xEFFFD
 }
 
-// isPrivate reports whether an IRI may have a character in its query alone.
+// isPrivate reports whether a character is allowed in the query of an IRI only.
 func isPrivate(r rune) bool {
 	return 0xE000 <= r && r <= 0xF8FF || r >= 0xF0000 && r&0xFFFF <= 0xFFFD
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// node is a JSON value. It knows where it stands, so that a fault can name its
-// place without anything being kept on the way down.
+// node is a JSON value. It has its place in the parent, so that a fault's place can be
+// computed when it is needed.
 type node struct {
 	kind   jsontext.Kind // 'n', 'f', 't', '"', '0', '[', '{'
 	text   string        // of a string, or a number as written
@@ -21,29 +21,30 @@ type node struct {
 	byName map[string]*node
 
 	parent *node
-	name   string // in an object
-	index  int    // in an array
+	name   string // the name in an object
+	index  int    // the index in an array
 
-	number *big.Rat // read when first asked for
+	number *big.Rat // parsed at the first use
 }
 
 const (
-	// maxDepth bounds how deeply a value may be nested.
+	// maxDepth limits the nesting of a value.
 	maxDepth = 64
-	// maxValues bounds the values in a result, counting arrays and objects, too.
+	// maxValues limits the values in a result, including arrays and objects.
 	maxValues = 20_000
-	// maxDigits bounds a number's text, and maxExponent what follows its e: exact
-	// arithmetic with it costs as much as there are digits in it written out.
+	// maxDigits limits the text of a number, and maxExponent its exponent: the cost of
+	// exact arithmetic grows with the number of digits.
 	maxDigits   = 64
 	maxExponent = 400
-	// manyNames is from how many properties on an object is looked up by a map.
+	// manyNames is the number of properties above which an object has a map.
 	manyNames = 8
 )
 
-// errTooMuch says that a value is beyond what is looked at.
+// errTooMuch reports that a value exceeds the limits of a check.
 var errTooMuch = errors.New("too much")
 
-// parse reads a value strictly: names once, valid UTF-8. At most limit values.
+// parse parses a value strictly: no duplicate names, valid UTF-8, and at most limit
+// values.
 func parse(raw []byte, limit int) (*node, error) {
 	p := parser{dec: jsontext.NewDecoder(bytes.NewBuffer(raw)), left: limit}
 	root := &node{}
@@ -111,7 +112,7 @@ func (p *parser) items(n *node, depth int) error {
 	if _, err := p.dec.ReadToken(); err != nil {
 		return err
 	}
-	// Only now do the items stay where they are.
+	// The items don't move any more, so pointers to them stay valid.
 	for i := range n.items {
 		child := &n.items[i]
 		child.parent = n
@@ -128,7 +129,7 @@ func (p *parser) items(n *node, depth int) error {
 	return nil
 }
 
-// checkNumber refuses a number that would be costly to calculate with.
+// checkNumber refuses a number that is costly to compute with.
 func checkNumber(text string) error {
 	at := strings.IndexAny(text, "eE")
 	if at >= 0 {
@@ -145,7 +146,7 @@ func checkNumber(text string) error {
 	return nil
 }
 
-// get finds a property of an object; nil when it has none of that name.
+// get returns a property of an object, or nil.
 func (n *node) get(name string) *node {
 	if n.byName != nil {
 		return n.byName[name]
@@ -158,10 +159,10 @@ func (n *node) get(name string) *node {
 	return nil
 }
 
-// rat is the value of a number.
+// rat returns the value of a number.
 func (n *node) rat() *big.Rat {
 	if n.number == nil {
-		n.number, _ = new(big.Rat).SetString(n.text) // as checkNumber let it through
+		n.number, _ = new(big.Rat).SetString(n.text) // checkNumber has accepted it
 		if n.number == nil {
 			n.number = new(big.Rat)
 		}
@@ -169,11 +170,10 @@ func (n *node) rat() *big.Rat {
 	return n.number
 }
 
-// whole tells whether the text of a number is an integer without further ado, short
-// enough for 64 bits.
+// whole reports whether the text of a number is a plain integer that fits into 64 bits.
 func (n *node) whole() bool { return len(n.text) < 18 && !strings.ContainsAny(n.text, ".eE") }
 
-// arithmetic is how many steps calculating with a number takes.
+// arithmetic returns the number of steps of an operation with a number.
 func (n *node) arithmetic() int {
 	if n.whole() {
 		return wholeSteps
@@ -185,10 +185,10 @@ func (c *check) isInteger(n *node) bool {
 	return n.kind == '0' && (n.whole() || c.spend(n.arithmetic()) && n.rat().IsInt())
 }
 
-// maxPlace bounds how much of a place is shown, in bytes.
+// maxPlace limits the text of a place, in bytes.
 const maxPlace = 200
 
-// place names where a value stands, such as filesChanged[2]; "" for the whole.
+// place returns the place of a value, such as filesChanged[2]; "" for the whole value.
 func (n *node) place() string {
 	var steps []string
 	for ; n.parent != nil; n = n.parent {
@@ -208,7 +208,7 @@ func (n *node) place() string {
 	return cut(b.String(), maxPlace)
 }
 
-// cut shortens a text that comes from outside, at a character's border.
+// cut shortens an external text, between two characters.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text

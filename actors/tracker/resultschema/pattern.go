@@ -11,25 +11,25 @@ import (
 )
 
 const (
-	// maxPattern bounds a regular expression in bytes, each class of characters by
-	// name counting as many: reading one such means going through tables.
+	// maxPattern limits a regular expression in bytes. A named class of characters
+	// counts as classBytes: compiling it reads its tables.
 	maxPattern   = 512
 	classBytes   = 64
-	allPatterns  = 8 << 10 // of a schema
-	maxProgram   = 1_000   // bounds what one becomes: repetitions are written out
-	allPrograms  = 5_000   // of a schema
+	allPatterns  = 8 << 10 // bytes of all patterns of a schema
+	maxProgram   = 1_000   // compiled size: repetitions are expanded
+	allPrograms  = 5_000   // compiled size of all patterns of a schema
 	rangesInStep = 4       // ranges of a class that count as one instruction
 )
 
-// pattern is a regular expression in Go's syntax. Matching takes time in proportion
-// to size times the length of the text at worst.
+// pattern is a regular expression in Go's syntax. Matching takes at most time in
+// proportion to size times the length of the text.
 type pattern struct {
 	*regexp.Regexp
 	size int
 }
 
-// patterns compiles the regular expressions of one schema: each once, though the
-// library asks for them several times. It belongs to one compilation.
+// patterns compiles the regular expressions of one schema, each once, though the
+// library compiles them several times. It belongs to one compilation.
 type patterns struct {
 	known       map[string]*pattern
 	bytes, size int
@@ -67,7 +67,7 @@ func patternBytes(text string) int {
 	return len(text) + classBytes*(strings.Count(text, `\p`)+strings.Count(text, `\P`))
 }
 
-// regexFormat is the format of a text that is a regular expression itself.
+// regexFormat is the format of texts that are regular expressions.
 var regexFormat = jsonschema.Format{Name: "regex", Validate: func(v any) error {
 	text, ok := v.(string)
 	if !ok {
@@ -77,7 +77,7 @@ var regexFormat = jsonschema.Format{Name: "regex", Validate: func(v any) error {
 	return err
 }}
 
-// measure finds the size of a pattern, and refuses one that is none or too large.
+// measure returns the size of a pattern, or an error if it is not valid or too large.
 func measure(text string) (int, error) {
 	if patternBytes(text) > maxPattern {
 		return 0, fmt.Errorf("a pattern has at most %d bytes, a class such as \\pL counting as %d", maxPattern, classBytes)
@@ -93,7 +93,7 @@ func measure(text string) (int, error) {
 	return size, nil
 }
 
-// programSize estimates the instructions of a compiled expression.
+// programSize estimates the number of instructions of a compiled expression.
 func programSize(re *syntax.Regexp) int {
 	size := 1
 	switch re.Op {
@@ -108,13 +108,13 @@ func programSize(re *syntax.Regexp) int {
 	}
 	for _, sub := range re.Sub {
 		if size += programSize(sub); size > maxProgram {
-			return size // and no overflow
+			return size // return early, so that size can't overflow
 		}
 	}
 	switch {
 	case re.Op == syntax.OpRepeat && re.Max < 0:
 		size *= re.Min + 1
-	case re.Op == syntax.OpRepeat && re.Max > re.Min: // each of them with a way around it
+	case re.Op == syntax.OpRepeat && re.Max > re.Min: // each optional repetition has a branch around it
 		size = (size + 1) * re.Max
 	case re.Op == syntax.OpRepeat:
 		size *= max(1, re.Max)

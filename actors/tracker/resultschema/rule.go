@@ -11,7 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// rule is a schema as it is held against values.
+// rule is a schema in the form in which it is checked.
 type rule struct {
 	never  bool // the schema false
 	ref    *rule
@@ -22,7 +22,7 @@ type rule struct {
 	enum     *valueSet
 
 	allOf, anyOf, oneOf []*rule
-	not, when           *rule // when is if
+	not, when           *rule // when is the keyword if
 	then, otherwise     *rule
 
 	minimum, maximum, above, below, multiple *big.Rat
@@ -34,7 +34,7 @@ type rule struct {
 	unique             bool
 	contains, items    *rule
 	tuple              []*rule
-	further            *rule // of what is behind the tuple
+	further            *rule // for items after the tuple
 
 	minProperties, maxProperties *int
 	required                     []string
@@ -44,7 +44,7 @@ type rule struct {
 	names                        *rule
 	dependencies                 []dependency
 
-	// bare: a value's type settles everything.
+	// bare is set if the rule accepts every value.
 	bare bool
 }
 
@@ -53,14 +53,14 @@ type patternRule struct {
 	rule *rule
 }
 
-// dependency is what the presence of a property asks for: others, or a rule.
+// dependency is the requirement of a property's presence: other properties, or a rule.
 type dependency struct {
 	name     string
 	required []string
 	rule     *rule
 }
 
-// types is a set of JSON's types; those of numbers are two.
+// types is a set of JSON's types, with numbers and integers apart.
 type types uint8
 
 const (
@@ -83,15 +83,15 @@ var typeNames = []struct {
 
 var errForeign = errors.New("refers to something outside of it: a schema can only refer to itself")
 
-// maxBelow bounds how many schemas a value is held against one below another, by
-// allOf, $ref and the like, before it is gone into: the check's depth.
+// maxBelow limits the schemas that apply to one value through each other, by allOf,
+// $ref and the like: the depth of the check's recursion within one value.
 const maxBelow = 64
 
-// ruler turns what the library compiled into rules.
+// ruler converts the library's compiled schemas into rules.
 type ruler struct {
 	made map[*jsonschema.Schema]*rule
-	// reach is how deep a rule goes without going into the value; -1 while that is
-	// being found out.
+	// reach is the depth of a rule's schemas for the same value; -1 while it is being
+	// computed.
 	reach map[*rule]int
 }
 
@@ -111,8 +111,8 @@ func newRules(s *jsonschema.Schema) (*rule, error) {
 
 var always = &rule{bare: true}
 
-// rule gives the rule of a schema. Its recursion is as deep as the schema is large
-// at most, which is bounded.
+// rule returns the rule of a schema. The recursion is limited by the size of the
+// schema.
 func (r *ruler) rule(s *jsonschema.Schema) (*rule, error) {
 	if s == nil {
 		return nil, nil
@@ -133,7 +133,7 @@ func (r *ruler) rule(s *jsonschema.Schema) (*rule, error) {
 		return n, nil
 	}
 	var err error
-	if s.Ref != nil { // what stands beside it means nothing
+	if s.Ref != nil { // other keywords beside $ref are ignored
 		n.ref, err = r.rule(s.Ref)
 		return n, err
 	}
@@ -144,7 +144,7 @@ func (r *ruler) rule(s *jsonschema.Schema) (*rule, error) {
 	return n, r.containers(n, s)
 }
 
-// scalars takes over what is no schema itself.
+// scalars converts the keywords without subschemas.
 func (n *rule) scalars(s *jsonschema.Schema) {
 	if s.Types != nil {
 		for _, name := range s.Types.ToStrings() {
@@ -171,7 +171,7 @@ func (n *rule) scalars(s *jsonschema.Schema) {
 	n.minProperties, n.maxProperties, n.required = s.MinProperties, s.MaxProperties, s.Required
 }
 
-// applicators takes over the schemas that the same value is held against.
+// applicators converts the subschemas for the same value.
 func (r *ruler) applicators(n *rule, s *jsonschema.Schema) (err error) {
 	for _, list := range []struct {
 		to   *[]*rule
@@ -203,7 +203,7 @@ func (r *ruler) applicators(n *rule, s *jsonschema.Schema) (err error) {
 	return nil
 }
 
-// containers takes over the schemas that items and properties are held against.
+// containers converts the subschemas for items and properties.
 func (r *ruler) containers(n *rule, s *jsonschema.Schema) (err error) {
 	switch items := s.Items.(type) {
 	case *jsonschema.Schema:
@@ -241,7 +241,7 @@ func (r *ruler) containers(n *rule, s *jsonschema.Schema) (err error) {
 	return nil
 }
 
-// pair is a schema and where its rule goes.
+// pair is a schema and the destination of its rule.
 type pair struct {
 	to   **rule
 	from *jsonschema.Schema
@@ -267,7 +267,7 @@ func (r *ruler) list(from []*jsonschema.Schema) (list []*rule, err error) {
 	return list, nil
 }
 
-// either is the rule of a keyword that the library gives as a boolean, too.
+// either returns the rule of a keyword that the library may represent as a boolean.
 func (r *ruler) either(of any) (*rule, error) {
 	switch of := of.(type) {
 	case bool:
@@ -281,7 +281,7 @@ func (r *ruler) either(of any) (*rule, error) {
 	return nil, nil
 }
 
-// same lists the rules that the same value is held against.
+// same returns the rules that apply to the same value.
 func (n *rule) same() []*rule {
 	list := slices.Concat([]*rule{n.ref, n.not, n.when, n.then, n.otherwise}, n.allOf, n.anyOf, n.oneOf)
 	for _, d := range n.dependencies {
@@ -290,8 +290,8 @@ func (n *rule) same() []*rule {
 	return slices.DeleteFunc(list, func(of *rule) bool { return of == nil })
 }
 
-// depth finds how deep a rule goes without going into the value, and refuses one
-// that never would.
+// depth returns the depth of a rule's schemas for the same value, or an error if the
+// rule refers to itself for the same value.
 func (r *ruler) depth(n *rule) (int, error) {
 	if known, ok := r.reach[n]; ok {
 		if known < 0 {
@@ -315,9 +315,9 @@ func (r *ruler) depth(n *rule) (int, error) {
 	return deepest, nil
 }
 
-// formatOf gives the format that a text must have. The library's check of regular
-// expressions would go on using what the schema was compiled with, and that of URI
-// templates refuses some that are right.
+// formatOf returns the format of a schema. It replaces the library's check of regular
+// expressions, which would count against the patterns of the schema, and leaves out
+// that of URI templates, which refuses some valid ones.
 func formatOf(s *jsonschema.Schema) *jsonschema.Format {
 	switch {
 	case s.Format == nil || s.Format.Name == "uri-template":
