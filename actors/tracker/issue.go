@@ -34,7 +34,7 @@ func (s IssueStatus) rank() byte {
 	return 0xff
 }
 
-// Closed tells whether nothing is left to do.
+// Closed reports whether nothing is left to do.
 func (s IssueStatus) Closed() bool { return s == StatusDone || s == StatusCanceled }
 
 // IssuePriority says how soon an issue should be worked on.

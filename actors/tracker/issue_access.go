@@ -7,13 +7,14 @@ import (
 	"switchyard/storage"
 )
 
-// seesIssue decides from the stored form, without decoding it, whether the caller
-// may know that an issue exists. Every read of an issue on a caller's behalf comes
-// through here. An issue that is not restricted costs no look-up.
+// seesIssue reports, from the stored form without decoding it, whether the caller may
+// know that an issue exists. Every read of an issue for a caller uses it. An issue that
+// is not restricted costs no look-up.
 func (v *View) seesIssue(rec storage.Record) (bool, error) {
 	c := v.Caller
 	if lane := c.Lane; lane != nil {
-		// Its own issue and no other, as long as the lane's maker sees it (Decision 36).
+		// A lane sees its own issue only, as long as the lane's maker sees it (Decision
+		// 36).
 		id, err := storedID(rec)
 		if err != nil || id != lane.Issue || c.Maker == nil {
 			return false, err
@@ -21,7 +22,7 @@ func (v *View) seesIssue(rec storage.Record) (bool, error) {
 		c = c.Maker
 	}
 	if !c.Sees(rec.Team()) {
-		return false, nil // a grant never widens (Decision 26)
+		return false, nil // a grant does not override the team (Decision 26)
 	}
 	if rec.Flags()&issueRestricted == 0 || c.Level >= Admin {
 		return true, nil
@@ -33,8 +34,8 @@ func (v *View) seesIssue(rec storage.Record) (bool, error) {
 	return v.granted(c, id)
 }
 
-// seenIssue reads the id of an issue that a path names; NOT_FOUND when there is
-// none or the caller may not see it.
+// seenIssue parses the id of an issue in a path; it returns NOT_FOUND if the issue does
+// not exist or the caller may not see it.
 func (v *View) seenIssue(text string) (storage.ID, error) {
 	id, seen := storage.ParseID(text)
 	if seen {
@@ -49,7 +50,7 @@ func (v *View) seenIssue(text string) (storage.ID, error) {
 	return id, nil
 }
 
-// storedID reads an issue's id off the beginning of its stored JSON.
+// storedID returns the id at the beginning of an issue's stored JSON.
 func storedID(rec storage.Record) (storage.ID, error) {
 	const open = `{"id":"`
 	body := rec.JSON()
@@ -61,8 +62,7 @@ func storedID(rec storage.Record) (storage.ID, error) {
 	return storage.ID{}, fmt.Errorf("%w: an issue's JSON does not begin with its id", storage.ErrFormat)
 }
 
-// issue decodes the issue that a path or body names; nil when there is none or the
-// caller may not see it.
+// issue returns an issue, or nil if it does not exist or the caller may not see it.
 func (v *View) issue(id string) (row *storage.Row[Issue], err error) {
 	parsed, ok := storage.ParseID(id)
 	if !ok {
@@ -78,7 +78,7 @@ func (v *View) issue(id string) (row *storage.Row[Issue], err error) {
 	return row, err
 }
 
-// hasIssue tells whether there is an issue that the caller may see.
+// hasIssue reports whether an issue exists that the caller may see.
 func (v *View) hasIssue(id storage.ID) (seen bool, err error) {
 	_, err = issues.Record(v, issueKey(id), func(rec storage.Record) (err error) {
 		seen, err = v.seesIssue(rec)
@@ -87,11 +87,11 @@ func (v *View) hasIssue(id storage.ID) (seen bool, err error) {
 	return seen, err
 }
 
-// storedText finds the text of a field in an issue's stored JSON without decoding
-// it; nil when it is null. The field must be one whose text needs no escaping.
+// storedText returns the text of a field in stored JSON without decoding it, or nil if
+// it is null. The field must be one whose text needs no escaping.
 //
-// Looking for the bytes of `"field":"` is exact: inside a string every quote is
-// escaped, and a closing quote with a colon behind it ends a name, never a value.
+// Searching for the bytes of `"field":"` is exact: inside a string every quote is
+// escaped, and a closing quote before a colon ends a name, never a value.
 func storedText(body []byte, field string) []byte {
 	var pattern [32]byte
 	p := append(append(append(pattern[:0], '"'), field...), `":"`...)
@@ -107,7 +107,7 @@ func storedText(body []byte, field string) []byte {
 	return rest[:end]
 }
 
-// parentIn gives the parent of a stored issue; the zero ID when it has none.
+// parentIn returns the parent of a stored issue, or the zero ID.
 func parentIn(rec storage.Record) storage.ID {
 	if rec.Flags()&issueHasParent == 0 {
 		return storage.ID{}
@@ -116,7 +116,7 @@ func parentIn(rec storage.Record) storage.ID {
 	return id
 }
 
-// snoozedAt tells whether a stored issue is snoozed into the future.
+// snoozedAt reports whether a stored issue is snoozed at a time.
 func snoozedAt(rec storage.Record, now Timestamp) bool {
 	return rec.Flags()&issueSnoozed != 0 && string(storedText(rec.JSON(), "snoozedUntil")) > string(now)
 }

@@ -10,33 +10,33 @@ import (
 	"switchyard/storage"
 )
 
-// IssueAnalyticsIn says what issues are grouped by.
+// IssueAnalyticsIn is the field that issues are grouped by.
 type IssueAnalyticsIn struct {
 	GroupBy string `query:"groupBy" enum:"status,priority,assigneeId,teamId,projectId,cycleId" default:"status"`
 }
 
-// IssueGroups are groups of issues, the largest first.
+// IssueGroups are groups of issues, largest first.
 type IssueGroups struct {
 	Groups []IssueGroup `json:"groups"`
 }
 
-// IssueGroup is how many issues have one value, and the sum of their estimates.
-// The group of those that have none is null.
+// IssueGroup is the number of issues with one value, and the sum of their estimates.
+// Group is null for issues without a value.
 type IssueGroup struct {
 	Group         *string `json:"group"`
 	Count         int64   `json:"count"`
 	EstimateTotal int64   `json:"estimateTotal"`
 }
 
-// IssueAnalytics counts the issues that the caller may see, drafts left out, by
-// one of their fields (Decision 25).
+// IssueAnalytics counts the issues that the caller may see by one of their fields;
+// drafts don't count (Decision 25).
 var IssueAnalytics = NewQuery[IssueAnalyticsIn, IssueGroups]("IssueAnalytics", "Count issues by a field", Needs{Read, "issues"}, issueAnalytics, OneMoment)
 
 const (
-	// maxIssueGroups bounds the groups of an answer: the largest are given.
+	// maxIssueGroups limits the groups of an answer to the largest.
 	maxIssueGroups = 10_000
-	// maxEstimateTotal is the largest sum shown, the largest integer that is exact
-	// wherever JSON's numbers are floating point.
+	// maxEstimateTotal is the largest sum shown: the largest integer that is exact in a
+	// floating-point number.
 	maxEstimateTotal = 1<<53 - 1
 )
 
@@ -77,7 +77,7 @@ func (v *View) issueGroups(by string) ([]IssueGroup, error) {
 	return groups.end(), err
 }
 
-// amounts by the text of a group; the empty text stands for null.
+// amounts maps the text of a group to its amount; the empty text stands for null.
 type amounts map[string]amount
 
 func (m amounts) add(group string, a amount) {
@@ -86,15 +86,15 @@ func (m amounts) add(group string, a amount) {
 	m[group] = sum
 }
 
-// groupByText adds up the tallies by a text. What they don't have of all issues is
-// the group of those without one.
+// groupByText adds up the tallies by a text. Issues that are in none of them, counted
+// by the tallies by state, form the group of null.
 func (v *View) groupByText(kind tallyKind, restricted amounts, groups *issueGroups) error {
 	var rest amount
 	err := v.eachState(func(_ tallyKind, _ storage.ID, a amount) { rest.add(a) })
 	if err != nil {
 		return err
 	}
-	// The rows of a text lie side by side.
+	// The rows of a text are adjacent.
 	var group string
 	var sum amount
 	finish := func() {
@@ -125,8 +125,9 @@ func (v *View) groupByText(kind tallyKind, restricted amounts, groups *issueGrou
 	return nil
 }
 
-// eachState goes through the tallies by status and priority that the caller may
-// see: together they have every issue once. They come before those by a text.
+// eachState calls fn for the tallies by status and priority that the caller may see;
+// together they count every issue once. Their keys come before those of the tallies by
+// a text.
 func (v *View) eachState(fn func(kind tallyKind, team storage.ID, a amount)) error {
 	return v.eachTally(nil, func(kind tallyKind, _ string, team storage.ID, a amount) bool {
 		if kind >= tallyTexts {
@@ -137,8 +138,8 @@ func (v *View) eachState(fn func(kind tallyKind, team storage.ID, a amount)) err
 	})
 }
 
-// eachTally goes through the tallies whose keys begin with prefix, of the teams
-// whose issues the caller may see, until fn returns false.
+// eachTally calls fn for the tallies whose keys begin with prefix, of the teams whose
+// issues the caller may see, until fn returns false.
 func (v *View) eachTally(prefix []byte, fn func(kind tallyKind, text string, team storage.ID, a amount) bool) error {
 	return v.HotRows(issueTally, prefix, func(fields, value []byte) (bool, error) {
 		kind, text, team, err := parseTally(fields)
@@ -156,8 +157,8 @@ func (v *View) eachTally(prefix []byte, fn func(kind tallyKind, text string, tea
 	})
 }
 
-// seesUnrestricted tells whether the caller may see the issues of a team that
-// nothing restricts: all of them or none.
+// seesUnrestricted reports whether the caller may see the unrestricted issues of a
+// team: all of them or none.
 func (v *View) seesUnrestricted(team storage.ID) (bool, error) {
 	var space [32]byte
 	rec, err := storage.ParseRecord(storage.AppendHeader(space[:0], storage.Header{Team: team}))
@@ -167,7 +168,7 @@ func (v *View) seesUnrestricted(team storage.ID) (bool, error) {
 	return v.seesIssue(rec)
 }
 
-// groupedIssue is what groups are made of in a stored issue.
+// groupedIssue has the fields of a stored issue that groups are made of.
 type groupedIssue struct {
 	TeamID     string  `json:"teamId"`
 	Status     string  `json:"status"`
@@ -201,8 +202,8 @@ func (t *groupedIssue) group(by string) (group string) {
 	return group
 }
 
-// restrictedAmounts adds up the restricted issues that the caller may see one by
-// one: no tally has them.
+// restrictedAmounts adds up the restricted issues that the caller may see, one by one:
+// tallies don't count them.
 func (v *View) restrictedAmounts(by string) (amounts, error) {
 	sums := amounts{}
 	err := issues.List(v, []storage.Match{storage.Equal(restrictedTable, nil)}, nil, func(_ []byte, rec storage.Record) (bool, error) {
@@ -222,7 +223,7 @@ func (v *View) restrictedAmounts(by string) (amounts, error) {
 	return sums, err
 }
 
-// issueGroups gathers groups, and keeps little more than the largest ones.
+// issueGroups collects groups, and keeps at most twice as many as an answer has.
 type issueGroups []IssueGroup
 
 func (g *issueGroups) add(group string, a amount) {
@@ -244,7 +245,7 @@ func (g *issueGroups) addAll(all amounts) {
 	}
 }
 
-// end gives the largest groups in their order.
+// end returns the largest groups in order.
 func (g *issueGroups) end() []IssueGroup {
 	all := []IssueGroup(*g)
 	slices.SortFunc(all, func(a, b IssueGroup) int {
@@ -266,7 +267,7 @@ func boolInt(b bool) int {
 	return 0
 }
 
-// shownSum is the sum as clients get it.
+// shownSum returns the sum in the form that clients get.
 func (a *amount) shownSum() int64 {
 	if a.hi > 0 || a.sum > maxEstimateTotal {
 		return maxEstimateTotal

@@ -1,6 +1,6 @@
 package tracker
 
-// AssignIssueIn says who an issue is assigned to; null takes it from whom it was.
+// AssignIssueIn is the new assignee of an issue; null for none.
 type AssignIssueIn struct {
 	ID         string      `path:"id"`
 	IfMatch    string      `header:"If-Match"`
@@ -10,11 +10,12 @@ type AssignIssueIn struct {
 // AssignedIssue is the answer to AssignIssue.
 type AssignedIssue struct {
 	Issue Issue `json:"issue"`
-	// Session is what the assignment dispatched; absent when it dispatched nothing.
+	// Session is the session that the assignment dispatched; absent if it dispatched
+	// none.
 	Session *ShownSession `json:"session,omitempty"`
 }
 
-// AssignIssue gives an issue another assignee, or none (Decision 30).
+// AssignIssue sets or clears the assignee of an issue (Decision 30).
 var AssignIssue = NewCommand[AssignIssueIn, AssignedIssue]("AssignIssue", "Assign an issue", Needs{Write, "issues"}, assignIssue)
 
 func assignIssue(tx *Tx, in *AssignIssueIn) (Reply, error) {

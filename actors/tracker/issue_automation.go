@@ -7,50 +7,51 @@ import (
 	"switchyard/storage"
 )
 
-// automation is what a command leaves to be done by the rules of Decision 21:
-// closing a parent may close what is below it, and closing the last open child may
-// close what is above. The rules are carried out once, behind the command's own
-// changes, in the same batch.
+// automation collects the work that the rules of Decision 21 add to a command: closing
+// a parent may close its descendants, and closing the last open child may close its
+// ancestors. The rules run once, after the command's own changes, in the same batch.
 //
-// The two never meet, so it does not matter in which order things are done. What
-// follows its parent down has a closed parent, which can't become done; a parent
-// that becomes done has no open child, which could follow it. Issues are only ever
-// closed, each at most once, so it ends.
+// The two rules do not affect each other, so their order does not matter. An issue that
+// is closed with its parent has a closed parent, which can't become done; a parent that
+// becomes done has no open child to close. Issues are only ever closed, each at most
+// once, so the rules terminate.
 type automation struct {
 	closings []closing
-	parents  []storage.ID // who may have lost their last open child
+	parents  []storage.ID // issues that may have lost their last open child
 	// spared is an issue that is about to be deleted.
 	spared   storage.ID
 	settling bool
-	count    int                 // issues changed by the rules
-	changed  map[storage.ID]bool // which those are
+	count    int                 // number of issues changed by the rules
+	changed  map[storage.ID]bool // the issues changed by the rules
 }
 
-// closing is an issue that was closed, and whose open children may have to be.
+// closing is a closed issue whose open children may have to be closed.
 type closing struct {
 	issue, team storage.ID
 	status      IssueStatus
-	after       []byte // children from behind this primary key on; nil: all
-	// resumed: this goes on with what was begun under the settings of its time.
+	after       []byte // children after this primary key; nil for all
+	// resumed is set if a timer continues work whose team setting was already checked.
 	resumed bool
 }
 
-// What one command closes by the rules before the rest is left to timers.
+// maxAutoClosed and maxAutoBytes limit what one command closes by the rules before it
+// leaves the rest to timers.
 //
-// The answer never waits for the rest: it is given with the first batch, which
-// holds a timer for each line of work that is left. So a crash between two batches
-// loses nothing, and other commands of the workspace get in between, which they
-// would not if the command went on as one with Reply.More. It would then also have
-// to know itself again: its If-Match no longer fits, and the issue is closed.
+// The answer does not wait for the rest: it is sent after the first batch, which has a
+// timer for each remaining branch. So a crash between two batches loses nothing, and
+// other commands of the workspace run in between. A command that continued with
+// Reply.More would block them, and would have to recognize its own changes: its
+// If-Match no longer matches, and the issue is already closed.
 const (
 	maxAutoClosed = 500
-	// maxAutoBytes counts what the command wrote by itself, too. What one issue adds
-	// to it has to fit in front of maxCommandBytes.
+	// maxAutoBytes includes the bytes that the command wrote before the rules. The
+	// changes of one more issue must still fit into maxCommandBytes.
 	maxAutoBytes = 4 << 20
 )
 
-// enterTriage assigns an unassigned issue that comes into triage to whom its team
-// names. An assignee given in the same write is there by now; null is none.
+// enterTriage assigns an unassigned issue that enters triage to the team's triage
+// assignee. An assignee in the same write is already set; an explicit null counts as
+// unassigned.
 func (tx *Tx) enterTriage(was IssueStatus, t *Issue) error {
 	if t.Status != StatusTriage || was == StatusTriage || t.AssigneeID != nil {
 		return nil
@@ -62,9 +63,9 @@ func (tx *Tx) enterTriage(was IssueStatus, t *Issue) error {
 	return err
 }
 
-// noteClosing notes what a change of an issue may entail. old is nil for a new
-// issue, t for one that is removed. Most changes entail nothing and cost a look at
-// two statuses and two parents.
+// noteClosing records the consequences of a change for settle. old is nil for a new
+// issue, t for a removed one. Most changes have none, and cost the comparison of two
+// statuses and two parents.
 func (tx *Tx) noteClosing(old, t *Issue) {
 	if tx.auto != nil && tx.auto.settling {
 		return
@@ -84,7 +85,7 @@ func (tx *Tx) noteClosing(old, t *Issue) {
 	}
 }
 
-// rules is where to note something for settle.
+// rules returns the automation of this command.
 func (tx *Tx) rules() *automation {
 	if tx.auto == nil {
 		tx.auto = &automation{}
@@ -92,7 +93,7 @@ func (tx *Tx) rules() *automation {
 	return tx.auto
 }
 
-// closedByRule tells whether settle has closed an issue.
+// closedByRule reports whether settle has closed an issue.
 func (tx *Tx) closedByRule(id storage.ID) bool { return tx.auto != nil && tx.auto.changed[id] }
 
 func (tx *Tx) noteParent(id storage.ID) {
@@ -102,15 +103,15 @@ func (tx *Tx) noteParent(id storage.ID) {
 	}
 }
 
-// settle carries the rules out on what was noted.
+// settle applies the rules to the recorded changes.
 func (tx *Tx) settle() error {
 	a := tx.auto
 	if a == nil || len(a.closings)+len(a.parents) == 0 {
 		return nil
 	}
 	a.settling = true
-	// Children first, all of them: an issue between a closed parent and closed children
-	// gets its parent's status, however many batches that takes.
+	// All children come before the parents: an issue between a closed parent and closed
+	// children gets its parent's status, however many batches that takes.
 	for _, c := range a.closings {
 		if err := tx.settleClosing(&c); err != nil {
 			return fmt.Errorf("close the children of an issue: %w", err)
@@ -134,16 +135,15 @@ func (tx *Tx) settleClosing(c *closing) error {
 	return tx.closeBelow(c.issue, c.status, c.after)
 }
 
-// childrenFollow tells whether the children of a team's issues are closed with
-// them.
+// childrenFollow reports whether a team's setting closes children with their parent.
 func (tx *Tx) childrenFollow(team storage.ID) (bool, error) {
 	row, err := tx.teamOf(team)
 	return row != nil && row.Value.SubIssueAutoClose, err
 }
 
-// closeBelow gives the open children of a closed issue its status, and those of
-// each child right behind it, so that what is left when the command's share is used
-// up is one line of work per level.
+// closeBelow gives the open children of a closed issue its status, and descends into
+// each child before the next, so that when the command's limit is reached, at most one
+// branch per level is left.
 func (tx *Tx) closeBelow(parent storage.ID, status IssueStatus, after []byte) error {
 	keys, err := tx.openChildren(parent, after, tx.ledger.share-tx.auto.count+1)
 	if err != nil {
@@ -177,8 +177,8 @@ func (tx *Tx) closeBelow(parent storage.ID, status IssueStatus, after []byte) er
 	return nil
 }
 
-// openChildren lists the primary keys of an issue's open children, newest first,
-// from behind one on, at most limit of them.
+// openChildren returns at most limit primary keys of an issue's open children after a
+// key, newest first.
 func (tx *Tx) openChildren(parent storage.ID, after []byte, limit int) (keys [][]byte, err error) {
 	prefix := issueKey(parent)
 	err = tx.Rows(issueByOpenChild, prefix, after, func(fields, _ []byte) (bool, error) {
@@ -190,8 +190,8 @@ func (tx *Tx) openChildren(parent storage.ID, after []byte, limit int) (keys [][
 	return keys, err
 }
 
-// closeAbove makes an issue done whose children are all closed, at least one, and
-// then looks at its parent.
+// closeAbove makes an issue done if it has children and all of them are closed, and
+// continues with its parent.
 func (tx *Tx) closeAbove(id storage.ID) error {
 	for id != (storage.ID{}) && id != tx.auto.spared {
 		if follows, err := tx.parentFollows(id); err != nil || !follows {
@@ -212,13 +212,13 @@ func (tx *Tx) closeAbove(id storage.ID) error {
 	return nil
 }
 
-// childrenWait tells whether children are still to be closed by a timer.
+// childrenWait reports whether a timer still has children to close.
 func (tx *Tx) childrenWait() (bool, error) {
 	return tx.Has(timerTable, storage.Key(nil).Str(timerCloseChildren))
 }
 
-// parentFollows tells whether an issue is open and its team wants it done because
-// its children are closed.
+// parentFollows reports whether an issue is open, its children are all closed, and its
+// team's setting then makes it done.
 func (tx *Tx) parentFollows(id storage.ID) (bool, error) {
 	pk := issueKey(id)
 	var open bool
@@ -227,7 +227,7 @@ func (tx *Tx) parentFollows(id storage.ID) (bool, error) {
 		open, teamID = rec.Flags()&issueClosed == 0, rec.Team()
 		return nil
 	})
-	if err != nil || !open { // also when it is gone
+	if err != nil || !open { // also if it was deleted
 		return false, err
 	}
 	team, err := tx.teamOf(teamID)
@@ -255,7 +255,7 @@ func (tx *Tx) closeByRule(row *storage.Row[Issue], status IssueStatus) error {
 	return nil
 }
 
-// shareUsed tells whether the rest has to wait for a batch of its own.
+// shareUsed reports whether the rest must wait for another batch.
 func (tx *Tx) shareUsed() bool {
 	return tx.auto.count >= tx.ledger.share || tx.written() > maxAutoBytes
 }

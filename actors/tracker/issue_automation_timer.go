@@ -8,23 +8,23 @@ import (
 	"switchyard/storage"
 )
 
-// Timer kinds of closing by the rules of Decision 21, where one command would have
-// closed too many issues at once.
+// Timer kinds of the rules of Decision 21, for the issues beyond the limit of one
+// command.
 const (
 	timerCloseChildren = "close.children"
 	timerCloseParent   = "close.parent"
 )
 
-// cascade is what is left to a timer, kept in its subject: the issue to go on at,
-// behind which child, and on whose behalf.
+// cascade is the remaining work of a rule, encoded in its timer's subject: the issue to
+// continue at, the last child that was closed, and the actor.
 type cascade struct {
 	issue storage.ID
-	after storage.ID // the child, as its primary key has it; zero for a parent
+	after storage.ID // the child in the form of its primary key; zero for a parent
 	actor EventActor
 }
 
-// subject writes a cascade down. Anything may be in an actor's id, so it is
-// encoded.
+// subject encodes a cascade. An actor's id may contain any character, so it is in
+// Base64.
 func (c *cascade) subject() string {
 	return strings.Join([]string{c.issue.String(), c.after.String(), string(c.actor.Type), base64.RawURLEncoding.EncodeToString([]byte(c.actor.ID))}, " ")
 }
@@ -46,8 +46,8 @@ func parseCascade(subject string) (c cascade, err error) {
 func (tx *Tx) continueBelow(parent storage.ID, after []byte) error {
 	c := cascade{issue: parent, actor: EventActor{ID: tx.Caller.ID, Type: tx.Caller.Type}}
 	if after == nil {
-		// None was closed yet. What is created from now on is not meant: an id made now
-		// stands behind it and in front of all there are.
+		// No child is closed yet. Children created from now on must not be: the key of
+		// an id made now sorts after theirs and before those of all existing children.
 		next, err := tx.NewID()
 		if err != nil {
 			return err
@@ -63,9 +63,9 @@ func (tx *Tx) continueAbove(id storage.ID) error {
 	return tx.SetTimer(timerCloseParent, c.subject(), tx.now)
 }
 
-// closeChildrenOp goes on closing the children of an issue, as long as the issue is
-// closed: reopening it ends what its closing began. The order is that of their
-// ids, so what was dealt with, and what came later, is left alone.
+// closeChildrenOp continues to close the children of an issue, unless the issue was
+// reopened. It works in the order of their keys, so children that were dealt with, or
+// created later, are left alone.
 var closeChildrenOp = NewCommand[TimerIn, None]("CloseChildren", "Close further children of a closed issue", Needs{}, func(tx *Tx, in *TimerIn) (Reply, error) {
 	c, err := tx.resume(in)
 	if err != nil {
@@ -78,7 +78,7 @@ var closeChildrenOp = NewCommand[TimerIn, None]("CloseChildren", "Close further 
 	return Reply{Outcome: NoContent}, err
 })
 
-// closeParentOp looks at an issue again whose children may all be closed.
+// closeParentOp checks again whether the children of an issue are all closed.
 var closeParentOp = NewCommand[TimerIn, None]("CloseParent", "Close an issue whose children are closed", Needs{}, func(tx *Tx, in *TimerIn) (Reply, error) {
 	c, err := tx.resume(in)
 	if err == nil {
@@ -87,8 +87,8 @@ var closeParentOp = NewCommand[TimerIn, None]("CloseParent", "Close an issue who
 	return Reply{Outcome: NoContent}, err
 })
 
-// resume takes a cascade from its timer and makes the one on whose behalf it runs
-// the author of its changes. What it may change was decided when it began.
+// resume decodes a cascade from its timer, clears the timer, and makes the original
+// actor the author of the changes. Its rights were checked when the cascade began.
 func (tx *Tx) resume(in *TimerIn) (cascade, error) {
 	c, err := parseCascade(in.Subject)
 	if err != nil {

@@ -6,31 +6,31 @@ import (
 	"switchyard/storage"
 )
 
-// BatchIssuesIn asks for one change of many issues.
+// BatchIssuesIn is one change for many issues.
 type BatchIssuesIn struct {
 	IDs   []string   `json:"ids" rules:"required,min=1,max=100" items:"min=1,max=255"`
 	Patch IssuePatch `json:"patch" rules:"required"`
 }
 
-// Validate looks at what the tags can't say.
+// Validate checks what the tags can't express.
 func (in *BatchIssuesIn) Validate(faults *Faults) { in.Patch.validateAt("patch.", faults) }
 
-// IssueList is an answer with issues and no more.
+// IssueList is an answer with a list of issues.
 type IssueList struct {
 	Issues []Issue `json:"issues"`
 }
 
-// MissingDetails are the details of NOT_FOUND when several ids were given: those
-// that lead nowhere.
+// MissingDetails are the details of NOT_FOUND if several ids were given: the ids that
+// were not found.
 type MissingDetails struct {
 	Missing []string `json:"missing"`
 }
 
-// BatchIssues changes all the issues named, or none of them (Decision 22).
+// BatchIssues changes all of the given issues, or none (Decision 22).
 var BatchIssues = NewCommand[BatchIssuesIn, IssueList]("BatchIssues", "Change many issues at once", Needs{Write, "issues"}, batchIssues)
 
-// maxBatchBytes bounds what one batch writes: it is replicated and applied whole,
-// within what a command may write.
+// maxBatchBytes limits the bytes that the changes write, so that the command stays
+// below maxCommandBytes.
 const maxBatchBytes = maxCommandBytes - 2<<20
 
 func batchIssues(tx *Tx, in *BatchIssuesIn) (Reply, error) {
@@ -67,7 +67,7 @@ func batchIssues(tx *Tx, in *BatchIssuesIn) (Reply, error) {
 	}
 	body := append(make([]byte, 0, 1024*len(ids)), `{"issues":[`...)
 	for i, id := range ids {
-		// One that lost its last open child to the batch may have been closed since.
+		// settle may have closed an issue that lost its last open child in the batch.
 		if parsed, _ := storage.ParseID(id); tx.closedByRule(parsed) {
 			if changed[i], err = tx.storedIssue(parsed); err != nil {
 				return Reply{}, err
@@ -85,8 +85,8 @@ func batchIssues(tx *Tx, in *BatchIssuesIn) (Reply, error) {
 	return Reply{Body: append(body, `]}`...)}, nil
 }
 
-// eachOnce drops repeated ids and picks out those that lead to no issue the caller
-// may see.
+// eachOnce removes duplicate ids, and separates those that are not issues that the
+// caller may see.
 func (v *View) eachOnce(all []string) (ids, missing []string, err error) {
 	once := make(map[string]bool, len(all))
 	for _, id := range all {

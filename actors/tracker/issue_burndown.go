@@ -9,32 +9,32 @@ import (
 	"switchyard/storage"
 )
 
-// BurndownIn names a cycle.
+// BurndownIn identifies a cycle.
 type BurndownIn struct {
 	CycleID string `query:"cycleId" rules:"required,min=1,max=255"`
 }
 
-// BurndownSeries is a cycle's burndown: how many issues are in it now and the sum
-// of their estimates, and what each day ended with.
+// BurndownSeries is a cycle's burndown: the number of its present issues, the sum of
+// their estimates, and the state at the end of each day.
 type BurndownSeries struct {
 	Total         int64          `json:"total"`
 	TotalEstimate int64          `json:"totalEstimate"`
 	Series        []BurndownDate `json:"series"`
 }
 
-// BurndownDate is how many issues were in a cycle at the end of a day, and how
-// many of them were not closed.
+// BurndownDate is the number of issues that were in a cycle at the end of a day, and of
+// those that were not closed.
 type BurndownDate struct {
 	Date      string `json:"date"`
 	Scope     int64  `json:"scope"`
 	Remaining int64  `json:"remaining"`
 }
 
-// Burndown tells how the work of a cycle went, from what was recorded of the
-// issues that the caller may see (Decision 25).
+// Burndown returns the burndown of a cycle, from the recorded changes of the issues
+// that the caller may see (Decision 25).
 var Burndown = NewQuery[BurndownIn, BurndownSeries]("Burndown", "Show the burndown of a cycle", Needs{Read, "issues"}, burndown, OneMoment)
 
-// maxBurndownDays bounds a series: the newest days are given.
+// maxBurndownDays limits a series to the newest days.
 const maxBurndownDays = 3660
 
 func burndown(v *View, in *BurndownIn) (Reply, error) {
@@ -56,7 +56,7 @@ func burndown(v *View, in *BurndownIn) (Reply, error) {
 	return jsonReply(Done, BurndownSeries{Total: int64(s.now.n), TotalEstimate: s.now.shownSum(), Series: s.series()})
 }
 
-// cycleSpan tells when a cycle starts and ends; nil where it is not known.
+// cycleSpan returns the start and end of a cycle; nil if they are not known.
 func cycleSpan(v *View, cycle string) (start, end *Timestamp, err error) {
 	id, ok := storage.ParseID(cycle)
 	if !ok {
@@ -82,16 +82,16 @@ func cycleSpan(v *View, cycle string) (start, end *Timestamp, err error) {
 
 // burndownSum adds up the rows of a cycle.
 type burndownSum struct {
-	oldest, last int64 // days that a series may have
-	first        int64 // where it begins
+	oldest, last int64 // range of the days in a series
+	first        int64 // first day of the series
 	none         bool  // no issue was in the cycle by the last day
 	now          amount
-	// changes are how scope and remaining differ from the day before, from the oldest
-	// day on, which has all that came before.
+	// changes are the differences of scope and remaining from the previous day. Those
+	// of all earlier days are added to the oldest.
 	changes [maxBurndownDays]struct{ scope, remaining int64 }
 }
 
-// sumBurndown reads the rows of the issues the caller may see.
+// sumBurndown adds up the rows of the issues that the caller may see.
 func (v *View) sumBurndown(cycle string, s *burndownSum) error {
 	prefix := storage.Key(nil).Str(cycle)
 	return v.Rows(burndownTable, prefix, nil, func(fields, value []byte) (bool, error) {
@@ -106,8 +106,8 @@ func (v *View) sumBurndown(cycle string, s *burndownSum) error {
 	})
 }
 
-// seesBurndown tells whether the caller may see the issue of a row. The row's own
-// header says so unless the issue is restricted.
+// seesBurndown reports whether the caller may see the issue of a row. The row's own
+// header decides unless the issue is restricted.
 func (v *View) seesBurndown(rec storage.Record, pk []byte) (seen bool, err error) {
 	if rec.Flags()&issueRestricted == 0 {
 		return v.seesIssue(rec)
@@ -119,7 +119,7 @@ func (v *View) seesBurndown(rec storage.Record, pk []byte) (seen bool, err error
 	return seen, err
 }
 
-// add counts one issue.
+// add adds one issue.
 func (s *burndownSum) add(estimate uint64, walk burndownWalk) error {
 	state := burndownOut
 	for {
@@ -146,7 +146,7 @@ func (s *burndownSum) add(estimate uint64, walk burndownWalk) error {
 	return nil
 }
 
-// series gives the days from the first to the last.
+// series returns the days from the first to the last.
 func (s *burndownSum) series() []BurndownDate {
 	series := []BurndownDate{}
 	if s.none {

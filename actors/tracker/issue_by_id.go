@@ -6,7 +6,7 @@ import (
 	"switchyard/storage"
 )
 
-// IssueByIDIn names an issue, and the version the caller already has.
+// IssueByIDIn identifies an issue, and the version that the caller has.
 type IssueByIDIn struct {
 	ID          string `path:"id"`
 	IfNoneMatch string `header:"If-None-Match"`
@@ -22,7 +22,7 @@ func issueByID(v *View, in *IssueByIDIn) (reply Reply, err error) {
 	}
 	reply, alone, err := v.readIssue(id, in.IfNoneMatch, false)
 	if err == nil && !alone {
-		// More than one look-up decides, and all must be of the same moment.
+		// Several look-ups decide, so all must read the same snapshot.
 		release := v.Settle()
 		defer func() {
 			if failed := release(); failed != nil {
@@ -34,8 +34,9 @@ func issueByID(v *View, in *IssueByIDIn) (reply Reply, err error) {
 	return reply, err
 }
 
-// readIssue answers with an issue as the caller may see it. Unless the view is
-// settled it does so only when the record alone decides; alone is false otherwise.
+// readIssue answers with an issue as the caller may see it. Without a snapshot
+// (settled) it does so only if the issue's record alone decides; alone is false if it
+// does not.
 func (v *View) readIssue(id storage.ID, ifNoneMatch string, settled bool) (reply Reply, alone bool, err error) {
 	seen := false
 	found, err := issues.Record(v, issueKey(id), func(rec storage.Record) (err error) {

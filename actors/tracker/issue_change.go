@@ -35,8 +35,8 @@ func (tx *Tx) addIssue(t *Issue) ([]byte, error) {
 	return body, tx.assigned(nil, t)
 }
 
-// updateIssue stores the new value of an issue with its event, and returns its
-// JSON and version. A value that says the same as the old one writes nothing.
+// updateIssue stores a changed issue with its event, and returns its JSON and version.
+// It writes nothing if no field differs.
 func (tx *Tx) updateIssue(old *storage.Row[Issue], t *Issue) (body []byte, version uint64, err error) {
 	if err := tx.enterTriage(old.Value.Status, t); err != nil {
 		return nil, 0, err
@@ -72,8 +72,8 @@ func (tx *Tx) updateIssue(old *storage.Row[Issue], t *Issue) (body []byte, versi
 	return body, header.Version, tx.assigned(&old.Value, t)
 }
 
-// eraseIssue removes an issue that has no children, with everything that hangs on
-// it, and tells of it.
+// eraseIssue removes an issue without children, with everything that belongs to it, and
+// emits its event.
 func (tx *Tx) eraseIssue(row *storage.Row[Issue]) error {
 	body, err := tx.storedIssue(row.Value.id())
 	if err != nil {
@@ -104,7 +104,7 @@ func (tx *Tx) eraseIssue(row *storage.Row[Issue]) error {
 	return tx.keepGone(row)
 }
 
-// storedIssue copies the JSON of an issue that is there.
+// storedIssue returns a copy of the JSON of an existing issue.
 func (v *View) storedIssue(id storage.ID) (body []byte, err error) {
 	found, err := issues.Record(v, issueKey(id), func(rec storage.Record) error {
 		body = append(body, rec.JSON()...)
@@ -116,8 +116,8 @@ func (v *View) storedIssue(id storage.ID) (body []byte, err error) {
 	return body, err
 }
 
-// issueChanges lists the fields that differ, in the order of the issue's fields.
-// updatedAt goes without saying.
+// issueChanges lists the fields that differ, in the order of the issue's fields,
+// without updatedAt.
 func issueChanges(from, to *Issue) []Change {
 	var c changes
 	note(&c, "externalRef", from.ExternalRef, to.ExternalRef)

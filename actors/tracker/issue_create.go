@@ -6,22 +6,23 @@ import (
 	"switchyard/storage"
 )
 
-// CreateIssueIn asks for a new issue. Only the title is required.
+// CreateIssueIn is a new issue. Only the title is required.
 type CreateIssueIn struct {
-	// Dedupe says whether possible duplicates stand in the way of the creation.
+	// Dedupe is the treatment of possible duplicates: to list them, or to refuse the
+	// creation.
 	Dedupe string `query:"dedupe" enum:"warn,block"`
 	Title  string `json:"title" rules:"required,min=1,max=1000"`
 	IssueFields
 }
 
-// CreatedIssue is the answer to a creation: the issue, and what may be the same.
+// CreatedIssue is the answer to a creation: the issue, and its possible duplicates.
 type CreatedIssue struct {
 	Issue
 	PossibleDuplicates []PossibleDuplicate `json:"possibleDuplicates"`
 }
 
-// PossibleDuplicate is an issue whose title is close to a new one's. Score is the
-// share of significant title terms in common, 0 to 1.
+// PossibleDuplicate is an issue whose title is similar to a new one's. Score is the
+// fraction of significant terms that both titles have, from 0 to 1.
 type PossibleDuplicate struct {
 	ID         IssueID     `json:"id"`
 	Identifier *string     `json:"identifier"`
@@ -30,8 +31,8 @@ type PossibleDuplicate struct {
 	Score      float64     `json:"score"`
 }
 
-// CreateIssue adds an issue, or answers with the one that already has its
-// externalRef (Decision 18).
+// CreateIssue adds an issue, or returns the one that already has its externalRef
+// (Decision 18).
 var CreateIssue = NewCommand[CreateIssueIn, CreatedIssue]("CreateIssue", "Create an issue", Needs{Write, "issues"}, createIssue)
 
 func createIssue(tx *Tx, in *CreateIssueIn) (Reply, error) {
@@ -61,8 +62,8 @@ func createIssue(tx *Tx, in *CreateIssueIn) (Reply, error) {
 	return Reply{Outcome: Created, Body: body, ETag: etag(1)}, nil
 }
 
-// composeIssue makes an issue of what a request says, with its id and number, for
-// addIssue to store. Whatever makes an issue for a caller comes through here.
+// composeIssue returns an issue with the fields of a request, an id and a number, for
+// addIssue to store.
 func (tx *Tx) composeIssue(title string, in *IssueFields) (*Issue, error) {
 	var faults Faults
 	fields, team, err := tx.templateFor(in, &faults)
@@ -98,7 +99,7 @@ func (tx *Tx) composeIssue(title string, in *IssueFields) (*Issue, error) {
 	return t, nil
 }
 
-// createdIssue gives an issue's JSON the shape of a creation's answer.
+// createdIssue returns the answer to a creation, from the issue's JSON.
 func createdIssue(body []byte, duplicates []duplicate) (_ []byte, err error) {
 	const field = `,"possibleDuplicates":[`
 	out := make([]byte, 0, len(body)+len(field)+2+256*len(duplicates))
@@ -114,8 +115,7 @@ func createdIssue(body []byte, duplicates []duplicate) (_ []byte, err error) {
 	return append(out, `]}`...), nil
 }
 
-// DuplicateDetails are the details of the CONFLICT that a creation with
-// dedupe=block meets.
+// DuplicateDetails are the details of the CONFLICT of a creation with dedupe=block.
 type DuplicateDetails struct {
 	PossibleDuplicates []PossibleDuplicate `json:"possibleDuplicates"`
 }
@@ -132,8 +132,7 @@ func duplicateConflict(duplicates []duplicate) error {
 	}
 }
 
-// issueWithRef finds the primary key of the issue that has an externalRef; nil
-// when none has.
+// issueWithRef returns the primary key of the issue with an externalRef, or nil.
 func (v *View) issueWithRef(ref string) ([]byte, error) {
 	pk, err := issues.Lookup(v, issueByRef, storage.Key(nil).Str(ref))
 	if err != nil {
@@ -142,8 +141,8 @@ func (v *View) issueWithRef(ref string) ([]byte, error) {
 	return pk, nil
 }
 
-// refTaken is the answer when an issue has the externalRef that another is to
-// have. It also stands for an issue that the caller may not see.
+// refTaken returns the error for an externalRef that another issue has, which the
+// caller may not be able to see.
 func refTaken() error {
 	return Conflict("Another issue has this externalRef.", "An externalRef is unique in a workspace: use another one, or clear the other issue's first.")
 }
@@ -160,7 +159,7 @@ func answerExisting(tx *Tx, pk []byte, err error) (Reply, error) {
 			body, whole, err = (&sight{v: &tx.View}).append(nil, rec)
 			if err == nil {
 				reply.ETag = shownETag(rec.Version(), whole)
-				reply.Body, err = createdIssue(body, nil) // none, for one that was there
+				reply.Body, err = createdIssue(body, nil) // an existing issue has no list of duplicates
 			}
 		}
 		return err

@@ -6,19 +6,19 @@ import (
 	"switchyard/storage"
 )
 
-// DeleteIssueIn names the issue to delete, and the version it must have.
+// DeleteIssueIn identifies the issue to delete, and the version that it must have.
 type DeleteIssueIn struct {
 	ID      string `path:"id"`
 	IfMatch string `header:"If-Match"`
 }
 
-// DeleteIssue removes an issue for good. Its children stay and lose their parent
-// (Decision 23).
+// DeleteIssue removes an issue for good. Its children stay without a parent (Decision
+// 23).
 var DeleteIssue = NewCommand[DeleteIssueIn, None]("DeleteIssue", "Delete an issue", Needs{Write, "issues"}, deleteIssue, WithRoom(Frees))
 
-// issueLeavings are the steps of a deletion that take away what hangs on the issue,
-// in their order: each does as much as the portion allows and tells whether some is
-// left. What comes in small numbers goes with the issue itself, in eraseIssue.
+// issueLeavings are the steps of a deletion that remove the records of an issue, in
+// order: each does as much as the portion allows and reports whether some are left.
+// Records that are few are removed with the issue itself, in eraseIssue.
 var issueLeavings = []func(tx *Tx, issue *storage.Row[Issue], portion *portion) (more bool, err error){
 	(*Tx).detachChildren,
 	(*Tx).dropComments,
@@ -28,9 +28,8 @@ var issueLeavings = []func(tx *Tx, issue *storage.Row[Issue], portion *portion) 
 	(*Tx).partSessions,
 }
 
-// deleteIssue leaves the issue in place until nothing hangs on it any more, so a
-// crash between two batches leaves nothing dangling: repeating the deletion
-// finishes it.
+// deleteIssue removes the issue after everything that refers to it, so that after a
+// crash between two batches no reference dangles, and the deletion can be repeated.
 func deleteIssue(tx *Tx, in *DeleteIssueIn) (Reply, error) {
 	row, err := tx.issue(in.ID)
 	if err != nil {
@@ -51,8 +50,8 @@ func deleteIssue(tx *Tx, in *DeleteIssueIn) (Reply, error) {
 	return Reply{Outcome: NoContent}, tx.eraseIssue(row)
 }
 
-// detachChildren takes the parent away from children of an issue, also those the
-// caller can't see, and tells whether some are left.
+// detachChildren clears the parent of an issue's children, including those that the
+// caller can't see, and reports whether some are left.
 func (tx *Tx) detachChildren(t *storage.Row[Issue], portion *portion) (more bool, err error) {
 	tx.rules().spared = t.Value.id()
 	keys, err := tx.childKeys(issueKey(t.Value.id()), portion.left+1)

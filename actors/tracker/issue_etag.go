@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// etags are the tags of the first versions, which most records never leave.
+// etags are the tags of the first versions, which most records never exceed.
 var etags = func() (tags [64]string) {
 	for i := range tags {
 		tags[i] = `"` + strconv.Itoa(i) + `"`
@@ -13,7 +13,7 @@ var etags = func() (tags [64]string) {
 	return tags
 }()
 
-// etag is the ETag of a record: its version in quotes.
+// etag returns the ETag of a record: its version in quotes.
 func etag(version uint64) string {
 	if version < uint64(len(etags)) {
 		return etags[version]
@@ -21,8 +21,8 @@ func etag(version uint64) string {
 	return `"` + strconv.FormatUint(version, 10) + `"`
 }
 
-// shownETag is the ETag of an issue as it was shown: one whose parent was left out
-// is another representation of the same version.
+// shownETag returns the ETag of an issue as it was shown: without its parent it is
+// another representation of the same version.
 func shownETag(version uint64, whole bool) string {
 	tag := etag(version)
 	if !whole {
@@ -31,9 +31,9 @@ func shownETag(version uint64, whole bool) string {
 	return tag
 }
 
-// tagListed tells whether the value of an If-Match or If-None-Match header, a list
-// of tags or "*", covers tag. A weak tag counts only in a weak comparison (RFC
-// 9110, section 8.8.3.2). What is no tag covers nothing.
+// tagListed reports whether the value of an If-Match or If-None-Match header, a list of
+// tags or "*", covers tag. Weak tags count only in a weak comparison (RFC 9110, section
+// 8.8.3.2). Other text covers nothing.
 func tagListed(header, tag string, weak bool) bool {
 	for part := range strings.SplitSeq(header, ",") {
 		part = strings.Trim(part, " \t")
@@ -53,8 +53,8 @@ func tagListed(header, tag string, weak bool) bool {
 	return false
 }
 
-// requireMatch refuses a change whose If-Match names other versions than the
-// current one.
+// requireMatch returns PRECONDITION_FAILED if If-Match does not have the present
+// version.
 func requireMatch(ifMatch string, version uint64) error {
 	if ifMatch == "" || tagListed(ifMatch, etag(version), false) || tagListed(ifMatch, shownETag(version, false), false) {
 		return nil

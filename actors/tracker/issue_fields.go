@@ -7,8 +7,8 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// IssueFields are the fields of an issue that a creation and a change both take.
-// An absent one is left as it is, or to its default; null clears.
+// IssueFields are the fields that the creation and the change of an issue share. An
+// absent one stays unchanged, or has its default; null clears it.
 type IssueFields struct {
 	ExternalRef       Opt[string]        `json:"externalRef" rules:"nullable,min=1,max=255"`
 	TeamID            Opt[TeamID]        `json:"teamId" rules:"max=255"`
@@ -21,8 +21,8 @@ type IssueFields struct {
 	SubIssueSortOrder Opt[float64]       `json:"subIssueSortOrder" rules:"nullable"`
 	Estimate          Opt[int64]         `json:"estimate" rules:"nullable,min=0,max=9007199254740991"`
 	IsDraft           Opt[bool]          `json:"isDraft"`
-	// TemplateID is accepted whether or not there is such a template (Decision 15);
-	// a change ignores it.
+	// TemplateID need not be the id of an existing template (Decision 15); a change
+	// ignores it.
 	TemplateID   Opt[string]   `json:"templateId" rules:"min=1,max=255"`
 	SnoozedUntil Opt[string]   `json:"snoozedUntil" rules:"nullable,datetime"`
 	AssigneeID   Opt[string]   `json:"assigneeId" rules:"nullable,min=1,max=255"`
@@ -41,13 +41,13 @@ type IssuePatch struct {
 	PRState Opt[string] `json:"prState" rules:"nullable" enum:"draft,open,merged,closed"`
 }
 
-// apply writes what is given into the issue, except what needs a look at other
-// records: externalRef, team and parent.
+// apply sets the given fields of an issue, except for those that require other records:
+// externalRef, team and parent.
 func (f *IssueFields) apply(t *Issue) {
 	wasClosed := t.Status.Closed()
 	t.Status = f.Status.Or(t.Status)
 	t.Priority = f.Priority.Or(t.Priority)
-	// Decision 21: what is open again has not been resolved.
+	// An open issue has no resolution (Decision 21).
 	if wasClosed && !t.Status.Closed() {
 		t.Resolution = nil
 	}
@@ -76,22 +76,22 @@ func (p *IssuePatch) apply(t *Issue) {
 	assign(&t.PRState, &p.PRState)
 }
 
-// assign puts a given value, or null, into a nullable field.
+// assign sets a nullable field to a given value, or to null.
 func assign[T any](field **T, given *Opt[T]) {
 	if given.Set {
 		*field = given.Ptr()
 	}
 }
 
-// Validate looks at what the tags can't say.
+// Validate checks what the tags can't express.
 func (f *IssueFields) Validate(faults *Faults) { f.validateAt("", faults) }
 
-// validateAt is Validate for fields that lie under a path such as "patch.".
+// validateAt is like Validate, for fields below a path such as "patch.".
 func (f *IssueFields) validateAt(path string, faults *Faults) {
 	momentFault(path+"snoozedUntil", &f.SnoozedUntil, faults)
 }
 
-// snooze normalizes a date and time to a timestamp; nil when it is none.
+// snooze returns the timestamp of a date and time, or nil if it is not valid.
 func snooze(text *string) *Timestamp {
 	if text == nil {
 		return nil
@@ -100,8 +100,8 @@ func snooze(text *string) *Timestamp {
 	if err != nil {
 		return nil
 	}
-	// An offset can push a moment out of the four-digit years, where timestamps
-	// would no longer compare like moments.
+	// An offset can move a time out of the four-digit years, in which timestamps
+	// compare in the order of time.
 	if at = at.UTC(); at.Year() < 0 || at.Year() > 9999 {
 		return nil
 	}
@@ -109,8 +109,8 @@ func snooze(text *string) *Timestamp {
 	return &stamp
 }
 
-// labelText is the JSON text that a list of labels is shown as, in the order
-// given; a label counts once.
+// labelText returns the JSON text of a list of labels, in the given order without
+// duplicates.
 func labelText(labels *[]string) *string {
 	if labels == nil {
 		return nil
@@ -129,13 +129,13 @@ func labelText(labels *[]string) *string {
 	return &text
 }
 
-// labels reads LabelIDs back.
+// labels decodes LabelIDs.
 func (t *Issue) labels() []string {
 	if t.LabelIDs == nil {
 		return nil
 	}
 	var labels []string
-	// The text was written by labelText; verify tells when it is not what it was.
+	// labelText wrote the text; the verifier reports damage.
 	_ = json.Unmarshal([]byte(*t.LabelIDs), &labels)
 	return labels
 }

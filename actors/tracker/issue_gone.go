@@ -7,15 +7,15 @@ import (
 	"switchyard/storage"
 )
 
-// Of an issue that was deleted its events are left. An issue is often restricted
-// right after it was created, so that how it stood when an event happened does not
-// say who may read about it later: a row keeps how it stood last, for as long as its
-// events. It is the flags of its record, its team, and the sequence number of the
-// event of its deletion, which is the last about it to be swept.
+// The events of a deleted issue stay. An issue is often restricted right after its
+// creation, so its state at an event does not decide who may see the event later: a row
+// of goneTable keeps the issue's last state as long as its events. The row has the
+// flags of the issue's record, its team, and the sequence number of the event of its
+// deletion, which is the last to be swept.
 const goneLen = 1 + 16 + 8
 
-// keepGone writes down how an issue that is being erased stood. It comes after the
-// event of that.
+// keepGone stores the last state of an issue that is being erased. It is called after
+// the event of the deletion was emitted.
 func (tx *Tx) keepGone(row *storage.Row[Issue]) error {
 	sequence, err := tx.Counter(eventSequence, storage.ID{})
 	if err != nil {
@@ -33,7 +33,7 @@ func (tx *Tx) keepGone(row *storage.Row[Issue]) error {
 	return nil
 }
 
-// goneIssue tells how an issue that is not there stood when it went.
+// goneIssue sets in p the last state of a deleted issue, if it is known.
 func (v *View) goneIssue(p *issuePlace) error {
 	value, err := v.Value(goneTable, p.id[:], nil)
 	if err != nil || value == nil {
@@ -48,7 +48,7 @@ func (v *View) goneIssue(p *issuePlace) error {
 	return nil
 }
 
-// goneIn gives the issue whose deletion an event tells of; the zero ID for other
+// goneIn returns the issue of an event about a deletion, or the zero ID for other
 // events.
 func goneIn(event []byte) (id storage.ID, err error) {
 	if string(eventTypeIn(event)) != eventIssueDeleted {
@@ -65,8 +65,8 @@ func goneIn(event []byte) (id storage.ID, err error) {
 	return id, nil
 }
 
-// checkGone proves that a note is one of an issue that is not there, and that the
-// event is with which it will be swept.
+// checkGone checks that the issue of a row does not exist, and that the row has the
+// event of its deletion, with which it will be swept.
 func checkGone(v *storage.View, fields, value []byte) error {
 	if len(fields) != 16 || len(value) != goneLen {
 		return fmt.Errorf("%w: erased issue", storage.ErrFormat)

@@ -11,15 +11,15 @@ import (
 	"switchyard/storage"
 )
 
-// IssueHistoryIn names the issue whose history is asked for.
+// IssueHistoryIn identifies the issue whose history is listed.
 type IssueHistoryIn struct {
 	ID     string `path:"id"`
 	Limit  int    `query:"limit" rules:"min=1,max=100" default:"50"`
 	Cursor string `query:"cursor" rules:"max=1024"`
 }
 
-// HistoryEntry is a change of one field. From and To are the field's values as the
-// issue shows them.
+// HistoryEntry is a change of one field. From and To have the field's values in the
+// form that the issue shows.
 type HistoryEntry struct {
 	ID             string          `json:"id"`
 	OrganizationID WorkspaceID     `json:"organizationId"`
@@ -32,14 +32,14 @@ type HistoryEntry struct {
 	CreatedAt      Timestamp       `json:"createdAt"`
 }
 
-// HistoryPage is a page of an issue's history. NextCursor is absent on the last.
+// HistoryPage is a page of an issue's history. NextCursor is absent on the last page.
 type HistoryPage struct {
 	History    []HistoryEntry `json:"history"`
 	NextCursor string         `json:"nextCursor,omitempty"`
 }
 
-// IssueHistory lists what changed in an issue, newest first; the fields of one
-// change in the order in which an issue shows them (Decision 42).
+// IssueHistory lists the changes of an issue, newest first, and the fields of one
+// change in the order of the issue's fields (Decision 42).
 var IssueHistory = NewQuery[IssueHistoryIn, HistoryPage]("IssueHistory", "List an issue's history", Needs{Read, "issues"}, issueHistory, OneMoment)
 
 func issueHistory(v *View, in *IssueHistoryIn) (Reply, error) {
@@ -57,7 +57,7 @@ func issueHistory(v *View, in *IssueHistoryIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	// A place is the key of a change and the number of its entry shown last: a page
+	// A position is the key of a change and the index of the last entry shown: a page
 	// may end within a change.
 	const keyLen = len(issue)
 	if place != nil && len(place) != keyLen+1 {
@@ -108,8 +108,8 @@ func issueHistory(v *View, in *IssueHistoryIn) (Reply, error) {
 	return p.reply(historyTable, issue), nil
 }
 
-// hideParents takes out the parents that the caller may not see, as from the issue
-// itself (Decision 26).
+// hideParents replaces parents that the caller may not see by null, as the issue itself
+// does (Decision 26).
 func (r *historyRow) hideParents(s *sight) error {
 	for n := range r.entries {
 		e := &r.entries[n]
@@ -133,7 +133,7 @@ func (r *historyRow) hideParents(s *sight) error {
 	return nil
 }
 
-// appendEntry appends the n-th entry of a change as clients get it.
+// appendEntry appends the n-th entry of a change in the form that clients get.
 func (r *historyRow) appendEntry(b []byte, workspace, issue storage.ID, n int) ([]byte, error) {
 	e := &r.entries[n]
 	actor, err := json.MarshalWithOption(string(r.actor), json.DisableHTMLEscape())
@@ -143,7 +143,7 @@ func (r *historyRow) appendEntry(b []byte, workspace, issue storage.ID, n int) (
 	b = r.entryID(n).AppendText(append(b, `{"id":"`...))
 	b = workspace.AppendText(append(b, `","organizationId":"`...))
 	b = issue.AppendText(append(b, `","issueId":"`...))
-	b = strconv.AppendQuote(append(b, `","field":`...), string(e.field)) // letters alone
+	b = strconv.AppendQuote(append(b, `","field":`...), string(e.field)) // consists of letters
 	b = append(append(b, `,"from":`...), e.from...)
 	b = append(append(b, `,"to":`...), e.to...)
 	b = append(append(b, `,"actorId":`...), actor...)

@@ -6,16 +6,16 @@ import (
 	"switchyard/storage"
 )
 
-// maxParentChain bounds the issues in a line from a topmost parent down, both ends
-// counted; with it every walk along parents is bounded.
+// maxParentChain limits the number of issues from a topmost parent to its deepest
+// descendant, and so every walk along parents.
 const maxParentChain = 100
 
-// maxMovedBelow bounds how many issues below one are looked at when it gets a
-// parent, to learn how deep they go.
+// maxMovedBelow limits the descendants of an issue that are looked at to find their
+// depth when it gets a parent.
 const maxMovedBelow = 100_000
 
-// parentFault tells what is wrong with making parent the parent of an issue, the
-// zero ID for one that is being created; "" when nothing is.
+// parentFault returns the fault of making parent the parent of an issue, or "". The
+// issue is the zero ID if it is being created.
 func (v *View) parentFault(issue storage.ID, parent IssueID) (string, error) {
 	const unknown = "There is no such issue."
 	at, ok := storage.ParseID(parent)
@@ -50,7 +50,7 @@ func (v *View) parentFault(issue storage.ID, parent IssueID) (string, error) {
 
 var tooDeep = fmt.Sprintf("Makes a chain of parents longer than %d issues.", maxParentChain)
 
-// depthFault tells whether an issue and those below it take more than the given
+// depthFault returns a fault if an issue and its descendants have more than the given
 // number of levels.
 func (v *View) depthFault(issue storage.ID, levels int) (string, error) {
 	seen := 0
@@ -76,8 +76,7 @@ func (v *View) depthFault(issue storage.ID, levels int) (string, error) {
 	}
 }
 
-// childKeys lists the primary keys of an issue's children, newest first, at most
-// limit of them.
+// childKeys returns at most limit primary keys of an issue's children, newest first.
 func (v *View) childKeys(parent []byte, limit int) ([][]byte, error) {
 	keys, err := v.rowKeys(issueByParent, parent, limit)
 	if err != nil {

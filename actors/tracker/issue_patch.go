@@ -6,15 +6,14 @@ import (
 	"switchyard/storage"
 )
 
-// PatchIssueIn asks for a change of one issue.
+// PatchIssueIn is a change of one issue.
 type PatchIssueIn struct {
 	ID      string `path:"id"`
 	IfMatch string `header:"If-Match"`
 	IssuePatch
 }
 
-// PatchIssue changes the fields that are given. A change that changes nothing
-// writes nothing.
+// PatchIssue changes the given fields. It writes nothing if no field differs.
 var PatchIssue = NewCommand[PatchIssueIn, Issue]("PatchIssue", "Change an issue", Needs{Write, "issues"}, patchIssue)
 
 func patchIssue(tx *Tx, in *PatchIssueIn) (Reply, error) {
@@ -39,8 +38,8 @@ func patchIssue(tx *Tx, in *PatchIssueIn) (Reply, error) {
 	return Reply{Body: shown, ETag: shownETag(version, len(shown) == len(body))}, nil
 }
 
-// changeIssue carries out a patch on an issue read in this Tx and returns its JSON
-// and version. path leads to the patch in the request, for the faults.
+// changeIssue applies a patch to an issue read in this Tx and returns its JSON and
+// version. path is the patch's path in the request, for faults.
 func (tx *Tx) changeIssue(row *storage.Row[Issue], patch *IssuePatch, path string) ([]byte, uint64, error) {
 	t := row.Value
 	patch.apply(&t)
@@ -71,7 +70,7 @@ func (tx *Tx) changeIssue(row *storage.Row[Issue], patch *IssuePatch, path strin
 	return tx.updateIssue(row, &t)
 }
 
-// changeRef gives an issue another externalRef, or none, unless it is taken.
+// changeRef sets or clears an issue's externalRef, unless another issue has it.
 func (tx *Tx) changeRef(t *Issue, ref *string) error {
 	if ref != nil && (t.ExternalRef == nil || *t.ExternalRef != *ref) {
 		taken, err := tx.issueWithRef(*ref)
@@ -86,9 +85,9 @@ func (tx *Tx) changeRef(t *Issue, ref *string) error {
 	return nil
 }
 
-// changeParent gives an issue another parent, or none. One that it already has is
-// not looked at again. A parent that the caller may not see is none to it: null
-// leaves it, and only another parent takes its place (Decision 26).
+// changeParent sets or clears an issue's parent. The present parent is not checked
+// again. Null does not clear a parent that the caller may not see; only another parent
+// replaces it (Decision 26).
 func (tx *Tx) changeParent(t *Issue, parent Opt[IssueID], path string, faults *Faults) error {
 	if !parent.Set || parent.Null && t.ParentID == nil {
 		return nil
@@ -116,8 +115,8 @@ func (tx *Tx) changeParent(t *Issue, parent Opt[IssueID], path string, faults *F
 	return nil
 }
 
-// moveIssue puts an issue into another team, where it gets the next number; its
-// old identifier keeps finding it (Decision 14).
+// moveIssue moves an issue to another team, in which it gets the next number. Its old
+// identifier still finds it (Decision 14).
 func (tx *Tx) moveIssue(t *Issue, team *storage.Row[Team]) error {
 	if err := tx.retireIdentifier(t); err != nil {
 		return fmt.Errorf("retire an identifier: %w", err)

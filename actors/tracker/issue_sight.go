@@ -7,24 +7,23 @@ import (
 	"switchyard/storage"
 )
 
-// sight is what the caller gets to see of stored issues in one answer. A parent
-// that it may not see is none to it (Decision 26): such a link is taken out of the
-// JSON. A caller who sees every issue pays nothing for that, nor does an issue
-// without a parent.
+// sight decides what the caller sees of stored issues in one answer. The id of a parent
+// that the caller may not see is replaced by null in the JSON (Decision 26). Callers
+// who see every issue, and issues without a parent, cost no look-up.
 type sight struct {
 	v *View
-	// looked: restricted says whether the workspace has any restricted issue.
+	// restricted is valid if looked is set: the workspace has restricted issues.
 	looked, restricted bool
-	// seen says whether the caller sees parent, the last that was asked for: children
-	// of one parent are often listed together.
+	// seen caches whether the caller sees parent: children of one parent are often
+	// listed together.
 	parent storage.ID
 	seen   bool
-	// spent counts what was looked at beside the issues of the answer, against
+	// spent counts the records read in addition to the answer's issues, against
 	// maxExamined.
 	spent int
 }
 
-// partial tells whether there may be issues that the caller does not see.
+// partial reports whether there may be issues that the caller does not see.
 func (s *sight) partial() (bool, error) {
 	switch c := s.v.Caller; {
 	case c.Lane != nil || len(c.Hidden) > 0:
@@ -42,8 +41,8 @@ func (s *sight) partial() (bool, error) {
 	return s.restricted, nil
 }
 
-// links tells whether the caller may see an issue that is linked, as a parent is,
-// which need not be there.
+// links reports whether the caller may see a linked issue, such as a parent, which need
+// not exist.
 func (s *sight) links(parent storage.ID) (bool, error) {
 	partial, err := s.partial()
 	if err != nil || !partial {
@@ -58,8 +57,8 @@ func (s *sight) links(parent storage.ID) (bool, error) {
 	return s.seen, nil
 }
 
-// append appends an issue's JSON as the caller may see it; whole is false when its
-// parent was left out.
+// append appends an issue's JSON as the caller may see it; whole is false if the parent
+// was left out.
 func (s *sight) append(dst []byte, rec storage.Record) (_ []byte, whole bool, err error) {
 	if rec.Flags()&issueHasParent == 0 || s.v.Caller.Level >= Admin {
 		return append(dst, rec.JSON()...), true, nil
@@ -67,7 +66,7 @@ func (s *sight) append(dst []byte, rec storage.Record) (_ []byte, whole bool, er
 	return s.appendLinked(dst, rec.JSON(), "parentId")
 }
 
-// appendLinked appends the JSON of what may link an issue in a field.
+// appendLinked appends the JSON of a record with a field that may link an issue.
 func (s *sight) appendLinked(dst, body []byte, field string) (_ []byte, whole bool, err error) {
 	issue, ok := storage.ParseID(storedText(body, field))
 	if !ok {
@@ -81,8 +80,8 @@ func (s *sight) appendLinked(dst, body []byte, field string) (_ []byte, whole bo
 	return append(append(append(dst, body[:start]...), "null"...), body[end:]...), false, nil
 }
 
-// shownIssue is an issue's JSON, such as changeIssue gives, as the caller may see
-// it; it is the shorter for a parent that is left out.
+// shownIssue returns an issue's JSON as the caller may see it. It is shorter if the
+// parent was left out.
 func (v *View) shownIssue(body []byte) ([]byte, error) {
 	if v.Caller.Level >= Admin {
 		return body, nil
@@ -91,9 +90,9 @@ func (v *View) shownIssue(body []byte) ([]byte, error) {
 	return shown, err
 }
 
-// hasChild tells whether an issue, given by its primary key, has a child that the
-// caller may see: a hidden one must not show in its parent. Only who may not see
-// every issue needs a look at the children themselves.
+// hasChild reports whether an issue, given by its primary key, has a child that the
+// caller may see: the existence of hidden ones must not show. Only callers who don't
+// see every issue need a look at the children.
 func (s *sight) hasChild(pk []byte) (found bool, err error) {
 	partial, err := s.partial()
 	if err != nil {

@@ -6,18 +6,17 @@ import (
 	"switchyard/storage"
 )
 
-// Tallies are what issue analytics are added up from, kept in the batch of every
-// change: a walk over all issues would grow with the workspace. A row of
-// issueTally counts the issues of one kind in one team and sums their estimates;
-// drafts and restricted issues are in none. What is seen of an issue that is
-// neither follows from its team, so a caller's numbers are sums over the rows of
-// the teams that the caller sees.
+// Tallies are the counters that issue analytics are computed from, updated in the batch
+// of every change: a scan of all issues would grow with the workspace. A row of
+// issueTally counts the issues of one kind in one team and sums their estimates. Drafts
+// and restricted issues are not counted. Who sees any other issue is decided by its
+// team, so a caller's numbers are sums over the rows of the teams that the caller sees.
 //
-//	kind below tallyTexts (1 byte) | team (16)
-//	kind from tallyTexts on (1 byte) | text | team (16)
+// kind below tallyTexts (1 byte) | team (16)
+// kind from tallyTexts on (1 byte) | text | team (16)
 
-// tallyKind says what a tally counts by. Those below tallyTexts stand for one
-// status and priority each.
+// tallyKind is the property that a tally counts by. Values below tallyTexts stand for
+// one status and priority each.
 type tallyKind byte
 
 const (
@@ -27,7 +26,7 @@ const (
 	tallyCycle              = tallyTexts + 2
 )
 
-// tallyState is the kind for issues of a status and priority.
+// tallyState returns the kind for issues of a status and priority.
 func tallyState(s IssueStatus, p IssuePriority) tallyKind {
 	return tallyKind(s.rank()<<2 | p.rank()&3)
 }
@@ -43,7 +42,7 @@ func (k *counterKey) appendTally(b storage.Key) storage.Key {
 	return b.ID(k.subject)
 }
 
-// parseTally reads the key of a tally's row back.
+// parseTally parses the key of a tally's row.
 func parseTally(fields []byte) (kind tallyKind, text string, team storage.ID, err error) {
 	ok, rest := false, []byte(nil)
 	if len(fields) > 0 {
@@ -60,14 +59,14 @@ func parseTally(fields []byte) (kind tallyKind, text string, team storage.ID, er
 	return kind, text, team, nil
 }
 
-// tallied is what tallies and burndowns know of an issue. The zero value is of an
-// issue that is not there.
+// tallied has the properties of an issue that tallies and burndowns use. The zero value
+// stands for no issue.
 type tallied struct {
 	team       storage.ID
-	counts     bool // is in the tallies
+	counts     bool // the tallies count it
 	restricted bool
 	state      tallyKind
-	assignee   string // empty for none, as below
+	assignee   string // empty for none, also below
 	project    string
 	cycle      string
 	estimate   uint64
@@ -94,7 +93,7 @@ func talliedOf(t *Issue, restricted bool) tallied {
 	return a
 }
 
-// estimateOf is what an estimate adds to a sum. None is negative.
+// estimateOf returns the amount that an estimate adds to a sum.
 func estimateOf(estimate *int64) uint64 {
 	if estimate == nil {
 		return 0
@@ -102,10 +101,10 @@ func estimateOf(estimate *int64) uint64 {
 	return uint64(max(*estimate, 0))
 }
 
-// tallyKeys is how many tallies an issue can be in.
+// tallyKeys is the number of tallies that can count an issue.
 const tallyKeys = 4
 
-// key gives the i-th tally that the issue is in; false when it is in none there.
+// key returns the i-th tally that counts the issue, or false.
 func (a *tallied) key(i int) (counterKey, bool) {
 	k := counterKey{table: issueTally, subject: a.team}
 	switch i {
@@ -122,8 +121,8 @@ func (a *tallied) key(i int) (counterKey, bool) {
 	return k, a.counts && k.text != ""
 }
 
-// tallyIssue counts a change of an issue: from is nil for a new one, to for one
-// that is removed. Whether it is restricted does not change with its value.
+// tallyIssue updates the tallies for a changed issue: from is nil for a new one, to for
+// a removed one. The restricted flag changes separately, see tallyRestricted.
 func (tx *Tx) tallyIssue(from *storage.Row[Issue], to *Issue) error {
 	var before, after tallied
 	restricted := from != nil && from.Flags&issueRestricted != 0
@@ -146,8 +145,8 @@ func (tx *Tx) tallyIssue(from *storage.Row[Issue], to *Issue) error {
 	return tx.count(&before, &after)
 }
 
-// tallyRestricted counts an issue, as it is stored, that becomes restricted or
-// ceases to be. Call it once with each change of the flag.
+// tallyRestricted updates the tallies for a stored issue whose restricted flag has
+// changed. It is called once for each change of the flag.
 func (tx *Tx) tallyRestricted(t *Issue, becomes bool) error {
 	before, after := talliedOf(t, !becomes), talliedOf(t, becomes)
 	if err := tx.recordBurndown(t, false, &before, &after); err != nil {
@@ -156,7 +155,7 @@ func (tx *Tx) tallyRestricted(t *Issue, becomes bool) error {
 	return tx.count(&before, &after)
 }
 
-// count moves an issue from the tallies it was in to those it is in now.
+// count moves an issue from its previous tallies to its present ones.
 func (tx *Tx) count(before, after *tallied) error {
 	if !before.counts && !after.counts {
 		return nil

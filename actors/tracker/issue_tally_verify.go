@@ -10,14 +10,14 @@ import (
 	"switchyard/storage"
 )
 
-// analyticsRows are the plain rows that analytics are read from.
+// analyticsRows are the plain rows of issue analytics.
 var analyticsRows = []storage.RowSpec{
 	{ID: issueTally, Name: "issue tally", Check: checkTally},
 	{ID: burndownTable, Name: "burndown", Check: checkBurndown},
 	{ID: burndownByIssue, Name: "burndown by issue", Check: checkBurndownByIssue},
 }
 
-// checkTally proves a tally's form; what it says is proved by a tallyProof.
+// checkTally checks a tally's form; tallyProof checks its value.
 func checkTally(_ *storage.View, fields, value []byte) error {
 	if _, _, _, err := parseTally(fields); err != nil {
 		return err
@@ -26,9 +26,9 @@ func checkTally(_ *storage.View, fields, value []byte) error {
 	return err
 }
 
-// tallyProof counts the issues of a workspace anew. It keeps hashes of the tallies'
-// keys, so its memory goes with how many teams, assignees, projects and cycles the
-// issues have.
+// tallyProof counts the issues of a workspace again. It keeps hashes of the tallies'
+// keys, so its memory is proportional to the number of teams, assignees, projects and
+// cycles of issues.
 type tallyProof struct {
 	due map[uint64]amount
 	key storage.Key
@@ -36,7 +36,7 @@ type tallyProof struct {
 
 func newTallyProof() *tallyProof { return &tallyProof{due: map[uint64]amount{}} }
 
-// add counts an issue and proves that the burndown of its cycle has it.
+// add counts an issue and checks that the burndown of its cycle has it.
 func (p *tallyProof) add(v *storage.View, row *storage.Row[Issue], say func(string, ...any)) error {
 	a := talliedOf(&row.Value, row.Flags&issueRestricted != 0)
 	for i := range tallyKeys {
@@ -58,7 +58,7 @@ func (p *tallyProof) add(v *storage.View, row *storage.Row[Issue], say func(stri
 	return err
 }
 
-// end compares with the tallies.
+// end compares the counts with the tallies.
 func (p *tallyProof) end(v *storage.View, report func(storage.Problem)) error {
 	say := sayTo(report)
 	err := v.Rows(issueTally, nil, nil, func(fields, value []byte) (bool, error) {
@@ -79,7 +79,7 @@ func (p *tallyProof) end(v *storage.View, report func(storage.Problem)) error {
 	return err
 }
 
-// checkBurndown proves that a row's changes are ones, and that its last state is
+// checkBurndown checks that a row's changes are in order, and that its last state is
 // that of its issue.
 func checkBurndown(v *storage.View, fields, value []byte) error {
 	if len(fields) <= storage.ListedKeyLen {
@@ -135,7 +135,7 @@ func checkBurndown(v *storage.View, fields, value []byte) error {
 	return err
 }
 
-// checkBurndownByIssue proves that an issue is in the burndown that it names.
+// checkBurndownByIssue checks that the row of a burndown exists for an entry by issue.
 func checkBurndownByIssue(v *storage.View, fields, _ []byte) error {
 	if len(fields) <= storage.ListedKeyLen {
 		return fmt.Errorf("%w: key of %d bytes", storage.ErrFormat, len(fields))

@@ -6,12 +6,12 @@ import (
 	"switchyard/storage"
 )
 
-// maxKnownTeams bounds the teams a ledger remembers.
+// maxKnownTeams limits the teams that a ledger caches.
 const maxKnownTeams = 256
 
-// knownTeams are the committed teams that issues were put into of late, so that a
-// creation costs no look-up of its team. They are owned by the workspace's
-// goroutine, dropped whenever a batch that changes teams ends, and never changed.
+// knownTeams caches committed teams of recent issues, so that a creation costs no
+// look-up of its team. It is owned by the workspace's goroutine, and dropped whenever a
+// batch that changes teams commits. Cached rows must not be changed.
 type knownTeams struct {
 	byID  map[storage.ID]*storage.Row[Team]
 	byKey map[string]*storage.Row[Team]
@@ -20,8 +20,7 @@ type knownTeams struct {
 
 func (k *knownTeams) forget() { *k = knownTeams{} }
 
-// known gives the remembered teams, to read and to add to; nil when the open batch
-// may have changed a team.
+// known returns the cache, or nil if the open batch may have changed a team.
 func (tx *Tx) known() *knownTeams {
 	if tx.ledger.Touched()&TouchesAccess != 0 {
 		return nil
@@ -33,7 +32,7 @@ func (tx *Tx) known() *knownTeams {
 	return k
 }
 
-// defaultTeam gives the workspace's default team; nil when there is none or the
+// defaultTeam returns the workspace's default team, or nil if there is none or the
 // caller may not see it.
 func (tx *Tx) defaultTeam() (*storage.Row[Team], error) {
 	k := tx.known()
@@ -51,7 +50,7 @@ func (tx *Tx) defaultTeam() (*storage.Row[Team], error) {
 	return team, err
 }
 
-// teamWithID is teamByID by way of the remembered teams.
+// teamWithID is teamByID with the cache.
 func (tx *Tx) teamWithID(id TeamID) (*storage.Row[Team], error) {
 	k := tx.known()
 	if k != nil {
@@ -66,7 +65,7 @@ func (tx *Tx) teamWithID(id TeamID) (*storage.Row[Team], error) {
 	return team, err
 }
 
-// teamWithKey is teamByKey by way of the remembered teams.
+// teamWithKey is teamByKey with the cache.
 func (tx *Tx) teamWithKey(key string) (*storage.Row[Team], error) {
 	k := tx.known()
 	if k != nil {
@@ -81,8 +80,8 @@ func (tx *Tx) teamWithKey(key string) (*storage.Row[Team], error) {
 	return team, err
 }
 
-// teamOf reads an issue's team, whether or not the caller may see it; nil only
-// when it is not there.
+// teamOf returns an issue's team, whether or not the caller may see it, or nil if it
+// does not exist.
 func (tx *Tx) teamOf(id storage.ID) (*storage.Row[Team], error) {
 	k := tx.known()
 	if k != nil && k.byID[id] != nil {
@@ -102,8 +101,8 @@ func (tx *Tx) seenTeam(team *storage.Row[Team]) *storage.Row[Team] {
 	return team
 }
 
-// teamForIssue finds the team that a creation names, or the workspace's default
-// one. What is wrong goes to faults, and the row is nil then.
+// teamForIssue returns the team that a creation names, or the workspace's default one.
+// It returns nil and adds a fault if there is none.
 func (tx *Tx) teamForIssue(in *IssueFields, faults *Faults) (*storage.Row[Team], error) {
 	if in.TeamID.Set || in.TeamKey.Set {
 		return tx.namedTeam(in, "", faults)
@@ -116,8 +115,8 @@ func (tx *Tx) teamForIssue(in *IssueFields, faults *Faults) (*storage.Row[Team],
 	return team, err
 }
 
-// namedTeam finds the team that teamId, teamKey or both name; nil with a fault
-// when there is none or they disagree. path leads to the fields.
+// namedTeam returns the team that teamId, teamKey or both name. It returns nil and adds
+// a fault if there is none or they disagree. path is the path of the fields.
 func (tx *Tx) namedTeam(in *IssueFields, path string, faults *Faults) (team *storage.Row[Team], err error) {
 	const unknown = "There is no such team."
 	if in.TeamID.Set {

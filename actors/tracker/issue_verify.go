@@ -10,14 +10,14 @@ import (
 	"switchyard/storage"
 )
 
-// issueRows are the plain rows that issues have beside their table.
+// issueRows are the plain rows of issues.
 var issueRows = []storage.RowSpec{
 	{ID: identifierTable, Name: "identifier", Check: checkIdentifier, Counting: storage.Counted},
 	{ID: identifierByIssue, Name: "former identifier", Check: checkFormer, Counting: storage.Counted},
 	{ID: historyTable, Name: "history", Check: checkHistory, Counting: storage.Counted},
 }
 
-// checkIdentifier proves that an identifier leads to an issue that has or had it.
+// checkIdentifier checks that the issue of an identifier exists and has or had it.
 func checkIdentifier(v *storage.View, fields, value []byte) error {
 	if len(value) != len(storage.ID{}) {
 		return fmt.Errorf("%w: identifier's value of %d bytes", storage.ErrFormat, len(value))
@@ -40,7 +40,7 @@ func checkIdentifier(v *storage.View, fields, value []byte) error {
 	return err
 }
 
-// checkFormer proves that a former identifier still finds its issue.
+// checkFormer checks that a former identifier still finds its issue.
 func checkFormer(v *storage.View, fields, _ []byte) error {
 	id := storage.ID{}
 	if len(fields) <= len(id) {
@@ -54,9 +54,9 @@ func checkFormer(v *storage.View, fields, _ []byte) error {
 	return err
 }
 
-// checkIssues proves of every issue of a workspace what its record and indexes
-// can't say: that it agrees with its team's counter, its identifier and its
-// parents. That an externalRef is unique follows from its index being whole.
+// checkIssues checks that every issue of a workspace agrees with its team's counter,
+// its identifier, its parents, its grants and the tallies. The check of indexes covers
+// the uniqueness of externalRef.
 func checkIssues(v *storage.View, report func(storage.Problem)) error {
 	numbers, tallies := map[storage.ID]*numberSet{}, newTallyProof()
 	err := issues.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
@@ -116,7 +116,8 @@ func checkFields(t *Issue, workspace storage.ID, say func(string, ...any)) {
 	}
 }
 
-// checkParents walks up to the topmost parent; a loop shows as a chain without end.
+// checkParents follows the parents to the topmost one; a loop shows as a chain without
+// an end.
 func checkParents(v *storage.View, t *Issue, say func(string, ...any)) error {
 	parent := t.parent()
 	if parent == (storage.ID{}) && t.ParentID != nil {
@@ -144,7 +145,7 @@ func checkParents(v *storage.View, t *Issue, say func(string, ...any)) error {
 	return nil
 }
 
-// numberSet holds the numbers seen of a team, one bit each.
+// numberSet is a bit set of the issue numbers of a team.
 type numberSet struct {
 	counter uint64
 	seen    map[uint64]uint64

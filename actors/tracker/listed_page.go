@@ -6,23 +6,23 @@ import (
 	"switchyard/storage"
 )
 
-// listedPage builds a page of records that hang on issues, such as sessions and
-// drafts, from their stored JSON: of those the caller may see.
+// listedPage builds a page of records that belong to issues, such as sessions and
+// drafts, from their stored JSON. It shows those that the caller may see.
 type listedPage struct {
 	v     *View
 	limit int
-	// sees decides by a record whether the caller may see it; add appends one to buf.
+	// sees reports whether the caller may see a record; add appends one to buf.
 	sees func(rec storage.Record) (bool, error)
 	add  func(rec storage.Record) error
 
-	issues map[storage.ID]bool // by whether the caller sees what hangs on them
+	issues map[storage.ID]bool // by issue: whether the caller sees its records
 	buf    []byte
 	count  int
 	looked int
 }
 
-// list gives the page of a table's records behind a cursor, under a name. Reading
-// ends, with a cursor, where it would become much work or a large answer.
+// list returns a page of records after a cursor, with the given name. It ends the page
+// early, with a cursor, before it becomes much work or a large answer.
 func (p *listedPage) list(name string, within func(fn func(pk []byte, rec storage.Record) (bool, error)) (resume []byte, err error), fingerprint uint64) ([]byte, error) {
 	p.buf = append(append(append(p.v.Buf[:0], `{"`...), name...), `":[`...)
 	var last [storage.ListedKeyLen]byte
@@ -61,7 +61,7 @@ func (p *listedPage) list(name string, within func(fn func(pk []byte, rec storag
 	return (&issuePage{fingerprint: fingerprint}).end(p.buf, more, last[:]), nil
 }
 
-// byIssue asks once for each issue whether what hangs on it is seen.
+// byIssue calls sees once for each issue.
 func (p *listedPage) byIssue(rec storage.Record, sees func(storage.Record) (bool, error)) (bool, error) {
 	issue := issueIn(rec)
 	if seen, known := p.issues[issue]; known {
@@ -90,7 +90,7 @@ func listFingerprint(workspace storage.ID, list string, filters ...Opt[string]) 
 	return h.Sum64()
 }
 
-// listAfter is the place that a list goes on from; nil for its beginning.
+// listAfter returns the position in a cursor, or nil for the beginning.
 func listAfter(cursor Opt[string], fingerprint uint64) ([]byte, error) {
 	if !cursor.Set {
 		return nil, nil

@@ -6,16 +6,16 @@ import (
 	"switchyard/storage"
 )
 
-// PageIn asks for a page of a list that is small enough to be given whole: without
-// a limit all of it comes, unless its records are unusually large.
+// PageIn asks for a page of a short list: without a limit the whole list is returned,
+// unless its records are unusually large.
 type PageIn struct {
 	Limit  int    `query:"limit" rules:"min=1,max=100"`
 	Cursor string `query:"cursor" rules:"max=1024"`
 }
 
-// page builds the answer {"name":[...],"nextCursor"?} of a list from stored JSON.
-// A place in the list is the key of the last record shown, so pages neither repeat
-// nor skip one.
+// page builds the answer {"name":[...],"nextCursor"?} of a list from stored JSON. A
+// position in the list is the key of the last record shown, so pages neither repeat nor
+// skip a record.
 type page struct {
 	buf   []byte
 	limit int // 0: no limit
@@ -30,7 +30,7 @@ func newPage(buf []byte, name string, limit int) *page {
 	return &page{buf: append(buf, `":[`...), limit: limit}
 }
 
-// add puts a record on the page; false when the page is full, by number or by
+// add adds a record to the page; it returns false if the page is full, by number or
 // bytes, and the record belongs to the next one.
 func (p *page) add(key, body []byte) bool {
 	most := maxPageBytes
@@ -61,8 +61,8 @@ func (p *page) reply(list storage.TableID, about storage.ID) Reply {
 	return Reply{Body: append(p.buf, '}')}
 }
 
-// A cursor is, in URL-safe Base64: its version, the list, what the list is about
-// (a workspace, say), and the key to go on behind.
+// A cursor is the URL-safe Base64 of its version, the list, the subject of the list
+// (for example a workspace), and the key after which to continue.
 const placeVersion = 2
 
 func placeCursor(list storage.TableID, about storage.ID, key []byte) string {
@@ -70,8 +70,7 @@ func placeCursor(list storage.TableID, about storage.ID, key []byte) string {
 	return base64.RawURLEncoding.EncodeToString(append(raw, key...))
 }
 
-// parsePlace reads the cursor of a list back to the key to go on behind; nil for
-// none.
+// parsePlace returns the key in a cursor of a list, or nil for no cursor.
 func parsePlace(cursor string, list storage.TableID, about storage.ID) ([]byte, error) {
 	if cursor == "" {
 		return nil, nil
