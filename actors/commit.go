@@ -11,21 +11,21 @@ import (
 	"switchyard/storage"
 )
 
-// proposal is a batch on its way through the replicator; when its fate is decided
-// it is the message that tells the actor.
+// proposal is a batch that is being replicated. When its outcome is known, the proposal
+// is sent to the actor as a message.
 type proposal struct {
 	root    *actor.RootContext
 	pid     *actor.PID
 	touched storage.Touch
-	queued  []storage.ID // webhooks there may be deliveries for
-	// settles: it is the empty batch behind one in doubt.
+	queued  []storage.ID // webhooks that may have deliveries in the batch
+	// settles is set for the empty batch after one in doubt.
 	settles bool
 
 	called atomic.Bool
 	err    error
 }
 
-// done is what the replicator calls. It never blocks.
+// done is the callback of the replicator. It never blocks.
 func (p *proposal) done(err error) {
 	if p.called.Swap(true) {
 		return
@@ -34,7 +34,7 @@ func (p *proposal) done(err error) {
 	p.root.Send(p.pid, p)
 }
 
-// propose closes the open batch and hands it to the replicator.
+// propose seals the open batch and passes it to the replicator.
 func (w *workspaceActor) propose() {
 	if w.proposal != nil || len(w.batch) == 0 {
 		return
@@ -42,12 +42,12 @@ func (w *workspaceActor) propose() {
 	touched, queued := w.ledger.Touched(), slices.Clone(w.ledger.Queued())
 	repr, err := w.ledger.Seal()
 	if err != nil {
-		w.engine.log.Error("batch given up", "workspace", w.h.workspace.String(), "error", err)
+		w.engine.log.Error("seal a batch", "workspace", w.h.workspace.String(), "error", err)
 		w.ledger.Discard()
 		w.refuseBatch(tracker.NotApplied("The change could not be prepared for replication."))
 		return
 	}
-	if repr == nil { // what was written was undone again, by commands that failed
+	if repr == nil { // the writes were undone, by commands that failed
 		w.ledger.Committed()
 		batch := w.batch
 		w.batch = nil
@@ -65,12 +65,12 @@ func (w *workspaceActor) propose() {
 	w.submit(&proposal{touched: touched, queued: queued}, repr)
 }
 
-// submit hands a batch to the replicator and holds the gate until its fate is
-// decided.
+// submit passes a batch to the replicator and holds the gate until its outcome is
+// known.
 func (w *workspaceActor) submit(p *proposal, repr []byte) {
 	p.root, p.pid = w.engine.root, w.self
 	w.proposal = p
-	// From inside: the actor has a command, a doubt or a sender's hold.
+	// The gate can't be shut here: the actor has a command, a doubt or a sender's hold.
 	w.h.gate.hold()
 	defer func() {
 		if v := recover(); v != nil {
@@ -80,11 +80,11 @@ func (w *workspaceActor) submit(p *proposal, repr []byte) {
 	w.engine.replicator.Propose(w.h.shard.number, w.h.epoch, repr, p.done)
 }
 
-// decided goes on after a batch's fate is known.
+// decided continues after a batch's outcome is known.
 func (w *workspaceActor) decided(p *proposal) {
-	defer w.unhold() // of submit
+	defer w.unhold() // the hold of submit
 	if p != w.proposal {
-		return // of an incarnation that panicked; whoever waited was answered then
+		return // of an actor that panicked and was replaced; its callers were answered then
 	}
 	w.proposal = nil
 	switch {
@@ -98,7 +98,7 @@ func (w *workspaceActor) decided(p *proposal) {
 		w.refuseBatch(tracker.NotApplied("The change could not be replicated."))
 		w.next()
 	default:
-		w.engine.log.Warn("fate of a batch unknown", "workspace", w.h.workspace.String(), "shard", int(w.h.shard.number), "error", p.err)
+		w.engine.log.Warn("outcome of a batch unknown", "workspace", w.h.workspace.String(), "shard", int(w.h.shard.number), "error", p.err)
 		w.ledger.Discard()
 		w.doubt(p.touched)
 		w.refuseBatch(tracker.OutcomeUnknown("The change was not confirmed."))
@@ -106,9 +106,9 @@ func (w *workspaceActor) decided(p *proposal) {
 	}
 }
 
-// committed is the commit point: the batch is durable on a quorum and applied here.
-// Nothing was said to anyone before this line, and a crash before it loses only
-// what nobody was told of; after it the change outlives any crash.
+// committed is the commit point: the batch is durable on a quorum and applied here. No
+// answer was sent before this line, and a crash before it loses only changes that
+// nobody was told of. After it the change survives any crash.
 func (w *workspaceActor) committed(p *proposal) {
 	wakes, told := w.ledger.Wakes(), w.ledger.Told()
 	w.ledger.Committed()
@@ -120,7 +120,7 @@ func (w *workspaceActor) committed(p *proposal) {
 	}
 	clear(batch)
 	w.spare = batch[:0]
-	// Whoever waits for what happened comes after those who did it.
+	// Waiters are woken after the callers that made the change have their answers.
 	if p.touched&tracker.TouchesOutbox != 0 {
 		w.h.shard.deliver(w.h.workspace, tracker.TouchesOutbox, p.queued)
 	}
@@ -131,12 +131,12 @@ func (w *workspaceActor) committed(p *proposal) {
 	w.next()
 }
 
-// noticed tells those who keep something derived from rows that changed. It comes
-// before the replies: who was told of a deletion must see its effect.
+// noticed invalidates what is derived from changed rows. It is called before the
+// answers are sent: after the answer to a deletion every request must see its effect.
 func (w *workspaceActor) noticed(touched storage.Touch) {
 	if touched&tracker.TouchesAccess != 0 {
 		w.engine.generations.bump(w.h.workspace)
-		w.engine.tell(w.h.workspace) // some who follow events may not do so any longer
+		w.engine.tell(w.h.workspace) // some followers of events may have lost their rights
 	}
 	if touched&tracker.TouchesTimers != 0 {
 		w.h.shard.wake()
@@ -154,11 +154,11 @@ func (w *workspaceActor) refuseBatch(err error) {
 	}
 }
 
-// doubt stops the workspace from building on what it reads: the batch may be
-// applied at any later moment of this epoch.
+// doubt stops the workspace from relying on what it reads: the batch may be applied at
+// any later time of this epoch.
 func (w *workspaceActor) doubt(touched storage.Touch) {
 	if w.h.leaving {
-		return // a later owner's claim fences the batch off
+		return // the claim of the next owner fences the batch off
 	}
 	if !w.h.doubtful {
 		w.h.doubtful = true
@@ -171,10 +171,10 @@ func (w *workspaceActor) doubt(touched storage.Touch) {
 // emptyBatch is a Pebble batch without operations.
 var emptyBatch = make([]byte, 12)
 
-// settle proposes an empty batch: batches are applied in order, so when that one
-// is, the one in doubt was applied before it or never will be. Tried at once and
-// then by each command that comes, so that a replicator in trouble isn't pressed.
-// Without a doubt it does nothing.
+// settle proposes an empty batch if a batch is in doubt. Batches are applied in order,
+// so when the empty one is applied, the one in doubt was applied before it or never
+// will be. It is tried at once and then by each command that arrives, which limits the
+// load on a replicator in trouble.
 func (w *workspaceActor) settle() {
 	if w.h.doubtful && w.proposal == nil {
 		w.submit(&proposal{settles: true}, emptyBatch)
@@ -192,7 +192,7 @@ func (w *workspaceActor) settled(p *proposal) {
 	}
 	if w.h.doubtful {
 		w.noticed(w.h.doubted)
-		w.engine.waits.wakeAll(w.h.workspace) // whatever they wait for may have happened
+		w.engine.waits.wakeAll(w.h.workspace) // the batch in doubt may have changed anything
 		w.engine.tell(w.h.workspace)
 		w.h.doubtful, w.h.doubted = false, 0
 		w.unhold()

@@ -11,86 +11,87 @@ import (
 	"switchyard/storage"
 )
 
-// Replicator makes batches durable and tells what this node may answer for. The
-// engine needs nothing else of the cluster.
+// Replicator makes batches durable and knows which shards this node owns. It is all
+// that the engine needs of the cluster.
 type Replicator interface {
-	// Shards is the number of workspace shards; the directory's is beside them.
+	// Shards returns the number of workspace shards, without the directory's.
 	Shards() int
-	// Owner gives the epoch in which this node owns a shard; false when it does not.
+	// Owner returns the epoch in which this node owns a shard, or false.
 	Owner(shard storage.Shard) (epoch uint64, ok bool)
-	// ReadBarrier returns nil when a read of the shard's state that starts now, or
-	// that ended before the call, saw the latest state.
+	// ReadBarrier returns nil if a read of the shard's state that starts now, or that
+	// ended before the call, sees the latest state.
 	ReadBarrier(shard storage.Shard, deadline time.Time) error
 	// Propose replicates a batch and applies it. done is called once, from any
-	// goroutine, and may be called before Propose returns. Batches that one
-	// goroutine proposes one after another are applied in that order or not at all,
-	// an empty one among them too. An error that has a method NotApplied() bool
-	// says whether the batch certainly changed nothing.
+	// goroutine, and may be called before Propose returns. The batches of one goroutine
+	// are applied in the order of its calls or not at all; that includes empty ones. If
+	// an error has a method NotApplied() bool, the method reports whether the batch
+	// certainly changed nothing.
 	Propose(shard storage.Shard, epoch uint64, batch []byte, done func(error))
 }
 
-// Limits bound what the engine holds at a time; zero fields get the defaults.
+// Limits limits what the engine holds at a time; zero fields mean the defaults.
 type Limits struct {
-	// WorkspaceCommands, ShardCommands and Commands are unanswered commands of a
-	// workspace, a shard and in all: 1024, 4096 and 16384.
+	// WorkspaceCommands, ShardCommands and Commands limit the unanswered commands of a
+	// workspace, of a shard and in all: 1024, 4096 and 16384.
 	WorkspaceCommands, ShardCommands, Commands int
-	// ActiveActors is the number of workspaces held active: 16384.
+	// ActiveActors is the number of active workspaces: 16384.
 	ActiveActors int
-	// BatchBytes and BatchCommands close a batch: 1 MiB and 512.
+	// BatchBytes and BatchCommands are the sizes at which a batch is closed: 1 MiB and
+	// 512.
 	BatchBytes, BatchCommands int
-	// Idle is how long a workspace without commands stays active: 1 minute.
+	// Idle is the time that a workspace without commands stays active: 1 minute.
 	Idle time.Duration
-	// Timers is how many timers of a shard run at once: 16.
+	// Timers is the number of timers of a shard that run at once: 16.
 	Timers int
-	// Deliveries is how many webhook deliveries of a shard are made at once: 128.
+	// Deliveries is the number of webhook deliveries of a shard that are made at once:
+	// 128.
 	Deliveries int
-	// Answer is how long a request without a deadline may take: 10 seconds.
+	// Answer is the time-out of a request without a deadline: 10 seconds.
 	Answer time.Duration
-	// WorkspaceWaiting and Waiting are the requests of a workspace and in all that
-	// wait for something to happen, 20,000 and 65,536; beyond, they are answered at
-	// once.
+	// WorkspaceWaiting and Waiting limit the waiting requests of a workspace and in
+	// all, 20,000 and 65,536; beyond, requests are answered at once.
 	WorkspaceWaiting, Waiting int
-	// WorkspaceListening and Listening are the streams of events of a workspace and in
+	// WorkspaceListening and Listening limit the event streams of a workspace and in
 	// all: 8,192 and 16,384.
 	WorkspaceListening, Listening int
 }
 
-// Webhooks says how events are delivered to webhooks.
+// Webhooks configures the deliveries to webhooks.
 type Webhooks struct {
-	// Policy says where they may lead.
+	// Policy decides which addresses webhooks may have.
 	Policy tracker.WebhookPolicy
-	// Workspace and Host bound the deliveries of each workspace and to each host; the zero
-	// rates are no bound. Deliveries over a rate wait.
+	// Workspace and Host limit the deliveries of each workspace and to each host; zero
+	// rates are no limit. Deliveries over a rate wait.
 	Workspace, Host DeliveryRate
-	// MaxData bounds data and changes in the body of a delivery, in bytes each; 0 means
+	// MaxData limits data and changes in the body of a delivery, in bytes each; 0 means
 	// tracker.DefaultDeliveryPart.
 	MaxData int
-	// Sender makes the requests; nil: a webhook.Client that keeps to the policy.
+	// Sender sends the requests; nil means a webhook.Client with the policy.
 	Sender Sender
 }
 
-// Config says what an engine runs on.
+// Config configures an engine.
 type Config struct {
 	Store      *storage.Store
 	Replicator Replicator
-	// Remote reaches the engines of other nodes; nil: there are none.
+	// Remote reaches the engines of other nodes; nil if there are none.
 	Remote Remote
-	// RootToken is the operator's credential; empty: there is none.
+	// RootToken is the operator's credential; empty for none.
 	RootToken string
-	// OpenOnboarding lets anyone make a workspace (Decision 12).
+	// OpenOnboarding lets callers without a credential create workspaces (Decision 12).
 	OpenOnboarding bool
-	// Inbound is what the operator has set for calls of providers.
+	// Inbound are the operator's settings for calls of providers.
 	Inbound  tracker.InboundSettings
 	Webhooks Webhooks
-	// Agents are the operator's settings of agents' work.
+	// Agents are the operator's settings for agents' work.
 	Agents tracker.AgentSettings
-	// Workspace limits what each workspace may store.
+	// Workspace limits the bytes that each workspace stores.
 	Workspace tracker.Limits
-	Clock     func() time.Time // nil: the machine's
-	Random    io.Reader        // nil: the machine's; used by many goroutines
+	Clock     func() time.Time // nil: time.Now
+	Random    io.Reader        // nil: crypto/rand; used by many goroutines
 	Logger    *slog.Logger     // nil: slog's default
 	Limits    Limits
-	// Shortage tells how little space the node's disk has; nil: it has ample.
+	// Shortage returns how little free space the node's disk has; nil means enough.
 	Shortage func() storage.Shortage
 }
 

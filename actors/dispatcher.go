@@ -12,49 +12,48 @@ import (
 )
 
 // dispatcher makes the webhook deliveries of one shard while this node owns it.
-// What is to be delivered are rows, and what became of a try is written back
-// through the workspace's actor, so it keeps nothing that a restart or another
-// owner would miss: what was sent and not yet recorded is sent again, under the
-// same id.
+// Deliveries are rows, and the results of attempts are written by the workspace's
+// actor, so the dispatcher has no state that a restart or another owner would lack: a
+// delivery that was sent but not recorded is sent again, under the same id.
 //
-// Each webhook has two lanes: one for first tries, in the order of commits, and one
-// for retries, in the order in which they come due. A lane sends one request at a
-// time, so a slow receiver holds up nobody but itself.
+// Each webhook has two lanes: one for first attempts, in the order of commits, and one
+// for retries, in the order of their due times. A lane sends one request at a time, so
+// a slow receiver delays only its own deliveries.
 type dispatcher struct {
 	shard  *shard
 	ctx    context.Context
 	cancel context.CancelFunc
 	wakeup chan struct{}
-	// lost: the shard is owned no longer, or again; what was not recorded by then is
-	// not recorded by this dispatcher.
+	// lost is set once the shard is owned no longer, or by a later dispatcher. This
+	// dispatcher must not record any more results.
 	lost  atomic.Bool
-	ended chan laneEnd // as wide as the lanes that run at once, so that none waits for the loop
+	ended chan laneEnd // with room for all lanes that run at once, so that they never block
 
-	mu   sync.Mutex // guards news; never held while waiting for anything
+	mu   sync.Mutex // guards news; never held while waiting
 	news map[storage.ID]*news
 
 	// Owned by the loop's goroutine.
 	spaces  map[storage.ID]*hookedSpace
-	steady  []*lane // ready to run, first come first served
-	shaky   []*lane // those of webhooks that are not known to answer quickly
+	steady  []*lane // ready to run, in order
+	shaky   []*lane // ready to run, of webhooks that did not answer quickly
 	turns   int
 	running laneCount
 	due     dueHeap
 }
 
-// news is what may have changed in a workspace.
+// news are the kinds of changes in a workspace since the loop last looked.
 type news struct {
 	kinds newsKinds
-	hooks []storage.ID // those that there are first tries for
+	hooks []storage.ID // webhooks with new first attempts
 }
 
 type newsKinds uint8
 
 const (
-	newsOutbox   newsKinds = 1 << iota // there are first tries, for whichever webhook
-	newsQueued                         // there are first tries, for those named
-	newsWebhooks                       // webhooks changed, or their retries
-	newsRecorded                       // outcomes were written
+	newsOutbox   newsKinds = 1 << iota // first attempts, for any webhook
+	newsQueued                         // first attempts, for the webhooks in hooks
+	newsWebhooks                       // changes of webhooks or their retries
+	newsRecorded                       // results were recorded
 )
 
 // hookedSpace is a workspace with webhooks.
@@ -64,24 +63,23 @@ type hookedSpace struct {
 	recorder *recorder
 	rates    *rateBuckets
 	running  laneCount
-	parked   []*lane // ready, but the workspace has its share of lanes running
+	parked   []*lane // ready to run, but the workspace has its share of running lanes
 }
 
-// laneCount counts lanes that run.
+// laneCount counts running lanes.
 type laneCount struct{ all, shaky int }
 
 const (
-	// dispatchLook is the longest the loop sleeps, for clocks that are set.
+	// dispatchLook is the longest time that the loop sleeps, in case the clock is set.
 	dispatchLook = time.Minute
-	// spacesKept is how many workspaces without anything to do are remembered.
+	// spacesKept is the number of idle workspaces that are cached.
 	spacesKept = 1024
-	// shakyTurn gives every so many-th lane to a webhook that is not steady, if one
-	// waits, so that the others don't keep it from being tried at all.
+	// shakyTurn is the interval of turns that go to a lane of a slow webhook, if one is
+	// waiting, so that the others can't starve it.
 	shakyTurn = 4
 )
 
-// startDispatcher makes a shard's deliveries until stop; nil when the engine is
-// closed.
+// startDispatcher starts a shard's deliveries; it returns nil if the engine is closed.
 func startDispatcher(s *shard) *dispatcher {
 	e := s.engine
 	if !e.background.enter() {
@@ -99,15 +97,15 @@ func startDispatcher(s *shard) *dispatcher {
 	return d
 }
 
-// stop makes the loop end and cuts its requests short; it doesn't wait. It comes
+// stop makes the loop end and cancels its requests; it doesn't wait. It is called
 // before another dispatcher of the shard starts.
 func (d *dispatcher) stop() {
 	d.lost.Store(true)
 	d.cancel()
 }
 
-// deliver has the dispatcher of an owned shard look into a workspace. queued are the
-// webhooks that there may be deliveries for; none: it could be any.
+// deliver makes the dispatcher of an owned shard look into a workspace. queued are the
+// webhooks that may have new deliveries; none means any.
 func (s *shard) deliver(workspace storage.ID, touched storage.Touch, queued []storage.ID) {
 	s.mu.RLock()
 	d := s.dispatcher
@@ -133,11 +131,11 @@ func (d *dispatcher) tell(workspace storage.ID, kinds newsKinds, hooks ...storag
 	d.mu.Unlock()
 	select {
 	case d.wakeup <- struct{}{}:
-	default: // it is going to look anyway
+	default: // the loop is about to look
 	}
 }
 
-// note adds to the news; its caller holds mu.
+// note adds to the news; the caller holds mu.
 func (d *dispatcher) note(workspace storage.ID, kinds newsKinds, hooks []storage.ID) {
 	n := d.news[workspace]
 	if n == nil {
@@ -145,7 +143,7 @@ func (d *dispatcher) note(workspace storage.ID, kinds newsKinds, hooks []storage
 		d.news[workspace] = n
 	}
 	n.kinds |= kinds
-	for _, id := range hooks { // no more than a workspace can have
+	for _, id := range hooks { // at most as many as a workspace can have
 		if !slices.Contains(n.hooks, id) {
 			n.hooks = append(n.hooks, id)
 		}
@@ -160,7 +158,7 @@ func (d *dispatcher) loop() {
 	begun := false
 	for {
 		sleep := retryFirst
-		if e.cfg.Shortage() == storage.Ample { // else no outcome could be written
+		if e.cfg.Shortage() == storage.Ample { // otherwise results could not be recorded
 			if !begun {
 				begun = d.begin()
 			}
@@ -190,7 +188,7 @@ func (d *dispatcher) loop() {
 	}
 }
 
-// begin looks for what an earlier owner left to do.
+// begin finds the deliveries that an earlier owner left.
 func (d *dispatcher) begin() bool {
 	v := storage.NewView(d.shard.engine.state, d.shard.number, storage.SystemID)
 	list, err := tracker.ListWebhookWorkspaces(&v)
@@ -207,10 +205,10 @@ func (d *dispatcher) begin() bool {
 }
 
 func (d *dispatcher) broken(workspace storage.ID, err error) {
-	d.shard.engine.log.Error("webhooks can't be read", "shard", int(d.shard.number), "workspace", workspace.String(), "error", err)
+	d.shard.engine.log.Error("read webhooks", "shard", int(d.shard.number), "workspace", workspace.String(), "error", err)
 }
 
-// hear takes up what was told.
+// hear processes the news.
 func (d *dispatcher) hear() {
 	var heard map[storage.ID]*news
 	d.mu.Lock()
@@ -251,7 +249,7 @@ func (d *dispatcher) take(id storage.ID, n *news) {
 	}
 }
 
-// load reads a workspace's webhooks anew; nil when it has none.
+// load reads a workspace's webhooks again; it returns nil if there are none.
 func (d *dispatcher) load(id storage.ID) *hookedSpace {
 	e := d.shard.engine
 	v := storage.NewView(e.state, d.shard.number, id)
@@ -294,7 +292,7 @@ func (d *dispatcher) load(id storage.ID) *hookedSpace {
 	return s
 }
 
-// evict forgets a workspace that has nothing to do when there are many.
+// evict drops an idle workspace from the cache if there are many.
 func (d *dispatcher) evict() {
 	if len(d.spaces) < spacesKept {
 		return

@@ -11,7 +11,7 @@ import (
 	"switchyard/storage"
 )
 
-// Sender makes one try of a delivery. It returns soon after ctx ends.
+// Sender makes one attempt of a delivery. Send returns soon after ctx ends.
 type Sender interface {
 	Send(ctx context.Context, d *webhook.Delivery) webhook.Result
 }
@@ -20,14 +20,14 @@ type Sender interface {
 type hook struct {
 	space *hookedSpace
 	id    storage.ID
-	// config is read by lanes while they run, gone is set by them: after a 410 nothing
+	// config is read by running lanes, and gone is set by them: after a 410 nothing
 	// more is sent until the webhook changes.
 	config atomic.Pointer[tracker.WebhookTarget]
 	gone   atomic.Bool
 
 	// Owned by the dispatcher's loop.
 	first, again lane
-	steady       bool // answered well and quickly the last time
+	steady       bool // the last answer was a quick success
 	removed      bool
 }
 
@@ -37,51 +37,51 @@ type lane struct {
 
 	// Owned by the dispatcher's loop.
 	queued, running bool
-	shaky           bool // as it was counted when it started
+	shaky           bool // counted as shaky when it started
 	more            bool // there may be something to deliver
-	// mark is how many outcomes must be recorded before a retry lane may run: it sees
-	// its rows as they are only when its last run is recorded.
+	// mark is the number of results that must be recorded before a retry lane may run:
+	// it must see the rows as its last run has left them.
 	mark uint64
-	// due is when the lane is looked at by itself: when the next retry comes due, or when
-	// a delivery that is over a rate may be sent; zero: not at all.
+	// due is the time at which the lane becomes ready: the next retry's due time, or
+	// the end of a wait for a rate; zero for none.
 	due   time.Time
-	held  bool // it waits for a rate until due, and does not run before
-	place int  // in the heap, while there is a due
+	held  bool // it waits for a rate until due, and must not run before
+	place int  // index in the heap, while due is set
 
-	// Owned by the run: cursor is the last first try taken up, and reserved the delivery
-	// that waits for a rate.
+	// Owned by the run. cursor is the last first attempt that was made, and reserved is
+	// the delivery that waits for a rate.
 	cursor   storage.ID
 	reserved reservation
 }
 
-// laneEnd is what came of a run.
+// laneEnd is the result of a run.
 type laneEnd struct {
 	lane *lane
-	more bool // it stopped before it came to the end
+	more bool // it stopped before the end of its list
 	next time.Time
-	// held is when the next delivery may be sent; zero: now.
+	// held is the time when the next delivery may be sent; zero: now.
 	held time.Time
 	mark uint64
-	// tried: requests were sent; steady: the last was answered well and quickly;
-	// failed: some were not.
+	// tried is set if requests were sent, steady if the last answer was a quick
+	// success, and failed if some failed.
 	tried, steady, failed bool
 }
 
 const (
-	// laneBatch and laneTime bound a run, so that lanes take turns.
+	// laneBatch and laneTime limit a run, so that lanes take turns.
 	laneBatch = 64
 	laneTime  = 100 * time.Millisecond
-	// heldBatch is laneBatch for lanes that come from waiting for a rate: they send little
-	// before they wait again.
+	// heldBatch replaces laneBatch for lanes that have waited for a rate: they send
+	// little before they wait again.
 	heldBatch = 4
-	// While more than busyCommands requests wait for their answers, a lane lets others
-	// run after every wayEvery deliveries: twice as long as those took, at most wayMost. What
-	// people wait for goes before what is delivered a little later; a receiver that is
-	// some way off doesn't notice.
+	// While more than busyCommands requests wait for answers, a lane pauses after every
+	// wayEvery deliveries, for twice the time that those took and at most wayMost.
+	// Callers that wait have priority over deliveries; a remote receiver doesn't notice
+	// the pause.
 	busyCommands = 4
 	wayEvery     = 8
 	wayMost      = wayEvery * 500 * time.Microsecond
-	// quick is how soon a steady webhook answers.
+	// quick is the time within which a steady webhook answers.
 	quick = 2 * time.Second
 )
 
@@ -91,7 +91,7 @@ func newHook(s *hookedSpace, id storage.ID) *hook {
 	return t
 }
 
-// renew takes a webhook as it was read, and has both lanes look for what there is.
+// renew sets a webhook's configuration, and makes both lanes look for deliveries.
 func (t *hook) renew(c *tracker.WebhookTarget) {
 	if old := t.config.Load(); old == nil || *old != *c {
 		t.config.Store(c)
@@ -137,7 +137,7 @@ func (d *dispatcher) run(l *lane) laneEnd {
 			break
 		}
 		if d.ctx.Err() != nil && o.Error != "" {
-			return end // it was cut short: to be made again by whoever comes next
+			return end // it was cancelled: the next dispatcher makes it again
 		}
 		if !l.retry() {
 			l.cursor = p.ID
@@ -149,13 +149,13 @@ func (d *dispatcher) run(l *lane) laneEnd {
 			break
 		}
 	}
-	if l.retry() && len(list) > 0 { // what failed has a new time, which is known when it is recorded
+	if l.retry() && len(list) > 0 { // failed retries have a new due time once they are recorded
 		end.more, end.next = true, time.Time{}
 	}
 	return end
 }
 
-// giveWay waits a little when requests do.
+// giveWay pauses for a moment if callers wait.
 func (d *dispatcher) giveWay(took time.Duration) {
 	if d.shard.engine.commands.Load() <= busyCommands {
 		return
@@ -168,7 +168,7 @@ func (d *dispatcher) giveWay(took time.Duration) {
 	}
 }
 
-// list gives what a run is to deliver.
+// list returns the deliveries of a run.
 func (d *dispatcher) list(v *storage.View, l *lane, end *laneEnd) (list []tracker.PendingDelivery, err error) {
 	most := laneBatch
 	if l.reserved != (reservation{}) {
@@ -183,7 +183,7 @@ func (d *dispatcher) list(v *storage.View, l *lane, end *laneEnd) (list []tracke
 	return list, err
 }
 
-// stumbled ends a run that could not read, to go on after a while.
+// stumbled ends a run whose read failed, and makes the dispatcher try again later.
 func (d *dispatcher) stumbled(end laneEnd, err error) laneEnd {
 	t := end.lane.hook
 	d.broken(t.space.id, err)
@@ -192,8 +192,8 @@ func (d *dispatcher) stumbled(end laneEnd, err error) laneEnd {
 	return end
 }
 
-// try makes one try of a delivery, unless it has to wait for a rate: then end.held says
-// until when, and nothing came of it.
+// try makes one attempt of a delivery. If it must wait for a rate instead, try sets
+// end.held.
 func (d *dispatcher) try(v *storage.View, l *lane, p tracker.PendingDelivery, end *laneEnd) (tracker.DeliveryOutcome, error) {
 	e, t := d.shard.engine, l.hook
 	o := tracker.DeliveryOutcome{Webhook: t.id, Delivery: p.ID, Sequence: p.Sequence, Retry: l.retry(), At: e.cfg.Clock()}

@@ -10,23 +10,23 @@ import (
 	"switchyard/storage"
 )
 
-// DeliveryRate bounds webhook deliveries in a second, by their number and by the bytes of
-// their bodies; a field of 0 is no bound. Five seconds' worth may go out at once.
+// DeliveryRate limits webhook deliveries per second, by their number and by the bytes
+// of their bodies; 0 is no limit. The burst is five seconds' worth.
 type DeliveryRate struct{ Requests, Bytes int }
 
 const (
 	rateBurst = 5 // in seconds
-	// leastBurst is more than the largest body of a delivery, in bytes: each is counted
-	// whole.
+	// leastBurst is more than the largest body of a delivery, in bytes, so that each
+	// can be reserved as a whole.
 	leastBurst = 1 << 20
-	// hostsKept bounds the hosts whose rates are counted at a time.
+	// hostsKept limits the hosts that have buckets.
 	hostsKept = 1 << 14
 )
 
-// rateBuckets are the token buckets of one workspace or host; nil: no bound.
+// rateBuckets are the token buckets of one workspace or host; nil means no limit.
 type rateBuckets struct{ requests, bytes *rate.Limiter }
 
-// buckets makes full buckets.
+// buckets returns full buckets.
 func (r DeliveryRate) buckets() *rateBuckets {
 	if r == (DeliveryRate{}) {
 		return nil
@@ -41,8 +41,8 @@ func (r DeliveryRate) buckets() *rateBuckets {
 	return b
 }
 
-// reserve takes a delivery out of the buckets and gives how long it has to wait. Those
-// that wait were taken out in their order, so each waits for its own time and once.
+// reserve takes a delivery's tokens from the buckets and returns the time that it has
+// to wait. Tokens are reserved in order, so each delivery waits once.
 func (b *rateBuckets) reserve(now time.Time, bytes int) (wait time.Duration) {
 	if b == nil {
 		return 0
@@ -56,20 +56,19 @@ func (b *rateBuckets) reserve(now time.Time, bytes int) (wait time.Duration) {
 	return wait
 }
 
-// full reports whether the buckets say no more than new ones.
+// full reports whether the buckets are full, and so equal new ones.
 func (b *rateBuckets) full(now time.Time) bool {
 	return (b.requests == nil || b.requests.TokensAt(now) >= float64(b.requests.Burst())) &&
 		(b.bytes == nil || b.bytes.TokensAt(now) >= float64(b.bytes.Burst()))
 }
 
-// hostRates are the buckets of the hosts that something was sent to lately, over all
-// workspaces of the node.
+// hostRates are the buckets of recent hosts, over all workspaces of the node.
 type hostRates struct {
 	rate DeliveryRate
 
 	mu      sync.Mutex
 	buckets map[string]*rateBuckets
-	sweepAt int // number of hosts at which the full buckets are dropped
+	sweepAt int // number of hosts at which full buckets are dropped
 }
 
 func newHostRates(r DeliveryRate) *hostRates {
@@ -93,8 +92,8 @@ func (h *hostRates) reserve(host string, now time.Time, bytes int) time.Duration
 	return b.reserve(now, bytes)
 }
 
-// sweep drops the buckets that are full again, and any one where there are too many. The
-// next sweep is at twice what is left, so that the cost is spread.
+// sweep drops the full buckets, and arbitrary ones if there are too many. The next
+// sweep is at twice the number that is left, which spreads the cost.
 func (h *hostRates) sweep(now time.Time) {
 	for host, b := range h.buckets {
 		if b.full(now) {
@@ -110,15 +109,15 @@ func (h *hostRates) sweep(now time.Time) {
 	h.sweepAt = min(max(2*len(h.buckets), hostsKept/16), hostsKept)
 }
 
-// reservation is a delivery that was taken out of buckets and is not sent yet.
+// reservation is a delivery with reserved tokens that is not sent yet.
 type reservation struct {
 	delivery storage.ID
-	host     string // whose buckets it was taken out of; empty: the workspace's alone
+	host     string // host whose tokens it has; empty: it has the workspace's only
 }
 
-// hold takes a delivery out of the buckets of its workspace and then of its host, and
-// gives the time it has to wait for; zero: it may be sent. The host comes second, so that
-// a workspace that is over its own rate takes nothing from the others.
+// hold reserves a delivery's tokens of its workspace and then of its host, and returns
+// the time until which it has to wait; zero: it may be sent. The host comes second, so
+// that a workspace over its own rate takes no tokens from the others.
 func (d *dispatcher) hold(l *lane, p tracker.PendingDelivery, host string, bytes int) (until time.Time) {
 	e := d.shard.engine
 	if l.hook.space.rates == nil && e.hosts.rate == (DeliveryRate{}) {

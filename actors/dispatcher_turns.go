@@ -7,7 +7,7 @@ import (
 
 // Which lanes run when.
 
-// wait readies the lanes that are due and gives the time until the next.
+// wait makes the due lanes ready and returns the time until the next is due.
 func (d *dispatcher) wait() time.Duration {
 	now := d.shard.engine.cfg.Clock()
 	for len(d.due) > 0 {
@@ -22,7 +22,7 @@ func (d *dispatcher) wait() time.Duration {
 	return dispatchLook
 }
 
-// ready queues a lane that has something to do.
+// ready queues a lane that has deliveries.
 func (d *dispatcher) ready(l *lane) {
 	if l.queued || l.running || !l.runnable() {
 		return
@@ -39,9 +39,9 @@ func (d *dispatcher) queue(l *lane) {
 	}
 }
 
-// start runs lanes while there is room. Webhooks that did not answer quickly the
-// last time have at most half of it, so that those which hang leave room for the
-// others, and a workspace at most a quarter.
+// start runs lanes while there is room. Lanes of webhooks that did not answer quickly
+// have at most half of it, so that hanging receivers leave room for others, and a
+// workspace at most a quarter.
 func (d *dispatcher) start() {
 	most := d.shard.engine.cfg.Limits.Deliveries
 	share := max(most/4, 2)
@@ -97,7 +97,7 @@ func (d *dispatcher) launch(l *lane) {
 	}()
 }
 
-// done goes on after a run of a lane.
+// done continues after a run of a lane.
 func (d *dispatcher) done(end laneEnd) {
 	l := end.lane
 	t, s := l.hook, l.hook.space
@@ -112,7 +112,7 @@ func (d *dispatcher) done(end laneEnd) {
 		t.steady = end.steady
 	}
 	l.more = l.more || end.more
-	if l.retry() || end.failed { // there may be a retry once that is recorded
+	if l.retry() || end.failed { // there may be a retry once the results are recorded
 		t.again.mark = max(t.again.mark, end.mark)
 	}
 	t.again.more = t.again.more || end.failed
@@ -132,7 +132,7 @@ func (d *dispatcher) done(end laneEnd) {
 	d.ready(&t.again)
 }
 
-// setDue says when a lane is looked at by itself; the zero time for never.
+// setDue sets the time at which a lane becomes ready; zero for never.
 func (d *dispatcher) setDue(l *lane, at time.Time) {
 	was := !l.due.IsZero()
 	l.due = at
@@ -146,7 +146,7 @@ func (d *dispatcher) setDue(l *lane, at time.Time) {
 	}
 }
 
-// dueHeap are the lanes with a time to be looked at, each once, the earliest first.
+// dueHeap are the lanes with a due time, each once, the earliest first.
 type dueHeap []*lane
 
 func (h dueHeap) Len() int           { return len(h) }

@@ -8,16 +8,16 @@ import (
 	"switchyard/storage"
 )
 
-// errNotServed answers requests for workspaces that this node doesn't serve now.
+// errNotServed is the error for workspaces that this node doesn't serve now.
 func errNotServed() error {
 	return tracker.Moved("This node does not serve the workspace at the moment.")
 }
 
-// errClosing answers requests that come while the node stops.
+// errClosing is the error for requests that arrive while the node stops.
 func errClosing() error { return tracker.Moved("This node is stopping.") }
 
-// hasSpace reports whether an operation may be carried out on a disk with so little
-// space. What frees space takes some first, so it needs more than there may be.
+// hasSpace reports whether an operation may run on a disk with so little space.
+// Operations that free space first need some, so they are refused below a limit.
 func hasSpace(short storage.Shortage, op *tracker.Op, operator bool) bool {
 	switch short {
 	case storage.Ample:
@@ -30,14 +30,15 @@ func hasSpace(short storage.Shortage, op *tracker.Op, operator bool) bool {
 	return false
 }
 
-// errDiskFull answers changes while the disk has no space for them.
+// errDiskFull is the error for changes while the disk has no space for them.
 func errDiskFull() error {
 	err := tracker.NotApplied("The node's disk is full: it takes no changes until there is space again.")
 	err.RetryAfter = 5 * time.Second
 	return err
 }
 
-// internal is what a caller is told about a failure that was logged.
+// internal returns the error for a failure that was logged; it reveals nothing about
+// it.
 func internal() error {
 	return &tracker.Error{
 		Code:    tracker.CodeInternal,
@@ -46,15 +47,15 @@ func internal() error {
 	}
 }
 
-// certainlyNotApplied tells whether a replicator's error rules out that the batch
-// was or will be applied.
+// certainlyNotApplied reports whether a replicator's error rules out that the batch was
+// or will be applied.
 func certainlyNotApplied(err error) bool {
 	var e interface{ NotApplied() bool }
 	return errors.As(err, &e) && e.NotApplied()
 }
 
-// outcome gives what an UNAVAILABLE error says about the request: "not_applied",
-// "unknown", or nothing for other errors.
+// outcome returns the outcome of an UNAVAILABLE error, "not_applied" or "unknown", or
+// "" for other errors.
 func outcome(err error) string {
 	var e *tracker.Error
 	if !errors.As(err, &e) || e.Code != tracker.CodeUnavailable {
@@ -64,9 +65,8 @@ func outcome(err error) string {
 	return details.Outcome
 }
 
-// told turns the error of an operation into what its caller gets: a panic is
-// logged here, with its stack, and answered as INTERNAL; everything else is the
-// receiver's to log.
+// told returns the error for the caller of an operation. It logs a panic, with its
+// stack, and replaces it by INTERNAL; the receiver logs any other error.
 func (e *Engine) told(req *tracker.Request, op *tracker.Op, err error) error {
 	var p *tracker.PanicError
 	if !errors.As(err, &p) {

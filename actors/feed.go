@@ -10,61 +10,61 @@ import (
 	"switchyard/storage"
 )
 
-// feeds tells those who follow the event logs of workspaces that there is something
-// new: requests that wait for an event, and listeners to streams. A batch that was
-// committed costs its workspace two atomic operations while nobody follows, and a
-// lock besides while somebody does; all that is told is told on other goroutines.
+// feeds notifies followers of the event logs of workspaces: requests that wait for an
+// event, and listeners to streams. A committed batch costs its workspace two atomic
+// operations while there are no followers, and a lock in addition if there are some;
+// everything else runs on other goroutines.
 type feeds struct {
 	listeners atomic.Int64
 	stripes   [64]feedStripe
 }
 
-// feedStripe keeps the feeds of some workspaces.
+// feedStripe holds the feeds of some workspaces.
 type feedStripe struct {
 	followers atomic.Int64
 
-	mu    sync.Mutex // never held while waiting for anything
+	mu    sync.Mutex // never held while waiting
 	feeds map[storage.ID]*feed
 }
 
 const (
-	// feedPause is the least time between two rounds of a feed: events that come one
-	// upon the other are told together. One that comes alone is told at once.
+	// feedPause is the least time between two rounds of a feed, so that events in quick
+	// succession are sent together. A single event is sent at once.
 	feedPause = 25 * time.Millisecond
-	// feedShare is how many times as long as a round took the next one waits, so that
-	// many listeners take a bounded part of the node's time from those who write: a tenth
-	// of one processor. What they have not been told yet lies in the log.
+	// feedShare is the length of the pause after a round, in lengths of that round, so
+	// that many listeners take a limited part of the node's time: a tenth of one
+	// processor. Events that are not yet sent stay in the log.
 	feedShare = 9
-	// feedRate is how many bytes a second the streams of a workspace are sent at most:
-	// what the system does to send them is in no round's time.
+	// feedRate limits the bytes per second that the streams of a workspace are sent:
+	// the system's time to send them is not measured by a round.
 	feedRate = 100 << 20
-	// feedTick is how often the listeners of a feed are looked after when nothing
-	// happens, and feedAlive after what time of silence one is told that its stream is
-	// still there.
+	// feedTick is the interval at which the listeners of a feed are checked without
+	// events, and feedAlive the time of silence after which a listener gets a sign of
+	// life.
 	feedTick  = 5 * time.Second
 	feedAlive = 15 * time.Second
 )
 
-// feed is the event log of one workspace as somebody follows it here, where the
-// workspace is served. Its rounds come one after another, each on a goroutine of its
-// own; there is none between them. The stripe's mutex guards it.
+// feed is the event log of one workspace that has followers on this node, which serves
+// the workspace. Its rounds run one after another, each on a goroutine of its own;
+// between rounds there is none. The stripe's mutex guards it.
 type feed struct {
 	engine    *Engine
 	stripe    *feedStripe
 	workspace storage.ID
 
-	polls     int // requests that wait
+	polls     int // waiting requests
 	listeners []*listening
-	scheduled bool // a round is going to begin
+	scheduled bool // a round will begin
 	running   bool
-	again     bool // something happened since the round began
+	again     bool // there was a change after the round began
 	next      time.Time
 	tick      *time.Timer // nil without listeners
 
 	// Owned by the round.
 	rounds int
-	sent   int  // bytes, in this round
-	doubt  bool // this round could not tell whether a listener's credential is good
+	sent   int  // bytes sent in this round
+	doubt  bool // set if a listener's credential could not be checked in this round
 	remote map[string]*remoteCaller
 }
 
@@ -72,10 +72,10 @@ func (f *feeds) stripe(workspace storage.ID) *feedStripe {
 	return &f.stripes[binary.LittleEndian.Uint16(workspace[14:])%uint16(len(f.stripes))]
 }
 
-// tell says that there may be new events in a workspace, or that who may see them
-// has changed. It never blocks.
+// tell notes that there may be new events in a workspace, or that rights to see them
+// have changed. It never blocks.
 func (e *Engine) tell(workspace storage.ID) {
-	// Whoever joins counts itself first and looks at the news then.
+	// A new follower counts itself before it looks at the news, so none is missed.
 	e.waits.stripe(workspace).news.Add(1)
 	s := e.feeds.stripe(workspace)
 	if s.followers.Load() == 0 {
@@ -88,7 +88,7 @@ func (e *Engine) tell(workspace storage.ID) {
 	}
 }
 
-// listenersOf counts the streams of a workspace.
+// listenersOf returns the number of a workspace's streams.
 func (f *feeds) listenersOf(workspace storage.ID) int {
 	s := f.stripe(workspace)
 	s.mu.Lock()
@@ -99,7 +99,7 @@ func (f *feeds) listenersOf(workspace storage.ID) int {
 	return 0
 }
 
-// follow gives the feed of a workspace for one more follower. The stripe is locked.
+// follow returns the feed of a workspace for one more follower. The stripe is locked.
 func (e *Engine) follow(s *feedStripe, workspace storage.ID) *feed {
 	s.followers.Add(1)
 	f := s.feeds[workspace]
@@ -113,7 +113,7 @@ func (e *Engine) follow(s *feedStripe, workspace storage.ID) *feed {
 	return f
 }
 
-// followPoll counts a request that waits for events of a workspace.
+// followPoll adds a request that waits for events of a workspace.
 func (e *Engine) followPoll(workspace storage.ID) {
 	s := e.feeds.stripe(workspace)
 	s.mu.Lock()
@@ -121,7 +121,7 @@ func (e *Engine) followPoll(workspace storage.ID) {
 	e.follow(s, workspace).polls++
 }
 
-// unfollowPoll counts one off again.
+// unfollowPoll removes such a request.
 func (e *Engine) unfollowPoll(workspace storage.ID) {
 	s := e.feeds.stripe(workspace)
 	s.mu.Lock()
@@ -132,7 +132,7 @@ func (e *Engine) unfollowPoll(workspace storage.ID) {
 	f.endIfLast()
 }
 
-// endIfLast forgets a feed that nobody follows any more. The stripe is locked.
+// endIfLast drops a feed without followers. The stripe is locked.
 func (f *feed) endIfLast() {
 	if f.polls > 0 || len(f.listeners) > 0 || f.stripe.feeds[f.workspace] != f {
 		return
@@ -146,8 +146,8 @@ func (f *feed) endIfLast() {
 	}
 }
 
-// poke has a round begin: now, if the one before was long enough ago. The stripe is
-// locked.
+// poke starts a round, now or when the pause after the previous one is over. The stripe
+// is locked.
 func (f *feed) poke() {
 	switch {
 	case f.running:
@@ -196,7 +196,7 @@ func (f *feed) run() {
 	}
 }
 
-// soon is when to look again at the listeners, if nothing happens before.
+// soon returns the time until the listeners are checked again without events.
 func (f *feed) soon() time.Duration {
 	if f.doubt {
 		return remoteFresh
@@ -213,8 +213,8 @@ func (f *feed) ticked() {
 	}
 }
 
-// round wakes the requests that wait, and sends the listeners what they have not been
-// told. more says that there is more to send already.
+// round wakes the waiting requests, and sends the listeners new events. more is set if
+// there are more to send.
 func (f *feed) round(polls bool, listeners []*listening) (more bool) {
 	e := f.engine
 	if !e.background.enter() {
@@ -230,14 +230,14 @@ func (f *feed) round(polls bool, listeners []*listening) (more bool) {
 	}
 	more, err := f.serve(listeners)
 	if err != nil {
-		e.log.Error("tell of events", "workspace", f.workspace.String(), "error", err)
-		endAll(listeners) // they go on where they were, elsewhere or later
+		e.log.Error("send events", "workspace", f.workspace.String(), "error", err)
+		endAll(listeners) // they continue from their position, elsewhere or later
 	}
 	return more
 }
 
-// endFeeds ends the streams of a shard's workspaces, which are served elsewhere from
-// now on.
+// endFeeds ends the streams of a shard's workspaces, which another node serves from now
+// on.
 func (e *Engine) endFeeds(shard *shard) {
 	for i := range e.feeds.stripes {
 		s := &e.feeds.stripes[i]

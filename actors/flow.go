@@ -17,10 +17,10 @@ type flow struct {
 	engine *Engine
 	req    *tracker.Request
 	now    time.Time
-	// changed: a step was, or may have been, applied.
+	// changed is set once a step was, or may have been, applied.
 	changed bool
-	// lasting: the workflow may take longer than its request, so each step has the time
-	// of one, and its queries take turns with those of others.
+	// lasting is set if the workflow may take longer than a request, so each step has
+	// the deadline of one, and its queries share the engine's turns.
 	lasting bool
 }
 
@@ -34,7 +34,7 @@ func (e *Engine) workflow(req *tracker.Request, op *tracker.Op, in any) (tracker
 		return reply, nil
 	}
 	if f.changed && outcome(err) == "not_applied" {
-		// That step changed nothing, but one before it did.
+		// The failed step changed nothing, but an earlier one did.
 		var step *tracker.Error
 		errors.As(err, &step)
 		err = tracker.OutcomeUnknown(step.Message)
@@ -55,9 +55,9 @@ func (f *flow) Request() *tracker.Request { return f.req }
 
 func (f *flow) Now() time.Time { return f.now }
 
-// NewID makes a UUIDv7 of the flow's moment, with the fraction of the millisecond
-// behind it (RFC 9562, method 3 of section 6.2): as good as the clock, ids are
-// ordered by creation. Unlike those made in a command they need not be.
+// NewID returns a UUIDv7 of the flow's time, with a fraction of the millisecond (RFC
+// 9562, section 6.2, method 3). Its order is as good as the clock; ids of workflows
+// need no exact order.
 func (f *flow) NewID() storage.ID {
 	var id storage.ID
 	f.Secret(id[:])
@@ -72,7 +72,7 @@ func (f *flow) NewID() storage.ID {
 
 func (f *flow) Secret(b []byte) {
 	if _, err := io.ReadFull(f.engine.cfg.Random, b); err != nil {
-		// Going on with guessable credentials would be worse than failing the request.
+		// Guessable credentials would be worse than a failed request.
 		panic(fmt.Errorf("read randomness: %w", err))
 	}
 }
@@ -87,7 +87,7 @@ func (f *flow) Command(permit tracker.Permit, workspace storage.ID, op *tracker.
 	return f.step(f.timed(f.req.Step(permit, workspace)), op, in)
 }
 
-// timed gives a step of a lasting workflow the time of a request.
+// timed sets the deadline of a step of a lasting workflow.
 func (f *flow) timed(step *tracker.Request) *tracker.Request {
 	if f.lasting {
 		step.Deadline = time.Now().Add(f.engine.cfg.Limits.Answer)

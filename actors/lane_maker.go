@@ -7,9 +7,9 @@ import (
 	"switchyard/storage"
 )
 
-// laneMaker resolves the credential that a lane token in a workspace came from. It is
-// remembered like other callers, for all lanes that came from it. The error is
-// UNAUTHORIZED when the credential, or its actor's place in the workspace, is gone.
+// laneMaker returns the credential that a lane token in a workspace was made with. It
+// is cached like other callers, for all of its lanes. The error is UNAUTHORIZED if the
+// credential was deleted, or its actor has left the workspace.
 func (e *Engine) laneMaker(req *tracker.Request, workspace storage.ID, m *tracker.LaneMaker) (*admission, error) {
 	name := m.Name(workspace)
 	if a := e.callers.find(&name, workspace); a != nil {
@@ -49,7 +49,7 @@ func (e *Engine) laneMaker(req *tracker.Request, workspace storage.ID, m *tracke
 	return a, nil
 }
 
-// authenticateMaker reads the credential of a lane's maker where it is kept.
+// authenticateMaker reads the credential of a lane's maker from its home workspace.
 func (e *Engine) authenticateMaker(req *tracker.Request, a *admission, workspace storage.ID, m *tracker.LaneMaker) (tracker.Principal, error) {
 	if m.Operator() {
 		if e.cfg.RootToken == "" {

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// A round reads the log in parts of so many events and bytes. A part is what a
-	// listener that doesn't read keeps in memory, often shared with others.
+	// feedEvents and feedBytes limit the part of the log that a round reads at a time.
+	// A listener that doesn't read holds one part in memory, often shared with others.
 	feedEvents = 256
 	feedBytes  = 128 << 10
-	// feedRound is how long a round goes on reading for listeners that are at different
-	// places of the log; the others wait for the next.
+	// feedRound limits the time for which a round reads for listeners at different
+	// positions of the log; the others wait for the next round.
 	feedRound = 50 * time.Millisecond
-	// doubtMost is how long a stream stays open while nobody can tell whether its
-	// credential is still good. Nothing is sent meanwhile.
+	// doubtMost is the time for which a stream stays open while its credential can't be
+	// checked. Nothing is sent meanwhile.
 	doubtMost = 10 * time.Second
-	// remoteFresh is how long the answer of another node about a credential may be used
-	// again, and how soon one that left doubt is followed by the next question.
+	// remoteFresh is the time for which another node's answer about a credential is
+	// used, and the pause after a question that had no answer.
 	remoteFresh = time.Second
 )
 
@@ -35,28 +35,28 @@ type listening struct {
 	req      tracker.Request
 	op       *tracker.Op
 	types    tracker.EventSet
-	home     storage.ID // of the credential; zero: it has none
+	home     storage.ID // home of the credential; zero for none
 	listener tracker.Listener
 
-	// busy: the last part that was sent is still on its way.
+	// busy is set while the last part is being sent.
 	busy atomic.Bool
 	left atomic.Bool
 
 	// Guarded by the stripe's mutex.
 	feed  *feed
-	index int // among the feed's listeners
+	index int // index in the feed's listeners
 
 	// Owned by the feed's round.
-	after   uint64    // told up to here
-	looked  int       // the round that last read the log for it
+	after   uint64    // the position: events up to it were sent
+	looked  int       // the last round that read the log for this listener
 	named   uint64    // the last id that was sent
-	greeted bool      // its beginning was sent
-	sent    time.Time // when something was
-	doubted time.Time // since when its credential is in doubt; zero: it isn't
+	greeted bool      // the greeting was sent
+	sent    time.Time // time of the last part
+	doubted time.Time // time since which its credential can't be checked; zero if it can
 }
 
-// Listen begins a stream of events for a request that Admit let in: it finds out
-// where the stream starts, and whether there is room for it.
+// Listen begins a stream of events for an admitted request: it finds the position where
+// the stream starts, and returns an error if there are too many streams.
 func (e *Engine) Listen(req *tracker.Request, op *tracker.Op, in any) (tracker.Stream, error) {
 	work := &e.shardOf(req.Workspace).work
 	if !work.enter() {
@@ -100,7 +100,7 @@ func (l *listening) Start(listener tracker.Listener) {
 	f := l.engine.follow(s, l.req.Workspace)
 	l.feed, l.index = f, len(f.listeners)
 	f.listeners = append(f.listeners, l)
-	f.poke() // also finds out whether the workspace is still served here
+	f.poke() // also checks that the workspace is still served here
 }
 
 // Leave implements tracker.Stream.
@@ -125,7 +125,7 @@ func (l *listening) Leave() {
 	f.endIfLast()
 }
 
-// ready is called when what was sent has gone out.
+// ready is called when the last part has been sent.
 func (l *listening) ready() {
 	l.busy.Store(false)
 	s := l.feed.stripe
@@ -144,7 +144,7 @@ func (l *listening) send(text []byte, now time.Time) {
 	}
 }
 
-// serve sends the listeners what they have not been told.
+// serve sends new events to the listeners.
 func (f *feed) serve(listeners []*listening) (more bool, err error) {
 	e, now := f.engine, time.Now()
 	shard := e.shardOf(f.workspace)
@@ -152,10 +152,10 @@ func (f *feed) serve(listeners []*listening) (more bool, err error) {
 		if _, owned := e.replicator.Owner(shard.number); !owned {
 			endAll(listeners)
 		}
-		return true, nil // who listens learns nothing, until this is settled
+		return true, nil // listeners wait until this is settled
 	}
 	f.rounds++
-	// Rights come before what they let see: what is read is at least as late.
+	// Rights are read before the events, so the events are at least as recent.
 	callers := map[string]*tracker.Caller{}
 	idle := make([]*listening, 0, len(listeners))
 	for _, l := range listeners {
@@ -165,7 +165,7 @@ func (f *feed) serve(listeners []*listening) (more bool, err error) {
 	}
 	f.forgetRemote(callers)
 	idle = inTurn(idle)
-	began := time.Now() // what is above may have waited for other nodes
+	began := time.Now() // the checks above may have waited for other nodes
 	snapshot := e.state.NewSnapshot()
 	defer func() { err = errors.Join(err, snapshot.Close()) }()
 	view := tracker.NewView(storage.NewView(snapshot, shard.number, f.workspace), nil, e.now(), nil)
@@ -191,9 +191,9 @@ func (f *feed) serve(listeners []*listening) (more bool, err error) {
 	return more, nil
 }
 
-// inTurn puts listeners in the order of their places in the log, so that one part of
-// it serves many. The first is the one that has waited for the most rounds, since a
-// round may end before it comes to the others.
+// inTurn sorts listeners by their position in the log, so that one part of it serves
+// many, and rotates them so that the one that has waited for the most rounds comes
+// first: a round may end before it reaches all.
 func inTurn(idle []*listening) []*listening {
 	slices.SortStableFunc(idle, func(a, b *listening) int { return cmp.Compare(a.after, b.after) })
 	first := 0
@@ -205,11 +205,11 @@ func inTurn(idle []*listening) []*listening {
 	return append(idle[first:], idle[:first]...)
 }
 
-// greeting begins a stream: how long to wait before coming again, and from where to
-// go on then.
+// greeting begins a stream: the time to wait before a reconnection, and the id to
+// continue from.
 const greeting = "retry: 1000\nid: "
 
-// tell sends a part of the log, or that there is none.
+// tell sends a part of the log, or a sign of life.
 func (l *listening) tell(text []byte, now time.Time) {
 	if !l.greeted {
 		l.greeted = true
@@ -218,26 +218,28 @@ func (l *listening) tell(text []byte, now time.Time) {
 	}
 	switch {
 	case text != nil:
-		l.named = l.after // or nearly: what follows the last id was not for this listener
+		l.named = l.after // events after the last one in text were not for this listener
 		l.send(text, now)
 	case now.Sub(l.sent) < feedAlive:
 	case l.named == l.after:
 		l.send([]byte(": alive\n\n"), now)
 	default:
-		// It is told of nothing but how far it has come, so as to go on from there.
+		// The sign of life has the present position, so that the listener can continue
+		// from there.
 		l.named = l.after
 		l.send(append(strconv.AppendUint([]byte(": alive\nid: "), l.after, 10), "\n\n"...), now)
 	}
 }
 
-// admit tells what a listener may see now; nil: nothing, for the moment or any more.
+// admit returns the present rights of a listener, or nil if it has none or they can't
+// be checked now.
 func (f *feed) admit(l *listening, callers map[string]*tracker.Caller, now time.Time) *tracker.Caller {
 	caller, known := callers[l.req.Credential]
 	if !known {
 		var err error
 		caller, err = f.identify(l, now)
 		if err != nil && outcome(err) == "" {
-			l.listener.End() // it is told why when it comes again
+			l.listener.End() // it is told the reason when it connects again
 			return nil
 		}
 		if caller == nil {
@@ -255,8 +257,8 @@ func (f *feed) admit(l *listening, callers map[string]*tracker.Caller, now time.
 	return caller
 }
 
-// identify does what Admit did for the stream's request: rights may have ended, and
-// credentials with them. Without a caller and an error this is not known yet.
+// identify does the same as Admit for the stream's request: rights and credentials may
+// have ended. It returns neither a caller nor an error if that is not known yet.
 func (f *feed) identify(l *listening, now time.Time) (*tracker.Caller, error) {
 	e := f.engine
 	if l.home != (storage.ID{}) && e.elsewhere(e.shardOf(l.home).number) {
@@ -270,22 +272,22 @@ func (f *feed) identify(l *listening, now time.Time) (*tracker.Caller, error) {
 	return &req.Caller, nil
 }
 
-// remoteCaller is what another node said about a credential.
+// remoteCaller is another node's answer about a credential.
 type remoteCaller struct {
 	asking atomic.Bool
 	answer atomic.Pointer[remoteAnswer]
 }
 
 type remoteAnswer struct {
-	at     time.Time // when it was asked for
+	at     time.Time // time of the question
 	caller *tracker.Caller
 	err    error
-	round  int // the first that saw it; 0: none yet. Owned by the feed's round.
+	round  int // the first round that used it; 0 for none yet. Owned by the feed's round
 }
 
-// usable reports whether a round may rely on the answer. The first round that sees
-// it may, unless it comes very late: rounds can be further apart than remoteFresh, and
-// each would find nothing but an answer that is too old.
+// usable reports whether a round may use the answer. The first round that sees it may,
+// unless it is very old: rounds can be further apart than remoteFresh, so that each
+// would find an outdated answer only.
 func (a *remoteAnswer) usable(round int, now time.Time) bool {
 	if a.round == 0 {
 		a.round = round
@@ -294,8 +296,8 @@ func (a *remoteAnswer) usable(round int, now time.Time) bool {
 	return age < remoteFresh || a.round == round && age < doubtMost
 }
 
-// identifyRemote asks the node that serves the credential's home, at most once a
-// second and without holding up the other listeners.
+// identifyRemote asks the node that serves the credential's home, at most once a second
+// and without blocking the other listeners.
 func (f *feed) identifyRemote(l *listening, now time.Time) (*tracker.Caller, error) {
 	known := f.remote[l.req.Credential]
 	if known == nil {
@@ -326,7 +328,7 @@ func (f *feed) identifyRemote(l *listening, now time.Time) (*tracker.Caller, err
 	return nil, nil
 }
 
-// forgetRemote drops what is known of credentials that nobody listens with any more.
+// forgetRemote drops the answers about credentials without listeners.
 func (f *feed) forgetRemote(callers map[string]*tracker.Caller) {
 	for credential, known := range f.remote {
 		if callers[credential] == nil && !known.asking.Load() {

@@ -9,9 +9,8 @@ import (
 
 var _ tracker.Waiting = (*patience)(nil)
 
-// Begin is Do for a Patient operation whose caller has a better use for its
-// goroutine than to let it sleep: when the request has to wait it returns a Waiting
-// instead of an answer.
+// Begin is like Do for a Patient operation, for callers that don't block a goroutine:
+// if the request has to wait, Begin returns a Waiting instead of a reply.
 func (e *Engine) Begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, tracker.Waiting, error) {
 	work := &e.shardOf(target(req, op)).work
 	if !work.enter() {
@@ -54,7 +53,7 @@ func (p *patience) Resume() (tracker.Reply, bool, error) {
 	if p.missed || p.engine.waits.woken(p.waiter) {
 		err = p.again()
 	} else {
-		err = p.unheard() // the time is up, or the one who waits has to go
+		err = p.unheard() // the time is up, or the caller has to leave
 	}
 	if err == nil && p.reply.Wait != nil {
 		return tracker.Reply{}, true, nil

@@ -10,13 +10,13 @@ import (
 	"switchyard/storage"
 )
 
-// recorder writes what became of a workspace's deliveries back through its actor:
-// what comes together while a command is under way goes into the next one.
+// recorder writes the results of a workspace's deliveries through its actor. Results
+// that arrive while a command is running go into the next one.
 type recorder struct {
 	dispatcher *dispatcher
 	workspace  storage.ID
 
-	mu      sync.Mutex // guards the rest; never held while waiting for anything
+	mu      sync.Mutex // guards the fields below; never held while waiting
 	waiting []tracker.DeliveryOutcome
 	writing bool
 	added   uint64
@@ -24,22 +24,22 @@ type recorder struct {
 }
 
 const (
-	// recordBatch is how many outcomes go into one command.
+	// recordBatch is the number of results in one command.
 	recordBatch = 256
-	// recordLinger is how long an outcome waits for others to go along: a command for
-	// each would cost as much as the events themselves.
+	// recordLinger is the time that a result waits for others: a command for each would
+	// cost as much as the events themselves.
 	recordLinger = 5 * time.Millisecond
-	// recordMost is how many may wait: then the workspace's lanes stop, or what would
-	// be sent twice after a crash would grow.
+	// recordMost is the number of waiting results at which the workspace's lanes stop:
+	// it limits the deliveries that a crash would repeat.
 	recordMost = 1024
-	// A command that fails is tried again after recordFirst, then twice as long each
-	// time up to recordLast.
+	// A failed command is retried after recordFirst, then after twice the time at each
+	// failure, up to recordLast.
 	recordFirst = 20 * time.Millisecond
 	recordLast  = 5 * time.Second
 )
 
-// add takes an outcome to be written. It gives how many were added so far, and
-// whether too many wait.
+// add adds a result to be written. It returns the number of results added so far, and
+// whether too many are waiting.
 func (r *recorder) add(o tracker.DeliveryOutcome) (added uint64, full bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,7 +52,7 @@ func (r *recorder) add(o tracker.DeliveryOutcome) (added uint64, full bool) {
 	return r.added, len(r.waiting) >= recordMost
 }
 
-// state gives how many outcomes were written, and whether too many wait.
+// state returns the number of results written, and whether too many are waiting.
 func (r *recorder) state() (written uint64, full bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +65,7 @@ func (r *recorder) empty() bool {
 	return len(r.waiting) == 0 && !r.writing
 }
 
-// write writes what waits until nothing does.
+// write writes results until none is waiting.
 func (r *recorder) write() {
 	d := r.dispatcher
 	e := d.shard.engine
@@ -77,8 +77,8 @@ func (r *recorder) write() {
 		if batch == nil {
 			return
 		}
-		// Outcomes that are lost with the shard are no loss: the deliveries are made
-		// again. But a try is worth it when the node stops.
+		// Results may be lost with the shard, since the deliveries are made again, but
+		// one attempt is made while the node stops.
 		ending := d.ctx.Err() != nil
 		if err := r.record(batch, repeated); err != nil {
 			repeated = true
@@ -87,7 +87,7 @@ func (r *recorder) write() {
 			}
 			e.stats.recordsFailed.Add(1)
 			if pause > recordFirst {
-				e.log.Warn("what became of webhook deliveries can't be written", "workspace", r.workspace.String(), "error", err)
+				e.log.Warn("record webhook deliveries", "workspace", r.workspace.String(), "error", err)
 			}
 			select {
 			case <-time.After(pause):
@@ -118,8 +118,8 @@ func (r *recorder) linger() {
 	}
 }
 
-// next gives the outcomes to write, which stay in front until they are; nil when
-// there are none.
+// next returns the next results to write, or nil. They stay in waiting until they are
+// written.
 func (r *recorder) next() []tracker.DeliveryOutcome {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +143,7 @@ func (r *recorder) record(batch []tracker.DeliveryOutcome, repeated bool) error 
 	_, err := e.do(tracker.ServiceRequest("webhooks", r.workspace), tracker.RecordDeliveries, &tracker.DeliveryOutcomes{Outcomes: batch, Repeated: repeated, Stale: r.dispatcher.lost.Load})
 	var told *tracker.Error
 	if errors.As(err, &told) && told.Code == tracker.CodeNotFound {
-		return nil // the workspace is gone, and what was to be delivered with it
+		return nil // the workspace was deleted with its deliveries
 	}
 	return err
 }

@@ -14,18 +14,18 @@ import (
 )
 
 // Remote reaches the engines of other nodes, for the steps of workflows and for
-// credentials that are kept in workspaces served elsewhere.
+// credentials stored in workspaces that other nodes serve.
 type Remote interface {
-	// Call has the engine of the node that owns a shard answer, through its ServeCall.
-	// An error that has a method NotApplied() bool says whether the request certainly
-	// did not get there.
+	// Call passes a request to ServeCall of the node that owns a shard, and returns the
+	// answer. If an error has a method NotApplied() bool, the method reports whether
+	// the request certainly did not arrive.
 	Call(ctx context.Context, shard storage.Shard, body []byte) ([]byte, error)
 }
 
-// stepCall is a step on its way to another node.
+// stepCall is a step in the form in which it is sent to another node.
 type stepCall struct {
 	Op          string               `json:"op"`
-	Request     string               `json:"request"` // X-Request-Id
+	Request     string               `json:"request"` // the request's X-Request-Id
 	Workspace   storage.ID           `json:"workspace"`
 	Caller      stepCaller           `json:"caller"`
 	Permit      tracker.Permit       `json:"permit"`
@@ -35,7 +35,7 @@ type stepCall struct {
 	In          json.RawMessage      `json:"in"`
 }
 
-// stepCaller is a tracker.Caller in a form that JSON can take.
+// stepCaller is a tracker.Caller in a form for JSON.
 type stepCaller struct {
 	Principal tracker.Principal `json:"principal"`
 	Role      tracker.Role      `json:"role"`
@@ -78,33 +78,33 @@ func teamSet(list []storage.ID) map[storage.ID]struct{} {
 	return set
 }
 
-// stepAnswer is what came of it: a reply, or an error.
+// stepAnswer is the result of a step: a reply or an error.
 type stepAnswer struct {
 	Reply *tracker.Reply `json:"reply,omitempty"`
 	Error *stepError     `json:"error,omitempty"`
 }
 
-// stepError is a tracker.Error with what clients don't see.
+// stepError is a tracker.Error with the fields that clients don't see.
 type stepError struct {
 	tracker.Error
 	RetryAfter time.Duration `json:"retryAfter,omitempty"`
 	Moved      bool          `json:"moved,omitempty"`
 	Reason     string        `json:"reason,omitempty"`
-	// Outcome stands for the details of UNAVAILABLE, whose type the engine looks at.
+	// Outcome replaces the details of UNAVAILABLE, whose type JSON does not keep.
 	Outcome string `json:"outcome,omitempty"`
 }
 
 const (
-	// stepRetryFirst and stepRetryMost are how long a step that was turned away waits
-	// before the next try.
+	// stepRetryFirst and stepRetryMost are the shortest and longest pause before a step
+	// is sent again.
 	stepRetryFirst = 5 * time.Millisecond
 	stepRetryMost  = 100 * time.Millisecond
-	// stepWait is how long it goes on trying while nobody serves the shard.
+	// stepWait is the time for which a step is retried while no node serves the shard.
 	stepWait = 3500 * time.Millisecond
 )
 
-// elsewhere tells whether a step's shard is served by another node, as far as this
-// one can tell: not here.
+// elsewhere reports whether another node serves a step's shard, as far as this node
+// knows: it does not own it.
 func (e *Engine) elsewhere(shard storage.Shard) bool {
 	if e.cfg.Remote == nil {
 		return false
@@ -113,8 +113,8 @@ func (e *Engine) elsewhere(shard storage.Shard) bool {
 	return !here
 }
 
-// step runs an operation where its shard is served. What certainly changed nothing
-// because the shard had moved is tried again, for a while.
+// step runs an operation at the node that serves its shard. For a while it retries a
+// step that changed nothing because the shard had moved.
 func (e *Engine) step(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
 	if e.cfg.Remote == nil {
 		return e.do(req, op, in)
@@ -190,7 +190,7 @@ func (e *Engine) callRemote(req *tracker.Request, op *tracker.Op, in any, shard 
 	return *a.Reply, nil
 }
 
-// told is the error as the operation gave it.
+// told returns the error as the operation returned it.
 func (s *stepError) told() *tracker.Error {
 	err := s.Error
 	err.RetryAfter, err.Moved, err.Reason = s.RetryAfter, s.Moved, s.Reason
@@ -200,8 +200,8 @@ func (s *stepError) told() *tracker.Error {
 	return &err
 }
 
-// ServeCall answers another node's Call. Its error says that the request can't be
-// read.
+// ServeCall answers another node's Call. It returns an error only if the request can't
+// be decoded.
 func (e *Engine) ServeCall(ctx context.Context, body []byte) ([]byte, error) {
 	var c stepCall
 	if err := json.Unmarshal(body, &c); err != nil {
@@ -230,7 +230,7 @@ func (e *Engine) ServeCall(ctx context.Context, body []byte) ([]byte, error) {
 	return json.Marshal(stepAnswer{Reply: &reply})
 }
 
-// stepError makes an error ready to be sent; what callers are not told is logged
+// stepError returns an error in the form in which it is sent. It logs an internal error
 // here, where it happened.
 func (e *Engine) stepError(c *stepCall, err error) *stepError {
 	var told *tracker.Error

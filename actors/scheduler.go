@@ -10,21 +10,21 @@ import (
 	"switchyard/storage"
 )
 
-// scheduler runs the timers of one shard while this node owns it. Timers are rows,
-// so it keeps nothing that a restart or another owner would miss: it reads what is
-// due, runs the operation of each, and the operation removes or moves its timer in
-// its own batch, which makes the effect happen once however often it is run.
+// scheduler runs the timers of one shard while this node owns it. Timers are rows, so
+// the scheduler has no state that a restart or another owner would lack: it reads the
+// due timers and runs the operation of each. The operation removes or moves its timer
+// in its own batch, so it takes effect once however often it is run.
 type scheduler struct {
 	shard  *shard
 	ctx    context.Context
 	cancel context.CancelFunc
 	wakeup chan struct{}
-	ended  chan result // as wide as the workers, so that none waits for the loop
+	ended  chan result // with room for all workers, so that they never block
 
 	// Owned by the loop's goroutine.
 	tasks   map[timerName]*task
 	running int
-	lasting map[string]int // of each kind that is lasting; these don't count as running
+	lasting map[string]int // number of running timers of each lasting kind, which running does not count
 }
 
 type timerName struct {
@@ -32,13 +32,13 @@ type timerName struct {
 	kind, subject string
 }
 
-// task is a timer that is being run, or was and is still set.
+// task is a timer that is running, or has run and is still set.
 type task struct {
 	name    timerName
 	due     time.Time
 	running bool
 	tries   int
-	again   time.Time // not to be tried before
+	again   time.Time // time of the next try
 }
 
 type result struct {
@@ -47,24 +47,25 @@ type result struct {
 }
 
 const (
-	// timersRead is how many due timers are read at a time beyond the known ones.
+	// timersRead is the number of due timers read at a time in addition to the known
+	// ones.
 	timersRead = 64
-	// timersPace is the least time between two looks, so that a stream of commands
-	// that set timers doesn't make a stream of looks.
+	// timersPace is the least time between two looks, so that frequent commands with
+	// timers don't cause as many looks.
 	timersPace = 20 * time.Millisecond
-	// A timer whose operation fails is tried again after retryFirst, then twice as
-	// long each time up to retryMost.
+	// A timer whose operation fails is run again after retryFirst, then after twice the
+	// time at each failure, up to retryMost.
 	retryFirst = time.Second
 	retryMost  = 5 * time.Minute
-	// lastingTimers is how many timers of each lasting kind a shard runs at once. They
-	// are not among Limits.Timers, so that they don't keep others waiting.
+	// lastingTimers is the number of timers of each lasting kind that a shard runs at
+	// once. They don't count for Limits.Timers, so that they don't delay others.
 	lastingTimers = 4
-	// timersLook is the longest the loop sleeps: sleep is not measured by the clock
-	// that says what is due, which may be set, or go on while the machine is suspended.
+	// timersLook is the longest time that the loop sleeps: the wall clock, which
+	// decides what is due, may be set, or run on while the machine is suspended.
 	timersLook = time.Minute
 )
 
-// startScheduler runs a shard's timers until stop; nil when the engine is closed.
+// startScheduler starts a shard's timers; it returns nil if the engine is closed.
 func startScheduler(s *shard) *scheduler {
 	e := s.engine
 	if !e.background.enter() {
@@ -84,7 +85,7 @@ func startScheduler(s *shard) *scheduler {
 // stop makes the loop end; it doesn't wait for it.
 func (c *scheduler) stop() { c.cancel() }
 
-// wake has the scheduler of an owned shard look again.
+// wake makes the scheduler of an owned shard look again.
 func (s *shard) wake() {
 	s.mu.RLock()
 	timers := s.timers
@@ -94,7 +95,7 @@ func (s *shard) wake() {
 	}
 	select {
 	case timers.wakeup <- struct{}{}:
-	default: // it is going to look anyway
+	default: // the loop is about to look
 	}
 }
 
@@ -103,11 +104,11 @@ func (c *scheduler) loop() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		// A change first waits until the pace allows another look.
+		// A change within this time waits for its end.
 		pace := time.Now().Add(timersPace)
 		sleep, err := c.look()
 		if err != nil {
-			c.shard.engine.log.Error("timers can't be read", "shard", int(c.shard.number), "error", err)
+			c.shard.engine.log.Error("read timers", "shard", int(c.shard.number), "error", err)
 			sleep = retryFirst
 		}
 		timer.Reset(sleep)
@@ -134,7 +135,7 @@ func (c *scheduler) loop() {
 	}
 }
 
-// look starts what is due and gives the time until the next look.
+// look starts due timers and returns the time until the next look.
 func (c *scheduler) look() (time.Duration, error) {
 	e := c.shard.engine
 	v := storage.NewView(e.state, c.shard.number, storage.SystemID)
@@ -142,7 +143,7 @@ func (c *scheduler) look() (time.Duration, error) {
 	short := e.cfg.Shortage()
 	due, next, err := tracker.ListDue(&v, now, len(c.tasks)+timersRead, func(kind string) bool {
 		op := e.timerOps[kind]
-		return short == storage.Ample || op != nil && hasSpace(short, op, false) // else it would fail
+		return short == storage.Ample || op != nil && hasSpace(short, op, false) // otherwise it would fail
 	})
 	if err != nil {
 		return 0, err
@@ -168,13 +169,13 @@ func (c *scheduler) look() (time.Duration, error) {
 			c.tasks[name] = t
 		case t.running:
 			continue
-		case !t.due.Equal(d.Due): // moved, and due again
+		case !t.due.Equal(d.Due): // it was moved, and is due again
 			t.due, t.tries, t.again = d.Due, 0, time.Time{}
 		}
 		switch {
 		case t.again.After(now):
 			sleep = min(sleep, t.again.Sub(now))
-		case c.free(t.name.kind): // else the end of one wakes the loop
+		case c.free(t.name.kind): // otherwise the end of another one wakes the loop
 			c.start(t)
 		}
 	}
@@ -192,7 +193,7 @@ func (c *scheduler) isLasting(kind string) bool {
 	return op != nil && op.Lasting
 }
 
-// free reports whether another timer of a kind may be run.
+// free reports whether another timer of a kind may run.
 func (c *scheduler) free(kind string) bool {
 	if c.isLasting(kind) {
 		return c.lasting[kind] < lastingTimers
@@ -200,7 +201,7 @@ func (c *scheduler) free(kind string) bool {
 	return c.running < c.shard.engine.cfg.Limits.Timers
 }
 
-// count counts timers that are being run.
+// count changes the number of running timers.
 func (c *scheduler) count(kind string, by int) {
 	if c.isLasting(kind) {
 		c.lasting[kind] += by
@@ -238,8 +239,8 @@ func (e *Engine) fire(name timerName) error {
 	return nil
 }
 
-// done notes what became of a run. If the timer is still set at the next look, it
-// is run again after a while.
+// done handles the result of a run. If the timer is still set at the next look, it is
+// run again after a pause.
 func (c *scheduler) done(r result) {
 	t := r.task
 	c.count(t.name.kind, -1)

@@ -6,31 +6,31 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// counters counts what the engine does, since it started.
+// counters are the counters of the engine since its start.
 type counters struct {
 	queries, commands, workflows, panics, remote atomic.Uint64
-	// Batches that were proposed, with the commands, keys and bytes in them.
+	// Proposed batches, with their commands, keys and bytes.
 	batches, batchCommands, batchOps, batchBytes atomic.Uint64
 	callersFound, callersResolved                atomic.Uint64
 	timers, timersFailed                         atomic.Uint64
 	refused                                      [refusals]atomic.Uint64
-	// Tries of webhook deliveries, and the commands that record them.
+	// Attempts of webhook deliveries, and the commands that record them.
 	deliveries             [deliveryOutcomes]atomic.Uint64
-	held                   atomic.Uint64 // times that a delivery had to wait for a rate
+	held                   atomic.Uint64 // number of times that a delivery had to wait for a rate
 	records, recordsFailed atomic.Uint64
 }
 
-// What came of webhook deliveries.
+// The results of webhook deliveries.
 const (
 	deliverySucceeded = iota
-	deliveryFailed    // one try of it
-	deliveryDropped   // ended without a try
+	deliveryFailed    // one attempt failed
+	deliveryDropped   // it ended without an attempt
 	deliveryOutcomes
 )
 
 var deliveryNames = [deliveryOutcomes]string{"succeeded", "failed", "dropped"}
 
-// Why requests were answered as unavailable.
+// The reasons for UNAVAILABLE answers.
 const (
 	refusedWorkspaceFull = iota
 	refusedShardFull
@@ -50,7 +50,7 @@ var refusalNames = [refusals]string{
 	"not_owner", "no_read_barrier", "not_replicated", "deadline", "disk_full", "listeners_full",
 }
 
-// Counts is a moment's reading of the counters.
+// Counts are the values of the counters at one time.
 type Counts struct {
 	Queries, Commands, Workflows, Remote, Panics uint64
 	Batches, BatchCommands, BatchOps, BatchBytes uint64
@@ -64,7 +64,7 @@ type Counts struct {
 	Delivering, Listening                        int64
 }
 
-// Stats reads the engine's counters.
+// Stats returns the values of the engine's counters.
 func (e *Engine) Stats() Counts {
 	s := &e.stats
 	c := Counts{
@@ -86,7 +86,7 @@ func (e *Engine) Stats() Counts {
 	return c
 }
 
-// Collector gives the engine's counters as metrics.
+// Collector returns the engine's counters as metrics.
 func (e *Engine) Collector() prometheus.Collector { return collector{e} }
 
 type collector struct{ engine *Engine }

@@ -2,8 +2,8 @@ package actors
 
 import "time"
 
-// sweepsPerIdle is how often within Limits.Idle the sweeper looks, and so how many
-// times it must find a workspace unused.
+// sweepsPerIdle is the number of sweeps within Limits.Idle, and so the number of times
+// that a sweep must find a workspace unused.
 const sweepsPerIdle = 4
 
 // sweep passivates idle workspaces until the engine is closed.
@@ -28,7 +28,7 @@ func (e *Engine) sweep() {
 	}
 }
 
-// sweepOnce passivates the handles for which idle is true.
+// sweepOnce passivates the handles for which idle returns true.
 func (e *Engine) sweepOnce(idle func(*handle) bool) {
 	var found []*handle
 	for _, s := range e.shards {
@@ -46,13 +46,12 @@ func (e *Engine) sweepOnce(idle func(*handle) bool) {
 	}
 }
 
-// evictSample is how many of a shard's workspaces are looked at to find one that
-// can be passivated at once.
+// evictSample is the number of a shard's workspaces that are tried to find one that can
+// be passivated.
 const evictSample = 16
 
-// evict passivates some workspace that has nothing to do, to make room for
-// another; it costs that one no more than being activated again. false when none
-// was found.
+// evict passivates a workspace without commands to make room for another, at the cost
+// of activating it again later. It returns false if it finds none.
 func (e *Engine) evict() bool {
 	var found []*handle
 	for _, s := range e.shards {

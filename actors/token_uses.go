@@ -8,28 +8,28 @@ import (
 	"switchyard/storage"
 )
 
-// tokenUses gathers which workspace tokens are used, to write it down apart from the
-// requests. What can't be written is dropped: a later use is noted instead.
+// tokenUses collects the uses of workspace tokens, which are recorded apart from the
+// requests. A use that can't be recorded is dropped; a later one will be.
 type tokenUses struct {
-	mu      sync.Mutex // guards the rest; never held while waiting for anything
+	mu      sync.Mutex // guards the fields below; never held while waiting
 	waiting map[tokenName]time.Time
 	writing bool
 }
 
-// tokenName is a workspace token and the workspace that keeps it.
+// tokenName is a workspace token and its home workspace.
 type tokenName struct{ home, id storage.ID }
 
 const (
-	// tokenUsesLinger is how long a use waits for others to go along.
+	// tokenUsesLinger is the time that a use waits for others.
 	tokenUsesLinger = time.Second
-	// tokenUsesMost is how many tokens may wait to be noted; others have to be used
-	// again.
+	// tokenUsesMost is the number of tokens with a waiting use; a use of another token
+	// is dropped.
 	tokenUsesMost = 4096
-	// tokenUsesBatch is how many go into one command.
+	// tokenUsesBatch is the number of uses in one command.
 	tokenUsesBatch = 256
 )
 
-// noteUse notes that an admitted caller's token is used, unless that was noted within
+// noteUse records a use of an admitted caller's token, unless one was recorded within
 // tracker.TokenUseNoted.
 func (e *Engine) noteUse(a *admission) {
 	if a.caller.Kind != tracker.WorkspaceToken {
@@ -46,7 +46,7 @@ func (e *Engine) noteUse(a *admission) {
 	}
 }
 
-// addUse takes a use to be written; false when too many wait.
+// addUse adds a use to be recorded; it returns false if too many are waiting.
 func (e *Engine) addUse(name tokenName, at time.Time) bool {
 	u := &e.tokenUses
 	u.mu.Lock()
@@ -65,7 +65,7 @@ func (e *Engine) addUse(name tokenName, at time.Time) bool {
 	return true
 }
 
-// writeUses writes what waits until nothing does.
+// writeUses records uses until none is waiting.
 func (e *Engine) writeUses() {
 	defer e.background.leave()
 	timer := time.NewTimer(tokenUsesLinger)
@@ -91,8 +91,8 @@ func (e *Engine) writeUses() {
 	}
 }
 
-// takeUses takes all that waits, by workspace; nil when nothing does, and the writer
-// has ended.
+// takeUses takes all waiting uses, by workspace. It returns nil if there are none, and
+// then the writer must end.
 func (e *Engine) takeUses() map[storage.ID][]tracker.TokenUse {
 	u := &e.tokenUses
 	u.mu.Lock()
@@ -113,6 +113,6 @@ func (e *Engine) recordUses(home storage.ID, uses []tracker.TokenUse) {
 	req := tracker.ServiceRequest("token uses", home)
 	req.Deadline = time.Now().Add(e.cfg.Limits.Answer)
 	if _, err := e.step(req, tracker.NoteTokenUses, &tracker.TokenUses{Uses: uses}); err != nil {
-		e.log.Debug("the use of tokens was not noted", "workspace", home.String(), "tokens", len(uses), "error", err)
+		e.log.Debug("record uses of tokens", "workspace", home.String(), "tokens", len(uses), "error", err)
 	}
 }

@@ -15,10 +15,11 @@ import (
 )
 
 const (
-	// wholeTime bounds a try, from the look-up of the name to the answer's head.
+	// wholeTime limits an attempt, from the look-up of the name to the response's
+	// header.
 	wholeTime = 10 * time.Second
-	// An answer's body says nothing that counts: this much of it is read, for so long,
-	// so that the connection can be used again.
+	// A response's body is not used. This much of it is read, for so long, so that the
+	// connection can be used again.
 	bodyBytes = 64 << 10
 	bodyTime  = 500 * time.Millisecond
 	headBytes = 32 << 10
@@ -30,47 +31,47 @@ const (
 	userAgent = "Switchyard-Webhooks/1"
 )
 
-// Delivery is one try of one delivery.
+// Delivery is one attempt of one delivery.
 type Delivery struct {
 	URL string
-	// ID is the delivery's, the same on every try; Type the event's.
+	// ID is the delivery's, the same for every attempt; Type is the event's.
 	ID, Type string
 	Body     []byte
-	// Secrets sign, the current one first.
+	// Secrets sign the request, the current one first.
 	Secrets []string
 	At      time.Time
 }
 
-// Result is what came of a try.
+// Result is the result of an attempt.
 type Result struct {
-	// StatusCode is that of the answer; 0 when there was none.
+	// StatusCode is that of the response; 0 without one.
 	StatusCode int
 	// Failure says what went wrong, for the subscriber's admins; empty for success. It
-	// tells nothing of the network that the service stands in.
+	// reveals nothing of the service's own network.
 	Failure string
-	// Gone: the receiver wants no more deliveries at all.
+	// Gone is set if the receiver wants no more deliveries.
 	Gone bool
 }
 
-// Config says how to reach receivers.
+// Config configures a client.
 type Config struct {
-	// Permits tells which addresses may be dialed. It is asked for every connection,
-	// with the address that is about to be dialed, after the name was looked up.
+	// Permits reports whether an address may be dialed. It is called for every
+	// connection, with the address about to be dialed, after the look-up of the name.
 	Permits func(netip.Addr) bool
-	// AllowHTTP sends to http URLs too.
+	// AllowHTTP allows http URLs, too.
 	AllowHTTP bool
-	// Resolver looks names up; nil: the machine's.
+	// Resolver looks up names; nil means the default one.
 	Resolver *net.Resolver
 }
 
-// Client sends deliveries. It may be used by many goroutines.
+// Client sends deliveries. It is safe for concurrent use.
 type Client struct {
 	transport *http.Transport
 	allowHTTP bool
-	limit     time.Duration // wholeTime, but in tests
+	limit     time.Duration // wholeTime, except in tests
 }
 
-// NewClient makes a client. Close ends its idle connections.
+// NewClient returns a client. Close ends its idle connections.
 func NewClient(cfg Config) *Client {
 	dialer := &net.Dialer{
 		Timeout:        wholeTime,
@@ -78,7 +79,7 @@ func NewClient(cfg Config) *Client {
 		ControlContext: guard(cfg.Permits),
 	}
 	return &Client{limit: wholeTime, allowHTTP: cfg.AllowHTTP, transport: &http.Transport{
-		// No Proxy: one would dial where the guard does not see.
+		// No Proxy: a proxy would dial where the guard does not see it.
 		DialContext:            dialer.DialContext,
 		TLSHandshakeTimeout:    wholeTime,
 		MaxIdleConns:           idleMost,
@@ -89,9 +90,9 @@ func NewClient(cfg Config) *Client {
 	}}
 }
 
-// guard refuses to connect to an address that is not permitted. The dialer calls it
-// for each socket with the address itself, so that there is no moment between the
-// look and the connection in which a name could come to mean another address.
+// guard returns a function that refuses to connect to addresses that are not permitted.
+// The dialer calls it for each socket with the address itself, so the name can't change
+// its meaning between the check and the connection.
 func guard(permits func(netip.Addr) bool) func(context.Context, string, string, syscall.RawConn) error {
 	return func(_ context.Context, network, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
@@ -105,8 +106,8 @@ func guard(permits func(netip.Addr) bool) func(context.Context, string, string, 
 // Close ends the idle connections.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
-// Send makes one try. Any 2xx within wholeTime is success, whatever comes of the
-// answer's body; a redirect is none.
+// Send makes one attempt. Any 2xx within wholeTime is a success, even if the body can't
+// be read; a redirect is a failure.
 func (c *Client) Send(ctx context.Context, d *Delivery) Result {
 	ctx, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
@@ -118,7 +119,7 @@ func (c *Client) Send(ctx context.Context, d *Delivery) Result {
 		return Result{Failure: "The URL is not an https one, and this service sends to no other."}
 	}
 	sign(req.Header, d)
-	answer, err := c.transport.RoundTrip(req) // not a Client's: it would follow redirects
+	answer, err := c.transport.RoundTrip(req) // http.Client would follow redirects
 	if err != nil {
 		return Result{Failure: describe(err)}
 	}
@@ -151,8 +152,8 @@ func sign(h http.Header, d *Delivery) {
 	h["Webhook-Id"] = []string{d.ID}
 	h["Webhook-Timestamp"] = []string{timestamp}
 	h["Webhook-Signature"] = []string{standard}
-	// Not sent; it tells net/http that a request may go out again when an idle
-	// connection turns out to have been closed. A repeat carries the same id.
+	// The header is not sent; it tells net/http that a request may be repeated when an
+	// idle connection turns out to be closed. A repeat has the same id.
 	h["Idempotency-Key"] = nil
 }
 

@@ -1,9 +1,8 @@
-// Package webhook sends deliveries: one HTTP request each, signed, bounded in time
-// and in what is read of the answer, and only to addresses that the policy permits.
+// Package webhook sends deliveries: one HTTP request each, signed, limited in time and
+// in the bytes read of the response, and only to addresses that the policy permits.
 //
-// What does not live here: which delivery is to be made when (package actors) and
-// how it is kept (package tracker).
+// Package actors decides which delivery is made when, and package tracker stores them.
 //
-// The package owns no goroutine of its own; net/http's connections have theirs,
-// which end with the connection, at the latest in Close.
+// The package has no goroutines of its own; those of net/http's connections end with
+// the connection, at the latest in Close.
 package webhook

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// describe tells a subscriber's admin what went wrong. It names no address: what a
-// name leads to inside the service's own network is nobody's business.
+// describe returns the reason of a failure for a subscriber's admin. It has no
+// addresses, which could reveal the service's own network.
 func describe(err error) string {
 	var (
 		dns       *net.DNSError
@@ -28,8 +28,8 @@ func describe(err error) string {
 	case errors.Is(err, context.Canceled):
 		return "The try was cut short."
 	case errors.Is(err, errForbidden), errors.As(err, &dns) && !dns.IsTimeout:
-		// The text is the same for both: tenants must not learn which names the
-		// service's own network has.
+		// The text is the same for both: tenants must not learn which names exist in
+		// the service's own network.
 		return "The host's name is not known, or leads to an address that this service does not send to."
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return "There was no answer within 10 seconds."

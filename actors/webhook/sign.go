@@ -8,19 +8,18 @@ import (
 	"strings"
 )
 
-// Signature is the hexadecimal HMAC-SHA256 over timestamp + "." + body, keyed on
-// the whole text of the secret (Decision 46).
+// Signature returns the hexadecimal HMAC-SHA256 of timestamp + "." + body, with the
+// whole text of the secret as the key (Decision 46).
 func Signature(secret, timestamp string, body []byte) string {
 	return hex.EncodeToString(digest([]byte(secret), timestamp, body))
 }
 
-// StandardSignature is that of Standard Webhooks: "v1," and the Base64 of the
-// HMAC-SHA256 over id.timestamp.body, keyed on the bytes that the secret's text
-// stands for.
+// StandardSignature returns the signature of Standard Webhooks: "v1," and the Base64 of
+// the HMAC-SHA256 of id.timestamp.body, with the decoded secret as the key.
 func StandardSignature(secret, id, timestamp string, body []byte) string {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
 	if err != nil {
-		return "" // stored secrets are checked when they are written
+		return "" // secrets are validated before they are stored
 	}
 	return "v1," + base64.StdEncoding.EncodeToString(digest(key, id+"."+timestamp, body))
 }
