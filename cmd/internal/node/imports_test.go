@@ -13,9 +13,9 @@ import (
 	"testing"
 )
 
-// forbidden lists who may not import what. Imports run one way: cmd to all,
-// httpapi to the domain, actors to the domain and storage, cluster to storage.
-// A rule holds for a folder and those below it, tests included, except for files
+// forbidden lists the imports that a folder must not have. Imports run one way: cmd to
+// all, httpapi to the domain, actors to the domain and storage, cluster to storage. A
+// rule holds for a folder and those below it, tests included, except for the files
 // named in but.
 var forbidden = []struct {
 	from, imports, reason string
@@ -57,9 +57,12 @@ var forbidden = []struct {
 	{from: "bench", imports: "switchyard/httpapi", reason: "load comes from outside: bench sees what a client sees"},
 	{from: "bench", imports: "switchyard/cmd", reason: "cmd assembles, nothing imports it"},
 
+	{from: "internal/testkit", imports: "switchyard", reason: "every test may use testkit, so it is the bottom"},
+
 	{from: "examples", imports: "switchyard", reason: "examples are copied, and see what a client sees"},
 	{from: "examples", imports: "github.com", reason: "examples need nothing but Go"},
 
+	{from: "", imports: "switchyard/internal/testkit", reason: "testkit is for tests", but: []string{"_test.go"}},
 	{from: "", imports: "github.com/asynkron/protoactor-go/cluster", reason: "measured: data races, requests that hang until their time-out"},
 	{from: "", imports: "github.com/asynkron/protoactor-go/remote", reason: "measured: data races, commands that run twice"},
 	{from: "", imports: "github.com/pkg/errors", reason: "errors are wrapped with %w"},
@@ -68,7 +71,7 @@ var forbidden = []struct {
 }
 
 // folders are the only ones that hold code.
-var folders = []string{"actors", "bench", "cluster", "cmd", "examples", "httpapi", "storage"}
+var folders = []string{"actors", "bench", "cluster", "cmd", "examples", "httpapi", "internal/testkit", "storage"}
 
 func TestImports_RunOneWay(t *testing.T) {
 	t.Parallel()
@@ -92,7 +95,7 @@ func TestImports_RunOneWay(t *testing.T) {
 func TestLayout_OnlyTheseFoldersHoldCode(t *testing.T) {
 	t.Parallel()
 	eachFile(t, func(file string, _ []string) {
-		if top, _, _ := strings.Cut(file, "/"); !slices.Contains(folders, top) {
+		if !slices.ContainsFunc(folders, func(folder string) bool { return within(file, folder) }) {
 			t.Errorf("%s: code lives in %s only", file, strings.Join(folders, ", "))
 		}
 		for _, part := range strings.Split(path.Dir(file), "/") {
@@ -103,13 +106,13 @@ func TestLayout_OnlyTheseFoldersHoldCode(t *testing.T) {
 	})
 }
 
-// own tells whether a file imports its own package or one below it: an external
+// own reports whether a file imports its own package or one below it: an external
 // test package does.
 func own(file, imported string) bool {
 	return within(imported, "switchyard/"+path.Dir(file))
 }
 
-// within tells whether a slash-separated path is root or below it.
+// within reports whether a slash-separated path is root or below it.
 func within(p, root string) bool { return p == root || strings.HasPrefix(p, root+"/") }
 
 // eachFile calls fn for every Go file of the module with its imports.
