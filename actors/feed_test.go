@@ -59,7 +59,7 @@ func (a *audience) heard() (numbers string) {
 	return numbers
 }
 
-func (y *yard) listen(a *audience) tracker.Stream {
+func (y *workspaceFixture) listen(a *audience) tracker.Stream {
 	y.t.Helper()
 	req := request(y.workspace)
 	req.Credential = rootToken
@@ -75,7 +75,7 @@ func (y *yard) listen(a *audience) tracker.Stream {
 	return s
 }
 
-func (y *yard) create(n int) {
+func (y *workspaceFixture) create(n int) {
 	y.t.Helper()
 	for range n {
 		y.must(tracker.CreateIssue, &tracker.CreateIssueIn{Title: "Told"})
@@ -89,7 +89,7 @@ func withRoot(c *Config) { c.RootToken = rootToken }
 func TestFeed_TellsALoneEventAtOnceAndManyTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, withRoot)
+		y := newWorkspaceFixture(t, withRoot)
 		a, slow := &audience{}, &audience{slow: true}
 		s := y.listen(a)
 		y.listen(slow)
@@ -136,7 +136,7 @@ func TestFeed_TellsALoneEventAtOnceAndManyTogether(t *testing.T) {
 func TestFeed_KeepsStreamsAliveAndEndsThem(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, withRoot)
+		y := newWorkspaceFixture(t, withRoot)
 		a := &audience{}
 		s := y.listen(a)
 		pass(3*feedAlive + feedTick)
@@ -172,7 +172,7 @@ func TestFeed_KeepsStreamsAliveAndEndsThem(t *testing.T) {
 func TestFeed_WakesRequestsThatWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
+		y := newWorkspaceFixture(t)
 		reader := worker("a")
 		reader.Permissions, _, _ = tracker.ParsePermissions("read")
 		first := y.waiting(reader, tracker.ListEvents, &tracker.ListEventsIn{Wait: 20})
@@ -196,7 +196,7 @@ func TestFeed_WakesRequestsThatWait(t *testing.T) {
 func TestFeed_HasRoomForSoMany(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, withRoot, func(c *Config) { c.Limits.WorkspaceListening, c.Limits.Listening = 2, 2 })
+		y := newWorkspaceFixture(t, withRoot, func(c *Config) { c.Limits.WorkspaceListening, c.Limits.Listening = 2, 2 })
 		y.listen(&audience{})
 		y.listen(&audience{})
 		for _, workspace := range []storage.ID{y.workspace, y.workspace} {

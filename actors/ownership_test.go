@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"switchyard/actors/tracker"
+	"switchyard/internal/testkit"
 	"switchyard/storage"
 )
 
@@ -48,7 +49,7 @@ func TestCommit_Faults(t *testing.T) {
 			b.mustCount(ws, row.next)
 			b.mustCount(ws, row.next+1)
 			b.engine.sweepOnce(func(*handle) bool { return true })
-			eventually(t, func() bool { return b.engine.Stats().ActiveActors == 0 })
+			testkit.Eventually(t, "no actor is active", func() bool { return b.engine.Stats().ActiveActors == 0 })
 		})
 	}
 }
@@ -225,7 +226,7 @@ func TestDo_OwnershipComesAndGoesUnderLoad(t *testing.T) {
 		b.local.gain(t, b.engine)
 	}
 	all.Wait()
-	eventually(t, func() bool { return b.engine.Stats().UnansweredCommands == 0 })
+	testkit.Eventually(t, "every command has its answer", func() bool { return b.engine.Stats().UnansweredCommands == 0 })
 }
 
 // An actor that panics outside a command is replaced, and nobody is left waiting.
@@ -329,8 +330,8 @@ func TestClose_FinishesWhatIsInFlight(t *testing.T) {
 	b.local.waitHeld(1)
 	closed := make(chan error)
 	go func() { closed <- b.engine.Close(t.Context()) }()
-	eventually(t, b.engine.closing.Load)
-	eventually(t, func() bool { // refused from now on
+	testkit.Eventually(t, "the engine closes", b.engine.closing.Load)
+	testkit.Eventually(t, "requests are refused", func() bool {
 		_, err := b.do(ws, readCount, &tracker.None{})
 		return err != nil
 	})

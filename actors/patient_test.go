@@ -15,16 +15,16 @@ import (
 	"switchyard/storage"
 )
 
-// yard is an engine with one workspace in it.
-type yard struct {
+// workspaceFixture is an engine with one workspace in it.
+type workspaceFixture struct {
 	*bundle
 	workspace storage.ID
 	team      storage.ID
 }
 
-func newYard(t testing.TB, adjust ...func(*Config)) *yard {
+func newWorkspaceFixture(t testing.TB, adjust ...func(*Config)) *workspaceFixture {
 	t.Helper()
-	y := &yard{bundle: setup(t, append(adjust, withRoot)...)}
+	y := &workspaceFixture{bundle: setup(t, append(adjust, withRoot)...)}
 	reply, err := y.engine.Do(request(storage.ID{}), tracker.OnboardWorkspace, &tracker.NewWorkspaceIn{Name: "Yard", Slug: "yard"})
 	if err != nil {
 		t.Fatal(err)
@@ -54,14 +54,14 @@ func worker(id string, hidden ...storage.ID) tracker.Caller {
 }
 
 // as asks for an operation, for as long as it may wait.
-func (y *yard) as(who tracker.Caller, op *tracker.Op, in any) (tracker.Reply, error) {
+func (y *workspaceFixture) as(who tracker.Caller, op *tracker.Op, in any) (tracker.Reply, error) {
 	req := request(y.workspace)
 	req.Caller = who
 	req.Deadline = time.Now().Add(40 * time.Second)
 	return y.engine.Do(req, op, in)
 }
 
-func (y *yard) must(op *tracker.Op, in any) tracker.Reply {
+func (y *workspaceFixture) must(op *tracker.Op, in any) tracker.Reply {
 	y.t.Helper()
 	reply, err := y.as(tracker.System, op, in)
 	if err != nil {
@@ -71,14 +71,14 @@ func (y *yard) must(op *tracker.Op, in any) tracker.Reply {
 }
 
 // dispatch makes an issue and a session of it.
-func (y *yard) dispatch(agent string) tracker.SessionID {
+func (y *workspaceFixture) dispatch(agent string) tracker.SessionID {
 	y.t.Helper()
 	issue := decodeBody[tracker.Issue](y.t, y.must(tracker.CreateIssue, &tracker.CreateIssueIn{Title: "Work"}).Body)
 	return decodeBody[tracker.DispatchedSession](y.t, y.must(tracker.DispatchIssue, &tracker.DispatchIssueIn{ID: string(issue.ID), AgentID: tracker.Some(agent)}).Body).ID
 }
 
 // laneDo asks for an operation with a lane token, as a request does.
-func (y *yard) laneDo(lane string, op *tracker.Op, in any) (tracker.Reply, error) {
+func (y *workspaceFixture) laneDo(lane string, op *tracker.Op, in any) (tracker.Reply, error) {
 	req := request(y.workspace)
 	req.Credential = lane
 	if err := y.engine.Admit(req, op); err != nil {
@@ -94,7 +94,7 @@ type answer struct {
 	after time.Duration
 }
 
-func (y *yard) waiting(who tracker.Caller, op *tracker.Op, in any) <-chan answer {
+func (y *workspaceFixture) waiting(who tracker.Caller, op *tracker.Op, in any) <-chan answer {
 	done := make(chan answer, 1)
 	began := time.Now()
 	go func() {
@@ -116,7 +116,7 @@ func (a answer) sessions(t testing.TB) []tracker.ClaimedSession {
 func TestPatient_AClaimGetsWhatIsDispatched(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
+		y := newWorkspaceFixture(t)
 		other := y.waiting(worker("b"), tracker.ClaimSessions, &tracker.ClaimSessionsIn{AgentID: tracker.Some("y"), Wait: 20})
 		done := y.waiting(worker("a"), tracker.ClaimSessions, &tracker.ClaimSessionsIn{Wait: 20})
 		pass(5 * time.Second)
@@ -137,7 +137,7 @@ func TestPatient_AClaimGetsWhatIsDispatched(t *testing.T) {
 func TestPatient_OneIsWokenForOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
+		y := newWorkspaceFixture(t)
 		var done []<-chan answer
 		for n := range 100 {
 			in := &tracker.ClaimSessionsIn{Wait: 30}
@@ -169,7 +169,7 @@ func TestPatient_OneIsWokenForOne(t *testing.T) {
 func TestPatient_PassesOnWhatItCannotUse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
+		y := newWorkspaceFixture(t)
 		blind := y.waiting(worker("blind", y.team), tracker.ClaimSessions, &tracker.ClaimSessionsIn{Wait: 30})
 		left := request(y.workspace)
 		left.Caller, left.Deadline = worker("left"), time.Now().Add(40*time.Second)
@@ -191,7 +191,7 @@ func TestPatient_PassesOnWhatItCannotUse(t *testing.T) {
 func TestPatient_AFreedAgentIsGivenMore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
+		y := newWorkspaceFixture(t)
 		agent := decodeBody[tracker.Agent](t, y.must(tracker.CreateAgent, &tracker.CreateAgentIn{Name: "A", MaxConcurrentSessions: tracker.Some(int64(1))}).Body)
 		y.dispatch(string(agent.ID))
 		y.dispatch(string(agent.ID))
@@ -219,7 +219,7 @@ func TestPatient_AFreedAgentIsGivenMore(t *testing.T) {
 func TestPatient_PollSeesChanges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
+		y := newWorkspaceFixture(t)
 		id := y.dispatch("x")
 		watching := y.waiting(worker("w"), tracker.PollSession, &tracker.PollSessionIn{ID: id, Wait: 30})
 		idle := y.waiting(worker("w"), tracker.PollSession, &tracker.PollSessionIn{ID: y.dispatch("x"), Wait: 7})
@@ -238,7 +238,7 @@ func TestPatient_PollSeesChanges(t *testing.T) {
 func TestPatient_EndsWithTheShard(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
+		y := newWorkspaceFixture(t)
 		id := y.dispatch("x")
 		y.must(tracker.ClaimSessions, &tracker.ClaimSessionsIn{LeaseSeconds: 3600})
 		for _, waiting := range []<-chan answer{
@@ -259,7 +259,7 @@ func TestPatient_EndsWithTheShard(t *testing.T) {
 func TestPatient_EndsWithTheEngine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t)
+		y := newWorkspaceFixture(t)
 		claim := y.waiting(worker("a"), tracker.ClaimSessions, &tracker.ClaimSessionsIn{Wait: 30})
 		if err := y.engine.Close(context.Background()); err != nil {
 			t.Fatal(err)
@@ -273,7 +273,7 @@ func TestPatient_EndsWithTheEngine(t *testing.T) {
 func TestPatient_NotMoreThanThereMayBe(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, func(c *Config) { c.Limits.WorkspaceWaiting = 2 })
+		y := newWorkspaceFixture(t, func(c *Config) { c.Limits.WorkspaceWaiting = 2 })
 		first := y.waiting(worker("a"), tracker.ClaimSessions, &tracker.ClaimSessionsIn{Wait: 30})
 		second := y.waiting(worker("a"), tracker.ClaimSessions, &tracker.ClaimSessionsIn{Wait: 30})
 		if a := <-y.waiting(worker("a"), tracker.ClaimSessions, &tracker.ClaimSessionsIn{Wait: 30}); len(a.sessions(t)) != 0 || a.after != 0 {
@@ -290,7 +290,7 @@ func TestClaimers_NothingIsHeldTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const claimers, all = 64, 600
-		y := newYard(t)
+		y := newWorkspaceFixture(t)
 		for n := range all {
 			y.dispatch(fmt.Sprint("agent", n%5))
 		}
@@ -348,7 +348,7 @@ func TestClaimers_NothingIsHeldTwice(t *testing.T) {
 	})
 }
 
-func (y *yard) finish(name string, s *tracker.ClaimedSession, mu *sync.Mutex, holder map[tracker.SessionID]string, ended map[tracker.SessionID]int) {
+func (y *workspaceFixture) finish(name string, s *tracker.ClaimedSession, mu *sync.Mutex, holder map[tracker.SessionID]string, ended map[tracker.SessionID]int) {
 	for range 3 {
 		if _, err := y.laneDo(s.LaneToken, tracker.LogActivities, &tracker.LogActivitiesIn{ID: s.Session.ID, ActivityFields: tracker.ActivityFields{Message: tracker.Some("on it")}}); err != nil {
 			y.t.Error(err)
@@ -367,7 +367,7 @@ func (y *yard) finish(name string, s *tracker.ClaimedSession, mu *sync.Mutex, ho
 }
 
 // settled checks what became of the sessions, by the log of events.
-func (y *yard) settled(all int, ended map[tracker.SessionID]int) {
+func (y *workspaceFixture) settled(all int, ended map[tracker.SessionID]int) {
 	y.t.Helper()
 	statuses := map[tracker.SessionStatus]int{}
 	cursor := tracker.Opt[string]{}

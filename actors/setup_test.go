@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -147,15 +146,5 @@ func wantCode(t testing.TB, err error, want tracker.Code) {
 	}
 }
 
-// eventually returns when what a goroutine is about to do has been done.
-func eventually(t testing.TB, done func() bool) {
-	t.Helper()
-	for late := time.Now().Add(20 * time.Second); !done(); runtime.Gosched() {
-		if time.Now().After(late) {
-			t.Fatal("it did not happen")
-		}
-	}
-}
-
-// pass lets time go by, in a synctest bubble.
+// pass advances the time of a synctest bubble.
 func pass(d time.Duration) { <-time.After(d) }

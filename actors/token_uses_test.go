@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"switchyard/actors/tracker"
+	"switchyard/internal/testkit"
 	"switchyard/storage"
 )
 
@@ -46,7 +47,7 @@ func TestTokenUses(t *testing.T) {
 	use := func() { b.admitted(storage.ID{}, token.Secret, op) }
 	noted := func(want time.Duration) {
 		t.Helper()
-		eventually(t, func() bool { return b.lastUsed(mine)[token.ID] == tracker.At(start.Add(want)) })
+		testkit.Eventually(t, "the token's use is recorded", func() bool { return b.lastUsed(mine)[token.ID] == tracker.At(start.Add(want)) })
 	}
 	use()
 	noted(0)

@@ -41,7 +41,7 @@ func TestPermissions(t *testing.T) {
 		bySlug   = "y" + "y" + "y" + "y" + "y" + "y" + "y" + "y" + "y" + "n" + "4" + "y" + "u"
 		open     = "y" + "y" + "y" + "y" + "y" + "y" + "y" + "y" + "y" + "y" + "y" + "y" + "y"
 	)
-	w := newTown(t)
+	w := newTestService(t)
 	callers := newMatrixCallers(w)
 	for _, row := range []struct {
 		op   *Op
@@ -74,14 +74,14 @@ func TestPermissions(t *testing.T) {
 }
 
 type matrixCallers struct {
-	*town
+	*testService
 	home        Onboarded
 	credentials [callerCount]string
 	tries       int
 }
 
-func newMatrixCallers(w *town) *matrixCallers {
-	m := &matrixCallers{town: w, home: w.onboard("home")}
+func newMatrixCallers(w *testService) *matrixCallers {
+	m := &matrixCallers{testService: w, home: w.onboard("home")}
 	with := func(in CreateTokenIn, permissions string) string {
 		in.Permissions = words(permissions)
 		return w.token(m.home, &in)
@@ -151,7 +151,7 @@ func isUnauthorized(err error) bool {
 
 func TestResolveCaller_Level(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	_, admin := w.member(home, RoleAdmin, "write")
 	_, guest := w.member(home, RoleGuest, "admin")

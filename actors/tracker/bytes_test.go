@@ -14,7 +14,7 @@ import (
 )
 
 // stores gives the counters of a workspace as they are on disk.
-func (w *town) stores(id WorkspaceID) (all, answers uint64) {
+func (w *testService) stores(id WorkspaceID) (all, answers uint64) {
 	w.Helper()
 	v := w.view(id.raw())
 	all, err := v.Number(bytesTable, bytesAll[:])
@@ -29,7 +29,7 @@ func (w *town) stores(id WorkspaceID) (all, answers uint64) {
 }
 
 // limit has the limits of a workspace be those given.
-func (w *town) limit(id WorkspaceID, limits Limits) { w.ledger(id.raw()).Limit(&limits) }
+func (w *testService) limit(id WorkspaceID, limits Limits) { w.ledger(id.raw()).Limit(&limits) }
 
 func wantLimit(t *testing.T, err error, limit string, most uint64) {
 	t.Helper()
@@ -45,7 +45,7 @@ func largeIssue(title string) *CreateIssueIn {
 
 func TestBytes_LimitRefusesWhatGrowsAndNothingElse(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	user, org := home.Token.Secret, home.Workspace.ID
 	ref := &CreateIssueIn{Title: "Known", IssueFields: IssueFields{ExternalRef: Some("ref")}}
@@ -95,7 +95,7 @@ func TestBytes_LimitRefusesWhatGrowsAndNothingElse(t *testing.T) {
 
 func TestBytes_AnswersHaveALimit(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	user, org := home.Token.Secret, home.Workspace.ID
 	limits := Limits{AnswerBytes: 3000}
@@ -123,7 +123,7 @@ func TestBytes_AnswersHaveALimit(t *testing.T) {
 // The answer to a change of an issue is kept in the event that tells of it.
 func TestBytes_IssueAndAnswerAreKeptOnce(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	user, org := home.Token.Secret, home.Workspace.ID
 	create := largeIssue("Large")
@@ -153,7 +153,7 @@ func TestBytes_IssueAndAnswerAreKeptOnce(t *testing.T) {
 // changes of rows that are counted already and of others that are not.
 func TestBytes_OldWorkspaceIsCountedBesideWrites(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	user, org := home.Token.Secret, home.Workspace.ID
 	var issues []Issue
@@ -162,7 +162,7 @@ func TestBytes_OldWorkspaceIsCountedBesideWrites(t *testing.T) {
 	}
 	w.restart()
 	for _, subject := range []storage.ID{bytesAll, bytesAnswers} {
-		start, _ := storage.WorkspaceRange(storage.ShardOf(org.raw(), townShards), org.raw())
+		start, _ := storage.WorkspaceRange(storage.ShardOf(org.raw(), testShards), org.raw())
 		if err := w.db.Delete(append(append(start, byte(bytesTable)), subject[:]...), pebble.NoSync); err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +198,7 @@ func TestBytes_OldWorkspaceIsCountedBesideWrites(t *testing.T) {
 
 func TestBytes_DeletedWorkspaceLeavesNoCounter(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	w.must(home.Token.Secret, home.Workspace.ID, CreateIssue, largeIssue("Large"), "k")
 	w.must("root", home.Workspace.ID, DeleteWorkspace, &None{})
@@ -211,7 +211,7 @@ func TestBytes_DeletedWorkspaceLeavesNoCounter(t *testing.T) {
 // verify finds a counter that is wrong.
 func TestBytes_VerifyProvesTheCounters(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	l := w.ledger(home.Workspace.ID.raw())
 	wrong := NewCommand[None, None]("wrong", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
@@ -220,7 +220,7 @@ func TestBytes_VerifyProvesTheCounters(t *testing.T) {
 	if _, err := l.Run(wrong, ServiceRequest("test", home.Workspace.ID.raw()), &None{}, w.now); err != nil {
 		t.Fatal(err)
 	}
-	w.commit(l)
+	commitLedger(w, w.db, l)
 	report, err := storage.Verify(t.Context(), w.db, Schema())
 	if err != nil || len(report.Problems) != 1 || !strings.Contains(report.Problems[0].Text, "counted are 17 bytes") {
 		t.Errorf("%+v, %v", report, err)
@@ -230,7 +230,7 @@ func TestBytes_VerifyProvesTheCounters(t *testing.T) {
 // The service stores what providers send, but for somebody else.
 func TestBytes_ProvidersAreLimited(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newInboundFixture(t)
 	o.admin(PutInboundSecret, &PutInboundSecretIn{InboundSourceIn: InboundSourceIn{"mail"}, Secret: Some("s")})
 	o.limit(o.home.Workspace.ID, Limits{Bytes: 1})
 	_, err := o.provider(ReceiveComms, o.comms("s", "one", `{"message":{"text":"x"}}`))

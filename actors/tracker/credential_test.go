@@ -59,7 +59,7 @@ func TestParseCredential_RefusesTypos(t *testing.T) {
 
 func TestAuthenticate_AnotherKindOrSecret(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	c, err := ParseCredential(home.Token.Secret)
 	if err != nil {

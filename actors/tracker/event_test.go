@@ -10,7 +10,7 @@ import (
 
 func TestEmit_Layout(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	team := home.Team.ID
 	raw, _ := storage.ParseID(team)

@@ -11,7 +11,7 @@ import (
 )
 
 // rows counts the rows under a table's id, everywhere.
-func (w *town) rows(table storage.TableID) (n int) {
+func (w *testService) rows(table storage.TableID) (n int) {
 	w.Helper()
 	w.each(func(key, _ []byte) {
 		if _, _, id, _, err := storage.SplitKey(key); err == nil && id == table {
@@ -23,7 +23,7 @@ func (w *town) rows(table storage.TableID) (n int) {
 
 func TestIdempotency_Replay(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	root, org := home.Token.Secret, home.Workspace.ID
 	in := &CreateTeamIn{Name: "x", Key: "X"}
@@ -49,7 +49,7 @@ func TestIdempotency_Replay(t *testing.T) {
 // The answer of a step that failed after remembering is not kept.
 func TestIdempotency_NothingOfAFailedCommand(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	fails := NewCommand[None, None]("fails", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		if err := tx.SetTimer("kind", "", tx.now); err != nil {
@@ -78,7 +78,7 @@ func TestIdempotency_NothingOfAFailedCommand(t *testing.T) {
 
 func TestIdempotency_ExpiresAfterADay(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	root, org := home.Token.Secret, home.Workspace.ID
 	patch := &PatchTeamIn{ID: home.Team.ID, Name: Some("new")}
@@ -110,7 +110,7 @@ func TestIdempotency_ExpiresAfterADay(t *testing.T) {
 // A sweep removes a bounded number at a time.
 func TestSweeps_AreBounded(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	org := home.Workspace.ID
 	const many = 2*sweepBatch + 10

@@ -22,7 +22,7 @@ func FuzzInbound(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		o := newOffice(t)
+		o := newInboundFixture(t)
 		for _, source := range []string{"mail", sourceHelpdesk1} {
 			o.admin(PutInboundSecret, &PutInboundSecretIn{InboundSourceIn: InboundSourceIn{source}, Secret: Some("s")})
 		}

@@ -10,13 +10,13 @@ import (
 
 // routing is an office with a second workspace that claims the same keys.
 type routing struct {
-	*office
+	*inboundFixture
 	rival Onboarded
 }
 
 func newRouting(t *testing.T) *routing {
 	t.Helper()
-	o := newOffice(t)
+	o := newInboundFixture(t)
 	return &routing{o, decode[Onboarded](o, o.must("", "", OnboardWorkspace, &NewWorkspaceIn{Name: "Rival", Slug: "rival"}).Body)}
 }
 
@@ -150,7 +150,7 @@ func TestInboundRoute_ClaimsAreBounded(t *testing.T) {
 		r.put(r.home, i%2 == 0, fmt.Sprintf("acme/r%d", i))
 	}
 	_, err := r.ask(r.home.Token.Secret, r.home.Workspace.ID, PutInboundRoute, &InboundRouteIn{Kind: RouteVCS, Key: "acme/more"})
-	wantCode(r.office, err, CodeConflict)
+	wantCode(r.inboundFixture, err, CodeConflict)
 	if refused := new(Error); !errors.As(err, &refused) || !strings.Contains(refused.Hint, "--inbound-routes-per-workspace") {
 		t.Errorf("the error doesn't name its flag: %v", err)
 	}
@@ -203,7 +203,7 @@ func TestReviewInboundRoutes_ShowsTheOperatorAllOfThem(t *testing.T) {
 		t.Errorf("active: %+v", active)
 	}
 	_, err := r.ask(r.home.Token.Secret, "", ReviewInboundRoutes, &ReviewInboundRoutesIn{Status: RoutePending, Limit: 50})
-	wantCode(r.office, err, CodeForbidden)
+	wantCode(r.inboundFixture, err, CodeForbidden)
 }
 
 // Routes that older versions kept have no status; each of them was in effect.

@@ -13,28 +13,28 @@ import (
 	"strconv"
 )
 
-// office is a town with one workspace that providers send to.
-type office struct {
-	*town
+// inboundFixture is a town with one workspace that providers send to.
+type inboundFixture struct {
+	*testService
 	home Onboarded
 	n    int
 }
 
-func newOffice(t tester) *office {
+func newInboundFixture(t tester) *inboundFixture {
 	t.Helper()
-	o := &office{town: newTown(t)}
+	o := &inboundFixture{testService: newTestService(t)}
 	o.inbound = InboundSettings{SMSSecret: "sms", VCSSecret: "vcs", PublicURL: "https://yard.example"}
 	o.home = decode[Onboarded](o, o.must("", "", OnboardWorkspace, &NewWorkspaceIn{Name: "Core", Slug: "core"}).Body)
 	return o
 }
 
-func (o *office) admin(op *Op, in any) Reply {
+func (o *inboundFixture) admin(op *Op, in any) Reply {
 	o.Helper()
 	return o.must(o.home.Token.Secret, o.home.Workspace.ID, op, in)
 }
 
 // provider makes a call without a credential.
-func (o *office) provider(op *Op, in any) (InboundAnswer, error) {
+func (o *inboundFixture) provider(op *Op, in any) (InboundAnswer, error) {
 	o.Helper()
 	reply, err := o.ask("", o.home.Workspace.ID, op, in)
 	if err != nil {
@@ -47,7 +47,7 @@ func (o *office) provider(op *Op, in any) (InboundAnswer, error) {
 	return a, nil
 }
 
-func (o *office) took(a InboundAnswer, err error) InboundAnswer {
+func (o *inboundFixture) took(a InboundAnswer, err error) InboundAnswer {
 	o.Helper()
 	if err != nil {
 		o.Fatal(err)
@@ -55,13 +55,13 @@ func (o *office) took(a InboundAnswer, err error) InboundAnswer {
 	return a
 }
 
-func (o *office) macOf(h func() hash.Hash, secret, text string) []byte {
+func (o *inboundFixture) macOf(h func() hash.Hash, secret, text string) []byte {
 	mac := hmac.New(h, []byte(secret))
 	mac.Write([]byte(text))
 	return mac.Sum(nil)
 }
 
-func (o *office) comms(secret, delivery, body string) *ReceiveCommsIn {
+func (o *inboundFixture) comms(secret, delivery, body string) *ReceiveCommsIn {
 	stamp := strconv.FormatInt(o.now.Unix(), 10)
 	return &ReceiveCommsIn{
 		Source: "mail", Timestamp: stamp, Delivery: delivery, Body: []byte(body),
@@ -69,7 +69,7 @@ func (o *office) comms(secret, delivery, body string) *ReceiveCommsIn {
 	}
 }
 
-func (o *office) vcs(event, body string) *ReceiveVCSIn {
+func (o *inboundFixture) vcs(event, body string) *ReceiveVCSIn {
 	o.n++
 	return &ReceiveVCSIn{
 		Event: event, Delivery: strconv.Itoa(o.n), Body: []byte(body),
@@ -77,7 +77,7 @@ func (o *office) vcs(event, body string) *ReceiveVCSIn {
 	}
 }
 
-func (o *office) sms(form url.Values) *ReceiveSMSIn {
+func (o *inboundFixture) sms(form url.Values) *ReceiveSMSIn {
 	text := o.inbound.PublicURL + smsPath
 	for _, name := range slices.Sorted(func(yield func(string) bool) {
 		for name := range form {
@@ -93,17 +93,17 @@ func (o *office) sms(form url.Values) *ReceiveSMSIn {
 
 // route makes a route active as the operator does. The key is in the form that a
 // request's is brought into.
-func (o *office) route(kind RouteKind, key string) {
+func (o *inboundFixture) route(kind RouteKind, key string) {
 	o.Helper()
 	o.must("root", o.home.Workspace.ID, PutInboundRoute, &InboundRouteIn{Kind: kind, Key: key})
 }
 
-func (o *office) ticket(id TicketID) Ticket {
+func (o *inboundFixture) ticket(id TicketID) Ticket {
 	o.Helper()
 	return decode[Ticket](o, o.admin(TicketByID, &RecordIn{ID: string(id)}).Body)
 }
 
-func (o *office) created(in CreateIssueIn) Issue {
+func (o *inboundFixture) created(in CreateIssueIn) Issue {
 	o.Helper()
 	if in.Title == "" {
 		in.Title = "An issue"
@@ -111,13 +111,13 @@ func (o *office) created(in CreateIssueIn) Issue {
 	return decode[CreatedIssue](o, o.admin(CreateIssue, &in).Body).Issue
 }
 
-func (o *office) read(id IssueID) Issue {
+func (o *inboundFixture) read(id IssueID) Issue {
 	o.Helper()
 	return decode[Issue](o, o.admin(IssueByID, &IssueByIDIn{ID: string(id)}).Body)
 }
 
 // state is everything on disk.
-func (o *office) state() string {
+func (o *inboundFixture) state() string {
 	o.Helper()
 	h := sha256.New()
 	o.each(func(key, value []byte) { _, _ = fmt.Fprintf(h, "%d:%x=%d:%x;", len(key), key, len(value), value) })

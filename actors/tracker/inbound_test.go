@@ -51,7 +51,7 @@ func TestSignedByTracker_HasATime(t *testing.T) {
 
 func TestInbound_RefusedCallsLeaveEveryByteAsItWas(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newInboundFixture(t)
 	o.admin(PutInboundSecret, &PutInboundSecretIn{InboundSourceIn: InboundSourceIn{"mail"}, Secret: Some("right")})
 	o.route(RouteSMS, "+15550100")
 	o.route(RouteVCS, "acme/yard")
@@ -95,7 +95,7 @@ func TestInbound_RefusedCallsLeaveEveryByteAsItWas(t *testing.T) {
 
 func TestInbound_RepeatsAreRememberedForAWeek(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newInboundFixture(t)
 	o.admin(PutInboundSecret, &PutInboundSecretIn{InboundSourceIn: InboundSourceIn{"mail"}, Secret: Some("s")})
 	send := func() InboundAnswer {
 		t.Helper()
@@ -123,7 +123,7 @@ func TestInbound_RepeatsAreRememberedForAWeek(t *testing.T) {
 // Past the bound the oldest is forgotten, so that there is always room for the next.
 func TestTake_ForgetsTheOldestBeforeItsTime(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newInboundFixture(t)
 	must := func(run func(tx *Tx) error) {
 		t.Helper()
 		o.must("root", o.home.Workspace.ID, NewCommand[None, None]("take", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
@@ -154,7 +154,7 @@ func TestTake_ForgetsTheOldestBeforeItsTime(t *testing.T) {
 
 func TestInbound_ThreadsGoOnWithTheirTicket(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newInboundFixture(t)
 	o.admin(PutInboundSecret, &PutInboundSecretIn{InboundSourceIn: InboundSourceIn{"mail"}, Secret: Some("s")})
 	n := 0
 	say := func(body string) TicketID {
@@ -181,7 +181,7 @@ func TestInbound_ThreadsGoOnWithTheirTicket(t *testing.T) {
 
 func TestInbound_ATicketBelongsToTheChannelOfItsSource(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newInboundFixture(t)
 	channel := func(kind ChannelType, active bool) ChannelID {
 		t.Helper()
 		return decode[SupportChannel](o, o.admin(CreateChannel, &CreateChannelIn{Type: kind, Name: "c", IsActive: active}).Body).ID
@@ -204,7 +204,7 @@ func TestInbound_ATicketBelongsToTheChannelOfItsSource(t *testing.T) {
 
 func TestInbound_SecretsAreKeptInOnePlaceEach(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newInboundFixture(t)
 	o.admin(CreateChannel, &CreateChannelIn{Type: ChannelChatapp1, Name: "c", Config: map[string]string{"botToken": "the-bot-token", "webhookUrl": "https://the-webhook-url"}})
 	o.admin(PutInboundSecret, &PutInboundSecretIn{InboundSourceIn: InboundSourceIn{"mail"}, Secret: Some("the-mail-secret")})
 	o.took(o.provider(ReceiveComms, o.comms("the-mail-secret", "d", `{"x":1}`)))
@@ -228,7 +228,7 @@ func TestInbound_SecretsAreKeptInOnePlaceEach(t *testing.T) {
 
 func TestDeleteIssue_LeavesItsTicketsWithoutOne(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newInboundFixture(t)
 	o.admin(PutInboundSecret, &PutInboundSecretIn{InboundSourceIn: InboundSourceIn{"mail"}, Secret: Some("s")})
 	issue := o.created(CreateIssueIn{})
 	var made []TicketID
@@ -249,7 +249,7 @@ func TestDeleteIssue_LeavesItsTicketsWithoutOne(t *testing.T) {
 
 func TestDeleteWorkspace_FreesItsRoutes(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newInboundFixture(t)
 	o.admin(PutInboundSecret, &PutInboundSecretIn{InboundSourceIn: InboundSourceIn{"mail"}, Secret: Some("s")})
 	o.admin(CreateChannel, &CreateChannelIn{Type: ChannelAPI, Name: "c"})
 	o.admin(CreateDeal, &CreateDealIn{Name: "d"})
@@ -284,7 +284,7 @@ func TestVerify_FindsWhatIsWrongWithTickets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := newOffice(t)
+			o := newInboundFixture(t)
 			o.admin(PutInboundSecret, &PutInboundSecretIn{InboundSourceIn: InboundSourceIn{"mail"}, Secret: Some("s")})
 			o.admin(CreateChannel, &CreateChannelIn{Type: ChannelHelpdesk2, Name: "c", Config: map[string]string{"accessToken": "0123456789"}})
 			o.admin(CreateDeal, &CreateDealIn{Name: "d"})

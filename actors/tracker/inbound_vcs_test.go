@@ -45,7 +45,7 @@ func TestInbound_PullRequestsFindTheirIssues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := newOffice(t)
+			o := newInboundFixture(t)
 			o.route(RouteVCS, "acme/yard")
 			team := decode[Team](o, o.admin(CreateTeam, &CreateTeamIn{Name: "Web", Key: "WEB"}).Body)
 			made := []Issue{
@@ -75,7 +75,7 @@ func TestInbound_PullRequestsFindTheirIssues(t *testing.T) {
 
 func TestInbound_AnIssueShowsOnePullRequest(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newInboundFixture(t)
 	o.route(RouteVCS, "acme/yard")
 	issue := o.created(CreateIssueIn{})
 	pull := func(action, state string, number int, draft, merged bool) {
@@ -144,7 +144,7 @@ func TestInbound_UnreadableEvents(t *testing.T) {
 	} {
 		t.Run(event, func(t *testing.T) {
 			t.Parallel()
-			o := newOffice(t)
+			o := newInboundFixture(t)
 			before := o.state()
 			if a := o.took(o.provider(ReceiveVCS, o.vcs(event, body))); !a.Accepted || a.EventID != "" {
 				t.Errorf("without a route: %+v", a)

@@ -12,6 +12,7 @@ import (
 
 	json "github.com/goccy/go-json"
 
+	"switchyard/internal/testkit"
 	"switchyard/storage"
 )
 
@@ -94,19 +95,45 @@ func TestCreateIssue_Defaults(t *testing.T) {
 	w.verify()
 }
 
+// A creation stores every field that it is given. A new field of Issue or IssueFields
+// fails this test until it is set here, to another value than its default.
 func TestCreateIssue_EveryField(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
-	parent := w.create(CreateIssueIn{})
-	got := w.create(CreateIssueIn{Title: "Ünïcode ✓", IssueFields: IssueFields{
-		ExternalRef: Some("ext"), TeamKey: Some("web"), Description: Some(""), Status: Some(StatusDone), Priority: Some(PriorityHigh), Resolution: Some("resolved"),
-		ParentID: Some(parent.ID), SubIssueSortOrder: Some(-1e-7), Estimate: Some(int64(0)), IsDraft: Some(true), TemplateID: Some("any"),
-		SnoozedUntil: Some("2027-01-02T03:04:05.6789+02:00"), AssigneeID: Some("x"), ProjectID: Some("p"), CycleID: Some("c"),
+	plain := w.create(CreateIssueIn{Title: "Plain"})
+	parent := w.create(CreateIssueIn{IssueFields: IssueFields{TeamID: Some(w.web)}})
+	in := CreateIssueIn{Title: "Ünïcode ✓", IssueFields: IssueFields{
+		ExternalRef: Some("ext"), TeamID: Some(w.web), TeamKey: Some("web"), Description: Some(""), Status: Some(StatusDone), Priority: Some(PriorityHigh),
+		Resolution: Some("resolved"), ParentID: Some(parent.ID), SubIssueSortOrder: Some(-1e-7), Estimate: Some(int64(0)), IsDraft: Some(true),
+		TemplateID: Some("any"), SnoozedUntil: Some("2027-01-02T03:04:05.6789+02:00"), AssigneeID: Some("x"), ProjectID: Some("p"), CycleID: Some("c"),
 		LabelIDs: Some([]string{"l1", `l"2`, "l1"}), Repo: Some("o/r"), Branch: Some("b"),
-	}})
-	if *got.Identifier != "WEB-1" || got.TeamID != w.web || *got.SnoozedUntil != "2027-01-02T01:04:05.678Z" || *got.LabelIDs != `["l1","l\"2"]` ||
-		*got.Description != "" || *got.Resolution != "resolved" || *got.ParentID != parent.ID || *got.SubIssueSortOrder != -1e-7 || *got.Estimate != 0 || !got.IsDraft {
-		t.Errorf("got %+v", got)
+	}}
+	given := reflect.ValueOf(in.IssueFields)
+	for i := range given.NumField() {
+		if !given.Field(i).FieldByName("Set").Bool() {
+			t.Errorf("the test does not set IssueFields.%s", given.Type().Field(i).Name)
+		}
+	}
+
+	got := w.create(in).Issue
+	want := Issue{
+		ID: got.ID, OrganizationID: WorkspaceID(w.workspace.String()), ExternalRef: new("ext"), TeamID: w.web, Title: "Ünïcode ✓", Description: new(""),
+		Status: StatusDone, Priority: PriorityHigh, Resolution: new("resolved"), ParentID: &parent.ID, SubIssueSortOrder: new(-1e-7),
+		Estimate: new(int64(0)), IsDraft: true, SnoozedUntil: new(Timestamp("2027-01-02T01:04:05.678Z")), AssigneeID: new("x"), ProjectID: new("p"),
+		CycleID: new("c"), LabelIDs: new(`["l1","l\"2"]`), Number: new(uint64(2)), Identifier: new("WEB-2"), Repo: new("o/r"), Branch: new("b"),
+		CreatedAt: At(w.now), UpdatedAt: At(w.now),
+	}
+	testkit.Equal(t, "the answer", got, want)
+	testkit.Equal(t, "the stored issue", w.get(got.ID), want)
+
+	// A creation can't set these.
+	others := map[string]bool{"OrganizationID": true, "PRURL": true, "PRState": true, "PRCheckState": true}
+	byDefault, set := reflect.ValueOf(plain.Issue), reflect.ValueOf(want)
+	for i := range set.NumField() {
+		name := set.Type().Field(i).Name
+		if same := reflect.DeepEqual(set.Field(i).Interface(), byDefault.Field(i).Interface()); same != others[name] {
+			t.Errorf("Issue.%s equals its default: %t", name, same)
+		}
 	}
 	w.verify()
 }

@@ -1,7 +1,6 @@
 package tracker
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,13 +11,13 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"switchyard/internal/testkit"
 	"switchyard/storage"
 )
 
-// issueWorld is a workspace with two public teams and a private one, on a Pebble
-// in memory, whose commands commit one by one.
+// issueWorld is a workspace with two public teams and a private one, on a Pebble in
+// memory, whose commands commit one by one.
 type issueWorld struct {
 	tester
 	db        *pebble.DB
@@ -32,37 +31,12 @@ type issueWorld struct {
 	gus       Caller // a guest, from whom SEC is hidden
 }
 
-// tester is what a test, a benchmark and a rapid.T have in common.
-type tester interface {
-	Helper()
-	Cleanup(func())
-	Error(...any)
-	Errorf(string, ...any)
-	Fatal(...any)
-	Fatalf(string, ...any)
-}
-
-// logless silences Pebble.
-type logless struct{}
-
-func (logless) Infof(string, ...any)  {}
-func (logless) Errorf(string, ...any) {}
-func (logless) Fatalf(format string, args ...any) {
-	panic(fmt.Sprintf(format, args...))
-}
+// tester is the interface that a test, a benchmark and a rapid.T have in common.
+type tester = testkit.TB
 
 func newIssueWorld(t tester) *issueWorld {
 	t.Helper()
-	db, err := pebble.Open("", &pebble.Options{FS: vfs.NewMem(), DisableWAL: true, Logger: logless{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return newIssueWorldIn(t, db)
+	return newIssueWorldIn(t, testkit.MemoryDB(t))
 }
 
 func newIssueWorldIn(t tester, db *pebble.DB) *issueWorld {
@@ -108,13 +82,13 @@ func (w *issueWorld) found(tx *Tx, _ *None) (Reply, error) {
 	return Reply{}, err
 }
 
-// request is a caller's request whose rights need no look: they are not the subject.
+// request returns a caller's request with a permit, since rights are not under test.
 func (w *issueWorld) request(who *Caller) *Request {
 	return &Request{Workspace: w.workspace, Caller: *who, permit: Permit{basis: basisService}}
 }
 
-// try carries out a command and commits it, as often as it asks for. times tells
-// how often that was.
+// try runs a command and commits it, as often as it asks for. times is the number of
+// runs.
 func (w *issueWorld) try(who *Caller, op *Op, in any) (reply Reply, times int, err error) {
 	w.Helper()
 	w.now = w.now.Add(time.Millisecond)
@@ -131,21 +105,10 @@ func (w *issueWorld) try(who *Caller, op *Op, in any) (reply Reply, times int, e
 
 func (w *issueWorld) commit() {
 	w.Helper()
-	repr, err := w.ledger.Seal()
-	if err != nil {
-		w.Fatal(err)
-	}
-	if repr == nil {
-		return
-	}
-	batch := w.db.NewBatch()
-	if err := errors.Join(batch.SetRepr(bytes.Clone(repr)), batch.Commit(pebble.NoSync), batch.Close()); err != nil {
-		w.Fatal(err)
-	}
-	w.ledger.Committed()
+	commitLedger(w, w.db, w.ledger)
 }
 
-// run is try for a command that must succeed.
+// run is like try, and fails the test on an error.
 func (w *issueWorld) run(who *Caller, op *Op, in any) Reply {
 	w.Helper()
 	reply, _, err := w.try(who, op, in)
@@ -155,7 +118,7 @@ func (w *issueWorld) run(who *Caller, op *Op, in any) Reply {
 	return reply
 }
 
-// ask carries out a query.
+// ask runs a query.
 func (w *issueWorld) ask(who *Caller, op *Op, in any) (Reply, error) {
 	w.Helper()
 	snap := w.db.NewSnapshot()
@@ -167,7 +130,7 @@ func (w *issueWorld) ask(who *Caller, op *Op, in any) (Reply, error) {
 	return op.RunQuery(NewView(storage.NewView(snap, 1, w.workspace), who, w.now, nil), in)
 }
 
-// create makes an issue as ann and gives it back.
+// create creates an issue as ann and returns it.
 func (w *issueWorld) create(in CreateIssueIn) CreatedIssue {
 	w.Helper()
 	if in.Title == "" {
@@ -176,7 +139,7 @@ func (w *issueWorld) create(in CreateIssueIn) CreatedIssue {
 	return decode[CreatedIssue](w, w.run(&w.ann, CreateIssue, &in).Body)
 }
 
-// patch changes an issue as ann and gives it back.
+// patch changes an issue as ann and returns it.
 func (w *issueWorld) patch(id IssueID, p IssuePatch) Issue {
 	w.Helper()
 	return decode[Issue](w, w.run(&w.ann, PatchIssue, &PatchIssueIn{ID: string(id), IssuePatch: p}).Body)

@@ -9,7 +9,7 @@ import (
 )
 
 // sees tells whether a credential finds a workspace in its list.
-func (w *town) sees(credential string, id WorkspaceID) bool {
+func (w *testService) sees(credential string, id WorkspaceID) bool {
 	w.Helper()
 	page := decode[WorkspaceList](w, w.must(credential, "", ListWorkspaces, &ListWorkspacesIn{Limit: 100}).Body)
 	for _, ws := range page.Workspaces {
@@ -22,7 +22,7 @@ func (w *town) sees(credential string, id WorkspaceID) bool {
 
 func TestMembers(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home, other := w.onboard("home"), w.onboard("other")
 	guest := other.Workspace.OwnerID
 	add := &AddMemberIn{UserID: Some(guest), Role: RoleGuest}
@@ -50,7 +50,7 @@ func TestMembers(t *testing.T) {
 
 func TestMembers_OwnerIsFixed(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	owner := home.Workspace.OwnerID
 	for _, try := range []struct {
@@ -97,7 +97,7 @@ func TestAddMemberIn_Validate(t *testing.T) {
 
 func TestListMembers_PagesNewestFirst(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	for i := range 5 {
 		w.must(home.Token.Secret, home.Workspace.ID, AddMember, &AddMemberIn{UserID: Some(UserID(fmt.Sprintf("u%d", 9-i)))})
@@ -128,7 +128,7 @@ func TestMembers_CutAtEveryStep(t *testing.T) {
 		for _, persisted := range []bool{false, true} {
 			t.Run(fmt.Sprintf("step %d/persisted %t", step, persisted), func(t *testing.T) {
 				t.Parallel()
-				w := newTown(t)
+				w := newTestService(t)
 				home, other := w.onboard("home"), w.onboard("other")
 				changed := step > 1 || persisted
 				for _, present := range []bool{true, false} {
@@ -161,7 +161,7 @@ func TestMembers_CutAtEveryStep(t *testing.T) {
 // A step that was overtaken by a later change does not undo it.
 func TestMembers_OvertakenStep(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home, other := w.onboard("home"), w.onboard("other")
 	user := other.Workspace.OwnerID
 	w.cut = &cut{step: 3} // passes nothing on
@@ -197,7 +197,7 @@ func TestMembers_OvertakenStep(t *testing.T) {
 // Nor does one that comes when the workspace is gone.
 func TestMembers_StepAfterDeletion(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	w.must(home.Token.Secret, home.Workspace.ID, DeleteWorkspace, &None{})
 	w.must("root", "", putMembershipsOp, &putMembershipsIn{directoryStep{home.Workspace.ID}, []memberChanged{{"u", true, 9}}})

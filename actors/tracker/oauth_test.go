@@ -14,7 +14,7 @@ import (
 )
 
 // client makes an OAuth client with an owner's token.
-func (w *town) client(home Onboarded, permissions string, scopes ...string) CreatedOAuthClient {
+func (w *testService) client(home Onboarded, permissions string, scopes ...string) CreatedOAuthClient {
 	w.Helper()
 	in := &CreateOAuthClientIn{Name: "client", Permissions: words(permissions), Scopes: scopes}
 	return decode[CreatedOAuthClient](w, w.must(home.Token.Secret, home.Workspace.ID, CreateOAuthClient, in).Body)
@@ -25,7 +25,7 @@ func basic(id, secret string) string {
 }
 
 // access gets an access token for a client.
-func (w *town) access(c CreatedOAuthClient, scope string) string {
+func (w *testService) access(c CreatedOAuthClient, scope string) string {
 	w.Helper()
 	in := &OAuthTokenIn{Authorization: basic(c.ClientID, c.ClientSecret), GrantType: "client_credentials", Scope: scope}
 	return decode[OAuthToken](w, w.must("", "", IssueOAuthToken, in).Body).AccessToken
@@ -42,7 +42,7 @@ func wantReason(t tester, err error, code Code, reason string) {
 // A client authenticates itself in one of two ways, and nothing else does.
 func TestIssueOAuthToken_ClientAuthentication(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	c, other := w.client(home, "read"), w.client(home, "admin")
 	gone := w.onboard("gone")
@@ -141,7 +141,7 @@ func TestOAuth_Narrowing(t *testing.T) {
 // Access tokens end with their hour, and are swept afterwards.
 func TestAccessTokens_Expire(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	c := w.client(home, "read")
 	first := w.access(c, "")
@@ -182,7 +182,7 @@ func TestAccessTokens_Expire(t *testing.T) {
 // However often a client asks, what is kept is bounded; expired tokens make room.
 func TestAccessTokens_Bounded(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	c := w.client(home, "read")
 	w.access(c, "")
@@ -202,7 +202,7 @@ func TestAccessTokens_Bounded(t *testing.T) {
 // Nobody makes a client that may do more than they may, nor changes one into that.
 func TestOAuthClients_NoMoreThanTheMaker(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	boss := w.access(w.client(home, "admin"), "")
 	made := decode[CreatedOAuthClient](w, w.must(boss, home.Workspace.ID, CreateOAuthClient, &CreateOAuthClientIn{Name: "x", Permissions: words("write")}).Body)
@@ -221,7 +221,7 @@ func TestOAuthClients_NoMoreThanTheMaker(t *testing.T) {
 // Neither secrets nor tokens are on disk.
 func TestOAuth_SecretsAreKeptNowhere(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	c := w.client(home, "read")
 	conn := decode[CreatedSCIMConnection](w, w.must(home.Token.Secret, home.Workspace.ID, CreateSCIMConnection, &CreateSCIMConnectionIn{Scopes: []string{"scim.users.read"}}, "k").Body)
@@ -242,7 +242,7 @@ func TestOAuth_SecretsAreKeptNowhere(t *testing.T) {
 // A secret's answer, kept for its key, is for the token it was given to.
 func TestOAuth_ReplayUnderTheNextToken(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	c := w.client(home, "admin")
 	first, second := w.access(c, ""), w.access(c, "")

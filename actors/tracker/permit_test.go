@@ -12,7 +12,7 @@ import (
 )
 
 // keptAnswers lists the keys under which the directory keeps answers.
-func (w *town) keptAnswers() (keys [][]byte) {
+func (w *testService) keptAnswers() (keys [][]byte) {
 	w.Helper()
 	w.each(func(key, _ []byte) {
 		_, workspace, table, fields, err := storage.SplitKey(key)
@@ -24,7 +24,7 @@ func (w *town) keptAnswers() (keys [][]byte) {
 }
 
 // dropAnswers has the directory forget every answer.
-func (w *town) dropAnswers() {
+func (w *testService) dropAnswers() {
 	w.Helper()
 	keys := w.keptAnswers()
 	drop := NewCommand[None, None]("drop", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
@@ -43,12 +43,12 @@ func (w *town) dropAnswers() {
 // loss is a way in which a kept answer is gone.
 type loss struct {
 	name string
-	lose func(*town)
+	lose func(*testService)
 }
 
 var losses = []loss{
-	{"expires", func(w *town) { w.now = w.now.Add(idempotencyLife) }},
-	{"is dropped", func(w *town) { w.dropAnswers() }},
+	{"expires", func(w *testService) { w.now = w.now.Add(idempotencyLife) }},
+	{"is dropped", func(w *testService) { w.dropAnswers() }},
 }
 
 // A stranger whose key has an answer can't delete a workspace, whatever becomes of
@@ -59,7 +59,7 @@ func TestDeleteWorkspace_StrangersAnswerIsLost(t *testing.T) {
 		for step := 1; step <= 7; step++ {
 			t.Run(fmt.Sprintf("%s before step %d", l.name, step), func(t *testing.T) {
 				t.Parallel()
-				w := newTown(t)
+				w := newTestService(t)
 				victim, stranger := w.onboard("victim"), w.onboard("stranger")
 				// An answer of another request, and one of a deletion of the stranger's own.
 				w.must(stranger.Token.Secret, "", CreateWorkspace, &NewWorkspaceIn{Name: "x", Slug: "own"}, "k")
@@ -95,7 +95,7 @@ func TestWorkspaces_RepeatedWhileTheAnswerIsLost(t *testing.T) {
 		for step := 1; step <= 7; step++ {
 			t.Run(fmt.Sprintf("%s before step %d", l.name, step), func(t *testing.T) {
 				t.Parallel()
-				w := newTown(t)
+				w := newTestService(t)
 				home := w.onboard("home")
 				lost := func(op *Op, workspace WorkspaceID, in any, key string) error {
 					w.between = func(n int) {
@@ -138,7 +138,7 @@ func TestWorkspaces_RepeatedWhileTheAnswerIsLost(t *testing.T) {
 // answer is told.
 func TestCommands_NeedAPermit(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home, other := w.onboard("home"), w.onboard("other")
 	before := w.fingerprint()
 	all := map[string]*Op{}
@@ -177,7 +177,7 @@ func TestCommands_NeedAPermit(t *testing.T) {
 }
 
 // fingerprint is the whole state as text.
-func (w *town) fingerprint() string {
+func (w *testService) fingerprint() string {
 	var b bytes.Buffer
 	w.each(func(key, value []byte) { fmt.Fprintf(&b, "%x=%x\n", key, value) })
 	return b.String()
@@ -186,7 +186,7 @@ func (w *town) fingerprint() string {
 // An operation that was admitted is the only one that the admission is good for.
 func TestRequest_AdmitIsForOneOperation(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	req := &Request{Workspace: home.Workspace.ID.raw(), Credential: home.Token.Secret}
 	if err := w.admit(req, ListTeams); err != nil {
@@ -211,7 +211,7 @@ func TestRequest_AdmitIsForOneOperation(t *testing.T) {
 	if err := w.admit(req, DeleteWorkspace); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := permitOf(&townFlow{town: w, req: req}); err == nil || p != (Permit{}) {
+	if p, err := permitOf(&testFlow{testService: w, req: req}); err == nil || p != (Permit{}) {
 		t.Errorf("permit %+v, %v", p, err)
 	}
 }

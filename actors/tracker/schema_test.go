@@ -125,7 +125,7 @@ func TestSchema_FindsWhatIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newTown(t)
+			w := newTestService(t)
 			home := w.onboard("home")
 			for range 3 {
 				w.issue(home.Token.Secret, home.Workspace.ID, home.Team.ID)

@@ -15,15 +15,15 @@ var scimHere = SCIMBase{Base: "https://yard.example"}
 
 // provider is an identity provider with a connection to a workspace.
 type provider struct {
-	*town
+	*testService
 	home  Onboarded
 	token string
 }
 
 func newProvider(t tester) *provider {
 	t.Helper()
-	w := newTown(t)
-	p := &provider{town: w, home: w.onboard("home")}
+	w := newTestService(t)
+	p := &provider{testService: w, home: w.onboard("home")}
 	p.token = p.connect("scim.users.read", "scim.users.write", "scim.groups.read", "scim.groups.write")
 	return p
 }

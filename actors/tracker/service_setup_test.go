@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -12,32 +13,32 @@ import (
 	json "github.com/goccy/go-json"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"switchyard/internal/testkit"
 	"switchyard/storage"
 )
 
-// townShards is the number of workspace shards in a town.
-const townShards = 4
+// testShards is the number of workspace shards of a testService.
+const testShards = 4
 
-// town is a whole service in one goroutine, on a Pebble in memory: any number of
-// workspaces and the directory, whose commands commit one by one, and workflows
-// whose steps can be made to fail.
-type town struct {
+// testService is a service on one goroutine, with a Pebble in memory: any number of
+// workspaces and the directory, whose commands commit one by one, and workflows whose
+// steps can be made to fail.
+type testService struct {
 	tester
 	db      *pebble.DB
 	now     time.Time
 	random  *rand.ChaCha8
 	ledgers map[storage.ID]*Ledger
-	cut     *cut // of the next workflow
+	cut     *cut // the crash of the next workflow; nil for none
 	// between is called before each step of a workflow, with the step's number.
 	between func(step int)
 	inbound InboundSettings
 	agents  AgentSettings
 }
 
-// cut is where a workflow dies: before its step of that number, or right after the
-// step's commit. It runs no step after that.
+// cut is the point at which a workflow's node crashes: before a step, or right after the
+// step's commit. No step runs after it.
 type cut struct {
 	step      int
 	persisted bool
@@ -46,46 +47,40 @@ type cut struct {
 
 var errCut = errors.New("the node died")
 
-func newTown(t tester) *town {
+func newTestService(t tester) *testService {
 	t.Helper()
-	db, err := pebble.Open("", &pebble.Options{FS: vfs.NewMem(), DisableWAL: true, Logger: logless{}})
-	if err != nil {
-		t.Fatal(err)
+	w := &testService{
+		tester: t, db: testkit.MemoryDB(t), now: time.Date(2026, 11, 20, 21, 30, 0, 123e6, time.UTC),
+		random: rand.NewChaCha8([32]byte{1}), ledgers: map[storage.ID]*Ledger{},
 	}
-	w := &town{tester: t, db: db, now: time.Date(2026, 11, 20, 21, 30, 0, 123e6, time.UTC), random: rand.NewChaCha8([32]byte{1}), ledgers: map[storage.ID]*Ledger{}}
-	t.Cleanup(func() {
-		w.restart()
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(w.restart)
 	return w
 }
 
-// restart forgets everything that is not on disk.
-func (w *town) restart() {
+// restart drops everything that is not on disk.
+func (w *testService) restart() {
 	for id, l := range w.ledgers {
 		_ = l.Close()
 		delete(w.ledgers, id)
 	}
 }
 
-func (w *town) ledger(id storage.ID) *Ledger {
+func (w *testService) ledger(id storage.ID) *Ledger {
 	l := w.ledgers[id]
 	if l == nil {
-		l = NewLedger(storage.NewTx(w.db, storage.ShardOf(id, townShards), id), w.random)
+		l = NewLedger(storage.NewTx(w.db, storage.ShardOf(id, testShards), id), w.random)
 		l.Configure(&w.agents)
 		w.ledgers[id] = l
 	}
 	return l
 }
 
-func (w *town) view(id storage.ID) storage.View {
-	return storage.NewView(w.db, storage.ShardOf(id, townShards), id)
+func (w *testService) view(id storage.ID) storage.View {
+	return storage.NewView(w.db, storage.ShardOf(id, testShards), id)
 }
 
 // admit does what the engine does before an operation.
-func (w *town) admit(req *Request, op *Op) error {
+func (w *testService) admit(req *Request, op *Op) error {
 	if op.Needs.Level == Public {
 		return req.Admit(op, op.Needs)
 	}
@@ -120,8 +115,8 @@ func (w *town) admit(req *Request, op *Op) error {
 	return req.Admit(op, op.Needs)
 }
 
-// madeLane looks at who made the lane of a caller, as the engine does.
-func (w *town) madeLane(c *Caller, workspace storage.ID) error {
+// madeLane completes a caller with a lane token by the lane's maker, as the engine does.
+func (w *testService) madeLane(c *Caller, workspace storage.ID) error {
 	m := &c.Lane.Maker
 	p := OperatorPrincipal()
 	if !m.Operator() {
@@ -143,7 +138,7 @@ func (w *town) madeLane(c *Caller, workspace storage.ID) error {
 }
 
 // do runs an operation for a request.
-func (w *town) do(req *Request, op *Op, in any) (Reply, error) {
+func (w *testService) do(req *Request, op *Op, in any) (Reply, error) {
 	w.now = w.now.Add(time.Millisecond)
 	switch op.Kind {
 	case Query:
@@ -155,12 +150,12 @@ func (w *town) do(req *Request, op *Op, in any) (Reply, error) {
 	case Command:
 		return w.command(req, op, in)
 	}
-	f := &townFlow{town: w, req: req, cut: w.cut}
+	f := &testFlow{testService: w, req: req, cut: w.cut}
 	w.cut = nil
 	return op.RunFlow(f, in)
 }
 
-func (w *town) command(req *Request, op *Op, in any) (reply Reply, err error) {
+func (w *testService) command(req *Request, op *Op, in any) (reply Reply, err error) {
 	id := req.Workspace
 	if op.Directory {
 		id = storage.DirectoryID
@@ -168,7 +163,7 @@ func (w *town) command(req *Request, op *Op, in any) (reply Reply, err error) {
 	l := w.ledger(id)
 	for more := true; more; more = reply.More {
 		reply, err = l.Run(op, req, in, w.now)
-		w.commit(l)
+		commitLedger(w, w.db, l)
 		if err != nil {
 			return reply, err
 		}
@@ -176,38 +171,38 @@ func (w *town) command(req *Request, op *Op, in any) (reply Reply, err error) {
 	return reply, nil
 }
 
-func (w *town) commit(l *Ledger) {
-	w.Helper()
+// commitLedger applies the open batch of a ledger, as replication does.
+func commitLedger(t tester, db *pebble.DB, l *Ledger) {
+	t.Helper()
 	repr, err := l.Seal()
 	if err != nil {
-		w.Fatal(err)
+		t.Fatal(err)
 	}
-	if repr != nil {
-		b := w.db.NewBatch()
-		if err := b.SetRepr(append([]byte(nil), repr...)); err != nil {
-			w.Fatal(err)
-		}
-		if err := b.Commit(pebble.NoSync); err != nil {
-			w.Fatal(err)
-		}
+	if repr == nil {
+		return
+	}
+	batch := db.NewBatch()
+	if err := errors.Join(batch.SetRepr(bytes.Clone(repr)), batch.Commit(pebble.NoSync), batch.Close()); err != nil {
+		t.Fatal(err)
 	}
 	l.Committed()
 }
 
-// townFlow sends every step's input through JSON, as a step on another node's is.
-type townFlow struct {
-	*town
+// testFlow runs the steps of a workflow. It encodes every step's input as JSON, as for a
+// step on another node.
+type testFlow struct {
+	*testService
 	req   *Request
 	cut   *cut
 	steps atomic.Int64
 }
 
-func (f *townFlow) Request() *Request         { return f.req }
-func (f *townFlow) Now() time.Time            { return f.now }
-func (f *townFlow) Inbound() *InboundSettings { return &f.inbound }
-func (f *townFlow) Secret(b []byte)           { _, _ = f.random.Read(b) }
+func (f *testFlow) Request() *Request         { return f.req }
+func (f *testFlow) Now() time.Time            { return f.now }
+func (f *testFlow) Inbound() *InboundSettings { return &f.inbound }
+func (f *testFlow) Secret(b []byte)           { _, _ = f.random.Read(b) }
 
-func (f *townFlow) NewID() (id storage.ID) {
+func (f *testFlow) NewID() (id storage.ID) {
 	f.Secret(id[:])
 	ms := uint64(f.now.UnixMilli())
 	for i := range 6 {
@@ -217,19 +212,19 @@ func (f *townFlow) NewID() (id storage.ID) {
 	return id
 }
 
-func (f *townFlow) Query(workspace storage.ID, op *Op, in any) (Reply, error) {
+func (f *testFlow) Query(workspace storage.ID, op *Op, in any) (Reply, error) {
 	return f.step(f.req.Look(workspace), op, in)
 }
 
-func (f *townFlow) Command(permit Permit, workspace storage.ID, op *Op, in any) (Reply, error) {
+func (f *testFlow) Command(permit Permit, workspace storage.ID, op *Op, in any) (Reply, error) {
 	return f.step(f.req.Step(permit, workspace), op, in)
 }
 
-func (f *townFlow) CommandAs(permit Permit, caller Caller, workspace storage.ID, op *Op, in any) (Reply, error) {
+func (f *testFlow) CommandAs(permit Permit, caller Caller, workspace storage.ID, op *Op, in any) (Reply, error) {
 	return f.step(f.req.StepAs(permit, caller, workspace), op, in)
 }
 
-func (f *townFlow) step(req *Request, op *Op, in any) (Reply, error) {
+func (f *testFlow) step(req *Request, op *Op, in any) (Reply, error) {
 	n := int(f.steps.Add(1))
 	if f.between != nil {
 		f.between(n)
@@ -242,7 +237,7 @@ func (f *townFlow) step(req *Request, op *Op, in any) (Reply, error) {
 		return Reply{}, err
 	}
 	sent := in
-	if StepOps[op.Name] == op { // else it runs on this node alone
+	if StepOps[op.Name] == op { // other steps run on this node only
 		body, err := json.Marshal(in)
 		if err != nil {
 			return Reply{}, fmt.Errorf("encode the input of %s: %w", op.Name, err)
@@ -260,7 +255,7 @@ func (f *townFlow) step(req *Request, op *Op, in any) (Reply, error) {
 	return reply, err
 }
 
-func (f *townFlow) sendPermit(req *Request) error {
+func (f *testFlow) sendPermit(req *Request) error {
 	body, err := json.Marshal(req.Permit())
 	if err != nil {
 		return fmt.Errorf("encode a permit: %w", err)
@@ -273,8 +268,9 @@ func (f *townFlow) sendPermit(req *Request) error {
 	return nil
 }
 
-// ask makes a request as a client does: with a credential, and maybe a key.
-func (w *town) ask(credential string, workspace WorkspaceID, op *Op, in any, key ...string) (Reply, error) {
+// ask makes a request as a client does, with a credential and optionally an idempotency
+// key.
+func (w *testService) ask(credential string, workspace WorkspaceID, op *Op, in any, key ...string) (Reply, error) {
 	w.Helper()
 	req := &Request{Workspace: workspace.raw(), Credential: credential}
 	if len(key) > 0 {
@@ -290,8 +286,8 @@ func (w *town) ask(credential string, workspace WorkspaceID, op *Op, in any, key
 	return w.do(req, op, in)
 }
 
-// must is ask where nothing may go wrong.
-func (w *town) must(credential string, workspace WorkspaceID, op *Op, in any, key ...string) Reply {
+// must is like ask, and fails the test on an error.
+func (w *testService) must(credential string, workspace WorkspaceID, op *Op, in any, key ...string) Reply {
 	w.Helper()
 	reply, err := w.ask(credential, workspace, op, in, key...)
 	if err != nil {
@@ -300,21 +296,21 @@ func (w *town) must(credential string, workspace WorkspaceID, op *Op, in any, ke
 	return reply
 }
 
-// onboard makes a workspace and gives it with its owner's token.
-func (w *town) onboard(slug string) Onboarded {
+// onboard makes a workspace and returns it with its owner's token.
+func (w *testService) onboard(slug string) Onboarded {
 	w.Helper()
 	return decode[Onboarded](w, w.must("", "", OnboardWorkspace, &NewWorkspaceIn{Name: slug, Slug: slug}).Body)
 }
 
-// token makes a token with an owner's.
-func (w *town) token(home Onboarded, in *CreateTokenIn) string {
+// token makes a token with an owner's token.
+func (w *testService) token(home Onboarded, in *CreateTokenIn) string {
 	w.Helper()
 	in.Name = "test"
 	return decode[CreatedToken](w, w.must(home.Token.Secret, home.Workspace.ID, CreateToken, in).Body).Secret
 }
 
-// member adds somebody and makes a token for them.
-func (w *town) member(home Onboarded, role Role, permissions string) (UserID, string) {
+// member adds a member and makes a token for it.
+func (w *testService) member(home Onboarded, role Role, permissions string) (UserID, string) {
 	w.Helper()
 	m := decode[Member](w, w.must(home.Token.Secret, home.Workspace.ID, AddMember, &AddMemberIn{Name: Some("somebody"), Role: role}).Body)
 	return m.UserID, w.token(home, &CreateTokenIn{UserID: m.UserID, Permissions: words(permissions)})
@@ -324,8 +320,8 @@ func words(permissions string) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf("%q", permissions))
 }
 
-// pass lets time go by and runs the timers that come due.
-func (w *town) pass(d time.Duration) {
+// pass advances the clock and runs the timers that become due.
+func (w *testService) pass(d time.Duration) {
 	w.Helper()
 	end := w.now.Add(d)
 	for range 10_000 {
@@ -344,10 +340,10 @@ func (w *town) pass(d time.Duration) {
 	w.Fatal("the timers never come to rest")
 }
 
-// nextTimer gives the timer that is due first, in any shard.
-func (w *town) nextTimer() (at time.Time, first *DueTimer) {
+// nextTimer returns the timer that is due first, in any shard.
+func (w *testService) nextTimer() (at time.Time, first *DueTimer) {
 	w.Helper()
-	for shard := range storage.Shard(townShards + 1) {
+	for shard := range storage.Shard(testShards + 1) {
 		v := storage.NewView(w.db, shard, storage.SystemID)
 		due, _, err := ListDue(&v, w.now.Add(100*365*24*time.Hour), 1, func(string) bool { return true })
 		if err != nil {
@@ -360,8 +356,8 @@ func (w *town) nextTimer() (at time.Time, first *DueTimer) {
 	return at, first
 }
 
-// verify proves the whole state.
-func (w *town) verify() {
+// verify checks the whole state.
+func (w *testService) verify() {
 	w.Helper()
 	report, err := storage.Verify(context.Background(), w.db, Schema())
 	if err != nil {
@@ -373,7 +369,7 @@ func (w *town) verify() {
 }
 
 // each calls fn for every key and value on disk.
-func (w *town) each(fn func(key, value []byte)) {
+func (w *testService) each(fn func(key, value []byte)) {
 	w.Helper()
 	it, err := w.db.NewIter(nil)
 	if err != nil {

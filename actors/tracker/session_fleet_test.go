@@ -12,16 +12,16 @@ import (
 
 // fleet is a town with one workspace in which agents work.
 type fleet struct {
-	*town
+	*testService
 	home  Onboarded
 	admin string
 }
 
 func newFleet(t tester) *fleet {
 	t.Helper()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("fleet")
-	return &fleet{town: w, home: home, admin: home.Token.Secret}
+	return &fleet{testService: w, home: home, admin: home.Token.Secret}
 }
 
 // try asks for an operation in the fleet's workspace.

@@ -45,7 +45,7 @@ func TestLane_EndsWithItsMaker(t *testing.T) {
 			return f.access(client, ""), func() { f.run(f.admin, DeleteOAuthClient, &RecordIn{ID: string(client.ID)}) }, CodeUnauthorized
 		},
 		"the member is removed": func(f *fleet) (string, func(), Code) {
-			id, token := f.town.member(f.home, RoleMember, "write")
+			id, token := f.testService.member(f.home, RoleMember, "write")
 			return token, func() { f.run(f.admin, RemoveMember, &MemberIn{id}) }, CodeUnauthorized
 		},
 		"a member from elsewhere is removed and comes back": func(f *fleet) (string, func(), Code) {
@@ -105,7 +105,7 @@ func TestLane_OfTheOperator(t *testing.T) {
 func TestLane_SeesWhatItsMakerSees(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	_, member := f.town.member(f.home, RoleMember, "write")
+	_, member := f.testService.member(f.home, RoleMember, "write")
 	issue := f.work(PriorityLow)
 	mine, admins := f.registerAs(member, issue.ID, ""), f.registerAs(f.admin, issue.ID, "")
 	read := func(lane string) error {
@@ -154,7 +154,7 @@ func TestRegisterSession_AgainByOthers(t *testing.T) {
 	issue, other := f.work(PriorityLow), f.work(PriorityLow)
 	mine := f.mint(CreateTokenIn{Name: "x", AgentID: "a"}).Secret
 	same := f.mint(CreateTokenIn{Name: "y", AgentID: "a"}).Secret
-	memberID, member := f.town.member(f.home, RoleMember, "write")
+	memberID, member := f.testService.member(f.home, RoleMember, "write")
 	first := f.registerAs(mine, issue.ID, "job-43")
 	for name, c := range map[string]struct {
 		credential string

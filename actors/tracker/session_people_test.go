@@ -7,7 +7,7 @@ import "testing"
 func TestReplyToSession_PeopleOnly(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	_, member := f.town.member(f.home, RoleMember, "sessions:write")
+	_, member := f.testService.member(f.home, RoleMember, "sessions:write")
 	agent := f.token(f.home, &CreateTokenIn{AgentID: "a", Permissions: words("admin")})
 	client := f.access(f.client(f.home, "write"), "")
 	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{AgentID: Some("a")})
@@ -33,8 +33,8 @@ func TestReplyToSession_PeopleOnly(t *testing.T) {
 func TestSpawnSession_ChildIsRestrictedLikeItsParent(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	gil, in := f.town.member(f.home, RoleMember, "write")
-	_, out := f.town.member(f.home, RoleMember, "write")
+	gil, in := f.testService.member(f.home, RoleMember, "write")
+	_, out := f.testService.member(f.home, RoleMember, "write")
 	issue := f.work(PriorityLow)
 	grant := func(actor string, kind GranteeType) {
 		f.run(f.admin, PutAccessGrant, &PutAccessGrantIn{ID: string(issue.ID), ActorID: actor, ActorType: kind})

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func (w *town) team(credential string, home WorkspaceID, in *CreateTeamIn) Team {
+func (w *testService) team(credential string, home WorkspaceID, in *CreateTeamIn) Team {
 	w.Helper()
 	if in.Name == "" {
 		in.Name = "team"
@@ -14,7 +14,7 @@ func (w *town) team(credential string, home WorkspaceID, in *CreateTeamIn) Team 
 	return decode[Team](w, w.must(credential, home, CreateTeam, in).Body)
 }
 
-func (w *town) issue(credential string, home WorkspaceID, team TeamID) Issue {
+func (w *testService) issue(credential string, home WorkspaceID, team TeamID) Issue {
 	w.Helper()
 	in := &CreateIssueIn{Title: "issue"}
 	in.TeamID = Some(team)
@@ -23,7 +23,7 @@ func (w *town) issue(credential string, home WorkspaceID, team TeamID) Issue {
 
 func TestTeams_KeyIsUnique(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	root, org := home.Token.Secret, home.Workspace.ID
 	eng := w.team(root, org, &CreateTeamIn{Key: "eng"})
@@ -45,7 +45,7 @@ func TestTeams_KeyIsUnique(t *testing.T) {
 
 func TestTeams_DefaultOne(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	root, org := home.Token.Secret, home.Workspace.ID
 	second := w.team(root, org, &CreateTeamIn{Key: "TWO"})
@@ -77,7 +77,7 @@ func TestTeams_DefaultOne(t *testing.T) {
 
 func TestDeleteTeam(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	root, org := home.Token.Secret, home.Workspace.ID
 	team := w.team(root, org, &CreateTeamIn{Key: "ENG"})
@@ -96,7 +96,7 @@ func TestDeleteTeam(t *testing.T) {
 // A number is never used twice under a key, whoever has it.
 func TestTeams_NumbersUnderARetiredKey(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	root, org := home.Token.Secret, home.Workspace.ID
 	number := func(team TeamID) string { return *w.issue(root, org, team).Identifier }
@@ -128,7 +128,7 @@ func TestTeams_NumbersUnderARetiredKey(t *testing.T) {
 // A private team is seen by its members and admins (Decision 11).
 func TestTeams_PrivateOnesAreHidden(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	org := home.Workspace.ID
 	maker, makers := w.member(home, RoleMember, "write")
@@ -199,7 +199,7 @@ func TestTeams_PrivateOnesAreHidden(t *testing.T) {
 
 func TestPatchTeam_MadePrivateStaysInSight(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	_, member := w.member(home, RoleMember, "write")
 	team := w.team(home.Token.Secret, home.Workspace.ID, &CreateTeamIn{Key: "SEC"})
@@ -210,7 +210,7 @@ func TestPatchTeam_MadePrivateStaysInSight(t *testing.T) {
 
 func TestTeams_Bounded(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	full := NewCommand[None, None]("full", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		for i := range bounds[teamTable].most - 1 {

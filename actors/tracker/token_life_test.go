@@ -10,7 +10,7 @@ import (
 
 // good reports whether a credential still opens a workspace; refusals of any other kind
 // than 401 fail the test.
-func (w *town) good(credential string, id WorkspaceID) bool {
+func (w *testService) good(credential string, id WorkspaceID) bool {
 	w.Helper()
 	_, err := w.ask(credential, id, ListIssues, &ListIssuesIn{})
 	if err != nil {
@@ -19,12 +19,12 @@ func (w *town) good(credential string, id WorkspaceID) bool {
 	return err == nil
 }
 
-func (w *town) tokens(home Onboarded) []Token {
+func (w *testService) tokens(home Onboarded) []Token {
 	w.Helper()
 	return decode[TokenList](w, w.must(home.Token.Secret, home.Workspace.ID, ListTokens, &PageIn{Limit: 100}).Body).Tokens
 }
 
-func (w *town) mintAs(credential string, home Onboarded, in CreateTokenIn) CreatedToken {
+func (w *testService) mintAs(credential string, home Onboarded, in CreateTokenIn) CreatedToken {
 	w.Helper()
 	in.Name = "minted"
 	return decode[CreatedToken](w, w.must(credential, home.Workspace.ID, CreateToken, &in).Body)
@@ -32,7 +32,7 @@ func (w *town) mintAs(credential string, home Onboarded, in CreateTokenIn) Creat
 
 func TestCreateToken_ShowsWhoseItIs(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	owner := string(home.Workspace.OwnerID)
 	admin, adminToken := w.member(home, RoleAdmin, "admin")
@@ -69,7 +69,7 @@ func TestCreateToken_ShowsWhoseItIs(t *testing.T) {
 
 func TestToken_Expires(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	for _, at := range []string{"2026-11-20T21:30:00Z", "1999-01-01T00:00:00Z"} {
 		_, err := w.ask(home.Token.Secret, home.Workspace.ID, CreateToken, &CreateTokenIn{Name: "x", ExpiresAt: Some(at)})
@@ -97,7 +97,7 @@ func TestToken_Expires(t *testing.T) {
 // Credentials that others minted stay.
 func TestRemoveMember_EndsWhatTheyMinted(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home, abroad := w.onboard("home"), w.onboard("abroad")
 	id := home.Workspace.ID
 	bob, bobs := w.member(home, RoleAdmin, "admin")
@@ -165,7 +165,7 @@ func TestRemoveMember_EndsWhatTheyMinted(t *testing.T) {
 // Credentials that a former admin made lose the admin right.
 func TestPatchMember_CapsWhatTheyMinted(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	id := home.Workspace.ID
 	bob, bobs := w.member(home, RoleAdmin, "admin")
@@ -193,7 +193,7 @@ func TestPatchMember_CapsWhatTheyMinted(t *testing.T) {
 // The use of a token is kept in steps of an hour, and goes with the token.
 func TestNoteTokenUses(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	note := func(at time.Time) {
 		w.Helper()

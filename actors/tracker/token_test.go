@@ -11,7 +11,7 @@ import (
 
 func TestCreateToken_Defaults(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	for _, c := range []struct{ permissions, want string }{
 		{``, "write"},
@@ -61,7 +61,7 @@ func TestCreateTokenIn_Validate(t *testing.T) {
 // is kept for the idempotency key.
 func TestCreateToken_SecretIsKeptNowhere(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := decode[Onboarded](w, w.must("", "", OnboardWorkspace, &NewWorkspaceIn{Name: "x", Slug: "home"}, "a key").Body)
 	reply := w.must(home.Token.Secret, home.Workspace.ID, CreateToken, &CreateTokenIn{Name: "x"}, "k")
 	for _, text := range []string{home.Token.Secret, decode[CreatedToken](w, reply.Body).Secret} {
@@ -82,7 +82,7 @@ func TestCreateToken_SecretIsKeptNowhere(t *testing.T) {
 
 func TestCreateToken_ReplayGivesTheSecretAgain(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	in := &CreateTokenIn{Name: "x"}
 	first := w.must(home.Token.Secret, home.Workspace.ID, CreateToken, in, "k")
@@ -103,7 +103,7 @@ func TestCreateToken_ReplayGivesTheSecretAgain(t *testing.T) {
 
 func TestDeleteToken(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	made := decode[CreatedToken](w, w.must(home.Token.Secret, home.Workspace.ID, CreateToken, &CreateTokenIn{Name: "x"}).Body)
 	list := w.must(home.Token.Secret, home.Workspace.ID, ListTokens, &PageIn{})
@@ -127,7 +127,7 @@ func TestDeleteToken(t *testing.T) {
 // somebody who is a member there.
 func TestCreateToken_ForSomebodyElse(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home, victim := w.onboard("home"), w.onboard("victim")
 	stranger := victim.Workspace.OwnerID
 	w.must(home.Token.Secret, home.Workspace.ID, AddMember, &AddMemberIn{UserID: Some(stranger), Role: RoleAdmin})
@@ -173,7 +173,7 @@ func TestCreateToken_ForSomebodyElse(t *testing.T) {
 
 func TestCreateToken_Agents(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	for _, in := range []*CreateTokenIn{{ActorType: ActorAgent}, {ActorType: ActorAgent, AgentID: "bot"}, {AgentID: "bot"}} {
 		in.Name = "x"

@@ -12,7 +12,7 @@ import (
 
 func TestOnboardWorkspace_GivesAWorkspaceReadyForUse(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	got := w.onboard("acme-1")
 	if *got.Workspace.Key != "ACME1" || got.Team.Key != "ACME1" || *got.Workspace.DefaultTeamID != got.Team.ID || !got.Team.IsDefault {
 		t.Errorf("onboarded %+v with %+v", got.Workspace, got.Team)
@@ -33,7 +33,7 @@ func TestOnboardWorkspace_GivesAWorkspaceReadyForUse(t *testing.T) {
 
 func TestOnboardWorkspace_SlugIsUnique(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	w.onboard("acme")
 	_, err := w.ask("", "", OnboardWorkspace, &NewWorkspaceIn{Name: "x", Slug: "acme"})
 	wantCode(t, err, CodeConflict)
@@ -44,7 +44,7 @@ func TestOnboardWorkspace_SlugIsUnique(t *testing.T) {
 // A user may have so many workspaces; a deleted one makes room for another.
 func TestCreateWorkspace_SoManyOfAUser(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	w.agents.WorkspacesPerUser = 3
 	home := w.onboard("home")
 	_, guest := w.member(home, RoleGuest, "write")
@@ -127,7 +127,7 @@ func TestNewWorkspace_CutAtEveryStep(t *testing.T) {
 }
 
 func cutCreation(t *testing.T, op *Op, at cut, repeat bool) {
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	in := &NewWorkspaceIn{Name: "Acme", Slug: "acme"}
 	w.cut = &at
@@ -164,7 +164,7 @@ func cutCreation(t *testing.T, op *Op, at cut, repeat bool) {
 // slug to another.
 func TestNewWorkspace_TooLateAfterItsReservation(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	in := &NewWorkspaceIn{Name: "Acme", Slug: "acme"}
 	w.cut = &cut{step: 1, persisted: true}
 	if _, err := w.ask("", "", OnboardWorkspace, in, "k"); !errors.Is(err, errCut) {
@@ -187,7 +187,7 @@ func TestNewWorkspace_KeyOfADeletedWorkspace(t *testing.T) {
 		for _, after := range []time.Duration{0, time.Second, foundWithin + time.Second, time.Hour} {
 			t.Run(fmt.Sprintf("%s, %s after", op.Name, after), func(t *testing.T) {
 				t.Parallel()
-				w := newTown(t)
+				w := newTestService(t)
 				home := w.onboard("home")
 				in := &NewWorkspaceIn{Name: "Acme", Slug: "acme"}
 				w.must(home.Token.Secret, "", op, in, "k")
@@ -215,7 +215,7 @@ func TestNewWorkspace_DeletedWhileRepeated(t *testing.T) {
 		for step := 1; step <= 4; step++ {
 			t.Run(fmt.Sprintf("%s, before step %d", op.Name, step), func(t *testing.T) {
 				t.Parallel()
-				w := newTown(t)
+				w := newTestService(t)
 				home := w.onboard("home")
 				in := &NewWorkspaceIn{Name: "Acme", Slug: "acme"}
 				w.must(home.Token.Secret, "", op, in, "k")
@@ -245,7 +245,7 @@ func TestNewWorkspace_DeletedWhileRepeated(t *testing.T) {
 
 func TestNewWorkspace_KeyReused(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	w.must("", "", OnboardWorkspace, &NewWorkspaceIn{Name: "Acme", Slug: "acme"}, "k")
 	_, err := w.ask("", "", OnboardWorkspace, &NewWorkspaceIn{Name: "Acme", Slug: "other"}, "k")
 	wantCode(t, err, CodeIdempotencyKeyReused)
@@ -253,7 +253,7 @@ func TestNewWorkspace_KeyReused(t *testing.T) {
 
 func TestCreateWorkspace_Callers(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	_, issued := w.member(home, RoleMember, "write")
 	owners := w.token(home, &CreateTokenIn{Permissions: words("write")})
@@ -288,7 +288,7 @@ func TestCreateWorkspace_Callers(t *testing.T) {
 
 func TestListWorkspaces(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	other := w.onboard("other")
 	for i := range 7 {

@@ -12,7 +12,7 @@ import (
 
 // traces counts the keys that are a workspace's, or tell of it: its own range, its
 // timers in the shard's, and what the directory knows.
-func (w *town) traces(id WorkspaceID) (n int) {
+func (w *testService) traces(id WorkspaceID) (n int) {
 	w.Helper()
 	raw := id.raw()
 	inverted := storage.Key(nil).Newest(raw)
@@ -28,7 +28,7 @@ func (w *town) traces(id WorkspaceID) (n int) {
 
 func TestDeleteWorkspace_LeavesNothing(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	gone, stays := w.onboard("gone"), w.onboard("stays")
 	w.member(gone, RoleMember, "write")
 	w.must(stays.Token.Secret, stays.Workspace.ID, AddMember, &AddMemberIn{UserID: Some(gone.Workspace.OwnerID)})
@@ -60,7 +60,7 @@ func TestDeleteWorkspace_LeavesNothing(t *testing.T) {
 // given again.
 func TestDeleteWorkspace_CountsAttachments(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	var last Issue
 	for range 3 {
@@ -83,7 +83,7 @@ func TestDeleteWorkspace_CountsAttachments(t *testing.T) {
 
 func TestDeleteWorkspace_Callers(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home, other := w.onboard("home"), w.onboard("other")
 	_, member := w.member(home, RoleMember, "admin")
 	for _, c := range []struct {
@@ -119,7 +119,7 @@ func TestDeleteWorkspace_CutAtEveryStep(t *testing.T) {
 }
 
 func cutDeletion(t *testing.T, at cut, repeat bool) {
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	gone := decode[Workspace](w, w.must(home.Token.Secret, "", CreateWorkspace, &NewWorkspaceIn{Name: "x", Slug: "gone"}).Body)
 	w.cut = &at
@@ -160,7 +160,7 @@ func cutDeletion(t *testing.T, at cut, repeat bool) {
 // More timers and members than fit into one batch are removed in several.
 func TestDeleteWorkspace_InSeveralBatches(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	many := NewCommand[None, None]("many", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		for i := range 2*eraseBatch + 1 {
@@ -187,7 +187,7 @@ func TestDeleteWorkspace_InSeveralBatches(t *testing.T) {
 // nothing, not even a counter.
 func TestDeleteWorkspace_LateCommand(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	req := &Request{Workspace: home.Workspace.ID.raw(), Credential: home.Token.Secret, Idempotency: &Idempotency{Key: "k"}}
 	if err := w.admit(req, CreateTeam); err != nil {
@@ -209,7 +209,7 @@ func TestDeleteWorkspace_LateCommand(t *testing.T) {
 // erasure.
 func TestDeleteWorkspace_InABatchWithOthers(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestService(t)
 	home := w.onboard("home")
 	l := w.ledger(home.Workspace.ID.raw())
 	owner := &Request{permit: Permit{basis: basisService}, Caller: Caller{Principal: Principal{Type: ActorUser, ID: string(home.Workspace.OwnerID)}, Role: RoleOwner, Level: Admin}}
@@ -229,7 +229,7 @@ func TestDeleteWorkspace_InABatchWithOthers(t *testing.T) {
 			wantCode(t, err, CodeNotFound)
 		}
 	}
-	w.commit(l)
+	commitLedger(w, w.db, l)
 	n := 0
 	w.each(func(key, _ []byte) {
 		if _, workspace, _, _, err := storage.SplitKey(key); err != nil || workspace == home.Workspace.ID.raw() {

@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"switchyard/actors/tracker"
+	"switchyard/internal/testkit"
 	"switchyard/storage"
 )
 
@@ -206,7 +207,7 @@ func (f *filled) connect() {
 	}
 
 	for id, status := range map[string]string{takes: "succeeded", fails: "pending"} {
-		await(f.Context(), f.T, "a delivery that "+status, func() bool {
+		testkit.Await(f.Context(), f.T, "a delivery that "+status, func() bool {
 			first, _ := f.do("GET", "/webhook-subscriptions/"+id+"/deliveries?limit=100", nil, http.StatusOK)["deliveries"].([]any)
 			return len(first) > 0 && slices.ContainsFunc(first, func(d any) bool { return d.(object)["status"] == status && d.(object)["attempts"] != 0.0 })
 		})

@@ -15,6 +15,7 @@ import (
 
 	"switchyard/actors/tracker"
 	"switchyard/cmd/internal/node"
+	"switchyard/internal/testkit"
 )
 
 // ledger keeps the bodies of deliveries, by the event's sequence.
@@ -109,7 +110,7 @@ func TestWebhooks_TellOfIssuesWhatAdminsSee(t *testing.T) {
 	shown[deal] = f.do("GET", "/deals/"+deal, nil, http.StatusOK)
 	f.do("DELETE", "/deals/"+deal, nil, http.StatusNoContent)
 
-	await(t.Context(), t, "the last event", func() bool {
+	testkit.Await(t.Context(), t, "the last event", func() bool {
 		told.mu.Lock()
 		defer told.mu.Unlock()
 		e := told.events[uint64(len(told.events))]

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"switchyard/cmd/internal/node"
+	"switchyard/internal/testkit"
 )
 
 // hookView is what the tests look at of a webhook.
@@ -115,7 +116,7 @@ func TestWebhooks_ReceiversOfEveryKind(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	await(ctx, t, "deliveries to the good one", func() bool { return good.Load() == events })
+	testkit.Await(ctx, t, "deliveries to the good one", func() bool { return good.Load() == events })
 	if took := time.Since(began); took > 9*time.Second {
 		t.Errorf("the good one waited %s", took)
 	}
@@ -137,7 +138,7 @@ func TestWebhooks_ReceiversOfEveryKind(t *testing.T) {
 			continue
 		}
 		var d deliveryView
-		await(ctx, t, k.name, func() bool { d = first(ids[i]); return d.Attempts > 0 })
+		testkit.Await(ctx, t, k.name, func() bool { d = first(ids[i]); return d.Attempts > 0 })
 		said := ""
 		if d.LastError != nil {
 			said = *d.LastError
@@ -193,7 +194,7 @@ func TestWebhooks_AddressesAreJudgedWhenDialed(t *testing.T) {
 	if err := c.Decode(ctx, "POST", base+"/issues", map[string]any{"title": "Before"}, http.StatusCreated, nil); err != nil {
 		t.Fatal(err)
 	}
-	await(ctx, t, "the deliveries that are allowed", func() bool { return reached.Load() >= int64(len(ids)) })
+	testkit.Await(ctx, t, "the deliveries that are allowed", func() bool { return reached.Load() >= int64(len(ids)) })
 	stop()
 
 	strict := inProcess(t, func(c *node.Config) { c.Data, c.WebhooksAllowHTTP = data, true })
@@ -213,7 +214,7 @@ func TestWebhooks_AddressesAreJudgedWhenDialed(t *testing.T) {
 	}
 	for host, id := range ids {
 		var list struct{ Deliveries []deliveryView }
-		await(ctx, t, "a try to reach "+host, func() bool {
+		testkit.Await(ctx, t, "a try to reach "+host, func() bool {
 			if err := c.Decode(ctx, "GET", base+"/webhook-subscriptions/"+id+"/deliveries?limit=1", nil, http.StatusOK, &list); err != nil {
 				t.Fatal(err)
 			}

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"switchyard/internal/testkit"
 )
 
 // webhookEvents is how many events a test makes, SWITCHYARD_TEST_EVENTS or few, and
@@ -162,16 +164,6 @@ func writeIssues(ctx context.Context, workspace string, total int64, at func(try
 	return &acked
 }
 
-// await waits for a condition of a test.
-func await(ctx context.Context, t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for !done() {
-		if !pause(ctx, 5*time.Millisecond) {
-			t.Fatalf("%s: it did not happen in time", what)
-		}
-	}
-}
-
 var toLocal = []string{"--webhooks-allow-http", "--webhooks-allow-cidr", "127.0.0.0/8"}
 
 // A node that is killed again and again with deliveries pending delivers every
@@ -197,7 +189,7 @@ func TestWebhooks_Kill9LosesNothing(t *testing.T) {
 	m.subscribe(ctx, t, client.Load(), o.Workspace.ID)
 	acked := writeIssues(ctx, o.Workspace.ID, total, func(int) *Client { return client.Load() })
 	for kill := int64(1); kill <= 4; kill++ {
-		await(ctx, t, "writes", func() bool { return acked.Load() >= total*kill/5 })
+		testkit.Await(ctx, t, "writes", func() bool { return acked.Load() >= total*kill/5 })
 		node.Kill()
 		if err := Verify(ctx, bin, data); err != nil {
 			t.Fatal(err)
@@ -207,7 +199,7 @@ func TestWebhooks_Kill9LosesNothing(t *testing.T) {
 		}
 		client.Store(NewClient(node.URL, o.Token.Token, 16))
 	}
-	await(ctx, t, "the last writes", func() bool { return acked.Load() >= total })
+	testkit.Await(ctx, t, "the last writes", func() bool { return acked.Load() >= total })
 	m.settle(ctx, t, client.Load(), o.Workspace.ID)
 	node.Kill()
 	if err := Verify(ctx, bin, data); err != nil {
@@ -232,7 +224,7 @@ func (m *mailbox) settle(ctx context.Context, t *testing.T, c *Client, workspace
 		pause(ctx, 100*time.Millisecond)
 	}
 	defer m.report(t)
-	await(ctx, t, fmt.Sprintf("deliveries of %d events", count), func() bool { return m.has(count) })
+	testkit.Await(ctx, t, fmt.Sprintf("deliveries of %d events", count), func() bool { return m.has(count) })
 	t.Logf("the last of %d events was delivered within %s of the last write", count, time.Since(began).Round(time.Millisecond))
 }
 
@@ -279,7 +271,7 @@ func TestWebhooks_FailOverLosesNothing(t *testing.T) {
 	}
 	m.subscribe(ctx, t, clients[0], o.Workspace.ID)
 	acked := writeIssues(ctx, o.Workspace.ID, total, func(try int) *Client { return clients[try%len(clients)] })
-	await(ctx, t, "writes", func() bool { return acked.Load() >= total/3 })
+	testkit.Await(ctx, t, "writes", func() bool { return acked.Load() >= total/3 })
 	owner, err := all[0].Owner(ctx, o.Workspace.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -292,6 +284,6 @@ func TestWebhooks_FailOverLosesNothing(t *testing.T) {
 		}
 	}
 	t.Logf("killed %s", owner)
-	await(ctx, t, "the last writes", func() bool { return acked.Load() >= total })
+	testkit.Await(ctx, t, "the last writes", func() bool { return acked.Load() >= total })
 	m.settle(ctx, t, alive, o.Workspace.ID)
 }
