@@ -76,8 +76,8 @@ func TestExampleAgent(t *testing.T) {
 	}
 }
 
-// exampleYard is a workspace with an agent, and the binary that works for it.
-type exampleYard struct {
+// exampleFixture is a workspace with an agent, and the binary that works for it.
+type exampleFixture struct {
 	t         *testing.T
 	ctx       context.Context
 	client    *Client
@@ -86,9 +86,9 @@ type exampleYard struct {
 	env       []string
 }
 
-func newExampleYard(ctx context.Context, t *testing.T, node *Process) *exampleYard {
+func newExampleYard(ctx context.Context, t *testing.T, node *Process) *exampleFixture {
 	t.Helper()
-	y := &exampleYard{t: t, ctx: ctx, client: NewClient(node.URL, "", 4), binary: filepath.Join(t.TempDir(), "agent")}
+	y := &exampleFixture{t: t, ctx: ctx, client: NewClient(node.URL, "", 4), binary: filepath.Join(t.TempDir(), "agent")}
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", y.binary, "switchyard/examples/agent").CombinedOutput(); err != nil {
 		t.Fatalf("build the example: %v\n%s", err, out)
 	}
@@ -105,7 +105,7 @@ func newExampleYard(ctx context.Context, t *testing.T, node *Process) *exampleYa
 	return y
 }
 
-func (y *exampleYard) post(path string, body, out any) {
+func (y *exampleFixture) post(path string, body, out any) {
 	y.t.Helper()
 	path = "/workspaces/" + y.workspace + "/" + path
 	want := 201
@@ -118,7 +118,7 @@ func (y *exampleYard) post(path string, body, out any) {
 }
 
 // dispatch makes an issue, dispatches it, and gives the session.
-func (y *exampleYard) dispatch(title, priority, instructions string) string {
+func (y *exampleFixture) dispatch(title, priority, instructions string) string {
 	y.t.Helper()
 	var issue, session struct{ ID string }
 	y.post("issues", map[string]any{"title": title, "priority": priority}, &issue)
@@ -143,7 +143,7 @@ func (s *exampleSession) has(text string) bool {
 }
 
 // await polls a session until it is as wanted.
-func (y *exampleYard) await(id, what string, wanted func(exampleSession) bool) exampleSession {
+func (y *exampleFixture) await(id, what string, wanted func(exampleSession) bool) exampleSession {
 	y.t.Helper()
 	// The first look comes back at once; later ones wait for a change, but not long:
 	// one between two looks would be waited for in vain.
@@ -168,7 +168,7 @@ type exampleAgent struct {
 	output *tail
 }
 
-func (y *exampleYard) agent(flags ...string) *exampleAgent {
+func (y *exampleFixture) agent(flags ...string) *exampleAgent {
 	y.t.Helper()
 	a := &exampleAgent{cmd: exec.CommandContext(y.t.Context(), y.binary, flags...), output: &tail{}}
 	a.cmd.Env, a.cmd.Stdout, a.cmd.Stderr = y.env, a.output, a.output

@@ -25,7 +25,7 @@ func TestCluster_TakesCallsOfProvidersOnEveryNode(t *testing.T) {
 	if err := members[0].Await(ctx, "the replicas are spread", Level(3)); err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{T: t, id: onboarded.Workspace.ID}
+	d := &inboundFixture{T: t, id: onboarded.Workspace.ID}
 	workspace := "/workspaces/" + d.id
 	// do repeats what may be done twice until it was done: shards may still move.
 	do := func(on int, token, method, path string, body, out any) {

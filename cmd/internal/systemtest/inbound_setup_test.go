@@ -29,18 +29,18 @@ const (
 	publicURL = "https://switchyard.example.com"
 )
 
-// desk is a node that takes what providers send, with two workspaces on it.
-type desk struct {
+// inboundFixture is a node with two workspaces that accepts calls of providers.
+type inboundFixture struct {
 	*testing.T
 	base        string
 	home, other *Client
 	id, otherID string
 }
 
-func newDesk(t *testing.T) *desk {
+func newInboundFixture(t *testing.T) *inboundFixture {
 	t.Helper()
 	n := inProcess(t, func(c *node.Config) { c.SMSSecret, c.VCSSecret, c.PublicURL = smsSecret, vcsSecret, publicURL+"/" })
-	d := &desk{T: t, base: "http://" + n.HTTPAddr()}
+	d := &inboundFixture{T: t, base: "http://" + n.HTTPAddr()}
 	for i, slug := range []string{"yard", "else"} {
 		c := NewClient(d.base, "", 4)
 		o, err := c.Onboard(t.Context(), slug, slug)
@@ -65,7 +65,7 @@ type inboundAnswer struct {
 }
 
 // send posts bytes as a provider does; headers come in pairs.
-func (d *desk) send(path, contentType string, body []byte, want int, headers ...string) (a inboundAnswer) {
+func (d *inboundFixture) send(path, contentType string, body []byte, want int, headers ...string) (a inboundAnswer) {
 	d.Helper()
 	status, answer, err := d.post(d.Context(), path, contentType, body, headers...)
 	if err != nil {
@@ -82,7 +82,7 @@ func (d *desk) send(path, contentType string, body []byte, want int, headers ...
 	return a
 }
 
-func (d *desk) post(ctx context.Context, path, contentType string, body []byte, headers ...string) (int, []byte, error) {
+func (d *inboundFixture) post(ctx context.Context, path, contentType string, body []byte, headers ...string) (int, []byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.base+path, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
@@ -103,7 +103,7 @@ func (d *desk) post(ctx context.Context, path, contentType string, body []byte, 
 }
 
 // get reads what there is at a path of the first workspace.
-func (d *desk) get(path string) (v map[string]any) {
+func (d *inboundFixture) get(path string) (v map[string]any) {
 	d.Helper()
 	if err := d.home.Decode(d.Context(), "GET", "/workspaces/"+d.id+path, nil, http.StatusOK, &v); err != nil {
 		d.Fatal(err)
@@ -112,7 +112,7 @@ func (d *desk) get(path string) (v map[string]any) {
 }
 
 // nothing fails when either workspace has a ticket.
-func (d *desk) nothing() {
+func (d *inboundFixture) nothing() {
 	d.Helper()
 	for id, c := range map[string]*Client{d.id: d.home, d.otherID: d.other} {
 		var list struct{ Tickets []any }
@@ -125,7 +125,7 @@ func (d *desk) nothing() {
 	}
 }
 
-func (d *desk) secret(c *Client, id, source, secret string) string {
+func (d *inboundFixture) secret(c *Client, id, source, secret string) string {
 	d.Helper()
 	var made struct{ Secret string }
 	body := map[string]string{}
@@ -139,7 +139,7 @@ func (d *desk) secret(c *Client, id, source, secret string) string {
 }
 
 // route makes a route active as the operator does.
-func (d *desk) route(key string) {
+func (d *inboundFixture) route(key string) {
 	d.Helper()
 	if err := NewClient(d.base, rootToken, 1).Decode(d.Context(), "PUT", "/workspaces/"+d.id+"/inbound-routes/"+key, nil, http.StatusOK, nil); err != nil {
 		d.Fatal(err)

@@ -14,7 +14,7 @@ import (
 
 func TestInbound_CommsMessagesBecomeTickets(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newInboundFixture(t)
 	secret := d.secret(d.home, d.id, "mail", "")
 	path := "/webhooks/comms/" + d.id + "/mail"
 	body := recorded(t, "comms.message.json")
@@ -61,10 +61,10 @@ func TestInbound_CommsMessagesBecomeTickets(t *testing.T) {
 
 func TestInbound_WhatIsNotSignedAsItMustBeStoresNothing(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newInboundFixture(t)
 	secret := d.secret(d.home, d.id, "mail", "")
 	d.secret(d.other, d.otherID, "mail", "of the other workspace")
-	desk := d.secret(d.home, d.id, "helpdesk1", "client secret of the app")
+	inboundFixture := d.secret(d.home, d.id, "helpdesk1", "client secret of the app")
 	d.route("sms/+15550100")
 	d.route("vcs1/acme/yard")
 	issue := d.issue()
@@ -102,10 +102,10 @@ func TestInbound_WhatIsNotSignedAsItMustBeStoresNothing(t *testing.T) {
 		{"comms, no workspace", "/webhooks/comms/01935000-0000-7000-8000-0000000000aa/mail", jsonType, comms, stamp},
 		{"comms, over many signatures", path, jsonType, comms, []string{"X-Tracker-Timestamp", stamp[1], "X-Tracker-Signature", strings.Repeat("00,", 10) + stamp[3]}},
 		{"helpdesk1, unsigned", "/helpdesk1/" + d.id, jsonType, created, nil},
-		{"helpdesk1, wrong", "/helpdesk1/" + d.id, jsonType, created, flip(signHelpdesk(desk, created))},
-		{"helpdesk1, another body", "/helpdesk1/" + d.id, jsonType, tampered(created), signHelpdesk(desk, created)},
-		{"helpdesk1, another workspace", "/helpdesk1/" + d.otherID, jsonType, created, signHelpdesk(desk, created)},
-		{"helpdesk1, no scheme", "/helpdesk1/" + d.id, jsonType, created, []string{"X-Hub-Signature", signHelpdesk(desk, created)[1][5:]}},
+		{"helpdesk1, wrong", "/helpdesk1/" + d.id, jsonType, created, flip(signHelpdesk(inboundFixture, created))},
+		{"helpdesk1, another body", "/helpdesk1/" + d.id, jsonType, tampered(created), signHelpdesk(inboundFixture, created)},
+		{"helpdesk1, another workspace", "/helpdesk1/" + d.otherID, jsonType, created, signHelpdesk(inboundFixture, created)},
+		{"helpdesk1, no scheme", "/helpdesk1/" + d.id, jsonType, created, []string{"X-Hub-Signature", signHelpdesk(inboundFixture, created)[1][5:]}},
 		{"sms, unsigned", "/support/sms/inbound", formType, sms, nil},
 		{"sms, wrong", "/support/sms/inbound", formType, sms, signSMS("guess", sms)},
 		{"sms, another field", "/support/sms/inbound", formType, append(slices.Clone(sms), "&Extra=1"...), signSMS(smsSecret, sms)},
@@ -148,7 +148,7 @@ func TestInbound_WhatIsNotSignedAsItMustBeStoresNothing(t *testing.T) {
 }
 
 // issue makes YARD-1.
-func (d *desk) issue() string {
+func (d *inboundFixture) issue() string {
 	d.Helper()
 	var made Issue
 	if err := d.home.Decode(d.Context(), "POST", "/workspaces/"+d.id+"/issues", map[string]string{"title": "Logins fail"}, http.StatusCreated, &made); err != nil {
@@ -162,7 +162,7 @@ func (d *desk) issue() string {
 
 func TestInbound_HelpdeskConversationsAreTickets(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newInboundFixture(t)
 	secret := d.secret(d.home, d.id, "helpdesk1", "client secret of the app")
 	path := "/helpdesk1/" + d.id
 	send := func(name string, want int) inboundAnswer {
@@ -206,7 +206,7 @@ func TestInbound_HelpdeskConversationsAreTickets(t *testing.T) {
 
 func TestInbound_TextMessagesGoToTheSendersTicket(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newInboundFixture(t)
 	d.route("sms/+15550100")
 	body := recorded(t, "sms.form")
 	const path = "/support/sms/inbound"
@@ -236,7 +236,7 @@ func TestInbound_TextMessagesGoToTheSendersTicket(t *testing.T) {
 
 func TestInbound_PullRequestsAndChecksReachTheirIssue(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newInboundFixture(t)
 	d.route("vcs1/acme%2Fyard")
 	issue := d.issue()
 	send := func(event, delivery, name string) inboundAnswer {
@@ -275,7 +275,7 @@ func TestInbound_PullRequestsAndChecksReachTheirIssue(t *testing.T) {
 // Providers try again while the first call is still on its way.
 func TestInbound_OneCallManyTimesAtOnce(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newInboundFixture(t)
 	secret := d.secret(d.home, d.id, "mail", "")
 	body := []byte(`{"message":{"from":"ann","text":"Hello"}}`)
 	headers := append(signComms(secret, time.Now(), body), "X-Tracker-Delivery", "one", "Idempotency-Key", "ignored")

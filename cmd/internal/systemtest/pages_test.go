@@ -18,8 +18,8 @@ type pagedIssue struct {
 	made, touched           int64 // answered; about to be changed or deleted, 0: never
 }
 
-// yard is a workspace in which issues come and go.
-type yard struct {
+// changingWorkspace is a workspace whose issues are created and deleted all the time.
+type changingWorkspace struct {
 	c         *Client
 	member    *Client // who does not see every issue
 	workspace string
@@ -29,7 +29,7 @@ type yard struct {
 	all []*pagedIssue
 }
 
-func (y *yard) create(ctx context.Context, r *rand.Rand) (*pagedIssue, error) {
+func (y *changingWorkspace) create(ctx context.Context, r *rand.Rand) (*pagedIssue, error) {
 	one := &pagedIssue{
 		status: []string{"todo", "triage", "done"}[r.IntN(3)], label: []string{"red", "green"}[r.IntN(2)], word: []string{"steam", "diesel"}[r.IntN(2)],
 	}
@@ -46,7 +46,7 @@ func (y *yard) create(ctx context.Context, r *rand.Rand) (*pagedIssue, error) {
 }
 
 // touch takes note that an issue is about to be changed.
-func (y *yard) touch(one *pagedIssue) {
+func (y *changingWorkspace) touch(one *pagedIssue) {
 	y.mu.Lock()
 	if one.touched == 0 {
 		one.touched = y.clock.Add(1)
@@ -56,7 +56,7 @@ func (y *yard) touch(one *pagedIssue) {
 
 // write makes, changes and deletes issues until done is closed. Those that it made
 // some time ago go, so that there are about as many all the time.
-func (y *yard) write(ctx context.Context, r *rand.Rand, done <-chan struct{}) error {
+func (y *changingWorkspace) write(ctx context.Context, r *rand.Rand, done <-chan struct{}) error {
 	var own []*pagedIssue
 	for {
 		select {
@@ -112,7 +112,7 @@ var walks = []walk{
 
 // take walks a list once. Every issue that was there and the same all the time must
 // be met once, none may be twice, and the newest come first.
-func (y *yard) take(ctx context.Context, c *Client, w walk, limit int) error {
+func (y *changingWorkspace) take(ctx context.Context, c *Client, w walk, limit int) error {
 	began := y.clock.Add(1)
 	met := map[string]bool{}
 	last := "~"
@@ -159,7 +159,7 @@ func TestPages_WalksUnderWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Token = home.Token.Token
-	y := &yard{c: c, workspace: home.Workspace.ID, member: NewClient(c.URL, "", 16)}
+	y := &changingWorkspace{c: c, workspace: home.Workspace.ID, member: NewClient(c.URL, "", 16)}
 	var member struct{ UserID, Token string }
 	if err := c.Decode(t.Context(), "POST", "/workspaces/"+y.workspace+"/members", object{"name": "Member", "role": "member"}, http.StatusCreated, &member); err != nil {
 		t.Fatal(err)
@@ -207,7 +207,7 @@ func TestPages_WalksUnderWrites(t *testing.T) {
 }
 
 // countsAgree compares the counts that are kept beside the issues with the issues.
-func (y *yard) countsAgree(t *testing.T) {
+func (y *changingWorkspace) countsAgree(t *testing.T) {
 	t.Helper()
 	all, err := y.c.Walk(t.Context(), y.workspace, "")
 	if err != nil {

@@ -9,21 +9,21 @@ import (
 	"testing"
 )
 
-// crowd is many connections to one workspace.
-type crowd struct {
+// simultaneousClients is many connections to one workspace.
+type simultaneousClients struct {
 	clients   []*Client
 	workspace string
 }
 
-// newCrowd opens the connections before anything is asked for.
-func newCrowd(t *testing.T, connections int) *crowd {
+// newSimultaneousClients opens the connections before anything is asked for.
+func newSimultaneousClients(t *testing.T, connections int) *simultaneousClients {
 	t.Helper()
 	n := inProcess(t, nil)
 	home, err := NewClient("http://"+n.HTTPAddr(), "", 1).Onboard(t.Context(), "Crowd", "crowd")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &crowd{workspace: home.Workspace.ID}
+	c := &simultaneousClients{workspace: home.Workspace.ID}
 	for range connections {
 		one := NewClient("http://"+n.HTTPAddr(), home.Token.Token, 1)
 		if err := one.Decode(t.Context(), "GET", "/workspaces/"+c.workspace, nil, http.StatusOK, nil); err != nil {
@@ -36,7 +36,7 @@ func newCrowd(t *testing.T, connections int) *crowd {
 
 // create makes an issue from every connection at once. It counts the statuses, and
 // gives the ids that were answered as the issue's.
-func (c *crowd) create(t *testing.T, query string, body func(n int) object) (statuses map[int]int, ids map[string]bool) {
+func (c *simultaneousClients) create(t *testing.T, query string, body func(n int) object) (statuses map[int]int, ids map[string]bool) {
 	t.Helper()
 	start := make(chan struct{})
 	var all sync.WaitGroup
@@ -66,7 +66,7 @@ func (c *crowd) create(t *testing.T, query string, body func(n int) object) (sta
 func TestCreateIssue_OneReferenceFromManyConnections(t *testing.T) {
 	t.Parallel()
 	const rounds = 10
-	c := newCrowd(t, 50)
+	c := newSimultaneousClients(t, 50)
 	for round := range rounds {
 		ref := fmt.Sprintf("ref %d", round)
 		statuses, ids := c.create(t, "", func(n int) object { return object{"title": fmt.Sprintf("From %d", n), "externalRef": ref} })
@@ -89,7 +89,7 @@ func TestCreateIssue_OneReferenceFromManyConnections(t *testing.T) {
 func TestCreateIssue_OneTitleFromManyConnections(t *testing.T) {
 	t.Parallel()
 	const rounds = 10
-	c := newCrowd(t, 50)
+	c := newSimultaneousClients(t, 50)
 	for round := range rounds {
 		title := fmt.Sprintf("Points%d frozen%d", round, round)
 		statuses, ids := c.create(t, "?dedupe=block", func(int) object { return object{"title": title} })

@@ -17,8 +17,8 @@ import (
 	"switchyard/cmd/internal/node"
 )
 
-// hall is a workspace on a node whose events are listened to.
-type hall struct {
+// streamFixture is a workspace on a node, for tests of its event streams.
+type streamFixture struct {
 	*testing.T
 	node  *node.Node
 	stop  func()
@@ -27,9 +27,9 @@ type hall struct {
 	team  string // the default one
 }
 
-func newHall(t *testing.T) *hall {
+func newStreamFixture(t *testing.T) *streamFixture {
 	t.Helper()
-	h := &hall{T: t}
+	h := &streamFixture{T: t}
 	h.node, h.stop = stoppable(t, nil)
 	base := "http://" + h.node.HTTPAddr()
 	home, err := NewClient(base, "", 1).Onboard(t.Context(), "Hall", "hall")
@@ -40,7 +40,7 @@ func newHall(t *testing.T) *hall {
 	return h
 }
 
-func (h *hall) do(method, path string, body any, want int) object {
+func (h *streamFixture) do(method, path string, body any, want int) object {
 	h.Helper()
 	answer, err := h.admin.Do(h.Context(), method, "/workspaces/"+h.id+path, body)
 	if err != nil || answer.Status != want {
@@ -53,20 +53,20 @@ func (h *hall) do(method, path string, body any, want int) object {
 }
 
 // issue makes one and gives its id.
-func (h *hall) issue(title string) string {
+func (h *streamFixture) issue(title string) string {
 	h.Helper()
 	return h.do("POST", "/issues", object{"title": title}, http.StatusCreated)["id"].(string)
 }
 
 // somebody makes a member and a token of theirs.
-func (h *hall) somebody(role string) (c *Client, user, token string) {
+func (h *streamFixture) somebody(role string) (c *Client, user, token string) {
 	h.Helper()
 	user = h.do("POST", "/members", object{"name": role, "role": role}, http.StatusCreated)["userId"].(string)
 	made := h.do("POST", "/tokens", object{"name": role, "userId": user}, http.StatusCreated)
 	return NewClient(h.admin.URL, made["token"].(string), 2), user, made["id"].(string)
 }
 
-func (h *hall) listen(c *Client, query, last string) *Stream {
+func (h *streamFixture) listen(c *Client, query, last string) *Stream {
 	h.Helper()
 	s, err := c.Listen(h.Context(), h.id, query, last)
 	if err != nil {
@@ -77,7 +77,7 @@ func (h *hall) listen(c *Client, query, last string) *Stream {
 }
 
 // next is the next event of a stream, as "type title".
-func (h *hall) next(s *Stream) string {
+func (h *streamFixture) next(s *Stream) string {
 	h.Helper()
 	type got struct {
 		e   *Told
@@ -100,7 +100,7 @@ func (h *hall) next(s *Stream) string {
 	return ""
 }
 
-func (h *hall) wantNext(s *Stream, want string) {
+func (h *streamFixture) wantNext(s *Stream, want string) {
 	h.Helper()
 	if got := h.next(s); got != want {
 		h.Errorf("the stream has %q, want %q", got, want)
@@ -109,7 +109,7 @@ func (h *hall) wantNext(s *Stream, want string) {
 
 func TestStream_TellsAndResumes(t *testing.T) {
 	t.Parallel()
-	h := newHall(t)
+	h := newStreamFixture(t)
 	h.issue("before")
 	live := h.listen(h.admin, "", "")
 	comments := h.listen(h.admin, "?types=comment.*&after=0", "")
@@ -151,7 +151,7 @@ func TestStream_TellsAndResumes(t *testing.T) {
 
 func TestStream_EndsWithItsRights(t *testing.T) {
 	t.Parallel()
-	h := newHall(t)
+	h := newStreamFixture(t)
 	mel, user, token := h.somebody("member")
 	gus, guest, _ := h.somebody("guest")
 	secret := h.issue("secret")
@@ -198,7 +198,7 @@ func TestStream_EndsWithItsRights(t *testing.T) {
 // more than the machine keeps for them.
 func TestStream_WhoDoesNotReadHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
-	h := newHall(t)
+	h := newStreamFixture(t)
 	idle := make([]net.Conn, 20)
 	for i := range idle {
 		c, err := net.Dial("tcp", h.node.HTTPAddr())

@@ -90,10 +90,10 @@ func TestWebhooks_TellOfIssuesWhatAdminsSee(t *testing.T) {
 	// What comes in.
 	f.make("/support-channels", object{"type": "chatapp1", "name": "Chat", "config": object{"channelId": "C01", "botToken": "xoxb-of-the-channel"}})
 	secret := f.do("PUT", "/inbound-secrets/mail", object{}, http.StatusOK)["secret"].(string)
-	call := func(d *desk, body, delivery string) inboundAnswer {
+	call := func(d *inboundFixture, body, delivery string) inboundAnswer {
 		return d.send("/webhooks/comms/"+f.id+"/mail", jsonType, []byte(body), http.StatusAccepted, append(signComms(secret, time.Now(), []byte(body)), "X-Tracker-Delivery", delivery)...)
 	}
-	d := &desk{T: t, base: base, id: f.id}
+	d := &inboundFixture{T: t, base: base, id: f.id}
 	ticket := call(d, `{"message":{"from":"Ann","subject":"Help","text":"It fails."}}`, "one").TicketID
 	f.do("PATCH", "/tickets/"+ticket, object{"issueId": issue}, http.StatusOK)
 	shown[ticket] = f.do("GET", "/tickets/"+ticket, nil, http.StatusOK)
