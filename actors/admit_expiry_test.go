@@ -43,7 +43,7 @@ func (b *bundle) access(c tracker.CreatedOAuthClient) string {
 	return out.AccessToken
 }
 
-// An access token is refused from its last millisecond on, remembered or not.
+// An access token is refused from its last millisecond on, cached or not.
 func TestAdmit_ExpiredTokenIsRefused(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64
@@ -77,7 +77,8 @@ func TestAdmit_ExpiredTokenIsRefused(t *testing.T) {
 	b.admitted(mine.id, b.access(client), op)
 }
 
-// A deleted client's tokens stop with the next request, as remembered as they are.
+// The next request with a deleted client's token is refused, even if its caller is
+// cached.
 func TestAdmit_DeletedClientStopsAtOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(c *Config) { c.OpenOnboarding = true })
@@ -98,8 +99,8 @@ func TestAdmit_DeletedClientStopsAtOnce(t *testing.T) {
 	}
 }
 
-// A SCIM token opens SCIM operations of its workspace, by its scopes, and nothing
-// else; nothing but the operator's token opens those besides.
+// A SCIM token is valid for SCIM operations of its workspace, within its scopes. No
+// other token except for the operator's is valid for these.
 func TestAdmit_SCIM(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(c *Config) { c.OpenOnboarding, c.RootToken = true, testRoot })

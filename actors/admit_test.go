@@ -74,7 +74,7 @@ func (b *bundle) admitted(workspace storage.ID, credential string, op *tracker.O
 	return req
 }
 
-// needing is an operation that only its Needs matter of.
+// needing returns an operation of which only Needs matters.
 func needing(level tracker.Level, resource string) *tracker.Op {
 	return tracker.NewQuery[tracker.None, tracker.None]("Needing", "", tracker.Needs{Level: level, Resource: resource}, func(*tracker.View, *tracker.None) (tracker.Reply, error) {
 		return tracker.Reply{}, nil
@@ -186,8 +186,8 @@ func TestAdmit_DeletedTokenStopsAtOnce(t *testing.T) {
 	}
 }
 
-// A caller who is resolved while the token is deleted must not be remembered
-// beyond the deletion.
+// A caller resolved while its token is deleted must not stay in the cache after the
+// deletion.
 func TestAdmit_ResolvedDuringADeletion(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(c *Config) { c.OpenOnboarding = true })
@@ -226,7 +226,7 @@ func TestAdmit_ResolvedDuringADeletion(t *testing.T) {
 	}
 }
 
-// The same at the worst moment: the token was read, the caller not yet remembered.
+// The deletion comes between reading the token and caching the caller.
 func TestAdmit_DeletedBetweenReadingAndRemembering(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(c *Config) { c.OpenOnboarding = true })
@@ -236,7 +236,7 @@ func TestAdmit_DeletedBetweenReadingAndRemembering(t *testing.T) {
 	b.admitted(mine.id, mine.credential, tracker.DeleteToken)
 	barriers := 0
 	hook := func() {
-		if barriers++; barriers == 2 { // of the addressed workspace, after the home was read
+		if barriers++; barriers == 2 { // the addressed workspace's, after the home was read
 			b.local.onBarrier.Store(nil)
 			b.deleteToken(mine, made.ID)
 		}

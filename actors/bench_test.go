@@ -9,7 +9,7 @@ import (
 	"switchyard/storage"
 )
 
-// benchmark is setup with a replicator that applies at once.
+// benchmark is like setup, with a replicator that applies at once.
 func benchmark(b *testing.B) *bundle {
 	bench := setup(b, func(c *Config) { c.OpenOnboarding = true })
 	bench.local.mu.Lock()

@@ -27,7 +27,7 @@ func TestDo_RefusesWhatIsTooMuch(t *testing.T) {
 		name    string
 		limits  Limits
 		reason  string
-		also    storage.ID // turned away too
+		also    storage.ID // refused, too
 		refused bool
 	}{
 		{"workspace", Limits{WorkspaceCommands: 3}, "workspace_full", same[1], false},

@@ -40,7 +40,7 @@ func TestDo_CommandsOfOneWorkspaceShareBatches(t *testing.T) {
 			})
 		}
 		b.local.waitHeld(1)
-		// Everyone else waits, and goes into the next batches.
+		// Other commands wait, and go into the next batches.
 		synctest.Wait()
 		b.local.release()
 		all.Wait()
@@ -121,7 +121,7 @@ func TestDo_FailedCommandLeavesNothing(t *testing.T) {
 		}
 		b.mustCount(ws, 2)
 
-		// In the middle of a batch.
+		// The shard is lost in the middle of a batch.
 		b.local.setFate(func(n int, _ storage.Shard) fate {
 			if n == 3 {
 				return waits
@@ -244,10 +244,10 @@ func TestDo_Queries(t *testing.T) {
 	b.local.barrier.Store(&late)
 	_, err := b.do(ws, readCount, &tracker.None{})
 	wantOutcome(t, err, "not_applied")
-	// What a command found out without writing needs the same proof.
+	// The answer of a command that wrote nothing needs the same proof.
 	_, err = b.do(ws, refuse, &tracker.None{})
 	wantOutcome(t, err, "not_applied")
-	b.mustCount(ws, 2) // its commit is the proof
+	b.mustCount(ws, 2) // the commit is the proof
 	b.local.barrier.Store(nil)
 	_, err = b.do(ws, refuse, &tracker.None{})
 	wantCode(t, err, tracker.CodeConflict)
@@ -266,7 +266,7 @@ func TestDo_Workflow(t *testing.T) {
 	if b.stored(one) != "2" || b.stored(two) != "1" {
 		t.Errorf("stored %s and %s", b.stored(one), b.stored(two))
 	}
-	// A step that was not applied behind one that was.
+	// A step was not applied after one that was.
 	b.local.setFate(func(n int, _ storage.Shard) fate {
 		if n == 5 {
 			return fails
@@ -275,7 +275,7 @@ func TestDo_Workflow(t *testing.T) {
 	})
 	_, err := b.do(storage.ID{}, countBoth, &pairIn{First: one, Second: two})
 	wantOutcome(t, err, "unknown")
-	// One that was not applied at the start.
+	// The first step was not applied.
 	b.local.setFate(func(int, storage.Shard) fate { return fails })
 	_, err = b.do(storage.ID{}, countBoth, &pairIn{First: one, Second: two})
 	wantOutcome(t, err, "not_applied")

@@ -15,8 +15,8 @@ import (
 	"switchyard/actors/tracker"
 )
 
-// arrivals counts what a receiver gets, and wakes who waits for a number of it: to
-// poll would take processor time from what is measured.
+// arrivals counts a receiver's requests and wakes a waiter at a number: polling would
+// take processor time from the measured code.
 type arrivals struct {
 	mu  sync.Mutex
 	one *sync.Cond
@@ -50,7 +50,7 @@ func (a *arrivals) await(n int64) {
 	}
 }
 
-// benchPost is an engine that delivers over HTTP to a receiver in this process.
+// benchPost returns an engine that delivers over HTTP to a receiver in this process.
 func benchPost(b *testing.B) (*post, *httptest.Server, *arrivals) {
 	b.Helper()
 	got := newArrivals()
@@ -68,8 +68,8 @@ func benchPost(b *testing.B) (*post, *httptest.Server, *arrivals) {
 	return &post{bundle: bench}, s, got
 }
 
-// Deliveries a second over real connections, with the outcomes recorded: of events
-// that are there already, to 3 webhooks of each of some workspaces.
+// BenchmarkDispatcher_Backlog measures deliveries per second over real connections,
+// with recording: of existing events, to 3 webhooks of each of some workspaces.
 func BenchmarkDispatcher_Backlog(b *testing.B) {
 	for _, workspaces := range []int{1, 16} {
 		b.Run(fmt.Sprintf("%d workspaces", workspaces), func(b *testing.B) {
@@ -98,7 +98,7 @@ func BenchmarkDispatcher_Backlog(b *testing.B) {
 			got.await(total)
 			b.StopTimer()
 			b.ReportMetric(float64(total)/b.Elapsed().Seconds(), "deliveries/s")
-			if left := total - before; left > 100 { // what was left when the last event was written
+			if left := total - before; left > 100 { // left when the last event was written
 				b.ReportMetric(float64(left)/(b.Elapsed()-written).Seconds(), "backlog/s")
 				b.ReportMetric(float64((cpu(b)-used).Microseconds())/float64(left), "cpu-µs/delivery")
 			}
@@ -107,7 +107,8 @@ func BenchmarkDispatcher_Backlog(b *testing.B) {
 	}
 }
 
-// From an event's commit to the request at the receiver, for one event at a time.
+// BenchmarkDispatcher_CommitToDelivery measures the time from an event's commit to the
+// request at the receiver, for one event at a time.
 func BenchmarkDispatcher_CommitToDelivery(b *testing.B) {
 	arrived := make(chan time.Time, 1)
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { arrived <- time.Now() }))
@@ -126,7 +127,8 @@ func BenchmarkDispatcher_CommitToDelivery(b *testing.B) {
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
 }
 
-// What creating costs with webhooks whose receivers answer at once.
+// BenchmarkDispatcher_Create measures creations with webhooks whose receivers answer at
+// once.
 func BenchmarkDispatcher_Create(b *testing.B) {
 	for _, hooks := range []int{0, 3} {
 		b.Run(fmt.Sprintf("%d webhooks", hooks), func(b *testing.B) {
@@ -149,7 +151,7 @@ func BenchmarkDispatcher_Create(b *testing.B) {
 	}
 }
 
-// cpu is the processor time this process has used, with the receiver in it.
+// cpu returns the processor time of this process, including the receiver.
 func cpu(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage

@@ -73,8 +73,8 @@ func TestDispatcher_StopsWithTheOwnership(t *testing.T) {
 	})
 }
 
-// What became of deliveries is written when it can be; until then nothing is sent
-// a second time.
+// Results of deliveries are recorded when that is possible again; until then nothing is
+// sent twice.
 func TestDispatcher_RecordsWhenItCan(t *testing.T) {
 	bubble(t, func(t *testing.T, p *post, o onboarded) {
 		id := p.subscribe(o, hereURL)
@@ -153,7 +153,7 @@ func TestDispatcher_TestAndRedeliver(t *testing.T) {
 				t.Errorf("delivery %+v", d)
 			}
 		}
-		// Of an event that is no longer kept nothing is left to send.
+		// There is nothing to send for an event that is no longer kept.
 		last := p.deliveries(o, id)[0]
 		p.leap(31 * 24 * time.Hour)
 		_, err := p.as(o, tracker.Redeliver, &tracker.RedeliverIn{ID: id, DeliveryID: last.ID})
@@ -161,7 +161,7 @@ func TestDispatcher_TestAndRedeliver(t *testing.T) {
 	})
 }
 
-// Two sign for a day after a rotation.
+// Both secrets sign for a day after a rotation.
 func TestDispatcher_BothSecretsSignForADay(t *testing.T) {
 	bubble(t, func(t *testing.T, p *post, o onboarded) {
 		id := p.subscribe(o, hereURL)
@@ -211,8 +211,8 @@ func TestDispatcher_NothingAfterDeletion(t *testing.T) {
 	})
 }
 
-// A shard that comes back while what became of deliveries was being recorded: they
-// are made again, under their ids, and recorded once.
+// If the shard is lost while results are being recorded, the next owner makes the
+// deliveries again, under their ids, and records them once.
 func TestDispatcher_OwnershipLostWhileRecording(t *testing.T) {
 	bubble(t, func(t *testing.T, p *post, o onboarded) {
 		id := p.subscribe(o, hereURL)

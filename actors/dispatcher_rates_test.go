@@ -9,7 +9,7 @@ import (
 	"switchyard/actors/tracker"
 )
 
-// inOrder fails unless a URL has got the first n events, each once and in their order.
+// inOrder checks that a URL got the first n events, each once and in order.
 func (p *post) inOrder(url string, n int) {
 	p.t.Helper()
 	got := p.at(url)
@@ -46,7 +46,7 @@ func TestDispatcher_WaitsForTheRateOfAHost(t *testing.T) {
 		if n := len(p.at("https://HERE.example:8443/elsewhere")); n != 1 {
 			t.Errorf("%d deliveries of the other workspace", n)
 		}
-		// Each waits once, and is not looked at before.
+		// Each delivery waits once, and its lane is not run before.
 		if n := p.engine.Stats().DeliveriesHeld; n == 0 || n > 2*10+1 {
 			t.Errorf("deliveries waited %d times", n)
 		}
@@ -88,8 +88,8 @@ func TestDispatcher_WaitsForTheRateInBytes(t *testing.T) {
 	}, func(c *Config) { c.Webhooks.Workspace = DeliveryRate{Bytes: 100_000} })
 }
 
-// Retries take their turn under the same rates, and what waits survives a change of its
-// webhook.
+// Retries are subject to the same rates, and waiting deliveries survive a change of
+// their webhook.
 func TestDispatcher_RetriesWaitForTheRate(t *testing.T) {
 	bubble(t, func(t *testing.T, p *post, o onboarded) {
 		id := p.subscribe(o, hereURL)
@@ -116,7 +116,7 @@ func TestDispatcher_RetriesWaitForTheRate(t *testing.T) {
 	}, func(c *Config) { c.Webhooks.Workspace = DeliveryRate{Requests: 1} })
 }
 
-// A webhook that is deleted while its deliveries wait leaves nothing behind.
+// A webhook that is deleted while its deliveries wait leaves no state.
 func TestDispatcher_DeletedWhileItWaits(t *testing.T) {
 	bubble(t, func(t *testing.T, p *post, o onboarded) {
 		id := p.subscribe(o, hereURL)

@@ -15,27 +15,26 @@ import (
 	"switchyard/storage"
 )
 
-// receivers stands for everyone who receives webhooks. What each answers is the
-// test's to decide, by the URL.
+// receivers stands for all receivers of webhooks. A test sets the answer for each URL.
 type receivers struct {
 	mu     sync.Mutex
 	answer map[string]func(context.Context, *webhook.Delivery) webhook.Result
 	got    []received
-	// ahead is how far the owner's clock is ahead of the bubble's, in which days take
-	// their time.
+	// ahead is how far the owner's clock is ahead of the bubble's clock.
 	ahead atomic.Int64
 }
 
 func (r *receivers) now() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }
 
-// leap sets the clock forward, and waits until everyone who sleeps has looked at it.
+// leap advances the owner's clock, and waits until all sleeping goroutines have seen
+// it.
 func (r *receivers) leap(d time.Duration) {
 	r.ahead.Add(int64(d - dispatchLook))
 	pass(dispatchLook)
 	rest()
 }
 
-// rest waits until everyone is idle, and what came of deliveries recorded.
+// rest waits until all goroutines are idle and the results of deliveries are recorded.
 func rest() {
 	for range 3 {
 		synctest.Wait()
@@ -67,7 +66,7 @@ func (r *receivers) Send(ctx context.Context, d *webhook.Delivery) webhook.Resul
 	return webhook.Result{StatusCode: 200}
 }
 
-// at gives the requests to a URL.
+// at returns the requests to a URL.
 func (r *receivers) at(url string) (list []received) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,7 +148,7 @@ func (p *post) subscribe(o onboarded, url string) tracker.WebhookID {
 	return w.ID
 }
 
-// issues makes events.
+// issues creates issues, for their events.
 func (p *post) issues(o onboarded, n int) {
 	p.t.Helper()
 	for range n {
@@ -170,7 +169,7 @@ func (p *post) deliveries(o onboarded, id tracker.WebhookID) []tracker.WebhookDe
 	return list.Deliveries
 }
 
-// verify proves the whole state.
+// verify checks the whole state.
 func (p *post) verify() {
 	p.t.Helper()
 	report, err := storage.Verify(context.Background(), p.store.State(), tracker.Schema())
@@ -184,7 +183,7 @@ func (p *post) verify() {
 	}
 }
 
-// bubble runs a test in which time goes by at once.
+// bubble runs a test in a synctest bubble.
 func bubble(t *testing.T, run func(t *testing.T, p *post, o onboarded), adjust ...func(*Config)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -66,8 +66,8 @@ func TestDispatcher_OnlyWhatIsSubscribedTo(t *testing.T) {
 	})
 }
 
-// After each failure the wait is that of the schedule, give or take a fifth, and
-// the id stays.
+// The pause after each failure is the schedule's, with a deviation of up to a fifth,
+// and the id stays the same.
 func TestDispatcher_RetriesOnScheduleThenGivesUp(t *testing.T) {
 	bubble(t, func(t *testing.T, p *post, o onboarded) {
 		id := p.subscribe(o, hereURL)
@@ -105,7 +105,7 @@ func TestDispatcher_RetriesOnScheduleThenGivesUp(t *testing.T) {
 	})
 }
 
-// A failure lets what comes behind it pass, and is tried again by itself.
+// A failed delivery does not delay the ones behind it, and is retried on its own.
 func TestDispatcher_AFailureHoldsUpNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, p *post, o onboarded) {
 		id := p.subscribe(o, hereURL)
@@ -137,8 +137,8 @@ func TestDispatcher_AFailureHoldsUpNothing(t *testing.T) {
 	})
 }
 
-// Receivers that hang, more than there are requests at a time, delay nobody who
-// was known to answer, in their workspace or another.
+// Hanging receivers, more than there are requests at a time, do not delay those that
+// are known to answer, in the same workspace or another.
 func TestDispatcher_SlowOnesDelayNobody(t *testing.T) {
 	bubble(t, func(t *testing.T, p *post, o onboarded) {
 		var other onboarded // of the shard of o
@@ -204,7 +204,7 @@ func TestDispatcher_GoneDisablesAtOnce(t *testing.T) {
 		if n := len(p.deliveries(o, id)); n != 10 {
 			t.Errorf("%d deliveries, one while it was inactive", n)
 		}
-		// Active again, it starts anew.
+		// An activated webhook starts without failures.
 		p.set(hereURL, nil)
 		p.mustAs(o, tracker.PatchWebhook, &tracker.PatchWebhookIn{ID: id, IsActive: tracker.Some(true)}, nil)
 		p.issues(o, 1)

@@ -12,7 +12,7 @@ import (
 	"switchyard/storage"
 )
 
-// homeNode stands in for the node that serves a credential's home.
+// homeNode stands for the node that serves a credential's home.
 type homeNode struct {
 	principal []byte
 	slow      time.Duration
@@ -27,8 +27,7 @@ func (h *homeNode) Call(context.Context, storage.Shard, []byte) ([]byte, error) 
 	return json.Marshal(stepAnswer{Reply: &tracker.Reply{Body: h.principal}})
 }
 
-// visited is a workspace that a user is a member of whose credential another node
-// keeps.
+// visited is a workspace with a member whose credential another node stores.
 type visited struct {
 	*bundle
 	hall, visitor onboarded
@@ -59,7 +58,7 @@ func visit(t *testing.T, home *homeNode) *visited {
 	return v
 }
 
-// listen begins a stream of the visitor's, behind an event.
+// listen starts a stream for the visitor, after an event.
 func (v *visited) listen(after int64) *audience {
 	v.t.Helper()
 	req := v.admitted(v.hall.id, v.visitor.credential, tracker.ListEvents)
@@ -73,7 +72,7 @@ func (v *visited) listen(after int64) *audience {
 	return a
 }
 
-// happen makes events.
+// happen emits events.
 func (v *visited) happen(n int) {
 	v.t.Helper()
 	for range n {
@@ -83,9 +82,6 @@ func (v *visited) happen(n int) {
 	}
 }
 
-// Where rounds take long, the next one comes so late that the answer of another node
-// about a credential is older than a second. It has to serve once all the same, and
-// listeners at every place of the log, however little of it a round reads.
 // A caller is remembered whose home this node served. When the home moves to another
 // node, that node is asked, and the remembered caller is no reason to refuse.
 func TestAdmit_RemembersNobodyWhoseHomeMoved(t *testing.T) {
@@ -107,12 +103,15 @@ func TestAdmit_RemembersNobodyWhoseHomeMoved(t *testing.T) {
 	wantOutcome(t, err, "not_applied")
 }
 
+// After a long round the next one comes so late that another node's answer about a
+// credential is older than a second. It must be used once all the same, and listeners
+// at every position of the log must be served, however little of it a round reads.
 func TestFeed_SlowRoundsServeVisitorsToo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		v := visit(t, &homeNode{slow: 50 * time.Millisecond})
 		v.happen(5)
-		slow := func() { pass(150 * time.Millisecond) } // each look at whether the shard is still owned
+		slow := func() { pass(150 * time.Millisecond) } // each check of the shard's owner takes this time
 		v.local.onBarrier.Store(&slow)
 		var all []*audience
 		for _, after := range []int64{0, 3, 1} {
@@ -133,8 +132,7 @@ func TestFeed_SlowRoundsServeVisitorsToo(t *testing.T) {
 	})
 }
 
-// A credential that could not be looked at is looked at again soon, also when nothing
-// else happens.
+// A credential that could not be checked is checked again soon, also without events.
 func TestFeed_AsksAgainAboutAVisitor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -142,7 +140,7 @@ func TestFeed_AsksAgainAboutAVisitor(t *testing.T) {
 		v.happen(1)
 		a := v.listen(0)
 		pass(time.Millisecond)
-		synctest.Wait() // the home is being asked
+		synctest.Wait() // the question is sent
 		busy := error(notApplied{errors.New("no proof that this node still leads")})
 		v.local.barrier.Store(&busy)
 		pass(500 * time.Millisecond)

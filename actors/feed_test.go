@@ -13,13 +13,13 @@ import (
 	"switchyard/storage"
 )
 
-// audience is a listener that notes what it is sent.
+// audience is a listener that records what it is sent.
 type audience struct {
 	mu    sync.Mutex
 	text  strings.Builder
 	parts int
 	slow  bool     // it takes nothing at once
-	ready []func() // of what it has not taken
+	ready []func() // for the parts not yet taken
 	ended int
 }
 
@@ -34,7 +34,7 @@ func (a *audience) Send(text []byte, ready func()) bool {
 	return !a.slow
 }
 
-// came gives how many parts came, and all that came.
+// came returns the number of parts that were sent, and their text.
 func (a *audience) came() (parts int, text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -47,7 +47,7 @@ func (a *audience) End() {
 	a.ended++
 }
 
-// heard lists the sequence numbers of the events that came.
+// heard returns the sequence numbers of the events that were sent.
 func (a *audience) heard() (numbers string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -109,7 +109,8 @@ func TestFeed_TellsALoneEventAtOnceAndManyTogether(t *testing.T) {
 		if parts, _ := a.came(); a.heard() != "1 2 3 4 5 6 7 8 9 10 11 " || parts != 3 {
 			t.Errorf("many events: %q in %d parts", a.heard(), parts)
 		}
-		// Who has not taken the greeting yet is sent nothing, and loses nothing.
+		// A listener that has not taken the greeting is sent nothing more, and misses
+		// nothing.
 		if parts, _ := slow.came(); parts != 1 {
 			t.Errorf("who is slow has %d parts", parts)
 		}
@@ -158,7 +159,7 @@ func TestFeed_KeepsStreamsAliveAndEndsThem(t *testing.T) {
 		if got := y.engine.Stats().Listening; got != 0 {
 			t.Errorf("%d listen", got)
 		}
-		pass(2 * time.Second) // a round that was under way
+		pass(2 * time.Second) // for a round in progress
 		synctest.Wait()
 		stripe := y.engine.feeds.stripe(y.workspace)
 		stripe.mu.Lock()
@@ -216,7 +217,7 @@ func TestFeed_HasRoomForSoMany(t *testing.T) {
 	})
 }
 
-// hearer is a listener that tells when it was sent something, and when it ended.
+// hearer is a listener that signals each part, and the end.
 type hearer struct{ sent, ended chan struct{} }
 
 func (h hearer) Send([]byte, func()) bool {
@@ -233,8 +234,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// A stream ends with the access token that it was asked for with, and sends nothing
-// that happened after its end.
+// A stream ends with its access token, and sends no event that happened after its end.
 func TestFeed_EndsWithItsAccessToken(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64

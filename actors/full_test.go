@@ -11,14 +11,14 @@ import (
 	"switchyard/storage"
 )
 
-// disk is a disk that a test fills.
+// disk is a disk whose free space a test sets.
 type disk struct{ short atomic.Uint32 }
 
 func (d *disk) is(s storage.Shortage)      { d.short.Store(uint32(s)) }
 func (d *disk) shortage() storage.Shortage { return storage.Shortage(d.short.Load()) }
 
-// The less space there is, the less is carried out: first what frees space goes on, and
-// at the end workspaces' deletions and the operator's work.
+// The less free space there is, the fewer operations run: first only those that free
+// space, and at last the deletions of workspaces and the operator's requests.
 func TestCommand_WhatFreesSpaceGoesOnLongest(t *testing.T) {
 	t.Parallel()
 	var disk disk
@@ -29,7 +29,7 @@ func TestCommand_WhatFreesSpaceGoesOnLongest(t *testing.T) {
 		name  string
 		room  tracker.Room
 		who   tracker.Caller
-		until storage.Shortage // the worst in which it goes on
+		until storage.Shortage // the worst shortage in which it runs
 	}{
 		{"a change", tracker.Grows, tracker.System, storage.Ample},
 		{"a heartbeat", tracker.Keeps, tracker.System, storage.Ample},

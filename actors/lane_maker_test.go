@@ -7,7 +7,7 @@ import (
 	"switchyard/actors/tracker"
 )
 
-// run asks for an operation in a workspace with a credential.
+// run runs an operation in a workspace with a credential.
 func (b *bundle) run(o onboarded, credential string, op *tracker.Op, in any, out any) {
 	b.t.Helper()
 	reply, err := b.engine.Do(b.admitted(o.id, credential, op), op, in)
@@ -21,7 +21,7 @@ func (b *bundle) run(o onboarded, credential string, op *tracker.Op, in any, out
 	}
 }
 
-// lane registers a session and gives its lane token.
+// lane registers a session and returns its lane token.
 func (b *bundle) lane(o onboarded, credential string) string {
 	b.t.Helper()
 	var issue tracker.Issue
@@ -31,8 +31,8 @@ func (b *bundle) lane(o onboarded, credential string) string {
 	return *s.LaneToken
 }
 
-// A lane that is remembered is refused from the commit on that ends its maker, also
-// where the maker is kept in another workspace.
+// A cached lane is refused from the commit on that ends its maker's credential, also if
+// another workspace stores that credential.
 func TestAdmit_LaneEndsWithItsMaker(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(c *Config) { c.OpenOnboarding = true })
@@ -62,7 +62,7 @@ func TestAdmit_LaneEndsWithItsMaker(t *testing.T) {
 	wantCode(t, err, tracker.CodeUnauthorized)
 }
 
-// The operator's lanes end when there is no operator any more.
+// The operator's lanes end when there is no operator's token any more.
 func TestAdmit_LaneOfTheOperator(t *testing.T) {
 	t.Parallel()
 	const root = "a root token of some length"

@@ -13,15 +13,15 @@ import (
 	"switchyard/storage"
 )
 
-// fate is what a test has a proposal meet with.
+// fate is the outcome of a proposal, which a test chooses.
 type fate int
 
 const (
 	applies      fate = iota
-	fails             // not applied, and said so
-	failsApplied      // applied, but nobody knows
-	failsLate         // nobody knows, and applied only before the next proposal of the shard
-	failsLost         // nobody knows, and never applied
+	fails             // not applied, with an error that says so
+	failsApplied      // applied, with an error that doesn't say so
+	failsLate         // applied only before the next proposal of the shard, after such an error
+	failsLost         // never applied, after such an error
 	waits             // applied when the test releases it
 	panics            // the replicator breaks
 )
@@ -31,27 +31,28 @@ type notApplied struct{ error }
 
 func (notApplied) NotApplied() bool { return true }
 
-// local replicates onto nobody: it applies batches to a real Pebble in the order
-// of their proposals, on one goroutine, and lets the test decide on their fate.
+// local is a Replicator without replicas: it applies batches to a real Pebble in the
+// order of their proposals, on one goroutine, and lets the test choose their outcome.
 type local struct {
 	db     *pebble.DB
 	shards int
-	// fate decides on each proposal; nil: it applies. Called under mu.
+	// fate returns the outcome of each proposal; nil means applies. It is called under
+	// mu.
 	fate func(n int, shard storage.Shard) fate
 
 	proposed atomic.Int64
 	// barrier is what ReadBarrier returns.
 	barrier atomic.Pointer[error]
-	// onBarrier is called by ReadBarrier, unless nil.
+	// onBarrier, if set, is called by ReadBarrier.
 	onBarrier atomic.Pointer[func()]
 
 	mu       sync.Mutex
 	cond     *sync.Cond
 	epochs   map[storage.Shard]uint64 // owned ones
-	last     uint64                   // epoch given
+	last     uint64                   // last epoch
 	queue    []*proposed
 	late     map[storage.Shard][][]byte
-	held     []*proposed // met with waits, in order
+	held     []*proposed // those with outcome waits, in order
 	stopping bool
 	instant  bool // applied before Propose returns
 	ended    chan struct{}
@@ -121,7 +122,7 @@ func (l *local) Propose(s storage.Shard, epoch uint64, batch []byte, done func(e
 	l.mu.Unlock()
 }
 
-// release lets what was held apply.
+// release applies the held proposals.
 func (l *local) release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,7 +191,7 @@ func (l *local) run() {
 	}
 }
 
-// apply writes a batch, and those of its shard that came late before it.
+// apply writes a batch, and earlier late batches of its shard.
 func (l *local) apply(p *proposed) error {
 	if l.epochs[p.shard] != p.epoch {
 		return notApplied{errors.New("fenced")}
@@ -221,7 +222,7 @@ func (l *local) gain(t testing.TB, e *Engine) {
 	}
 }
 
-// lose takes one shard away.
+// lose ends the ownership of one shard.
 func (l *local) lose(e *Engine, s storage.Shard) {
 	l.mu.Lock()
 	epoch := l.epochs[s]

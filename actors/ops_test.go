@@ -11,15 +11,15 @@ import (
 	"switchyard/storage"
 )
 
-// Operations of the tests. The count of a workspace is a plain row, so that what
-// a command read and what became of its write show in one number.
+// Operations of the tests. The count of a workspace is a plain row, so one number shows
+// what a command read and whether its write took effect.
 
 const testTable storage.TableID = 250
 
 type countIn struct {
-	// What to do after having written.
+	// Fail and Panic act after the write.
 	Fail, Panic bool
-	Large       int           // bytes to write along
+	Large       int           // number of further bytes to write
 	Entered     chan struct{} // closed when it runs
 	Leave       chan struct{} // waited for before it ends
 }
@@ -65,7 +65,7 @@ var readCount = tracker.NewQuery[tracker.None, int]("ReadCount", "", tracker.Nee
 	return tracker.Reply{Body: strconv.AppendUint(v.Buf[:0], n, 10)}, nil
 })
 
-// readMoment is readCount from a snapshot.
+// readMoment is like readCount, from a snapshot.
 var readMoment = tracker.NewQuery[tracker.None, int]("ReadMoment", "", tracker.Needs{Level: tracker.Read}, func(v *tracker.View, _ *tracker.None) (tracker.Reply, error) {
 	n, err := v.Number(testTable, []byte("count"))
 	return tracker.Reply{Body: strconv.AppendUint(nil, n, 10)}, err
@@ -83,7 +83,7 @@ var refuse = tracker.NewCommand[tracker.None, int]("Refuse", "", tracker.Needs{L
 
 type stepsIn struct{ Steps int }
 
-// inSteps adds one per run and asks to be run again until the count is Steps.
+// inSteps adds one per run and asks to run again until the count is Steps.
 var inSteps = tracker.NewCommand[stepsIn, int]("InSteps", "", tracker.Needs{Level: tracker.Write}, func(tx *tracker.Tx, in *stepsIn) (tracker.Reply, error) {
 	n, err := tx.Number(testTable, []byte("count"))
 	if err != nil {
@@ -95,7 +95,7 @@ var inSteps = tracker.NewCommand[stepsIn, int]("InSteps", "", tracker.Needs{Leve
 	return tracker.Reply{Body: strconv.AppendUint(nil, n+1, 10), More: int(n+1) < in.Steps}, nil
 }, tracker.Founds)
 
-// stuck asks to be run again without having done anything.
+// stuck asks to run again without having written anything.
 var stuck = tracker.NewCommand[tracker.None, int]("Stuck", "", tracker.Needs{Level: tracker.Write}, func(*tracker.Tx, *tracker.None) (tracker.Reply, error) {
 	return tracker.Reply{More: true}, nil
 }, tracker.Founds)
@@ -110,7 +110,7 @@ var setAlarm = tracker.NewCommand[alarmIn, tracker.None]("SetAlarm", "", tracker
 	return tracker.Reply{}, tx.SetTimer(in.Kind, "bell", in.At)
 }, tracker.Founds)
 
-// ring is a timer's operation: it notes when it ran and clears the timer.
+// ring returns a timer's operation that records when it ran and clears the timer.
 func ring(fail func() error) *tracker.Op {
 	return tracker.NewCommand[tracker.TimerIn, tracker.None]("Ring", "", tracker.Needs{}, func(tx *tracker.Tx, in *tracker.TimerIn) (tracker.Reply, error) {
 		if fail != nil {
@@ -130,7 +130,7 @@ func ring(fail func() error) *tracker.Op {
 	}, tracker.Founds)
 }
 
-// readRung answers when ring ran.
+// readRung returns when ring ran.
 var readRung = tracker.NewQuery[tracker.None, tracker.None]("ReadRung", "", tracker.Needs{}, func(v *tracker.View, _ *tracker.None) (tracker.Reply, error) {
 	b, err := v.Value(testTable, []byte("rung"), nil)
 	return tracker.Reply{Body: []byte(strings.TrimSpace(string(b)))}, err

@@ -17,7 +17,8 @@ import (
 	"switchyard/storage"
 )
 
-// What a client may conclude when the replicator fails, and what is stored then.
+// These are the conclusions that a client may draw when the replicator fails, and the
+// stored state.
 func TestCommit_Faults(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -45,7 +46,7 @@ func TestCommit_Faults(t *testing.T) {
 			})
 			_, err := b.count(ws)
 			wantOutcome(t, err, row.outcome)
-			// The next builds on what really is there.
+			// The next command builds on the stored state.
 			b.mustCount(ws, row.next)
 			b.mustCount(ws, row.next+1)
 			b.engine.sweepOnce(func(*handle) bool { return true })
@@ -54,7 +55,7 @@ func TestCommit_Faults(t *testing.T) {
 	}
 }
 
-// As long as nobody knows what became of a batch, nothing is built on what is read.
+// While the outcome of a batch is unknown, no command builds on what was read.
 func TestCommit_StaysInDoubtUntilSettled(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -84,7 +85,7 @@ func TestCommit_StaysInDoubtUntilSettled(t *testing.T) {
 		if refused++; refused > 10 {
 			t.Fatal("never settled")
 		}
-		b.engine.sweepOnce(func(*handle) bool { return true }) // must not forget the doubt
+		b.engine.sweepOnce(func(*handle) bool { return true }) // passivation must not forget the doubt
 	}
 }
 
@@ -178,7 +179,7 @@ func TestLost_AnswersEveryone(t *testing.T) {
 		wantOutcome(t, err, "not_applied")
 		b.mustNotServe(s)
 
-		// The next epoch starts from what is stored; the old batch comes too late.
+		// The next epoch starts from the stored state; the old batch comes too late.
 		b.local.setFate(nil)
 		b.local.gain(t, b.engine)
 		b.local.release()
@@ -186,7 +187,7 @@ func TestLost_AnswersEveryone(t *testing.T) {
 	})
 }
 
-// mustNotServe checks that nothing of a shard is active.
+// mustNotServe checks that no workspace of a shard is active.
 func (b *bundle) mustNotServe(n storage.Shard) {
 	b.t.Helper()
 	s := b.engine.shards[n]
@@ -229,14 +230,16 @@ func TestDo_OwnershipComesAndGoesUnderLoad(t *testing.T) {
 	testkit.Eventually(t, "every command has its answer", func() bool { return b.engine.Stats().UnansweredCommands == 0 })
 }
 
-// An actor that panics outside a command is replaced, and nobody is left waiting.
+// An actor that panics outside of a command is replaced, and every caller gets an
+// answer.
 func TestActor_PanicOutsideACommand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var broken atomic.Bool
 		b := setup(t, func(c *Config) {
 			c.Clock = func() time.Time {
-				// The scheduler reads the clock too, on a goroutine that no caller waits for.
+				// The scheduler also reads the clock, on a goroutine that no caller
+				// waits for.
 				if broken.Load() && bytes.Contains(debug.Stack(), []byte("workspaceActor")) {
 					broken.Store(false)
 					panic("the clock broke")
@@ -253,7 +256,7 @@ func TestActor_PanicOutsideACommand(t *testing.T) {
 		}
 		b.mustCount(ws, 2)
 
-		// With commands in the open batch and behind it.
+		// There are commands in the open batch and behind it.
 		entered, leave := make(chan struct{}), make(chan struct{})
 		var all sync.WaitGroup
 		all.Go(func() {
@@ -288,12 +291,12 @@ func TestDo_Deadline(t *testing.T) {
 			return applies
 		})
 		var all sync.WaitGroup
-		all.Go(func() { // on its way
+		all.Go(func() { // being replicated
 			_, err := b.count(ws)
 			wantOutcome(t, err, "unknown")
 		})
 		synctest.Wait()
-		all.Go(func() { // waiting for its turn: withdrawn
+		all.Go(func() { // waiting in the mailbox: withdrawn
 			_, err := b.count(ws)
 			wantOutcome(t, err, "not_applied")
 		})
@@ -309,7 +312,7 @@ func TestDo_Deadline(t *testing.T) {
 
 		b.local.release()
 		synctest.Wait()
-		b.mustCount(ws, 2) // the first was applied after all, the second never run
+		b.mustCount(ws, 2) // the first was applied after all, the second never ran
 		if n := b.engine.Stats().UnansweredCommands; n != 0 {
 			t.Errorf("%d commands unanswered", n)
 		}
@@ -361,7 +364,7 @@ func TestClose_GivesUpWithItsContext(t *testing.T) {
 	if err := b.engine.Close(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("closed with %v", err)
 	}
-	all.Wait() // answered, though nobody knows what became of it
+	all.Wait() // with an unknown outcome
 	b.local.release()
 	<-b.engine.actors.ended
 	<-b.engine.background.ended // the store is closed next

@@ -42,7 +42,7 @@ func TestSweep_LosesNoCommand(t *testing.T) {
 	const workspaces, callers, each = 3, 6, 200
 	quit := make(chan struct{})
 	var sweeper sync.WaitGroup
-	sweeper.Go(func() { // passivates whatever it finds, all the time
+	sweeper.Go(func() { // passivates workspaces all the time
 		for {
 			select {
 			case <-quit:

@@ -43,8 +43,8 @@ func decodeBody[T any](t testing.TB, body []byte) (v T) {
 	return v
 }
 
-// worker is a caller with a right to everything but what is hidden from it. Its lanes
-// come from the operator's token, which is there.
+// worker returns a caller with all rights, except for what is hidden from it. Its lanes
+// are made with the operator's token.
 func worker(id string, hidden ...storage.ID) tracker.Caller {
 	c := tracker.Caller{Principal: tracker.Principal{Type: tracker.ActorUser, ID: id, Token: tracker.OperatorPrincipal().Token}, Role: tracker.RoleMember, Level: tracker.Write}
 	for _, team := range hidden {
@@ -53,7 +53,7 @@ func worker(id string, hidden ...storage.ID) tracker.Caller {
 	return c
 }
 
-// as asks for an operation, for as long as it may wait.
+// as runs an operation as a caller, with a deadline after the longest wait.
 func (y *workspaceFixture) as(who tracker.Caller, op *tracker.Op, in any) (tracker.Reply, error) {
 	req := request(y.workspace)
 	req.Caller = who
@@ -77,7 +77,7 @@ func (y *workspaceFixture) dispatch(agent string) tracker.SessionID {
 	return decodeBody[tracker.DispatchedSession](y.t, y.must(tracker.DispatchIssue, &tracker.DispatchIssueIn{ID: string(issue.ID), AgentID: tracker.Some(agent)}).Body).ID
 }
 
-// laneDo asks for an operation with a lane token, as a request does.
+// laneDo runs an operation with a lane token, like a request.
 func (y *workspaceFixture) laneDo(lane string, op *tracker.Op, in any) (tracker.Reply, error) {
 	req := request(y.workspace)
 	req.Credential = lane
@@ -87,7 +87,8 @@ func (y *workspaceFixture) laneDo(lane string, op *tracker.Op, in any) (tracker.
 	return y.engine.Do(req, op, in)
 }
 
-// answer is what a request that waits in the background got, and when.
+// answer is the answer to a request that waited in the background, with the time that
+// it took.
 type answer struct {
 	reply tracker.Reply
 	err   error
@@ -156,7 +157,7 @@ func TestPatient_OneIsWokenForOne(t *testing.T) {
 		}
 		for n, d := range done {
 			want := 0
-			if n < 20 { // in the order of their coming
+			if n < 20 { // in the order of their arrival
 				want = 1
 			}
 			if got := (<-d).sessions(t); len(got) != want {
@@ -208,7 +209,7 @@ func TestPatient_AFreedAgentIsGivenMore(t *testing.T) {
 		if a := <-done; len(a.sessions(t)) != 1 || a.after > 2*time.Second {
 			t.Errorf("got %s after %s", a.reply.Body, a.after)
 		}
-		// A lease that runs out wakes, too.
+		// The expiry of a lease wakes claimers, too.
 		done = y.waiting(worker("b"), tracker.ClaimSessions, &tracker.ClaimSessionsIn{Wait: 30})
 		if a := <-done; len(a.sessions(t)) != 1 || a.after < 9*time.Second || a.after > 12*time.Second {
 			t.Errorf("got %s after %s", a.reply.Body, a.after)
@@ -284,8 +285,8 @@ func TestPatient_NotMoreThanThereMayBe(t *testing.T) {
 	})
 }
 
-// 64 claimers, some of which die with what they hold: each session ends once, and
-// nobody is given one that somebody else still holds.
+// 64 claimers, some of which die with sessions: each session ends once, and no claimer
+// gets one that another still holds.
 func TestClaimers_NothingIsHeldTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -319,7 +320,7 @@ func TestClaimers_NothingIsHeldTwice(t *testing.T) {
 						}
 						holder[s.Session.ID] = name
 						mu.Unlock()
-						if (n*31+round*17+i)%9 == 0 { // dies, and says so to nobody but this test
+						if (n*31+round*17+i)%9 == 0 { // it dies, and only this test knows
 							deaths.Add(1)
 							pass(9 * time.Second)
 							mu.Lock()
@@ -328,7 +329,7 @@ func TestClaimers_NothingIsHeldTwice(t *testing.T) {
 							pass(3 * time.Second)
 							_, err := y.laneDo(s.LaneToken, tracker.ReportSession, &tracker.ReportSessionIn{ID: s.Session.ID, Status: tracker.Some(tracker.SessionCompleted)})
 							wantCode(t, err, tracker.CodeConflict)
-							break // and the rest of what it got runs out as well
+							break // its other sessions expire as well
 						}
 						y.finish(name, &s, &mu, holder, ended)
 					}
@@ -366,7 +367,7 @@ func (y *workspaceFixture) finish(name string, s *tracker.ClaimedSession, mu *sy
 	ended[s.Session.ID]++
 }
 
-// settled checks what became of the sessions, by the log of events.
+// settled checks the results of the sessions in the event log.
 func (y *workspaceFixture) settled(all int, ended map[tracker.SessionID]int) {
 	y.t.Helper()
 	statuses := map[tracker.SessionStatus]int{}

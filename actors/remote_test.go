@@ -14,8 +14,8 @@ import (
 	"switchyard/storage"
 )
 
-// fillAll sets every exported field of a value to something that is not zero, and
-// fails for what a JSON round trip would lose.
+// fillAll sets every exported field of a value to a non-zero value, and fails for
+// fields that JSON would lose.
 func fillAll(t *testing.T, v reflect.Value, path string) {
 	t.Helper()
 	switch v.Kind() {
@@ -59,7 +59,7 @@ func fillAll(t *testing.T, v reflect.Value, path string) {
 	}
 }
 
-// Steps arrive at other nodes with everything they were given.
+// Inputs of steps arrive at other nodes with every field.
 func TestStepOps_InputsSurviveTheWay(t *testing.T) {
 	t.Parallel()
 	for name, op := range tracker.StepOps {
@@ -120,8 +120,8 @@ func TestServeCall_RefusesWhatIsNoStep(t *testing.T) {
 	}
 }
 
-// What an operation answers on another node is what its caller gets, what the
-// client never sees included.
+// An error of an operation on another node arrives with every field, including those
+// that clients don't see.
 func TestStepError_SurvivesTheWay(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -143,15 +143,15 @@ func TestStepError_SurvivesTheWay(t *testing.T) {
 	}
 }
 
-// itself is a Remote whose only node is the one that asks.
+// itself is a Remote that calls its own engine.
 type itself struct{ engine *Engine }
 
 func (i *itself) Call(ctx context.Context, _ storage.Shard, body []byte) ([]byte, error) {
 	return i.engine.ServeCall(ctx, body)
 }
 
-// A repeat gets the secret of the first answer, whichever of the two came from
-// another node; without the credential nobody does.
+// A repeat gets the secret of the first answer, whichever of the two came from another
+// node; another credential does not.
 func TestStep_OpensTheAnswerOfAStepForAnotherNode(t *testing.T) {
 	t.Parallel()
 	for _, firstAway := range []bool{true, false} {

@@ -13,7 +13,7 @@ import (
 	"switchyard/storage"
 )
 
-// withTimers makes the engine know the tests' kinds of timers.
+// withTimers replaces the engine's kinds of timers by those of the test.
 func (b *bundle) withTimers(ops map[string]*tracker.Op) {
 	for s := range storage.Shard(testShards + 1) {
 		b.local.lose(b.engine, s) // so that no scheduler reads the table
@@ -30,7 +30,7 @@ func (b *bundle) alarm(workspace storage.ID, kind string, at time.Time) {
 	}
 }
 
-// rung gives when the alarm of a workspace rang.
+// rung returns when the alarm of a workspace rang.
 func (b *bundle) rung(workspace storage.ID) string {
 	b.t.Helper()
 	body, err := b.do(workspace, readRung, &tracker.None{})
@@ -40,7 +40,7 @@ func (b *bundle) rung(workspace storage.ID) string {
 	return body
 }
 
-// at formats a moment as ring notes it.
+// at formats a time like ring does.
 func at(t time.Time) string { return t.UTC().Format("15:04:05.000") }
 
 func TestScheduler_FiresOnTimeAndOnce(t *testing.T) {
@@ -52,7 +52,7 @@ func TestScheduler_FiresOnTimeAndOnce(t *testing.T) {
 		for n := range 50 {
 			b.alarm(workspaceNumber(n), "alarm", start.Add(time.Duration(n)*time.Minute))
 		}
-		// Moved to earlier, and to later.
+		// These are moved to earlier, and to later.
 		b.alarm(workspaceNumber(40), "alarm", start.Add(5*time.Minute))
 		b.alarm(workspaceNumber(2), "alarm", start.Add(30*time.Minute))
 		pass(2 * time.Hour)
@@ -114,8 +114,8 @@ func TestScheduler_TriesAgainWhatFails(t *testing.T) {
 		})
 		start := time.Now()
 		b.alarm(workspaceNumber(1), "alarm", start.Add(time.Second))
-		// One that succeeds and stays set, and one of a kind nobody knows, must not spin
-		// nor stand in the way.
+		// A timer that stays set after a success, and one of an unknown kind, must
+		// neither run all the time nor delay others.
 		b.alarm(workspaceNumber(2), "silent", start)
 		b.alarm(workspaceNumber(3), "unheard of", start)
 		pass(time.Minute)
@@ -146,7 +146,7 @@ func failTimes(tries *atomic.Int64, times int64) error {
 	return nil
 }
 
-// Many that fail must not keep the others from running.
+// Many failing timers must not delay the others.
 func TestScheduler_FailuresDontStarveOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestScheduler_RunsFewAtATimeAndNoneTwice(t *testing.T) {
 		start := time.Now()
 		b.alarm(same[0], "alarm", start.Add(time.Second))
 		pass(2 * time.Second)
-		b.engine.shards[1].wake() // looks again while it runs
+		b.engine.shards[1].wake() // it looks again while the timer runs
 		pass(time.Second)
 		if n := inside.Load(); n != 1 {
 			t.Errorf("one timer is being run %d times", n)

@@ -27,7 +27,7 @@ type bundle struct {
 	log    *logs
 }
 
-// logs keeps what is logged.
+// logs collects log output.
 type logs struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -60,7 +60,7 @@ func setup(t testing.TB, adjust ...func(*Config)) *bundle {
 	return b
 }
 
-// start makes an engine over the store and has it own every shard.
+// start starts an engine over the store, as the owner of every shard.
 func (b *bundle) start(adjust ...func(*Config)) {
 	b.t.Helper()
 	cfg := Config{Store: b.store, Replicator: b.local, Logger: slog.New(slog.NewTextHandler(b.log, nil))}
@@ -86,7 +86,7 @@ func (b *bundle) stop() {
 	}
 }
 
-// workspaceNumber gives test workspaces ids.
+// workspaceNumber returns the n-th test workspace's id.
 func workspaceNumber(n int) storage.ID {
 	id := storage.ID{0: 1}
 	binary.BigEndian.PutUint64(id[8:], uint64(n)<<16|uint64(n))
@@ -104,7 +104,7 @@ func (b *bundle) do(workspace storage.ID, op *tracker.Op, in any) (string, error
 	return string(reply.Body), err
 }
 
-// count adds to the workspace's count and gives the new one.
+// count adds one to the workspace's count and returns it.
 func (b *bundle) count(workspace storage.ID) (int, error) {
 	body, err := b.do(workspace, countUp, &countIn{})
 	if err != nil {
@@ -113,7 +113,7 @@ func (b *bundle) count(workspace storage.ID) (int, error) {
 	return strconv.Atoi(body)
 }
 
-// mustCount counts up and expects the new count.
+// mustCount adds one to the count and checks the result.
 func (b *bundle) mustCount(workspace storage.ID, want int) {
 	b.t.Helper()
 	if n, err := b.count(workspace); err != nil || n != want {

@@ -11,7 +11,7 @@ import (
 	"switchyard/storage"
 )
 
-// lastUsed gives when the tokens of a workspace were used last, by their ids.
+// lastUsed returns the recorded last uses of a workspace's tokens.
 func (b *bundle) lastUsed(o onboarded) map[tracker.TokenID]tracker.Timestamp {
 	b.t.Helper()
 	reply, err := b.engine.Do(request(o.id), tracker.ListTokens, &tracker.PageIn{})
@@ -31,8 +31,8 @@ func (b *bundle) lastUsed(o onboarded) map[tracker.TokenID]tracker.Timestamp {
 	return used
 }
 
-// The use of a token is noted once an hour, behind the requests, and where the
-// token is kept.
+// The use of a token is recorded once an hour, after the request, in the token's home
+// workspace.
 func TestTokenUses(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64
@@ -51,7 +51,7 @@ func TestTokenUses(t *testing.T) {
 	}
 	use()
 	noted(0)
-	// Within the hour nothing is written, remembered or not.
+	// Within the hour nothing is written, whether the caller is cached or not.
 	before := b.engine.Stats().Commands
 	ahead.Store(int64(time.Hour - time.Millisecond))
 	use()
@@ -71,7 +71,7 @@ func TestTokenUses(t *testing.T) {
 	if _, is := b.lastUsed(mine)[unused.ID]; is {
 		t.Error("a token that nobody used shows a use")
 	}
-	// Used in another workspace, it is noted in its own.
+	// A use in another workspace is recorded at home.
 	ahead.Store(int64(2 * time.Hour))
 	_, err := b.admit(other.id, token.Secret, needing(tracker.Read, ""))
 	wantCode(t, err, tracker.CodeNotFound)
@@ -79,11 +79,11 @@ func TestTokenUses(t *testing.T) {
 	noted(2 * time.Hour)
 }
 
-// So many tokens may wait to be noted; one more is left for its next use.
+// The number of waiting uses is limited; a use beyond it is dropped.
 func TestTokenUses_AreBounded(t *testing.T) {
 	t.Parallel()
 	e := &Engine{}
-	e.tokenUses.writing = true // nobody takes them
+	e.tokenUses.writing = true // no writer takes them
 	for i := range tokenUsesMost {
 		if !e.addUse(tokenName{id: workspaceNumber(i)}, time.Time{}) {
 			t.Fatalf("use %d is refused", i)

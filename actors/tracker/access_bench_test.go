@@ -7,8 +7,8 @@ import (
 	"switchyard/storage"
 )
 
-// What it costs a caller who is no admin that issues are restricted: none, one of a
-// hundred, or all of them, with five grants each.
+// BenchmarkListIssues_Restricted measures a list for a caller who is not an admin, with
+// none, one of a hundred or all issues restricted by five grants each.
 func BenchmarkListIssues_Restricted(b *testing.B) {
 	for _, row := range []struct {
 		name  string
@@ -38,7 +38,7 @@ func BenchmarkListIssues_Restricted(b *testing.B) {
 	}
 }
 
-// restrictSome grants one of every so many issues to mel and four others.
+// restrictSome restricts one issue of each every to mel and four others.
 func (w *issueWorld) restrictSome(every int) {
 	w.Helper()
 	cursor, n := Opt[string]{}, 0

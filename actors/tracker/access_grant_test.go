@@ -9,7 +9,7 @@ import (
 	"switchyard/storage"
 )
 
-// somebody is a caller who is no admin.
+// somebody returns a caller who is not an admin.
 func (w *issueWorld) somebody(kind ActorType, id string, joined ...TeamID) *Caller {
 	c := &Caller{Principal: Principal{Type: kind, ID: id, Permissions: permissionWords["write"]}, Role: RoleMember, Level: Write}
 	c.Hidden = map[storage.ID]struct{}{rawTeam(w.secret): {}}
@@ -26,7 +26,7 @@ func rawTeam(id TeamID) storage.ID {
 	return raw
 }
 
-// grant lists an actor as ann.
+// grant grants an issue to an actor, as ann.
 func (w *issueWorld) grant(id IssueID, actor string, kind GranteeType) AccessGrant {
 	w.Helper()
 	return decode[AccessGrant](w, w.run(&w.ann, PutAccessGrant, &PutAccessGrantIn{ID: string(id), ActorID: actor, ActorType: kind}).Body)
@@ -37,7 +37,7 @@ func (w *issueWorld) ungrant(id IssueID, actor string) {
 	w.run(&w.ann, RemoveAccessGrant, &AccessGrantIn{string(id), actor})
 }
 
-// sees tells whether somebody gets an issue, and checks that its record and list
+// sees reports whether a caller gets an issue, and checks that its record and list
 // agree.
 func (w *issueWorld) sees(who *Caller, id IssueID) bool {
 	w.Helper()
@@ -76,7 +76,7 @@ func TestAccessGrant_NarrowsAndNeverWidens(t *testing.T) {
 	check(hidden.ID, &w.ann, insider)
 	w.grant(open.ID, "mel", GranteeUser)
 	check(open.ID, &w.ann, mel)
-	w.grant(open.ID, "mel", GranteeAgent) // the same id of another type is somebody else
+	w.grant(open.ID, "mel", GranteeAgent) // the same id of another type is another actor
 	check(open.ID, &w.ann)
 	w.grant(open.ID, "bot", GranteeAgent)
 	check(open.ID, &w.ann, bot)
@@ -95,7 +95,7 @@ func TestAccessGrant_NarrowsAndNeverWidens(t *testing.T) {
 	check(open.ID, everybody...)
 }
 
-// An admin is one only with a credential that says so.
+// An admin's narrow credential does not have an admin's rights.
 func TestAccessGrant_AdminWithNarrowCredential(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
@@ -140,7 +140,7 @@ func TestPutAccessGrant_LeavesTheIssueAsItIs(t *testing.T) {
 	if n := len(w.events()); n != events {
 		t.Errorf("%d events for grants", n-events)
 	}
-	// A change keeps it restricted, and its event says so.
+	// A change keeps the issue restricted, and its event has the flag.
 	w.patch(issue.ID, IssuePatch{Title: Some("new")})
 	if w.sees(&w.gus, issue.ID) {
 		t.Error("a change opened the issue")
@@ -176,7 +176,7 @@ func TestAccessGrants_WhoMayChangeThem(t *testing.T) {
 	w := newIssueWorld(t)
 	issue := w.create(CreateIssueIn{})
 	mel := w.somebody(ActorUser, "mel")
-	// Whoever may write the issue may shut out everybody, also themselves.
+	// A caller who may write the issue may lock out everybody, including itself.
 	w.run(mel, PutAccessGrant, &PutAccessGrantIn{ID: string(issue.ID), ActorID: "gus"})
 	for _, op := range []struct {
 		op *Op
@@ -221,12 +221,12 @@ func TestPutAccessGrant_Bound(t *testing.T) {
 	}
 	_, _, err := w.try(&w.ann, PutAccessGrant, &PutAccessGrantIn{ID: string(issue.ID), ActorID: "one more"})
 	wantCode(t, err, CodeConflict)
-	w.grant(issue.ID, "u7", GranteeAgent) // a repeat is none more
+	w.grant(issue.ID, "u7", GranteeAgent) // a repeat does not count
 	w.run(&w.ann, DeleteIssue, &DeleteIssueIn{ID: string(issue.ID)})
 	w.verify()
 }
 
-// Names with control characters are told apart, and from each other's beginnings.
+// Ids with control characters are different from each other, and from their prefixes.
 func TestAccessGrant_OddActors(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
@@ -294,8 +294,8 @@ func TestVerify_TellsWhatIsWrongWithAccess(t *testing.T) {
 	}
 }
 
-// Getting an issue looks at its record and its grants as they are at one moment:
-// somebody who is listed, or sees it because it is open, sees it all the while.
+// IssueByID reads the record and the grants from one snapshot: a caller who always
+// either has a grant or sees the open issue always gets it.
 func TestIssueByID_WhileGrantsComeAndGo(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)

@@ -9,7 +9,7 @@ import (
 	"switchyard/storage"
 )
 
-// accessModel is who may see what, kept as plainly as it can be said.
+// accessModel is a simple model of who sees which issue.
 type accessModel struct {
 	*issueWorld
 	all     []*seenIssue // oldest first
@@ -24,8 +24,9 @@ type seenIssue struct {
 	grants map[string]GranteeType
 }
 
-// visible is Decision 26: an admin sees everything; others what is in a team they
-// see and either not restricted or granted to them or a team of theirs.
+// visible is Decision 26: an admin sees everything; other callers see the issues of the
+// teams that they see, if these are not restricted or are granted to them or a team of
+// theirs.
 func visible(who *Caller, t *seenIssue) bool {
 	if who.Level == Admin {
 		return true
@@ -109,7 +110,7 @@ func (m *accessModel) change(t *rapid.T) {
 	}
 }
 
-// look compares everything that one caller is shown.
+// look compares everything that one caller sees.
 func (m *accessModel) look(t *rapid.T) {
 	who := rapid.SampledFrom(m.callers).Draw(t, "caller")
 	same := func(what string, page IssuePage, want []IssueID) {
@@ -149,7 +150,7 @@ func (m *accessModel) look(t *rapid.T) {
 	}
 }
 
-// shows checks the parent in an issue that somebody is shown.
+// shows checks the parent in an issue that a caller sees.
 func (m *accessModel) shows(t *rapid.T, who *Caller, issue Issue) {
 	for _, c := range m.all {
 		if c.id != issue.ID {
@@ -169,7 +170,7 @@ func TestAccess_Model(t *testing.T) {
 		m := &accessModel{issueWorld: w, actors: []string{"ann", "x", "y", string(w.core), string(w.web), string(w.secret)}}
 		capped := w.ann
 		capped.Level = Write
-		open := w.somebody(ActorUser, "x", w.secret) // no team is hidden from it
+		open := w.somebody(ActorUser, "x", w.secret) // no team is hidden from this caller
 		open.Hidden, open.Teams = nil, nil
 		m.callers = []*Caller{
 			&w.ann, &capped, &w.gus, open, w.somebody(ActorUser, "x"), w.somebody(ActorAgent, "x"), w.somebody(ActorUser, "y", w.web),

@@ -12,7 +12,7 @@ const (
 	asOwnerWriting
 	asOwnerReading
 	asAdmin
-	asMember // with an admin token, capped by the role
+	asMember // with an admin token, limited by the role
 	asMemberReading
 	asGuest
 	asAgent
@@ -24,8 +24,8 @@ const (
 	callerCount
 )
 
-// TestPermissions is the matrix of every operation and caller: y may, n may not
-// (403), 4 does not find the workspace (404), u is not let in (401).
+// TestPermissions is the matrix of every operation and caller: y allowed, n refused
+// (403), 4 the workspace is not found (404), u not authenticated (401).
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	//                  owner  w r admin member r guest agent admin-agent issues stranger root nobody
@@ -99,8 +99,8 @@ func newMatrixCallers(w *testService) *matrixCallers {
 	return m
 }
 
-// verdict tries an operation. What the rights decide is the subject here: whatever
-// else is wrong with the request counts as may.
+// verdict tries an operation. Only rights matter here: any other error counts as
+// allowed.
 func (m *matrixCallers) verdict(op *Op, who int) string {
 	m.tries++
 	in := op.New()
@@ -119,7 +119,7 @@ func (m *matrixCallers) verdict(op *Op, who int) string {
 	workspace := m.home.Workspace.ID
 	var err error
 	if op == DeleteWorkspace {
-		// What it asks for itself, without going through with it.
+		// Operations that check rights themselves, without any effect.
 		if _, err = m.ask(m.credentials[who], workspace, ListWorkspaces, &ListWorkspacesIn{Limit: 1}); !isUnauthorized(err) {
 			req := &Request{Workspace: workspace.raw(), Credential: m.credentials[who]}
 			if err = m.admit(req, op); err == nil {

@@ -8,7 +8,7 @@ import (
 	"switchyard/storage"
 )
 
-// fillCycles makes n issues of 200 assignees, 20 projects and the given number of
+// fillCycles makes n issues with 200 assignees, 20 projects and the given number of
 // cycles, and closes every third one on another day.
 func (w *issueWorld) fillCycles(n, cycles int) {
 	w.Helper()

@@ -19,7 +19,7 @@ func (w *issueWorld) burndown(cycle string) BurndownSeries {
 	return decode[BurndownSeries](w, reply.Body)
 }
 
-// addCycle writes a cycle as far as a burndown looks at it.
+// addCycle writes the fields of a cycle that a burndown reads.
 func (w *issueWorld) addCycle(id storage.ID, body string) {
 	w.Helper()
 	w.run(&w.ann, NewCommand[None, None]("cycle", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
@@ -28,12 +28,12 @@ func (w *issueWorld) addCycle(id storage.ID, body string) {
 	}), &None{})
 }
 
-// The world begins on 2026-11-20.
+// The fixture's clock starts on 2026-11-20.
 func TestBurndown_FollowsTheSpanOfItsCycle(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		cycle string
-		days  int // that pass after the issue was put in and closed a day later
+		days  int // days after the issue was added, and closed a day later
 		want  string
 	}{
 		"no dates":                {`{"startsAt":null,"endsAt":null}`, 2, "[{2026-11-20 1 1} {2026-11-21 1 0} {2026-11-22 1 0}]"},
@@ -79,7 +79,7 @@ func TestBurndown_GivesTheNewestDays(t *testing.T) {
 	}
 }
 
-// What happens and is undone within a day leaves nothing.
+// A change that is undone on the same day leaves no trace.
 func TestBurndown_OfADayItsEndCounts(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
@@ -102,7 +102,8 @@ func TestBurndown_OfADayItsEndCounts(t *testing.T) {
 	w.verify()
 }
 
-// An issue is remembered in so many cycles only; deleting it forgets them all.
+// The number of cycles that an issue has rows in is limited; deleting it removes all of
+// them.
 func TestBurndown_BoundsTheCyclesOfAnIssue(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
@@ -179,7 +180,8 @@ func TestBurndownDay(t *testing.T) {
 	}
 }
 
-// Sums of estimates are exact inside, and shown as far as JSON's numbers are.
+// Sums of estimates are exact internally, and limited in answers to what a JSON number
+// represents exactly.
 func TestIssueAnalytics_SumsOfHugeEstimates(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
@@ -210,7 +212,7 @@ func TestIssueAnalytics_SumsOfHugeEstimates(t *testing.T) {
 	w.verify()
 }
 
-// groups tells what ann sees of a grouping.
+// groups returns a grouping as ann sees it.
 func (w *issueWorld) groups(by string) string {
 	w.Helper()
 	reply, err := w.ask(&w.ann, IssueAnalytics, &IssueAnalyticsIn{GroupBy: by})
@@ -228,7 +230,7 @@ func (w *issueWorld) groups(by string) string {
 	return strings.Join(all, ", ")
 }
 
-// More tallies than the ledger keeps in memory are read again from their rows.
+// More tallies than the ledger caches are read again from their rows.
 func TestIssueAnalytics_MoreTalliesThanAreCached(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
@@ -253,7 +255,7 @@ func TestIssueAnalytics_MoreTalliesThanAreCached(t *testing.T) {
 	}
 }
 
-// Of very many groups the largest are given.
+// If there are too many groups, the largest are returned.
 func TestIssueGroups_KeepsTheLargest(t *testing.T) {
 	t.Parallel()
 	var g issueGroups

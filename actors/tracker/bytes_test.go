@@ -13,7 +13,7 @@ import (
 	"switchyard/storage"
 )
 
-// stores gives the counters of a workspace as they are on disk.
+// stores returns the stored counters of a workspace.
 func (w *testService) stores(id WorkspaceID) (all, answers uint64) {
 	w.Helper()
 	v := w.view(id.raw())
@@ -28,7 +28,7 @@ func (w *testService) stores(id WorkspaceID) (all, answers uint64) {
 	return all, answers
 }
 
-// limit has the limits of a workspace be those given.
+// limit sets the limits of a workspace.
 func (w *testService) limit(id WorkspaceID, limits Limits) { w.ledger(id.raw()).Limit(&limits) }
 
 func wantLimit(t *testing.T, err error, limit string, most uint64) {
@@ -80,11 +80,11 @@ func TestBytes_LimitRefusesWhatGrowsAndNothingElse(t *testing.T) {
 	}
 	w.verify()
 
-	w.restart() // counted are rows, so a restart changes nothing
+	w.restart() // the counters are rows, so a restart does not change them
 	w.limit(org, limits)
 	_, err = w.ask(user, org, CreateIssue, largeIssue("More"))
 	wantLimit(t, err, "bytes", limits.Bytes)
-	w.pass(eventLife + time.Hour) // the sweeps go on, and make room
+	w.pass(eventLife + time.Hour) // the sweeps continue and free space
 	if n, answers := w.stores(org); n >= all || answers != 0 {
 		t.Errorf("%d bytes, %d of them answers, are left after the sweeps", n, answers)
 	}
@@ -120,7 +120,7 @@ func TestBytes_AnswersHaveALimit(t *testing.T) {
 	w.verify()
 }
 
-// The answer to a change of an issue is kept in the event that tells of it.
+// The answer to a change of an issue is stored as a reference to the change's event.
 func TestBytes_IssueAndAnswerAreKeptOnce(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
@@ -149,8 +149,8 @@ func TestBytes_IssueAndAnswerAreKeptOnce(t *testing.T) {
 	w.verify()
 }
 
-// A state that was written before bytes were counted is counted in portions, beside
-// changes of rows that are counted already and of others that are not.
+// The rows of a workspace from before the counters are counted in portions, while
+// commands change rows that are already counted and rows that are not.
 func TestBytes_OldWorkspaceIsCountedBesideWrites(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
@@ -208,7 +208,7 @@ func TestBytes_DeletedWorkspaceLeavesNoCounter(t *testing.T) {
 	w.verify()
 }
 
-// verify finds a counter that is wrong.
+// The verifier finds a counter that is wrong.
 func TestBytes_VerifyProvesTheCounters(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
@@ -227,7 +227,7 @@ func TestBytes_VerifyProvesTheCounters(t *testing.T) {
 	}
 }
 
-// The service stores what providers send, but for somebody else.
+// Limits apply to the calls of providers.
 func TestBytes_ProvidersAreLimited(t *testing.T) {
 	t.Parallel()
 	o := newInboundFixture(t)

@@ -95,7 +95,7 @@ func TestDescribeCapture_CutsAndSaysSo(t *testing.T) {
 	}
 }
 
-// Whatever the page says, no tag, code, link or quote of its making comes out.
+// No text of a page becomes a tag, code, link or quote.
 func TestDescribeCapture_AnyText(t *testing.T) {
 	t.Parallel()
 	text := rapid.StringOf(rapid.OneOf(rapid.SampledFrom([]rune("<>[]()!*_`~|#&;\\\n\r\t -+=:1.aé😀")), rapid.Rune()))

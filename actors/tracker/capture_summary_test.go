@@ -43,7 +43,7 @@ func TestSummarize_Shapes(t *testing.T) {
 	}
 }
 
-// Three to five sentences, however long the text.
+// A summary has three to five sentences, whatever the length of the text.
 func TestSummarize_IsBounded(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{3, 10, 30, 40, 1_000, 100_000} {

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// modelComment is a comment as it should be; an empty parent stands for null.
+// modelComment is the expected state of a comment; an empty parent stands for null.
 type modelComment struct {
 	id, parent CommentID
 	author     *Caller
@@ -35,7 +35,8 @@ func TestComments_Model(t *testing.T) {
 		caller := func(t *rapid.T) *Caller {
 			return rapid.SampledFrom([]*Caller{&w.ann, &w.gus, &eve}).Draw(t, "caller")
 		}
-		// may tells whether the caller may edit, having seen the attempt end that way.
+		// may reports whether the caller may edit a comment, and checks that the
+		// attempt ended accordingly.
 		may := func(t *rapid.T, who *Caller, c *modelComment, err error) bool {
 			allowed := who == &w.ann || who == c.author
 			if !allowed {

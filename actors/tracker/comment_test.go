@@ -38,7 +38,7 @@ func (w *issueWorld) bodies(issue IssueID) (all []string) {
 	}
 }
 
-// commentEvents are the events about comments, with the header that says who sees
+// commentEvents returns the events of comments, with the headers that decide who sees
 // them.
 func (w *issueWorld) commentEvents() (events []string) {
 	w.Helper()
@@ -94,7 +94,7 @@ func TestComments_LiveAndDie(t *testing.T) {
 	for _, same := range []Opt[string]{{}, Some("better")} {
 		w.run(&w.gus, PatchComment, &PatchCommentIn{ID: string(first.ID), Body: same})
 	}
-	// The author or an admin, nobody else.
+	// Only the author or an admin may edit a comment.
 	bot := Caller{Principal: Principal{Type: ActorAgent, ID: "gus", Permissions: permissionWords["write"]}, Role: RoleMember, Level: Write}
 	for _, who := range []*Caller{&bot, &w.gus} {
 		_, _, err := w.try(who, PatchComment, &PatchCommentIn{ID: string(reply.ID), Body: Some("x")})
@@ -102,11 +102,11 @@ func TestComments_LiveAndDie(t *testing.T) {
 		_, _, err = w.try(who, DeleteComment, &RecordIn{ID: string(reply.ID)})
 		wantCode(t, err, CodeForbidden)
 	}
-	_, _, err := w.try(&bot, DeleteComment, &RecordIn{ID: string(first.ID)}) // an agent with the user's id is another
+	_, _, err := w.try(&bot, DeleteComment, &RecordIn{ID: string(first.ID)}) // an agent with the user's id is another actor
 	wantCode(t, err, CodeForbidden)
 	w.run(&w.ann, PatchComment, &PatchCommentIn{ID: string(deeper.ID), Body: Some("moderated")})
 
-	// Replies outlive what they reply to.
+	// Replies stay when the comment that they reply to is deleted.
 	if reply := w.run(&w.gus, DeleteComment, &RecordIn{ID: string(first.ID)}); reply.Outcome != NoContent {
 		t.Errorf("reply %+v", reply)
 	}
@@ -148,7 +148,7 @@ func TestComments_AreSeenWithTheirIssue(t *testing.T) {
 	wantCode(t, err, CodeNotFound)
 	_, _, err = w.try(&w.gus, DeleteComment, &RecordIn{ID: string(mine.ID)})
 	wantCode(t, err, CodeNotFound)
-	// What is told from now on is told to those who see the issue now.
+	// Later events are seen by the callers who see the issue then.
 	w.run(&w.ann, PatchComment, &PatchCommentIn{ID: string(mine.ID), Body: Some("secret")})
 	if got := w.commentEvents(); !slices.Equal(got, []string{"comment.created mine CORE", "comment.updated secret SEC body"}) {
 		t.Errorf("events %v", got)
@@ -208,7 +208,7 @@ func TestListComments_Pages(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("comments %v, want %v", got, want)
 	}
-	// Whatever a cursor holds, it leads nowhere but into the issue's comments.
+	// No cursor leads to comments of another issue.
 	id := issue.id()
 	for _, key := range []string{"\x00", strings.Repeat("\xff", 40), strings.Repeat("\x80", 16)} {
 		reply, err := w.ask(&w.gus, ListComments, &ListCommentsIn{IssueID: string(issue.ID), Limit: 100, Cursor: placeCursor(commentTable, id, []byte(key))})
@@ -256,8 +256,8 @@ func TestDeleteComment_ManyReplies(t *testing.T) {
 	w.verify()
 }
 
-// Everything that hangs on an issue goes with it, however much that is: children
-// and comments share the room of a batch.
+// A deletion removes everything that belongs to an issue, of any number: children and
+// comments share the limit of a batch.
 func TestDeleteIssue_WithComments(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)

@@ -28,7 +28,7 @@ func TestParseCredential_ReadsWhatWasMade(t *testing.T) {
 	})
 }
 
-// Any one character mistyped is noticed, and so are any two swapped.
+// The checksum detects one wrong character, and two swapped ones.
 func TestParseCredential_RefusesTypos(t *testing.T) {
 	t.Parallel()
 	text, _ := someCredential(WorkspaceToken)

@@ -10,7 +10,7 @@ import (
 	"switchyard/storage"
 )
 
-// modelDraft is a draft as it should be.
+// modelDraft is the expected state of a draft.
 type modelDraft struct {
 	id     DraftID
 	kind   DraftKind
@@ -27,7 +27,7 @@ func TestDrafts_Model(t *testing.T) {
 		said := map[IssueID]int{}          // comments of the issues there are
 		title := map[IssueID]string{}      // of the same
 		hidden := map[IssueID]bool{}       // from gus
-		pick := func(t *rapid.T) IssueID { // in a settled order
+		pick := func(t *rapid.T) IssueID { // in a fixed order
 			if len(title) == 0 {
 				t.Skip("no issue")
 			}

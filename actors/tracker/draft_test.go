@@ -11,7 +11,7 @@ import (
 	"switchyard/storage"
 )
 
-// payload is a draft's payload as the binder makes it of what is sent.
+// payload returns a draft's payload as the binder decodes it.
 func payload(t tester, text string) DraftPayload {
 	t.Helper()
 	p, err := readPayload(json.RawMessage(text))
@@ -32,7 +32,7 @@ func (w *issueWorld) publish(who *Caller, id DraftID) Draft {
 	return decode[Draft](w, w.run(who, PublishDraft, &DecideDraftIn{ID: string(id)}).Body)
 }
 
-// drafts lists the ids of the drafts that a caller sees.
+// drafts returns the ids of the drafts that a caller sees.
 func (w *issueWorld) drafts(who *Caller, in ListDraftsIn) (ids []DraftID) {
 	w.Helper()
 	for {
@@ -51,7 +51,7 @@ func (w *issueWorld) drafts(who *Caller, in ListDraftsIn) (ids []DraftID) {
 	}
 }
 
-// draftEvents are the events about drafts, with the team that sees them.
+// draftEvents returns the events of drafts, with the team that sees them.
 func (w *issueWorld) draftEvents() (events []string) {
 	w.Helper()
 	v := storage.NewView(w.db, 1, w.workspace)
@@ -88,7 +88,7 @@ func (w *issueWorld) draftEvents() (events []string) {
 	return events
 }
 
-// member is a user of the workspace who sees its public teams.
+// member returns a user of the workspace who sees its public teams.
 func (w *issueWorld) member() *Caller {
 	eve := w.gus
 	eve.ID, eve.Role = "eve", RoleMember
@@ -115,8 +115,8 @@ func TestDrafts_AreToldOfToThoseWhoSeeThem(t *testing.T) {
 	w.verify()
 }
 
-// Whoever may not see the issue, or the team that a proposed issue would go to, does
-// not see the draft, and can't decide on it.
+// A caller who may not see the issue, or the team of a proposed issue, does not see the
+// draft and can't decide on it.
 func TestDrafts_AreHiddenWithTheirIssue(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
@@ -155,7 +155,7 @@ func TestDrafts_AreHiddenWithTheirIssue(t *testing.T) {
 	_, _, err := w.try(&w.gus, CreateDraft, &CreateDraftIn{Kind: DraftIssueCreate, Payload: payload(t, `{"title":"x","teamKey":"SEC","parentId":"`+string(secret.ID)+`"}`)})
 	wantCode(t, err, CodeBadRequest, "payload.teamKey", "payload.parentId")
 
-	// What moves out of sight takes its drafts along.
+	// Drafts are hidden with an issue that moves to a hidden team.
 	w.patch(open.ID, IssuePatch{IssueFields: IssueFields{TeamID: Some(w.secret)}})
 	if got := w.drafts(&w.gus, ListDraftsIn{}); !slices.Equal(got, []DraftID{public.ID}) {
 		t.Errorf("seen are %v", got)
@@ -163,8 +163,7 @@ func TestDrafts_AreHiddenWithTheirIssue(t *testing.T) {
 	w.verify()
 }
 
-// Nobody but an admin sees what was proposed for a team that is gone: it may have
-// been private.
+// Only an admin sees proposals for a deleted team, which may have been private.
 func TestDrafts_OfATeamThatIsGone(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
@@ -183,7 +182,7 @@ func TestDrafts_OfATeamThatIsGone(t *testing.T) {
 	w.verify()
 }
 
-// A publication that fails leaves nothing: neither the write nor the decision.
+// A publication that fails leaves neither the write nor the decision.
 func TestPublishDraft_IsWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
@@ -208,7 +207,8 @@ func TestPublishDraft_IsWholeOrNotAtAll(t *testing.T) {
 	w.verify()
 }
 
-// What a draft of a new issue says is what a creation with the same body makes.
+// Publishing a draft of a new issue has the same result as a creation with the same
+// body.
 func TestPublishDraft_CreatesWhatACreationWould(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
@@ -250,7 +250,7 @@ func TestDeleteIssue_TakesManyDrafts(t *testing.T) {
 	w.verify()
 }
 
-// The verifier sees drafts that contradict themselves or what they name.
+// The verifier finds drafts that contradict themselves or their references.
 func TestCheckDrafts_FindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	when, who, comment := Timestamp("2026-11-20T21:30:00.123Z"), "ann", CommentID("01935000-0000-7000-8000-0000000000ed")
@@ -296,8 +296,8 @@ func TestCheckDrafts_FindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// However a payload is laid out, what is stored and told of it is one line, and what
-// it holds can't be mistaken for the draft's own fields.
+// A payload is stored and sent on one line, whatever its layout, and its content can't
+// be mistaken for the draft's own fields.
 func TestCreateDraft_KeepsThePayloadOnOneLine(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)

@@ -15,7 +15,7 @@ import (
 	"switchyard/storage"
 )
 
-// told asks for one page of the log and gives it as "sequence type", or as asked.
+// page returns a page of the event log as a caller gets it.
 func (w *issueWorld) page(who *Caller, in ListEventsIn) EventPage {
 	w.Helper()
 	reply, err := w.ask(who, ListEvents, &in)
@@ -25,8 +25,8 @@ func (w *issueWorld) page(who *Caller, in ListEventsIn) EventPage {
 	return decode[EventPage](w, reply.Body)
 }
 
-// logFor lists the sequence numbers of the events that somebody sees: in pages, and,
-// which must come to the same, in the parts that listeners get.
+// logFor returns the sequence numbers of the events that a caller sees: in pages and,
+// with the same result, in the parts that listeners get.
 func (w *issueWorld) logFor(who *Caller) (seen []uint64) {
 	w.Helper()
 	for in := (ListEventsIn{Limit: 3}); ; {
@@ -45,7 +45,7 @@ func (w *issueWorld) logFor(who *Caller) (seen []uint64) {
 	return seen
 }
 
-// listened reads the whole log as a stream has it, in parts of so many events.
+// listened reads the whole log as a stream does, in parts of at most so many events.
 func (w *issueWorld) listened(who *Caller, types EventSet, most int) (seen []uint64) {
 	w.Helper()
 	snap := w.db.NewSnapshot()
@@ -135,7 +135,7 @@ func TestListEvents_OfDeletedIssues(t *testing.T) {
 	w.wantLog("after", &w.gus, 1, 6)
 	w.verify()
 
-	// In 30 days the notes go with the last events.
+	// After 30 days the rows of deleted issues are removed with their last events.
 	w.now = w.now.Add(eventLife + time.Hour)
 	w.run(&System, sweepEventsOp, &TimerIn{})
 	w.wantLog("swept", &w.ann)
@@ -146,8 +146,8 @@ func TestListEvents_OfDeletedIssues(t *testing.T) {
 	w.verify()
 }
 
-// A team that is gone may have been private: what it had is the admins', also where
-// it was theirs alone whom it was not hidden from.
+// A deleted team may have been private: only admins see its events, even if other
+// callers saw the team.
 func TestListEvents_OfATeamThatIsGone(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
@@ -161,14 +161,14 @@ func TestListEvents_OfATeamThatIsGone(t *testing.T) {
 	w.wantLog("private", sam, 1, 2, 3)
 	w.wantLog("private", mel)
 	w.run(&w.ann, DeleteTeam, &TeamByIDIn{ID: w.secret})
-	mel.Hidden, sam.Hidden = nil, nil // there is nothing that is hidden from them
+	mel.Hidden, sam.Hidden = nil, nil // the team was hidden from neither of them
 	w.wantLog("gone", sam)
 	w.wantLog("gone", mel)
 	w.wantLog("gone", &w.ann, 1, 2, 3)
 	w.verify()
 }
 
-// What was proposed becomes as hidden as the issue that it became.
+// The events of a draft become as hidden as the issue that it became.
 func TestListEvents_OfDraftsThatBecameIssues(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
@@ -191,7 +191,7 @@ func TestListEvents_OfDraftsThatBecameIssues(t *testing.T) {
 	w.verify()
 }
 
-// Every type that an event is emitted with is among those that there are.
+// Every type of an emitted event is listed in EventTypes.
 func TestEventTypes_AreAllThereAre(t *testing.T) {
 	t.Parallel()
 	packages, err := filepath.Glob("*.go")
@@ -367,7 +367,7 @@ func TestListEvents_Places(t *testing.T) {
 	_, err := w.ask(&w.ann, StartEvents, &ListEventsIn{LastEventID: "x"})
 	wantCode(t, err, CodeBadRequest, "header.Last-Event-ID")
 
-	// The first three are swept: whoever has come to the third has lost nothing.
+	// The first three events are swept: a reader at the third has missed nothing.
 	w.now = w.now.Add(eventLife - 3*time.Millisecond)
 	w.run(&System, sweepEventsOp, &TimerIn{})
 	w.wantLog("swept", &w.ann, 4, 5)

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The schema of a form and its Fault agree: every text without a fault fits the schema.
-// Where the schema is complete, no text with a fault fits it.
+// The schema of a form and its Fault agree: every text without a fault fits the schema
+// and, if the schema is complete, no text with a fault does.
 func TestForms_SchemaSaysWhatIsChecked(t *testing.T) {
 	t.Parallel()
 	whole := []string{"slug", "key", "repository", "currency", "email", "source", "eventPattern"}

@@ -10,7 +10,7 @@ import (
 	"switchyard/storage"
 )
 
-// rows counts the rows under a table's id, everywhere.
+// rows counts the rows of a table in all workspaces.
 func (w *testService) rows(table storage.TableID) (n int) {
 	w.Helper()
 	w.each(func(key, _ []byte) {
@@ -35,7 +35,7 @@ func TestIdempotency_Replay(t *testing.T) {
 	}
 	_, err := w.ask(root, org, CreateTeam, &CreateTeamIn{Name: "y", Key: "Y"}, "k")
 	wantCode(t, err, CodeIdempotencyKeyReused)
-	// A request that failed is carried out afresh.
+	// A request that failed runs again.
 	in = &CreateTeamIn{Name: "y", Key: "X"}
 	_, err = w.ask(root, org, CreateTeam, in, "k2")
 	wantCode(t, err, CodeConflict)
@@ -46,7 +46,7 @@ func TestIdempotency_Replay(t *testing.T) {
 	w.verify()
 }
 
-// The answer of a step that failed after remembering is not kept.
+// No answer is kept if the command fails after remember.
 func TestIdempotency_NothingOfAFailedCommand(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
@@ -71,7 +71,7 @@ func TestIdempotency_NothingOfAFailedCommand(t *testing.T) {
 	if w.rows(idempotencyTable) != 0 || w.rows(timerTable) != 0 {
 		t.Errorf("%d answers and %d timers are left", w.rows(idempotencyTable), w.rows(timerTable))
 	}
-	// The sweeping timer that was set and undone is set again.
+	// The sweeping timer, whose setting was rolled back, is set again.
 	w.must(home.Token.Secret, home.Workspace.ID, CreateTeam, &CreateTeamIn{Name: "x", Key: "X"}, "k")
 	w.verify()
 }
@@ -88,7 +88,7 @@ func TestIdempotency_ExpiresAfterADay(t *testing.T) {
 		t.Error("not replayed within a day")
 	}
 	w.now = w.now.Add(2 * time.Second)
-	// Expired and not yet swept.
+	// The answer has expired and is not yet swept.
 	if w.must(root, org, PatchTeam, &PatchTeamIn{ID: home.Team.ID, Name: Some("newer")}, "k").Replayed {
 		t.Error("replayed after a day")
 	}
@@ -102,12 +102,12 @@ func TestIdempotency_ExpiresAfterADay(t *testing.T) {
 	if w.rows(idempotencyTable)+w.rows(idempotencyByAge)+w.rows(timerTable) != 0 {
 		t.Error("something is left of expired answers")
 	}
-	// And the timer is set again for the next.
+	// The timer is set again for the next answer.
 	w.must(root, org, PatchTeam, patch, "k")
 	w.verify()
 }
 
-// A sweep removes a bounded number at a time.
+// A sweep removes a limited number of rows at a time.
 func TestSweeps_AreBounded(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
@@ -146,7 +146,7 @@ func TestSweeps_AreBounded(t *testing.T) {
 	if n := w.rows(timerTable); n != 0 {
 		t.Errorf("%d timers are set for nothing", n)
 	}
-	// The sequence goes on.
+	// The sequence continues.
 	w.must("root", org, NewCommand[None, None]("emit", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		err := tx.Emit("test", storage.Header{}, []byte(`{}`), nil)
 		if n, _ := tx.Counter(eventSequence, storage.ID{}); n != many+1 {

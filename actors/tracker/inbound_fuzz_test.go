@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// However a signed call is written, its sender is told what is wrong with it, and
-// what it leaves behind is whole.
+// A signed call with any content gets an answer that says what is wrong with it, and
+// leaves consistent state.
 func FuzzInbound(f *testing.F) {
 	for _, body := range []string{
 		`{"message":{"from":"a","text":"b","threadId":"c","subject":null}}`, `{"message":[]}`, `{"x":1e999}`, `{}`, `[`,

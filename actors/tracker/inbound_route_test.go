@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// routing is an office with a second workspace that claims the same keys.
+// routing is an inboundFixture with a second workspace that claims the same keys.
 type routing struct {
 	*inboundFixture
 	rival Onboarded
@@ -20,7 +20,7 @@ func newRouting(t *testing.T) *routing {
 	return &routing{o, decode[Onboarded](o, o.must("", "", OnboardWorkspace, &NewWorkspaceIn{Name: "Rival", Slug: "rival"}).Body)}
 }
 
-// put asks for a key for a workspace: as its admin, or as the operator.
+// put claims a key for a workspace, as its admin or as the operator.
 func (r *routing) put(of Onboarded, operator bool, key string) InboundRoute {
 	r.Helper()
 	credential := of.Token.Secret
@@ -47,7 +47,7 @@ func (r *routing) drop(of Onboarded, key string) {
 	r.must(of.Token.Secret, of.Workspace.ID, DeleteInboundRoute, &InboundRouteIn{Kind: RouteVCS, Key: key})
 }
 
-// pushed sends an event of a repository and reports whether each workspace has it.
+// pushed sends an event of a repository and reports which workspaces have received it.
 func (r *routing) pushed(key string) (home, rival bool) {
 	r.Helper()
 	r.n++
@@ -65,8 +65,8 @@ func (r *routing) pushed(key string) (home, rival bool) {
 	return has(r.home), has(r.rival)
 }
 
-// A claim of a stranger must neither receive anything nor tell or take anything from
-// the workspace that the operator knows.
+// A claim of another workspace neither receives anything, nor reveals or takes anything
+// from the workspace that the operator has confirmed.
 func TestInboundRoute_IsPendingUntilTheOperatorConfirmsIt(t *testing.T) {
 	t.Parallel()
 	r := newRouting(t)
@@ -77,7 +77,7 @@ func TestInboundRoute_IsPendingUntilTheOperatorConfirmsIt(t *testing.T) {
 	if home, rival := r.pushed("acme/yard"); home || rival {
 		t.Errorf("without an active route delivered to home %t, rival %t", home, rival)
 	}
-	for range 2 { // the same, whether or not others claim or have the key, and when repeated
+	for range 2 { // the answer is the same with and without other claims, and when repeated
 		if got := r.put(r.home, false, "acme/yard"); got.Status != RoutePending {
 			t.Errorf("a second claim is %+v", got)
 		}
@@ -161,7 +161,7 @@ func TestInboundRoute_ClaimsAreBounded(t *testing.T) {
 		t.Errorf("%d routes are listed", len(got))
 	}
 
-	// The oldest of a key's claims makes room, and the last one stays.
+	// The oldest claim of a key is dropped for a new one, and the newest stays.
 	oldest := r.put(r.rival, false, "acme/wanted")
 	var last Onboarded
 	for i := range claims {
@@ -206,7 +206,7 @@ func TestReviewInboundRoutes_ShowsTheOperatorAllOfThem(t *testing.T) {
 	wantCode(r.inboundFixture, err, CodeForbidden)
 }
 
-// Routes that older versions kept have no status; each of them was in effect.
+// Routes that older versions stored have no status; all of them are active.
 func TestInboundRoute_RowsWithoutAStatusAreActive(t *testing.T) {
 	t.Parallel()
 	r := newRouting(t)

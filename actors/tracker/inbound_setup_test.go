@@ -13,7 +13,7 @@ import (
 	"strconv"
 )
 
-// inboundFixture is a town with one workspace that providers send to.
+// inboundFixture is a testService with one workspace that providers call.
 type inboundFixture struct {
 	*testService
 	home Onboarded
@@ -91,8 +91,7 @@ func (o *inboundFixture) sms(form url.Values) *ReceiveSMSIn {
 	return &ReceiveSMSIn{Body: []byte(form.Encode()), Signature: base64.StdEncoding.EncodeToString(o.macOf(sha1.New, o.inbound.SMSSecret, text))}
 }
 
-// route makes a route active as the operator does. The key is in the form that a
-// request's is brought into.
+// route makes a route active as the operator does. The key is in its normalized form.
 func (o *inboundFixture) route(kind RouteKind, key string) {
 	o.Helper()
 	o.must("root", o.home.Workspace.ID, PutInboundRoute, &InboundRouteIn{Kind: kind, Key: key})
@@ -116,7 +115,7 @@ func (o *inboundFixture) read(id IssueID) Issue {
 	return decode[Issue](o, o.admin(IssueByID, &IssueByIDIn{ID: string(id)}).Body)
 }
 
-// state is everything on disk.
+// state returns everything on disk.
 func (o *inboundFixture) state() string {
 	o.Helper()
 	h := sha256.New()

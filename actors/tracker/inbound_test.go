@@ -13,7 +13,7 @@ import (
 	"switchyard/storage"
 )
 
-// The examples that providers publish for whoever checks their signatures.
+// These are the examples that providers publish for the verification of signatures.
 func TestSignatures_AreThoseOfTheProviders(t *testing.T) {
 	t.Parallel()
 	const hub = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
@@ -84,7 +84,7 @@ func TestInbound_RefusedCallsLeaveEveryByteAsItWas(t *testing.T) {
 	}
 	o.inbound = InboundSettings{PublicURL: o.inbound.PublicURL}
 	_, err := o.provider(ReceiveVCS, o.vcs("push", `{"repository":{"full_name":"acme/yard"}}`))
-	wantCode(o, err, CodeUnauthorized) // signed with an empty secret, which is none
+	wantCode(o, err, CodeUnauthorized) // signed with an empty secret, which is not valid
 	_, err = o.provider(ReceiveSMS, o.sms(url.Values{"From": {"+1"}, "To": {"+15550100"}}))
 	wantCode(o, err, CodeUnauthorized)
 	if o.state() != before {
@@ -120,7 +120,8 @@ func TestInbound_RepeatsAreRememberedForAWeek(t *testing.T) {
 	o.verify()
 }
 
-// Past the bound the oldest is forgotten, so that there is always room for the next.
+// Beyond the limit the oldest call is dropped, so that there is always room for the
+// next.
 func TestTake_ForgetsTheOldestBeforeItsTime(t *testing.T) {
 	t.Parallel()
 	o := newInboundFixture(t)
@@ -147,7 +148,7 @@ func TestTake_ForgetsTheOldestBeforeItsTime(t *testing.T) {
 	take("c", true)
 	take("b", false)
 	take("c", false)
-	must(func(tx *Tx) error { return tx.SetCounter(tallyTable, tally, 2) }) // as it is
+	must(func(tx *Tx) error { return tx.SetCounter(tallyTable, tally, 2) }) // the present value
 	take("a", true)
 	o.verify()
 }
@@ -232,7 +233,7 @@ func TestDeleteIssue_LeavesItsTicketsWithoutOne(t *testing.T) {
 	o.admin(PutInboundSecret, &PutInboundSecretIn{InboundSourceIn: InboundSourceIn{"mail"}, Secret: Some("s")})
 	issue := o.created(CreateIssueIn{})
 	var made []TicketID
-	for i := range maxPortion + 7 { // more than fit into one batch
+	for i := range maxPortion + 7 { // more than one batch deletes
 		id := o.took(o.provider(ReceiveComms, o.comms("s", strconv.Itoa(i), fmt.Sprintf(`{"message":{"text":"x"},"n":%d}`, i)))).TicketID
 		o.admin(PatchTicket, &PatchTicketIn{ID: string(id), IssueID: Some(issue.ID)})
 		made = append(made, id)
@@ -270,7 +271,7 @@ func TestDeleteWorkspace_FreesItsRoutes(t *testing.T) {
 	o.verify()
 }
 
-// The verifier sees what it is there for.
+// The verifier finds each kind of damage.
 func TestVerify_FindsWhatIsWrongWithTickets(t *testing.T) {
 	t.Parallel()
 	for name, harm := range map[string]func(tx *Tx) error{

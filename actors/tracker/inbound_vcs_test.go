@@ -31,7 +31,7 @@ func TestInbound_PullRequestsFindTheirIssues(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		title, body, branch string
-		about               string // places of the issues
+		about               string // indexes of the issues
 	}{
 		"title":              {"Fix core-1 at last", "", "x", "0"},
 		"body":               {"Fix", "Closes CORE-2, see CORE-99", "x", "1"},
@@ -121,7 +121,7 @@ func TestInbound_AnIssueShowsOnePullRequest(t *testing.T) {
 		checks("completed", strconv.Quote(conclusion), "new", 1)
 		want(1, "open", shown)
 	}
-	pull("closed", "closed", 2, false, false) // while the first goes on
+	pull("closed", "closed", 2, false, false) // while the first one is open
 	if got := o.read(issue.ID); *got.PRURL != "https://github.com/acme/yard/pull/1" {
 		t.Errorf("%s", *got.PRURL)
 	}
@@ -134,8 +134,8 @@ func TestInbound_AnIssueShowsOnePullRequest(t *testing.T) {
 	o.verify()
 }
 
-// An event that the service can't read is refused where somebody takes it, and
-// accepted like any other where nobody does.
+// An event that can't be decoded is refused if a workspace has the route, and accepted
+// like any other if none does.
 func TestInbound_UnreadableEvents(t *testing.T) {
 	t.Parallel()
 	for event, body := range map[string]string{

@@ -14,7 +14,7 @@ import (
 	"switchyard/storage"
 )
 
-// analyticsModel is what the issues of a world are and were, kept plainly.
+// analyticsModel is a simple model of the present and past state of issues.
 type analyticsModel struct {
 	*issueWorld
 	all []*analyzed
@@ -29,7 +29,7 @@ type analyzed struct {
 	assignee, project, cycle string
 	estimate                 int64
 	draft, restricted        bool
-	past                     map[string]map[int64]burndownState // cycle -> day -> how it ended
+	past                     map[string]map[int64]burndownState // cycle -> day -> state at its end
 }
 
 func (t *analyzed) group(by string) string {
@@ -39,7 +39,7 @@ func (t *analyzed) group(by string) string {
 	}[by]
 }
 
-// at is the state in a cycle at the end of a day.
+// at returns the state in a cycle at the end of a day.
 func (t *analyzed) at(cycle string, day int64) (state burndownState) {
 	latest := int64(-1)
 	for d, s := range t.past[cycle] {
@@ -50,7 +50,7 @@ func (t *analyzed) at(cycle string, day int64) (state burndownState) {
 	return state
 }
 
-// note records how an issue stands now.
+// note records the present state of an issue.
 func (m *analyticsModel) note(t *analyzed) {
 	for _, cycle := range []string{"c1", "c2", "c3"} {
 		state := burndownOut
@@ -106,7 +106,7 @@ func (m *analyticsModel) some(t *rapid.T) *analyzed {
 	return rapid.SampledFrom(m.all).Draw(t, "issue")
 }
 
-// do runs a command into the open batch.
+// do runs a command in the open batch.
 func (m *analyticsModel) do(t *rapid.T, op *Op, in any) Reply {
 	reply, err := m.ledger.Run(op, m.request(&m.ann), in, m.now)
 	if err != nil {
@@ -135,7 +135,7 @@ func (m *analyticsModel) restrict(t *rapid.T, issue *analyzed, on bool) {
 	issue.restricted = on
 }
 
-// fails is a command that changes much and then fails.
+// fails runs a command that changes much and then fails.
 func (m *analyticsModel) fails(t *rapid.T) {
 	f, g, victim := m.draw(t), m.draw(t), m.some(t)
 	late := errors.New("late")
@@ -158,7 +158,7 @@ func (m *analyticsModel) fails(t *rapid.T) {
 	}
 }
 
-// seen are the issues a caller may see, as reading them one by one tells.
+// seen returns the issues that a caller sees, found by reading them one by one.
 func (m *analyticsModel) seen(t *rapid.T, who *Caller) (seen []*analyzed) {
 	for _, issue := range m.all {
 		_, err := m.ask(who, IssueByID, &IssueByIDIn{ID: string(issue.id)})
@@ -197,7 +197,7 @@ func (m *analyticsModel) groups(t *rapid.T, who *Caller) {
 		}
 		var lines []string
 		for group, g := range want {
-			// Sorts by count, largest first, then by group, null last.
+			// The lines sort by count, largest first, then by group, null last.
 			lines = append(lines, fmt.Sprintf("%09d %t %q %d %d", 1e6-g.Count, group == "", group, g.Count, g.EstimateTotal))
 		}
 		slices.Sort(lines)
@@ -255,7 +255,7 @@ func (m *analyticsModel) burndowns(t *rapid.T, who *Caller) {
 	}
 }
 
-// verifyAll is verify with the rows that other parts declare.
+// verifyAll is like verify, with the rows that other files declare.
 func (w *issueWorld) verifyAll() {
 	w.Helper()
 	schema := Schema()

@@ -9,7 +9,7 @@ import (
 	"switchyard/storage"
 )
 
-// A batch that closes parent and child changes each once, whatever the order.
+// A batch that closes parent and child changes each once, in any order.
 func TestAutomation_BatchChangesEachOnce(t *testing.T) {
 	t.Parallel()
 	for _, reverse := range []bool{false, true} {
@@ -35,7 +35,7 @@ func TestAutomation_BatchChangesEachOnce(t *testing.T) {
 	}
 }
 
-// The answer of a batch shows its issues as they are in the end.
+// The answer of a batch shows the final state of its issues.
 func TestAutomation_BatchAnswersWhatIsStored(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
@@ -43,7 +43,8 @@ func TestAutomation_BatchAnswersWhatIsStored(t *testing.T) {
 	other, parent := w.under("", w.core, StatusTodo), w.under("", w.core, StatusTodo)
 	child := w.under(parent, w.core, StatusTodo)
 	w.under(parent, w.core, StatusDone)
-	// The child leaves: the parent, which goes the same way, has closed children only.
+	// The child moves away: the parent, which moves in the same batch, has closed
+	// children only.
 	reply := w.run(&w.ann, BatchIssues, &BatchIssuesIn{IDs: []string{string(parent), string(child)}, Patch: setParent(other)})
 	got := decode[IssueList](t, reply.Body).Issues
 	if len(got) != 2 || got[0].Status != StatusDone || *got[0].ParentID != other || got[1].Status != StatusTodo || w.get(parent).Status != StatusDone {
@@ -54,8 +55,8 @@ func TestAutomation_BatchAnswersWhatIsStored(t *testing.T) {
 	}
 }
 
-// What is too much for one batch is gone on with by timers, in the name of the one
-// who began it.
+// Timers continue work that is too much for one batch, in the name of the original
+// actor.
 func TestAutomation_ManyChildrenTakeSeveralBatches(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
@@ -66,7 +67,7 @@ func TestAutomation_ManyChildrenTakeSeveralBatches(t *testing.T) {
 		w.under(child, w.core, StatusTodo)
 	}
 	odd := w.gus
-	odd.ID = "gus\x01 ½" // an id may hold anything but NUL
+	odd.ID = "gus\x01 ½" // an id may contain anything except NUL
 	reply, times, err := w.try(&odd, PatchIssue, patchIn(child, "", setStatus(StatusCanceled)))
 	if err != nil || times != 1 || decode[Issue](t, reply.Body).Status != StatusCanceled {
 		t.Fatalf("%d runs, %v", times, err)
@@ -87,7 +88,7 @@ func TestAutomation_ManyChildrenTakeSeveralBatches(t *testing.T) {
 		t.Errorf("the topmost is %s before the children below it are done with", got)
 	}
 	w.verify()
-	// Meanwhile one comes anew, one of the closed is reopened, one goes.
+	// Meanwhile a child is created, a closed one is reopened, and one is deleted.
 	ids := w.list(&w.ann, ListIssuesIn{IssueFilter: IssueFilter{ParentID: Some(string(child))}}).Issues
 	late, again := w.under(child, w.core, StatusTodo), ids[0].ID
 	w.patch(again, setStatus(StatusTodo))
@@ -129,7 +130,7 @@ func (w *issueWorld) actors() (actors []string) {
 	return actors
 }
 
-// Reopening a parent ends what its closing began.
+// Reopening a parent stops the closing of its children.
 func TestAutomation_ReopenedMeanwhile(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
@@ -158,13 +159,13 @@ func TestAutomation_ReopenedMeanwhile(t *testing.T) {
 	}
 }
 
-// Issues that are large take up the share of a batch by their size.
+// Large issues use up the limit of a batch by their size.
 func TestAutomation_LargeChildrenTakeSeveralBatches(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
 	w.automate(w.core, true, true)
 	top := w.under("", w.core, StatusTodo)
-	large := strings.Repeat("\u2028", 262_144) // six bytes each where it is stored
+	large := strings.Repeat("\u2028", 262_144) // six bytes each in the stored form
 	for range 6 {
 		id := w.under(top, w.core, StatusTodo)
 		w.patch(id, IssuePatch{IssueFields: IssueFields{Description: Some(large)}})
@@ -182,7 +183,7 @@ func TestAutomation_LargeChildrenTakeSeveralBatches(t *testing.T) {
 	w.verify()
 }
 
-// A chain of parents is climbed to its end, as long as one may be.
+// A chain of parents of any allowed length is closed to its end.
 func TestAutomation_LongChains(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)

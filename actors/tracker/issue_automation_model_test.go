@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// ruleModel is Decision 21 said once more, plainly: a forest in memory, and rules
-// that are tried until none changes anything.
+// ruleModel is a simple model of Decision 21: a forest in memory, and rules that are
+// applied until nothing changes.
 type ruleModel struct {
 	*issueWorld
 	all   map[IssueID]*ruled
@@ -32,8 +32,8 @@ func (m *ruleModel) children(id IssueID) (all []*ruled) {
 	return all
 }
 
-// follow carries the rules out after a change: of the issues closed by it, and of
-// those that may have lost their last open child.
+// follow applies the rules after a change: to the issues that it closed, and to those
+// that may have lost their last open child.
 func (m *ruleModel) follow(closed, bereft map[IssueID]bool) {
 	for again := true; again; {
 		for again {
@@ -115,7 +115,7 @@ func (m *ruleModel) change(t *rapid.T) {
 	if p.ParentID.Set {
 		return
 	}
-	// Each issue changes once, but one that is moved may be closed after it.
+	// Each issue changes once, except that a moved one may be closed afterwards.
 	m.runDue()
 	once := map[IssueID]bool{}
 	for _, e := range m.events()[before:] {
@@ -142,7 +142,7 @@ func TestAutomation_Model(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := &ruleModel{issueWorld: newIssueWorld(t), all: map[IssueID]*ruled{}, up: map[TeamID]bool{}, down: map[TeamID]bool{}}
-		// Whether it takes one batch or many, the end is the same.
+		// The result is the same in one batch and in many.
 		m.ledger.share = rapid.SampledFrom([]int{1, 2, 5, maxAutoClosed}).Draw(t, "share")
 		for _, team := range []TeamID{m.core, m.web, m.secret} {
 			m.up[team], m.down[team] = rapid.Bool().Draw(t, "up"), rapid.Bool().Draw(t, "down")

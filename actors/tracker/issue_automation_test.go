@@ -13,8 +13,8 @@ func (w *issueWorld) automate(team TeamID, parent, children bool) {
 	w.run(&w.ann, PatchTeam, &PatchTeamIn{ID: team, ParentAutoClose: Some(parent), SubIssueAutoClose: Some(children)})
 }
 
-// runDue runs the timers that are due until none is, and tells how many of those that
-// close children there were.
+// runDue runs due timers until there are none, and returns the number of those that
+// close children.
 func (w *issueWorld) runDue() (runs int) {
 	w.Helper()
 	for range 10_000 {
@@ -41,7 +41,7 @@ func (w *issueWorld) runDue() (runs int) {
 	return runs
 }
 
-// under makes an issue below another, which may be "".
+// under makes an issue below another; "" for none.
 func (w *issueWorld) under(parent IssueID, team TeamID, status IssueStatus) IssueID {
 	w.Helper()
 	in := CreateIssueIn{IssueFields: IssueFields{TeamID: Some(team), Status: Some(status)}}
@@ -71,7 +71,7 @@ func TestAutomation_Parent(t *testing.T) {
 		name string
 		// parent has the children a, open, and b, done; other is a childless issue.
 		do   func(w *issueWorld, f *family)
-		want IssueStatus // parent's
+		want IssueStatus // of the parent
 	}{
 		{"the last open child is done", func(w *issueWorld, f *family) { w.patch(f.a, setStatus(StatusDone)) }, StatusDone},
 		{"the last open child is canceled", func(w *issueWorld, f *family) { w.patch(f.a, setStatus(StatusCanceled)) }, StatusDone},
@@ -102,7 +102,7 @@ func TestAutomation_Parent(t *testing.T) {
 		}, StatusTodo},
 		{"a closed child comes to one whose children are closed", func(w *issueWorld, f *family) {
 			w.patch(f.a, setStatus(StatusDone))
-			w.patch(f.parent, setStatus(StatusTodo)) // reopened, and left so
+			w.patch(f.parent, setStatus(StatusTodo)) // reopened
 			if got := w.get(f.parent).Status; got != StatusTodo {
 				w.Errorf("reopened: %s", got)
 			}
@@ -145,7 +145,7 @@ func TestAutomation_Parent(t *testing.T) {
 			if got := w.get(f.parent).Status; got != row.want {
 				t.Errorf("the parent is %s, want %s", got, row.want)
 			}
-			// The rule climbs.
+			// The rule continues with the parent's parent.
 			if got := w.get(f.top).Status; row.want.Closed() && got != StatusDone {
 				t.Errorf("the topmost is %s", got)
 			}
@@ -183,7 +183,7 @@ func TestAutomation_Children(t *testing.T) {
 		t.Errorf("ETag %s, answer %s", reply.ETag, reply.Body)
 	}
 	for id, want := range map[IssueID]IssueStatus{
-		open: StatusCanceled, done: StatusDone, hidden: StatusCanceled, below: StatusCanceled, belowHidden: StatusTodo, // SEC has no such rule
+		open: StatusCanceled, done: StatusDone, hidden: StatusCanceled, below: StatusCanceled, belowHidden: StatusTodo, // SEC does not have the rule
 	} {
 		if got := w.get(id).Status; got != want {
 			t.Errorf("%s is %s, want %s", id, got, want)
@@ -193,10 +193,10 @@ func TestAutomation_Children(t *testing.T) {
 	if len(events) != 4 || events[0].Data.ID != top {
 		t.Errorf("events %+v", events)
 	}
-	// What comes to a closed parent stays open, and so does what is reopened.
+	// An issue that is added to a closed parent stays open, and so does a reopened one.
 	late := w.under(top, w.web, StatusTodo)
 	w.patch(open, setStatus(StatusTodo))
-	w.patch(top, setStatus(StatusDone)) // closed before, closed now
+	w.patch(top, setStatus(StatusDone)) // it was closed before
 	for _, id := range []IssueID{late, open} {
 		if got := w.get(id).Status; got != StatusTodo {
 			t.Errorf("%s is %s", id, got)
@@ -205,8 +205,8 @@ func TestAutomation_Children(t *testing.T) {
 	w.verify()
 }
 
-// A parent that loses its children to its own deletion in several batches is not
-// made done between them.
+// A parent whose deletion detaches its children in several batches is not made done in
+// between.
 func TestAutomation_SparesWhatIsBeingDeleted(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
@@ -214,7 +214,7 @@ func TestAutomation_SparesWhatIsBeingDeleted(t *testing.T) {
 	top := w.under("", w.core, StatusTodo)
 	w.under(top, w.core, StatusDone)
 	parent := w.under(top, w.core, StatusTodo)
-	for range maxPortion { // the oldest, which are detached last
+	for range maxPortion { // the oldest ones are detached last
 		w.under(parent, w.core, StatusDone)
 	}
 	w.patch(parent, setStatus(StatusTodo))

@@ -11,7 +11,7 @@ import (
 	"switchyard/storage"
 )
 
-// newIssueBench is a world on a store as a node opens it, but in memory.
+// newIssueBench returns an issueWorld on a store in memory with a node's options.
 func newIssueBench(b *testing.B) *issueWorld {
 	store, err := storage.Open(storage.Config{Dir: "data", FS: vfs.NewMem(), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -25,8 +25,8 @@ func newIssueBench(b *testing.B) *issueWorld {
 	return newIssueWorldIn(b, store.State())
 }
 
-// fill makes n issues, 500 to a commit. Every other one is done, one in a hundred
-// has an assignee, a label and a parent, one in two lies in another team.
+// fill makes n issues, 500 per commit. Every other one is done, one in a hundred has an
+// assignee, a label and a parent, and one in two is in another team.
 func (w *issueWorld) fill(n int) {
 	var parent IssueID
 	req := w.request(&w.ann)

@@ -14,7 +14,7 @@ import (
 
 const pngMagic = "\x89PNG\r\n\x1a\n"
 
-// image is a file of n bytes that begins like a PNG.
+// image returns a file of n bytes that begins like a PNG.
 func image(n int) []byte {
 	b := []byte(pngMagic)
 	for i := len(b); i < n; i++ {
@@ -27,7 +27,7 @@ func shotOf(content []byte, media MediaType) Opt[Screenshot] {
 	return Some(Screenshot{ContentBase64: base64.StdEncoding.EncodeToString(content), ContentType: media})
 }
 
-// capture captures a page as a caller, the way a request does.
+// capture captures a page as a caller, like a request does.
 func (w *issueWorld) capture(who *Caller, in CaptureIssueIn) (Issue, error) {
 	w.Helper()
 	var faults Faults
@@ -63,7 +63,7 @@ func (w *issueWorld) attachments(who *Caller, id IssueID) ([]Attachment, error) 
 	return decode[AttachmentList](w, reply.Body).Attachments, nil
 }
 
-// chunks counts the rows with bytes of attachments.
+// chunks counts the rows with the bytes of attachments.
 func (w *issueWorld) chunks() (n int) {
 	w.Helper()
 	v := storage.NewView(w.db, 1, w.workspace)
@@ -177,7 +177,7 @@ func TestCaptureIssue_Screenshots(t *testing.T) {
 	w.verify()
 }
 
-// Everything at its largest is one command still.
+// A capture with every part at its limit fits into one command.
 func TestCaptureIssue_LargestFitsIntoOneBatch(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
@@ -228,7 +228,7 @@ func TestAttachments_SeenWithTheirIssue(t *testing.T) {
 	}
 }
 
-// An issue with more attachments than one batch removes.
+// The issue has more attachments than one batch removes.
 func TestDeleteIssue_RemovesAttachmentsInSteps(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)

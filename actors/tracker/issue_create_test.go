@@ -172,7 +172,7 @@ func TestCreateIssue_Team(t *testing.T) {
 			t.Errorf("%s: got team %s", row.name, decode[Issue](t, reply.Body).TeamID)
 		}
 	}
-	// Every fault at once.
+	// All faults are in one answer.
 	_, _, err := w.try(&w.ann, CreateIssue, &CreateIssueIn{Title: "t", IssueFields: IssueFields{TeamID: Some(TeamID("x")), TeamKey: Some("y"), ParentID: Some(IssueID("z"))}})
 	wantCode(t, err, CodeBadRequest, "teamId", "teamKey", "parentId")
 }
@@ -193,7 +193,7 @@ func TestCreateIssue_NoDefaultTeam(t *testing.T) {
 	w.run(&w.ann, orphan, &None{})
 	_, _, err := w.try(&w.ann, CreateIssue, &CreateIssueIn{Title: "t"})
 	wantCode(t, err, CodeBadRequest, "teamId")
-	// With what else is wrong (Decision 4).
+	// Other faults are in the same answer (Decision 4).
 	_, _, err = w.try(&w.ann, CreateIssue, &CreateIssueIn{Title: "t", IssueFields: IssueFields{ParentID: Some(IssueID("none"))}})
 	wantCode(t, err, CodeBadRequest, "teamId", "parentId")
 	w.run(&w.ann, CreateIssue, &CreateIssueIn{Title: "t", IssueFields: IssueFields{TeamID: Some(w.web)}})
@@ -209,7 +209,7 @@ func TestCreateIssue_SameExternalRef(t *testing.T) {
 	if reply.Outcome != Done || again.ID != first.ID || again.Title != "first" || reply.ETag != `"1"` || again.PossibleDuplicates == nil {
 		t.Errorf("reply %+v, issue %+v", reply, again)
 	}
-	// Whoever can't see the issue learns that the reference is taken, and no more.
+	// A caller who can't see the issue learns only that the reference is taken.
 	_, _, err := w.try(&w.gus, CreateIssue, &CreateIssueIn{Title: "third", IssueFields: IssueFields{ExternalRef: Some("r")}})
 	wantCode(t, err, CodeConflict)
 	if len(w.events()) != before {

@@ -19,14 +19,14 @@ func (w *issueWorld) history(id IssueID, limit int, cursor string) HistoryPage {
 	if err != nil {
 		w.Fatal(err)
 	}
-	var page HistoryPage // goccy's RawMessage would alias what it reads
+	var page HistoryPage // goccy's RawMessage would alias its input
 	if err := json.Unmarshal(reply.Body, &page); err != nil {
 		w.Fatalf("decode %s: %v", reply.Body, err)
 	}
 	return page
 }
 
-// told writes entries as "field from to".
+// told formats entries as "field from to".
 func told(entries []HistoryEntry) (all []string) {
 	for _, e := range entries {
 		all = append(all, fmt.Sprintf("%s %s %s", e.Field, e.From, e.To))
@@ -42,7 +42,7 @@ func TestIssueHistory(t *testing.T) {
 		t.Errorf("a new issue has the history %+v", page)
 	}
 	w.patch(issue.ID, IssuePatch{Title: Some("<new>"), IssueFields: IssueFields{Estimate: Some(int64(3)), IsDraft: Some(true), LabelIDs: Some([]string{"b"})}})
-	w.patch(issue.ID, IssuePatch{Title: Some("<new>")}) // no change
+	w.patch(issue.ID, IssuePatch{Title: Some("<new>")}) // no field differs
 	w.run(&w.gus, PatchIssue, patchIn(issue.ID, "", IssuePatch{IssueFields: IssueFields{SubIssueSortOrder: Some(1.5), TeamID: Some(w.web)}}))
 	want := []string{
 		`teamId "` + string(w.core) + `" "` + string(w.web) + `"`, `subIssueSortOrder null 1.5`, `identifier "CORE-1" "WEB-1"`,
@@ -126,7 +126,7 @@ func TestIssueHistory_Refuses(t *testing.T) {
 	}
 }
 
-// A history goes with its issue, and with no other.
+// A deletion removes the history of its issue only.
 func TestDeleteIssue_RemovesItsHistory(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
@@ -158,7 +158,7 @@ func TestDeleteIssue_RemovesItsHistory(t *testing.T) {
 	w.verify()
 }
 
-// What the verifier says of rows that are not what they should be.
+// The verifier finds damaged rows.
 func TestCheckHistory_FindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
@@ -190,8 +190,7 @@ func TestCheckHistory_FindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Whatever is changed, by whom and in whatever pages it is read: the history is the
-// changes.
+// The history lists all changes, for any actor and in pages of any size.
 func TestIssueHistory_Model(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// issueModel is what the issues of a world should be, kept without an index.
+// issueModel is the expected state of a fixture's issues, without indexes.
 type issueModel struct {
 	*issueWorld
 	all     []*modelIssue // oldest first
@@ -46,7 +46,7 @@ func (m *issueModel) sees(who *Caller, t *modelIssue) bool {
 	return who == &m.ann || t.team != m.secret
 }
 
-// parent is an issue's parent for somebody: one that they don't see is none.
+// parent returns an issue's parent as a caller sees it: a hidden one is "".
 func (m *issueModel) parent(who *Caller, t *modelIssue) IssueID {
 	if p := m.find(t.parent); p == nil || !m.sees(who, p) {
 		return ""
@@ -63,7 +63,7 @@ func (m *issueModel) withRef(ref string) *modelIssue {
 	return nil
 }
 
-// below tells whether t is among the parents of what is to be its parent.
+// below reports whether t is among the ancestors of its future parent.
 func (m *issueModel) below(t *modelIssue, parent IssueID) bool {
 	for at := m.find(parent); at != nil; at = m.find(at.parent) {
 		if at == t {
@@ -79,7 +79,7 @@ func (m *issueModel) number(t *modelIssue) {
 	t.identifier = fmt.Sprintf("%s-%d", key, m.counted[t.team])
 }
 
-// apply is what a write should do to an issue that can take it.
+// apply has the expected effect of a valid write on an issue.
 func (t *modelIssue) apply(f *IssueFields) {
 	closed := func(s IssueStatus) bool { return s == "done" || s == "canceled" }
 	text := func(field *string, o Opt[string]) {
@@ -115,7 +115,7 @@ func (t *modelIssue) apply(f *IssueFields) {
 	text(&t.ref, f.ExternalRef)
 }
 
-// matches is Decision 17 said once more, plainly.
+// matches is a simple model of Decision 17.
 func (m *issueModel) matches(who *Caller, f *IssueFilter, t *modelIssue) bool {
 	is := func(o Opt[string], s string) bool { return !o.Set || s != "" && o.Value == s }
 	has := func(o Opt[bool], b bool) bool { return !o.Set || o.Value == b }
@@ -230,7 +230,7 @@ func (m *issueModel) drawCaller(t *rapid.T) *Caller {
 	return rapid.SampledFrom([]*Caller{&m.ann, &m.gus}).Draw(t, "caller")
 }
 
-// create makes an issue in the world and the model, or sees both refuse.
+// create creates an issue in the fixture and the model, or checks that both refuse.
 func (m *issueModel) create(t *rapid.T) {
 	who, f := m.drawCaller(t), m.drawFields(t)
 	reply, _, err := m.try(who, CreateIssue, &CreateIssueIn{Title: "t", IssueFields: f})
@@ -266,7 +266,7 @@ func (m *issueModel) refused(t *rapid.T, err error, code Code) {
 	}
 }
 
-// patch changes an issue of the world and the model, or sees both refuse.
+// patch changes an issue of the fixture and the model, or checks that both refuse.
 func (m *issueModel) patch(t *rapid.T) {
 	who, id, f := m.drawCaller(t), IssueID(m.drawID(t, "issue")), m.drawFields(t)
 	_, _, err := m.try(who, PatchIssue, patchIn(id, "", IssuePatch{IssueFields: f}))
@@ -281,7 +281,7 @@ func (m *issueModel) patch(t *rapid.T) {
 	}
 	parent := f.ParentID.Or("")
 	if parent == "" && m.parent(who, old) == "" {
-		f.ParentID = Opt[IssueID]{} // null leaves a parent that isn't seen
+		f.ParentID = Opt[IssueID]{} // null does not clear a hidden parent
 	}
 	if parent != "" && parent != m.parent(who, old) {
 		if p := m.find(parent); p == nil || !m.sees(who, p) || m.below(old, parent) {
@@ -322,7 +322,7 @@ func (m *issueModel) remove(t *rapid.T) {
 	}
 }
 
-// walk reads a list to its end, doing between after each page.
+// walk reads a list to its end, and calls between after each page.
 func (m *issueModel) walk(t *rapid.T, who *Caller, f IssueFilter, between func()) (ids []IssueID) {
 	in := ListIssuesIn{Limit: rapid.IntRange(1, 7).Draw(t, "limit"), IssueFilter: f}
 	for {
@@ -375,7 +375,7 @@ func TestIssues_Model(t *testing.T) {
 			},
 			"list while it changes": func(t *rapid.T) {
 				who, f := m.drawCaller(t), m.drawFilter(t)
-				always := m.expect(who, &f) // those that are on the list all the time
+				always := m.expect(who, &f) // issues that are on the list during the whole walk
 				got := m.walk(t, who, f, func() {
 					change(t)
 					now := m.expect(who, &f)

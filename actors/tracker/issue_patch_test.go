@@ -271,14 +271,14 @@ func TestBatchIssues(t *testing.T) {
 	}
 	before := len(w.events())
 	w.patch(c.ID, IssuePatch{IssueFields: IssueFields{TeamID: Some(w.secret)}})
-	// One that is unknown, one that is hidden: nothing happens to the others.
+	// With an unknown or a hidden id no issue is changed.
 	_, _, err := w.try(&w.gus, BatchIssues, &BatchIssuesIn{IDs: append(ids, "x"), Patch: IssuePatch{Title: Some("t")}})
 	wantCode(t, err, CodeNotFound)
 	var e *Error
 	if errors.As(err, &e); !reflect.DeepEqual(e.Details, MissingDetails{[]string{string(c.ID), "x"}}) {
 		t.Errorf("details %+v", e.Details)
 	}
-	// A fault in the last one undoes those before.
+	// A fault in the last issue rolls back the changes of those before.
 	_, _, err = w.try(&w.ann, BatchIssues, &BatchIssuesIn{IDs: ids, Patch: IssuePatch{Title: Some("t"), IssueFields: IssueFields{ParentID: Some(c.ID)}}})
 	wantCode(t, err, CodeBadRequest, "patch.parentId")
 	_, _, err = w.try(&w.ann, BatchIssues, &BatchIssuesIn{IDs: ids, Patch: IssuePatch{IssueFields: IssueFields{ExternalRef: Some("same")}}})
@@ -337,7 +337,7 @@ func TestListIssueChildren(t *testing.T) {
 	wantCode(t, err, CodeNotFound)
 }
 
-// Large children come all at once, too, unless a limit asks for pages.
+// Without a limit, large children are returned in one answer, too.
 func TestListIssueChildren_LargeOnes(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)

@@ -2,7 +2,7 @@ package tracker
 
 import "testing"
 
-// changeTeam changes the row of a team as an operation on teams would.
+// changeTeam changes the row of a team as an operation of teams does.
 func (w *issueWorld) changeTeam(id TeamID, change func(*Team)) *Op {
 	return NewCommand[None, None]("change", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		row, err := tx.teamByID(id)
@@ -49,7 +49,7 @@ func TestCreateIssue_SeesChangesOfTeamsAtOnce(t *testing.T) {
 	inTeam(byKey, "WEB-3")
 	inTeam(byID, "NET-4")
 	inTeam(IssueFields{}, "WEB-4")
-	// A batch that came to nothing is forgotten with all it changed.
+	// A batch that fails leaves nothing in the cache.
 	rename(w.web, "TMP")
 	inTeam(byID, "TMP-5")
 	w.ledger.Discard()
@@ -76,8 +76,8 @@ func TestCreateIssue_SameExternalRefInOneBatch(t *testing.T) {
 	w.verify()
 }
 
-// TestIssueOps_Rights is the table of who may do what: a guest writes, a token only
-// what it was minted for.
+// TestIssueOps_Rights is the table of rights: a guest may write, a token only what its
+// permissions include.
 func TestIssueOps_Rights(t *testing.T) {
 	t.Parallel()
 	for _, op := range []*Op{IssueByID, ListIssues, ListTriage, ListIssueChildren, IssueBranchName, CreateIssue, PatchIssue, DeleteIssue, BatchIssues} {

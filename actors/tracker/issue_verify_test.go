@@ -8,7 +8,7 @@ import (
 
 func TestVerify_TellsWhatIsWrongWithIssues(t *testing.T) {
 	t.Parallel()
-	// spoil writes an issue as it must not be.
+	// spoil writes an issue in an invalid state.
 	spoil := func(tx *Tx, id IssueID, change func(*Issue)) error {
 		row, err := tx.issue(string(id))
 		if err != nil {

@@ -182,14 +182,14 @@ func (w *issueWorld) events() (events []loggedEvent) {
 	return events
 }
 
-// loggedEvent is what the tests look at in an event.
+// loggedEvent has the fields of an event that the tests check.
 type loggedEvent struct {
 	Type    string
 	Data    Issue
 	Changes map[string]struct{ From, To any }
 }
 
-// verify proves the whole state.
+// verify checks the whole state.
 func (w *issueWorld) verify() {
 	w.Helper()
 	schema := Schema()
@@ -203,8 +203,7 @@ func (w *issueWorld) verify() {
 	}
 }
 
-// verifyFinds verifies a store that was spoiled: one of its problems has to be told of
-// with this text.
+// verifyFinds verifies a damaged store: one of the problems must have this text.
 func (w *issueWorld) verifyFinds(want string) {
 	w.Helper()
 	report, err := storage.Verify(context.Background(), w.db, Schema())
@@ -235,7 +234,7 @@ func titles(all []Issue) []string {
 	return out
 }
 
-// wantCode checks that an error is of a code, and at which paths its faults are.
+// wantCode checks the code of an error, and the paths of its faults.
 func wantCode(t tester, err error, code Code, paths ...string) {
 	t.Helper()
 	var e *Error

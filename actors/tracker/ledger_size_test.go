@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A command that would write more than fits into one entry of the replication log
-// is refused whole, and what came before it in the batch stays.
+// A command that would write more than fits into one entry of the replication log is
+// refused as a whole, and the batch's earlier commands stay.
 func TestLedger_CommandTooLargeLeavesNothing(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)

@@ -8,7 +8,7 @@ import (
 	"switchyard/storage"
 )
 
-// sees tells whether a credential finds a workspace in its list.
+// sees reports whether a credential has a workspace in its list.
 func (w *testService) sees(credential string, id WorkspaceID) bool {
 	w.Helper()
 	page := decode[WorkspaceList](w, w.must(credential, "", ListWorkspaces, &ListWorkspacesIn{Limit: 100}).Body)
@@ -121,7 +121,7 @@ func TestListMembers_PagesNewestFirst(t *testing.T) {
 	}
 }
 
-// Whatever step a change of a member dies at, the directory learns of it.
+// The directory gets a change of a member, whatever step the change crashes at.
 func TestMembers_CutAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for step := 1; step <= 4; step++ {
@@ -135,7 +135,7 @@ func TestMembers_CutAtEveryStep(t *testing.T) {
 					op, in := AddMember, any(&AddMemberIn{UserID: Some(other.Workspace.OwnerID)})
 					if !present {
 						op, in = RemoveMember, &MemberIn{other.Workspace.OwnerID}
-						if !changed { // so that there is something to remove
+						if !changed { // so that there is a member to remove
 							w.must(home.Token.Secret, home.Workspace.ID, AddMember, &AddMemberIn{UserID: Some(other.Workspace.OwnerID)})
 						}
 					}
@@ -158,13 +158,13 @@ func TestMembers_CutAtEveryStep(t *testing.T) {
 	}
 }
 
-// A step that was overtaken by a later change does not undo it.
+// A step with an older version does not undo a later change.
 func TestMembers_OvertakenStep(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
 	home, other := w.onboard("home"), w.onboard("other")
 	user := other.Workspace.OwnerID
-	w.cut = &cut{step: 3} // passes nothing on
+	w.cut = &cut{step: 3} // it passes nothing on
 	w.must(home.Token.Secret, home.Workspace.ID, AddMember, &AddMemberIn{UserID: Some(user)})
 	v := w.view(home.Workspace.ID.raw())
 	pending, err := NewView(v, &System, w.now, nil).pendingMembers(10)
@@ -182,7 +182,7 @@ func TestMembers_OvertakenStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.verify()
-	w.pass(2 * time.Hour) // the removed membership is forgotten
+	w.pass(2 * time.Hour) // the removed membership is dropped
 	n := 0
 	w.each(func(key, _ []byte) {
 		if _, _, table, _, err := storage.SplitKey(key); err == nil && table == membershipByRemoval {
@@ -194,7 +194,7 @@ func TestMembers_OvertakenStep(t *testing.T) {
 	}
 }
 
-// Nor does one that comes when the workspace is gone.
+// A step after the workspace's deletion has no effect.
 func TestMembers_StepAfterDeletion(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)

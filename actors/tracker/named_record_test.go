@@ -100,7 +100,7 @@ func TestListLabels_Pages(t *testing.T) {
 	}
 }
 
-// However large its records, a list is never answered whole at any price.
+// A list without a limit ends early if its records are large.
 func TestListTemplates_LargePageEndsEarly(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)

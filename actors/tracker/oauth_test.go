@@ -39,7 +39,7 @@ func wantReason(t tester, err error, code Code, reason string) {
 	}
 }
 
-// A client authenticates itself in one of two ways, and nothing else does.
+// A client authenticates in one of two ways.
 func TestIssueOAuthToken_ClientAuthentication(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
@@ -90,7 +90,7 @@ func TestIssueOAuthToken_ClientAuthentication(t *testing.T) {
 	w.verify()
 }
 
-// Mistyped in any place, an identifier is none.
+// An identifier with a mistake in any place is not valid.
 func TestClientIdentifier(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -114,7 +114,7 @@ func TestClientIdentifier(t *testing.T) {
 	}
 }
 
-// A token is good for what both it and its client are.
+// A token has the permissions that both it and its client have.
 func TestOAuth_Narrowing(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ permissions, scope, want, shown string }{
@@ -138,7 +138,7 @@ func TestOAuth_Narrowing(t *testing.T) {
 	}
 }
 
-// Access tokens end with their hour, and are swept afterwards.
+// Access tokens expire after an hour, and are swept then.
 func TestAccessTokens_Expire(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
@@ -179,7 +179,7 @@ func TestAccessTokens_Expire(t *testing.T) {
 	}
 }
 
-// However often a client asks, what is kept is bounded; expired tokens make room.
+// The number of stored access tokens is limited; expired ones make room.
 func TestAccessTokens_Bounded(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
@@ -199,7 +199,8 @@ func TestAccessTokens_Bounded(t *testing.T) {
 	w.verify()
 }
 
-// Nobody makes a client that may do more than they may, nor changes one into that.
+// A client can't have more permissions than its maker, at its creation or after a
+// change.
 func TestOAuthClients_NoMoreThanTheMaker(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
@@ -218,7 +219,7 @@ func TestOAuthClients_NoMoreThanTheMaker(t *testing.T) {
 	w.verify()
 }
 
-// Neither secrets nor tokens are on disk.
+// Neither secrets nor tokens are on disk in plain text.
 func TestOAuth_SecretsAreKeptNowhere(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
@@ -239,7 +240,7 @@ func TestOAuth_SecretsAreKeptNowhere(t *testing.T) {
 	}
 }
 
-// A secret's answer, kept for its key, is for the token it was given to.
+// An answer with a secret can only be repeated to the token that first got it.
 func TestOAuth_ReplayUnderTheNextToken(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The stored form of a permissions string reads back as itself, and says the same
-// as the string it came from.
+// The stored form of a permissions string parses to the same permissions and the same
+// stored form.
 func TestParsePermissions(t *testing.T) {
 	t.Parallel()
 	known := []string{"read", "write", "admin", "issues:read", "issues:write", "sessions:read", "sessions:write"}
@@ -39,7 +39,7 @@ func TestParsePermissions(t *testing.T) {
 	})
 }
 
-// A wider permission allows whatever a narrower one does.
+// A wider permission allows everything that a narrower one does.
 func TestPermissions_WiderAllowsMore(t *testing.T) {
 	t.Parallel()
 	var needs []Needs

@@ -11,7 +11,7 @@ import (
 	"switchyard/storage"
 )
 
-// keptAnswers lists the keys under which the directory keeps answers.
+// keptAnswers returns the keys of the answers that the directory keeps.
 func (w *testService) keptAnswers() (keys [][]byte) {
 	w.Helper()
 	w.each(func(key, _ []byte) {
@@ -23,7 +23,7 @@ func (w *testService) keptAnswers() (keys [][]byte) {
 	return keys
 }
 
-// dropAnswers has the directory forget every answer.
+// dropAnswers removes every answer from the directory.
 func (w *testService) dropAnswers() {
 	w.Helper()
 	keys := w.keptAnswers()
@@ -40,7 +40,7 @@ func (w *testService) dropAnswers() {
 	}
 }
 
-// loss is a way in which a kept answer is gone.
+// loss is a way in which a kept answer is lost.
 type loss struct {
 	name string
 	lose func(*testService)
@@ -51,8 +51,8 @@ var losses = []loss{
 	{"is dropped", func(w *testService) { w.dropAnswers() }},
 }
 
-// A stranger whose key has an answer can't delete a workspace, whatever becomes of
-// the answer while the request runs.
+// A stranger can't delete a workspace with a key that has an answer, even if the answer
+// is lost while the request runs.
 func TestDeleteWorkspace_StrangersAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	for _, l := range losses {
@@ -61,7 +61,8 @@ func TestDeleteWorkspace_StrangersAnswerIsLost(t *testing.T) {
 				t.Parallel()
 				w := newTestService(t)
 				victim, stranger := w.onboard("victim"), w.onboard("stranger")
-				// An answer of another request, and one of a deletion of the stranger's own.
+				// The keys have an answer of another request, and one of a deletion of
+				// the stranger's own workspace.
 				w.must(stranger.Token.Secret, "", CreateWorkspace, &NewWorkspaceIn{Name: "x", Slug: "own"}, "k")
 				own := decode[Workspace](w, w.must(stranger.Token.Secret, "", CreateWorkspace, &NewWorkspaceIn{Name: "x", Slug: "own-2"}).Body)
 				w.must(stranger.Token.Secret, own.ID, DeleteWorkspace, &None{}, "k2")
@@ -87,8 +88,8 @@ func TestDeleteWorkspace_StrangersAnswerIsLost(t *testing.T) {
 	}
 }
 
-// A request that is repeated while its answer is lost acts at most once, and is told
-// so; nothing is left half done.
+// A repeated request whose answer is lost while it runs takes effect at most once and
+// reports that; nothing is left unfinished.
 func TestWorkspaces_RepeatedWhileTheAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	for _, l := range losses {
@@ -133,9 +134,9 @@ func TestWorkspaces_RepeatedWhileTheAnswerIsLost(t *testing.T) {
 	}
 }
 
-// No command of a step or a timer runs for a request without a permit, or with one
-// to look, or with one for another workspace; nothing is written, and no kept
-// answer is told.
+// No command of a step or a timer runs for a request without a permit, with one to
+// look, or with one for another workspace. Nothing is written, and no kept answer is
+// returned.
 func TestCommands_NeedAPermit(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
@@ -159,7 +160,7 @@ func TestCommands_NeedAPermit(t *testing.T) {
 			in := op.New()
 			_, aimed := in.(aboutWorkspace)
 			if op.Directory && !aimed && permit.about != (storage.ID{}) {
-				continue // concerns no workspace
+				continue // it concerns no workspace
 			}
 			_, err := w.do(req, op, in)
 			var refusal *Error
@@ -176,14 +177,14 @@ func TestCommands_NeedAPermit(t *testing.T) {
 	}
 }
 
-// fingerprint is the whole state as text.
+// fingerprint returns the whole state as text.
 func (w *testService) fingerprint() string {
 	var b bytes.Buffer
 	w.each(func(key, value []byte) { fmt.Fprintf(&b, "%x=%x\n", key, value) })
 	return b.String()
 }
 
-// An operation that was admitted is the only one that the admission is good for.
+// An admission is valid for its own operation only.
 func TestRequest_AdmitIsForOneOperation(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
@@ -206,7 +207,7 @@ func TestRequest_AdmitIsForOneOperation(t *testing.T) {
 	if err := w.admit(req, CreateTeam); err == nil || req.Admitted(CreateTeam) == nil {
 		t.Errorf("admitted after %v", err)
 	}
-	// A workflow that any credential may ask for gives no permit by itself.
+	// The admission of a workflow that any credential may call gives no permit.
 	req = &Request{Workspace: home.Workspace.ID.raw(), Credential: reader}
 	if err := w.admit(req, DeleteWorkspace); err != nil {
 		t.Fatal(err)

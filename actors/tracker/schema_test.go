@@ -12,7 +12,7 @@ import (
 
 var updateKeys = flag.Bool("update-keys", false, "write testdata/keys.golden anew")
 
-// What is on disk must stay readable: ids, keys and index entries as they are.
+// The format on disk must stay readable: table ids, keys and index entries.
 func TestSchema_Golden(t *testing.T) {
 	t.Parallel()
 	ids, err := storage.Describe(Schema())
@@ -91,7 +91,7 @@ func TestSchema_Golden(t *testing.T) {
 	}
 }
 
-// The verifier sees what it is there for.
+// The verifier finds each kind of damage.
 func TestSchema_FindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for name, harm := range map[string]func(tx *Tx) error{

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// scimModel is what a provider and an admin, working at random, should find.
+// scimModel is the expected state while a provider and an admin make random changes.
 type scimModel struct {
 	*provider
 	t      *rapid.T
@@ -22,7 +22,7 @@ type scimModel struct {
 type modelUser struct {
 	active     bool
 	teams      map[TeamID]bool // while active
-	remembered map[TeamID]bool // of when they were deactivated
+	remembered map[TeamID]bool // stored at the deactivation
 }
 
 func (u *modelUser) now() map[TeamID]bool {
@@ -32,7 +32,7 @@ func (u *modelUser) now() map[TeamID]bool {
 	return u.remembered
 }
 
-// someUser draws a user; empty when there is none.
+// someUser draws a user; "" if there is none.
 func (m *scimModel) someUser() UserID {
 	all := m.ids()
 	if len(all) == 0 {
@@ -145,8 +145,8 @@ func (m *scimModel) changeGroup() {
 	op := rapid.SampledFrom([]string{"add", "remove", "replace"}).Draw(m.t, "op")
 	m.provision(PatchSCIMGroup, patchGroup(g, op, "members", string(value)))
 	if op == "replace" {
-		// Who is not shown in the group is not taken out of it either: a user whom an
-		// admin added keeps what was remembered.
+		// A user who is not shown in the group is not removed from it: a user whom an
+		// admin added keeps the stored teams.
 		for id, u := range m.users {
 			if u.now()[g] && !slices.Contains(who, id) {
 				delete(u.teams, g)
@@ -181,7 +181,7 @@ func (m *scimModel) deleteGroup() {
 	}
 }
 
-// compare looks at everything from both sides.
+// compare checks the state as the provider and as the admin see it.
 func (m *scimModel) compare() {
 	list := decode[SCIMUserList](m, m.provision(ListSCIMUsers, &SCIMListIn{SCIMBase: scimHere, Count: Some(200)}).Body)
 	if list.TotalResults != len(m.users) || len(list.Resources) != len(m.users) {
@@ -229,7 +229,7 @@ func (m *scimModel) compare() {
 	}
 }
 
-// Whatever a provider and an admin do, both find what was done.
+// Both the provider and the admin see the results of all changes.
 func TestSCIM_Model(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

@@ -38,7 +38,7 @@ func TestParseSCIMFilter(t *testing.T) {
 	}
 }
 
-// Whatever is sent, it is read or refused.
+// Any text is either parsed or refused.
 func TestParseSCIM_Anything(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -78,7 +78,7 @@ func TestParseSCIMPath(t *testing.T) {
 	}
 }
 
-// What the operations of a PATCH make of a user.
+// These are the effects of PATCH operations on a user.
 func TestSCIMPatch_User(t *testing.T) {
 	t.Parallel()
 	start := `{"userName":"ann","displayName":"Ann","name":{"givenName":"Ann","familyName":"Archer"},"emails":[{"value":"a@x","type":"work","primary":true},{"value":"b@x","type":"home"}]}`
@@ -138,7 +138,7 @@ func TestSCIMPatch_User(t *testing.T) {
 		if err := json.Unmarshal([]byte(row.want), &change); err != nil {
 			t.Fatal(err)
 		}
-		// Replaced, not merged.
+		// A value replaces the old one as a whole.
 		if _, set := change["name"]; set {
 			want.Name = nil
 		}
@@ -155,7 +155,7 @@ func TestSCIMPatch_User(t *testing.T) {
 	}
 }
 
-// operationsOf reads operations as the binder does.
+// operationsOf decodes operations as the binder does.
 func operationsOf(t *testing.T, list string) (in SCIMOperations) {
 	t.Helper()
 	var sent []struct {

@@ -106,7 +106,7 @@ func patchGroup(id TeamID, op, path, value string) *PatchSCIMGroupIn {
 	return &PatchSCIMGroupIn{SCIMBase: scimHere, ID: id, SCIMOperations: operation(op, path, value)}
 }
 
-// A refused PATCH leaves nothing of what its first operations did.
+// A refused PATCH has no effect, even if its first operations are valid.
 func TestSCIMPatch_IsWholeOrNot(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
@@ -134,7 +134,7 @@ func TestSCIMPatch_IsWholeOrNot(t *testing.T) {
 	p.verify()
 }
 
-// Agents and members of other origin in a team are no business of the provider's.
+// A provider's changes leave agents and other members of a team alone.
 func TestSCIMGroup_LeavesOthersAlone(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
@@ -146,7 +146,7 @@ func TestSCIMGroup_LeavesOthersAlone(t *testing.T) {
 		p.must(root, org, PutTeamMember, &TeamMemberIn{g.ID, who})
 	}
 	put := &PutSCIMGroupIn{SCIMBase: scimHere, ID: g.ID, SCIMGroupIn: SCIMGroupIn{DisplayName: "Group"}}
-	p.provision(PutSCIMGroup, put) // says nothing of the members
+	p.provision(PutSCIMGroup, put) // the request has no members
 	if got := p.membersOf(g.ID); !slices.Equal(got, []UserID{ann.ID}) {
 		t.Errorf("members %v", got)
 	}
@@ -162,7 +162,7 @@ func TestSCIMGroup_LeavesOthersAlone(t *testing.T) {
 	p.verify()
 }
 
-// A group that is deleted takes its team along, unless that is needed.
+// The deletion of a group deletes its team, unless the team is needed.
 func TestDeleteSCIMGroup(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
@@ -190,7 +190,7 @@ func TestDeleteSCIMGroup(t *testing.T) {
 	p.verify()
 }
 
-// Team keys are made of names in any script, and never twice.
+// Team keys are derived from names in any script, and are unique.
 func TestCreateSCIMGroup_Keys(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
@@ -207,7 +207,7 @@ func TestCreateSCIMGroup_Keys(t *testing.T) {
 	p.verify()
 }
 
-// Versions change with what is shown, and with nothing else.
+// The version changes if, and only if, the shown attributes change.
 func TestSCIM_Versions(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
@@ -234,7 +234,7 @@ func TestSCIM_Versions(t *testing.T) {
 	p.verify()
 }
 
-// A connection ends at its time; what it provisioned stays for the next one.
+// A connection expires; the provisioned users and groups stay for the next one.
 func TestSCIMConnection_Expires(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
@@ -260,7 +260,7 @@ func TestSCIMConnection_Expires(t *testing.T) {
 	}
 }
 
-// Users with odd ids, of members that an admin named, have addresses that work.
+// Ids that an admin chose for members are escaped in addresses.
 func TestSCIM_OddIDs(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
@@ -286,7 +286,7 @@ func TestSCIM_OddIDs(t *testing.T) {
 	p.verify()
 }
 
-// The verifier sees what it is there for.
+// The verifier finds each kind of damage.
 func TestCheckSCIM_FindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for name, harm := range map[string]func(tx *Tx) error{

@@ -10,7 +10,7 @@ import (
 	"switchyard/storage"
 )
 
-// Who comes back has the role and the teams they had, but for those that are gone.
+// A user who is activated again has the previous role and teams, without deleted teams.
 func TestSCIMUser_ComesBackAsTheyWere(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
@@ -34,7 +34,7 @@ func TestSCIMUser_ComesBackAsTheyWere(t *testing.T) {
 	if got := p.shown(u.ID); *got.Active || len(got.Groups) != 1 || !slices.Equal(p.membersOf(kept.ID), []UserID{u.ID}) || p.teamOf(kept.ID) != nil {
 		t.Errorf("while deactivated %+v", got)
 	}
-	// Groups change meanwhile.
+	// The groups change while the user is inactive.
 	late := p.group("Late", u.ID)
 	left := p.group("Left", u.ID)
 	p.provision(PatchSCIMGroup, patchGroup(left.ID, "remove", fmt.Sprintf("members[value eq %q]", u.ID), ""))
@@ -56,7 +56,7 @@ func TestSCIMUser_ComesBackAsTheyWere(t *testing.T) {
 	p.verify()
 }
 
-// Being active is being a member, whoever ended or began it.
+// A user is active if, and only if, there is a member, whoever added or removed it.
 func TestSCIMUser_RemovedAndAddedByAnAdmin(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
@@ -85,8 +85,8 @@ func TestSCIMUser_RemovedAndAddedByAnAdmin(t *testing.T) {
 	p.verify()
 }
 
-// A user whom this workspace made is its own to make tokens for; one who left and
-// came back no longer is.
+// A workspace may make tokens for a user whom it created, but not for one who left and
+// came back.
 func TestSCIMUser_WhoComesBackIsTheirOwn(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
@@ -101,7 +101,7 @@ func TestSCIMUser_WhoComesBackIsTheirOwn(t *testing.T) {
 	p.verify()
 }
 
-// The owner is neither deactivated nor deleted, however they became known.
+// The owner can be neither deactivated nor deleted.
 func TestSCIMUser_OwnerIsFixed(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
@@ -123,7 +123,7 @@ func TestSCIMUser_OwnerIsFixed(t *testing.T) {
 	p.verify()
 }
 
-// Members with the same address are one person each, who can't be taken twice.
+// A new user adopts a member with the same address, and each member is adopted once.
 func TestCreateSCIMUser_AdoptsMembers(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
@@ -170,7 +170,7 @@ func TestSCIMUser_NamesAreUnique(t *testing.T) {
 	p.verify()
 }
 
-// A walk by number sees everybody once, also while users are added.
+// A walk by position returns every user once, also while users are added.
 func TestListSCIMUsers_Pages(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)
@@ -219,7 +219,7 @@ func TestListSCIMUsers_Pages(t *testing.T) {
 	}
 }
 
-// listed reports whether the directory knows a user as a member of the provider's
+// listed reports whether the directory has a user as a member of the provider's
 // workspace.
 func (p *provider) listed(user UserID) bool {
 	p.Helper()
@@ -231,7 +231,7 @@ func (p *provider) listed(user UserID) bool {
 	return row != nil && row.Value.RemovedAt == nil
 }
 
-// Whatever step a change dies at, the directory learns who is a member.
+// The directory gets a change of a user, whatever step the change crashes at.
 func TestSCIMUser_CutAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for step := 1; step <= 4; step++ {

@@ -14,7 +14,7 @@ func (f *fleet) batch(items ...DispatchItem) []DispatchedItem {
 	return decode[DispatchedBatch](f, f.run(f.admin, DispatchBatch, &DispatchBatchIn{Items: items}).Body).Results
 }
 
-// queue makes an item of an issue, queued after something or nothing.
+// queue returns an item for an issue, queued after something or "".
 func queue(issue IssueID, after string) DispatchItem {
 	item := DispatchItem{IssueID: string(issue)}
 	if after != "" {
@@ -57,7 +57,7 @@ func TestDispatchBatch_EachForItself(t *testing.T) {
 			line = append(line, string(*r.Status))
 		}
 	}
-	// The last names an issue whose item before it was refused.
+	// The last item names an issue whose earlier item was refused.
 	if text := strings.Join(line, " "); text != "created error error error waiting waiting error error" {
 		t.Errorf("results %s", text)
 	}
@@ -111,7 +111,7 @@ func TestDispatchBatch_Line(t *testing.T) {
 	}
 }
 
-// What has ended when something is queued behind it decides at once.
+// An item behind an ended session is decided at once.
 func TestDispatchBatch_BehindWhatHasEnded(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -139,7 +139,7 @@ func TestDispatchBatch_BehindWhatHasEnded(t *testing.T) {
 	if got := f.batch(queue(next.ID, string(first.ID)))[0]; *got.Status != SessionCanceled {
 		t.Errorf("behind the session that failed: %s", *got.Status)
 	}
-	// Its own issue's newest session is the one before it, and never itself.
+	// The newest session of its own issue is the one before it, never itself.
 	own := f.batch(queue(issue.ID, ""), queue(issue.ID, string(issue.ID)))
 	if *own[1].Status != SessionWaiting {
 		t.Errorf("behind the issue itself: %s", *own[1].Status)
@@ -156,7 +156,7 @@ func TestDispatchBatch_APredecessorIsDeletedOrLeft(t *testing.T) {
 	f := newFleet(t)
 	a, b, c := f.work(PriorityLow), f.work(PriorityLow), f.work(PriorityLow)
 	got := f.batch(queue(a.ID, ""), queue(b.ID, string(a.ID)), queue(c.ID, string(a.ID)))
-	// Somebody begins without waiting: then it waits for nobody any more.
+	// A session that starts while it waits no longer waits for its predecessor.
 	if err := f.report(f.admin, *got[2].SessionID, SessionRunning); err != nil {
 		t.Fatal(err)
 	}
@@ -173,8 +173,7 @@ func TestDispatchBatch_APredecessorIsDeletedOrLeft(t *testing.T) {
 	f.verify()
 }
 
-// More followers than one command moves are moved by a timer, also those that follow
-// them.
+// A timer moves the followers beyond the limit of one command, and their own followers.
 func TestDispatchBatch_LongLines(t *testing.T) {
 	t.Parallel()
 	for _, end := range []SessionStatus{SessionCompleted, SessionFailed} {
@@ -186,7 +185,7 @@ func TestDispatchBatch_LongLines(t *testing.T) {
 			var items []DispatchItem
 			for i := range 50 {
 				items = append(items, queue(f.work(PriorityLow).ID, string(after)))
-				if i > 0 && end == SessionFailed { // and one behind the other
+				if i > 0 && end == SessionFailed { // each behind the other
 					items[i].QueuedAfter = Some(items[i-1].IssueID)
 				}
 			}

@@ -7,8 +7,8 @@ import (
 	"switchyard/storage"
 )
 
-// One iteration is the whole life of a session: dispatched, claimed, logged three
-// times, reported; to be divided by six for comparing it with CreateIssue.
+// One iteration is a session's whole life: dispatch, claim, three logs and a report.
+// Divide by six to compare it with CreateIssue.
 func BenchmarkSessionCycle(b *testing.B) {
 	w := newIssueBench(b)
 	w.fill(1000)

@@ -52,11 +52,11 @@ func TestListSessionChildren_InPagesNewestFirst(t *testing.T) {
 			t.Errorf("running: %v", got)
 		}
 	}
-	// A cursor is its query's own.
+	// A cursor is valid for its own query only.
 	page := decode[SessionPage](f, f.run(lane, ListSessionChildren, &ListSessionChildrenIn{ID: parent.Session.ID, Limit: 1}).Body)
 	_, err := f.try(f.admin, ListSessionChildren, &ListSessionChildrenIn{ID: spawned[0], Cursor: Some(page.NextCursor)})
 	wantCode(t, err, CodeBadRequest, "query.cursor")
-	// The lane lists its children and opens none of them, nor their children.
+	// The lane lists its children, but can't read them or their children.
 	for op, in := range map[*Op]any{
 		ListSessionChildren: &ListSessionChildrenIn{ID: spawned[0]}, SessionByID: &SessionByIDIn{ID: spawned[0]}, OpenTools: &OpenToolsIn{ID: spawned[0]},
 	} {

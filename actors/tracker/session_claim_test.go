@@ -16,7 +16,7 @@ func TestClaim_ByPriorityThenOldestFirst(t *testing.T) {
 	second := f.dispatch(high.ID, DispatchIssueIn{AgentID: Some("a")})
 	third := f.dispatch(urgent.ID, DispatchIssueIn{AgentID: Some("b")})
 	fourth := f.dispatch(high.ID, DispatchIssueIn{AgentID: Some("b")})
-	// The place in the queue follows the issue.
+	// The position in the queue follows the issue's priority.
 	f.run(f.admin, PatchIssue, &PatchIssueIn{ID: string(low.ID), IssuePatch: IssuePatch{IssueFields: IssueFields{Priority: Some(PriorityUrgent)}}})
 	f.verify()
 	got := claimedIDs(f.claim(ClaimSessionsIn{Limit: 50}))
@@ -60,7 +60,7 @@ func TestClaim_RespectsMaxConcurrentSessions(t *testing.T) {
 	if more := f.claim(ClaimSessionsIn{Limit: 50, AgentID: Some(string(agent.ID))}); len(more) != 0 {
 		t.Fatalf("claimed %d more", len(more))
 	}
-	// Waiting for an answer is being at it, too.
+	// A session that waits for an answer counts as engaged, too.
 	if err := f.report(got[0].LaneToken, got[0].Session.ID, SessionWaiting); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestClaim_OneSessionOfAnIssueForAnAgent(t *testing.T) {
 	if len(got) != 2 || got[1].Session.ID != other.ID {
 		t.Fatalf("claimed %s", claimedIDs(got))
 	}
-	// No other way round it.
+	// The other direction is refused, too.
 	wantConflict(t, f.report(f.admin, second.ID, SessionRunning), SessionRunning, true)
 	if err := f.report(got[0].LaneToken, got[0].Session.ID, SessionCompleted); err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestClaim_HiddenIssuesStayHidden(t *testing.T) {
 	if page := string(f.run(guest, ListSessions, &ListSessionsIn{}).Body); page != `{"sessions":[]}` {
 		t.Errorf("a guest lists %s", page)
 	}
-	// Its own issue is seen by whoever got the lane.
+	// A lane sees its own issue, whoever holds it.
 	lane := f.claimOne()
 	if got := decode[Issue](t, f.run(lane.LaneToken, IssueByID, &IssueByIDIn{ID: string(issue.ID)}).Body); got.ID != issue.ID {
 		t.Errorf("the lane reads %+v", got)
@@ -168,7 +168,8 @@ func TestLease_RunsOut(t *testing.T) {
 			t.Fatalf("attempt %d: the session is %s, want %s", attempt, got.Status, want)
 		}
 		f.verify()
-		// Whoever was presumed dead can't write any more, and learns how it stands.
+		// A claimer whose lease expired can't write any more, and gets the session's
+		// state.
 		for _, lane := range lanes {
 			for op, in := range map[*Op]any{
 				LogActivities: &LogActivitiesIn{ID: s.ID, ActivityFields: ActivityFields{Message: Some("late")}},
@@ -180,7 +181,7 @@ func TestLease_RunsOut(t *testing.T) {
 			}
 		}
 	}
-	if n := f.rows(timerTable); n != 1 { // that of the events' sweep
+	if n := f.rows(timerTable); n != 1 { // the timer of the events' sweep
 		t.Errorf("%d timers are left", n)
 	}
 }
@@ -248,7 +249,7 @@ func TestStalled_WhenRunningAndSilent(t *testing.T) {
 	f.pass(9 * time.Minute)
 	f.run(got.LaneToken, LogActivities, &LogActivitiesIn{ID: got.Session.ID, ActivityFields: ActivityFields{Message: Some("a")}})
 	f.pass(9 * time.Minute)
-	f.run(got.LaneToken, Heartbeat, &HeartbeatIn{ID: got.Session.ID}) // is no progress
+	f.run(got.LaneToken, Heartbeat, &HeartbeatIn{ID: got.Session.ID}) // a heartbeat is no progress
 	if s := f.session(got.Session.ID); s.DerivedStatus != nil {
 		t.Errorf("derivedStatus is %s", *s.DerivedStatus)
 	}
@@ -366,8 +367,8 @@ func TestPoll_NewestActivitiesOldestFirst(t *testing.T) {
 	f.verify()
 }
 
-// Of large activities the newest are shown, and all that are new to a caller come
-// one part after another.
+// Of large activities the newest are shown. A caller that names the last one it knows
+// gets all newer ones in several parts.
 func TestPoll_LargeActivities(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -406,7 +407,7 @@ func TestPoll_LargeActivities(t *testing.T) {
 	f.verify()
 }
 
-// Who held a session when can be read from the log of events alone.
+// The event log alone tells which claimer held a session at which time.
 func TestEvents_TellWhoHeldASession(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

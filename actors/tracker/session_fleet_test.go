@@ -10,7 +10,7 @@ import (
 	"switchyard/storage"
 )
 
-// fleet is a town with one workspace in which agents work.
+// fleet is a testService with one workspace in which agents work.
 type fleet struct {
 	*testService
 	home  Onboarded
@@ -24,13 +24,13 @@ func newFleet(t tester) *fleet {
 	return &fleet{testService: w, home: home, admin: home.Token.Secret}
 }
 
-// try asks for an operation in the fleet's workspace.
+// try runs an operation in the fleet's workspace.
 func (f *fleet) try(credential string, op *Op, in any) (Reply, error) {
 	f.Helper()
 	return f.ask(credential, f.home.Workspace.ID, op, in)
 }
 
-// run is try where nothing may go wrong.
+// run is like try, and fails the test on an error.
 func (f *fleet) run(credential string, op *Op, in any) Reply {
 	f.Helper()
 	return f.must(credential, f.home.Workspace.ID, op, in)
@@ -57,7 +57,7 @@ func (f *fleet) claim(in ClaimSessionsIn) []ClaimedSession {
 	return decode[ClaimedSessions](f, f.run(f.admin, ClaimSessions, &in).Body).Sessions
 }
 
-// claimOne claims what must be there.
+// claimOne claims a session, which must exist.
 func (f *fleet) claimOne() ClaimedSession {
 	f.Helper()
 	got := f.claim(ClaimSessionsIn{})
@@ -84,7 +84,7 @@ func (f *fleet) report(credential string, id SessionID, status SessionStatus) er
 	return err
 }
 
-// toldEvent is an event about a session, or about an issue.
+// toldEvent is an event of a session or an issue.
 type toldEvent struct {
 	Type string
 	Data struct {
@@ -94,7 +94,7 @@ type toldEvent struct {
 	Changes map[string]struct{ From, To json.RawMessage }
 }
 
-// events lists the log from behind a sequence number.
+// events returns the event log.
 func (f *fleet) events() (all []toldEvent) {
 	f.Helper()
 	v := f.view(f.home.Workspace.ID.raw())
@@ -120,7 +120,7 @@ func (f *fleet) happened(from int) (list []string) {
 	return list
 }
 
-// wantConflict checks that an error names how a session stands.
+// wantConflict checks that an error has the state of a session.
 func wantConflict(t tester, err error, status SessionStatus, held bool) {
 	t.Helper()
 	var e *Error

@@ -24,7 +24,7 @@ func TestAssigned_DispatchesTheAgent(t *testing.T) {
 	if n := count(); n != 3 {
 		t.Errorf("there are %d sessions", n)
 	}
-	// Whoever assigns can show what came of it.
+	// The answer to an assignment has the dispatched session.
 	fourth := f.work(PriorityLow)
 	reply := f.run("root", NewCommand[None, None]("assign", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		row, err := tx.issue(string(fourth.ID))
@@ -37,7 +37,7 @@ func TestAssigned_DispatchesTheAgent(t *testing.T) {
 	if s := decode[ShownSession](t, reply.Body); s.AgentID != string(agent.ID) || count() != 4 {
 		t.Errorf("dispatched %s", reply.Body)
 	}
-	// Assigned anew while it is at it: nothing more to do.
+	// A repeated assignment while the agent works on the issue dispatches nothing.
 	f.run(f.admin, PatchIssue, &PatchIssueIn{ID: string(first.ID), IssuePatch: IssuePatch{IssueFields: IssueFields{AssigneeID: Some("somebody")}}})
 	f.run(f.admin, PatchIssue, &PatchIssueIn{ID: string(first.ID), IssuePatch: IssuePatch{IssueFields: assignee}})
 	if n := count(); n != 4 {
@@ -82,7 +82,7 @@ func TestDispatch_NoMoreThanAnIssueCanHave(t *testing.T) {
 	}
 	_, _, err := w.try(&w.ann, DispatchIssue, &DispatchIssueIn{ID: string(issue.ID)})
 	wantCode(t, err, CodeConflict)
-	// As many as there may be can still be moved in the queue at once.
+	// The largest number of sessions can be moved in the queue at once.
 	w.patch(issue.ID, IssuePatch{IssueFields: IssueFields{Priority: Some(PriorityUrgent)}})
 	w.verify()
 }
@@ -99,7 +99,7 @@ func TestClaim_RepeatedUnderItsKey(t *testing.T) {
 	}
 	lane := decode[ClaimedSessions](t, again.Body).Sessions[0]
 	f.run(lane.LaneToken, Heartbeat, &HeartbeatIn{ID: lane.Session.ID})
-	// A claim that waits for something has no answer yet.
+	// A claim that waits has no answer yet.
 	f.claimOne()
 	reply := f.must(f.admin, f.home.Workspace.ID, ClaimSessions, &ClaimSessionsIn{Wait: 5}, "other")
 	if reply.Wait == nil {

@@ -23,8 +23,8 @@ func (f *fleet) beats(lane string) error {
 	return err
 }
 
-// A lane ends with what it came from: the token, the OAuth client, the membership. A
-// member who comes back does not bring it back.
+// A lane ends with its credential: the token, the OAuth client, or the membership. It
+// stays ended if the member comes back.
 func TestLane_EndsWithItsMaker(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(f *fleet) (maker string, end func(), late Code){
@@ -89,7 +89,7 @@ func TestLane_EndsWithItsMaker(t *testing.T) {
 	}
 }
 
-// A lane of the operator's is good as long as there is an operator.
+// A lane of the operator is valid as long as there is an operator's token.
 func TestLane_OfTheOperator(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -100,8 +100,8 @@ func TestLane_OfTheOperator(t *testing.T) {
 	f.run(*s.LaneToken, IssueByID, &IssueByIDIn{ID: string(s.Session.IssueID)})
 }
 
-// Through its lane an agent reads the issue as long as the lane's maker may; what it
-// does it can report in any case.
+// An agent reads the issue through its lane as long as the lane's maker may; it can
+// always report.
 func TestLane_SeesWhatItsMakerSees(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -130,8 +130,8 @@ func TestLane_SeesWhatItsMakerSees(t *testing.T) {
 	f.verify()
 }
 
-// Registering a session takes the right to read issues; a claim shows its issue, and so
-// does the lane that comes with it.
+// Registering a session takes the right to read issues. A claim shows its issue, and so
+// does its lane.
 func TestLane_ReadsNoMoreThanItsMaker(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -146,8 +146,9 @@ func TestLane_ReadsNoMoreThanItsMaker(t *testing.T) {
 	f.registerAs(both, issue.ID, "")
 }
 
-// A session that is registered again gives a lane to the actor that registered it and
-// to admins. To others who see it it is shown; to those who don't there is none.
+// Registering a session again returns a lane to the actor that registered it and to
+// admins. Other callers who see the session get it without a lane; for callers who
+// don't see it there is none.
 func TestRegisterSession_AgainByOthers(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -172,7 +173,7 @@ func TestRegisterSession_AgainByOthers(t *testing.T) {
 	if err := f.beats(*last.LaneToken); err != nil {
 		t.Error(err)
 	}
-	// Hidden, it is not there.
+	// A hidden session can't be found.
 	f.run(f.admin, PutAccessGrant, &PutAccessGrantIn{ID: string(issue.ID), ActorID: "a", ActorType: GranteeAgent})
 	own := f.registerAs(member, other.ID, "job-43")
 	if own.Session.ID == first.Session.ID || own.Session.ActorID != string(memberID) || own.LaneToken == nil {
@@ -188,14 +189,14 @@ func TestRegisterSession_AgainByOthers(t *testing.T) {
 	f.verify()
 }
 
-// Where no lease or budget ends a session, its lanes end unused.
+// If no lease or budget ends a session, unused lanes expire.
 func TestLane_ExpiresUnused(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	life := (*AgentSettings)(nil).laneLife()
 	s := f.registerAs(f.admin, f.work(PriorityLow).ID, "job")
 	unused := f.registerAs(f.admin, s.Session.IssueID, "job")
-	for range 3 { // signs of life of any kind put the end off
+	for range 3 { // heartbeats of every kind extend the life
 		f.now = f.now.Add(life / 2)
 		if err := f.beats(*s.LaneToken); err != nil {
 			t.Fatal(err)
@@ -206,7 +207,8 @@ func TestLane_ExpiresUnused(t *testing.T) {
 	wantCode(t, f.beats(*unused.LaneToken), CodeUnauthorized)
 	f.now = f.now.Add(life)
 	wantCode(t, f.beats(*s.LaneToken), CodeUnauthorized)
-	// A reply by somebody else does not bring the lane back. Registering again gives another.
+	// A reply by another caller does not renew the lane. Registering again returns
+	// another.
 	f.run(f.admin, ReplyToSession, &ReplyToSessionIn{ID: s.Session.ID, Message: "Well?"})
 	wantCode(t, f.beats(*s.LaneToken), CodeUnauthorized)
 	if err := f.beats(*f.registerAs(f.admin, s.Session.IssueID, "job").LaneToken); err != nil {

@@ -12,28 +12,27 @@ import (
 	"switchyard/storage"
 )
 
-// lifeModel is what sessions should be by their table of moves, kept apart from it:
-// the moves that are made, by whom.
+// lifeModel is the expected state of sessions, independent of the table of moves.
 type lifeModel struct {
 	*fleet
 	issues   []Issue
 	sessions []SessionID
-	hook     WebhookID // told of everything
+	hook     WebhookID // subscribes to all events
 	status   map[SessionID]SessionStatus
 	seen     int    // events looked at
-	agent    string // the registered one, which takes two sessions
+	agent    string // the registered one, limited to two sessions
 }
 
-// allowed are the moves of a session's life, written out once more.
+// allowed are the moves of a session's life, repeated independently.
 var allowed = map[SessionStatus][]SessionStatus{
 	SessionCreated: {SessionRunning, SessionCompleted, SessionFailed, SessionCanceled},
 	SessionRunning: {SessionWaiting, SessionCreated, SessionCompleted, SessionFailed, SessionCanceled},
 	SessionWaiting: {SessionRunning, SessionCreated, SessionCompleted, SessionFailed, SessionCanceled},
 }
 
-// Whatever is done to sessions, in any order: each moves along its table only, an
-// end is final, who is told of it knows, no agent is at two sessions of one issue,
-// and every row agrees with every other.
+// For any operations in any order, each session follows its table of moves, an end is
+// final, waiters are woken, no agent works on two sessions of one issue, and all rows
+// agree.
 func TestSessionLife_Model(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -76,7 +75,7 @@ func (m *lifeModel) claimAny(t *rapid.T) {
 	if rapid.Bool().Draw(t, "own") {
 		in.AgentID = Some("x")
 	}
-	if rapid.Bool().Draw(t, "lost") { // the batch is not applied, and never was
+	if rapid.Bool().Draw(t, "lost") { // the batch is lost and never applied
 		req := ServiceRequest("", m.home.Workspace.ID.raw())
 		if _, err := m.ledger(req.Workspace).Run(ClaimSessions, req, &in, m.now); err != nil {
 			t.Fatal(err)
@@ -88,8 +87,8 @@ func (m *lifeModel) claimAny(t *rapid.T) {
 	}
 }
 
-// nothingLeft checks that a claim which got less than it asked for left nothing that
-// it could have got.
+// nothingLeft checks that a claim which got fewer sessions than it asked for left none
+// that it could have got.
 func (m *lifeModel) nothingLeft(t *rapid.T, agent string) {
 	var queued []*sessionRecord
 	at, busy := map[string]bool{}, map[string]int{}
@@ -126,8 +125,8 @@ func (m *lifeModel) any(t *rapid.T) SessionID {
 	return rapid.SampledFrom(m.sessions).Draw(t, "session")
 }
 
-// refused checks that an operation was refused when, and only when, the session has
-// ended or the move is none.
+// refused checks that an operation was refused if, and only if, the session has ended
+// or the move is not allowed.
 func (m *lifeModel) refused(t *rapid.T, id SessionID, to SessionStatus, err error) {
 	from := m.status[id]
 	possible := from == to && !from.Ended() || slices.Contains(allowed[from], to)
@@ -148,7 +147,7 @@ func (m *lifeModel) refused(t *rapid.T, id SessionID, to SessionStatus, err erro
 func (m *lifeModel) reportAny(t *rapid.T) {
 	id := m.any(t)
 	to := rapid.SampledFrom([]SessionStatus{SessionRunning, SessionWaiting, SessionCompleted, SessionFailed, SessionCanceled}).Draw(t, "to")
-	result := rapid.StringMatching(`[a-z]{12}`).Draw(t, "result") // so that none repeats the final one
+	result := rapid.StringMatching(`[a-z]{12}`).Draw(t, "result") // so that no report repeats the final one
 	_, err := m.try(m.admin, ReportSession, &ReportSessionIn{ID: id, Status: Some(to), Result: Some(result)})
 	if m.status[id].Ended() && err == nil {
 		t.Fatalf("a session that is %s took a report", m.status[id])
@@ -184,8 +183,9 @@ func (m *lifeModel) record(id SessionID) *sessionRecord {
 	return &row.Value
 }
 
-// batchAny dispatches some issues, behind others or not. An item is in line behind a
-// session that goes on, and dispatched or canceled at once behind one that has ended.
+// batchAny dispatches some issues, optionally behind others. An item waits behind a
+// session that has not ended, and is dispatched or canceled at once behind one that
+// has.
 func (m *lifeModel) batchAny(t *rapid.T) {
 	var items []DispatchItem
 	for range rapid.IntRange(1, 3).Draw(t, "items") {
@@ -229,7 +229,7 @@ func (m *lifeModel) priorityChanges(t *rapid.T) {
 	})
 }
 
-// follow reads the events since the last look: they are the sessions' whole story.
+// follow reads the new events, which tell the whole history of the sessions.
 func (m *lifeModel) follow() {
 	all := m.events()
 	for _, e := range all[m.seen:] {
@@ -266,7 +266,7 @@ func (m *lifeModel) check(t *rapid.T) {
 		if m.status[s.ID] != s.Status {
 			t.Fatalf("session %s is %s, and was said to be %s", s.ID, s.Status, m.status[s.ID])
 		}
-		if s.Status != SessionRunning || s.Provider == "p" { // what was registered runs as it likes
+		if s.Status != SessionRunning || s.Provider == "p" { // registered sessions are not limited
 			continue
 		}
 		if name := s.AgentID + string(s.IssueID); at[name] {

@@ -2,8 +2,8 @@ package tracker
 
 import "testing"
 
-// Only people answer agents: an agent, its lane and an OAuth client are refused,
-// whatever else they may do.
+// Only people can reply to agents: agents, lanes and OAuth clients are refused,
+// whatever their rights.
 func TestReplyToSession_PeopleOnly(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -29,7 +29,7 @@ func TestReplyToSession_PeopleOnly(t *testing.T) {
 	f.verify()
 }
 
-// Nobody reads the issue of a child session who may not read its parent's.
+// A caller who may not read the parent's issue can't read the child session's.
 func TestSpawnSession_ChildIsRestrictedLikeItsParent(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -53,7 +53,7 @@ func TestSpawnSession_ChildIsRestrictedLikeItsParent(t *testing.T) {
 		_, err := f.try(out, op.op, op.in)
 		wantCode(t, err, CodeNotFound)
 	}
-	// The grants are the child's own.
+	// The grants are copies of the parent's.
 	was := decode[AccessGrantList](t, f.run(f.admin, ListAccessGrants, &IssueIn{ID: string(issue.ID)}).Body).Permissions
 	is := decode[AccessGrantList](t, f.run(f.admin, ListAccessGrants, &IssueIn{ID: child.ID}).Body).Permissions
 	if len(is) != len(was) {
@@ -64,12 +64,12 @@ func TestSpawnSession_ChildIsRestrictedLikeItsParent(t *testing.T) {
 			t.Errorf("grant %+v is copied as %+v", was[i], is[i])
 		}
 	}
-	// Nobody else gets the child's events, also after the child is deleted.
+	// Other callers don't get the child's events, also after its deletion.
 	f.run(f.admin, DeleteIssue, &DeleteIssueIn{ID: child.ID})
 	for _, e := range decode[EventPage](t, f.run(out, ListEvents, &ListEventsIn{Limit: 100}).Body).Events {
 		t.Errorf("a member who sees neither is told of %s", e.Type)
 	}
-	// A child of an open issue is open.
+	// The child of an open issue is open.
 	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{AgentID: Some("b")})
 	lane = f.claimOne().LaneToken
 	c, _ := ParseCredential(lane)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A session that is registered as running was at work at that moment: when nothing
-// is heard of it from then on, it becomes stalled like any other.
+// A session registered as running counts from that time: without activity it becomes
+// stalled like any other.
 func TestRegisterSession_BecomesStalled(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[SessionStatus]string{SessionRunning: derivedStalled, SessionWaiting: derivedNeedsInput, SessionCreated: ""} {

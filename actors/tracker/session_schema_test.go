@@ -40,7 +40,8 @@ func TestReport_HeldAgainstItsSchema(t *testing.T) {
 	if got.Status != SessionCompleted || got.ResultSchemaErrors != nil || decode[struct{ Files []string }](t, got.StructuredResult).Files[0] != "a.go" {
 		t.Errorf("session %+v", got)
 	}
-	// One that does not fit fails what would be completed, and what is canceled stays so.
+	// A result that does not fit fails a session that would be completed; a canceled
+	// one stays canceled.
 	id = f.dispatchWith(schema)
 	if got := f.reported(id, ReportSessionIn{Status: Some(SessionCompleted), StructuredResult: json.RawMessage(`[]`)}); got.Status != SessionFailed || !isNull(got.StructuredResult) {
 		t.Errorf("session %+v", got)
@@ -70,7 +71,7 @@ func TestDispatch_RefusesSchemas(t *testing.T) {
 	}
 }
 
-// A workspace's goroutine keeps so many schemas compiled and no more.
+// The number of compiled schemas that a workspace's goroutine caches is limited.
 func TestKnownSchemas_AreBounded(t *testing.T) {
 	t.Parallel()
 	var k knownSchemas

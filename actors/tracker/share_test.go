@@ -16,7 +16,7 @@ func (w *issueWorld) share(who *Caller, id IssueID, ends string) IssueShare {
 	return decode[IssueShare](w, w.run(who, CreateShare, in).Body)
 }
 
-// shared reads a share's issue as nobody does.
+// shared reads a share's issue without a credential.
 func (w *issueWorld) shared(token string) (SharedIssueView, bool) {
 	w.Helper()
 	reply, err := w.ask(&Caller{}, SharedIssue, &SharedIssueIn{token})
@@ -112,7 +112,7 @@ func TestShare_Expires(t *testing.T) {
 	w.verify()
 }
 
-// The token is the right to read: no other right counts.
+// The token alone gives the right to read.
 func TestShare_OfWhatIsNotSeenOtherwise(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)

@@ -67,7 +67,7 @@ func TestTeams_DefaultOne(t *testing.T) {
 		t.Errorf("default team %s", *ws.DefaultTeamID)
 	}
 	w.verify()
-	w.must(root, org, DeleteTeam, &TeamByIDIn{home.Team.ID}) // is deletable now
+	w.must(root, org, DeleteTeam, &TeamByIDIn{home.Team.ID}) // it can be deleted now
 	if got := decode[Team](w, w.must(root, org, PatchTeam, &PatchTeamIn{ID: third.ID, IsDefault: Some(true)}).Body); !got.IsDefault {
 		t.Errorf("patched %+v", got)
 	}
@@ -93,7 +93,7 @@ func TestDeleteTeam(t *testing.T) {
 	w.verify()
 }
 
-// A number is never used twice under a key, whoever has it.
+// A number is never used twice under a key, whichever team has it.
 func TestTeams_NumbersUnderARetiredKey(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
@@ -106,10 +106,10 @@ func TestTeams_NumbersUnderARetiredKey(t *testing.T) {
 	got = append(got, number(a.ID), number(a.ID))
 	w.must(root, org, PatchTeam, &PatchTeamIn{ID: a.ID, Key: Some("B")})
 	got = append(got, number(a.ID))
-	another := w.team(root, org, &CreateTeamIn{Key: "A"}) // goes on behind A-2
+	another := w.team(root, org, &CreateTeamIn{Key: "A"}) // continues after A-2
 	got = append(got, number(another.ID))
 	w.must(root, org, PatchTeam, &PatchTeamIn{ID: another.ID, Key: Some("C")})
-	w.must(root, org, PatchTeam, &PatchTeamIn{ID: a.ID, Key: Some("A")}) // back, behind A-3
+	w.must(root, org, PatchTeam, &PatchTeamIn{ID: a.ID, Key: Some("A")}) // has the key again, after A-3
 	got = append(got, number(a.ID))
 	if want := "[A-1 A-2 B-3 A-3 A-4]"; fmt.Sprint(got) != want {
 		t.Errorf("identifiers %v, want %s", got, want)
@@ -125,7 +125,7 @@ func TestTeams_NumbersUnderARetiredKey(t *testing.T) {
 	w.verify()
 }
 
-// A private team is seen by its members and admins (Decision 11).
+// Only its members and admins see a private team (Decision 11).
 func TestTeams_PrivateOnesAreHidden(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
@@ -171,7 +171,7 @@ func TestTeams_PrivateOnesAreHidden(t *testing.T) {
 		w.must(makers, org, PutTeamMember, &TeamMemberIn{team.ID, who})
 		w.must(makers, org, PutTeamMember, &TeamMemberIn{team.ID, who}) // again
 	}
-	always["outsider"], always["agent"] = true, true // a guest stays out
+	always["outsider"], always["agent"] = true, true // a guest can't see it
 	check("with more members", always)
 	if n := len(decode[TeamMemberList](w, w.must(makers, org, ListTeamMembers, &TeamMembersIn{ID: team.ID}).Body).Members); n != 4 {
 		t.Errorf("%d members are listed", n)
@@ -188,7 +188,7 @@ func TestTeams_PrivateOnesAreHidden(t *testing.T) {
 	_, err = w.ask(guests, org, CreateTeam, &CreateTeamIn{Name: "x", Key: "X", IsPublic: Some(false)})
 	wantCode(t, err, CodeForbidden)
 
-	// Who leaves the workspace leaves its teams.
+	// A member who leaves the workspace leaves its teams.
 	w.must("root", org, RemoveMember, &MemberIn{maker})
 	w.must("root", org, AddMember, &AddMemberIn{UserID: Some(maker)})
 	again := w.mintAs("root", home, CreateTokenIn{UserID: maker}).Secret

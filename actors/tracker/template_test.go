@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A template takes what a creation takes, by the same rules but for null.
+// A template has the fields of a creation, with the same rules except for null.
 func TestTemplateFields_AreThoseOfACreation(t *testing.T) {
 	t.Parallel()
 	fields := map[string]reflect.StructField{}
@@ -90,7 +90,7 @@ func TestCreateIssue_TemplateFillsWhatIsLeftOut(t *testing.T) {
 		t.Errorf("issue %+v", issue)
 	}
 
-	// What is given, null as well, is the creation's to say.
+	// A field in the request, null included, overrides the template's.
 	null := func() Opt[string] { return Opt[string]{Set: true, Null: true} }
 	issue = w.create(CreateIssueIn{IssueFields: IssueFields{
 		TemplateID: Some(string(template.ID)), TeamID: Some(w.core), Description: null(), Status: Some(StatusBacklog), Priority: Some(PriorityLow), Resolution: null(),
@@ -104,14 +104,15 @@ func TestCreateIssue_TemplateFillsWhatIsLeftOut(t *testing.T) {
 		t.Errorf("issue %+v, want %+v", issue, plain)
 	}
 
-	// A change names a template to no effect.
+	// The template in a change has no effect.
 	if got := w.patch(plain.ID, IssuePatch{IssueFields: IssueFields{TemplateID: Some(string(template.ID))}}); !reflect.DeepEqual(got, plain.Issue) {
 		t.Errorf("a change applied a template: %+v", got)
 	}
 	w.verify()
 }
 
-// What a template names may be gone or hidden: that is no fault of who uses it.
+// References in a template to records that are deleted or hidden are no fault of the
+// creation.
 func TestCreateIssue_TemplateNamesWhatIsNot(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
@@ -138,7 +139,7 @@ func TestCreateIssue_TemplateNamesWhatIsNot(t *testing.T) {
 			t.Errorf("%s: the input was changed", name)
 		}
 	}
-	// For who may see them, they are filled in.
+	// They are filled in for a caller who may see them.
 	in := CreateIssueIn{IssueFields: IssueFields{TemplateID: Some(string(w.template(TemplateFields{TeamKey: Some("sec"), ParentID: Some(hidden.ID)}).ID))}}
 	if issue := w.create(in); issue.TeamID != w.secret || *issue.ParentID != hidden.ID {
 		t.Errorf("issue %+v", issue)
@@ -148,7 +149,7 @@ func TestCreateIssue_TemplateNamesWhatIsNot(t *testing.T) {
 			t.Errorf("issue %+v", issue)
 		}
 	}
-	// The creation's own faults stay faults.
+	// The creation's own faults are reported.
 	template := w.template(TemplateFields{TeamID: Some(w.web), ParentID: Some(hidden.ID), Description: Some("x")})
 	_, _, err := w.try(&w.ann, CreateIssue, &CreateIssueIn{Title: "t", IssueFields: IssueFields{
 		TemplateID: Some(string(template.ID)), TeamID: Some(TeamID("none")), ParentID: Some(IssueID("none")),
@@ -163,10 +164,11 @@ func TestCreateIssue_DefaultTemplateOfTheTeam(t *testing.T) {
 	setDefault := func(team TeamID, template Opt[string]) {
 		w.run(&w.ann, PatchTeam, &PatchTeamIn{ID: team, DefaultTemplateID: template})
 	}
-	if issue := w.create(CreateIssueIn{}); issue.Description != nil { // the team is remembered without a template
+	if issue := w.create(CreateIssueIn{}); issue.Description != nil { // the team is cached without a template
 		t.Errorf("issue %+v", issue)
 	}
-	// The default template of a team names another one, whose default names the first.
+	// The default template of a team names another team, whose default template names
+	// the first.
 	core := w.template(TemplateFields{TeamID: Some(w.web), Description: Some("core's"), LabelIDs: Some([]string{"l"})})
 	web := w.template(TemplateFields{TeamID: Some(w.core), Description: Some("web's")})
 	setDefault(w.core, Some(string(core.ID)))
@@ -177,7 +179,7 @@ func TestCreateIssue_DefaultTemplateOfTheTeam(t *testing.T) {
 	if issue := w.create(CreateIssueIn{IssueFields: IssueFields{TeamKey: Some("web")}}); issue.TeamID != w.web || *issue.Description != "web's" || issue.LabelIDs != nil {
 		t.Errorf("issue %+v", issue)
 	}
-	// A template that is named stands for the default one, there or not.
+	// A template in the request replaces the default one, even if it does not exist.
 	named := w.template(TemplateFields{TeamID: Some(w.web), Priority: Some(PriorityUrgent)})
 	if issue := w.create(CreateIssueIn{IssueFields: IssueFields{TemplateID: Some(string(named.ID))}}); issue.TeamID != w.web || issue.Description != nil || issue.Priority != PriorityUrgent {
 		t.Errorf("issue %+v", issue)
@@ -185,7 +187,8 @@ func TestCreateIssue_DefaultTemplateOfTheTeam(t *testing.T) {
 	if issue := w.create(CreateIssueIn{IssueFields: IssueFields{TemplateID: Some("none")}}); issue.TeamID != w.core || issue.Description != nil {
 		t.Errorf("issue %+v", issue)
 	}
-	// A template changes, goes, or is no longer the default: the next creation knows.
+	// The next creation sees that a template was changed, deleted, or is no longer the
+	// default.
 	w.run(&w.ann, PatchTemplate, &PatchTemplateIn{ID: string(core.ID), TemplateFields: TemplateFields{Description: Some("new")}})
 	if issue := w.create(CreateIssueIn{}); *issue.Description != "new" {
 		t.Errorf("issue %+v", issue)
@@ -198,7 +201,7 @@ func TestCreateIssue_DefaultTemplateOfTheTeam(t *testing.T) {
 	if issue := w.create(CreateIssueIn{IssueFields: IssueFields{TeamKey: Some("web")}}); issue.Description != nil {
 		t.Errorf("issue %+v", issue)
 	}
-	// The issue with an externalRef is there before any template.
+	// The look-up by externalRef comes before the template.
 	first := w.create(CreateIssueIn{IssueFields: IssueFields{ExternalRef: Some("r")}})
 	again := w.create(CreateIssueIn{IssueFields: IssueFields{ExternalRef: Some("r"), TemplateID: Some(string(core.ID))}})
 	if again.ID != first.ID || again.Description != nil {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// message has somebody outside write to the world's workspace.
+// message stores a message from outside in the fixture's workspace.
 func (w *issueWorld) message(in receiveMessageIn) InboundAnswer {
 	w.Helper()
 	if in.Source == "" {
@@ -49,7 +49,8 @@ func TestPatchTicket_LinksWhatTheCallerMaySee(t *testing.T) {
 	if err := link(&w.ann, hidden.ID); err != nil {
 		t.Fatal(err)
 	}
-	// To whom the issue is hidden the ticket has none, and knowing its id is no help.
+	// For a caller who may not see the issue the ticket has none, and can't be linked
+	// to it by its id.
 	wantCode(t, link(&w.gus, hidden.ID), CodeBadRequest, "issueId")
 	null := Opt[IssueID]{Set: true, Null: true}
 	w.run(&w.gus, PatchTicket, &PatchTicketIn{ID: string(id), IssueID: null})
@@ -66,8 +67,8 @@ func TestPatchTicket_LinksWhatTheCallerMaySee(t *testing.T) {
 	w.verify()
 }
 
-// A ticket that has become an issue is one without to those who may not see the
-// issue, in every answer and event (Decision 26).
+// Callers who may not see a ticket's issue see the ticket without it, in every answer
+// and event (Decision 26).
 func TestTickets_HideIssues(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
@@ -175,7 +176,7 @@ func TestCreateTicketMessage_HasABound(t *testing.T) {
 	wantCode(t, err, CodeConflict)
 }
 
-// Whatever happens to tickets, every list shows those that a plain slice would.
+// After any operations every list agrees with a simple model.
 func TestTickets_ListsAgreeWithAModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

@@ -18,8 +18,8 @@ func (f *fleet) agents() []Agent {
 	return decode[AgentList](f, f.run(f.admin, ListAgents, &PageIn{Limit: 100}).Body).Agents
 }
 
-// The agent that a token acts for is registered with it, whatever its id looks like:
-// it is assigned to, dispatched to and limited as any other.
+// The agent of a token is registered with it, whatever its id: it can be assigned,
+// dispatched to and limited like any other.
 func TestCreateToken_RegistersItsAgent(t *testing.T) {
 	t.Parallel()
 	for _, named := range []string{"", "claude", "019a0000-0000-7000-8000-000000000001", "an agent, with spaces"} {
@@ -55,7 +55,7 @@ func TestCreateToken_RegistersItsAgent(t *testing.T) {
 			t.Errorf("%q: with a place free it claimed %d sessions", named, n)
 		}
 		f.verify()
-		// The token's end is not the agent's.
+		// Deleting the token does not delete the agent.
 		f.run(f.admin, DeleteToken, &DeleteTokenIn{ID: token.ID})
 		if n := len(f.agents()); n != 1 {
 			t.Errorf("%q: %d agents are registered after the token's deletion", named, n)
@@ -77,12 +77,12 @@ func TestCreateToken_RegistersAnAgentOnce(t *testing.T) {
 	if !again.Replayed || string(again.Body) != string(first.Body) {
 		t.Error("the repeat is not the first answer")
 	}
-	// Newest first, whatever the ids look like.
+	// The list is newest first, whatever the ids.
 	all := f.agents()
 	if len(all) != 2 || all[0].Name != "Third" || all[1].ID != "claude" || all[1].Name != "First" || *all[1].Model != "m" {
 		t.Errorf("registered %+v", all)
 	}
-	// Tokens of people, and of the agent that stands for none, register nobody.
+	// Tokens of users, and the agent "unassigned", register no agent.
 	f.mint(CreateTokenIn{Name: "Mine"})
 	f.mint(CreateTokenIn{Name: "Nobody's", AgentID: unassigned})
 	if n := len(f.agents()); n != 2 {
@@ -91,7 +91,7 @@ func TestCreateToken_RegistersAnAgentOnce(t *testing.T) {
 	f.verify()
 }
 
-// The sessions that an agent works on before it is registered count after that.
+// Sessions that an agent worked on before its registration count afterwards.
 func TestCreateToken_AgentWasAtWorkBefore(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -107,7 +107,7 @@ func TestCreateToken_AgentWasAtWorkBefore(t *testing.T) {
 	f.verify()
 }
 
-// A token whose agent there is no place for is not made.
+// No token is made if there are too many agents to register its own.
 func TestCreateToken_NoPlaceForItsAgent(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -120,7 +120,7 @@ func TestCreateToken_NoPlaceForItsAgent(t *testing.T) {
 	}
 }
 
-// fill has the workspace believe that it has as many of a table's records as it may.
+// fill sets the counter of a table's records to its limit.
 func (f *fleet) fill(table storage.TableID) {
 	f.Helper()
 	f.run("root", NewCommand[None, None]("fill", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {

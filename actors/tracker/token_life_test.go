@@ -8,8 +8,8 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-// good reports whether a credential still opens a workspace; refusals of any other kind
-// than 401 fail the test.
+// good reports whether a credential gives access to a workspace; errors other than 401
+// fail the test.
 func (w *testService) good(credential string, id WorkspaceID) bool {
 	w.Helper()
 	_, err := w.ask(credential, id, ListIssues, &ListIssuesIn{})
@@ -85,7 +85,7 @@ func TestToken_Expires(t *testing.T) {
 	if w.good(token.Secret, home.Workspace.ID) {
 		t.Error("the token outlived its end")
 	}
-	// It stays listed, and can be deleted.
+	// An expired token stays in the list, and can be deleted.
 	if n := len(w.tokens(home)); n != 2 {
 		t.Errorf("%d tokens are listed", n)
 	}
@@ -93,8 +93,8 @@ func TestToken_Expires(t *testing.T) {
 	w.verify()
 }
 
-// Credentials that a member minted, also through agents, end with the membership.
-// Credentials that others minted stay.
+// Credentials that a member made, also through agents, end with the membership. Those
+// that others made stay.
 func TestRemoveMember_EndsWhatTheyMinted(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
@@ -107,7 +107,7 @@ func TestRemoveMember_EndsWhatTheyMinted(t *testing.T) {
 
 	agent := w.mintAs(bobs, home, CreateTokenIn{AgentID: "bot", Permissions: words("admin")})
 	chain := w.mintAs(agent.Secret, home, CreateTokenIn{ActorType: ActorAgent, Permissions: words("admin")})
-	w.must(bobs, id, DeleteToken, &DeleteTokenIn{ID: agent.ID}) // what it made goes on
+	w.must(bobs, id, DeleteToken, &DeleteTokenIn{ID: agent.ID}) // tokens that it made stay valid
 	deep := w.mintAs(chain.Secret, home, CreateTokenIn{ActorType: ActorAgent})
 	forCarol := w.mintAs(bobs, home, CreateTokenIn{UserID: carol})
 	forBob := w.mintAs(home.Token.Secret, home, CreateTokenIn{UserID: bob})
@@ -116,10 +116,10 @@ func TestRemoveMember_EndsWhatTheyMinted(t *testing.T) {
 	byClient := w.mintAs(access, home, CreateTokenIn{AgentID: "bot"})
 	byBob := w.mintAs(bobs, home, CreateTokenIn{})
 	ends := []string{byBob.Secret, chain.Secret, deep.Secret, forCarol.Secret, access, byClient.Secret}
-	// Made for him by others: his again if he comes back.
+	// Tokens that others made for bob are valid again if he comes back.
 	his := []string{bobs, forBob.Secret}
 
-	foreign := w.mintAs(abroad.Token.Secret, home, CreateTokenIn{AgentID: "bot"}) // by a member whose tokens are kept elsewhere
+	foreign := w.mintAs(abroad.Token.Secret, home, CreateTokenIn{AgentID: "bot"}) // made by a member whose token is stored elsewhere
 	stays := []string{carols, w.mintAs(home.Token.Secret, home, CreateTokenIn{AgentID: "bot"}).Secret, w.access(w.client(home, "write"), "")}
 	for _, credential := range append(append([]string{foreign.Secret}, ends...), stays...) {
 		if !w.good(credential, id) {
@@ -147,7 +147,7 @@ func TestRemoveMember_EndsWhatTheyMinted(t *testing.T) {
 	_, err := w.ask("", "", IssueOAuthToken, &OAuthTokenIn{Authorization: basic(client.ClientID, client.ClientSecret), GrantType: "client_credentials"})
 	wantCode(t, err, CodeUnauthorized)
 	w.verify()
-	// Coming back brings none of them back.
+	// Tokens that ended stay ended if the member comes back.
 	w.must(home.Token.Secret, id, AddMember, &AddMemberIn{UserID: Some(bob), Role: RoleAdmin})
 	for i, credential := range ends {
 		if w.good(credential, id) {
@@ -162,7 +162,7 @@ func TestRemoveMember_EndsWhatTheyMinted(t *testing.T) {
 	w.verify()
 }
 
-// Credentials that a former admin made lose the admin right.
+// Credentials of a former admin lose the admin right.
 func TestPatchMember_CapsWhatTheyMinted(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
@@ -190,7 +190,7 @@ func TestPatchMember_CapsWhatTheyMinted(t *testing.T) {
 	w.verify()
 }
 
-// The use of a token is kept in steps of an hour, and goes with the token.
+// The use of a token is recorded at most once an hour, and removed with the token.
 func TestNoteTokenUses(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
@@ -198,7 +198,7 @@ func TestNoteTokenUses(t *testing.T) {
 	note := func(at time.Time) {
 		w.Helper()
 		token, _ := ParseCredential(home.Token.Secret)
-		uses := []TokenUse{{ID: token.ID, At: At(at)}, {ID: home.Workspace.ID.raw(), At: At(at)}} // the other is nobody's
+		uses := []TokenUse{{ID: token.ID, At: At(at)}, {ID: home.Workspace.ID.raw(), At: At(at)}} // the other id is no token
 		if _, err := w.do(ServiceRequest("", home.Workspace.ID.raw()), NoteTokenUses, &TokenUses{Uses: uses}); err != nil {
 			t.Fatal(err)
 		}

@@ -57,8 +57,8 @@ func TestCreateTokenIn_Validate(t *testing.T) {
 	}
 }
 
-// The text and the secret in it are nowhere on disk, also not in the answer that
-// is kept for the idempotency key.
+// The token and its secret are nowhere on disk in plain text, not even in the kept
+// answer.
 func TestCreateToken_SecretIsKeptNowhere(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
@@ -93,7 +93,7 @@ func TestCreateToken_ReplayGivesTheSecretAgain(t *testing.T) {
 	}
 	_, err := w.ask(home.Token.Secret, home.Workspace.ID, CreateToken, &CreateTokenIn{Name: "y"}, "k")
 	wantCode(t, err, CodeIdempotencyKeyReused)
-	// Another caller's key is another key.
+	// The same key of another caller is another key.
 	other := w.token(home, &CreateTokenIn{Permissions: words("admin")})
 	if third := w.must(other, home.Workspace.ID, CreateToken, in, "k"); third.Replayed || bytes.Equal(first.Body, third.Body) {
 		t.Error("another caller got the answer")
@@ -123,8 +123,8 @@ func TestDeleteToken(t *testing.T) {
 	w.verify()
 }
 
-// Whoever administers a workspace can't get into others by making a token for
-// somebody who is a member there.
+// An admin of a workspace can't get access to others by making a token for a user who
+// is a member there.
 func TestCreateToken_ForSomebodyElse(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
@@ -132,7 +132,7 @@ func TestCreateToken_ForSomebodyElse(t *testing.T) {
 	stranger := victim.Workspace.OwnerID
 	w.must(home.Token.Secret, home.Workspace.ID, AddMember, &AddMemberIn{UserID: Some(stranger), Role: RoleAdmin})
 	forged := w.token(home, &CreateTokenIn{UserID: stranger, Permissions: words("admin")})
-	w.must(forged, home.Workspace.ID, ListTokens, &PageIn{}) // good at home
+	w.must(forged, home.Workspace.ID, ListTokens, &PageIn{}) // valid at home
 	closed := func(credential string) {
 		t.Helper()
 		_, err := w.ask(credential, victim.Workspace.ID, WorkspaceByID, &None{})
@@ -148,17 +148,17 @@ func TestCreateToken_ForSomebodyElse(t *testing.T) {
 		}
 	}
 	closed(forged)
-	// Nor with a token made with that token.
+	// A token made with that token gives no access, either.
 	closed(decode[CreatedToken](w, w.must(forged, home.Workspace.ID, CreateToken, &CreateTokenIn{Name: "x", Permissions: words("admin")}).Body).Secret)
 
-	// Another admin of the home does not become its owner elsewhere.
+	// Another admin of the home workspace does not get its owner's access elsewhere.
 	_, admin := w.member(home, RoleAdmin, "admin")
 	second := decode[Workspace](w, w.must(home.Token.Secret, "", CreateWorkspace, &NewWorkspaceIn{Name: "x", Slug: "second"}).Body)
 	asOwner := decode[CreatedToken](w, w.must(admin, home.Workspace.ID, CreateToken, &CreateTokenIn{Name: "x", UserID: home.Workspace.OwnerID, Permissions: words("admin")}).Body).Secret
 	_, err := w.ask(asOwner, second.ID, WorkspaceByID, &None{})
 	wantCode(t, err, CodeNotFound)
 
-	// People whose ids this workspace made are its own, wherever they go.
+	// Users whom this workspace created keep its tokens wherever they are members.
 	bob, bobs := w.member(home, RoleMember, "write")
 	w.must(victim.Token.Secret, victim.Workspace.ID, AddMember, &AddMemberIn{UserID: Some(bob)})
 	w.must(bobs, victim.Workspace.ID, WorkspaceByID, &None{})

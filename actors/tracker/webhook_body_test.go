@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A small change of a large issue must not become large requests to every subscriber.
+// A small change of a large issue must not cause large requests to every subscriber.
 func TestBriefDelivery(t *testing.T) {
 	t.Parallel()
 	const most = 100 << 10

@@ -11,8 +11,8 @@ import (
 	"switchyard/storage"
 )
 
-// Whatever happens to deliveries, lists show each once, newest first, on pages of
-// any size.
+// After any operations lists show each delivery once, newest first, on pages of any
+// size.
 func TestDeliveries_Model(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -94,7 +94,7 @@ func TestDeliveries_Model(t *testing.T) {
 	})
 }
 
-// The verifier sees what is wrong with webhooks.
+// The verifier finds damaged webhooks.
 func TestVerify_Webhooks(t *testing.T) {
 	t.Parallel()
 	for name, harm := range map[string]func(tx *Tx, id storage.ID) error{

@@ -52,7 +52,7 @@ func TestWebhookURL_Faults(t *testing.T) {
 	strict := WebhookPolicy{}
 	for _, row := range []struct {
 		url          string
-		shape        bool // fine whatever the policy
+		shape        bool // valid under any policy
 		strict, open bool
 	}{
 		{"https://example.com", true, true, true},
@@ -61,7 +61,7 @@ func TestWebhookURL_Faults(t *testing.T) {
 		{"https://xn--bcher-kva.example/", true, true, true},
 		{"https://a_b.example./", true, true, true},
 		{"https://1.example/", true, true, true},
-		{"https://example.0x/", false, false, false}, // a number, for some
+		{"https://example.0x/", false, false, false}, // a number to some parsers
 		{"https://93.184.216.34/", true, true, true},
 		{"https://[2606:2800:220:1:248:1893:25c8:1946]:1/", true, false, true},
 		{"https://example.com:22/", true, false, true},
@@ -137,7 +137,7 @@ func TestWebhookURL_Faults(t *testing.T) {
 	}
 }
 
-// What is accepted never leads to a host that another reader takes for an address.
+// No accepted host is an address to another parser.
 func FuzzWebhookURL(f *testing.F) {
 	for _, s := range []string{"https://example.com/", "https://127.0.0.1/", "https://[::1]:8080/x", "http://0x7f.1", "https://a.b.c.d:1/?q#f"} {
 		f.Add(s)

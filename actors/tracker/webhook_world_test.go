@@ -17,7 +17,7 @@ func (w *issueWorld) subscribe(events ...string) WebhookWithSecret {
 	return decode[WebhookWithSecret](w, w.run(&w.ann, CreateWebhook, in).Body)
 }
 
-// outbox gives the first tries that wait for a webhook.
+// outbox returns the pending first attempts of a webhook.
 func (w *issueWorld) outbox(id WebhookID) []PendingDelivery {
 	w.Helper()
 	v := storage.NewView(w.db, 1, w.workspace)
@@ -34,8 +34,8 @@ func outbox(t tester, v *storage.View, id WebhookID) []PendingDelivery {
 	return list
 }
 
-// wantAll checks that what waits for a webhook, which was there from the beginning,
-// is every event that there is, once and in order.
+// wantAll checks that the outbox of a webhook, which existed from the start, has every
+// event once and in order.
 func wantAll(t tester, v *storage.View, id WebhookID) {
 	t.Helper()
 	events, err := v.Number(eventSequence, make([]byte, 16))
@@ -53,7 +53,7 @@ func wantAll(t tester, v *storage.View, id WebhookID) {
 	}
 }
 
-// record notes what became of tries.
+// record records the results of attempts.
 func (w *issueWorld) record(id WebhookID, retry bool, failure string, of ...PendingDelivery) {
 	w.Helper()
 	raw, _ := storage.ParseID(id)
@@ -87,11 +87,11 @@ func (w *issueWorld) pages(id WebhookID, status DeliveryStatus, limit int) (all 
 	}
 }
 
-// One row for each webhook and event it is for, in the event's batch.
+// An event has one row for each webhook that subscribes to it, in the event's batch.
 func TestEmit_FillsOutboxes(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
-	w.create(CreateIssueIn{}) // nobody is told
+	w.create(CreateIssueIn{}) // there is no webhook yet
 	all, created, none := w.subscribe(), w.subscribe("issue.created"), w.subscribe("ticket.*", "deal.created")
 	issue := w.create(CreateIssueIn{})
 	title := IssuePatch{}
@@ -100,7 +100,7 @@ func TestEmit_FillsOutboxes(t *testing.T) {
 	if a, c, n := w.outbox(all.ID), w.outbox(created.ID), w.outbox(none.ID); len(a) != 2 || len(c) != 1 || len(n) != 0 || a[0].Sequence != 2 || a[1].Sequence != 3 || c[0].Sequence != 2 {
 		t.Errorf("outboxes %v %v %v", a, c, n)
 	}
-	// A change of a webhook counts from the next event on, in the same batch too.
+	// A change of a webhook takes effect with the next event, also in the same batch.
 	both := NewCommand[None, None]("both", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		if _, err := patchWebhook(tx, &PatchWebhookIn{ID: created.ID, IsActive: Some(false)}); err != nil {
 			return Reply{}, err
@@ -111,7 +111,7 @@ func TestEmit_FillsOutboxes(t *testing.T) {
 	if a, c := w.outbox(all.ID), w.outbox(created.ID); len(a) != 3 || len(c) != 1 {
 		t.Errorf("outboxes %v %v", a, c)
 	}
-	// A command that fails leaves nothing.
+	// A command that fails leaves no rows.
 	fails := NewCommand[None, None]("fails", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		if err := tx.Emit("issue.created", storage.Header{}, []byte(`{}`), nil); err != nil {
 			return Reply{}, err
@@ -127,7 +127,7 @@ func TestEmit_FillsOutboxes(t *testing.T) {
 	w.verify()
 }
 
-// The secret is in the answers that make it and nowhere else.
+// Only the answers that set the secret have it.
 func TestWebhooks_SecretsStaySecret(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
@@ -185,7 +185,7 @@ func TestWebhooks_AreBounded(t *testing.T) {
 	w.verify()
 }
 
-// A workspace may not turn one change into many requests to somebody's host.
+// A workspace can't cause many requests to one host with one change.
 func TestWebhooks_AreFewForEachHost(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
@@ -210,8 +210,7 @@ func TestWebhooks_AreFewForEachHost(t *testing.T) {
 	w.verify()
 }
 
-// A backlog that grows without end makes the webhook inactive instead of the disk
-// full.
+// A backlog beyond the limit disables the webhook.
 func TestWebhooks_BacklogDisables(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
@@ -301,7 +300,7 @@ func TestDeleteWebhook_InSteps(t *testing.T) {
 	}
 }
 
-// What is recorded twice counts once, where it may have been recorded before.
+// A result that is recorded twice counts once if it is marked as repeated.
 func TestRecordDeliveries_Repeated(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)

@@ -41,7 +41,7 @@ func TestOnboardWorkspace_SlugIsUnique(t *testing.T) {
 	w.verify()
 }
 
-// A user may have so many workspaces; a deleted one makes room for another.
+// The number of a user's workspaces is limited; a deletion makes room for another.
 func TestCreateWorkspace_SoManyOfAUser(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
@@ -106,9 +106,8 @@ func TestNewWorkspaceIn_Validate(t *testing.T) {
 	}
 }
 
-// A creation that dies before or right after any of its steps either comes to
-// nothing, and its slug is free again, or is completed; and a repeat with its key
-// gives the one answer.
+// A creation that crashes before or after any step is either undone, and its slug is
+// free again, or completed; a repeat with its key has one answer.
 func TestNewWorkspace_CutAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, op := range []*Op{OnboardWorkspace, CreateWorkspace} {
@@ -135,7 +134,7 @@ func cutCreation(t *testing.T, op *Op, at cut, repeat bool) {
 		t.Fatalf("cut: %v", err)
 	}
 	w.restart()
-	w.verify() // what is half done has its timer
+	w.verify() // the timer of an unfinished creation is set
 	founded := at.step > 2 || at.step == 2 && at.persisted
 	if repeat {
 		first := w.must(home.Token.Secret, "", op, in, "k")
@@ -160,8 +159,7 @@ func cutCreation(t *testing.T, op *Op, at cut, repeat bool) {
 	w.verify()
 }
 
-// A workspace may not be founded when the directory may already have given its
-// slug to another.
+// A workspace can't be founded once the directory may have given its slug to another.
 func TestNewWorkspace_TooLateAfterItsReservation(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
@@ -170,17 +168,17 @@ func TestNewWorkspace_TooLateAfterItsReservation(t *testing.T) {
 	if _, err := w.ask("", "", OnboardWorkspace, in, "k"); !errors.Is(err, errCut) {
 		t.Fatal(err)
 	}
-	w.now = w.now.Add(foundWithin + time.Second) // and no timer has run yet
+	w.now = w.now.Add(foundWithin + time.Second) // no timer has run yet
 	_, err := w.ask("", "", OnboardWorkspace, in, "k")
 	wantCode(t, err, CodeUnavailable)
 	w.pass(resolveAfter)
-	// The reservation is released, its key with it.
+	// The reservation is released together with its key's answer.
 	w.must("", "", OnboardWorkspace, in, "k")
 	w.verify()
 }
 
-// A deleted workspace is not made again by a repeat of the request that made it,
-// neither at once nor later.
+// A repeat of the request that made a deleted workspace does not make it again, at once
+// or later.
 func TestNewWorkspace_KeyOfADeletedWorkspace(t *testing.T) {
 	t.Parallel()
 	for _, op := range []*Op{CreateWorkspace, OnboardWorkspace} {
@@ -208,7 +206,7 @@ func TestNewWorkspace_KeyOfADeletedWorkspace(t *testing.T) {
 	}
 }
 
-// Nor by a repeat that is on its way while the workspace is deleted.
+// The same holds for a repeat that runs during the deletion.
 func TestNewWorkspace_DeletedWhileRepeated(t *testing.T) {
 	t.Parallel()
 	for _, op := range []*Op{CreateWorkspace, OnboardWorkspace} {

@@ -10,8 +10,8 @@ import (
 	"switchyard/storage"
 )
 
-// traces counts the keys that are a workspace's, or tell of it: its own range, its
-// timers in the shard's, and what the directory knows.
+// traces counts the keys of a workspace: in its own range, its timers in the shard's,
+// and its rows in the directory.
 func (w *testService) traces(id WorkspaceID) (n int) {
 	w.Helper()
 	raw := id.raw()
@@ -56,8 +56,7 @@ func TestDeleteWorkspace_LeavesNothing(t *testing.T) {
 	w.verify()
 }
 
-// The answer counts the attachments that go with the workspace, also when it is
-// given again.
+// The answer has the number of the workspace's attachments, also when it is repeated.
 func TestDeleteWorkspace_CountsAttachments(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
@@ -102,8 +101,8 @@ func TestDeleteWorkspace_Callers(t *testing.T) {
 	w.verify()
 }
 
-// A deletion that dies at any of its steps is finished by its timer once it was
-// decided, and a repeat gives the one answer.
+// A decided deletion that crashes at any step is completed by its timer, and a repeat
+// has one answer.
 func TestDeleteWorkspace_CutAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for step := 1; step <= 6; step++ {
@@ -149,7 +148,8 @@ func cutDeletion(t *testing.T, at cut, repeat bool) {
 	if n := w.traces(gone.ID); n != 0 {
 		t.Errorf("%d keys are left", n)
 	}
-	// Also when all is over the answer is repeated, to the same caller only.
+	// The answer is also repeated after the end of the deletion, to the same caller
+	// only.
 	if reply := w.must(home.Token.Secret, gone.ID, DeleteWorkspace, &None{}, "k"); !reply.Replayed {
 		t.Error("not replayed")
 	}
@@ -183,7 +183,7 @@ func TestDeleteWorkspace_InSeveralBatches(t *testing.T) {
 	w.verify()
 }
 
-// A command let in before the workspace's end and carried out after it changes
+// A command that was admitted before the workspace's deletion and runs after it changes
 // nothing, not even a counter.
 func TestDeleteWorkspace_LateCommand(t *testing.T) {
 	t.Parallel()
@@ -205,8 +205,7 @@ func TestDeleteWorkspace_LateCommand(t *testing.T) {
 	w.verify()
 }
 
-// What earlier commands of the same batch counted is not written behind the
-// erasure.
+// Counters of earlier commands in the same batch are not written after the erasure.
 func TestDeleteWorkspace_InABatchWithOthers(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)

@@ -70,14 +70,14 @@ func TestSend_HeadersAndSignatures(t *testing.T) {
 	if s := Signature("whsec_a", "1", []byte("b")); len(s) != 64 || s != strings.ToLower(s) {
 		t.Errorf("signature %q", s)
 	}
-	// The example of the Standard Webhooks specification.
+	// This is the example of the Standard Webhooks specification.
 	const example = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 	if s := StandardSignature("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", []byte(`{"test": 2432232314}`)); s != example {
 		t.Errorf("signature %q, want %q", s, example)
 	}
 }
 
-// raw is a receiver that speaks whatever the test likes.
+// raw starts a receiver that sends any bytes.
 func raw(t *testing.T, answer func(net.Conn)) (url string, accepted *atomic.Int64) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -203,14 +203,14 @@ func TestSend_KeepsConnections(t *testing.T) {
 	if n := conns.Load(); n != 1 {
 		t.Errorf("%d connections", n)
 	}
-	// One that was closed meanwhile is no failure.
+	// A connection that was closed meanwhile is not a failure.
 	s.CloseClientConnections()
 	if r := c.Send(t.Context(), delivery(s.URL)); r.Failure != "" {
 		t.Error(r)
 	}
 }
 
-// names is a resolver that answers from a list, and each time with the next.
+// names returns a resolver that answers with the next address of a list each time.
 func names(t *testing.T, addresses ...string) *net.Resolver {
 	t.Helper()
 	var asked atomic.Int64
@@ -236,7 +236,7 @@ func answerNames(conn net.Conn, next func() string) {
 		if _, err := io.ReadFull(conn, query); err != nil {
 			return
 		}
-		end := 12 // of the question
+		end := 12 // end of the question
 		for query[end] != 0 {
 			end += int(query[end]) + 1
 		}
@@ -253,7 +253,7 @@ func answerNames(conn net.Conn, next func() string) {
 	}
 }
 
-// What counts is the address that is dialed, not what the name meant before.
+// The guard checks the address that is dialed, not an earlier answer for the name.
 func TestSend_NamesThatChangeTheirMeaning(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int64
@@ -262,7 +262,7 @@ func TestSend_NamesThatChangeTheirMeaning(t *testing.T) {
 	port := netip.MustParseAddrPort(strings.TrimPrefix(s.URL, "http://")).Port()
 	url := "http://receiver.example:" + strconv.Itoa(int(port))
 
-	// Allowed at first, when the test itself looks; then private.
+	// The first answers, which the test itself uses, are allowed; the last is private.
 	resolver := names(t, "127.0.0.1", "127.0.0.1", "127.0.0.2")
 	first := netip.MustParseAddr("127.0.0.1")
 	if got, err := resolver.LookupNetIP(t.Context(), "ip4", "receiver.example"); err != nil || got[0].Unmap() != first {
@@ -272,7 +272,7 @@ func TestSend_NamesThatChangeTheirMeaning(t *testing.T) {
 	if r := c.Send(t.Context(), delivery(url)); r.Failure != "" || calls.Load() != 1 {
 		t.Fatalf("result %+v", r)
 	}
-	c.Close() // so that it dials anew
+	c.Close() // so that it dials again
 	if r := c.Send(t.Context(), delivery(url)); !strings.Contains(r.Failure, "does not send to") || calls.Load() != 1 {
 		t.Errorf("result %+v", r)
 	}
@@ -296,8 +296,7 @@ func TestSend_AsksForEveryAddress(t *testing.T) {
 	}
 }
 
-// The names of the service's own network must not be told apart from names there are
-// not.
+// Private names of the service's network must look the same as unknown names.
 func TestSend_UnknownNamesAndPrivateAddressesLookAlike(t *testing.T) {
 	t.Parallel()
 	nobody := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// snippet gives the code of a language that docs/webhooks.md shows.
+// snippet returns the code that docs/webhooks.md shows for a language.
 func snippet(t *testing.T, language string) string {
 	t.Helper()
 	doc, err := os.ReadFile("../../docs/webhooks.md")
@@ -27,7 +27,7 @@ func snippet(t *testing.T, language string) string {
 	return code + "\n"
 }
 
-// request is what a receiver is given, and whether it is to be believed.
+// request is a receiver's request, and whether its signature is valid.
 type request struct {
 	name                         string
 	timestamp, signature, secret string
@@ -57,7 +57,7 @@ func requests() []request {
 	}
 }
 
-// run runs a program and tells whether it believed the request.
+// run runs a program and reports whether it accepted the request.
 func run(t *testing.T, program string, args ...string) bool {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
@@ -81,7 +81,7 @@ func interpreter(t *testing.T, name string) string {
 	return path
 }
 
-// inFile writes a text to a file of the test's.
+// inFile writes a text to a temporary file.
 func inFile(t *testing.T, name, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)
@@ -147,8 +147,8 @@ func main() {
 func TestDocs_TypeScript(t *testing.T) {
 	t.Parallel()
 	node := interpreter(t, "node")
-	// Old versions of node don't strip types, so that is done here; it is the
-	// annotations of one signature.
+	// Old versions of node don't strip types, so the test removes the annotations of
+	// one signature.
 	code := strings.NewReplacer(
 		"secret: string", "secret", "headers: Record<string, string>", "headers", "body: Buffer", "body", "now: number = ", "now = ", "): boolean {", ") {",
 	).Replace(snippet(t, "typescript"))
