@@ -67,7 +67,7 @@ const (
 	attachmentChunk   storage.TableID = 58 // attachment, number -> bytes
 	issueByOpenChild  storage.TableID = 59 // parent, child that is not closed
 
-	// What issues refer to.
+	// Records that issues refer to.
 	labelTable    storage.TableID = 60
 	projectTable  storage.TableID = 61
 	cycleTable    storage.TableID = 62

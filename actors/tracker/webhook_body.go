@@ -34,9 +34,9 @@ type deliveryBody struct {
 	ChangesOmitted *DeliveryOmission `json:"changesOmitted,omitempty"`
 }
 
-// BriefDelivery gives the body of a delivery of an event: the event itself, or, where its
-// data or changes have more than most bytes, the event with null in their place and the
-// address to read it at. base is the service's URL, without a slash at its end.
+// BriefDelivery returns the body of a delivery: the event or, if its data or changes
+// have more than most bytes, the event with null in their place and the address to read
+// it at. base is the service's URL, without a slash at its end.
 func BriefDelivery(event []byte, base string, most int) ([]byte, error) {
 	if len(event) <= most {
 		return event, nil

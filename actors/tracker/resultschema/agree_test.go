@@ -11,14 +11,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// failer is a test of any kind.
+// failer is a test, a benchmark or a rapid.T.
 type failer interface {
 	Helper()
 	Fatalf(string, ...any)
 }
 
-// holds checks a value against a schema, and that the search for the first fault and
-// for all of them say the same. Nil when the schema is none.
+// holds checks a value against a schema, and that the search for the first fault has
+// the same result as the search for all. It returns nil if the schema is not valid.
 func holds(t failer, schema, value string) (s *Schema, fits bool) {
 	t.Helper()
 	s, err := Compile([]byte(schema))
@@ -40,8 +40,8 @@ func holds(t failer, schema, value string) (s *Schema, fits bool) {
 	return s, len(told) == 0
 }
 
-// agrees holds a value against a schema, here and with the library's own validation.
-// That knows no bound, so it is only for schemas that are known to be harmless.
+// agrees checks a value here and with the library's own validation, which has no
+// limits, so it is only for harmless schemas.
 func agrees(t failer, schema, value string) {
 	t.Helper()
 	s, fits := holds(t, schema, value)
@@ -71,7 +71,7 @@ func agrees(t failer, schema, value string) {
 	}
 }
 
-// author writes schemas and values that have to do with each other.
+// author generates related schemas and values.
 type author struct{ *rapid.T }
 
 func (a author) pick(list ...string) string { return rapid.SampledFrom(list).Draw(a.T, "pick") }
@@ -174,12 +174,13 @@ func (a author) keyword(depth int) (name, of string) {
 	return "enum", "[" + a.value(1) + `,"zz"]`
 }
 
-// Whatever is written in a schema, the library finds the same values to fit.
+// For any schema the library accepts the same values.
 func TestCheck_AgreesWithTheLibrary(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		a := author{t}
-		// What is referred to goes into the value, so that nothing refers to itself.
+		// The referenced schemas apply to parts of the value, so that none refers to
+		// itself.
 		schema := fmt.Sprintf(`{"definitions":{"d0":{"type":["array","string","object"],"items":%s,"properties":{"a":%s}},"d1":{"not":%s}},"allOf":[%s]}`,
 			a.schema(1), a.schema(1), a.pick(`{"type":"null"}`, `{"$ref":"#/definitions/d0"}`), a.schema(3))
 		if _, err := Compile([]byte(schema)); err != nil && !strings.Contains(err.Error(), "itself") && !strings.Contains(err.Error(), "enum") {
@@ -191,8 +192,8 @@ func TestCheck_AgreesWithTheLibrary(t *testing.T) {
 	})
 }
 
-// No schema and value make a check panic, or disagree with itself; with -fuzz also none
-// makes it long, since the fuzzer gives up on what is.
+// No schema and value make a check panic, or contradict itself. With -fuzz none makes
+// it long, either, since the fuzzer stops at slow inputs.
 func FuzzCheck(f *testing.F) {
 	for _, h := range hostiles() {
 		f.Add(h.schema, h.value)

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// hostile is a schema, and a value to hold against it, made to cost as much as
-// possible.
+// hostile is a schema and a value whose check is as costly as possible.
 type hostile struct {
 	name, schema, value string
 }
@@ -25,7 +24,7 @@ func nest(n int, open, within, end string) string {
 	return strings.Repeat(open, n) + within + strings.Repeat(end, n)
 }
 
-// hostiles are what anybody may send.
+// hostiles returns inputs that any client could send.
 func hostiles() []hostile {
 	long := strings.Repeat("x", 250_000)
 	return []hostile{
@@ -132,8 +131,8 @@ func hostiles() []hostile {
 	}
 }
 
-// Whatever is asked, the work ends where it is bounded to end: what little may be
-// charged in advance of the last step is all that is spent beyond.
+// Every check ends at its limit of steps, or a little beyond it: the last charge may
+// exceed the rest.
 func TestHostile_Ends(t *testing.T) {
 	t.Parallel()
 	for _, h := range hostiles() {
@@ -155,8 +154,8 @@ func TestHostile_Ends(t *testing.T) {
 	}
 }
 
-// The figure to look at is the worst: it is what one request can cost. Both reading
-// the schema and checking are in it.
+// BenchmarkHostile measures what one request can cost, reading the schema included. The
+// worst figure is the one that counts.
 func BenchmarkHostile(b *testing.B) {
 	for _, h := range hostiles() {
 		b.Run(strings.ReplaceAll(h.name, " ", "_"), func(b *testing.B) {

@@ -14,7 +14,7 @@ func compile(t testing.TB, schema string) *Schema {
 	return s
 }
 
-// What is told names the place and what is wanted there.
+// Each fault has the place in the value and the requirement.
 func TestCheck_Tells(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -148,7 +148,7 @@ func TestCompile_PatternsTogether(t *testing.T) {
 	}
 }
 
-// A schema is used by many at once, also its patterns and formats.
+// A schema, with its patterns and formats, is safe for concurrent use.
 func TestSchema_ManyAtOnce(t *testing.T) {
 	t.Parallel()
 	s := compile(t, `{"items":{"format":"regex","pattern":"a"},"uniqueItems":true}`)
