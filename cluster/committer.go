@@ -41,35 +41,35 @@ type committer struct {
 	to     applier
 	tuning *tuning
 
-	wake  chan struct{} // capacity 1: there is something to look at
-	slots chan struct{} // one token per entry in flight
-	fly   chan *entry   // in the order of the log; as many as there are slots
-	quit  chan struct{}
-	ended sync.WaitGroup
+	wake     chan struct{} // capacity 1: there is something to look at
+	slots    chan struct{} // one token per entry in flight
+	inFlight chan *entry   // in the order of the log; as many as there are slots
+	quit     chan struct{}
+	ended    sync.WaitGroup
 
-	mu      sync.Mutex
-	epoch   uint64 // 0: nothing is taken
-	closed  bool   // submit is not there, or going
-	queue   []proposal
-	bytes   int
-	refused []refusal // as many as callers wait for an answer; drained at once
+	mu       sync.Mutex
+	epoch    uint64 // 0: nothing is taken
+	closed   bool   // submit is not there, or going
+	queue    []proposal
+	bytes    int
+	refusals []refusal // as many as callers wait for an answer; drained at once
 
-	spare sync.Pool // *entry with buffers to use again
+	pool sync.Pool // *entry with buffers to use again
 
 	entries, batches atomic.Uint64
 }
 
 func newCommitter(to applier, t *tuning) *committer {
 	c := &committer{
-		to:     to,
-		tuning: t,
-		wake:   make(chan struct{}, 1),
-		slots:  make(chan struct{}, t.inFlight),
-		fly:    make(chan *entry, t.inFlight),
-		quit:   make(chan struct{}),
-		closed: true,
+		to:       to,
+		tuning:   t,
+		wake:     make(chan struct{}, 1),
+		slots:    make(chan struct{}, t.inFlight),
+		inFlight: make(chan *entry, t.inFlight),
+		quit:     make(chan struct{}),
+		closed:   true,
 	}
-	c.spare.New = func() any { return new(entry) }
+	c.pool.New = func() any { return new(entry) }
 	return c
 }
 
@@ -80,22 +80,22 @@ func (c *committer) run() {
 	c.mu.Unlock()
 	c.ended.Add(2)
 	go c.submit()
-	go c.settle()
+	go c.awaitEntries()
 }
 
-// open takes proposals of an epoch from now on.
-func (c *committer) open(epoch uint64) {
+// beginEpoch takes proposals of an epoch from now on.
+func (c *committer) beginEpoch(epoch uint64) {
 	c.mu.Lock()
 	c.epoch = epoch
 	c.mu.Unlock()
 }
 
-// shut takes no more, and refuses what waits. What is in flight runs its course.
-func (c *committer) shut() {
+// endEpoch takes no more, and refuses what waits. What is in flight runs its course.
+func (c *committer) endEpoch() {
 	c.mu.Lock()
 	c.epoch = 0
 	for _, p := range c.queue {
-		c.refused = append(c.refused, refusal{p.done, errNotOwner})
+		c.refusals = append(c.refusals, refusal{p.done, errNotOwner})
 	}
 	c.queue, c.bytes = nil, 0
 	c.mu.Unlock()
@@ -112,9 +112,9 @@ func (c *committer) drain() {
 	}
 }
 
-// end shuts the committer for good and returns when everything is answered.
-func (c *committer) end() {
-	c.shut()
+// stop shuts the committer for good and returns when everything is answered.
+func (c *committer) stop() {
+	c.endEpoch()
 	c.mu.Lock()
 	if !c.closed {
 		c.closed = true
@@ -143,7 +143,7 @@ func (c *committer) propose(epoch uint64, batch []byte, done func(error)) {
 		err = errQueueFull
 	}
 	if err != nil {
-		c.refused = append(c.refused, refusal{done, err})
+		c.refusals = append(c.refusals, refusal{done, err})
 	} else {
 		c.queue = append(c.queue, proposal{batch, done})
 		c.bytes += len(batch)
@@ -161,11 +161,11 @@ func (c *committer) signal() {
 
 func (c *committer) submit() {
 	defer c.ended.Done()
-	defer close(c.fly)
+	defer close(c.inFlight)
 	for {
 		c.mu.Lock()
-		refused := c.refused
-		c.refused = nil
+		refused := c.refusals
+		c.refusals = nil
 		var slots chan struct{} // nil, which blocks, while nothing waits
 		if len(c.queue) > 0 {
 			slots = c.slots
@@ -180,9 +180,9 @@ func (c *committer) submit() {
 		}
 		select {
 		case slots <- struct{}{}:
-			if e := c.take(); e != nil {
+			if e := c.nextEntry(); e != nil {
 				e.future = c.to.Apply(e.data)
-				c.fly <- e
+				c.inFlight <- e
 			} else {
 				<-c.slots
 			}
@@ -192,9 +192,9 @@ func (c *committer) submit() {
 	}
 }
 
-// take merges what waits, up to an entry's bounds; nil when nothing does.
-func (c *committer) take() *entry {
-	e := c.spare.Get().(*entry)
+// nextEntry merges what waits, up to an entry's bounds; nil when nothing does.
+func (c *committer) nextEntry() *entry {
+	e := c.pool.Get().(*entry)
 	c.mu.Lock()
 	n, size := 0, 0
 	for n < len(c.queue) && n < c.tuning.entryBatches {
@@ -218,7 +218,7 @@ func (c *committer) take() *entry {
 	}
 	c.mu.Unlock()
 	if n == 0 {
-		c.spare.Put(e)
+		c.pool.Put(e)
 		return nil
 	}
 	if size := mergedSize(e.proposals); cap(e.data) < size {
@@ -231,11 +231,11 @@ func (c *committer) take() *entry {
 }
 
 // keptBuffer is the largest entry buffer that is used again.
-const keptBuffer = 256 << 10
+const maxPooledBuffer = 256 << 10
 
-func (c *committer) settle() {
+func (c *committer) awaitEntries() {
 	defer c.ended.Done()
-	for e := range c.fly {
+	for e := range c.inFlight {
 		err := e.future.Error()
 		if err == nil {
 			// The commit point: a quorum has the entry on disk and this node's state
@@ -252,15 +252,15 @@ func (c *committer) settle() {
 		clear(e.proposals)
 		e.proposals, e.future = e.proposals[:0], nil
 		// After a failure Raft may hold on to the bytes.
-		if err != nil || cap(e.data) > keptBuffer {
+		if err != nil || cap(e.data) > maxPooledBuffer {
 			e.data = nil
 		}
-		c.spare.Put(e)
+		c.pool.Put(e)
 	}
 }
 
-// waiting is the number of proposals in the queue, and their bytes.
-func (c *committer) waiting() (batches, bytes int) {
+// queued is the number of proposals in the queue, and their bytes.
+func (c *committer) queued() (batches, bytes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.queue), c.bytes

@@ -109,8 +109,8 @@ func TestCommitter_MergesInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ct := newCommitterTest(t, func(tu *tuning) { tu.inFlight, tu.entryBatches = 2, 5 })
-		defer ct.c.end()
-		ct.c.open(3)
+		defer ct.c.stop()
+		ct.c.beginEpoch(3)
 		ct.propose(3, "a0")
 		synctest.Wait()
 		ct.propose(3, "a1")
@@ -122,7 +122,7 @@ func TestCommitter_MergesInOrder(t *testing.T) {
 		if len(ct.held.entries) != 2 {
 			t.Fatalf("%d entries in flight", len(ct.held.entries))
 		}
-		if batches, bytes := ct.c.waiting(); batches != 7 || bytes == 0 {
+		if batches, bytes := ct.c.queued(); batches != 7 || bytes == 0 {
 			t.Fatalf("%d wait, %d bytes", batches, bytes)
 		}
 		for i := range 4 {
@@ -146,7 +146,7 @@ func TestCommitter_MergesInOrder(t *testing.T) {
 				t.Errorf("%s: %v", row, err)
 			}
 		}
-		if batches, bytes := ct.c.waiting(); batches != 0 || bytes != 0 {
+		if batches, bytes := ct.c.queued(); batches != 0 || bytes != 0 {
 			t.Fatalf("%d wait, %d bytes", batches, bytes)
 		}
 	})
@@ -156,8 +156,8 @@ func TestCommitter_BoundsEntryBytes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ct := newCommitterTest(t, func(tu *tuning) { tu.inFlight, tu.entryBytes = 1, 64 })
-		defer ct.c.end()
-		ct.c.open(1)
+		defer ct.c.stop()
+		ct.c.beginEpoch(1)
 		for i := range 5 {
 			ct.propose(1, fmt.Sprintf("row%d", i))
 		}
@@ -184,8 +184,8 @@ func TestCommitter_FullQueueRefusesAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ct := newCommitterTest(t, func(tu *tuning) { tu.inFlight, tu.queueBatches = 1, 2 })
-		defer ct.c.end()
-		ct.c.open(1)
+		defer ct.c.stop()
+		ct.c.beginEpoch(1)
 		for _, row := range []string{"flies", "waits", "waits too", "full", "full too"} {
 			ct.propose(1, row)
 			synctest.Wait()
@@ -210,20 +210,20 @@ func TestCommitter_LossOfLeadership(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ct := newCommitterTest(t, func(tu *tuning) { tu.inFlight = 2 })
-		ct.c.open(1)
+		ct.c.beginEpoch(1)
 		for _, row := range []string{"lost", "never started", "waits"} {
 			ct.propose(1, row)
 			synctest.Wait()
 		}
-		ct.c.shut()
+		ct.c.endEpoch()
 		ct.propose(1, "too late")
 		synctest.Wait()
-		ct.c.open(4)
+		ct.c.beginEpoch(4)
 		ct.propose(1, "of the old epoch")
 		synctest.Wait()
 		ct.held.futures[0].answer <- raft.ErrLeadershipLost
 		ct.held.futures[1].answer <- raft.ErrNotLeader
-		ct.c.end()
+		ct.c.stop()
 		ct.propose(4, "after the end")
 		for row, notApplied := range map[string]bool{"lost": false, "never started": true, "waits": true, "too late": true,
 			"of the old epoch": true, "after the end": true} {
@@ -239,8 +239,8 @@ func TestCommitter_RefusesWhatIsNoBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ct := newCommitterTest(t, func(*tuning) {})
-		defer ct.c.end()
-		ct.c.open(1)
+		defer ct.c.stop()
+		ct.c.beginEpoch(1)
 		got := make(chan error, 2)
 		ct.c.propose(1, make([]byte, batchHeader-1), func(err error) { got <- err })
 		ct.c.propose(1, make([]byte, maxBatch+1), func(err error) { got <- err })
@@ -263,7 +263,7 @@ func TestCommitter_PassesTheResultOn(t *testing.T) {
 		t.Fatal("acknowledged before it was applied")
 	}
 	done := make(chan error, 1)
-	r.group(1).commit.open(epoch + 1) // as a deposed owner's would be, for the state machine
+	r.group(1).commit.beginEpoch(epoch + 1) // as a deposed owner's would be, for the state machine
 	r.Propose(1, epoch+1, write(t, r.store, 1, "fenced"), func(err error) { done <- err })
 	if err := <-done; !errors.Is(err, errFenced) || r.has(t, 1, "fenced") {
 		t.Fatalf("the fence let it pass: %v", err)

@@ -20,12 +20,12 @@ type compactor struct {
 
 	total atomic.Int64  // bytes of log since the last snapshots, all shards
 	wake  chan struct{} // capacity 1
-	// life ends with the compactor.
-	life  context.Context
-	quit  context.CancelFunc
-	ended chan struct{}
+	// ctx ends with the compactor.
+	ctx    context.Context
+	cancel context.CancelFunc
+	ended  chan struct{}
 
-	short atomic.Bool // of space: truncate what there is
+	reclaimNow atomic.Bool // of space: truncate what there is
 }
 
 // compactRetry is how long after a failure nothing is tried.
@@ -45,7 +45,7 @@ func (c *compactor) shrunk(covered int64) { c.total.Add(-covered) }
 
 // reclaim has every log truncated and its space given back. It does not block.
 func (c *compactor) reclaim() {
-	c.short.Store(true)
+	c.reclaimNow.Store(true)
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -57,7 +57,7 @@ func (c *compactor) run() {
 	for {
 		select {
 		case <-c.wake:
-		case <-c.life.Done():
+		case <-c.ctx.Done():
 			return
 		}
 		if c.compact() {
@@ -65,7 +65,7 @@ func (c *compactor) run() {
 		}
 		select {
 		case <-time.After(compactRetry):
-		case <-c.life.Done():
+		case <-c.ctx.Done():
 			return
 		}
 	}
@@ -79,7 +79,7 @@ func (c *compactor) compact() bool {
 	if len(groups) == 0 {
 		return true
 	}
-	short := c.short.Swap(false)
+	short := c.reclaimNow.Swap(false)
 	if c.total.Load() >= c.tuning.totalBytes {
 		least = min(least, c.tuning.totalBytes/int64(2*len(groups)))
 	}
@@ -104,7 +104,7 @@ func (c *compactor) compact() bool {
 	}
 	snapshots.Wait()
 	if short {
-		if err := c.compactLog(c.life); err != nil && c.life.Err() == nil {
+		if err := c.compactLog(c.ctx); err != nil && c.ctx.Err() == nil {
 			failed.Store(true)
 			c.logger.Warn("space of the logs could not be given back", "error", err)
 		}
@@ -112,9 +112,9 @@ func (c *compactor) compact() bool {
 	return !failed.Load()
 }
 
-// end stops the compactor and waits for the snapshots it is making.
-func (c *compactor) end(ctx context.Context) error {
-	c.quit()
+// stop stops the compactor and waits for the snapshots it is making.
+func (c *compactor) stop(ctx context.Context) error {
+	c.cancel()
 	select {
 	case <-c.ended:
 		return nil

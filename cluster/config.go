@@ -79,7 +79,7 @@ const (
 
 // heartbeatTimeout is how long a follower waits for its leader before it stands for
 // election. A read lease is 0.6 of it.
-const heartbeatTimeout = 800 * time.Millisecond
+const electionTimeout = 800 * time.Millisecond
 
 // tuning holds the sizes and times that tests change.
 type tuning struct {
@@ -106,7 +106,7 @@ const maxBatch = 12 << 20
 func defaultTuning() tuning {
 	base := time.Now()
 	return tuning{
-		lease:         heartbeatTimeout * 6 / 10,
+		lease:         electionTimeout * 6 / 10,
 		entryBytes:    4 << 20,
 		entryBatches:  1024,
 		inFlight:      4,

@@ -87,8 +87,8 @@ func (l *load) await(acks int) {
 	}
 }
 
-// stands is what was acknowledged up to now.
-func (l *load) stands() map[storage.Shard]map[uint64]uint64 {
+// acknowledged is what was acknowledged up to now.
+func (l *load) acknowledged() map[storage.Shard]map[uint64]uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := map[storage.Shard]map[uint64]uint64{}
@@ -173,7 +173,7 @@ func TestRestart_AfterCrashAtAnyPoint(t *testing.T) {
 					l.await(50 + random.IntN(1500))
 				}
 				// What is acknowledged before the crash must outlive it.
-				stands = l.stands()
+				stands = l.acknowledged()
 				fs = fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: random.IntN(101), RNG: random})
 				l.stop()
 				r.stop()
@@ -196,7 +196,7 @@ func TestRestart_AfterCrashDuringClose(t *testing.T) {
 		l := startLoad(r, 6, stands)
 		l.await(300)
 		l.stop()
-		stands = l.stands()
+		stands = l.acknowledged()
 		closed := make(chan error, 1)
 		go func() { closed <- r.Close(context.Background()) }()
 		clones := make([]*vfs.MemFS, 1+random.IntN(30))

@@ -29,7 +29,7 @@
 // have heard yet that it ended.
 //
 // A read lease counts from when the messages were sent that a quorum of voters
-// answered, which the witness between a group and its transport keeps note of.
+// answered, which the tracking transport between a group and its transport keeps note of.
 //
 // # The life of a snapshot
 //
@@ -44,7 +44,7 @@
 // # The life of a replica
 //
 // The owner of the directory looks once a second, more often while something moves:
-// the mover gathers every member's groupReports, plan turns them into steps, and
+// the rebalancer gathers every member's groupReports, plan turns them into steps, and
 // the steps go to the shards' leaders. Nothing is remembered of a move under way;
 // the groups' members say how far it is, so that another owner carries on with it.
 // A replica is hosted empty, added as a non-voter, promoted when it has caught up,
@@ -66,7 +66,7 @@
 // until gossip shows a node of a cluster, and asks that one to be taken in; the registry
 // has its row before it learns the cluster's id. With --bootstrap-expect as many
 // empty nodes as expected have the one with the lowest name form a cluster, once each
-// of them has pledged itself to it (Decision 52). A name is bound to its instance
+// of them has voted for it (Decision 52). A name is bound to its instance
 // until an operator removes the node, and then until no group has it as a member: Raft
 // knows voters by name, and an empty disk under the name of one would forget its votes.
 //
@@ -77,21 +77,21 @@
 //
 // Per shard: Raft's own; lead (group.lead), the only one that claims, releases
 // and calls the Watcher; the committer's two, submit and settle, which call the
-// proposals' callbacks; witness.pump, which passes on what other members send; and
+// proposals' callbacks; trackingTransport.relayRequests, which passes on what other members send; and
 // at most one lease round at a time, run on demand. Per node: the compactor, which
-// snapshots and truncates logs; the vigil, unless the node is alone, which has
-// followers notice a silent leader; members.keep, which
-// reaches for members that are gone; registry.enroll, which keeps the node's own row
+// snapshots and truncates logs; the leaderWatchdog, unless the node is alone, which has
+// followers notice a silent leader; gossip.maintain, which
+// reaches for members that are gone; registry.keepRegistered, which keeps the node's own row
 // in the registry; memberlist's own, whose callbacks only note what they hear; the
-// peer port's, one that accepts and one per control connection; the pulse's, one
+// peer port's, one that accepts and one per control connection; the heartbeat's, one
 // question per other node at a time; and, while the node owns the directory, the
-// mover's loop, which asks and acts through goroutines of one round. All of them end
+// rebalancer's loop, which asks and acts through goroutines of one round. All of them end
 // with Node.Close.
 //
 // # Between nodes
 //
 // The peer port (peers) carries Raft's streams of all groups, forwarded HTTP
-// requests and control requests, told apart by a connection's first byte. The pulse
+// requests and control requests, told apart by a connection's first byte. The heartbeat
 // asks every other node twice a second whether it is there and what it owns; the shard
 // map is what came of it, read by every request.
 package cluster

@@ -39,7 +39,7 @@ func crashable(t testing.TB, names ...string) (*network, map[string]*vfs.MemFS) 
 	for shard := range storage.Shard(2) {
 		w.owner(t, shard, names[0])
 		for _, name := range names[1:] {
-			w.enlist(t, first, shard, name)
+			w.addVoter(t, first, shard, name)
 		}
 	}
 	return w, disks
@@ -91,7 +91,7 @@ func TestFaults_OneWayCuts(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			w, _ := trio(t, 1)
+			w, _ := threeNodes(t, 1)
 			a := w.nodes["a"]
 			a.mustPropose(t, 1, "before")
 			for _, way := range ways {
@@ -116,7 +116,7 @@ func TestFaults_OneWayCuts(t *testing.T) {
 // listens.
 func TestFaults_RemovedReplicaDisturbsNobody(t *testing.T) {
 	t.Parallel()
-	w, _ := trio(t, 1)
+	w, _ := threeNodes(t, 1)
 	a, c := w.nodes["a"], w.nodes["c"]
 	epoch, _ := a.Owner(1)
 	w.isolate(true, "c", "a", "b")
@@ -142,7 +142,7 @@ func TestFaults_RemovedReplicaDisturbsNobody(t *testing.T) {
 		t.Error("the leader's replica was dropped")
 	}
 	// It may come back as an empty one.
-	w.enlist(t, a, 1, "c")
+	w.addVoter(t, a, 1, "c")
 	w.same(t, 1, "a", "b", "c")
 }
 
@@ -156,7 +156,7 @@ func TestFaults_OwnerDiesWhileItsGroupGrows(t *testing.T) {
 	}
 	a, b, c := w.nodes["a"], w.nodes["b"], w.nodes["c"]
 	w.owner(t, 1, "a")
-	w.enlist(t, a, 1, "b")
+	w.addVoter(t, a, 1, "b")
 	if err := c.hostReplica(1); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestFaults_OwnerDiesWhileItsGroupGrows(t *testing.T) {
 	}
 	until(t, "both follow", func() bool {
 		_, others, _ := b.group(1).members()
-		lag, follows := a.group(1).witness.peer(a.group(1).raft.CurrentTerm(), "c", heartbeatTimeout)
+		lag, follows := a.group(1).tracking.followerProgress(a.group(1).raft.CurrentTerm(), "c", electionTimeout)
 		return len(others) == 1 && follows && lag == 0
 	})
 	w.set(true, "a", "b")
@@ -183,7 +183,7 @@ func TestFaults_OwnerDiesWhileItsGroupGrows(t *testing.T) {
 // follow is not promoted.
 func TestFaults_MembersAreChangedWithCare(t *testing.T) {
 	t.Parallel()
-	w, _ := trio(t, 1)
+	w, _ := threeNodes(t, 1)
 	a := w.nodes["a"]
 	w.boot(t, "d", vfs.NewMem(), false, 1)
 	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaAdd, "d"}); err != nil {
@@ -233,20 +233,20 @@ func TestFaults_CrashWhileDropping(t *testing.T) {
 	}
 	disks["b"] = w.kill(t, "b", disks["b"], "a") // what was deleted is so for good
 	w.boot(t, "b", disks["b"], false, 1)
-	w.enlist(t, a, 1, "b")
+	w.addVoter(t, a, 1, "b")
 	w.same(t, 1, "a", "b")
 }
 
 // BenchmarkFailover measures how long a shard has no owner when its owner dies.
 // Run it with -benchtime 20x.
 func BenchmarkFailover(b *testing.B) {
-	w, _ := trio(b, 1)
+	w, _ := threeNodes(b, 1)
 	names := []string{"a", "b", "c"}
 	var all []time.Duration
 	for b.Loop() {
 		owner := w.owner(b, 1, names...)
 		for _, name := range namesBut(names, owner.Name()) {
-			until(b, "all follow", func() bool { return len(owner.group(1).heirs(name)) == 1 })
+			until(b, "all follow", func() bool { return len(owner.group(1).successors(name)) == 1 })
 		}
 		rest := namesBut(names, owner.Name())
 		began := time.Now()

@@ -12,7 +12,7 @@ type flusher struct {
 
 	writes atomic.Uint64 // batches committed
 
-	turn    sync.Mutex // held through a flush
+	flushMu sync.Mutex // held through a flush
 	flushed uint64     // writes before the last flush began; under turn
 
 	mu   sync.Mutex
@@ -41,8 +41,8 @@ func (f *flusher) flush() error {
 	f.next = round
 	f.mu.Unlock()
 
-	f.turn.Lock()
-	defer f.turn.Unlock()
+	f.flushMu.Lock()
+	defer f.flushMu.Unlock()
 	f.mu.Lock()
 	f.next = nil
 	f.mu.Unlock()

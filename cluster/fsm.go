@@ -31,10 +31,10 @@ type stateMachine struct {
 	shrunk func(covered int64)
 
 	snapshots *snapshotStore
-	tenancy   tenancy
-	// outrun is told that Raft's member must be made anew before it can follow the
+	guard     installGuard
+	// needsReopen is told that Raft's member must be made anew before it can follow the
 	// log again. It must not block.
-	outrun func()
+	needsReopen func()
 
 	// Owned by Raft's state machine goroutine.
 	at    position
@@ -46,8 +46,8 @@ type stateMachine struct {
 	applied atomic.Uint64 // at.applied, for others to see
 	pending atomic.Int64  // bytes of log since the last snapshot
 
-	settling sync.Mutex // held while pending is reduced
-	installs int        // snapshots put in place; under settling
+	pendingMu sync.Mutex // held while pending is reduced
+	installs  int        // snapshots put in place; under settling
 }
 
 func newStateMachine(store *storage.Store, shard storage.Shard, f *flusher) (*stateMachine, error) {
@@ -56,7 +56,7 @@ func newStateMachine(store *storage.Store, shard storage.Shard, f *flusher) (*st
 		return nil, fmt.Errorf("read the position of shard %d: %w", shard, err)
 	}
 	m := &stateMachine{shard: shard, db: store.State(), flusher: f, at: at, key: positionKey(shard),
-		fail: func(error) {}, grown: func(int64, int64) {}, shrunk: func(int64) {}, outrun: func() {}}
+		fail: func(error) {}, grown: func(int64, int64) {}, shrunk: func(int64) {}, needsReopen: func() {}}
 	m.applied.Store(at.applied)
 	return m, nil
 }
@@ -82,7 +82,7 @@ func (m *stateMachine) ApplyBatch(logs []*raft.Log) []any {
 			return
 		}
 		if err := m.write(batch, next); err != nil {
-			m.stop(err)
+			m.halt(err)
 			for i := since; i < end; i++ {
 				results[i] = m.err
 			}
@@ -105,9 +105,9 @@ func (m *stateMachine) ApplyBatch(logs []*raft.Log) []any {
 		result, err := m.apply(batch, &next, l)
 		if err != nil {
 			// What the open batch holds is in the log, and comes again at the next start.
-			m.abandon(batch)
+			m.discard(batch)
 			batch = nil
-			m.stop(fmt.Errorf("apply entry %d of shard %d: %w", l.Index, m.shard, err))
+			m.halt(fmt.Errorf("apply entry %d of shard %d: %w", l.Index, m.shard, err))
 			for j := since; j <= i; j++ {
 				results[j] = m.err
 			}
@@ -181,7 +181,7 @@ func (m *stateMachine) write(batch *pebble.Batch, next position) error {
 		err = batch.Commit(pebble.NoSync)
 	}
 	if err != nil {
-		m.abandon(batch)
+		m.discard(batch)
 		return fmt.Errorf("apply up to entry %d of shard %d: %w", next.applied, m.shard, err)
 	}
 	m.flusher.written()
@@ -193,21 +193,21 @@ func (m *stateMachine) write(batch *pebble.Batch, next position) error {
 	return nil
 }
 
-// abandon closes a batch after a failure that is reported already.
-func (m *stateMachine) abandon(batch *pebble.Batch) { _ = batch.Close() }
+// discard closes a batch after a failure that is reported already.
+func (m *stateMachine) discard(batch *pebble.Batch) { _ = batch.Close() }
 
-// stop ends the shard's service on this node: going on after an entry that could
+// halt ends the shard's service on this node: going on after an entry that could
 // not be applied would make this replica differ from the others in silence.
-func (m *stateMachine) stop(err error) {
+func (m *stateMachine) halt(err error) {
 	m.err = &Error{message: "the shard's state could not follow its log", cause: err}
 	m.fail(m.err)
 }
 
-// settle notes that a snapshot covered so many bytes of the log. The snapshot was
+// snapshotCovered notes that a snapshot covered so many bytes of the log. The snapshot was
 // begun after so many installs: one more since has settled everything.
-func (m *stateMachine) settle(covered int64, installs int) {
-	m.settling.Lock()
-	defer m.settling.Unlock()
+func (m *stateMachine) snapshotCovered(covered int64, installs int) {
+	m.pendingMu.Lock()
+	defer m.pendingMu.Unlock()
 	if installs != m.installs {
 		return
 	}
@@ -220,8 +220,8 @@ func (m *stateMachine) Snapshot() (raft.FSMSnapshot, error) {
 	if m.err != nil {
 		return nil, m.err
 	}
-	m.settling.Lock()
-	defer m.settling.Unlock()
+	m.pendingMu.Lock()
+	defer m.pendingMu.Unlock()
 	return &snapshot{machine: m, covered: m.pending.Load(), installs: m.installs}, nil
 }
 
@@ -244,7 +244,7 @@ func (s *snapshot) Persist(sink raft.SnapshotSink) error {
 	if err := own.record(); err != nil {
 		return err
 	}
-	s.machine.settle(s.covered, s.installs)
+	s.machine.snapshotCovered(s.covered, s.installs)
 	return nil
 }
 

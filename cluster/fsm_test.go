@@ -184,8 +184,8 @@ func TestApply_BrokenEntryStopsTheShard(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			mt := newMachine(t)
-			told := 0
-			mt.m.fail = func(error) { told++ }
+			rpcErr := 0
+			mt.m.fail = func(error) { rpcErr++ }
 			mt.claim(2, "a")
 			results := mt.m.ApplyBatch([]*raft.Log{mt.batch(2, "with it"), mt.log(2, data), mt.batch(2, "after it")})
 			for i, result := range results {
@@ -195,8 +195,8 @@ func TestApply_BrokenEntryStopsTheShard(t *testing.T) {
 					t.Errorf("result %d is %v", i, result)
 				}
 			}
-			if told != 1 || mt.has("after it") {
-				t.Errorf("told %d times; went on: %v", told, mt.has("after it"))
+			if rpcErr != 1 || mt.has("after it") {
+				t.Errorf("told %d times; went on: %v", rpcErr, mt.has("after it"))
 			}
 			if _, err := mt.m.Snapshot(); err == nil {
 				t.Error("its log would be truncated")

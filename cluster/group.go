@@ -25,7 +25,7 @@ type group struct {
 	machine   *stateMachine
 	raft      *raft.Raft
 	transport raft.Transport
-	witness   *witness // what Raft has for its transport
+	tracking  *trackingTransport // what Raft has for its transport
 	commit    *committer
 	lease     *lease
 
@@ -36,8 +36,8 @@ type group struct {
 	handovers    chan *handoverRequest
 	changing     chan struct{} // capacity 1: one change of members at a time
 
-	began  time.Time // when the member came up
-	heeded time.Time // the leader's last word that the vigil acted upon; the vigil's
+	started        time.Time // when the member came up
+	checkedContact time.Time // the leader's last word that the leaderWatchdog acted upon; the leader watchdog's
 
 	up atomic.Bool // raft, watcher and began are set
 	// epoch is the epoch this node owns the shard in; 0 when it does not.
@@ -70,7 +70,7 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 	g.lease = &lease{
 		length: int64(g.tuning.lease),
 		clock:  g.tuning.clock,
-		verify: g.prove,
+		verify: g.verifyLeadership,
 	}
 	var err error
 	if g.log, err = openLog(store.Raft(), shard); err != nil {
@@ -81,7 +81,7 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 	}
 	g.snapshots = newSnapshotStore(store, g.log, g.tuning, g.stopping)
 	g.machine.snapshots = g.snapshots
-	g.machine.outrun = func() { go n.reopen(g) }
+	g.machine.needsReopen = func() { go n.reopen(g) }
 	g.machine.fail = g.fail
 	g.machine.grown, g.machine.shrunk = n.compactor.grown, n.compactor.shrunk
 	if err := g.snapshots.resume(g.machine.at.applied); err != nil {
@@ -97,7 +97,7 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 // a group of one; else it waits for a leader that counts it in.
 func (g *group) start(transport raft.Transport, w Watcher, found bool) error {
 	g.watcher, g.transport = w, transport
-	g.witness = newWitness(transport, g.tuning.clock, func() uint64 { _, last := g.log.bounds(); return last }, g.welcome)
+	g.tracking = newTrackingTransport(transport, g.tuning.clock, func() uint64 { _, last := g.log.bounds(); return last }, g.interceptVote)
 	stable := &stableStore{db: g.log.db, shard: g.shard}
 	conf := g.raftConfig()
 	exists, err := raft.HasExistingState(g.log, stable, g.snapshots)
@@ -110,14 +110,14 @@ func (g *group) start(transport raft.Transport, w Watcher, found bool) error {
 			return fmt.Errorf("make shard %d: %w", g.shard, err)
 		}
 	}
-	if g.raft, err = raft.NewRaft(conf, g.machine, g.log, stable, g.snapshots, g.witness); err != nil {
-		return errors.Join(fmt.Errorf("start shard %d: %w", g.shard, err), g.witness.Close())
+	if g.raft, err = raft.NewRaft(conf, g.machine, g.log, stable, g.snapshots, g.tracking); err != nil {
+		return errors.Join(fmt.Errorf("start shard %d: %w", g.shard, err), g.tracking.Close())
 	}
-	g.began = time.Now()
+	g.started = time.Now()
 	g.commit.run()
 	go g.lead()
 	g.up.Store(true)
-	return g.hasten()
+	return g.electSelf()
 }
 
 // raftConfig is that of a group that may grow.
@@ -125,12 +125,12 @@ func (g *group) raftConfig() *raft.Config {
 	conf := raft.DefaultConfig()
 	conf.LocalID = raft.ServerID(g.node)
 	conf.Logger = raftLogger{g.logger.With("component", "raft")}
-	// One above what hasten sets, or it would not be a change.
-	conf.HeartbeatTimeout = heartbeatTimeout + time.Millisecond
-	conf.ElectionTimeout = heartbeatTimeout + time.Millisecond
-	// Heartbeats wait for a follower's disk (see witness): as long as followers wait
+	// One above what electSelf sets, or it would not be a change.
+	conf.HeartbeatTimeout = electionTimeout + time.Millisecond
+	conf.ElectionTimeout = electionTimeout + time.Millisecond
+	// Heartbeats wait for a follower's disk (see trackingTransport): as long as followers wait
 	// for their leader, a leader waits for its followers.
-	conf.LeaderLeaseTimeout = heartbeatTimeout
+	conf.LeaderLeaseTimeout = electionTimeout
 	// Whoever is removed is dropped by name, see dropReplica.
 	conf.ShutdownOnRemove = false
 	// Entries carry up to 4 MiB and come a few at a time: long queues would only
@@ -146,12 +146,12 @@ func (g *group) raftConfig() *raft.Config {
 	return conf
 }
 
-// hasten has a member without peers stand for election at once: there is no
+// electSelf has a member without peers stand for election at once: there is no
 // leader it could hear from. Raft looks at once when its time-outs are lowered.
 // (Time-outs of milliseconds would do it too, but the least of them,
 // LeaderLeaseTimeout, can't be raised again when the group grows, and it would
 // wake an idle group a hundred times a second.)
-func (g *group) hasten() error {
+func (g *group) electSelf() error {
 	future := g.raft.GetConfiguration()
 	if err := future.Error(); err != nil {
 		return fmt.Errorf("start shard %d: %w", g.shard, err)
@@ -170,7 +170,7 @@ func (g *group) hasten() error {
 		return nil
 	}
 	settings := g.raft.ReloadableConfig()
-	settings.HeartbeatTimeout, settings.ElectionTimeout = heartbeatTimeout, heartbeatTimeout
+	settings.HeartbeatTimeout, settings.ElectionTimeout = electionTimeout, electionTimeout
 	if err := g.raft.ReloadConfig(settings); err != nil {
 		return fmt.Errorf("start shard %d: %w", g.shard, err)
 	}
@@ -205,7 +205,7 @@ func (g *group) stop(ctx context.Context) error {
 		}
 	}
 	// Without its streams Raft does not wait for answers any more.
-	if err := g.witness.Close(); err != nil {
+	if err := g.tracking.Close(); err != nil {
 		g.logger.Debug("close the group's streams", "error", err)
 	}
 	return within(ctx, g.raft.Shutdown().Error)

@@ -19,16 +19,16 @@ type handoverRequest struct {
 // errNotLeading answers what only a group's leader can do.
 var errNotLeading = errors.New("cluster: this node does not lead the shard")
 
-// hand gives the group's leadership to a voter: this node stops answering, says so
+// handOver gives the group's leadership to a voter: this node stops answering, says so
 // in the log, and then the other one is told to stand. When that fails, this node
 // serves on in a new epoch. A target that does not follow is refused before anything
 // is given up.
-func (g *group) hand(ctx context.Context, to string, release bool) error {
+func (g *group) handOver(ctx context.Context, to string, release bool) error {
 	if g.raft.State() != raft.Leader {
 		return errNotLeading
 	}
-	if heirs := g.heirs(to); len(heirs) == 0 {
-		return g.noHeir(to)
+	if successors := g.successors(to); len(successors) == 0 {
+		return g.noSuccessor(to)
 	}
 	request := &handoverRequest{to: to, release: release, done: make(chan error, 1)}
 	select {
@@ -46,7 +46,7 @@ func (g *group) hand(ctx context.Context, to string, release bool) error {
 	}
 }
 
-func (g *group) noHeir(to string) error {
+func (g *group) noSuccessor(to string) error {
 	if to == "" {
 		return fmt.Errorf("cluster: shard %d has no other voter that follows its log", g.shard)
 	}
@@ -63,16 +63,16 @@ func (g *group) transfer(to string) error {
 	if g.raft.State() != raft.Leader {
 		return errNotLeading
 	}
-	err := g.noHeir(to)
-	for i, heir := range g.heirs(to) {
+	err := g.noSuccessor(to)
+	for i, successor := range g.successors(to) {
 		if i == transferTries {
 			break
 		}
 		// Raft brings the other one up to date first.
-		if err = g.raft.LeadershipTransferToServer(raft.ServerID(heir), raft.ServerAddress(heir)).Error(); err == nil {
+		if err = g.raft.LeadershipTransferToServer(raft.ServerID(successor), raft.ServerAddress(successor)).Error(); err == nil {
 			return nil
 		}
-		err = fmt.Errorf("hand shard %d over to %s: %w", g.shard, heir, err)
+		err = fmt.Errorf("hand shard %d over to %s: %w", g.shard, successor, err)
 		if g.raft.State() != raft.Leader {
 			break
 		}
@@ -80,10 +80,10 @@ func (g *group) transfer(to string) error {
 	return err
 }
 
-// bequeath hands the group over before this member ends, so that nobody waits for
+// transferBeforeStop hands the group over before this member ends, so that nobody waits for
 // an election. It is called by lead.
-func (g *group) bequeath() {
-	if len(g.heirs("")) == 0 {
+func (g *group) transferBeforeStop() {
+	if len(g.successors("")) == 0 {
 		return
 	}
 	if err := g.transfer(""); err != nil {
@@ -91,58 +91,58 @@ func (g *group) bequeath() {
 	}
 }
 
-// heirs are the other voters that follow the log, or only the one that is named.
+// successors are the other voters that follow the log, or only the one that is named.
 // Shards differ in whom they name first. A member without a vote is never told to
 // stand: it would only depose the leader.
-func (g *group) heirs(only string) []string {
+func (g *group) successors(only string) []string {
 	voters, _, err := g.members()
 	if err != nil {
 		return nil
 	}
 	term := g.raft.CurrentTerm()
-	var heirs []string
+	var successors []string
 	for i := range voters {
 		voter := voters[(i+int(g.shard))%len(voters)]
 		if voter == g.node || only != "" && voter != only {
 			continue
 		}
-		if lag, follows := g.witness.peer(term, raft.ServerID(voter), heartbeatTimeout); follows && lag <= caughtUpLag {
-			heirs = append(heirs, voter)
+		if lag, follows := g.tracking.followerProgress(term, raft.ServerID(voter), electionTimeout); follows && lag <= caughtUpLag {
+			successors = append(successors, voter)
 		}
 	}
-	return heirs
+	return successors
 }
 
 // Leave tells the others that this node is about to stop, and hands over what it
 // leads. It serves on what nobody took.
 func (n *Node) Leave(ctx context.Context) error {
-	if n.link != nil {
-		n.link.pulse.leave()
-		if n.link.mover != nil {
-			n.link.mover.retire() // or it would bring back what is handed over
+	if n.peering != nil {
+		n.peering.heartbeat.announceLeaving()
+		if n.peering.rebalancer != nil {
+			n.peering.rebalancer.disable() // or it would bring back what is handed over
 		}
 	}
-	return n.handAll(ctx, true)
+	return n.handOverAll(ctx, true)
 }
 
 // StepAside hands over what this node leads to others where there are any, and
 // serves the rest on. It is for a node that can't write but can still talk: nothing
 // is written for it, and the successors wait the node's leases out.
-func (n *Node) StepAside(ctx context.Context) error { return n.handAll(ctx, false) }
+func (n *Node) StepAside(ctx context.Context) error { return n.handOverAll(ctx, false) }
 
-// handAll hands over every group that has somebody to take it.
-func (n *Node) handAll(ctx context.Context, release bool) error {
+// handOverAll hands over every group that has somebody to take it.
+func (n *Node) handOverAll(ctx context.Context, release bool) error {
 	var (
 		mu   sync.Mutex
 		errs []error
 		all  sync.WaitGroup
 	)
 	for _, g := range n.hosted() {
-		if !g.up.Load() || g.raft.State() != raft.Leader || len(g.heirs("")) == 0 {
+		if !g.up.Load() || g.raft.State() != raft.Leader || len(g.successors("")) == 0 {
 			continue
 		}
 		all.Go(func() {
-			err := g.hand(ctx, "", release)
+			err := g.handOver(ctx, "", release)
 			mu.Lock()
 			defer mu.Unlock()
 			errs = append(errs, err)

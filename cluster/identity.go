@@ -33,11 +33,11 @@ const (
 	identityNoInstances = 1
 )
 
-// founds tells whether this start makes the groups that are missing.
-func (id identity) founds() bool { return id.joined() && !id.Founded }
+// mustCreateGroups tells whether this start makes the groups that are missing.
+func (id identity) mustCreateGroups() bool { return id.joined() && !id.Founded }
 
-// found notes that every group was made.
-func (id *identity) found(db *pebble.DB) error {
+// markFounded notes that every group was made.
+func (id *identity) markFounded(db *pebble.DB) error {
 	id.Founded = true
 	return id.write(db)
 }
@@ -48,7 +48,7 @@ func (id identity) joined() bool { return id.Cluster != "" }
 
 // identify reads what the node is, or decides it when the store is new: a node
 // that is told of others (Config.Join) waits with the cluster until it has met them,
-// see forming; any other forms a cluster of one at once (Decision 52).
+// see bootstrap; any other forms a cluster of one at once (Decision 52).
 func identify(cfg Config) (identity, error) {
 	if cfg.BootstrapExpect != 0 && len(cfg.Join) == 0 {
 		return identity{}, errors.New("cluster: --bootstrap-expect needs --join: the addresses of the nodes to expect")
@@ -59,7 +59,7 @@ func identify(cfg Config) (identity, error) {
 		return identity{}, fmt.Errorf("read the node's identity: %w", err)
 	}
 	if row == nil {
-		return decide(cfg)
+		return newIdentity(cfg)
 	}
 	id, err := parseIdentity(row)
 	if err != nil {
@@ -102,7 +102,7 @@ func parseIdentity(row []byte) (identity, error) {
 	return id, nil
 }
 
-func decide(cfg Config) (identity, error) {
+func newIdentity(cfg Config) (identity, error) {
 	it, err := cfg.Store.State().NewIter(nil)
 	if err != nil {
 		return identity{}, fmt.Errorf("look at the state: %w", err)

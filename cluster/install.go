@@ -32,23 +32,23 @@ func (m *stateMachine) Restore(source io.ReadCloser) error {
 	if w, ok := source.(raft.ReadCloserWrapper); ok {
 		source = w.WrappedReadCloser()
 	}
-	r, ok := source.(*received)
+	r, ok := source.(*receivedSnapshot)
 	switch {
 	case !ok:
 		return errForeignStream
 	case m.err != nil:
 		return m.err
-	case !m.tenancy.replace():
+	case !m.guard.beginInstall():
 		return errServing
 	}
-	defer m.tenancy.replaced()
+	defer m.guard.endInstall()
 	if err := m.install(r); err != nil {
 		return fmt.Errorf("install a snapshot of shard %d: %w", m.shard, err)
 	}
 	return nil
 }
 
-func (m *stateMachine) install(r *received) error {
+func (m *stateMachine) install(r *receivedSnapshot) error {
 	_, last := m.snapshots.log.bounds()
 	var err error
 	if m.at.applied < r.meta.Index {
@@ -62,20 +62,20 @@ func (m *stateMachine) install(r *received) error {
 	if err != nil {
 		return err
 	}
-	m.settling.Lock()
+	m.pendingMu.Lock()
 	m.installs++
 	m.shrunk(m.pending.Swap(0))
-	m.settling.Unlock()
+	m.pendingMu.Unlock()
 	if last > r.meta.Index {
-		m.outrun()
+		m.needsReopen()
 	}
 	return nil
 }
 
 // replace puts the received state in the place of an older one.
-func (m *stateMachine) replace(r *received) error {
+func (m *stateMachine) replace(r *receivedSnapshot) error {
 	ctx := context.Background() // half done is not an outcome
-	row, err := r.in.Value(ctx, m.key)
+	row, err := r.rows.Value(ctx, m.key)
 	if err != nil {
 		return err
 	}
@@ -94,16 +94,16 @@ func (m *stateMachine) replace(r *received) error {
 	if err := m.snapshots.mark(mark); err != nil {
 		return err
 	}
-	if err := r.in.Ingest(ctx); err != nil {
+	if err := r.rows.Ingest(ctx); err != nil {
 		if e := m.snapshots.unmark(); e != nil {
 			// Later entries could make the mark look like a finished install.
-			m.stop(errors.Join(err, e))
+			m.halt(errors.Join(err, e))
 		}
 		return err
 	}
 	if err := m.snapshots.adopt(mark); err != nil {
 		// The state is ahead of the log: a restart finishes it.
-		m.stop(err)
+		m.halt(err)
 		return err
 	}
 	m.at = next
@@ -134,8 +134,8 @@ func (s *snapshotStore) unmark() error {
 // it holds the snapshot's last entry, and goes whole if not: its entries may be
 // others than those the snapshot is made of.
 func (s *snapshotStore) adopt(row snapshotRow) (err error) {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.rowMu.Lock()
+	defer s.rowMu.Unlock()
 	if row.Ahead <= row.Index {
 		row.Ahead = 0
 	}

@@ -21,10 +21,10 @@ type crashes struct {
 
 	mu     sync.Mutex
 	armed  bool
-	clones []crashed
+	clones []crashedDisk
 }
 
-type crashed struct {
+type crashedDisk struct {
 	before string
 	fs     *vfs.MemFS
 }
@@ -37,7 +37,7 @@ func (c *crashes) MaybeError(op errorfs.Op) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.armed {
-		c.clones = append(c.clones, crashed{before: op.Path, fs: c.fs.CrashClone(vfs.CrashCloneCfg{
+		c.clones = append(c.clones, crashedDisk{before: op.Path, fs: c.fs.CrashClone(vfs.CrashCloneCfg{
 			UnsyncedDataPercent: c.random.IntN(3) * 50, RNG: c.random,
 		})})
 	}

@@ -127,7 +127,7 @@ func TestInstall_ANewMemberCatchesUpWhileWritesGoOn(t *testing.T) {
 
 	// Absent while the leader truncates once more, it is sent the state again.
 	l.end()
-	load = startLoad(r, 4, load.stands())
+	load = startLoad(r, 4, load.acknowledged())
 	load.await(400)
 	if err := leader.snapshot(); err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ func openFollower(t testing.TB, store *storage.Store) (*follower, error) {
 	f.log, f.m.snapshots = s.log, s
 	f.m.grown = func(added, _ int64) { f.sums += added }
 	f.m.shrunk = func(covered int64) { f.sums -= covered }
-	f.m.outrun = func() { f.outran = true }
+	f.m.needsReopen = func() { f.outran = true }
 	f.index = f.m.at.applied
 	if err := s.resume(f.m.at.applied); err != nil {
 		return nil, err

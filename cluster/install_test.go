@@ -116,11 +116,11 @@ func TestRestore_RefusesAndKeepsTheState(t *testing.T) {
 		"a state without position": func(f *follower) error { return f.take(empty.send()) },
 		"something else":           func(f *follower) error { return f.m.Restore(io.NopCloser(strings.NewReader("data"))) },
 		"while it is served": func(f *follower) error {
-			f.m.tenancy.serve()
+			f.m.guard.beginServing()
 			return f.take(s)
 		},
 		"after it failed": func(f *follower) error {
-			f.m.stop(errors.New("broken"))
+			f.m.halt(errors.New("broken"))
 			return f.take(s)
 		},
 	} {
@@ -170,7 +170,7 @@ func TestRestore_OvertakesALocalSnapshot(t *testing.T) {
 	if err := own.Persist(sink); err == nil {
 		t.Error("the older snapshot was recorded")
 	}
-	f.m.settle(own.(*snapshot).covered, own.(*snapshot).installs)
+	f.m.snapshotCovered(own.(*snapshot).covered, own.(*snapshot).installs)
 	if f.sums != 0 || f.m.pending.Load() != 0 {
 		t.Errorf("%d bytes are pending, of %d", f.m.pending.Load(), f.sums)
 	}
@@ -232,16 +232,16 @@ func TestFits_RefusesAStateWithoutItsLog(t *testing.T) {
 	}
 }
 
-func TestTenancy(t *testing.T) {
+func TestInstallGuard(t *testing.T) {
 	t.Parallel()
-	var x tenancy
-	if !x.serve() || x.replace() {
+	var x installGuard
+	if !x.beginServing() || x.beginInstall() {
 		t.Error("replaced while it is served")
 	}
-	if x.leave(); !x.replace() || x.serve() {
+	if x.endServing(); !x.beginInstall() || x.beginServing() {
 		t.Error("served while it is replaced")
 	}
-	if x.replaced(); !x.serve() {
+	if x.endInstall(); !x.beginServing() {
 		t.Error("not served after a replacement")
 	}
 }

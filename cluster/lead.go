@@ -39,7 +39,7 @@ func (g *group) lead() {
 			spent, owned = owned, 0
 		}
 		if stopping && leads && !failed {
-			g.bequeath()
+			g.transferBeforeStop()
 		}
 		if request != nil {
 			request.done <- g.transfer(request.to)
@@ -47,14 +47,14 @@ func (g *group) lead() {
 		}
 		switch {
 		case stopping || failed:
-			g.commit.end()
-			g.lease.end()
+			g.commit.stop()
+			g.lease.awaitRound()
 			return
 		case leads && term <= spent:
 			// It could not be handed over, and this node is to serve on. Who served the
 			// epoch may still propose in it, and must not be let in with its successor: an
 			// election brings another epoch.
-			g.witness.elect()
+			g.tracking.triggerElection()
 			retry = time.After(electRetry)
 		case leads && owned == 0:
 			if g.gain(term) {
@@ -72,7 +72,7 @@ const claimRetry = 50 * time.Millisecond
 
 // electRetry is how long after an election was asked for the group looks whether
 // there was one. Its outcome shows sooner, as a change of leadership.
-const electRetry = heartbeatTimeout / 2
+const electRetry = electionTimeout / 2
 
 // gain claims the epoch and starts serving it; false when it came to nothing.
 func (g *group) gain(epoch uint64) bool {
@@ -86,14 +86,14 @@ func (g *group) gain(epoch uint64) bool {
 		g.logger.Debug("claim an epoch", "epoch", epoch, "answer", future.Response())
 		return false
 	}
-	if !answer.settled && !g.outwait(epoch) {
+	if !answer.settled && !g.waitOutLease(epoch) {
 		return false
 	}
-	if !g.machine.tenancy.serve() { // deposed already: its state is being replaced
+	if !g.machine.guard.beginServing() { // deposed already: its state is being replaced
 		return false
 	}
-	g.commit.open(epoch)
-	g.lease.open(epoch)
+	g.commit.beginEpoch(epoch)
+	g.lease.beginEpoch(epoch)
 	g.epoch.Store(epoch)
 	if g.failed.Load() != nil { // failed at the same moment, and looked first
 		g.epoch.Store(0)
@@ -103,9 +103,9 @@ func (g *group) gain(epoch uint64) bool {
 	return true
 }
 
-// outwait lets a lease run out that a predecessor may hold since before the claim.
+// waitOutLease lets a lease run out that a predecessor may hold since before the claim.
 // False when the leadership or the group ended meanwhile.
-func (g *group) outwait(epoch uint64) bool {
+func (g *group) waitOutLease(epoch uint64) bool {
 	// Clocks of two nodes do not run alike.
 	timer := time.NewTimer(g.tuning.lease + g.tuning.lease/20)
 	defer timer.Stop()
@@ -132,11 +132,11 @@ func (g *group) outwait(epoch uint64) bool {
 // lose stops serving an epoch. With release, the log's end says so.
 func (g *group) lose(epoch uint64, release bool) {
 	g.epoch.Store(0)
-	g.lease.shut()
-	g.commit.shut()
+	g.lease.endEpoch()
+	g.commit.endEpoch()
 	g.lost(g.shard, epoch)
 	g.watcher.Lost(g.shard, epoch)
-	g.machine.tenancy.leave()
+	g.machine.guard.endServing()
 	if !release {
 		return
 	}

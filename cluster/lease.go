@@ -22,8 +22,8 @@ type lease struct {
 	verify func(epoch uint64, start int64) (from int64, err error)
 	until  atomic.Int64 // 0: no lease
 
-	ahead  atomic.Bool    // a renewal was asked for
-	rounds sync.WaitGroup // the round that runs
+	renewing atomic.Bool    // a renewal was asked for
+	rounds   sync.WaitGroup // the round that runs
 
 	mu    sync.Mutex
 	epoch uint64 // 0: not the owner
@@ -36,23 +36,23 @@ type leaseRound struct {
 	err  error
 }
 
-// open starts an ownership: reads may be answered from now on, each proof given.
-func (l *lease) open(epoch uint64) {
+// beginEpoch starts an ownership: reads may be answered from now on, each proof given.
+func (l *lease) beginEpoch(epoch uint64) {
 	l.mu.Lock()
 	l.epoch = epoch
 	l.mu.Unlock()
 }
 
-// shut ends the ownership: no read is answered any more.
-func (l *lease) shut() {
+// endEpoch ends the ownership: no read is answered any more.
+func (l *lease) endEpoch() {
 	l.mu.Lock()
 	l.epoch = 0
 	l.until.Store(0)
 	l.mu.Unlock()
 }
 
-// end returns when no round runs; the lease must be shut.
-func (l *lease) end() { l.rounds.Wait() }
+// awaitRound returns when no round runs; the lease must be shut.
+func (l *lease) awaitRound() { l.rounds.Wait() }
 
 // barrier returns nil when a read started now sees every acknowledged write. The
 // hot path is one atomic load and a look at the clock.
@@ -62,7 +62,7 @@ func (l *lease) barrier(deadline time.Time) error {
 		return nil
 	}
 	if left > 0 {
-		if l.ahead.CompareAndSwap(false, true) {
+		if l.renewing.CompareAndSwap(false, true) {
 			l.renew()
 		}
 		return nil
@@ -75,10 +75,10 @@ func (l *lease) renew() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.epoch == 0 {
-		l.ahead.Store(false)
+		l.renewing.Store(false)
 		return
 	}
-	l.join()
+	l.currentRound()
 }
 
 // wait shares rounds until one has given a lease that is valid now; a zero
@@ -102,7 +102,7 @@ func (l *lease) wait(deadline time.Time) error {
 		}
 		// A round that began before this reader came serves it too: what counts is
 		// that its lease has not run out when it is used.
-		round := l.join()
+		round := l.currentRound()
 		l.mu.Unlock()
 		select {
 		case <-round.done:
@@ -115,8 +115,8 @@ func (l *lease) wait(deadline time.Time) error {
 	}
 }
 
-// join gives the round that runs, or starts one. l.mu is held.
-func (l *lease) join() *leaseRound {
+// currentRound gives the round that runs, or starts one. l.mu is held.
+func (l *lease) currentRound() *leaseRound {
 	if l.round == nil {
 		l.round = &leaseRound{done: make(chan struct{})}
 		l.rounds.Add(1)
@@ -134,7 +134,7 @@ func (l *lease) run(round *leaseRound, epoch uint64) {
 	}
 	l.mu.Lock()
 	l.round = nil
-	l.ahead.Store(false)
+	l.renewing.Store(false)
 	// A round that outlived its ownership proves nothing about the next one.
 	if err == nil && l.epoch == epoch {
 		l.until.Store(max(l.until.Load(), from+l.length))

@@ -69,7 +69,7 @@ func TestLease_OneRoundServesAllAndCountsFromItsStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		lt := newLease()
-		lt.open(1)
+		lt.beginEpoch(1)
 		answers := lt.reads(20)
 		wantAnswers(t, answers(), 0, nil)
 		lt.now.Store(1500) // the round takes 500
@@ -88,8 +88,8 @@ func TestLease_OneRoundServesAllAndCountsFromItsStart(t *testing.T) {
 		wantAnswers(t, late(), 0, nil)
 		lt.answer <- nil
 		wantAnswers(t, late(), 3, nil)
-		lt.shut()
-		lt.end()
+		lt.endEpoch()
+		lt.awaitRound()
 	})
 }
 
@@ -97,7 +97,7 @@ func TestLease_RenewsAheadOnlyForReaders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		lt := newLease()
-		lt.open(1)
+		lt.beginEpoch(1)
 		first := lt.reads(1)
 		lt.answer <- nil
 		wantAnswers(t, first(), 1, nil)
@@ -116,8 +116,8 @@ func TestLease_RenewsAheadOnlyForReaders(t *testing.T) {
 		lt.now.Store(2000) // 1450 + 550
 		wantAnswers(t, lt.reads(1)(), 1, nil)
 		lt.answer <- nil
-		lt.shut()
-		lt.end()
+		lt.endEpoch()
+		lt.awaitRound()
 		if n := lt.rounds.Load(); n != 3 {
 			t.Fatalf("%d rounds", n)
 		}
@@ -128,15 +128,15 @@ func TestLease_SlowRoundGivesNone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		lt := newLease()
-		lt.open(1)
+		lt.beginEpoch(1)
 		answers := lt.reads(2)
 		lt.now.Store(5000) // stopped for longer than a lease
 		lt.answer <- nil
 		wantAnswers(t, answers(), 0, nil)
 		lt.answer <- nil
 		wantAnswers(t, answers(), 2, nil)
-		lt.shut()
-		lt.end()
+		lt.endEpoch()
+		lt.awaitRound()
 	})
 }
 
@@ -147,7 +147,7 @@ func TestLease_LostLeadership(t *testing.T) {
 		if err := lt.barrier(time.Time{}); !errors.Is(err, errNotOwner) {
 			t.Fatalf("before it is owned: %v", err)
 		}
-		lt.open(1)
+		lt.beginEpoch(1)
 		failing := lt.reads(2)
 		deposed := errors.New("deposed")
 		lt.answer <- deposed
@@ -157,24 +157,24 @@ func TestLease_LostLeadership(t *testing.T) {
 			t.Fatal("a read that was not answered was not applied")
 		}
 		outliving := lt.reads(1)
-		lt.shut()
+		lt.endEpoch()
 		lt.answer <- nil
 		wantAnswers(t, outliving(), 1, errNotOwner)
 
 		// A round of an earlier ownership proves nothing about this one.
-		lt.open(2)
+		lt.beginEpoch(2)
 		old := lt.reads(1)
-		lt.shut()
-		lt.open(3)
+		lt.endEpoch()
+		lt.beginEpoch(3)
 		lt.answer <- nil
 		wantAnswers(t, old(), 0, nil)
 		lt.answer <- nil
 		wantAnswers(t, old(), 1, nil)
-		lt.shut()
+		lt.endEpoch()
 		if err := lt.barrier(time.Time{}); !errors.Is(err, errNotOwner) {
 			t.Fatalf("after it was lost: %v", err)
 		}
-		lt.end()
+		lt.awaitRound()
 	})
 }
 
@@ -182,21 +182,21 @@ func TestLease_Deadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		lt := newLease()
-		lt.open(1)
+		lt.beginEpoch(1)
 		began := time.Now()
 		if err := lt.barrier(began.Add(time.Second)); !errors.Is(err, errDeadline) || time.Since(began) != time.Second {
 			t.Fatalf("%v after %v", err, time.Since(began))
 		}
 		lt.answer <- nil
-		lt.shut()
-		lt.end()
+		lt.endEpoch()
+		lt.awaitRound()
 	})
 }
 
 func BenchmarkReadBarrier(b *testing.B) {
 	base := time.Now()
 	l := &lease{length: int64(time.Hour), clock: func() int64 { return int64(time.Since(base)) }, verify: func(_ uint64, start int64) (int64, error) { return start, nil }}
-	l.open(1)
+	l.beginEpoch(1)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {

@@ -40,7 +40,7 @@ type ends struct {
 	node    string
 }
 
-func (e ends) of(shard storage.Shard) raft.Transport {
+func (e ends) transportFor(shard storage.Shard) raft.Transport {
 	w := e.network
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -121,7 +121,7 @@ func (w *network) boot(t testing.TB, name string, fs vfs.FS, founder bool, shard
 	}
 	// All nodes of these tests answer each other as far as handing over goes.
 	for _, other := range []string{"a", "b", "c", "d", "e"} {
-		r.owners.Load().reach(other, true)
+		r.owners.Load().setReachable(other, true)
 	}
 	r.stop = sync.OnceFunc(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -179,8 +179,8 @@ func (w *network) owner(t testing.TB, shard storage.Shard, among ...string) *run
 	return owner
 }
 
-// trio is a shard on three nodes, grown from one.
-func trio(t testing.TB, shards int) (*network, map[string]vfs.FS) {
+// threeNodes is a shard on three nodes, grown from one.
+func threeNodes(t testing.TB, shards int) (*network, map[string]vfs.FS) {
 	t.Helper()
 	w := newNetwork()
 	disks := map[string]vfs.FS{}
@@ -192,7 +192,7 @@ func trio(t testing.TB, shards int) (*network, map[string]vfs.FS) {
 	for s := range storage.Shard(shards + 1) {
 		w.owner(t, s, "a")
 		for _, name := range []string{"b", "c"} {
-			w.enlist(t, a, s, name)
+			w.addVoter(t, a, s, name)
 		}
 	}
 	// Raft gives no vote to one that it does not know as a voter yet: a leader that
@@ -210,8 +210,8 @@ func trio(t testing.TB, shards int) (*network, map[string]vfs.FS) {
 	return w, disks
 }
 
-// enlist adds a node to a shard's voters.
-func (w *network) enlist(t testing.TB, leader *running, shard storage.Shard, name string) {
+// addVoter adds a node to a shard's voters.
+func (w *network) addVoter(t testing.TB, leader *running, shard storage.Shard, name string) {
 	t.Helper()
 	if err := w.nodes[name].hostReplica(shard); err != nil {
 		t.Fatal(err)

@@ -32,11 +32,11 @@ type Node struct {
 	tuning  tuning
 	logger  *slog.Logger
 	flusher flusher
-	link    *link // nil for a node alone
-	survey  *surveyor
+	peering *peering // nil for a node alone
+	status  *statusCollector
 
 	compactor compactor
-	vigil     *vigil // nil for a node alone
+	watchdog  *leaderWatchdog // nil for a node alone
 
 	owners     atomic.Pointer[shardMap] // set by Open
 	transports transports
@@ -85,11 +85,11 @@ func New(cfg Config) (*Node, error) {
 
 		compactLog: cfg.Store.CompactRaft,
 	}
-	n.compactor.life, n.compactor.quit = context.WithCancel(context.Background())
+	n.compactor.ctx, n.compactor.cancel = context.WithCancel(context.Background())
 	if cfg.Peer == nil {
 		err = checkAlone(id.Node, cfg.Store.Raft())
 	} else {
-		n.link, err = newLink(n)
+		n.peering, err = newPeering(n)
 	}
 	if err != nil {
 		return nil, err
@@ -118,9 +118,9 @@ func checkAlone(node string, db *pebble.DB) error {
 // ctx's are for an operator to read.
 func (n *Node) Open(ctx context.Context) error {
 	n.opened = true
-	if n.link != nil {
-		n.link.run()
-		id, err := n.link.join(ctx)
+	if n.peering != nil {
+		n.peering.run()
+		id, err := n.peering.join(ctx)
 		if err != nil {
 			return err
 		}
@@ -131,23 +131,23 @@ func (n *Node) Open(ctx context.Context) error {
 	n.groups = make([]atomic.Pointer[group], n.id.Shards+1)
 	switch {
 	case n.transports != nil: // a test's
-	case n.link != nil:
-		n.transports = n.link.peers
+	case n.peering != nil:
+		n.transports = n.peering.port
 	default:
-		n.transports = alone{n.id.Node}
+		n.transports = soloTransports{n.id.Node}
 	}
 	var calls nodeCaller
-	if n.link != nil {
-		calls = n.link.peers
+	if n.peering != nil {
+		calls = n.peering.port
 	}
-	n.survey = newSurveyor(moverConfig{Self: n.id.Node, Own: n, Peers: calls, Members: n, ReplaceAfter: n.cfg.ReplaceAfter, Logger: n.logger})
+	n.status = newStatusCollector(rebalancerConfig{Self: n.id.Node, Own: n, Peers: calls, Members: n, ReplaceAfter: n.cfg.ReplaceAfter, Logger: n.logger})
 	for _, shard := range n.id.allShards() {
 		if err := n.finishDrop(shard); err != nil {
 			return err
 		}
 		if here, err := hasReplica(n.cfg.Store.Raft(), shard); err != nil {
 			return err
-		} else if !here && !n.id.founds() {
+		} else if !here && !n.id.mustCreateGroups() {
 			continue
 		}
 		g, err := openGroup(n, shard)
@@ -162,15 +162,15 @@ func (n *Node) Open(ctx context.Context) error {
 // gained follows what this node owns, told by the groups.
 func (n *Node) gained(shard storage.Shard, epoch uint64) {
 	n.owners.Load().gained(shard, epoch)
-	if shard == 0 && n.link != nil {
-		n.link.directoryGained()
+	if shard == 0 && n.peering != nil {
+		n.peering.directoryGained()
 	}
 }
 
 func (n *Node) lost(shard storage.Shard, epoch uint64) {
 	n.owners.Load().lost(shard, epoch)
-	if shard == 0 && n.link != nil {
-		n.link.directoryLost()
+	if shard == 0 && n.peering != nil {
+		n.peering.directoryLost()
 	}
 }
 
@@ -193,26 +193,26 @@ func (n *Node) Start(ctx context.Context, w Watcher) error {
 	defer n.hosting.Unlock()
 	n.started, n.watcher = true, w
 	go n.compactor.run()
-	if _, single := n.transports.(alone); !single {
-		n.vigil = &vigil{groups: n.hosted, quit: make(chan struct{}), ended: make(chan struct{})}
-		go n.vigil.run()
+	if _, single := n.transports.(soloTransports); !single {
+		n.watchdog = &leaderWatchdog{groups: n.hosted, quit: make(chan struct{}), ended: make(chan struct{})}
+		go n.watchdog.run()
 	}
-	if n.link != nil {
-		n.link.begin()
+	if n.peering != nil {
+		n.peering.start()
 	}
 	groups := n.hosted()
 	errs := make([]error, len(groups))
 	var starts sync.WaitGroup
 	for i, g := range groups {
-		starts.Go(func() { errs[i] = g.start(n.transports.of(g.shard), w, n.id.founds()) })
+		starts.Go(func() { errs[i] = g.start(n.transports.transportFor(g.shard), w, n.id.mustCreateGroups()) })
 	}
 	starts.Wait()
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if n.id.founds() {
+	if n.id.mustCreateGroups() {
 		// Every group was made; one that is missing later was given away.
-		if err := n.id.found(n.cfg.Store.Raft()); err != nil {
+		if err := n.id.markFounded(n.cfg.Store.Raft()); err != nil {
 			return err
 		}
 	}
@@ -282,14 +282,14 @@ func (n *Node) Propose(shard storage.Shard, epoch uint64, batch []byte, done fun
 // Ready tells whether every shard has an owner that this node knows and reaches,
 // itself included.
 func (n *Node) Ready() bool {
-	all, _ := n.owners.Load().known()
+	all, _ := n.owners.Load().allOwned()
 	return all
 }
 
 // WaitReady returns when the node is ready.
 func (n *Node) WaitReady(ctx context.Context) error {
 	for {
-		ready, changed := n.owners.Load().known()
+		ready, changed := n.owners.Load().allOwned()
 		if ready {
 			return nil
 		}
@@ -314,18 +314,18 @@ func (n *Node) Close(ctx context.Context) error {
 }
 
 // leaveWait bounds how long a closing node waits for what it asks of others.
-const leaveWait = 2 * time.Second
+const leaveTimeout = 2 * time.Second
 
 func (n *Node) close(ctx context.Context) error {
 	var errs []error
 	step := func(name string, ctx context.Context, do func() error) {
 		errs = append(errs, n.timed(name, func() error { return within(ctx, do) }))
 	}
-	if n.link != nil && n.opened {
+	if n.peering != nil && n.opened {
 		// What is asked of others just now may take its time; the groups' end must not
 		// wait for it.
-		soon, cancel := context.WithTimeout(ctx, leaveWait)
-		if err := within(soon, func() error { n.link.leave(); return nil }); err != nil {
+		soon, cancel := context.WithTimeout(ctx, leaveTimeout)
+		if err := within(soon, func() error { n.peering.stopWork(); return nil }); err != nil {
 			n.logger.Info("something still waits for other nodes", "error", err)
 		}
 		cancel()
@@ -336,8 +336,8 @@ func (n *Node) close(ctx context.Context) error {
 			step("flush the state", ctx, n.flusher.flush)
 		}
 	}
-	if n.link != nil {
-		step("close the links", ctx, n.link.close)
+	if n.peering != nil {
+		step("close the links", ctx, n.peering.close)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close the node: %w", err)
@@ -366,12 +366,12 @@ func (n *Node) stopGroups(ctx context.Context) error {
 	n.hosting.Lock()
 	n.shut = true
 	n.hosting.Unlock()
-	if n.vigil != nil {
-		n.vigil.end()
+	if n.watchdog != nil {
+		n.watchdog.stop()
 	}
 	groups := n.hosted()
 	errs := make([]error, len(groups)+1)
-	errs[0] = n.timed("stop the compactor", func() error { return n.compactor.end(ctx) })
+	errs[0] = n.timed("stop the compactor", func() error { return n.compactor.stop(ctx) })
 	var stops sync.WaitGroup
 	for i, g := range groups {
 		stops.Go(func() {

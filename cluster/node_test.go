@@ -52,12 +52,12 @@ func TestNode_ServesEveryShardAndReopens(t *testing.T) {
 			t.Errorf("life %d took %v to start", life, took)
 		}
 		r.stop()
-		told := map[string]int{}
+		rpcErr := map[string]int{}
 		for i, what := range r.watcher.all() {
-			told[what] = i + 1
+			rpcErr[what] = i + 1
 		}
 		for shard, epoch := range epochs {
-			gained, lost := told[fmt.Sprintf("gained %d/%d", shard, epoch)], told[fmt.Sprintf("lost %d/%d", shard, epoch)]
+			gained, lost := rpcErr[fmt.Sprintf("gained %d/%d", shard, epoch)], rpcErr[fmt.Sprintf("lost %d/%d", shard, epoch)]
 			if gained == 0 || lost < gained {
 				t.Fatalf("shard %d: told %v", shard, r.watcher.all())
 			}
@@ -312,17 +312,17 @@ func TestNode_RegainsAfterStepDown(t *testing.T) {
 	depose(t, g, before+5)
 	want := []string{fmt.Sprintf("gained 1/%d", before), fmt.Sprintf("lost 1/%d", before), ""}
 	for {
-		var told []string
+		var rpcErr []string
 		for _, what := range r.watcher.all() {
 			if strings.Contains(what, " 1/") {
-				told = append(told, what)
+				rpcErr = append(rpcErr, what)
 			}
 		}
-		if len(told) == 3 {
+		if len(rpcErr) == 3 {
 			after, _ := r.Owner(1)
 			want[2] = fmt.Sprintf("gained 1/%d", after)
-			if after <= before+5 || !reflect.DeepEqual(told, want) {
-				t.Fatalf("told %v, want %v", told, want)
+			if after <= before+5 || !reflect.DeepEqual(rpcErr, want) {
+				t.Fatalf("told %v, want %v", rpcErr, want)
 			}
 			break
 		}

@@ -24,8 +24,8 @@ type operateRequest struct {
 }
 
 type operateReply struct {
-	Unknown bool    `json:"unknown,omitempty"` // there is no such node
-	Refusal *denial `json:"refusal,omitempty"`
+	Unknown bool            `json:"unknown,omitempty"` // there is no such node
+	Refusal *permanentError `json:"refusal,omitempty"`
 }
 
 // ErrUnknownNode is in the chain of errors about nodes that are no members.
@@ -56,13 +56,13 @@ func (n *Node) Remove(ctx context.Context, node string) error {
 // operate has the directory's owner, wherever it is, make the change.
 func (n *Node) operate(ctx context.Context, request operateRequest) error {
 	switch {
-	case n.link != nil:
+	case n.peering != nil:
 	case request.Node != n.id.Node:
 		return fmt.Errorf("%w: %q", ErrUnknownNode, request.Node)
 	case request.Action == operateUndrain: // nothing was ever drained here
 		return nil
 	default:
-		return &RefusedError{errAlone.Error()}
+		return &RefusedError{errNoPeerPort.Error()}
 	}
 	for {
 		owner, _, changed := n.ownerOf(0)
@@ -70,9 +70,9 @@ func (n *Node) operate(ctx context.Context, request operateRequest) error {
 		switch owner {
 		case "":
 		case n.id.Node:
-			err = n.link.change(ctx, request)
+			err = n.peering.change(ctx, request)
 		default:
-			err = n.link.ask(ctx, owner, request)
+			err = n.peering.ask(ctx, owner, request)
 		}
 		if !errors.Is(err, errNotOwner) && !errors.Is(err, errNotSent) && !errors.Is(err, errNoDirectory) {
 			return err
@@ -101,7 +101,7 @@ func awaitChange(ctx context.Context, changed <-chan struct{}) error {
 }
 
 // change makes the change on the directory's owner.
-func (l *link) change(ctx context.Context, request operateRequest) error {
+func (l *peering) change(ctx context.Context, request operateRequest) error {
 	var err error
 	switch request.Action {
 	case operateDrain:
@@ -116,21 +116,21 @@ func (l *link) change(ctx context.Context, request operateRequest) error {
 	default:
 		return fmt.Errorf("cluster: %q is no change of the cluster", request.Action)
 	}
-	if unknown := (*noNodeError)(nil); errors.As(err, &unknown) {
+	if unknown := (*unknownNodeError)(nil); errors.As(err, &unknown) {
 		return fmt.Errorf("%w: %q", ErrUnknownNode, request.Node)
 	}
 	return err
 }
 
-func (l *link) ask(ctx context.Context, owner string, request operateRequest) error {
+func (l *peering) ask(ctx context.Context, owner string, request operateRequest) error {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return err
 	}
-	answer, err := l.peers.call(ctx, owner, rpcOperate, body)
+	answer, err := l.port.call(ctx, owner, rpcOperate, body)
 	if err != nil {
-		var told *rpcError
-		if errors.As(err, &told) && told.message == errNotOwner.Error() {
+		var rpcErr *rpcError
+		if errors.As(err, &rpcErr) && rpcErr.message == errNotOwner.Error() {
 			return errNotOwner
 		}
 		return err
@@ -149,13 +149,13 @@ func (l *link) ask(ctx context.Context, owner string, request operateRequest) er
 }
 
 // handleOperate answers rpcOperate.
-func (l *link) handleOperate(ctx context.Context, _ string, body []byte) ([]byte, error) {
+func (l *peering) handleOperate(ctx context.Context, _ string, body []byte) ([]byte, error) {
 	var request operateRequest
 	if err := decodeRequest(body, &request); err != nil {
 		return nil, err
 	}
 	err := l.change(ctx, request)
-	var refusal *denial
+	var refusal *permanentError
 	switch {
 	case err == nil:
 		return json.Marshal(operateReply{})
@@ -171,7 +171,7 @@ func (l *link) handleOperate(ctx context.Context, _ string, body []byte) ([]byte
 
 // Topology is the cluster as this node sees it, a second late at most, also when it
 // is cut off from the others. The answer is shared: change nothing in it.
-func (n *Node) Topology(ctx context.Context) Topology { return n.survey.status(ctx) }
+func (n *Node) Topology(ctx context.Context) Topology { return n.status.status(ctx) }
 
 // ShardOwner gives the node that owns a shard, empty when none is known that
 // answers; whether it is this one; and a channel that is closed when the answer is
@@ -184,37 +184,37 @@ func (n *Node) ShardOwner(shard storage.Shard) (node string, here bool, changed 
 // PeerListener yields the connections on which other nodes forward requests; nil
 // for a node alone.
 func (n *Node) PeerListener() net.Listener {
-	if n.link == nil {
+	if n.peering == nil {
 		return nil
 	}
-	return n.link.peers.httpListener()
+	return n.peering.port.httpListener()
 }
 
 // DialPeer opens a connection on which to forward requests to a node. An error
 // means that nothing was sent.
 func (n *Node) DialPeer(ctx context.Context, node string) (net.Conn, error) {
-	if n.link == nil {
-		return nil, errAlone
+	if n.peering == nil {
+		return nil, errNoPeerPort
 	}
-	return n.link.peers.dialHTTP(ctx, node)
+	return n.peering.port.dialHTTP(ctx, node)
 }
 
 // GossipAddr and PeerAddr are where other nodes reach this one; empty for a node
 // alone.
 func (n *Node) GossipAddr() string {
-	if n.link == nil {
+	if n.peering == nil {
 		return ""
 	}
-	return n.link.members.gossip
+	return n.peering.gossip.addr
 }
 
 // PeerAddr is where other nodes reach this one's peer port; empty for a node
 // alone.
 func (n *Node) PeerAddr() string {
-	if n.link == nil {
+	if n.peering == nil {
 		return ""
 	}
-	return n.link.peerAddr
+	return n.peering.peerAddr
 }
 
 // Failed delivers the reason why this node must not go on, if there comes one: it
@@ -229,7 +229,7 @@ func (n *Node) HandleCalls(serve func(ctx context.Context, body []byte) ([]byte,
 // Call has the owner of a shard, another node, answer a request. What is certainly
 // not sent is tried again while ctx lasts. The error is an *Error.
 func (n *Node) Call(ctx context.Context, shard storage.Shard, body []byte) ([]byte, error) {
-	if n.link == nil {
+	if n.peering == nil {
 		return nil, errNotOwner
 	}
 	for {
@@ -237,7 +237,7 @@ func (n *Node) Call(ctx context.Context, shard storage.Shard, body []byte) ([]by
 		err := error(errNotOwner)
 		if owner != "" && owner != n.id.Node {
 			var answer []byte
-			if answer, err = n.link.peers.call(ctx, owner, rpcCall, body); err == nil {
+			if answer, err = n.peering.port.call(ctx, owner, rpcCall, body); err == nil {
 				return answer, nil
 			}
 			if !errors.Is(err, errNotSent) {

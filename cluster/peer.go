@@ -14,17 +14,17 @@ import (
 	"switchyard/storage"
 )
 
-// peers is the node's peer port: one listener on which other nodes open streams
+// peerPort is the node's peer port: one listener on which other nodes open streams
 // for Raft, forwarded HTTP requests and control requests, and the connections this
 // node opens to theirs.
 //
 // A connection begins with its kind, one byte, and a handshake in which both nodes
 // prove that they hold the cluster's key; see peer_hello.go. What follows is the kind's
 // own affair.
-type peers struct {
+type peerPort struct {
 	cfg      peerConfig
 	handlers map[rpcKind]rpcHandler
-	forward  *handoff // accepted connections with forwarded requests
+	forward  *connListener // accepted connections with forwarded requests
 	ctx      context.Context
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
@@ -32,7 +32,7 @@ type peers struct {
 	mu      sync.Mutex
 	closed  bool
 	conns   map[net.Conn]peerConn // both ways, Raft's streams too
-	streams map[storage.Shard]*handoff
+	streams map[storage.Shard]*connListener
 	idle    map[string][]net.Conn // control connections to nodes, by name
 }
 
@@ -74,13 +74,13 @@ const (
 	maxAccepted = 8192
 )
 
-func newPeers(cfg peerConfig) *peers {
-	p := &peers{
+func newPeerPort(cfg peerConfig) *peerPort {
+	p := &peerPort{
 		cfg:      cfg,
 		handlers: map[rpcKind]rpcHandler{},
-		forward:  newHandoff(cfg.Listener.Addr()),
+		forward:  newConnListener(cfg.Listener.Addr()),
 		conns:    map[net.Conn]peerConn{},
-		streams:  map[storage.Shard]*handoff{},
+		streams:  map[storage.Shard]*connListener{},
 		idle:     map[string][]net.Conn{},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -88,12 +88,12 @@ func newPeers(cfg peerConfig) *peers {
 }
 
 // handle sets who answers a kind of control request; before run.
-func (p *peers) handle(kind rpcKind, h rpcHandler) { p.handlers[kind] = h }
+func (p *peerPort) handle(kind rpcKind, h rpcHandler) { p.handlers[kind] = h }
 
 // run accepts connections until close.
-func (p *peers) run() { p.running.Go(p.accept) }
+func (p *peerPort) run() { p.running.Go(p.accept) }
 
-func (p *peers) accept() {
+func (p *peerPort) accept() {
 	for {
 		conn, err := p.cfg.Listener.Accept()
 		if err != nil {
@@ -108,16 +108,16 @@ func (p *peers) accept() {
 				return
 			}
 		}
-		if !p.hold(conn, peerConn{accepted: true}) {
+		if !p.track(conn, peerConn{accepted: true}) {
 			_ = conn.Close()
 			continue
 		}
-		p.running.Go(func() { p.greet(conn) })
+		p.running.Go(func() { p.acceptConn(conn) })
 	}
 }
 
-// hold notes an open connection; false when there is no place for it.
-func (p *peers) hold(conn net.Conn, whose peerConn) bool {
+// track notes an open connection; false when there is no place for it.
+func (p *peerPort) track(conn net.Conn, whose peerConn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || whose.accepted && len(p.conns) >= maxAccepted {
@@ -127,42 +127,42 @@ func (p *peers) hold(conn net.Conn, whose peerConn) bool {
 	return true
 }
 
-func (p *peers) drop(conn net.Conn) {
+func (p *peerPort) closeConn(conn net.Conn) {
 	_ = conn.Close()
 	p.mu.Lock()
 	delete(p.conns, conn)
 	p.mu.Unlock()
 }
 
-// greet learns who dialed and hands the connection on.
-func (p *peers) greet(conn net.Conn) {
+// acceptConn learns who dialed and hands the connection on.
+func (p *peerPort) acceptConn(conn net.Conn) {
 	_ = conn.SetDeadline(time.Now().Add(helloTimeout))
 	tcp := conn
 	if t := p.cfg.TLS; t != nil {
 		secure := tls.Server(conn, t.server)
 		if err := secure.HandshakeContext(p.ctx); err != nil {
 			p.cfg.Logger.Warn("a peer's connection was refused", "from", tcp.RemoteAddr().String(), "error", tlsError(err))
-			p.drop(tcp)
+			p.closeConn(tcp)
 			return
 		}
 		conn = secure
 	}
-	kind, hello, err := p.meet(conn)
+	kind, hello, err := p.serverHandshake(conn)
 	if err != nil {
 		level := slog.LevelDebug
-		if errors.Is(err, errStranger) {
+		if errors.Is(err, errNoProof) {
 			level = slog.LevelWarn
 		}
 		p.cfg.Logger.Log(p.ctx, level, "a connection that is no peer's", "from", tcp.RemoteAddr().String(), "error", err)
-		p.drop(tcp)
+		p.closeConn(tcp)
 		return
 	}
-	status, why := p.refuse(kind, &hello)
+	status, reason := p.checkHello(kind, &hello)
 	if status != statusWelcome {
-		p.cfg.Logger.Warn("a peer's connection was refused", "from", tcp.RemoteAddr().String(), "node", hello.From, "reason", why)
+		p.cfg.Logger.Warn("a peer's connection was refused", "from", tcp.RemoteAddr().String(), "node", hello.From, "reason", reason)
 	}
 	if _, err := conn.Write([]byte{byte(status)}); err != nil || status != statusWelcome {
-		p.drop(tcp)
+		p.closeConn(tcp)
 		return
 	}
 	_ = conn.SetDeadline(time.Time{})
@@ -175,23 +175,23 @@ func (p *peers) greet(conn net.Conn) {
 	p.conns[conn] = peerConn{kind: kind, node: hello.From, shard: storage.Shard(hello.Shard), accepted: true}
 	streams := p.streams[storage.Shard(hello.Shard)]
 	p.mu.Unlock()
-	switch held := (&heldConn{Conn: conn, peers: p}); kind {
+	switch held := (&trackedConn{Conn: conn, peers: p}); kind {
 	case kindControl:
 		p.serveControl(conn, hello)
 	case kindHTTP:
-		p.forward.give(held)
+		p.forward.deliver(held)
 	case kindRaft:
 		if streams == nil {
-			p.drop(conn) // no replica here (any more); the dialer finds out by the cluster's state
+			p.closeConn(conn) // no replica here (any more); the dialer finds out by the cluster's state
 			return
 		}
-		streams.give(held)
+		streams.deliver(held)
 	}
 }
 
 // dial opens a connection of a kind to where a node listens. An error wraps
 // errNotSent.
-func (p *peers) dial(ctx context.Context, kind byte, node, addr string, shard storage.Shard) (net.Conn, error) {
+func (p *peerPort) dial(ctx context.Context, kind byte, node, addr string, shard storage.Shard) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	fail := func(err error) error {
@@ -214,7 +214,7 @@ func (p *peers) dial(ctx context.Context, kind byte, node, addr string, shard st
 	}
 	self := p.cfg.Self()
 	hello := peerHello{Cluster: self.cluster, From: self.node, Instance: self.instance, To: node, Shard: int(shard)}
-	if err := p.hail(conn, kind, &hello); err != nil {
+	if err := p.clientHandshake(conn, kind, &hello); err != nil {
 		_ = tcp.Close()
 		return nil, fail(err)
 	}
@@ -222,7 +222,7 @@ func (p *peers) dial(ctx context.Context, kind byte, node, addr string, shard st
 		_ = tcp.Close()
 		return nil, fail(ctx.Err())
 	}
-	if !p.hold(conn, peerConn{kind: kind, node: node, shard: shard}) {
+	if !p.track(conn, peerConn{kind: kind, node: node, shard: shard}) {
 		_ = tcp.Close()
 		return nil, fail(net.ErrClosed)
 	}
@@ -230,7 +230,7 @@ func (p *peers) dial(ctx context.Context, kind byte, node, addr string, shard st
 }
 
 // resolve gives where a node listens.
-func (p *peers) resolve(node string) (string, error) {
+func (p *peerPort) resolve(node string) (string, error) {
 	addr, ok := p.cfg.Resolve(node)
 	if !ok {
 		return "", fmt.Errorf("%w: the address of node %q is not known", errNotSent, node)
@@ -239,7 +239,7 @@ func (p *peers) resolve(node string) (string, error) {
 }
 
 // dialHTTP opens a connection for forwarded requests.
-func (p *peers) dialHTTP(ctx context.Context, node string) (net.Conn, error) {
+func (p *peerPort) dialHTTP(ctx context.Context, node string) (net.Conn, error) {
 	addr, err := p.resolve(node)
 	if err != nil {
 		return nil, err
@@ -248,23 +248,23 @@ func (p *peers) dialHTTP(ctx context.Context, node string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &heldConn{Conn: conn, peers: p}, nil
+	return &trackedConn{Conn: conn, peers: p}, nil
 }
 
 // httpListener yields the connections with forwarded requests.
-func (p *peers) httpListener() net.Listener { return p.forward }
+func (p *peerPort) httpListener() net.Listener { return p.forward }
 
-// cutOff closes the connections on which requests wait for a node that does not
+// disconnect closes the connections on which requests wait for a node that does not
 // answer. Raft's own streams are left to Raft.
-func (p *peers) cutOff(node string) {
+func (p *peerPort) disconnect(node string) {
 	p.mu.Lock()
 	delete(p.idle, node)
 	p.mu.Unlock()
-	p.cut(func(whose peerConn) bool { return whose.node == node && whose.kind != kindRaft })
+	p.closeMatching(func(whose peerConn) bool { return whose.node == node && whose.kind != kindRaft })
 }
 
-// cut closes the connections that are chosen.
-func (p *peers) cut(chosen func(peerConn) bool) {
+// closeMatching closes the connections that are chosen.
+func (p *peerPort) closeMatching(chosen func(peerConn) bool) {
 	p.mu.Lock()
 	var cut []net.Conn
 	for conn, whose := range p.conns {
@@ -281,7 +281,7 @@ func (p *peers) cut(chosen func(peerConn) bool) {
 }
 
 // close ends every connection and waits for what served them.
-func (p *peers) close() {
+func (p *peerPort) close() {
 	p.mu.Lock()
 	p.closed = true
 	p.cancel()
@@ -291,7 +291,7 @@ func (p *peers) close() {
 	}
 	clear(p.idle)
 	streams := p.streams
-	p.streams = map[storage.Shard]*handoff{}
+	p.streams = map[storage.Shard]*connListener{}
 	p.mu.Unlock()
 	_ = p.forward.Close()
 	for _, s := range streams {
@@ -300,15 +300,15 @@ func (p *peers) close() {
 	p.running.Wait()
 }
 
-// heldConn is a connection that someone else closes.
-type heldConn struct {
+// trackedConn is a connection that someone else closes.
+type trackedConn struct {
 	net.Conn
-	peers *peers
+	peers *peerPort
 	once  sync.Once
 }
 
 // SyscallConn gives access to the socket, as net.TCPConn's does.
-func (c *heldConn) SyscallConn() (syscall.RawConn, error) { return socket(c.Conn) }
+func (c *trackedConn) SyscallConn() (syscall.RawConn, error) { return socket(c.Conn) }
 
 // socket returns the socket under a connection.
 func socket(conn net.Conn) (syscall.RawConn, error) {
@@ -323,7 +323,7 @@ func socket(conn net.Conn) (syscall.RawConn, error) {
 }
 
 // Close closes the connection and forgets it.
-func (c *heldConn) Close() error {
-	c.once.Do(func() { c.peers.drop(c.Conn) })
+func (c *trackedConn) Close() error {
+	c.once.Do(func() { c.peers.closeConn(c.Conn) })
 	return nil
 }

@@ -41,7 +41,7 @@ const (
 
 // call asks a node. The error is an *rpcError when the node answered with one, and
 // has errNotSent in its chain when nothing was delivered.
-func (p *peers) call(ctx context.Context, node string, kind rpcKind, body []byte) ([]byte, error) {
+func (p *peerPort) call(ctx context.Context, node string, kind rpcKind, body []byte) ([]byte, error) {
 	for {
 		conn := p.takeIdle(node)
 		fresh := conn == nil
@@ -55,14 +55,14 @@ func (p *peers) call(ctx context.Context, node string, kind rpcKind, body []byte
 			}
 		}
 		answer, err := p.exchange(ctx, conn, kind, body)
-		var told *rpcError
-		if err == nil || errors.As(err, &told) {
+		var rpcErr *rpcError
+		if err == nil || errors.As(err, &rpcErr) {
 			p.keepIdle(node, conn)
 			return answer, err
 		}
-		p.drop(conn)
+		p.closeConn(conn)
 		// A kept connection may have ended long ago. These requests may be made twice.
-		if !fresh && ctx.Err() == nil && (kind == rpcPing || kind == rpcReport) {
+		if !fresh && ctx.Err() == nil && (kind == rpcHeartbeat || kind == rpcReport) {
 			continue
 		}
 		return nil, fmt.Errorf("ask node %q: %w", node, err)
@@ -70,12 +70,12 @@ func (p *peers) call(ctx context.Context, node string, kind rpcKind, body []byte
 }
 
 // callAddr asks whichever node listens at an address.
-func (p *peers) callAddr(ctx context.Context, addr string, kind rpcKind, body []byte) ([]byte, error) {
+func (p *peerPort) callAddr(ctx context.Context, addr string, kind rpcKind, body []byte) ([]byte, error) {
 	conn, err := p.dial(ctx, kindControl, "", addr, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer p.drop(conn)
+	defer p.closeConn(conn)
 	answer, err := p.exchange(ctx, conn, kind, body)
 	if err != nil {
 		return nil, fmt.Errorf("ask the node at %s: %w", addr, err)
@@ -86,17 +86,17 @@ func (p *peers) callAddr(ctx context.Context, addr string, kind rpcKind, body []
 // takeIdle returns a kept connection to a node, or nil if there is none. The other
 // node may have ended since: a request sent to nobody would have to count as sent, so
 // connections that ended are dropped.
-func (p *peers) takeIdle(node string) net.Conn {
+func (p *peerPort) takeIdle(node string) net.Conn {
 	for {
 		conn := p.lastIdle(node)
-		if conn == nil || silent(conn) {
+		if conn == nil || isIdleOpen(conn) {
 			return conn
 		}
-		p.drop(conn)
+		p.closeConn(conn)
 	}
 }
 
-func (p *peers) lastIdle(node string) net.Conn {
+func (p *peerPort) lastIdle(node string) net.Conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	kept := p.idle[node]
@@ -108,7 +108,7 @@ func (p *peers) lastIdle(node string) net.Conn {
 	return conn
 }
 
-func (p *peers) keepIdle(node string, conn net.Conn) {
+func (p *peerPort) keepIdle(node string, conn net.Conn) {
 	p.mu.Lock()
 	_, open := p.conns[conn]
 	keep := open && !p.closed && len(p.idle[node]) < keptControl
@@ -117,12 +117,12 @@ func (p *peers) keepIdle(node string, conn net.Conn) {
 	}
 	p.mu.Unlock()
 	if !keep {
-		p.drop(conn)
+		p.closeConn(conn)
 	}
 }
 
 // exchange sends a request and waits for its answer while ctx lasts.
-func (p *peers) exchange(ctx context.Context, conn net.Conn, kind rpcKind, body []byte) ([]byte, error) {
+func (p *peerPort) exchange(ctx context.Context, conn net.Conn, kind rpcKind, body []byte) ([]byte, error) {
 	if len(body) > maxFrame-1 {
 		return nil, fmt.Errorf("%w: the request is larger than %d bytes", errNotSent, maxFrame)
 	}
@@ -183,8 +183,8 @@ func readControl(conn io.Reader) (first byte, body []byte, err error) {
 }
 
 // serveControl answers requests on a connection until it ends.
-func (p *peers) serveControl(conn net.Conn, hello peerHello) {
-	defer p.drop(conn)
+func (p *peerPort) serveControl(conn net.Conn, hello peerHello) {
+	defer p.closeConn(conn)
 	from := hello.From
 	if hello.Cluster == "" {
 		from = ""
@@ -207,7 +207,7 @@ func (p *peers) serveControl(conn net.Conn, hello peerHello) {
 	}
 }
 
-func (p *peers) answer(kind rpcKind, from string, body []byte) (answer []byte, err error) {
+func (p *peerPort) answer(kind rpcKind, from string, body []byte) (answer []byte, err error) {
 	h := p.handlers[kind]
 	if h == nil {
 		return nil, fmt.Errorf("this node does not know control requests of kind %d: do all nodes run the same version?", kind)

@@ -55,13 +55,13 @@ type peerStatus byte
 
 // The answers of an acceptor. Never change or reuse a number.
 const (
-	statusWelcome   peerStatus = 0
-	statusVersion   peerStatus = 1 // another version of the protocol
-	statusKind      peerStatus = 2 // an unknown kind of connection
-	statusElsewhere peerStatus = 3 // the hello is for another node
-	statusNoCluster peerStatus = 4 // the acceptor has not joined a cluster yet
-	statusForeign   peerStatus = 5 // the dialer is of another cluster
-	statusSameName  peerStatus = 6 // the dialer has the acceptor's name
+	statusWelcome      peerStatus = 0
+	statusVersion      peerStatus = 1 // another version of the protocol
+	statusKind         peerStatus = 2 // an unknown kind of connection
+	statusOtherNode    peerStatus = 3 // the hello is for another node
+	statusNoCluster    peerStatus = 4 // the acceptor has not joined a cluster yet
+	statusOtherCluster peerStatus = 5 // the dialer is of another cluster
+	statusSameName     peerStatus = 6 // the dialer has the acceptor's name
 )
 
 // explain says what a refusal means to the node that dialed.
@@ -71,11 +71,11 @@ func (s peerStatus) explain(h *peerHello) string {
 		return "the node there speaks another version of the peer protocol: upgrade the older one"
 	case statusKind:
 		return "the node there does not know connections of this kind: do all nodes run the same version?"
-	case statusElsewhere:
+	case statusOtherNode:
 		return fmt.Sprintf("node %q is not there, the address belongs to another node: check --advertise of both", h.To)
 	case statusNoCluster:
 		return "the node there has not joined a cluster yet"
-	case statusForeign:
+	case statusOtherCluster:
 		return fmt.Sprintf("the node there does not belong to cluster %s: give --join addresses of this node's own cluster", h.Cluster)
 	case statusSameName:
 		return fmt.Sprintf("the node there is named %q, too: give every node a name of its own (--node-name)", h.From)
@@ -89,9 +89,9 @@ type refusedError struct{ why string }
 func (e *refusedError) Error() string { return "refused: " + e.why }
 
 var (
-	errNotPeer  = errors.New("the connection does not begin as a peer's does")
-	errPeerKey  = errors.New("the node there has another --gossip-key than this one, or none")
-	errStranger = errors.New("it does not hold this cluster's key (--gossip-key)")
+	errNotPeer = errors.New("the connection does not begin as a peer's does")
+	errPeerKey = errors.New("the node there has another --gossip-key than this one, or none")
+	errNoProof = errors.New("it does not hold this cluster's key (--gossip-key)")
 )
 
 // peerKey derives the key of the proofs from the gossip key; nil from none.
@@ -106,7 +106,7 @@ func peerKey(gossip []byte) ([]byte, error) {
 	return key, nil
 }
 
-func prove(key []byte, label string, said ...[]byte) []byte {
+func handshakeProof(key []byte, label string, said ...[]byte) []byte {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(label))
 	for _, part := range said {
@@ -115,8 +115,8 @@ func prove(key []byte, label string, said ...[]byte) []byte {
 	return mac.Sum(nil)
 }
 
-// hail is the handshake of the node that dialed.
-func (p *peers) hail(conn net.Conn, kind byte, hello *peerHello) error {
+// clientHandshake is the handshake of the node that dialed.
+func (p *peerPort) clientHandshake(conn net.Conn, kind byte, hello *peerHello) error {
 	said := make([]byte, 2+nonceBytes, 2+nonceBytes+1+nonceBytes)
 	said[0], said[1] = kind, peerVersion
 	if _, err := rand.Read(said[2:]); err != nil {
@@ -133,7 +133,7 @@ func (p *peers) hail(conn net.Conn, kind byte, hello *peerHello) error {
 		return err
 	}
 	said = append(append(said, byte(statusWelcome)), answer[:nonceBytes]...)
-	if !hmac.Equal(answer[nonceBytes:], prove(p.cfg.Key, acceptorProves, said)) {
+	if !hmac.Equal(answer[nonceBytes:], handshakeProof(p.cfg.Key, acceptorProves, said)) {
 		return errPeerKey
 	}
 	text, err := json.Marshal(hello)
@@ -141,7 +141,7 @@ func (p *peers) hail(conn net.Conn, kind byte, hello *peerHello) error {
 		return err
 	}
 	text = append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
-	if _, err := conn.Write(append(prove(p.cfg.Key, dialerProves, said, text), text...)); err != nil {
+	if _, err := conn.Write(append(handshakeProof(p.cfg.Key, dialerProves, said, text), text...)); err != nil {
 		return err
 	}
 	return readStatus(conn, hello)
@@ -158,9 +158,9 @@ func readStatus(conn io.Reader, hello *peerHello) error {
 	return nil
 }
 
-// meet is the handshake of the node that was dialed, up to the hello. It answers
+// serverHandshake is the handshake of the node that was dialed, up to the hello. It answers
 // nothing but its own nonce and proof to a dialer without the key.
-func (p *peers) meet(conn net.Conn) (kind byte, hello peerHello, err error) {
+func (p *peerPort) serverHandshake(conn net.Conn) (kind byte, hello peerHello, err error) {
 	said := make([]byte, 2+nonceBytes+1+nonceBytes)
 	if _, err := io.ReadFull(conn, said[:2]); err != nil {
 		return 0, hello, err
@@ -178,7 +178,7 @@ func (p *peers) meet(conn net.Conn) (kind byte, hello peerHello, err error) {
 	if _, err := rand.Read(answer[1:]); err != nil {
 		return 0, hello, err
 	}
-	if _, err := conn.Write(append(answer[:len(answer):len(answer)], prove(p.cfg.Key, acceptorProves, said)...)); err != nil {
+	if _, err := conn.Write(append(answer[:len(answer):len(answer)], handshakeProof(p.cfg.Key, acceptorProves, said)...)); err != nil {
 		return 0, hello, err
 	}
 	var head [proofBytes + 4]byte
@@ -193,8 +193,8 @@ func (p *peers) meet(conn net.Conn) (kind byte, hello peerHello, err error) {
 	if _, err := io.ReadFull(conn, text); err != nil {
 		return 0, hello, err
 	}
-	if !hmac.Equal(head[:proofBytes], prove(p.cfg.Key, dialerProves, said, head[proofBytes:], text)) {
-		return 0, hello, errStranger
+	if !hmac.Equal(head[:proofBytes], handshakeProof(p.cfg.Key, dialerProves, said, head[proofBytes:], text)) {
+		return 0, hello, errNoProof
 	}
 	if err := json.Unmarshal(text, &hello); err != nil {
 		return 0, hello, fmt.Errorf("%w: %w", errNotPeer, err)
@@ -205,19 +205,19 @@ func (p *peers) meet(conn net.Conn) (kind byte, hello peerHello, err error) {
 	return kind, hello, nil
 }
 
-// refuse decides whether a connection is for this node. The reason is for the log.
-func (p *peers) refuse(kind byte, h *peerHello) (status peerStatus, why string) {
+// checkHello decides whether a connection is for this node. The reason is for the log.
+func (p *peerPort) checkHello(kind byte, h *peerHello) (status peerStatus, reason string) {
 	self := p.cfg.Self()
 	joins := kind == kindControl && h.Cluster == ""
 	switch {
 	case kind != kindRaft && kind != kindHTTP && kind != kindControl:
 		return statusKind, fmt.Sprintf("this node does not know connections of kind %q: do all nodes run the same version?", kind)
 	case h.To != "" && h.To != self.node:
-		return statusElsewhere, fmt.Sprintf("node %q is not here, this address belongs to node %q: check --advertise of both", h.To, self.node)
+		return statusOtherNode, fmt.Sprintf("node %q is not here, this address belongs to node %q: check --advertise of both", h.To, self.node)
 	case self.cluster == "" && !joins: // nodes without a cluster may form one together
 		return statusNoCluster, fmt.Sprintf("node %q has not joined a cluster yet", self.node)
 	case !joins && h.Cluster != self.cluster:
-		return statusForeign, fmt.Sprintf("this node belongs to cluster %s and the caller to %s: give --join addresses of the caller's own cluster", self.cluster, h.Cluster)
+		return statusOtherCluster, fmt.Sprintf("this node belongs to cluster %s and the caller to %s: give --join addresses of the caller's own cluster", self.cluster, h.Cluster)
 	case h.From == self.node && !joins:
 		return statusSameName, fmt.Sprintf("the name %q is this node's own: give every node a name of its own (--node-name)", h.From)
 	}

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// stranger is a raw connection to a peer port.
-type stranger struct {
+// keylessDialer is a raw connection to a peer port.
+type keylessDialer struct {
 	t    *testing.T
 	conn net.Conn
 }
 
-func (w *town) stranger(t *testing.T, node string) *stranger {
+func (w *peerNetwork) keylessDialer(t *testing.T, node string) *keylessDialer {
 	t.Helper()
 	conn, err := net.Dial("tcp", w.at[node])
 	if err != nil {
@@ -29,14 +29,14 @@ func (w *town) stranger(t *testing.T, node string) *stranger {
 	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	return &stranger{t, conn}
+	return &keylessDialer{t, conn}
 }
 
-func (s *stranger) send(parts ...[]byte) {
+func (s *keylessDialer) send(parts ...[]byte) {
 	_, _ = s.conn.Write(bytes.Join(parts, nil)) // the other side may have hung up
 }
 
-func (s *stranger) take(n int) []byte {
+func (s *keylessDialer) take(n int) []byte {
 	s.t.Helper()
 	b := make([]byte, n)
 	if _, err := io.ReadFull(s.conn, b); err != nil {
@@ -46,7 +46,7 @@ func (s *stranger) take(n int) []byte {
 }
 
 // rest is all that comes until the other side hangs up.
-func (s *stranger) rest() []byte {
+func (s *keylessDialer) rest() []byte {
 	s.t.Helper()
 	b, err := io.ReadAll(s.conn)
 	if err != nil && !strings.Contains(err.Error(), "reset") {
@@ -72,59 +72,59 @@ func control(kind rpcKind, body string) []byte {
 
 // A process without the key is answered nothing but random bytes, whatever it knows of
 // the cluster, and none of its requests is carried out.
-func TestPeers_StrangersLearnNothing(t *testing.T) {
+func TestPeerPort_StrangersLearnNothing(t *testing.T) {
 	t.Parallel()
 	key := []byte("the key of the cluster")
 	opening := append([]byte{kindControl, peerVersion}, bytes.Repeat([]byte{7}, nonceBytes)...)
 	request := control(rpcCall, "effect")
 	right := peerHello{Cluster: "one", From: "a", Instance: "a-instance", To: "b"}
-	for name, talk := range map[string]func(s *stranger) (learned []byte){
-		"no proof": func(s *stranger) []byte {
+	for name, talk := range map[string]func(s *keylessDialer) (learned []byte){
+		"no proof": func(s *keylessDialer) []byte {
 			s.send(opening)
 			answer := s.take(1 + nonceBytes + proofBytes)
 			s.send(make([]byte, proofBytes), hello(t, right), request)
 			return append(answer, s.rest()...)
 		},
-		"the proof of another key": func(s *stranger) []byte {
+		"the proof of another key": func(s *keylessDialer) []byte {
 			s.send(opening)
 			answer := s.take(1 + nonceBytes + proofBytes)
 			text := hello(t, right)
-			s.send(prove([]byte("another"), dialerProves, opening, answer[:1+nonceBytes], text), text, request)
+			s.send(handshakeProof([]byte("another"), dialerProves, opening, answer[:1+nonceBytes], text), text, request)
 			return append(answer, s.rest()...)
 		},
-		"the empty key": func(s *stranger) []byte {
+		"the empty key": func(s *keylessDialer) []byte {
 			s.send(opening)
 			answer := s.take(1 + nonceBytes + proofBytes)
 			text := hello(t, right)
-			s.send(prove(nil, dialerProves, opening, answer[:1+nonceBytes], text), text, request)
+			s.send(handshakeProof(nil, dialerProves, opening, answer[:1+nonceBytes], text), text, request)
 			return append(answer, s.rest()...)
 		},
-		"its own proof sent back": func(s *stranger) []byte {
+		"its own proof sent back": func(s *keylessDialer) []byte {
 			s.send(opening)
 			answer := s.take(1 + nonceBytes + proofBytes)
 			s.send(answer[1+nonceBytes:], hello(t, right), request)
 			return append(answer, s.rest()...)
 		},
-		"another hello than was proven": func(s *stranger) []byte {
+		"another hello than was proven": func(s *keylessDialer) []byte {
 			s.send(opening)
 			answer := s.take(1 + nonceBytes + proofBytes)
-			s.send(prove(key, dialerProves, opening, answer[:1+nonceBytes], hello(t, peerHello{})), hello(t, right), request)
+			s.send(handshakeProof(key, dialerProves, opening, answer[:1+nonceBytes], hello(t, peerHello{})), hello(t, right), request)
 			return append(answer, s.rest()...)
 		},
-		"another version": func(s *stranger) []byte {
+		"another version": func(s *keylessDialer) []byte {
 			s.send([]byte{kindControl, peerVersion + 1}, hello(t, right), request)
 			return s.rest()
 		},
-		"a hello alone": func(s *stranger) []byte {
+		"a hello alone": func(s *keylessDialer) []byte {
 			s.send([]byte{kindControl}, hello(t, right), request)
 			return s.rest()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newTown(t)
-			w.settle("b", "one", nil, key)
-			learned := talk(w.stranger(t, "b"))
+			w := newPeerNetwork(t)
+			w.addWithKey("b", "one", nil, key)
+			learned := talk(w.keylessDialer(t, "b"))
 			if n := len(learned); n > 1+nonceBytes+proofBytes || bytes.Contains(learned, []byte("one")) || bytes.Contains(learned, []byte("effect")) {
 				t.Errorf("it is answered %d bytes: %q", n, learned)
 			}
@@ -133,19 +133,19 @@ func TestPeers_StrangersLearnNothing(t *testing.T) {
 }
 
 // A refusal names neither the node nor its cluster, also to a node that holds the key.
-func TestPeers_RefusalsNameNothing(t *testing.T) {
+func TestPeerPort_RefusalsNameNothing(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
-	w.settle("bravo", "cluster-two", nil, nil)
+	w := newPeerNetwork(t)
+	w.addWithKey("bravo", "cluster-two", nil, nil)
 	for name, h := range map[string]peerHello{
 		"another cluster": {Cluster: "one", From: "a", To: "bravo"}, "another node": {Cluster: "cluster-two", From: "a", To: "c"},
 	} {
-		s := w.stranger(t, "bravo")
+		s := w.keylessDialer(t, "bravo")
 		opening := append([]byte{kindControl, peerVersion}, make([]byte, nonceBytes)...)
 		s.send(opening)
 		answer := s.take(1 + nonceBytes + proofBytes)
 		text := hello(t, h)
-		s.send(prove(nil, dialerProves, opening, answer[:1+nonceBytes], text), text)
+		s.send(handshakeProof(nil, dialerProves, opening, answer[:1+nonceBytes], text), text)
 		if got := s.rest(); len(got) != 1 || got[0] == byte(statusWelcome) {
 			t.Errorf("%s: answered %q", name, got)
 		}
@@ -153,7 +153,7 @@ func TestPeers_RefusalsNameNothing(t *testing.T) {
 }
 
 // Nodes need the same key; one that has none is no exception, whichever of them dials.
-func TestPeers_KeysMustMatch(t *testing.T) {
+func TestPeerPort_KeysMustMatch(t *testing.T) {
 	t.Parallel()
 	first, err := peerKey([]byte("0123456789abcdef"))
 	if err != nil {
@@ -163,10 +163,10 @@ func TestPeers_KeysMustMatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newTown(t)
-	nodes := map[string]*peers{
-		"a": w.settle("a", "one", nil, first), "b": w.settle("b", "one", nil, first),
-		"other": w.settle("other", "one", nil, second), "none": w.settle("none", "one", nil, nil),
+	w := newPeerNetwork(t)
+	nodes := map[string]*peerPort{
+		"a": w.addWithKey("a", "one", nil, first), "b": w.addWithKey("b", "one", nil, first),
+		"other": w.addWithKey("other", "one", nil, second), "none": w.addWithKey("none", "one", nil, nil),
 	}
 	for from, p := range nodes {
 		for to := range nodes {
@@ -199,17 +199,17 @@ func (r *recorded) Write(b []byte) (int, error) {
 }
 
 // A handshake that was overheard opens nothing when it is sent again.
-func TestPeers_HandshakesCantBeReplayed(t *testing.T) {
+func TestPeerPort_HandshakesCantBeReplayed(t *testing.T) {
 	t.Parallel()
 	key := []byte("the key of the cluster")
-	w := newTown(t)
-	a := w.settle("a", "one", nil, key)
-	w.settle("b", "one", nil, key)
-	overheard := &recorded{Conn: w.stranger(t, "b").conn}
-	if err := a.hail(overheard, kindControl, &peerHello{Cluster: "one", From: "a", To: "b"}); err != nil {
+	w := newPeerNetwork(t)
+	a := w.addWithKey("a", "one", nil, key)
+	w.addWithKey("b", "one", nil, key)
+	overheard := &recorded{Conn: w.keylessDialer(t, "b").conn}
+	if err := a.clientHandshake(overheard, kindControl, &peerHello{Cluster: "one", From: "a", To: "b"}); err != nil {
 		t.Fatal(err)
 	}
-	s := w.stranger(t, "b")
+	s := w.keylessDialer(t, "b")
 	s.send(overheard.sent, control(rpcCall, "effect"))
 	if got := s.rest(); len(got) != 1+nonceBytes+proofBytes {
 		t.Errorf("a replay is answered %q", got)

@@ -20,10 +20,10 @@ const (
 	raftPool = 2
 )
 
-// of gives the transport of a shard's group: streams of the peer port, found by
+// transportFor gives the transport of a shard's group: streams of the peer port, found by
 // the nodes' names.
-func (p *peers) of(shard storage.Shard) raft.Transport {
-	h := newHandoff(nodeAddr(p.cfg.Self().node))
+func (p *peerPort) transportFor(shard storage.Shard) raft.Transport {
+	h := newConnListener(nodeAddr(p.cfg.Self().node))
 	p.mu.Lock()
 	if p.closed {
 		_ = h.Close()
@@ -32,7 +32,7 @@ func (p *peers) of(shard storage.Shard) raft.Transport {
 	p.mu.Unlock()
 	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Logger:  raftLogger{p.cfg.Logger.With("shard", int(shard), "component", "raft")},
-		Stream:  &shardStreams{handoff: h, peers: p, shard: shard},
+		Stream:  &shardStreams{connListener: h, peers: p, shard: shard},
 		MaxPool: raftPool,
 		Timeout: raftTimeout,
 	})
@@ -40,8 +40,8 @@ func (p *peers) of(shard storage.Shard) raft.Transport {
 
 // shardStreams are the streams of one group. It implements raft.StreamLayer.
 type shardStreams struct {
-	*handoff
-	peers *peers
+	*connListener
+	peers *peerPort
 	shard storage.Shard
 }
 
@@ -57,19 +57,19 @@ func (s *shardStreams) Dial(node raft.ServerAddress, timeout time.Duration) (net
 	if err != nil {
 		return nil, err
 	}
-	return &heldConn{Conn: conn, peers: s.peers}, nil
+	return &trackedConn{Conn: conn, peers: s.peers}, nil
 }
 
 // Close ends the group's streams: those that come are turned away.
 func (s *shardStreams) Close() error {
 	s.peers.mu.Lock()
-	if s.peers.streams[s.shard] == s.handoff {
+	if s.peers.streams[s.shard] == s.connListener {
 		delete(s.peers.streams, s.shard)
 	}
 	s.peers.mu.Unlock()
 	// Raft waits for its requests under way before it ends.
-	s.peers.cut(func(whose peerConn) bool { return whose.kind == kindRaft && whose.shard == s.shard })
-	return s.handoff.Close()
+	s.peers.closeMatching(func(whose peerConn) bool { return whose.kind == kindRaft && whose.shard == s.shard })
+	return s.connListener.Close()
 }
 
 // nodeAddr is a node's name where Raft wants an address.
@@ -81,21 +81,21 @@ func (nodeAddr) Network() string { return "switchyard" }
 // String implements net.Addr.
 func (a nodeAddr) String() string { return string(a) }
 
-// handoff is a listener of connections that were accepted elsewhere.
-type handoff struct {
+// connListener is a listener of connections that were accepted elsewhere.
+type connListener struct {
 	addr   net.Addr
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
 }
 
-func newHandoff(addr net.Addr) *handoff {
-	return &handoff{addr: addr, conns: make(chan net.Conn), closed: make(chan struct{})}
+func newConnListener(addr net.Addr) *connListener {
+	return &connListener{addr: addr, conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// give waits until someone accepts the connection, and closes it when nobody does
+// deliver waits until someone accepts the connection, and closes it when nobody does
 // in time.
-func (h *handoff) give(conn net.Conn) {
+func (h *connListener) deliver(conn net.Conn) {
 	timer := time.NewTimer(helloTimeout)
 	defer timer.Stop()
 	select {
@@ -108,7 +108,7 @@ func (h *handoff) give(conn net.Conn) {
 }
 
 // Accept implements net.Listener.
-func (h *handoff) Accept() (net.Conn, error) {
+func (h *connListener) Accept() (net.Conn, error) {
 	select {
 	case conn := <-h.conns:
 		return conn, nil
@@ -118,10 +118,10 @@ func (h *handoff) Accept() (net.Conn, error) {
 }
 
 // Close implements net.Listener.
-func (h *handoff) Close() error {
+func (h *connListener) Close() error {
 	h.once.Do(func() { close(h.closed) })
 	return nil
 }
 
 // Addr implements net.Listener.
-func (h *handoff) Addr() net.Addr { return h.addr }
+func (h *connListener) Addr() net.Addr { return h.addr }

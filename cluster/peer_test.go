@@ -20,28 +20,28 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// town is peers that find each other by name.
-type town struct {
+// peerNetwork is peers that find each other by name.
+type peerNetwork struct {
 	t  testing.TB
 	mu sync.Mutex
 	at map[string]string
 }
 
-func newTown(t testing.TB) *town { return &town{t: t, at: map[string]string{}} }
+func newPeerNetwork(t testing.TB) *peerNetwork { return &peerNetwork{t: t, at: map[string]string{}} }
 
-func (w *town) resolve(node string) (string, bool) {
+func (w *peerNetwork) resolve(node string) (string, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	addr, ok := w.at[node]
 	return addr, ok
 }
 
-func (w *town) add(node, cluster string, secure *peerTLS) *peers {
+func (w *peerNetwork) add(node, cluster string, secure *peerTLS) *peerPort {
 	w.t.Helper()
-	return w.settle(node, cluster, secure, nil)
+	return w.addWithKey(node, cluster, secure, nil)
 }
 
-func (w *town) settle(node, cluster string, secure *peerTLS, key []byte) *peers {
+func (w *peerNetwork) addWithKey(node, cluster string, secure *peerTLS, key []byte) *peerPort {
 	w.t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -50,7 +50,7 @@ func (w *town) settle(node, cluster string, secure *peerTLS, key []byte) *peers 
 	w.mu.Lock()
 	w.at[node] = ln.Addr().String()
 	w.mu.Unlock()
-	p := newPeers(peerConfig{
+	p := newPeerPort(peerConfig{
 		Listener: ln, TLS: secure, Key: key, Resolve: w.resolve, Logger: quiet(),
 		Self: func() peerSelf { return peerSelf{cluster, node, node + "-instance"} },
 	})
@@ -76,9 +76,9 @@ func (w *town) settle(node, cluster string, secure *peerTLS, key []byte) *peers 
 	return p
 }
 
-func TestPeers_Calls(t *testing.T) {
+func TestPeerPort_Calls(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newPeerNetwork(t)
 	a := w.add("a", "one", nil)
 	w.add("b", "one", nil)
 	ctx := t.Context()
@@ -94,14 +94,14 @@ func TestPeers_Calls(t *testing.T) {
 	if _, err := a.call(ctx, "b", rpcCall, make([]byte, maxFrame)); !errors.Is(err, errNotSent) {
 		t.Errorf("too large: %v", err)
 	}
-	var told *rpcError
-	if _, err := a.call(ctx, "b", rpcCall, []byte("fail")); !errors.As(err, &told) || told.message != "as asked" {
+	var rpcErr *rpcError
+	if _, err := a.call(ctx, "b", rpcCall, []byte("fail")); !errors.As(err, &rpcErr) || rpcErr.message != "as asked" {
 		t.Errorf("a failure: %v", err)
 	}
-	if _, err := a.call(ctx, "b", rpcCall, []byte("panic")); !errors.As(err, &told) {
+	if _, err := a.call(ctx, "b", rpcCall, []byte("panic")); !errors.As(err, &rpcErr) {
 		t.Errorf("a panic: %v", err)
 	}
-	if _, err := a.call(ctx, "b", rpcHost, nil); !errors.As(err, &told) || !strings.Contains(err.Error(), "version") {
+	if _, err := a.call(ctx, "b", rpcHost, nil); !errors.As(err, &rpcErr) || !strings.Contains(err.Error(), "version") {
 		t.Errorf("an unknown kind: %v", err)
 	}
 	if _, err := a.call(ctx, "nobody", rpcCall, nil); !errors.Is(err, errNotSent) {
@@ -117,9 +117,9 @@ func TestPeers_Calls(t *testing.T) {
 	}
 }
 
-func TestPeers_Refusals(t *testing.T) {
+func TestPeerPort_Refusals(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newPeerNetwork(t)
 	a := w.add("a", "one", nil)
 	b := w.add("b", "two", nil)
 	w.add("new", "", nil)
@@ -165,9 +165,9 @@ func TestPeers_Refusals(t *testing.T) {
 	}
 }
 
-func TestPeers_HTTPConnections(t *testing.T) {
+func TestPeerPort_HTTPConnections(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newPeerNetwork(t)
 	a, b := w.add("a", "one", nil), w.add("b", "one", nil)
 	go func() {
 		conn, err := b.httpListener().Accept()
@@ -192,17 +192,17 @@ func TestPeers_HTTPConnections(t *testing.T) {
 		_, err := conn.Read(buf)
 		read <- err
 	}()
-	a.cutOff("b")
+	a.disconnect("b")
 	if err := <-read; err == nil {
 		t.Error("a connection that was cut off went on")
 	}
 }
 
-func TestPeers_RaftStreams(t *testing.T) {
+func TestPeerPort_RaftStreams(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newPeerNetwork(t)
 	a, b := w.add("a", "one", nil), w.add("b", "one", nil)
-	from, to := a.of(3), b.of(3)
+	from, to := a.transportFor(3), b.transportFor(3)
 	defer func() {
 		_ = from.(raft.WithClose).Close()
 		_ = to.(raft.WithClose).Close()
@@ -232,7 +232,7 @@ func TestPeers_RaftStreams(t *testing.T) {
 		t.Errorf("install: %+v, %v", installed, err)
 	}
 	// A shard that the other node does not hold.
-	other := a.of(4)
+	other := a.transportFor(4)
 	defer func() { _ = other.(raft.WithClose).Close() }()
 	if err := other.AppendEntries("b", "b", &raft.AppendEntriesRequest{}, &appended); err == nil {
 		t.Error("entries for a shard that is not there were taken")
@@ -271,10 +271,10 @@ func authority(t *testing.T, name string) (load func(node string) *peerTLS) {
 	}
 }
 
-func TestPeers_TLS(t *testing.T) {
+func TestPeerPort_TLS(t *testing.T) {
 	t.Parallel()
 	ours, theirs := authority(t, "ours"), authority(t, "theirs")
-	w := newTown(t)
+	w := newPeerNetwork(t)
 	a := w.add("a", "one", ours("a"))
 	w.add("b", "one", ours("b"))
 	w.add("foreign", "one", theirs("foreign"))
@@ -289,8 +289,8 @@ func TestPeers_TLS(t *testing.T) {
 	}
 }
 
-func BenchmarkPeers_Call(b *testing.B) {
-	w := newTown(b)
+func BenchmarkPeerPort_Call(b *testing.B) {
+	w := newPeerNetwork(b)
 	a := w.add("a", "one", nil)
 	w.add("b", "one", nil)
 	body := make([]byte, 200)

@@ -21,8 +21,8 @@ func newTCP(t *testing.T) *raft.NetworkTransport {
 	return trans
 }
 
-// taker is a peer that votes for whoever asks and takes entries, or refuses some.
-type taker struct {
+// refusingFollower is a peer that votes for whoever asks and takes entries, or refuses some.
+type refusingFollower struct {
 	*raft.NetworkTransport
 	behind  func(last uint64) bool // waits for another request behind that one; false: there can be none
 	refused chan struct{}          // capacity 1
@@ -34,8 +34,8 @@ type taker struct {
 	owed   bool   // it refused entries, and has taken none since
 }
 
-func newTaker(t *testing.T, behind func(last uint64) bool) *taker {
-	p := &taker{NetworkTransport: newTCP(t), behind: behind, refused: make(chan struct{}, 1), again: make(chan struct{}, 1)}
+func newRefusingFollower(t *testing.T, behind func(last uint64) bool) *refusingFollower {
+	p := &refusingFollower{NetworkTransport: newTCP(t), behind: behind, refused: make(chan struct{}, 1), again: make(chan struct{}, 1)}
 	quit := make(chan struct{})
 	go func() {
 		for {
@@ -51,13 +51,13 @@ func newTaker(t *testing.T, behind func(last uint64) bool) *taker {
 	return p
 }
 
-func (p *taker) refuseOne() {
+func (p *refusingFollower) refuseOne() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refuse = true
 }
 
-func (p *taker) answer(command any) any {
+func (p *refusingFollower) answer(command any) any {
 	switch r := command.(type) {
 	case *raft.RequestPreVoteRequest:
 		return &raft.RequestPreVoteResponse{Term: r.Term, Granted: true}
@@ -69,7 +69,7 @@ func (p *taker) answer(command any) any {
 	return nil
 }
 
-func (p *taker) append(r *raft.AppendEntriesRequest) *raft.AppendEntriesResponse {
+func (p *refusingFollower) append(r *raft.AppendEntriesRequest) *raft.AppendEntriesResponse {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := len(r.Entries)
@@ -97,8 +97,8 @@ func (p *taker) append(r *raft.AppendEntriesRequest) *raft.AppendEntriesResponse
 	return &raft.AppendEntriesResponse{Term: r.Term, LastLog: p.last, Success: true}
 }
 
-// sender knows which requests were sent ahead of answers.
-type sender struct {
+// countingTransport knows which requests were sent ahead of answers.
+type countingTransport struct {
 	*raft.NetworkTransport
 
 	mu    sync.Mutex
@@ -106,13 +106,13 @@ type sender struct {
 	ahead uint64 // newest entry sent so; 0 while each request waits for its answer
 }
 
-func newSender(t *testing.T) *sender {
-	s := &sender{NetworkTransport: newTCP(t)}
+func newCountingTransport(t *testing.T) *countingTransport {
+	s := &countingTransport{NetworkTransport: newTCP(t)}
 	s.moved.L = &s.mu
 	return s
 }
 
-func (s *sender) sent(ahead uint64) {
+func (s *countingTransport) sent(ahead uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ahead = ahead
@@ -120,7 +120,7 @@ func (s *sender) sent(ahead uint64) {
 }
 
 // behind is for a taker: entries keep coming, so there soon is one.
-func (s *sender) behind(last uint64) bool {
+func (s *countingTransport) behind(last uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.ahead == last {
@@ -129,21 +129,21 @@ func (s *sender) behind(last uint64) bool {
 	return s.ahead > last
 }
 
-func (s *sender) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+func (s *countingTransport) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	if args.PrevLogEntry > 0 || len(args.Entries) > 0 { // else it is a heartbeat
 		s.sent(0)
 	}
 	return s.NetworkTransport.AppendEntries(id, target, args, resp)
 }
 
-func (s *sender) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
+func (s *countingTransport) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
 	p, err := s.NetworkTransport.AppendEntriesPipeline(id, target)
 	return sending{p, s}, err
 }
 
 type sending struct {
 	raft.AppendPipeline
-	sender *sender
+	sender *countingTransport
 }
 
 func (p sending) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
@@ -161,8 +161,8 @@ const patience = 20 * time.Second
 // answers before to be taken.
 func TestPipeline_EndsWithARefusal(t *testing.T) {
 	t.Parallel()
-	peer := newTaker(t, func(uint64) bool { return true })
-	w := newWitness(newTCP(t), func() int64 { return 0 }, func() uint64 { return 0 }, nil)
+	peer := newRefusingFollower(t, func(uint64) bool { return true })
+	w := newTrackingTransport(newTCP(t), func() int64 { return 0 }, func() uint64 { return 0 }, nil)
 	t.Cleanup(func() { _ = w.Close() })
 	p, err := w.AppendEntriesPipeline("b", peer.LocalAddr())
 	if err != nil {
@@ -197,13 +197,13 @@ func TestPipeline_EndsWithARefusal(t *testing.T) {
 // them again; and a leader that was refused ends when it is told to.
 func TestPipeline_RefusedEntriesComeAgain(t *testing.T) {
 	t.Parallel()
-	own := newSender(t)
-	peer := newTaker(t, own.behind)
-	w := newWitness(own, func() int64 { return time.Now().UnixNano() }, func() uint64 { return 0 }, nil)
+	own := newCountingTransport(t)
+	peer := newRefusingFollower(t, own.behind)
+	w := newTrackingTransport(own, func() int64 { return time.Now().UnixNano() }, func() uint64 { return 0 }, nil)
 	conf := raft.DefaultConfig()
 	conf.LocalID = "a"
 	conf.LogOutput = io.Discard
-	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaderLeaseTimeout = heartbeatTimeout, heartbeatTimeout, heartbeatTimeout
+	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaderLeaseTimeout = electionTimeout, electionTimeout, electionTimeout
 	store, snapshots := raft.NewInmemStore(), raft.NewDiscardSnapshotStore()
 	members := raft.Configuration{Servers: []raft.Server{{ID: "a", Address: own.LocalAddr()}, {ID: "b", Address: peer.LocalAddr()}}}
 	if err := raft.BootstrapCluster(conf, store, store, snapshots, w, members); err != nil {

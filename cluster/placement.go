@@ -35,7 +35,7 @@ type clusterState struct {
 	replaceAfter time.Duration // how long a dead member's replicas wait for it
 	members      []memberView
 	reports      map[string][]groupReport // of the members that answered
-	lingering    map[replica]bool         // orphans seen long enough to be dropped
+	droppable    map[replica]bool         // orphans seen long enough to be dropped
 }
 
 // memberView is what the registry and gossip know of one member.
@@ -91,50 +91,50 @@ func (s step) LogValue() slog.Value {
 func plan(state clusterState, now time.Time) []step {
 	p := newPlanner(state, now)
 	p.setTargets()
-	p.evacuate()
+	p.drainLeaders()
 	p.repair()
 	p.balance()
-	p.spreadLeads()
+	p.balanceLeaders()
 	p.dropOrphans()
 	return p.steps
 }
 
 // planner is one round of planning.
 type planner struct {
-	state  clusterState
-	nodes  map[string]*placedNode
-	names  []string       // of nodes, sorted
-	shards []*placedShard // those with a known leader, by id
-	wanted int            // replicas per shard
-	steps  []step
-	moves  int // shards being copied or larger than wanted
-	given  int // leaderships transferred in this round
+	state     clusterState
+	nodes     map[string]*placedNode
+	names     []string       // of nodes, sorted
+	shards    []*placedShard // those with a known leader, by id
+	wanted    int            // replicas per shard
+	steps     []step
+	moves     int // shards being copied or larger than wanted
+	transfers int // leaderships transferred in this round
 }
 
 // rank orders members by how willingly a replica is left with them.
 type rank int
 
 const (
-	standsUp       rank = iota // answers, and may be given replicas
-	standsAway                 // does not answer, and may be back soon
-	standsDraining             // to be emptied
-	standsGone                 // dead for so long that it is replaced
-	standsRemoved              // told to leave for good
+	rankAvailable   rank = iota // answers, and may be given replicas
+	rankUnreachable             // does not answer, and may be back soon
+	rankDraining                // to be emptied
+	rankDead                    // dead for so long that it is replaced
+	rankRemoved                 // told to leave for good
 )
 
 // placedNode is a member during planning.
 type placedNode struct {
 	memberView
-	standing rank
-	answers  bool // its report is here
+	rank     rank
+	reported bool // its report is here
 	down     bool // known to be dead, or to have left
 	hosts    map[storage.Shard]groupReport
 	replicas int // shards it is going to hold
 	leads    int // shards it is going to lead
 }
 
-// takes tells whether the node may be given replicas and leaderships.
-func (n *placedNode) takes() bool { return n.standing == standsUp }
+// eligible tells whether the node may be given replicas and leaderships.
+func (n *placedNode) eligible() bool { return n.rank == rankAvailable }
 
 // placedShard is a group during planning.
 type placedShard struct {
@@ -153,7 +153,7 @@ func newPlanner(state clusterState, now time.Time) *planner {
 	}
 	for _, m := range state.members {
 		reports, answers := state.reports[m.Name]
-		n := &placedNode{memberView: m, answers: answers, hosts: map[storage.Shard]groupReport{}}
+		n := &placedNode{memberView: m, reported: answers, hosts: map[storage.Shard]groupReport{}}
 		for _, r := range reports {
 			n.hosts[r.Shard] = r
 		}
@@ -161,13 +161,13 @@ func newPlanner(state clusterState, now time.Time) *planner {
 		gone := n.down && !m.DeadSince.IsZero() && now.Sub(m.DeadSince) >= state.replaceAfter
 		switch {
 		case m.Removed:
-			n.standing = standsRemoved
+			n.rank = rankRemoved
 		case gone:
-			n.standing = standsGone
+			n.rank = rankDead
 		case m.Draining:
-			n.standing = standsDraining
+			n.rank = rankDraining
 		case !answers:
-			n.standing = standsAway
+			n.rank = rankUnreachable
 		}
 		p.nodes[m.Name] = n
 		p.names = append(p.names, m.Name)
@@ -196,7 +196,7 @@ func (p *planner) findLeaders() {
 		// A voter that nobody registered is left alone: it counts as one that is away.
 		for _, name := range s.members() {
 			if p.nodes[name] == nil {
-				p.nodes[name] = &placedNode{memberView: memberView{Name: name}, standing: standsAway}
+				p.nodes[name] = &placedNode{memberView: memberView{Name: name}, rank: rankUnreachable}
 			}
 			p.nodes[name].replicas++
 		}
@@ -206,18 +206,18 @@ func (p *planner) findLeaders() {
 	slices.SortFunc(p.shards, func(a, b *placedShard) int { return cmp.Compare(a.Shard, b.Shard) })
 }
 
-// whole tells whether every shard has a known leader.
-func (p *planner) whole() bool { return len(p.shards) == p.state.shards+1 }
+// allLed tells whether every shard has a known leader.
+func (p *planner) allLed() bool { return len(p.shards) == p.state.shards+1 }
 
 func (s *placedShard) members() []string { return append(slices.Clone(s.Voters), s.NonVoters...) }
 
-// follows tells whether a member could take over, or vote, right now.
-func (p *planner) follows(s *placedShard, node string) bool {
-	return p.nodes[node].answers && (node == s.leader || s.lag[node].CaughtUp)
+// caughtUp tells whether a member could take over, or vote, right now.
+func (p *planner) caughtUp(s *placedShard, node string) bool {
+	return p.nodes[node].reported && (node == s.leader || s.lag[node].CaughtUp)
 }
 
-// take adds a step.
-func (p *planner) take(s *placedShard, kind stepKind, node, format string, args ...any) {
+// addStep adds a step.
+func (p *planner) addStep(s *placedShard, kind stepKind, node, format string, args ...any) {
 	s.busy = true
 	p.steps = append(p.steps, step{
 		kind: kind, shard: s.Shard, node: node, leader: s.leader, term: s.Term, last: s.Last,
@@ -225,32 +225,32 @@ func (p *planner) take(s *placedShard, kind stepKind, node, format string, args 
 	})
 }
 
-// give hands a leadership over, within the round's limit.
-func (p *planner) give(s *placedShard, node, format string, args ...any) {
-	if p.given == maxTransfers {
+// transferLead hands a leadership over, within the round's limit.
+func (p *planner) transferLead(s *placedShard, node, format string, args ...any) {
+	if p.transfers == maxTransfers {
 		return
 	}
-	p.given++
+	p.transfers++
 	p.nodes[s.leader].leads--
 	p.nodes[node].leads++
-	p.take(s, stepTransfer, node, format, args...)
+	p.addStep(s, stepTransfer, node, format, args...)
 }
 
-// heir is who should lead the shard after its leader: of the voters that can and
+// successor is who should lead the shard after its leader: of the voters that can and
 // may, the one that leads least. A draining one is better than one that was
 // removed. Empty when there is none.
-func (p *planner) heir(s *placedShard) string {
-	worst := standsUp
-	if p.nodes[s.leader].standing == standsRemoved {
-		worst = standsDraining
+func (p *planner) successor(s *placedShard) string {
+	worst := rankAvailable
+	if p.nodes[s.leader].rank == rankRemoved {
+		worst = rankDraining
 	}
 	best := ""
 	for _, name := range s.Voters {
 		n := p.nodes[name]
-		if name == s.leader || n.standing > worst || !p.follows(s, name) || !slices.Contains(s.target, name) {
+		if name == s.leader || n.rank > worst || !p.caughtUp(s, name) || !slices.Contains(s.target, name) {
 			continue
 		}
-		if best == "" || cmp.Or(cmp.Compare(n.standing, p.nodes[best].standing),
+		if best == "" || cmp.Or(cmp.Compare(n.rank, p.nodes[best].rank),
 			cmp.Compare(n.leads, p.nodes[best].leads), cmp.Compare(name, best)) < 0 {
 			best = name
 		}

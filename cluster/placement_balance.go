@@ -10,7 +10,7 @@ import (
 // zones fewer, or leaves them and brings two nodes nearer to each other: there
 // is an end to it, and no way back.
 func (p *planner) balance() {
-	takers := slices.DeleteFunc(slices.Clone(p.names), func(name string) bool { return !p.nodes[name].takes() })
+	takers := slices.DeleteFunc(slices.Clone(p.names), func(name string) bool { return !p.nodes[name].eligible() })
 	if p.wanted == 1 || len(takers) <= p.wanted || !p.healthy() {
 		return
 	}
@@ -19,22 +19,22 @@ func (p *planner) balance() {
 		if s == nil {
 			return
 		}
-		why := "%s holds more shards"
-		if p.nodes[from].Zone != p.nodes[to].Zone && p.sameZone(s.target) > p.sameZone(append(without(s.target, from), to)) {
-			why = "%s is in a zone with another replica"
+		reason := "%s holds more shards"
+		if p.nodes[from].Zone != p.nodes[to].Zone && p.sharedZones(s.target) > p.sharedZones(append(without(s.target, from), to)) {
+			reason = "%s is in a zone with another replica"
 		}
 		s.target = append(without(s.target, from), to)
 		p.nodes[from].replicas--
 		p.nodes[to].replicas++
 		p.moves++
-		p.take(s, stepAdd, to, why, from)
+		p.addStep(s, stepAdd, to, reason, from)
 	}
 }
 
 // healthy tells whether every shard has all its replicas on nodes that answer,
 // or is giving up a surplus.
 func (p *planner) healthy() bool {
-	if !p.whole() {
+	if !p.allLed() {
 		return false
 	}
 	for _, s := range p.shards {
@@ -42,7 +42,7 @@ func (p *planner) healthy() bool {
 			return false
 		}
 		for _, name := range s.target {
-			if !p.nodes[name].takes() {
+			if !p.nodes[name].eligible() {
 				return false
 			}
 		}
@@ -57,7 +57,7 @@ func (p *planner) bestMove(takers []string) (shard *placedShard, from, to string
 		if s.busy || p.moving(s) {
 			continue
 		}
-		before := p.sameZone(s.target)
+		before := p.sharedZones(s.target)
 		for _, x := range s.target {
 			rest := without(s.target, x)
 			for _, y := range takers {
@@ -65,9 +65,9 @@ func (p *planner) bestMove(takers []string) (shard *placedShard, from, to string
 					continue
 				}
 				move := [3]int{
-					p.sameZone(append(rest, y)) - before,
+					p.sharedZones(append(rest, y)) - before,
 					p.nodes[y].replicas - p.nodes[x].replicas,
-					truth(x == s.leader),
+					boolInt(x == s.leader),
 				}
 				if move[0] > 0 || (move[0] == 0 && move[1] > -2) {
 					continue

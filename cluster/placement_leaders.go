@@ -5,23 +5,23 @@ import (
 	"slices"
 )
 
-// evacuate takes leaderships from nodes that should have none, whatever else
+// drainLeaders takes leaderships from nodes that should have none, whatever else
 // their shards need.
-func (p *planner) evacuate() {
+func (p *planner) drainLeaders() {
 	for _, s := range p.shards {
 		leader := p.nodes[s.leader]
-		if leader.standing < standsDraining {
+		if leader.rank < rankDraining {
 			continue
 		}
-		if heir := p.heir(s); heir != "" {
-			p.give(s, heir, "%s", p.departure(s.leader))
+		if successor := p.successor(s); successor != "" {
+			p.transferLead(s, successor, "%s", p.voterReason(s.leader))
 		}
 	}
 }
 
-// spreadLeads evens out leaderships once replicas are where they should be.
-func (p *planner) spreadLeads() {
-	if !p.whole() || p.moves > 0 {
+// balanceLeaders evens out leaderships once replicas are where they should be.
+func (p *planner) balanceLeaders() {
+	if !p.allLed() || p.moves > 0 {
 		return
 	}
 	for _, st := range p.steps {
@@ -29,13 +29,13 @@ func (p *planner) spreadLeads() {
 			return
 		}
 	}
-	for p.given < maxTransfers {
-		chain := p.relief()
+	for p.transfers < maxTransfers {
+		chain := p.leaderChain()
 		if len(chain) == 0 {
 			return
 		}
-		for _, link := range chain {
-			p.give(link.shard, link.to, "%s leads more shards", link.shard.leader)
+		for _, h := range chain {
+			p.transferLead(h.shard, h.to, "%s leads more shards", h.shard.leader)
 		}
 	}
 }
@@ -46,12 +46,12 @@ type handover struct {
 	to    string
 }
 
-// relief finds a chain of hand-overs from a node to one that leads at least two
+// leaderChain finds a chain of hand-overs from a node to one that leads at least two
 // shards less; those between keep their count. Without such a chain the spread is
 // as even as the replicas allow. A chain cut short by the round's limit leaves the
 // surplus on a node between, from where the next round's chain is shorter.
-func (p *planner) relief() []handover {
-	sources := slices.DeleteFunc(slices.Clone(p.names), func(name string) bool { return !p.nodes[name].takes() })
+func (p *planner) leaderChain() []handover {
+	sources := slices.DeleteFunc(slices.Clone(p.names), func(name string) bool { return !p.nodes[name].eligible() })
 	slices.SortStableFunc(sources, func(a, b string) int { return cmp.Compare(p.nodes[b].leads, p.nodes[a].leads) })
 	for _, source := range sources {
 		if chain := p.chainFrom(source); chain != nil {
@@ -64,17 +64,17 @@ func (p *planner) relief() []handover {
 // chainFrom looks in widening circles. Of the nodes in the nearest circle that has
 // any, the one that leads least takes over.
 func (p *planner) chainFrom(source string) []handover {
-	type link struct {
+	type hop struct {
 		handover
 		from string
 	}
-	reached := map[string]link{source: {}}
+	reached := map[string]hop{source: {}}
 	for circle := []string{source}; len(circle) > 0; {
 		var next []string
 		for _, at := range circle {
 			for _, h := range p.handovers(at) {
 				if _, known := reached[h.to]; !known {
-					reached[h.to] = link{handover: h, from: at}
+					reached[h.to] = hop{handover: h, from: at}
 					next = append(next, h.to)
 				}
 			}
@@ -103,7 +103,7 @@ func (p *planner) handovers(from string) []handover {
 			continue
 		}
 		for _, name := range slices.Sorted(slices.Values(s.Voters)) {
-			if name != from && p.nodes[name].takes() && p.follows(s, name) {
+			if name != from && p.nodes[name].eligible() && p.caughtUp(s, name) {
 				ways = append(ways, handover{shard: s, to: name})
 			}
 		}

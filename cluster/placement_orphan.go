@@ -40,7 +40,7 @@ func (p *planner) orphansOf(s *placedShard) []string {
 func (p *planner) dropOrphans() {
 	for _, s := range p.shards {
 		for _, name := range p.orphansOf(s) {
-			if p.state.lingering[replica{s.Shard, name}] && !slices.Contains(s.target, name) {
+			if p.state.droppable[replica{s.Shard, name}] && !slices.Contains(s.target, name) {
 				p.steps = append(p.steps, step{
 					kind: stepDrop, shard: s.Shard, node: name, leader: s.leader, term: s.Term, last: s.Last,
 					reason: "its group does not count it",

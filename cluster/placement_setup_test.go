@@ -19,7 +19,7 @@ var testNow = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 //	lingering                      orphans were seen long enough
 func parseCluster(t *testing.T, text string) clusterState {
 	t.Helper()
-	state := clusterState{shards: -1, replaceAfter: 5 * time.Minute, reports: map[string][]groupReport{}, lingering: map[replica]bool{}}
+	state := clusterState{shards: -1, replaceAfter: 5 * time.Minute, reports: map[string][]groupReport{}, droppable: map[replica]bool{}}
 	lingering := false
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
@@ -67,7 +67,7 @@ func parseCluster(t *testing.T, text string) clusterState {
 		}
 	}
 	if lingering {
-		state.lingering = orphans(state)
+		state.droppable = orphans(state)
 	}
 	return state
 }

@@ -63,7 +63,7 @@ func (s *simulated) join(zone string) {
 	s.say("join %s %s", name, zone)
 	present := 0
 	for _, n := range s.nodes {
-		present += truth(!n.Removed)
+		present += boolInt(!n.Removed)
 	}
 	s.everThree = s.everThree || present >= 3
 }
@@ -84,9 +84,9 @@ func (s *simulated) votes(g *simulatedGroup, lasting bool) int {
 	for _, name := range g.voters {
 		n := s.nodes[name]
 		if lasting {
-			count += truth(n.up || !n.Removed)
+			count += boolInt(n.up || !n.Removed)
 		} else {
-			count += truth(n.up && g.behind[name] == 0)
+			count += boolInt(n.up && g.behind[name] == 0)
 		}
 	}
 	return count
@@ -204,8 +204,8 @@ func (s *simulated) state() clusterState {
 			state.reports[name] = append(state.reports[name], r)
 		}
 	}
-	known := memory{orphans: s.since}
-	state.lingering = known.linger(orphans(state), s.now)
+	known := roundState{orphans: s.since}
+	state.droppable = known.agedOrphans(orphans(state), s.now)
 	s.since = known.orphans
 	return state
 }
@@ -227,7 +227,7 @@ func (s *simulated) round(t *rapid.T, mayFail bool) []step {
 			}
 			seen[st.shard] = true
 		}
-		transfers += truth(st.kind == stepTransfer)
+		transfers += boolInt(st.kind == stepTransfer)
 		s.say("  %v", st)
 		if mayFail && s.rng.IntN(8) == 0 {
 			s.say("  ... failed")
@@ -387,7 +387,7 @@ func (s *simulated) checkRest(t *rapid.T) {
 		if len(g.voters) > wanted || len(g.voters) < min(wanted, len(takers)) {
 			s.fail(t, "shard %d has %d replicas", id, len(g.voters))
 		}
-		if s.nodes[g.leader].Draining && len(common(g.voters, takers)) > 0 {
+		if s.nodes[g.leader].Draining && len(intersection(g.voters, takers)) > 0 {
 			s.fail(t, "shard %d is led by %s, which drains", id, g.leader)
 		}
 		for name, n := range s.nodes {

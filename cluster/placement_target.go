@@ -9,7 +9,7 @@ import (
 // so that those on the move see where the others are going to be.
 func (p *planner) setTargets() {
 	order := slices.Clone(p.shards)
-	slices.SortStableFunc(order, func(a, b *placedShard) int { return cmp.Compare(p.unrest(a), p.unrest(b)) })
+	slices.SortStableFunc(order, func(a, b *placedShard) int { return cmp.Compare(p.repairPriority(a), p.repairPriority(b)) })
 	for _, s := range order {
 		members := s.members()
 		p.count(members, -1)
@@ -29,9 +29,9 @@ func (p *planner) count(nodes []string, by int) {
 	}
 }
 
-// unrest is 0 for a shard that has what it wants, 1 for one that has too much, 2
+// repairPriority is 0 for a shard that has what it wants, 1 for one that has too much, 2
 // for one that needs a node.
-func (p *planner) unrest(s *placedShard) int {
+func (p *planner) repairPriority(s *placedShard) int {
 	keep := len(p.keepers(s))
 	switch {
 	case keep < p.wanted:
@@ -47,12 +47,12 @@ func (p *planner) unrest(s *placedShard) int {
 func (p *planner) keepers(s *placedShard) []string {
 	var keep []string
 	for _, name := range s.Voters {
-		if p.nodes[name].standing <= standsAway {
+		if p.nodes[name].rank <= rankUnreachable {
 			keep = append(keep, name)
 		}
 	}
 	for _, name := range s.NonVoters {
-		if n := p.nodes[name]; n.standing <= standsAway && !n.down {
+		if n := p.nodes[name]; n.rank <= rankUnreachable && !n.down {
 			keep = append(keep, name)
 		}
 	}
@@ -67,24 +67,24 @@ func (p *planner) keepers(s *placedShard) []string {
 func (p *planner) target(s *placedShard) []string {
 	target := p.keepers(s)
 	for len(target) > p.wanted {
-		target = without(target, p.dispensable(s, target))
+		target = without(target, p.leastUseful(s, target))
 	}
 	members := s.members()
 	for len(target) < p.wanted {
-		recruit := p.recruit(target, members)
-		if recruit == "" {
+		node := p.pickNode(target, members)
+		if node == "" {
 			break
 		}
-		target = append(target, recruit)
+		target = append(target, node)
 	}
 	stay := slices.DeleteFunc(slices.Clone(s.Voters), func(name string) bool {
-		standing := p.nodes[name].standing
-		return standing != standsDraining && standing != standsGone
+		standing := p.nodes[name].rank
+		return standing != rankDraining && standing != rankDead
 	})
 	slices.SortFunc(stay, func(a, b string) int {
-		return cmp.Or(cmp.Compare(p.nodes[a].standing, p.nodes[b].standing),
-			cmp.Compare(truth(p.nodes[b].answers), truth(p.nodes[a].answers)),
-			cmp.Compare(truth(b == s.leader), truth(a == s.leader)), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(p.nodes[a].rank, p.nodes[b].rank),
+			cmp.Compare(boolInt(p.nodes[b].reported), boolInt(p.nodes[a].reported)),
+			cmp.Compare(boolInt(b == s.leader), boolInt(a == s.leader)), cmp.Compare(a, b))
 	})
 	for _, name := range stay {
 		if len(target) < p.wanted {
@@ -97,8 +97,8 @@ func (p *planner) target(s *placedShard) []string {
 	return target
 }
 
-// dispensable is the member to leave out of a target that is too large.
-func (p *planner) dispensable(s *placedShard, target []string) string {
+// leastUseful is the member to leave out of a target that is too large.
+func (p *planner) leastUseful(s *placedShard, target []string) string {
 	return slices.MinFunc(target, func(a, b string) int {
 		x, y := p.nodes[a], p.nodes[b]
 		load := cmp.Compare(y.replicas, x.replicas)
@@ -106,26 +106,26 @@ func (p *planner) dispensable(s *placedShard, target []string) string {
 			load = 0 // a replica alone moves for no evenness
 		}
 		return cmp.Or(
-			cmp.Compare(truth(y.down), truth(x.down)),
-			cmp.Compare(p.sameZone(without(target, a)), p.sameZone(without(target, b))),
+			cmp.Compare(boolInt(y.down), boolInt(x.down)),
+			cmp.Compare(p.sharedZones(without(target, a)), p.sharedZones(without(target, b))),
 			load,
-			cmp.Compare(truth(slices.Contains(s.Voters, a)), truth(slices.Contains(s.Voters, b))),
-			cmp.Compare(truth(a == s.leader), truth(b == s.leader)),
+			cmp.Compare(boolInt(slices.Contains(s.Voters, a)), boolInt(slices.Contains(s.Voters, b))),
+			cmp.Compare(boolInt(a == s.leader), boolInt(b == s.leader)),
 			cmp.Compare(b, a),
 		)
 	})
 }
 
-// recruit is the node to hold a shard next to those of target: in another zone
+// pickNode is the node to hold a shard next to those of target: in another zone
 // when there is one, then the emptiest.
-func (p *planner) recruit(target, members []string) string {
+func (p *planner) pickNode(target, members []string) string {
 	best, bestZones := "", 0
 	for _, name := range p.names {
 		n := p.nodes[name]
-		if !n.takes() || slices.Contains(target, name) || slices.Contains(members, name) {
+		if !n.eligible() || slices.Contains(target, name) || slices.Contains(members, name) {
 			continue
 		}
-		zones := p.sameZone(append(slices.Clone(target), name))
+		zones := p.sharedZones(append(slices.Clone(target), name))
 		if best == "" || cmp.Or(cmp.Compare(zones, bestZones), cmp.Compare(n.replicas, p.nodes[best].replicas)) < 0 {
 			best, bestZones = name, zones
 		}
@@ -133,8 +133,8 @@ func (p *planner) recruit(target, members []string) string {
 	return best
 }
 
-// sameZone counts the nodes that share their zone with an earlier one.
-func (p *planner) sameZone(nodes []string) int {
+// sharedZones counts the nodes that share their zone with an earlier one.
+func (p *planner) sharedZones(nodes []string) int {
 	zones := make(map[string]bool, len(nodes))
 	for _, name := range nodes {
 		zones[p.nodes[name].Zone] = true
@@ -146,7 +146,7 @@ func without(names []string, name string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
 }
 
-func truth(b bool) int {
+func boolInt(b bool) int {
 	if b {
 		return 1
 	}

@@ -40,13 +40,13 @@ type registryConfig struct {
 	// Owner names the node that owns the directory; empty when that is not known.
 	Owner func() string
 	Calls caller
-	// Raft keeps the last roster heard of.
+	// Raft keeps the last node list heard of.
 	Raft *pebble.DB
-	// Alive tells whether a node answers right now, Held whether some shard's group
+	// IsReachable tells whether a node answers right now, Held whether some shard's group
 	// still has it as a member. Nil: unknown, taken as no.
-	Alive, Held func(node string) bool
-	Now         func() time.Time
-	Logger      *slog.Logger
+	IsReachable, IsGroupMember func(node string) bool
+	Now                        func() time.Time
+	Logger                     *slog.Logger
 	// Fatal is told, once, that this node must not go on, from the registry's
 	// goroutine. It must not wait for close.
 	Fatal func(error)
@@ -61,7 +61,7 @@ type registry struct {
 	writing sync.Mutex // one change after another, on the directory's owner
 
 	mu      sync.Mutex
-	known   *roster
+	known   *nodeList
 	changed chan struct{} // closed when known is replaced
 
 	wake chan struct{} // capacity 1: this node's record may have to be told
@@ -79,8 +79,8 @@ func newRegistry(cfg registryConfig) (*registry, error) {
 }
 
 // lastKnown reads the list of nodes that this node last heard of.
-func lastKnown(db *pebble.DB) (*roster, error) {
-	known := &roster{}
+func lastKnown(db *pebble.DB) (*nodeList, error) {
+	known := &nodeList{}
 	row, err := readRow(db, raftKey(0, kindMembers, nil))
 	if err == nil && row != nil {
 		err = json.Unmarshal(row, known)
@@ -93,21 +93,21 @@ func lastKnown(db *pebble.DB) (*roster, error) {
 
 // list is the newest list this node heard of. It is shared: change nothing in
 // it.
-func (r *registry) list() *roster {
+func (r *registry) list() *nodeList {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.known
 }
 
 // changes gives the list and a channel that is closed when there is a newer one.
-func (r *registry) changes() (*roster, <-chan struct{}) {
+func (r *registry) changes() (*nodeList, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.known, r.changed
 }
 
 // adopt takes a list that the directory's owner sent, unless it is old.
-func (r *registry) adopt(list *roster) error {
+func (r *registry) adopt(list *nodeList) error {
 	if err := list.check(); err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (r *registry) adopt(list *roster) error {
 	close(r.changed)
 	r.changed = make(chan struct{})
 	if rec, ok := list.node(self.Name); !ok || !sameNode(rec, self) {
-		r.nudge()
+		r.wakeEnroll()
 	}
 	return nil
 }
@@ -137,17 +137,17 @@ func (r *registry) adopt(list *roster) error {
 // reload takes the list from this node's own replica of the directory, when it
 // becomes its owner.
 func (r *registry) reload() error {
-	list, err := readRoster(r.cfg.Directory.state())
+	list, err := readNodeList(r.cfg.Directory.state())
 	if err != nil {
 		return err
 	}
-	r.nudge()
+	r.wakeEnroll()
 	return r.adopt(list)
 }
 
 // change writes a new list. It works on the directory's owner only, and gives
 // errNotOwner elsewhere.
-func (r *registry) change(ctx context.Context, edit func(*roster) error) (*roster, error) {
+func (r *registry) change(ctx context.Context, edit func(*nodeList) error) (*nodeList, error) {
 	r.writing.Lock()
 	defer r.writing.Unlock()
 	// The epoch comes first: were the directory to change hands after the read, the
@@ -159,7 +159,7 @@ func (r *registry) change(ctx context.Context, edit func(*roster) error) (*roste
 	if err := r.cfg.Directory.barrier(ctx); err != nil {
 		return nil, err
 	}
-	old, err := readRoster(r.cfg.Directory.state())
+	old, err := readNodeList(r.cfg.Directory.state())
 	if err != nil {
 		return nil, err
 	}
@@ -168,20 +168,20 @@ func (r *registry) change(ctx context.Context, edit func(*roster) error) (*roste
 	if self := r.cfg.Self(); self.Name != "" {
 		if _, ok := list.node(self.Name); !ok {
 			self.FirstSeen = r.cfg.Now().UTC().Round(0)
-			list.admit(self)
+			list.addMember(self)
 		}
 	}
 	refused := edit(list)
 	if refused != nil {
 		return nil, refused
 	}
-	batch, err := rosterBatch(r.cfg.Directory.state(), old, list)
+	batch, err := nodeListBatch(r.cfg.Directory.state(), old, list)
 	if err != nil {
 		return nil, err
 	}
 	if batch != nil {
 		list.Version++
-		if batch, err = rosterBatch(r.cfg.Directory.state(), old, list); err != nil {
+		if batch, err = nodeListBatch(r.cfg.Directory.state(), old, list); err != nil {
 			return nil, err
 		}
 		if err := r.cfg.Directory.propose(epoch, batch); err != nil {
@@ -194,18 +194,18 @@ func (r *registry) change(ctx context.Context, edit func(*roster) error) (*roste
 // setDraining marks a member as one to be emptied, or takes that back. It works on
 // the directory's owner only.
 func (r *registry) setDraining(ctx context.Context, name string, draining bool) error {
-	_, err := r.change(ctx, func(l *roster) error { return l.setDraining(name, draining) })
+	_, err := r.change(ctx, func(l *nodeList) error { return l.setDraining(name, draining) })
 	return err
 }
 
 // remove takes a member out for good. It works on the directory's owner only.
 func (r *registry) remove(ctx context.Context, name string) error {
-	_, err := r.change(ctx, func(l *roster) error { return l.remove(name) })
+	_, err := r.change(ctx, func(l *nodeList) error { return l.remove(name) })
 	return err
 }
 
-// nudge has the node's record told again.
-func (r *registry) nudge() {
+// wakeEnroll has the node's record told again.
+func (r *registry) wakeEnroll() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
@@ -222,7 +222,7 @@ func sameNode(rec, self record) bool {
 func (r *registry) run() {
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
-	r.done.Go(func() { r.enroll(ctx) })
+	r.done.Go(func() { r.keepRegistered(ctx) })
 }
 
 // close ends run.
@@ -235,17 +235,17 @@ func (r *registry) close() {
 
 // How long enroll waits between tries.
 const (
-	enrollFirst = 50 * time.Millisecond
-	enrollMost  = 5 * time.Second
+	registerRetryMin = 50 * time.Millisecond
+	registerRetryMax = 5 * time.Second
 )
 
-// enroll registers the node when it starts, and whenever what the registry says
+// keepRegistered registers the node when it starts, and whenever what the registry says
 // of it is not what it is.
-func (r *registry) enroll(ctx context.Context) {
-	wait, said := enrollFirst, ""
+func (r *registry) keepRegistered(ctx context.Context) {
+	wait, said := registerRetryMin, ""
 	for {
 		err := r.register(ctx, r.cfg.Self())
-		var refused *denial
+		var refused *permanentError
 		if errors.As(err, &refused) {
 			r.cfg.Fatal(fmt.Errorf("register with the cluster: %w", refused))
 			return
@@ -257,9 +257,9 @@ func (r *registry) enroll(ctx context.Context) {
 				r.cfg.Logger.Warn("register this node with the cluster", "error", err)
 			}
 			again = time.After(wait)
-			wait = min(2*wait, enrollMost)
+			wait = min(2*wait, registerRetryMax)
 		} else {
-			wait, said = enrollFirst, ""
+			wait, said = registerRetryMin, ""
 		}
 		select {
 		case <-ctx.Done():

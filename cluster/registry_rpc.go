@@ -9,23 +9,23 @@ import (
 )
 
 // joinRequest asks to become a member (rpcJoin), tells a member's addresses
-// (rpcRegister), or asks for a pledge (rpcJoin among nodes without a cluster, see
-// forming).
+// (rpcRegister), or asks for a vote (rpcJoin among nodes without a cluster, see
+// bootstrap).
 type joinRequest struct {
 	Cluster string `json:"cluster,omitempty"` // the asker's; empty when it has none
 	Shards  int    `json:"shards,omitempty"`  // asked for; 0: any number
 	Node    record `json:"node"`
 	Relayed bool   `json:"relayed,omitempty"` // passed on by a member
-	Pledge  bool   `json:"pledge,omitempty"`
+	Vote    bool   `json:"pledge,omitempty"`
 }
 
 // joinReply answers a joinRequest.
 type joinReply struct {
-	Cluster string  `json:"cluster,omitempty"`
-	Shards  int     `json:"shards,omitempty"`
-	Roster  *roster `json:"roster,omitempty"`
-	Refusal *denial `json:"refusal,omitempty"`
-	Pledged bool    `json:"pledged,omitempty"`
+	Cluster string          `json:"cluster,omitempty"`
+	Shards  int             `json:"shards,omitempty"`
+	List    *nodeList       `json:"roster,omitempty"`
+	Refusal *permanentError `json:"refusal,omitempty"`
+	Voted   bool            `json:"pledged,omitempty"`
 }
 
 // errNoDirectory answers while nobody is known to own the directory.
@@ -34,7 +34,7 @@ var errNoDirectory = errors.New("the owner of the directory is not known right n
 // relayTimeout bounds one control request that the registry makes.
 const relayTimeout = 5 * time.Second
 
-// register tells the directory's owner this node's record. A *denial is final.
+// register tells the directory's owner this node's record. A *permanentError is final.
 func (r *registry) register(ctx context.Context, self record) error {
 	id := r.cfg.Identity()
 	reply, err := r.serve(ctx, rpcRegister, &joinRequest{Cluster: id.Cluster, Shards: id.Shards, Node: self})
@@ -44,10 +44,10 @@ func (r *registry) register(ctx context.Context, self record) error {
 	if reply.Refusal != nil {
 		return reply.Refusal
 	}
-	if reply.Roster == nil {
+	if reply.List == nil {
 		return errors.New("register with the cluster: an answer without the registry")
 	}
-	return r.adopt(reply.Roster)
+	return r.adopt(reply.List)
 }
 
 // handleRegister answers rpcRegister.
@@ -78,8 +78,8 @@ func (r *registry) serve(ctx context.Context, kind rpcKind, request *joinRequest
 	if !id.joined() {
 		return nil, errors.New("this node has joined no cluster yet")
 	}
-	if request.Pledge {
-		// Whoever asks for a pledge knows of no cluster; now it does.
+	if request.Vote {
+		// Whoever asks for a vote knows of no cluster; now it does.
 		return &joinReply{Cluster: id.Cluster, Shards: id.Shards}, nil
 	}
 	if err := request.Node.check(); err != nil {
@@ -91,41 +91,41 @@ func (r *registry) serve(ctx context.Context, kind rpcKind, request *joinRequest
 	if _, ok := r.cfg.Directory.owned(); !ok {
 		return r.relay(ctx, kind, *request)
 	}
-	around := surroundings{alive: r.cfg.Alive, held: r.cfg.Held, now: r.cfg.Now()}
-	list, err := r.change(ctx, func(l *roster) error {
+	input := ruleInput{isReachable: r.cfg.IsReachable, isGroupMember: r.cfg.IsGroupMember, now: r.cfg.Now()}
+	list, err := r.change(ctx, func(l *nodeList) error {
 		if kind == rpcJoin {
-			return l.join(request.Node, around)
+			return l.join(request.Node, input)
 		}
 		return l.register(request.Node)
 	})
-	var refused *denial
+	var refused *permanentError
 	if errors.As(err, &refused) {
 		return &joinReply{Refusal: refused}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &joinReply{Cluster: id.Cluster, Shards: id.Shards, Roster: list}, nil
+	return &joinReply{Cluster: id.Cluster, Shards: id.Shards, List: list}, nil
 }
 
 // fits refuses what no member need ask the owner about.
-func (r *registry) fits(kind rpcKind, id identity, request *joinRequest) *denial {
+func (r *registry) fits(kind rpcKind, id identity, request *joinRequest) *permanentError {
 	var err error
 	switch {
 	case request.Cluster != "" && request.Cluster != id.Cluster:
-		err = refuseCluster(request.Node.Name, request.Cluster, id.Cluster)
+		err = otherClusterError(request.Node.Name, request.Cluster, id.Cluster)
 	case request.Shards != 0 && request.Shards != id.Shards:
-		err = refuse(refusedShards, "the cluster has %d shards, fixed when it was formed, and this node asks for %d: start it without --shards", id.Shards, request.Shards)
+		err = permanent(refusedShards, "the cluster has %d shards, fixed when it was formed, and this node asks for %d: start it without --shards", id.Shards, request.Shards)
 	case kind == rpcRegister && request.Cluster == "":
-		err = refuse(refusedStranger, "node %q has joined no cluster", request.Node.Name)
+		err = permanent(refusedUnknown, "node %q has joined no cluster", request.Node.Name)
 	}
-	var refused *denial
+	var refused *permanentError
 	errors.As(err, &refused)
 	return refused
 }
 
-func refuseCluster(node, own, other string) error {
-	return refuse(refusedCluster, "the data of node %q belongs to cluster %s, and the nodes it was told to join to cluster %s: "+
+func otherClusterError(node, own, other string) error {
+	return permanent(refusedCluster, "the data of node %q belongs to cluster %s, and the nodes it was told to join to cluster %s: "+
 		"correct --join, or start it with an empty data directory to add it to that cluster", node, own, other)
 }
 
@@ -137,13 +137,13 @@ func (r *registry) relay(ctx context.Context, kind rpcKind, request joinRequest)
 	request.Relayed = true
 	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
 	defer cancel()
-	return send(ctx, &request, func(ctx context.Context, body []byte) ([]byte, error) {
+	return sendJoin(ctx, &request, func(ctx context.Context, body []byte) ([]byte, error) {
 		return r.cfg.Calls.call(ctx, owner, kind, body)
 	})
 }
 
-// send makes a request through a call and reads the answer.
-func send(ctx context.Context, request *joinRequest, call func(context.Context, []byte) ([]byte, error)) (*joinReply, error) {
+// sendJoin makes a request through a call and reads the answer.
+func sendJoin(ctx context.Context, request *joinRequest, call func(context.Context, []byte) ([]byte, error)) (*joinReply, error) {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return nil, fmt.Errorf("write a request to join: %w", err)
@@ -156,8 +156,8 @@ func send(ctx context.Context, request *joinRequest, call func(context.Context, 
 	if err := json.Unmarshal(answer, &reply); err != nil {
 		return nil, fmt.Errorf("read the answer to a request to join: %w", err)
 	}
-	if reply.Roster != nil {
-		if err := reply.Roster.check(); err != nil {
+	if reply.List != nil {
+		if err := reply.List.check(); err != nil {
 			return nil, err
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 func wantRefusal(t *testing.T, err error, reason, says string) {
 	t.Helper()
-	var refused *denial
+	var refused *permanentError
 	if !errors.As(err, &refused) {
 		t.Fatalf("not refused: %v", err)
 	}
@@ -24,8 +24,8 @@ func wantRefusal(t *testing.T, err error, reason, says string) {
 	}
 }
 
-// TestRoster_Rules: what comes of a request, given how the name stands.
-func TestRoster_Rules(t *testing.T) {
+// TestNodeList_Rules: what comes of a request, given how the name stands.
+func TestNodeList_Rules(t *testing.T) {
 	t.Parallel()
 	yes := func(string) bool { return true }
 	member := record{Name: "a", Instance: "1", Peer: "old:1", FirstSeen: time.Unix(1, 0).UTC()}
@@ -35,36 +35,36 @@ func TestRoster_Rules(t *testing.T) {
 	moved := func(instance string) record { return record{Name: "a", Instance: instance, Peer: "new:1"} }
 	tests := map[string]struct {
 		have   []record
-		around surroundings
-		do     func(*roster, surroundings) error
+		around ruleInput
+		do     func(*nodeList, ruleInput) error
 		want   record // of "a"
 		reason string // of the refusal
 		fails  string // of another error
 	}{
 		"join, new name":           {do: joins(moved("1")), want: record{Name: "a", Instance: "1", Peer: "new:1", FirstSeen: now}},
 		"join again":               {have: []record{member}, do: joins(moved("1")), want: record{Name: "a", Instance: "1", Peer: "new:1", FirstSeen: member.FirstSeen}},
-		"join, name in use":        {have: []record{member}, around: surroundings{alive: yes}, do: joins(moved("2")), want: member, reason: refusedName},
+		"join, name in use":        {have: []record{member}, around: ruleInput{isReachable: yes}, do: joins(moved("2")), want: member, reason: refusedName},
 		"join, wiped":              {have: []record{member}, do: joins(moved("2")), want: member, reason: refusedName},
 		"join, removed itself":     {have: []record{removed}, do: joins(moved("1")), want: removed, reason: refusedRemoved},
 		"join, name free again":    {have: []record{removed}, do: joins(moved("2")), want: record{Name: "a", Instance: "2", Peer: "new:1", FirstSeen: now}},
-		"join, name not yet free":  {have: []record{removed}, around: surroundings{held: yes}, do: joins(moved("2")), want: removed, fails: "still being replaced"},
+		"join, name not yet free":  {have: []record{removed}, around: ruleInput{isGroupMember: yes}, do: joins(moved("2")), want: removed, fails: "still being replaced"},
 		"register moved":           {have: []record{draining}, do: registers(moved("1")), want: record{Name: "a", Instance: "1", Peer: "new:1", Draining: true, FirstSeen: member.FirstSeen}},
-		"register unknown":         {do: registers(moved("1")), reason: refusedStranger},
+		"register unknown":         {do: registers(moved("1")), reason: refusedUnknown},
 		"register other instance":  {have: []record{member}, do: registers(moved("2")), want: member, reason: refusedName},
 		"register removed":         {have: []record{removed}, do: registers(moved("1")), want: removed, reason: refusedRemoved},
 		"register taken over":      {have: []record{{Name: "a", Instance: "2", Removed: true}}, do: registers(moved("1")), want: record{Name: "a", Instance: "2", Removed: true}, reason: refusedName},
-		"drain":                    {have: []record{member}, do: func(r *roster, _ surroundings) error { return r.setDraining("a", true) }, want: draining},
-		"undrain":                  {have: []record{draining}, do: func(r *roster, _ surroundings) error { return r.setDraining("a", false) }, want: member},
-		"drain a removed one":      {have: []record{removed}, do: func(r *roster, _ surroundings) error { return r.setDraining("a", true) }, want: removed, fails: `no node named "a"`},
-		"remove a draining one":    {have: []record{draining}, do: func(r *roster, _ surroundings) error { return r.remove("a") }, want: removed},
-		"remove nobody":            {do: func(r *roster, _ surroundings) error { return r.remove("a") }, fails: `no node named "a"`},
-		"remove one removed again": {have: []record{removed}, do: func(r *roster, _ surroundings) error { return r.remove("a") }, want: removed, fails: `no node named "a"`},
+		"drain":                    {have: []record{member}, do: func(r *nodeList, _ ruleInput) error { return r.setDraining("a", true) }, want: draining},
+		"undrain":                  {have: []record{draining}, do: func(r *nodeList, _ ruleInput) error { return r.setDraining("a", false) }, want: member},
+		"drain a removed one":      {have: []record{removed}, do: func(r *nodeList, _ ruleInput) error { return r.setDraining("a", true) }, want: removed, fails: `no node named "a"`},
+		"remove a draining one":    {have: []record{draining}, do: func(r *nodeList, _ ruleInput) error { return r.remove("a") }, want: removed},
+		"remove nobody":            {do: func(r *nodeList, _ ruleInput) error { return r.remove("a") }, fails: `no node named "a"`},
+		"remove one removed again": {have: []record{removed}, do: func(r *nodeList, _ ruleInput) error { return r.remove("a") }, want: removed, fails: `no node named "a"`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test.around.now = now
-			r := &roster{Nodes: test.have}
+			r := &nodeList{Nodes: test.have}
 			err := test.do(r, test.around)
 			switch {
 			case test.reason != "":
@@ -83,20 +83,20 @@ func TestRoster_Rules(t *testing.T) {
 	}
 }
 
-func joins(rec record) func(*roster, surroundings) error {
-	return func(r *roster, around surroundings) error { return r.join(rec, around) }
+func joins(rec record) func(*nodeList, ruleInput) error {
+	return func(r *nodeList, input ruleInput) error { return r.join(rec, input) }
 }
 
-func registers(rec record) func(*roster, surroundings) error {
-	return func(r *roster, _ surroundings) error { return r.register(rec) }
+func registers(rec record) func(*nodeList, ruleInput) error {
+	return func(r *nodeList, _ ruleInput) error { return r.register(rec) }
 }
 
-func TestRoster_ThreeOnceIsThreeForGood(t *testing.T) {
+func TestNodeList_ThreeOnceIsThreeForGood(t *testing.T) {
 	t.Parallel()
-	r := &roster{}
+	r := &nodeList{}
 	join := func(name string) {
 		t.Helper()
-		if err := r.join(record{Name: name, Instance: name}, surroundings{}); err != nil {
+		if err := r.join(record{Name: name, Instance: name}, ruleInput{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -110,13 +110,13 @@ func TestRoster_ThreeOnceIsThreeForGood(t *testing.T) {
 	join("b")
 	remove("b")
 	join("c")
-	if r.Three {
+	if r.HadThree {
 		t.Fatal("a removed node counts")
 	}
 	join("d")
 	remove("c")
 	remove("d")
-	if !r.Three {
+	if !r.HadThree {
 		t.Fatal("there were three")
 	}
 	for i := range 2 * keptRemoved {
@@ -129,10 +129,10 @@ func TestRoster_ThreeOnceIsThreeForGood(t *testing.T) {
 	}
 }
 
-// offices are registries of several nodes over one directory, without gossip.
-func offices(t *testing.T, names ...string) (*memoryDirectory, map[string]*registry) {
+// testRegistries are registries of several nodes over one directory, without gossip.
+func testRegistries(t *testing.T, names ...string) (*memoryDirectory, map[string]*registry) {
 	t.Helper()
-	directory, w := newMemoryDirectory(t), newWires()
+	directory, w := newMemoryDirectory(t), newFakeCalls()
 	out := map[string]*registry{}
 	for _, name := range names {
 		store := openStore(t, vfs.NewMem(), "data")
@@ -161,9 +161,9 @@ func offices(t *testing.T, names ...string) (*memoryDirectory, map[string]*regis
 
 func TestRegistry_ThroughAnyMember(t *testing.T) {
 	t.Parallel()
-	directory, nodes := offices(t, "a", "b", "c")
+	directory, nodes := testRegistries(t, "a", "b", "c")
 	join := func(by, name string) (*joinReply, error) {
-		return send(t.Context(), &joinRequest{Node: record{Name: name, Instance: "1"}}, func(ctx context.Context, body []byte) ([]byte, error) {
+		return sendJoin(t.Context(), &joinRequest{Node: record{Name: name, Instance: "1"}}, func(ctx context.Context, body []byte) ([]byte, error) {
 			return nodes["a"].cfg.Calls.callAddr(ctx, by+":1", rpcJoin, body)
 		})
 	}
@@ -176,7 +176,7 @@ func TestRegistry_ThroughAnyMember(t *testing.T) {
 		if err != nil || reply.Refusal != nil || reply.Cluster != "c" || reply.Shards != 16 {
 			t.Fatalf("join by a member: %+v, %v", reply, err)
 		}
-		if err := nodes[name].adopt(reply.Roster); err != nil {
+		if err := nodes[name].adopt(reply.List); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -219,7 +219,7 @@ func TestRegistry_ThroughAnyMember(t *testing.T) {
 
 func TestRegistry_RefusesOthers(t *testing.T) {
 	t.Parallel()
-	directory, nodes := offices(t, "a")
+	directory, nodes := testRegistries(t, "a")
 	directory.give("a")
 	tests := map[string]struct {
 		kind    rpcKind
@@ -228,7 +228,7 @@ func TestRegistry_RefusesOthers(t *testing.T) {
 	}{
 		"other cluster":       {rpcRegister, joinRequest{Cluster: "d", Node: record{Name: "b", Instance: "1"}}, refusedCluster},
 		"other cluster, join": {rpcJoin, joinRequest{Cluster: "d", Node: record{Name: "b", Instance: "1"}}, refusedCluster},
-		"no cluster":          {rpcRegister, joinRequest{Node: record{Name: "b", Instance: "1"}}, refusedStranger},
+		"no cluster":          {rpcRegister, joinRequest{Node: record{Name: "b", Instance: "1"}}, refusedUnknown},
 		"other shards":        {rpcJoin, joinRequest{Shards: 5, Node: record{Name: "b", Instance: "1"}}, refusedShards},
 		"the owner's name":    {rpcJoin, joinRequest{Node: record{Name: "a", Instance: "2"}}, refusedName},
 	}
@@ -253,10 +253,10 @@ func TestRegistry_RefusesOthers(t *testing.T) {
 
 func TestRegistry_KeepsTheNewestList(t *testing.T) {
 	t.Parallel()
-	_, nodes := offices(t, "a")
+	_, nodes := testRegistries(t, "a")
 	r := nodes["a"]
 	_, changed := r.changes()
-	newer := &roster{rosterHead: rosterHead{Version: 5, Three: true}, Nodes: []record{{Name: "b", Instance: "1", Gossip: "b:2"}}}
+	newer := &nodeList{nodeListHead: nodeListHead{Version: 5, HadThree: true}, Nodes: []record{{Name: "b", Instance: "1", Gossip: "b:2"}}}
 	if err := r.adopt(newer); err != nil {
 		t.Fatal(err)
 	}
@@ -265,20 +265,20 @@ func TestRegistry_KeepsTheNewestList(t *testing.T) {
 	default:
 		t.Error("nobody was told of the list")
 	}
-	if err := r.adopt(&roster{rosterHead: rosterHead{Version: 4}}); err != nil {
+	if err := r.adopt(&nodeList{nodeListHead: nodeListHead{Version: 4}}); err != nil {
 		t.Fatal(err)
 	}
 	if r.list() != newer {
 		t.Error("an old list was taken")
 	}
-	if err := r.adopt(&roster{rosterHead: rosterHead{Version: 6}, Nodes: []record{{Name: "b", Instance: "1"}, {Name: "a", Instance: "1"}}}); err == nil {
+	if err := r.adopt(&nodeList{nodeListHead: nodeListHead{Version: 6}, Nodes: []record{{Name: "b", Instance: "1"}, {Name: "a", Instance: "1"}}}); err == nil {
 		t.Error("a list out of order was taken")
 	}
 	again, err := newRegistry(r.cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := again.list(); got.Version != 5 || !got.Three || len(got.Nodes) != 1 || got.Nodes[0].Gossip != "b:2" {
+	if got := again.list(); got.Version != 5 || !got.HadThree || len(got.Nodes) != 1 || got.Nodes[0].Gossip != "b:2" {
 		t.Errorf("after a restart: %+v", got)
 	}
 }

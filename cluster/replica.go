@@ -34,7 +34,7 @@ func (n *Node) hostReplica(shard storage.Shard) error {
 	if err != nil {
 		return err
 	}
-	if err := g.start(n.transports.of(shard), n.watcher, false); err != nil {
+	if err := g.start(n.transports.transportFor(shard), n.watcher, false); err != nil {
 		return errors.Join(err, g.stop(context.Background()))
 	}
 	n.groups[shard].Store(g)
@@ -56,7 +56,7 @@ func (n *Node) dropReplica(shard storage.Shard) error {
 	if n.shut {
 		return errClosing
 	}
-	if err := g.expendable(); err != nil {
+	if err := g.checkDroppable(); err != nil {
 		return fmt.Errorf("drop the replica of shard %d: %w", shard, err)
 	}
 	// From here on it is deleted, by the next start if need be. A replica that lost
@@ -65,7 +65,7 @@ func (n *Node) dropReplica(shard storage.Shard) error {
 		return fmt.Errorf("drop the replica of shard %d: %w", shard, err)
 	}
 	n.groups[shard].Store(nil)
-	if err := g.abandon(); err != nil {
+	if err := g.shutdown(); err != nil {
 		return fmt.Errorf("drop the replica of shard %d: %w", shard, err)
 	}
 	n.compactor.shrunk(g.machine.pending.Load())
@@ -81,23 +81,23 @@ func (n *Node) reopen(old *group) {
 		return
 	}
 	n.groups[old.shard].Store(nil)
-	err := old.abandon()
+	err := old.shutdown()
 	n.compactor.shrunk(old.machine.pending.Load())
 	if err == nil {
 		var g *group
 		if g, err = openGroup(n, old.shard); err == nil {
-			if err = g.start(n.transports.of(g.shard), n.watcher, false); err == nil {
+			if err = g.start(n.transports.transportFor(g.shard), n.watcher, false); err == nil {
 				n.groups[old.shard].Store(g)
 				return
 			}
 		}
 	}
-	n.end(fmt.Errorf("make the replica of shard %d anew: %w", old.shard, err))
+	n.fail(fmt.Errorf("make the replica of shard %d anew: %w", old.shard, err))
 }
 
-// expendable refuses the end of a replica that others certainly need: they would
+// checkDroppable refuses the end of a replica that others certainly need: they would
 // have nobody to ask for what only it holds.
-func (g *group) expendable() error {
+func (g *group) checkDroppable() error {
 	voters, _, err := g.members()
 	switch {
 	case err != nil:
@@ -137,11 +137,11 @@ func (n *Node) finishDrop(shard storage.Shard) error {
 }
 
 // abandonWait bounds how long the end of a dropped replica is waited for.
-const abandonWait = 10 * time.Second
+const shutdownTimeout = 10 * time.Second
 
-// abandon ends the member without ceremony.
-func (g *group) abandon() error {
-	ctx, cancel := context.WithTimeout(context.Background(), abandonWait)
+// shutdown ends the member without ceremony.
+func (g *group) shutdown() error {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
 	close(g.stopping)
 	err := within(ctx, func() error { <-g.led; return nil })

@@ -12,13 +12,13 @@ import (
 )
 
 // membershipTimeout bounds how long a change of members may wait for its turn.
-const membershipTimeout = heartbeatTimeout
+const membershipTimeout = electionTimeout
 
 var (
-	errNotCaughtUp = errors.New("cluster: the member does not follow the group's log closely enough to vote")
-	errOnlyReplica = errors.New("cluster: it is the group's only voter")
-	errStalls      = errors.New("cluster: those who would be left do not answer")
-	errHandedOver  = errors.New("cluster: it led the group, which was handed over: ask its new leader")
+	errNotCaughtUp  = errors.New("cluster: the member does not follow the group's log closely enough to vote")
+	errOnlyReplica  = errors.New("cluster: it is the group's only voter")
+	errNoQuorumLeft = errors.New("cluster: those who would be left do not answer")
+	errHandedOver   = errors.New("cluster: it led the group, which was handed over: ask its new leader")
 )
 
 // changeReplica changes one member of a group that this node leads. What is so
@@ -61,7 +61,7 @@ func (g *group) change(ctx context.Context, change replicaChange) error {
 			return nil
 		}
 		// A voter that is far behind, or not there, could cost the group its quorum.
-		if lag, follows := g.witness.peer(g.raft.CurrentTerm(), id, heartbeatTimeout); !there || !follows || lag > caughtUpLag {
+		if lag, follows := g.tracking.followerProgress(g.raft.CurrentTerm(), id, electionTimeout); !there || !follows || lag > caughtUpLag {
 			return errNotCaughtUp
 		}
 		future = g.raft.AddVoter(id, raft.ServerAddress(id), 0, membershipTimeout)
@@ -72,19 +72,19 @@ func (g *group) change(ctx context.Context, change replicaChange) error {
 		case votes && len(voters) == 1:
 			return errOnlyReplica
 		case change.Node == g.node:
-			if err := g.hand(ctx, "", true); err != nil {
+			if err := g.handOver(ctx, "", true); err != nil {
 				return err
 			}
 			return errHandedOver
 		case votes && !g.keepsQuorum(voters, change.Node):
-			return errStalls
+			return errNoQuorumLeft
 		}
 		future = g.raft.RemoveServer(id, 0, membershipTimeout)
 	case replicaTransfer:
 		if change.Node == g.node {
 			return nil
 		}
-		return g.hand(ctx, change.Node, true)
+		return g.handOver(ctx, change.Node, true)
 	default:
 		return fmt.Errorf("cluster: %q is no change of a replica", change.Action)
 	}
@@ -102,7 +102,7 @@ func (g *group) keepsQuorum(voters []string, removed string) bool {
 		left++
 		if voter == g.node {
 			follow++
-		} else if _, follows := g.witness.peer(term, raft.ServerID(voter), heartbeatTimeout); follows {
+		} else if _, follows := g.tracking.followerProgress(term, raft.ServerID(voter), electionTimeout); follows {
 			follow++
 		}
 	}

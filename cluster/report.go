@@ -7,7 +7,7 @@ import (
 )
 
 // groupReport is how one group stands, as a node that hosts a replica of it sees
-// it. On the leader it is the truth about the members, elsewhere hearsay.
+// it. On the leader it is the truth about the members, elsewhere gossipState.
 type groupReport struct {
 	Shard     storage.Shard `json:"shard"`
 	Leads     bool          `json:"leads"` // Raft's leader, whether or not it serves already
@@ -88,7 +88,7 @@ func (g *group) report() (groupReport, error) {
 				continue
 			}
 			peer := peerReport{Node: name, Lag: r.Last}
-			if lag, follows := g.witness.peer(r.Term, raft.ServerID(name), heartbeatTimeout); follows {
+			if lag, follows := g.tracking.followerProgress(r.Term, raft.ServerID(name), electionTimeout); follows {
 				peer.Lag, peer.CaughtUp = lag, lag <= caughtUpLag
 			}
 			r.Peers = append(r.Peers, peer)

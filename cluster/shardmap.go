@@ -11,27 +11,27 @@ import (
 // of two claims the higher epoch is right. An owner that does not answer counts as
 // none, until it answers again or another takes over.
 type shardMap struct {
-	self   string
-	tell   func()       // called when this node's own shards change; set before use
-	shards []shardEntry // by number; what is shown is read without a lock
+	self     string
+	onChange func()       // called when this node's own shards change; set before use
+	shards   []shardEntry // by number; what is shown is read without a lock
 
 	mu        sync.Mutex
 	reachable map[string]bool   // nodes that answer
-	heard     map[string]uint64 // sequence of the newest word from a node
+	lastSeq   map[string]uint64 // sequence of the newest word from a node
 	changed   chan struct{}     // closed when any shard's owner changes
 }
 
 // shardEntry is what is known of a shard.
 type shardEntry struct {
-	shown atomic.Pointer[shownOwner]
+	published atomic.Pointer[publishedOwner]
 	// Guarded by shardMap.mu: who claimed the newest epoch, empty when it gave the
 	// shard up.
 	node  string
 	epoch uint64
 }
 
-// shownOwner is the owner requests go to; changed is closed when it is another.
-type shownOwner struct {
+// publishedOwner is the owner requests go to; changed is closed when it is another.
+type publishedOwner struct {
 	node    string // empty when none is known or it does not answer
 	epoch   uint64
 	changed chan struct{}
@@ -39,11 +39,11 @@ type shownOwner struct {
 
 func newShardMap(self string, shards int) *shardMap {
 	m := &shardMap{
-		self: self, tell: func() {}, shards: make([]shardEntry, shards+1),
-		reachable: map[string]bool{self: true}, heard: map[string]uint64{}, changed: make(chan struct{}),
+		self: self, onChange: func() {}, shards: make([]shardEntry, shards+1),
+		reachable: map[string]bool{self: true}, lastSeq: map[string]uint64{}, changed: make(chan struct{}),
 	}
 	for i := range m.shards {
-		m.shards[i].shown.Store(&shownOwner{changed: make(chan struct{})})
+		m.shards[i].published.Store(&publishedOwner{changed: make(chan struct{})})
 	}
 	return m
 }
@@ -54,25 +54,25 @@ func (m *shardMap) owner(shard storage.Shard) (node string, epoch uint64, change
 	if int(shard) >= len(m.shards) {
 		return "", 0, nil
 	}
-	s := m.shards[shard].shown.Load()
+	s := m.shards[shard].published.Load()
 	return s.node, s.epoch, s.changed
 }
 
-// known tells whether every shard has an owner that answers.
-func (m *shardMap) known() (all bool, changed <-chan struct{}) {
+// allOwned tells whether every shard has an owner that answers.
+func (m *shardMap) allOwned() (all bool, changed <-chan struct{}) {
 	m.mu.Lock()
 	changed = m.changed
 	m.mu.Unlock()
 	for i := range m.shards {
-		if m.shards[i].shown.Load().node == "" {
+		if m.shards[i].published.Load().node == "" {
 			return false, changed
 		}
 	}
 	return true, changed
 }
 
-// own lists the shards that this node owns.
-func (m *shardMap) own() []ownedShard {
+// ownedShards lists the shards that this node owns.
+func (m *shardMap) ownedShards() []ownedShard {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	owned := []ownedShard{}
@@ -89,26 +89,26 @@ func (m *shardMap) gained(shard storage.Shard, epoch uint64) {
 	m.mu.Lock()
 	m.claim(shard, m.self, epoch)
 	m.mu.Unlock()
-	m.tell()
+	m.onChange()
 }
 
 // lost notes that this node owns a shard no more.
 func (m *shardMap) lost(shard storage.Shard, epoch uint64) {
 	m.mu.Lock()
-	m.yield(shard, m.self, epoch)
+	m.release(shard, m.self, epoch)
 	m.mu.Unlock()
-	m.tell()
+	m.onChange()
 }
 
-// hear takes in what a node says it owns. Words that come late are dropped: seq
+// update takes in what a node says it owns. Words that come late are dropped: seq
 // grows with every word of a node.
-func (m *shardMap) hear(node string, seq uint64, owned []ownedShard) {
+func (m *shardMap) update(node string, seq uint64, owned []ownedShard) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if node == m.self || seq <= m.heard[node] {
+	if node == m.self || seq <= m.lastSeq[node] {
 		return
 	}
-	m.heard[node] = seq
+	m.lastSeq[node] = seq
 	says := make(map[storage.Shard]uint64, len(owned))
 	for _, o := range owned {
 		says[o.shard] = o.epoch
@@ -116,13 +116,13 @@ func (m *shardMap) hear(node string, seq uint64, owned []ownedShard) {
 	}
 	for i := range m.shards {
 		if e := &m.shards[i]; e.node == node && says[storage.Shard(i)] != e.epoch {
-			m.yield(storage.Shard(i), node, e.epoch)
+			m.release(storage.Shard(i), node, e.epoch)
 		}
 	}
 }
 
-// reach notes whether a node answers.
-func (m *shardMap) reach(node string, answers bool) {
+// setReachable notes whether a node answers.
+func (m *shardMap) setReachable(node string, answers bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.reachable[node] == answers {
@@ -135,24 +135,24 @@ func (m *shardMap) reach(node string, answers bool) {
 	}
 	for i := range m.shards {
 		if m.shards[i].node == node {
-			m.show(storage.Shard(i))
+			m.publish(storage.Shard(i))
 		}
 	}
 }
 
-// answers tells whether a node answers.
-func (m *shardMap) answers(node string) bool {
+// isReachable tells whether a node answers.
+func (m *shardMap) isReachable(node string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.reachable[node]
 }
 
-// forget drops what is kept of a node that is no member any more.
-func (m *shardMap) forget(node string) {
-	m.reach(node, false)
+// removeNode drops what is kept of a node that is no member any more.
+func (m *shardMap) removeNode(node string) {
+	m.setReachable(node, false)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.heard, node)
+	delete(m.lastSeq, node)
 }
 
 // claim notes an owner; m.mu is held.
@@ -166,32 +166,32 @@ func (m *shardMap) claim(shard storage.Shard, node string, epoch uint64) {
 		return
 	}
 	e.node, e.epoch = node, epoch
-	m.show(shard)
+	m.publish(shard)
 }
 
-// yield notes that an owner gave up; m.mu is held.
-func (m *shardMap) yield(shard storage.Shard, node string, epoch uint64) {
+// release notes that an owner gave up; m.mu is held.
+func (m *shardMap) release(shard storage.Shard, node string, epoch uint64) {
 	if int(shard) >= len(m.shards) {
 		return
 	}
 	if e := &m.shards[shard]; e.node == node && e.epoch == epoch {
 		e.node = ""
-		m.show(shard)
+		m.publish(shard)
 	}
 }
 
-// show brings what is shown of a shard in step; m.mu is held.
-func (m *shardMap) show(shard storage.Shard) {
+// publish brings what is shown of a shard in step; m.mu is held.
+func (m *shardMap) publish(shard storage.Shard) {
 	e := &m.shards[shard]
 	node := e.node
 	if !m.reachable[node] {
 		node = ""
 	}
-	was := e.shown.Load()
+	was := e.published.Load()
 	if was.node == node && (node == "" || was.epoch == e.epoch) {
 		return
 	}
-	e.shown.Store(&shownOwner{node: node, epoch: e.epoch, changed: make(chan struct{})})
+	e.published.Store(&publishedOwner{node: node, epoch: e.epoch, changed: make(chan struct{})})
 	close(was.changed)
 	close(m.changed)
 	m.changed = make(chan struct{})

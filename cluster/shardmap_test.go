@@ -21,52 +21,52 @@ func TestShardMap_Rules(t *testing.T) {
 		{"this node", func(m *shardMap) { m.gained(1, 5) }, "self"},
 		{"this node gave up", func(m *shardMap) { m.gained(1, 5); m.lost(1, 5) }, ""},
 		{"this node gave up what another has by now", func(m *shardMap) {
-			m.reach("b", true)
+			m.setReachable("b", true)
 			m.gained(1, 5)
-			m.hear("b", 1, []ownedShard{{1, 6}})
+			m.update("b", 1, []ownedShard{{1, 6}})
 			m.lost(1, 5)
 		}, "b"},
-		{"another one", func(m *shardMap) { m.reach("b", true); m.hear("b", 1, []ownedShard{{1, 5}}) }, "b"},
-		{"another one that does not answer", func(m *shardMap) { m.hear("b", 1, []ownedShard{{1, 5}}) }, ""},
+		{"another one", func(m *shardMap) { m.setReachable("b", true); m.update("b", 1, []ownedShard{{1, 5}}) }, "b"},
+		{"another one that does not answer", func(m *shardMap) { m.update("b", 1, []ownedShard{{1, 5}}) }, ""},
 		{"another one that answers again", func(m *shardMap) {
-			m.hear("b", 1, []ownedShard{{1, 5}})
-			m.reach("b", true)
-			m.reach("b", false)
-			m.reach("b", true)
+			m.update("b", 1, []ownedShard{{1, 5}})
+			m.setReachable("b", true)
+			m.setReachable("b", false)
+			m.setReachable("b", true)
 		}, "b"},
 		{"the newer of two", func(m *shardMap) {
-			m.reach("b", true)
-			m.reach("c", true)
-			m.hear("b", 1, []ownedShard{{1, 7}})
-			m.hear("c", 1, []ownedShard{{1, 6}})
+			m.setReachable("b", true)
+			m.setReachable("c", true)
+			m.update("b", 1, []ownedShard{{1, 7}})
+			m.update("c", 1, []ownedShard{{1, 6}})
 		}, "b"},
 		{"the newer of two does not answer", func(m *shardMap) {
-			m.reach("c", true)
-			m.hear("b", 1, []ownedShard{{1, 7}})
-			m.hear("c", 1, []ownedShard{{1, 6}})
+			m.setReachable("c", true)
+			m.update("b", 1, []ownedShard{{1, 7}})
+			m.update("c", 1, []ownedShard{{1, 6}})
 		}, ""},
 		{"a word that came late", func(m *shardMap) {
-			m.reach("b", true)
-			m.hear("b", 2, nil)
-			m.hear("b", 1, []ownedShard{{1, 5}})
+			m.setReachable("b", true)
+			m.update("b", 2, nil)
+			m.update("b", 1, []ownedShard{{1, 5}})
 		}, ""},
 		{"given up in a later word", func(m *shardMap) {
-			m.reach("b", true)
-			m.hear("b", 1, []ownedShard{{1, 5}})
-			m.hear("b", 2, []ownedShard{{0, 5}})
+			m.setReachable("b", true)
+			m.update("b", 1, []ownedShard{{1, 5}})
+			m.update("b", 2, []ownedShard{{0, 5}})
 		}, ""},
 		{"given up and taken back in the same epoch", func(m *shardMap) {
-			m.reach("b", true)
-			m.hear("b", 1, []ownedShard{{1, 5}})
-			m.hear("b", 2, nil)
-			m.hear("b", 3, []ownedShard{{1, 5}})
+			m.setReachable("b", true)
+			m.update("b", 1, []ownedShard{{1, 5}})
+			m.update("b", 2, nil)
+			m.update("b", 3, []ownedShard{{1, 5}})
 		}, "b"},
 		{"no member any more", func(m *shardMap) {
-			m.reach("b", true)
-			m.hear("b", 1, []ownedShard{{1, 5}})
-			m.forget("b")
+			m.setReachable("b", true)
+			m.update("b", 1, []ownedShard{{1, 5}})
+			m.removeNode("b")
 		}, ""},
-		{"a shard that is not there", func(m *shardMap) { m.reach("b", true); m.hear("b", 1, []ownedShard{{9, 5}}) }, ""},
+		{"a shard that is not there", func(m *shardMap) { m.setReachable("b", true); m.update("b", 1, []ownedShard{{9, 5}}) }, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -91,14 +91,14 @@ func TestShardMap_Rules(t *testing.T) {
 func TestShardMap_Known(t *testing.T) {
 	t.Parallel()
 	m := newShardMap("self", 1)
-	all, changed := m.known()
+	all, changed := m.allOwned()
 	if all {
 		t.Error("a new map knows owners")
 	}
 	m.gained(0, 1)
 	<-changed
 	m.gained(1, 1)
-	if all, _ := m.known(); !all {
+	if all, _ := m.allOwned(); !all {
 		t.Error("an owner is not known")
 	}
 	if node, _, changed := m.owner(7); node != "" || changed != nil {
@@ -108,7 +108,7 @@ func TestShardMap_Known(t *testing.T) {
 
 // A node that stops answering is unreachable within two seconds, what waits for it
 // is cut off, and it is back with its first answer.
-func TestPulse_FollowsWhoAnswers(t *testing.T) {
+func TestHeartbeat_FollowsWhoAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := newShardMap("self", 1)
@@ -116,21 +116,21 @@ func TestPulse_FollowsWhoAnswers(t *testing.T) {
 		var cut []string
 		silent := false
 		seq := uint64(0)
-		p := newPulse(pulseConfig{
-			Members: func() []string { return []string{"b"} },
-			Owned:   func() []ownedShard { return []ownedShard{{1, 3}} },
-			Map:     func() *shardMap { return m },
-			Clock:   time.Now,
-			CutOff:  func(node string) { mu.Lock(); cut = append(cut, node); mu.Unlock() },
-			Ask: func(ctx context.Context, _ string, body []byte) ([]byte, error) {
-				var asked ping
+		p := newHeartbeat(heartbeatConfig{
+			Members:    func() []string { return []string{"b"} },
+			Owned:      func() []ownedShard { return []ownedShard{{1, 3}} },
+			Map:        func() *shardMap { return m },
+			Clock:      time.Now,
+			Disconnect: func(node string) { mu.Lock(); cut = append(cut, node); mu.Unlock() },
+			Send: func(ctx context.Context, _ string, body []byte) ([]byte, error) {
+				var asked heartbeatMessage
 				if err := json.Unmarshal(body, &asked); err != nil || len(asked.Owned) != 1 || asked.Owned[0] != (ownedShard{1, 3}) {
 					t.Errorf("asked with %s: %v", body, err)
 				}
 				mu.Lock()
 				quiet := silent
 				seq++
-				word := ping{Seq: seq, Owned: []ownedShard{{0, 9}}}
+				word := heartbeatMessage{Seq: seq, Owned: []ownedShard{{0, 9}}}
 				mu.Unlock()
 				if quiet {
 					<-ctx.Done()
@@ -170,22 +170,22 @@ func TestPulse_FollowsWhoAnswers(t *testing.T) {
 }
 
 // A node that is about to stop is given nothing more, though it answers.
-func TestPulse_LeavingNode(t *testing.T) {
+func TestHeartbeat_LeavingNode(t *testing.T) {
 	t.Parallel()
 	m := newShardMap("self", 1)
-	p := newPulse(pulseConfig{
+	p := newHeartbeat(heartbeatConfig{
 		Members: func() []string { return nil }, Owned: func() []ownedShard { return nil },
-		Map: func() *shardMap { return m }, CutOff: func(string) {}, Clock: time.Now,
+		Map: func() *shardMap { return m }, Disconnect: func(string) {}, Clock: time.Now,
 	})
-	m.reach("b", true)
-	m.hear("b", 1, []ownedShard{{1, 5}})
+	m.setReachable("b", true)
+	m.update("b", 1, []ownedShard{{1, 5}})
 	if _, err := p.answer(t.Context(), "b", []byte(`{"seq":2,"owned":[[1,5]],"leaving":true}`)); err != nil {
 		t.Fatal(err)
 	}
-	if node, _, _ := m.owner(1); node != "" || m.answers("b") {
+	if node, _, _ := m.owner(1); node != "" || m.isReachable("b") {
 		t.Errorf("owner %q after it said that it leaves", node)
 	}
-	p.leave()
+	p.announceLeaving()
 	word, err := p.answer(t.Context(), "c", []byte(`{"seq":1}`))
 	if err != nil || !strings.Contains(string(word), `"leaving":true`) {
 		t.Errorf("%s, %v", word, err)

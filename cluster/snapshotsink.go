@@ -18,7 +18,7 @@ type snapshotSink struct {
 	store    *snapshotStore
 	meta     raft.SnapshotMeta
 	recorded bool
-	in       *storage.Import // of one that is received, from its first byte on
+	rows     *storage.Import // of one that is received, from its first byte on
 }
 
 // ID of the snapshot being made.
@@ -26,22 +26,22 @@ func (s *snapshotSink) ID() string { return s.meta.ID }
 
 // Write takes the next bytes of another node's snapshot.
 func (s *snapshotSink) Write(p []byte) (int, error) {
-	if s.in == nil {
+	if s.rows == nil {
 		in, err := s.store.node.Import(s.store.shard)
 		if err != nil {
 			return 0, err
 		}
-		s.in = in
+		s.rows = in
 	}
-	return s.in.Write(p)
+	return s.rows.Write(p)
 }
 
 // Cancel forgets the snapshot.
 func (s *snapshotSink) Cancel() error {
-	if s.in == nil {
+	if s.rows == nil {
 		return nil
 	}
-	return s.in.Close()
+	return s.rows.Close()
 }
 
 // Close ends the snapshot: one of this node's is recorded already; one received is
@@ -50,15 +50,15 @@ func (s *snapshotSink) Close() error {
 	if s.recorded {
 		return nil
 	}
-	if s.in == nil {
+	if s.rows == nil {
 		return fmt.Errorf("cluster: a snapshot of shard %d without data", s.store.shard)
 	}
-	if err := s.in.Finish(context.Background()); err != nil {
-		return errors.Join(err, s.in.Close())
+	if err := s.rows.Finish(context.Background()); err != nil {
+		return errors.Join(err, s.rows.Close())
 	}
 	s.store.mu.Lock()
 	old := s.store.received
-	s.store.received = &received{meta: s.meta, in: s.in}
+	s.store.received = &receivedSnapshot{meta: s.meta, rows: s.rows}
 	s.store.mu.Unlock()
 	if old != nil {
 		return old.Close()
@@ -70,8 +70,8 @@ func (s *snapshotSink) Close() error {
 // that is on disk.
 func (s *snapshotSink) record() error {
 	st := s.store
-	st.turn.Lock()
-	defer st.turn.Unlock()
+	st.rowMu.Lock()
+	defer st.rowMu.Unlock()
 	row := snapshotRow{SnapshotMeta: s.meta}
 	newest, err := st.latest()
 	if err != nil {
@@ -96,15 +96,15 @@ func (s *snapshotSink) record() error {
 	return nil
 }
 
-// received is a whole stream that waits to be put in place. It implements
+// receivedSnapshot is a whole stream that waits to be put in place. It implements
 // io.ReadCloser, as Raft hands it on.
-type received struct {
+type receivedSnapshot struct {
 	meta raft.SnapshotMeta
-	in   *storage.Import
+	rows *storage.Import
 }
 
 // Read gives nothing: the stream was read when it was received.
-func (r *received) Read([]byte) (int, error) { return 0, io.EOF }
+func (r *receivedSnapshot) Read([]byte) (int, error) { return 0, io.EOF }
 
 // Close removes what was received and not put in place.
-func (r *received) Close() error { return r.in.Close() }
+func (r *receivedSnapshot) Close() error { return r.rows.Close() }

@@ -26,12 +26,12 @@ type snapshotStore struct {
 	tuning *tuning
 	quit   <-chan struct{} // closed when the group ends: no stream goes on
 
-	turn sync.Mutex // held while the newest snapshot is read and replaced
+	rowMu sync.Mutex // held while the newest snapshot is read and replaced
 
 	mu       sync.Mutex
-	streams  int       // to followers, now
-	sent     int64     // when the last one ended, by the tuning's clock; 0: never
-	received *received // a whole stream that Raft has not asked for yet
+	streams  int               // to followers, now
+	lastSent int64             // when the last one ended, by the tuning's clock; 0: never
+	received *receivedSnapshot // a whole stream that Raft has not asked for yet
 }
 
 func newSnapshotStore(node *storage.Store, log *logStore, tuning *tuning, quit <-chan struct{}) *snapshotStore {
@@ -105,7 +105,7 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 	if row == nil {
 		return nil, nil, fmt.Errorf("cluster: shard %d has no snapshot", s.shard)
 	}
-	out, err := s.send()
+	out, err := s.copyState()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -116,7 +116,7 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 
 // sendWait is how long a stream waits for others to end before Raft is told to
 // try again.
-const sendWait = 10 * time.Second
+const exportWait = 10 * time.Second
 
 // sendGrace is for how long after a stream its follower may be reading the log
 // that was kept for it.
@@ -127,13 +127,13 @@ const sendGrace = 30 * time.Second
 func (s *snapshotStore) sending() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.streams > 0 || s.sent != 0 && s.tuning.clock()-s.sent < int64(sendGrace)
+	return s.streams > 0 || s.lastSent != 0 && s.tuning.clock()-s.lastSent < int64(sendGrace)
 }
 
-// send copies the state for a stream.
-func (s *snapshotStore) send() (*outgoing, error) {
+// copyState copies the state for a stream.
+func (s *snapshotStore) copyState() (*outgoingSnapshot, error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	out := &outgoing{store: s, cancel: cancel, ended: make(chan struct{})}
+	out := &outgoingSnapshot{store: s, cancel: cancel, ended: make(chan struct{})}
 	s.mu.Lock()
 	s.streams++
 	s.mu.Unlock()
@@ -145,15 +145,15 @@ func (s *snapshotStore) send() (*outgoing, error) {
 		}
 	}()
 	var err error
-	if out.Export, err = s.node.Export(ctx, s.shard, sendWait); err != nil {
-		out.end()
+	if out.Export, err = s.node.Export(ctx, s.shard, exportWait); err != nil {
+		out.finish()
 		return nil, err
 	}
 	return out, nil
 }
 
-// outgoing is a stream to a follower.
-type outgoing struct {
+// outgoingSnapshot is a stream to a follower.
+type outgoingSnapshot struct {
 	*storage.Export
 	store  *snapshotStore
 	cancel context.CancelCauseFunc
@@ -161,17 +161,17 @@ type outgoing struct {
 }
 
 // Close ends the stream.
-func (o *outgoing) Close() error {
+func (o *outgoingSnapshot) Close() error {
 	err := o.Export.Close()
-	o.end()
+	o.finish()
 	return err
 }
 
-func (o *outgoing) end() {
+func (o *outgoingSnapshot) finish() {
 	close(o.ended)
 	o.cancel(nil)
 	o.store.mu.Lock()
 	o.store.streams--
-	o.store.sent = o.store.tuning.clock()
+	o.store.lastSent = o.store.tuning.clock()
 	o.store.mu.Unlock()
 }

@@ -43,7 +43,7 @@ func (n *Node) ShardStats(shard storage.Shard) Stats {
 		s.Failed = *failed
 	}
 	s.FirstIndex, s.LastIndex = g.log.bounds()
-	s.QueuedBatches, s.QueuedBytes = g.commit.waiting()
+	s.QueuedBatches, s.QueuedBytes = g.commit.queued()
 	if voters, _, err := g.members(); err == nil {
 		s.Voters = len(voters)
 	}

@@ -10,14 +10,14 @@ import (
 // Raft's configuration under their node names, also as addresses: where a node
 // of that name listens is looked up when dialing, so that a node may move.
 type transports interface {
-	// of gives the transport of one group; Raft closes it with the group.
-	of(shard storage.Shard) raft.Transport
+	// transportFor gives the transport of one group; Raft closes it with the group.
+	transportFor(shard storage.Shard) raft.Transport
 }
 
-// alone is the transport of a node that has no peers: nothing leaves it.
-type alone struct{ node string }
+// soloTransports is the transport of a node that has no peers: nothing leaves it.
+type soloTransports struct{ node string }
 
-func (a alone) of(storage.Shard) raft.Transport {
+func (a soloTransports) transportFor(storage.Shard) raft.Transport {
 	_, transport := raft.NewInmemTransport(raft.ServerAddress(a.node))
 	return transport
 }

@@ -25,7 +25,7 @@ func (r *running) writeRow(t testing.TB, shard storage.Shard, row string) error 
 
 func TestVoters_GrowAndShrink(t *testing.T) {
 	t.Parallel()
-	w, _ := trio(t, 1)
+	w, _ := threeNodes(t, 1)
 	a, b, c := w.nodes["a"], w.nodes["b"], w.nodes["c"]
 	a.mustPropose(t, 1, "one")
 	w.same(t, 1, "a", "b", "c")
@@ -63,7 +63,7 @@ func TestVoters_GrowAndShrink(t *testing.T) {
 		t.Error("the only replica was removed")
 	}
 	// And back to where it was once.
-	w.enlist(t, b, 1, "c")
+	w.addVoter(t, b, 1, "c")
 	w.same(t, 1, "b", "c")
 	if !c.has(t, 1, "three") || !c.has(t, 1, "one") {
 		t.Error("rows are missing on the new replica")
@@ -72,7 +72,7 @@ func TestVoters_GrowAndShrink(t *testing.T) {
 
 func TestVoters_DroppedReplicaStaysDropped(t *testing.T) {
 	t.Parallel()
-	w, disks := trio(t, 1)
+	w, disks := threeNodes(t, 1)
 	a, c := w.nodes["a"], w.nodes["c"]
 	a.mustPropose(t, 1, "row")
 	w.same(t, 1, "a", "c")
@@ -113,7 +113,7 @@ func TestVoters_DroppedReplicaStaysDropped(t *testing.T) {
 
 func TestVoters_OwnerDies(t *testing.T) {
 	t.Parallel()
-	w, disks := trio(t, 1)
+	w, disks := threeNodes(t, 1)
 	a := w.nodes["a"]
 	a.mustPropose(t, 1, "before")
 	before, _ := a.Owner(1)
@@ -147,7 +147,7 @@ func TestVoters_OwnerDies(t *testing.T) {
 // state when it goes on.
 func TestVoters_LeaseOfACutOffOwnerRunsOut(t *testing.T) {
 	t.Parallel()
-	w, _ := trio(t, 1)
+	w, _ := threeNodes(t, 1)
 	a := w.nodes["a"]
 	a.mustPropose(t, 1, "before")
 	if err := a.ReadBarrier(1, time.Time{}); err != nil {
@@ -169,7 +169,7 @@ func TestVoters_CloseHandsOver(t *testing.T) {
 	const tries = 5
 	var took time.Duration
 	for range tries {
-		w, _ := trio(t, 3)
+		w, _ := threeNodes(t, 3)
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		err := w.nodes["a"].Close(ctx)
@@ -180,7 +180,7 @@ func TestVoters_CloseHandsOver(t *testing.T) {
 		for s := range storage.Shard(4) {
 			w.owner(t, s, "b", "c").mustPropose(t, s, "on")
 		}
-		if took = time.Since(began); took <= heartbeatTimeout {
+		if took = time.Since(began); took <= electionTimeout {
 			return
 		}
 	}
@@ -191,7 +191,7 @@ func TestVoters_CloseHandsOver(t *testing.T) {
 // given up: who proposed in it may not have heard of that yet.
 func TestVoters_FailedTransfer(t *testing.T) {
 	t.Parallel()
-	w, _ := trio(t, 1)
+	w, _ := threeNodes(t, 1)
 	a := w.nodes["a"]
 	before, _ := a.Owner(1)
 	w.isolate(true, "c", "a", "b")
@@ -220,7 +220,7 @@ func TestVoters_FailedTransfer(t *testing.T) {
 
 func TestVoters_StepAside(t *testing.T) {
 	t.Parallel()
-	w, _ := trio(t, 2)
+	w, _ := threeNodes(t, 2)
 	if err := w.nodes["a"].StepAside(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestVoters_StepAside(t *testing.T) {
 // Writers go on through one transfer after another: what was acknowledged is there.
 func TestVoters_TransfersUnderLoad(t *testing.T) {
 	t.Parallel()
-	w, _ := trio(t, 1)
+	w, _ := threeNodes(t, 1)
 	names := []string{"a", "b", "c"}
 	quit, ended := make(chan struct{}), make(chan []string)
 	go func() {

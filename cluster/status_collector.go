@@ -11,25 +11,25 @@ import (
 
 // statusAge is how old an answer may be: many who ask at once cost the members
 // one report.
-const statusAge = 500 * time.Millisecond
+const statusMaxAge = 500 * time.Millisecond
 
-// surveyor tells how the cluster stands, from any of its nodes.
-type surveyor struct {
-	gatherer     reportGatherer
-	members      registrar
+// statusCollector tells how the cluster stands, from any of its nodes.
+type statusCollector struct {
+	collector    reportCollector
+	members      memberSource
 	replaceAfter time.Duration
 
-	turn   chan struct{} // capacity 1: who holds it may ask, and touch the rest
-	latest Topology
-	at     time.Time
+	slot        chan struct{} // capacity 1: who holds it may ask, and touch the rest
+	latest      Topology
+	collectedAt time.Time
 }
 
-func newSurveyor(cfg moverConfig) *surveyor {
-	return &surveyor{
-		gatherer:     reportGatherer{self: cfg.Self, own: cfg.Own, peers: cfg.Peers},
+func newStatusCollector(cfg rebalancerConfig) *statusCollector {
+	return &statusCollector{
+		collector:    reportCollector{self: cfg.Self, own: cfg.Own, peers: cfg.Peers},
 		members:      cfg.Members,
 		replaceAfter: cfg.ReplaceAfter,
-		turn:         make(chan struct{}, 1),
+		slot:         make(chan struct{}, 1),
 	}
 }
 
@@ -37,26 +37,26 @@ func newSurveyor(cfg moverConfig) *surveyor {
 // that don't answer within a second are told of as far as others know them; cut off
 // from all of them, the node tells what itself knows. The answer is shared: it
 // must not be changed.
-func (v *surveyor) status(ctx context.Context) Topology {
+func (v *statusCollector) status(ctx context.Context) Topology {
 	select {
-	case v.turn <- struct{}{}:
-		defer func() { <-v.turn }()
+	case v.slot <- struct{}{}:
+		defer func() { <-v.slot }()
 	case <-ctx.Done():
-		r, _ := v.members.view()
-		return v.assemble(r, map[string][]groupReport{v.gatherer.self: v.gatherer.own.report()}, time.Now())
+		r, _ := v.members.membersView()
+		return v.assemble(r, map[string][]groupReport{v.collector.self: v.collector.own.report()}, time.Now())
 	}
-	if !v.at.IsZero() && time.Since(v.at) < statusAge {
+	if !v.collectedAt.IsZero() && time.Since(v.collectedAt) < statusMaxAge {
 		return v.latest
 	}
-	r, _ := v.members.view()
+	r, _ := v.members.membersView()
 	// Others wait for this answer: it does not end with who asked for it.
-	reports := v.gatherer.gather(context.WithoutCancel(ctx), r, nil)
-	v.latest, v.at = v.assemble(r, reports, time.Now()), time.Now()
+	reports := v.collector.collect(context.WithoutCancel(ctx), r, nil)
+	v.latest, v.collectedAt = v.assemble(r, reports, time.Now()), time.Now()
 	return v.latest
 }
 
 // assemble puts members and reports together.
-func (v *surveyor) assemble(r clusterView, reports map[string][]groupReport, now time.Time) Topology {
+func (v *statusCollector) assemble(r clusterView, reports map[string][]groupReport, now time.Time) Topology {
 	state := clusterState{
 		shards: r.shards, everThree: r.everThree, replaceAfter: v.replaceAfter,
 		members: r.members, reports: reports,
@@ -78,13 +78,13 @@ func (v *surveyor) assemble(r clusterView, reports map[string][]groupReport, now
 func (p *planner) shardStatuses() []ShardStatus {
 	shards := make([]ShardStatus, p.state.shards+1)
 	for id := range shards {
-		var hearsay groupReport
+		var followerReport groupReport
 		for _, name := range p.names {
-			if r, ok := p.nodes[name].hosts[storage.Shard(id)]; ok && r.Term >= hearsay.Term {
-				hearsay = r
+			if r, ok := p.nodes[name].hosts[storage.Shard(id)]; ok && r.Term >= followerReport.Term {
+				followerReport = r
 			}
 		}
-		shards[id] = shardStatus(id, "", hearsay)
+		shards[id] = shardStatus(id, "", followerReport)
 	}
 	for _, s := range p.shards {
 		shards[s.Shard] = shardStatus(int(s.Shard), s.leader, s.groupReport)
@@ -113,21 +113,21 @@ func (p *planner) nodeStatus(m memberView, shards []ShardStatus) (NodeStatus, bo
 		Name: m.Name, State: m.State, Zone: m.Zone, HTTP: m.HTTP, Peer: m.Peer, Gossip: m.Gossip, Version: m.Version,
 	}
 	for _, s := range shards {
-		status.Leads += truth(s.Leader == m.Name)
-		status.Replicas += truth(slices.Contains(s.Voters, m.Name) || slices.Contains(s.NonVoters, m.Name))
+		status.Leads += boolInt(s.Leader == m.Name)
+		status.Replicas += boolInt(slices.Contains(s.Voters, m.Name) || slices.Contains(s.NonVoters, m.Name))
 	}
 	switch {
-	case !n.answers && (m.State == NodeAlive || m.State == NodeDraining):
+	case !n.reported && (m.State == NodeAlive || m.State == NodeDraining):
 		status.State = NodeSuspect
-	case n.answers && m.Draining:
+	case n.reported && m.Draining:
 		status.State = NodeDraining
-	case n.answers:
+	case n.reported:
 		status.State = NodeAlive
 	}
 	switch {
 	case m.Removed:
 		status.Note = "removed: other nodes take its replicas over"
-		return status, n.answers || status.Replicas > 0
+		return status, n.reported || status.Replicas > 0
 	case m.Draining:
 		status.Drained, status.Note = p.drained(status)
 	}
@@ -136,8 +136,8 @@ func (p *planner) nodeStatus(m memberView, shards []ShardStatus) (NodeStatus, bo
 
 // What a drain may have to say.
 const (
-	noteLeadersOnly = "drain moves leaderships only: there is no node to take the replicas"
-	noteNowhere     = "nothing can be moved: there is no other node to take it"
+	noteLeadersOnly  = "drain moves leaderships only: there is no node to take the replicas"
+	noteNothingMoves = "nothing can be moved: there is no other node to take it"
 )
 
 // drained tells whether nothing more will leave a draining node, and why not
@@ -155,9 +155,9 @@ func (p *planner) drained(status NodeStatus) (done bool, note string) {
 	}
 	switch {
 	case led > 0:
-		note = noteNowhere
+		note = noteNothingMoves
 	case stay > 0:
 		note = noteLeadersOnly
 	}
-	return p.whole() && status.Leads == 0 && status.Replicas == stay, note
+	return p.allLed() && status.Leads == 0 && status.Replicas == stay, note
 }

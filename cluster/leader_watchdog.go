@@ -7,34 +7,34 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// vigil has followers notice in time that their leader is silent. Raft looks at
+// leaderWatchdog has followers notice in time that their leader is silent. Raft looks at
 // moments of its own, up to three time-outs after the last word, and members that
 // still believe in the leader refuse to vote: the slowest of them decides when a
 // shard has an owner again. Here every follower is made to look as soon as the
 // time-out has passed, one after another so that they do not compete.
-type vigil struct {
+type leaderWatchdog struct {
 	groups func() []*group
 	quit   chan struct{}
 	ended  chan struct{}
 }
 
-// Times of a vigil. Followers hear from their leader at moments that differ by up
+// Times of a leaderWatchdog. Followers hear from their leader at moments that differ by up
 // to two tenths of a time-out.
 const (
-	vigilTick = heartbeatTimeout / 20
-	vigilTurn = heartbeatTimeout / 4 // between a group's members
+	watchdogTick = electionTimeout / 20
+	watchdogTurn = electionTimeout / 4 // between a group's members
 )
 
-func (v *vigil) run() {
+func (v *leaderWatchdog) run() {
 	defer close(v.ended)
-	tick := time.NewTicker(vigilTick)
+	tick := time.NewTicker(watchdogTick)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
 			for _, g := range v.groups() {
 				if g.up.Load() {
-					g.heed()
+					g.checkLeader()
 				}
 			}
 		case <-v.quit:
@@ -43,19 +43,19 @@ func (v *vigil) run() {
 	}
 }
 
-func (v *vigil) end() {
+func (v *leaderWatchdog) stop() {
 	close(v.quit)
 	<-v.ended
 }
 
-// heed has the member look for its leader when that has been silent for too long,
-// once per silence: from then on Raft takes care. It belongs to the vigil.
-func (g *group) heed() {
+// checkLeader has the member look for its leader when that has been silent for too long,
+// once per silence: from then on Raft takes care. It belongs to the leaderWatchdog.
+func (g *group) checkLeader() {
 	heard := g.raft.LastContact()
-	if heard.Before(g.began) {
-		heard = g.began
+	if heard.Before(g.started) {
+		heard = g.started
 	}
-	if heard.Equal(g.heeded) || time.Since(heard) < heartbeatTimeout || g.raft.State() != raft.Follower {
+	if heard.Equal(g.checkedContact) || time.Since(heard) < electionTimeout || g.raft.State() != raft.Follower {
 		return
 	}
 	voters, _, err := g.members()
@@ -68,13 +68,13 @@ func (g *group) heed() {
 		return
 	}
 	turn := (place + int(g.shard)) % len(voters)
-	if time.Since(heard) < heartbeatTimeout+time.Duration(turn)*vigilTurn {
+	if time.Since(heard) < electionTimeout+time.Duration(turn)*watchdogTurn {
 		return
 	}
-	g.heeded = heard
+	g.checkedContact = heard
 	// Raft looks at once when its time-outs are lowered.
 	settings := g.raft.ReloadableConfig()
-	for _, timeout := range []time.Duration{heartbeatTimeout + time.Millisecond, heartbeatTimeout} {
+	for _, timeout := range []time.Duration{electionTimeout + time.Millisecond, electionTimeout} {
 		settings.HeartbeatTimeout, settings.ElectionTimeout = timeout, timeout
 		if err := g.raft.ReloadConfig(settings); err != nil {
 			g.logger.Warn("look for the leader", "error", err)

@@ -13,15 +13,15 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// view is gossip as a test wants it.
-type view struct {
-	contacts []contact
-	seen     []sighting
+// fakeGossip is gossip as a test wants it.
+type fakeGossip struct {
+	contacts []contactResult
+	seen     []gossipNode
 }
 
-func (v view) contactSeeds(context.Context) []contact { return v.contacts }
-func (v view) live() []sighting                       { return v.seen }
-func (v view) changes() <-chan struct{}               { return nil }
+func (v fakeGossip) contactSeeds(context.Context) []contactResult { return v.contacts }
+func (v fakeGossip) alive() []gossipNode                          { return v.seen }
+func (v fakeGossip) changes() <-chan struct{}                     { return nil }
 
 // rpcFunc answers every request by address.
 type rpcFunc func(addr string, request *joinRequest) (*joinReply, error)
@@ -34,20 +34,20 @@ func (f rpcFunc) callAddr(_ context.Context, addr string, _ rpcKind, body []byte
 	return viaJSON(addr, body, f)
 }
 
-func TestForming_Round(t *testing.T) {
+func TestBootstrap_Round(t *testing.T) {
 	t.Parallel()
 	long := time.Now().Add(-time.Minute)
-	here := func(name, cluster string) sighting {
-		return sighting{card: card{Node: name, Instance: "of-" + name, Cluster: cluster, Peer: name + ":1"}, state: NodeAlive, since: long}
+	here := func(name, cluster string) gossipNode {
+		return gossipNode{nodeMeta: nodeMeta{Node: name, Instance: "of-" + name, Cluster: cluster, Peer: name + ":1"}, state: NodeAlive, since: long}
 	}
-	pledges := func(string, *joinRequest) (*joinReply, error) { return &joinReply{Pledged: true}, nil }
+	votes := func(string, *joinRequest) (*joinReply, error) { return &joinReply{Voted: true}, nil }
 	takes := func(_ string, _ *joinRequest) (*joinReply, error) {
-		return &joinReply{Cluster: "c", Shards: 7, Roster: &roster{}}, nil
+		return &joinReply{Cluster: "c", Shards: 7, List: &nodeList{}}, nil
 	}
-	other := []contact{{addr: "x:1", kind: contactForeign, cluster: "d"}}
+	other := []contactResult{{addr: "x:1", outcome: contactOtherCluster, cluster: "d"}}
 	// The node is "m"; forms and joins tell what becomes of it.
 	tests := map[string]struct {
-		see    view
+		see    fakeGossip
 		expect int
 		answer rpcFunc
 		data   bool // of cluster "c" already
@@ -56,49 +56,49 @@ func TestForming_Round(t *testing.T) {
 		waits  string // for what
 		fails  string
 	}{
-		"nobody answers":              {see: view{contacts: []contact{{addr: "x:1", kind: contactNone}}}, waits: "nobody answers at x:1"},
+		"nobody answers":              {see: fakeGossip{contacts: []contactResult{{addr: "x:1", outcome: contactUnreachable}}}, waits: "nobody answers at x:1"},
 		"only itself":                 {waits: "no node but this one"},
 		"only itself, expecting":      {expect: 3, waits: "no node but this one"},
-		"other key":                   {see: view{contacts: []contact{{addr: "x:1", kind: contactKey}}}, waits: "another --gossip-key"},
-		"empty nodes":                 {see: view{seen: []sighting{here("z", "")}}, waits: "--bootstrap-expect"},
-		"too few":                     {see: view{seen: []sighting{here("z", "")}}, expect: 3, answer: pledges, waits: "2 of the 3"},
-		"enough, lowest":              {see: view{seen: []sighting{here("y", ""), here("z", "")}}, expect: 3, answer: pledges, forms: true},
-		"enough, one restarted":       {see: view{seen: []sighting{here("z", ""), here("z", "")}}, expect: 3, answer: pledges, waits: "2 of the 3"},
-		"enough, not lowest":          {see: view{seen: []sighting{here("a", ""), here("z", "")}}, expect: 3, answer: pledges, waits: `node "a" is to form`},
-		"enough, own name taken":      {see: view{seen: []sighting{here("m", ""), here("z", "")}}, expect: 3, answer: pledges, fails: "--node-name"},
-		"more than enough":            {see: view{seen: []sighting{here("x", ""), here("y", ""), here("z", "")}}, expect: 3, answer: pledges, forms: true},
-		"enough, pledged to others":   {see: view{seen: []sighting{here("y", ""), here("z", "")}}, expect: 3, answer: func(string, *joinRequest) (*joinReply, error) { return nil, errPledged }, waits: "does not let this node form"},
-		"enough, one found a cluster": {see: view{seen: []sighting{here("y", ""), here("z", "")}}, expect: 3, answer: takes, waits: "belongs to a cluster"},
-		"a cluster":                   {see: view{seen: []sighting{here("a", ""), here("z", "c")}}, expect: 3, answer: takes, joins: "c"},
-		"a cluster, busy":             {see: view{seen: []sighting{here("z", "c")}}, answer: func(string, *joinRequest) (*joinReply, error) { return nil, errNoDirectory }, waits: errNoDirectory.Error()},
-		"a cluster, one busy": {see: view{seen: []sighting{here("y", "c"), here("z", "c")}}, joins: "c", answer: func(addr string, _ *joinRequest) (*joinReply, error) {
+		"other key":                   {see: fakeGossip{contacts: []contactResult{{addr: "x:1", outcome: contactOtherKey}}}, waits: "another --gossip-key"},
+		"empty nodes":                 {see: fakeGossip{seen: []gossipNode{here("z", "")}}, waits: "--bootstrap-expect"},
+		"too few":                     {see: fakeGossip{seen: []gossipNode{here("z", "")}}, expect: 3, answer: votes, waits: "2 of the 3"},
+		"enough, lowest":              {see: fakeGossip{seen: []gossipNode{here("y", ""), here("z", "")}}, expect: 3, answer: votes, forms: true},
+		"enough, one restarted":       {see: fakeGossip{seen: []gossipNode{here("z", ""), here("z", "")}}, expect: 3, answer: votes, waits: "2 of the 3"},
+		"enough, not lowest":          {see: fakeGossip{seen: []gossipNode{here("a", ""), here("z", "")}}, expect: 3, answer: votes, waits: `node "a" is to form`},
+		"enough, own name taken":      {see: fakeGossip{seen: []gossipNode{here("m", ""), here("z", "")}}, expect: 3, answer: votes, fails: "--node-name"},
+		"more than enough":            {see: fakeGossip{seen: []gossipNode{here("x", ""), here("y", ""), here("z", "")}}, expect: 3, answer: votes, forms: true},
+		"enough, voted for others":    {see: fakeGossip{seen: []gossipNode{here("y", ""), here("z", "")}}, expect: 3, answer: func(string, *joinRequest) (*joinReply, error) { return nil, errVoted }, waits: "does not let this node form"},
+		"enough, one found a cluster": {see: fakeGossip{seen: []gossipNode{here("y", ""), here("z", "")}}, expect: 3, answer: takes, waits: "belongs to a cluster"},
+		"a cluster":                   {see: fakeGossip{seen: []gossipNode{here("a", ""), here("z", "c")}}, expect: 3, answer: takes, joins: "c"},
+		"a cluster, busy":             {see: fakeGossip{seen: []gossipNode{here("z", "c")}}, answer: func(string, *joinRequest) (*joinReply, error) { return nil, errNoDirectory }, waits: errNoDirectory.Error()},
+		"a cluster, one busy": {see: fakeGossip{seen: []gossipNode{here("y", "c"), here("z", "c")}}, joins: "c", answer: func(addr string, _ *joinRequest) (*joinReply, error) {
 			if addr == "y:1" {
 				return nil, errNoDirectory
 			}
 			return takes(addr, nil)
 		}},
-		"a cluster, refused": {see: view{seen: []sighting{here("z", "c")}}, fails: "not you", answer: func(string, *joinRequest) (*joinReply, error) {
-			return &joinReply{Refusal: &denial{Reason: refusedName, Message: "not you"}}, nil
+		"a cluster, refused": {see: fakeGossip{seen: []gossipNode{here("z", "c")}}, fails: "not you", answer: func(string, *joinRequest) (*joinReply, error) {
+			return &joinReply{Refusal: &permanentError{Reason: refusedName, Message: "not you"}}, nil
 		}},
-		"a cluster, strange answer": {see: view{seen: []sighting{here("z", "c")}}, fails: "does not understand", answer: pledges},
-		"two clusters":              {see: view{seen: []sighting{here("y", "c"), here("z", "d")}}, answer: takes, fails: "different clusters"},
-		"data, other cluster":       {see: view{contacts: other}, data: true, fails: "correct --join"},
-		"data, other and nobody":    {see: view{contacts: append([]contact{{addr: "y:1", kind: contactNone}}, other...)}, data: true, waits: "nobody answers at y:1"},
+		"a cluster, strange answer": {see: fakeGossip{seen: []gossipNode{here("z", "c")}}, fails: "does not understand", answer: votes},
+		"two clusters":              {see: fakeGossip{seen: []gossipNode{here("y", "c"), here("z", "d")}}, answer: takes, fails: "different clusters"},
+		"data, other cluster":       {see: fakeGossip{contacts: other}, data: true, fails: "correct --join"},
+		"data, other and nobody":    {see: fakeGossip{contacts: append([]contactResult{{addr: "y:1", outcome: contactUnreachable}}, other...)}, data: true, waits: "nobody answers at y:1"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := formingOf(t, "m", test.expect, test.see, test.answer)
+			f := bootstrapOf(t, "m", test.expect, test.see, test.answer)
 			if test.data {
 				f.id.Cluster = "c"
 			}
 			before := f.identity().Cluster
-			var why string
+			var reason string
 			var err error
 			if test.data {
-				why, err = f.weigh(test.see.contacts)
+				reason, err = f.assess(test.see.contacts)
 			} else {
-				why, err = f.round(t.Context())
+				reason, err = f.try(t.Context())
 			}
 			if test.fails != "" {
 				if err == nil || !strings.Contains(err.Error(), test.fails) {
@@ -109,8 +109,8 @@ func TestForming_Round(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !strings.Contains(why, test.waits) || (why == "") != (test.waits == "") {
-				t.Errorf("waits: %q, want %q", why, test.waits)
+			if !strings.Contains(reason, test.waits) || (reason == "") != (test.waits == "") {
+				t.Errorf("waits: %q, want %q", reason, test.waits)
 			}
 			id := f.identity()
 			switch {
@@ -128,7 +128,7 @@ func TestForming_Round(t *testing.T) {
 	}
 }
 
-func formingOf(t *testing.T, name string, expect int, see gatherer, answer rpcFunc) *forming {
+func bootstrapOf(t *testing.T, name string, expect int, see gossipView, answer rpcFunc) *bootstrap {
 	t.Helper()
 	store := openStore(t, vfs.NewMem(), "data")
 	t.Cleanup(func() {
@@ -136,50 +136,50 @@ func formingOf(t *testing.T, name string, expect int, see gatherer, answer rpcFu
 			t.Error(err)
 		}
 	})
-	return newForming(identity{Node: name, Instance: "of-" + name}, formingConfig{
+	return newBootstrap(identity{Node: name, Instance: "of-" + name}, bootstrapConfig{
 		Raft: store.Raft(), Expect: expect, Gossip: see, Calls: answer, Logger: quiet(),
-		Self:  func() record { return record{Name: name, Instance: "of-" + name, Peer: name + ":1"} },
-		Adopt: func(*roster) error { return nil }, tune: hurryForming,
+		Self:      func() record { return record{Name: name, Instance: "of-" + name, Peer: name + ":1"} },
+		AdoptList: func(*nodeList) error { return nil }, tune: fastBootstrap,
 	})
 }
 
-func TestForming_GivesUpOnAnotherKeyOnly(t *testing.T) {
+func TestBootstrap_GivesUpOnAnotherKeyOnly(t *testing.T) {
 	t.Parallel()
-	f := formingOf(t, "m", 0, view{}, nil)
-	key, met := []contact{{addr: "x:1", kind: contactKey}}, []contact{{addr: "x:1", kind: contactMet}}
-	for _, contacts := range [][]contact{key, key, met, key, key} {
-		if _, err := f.weigh(contacts); err != nil {
+	f := bootstrapOf(t, "m", 0, fakeGossip{}, nil)
+	key, met := []contactResult{{addr: "x:1", outcome: contactOtherKey}}, []contactResult{{addr: "x:1", outcome: contactOK}}
+	for _, contacts := range [][]contactResult{key, key, met, key, key} {
+		if _, err := f.assess(contacts); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err := f.weigh(key)
+	_, err := f.assess(key)
 	wantRefusal(t, err, refusedKey, "the nodes at x:1 use another --gossip-key")
 }
 
-// TestForming_OneOfManyWhoSeeDifferentParts: five nodes, three expected, each of
+// TestBootstrap_OneOfManyWhoSeeDifferentParts: five nodes, three expected, each of
 // which sees another part of the rest.
-func TestForming_OneOfManyWhoSeeDifferentParts(t *testing.T) {
+func TestBootstrap_OneOfManyWhoSeeDifferentParts(t *testing.T) {
 	t.Parallel()
 	names := []string{"a", "b", "c", "d", "e"}
 	parts := map[string]string{"a": "bc", "b": "cde", "c": "de", "d": "ce", "e": "bd"}
 	for round := range 20 {
-		nodes := map[string]*forming{}
+		nodes := map[string]*bootstrap{}
 		ask := rpcFunc(func(addr string, request *joinRequest) (*joinReply, error) {
-			return pledgeOf(t, nodes[addr[:1]], request)
+			return voteFor(t, nodes[addr[:1]], request)
 		})
 		for _, name := range names {
-			var see view
+			var see fakeGossip
 			for _, other := range parts[name] {
-				see.seen = append(see.seen, sighting{card: card{Node: string(other), Instance: "of-" + string(other), Peer: string(other) + ":1"}, state: NodeAlive})
+				see.seen = append(see.seen, gossipNode{nodeMeta: nodeMeta{Node: string(other), Instance: "of-" + string(other), Peer: string(other) + ":1"}, state: NodeAlive})
 			}
-			nodes[name] = formingOf(t, name, 3, see, ask)
+			nodes[name] = bootstrapOf(t, name, 3, see, ask)
 		}
 		var all sync.WaitGroup
 		for i := range names {
 			name := names[(i+round)%len(names)]
 			all.Go(func() {
 				for range 5 {
-					if _, err := nodes[name].round(t.Context()); err != nil {
+					if _, err := nodes[name].try(t.Context()); err != nil {
 						t.Error(err)
 					}
 				}
@@ -198,16 +198,16 @@ func TestForming_OneOfManyWhoSeeDifferentParts(t *testing.T) {
 	}
 }
 
-func TestForming_PledgesRunOut(t *testing.T) {
+func TestBootstrap_VotesExpire(t *testing.T) {
 	t.Parallel()
-	f := formingOf(t, "m", 3, view{}, nil)
-	f.times.pledge = time.Hour
+	f := bootstrapOf(t, "m", 3, fakeGossip{}, nil)
+	f.times.voteTTL = time.Hour
 	ask := func(name string) error {
-		_, err := pledgeOf(t, f, &joinRequest{Node: record{Name: name, Instance: name}, Pledge: true})
+		_, err := voteFor(t, f, &joinRequest{Node: record{Name: name, Instance: name}, Vote: true})
 		return err
 	}
 	if err := ask("z"); err == nil {
-		t.Error("pledged to a node of a higher name")
+		t.Error("voted for a node of a higher name")
 	}
 	if err := ask("b"); err != nil {
 		t.Fatal(err)
@@ -215,10 +215,10 @@ func TestForming_PledgesRunOut(t *testing.T) {
 	if err := ask("b"); err != nil {
 		t.Errorf("the same again: %v", err)
 	}
-	if err := ask("a"); !errors.Is(err, errPledged) {
+	if err := ask("a"); !errors.Is(err, errVoted) {
 		t.Errorf("to a second one: %v", err)
 	}
-	f.until = time.Now()
+	f.voteExpires = time.Now()
 	if err := ask("a"); err != nil {
 		t.Errorf("after its time: %v", err)
 	}
@@ -303,13 +303,13 @@ func viaJSON(addr string, body []byte, answer rpcFunc) ([]byte, error) {
 	return json.Marshal(reply)
 }
 
-func pledgeOf(t *testing.T, f *forming, request *joinRequest) (*joinReply, error) {
+func voteFor(t *testing.T, f *bootstrap, request *joinRequest) (*joinReply, error) {
 	t.Helper()
 	body, err := json.Marshal(request)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := f.handlePledge(t.Context(), request.Node.Name, body)
+	answer, err := f.handleVote(t.Context(), request.Node.Name, body)
 	if err != nil {
 		return nil, err
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// card is what a node tells of itself by gossip. Its names are short because it
+// nodeMeta is what a node tells of itself by gossip. Its names are short because it
 // may have 512 bytes; they are part of the protocol.
-type card struct {
+type nodeMeta struct {
 	Node     string `json:"n"`
 	Instance string `json:"i"`
 	Cluster  string `json:"c,omitempty"` // empty: it waits for one
@@ -27,7 +27,7 @@ type card struct {
 	Version  string `json:"v,omitempty"`
 }
 
-func (c card) encode() ([]byte, error) {
+func (c nodeMeta) encode() ([]byte, error) {
 	meta, err := json.Marshal(c)
 	if err != nil {
 		return nil, fmt.Errorf("write what gossip tells of this node: %w", err)
@@ -38,19 +38,19 @@ func (c card) encode() ([]byte, error) {
 	return meta, nil
 }
 
-func parseCard(meta []byte) (card, error) {
-	var c card
+func parseNodeMeta(meta []byte) (nodeMeta, error) {
+	var c nodeMeta
 	if err := json.Unmarshal(meta, &c); err != nil {
-		return card{}, fmt.Errorf("read what gossip tells of a node: %w", err)
+		return nodeMeta{}, fmt.Errorf("read what gossip tells of a node: %w", err)
 	}
 	return c, checkNodeName(c.Node)
 }
 
-// sighting is a process that gossip told of.
-type sighting struct {
-	card
+// gossip node is a process that gossip told of.
+type gossipNode struct {
+	nodeMeta
 	name    string // in memberlist
-	gossip  string // address
+	addr    string // address
 	started int64  // from its name: milliseconds of its own clock
 	state   NodeState
 	since   time.Time
@@ -58,89 +58,89 @@ type sighting struct {
 
 // Bounds of what gossip may make this node remember.
 const (
-	maxSightings = 4 * maxNodes
-	keepGone     = 10 * time.Minute
+	maxGossipNodes = 4 * maxNodes
+	forgetAfter    = 10 * time.Minute
 )
 
 // noteLeaving starts the message of a process that is about to leave; its name in
 // memberlist follows.
-const noteLeaving byte = 1
+const messageLeaving byte = 1
 
-// hearsay collects what memberlist tells. Memberlist calls it with its own lock
+// gossipState collects what memberlist tells. Memberlist calls it with its own lock
 // held, so nothing here calls memberlist, ever.
-type hearsay struct {
+type gossipState struct {
 	name string
 
 	mu      sync.Mutex
-	self    card
-	seen    map[string]*sighting // by name in memberlist, without this process
-	left    map[string]bool      // said that they leave
+	self    nodeMeta
+	nodes   map[string]*gossipNode // by name in memberlist, without this process
+	leaving map[string]bool        // said that they leave
 	changed chan struct{}
 }
 
-func newHearsay(name string, self card) *hearsay {
-	return &hearsay{name: name, self: self, seen: map[string]*sighting{}, left: map[string]bool{}, changed: make(chan struct{})}
+func newGossipState(name string, self nodeMeta) *gossipState {
+	return &gossipState{name: name, self: self, nodes: map[string]*gossipNode{}, leaving: map[string]bool{}, changed: make(chan struct{})}
 }
 
-func (h *hearsay) setSelf(self card) {
+func (h *gossipState) setSelf(self nodeMeta) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.self = self
-	h.note()
+	h.notifyChanged()
 }
 
-func (h *hearsay) cluster() string {
+func (h *gossipState) cluster() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.self.Cluster
 }
 
-func (h *hearsay) changes() <-chan struct{} {
+func (h *gossipState) changes() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.changed
 }
 
-// note is called with mu held.
-func (h *hearsay) note() {
+// notifyChanged is called with mu held.
+func (h *gossipState) notifyChanged() {
 	close(h.changed)
 	h.changed = make(chan struct{})
 }
 
-// live lists the processes that are there.
-func (h *hearsay) live() []sighting {
+// alive lists the processes that are there.
+func (h *gossipState) alive() []gossipNode {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var out []sighting
-	for _, s := range h.seen {
+	var out []gossipNode
+	for _, s := range h.nodes {
 		if s.state == NodeAlive {
 			out = append(out, *s)
 		}
 	}
-	slices.SortFunc(out, func(a, b sighting) int {
+	slices.SortFunc(out, func(a, b gossipNode) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Instance, b.Instance), cmp.Compare(b.started, a.started))
 	})
 	return out
 }
 
-// node gives the sighting of a member that counts: of those that are there the
+// latest gives the gossip node of a member that counts: of those that are there the
 // one started last, or else the last that went.
-func (h *hearsay) node(name, cluster string) (sighting, bool) {
+func (h *gossipState) latest(name, cluster string) (gossipNode, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var best *sighting
-	for _, s := range h.seen {
-		if s.Node == name && s.Cluster == cluster && (best == nil || s.outdoes(best)) {
+	var best *gossipNode
+	for _, s := range h.nodes {
+		if s.Node == name && s.Cluster == cluster && (best == nil || s.supersedes(best)) {
 			best = s
 		}
 	}
 	if best == nil {
-		return sighting{}, false
+		return gossipNode{}, false
 	}
 	return *best, true
 }
 
-func (s *sighting) outdoes(other *sighting) bool {
+func (s *gossipNode) supersedes(other *gossipNode) bool {
 	if here, there := s.state == NodeAlive, other.state == NodeAlive; here != there {
 		return here
 	} else if !here {
@@ -150,20 +150,20 @@ func (s *sighting) outdoes(other *sighting) bool {
 }
 
 // prune forgets who went long ago.
-func (h *hearsay) prune(now time.Time) {
+func (h *gossipState) prune(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	maps.DeleteFunc(h.seen, func(name string, s *sighting) bool {
-		gone := s.state != NodeAlive && now.Sub(s.since) > keepGone
+	maps.DeleteFunc(h.nodes, func(name string, s *gossipNode) bool {
+		gone := s.state != NodeAlive && now.Sub(s.since) > forgetAfter
 		if gone {
-			delete(h.left, name)
+			delete(h.leaving, name)
 		}
 		return gone
 	})
 }
 
 // NodeMeta tells memberlist what to spread of this node.
-func (h *hearsay) NodeMeta(int) []byte {
+func (h *gossipState) NodeMeta(int) []byte {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	meta, err := h.self.encode()
@@ -174,63 +174,63 @@ func (h *hearsay) NodeMeta(int) []byte {
 }
 
 // NotifyMsg takes the goodbye of a process.
-func (h *hearsay) NotifyMsg(message []byte) {
-	if len(message) == 0 || message[0] != noteLeaving {
+func (h *gossipState) NotifyMsg(message []byte) {
+	if len(message) == 0 || message[0] != messageLeaving {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	name := string(message[1:])
-	if s := h.seen[name]; s != nil && !h.left[name] {
-		h.left[name] = true
+	if s := h.nodes[name]; s != nil && !h.leaving[name] {
+		h.leaving[name] = true
 		if s.state == NodeDead { // the goodbye came second
 			s.state = NodeLeft
-			h.note()
+			h.notifyChanged()
 		}
 	}
 }
 
 // GetBroadcasts has nothing to add to gossip.
-func (h *hearsay) GetBroadcasts(int, int) [][]byte { return nil }
+func (h *gossipState) GetBroadcasts(int, int) [][]byte { return nil }
 
 // LocalState has nothing to add to what two members exchange.
-func (h *hearsay) LocalState(bool) []byte { return nil }
+func (h *gossipState) LocalState(bool) []byte { return nil }
 
 // MergeRemoteState gets nothing.
-func (h *hearsay) MergeRemoteState([]byte, bool) {}
+func (h *gossipState) MergeRemoteState([]byte, bool) {}
 
 // NotifyJoin is told of a process that came.
-func (h *hearsay) NotifyJoin(n *memberlist.Node) { h.see(n, NodeAlive) }
+func (h *gossipState) NotifyJoin(n *memberlist.Node) { h.record(n, NodeAlive) }
 
 // NotifyUpdate is told of a process that changed its card.
-func (h *hearsay) NotifyUpdate(n *memberlist.Node) { h.see(n, NodeAlive) }
+func (h *gossipState) NotifyUpdate(n *memberlist.Node) { h.record(n, NodeAlive) }
 
 // NotifyLeave is told of a process that went, whether it left or died.
-func (h *hearsay) NotifyLeave(n *memberlist.Node) { h.see(n, NodeDead) }
+func (h *gossipState) NotifyLeave(n *memberlist.Node) { h.record(n, NodeDead) }
 
-func (h *hearsay) see(n *memberlist.Node, state NodeState) {
+func (h *gossipState) record(n *memberlist.Node, state NodeState) {
 	if n.Name == h.name {
 		return
 	}
-	c, err := parseCard(n.Meta)
+	c, err := parseNodeMeta(n.Meta)
 	if err != nil {
 		return // NotifyAlive keeps such out
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := h.seen[n.Name]
+	s := h.nodes[n.Name]
 	if s == nil {
-		s = &sighting{name: n.Name, started: startOf(n.Name)}
-		h.seen[n.Name] = s
+		s = &gossipNode{name: n.Name, started: startOf(n.Name)}
+		h.nodes[n.Name] = s
 	}
-	if state == NodeDead && h.left[n.Name] {
+	if state == NodeDead && h.leaving[n.Name] {
 		state = NodeLeft
 	}
-	s.card, s.gossip = c, n.Address()
+	s.nodeMeta, s.addr = c, n.Address()
 	if s.state != state {
 		s.state, s.since = state, time.Now()
 	}
-	h.note()
+	h.notifyChanged()
 }
 
 func startOf(name string) int64 {
@@ -245,11 +245,11 @@ var errOtherCluster = errors.New("a member of another cluster")
 
 // NotifyAlive keeps strangers out of this node's gossip: two clusters that meet
 // stay two.
-func (h *hearsay) NotifyAlive(n *memberlist.Node) error {
+func (h *gossipState) NotifyAlive(n *memberlist.Node) error {
 	if n.Name == h.name {
 		return nil
 	}
-	c, err := parseCard(n.Meta)
+	c, err := parseNodeMeta(n.Meta)
 	if err != nil {
 		return err
 	}
@@ -258,7 +258,7 @@ func (h *hearsay) NotifyAlive(n *memberlist.Node) error {
 	if h.self.Cluster != "" && c.Cluster != "" && c.Cluster != h.self.Cluster {
 		return errOtherCluster
 	}
-	if h.seen[n.Name] == nil && len(h.seen) >= maxSightings {
+	if h.nodes[n.Name] == nil && len(h.nodes) >= maxGossipNodes {
 		return errors.New("too many members")
 	}
 	return nil
@@ -266,15 +266,15 @@ func (h *hearsay) NotifyAlive(n *memberlist.Node) error {
 
 // foreignMark stands before the other cluster's id in the error of a contact:
 // memberlist hands on its text only.
-const foreignMark = "cluster: the other side belongs to cluster "
+const foreignPrefix = "cluster: the other side belongs to cluster "
 
 // NotifyMerge ends a contact with the members of another cluster.
-func (h *hearsay) NotifyMerge(nodes []*memberlist.Node) error {
+func (h *gossipState) NotifyMerge(nodes []*memberlist.Node) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	foreign := ""
 	for _, n := range nodes {
-		c, err := parseCard(n.Meta)
+		c, err := parseNodeMeta(n.Meta)
 		switch {
 		case n.Name == h.name || n.State != memberlist.StateAlive || err != nil || c.Cluster == "":
 		case h.self.Cluster == "" || c.Cluster == h.self.Cluster:
@@ -284,7 +284,7 @@ func (h *hearsay) NotifyMerge(nodes []*memberlist.Node) error {
 		}
 	}
 	if foreign != "" {
-		return errors.New(foreignMark + foreign + ".")
+		return errors.New(foreignPrefix + foreign + ".")
 	}
 	return nil
 }

@@ -77,18 +77,18 @@ func (d directoryOf) propose(epoch uint64, batch []byte) error {
 	return b.Commit(pebble.NoSync)
 }
 
-// wires carry control requests between the nodes of a test.
-type wires struct {
+// fakeCalls carry control requests between the nodes of a test.
+type fakeCalls struct {
 	mu     sync.Mutex
 	byAddr map[string]rpcHandler // by peer address; of rpcJoin and rpcRegister
 	byName map[string]rpcHandler
 }
 
-func newWires() *wires {
-	return &wires{byAddr: map[string]rpcHandler{}, byName: map[string]rpcHandler{}}
+func newFakeCalls() *fakeCalls {
+	return &fakeCalls{byAddr: map[string]rpcHandler{}, byName: map[string]rpcHandler{}}
 }
 
-func (w *wires) attach(name, addr string, h rpcHandler) {
+func (w *fakeCalls) attach(name, addr string, h rpcHandler) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.byName[name], w.byAddr[addr] = h, h
@@ -96,10 +96,10 @@ func (w *wires) attach(name, addr string, h rpcHandler) {
 
 // from is the caller of a node. It hands requests of both kinds to one handler,
 // which tells them apart by their content, see station.handle.
-func (w *wires) from(node string) caller { return wireCaller{w, node} }
+func (w *fakeCalls) from(node string) caller { return wireCaller{w, node} }
 
 type wireCaller struct {
-	w    *wires
+	w    *fakeCalls
 	from string
 }
 
@@ -123,22 +123,22 @@ func (c wireCaller) callAddr(ctx context.Context, addr string, kind rpcKind, bod
 	return c.do(ctx, c.w.byAddr, addr, kind, body)
 }
 
-// station is a node of these tests: members, forming and registry, with wires for
+// testMember is a node of these tests: members, bootstrap and registry, with wires for
 // a peer port and one shared directory shard, which whoever forms owns.
-type station struct {
+type testMember struct {
 	name      string
 	store     *storage.Store
 	fs        vfs.FS
 	directory *memoryDirectory
-	wires     *wires
-	members   *members
-	forming   *forming
+	wires     *fakeCalls
+	gossip    *gossip
+	bootstrap *bootstrap
 	registry  *registry
 	fatal     chan error
 	end       func(crash bool)
 }
 
-type stationConfig struct {
+type testMemberConfig struct {
 	name      string
 	seeds     []string
 	expect    int
@@ -147,25 +147,25 @@ type stationConfig struct {
 	gossip    string
 	fs        vfs.FS // nil: a new disk
 	directory *memoryDirectory
-	wires     *wires
+	wires     *fakeCalls
 	reachable func(string) bool
 }
 
-func hurry(conf *memberlist.Config, times *memberTimes) {
+func fastGossip(conf *memberlist.Config, times *gossipTimes) {
 	conf.ProbeInterval, conf.ProbeTimeout = 100*time.Millisecond, 50*time.Millisecond
 	conf.GossipInterval = 10 * time.Millisecond
 	conf.SuspicionMult = 2
 	conf.GossipToTheDeadTime = time.Second
-	times.rejoin, times.look = 100*time.Millisecond, 50*time.Millisecond
+	times.rejoinEvery, times.statusEvery = 100*time.Millisecond, 50*time.Millisecond
 }
 
-func hurryForming(times *formingTimes) {
-	times.first, times.most, times.settle = 10*time.Millisecond, 100*time.Millisecond, 20*time.Millisecond
+func fastBootstrap(times *bootstrapTimes) {
+	times.retryMin, times.retryMax, times.settle = 10*time.Millisecond, 100*time.Millisecond, 20*time.Millisecond
 }
 
-func newStation(t testing.TB, cfg stationConfig) *station {
+func newTestMember(t testing.TB, cfg testMemberConfig) *testMember {
 	t.Helper()
-	s := &station{name: cfg.name, fs: cfg.fs, directory: cfg.directory, wires: cfg.wires, fatal: make(chan error, 1)}
+	s := &testMember{name: cfg.name, fs: cfg.fs, directory: cfg.directory, wires: cfg.wires, fatal: make(chan error, 1)}
 	if s.fs == nil {
 		s.fs = vfs.NewMem()
 	}
@@ -180,29 +180,29 @@ func newStation(t testing.TB, cfg stationConfig) *station {
 	peer := "peer-of-" + id.Instance[:8] + ":1"
 	self := func() record {
 		rec := record{Name: id.Node, Instance: id.Instance, Peer: peer, Version: "test"}
-		if s.members != nil {
-			rec.Gossip = s.members.gossip
+		if s.gossip != nil {
+			rec.Gossip = s.gossip.addr
 		}
 		return rec
 	}
-	s.members, err = newMembers(membersConfig{
+	s.gossip, err = newGossip(gossipConfig{
 		Bind: cfg.gossip, Key: cfg.key, Seeds: cfg.seeds,
-		Self:      card{Node: id.Node, Instance: id.Instance, Cluster: id.Cluster, Peer: peer, Version: "test"},
+		Self:      nodeMeta{Node: id.Node, Instance: id.Instance, Cluster: id.Cluster, Peer: peer, Version: "test"},
 		Known:     func() []record { return s.registry.list().members() },
-		Reachable: cfg.reachable, Logger: quiet(), tune: hurry,
+		Reachable: cfg.reachable, Logger: quiet(), tune: fastGossip,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.forming = newForming(id, formingConfig{
-		Raft: s.store.Raft(), Expect: cfg.expect, Gossip: s.members, Calls: s.wires.from(id.Node), Self: self,
-		Adopt: func(r *roster) error { return s.registry.adopt(r) }, Logger: quiet(), tune: hurryForming,
+	s.bootstrap = newBootstrap(id, bootstrapConfig{
+		Raft: s.store.Raft(), Expect: cfg.expect, Gossip: s.gossip, Calls: s.wires.from(id.Node), Self: self,
+		AdoptList: func(r *nodeList) error { return s.registry.adopt(r) }, Logger: quiet(), tune: fastBootstrap,
 	})
 	s.registry, err = newRegistry(registryConfig{
-		Identity: s.forming.identity, Self: self, Directory: directoryOf{s.directory, id.Node}, Owner: s.directory.who,
+		Identity: s.bootstrap.identity, Self: self, Directory: directoryOf{s.directory, id.Node}, Owner: s.directory.who,
 		Calls: s.wires.from(id.Node), Raft: s.store.Raft(), Now: time.Now, Logger: quiet(),
-		Alive: func(node string) bool {
-			seen, ok := s.members.heard.node(node, s.members.heard.cluster())
+		IsReachable: func(node string) bool {
+			seen, ok := s.gossip.state.latest(node, s.gossip.state.cluster())
 			return ok && seen.state == NodeAlive
 		},
 		Fatal: func(err error) { s.fatal <- err },
@@ -210,7 +210,7 @@ func newStation(t testing.TB, cfg stationConfig) *station {
 	if err != nil {
 		t.Fatal(err)
 	}
-	join := answerJoin(s.forming, s.registry)
+	join := answerJoin(s.bootstrap, s.registry)
 	s.wires.attach(id.Node, peer, func(ctx context.Context, from string, body []byte) ([]byte, error) {
 		if ctx.Value(kindKey{}) == rpcRegister {
 			return s.registry.handleRegister(ctx, from, body)
@@ -222,9 +222,9 @@ func newStation(t testing.TB, cfg stationConfig) *station {
 		once.Do(func() {
 			s.registry.close()
 			if crash {
-				err = s.members.crash()
+				err = s.gossip.shutdown()
 			} else {
-				err = s.members.close()
+				err = s.gossip.close()
 			}
 			if err := errors.Join(err, s.store.Close()); err != nil {
 				t.Error(err)
@@ -232,21 +232,21 @@ func newStation(t testing.TB, cfg stationConfig) *station {
 		})
 	}
 	t.Cleanup(func() { s.end(true) })
-	s.members.run()
+	s.gossip.run()
 	return s
 }
 
 // run joins or forms, and then registers.
-func (s *station) run(ctx context.Context) error {
-	fresh := !s.forming.identity().joined()
-	id, err := s.forming.run(ctx)
+func (s *testMember) run(ctx context.Context) error {
+	fresh := !s.bootstrap.identity().joined()
+	id, err := s.bootstrap.run(ctx)
 	if err != nil {
 		return err
 	}
 	if fresh {
-		c := s.members.cfg.Self
+		c := s.gossip.cfg.Self
 		c.Cluster = id.Cluster
-		if err := s.members.update(c); err != nil {
+		if err := s.gossip.update(c); err != nil {
 			return err
 		}
 	}
@@ -266,13 +266,13 @@ func brief(t testing.TB) context.Context {
 }
 
 // tryRun is run for nodes that are refused.
-func (s *station) tryRun(t testing.TB) error {
+func (s *testMember) tryRun(t testing.TB) error {
 	t.Helper()
 	return s.run(brief(t))
 }
 
 // mustRun is run for nodes that nothing stops.
-func (s *station) mustRun(t testing.TB) *station {
+func (s *testMember) mustRun(t testing.TB) *testMember {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -299,8 +299,8 @@ func eventually(t testing.TB, what string, ok func() bool) {
 }
 
 // states lists how the members stand, as "name state".
-func (s *station) states() (out []string) {
-	for _, m := range s.members.status() {
+func (s *testMember) states() (out []string) {
+	for _, m := range s.gossip.status() {
 		out = append(out, fmt.Sprintf("%s %s", m.Name, m.State))
 	}
 	return out

@@ -15,13 +15,13 @@ import (
 	"switchyard/storage"
 )
 
-// world is a cluster in memory: groups that change at once, and calls that fail or
+// simCluster is a cluster in memory: groups that change at once, and calls that fail or
 // hang as told.
-type world struct {
+type simCluster struct {
 	mu      sync.Mutex
 	known   clusterView
-	groups  []*worldGroup
-	nodes   map[string]*worldNode
+	groups  []*simGroup
+	nodes   map[string]*simNode
 	learnt  map[string]int
 	asked   map[string]int                     // reports asked of each node
 	fail    map[string]error                   // calls to a node
@@ -29,37 +29,37 @@ type world struct {
 	changed func(node string, c replicaChange) // told before a change is made
 }
 
-type worldGroup struct {
+type simGroup struct {
 	leader            string
 	term              uint64
 	voters, nonVoters []string
 }
 
-// worldNode is one node's hosting.
-type worldNode struct {
-	w     *world
+// simNode is one node's hosting.
+type simNode struct {
+	w     *simCluster
 	name  string
 	hosts map[storage.Shard]bool
 }
 
-func newWorld(shards int, names ...string) *world {
-	w := &world{
+func newSimCluster(shards int, names ...string) *simCluster {
+	w := &simCluster{
 		known: clusterView{clusterID: "c", shards: shards, everThree: len(names) >= 3},
-		nodes: map[string]*worldNode{}, learnt: map[string]int{}, asked: map[string]int{},
+		nodes: map[string]*simNode{}, learnt: map[string]int{}, asked: map[string]int{},
 		fail: map[string]error{}, hang: map[string]bool{},
 	}
 	for _, name := range names {
-		w.nodes[name] = &worldNode{w: w, name: name, hosts: map[storage.Shard]bool{}}
+		w.nodes[name] = &simNode{w: w, name: name, hosts: map[storage.Shard]bool{}}
 		w.known.members = append(w.known.members, memberView{Name: name, State: NodeAlive, HTTP: name + ":8080"})
 	}
 	for id := range shards + 1 {
-		w.groups = append(w.groups, &worldGroup{leader: names[0], term: 3, voters: []string{names[0]}})
+		w.groups = append(w.groups, &simGroup{leader: names[0], term: 3, voters: []string{names[0]}})
 		w.nodes[names[0]].hosts[storage.Shard(id)] = true
 	}
 	return w
 }
 
-func (w *world) view() (clusterView, bool) {
+func (w *simCluster) membersView() (clusterView, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.known
@@ -67,9 +67,9 @@ func (w *world) view() (clusterView, bool) {
 	return r, true
 }
 
-func (w *world) snapshot() []byte { return []byte("registry") }
+func (w *simCluster) registrySnapshot() []byte { return []byte("registry") }
 
-func (w *world) call(ctx context.Context, node string, kind rpcKind, body []byte) ([]byte, error) {
+func (w *simCluster) call(ctx context.Context, node string, kind rpcKind, body []byte) ([]byte, error) {
 	w.mu.Lock()
 	hang, err, n := w.hang[node], w.fail[node], w.nodes[node]
 	if kind == rpcReport {
@@ -91,7 +91,7 @@ func (w *world) call(ctx context.Context, node string, kind rpcKind, body []byte
 	return placementHandlers(n, learn)[kind](ctx, "a", body)
 }
 
-func (n *worldNode) report() []groupReport {
+func (n *simNode) report() []groupReport {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
 	var reports []groupReport
@@ -114,32 +114,32 @@ func (n *worldNode) report() []groupReport {
 	return reports
 }
 
-func (n *worldNode) has(shard storage.Shard) bool {
+func (n *simNode) has(shard storage.Shard) bool {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
 	return n.hosts[shard]
 }
 
-func (n *worldNode) hostReplica(shard storage.Shard) error {
+func (n *simNode) hostReplica(shard storage.Shard) error {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
 	n.hosts[shard] = true
 	return nil
 }
 
-func (n *worldNode) dropReplica(shard storage.Shard) error {
+func (n *simNode) dropReplica(shard storage.Shard) error {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
 	delete(n.hosts, shard)
 	return nil
 }
 
-func (n *worldNode) changeReplica(ctx context.Context, shard storage.Shard, c replicaChange) error {
+func (n *simNode) changeReplica(ctx context.Context, shard storage.Shard, c replicaChange) error {
 	n.w.mu.Lock()
-	told := n.w.changed
+	rpcErr := n.w.changed
 	n.w.mu.Unlock()
-	if told != nil {
-		told(n.name, c)
+	if rpcErr != nil {
+		rpcErr(n.name, c)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -163,7 +163,7 @@ func (n *worldNode) changeReplica(ctx context.Context, shard storage.Shard, c re
 }
 
 // holders tells on how many nodes each shard is, and whether one is on the way.
-func (w *world) holders() (counts []int, learning bool) {
+func (w *simCluster) holders() (counts []int, learning bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, g := range w.groups {
@@ -173,19 +173,19 @@ func (w *world) holders() (counts []int, learning bool) {
 	return counts, learning
 }
 
-func (w *world) mover(out *bytes.Buffer) *mover {
-	return newMover(moverConfig{
+func (w *simCluster) rebalancer(out *bytes.Buffer) *rebalancer {
+	return newRebalancer(rebalancerConfig{
 		Self: "a", Own: w.nodes["a"], Peers: w, Members: w, ReplaceAfter: 5 * time.Minute,
 		Logger: slog.New(slog.NewTextHandler(out, nil)),
 	})
 }
 
-func TestMover_SpreadsAndRests(t *testing.T) {
+func TestRebalancer_SpreadsAndRests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(5, "a", "b", "c")
+		w := newSimCluster(5, "a", "b", "c")
 		var out bytes.Buffer
-		m := w.mover(&out)
+		m := w.rebalancer(&out)
 		m.gained()
 		time.Sleep(time.Minute)
 		if counts, learning := w.holders(); learning || slices.Min(counts) != 3 || slices.Max(counts) != 3 {
@@ -209,15 +209,15 @@ func TestMover_SpreadsAndRests(t *testing.T) {
 	})
 }
 
-func TestMover_ErrorsAreTriedAgainAndLoggedOnce(t *testing.T) {
+func TestRebalancer_ErrorsAreTriedAgainAndLoggedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(0, "a", "b", "c")
+		w := newSimCluster(0, "a", "b", "c")
 		refuse := true
 		var out bytes.Buffer
-		m := w.mover(&out)
-		own := &refusing{worldNode: w.nodes["a"], refuse: func() bool { w.mu.Lock(); defer w.mu.Unlock(); return refuse }}
-		m.Own, m.gatherer.own = own, own
+		m := w.rebalancer(&out)
+		own := &refusing{simNode: w.nodes["a"], refuse: func() bool { w.mu.Lock(); defer w.mu.Unlock(); return refuse }}
+		m.Own, m.collector.own = own, own
 		m.gained()
 		time.Sleep(20 * time.Second)
 		w.mu.Lock()
@@ -236,7 +236,7 @@ func TestMover_ErrorsAreTriedAgainAndLoggedOnce(t *testing.T) {
 
 // refusing fails to change replicas for a while.
 type refusing struct {
-	*worldNode
+	*simNode
 	refuse func() bool
 }
 
@@ -244,15 +244,15 @@ func (r *refusing) changeReplica(ctx context.Context, shard storage.Shard, c rep
 	if r.refuse() {
 		return errors.New("disk is full")
 	}
-	return r.worldNode.changeReplica(ctx, shard, c)
+	return r.simNode.changeReplica(ctx, shard, c)
 }
 
-func TestMover_SlowNodeDelaysButDoesNotStop(t *testing.T) {
+func TestRebalancer_SlowNodeDelaysButDoesNotStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(3, "a", "b", "c", "d")
+		w := newSimCluster(3, "a", "b", "c", "d")
 		w.hang["b"] = true
-		m := w.mover(&bytes.Buffer{})
+		m := w.rebalancer(&bytes.Buffer{})
 		m.gained()
 		time.Sleep(2 * time.Minute)
 		m.close()
@@ -264,11 +264,11 @@ func TestMover_SlowNodeDelaysButDoesNotStop(t *testing.T) {
 	})
 }
 
-func TestMover_LosesTheDirectoryMidStep(t *testing.T) {
+func TestRebalancer_LosesTheDirectoryMidStep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(1, "a", "b", "c")
-		var m *mover
+		w := newSimCluster(1, "a", "b", "c")
+		var m *rebalancer
 		var lost sync.Once
 		w.changed = func(string, replicaChange) {
 			// The goroutine that carries a step out is the one that loses the directory:
@@ -276,7 +276,7 @@ func TestMover_LosesTheDirectoryMidStep(t *testing.T) {
 			lost.Do(func() { m.lost() })
 		}
 		var out bytes.Buffer
-		m = w.mover(&out)
+		m = w.rebalancer(&out)
 		m.gained()
 		time.Sleep(time.Minute)
 		counts, learning := w.holders()
@@ -301,14 +301,14 @@ func TestMover_LosesTheDirectoryMidStep(t *testing.T) {
 	})
 }
 
-func TestMover_DropsOrphans(t *testing.T) {
+func TestRebalancer_DropsOrphans(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(0, "a", "b")
+		w := newSimCluster(0, "a", "b")
 		w.nodes["b"].hosts[0] = true
-		m := w.mover(&bytes.Buffer{})
+		m := w.rebalancer(&bytes.Buffer{})
 		m.gained()
-		time.Sleep(orphanAge - time.Millisecond)
+		time.Sleep(orphanGrace - time.Millisecond)
 		synctest.Wait()
 		if !w.nodes["b"].has(0) {
 			t.Error("dropped at first sight")
@@ -323,7 +323,7 @@ func TestMover_DropsOrphans(t *testing.T) {
 
 func TestPlacementHandlers_RefuseWhatIsOutOfDate(t *testing.T) {
 	t.Parallel()
-	w := newWorld(0, "a", "b")
+	w := newSimCluster(0, "a", "b")
 	for _, test := range []struct {
 		name, node string
 		kind       rpcKind

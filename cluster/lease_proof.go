@@ -8,13 +8,13 @@ import (
 )
 
 // proofRetry is how soon a round that proved nothing may be followed by another.
-const proofRetry = 10 * time.Millisecond
+const verifyRetry = 10 * time.Millisecond
 
-// prove makes a round in which the voters confirm that this node leads in the
+// verifyLeadership makes a round in which the voters confirm that this node leads in the
 // epoch, and gives the moment from which that is certain. Raft is asked so that
 // it sends heartbeats at once and fails when it is deposed; what was proven is
 // read off the voters' answers.
-func (g *group) prove(epoch uint64, start int64) (from int64, err error) {
+func (g *group) verifyLeadership(epoch uint64, start int64) (from int64, err error) {
 	if err := g.raft.VerifyLeader().Error(); err != nil {
 		return 0, fmt.Errorf("ask for the followers' word: %w", err)
 	}
@@ -22,14 +22,14 @@ func (g *group) prove(epoch uint64, start int64) (from int64, err error) {
 	if err := future.Error(); err != nil {
 		return 0, fmt.Errorf("read the members: %w", err)
 	}
-	from, ok := g.witness.proven(epoch, raft.ServerID(g.node), future.Configuration().Servers, start)
+	from, ok := g.tracking.provenSince(epoch, raft.ServerID(g.node), future.Configuration().Servers, start)
 	if ok && from+g.lease.length > g.lease.clock() {
 		return from, nil
 	}
 	// Raft took old answers for proof, or those of members without a vote. Readers
 	// ask again until it finds out; that must not keep the processor busy.
 	select {
-	case <-time.After(proofRetry):
+	case <-time.After(verifyRetry):
 	case <-g.stopping:
 	}
 	return from, nil

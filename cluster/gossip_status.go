@@ -10,23 +10,23 @@ type memberStatus struct {
 	Since time.Time
 }
 
-// standing is how a registered node was seen last.
-type standing struct {
-	state  NodeState
-	since  time.Time
-	silent time.Time // since when it has not answered; zero: it does
+// observation is how a registered node was seen last.
+type observation struct {
+	state       NodeState
+	since       time.Time
+	silentSince time.Time // since when it has not answered; zero: it does
 }
 
 // status tells how the registered nodes stand, by name. Draining overlays alive.
-func (m *members) status() []memberStatus {
+func (m *gossip) status() []memberStatus {
 	known := m.cfg.Known()
 	now := time.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := make([]memberStatus, 0, len(known))
-	fresh := make(map[string]standing, len(known))
+	fresh := make(map[string]observation, len(known))
 	for _, rec := range known {
-		s := m.judge(rec, m.standing[rec.Name], now)
+		s := m.observe(rec, m.observed[rec.Name], now)
 		fresh[rec.Name] = s
 		state := s.state
 		if state == NodeAlive && rec.Draining {
@@ -34,23 +34,23 @@ func (m *members) status() []memberStatus {
 		}
 		out = append(out, memberStatus{record: rec, State: state, Since: s.since})
 	}
-	m.standing = fresh
+	m.observed = fresh
 	return out
 }
 
-// judge is how a node stands, given how it stood.
-func (m *members) judge(rec record, was standing, now time.Time) standing {
-	is := standing{state: NodeAlive}
+// observe is how a node stands, given how it stood.
+func (m *gossip) observe(rec record, was observation, now time.Time) observation {
+	is := observation{state: NodeAlive}
 	if rec.Name != m.cfg.Self.Node {
-		seen, heard := m.heard.node(rec.Name, m.heard.cluster())
-		is.state = m.stands(rec.Name, seen, heard, was)
+		seen, heard := m.state.latest(rec.Name, m.state.cluster())
+		is.state = m.classify(rec.Name, seen, heard, was)
 	}
 	if is.state == NodeSuspect {
-		is.silent = was.silent
-		if is.silent.IsZero() {
-			is.silent = now
+		is.silentSince = was.silentSince
+		if is.silentSince.IsZero() {
+			is.silentSince = now
 		}
-		if now.Sub(is.silent) >= m.times.suspect {
+		if now.Sub(is.silentSince) >= m.times.deadAfter {
 			is.state = NodeDead
 		}
 	}
@@ -61,9 +61,9 @@ func (m *members) judge(rec record, was standing, now time.Time) standing {
 	return is
 }
 
-// stands weighs gossip against the peer port: a node that answers there is alive
+// classify weighs gossip against the peer port: a node that answers there is alive
 // whatever gossip says, and one that does not is no more than suspect.
-func (m *members) stands(node string, seen sighting, heard bool, was standing) NodeState {
+func (m *gossip) classify(node string, seen gossipNode, heard bool, was observation) NodeState {
 	switch {
 	case heard && seen.state == NodeLeft:
 		return NodeLeft

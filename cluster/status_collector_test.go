@@ -14,12 +14,12 @@ import (
 	"switchyard/storage"
 )
 
-func (w *world) surveyor(self string) *surveyor {
-	return newSurveyor(moverConfig{Self: self, Own: w.nodes[self], Peers: w, Members: w, ReplaceAfter: 5 * time.Minute})
+func (w *simCluster) statusCollector(self string) *statusCollector {
+	return newStatusCollector(rebalancerConfig{Self: self, Own: w.nodes[self], Peers: w, Members: w, ReplaceAfter: 5 * time.Minute})
 }
 
 // spread puts every shard on all of the nodes.
-func (w *world) spread(names ...string) {
+func (w *simCluster) spread(names ...string) {
 	for id, g := range w.groups {
 		g.voters = names
 		for _, name := range names {
@@ -38,12 +38,12 @@ func (t Topology) node(name string) NodeStatus {
 
 func TestStatus_OfAHealthyCluster(t *testing.T) {
 	t.Parallel()
-	w := newWorld(2, "a", "b", "c")
+	w := newSimCluster(2, "a", "b", "c")
 	w.spread("c", "b", "a")
 	w.groups[1].leader = "b"
 	w.groups[2].nonVoters = []string{"d"}
-	w.nodes["d"] = &worldNode{w: w, name: "d"}
-	top := w.surveyor("c").status(t.Context())
+	w.nodes["d"] = &simNode{w: w, name: "d"}
+	top := w.statusCollector("c").status(t.Context())
 	if top.ClusterID != "c" || len(top.Nodes) != 3 || len(top.Shards) != 3 {
 		t.Fatalf("topology %+v", top)
 	}
@@ -70,12 +70,12 @@ func TestStatus_OfAHealthyCluster(t *testing.T) {
 func TestStatus_CutOffFromTheOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(1, "a", "b", "c")
+		w := newSimCluster(1, "a", "b", "c")
 		w.spread("a", "b", "c")
 		w.hang["a"], w.fail["b"] = true, errors.New("no route")
 		began := time.Now()
-		top := w.surveyor("c").status(t.Context())
-		if took := time.Since(began); took > gatherWait {
+		top := w.statusCollector("c").status(t.Context())
+		if took := time.Since(began); took > reportTimeout {
 			t.Errorf("it took %v", took)
 		}
 		if top.node("a").State != NodeSuspect || top.node("b").State != NodeSuspect || top.node("c").State != NodeAlive {
@@ -90,8 +90,8 @@ func TestStatus_CutOffFromTheOthers(t *testing.T) {
 func TestStatus_ManyAskersCostOneReport(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(0, "a", "b", "c")
-		v := w.surveyor("b")
+		w := newSimCluster(0, "a", "b", "c")
+		v := w.statusCollector("b")
 		var askers sync.WaitGroup
 		for range 50 {
 			askers.Go(func() { v.status(t.Context()) })
@@ -100,12 +100,12 @@ func TestStatus_ManyAskersCostOneReport(t *testing.T) {
 		if w.asked["a"] != 1 {
 			t.Errorf("a was asked %d times", w.asked["a"])
 		}
-		time.Sleep(statusAge)
+		time.Sleep(statusMaxAge)
 		v.status(t.Context())
 		if w.asked["a"] != 2 {
 			t.Errorf("a was asked %d times", w.asked["a"])
 		}
-		time.Sleep(statusAge)
+		time.Sleep(statusMaxAge)
 		w.hang["a"] = true
 		askers.Go(func() { v.status(t.Context()) })
 		synctest.Wait()
@@ -160,7 +160,7 @@ func TestStatus_Members(t *testing.T) {
 			shard 1 a b c`, "c", NodeStatus{State: NodeDraining}},
 		{"the only node drains", `
 			node a draining
-			shard 0 a*`, "a", NodeStatus{State: NodeDraining, Leads: 1, Replicas: 1, Note: noteNowhere}},
+			shard 0 a*`, "a", NodeStatus{State: NodeDraining, Leads: 1, Replicas: 1, Note: noteNothingMoves}},
 		{"a draining node died", `
 			three
 			node a
@@ -186,7 +186,7 @@ func TestStatus_Members(t *testing.T) {
 			t.Parallel()
 			state := parseCluster(t, test.cluster)
 			r := clusterView{shards: state.shards, everThree: state.everThree, members: state.members}
-			v := &surveyor{replaceAfter: state.replaceAfter}
+			v := &statusCollector{replaceAfter: state.replaceAfter}
 			got := v.assemble(r, state.reports, testNow).node(test.node)
 			if test.want.State != "" {
 				test.want.Name = test.node

@@ -12,19 +12,19 @@ import (
 
 // stepWait is how long a step may take. It bounds how long one slow node keeps the
 // others' shards waiting.
-const stepWait = 5 * time.Second
+const stepTimeout = 5 * time.Second
 
-// carryOut takes the steps of a round, which don't depend on each other, at once.
-func (m *mover) carryOut(ctx context.Context, steps []step, known *memory) {
+// execute takes the steps of a round, which don't depend on each other, at once.
+func (m *rebalancer) execute(ctx context.Context, steps []step, known *roundState) {
 	m.setRunning(steps)
 	defer m.setRunning(nil)
 	errs := make([]error, len(steps))
 	var taken sync.WaitGroup
 	for i, s := range steps {
 		taken.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, stepWait)
+			ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 			defer cancel()
-			errs[i] = m.carry(ctx, s)
+			errs[i] = m.executeStep(ctx, s)
 		})
 	}
 	taken.Wait()
@@ -35,7 +35,7 @@ func (m *mover) carryOut(ctx context.Context, steps []step, known *memory) {
 		case errs[i] == nil:
 			m.Logger.Info("placement step", "step", s, "outcome", "done")
 			if s.kind != stepTransfer {
-				known.hurry = hurryRounds
+				known.fastRounds = fastRounds
 			}
 		case ctx.Err() != nil:
 			m.Logger.Info("placement step", "step", s, "outcome", "left to the directory's next owner")
@@ -49,7 +49,7 @@ func (m *mover) carryOut(ctx context.Context, steps []step, known *memory) {
 	known.failed = failed
 }
 
-func (m *mover) setRunning(steps []step) {
+func (m *rebalancer) setRunning(steps []step) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.running = steps
@@ -63,7 +63,7 @@ var actions = map[stepKind]replicaAction{
 	stepTransfer: replicaTransfer,
 }
 
-func (m *mover) carry(ctx context.Context, s step) error {
+func (m *rebalancer) executeStep(ctx context.Context, s step) error {
 	switch s.kind {
 	case stepHost:
 		return m.host(ctx, s.node, s.shard)
@@ -86,14 +86,14 @@ func (m *mover) carry(ctx context.Context, s step) error {
 	return m.ask(ctx, s.leader, rpcReplicas, in)
 }
 
-func (m *mover) host(ctx context.Context, node string, shard storage.Shard) error {
+func (m *rebalancer) host(ctx context.Context, node string, shard storage.Shard) error {
 	if node == m.Self {
 		return m.Own.hostReplica(shard)
 	}
 	return m.ask(ctx, node, rpcHost, hostRequest{Shard: shard})
 }
 
-func (m *mover) ask(ctx context.Context, node string, kind rpcKind, in any) error {
+func (m *rebalancer) ask(ctx context.Context, node string, kind rpcKind, in any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return fmt.Errorf("write the request: %w", err)

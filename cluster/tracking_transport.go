@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// witness stands between a group and its transport. It knows when each peer last
+// trackingTransport stands between a group and its transport. It knows when each peer last
 // answered what was sent to it, which Raft does not tell; it can have its own
 // member stand for election; and it keeps Raft's fast path for heartbeats closed.
 //
@@ -17,54 +17,54 @@ import (
 // goroutine while the deposed leader may still take a proposal, which it would
 // then append under the new leader's term: two different entries of one index and
 // term. Everything goes through Raft's own goroutine instead.
-type witness struct {
+type trackingTransport struct {
 	raft.Transport
 	clock func() int64
 	last  func() uint64 // newest entry of this node's log
 
-	// arrived sees each request first, and tells whether it answered it; nil: none.
-	arrived func(*raft.RPC) bool
+	// intercept sees each request first, and tells whether it answered it; nil: none.
+	intercept func(*raft.RPC) bool
 
-	in    chan raft.RPC
-	quit  chan struct{}
-	ended chan struct{}
-	shut  sync.Once
+	requests chan raft.RPC
+	quit     chan struct{}
+	ended    chan struct{}
+	shut     sync.Once
 
 	mu    sync.Mutex
 	term  uint64 // in which peers answered
-	peers map[raft.ServerID]peerWord
+	peers map[raft.ServerID]followerAnswers
 }
 
-// peerWord is what a leader knows of a peer from its answers in one term.
-type peerWord struct {
-	sent   int64  // when the newest request it answered was sent
-	lag    uint64 // entries it was behind then
-	follow bool   // it takes entries: its log is part of the leader's
-	asked  int64  // when the newest request that told was sent
+// followerAnswers is what a leader knows of a peer from its answers in one term.
+type followerAnswers struct {
+	sent       int64  // when the newest request it answered was sent
+	lag        uint64 // entries it was behind then
+	follow     bool   // it takes entries: its log is part of the leader's
+	followAsOf int64  // when the newest request that told was sent
 }
 
 // errTransport refuses elections over a transport that can't ask before it
 // votes: a member cut off for a while would depose a working leader.
-var errTransport = errors.New("cluster: the transport has no pre-vote")
+var errNoPreVote = errors.New("cluster: the transport has no pre-vote")
 
-func newWitness(to raft.Transport, clock func() int64, last func() uint64, arrived func(*raft.RPC) bool) *witness {
-	w := &witness{Transport: to, clock: clock, last: last, arrived: arrived, in: make(chan raft.RPC),
-		quit: make(chan struct{}), ended: make(chan struct{}), peers: map[raft.ServerID]peerWord{}}
-	go w.pump()
+func newTrackingTransport(to raft.Transport, clock func() int64, last func() uint64, arrived func(*raft.RPC) bool) *trackingTransport {
+	w := &trackingTransport{Transport: to, clock: clock, last: last, intercept: arrived, requests: make(chan raft.RPC),
+		quit: make(chan struct{}), ended: make(chan struct{}), peers: map[raft.ServerID]followerAnswers{}}
+	go w.relayRequests()
 	return w
 }
 
-// pump passes on what arrives. Raft closes the witness after its own goroutines.
-func (w *witness) pump() {
+// relayRequests passes on what arrives. Raft closes the tracking transport after its own goroutines.
+func (w *trackingTransport) relayRequests() {
 	defer close(w.ended)
 	for {
 		select {
 		case rpc := <-w.Transport.Consumer():
-			if w.arrived != nil && w.arrived(&rpc) {
+			if w.intercept != nil && w.intercept(&rpc) {
 				continue
 			}
 			select {
-			case w.in <- rpc:
+			case w.requests <- rpc:
 			case <-w.quit:
 				return
 			}
@@ -75,13 +75,13 @@ func (w *witness) pump() {
 }
 
 // Consumer gives what arrives, and what elect asks.
-func (w *witness) Consumer() <-chan raft.RPC { return w.in }
+func (w *trackingTransport) Consumer() <-chan raft.RPC { return w.requests }
 
 // SetHeartbeatHandler does nothing: heartbeats arrive like everything else.
-func (w *witness) SetHeartbeatHandler(func(raft.RPC)) {}
+func (w *trackingTransport) SetHeartbeatHandler(func(raft.RPC)) {}
 
-// Close ends the witness and its transport.
-func (w *witness) Close() error {
+// Close ends the tracking transport and its transport.
+func (w *trackingTransport) Close() error {
 	var err error
 	w.shut.Do(func() {
 		close(w.quit)
@@ -93,31 +93,31 @@ func (w *witness) Close() error {
 	return err
 }
 
-// elect has the own member stand for election at once, as a leader that hands
+// triggerElection has the own member stand for election at once, as a leader that hands
 // over asks a peer to. A leader thereby gets a new term, or a successor.
-func (w *witness) elect() {
+func (w *trackingTransport) triggerElection() {
 	answer := make(chan raft.RPCResponse, 1)
 	rpc := raft.RPC{
 		Command:  &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}},
 		RespChan: answer,
 	}
 	select {
-	case w.in <- rpc:
+	case w.requests <- rpc:
 	case <-w.quit:
 	}
 }
 
 // RequestPreVote asks a peer whether it would vote.
-func (w *witness) RequestPreVote(id raft.ServerID, target raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+func (w *trackingTransport) RequestPreVote(id raft.ServerID, target raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
 	to, ok := w.Transport.(raft.WithPreVote)
 	if !ok {
-		return errTransport
+		return errNoPreVote
 	}
 	return to.RequestPreVote(id, target, args, resp)
 }
 
 // AppendEntries sends entries or a heartbeat, and notes the answer.
-func (w *witness) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+func (w *trackingTransport) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	sent, last := w.clock(), w.last()
 	if err := w.Transport.AppendEntries(id, target, args, resp); err != nil {
 		return err
@@ -138,8 +138,8 @@ func (w *witness) AppendEntries(id raft.ServerID, target raft.ServerAddress, arg
 	// Heartbeats and entries overtake each other. Only entries tell whether the peer
 	// follows, and once it does they go by pipeline, past here: an answer that a
 	// heartbeat overtook counts all the same.
-	if (len(args.Entries) > 0 || args.PrevLogEntry > 0) && sent >= seen.asked {
-		seen.asked, seen.follow = sent, resp.Success
+	if (len(args.Entries) > 0 || args.PrevLogEntry > 0) && sent >= seen.followAsOf {
+		seen.followAsOf, seen.follow = sent, resp.Success
 	}
 	if sent >= seen.sent {
 		has := resp.LastLog // before what was sent now
@@ -153,7 +153,7 @@ func (w *witness) AppendEntries(id raft.ServerID, target raft.ServerAddress, arg
 }
 
 // AppendEntriesPipeline sends entries ahead of their answers.
-func (w *witness) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
+func (w *trackingTransport) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
 	to, err := w.Transport.AppendEntriesPipeline(id, target)
 	if err != nil {
 		return nil, err
@@ -161,14 +161,14 @@ func (w *witness) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddr
 	return newPipeline(to), nil
 }
 
-// proven is a moment since which no other member can have been elected in a
+// provenSince is a moment since which no other member can have been elected in a
 // newer term: a quorum of the voters answered in this term what was sent at it or
 // later. now stands for the own vote. False when a quorum never answered.
 //
 // Raft's own VerifyLeader does not prove as much: it counts answers to what was
 // sent before it was asked, also ones that lay unread while the process was
 // paused, and it counts members without a vote.
-func (w *witness) proven(term uint64, self raft.ServerID, servers []raft.Server, now int64) (int64, bool) {
+func (w *trackingTransport) provenSince(term uint64, self raft.ServerID, servers []raft.Server, now int64) (int64, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var sent []int64
@@ -195,9 +195,9 @@ func (w *witness) proven(term uint64, self raft.ServerID, servers []raft.Server,
 // about what is in flight under load.
 const caughtUpLag = 256
 
-// peer gives how far behind a peer was when it last answered in the term; false
+// followerProgress gives how far behind a peer was when it last answered in the term; false
 // when it has not answered of late, or takes no entries yet.
-func (w *witness) peer(term uint64, id raft.ServerID, within time.Duration) (lag uint64, ok bool) {
+func (w *trackingTransport) followerProgress(term uint64, id raft.ServerID, within time.Duration) (lag uint64, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	seen, known := w.peers[id]

@@ -9,33 +9,33 @@ import (
 )
 
 const (
-	// moverPace is how often placement is planned when nothing happens.
-	moverPace = time.Second
-	// moverHurry is how often while replicas are on the move: each takes several
+	// rebalanceInterval is how often placement is planned when nothing happens.
+	rebalanceInterval = time.Second
+	// rebalanceFastInterval is how often while replicas are on the move: each takes several
 	// rounds.
-	moverHurry = 200 * time.Millisecond
-	// hurryRounds is for how many rounds after a step there may be another soon.
-	hurryRounds = 10
-	// orphanAge is how long an orphan must have been one before it is dropped: a
+	rebalanceFastInterval = 200 * time.Millisecond
+	// fastRounds is for how many rounds after a step there may be another soon.
+	fastRounds = 10
+	// orphanGrace is how long an orphan must have been one before it is dropped: a
 	// leader cut off from its group knows it long before.
-	orphanAge = 2 * time.Second
+	orphanGrace = 2 * time.Second
 )
 
-// moverConfig is what a mover works with.
-type moverConfig struct {
+// rebalancerConfig is what a rebalancer works with.
+type rebalancerConfig struct {
 	Self         string
 	Own          hosting
 	Peers        nodeCaller
-	Members      registrar
+	Members      memberSource
 	ReplaceAfter time.Duration
 	Logger       *slog.Logger
 }
 
-// mover carries out placement while this node owns the directory. Nothing is
+// rebalancer carries out placement while this node owns the directory. Nothing is
 // kept from one ownership to the next.
-type mover struct {
-	moverConfig
-	gatherer reportGatherer
+type rebalancer struct {
+	rebalancerConfig
+	collector reportCollector
 
 	mu      sync.Mutex
 	stop    context.CancelFunc // of the running loop; nil when there is none
@@ -44,18 +44,18 @@ type mover struct {
 	running []step // being carried out now
 }
 
-func newMover(cfg moverConfig) *mover {
+func newRebalancer(cfg rebalancerConfig) *rebalancer {
 	ended := make(chan struct{})
 	close(ended)
-	return &mover{
-		moverConfig: cfg,
-		gatherer:    reportGatherer{self: cfg.Self, own: cfg.Own, peers: cfg.Peers},
-		ended:       ended,
+	return &rebalancer{
+		rebalancerConfig: cfg,
+		collector:        reportCollector{self: cfg.Self, own: cfg.Own, peers: cfg.Peers},
+		ended:            ended,
 	}
 }
 
 // gained starts placement: this node owns the directory. It does not block.
-func (m *mover) gained() {
+func (m *rebalancer) gained() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed || m.stop != nil {
@@ -73,7 +73,7 @@ func (m *mover) gained() {
 
 // lost stops placement. It does not wait for a step under way, which may itself
 // be what takes the directory away.
-func (m *mover) lost() {
+func (m *rebalancer) lost() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.stop != nil {
@@ -82,8 +82,8 @@ func (m *mover) lost() {
 	}
 }
 
-// retire stops placement for good. It does not wait for a step under way.
-func (m *mover) retire() {
+// disable stops placement for good. It does not wait for a step under way.
+func (m *rebalancer) disable() {
 	m.lost()
 	m.mu.Lock()
 	m.closed = true
@@ -91,8 +91,8 @@ func (m *mover) retire() {
 }
 
 // close is retire, and waits for the end.
-func (m *mover) close() {
-	m.retire()
+func (m *rebalancer) close() {
+	m.disable()
 	m.mu.Lock()
 	ended := m.ended
 	m.mu.Unlock()
@@ -100,17 +100,17 @@ func (m *mover) close() {
 }
 
 // progress gives the steps being carried out now, by shard.
-func (m *mover) progress() []step {
+func (m *rebalancer) progress() []step {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.running)
 }
 
-// memory is what a mover remembers between rounds.
-type memory struct {
-	orphans map[replica]time.Time // since when they are known
-	failed  map[stepKey]bool      // steps of the last round that failed, and were logged
-	hurry   int                   // rounds to come at the faster pace
+// roundState is what a rebalancer remembers between rounds.
+type roundState struct {
+	orphans    map[replica]time.Time // since when they are known
+	failed     map[stepKey]bool      // steps of the last round that failed, and were logged
+	fastRounds int                   // rounds to come at the faster pace
 }
 
 // stepKey tells whether two steps are the same but for the time.
@@ -119,8 +119,8 @@ type stepKey struct {
 	replica
 }
 
-func (m *mover) run(ctx context.Context) {
-	known := memory{}
+func (m *rebalancer) run(ctx context.Context) {
+	known := roundState{}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -130,10 +130,10 @@ func (m *mover) run(ctx context.Context) {
 		case <-timer.C:
 		}
 		m.round(ctx, &known)
-		pace := moverPace
-		if known.hurry > 0 {
-			known.hurry--
-			pace = moverHurry
+		pace := rebalanceInterval
+		if known.fastRounds > 0 {
+			known.fastRounds--
+			pace = rebalanceFastInterval
 		}
 		timer.Reset(pace)
 	}
@@ -141,37 +141,37 @@ func (m *mover) run(ctx context.Context) {
 
 // round looks once and takes the steps that follow. Whatever fails shows in the
 // next round's reports.
-func (m *mover) round(ctx context.Context, known *memory) {
-	r, ok := m.Members.view()
+func (m *rebalancer) round(ctx context.Context, known *roundState) {
+	r, ok := m.Members.membersView()
 	if !ok {
 		return
 	}
-	reports := m.gatherer.gather(ctx, r, m.Members.snapshot())
+	reports := m.collector.collect(ctx, r, m.Members.registrySnapshot())
 	state := clusterState{
 		shards:       r.shards,
 		everThree:    r.everThree,
 		replaceAfter: m.ReplaceAfter,
-		members:      relieve(r.members, reports),
+		members:      markFullNodes(r.members, reports),
 		reports:      reports,
 	}
 	now := time.Now()
-	state.lingering = known.linger(orphans(state), now)
+	state.droppable = known.agedOrphans(orphans(state), now)
 	steps := plan(state, now)
 	if ctx.Err() != nil {
 		return
 	}
-	m.carryOut(ctx, steps, known)
+	m.execute(ctx, steps, known)
 }
 
-// linger notes the orphans of this round and gives those that are old enough.
-func (k *memory) linger(found map[replica]bool, now time.Time) map[replica]bool {
+// agedOrphans notes the orphans of this round and gives those that are old enough.
+func (k *roundState) agedOrphans(found map[replica]bool, now time.Time) map[replica]bool {
 	since := make(map[replica]time.Time, len(found))
 	old := map[replica]bool{}
 	for r := range found {
 		since[r] = now
 		if first, ok := k.orphans[r]; ok {
 			since[r] = first
-			old[r] = now.Sub(first) >= orphanAge
+			old[r] = now.Sub(first) >= orphanGrace
 		}
 	}
 	k.orphans = since

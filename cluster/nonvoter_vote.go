@@ -2,7 +2,7 @@ package cluster
 
 import "github.com/hashicorp/raft"
 
-// welcome lets a member vote for one that it still takes for a non-voter. Raft
+// interceptVote lets a member vote for one that it still takes for a non-voter. Raft
 // refuses that, and a group of two that grew to three could then be stuck: the
 // leader and the new voter agreed on the growth, the leader died, and the third,
 // who had not heard of it, would neither vote for the new one nor get its vote,
@@ -11,13 +11,13 @@ import "github.com/hashicorp/raft"
 // Any member may vote for any candidate whose log is not behind its own; who is a
 // voter is the candidate's to know. A member without a vote does not campaign.
 // welcome reports whether it answered the request.
-func (g *group) welcome(rpc *raft.RPC) bool {
+func (g *group) interceptVote(rpc *raft.RPC) bool {
 	if !g.up.Load() {
 		return false
 	}
 	switch asks := rpc.Command.(type) {
 	case *raft.RequestPreVoteRequest:
-		if !g.newcomer(asks.ID) || !g.wouldVote(asks) {
+		if !g.isNonVoter(asks.ID) || !g.wouldGrant(asks) {
 			return false
 		}
 		rpc.Respond(&raft.RequestPreVoteResponse{
@@ -27,7 +27,7 @@ func (g *group) welcome(rpc *raft.RPC) bool {
 		}, nil)
 		return true
 	case *raft.RequestVoteRequest:
-		if g.newcomer(asks.ID) {
+		if g.isNonVoter(asks.ID) {
 			// Without the name, Raft decides by the logs and by its vote in this term alone.
 			nameless := *asks
 			nameless.ID = nil
@@ -37,8 +37,8 @@ func (g *group) welcome(rpc *raft.RPC) bool {
 	return false
 }
 
-// newcomer tells whether a member counts as a non-voter here.
-func (g *group) newcomer(id []byte) bool {
+// non-voter tells whether a member counts as a non-voter here.
+func (g *group) isNonVoter(id []byte) bool {
 	future := g.raft.GetConfiguration()
 	if future.Error() != nil {
 		return false
@@ -51,9 +51,9 @@ func (g *group) newcomer(id []byte) bool {
 	return false
 }
 
-// wouldVote tells whether Raft would grant the request if it came from a voter. It
+// wouldGrant tells whether Raft would grant the request if it came from a voter. It
 // binds nobody: the vote itself is Raft's.
-func (g *group) wouldVote(asks *raft.RequestPreVoteRequest) bool {
+func (g *group) wouldGrant(asks *raft.RequestPreVoteRequest) bool {
 	if leader, _ := g.raft.LeaderWithID(); leader != "" || asks.Term < g.raft.CurrentTerm() {
 		return false
 	}

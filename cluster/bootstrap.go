@@ -13,58 +13,58 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// gatherer is what forming sees of gossip; *members is one.
-type gatherer interface {
-	contactSeeds(ctx context.Context) []contact
-	live() []sighting
+// gossipView is what bootstrap sees of gossip; *members is one.
+type gossipView interface {
+	contactSeeds(ctx context.Context) []contactResult
+	alive() []gossipNode
 	changes() <-chan struct{}
 }
 
-type formingConfig struct {
+type bootstrapConfig struct {
 	Raft   *pebble.DB
 	Expect int // Config.BootstrapExpect
-	Gossip gatherer
+	Gossip gossipView
 	Calls  caller
 	// Self is this node's record, with its addresses.
 	Self func() record
-	// Adopt takes the registry that comes with joining, see registry.adopt.
-	Adopt  func(*roster) error
-	Logger *slog.Logger
+	// AdoptList takes the registry that comes with joining, see registry.adopt.
+	AdoptList func(*nodeList) error
+	Logger    *slog.Logger
 
-	tune func(*formingTimes) // tests only
+	tune func(*bootstrapTimes) // tests only
 }
 
-// formingTimes are the times that tests change.
-type formingTimes struct {
-	first, most time.Duration // between rounds: grows from the one to the other
-	settle      time.Duration // what is seen must have stood that long before a node forms
-	pledge      time.Duration // how long a node keeps to the one it pledged itself to
-	call        time.Duration
+// bootstrapTimes are the times that tests change.
+type bootstrapTimes struct {
+	retryMin, retryMax time.Duration // between rounds: grows from the one to the other
+	settle             time.Duration // what is seen must have stood that long before a node forms
+	voteTTL            time.Duration // how long a node keeps to the one it voted for
+	callTimeout        time.Duration
 }
 
 // keyRounds is in how many rounds in a row a gossip key must be refused before a
 // start is given up.
-const keyRounds = 3
+const maxKeyFailures = 3
 
-// forming is how a node with empty data comes by a cluster (Decision 52), and how
+// bootstrap is how a node with empty data comes by a cluster (Decision 52), and how
 // one with data makes sure that the nodes it was told of are of its own.
-type forming struct {
-	cfg   formingConfig
-	times formingTimes
+type bootstrap struct {
+	cfg   bootstrapConfig
+	times bootstrapTimes
 
-	mu      sync.Mutex
-	id      identity
-	pledged record    // whom this node lets form a cluster
-	until   time.Time // and for how long
+	mu          sync.Mutex
+	id          identity
+	votedFor    record    // whom this node lets form a cluster
+	voteExpires time.Time // and for how long
 
-	said string // logged last, to say each thing once
-	keys int    // rounds in a row that met another gossip key
+	lastLogged  string // logged last, to say each thing once
+	keyFailures int    // rounds in a row that met another gossip key
 }
 
-func newForming(id identity, cfg formingConfig) *forming {
-	f := &forming{cfg: cfg, id: id, times: formingTimes{
-		first: 100 * time.Millisecond, most: 5 * time.Second,
-		settle: 400 * time.Millisecond, pledge: 30 * time.Second, call: 5 * time.Second,
+func newBootstrap(id identity, cfg bootstrapConfig) *bootstrap {
+	f := &bootstrap{cfg: cfg, id: id, times: bootstrapTimes{
+		retryMin: 100 * time.Millisecond, retryMax: 5 * time.Second,
+		settle: 400 * time.Millisecond, voteTTL: 30 * time.Second, callTimeout: 5 * time.Second,
 	}}
 	if cfg.tune != nil {
 		cfg.tune(&f.times)
@@ -73,7 +73,7 @@ func newForming(id identity, cfg formingConfig) *forming {
 }
 
 // identity is what the node is by now.
-func (f *forming) identity() identity {
+func (f *bootstrap) identity() identity {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.id
@@ -81,22 +81,22 @@ func (f *forming) identity() identity {
 
 // run returns when the node belongs to a cluster: at once when its data says so.
 // Its errors are final, but for ctx's; they say what an operator has to do.
-func (f *forming) run(ctx context.Context) (identity, error) {
-	wait := f.times.first
+func (f *bootstrap) run(ctx context.Context) (identity, error) {
+	wait := f.times.retryMin
 	for {
 		if id := f.identity(); id.joined() {
 			return id, nil
 		}
 		changed := f.cfg.Gossip.changes()
-		why, err := f.round(ctx)
+		reason, err := f.try(ctx)
 		if err != nil {
 			return identity{}, err
 		}
 		if f.identity().joined() {
 			continue
 		}
-		if why != "" && wait > f.times.first { // give the first round the time it needs
-			f.say(why)
+		if reason != "" && wait > f.times.retryMin { // give the first round the time it needs
+			f.logReason(reason)
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -106,32 +106,32 @@ func (f *forming) run(ctx context.Context) (identity, error) {
 		case <-changed:
 			timer.Stop()
 			// Somebody came: look soon, and not at once for each of many.
-			wait = f.times.first
-			if err := pause(ctx, f.times.first); err != nil {
+			wait = f.times.retryMin
+			if err := pause(ctx, f.times.retryMin); err != nil {
 				return identity{}, fmt.Errorf("wait for a cluster: %w", err)
 			}
 		case <-timer.C:
-			wait = min(2*wait, f.times.most)
+			wait = min(2*wait, f.times.retryMax)
 		}
 	}
 }
 
 // check makes sure that a node with data was told of its own cluster. It returns
 // nil when it met a member, or when it was told of none; run it beside serving.
-func (f *forming) check(ctx context.Context) error {
-	for wait := f.times.first; ; wait = min(2*wait, f.times.most) {
+func (f *bootstrap) check(ctx context.Context) error {
+	for wait := f.times.retryMin; ; wait = min(2*wait, f.times.retryMax) {
 		contacts := f.cfg.Gossip.contactSeeds(ctx)
 		own := f.identity().Cluster
-		met := slices.ContainsFunc(f.cfg.Gossip.live(), func(s sighting) bool { return s.Cluster == own })
+		met := slices.ContainsFunc(f.cfg.Gossip.alive(), func(s gossipNode) bool { return s.Cluster == own })
 		if len(contacts) == 0 || met {
 			return nil
 		}
-		why, err := f.weigh(contacts)
+		reason, err := f.assess(contacts)
 		if err != nil {
 			return err
 		}
-		if why != "" && wait > f.times.first {
-			f.say(why)
+		if reason != "" && wait > f.times.retryMin {
+			f.logReason(reason)
 		}
 		if pause(ctx, wait) != nil {
 			return nil // the node closes, which says nothing against its cluster
@@ -139,10 +139,10 @@ func (f *forming) check(ctx context.Context) error {
 	}
 }
 
-// round is one try: it gives what the node waits for, if it still does.
-func (f *forming) round(ctx context.Context) (why string, err error) {
+// try is one try: it gives what the node waits for, if it still does.
+func (f *bootstrap) try(ctx context.Context) (reason string, err error) {
 	contacts := f.cfg.Gossip.contactSeeds(ctx)
-	live := f.cfg.Gossip.live()
+	live := f.cfg.Gossip.alive()
 	var clusters []string
 	for _, s := range live {
 		if s.Cluster != "" {
@@ -156,38 +156,38 @@ func (f *forming) round(ctx context.Context) (why string, err error) {
 	case len(clusters) == 1:
 		return f.join(ctx, live)
 	case len(live) == 0:
-		return f.weigh(contacts)
+		return f.assess(contacts)
 	case f.cfg.Expect > 0:
-		return f.gather(ctx, live)
+		return f.tryForm(ctx, live)
 	}
 	return fmt.Sprintf("%d other nodes are here and none belongs to a cluster: start one node without --join, or all with --bootstrap-expect", len(live)), nil
 }
 
-// weigh draws the conclusion from contacts that led to nobody.
-func (f *forming) weigh(contacts []contact) (why string, err error) {
+// assess draws the conclusion from contacts that led to nobody.
+func (f *bootstrap) assess(contacts []contactResult) (reason string, err error) {
 	var keys, foreign, none []string
 	other := ""
 	for _, c := range contacts {
-		switch c.kind {
-		case contactKey:
+		switch c.outcome {
+		case contactOtherKey:
 			keys = append(keys, c.addr)
-		case contactForeign:
+		case contactOtherCluster:
 			foreign, other = append(foreign, c.addr), c.cluster
-		case contactNone:
+		case contactUnreachable:
 			none = append(none, c.addr)
-		case contactMet:
+		case contactOK:
 			// It was there a moment ago; the next round will tell.
-			f.keys = 0
+			f.keyFailures = 0
 			return "", nil
 		}
 	}
 	if len(foreign) > 0 && len(foreign) == len(contacts) {
-		return "", fmt.Errorf("the nodes at %s: %w", strings.Join(foreign, ", "), refuseCluster(f.cfg.Self().Name, f.identity().Cluster, other))
+		return "", fmt.Errorf("the nodes at %s: %w", strings.Join(foreign, ", "), otherClusterError(f.cfg.Self().Name, f.identity().Cluster, other))
 	}
 	if len(keys) == 0 {
-		f.keys = 0
-	} else if f.keys++; f.keys >= keyRounds {
-		return "", refuse(refusedKey, "the nodes at %s use another --gossip-key than this one, or none: start this node with theirs", strings.Join(keys, ", "))
+		f.keyFailures = 0
+	} else if f.keyFailures++; f.keyFailures >= maxKeyFailures {
+		return "", permanent(refusedKey, "the nodes at %s use another --gossip-key than this one, or none: start this node with theirs", strings.Join(keys, ", "))
 	}
 	switch {
 	case len(keys) > 0:
@@ -204,7 +204,7 @@ func (f *forming) weigh(contacts []contact) (why string, err error) {
 const joinTries = 3
 
 // join asks members to be taken in.
-func (f *forming) join(ctx context.Context, live []sighting) (why string, err error) {
+func (f *bootstrap) join(ctx context.Context, live []gossipNode) (reason string, err error) {
 	id, self := f.identity(), f.cfg.Self()
 	tries := 0
 	for _, s := range live {
@@ -215,35 +215,35 @@ func (f *forming) join(ctx context.Context, live []sighting) (why string, err er
 		reply, err := f.ask(ctx, s.Peer, &joinRequest{Shards: id.Shards, Node: self})
 		switch {
 		case err != nil:
-			why = fmt.Sprintf("node %q at %s does not let this node join: %v", s.Node, s.Peer, err)
+			reason = fmt.Sprintf("node %q at %s does not let this node join: %v", s.Node, s.Peer, err)
 			continue
 		case reply.Refusal != nil:
 			return "", fmt.Errorf("join the cluster by node %q at %s: %w", s.Node, s.Peer, reply.Refusal)
-		case reply.Cluster == "" || reply.Shards < 1 || reply.Shards > MaxShards || reply.Roster == nil:
+		case reply.Cluster == "" || reply.Shards < 1 || reply.Shards > MaxShards || reply.List == nil:
 			return "", fmt.Errorf("join the cluster by node %q at %s: an answer that this version does not understand", s.Node, s.Peer)
 		}
 		// The registry first: a node of a cluster must know where to look for it.
-		if err := f.cfg.Adopt(reply.Roster); err != nil {
+		if err := f.cfg.AdoptList(reply.List); err != nil {
 			return "", fmt.Errorf("join the cluster: %w", err)
 		}
-		return "", f.become(func(id identity) (identity, error) { return id.join(f.cfg.Raft, reply.Cluster, reply.Shards) }, "joined the cluster")
+		return "", f.adopt(func(id identity) (identity, error) { return id.join(f.cfg.Raft, reply.Cluster, reply.Shards) }, "joined the cluster")
 	}
 	if tries == 0 {
-		why = "members are here and none tells its peer address"
+		reason = "members are here and none tells its peer address"
 	}
-	return why, nil
+	return reason, nil
 }
 
-func (f *forming) ask(ctx context.Context, peer string, request *joinRequest) (*joinReply, error) {
-	ctx, cancel := context.WithTimeout(ctx, f.times.call)
+func (f *bootstrap) ask(ctx context.Context, peer string, request *joinRequest) (*joinReply, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.times.callTimeout)
 	defer cancel()
-	return send(ctx, request, func(ctx context.Context, body []byte) ([]byte, error) {
+	return sendJoin(ctx, request, func(ctx context.Context, body []byte) ([]byte, error) {
 		return f.cfg.Calls.callAddr(ctx, peer, rpcJoin, body)
 	})
 }
 
-// become makes the node a member and writes that down.
-func (f *forming) become(make func(identity) (identity, error), what string) error {
+// adopt makes the node a member and writes that down.
+func (f *bootstrap) adopt(make func(identity) (identity, error), what string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	id, err := make(f.id)
@@ -255,11 +255,11 @@ func (f *forming) become(make func(identity) (identity, error), what string) err
 	return nil
 }
 
-// say logs what the node waits for, each thing once.
-func (f *forming) say(why string) {
-	if why != f.said {
-		f.said = why
-		f.cfg.Logger.Warn("this node waits for its cluster", "reason", why)
+// logReason logs what the node waits for, each thing once.
+func (f *bootstrap) logReason(reason string) {
+	if reason != f.lastLogged {
+		f.lastLogged = reason
+		f.cfg.Logger.Warn("this node waits for its cluster", "reason", reason)
 	}
 }
 
@@ -274,4 +274,4 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-var errPledged = errors.New("pledged to another node")
+var errVoted = errors.New("has voted for another node")

@@ -11,19 +11,19 @@ import (
 
 // gatherWait is how long a member has to report. Who takes longer is planned for
 // as one that does not answer.
-const gatherWait = time.Second
+const reportTimeout = time.Second
 
 // nodeCaller reaches other nodes.
 type nodeCaller interface {
 	call(ctx context.Context, node string, kind rpcKind, body []byte) ([]byte, error)
 }
 
-// registrar knows who the members are.
-type registrar interface {
-	// view is what is known now; false while it is not known at all.
-	view() (clusterView, bool)
-	// snapshot is the registry in the form that other nodes learn it from.
-	snapshot() []byte
+// memberSource knows who the members are.
+type memberSource interface {
+	// membersView is what is known now; false while it is not known at all.
+	membersView() (clusterView, bool)
+	// registrySnapshot is the registry in the form that other nodes learn it from.
+	registrySnapshot() []byte
 }
 
 // view is the cluster apart from its groups.
@@ -34,17 +34,17 @@ type clusterView struct {
 	members   []memberView
 }
 
-// reportGatherer asks every member how its groups stand.
-type reportGatherer struct {
+// reportCollector asks every member how its groups stand.
+type reportCollector struct {
 	self  string
 	own   hosting
 	peers nodeCaller
 }
 
-// gather gives the reports of the members that answered. Those that gossip holds
+// collect gives the reports of the members that answered. Those that gossip holds
 // for dead are not asked: a paused one would cost the whole wait each time.
-func (g *reportGatherer) gather(ctx context.Context, r clusterView, registry []byte) map[string][]groupReport {
-	ctx, cancel := context.WithTimeout(ctx, gatherWait)
+func (g *reportCollector) collect(ctx context.Context, r clusterView, registry []byte) map[string][]groupReport {
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
 	found := map[string][]groupReport{}
 	request, err := json.Marshal(reportRequest{Registry: registry})
@@ -75,9 +75,9 @@ func (g *reportGatherer) gather(ctx context.Context, r clusterView, registry []b
 	return found
 }
 
-// relieve gives the members with those whose disk is full as draining: others take
+// markFullNodes gives the members with those whose disk is full as draining: others take
 // over what they lead and, where there is room, hold.
-func relieve(members []memberView, reports map[string][]groupReport) []memberView {
+func markFullNodes(members []memberView, reports map[string][]groupReport) []memberView {
 	out := slices.Clone(members)
 	for i := range out {
 		if r := reports[out[i].Name]; len(r) > 0 && r[0].Full {
@@ -87,7 +87,7 @@ func relieve(members []memberView, reports map[string][]groupReport) []memberVie
 	return out
 }
 
-func (g *reportGatherer) ask(ctx context.Context, node string, request []byte) ([]groupReport, error) {
+func (g *reportCollector) ask(ctx context.Context, node string, request []byte) ([]groupReport, error) {
 	body, err := g.peers.call(ctx, node, rpcReport, request)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for its groups: %w", node, err)

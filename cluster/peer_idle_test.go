@@ -9,9 +9,9 @@ import (
 
 // A kept connection whose other side has ended since is not used: the request would
 // end as one that may have been carried out.
-func TestPeers_KeptConnectionsThatEndedAreDropped(t *testing.T) {
+func TestPeerPort_KeptConnectionsThatEndedAreDropped(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newPeerNetwork(t)
 	a := w.add("a", "one", nil)
 	b := w.add("b", "one", nil)
 	kept := func() net.Conn {
@@ -28,7 +28,7 @@ func TestPeers_KeptConnectionsThatEndedAreDropped(t *testing.T) {
 	first := kept()
 	b.close()
 	w.add("b", "one", nil) // it has started again, elsewhere
-	eventually(t, "the end of the kept connection arrives", func() bool { return !silent(first) })
+	eventually(t, "the end of the kept connection arrives", func() bool { return !isIdleOpen(first) })
 	if got, err := a.call(t.Context(), "b", rpcCall, []byte("x")); err != nil || string(got) != "x" {
 		t.Errorf("after a restart: %q, %v", got, err)
 	}

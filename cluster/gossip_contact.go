@@ -17,62 +17,64 @@ const (
 	lookupTimeout = 3 * time.Second
 )
 
-// contactKind is what came of reaching for an address.
-type contactKind int
+// contactOutcome is what came of reaching for an address.
+type contactOutcome int
 
 const (
-	contactMet     contactKind = iota // gossip was exchanged
-	contactNone                       // no answer, or no such name
-	contactKey                        // the other side has another gossip key
-	contactForeign                    // the other side is of another cluster
+	contactOK           contactOutcome = iota // gossip was exchanged
+	contactUnreachable                        // no answer, or no such name
+	contactOtherKey                           // the other side has another gossip key
+	contactOtherCluster                       // the other side is of another cluster
 )
 
-// contact is one address reached for, or one name that could not be looked up.
-type contact struct {
+// contactResult is one address reached for, or one name that could not be looked up.
+type contactResult struct {
 	addr    string
-	kind    contactKind
+	outcome contactOutcome
 	cluster string // contactForeign: the other side's
 	err     error
 }
 
 // contactSeeds reaches for the configured addresses, without this node's own.
-func (m *members) contactSeeds(ctx context.Context) []contact { return m.contact(ctx, m.cfg.Seeds) }
+func (m *gossip) contactSeeds(ctx context.Context) []contactResult {
+	return m.contact(ctx, m.cfg.Seeds)
+}
 
 // contact looks the addresses up and exchanges gossip with each that is not this
 // process's own. It takes a few seconds when nobody answers.
-func (m *members) contact(ctx context.Context, addrs []string) []contact {
+func (m *gossip) contact(ctx context.Context, addrs []string) []contactResult {
 	var targets []string
-	var out []contact
+	var out []contactResult
 	for _, addr := range addrs {
 		found, err := lookup(ctx, addr)
 		if err != nil {
-			out = append(out, contact{addr: addr, kind: contactNone, err: err})
+			out = append(out, contactResult{addr: addr, outcome: contactUnreachable, err: err})
 		}
 		targets = append(targets, found...)
 	}
 	slices.Sort(targets)
-	targets = slices.DeleteFunc(slices.Compact(targets), m.own)
-	met := make([]contact, min(len(targets), maxContacts))
+	targets = slices.DeleteFunc(slices.Compact(targets), m.isOwnAddr)
+	met := make([]contactResult, min(len(targets), maxContacts))
 	var tries sync.WaitGroup
 	for i := range met {
-		tries.Go(func() { met[i] = m.reach(ctx, targets[i]) })
+		tries.Go(func() { met[i] = m.contactAddr(ctx, targets[i]) })
 	}
 	tries.Wait()
 	return append(out, met...)
 }
 
-func (m *members) reach(ctx context.Context, addr string) contact {
-	c := contact{addr: addr, kind: contactNone, err: ctx.Err()}
+func (m *gossip) contactAddr(ctx context.Context, addr string) contactResult {
+	c := contactResult{addr: addr, outcome: contactUnreachable, err: ctx.Err()}
 	if c.err != nil {
 		return c
 	}
 	if _, c.err = m.list.Join([]string{addr}); c.err == nil {
-		c.kind = contactMet
+		c.outcome = contactOK
 		return c
 	}
 	text := c.err.Error()
-	if _, foreign, ok := strings.Cut(text, foreignMark); ok {
-		c.kind = contactForeign
+	if _, foreign, ok := strings.Cut(text, foreignPrefix); ok {
+		c.outcome = contactOtherCluster
 		c.cluster, _, _ = strings.Cut(foreign, ".")
 		return c
 	}
@@ -80,36 +82,36 @@ func (m *members) reach(ctx context.Context, addr string) contact {
 	// only the other has, only this node has.
 	for _, sign := range []string{"no installed keys could decrypt", "encryption is not configured", "remote state is not encrypted"} {
 		if strings.Contains(text, sign) {
-			c.kind = contactKey
+			c.outcome = contactOtherKey
 		}
 	}
 	return c
 }
 
-// gone lists gossip addresses of registered members that gossip does not know as
+// missingAddrs lists gossip addresses of registered members that gossip does not know as
 // being there, n at most; the seeds when nobody is there.
-func (m *members) gone(n int) []string {
+func (m *gossip) missingAddrs(n int) []string {
 	var out []string
 	for _, rec := range m.cfg.Known() {
 		if rec.Name == m.cfg.Self.Node || rec.Gossip == "" {
 			continue
 		}
-		if s, ok := m.heard.node(rec.Name, m.heard.cluster()); !ok || s.state == NodeDead {
+		if s, ok := m.state.latest(rec.Name, m.state.cluster()); !ok || s.state == NodeDead {
 			out = append(out, rec.Gossip)
 		}
 	}
-	if len(m.live()) == 0 {
+	if len(m.alive()) == 0 {
 		out = append(out, m.cfg.Seeds...)
 	}
 	if len(out) > n { // another part at each time
-		start := int(time.Now().UnixNano()/int64(m.times.rejoin)) % len(out)
+		start := int(time.Now().UnixNano()/int64(m.times.rejoinEvery)) % len(out)
 		out = append(out[start:], out[:start]...)[:n]
 	}
 	return out
 }
 
-// own tells whether an address is this process's.
-func (m *members) own(addr string) bool {
+// isOwnAddr tells whether an address is this process's.
+func (m *gossip) isOwnAddr(addr string) bool {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || port != strconv.Itoa(m.port) {
 		return false

@@ -35,30 +35,30 @@ type record struct {
 	FirstSeen time.Time `json:"firstSeen"`
 }
 
-// rosterHead is the registry's row of its own.
-type rosterHead struct {
+// nodeListHead is the registry's row of its own.
+type nodeListHead struct {
 	Version uint64 `json:"version"` // counts changes
-	// Three: there were three nodes once, none of them removed (Decision 53).
-	Three bool `json:"three,omitempty"`
+	// HadThree: there were three nodes once, none of them removed (Decision 53).
+	HadThree bool `json:"three,omitempty"`
 }
 
-// roster is the whole registry at one version. It is shared once it is made:
+// node list is the whole registry at one version. It is shared once it is made:
 // change a clone.
-type roster struct {
-	rosterHead
+type nodeList struct {
+	nodeListHead
 	Nodes []record `json:"nodes"` // by name, each once
 }
 
-func (r *roster) clone() *roster {
-	return &roster{rosterHead: r.rosterHead, Nodes: slices.Clone(r.Nodes)}
+func (r *nodeList) clone() *nodeList {
+	return &nodeList{nodeListHead: r.nodeListHead, Nodes: slices.Clone(r.Nodes)}
 }
 
-func (r *roster) search(name string) (int, bool) {
+func (r *nodeList) search(name string) (int, bool) {
 	return slices.BinarySearchFunc(r.Nodes, name, func(rec record, name string) int { return strings.Compare(rec.Name, name) })
 }
 
 // node gives a node's record, also of a removed one.
-func (r *roster) node(name string) (record, bool) {
+func (r *nodeList) node(name string) (record, bool) {
 	if i, ok := r.search(name); ok {
 		return r.Nodes[i], true
 	}
@@ -66,7 +66,7 @@ func (r *roster) node(name string) (record, bool) {
 }
 
 // members lists the nodes that were not removed.
-func (r *roster) members() []record {
+func (r *nodeList) members() []record {
 	out := make([]record, 0, len(r.Nodes))
 	for _, rec := range r.Nodes {
 		if !rec.Removed {
@@ -76,7 +76,7 @@ func (r *roster) members() []record {
 	return out
 }
 
-func (r *roster) put(rec record) {
+func (r *nodeList) put(rec record) {
 	if i, ok := r.search(rec.Name); ok {
 		r.Nodes[i] = rec
 	} else {
@@ -104,8 +104,8 @@ func (rec *record) check() error {
 	return nil
 }
 
-// check refuses a roster that another node can't have sent in good order.
-func (r *roster) check() error {
+// check refuses a node list that another node can't have sent in good order.
+func (r *nodeList) check() error {
 	if len(r.Nodes) > maxNodes+keptRemoved {
 		return fmt.Errorf("cluster: a registry of %d nodes", len(r.Nodes))
 	}
@@ -125,18 +125,18 @@ func nodeKey(name string) []byte {
 	return append(append(start, byte(nodesTable)), name...)
 }
 
-// readRoster reads the registry from a state that holds the directory's replica.
-func readRoster(db pebble.Reader) (*roster, error) {
+// readNodeList reads the registry from a state that holds the directory's replica.
+func readNodeList(db pebble.Reader) (*nodeList, error) {
 	lower := nodeKey("")
 	upper := append(bytes.Clone(lower[:len(lower)-1]), byte(nodesTable)+1)
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return nil, fmt.Errorf("read the registry: %w", err)
 	}
-	r := &roster{}
+	r := &nodeList{}
 	for ok := it.First(); ok && err == nil; ok = it.Next() {
 		if len(it.Key()) == len(lower) {
-			err = json.Unmarshal(it.Value(), &r.rosterHead)
+			err = json.Unmarshal(it.Value(), &r.nodeListHead)
 			continue
 		}
 		var rec record
@@ -150,11 +150,11 @@ func readRoster(db pebble.Reader) (*roster, error) {
 	return r, nil
 }
 
-// rosterBatch is the batch that turns the rows of one roster into those of
+// nodeListBatch is the batch that turns the rows of one node list into those of
 // another; nil when they are the same.
-func rosterBatch(db *pebble.DB, from, to *roster) ([]byte, error) {
+func nodeListBatch(db *pebble.DB, from, to *nodeList) ([]byte, error) {
 	b := db.NewBatch()
-	err := diffRoster(b, from, to)
+	err := diffNodeLists(b, from, to)
 	var repr []byte
 	if err == nil && !b.Empty() {
 		repr = bytes.Clone(b.Repr())
@@ -165,7 +165,7 @@ func rosterBatch(db *pebble.DB, from, to *roster) ([]byte, error) {
 	return repr, nil
 }
 
-func diffRoster(b *pebble.Batch, from, to *roster) error {
+func diffNodeLists(b *pebble.Batch, from, to *nodeList) error {
 	set := func(name string, v any) error {
 		row, err := json.Marshal(v)
 		if err != nil {
@@ -184,8 +184,8 @@ func diffRoster(b *pebble.Batch, from, to *roster) error {
 			errs = append(errs, b.Delete(nodeKey(rec.Name), nil))
 		}
 	}
-	if from.rosterHead != to.rosterHead {
-		errs = append(errs, set("", to.rosterHead))
+	if from.nodeListHead != to.nodeListHead {
+		errs = append(errs, set("", to.nodeListHead))
 	}
 	return errors.Join(errs...)
 }
@@ -193,7 +193,7 @@ func diffRoster(b *pebble.Batch, from, to *roster) error {
 // checkNodesRow is the verifier's look at a row.
 func checkNodesRow(fields, value []byte) error {
 	if len(fields) == 0 {
-		return json.Unmarshal(value, &rosterHead{})
+		return json.Unmarshal(value, &nodeListHead{})
 	}
 	var rec record
 	if err := json.Unmarshal(value, &rec); err != nil {

@@ -10,16 +10,16 @@ import (
 	"switchyard/storage"
 )
 
-// pulse keeps asking every other node whether it is there. A question carries what
+// heartbeat keeps asking every other node whether it is there. A question carries what
 // this node owns and the answer what the other one does, so that the shard map
 // follows an owner's word within milliseconds, and a node that answers nobody within
 // two seconds. One mechanism for both keeps them from contradicting each other.
-type pulse struct {
-	cfg pulseConfig
+type heartbeat struct {
+	cfg heartbeatConfig
 
-	speaking sync.Mutex
-	last     uint64 // number of the newest word
-	leaving  bool   // under speaking
+	sendMu  sync.Mutex
+	seq     uint64 // number of the newest word
+	leaving bool   // under speaking
 
 	wake   chan struct{} // capacity 1: ask all now
 	ctx    context.Context
@@ -27,33 +27,33 @@ type pulse struct {
 	ended  sync.WaitGroup
 
 	mu    sync.Mutex
-	peers map[string]*pulsePeer
+	peers map[string]*heartbeatPeer
 }
 
-// pulseConfig is what the pulse needs.
-type pulseConfig struct {
+// heartbeatConfig is what the heartbeat needs.
+type heartbeatConfig struct {
 	Members func() []string     // all others
 	Owned   func() []ownedShard // what this node owns
-	Ask     func(ctx context.Context, node string, body []byte) ([]byte, error)
+	Send    func(ctx context.Context, node string, body []byte) ([]byte, error)
 	Map     func() *shardMap
-	// CutOff ends what waits for a node that does not answer any more.
-	CutOff func(node string)
-	Clock  func() time.Time
+	// Disconnect ends what waits for a node that does not answer any more.
+	Disconnect func(node string)
+	Clock      func() time.Time
 }
 
-// pulsePeer is one other node.
-type pulsePeer struct {
-	asking   bool
+// heartbeatPeer is one other node.
+type heartbeatPeer struct {
+	sending  bool
 	again    bool // something changed while asking
 	answered time.Time
 }
 
 const (
-	pulseEvery = 500 * time.Millisecond
-	// pulseLost is how long a node may not answer before it counts as unreachable.
-	pulseLost = 1500 * time.Millisecond
-	// pulseTimeout bounds one question: with the interval it stays below two seconds.
-	pulseTimeout = time.Second
+	heartbeatInterval = 500 * time.Millisecond
+	// heartbeatLost is how long a node may not answer before it counts as unreachable.
+	heartbeatLost = 1500 * time.Millisecond
+	// heartbeatTimeout bounds one question: with the interval it stays below two seconds.
+	heartbeatTimeout = time.Second
 )
 
 // ownedShard is a shard and the epoch in which a node owns it; [shard, epoch] as
@@ -81,47 +81,47 @@ func (o *ownedShard) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// ping is both question and answer.
-type ping struct {
+// heartbeatMessage is both question and answer.
+type heartbeatMessage struct {
 	Seq   uint64       `json:"seq"`
 	Owned []ownedShard `json:"owned"`
 	// Leaving: the node is about to stop; nothing new is to be given to it.
 	Leaving bool `json:"leaving,omitempty"`
 }
 
-func newPulse(cfg pulseConfig) *pulse {
-	p := &pulse{cfg: cfg, wake: make(chan struct{}, 1), peers: map[string]*pulsePeer{}}
+func newHeartbeat(cfg heartbeatConfig) *heartbeat {
+	p := &heartbeat{cfg: cfg, wake: make(chan struct{}, 1), peers: map[string]*heartbeatPeer{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
 
 // run asks until close.
-func (p *pulse) run() { p.ended.Go(p.loop) }
+func (p *heartbeat) run() { p.ended.Go(p.loop) }
 
 // close stops asking and waits for questions under way.
-func (p *pulse) close() {
+func (p *heartbeat) close() {
 	p.cancel()
 	p.ended.Wait()
 }
 
-// leave has everybody know that this node is about to stop.
-func (p *pulse) leave() {
-	p.speaking.Lock()
+// announceLeaving has everybody know that this node is about to stop.
+func (p *heartbeat) announceLeaving() {
+	p.sendMu.Lock()
 	p.leaving = true
-	p.speaking.Unlock()
-	p.tell()
+	p.sendMu.Unlock()
+	p.sendNow()
 }
 
-// tell asks all now: what this node owns has changed, or there is a new member.
-func (p *pulse) tell() {
+// sendNow asks all now: what this node owns has changed, or there is a new member.
+func (p *heartbeat) sendNow() {
 	select {
 	case p.wake <- struct{}{}:
 	default: // it is about to
 	}
 }
 
-func (p *pulse) loop() {
-	ticker := time.NewTicker(pulseEvery)
+func (p *heartbeat) loop() {
+	ticker := time.NewTicker(heartbeatInterval)
 	defer ticker.Stop()
 	for {
 		p.round()
@@ -136,7 +136,7 @@ func (p *pulse) loop() {
 
 // round asks every member that is not being asked, and gives up those that did not
 // answer for too long.
-func (p *pulse) round() {
+func (p *heartbeat) round() {
 	now := p.cfg.Clock()
 	members := p.cfg.Members()
 	p.mu.Lock()
@@ -144,7 +144,7 @@ func (p *pulse) round() {
 	for _, node := range members {
 		there[node] = true
 		if p.peers[node] == nil {
-			p.peers[node] = &pulsePeer{}
+			p.peers[node] = &heartbeatPeer{}
 		}
 	}
 	var ask, lost, gone []string
@@ -154,35 +154,35 @@ func (p *pulse) round() {
 			gone = append(gone, node)
 			continue
 		}
-		if !peer.answered.IsZero() && now.Sub(peer.answered) >= pulseLost {
+		if !peer.answered.IsZero() && now.Sub(peer.answered) >= heartbeatLost {
 			peer.answered = time.Time{}
 			lost = append(lost, node)
 		}
-		if peer.asking {
+		if peer.sending {
 			peer.again = true
 			continue
 		}
-		peer.asking, peer.again = true, false
+		peer.sending, peer.again = true, false
 		ask = append(ask, node)
 	}
 	p.mu.Unlock()
 	for _, node := range lost {
-		p.cfg.Map().reach(node, false)
-		p.cfg.CutOff(node)
+		p.cfg.Map().setReachable(node, false)
+		p.cfg.Disconnect(node)
 	}
 	for _, node := range gone {
-		p.cfg.Map().forget(node)
-		p.cfg.CutOff(node)
+		p.cfg.Map().removeNode(node)
+		p.cfg.Disconnect(node)
 	}
 	for _, node := range ask {
-		p.ended.Go(func() { p.ask(node) })
+		p.ended.Go(func() { p.sendUntilCurrent(node) })
 	}
 }
 
-// ask puts the question, again when something changed meanwhile.
-func (p *pulse) ask(node string) {
+// sendUntilCurrent puts the question, again when something changed meanwhile.
+func (p *heartbeat) sendUntilCurrent(node string) {
 	for {
-		answer, err := p.question(node)
+		answer, err := p.exchange(node)
 		p.mu.Lock()
 		peer := p.peers[node]
 		if peer == nil { // no member any more
@@ -192,15 +192,15 @@ func (p *pulse) ask(node string) {
 		again := err == nil && peer.again && p.ctx.Err() == nil
 		peer.again = false
 		if !again {
-			peer.asking = false
+			peer.sending = false
 		}
 		if err == nil {
 			peer.answered = p.cfg.Clock()
 		}
 		p.mu.Unlock()
 		if err == nil {
-			p.cfg.Map().hear(node, answer.Seq, answer.Owned)
-			p.cfg.Map().reach(node, !answer.Leaving)
+			p.cfg.Map().update(node, answer.Seq, answer.Owned)
+			p.cfg.Map().setReachable(node, !answer.Leaving)
 		}
 		if !again {
 			return
@@ -208,14 +208,14 @@ func (p *pulse) ask(node string) {
 	}
 }
 
-func (p *pulse) question(node string) (answer ping, err error) {
-	ctx, cancel := context.WithTimeout(p.ctx, pulseTimeout)
+func (p *heartbeat) exchange(node string) (answer heartbeatMessage, err error) {
+	ctx, cancel := context.WithTimeout(p.ctx, heartbeatTimeout)
 	defer cancel()
-	body, err := p.word()
+	body, err := p.message()
 	if err != nil {
 		return answer, err
 	}
-	reply, err := p.cfg.Ask(ctx, node, body)
+	reply, err := p.cfg.Send(ctx, node, body)
 	if err != nil {
 		return answer, err
 	}
@@ -225,25 +225,25 @@ func (p *pulse) question(node string) (answer ping, err error) {
 	return answer, nil
 }
 
-// word is what this node has to say: of two words the one with the higher number
+// message is what this node has to say: of two words the one with the higher number
 // is the newer.
-func (p *pulse) word() ([]byte, error) {
-	p.speaking.Lock()
-	defer p.speaking.Unlock()
+func (p *heartbeat) message() ([]byte, error) {
+	p.sendMu.Lock()
+	defer p.sendMu.Unlock()
 	// The clock keeps a restarted node's words newer than those before.
-	p.last = max(p.last+1, uint64(p.cfg.Clock().UnixNano()))
-	return json.Marshal(ping{Seq: p.last, Owned: p.cfg.Owned(), Leaving: p.leaving})
+	p.seq = max(p.seq+1, uint64(p.cfg.Clock().UnixNano()))
+	return json.Marshal(heartbeatMessage{Seq: p.seq, Owned: p.cfg.Owned(), Leaving: p.leaving})
 }
 
 // answer is the handler of rpcPing.
-func (p *pulse) answer(_ context.Context, from string, body []byte) ([]byte, error) {
-	var asked ping
+func (p *heartbeat) answer(_ context.Context, from string, body []byte) ([]byte, error) {
+	var asked heartbeatMessage
 	if err := json.Unmarshal(body, &asked); err != nil {
 		return nil, fmt.Errorf("read a ping: %w", err)
 	}
-	p.cfg.Map().hear(from, asked.Seq, asked.Owned)
+	p.cfg.Map().update(from, asked.Seq, asked.Owned)
 	if asked.Leaving {
-		p.cfg.Map().reach(from, false)
+		p.cfg.Map().setReachable(from, false)
 	}
-	return p.word()
+	return p.message()
 }

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// silent reports whether an idle connection is open and has nothing to read.
-func silent(conn net.Conn) bool {
+// isIdleOpen reports whether an idle connection is open and has nothing to read.
+func isIdleOpen(conn net.Conn) bool {
 	raw, err := socket(conn)
 	if err != nil {
 		return false

@@ -15,13 +15,13 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-type membersConfig struct {
+type gossipConfig struct {
 	Bind      string // host:port; port 0 takes a free one
 	Advertise string // host; empty: see advertisedHost
 	Key       []byte // encrypts; nil: in clear
 	Seeds     []string
 	// Self is what the others are told of this node.
-	Self card
+	Self nodeMeta
 	// Known lists the registered nodes that were not removed.
 	Known func() []record
 	// Reachable tells whether a node answers on its peer port right now, self
@@ -29,42 +29,42 @@ type membersConfig struct {
 	Reachable func(node string) bool
 	Logger    *slog.Logger
 
-	tune func(*memberlist.Config, *memberTimes) // tests only
+	tune func(*memberlist.Config, *gossipTimes) // tests only
 }
 
-// memberTimes are the times that tests change.
-type memberTimes struct {
-	rejoin  time.Duration // between tries to reach members that are gone
-	look    time.Duration // between looks at who answers
-	suspect time.Duration // a member that does not answer this long is dead, whatever gossip says
-	leave   time.Duration // at most, to say goodbye
+// gossipTimes are the times that tests change.
+type gossipTimes struct {
+	rejoinEvery  time.Duration // between tries to reach members that are gone
+	statusEvery  time.Duration // between looks at who answers
+	deadAfter    time.Duration // a member that does not answer this long is dead, whatever gossip says
+	leaveTimeout time.Duration // at most, to say goodbye
 }
 
-// members is who is there: what this node hears of others by gossip. It says
+// gossip is who is there: what this node hears of others by gossip. It says
 // nothing of who belongs to the cluster, see registry.
-type members struct {
-	cfg    membersConfig
-	times  memberTimes
-	list   *memberlist.Memberlist
-	name   string // this process's in memberlist
-	gossip string // address others reach it at
-	ip     net.IP // that address as memberlist knows it
-	port   int
-	heard  *hearsay
+type gossip struct {
+	cfg   gossipConfig
+	times gossipTimes
+	list  *memberlist.Memberlist
+	name  string // this process's in memberlist
+	addr  string // address others reach it at
+	ip    net.IP // that address as memberlist knows it
+	port  int
+	state *gossipState
 
 	mu       sync.Mutex
-	standing map[string]standing // by node; of the registered ones
+	observed map[string]observation // by node; of the registered ones
 
 	stop context.CancelFunc
 	done sync.WaitGroup
 }
 
-// newMembers listens for gossip. It reaches for nobody before run or contact.
-func newMembers(cfg membersConfig) (*members, error) {
-	m := &members{
+// newGossip listens for gossip. It reaches for nobody before run or contact.
+func newGossip(cfg gossipConfig) (*gossip, error) {
+	m := &gossip{
 		cfg:      cfg,
-		times:    memberTimes{rejoin: 5 * time.Second, look: time.Second, suspect: 30 * time.Second, leave: time.Second},
-		standing: map[string]standing{},
+		times:    gossipTimes{rejoinEvery: 5 * time.Second, statusEvery: time.Second, deadAfter: 30 * time.Second, leaveTimeout: time.Second},
+		observed: map[string]observation{},
 	}
 	host, port, err := gossipBind(cfg.Bind)
 	if err != nil {
@@ -82,8 +82,8 @@ func newMembers(cfg membersConfig) (*members, error) {
 	// memberlist: it is heard at once, also at another address, while the member
 	// that it was is still being given up.
 	m.name = cfg.Self.Node + "/" + shortInstance(cfg.Self.Instance) + "/" + strconv.FormatInt(time.Now().UnixMilli(), 36)
-	m.heard = newHearsay(m.name, cfg.Self)
-	if _, err := m.heard.self.encode(); err != nil {
+	m.state = newGossipState(m.name, cfg.Self)
+	if _, err := m.state.self.encode(); err != nil {
 		return nil, err
 	}
 
@@ -93,7 +93,7 @@ func newMembers(cfg membersConfig) (*members, error) {
 	conf.AdvertiseAddr, conf.AdvertisePort = ip.String(), port
 	conf.SecretKey = cfg.Key
 	conf.TCPTimeout = 2 * time.Second
-	conf.Delegate, conf.Events, conf.Alive, conf.Merge = m.heard, m.heard, m.heard, m.heard
+	conf.Delegate, conf.Events, conf.Alive, conf.Merge = m.state, m.state, m.state, m.state
 	conf.Logger = log.New(gossipLog{cfg.Logger}, "", 0)
 	if cfg.tune != nil {
 		cfg.tune(conf, &m.times)
@@ -102,7 +102,7 @@ func newMembers(cfg membersConfig) (*members, error) {
 		return nil, fmt.Errorf("listen for gossip at %s: %w", cfg.Bind, err)
 	}
 	m.ip, m.port = ip, conf.BindPort // memberlist writes the free port it took
-	m.gossip = net.JoinHostPort(reached, strconv.Itoa(m.port))
+	m.addr = net.JoinHostPort(reached, strconv.Itoa(m.port))
 	return m, nil
 }
 
@@ -110,36 +110,36 @@ func newMembers(cfg membersConfig) (*members, error) {
 func shortInstance(instance string) string { return instance[:min(8, len(instance))] }
 
 // run keeps reaching for members that are gone, until close.
-func (m *members) run() {
+func (m *gossip) run() {
 	ctx, stop := context.WithCancel(context.Background())
 	m.stop = stop
-	m.done.Go(func() { m.keep(ctx) })
+	m.done.Go(func() { m.maintain(ctx) })
 }
 
-func (m *members) keep(ctx context.Context) {
-	look, rejoin := time.NewTicker(m.times.look), time.NewTicker(m.times.rejoin)
+func (m *gossip) maintain(ctx context.Context) {
+	look, rejoin := time.NewTicker(m.times.statusEvery), time.NewTicker(m.times.rejoinEvery)
 	defer look.Stop()
 	defer rejoin.Stop()
-	m.contact(ctx, m.gone(maxContacts))
+	m.contact(ctx, m.missingAddrs(maxContacts))
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-look.C:
 			m.status()
-			m.heard.prune(time.Now())
+			m.state.prune(time.Now())
 		case <-rejoin.C:
-			m.contact(ctx, m.gone(maxContacts))
+			m.contact(ctx, m.missingAddrs(maxContacts))
 		}
 	}
 }
 
 // update changes what the others are told of this node, as when it has joined.
-func (m *members) update(self card) error {
+func (m *gossip) update(self nodeMeta) error {
 	if _, err := self.encode(); err != nil {
 		return err
 	}
-	m.heard.setSelf(self)
+	m.state.setSelf(self)
 	// It is queued for gossip; an error only says that nobody has it yet.
 	if err := m.list.UpdateNode(time.Nanosecond); err != nil {
 		m.cfg.Logger.Debug("tell the members of a change", "error", err)
@@ -149,26 +149,26 @@ func (m *members) update(self card) error {
 
 // close says goodbye, so that the others know this node as left and not as dead,
 // and ends.
-func (m *members) close() error {
+func (m *gossip) close() error {
 	if m.stop != nil {
 		m.stop()
 	}
 	m.done.Wait()
 	// Gossip tells that a member is gone and hides whether it left: tell that beside
 	// it.
-	for _, s := range m.live() {
-		if err := m.list.SendToAddress(memberlist.Address{Addr: s.gossip, Name: s.name}, append([]byte{noteLeaving}, m.name...)); err != nil {
+	for _, s := range m.alive() {
+		if err := m.list.SendToAddress(memberlist.Address{Addr: s.addr, Name: s.name}, append([]byte{messageLeaving}, m.name...)); err != nil {
 			m.cfg.Logger.Debug("say goodbye", "to", s.Node, "error", err)
 		}
 	}
-	if err := m.list.Leave(m.times.leave); err != nil {
+	if err := m.list.Leave(m.times.leaveTimeout); err != nil {
 		m.cfg.Logger.Debug("say goodbye", "error", err)
 	}
-	return m.crash()
+	return m.shutdown()
 }
 
-// crash ends without a word.
-func (m *members) crash() error {
+// shutdown ends without a word.
+func (m *gossip) shutdown() error {
 	if m.stop != nil {
 		m.stop()
 	}
@@ -180,16 +180,16 @@ func (m *members) crash() error {
 	return nil
 }
 
-// live lists who gossip says is there beside this node, of any cluster or none, by
+// alive lists who gossip says is there beside this node, of any cluster or none, by
 // name.
-func (m *members) live() []sighting { return m.heard.live() }
+func (m *gossip) alive() []gossipNode { return m.state.alive() }
 
 // changes is closed when somebody came, went or changed.
-func (m *members) changes() <-chan struct{} { return m.heard.changes() }
+func (m *gossip) changes() <-chan struct{} { return m.state.changes() }
 
 // resolve gives a node's peer address as gossip has it.
-func (m *members) resolve(node string) (addr string, ok bool) {
-	seen, ok := m.heard.node(node, m.heard.cluster())
+func (m *gossip) resolve(node string) (addr string, ok bool) {
+	seen, ok := m.state.latest(node, m.state.cluster())
 	return seen.Peer, ok && seen.Peer != ""
 }
 

@@ -7,36 +7,36 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// heldWire answers a heartbeat when told, with the term it is told.
-type heldWire struct {
+// blockingTransport answers a heartbeat when told, with the term it is told.
+type blockingTransport struct {
 	*wire
 	asked  chan struct{}
 	answer chan raft.AppendEntriesResponse
 	fast   bool
 }
 
-func (h *heldWire) AppendEntries(_ raft.ServerID, _ raft.ServerAddress, _ *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+func (h *blockingTransport) AppendEntries(_ raft.ServerID, _ raft.ServerAddress, _ *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	h.asked <- struct{}{}
 	*resp = <-h.answer
 	return nil
 }
 
-func (h *heldWire) SetHeartbeatHandler(func(raft.RPC)) { h.fast = true }
+func (h *blockingTransport) SetHeartbeatHandler(func(raft.RPC)) { h.fast = true }
 
-func newHeld(t *testing.T, now *int64) (*heldWire, *witness) {
-	h := &heldWire{wire: &wire{arrivals: make(chan raft.RPC), closed: make(chan struct{})},
+func newBlockingTransport(t *testing.T, now *int64) (*blockingTransport, *trackingTransport) {
+	h := &blockingTransport{wire: &wire{arrivals: make(chan raft.RPC), closed: make(chan struct{})},
 		asked: make(chan struct{}), answer: make(chan raft.AppendEntriesResponse)}
-	w := newWitness(h, func() int64 { return *now }, func() uint64 { return 10 }, nil)
+	w := newTrackingTransport(h, func() int64 { return *now }, func() uint64 { return 10 }, nil)
 	t.Cleanup(func() { _ = w.Close() })
 	return h, w
 }
 
 // An answer that lay unread while the process was paused proves what held when its
 // request was sent.
-func TestWitness_ProofCountsFromTheSending(t *testing.T) {
+func TestTrackingTransport_ProofCountsFromTheSending(t *testing.T) {
 	t.Parallel()
 	now := int64(100)
-	h, w := newHeld(t, &now)
+	h, w := newBlockingTransport(t, &now)
 	servers := []raft.Server{{ID: "a"}, {ID: "b"}, {ID: "c"}, {ID: "spare", Suffrage: raft.Nonvoter}}
 	beat := func(to raft.ServerID, term uint64, during func()) {
 		ended := make(chan error)
@@ -53,7 +53,7 @@ func TestWitness_ProofCountsFromTheSending(t *testing.T) {
 	none := func() {}
 	want := func(term uint64, from int64, ok bool) {
 		t.Helper()
-		if got, is := w.proven(term, "a", servers, now); is != ok || got != from {
+		if got, is := w.provenSince(term, "a", servers, now); is != ok || got != from {
 			t.Fatalf("proven from %d, %v; want %d, %v", got, is, from, ok)
 		}
 	}
@@ -68,19 +68,19 @@ func TestWitness_ProofCountsFromTheSending(t *testing.T) {
 	beat("c", 5, none)
 	want(5, 5000, true)
 	// Alone, a node is its own quorum.
-	if got, ok := w.proven(5, "a", servers[:1], 7000); !ok || got != 7000 {
+	if got, ok := w.provenSince(5, "a", servers[:1], 7000); !ok || got != 7000 {
 		t.Fatalf("alone: %d, %v", got, ok)
 	}
 	// A member that only follows needs a quorum of others.
-	if _, ok := w.proven(5, "spare", servers[:1], 7000); ok {
+	if _, ok := w.provenSince(5, "spare", servers[:1], 7000); ok {
 		t.Fatal("a leader without a vote proved itself")
 	}
 }
 
-func TestWitness_TellsWhoFollows(t *testing.T) {
+func TestTrackingTransport_TellsWhoFollows(t *testing.T) {
 	t.Parallel()
 	now := int64(0)
-	h, w := newHeld(t, &now)
+	h, w := newBlockingTransport(t, &now)
 	send := func(args raft.AppendEntriesRequest, resp raft.AppendEntriesResponse) {
 		go func() { <-h.asked; h.answer <- resp }()
 		args.Term = 5
@@ -90,7 +90,7 @@ func TestWitness_TellsWhoFollows(t *testing.T) {
 	}
 	follows := func(lag uint64, ok bool) {
 		t.Helper()
-		if got, is := w.peer(5, "b", time.Second); is != ok || ok && got != lag {
+		if got, is := w.followerProgress(5, "b", time.Second); is != ok || ok && got != lag {
 			t.Fatalf("lag %d, %v; want %d, %v", got, is, lag, ok)
 		}
 	}
@@ -109,10 +109,10 @@ func TestWitness_TellsWhoFollows(t *testing.T) {
 
 // Entries that a cut held up are answered after heartbeats that were sent later, and
 // are the last that say whether the peer follows.
-func TestWitness_EntriesThatHeartbeatsOvertook(t *testing.T) {
+func TestTrackingTransport_EntriesThatHeartbeatsOvertook(t *testing.T) {
 	t.Parallel()
 	now := int64(0)
-	h, w := newHeld(t, &now)
+	h, w := newBlockingTransport(t, &now)
 	held := make(chan error)
 	go func() {
 		held <- w.AppendEntries("b", "b", &raft.AppendEntriesRequest{Term: 5, PrevLogEntry: 9}, &raft.AppendEntriesResponse{})
@@ -132,15 +132,15 @@ func TestWitness_EntriesThatHeartbeatsOvertook(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if lag, follows := w.peer(5, "b", time.Second); !follows || lag != 0 {
+	if lag, follows := w.followerProgress(5, "b", time.Second); !follows || lag != 0 {
 		t.Errorf("lag %d, follows %t", lag, follows)
 	}
 }
 
-func TestWitness_KeepsTheFastPathClosed(t *testing.T) {
+func TestTrackingTransport_KeepsTheFastPathClosed(t *testing.T) {
 	t.Parallel()
 	now := int64(0)
-	h, w := newHeld(t, &now)
+	h, w := newBlockingTransport(t, &now)
 	w.SetHeartbeatHandler(func(raft.RPC) {})
 	if h.fast {
 		t.Fatal("heartbeats would change the term behind Raft's goroutine")

@@ -12,33 +12,33 @@ import (
 	"switchyard/storage"
 )
 
-// link is what ties this node to the others: the peer port, gossip, the registry,
-// the pulse and placement. A node alone has none.
-type link struct {
-	node     *Node
-	peers    *peers
-	members  *members
-	registry *registry
-	forming  *forming
-	pulse    *pulse
-	mover    *mover
+// peering is what ties this node to the others: the peer port, gossip, the registry,
+// the heartbeat and placement. A node alone has none.
+type peering struct {
+	node       *Node
+	port       *peerPort
+	gossip     *gossip
+	registry   *registry
+	bootstrap  *bootstrap
+	heartbeat  *heartbeat
+	rebalancer *rebalancer
 
 	peerAddr, httpAddr string      // as others reach them
-	begun              atomic.Bool // the node has its groups
+	started            atomic.Bool // the node has its groups
 	stopCheck          context.CancelFunc
 	checked            chan struct{}
 }
 
-// newLink listens; nothing is asked or answered before run.
-func newLink(n *Node) (l *link, err error) {
+// newPeering listens; nothing is asked or answered before run.
+func newPeering(n *Node) (l *peering, err error) {
 	cfg := &n.cfg
-	l = &link{node: n, checked: make(chan struct{})}
+	l = &peering{node: n, checked: make(chan struct{})}
 	defer func() {
 		if err == nil {
 			return
 		}
-		if l.members != nil {
-			err = errors.Join(err, l.members.crash())
+		if l.gossip != nil {
+			err = errors.Join(err, l.gossip.shutdown())
 		}
 		_ = cfg.Peer.Close() // nothing was accepted
 	}()
@@ -56,33 +56,33 @@ func newLink(n *Node) (l *link, err error) {
 	if cfg.TLS != nil {
 		pc.TLS = newPeerTLS(cfg.TLS)
 	}
-	l.peers = newPeers(pc)
+	l.port = newPeerPort(pc)
 	if l.registry, err = newRegistry(registryConfig{
 		Identity: l.identity, Self: l.record, Directory: ownDirectory{n},
 		Owner: func() string { node, _, _ := n.ownerOf(0); return node },
-		Calls: l.peers, Raft: cfg.Store.Raft(),
-		Alive: n.answers, Held: l.held,
-		Now: time.Now, Logger: n.logger, Fatal: n.end,
+		Calls: l.port, Raft: cfg.Store.Raft(),
+		IsReachable: n.isReachable, IsGroupMember: l.isGroupMember,
+		Now: time.Now, Logger: n.logger, Fatal: n.fail,
 	}); err != nil {
 		return nil, err
 	}
-	if l.members, err = newMembers(membersConfig{
-		Bind: cfg.Gossip, Advertise: cfg.Advertise, Key: cfg.GossipKey, Seeds: cfg.Join, Self: l.card(),
-		Known: func() []record { return l.registry.list().members() }, Reachable: n.answers, Logger: n.logger,
+	if l.gossip, err = newGossip(gossipConfig{
+		Bind: cfg.Gossip, Advertise: cfg.Advertise, Key: cfg.GossipKey, Seeds: cfg.Join, Self: l.meta(),
+		Known: func() []record { return l.registry.list().members() }, Reachable: n.isReachable, Logger: n.logger,
 	}); err != nil {
 		return nil, err
 	}
-	l.forming = newForming(n.id, formingConfig{
-		Raft: cfg.Store.Raft(), Expect: cfg.BootstrapExpect, Gossip: l.members, Calls: l.peers,
-		Self: l.record, Adopt: l.registry.adopt, Logger: n.logger,
+	l.bootstrap = newBootstrap(n.id, bootstrapConfig{
+		Raft: cfg.Store.Raft(), Expect: cfg.BootstrapExpect, Gossip: l.gossip, Calls: l.port,
+		Self: l.record, AdoptList: l.registry.adopt, Logger: n.logger,
 	})
-	l.pulse = newPulse(pulseConfig{
-		Members: l.others,
-		Owned:   func() []ownedShard { return n.owners.Load().own() },
-		Ask: func(ctx context.Context, node string, body []byte) ([]byte, error) {
-			return l.peers.call(ctx, node, rpcPing, body)
+	l.heartbeat = newHeartbeat(heartbeatConfig{
+		Members: l.otherNodes,
+		Owned:   func() []ownedShard { return n.owners.Load().ownedShards() },
+		Send: func(ctx context.Context, node string, body []byte) ([]byte, error) {
+			return l.port.call(ctx, node, rpcHeartbeat, body)
 		},
-		Map: n.owners.Load, CutOff: l.peers.cutOff, Clock: time.Now,
+		Map: n.owners.Load, Disconnect: l.port.disconnect, Clock: time.Now,
 	})
 	return l, err
 }
@@ -100,29 +100,29 @@ func advertisedHTTP(host, http string) (string, error) {
 }
 
 // run answers other nodes and begins to gossip.
-func (l *link) run() {
-	l.peers.handle(rpcPing, l.whenBegun(l.pulse.answer))
-	l.peers.handle(rpcJoin, answerJoin(l.forming, l.registry))
-	l.peers.handle(rpcRegister, l.registry.handleRegister)
-	l.peers.handle(rpcOperate, l.whenBegun(l.handleOperate))
-	l.peers.handle(rpcCall, func(ctx context.Context, _ string, body []byte) ([]byte, error) {
+func (l *peering) run() {
+	l.port.handle(rpcHeartbeat, l.onceStarted(l.heartbeat.answer))
+	l.port.handle(rpcJoin, answerJoin(l.bootstrap, l.registry))
+	l.port.handle(rpcRegister, l.registry.handleRegister)
+	l.port.handle(rpcOperate, l.onceStarted(l.handleOperate))
+	l.port.handle(rpcCall, func(ctx context.Context, _ string, body []byte) ([]byte, error) {
 		serve := l.node.serveCall.Load()
 		if serve == nil {
 			return nil, errNotOwner
 		}
 		return (*serve)(ctx, body)
 	})
-	for kind, h := range placementHandlers(l.node, l.learn) {
-		l.peers.handle(kind, l.whenBegun(h))
+	for kind, h := range placementHandlers(l.node, l.adoptRegistry) {
+		l.port.handle(kind, l.onceStarted(h))
 	}
-	l.peers.run()
-	l.members.run()
+	l.port.run()
+	l.gossip.run()
 }
 
-// whenBegun refuses what comes before the node can answer it.
-func (l *link) whenBegun(h rpcHandler) rpcHandler {
+// onceStarted refuses what comes before the node can answer it.
+func (l *peering) onceStarted(h rpcHandler) rpcHandler {
 	return func(ctx context.Context, from string, body []byte) ([]byte, error) {
-		if !l.begun.Load() {
+		if !l.started.Load() {
 			return nil, errStarting
 		}
 		return h(ctx, from, body)
@@ -132,96 +132,96 @@ func (l *link) whenBegun(h rpcHandler) rpcHandler {
 var errStarting = errors.New("the node is still starting")
 
 // join returns when the node belongs to a cluster.
-func (l *link) join(ctx context.Context) (identity, error) {
-	id, err := l.forming.run(ctx)
+func (l *peering) join(ctx context.Context) (identity, error) {
+	id, err := l.bootstrap.run(ctx)
 	if err != nil {
 		return identity{}, err
 	}
-	card := l.card()
-	card.Cluster = id.Cluster
-	return id, l.members.update(card)
+	meta := l.meta()
+	meta.Cluster = id.Cluster
+	return id, l.gossip.update(meta)
 }
 
-// begin takes part: the node belongs to a cluster and has its groups.
-func (l *link) begin() {
+// start takes part: the node belongs to a cluster and has its groups.
+func (l *peering) start() {
 	n := l.node
-	l.mover = newMover(moverConfig{
-		Self: n.id.Node, Own: n, Peers: l.peers, Members: n, ReplaceAfter: n.cfg.ReplaceAfter, Logger: n.logger,
+	l.rebalancer = newRebalancer(rebalancerConfig{
+		Self: n.id.Node, Own: n, Peers: l.port, Members: n, ReplaceAfter: n.cfg.ReplaceAfter, Logger: n.logger,
 	})
-	n.owners.Load().tell = l.pulse.tell
-	l.begun.Store(true)
-	l.pulse.run()
+	n.owners.Load().onChange = l.heartbeat.sendNow
+	l.started.Store(true)
+	l.heartbeat.run()
 	l.registry.run()
 	ctx, stop := context.WithCancel(context.Background())
 	l.stopCheck = stop
 	go func() {
 		defer close(l.checked)
-		if err := l.forming.check(ctx); err != nil && ctx.Err() == nil {
-			n.end(err)
+		if err := l.bootstrap.check(ctx); err != nil && ctx.Err() == nil {
+			n.fail(err)
 		}
 	}()
 }
 
-// leave ends placement and the registry's part: nothing more is begun here.
-func (l *link) leave() {
-	if l.mover == nil {
+// stopWork ends placement and the registry's part: nothing more is begun here.
+func (l *peering) stopWork() {
+	if l.rebalancer == nil {
 		return
 	}
-	l.mover.close()
+	l.rebalancer.close()
 	l.registry.close()
 	l.stopCheck()
 	<-l.checked
 }
 
 // close says goodbye and closes every connection; after the groups' end.
-func (l *link) close() error {
-	l.pulse.close()
-	err := l.members.close()
-	l.peers.close()
+func (l *peering) close() error {
+	l.heartbeat.close()
+	err := l.gossip.close()
+	l.port.close()
 	return err
 }
 
-func (l *link) identity() identity {
-	if l.forming == nil { // while it is being made
+func (l *peering) identity() identity {
+	if l.bootstrap == nil { // while it is being made
 		return l.node.id
 	}
-	return l.forming.identity()
+	return l.bootstrap.identity()
 }
 
-func (l *link) self() peerSelf {
+func (l *peering) self() peerSelf {
 	id := l.identity()
 	return peerSelf{cluster: id.Cluster, node: id.Node, instance: id.Instance}
 }
 
-func (l *link) card() card {
+func (l *peering) meta() nodeMeta {
 	id := l.node.id
-	return card{
+	return nodeMeta{
 		Node: id.Node, Instance: id.Instance, Cluster: id.Cluster, Peer: l.peerAddr, HTTP: l.httpAddr,
 		Zone: l.node.cfg.Zone, Version: l.node.cfg.Version,
 	}
 }
 
 // record is this node in the registry.
-func (l *link) record() record {
+func (l *peering) record() record {
 	id := l.identity()
 	return record{
 		Name: id.Node, Instance: id.Instance, Zone: l.node.cfg.Zone, Peer: l.peerAddr, HTTP: l.httpAddr,
-		Gossip: l.members.gossip, Version: l.node.cfg.Version,
+		Gossip: l.gossip.addr, Version: l.node.cfg.Version,
 	}
 }
 
 // resolve gives a node's peer address: gossip has the newest, the registry one of
 // each member.
-func (l *link) resolve(node string) (string, bool) {
-	if addr, ok := l.members.resolve(node); ok {
+func (l *peering) resolve(node string) (string, bool) {
+	if addr, ok := l.gossip.resolve(node); ok {
 		return addr, true
 	}
 	rec, ok := l.registry.list().node(node)
 	return rec.Peer, ok && rec.Peer != "" && !rec.Removed
 }
 
-// others are the members beside this node.
-func (l *link) others() []string {
+// otherNodes are the members beside this node.
+func (l *peering) otherNodes() []string {
 	var names []string
 	for _, rec := range l.registry.list().members() {
 		if rec.Name != l.node.id.Node {
@@ -231,9 +231,9 @@ func (l *link) others() []string {
 	return names
 }
 
-// held tells whether a group still has a node as a member.
-func (l *link) held(node string) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*gatherWait)
+// isGroupMember tells whether a group still has a node as a member.
+func (l *peering) isGroupMember(node string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*reportTimeout)
 	defer cancel()
 	for _, n := range l.node.Topology(ctx).Nodes {
 		if n.Name == node {
@@ -243,9 +243,9 @@ func (l *link) held(node string) bool {
 	return false
 }
 
-// learn takes in the registry as the directory's owner has it.
-func (l *link) learn(from string, registry []byte) {
-	var list roster
+// adoptRegistry takes in the registry as the directory's owner has it.
+func (l *peering) adoptRegistry(from string, registry []byte) {
+	var list nodeList
 	err := json.Unmarshal(registry, &list)
 	if err == nil {
 		err = l.registry.adopt(&list)
@@ -256,14 +256,14 @@ func (l *link) learn(from string, registry []byte) {
 }
 
 // directoryGained follows the ownership of the directory shard.
-func (l *link) directoryGained() {
+func (l *peering) directoryGained() {
 	if err := l.registry.reload(); err != nil {
 		l.node.logger.Warn("read the registry", "error", err)
 	}
-	l.mover.gained()
+	l.rebalancer.gained()
 }
 
-func (l *link) directoryLost() { l.mover.lost() }
+func (l *peering) directoryLost() { l.rebalancer.lost() }
 
 // ownerOf gives the node that owns a shard.
 func (n *Node) ownerOf(shard storage.Shard) (node string, epoch uint64, changed <-chan struct{}) {
@@ -274,36 +274,36 @@ func (n *Node) ownerOf(shard storage.Shard) (node string, epoch uint64, changed 
 	return m.owner(shard)
 }
 
-// answers tells whether a node answers on its peer port.
-func (n *Node) answers(node string) bool {
+// isReachable tells whether a node answers on its peer port.
+func (n *Node) isReachable(node string) bool {
 	m := n.owners.Load()
-	return m != nil && m.answers(node)
+	return m != nil && m.isReachable(node)
 }
 
-// end has Failed deliver why this node must not go on.
-func (n *Node) end(err error) {
+// fail has Failed deliver why this node must not go on.
+func (n *Node) fail(err error) {
 	select {
 	case n.failed <- err:
 	default: // one reason is enough
 	}
 }
 
-// view implements registrar.
-func (n *Node) view() (clusterView, bool) {
+// membersView implements registrar.
+func (n *Node) membersView() (clusterView, bool) {
 	v := clusterView{clusterID: n.id.Cluster, shards: n.id.Shards}
-	if n.link == nil {
+	if n.peering == nil {
 		v.members = []memberView{{Name: n.id.Node, Zone: n.cfg.Zone, HTTP: n.cfg.HTTP, Version: n.cfg.Version, State: NodeAlive}}
 		return v, true
 	}
-	list := n.link.registry.list()
-	v.everThree = list.Three
-	for _, m := range n.link.members.status() {
+	list := n.peering.registry.list()
+	v.everThree = list.HadThree
+	for _, m := range n.peering.gossip.status() {
 		v.members = append(v.members, viewOf(m.record, m.State, m.Since))
 	}
 	for _, rec := range list.Nodes {
 		if rec.Removed {
 			state := NodeDead
-			if n.answers(rec.Name) {
+			if n.isReachable(rec.Name) {
 				state = NodeAlive
 			}
 			v.members = append(v.members, viewOf(rec, state, time.Time{}))
@@ -323,12 +323,12 @@ func viewOf(rec record, state NodeState, since time.Time) memberView {
 	return m
 }
 
-// snapshot implements registrar.
-func (n *Node) snapshot() []byte {
-	if n.link == nil {
+// registrySnapshot implements registrar.
+func (n *Node) registrySnapshot() []byte {
+	if n.peering == nil {
 		return nil
 	}
-	b, err := json.Marshal(n.link.registry.list())
+	b, err := json.Marshal(n.peering.registry.list())
 	if err != nil { // strings, times and numbers
 		return nil
 	}
@@ -336,8 +336,8 @@ func (n *Node) snapshot() []byte {
 }
 
 // errAlone answers what only a node with others can do.
-var errAlone = errors.New("this node has no peer port: it was started alone, without --peer and --gossip")
+var errNoPeerPort = errors.New("this node has no peer port: it was started alone, without --peer and --gossip")
 
-var _ registrar = (*Node)(nil)
+var _ memberSource = (*Node)(nil)
 var _ hosting = (*Node)(nil)
 var _ directory = ownDirectory{}
