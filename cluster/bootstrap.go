@@ -13,7 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// gossipView is what bootstrap sees of gossip; *members is one.
+// gossipView is the part of gossip that bootstrap uses; *gossip implements it.
 type gossipView interface {
 	contactSeeds(ctx context.Context) []contactResult
 	alive() []gossipNode
@@ -25,9 +25,9 @@ type bootstrapConfig struct {
 	Expect int // Config.BootstrapExpect
 	Gossip gossipView
 	Calls  caller
-	// Self is this node's record, with its addresses.
+	// Self returns this node's record, with its addresses.
 	Self func() record
-	// AdoptList takes the registry that comes with joining, see registry.adopt.
+	// AdoptList stores the registry that comes with joining, see registry.adopt.
 	AdoptList func(*nodeList) error
 	Logger    *slog.Logger
 
@@ -36,28 +36,28 @@ type bootstrapConfig struct {
 
 // bootstrapTimes are the times that tests change.
 type bootstrapTimes struct {
-	retryMin, retryMax time.Duration // between rounds: grows from the one to the other
-	settle             time.Duration // what is seen must have stood that long before a node forms
-	voteTTL            time.Duration // how long a node keeps to the one it voted for
+	retryMin, retryMax time.Duration // pause between rounds: grows from min to max
+	settle             time.Duration // how long the visible nodes must be unchanged before a node forms a cluster
+	voteTTL            time.Duration // how long a vote binds a node
 	callTimeout        time.Duration
 }
 
-// keyRounds is in how many rounds in a row a gossip key must be refused before a
-// start is given up.
+// maxKeyFailures is the number of rounds in a row in which other nodes refuse the gossip key before
+// the start fails.
 const maxKeyFailures = 3
 
-// bootstrap is how a node with empty data comes by a cluster (Decision 52), and how
-// one with data makes sure that the nodes it was told of are of its own.
+// bootstrap gives a node with empty data its cluster (Decision 52): the node joins one or forms one
+// with others. For a node with data it checks that the nodes of --join belong to the same cluster.
 type bootstrap struct {
 	cfg   bootstrapConfig
 	times bootstrapTimes
 
 	mu          sync.Mutex
 	id          identity
-	votedFor    record    // whom this node lets form a cluster
-	voteExpires time.Time // and for how long
+	votedFor    record    // the node that this node lets form a cluster
+	voteExpires time.Time // end of the vote
 
-	lastLogged  string // logged last, to say each thing once
+	lastLogged  string // last reason logged; each is logged once
 	keyFailures int    // rounds in a row that met another gossip key
 }
 
@@ -72,15 +72,15 @@ func newBootstrap(id identity, cfg bootstrapConfig) *bootstrap {
 	return f
 }
 
-// identity is what the node is by now.
+// identity returns the node's identity as it is now.
 func (f *bootstrap) identity() identity {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.id
 }
 
-// run returns when the node belongs to a cluster: at once when its data says so.
-// Its errors are final, but for ctx's; they say what an operator has to do.
+// run returns when the node belongs to a cluster: at once if its data says so. Its errors are
+// final, except for ctx's, and tell an operator what to do.
 func (f *bootstrap) run(ctx context.Context) (identity, error) {
 	wait := f.times.retryMin
 	for {
@@ -95,7 +95,7 @@ func (f *bootstrap) run(ctx context.Context) (identity, error) {
 		if f.identity().joined() {
 			continue
 		}
-		if reason != "" && wait > f.times.retryMin { // give the first round the time it needs
+		if reason != "" && wait > f.times.retryMin { // let the first round finish before the first log line
 			f.logReason(reason)
 		}
 		timer := time.NewTimer(wait)
@@ -105,7 +105,7 @@ func (f *bootstrap) run(ctx context.Context) (identity, error) {
 			return identity{}, fmt.Errorf("wait for a cluster: %w", ctx.Err())
 		case <-changed:
 			timer.Stop()
-			// Somebody came: look soon, and not at once for each of many.
+			// A node appeared: try again soon, but not once for each of many nodes.
 			wait = f.times.retryMin
 			if err := pause(ctx, f.times.retryMin); err != nil {
 				return identity{}, fmt.Errorf("wait for a cluster: %w", err)
@@ -116,8 +116,8 @@ func (f *bootstrap) run(ctx context.Context) (identity, error) {
 	}
 }
 
-// check makes sure that a node with data was told of its own cluster. It returns
-// nil when it met a member, or when it was told of none; run it beside serving.
+// check verifies, for a node with data, that the nodes of --join belong to its own cluster. It
+// returns nil when it met a member, or when --join is empty. It runs beside serving.
 func (f *bootstrap) check(ctx context.Context) error {
 	for wait := f.times.retryMin; ; wait = min(2*wait, f.times.retryMax) {
 		contacts := f.cfg.Gossip.contactSeeds(ctx)
@@ -134,12 +134,12 @@ func (f *bootstrap) check(ctx context.Context) error {
 			f.logReason(reason)
 		}
 		if pause(ctx, wait) != nil {
-			return nil // the node closes, which says nothing against its cluster
+			return nil // the node closes; its cluster may be the right one
 		}
 	}
 }
 
-// try is one try: it gives what the node waits for, if it still does.
+// try makes one attempt. It returns what the node still waits for, if anything.
 func (f *bootstrap) try(ctx context.Context) (reason string, err error) {
 	contacts := f.cfg.Gossip.contactSeeds(ctx)
 	live := f.cfg.Gossip.alive()
@@ -152,7 +152,7 @@ func (f *bootstrap) try(ctx context.Context) (reason string, err error) {
 	slices.Sort(clusters)
 	switch clusters = slices.Compact(clusters); {
 	case len(clusters) > 1:
-		return "", fmt.Errorf("cluster: the nodes of --join belong to different clusters (%s): correct it", strings.Join(clusters, ", "))
+		return "", fmt.Errorf("cluster: the nodes of --join belong to different clusters (%s): correct --join", strings.Join(clusters, ", "))
 	case len(clusters) == 1:
 		return f.join(ctx, live)
 	case len(live) == 0:
@@ -160,10 +160,10 @@ func (f *bootstrap) try(ctx context.Context) (reason string, err error) {
 	case f.cfg.Expect > 0:
 		return f.tryForm(ctx, live)
 	}
-	return fmt.Sprintf("%d other nodes are here and none belongs to a cluster: start one node without --join, or all with --bootstrap-expect", len(live)), nil
+	return fmt.Sprintf("%d other nodes run and none of them belongs to a cluster: start one node without --join, or all nodes with --bootstrap-expect", len(live)), nil
 }
 
-// assess draws the conclusion from contacts that led to nobody.
+// assess derives the reason to wait, or a final error, from contacts that found no node.
 func (f *bootstrap) assess(contacts []contactResult) (reason string, err error) {
 	var keys, foreign, none []string
 	other := ""
@@ -176,7 +176,7 @@ func (f *bootstrap) assess(contacts []contactResult) (reason string, err error) 
 		case contactUnreachable:
 			none = append(none, c.addr)
 		case contactOK:
-			// It was there a moment ago; the next round will tell.
+			// The node was reachable a moment ago; the next round will show its state.
 			f.keyFailures = 0
 			return "", nil
 		}
@@ -187,23 +187,23 @@ func (f *bootstrap) assess(contacts []contactResult) (reason string, err error) 
 	if len(keys) == 0 {
 		f.keyFailures = 0
 	} else if f.keyFailures++; f.keyFailures >= maxKeyFailures {
-		return "", permanent(refusedKey, "the nodes at %s use another --gossip-key than this one, or none: start this node with theirs", strings.Join(keys, ", "))
+		return "", permanent(refusedKey, "the nodes at %s use another --gossip-key than this node, or none: start this node with the same key", strings.Join(keys, ", "))
 	}
 	switch {
 	case len(keys) > 0:
 		return "the nodes at " + strings.Join(keys, ", ") + " use another --gossip-key", nil
 	case len(foreign) > 0:
-		return "the nodes at " + strings.Join(foreign, ", ") + " belong to another cluster, and nobody answers at " + strings.Join(none, ", "), nil
+		return "the nodes at " + strings.Join(foreign, ", ") + " belong to another cluster, and no node answers at " + strings.Join(none, ", "), nil
 	case len(none) > 0:
-		return "nobody answers at " + strings.Join(none, ", "), nil
+		return "no node answers at " + strings.Join(none, ", "), nil
 	}
-	return "--join names no node but this one", nil
+	return "--join names only this node", nil
 }
 
-// joinTries is how many members a round asks.
+// joinTries is the number of members that one round asks.
 const joinTries = 3
 
-// join asks members to be taken in.
+// join asks members to add this node.
 func (f *bootstrap) join(ctx context.Context, live []gossipNode) (reason string, err error) {
 	id, self := f.identity(), f.cfg.Self()
 	tries := 0
@@ -220,16 +220,17 @@ func (f *bootstrap) join(ctx context.Context, live []gossipNode) (reason string,
 		case reply.Refusal != nil:
 			return "", fmt.Errorf("join the cluster by node %q at %s: %w", s.Node, s.Peer, reply.Refusal)
 		case reply.Cluster == "" || reply.Shards < 1 || reply.Shards > MaxShards || reply.List == nil:
-			return "", fmt.Errorf("join the cluster by node %q at %s: an answer that this version does not understand", s.Node, s.Peer)
+			return "", fmt.Errorf("join the cluster by node %q at %s: this version does not understand the answer", s.Node, s.Peer)
 		}
-		// The registry first: a node of a cluster must know where to look for it.
+		// The registry is stored before the cluster's id: a node of a cluster must know the other
+		// nodes.
 		if err := f.cfg.AdoptList(reply.List); err != nil {
 			return "", fmt.Errorf("join the cluster: %w", err)
 		}
 		return "", f.adopt(func(id identity) (identity, error) { return id.join(f.cfg.Raft, reply.Cluster, reply.Shards) }, "joined the cluster")
 	}
 	if tries == 0 {
-		reason = "members are here and none tells its peer address"
+		reason = "members run and none of them has a peer address"
 	}
 	return reason, nil
 }
@@ -242,7 +243,7 @@ func (f *bootstrap) ask(ctx context.Context, peer string, request *joinRequest) 
 	})
 }
 
-// adopt makes the node a member and writes that down.
+// adopt makes the node a member and writes its identity.
 func (f *bootstrap) adopt(make func(identity) (identity, error), what string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -255,7 +256,7 @@ func (f *bootstrap) adopt(make func(identity) (identity, error), what string) er
 	return nil
 }
 
-// logReason logs what the node waits for, each thing once.
+// logReason logs what the node waits for, each reason once.
 func (f *bootstrap) logReason(reason string) {
 	if reason != f.lastLogged {
 		f.lastLogged = reason

@@ -56,9 +56,9 @@ func TestBootstrap_Round(t *testing.T) {
 		waits  string // for what
 		fails  string
 	}{
-		"nobody answers":              {see: fakeGossip{contacts: []contactResult{{addr: "x:1", outcome: contactUnreachable}}}, waits: "nobody answers at x:1"},
-		"only itself":                 {waits: "no node but this one"},
-		"only itself, expecting":      {expect: 3, waits: "no node but this one"},
+		"nobody answers":              {see: fakeGossip{contacts: []contactResult{{addr: "x:1", outcome: contactUnreachable}}}, waits: "no node answers at x:1"},
+		"only itself":                 {waits: "names only this node"},
+		"only itself, expecting":      {expect: 3, waits: "names only this node"},
 		"other key":                   {see: fakeGossip{contacts: []contactResult{{addr: "x:1", outcome: contactOtherKey}}}, waits: "another --gossip-key"},
 		"empty nodes":                 {see: fakeGossip{seen: []gossipNode{here("z", "")}}, waits: "--bootstrap-expect"},
 		"too few":                     {see: fakeGossip{seen: []gossipNode{here("z", "")}}, expect: 3, answer: votes, waits: "2 of the 3"},
@@ -83,7 +83,7 @@ func TestBootstrap_Round(t *testing.T) {
 		"a cluster, strange answer": {see: fakeGossip{seen: []gossipNode{here("z", "c")}}, fails: "does not understand", answer: votes},
 		"two clusters":              {see: fakeGossip{seen: []gossipNode{here("y", "c"), here("z", "d")}}, answer: takes, fails: "different clusters"},
 		"data, other cluster":       {see: fakeGossip{contacts: other}, data: true, fails: "correct --join"},
-		"data, other and nobody":    {see: fakeGossip{contacts: append([]contactResult{{addr: "y:1", outcome: contactUnreachable}}, other...)}, data: true, waits: "nobody answers at y:1"},
+		"data, other and nobody":    {see: fakeGossip{contacts: append([]contactResult{{addr: "y:1", outcome: contactUnreachable}}, other...)}, data: true, waits: "no node answers at y:1"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestIdentity(t *testing.T) {
 		t.Errorf("and then %+v", again)
 	}
 	for says, cfg := range map[string]Config{
-		"needs --join": {BootstrapExpect: 3}, "can't be opened as": {NodeName: "b"}, "fixed when it was made": {Shards: 4},
+		"needs --join": {BootstrapExpect: 3}, "can't be opened as": {NodeName: "b"}, "fixed when it was created": {Shards: 4},
 	} {
 		cfg.Store = store
 		if _, err := identify(cfg); err == nil || !strings.Contains(err.Error(), says) {

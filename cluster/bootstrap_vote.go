@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// tryForm has nodes with empty data form a cluster together: the one with the
-// lowest name does, when it sees as many as are expected and each of them votes
-// itself to it. A node votes for one at a time and forms nothing itself
-// meanwhile, so that two that see different parts of the others don't both form.
-// (With twice the expected number of nodes they might.)
+// tryForm lets nodes with empty data form a cluster together. The node with the lowest name forms
+// it when it sees as many nodes as expected and each of them votes for it. A node votes for one
+// candidate at a time and forms nothing itself meanwhile, so that two nodes that see different
+// parts of the others do not both form a cluster. (With twice the expected number of nodes they
+// might.)
 func (f *bootstrap) tryForm(ctx context.Context, live []gossipNode) (reason string, err error) {
 	self := f.cfg.Self()
 	waiting := latestStarted(live)
 	if here := len(waiting) + 1; here < f.cfg.Expect {
-		return fmt.Sprintf("%d of the %d nodes of --bootstrap-expect are here: %s", here, f.cfg.Expect, nodeNames(self.Name, waiting)), nil
+		return fmt.Sprintf("%d of the %d nodes of --bootstrap-expect run: %s", here, f.cfg.Expect, nodeNames(self.Name, waiting)), nil
 	}
 	lowest := slices.MinFunc(waiting, func(a, b gossipNode) int { return cmp.Compare(a.Node, b.Node) })
 	switch {
@@ -32,13 +32,12 @@ func (f *bootstrap) tryForm(ctx context.Context, live []gossipNode) (reason stri
 		if err := pause(ctx, f.times.settle-moment); err != nil {
 			return "", fmt.Errorf("wait for a cluster: %w", err)
 		}
-		return "the nodes have just met", nil
+		return "the nodes have met only now", nil
 	}
 	return f.requestVotes(ctx, self, waiting)
 }
 
-// requestVotes asks the others for their votes and forms a cluster when it has
-// enough.
+// requestVotes asks the other nodes for their votes and forms a cluster when it has enough.
 func (f *bootstrap) requestVotes(ctx context.Context, self record, waiting []gossipNode) (reason string, err error) {
 	began := time.Now()
 	if err := f.vote(self); err != nil {
@@ -54,13 +53,13 @@ func (f *bootstrap) requestVotes(ctx context.Context, self record, waiting []gos
 		case err != nil:
 			reason = fmt.Sprintf("node %q at %s does not let this node form the cluster: %v", s.Node, s.Peer, err)
 		case reply.Cluster != "":
-			// It has a cluster that gossip has yet to tell of.
+			// The node has a cluster that gossip does not show yet.
 			return fmt.Sprintf("node %q belongs to a cluster", s.Node), nil
 		case reply.Voted:
 			votes++
 		}
 	}
-	// Votes run out; what took long may not stand any more.
+	// Votes expire. After a slow round some may have expired already.
 	if votes < f.cfg.Expect || time.Since(began) > f.times.voteTTL/2 {
 		f.withdrawVote(self)
 		return reason, nil
@@ -73,7 +72,7 @@ func (f *bootstrap) requestVotes(ctx context.Context, self record, waiting []gos
 	}, "formed a cluster")
 }
 
-// vote keeps this node to one candidate for a while.
+// vote binds this node to one candidate until the vote expires.
 func (f *bootstrap) vote(candidate record) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -85,7 +84,7 @@ func (f *bootstrap) vote(candidate record) error {
 	return nil
 }
 
-// withdrawVote frees this node of a vote to itself that led to nothing.
+// withdrawVote ends a vote of this node for itself.
 func (f *bootstrap) withdrawVote(self record) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,8 +93,8 @@ func (f *bootstrap) withdrawVote(self record) {
 	}
 }
 
-// handleVote answers rpcJoin on a node that belongs to no cluster; registry
-// answers it on one that does, see answerJoin.
+// handleVote handles rpcJoin on a node without a cluster. On a member the registry handles it, see
+// answerJoin.
 func (f *bootstrap) handleVote(_ context.Context, _ string, body []byte) ([]byte, error) {
 	var request joinRequest
 	if err := json.Unmarshal(body, &request); err != nil {
@@ -120,7 +119,7 @@ func (f *bootstrap) handleVote(_ context.Context, _ string, body []byte) ([]byte
 	return json.Marshal(joinReply{Voted: true})
 }
 
-// answerJoin is the handler of rpcJoin.
+// answerJoin handles rpcJoin.
 func answerJoin(f *bootstrap, r *registry) rpcHandler {
 	return func(ctx context.Context, from string, body []byte) ([]byte, error) {
 		if f.identity().joined() {
@@ -130,8 +129,8 @@ func answerJoin(f *bootstrap, r *registry) rpcHandler {
 	}
 }
 
-// latestStarted leaves of each node's processes the last started; live has them in that
-// order.
+// latestStarted keeps, of the processes of each node, the one started last. alive returns them in
+// that order.
 func latestStarted(live []gossipNode) []gossipNode {
 	return slices.CompactFunc(slices.Clone(live), func(a, b gossipNode) bool { return a.Node == b.Node && a.Instance == b.Instance })
 }

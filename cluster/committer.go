@@ -7,13 +7,13 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// proposal is a batch that waits, with whom to tell.
+// proposal is a batch that waits, with its callback.
 type proposal struct {
 	batch []byte
 	done  func(error)
 }
 
-// refusal is a proposal that will not be made.
+// refusal is a proposal that was refused, with its callback.
 type refusal struct {
 	done func(error)
 	err  error
@@ -31,30 +31,30 @@ type applier interface {
 	Apply(data []byte) raft.ApplyFuture
 }
 
-// committer turns a shard's proposals into Raft entries. While entries are in
-// flight, what arrives is merged into the next one: under load an entry carries
-// many batches and costs one fsync and one pass through Raft.
+// committer turns a shard's proposals into Raft entries. While entries are in flight, new proposals
+// are merged into the next entry: under load an entry carries many batches and costs one fsync and
+// one pass through Raft.
 //
-// submit makes entries and answers refusals; settle waits for entries in order and
-// answers their proposals.
+// Two goroutines run: submit makes entries and answers refused proposals; awaitEntries waits for
+// entries in order and answers their proposals.
 type committer struct {
 	to     applier
 	tuning *tuning
 
-	wake     chan struct{} // capacity 1: there is something to look at
+	wake     chan struct{} // capacity 1: there is work for submit
 	slots    chan struct{} // one token per entry in flight
 	inFlight chan *entry   // in the order of the log; as many as there are slots
 	quit     chan struct{}
 	ended    sync.WaitGroup
 
 	mu       sync.Mutex
-	epoch    uint64 // 0: nothing is taken
-	closed   bool   // submit is not there, or going
+	epoch    uint64 // 0: no proposal is accepted
+	closed   bool   // submit does not run, or is about to end
 	queue    []proposal
 	bytes    int
-	refusals []refusal // as many as callers wait for an answer; drained at once
+	refusals []refusal // at most one per caller that waits; drained at once
 
-	pool sync.Pool // *entry with buffers to use again
+	pool sync.Pool // *entry with buffers to reuse
 
 	entries, batches atomic.Uint64
 }
@@ -73,7 +73,7 @@ func newCommitter(to applier, t *tuning) *committer {
 	return c
 }
 
-// run starts the committer's goroutines; end stops them.
+// run starts the committer's goroutines; stop stops them.
 func (c *committer) run() {
 	c.mu.Lock()
 	c.closed = false
@@ -83,14 +83,15 @@ func (c *committer) run() {
 	go c.awaitEntries()
 }
 
-// beginEpoch takes proposals of an epoch from now on.
+// beginEpoch accepts proposals of an epoch from now on.
 func (c *committer) beginEpoch(epoch uint64) {
 	c.mu.Lock()
 	c.epoch = epoch
 	c.mu.Unlock()
 }
 
-// endEpoch takes no more, and refuses what waits. What is in flight runs its course.
+// endEpoch accepts no more proposals and refuses those in the queue. Entries in flight are still
+// answered.
 func (c *committer) endEpoch() {
 	c.mu.Lock()
 	c.epoch = 0
@@ -102,7 +103,7 @@ func (c *committer) endEpoch() {
 	c.signal()
 }
 
-// drain returns when what was in flight is decided; the committer must be shut.
+// drain returns when no entry is in flight. The caller has ended the epoch.
 func (c *committer) drain() {
 	for range cap(c.slots) {
 		c.slots <- struct{}{}
@@ -112,7 +113,7 @@ func (c *committer) drain() {
 	}
 }
 
-// stop shuts the committer for good and returns when everything is answered.
+// stop ends the committer for good. It returns when every proposal is answered.
 func (c *committer) stop() {
 	c.endEpoch()
 	c.mu.Lock()
@@ -126,7 +127,7 @@ func (c *committer) stop() {
 
 func (c *committer) propose(epoch uint64, batch []byte, done func(error)) {
 	c.mu.Lock()
-	if c.closed { // nobody is left to answer on another goroutine
+	if c.closed { // no goroutine is left to answer
 		c.mu.Unlock()
 		done(errClosing)
 		return
@@ -166,7 +167,7 @@ func (c *committer) submit() {
 		c.mu.Lock()
 		refused := c.refusals
 		c.refusals = nil
-		var slots chan struct{} // nil, which blocks, while nothing waits
+		var slots chan struct{} // nil blocks: the queue is empty
 		if len(c.queue) > 0 {
 			slots = c.slots
 		}
@@ -192,7 +193,7 @@ func (c *committer) submit() {
 	}
 }
 
-// nextEntry merges what waits, up to an entry's bounds; nil when nothing does.
+// nextEntry merges proposals of the queue, up to the bounds of an entry; nil if the queue is empty.
 func (c *committer) nextEntry() *entry {
 	e := c.pool.Get().(*entry)
 	c.mu.Lock()
@@ -230,7 +231,7 @@ func (c *committer) nextEntry() *entry {
 	return e
 }
 
-// keptBuffer is the largest entry buffer that is used again.
+// maxPooledBuffer is the size of the largest buffer that is reused.
 const maxPooledBuffer = 256 << 10
 
 func (c *committer) awaitEntries() {
@@ -238,8 +239,8 @@ func (c *committer) awaitEntries() {
 	for e := range c.inFlight {
 		err := e.future.Error()
 		if err == nil {
-			// The commit point: a quorum has the entry on disk and this node's state
-			// shows it. From here on the proposers may tell the world.
+			// The commit point: a quorum has the entry on disk and this node's state shows it. From
+			// here on the proposers may answer their callers.
 			err, _ = e.future.Response().(error)
 		}
 		if err != nil {
@@ -251,7 +252,7 @@ func (c *committer) awaitEntries() {
 		}
 		clear(e.proposals)
 		e.proposals, e.future = e.proposals[:0], nil
-		// After a failure Raft may hold on to the bytes.
+		// After a failure Raft may still hold the bytes.
 		if err != nil || cap(e.data) > maxPooledBuffer {
 			e.data = nil
 		}
@@ -259,7 +260,7 @@ func (c *committer) awaitEntries() {
 	}
 }
 
-// queued is the number of proposals in the queue, and their bytes.
+// queued returns the number of proposals in the queue, and their bytes.
 func (c *committer) queued() (batches, bytes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-// compactor keeps the logs short: when a shard's log, or all together, have grown
-// past their bounds since the last snapshot, it has the state flushed, that
-// recorded, and the logs truncated. A restart reads at most that much.
+// compactor keeps the logs short. When the log of one shard, or all logs together, have grown past
+// a bound since the last snapshot, it flushes the state, records a snapshot and truncates the logs.
+// A restart reads at most that much log.
 type compactor struct {
 	tuning *tuning
 	logger *slog.Logger
 	groups func() []*group
-	// compactLog gives back the space of what was truncated.
+	// compactLog gives back the disk space of truncated entries.
 	compactLog func(context.Context) error
 
 	total atomic.Int64  // bytes of log since the last snapshots, all shards
 	wake  chan struct{} // capacity 1
-	// ctx ends with the compactor.
+	// ctx ends when the compactor stops.
 	ctx    context.Context
 	cancel context.CancelFunc
 	ended  chan struct{}
 
-	reclaimNow atomic.Bool // of space: truncate what there is
+	reclaimNow atomic.Bool // disk space is short: truncate every log
 }
 
-// compactRetry is how long after a failure nothing is tried.
+// compactRetry is the pause after a failure.
 const compactRetry = 10 * time.Second
 
 func (c *compactor) grown(added, sum int64) {
@@ -43,7 +43,7 @@ func (c *compactor) grown(added, sum int64) {
 
 func (c *compactor) shrunk(covered int64) { c.total.Add(-covered) }
 
-// reclaim has every log truncated and its space given back. It does not block.
+// reclaim truncates every log and gives its space back. It does not block.
 func (c *compactor) reclaim() {
 	c.reclaimNow.Store(true)
 	select {
@@ -71,8 +71,8 @@ func (c *compactor) run() {
 	}
 }
 
-// compact snapshots the groups that hold the most, at once, so that they share a
-// flush. False when one failed.
+// compact makes snapshots of the groups with the longest logs, at the same time, so that they share
+// a flush. It returns false if one failed.
 func (c *compactor) compact() bool {
 	least := c.tuning.snapshotBytes
 	groups := c.groups()
@@ -98,7 +98,7 @@ func (c *compactor) compact() bool {
 		snapshots.Go(func() {
 			if err := g.snapshot(); err != nil {
 				failed.Store(true)
-				g.logger.Warn("a log could not be truncated", "error", err)
+				g.logger.Warn("could not truncate a log", "error", err)
 			}
 		})
 	}
@@ -106,13 +106,13 @@ func (c *compactor) compact() bool {
 	if short {
 		if err := c.compactLog(c.ctx); err != nil && c.ctx.Err() == nil {
 			failed.Store(true)
-			c.logger.Warn("space of the logs could not be given back", "error", err)
+			c.logger.Warn("could not give back the logs' disk space", "error", err)
 		}
 	}
 	return !failed.Load()
 }
 
-// stop stops the compactor and waits for the snapshots it is making.
+// stop ends the compactor and waits for snapshots under way.
 func (c *compactor) stop(ctx context.Context) error {
 	c.cancel()
 	select {

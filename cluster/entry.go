@@ -5,8 +5,7 @@ import (
 	"errors"
 )
 
-// An entry is what a Raft command of a shard holds: kind (1 byte), epoch (8, big
-// endian), body.
+// A Raft command of a shard is an entry: kind (1 byte), epoch (8, big endian), body.
 const (
 	entryBatch   byte = 1 // body: a Pebble batch
 	entryClaim   byte = 2 // body: the claiming node's name
@@ -15,12 +14,12 @@ const (
 
 const (
 	entryHeader = 1 + 8
-	// batchHeader starts every Pebble batch: sequence number (8 bytes, zero until it
-	// is committed), count of operations (4, little endian).
+	// batchHeader is the size of a Pebble batch's header: sequence number (8 bytes, zero until the
+	// commit), count of operations (4, little endian).
 	batchHeader = 8 + 4
 )
 
-var errEntry = errors.New("cluster: replicated entry of an unknown form")
+var errEntry = errors.New("cluster: replicated entry of an unknown format")
 
 func appendEntry(dst []byte, kind byte, epoch uint64, body string) []byte {
 	dst = binary.BigEndian.AppendUint64(append(dst, kind), epoch)
@@ -34,7 +33,7 @@ func splitEntry(data []byte) (kind byte, epoch uint64, body []byte, err error) {
 	return data[0], binary.BigEndian.Uint64(data[1:]), data[entryHeader:], nil
 }
 
-// mergedSize is the length of the entry that mergeBatches makes.
+// mergedSize returns the length of the entry that mergeBatches makes.
 func mergedSize(proposals []proposal) int {
 	size := entryHeader + batchHeader
 	for _, p := range proposals {
@@ -43,8 +42,8 @@ func mergedSize(proposals []proposal) int {
 	return size
 }
 
-// mergeBatches appends one entry with the operations of all proposals, in order,
-// behind one batch header: they become visible together, and each of them whole.
+// mergeBatches appends one entry with the operations of all proposals, in order, behind one batch
+// header. They become visible together.
 func mergeBatches(dst []byte, epoch uint64, proposals []proposal) []byte {
 	dst = appendEntry(dst, entryBatch, epoch, "")
 	header := len(dst)

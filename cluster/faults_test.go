@@ -196,7 +196,7 @@ func TestFaults_MembersAreChangedWithCare(t *testing.T) {
 	w.isolate(true, "b", "a", "c")
 	until(t, "b counts as silent", func() bool {
 		err := a.changeReplica(t.Context(), 1, replicaChange{replicaTransfer, "b"})
-		return err != nil && bytes.Contains([]byte(err.Error()), []byte("no voter"))
+		return err != nil && bytes.Contains([]byte(err.Error()), []byte("not a voter"))
 	})
 	owner := w.owner(t, 1, "a", "c")
 	other := namesBut([]string{"a", "c"}, owner.Name())[0]

@@ -5,18 +5,18 @@ import (
 	"sync/atomic"
 )
 
-// flusher flushes the state instance for all shards: who asks while a flush runs
-// shares the next one, and nothing is flushed twice.
+// flusher flushes the state instance for all shards. Calls during a flush share the next flush, and
+// nothing is flushed twice.
 type flusher struct {
 	do func() error
 
 	writes atomic.Uint64 // batches committed
 
-	flushMu sync.Mutex // held through a flush
-	flushed uint64     // writes before the last flush began; under turn
+	flushMu sync.Mutex // held during a flush
+	flushed uint64     // writes before the last flush began; under flushMu
 
 	mu   sync.Mutex
-	next *flushRound // not begun yet
+	next *flushRound // round that has not begun yet
 }
 
 type flushRound struct {
@@ -24,11 +24,11 @@ type flushRound struct {
 	err  error
 }
 
-// written is called after a batch is committed: counted before, a flush could
-// pass between and count it as flushed.
+// written is called after a batch is committed. If it were called before, a flush in between would
+// count the batch as flushed.
 func (f *flusher) written() { f.writes.Add(1) }
 
-// flush returns when everything committed before the call is durable.
+// flush returns when every batch committed before the call is durable.
 func (f *flusher) flush() error {
 	f.mu.Lock()
 	round := f.next

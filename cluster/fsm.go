@@ -11,11 +11,11 @@ import (
 	"switchyard/storage"
 )
 
-// applyBytes is where one Pebble batch made of several entries ends, well below
-// half a memtable.
+// applyBytes is the size from which a Pebble batch takes no more entries. It is well below half a
+// memtable.
 const applyBytes = 1 << 20
 
-// logOverhead is roughly what an entry takes on disk beside its data.
+// logOverhead is about the disk space of an entry beside its data.
 const logOverhead = 64
 
 // stateMachine writes a shard's committed entries into the state instance. It
@@ -24,16 +24,16 @@ type stateMachine struct {
 	shard   storage.Shard
 	db      *pebble.DB
 	flusher *flusher
-	fail    func(error) // told once; must not block
-	// grown is told how many bytes of log were added, with this shard's sum since the
-	// last snapshot, and shrunk how many a snapshot covered. They must not block.
+	fail    func(error) // called once; must not block
+	// grown is called with the number of bytes added to the log and the shard's sum since the last
+	// snapshot, shrunk with the number of bytes that a snapshot covered. They must not block.
 	grown  func(added, sum int64)
 	shrunk func(covered int64)
 
 	snapshots *snapshotStore
 	guard     installGuard
-	// needsReopen is told that Raft's member must be made anew before it can follow the
-	// log again. It must not block.
+	// needsReopen is called when Raft's member must be reopened before it can follow the log again.
+	// It must not block.
 	needsReopen func()
 
 	// Owned by Raft's state machine goroutine.
@@ -43,11 +43,11 @@ type stateMachine struct {
 	key   []byte
 	row   []byte
 
-	applied atomic.Uint64 // at.applied, for others to see
+	applied atomic.Uint64 // copy of at.applied for other goroutines
 	pending atomic.Int64  // bytes of log since the last snapshot
 
 	pendingMu sync.Mutex // held while pending is reduced
-	installs  int        // snapshots put in place; under settling
+	installs  int        // snapshots installed; under pendingMu
 }
 
 func newStateMachine(store *storage.Store, shard storage.Shard, f *flusher) (*stateMachine, error) {
@@ -61,9 +61,9 @@ func newStateMachine(store *storage.Store, shard storage.Shard, f *flusher) (*st
 	return m, nil
 }
 
-// claimed is the answer to a Claim.
+// claimed is the result of a Claim entry.
 type claimed struct {
-	// settled: nobody else may still answer reads from an older epoch.
+	// settled is set if no other node can hold a read lease of an older epoch.
 	settled bool
 }
 
@@ -104,7 +104,7 @@ func (m *stateMachine) ApplyBatch(logs []*raft.Log) []any {
 		}
 		result, err := m.apply(batch, &next, l)
 		if err != nil {
-			// What the open batch holds is in the log, and comes again at the next start.
+			// The entries of the open batch are in the log and are applied again at the next start.
 			m.discard(batch)
 			batch = nil
 			m.halt(fmt.Errorf("apply entry %d of shard %d: %w", l.Index, m.shard, err))
@@ -126,7 +126,7 @@ func (m *stateMachine) ApplyBatch(logs []*raft.Log) []any {
 // Apply applies one entry.
 func (m *stateMachine) Apply(l *raft.Log) any { return m.ApplyBatch([]*raft.Log{l})[0] }
 
-// apply adds one entry to batch and moves next behind it.
+// apply adds one entry to batch and advances next.
 func (m *stateMachine) apply(batch *pebble.Batch, next *position, l *raft.Log) (any, error) {
 	if l.Type != raft.LogCommand { // a change of the group's members
 		next.applied = l.Index
@@ -139,10 +139,9 @@ func (m *stateMachine) apply(batch *pebble.Batch, next *position, l *raft.Log) (
 	next.applied = l.Index
 	switch kind {
 	case entryClaim:
-		// A claim that lingered into a later term of the same leader names an epoch
-		// that is not this entry's: the claimer tries again.
-		// One that repeats the standing claim is as good as that, but not after a release:
-		// who served the epoch until then may still propose in it.
+		// A claim that stayed in the queue into a later term of the same leader has another epoch
+		// than the entry's term: the node claims again. A repeated claim of the current epoch is
+		// accepted, but not after a release: actors of the released epoch may still propose in it.
 		if epoch != l.Term || epoch < next.epoch || epoch == next.epoch && (string(body) != next.owner || next.released) {
 			return errFenced, nil
 		}
@@ -155,7 +154,7 @@ func (m *stateMachine) apply(batch *pebble.Batch, next *position, l *raft.Log) (
 		next.released = true
 		return nil, nil
 	case entryBatch:
-		// The fence: a deposed owner's late batch is refused on every replica alike.
+		// The fence: every replica refuses a deposed owner's late batch.
 		if epoch != next.epoch || next.released {
 			return errFenced, nil
 		}
@@ -167,13 +166,13 @@ func (m *stateMachine) apply(batch *pebble.Batch, next *position, l *raft.Log) (
 		if err := batch.Apply(&m.entry, nil); err != nil {
 			return nil, err
 		}
-		next.settled = true // who writes has waited
+		next.settled = true // an owner that writes has waited out older leases
 		return nil, nil
 	}
 	return nil, fmt.Errorf("%w: kind %d", errEntry, kind)
 }
 
-// write commits batch with the position it leads to.
+// write commits batch with its position.
 func (m *stateMachine) write(batch *pebble.Batch, next position) error {
 	m.row = next.append(m.row[:0])
 	err := batch.Set(m.key, m.row, nil)
@@ -193,18 +192,18 @@ func (m *stateMachine) write(batch *pebble.Batch, next position) error {
 	return nil
 }
 
-// discard closes a batch after a failure that is reported already.
+// discard closes a batch after a failure that was reported.
 func (m *stateMachine) discard(batch *pebble.Batch) { _ = batch.Close() }
 
-// halt ends the shard's service on this node: going on after an entry that could
-// not be applied would make this replica differ from the others in silence.
+// halt stops serving the shard on this node: a replica that skipped an entry would silently differ
+// from the others.
 func (m *stateMachine) halt(err error) {
 	m.err = &Error{message: "the shard's state could not follow its log", cause: err}
 	m.fail(m.err)
 }
 
-// snapshotCovered notes that a snapshot covered so many bytes of the log. The snapshot was
-// begun after so many installs: one more since has settled everything.
+// snapshotCovered subtracts the bytes of log that a snapshot covered. installs is the number of
+// installs when the snapshot began: an install since then has already reset the count.
 func (m *stateMachine) snapshotCovered(covered int64, installs int) {
 	m.pendingMu.Lock()
 	defer m.pendingMu.Unlock()
@@ -215,7 +214,7 @@ func (m *stateMachine) snapshotCovered(covered int64, installs int) {
 	m.shrunk(covered)
 }
 
-// Snapshot notes that the state stands at the last entry applied.
+// Snapshot records the position of the last entry applied.
 func (m *stateMachine) Snapshot() (raft.FSMSnapshot, error) {
 	if m.err != nil {
 		return nil, m.err
@@ -225,21 +224,21 @@ func (m *stateMachine) Snapshot() (raft.FSMSnapshot, error) {
 	return &snapshot{machine: m, covered: m.pending.Load(), installs: m.installs}, nil
 }
 
-// snapshot makes what was applied durable, so that the log before it may go.
+// snapshot makes the applied entries durable, so that the log before them may be truncated.
 type snapshot struct {
 	machine  *stateMachine
 	covered  int64
 	installs int
 }
 
-// Persist flushes the state; only then is the snapshot recorded.
+// Persist flushes the state and then records the snapshot.
 func (s *snapshot) Persist(sink raft.SnapshotSink) error {
 	if err := s.machine.flusher.flush(); err != nil {
 		return err
 	}
 	own, ok := sink.(*snapshotSink)
 	if !ok {
-		return fmt.Errorf("cluster: a snapshot of shard %d goes to a foreign store", s.machine.shard)
+		return fmt.Errorf("cluster: the sink of a snapshot of shard %d is of another type", s.machine.shard)
 	}
 	if err := own.record(); err != nil {
 		return err
@@ -248,5 +247,5 @@ func (s *snapshot) Persist(sink raft.SnapshotSink) error {
 	return nil
 }
 
-// Release does nothing: a snapshot holds nothing.
+// Release does nothing: a snapshot holds no resources.
 func (s *snapshot) Release() {}

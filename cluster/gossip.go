@@ -18,14 +18,14 @@ import (
 type gossipConfig struct {
 	Bind      string // host:port; port 0 takes a free one
 	Advertise string // host; empty: see advertisedHost
-	Key       []byte // encrypts; nil: in clear
+	Key       []byte // encrypts gossip; nil: plain text
 	Seeds     []string
-	// Self is what the others are told of this node.
+	// Self is this node's metadata, which gossip spreads.
 	Self nodeMeta
 	// Known lists the registered nodes that were not removed.
 	Known func() []record
-	// Reachable tells whether a node answers on its peer port right now, self
-	// excluded. Nil: only gossip is asked.
+	// Reachable reports whether another node answers on its peer port. Nil means that only gossip
+	// decides.
 	Reachable func(node string) bool
 	Logger    *slog.Logger
 
@@ -34,32 +34,32 @@ type gossipConfig struct {
 
 // gossipTimes are the times that tests change.
 type gossipTimes struct {
-	rejoinEvery  time.Duration // between tries to reach members that are gone
-	statusEvery  time.Duration // between looks at who answers
-	deadAfter    time.Duration // a member that does not answer this long is dead, whatever gossip says
-	leaveTimeout time.Duration // at most, to say goodbye
+	rejoinEvery  time.Duration // pause between tries to reach missing members
+	statusEvery  time.Duration // pause between updates of the members' states
+	deadAfter    time.Duration // silence after which a member is dead, whatever gossip says
+	leaveTimeout time.Duration // bound of announcing the departure
 }
 
-// gossip is who is there: what this node hears of others by gossip. It says
-// nothing of who belongs to the cluster, see registry.
+// gossip knows which nodes are running. It does not know which nodes belong to the cluster, see
+// registry.
 type gossip struct {
 	cfg   gossipConfig
 	times gossipTimes
 	list  *memberlist.Memberlist
-	name  string // this process's in memberlist
-	addr  string // address others reach it at
-	ip    net.IP // that address as memberlist knows it
+	name  string // this process's name in memberlist
+	addr  string // address at which others reach it
+	ip    net.IP // the same address in memberlist
 	port  int
 	state *gossipState
 
 	mu       sync.Mutex
-	observed map[string]observation // by node; of the registered ones
+	observed map[string]observation // registered nodes, by name
 
 	stop context.CancelFunc
 	done sync.WaitGroup
 }
 
-// newGossip listens for gossip. It reaches for nobody before run or contact.
+// newGossip listens for gossip. It contacts no other node before run or contact.
 func newGossip(cfg gossipConfig) (*gossip, error) {
 	m := &gossip{
 		cfg:      cfg,
@@ -78,9 +78,8 @@ func newGossip(cfg gossipConfig) (*gossip, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look up --advertise %q: %w", reached, err)
 	}
-	// The time of the start in the name makes a restart a member of its own to
-	// memberlist: it is heard at once, also at another address, while the member
-	// that it was is still being given up.
+	// The start time in the name makes a restarted process a new member to memberlist. Its messages
+	// count at once, also from another address, while memberlist still waits for the old process.
 	m.name = cfg.Self.Node + "/" + shortInstance(cfg.Self.Instance) + "/" + strconv.FormatInt(time.Now().UnixMilli(), 36)
 	m.state = newGossipState(m.name, cfg.Self)
 	if _, err := m.state.self.encode(); err != nil {
@@ -101,15 +100,15 @@ func newGossip(cfg gossipConfig) (*gossip, error) {
 	if m.list, err = memberlist.Create(conf); err != nil {
 		return nil, fmt.Errorf("listen for gossip at %s: %w", cfg.Bind, err)
 	}
-	m.ip, m.port = ip, conf.BindPort // memberlist writes the free port it took
+	m.ip, m.port = ip, conf.BindPort // memberlist sets the port that it took
 	m.addr = net.JoinHostPort(reached, strconv.Itoa(m.port))
 	return m, nil
 }
 
-// shortInstance tells instances of one name apart to people.
+// shortInstance shortens an instance id for people.
 func shortInstance(instance string) string { return instance[:min(8, len(instance))] }
 
-// run keeps reaching for members that are gone, until close.
+// run keeps contacting members that are missing, until close.
 func (m *gossip) run() {
 	ctx, stop := context.WithCancel(context.Background())
 	m.stop = stop
@@ -134,40 +133,40 @@ func (m *gossip) maintain(ctx context.Context) {
 	}
 }
 
-// update changes what the others are told of this node, as when it has joined.
+// update changes this node's metadata, for example when it has joined a cluster.
 func (m *gossip) update(self nodeMeta) error {
 	if _, err := self.encode(); err != nil {
 		return err
 	}
 	m.state.setSelf(self)
-	// It is queued for gossip; an error only says that nobody has it yet.
+	// The update is queued for gossip. An error only means that no node has it yet.
 	if err := m.list.UpdateNode(time.Nanosecond); err != nil {
-		m.cfg.Logger.Debug("tell the members of a change", "error", err)
+		m.cfg.Logger.Debug("spread this node's new metadata by gossip", "error", err)
 	}
 	return nil
 }
 
-// close says goodbye, so that the others know this node as left and not as dead,
-// and ends.
+// close announces the departure, so that the others list this node as left and not as dead, and
+// ends gossip.
 func (m *gossip) close() error {
 	if m.stop != nil {
 		m.stop()
 	}
 	m.done.Wait()
-	// Gossip tells that a member is gone and hides whether it left: tell that beside
-	// it.
+	// Memberlist reports that a member is gone but hides whether it left. A message beside it says
+	// so.
 	for _, s := range m.alive() {
 		if err := m.list.SendToAddress(memberlist.Address{Addr: s.addr, Name: s.name}, append([]byte{messageLeaving}, m.name...)); err != nil {
-			m.cfg.Logger.Debug("say goodbye", "to", s.Node, "error", err)
+			m.cfg.Logger.Debug("announce the departure by gossip", "to", s.Node, "error", err)
 		}
 	}
 	if err := m.list.Leave(m.times.leaveTimeout); err != nil {
-		m.cfg.Logger.Debug("say goodbye", "error", err)
+		m.cfg.Logger.Debug("announce the departure by gossip", "error", err)
 	}
 	return m.shutdown()
 }
 
-// shutdown ends without a word.
+// shutdown ends gossip without announcing it.
 func (m *gossip) shutdown() error {
 	if m.stop != nil {
 		m.stop()
@@ -180,21 +179,21 @@ func (m *gossip) shutdown() error {
 	return nil
 }
 
-// alive lists who gossip says is there beside this node, of any cluster or none, by
-// name.
+// alive lists the processes that gossip shows as running beside this one, of any cluster or none,
+// by name.
 func (m *gossip) alive() []gossipNode { return m.state.alive() }
 
-// changes is closed when somebody came, went or changed.
+// changes returns a channel that is closed when a process came, went or changed.
 func (m *gossip) changes() <-chan struct{} { return m.state.changes() }
 
-// resolve gives a node's peer address as gossip has it.
+// resolve returns a node's peer address as gossip has it.
 func (m *gossip) resolve(node string) (addr string, ok bool) {
 	seen, ok := m.state.latest(node, m.state.cluster())
 	return seen.Peer, ok && seen.Peer != ""
 }
 
-// gossipLog hands memberlist's log on. All of it is detail: what an operator has to
-// know is said elsewhere.
+// gossipLog forwards memberlist's log at debug level. Messages for an operator are logged
+// elsewhere.
 type gossipLog struct{ to *slog.Logger }
 
 // Write logs a line.
@@ -207,7 +206,7 @@ func (l gossipLog) Write(line []byte) (int, error) {
 func ParseGossipKey(text string) ([]byte, error) {
 	key, err := decodeBase64(strings.TrimSpace(text))
 	if err != nil || len(key) != 16 && len(key) != 24 && len(key) != 32 {
-		// The key itself stays out of the message.
+		// The message must not contain the key.
 		return nil, errors.New("cluster: a gossip key is base64 of 16, 24 or 32 random bytes; make one with: openssl rand -base64 32")
 	}
 	return key, nil

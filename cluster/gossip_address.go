@@ -9,8 +9,7 @@ import (
 	"strconv"
 )
 
-// gossipBind splits the address to listen at; the host comes back as an IP
-// address.
+// gossipBind splits the address to listen at. It returns the host as an IP address.
 func gossipBind(addr string) (host string, port int, err error) {
 	host, text, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -30,9 +29,9 @@ func gossipBind(addr string) (host string, port int, err error) {
 	return ip.String(), int(number), nil
 }
 
-// advertisedHost is the host others reach a port at: what the operator says, or
-// the address it is bound to, or the first private one of the machine when it is
-// bound to all.
+// advertisedHost returns the host at which others reach a port: the operator's setting, or the
+// address that the port is bound to, or the machine's first private address if the port is bound to
+// all.
 func advertisedHost(advertise, bound string) (string, error) {
 	if advertise != "" {
 		return advertise, nil
@@ -49,10 +48,10 @@ func advertisedHost(advertise, bound string) (string, error) {
 			return n.IP.String(), nil
 		}
 	}
-	return "", errors.New("cluster: the machine has no private address: say with --advertise under which host the other nodes reach it")
+	return "", errors.New("cluster: the machine has no private address: set --advertise to the host at which other nodes reach it")
 }
 
-// advertised is the address others reach a listener at.
+// advertised returns the address at which others reach a listener.
 func advertised(advertise string, bound net.Addr) (string, error) {
 	host, port, err := net.SplitHostPort(bound.String())
 	if err != nil {
@@ -64,8 +63,8 @@ func advertised(advertise string, bound net.Addr) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// lookupOne gives one IP address of a host, an IPv4 one if there is any: gossip is
-// bound to and known by one.
+// lookupOne returns one IP address of a host, an IPv4 address if there is one: gossip binds to one
+// address and is known by it.
 func lookupOne(host string) (net.IP, error) {
 	if ip := net.ParseIP(host); ip != nil {
 		return ip, nil
@@ -84,7 +83,7 @@ func lookupOne(host string) (net.IP, error) {
 	return found[0], nil
 }
 
-// decodeBase64 takes the standard and the URL alphabet, padded or not.
+// decodeBase64 accepts the standard and the URL alphabet, padded or not.
 func decodeBase64(text string) ([]byte, error) {
 	var out []byte
 	err := error(nil)

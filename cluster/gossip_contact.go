@@ -17,31 +17,31 @@ const (
 	lookupTimeout = 3 * time.Second
 )
 
-// contactOutcome is what came of reaching for an address.
+// contactOutcome is the outcome of contacting an address.
 type contactOutcome int
 
 const (
 	contactOK           contactOutcome = iota // gossip was exchanged
-	contactUnreachable                        // no answer, or no such name
-	contactOtherKey                           // the other side has another gossip key
-	contactOtherCluster                       // the other side is of another cluster
+	contactUnreachable                        // no answer, or the name can't be looked up
+	contactOtherKey                           // the other side uses another gossip key
+	contactOtherCluster                       // the other side belongs to another cluster
 )
 
-// contactResult is one address reached for, or one name that could not be looked up.
+// contactResult is the outcome for one address, or for one name that could not be looked up.
 type contactResult struct {
 	addr    string
 	outcome contactOutcome
-	cluster string // contactForeign: the other side's
+	cluster string // set for contactOtherCluster
 	err     error
 }
 
-// contactSeeds reaches for the configured addresses, without this node's own.
+// contactSeeds contacts the addresses of --join, without this node's own.
 func (m *gossip) contactSeeds(ctx context.Context) []contactResult {
 	return m.contact(ctx, m.cfg.Seeds)
 }
 
-// contact looks the addresses up and exchanges gossip with each that is not this
-// process's own. It takes a few seconds when nobody answers.
+// contact looks the addresses up and exchanges gossip with each except this process's own. It takes
+// a few seconds if no node answers.
 func (m *gossip) contact(ctx context.Context, addrs []string) []contactResult {
 	var targets []string
 	var out []contactResult
@@ -78,8 +78,8 @@ func (m *gossip) contactAddr(ctx context.Context, addr string) contactResult {
 		c.cluster, _, _ = strings.Cut(foreign, ".")
 		return c
 	}
-	// What memberlist says of a stream it can't read, in the order: both have keys,
-	// only the other has, only this node has.
+	// Memberlist's errors about a stream that it can't read: both nodes have keys, only the other
+	// has one, only this node has one.
 	for _, sign := range []string{"no installed keys could decrypt", "encryption is not configured", "remote state is not encrypted"} {
 		if strings.Contains(text, sign) {
 			c.outcome = contactOtherKey
@@ -88,8 +88,8 @@ func (m *gossip) contactAddr(ctx context.Context, addr string) contactResult {
 	return c
 }
 
-// missingAddrs lists gossip addresses of registered members that gossip does not know as
-// being there, n at most; the seeds when nobody is there.
+// missingAddrs lists at most n gossip addresses of registered members that gossip does not show as
+// running, and the seeds if gossip shows no node at all.
 func (m *gossip) missingAddrs(n int) []string {
 	var out []string
 	for _, rec := range m.cfg.Known() {
@@ -103,14 +103,14 @@ func (m *gossip) missingAddrs(n int) []string {
 	if len(m.alive()) == 0 {
 		out = append(out, m.cfg.Seeds...)
 	}
-	if len(out) > n { // another part at each time
+	if len(out) > n { // a different part each time
 		start := int(time.Now().UnixNano()/int64(m.times.rejoinEvery)) % len(out)
 		out = append(out[start:], out[:start]...)[:n]
 	}
 	return out
 }
 
-// isOwnAddr tells whether an address is this process's.
+// isOwnAddr reports whether an address is this process's own.
 func (m *gossip) isOwnAddr(addr string) bool {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || port != strconv.Itoa(m.port) {
@@ -131,7 +131,7 @@ func (m *gossip) isOwnAddr(addr string) bool {
 	})
 }
 
-// lookup turns host or host:port into addresses with numbers.
+// lookup resolves host or host:port to numeric addresses.
 func lookup(ctx context.Context, addr string) ([]string, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// nodeMeta is what a node tells of itself by gossip. Its names are short because it
-// may have 512 bytes; they are part of the protocol.
+// nodeMeta is the metadata that a node spreads by gossip. Its JSON names are short because
+// memberlist allows 512 bytes; they are part of the protocol.
 type nodeMeta struct {
 	Node     string `json:"n"`
 	Instance string `json:"i"`
-	Cluster  string `json:"c,omitempty"` // empty: it waits for one
+	Cluster  string `json:"c,omitempty"` // empty while the node waits for a cluster
 	Peer     string `json:"p,omitempty"`
 	HTTP     string `json:"h,omitempty"`
 	Zone     string `json:"z,omitempty"`
@@ -30,7 +30,7 @@ type nodeMeta struct {
 func (c nodeMeta) encode() ([]byte, error) {
 	meta, err := json.Marshal(c)
 	if err != nil {
-		return nil, fmt.Errorf("write what gossip tells of this node: %w", err)
+		return nil, fmt.Errorf("encode this node's gossip metadata: %w", err)
 	}
 	if len(meta) > memberlist.MetaMaxSize {
 		return nil, fmt.Errorf("cluster: the node's name, zone, version and addresses take %d bytes, and gossip has room for %d: shorten --zone or --advertise", len(meta), memberlist.MetaMaxSize)
@@ -41,40 +41,40 @@ func (c nodeMeta) encode() ([]byte, error) {
 func parseNodeMeta(meta []byte) (nodeMeta, error) {
 	var c nodeMeta
 	if err := json.Unmarshal(meta, &c); err != nil {
-		return nodeMeta{}, fmt.Errorf("read what gossip tells of a node: %w", err)
+		return nodeMeta{}, fmt.Errorf("decode a node's gossip metadata: %w", err)
 	}
 	return c, checkNodeName(c.Node)
 }
 
-// gossip node is a process that gossip told of.
+// gossipNode is a process that gossip reported.
 type gossipNode struct {
 	nodeMeta
-	name    string // in memberlist
+	name    string // name in memberlist
 	addr    string // address
 	started int64  // from its name: milliseconds of its own clock
 	state   NodeState
 	since   time.Time
 }
 
-// Bounds of what gossip may make this node remember.
+// Bounds of the memory for gossip.
 const (
 	maxGossipNodes = 4 * maxNodes
 	forgetAfter    = 10 * time.Minute
 )
 
-// noteLeaving starts the message of a process that is about to leave; its name in
-// memberlist follows.
+// messageLeaving is the first byte of the message of a process that is about to leave; the
+// process's name in memberlist follows.
 const messageLeaving byte = 1
 
-// gossipState collects what memberlist tells. Memberlist calls it with its own lock
-// held, so nothing here calls memberlist, ever.
+// gossipState collects memberlist's events. Memberlist calls it while holding its own lock, so
+// gossipState must never call memberlist.
 type gossipState struct {
 	name string
 
 	mu      sync.Mutex
 	self    nodeMeta
 	nodes   map[string]*gossipNode // by name in memberlist, without this process
-	leaving map[string]bool        // said that they leave
+	leaving map[string]bool        // processes that announced that they leave
 	changed chan struct{}
 }
 
@@ -101,13 +101,13 @@ func (h *gossipState) changes() <-chan struct{} {
 	return h.changed
 }
 
-// notifyChanged is called with mu held.
+// notifyChanged wakes those that wait for a change. The caller holds mu.
 func (h *gossipState) notifyChanged() {
 	close(h.changed)
 	h.changed = make(chan struct{})
 }
 
-// alive lists the processes that are there.
+// alive lists the running processes.
 func (h *gossipState) alive() []gossipNode {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,8 +123,8 @@ func (h *gossipState) alive() []gossipNode {
 	return out
 }
 
-// latest gives the gossip node of a member that counts: of those that are there the
-// one started last, or else the last that went.
+// latest returns the gossip record to use for a node: that of the running process started last or,
+// if none is running, of the process that went last.
 func (h *gossipState) latest(name, cluster string) (gossipNode, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -149,7 +149,7 @@ func (s *gossipNode) supersedes(other *gossipNode) bool {
 	return s.started > other.started
 }
 
-// prune forgets who went long ago.
+// prune forgets processes that went long ago.
 func (h *gossipState) prune(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -162,18 +162,18 @@ func (h *gossipState) prune(now time.Time) {
 	})
 }
 
-// NodeMeta tells memberlist what to spread of this node.
+// NodeMeta returns the metadata of this node to memberlist.
 func (h *gossipState) NodeMeta(int) []byte {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	meta, err := h.self.encode()
 	if err != nil {
-		return nil // its setter has checked
+		return nil // the setter has checked it
 	}
 	return meta
 }
 
-// NotifyMsg takes the goodbye of a process.
+// NotifyMsg handles the announcement of a process that leaves.
 func (h *gossipState) NotifyMsg(message []byte) {
 	if len(message) == 0 || message[0] != messageLeaving {
 		return
@@ -183,29 +183,29 @@ func (h *gossipState) NotifyMsg(message []byte) {
 	name := string(message[1:])
 	if s := h.nodes[name]; s != nil && !h.leaving[name] {
 		h.leaving[name] = true
-		if s.state == NodeDead { // the goodbye came second
+		if s.state == NodeDead { // the announcement came after the departure
 			s.state = NodeLeft
 			h.notifyChanged()
 		}
 	}
 }
 
-// GetBroadcasts has nothing to add to gossip.
+// GetBroadcasts returns nothing: gossip carries no messages of ours.
 func (h *gossipState) GetBroadcasts(int, int) [][]byte { return nil }
 
-// LocalState has nothing to add to what two members exchange.
+// LocalState returns nothing to exchange with another member.
 func (h *gossipState) LocalState(bool) []byte { return nil }
 
-// MergeRemoteState gets nothing.
+// MergeRemoteState ignores the other member's state, which is empty.
 func (h *gossipState) MergeRemoteState([]byte, bool) {}
 
-// NotifyJoin is told of a process that came.
+// NotifyJoin records a process that came.
 func (h *gossipState) NotifyJoin(n *memberlist.Node) { h.record(n, NodeAlive) }
 
-// NotifyUpdate is told of a process that changed its card.
+// NotifyUpdate records a process whose metadata changed.
 func (h *gossipState) NotifyUpdate(n *memberlist.Node) { h.record(n, NodeAlive) }
 
-// NotifyLeave is told of a process that went, whether it left or died.
+// NotifyLeave records a process that went, whether it left or died.
 func (h *gossipState) NotifyLeave(n *memberlist.Node) { h.record(n, NodeDead) }
 
 func (h *gossipState) record(n *memberlist.Node, state NodeState) {
@@ -214,7 +214,7 @@ func (h *gossipState) record(n *memberlist.Node, state NodeState) {
 	}
 	c, err := parseNodeMeta(n.Meta)
 	if err != nil {
-		return // NotifyAlive keeps such out
+		return // NotifyAlive refuses such nodes
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -241,10 +241,9 @@ func startOf(name string) int64 {
 	return started
 }
 
-var errOtherCluster = errors.New("a member of another cluster")
+var errOtherCluster = errors.New("the node belongs to another cluster")
 
-// NotifyAlive keeps strangers out of this node's gossip: two clusters that meet
-// stay two.
+// NotifyAlive refuses processes of other clusters, so that two clusters that meet stay separate.
 func (h *gossipState) NotifyAlive(n *memberlist.Node) error {
 	if n.Name == h.name {
 		return nil
@@ -264,11 +263,11 @@ func (h *gossipState) NotifyAlive(n *memberlist.Node) error {
 	return nil
 }
 
-// foreignMark stands before the other cluster's id in the error of a contact:
-// memberlist hands on its text only.
+// foreignPrefix starts the error of a contact with another cluster; the cluster's id follows.
+// Memberlist passes on only the text.
 const foreignPrefix = "cluster: the other side belongs to cluster "
 
-// NotifyMerge ends a contact with the members of another cluster.
+// NotifyMerge refuses to exchange gossip with members of another cluster.
 func (h *gossipState) NotifyMerge(nodes []*memberlist.Node) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -2,22 +2,23 @@ package cluster
 
 import "time"
 
-// memberStatus is a registered node and how it stands.
+// memberStatus is a registered node and its state.
 type memberStatus struct {
 	record
 	State NodeState
-	// Since is when this node first saw it so.
+	// Since is when this node first observed the state.
 	Since time.Time
 }
 
-// observation is how a registered node was seen last.
+// observation is the last observed state of a registered node.
 type observation struct {
 	state       NodeState
 	since       time.Time
-	silentSince time.Time // since when it has not answered; zero: it does
+	silentSince time.Time // start of its silence; zero while it answers
 }
 
-// status tells how the registered nodes stand, by name. Draining overlays alive.
+// status returns the states of the registered nodes, by name. Draining is reported for nodes that
+// are alive.
 func (m *gossip) status() []memberStatus {
 	known := m.cfg.Known()
 	now := time.Now()
@@ -38,7 +39,7 @@ func (m *gossip) status() []memberStatus {
 	return out
 }
 
-// observe is how a node stands, given how it stood.
+// observe returns the new observation of a node, given the previous one.
 func (m *gossip) observe(rec record, was observation, now time.Time) observation {
 	is := observation{state: NodeAlive}
 	if rec.Name != m.cfg.Self.Node {
@@ -61,8 +62,8 @@ func (m *gossip) observe(rec record, was observation, now time.Time) observation
 	return is
 }
 
-// classify weighs gossip against the peer port: a node that answers there is alive
-// whatever gossip says, and one that does not is no more than suspect.
+// classify combines gossip and the peer port: a node that answers on its peer port is alive
+// whatever gossip says, and a node that does not is suspect at best.
 func (m *gossip) classify(node string, seen gossipNode, heard bool, was observation) NodeState {
 	switch {
 	case heard && seen.state == NodeLeft:
@@ -75,7 +76,7 @@ func (m *gossip) classify(node string, seen gossipNode, heard bool, was observat
 		}
 		return NodeSuspect
 	case !heard && was.state == NodeLeft:
-		return NodeLeft // gossip forgets
+		return NodeLeft // memberlist has forgotten the node
 	}
 	return NodeDead
 }

@@ -25,31 +25,31 @@ type group struct {
 	machine   *stateMachine
 	raft      *raft.Raft
 	transport raft.Transport
-	tracking  *trackingTransport // what Raft has for its transport
+	tracking  *trackingTransport // wraps transport; Raft uses this one
 	commit    *committer
 	lease     *lease
 
 	watcher Watcher
 	owners  *shardMap
-	// gained and lost are told when the shard is served here from now on, or no more.
+	// gained and lost are called when this node starts and stops serving the shard.
 	gained, lost func(shard storage.Shard, epoch uint64)
 	handovers    chan *handoverRequest
-	changing     chan struct{} // capacity 1: one change of members at a time
+	changing     chan struct{} // capacity 1: serializes changes of the group's members
 
-	started        time.Time // when the member came up
-	checkedContact time.Time // the leader's last word that the leaderWatchdog acted upon; the leader watchdog's
+	started        time.Time // when the member was started
+	checkedContact time.Time // the last contact with a leader that the leader watchdog has handled; owned by the watchdog
 
-	up atomic.Bool // raft, watcher and began are set
+	up atomic.Bool // raft, watcher and started are set
 	// epoch is the epoch this node owns the shard in; 0 when it does not.
 	epoch  atomic.Uint64
-	failed atomic.Pointer[error] // why the shard is served no more
+	failed atomic.Pointer[error] // why this node stopped serving the shard; nil while it may
 
-	failure  chan struct{} // closed with failed set
+	failure  chan struct{} // closed when failed is set
 	stopping chan struct{}
-	led      chan struct{} // lead has returned
+	led      chan struct{} // closed when lead has returned
 }
 
-// openGroup reads what a shard has on disk and checks that it fits together.
+// openGroup reads a shard's data from disk and checks that state and log fit together.
 func openGroup(n *Node, shard storage.Shard) (*group, error) {
 	store := n.cfg.Store
 	g := &group{
@@ -93,8 +93,8 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 	return g, nil
 }
 
-// start brings up the group's Raft member. With found, a store without one becomes
-// a group of one; else it waits for a leader that counts it in.
+// start brings up the group's Raft member. With found set, an empty store becomes a group of one
+// voter; otherwise the member waits until a leader adds it.
 func (g *group) start(transport raft.Transport, w Watcher, found bool) error {
 	g.watcher, g.transport = w, transport
 	g.tracking = newTrackingTransport(transport, g.tuning.clock, func() uint64 { _, last := g.log.bounds(); return last }, g.interceptVote)
@@ -107,7 +107,7 @@ func (g *group) start(transport raft.Transport, w Watcher, found bool) error {
 	if !exists && found {
 		alone := raft.Configuration{Servers: []raft.Server{{ID: conf.LocalID, Address: transport.LocalAddr()}}}
 		if err := raft.BootstrapCluster(conf, g.log, stable, g.snapshots, transport, alone); err != nil {
-			return fmt.Errorf("make shard %d: %w", g.shard, err)
+			return fmt.Errorf("create shard %d: %w", g.shard, err)
 		}
 	}
 	if g.raft, err = raft.NewRaft(conf, g.machine, g.log, stable, g.snapshots, g.tracking); err != nil {
@@ -120,25 +120,25 @@ func (g *group) start(transport raft.Transport, w Watcher, found bool) error {
 	return g.electSelf()
 }
 
-// raftConfig is that of a group that may grow.
+// raftConfig returns the configuration of the group's Raft member. It suits groups of one and of
+// several voters.
 func (g *group) raftConfig() *raft.Config {
 	conf := raft.DefaultConfig()
 	conf.LocalID = raft.ServerID(g.node)
 	conf.Logger = raftLogger{g.logger.With("component", "raft")}
-	// One above what electSelf sets, or it would not be a change.
+	// One millisecond above the values that electSelf sets, so that setting them is a change.
 	conf.HeartbeatTimeout = electionTimeout + time.Millisecond
 	conf.ElectionTimeout = electionTimeout + time.Millisecond
-	// Heartbeats wait for a follower's disk (see trackingTransport): as long as followers wait
-	// for their leader, a leader waits for its followers.
+	// Raft's heartbeats wait for a follower's disk (see trackingTransport), so a leader waits for
+	// its followers as long as they wait for it.
 	conf.LeaderLeaseTimeout = electionTimeout
-	// Whoever is removed is dropped by name, see dropReplica.
+	// dropReplica stops the Raft member of a removed replica.
 	conf.ShutdownOnRemove = false
-	// Entries carry up to 4 MiB and come a few at a time: long queues would only
-	// hold memory.
+	// Entries carry up to 4 MiB and come a few at a time: longer queues would only hold memory.
 	conf.MaxAppendEntries = 16
 	conf.BatchApplyCh = true
 	conf.TrailingLogs = g.tuning.trailing
-	// The compactor decides when to snapshot, by bytes; Raft only counts entries.
+	// The compactor decides by bytes when to snapshot; Raft would count entries.
 	conf.SnapshotInterval = time.Hour
 	conf.SnapshotThreshold = 1 << 62
 	conf.NoSnapshotRestoreOnStart = true
@@ -146,11 +146,10 @@ func (g *group) raftConfig() *raft.Config {
 	return conf
 }
 
-// electSelf has a member without peers stand for election at once: there is no
-// leader it could hear from. Raft looks at once when its time-outs are lowered.
-// (Time-outs of milliseconds would do it too, but the least of them,
-// LeaderLeaseTimeout, can't be raised again when the group grows, and it would
-// wake an idle group a hundred times a second.)
+// electSelf makes a group's only voter stand for election at once: it has no leader to wait for.
+// Lowering Raft's time-outs makes Raft check them at once. (Time-outs of milliseconds would have
+// the same effect, but the lowest of them, LeaderLeaseTimeout, can't be raised again when the group
+// grows, and it would wake an idle group a hundred times a second.)
 func (g *group) electSelf() error {
 	future := g.raft.GetConfiguration()
 	if err := future.Error(); err != nil {
@@ -177,17 +176,17 @@ func (g *group) electSelf() error {
 	return nil
 }
 
-// fail stops serving the shard on this node for good. It does not block.
+// fail stops serving the shard on this node until the next start. It does not block.
 func (g *group) fail(err error) {
 	if g.failed.CompareAndSwap(nil, &err) {
-		g.logger.Error("a shard is served no more on this node", "error", err)
+		g.logger.Error("stopped serving a shard on this node", "error", err)
 		g.epoch.Store(0)
 		close(g.failure)
 	}
 }
 
-// stop gives the shard up, writes the log's end and ends Raft. An error says
-// what was not done; nothing acknowledged is lost by it.
+// stop gives up the leadership, writes the end of the log and stops Raft. The error names the steps
+// that were skipped; no acknowledged write is lost by them.
 func (g *group) stop(ctx context.Context) error {
 	if g.raft == nil { // never started
 		return nil
@@ -197,24 +196,24 @@ func (g *group) stop(ctx context.Context) error {
 		err = fmt.Errorf("give up shard %d: %w", g.shard, err)
 		return errors.Join(err, within(ctx, g.raft.Shutdown().Error))
 	}
-	// A start reads the log from the last snapshot on; a short one costs nothing.
+	// A start reads the log from the last snapshot on. A short log needs no snapshot.
 	if g.failed.Load() == nil && g.machine.pending.Load() > closeSnapshotBytes {
-		// Without one, the next start reads more of the log.
+		// Without the snapshot the next start reads more of the log.
 		if missed := within(ctx, g.snapshot); missed != nil {
-			g.logger.Info("the log was not shortened", "error", missed)
+			g.logger.Info("the log was not truncated", "error", missed)
 		}
 	}
-	// Without its streams Raft does not wait for answers any more.
+	// Closing the streams ends Raft's wait for answers.
 	if err := g.tracking.Close(); err != nil {
 		g.logger.Debug("close the group's streams", "error", err)
 	}
 	return within(ctx, g.raft.Shutdown().Error)
 }
 
-// closeSnapshotBytes of log are worth a snapshot when a node closes.
+// closeSnapshotBytes is the size of the log from which a closing node makes a snapshot.
 const closeSnapshotBytes = 64 << 10
 
-// snapshot flushes the state, records how far it goes, and truncates the log.
+// snapshot flushes the state, records its position, and truncates the log.
 func (g *group) snapshot() error {
 	if err := g.raft.Snapshot().Error(); err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		return fmt.Errorf("snapshot shard %d: %w", g.shard, err)
@@ -222,8 +221,8 @@ func (g *group) snapshot() error {
 	return nil
 }
 
-// within runs fn and waits for it until ctx ends. Raft has calls that a hung disk
-// never answers; a closing process must not wait for those.
+// within runs fn and waits for it until ctx ends. Some calls to Raft never return while the disk
+// hangs; a closing process must not wait for those.
 func within(ctx context.Context, fn func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- fn() }()
@@ -235,8 +234,8 @@ func within(ctx context.Context, fn func() error) error {
 	}
 }
 
-// raftApplier hands entries to Raft. Its queue is longer than what the committer
-// keeps in flight, so this does not wait.
+// raftApplier hands entries to Raft. Raft's queue is longer than the number of entries that the
+// committer keeps in flight, so Apply does not wait.
 type raftApplier struct{ g *group }
 
 // Apply proposes an entry.

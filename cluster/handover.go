@@ -9,20 +9,19 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// handoverRequest asks the lead goroutine to give the leadership to another voter.
+// handoverRequest asks the lead goroutine to transfer the leadership to another voter.
 type handoverRequest struct {
-	to      string // empty: to one that follows
-	release bool   // write to the log that this node stopped answering
+	to      string // empty: any voter that follows
+	release bool   // record in the log that this node stopped answering
 	done    chan error
 }
 
-// errNotLeading answers what only a group's leader can do.
+// errNotLeading is returned where only the group's leader can act.
 var errNotLeading = errors.New("cluster: this node does not lead the shard")
 
-// handOver gives the group's leadership to a voter: this node stops answering, says so
-// in the log, and then the other one is told to stand. When that fails, this node
-// serves on in a new epoch. A target that does not follow is refused before anything
-// is given up.
+// handOver transfers the group's leadership to a voter: this node stops answering, records that in
+// the log, and tells the other voter to stand for election. If the transfer fails, this node serves
+// on in a new epoch. A target that does not follow the log is refused at the start.
 func (g *group) handOver(ctx context.Context, to string, release bool) error {
 	if g.raft.State() != raft.Leader {
 		return errNotLeading
@@ -50,15 +49,15 @@ func (g *group) noSuccessor(to string) error {
 	if to == "" {
 		return fmt.Errorf("cluster: shard %d has no other voter that follows its log", g.shard)
 	}
-	return fmt.Errorf("cluster: node %q is no voter of shard %d that follows its log", to, g.shard)
+	return fmt.Errorf("cluster: node %q is not a voter of shard %d that follows its log", to, g.shard)
 }
 
-// transferTries bounds the heirs that are tried one after another: each may take
-// an election's time-out.
+// transferTries bounds the successors that are tried one after another: each may take an election
+// time-out.
 const transferTries = 2
 
-// transfer has another voter elected, a certain one or any. The group must not be
-// served. It is called by lead.
+// transfer makes another voter leader: the named one, or any. The lead goroutine calls it while the
+// group is not served.
 func (g *group) transfer(to string) error {
 	if g.raft.State() != raft.Leader {
 		return errNotLeading
@@ -68,11 +67,11 @@ func (g *group) transfer(to string) error {
 		if i == transferTries {
 			break
 		}
-		// Raft brings the other one up to date first.
+		// Raft brings the successor up to date first.
 		if err = g.raft.LeadershipTransferToServer(raft.ServerID(successor), raft.ServerAddress(successor)).Error(); err == nil {
 			return nil
 		}
-		err = fmt.Errorf("hand shard %d over to %s: %w", g.shard, successor, err)
+		err = fmt.Errorf("transfer shard %d to %s: %w", g.shard, successor, err)
 		if g.raft.State() != raft.Leader {
 			break
 		}
@@ -80,20 +79,20 @@ func (g *group) transfer(to string) error {
 	return err
 }
 
-// transferBeforeStop hands the group over before this member ends, so that nobody waits for
-// an election. It is called by lead.
+// transferBeforeStop transfers the leadership before this member stops, which saves the others an
+// election time-out. The lead goroutine calls it.
 func (g *group) transferBeforeStop() {
 	if len(g.successors("")) == 0 {
 		return
 	}
 	if err := g.transfer(""); err != nil {
-		g.logger.Info("the leadership was not handed over", "error", err)
+		g.logger.Info("the leadership was not transferred", "error", err)
 	}
 }
 
-// successors are the other voters that follow the log, or only the one that is named.
-// Shards differ in whom they name first. A member without a vote is never told to
-// stand: it would only depose the leader.
+// successors returns the other voters that follow the log, or only the named one. Different shards
+// begin with different voters. A member without a vote is never told to stand for election: it
+// would only depose the leader.
 func (g *group) successors(only string) []string {
 	voters, _, err := g.members()
 	if err != nil {
@@ -113,24 +112,24 @@ func (g *group) successors(only string) []string {
 	return successors
 }
 
-// Leave tells the others that this node is about to stop, and hands over what it
-// leads. It serves on what nobody took.
+// Leave tells the other nodes that this node is about to stop and transfers its leaderships. It
+// serves on the shards that no other node took.
 func (n *Node) Leave(ctx context.Context) error {
 	if n.peering != nil {
 		n.peering.heartbeat.announceLeaving()
 		if n.peering.rebalancer != nil {
-			n.peering.rebalancer.disable() // or it would bring back what is handed over
+			n.peering.rebalancer.disable() // the rebalancer would move leaderships back
 		}
 	}
 	return n.handOverAll(ctx, true)
 }
 
-// StepAside hands over what this node leads to others where there are any, and
-// serves the rest on. It is for a node that can't write but can still talk: nothing
-// is written for it, and the successors wait the node's leases out.
+// StepAside transfers this node's leaderships where another voter follows, and serves the other
+// shards on. It is for a node that can't write but can still send: nothing is written for the
+// transfer, and the successors wait until this node's leases have expired.
 func (n *Node) StepAside(ctx context.Context) error { return n.handOverAll(ctx, false) }
 
-// handOverAll hands over every group that has somebody to take it.
+// handOverAll transfers every leadership that has a successor.
 func (n *Node) handOverAll(ctx context.Context, release bool) error {
 	var (
 		mu   sync.Mutex

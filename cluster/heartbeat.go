@@ -10,18 +10,18 @@ import (
 	"switchyard/storage"
 )
 
-// heartbeat keeps asking every other node whether it is there. A question carries what
-// this node owns and the answer what the other one does, so that the shard map
-// follows an owner's word within milliseconds, and a node that answers nobody within
-// two seconds. One mechanism for both keeps them from contradicting each other.
+// heartbeat exchanges messages with every other node. Both directions of an exchange list the
+// shards that the sender owns, so the shard map learns of a new owner within milliseconds, and of a
+// node that does not answer within two seconds. One mechanism for both keeps the two from
+// contradicting each other.
 type heartbeat struct {
 	cfg heartbeatConfig
 
 	sendMu  sync.Mutex
-	seq     uint64 // number of the newest word
-	leaving bool   // under speaking
+	seq     uint64 // number of the newest message
+	leaving bool   // under sendMu
 
-	wake   chan struct{} // capacity 1: ask all now
+	wake   chan struct{} // capacity 1: send to all nodes now
 	ctx    context.Context
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
@@ -30,34 +30,33 @@ type heartbeat struct {
 	peers map[string]*heartbeatPeer
 }
 
-// heartbeatConfig is what the heartbeat needs.
+// heartbeatConfig configures heartbeats.
 type heartbeatConfig struct {
-	Members func() []string     // all others
-	Owned   func() []ownedShard // what this node owns
+	Members func() []string     // all other nodes
+	Owned   func() []ownedShard // shards of this node
 	Send    func(ctx context.Context, node string, body []byte) ([]byte, error)
 	Map     func() *shardMap
-	// Disconnect ends what waits for a node that does not answer any more.
+	// Disconnect closes connections on which requests wait for a node that does not answer.
 	Disconnect func(node string)
 	Clock      func() time.Time
 }
 
-// heartbeatPeer is one other node.
+// heartbeatPeer is the state of one other node.
 type heartbeatPeer struct {
 	sending  bool
-	again    bool // something changed while asking
+	again    bool // something changed during the exchange
 	answered time.Time
 }
 
 const (
 	heartbeatInterval = 500 * time.Millisecond
-	// heartbeatLost is how long a node may not answer before it counts as unreachable.
+	// heartbeatLost is the silence after which a node counts as unreachable.
 	heartbeatLost = 1500 * time.Millisecond
-	// heartbeatTimeout bounds one question: with the interval it stays below two seconds.
+	// heartbeatTimeout bounds one exchange. Together with the interval it stays below two seconds.
 	heartbeatTimeout = time.Second
 )
 
-// ownedShard is a shard and the epoch in which a node owns it; [shard, epoch] as
-// JSON.
+// ownedShard is a shard and the epoch of its owner. Its JSON form is [shard, epoch].
 type ownedShard struct {
 	shard storage.Shard
 	epoch uint64
@@ -81,11 +80,11 @@ func (o *ownedShard) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// heartbeatMessage is both question and answer.
+// heartbeatMessage is both the request and the answer of an exchange.
 type heartbeatMessage struct {
 	Seq   uint64       `json:"seq"`
 	Owned []ownedShard `json:"owned"`
-	// Leaving: the node is about to stop; nothing new is to be given to it.
+	// Leaving is set when the node is about to stop; no new work is given to it.
 	Leaving bool `json:"leaving,omitempty"`
 }
 
@@ -95,16 +94,16 @@ func newHeartbeat(cfg heartbeatConfig) *heartbeat {
 	return p
 }
 
-// run asks until close.
+// run sends heartbeats until close.
 func (p *heartbeat) run() { p.ended.Go(p.loop) }
 
-// close stops asking and waits for questions under way.
+// close stops the heartbeats and waits for exchanges under way.
 func (p *heartbeat) close() {
 	p.cancel()
 	p.ended.Wait()
 }
 
-// announceLeaving has everybody know that this node is about to stop.
+// announceLeaving tells all nodes that this node is about to stop.
 func (p *heartbeat) announceLeaving() {
 	p.sendMu.Lock()
 	p.leaving = true
@@ -112,11 +111,11 @@ func (p *heartbeat) announceLeaving() {
 	p.sendNow()
 }
 
-// sendNow asks all now: what this node owns has changed, or there is a new member.
+// sendNow sends to all nodes at once: the shards of this node or the members have changed.
 func (p *heartbeat) sendNow() {
 	select {
 	case p.wake <- struct{}{}:
-	default: // it is about to
+	default: // a wake-up is pending
 	}
 }
 
@@ -134,8 +133,8 @@ func (p *heartbeat) loop() {
 	}
 }
 
-// round asks every member that is not being asked, and gives up those that did not
-// answer for too long.
+// round starts an exchange with every node that has none under way, and marks nodes that have been
+// silent for too long as unreachable.
 func (p *heartbeat) round() {
 	now := p.cfg.Clock()
 	members := p.cfg.Members()
@@ -179,13 +178,13 @@ func (p *heartbeat) round() {
 	}
 }
 
-// sendUntilCurrent puts the question, again when something changed meanwhile.
+// sendUntilCurrent makes exchanges with a node until the node has the newest message.
 func (p *heartbeat) sendUntilCurrent(node string) {
 	for {
 		answer, err := p.exchange(node)
 		p.mu.Lock()
 		peer := p.peers[node]
-		if peer == nil { // no member any more
+		if peer == nil { // the node is not a member any more
 			p.mu.Unlock()
 			return
 		}
@@ -220,26 +219,25 @@ func (p *heartbeat) exchange(node string) (answer heartbeatMessage, err error) {
 		return answer, err
 	}
 	if err := json.Unmarshal(reply, &answer); err != nil {
-		return answer, fmt.Errorf("read a ping: %w", err)
+		return answer, fmt.Errorf("read a heartbeat: %w", err)
 	}
 	return answer, nil
 }
 
-// message is what this node has to say: of two words the one with the higher number
-// is the newer.
+// message encodes this node's state. Of two messages the one with the higher number is newer.
 func (p *heartbeat) message() ([]byte, error) {
 	p.sendMu.Lock()
 	defer p.sendMu.Unlock()
-	// The clock keeps a restarted node's words newer than those before.
+	// The clock keeps the numbers growing across a restart of the node.
 	p.seq = max(p.seq+1, uint64(p.cfg.Clock().UnixNano()))
 	return json.Marshal(heartbeatMessage{Seq: p.seq, Owned: p.cfg.Owned(), Leaving: p.leaving})
 }
 
-// answer is the handler of rpcPing.
+// answer handles rpcHeartbeat.
 func (p *heartbeat) answer(_ context.Context, from string, body []byte) ([]byte, error) {
 	var asked heartbeatMessage
 	if err := json.Unmarshal(body, &asked); err != nil {
-		return nil, fmt.Errorf("read a ping: %w", err)
+		return nil, fmt.Errorf("read a heartbeat: %w", err)
 	}
 	p.cfg.Map().update(from, asked.Seq, asked.Owned)
 	if asked.Leaving {

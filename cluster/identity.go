@@ -11,44 +11,44 @@ import (
 	"switchyard/storage"
 )
 
-// identity is what a node is for good, kept in its raft instance.
+// identity is what stays the same for a data directory: node, instance and cluster. The raft
+// instance keeps it.
 type identity struct {
 	Format  int    `json:"format"`
 	Cluster string `json:"cluster"` // empty until the node formed or joined one
 	Node    string `json:"node"`
-	// Instance tells data directories apart that were made under the same name: one
-	// that was wiped is another instance.
+	// Instance distinguishes data directories made under the same name: a directory that was wiped
+	// becomes another instance.
 	Instance string `json:"instance"`
-	// Shards is fixed with the cluster; before that, what this node asked for, 0 when
-	// it takes any number.
+	// Shards is fixed with the cluster. Before that it is the requested number, or 0 for any
+	// number.
 	Shards int `json:"shards"`
-	// Founded: the cluster's groups were all made once. Until then one that is not
-	// here has yet to be made, and afterwards it was given away.
+	// Founded is set when all groups of the cluster were created. Before that a missing group must
+	// be created; afterwards a missing group was moved to other nodes.
 	Founded bool `json:"founded"`
 }
 
-// Formats of the identity: 1 had no instance, and was always of a cluster.
+// Formats of the identity. Format 1 had no instance and was always part of a cluster.
 const (
 	identityFormat      = 2
 	identityNoInstances = 1
 )
 
-// mustCreateGroups tells whether this start makes the groups that are missing.
+// mustCreateGroups reports whether this start creates the missing groups.
 func (id identity) mustCreateGroups() bool { return id.joined() && !id.Founded }
 
-// markFounded notes that every group was made.
+// markFounded records that every group was created.
 func (id *identity) markFounded(db *pebble.DB) error {
 	id.Founded = true
 	return id.write(db)
 }
 
-// joined tells whether the node belongs to a cluster. One that does not holds no
-// data.
+// joined reports whether the node belongs to a cluster. A node that does not holds no data.
 func (id identity) joined() bool { return id.Cluster != "" }
 
-// identify reads what the node is, or decides it when the store is new: a node
-// that is told of others (Config.Join) waits with the cluster until it has met them,
-// see bootstrap; any other forms a cluster of one at once (Decision 52).
+// identify reads the node's identity, or makes one if the store is new. A new node with Config.Join
+// gets its cluster later, see bootstrap; any other new node forms a cluster of one at once
+// (Decision 52).
 func identify(cfg Config) (identity, error) {
 	if cfg.BootstrapExpect != 0 && len(cfg.Join) == 0 {
 		return identity{}, errors.New("cluster: --bootstrap-expect needs --join: the addresses of the nodes to expect")
@@ -69,9 +69,9 @@ func identify(cfg Config) (identity, error) {
 	case cfg.NodeName != "" && cfg.NodeName != id.Node:
 		return identity{}, fmt.Errorf("cluster: the store belongs to node %q and can't be opened as %q", id.Node, cfg.NodeName)
 	case id.joined() && cfg.Shards != 0 && cfg.Shards != id.Shards:
-		return identity{}, fmt.Errorf("cluster: the store has %d shards, fixed when it was made, and can't be opened with %d", id.Shards, cfg.Shards)
+		return identity{}, fmt.Errorf("cluster: the store has %d shards, fixed when it was created, and can't be opened with %d", id.Shards, cfg.Shards)
 	case !id.joined():
-		// Nothing is fixed yet but the name: the settings may have changed.
+		// Only the name is fixed yet: the settings may have changed.
 		if err := checkShards(cfg.Shards); err != nil {
 			return identity{}, err
 		}
@@ -134,7 +134,7 @@ func newIdentity(cfg Config) (identity, error) {
 	return id, err
 }
 
-// form makes the node the first of a cluster.
+// form makes the node the first of a new cluster.
 func (id identity) form(db *pebble.DB) (identity, error) {
 	cluster, err := randomID()
 	if err != nil {
@@ -148,7 +148,7 @@ func (id identity) form(db *pebble.DB) (identity, error) {
 	return id, err
 }
 
-// join makes the node one of a cluster that is there, for good.
+// join makes the node a member of an existing cluster, for good.
 func (id identity) join(db *pebble.DB, cluster string, shards int) (identity, error) {
 	id.Cluster, id.Shards, id.Founded = cluster, shards, true
 	err := id.write(db)
@@ -184,10 +184,10 @@ func randomID() (string, error) {
 	return random.String(), nil
 }
 
-// checkShards takes 0, the default, as well.
+// checkShards accepts 0 as well, for the default.
 func checkShards(n int) error {
 	if n < 0 || n > MaxShards {
-		return fmt.Errorf("cluster: %d shards; there may be 1 to %d", n, MaxShards)
+		return fmt.Errorf("cluster: %d shards are not possible; use 1 to %d", n, MaxShards)
 	}
 	return nil
 }
@@ -195,14 +195,14 @@ func checkShards(n int) error {
 // maxNodeName is the longest node name, in bytes: a DNS label, as pods have.
 const maxNodeName = 63
 
-// checkNodeName refuses what would not fit into logs, addresses and gossip.
+// checkNodeName refuses names that do not fit into logs, addresses and gossip.
 func checkNodeName(name string) error {
 	ok := name != "" && len(name) <= maxNodeName
 	for _, r := range name {
 		ok = ok && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
 	}
 	if !ok {
-		return fmt.Errorf("cluster: %q is no name for a node: 1 to %d letters, digits, '-', '_' or '.'", name, maxNodeName)
+		return fmt.Errorf("cluster: %q is not a valid node name; use 1 to %d letters, digits, '-', '_' or '.'", name, maxNodeName)
 	}
 	return nil
 }

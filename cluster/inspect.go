@@ -8,8 +8,8 @@ import (
 	"switchyard/storage"
 )
 
-// Schema declares the rows this package keeps in each shard's own range, for the
-// verifier and the layout's golden file.
+// Schema declares the rows that this package keeps in each shard's own range, for the verifier and
+// the golden file of the layout.
 func Schema() *storage.Schema {
 	return &storage.Schema{Rows: []storage.RowSpec{{
 		ID: positionTable, Name: "position",
@@ -23,26 +23,24 @@ func Schema() *storage.Schema {
 	}}}
 }
 
-// Inspection is what a stopped node's store says of it.
+// Inspection shows the store of a stopped node.
 type Inspection struct {
 	Cluster, Node string
 	Instance      string            // tells data directories of one name apart
 	Shards        []ShardInspection // the directory's first
 }
 
-// ShardInspection is where a shard's state stands on disk.
+// ShardInspection shows the position of a shard's state on disk.
 type ShardInspection struct {
 	Shard   storage.Shard
 	Applied uint64 // newest log entry in the state
 	Epoch   uint64 // claimed last
 	Owner   string // the node that claimed it
-	// Released: the owner stopped answering before it wrote its last entry, as it does
-	// in a graceful stop.
+	// Released is set if the owner stopped answering before its last entry, as in a graceful stop.
 	Released bool
 }
 
-// Inspect reads the identity and the shards' positions from a store no node runs
-// on.
+// Inspect reads the identity and the shards' positions from the store of a node that does not run.
 func Inspect(store *storage.Store) (Inspection, error) {
 	row, err := readRow(store.Raft(), raftKey(0, kindIdentity, nil))
 	if err != nil {
@@ -77,8 +75,8 @@ func Inspect(store *storage.Store) (Inspection, error) {
 	return seen, nil
 }
 
-// Fingerprint says what a shard's rows are. The position is left out: replicas
-// that have seen the same writes may stand at different entries.
+// Fingerprint returns a checksum of a shard's rows without the position: replicas with the same
+// writes may have applied different numbers of entries.
 func Fingerprint(ctx context.Context, store *storage.Store, shard storage.Shard) (storage.Fingerprint, error) {
 	return storage.FingerprintOf(ctx, store.State(), shard, positionKey(shard))
 }

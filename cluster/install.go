@@ -23,10 +23,10 @@ import (
 
 var (
 	errForeignStream = errors.New("cluster: the snapshot was not received by this node")
-	errServing       = errors.New("cluster: this node has not given the shard up yet")
+	errServing       = errors.New("cluster: this node still serves the shard")
 )
 
-// Restore puts a received snapshot in the place of the shard's state.
+// Restore replaces the shard's state by a received snapshot.
 func (m *stateMachine) Restore(source io.ReadCloser) error {
 	defer func() { _ = source.Close() }()
 	if w, ok := source.(raft.ReadCloserWrapper); ok {
@@ -54,7 +54,7 @@ func (m *stateMachine) install(r *receivedSnapshot) error {
 	if m.at.applied < r.meta.Index {
 		err = m.replace(r)
 	} else {
-		// The state holds all of it already: a stream that was repeated.
+		// The state has all of it already: the stream was repeated.
 		if err = m.flusher.flush(); err == nil {
 			err = m.snapshots.adopt(snapshotRow{SnapshotMeta: r.meta, Ahead: m.at.applied})
 		}
@@ -72,9 +72,9 @@ func (m *stateMachine) install(r *receivedSnapshot) error {
 	return nil
 }
 
-// replace puts the received state in the place of an older one.
+// replace replaces an older state by the received one.
 func (m *stateMachine) replace(r *receivedSnapshot) error {
-	ctx := context.Background() // half done is not an outcome
+	ctx := context.Background() // an install must not stop half way
 	row, err := r.rows.Value(ctx, m.key)
 	if err != nil {
 		return err
@@ -84,9 +84,9 @@ func (m *stateMachine) replace(r *receivedSnapshot) error {
 		return err
 	}
 	if next.applied < r.meta.Index {
-		return fmt.Errorf("cluster: its state stands at entry %d, short of %d", next.applied, r.meta.Index)
+		return fmt.Errorf("cluster: its state is at entry %d, before %d", next.applied, r.meta.Index)
 	}
-	// Not for safety: the ingest would wait for the flush and make all writers wait.
+	// This flush is for speed: the ingest would wait for a flush and block all writers meanwhile.
 	if err := m.flusher.flush(); err != nil {
 		return err
 	}
@@ -96,13 +96,13 @@ func (m *stateMachine) replace(r *receivedSnapshot) error {
 	}
 	if err := r.rows.Ingest(ctx); err != nil {
 		if e := m.snapshots.unmark(); e != nil {
-			// Later entries could make the mark look like a finished install.
+			// With later entries the mark would look like that of a finished install.
 			m.halt(errors.Join(err, e))
 		}
 		return err
 	}
 	if err := m.snapshots.adopt(mark); err != nil {
-		// The state is ahead of the log: a restart finishes it.
+		// The state is ahead of the log. A restart finishes the install.
 		m.halt(err)
 		return err
 	}
@@ -111,7 +111,7 @@ func (m *stateMachine) replace(r *receivedSnapshot) error {
 	return nil
 }
 
-// mark notes on disk that a snapshot is about to be put in place.
+// mark records on disk that an install begins.
 func (s *snapshotStore) mark(row snapshotRow) error {
 	value, err := json.Marshal(&row)
 	if err == nil {
@@ -130,9 +130,8 @@ func (s *snapshotStore) unmark() error {
 	return nil
 }
 
-// adopt makes a snapshot whose state is in place the newest one. The log stays if
-// it holds the snapshot's last entry, and goes whole if not: its entries may be
-// others than those the snapshot is made of.
+// adopt makes the installed snapshot the newest one. The log stays if it holds the snapshot's last
+// entry; otherwise all of it is deleted, since its entries may differ from those in the snapshot.
 func (s *snapshotStore) adopt(row snapshotRow) (err error) {
 	s.rowMu.Lock()
 	defer s.rowMu.Unlock()
@@ -178,7 +177,8 @@ func (s *snapshotStore) connects(meta raft.SnapshotMeta) (bool, error) {
 	return err == nil && entry.Term == meta.Term, err
 }
 
-// resume ends what a crash interrupted. applied is where the state stands.
+// resume finishes or undoes an install that a crash interrupted. applied is the position of the
+// state.
 func (s *snapshotStore) resume(applied uint64) error {
 	mark, err := s.read(kindInstall)
 	if err != nil {
@@ -195,8 +195,8 @@ func (s *snapshotStore) resume(applied uint64) error {
 	if err != nil {
 		return err
 	}
-	// A log that ends short of the snapshot says nothing that the state does not hold,
-	// and the next entry would not follow on it.
+	// A log that ends before the snapshot holds nothing that the state lacks, and the next entry
+	// would leave a gap behind it.
 	newest, err := s.latest()
 	if first, last := s.log.bounds(); err == nil && newest != nil && last != 0 && last < newest.Index {
 		err = s.log.DeleteRange(first, last)
@@ -204,9 +204,9 @@ func (s *snapshotStore) resume(applied uint64) error {
 	return err
 }
 
-// fits checks that the state belongs to the log: one behind the truncated log has
-// lost writes for good; one ahead of it would take new entries for replayed ones
-// and drop them, unless it came ahead from another node.
+// fits checks that the state belongs to the log. A state behind the truncated log has lost writes.
+// A state ahead of the log would take new entries for repeated ones and skip them, unless it came
+// from another node with the snapshot.
 func (s *snapshotStore) fits(applied uint64) error {
 	newest, err := s.latest()
 	if err != nil {
@@ -219,10 +219,10 @@ func (s *snapshotStore) fits(applied uint64) error {
 	_, last := s.log.bounds()
 	switch last = max(last, covered); {
 	case applied < covered:
-		return fmt.Errorf("cluster: the state of shard %d stands at entry %d and its log begins after %d: state/ and raft/ do not belong together",
+		return fmt.Errorf("cluster: the state of shard %d is at entry %d and its log begins after %d: state/ and raft/ do not belong together",
 			s.shard, applied, covered)
 	case applied > last && applied != ahead:
-		return fmt.Errorf("cluster: the state of shard %d stands at entry %d and its log ends at %d: state/ and raft/ do not belong together",
+		return fmt.Errorf("cluster: the state of shard %d is at entry %d and its log ends at %d: state/ and raft/ do not belong together",
 			s.shard, applied, last)
 	}
 	return nil

@@ -2,16 +2,16 @@ package cluster
 
 import "sync"
 
-// installGuard keeps a shard's state from being replaced while this node serves it. A
-// deposed leader may be sent a snapshot before its own goroutine has learnt that it
-// leads no more.
+// installGuard keeps a shard's state from being replaced while this node serves it. A deposed
+// leader may be sent a snapshot before its lead goroutine has noticed that it does not lead any
+// more.
 type installGuard struct {
 	mu         sync.Mutex
 	serving    bool
 	installing bool
 }
 
-// beginServing begins the service; false while the state is being replaced.
+// beginServing starts serving; it returns false while a snapshot is being installed.
 func (t *installGuard) beginServing() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -19,14 +19,14 @@ func (t *installGuard) beginServing() bool {
 	return t.serving
 }
 
-// endServing ends the service.
+// endServing ends serving.
 func (t *installGuard) endServing() {
 	t.mu.Lock()
 	t.serving = false
 	t.mu.Unlock()
 }
 
-// beginInstall begins a replacement; false while the shard is served.
+// beginInstall starts an install; it returns false while the shard is served.
 func (t *installGuard) beginInstall() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -34,7 +34,7 @@ func (t *installGuard) beginInstall() bool {
 	return t.installing
 }
 
-// endInstall ends a replacement.
+// endInstall ends an install.
 func (t *installGuard) endInstall() {
 	t.mu.Lock()
 	t.installing = false

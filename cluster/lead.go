@@ -7,14 +7,14 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// lead follows the group's leadership: it claims an epoch when it is gained, tells
-// the Watcher, and takes everything back when it is lost. It runs until the group
-// stops, and it alone calls the Watcher for this shard.
+// lead follows the group's leadership. When this node gains it, lead claims an epoch and calls the
+// Watcher; when the node loses it, lead stops serving. It runs until the group stops. No other
+// goroutine calls the Watcher for this shard.
 func (g *group) lead() {
 	defer close(g.led)
 	var (
 		owned uint64
-		spent uint64 // the newest epoch that was served and given up
+		spent uint64 // the newest epoch that was served and ended
 		retry <-chan time.Time
 	)
 	for {
@@ -30,8 +30,8 @@ func (g *group) lead() {
 		}
 		retry = nil
 		failed := g.failed.Load() != nil
-		// Raft's channel drops all but the latest change: a leadership lost and
-		// regained meanwhile shows in its term only.
+		// Raft's channel keeps only the latest change. A leadership that was lost and regained in
+		// between shows only in its term.
 		leads, term := g.raft.State() == raft.Leader, g.raft.CurrentTerm()
 		if owned != 0 && (stopping || failed || !leads || term != owned || request != nil) {
 			last := stopping || request != nil && request.release
@@ -51,9 +51,9 @@ func (g *group) lead() {
 			g.lease.awaitRound()
 			return
 		case leads && term <= spent:
-			// It could not be handed over, and this node is to serve on. Who served the
-			// epoch may still propose in it, and must not be let in with its successor: an
-			// election brings another epoch.
+			// The transfer failed and this node is to serve on. Actors of the ended epoch may still
+			// propose in it and must not be let in together with those of the next ownership, so an
+			// election makes a new epoch.
 			g.tracking.triggerElection()
 			retry = time.After(electRetry)
 		case leads && owned == 0:
@@ -66,15 +66,14 @@ func (g *group) lead() {
 	}
 }
 
-// claimRetry is how long after a claim that came to nothing the group looks
-// whether it should claim again.
+// claimRetry is the pause after a failed claim.
 const claimRetry = 50 * time.Millisecond
 
-// electRetry is how long after an election was asked for the group looks whether
-// there was one. Its outcome shows sooner, as a change of leadership.
+// electRetry is the wait for an election that was requested. A change of leadership ends the wait
+// earlier.
 const electRetry = electionTimeout / 2
 
-// gain claims the epoch and starts serving it; false when it came to nothing.
+// gain claims the epoch and starts serving it. It returns false if that failed.
 func (g *group) gain(epoch uint64) bool {
 	future := g.raft.Apply(appendEntry(nil, entryClaim, epoch, g.node), 0)
 	if err := future.Error(); err != nil {
@@ -95,7 +94,7 @@ func (g *group) gain(epoch uint64) bool {
 	g.commit.beginEpoch(epoch)
 	g.lease.beginEpoch(epoch)
 	g.epoch.Store(epoch)
-	if g.failed.Load() != nil { // failed at the same moment, and looked first
+	if g.failed.Load() != nil { // failed at the same moment, and fail has stored 0 before
 		g.epoch.Store(0)
 	}
 	g.watcher.Gained(g.shard, epoch)
@@ -103,10 +102,10 @@ func (g *group) gain(epoch uint64) bool {
 	return true
 }
 
-// waitOutLease lets a lease run out that a predecessor may hold since before the claim.
-// False when the leadership or the group ended meanwhile.
+// waitOutLease waits until a lease that a predecessor may hold has expired. It returns false if the
+// leadership or the group ended meanwhile.
 func (g *group) waitOutLease(epoch uint64) bool {
-	// Clocks of two nodes do not run alike.
+	// A margin for clocks of different speed.
 	timer := time.NewTimer(g.tuning.lease + g.tuning.lease/20)
 	defer timer.Stop()
 	for {
@@ -129,7 +128,7 @@ func (g *group) waitOutLease(epoch uint64) bool {
 	}
 }
 
-// lose stops serving an epoch. With release, the log's end says so.
+// lose stops serving an epoch. With release set, it writes Release to the log.
 func (g *group) lose(epoch uint64, release bool) {
 	g.epoch.Store(0)
 	g.lease.endEpoch()
@@ -141,7 +140,7 @@ func (g *group) lose(epoch uint64, release bool) {
 		return
 	}
 	g.commit.drain()
-	// Nothing is answered any more, reads nor writes: a successor need not wait.
+	// Reads and writes are not answered any more, so a successor need not wait.
 	future := g.raft.Apply(appendEntry(nil, entryRelease, epoch, ""), 0)
 	err := future.Error()
 	if err == nil {

@@ -7,22 +7,22 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// leaderWatchdog has followers notice in time that their leader is silent. Raft looks at
-// moments of its own, up to three time-outs after the last word, and members that
-// still believe in the leader refuse to vote: the slowest of them decides when a
-// shard has an owner again. Here every follower is made to look as soon as the
-// time-out has passed, one after another so that they do not compete.
+// leaderWatchdog makes followers notice soon that their leader is silent. Raft checks at times of
+// its own, up to three time-outs after the leader's last message, and members that still trust the
+// leader refuse to vote: the slowest member decides when the shard has an owner again. The watchdog
+// makes every follower check as soon as the time-out has passed, one after another, so that they do
+// not compete.
 type leaderWatchdog struct {
 	groups func() []*group
 	quit   chan struct{}
 	ended  chan struct{}
 }
 
-// Times of a leaderWatchdog. Followers hear from their leader at moments that differ by up
-// to two tenths of a time-out.
+// Times of the leader watchdog. Followers hear from their leader at moments that differ by up to
+// two tenths of a time-out.
 const (
 	watchdogTick = electionTimeout / 20
-	watchdogTurn = electionTimeout / 4 // between a group's members
+	watchdogTurn = electionTimeout / 4 // between the members of a group
 )
 
 func (v *leaderWatchdog) run() {
@@ -48,8 +48,8 @@ func (v *leaderWatchdog) stop() {
 	<-v.ended
 }
 
-// checkLeader has the member look for its leader when that has been silent for too long,
-// once per silence: from then on Raft takes care. It belongs to the leaderWatchdog.
+// checkLeader makes Raft check the leader that has been silent for the election timeout, once per
+// silence. The leader watchdog calls it.
 func (g *group) checkLeader() {
 	heard := g.raft.LastContact()
 	if heard.Before(g.started) {
@@ -72,12 +72,12 @@ func (g *group) checkLeader() {
 		return
 	}
 	g.checkedContact = heard
-	// Raft looks at once when its time-outs are lowered.
+	// Lowering Raft's time-outs makes Raft check them at once.
 	settings := g.raft.ReloadableConfig()
 	for _, timeout := range []time.Duration{electionTimeout + time.Millisecond, electionTimeout} {
 		settings.HeartbeatTimeout, settings.ElectionTimeout = timeout, timeout
 		if err := g.raft.ReloadConfig(settings); err != nil {
-			g.logger.Warn("look for the leader", "error", err)
+			g.logger.Warn("make Raft check its leader", "error", err)
 			return
 		}
 	}

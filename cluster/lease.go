@@ -6,44 +6,45 @@ import (
 	"time"
 )
 
-// lease is a shard owner's proof that no newer owner answers anything yet. It is
-// renewed by a round in which a quorum confirms the leadership, and counts from
-// the moment at which the oldest of the messages was SENT that the quorum
-// answered: a successor, elected after it, waits longer before it answers.
+// lease is the owner's right to answer reads of a shard without asking the other voters. A quorum
+// round renews it: the voters confirm the leadership, and the lease counts from the moment at which
+// the oldest of the confirmed messages was SENT. A successor is elected after that moment and waits
+// for longer than a lease before it answers reads.
 //
-// Rounds run on demand, one at a time, on a goroutine of their own: when a reader
-// finds the lease expired, and ahead of that when a reader finds it close to its
-// end. Without readers nothing runs.
+// Rounds run on demand, one at a time, on a goroutine of their own: when a reader finds the lease
+// expired, and ahead of time when a reader finds it close to its end. Without readers no rounds
+// run.
 type lease struct {
 	length int64        // nanoseconds
 	clock  func() int64 // monotonic nanoseconds, never 0 while a lease is valid
-	// verify makes a quorum round that began at start, and gives the moment from which
-	// its proof counts, which may be an earlier one.
+	// verify makes a quorum round that began at start and returns the moment from which the lease
+	// counts. That moment may be earlier than start.
 	verify func(epoch uint64, start int64) (from int64, err error)
 	until  atomic.Int64 // 0: no lease
 
-	renewing atomic.Bool    // a renewal was asked for
-	rounds   sync.WaitGroup // the round that runs
+	renewing atomic.Bool    // a reader has started a round ahead of time
+	rounds   sync.WaitGroup // the round under way
 
 	mu    sync.Mutex
 	epoch uint64 // 0: not the owner
 	round *leaseRound
 }
 
-// leaseRound is a round that runs, for all readers that wait for it.
+// leaseRound is a quorum round under way; all waiting readers share it.
 type leaseRound struct {
 	done chan struct{}
 	err  error
 }
 
-// beginEpoch starts an ownership: reads may be answered from now on, each proof given.
+// beginEpoch starts an ownership: reads are answered from now on, once a round has confirmed the
+// leadership.
 func (l *lease) beginEpoch(epoch uint64) {
 	l.mu.Lock()
 	l.epoch = epoch
 	l.mu.Unlock()
 }
 
-// endEpoch ends the ownership: no read is answered any more.
+// endEpoch ends the ownership: no read is answered from now on.
 func (l *lease) endEpoch() {
 	l.mu.Lock()
 	l.epoch = 0
@@ -51,11 +52,11 @@ func (l *lease) endEpoch() {
 	l.mu.Unlock()
 }
 
-// awaitRound returns when no round runs; the lease must be shut.
+// awaitRound returns when no round is under way. The caller has ended the epoch.
 func (l *lease) awaitRound() { l.rounds.Wait() }
 
-// barrier returns nil when a read started now sees every acknowledged write. The
-// hot path is one atomic load and a look at the clock.
+// barrier returns nil when a read that starts now sees every acknowledged write. The fast path is
+// one atomic load and one reading of the clock.
 func (l *lease) barrier(deadline time.Time) error {
 	left := l.until.Load() - l.clock()
 	if left > l.length/3 {
@@ -81,8 +82,7 @@ func (l *lease) renew() {
 	l.currentRound()
 }
 
-// wait shares rounds until one has given a lease that is valid now; a zero
-// deadline waits as long as rounds take.
+// wait joins rounds until the lease is valid. A zero deadline means no limit.
 func (l *lease) wait(deadline time.Time) error {
 	var late <-chan time.Time
 	if !deadline.IsZero() {
@@ -100,8 +100,8 @@ func (l *lease) wait(deadline time.Time) error {
 			l.mu.Unlock()
 			return nil
 		}
-		// A round that began before this reader came serves it too: what counts is
-		// that its lease has not run out when it is used.
+		// A round that began before this reader came serves it too: the lease only has to be valid
+		// when it is used.
 		round := l.currentRound()
 		l.mu.Unlock()
 		select {
@@ -115,7 +115,7 @@ func (l *lease) wait(deadline time.Time) error {
 	}
 }
 
-// currentRound gives the round that runs, or starts one. l.mu is held.
+// currentRound returns the round under way, or starts one. The caller holds l.mu.
 func (l *lease) currentRound() *leaseRound {
 	if l.round == nil {
 		l.round = &leaseRound{done: make(chan struct{})}
@@ -135,7 +135,7 @@ func (l *lease) run(round *leaseRound, epoch uint64) {
 	l.mu.Lock()
 	l.round = nil
 	l.renewing.Store(false)
-	// A round that outlived its ownership proves nothing about the next one.
+	// A round that ends after its epoch proves nothing about the next epoch.
 	if err == nil && l.epoch == epoch {
 		l.until.Store(max(l.until.Load(), from+l.length))
 	}

@@ -7,16 +7,16 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// proofRetry is how soon a round that proved nothing may be followed by another.
+// verifyRetry is the pause after a round that proved nothing.
 const verifyRetry = 10 * time.Millisecond
 
-// verifyLeadership makes a round in which the voters confirm that this node leads in the
-// epoch, and gives the moment from which that is certain. Raft is asked so that
-// it sends heartbeats at once and fails when it is deposed; what was proven is
-// read off the voters' answers.
+// verifyLeadership makes a round in which the voters confirm that this node leads in the epoch. It
+// returns the moment from which that is certain. VerifyLeader makes Raft send heartbeats at once
+// and fails if the node was deposed; the moment comes from the voters' answers, which the tracking
+// transport records.
 func (g *group) verifyLeadership(epoch uint64, start int64) (from int64, err error) {
 	if err := g.raft.VerifyLeader().Error(); err != nil {
-		return 0, fmt.Errorf("ask for the followers' word: %w", err)
+		return 0, fmt.Errorf("verify the leadership: %w", err)
 	}
 	future := g.raft.GetConfiguration()
 	if err := future.Error(); err != nil {
@@ -26,8 +26,8 @@ func (g *group) verifyLeadership(epoch uint64, start int64) (from int64, err err
 	if ok && from+g.lease.length > g.lease.clock() {
 		return from, nil
 	}
-	// Raft took old answers for proof, or those of members without a vote. Readers
-	// ask again until it finds out; that must not keep the processor busy.
+	// Raft counted old answers, or answers of members without a vote. Readers repeat the round
+	// until Raft notices; the pause keeps them from using up the processor.
 	select {
 	case <-time.After(verifyRetry):
 	case <-g.stopping:

@@ -8,9 +8,9 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Layout of a stored log entry, format 1: format (1 byte), type (1), term
-// (uvarint), moment of appending (8, Unix nanoseconds, 0: none), length of the
-// extensions (uvarint), extensions, data. The index is in the key.
+// Layout of a stored log entry, format 1: format (1 byte), type (1), term (uvarint), time of
+// appending (8, Unix nanoseconds, 0: none), length of the extensions (uvarint), extensions, data.
+// The index is in the key.
 const logFormat = 1
 
 var errLogEntry = errors.New("cluster: log entry of an unknown format")
@@ -27,7 +27,7 @@ func uvarintLen(n uint64) int {
 	return size
 }
 
-// putLog writes the entry into dst, which has logSize bytes.
+// putLog encodes the entry into dst, which has logSize bytes.
 func putLog(dst []byte, l *raft.Log) {
 	dst[0], dst[1] = logFormat, byte(l.Type)
 	n := 2 + binary.PutUvarint(dst[2:], l.Term)
@@ -42,8 +42,7 @@ func putLog(dst []byte, l *raft.Log) {
 	copy(dst[n:], l.Data)
 }
 
-// readLog decodes an entry into l; data and extensions share one copy of what src
-// holds of them.
+// readLog decodes an entry into l. Data and extensions are slices of one copy.
 func readLog(src []byte, index uint64, l *raft.Log) error {
 	if len(src) < 2 || src[0] != logFormat {
 		return errLogEntry

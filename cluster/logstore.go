@@ -11,15 +11,14 @@ import (
 	"switchyard/storage"
 )
 
-// logStore is one group's log in the raft instance that all groups share, so that
-// one fsync serves the shards that write at the same moment. It implements
-// raft.LogStore and raft.MonotonicLogStore.
+// logStore is the log of one group. All groups share the raft instance, so that one fsync serves
+// all shards that write at the same moment. It implements raft.LogStore and raft.MonotonicLogStore.
 type logStore struct {
 	db    *pebble.DB
 	shard storage.Shard
 
-	// The bounds are kept here, 0 and 0 for an empty log: Raft asks for them often,
-	// and Pebble would open an iterator each time.
+	// The bounds are cached; both are 0 for an empty log. Raft asks for them often, and Pebble
+	// would open an iterator each time.
 	mu          sync.Mutex
 	first, last uint64
 }
@@ -58,22 +57,22 @@ func (s *logStore) bounds() (first, last uint64) {
 	return s.first, s.last
 }
 
-// FirstIndex is the oldest entry's index; 0 when there is none.
+// FirstIndex returns the index of the oldest entry; 0 if there is none.
 func (s *logStore) FirstIndex() (uint64, error) {
 	first, _ := s.bounds()
 	return first, nil
 }
 
-// LastIndex is the newest entry's index; 0 when there is none.
+// LastIndex returns the index of the newest entry; 0 if there is none.
 func (s *logStore) LastIndex() (uint64, error) {
 	_, last := s.bounds()
 	return last, nil
 }
 
-// IsMonotonic says that entries follow each other without gaps.
+// IsMonotonic reports true: the indexes of entries have no gaps.
 func (s *logStore) IsMonotonic() bool { return true }
 
-// GetLog reads an entry; raft.ErrLogNotFound when it is not there.
+// GetLog reads an entry. It returns raft.ErrLogNotFound if the entry does not exist.
 func (s *logStore) GetLog(index uint64, l *raft.Log) error {
 	if first, last := s.bounds(); index < first || index > last || last == 0 {
 		return raft.ErrLogNotFound
@@ -134,21 +133,21 @@ func (s *logStore) StoreLogs(logs []*raft.Log) error {
 	return nil
 }
 
-// forget notes that all entries were deleted.
+// forget resets the bounds after all entries were deleted.
 func (s *logStore) forget() {
 	s.mu.Lock()
 	s.first, s.last = 0, 0
 	s.mu.Unlock()
 }
 
-// DeleteRange removes the entries from least to most, both included: the oldest
-// ones after a snapshot, or the newest ones when a leader overrules them.
+// DeleteRange deletes the entries from least to most, both included: the oldest ones after a
+// snapshot, or the newest ones when a new leader overwrites them.
 func (s *logStore) DeleteRange(least, most uint64) error {
 	var from, to [logKeyLen]byte
 	logKey(from[:], s.shard, least)
 	logKey(to[:], s.shard, most+1)
-	// Entries that come back after a crash are deleted again, but those that replace
-	// overruled ones must never meet them: both go through one log in this order.
+	// Deleted entries that come back after a crash are deleted again. But entries that replace
+	// deleted ones must never meet them: both writes go through one write-ahead log, in this order.
 	if err := s.db.DeleteRange(from[:], to[:], pebble.NoSync); err != nil {
 		return fmt.Errorf("truncate the log of shard %d: %w", s.shard, err)
 	}

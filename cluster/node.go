@@ -14,14 +14,14 @@ import (
 	"switchyard/storage"
 )
 
-// Watcher is told which shards this node may serve. Calls for one shard come in
-// order, from one goroutine; calls for different shards may come at once. Until
-// Gained or Lost returns, nothing else is told about that shard.
+// Watcher is notified of the shards that this node may serve. Calls for one shard come in order,
+// from one goroutine; calls for different shards may run at the same time. No further call is made
+// for a shard until Gained or Lost has returned.
 type Watcher interface {
-	// Gained: this node owns the shard in this epoch and may serve it.
+	// Gained is called when this node owns the shard in this epoch and may serve it.
 	Gained(shard storage.Shard, epoch uint64)
-	// Lost: it does no more. Proposals of the epoch still in flight may be answered
-	// after that.
+	// Lost is called when this node may not serve the shard any more. Proposals of the epoch that
+	// are still in flight may be answered later.
 	Lost(shard storage.Shard, epoch uint64)
 }
 
@@ -41,7 +41,7 @@ type Node struct {
 	owners     atomic.Pointer[shardMap] // set by Open
 	transports transports
 	watcher    Watcher
-	groups     []atomic.Pointer[group] // by shard; nil where there is no replica here
+	groups     []atomic.Pointer[group] // by shard; nil without a replica on this node
 	serveCall  atomic.Pointer[func(context.Context, []byte) ([]byte, error)]
 	failed     chan error // capacity 1
 
@@ -50,13 +50,13 @@ type Node struct {
 	opened  bool
 	started bool
 
-	hosting sync.Mutex // one replica comes or goes at a time
-	shut    bool       // none does any more; under hosting
+	hosting sync.Mutex // held while a replica is created or dropped
+	shut    bool       // no replica is created or dropped any more; under hosting
 }
 
-// New reads what the store holds, decides what is new, and takes the node's
-// addresses. Open and Start bring it up. The error says which setting contradicts
-// the store. A node that New returned is to be closed.
+// New reads the store, settles what is new, and listens on the node's addresses. Open and Start
+// bring the node up. The error names the setting that contradicts the store. The caller must close
+// a node that New returned.
 func New(cfg Config) (*Node, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
@@ -97,8 +97,8 @@ func New(cfg Config) (*Node, error) {
 	return n, nil
 }
 
-// checkAlone refuses to start a node without ports for others when its cluster has
-// other members: it could neither lead nor follow.
+// checkAlone refuses to start a node without peer and gossip ports if its cluster has other
+// members: the node could neither lead nor follow.
 func checkAlone(node string, db *pebble.DB) error {
 	known, err := lastKnown(db)
 	if err != nil {
@@ -113,9 +113,9 @@ func checkAlone(node string, db *pebble.DB) error {
 	return nil
 }
 
-// Open returns when the node belongs to a cluster and has read its part of it: at
-// once, unless its data are empty and it was told to join one. Errors other than
-// ctx's are for an operator to read.
+// Open returns when the node belongs to a cluster and has read its part of it. That is at once,
+// unless the node has empty data and was told to join. Errors other than ctx's are written for an
+// operator.
 func (n *Node) Open(ctx context.Context) error {
 	n.opened = true
 	if n.peering != nil {
@@ -130,7 +130,7 @@ func (n *Node) Open(ctx context.Context) error {
 	n.owners.Store(owners)
 	n.groups = make([]atomic.Pointer[group], n.id.Shards+1)
 	switch {
-	case n.transports != nil: // a test's
+	case n.transports != nil: // set by a test
 	case n.peering != nil:
 		n.transports = n.peering.port
 	default:
@@ -159,7 +159,7 @@ func (n *Node) Open(ctx context.Context) error {
 	return nil
 }
 
-// gained follows what this node owns, told by the groups.
+// gained records the ownership of a shard; the groups call it.
 func (n *Node) gained(shard storage.Shard, epoch uint64) {
 	n.owners.Load().gained(shard, epoch)
 	if shard == 0 && n.peering != nil {
@@ -174,7 +174,7 @@ func (n *Node) lost(shard storage.Shard, epoch uint64) {
 	}
 }
 
-// hosted are the groups this node is a member of.
+// hosted returns the groups of which this node is a member.
 func (n *Node) hosted() []*group {
 	groups := make([]*group, 0, len(n.groups))
 	for i := range n.groups {
@@ -185,9 +185,8 @@ func (n *Node) hosted() []*group {
 	return groups
 }
 
-// Start brings up every group, and returns when they run; who leads them shows
-// later, see WaitReady. After an error, or when ctx ends first, the node is good
-// for Close only.
+// Start brings up every group and returns when they run. Leaders are elected later, see WaitReady.
+// After an error, or when ctx ends first, only Close may be called.
 func (n *Node) Start(ctx context.Context, w Watcher) error {
 	n.hosting.Lock()
 	defer n.hosting.Unlock()
@@ -211,7 +210,8 @@ func (n *Node) Start(ctx context.Context, w Watcher) error {
 		return err
 	}
 	if n.id.mustCreateGroups() {
-		// Every group was made; one that is missing later was given away.
+		// Every group exists now. A group that is missing at a later start was moved to other
+		// nodes.
 		if err := n.id.markFounded(n.cfg.Store.Raft()); err != nil {
 			return err
 		}
@@ -219,13 +219,13 @@ func (n *Node) Start(ctx context.Context, w Watcher) error {
 	return ctx.Err()
 }
 
-// Name of the node.
+// Name returns the node's name.
 func (n *Node) Name() string { return n.id.Node }
 
-// ClusterID tells clusters apart; it is made when the first node first starts.
+// ClusterID identifies the cluster. It is made when the first node starts for the first time.
 func (n *Node) ClusterID() string { return n.id.Cluster }
 
-// Shards is the number of workspace shards; shard 0, the directory, is beside them.
+// Shards returns the number of workspace shards. Shard 0, the directory, is not counted.
 func (n *Node) Shards() int { return n.id.Shards }
 
 func (n *Node) group(shard storage.Shard) *group {
@@ -235,8 +235,7 @@ func (n *Node) group(shard storage.Shard) *group {
 	return n.groups[shard].Load()
 }
 
-// Owner gives the epoch in which this node owns the shard; false when it does
-// not.
+// Owner returns the epoch in which this node owns the shard, or false if it does not own it.
 func (n *Node) Owner(shard storage.Shard) (epoch uint64, ok bool) {
 	g := n.group(shard)
 	if g == nil {
@@ -246,9 +245,9 @@ func (n *Node) Owner(shard storage.Shard) (epoch uint64, ok bool) {
 	return epoch, epoch != 0
 }
 
-// ReadBarrier returns nil when a read of the shard started now sees every write
-// acknowledged before. When the proof has to be renewed it waits, until deadline at
-// most (zero: as long as it takes). Its errors are *Error with NotApplied true.
+// ReadBarrier returns nil when a read of the shard that starts now sees every write acknowledged
+// before. If the lease has to be renewed it waits, until deadline at most; a zero deadline means no
+// limit. Its errors are *Error with NotApplied true.
 func (n *Node) ReadBarrier(shard storage.Shard, deadline time.Time) error {
 	if int(shard) >= len(n.groups) {
 		return errNoShard
@@ -260,12 +259,11 @@ func (n *Node) ReadBarrier(shard storage.Shard, deadline time.Time) error {
 	return g.lease.barrier(deadline)
 }
 
-// Propose replicates a batch: the representation of a Pebble batch with keys of
-// the shard, which must stay untouched until done is called. done is called
-// exactly once, with nil when the batch is durable on a quorum and applied here, or
-// with an *Error. It is called from one of the shard's goroutines and must not
-// block; a closed node calls it before Propose returns. Batches of one epoch are
-// applied in the order in which they were proposed.
+// Propose replicates a batch: the representation of a Pebble batch with keys of the shard. The
+// caller must not change it until done is called. done is called exactly once: with nil when the
+// batch is durable on a quorum and applied on this node, or with an *Error. It is called from one
+// of the shard's goroutines and must not block; a closed node calls it before Propose returns.
+// Batches of one epoch are applied in the order of their proposals.
 func (n *Node) Propose(shard storage.Shard, epoch uint64, batch []byte, done func(error)) {
 	if int(shard) >= len(n.groups) {
 		done(errNoShard)
@@ -279,8 +277,7 @@ func (n *Node) Propose(shard storage.Shard, epoch uint64, batch []byte, done fun
 	g.commit.propose(epoch, batch, done)
 }
 
-// Ready tells whether every shard has an owner that this node knows and reaches,
-// itself included.
+// Ready reports whether this node knows and reaches the owner of every shard.
 func (n *Node) Ready() bool {
 	all, _ := n.owners.Load().allOwned()
 	return all
@@ -301,19 +298,19 @@ func (n *Node) WaitReady(ctx context.Context) error {
 	}
 }
 
-// Reclaim has the logs give back what disk space they can. It does not block.
+// Reclaim asks the logs to give back disk space. It does not block.
 func (n *Node) Reclaim() { n.compactor.reclaim() }
 
-// Close stops serving, lets what is in flight finish, hands what it owns over to
-// other voters or writes Release to the logs, and flushes the state, so that the next start has next to nothing
-// to replay. When ctx ends first the rest is left out: nothing acknowledged is
-// lost by that, but a later start takes longer. The store may be closed after it.
+// Close stops serving, finishes what is in flight, transfers its leaderships to other voters or
+// writes Release to the logs, and flushes the state, so that the next start has almost nothing to
+// replay. If ctx ends first, the remaining steps are skipped: no acknowledged write is lost, but
+// the next start takes longer. The store may be closed after Close.
 func (n *Node) Close(ctx context.Context) error {
 	n.closing.Do(func() { n.closed = n.close(ctx) })
 	return n.closed
 }
 
-// leaveWait bounds how long a closing node waits for what it asks of others.
+// leaveTimeout bounds how long a closing node waits for its requests to other nodes.
 const leaveTimeout = 2 * time.Second
 
 func (n *Node) close(ctx context.Context) error {
@@ -322,17 +319,17 @@ func (n *Node) close(ctx context.Context) error {
 		errs = append(errs, n.timed(name, func() error { return within(ctx, do) }))
 	}
 	if n.peering != nil && n.opened {
-		// What is asked of others just now may take its time; the groups' end must not
-		// wait for it.
+		// Requests to other nodes may still be under way. Stopping the groups must not wait for
+		// them.
 		soon, cancel := context.WithTimeout(ctx, leaveTimeout)
 		if err := within(soon, func() error { n.peering.stopWork(); return nil }); err != nil {
-			n.logger.Info("something still waits for other nodes", "error", err)
+			n.logger.Info("requests to other nodes are still under way", "error", err)
 		}
 		cancel()
 	}
 	if n.started {
 		errs = append(errs, n.stopGroups(ctx))
-		if ctx.Err() == nil { // else the store may be closed under it
+		if ctx.Err() == nil { // otherwise the store may be closed during the flush
 			step("flush the state", ctx, n.flusher.flush)
 		}
 	}
@@ -345,10 +342,10 @@ func (n *Node) close(ctx context.Context) error {
 	return nil
 }
 
-// slowStep is how long a step of closing may take and not be worth a line.
+// slowStep is the duration from which a step of closing is logged.
 const slowStep = time.Second
 
-// timed runs a step of closing, logs when it took long, and names it in its error.
+// timed runs a step of closing, logs it if it was slow, and adds the step's name to its error.
 func (n *Node) timed(name string, do func() error) error {
 	began := time.Now()
 	err := do()
@@ -361,7 +358,7 @@ func (n *Node) timed(name string, do func() error) error {
 	return err
 }
 
-// stopGroups gives up what this node leads and ends its members.
+// stopGroups gives up the leaderships of this node and stops its groups.
 func (n *Node) stopGroups(ctx context.Context) error {
 	n.hosting.Lock()
 	n.shut = true

@@ -14,39 +14,36 @@ import (
 	"switchyard/storage"
 )
 
-// nodesTable is the table, in the directory shard's own range, of the registry: a
-// row per node under its name, and the head under no name. Never change or reuse
-// it.
+// nodesTable is the table of the registry in the directory shard's own range: a row per node under
+// its name, and the head row under the empty name. Never change or reuse the number.
 const nodesTable storage.TableID = 254
 
-// record is what the registry knows of a node. It is part of what is on disk and
-// of the protocol.
+// record is the registry's record of a node. It is stored on disk and part of the protocol.
 type record struct {
 	Name     string `json:"name"`
 	Instance string `json:"instance"`
 	Zone     string `json:"zone,omitempty"`
-	Peer     string `json:"peer,omitempty"` // host:port, as the two below
+	Peer     string `json:"peer,omitempty"` // host:port, like HTTP and Gossip
 	HTTP     string `json:"http,omitempty"`
 	Gossip   string `json:"gossip,omitempty"`
 	Version  string `json:"version,omitempty"`
 	Draining bool   `json:"draining,omitempty"`
-	// Removed nodes stay known, so that they can be told.
+	// Removed nodes keep their records, so that they can be told why they are refused.
 	Removed   bool      `json:"removed,omitempty"`
 	FirstSeen time.Time `json:"firstSeen"`
 }
 
-// nodeListHead is the registry's row of its own.
+// nodeListHead is the head row of the registry.
 type nodeListHead struct {
 	Version uint64 `json:"version"` // counts changes
-	// HadThree: there were three nodes once, none of them removed (Decision 53).
+	// HadThree is set once the cluster has had three members at the same time (Decision 53).
 	HadThree bool `json:"three,omitempty"`
 }
 
-// node list is the whole registry at one version. It is shared once it is made:
-// change a clone.
+// nodeList is the whole registry at one version. It is shared: change a clone.
 type nodeList struct {
 	nodeListHead
-	Nodes []record `json:"nodes"` // by name, each once
+	Nodes []record `json:"nodes"` // sorted by name, without duplicates
 }
 
 func (r *nodeList) clone() *nodeList {
@@ -57,7 +54,7 @@ func (r *nodeList) search(name string) (int, bool) {
 	return slices.BinarySearchFunc(r.Nodes, name, func(rec record, name string) int { return strings.Compare(rec.Name, name) })
 }
 
-// node gives a node's record, also of a removed one.
+// node returns the record of a node, also of a removed one.
 func (r *nodeList) node(name string) (record, bool) {
 	if i, ok := r.search(name); ok {
 		return r.Nodes[i], true
@@ -90,13 +87,13 @@ const (
 	maxLabel   = 64  // zone and version
 )
 
-// check refuses a record that no node of this program sends.
+// check refuses a record with fields that are malformed or too long.
 func (rec *record) check() error {
 	if err := checkNodeName(rec.Name); err != nil {
 		return err
 	}
 	if rec.Instance == "" || len(rec.Instance) > maxLabel || len(rec.Zone) > maxLabel || len(rec.Version) > maxLabel {
-		return fmt.Errorf("cluster: node %q: instance, zone and version have at most %d bytes, and the first is no empty one", rec.Name, maxLabel)
+		return fmt.Errorf("cluster: node %q: instance, zone and version have at most %d bytes, and the instance is not empty", rec.Name, maxLabel)
 	}
 	if max(len(rec.Peer), len(rec.HTTP), len(rec.Gossip)) > maxAddress {
 		return fmt.Errorf("cluster: node %q: an address has more than %d bytes", rec.Name, maxAddress)
@@ -104,17 +101,17 @@ func (rec *record) check() error {
 	return nil
 }
 
-// check refuses a node list that another node can't have sent in good order.
+// check refuses a node list that is too long, out of order, or has invalid records.
 func (r *nodeList) check() error {
 	if len(r.Nodes) > maxNodes+keptRemoved {
-		return fmt.Errorf("cluster: a registry of %d nodes", len(r.Nodes))
+		return fmt.Errorf("cluster: the registry has %d nodes, too many", len(r.Nodes))
 	}
 	for i := range r.Nodes {
 		if err := r.Nodes[i].check(); err != nil {
 			return err
 		}
 		if i > 0 && r.Nodes[i-1].Name >= r.Nodes[i].Name {
-			return errors.New("cluster: a registry out of order")
+			return errors.New("cluster: the nodes of the registry are not in order")
 		}
 	}
 	return nil
@@ -125,7 +122,7 @@ func nodeKey(name string) []byte {
 	return append(append(start, byte(nodesTable)), name...)
 }
 
-// readNodeList reads the registry from a state that holds the directory's replica.
+// readNodeList reads the registry from a state that holds a replica of the directory.
 func readNodeList(db pebble.Reader) (*nodeList, error) {
 	lower := nodeKey("")
 	upper := append(bytes.Clone(lower[:len(lower)-1]), byte(nodesTable)+1)
@@ -150,8 +147,8 @@ func readNodeList(db pebble.Reader) (*nodeList, error) {
 	return r, nil
 }
 
-// nodeListBatch is the batch that turns the rows of one node list into those of
-// another; nil when they are the same.
+// nodeListBatch returns the batch that turns the rows of one node list into those of another; nil
+// if they are equal.
 func nodeListBatch(db *pebble.DB, from, to *nodeList) ([]byte, error) {
 	b := db.NewBatch()
 	err := diffNodeLists(b, from, to)
@@ -190,7 +187,7 @@ func diffNodeLists(b *pebble.Batch, from, to *nodeList) error {
 	return errors.Join(errs...)
 }
 
-// checkNodesRow is the verifier's look at a row.
+// checkNodesRow checks a row for the verifier.
 func checkNodesRow(fields, value []byte) error {
 	if len(fields) == 0 {
 		return json.Unmarshal(value, &nodeListHead{})

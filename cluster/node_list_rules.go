@@ -9,11 +9,11 @@ import (
 // Bounds of the registry.
 const (
 	maxNodes    = 1000
-	keptRemoved = 100 // removed nodes remembered; older ones are strangers when they come back
+	keptRemoved = 100 // removed nodes remembered; older ones count as unknown when they return
 )
 
-// permanentError is an answer that asking again does not change: an operator has to do
-// something. Its text says what.
+// permanentError is a refusal that does not change when the request is repeated: an operator has to
+// act. Its text says how.
 type permanentError struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
@@ -30,22 +30,21 @@ const (
 	refusedKey     = "other_gossip_key"
 )
 
-// Error says what to do.
+// Error returns the text for the operator.
 func (d *permanentError) Error() string { return d.Message }
 
 func permanent(reason, format string, args ...any) error {
 	return &permanentError{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// ruleInput is what the rules look at beside the registry. The functions
-// may be nil.
+// ruleInput holds facts that the rules use beside the registry. The functions may be nil.
 type ruleInput struct {
-	isReachable   func(node string) bool // answers right now
-	isGroupMember func(node string) bool // is still a member of some shard's group
+	isReachable   func(node string) bool // the node answers now
+	isGroupMember func(node string) bool // the node is still a member of some shard's group
 	now           time.Time
 }
 
-// join takes in a node with empty data.
+// join adds a node with empty data.
 func (r *nodeList) join(rec record, input ruleInput) error {
 	old, known := r.node(rec.Name)
 	switch {
@@ -56,8 +55,8 @@ func (r *nodeList) join(rec record, input ruleInput) error {
 	case old.Instance == rec.Instance:
 		return r.register(rec)
 	case old.Removed:
-		// The groups know their members by name: an empty node under the name of one
-		// that voted would vote without knowing what that one has promised.
+		// The groups know their members by name. An empty node under the name of an earlier voter
+		// would vote without knowing the votes that the earlier one has given.
 		if input.isGroupMember != nil && input.isGroupMember(rec.Name) {
 			return fmt.Errorf("the shards of the removed node %q are still being replaced; its name is free when that is done", rec.Name)
 		}
@@ -72,14 +71,14 @@ func (r *nodeList) join(rec record, input ruleInput) error {
 	return nil
 }
 
-// addMember writes a record without asking anything.
+// addMember stores a record without any checks.
 func (r *nodeList) addMember(rec record) {
 	rec.Draining, rec.Removed = false, false
 	r.put(rec)
 	r.HadThree = r.HadThree || len(r.members()) >= 3
 }
 
-// register updates what a member says of itself.
+// register updates a member's own data.
 func (r *nodeList) register(rec record) error {
 	old, known := r.node(rec.Name)
 	switch {
@@ -104,7 +103,7 @@ func (r *nodeList) member(name string) (record, error) {
 	return rec, nil
 }
 
-// setDraining marks a member as one to be emptied, or takes that back.
+// setDraining starts or ends the drain of a member.
 func (r *nodeList) setDraining(name string, draining bool) error {
 	rec, err := r.member(name)
 	if err != nil {
@@ -115,7 +114,7 @@ func (r *nodeList) setDraining(name string, draining bool) error {
 	return nil
 }
 
-// remove takes a member out for good: its instance is never let in again.
+// remove removes a member for good: its instance is never admitted again.
 func (r *nodeList) remove(name string) error {
 	rec, err := r.member(name)
 	if err != nil {
@@ -129,7 +128,7 @@ func (r *nodeList) remove(name string) error {
 	return nil
 }
 
-// forgetOldestRemoved drops the removed node that was seen first.
+// forgetOldestRemoved drops the removed node with the oldest record.
 func (r *nodeList) forgetOldestRemoved() {
 	oldest := -1
 	for i, rec := range r.Nodes {
@@ -140,10 +139,10 @@ func (r *nodeList) forgetOldestRemoved() {
 	r.Nodes = slices.Delete(r.Nodes, oldest, oldest+1)
 }
 
-// unknownNodeError answers a change to a node that is no member.
+// unknownNodeError is the answer to a change of a node that is not a member.
 type unknownNodeError struct{ name string }
 
-// Error names it.
+// Error names the node.
 func (e *unknownNodeError) Error() string {
 	return fmt.Sprintf("the cluster has no node named %q", e.name)
 }

@@ -2,15 +2,14 @@ package cluster
 
 import "github.com/hashicorp/raft"
 
-// interceptVote lets a member vote for one that it still takes for a non-voter. Raft
-// refuses that, and a group of two that grew to three could then be stuck: the
-// leader and the new voter agreed on the growth, the leader died, and the third,
-// who had not heard of it, would neither vote for the new one nor get its vote,
-// its own log being shorter.
+// interceptVote lets this member vote for a candidate that it still takes for a non-voter. Raft
+// refuses such votes, and a group of two that grew to three could then be stuck: the leader and the
+// new voter agreed on the growth and the leader died; the third member had not heard of the growth,
+// so it would not vote for the new voter, and its own log is too short to win.
 //
-// Any member may vote for any candidate whose log is not behind its own; who is a
-// voter is the candidate's to know. A member without a vote does not campaign.
-// welcome reports whether it answered the request.
+// Any member may vote for any candidate whose log is not behind its own; the candidate knows
+// whether it is a voter, and a member without a vote does not stand for election. interceptVote
+// reports whether it answered the request.
 func (g *group) interceptVote(rpc *raft.RPC) bool {
 	if !g.up.Load() {
 		return false
@@ -28,7 +27,8 @@ func (g *group) interceptVote(rpc *raft.RPC) bool {
 		return true
 	case *raft.RequestVoteRequest:
 		if g.isNonVoter(asks.ID) {
-			// Without the name, Raft decides by the logs and by its vote in this term alone.
+			// Without the candidate's name, Raft decides by the logs and by its vote in this term
+			// alone.
 			nameless := *asks
 			nameless.ID = nil
 			rpc.Command = &nameless
@@ -37,7 +37,7 @@ func (g *group) interceptVote(rpc *raft.RPC) bool {
 	return false
 }
 
-// non-voter tells whether a member counts as a non-voter here.
+// isNonVoter reports whether this member's configuration has the candidate as a non-voter.
 func (g *group) isNonVoter(id []byte) bool {
 	future := g.raft.GetConfiguration()
 	if future.Error() != nil {
@@ -51,8 +51,8 @@ func (g *group) isNonVoter(id []byte) bool {
 	return false
 }
 
-// wouldGrant tells whether Raft would grant the request if it came from a voter. It
-// binds nobody: the vote itself is Raft's.
+// wouldGrant reports whether Raft would grant the pre-vote if it came from a voter. A pre-vote
+// binds nobody: Raft decides the vote itself.
 func (g *group) wouldGrant(asks *raft.RequestPreVoteRequest) bool {
 	if leader, _ := g.raft.LeaderWithID(); leader != "" || asks.Term < g.raft.CurrentTerm() {
 		return false
@@ -60,7 +60,7 @@ func (g *group) wouldGrant(asks *raft.RequestPreVoteRequest) bool {
 	_, last := g.log.bounds()
 	var newest raft.Log
 	if last == 0 || g.log.GetLog(last, &newest) != nil {
-		return true // the vote decides
+		return true // Raft decides at the vote
 	}
 	return asks.LastLogTerm > newest.Term || asks.LastLogTerm == newest.Term && asks.LastLogIndex >= last
 }

@@ -11,7 +11,7 @@ import (
 	"switchyard/storage"
 )
 
-// What an operator asks of the directory's owner. They are part of the protocol.
+// Actions that an operator requests from the directory's owner. They are part of the protocol.
 const (
 	operateDrain   = "drain"
 	operateUndrain = "undrain"
@@ -24,42 +24,42 @@ type operateRequest struct {
 }
 
 type operateReply struct {
-	Unknown bool            `json:"unknown,omitempty"` // there is no such node
+	Unknown bool            `json:"unknown,omitempty"` // the node does not exist
 	Refusal *permanentError `json:"refusal,omitempty"`
 }
 
-// ErrUnknownNode is in the chain of errors about nodes that are no members.
+// ErrUnknownNode is wrapped by errors about nodes that are not members.
 var ErrUnknownNode = errors.New("cluster: no node of that name")
 
-// RefusedError is why the cluster can't be changed as an operator asked.
+// RefusedError says why the cluster refuses an operator's request.
 type RefusedError struct{ Message string }
 
-// Error says why.
+// Error returns the reason.
 func (e *RefusedError) Error() string { return e.Message }
 
-// Drain marks a node as to be emptied. The errors are ErrUnknownNode,
-// *RefusedError, and others when the cluster can't be changed now.
+// Drain marks a node for draining: its replicas and leaderships move to other nodes. It returns
+// ErrUnknownNode, a *RefusedError, or another error if the cluster can't be changed now.
 func (n *Node) Drain(ctx context.Context, node string) error {
 	return n.operate(ctx, operateRequest{operateDrain, node})
 }
 
-// Undrain takes Drain back.
+// Undrain ends a drain.
 func (n *Node) Undrain(ctx context.Context, node string) error {
 	return n.operate(ctx, operateRequest{operateUndrain, node})
 }
 
-// Remove takes a node out of the cluster for good.
+// Remove removes a node from the cluster for good.
 func (n *Node) Remove(ctx context.Context, node string) error {
 	return n.operate(ctx, operateRequest{operateRemove, node})
 }
 
-// operate has the directory's owner, wherever it is, make the change.
+// operate sends the change to the directory's owner, on whichever node that is.
 func (n *Node) operate(ctx context.Context, request operateRequest) error {
 	switch {
 	case n.peering != nil:
 	case request.Node != n.id.Node:
 		return fmt.Errorf("%w: %q", ErrUnknownNode, request.Node)
-	case request.Action == operateUndrain: // nothing was ever drained here
+	case request.Action == operateUndrain: // a node alone is never draining
 		return nil
 	default:
 		return &RefusedError{errNoPeerPort.Error()}
@@ -77,17 +77,17 @@ func (n *Node) operate(ctx context.Context, request operateRequest) error {
 		if !errors.Is(err, errNotOwner) && !errors.Is(err, errNotSent) && !errors.Is(err, errNoDirectory) {
 			return err
 		}
-		// All of these changed nothing.
+		// None of these errors changed anything, so the request may be repeated.
 		if waited := awaitChange(ctx, changed); waited != nil {
 			return fmt.Errorf("%s %s: %w", request.Action, request.Node, err)
 		}
 	}
 }
 
-// operatePause is how soon an owner that said it was none is asked again.
+// operatePause is the wait before an owner that reported that it is not the owner is asked again.
 const operatePause = 100 * time.Millisecond
 
-// awaitChange waits for another owner, or a moment.
+// awaitChange waits until the owner changes or operatePause has passed.
 func awaitChange(ctx context.Context, changed <-chan struct{}) error {
 	timer := time.NewTimer(operatePause)
 	defer timer.Stop()
@@ -100,7 +100,7 @@ func awaitChange(ctx context.Context, changed <-chan struct{}) error {
 	return nil
 }
 
-// change makes the change on the directory's owner.
+// change makes the change on this node, which owns the directory.
 func (l *peering) change(ctx context.Context, request operateRequest) error {
 	var err error
 	switch request.Action {
@@ -110,11 +110,11 @@ func (l *peering) change(ctx context.Context, request operateRequest) error {
 		err = l.registry.setDraining(ctx, request.Node, false)
 	case operateRemove:
 		if rec, known := l.registry.list().node(request.Node); known && rec.Removed {
-			return nil // it was before
+			return nil // removed before
 		}
 		err = l.registry.remove(ctx, request.Node)
 	default:
-		return fmt.Errorf("cluster: %q is no change of the cluster", request.Action)
+		return fmt.Errorf("cluster: unknown change of the cluster %q", request.Action)
 	}
 	if unknown := (*unknownNodeError)(nil); errors.As(err, &unknown) {
 		return fmt.Errorf("%w: %q", ErrUnknownNode, request.Node)
@@ -169,20 +169,19 @@ func (l *peering) handleOperate(ctx context.Context, _ string, body []byte) ([]b
 	return nil, err
 }
 
-// Topology is the cluster as this node sees it, a second late at most, also when it
-// is cut off from the others. The answer is shared: change nothing in it.
+// Topology returns the cluster as this node sees it, at most a second old. It also answers when the
+// node is cut off from the others. The result is shared and must not be changed.
 func (n *Node) Topology(ctx context.Context) Topology { return n.status.status(ctx) }
 
-// ShardOwner gives the node that owns a shard, empty when none is known that
-// answers; whether it is this one; and a channel that is closed when the answer is
-// another. It is called for every request.
+// ShardOwner returns the node that owns a shard (empty if no reachable owner is known), whether
+// that is this node, and a channel that is closed when the answer changes. It is called for every
+// request.
 func (n *Node) ShardOwner(shard storage.Shard) (node string, here bool, changed <-chan struct{}) {
 	node, _, changed = n.ownerOf(shard)
 	return node, node == n.id.Node, changed
 }
 
-// PeerListener yields the connections on which other nodes forward requests; nil
-// for a node alone.
+// PeerListener returns the listener of connections with forwarded requests; nil for a node alone.
 func (n *Node) PeerListener() net.Listener {
 	if n.peering == nil {
 		return nil
@@ -190,8 +189,7 @@ func (n *Node) PeerListener() net.Listener {
 	return n.peering.port.httpListener()
 }
 
-// DialPeer opens a connection on which to forward requests to a node. An error
-// means that nothing was sent.
+// DialPeer opens a connection for forwarded requests to a node. After an error nothing was sent.
 func (n *Node) DialPeer(ctx context.Context, node string) (net.Conn, error) {
 	if n.peering == nil {
 		return nil, errNoPeerPort
@@ -199,7 +197,7 @@ func (n *Node) DialPeer(ctx context.Context, node string) (net.Conn, error) {
 	return n.peering.port.dialHTTP(ctx, node)
 }
 
-// GossipAddr and PeerAddr are where other nodes reach this one; empty for a node
+// GossipAddr returns the address at which other nodes reach this node's gossip; empty for a node
 // alone.
 func (n *Node) GossipAddr() string {
 	if n.peering == nil {
@@ -208,7 +206,7 @@ func (n *Node) GossipAddr() string {
 	return n.peering.gossip.addr
 }
 
-// PeerAddr is where other nodes reach this one's peer port; empty for a node
+// PeerAddr returns the address at which other nodes reach this node's peer port; empty for a node
 // alone.
 func (n *Node) PeerAddr() string {
 	if n.peering == nil {
@@ -217,17 +215,17 @@ func (n *Node) PeerAddr() string {
 	return n.peering.peerAddr
 }
 
-// Failed delivers the reason why this node must not go on, if there comes one: it
-// was removed from the cluster, or was told to join another one.
+// Failed delivers the reason why this node must stop, if there is one: the node was removed from
+// the cluster, or its --join addresses belong to another cluster.
 func (n *Node) Failed() <-chan error { return n.failed }
 
-// HandleCalls sets who answers Call for shards owned here.
+// HandleCalls sets the handler of Call for shards that this node owns.
 func (n *Node) HandleCalls(serve func(ctx context.Context, body []byte) ([]byte, error)) {
 	n.serveCall.Store(&serve)
 }
 
-// Call has the owner of a shard, another node, answer a request. What is certainly
-// not sent is tried again while ctx lasts. The error is an *Error.
+// Call sends a request to the owner of a shard on another node. A request that was certainly not
+// sent is repeated until ctx ends. The error is an *Error.
 func (n *Node) Call(ctx context.Context, shard storage.Shard, body []byte) ([]byte, error) {
 	if n.peering == nil {
 		return nil, errNotOwner
@@ -241,11 +239,11 @@ func (n *Node) Call(ctx context.Context, shard storage.Shard, body []byte) ([]by
 				return answer, nil
 			}
 			if !errors.Is(err, errNotSent) {
-				return nil, &Error{message: "the owner's answer is not known", cause: err}
+				return nil, &Error{message: "the outcome at the shard's owner is unknown", cause: err}
 			}
 		}
 		if owner == n.id.Node {
-			return nil, errNotOwner // the caller finds it here now
+			return nil, errNotOwner // the caller finds the owner on this node
 		}
 		if waited := awaitChange(ctx, changed); waited != nil {
 			return nil, &Error{message: "the shard's owner could not be reached in time", notApplied: true, cause: err}

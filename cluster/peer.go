@@ -14,13 +14,11 @@ import (
 	"switchyard/storage"
 )
 
-// peerPort is the node's peer port: one listener on which other nodes open streams
-// for Raft, forwarded HTTP requests and control requests, and the connections this
-// node opens to theirs.
+// peerPort is the node's peer port: one listener on which other nodes open streams for Raft,
+// forwarded HTTP requests and control requests, and the connections that this node opens to theirs.
 //
-// A connection begins with its kind, one byte, and a handshake in which both nodes
-// prove that they hold the cluster's key; see peer_hello.go. What follows is the kind's
-// own affair.
+// A connection begins with its kind, one byte, and a handshake in which both nodes prove that they
+// hold the cluster's key; see peer_hello.go. The rest depends on the kind.
 type peerPort struct {
 	cfg      peerConfig
 	handlers map[rpcKind]rpcHandler
@@ -31,35 +29,35 @@ type peerPort struct {
 
 	mu      sync.Mutex
 	closed  bool
-	conns   map[net.Conn]peerConn // both ways, Raft's streams too
+	conns   map[net.Conn]peerConn // accepted and dialed, including Raft's streams
 	streams map[storage.Shard]*connListener
 	idle    map[string][]net.Conn // control connections to nodes, by name
 }
 
-// peerConn says whose connection it is.
+// peerConn describes an open connection.
 type peerConn struct {
 	kind     byte
 	node     string
-	shard    storage.Shard // of Raft's streams
+	shard    storage.Shard // only for Raft's streams
 	accepted bool
 }
 
-// peerConfig is what the peer port needs.
+// peerConfig configures the peer port.
 type peerConfig struct {
-	Listener net.Listener // peers closes it
-	TLS      *peerTLS     // nil: plain
-	Key      []byte       // what nodes prove to each other, see peerKey; nil: nothing
-	// Self is who this node is; its cluster is empty before it has joined.
+	Listener net.Listener // closed by peerPort
+	TLS      *peerTLS     // nil: plain text
+	Key      []byte       // key of the handshake, see peerKey; nil: none
+	// Self returns this node's names; its cluster is empty before it has joined.
 	Self func() peerSelf
-	// Resolve gives the peer address of a node.
+	// Resolve returns the peer address of a node.
 	Resolve func(node string) (addr string, ok bool)
 	Logger  *slog.Logger
 }
 
-// peerSelf is who a node is.
+// peerSelf names a node.
 type peerSelf struct{ cluster, node, instance string }
 
-// Kinds of connections, their first byte. Never change or reuse one.
+// Kinds of connections, sent as the first byte. Never change or reuse one.
 const (
 	kindRaft    byte = 'R'
 	kindHTTP    byte = 'H'
@@ -67,10 +65,10 @@ const (
 )
 
 const (
-	// helloTimeout bounds the TLS handshake and the hello, each.
+	// helloTimeout bounds the TLS handshake, and the peer handshake as well.
 	helloTimeout = 5 * time.Second
 	dialTimeout  = time.Second
-	// maxAccepted bounds the connections others may hold open here.
+	// maxAccepted bounds the connections that other nodes may hold open here.
 	maxAccepted = 8192
 )
 
@@ -87,7 +85,7 @@ func newPeerPort(cfg peerConfig) *peerPort {
 	return p
 }
 
-// handle sets who answers a kind of control request; before run.
+// handle sets the handler of a kind of control request. Call it before run.
 func (p *peerPort) handle(kind rpcKind, h rpcHandler) { p.handlers[kind] = h }
 
 // run accepts connections until close.
@@ -100,8 +98,8 @@ func (p *peerPort) accept() {
 			if p.ctx.Err() != nil {
 				return
 			}
-			p.cfg.Logger.Warn("accept a peer's connection", "error", err)
-			select { // out of descriptors, say
+			p.cfg.Logger.Warn("accept a node's connection", "error", err)
+			select { // for example too many open files
 			case <-time.After(100 * time.Millisecond):
 				continue
 			case <-p.ctx.Done():
@@ -116,7 +114,7 @@ func (p *peerPort) accept() {
 	}
 }
 
-// track notes an open connection; false when there is no place for it.
+// track records an open connection, or returns false at the limit or after close.
 func (p *peerPort) track(conn net.Conn, whose peerConn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,14 +132,14 @@ func (p *peerPort) closeConn(conn net.Conn) {
 	p.mu.Unlock()
 }
 
-// acceptConn learns who dialed and hands the connection on.
+// acceptConn makes the handshake on an accepted connection and passes it to its handler.
 func (p *peerPort) acceptConn(conn net.Conn) {
 	_ = conn.SetDeadline(time.Now().Add(helloTimeout))
 	tcp := conn
 	if t := p.cfg.TLS; t != nil {
 		secure := tls.Server(conn, t.server)
 		if err := secure.HandshakeContext(p.ctx); err != nil {
-			p.cfg.Logger.Warn("a peer's connection was refused", "from", tcp.RemoteAddr().String(), "error", tlsError(err))
+			p.cfg.Logger.Warn("refused a node's connection", "from", tcp.RemoteAddr().String(), "error", tlsError(err))
 			p.closeConn(tcp)
 			return
 		}
@@ -153,13 +151,13 @@ func (p *peerPort) acceptConn(conn net.Conn) {
 		if errors.Is(err, errNoProof) {
 			level = slog.LevelWarn
 		}
-		p.cfg.Logger.Log(p.ctx, level, "a connection that is no peer's", "from", tcp.RemoteAddr().String(), "error", err)
+		p.cfg.Logger.Log(p.ctx, level, "refused a connection that is not from a node of the cluster", "from", tcp.RemoteAddr().String(), "error", err)
 		p.closeConn(tcp)
 		return
 	}
 	status, reason := p.checkHello(kind, &hello)
 	if status != statusWelcome {
-		p.cfg.Logger.Warn("a peer's connection was refused", "from", tcp.RemoteAddr().String(), "node", hello.From, "reason", reason)
+		p.cfg.Logger.Warn("refused a node's connection", "from", tcp.RemoteAddr().String(), "node", hello.From, "reason", reason)
 	}
 	if _, err := conn.Write([]byte{byte(status)}); err != nil || status != statusWelcome {
 		p.closeConn(tcp)
@@ -169,7 +167,7 @@ func (p *peerPort) acceptConn(conn net.Conn) {
 	p.mu.Lock()
 	if _, open := p.conns[tcp]; !open {
 		p.mu.Unlock()
-		return // closed meanwhile
+		return // closed in the meantime
 	}
 	delete(p.conns, tcp)
 	p.conns[conn] = peerConn{kind: kind, node: hello.From, shard: storage.Shard(hello.Shard), accepted: true}
@@ -182,15 +180,14 @@ func (p *peerPort) acceptConn(conn net.Conn) {
 		p.forward.deliver(held)
 	case kindRaft:
 		if streams == nil {
-			p.closeConn(conn) // no replica here (any more); the dialer finds out by the cluster's state
+			p.closeConn(conn) // no replica is here (any more); the dialing node finds out by the cluster's status
 			return
 		}
 		streams.deliver(held)
 	}
 }
 
-// dial opens a connection of a kind to where a node listens. An error wraps
-// errNotSent.
+// dial opens a connection of a kind to the node at an address. Errors wrap errNotSent.
 func (p *peerPort) dial(ctx context.Context, kind byte, node, addr string, shard storage.Shard) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -202,7 +199,7 @@ func (p *peerPort) dial(ctx context.Context, kind byte, node, addr string, shard
 		return nil, fail(err)
 	}
 	tcp := conn
-	// What ends the context ends the hello too.
+	// The end of the context ends the handshake too.
 	stop := context.AfterFunc(ctx, func() { _ = tcp.SetDeadline(time.Unix(1, 0)) })
 	if t := p.cfg.TLS; t != nil {
 		secure := tls.Client(conn, t.client)
@@ -229,7 +226,7 @@ func (p *peerPort) dial(ctx context.Context, kind byte, node, addr string, shard
 	return conn, nil
 }
 
-// resolve gives where a node listens.
+// resolve returns the peer address of a node.
 func (p *peerPort) resolve(node string) (string, error) {
 	addr, ok := p.cfg.Resolve(node)
 	if !ok {
@@ -251,11 +248,11 @@ func (p *peerPort) dialHTTP(ctx context.Context, node string) (net.Conn, error) 
 	return &trackedConn{Conn: conn, peers: p}, nil
 }
 
-// httpListener yields the connections with forwarded requests.
+// httpListener returns the listener of connections with forwarded requests.
 func (p *peerPort) httpListener() net.Listener { return p.forward }
 
-// disconnect closes the connections on which requests wait for a node that does not
-// answer. Raft's own streams are left to Raft.
+// disconnect closes the connections on which requests wait for a node that does not answer. Raft
+// closes its own streams.
 func (p *peerPort) disconnect(node string) {
 	p.mu.Lock()
 	delete(p.idle, node)
@@ -263,7 +260,7 @@ func (p *peerPort) disconnect(node string) {
 	p.closeMatching(func(whose peerConn) bool { return whose.node == node && whose.kind != kindRaft })
 }
 
-// closeMatching closes the connections that are chosen.
+// closeMatching closes the connections for which match returns true.
 func (p *peerPort) closeMatching(chosen func(peerConn) bool) {
 	p.mu.Lock()
 	var cut []net.Conn
@@ -275,12 +272,12 @@ func (p *peerPort) closeMatching(chosen func(peerConn) bool) {
 	}
 	p.mu.Unlock()
 	for _, conn := range cut {
-		_ = conn.SetDeadline(time.Unix(1, 0)) // wakes who waits, also where TLS says goodbye first
+		_ = conn.SetDeadline(time.Unix(1, 0)) // ends reads and writes under way, also where TLS would send its alert first
 		_ = conn.Close()
 	}
 }
 
-// close ends every connection and waits for what served them.
+// close closes every connection and waits for the goroutines that served them.
 func (p *peerPort) close() {
 	p.mu.Lock()
 	p.closed = true
@@ -300,7 +297,7 @@ func (p *peerPort) close() {
 	p.running.Wait()
 }
 
-// trackedConn is a connection that someone else closes.
+// trackedConn is a connection that its user closes.
 type trackedConn struct {
 	net.Conn
 	peers *peerPort
@@ -310,7 +307,7 @@ type trackedConn struct {
 // SyscallConn gives access to the socket, as net.TCPConn's does.
 func (c *trackedConn) SyscallConn() (syscall.RawConn, error) { return socket(c.Conn) }
 
-// socket returns the socket under a connection.
+// socket returns the socket of a connection.
 func socket(conn net.Conn) (syscall.RawConn, error) {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()
@@ -322,7 +319,7 @@ func socket(conn net.Conn) (syscall.RawConn, error) {
 	return sys.SyscallConn()
 }
 
-// Close closes the connection and forgets it.
+// Close closes the connection and removes it from the tracked ones.
 func (c *trackedConn) Close() error {
 	c.once.Do(func() { c.peers.closeConn(c.Conn) })
 	return nil

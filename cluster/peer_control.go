@@ -13,34 +13,33 @@ import (
 )
 
 const (
-	// maxFrame bounds a control request and its answer.
+	// maxFrame bounds a control request, and its answer as well.
 	maxFrame = 16 << 20
-	// keptControl is how many idle control connections are kept per node.
+	// keptControl is the number of idle control connections kept per node.
 	keptControl = 8
-	// controlTimeout bounds a control request where the caller does not, and the work
-	// for one on the other side.
+	// controlTimeout bounds a control request without a deadline of its own, and its handler on the
+	// other node.
 	controlTimeout = 15 * time.Second
 )
 
-// errNotSent is in the chain of errors of requests of which nothing was delivered.
+// errNotSent is wrapped by the errors of requests that were certainly not delivered.
 var errNotSent = errors.New("cluster: not sent")
 
-// rpcError is an error that the asked node answered with.
+// rpcError is an error sent by the other node.
 type rpcError struct{ message string }
 
 func (e *rpcError) Error() string { return e.message }
 
-// A control request is its length (4 bytes, big endian; of what follows), its kind
-// and its body; an answer its length, 0 for success or 1 for an error, and its body,
-// which is the error's text then. One request at a time is under way on a
-// connection.
+// A control request is its length (4 bytes, big endian, of the rest), its kind and its body. An
+// answer is its length, a status (0 for success, 1 for an error) and its body, which for an error
+// is the text. A connection carries one request at a time.
 const (
 	answered byte = 0
 	failed   byte = 1
 )
 
-// call asks a node. The error is an *rpcError when the node answered with one, and
-// has errNotSent in its chain when nothing was delivered.
+// call sends a control request to a node. The error is an *rpcError if the node answered with one,
+// and wraps errNotSent if nothing was delivered.
 func (p *peerPort) call(ctx context.Context, node string, kind rpcKind, body []byte) ([]byte, error) {
 	for {
 		conn := p.takeIdle(node)
@@ -61,7 +60,7 @@ func (p *peerPort) call(ctx context.Context, node string, kind rpcKind, body []b
 			return answer, err
 		}
 		p.closeConn(conn)
-		// A kept connection may have ended long ago. These requests may be made twice.
+		// A kept connection may have ended long ago. Requests of these kinds may be sent twice.
 		if !fresh && ctx.Err() == nil && (kind == rpcHeartbeat || kind == rpcReport) {
 			continue
 		}
@@ -69,7 +68,7 @@ func (p *peerPort) call(ctx context.Context, node string, kind rpcKind, body []b
 	}
 }
 
-// callAddr asks whichever node listens at an address.
+// callAddr sends a control request to the node at an address, whatever its name.
 func (p *peerPort) callAddr(ctx context.Context, addr string, kind rpcKind, body []byte) ([]byte, error) {
 	conn, err := p.dial(ctx, kindControl, "", addr, 0)
 	if err != nil {
@@ -83,9 +82,8 @@ func (p *peerPort) callAddr(ctx context.Context, addr string, kind rpcKind, body
 	return answer, nil
 }
 
-// takeIdle returns a kept connection to a node, or nil if there is none. The other
-// node may have ended since: a request sent to nobody would have to count as sent, so
-// connections that ended are dropped.
+// takeIdle returns a kept connection to a node, or nil if there is none. Connections that the other
+// node has closed are dropped: a request written to one would count as sent.
 func (p *peerPort) takeIdle(node string) net.Conn {
 	for {
 		conn := p.lastIdle(node)
@@ -121,7 +119,7 @@ func (p *peerPort) keepIdle(node string, conn net.Conn) {
 	}
 }
 
-// exchange sends a request and waits for its answer while ctx lasts.
+// exchange sends a request and waits for its answer until ctx ends.
 func (p *peerPort) exchange(ctx context.Context, conn net.Conn, kind rpcKind, body []byte) ([]byte, error) {
 	if len(body) > maxFrame-1 {
 		return nil, fmt.Errorf("%w: the request is larger than %d bytes", errNotSent, maxFrame)
@@ -159,7 +157,7 @@ func writeControl(conn io.Writer, first byte, body []byte) error {
 	return err
 }
 
-// readControl reads a frame; memory follows what arrives, not what is announced.
+// readControl reads a frame. It allocates memory as bytes arrive, not by the announced length.
 func readControl(conn io.Reader) (first byte, body []byte, err error) {
 	var head [5]byte
 	if _, err := io.ReadFull(conn, head[:]); err != nil {
@@ -182,7 +180,7 @@ func readControl(conn io.Reader) (first byte, body []byte, err error) {
 	return head[4], b.Bytes(), nil
 }
 
-// serveControl answers requests on a connection until it ends.
+// serveControl answers requests on a connection until the connection ends.
 func (p *peerPort) serveControl(conn net.Conn, hello peerHello) {
 	defer p.closeConn(conn)
 	from := hello.From
@@ -213,14 +211,14 @@ func (p *peerPort) answer(kind rpcKind, from string, body []byte) (answer []byte
 		return nil, fmt.Errorf("this node does not know control requests of kind %d: do all nodes run the same version?", kind)
 	}
 	if from == "" && kind != rpcJoin {
-		return nil, errors.New("the asking node has not joined the cluster")
+		return nil, errors.New("the requesting node has not joined the cluster")
 	}
 	ctx, cancel := context.WithTimeout(p.ctx, controlTimeout)
 	defer cancel()
 	defer func() {
 		if v := recover(); v != nil {
 			p.cfg.Logger.Error("a control request panicked", "kind", int(kind), "from", from, "panic", v, "stack", string(debug.Stack()))
-			answer, err = nil, errors.New("something went wrong inside the node")
+			answer, err = nil, errors.New("internal error on the node")
 		}
 	}()
 	answer, err = h(ctx, from, body)

@@ -34,13 +34,13 @@ const (
 	maxHello         = 4 << 10
 )
 
-// Labels of the two proofs.
+// Labels of the proofs.
 const (
 	acceptorProves = "switchyard peer port, acceptor"
 	dialerProves   = "switchyard peer port, dialer"
 )
 
-// peerHello is what the dialing side says about itself.
+// peerHello names the dialing node and the node that it wants to reach.
 type peerHello struct {
 	Cluster  string `json:"cluster"`
 	From     string `json:"from"`
@@ -49,11 +49,11 @@ type peerHello struct {
 	Shard    int    `json:"shard"`
 }
 
-// peerStatus is the answer to a hello. It names neither nodes nor clusters: the
-// acceptor logs its reason.
+// peerStatus is the answer to a hello. It names neither nodes nor clusters; the accepting node logs
+// its reason.
 type peerStatus byte
 
-// The answers of an acceptor. Never change or reuse a number.
+// Answers of the accepting node. Never change or reuse a number.
 const (
 	statusWelcome      peerStatus = 0
 	statusVersion      peerStatus = 1 // another version of the protocol
@@ -64,7 +64,7 @@ const (
 	statusSameName     peerStatus = 6 // the dialer has the acceptor's name
 )
 
-// explain says what a refusal means to the node that dialed.
+// explain tells the dialing node's operator what a refusal means.
 func (s peerStatus) explain(h *peerHello) string {
 	switch s {
 	case statusVersion:
@@ -83,18 +83,18 @@ func (s peerStatus) explain(h *peerHello) string {
 	return fmt.Sprintf("with status %d, which this version does not know", s)
 }
 
-// refusedError is why another node does not take this one's connections.
+// refusedError is the refusal of a connection by another node.
 type refusedError struct{ why string }
 
 func (e *refusedError) Error() string { return "refused: " + e.why }
 
 var (
-	errNotPeer = errors.New("the connection does not begin as a peer's does")
+	errNotPeer = errors.New("the connection does not use the peer protocol")
 	errPeerKey = errors.New("the node there has another --gossip-key than this one, or none")
-	errNoProof = errors.New("it does not hold this cluster's key (--gossip-key)")
+	errNoProof = errors.New("the dialing node does not hold this cluster's key (--gossip-key)")
 )
 
-// peerKey derives the key of the proofs from the gossip key; nil from none.
+// peerKey derives the key of the proofs from the gossip key. It returns nil for nil.
 func peerKey(gossip []byte) ([]byte, error) {
 	if gossip == nil {
 		return nil, nil
@@ -115,7 +115,7 @@ func handshakeProof(key []byte, label string, said ...[]byte) []byte {
 	return mac.Sum(nil)
 }
 
-// clientHandshake is the handshake of the node that dialed.
+// clientHandshake makes the handshake on the dialing side.
 func (p *peerPort) clientHandshake(conn net.Conn, kind byte, hello *peerHello) error {
 	said := make([]byte, 2+nonceBytes, 2+nonceBytes+1+nonceBytes)
 	said[0], said[1] = kind, peerVersion
@@ -158,8 +158,8 @@ func readStatus(conn io.Reader, hello *peerHello) error {
 	return nil
 }
 
-// serverHandshake is the handshake of the node that was dialed, up to the hello. It answers
-// nothing but its own nonce and proof to a dialer without the key.
+// serverHandshake makes the handshake on the accepting side, up to the hello. A dialer without the
+// key gets nothing but this side's nonce and proof.
 func (p *peerPort) serverHandshake(conn net.Conn) (kind byte, hello peerHello, err error) {
 	said := make([]byte, 2+nonceBytes+1+nonceBytes)
 	if _, err := io.ReadFull(conn, said[:2]); err != nil {
@@ -205,7 +205,7 @@ func (p *peerPort) serverHandshake(conn net.Conn) (kind byte, hello peerHello, e
 	return kind, hello, nil
 }
 
-// checkHello decides whether a connection is for this node. The reason is for the log.
+// checkHello decides whether a connection is for this node. The reason is written to the log.
 func (p *peerPort) checkHello(kind byte, h *peerHello) (status peerStatus, reason string) {
 	self := p.cfg.Self()
 	joins := kind == kindControl && h.Cluster == ""
@@ -217,7 +217,7 @@ func (p *peerPort) checkHello(kind byte, h *peerHello) (status peerStatus, reaso
 	case self.cluster == "" && !joins: // nodes without a cluster may form one together
 		return statusNoCluster, fmt.Sprintf("node %q has not joined a cluster yet", self.node)
 	case !joins && h.Cluster != self.cluster:
-		return statusOtherCluster, fmt.Sprintf("this node belongs to cluster %s and the caller to %s: give --join addresses of the caller's own cluster", self.cluster, h.Cluster)
+		return statusOtherCluster, fmt.Sprintf("this node belongs to cluster %s and the dialing node to %s: give that node --join addresses of its own cluster", self.cluster, h.Cluster)
 	case h.From == self.node && !joins:
 		return statusSameName, fmt.Sprintf("the name %q is this node's own: give every node a name of its own (--node-name)", h.From)
 	}

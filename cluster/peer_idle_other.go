@@ -4,6 +4,6 @@ package cluster
 
 import "net"
 
-// silent reports whether an idle connection is open and has nothing to read. That
-// can't be told without reading here.
-func silent(net.Conn) bool { return true }
+// isIdleOpen reports whether an idle connection is open and has nothing to read. This platform
+// can't tell without reading.
+func isIdleOpen(net.Conn) bool { return true }

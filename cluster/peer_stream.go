@@ -13,15 +13,14 @@ import (
 )
 
 const (
-	// raftTimeout bounds one of Raft's requests: an entry of the largest size has to
-	// get through a slow link in it. Raft allows snapshots more, by their size.
+	// raftTimeout bounds one of Raft's requests: the largest entry has to get through a slow
+	// network in that time. Raft allows more for snapshots, by their size.
 	raftTimeout = 5 * time.Second
-	// raftPool is how many idle streams a group keeps per peer.
+	// raftPool is the number of idle streams that a group keeps per peer.
 	raftPool = 2
 )
 
-// transportFor gives the transport of a shard's group: streams of the peer port, found by
-// the nodes' names.
+// transportFor returns the transport of a shard's group. It finds nodes by their names.
 func (p *peerPort) transportFor(shard storage.Shard) raft.Transport {
 	h := newConnListener(nodeAddr(p.cfg.Self().node))
 	p.mu.Lock()
@@ -38,14 +37,14 @@ func (p *peerPort) transportFor(shard storage.Shard) raft.Transport {
 	})
 }
 
-// shardStreams are the streams of one group. It implements raft.StreamLayer.
+// shardStreams opens and accepts the streams of one group. It implements raft.StreamLayer.
 type shardStreams struct {
 	*connListener
 	peers *peerPort
 	shard storage.Shard
 }
 
-// Dial opens a stream to the group's member on a node; Raft knows nodes by name.
+// Dial opens a stream to the group's member on a node. Raft knows nodes by name.
 func (s *shardStreams) Dial(node raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	addr, err := s.peers.resolve(string(node))
 	if err != nil {
@@ -60,19 +59,19 @@ func (s *shardStreams) Dial(node raft.ServerAddress, timeout time.Duration) (net
 	return &trackedConn{Conn: conn, peers: s.peers}, nil
 }
 
-// Close ends the group's streams: those that come are turned away.
+// Close closes the group's streams and refuses new ones.
 func (s *shardStreams) Close() error {
 	s.peers.mu.Lock()
 	if s.peers.streams[s.shard] == s.connListener {
 		delete(s.peers.streams, s.shard)
 	}
 	s.peers.mu.Unlock()
-	// Raft waits for its requests under way before it ends.
+	// Raft waits for its requests under way before it stops.
 	s.peers.closeMatching(func(whose peerConn) bool { return whose.kind == kindRaft && whose.shard == s.shard })
 	return s.connListener.Close()
 }
 
-// nodeAddr is a node's name where Raft wants an address.
+// nodeAddr is a node's name in the form of an address, for Raft.
 type nodeAddr string
 
 // Network implements net.Addr.
@@ -93,8 +92,7 @@ func newConnListener(addr net.Addr) *connListener {
 	return &connListener{addr: addr, conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// deliver waits until someone accepts the connection, and closes it when nobody does
-// in time.
+// deliver waits until Accept takes the connection, and closes it after helloTimeout.
 func (h *connListener) deliver(conn net.Conn) {
 	timer := time.NewTimer(helloTimeout)
 	defer timer.Stop()

@@ -7,20 +7,19 @@ import (
 	"fmt"
 )
 
-// peerTLS secures the peer port: both sides show a certificate of the cluster's
-// CA. Who a node is its hello says; the certificate says that it belongs.
+// peerTLS holds the TLS configuration of both sides. Each side shows a certificate of the cluster's
+// CA. The certificate proves that a node belongs to the cluster; the hello says which node it is.
 type peerTLS struct{ server, client *tls.Config }
 
-// newPeerTLS makes both sides' configuration of a node's certificate and the CA in
-// RootCAs.
+// newPeerTLS makes the configuration of both sides from a node's certificate and the CA in RootCAs.
 func newPeerTLS(own *tls.Config) *peerTLS {
 	server, client := own.Clone(), own.Clone()
 	server.MinVersion, client.MinVersion = tls.VersionTLS13, tls.VersionTLS13
-	// Tickets would be unasked bytes on idle connections, and nobody resumes.
+	// Session tickets would be unrequested bytes on idle connections, and no node resumes sessions.
 	server.SessionTicketsDisabled = true
 	server.ClientCAs, server.ClientAuth = own.RootCAs, tls.RequireAndVerifyClientCert
-	// Nodes move between addresses, so the name in the certificate says nothing; the
-	// chain is checked below.
+	// Nodes move between addresses, so the name in the certificate is not checked; the chain is
+	// checked below.
 	client.InsecureSkipVerify = true //nolint:gosec // VerifyConnection checks the chain
 	client.VerifyConnection = func(state tls.ConnectionState) error {
 		if len(state.PeerCertificates) == 0 {
@@ -38,7 +37,7 @@ func newPeerTLS(own *tls.Config) *peerTLS {
 	return &peerTLS{server, client}
 }
 
-// tlsError says what to do about a handshake that failed.
+// tlsError adds the remedy to the error of a failed handshake.
 func tlsError(err error) error {
 	return fmt.Errorf("%w (give every node a certificate of one CA: --cluster-cert, --cluster-key and --cluster-ca on all nodes or on none)", err)
 }

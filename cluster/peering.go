@@ -12,8 +12,8 @@ import (
 	"switchyard/storage"
 )
 
-// peering is what ties this node to the others: the peer port, gossip, the registry,
-// the heartbeat and placement. A node alone has none.
+// peering connects this node to the others: peer port, gossip, registry, heartbeats and placement.
+// A node alone has none.
 type peering struct {
 	node       *Node
 	port       *peerPort
@@ -23,13 +23,13 @@ type peering struct {
 	heartbeat  *heartbeat
 	rebalancer *rebalancer
 
-	peerAddr, httpAddr string      // as others reach them
-	started            atomic.Bool // the node has its groups
+	peerAddr, httpAddr string      // as other nodes and clients reach them
+	started            atomic.Bool // the node has opened its groups
 	stopCheck          context.CancelFunc
 	checked            chan struct{}
 }
 
-// newPeering listens; nothing is asked or answered before run.
+// newPeering listens. Nothing is sent or answered before run.
 func newPeering(n *Node) (l *peering, err error) {
 	cfg := &n.cfg
 	l = &peering{node: n, checked: make(chan struct{})}
@@ -87,7 +87,7 @@ func newPeering(n *Node) (l *peering, err error) {
 	return l, err
 }
 
-// advertisedHTTP is the address clients reach the node at, as far as it is known.
+// advertisedHTTP returns the address at which clients reach the node, empty if it is not known.
 func advertisedHTTP(host, http string) (string, error) {
 	if http == "" {
 		return "", nil
@@ -99,7 +99,7 @@ func advertisedHTTP(host, http string) (string, error) {
 	return advertised(host, addr)
 }
 
-// run answers other nodes and begins to gossip.
+// run starts to answer other nodes and to gossip.
 func (l *peering) run() {
 	l.port.handle(rpcHeartbeat, l.onceStarted(l.heartbeat.answer))
 	l.port.handle(rpcJoin, answerJoin(l.bootstrap, l.registry))
@@ -119,7 +119,7 @@ func (l *peering) run() {
 	l.gossip.run()
 }
 
-// onceStarted refuses what comes before the node can answer it.
+// onceStarted refuses requests until the node can answer them.
 func (l *peering) onceStarted(h rpcHandler) rpcHandler {
 	return func(ctx context.Context, from string, body []byte) ([]byte, error) {
 		if !l.started.Load() {
@@ -142,7 +142,8 @@ func (l *peering) join(ctx context.Context) (identity, error) {
 	return id, l.gossip.update(meta)
 }
 
-// start takes part: the node belongs to a cluster and has its groups.
+// start begins the node's work in the cluster. The node belongs to a cluster and has opened its
+// groups.
 func (l *peering) start() {
 	n := l.node
 	l.rebalancer = newRebalancer(rebalancerConfig{
@@ -162,7 +163,7 @@ func (l *peering) start() {
 	}()
 }
 
-// stopWork ends placement and the registry's part: nothing more is begun here.
+// stopWork stops placement and the registry's requests.
 func (l *peering) stopWork() {
 	if l.rebalancer == nil {
 		return
@@ -173,7 +174,7 @@ func (l *peering) stopWork() {
 	<-l.checked
 }
 
-// close says goodbye and closes every connection; after the groups' end.
+// close announces the departure and closes every connection. The groups have stopped before.
 func (l *peering) close() error {
 	l.heartbeat.close()
 	err := l.gossip.close()
@@ -182,7 +183,7 @@ func (l *peering) close() error {
 }
 
 func (l *peering) identity() identity {
-	if l.bootstrap == nil { // while it is being made
+	if l.bootstrap == nil { // during newPeering
 		return l.node.id
 	}
 	return l.bootstrap.identity()
@@ -201,7 +202,7 @@ func (l *peering) meta() nodeMeta {
 	}
 }
 
-// record is this node in the registry.
+// record returns this node's record for the registry.
 func (l *peering) record() record {
 	id := l.identity()
 	return record{
@@ -210,8 +211,7 @@ func (l *peering) record() record {
 	}
 }
 
-// resolve gives a node's peer address: gossip has the newest, the registry one of
-// each member.
+// resolve returns a node's peer address, from gossip if it is there, otherwise from the registry.
 func (l *peering) resolve(node string) (string, bool) {
 	if addr, ok := l.gossip.resolve(node); ok {
 		return addr, true
@@ -220,7 +220,7 @@ func (l *peering) resolve(node string) (string, bool) {
 	return rec.Peer, ok && rec.Peer != "" && !rec.Removed
 }
 
-// otherNodes are the members beside this node.
+// otherNodes lists the members except this node.
 func (l *peering) otherNodes() []string {
 	var names []string
 	for _, rec := range l.registry.list().members() {
@@ -231,7 +231,7 @@ func (l *peering) otherNodes() []string {
 	return names
 }
 
-// isGroupMember tells whether a group still has a node as a member.
+// isGroupMember reports whether a node is still a member of some group.
 func (l *peering) isGroupMember(node string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*reportTimeout)
 	defer cancel()
@@ -243,7 +243,7 @@ func (l *peering) isGroupMember(node string) bool {
 	return false
 }
 
-// adoptRegistry takes in the registry as the directory's owner has it.
+// adoptRegistry stores the registry sent by the directory's owner.
 func (l *peering) adoptRegistry(from string, registry []byte) {
 	var list nodeList
 	err := json.Unmarshal(registry, &list)
@@ -251,11 +251,11 @@ func (l *peering) adoptRegistry(from string, registry []byte) {
 		err = l.registry.adopt(&list)
 	}
 	if err != nil {
-		l.node.logger.Warn("take in the registry", "from", from, "error", err)
+		l.node.logger.Warn("store the registry", "from", from, "error", err)
 	}
 }
 
-// directoryGained follows the ownership of the directory shard.
+// directoryGained is called when this node becomes the owner of the directory.
 func (l *peering) directoryGained() {
 	if err := l.registry.reload(); err != nil {
 		l.node.logger.Warn("read the registry", "error", err)
@@ -265,7 +265,7 @@ func (l *peering) directoryGained() {
 
 func (l *peering) directoryLost() { l.rebalancer.lost() }
 
-// ownerOf gives the node that owns a shard.
+// ownerOf returns the node that owns a shard.
 func (n *Node) ownerOf(shard storage.Shard) (node string, epoch uint64, changed <-chan struct{}) {
 	m := n.owners.Load()
 	if m == nil {
@@ -274,21 +274,21 @@ func (n *Node) ownerOf(shard storage.Shard) (node string, epoch uint64, changed 
 	return m.owner(shard)
 }
 
-// isReachable tells whether a node answers on its peer port.
+// isReachable reports whether a node answers on its peer port.
 func (n *Node) isReachable(node string) bool {
 	m := n.owners.Load()
 	return m != nil && m.isReachable(node)
 }
 
-// fail has Failed deliver why this node must not go on.
+// fail delivers, through Failed, the reason why this node must stop.
 func (n *Node) fail(err error) {
 	select {
 	case n.failed <- err:
-	default: // one reason is enough
+	default: // only the first reason counts
 	}
 }
 
-// membersView implements registrar.
+// membersView implements memberSource.
 func (n *Node) membersView() (clusterView, bool) {
 	v := clusterView{clusterID: n.id.Cluster, shards: n.id.Shards}
 	if n.peering == nil {
@@ -323,19 +323,19 @@ func viewOf(rec record, state NodeState, since time.Time) memberView {
 	return m
 }
 
-// registrySnapshot implements registrar.
+// registrySnapshot implements memberSource.
 func (n *Node) registrySnapshot() []byte {
 	if n.peering == nil {
 		return nil
 	}
 	b, err := json.Marshal(n.peering.registry.list())
-	if err != nil { // strings, times and numbers
+	if err != nil { // can't fail for strings, times and numbers
 		return nil
 	}
 	return b
 }
 
-// errAlone answers what only a node with others can do.
+// errNoPeerPort is returned where only a node with a peer port can act.
 var errNoPeerPort = errors.New("this node has no peer port: it was started alone, without --peer and --gossip")
 
 var _ memberSource = (*Node)(nil)

@@ -6,15 +6,14 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// pipeline sends a peer entries before the answers to those before them have come.
+// pipeline sends entries to a follower without waiting for the answers to earlier ones.
 //
-// A refusal ends it here, because of what Raft does: it takes no answer after a
-// refused one, and may yet send one more request, which waits for the answers
-// before it to be taken. Raft closes the pipeline only after that, so it waits for
-// ever. The goroutine that replicates to the peer would be lost: the peer gets
-// heartbeats but no entry any more for as long as this node leads, and Raft's
-// Shutdown, which waits for that goroutine, never ends.
-// (The same was found by grafana/pyroscope, pull request 5518.)
+// A refusal ends the pipeline here, because of a fault in Raft: after a refusal it takes no more
+// answers, but it may still send one more request, which waits until the earlier answers have been
+// taken. Raft closes the pipeline only after that, so it waits for ever. The goroutine that
+// replicates to the follower is lost: the follower gets heartbeats but no entries for as long as
+// this node leads, and Raft's Shutdown, which waits for that goroutine, never returns.
+// (grafana/pyroscope found the same, pull request 5518.)
 type pipeline struct {
 	raft.AppendPipeline
 	answers chan raft.AppendFuture
@@ -35,7 +34,7 @@ func (p *pipeline) relay() {
 		select {
 		case answer := <-answers:
 			last := refused(answer)
-			if last { // before Raft knows: it must find the pipeline closed
+			if last { // before Raft gets the answer: it must find the pipeline closed
 				_ = p.AppendPipeline.Close()
 			}
 			select {
@@ -52,7 +51,7 @@ func (p *pipeline) relay() {
 	}
 }
 
-// refused tells whether Raft takes no answer after this one.
+// refused reports whether Raft takes no more answers after this one.
 func refused(answer raft.AppendFuture) bool {
 	if answer.Error() != nil {
 		return true
@@ -61,7 +60,7 @@ func refused(answer raft.AppendFuture) bool {
 	return !response.Success || response.Term > answer.Request().Term
 }
 
-// Consumer gives the answers, up to the first that refuses.
+// Consumer returns the answers up to the first refusal.
 func (p *pipeline) Consumer() <-chan raft.AppendFuture { return p.answers }
 
 // Close ends the pipeline.

@@ -20,32 +20,34 @@ import (
 // and each round takes at most one of these steps per shard.
 
 const (
-	// maxMoves is how many shards may be copying, or be larger than wanted, at once.
+	// maxMoves is the number of shards that may be copied, or have more replicas than wanted, at
+	// the same time.
 	maxMoves = 2
-	// maxTransfers is how many leaderships may change hands in one round.
+	// maxTransfers is the number of leaderships transferred in one round.
 	maxTransfers = 4
-	// replicasWanted per shard, in a cluster that has had as many members.
+	// replicasWanted is the number of replicas of a shard, in a cluster that has had as many
+	// members.
 	replicasWanted = 3
 )
 
-// clusterState is all that a plan is made from.
+// clusterState is the input of plan.
 type clusterState struct {
-	shards       int           // workspace shards; the directory is beside them
-	everThree    bool          // three members not removed have been here at once
-	replaceAfter time.Duration // how long a dead member's replicas wait for it
+	shards       int           // workspace shards; the directory is not counted
+	everThree    bool          // the cluster has had three members at the same time
+	replaceAfter time.Duration // how long the replicas of a dead member wait for it
 	members      []memberView
 	reports      map[string][]groupReport // of the members that answered
-	droppable    map[replica]bool         // orphans seen long enough to be dropped
+	droppable    map[replica]bool         // orphans that are older than orphanGrace
 }
 
-// memberView is what the registry and gossip know of one member.
+// memberView is what the registry and gossip know of a member.
 type memberView struct {
 	Name, Zone, HTTP, Peer, Gossip, Version string
 
-	State     NodeState // alive, suspect, dead or left; draining is taken for alive
+	State     NodeState // alive, suspect, dead or left; a draining member is alive
 	Draining  bool
 	Removed   bool
-	DeadSince time.Time // when it was last seen; zero when it is alive, or nobody knows
+	DeadSince time.Time // when it was last seen; zero if it is alive or the time is unknown
 }
 
 // replica is a shard on a node.
@@ -54,40 +56,40 @@ type replica struct {
 	node  string
 }
 
-// stepKind is what a step does.
+// stepKind is the kind of a step.
 type stepKind string
 
 const (
-	stepAdd      stepKind = "add"      // host an empty replica and make it a non-voter
-	stepHost     stepKind = "host"     // host a replica that its leader already counts
-	stepPromote  stepKind = "promote"  // a non-voter to a voter
-	stepRemove   stepKind = "remove"   // a member from its group
-	stepTransfer stepKind = "transfer" // the leadership
-	stepDrop     stepKind = "drop"     // a replica that is no member
+	stepAdd      stepKind = "add"      // create an empty replica and make it a non-voter
+	stepHost     stepKind = "host"     // create a replica that its leader already counts
+	stepPromote  stepKind = "promote"  // make a non-voter a voter
+	stepRemove   stepKind = "remove"   // remove a member from its group
+	stepTransfer stepKind = "transfer" // transfer the leadership
+	stepDrop     stepKind = "drop"     // delete a replica that is not a member
 )
 
-// step is one change, carried out on a shard's leader or on the node itself.
+// step is one change. A shard's leader carries it out, or the node itself.
 type step struct {
 	kind   stepKind
 	shard  storage.Shard
-	node   string // whom it is about
-	leader string // who carries it out; not for host and drop
+	node   string // the node that the step is about
+	leader string // the node that carries it out; not set for host and drop
 	term   uint64 // the leader's
 	last   uint64 // newest entry in the leader's log, for drop
 	reason string
 }
 
-// String is how a step is written in tests.
+// String formats a step for tests.
 func (s step) String() string { return fmt.Sprintf("%d: %s %s: %s", s.shard, s.kind, s.node, s.reason) }
 
-// LogValue is how a step is written in logs.
+// LogValue formats a step for logs.
 func (s step) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("kind", string(s.kind)), slog.Int("shard", int(s.shard)),
 		slog.String("node", s.node), slog.String("leader", s.leader), slog.String("reason", s.reason))
 }
 
-// plan gives the steps to take now. It is a function of its input alone. No two
-// steps of a plan depend on each other.
+// plan returns the steps to take now. It depends on its input alone. No two steps of a plan depend
+// on each other.
 func plan(state clusterState, now time.Time) []step {
 	p := newPlanner(state, now)
 	p.setTargets()
@@ -99,51 +101,51 @@ func plan(state clusterState, now time.Time) []step {
 	return p.steps
 }
 
-// planner is one round of planning.
+// planner is the state of one round of planning.
 type planner struct {
 	state     clusterState
 	nodes     map[string]*placedNode
-	names     []string       // of nodes, sorted
-	shards    []*placedShard // those with a known leader, by id
+	names     []string       // sorted names of nodes
+	shards    []*placedShard // shards with a known leader, by id
 	wanted    int            // replicas per shard
 	steps     []step
 	moves     int // shards being copied or larger than wanted
 	transfers int // leaderships transferred in this round
 }
 
-// rank orders members by how willingly a replica is left with them.
+// rank orders members: replicas are left with members of a lower rank first.
 type rank int
 
 const (
-	rankAvailable   rank = iota // answers, and may be given replicas
-	rankUnreachable             // does not answer, and may be back soon
-	rankDraining                // to be emptied
+	rankAvailable   rank = iota // answers and may get replicas
+	rankUnreachable             // does not answer, but may be back soon
+	rankDraining                // its replicas move to other nodes
 	rankDead                    // dead for so long that it is replaced
-	rankRemoved                 // told to leave for good
+	rankRemoved                 // removed for good
 )
 
 // placedNode is a member during planning.
 type placedNode struct {
 	memberView
 	rank     rank
-	reported bool // its report is here
-	down     bool // known to be dead, or to have left
+	reported bool // its report is in the input
+	down     bool // dead, or has left
 	hosts    map[storage.Shard]groupReport
-	replicas int // shards it is going to hold
-	leads    int // shards it is going to lead
+	replicas int // shards that it will hold
+	leads    int // shards that it will lead
 }
 
-// eligible tells whether the node may be given replicas and leaderships.
+// eligible reports whether the node may get replicas and leaderships.
 func (n *placedNode) eligible() bool { return n.rank == rankAvailable }
 
 // placedShard is a group during planning.
 type placedShard struct {
-	groupReport // its leader's
+	groupReport // the leader's report
 
 	leader string
 	lag    map[string]peerReport
-	target []string // who is to hold it
-	busy   bool     // has a step in this round
+	target []string // nodes that are to hold the shard
+	busy   bool     // the round has a step for it
 }
 
 func newPlanner(state clusterState, now time.Time) *planner {
@@ -177,8 +179,8 @@ func newPlanner(state clusterState, now time.Time) *planner {
 	return p
 }
 
-// findLeaders picks for each shard the report that counts: the one of the leader
-// with the highest term.
+// findLeaders picks the report that counts for each shard: that of the leader with the highest
+// term.
 func (p *planner) findLeaders() {
 	found := map[storage.Shard]*placedShard{}
 	for _, name := range p.names {
@@ -193,7 +195,7 @@ func (p *planner) findLeaders() {
 		for _, peer := range s.Peers {
 			s.lag[peer.Node] = peer
 		}
-		// A voter that nobody registered is left alone: it counts as one that is away.
+		// A voter that is not registered stays; it counts as unreachable.
 		for _, name := range s.members() {
 			if p.nodes[name] == nil {
 				p.nodes[name] = &placedNode{memberView: memberView{Name: name}, rank: rankUnreachable}
@@ -206,12 +208,12 @@ func (p *planner) findLeaders() {
 	slices.SortFunc(p.shards, func(a, b *placedShard) int { return cmp.Compare(a.Shard, b.Shard) })
 }
 
-// allLed tells whether every shard has a known leader.
+// allLed reports whether every shard has a known leader.
 func (p *planner) allLed() bool { return len(p.shards) == p.state.shards+1 }
 
 func (s *placedShard) members() []string { return append(slices.Clone(s.Voters), s.NonVoters...) }
 
-// caughtUp tells whether a member could take over, or vote, right now.
+// caughtUp reports whether a member could take over the leadership, or vote, now.
 func (p *planner) caughtUp(s *placedShard, node string) bool {
 	return p.nodes[node].reported && (node == s.leader || s.lag[node].CaughtUp)
 }
@@ -225,7 +227,7 @@ func (p *planner) addStep(s *placedShard, kind stepKind, node, format string, ar
 	})
 }
 
-// transferLead hands a leadership over, within the round's limit.
+// transferLead adds a transfer of a leadership, within the limit of a round.
 func (p *planner) transferLead(s *placedShard, node, format string, args ...any) {
 	if p.transfers == maxTransfers {
 		return
@@ -236,9 +238,9 @@ func (p *planner) transferLead(s *placedShard, node, format string, args ...any)
 	p.addStep(s, stepTransfer, node, format, args...)
 }
 
-// successor is who should lead the shard after its leader: of the voters that can and
-// may, the one that leads least. A draining one is better than one that was
-// removed. Empty when there is none.
+// successor returns the next leader of the shard: the voter with the fewest leaderships among those
+// that are caught up and allowed to lead. A draining voter is better than a removed one. It returns
+// "" if there is none.
 func (p *planner) successor(s *placedShard) string {
 	worst := rankAvailable
 	if p.nodes[s.leader].rank == rankRemoved {

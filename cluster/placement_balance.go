@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// balance starts moves that spread replicas over zones, then evenly over nodes. It
-// waits until no shard needs anything else. Each move makes the shards' shared
-// zones fewer, or leaves them and brings two nodes nearer to each other: there
-// is an end to it, and no way back.
+// balance adds moves that spread replicas over zones, then evenly over nodes. It waits until no
+// shard needs anything else. Each move makes the shared zones fewer, or keeps them and makes the
+// counts of two nodes more equal, so the moves come to an end and never go back and forth.
 func (p *planner) balance() {
 	takers := slices.DeleteFunc(slices.Clone(p.names), func(name string) bool { return !p.nodes[name].eligible() })
 	if p.wanted == 1 || len(takers) <= p.wanted || !p.healthy() {
@@ -31,8 +30,8 @@ func (p *planner) balance() {
 	}
 }
 
-// healthy tells whether every shard has all its replicas on nodes that answer,
-// or is giving up a surplus.
+// healthy reports whether every shard has all its replicas on nodes that answer, or is giving up a
+// surplus.
 func (p *planner) healthy() bool {
 	if !p.allLed() {
 		return false
@@ -50,9 +49,9 @@ func (p *planner) healthy() bool {
 	return true
 }
 
-// bestMove finds the replica whose move helps most; nil when none helps.
+// bestMove returns the move with the largest gain; nil if no move gains anything.
 func (p *planner) bestMove(takers []string) (shard *placedShard, from, to string) {
-	var best [3]int // zones shared after less before, load of to less that of from, whether the leader must move
+	var best [3]int // change of shared zones; load of to minus load of from; 1 if the leader must move
 	for _, s := range p.shards {
 		if s.busy || p.moving(s) {
 			continue

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// drainLeaders takes leaderships from nodes that should have none, whatever else
-// their shards need.
+// drainLeaders takes leaderships from nodes that should have none, before anything else.
 func (p *planner) drainLeaders() {
 	for _, s := range p.shards {
 		leader := p.nodes[s.leader]
@@ -19,7 +18,7 @@ func (p *planner) drainLeaders() {
 	}
 }
 
-// balanceLeaders evens out leaderships once replicas are where they should be.
+// balanceLeaders spreads leaderships evenly once all replicas are in their places.
 func (p *planner) balanceLeaders() {
 	if !p.allLed() || p.moves > 0 {
 		return
@@ -40,16 +39,16 @@ func (p *planner) balanceLeaders() {
 	}
 }
 
-// handover is a leadership that could go to a node.
+// handover is a possible transfer of a leadership to a node.
 type handover struct {
 	shard *placedShard
 	to    string
 }
 
-// leaderChain finds a chain of hand-overs from a node to one that leads at least two
-// shards less; those between keep their count. Without such a chain the spread is
-// as even as the replicas allow. A chain cut short by the round's limit leaves the
-// surplus on a node between, from where the next round's chain is shorter.
+// leaderChain finds a chain of transfers from a node to one that leads at least two shards less;
+// the nodes between keep their counts. Without such a chain the spread is as even as the replicas
+// allow. The limit of a round may cut a chain short; the surplus is then on a node between, and the
+// next round's chain is shorter.
 func (p *planner) leaderChain() []handover {
 	sources := slices.DeleteFunc(slices.Clone(p.names), func(name string) bool { return !p.nodes[name].eligible() })
 	slices.SortStableFunc(sources, func(a, b string) int { return cmp.Compare(p.nodes[b].leads, p.nodes[a].leads) })
@@ -61,8 +60,8 @@ func (p *planner) leaderChain() []handover {
 	return nil
 }
 
-// chainFrom looks in widening circles. Of the nodes in the nearest circle that has
-// any, the one that leads least takes over.
+// chainFrom searches breadth first. Of the nearest nodes that qualify it takes the one with the
+// fewest leaderships.
 func (p *planner) chainFrom(source string) []handover {
 	type hop struct {
 		handover
@@ -93,8 +92,8 @@ func (p *planner) chainFrom(source string) []handover {
 	return nil
 }
 
-// handovers are the ways to take a leadership from a node. The directory's is the
-// last: it moves only when nothing else would do.
+// handovers lists the transfers that take a leadership from a node. The directory's comes last: it
+// moves only if no other transfer helps.
 func (p *planner) handovers(from string) []handover {
 	var ways []handover
 	for i := range p.shards {

@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// orphans are replicas that their shard's leader does not count, and that nobody
-// is about to add: a member that was removed while its node was away finds out no
-// other way. A leader may be deposed and not know it yet, so that only an orphan
-// seen for a while is dropped.
+// orphans returns the replicas that their shard's leader does not count and that no step is about
+// to add: a member that was removed while its node was away does not learn of it otherwise. A
+// deposed leader may not know yet that it is deposed, so only an orphan of some age is dropped.
 func orphans(state clusterState) map[replica]bool {
 	p := newPlanner(clusterState{shards: state.shards, members: state.members, reports: state.reports}, time.Time{})
 	found := map[replica]bool{}
@@ -20,9 +19,9 @@ func orphans(state clusterState) map[replica]bool {
 	return found
 }
 
-// orphansOf are the nodes that hold the shard and should not.
+// orphansOf returns the nodes that hold the shard without being members of its group.
 func (p *planner) orphansOf(s *placedShard) []string {
-	if s.Epoch == 0 { // nothing proves yet that a majority follows it
+	if s.Epoch == 0 { // no proof yet that a majority follows the leader
 		return nil
 	}
 	members := s.members()

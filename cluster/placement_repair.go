@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// moving tells whether a shard takes up one of the moves allowed at once.
+// moving reports whether a shard counts against maxMoves.
 func (p *planner) moving(s *placedShard) bool {
 	return len(s.NonVoters) > 0 || len(s.Voters) > p.wanted
 }
 
-// promotable are the non-voters to be promoted.
+// promotable returns the non-voters to promote.
 func (s *placedShard) promotable() []string { return intersection(s.NonVoters, s.target) }
 
-// missing are the nodes of the target that do not hold the shard.
+// missing returns the nodes of the target that do not hold the shard.
 func (s *placedShard) missing() []string { return difference(s.target, s.members()) }
 
-// surplus are the voters that are to go.
+// surplus returns the voters that are not in the target.
 func (s *placedShard) surplus() []string { return difference(s.Voters, s.target) }
 
-// repair takes every shard a step nearer to its target: what was begun first, then
-// those with the fewest replicas that live.
+// repair brings every shard one step nearer to its target: first the shards with a move under way,
+// then those with the fewest live voters.
 func (p *planner) repair() {
 	order := slices.Clone(p.shards)
 	slices.SortStableFunc(order, func(a, b *placedShard) int {
@@ -33,7 +33,7 @@ func (p *planner) repair() {
 	}
 }
 
-// liveVoters counts the replicas that can be relied on.
+// liveVoters counts the voters that answer and were not removed.
 func (p *planner) liveVoters(s *placedShard) int {
 	count := 0
 	for _, name := range s.Voters {
@@ -44,7 +44,7 @@ func (p *planner) liveVoters(s *placedShard) int {
 	return count
 }
 
-// repairShard takes one step for one shard, if there is one to take.
+// repairShard adds one step for a shard, if it needs one.
 func (p *planner) repairShard(s *placedShard) {
 	for _, name := range s.NonVoters {
 		if !slices.Contains(s.target, name) {
@@ -53,15 +53,15 @@ func (p *planner) repairShard(s *placedShard) {
 		}
 	}
 	missing, learning, surplus := s.missing(), s.promotable(), s.surplus()
-	// Larger than wanted already: shrink before growing again, so that the voters
-	// go 3, 4, 3 and not 3, 4, 5.
+	// A group that is larger than wanted shrinks before it grows again: the voters go 3, 4, 3 and
+	// not 3, 4, 5.
 	if len(surplus) > 0 && len(s.Voters) > p.wanted {
 		p.shrink(s, surplus)
 		return
 	}
 	for _, name := range learning {
 		if n := p.nodes[name]; n.reported && !p.hosted(s, name) {
-			p.addStep(s, stepHost, name, "its leader counts on a replica that is not there")
+			p.addStep(s, stepHost, name, "its leader counts a replica that does not exist")
 			return
 		}
 		if !p.caughtUp(s, name) {
@@ -70,7 +70,7 @@ func (p *planner) repairShard(s *placedShard) {
 	}
 	switch {
 	case len(learning) == 1 && len(s.Voters) == 1 && len(missing) > 0:
-		// Two voters stand no failure at all: the third is made ready before the
+		// A group of two voters survives no failure: the third replica is made ready before the
 		// second votes.
 		p.grow(s, missing[0])
 	case len(learning) > 0:
@@ -87,7 +87,7 @@ func (p *planner) hosted(s *placedShard, node string) bool {
 	return ok
 }
 
-// nonVoterReason says why a non-voter is not kept.
+// nonVoterReason says why a non-voter is removed.
 func (p *planner) nonVoterReason(name string) string {
 	switch n := p.nodes[name]; {
 	case n.rank == rankRemoved:
@@ -97,10 +97,10 @@ func (p *planner) nonVoterReason(name string) string {
 	case n.Draining:
 		return "drains"
 	}
-	return "is needed no more"
+	return "is not needed any more"
 }
 
-// grow adds a replica, when a move is free.
+// grow adds a replica if maxMoves allows.
 func (p *planner) grow(s *placedShard, node string) {
 	if !p.moving(s) {
 		if p.moves >= maxMoves {
@@ -110,18 +110,18 @@ func (p *planner) grow(s *placedShard, node string) {
 	}
 	reason := "the shard has too few replicas"
 	if surplus := s.surplus(); len(surplus) > 0 {
-		reason = "it takes the place of " + p.voterReason(surplus[0])
+		reason = "it replaces " + p.voterReason(surplus[0])
 	}
 	p.addStep(s, stepAdd, node, "%s", reason)
 }
 
-// voterReason says why a voter is to go.
+// voterReason says why a voter is removed.
 func (p *planner) voterReason(name string) string {
 	switch p.nodes[name].rank {
 	case rankRemoved:
 		return name + ", which was removed"
 	case rankDead:
-		return name + ", which is dead for too long"
+		return name + ", which has been dead for too long"
 	case rankDraining:
 		return name + ", which drains"
 	case rankUnreachable:
@@ -130,8 +130,7 @@ func (p *planner) voterReason(name string) string {
 	return name + ", which holds more than others"
 }
 
-// shrink removes a voter that is to go, the least useful first, if the group can
-// do without.
+// shrink removes a voter of the surplus, the least useful first, if the group survives without it.
 func (p *planner) shrink(s *placedShard, surplus []string) {
 	surplus = slices.Clone(surplus)
 	slices.SortFunc(surplus, func(a, b string) int {
@@ -144,7 +143,7 @@ func (p *planner) shrink(s *placedShard, surplus []string) {
 			continue
 		}
 		if name != s.leader {
-			p.addStep(s, stepRemove, name, "the shard does without %s", p.voterReason(name))
+			p.addStep(s, stepRemove, name, "the shard does not need %s", p.voterReason(name))
 			return
 		}
 		if successor := p.successor(s); successor != "" {
@@ -154,17 +153,17 @@ func (p *planner) shrink(s *placedShard, surplus []string) {
 	}
 }
 
-// canRemove tells whether a group may lose a voter: those that stay, and follow
-// right now, must be a majority of what is left. They must also stand as many
-// failures as before, except that a member which was removed goes in any case.
+// canRemove reports whether a group may lose a voter: the voters that stay and follow now must be a
+// majority of the rest. The group must also survive as many failures as before, unless the member
+// was removed from the cluster.
 func (p *planner) canRemove(s *placedShard, node string) bool {
 	before := p.margin(s, s.Voters)
 	after := p.margin(s, without(s.Voters, node))
 	return len(s.Voters) > 1 && after >= 0 && (after >= before || p.nodes[node].rank == rankRemoved)
 }
 
-// margin is how many of the voters that follow the group could lose and go on;
-// negative when it could not commit as it is.
+// margin returns the number of caught-up voters that the group may lose and still commit; negative
+// if it can't commit now.
 func (p *planner) margin(s *placedShard, voters []string) int {
 	follow := 0
 	for _, name := range voters {
@@ -175,7 +174,7 @@ func (p *planner) margin(s *placedShard, voters []string) int {
 	return follow - (len(voters)/2 + 1)
 }
 
-// intersection are the names of a that b has, too; beyond those it has not.
+// intersection returns the names of a that are in b, and difference those that are not.
 func intersection(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(name string) bool { return !slices.Contains(b, name) })
 }

@@ -10,7 +10,7 @@ import (
 	"switchyard/storage"
 )
 
-// hosting is what a node does with its own replicas when placement asks.
+// hosting manages the replicas of one node for placement.
 type hosting interface {
 	report() []groupReport
 	hostReplica(shard storage.Shard) error
@@ -18,9 +18,8 @@ type hosting interface {
 	changeReplica(ctx context.Context, shard storage.Shard, change replicaChange) error
 }
 
-// reportRequest asks for the reports of a node's groups. The directory's owner
-// sends the registry along, which members without a replica of the directory
-// would not learn otherwise.
+// reportRequest asks for the reports of a node's groups. The directory's owner sends the registry
+// along: members without a replica of the directory get it in no other way.
 type reportRequest struct {
 	Registry []byte `json:"registry,omitempty"` // opaque here
 }
@@ -33,23 +32,23 @@ type hostRequest struct {
 	Shard storage.Shard `json:"shard"`
 }
 
-// replicasRequest holds for one term of the leader only.
+// replicasRequest is valid in one term of the leader only.
 type replicasRequest struct {
 	Shard  storage.Shard `json:"shard"`
 	Term   uint64        `json:"term"`
 	Change replicaChange `json:"change"`
 }
 
-// dropRequest says how far the group had come when its leader did not count the
-// replica. One that has heard of it since is not dropped.
+// dropRequest states how far the group was when its leader did not count the replica. A replica
+// that has heard of the group since is not dropped.
 type dropRequest struct {
 	Shard storage.Shard `json:"shard"`
 	Term  uint64        `json:"term"`
 	Last  uint64        `json:"last"`
 }
 
-// placementHandlers answer what placement asks of a node. learn is given the
-// registry as the directory's owner has it.
+// placementHandlers handles the control requests of placement. learn gets the registry of the
+// directory's owner.
 func placementHandlers(own hosting, learn func(from string, registry []byte)) map[rpcKind]rpcHandler {
 	return map[rpcKind]rpcHandler{
 		rpcReport: func(_ context.Context, from string, body []byte) ([]byte, error) {
@@ -95,11 +94,11 @@ func decodeRequest(body []byte, in any) error {
 
 var (
 	errOtherTerm = errors.New("this node does not lead the shard in that term")
-	errCounted   = errors.New("the replica has heard of its group since; it is kept")
+	errCounted   = errors.New("the replica has heard of its group since and is kept")
 )
 
-// changeAsLeader refuses what was planned for an earlier leadership: the members
-// may be others by now.
+// changeAsLeader refuses a change that was planned in an earlier term: the members may have changed
+// since.
 func changeAsLeader(ctx context.Context, own hosting, in replicasRequest) error {
 	report, ok := reportOf(own, in.Shard)
 	if !ok || !report.Leads || report.Term != in.Term {
@@ -108,8 +107,7 @@ func changeAsLeader(ctx context.Context, own hosting, in replicasRequest) error 
 	return own.changeReplica(ctx, in.Shard, in.Change)
 }
 
-// dropOrphan refuses when the request may be an old one, and the replica was made a
-// member again since.
+// dropOrphan refuses a request that may be old if the replica may have become a member again since.
 func dropOrphan(own hosting, in dropRequest) error {
 	report, ok := reportOf(own, in.Shard)
 	if !ok {

@@ -94,7 +94,7 @@ func (s *simulated) votes(g *simulatedGroup, lasting bool) int {
 
 func (g *simulatedGroup) quorum() int { return len(g.voters)/2 + 1 }
 
-// survives tells whether a node may be switched off, or removed, for good.
+// survives reports whether a node may be switched off, or removed, for good.
 func (s *simulated) survives(change func(), undo func()) bool {
 	change()
 	for _, g := range s.groups {
@@ -132,7 +132,7 @@ func (s *simulated) event() {
 	}
 }
 
-// others tells whether the cluster has another node that was not removed.
+// others reports whether the cluster has another node that was not removed.
 func (s *simulated) others(than *simulatedNode) bool {
 	for _, n := range s.nodes {
 		if n != than && !n.Removed {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// setTargets decides for every shard who is to hold it. Shards at rest come first,
-// so that those on the move see where the others are going to be.
+// setTargets sets the target of every shard. Shards without a move come first, so that the others
+// take their places into account.
 func (p *planner) setTargets() {
 	order := slices.Clone(p.shards)
 	slices.SortStableFunc(order, func(a, b *placedShard) int { return cmp.Compare(p.repairPriority(a), p.repairPriority(b)) })
@@ -29,8 +29,8 @@ func (p *planner) count(nodes []string, by int) {
 	}
 }
 
-// repairPriority is 0 for a shard that has what it wants, 1 for one that has too much, 2
-// for one that needs a node.
+// repairPriority returns 0 for a shard with the right replicas, 1 for a shard with too many, and 2
+// for a shard that needs a node.
 func (p *planner) repairPriority(s *placedShard) int {
 	keep := len(p.keepers(s))
 	switch {
@@ -42,8 +42,8 @@ func (p *planner) repairPriority(s *placedShard) int {
 	return 1
 }
 
-// keepers are the members that count. A voter that is away counts until it is
-// gone for good; a non-voter is worth nothing when its node is known to be down.
+// keepers returns the members that count. An unreachable voter counts until it is dead for good; a
+// non-voter does not count once its node is known to be down.
 func (p *planner) keepers(s *placedShard) []string {
 	var keep []string
 	for _, name := range s.Voters {
@@ -60,10 +60,10 @@ func (p *planner) keepers(s *placedShard) []string {
 	return keep
 }
 
-// target is who is to hold the shard: members that count, the fullest left out
-// when they are too many and recruits added when they are too few. When even
-// those do not suffice, voters that should leave stay: a shard never shrinks because
-// a node died or drains, only because one is removed.
+// target returns the nodes that are to hold the shard: the members that count, without the fullest
+// if they are too many and with new nodes if they are too few. If there are not enough new nodes,
+// voters that should leave stay: a shard never shrinks because a node is dead or drains, only
+// because a node is removed.
 func (p *planner) target(s *placedShard) []string {
 	target := p.keepers(s)
 	for len(target) > p.wanted {
@@ -91,19 +91,19 @@ func (p *planner) target(s *placedShard) []string {
 			target = append(target, name)
 		}
 	}
-	if len(target) == 0 { // all are removed, and nobody else is here
+	if len(target) == 0 { // all were removed, and no other node is here
 		return slices.Clone(s.Voters)
 	}
 	return target
 }
 
-// leastUseful is the member to leave out of a target that is too large.
+// leastUseful returns the member to leave out of a target that is too large.
 func (p *planner) leastUseful(s *placedShard, target []string) string {
 	return slices.MinFunc(target, func(a, b string) int {
 		x, y := p.nodes[a], p.nodes[b]
 		load := cmp.Compare(y.replicas, x.replicas)
 		if p.wanted == 1 {
-			load = 0 // a replica alone moves for no evenness
+			load = 0 // a shard's only replica does not move to even out the load
 		}
 		return cmp.Or(
 			cmp.Compare(boolInt(y.down), boolInt(x.down)),
@@ -116,8 +116,7 @@ func (p *planner) leastUseful(s *placedShard, target []string) string {
 	})
 }
 
-// pickNode is the node to hold a shard next to those of target: in another zone
-// when there is one, then the emptiest.
+// pickNode returns the node to add to a target: in another zone if there is one, then the emptiest.
 func (p *planner) pickNode(target, members []string) string {
 	best, bestZones := "", 0
 	for _, name := range p.names {
@@ -133,7 +132,7 @@ func (p *planner) pickNode(target, members []string) string {
 	return best
 }
 
-// sharedZones counts the nodes that share their zone with an earlier one.
+// sharedZones counts the nodes in the zone of an earlier one.
 func (p *planner) sharedZones(nodes []string) int {
 	zones := make(map[string]bool, len(nodes))
 	for _, name := range nodes {

@@ -73,7 +73,7 @@ func TestPlan(t *testing.T) {
 			node c dead=5m
 			node d
 			shard 0 a* b c`, `
-			0: add d: it takes the place of c, which is dead for too long`},
+			0: add d: it replaces c, which has been dead for too long`},
 		{"the dead voter goes last", `
 			three
 			node a
@@ -84,7 +84,7 @@ func TestPlan(t *testing.T) {
 			shard 1 a* b c ^d
 			shard 2 a* b c d`, `
 			1: promote d: it has caught up
-			2: remove c: the shard does without c, which is dead for too long`},
+			2: remove c: the shard does not need c, which has been dead for too long`},
 		{"a dead voter stays when there is no other node", `
 			three
 			node a
@@ -105,14 +105,14 @@ func TestPlan(t *testing.T) {
 			node c removed
 			node d
 			shard 0 a* b c`, `
-			0: add d: it takes the place of c, which was removed`},
+			0: add d: it replaces c, which was removed`},
 		{"a removed member goes without replacement when a majority lives", `
 			three
 			node a
 			node b
 			node c removed dead=1s
 			shard 0 a* b c`, `
-			0: remove c: the shard does without c, which was removed`},
+			0: remove c: the shard does not need c, which was removed`},
 		{"and stays when the others would be no majority", `
 			three
 			node a
@@ -135,7 +135,7 @@ func TestPlan(t *testing.T) {
 			node b removed
 			node c removed
 			shard 0 a* b c`, `
-			0: remove b: the shard does without b, which was removed`},
+			0: remove b: the shard does not need b, which was removed`},
 		{"a draining node is emptied onto a spare one", `
 			three
 			node a
@@ -144,8 +144,8 @@ func TestPlan(t *testing.T) {
 			node d
 			shard 0 a* b c
 			shard 1 a* b c d`, `
-			1: remove c: the shard does without c, which drains
-			0: add d: it takes the place of c, which drains`},
+			1: remove c: the shard does not need c, which drains
+			0: add d: it replaces c, which drains`},
 		{"one of three that drains hands leaderships over and keeps the replicas", `
 			three
 			node a
@@ -167,7 +167,7 @@ func TestPlan(t *testing.T) {
 			node a draining
 			node b
 			shard 0 a*`, `
-			0: add b: it takes the place of a, which drains`},
+			0: add b: it replaces a, which drains`},
 		{"promoted", `
 			node a draining
 			node b
@@ -182,7 +182,7 @@ func TestPlan(t *testing.T) {
 			node a draining
 			node b
 			shard 0 a b*`, `
-			0: remove a: the shard does without a, which drains`},
+			0: remove a: the shard does not need a, which drains`},
 		{"a draining node is not given replicas, nor is one that does not answer", `
 			three
 			node a
@@ -227,7 +227,7 @@ func TestPlan(t *testing.T) {
 			node b
 			node c
 			shard 0 a* b ?c`, `
-			0: host c: its leader counts on a replica that is not there`},
+			0: host c: its leader counts a replica that does not exist`},
 		{"replicas spread over an added node", `
 			three
 			node a
@@ -250,7 +250,7 @@ func TestPlan(t *testing.T) {
 			shard 1 a b* c
 			shard 2 a b c*
 			shard 3 a* b c d`, `
-			3: remove c: the shard does without c, which holds more than others
+			3: remove c: the shard does not need c, which holds more than others
 			0: add d: b holds more shards`},
 		{"nothing is spread while a shard lacks a replica", `
 			three
@@ -342,7 +342,7 @@ func TestPlan(t *testing.T) {
 			node d
 			shard 0 a* b c @d
 			lingering`, `
-			0: add d: it takes the place of c, which was removed`},
+			0: add d: it replaces c, which was removed`},
 		{"a shard without a leader is left alone", `
 			three
 			node a

@@ -13,17 +13,17 @@ import (
 // position. Never change or reuse it.
 const positionTable storage.TableID = 255
 
-// position is where a shard's state stands. It is written in the batch it
-// describes, so that what is on disk after a crash always fits itself.
+// position is the position of a shard's state in its log. It is written in the batch that it
+// describes, so that state and position agree after a crash.
 type position struct {
 	applied uint64 // index of the last entry in the state
-	epoch   uint64 // the epoch claimed last; batches of others are refused
+	epoch   uint64 // the epoch claimed last; batches of other epochs are refused
 	owner   string // the node that claimed it
-	// released: the owner stopped answering before it wrote its last entry.
+	// released is set when the owner stopped answering before its last entry.
 	released bool
-	// settled: no node but the owner may still hold a read lease. A claim over an
-	// owner that neither released nor was this node leaves it unset, and so does a
-	// second claim by a node that had not yet waited the first one out.
+	// settled is set when no other node can hold a read lease any more. A claim leaves it unset if
+	// the last owner was another node that did not release, or if this node claimed before and had
+	// not waited for that owner's lease to expire.
 	settled bool
 }
 
@@ -70,8 +70,7 @@ func positionKey(shard storage.Shard) []byte {
 	return append(start, byte(positionTable))
 }
 
-// readPosition reads where a shard's state stands; the zero position when nothing
-// was applied yet.
+// readPosition reads the position of a shard's state; the zero position if nothing was applied yet.
 func readPosition(state *pebble.DB, shard storage.Shard) (position, error) {
 	row, err := readRow(state, positionKey(shard))
 	if err != nil || row == nil {
@@ -80,7 +79,7 @@ func readPosition(state *pebble.DB, shard storage.Shard) (position, error) {
 	return parsePosition(row)
 }
 
-// claim moves the position into a new epoch.
+// claim starts a new epoch.
 func (p *position) claim(epoch uint64, node string) {
 	p.settled = p.owner == "" || p.released || p.owner == node && p.settled
 	p.epoch, p.owner, p.released = epoch, node, false

@@ -10,12 +10,12 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// raftLogger hands Raft's messages to slog. What Raft calls information is debug
-// output here: a group starts and steps down as a matter of course.
+// raftLogger forwards Raft's messages to slog. Messages at Raft's information level become debug
+// output: groups start and step down in normal operation.
 type raftLogger struct{ to *slog.Logger }
 
-// routine are Raft's errors and warnings about what happens wherever nodes come and
-// go: who does not answer is shown by the cluster's status, which says it once.
+// routine lists Raft's errors and warnings that occur whenever nodes come and go. The cluster's
+// status shows a node that does not answer, once.
 var routine = map[string]bool{
 	"heartbeat timeout reached, starting election":                                                                   true,
 	"heartbeat timeout reached, not part of a stable configuration or a non-voter, not triggering a leader election": true,
@@ -33,7 +33,7 @@ var routine = map[string]bool{
 	"failed to start pipeline replication to":                                                                        true,
 	"failed to decode incoming command":                                                                              true,
 	"failed to get previous log":                                                                                     true,
-	"failed to take snapshot":                                                                                        true, // told by who asked for it
+	"failed to take snapshot":                                                                                        true, // its caller logs it
 	"appendEntries rejected, sending older logs":                                                                     true,
 	"previous log term mis-match":                                                                                    true,
 	"rejecting appendEntries request since the last leader was contacted recently":                                   true,
@@ -83,28 +83,28 @@ func (l raftLogger) Warn(msg string, args ...any) { l.Log(hclog.Warn, msg, args.
 // Error writes an error.
 func (l raftLogger) Error(msg string, args ...any) { l.Log(hclog.Error, msg, args...) }
 
-// IsTrace is false: nothing is traced.
+// IsTrace reports false: nothing is traced.
 func (l raftLogger) IsTrace() bool { return false }
 
-// IsDebug tells whether debug output is wanted.
+// IsDebug reports whether debug output is enabled.
 func (l raftLogger) IsDebug() bool { return l.to.Enabled(context.Background(), slog.LevelDebug) }
 
-// IsInfo tells whether what Raft calls information is wanted.
+// IsInfo reports whether debug output is enabled, since Raft's information goes there.
 func (l raftLogger) IsInfo() bool { return l.IsDebug() }
 
-// IsWarn tells whether warnings are wanted.
+// IsWarn reports whether warnings are enabled.
 func (l raftLogger) IsWarn() bool { return l.to.Enabled(context.Background(), slog.LevelWarn) }
 
-// IsError is true.
+// IsError reports true.
 func (l raftLogger) IsError() bool { return true }
 
-// ImpliedArgs are kept by slog.
+// ImpliedArgs returns nothing: slog keeps the attributes.
 func (l raftLogger) ImpliedArgs() []any { return nil }
 
-// With adds attributes.
+// With returns a logger with more attributes.
 func (l raftLogger) With(args ...any) hclog.Logger { return raftLogger{l.to.With(args...)} }
 
-// Name is not used.
+// Name returns nothing: loggers have no names here.
 func (l raftLogger) Name() string { return "" }
 
 // Named returns l itself.
@@ -116,7 +116,7 @@ func (l raftLogger) ResetNamed(string) hclog.Logger { return l }
 // SetLevel does nothing: slog's handler decides.
 func (l raftLogger) SetLevel(hclog.Level) {}
 
-// GetLevel tells the least level that is written.
+// GetLevel returns the lowest level that is written.
 func (l raftLogger) GetLevel() hclog.Level {
 	if l.IsDebug() {
 		return hclog.Debug
@@ -124,10 +124,10 @@ func (l raftLogger) GetLevel() hclog.Level {
 	return hclog.Warn
 }
 
-// StandardLogger writes nothing: nobody here asks for one.
+// StandardLogger returns a logger that writes nothing: Raft does not use it.
 func (l raftLogger) StandardLogger(*hclog.StandardLoggerOptions) *log.Logger {
 	return log.New(io.Discard, "", 0)
 }
 
-// StandardWriter writes nothing: nobody here asks for one.
+// StandardWriter returns a writer that writes nothing: Raft does not use it.
 func (l raftLogger) StandardWriter(*hclog.StandardLoggerOptions) io.Writer { return io.Discard }

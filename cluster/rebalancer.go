@@ -9,19 +9,18 @@ import (
 )
 
 const (
-	// rebalanceInterval is how often placement is planned when nothing happens.
+	// rebalanceInterval is the pause between rounds while nothing happens.
 	rebalanceInterval = time.Second
-	// rebalanceFastInterval is how often while replicas are on the move: each takes several
-	// rounds.
+	// rebalanceFastInterval is the pause while replicas move: each move takes several rounds.
 	rebalanceFastInterval = 200 * time.Millisecond
-	// fastRounds is for how many rounds after a step there may be another soon.
+	// fastRounds is the number of fast rounds after a step.
 	fastRounds = 10
-	// orphanGrace is how long an orphan must have been one before it is dropped: a
-	// leader cut off from its group knows it long before.
+	// orphanGrace is how long a replica must have been an orphan before it is dropped. A leader
+	// that was cut off from its group notices within a shorter time.
 	orphanGrace = 2 * time.Second
 )
 
-// rebalancerConfig is what a rebalancer works with.
+// rebalancerConfig configures a rebalancer.
 type rebalancerConfig struct {
 	Self         string
 	Own          hosting
@@ -31,17 +30,17 @@ type rebalancerConfig struct {
 	Logger       *slog.Logger
 }
 
-// rebalancer carries out placement while this node owns the directory. Nothing is
-// kept from one ownership to the next.
+// rebalancer carries out placement while this node owns the directory. It keeps nothing from one
+// ownership to the next.
 type rebalancer struct {
 	rebalancerConfig
 	collector reportCollector
 
 	mu      sync.Mutex
-	stop    context.CancelFunc // of the running loop; nil when there is none
-	ended   chan struct{}      // closed when the latest loop has ended
+	stop    context.CancelFunc // stops the running loop; nil without one
+	ended   chan struct{}      // closed when the newest loop has ended
 	closed  bool
-	running []step // being carried out now
+	running []step // steps under way
 }
 
 func newRebalancer(cfg rebalancerConfig) *rebalancer {
@@ -54,7 +53,7 @@ func newRebalancer(cfg rebalancerConfig) *rebalancer {
 	}
 }
 
-// gained starts placement: this node owns the directory. It does not block.
+// gained starts the rebalancer: this node owns the directory. It does not block.
 func (m *rebalancer) gained() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,8 +70,8 @@ func (m *rebalancer) gained() {
 	}()
 }
 
-// lost stops placement. It does not wait for a step under way, which may itself
-// be what takes the directory away.
+// lost stops the rebalancer. It does not wait for a step under way, since that step may be the
+// transfer of the directory.
 func (m *rebalancer) lost() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,7 +81,7 @@ func (m *rebalancer) lost() {
 	}
 }
 
-// disable stops placement for good. It does not wait for a step under way.
+// disable stops the rebalancer for good. It does not wait for a step under way.
 func (m *rebalancer) disable() {
 	m.lost()
 	m.mu.Lock()
@@ -90,7 +89,7 @@ func (m *rebalancer) disable() {
 	m.mu.Unlock()
 }
 
-// close is retire, and waits for the end.
+// close disables the rebalancer and waits for its end.
 func (m *rebalancer) close() {
 	m.disable()
 	m.mu.Lock()
@@ -99,21 +98,21 @@ func (m *rebalancer) close() {
 	<-ended
 }
 
-// progress gives the steps being carried out now, by shard.
+// progress returns the steps under way, by shard.
 func (m *rebalancer) progress() []step {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.running)
 }
 
-// roundState is what a rebalancer remembers between rounds.
+// roundState is kept from one round to the next.
 type roundState struct {
-	orphans    map[replica]time.Time // since when they are known
-	failed     map[stepKey]bool      // steps of the last round that failed, and were logged
-	fastRounds int                   // rounds to come at the faster pace
+	orphans    map[replica]time.Time // when each was seen first
+	failed     map[stepKey]bool      // steps that failed in the last round and were logged
+	fastRounds int                   // fast rounds left
 }
 
-// stepKey tells whether two steps are the same but for the time.
+// stepKey identifies a step across rounds.
 type stepKey struct {
 	kind stepKind
 	replica
@@ -139,8 +138,7 @@ func (m *rebalancer) run(ctx context.Context) {
 	}
 }
 
-// round looks once and takes the steps that follow. Whatever fails shows in the
-// next round's reports.
+// round plans once and takes the steps. A failure shows in the next round's reports.
 func (m *rebalancer) round(ctx context.Context, known *roundState) {
 	r, ok := m.Members.membersView()
 	if !ok {
@@ -163,7 +161,7 @@ func (m *rebalancer) round(ctx context.Context, known *roundState) {
 	m.execute(ctx, steps, known)
 }
 
-// agedOrphans notes the orphans of this round and gives those that are old enough.
+// agedOrphans records the orphans of this round and returns those that are older than orphanGrace.
 func (k *roundState) agedOrphans(found map[replica]bool, now time.Time) map[replica]bool {
 	since := make(map[replica]time.Time, len(found))
 	old := map[replica]bool{}

@@ -10,11 +10,10 @@ import (
 	"switchyard/storage"
 )
 
-// stepWait is how long a step may take. It bounds how long one slow node keeps the
-// others' shards waiting.
+// stepTimeout bounds one step, so that one slow node can't delay the other shards for long.
 const stepTimeout = 5 * time.Second
 
-// execute takes the steps of a round, which don't depend on each other, at once.
+// execute takes the steps of a round at the same time; they do not depend on each other.
 func (m *rebalancer) execute(ctx context.Context, steps []step, known *roundState) {
 	m.setRunning(steps)
 	defer m.setRunning(nil)
@@ -38,9 +37,9 @@ func (m *rebalancer) execute(ctx context.Context, steps []step, known *roundStat
 				known.fastRounds = fastRounds
 			}
 		case ctx.Err() != nil:
-			m.Logger.Info("placement step", "step", s, "outcome", "left to the directory's next owner")
+			m.Logger.Info("placement step", "step", s, "outcome", "left to the next owner of the directory")
 		default:
-			if !known.failed[key] { // it is tried again each round
+			if !known.failed[key] { // it is repeated each round
 				m.Logger.Info("placement step", "step", s, "outcome", "failed", "error", errs[i])
 			}
 			failed[key] = true
@@ -55,7 +54,7 @@ func (m *rebalancer) setRunning(steps []step) {
 	m.running = steps
 }
 
-// actions are the changes that steps ask of a leader.
+// actions maps steps to the changes that leaders make.
 var actions = map[stepKind]replicaAction{
 	stepAdd:      replicaAdd,
 	stepPromote:  replicaPromote,
@@ -74,7 +73,7 @@ func (m *rebalancer) executeStep(ctx context.Context, s step) error {
 		}
 		return m.ask(ctx, s.node, rpcDrop, in)
 	case stepAdd:
-		// A member that is not there would only hold its leader up.
+		// The replica is created first: a member without one would only slow its leader down.
 		if err := m.host(ctx, s.node, s.shard); err != nil {
 			return err
 		}

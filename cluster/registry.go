@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// caller sends control requests; *peers is one.
+// caller sends control requests; *peerPort implements it.
 type caller interface {
 	call(ctx context.Context, node string, kind rpcKind, body []byte) ([]byte, error)
 	callAddr(ctx context.Context, addr string, kind rpcKind, body []byte) ([]byte, error)
@@ -20,56 +20,55 @@ type caller interface {
 
 // directory is the directory shard as the registry uses it.
 type directory interface {
-	// owned gives the epoch in which this node owns the directory.
+	// owned returns the epoch in which this node owns the directory.
 	owned() (epoch uint64, ok bool)
 	// barrier returns when a read of state sees every write acknowledged before.
 	barrier(ctx context.Context) error
 	state() *pebble.DB
-	// propose returns when the outcome of the batch is known, whatever it takes: two
-	// changes at once would lose one.
+	// propose returns when the outcome of the batch is known, without a time limit: of two changes
+	// at the same time one would be lost.
 	propose(epoch uint64, batch []byte) error
 }
 
 type registryConfig struct {
-	// Identity gives the cluster's id and shards; a node that has not joined answers
-	// nobody.
+	// Identity returns the node's identity. A node without a cluster answers no requests.
 	Identity func() identity
-	// Self is this node's record as it is now.
+	// Self returns this node's current record.
 	Self      func() record
 	Directory directory
-	// Owner names the node that owns the directory; empty when that is not known.
+	// Owner returns the node that owns the directory; empty if it is not known.
 	Owner func() string
 	Calls caller
-	// Raft keeps the last node list heard of.
+	// Raft stores the newest node list that this node has received.
 	Raft *pebble.DB
-	// IsReachable tells whether a node answers right now, Held whether some shard's group
-	// still has it as a member. Nil: unknown, taken as no.
+	// IsReachable reports whether a node answers. IsGroupMember reports whether the node is still a
+	// member of some shard's group. Nil counts as no.
 	IsReachable, IsGroupMember func(node string) bool
 	Now                        func() time.Time
 	Logger                     *slog.Logger
-	// Fatal is told, once, that this node must not go on, from the registry's
-	// goroutine. It must not wait for close.
+	// Fatal is called once if this node must stop, from the registry's goroutine. It must not wait
+	// for close.
 	Fatal func(error)
 }
 
-// registry is the list of the cluster's nodes: rows of the directory shard,
-// written by that shard's owner only. Each node keeps the newest list it heard of,
-// in memory and on disk.
+// registry keeps the list of the cluster's nodes: rows of the directory shard that only that
+// shard's owner writes. Each node keeps the newest list that it has received, in memory and on
+// disk.
 type registry struct {
 	cfg registryConfig
 
-	writing sync.Mutex // one change after another, on the directory's owner
+	writing sync.Mutex // serializes changes, on the directory's owner
 
 	mu      sync.Mutex
 	known   *nodeList
 	changed chan struct{} // closed when known is replaced
 
-	wake chan struct{} // capacity 1: this node's record may have to be told
+	wake chan struct{} // capacity 1: check whether the registry has this node's current record
 	stop context.CancelFunc
 	done sync.WaitGroup
 }
 
-// newRegistry starts from the list that the node heard of last.
+// newRegistry starts from the list on disk.
 func newRegistry(cfg registryConfig) (*registry, error) {
 	known, err := lastKnown(cfg.Raft)
 	if err != nil {
@@ -78,7 +77,7 @@ func newRegistry(cfg registryConfig) (*registry, error) {
 	return &registry{cfg: cfg, known: known, changed: make(chan struct{}), wake: make(chan struct{}, 1)}, nil
 }
 
-// lastKnown reads the list of nodes that this node last heard of.
+// lastKnown reads the newest node list that this node has received.
 func lastKnown(db *pebble.DB) (*nodeList, error) {
 	known := &nodeList{}
 	row, err := readRow(db, raftKey(0, kindMembers, nil))
@@ -86,27 +85,26 @@ func lastKnown(db *pebble.DB) (*nodeList, error) {
 		err = json.Unmarshal(row, known)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the nodes last heard of: %w", err)
+		return nil, fmt.Errorf("read the last known nodes: %w", err)
 	}
 	return known, nil
 }
 
-// list is the newest list this node heard of. It is shared: change nothing in
-// it.
+// list returns the newest list that this node has received. It is shared and must not be changed.
 func (r *registry) list() *nodeList {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.known
 }
 
-// changes gives the list and a channel that is closed when there is a newer one.
+// changes returns the list and a channel that is closed when a newer one replaces it.
 func (r *registry) changes() (*nodeList, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.known, r.changed
 }
 
-// adopt takes a list that the directory's owner sent, unless it is old.
+// adopt stores a list from the directory's owner, unless it is older than the stored one.
 func (r *registry) adopt(list *nodeList) error {
 	if err := list.check(); err != nil {
 		return err
@@ -119,11 +117,11 @@ func (r *registry) adopt(list *nodeList) error {
 	}
 	row, err := json.Marshal(list)
 	if err != nil {
-		return fmt.Errorf("remember the nodes: %w", err)
+		return fmt.Errorf("store the nodes: %w", err)
 	}
-	// Not synced: a crash brings back an older list, which is as good to begin with.
+	// The write is not synced: after a crash an older list serves as well.
 	if err := r.cfg.Raft.Set(raftKey(0, kindMembers, nil), row, pebble.NoSync); err != nil {
-		return fmt.Errorf("remember the nodes: %w", err)
+		return fmt.Errorf("store the nodes: %w", err)
 	}
 	r.known = list
 	close(r.changed)
@@ -134,8 +132,8 @@ func (r *registry) adopt(list *nodeList) error {
 	return nil
 }
 
-// reload takes the list from this node's own replica of the directory, when it
-// becomes its owner.
+// reload reads the list from this node's own replica of the directory when the node becomes the
+// directory's owner.
 func (r *registry) reload() error {
 	list, err := readNodeList(r.cfg.Directory.state())
 	if err != nil {
@@ -145,13 +143,12 @@ func (r *registry) reload() error {
 	return r.adopt(list)
 }
 
-// change writes a new list. It works on the directory's owner only, and gives
-// errNotOwner elsewhere.
+// change writes a new list. It works on the directory's owner only and returns errNotOwner
+// elsewhere.
 func (r *registry) change(ctx context.Context, edit func(*nodeList) error) (*nodeList, error) {
 	r.writing.Lock()
 	defer r.writing.Unlock()
-	// The epoch comes first: were the directory to change hands after the read, the
-	// batch would be refused.
+	// The epoch is read first: if the directory changes hands after the read, the batch is refused.
 	epoch, ok := r.cfg.Directory.owned()
 	if !ok {
 		return nil, errNotOwner
@@ -164,7 +161,7 @@ func (r *registry) change(ctx context.Context, edit func(*nodeList) error) (*nod
 		return nil, err
 	}
 	list := old.clone()
-	// The owner vouches for itself: it may be asked before it registered.
+	// The owner adds itself: it may get a request before it has registered.
 	if self := r.cfg.Self(); self.Name != "" {
 		if _, ok := list.node(self.Name); !ok {
 			self.FirstSeen = r.cfg.Now().UTC().Round(0)
@@ -191,20 +188,19 @@ func (r *registry) change(ctx context.Context, edit func(*nodeList) error) (*nod
 	return list, r.adopt(list)
 }
 
-// setDraining marks a member as one to be emptied, or takes that back. It works on
-// the directory's owner only.
+// setDraining starts or ends the drain of a member. It works on the directory's owner only.
 func (r *registry) setDraining(ctx context.Context, name string, draining bool) error {
 	_, err := r.change(ctx, func(l *nodeList) error { return l.setDraining(name, draining) })
 	return err
 }
 
-// remove takes a member out for good. It works on the directory's owner only.
+// remove removes a member for good. It works on the directory's owner only.
 func (r *registry) remove(ctx context.Context, name string) error {
 	_, err := r.change(ctx, func(l *nodeList) error { return l.remove(name) })
 	return err
 }
 
-// wakeEnroll has the node's record told again.
+// wakeEnroll makes keepRegistered send this node's record again.
 func (r *registry) wakeEnroll() {
 	select {
 	case r.wake <- struct{}{}:
@@ -212,7 +208,7 @@ func (r *registry) wakeEnroll() {
 	}
 }
 
-// sameNode tells whether a record says of a node what the node says itself.
+// sameNode reports whether a record in the registry agrees with the node's own.
 func sameNode(rec, self record) bool {
 	self.Draining, self.Removed, self.FirstSeen = rec.Draining, rec.Removed, rec.FirstSeen
 	return rec == self
@@ -233,14 +229,14 @@ func (r *registry) close() {
 	r.done.Wait()
 }
 
-// How long enroll waits between tries.
+// Pauses between the tries of keepRegistered.
 const (
 	registerRetryMin = 50 * time.Millisecond
 	registerRetryMax = 5 * time.Second
 )
 
-// keepRegistered registers the node when it starts, and whenever what the registry says
-// of it is not what it is.
+// keepRegistered registers the node when it starts, and again whenever the registry's record of it
+// differs from its own.
 func (r *registry) keepRegistered(ctx context.Context) {
 	wait, said := registerRetryMin, ""
 	for {
@@ -252,7 +248,7 @@ func (r *registry) keepRegistered(ctx context.Context) {
 		}
 		var again <-chan time.Time
 		if err != nil {
-			if text := err.Error(); text != said && wait > time.Second { // a start is full of short waits
+			if text := err.Error(); text != said && wait > time.Second { // a start has many short waits
 				said = text
 				r.cfg.Logger.Warn("register this node with the cluster", "error", err)
 			}

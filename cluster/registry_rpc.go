@@ -8,14 +8,13 @@ import (
 	"time"
 )
 
-// joinRequest asks to become a member (rpcJoin), tells a member's addresses
-// (rpcRegister), or asks for a vote (rpcJoin among nodes without a cluster, see
-// bootstrap).
+// joinRequest asks to become a member (rpcJoin), updates a member's addresses (rpcRegister), or
+// asks for a vote (rpcJoin among nodes without a cluster, see bootstrap).
 type joinRequest struct {
-	Cluster string `json:"cluster,omitempty"` // the asker's; empty when it has none
-	Shards  int    `json:"shards,omitempty"`  // asked for; 0: any number
+	Cluster string `json:"cluster,omitempty"` // the requesting node's cluster; empty without one
+	Shards  int    `json:"shards,omitempty"`  // requested number; 0: any
 	Node    record `json:"node"`
-	Relayed bool   `json:"relayed,omitempty"` // passed on by a member
+	Relayed bool   `json:"relayed,omitempty"` // a member has relayed the request
 	Vote    bool   `json:"pledge,omitempty"`
 }
 
@@ -28,13 +27,13 @@ type joinReply struct {
 	Voted   bool            `json:"pledged,omitempty"`
 }
 
-// errNoDirectory answers while nobody is known to own the directory.
+// errNoDirectory is returned while no owner of the directory is known.
 var errNoDirectory = errors.New("the owner of the directory is not known right now")
 
-// relayTimeout bounds one control request that the registry makes.
+// relayTimeout bounds one control request of the registry.
 const relayTimeout = 5 * time.Second
 
-// register tells the directory's owner this node's record. A *permanentError is final.
+// register sends this node's record to the directory's owner. A *permanentError is final.
 func (r *registry) register(ctx context.Context, self record) error {
 	id := r.cfg.Identity()
 	reply, err := r.serve(ctx, rpcRegister, &joinRequest{Cluster: id.Cluster, Shards: id.Shards, Node: self})
@@ -45,17 +44,17 @@ func (r *registry) register(ctx context.Context, self record) error {
 		return reply.Refusal
 	}
 	if reply.List == nil {
-		return errors.New("register with the cluster: an answer without the registry")
+		return errors.New("register with the cluster: the answer lacks the registry")
 	}
 	return r.adopt(reply.List)
 }
 
-// handleRegister answers rpcRegister.
+// handleRegister handles rpcRegister.
 func (r *registry) handleRegister(ctx context.Context, _ string, body []byte) ([]byte, error) {
 	return r.answer(ctx, rpcRegister, body)
 }
 
-// handleJoin answers rpcJoin on a node that has a cluster.
+// handleJoin handles rpcJoin on a member of a cluster.
 func (r *registry) handleJoin(ctx context.Context, _ string, body []byte) ([]byte, error) {
 	return r.answer(ctx, rpcJoin, body)
 }
@@ -72,14 +71,15 @@ func (r *registry) answer(ctx context.Context, kind rpcKind, body []byte) ([]byt
 	return json.Marshal(reply)
 }
 
-// serve decides a request on the directory's owner, or passes it on to it, once.
+// serve decides a request if this node owns the directory; otherwise it relays the request to the
+// owner, once.
 func (r *registry) serve(ctx context.Context, kind rpcKind, request *joinRequest) (*joinReply, error) {
 	id := r.cfg.Identity()
 	if !id.joined() {
 		return nil, errors.New("this node has joined no cluster yet")
 	}
 	if request.Vote {
-		// Whoever asks for a vote knows of no cluster; now it does.
+		// A node that asks for votes knows of no cluster. This answer names one.
 		return &joinReply{Cluster: id.Cluster, Shards: id.Shards}, nil
 	}
 	if err := request.Node.check(); err != nil {
@@ -108,7 +108,7 @@ func (r *registry) serve(ctx context.Context, kind rpcKind, request *joinRequest
 	return &joinReply{Cluster: id.Cluster, Shards: id.Shards, List: list}, nil
 }
 
-// fits refuses what no member need ask the owner about.
+// fits refuses requests that any member can decide.
 func (r *registry) fits(kind rpcKind, id identity, request *joinRequest) *permanentError {
 	var err error
 	switch {
@@ -125,7 +125,7 @@ func (r *registry) fits(kind rpcKind, id identity, request *joinRequest) *perman
 }
 
 func otherClusterError(node, own, other string) error {
-	return permanent(refusedCluster, "the data of node %q belongs to cluster %s, and the nodes it was told to join to cluster %s: "+
+	return permanent(refusedCluster, "the data of node %q belongs to cluster %s, and the nodes of --join to cluster %s: "+
 		"correct --join, or start it with an empty data directory to add it to that cluster", node, own, other)
 }
 

@@ -12,9 +12,9 @@ import (
 	"switchyard/storage"
 )
 
-// hostReplica makes an empty member of a shard's group here. It knows nobody, and
-// waits to be contacted by the leader that adds it. Where there is a member already,
-// nothing happens.
+// hostReplica creates an empty member of a shard's group on this node. It has no peers and waits
+// until the leader that adds it sends its first message. If the node has a member already, nothing
+// happens.
 func (n *Node) hostReplica(shard storage.Shard) error {
 	if int(shard) >= len(n.groups) {
 		return errNoShard
@@ -27,7 +27,7 @@ func (n *Node) hostReplica(shard storage.Shard) error {
 	if n.shut {
 		return errClosing
 	}
-	if err := n.finishDrop(shard); err != nil { // that an earlier attempt left
+	if err := n.finishDrop(shard); err != nil { // left by an earlier attempt
 		return err
 	}
 	g, err := openGroup(n, shard)
@@ -41,8 +41,8 @@ func (n *Node) hostReplica(shard storage.Shard) error {
 	return nil
 }
 
-// dropReplica ends the member of a shard's group here and deletes what it kept. Who
-// asks knows that it is no member any more.
+// dropReplica stops the member of a shard's group on this node and deletes its data. The caller
+// knows that it is not a member any more.
 func (n *Node) dropReplica(shard storage.Shard) error {
 	if int(shard) >= len(n.groups) {
 		return errNoShard
@@ -59,7 +59,7 @@ func (n *Node) dropReplica(shard storage.Shard) error {
 	if err := g.checkDroppable(); err != nil {
 		return fmt.Errorf("drop the replica of shard %d: %w", shard, err)
 	}
-	// From here on it is deleted, by the next start if need be. A replica that lost
+	// From here on the replica is deleted, by the next start at the latest. A replica that lost
 	// half of its rows must never be opened.
 	if err := n.cfg.Store.Raft().Set(raftKey(shard, kindDropping, nil), nil, pebble.Sync); err != nil {
 		return fmt.Errorf("drop the replica of shard %d: %w", shard, err)
@@ -72,8 +72,8 @@ func (n *Node) dropReplica(shard storage.Shard) error {
 	return n.finishDrop(shard)
 }
 
-// reopen makes a group's member anew from what it has on disk, where Raft can't
-// follow the log any more with what it has in memory.
+// reopen replaces a group's member by one opened from disk. It is needed when Raft can't follow the
+// log with what it has in memory.
 func (n *Node) reopen(old *group) {
 	n.hosting.Lock()
 	defer n.hosting.Unlock()
@@ -92,25 +92,24 @@ func (n *Node) reopen(old *group) {
 			}
 		}
 	}
-	n.fail(fmt.Errorf("make the replica of shard %d anew: %w", old.shard, err))
+	n.fail(fmt.Errorf("reopen the replica of shard %d: %w", old.shard, err))
 }
 
-// checkDroppable refuses the end of a replica that others certainly need: they would
-// have nobody to ask for what only it holds.
+// checkDroppable refuses to drop a replica that other replicas need: its data would be lost.
 func (g *group) checkDroppable() error {
 	voters, _, err := g.members()
 	switch {
 	case err != nil:
 		return err
 	case g.raft.State() == raft.Leader:
-		return errors.New("cluster: it leads the group")
+		return errors.New("cluster: this node leads the group")
 	case len(voters) == 1 && voters[0] == g.node:
 		return errOnlyReplica
 	}
 	return nil
 }
 
-// finishDrop deletes the rows of a shard that is marked as dropped.
+// finishDrop deletes the rows of a shard with the mark of a drop.
 func (n *Node) finishDrop(shard storage.Shard) error {
 	marker, err := readRow(n.cfg.Store.Raft(), raftKey(shard, kindDropping, nil))
 	if err != nil {
@@ -123,8 +122,8 @@ func (n *Node) finishDrop(shard storage.Shard) error {
 	err = n.cfg.Store.State().DeleteRange(from, to, pebble.NoSync)
 	if err == nil {
 		n.flusher.written()
-		// The state has no log of its own: only a flush makes the deletion durable, and
-		// only then may the marker go.
+		// The state has no log of its own: only a flush makes the deletion durable. The mark goes
+		// after that.
 		err = n.flusher.flush()
 	}
 	if err == nil {
@@ -136,10 +135,10 @@ func (n *Node) finishDrop(shard storage.Shard) error {
 	return nil
 }
 
-// abandonWait bounds how long the end of a dropped replica is waited for.
+// shutdownTimeout bounds the wait for the end of a dropped replica.
 const shutdownTimeout = 10 * time.Second
 
-// shutdown ends the member without ceremony.
+// shutdown stops the member without releasing the shard or writing a snapshot.
 func (g *group) shutdown() error {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
@@ -148,7 +147,7 @@ func (g *group) shutdown() error {
 	return errors.Join(err, within(ctx, g.raft.Shutdown().Error))
 }
 
-// hasReplica tells whether a shard's member was ever begun here.
+// hasReplica reports whether the store has rows of a shard's member.
 func hasReplica(db *pebble.DB, shard storage.Shard) (bool, error) {
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: raftKey(shard, kindLog, nil), UpperBound: raftKey(shard, kindEnd, nil)})
 	if err != nil {

@@ -11,25 +11,25 @@ import (
 	"switchyard/storage"
 )
 
-// membershipTimeout bounds how long a change of members may wait for its turn.
+// membershipTimeout bounds how long a change of members may wait in Raft's queue.
 const membershipTimeout = electionTimeout
 
 var (
 	errNotCaughtUp  = errors.New("cluster: the member does not follow the group's log closely enough to vote")
-	errOnlyReplica  = errors.New("cluster: it is the group's only voter")
-	errNoQuorumLeft = errors.New("cluster: those who would be left do not answer")
-	errHandedOver   = errors.New("cluster: it led the group, which was handed over: ask its new leader")
+	errOnlyReplica  = errors.New("cluster: the node is the group's only voter")
+	errNoQuorumLeft = errors.New("cluster: the remaining voters do not answer")
+	errHandedOver   = errors.New("cluster: this node led the group and transferred it: ask the new leader")
 )
 
-// changeReplica changes one member of a group that this node leads. What is so
-// already is no error. A leader that is to be removed hands over instead, and its
-// successor is to be asked.
+// changeReplica changes one member of a group that this node leads. A change that is already made
+// is no error. A leader that is to be removed transfers its leadership instead; the caller then
+// asks its successor.
 func (n *Node) changeReplica(ctx context.Context, shard storage.Shard, change replicaChange) error {
 	g := n.group(shard)
 	if g == nil || !g.up.Load() || g.raft.State() != raft.Leader {
 		return errNotLeading
 	}
-	// One decides at a time: each looks at the members first.
+	// One change at a time: each decides by the members.
 	select {
 	case g.changing <- struct{}{}:
 		defer func() { <-g.changing }()
@@ -60,7 +60,7 @@ func (g *group) change(ctx context.Context, change replicaChange) error {
 		if votes {
 			return nil
 		}
-		// A voter that is far behind, or not there, could cost the group its quorum.
+		// A voter that is far behind or does not run could cost the group its quorum.
 		if lag, follows := g.tracking.followerProgress(g.raft.CurrentTerm(), id, electionTimeout); !there || !follows || lag > caughtUpLag {
 			return errNotCaughtUp
 		}
@@ -86,12 +86,12 @@ func (g *group) change(ctx context.Context, change replicaChange) error {
 		}
 		return g.handOver(ctx, change.Node, true)
 	default:
-		return fmt.Errorf("cluster: %q is no change of a replica", change.Action)
+		return fmt.Errorf("cluster: unknown change of a replica %q", change.Action)
 	}
 	return within(ctx, future.Error)
 }
 
-// keepsQuorum tells whether enough voters follow the log when one is removed.
+// keepsQuorum reports whether enough of the remaining voters follow the log when one is removed.
 func (g *group) keepsQuorum(voters []string, removed string) bool {
 	term := g.raft.CurrentTerm()
 	left, follow := 0, 0
@@ -109,7 +109,7 @@ func (g *group) keepsQuorum(voters []string, removed string) bool {
 	return follow > left/2
 }
 
-// members are the group's voters and others, by name, as this member knows them.
+// members returns the group's voters and non-voters, by name, as this member knows them.
 func (g *group) members() (voters, others []string, err error) {
 	future := g.raft.GetConfiguration()
 	if err := future.Error(); err != nil {

@@ -6,14 +6,14 @@ import (
 	"switchyard/storage"
 )
 
-// groupReport is how one group stands, as a node that hosts a replica of it sees
-// it. On the leader it is the truth about the members, elsewhere gossipState.
+// groupReport describes a group as seen by a node with a replica of it. Only the leader's report is
+// authoritative about the members.
 type groupReport struct {
 	Shard     storage.Shard `json:"shard"`
-	Leads     bool          `json:"leads"` // Raft's leader, whether or not it serves already
+	Leads     bool          `json:"leads"` // Raft's leader, whether or not it serves yet
 	Term      uint64        `json:"term"`
-	Leader    string        `json:"leader"` // as this replica knows it; empty when it knows none
-	Epoch     uint64        `json:"epoch"`  // in which this node owns the shard; 0 when it does not
+	Leader    string        `json:"leader"` // as this replica knows it; empty if unknown
+	Epoch     uint64        `json:"epoch"`  // epoch in which this node owns the shard; 0 if it does not
 	Voters    []string      `json:"voters"`
 	NonVoters []string      `json:"nonVoters"`
 	Applied   uint64        `json:"applied"`         // newest entry in this replica's state
@@ -22,14 +22,14 @@ type groupReport struct {
 	Peers     []peerReport  `json:"peers,omitempty"` // the other members, on the leader only
 }
 
-// peerReport is how far another member of the group follows its leader.
+// peerReport says how far a member follows its leader.
 type peerReport struct {
 	Node     string `json:"node"`
-	Lag      uint64 `json:"lag"`      // entries it is behind the leader's log
-	CaughtUp bool   `json:"caughtUp"` // near enough to the end to vote, and heard of lately
+	Lag      uint64 `json:"lag"`      // entries behind the leader's log
+	CaughtUp bool   `json:"caughtUp"` // near enough to the end to vote, and answered lately
 }
 
-// replicaAction is a change of one member of a group, made on its leader.
+// replicaAction is a change of one member of a group. The group's leader makes it.
 type replicaAction string
 
 const (
@@ -39,13 +39,13 @@ const (
 	replicaTransfer replicaAction = "transfer" // the leadership, to a voter
 )
 
-// replicaChange names the member it is about.
+// replicaChange is a change with its member.
 type replicaChange struct {
 	Action replicaAction `json:"action"`
 	Node   string        `json:"node"`
 }
 
-// report tells how the groups on this node stand.
+// report describes the groups on this node.
 func (n *Node) report() []groupReport {
 	var reports []groupReport
 	full := n.cfg.Full != nil && n.cfg.Full()
@@ -53,7 +53,7 @@ func (n *Node) report() []groupReport {
 		if !g.up.Load() {
 			continue
 		}
-		if r, err := g.report(); err == nil { // else it ends
+		if r, err := g.report(); err == nil { // otherwise the group is stopping
 			r.Full = full
 			reports = append(reports, r)
 		}

@@ -9,46 +9,46 @@ import (
 	"time"
 )
 
-// gatherWait is how long a member has to report. Who takes longer is planned for
-// as one that does not answer.
+// reportTimeout bounds the wait for a member's report. A member without a report counts as one that
+// does not answer.
 const reportTimeout = time.Second
 
-// nodeCaller reaches other nodes.
+// nodeCaller sends control requests to nodes.
 type nodeCaller interface {
 	call(ctx context.Context, node string, kind rpcKind, body []byte) ([]byte, error)
 }
 
-// memberSource knows who the members are.
+// memberSource knows the members.
 type memberSource interface {
-	// membersView is what is known now; false while it is not known at all.
+	// membersView returns the members, or false while they are not known.
 	membersView() (clusterView, bool)
-	// registrySnapshot is the registry in the form that other nodes learn it from.
+	// registrySnapshot encodes the registry for other nodes.
 	registrySnapshot() []byte
 }
 
-// view is the cluster apart from its groups.
+// clusterView describes the cluster without its groups.
 type clusterView struct {
 	clusterID string
-	shards    int  // workspace shards; the directory is beside them
-	everThree bool // three members not removed have been here at once
+	shards    int  // workspace shards; the directory is not counted
+	everThree bool // the cluster has had three members at the same time
 	members   []memberView
 }
 
-// reportCollector asks every member how its groups stand.
+// reportCollector collects the reports of all members.
 type reportCollector struct {
 	self  string
 	own   hosting
 	peers nodeCaller
 }
 
-// collect gives the reports of the members that answered. Those that gossip holds
-// for dead are not asked: a paused one would cost the whole wait each time.
+// collect returns the reports of the members that answered. Members that gossip shows as dead are
+// not asked: a paused one would use up the whole time-out each time.
 func (g *reportCollector) collect(ctx context.Context, r clusterView, registry []byte) map[string][]groupReport {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
 	found := map[string][]groupReport{}
 	request, err := json.Marshal(reportRequest{Registry: registry})
-	if err != nil { // bytes always marshal
+	if err != nil { // byte slices always marshal
 		return found
 	}
 	var (
@@ -62,7 +62,7 @@ func (g *reportCollector) collect(ctx context.Context, r clusterView, registry [
 		asked.Go(func() {
 			groups, err := g.ask(ctx, m.Name, request)
 			if err != nil {
-				return // the plan, and the status, say who does not answer
+				return // the plan and the status show that it does not answer
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -75,8 +75,8 @@ func (g *reportCollector) collect(ctx context.Context, r clusterView, registry [
 	return found
 }
 
-// markFullNodes gives the members with those whose disk is full as draining: others take
-// over what they lead and, where there is room, hold.
+// markFullNodes returns the members with draining set for nodes with a full disk: other nodes take
+// over their leaderships and, where there is room, their replicas.
 func markFullNodes(members []memberView, reports map[string][]groupReport) []memberView {
 	out := slices.Clone(members)
 	for i := range out {
@@ -99,7 +99,7 @@ func (g *reportCollector) ask(ctx context.Context, node string, request []byte) 
 	return answer.Groups, nil
 }
 
-// inRange leaves out shards that the cluster does not have.
+// inRange drops reports of shards that the cluster does not have.
 func inRange(groups []groupReport, shards int) []groupReport {
 	kept := groups[:0]
 	for _, r := range groups {

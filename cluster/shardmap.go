@@ -7,32 +7,33 @@ import (
 	"switchyard/storage"
 )
 
-// shardMap knows which node owns each shard, from what the owners themselves say:
-// of two claims the higher epoch is right. An owner that does not answer counts as
-// none, until it answers again or another takes over.
+// shardMap knows the owner of each shard from the owners' heartbeats: of two claims the one with
+// the higher epoch counts. An owner that does not answer counts as unknown until it answers again
+// or another node takes over.
 type shardMap struct {
 	self     string
 	onChange func()       // called when this node's own shards change; set before use
-	shards   []shardEntry // by number; what is shown is read without a lock
+	shards   []shardEntry // by number; published owners are read without a lock
 
 	mu        sync.Mutex
 	reachable map[string]bool   // nodes that answer
-	lastSeq   map[string]uint64 // sequence of the newest word from a node
-	changed   chan struct{}     // closed when any shard's owner changes
+	lastSeq   map[string]uint64 // number of a node's newest message
+	changed   chan struct{}     // closed when the owner of any shard changes
 }
 
-// shardEntry is what is known of a shard.
+// shardEntry is the state of one shard.
 type shardEntry struct {
 	published atomic.Pointer[publishedOwner]
-	// Guarded by shardMap.mu: who claimed the newest epoch, empty when it gave the
-	// shard up.
+	// node claimed the newest epoch; empty when it gave the shard up. Both fields are guarded by
+	// shardMap.mu.
 	node  string
 	epoch uint64
 }
 
-// publishedOwner is the owner requests go to; changed is closed when it is another.
+// publishedOwner is the owner that requests are sent to. changed is closed when another value
+// replaces it.
 type publishedOwner struct {
-	node    string // empty when none is known or it does not answer
+	node    string // empty if no reachable owner is known
 	epoch   uint64
 	changed chan struct{}
 }
@@ -48,8 +49,8 @@ func newShardMap(self string, shards int) *shardMap {
 	return m
 }
 
-// owner gives the node that owns a shard, empty when none is known that answers,
-// and a channel that is closed when the answer is another.
+// owner returns the node that owns a shard (empty if no reachable owner is known) and a channel
+// that is closed when the answer changes.
 func (m *shardMap) owner(shard storage.Shard) (node string, epoch uint64, changed <-chan struct{}) {
 	if int(shard) >= len(m.shards) {
 		return "", 0, nil
@@ -58,7 +59,7 @@ func (m *shardMap) owner(shard storage.Shard) (node string, epoch uint64, change
 	return s.node, s.epoch, s.changed
 }
 
-// allOwned tells whether every shard has an owner that answers.
+// allOwned reports whether every shard has an owner that answers.
 func (m *shardMap) allOwned() (all bool, changed <-chan struct{}) {
 	m.mu.Lock()
 	changed = m.changed
@@ -84,7 +85,7 @@ func (m *shardMap) ownedShards() []ownedShard {
 	return owned
 }
 
-// gained notes that this node owns a shard.
+// gained records that this node owns a shard.
 func (m *shardMap) gained(shard storage.Shard, epoch uint64) {
 	m.mu.Lock()
 	m.claim(shard, m.self, epoch)
@@ -92,7 +93,7 @@ func (m *shardMap) gained(shard storage.Shard, epoch uint64) {
 	m.onChange()
 }
 
-// lost notes that this node owns a shard no more.
+// lost records that this node does not own a shard any more.
 func (m *shardMap) lost(shard storage.Shard, epoch uint64) {
 	m.mu.Lock()
 	m.release(shard, m.self, epoch)
@@ -100,8 +101,8 @@ func (m *shardMap) lost(shard storage.Shard, epoch uint64) {
 	m.onChange()
 }
 
-// update takes in what a node says it owns. Words that come late are dropped: seq
-// grows with every word of a node.
+// update applies the list of shards that a node says it owns. Messages that arrive late are
+// dropped: seq grows with every message of a node.
 func (m *shardMap) update(node string, seq uint64, owned []ownedShard) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -121,7 +122,7 @@ func (m *shardMap) update(node string, seq uint64, owned []ownedShard) {
 	}
 }
 
-// setReachable notes whether a node answers.
+// setReachable records whether a node answers.
 func (m *shardMap) setReachable(node string, answers bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -140,14 +141,14 @@ func (m *shardMap) setReachable(node string, answers bool) {
 	}
 }
 
-// isReachable tells whether a node answers.
+// isReachable reports whether a node answers.
 func (m *shardMap) isReachable(node string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.reachable[node]
 }
 
-// removeNode drops what is kept of a node that is no member any more.
+// removeNode drops the state of a node that is not a member any more.
 func (m *shardMap) removeNode(node string) {
 	m.setReachable(node, false)
 	m.mu.Lock()
@@ -155,13 +156,13 @@ func (m *shardMap) removeNode(node string) {
 	delete(m.lastSeq, node)
 }
 
-// claim notes an owner; m.mu is held.
+// claim records an owner. The caller holds m.mu.
 func (m *shardMap) claim(shard storage.Shard, node string, epoch uint64) {
 	if int(shard) >= len(m.shards) {
 		return
 	}
 	e := &m.shards[shard]
-	// Within an epoch a shard has one owner, who may give it up and take it back.
+	// An epoch has one owner per shard. The owner may give the shard up and take it back.
 	if epoch < e.epoch {
 		return
 	}
@@ -169,7 +170,7 @@ func (m *shardMap) claim(shard storage.Shard, node string, epoch uint64) {
 	m.publish(shard)
 }
 
-// release notes that an owner gave up; m.mu is held.
+// release records that an owner gave its shard up. The caller holds m.mu.
 func (m *shardMap) release(shard storage.Shard, node string, epoch uint64) {
 	if int(shard) >= len(m.shards) {
 		return
@@ -180,7 +181,7 @@ func (m *shardMap) release(shard storage.Shard, node string, epoch uint64) {
 	}
 }
 
-// publish brings what is shown of a shard in step; m.mu is held.
+// publish updates the published owner of a shard. The caller holds m.mu.
 func (m *shardMap) publish(shard storage.Shard) {
 	e := &m.shards[shard]
 	node := e.node

@@ -13,15 +13,15 @@ import (
 	"switchyard/storage"
 )
 
-// snapshotSink is a snapshot being made.
+// snapshotSink writes one snapshot.
 type snapshotSink struct {
 	store    *snapshotStore
 	meta     raft.SnapshotMeta
 	recorded bool
-	rows     *storage.Import // of one that is received, from its first byte on
+	rows     *storage.Import // rows of a received snapshot, from its first byte on
 }
 
-// ID of the snapshot being made.
+// ID returns the snapshot's id.
 func (s *snapshotSink) ID() string { return s.meta.ID }
 
 // Write takes the next bytes of another node's snapshot.
@@ -36,7 +36,7 @@ func (s *snapshotSink) Write(p []byte) (int, error) {
 	return s.rows.Write(p)
 }
 
-// Cancel forgets the snapshot.
+// Cancel discards the snapshot.
 func (s *snapshotSink) Cancel() error {
 	if s.rows == nil {
 		return nil
@@ -44,8 +44,8 @@ func (s *snapshotSink) Cancel() error {
 	return s.rows.Close()
 }
 
-// Close ends the snapshot: one of this node's is recorded already; one received is
-// whole and sound when the error is nil, and Raft has it put in place through Open.
+// Close ends the snapshot. A snapshot of this node's own state is recorded already. A received
+// snapshot is complete and valid if the error is nil; Raft then installs it by way of Open.
 func (s *snapshotSink) Close() error {
 	if s.recorded {
 		return nil
@@ -66,8 +66,7 @@ func (s *snapshotSink) Close() error {
 	return nil
 }
 
-// record makes a snapshot of this node's own state the newest one and returns when
-// that is on disk.
+// record makes a snapshot of this node's own state the newest one. It returns when that is on disk.
 func (s *snapshotSink) record() error {
 	st := s.store
 	st.rowMu.Lock()
@@ -79,7 +78,7 @@ func (s *snapshotSink) record() error {
 	}
 	if newest != nil {
 		if newest.Index > s.meta.Index {
-			return fmt.Errorf("cluster: a newer snapshot of shard %d came from another node", st.shard)
+			return fmt.Errorf("cluster: another node has sent a newer snapshot of shard %d", st.shard)
 		}
 		if newest.Ahead > s.meta.Index {
 			row.Ahead = newest.Ahead
@@ -96,15 +95,15 @@ func (s *snapshotSink) record() error {
 	return nil
 }
 
-// receivedSnapshot is a whole stream that waits to be put in place. It implements
-// io.ReadCloser, as Raft hands it on.
+// receivedSnapshot is a complete snapshot that waits to be installed. It implements io.ReadCloser,
+// the form in which Raft passes it on.
 type receivedSnapshot struct {
 	meta raft.SnapshotMeta
 	rows *storage.Import
 }
 
-// Read gives nothing: the stream was read when it was received.
+// Read returns io.EOF: the stream was read when it was received.
 func (r *receivedSnapshot) Read([]byte) (int, error) { return 0, io.EOF }
 
-// Close removes what was received and not put in place.
+// Close deletes the received data if it was not installed.
 func (r *receivedSnapshot) Close() error { return r.rows.Close() }

@@ -14,41 +14,39 @@ import (
 	"switchyard/storage"
 )
 
-// snapshotStore keeps, per group, the metadata of the newest snapshot: up to
-// where the state instance durably holds what the log said, and the voters at
-// that point. The data is the state instance itself, and is copied only when a
-// follower needs it. It implements raft.SnapshotStore.
+// snapshotStore keeps, per group, the metadata of the newest snapshot: the position up to which the
+// state instance is durable, and the voters at that point. The data is the state instance itself;
+// it is copied only when a follower needs it. It implements raft.SnapshotStore.
 type snapshotStore struct {
 	node   *storage.Store
 	db     *pebble.DB
 	shard  storage.Shard
 	log    *logStore
 	tuning *tuning
-	quit   <-chan struct{} // closed when the group ends: no stream goes on
+	quit   <-chan struct{} // closed when the group stops; streams end then
 
 	rowMu sync.Mutex // held while the newest snapshot is read and replaced
 
 	mu       sync.Mutex
-	streams  int               // to followers, now
-	lastSent int64             // when the last one ended, by the tuning's clock; 0: never
-	received *receivedSnapshot // a whole stream that Raft has not asked for yet
+	streams  int               // streams to followers under way
+	lastSent int64             // end of the last stream, by the tuning's clock; 0: none yet
+	received *receivedSnapshot // complete, waits for Raft to install it
 }
 
 func newSnapshotStore(node *storage.Store, log *logStore, tuning *tuning, quit <-chan struct{}) *snapshotStore {
 	return &snapshotStore{node: node, db: node.Raft(), shard: log.shard, log: log, tuning: tuning, quit: quit}
 }
 
-// snapshotRow is a snapshot on disk.
+// snapshotRow is a snapshot's row on disk.
 type snapshotRow struct {
 	raft.SnapshotMeta
-	// Ahead is where the state stood when the snapshot came from another node, if
-	// that was behind Index: the state is copied when it is sent. The entries between
-	// come again and are skipped.
+	// Ahead is the position of the state of a received snapshot, if it is beyond Index: the sender
+	// copies its state when it sends it. The entries between come again and are skipped.
 	Ahead uint64 `json:",omitempty"`
 }
 
-// Create begins a snapshot: one of this node's, which Persist records, or one
-// that another node sends.
+// Create begins a snapshot: of this node's state, which Persist records, or one that another node
+// sends.
 func (s *snapshotStore) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration,
 	configurationIndex uint64, _ raft.Transport) (raft.SnapshotSink, error) {
 	return &snapshotSink{store: s, meta: raft.SnapshotMeta{
@@ -61,7 +59,7 @@ func (s *snapshotStore) Create(version raft.SnapshotVersion, index, term uint64,
 	}}, nil
 }
 
-// List gives the newest snapshot, if there is one.
+// List returns the newest snapshot, if there is one.
 func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
 	row, err := s.latest()
 	if row == nil || err != nil {
@@ -70,7 +68,7 @@ func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
 	return []*raft.SnapshotMeta{&row.SnapshotMeta}, nil
 }
 
-// latest reads the newest snapshot; nil when there is none.
+// latest reads the newest snapshot; nil if there is none.
 func (s *snapshotStore) latest() (*snapshotRow, error) { return s.read(kindSnapshot) }
 
 func (s *snapshotStore) read(kind byte) (*snapshotRow, error) {
@@ -85,8 +83,8 @@ func (s *snapshotStore) read(kind byte) (*snapshotRow, error) {
 	return &row, nil
 }
 
-// Open gives the stream received under the id, to be put in place, or a copy of
-// this node's state, for a follower: it stands at the newest snapshot or behind it.
+// Open returns the received snapshot with the id, for its install; or, for a follower, a copy of
+// this node's state with the newest snapshot's metadata.
 func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	s.mu.Lock()
 	in := s.received
@@ -97,7 +95,7 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 		return &meta, in, nil
 	}
 	s.mu.Unlock()
-	// Read before the state is copied, so that the copy covers it.
+	// The row is read before the state is copied, so that the copy covers it.
 	row, err := s.latest()
 	if err != nil {
 		return nil, nil, err
@@ -114,16 +112,14 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 	return &meta, out, nil
 }
 
-// sendWait is how long a stream waits for others to end before Raft is told to
-// try again.
+// exportWait is how long a stream waits for other streams to end before Raft has to try again.
 const exportWait = 10 * time.Second
 
-// sendGrace is for how long after a stream its follower may be reading the log
-// that was kept for it.
+// sendGrace is how long the log is kept for a follower after its stream.
 const sendGrace = 30 * time.Second
 
-// sending tells whether a follower is getting the state, or got it just now: were
-// the log truncated meanwhile, it would need the state once more.
+// sending reports whether a follower is getting the state or got it recently: if the log were
+// truncated now, the follower would need the state again.
 func (s *snapshotStore) sending() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

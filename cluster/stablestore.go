@@ -20,7 +20,7 @@ type stableStore struct {
 
 // Set writes a row and returns when it is on disk.
 func (s *stableStore) Set(name, value []byte) error {
-	// Raft writes the term it has just read at every start; spare that fsync.
+	// Raft writes the term that it has just read at every start; this saves the fsync.
 	if old, err := s.Get(name); err == nil && old != nil && bytes.Equal(old, value) {
 		return nil
 	}
@@ -30,7 +30,7 @@ func (s *stableStore) Set(name, value []byte) error {
 	return nil
 }
 
-// Get reads a row; nil when it is not there.
+// Get reads a row; nil if it does not exist.
 func (s *stableStore) Get(name []byte) ([]byte, error) {
 	return readRow(s.db, raftKey(s.shard, kindStable, name))
 }
@@ -40,7 +40,7 @@ func (s *stableStore) SetUint64(name []byte, n uint64) error {
 	return s.Set(name, binary.BigEndian.AppendUint64(nil, n))
 }
 
-// GetUint64 reads a number; 0 when it is not there.
+// GetUint64 reads a number; 0 if it does not exist.
 func (s *stableStore) GetUint64(name []byte) (uint64, error) {
 	value, err := s.Get(name)
 	if err != nil || value == nil {
@@ -52,7 +52,7 @@ func (s *stableStore) GetUint64(name []byte) (uint64, error) {
 	return binary.BigEndian.Uint64(value), nil
 }
 
-// readRow copies a row of a Pebble instance; nil when it is not there.
+// readRow copies a row of a Pebble instance; nil if it does not exist.
 func readRow(db *pebble.DB, key []byte) ([]byte, error) {
 	value, closer, err := db.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {

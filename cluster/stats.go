@@ -2,13 +2,13 @@ package cluster
 
 import "switchyard/storage"
 
-// Stats shows how a shard stands on this node.
+// Stats shows a shard on this node.
 type Stats struct {
-	Leader string // the leading node; empty when none is known
+	Leader string // the leading node; empty if unknown
 	Term   uint64
-	Epoch  uint64 // in which this node owns the shard; 0 when it does not
+	Epoch  uint64 // epoch in which this node owns the shard; 0 if it does not
 	Voters int
-	Failed error // why this node serves the shard no more; nil when it does
+	Failed error // why this node stopped serving the shard; nil while it may
 
 	FirstIndex    uint64 // oldest entry kept
 	LastIndex     uint64 // newest entry
@@ -16,13 +16,13 @@ type Stats struct {
 	Applied       uint64 // newest entry in the state
 	PendingBytes  int64  // log since the last snapshot
 	Entries       uint64 // proposed since the start
-	Batches       uint64 // merged into those entries
+	Batches       uint64 // batches merged into those entries
 	QueuedBatches int    // waiting to be proposed
 	QueuedBytes   int
 }
 
-// ShardStats shows how a shard stands on this node; the zero Stats for a shard
-// that is not here.
+// ShardStats returns the state of a shard on this node, or the zero Stats if the node has no
+// replica of it.
 func (n *Node) ShardStats(shard storage.Shard) Stats {
 	g := n.group(shard)
 	if g == nil || !g.up.Load() {

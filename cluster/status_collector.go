@@ -9,17 +9,17 @@ import (
 	"switchyard/storage"
 )
 
-// statusAge is how old an answer may be: many who ask at once cost the members
-// one report.
+// statusMaxAge is the age up to which an answer is reused, so that many requests at once cost the
+// members one report.
 const statusMaxAge = 500 * time.Millisecond
 
-// statusCollector tells how the cluster stands, from any of its nodes.
+// statusCollector collects the status of the cluster, on any of its nodes.
 type statusCollector struct {
 	collector    reportCollector
 	members      memberSource
 	replaceAfter time.Duration
 
-	slot        chan struct{} // capacity 1: who holds it may ask, and touch the rest
+	slot        chan struct{} // capacity 1: guards collecting and the fields below
 	latest      Topology
 	collectedAt time.Time
 }
@@ -33,10 +33,9 @@ func newStatusCollector(cfg rebalancerConfig) *statusCollector {
 	}
 }
 
-// status gives the cluster as this node sees it, a second late at most. Members
-// that don't answer within a second are told of as far as others know them; cut off
-// from all of them, the node tells what itself knows. The answer is shared: it
-// must not be changed.
+// status returns the cluster as this node sees it, at most a second old. A member that does not
+// answer within a second is shown as the others know it. A node that is cut off from all others
+// shows what it knows itself. The result is shared and must not be changed.
 func (v *statusCollector) status(ctx context.Context) Topology {
 	select {
 	case v.slot <- struct{}{}:
@@ -49,13 +48,13 @@ func (v *statusCollector) status(ctx context.Context) Topology {
 		return v.latest
 	}
 	r, _ := v.members.membersView()
-	// Others wait for this answer: it does not end with who asked for it.
+	// Other requests wait for this result, so it does not end with this request's context.
 	reports := v.collector.collect(context.WithoutCancel(ctx), r, nil)
 	v.latest, v.collectedAt = v.assemble(r, reports, time.Now()), time.Now()
 	return v.latest
 }
 
-// assemble puts members and reports together.
+// assemble combines members and reports.
 func (v *statusCollector) assemble(r clusterView, reports map[string][]groupReport, now time.Time) Topology {
 	state := clusterState{
 		shards: r.shards, everThree: r.everThree, replaceAfter: v.replaceAfter,
@@ -73,8 +72,8 @@ func (v *statusCollector) assemble(r clusterView, reports map[string][]groupRepo
 	return t
 }
 
-// shardStatuses has every shard: what its leader says or, without one, what the
-// replica with the latest term has heard.
+// shardStatuses returns the status of every shard: the leader's report or, without a leader, that
+// of the replica with the latest term.
 func (p *planner) shardStatuses() []ShardStatus {
 	shards := make([]ShardStatus, p.state.shards+1)
 	for id := range shards {
@@ -105,8 +104,8 @@ func shardStatus(id int, leader string, r groupReport) ShardStatus {
 	return status
 }
 
-// nodeStatus is one member's; false for one that was removed and has nothing to do
-// with the cluster any more.
+// nodeStatus returns the status of one member, or false for a removed member that neither answers
+// nor holds a replica.
 func (p *planner) nodeStatus(m memberView, shards []ShardStatus) (NodeStatus, bool) {
 	n := p.nodes[m.Name]
 	status := NodeStatus{
@@ -134,16 +133,16 @@ func (p *planner) nodeStatus(m memberView, shards []ShardStatus) (NodeStatus, bo
 	return status, true
 }
 
-// What a drain may have to say.
+// Notes of a drain that can't finish.
 const (
 	noteLeadersOnly  = "drain moves leaderships only: there is no node to take the replicas"
 	noteNothingMoves = "nothing can be moved: there is no other node to take it"
 )
 
-// drained tells whether nothing more will leave a draining node, and why not
-// everything does.
+// drained reports whether nothing more will leave a draining node, and the reason if something
+// stays.
 func (p *planner) drained(status NodeStatus) (done bool, note string) {
-	stay, led := 0, 0 // replicas that nobody can take; leaderships that nobody can
+	stay, led := 0, 0 // replicas, and leaderships, that no other node can take
 	for _, s := range p.shards {
 		if !slices.Contains(s.target, status.Name) {
 			continue

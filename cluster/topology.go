@@ -7,16 +7,16 @@ type Topology struct {
 	Shards    []ShardStatus `json:"shards"` // by id, the directory's first
 }
 
-// NodeState is how a member stands.
+// NodeState is the state of a member.
 type NodeState string
 
 // The states of a member.
 const (
 	NodeAlive    NodeState = "alive"
-	NodeSuspect  NodeState = "suspect"  // does not answer right now
-	NodeDead     NodeState = "dead"     // has not answered for long
-	NodeDraining NodeState = "draining" // alive, and being emptied
-	NodeLeft     NodeState = "left"     // stopped in good order
+	NodeSuspect  NodeState = "suspect"  // does not answer now
+	NodeDead     NodeState = "dead"     // has not answered for a long time
+	NodeDraining NodeState = "draining" // alive, and its replicas move to other nodes
+	NodeLeft     NodeState = "left"     // stopped on purpose
 )
 
 // NodeStatus is one member.
@@ -29,19 +29,19 @@ type NodeStatus struct {
 	Gossip   string    `json:"gossip"`
 	Version  string    `json:"version"`
 	Leads    int       `json:"leads"`    // shards it leads
-	Replicas int       `json:"replicas"` // shards it holds, as voter or not
+	Replicas int       `json:"replicas"` // shards of which it has a replica, voter or not
 
-	Drained bool   `json:"drained,omitempty"` // it drains, and nothing more will leave it
-	Note    string `json:"note,omitempty"`    // what is to know about its drain or removal
+	Drained bool   `json:"drained,omitempty"` // the drain is complete as far as possible
+	Note    string `json:"note,omitempty"`    // explains a drain or removal that can't finish
 }
 
 // ShardStatus is one shard.
 type ShardStatus struct {
 	ID        int      `json:"id"`
-	Leader    string   `json:"leader"` // empty when none is known
+	Leader    string   `json:"leader"` // empty if unknown
 	Term      uint64   `json:"term"`
 	Voters    []string `json:"voters"`
 	NonVoters []string `json:"nonVoters"`
 	Applied   uint64   `json:"applied"` // newest entry in the leader's state
-	Lag       uint64   `json:"lag"`     // entries that the slowest replica is behind
+	Lag       uint64   `json:"lag"`     // entries by which the slowest replica is behind
 }

@@ -9,20 +9,21 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// trackingTransport stands between a group and its transport. It knows when each peer last
-// answered what was sent to it, which Raft does not tell; it can have its own
-// member stand for election; and it keeps Raft's fast path for heartbeats closed.
+// trackingTransport wraps a group's transport. It records when each follower last answered, which
+// Raft does not tell; it can make its own member stand for election; and it keeps Raft's fast path
+// for heartbeats closed.
 //
-// On that path a heartbeat of a newer term changes the term on the transport's
-// goroutine while the deposed leader may still take a proposal, which it would
-// then append under the new leader's term: two different entries of one index and
-// term. Everything goes through Raft's own goroutine instead.
+// On that path a heartbeat of a newer term changes the term on the transport's goroutine while the
+// deposed leader may still take a proposal, which it would then append under the new leader's term:
+// two different entries of one index and term. Here everything goes through Raft's own goroutine
+// instead.
 type trackingTransport struct {
 	raft.Transport
 	clock func() int64
-	last  func() uint64 // newest entry of this node's log
+	last  func() uint64 // index of the newest entry in this node's log
 
-	// intercept sees each request first, and tells whether it answered it; nil: none.
+	// intercept sees each request first and reports whether it answered it. Nil means that there is
+	// none.
 	intercept func(*raft.RPC) bool
 
 	requests chan raft.RPC
@@ -31,20 +32,20 @@ type trackingTransport struct {
 	shut     sync.Once
 
 	mu    sync.Mutex
-	term  uint64 // in which peers answered
+	term  uint64 // term of the answers
 	peers map[raft.ServerID]followerAnswers
 }
 
-// followerAnswers is what a leader knows of a peer from its answers in one term.
+// followerAnswers records the answers of one follower in the leader's term.
 type followerAnswers struct {
-	sent       int64  // when the newest request it answered was sent
-	lag        uint64 // entries it was behind then
-	follow     bool   // it takes entries: its log is part of the leader's
-	followAsOf int64  // when the newest request that told was sent
+	sent       int64  // when the newest request that it answered was sent
+	lag        uint64 // entries by which it was behind then
+	follow     bool   // the follower takes entries: its log is a prefix of the leader's
+	followAsOf int64  // when the newest request that showed follow was sent
 }
 
-// errTransport refuses elections over a transport that can't ask before it
-// votes: a member cut off for a while would depose a working leader.
+// errNoPreVote refuses elections over a transport without pre-votes: a member that was cut off for
+// a while would depose a working leader.
 var errNoPreVote = errors.New("cluster: the transport has no pre-vote")
 
 func newTrackingTransport(to raft.Transport, clock func() int64, last func() uint64, arrived func(*raft.RPC) bool) *trackingTransport {
@@ -54,7 +55,8 @@ func newTrackingTransport(to raft.Transport, clock func() int64, last func() uin
 	return w
 }
 
-// relayRequests passes on what arrives. Raft closes the tracking transport after its own goroutines.
+// relayRequests passes requests of other members on to Raft. Raft closes the transport after its
+// own goroutines.
 func (w *trackingTransport) relayRequests() {
 	defer close(w.ended)
 	for {
@@ -74,13 +76,13 @@ func (w *trackingTransport) relayRequests() {
 	}
 }
 
-// Consumer gives what arrives, and what elect asks.
+// Consumer returns the requests of other members and those of triggerElection.
 func (w *trackingTransport) Consumer() <-chan raft.RPC { return w.requests }
 
-// SetHeartbeatHandler does nothing: heartbeats arrive like everything else.
+// SetHeartbeatHandler does nothing: heartbeats take the same way as all requests.
 func (w *trackingTransport) SetHeartbeatHandler(func(raft.RPC)) {}
 
-// Close ends the tracking transport and its transport.
+// Close ends relayRequests and closes the wrapped transport.
 func (w *trackingTransport) Close() error {
 	var err error
 	w.shut.Do(func() {
@@ -93,8 +95,8 @@ func (w *trackingTransport) Close() error {
 	return err
 }
 
-// triggerElection has the own member stand for election at once, as a leader that hands
-// over asks a peer to. A leader thereby gets a new term, or a successor.
+// triggerElection makes this member stand for election at once, with the request that a leader
+// sends to its successor. A leader that gets it continues in a new term or loses the leadership.
 func (w *trackingTransport) triggerElection() {
 	answer := make(chan raft.RPCResponse, 1)
 	rpc := raft.RPC{
@@ -107,7 +109,7 @@ func (w *trackingTransport) triggerElection() {
 	}
 }
 
-// RequestPreVote asks a peer whether it would vote.
+// RequestPreVote asks a member whether it would vote for this one.
 func (w *trackingTransport) RequestPreVote(id raft.ServerID, target raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
 	to, ok := w.Transport.(raft.WithPreVote)
 	if !ok {
@@ -116,7 +118,7 @@ func (w *trackingTransport) RequestPreVote(id raft.ServerID, target raft.ServerA
 	return to.RequestPreVote(id, target, args, resp)
 }
 
-// AppendEntries sends entries or a heartbeat, and notes the answer.
+// AppendEntries sends entries or a heartbeat and records the answer.
 func (w *trackingTransport) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	sent, last := w.clock(), w.last()
 	if err := w.Transport.AppendEntries(id, target, args, resp); err != nil {
@@ -135,14 +137,14 @@ func (w *trackingTransport) AppendEntries(id raft.ServerID, target raft.ServerAd
 		clear(w.peers)
 	}
 	seen := w.peers[id]
-	// Heartbeats and entries overtake each other. Only entries tell whether the peer
-	// follows, and once it does they go by pipeline, past here: an answer that a
-	// heartbeat overtook counts all the same.
+	// Heartbeats and entries overtake each other. Only an answer to entries shows whether the
+	// follower's log matches; after the first such answer entries go by pipeline and do not pass
+	// here. So an answer to entries counts even if a later heartbeat was answered first.
 	if (len(args.Entries) > 0 || args.PrevLogEntry > 0) && sent >= seen.followAsOf {
 		seen.followAsOf, seen.follow = sent, resp.Success
 	}
 	if sent >= seen.sent {
-		has := resp.LastLog // before what was sent now
+		has := resp.LastLog // log of the follower before this request
 		if n := len(args.Entries); n > 0 && resp.Success {
 			has = max(has, args.Entries[n-1].Index)
 		}
@@ -152,7 +154,7 @@ func (w *trackingTransport) AppendEntries(id raft.ServerID, target raft.ServerAd
 	return nil
 }
 
-// AppendEntriesPipeline sends entries ahead of their answers.
+// AppendEntriesPipeline sends entries without waiting for the answers to earlier ones.
 func (w *trackingTransport) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
 	to, err := w.Transport.AppendEntriesPipeline(id, target)
 	if err != nil {
@@ -161,13 +163,13 @@ func (w *trackingTransport) AppendEntriesPipeline(id raft.ServerID, target raft.
 	return newPipeline(to), nil
 }
 
-// provenSince is a moment since which no other member can have been elected in a
-// newer term: a quorum of the voters answered in this term what was sent at it or
-// later. now stands for the own vote. False when a quorum never answered.
+// provenSince returns a moment since which no other member can have been elected in a newer term: a
+// quorum of the voters answered, in this term, requests sent at that moment or later. now counts as
+// this node's own answer. It returns false if no quorum has answered.
 //
-// Raft's own VerifyLeader does not prove as much: it counts answers to what was
-// sent before it was asked, also ones that lay unread while the process was
-// paused, and it counts members without a vote.
+// Raft's own VerifyLeader proves less: it counts answers to requests sent before it was called,
+// including answers that lay unread while the process was paused, and it counts members without a
+// vote.
 func (w *trackingTransport) provenSince(term uint64, self raft.ServerID, servers []raft.Server, now int64) (int64, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -191,12 +193,13 @@ func (w *trackingTransport) provenSince(term uint64, self raft.ServerID, servers
 	return 0, false
 }
 
-// caughtUpLag is how many entries behind a peer may be to count as caught up:
-// about what is in flight under load.
+// caughtUpLag is the number of entries by which a follower may be behind and still count as caught
+// up. It is about what is in flight under load.
 const caughtUpLag = 256
 
-// followerProgress gives how far behind a peer was when it last answered in the term; false
-// when it has not answered of late, or takes no entries yet.
+// followerProgress returns how many entries a follower was behind at its last answer in the term.
+// It returns false if the follower has not answered within the duration or does not take entries
+// yet.
 func (w *trackingTransport) followerProgress(term uint64, id raft.ServerID, within time.Duration) (lag uint64, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -6,15 +6,15 @@ import (
 	"switchyard/storage"
 )
 
-// transports carries the groups' messages between nodes. Voters are recorded in
-// Raft's configuration under their node names, also as addresses: where a node
-// of that name listens is looked up when dialing, so that a node may move.
+// transports makes the transports of the groups. Raft's configuration has the node names of voters
+// as their addresses. A node's network address is looked up at each dial, so that the node may
+// move.
 type transports interface {
-	// transportFor gives the transport of one group; Raft closes it with the group.
+	// transportFor returns the transport of one group. Raft closes it with the group.
 	transportFor(shard storage.Shard) raft.Transport
 }
 
-// soloTransports is the transport of a node that has no peers: nothing leaves it.
+// soloTransports is for a node alone: its transports reach no other node.
 type soloTransports struct{ node string }
 
 func (a soloTransports) transportFor(storage.Shard) raft.Transport {

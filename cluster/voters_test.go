@@ -210,7 +210,7 @@ func TestVoters_FailedTransfer(t *testing.T) {
 	at, _ := owner.Owner(1)
 	for _, nobody := range []string{"nobody", "c"} {
 		until(t, nobody+" is refused", func() bool {
-			return strings.Contains(fmt.Sprint(owner.changeReplica(t.Context(), 1, replicaChange{replicaTransfer, nobody})), "no voter")
+			return strings.Contains(fmt.Sprint(owner.changeReplica(t.Context(), 1, replicaChange{replicaTransfer, nobody})), "not a voter")
 		})
 	}
 	if now, _ := owner.Owner(1); now < at {
