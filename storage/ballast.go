@@ -8,9 +8,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// ballast is a file that only takes space. When a write meets a full disk although
-// the reserve was kept, because somebody else took it all at once, the file goes
-// and the write is tried again: what was under way can finish.
+// ballast is a file that only occupies space. When a write meets a full disk although the reserve
+// was kept, because another program took the space at once, the file is deleted and the write is
+// tried again, so that work under way can finish.
 type ballast struct {
 	fs   vfs.FS
 	path string
@@ -19,8 +19,8 @@ type ballast struct {
 	held bool
 }
 
-// take makes the file anew; it returns nil when the space is taken, or can't be on
-// this file system.
+// take creates the file again. It returns nil if the space is occupied, or if the file system does
+// not support it.
 func (b *ballast) take(size uint64) (err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -48,7 +48,7 @@ func (b *ballast) drop() bool {
 	defer b.mu.Unlock()
 	b.held = false
 	if err := b.fs.Remove(b.path); err != nil {
-		// What is not there can't help. Any other error leaves it to the next attempt.
+		// A missing file can't help. After any other error the next attempt tries again.
 		return false
 	}
 	return true

@@ -2,12 +2,12 @@ package storage
 
 import "encoding/binary"
 
-// Doc is what postings call a listed record: the time and count of its id, the 60
-// bits in front of the random ones. Within a workspace they are unique, and grow
-// with the order of creation.
+// Doc is the number by which postings name a listed record: the time and count of its id, the 60
+// bits before the random ones. Docs are unique within a workspace and grow in the order of
+// creation.
 type Doc uint64
 
-// DocOf gives the Doc of a UUIDv7 made by the workspace.
+// DocOf returns the Doc of a UUIDv7 made by the workspace.
 func DocOf(id ID) Doc {
 	head := binary.BigEndian.Uint64(id[:])
 	return Doc(head>>16<<12 | head&0xfff)
@@ -19,7 +19,7 @@ func (d Doc) PutOldest(id *ID) {
 	binary.BigEndian.PutUint64(id[:], uint64(d)>>12<<16|0x7000|uint64(d)&0xfff)
 }
 
-// DocOfKey gives the Doc of a primary key made by Key.Newest.
+// DocOfKey returns the Doc of a primary key made by Key.Newest.
 func DocOfKey(pk []byte) Doc {
 	head := ^binary.BigEndian.Uint64(pk)
 	return Doc(head>>16<<12 | head&0xfff)

@@ -12,8 +12,8 @@ import (
 
 // Docs is a stream of docs, newest first.
 type Docs interface {
-	// Next gives the newest doc that is not newer than most; false when there is none.
-	// most never grows from call to call.
+	// Next returns the newest doc that is not newer than most, or false if there is none. most
+	// never grows from call to call.
 	Next(most Doc) (Doc, bool, error)
 	Close() error
 }
@@ -77,7 +77,7 @@ const newestDoc = Doc(1)<<60 - 1
 // Close implements Docs.
 func (d *NewestDocs) Close() error { return d.c.Close() }
 
-// AnyDocs streams what is in any of the streams.
+// AnyDocs streams the docs of any of the streams.
 type AnyDocs []Docs
 
 // Next implements Docs.
@@ -105,7 +105,7 @@ func closeDocs(all []Docs) error {
 	return errors.Join(errs...)
 }
 
-// ButDocs streams what is in From but not among Not, which is sorted newest first.
+// ButDocs streams the docs of From that are not in Not, which is sorted newest first.
 type ButDocs struct {
 	From Docs
 	Not  []Doc
@@ -141,13 +141,12 @@ func compareDocs(a, b Doc) int {
 // Close implements Docs.
 func (b *ButDocs) Close() error { return b.From.Close() }
 
-// FromDocs matches the records of table, the one that is listed, whose docs are
-// streamed; a doc without a record is left out. The list closes the stream,
-// whatever becomes of it.
+// FromDocs matches the records of table, the listed one, with the docs of the stream. A doc without
+// a record is skipped. The list always closes the stream.
 func FromDocs(table TableID, d Docs) Match { return Match{kind: matchDocs, index: table, docs: d} }
 
-// docSource makes a stream of docs one of primary keys: what of a key is not in
-// its doc is looked up in the table.
+// docSource turns a stream of docs into one of primary keys. It looks up in the table the part of a
+// key that is not in its doc.
 type docSource struct {
 	docs Docs
 	it   *pebble.Iterator // over the table's records
@@ -170,7 +169,7 @@ func (s *docSource) seek(target []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The target's own doc is behind it when the target is what comes after a key.
+		// The target's own doc is behind the target when the target is the position after a key.
 		if found && bytes.Compare(s.pk, target) >= 0 {
 			return s.pk, nil
 		}

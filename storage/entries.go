@@ -55,7 +55,7 @@ func (e *Entries) Add(k Key) {
 
 func (e *Entries) at(s span) []byte { return e.buf[s.start:s.end] }
 
-// value is what is stored under an entry.
+// value returns the value stored under an entry.
 func (e *Entries) value(s span) []byte {
 	if s.unique {
 		return e.pk
@@ -63,7 +63,7 @@ func (e *Entries) value(s span) []byte {
 	return nil
 }
 
-// has tells whether any of the spans has the key of s.
+// has reports whether any of the spans has the key of s.
 func (e *Entries) has(spans []span, s span) bool {
 	key := e.at(s)
 	for _, other := range spans {
@@ -74,7 +74,7 @@ func (e *Entries) has(spans []span, s span) bool {
 	return false
 }
 
-// each calls fn for every entry, once for those the record gives repeatedly.
+// each calls fn for every entry, once for an entry that the record yields several times.
 func (e *Entries) each(fn func(key, value []byte)) {
 	for i, s := range e.spans {
 		if !e.has(e.spans[:i], s) {
@@ -83,7 +83,7 @@ func (e *Entries) each(fn func(key, value []byte)) {
 	}
 }
 
-// maxScratch bounds what is kept between records, in bytes and in entries.
+// maxScratch bounds the memory kept between records, in bytes and in entries.
 const maxScratch = 64 << 10
 
 func (e *Entries) trim() {

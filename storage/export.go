@@ -65,7 +65,7 @@ func (s *Store) Export(ctx context.Context, shard Shard, wait time.Duration) (*E
 // Size of the stream in bytes.
 func (e *Export) Size() int64 { return e.size }
 
-// Read gives the stream.
+// Read reads the stream.
 func (e *Export) Read(p []byte) (int, error) {
 	for {
 		switch {
@@ -191,8 +191,8 @@ func (e *Export) section(it *pebble.Iterator, more bool, start, end []byte) (nex
 	return next, more, nil
 }
 
-// sectionFile is a table being written, and what the stream must know of it. It
-// implements Pebble's objstorage.Writable.
+// sectionFile is a table being written, with the facts that the stream needs of it. It implements
+// Pebble's objstorage.Writable.
 type sectionFile struct {
 	file vfs.File
 	size int64
@@ -218,5 +218,5 @@ func (f *sectionFile) Write(p []byte) error {
 // Finish ends the table. It is not made durable: a crash ends the export.
 func (f *sectionFile) Finish() error { return f.file.Close() }
 
-// Abort gives the table up; the export removes it.
+// Abort closes the table; the export deletes the file.
 func (f *sectionFile) Abort() { _ = f.file.Close() }

@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Fingerprint says what a shard's rows are: two replicas with equal fingerprints
-// hold the same rows, however they are laid out on disk.
+// Fingerprint is a checksum of a shard's rows: two replicas with equal fingerprints hold the same
+// rows, whatever their layout on disk.
 type Fingerprint struct {
 	Rows int64
 	Sum  [16]byte

@@ -10,8 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Import receives the stream of an Export and puts what it holds in the place of
-// all the rows that the shard has here. It is used by one goroutine.
+// Import receives the stream of an Export and replaces all rows that the shard has here. It is used
+// by one goroutine.
 type Import struct {
 	store *Store
 	shard Shard
@@ -28,7 +28,7 @@ type Import struct {
 	left uint64   // bytes of it to come
 	due  uint64   // its checksum
 	sum  *xxhash.Digest
-	buf  []byte // what is written, since a file may change what it is given
+	buf  []byte // bytes to write: a file may change the buffer that it gets
 }
 
 const importBuffer = 64 << 10
@@ -42,8 +42,8 @@ func (s *Store) Import(shard Shard) (*Import, error) {
 	return &Import{store: s, shard: shard, dir: dir, sum: xxhash.New()}, nil
 }
 
-// Write takes the next bytes of the stream. It fails with ErrStream when they
-// are not what an Export gives.
+// Write takes the next bytes of the stream. It fails with ErrStream if they are not those of an
+// Export.
 func (i *Import) Write(p []byte) (int, error) {
 	written := 0
 	for len(p) > 0 && i.err == nil {
@@ -149,7 +149,7 @@ func (i *Import) Ingest(ctx context.Context) error {
 	return nil
 }
 
-// Close removes what was received and not ingested.
+// Close deletes received data that was not ingested.
 func (i *Import) Close() error {
 	var err error
 	if i.file != nil {

@@ -100,7 +100,7 @@ func (i *Import) prove(ctx context.Context, path string, start, end []byte) (nex
 	return next, nil
 }
 
-// replacedRange gives the one range that a section deletes before it writes.
+// replacedRange returns the one range that a section deletes before it writes.
 func replacedRange(ctx context.Context, table *sstable.Reader) (start, end []byte, err error) {
 	keys, err := table.NewRawRangeKeyIter(ctx, sstable.NoFragmentTransforms, sstable.NoReadEnv)
 	if err != nil {

@@ -95,8 +95,8 @@ func hexValue(c byte) (byte, bool) {
 	return 0, false
 }
 
-// Key is a key, or the part of one behind a table's prefix, built field by
-// field. Every encoding keeps the order of what it encodes.
+// Key is a key, or the part of one behind a table's prefix, built field by field. Encoded fields
+// sort like their values.
 type Key []byte
 
 // ID appends an identifier, oldest first (UUIDv7 begins with its time).
@@ -168,13 +168,13 @@ func rangePrefix(shard Shard, workspace ID) (p [prefixLen]byte) {
 	return p
 }
 
-// WorkspaceRange gives the bounds [start, end) of a workspace's keys.
+// WorkspaceRange returns the bounds [start, end) of a workspace's keys.
 func WorkspaceRange(shard Shard, workspace ID) (start, end []byte) {
 	p := rangePrefix(shard, workspace)
 	return p[:], successor(p[:])
 }
 
-// ShardRange gives the bounds [start, end) of all keys of a shard.
+// ShardRange returns the bounds [start, end) of all keys of a shard.
 func ShardRange(shard Shard) (start, end []byte) {
 	start = binary.BigEndian.AppendUint16(nil, uint16(shard))
 	return start, successor(start)
@@ -205,7 +205,7 @@ func SplitKey(key []byte) (shard Shard, workspace ID, table TableID, fields []by
 	return shard, workspace, TableID(key[prefixLen]), key[prefixLen+1:], nil
 }
 
-// newestID reads back what Key.Newest wrote.
+// newestID decodes the id that Key.Newest wrote.
 func newestID(b []byte) (id ID) {
 	for i := range id {
 		id[i] = ^b[i]

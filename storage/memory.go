@@ -5,8 +5,8 @@ import "github.com/cockroachdb/pebble/v2"
 // DefaultCacheBytes is Config.CacheBytes when it says nothing.
 const DefaultCacheBytes = 32 << 20
 
-// The sizes of memtables. Each instance may hold a few: one that is written, those
-// that are being flushed, and one that is kept to be used again.
+// The sizes of memtables. Each instance may hold a few: the one being written, those being flushed,
+// and one kept for reuse.
 const (
 	minMemTable      = 1 << 20
 	maxStateMemTable = 32 << 20
@@ -27,7 +27,7 @@ const unmergedLog = 160 << 20
 // worthCompacting is how large the tables of the log must be for CompactRaft.
 const worthCompacting = 8 << 20
 
-// MemoryUse is what the store holds in memory, in bytes.
+// MemoryUse is the memory of the store, in bytes.
 type MemoryUse struct {
 	// BlockCache holds blocks of tables of both instances. Hits and Misses count the
 	// look-ups in it.
@@ -37,15 +37,15 @@ type MemoryUse struct {
 	Raft, State InstanceMemory
 }
 
-// InstanceMemory is what one instance holds in memory, in bytes.
+// InstanceMemory is the memory of one instance, in bytes.
 type InstanceMemory struct {
-	// MemTables are those that are written, flushed, still read, or kept for the next.
+	// MemTables counts the memtables being written, flushed or read, and those kept for reuse.
 	MemTables uint64
-	// OpenFiles is what is kept for the files that are open.
+	// OpenFiles counts the memory of open files.
 	OpenFiles int64
 }
 
-// memoryUse takes what two instances with a common cache say of themselves.
+// memoryUse combines the metrics of two instances with a common cache.
 func memoryUse(raft, state *pebble.Metrics) MemoryUse {
 	of := func(m *pebble.Metrics) InstanceMemory {
 		return InstanceMemory{MemTables: m.MemTable.Size + m.MemTable.ZombieSize, OpenFiles: m.FileCache.Size}

@@ -21,8 +21,8 @@ const (
 	CountedApart
 )
 
-// Bytes is what a workspace stores: the keys and values of its counted rows. A
-// workspace's whole range counts but for its plain rows that don't declare it.
+// Bytes is the size of a workspace's counted rows: their keys and values. All rows of a workspace
+// count, except plain rows that are not declared as counted.
 type Bytes struct {
 	All   int64 // of all counted rows
 	Apart int64 // of those among them that are CountedApart
@@ -63,7 +63,7 @@ func (m *Meter) add(b *Bytes, id TableID, n int64) {
 	}
 }
 
-// Measure has the Tx count what is written from now on.
+// Measure makes the Tx count the bytes that it writes from now on.
 func (tx *Tx) Measure(m *Meter) { tx.meter = m }
 
 // Recount begins a new count.
@@ -130,8 +130,8 @@ func (tx *Tx) walk(start, end []byte, fn func(key []byte, size int) bool) error 
 	return nil
 }
 
-// CountOn counts the next rows from where CountBelow stands, at most limit of them,
-// and moves that on. It reports whether rows are left.
+// CountOn counts the next rows below CountBelow, at most limit of them, and moves that bound. It
+// reports whether rows are left.
 func (tx *Tx) CountOn(limit int) (more bool, err error) {
 	start, end := WorkspaceRange(tx.Shard(), tx.Workspace())
 	if bytes.Compare(tx.below, start) > 0 {

@@ -16,10 +16,9 @@ const tablePause = 500 * time.Millisecond
 // tableNews is how often a failure that goes on is logged.
 const tableNews = 10 * time.Second
 
-// pacer is the file system of one instance. Pebble tries a failed flush or
-// compaction again at once and for ever; here the creation of its first file waits
-// a while. Only those wait: the log's writes, and whoever answers after them, have
-// nothing to do with it.
+// pacer is the file system of one instance. Pebble repeats a failed flush or compaction at once and
+// without end; the pacer delays the creation of its first file. Nothing else waits: writes to the
+// log and their callers are not delayed.
 type pacer struct {
 	vfs.FS
 	logger  *slog.Logger
@@ -71,5 +70,5 @@ func (p *pacer) pause() {
 	}
 }
 
-// Unwrap gives the file system below.
+// Unwrap returns the wrapped file system.
 func (p *pacer) Unwrap() vfs.FS { return p.FS }

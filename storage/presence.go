@@ -44,8 +44,8 @@ func (p *presence) stat(path string) (os.FileInfo, error) {
 	return p.fs.Stat(path)
 }
 
-// lost says what became of the directory; nil when it is as it was, or can't be looked
-// at just now.
+// lost returns an error if the directory is gone or replaced; nil if it is unchanged or can't be
+// checked now.
 func (p *presence) lost() error {
 	for _, m := range p.marks {
 		info, err := p.stat(m.path)

@@ -43,8 +43,8 @@ func AnyOf(any ...Match) Match { return Match{kind: matchAny, any: any} }
 // entry of index: the parents, say, of an index by parent.
 func Referenced(index TableID) Match { return Match{kind: matchReferenced, index: index} }
 
-// Only matches the one record with this primary key, which must be there: what a
-// unique index or a row that names it led to.
+// Only matches the one record with this primary key, which must exist: a unique index or a row with
+// the key has led to it.
 func Only(pk []byte) Match { return Match{kind: matchOnly, fields: pk} }
 
 // Nothing matches no record.
@@ -55,9 +55,9 @@ const ListedKeyLen = 16
 
 // source is an opened Match.
 type source interface {
-	// seek returns the first primary key not before target, nil at the end. The
-	// target is a primary key, or one with a zero behind it: what comes after that
-	// key. It only moves forward. The key is valid until the next call.
+	// seek returns the first primary key not before target, nil at the end. The target is a primary
+	// key, or a primary key followed by a zero byte for the position after it. Targets only grow.
+	// The key is valid until the next call.
 	seek(target []byte) ([]byte, error)
 	close()
 }
@@ -72,11 +72,10 @@ func (t *Table[T]) List(r Reader, matches []Match, after []byte, fn func(pk []by
 	return err
 }
 
-// ListWithin is List with a bound on its work: when the streams have been moved
-// leaps times it gives up and returns the key to go on behind. The key is nil when
-// the walk came to its end or fn stopped it. To get on at all it needs twice as
-// many leaps as there are streams. Two long streams without a common key
-// are what the bound is for: they would be walked whole for no answer.
+// ListWithin is List with a bound on its work: after leaps moves of the streams it stops and
+// returns the key to continue behind. The key is nil when the walk came to its end or fn stopped
+// it. To make progress it needs twice as many leaps as there are streams. The bound is for two long
+// streams without a common key: they would be walked to the end without a result.
 func (t *Table[T]) ListWithin(r Reader, matches []Match, after []byte, leaps int, fn func(pk []byte, rec Record) (bool, error)) (resume []byte, err error) {
 	v := r.Reader()
 	defer func() { err = errors.Join(err, closeStreams(matches)) }()
@@ -151,12 +150,12 @@ func closeStreams(matches []Match) error {
 	return errors.Join(errs...)
 }
 
-// before is the key to go on behind so that target comes next: what lies between
-// the two is no primary key that was not looked at.
+// before returns the key to continue behind so that target comes next. No primary key between the
+// two was skipped.
 func before(target []byte) []byte {
 	key := bytes.Clone(target[:ListedKeyLen])
 	if len(target) > ListedKeyLen {
-		return key // target is what comes after that key
+		return key // target is the position after that key
 	}
 	for i := len(key) - 1; i >= 0; i-- {
 		key[i]--
@@ -274,7 +273,7 @@ func (s *indexSource) current() []byte { return s.it.Key()[s.skip : s.skip+Liste
 
 func (s *indexSource) close() { _ = s.it.Close() }
 
-// union streams what any of its parts has.
+// union streams the keys of any of its parts.
 type union struct{ parts []source }
 
 func (u *union) seek(target []byte) ([]byte, error) {
@@ -314,7 +313,7 @@ type empty struct{}
 func (empty) seek([]byte) ([]byte, error) { return nil, nil }
 func (empty) close()                      {}
 
-// Has tells whether index has an entry that begins with fields.
+// Has reports whether index has an entry that begins with fields.
 func (v *View) Has(index TableID, fields []byte) (bool, error) {
 	it, _, err := v.iterate(index, fields)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Flags are facts of a record that decide who may see it, readable without
-// decoding the record. What each bit means is the table owner's business.
+// Flags are facts of a record that decide about its visibility, readable without decoding the
+// record. The table's owner defines the bits.
 type Flags uint8
 
 // Header is the part of a record in front of its JSON.

@@ -14,23 +14,23 @@ import (
 type Schema struct {
 	Tables []TableSpec
 	Rows   []RowSpec
-	// Check proves of one workspace what its tables can't say by themselves:
-	// counters, references between records, rows that must agree. It is called once
-	// for every workspace and for the directory (View.Workspace tells which), with a
-	// View of the verified moment. The verifier fills in where a Problem is.
+	// Check verifies the parts of one workspace that its tables can't verify by themselves:
+	// counters, references between records, rows that must agree. It is called once for every
+	// workspace and for the directory (View.Workspace names it), with a View of the verified
+	// moment. The verifier adds the place to a Problem.
 	Check func(v *View, report func(Problem)) error
-	// CheckBytes proves what a workspace keeps about the bytes of its counted rows, of
-	// which found is the sum. It is called like Check; nil: nothing is kept.
+	// CheckBytes verifies the workspace's own count of the bytes of its counted rows; found is the
+	// actual sum. It is called like Check. Nil means that there is no such count.
 	CheckBytes func(v *View, found Bytes, report func(Problem)) error
-	// CheckStore proves what spans workspaces, once, after all of them.
+	// CheckStore verifies facts across workspaces, once, after all of them.
 	CheckStore func(w *Walk, report func(Problem)) error
 }
 
 // TableSpec is a *Table[T] without its type.
 type TableSpec interface {
 	describe() tableInfo
-	// derive decodes a record and collects its index entries into e; it gives the
-	// primary key and the flags and team that the value calls for.
+	// derive decodes a record and collects its index entries into e. It returns the primary key and
+	// the flags and team that follow from the value.
 	derive(e *Entries, prefix [prefixLen]byte, rec Record) (pk []byte, h Header, err error)
 }
 
@@ -39,7 +39,7 @@ type TableSpec interface {
 type RowSpec struct {
 	ID   TableID
 	Name string
-	// Check tells what is wrong with one row; nil when its being known is enough.
+	// Check returns the fault of one row. Nil means that every value is valid.
 	Check func(v *View, fields, value []byte) error
 	// Counting says whether the rows count towards the workspace's bytes.
 	Counting Counting
@@ -92,8 +92,8 @@ func (t *Table[T]) derive(e *Entries, prefix [prefixLen]byte, rec Record) ([]byt
 	return pk, h, nil
 }
 
-// keeper says who keeps the keys under one id: a table its records, an index of
-// a table its entries, or a row.
+// keeper is the declaration that owns the keys under one id: a table its records, an index its
+// entries, or a plain row.
 type keeper struct {
 	id    TableID
 	name  string

@@ -13,10 +13,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Space watches the free bytes of the file system that holds a store. Below a
-// reserve the disk counts as full: who writes should stop, so that what is left
-// goes to flushes, compactions and the ends of the logs, which free space again.
-// Reads need none of it. Above the reserve and a quarter more it counts as free.
+// Space watches the free bytes of the file system that holds a store. Below a reserve the disk
+// counts as full: writers should stop, so that the rest is left for flushes, compactions and the
+// ends of the logs, which free space again. Reads need no space. Above the reserve and a quarter
+// more the disk counts as free.
 type Space struct {
 	fs     vfs.FS
 	dir    string
@@ -41,14 +41,13 @@ type Space struct {
 	onLost []func(error)
 
 	// Owned by the watching goroutine.
-	told   bool // what onFull was told last
+	told   bool // argument of the last call of onFull
 	warned bool // a failed measurement was logged
 	lowAt  time.Time
 }
 
-// The space that is set aside: enough to write out every memtable (128 MiB of the
-// state's, 32 of the logs', which shrink on the way) and to merge what that makes,
-// and less where that would take up a small file system.
+// Bounds of the reserve: enough to write out every memtable (128 MiB of the state's and 32 of the
+// logs', which shrink on the way) and to merge the result, and less on a small file system.
 const (
 	mostReserve  = 256 << 20
 	reserveShare = 5 // a fifth of the file system
@@ -56,12 +55,11 @@ const (
 	ballastShare = 16
 )
 
-// lowEvery is the least time between two calls of what OnLow names.
+// lowEvery is the shortest time between two calls of OnLow's function.
 const lowEvery = 2 * time.Second
 
-// fillRate in bytes per second is faster than disks are filled: until the reserve
-// could be reached at this rate, nobody needs to look. Between shortestLook and
-// longestLook.
+// fillRate, in bytes per second, is faster than disks are filled: no check is needed before the
+// reserve could be reached at this rate. The pause stays between shortestLook and longestLook.
 const (
 	fillRate     = 1 << 30
 	shortestLook = 50 * time.Millisecond
@@ -80,21 +78,21 @@ func newSpace(fs vfs.FS, dir string, logger *slog.Logger) *Space {
 	}
 }
 
-// Full tells whether changes should be refused.
+// Full reports whether changes should be refused.
 func (s *Space) Full() bool { return s.full.Load() }
 
-// Shortage is how little space is left: what may still be written.
+// Shortage says how little space is left, and so which writes are still allowed.
 type Shortage uint8
 
 const (
 	// Ample space: all changes are taken.
 	Ample Shortage = iota
-	// Short is less than the reserve: what frees space goes on, and the operator's work.
+	// Short is less than the reserve: writes that free space go on, and the operator's work.
 	Short
-	// Scarce is less than half the reserve: the deletion of whole workspaces goes on, and
-	// the operator's work. Else deletions of many tenants could use up what these need.
+	// Scarce is less than half the reserve: deletions of whole workspaces go on, and the operator's
+	// work. Otherwise deletions by many tenants could use up the space that these need.
 	Scarce
-	// Spent is less than a quarter: what is left is for flushes and compactions.
+	// Spent is less than a quarter of the reserve: the rest is for flushes and compactions.
 	Spent
 )
 
@@ -134,8 +132,8 @@ func (s *Space) OnFull(fn func(full bool)) {
 	s.mu.Unlock()
 }
 
-// OnLow has fn called while less than twice the reserve is free, now and then:
-// whoever can give back space should. It must not block.
+// OnLow sets a function that is called repeatedly while less than twice the reserve is free. It
+// should give back space. It must not block.
 func (s *Space) OnLow(fn func()) {
 	s.mu.Lock()
 	s.onLow = append(s.onLow, fn)
@@ -149,8 +147,8 @@ func (s *Space) OnLost(fn func(error)) {
 	s.mu.Unlock()
 }
 
-// Lost says what became of the store's directory; nil as long as it is there. A store
-// whose directory is lost can't be closed: it would wait for flushes that never succeed.
+// Lost returns an error if the store's directory is gone; nil while it exists. A store without its
+// directory can't be closed: it would wait for flushes that never succeed.
 func (s *Space) Lost() error {
 	if err := s.gone.Load(); err != nil {
 		return *err
@@ -173,7 +171,7 @@ func (s *Space) lose(err error) {
 	}
 }
 
-// measure gives the free bytes and the size of the file system.
+// measure returns the free bytes and the size of the file system.
 func (s *Space) measure() (free, total uint64, err error) {
 	usage, err := s.fs.GetDiskUsage(s.dir)
 	if err != nil {
@@ -236,8 +234,8 @@ func (s *Space) end() {
 	}
 }
 
-// look measures once, tells what changed, and gives the time until the next look;
-// false when the file system can't be measured at all.
+// look measures once, reports changes, and returns the pause until the next look, or false if the
+// file system can't be measured.
 func (s *Space) look() (time.Duration, bool) {
 	if err := s.presence.lost(); err != nil {
 		s.lose(err)
@@ -275,7 +273,7 @@ func (s *Space) look() (time.Duration, bool) {
 	return min(max(time.Duration(float64(free-min(free, reserve))/fillRate*float64(time.Second)), shortestLook), longestLook), true
 }
 
-// tell tells whoever wants to know.
+// tell calls the functions that were set for changes.
 func (s *Space) tell(free, reserve uint64) {
 	s.mu.Lock()
 	onFull, onLow := s.onFull, s.onLow
@@ -301,10 +299,10 @@ func (s *Space) tell(free, reserve uint64) {
 	}
 }
 
-// spent is called when a write met a full disk, by the one that did and before it
-// tries once more; all other writes wait for it to return.
+// spent is called by a write that met a full disk, before its second attempt; all other writes wait
+// until it returns.
 func (s *Space) spent() {
-	if s.watched.Load() { // else nobody would find out when there is space again
+	if s.watched.Load() { // otherwise nothing would notice when space is free again
 		s.free.Store(0)
 		s.full.Store(true)
 	}

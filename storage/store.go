@@ -24,7 +24,7 @@ type Config struct {
 	// CacheBytes is the memory for the block cache and the memtables of both instances
 	// together; 0 means DefaultCacheBytes.
 	CacheBytes int64
-	// Logger gets what Pebble has to say; nil means slog's default.
+	// Logger receives Pebble's messages. Nil means slog's default.
 	Logger *slog.Logger
 }
 
@@ -104,8 +104,8 @@ func Open(cfg Config) (*Store, error) {
 func raftOptions(cfg Config, cache *pebble.Cache) *pebble.Options {
 	o := options(cfg, cache)
 	_, o.MemTableSize = memTables(cfg.CacheBytes)
-	// Logs are truncated long before they would need merging: compacting or
-	// compressing them early only works on what is about to be deleted.
+	// Logs are truncated long before they would need merging: compacting or compressing them early
+	// only works on entries that are about to be deleted.
 	o.L0CompactionThreshold = int(unmergedLog / o.MemTableSize)
 	o.L0StopWritesThreshold = 4 * o.L0CompactionThreshold
 	for i := range o.Levels {
@@ -119,8 +119,8 @@ func raftOptions(cfg Config, cache *pebble.Cache) *pebble.Options {
 // below: a GET should not take two reads.
 const separateFrom = 1200
 
-// stateOptions suit what is read: filters, caches, few levels. Compression is the
-// quick kind everywhere: a bottom level in zstd cost a third of a create's CPU.
+// stateOptions are for data that is read: filters, caches, few levels. All levels use the fast
+// compression: a bottom level in zstd cost a third of a create's CPU.
 func stateOptions(cfg Config, cache *pebble.Cache) *pebble.Options {
 	o := options(cfg, cache)
 	o.MemTableSize, _ = memTables(cfg.CacheBytes)
@@ -157,14 +157,13 @@ func options(cfg Config, cache *pebble.Cache) *pebble.Options {
 	}
 }
 
-// Raft is the instance that holds the replication logs; writes to it are synced
-// by whoever makes them.
+// Raft returns the instance with the replication logs. Its writers sync their writes.
 func (s *Store) Raft() *pebble.DB { return s.raft }
 
-// State is the instance that holds what the logs amount to.
+// State returns the instance with the applied state of the logs.
 func (s *Store) State() *pebble.DB { return s.state }
 
-// Memory returns what both instances hold in memory.
+// Memory returns the memory of both instances.
 func (s *Store) Memory() MemoryUse { return memoryUse(s.raft.Metrics(), s.state.Metrics()) }
 
 // Space tells how full the disk is, once it is watched.
@@ -175,9 +174,8 @@ func (s *Store) Space() *Space { return s.space }
 // 256 MiB. It is called once; a file system that can't be measured is not watched.
 func (s *Store) Watch(reserve uint64) { s.space.watch(reserve) }
 
-// CompactRaft gives back the space of log entries that were deleted. Compactions
-// come to them in time; on a disk that gets full that may be too late. Little is
-// left as it is.
+// CompactRaft gives back the space of deleted log entries. Compactions would do so in time; on a
+// disk that gets full that may be too late. It skips small amounts.
 func (s *Store) CompactRaft(ctx context.Context) error {
 	if tables := s.raft.Metrics().Total(); tables.TablesSize < worthCompacting {
 		return nil

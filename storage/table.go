@@ -14,10 +14,10 @@ type Table[T any] struct {
 	// Key appends the record's primary key. Tables that are listed use
 	// Key.Newest of their id alone.
 	Key func(k Key, t *T) Key
-	// Head gives the facts for the header; nil when there are none.
+	// Head returns the facts for the header. Nil means none.
 	Head func(t *T) (Flags, ID)
-	// Held are flags that do not follow from the value: Head gives none of them, an
-	// Update keeps them, and SetHeld changes them.
+	// Held are flags that do not follow from the value: Head returns none of them, an Update keeps
+	// them, and SetHeld changes them.
 	Held    Flags
 	Indexes []Index[T]
 	// Touches is added to the batch's Touch by every change.
@@ -122,7 +122,7 @@ func (t *Table[T]) write(tx *Tx, pk []byte, v *T, version uint64, held Flags, ol
 		tx.count(key, len(key)+len(tx.value))
 	}
 	if old != nil {
-		old.stored = len(tx.value) // for who changes it once more from the same row
+		old.stored = len(tx.value) // for another change of the same row
 	}
 	tx.touched |= t.Touches
 	return body, nil
@@ -243,9 +243,9 @@ func (t *Table[T]) Lookup(r Reader, index TableID, fields []byte) ([]byte, error
 	return r.Reader().Value(index, fields, nil)
 }
 
-// Scan walks records in the order of their primary keys, those that begin with
-// prefix, from behind after (a primary key; nil: from the start). fn returns
-// false to stop; the record is valid until then.
+// Scan walks records in the order of their primary keys: those that begin with prefix, from behind
+// after (a primary key; nil means from the start). fn returns false to stop; the record is valid
+// until fn returns.
 func (t *Table[T]) Scan(r Reader, prefix, after []byte, fn func(pk []byte, rec Record) (bool, error)) error {
 	v := r.Reader()
 	it, skip, err := v.iterate(t.ID, prefix)

@@ -34,18 +34,17 @@ const (
 	// part in an upgrade reads the new one.
 	streamTables = sstable.TableFormatPebblev7
 
-	// sectionBytes is where a section ends; maxSectionBytes is the largest one that is
-	// received, since a row is not divided.
+	// sectionBytes is the size from which a section ends; maxSectionBytes bounds received sections,
+	// since a row is not divided.
 	sectionBytes    = 32 << 20
 	maxSectionBytes = 1 << 30
 	maxSections     = 1 << 16
 )
 
-// ErrStream is what a stream that is no whole, undamaged export of the shard is
-// refused with.
+// ErrStream refuses a stream that is not a complete, undamaged export of the shard.
 var ErrStream = errors.New("storage: not a whole export of the shard")
 
-// ErrBusy is what an export fails with while others go on.
+// ErrBusy is the error of an export while other exports are under way.
 var ErrBusy = errors.New("storage: other shards are being exported")
 
 func streamHeader(shard Shard, sections int) []byte {
@@ -81,8 +80,8 @@ func sectionHeader(size int64, sum uint64) []byte {
 // shard on the disk.
 const maxExports = 2
 
-// transfer is where exports and imports keep their files. What is there belongs
-// to the running process only.
+// transfer is the directory for the files of exports and imports. They belong to the running
+// process only.
 type transfer struct {
 	fs      vfs.FS
 	dir     string

@@ -8,17 +8,16 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Touch says which kinds of rows a batch changes, for those who keep something
-// derived from them in memory. The bits belong to whoever declares the tables.
+// Touch says which kinds of rows a batch changes, for caches derived from them. The owner of the
+// tables defines the bits.
 type Touch uint8
 
-// Tx reads and writes one workspace into an open indexed batch, so that a
-// command sees what the commands before it in the same batch wrote. It is owned
-// by the workspace's goroutine.
+// Tx reads and writes one workspace in an open indexed batch, so that a command sees the writes of
+// earlier commands in the same batch. It is owned by the workspace's goroutine.
 type Tx struct {
 	View
 	db      *pebble.DB
-	base    View // what is committed
+	base    View // the committed state
 	batch   *pebble.Batch
 	touched Touch
 	entries Entries // scratch for index diffs
@@ -51,20 +50,19 @@ type Mark struct {
 	touched Touch
 }
 
-// Mark notes where the batch stands before a command.
+// Mark returns the position of the batch before a command.
 func (tx *Tx) Mark() Mark {
 	return Mark{size: tx.batch.Len(), count: tx.batch.Count(), touched: tx.touched}
 }
 
-// Wrote tells whether anything was written since the mark.
+// Wrote reports whether anything was written since the mark.
 func (tx *Tx) Wrote(m Mark) bool { return tx.batch.Len() != m.size }
 
 // Written is the number of bytes written since the mark.
 func (tx *Tx) Written(m Mark) int { return tx.batch.Len() - m.size }
 
-// Rollback undoes what was written since the mark. No look-up of this Tx may be
-// under way. Rare, so it is the one that pays: the batch is built again up to the
-// mark.
+// Rollback undoes the writes since the mark. No look-up of this Tx may be under way. It builds the
+// batch again up to the mark: rollbacks are rare, so they carry the cost.
 func (tx *Tx) Rollback(m Mark) error {
 	tx.touched = m.touched
 	if !tx.Wrote(m) {
@@ -83,7 +81,7 @@ func (tx *Tx) Rollback(m Mark) error {
 	return nil
 }
 
-// Empty tells whether the batch holds no write.
+// Empty reports whether the batch holds no writes.
 func (tx *Tx) Empty() bool { return tx.batch.Empty() }
 
 // Ops is the number of keys written and Size their bytes, with keys and values.
@@ -92,7 +90,7 @@ func (tx *Tx) Ops() int { return int(tx.batch.Count()) }
 // Size is the batch's length in bytes.
 func (tx *Tx) Size() int { return tx.batch.Len() }
 
-// Touch adds to what Touched says: for plain rows, which have no table to do it.
+// Touch adds to Touched, for plain rows without a table.
 func (tx *Tx) Touch(t Touch) { tx.touched |= t }
 
 // Touched says which kinds of rows the batch changes.
@@ -121,11 +119,11 @@ func (tx *Tx) Reset() {
 	}
 }
 
-// Close gives the batch back. The Tx is of no use afterwards.
+// Close releases the batch. The Tx must not be used afterwards.
 func (tx *Tx) Close() error { return tx.batch.Close() }
 
-// SetValue writes a plain row, in place of the one that may be there. Where rows of
-// the table are counted that costs a look-up; AddValue does without.
+// SetValue writes a plain row and replaces an existing one. If rows of the table are counted, that
+// costs a look-up; AddValue needs none.
 func (tx *Tx) SetValue(table TableID, fields, value []byte) error {
 	if tx.counts(table) {
 		key := tx.fullKey(table, fields)
@@ -200,9 +198,8 @@ func (tx *Tx) DeleteRows(table TableID, prefix []byte) error {
 	return nil
 }
 
-// DeleteWorkspace removes every row of the workspace. Rows of shard-wide indexes
-// lie outside its range: delete the records that have them first. It touches
-// everything, and what was counted is forgotten.
+// DeleteWorkspace deletes every row of the workspace. Rows of shard-wide indexes lie outside its
+// range: delete their records first. It sets every Touch bit and resets the byte count.
 func (tx *Tx) DeleteWorkspace() error {
 	start, end := WorkspaceRange(tx.Shard(), tx.Workspace())
 	if err := tx.batch.DeleteRange(start, end, nil); err != nil {

@@ -21,12 +21,12 @@ type Problem struct {
 	Text  string
 }
 
-// String tells where and what.
+// String returns the place and the fault.
 func (p Problem) String() string {
 	return fmt.Sprintf("shard %d, workspace %s, %s %x: %s", p.Shard, p.Workspace, p.Table, p.Key, p.Text)
 }
 
-// Report is what the verifier saw.
+// Report is the verifier's result.
 type Report struct {
 	// Workspaces, Records, Entries (of indexes) and Rows (plain ones) were proved.
 	Workspaces, Records, Entries, Rows int64
@@ -35,7 +35,7 @@ type Report struct {
 	Found    int64
 }
 
-// Clean tells whether nothing was wrong.
+// Clean reports whether no problem was found.
 func (r *Report) Clean() bool { return r.Found == 0 }
 
 // Verify walks one moment of a state and proves that every key belongs to what

@@ -39,7 +39,7 @@ func (t *tallies) at(id TableID) *balance {
 	return b
 }
 
-// hashes gives two independent hashes of a key and its value.
+// hashes returns two independent hashes of a key and its value.
 func (v *verifier) hashes(key, value []byte) (uint64, uint64) {
 	s := append(append(v.scratch[:0], key...), value...)
 	v.scratch = binary.BigEndian.AppendUint32(s, uint32(len(key)))
@@ -48,7 +48,7 @@ func (v *verifier) hashes(key, value []byte) (uint64, uint64) {
 	return a, xxhash.Sum64(v.scratch)
 }
 
-// settle compares what was found with what is due, and goes into what differs.
+// settle compares the entries found with the entries due, and looks for the differences.
 func (v *verifier) settle(t *tallies, wide bool) error {
 	var differ []TableID
 	for id, b := range t.of {

@@ -9,11 +9,10 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Reader is what table look-ups need: a View, or a Tx, which reads its own
-// writes.
+// Reader is the interface for look-ups: a View, or a Tx, which reads its own writes.
 type Reader interface{ Reader() *View }
 
-// Writer is what table changes need: a Tx.
+// Writer is the interface for changes: a Tx.
 type Writer interface {
 	Reader
 	Writer() *Tx
@@ -88,8 +87,8 @@ func (v *View) get(table TableID, fields []byte) (value []byte, closer io.Closer
 	return value, closer, nil
 }
 
-// Value reads a plain row (one that is not a Table's record) into buf; nil when
-// there is none, and only then.
+// Value reads a plain row (not a Table's record) into buf. It returns nil if and only if the row
+// does not exist.
 func (v *View) Value(table TableID, fields []byte, buf []byte) ([]byte, error) {
 	value, closer, err := v.get(table, fields)
 	if err != nil || closer == nil {

@@ -9,7 +9,7 @@ import (
 // Walk reads a whole state at one moment, workspace by workspace.
 type Walk struct{ db pebble.Reader }
 
-// NewWalk walks what db holds: give it a snapshot to see one moment.
+// NewWalk walks the rows of db; give it a snapshot to see one moment.
 func NewWalk(db pebble.Reader) *Walk { return &Walk{db: db} }
 
 // Directory is a view of the service-wide directory.
@@ -45,7 +45,7 @@ func (w *Walk) Shards() ([]Shard, error) {
 	return shards, it.Error()
 }
 
-// Find gives a view of a workspace wherever it has rows; false when it has none.
+// Find returns a view of a workspace, in whichever shard it has rows; false if it has none.
 func (w *Walk) Find(workspace ID) (*View, bool, error) {
 	shards, err := w.Shards()
 	if err != nil {
