@@ -77,7 +77,8 @@ func (s *Server) preview(header *fasthttp.RequestHeader) (none fasthttp.RequestC
 	var t target
 	var p params
 	if t.parse(header.RequestURI()) == targetFine {
-		if place := s.router.find(&t, &p); place != nil {
+		// The request has no context yet, and the router needs one to answer in.
+		if place := s.router.find(&t, &p, new(fasthttp.RequestCtx)); place != nil {
 			if rt := place.route(header.Method()); rt != nil {
 				limit = rt.maxBody
 				if signed && rt.unsigned(header) {

@@ -101,7 +101,7 @@ func (s *Server) find(x *exchange) (allow string, err error) {
 	if x.target.authority != nil {
 		header.SetHostBytes(x.target.authority) // it replaces Host (RFC 9112, 3.2.2)
 	}
-	place := s.router.find(&x.target, &x.params)
+	place := s.router.find(&x.target, &x.params, x.ctx)
 	if place == nil {
 		return "", x.dialect().noRoute(&x.target)
 	}

@@ -31,6 +31,10 @@ type route struct {
 	label  string // "GET /workspaces"
 	plan   *plan
 	params []string // names, in the order of the path
+	// paramAt are the segments of the parameters, counted from 0; takesRest is set if
+	// the last takes every segment from there on.
+	paramAt   []int
+	takesRest bool
 	// workspaceAt is the place of the workspace among params, -1 when it has none;
 	// bound are the places of the others, boundNames their names.
 	workspaceAt int
@@ -73,11 +77,10 @@ func (s *Server) compile(routes []Route) ([]*route, error) {
 		}
 		compiled = append(compiled, rt)
 	}
-	// The router takes the paths apart.
-	if _, err := newRouter(compiled); err != nil {
-		return nil, fmt.Errorf("httpapi: %w", err)
-	}
 	for _, rt := range compiled {
+		if err := rt.parsePath(); err != nil {
+			return nil, fmt.Errorf("httpapi: route %s: %w", rt.label, err)
+		}
 		rt.workspaceAt = slices.Index(rt.params, workspaceParam)
 		for i, name := range rt.params {
 			if i != rt.workspaceAt {

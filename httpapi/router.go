@@ -2,93 +2,98 @@ package httpapi
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"unsafe"
 
+	fastrouter "github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 )
-
-// The router is our own. fasthttp/router matches on the decoded and normalized
-// path, where %2F has become a slash, "//" one slash and ".." has been resolved,
-// so that what an id contains can choose the route; and with its redirects turned
-// off, static segments and parameters at one place still collide. Here a path is
-// matched segment by segment, each decoded alone (see target).
 
 // maxParams bounds the parameters of a route.
 const maxParams = 4
 
-// router is a tree of path segments. It is built once and then only read.
-type router struct {
-	root node
-	// all are the methods known anywhere, for OPTIONS *.
-	all string
-}
-
-type node struct {
-	static []*node // few at any place, so a list to walk
-	name   string  // of a static segment
-	param  *node
-	rest   *node // of a parameter that takes every segment from here on
-	routes []*route
-	allow  string
-}
-
-// params are the values of a route's parameters, in the order of the path.
-type params [maxParams][]byte
-
-// methods, with what the router adds to a node's own.
+// methodOrder lists the methods of routes in the order in which Allow names them.
 var methodOrder = []string{
 	fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost, fasthttp.MethodPut,
 	fasthttp.MethodPatch, fasthttp.MethodDelete, fasthttp.MethodOptions,
 }
 
+// params are the values of a route's parameters, in the order of the path.
+type params [maxParams][]byte
+
+// router finds the place of a request's path. github.com/fasthttp/router matches the
+// path; this type adds what depends on the method (405, Allow, HEAD) and takes the
+// values of the parameters. It is built once and then only read.
+//
+// The library sees no value of a parameter. It is asked for a path in which a mark
+// stands for each segment that is not a word of the table, such as
+// /workspaces/-/issues/-. The values are then taken from the request's segments by
+// their position. So an id can't choose a route by its content, a word may be written
+// with escapes, and a lookup allocates nothing: the library copies each value it passes.
+type router struct {
+	paths *fastrouter.Router
+	// words are the fixed segments of all routes, and longest is the length of the
+	// longest of them.
+	words   map[string]struct{}
+	longest int
+	// all lists the methods known anywhere, for OPTIONS *.
+	all string
+}
+
+// place is a path of the table with the routes of its methods.
+type place struct {
+	routes []*route
+	allow  string
+}
+
+// mark stands for a segment that is not a word. The library copies it, and Go
+// allocates nothing for strings of one byte.
+const mark = '-'
+
+// placeKey is the name under which the library's handlers leave their place.
+type placeKey struct{}
+
 func newRouter(routes []*route) (*router, error) {
-	r := &router{all: strings.Join(methodOrder, ", ")}
+	r := &router{paths: fastrouter.New(), words: map[string]struct{}{}, all: strings.Join(methodOrder, ", ")}
+	// These settings are of the library's own handler, which is not used: Lookup
+	// redirects nothing and answers nothing.
+	r.paths.RedirectTrailingSlash, r.paths.RedirectFixedPath, r.paths.SaveMatchedRoutePath = false, false, false
+	r.paths.HandleMethodNotAllowed, r.paths.HandleOPTIONS = false, false
+	places := map[string]*place{}
 	for _, rt := range routes {
-		if err := r.add(rt); err != nil {
-			return nil, err
+		if err := r.add(places, rt); err != nil {
+			return nil, fmt.Errorf("route %s %s: %w", rt.Method, rt.Path, err)
 		}
 	}
 	return r, nil
 }
 
-func (r *router) add(rt *route) error {
+// add notes a route in the place of its path, which is made if it is not there.
+func (r *router) add(places map[string]*place, rt *route) error {
 	if !slices.Contains(methodOrder, rt.Method) {
-		return fmt.Errorf("route %s %s: unknown method", rt.Method, rt.Path)
+		return errors.New("unknown method")
 	}
-	segments := strings.Split(rt.Path, "/")
-	if segments[0] != "" || len(segments) > maxSegments {
-		return fmt.Errorf("route %s %s: bad path", rt.Method, rt.Path)
+	if err := rt.parsePath(); err != nil {
+		return err
 	}
-	at := &r.root
-	rt.params = nil
-	for i, segment := range segments[1:] {
-		if name, ok := strings.CutPrefix(segment, "{"); ok {
-			name, ok = strings.CutSuffix(name, "}")
-			name, rest := strings.CutSuffix(name, "...")
-			if !ok || name == "" || slices.Contains(rt.params, name) || len(rt.params) == maxParams || rest && i < len(segments)-2 {
-				return fmt.Errorf("route %s %s: bad parameter %q", rt.Method, rt.Path, segment)
-			}
-			rt.params = append(rt.params, name)
-			if rest {
-				if at.rest == nil {
-					at.rest = &node{}
-				}
-				at = at.rest
-				continue
-			}
-			if at.param == nil {
-				at.param = &node{}
-			}
-			at = at.param
-			continue
+	pattern, err := r.pattern(rt)
+	if err != nil {
+		return err
+	}
+	at := places[pattern]
+	if at == nil {
+		at = &place{}
+		places[pattern] = at
+		if err := r.handle(pattern, at); err != nil {
+			return err
 		}
-		at = at.child(segment)
 	}
 	for _, other := range at.routes {
 		if other.Method == rt.Method {
-			return fmt.Errorf("route %s %s: same as %s", rt.Method, rt.Path, other.Path)
+			return fmt.Errorf("same as %s", other.Path)
 		}
 	}
 	at.routes = append(at.routes, rt)
@@ -96,77 +101,126 @@ func (r *router) add(rt *route) error {
 	return nil
 }
 
-func (n *node) child(name string) *node {
-	for _, c := range n.static {
-		if c.name == name {
-			return c
-		}
+// parsePath notes the parameters of the route's path and where they are.
+func (rt *route) parsePath() error {
+	segments := strings.Split(rt.Path, "/")
+	if segments[0] != "" || len(segments) > maxSegments {
+		return errors.New("bad path")
 	}
-	c := &node{name: name}
-	n.static = append(n.static, c)
-	return c
+	rt.params, rt.paramAt, rt.takesRest = nil, nil, false
+	for i, segment := range segments[1:] {
+		name, ok := strings.CutPrefix(segment, "{")
+		if !ok {
+			continue
+		}
+		name, ok = strings.CutSuffix(name, "}")
+		name, rt.takesRest = strings.CutSuffix(name, "...")
+		if !ok || name == "" || slices.Contains(rt.params, name) || len(rt.params) == maxParams || rt.takesRest && i < len(segments)-2 {
+			return fmt.Errorf("bad parameter %q", segment)
+		}
+		rt.params, rt.paramAt = append(rt.params, name), append(rt.paramAt, i)
+	}
+	return nil
 }
 
-// methods is the value of Allow: what is there, HEAD beside GET, and OPTIONS.
-func (n *node) methods() string {
+// pattern writes a route's path in the library's form, and notes its words. The names
+// of the parameters are their numbers, so that routes may call them differently.
+func (r *router) pattern(rt *route) (string, error) {
+	segments := strings.Split(rt.Path, "/")[1:]
+	for i, segment := range segments {
+		switch at := slices.Index(rt.paramAt, i); {
+		case at < 0 && segment == string(mark):
+			return "", fmt.Errorf("the word %q stands for values", segment)
+		case at < 0:
+			r.words[segment] = struct{}{}
+			r.longest = max(r.longest, len(segment))
+		case rt.takesRest && at == len(rt.paramAt)-1:
+			segments[i] = fmt.Sprintf("{%d:*}", at)
+		default:
+			segments[i] = fmt.Sprintf("{%d}", at)
+		}
+	}
+	return "/" + strings.Join(segments, "/"), nil
+}
+
+// handle has the library lead to a place. It panics where two patterns collide.
+func (r *router) handle(pattern string, at *place) (err error) {
+	defer func() {
+		if refused := recover(); refused != nil {
+			err = fmt.Errorf("add %s: %v", pattern, refused)
+		}
+	}()
+	r.paths.ANY(pattern, func(ctx *fasthttp.RequestCtx) { ctx.SetUserValue(placeKey{}, at) })
+	return nil
+}
+
+// methods returns the value of Allow: the methods of the place's routes, HEAD beside
+// GET, and OPTIONS.
+func (at *place) methods() string {
 	var names []string
 	for _, m := range methodOrder {
-		have := m == fasthttp.MethodOptions || slices.ContainsFunc(n.routes, func(rt *route) bool {
-			return rt.Method == m || m == fasthttp.MethodHead && rt.Method == fasthttp.MethodGet
-		})
-		if have {
+		if m == fasthttp.MethodOptions || at.route([]byte(m)) != nil {
 			names = append(names, m)
 		}
 	}
 	return strings.Join(names, ", ")
 }
 
-// find gives the place a path leads to, nil when none, with the parameters on the
-// way. A static segment wins over a parameter, and that over one for all the rest;
-// where one leads nowhere, the next is tried.
-func (r *router) find(t *target, p *params) *node {
-	return r.root.find(t.segments[:t.n], p, 0)
-}
-
-func (n *node) find(segments [][]byte, p *params, depth int) *node {
-	if len(segments) == 0 {
-		if len(n.routes) == 0 {
-			return nil
-		}
-		return n
-	}
-	segment := segments[0]
-	for _, c := range n.static {
-		if string(segment) == c.name {
-			if found := c.find(segments[1:], p, depth); found != nil {
-				return found
-			}
-			break
-		}
-	}
-	if n.param != nil && len(segment) > 0 {
-		p[depth] = segment
-		if found := n.param.find(segments[1:], p, depth+1); found != nil || n.rest == nil {
-			return found
-		}
-	}
-	if n.rest == nil || len(segment) == 0 {
-		return nil
-	}
-	// A slash in the path and one in a segment (%2F) are the same to it.
-	p[depth] = segment
-	if len(segments) > 1 {
-		p[depth] = bytes.Join(segments, []byte{'/'})
-	}
-	return n.rest
-}
-
-// route gives the node's route for a method; HEAD has GET's.
-func (n *node) route(method []byte) *route {
-	for _, rt := range n.routes {
+// route returns the place's route for a method; HEAD has that of GET.
+func (at *place) route(method []byte) *route {
+	for _, rt := range at.routes {
 		if string(method) == rt.Method || string(method) == fasthttp.MethodHead && rt.Method == fasthttp.MethodGet {
 			return rt
 		}
 	}
 	return nil
+}
+
+// find returns the place that a path leads to, and sets the values of the parameters.
+// It returns nil if there is none. A word takes precedence over a parameter, and a
+// parameter over one for the rest of the path. The library's answer is left in ctx.
+func (r *router) find(t *target, p *params, ctx *fasthttp.RequestCtx) *place {
+	path := r.masked(t)
+	// Lookup neither keeps nor changes the path.
+	leave, _ := r.paths.Lookup(fastrouter.MethodWild, unsafe.String(unsafe.SliceData(path), len(path)), nil)
+	if leave == nil {
+		return nil
+	}
+	leave(ctx)
+	at := ctx.UserValue(placeKey{}).(*place)
+	if !at.routes[0].take(t, p) {
+		return nil
+	}
+	return at
+}
+
+// masked returns the path with marks in place of values.
+func (r *router) masked(t *target) []byte {
+	t.masked = t.masked[:0]
+	for _, segment := range t.segments[:t.n] {
+		t.masked = append(t.masked, '/')
+		if len(segment) <= r.longest {
+			if _, word := r.words[string(segment)]; word {
+				t.masked = append(t.masked, segment...)
+				continue
+			}
+		}
+		t.masked = append(t.masked, mark)
+	}
+	return t.masked
+}
+
+// take sets the values of the parameters. It reports false if one of them begins with
+// an empty segment: no route has "//" or ends with a slash.
+func (rt *route) take(t *target, p *params) bool {
+	for i, at := range rt.paramAt {
+		if p[i] = t.segments[at]; len(p[i]) == 0 {
+			return false
+		}
+	}
+	if last := len(rt.paramAt) - 1; rt.takesRest && rt.paramAt[last] < t.n-1 {
+		// From here on a slash in the path and one in a segment (%2F) are the same.
+		p[last] = bytes.Join(t.segments[rt.paramAt[last]:t.n], []byte{'/'})
+	}
+	return true
 }

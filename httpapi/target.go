@@ -28,6 +28,7 @@ type target struct {
 	segments [maxSegments][]byte
 	n        int
 	scratch  []byte
+	masked   []byte // the path without values, for the router
 }
 
 type targetProblem uint8
