@@ -19,7 +19,7 @@ HAS_CC := $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo yes)
 # What ships has no C in it. The race detector can't do without.
 export CGO_ENABLED ?= 0
 
-.PHONY: help run cluster test full race lint bench bench-cluster chaos fuzz check build clean fmt fmt-check vet
+.PHONY: help run cluster test full race lint bench bench-cluster chaos fuzz check build api clean fmt fmt-check vet
 
 help: ## list the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ check: fmt-check vet lint build test ## what CI runs: format, vet, lint, build, 
 	@if [ "$(HAS_CC)" = yes ]; then $(MAKE) --no-print-directory race; \
 	else echo "race: left out, no C compiler found"; fi
 	@echo "check: all good"
+
+api: ## write docs/api.md anew, after a change of the API
+	go generate ./httpapi
 
 clean: ## remove what was built; data/ stays
 	rm -rf bin

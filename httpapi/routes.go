@@ -29,6 +29,8 @@ const (
 	scimPath      = "/scim/v2/{" + workspaceParam + "}"
 )
 
+//go:generate go run switchyard/cmd/internal/apidoc ../docs/api.md
+
 // Routes is the whole API, beside the server's own paths in builtin.go. The
 // statuses are those of success, and those of failures that not every operation
 // of its kind has; a static segment wins over a parameter.
