@@ -1,0 +1,67 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Every link between documents leads to a file that is there, and to a heading of it.
+func TestDocs_LinksLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..")
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "data" || entry.Name() == "testdata"):
+			return filepath.SkipDir
+		case entry.IsDir() || filepath.Ext(file) != ".md":
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
+			path, anchor, _ := strings.Cut(found[1], "#")
+			if strings.Contains(path, ":") {
+				continue // an address elsewhere
+			}
+			target := file
+			if path != "" {
+				target = filepath.Join(filepath.Dir(file), path)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s, which is not there", file, found[1])
+				continue
+			}
+			if anchor != "" && !headings(t, target)[anchor] {
+				t.Errorf("%s links to %s, which has no such heading", file, found[1])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// headings returns the anchors of a document's headings.
+func headings(t *testing.T, file string) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	anchors := map[string]bool{}
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
+		anchor := regexp.MustCompile(`[^\w\- ]`).ReplaceAllString(strings.ToLower(heading[1]), "")
+		anchors[strings.ReplaceAll(anchor, " ", "-")] = true
+	}
+	return anchors
+}
