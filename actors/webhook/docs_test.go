@@ -1,6 +1,9 @@
 package webhook
 
 import (
+	"crypto/sha256"
+	"flag"
+	"fmt"
 	"go/parser"
 	"go/token"
 	"os"
@@ -72,13 +75,41 @@ func run(t *testing.T, program string, args ...string) bool {
 	}
 }
 
-func interpreter(t *testing.T, name string) string {
+var update = flag.Bool("update", false, "note in testdata that the examples of the documents were run")
+
+// ranBy runs an example's program with an interpreter, if that is installed, and notes
+// the program's hash in testdata (with -update). The tests need nothing but Go: without
+// the interpreter, the program must be one that was run before. So a changed example
+// can't pass anywhere before it was run.
+func ranBy(t *testing.T, language, program string, interpreters []string, run func(paths []string)) {
 	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Skipf("the example needs %s, which is not installed; the tests need no more than Go", name)
+	hash := fmt.Sprintf("%x\n", sha256.Sum256([]byte(program)))
+	note := filepath.Join("testdata", "ran."+language)
+	noted, err := os.ReadFile(note)
+	if err != nil && !*update {
+		t.Fatal(err)
 	}
-	return path
+	var paths []string
+	for _, name := range interpreters {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			if string(noted) != hash {
+				t.Fatalf("the %s in docs/webhooks.md has changed and must be run: install %s, and run the test with -update", language, name)
+			}
+			t.Skipf("needs %s, which is not installed; the example is unchanged since it was run", name)
+		}
+		paths = append(paths, path)
+	}
+	run(paths)
+	switch {
+	case t.Failed() || string(noted) == hash:
+	case *update:
+		if err := os.WriteFile(note, []byte(hash), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("the %s in docs/webhooks.md has changed: run the test with -update to note that it was run", language)
+	}
 }
 
 // inFile writes a text to a temporary file.
@@ -102,7 +133,10 @@ func check(t *testing.T, believe func(t *testing.T, r request) bool) {
 
 func TestDocs_Go(t *testing.T) {
 	t.Parallel()
-	goTool := interpreter(t, "go")
+	goTool, err := exec.LookPath("go")
+	if err != nil {
+		t.Fatal(err)
+	}
 	source := `package main
 
 import (
@@ -146,41 +180,45 @@ func main() {
 
 func TestDocs_TypeScript(t *testing.T) {
 	t.Parallel()
-	node := interpreter(t, "node")
 	// Old versions of node don't strip types, so the test removes the annotations of
 	// one signature.
-	code := strings.NewReplacer(
+	program := strings.NewReplacer(
 		"secret: string", "secret", "headers: Record<string, string>", "headers", "body: Buffer", "body", "now: number = ", "now = ", "): boolean {", ") {",
-	).Replace(snippet(t, "typescript"))
-	program := inFile(t, "verify.mjs", code+`
+	).Replace(snippet(t, "typescript")) + `
 const [secret, timestamp, signature, body] = process.argv.slice(2);
 console.log(verify(secret, { "x-tracker-timestamp": timestamp, "x-tracker-signature": signature }, Buffer.from(body)));
-`)
-	check(t, func(t *testing.T, r request) bool {
-		return run(t, node, program, r.secret, r.timestamp, r.signature, r.body)
+`
+	ranBy(t, "typescript", program, []string{"node"}, func(paths []string) {
+		file := inFile(t, "verify.mjs", program)
+		check(t, func(t *testing.T, r request) bool {
+			return run(t, paths[0], file, r.secret, r.timestamp, r.signature, r.body)
+		})
 	})
 }
 
 func TestDocs_Python(t *testing.T) {
 	t.Parallel()
-	python := interpreter(t, "python3")
-	program := inFile(t, "verify.py", snippet(t, "python")+`
+	program := snippet(t, "python") + `
 
 import sys
 secret, timestamp, signature, body = sys.argv[1:]
 print("true" if verify(secret, {"x-tracker-timestamp": timestamp, "x-tracker-signature": signature}, body.encode()) else "false")
-`)
-	check(t, func(t *testing.T, r request) bool {
-		return run(t, python, program, r.secret, r.timestamp, r.signature, r.body)
+`
+	ranBy(t, "python", program, []string{"python3"}, func(paths []string) {
+		file := inFile(t, "verify.py", program)
+		check(t, func(t *testing.T, r request) bool {
+			return run(t, paths[0], file, r.secret, r.timestamp, r.signature, r.body)
+		})
 	})
 }
 
 func TestDocs_Shell(t *testing.T) {
 	t.Parallel()
-	interpreter(t, "openssl")
-	shell := interpreter(t, "sh")
-	program := inFile(t, "verify.sh", snippet(t, "sh")+"\nif verify \"$1\" \"$2\" \"$3\" \"$4\"; then echo true; else echo false; fi\n")
-	check(t, func(t *testing.T, r request) bool {
-		return run(t, shell, program, r.secret, r.timestamp, r.signature, inFile(t, "body", r.body))
+	program := snippet(t, "sh") + "\nif verify \"$1\" \"$2\" \"$3\" \"$4\"; then echo true; else echo false; fi\n"
+	ranBy(t, "sh", program, []string{"sh", "openssl"}, func(paths []string) {
+		file := inFile(t, "verify.sh", program)
+		check(t, func(t *testing.T, r request) bool {
+			return run(t, paths[0], file, r.secret, r.timestamp, r.signature, inFile(t, "body", r.body))
+		})
 	})
 }
