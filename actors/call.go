@@ -83,7 +83,7 @@ func (c *call) await(deadline time.Time) (done bool, err error) {
 	case <-c.timer.C:
 	}
 	if c.state.CompareAndSwap(callWaiting, callWithdrawn) {
-		return false, tracker.NotApplied("The workspace is busy: the request waited for its turn until its time was up.")
+		return false, tracker.NotApplied("The workspace is busy: the request timed out while it waited for its turn.")
 	}
 	select {
 	case <-c.answered:

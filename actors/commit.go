@@ -186,7 +186,7 @@ func (w *workspaceActor) settled(p *proposal) {
 		waiting := w.waiting
 		w.waiting = nil
 		for _, c := range waiting {
-			w.refuse(c, tracker.NotApplied("The workspace has not found out yet what became of an earlier change."))
+			w.refuse(c, tracker.NotApplied("The outcome of an earlier change of the workspace is not known yet."))
 		}
 		return
 	}

@@ -221,7 +221,7 @@ func (e *Engine) command(req *tracker.Request, op *tracker.Op, in any) (tracker.
 	e.stats.commands.Add(1)
 	if !time.Now().Before(req.Deadline) {
 		e.stats.refused[refusedLate].Add(1)
-		return tracker.Reply{}, tracker.NotApplied("The request's time was up before it began.")
+		return tracker.Reply{}, tracker.NotApplied("The request timed out before it began.")
 	}
 	if !hasSpace(e.cfg.Shortage(), op, req.Caller.Root) {
 		e.stats.refused[refusedDiskFull].Add(1)

@@ -32,7 +32,7 @@ func hasSpace(short storage.Shortage, op *tracker.Op, operator bool) bool {
 
 // errDiskFull is the error for changes while the disk has no space for them.
 func errDiskFull() error {
-	err := tracker.NotApplied("The node's disk is full: it takes no changes until there is space again.")
+	err := tracker.NotApplied("The node's disk is full: changes are refused until there is space again.")
 	err.RetryAfter = 5 * time.Second
 	return err
 }

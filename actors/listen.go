@@ -72,7 +72,7 @@ func (e *Engine) Listen(req *tracker.Request, op *tracker.Op, in any) (tracker.S
 	}
 	if e.feeds.listenersOf(req.Workspace) >= e.cfg.Limits.WorkspaceListening {
 		e.stats.refused[refusedListeners].Add(1)
-		return nil, tracker.NotApplied("The workspace has as many event streams as --workspace-streams allows.")
+		return nil, tracker.NotApplied("Too many event streams of the workspace are open (--workspace-streams).")
 	}
 	if e.feeds.listeners.Add(1) > int64(e.cfg.Limits.Listening) {
 		e.feeds.listeners.Add(-1)

@@ -91,7 +91,7 @@ func (p *patience) wait() error {
 // again looks once more.
 func (p *patience) again() error {
 	if p.op.Kind == tracker.Command && p.req.Gone != nil && p.req.Gone() {
-		return tracker.NotApplied("Whoever asked has left.")
+		return tracker.NotApplied("The client has closed the connection.")
 	}
 	if p.req.Credential != "" {
 		// What the caller may see could have changed since the request came.

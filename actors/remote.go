@@ -175,7 +175,7 @@ func (e *Engine) callRemote(req *tracker.Request, op *tracker.Op, in any, shard 
 		if op.Kind == tracker.Query || certainlyNotApplied(err) {
 			return tracker.Reply{}, errNotServed()
 		}
-		return tracker.Reply{}, tracker.OutcomeUnknown("The node that serves a part of this did not answer.")
+		return tracker.Reply{}, tracker.OutcomeUnknown("A node that serves a part of the request did not answer.")
 	}
 	var a stepAnswer
 	if err := json.Unmarshal(answer, &a); err != nil {

@@ -115,7 +115,7 @@ func (s *shard) admit(workspace storage.ID) (*handle, error) {
 	if e.commands.Add(1) > int64(limits.Commands) {
 		e.commands.Add(-1)
 		e.stats.refused[refusedEngineFull].Add(1)
-		return nil, tracker.NotApplied("The service has too many changes waiting.")
+		return nil, tracker.NotApplied("Too many changes are waiting on this node.")
 	}
 	if s.commands.Add(1) > int64(limits.ShardCommands) {
 		s.counted()
@@ -138,7 +138,7 @@ func (s *shard) admit(workspace storage.ID) (*handle, error) {
 		if full {
 			s.counted()
 			e.stats.refused[refusedWorkspaceFull].Add(1)
-			return nil, tracker.NotApplied("The workspace has too many changes waiting.")
+			return nil, tracker.NotApplied("Too many changes of the workspace are waiting.")
 		}
 		// It was passivated or lost between the look-up and the gate: look again.
 	}

@@ -152,7 +152,7 @@ func (w *workspaceActor) conclude(c *call) {
 // refuse answers a command whose run, if it had one, was not committed.
 func (w *workspaceActor) refuse(c *call, err error) {
 	if c.partial && outcome(err) == "not_applied" {
-		err = tracker.OutcomeUnknown("The change was made in part; repeating the request goes on with it.")
+		err = tracker.OutcomeUnknown("The change was made in part. A repeat of the request continues it.")
 	}
 	c.err = err
 	w.answer(c)
@@ -220,7 +220,7 @@ func (w *workspaceActor) abandon() {
 	w.batch, w.waiting = nil, nil
 	for _, c := range batch {
 		if w.proposal != nil {
-			w.refuse(c, tracker.OutcomeUnknown("The change was on its way when the workspace moved on."))
+			w.refuse(c, tracker.OutcomeUnknown("The change was being committed when the workspace stopped on this node."))
 		} else {
 			w.refuse(c, errNotServed())
 		}

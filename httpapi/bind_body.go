@@ -84,7 +84,7 @@ const hugeNumber = "Has a number out of the range of a double-precision number."
 
 var (
 	errTrailing = errors.New("there is something after the object")
-	errNoObject = errors.New("the body is no object")
+	errNoObject = errors.New("the body is not an object")
 )
 
 func (b *binder) object(dst reflect.Value, o *object) error {

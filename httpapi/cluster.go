@@ -92,10 +92,10 @@ type nodeIn struct {
 // could remember the answer.
 var (
 	opTopology       = localOp[tracker.None, Topology]("ClusterTopology", "Show nodes and shards", tracker.Query)
-	opWorkspaceOwner = localOp[tracker.None, WorkspaceOwner]("WorkspaceOwner", "Say which node serves a workspace", tracker.Query)
+	opWorkspaceOwner = localOp[tracker.None, WorkspaceOwner]("WorkspaceOwner", "Find the node that serves a workspace", tracker.Query)
 	opDrainNode      = localOp[nodeIn, DrainStart]("DrainNode", "Move work off a node", tracker.Workflow)
 	opUndrainNode    = localOp[nodeIn, tracker.None]("UndrainNode", "Let a drained node take work again", tracker.Workflow)
-	opRemoveNode     = localOp[nodeIn, tracker.None]("RemoveNode", "Take a node out of the cluster for good", tracker.Workflow)
+	opRemoveNode     = localOp[nodeIn, tracker.None]("RemoveNode", "Remove a node from the cluster", tracker.Workflow)
 )
 
 func localOp[In, Out any](name, summary string, kind tracker.Kind) *tracker.Op {

@@ -48,17 +48,17 @@ func newFailure(code tracker.Code, message, hint string) *failure {
 }
 
 func errNoRoute() error {
-	return newFailure(tracker.CodeNotFound, "There is nothing at this path.", "See /openapi.json for the paths there are; they are never redirected.")
+	return newFailure(tracker.CodeNotFound, "There is nothing at this path.", "/openapi.json lists all paths. Paths are never redirected.")
 }
 
 func errNoAlias() error {
-	f := newFailure(tracker.CodeNotFound, "There is no /Me: a SCIM connection stands for no user.", "Use /Users/{id}.")
+	f := newFailure(tracker.CodeNotFound, "There is no /Me: a SCIM connection is not a user.", "Use /Users/{id}.")
 	f.status = http.StatusNotImplemented
 	return f
 }
 
 func errMethod(allow string) error {
-	f := newFailure(tracker.CodeMethodNotAllowed, "This path does not take the method.", "Use one of "+allow+".")
+	f := newFailure(tracker.CodeMethodNotAllowed, "The path does not support the method.", "Use one of "+allow+".")
 	f.allow = allow
 	return f
 }
@@ -104,7 +104,7 @@ func errEncoding() error {
 }
 
 func errFieldName() error {
-	f := newFailure(tracker.CodeBadRequest, "A header of the request has no valid name.", "Send each header on one line: a name without spaces, a colon, the value.")
+	f := newFailure(tracker.CodeBadRequest, "The name of a header is not valid.", "Send each header on one line: a name without spaces, a colon, the value.")
 	f.unframed = true
 	return f
 }
@@ -136,7 +136,7 @@ func errMediaType() *failure {
 }
 
 func errInternal() *tracker.Error {
-	return &tracker.Error{Code: tracker.CodeInternal, Message: "Something went wrong inside the service.", Hint: "Report the response's X-Request-Id to whoever runs the service."}
+	return &tracker.Error{Code: tracker.CodeInternal, Message: "Something went wrong inside the service.", Hint: "Report the response's X-Request-Id to the operator of the service."}
 }
 
 // asFailure gives the error to answer with. known is false for an error that the

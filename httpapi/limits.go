@@ -42,7 +42,7 @@ const (
 
 // errConnections is the answer on a connection beyond the node's.
 func errConnections() error {
-	return tracker.NotApplied("The node has as many connections as " + boundConnections + " allows.")
+	return tracker.NotApplied("Too many connections to this node are open (" + boundConnections + ").")
 }
 
 // errKeptBack is the answer on a connection that only some callers may use.
@@ -51,12 +51,12 @@ func errKeptBack() error {
 }
 
 func errAddressConnections(most int) error {
-	return tracker.NotApplied(fmt.Sprintf("The client's address has %d connections, as many as %s allows.", most, boundAddressConns))
+	return tracker.NotApplied(fmt.Sprintf("The client's address has %d connections, the most there can be (%s).", most, boundAddressConns))
 }
 
 func errAddressWaiting(most int) error {
 	return &tracker.Error{
-		Code: tracker.CodeTooManyRequests, Message: fmt.Sprintf("The client's address has %d waiting requests and event streams, as many as %s allows.", most, boundAddressWaiting),
+		Code: tracker.CodeTooManyRequests, Message: fmt.Sprintf("The client's address has %d waiting requests and event streams, the most there can be (%s).", most, boundAddressWaiting),
 		Hint: "Let one end before the next begins.",
 	}
 }

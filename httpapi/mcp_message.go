@@ -111,7 +111,7 @@ func unreadable(body []byte, err error) *rpcRefusal {
 	case !jsontext.Value(body).IsValid(): // behind what is wrong otherwise
 		return refuseRPC(rpcParse, "The body is not valid JSON.")
 	case bytes.TrimSpace(body)[0] == '[':
-		return refuseRPC(rpcInvalid, "Batches are not taken: send one message at a time.")
+		return refuseRPC(rpcInvalid, "Batches are not supported: send one message at a time.")
 	}
 	return refuseRPC(rpcInvalid, "The body is not a JSON-RPC message.")
 }
@@ -182,7 +182,7 @@ func (m *message) unknownMethod(protocol string) *rpcRefusal {
 	if protocol >= firstSessionless {
 		status = http.StatusNotFound
 	}
-	return m.refuse(status, rpcNoMethod, "There is no method "+shorten([]byte(m.method))+" here: the session has tools, and nothing else.")
+	return m.refuse(status, rpcNoMethod, "There is no method "+shorten([]byte(m.method))+" here: a session has tools only.")
 }
 
 // refused tells what the SDK has refused in words of its own.

@@ -134,7 +134,7 @@ func outputSchema(t reflect.Type, enums map[reflect.Type][]string) ([]byte, erro
 	}
 	root, ok := d.schemas[t.Name()].(doc)
 	if !ok {
-		return nil, fmt.Errorf("%v is no object", t)
+		return nil, fmt.Errorf("%v is not an object", t)
 	}
 	delete(d.schemas, t.Name())
 	if len(d.schemas) > 0 {

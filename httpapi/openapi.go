@@ -121,7 +121,7 @@ func (d *describer) operation(rt *route) (doc, error) {
 		for _, m := range rt.plan.media {
 			content[m.name] = doc{"schema": doc{"type": "object", "additionalProperties": true}}
 		}
-		operation["requestBody"] = doc{"required": true, "description": "As its sender signed it, byte for byte.", "content": content}
+		operation["requestBody"] = doc{"required": true, "description": "The bytes as their sender signed them.", "content": content}
 	}
 	if rt.tools {
 		d.describeTools(operation)
@@ -224,7 +224,7 @@ func (d *describer) content(op *tracker.Op) (doc, error) {
 	schema, err := d.output(op.Out)
 	content := doc{"application/json": doc{"schema": schema}}
 	if op.Streams {
-		content[eventStream] = doc{"schema": doc{"type": "string", "description": "Each event with its sequence number as id, its type as event, and as data what a page has of it."}}
+		content[eventStream] = doc{"schema": doc{"type": "string", "description": "Each event with its sequence number as id, its type as event, and its JSON as data."}}
 	}
 	return content, err
 }

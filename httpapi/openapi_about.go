@@ -15,7 +15,7 @@ var aboutTags = map[string]string{
 	"members":               "The people of a workspace and their roles.",
 	"teams":                 "Teams, which issues belong to and are numbered by.",
 	"issues":                "Issues, and what hangs on them: comments, attachments, grants, shares, dispatches.",
-	"triage":                "Issues that wait for somebody to look at them.",
+	"triage":                "Issues that wait for triage.",
 	"comments":              "Comments on issues, and answers to them.",
 	"labels":                "Labels of issues.",
 	"projects":              "Projects, which group issues towards a goal.",
@@ -31,8 +31,8 @@ var aboutTags = map[string]string{
 	"support-channels":      "Channels that customers write on.",
 	"tickets":               "Conversations with customers.",
 	"deals":                 "Deals with customers.",
-	"inbound-secrets":       "What the calls of providers are signed with.",
-	"inbound-routes":        "Which workspace takes what a provider sends about a number or a repository.",
+	"inbound-secrets":       "The secrets that calls of providers are signed with.",
+	"inbound-routes":        "The workspace that a telephone number or repository belongs to, for the calls of providers.",
 	"webhooks":              "Signed calls of any provider.",
 	"helpdesk1":             "Signed calls of a help desk.",
 	"support":               "Signed calls of a provider of text messages.",
@@ -71,13 +71,13 @@ func aboutOperation(rt *route) string {
 			says = append(says, text)
 		}
 	}
-	say(op.Lane, "A lane token opens it for its own session.")
-	say(op.Patient, "It may wait for something to happen, as long as the request asks for.")
+	say(op.Lane, "A lane token may use it for its own session.")
+	say(op.Patient, "It can wait for a change, for as long as the request asks.")
 	say(op.Streams, "A request that accepts text/event-stream is answered with a stream that does not end.")
-	say(op.Secret, "The answer has a secret, which is shown this once.")
+	say(op.Secret, "The answer contains a secret that is shown only once.")
 	say(op.Strict, "Unknown properties of the body are refused.")
 	say(op.MaxBody > 0, fmt.Sprintf("The body may have up to %d KiB.", op.MaxBody>>10))
-	say(slices.ContainsFunc(rt.plan.query, func(f *field) bool { return f.name == "cursor" }), "A page that has more behind it has a nextCursor.")
+	say(slices.ContainsFunc(rt.plan.query, func(f *field) bool { return f.name == "cursor" }), "A page has a nextCursor if more follow.")
 	say(slices.ContainsFunc(rt.plan.header, func(f *field) bool { return strings.EqualFold(f.name, "If-Match") }), "If-Match makes the change conditional.")
 	return strings.Join(says, " ")
 }
@@ -168,7 +168,7 @@ func (d *describer) webhooks() (doc, error) {
 			"description": "Sent to every subscription whose events include " + name + ". Any 2xx within 10 seconds is a success; whatever else is tried again.",
 			"parameters":  headers,
 			"requestBody": doc{"required": true, "content": doc{"application/json": doc{"schema": doc{"allOf": []doc{event, {"type": "object", "properties": doc{"type": doc{"const": name}}}}}}}},
-			"responses":   doc{"2XX": doc{"description": "The delivery succeeded. The body is not looked at."}, "410": doc{"description": "Makes the subscription inactive."}},
+			"responses":   doc{"2XX": doc{"description": "The delivery succeeded. The body is ignored."}, "410": doc{"description": "Makes the subscription inactive."}},
 		}}
 	}
 	return all, nil

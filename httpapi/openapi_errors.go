@@ -93,14 +93,14 @@ func commonHeaders() doc {
 		return header
 	}
 	return doc{
-		"X-Request-Id":            always(text("The request's id: the caller's when it sent a sane one.")),
+		"X-Request-Id":            always(text("The request's id: the caller's own if that is valid, else a new one.")),
 		"ETag":                    text("The version of the resource, for If-Match and If-None-Match."),
 		"Idempotency-Replayed":    text("true when this is the response to an earlier request with the same Idempotency-Key."),
-		"Cache-Control":           always(text("How long the answer may be kept, and by whom.")),
+		"Cache-Control":           always(text("Who may cache the answer, and for how long.")),
 		"Content-Disposition":     always(text("inline, with the file's name.")),
 		"Content-Security-Policy": always(text("Keeps a browser from running or loading anything.")),
 		"X-Content-Type-Options":  always(text("nosniff.")),
-		"Allow":                   always(text("The methods this path takes.")),
+		"Allow":                   always(text("The methods of the path.")),
 		"WWW-Authenticate":        always(text("Bearer with a `realm`, and `error=\"invalid_token\"` where a token was sent (RFC 6750).")),
 		"Retry-After":             always(doc{"description": "Seconds to wait before another try.", "schema": doc{"type": "integer", "minimum": 1}}),
 	}
@@ -122,12 +122,12 @@ func withBuiltin(paths doc) {
 		}}
 	}
 	status := doc{"type": "object", "required": []string{"status"}, "properties": doc{"status": doc{"const": "ok"}}}
-	add("/healthz", tagService, "Healthz", "Tell whether the process is sane", "application/json", status)
-	add("/readyz", tagService, "Readyz", "Tell whether the node can serve", "application/json", status, func(responses doc) {
+	add("/healthz", tagService, "Healthz", "Report whether the process is healthy", "application/json", status)
+	add("/readyz", tagService, "Readyz", "Report whether the node can serve", "application/json", status, func(responses doc) {
 		responses["503"] = responseRef(http.StatusServiceUnavailable)
 	})
 	add("/openapi.json", tagService, "OpenAPI", "Describe the API", "application/json", doc{"type": "object", "additionalProperties": true})
-	add("/.well-known/oauth-authorization-server", "oauth", "OAuthMetadata", "Say how OAuth clients get access tokens", "application/json", describeValue(oauthMetadata("")))
+	add("/.well-known/oauth-authorization-server", "oauth", "OAuthMetadata", "Describe how OAuth clients get access tokens", "application/json", describeValue(oauthMetadata("")))
 	add("/docs", tagService, "Docs", "Read about the API and try it", "text/html", doc{"type": "string"}, func(responses doc) {
 		headers := responses["200"].(doc)["headers"].(doc)
 		for _, name := range [...]string{"Content-Security-Policy", "X-Content-Type-Options"} {

@@ -80,7 +80,7 @@ func (s *Server) checkOrigin(x *exchange) error {
 	case len(origin) == 0 && (len(site) == 0 || string(site) == "same-origin" || string(site) == "none"):
 		return nil
 	}
-	return tracker.Forbidden("The request comes from a page of another origin.", "Send it from the service's own origin, --public-url, or from a program that is no browser.")
+	return tracker.Forbidden("The request comes from a page of another origin.", "Send it from the service's own origin, --public-url, or from a program other than a browser.")
 }
 
 func (s *Server) isOwnOrigin(x *exchange, origin []byte) bool {

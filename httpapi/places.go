@@ -65,7 +65,7 @@ func (l *listener) admit(inner net.Conn) *conn {
 	counted := l.shares != nil && l.shares.AddressConnections > 0 && from.IsValid() && !c.proxy
 	switch {
 	case n >= l.limit && l.peers:
-		c.refusal = tracker.NotApplied("The node has as many connections of other nodes as it takes.")
+		c.refusal = tracker.NotApplied("Too many connections of other nodes are open.")
 	case n >= l.limit:
 		c.refusal = errConnections()
 		l.server.metrics.refuse(boundConnections)

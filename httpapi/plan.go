@@ -120,7 +120,7 @@ type validator interface {
 func newPlan(op *tracker.Op, params []string) (*plan, error) {
 	p := &plan{strict: op.Strict, validates: reflect.PointerTo(op.In).Implements(validateType)}
 	if op.In.Kind() != reflect.Struct {
-		return nil, fmt.Errorf("input %v is no struct", op.In)
+		return nil, fmt.Errorf("input %v is not a struct", op.In)
 	}
 	body := &object{typ: op.In, byName: map[string]*field{}}
 	if err := p.collect(op.In, nil, body); err != nil {

@@ -140,7 +140,7 @@ func (s *Server) limit(x *exchange, caller *tracker.Caller) error {
 	x.rated = true
 	if x.verdict = s.rates.take(caller.Token, x.start); x.verdict.retry > 0 {
 		return &tracker.Error{
-			Code: tracker.CodeTooManyRequests, Message: "The credential has sent more requests than its rate allows.",
+			Code: tracker.CodeTooManyRequests, Message: "The credential has sent too many requests (--rate-limit).",
 			Hint: "Wait as long as Retry-After says, and spread the requests.", RetryAfter: x.verdict.retry,
 		}
 	}

@@ -315,7 +315,7 @@ func TestVerify_TellsWhatIsWrongWithAnalytics(t *testing.T) {
 			a := talliedOf(t, false)
 			return tx.Writer().SetValue(burndownTable, row(t, "d"), a.appendBurndown(nil, 0, []burndownChange{{1, burndownOpen}}))
 		},
-		"is no change from day 1": func(tx *Tx, t *Issue) error {
+		"is not a change from day 1": func(tx *Tx, t *Issue) error {
 			a := talliedOf(t, false)
 			return tx.Writer().SetValue(burndownTable, row(t, "c"), a.appendBurndown(nil, 3, []burndownChange{{1, burndownOpen}, {2, burndownOpen}}))
 		},

@@ -331,7 +331,7 @@ func TestVerify_TellsWhatIsWrongWithComments(t *testing.T) {
 			}
 			return tx.eraseIssue(issue)
 		}},
-		{"is no comment of its issue", func(tx *Tx, a, _ Comment) error {
+		{"is not a comment of its issue", func(tx *Tx, a, _ Comment) error {
 			c, err := tx.comment(string(a.ID))
 			if err != nil {
 				return err
@@ -341,7 +341,7 @@ func TestVerify_TellsWhatIsWrongWithComments(t *testing.T) {
 		{"is not older", func(tx *Tx, a, b Comment) error {
 			return spoil(tx, a.ID, func(c *Comment) { c.ParentID = &b.ID })
 		}},
-		{"is no id", func(tx *Tx, a, _ Comment) error {
+		{"is not an id", func(tx *Tx, a, _ Comment) error {
 			return spoil(tx, a.ID, func(c *Comment) { id := CommentID("x"); c.ParentID = &id })
 		}},
 		{"says it belongs to workspace w", func(tx *Tx, a, _ Comment) error {

@@ -34,7 +34,7 @@ func checkComments(v *storage.View, say sayer) error {
 		}
 		above, ok := storage.ParseID(*c.ParentID)
 		if !ok {
-			say(comments.Name, pk, "its parent is called %q, which is no id", *c.ParentID)
+			say(comments.Name, pk, "its parent is called %q, which is not an id", *c.ParentID)
 			return true, nil
 		}
 		key := commentKey(issue, above)
@@ -43,7 +43,7 @@ func checkComments(v *storage.View, say sayer) error {
 		case err != nil:
 			return false, err
 		case !found:
-			say(comments.Name, pk, "its parent %s is no comment of its issue", above)
+			say(comments.Name, pk, "its parent %s is not a comment of its issue", above)
 		case bytes.Compare(key, pk) <= 0: // keys of newer comments are smaller
 			say(comments.Name, pk, "its parent %s is not older", above)
 		}

@@ -82,7 +82,7 @@ func (tx *Tx) reopen(webhook storage.ID, over *storage.Row[WebhookDelivery], d *
 		return err
 	}
 	if n > maxPending {
-		return Conflict("The webhook has as many deliveries waiting as it can have.", "Wait until its receiver takes them.")
+		return Conflict("Too many deliveries of the webhook are waiting.", "Wait until its receiver has accepted some.")
 	}
 	if err := deliveries.Delete(tx, over); err != nil {
 		return err

@@ -21,7 +21,7 @@ type CreateDraftIn struct {
 func (in *CreateDraftIn) Validate(faults *Faults) {
 	in.Payload.validate(in.Kind, faults)
 	if issue, entity := in.IssueID.Ptr(), in.EntityID.Ptr(); issue != nil && entity != nil && in.entityType() == entityIssue && string(*issue) != *entity {
-		faults.Add("entityId", "Names another issue than issueId.")
+		faults.Add("entityId", "Must name the same issue as issueId.")
 	}
 }
 
@@ -180,7 +180,7 @@ func (tx *Tx) draftNamedTeam(f *IssueFields, faults *Faults) (*storage.Row[Team]
 		if !f.TeamID.Set {
 			field = "teamKey"
 		}
-		faults.Add(field, "There is no such team that a lane token may name.")
+		faults.Add(field, "There is no such team, or the lane token may not name it.")
 		return nil, nil
 	}
 	return team, nil

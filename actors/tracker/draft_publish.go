@@ -93,8 +93,8 @@ func unpublishable(err error) error {
 		texts = append(texts, fault.Path+": "+fault.Message)
 	}
 	return &Error{
-		Code: CodeConflict, Message: "What the draft proposes can't be written as things are now. " + strings.Join(texts, " "),
-		Hint: "Nothing was changed. Discard the draft, or correct what stands in its way and publish it again.", Details: BadRequestDetails{Issues: list},
+		Code: CodeConflict, Message: "The draft's proposal can't be written now. " + strings.Join(texts, " "),
+		Hint: "Nothing was changed. Correct the cause and publish the draft again, or discard it.", Details: BadRequestDetails{Issues: list},
 	}
 }
 

@@ -40,7 +40,7 @@ func (in *ListEventsIn) Validate(faults *Faults) {
 		if n, err := strconv.ParseInt(in.Cursor, 10, 64); err != nil || n < 0 {
 			faults.Add("query.cursor", "Not a valid cursor. Send the nextCursor of a page as it is.")
 		} else if in.After.Set && in.After.Value != n {
-			faults.Add("query.cursor", "Says another place than after. Send one of them.")
+			faults.Add("query.cursor", "Differs from after. Send only one of them.")
 		}
 	}
 }
@@ -146,9 +146,9 @@ func (in *ListEventsIn) begin(v *View, after uint64, given bool, path string) er
 			return err
 		}
 		if after < last && after+1 < first {
-			message := fmt.Sprintf("The events after %d are not kept any more, the oldest is %d. Read on from 0 for all there are.", after, first)
+			message := fmt.Sprintf("The events after %d are no longer kept, and the oldest is %d. Send 0 to read all events that are kept.", after, first)
 			if first > last {
-				message = fmt.Sprintf("The events after %d are not kept any more, and there are none after %d yet.", after, last)
+				message = fmt.Sprintf("The events after %d are no longer kept, and there are none after %d yet.", after, last)
 			}
 			return BadRequest(Fault{Path: path, Message: message})
 		}

@@ -145,7 +145,7 @@ func (c *Caller) readableEvents() EventSet {
 func (c *Caller) wantedEvents(asked EventSet) (EventSet, error) {
 	readable := c.readableEvents()
 	if readable != allEvents && asked&readable == 0 {
-		return 0, Forbidden("This needs the right to read what such events are about.", "Use a token with the read permission, or ask for other types.")
+		return 0, Forbidden("The credential may not read the resources of such events.", "Use a token with the read permission, or ask for other types.")
 	}
 	return asked & readable, nil
 }
@@ -158,5 +158,5 @@ func unknownTypes(words []string) string {
 	for i, w := range words {
 		words[i] = fmt.Sprintf("%.64q", w)
 	}
-	return "Names no type of event: " + strings.Join(words, ", ") + ". A type is a name such as issue.created, or a family such as issue.*"
+	return "Unknown type of event: " + strings.Join(words, ", ") + ". A type is a name such as issue.created, or a family such as issue.*"
 }

@@ -91,7 +91,7 @@ func errKeyReused() *Error {
 // errOtherCredential is the error for a key whose answer is sealed with an earlier
 // credential of the caller.
 func errOtherCredential() *Error {
-	return Conflict("The request was answered with a secret, to an earlier credential of the caller.", "What it made is there. Delete that and repeat the request with a new Idempotency-Key if its secret is lost.")
+	return Conflict("The request was answered with a secret, to an earlier credential of the caller.", "The resource that it made exists. Delete that and repeat the request with a new Idempotency-Key if its secret is lost.")
 }
 
 // replay returns the answer to an earlier request with the same key, or false if there

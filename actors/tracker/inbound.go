@@ -61,7 +61,7 @@ func repeated() (Reply, error) {
 // endpoint without a secret; it is the same for all.
 func Unsigned() *Error {
 	return &Error{
-		Code: CodeUnauthorized, Message: "The call is not signed as it must be.",
+		Code: CodeUnauthorized, Message: "The call's signature is missing or not valid.",
 		Hint: "Sign the body as it is sent with the secret set for this endpoint, and at the time of sending.",
 	}
 }

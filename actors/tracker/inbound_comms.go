@@ -22,7 +22,7 @@ type ReceiveCommsIn struct {
 
 // ReceiveComms accepts a call of a source. A message becomes a ticket or is added to
 // one; any other call becomes an event in the workspace's log.
-var ReceiveComms = NewWorkflow[ReceiveCommsIn, InboundAnswer]("ReceiveComms", "Take a call of a source", Needs{}, receiveComms, WithoutKey, SignedBy(formedComms))
+var ReceiveComms = NewWorkflow[ReceiveCommsIn, InboundAnswer]("ReceiveComms", "Receive a call from a source", Needs{}, receiveComms, WithoutKey, SignedBy(formedComms))
 
 func receiveComms(f Flow, in *ReceiveCommsIn) (Reply, error) {
 	workspace := f.Request().Workspace
@@ -48,7 +48,7 @@ func receiveComms(f Flow, in *ReceiveCommsIn) (Reply, error) {
 		}
 		if len(payload) > maxEventPayload {
 			return Reply{}, &Error{
-				Code: CodePayloadTooLarge, Message: fmt.Sprintf("What is to become an event is larger than %d bytes.", maxEventPayload),
+				Code: CodePayloadTooLarge, Message: fmt.Sprintf("The event is larger than %d bytes.", maxEventPayload),
 				Hint: "Send less, or a message object for a ticket.",
 			}
 		}
@@ -102,7 +102,7 @@ func commsMessage(body []byte) (*receiveMessageIn, error) {
 		case err != nil:
 			faults.Add(path, "Must be a string.")
 		case !indexable(text):
-			faults.Add(path, "Must not hold a NUL.")
+			faults.Add(path, "Must not contain NUL.")
 		case utf8.RuneCountInString(text) > field.most:
 			faults.Add(path, fmt.Sprintf("Must be at most %d characters long.", field.most))
 		case text != "":

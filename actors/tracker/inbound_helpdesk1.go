@@ -30,7 +30,7 @@ type ReceiveHelpdesk1In struct {
 
 // ReceiveHelpdesk1 accepts a notification of helpdesk1, whose conversations become
 // tickets.
-var ReceiveHelpdesk1 = NewWorkflow[ReceiveHelpdesk1In, InboundAnswer]("ReceiveHelpdesk1", "Take a notification of helpdesk1", Needs{}, receiveHelpdesk1, WithoutKey, SignedBy(formedHelpdesk1))
+var ReceiveHelpdesk1 = NewWorkflow[ReceiveHelpdesk1In, InboundAnswer]("ReceiveHelpdesk1", "Receive a notification from helpdesk1", Needs{}, receiveHelpdesk1, WithoutKey, SignedBy(formedHelpdesk1))
 
 func receiveHelpdesk1(f Flow, in *ReceiveHelpdesk1In) (Reply, error) {
 	workspace := f.Request().Workspace
@@ -46,7 +46,7 @@ func receiveHelpdesk1(f Flow, in *ReceiveHelpdesk1In) (Reply, error) {
 	}
 	var n helpdeskNotification
 	if err := stdjson.Unmarshal(in.Body, &n); err != nil {
-		return Reply{}, BadRequest(Fault{Message: "The body is no notification: " + shapeOf(err)})
+		return Reply{}, BadRequest(Fault{Message: "The body is not a notification: " + shapeOf(err)})
 	}
 	step := &receiveHelpdeskIn{Topic: n.Topic}
 	switch n.Topic {

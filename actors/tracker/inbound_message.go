@@ -20,7 +20,7 @@ type receiveMessageIn struct {
 }
 
 // receiveMessageOp adds a message to its conversation's ticket, or creates one.
-var receiveMessageOp = NewCommand[receiveMessageIn, InboundAnswer]("ReceiveMessage", "Take a message from outside", Needs{}, func(tx *Tx, in *receiveMessageIn) (Reply, error) {
+var receiveMessageOp = NewCommand[receiveMessageIn, InboundAnswer]("ReceiveMessage", "Receive a message from outside", Needs{}, func(tx *Tx, in *receiveMessageIn) (Reply, error) {
 	if first, err := tx.take(in.inboundCall); err != nil || !first {
 		return repeatedUnless(err)
 	}

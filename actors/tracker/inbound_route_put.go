@@ -16,7 +16,7 @@ type PutInboundRouteOut struct {
 // service's own secret signs these calls, so a claim proves nothing: it stays pending
 // until the operator repeats the request, which also moves an active route from one
 // workspace to another (Decision 47).
-var PutInboundRoute = NewWorkflow[InboundRouteIn, PutInboundRouteOut]("PutInboundRoute", "Take what is sent about a number or repository", Needs{Level: Admin}, putInboundRoute)
+var PutInboundRoute = NewWorkflow[InboundRouteIn, PutInboundRouteOut]("PutInboundRoute", "Route a number or repository to the workspace", Needs{Level: Admin}, putInboundRoute)
 
 func putInboundRoute(f Flow, in *InboundRouteIn) (Reply, error) {
 	req := f.Request()
@@ -92,7 +92,7 @@ func (tx *Tx) roomForRoute(workspace WorkspaceID, most int) error {
 		return err
 	}
 	if n := len(active) + len(pending); n >= most {
-		return Conflict(fmt.Sprintf("The workspace has %d inbound routes, as many as it may have.", n), "Delete some of them first. The operator sets the limit with --inbound-routes-per-workspace.")
+		return Conflict(fmt.Sprintf("The workspace has %d inbound routes, the most there can be.", n), "Delete some of them first. The operator sets the limit with --inbound-routes-per-workspace.")
 	}
 	return nil
 }

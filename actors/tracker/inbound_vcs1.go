@@ -29,7 +29,7 @@ type ReceiveVCSIn struct {
 // ReceiveVCS accepts an event of a repository. It is logged in the workspace of the
 // repository's route; events of pull requests and checks also change the issues that
 // they concern.
-var ReceiveVCS = NewWorkflow[ReceiveVCSIn, InboundAnswer]("ReceiveVCS", "Take an event of a repository", Needs{}, receiveVCS, WithoutKey, SignedBy(formedVCS))
+var ReceiveVCS = NewWorkflow[ReceiveVCSIn, InboundAnswer]("ReceiveVCS", "Receive an event of a repository", Needs{}, receiveVCS, WithoutKey, SignedBy(formedVCS))
 
 func receiveVCS(f Flow, in *ReceiveVCSIn) (Reply, error) {
 	secret := f.Inbound().VCSSecret
@@ -56,7 +56,7 @@ func receiveVCS(f Flow, in *ReceiveVCSIn) (Reply, error) {
 	}
 	var p vcsPayload
 	if err := stdjson.Unmarshal(body, &p); err != nil {
-		return Reply{}, BadRequest(Fault{Message: "The body is no event: " + shapeOf(err)})
+		return Reply{}, BadRequest(Fault{Message: "The body is not an event: " + shapeOf(err)})
 	}
 	key, ok := cleanRouteKey(RouteVCS, p.Repository.FullName)
 	if !ok {
@@ -123,7 +123,7 @@ type receiveVCSIn struct {
 
 // receiveVCSOp logs an event, and changes the issues that it concerns. The event does
 // not name these issues: callers who may not see them can read it.
-var receiveVCSOp = NewCommand[receiveVCSIn, InboundAnswer]("ReceiveVCSEvent", "Take an event of a repository", Needs{}, func(tx *Tx, in *receiveVCSIn) (Reply, error) {
+var receiveVCSOp = NewCommand[receiveVCSIn, InboundAnswer]("ReceiveVCSEvent", "Receive an event of a repository", Needs{}, func(tx *Tx, in *receiveVCSIn) (Reply, error) {
 	if first, err := tx.take(in.inboundCall); err != nil || !first {
 		return repeatedUnless(err)
 	}

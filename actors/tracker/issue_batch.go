@@ -40,7 +40,7 @@ func batchIssues(tx *Tx, in *BatchIssuesIn) (Reply, error) {
 	}
 	if len(missing) > 0 {
 		return Reply{}, &Error{
-			Code: CodeNotFound, Message: fmt.Sprintf("There is no such issue as %d of the ids name.", len(missing)),
+			Code: CodeNotFound, Message: fmt.Sprintf("Not found: %d of the ids.", len(missing)),
 			Hint:    "Nothing was changed. Leave out the ids in details.missing, or check that the credential may see them.",
 			Details: MissingDetails{missing},
 		}

@@ -104,7 +104,7 @@ func checkBurndown(v *storage.View, fields, value []byte) error {
 	last := burndownChange{day: -1}
 	for _, c := range changes {
 		if c.day <= last.day || c.state == last.state {
-			return fmt.Errorf("day %d, state %d is no change from day %d, state %d", c.day, c.state, last.day, last.state)
+			return fmt.Errorf("day %d, state %d is not a change from day %d, state %d", c.day, c.state, last.day, last.state)
 		}
 		last = c
 	}

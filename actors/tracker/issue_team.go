@@ -109,7 +109,7 @@ func (tx *Tx) teamForIssue(in *IssueFields, faults *Faults) (*storage.Row[Team],
 	}
 	team, err := tx.defaultTeam()
 	if err == nil && team == nil {
-		faults.Add("teamId", "Is needed: the workspace has no default team.")
+		faults.Add("teamId", "Is required, since the workspace has no default team.")
 		faults.Hint("Send teamId or teamKey, or set the workspace's defaultTeamId.")
 	}
 	return team, err
@@ -138,7 +138,7 @@ func (tx *Tx) namedTeam(in *IssueFields, path string, faults *Faults) (team *sto
 		faults.Add(path+"teamKey", unknown)
 		return nil, nil
 	case team != nil && team.Team != keyed.Team:
-		faults.Add(path+"teamKey", "Names another team than teamId.")
+		faults.Add(path+"teamKey", "Must name the same team as teamId.")
 		return nil, nil
 	case in.TeamID.Set:
 		return team, nil

@@ -108,7 +108,7 @@ func checkFields(t *Issue, workspace storage.ID, say func(string, ...any)) {
 		say("has status %q and priority %q", t.Status, t.Priority)
 	}
 	if t.SnoozedUntil != nil && At(t.SnoozedUntil.Time()) != *t.SnoozedUntil {
-		say("is snoozed until %q, which is no timestamp", *t.SnoozedUntil)
+		say("is snoozed until %q, which is not a timestamp", *t.SnoozedUntil)
 	}
 	var labels []string
 	if t.LabelIDs != nil && json.Unmarshal([]byte(*t.LabelIDs), &labels) != nil {
@@ -121,7 +121,7 @@ func checkFields(t *Issue, workspace storage.ID, say func(string, ...any)) {
 func checkParents(v *storage.View, t *Issue, say func(string, ...any)) error {
 	parent := t.parent()
 	if parent == (storage.ID{}) && t.ParentID != nil {
-		say("its parent is called %q, which is no id", *t.ParentID)
+		say("its parent is called %q, which is not an id", *t.ParentID)
 	}
 	for above := 0; parent != (storage.ID{}); above++ {
 		if above == maxParentChain {

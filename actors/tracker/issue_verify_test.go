@@ -52,14 +52,14 @@ func TestVerify_TellsWhatIsWrongWithIssues(t *testing.T) {
 			}
 			return spoil(tx, b.ID, func(t *Issue) { t.ParentID = &a.ID })
 		}},
-		{"is no id", func(tx *Tx, a, _ Issue) error {
+		{"is not an id", func(tx *Tx, a, _ Issue) error {
 			return spoil(tx, a.ID, func(t *Issue) { id := IssueID("x"); t.ParentID = &id })
 		}},
 		{"its team", func(tx *Tx, a, _ Issue) error {
 			return spoil(tx, a.ID, func(t *Issue) { t.TeamID = TeamID(storage.ID{15: 5}.String()) })
 		}},
 		{`status "lost"`, func(tx *Tx, a, _ Issue) error { return spoil(tx, a.ID, func(t *Issue) { t.Status = "lost" }) }},
-		{"which is no timestamp", func(tx *Tx, a, _ Issue) error {
+		{"which is not a timestamp", func(tx *Tx, a, _ Issue) error {
 			return spoil(tx, a.ID, func(t *Issue) { at := Timestamp("soon"); t.SnoozedUntil = &at })
 		}},
 		{"no JSON text of an array", func(tx *Tx, a, _ Issue) error {

@@ -79,7 +79,7 @@ func (tx *Tx) addAccessToken(client OAuthClientID, permissions Permissions) (str
 	}
 	if n >= bounds[accessTokenTable].most {
 		return "", &Error{
-			Code: CodeTooManyRequests, Message: "The workspace has as many access tokens as it may have at a time.",
+			Code: CodeTooManyRequests, Message: "The workspace has too many access tokens that are still valid.",
 			Hint: "Use an access token until it expires instead of asking for one each time.", RetryAfter: time.Minute,
 		}
 	}

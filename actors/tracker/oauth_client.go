@@ -115,7 +115,7 @@ func (tx *Tx) clientPermissions(raw json.RawMessage) (Permissions, string, error
 	}
 	p, stored, _ := ParsePermissions(text)
 	if !tx.Caller.Permissions.Includes(p) {
-		return 0, "", Forbidden("The client would be good for more than the credential that asks for it.", "Ask for permissions the credential itself has.")
+		return 0, "", Forbidden("The client would have more permissions than the credential that creates it.", "Ask for permissions that the credential itself has.")
 	}
 	return p, stored, nil
 }

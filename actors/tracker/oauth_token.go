@@ -51,7 +51,7 @@ func issueOAuthToken(f Flow, in *OAuthTokenIn) (Reply, error) {
 	case "":
 		return Reply{}, oauthRefusal(oauthInvalidRequest, "grant_type is missing.")
 	default:
-		return Reply{}, oauthRefusal(oauthUnsupported, "The only grant_type there is here is client_credentials.")
+		return Reply{}, oauthRefusal(oauthUnsupported, "The grant_type must be client_credentials.")
 	}
 	workspace, client, ok := parseClientIdentifier(id)
 	credential, err := ParseCredential(secret)
@@ -87,7 +87,7 @@ func (in *OAuthTokenIn) client() (id, secret string, err error) {
 	if in.Authorization == "" {
 		if in.ClientID == "" || in.ClientSecret == "" {
 			return "", "", (&Error{
-				Code: CodeUnauthorized, Message: "The client does not authenticate itself.",
+				Code: CodeUnauthorized, Message: "The client's credentials are missing.",
 				Hint: "Send client_id and client_secret in the body, or HTTP Basic.",
 			}).because(oauthInvalidClient)
 		}
@@ -98,7 +98,7 @@ func (in *OAuthTokenIn) client() (id, secret string, err error) {
 		return "", "", errInvalidClient()
 	}
 	if in.ClientSecret != "" {
-		return "", "", oauthRefusal(oauthInvalidRequest, "The client authenticates itself in two ways at once.")
+		return "", "", oauthRefusal(oauthInvalidRequest, "The client's credentials are sent in two ways at once.")
 	}
 	raw, err := base64.StdEncoding.DecodeString(strings.Trim(encoded, " "))
 	if err != nil {

@@ -99,7 +99,7 @@ func checkAnswerAge(v *storage.View, fields, _ []byte) error {
 func checkIssued(v *storage.View, fields, _ []byte) error {
 	there, err := v.Has(memberTable, fields)
 	if err == nil && !there {
-		err = fmt.Errorf("is no member")
+		err = fmt.Errorf("is not a member")
 	}
 	return err
 }

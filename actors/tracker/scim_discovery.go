@@ -115,7 +115,7 @@ type SCIMDocumentIn struct {
 }
 
 // SCIMServiceProvider returns the features of the SCIM base.
-var SCIMServiceProvider = NewQuery[SCIMBase, SCIMProvider]("ScimServiceProviderConfig", "Say what the SCIM base can do", Needs{Level: Read}, func(v *View, in *SCIMBase) (Reply, error) {
+var SCIMServiceProvider = NewQuery[SCIMBase, SCIMProvider]("ScimServiceProviderConfig", "Describe the capabilities of the SCIM base", Needs{Level: Read}, func(v *View, in *SCIMBase) (Reply, error) {
 	return jsonReply(Done, &SCIMProvider{
 		Schemas:          []string{"urn:ietf:params:scim:schemas:core:2.0:ServiceProviderConfig"},
 		DocumentationURI: in.Base + "/docs",

@@ -57,7 +57,7 @@ func parseSCIMTerms(text string, within bool) ([]scimTerm, error) {
 				return refuse("only conditions with eq are supported, joined by and.")
 			}
 			if value, more, ok = cutSCIMValue(strings.TrimLeft(more, " ")); !ok {
-				return refuse("a value is no JSON string, number, true or false.")
+				return refuse("a value is not a JSON string, number, true or false.")
 			}
 			if term.element == nil {
 				term = scimTerm{attribute: bareAttribute(attribute), value: value}

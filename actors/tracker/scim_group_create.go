@@ -23,7 +23,7 @@ type SCIMGroupIn struct {
 func (in *SCIMGroupIn) Validate(faults *Faults) {
 	for i, m := range in.Members.Value {
 		if kind := m.Type.Or(""); kind != "" && kind != "User" && kind != "user" {
-			faults.Add(fmt.Sprintf("members[%d].type", i), "Must be User: groups hold no groups.")
+			faults.Add(fmt.Sprintf("members[%d].type", i), "Must be User: a group can not contain groups.")
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (tx *Tx) joinSCIMGroup(team TeamID, who UserID) (bool, error) {
 		return false, nil
 	}
 	if len(user.Value.Teams) >= maxSCIMTeams {
-		return false, Conflict("A deactivated user is in as many groups as they may be.", "Remove the user from groups first.")
+		return false, Conflict("The deactivated user is in too many groups.", "Remove the user from groups first.")
 	}
 	u := user.Value
 	u.Teams = append(slices.Clone(u.Teams), team)

@@ -48,7 +48,7 @@ func (e *scimEdit) applyGroup(tx *Tx, g *scimGroup) (members bool, err error) {
 		return false, nil
 	}
 	if p.selects || p.sub != "" {
-		return false, scimRefusal(scimInvalidPath, "A group has no such attribute as a path names.")
+		return false, scimRefusal(scimInvalidPath, "A path names an attribute that groups do not have.")
 	}
 	switch p.attribute {
 	case "displayname":
@@ -63,7 +63,7 @@ func (e *scimEdit) applyGroup(tx *Tx, g *scimGroup) (members bool, err error) {
 	case "externalid":
 		g.ExternalID, err = e.text(255)
 	default:
-		err = scimRefusal(scimInvalidPath, "A group has no such attribute as a path names.")
+		err = scimRefusal(scimInvalidPath, "A path names an attribute that groups do not have.")
 	}
 	return false, err
 }

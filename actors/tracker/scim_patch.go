@@ -154,7 +154,7 @@ func (e *scimEdit) apply(u *SCIMUserAttributes, active *Opt[bool]) (err error) {
 		return nil
 	}
 	if p.selects && p.attribute != "emails" || p.sub != "" && p.attribute != "emails" && p.attribute != "name" {
-		return scimRefusal(scimInvalidPath, "A user has no such attribute as a path names.")
+		return scimRefusal(scimInvalidPath, "A path names an attribute that users do not have.")
 	}
 	switch p.attribute {
 	case "username":
@@ -184,7 +184,7 @@ func (e *scimEdit) apply(u *SCIMUserAttributes, active *Opt[bool]) (err error) {
 	case "emails":
 		err = e.applyEmails(u)
 	default:
-		return scimRefusal(scimInvalidPath, "A user has no such attribute as a path names.")
+		return scimRefusal(scimInvalidPath, "A path names an attribute that users do not have.")
 	}
 	return err
 }
@@ -238,7 +238,7 @@ func (e *scimEdit) applyName(u *SCIMUserAttributes) error {
 	case "middlename", "honorificprefix", "honorificsuffix":
 		return nil
 	default:
-		return scimRefusal(scimInvalidPath, "A name has no such part as a path names.")
+		return scimRefusal(scimInvalidPath, "A path names a part that names do not have.")
 	}
 	u.Name = &n
 	if n == (SCIMName{}) {

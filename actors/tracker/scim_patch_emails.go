@@ -102,7 +102,7 @@ func (e *scimEdit) someEmails(emails []SCIMEmail) ([]SCIMEmail, error) {
 		return nil, err
 	}
 	if emails[len(emails)-1].Value == "" {
-		return nil, scimRefusal(scimNoTarget, "No e-mail address of the user is as the path's filter says.")
+		return nil, scimRefusal(scimNoTarget, "No e-mail address of the user matches the path's filter.")
 	}
 	return emails, nil
 }
@@ -168,7 +168,7 @@ func (m *SCIMEmail) set(sub string, value any) error {
 		m.Type = text
 	case "display", "$ref":
 	default:
-		return scimRefusal(scimInvalidPath, "An e-mail address has no such part as a path names.")
+		return scimRefusal(scimInvalidPath, "A path names a part that e-mail addresses do not have.")
 	}
 	return nil
 }

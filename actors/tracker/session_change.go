@@ -93,7 +93,7 @@ func (c *sessionChange) alone() error {
 	if err != nil || other == nil {
 		return err
 	}
-	return other.conflict("The session's agent is at another session of the same issue.", "Wait until that one ends, or cancel it.")
+	return other.conflict("The session's agent is working on another session of the same issue.", "Wait until that one ends, or cancel it.")
 }
 
 // engagedSession returns the session of an issue that an agent works on, or nil.

@@ -97,7 +97,7 @@ func (tx *Tx) spawnable(id SessionID) (*sessionRecord, *storage.Row[Issue], erro
 		return nil, nil, &Error{Code: CodeBadRequest, Message: fmt.Sprintf("The session has ended: it is %s.", s.Status), Hint: "Only a session that has not ended can have further children."}
 	}
 	if s.Inner.Depth >= maxSessionDepth {
-		return nil, nil, &Error{Code: CodeBadRequest, Message: fmt.Sprintf("The session is %d levels below the top one, as deep as sessions go.", maxSessionDepth), Hint: "Do the work in this session, or spawn from one further up."}
+		return nil, nil, &Error{Code: CodeBadRequest, Message: fmt.Sprintf("The session is %d levels below the top one, the most there can be.", maxSessionDepth), Hint: "Do the work in this session, or spawn from one further up."}
 	}
 	issue, err := tx.issue(string(s.IssueID))
 	if err != nil {

@@ -166,5 +166,5 @@ func (v *View) admitLane(op *Op) error {
 // ForeignLane returns the error for a lane token that is used for anything but its own
 // session.
 func ForeignLane() error {
-	return Forbidden("A lane token opens its own session and that session's issue, nothing else.", "Use the addresses that came with the token, or another credential.")
+	return Forbidden("A lane token is valid for its own session and that session's issue only.", "Use the addresses that came with the token, or another credential.")
 }

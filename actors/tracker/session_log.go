@@ -16,7 +16,7 @@ func (in *LogActivitiesIn) Validate(faults *Faults) {
 		return
 	}
 	if in.Message.Set {
-		faults.Add("message", "Goes into the activities, or stands alone.")
+		faults.Add("message", "Must not be sent beside activities.")
 	}
 	for i := range in.Activities.Value {
 		in.Activities.Value[i].validateAt(fmt.Sprintf("activities[%d].", i), faults)

@@ -23,7 +23,7 @@ func createTeam(tx *Tx, in *CreateTeamIn) (Reply, error) {
 		return Reply{}, err
 	}
 	if tx.Caller.Role == RoleGuest && !in.IsPublic.Or(true) {
-		return Reply{}, Forbidden("A guest sees public teams only, so can't make a private one.", "Ask a member or an admin of the workspace.")
+		return Reply{}, Forbidden("A guest sees public teams only and can't make a private one.", "Ask a member or an admin of the workspace.")
 	}
 	owner := UserID(tx.Caller.ID)
 	if tx.Caller.Root {

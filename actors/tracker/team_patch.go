@@ -73,7 +73,7 @@ func (tx *Tx) patchDefault(in *PatchTeamIn, t *Team) error {
 		return Forbidden("Only an owner or admin sets the default team.", "Use the token of an owner or admin of the workspace.")
 	}
 	if !in.IsDefault.Value {
-		return Conflict("This team is the workspace's default one.", "Make another team the default; this one then no longer is.")
+		return Conflict("This team is the workspace's default one.", "Make another team the default instead.")
 	}
 	return tx.setDefaultTeam(t.ID)
 }

@@ -61,7 +61,7 @@ func permissionFaults(raw json.RawMessage, faults *Faults) {
 		for _, word := range unknown[:min(len(unknown), most)] {
 			quoted = append(quoted, fmt.Sprintf("%.40q", word))
 		}
-		faults.Add("permissions", "Knows no "+strings.Join(quoted, ", ")+"; the words are read, write, admin, issues:read, issues:write, sessions:read and sessions:write.")
+		faults.Add("permissions", "Unknown permission "+strings.Join(quoted, ", ")+". Use some of read, write, admin, issues:read, issues:write, sessions:read and sessions:write.")
 	}
 }
 
@@ -76,7 +76,7 @@ func createToken(tx *Tx, in *CreateTokenIn) (Reply, error) {
 	}
 	p, stored, _ := ParsePermissions(text)
 	if !tx.Caller.Permissions.Includes(p) {
-		return Reply{}, Forbidden("The token would be good for more than the credential that asks for it.", "Ask for permissions the credential itself has.")
+		return Reply{}, Forbidden("The token would have more permissions than the credential that creates it.", "Ask for permissions that the credential itself has.")
 	}
 	ends := snooze(in.ExpiresAt.Ptr())
 	if ends != nil && *ends <= At(tx.now) {
@@ -112,7 +112,7 @@ func (tx *Tx) grantFor(in *CreateTokenIn) (tokenGrant, error) {
 		return tokenGrant{ActorType: ActorUser, ActorID: tx.Caller.ID, Confined: tx.Caller.Confined}, nil
 	}
 	if in.UserID == "" {
-		return tokenGrant{}, BadRequest(Fault{Path: "userId", Message: "Is needed: the credential that asks is not a person's."})
+		return tokenGrant{}, BadRequest(Fault{Path: "userId", Message: "Is required, since the credential is not a person's."})
 	}
 	m, err := tx.member(in.UserID)
 	if err != nil {

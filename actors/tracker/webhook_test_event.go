@@ -17,7 +17,7 @@ func testWebhook(tx *Tx, in *WebhookByIDIn) (Reply, error) {
 		return Reply{}, err
 	}
 	if waiting >= maxPending {
-		return Reply{}, Conflict("The webhook has as many deliveries waiting as it can have.", "Wait until its receiver takes them.")
+		return Reply{}, Conflict("Too many deliveries of the webhook are waiting.", "Wait until its receiver has accepted some.")
 	}
 	delivery, err := tx.queueDelivery(id, 0)
 	if err != nil {

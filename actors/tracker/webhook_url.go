@@ -81,15 +81,15 @@ func webhookURLFault(text string) string {
 	case u.Scheme != "https" && u.Scheme != "http":
 		return "Must begin with https://."
 	case u.User != nil:
-		return "May hold no user name or password: check the signature instead, or put a secret into the path."
+		return "Must not contain a user name or password: check the signature instead, or put a secret into the path."
 	case strings.Contains(text, "#"):
-		return "May have no fragment: it would not be sent."
+		return "Must not have a fragment: it would not be sent."
 	case strings.HasSuffix(u.Host, ":"):
 		return "Has a colon without a port."
 	}
 	if port := u.Port(); port != "" {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return "Has a port that is none of 1 to 65535."
+			return "Has a port that is not from 1 to 65535."
 		}
 	}
 	return hostFault(u.Hostname())
@@ -98,11 +98,11 @@ func webhookURLFault(text string) string {
 // hostFault refuses hosts that different parsers take for different addresses.
 func hostFault(host string) string {
 	if host == "" {
-		return "Names no host."
+		return "Must have a host."
 	}
 	if strings.Contains(host, ":") {
 		if a, err := netip.ParseAddr(host); err != nil || a.Zone() != "" {
-			return "Has a host that is no IPv6 address."
+			return "Has a host that is not a valid IPv6 address."
 		}
 		return ""
 	}

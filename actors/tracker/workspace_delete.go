@@ -195,7 +195,7 @@ const eraseBatch = 500
 // have entries outside of the workspace's key range; then the range.
 var eraseWorkspaceOp = NewCommand[None, None]("EraseWorkspace", "Erase a workspace", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 	if id := tx.Workspace(); id == storage.SystemID || id == storage.DirectoryID {
-		return Reply{}, fmt.Errorf("erase %s: it is no workspace", id)
+		return Reply{}, fmt.Errorf("erase %s: it is not a workspace", id)
 	}
 	ws, err := workspaces.Get(tx, nil)
 	if err != nil {

@@ -67,7 +67,7 @@ var foundOp = NewCommand[foundIn, Workspace]("FoundWorkspace", "Make a workspace
 
 // onboardOp makes a workspace with its owner, a default team, and a token for the
 // owner.
-var onboardOp = NewCommand[foundIn, Onboarded]("OnboardWorkspaceHere", "Make a workspace ready for use", Needs{}, func(tx *Tx, in *foundIn) (Reply, error) {
+var onboardOp = NewCommand[foundIn, Onboarded]("OnboardWorkspaceHere", "Onboard a workspace", Needs{}, func(tx *Tx, in *foundIn) (Reply, error) {
 	ws, err := tx.found(in)
 	if err != nil {
 		return Reply{}, err
@@ -99,7 +99,7 @@ func (tx *Tx) found(in *foundIn) (*Workspace, error) {
 		// Each run without a key has a new id. So this request ran before with its key,
 		// and its answer is no longer kept: answers are kept here as long as in the
 		// directory, but by another node's clock.
-		return nil, Conflict("The workspace made with this Idempotency-Key is there, and its answer is no longer kept.", "Get the workspace by its slug, or use a new key and another slug.")
+		return nil, Conflict("The workspace made with this Idempotency-Key exists, and its answer is no longer kept.", "Get the workspace by its slug, or use a new key and another slug.")
 	}
 	if in.Again {
 		return nil, errWorkspaceGone()

@@ -116,7 +116,7 @@ func (c *Client) Send(ctx context.Context, d *Delivery) Result {
 		return Result{Failure: "The URL can't be used."}
 	}
 	if req.URL.Scheme != "https" && !c.allowHTTP { // it was allowed once
-		return Result{Failure: "The URL is not an https one, and this service sends to no other."}
+		return Result{Failure: "The URL is not an https URL, and this service sends to https URLs only."}
 	}
 	sign(req.Header, d)
 	answer, err := c.transport.RoundTrip(req) // http.Client would follow redirects

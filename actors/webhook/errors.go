@@ -38,7 +38,7 @@ func describe(err error) string {
 	case errors.As(err, &authority), errors.As(err, &invalid), errors.As(err, &untrusted):
 		return "The receiver's certificate is not valid."
 	case errors.As(err, &record), errors.As(err, &alert):
-		return "The receiver does not speak TLS as it should."
+		return "The receiver's TLS is not valid."
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "The connection was refused."
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):

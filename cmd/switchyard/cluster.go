@@ -134,7 +134,7 @@ func (u clusterUndrainCmd) Run() error {
 	if _, err := c.do(ctx, "POST", nodePath(u.Node)+"/undrain"); err != nil {
 		return err
 	}
-	fmt.Printf("%s takes work again; the cluster moves some back to it by and by.\n", u.Node)
+	fmt.Printf("%s accepts work again; the cluster moves some back to it gradually.\n", u.Node)
 	return nil
 }
 
@@ -152,6 +152,6 @@ func (r clusterRemoveCmd) Run() error {
 	if _, err := c.do(ctx, "DELETE", nodePath(r.Node)); err != nil {
 		return err
 	}
-	fmt.Printf("%s is removed and can't come back with its data; its replicas are being made anew on the other nodes.\n", r.Node)
+	fmt.Printf("%s is removed and can't come back with its data; its replicas are being rebuilt on the other nodes.\n", r.Node)
 	return nil
 }

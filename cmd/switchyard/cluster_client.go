@@ -142,7 +142,7 @@ func (c *clusterClient) refused(status int, body []byte) error {
 	}
 	switch status {
 	case http.StatusUnauthorized:
-		return &exitError{code, fmt.Errorf("%s does not take this token for its operator's: it must be the one its nodes were started with", c.base)}
+		return &exitError{code, fmt.Errorf("%s does not accept the token: it must be the operator's token that the nodes were started with", c.base)}
 	case http.StatusForbidden:
 		return &exitError{code, errors.New("this token is not the operator's; give the root token the nodes were started with")}
 	}

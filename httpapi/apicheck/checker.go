@@ -36,7 +36,7 @@ func New(description []byte) (*Checker, error) {
 	}
 	doc, ok := root.(object)
 	if !ok {
-		return nil, errors.New("apicheck: the description is no object")
+		return nil, errors.New("apicheck: the description is not an object")
 	}
 	c := &Checker{doc: doc, schemas: jsonschema.NewCompiler(), made: map[string]*jsonschema.Schema{}}
 	for path, item := range child(doc, "paths") {

@@ -32,11 +32,11 @@ func matchBody(want string, body []byte, vars map[string]string) error {
 	}
 	expected, err := decode([]byte(want))
 	if err != nil {
-		return fmt.Errorf("the expected body is no JSON: %w", err)
+		return fmt.Errorf("the expected body is not JSON: %w", err)
 	}
 	got, err := decode(body)
 	if err != nil {
-		return fmt.Errorf("the body is no JSON: %w", err)
+		return fmt.Errorf("the body is not JSON: %w", err)
 	}
 	return match("body", expected, got, true, vars)
 }

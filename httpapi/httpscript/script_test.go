@@ -85,7 +85,7 @@ func TestScript_Fails(t *testing.T) {
 		"header ETag: is \"\\\"7\\\"\"":   "GET /x\n\n{}\n\n> 201\n> ETag: 8\n",
 		"header Gone: is missing":         "GET /x\n\n{}\n\n> 201\n> Gone: {{any}}\n",
 		"no variable \"nobody\"":          "GET /{{nobody}}\n\n> 201\n",
-		"the expected body is no JSON":    "GET /x\n\n{}\n\n> 201\n> {oops\n",
+		"the expected body is not JSON":   "GET /x\n\n{}\n\n> 201\n> {oops\n",
 		"expected no body":                "GET /x\n\n{}\n\n> 201\n> {{none}}\n",
 		"f.txt:3: GET /x":                 "\n\nGET /x\n\n{}\n\n> 500\n",
 		"with name = \"b\": expected sta": "for a | b as name\nGET /x\n\n{}\n\n> 201\n> {\"path\": \"/x\"}\n\nfor b as name\nGET /{{name}}\n\n{}\n\n> 404\n",

@@ -38,7 +38,7 @@ func (s *Schema) Check(raw []byte) []string {
 	told := &faults{most: maxFaults}
 	fits := c.fits(s.root, value, told)
 	if c.spent() {
-		return []string{fmt.Sprintf("Takes too much work to check: more than %d steps. Report less, or ask for less by the schema.", maxSteps)}
+		return []string{fmt.Sprintf("Too much work to check: more than %d steps. Report less, or simplify the schema.", maxSteps)}
 	}
 	if fits {
 		return nil

@@ -151,7 +151,7 @@ func misread(err *jsonschema.SchemaValidationError) string {
 	}
 	text := leaf.ErrorKind.LocalizedString(message.NewPrinter(language.English))
 	if format, ok := leaf.ErrorKind.(*kind.Format); ok && format.Err != nil { // without the value, which may be long
-		text = "is no valid " + format.Want + ": " + format.Err.Error()
+		text = "is not a valid " + format.Want + ": " + format.Err.Error()
 	}
 	_, within, _ := strings.Cut(err.URL, "#/")
 	places := leaf.InstanceLocation

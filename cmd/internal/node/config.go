@@ -164,7 +164,7 @@ func (c Config) Warnings() []string {
 	w := c.shareWarnings()
 	for _, secret := range [...]struct{ flag, value string }{{"--sms-secret", c.SMSSecret}, {"--vcs1-secret", c.VCSSecret}} {
 		if n := len(secret.value); n > 0 && n < 16 {
-			w = append(w, fmt.Sprintf("%s has %d characters: a secret of 16 or more is not guessed", secret.flag, n))
+			w = append(w, fmt.Sprintf("%s has %d characters: use a secret of 16 or more", secret.flag, n))
 		}
 	}
 	if c.OpenInboundRoutes && c.exposed() {

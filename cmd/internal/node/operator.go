@@ -44,7 +44,7 @@ func (o operator) Drain(ctx context.Context, name string) (httpapi.DrainStart, e
 	moves, ok := drains(t, name)
 	if !ok {
 		return httpapi.DrainStart{}, tracker.Conflict(
-			fmt.Sprintf("No other node could take over what %q holds.", name),
+			fmt.Sprintf("No other node could take over the shards of %q.", name),
 			"Add a node that is alive and not draining, then drain this one.")
 	}
 	return httpapi.DrainStart{Node: name, Moves: moves}, told(o.n.groups.Drain(ctx, name), name)
