@@ -98,7 +98,7 @@ const (
 	idleRSSTarget = 60 << 20
 )
 
-// Valid tells whether the figure means anything: it was measured without an error.
+// Valid reports whether the figure means anything: it was measured without an error.
 func (r *Result) Valid() bool { return r.Errors == 0 && r.Requests > 0 }
 
 // millis writes one of the latencies; a figure without any has none.

@@ -182,7 +182,7 @@ func describeSyntax(err error) string {
 	return "The body is not valid JSON" + at + ": " + cause.Error() + "."
 }
 
-// isStrings tells whether a valid JSON value is an array of strings.
+// isStrings reports whether a valid JSON value is an array of strings.
 func isStrings(raw []byte) bool {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
 	if dec.PeekKind() != '[' {
@@ -199,7 +199,7 @@ func isStrings(raw []byte) bool {
 	return true
 }
 
-// numbersFit tells whether every number in a valid JSON value fits a double.
+// numbersFit reports whether every number in a valid JSON value fits a double.
 func numbersFit(raw []byte) bool {
 	if !bytes.ContainsAny(raw, "eE") && len(raw) < 300 {
 		return true // no such number can be written

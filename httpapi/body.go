@@ -18,7 +18,7 @@ const (
 	prefetched = 8 << 10
 )
 
-// refuseBody checks what can be said about the body before it is read.
+// refuseBody makes the checks of the body that need only the headers.
 func (x *exchange) refuseBody() error {
 	header := &x.ctx.Request.Header
 	length := header.ContentLength()
@@ -46,8 +46,7 @@ func (x *exchange) refuseBody() error {
 	return nil
 }
 
-// markOversize is set by preview among the headers; it is no name that a client
-// could send.
+// markOversize is a header that preview sets. A client can't send a header of this name.
 var markOversize = []byte(":oversize")
 
 // unsigned reports whether the headers alone show that a call is not signed as it must
@@ -169,7 +168,7 @@ func (x *exchange) checkLength() error {
 	return nil
 }
 
-// readError says what a failure to read a request means for its sender.
+// readError returns the failure that the sender of an unreadable request is told.
 func (x *exchange) readError(err error) error {
 	var timeout net.Error
 	var small *fasthttp.ErrSmallBuffer
@@ -184,7 +183,7 @@ func (x *exchange) readError(err error) error {
 	return errMalformed()
 }
 
-// unread tells whether bytes of the body are still to come on the connection,
+// unread reports whether bytes of the body are still to come on the connection,
 // where the next request would be looked for.
 func (x *exchange) unread() bool {
 	if x.read || x.oversize {

@@ -66,7 +66,7 @@ func count(b bound, noun string) string {
 
 func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-// isURI tells whether text is an absolute URI with something behind its scheme.
+// isURI reports whether text is an absolute URI with something behind its scheme.
 func isURI(text string) bool {
 	for i := range len(text) {
 		if text[i] <= ' ' || text[i] == 0x7f {

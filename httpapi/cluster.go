@@ -8,12 +8,12 @@ import (
 	"switchyard/actors/tracker"
 )
 
-// Cluster is what the operator sees and does of the cluster (Decision 51). The
-// node that is asked answers from what it knows; only Drain, Undrain and Remove
-// need the rest of the cluster. Errors are *tracker.Error where the caller is to be
-// told: NOT_FOUND for a node that is none, CONFLICT with a hint for what is refused,
-// UNAVAILABLE when the cluster can't be changed now. All return by ctx's deadline.
-// Repeating any of them changes nothing more and succeeds again.
+// Cluster shows and changes the cluster for its operator (Decision 51). The node that is
+// asked answers from its own knowledge; only Drain, Undrain and Remove need the rest
+// of the cluster. Errors for the caller are *tracker.Error: NOT_FOUND for an unknown
+// node, CONFLICT with a hint for a refused change, UNAVAILABLE if the cluster can't be
+// changed now. All methods return by ctx's deadline. A repeat changes nothing more and
+// succeeds again.
 type Cluster interface {
 	// Topology is the cluster as this node sees it, in a minority too.
 	Topology(ctx context.Context) (Topology, error)
@@ -138,7 +138,7 @@ func localRuns(c Cluster) map[*tracker.Op]localRun {
 	}
 }
 
-// isLocal tells whether the API's operation is one of those above.
+// isLocal reports whether the API's operation is one of those above.
 func isLocal(op *tracker.Op) bool {
 	switch op {
 	case opTopology, opWorkspaceOwner, opDrainNode, opUndrainNode, opRemoveNode:

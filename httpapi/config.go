@@ -46,12 +46,12 @@ type Config struct {
 	// Registry takes the server's metrics; nil makes one of its own.
 	Registry *prometheus.Registry
 
-	// Rate limits the requests of each credential; the zero Rate does not.
+	// Rate limits the requests of each credential. The zero Rate is no limit.
 	Rate Rate
-	// Limits bound what one caller or address may take; the zero Limits do not.
+	// Limits bound the share of one caller or address. The zero Limits bound nothing.
 	Limits Limits
-	// RootToken is the operator's credential, for whom some connections are kept;
-	// empty: there is none.
+	// RootToken is the operator's credential, for whom some connections are kept. It is
+	// empty if there is no operator.
 	RootToken string
 	// RequestTimeout is how long an operation may take; default 10 s.
 	RequestTimeout time.Duration

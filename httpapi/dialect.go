@@ -8,21 +8,20 @@ import (
 	"switchyard/actors/tracker"
 )
 
-// dialect is how a part of the API speaks where a standard says so: what its bodies
-// are, and how its failures look. Routes without one speak as Decisions 3 and 4 have
-// it. A dialect belongs to a part of the paths, so that also what no operation
-// answers is answered in it.
+// dialect describes the bodies and failures of a part of the API that a standard
+// prescribes. Routes without a dialect follow Decisions 3 and 4. A dialect belongs to a
+// prefix of paths, so paths without a route are answered in it, too.
 type dialect struct {
-	// prefix is what its paths begin with.
+	// prefix is the beginning of its paths.
 	prefix string
 	// media is the Content-Type of its answers.
 	media []byte
-	// forms: bodies are application/x-www-form-urlencoded, and no JSON.
+	// forms is set if bodies are application/x-www-form-urlencoded instead of JSON.
 	forms bool
-	// keyless requests take no Idempotency-Key, which is ignored.
+	// keyless is set if requests ignore an Idempotency-Key.
 	keyless bool
-	// anywhere: the operation itself finds the workspace it is about, so it runs on
-	// the node that is asked.
+	// anywhere is set if the operation finds its workspace itself, and so runs on the
+	// node that was asked.
 	anywhere bool
 	// challenge is the WWW-Authenticate of a 401; nil for that of bearer tokens.
 	challenge []byte
@@ -39,7 +38,7 @@ type dialect struct {
 
 var dialects = []*dialect{oauthDialect, scimDialect}
 
-// dialectOf gives the dialect that is spoken at a path, nil for none.
+// dialectOf returns the dialect of a path, or nil if it has none.
 func dialectOf[S ~string | ~[]byte](path S) *dialect {
 	for _, d := range dialects {
 		if strings.HasPrefix(string(path[:min(len(path), len(d.prefix))]), d.prefix) {
@@ -49,8 +48,8 @@ func dialectOf[S ~string | ~[]byte](path S) *dialect {
 	return nil
 }
 
-// dialect is what the request's answer is given in. Where no route was found it is
-// that of the path as it was sent.
+// dialect returns the dialect of the request's answer. Without a route it is that of the
+// path as it was sent.
 func (x *exchange) dialect() *dialect {
 	if x.route != nil {
 		return x.route.dialect
@@ -61,7 +60,7 @@ func (x *exchange) dialect() *dialect {
 	return dialectOf(x.ctx.Request.Header.RequestURI())
 }
 
-// noRoute is the failure where there is no route.
+// noRoute returns the failure for a path without a route.
 func (d *dialect) noRoute(t *target) error {
 	if d == scimDialect && t.n == 4 && string(t.segments[3]) == "Me" {
 		return errNoAlias()
@@ -69,7 +68,7 @@ func (d *dialect) noRoute(t *target) error {
 	return errNoRoute()
 }
 
-// accepts tells whether a body may be of a type.
+// accepts reports whether a body may be of a type.
 func (d *dialect) accepts(contentType []byte) bool {
 	if d == nil || !d.forms {
 		return isJSON(contentType)

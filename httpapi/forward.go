@@ -19,9 +19,9 @@ import (
 // is served by one node at a time; any node answers any request, its own or, through
 // this file, by asking the one that can.
 type Placement interface {
-	// Owner names the node that serves a workspace, or the directory for the zero id:
-	// here when it is this one, empty when none is known that can be reached. changed
-	// is closed when the answer may be another.
+	// Owner returns the node that serves a workspace, or the directory for the zero id.
+	// here is set if it is this node. node is empty if no owner is known and reachable.
+	// changed is closed when the answer may have changed.
 	Owner(workspace [16]byte) (node string, here bool, changed <-chan struct{})
 	// Dial connects to another node's Server.ServePeers. An error means that nothing
 	// was sent.
@@ -31,7 +31,7 @@ type Placement interface {
 // Headers between nodes. They mean something on connections of ServePeers only; a
 // client's are dropped.
 const (
-	headerTimeLeft = "Switchyard-Time-Left" // milliseconds the answer may take
+	headerTimeLeft = "Switchyard-Time-Left" // milliseconds until the deadline of the answer
 	headerMoved    = "Switchyard-Moved"     // nothing was done: another node serves the workspace
 	// headerIntroduces asks whether the request would be admitted; its body is not sent,
 	// and nothing is done.
@@ -43,8 +43,8 @@ const (
 	// fail-over takes less, and a node cut off from the others has to say so (Decision
 	// 55).
 	ownerWait = 3500 * time.Millisecond
-	// retryFirst and retryMost are how long a request waits before it asks again where
-	// it was turned away, when nothing tells that this would be different now.
+	// retryFirst and retryMost are the shortest and the longest wait before a request
+	// asks again a node that refused it, without a sign that the owner has changed.
 	retryFirst = 2 * time.Millisecond
 	retryMost  = 100 * time.Millisecond
 	// maxAnswer bounds another node's answer in bytes.
@@ -110,7 +110,7 @@ func (x *exchange) timeLeft(most time.Duration) time.Duration {
 
 func errNotHere() error { return tracker.Moved("This node does not serve the workspace.") }
 
-// hasMoved tells whether a request was certainly not carried out because this node
+// hasMoved reports whether a request was certainly not carried out because this node
 // does not serve the workspace, or not any more.
 func hasMoved(err error) bool {
 	var told *tracker.Error
@@ -324,7 +324,7 @@ func (t *travel) lost() {
 	}
 }
 
-// repeats tells whether the request may be carried out twice: it changes nothing,
+// repeats reports whether the request may be carried out twice: it changes nothing,
 // or its key sees to that.
 func (t *travel) repeats() bool {
 	if t.server.onlyReads(t.x) {

@@ -19,7 +19,7 @@ const (
 )
 
 // pools keep connections to other nodes between requests. fasthttp's HostClient
-// would do, but for one thing: it can't tell whether a request that failed was sent.
+// would do, but for one thing: it can't report whether a request that failed was sent.
 type pools struct {
 	dial func(ctx context.Context, node string) (net.Conn, error)
 
@@ -148,7 +148,7 @@ func (p *pools) close() {
 	}
 }
 
-// ask sends a request and reads its answer. began tells whether a byte of the
+// ask sends a request and reads its answer. began reports whether a byte of the
 // request may have gone out.
 func (c *peerConn) ask(req *fasthttp.Request, res *fasthttp.Response, deadline time.Time) (began bool, err error) {
 	if c.deadline.After(deadline) || deadline.Sub(c.deadline) > deadlineSlack {

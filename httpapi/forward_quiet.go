@@ -7,21 +7,21 @@ import (
 	"syscall"
 )
 
-// quiet tells whether an idle connection is open and has nothing to read: the other
-// side neither closed it nor said anything unasked.
+// quiet reports whether an idle connection is open and has nothing to read: the other
+// side neither closed it nor sent anything.
 func quiet(conn net.Conn) bool {
 	open, said := peek(conn)
 	return open && !said
 }
 
-// hungUp tells whether the other side has closed a connection; what it said before
-// that doesn't matter.
+// hungUp reports whether the other side has closed a connection. Bytes that it sent
+// before don't matter.
 func hungUp(conn net.Conn) bool {
 	open, _ := peek(conn)
 	return !open
 }
 
-// peek tells whether a connection is open and whether there is something to read.
+// peek reports whether a connection is open and whether there is something to read.
 func peek(conn net.Conn) (open, said bool) {
 	sys, ok := conn.(syscall.Conn)
 	if !ok {

@@ -3,18 +3,18 @@ package httpapi
 import "bytes"
 
 // framing follows the requests on a client's connection as their bytes arrive, in
-// front of fasthttp, and finds those that HTTP forbids and fasthttp takes: a line
-// that ends in a bare line feed, a field name that is no token, a header that goes
-// on over several lines, a length given twice, a transfer encoding that gives none, a
-// space behind a chunk's size, chunk extensions without end. A proxy in front of the
-// service may read such bytes otherwise than fasthttp does, and take a request hidden
-// among them for a body (request smuggling).
+// front of fasthttp. It finds bytes that HTTP forbids and fasthttp accepts: a line
+// that ends in a bare line feed, a field name that is not a token, a header over several
+// lines, a length given twice, a transfer encoding without a length, a space behind a
+// chunk's size, chunk extensions without end. A proxy in front of the service may read
+// such bytes otherwise than fasthttp does, and take a request hidden among them for a
+// body (request smuggling).
 //
 // It copies nothing but lines that arrive in parts, and changes nothing but the
 // minor version of HTTP. It is owned by the connection's goroutine.
 type framing struct {
 	state framingState
-	// left is what is still to come of a body or chunk, in bytes.
+	// left is the number of bytes of a body or chunk that have not arrived.
 	left int
 	// line is the beginning of a line whose end has not arrived.
 	line []byte
@@ -23,7 +23,7 @@ type framing struct {
 	digits, extensions int
 	// ended is how many requests have been read to their end.
 	ended int
-	// These say what the header holds.
+	// These are set when the header has such a field.
 	length, encoding, chunked, credential bool
 }
 
@@ -225,7 +225,8 @@ func (f *framing) endHeader() error {
 	return nil
 }
 
-// bodyLength reads a Content-Length. One that is none is 0: fasthttp refuses it.
+// bodyLength reads a Content-Length. It returns 0 for a value that is not a length,
+// which fasthttp refuses.
 func bodyLength(value []byte) int {
 	n := 0
 	for _, c := range value {

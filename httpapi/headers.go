@@ -99,7 +99,7 @@ func (x *exchange) challenge() []byte {
 	return challengeBearer
 }
 
-// isVisible tells whether b is visible ASCII, without spaces, and not empty.
+// isVisible reports whether b is visible ASCII, without spaces, and not empty.
 func isVisible(b []byte) bool {
 	for _, c := range b {
 		if c <= ' ' || c >= 0x7f {
@@ -168,7 +168,7 @@ func headerValue(header *fasthttp.RequestHeader, name string) ([]byte, bool) {
 	return bytes.Join(values, []byte(", ")), true
 }
 
-// isJSON tells whether a Content-Type is application/json or some +json, in UTF-8.
+// isJSON reports whether a Content-Type is application/json or some +json, in UTF-8.
 func isJSON(contentType []byte) bool {
 	media, rest, _ := bytes.Cut(contentType, []byte{';'})
 	media = bytes.ToLower(bytes.TrimSpace(media))

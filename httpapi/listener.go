@@ -42,7 +42,7 @@ type listener struct {
 	conns     map[*conn]struct{}
 	addresses map[netip.Addr]int // counted connections by sharer
 	closing   int                // connections that are closed, and still among conns
-	turned    int                // connections that are told only that there is no place
+	turned    int                // connections that are only told that the node is full
 	futile    time.Time          // until then there is no connection to close
 }
 
@@ -136,9 +136,9 @@ type conn struct {
 	// address is the one at the other end, and proxy says that it is a trusted proxy's.
 	address netip.Addr
 	proxy   bool
-	// refusal is the answer to requests on a connection for which there is no place;
-	// kept says who may use one of the last places. counted, it counts among those of
-	// its address.
+	// refusal is the answer to requests on a connection beyond a limit, or nil. kept is
+	// set for connections that use one of the last places. counted is set while the
+	// connection counts among those of its address.
 	refusal error
 	kept    kept
 	counted bool

@@ -214,7 +214,7 @@ func (s *Server) toolsWait(x *exchange) time.Duration {
 	return m.wait()
 }
 
-// onlyReads tells whether the request changes nothing, whatever becomes of it.
+// onlyReads reports whether the request changes nothing, however it ends.
 func (s *Server) onlyReads(x *exchange) bool {
 	if !x.route.tools {
 		return x.route.Op.Kind == tracker.Query
@@ -268,7 +268,7 @@ type toolCall struct {
 	replayed atomic.Bool
 }
 
-// toolAnswer is what came of a tool's operation.
+// toolAnswer is the outcome of a tool's operation.
 type toolAnswer struct {
 	reply tracker.Reply
 	err   error

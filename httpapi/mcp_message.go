@@ -102,7 +102,7 @@ func parseMessage(body []byte) (*message, *rpcRefusal) {
 	return m, nil
 }
 
-// unreadable says why a body is no message.
+// unreadable returns the refusal of a body that is not a message.
 func unreadable(body []byte, err error) *rpcRefusal {
 	syntax := new(jsontext.SyntacticError)
 	switch {
@@ -116,7 +116,7 @@ func unreadable(body []byte, err error) *rpcRefusal {
 	return refuseRPC(rpcInvalid, "The body is not a JSON-RPC message.")
 }
 
-// isMessageID tells whether an id is one that can be repeated exactly.
+// isMessageID reports whether an id is one that can be repeated exactly.
 func isMessageID(id jsontext.Value) bool {
 	switch id.Kind() {
 	case '"':
@@ -128,7 +128,7 @@ func isMessageID(id jsontext.Value) bool {
 	return false
 }
 
-// asks tells whether the message wants an answer.
+// asks reports whether the message is a request, which is answered.
 func (m *message) asks() bool { return m.id != nil }
 
 // wait is how long the message asks its answer to wait.

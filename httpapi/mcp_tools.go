@@ -103,7 +103,8 @@ var toolSpecs = []toolSpec{
 	},
 }
 
-// isReading tells whether a tool changes nothing; there may be none of the name.
+// isReading reports whether the tool of a name changes nothing. It reports false if there
+// is no such tool.
 func isReading(name string) bool {
 	at := slices.IndexFunc(toolSpecs, func(t toolSpec) bool { return t.name == name })
 	return at < 0 || toolSpecs[at].op.Kind == tracker.Query

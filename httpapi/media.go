@@ -40,7 +40,7 @@ func (p *plan) refuseRaw(header *fasthttp.RequestHeader) *tracker.Error {
 	}
 }
 
-// isForm tells whether a Content-Type is that of an HTML form.
+// isForm reports whether a Content-Type is that of an HTML form.
 func isForm(contentType []byte) bool {
 	name, _, _ := bytes.Cut(contentType, []byte{';'})
 	return bytes.EqualFold(bytes.TrimSpace(name), []byte("application/x-www-form-urlencoded"))

@@ -229,7 +229,7 @@ func (d *describer) content(op *tracker.Op) (doc, error) {
 	return content, err
 }
 
-// hasETag tells whether an operation's answers carry an entity tag: those of
+// hasETag reports whether an operation's answers carry an entity tag: those of
 // single resources that take conditions, and of creations beside them.
 func hasETag(rt *route) bool {
 	conditional := slices.ContainsFunc(rt.plan.header, func(f *field) bool {

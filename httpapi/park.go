@@ -14,14 +14,13 @@ import (
 	"switchyard/actors/tracker"
 )
 
-// A request that waits for something to happen would hold its connection's goroutine,
-// reader and buffers for up to half a minute, some 30 KB; thousands wait at a time.
-// So it is parked: the connection is taken out of fasthttp's hands, and of the
-// request only its bytes are kept. When there is something to tell, or the time is
-// up, they are served to fasthttp once more, as if they had just come, and the
-// handler goes on where it stopped.
+// A request that waits for a change would hold its connection's goroutine, reader and
+// buffers for up to half a minute, some 30 KB; thousands wait at a time. So it is
+// parked: fasthttp gives up the connection, and only the request's bytes are kept. When
+// there is an answer, or the time is up, fasthttp reads the bytes once more as if they
+// had just arrived, and the handler continues where it stopped.
 
-// parked is a request that waits, between two looks.
+// parked is a request that waits and holds no goroutine.
 type parked struct {
 	waiting tracker.Waiting
 	conn    *conn
@@ -39,8 +38,8 @@ type parked struct {
 	charged [16]byte
 }
 
-// begin runs a Patient operation, or goes on with one that was parked. When it has to
-// wait the exchange is parked and there is nothing to answer yet.
+// begin runs an operation that can wait, or continues one that was parked. If it has to
+// wait, the exchange is parked and has no answer yet.
 func (s *Server) begin(x *exchange, op *tracker.Op, req *tracker.Request, in any) (reply tracker.Reply, err error) {
 	var waiting tracker.Waiting
 	var waits bool

@@ -72,7 +72,7 @@ func dial(t *testing.T, addr string) (net.Conn, *bufio.Reader) {
 	return c, bufio.NewReader(c)
 }
 
-// wantBody reads one answer, and tells whether the connection ends with it.
+// wantBody reads one answer, and reports whether the connection ends with it.
 func wantBody(t *testing.T, r *bufio.Reader, status int, body string) (closes bool) {
 	t.Helper()
 	a, err := readAnswer(r, "POST")

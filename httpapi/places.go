@@ -36,8 +36,8 @@ const (
 	futile = 50 * time.Millisecond
 )
 
-// admit makes a connection of what was accepted; nil when there is no place for it,
-// not even to say so.
+// admit returns the connection for an accepted socket. It returns nil if there is no
+// place for it, not even for a refusal.
 func (l *listener) admit(inner net.Conn) *conn {
 	c := &conn{Conn: inner, owner: l, peer: l.peers, address: addressOf(inner)}
 	c.proxy = l.shares != nil && l.shares.Proxies.trusts(c.address)

@@ -100,7 +100,7 @@ func (s *Server) compile(routes []Route) ([]*route, error) {
 // parameters of several segments.
 func (rt *route) describedPath() string { return strings.Replace(rt.Path, "...}", "}", 1) }
 
-// readsBody tells whether the body says anything.
+// readsBody reports whether the operation reads the body's properties.
 func (rt *route) readsBody() bool { return rt.tools || rt.plan != nil && rt.plan.body != nil }
 
 // input gives an empty input. Those of queries are used again, for nobody holds

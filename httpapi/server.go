@@ -28,20 +28,20 @@ type Server struct {
 	exchanges sync.Pool
 	travels   sync.Pool // *travel
 	now       func() time.Time
-	// smallestBody is the least that any route takes, in bytes.
+	// smallestBody is the smallest limit on a body that a route has, in bytes.
 	smallestBody int
-	// signedPaths are how the paths of operations with signed bodies begin.
+	// signedPaths are the beginnings of the paths of operations with signed bodies.
 	signedPaths [][]byte
 	rates       *rateLimits // nil: there is no limit
 	pools       *pools      // nil for a node alone
 	tools       *toolbox    // nil when no route leads to them
 	description []byte
-	// draining says that connections end with the response in progress.
+	// draining is set when connections are to end after the response in progress.
 	draining atomic.Bool
 	budget   *budget
 	waits    *waitingShares
-	// onboarding and anonymous are rates by address of callers whom nobody knows,
-	// founders are those of known callers who make workspaces; nil: there is none.
+	// onboarding and anonymous limit unknown callers by address, and founders limits
+	// known callers that create workspaces. Each is nil if there is no such limit.
 	onboarding, founders, anonymous *rateLimits
 	known                           *known
 	rootHash                        [sha256.Size]byte

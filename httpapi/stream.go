@@ -44,13 +44,13 @@ type stream struct {
 
 var _ tracker.Listener = (*stream)(nil)
 
-// streams tells whether the request is for a stream.
+// streams reports whether the request is for a stream.
 func (x *exchange) streams() bool {
 	return x.route.Op.Streams && x.conn != nil && !x.ctx.IsHead() && acceptsStream(x.ctx.Request.Header.PeekAll(fasthttp.HeaderAccept))
 }
 
-// acceptsStream tells whether a stream is what the client likes best, of what there
-// is: by weight, else by what stands first.
+// acceptsStream reports whether the client prefers a stream to JSON: by weight, or by
+// order where the weights are equal.
 func acceptsStream(accept [][]byte) bool {
 	best, stream := 0, false
 	for _, line := range accept {
@@ -193,7 +193,7 @@ func (st *stream) End() {
 	st.source.Leave()
 	st.server.waits.leave(st.from)
 	st.server.forgetStream(st)
-	_ = st.conn.Close() // whoever listens comes again
+	_ = st.conn.Close() // the client connects again
 }
 
 func (s *Server) forgetStream(st ending) {

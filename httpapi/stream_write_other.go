@@ -4,5 +4,5 @@ package httpapi
 
 import "syscall"
 
-// writeNow leaves all to be written by who can wait.
+// writeNow writes nothing on this platform; the blocking writer sends everything.
 func writeNow(syscall.RawConn, []byte) (int, error) { return 0, nil }

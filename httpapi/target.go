@@ -90,8 +90,9 @@ func (t *target) add(segment []byte) targetProblem {
 	return targetFine
 }
 
-// splitAbsolute takes "http://host/path?query" apart; the path is nil when that is not
-// what it is. There may be no user's name in front of the host (RFC 9110, 4.2.4).
+// splitAbsolute splits "http://host/path?query" into host and path. The path is nil if
+// uri does not have this form. A user's name in front of the host is not allowed
+// (RFC 9110, 4.2.4).
 func splitAbsolute(uri []byte) (authority, path []byte) {
 	for _, scheme := range [...]string{"http://", "https://"} {
 		if len(uri) > len(scheme) && bytes.EqualFold(uri[:len(scheme)], []byte(scheme)) {
@@ -149,7 +150,7 @@ func unhex(c byte) byte {
 	return 255
 }
 
-// isText tells whether b is UTF-8 without NUL.
+// isText reports whether b is UTF-8 without NUL.
 func isText(b []byte) bool {
 	for i, c := range b {
 		if c >= utf8.RuneSelf {

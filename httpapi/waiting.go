@@ -7,7 +7,7 @@ import (
 
 // waitingShares counts the waiting requests and event streams of each address.
 type waitingShares struct {
-	limit   int // 0: there is none
+	limit   int // 0 is no limit
 	refused func(bound string)
 
 	mu sync.Mutex

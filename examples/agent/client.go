@@ -35,7 +35,7 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("%d %s: %s %s", r.Status, r.Code, r.Message, r.Hint)
 }
 
-// passing tells whether the same request may well succeed later: too many of them
+// passing reports whether the same request may well succeed later: too many of them
 // (429), or a node that is busy, starting or going (5xx).
 func (r *refusal) passing() bool {
 	return r.Status == http.StatusTooManyRequests || r.Status >= 500

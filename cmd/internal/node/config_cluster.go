@@ -209,7 +209,7 @@ func checkAddress(flag, address string) error {
 	return nil
 }
 
-// wildcard tells whether an address stands for all of the machine's.
+// wildcard reports whether an address stands for all of the machine's.
 func wildcard(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && (host == "" || net.ParseIP(host).IsUnspecified())
