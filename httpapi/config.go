@@ -42,6 +42,9 @@ type Config struct {
 	Version string
 	// PublicURL is where clients reach the service, for the API description.
 	PublicURL string
+	// ClientURL is where clients reach this very node, see ParseClientURL; other nodes
+	// tell those whose requests they forward. Empty: they tell none.
+	ClientURL string
 	Logger    *slog.Logger
 	// Registry takes the server's metrics; nil makes one of its own.
 	Registry *prometheus.Registry

@@ -306,6 +306,7 @@ func (t *travel) send(node string) bool {
 		return false
 	}
 	header.Del(fasthttp.HeaderDate) // the server sets its own
+	checkOwner(header)
 	s.metrics.forwarded("answered")
 	return true
 }

@@ -25,6 +25,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		s.release(x)
 		return
 	}
+	s.nameOwner(x)
 	if x.unread() || x.ends || x.conn != nil && x.conn.refusal != nil {
 		x.hangUp()
 	} else if s.draining.Load() {

@@ -183,6 +183,9 @@ func (d *describer) responses(rt *route) (doc, error) {
 			continue
 		}
 		headers := doc{"X-Request-Id": headerRef("X-Request-Id")}
+		if rt.workspaceAt >= 0 {
+			headers[headerOwner] = headerRef(headerOwner)
+		}
 		if hasETag(rt) {
 			headers["ETag"] = headerRef("ETag")
 		}

@@ -59,6 +59,9 @@ func headerText(description string) doc {
 func (dl *dialect) failureResponse(status string) doc {
 	media := bareMedia(dl.media)
 	headers := doc{"X-Request-Id": headerRef("X-Request-Id")}
+	if !dl.anywhere {
+		headers[headerOwner] = headerRef(headerOwner)
+	}
 	description := "Any other failure."
 	if n, err := strconv.Atoi(status); err == nil {
 		description = status + " " + http.StatusText(n)

@@ -79,7 +79,7 @@ func errorResponse(description string, narrower, headers doc) doc {
 	if narrower != nil {
 		schema = doc{"allOf": []doc{schema, {"type": "object", "properties": narrower}}}
 	}
-	all := doc{"X-Request-Id": headerRef("X-Request-Id")}
+	all := doc{"X-Request-Id": headerRef("X-Request-Id"), headerOwner: headerRef(headerOwner)}
 	maps.Copy(all, headers)
 	return doc{"description": description, "headers": all, "content": doc{"application/json": doc{"schema": schema}}}
 }
@@ -93,7 +93,11 @@ func commonHeaders() doc {
 		return header
 	}
 	return doc{
-		"X-Request-Id":            always(text("The request's id: the caller's own if that is valid, else a new one.")),
+		"X-Request-Id": always(text("The request's id: the caller's own if that is valid, else a new one.")),
+		headerOwner: doc{
+			"description": "On an answer that another node gave: where clients reach that node, the owner of the workspace, when it was told with --client-url.",
+			"schema":      doc{"type": "string", "maxLength": maxClientURL, "pattern": "^https?://[^/?#@]+$"},
+		},
 		"ETag":                    text("The version of the resource, for If-Match and If-None-Match."),
 		"Idempotency-Replayed":    text("true when this is the response to an earlier request with the same Idempotency-Key."),
 		"Cache-Control":           always(text("Who may cache the answer, and for how long.")),

@@ -20,7 +20,7 @@ func (d *describer) describeTools(operation doc) {
 		"required": true,
 		"content":  doc{"application/json": doc{"schema": doc{"$ref": "#/components/schemas/ToolMessage"}}},
 	}
-	headers := doc{"X-Request-Id": headerRef("X-Request-Id")}
+	headers := doc{"X-Request-Id": headerRef("X-Request-Id"), headerOwner: headerRef(headerOwner)}
 	responses := operation["responses"].(doc)
 	responses["202"] = doc{"description": http.StatusText(http.StatusAccepted), "headers": headers}
 	// What is wrong with a message is told as the protocol has it.

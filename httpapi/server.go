@@ -45,6 +45,8 @@ type Server struct {
 	onboarding, founders, anonymous *rateLimits
 	known                           *known
 	rootHash                        [sha256.Size]byte
+	// clientURL is Config.ClientURL without a slash at its end; empty: none.
+	clientURL []byte
 
 	mu        sync.Mutex
 	listeners []*listener
@@ -69,6 +71,11 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 		cfg: cfg, ids: newRequestIDs(), now: time.Now,
 		parked: map[*parked]struct{}{}, streams: map[ending]struct{}{},
 	}
+	clientURL, err := ParseClientURL(cfg.ClientURL)
+	if err != nil {
+		return nil, fmt.Errorf("httpapi: client URL %q: %w", cfg.ClientURL, err)
+	}
+	s.clientURL = []byte(clientURL)
 	s.exchanges.New = func() any { return new(exchange) }
 	s.travels.New = func() any { return new(travel) }
 	if cfg.Rate.Requests > 0 {

@@ -113,7 +113,7 @@ func (s *Server) listen(x *exchange, req *tracker.Request, in any) error {
 func (s *Server) detach(x *exchange, st ending, start func()) {
 	x.parked = true // there is nothing more to answer
 	x.route.observe(http.StatusOK, x.start)
-	head, conn := x.streamHead(), x.conn
+	head, conn := s.streamHead(x), x.conn
 	x.ctx.HijackSetNoResponse(true)
 	x.ctx.Hijack(func(net.Conn) {
 		// fasthttp closes the connection when this returns, or thinks so.
@@ -138,11 +138,19 @@ func (s *Server) detach(x *exchange, st ending, start func()) {
 
 // streamHead is the head of a stream's response. It has no length and no chunks: it
 // ends with the connection.
-func (x *exchange) streamHead() []byte {
+func (s *Server) streamHead(x *exchange) []byte {
 	b := append(make([]byte, 0, 256), "HTTP/1.1 200 OK\r\nDate: "...)
 	b = fasthttp.AppendHTTPDate(b, time.Now())
 	b = append(b, "\r\nContent-Type: "+eventStream+"\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nX-Accel-Buffering: no\r\nConnection: close\r\nX-Request-Id: "...)
-	return append(append(b, x.requestID()...), "\r\n\r\n"...)
+	b = append(b, x.requestID()...)
+	owner := x.ctx.Response.Header.Peek(headerOwner) // the node's that sends the stream, on its way through this one
+	if s.tellsOwner(x) {
+		owner = s.clientURL
+	}
+	if len(owner) > 0 {
+		b = append(append(b, "\r\n"+headerOwner+": "...), owner...)
+	}
+	return append(b, "\r\n\r\n"...)
 }
 
 // Send implements tracker.Listener.

@@ -52,10 +52,11 @@ func (c *peerConn) askStream(req *fasthttp.Request, res *fasthttp.Response, dead
 // relay passes on what another node streams.
 func (t *travel) relay(owner *peerConn) {
 	x := t.x
-	x.ctx.Response.Reset()
+	checkOwner(&x.ctx.Response.Header)
 	r := &relay{server: t.server, client: x.conn, owner: owner, from: t.from}
 	t.from = netip.Addr{} // it counts on
 	t.server.detach(x, r, func() { go r.pump() })
+	x.ctx.Response.Reset()
 }
 
 // pump runs until either side ends.

@@ -146,7 +146,7 @@ func (l *localCluster) start(i int, token, key string) error {
 		seeds = append(seeds, l.address("gossip", j))
 	}
 	n.cmd = exec.Command(l.program, "serve", "--node-name", n.name, "--data", filepath.Join(l.dir, n.name),
-		"--http", n.http, "--metrics", l.address("metrics", i), "--peer", l.address("peer", i), "--gossip", l.address("gossip", i),
+		"--http", n.http, "--client-url", "http://"+n.http, "--metrics", l.address("metrics", i), "--peer", l.address("peer", i), "--gossip", l.address("gossip", i),
 		"--join", strings.Join(seeds, ","), "--bootstrap-expect", strconv.Itoa(l.nodes), "--root-token-file", token, "--gossip-key-file", key)
 	for _, v := range os.Environ() { // settings of the shell's would be the same for all
 		if !strings.HasPrefix(v, "SWITCHYARD_") {

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,6 +21,8 @@ type client struct {
 	base, workspace string
 	token           string // of the workspace; opens the claim queue
 	http            *http.Client
+	nodes           []string               // URLs that may be sent tokens, beside base
+	owner           atomic.Pointer[string] // one of nodes: that of the workspace's owner; nil: not known
 }
 
 // refusal is an answer that says no. Its body is the same for every one of them.
@@ -41,9 +44,9 @@ func (r *refusal) passing() bool {
 	return r.Status == http.StatusTooManyRequests || r.Status >= 500
 }
 
-// path is the address of something about sessions.
+// path is the path of something about sessions.
 func (c *client) path(rest string) string {
-	return c.base + "/workspaces/" + c.workspace + "/agent/sessions/" + rest
+	return "/workspaces/" + c.workspace + "/agent/sessions/" + rest
 }
 
 // The pauses between two tries, unless the service asks for longer.
@@ -55,14 +58,18 @@ const (
 // do sends a POST and reads its answer into out. What may pass is tried again until
 // ctx ends, under the same Idempotency-Key: whether the service has carried it out
 // already or not, it is carried out once, and the answer is that one's.
-func (c *client) do(ctx context.Context, token, url string, body, out any) error {
+func (c *client) do(ctx context.Context, token, path string, body, out any) error {
 	raw, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("encode a request: %w", err)
 	}
 	key, wait := rand.Text(), firstPause
 	for {
-		told, err := c.once(ctx, token, url, key, raw, out)
+		asked := c.address()
+		told, err := c.once(ctx, token, asked+path, key, raw, out)
+		if err != nil || told != nil && told.passing() {
+			c.forget(asked) // another node may do better
+		}
 		switch {
 		case told != nil && !told.passing():
 			return told
@@ -97,6 +104,7 @@ func (c *client) once(ctx context.Context, token, url, key string, body []byte, 
 		return nil, err
 	}
 	defer func() { _ = res.Body.Close() }()
+	c.learn(res.Header.Get(ownerHeader))
 	answer, err := io.ReadAll(io.LimitReader(res.Body, 16<<20))
 	if err != nil {
 		return nil, err
@@ -163,8 +171,8 @@ var errLost = errors.New("the session is no longer ours")
 // call is do in the lane. Four answers mean that there is nothing left to do here:
 // the lease ran out and somebody else may have the session (409), the session is
 // over (401), or it can't be found (404, 410).
-func (l *lane) call(ctx context.Context, address string, body, out any) error {
-	err := l.do(ctx, l.LaneToken, address, body, out)
+func (l *lane) call(ctx context.Context, path string, body, out any) error {
+	err := l.do(ctx, l.LaneToken, path, body, out)
 	var told *refusal
 	if errors.As(err, &told) {
 		switch told.Status {

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,4 +97,104 @@ func TestKeep_RenewsFirst(t *testing.T) {
 			t.Errorf("%d requests in %s, and the cause is %v", service.asked, took, context.Cause(ctx))
 		}
 	})
+}
+
+// elsewhere is a client of two nodes, the second of which is named as the owner, and
+// the numbers of requests with a token that they were sent.
+func elsewhere(t *testing.T, named func(owner string) string, ownerSays int) (c *client, entry, owner *atomic.Int64) {
+	t.Helper()
+	entry, owner = new(atomic.Int64), new(atomic.Int64)
+	second := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "Bearer t" {
+			owner.Add(1)
+		}
+		w.WriteHeader(ownerSays)
+		_, _ = w.Write([]byte(`{}`))
+	}))
+	t.Cleanup(second.Close)
+	first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		entry.Add(1)
+		w.Header().Set(ownerHeader, named(second.URL))
+		_, _ = w.Write([]byte(`{}`))
+	}))
+	t.Cleanup(first.Close)
+	return &client{base: first.URL, workspace: "w", http: first.Client(), nodes: []string{first.URL, second.URL}}, entry, owner
+}
+
+func TestOwner_IsAskedDirectly(t *testing.T) {
+	t.Parallel()
+	c, entry, owner := elsewhere(t, func(url string) string { return url }, 200)
+	for range 3 {
+		if err := c.do(t.Context(), "t", c.path("claim"), nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if entry.Load() != 1 || owner.Load() != 2 {
+		t.Errorf("%d requests at the address given and %d at the owner", entry.Load(), owner.Load())
+	}
+}
+
+// An owner that can't serve is left, with the same request.
+func TestOwner_IsLeftWhenItFails(t *testing.T) {
+	t.Parallel()
+	c, entry, owner := elsewhere(t, func(url string) string { return url }, 503)
+	for range 2 {
+		if err := c.do(t.Context(), "t", c.path("claim"), nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if entry.Load() != 2 || owner.Load() != 1 {
+		t.Errorf("%d requests at the address given and %d at the owner", entry.Load(), owner.Load())
+	}
+	// So is one that is gone.
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	c.nodes = append(c.nodes, gone.URL)
+	c.learn(gone.URL)
+	if err := c.do(t.Context(), "t", c.path("claim"), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A token is sent to no URL but those given, whatever an answer names.
+func TestOwner_OfNoGivenURLIsNotAsked(t *testing.T) {
+	t.Parallel()
+	for name, named := range map[string]func(string) string{
+		"another scheme": func(url string) string { return "https" + strings.TrimPrefix(url, "http") },
+		"another host":   func(string) string { return "http://attacker.example" },
+		"more behind it": func(url string) string { return url + "@attacker.example" },
+		"nothing":        func(string) string { return "" },
+	} {
+		c, entry, owner := elsewhere(t, named, 200)
+		for range 2 {
+			if err := c.do(t.Context(), "t", c.path("claim"), nil, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if entry.Load() != 2 || owner.Load() != 0 {
+			t.Errorf("%s: %d requests at the address given and %d at the owner", name, entry.Load(), owner.Load())
+		}
+	}
+	c, entry, owner := elsewhere(t, func(url string) string { return url }, 200)
+	c.nodes = nil // as without -nodes
+	for range 2 {
+		if err := c.do(t.Context(), "t", c.path("claim"), nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if entry.Load() != 2 || owner.Load() != 0 {
+		t.Errorf("without -nodes: %d requests at the address given and %d at the owner", entry.Load(), owner.Load())
+	}
+}
+
+func TestParseNodes(t *testing.T) {
+	t.Parallel()
+	if nodes, err := parseNodes("http://a:1, https://b/,"); err != nil || !slices.Equal(nodes, []string{"http://a:1", "https://b"}) {
+		t.Errorf("%q, %v", nodes, err)
+	}
+	for _, text := range []string{"a:1", "ftp://a", "http://a/path", "http://user@a"} {
+		if _, err := parseNodes(text); err == nil {
+			t.Errorf("%q is taken", text)
+		}
+	}
 }

@@ -7,7 +7,8 @@
 // stop (SIGTERM, SIGINT) it claims nothing more, finishes what it is at if that
 // takes no longer than -grace, and else hands it back.
 //
-// client.go knows how to repeat a request safely and what may be done in a session.
+// client.go knows how to repeat a request safely and what may be done in a session;
+// owner.go knows which node of a cluster to ask.
 // Everything is the standard library. docs/agents.md is the tour.
 package main
 
@@ -37,6 +38,7 @@ func main() {
 	a := &agent{client: &client{http: &http.Client{Timeout: 45 * time.Second}}}
 	flag.StringVar(&a.base, "url", os.Getenv("SWITCHYARD_URL"), "where Switchyard is (SWITCHYARD_URL)")
 	flag.StringVar(&a.workspace, "workspace", os.Getenv("SWITCHYARD_WORKSPACE"), "id of the workspace (SWITCHYARD_WORKSPACE)")
+	nodes := flag.String("nodes", os.Getenv("SWITCHYARD_NODES"), "URLs of the cluster's nodes, separated by commas, to ask the workspace's owner directly (SWITCHYARD_NODES)")
 	flag.DurationVar(&a.lease, "lease", 30*time.Second, "how long a session is kept without a sign of life, 10s to 1h")
 	flag.DurationVar(&a.grace, "grace", 20*time.Second, "how long a shutdown waits for the work at hand")
 	flag.DurationVar(&a.step, "step", time.Second, "how long a step of the pretended work takes")
@@ -44,6 +46,10 @@ func main() {
 	flag.Parse()
 	// Not a flag: everybody on the machine sees those.
 	a.token = os.Getenv("SWITCHYARD_TOKEN")
+	var err error
+	if a.nodes, err = parseNodes(*nodes); err != nil {
+		log.Fatal(err)
+	}
 	a.base = strings.TrimSuffix(a.base, "/")
 	if a.base == "" || a.workspace == "" || a.token == "" {
 		log.Fatal("need -url, -workspace, and SWITCHYARD_TOKEN in the environment")

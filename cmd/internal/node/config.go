@@ -65,6 +65,9 @@ type Config struct {
 	OpenOnboarding bool
 	// PublicURL is how clients reach the service; empty means the HTTP address.
 	PublicURL string
+	// ClientURL is how clients reach this very node; answers that other nodes forward
+	// name it (Decision 90). Empty: they name none.
+	ClientURL string
 	// SMSSecret and VCSSecret are what the calls of providers are signed with that name
 	// no workspace; empty turns their endpoints off. All nodes need the same.
 	SMSSecret, VCSSecret string

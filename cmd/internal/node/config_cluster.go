@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"switchyard/httpapi"
 )
 
 // Ports of nodes that have others beside them, where the flags name none. A --join
@@ -78,6 +80,9 @@ func (c Config) validateCluster() error {
 	if err := c.validateAdvertise(); err != nil {
 		return err
 	}
+	if _, err := httpapi.ParseClientURL(c.ClientURL); err != nil {
+		return fmt.Errorf("--client-url %q: %w", c.ClientURL, err)
+	}
 	if c.ReplaceAfter != 0 && (c.ReplaceAfter < time.Second || c.ReplaceAfter > 30*24*time.Hour) {
 		return fmt.Errorf("--replace-after %s: must be from 1s to 720h", c.ReplaceAfter)
 	}
@@ -92,7 +97,7 @@ func (c Config) validateAlone() error {
 		given bool
 	}{
 		{"--cluster-cert", c.ClusterCert != ""}, {"--cluster-key", c.ClusterKey != ""}, {"--cluster-ca", c.ClusterCA != ""},
-		{"--gossip-key", c.GossipKey != ""}, {"--gossip-key-file", c.GossipKeyFile != ""}, {"--insecure-cluster", c.InsecureCluster},
+		{"--gossip-key", c.GossipKey != ""}, {"--gossip-key-file", c.GossipKeyFile != ""}, {"--insecure-cluster", c.InsecureCluster}, {"--client-url", c.ClientURL != ""},
 	} {
 		if s.given {
 			return fmt.Errorf("%s is for nodes that have others beside them, and this one would stay alone: give --peer and --gossip, or --join", s.flag)

@@ -67,6 +67,9 @@ func TestConfig_OfTheCluster(t *testing.T) {
 		{"expecting from nowhere", func(c *Config) { c.BootstrapExpect = 3 }, []string{"--bootstrap-expect needs --join"}},
 		{"expecting less than one", func(c *Config) { c.Join, c.BootstrapExpect = []string{"a"}, -1 }, []string{"--bootstrap-expect -1"}},
 
+		{"client URL", func(c *Config) { c.ClientURL = "https://node-1.example:8443" }, nil},
+		{"client URL with a path", func(c *Config) { c.ClientURL = "https://node-1.example/api" }, []string{"--client-url", "nothing behind the port"}},
+		{"client URL of a node alone", func(c *Config) { c.Peer, c.Gossip, c.ClientURL = "", "", "http://node-1:8080" }, []string{"--client-url is for nodes that have others"}},
 		{"zone", func(c *Config) { c.Zone = "eu-1.a" }, nil},
 		{"zone with a blank", func(c *Config) { c.Zone = "eu 1" }, []string{"--zone"}},
 		{"name with a slash", func(c *Config) { c.Name = "a/b" }, []string{"--node-name"}},

@@ -104,6 +104,7 @@ func (n *Node) start() (err error) {
 		Ready:          n.Ready,
 		Version:        cfg.Version,
 		PublicURL:      cfg.PublicURL,
+		ClientURL:      cfg.ClientURL,
 		RequestTimeout: cfg.RequestTimeout,
 		Rate:           cfg.Rate,
 		Limits:         limits,
