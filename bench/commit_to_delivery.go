@@ -31,7 +31,7 @@ var commitToDelivery = scenario{
 		l := load{
 			dial: r.world.dial, connections: connections, rate: rate, lasts: r.Warmup + r.Duration, most: int64(len(t.of)), status: s.status,
 			requests: func(c int) func() []byte { return t.creates(r.world, c) },
-			answered: t.answered,
+			answered: t.answered, progress: r.telling(s.name, connections),
 		}
 		measured := t.now() + int64(r.Warmup)
 		made := l.run(ctx)

@@ -39,6 +39,9 @@ type Config struct {
 	// Dir holds the data of the node that is started and of the Pebble baseline, both
 	// on one disk, and is left empty.
 	Dir string
+	// Progress, when it is not nil, is told about once a second how far the run is, and
+	// must not keep it waiting.
+	Progress func(Progress)
 	// StartNode starts a node with empty data in its own process.
 	StartNode func(ctx context.Context, dir string) (*Process, error)
 	// StartEmpty starts a process that runs ServeEmpty; nil leaves that limit out.

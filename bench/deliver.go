@@ -44,7 +44,7 @@ func (r *run) deliveries(ctx context.Context, s *scenario, h *hooks, connections
 	l := load{
 		dial: r.world.dial, connections: connections, lasts: min(backlogWithin, r.Duration), most: backlog, status: s.status,
 		requests: func(c int) func() []byte { return creates(r.world, []workspace{r.world.hooked}, c) },
-		answered: func(int, []byte) { created.Add(1) },
+		answered: func(int, []byte) { created.Add(1) }, progress: r.telling(s.name, connections),
 	}
 	began, before := time.Now(), h.receiver.took.Load()
 	made := l.run(ctx)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -30,8 +31,13 @@ type load struct {
 	requests func(connection int) func() []byte
 	// talks stands in for status and requests.
 	talks func(connection int) talk
+	// progress, when it is not nil, is called once a second and at the end, from one
+	// goroutine.
+	progress func(Progress)
 	// answered sees every good answer's body, from the connection's goroutine.
 	answered func(connection int, body []byte)
+
+	answers, faults atomic.Int64 // so far, for progress
 }
 
 // sample is what a measurement found.
@@ -42,6 +48,37 @@ type sample struct {
 	fault    string                  // the first of them
 	elapsed  time.Duration
 	late     *hdrhistogram.Histogram // of what was sent in time and answered after it
+	// timeline counts the requests of equal parts of the measured time, each step long;
+	// empty for a load without a set time.
+	timeline []int64
+	step     time.Duration
+}
+
+// maxTimeline is the most parts that a measured time is divided into, and minStep how
+// long each lasts at least.
+const (
+	maxTimeline = 60
+	minStep     = 100 * time.Millisecond
+)
+
+// newSample makes one for a measurement that lasts so long; 0: as long as it takes.
+func newSample(lasts time.Duration) *sample {
+	s := &sample{latency: newHistogram(), late: newHistogram()}
+	if lasts > 0 {
+		s.step = max(lasts/maxTimeline, min(minStep, lasts))
+		s.timeline = make([]int64, lasts/s.step)
+	}
+	return s
+}
+
+// count notes a good answer, so long after the measured time began.
+func (s *sample) count(at time.Duration) {
+	s.requests++
+	if s.step > 0 {
+		if i := int(at / s.step); i < len(s.timeline) { // what is left of the last part is not plotted
+			s.timeline[i]++
+		}
+	}
 }
 
 func (s *sample) rate() float64 {
@@ -76,15 +113,21 @@ func (l *load) run(ctx context.Context) *sample {
 		p.end = start.Add(time.Hour)
 	}
 	parts := make([]*sample, l.connections)
+	stop := l.report(start)
+	defer stop()
 	var all sync.WaitGroup
 	for i := range parts {
 		all.Go(func() { parts[i] = l.connection(ctx, i, p) })
 	}
 	all.Wait()
-	total := &sample{latency: newHistogram(), late: newHistogram(), elapsed: time.Since(start) - l.warmup}
+	total := newSample(l.lasts)
+	total.elapsed = time.Since(start) - l.warmup
 	for _, s := range parts {
 		total.latency.Merge(s.latency)
 		total.requests += s.requests
+		for i, n := range s.timeline {
+			total.timeline[i] += n
+		}
 		total.errors += s.errors
 		total.late.Merge(s.late)
 		if total.fault == "" {
@@ -97,6 +140,7 @@ func (l *load) run(ctx context.Context) *sample {
 		total.elapsed = min(total.elapsed, l.lasts)
 	default: // no answer came in time, and late ones are a rate too
 		total.requests, total.latency = total.late.TotalCount(), total.late
+		total.timeline, total.step = nil, 0
 	}
 	if err := ctx.Err(); err != nil && total.fault == "" {
 		total.errors, total.fault = total.errors+1, err.Error()
@@ -106,7 +150,7 @@ func (l *load) run(ctx context.Context) *sample {
 
 // connection does one connection's share.
 func (l *load) connection(ctx context.Context, index int, p *pacer) *sample {
-	s := &sample{latency: newHistogram(), late: newHistogram()}
+	s := newSample(l.lasts)
 	t := l.talk(index)
 	d := l.dial()
 	defer d.close()
@@ -137,6 +181,7 @@ func (l *load) connection(ctx context.Context, index int, p *pacer) *sample {
 		if err != nil {
 			failed++
 			s.errors++
+			l.faults.Add(1)
 			if s.fault == "" {
 				s.fault = err.Error()
 			}
@@ -144,6 +189,7 @@ func (l *load) connection(ctx context.Context, index int, p *pacer) *sample {
 			continue
 		}
 		failed = 0
+		l.answers.Add(1)
 		from := sent
 		if l.rate > 0 {
 			from = began(due, asked, sent)
@@ -156,7 +202,7 @@ func (l *load) connection(ctx context.Context, index int, p *pacer) *sample {
 			_ = s.late.RecordValue(took)
 			continue
 		}
-		s.requests++
+		s.count(now.Sub(measured))
 		_ = s.latency.RecordValue(took)
 	}
 	return s

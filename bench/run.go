@@ -26,11 +26,22 @@ func Run(ctx context.Context, cfg Config, out io.Writer) (report Report, err err
 	if err := r.start(ctx); err != nil {
 		return r.report, err
 	}
+	wanted := func(i int, s *scenario) bool {
+		return (len(cfg.Scenarios) == 0 || slices.Contains(cfg.Scenarios, s.name)) && (i == 0 || s.alone == nil)
+	}
+	for i := range cfg.Connections {
+		for j := range scenarios {
+			if wanted(i, &scenarios[j]) {
+				r.steps++
+			}
+		}
+	}
 	for i, n := range cfg.Connections {
 		for _, s := range scenarios {
-			if len(cfg.Scenarios) > 0 && !slices.Contains(cfg.Scenarios, s.name) || i > 0 && s.alone != nil {
+			if !wanted(i, &s) {
 				continue
 			}
+			r.step++
 			err := r.scenario(ctx, s, n)
 			var refused *refusal
 			if cfg.URL != "" && errors.As(err, &refused) { // it was not started for this
@@ -56,6 +67,13 @@ type run struct {
 	node   *Process
 	empty  *Process
 	world  *world
+	// step of steps is under way: a scenario at a number of connections.
+	step, steps int
+}
+
+// telling tells of a load's progress under a name.
+func (r *run) telling(name string, connections int) func(Progress) {
+	return progressOf(r.Progress, r.step, r.steps, fmt.Sprintf("%s, %d connections", name, connections))
 }
 
 // settle is how long a started node is left alone before its memory is read.
@@ -76,8 +94,11 @@ func (r *run) start(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	r.world, err = onboard(ctx, r.node.URL, r.Token, r.Workspaces)
-	return err
+	if r.world, err = onboard(ctx, r.node.URL, r.Token, r.Workspaces); err != nil {
+		return err
+	}
+	r.world.filling = func() func(Progress) { return progressOf(r.Progress, r.step, r.steps, "filling a workspace") }
+	return nil
 }
 
 func (r *run) stop() error {
@@ -172,6 +193,7 @@ func (r *run) alone(ctx context.Context, s *scenario, l *load) error {
 // measure runs a load and adds its result to the report. The result stays valid
 // for changes until the next.
 func (r *run) measure(ctx context.Context, name, about string, l *load) *Result {
+	l.progress = r.telling(name, l.connections)
 	return r.add(newResult(name, about, l.connections, l.rate, l.run(ctx)))
 }
 

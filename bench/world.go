@@ -31,6 +31,8 @@ type world struct {
 	work   map[string][]string // issues that sessions are about, by workspace
 	agents atomic.Int64        // how many have been named
 	polled []string            // the paths of polls
+	// filling gives what tells of a fill's progress.
+	filling func() func(Progress)
 	// streams counts the streams of texts that each connection has begun.
 	streams struct {
 		sync.Mutex
@@ -53,7 +55,7 @@ func onboard(ctx context.Context, base, token string, many int) (*world, error) 
 	if err != nil {
 		return nil, err
 	}
-	w := &world{dial: dial, host: host}
+	w := &world{dial: dial, host: host, filling: func() func(Progress) { return nil }}
 	run := rand.Uint32() // tells this run's slugs from those of others
 	d := dial()
 	defer d.close()
@@ -130,6 +132,7 @@ func (w *world) fillOne(ctx context.Context, in workspace, issues int, made func
 			}
 		},
 	}
+	l.progress = w.filling()
 	if s := l.run(ctx); s.errors > 0 {
 		return fmt.Errorf("bench: fill a workspace: %d errors, the first: %s", s.errors, s.fault)
 	}

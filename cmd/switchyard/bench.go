@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -46,6 +47,7 @@ func (b benchRunCmd) Run() error {
 		URL: b.URL, MetricsURL: b.MetricsURL, Connections: b.Connections, Workspaces: b.Workspaces, Issues: b.Issues,
 		Warmup: b.Warmup, Duration: b.Duration, Rate: b.Rate, OpenShare: b.OpenShare, Waiting: b.Waiting, Scenarios: b.Scenario, Dir: b.Dir,
 		StartNode: starter.StartNode, StartEmpty: starter.StartEmpty,
+		Progress: showProgress(),
 	}
 	if cfg.Token, err = rootToken(b.TokenFile); err != nil {
 		return err
@@ -54,21 +56,25 @@ func (b benchRunCmd) Run() error {
 	if err != nil {
 		return err
 	}
-	if b.JSON != "" {
-		if err := writeReport(b.JSON, &report); err != nil {
-			return err
-		}
-	}
-	return report.Err()
+	return writeReports(&report, b.JSON)
 }
 
-func writeReport(path string, report *bench.Report) (err error) {
+// writeReports writes the forms of a report that have a file, and gives what is wrong
+// with its figures.
+func writeReports(report *bench.Report, asJSON string) error {
+	return errors.Join(writeReport(asJSON, report.WriteJSON), report.Err())
+}
+
+func writeReport(path string, write func(io.Writer) error) (err error) {
+	if path == "" {
+		return nil
+	}
 	f, err := os.Create(path)
 	if err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	return report.WriteJSON(f)
+	return write(f)
 }
 
 type benchCompareCmd struct {
