@@ -66,6 +66,8 @@ type Process struct {
 	RSS func() int64
 	// CPU reads the processor time it has used; nil or 0 when that can't be known.
 	CPU func() time.Duration
+	// PID of the process; 0 when it is not of this machine.
+	PID int
 	// Stop ends the process and removes what it left.
 	Stop func() error
 }

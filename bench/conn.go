@@ -18,6 +18,7 @@ type connection struct {
 	addr    string
 	c       net.Conn
 	buf     []byte
+	head    int       // length of the last answer's head, which begins buf
 	renewed time.Time // when the deadline was last moved
 }
 
@@ -90,6 +91,7 @@ func (c *connection) answer() (int, []byte, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	c.head = head
 	whole := head + length
 	if whole > len(c.buf) {
 		c.buf = append(make([]byte, 0, whole), c.buf[:have]...)[:whole]

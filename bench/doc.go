@@ -14,6 +14,9 @@
 // a stall is felt by all who would have come during it. Webhooks are received within
 // the generator's process, whose clock then times both ends of a delivery.
 //
+// A scale run measures clusters instead of a node, each node held to a share of a core
+// by a cgroup, so that one machine shows what several would.
+//
 // Every goroutine belongs to the call that started it and ends before that call
 // returns; processes it starts end with Run.
 package bench

@@ -81,7 +81,7 @@ func start(ctx context.Context, base, ready, data, path string, args ...string) 
 		close(gone)
 	}()
 	p := &Process{
-		URL: base,
+		URL: base, PID: cmd.Process.Pid,
 		RSS: func() int64 { return residentBytes(cmd.Process.Pid) }, CPU: func() time.Duration { return processorTime(cmd.Process.Pid) },
 	}
 	p.Stop = sync.OnceValue(func() error {

@@ -31,6 +31,8 @@ type Report struct {
 	Text    TextStatistics `json:"text"`
 	Results []Result       `json:"results"`
 	Figures []Figure       `json:"figures,omitempty"`
+	// Scale is there in reports of RunScale.
+	Scale *Scale `json:"scale,omitempty"`
 }
 
 // Figure is what a scenario found that is no rate.
@@ -81,6 +83,11 @@ type Result struct {
 	P99  float64 `json:"p99"`
 	P999 float64 `json:"p999"`
 	Max  float64 `json:"max"`
+	// Timeline has the rates of equal parts of the measured time, each TimelineStep
+	// seconds long, and Distribution the latencies at plottedPercentiles.
+	Timeline     []float64 `json:"timeline,omitempty"`
+	TimelineStep float64   `json:"timelineStep,omitempty"`
+	Distribution []float64 `json:"distribution,omitempty"`
 	// Limit names the result this one is judged by; Ratio is the share of its rate
 	// that was reached, Target the share that should be.
 	Limit  string  `json:"limit,omitempty"`
@@ -90,6 +97,15 @@ type Result struct {
 	// where that is said in figures of their own.
 	RateTarget float64 `json:"rateTarget,omitempty"`
 	P50Target  float64 `json:"p50Target,omitempty"`
+	// Nodes is the size of the cluster in a scale run, and Straight says that clients
+	// asked the owner of their workspace. NodeMicros is what a request took of all
+	// nodes' processors, in microseconds, CapUsed the part of their caps that the nodes
+	// used, and ClientCores the cores that the clients did.
+	Nodes       int     `json:"nodes,omitempty"`
+	Straight    bool    `json:"straight,omitempty"`
+	NodeMicros  float64 `json:"nodeMicros,omitempty"`
+	CapUsed     float64 `json:"capUsed,omitempty"`
+	ClientCores float64 `json:"clientCores,omitempty"`
 }
 
 // Targets of a started node.
@@ -118,16 +134,42 @@ func (r *Result) load() string {
 }
 
 func (r *Result) same(o *Result) bool {
-	return r.Scenario == o.Scenario && r.Connections == o.Connections && (r.Offered > 0) == (o.Offered > 0)
+	return r.Scenario == o.Scenario && r.Connections == o.Connections && (r.Offered > 0) == (o.Offered > 0) && r.Nodes == o.Nodes && r.Straight == o.Straight
 }
 
 func newResult(name, about string, connections int, offered float64, s *sample) Result {
 	at := func(quantile float64) float64 { return float64(s.latency.ValueAtQuantile(quantile)) / 1000 }
-	return Result{
+	one := Result{
 		Scenario: name, About: about, Connections: connections, Offered: offered,
 		Requests: s.requests, Errors: s.errors, Fault: s.fault, Rate: math.Round(s.rate()*10) / 10,
 		P50: at(50), P99: at(99), P999: at(99.9), Max: float64(s.latency.Max()) / 1000,
 	}
+	if s.requests > 0 {
+		one.TimelineStep = s.step.Seconds()
+		for _, n := range s.timeline {
+			one.Timeline = append(one.Timeline, math.Round(float64(n)/one.TimelineStep*10)/10)
+		}
+		for _, percentile := range plottedPercentiles {
+			one.Distribution = append(one.Distribution, at(percentile))
+		}
+	}
+	return one
+}
+
+// plottedPercentiles are those that a result keeps the latency of, for plots.
+var plottedPercentiles = [...]float64{50, 60, 70, 80, 90, 95, 98, 99, 99.5, 99.8, 99.9, 99.95, 99.98, 99.99}
+
+// target is what a closed result should reach, as the tables show it.
+func (r *Result) target() string {
+	switch {
+	case r.RateTarget > 0:
+		return fmt.Sprintf("%.0f/s", r.RateTarget)
+	case r.P50Target > 0:
+		return fmt.Sprintf("p50 < %g", r.P50Target)
+	case r.Target > 0 && r.Offered == 0:
+		return fmt.Sprintf("%.2f", r.Target)
+	}
+	return ""
 }
 
 // judge fills in the ratios of the closed results to their limits.
@@ -168,28 +210,23 @@ func (r *Report) Err() error {
 
 // Print writes the report as a table.
 func (r *Report) Print(out io.Writer) error {
+	if r.Scale != nil {
+		return r.printScale(out)
+	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	_, _ = fmt.Fprintf(w, "scenario\tconnections\tload\trate/s\tp50 ms\tp99 ms\terrors\tof its limit\ttarget\t\n")
 	for i := range r.Results {
 		one := &r.Results[i]
-		ratio, target := "", ""
+		ratio := ""
 		if one.Ratio > 0 {
 			ratio = fmt.Sprintf("%.2f", one.Ratio)
-		}
-		switch {
-		case one.RateTarget > 0:
-			target = fmt.Sprintf("%.0f/s", one.RateTarget)
-		case one.P50Target > 0:
-			target = fmt.Sprintf("p50 < %g", one.P50Target)
-		case one.Target > 0 && one.Offered == 0:
-			target = fmt.Sprintf("%.2f", one.Target)
 		}
 		rate := fmt.Sprintf("%.0f", one.Rate)
 		if !one.Valid() {
 			rate, ratio = "not valid", ""
 		}
 		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t\n",
-			one.Scenario, one.Connections, one.load(), rate, one.millis(one.P50), one.millis(one.P99), one.Errors, ratio, target)
+			one.Scenario, one.Connections, one.load(), rate, one.millis(one.P50), one.millis(one.P99), one.Errors, ratio, one.target())
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("bench: print: %w", err)

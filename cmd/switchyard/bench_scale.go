@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"switchyard/bench"
+)
+
+type benchScaleCmd struct {
+	Nodes       []int         `help:"Numbers of nodes, one cluster after another." default:"1,3,6,9"`
+	Share       float64       `help:"Part of a core that each node is held to." default:"0.1"`
+	Connections int           `help:"Clients for each node, each in a workspace of its own." default:"48"`
+	Shards      int           `help:"Shards of each cluster." default:"18"`
+	Issues      int           `help:"Issues in each workspace before it is measured." default:"32"`
+	Warmup      time.Duration `help:"Time before each measurement." default:"2s"`
+	Duration    time.Duration `help:"Time of each measurement." default:"10s"`
+	Dir         string        `help:"Where the data of the run is kept while it lasts." default:"." placeholder:"DIR"`
+	JSON        string        `name:"json" help:"Write the report here." placeholder:"FILE"`
+}
+
+func (b benchScaleCmd) Run() error {
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer cancel()
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	report, err := bench.RunScale(ctx, bench.ScaleConfig{
+		Sizes: b.Nodes, Share: b.Share, Connections: b.Connections, Shards: b.Shards, Issues: b.Issues,
+		Warmup: b.Warmup, Duration: b.Duration, Dir: b.Dir, StartCluster: bench.Binary{Path: self}.StartCluster,
+		Progress: showProgress(),
+	}, os.Stdout)
+	if err != nil {
+		return err
+	}
+	return writeReports(&report, b.JSON)
+}
