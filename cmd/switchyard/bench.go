@@ -34,6 +34,7 @@ type benchRunCmd struct {
 	Scenario    []string      `help:"Scenarios by name; all when not given." placeholder:"NAME"`
 	Dir         string        `help:"Where the data of the run is kept while it lasts." default:"." placeholder:"DIR"`
 	JSON        string        `name:"json" help:"Write the report here." placeholder:"FILE"`
+	HTML        string        `name:"html" help:"Write the report here as a page with plots." placeholder:"FILE"`
 }
 
 func (b benchRunCmd) Run() error {
@@ -57,13 +58,13 @@ func (b benchRunCmd) Run() error {
 	if err != nil {
 		return err
 	}
-	return writeReports(&report, b.JSON)
+	return writeReports(&report, b.JSON, b.HTML)
 }
 
 // writeReports writes the forms of a report that have a file, and gives what is wrong
 // with its figures.
-func writeReports(report *bench.Report, asJSON string) error {
-	return errors.Join(writeReport(asJSON, report.WriteJSON), report.Err())
+func writeReports(report *bench.Report, asJSON, asHTML string) error {
+	return errors.Join(writeReport(asJSON, report.WriteJSON), writeReport(asHTML, report.WriteHTML), report.Err())
 }
 
 func writeReport(path string, write func(io.Writer) error) (err error) {

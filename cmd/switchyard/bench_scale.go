@@ -21,6 +21,7 @@ type benchScaleCmd struct {
 	Duration    time.Duration `help:"Time of each measurement." default:"10s"`
 	Dir         string        `help:"Where the data of the run is kept while it lasts." default:"." placeholder:"DIR"`
 	JSON        string        `name:"json" help:"Write the report here." placeholder:"FILE"`
+	HTML        string        `name:"html" help:"Write the report here as a page with plots." placeholder:"FILE"`
 }
 
 func (b benchScaleCmd) Run() error {
@@ -38,5 +39,5 @@ func (b benchScaleCmd) Run() error {
 	if err != nil {
 		return err
 	}
-	return writeReports(&report, b.JSON)
+	return writeReports(&report, b.JSON, b.HTML)
 }

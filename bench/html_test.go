@@ -1,0 +1,111 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+// measured is a valid result with plots.
+func measured(scenario string, connections int, rate float64) Result {
+	s := newSample(4 * time.Second)
+	for i := range 4000 {
+		s.count(time.Duration(i) * time.Millisecond)
+		_ = s.latency.RecordValue(int64(100 + i))
+	}
+	s.elapsed = time.Duration(float64(s.requests) / rate * float64(time.Second))
+	return newResult(scenario, "what it does", connections, 0, s)
+}
+
+func TestHTML_StandsAloneAndShowsEverything(t *testing.T) {
+	t.Parallel()
+	get := measured("get", 16, 6000)
+	get.Limit, get.Target = emptyLimit, 0.5
+	r := Report{Seconds: 4, Results: []Result{
+		get, measured(emptyLimit, 16, 10_000), measured("create <script>", 64, 1234),
+		{Scenario: "poll", Connections: 16, Errors: 3, Fault: "status 503 & <b>more</b>"},
+	}, Figures: []Figure{{Scenario: "waiting", About: "polls wait", Value: 12, Unit: "MB"}}}
+	r.judge()
+	text := written(t, &r)
+	for _, want := range []string{"<b>0.60</b>", "target 0.50 met", "create &lt;script&gt;", "not valid", "status 503 &amp; &lt;b&gt;more", "waiting: polls wait: 12.00 MB", "1,234", "p99.99", "requests a second"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	for _, outside := range []string{"<script", "http://", "https://", "<link", "<img", "@import", "url("} {
+		if strings.Contains(text, outside) {
+			t.Errorf("the page has %q", outside)
+		}
+	}
+	if plots := strings.Count(text, `role="img"`); plots != 6 {
+		t.Errorf("%d plots of three results", plots)
+	}
+}
+
+func TestHTML_OfAScaleRun(t *testing.T) {
+	t.Parallel()
+	r := Report{Scale: &Scale{Share: 0.15, Shards: 18, Connections: 16}}
+	for _, n := range []int{1, 3, 9} {
+		r.Scale.Sizes = append(r.Scale.Sizes, ScaleSize{Nodes: n})
+		for _, straight := range []bool{false, true} {
+			one := measured(scaleGet, 16*n, 1000*float64(n))
+			one.Nodes, one.Straight = n, straight
+			r.Results = append(r.Results, one)
+		}
+	}
+	text := written(t, &r)
+	for _, want := range []string{"Growth", "clients ask any node", "clients ask the owner", "from 3 to 9 nodes: get, asking the owner: x 3.00 (target: 2.4)", "9 nodes: 9,000/s"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
+
+// written is the page of a report, which has to be well-formed.
+func written(t *testing.T, r *Report) string {
+	t.Helper()
+	var page bytes.Buffer
+	if err := r.WriteHTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	d := xml.NewDecoder(bytes.NewReader(page.Bytes()))
+	d.Strict, d.AutoClose, d.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
+	for {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("the page is not well-formed: %v", err)
+		}
+	}
+	if strings.Contains(page.String(), "NaN") || strings.Contains(page.String(), "Inf") || strings.Contains(page.String(), "ZgotmplZ") {
+		t.Error("the page has what is no number or was refused")
+	}
+	return page.String()
+}
+
+func TestNiceStep(t *testing.T) {
+	t.Parallel()
+	for most, want := range map[float64]float64{10: 5, 4: 1, 61002: 20000, 0.3: 0.1} {
+		if got := niceStep(most, 4); round(got) != want {
+			t.Errorf("%g: %g, want %g", most, got, want)
+		}
+	}
+}
+
+func TestSample_CountsByTime(t *testing.T) {
+	t.Parallel()
+	s := newSample(time.Second)
+	for _, ms := range []int{0, 50, 99, 100, 950, 999, 1000, 1200} {
+		s.count(time.Duration(ms) * time.Millisecond)
+	}
+	if s.step != 100*time.Millisecond || len(s.timeline) != 10 || s.timeline[0] != 3 || s.timeline[1] != 1 || s.timeline[9] != 2 || s.requests != 8 {
+		t.Errorf("%+v", s)
+	}
+	if long := newSample(time.Hour); len(long.timeline) != maxTimeline {
+		t.Errorf("%d parts of an hour", len(long.timeline))
+	}
+}
