@@ -13,6 +13,9 @@ import (
 type Config struct {
 	// URL of a running node ("http://127.0.0.1:8080"); empty starts one.
 	URL string
+	// Nodes are the URLs of the cluster's nodes that clients may go to when an answer
+	// names one of them as the owner of a workspace; none: they ask URL alone.
+	Nodes []string
 	// MetricsURL of that node, whole ("http://127.0.0.1:9090/metrics"); with it the
 	// Pebble baseline learns what a create writes.
 	MetricsURL string
@@ -95,6 +98,9 @@ func (c *Config) check() error {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	if c.URL == "" && c.StartNode == nil {
 		fault("no URL, and no way to start a node")
+	}
+	if len(c.Nodes) > 0 && c.URL == "" {
+		fault("nodes are those of a cluster that runs: give its URL too")
 	}
 	if len(c.Connections) == 0 {
 		fault("no number of connections")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -97,8 +98,25 @@ func (r *run) start(ctx context.Context) (err error) {
 	if r.world, err = onboard(ctx, r.node.URL, r.Token, r.Workspaces); err != nil {
 		return err
 	}
+	if len(r.Nodes) > 0 {
+		if r.world.dial, err = r.owners(); err != nil {
+			return err
+		}
+	}
 	r.world.filling = func() func(Progress) { return progressOf(r.Progress, r.step, r.steps, "filling a workspace") }
 	return nil
+}
+
+// owners makes clients of the cluster: each asks URL first, and then the owner.
+func (r *run) owners() (func() doer, error) {
+	urls := []string{strings.TrimSuffix(r.URL, "/")}
+	for _, node := range r.Nodes {
+		if node = strings.TrimSuffix(node, "/"); !slices.Contains(urls, node) {
+			urls = append(urls, node)
+		}
+	}
+	dial, _, err := clusterDialer(urls, true, 0)
+	return dial, err
 }
 
 func (r *run) stop() error {

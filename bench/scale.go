@@ -181,7 +181,7 @@ func (s *scaling) size(ctx context.Context, nodes int) (err error) {
 
 // fill creates the issues of all workspaces and gives their ids.
 func (s *scaling) fill(ctx context.Context, c *Cluster, w *world) ([][]string, error) {
-	dial, _, err := clusterDialer(c.urls(), true)
+	dial, _, err := clusterDialer(c.urls(), true, everyNode)
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +227,7 @@ const (
 
 // measure runs one load over all nodes of a cluster.
 func (s *scaling) measure(ctx context.Context, c *Cluster, name string, straight bool, status int, requests func(int) func() []byte) error {
-	dial, _, err := clusterDialer(c.urls(), straight)
+	dial, _, err := clusterDialer(c.urls(), straight, everyNode)
 	if err != nil {
 		return err
 	}

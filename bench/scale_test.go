@@ -51,7 +51,7 @@ func TestStraight_GoesToTheOwnerOnceItIsNamed(t *testing.T) {
 		"with another port": {true, func(url string) string { return url + "0" }, [2]int64{5, 0}},
 	} {
 		urls, asked := twoNodes(t, row.named)
-		dial, host, err := clusterDialer(urls, row.straight)
+		dial, host, err := clusterDialer(urls, row.straight, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestStraight_GoesToTheOwnerOnceItIsNamed(t *testing.T) {
 func TestStraight_FallsBack(t *testing.T) {
 	t.Parallel()
 	urls, asked := twoNodes(t, func(url string) string { return url })
-	dial, host, err := clusterDialer(urls, true)
+	dial, host, err := clusterDialer(urls, true, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,5 +190,32 @@ func TestCaps_HoldAProcess(t *testing.T) {
 	}
 	if _, err := os.Stat(c.dir); !os.IsNotExist(err) {
 		t.Errorf("%s is left: %v", c.dir, err)
+	}
+}
+
+func TestRun_AsksTheOwnersOfACluster(t *testing.T) {
+	t.Parallel()
+	urls, asked := twoNodes(t, func(url string) string { return url })
+	r := run{Config: Config{URL: urls[0] + "/", Nodes: urls}}
+	dial, err := r.owners()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		d := dial()
+		for range 3 {
+			if _, _, err := d.do(request("GET", "x", "/workspaces/"+someWorkspace, "t", "")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.close()
+	}
+	if asked[0].Load() != 2 || asked[1].Load() != 4 {
+		t.Errorf("the nodes were asked %d and %d times", asked[0].Load(), asked[1].Load())
+	}
+	cfg := Default()
+	cfg.Nodes, cfg.StartNode = urls, Binary{}.StartNode
+	if err := cfg.check(); err == nil || !strings.Contains(err.Error(), "give its URL too") {
+		t.Error(err)
 	}
 }

@@ -19,9 +19,12 @@ type straight struct {
 	owners map[string]int // of workspaces; as many as the run made
 }
 
-// clusterDialer makes clients of a cluster. Each has a node of its own that it asks
-// first, in turn, or, unless it goes straight to owners, always.
-func clusterDialer(urls []string, straightOn bool) (dial func() doer, host string, err error) {
+// everyNode has clients begin at all nodes in turn.
+const everyNode = -1
+
+// clusterDialer makes clients of a cluster. Each asks one node first or, unless it
+// goes straight to owners, always: the node of the given index, or everyNode in turn.
+func clusterDialer(urls []string, straightOn bool, begin int) (dial func() doer, host string, err error) {
 	dials := make([]func() doer, len(urls))
 	byURL := make(map[string]int, len(urls))
 	for i, url := range urls {
@@ -36,7 +39,10 @@ func clusterDialer(urls []string, straightOn bool) (dial func() doer, host strin
 	}
 	var made atomic.Int64
 	return func() doer {
-		first := int(made.Add(1)-1) % len(urls)
+		first := begin
+		if begin == everyNode {
+			first = int(made.Add(1)-1) % len(urls)
+		}
 		if !straightOn || len(urls) == 1 {
 			return dials[first]()
 		}

@@ -21,6 +21,7 @@ type benchCmd struct {
 
 type benchRunCmd struct {
 	URL         string        `help:"Node to measure; without it one is started for the run." placeholder:"URL"`
+	Nodes       []string      `help:"URLs of that node's cluster, to ask the owners of workspaces directly." placeholder:"URL"`
 	MetricsURL  string        `help:"That node's /metrics, whole, so that the Pebble limit knows what a create writes." placeholder:"URL"`
 	TokenFile   string        `help:"File with the operator's token, where onboarding is not open." placeholder:"FILE"`
 	Connections []int         `help:"Numbers of connections, one after another." default:"16,64"`
@@ -46,7 +47,7 @@ func (b benchRunCmd) Run() error {
 	}
 	starter := bench.Binary{Path: self, EmptyCommand: "baseline"}
 	cfg := bench.Config{
-		URL: b.URL, MetricsURL: b.MetricsURL, Connections: b.Connections, Workspaces: b.Workspaces, Issues: b.Issues,
+		URL: b.URL, Nodes: b.Nodes, MetricsURL: b.MetricsURL, Connections: b.Connections, Workspaces: b.Workspaces, Issues: b.Issues,
 		Warmup: b.Warmup, Duration: b.Duration, Rate: b.Rate, OpenShare: b.OpenShare, Waiting: b.Waiting, Scenarios: b.Scenario, Dir: b.Dir,
 		StartNode: starter.StartNode, StartEmpty: starter.StartEmpty,
 		Progress: showProgress(),
