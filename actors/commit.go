@@ -107,8 +107,8 @@ func (w *workspaceActor) decided(p *proposal) {
 }
 
 // committed is the commit point: the batch is durable on a quorum and applied here. No
-// answer was sent before this line, and a crash before it loses only changes that
-// nobody was told of. After it the change survives any crash.
+// answer was sent before this line, and a crash before it loses only unacknowledged
+// changes. After it the change survives any crash.
 func (w *workspaceActor) committed(p *proposal) {
 	wakes, told := w.ledger.Wakes(), w.ledger.Told()
 	w.ledger.Committed()

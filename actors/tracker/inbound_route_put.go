@@ -32,9 +32,9 @@ func putInboundRoute(f Flow, in *InboundRouteIn) (Reply, error) {
 	})
 }
 
-// putRouteIn also carries the settings of the node that was asked: Open reports whether
-// a claim of a key without an active route is active at once, Routes and Claims are
-// those of InboundSettings.
+// putRouteIn is the input of putRouteOp, with the settings of the node that got the
+// request: Open is InboundSettings.OpenRoutes, which makes a claim of a key without an
+// active route active at once; Routes and Claims are the limits of InboundSettings.
 type putRouteIn struct {
 	routeStep
 	Open   bool `json:"open"`
@@ -85,7 +85,8 @@ var putRouteOp = NewCommand[putRouteIn, PutInboundRouteOut]("PutRoute", "Set the
 	return jsonReply(Done, &PutInboundRouteOut{r})
 }, InDirectory)
 
-// roomForRoute returns a conflict when a workspace has as many routes as it may have.
+// roomForRoute returns a Conflict if a workspace already has most routes, active and
+// pending.
 func (tx *Tx) roomForRoute(workspace WorkspaceID, most int) error {
 	active, pending, err := tx.routesOf(workspace, most)
 	if err != nil {
@@ -118,8 +119,8 @@ func (tx *Tx) activateRoute(active, claim *storage.Row[InboundRoute], r *Inbound
 	return nil
 }
 
-// claimRoute adds a pending route. Where its key has as many as it may have, the
-// oldest is removed: the operator can confirm a route that nobody claims.
+// claimRoute adds a pending route. If its key already has most of them, it removes the
+// oldest: the operator can activate a route without a claim.
 func (tx *Tx) claimRoute(r *InboundRoute, most int) error {
 	var oldest *storage.Row[InboundRoute]
 	n := 0
