@@ -17,6 +17,7 @@ Every operation, by subject. A node serves the same as OpenAPI 3.1 at ` + "`/ope
 
 - A credential is sent as ` + "`Authorization: Bearer ...`" + `.
 - Each answer has ` + "`X-Request-Id`" + `: the caller's own, or a new one.
+- An answer that another node gave has ` + "`Switchyard-Owner`" + `: where clients reach that node, if it was started with --client-url.
 - An operation marked *repeatable* takes an ` + "`Idempotency-Key`" + ` of at most 255 characters. A repeat with the same key within 24 hours gets the first answer, with ` + "`Idempotency-Replayed: true`" + `.
 - A list has its first page without ` + "`cursor`" + `, and the next one with the ` + "`nextCursor`" + ` of the page before.
 - The parameter ` + "`organizationId`" + ` of a path is the id of the workspace. Tables of parameters leave it out.
@@ -111,7 +112,7 @@ func (w *writer) errors() {
 		}
 		var besides []string
 		for _, header := range slices.Sorted(maps.Keys(r.Headers)) {
-			if header != "X-Request-Id" {
+			if header != "X-Request-Id" && header != "Switchyard-Owner" {
 				besides = append(besides, "`"+header+"`: "+strings.TrimSuffix(w.doc.Components.Headers[header].Description, "."))
 			}
 		}
