@@ -187,6 +187,7 @@ func (e *Engine) query(req *tracker.Request, op *tracker.Op, in any) (tracker.Re
 		}
 	} else {
 		v.View.Renew(e.state, s.number, workspace)
+		v.View.Recall(e.cfg.Store.Records())
 		reply, err = e.runQuery(v, req, op, in)
 	}
 	if panicked := (*tracker.PanicError)(nil); !errors.As(err, &panicked) {

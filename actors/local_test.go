@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"switchyard/storage"
 )
 
@@ -34,7 +32,7 @@ func (notApplied) NotApplied() bool { return true }
 // local is a Replicator without replicas: it applies batches to a real Pebble in the
 // order of their proposals, on one goroutine, and lets the test choose their outcome.
 type local struct {
-	db     *pebble.DB
+	store  *storage.Store
 	shards int
 	// fate returns the outcome of each proposal; nil means applies. It is called under
 	// mu.
@@ -66,8 +64,8 @@ type proposed struct {
 	done  func(error)
 }
 
-func newLocal(db *pebble.DB, shards int) *local {
-	l := &local{db: db, shards: shards, epochs: map[storage.Shard]uint64{}, late: map[storage.Shard][][]byte{}, ended: make(chan struct{})}
+func newLocal(store *storage.Store, shards int) *local {
+	l := &local{store: store, shards: shards, epochs: map[storage.Shard]uint64{}, late: map[storage.Shard][][]byte{}, ended: make(chan struct{})}
 	l.cond = sync.NewCond(&l.mu)
 	go l.run()
 	return l
@@ -197,11 +195,11 @@ func (l *local) apply(p *proposed) error {
 		return notApplied{errors.New("fenced")}
 	}
 	for _, batch := range append(l.late[p.shard], bytes.Clone(p.batch)) {
-		b := l.db.NewBatch()
+		b := l.store.State().NewBatch()
 		if err := b.SetRepr(batch); err != nil {
 			return err
 		}
-		if err := b.Commit(pebble.NoSync); err != nil {
+		if err := l.store.CommitState(b); err != nil {
 			return err
 		}
 	}

@@ -51,10 +51,10 @@ func setup(t testing.TB, adjust ...func(*Config)) *bundle {
 	t.Helper()
 	b := &bundle{t: t, log: &logs{}}
 	var err error
-	if b.store, err = storage.Open(storage.Config{Dir: "data", FS: vfs.NewMem(), CacheBytes: 1 << 20, Logger: slog.New(slog.DiscardHandler)}); err != nil {
+	if b.store, err = storage.Open(storage.Config{Dir: "data", FS: vfs.NewMem(), CacheBytes: 1 << 20, RecordBytes: 4 << 20, RecordTables: tracker.RecordTables(), Logger: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
-	b.local = newLocal(b.store.State(), testShards)
+	b.local = newLocal(b.store, testShards)
 	b.start(adjust...)
 	t.Cleanup(b.stop)
 	return b

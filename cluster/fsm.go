@@ -22,7 +22,7 @@ const logOverhead = 64
 // implements raft.BatchingFSM.
 type stateMachine struct {
 	shard   storage.Shard
-	db      *pebble.DB
+	store   *storage.Store
 	flusher *flusher
 	fail    func(error) // called once; must not block
 	// grown is called with the number of bytes added to the log and the shard's sum since the last
@@ -55,7 +55,7 @@ func newStateMachine(store *storage.Store, shard storage.Shard, f *flusher) (*st
 	if err != nil {
 		return nil, fmt.Errorf("read the position of shard %d: %w", shard, err)
 	}
-	m := &stateMachine{shard: shard, db: store.State(), flusher: f, at: at, key: positionKey(shard),
+	m := &stateMachine{shard: shard, store: store, flusher: f, at: at, key: positionKey(shard),
 		fail: func(error) {}, grown: func(int64, int64) {}, shrunk: func(int64) {}, needsReopen: func() {}}
 	m.applied.Store(at.applied)
 	return m, nil
@@ -100,7 +100,7 @@ func (m *stateMachine) ApplyBatch(logs []*raft.Log) []any {
 			continue
 		}
 		if batch == nil {
-			batch, since = m.db.NewBatch(), i
+			batch, since = m.store.State().NewBatch(), i
 		}
 		result, err := m.apply(batch, &next, l)
 		if err != nil {
@@ -177,7 +177,7 @@ func (m *stateMachine) write(batch *pebble.Batch, next position) error {
 	m.row = next.append(m.row[:0])
 	err := batch.Set(m.key, m.row, nil)
 	if err == nil {
-		err = batch.Commit(pebble.NoSync)
+		err = m.store.CommitState(batch)
 	}
 	if err != nil {
 		m.discard(batch)

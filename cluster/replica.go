@@ -119,7 +119,7 @@ func (n *Node) finishDrop(shard storage.Shard) error {
 		return nil
 	}
 	from, to := storage.ShardRange(shard)
-	err = n.cfg.Store.State().DeleteRange(from, to, pebble.NoSync)
+	err = n.cfg.Store.ReplaceState(shard, func() error { return n.cfg.Store.State().DeleteRange(from, to, pebble.NoSync) })
 	if err == nil {
 		n.flusher.written()
 		// The state has no log of its own: only a flush makes the deletion durable. The mark goes

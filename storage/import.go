@@ -143,7 +143,8 @@ func (i *Import) Finish(ctx context.Context) error {
 // durable when it returns. Nothing else may write to the shard meanwhile. A flush
 // just before spares other shards' writes from waiting for one.
 func (i *Import) Ingest(ctx context.Context) error {
-	if err := i.store.state.Ingest(ctx, i.paths); err != nil {
+	ingest := func() error { return i.store.state.Ingest(ctx, i.paths) }
+	if err := i.store.ReplaceState(i.shard, ingest); err != nil {
 		return fmt.Errorf("import shard %d: %w", i.shard, err)
 	}
 	return nil

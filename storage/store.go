@@ -24,6 +24,10 @@ type Config struct {
 	// CacheBytes is the memory for the block cache and the memtables of both instances
 	// together; 0 means DefaultCacheBytes.
 	CacheBytes int64
+	// RecordBytes is the memory for copies of often read records of RecordTables; 0 means
+	// that none are kept.
+	RecordBytes  int64
+	RecordTables []TableID
 	// Logger receives Pebble's messages. Nil means slog's default.
 	Logger *slog.Logger
 }
@@ -32,6 +36,7 @@ type Config struct {
 type Store struct {
 	raft    *pebble.DB
 	state   *pebble.DB
+	records *RecordCache // nil: there is none
 	space   *Space
 	closing chan struct{}
 
@@ -51,7 +56,7 @@ func Open(cfg Config) (*Store, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	s := Store{space: newSpace(cfg.FS, cfg.Dir, cfg.Logger), closing: make(chan struct{})}
+	s := Store{records: newRecordCache(cfg.RecordBytes, cfg.RecordTables), space: newSpace(cfg.FS, cfg.Dir, cfg.Logger), closing: make(chan struct{})}
 	if err := s.space.room(); err != nil {
 		return nil, err
 	}
@@ -160,8 +165,35 @@ func options(cfg Config, cache *pebble.Cache) *pebble.Options {
 // Raft returns the instance with the replication logs. Its writers sync their writes.
 func (s *Store) Raft() *pebble.DB { return s.raft }
 
-// State returns the instance with the applied state of the logs.
+// State returns the instance with the applied state of the logs. It is written by CommitState,
+// ReplaceState and Import.Ingest alone.
 func (s *Store) State() *pebble.DB { return s.state }
+
+// Records returns the cache of the state's records; nil if there is none.
+func (s *Store) Records() *RecordCache { return s.records }
+
+// CommitState commits a batch to the state, without waiting for the disk.
+func (s *Store) CommitState(batch *pebble.Batch) error {
+	if s.records == nil {
+		return batch.Commit(pebble.NoSync)
+	}
+	w, err := s.records.beginBatch(batch)
+	defer s.records.endBatch(w)
+	if err != nil {
+		return fmt.Errorf("read a batch: %w", err)
+	}
+	return batch.Commit(pebble.NoSync)
+}
+
+// ReplaceState runs do, which changes keys of a shard in the state otherwise than by a
+// batch.
+func (s *Store) ReplaceState(shard Shard, do func() error) error {
+	if s.records != nil {
+		s.records.beginRange(ShardRange(shard))
+		defer s.records.endRange()
+	}
+	return do()
+}
 
 // Memory returns the memory of both instances.
 func (s *Store) Memory() MemoryUse { return memoryUse(s.raft.Metrics(), s.state.Metrics()) }

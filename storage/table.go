@@ -199,7 +199,16 @@ func (t *Table[T]) Delete(w Writer, old *Row[T]) error {
 // Record hands the stored form to fn while it is valid; false when there is
 // none under that primary key.
 func (t *Table[T]) Record(r Reader, pk []byte, fn func(Record) error) (found bool, err error) {
-	value, closer, err := r.Reader().get(t.ID, pk)
+	v := r.Reader()
+	var miss missed
+	kept := v.records.keeps(t.ID)
+	if kept {
+		var value []byte
+		if value, miss = v.records.find(v.fullKey(t.ID, pk)); value != nil {
+			return true, fn(value)
+		}
+	}
+	value, closer, err := v.get(t.ID, pk)
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", t.Name, err)
 	}
@@ -214,6 +223,9 @@ func (t *Table[T]) Record(r Reader, pk []byte, fn func(Record) error) (found boo
 	rec, err := ParseRecord(value)
 	if err != nil {
 		return true, fmt.Errorf("%s: %w", t.Name, err)
+	}
+	if kept {
+		v.records.keep(v.key, rec, miss)
 	}
 	return true, fn(rec)
 }

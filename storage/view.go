@@ -25,6 +25,8 @@ type View struct {
 	db     pebble.Reader
 	prefix [prefixLen]byte
 	key    []byte // scratch for look-ups
+	// records is asked before db, which is the state instance then; nil for other readers.
+	records *RecordCache
 }
 
 // NewView reads a workspace of a shard through db: the database, a snapshot, or
@@ -36,8 +38,12 @@ func NewView(db pebble.Reader, shard Shard, workspace ID) View {
 // Renew makes v read a workspace of a shard through db, as NewView does, and
 // keeps its scratch space.
 func (v *View) Renew(db pebble.Reader, shard Shard, workspace ID) {
-	v.db, v.prefix = db, rangePrefix(shard, workspace)
+	v.db, v.prefix, v.records = db, rangePrefix(shard, workspace), nil
 }
+
+// Recall has v, which reads the state instance, look for records in the cache of that
+// instance first. The cache may be nil.
+func (v *View) Recall(records *RecordCache) { v.records = records }
 
 // Reader returns v itself.
 func (v *View) Reader() *View { return v }
@@ -50,10 +56,10 @@ func (v *View) Settle() (release func() error) {
 	if !moving {
 		return func() error { return nil }
 	}
-	before, snapshot := v.db, live.NewSnapshot()
-	v.db = snapshot
+	before, records, snapshot := v.db, v.records, live.NewSnapshot()
+	v.db, v.records = snapshot, nil
 	return func() error {
-		v.db = before
+		v.db, v.records = before, records
 		if err := snapshot.Close(); err != nil {
 			return fmt.Errorf("close a snapshot: %w", err)
 		}

@@ -136,3 +136,7 @@ func checkWorkspace(v *storage.View, report func(storage.Problem)) error {
 	}
 	return checkIssues(v, report)
 }
+
+// RecordTables lists the tables whose records are looked up one by one, again and again,
+// and are worth keeping in memory: issues and sessions.
+func RecordTables() []storage.TableID { return []storage.TableID{issues.ID, sessions.ID} }

@@ -7,9 +7,9 @@ import (
 
 // The node's memory is divided as follows. codeMemory is for pages of the program's
 // file, which count as resident memory but not as Go's. The rest is Go's: a third of
-// it is for the block cache and the memtables, and the other two thirds are for
-// requests in hand, for what workspaces and shards keep, and for garbage. With less
-// for garbage the collector runs too often.
+// it is for the block cache and the memtables, a sixteenth for copies of records that are
+// read often, and the rest for requests in hand, for what workspaces and shards keep, and
+// for garbage. With less for garbage the collector runs too often.
 const (
 	// DefaultMemory is Config.Memory when it says nothing.
 	DefaultMemory = 512 * mebibyte
@@ -40,3 +40,6 @@ func (c Config) GoMemory() int64 {
 
 // cacheBytes is the memory of the block cache and the memtables.
 func (c Config) cacheBytes() int64 { return c.GoMemory() / 3 }
+
+// recordBytes is the memory of the cache of records.
+func (c Config) recordBytes() int64 { return c.GoMemory() / 16 }

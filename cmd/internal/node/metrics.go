@@ -24,6 +24,9 @@ type shardCollector struct {
 	lookups    *prometheus.Desc
 	memTables  *prometheus.Desc
 	openFiles  *prometheus.Desc
+
+	records       *prometheus.Desc
+	recordLookups *prometheus.Desc
 }
 
 func (n *Node) collector() prometheus.Collector {
@@ -43,6 +46,9 @@ func (n *Node) collector() prometheus.Collector {
 		lookups:    prometheus.NewDesc("switchyard_block_cache_lookups_total", "Look-ups in the block cache, by result: hit or miss.", []string{"result"}, nil),
 		memTables:  prometheus.NewDesc("switchyard_memtable_bytes", "Bytes of memtables, by instance.", instance, nil),
 		openFiles:  prometheus.NewDesc("switchyard_open_table_bytes", "Bytes kept in memory for open table files, by instance.", instance, nil),
+
+		records:       prometheus.NewDesc("switchyard_record_cache_bytes", "Bytes of copies of records that are read often.", nil, nil),
+		recordLookups: prometheus.NewDesc("switchyard_record_cache_lookups_total", "Look-ups in the cache of records, by result: hit or miss.", []string{"result"}, nil),
 	}
 }
 
@@ -50,7 +56,7 @@ func (n *Node) collector() prometheus.Collector {
 func (c *shardCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.leads, c.term, c.applied, c.disk, c.full, c.free, c.reserve,
-		c.budget, c.blockCache, c.lookups, c.memTables, c.openFiles,
+		c.budget, c.blockCache, c.lookups, c.memTables, c.openFiles, c.records, c.recordLookups,
 	} {
 		ch <- d
 	}
@@ -90,6 +96,10 @@ func (c *shardCollector) collectMemory(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(c.blockCache, prometheus.GaugeValue, float64(use.BlockCache))
 	ch <- prometheus.MustNewConstMetric(c.lookups, prometheus.CounterValue, float64(use.Hits), "hit")
 	ch <- prometheus.MustNewConstMetric(c.lookups, prometheus.CounterValue, float64(use.Misses), "miss")
+	records := c.n.store.Records().Use()
+	ch <- prometheus.MustNewConstMetric(c.records, prometheus.GaugeValue, float64(records.Bytes))
+	ch <- prometheus.MustNewConstMetric(c.recordLookups, prometheus.CounterValue, float64(records.Hits), "hit")
+	ch <- prometheus.MustNewConstMetric(c.recordLookups, prometheus.CounterValue, float64(records.Misses), "miss")
 	for name, instance := range map[string]storage.InstanceMemory{"raft": use.Raft, "state": use.State} {
 		ch <- prometheus.MustNewConstMetric(c.memTables, prometheus.GaugeValue, float64(instance.MemTables), name)
 		ch <- prometheus.MustNewConstMetric(c.openFiles, prometheus.GaugeValue, float64(instance.OpenFiles), name)

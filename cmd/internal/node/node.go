@@ -133,7 +133,9 @@ func (n *Node) start() (err error) {
 // open opens the store and the node's part of the cluster.
 func (n *Node) open(peers net.Listener, secure *tls.Config) (err error) {
 	cfg := n.cfg
-	if n.store, err = storage.Open(storage.Config{Dir: cfg.Data, CacheBytes: cfg.cacheBytes(), Logger: cfg.Logger}); err != nil {
+	if n.store, err = storage.Open(storage.Config{
+		Dir: cfg.Data, CacheBytes: cfg.cacheBytes(), RecordBytes: cfg.recordBytes(), RecordTables: tracker.RecordTables(), Logger: cfg.Logger,
+	}); err != nil {
 		return err
 	}
 	key, err := cfg.gossipKey()
