@@ -1,10 +1,6 @@
 package tracker
 
-import (
-	"errors"
-
-	"switchyard/storage"
-)
+import "switchyard/storage"
 
 // IssueByIDIn identifies an issue, and the version that the caller has.
 type IssueByIDIn struct {
@@ -15,7 +11,7 @@ type IssueByIDIn struct {
 // IssueByID reads one issue.
 var IssueByID = NewQuery[IssueByIDIn, Issue]("IssueByID", "Get an issue", Needs{Read, "issues"}, issueByID, ForLanes)
 
-func issueByID(v *View, in *IssueByIDIn) (reply Reply, err error) {
+func issueByID(v *View, in *IssueByIDIn) (Reply, error) {
 	id, ok := storage.ParseID(in.ID)
 	if !ok {
 		return Reply{}, NotFound("issue")
@@ -23,13 +19,7 @@ func issueByID(v *View, in *IssueByIDIn) (reply Reply, err error) {
 	reply, alone, err := v.readIssue(id, in.IfNoneMatch, false)
 	if err == nil && !alone {
 		// Several look-ups decide, so all must read the same snapshot.
-		release := v.Settle()
-		defer func() {
-			if failed := release(); failed != nil {
-				err = errors.Join(err, failed)
-			}
-		}()
-		reply, _, err = v.readIssue(id, in.IfNoneMatch, true)
+		err = v.ofOneMoment(func() (err error) { reply, _, err = v.readIssue(id, in.IfNoneMatch, true); return err })
 	}
 	return reply, err
 }

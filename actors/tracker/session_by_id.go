@@ -19,21 +19,30 @@ type SessionByIDIn struct {
 }
 
 // SessionByID reads one session.
-var SessionByID = NewQuery[SessionByIDIn, ShownSession]("SessionByID", "Get a session", Needs{Read, "sessions"}, sessionByID, OneMoment, ForLanes)
+var SessionByID = NewQuery[SessionByIDIn, ShownSession]("SessionByID", "Get a session", Needs{Read, "sessions"}, sessionByID, ForLanes)
 
 func sessionByID(v *View, in *SessionByIDIn) (Reply, error) {
-	reply := Reply{}
-	err := v.sessionRecord(in.ID, func(rec storage.Record) error {
+	reply, alone, err := v.readSession(in, false)
+	if err == nil && !alone {
+		err = v.ofOneMoment(func() (err error) { reply, _, err = v.readSession(in, true); return err })
+	}
+	return reply, err
+}
+
+// readSession answers with a session. Unless the view is settled it does so only when the
+// record alone decides; alone is false otherwise.
+func (v *View) readSession(in *SessionByIDIn, settled bool) (reply Reply, alone bool, err error) {
+	alone, err = v.lookAtSession(in.ID, settled, func(rec storage.Record) (bool, error) {
 		reply.ETag = sessionTag(rec.Version(), v.derived(rec))
 		if in.IfNoneMatch != "" && tagListed(in.IfNoneMatch, reply.ETag, true) {
 			reply.Outcome = NotModified
-			return nil
+			return true, nil
 		}
 		v.Buf = v.appendShown(v.Buf[:0], rec)
 		reply.Body = v.Buf
-		return nil
+		return true, nil
 	})
-	return reply, err
+	return reply, alone, err
 }
 
 // sessionTag returns the ETag of a session: its version, and its derivedStatus, which
@@ -48,22 +57,34 @@ func sessionTag(version uint64, derived string) string {
 // sessionRecord passes the stored form of a session to fn; it returns NOT_FOUND if the
 // session does not exist or the caller may not see it.
 func (v *View) sessionRecord(id SessionID, fn func(storage.Record) error) error {
+	_, err := v.lookAtSession(id, true, func(rec storage.Record) (bool, error) { return true, fn(rec) })
+	return err
+}
+
+// lookAtSession is sessionRecord for views that may not be settled. Where they are not, it
+// calls fn only if the record alone says whether the caller may see it, and returns
+// whether the record sufficed, which fn reports as well.
+func (v *View) lookAtSession(id SessionID, settled bool, fn func(storage.Record) (alone bool, err error)) (alone bool, err error) {
 	parsed, ok := storage.ParseID(id)
 	if lane := v.Caller.Lane; lane != nil && parsed != lane.Session {
-		return ForeignLane()
+		return true, ForeignLane()
 	}
 	if !ok {
-		return NotFound("session")
+		return true, NotFound("session")
 	}
 	seen := false
-	_, err := sessions.Record(v, sessionKey(parsed), func(rec storage.Record) (err error) {
-		if seen, err = v.seesSession(rec); err != nil || !seen {
-			return err
+	alone = true
+	_, err = sessions.Record(v, sessionKey(parsed), func(rec storage.Record) (err error) {
+		if alone = settled || v.seesByRecord(rec); !alone {
+			return nil
 		}
-		return fn(rec)
+		if seen, err = v.seesSession(rec); err == nil && seen {
+			alone, err = fn(rec)
+		}
+		return err
 	})
-	if err == nil && !seen {
+	if err == nil && alone && !seen {
 		err = NotFound("session")
 	}
-	return err
+	return alone, err
 }

@@ -42,29 +42,48 @@ type PolledSession struct {
 
 // PollSession returns a session and its activities, at once or when they change
 // (Decision 38).
-var PollSession = NewQuery[PollSessionIn, PolledSession]("PollSession", "Poll a session", Needs{Read, "sessions"}, pollSession, OneMoment, ForLanes, MayWait)
+var PollSession = NewQuery[PollSessionIn, PolledSession]("PollSession", "Poll a session", Needs{Read, "sessions"}, pollSession, ForLanes, MayWait)
 
-func pollSession(v *View, in *PollSessionIn) (reply Reply, err error) {
-	err = v.sessionRecord(in.ID, func(rec storage.Record) error {
+func pollSession(v *View, in *PollSessionIn) (Reply, error) {
+	reply, alone, err := v.pollOnce(in, false)
+	if err == nil && !alone {
+		err = v.ofOneMoment(func() (err error) { reply, _, err = v.pollOnce(in, true); return err })
+	}
+	return reply, err
+}
+
+// pollOnce answers a poll, or has it wait. Unless the view is settled it does so only when
+// the session's record alone decides; alone is false otherwise. That spares polls of
+// sessions that are as they were a snapshot.
+func (v *View) pollOnce(in *PollSessionIn, settled bool) (reply Reply, alone bool, err error) {
+	alone, err = v.lookAtSession(in.ID, settled, func(rec storage.Record) (alone bool, err error) {
 		public := publicPart(rec.JSON())
 		log, err := logOf(rec)
 		if err != nil {
-			return err
+			return true, err
 		}
 		if in.Wait > 0 && !v.final && rec.Flags()&sessionHasEnded == 0 && !in.changed(public, log) {
 			id, _ := storage.ParseID(in.ID)
 			reply.Wait = &Wait{Topic: sessionTopic(id), Until: v.now.Add(in.WaitFor())}
-			return nil
+			return true, nil
+		}
+		if !settled && in.unknown(log) {
+			return false, nil
 		}
 		v.Buf = append(append(v.Buf[:0], public...), `,"activities":[`...)
 		if err := v.appendSince(in, log); err != nil {
-			return err
+			return true, err
 		}
 		v.Buf = append(v.Buf, `]}`...)
 		reply.Body = v.Buf
-		return nil
+		return true, nil
 	})
-	return reply, err
+	return reply, alone, err
+}
+
+// unknown reports whether there are activities that the caller doesn't know.
+func (in *PollSessionIn) unknown(log sessionLog) bool {
+	return log.Last > 0 && (!in.Since.Set || log.LastActivity > in.Since.Value)
 }
 
 // changed reports whether there is an activity after the one that the caller knows, or
@@ -97,7 +116,7 @@ func logOf(rec storage.Record) (log sessionLog, err error) {
 
 // appendSince appends the newest activities after the one that the caller knows.
 func (v *View) appendSince(in *PollSessionIn, log sessionLog) error {
-	if log.Last == 0 || in.Since.Set && log.LastActivity <= in.Since.Value {
+	if !in.unknown(log) {
 		return nil
 	}
 	session, _ := storage.ParseID(in.ID)

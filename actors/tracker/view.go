@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"errors"
 	"time"
 
 	"switchyard/storage"
@@ -35,6 +36,17 @@ func (v *View) Configure(s *AgentSettings) { v.operator = s }
 
 // Finally tells the operation not to wait any more.
 func (v *View) Finally() { v.final = true }
+
+// ofOneMoment runs read with a view whose look-ups all read the same snapshot.
+func (v *View) ofOneMoment(read func() error) (err error) {
+	release := v.Settle()
+	defer func() {
+		if failed := release(); failed != nil {
+			err = errors.Join(err, failed)
+		}
+	}()
+	return read()
+}
 
 // Now returns the time of the operation, in UTC and whole milliseconds. In a command it
 // is never earlier than a time that the workspace has already recorded.
