@@ -50,30 +50,34 @@ func (e *Engine) Admit(req *tracker.Request, op *tracker.Op) error {
 }
 
 // identify sets req.Caller to who the credential stands for in a workspace, or
-// anywhere when it is zero.
+// anywhere when it is zero. In a workspace it also sets req.Proof.
 func (e *Engine) identify(req *tracker.Request, workspace storage.ID) error {
-	var text [maxCredential]byte
-	hash := sha256.Sum256(text[:copy(text[:], req.Credential)])
-
-	if a := e.callers.find(&hash, workspace); a != nil {
+	hash := req.CredentialSum
+	if hash == nil {
+		var text [maxCredential]byte
+		sum := sha256.Sum256(text[:copy(text[:], req.Credential)])
+		hash = &sum
+	}
+	now := e.now()
+	if a := e.callers.find(hash, workspace); a != nil {
 		// As good as reading it now: this node still owns both workspaces, so a change
 		// that was acknowledged has committed here and counted up a generation.
-		current, err := e.current(a, req.Deadline)
+		s, err := e.current(a, req.Deadline)
 		if err != nil {
 			return err
 		}
-		if current && e.expired(a) {
+		if s.current && a.expired(now) {
 			return tracker.Unauthorized()
 		}
-		if current {
+		if s.current {
 			e.stats.callersFound.Add(1)
-			e.noteUse(a)
-			req.Caller = a.caller
+			e.noteUse(a, now)
+			req.Caller, req.Proof = a.caller, tracker.Proof{Epoch: s.addressed, Now: now}
 			return nil
 		}
 	}
 	e.stats.callersResolved.Add(1)
-	a := &admission{credential: hash}
+	a := &admission{credential: *hash}
 	if err := e.resolve(req, workspace, a); err != nil {
 		return err
 	}
@@ -83,35 +87,39 @@ func (e *Engine) identify(req *tracker.Request, workspace storage.ID) error {
 	if !a.remote {
 		e.callers.keep(a)
 	}
-	e.noteUse(a)
-	req.Caller = a.caller
+	e.noteUse(a, now)
+	req.Caller, req.Proof = a.caller, tracker.Proof{Epoch: a.addressed.epoch, Now: now}
 	return nil
 }
 
-// current tells whether nothing that a remembered caller depends on has changed.
-func (e *Engine) current(a *admission, deadline time.Time) (bool, error) {
-	places := [2]*place{&a.home, &a.addressed}
-	for i, p := range places {
-		if p.workspace == (storage.ID{}) || i == 1 && p.shard == a.home.shard && a.home.workspace != (storage.ID{}) {
-			continue // there is none, or its shard was asked already
-		}
-		if err := e.readable(p.shard, deadline); err != nil {
-			return false, e.unlessMoved(p, err)
-		}
-	}
-	if !e.stands(&a.home) || !e.stands(&a.addressed) {
-		return false, nil
-	}
-	// The maker of a lane is resolved in the lane's workspace, which was asked.
+// standing says whether nothing has changed that a remembered caller depends on, and in
+// which epoch this node owns the shard of the addressed workspace.
+type standing struct {
+	current   bool
+	addressed uint64
+}
+
+// current looks whether a remembered caller is as it was. Each shard is asked once that
+// this node still has its latest state: the addressed one last, since the maker of a lane
+// is resolved in the same workspace.
+func (e *Engine) current(a *admission, deadline time.Time) (standing, error) {
+	places := [4]*place{&a.home, nil, &a.addressed, nil}
 	if m := a.maker; m != nil {
-		if p := &m.home; p.workspace != (storage.ID{}) && p.shard != a.addressed.shard {
-			if err := e.readable(p.shard, deadline); err != nil {
-				return false, e.unlessMoved(p, err)
-			}
-		}
-		return e.stands(&m.home) && e.stands(&m.addressed), nil
+		places[1], places[3] = &m.home, &m.addressed
 	}
-	return true, nil
+	var last owned
+	for _, p := range places {
+		if p == nil {
+			continue
+		}
+		if ok, err := e.stands(p, &last, deadline); err != nil || !ok {
+			return standing{}, err
+		}
+	}
+	if a.addressed.workspace == (storage.ID{}) {
+		return standing{current: true}, nil
+	}
+	return standing{current: true, addressed: last.epoch}, nil
 }
 
 // unlessMoved returns nil in place of an error of readable where this node no longer
@@ -126,11 +134,11 @@ func (e *Engine) unlessMoved(p *place, err error) error {
 
 // expired reports whether the credential of a remembered caller has ended by itself, or
 // the one that its lane came from.
-func (e *Engine) expired(a *admission) bool {
-	if a.maker != nil && e.expired(a.maker) {
+func (a *admission) expired(now time.Time) bool {
+	if a.maker != nil && a.maker.expired(now) {
 		return true
 	}
-	return !a.caller.Expires.IsZero() && a.caller.Expired(e.now())
+	return !a.caller.Expires.IsZero() && a.caller.Expired(now)
 }
 
 // resolve reads who a credential stands for.
@@ -202,14 +210,11 @@ func (e *Engine) authenticateRemote(req *tracker.Request, home storage.ID, op *t
 }
 
 // look gives a view of a workspace that is linearizable now, and notes in p how
-// the workspace stood before.
+// the workspace stood before: a change that commits between is then seen as one.
 func (e *Engine) look(workspace storage.ID, deadline time.Time, p *place) (storage.View, error) {
-	var owned bool
-	if *p, owned = e.place(workspace); !owned {
-		e.stats.refused[refusedNotOwner].Add(1)
-		return storage.View{}, errNotServed()
-	}
-	if err := e.readable(p.shard, deadline); err != nil {
+	*p = place{workspace: workspace, shard: e.shardOf(workspace).number, generation: e.generations.of(workspace).Load()}
+	var err error
+	if p.epoch, err = e.readable(p.shard, deadline); err != nil {
 		return storage.View{}, err
 	}
 	return storage.NewView(e.state, p.shard, workspace), nil

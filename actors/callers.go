@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"encoding/binary"
 	"sync/atomic"
+	"time"
 
 	"switchyard/actors/tracker"
 	"switchyard/storage"
@@ -31,29 +32,27 @@ type place struct {
 	epoch      uint64
 }
 
-// place notes how a workspace stands. It is to be called before the rows are read:
-// a change that commits between is then seen as one.
-func (e *Engine) place(workspace storage.ID) (place, bool) {
-	if workspace == (storage.ID{}) {
-		return place{}, true
-	}
-	p := place{workspace: workspace, shard: e.shardOf(workspace).number}
-	p.generation = e.generations.of(workspace).Load()
-	var owned bool
-	p.epoch, owned = e.replicator.Owner(p.shard)
-	return p, owned
+// owned is a shard whose state this node has shown to be the latest, and the epoch in
+// which it owns the shard; the zero owned is none.
+type owned struct {
+	shard storage.Shard
+	epoch uint64
 }
 
-// stands tells whether nothing has changed since.
-func (e *Engine) stands(p *place) bool {
+// stands reports whether nothing has changed of a place since. last is the shard that was
+// asked last, which is not asked again.
+func (e *Engine) stands(p *place, last *owned, deadline time.Time) (bool, error) {
 	if p.workspace == (storage.ID{}) {
-		return true
+		return true, nil
 	}
-	if e.generations.of(p.workspace).Load() != p.generation {
-		return false
+	if last.epoch == 0 || last.shard != p.shard {
+		epoch, err := e.readable(p.shard, deadline)
+		if err != nil {
+			return false, e.unlessMoved(p, err)
+		}
+		*last = owned{p.shard, epoch}
 	}
-	epoch, owned := e.replicator.Owner(p.shard)
-	return owned && epoch == p.epoch
+	return last.epoch == p.epoch && e.generations.of(p.workspace).Load() == p.generation, nil
 }
 
 // admission is a caller that was resolved. Only used changes.

@@ -132,9 +132,11 @@ func (e *Engine) do(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply
 	if req.Deadline.IsZero() {
 		req.Deadline = time.Now().Add(e.cfg.Limits.Answer)
 	}
+	proof := req.Proof
+	req.Proof = tracker.Proof{} // a later look needs another
 	switch op.Kind {
 	case tracker.Query:
-		return e.query(req, op, in)
+		return e.query(req, op, in, proof)
 	case tracker.Command:
 		return e.command(req, op, in)
 	default:
@@ -154,26 +156,44 @@ func (e *Engine) shardOf(workspace storage.ID) *shard {
 	return e.shards[storage.ShardOf(workspace, len(e.shards)-1)]
 }
 
-// readable returns nil when reads of a shard's state by this node are
-// linearizable now.
-func (e *Engine) readable(n storage.Shard, deadline time.Time) error {
-	if _, ok := e.replicator.Owner(n); !ok {
+// readable returns the epoch in which this node owns a shard when reads of the shard's
+// state by this node are linearizable now. The epoch is looked at last: no epoch is owned
+// twice, so a caller that compares it with an earlier one knows that the shard was owned
+// all the time between.
+func (e *Engine) readable(n storage.Shard, deadline time.Time) (epoch uint64, err error) {
+	barred := e.replicator.ReadBarrier(n, deadline)
+	epoch, here := e.replicator.Owner(n)
+	switch {
+	case !here:
 		e.stats.refused[refusedNotOwner].Add(1)
-		return errNotServed()
-	}
-	if err := e.replicator.ReadBarrier(n, deadline); err != nil {
+		return 0, errNotServed()
+	case barred != nil:
 		e.stats.refused[refusedBarrier].Add(1)
-		return tracker.Moved("This node could not make sure in time that it has the latest state of the workspace.")
+		return 0, tracker.Moved("This node could not make sure in time that it has the latest state of the workspace.")
 	}
-	return nil
+	return epoch, nil
 }
 
-func (e *Engine) query(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
+// proven reports whether a proof from the request's admission holds for an operation: it is
+// about the same workspace, which this node has served since.
+func (e *Engine) proven(op *tracker.Op, proof *tracker.Proof, shard storage.Shard) bool {
+	if proof.Epoch == 0 || op.Directory {
+		return false
+	}
+	epoch, here := e.replicator.Owner(shard)
+	return here && epoch == proof.Epoch
+}
+
+// query runs a query. proof is from the admission of this very request, or zero.
+func (e *Engine) query(req *tracker.Request, op *tracker.Op, in any, proof tracker.Proof) (tracker.Reply, error) {
 	e.stats.queries.Add(1)
 	workspace := target(req, op)
 	s := e.shardOf(workspace)
-	if err := e.readable(s.number, req.Deadline); err != nil {
-		return tracker.Reply{}, err
+	if !e.proven(op, &proof, s.number) {
+		if _, err := e.readable(s.number, req.Deadline); err != nil {
+			return tracker.Reply{}, err
+		}
+		proof.Now = e.now()
 	}
 	v := e.views.Get().(*tracker.View)
 	var reply tracker.Reply
@@ -181,14 +201,14 @@ func (e *Engine) query(req *tracker.Request, op *tracker.Op, in any) (tracker.Re
 	if op.Snapshot {
 		snapshot := e.state.NewSnapshot()
 		v.View.Renew(snapshot, s.number, workspace)
-		reply, err = e.runQuery(v, req, op, in)
+		reply, err = e.runQuery(v, req, op, in, proof.Now)
 		if closed := snapshot.Close(); err == nil && closed != nil {
 			err = fmt.Errorf("close a snapshot: %w", closed)
 		}
 	} else {
 		v.View.Renew(e.state, s.number, workspace)
 		v.View.Recall(e.cfg.Store.Records())
-		reply, err = e.runQuery(v, req, op, in)
+		reply, err = e.runQuery(v, req, op, in, proof.Now)
 	}
 	if panicked := (*tracker.PanicError)(nil); !errors.As(err, &panicked) {
 		v.Renew(nil, time.Time{}, nil)
@@ -200,13 +220,13 @@ func (e *Engine) query(req *tracker.Request, op *tracker.Op, in any) (tracker.Re
 	return reply, nil
 }
 
-func (e *Engine) runQuery(v *tracker.View, req *tracker.Request, op *tracker.Op, in any) (reply tracker.Reply, err error) {
+func (e *Engine) runQuery(v *tracker.View, req *tracker.Request, op *tracker.Op, in any, now time.Time) (reply tracker.Reply, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &tracker.PanicError{Value: p, Stack: debug.Stack()}
 		}
 	}()
-	v.Renew(&req.Caller, e.now(), req.Buf)
+	v.Renew(&req.Caller, now, req.Buf)
 	v.Configure(&e.cfg.Agents)
 	if req.Final {
 		v.Finally()
@@ -252,8 +272,8 @@ func (e *Engine) command(req *tracker.Request, op *tracker.Op, in any) (tracker.
 	if unproven {
 		// Nothing of this command was committed, so no commit has shown that the state
 		// it saw was the latest: a deposed owner must not answer from what it has.
-		late := e.readable(s.number, req.Deadline)
-		if epoch, _ := e.replicator.Owner(s.number); late == nil && epoch != h.epoch {
+		epoch, late := e.readable(s.number, req.Deadline)
+		if late == nil && epoch != h.epoch {
 			late = errNotServed()
 		}
 		if late != nil && reply.Replayed {

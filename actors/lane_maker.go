@@ -13,14 +13,14 @@ import (
 func (e *Engine) laneMaker(req *tracker.Request, workspace storage.ID, m *tracker.LaneMaker) (*admission, error) {
 	name := m.Name(workspace)
 	if a := e.callers.find(&name, workspace); a != nil {
-		current, err := e.current(a, req.Deadline)
+		now, err := e.current(a, req.Deadline)
 		if err != nil {
 			return nil, err
 		}
-		if current && e.expired(a) {
+		if now.current && a.expired(e.now()) {
 			return nil, tracker.Unauthorized()
 		}
-		if current {
+		if now.current {
 			return a, nil
 		}
 	}

@@ -148,7 +148,7 @@ func (l *listening) send(text []byte, now time.Time) {
 func (f *feed) serve(listeners []*listening) (more bool, err error) {
 	e, now := f.engine, time.Now()
 	shard := e.shardOf(f.workspace)
-	if err := e.readable(shard.number, now.Add(2*time.Second)); err != nil {
+	if _, err := e.readable(shard.number, now.Add(2*time.Second)); err != nil {
 		if _, owned := e.replicator.Owner(shard.number); !owned {
 			endAll(listeners)
 		}

@@ -31,11 +31,10 @@ const (
 
 // noteUse records a use of an admitted caller's token, unless one was recorded within
 // tracker.TokenUseNoted.
-func (e *Engine) noteUse(a *admission) {
+func (e *Engine) noteUse(a *admission, now time.Time) {
 	if a.caller.Kind != tracker.WorkspaceToken {
 		return
 	}
-	now := e.now()
 	last := a.used.Load()
 	if now.UnixMilli()-last < tracker.TokenUseNoted.Milliseconds() || !a.used.CompareAndSwap(last, now.UnixMilli()) {
 		return

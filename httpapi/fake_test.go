@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -176,6 +178,9 @@ type fakeEngine struct {
 }
 
 func (e *fakeEngine) Admit(req *tracker.Request, op *tracker.Op) error {
+	if sum := sha256.Sum256([]byte(req.Credential)); req.CredentialSum != nil && *req.CredentialSum != sum {
+		return fmt.Errorf("the sum of the credential %q is another's", req.Credential)
+	}
 	if req.Caller.Root = req.Credential == rootToken; req.Caller.Root {
 		return nil
 	}

@@ -151,7 +151,9 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 		req = new(tracker.Request)
 	}
 	req.ID = x.id
-	req.Credential = x.credential()
+	if req.Credential = x.credential(); req.Credential != "" {
+		req.CredentialSum = x.credentialSum()
+	}
 	req.Deadline = x.clock.Add(x.timeLeft(s.cfg.RequestTimeout))
 	req.Workspace = workspace
 	if err := s.admit(x, req); err != nil {

@@ -116,9 +116,19 @@ func (x *exchange) credential() string {
 		return string(token)
 	}
 	if x.conn.credential != string(token) {
-		x.conn.credential = string(token)
+		sum := sha256.Sum256(token)
+		// A new one: requests that wait keep the old one.
+		x.conn.credential, x.conn.sum = string(token), &sum
 	}
 	return x.conn.credential
+}
+
+// credentialSum is the SHA-256 of the last credential; nil if nobody has worked it out.
+func (x *exchange) credentialSum() *[sha256.Size]byte {
+	if x.conn == nil {
+		return nil
+	}
+	return x.conn.sum
 }
 
 // idempotency reads the Idempotency-Key of a request that may change something

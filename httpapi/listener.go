@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"crypto/sha256"
 	"errors"
 	"io"
 	"net"
@@ -171,9 +172,10 @@ type conn struct {
 	served  int
 	fault   error
 
-	// credential is the one last sent, kept so that it is copied once per connection
-	// instead of once per request. Owned by the connection's goroutine.
+	// credential is the one last sent, and sum its SHA-256: they are copied and hashed
+	// once for each connection, not for each request. Owned by the connection's goroutine.
 	credential string
+	sum        *[sha256.Size]byte
 }
 
 func (c *conn) Read(p []byte) (int, error) {

@@ -123,3 +123,25 @@ func TestUnkeyed_IgnoresTheKey(t *testing.T) {
 		t.Errorf("the key got through: %+v", req.Idempotency)
 	}
 }
+
+// The sum of a credential is kept with a connection, whose requests may come with others.
+func TestCredential_SumsOfAConnection(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var all strings.Builder
+	want := []int{}
+	for range 3 {
+		for _, row := range []struct {
+			header string
+			status int
+		}{{"Authorization: Bearer " + token + "\r\n", http.StatusOK}, {"", http.StatusUnauthorized}, {"Authorization: Bearer " + rootToken + "\r\n", http.StatusOK}, {"Authorization: Bearer wrong\r\n", http.StatusUnauthorized}} {
+			all.WriteString("GET " + things + " HTTP/1.1\r\nHost: x\r\n" + row.header + "\r\n")
+			want = append(want, row.status)
+		}
+	}
+	for i, a := range b.raw(t, len(want), all.String()) {
+		if a.StatusCode != want[i] {
+			t.Errorf("request %d: %d %s", i, a.StatusCode, a.body)
+		}
+	}
+}

@@ -249,7 +249,12 @@ type Request struct {
 	// Workspace is the path's workspace, or zero if the path has none.
 	Workspace  storage.ID
 	Credential string // the bearer token as sent; never logged
-	Caller     Caller // set by Engine.Admit
+	// CredentialSum is the SHA-256 of Credential, or nil if it is not computed yet.
+	CredentialSum *[32]byte
+	Caller        Caller // set by Engine.Admit
+	// Proof is what Engine.Admit found out about the shard of Workspace. The next
+	// operation of the request consumes it.
+	Proof Proof
 	// admitted is the operation for which Admit has checked the caller's rights; permit
 	// is the permit of a step or of the service itself. See Permit.
 	admitted    *Op
@@ -266,6 +271,15 @@ type Request struct {
 	// Gone reports whether the client has closed its connection; nil if that can't be
 	// known.
 	Gone func() bool
+}
+
+// Proof says that the node that admitted a request owned the workspace's shard then, and
+// had its latest state. A query that begins later may rely on it: what it reads is at
+// least as new as the request, as long as the node still owns the shard in that epoch. The
+// zero Proof says nothing.
+type Proof struct {
+	Epoch uint64
+	Now   time.Time // the owner's clock
 }
 
 // Idempotency is the key a request carries (Decision 6).
