@@ -105,3 +105,21 @@ func BenchmarkNewEngine(b *testing.B) {
 		}
 	}
 }
+
+// A poll of a session that is as it was, without waiting.
+func BenchmarkBegin_Poll(b *testing.B) {
+	bench := benchmark(b)
+	mine := bench.onboard("mine")
+	var issue tracker.Issue
+	bench.run(mine, mine.credential, tracker.CreateIssue, &tracker.CreateIssueIn{Title: "Work"}, &issue)
+	var session tracker.DispatchedSession
+	bench.run(mine, mine.credential, tracker.DispatchIssue, &tracker.DispatchIssueIn{ID: string(issue.ID)}, &session)
+	req, in := bench.admitted(mine.id, mine.credential, tracker.PollSession), &tracker.PollSessionIn{ID: session.ID}
+	req.Deadline = time.Now().Add(time.Hour)
+	req.Buf = make([]byte, 0, 4096)
+	for b.Loop() {
+		if _, _, err := bench.engine.Begin(req, tracker.PollSession, in); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -20,9 +20,9 @@ func (e *Engine) Begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Re
 	if err := req.Admitted(op); err != nil {
 		return tracker.Reply{}, nil, e.told(req, op, err)
 	}
-	p, err := e.begin(req, op, in)
-	if err != nil || p.reply.Wait == nil {
-		return p.reply, nil, err
+	reply, p, err := e.begin(req, op, in)
+	if p == nil {
+		return reply, nil, err
 	}
 	return tracker.Reply{}, p, nil
 }

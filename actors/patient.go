@@ -36,36 +36,38 @@ type patience struct {
 // then it has used it, or passes it on to the next. Without this two would get up
 // for one thing, or nobody.
 func (e *Engine) patient(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
-	p, err := e.begin(req, op, in)
-	if err == nil && p.reply.Wait != nil {
-		err = p.wait()
+	reply, p, err := e.begin(req, op, in)
+	if p == nil {
+		return reply, err
 	}
+	err = p.wait()
 	return p.reply, err
 }
 
-// begin runs the operation a first time, and has it join those who wait if it asks
-// for that.
-func (e *Engine) begin(req *tracker.Request, op *tracker.Op, in any) (*patience, error) {
-	p := &patience{engine: e, req: req, op: op, in: in}
+// begin runs the operation a first time. If it asks to wait it joins those who do, and
+// there is no answer yet.
+func (e *Engine) begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, *patience, error) {
 	news := &e.waits.stripe(target(req, op)).news
 	before := news.Load()
-	if err := p.look(); err != nil || p.reply.Wait == nil {
-		return p, err
+	reply, err := e.do(req, op, in)
+	if err != nil || reply.Wait == nil {
+		return reply, nil, err
 	}
-	until := time.Now().Add(p.reply.Wait.Until.Sub(e.now()))
+	p := &patience{engine: e, req: req, op: op, in: in, reply: reply}
+	until := time.Now().Add(reply.Wait.Until.Sub(e.now()))
 	if last := req.Deadline.Add(-waitSlack); last.Before(until) {
 		until = last
 	}
-	if p.waiter = e.waits.join(target(req, op), p.reply.Wait.Topic); p.waiter == nil {
+	if p.waiter = e.waits.join(target(req, op), reply.Wait.Topic); p.waiter == nil {
 		err := p.unheard()
-		return p, err
+		return p.reply, nil, err
 	}
-	if p.follows = p.reply.Wait.Topic == tracker.EventTopic; p.follows {
+	if p.follows = reply.Wait.Topic == tracker.EventTopic; p.follows {
 		e.followPoll(req.Workspace)
 	}
 	p.until = until
 	p.missed = news.Load() != before
-	return p, nil
+	return tracker.Reply{}, p, nil
 }
 
 // look runs the operation.

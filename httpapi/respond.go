@@ -50,6 +50,9 @@ func (s *Server) respond(x *exchange, reply *tracker.Reply) error {
 		describeFile(&response.Header, reply.File)
 	}
 	if reply.Outcome == tracker.NoContent || reply.Outcome == tracker.NotModified || len(reply.Body) == 0 {
+		if x.query.Buf != nil {
+			response.SwapBody(x.query.Buf[:0]) // kept for the next answer
+		}
 		return nil
 	}
 	if err := s.chargeAnswer(x, reply.Body, x.route.Op.Kind != tracker.Query); err != nil {

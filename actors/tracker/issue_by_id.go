@@ -37,6 +37,13 @@ func (v *View) readIssue(id storage.ID, ifNoneMatch string, settled bool) (reply
 		if seen, err = v.seesIssue(rec); err != nil || !seen {
 			return err
 		}
+		if ifNoneMatch != "" && (v.Caller.Level >= Admin || rec.Flags()&issueHasParent == 0) {
+			// All of it is shown, so the version alone makes the tag.
+			if tag := shownETag(rec.Version(), true); tagListed(ifNoneMatch, tag, true) {
+				reply.ETag, reply.Outcome = tag, NotModified
+				return nil
+			}
+		}
 		body, whole, err := (&sight{v: v}).append(v.Buf[:0], rec)
 		if err != nil {
 			return err

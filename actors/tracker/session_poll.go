@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -70,11 +71,13 @@ func (v *View) pollOnce(in *PollSessionIn, settled bool) (reply Reply, alone boo
 		if !settled && in.unknown(log) {
 			return false, nil
 		}
-		v.Buf = append(append(v.Buf[:0], public...), `,"activities":[`...)
+		const before, after = `,"activities":[`, `]}`
+		v.Buf = slices.Grow(v.Buf[:0], len(public)+len(before)+len(after))
+		v.Buf = append(append(v.Buf, public...), before...)
 		if err := v.appendSince(in, log); err != nil {
 			return true, err
 		}
-		v.Buf = append(v.Buf, `]}`...)
+		v.Buf = append(v.Buf, after...)
 		reply.Body = v.Buf
 		return true, nil
 	})
