@@ -74,18 +74,19 @@ func (m *segmentModel) flush() {
 		in = append(in, d)
 	}
 	slices.SortFunc(in, func(a, b *modelDoc) int { return -compareDocs(a.Doc, b.Doc) })
-	b := testSegments.NewBuilder()
-	posts := map[string][]*TermPostings{}
+	b := testSegments.NewBuilder(len(in))
 	for ord, d := range in {
 		b.Doc(&d.SegmentDoc)
 		for term, weight := range d.terms {
-			if posts[term] == nil {
-				key := string(Key(nil).Str(term))
-				posts[term] = []*TermPostings{b.Term(0, key), b.Term(1, key), b.Term(2, key)}
+			key := Key(nil).Str(term)
+			numbers := [3]uint32{}
+			for dictionary := range numbers {
+				numbers[dictionary], _ = b.Term(dictionary, key)
 			}
-			posts[term][0].Has(uint32(ord))
-			posts[term][1].Add(uint32(ord), weight)
-			posts[term][2].Put(uint32(ord), wide(weight))
+			b.Has(0, numbers[0], uint32(ord))
+			b.Has(0, numbers[0], uint32(ord)) // once more counts once
+			b.Add(1, numbers[1], uint32(ord), weight)
+			b.Put(2, numbers[2], uint32(ord), wide(weight))
 		}
 	}
 	m.manifest.Next++

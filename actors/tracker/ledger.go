@@ -36,7 +36,6 @@ type Ledger struct {
 	recent recentTitles
 	title  string // the title whose terms are cached in terms
 	terms  []term
-	stems  stems
 	// hooks are the workspace's webhooks; policy decides which addresses they may have.
 	hooks  knownHooks
 	policy WebhookPolicy

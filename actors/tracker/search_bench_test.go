@@ -144,3 +144,34 @@ func BenchmarkSearch(b *testing.B) {
 	query("similar", &w.ann, SimilarIssues, &SimilarIssuesIn{ID: string(id)})
 	query("similar, as a guest", &w.gus, SimilarIssues, &SimilarIssuesIn{ID: string(id)})
 }
+
+// BenchmarkSegmentBuild makes segments of so many issues; the figures are for one issue.
+func BenchmarkSegmentBuild(b *testing.B) {
+	for _, size := range []int{32, 256, 1024} {
+		b.Run(fmt.Sprintf("of %d", size), func(b *testing.B) {
+			w := newIssueBench(b)
+			text := newTrackerText()
+			for i := range size {
+				in := &CreateIssueIn{Title: text.title(), IssueFields: IssueFields{Description: Some(text.description())}}
+				if _, err := w.ledger.Run(CreateIssue, w.request(&w.ann), in, w.now.Add(time.Duration(i)*time.Millisecond)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			w.commit()
+			b.ReportAllocs()
+			b.ResetTimer()
+			report := processorTime(b)
+			bytes, rows := 0, 0
+			for range b.N/size + 1 {
+				var s segmentBuild
+				if _, err := w.ask(&System, buildSegmentOp, &s); err != nil {
+					b.Fatal(err)
+				}
+				bytes, rows = s.bytes, len(s.rows)
+			}
+			report()
+			b.ReportMetric(float64(bytes)/float64(size), "bytes/issue")
+			b.ReportMetric(float64(rows)/float64(size), "rows/issue")
+		})
+	}
+}

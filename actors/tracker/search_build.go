@@ -1,11 +1,9 @@
 package tracker
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
-	"sync"
 
 	json "github.com/goccy/go-json"
 
@@ -70,9 +68,7 @@ func (b *segmentBuild) build(v *View) error {
 		return fmt.Errorf("read the issues to index: %w", err)
 	}
 	slices.SortFunc(b.issues, func(a, b buildIssue) int { return cmp.Compare(b.doc, a.doc) })
-	words := segmentWords{build: searchIndex.NewBuilder(), known: knownWordLists.Get().(*knownWordList), titles: map[uint64]*storage.TermPostings{}}
-	words.known.segment++
-	defer words.known.release()
+	words := segmentWords{build: searchIndex.NewBuilder(len(b.issues))}
 	for i := range b.issues {
 		words.add(&b.issues[i])
 	}
@@ -131,126 +127,53 @@ func (b *segmentBuild) addChanged(v *View) error {
 
 // segmentWords puts the words of issues into a segment.
 type segmentWords struct {
-	build  *storage.SegmentBuilder
-	known  *knownWordList
-	titles map[uint64]*storage.TermPostings
-	words  []*storage.TermPostings // by indexedTerm.at
-	ord    uint32
-	count  int
+	build *storage.SegmentBuilder
+	stems []uint32 // by the number of a word, that of its stem; noStem for none
+	key   storage.Key
+	ord   uint32
+	count int
 }
 
-// knownWordList keeps words and their stems from one segment to the next: stemming costs
-// more than all the rest of indexing a word.
-type knownWordList struct {
-	words map[string]*indexedWord
-	stems map[string]*indexedTerm
-	// numbers are words with digits, of which there is no end; titles has the terms of
-	// words of titles.
-	numbers map[string]*indexedWord
-	titles  stems
-	// segment counts the segments, to tell which terms are in the one that is made.
-	segment uint64
+// noStem stands for the stem of a word that doesn't count in a comparison.
+const noStem = ^uint32(0)
+
+// word adds a word of the issue.
+func (w *segmentWords) word(word []byte, weight byte) {
+	w.key = wordKey(w.key[:0], word)
+	number, fresh := w.build.Term(wordTerms, w.key)
+	w.build.Has(wordTerms, number, w.ord)
+	if fresh {
+		w.stems = append(w.stems, w.stem(word))
+	}
+	w.count += int(weight)
+	if stem := w.stems[number]; stem != noStem && weight > 0 {
+		w.build.Add(stemTerms, stem, w.ord, weight)
+	}
 }
 
-// indexedTerm is a term, and where its postings are if it is in the segment that is made.
-type indexedTerm struct {
-	key     string
-	segment uint64
-	at      int
-}
-
-// indexedWord is a word and its stem; nil for a word that doesn't count in a comparison.
-type indexedWord struct {
-	indexedTerm
-	stem          *indexedTerm
-	indexedNumber indexedTerm // the stem of a word with digits, which is the word
-}
-
-// knownWordsKept bounds the words that are kept, to some 8 MB; those with digits count
-// by themselves. knownTitleWords is how many words of titles are kept.
-const (
-	knownWordsKept   = 40_000
-	knownNumbersKept = 4_000
-	knownTitleWords  = 4096
-)
-
-// knownWordLists has one for each segment that is made at a time.
-var knownWordLists = sync.Pool{New: func() any {
-	return &knownWordList{
-		words: map[string]*indexedWord{}, stems: map[string]*indexedTerm{}, numbers: map[string]*indexedWord{},
-		titles: stems{make([]knownWord, knownTitleWords)},
+// stem numbers the stem of a word that came for the first time.
+func (w *segmentWords) stem(word []byte) uint32 {
+	s, stop := stem(word)
+	if stop {
+		return noStem
 	}
-}}
-
-// release gives the words back for the next segment.
-func (k *knownWordList) release() {
-	if len(k.words) > knownWordsKept {
-		clear(k.words)
-		clear(k.stems)
-	}
-	if len(k.numbers) > knownNumbersKept {
-		clear(k.numbers)
-	}
-	knownWordLists.Put(k)
-}
-
-func (k *knownWordList) word(word []byte) *indexedWord {
-	if known := k.words[string(word)]; known != nil {
-		return known
-	}
-	if known := k.numbers[string(word)]; known != nil {
-		return known
-	}
-	made := &indexedWord{indexedTerm: indexedTerm{key: string(word) + "\x00"}}
-	if bytes.ContainsAny(word, "0123456789") {
-		made.stem = &made.indexedNumber
-		made.indexedNumber.key = made.key
-		k.numbers[string(word)] = made
-		return made
-	}
-	if s, stop := stem(word); !stop {
-		if made.stem = k.stems[s]; made.stem == nil {
-			made.stem = &indexedTerm{key: s + "\x00"}
-			k.stems[s] = made.stem
-		}
-	}
-	k.words[string(word)] = made
-	return made
-}
-
-// postings gives a term's postings in the segment.
-func (w *segmentWords) postings(dictionary int, t *indexedTerm) *storage.TermPostings {
-	if t.segment != w.known.segment {
-		t.segment, t.at = w.known.segment, len(w.words)
-		w.words = append(w.words, w.build.Term(dictionary, t.key))
-	}
-	return w.words[t.at]
+	w.key = wordKey(w.key[:0], []byte(s))
+	number, _ := w.build.Term(stemTerms, w.key)
+	return number
 }
 
 // add takes up an issue.
 func (w *segmentWords) add(t *buildIssue) {
 	w.ord, w.count = uint32(w.build.Docs()), 0
-	weighed := func(weight byte) func([]byte) {
-		return func(word []byte) {
-			known := w.known.word(word)
-			w.postings(wordTerms, &known.indexedTerm).Has(w.ord)
-			if w.count += int(weight); known.stem != nil && weight > 0 {
-				w.postings(stemTerms, known.stem).Add(w.ord, weight)
-			}
-		}
-	}
-	eachWord(t.text.Title, weighed(2))
-	eachWord(text(t.text.Description), weighed(1))
-	eachWord(text(t.text.Identifier), weighed(0))
-	terms := w.known.titles.terms(t.text.Title)
+	eachWord(t.text.Title, func(word []byte) { w.word(word, 2) })
+	eachWord(text(t.text.Description), func(word []byte) { w.word(word, 1) })
+	eachWord(text(t.text.Identifier), func(word []byte) { w.word(word, 0) })
+	terms := titleTerms(t.text.Title)
 	payload := titlePayload(nil, terms)
 	for _, term := range terms {
-		p := w.titles[term.hash]
-		if p == nil {
-			p = w.build.Term(titleTermsOf, string(titleKey(nil, term.hash)))
-			w.titles[term.hash] = p
-		}
-		p.Put(w.ord, payload)
+		w.key = titleKey(w.key[:0], term.hash)
+		number, _ := w.build.Term(titleTermsOf, w.key)
+		w.build.Put(titleTermsOf, number, w.ord, payload)
 	}
 	w.build.Doc(&storage.SegmentDoc{
 		Doc: t.doc, Length: lengthByte(w.count), Class: storage.Class{Group: t.team, Restricted: t.restricted},

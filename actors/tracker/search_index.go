@@ -105,7 +105,7 @@ func (tx *Tx) indexLater() error {
 // terms gives the terms of a title; a creation asks for them twice.
 func (tx *Tx) terms(title string) []term {
 	if l := tx.ledger; l.title != title || l.terms == nil {
-		l.title, l.terms = title, l.stems.terms(title)
+		l.title, l.terms = title, titleTerms(title)
 	}
 	return tx.ledger.terms
 }

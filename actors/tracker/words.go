@@ -1,8 +1,10 @@
 package tracker
 
 import (
+	"bytes"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
 
@@ -83,47 +85,54 @@ func foldedWords(text string, fn func(word []byte)) {
 	end()
 }
 
-// stem returns the stem of a folded word (Snowball's for English; words of other
-// languages mostly stay unchanged), and whether the word is a stop word, which
-// comparisons ignore.
-func stem(word []byte) (s string, stop bool) {
-	text := string(word)
-	if strings.ContainsAny(text, "0123456789") { // numbers, hashes and names are no words of a language
-		return text, false
-	}
-	if s = english.Stem(text, true); s == "" {
-		s = text
-	}
-	return s, english.IsStopWord(text)
-}
-
-// stems caches the terms of recent words: stemming costs more than the rest of
-// splitting a title. The zero value is ready.
-type stems struct{ slots []knownWord }
-
+// knownWord is a folded word, and what is derived from it.
 type knownWord struct {
 	word string
-	term term
-	stop bool
+	stem string
+	term term // of the stem
+	stop bool // the word says so little that it doesn't count in a comparison
 }
 
-const knownWords = 256
+// knownWords are the words met of late: to find a word's stem costs more than all the rest
+// of indexing the word. A word has one of two places, which follow from its hash; the words
+// that came last keep them. All goroutines share them, for what they say is the same
+// everywhere. They take some 8 MB at most.
+var knownWords [1 << 16]atomic.Pointer[knownWord]
 
-// term returns the term of a folded word, and whether it is a stop word.
-func (k *stems) term(word []byte) (term, bool) {
-	if k == nil {
-		s, stop := stem(word)
-		return termOf(s), stop
+// knowWord returns a folded word with its stem (Snowball's for English; words of other
+// languages mostly stay as they are). A word with digits is no language's word, and is its
+// own stem.
+func knowWord(word []byte) *knownWord {
+	hash := xxhash.Sum64(word)
+	places := knownWords[hash%uint64(len(knownWords))&^1:][:2]
+	first := places[0].Load()
+	if first != nil && first.word == string(word) {
+		return first
 	}
-	if k.slots == nil {
-		k.slots = make([]knownWord, knownWords)
+	if second := places[1].Load(); second != nil && second.word == string(word) {
+		return second
 	}
-	slot := &k.slots[xxhash.Sum64(word)%uint64(len(k.slots))]
-	if slot.word != string(word) {
-		s, stop := stem(word)
-		*slot = knownWord{string(word), termOf(s), stop}
+	made := &knownWord{word: string(word)}
+	if bytes.ContainsAny(word, "0123456789") {
+		made.stem, made.term = made.word, term{hash}
+		return made // there is no end of them
 	}
-	return slot.term, slot.stop
+	if made.stem = english.Stem(made.word, true); made.stem == "" {
+		made.stem = made.word
+	}
+	made.term, made.stop = termOf(made.stem), english.IsStopWord(made.word)
+	if first != nil {
+		places[1].Store(first)
+	}
+	places[0].Store(made)
+	return made
+}
+
+// stem gives the stem of a folded word, and whether the word doesn't count in a
+// comparison.
+func stem(word []byte) (s string, stop bool) {
+	known := knowWord(word)
+	return known.stem, known.stop
 }
 
 // A term is the hash of the stem of a significant word in a title.
@@ -135,13 +144,11 @@ const maxTerms = 255
 // titleTerms returns the terms of a title without duplicates, sorted by hash (Decision
 // 19). A title of stop words only has all its words as terms, and a title without words
 // is one term, so that equal titles have equal terms.
-func titleTerms(title string) []term { return (*stems)(nil).terms(title) }
-
-func (k *stems) terms(title string) []term {
+func titleTerms(title string) []term {
 	terms := make([]term, 0, 8)
 	eachWord(title, func(word []byte) {
-		if t, stop := k.term(word); !stop {
-			terms = append(terms, t)
+		if known := knowWord(word); !known.stop {
+			terms = append(terms, known.term)
 		}
 	})
 	if len(terms) == 0 {
