@@ -91,6 +91,9 @@ type Config struct {
 	Random    io.Reader        // nil: crypto/rand; used by many goroutines
 	Logger    *slog.Logger     // nil: slog's default
 	Limits    Limits
+	// TailBytes is the memory for the issues that are in no search index yet; 0 means
+	// 8 MiB.
+	TailBytes int64
 	// Shortage returns how little free space the node's disk has; nil means enough.
 	Shortage func() storage.Shortage
 }
@@ -104,6 +107,9 @@ func (c *Config) complete() error {
 	}
 	if c.Clock == nil {
 		c.Clock = time.Now
+	}
+	if c.TailBytes <= 0 {
+		c.TailBytes = 8 << 20
 	}
 	if c.Shortage == nil {
 		c.Shortage = func() storage.Shortage { return storage.Ample }

@@ -34,6 +34,7 @@ type Engine struct {
 	shards []*shard // by number; the directory's is the first
 
 	timerOps map[string]*tracker.Op // by kind of timer
+	tails    *tracker.Tails         // of the search indexes
 	// turns holds the queries of lasting workflows that run at a time: half of the
 	// processors are left to requests.
 	turns chan struct{}
@@ -77,6 +78,7 @@ func NewEngine(cfg Config) (*Engine, error) {
 		state:      cfg.Store.State(),
 		replicator: cfg.Replicator,
 		timerOps:   tracker.TimerOps,
+		tails:      tracker.NewTails(cfg.TailBytes),
 	}
 	e.turns = make(chan struct{}, (runtime.GOMAXPROCS(0)+1)/2)
 	e.actors.ended = make(chan struct{})
@@ -228,6 +230,7 @@ func (e *Engine) runQuery(v *tracker.View, req *tracker.Request, op *tracker.Op,
 	}()
 	v.Renew(&req.Caller, now, req.Buf)
 	v.Configure(&e.cfg.Agents)
+	v.Remember(e.tails)
 	if req.Final {
 		v.Finally()
 	}

@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"switchyard/actors/tracker"
+
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -155,3 +157,6 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(listeningDesc, prometheus.GaugeValue, float64(s.Listening))
 	ch <- prometheus.MustNewConstMetric(unansweredDesc, prometheus.GaugeValue, float64(s.UnansweredCommands))
 }
+
+// Tails tells what is kept in memory of issues that no search index holds yet.
+func (e *Engine) Tails() tracker.TailsUse { return e.tails.Use() }

@@ -237,6 +237,7 @@ func (w *workspaceActor) open() {
 	w.ledger = tracker.NewLedger(storage.NewTx(w.engine.state, w.h.shard.number, w.h.workspace), w.engine.cfg.Random)
 	w.ledger.SetWebhookPolicy(w.engine.cfg.Webhooks.Policy)
 	w.ledger.Configure(&w.engine.cfg.Agents)
+	w.ledger.Remember(w.engine.tails)
 	w.ledger.Limit(&w.engine.cfg.Workspace)
 }
 

@@ -355,6 +355,14 @@ type likeness struct {
 	Identifier *string     `json:"identifier"`
 }
 
+// likeness gives the part of an issue that a comparison needs.
+func (t *Issue) likeness() likeness {
+	return likeness{ID: t.ID, Title: t.Title, Status: t.Status, IsDraft: t.IsDraft, Identifier: t.Identifier}
+}
+
+// mayRepeat reports whether the issue is one that a new one could be a duplicate of.
+func (l *likeness) mayRepeat() bool { return !l.Status.Closed() && !l.IsDraft }
+
 // compare looks at an issue itself.
 func (d *duplicates) compare(doc storage.Doc, terms []term) error {
 	var key [8]byte
@@ -363,7 +371,7 @@ func (d *duplicates) compare(doc storage.Doc, terms []term) error {
 		if err := json.Unmarshal(rec.JSON(), &like); err != nil {
 			return false, fmt.Errorf("read an issue: %w", err)
 		}
-		if like.Status.Closed() || like.IsDraft {
+		if !like.mayRepeat() {
 			d.closed++
 			return false, nil
 		}

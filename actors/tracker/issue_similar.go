@@ -74,7 +74,9 @@ type similarity struct {
 	manifest storage.Manifest
 	segments []similarSegment
 	reader   *storage.SegmentReader
-	issues   float64 // that the caller sees, as far as they are indexed
+	tail     []tailIssue   // that the segments lack or hold wrongly
+	changed  []storage.Doc // that the segments hold wrongly, the oldest first
+	issues   float64       // that the caller sees
 	// slowness is, by a posting's length byte, k1*(1-b+b*length/average).
 	slowness [math.MaxUint8 + 1]float64
 }
@@ -109,9 +111,12 @@ func (s *similarity) close() (err error) {
 	return err
 }
 
-// wanted is a stem to search for: its postings in each segment that has some.
+// wanted is a stem to search for: its postings in each segment that has some, and in the
+// tail.
 type wanted struct {
+	hash    uint64
 	lists   []wantedList
+	tail    []tailPosting
 	visible int // postings of issues that the caller sees
 }
 
@@ -124,7 +129,7 @@ func (s *similarity) search(t *Issue) (err error) {
 	if s.v.Caller.Lane != nil {
 		return nil // sees its own issue, and no other
 	}
-	if s.manifest, err = s.v.manifest(); err != nil || len(s.manifest.Segments) == 0 {
+	if s.manifest, err = s.v.manifest(); err != nil {
 		return err
 	}
 	if s.reader, err = searchIndex.Reader(s.v); err != nil {
@@ -156,7 +161,15 @@ func (s *similarity) measure() error {
 	if err != nil {
 		return err
 	}
+	if err := s.readTail(partial); err != nil {
+		return err
+	}
 	issues, length := uint64(0), uint64(0)
+	for i := range s.tail {
+		if one := &s.tail[i]; one.visible {
+			issues, length = issues+1, length+searchIndex.Measure(one.words.length)
+		}
+	}
 	for i := range s.manifest.Segments {
 		of := similarSegment{Segment: &s.manifest.Segments[i]}
 		if !partial {
@@ -232,6 +245,10 @@ func (s *similarity) want(t *Issue) ([]wanted, error) {
 	eachWord(text(t.Description), add)
 	slices.Sort(stems) // so that the look-ups go one way through each segment
 	all := make([]wanted, len(stems))
+	for i, st := range stems {
+		all[i].hash = termOf(st).hash
+	}
+	s.wantInTail(all)
 	var key storage.Key
 	for i := range s.segments {
 		of := &s.segments[i]
@@ -247,7 +264,7 @@ func (s *similarity) want(t *Issue) ([]wanted, error) {
 			}
 		}
 	}
-	all = slices.DeleteFunc(all, func(w wanted) bool { return len(w.lists) == 0 })
+	all = slices.DeleteFunc(all, func(w wanted) bool { return len(w.lists) == 0 && len(w.tail) == 0 })
 	slices.SortStableFunc(all, func(a, b wanted) int { return cmp.Compare(a.visible, b.visible) })
 	return all, nil
 }
@@ -256,6 +273,7 @@ func (s *similarity) want(t *Issue) ([]wanted, error) {
 func (s *similarity) score(w *wanted) (err error) {
 	having := float64(w.visible)
 	rarity := math.Log(1 + (s.issues-min(having, s.issues)+0.5)/(having+0.5))
+	s.scoreTail(w, rarity)
 	for _, l := range w.lists {
 		of := &s.segments[l.segment]
 		if of.lengths == nil {
@@ -299,9 +317,13 @@ func rankedPlace(segment int, ord uint32) storage.Doc {
 	return storage.Doc(uint64(segment+1)<<32 | uint64(^ord))
 }
 
-// doc gives the issue of a place; 0 for one of which another segment counts.
+// doc gives the issue of a place; 0 for one of which another segment or the tail counts.
 func (s *similarity) doc(place storage.Doc) (storage.Doc, error) {
-	of := &s.segments[place>>32-1]
+	segment := int(place>>32) - 1
+	if segment == len(s.segments) {
+		return s.tail[^uint32(place)].doc, nil
+	}
+	of := &s.segments[segment]
 	if of.docs == nil {
 		var err error
 		if of.docs, err = s.reader.DocColumn(of.Segment); err != nil {
@@ -309,7 +331,10 @@ func (s *similarity) doc(place storage.Doc) (storage.Doc, error) {
 		}
 	}
 	doc, err := of.docs.Doc(^uint32(place))
-	if err != nil || s.manifest.Replaced == 0 {
+	if err == nil && s.isChanged(doc) {
+		doc = 0
+	}
+	if err != nil || doc == 0 || s.manifest.Replaced == 0 {
 		return doc, err
 	}
 	value, err := s.v.Value(searchReplaced, replacedKey(nil, doc), nil)

@@ -24,6 +24,7 @@ type issueWorld struct {
 	workspace storage.ID
 	now       time.Time
 	ledger    *Ledger
+	tails     *Tails
 	core      TeamID // CORE, the default team
 	web       TeamID // WEB
 	secret    TeamID // SEC, private
@@ -43,6 +44,9 @@ func newIssueWorldIn(t tester, db *pebble.DB) *issueWorld {
 	t.Helper()
 	w := &issueWorld{tester: t, db: db, workspace: storage.ID{0: 1, 15: 9}, now: time.Date(2026, 11, 20, 21, 30, 0, 123e6, time.UTC)}
 	w.ledger = NewLedger(storage.NewTx(db, 1, w.workspace), rand.NewChaCha8([32]byte{7}))
+	w.ledger.indexFew = 1 // tests have few issues
+	w.tails = NewTails(1 << 20)
+	w.ledger.Remember(w.tails)
 	t.Cleanup(func() { _ = w.ledger.Close() })
 	w.ann = Caller{Principal: Principal{Type: ActorUser, ID: "ann", Permissions: permissionWords["admin"]}, Role: RoleOwner, Level: Admin}
 	w.gus = Caller{Principal: Principal{Type: ActorUser, ID: "gus", Permissions: permissionWords["write"]}, Role: RoleGuest, Level: Write}
@@ -127,7 +131,9 @@ func (w *issueWorld) ask(who *Caller, op *Op, in any) (Reply, error) {
 			w.Error(err)
 		}
 	}()
-	return op.RunQuery(NewView(storage.NewView(snap, 1, w.workspace), who, w.now, nil), in)
+	v := NewView(storage.NewView(snap, 1, w.workspace), who, w.now, nil)
+	v.Remember(w.tails)
+	return op.RunQuery(v, in)
 }
 
 // create creates an issue as ann and returns it.

@@ -36,6 +36,9 @@ type Ledger struct {
 	recent recentTitles
 	title  string // the title whose terms are cached in terms
 	terms  []term
+	// tails is the node's memory for such titles; a tail of indexFew issues is indexed.
+	tails    *Tails
+	indexFew int
 	// hooks are the workspace's webhooks; policy decides which addresses they may have.
 	hooks  knownHooks
 	policy WebhookPolicy
@@ -57,11 +60,14 @@ type Ledger struct {
 // NewLedger returns the ledger of a workspace over its state.
 func NewLedger(store *storage.Tx, random io.Reader) *Ledger {
 	store.Measure(meter)
-	return &Ledger{store: store, random: random, counters: counters{known: map[counterKey]*counter{}}, share: maxAutoClosed, portion: countPortion}
+	return &Ledger{store: store, random: random, counters: counters{known: map[counterKey]*counter{}}, share: maxAutoClosed, portion: countPortion, indexFew: indexFew}
 }
 
 // Configure sets the operator's settings; nil means the defaults.
 func (l *Ledger) Configure(s *AgentSettings) { l.operator = s }
+
+// Remember sets the node's memory for tails of search indexes.
+func (l *Ledger) Remember(t *Tails) { l.tails, l.recent.tails = t, t }
 
 // PanicError reports a command that panicked. Its writes are rolled back.
 type PanicError struct {
@@ -272,5 +278,8 @@ func (l *Ledger) Discard() {
 	l.broken = nil
 }
 
-// Close releases the batch.
-func (l *Ledger) Close() error { return l.store.Close() }
+// Close releases the batch, and the memory of the tail.
+func (l *Ledger) Close() error {
+	l.recent.forget()
+	return l.store.Close()
+}

@@ -241,7 +241,7 @@ func (tx *Tx) completeSegment(number uint32, b *segmentBuild) error {
 	switch {
 	case b.more || left >= indexMany:
 		return tx.SetTimer(timerIndexSearch, "", tx.now)
-	case left > 0:
+	case left >= tx.ledger.indexFew:
 		return tx.SetTimer(timerIndexSearch, "", tx.now.Add(indexSoon))
 	}
 	return tx.rearm(indexSearch, false, time.Time{})

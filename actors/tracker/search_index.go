@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"time"
 
 	"switchyard/storage"
 )
@@ -50,9 +49,6 @@ func titlePayload(b []byte, terms []term) []byte {
 // replacedKey is the key in searchReplaced: the newest first.
 func replacedKey(k storage.Key, doc storage.Doc) storage.Key { return k.U64(^uint64(doc)) }
 
-// mayRepeat reports whether an issue is one that a new one could be a duplicate of.
-func (t *Issue) mayRepeat() bool { return !t.Status.Closed() && !t.IsDraft }
-
 func text(s *string) string {
 	if s == nil {
 		return ""
@@ -76,12 +72,6 @@ func (v *View) manifest() (storage.Manifest, error) {
 	return storage.ParseManifest(value)
 }
 
-// indexSoon is how long a change may wait for others before it is indexed.
-const indexSoon = 700 * time.Millisecond
-
-// indexMany is how many changes don't wait: a creation goes through all of them.
-const indexMany = 1024
-
 // indexNew notes an issue that was created.
 func (tx *Tx) indexNew(t *Issue) error {
 	if err := tx.recent().load(tx); err != nil {
@@ -91,13 +81,15 @@ func (tx *Tx) indexNew(t *Issue) error {
 	return tx.indexLater()
 }
 
-// indexLater sets the timer that indexes the changes.
+// indexLater sets the timer that makes a segment, once there are issues enough for one.
 func (tx *Tx) indexLater() error {
-	if err := tx.arm(indexSearch, tx.now.Add(indexSoon)); err != nil {
-		return err
-	}
-	if tx.recent().waiting%indexMany == 0 {
+	waiting := tx.recent().waiting
+	switch {
+	case waiting > 0 && waiting%indexMany == 0,
+		waiting > 0 && waiting%indexCrowded == 0 && tx.ledger.tails.crowded():
 		return tx.SetTimer(timerIndexSearch, "", tx.now)
+	case waiting >= tx.ledger.indexFew:
+		return tx.arm(indexSearch, tx.now.Add(indexSoon))
 	}
 	return nil
 }

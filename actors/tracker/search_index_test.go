@@ -245,6 +245,9 @@ func TestCheckSearch_FindsWhatIsWrong(t *testing.T) {
 			w.create(CreateIssueIn{Title: "Newest"})
 			w.indexAll()
 			w.patch(id, IssuePatch{Title: Some("Second")})
+			for range indexFew {
+				w.create(CreateIssueIn{Title: "Newer"})
+			}
 			w.run(&System, NewCommand[None, None]("", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 				m, err := tx.manifest()
 				if err != nil {

@@ -157,6 +157,9 @@ func TestSearch_AgreesWithModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := &searchModel{issueWorld: newIssueWorld(t), restricted: map[IssueID]bool{}}
+		m.tails = rapid.SampledFrom([]*Tails{m.tails, NewTails(0), nil}).Draw(t, "tails")
+		m.ledger.Remember(m.tails)
+		m.ledger.indexFew = rapid.SampledFrom([]int{1, 20, indexFew}).Draw(t, "few")
 		for range rapid.IntRange(5, 60).Draw(t, "steps") {
 			who, hidden := &m.ann, TeamID("")
 			if rapid.Bool().Draw(t, "guest") {
@@ -182,6 +185,7 @@ func TestSearch_AgreesWithModel(t *testing.T) {
 			if want := m.search(query, hidden); !slices.Equal(got, want) {
 				t.Fatalf("a search for %q finds %v, want %v", query, got, want)
 			}
+			m.findsSimilar(t)
 		}
 		m.verify()
 		m.indexAll()
@@ -193,6 +197,9 @@ func TestSearch_AgreesWithModel(t *testing.T) {
 		}
 		m.indexAnew() // so that the frequencies are exact
 		m.verify()
+		for range rapid.IntRange(0, 10).Draw(t, "more") { // which no segment holds
+			m.addOne(t, &m.ann, "")
+		}
 		if len(m.all) == 0 {
 			return
 		}
@@ -216,6 +223,29 @@ func TestSearch_AgreesWithModel(t *testing.T) {
 func (m *searchModel) restrict(id IssueID, gus bool) {
 	m.grant(id, map[bool]string{true: "gus", false: "nobody"}[gus], GranteeUser)
 	m.restricted[id] = gus || m.restricted[id]
+}
+
+// findsSimilar looks whether the right issues are found to be similar to one, whatever
+// their scores: those depend on frequencies, which count changed issues twice.
+func (m *searchModel) findsSimilar(t *rapid.T) {
+	if len(m.all) == 0 {
+		return
+	}
+	of := rapid.SampledFrom(m.all).Draw(t, "of")
+	reply, err := m.ask(&m.ann, SimilarIssues, &SimilarIssuesIn{ID: string(of.ID), Limit: 50})
+	if err != nil {
+		t.Fatal(err)
+	}
+	everything := func(*Issue) bool { return true }
+	got, want := decode[SimilarList](t, reply.Body).Similar, m.similar(of, everything, everything)
+	for _, one := range got {
+		if _, is := want[one.Issue.ID]; !is {
+			t.Fatalf("issue %s is found to be like %s", one.Issue.ID, of.ID)
+		}
+	}
+	if len(got) != min(len(want), 50) {
+		t.Fatalf("%d issues are like %s, want %d", len(got), of.ID, len(want))
+	}
 }
 
 func (m *searchModel) compareSimilar(t *rapid.T, who *Caller, of *Issue, sees, counted func(*Issue) bool) {

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	json "github.com/goccy/go-json"
+
 	"switchyard/storage"
 )
 
@@ -17,8 +19,12 @@ type recentTitles struct {
 	all    []recentTitle // in the order in which they came
 	scan   []scanned     // the part of all that a search goes through
 	at     map[storage.Doc]int
-	// waiting is how many issues have come that are to be indexed.
-	waiting int
+	// waiting is how many issues there are to be indexed; undoWaiting is how many there
+	// were before the running command.
+	waiting, undoWaiting int
+	// tails counts what the titles take, bytes of it.
+	tails *Tails
+	bytes int64
 	// manifest is the committed one; next takes its place with the open batch.
 	manifest storage.Manifest
 	next     *storage.Manifest
@@ -81,7 +87,23 @@ type recentUndo struct {
 // recent gives the recent titles of the workspace.
 func (tx *Tx) recent() *recentTitles { return &tx.ledger.recent }
 
-func (r *recentTitles) forget() { *r = recentTitles{} }
+func (r *recentTitles) forget() {
+	r.tails.count(-r.bytes)
+	*r = recentTitles{tails: r.tails}
+}
+
+// recentTitleBytes is about what a title takes beside its text and terms.
+const recentTitleBytes = 288
+
+func (e *recentTitle) bytes() int64 {
+	return int64(recentTitleBytes + len(e.title) + 8*len(e.terms))
+}
+
+// count notes how much larger the titles have become.
+func (r *recentTitles) count(bytes int64) {
+	r.bytes += bytes
+	r.tails.count(bytes)
+}
 
 // load reads the titles of all issues that the index lacks, where that wasn't done yet.
 func (r *recentTitles) load(tx *Tx) (err error) {
@@ -95,11 +117,16 @@ func (r *recentTitles) load(tx *Tx) (err error) {
 	add := func(e recentTitle) {
 		r.at[e.doc] = len(r.all)
 		r.all, r.scan = append(r.all, e), append(r.scan, e.scanned())
+		r.count(e.bytes())
 	}
 	title := func(rec storage.Record, change uint64) error {
-		row, err := issues.Decode(rec)
+		var like likeness
+		if err := json.Unmarshal(rec.JSON(), &like); err != nil {
+			return fmt.Errorf("read an issue: %w", err)
+		}
+		id, err := storedID(rec)
 		if err == nil {
-			add(newRecent(&row.Value, titleTerms(row.Value.Title), change))
+			add(newRecent(id, &like, titleTerms(like.Title), change))
 		}
 		return err
 	}
@@ -127,24 +154,26 @@ func (r *recentTitles) load(tx *Tx) (err error) {
 	return nil
 }
 
-func newRecent(t *Issue, terms []term, change uint64) recentTitle {
-	e := recentTitle{doc: storage.DocOf(t.id()), terms: terms, signature: signature(terms), change: change}
-	e.fill(t)
+func newRecent(id storage.ID, like *likeness, terms []term, change uint64) recentTitle {
+	e := recentTitle{id: id, doc: storage.DocOf(id), terms: terms, signature: signature(terms), change: change}
+	e.fill(like)
 	return e
 }
 
-func (e *recentTitle) fill(t *Issue) {
-	e.open = t.mayRepeat()
-	e.id, e.title, e.identifier, e.status = t.id(), t.Title, t.Identifier, t.Status
+func (e *recentTitle) fill(like *likeness) {
+	e.open = like.mayRepeat()
+	e.title, e.identifier, e.status = like.Title, like.Identifier, like.Status
 }
 
 // set puts an entry, and notes how to undo it.
 func (r *recentTitles) set(e recentTitle) {
 	if i, ok := r.at[e.doc]; ok {
 		r.undo = append(r.undo, recentUndo{at: i, old: r.all[i]})
+		r.count(e.bytes() - r.all[i].bytes())
 		r.all[i], r.scan[i] = e, e.scanned()
 		return
 	}
+	r.count(e.bytes())
 	r.undo = append(r.undo, recentUndo{at: len(r.all), add: true})
 	r.at[e.doc] = len(r.all)
 	r.all, r.scan = append(r.all, e), append(r.scan, e.scanned())
@@ -153,8 +182,16 @@ func (r *recentTitles) set(e recentTitle) {
 // put notes the title of an issue that is new or has changed, and its terms. The titles
 // must be loaded.
 func (r *recentTitles) put(t *Issue, terms []term, change uint64) {
-	r.set(newRecent(t, terms, change))
-	r.waiting++
+	like := t.likeness()
+	r.set(r.wait(newRecent(t.id(), &like, terms, change)))
+}
+
+// wait counts an issue among those that are to be indexed.
+func (r *recentTitles) wait(e recentTitle) recentTitle {
+	if i, ok := r.at[e.doc]; !ok || r.all[i].state != titlePending {
+		r.waiting++
+	}
+	return e
 }
 
 // refresh brings an issue's other fields up to date, if it is among the recent ones.
@@ -163,15 +200,14 @@ func (r *recentTitles) refresh(t *Issue) {
 	if !ok {
 		return
 	}
-	e := r.all[i]
-	e.fill(t)
+	e, like := r.all[i], t.likeness()
+	e.fill(&like)
 	r.set(e)
 }
 
 // gone notes that an issue was deleted.
 func (r *recentTitles) gone(id storage.ID, change uint64) {
-	r.set(recentTitle{doc: storage.DocOf(id), id: id, change: change})
-	r.waiting++
+	r.set(r.wait(recentTitle{doc: storage.DocOf(id), id: id, change: change}))
 }
 
 // change gives the value of an issue's row in searchChanged; 0 when there is none.
@@ -229,7 +265,9 @@ func (r *recentTitles) filter(from *storage.SegmentReader, segment uint32) (stor
 }
 
 // begin starts a command.
-func (r *recentTitles) begin() { r.undo, r.undoNext, r.fresh = r.undo[:0], r.next, false }
+func (r *recentTitles) begin() {
+	r.undo, r.undoNext, r.undoWaiting, r.fresh = r.undo[:0], r.next, r.waiting, false
+}
 
 // rollback undoes what the running command changed.
 func (r *recentTitles) rollback() {
@@ -240,13 +278,15 @@ func (r *recentTitles) rollback() {
 	for i := len(r.undo) - 1; i >= 0; i-- {
 		u := &r.undo[i]
 		if u.add {
+			r.count(-r.all[u.at].bytes())
 			delete(r.at, r.all[u.at].doc)
 			r.all, r.scan = r.all[:u.at], r.scan[:u.at]
 		} else {
+			r.count(u.old.bytes() - r.all[u.at].bytes())
 			r.all[u.at], r.scan[u.at] = u.old, u.old.scanned()
 		}
 	}
-	r.undo, r.next = r.undo[:0], r.undoNext
+	r.undo, r.next, r.waiting = r.undo[:0], r.undoNext, r.undoWaiting
 }
 
 // committed drops the titles that were indexed by the batch, but for the newest.
@@ -272,6 +312,7 @@ func (r *recentTitles) committed() {
 	for _, e := range r.all {
 		if e.state == titleMerged && (spare > 0 || !e.open) {
 			spare--
+			r.count(-e.bytes())
 			continue
 		}
 		kept = append(kept, e)

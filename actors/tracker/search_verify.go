@@ -56,6 +56,7 @@ type searchCheck struct {
 	view     *View
 	manifest storage.Manifest
 	changed  map[storage.Doc]bool
+	tail     int // how many issues are to be indexed
 	ages     map[storage.Doc]uint32
 	due      postingSum
 	found    postingSum
@@ -69,7 +70,6 @@ func checkSearch(v *storage.View, say sayer) (err error) {
 	if c.manifest, err = c.view.manifest(); err != nil {
 		return nil // the row's own check reports it
 	}
-	newest := uint64(0)
 	if err := v.Rows(searchChanged, nil, nil, func(fields, _ []byte) (bool, error) {
 		if len(fields) == len(storage.ID{}) {
 			c.changed[storage.DocOf(storage.ID(fields))] = true
@@ -97,7 +97,9 @@ func checkSearch(v *storage.View, say sayer) (err error) {
 			return true, nil // the table's own check reports it
 		}
 		doc := storage.DocOf(row.Value.id())
-		newest = max(newest, uint64(doc))
+		if doc > c.manifest.Through && !c.changed[doc] {
+			c.tail++
+		}
 		if doc <= c.manifest.Through && !c.changed[doc] {
 			c.addIssue(doc, &row.Value, rec.Flags()&issueRestricted != 0)
 		}
@@ -106,7 +108,8 @@ func checkSearch(v *storage.View, say sayer) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := c.timers(v, storage.Doc(newest)); err != nil {
+	c.tail += len(c.changed)
+	if err := c.timers(v); err != nil {
 		return err
 	}
 	if err := c.rows(v); err != nil {
@@ -152,12 +155,12 @@ func (c *searchCheck) addIssue(doc storage.Doc, t *Issue, restricted bool) {
 }
 
 // timers proves that what is to be done has a timer that will do it.
-func (c *searchCheck) timers(v *storage.View, newest storage.Doc) error {
+func (c *searchCheck) timers(v *storage.View) error {
 	from, to := c.manifest.ToMerge()
 	for _, need := range []struct {
 		is   bool
 		kind string
-	}{{len(c.changed) > 0 || newest > c.manifest.Through, timerIndexSearch}, {from < to, timerMergeSegments}} {
+	}{{c.tail >= indexFew, timerIndexSearch}, {from < to, timerMergeSegments}} {
 		if !need.is {
 			continue
 		}

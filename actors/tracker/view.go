@@ -17,6 +17,7 @@ type View struct {
 	// began.
 	lane     *storage.Row[sessionRecord]
 	operator *AgentSettings
+	tails    *Tails
 	final    bool // the operation must not wait any more
 }
 
@@ -33,6 +34,9 @@ func (v *View) Renew(caller *Caller, now time.Time, buf []byte) {
 
 // Configure sets the operator's settings; nil means the defaults.
 func (v *View) Configure(s *AgentSettings) { v.operator = s }
+
+// Remember sets the node's memory for tails of search indexes.
+func (v *View) Remember(t *Tails) { v.tails = t }
 
 // Finally tells the operation not to wait any more.
 func (v *View) Finally() { v.final = true }

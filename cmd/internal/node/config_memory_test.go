@@ -8,7 +8,7 @@ import (
 func TestConfig_Memory(t *testing.T) {
 	t.Parallel()
 	c := sane()
-	if err := c.validate(); err != nil || c.GoMemory() != 480*mebibyte || c.cacheBytes() != 160*mebibyte || c.recordBytes() != 30*mebibyte {
+	if err := c.validate(); err != nil || c.GoMemory() != 480*mebibyte || c.cacheBytes() != 160*mebibyte || c.recordBytes() != 30*mebibyte || c.tailBytes() != 15*mebibyte {
 		t.Errorf("by default %d for Go, %d for caches, %v", c.GoMemory(), c.cacheBytes(), err)
 	}
 	c.Memory = 16 << 30
@@ -35,6 +35,7 @@ func TestMetrics_Memory(t *testing.T) {
 		`switchyard_record_cache_lookups_total{result="hit"} `, `switchyard_record_cache_lookups_total{result="miss"} `,
 		`switchyard_memtable_bytes{instance="raft"} `, `switchyard_memtable_bytes{instance="state"} `,
 		`switchyard_open_table_bytes{instance="raft"} `, `switchyard_open_table_bytes{instance="state"} `,
+		`switchyard_search_tail_bytes{kind="titles"} `, `switchyard_search_tail_bytes{kind="words"} `,
 		"go_memstats_heap_inuse_bytes ", "go_gc_gomemlimit_bytes ",
 	} {
 		if !strings.Contains(body, "\n"+line) {

@@ -27,6 +27,7 @@ type shardCollector struct {
 
 	records       *prometheus.Desc
 	recordLookups *prometheus.Desc
+	tails         *prometheus.Desc
 }
 
 func (n *Node) collector() prometheus.Collector {
@@ -49,6 +50,7 @@ func (n *Node) collector() prometheus.Collector {
 
 		records:       prometheus.NewDesc("switchyard_record_cache_bytes", "Bytes of copies of records that are read often.", nil, nil),
 		recordLookups: prometheus.NewDesc("switchyard_record_cache_lookups_total", "Look-ups in the cache of records, by result: hit or miss.", []string{"result"}, nil),
+		tails:         prometheus.NewDesc("switchyard_search_tail_bytes", "Bytes kept in memory of issues that are in no search index yet, by kind: titles or words.", []string{"kind"}, nil),
 	}
 }
 
@@ -56,7 +58,7 @@ func (n *Node) collector() prometheus.Collector {
 func (c *shardCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.leads, c.term, c.applied, c.disk, c.full, c.free, c.reserve,
-		c.budget, c.blockCache, c.lookups, c.memTables, c.openFiles, c.records, c.recordLookups,
+		c.budget, c.blockCache, c.lookups, c.memTables, c.openFiles, c.records, c.recordLookups, c.tails,
 	} {
 		ch <- d
 	}
@@ -104,4 +106,7 @@ func (c *shardCollector) collectMemory(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(c.memTables, prometheus.GaugeValue, float64(instance.MemTables), name)
 		ch <- prometheus.MustNewConstMetric(c.openFiles, prometheus.GaugeValue, float64(instance.OpenFiles), name)
 	}
+	tails := c.n.engine.Tails()
+	ch <- prometheus.MustNewConstMetric(c.tails, prometheus.GaugeValue, float64(tails.Titles), "titles")
+	ch <- prometheus.MustNewConstMetric(c.tails, prometheus.GaugeValue, float64(tails.Words), "words")
 }

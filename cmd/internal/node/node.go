@@ -189,6 +189,7 @@ func (n *Node) Join(ctx context.Context) (err error) {
 		Limits:    actors.Limits{Idle: n.cfg.Idle, WorkspaceWaiting: shares.WorkspaceWaiting, WorkspaceListening: shares.WorkspaceStreams},
 		Clock:     time.Now,
 		Random:    rand.Reader,
+		TailBytes: n.cfg.tailBytes(),
 		Logger:    n.cfg.Logger,
 		Shortage:  n.store.Space().Shortage,
 	}); err != nil {

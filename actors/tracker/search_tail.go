@@ -1,0 +1,197 @@
+package tracker
+
+import (
+	"container/list"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	json "github.com/goccy/go-json"
+
+	"switchyard/storage"
+)
+
+// The tail of a search index is what no segment holds as it is: new issues, and
+// those that were changed since. A short tail stays as it is, for to go through it costs
+// less than a segment: words that few other issues of a segment have make up most of it.
+const (
+	// indexFew is how many issues a tail has before a segment is made of them.
+	indexFew = 128
+	// indexSoon is how long such a tail may wait for more.
+	indexSoon = 10 * time.Second
+	// indexMany is how many issues don't wait. A creation compares its title with those
+	// of all of them, and searches go through the issues.
+	indexMany = 1024
+	// indexCrowded is how many issues don't wait when the node's memory for tails is used
+	// up. It is also how often a longer tail asks again.
+	indexCrowded = 32
+)
+
+// Tails is the memory of a node for the tails of its workspaces' search indexes: for the
+// titles, which each active workspace keeps, and for the words that searches for similar
+// issues met. It may be used by many goroutines. A nil *Tails keeps no words, and bounds
+// nothing.
+type Tails struct {
+	most   int64 // bytes of titles, and as many of words
+	titles atomic.Int64
+
+	mu    sync.Mutex
+	words int64      // bytes
+	used  *list.List // of *tailWords, those that were used last in front
+	of    map[storage.ID]*list.Element
+}
+
+// NewTails makes the memory of a node, of so many bytes.
+func NewTails(bytes int64) *Tails {
+	return &Tails{most: bytes / 2, used: list.New(), of: map[storage.ID]*list.Element{}}
+}
+
+// TailsUse is what tails hold in memory, in bytes.
+type TailsUse struct{ Titles, Words int64 }
+
+// Use tells what is held.
+func (t *Tails) Use() TailsUse {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return TailsUse{Titles: t.titles.Load(), Words: t.words}
+}
+
+// count adds bytes of titles.
+func (t *Tails) count(bytes int64) {
+	if t != nil {
+		t.titles.Add(bytes)
+	}
+}
+
+// crowded reports whether the titles of all workspaces take more than they should.
+func (t *Tails) crowded() bool { return t != nil && t.titles.Load() > t.most }
+
+// tailWords are the words of issues of one workspace's tail.
+type tailWords struct {
+	workspace storage.ID
+	mu        sync.Mutex
+	issues    map[storage.Doc]*issueWords
+	bytes     int64 // of issues
+	counted   int64 // of these, what Tails.words has; guarded by Tails.mu
+}
+
+// issueWords are the stems of an issue as it was at a version, with their weights.
+type issueWords struct {
+	version uint64
+	length  byte
+	weights []byte
+	stems   []uint64 // hashes
+}
+
+// issueWordsBytes is what an issue's words take beside those of each stem.
+const issueWordsBytes = 128
+
+func (w *issueWords) bytes() int64 { return issueWordsBytes + 9*int64(len(w.stems)) }
+
+// workspace gives the words of a workspace's tail.
+func (t *Tails) workspace(id storage.ID) *tailWords {
+	if t == nil {
+		return &tailWords{issues: map[storage.Doc]*issueWords{}}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.of[id]
+	if e == nil {
+		e = t.used.PushFront(&tailWords{workspace: id, issues: map[storage.Doc]*issueWords{}})
+		t.of[id] = e
+	}
+	t.used.MoveToFront(e)
+	return e.Value.(*tailWords) //nolint:forcetypeassert // the list has nothing else
+}
+
+// settle counts what a search has changed, and drops the words that were unused for the
+// longest time while there are too many.
+func (t *Tails) settle(w *tailWords) {
+	if t == nil {
+		return
+	}
+	w.mu.Lock()
+	bytes := w.bytes
+	w.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e := t.of[w.workspace]; e != nil && e.Value == w { // else it was dropped meanwhile
+		t.words += bytes - w.counted
+		w.counted = bytes
+	}
+	for e := t.used.Back(); e != nil && t.words > t.most; e = t.used.Back() {
+		old := t.used.Remove(e).(*tailWords) //nolint:forcetypeassert // the list has nothing else
+		delete(t.of, old.workspace)
+		t.words -= old.counted
+	}
+}
+
+// find gives the words of an issue, which are read from its record unless they are known.
+func (w *tailWords) find(doc storage.Doc, rec storage.Record) (*issueWords, error) {
+	w.mu.Lock()
+	known := w.issues[doc]
+	w.mu.Unlock()
+	if known != nil && known.version == rec.Version() {
+		return known, nil
+	}
+	made, err := readIssueWords(rec)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if old := w.issues[doc]; old != nil {
+		w.bytes -= old.bytes()
+	}
+	w.issues[doc] = made
+	w.bytes += made.bytes()
+	return made, nil
+}
+
+// trim drops the words of issues that are in the tail no longer, once they are as many as
+// those that are.
+func (w *tailWords) trim(tail []tailIssue) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.issues) < 2*len(tail)+indexFew {
+		return
+	}
+	clear(w.issues)
+	w.bytes = 0
+	for i := range tail {
+		w.issues[tail[i].doc] = tail[i].words
+		w.bytes += tail[i].words.bytes()
+	}
+}
+
+func readIssueWords(rec storage.Record) (*issueWords, error) {
+	var t searchText
+	if err := json.Unmarshal(rec.JSON(), &t); err != nil {
+		return nil, fmt.Errorf("read an issue: %w", err)
+	}
+	made := &issueWords{version: rec.Version()}
+	places := make(map[uint64]int, 64)
+	count := 0
+	for _, part := range [...]struct {
+		text   string
+		weight byte
+	}{{t.Title, 2}, {text(t.Description), 1}} {
+		eachWord(part.text, func(word []byte) {
+			count += int(part.weight)
+			known := knowWord(word)
+			if known.stop {
+				return
+			}
+			at, is := places[known.term.hash]
+			if !is {
+				at = len(made.stems)
+				places[known.term.hash] = at
+				made.stems, made.weights = append(made.stems, known.term.hash), append(made.weights, 0)
+			}
+			made.weights[at] = min(made.weights[at], 255-part.weight) + part.weight
+		})
+	}
+	made.length = lengthByte(count)
+	return made, nil
+}

@@ -1,0 +1,147 @@
+package tracker
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"switchyard/storage"
+)
+
+// dueAt gives when a timer is due; the zero time when it is not set.
+func (w *issueWorld) dueAt(kind string) time.Time {
+	w.Helper()
+	v := storage.NewView(w.db, 1, w.workspace)
+	row, err := timers.Get(&v, timerKey(nil, kind, ""))
+	if err != nil {
+		w.Fatal(err)
+	}
+	if row == nil {
+		return time.Time{}
+	}
+	return row.Value.Due.Time()
+}
+
+// TestIndexLater_WaitsForManyIssues makes issues one by one, and looks when a segment
+// would be made of them.
+func TestIndexLater_WaitsForManyIssues(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	w.ledger.indexFew = indexFew
+	one := w.create(CreateIssueIn{Title: "An issue"}).ID
+	for range indexFew - 2 {
+		w.create(CreateIssueIn{Title: "An issue"})
+	}
+	for range 2 * indexFew { // an issue that is changed often is one issue
+		w.patch(one, IssuePatch{Title: Some("Another")})
+	}
+	if due := w.dueAt(timerIndexSearch); !due.IsZero() {
+		t.Fatalf("%d issues are indexed at %v", indexFew-1, due)
+	}
+	w.create(CreateIssueIn{Title: "An issue"})
+	few := w.now
+	if due := w.dueAt(timerIndexSearch); !due.Equal(few.Add(indexSoon).Truncate(time.Millisecond)) {
+		t.Fatalf("%d issues are indexed at %v, it is %v", indexFew, due, few)
+	}
+	for range indexMany - indexFew {
+		w.create(CreateIssueIn{Title: "An issue"})
+	}
+	if due := w.dueAt(timerIndexSearch); due.After(w.now) {
+		t.Fatalf("%d issues are indexed at %v, it is %v", indexMany, due, w.now)
+	}
+	w.indexAll()
+	if m := w.manifest(); len(m.Segments) != 1 || m.Segments[0].Docs != indexMany || w.ledger.recent.waiting != 0 {
+		t.Errorf("segments %+v, %d issues wait", m.Segments, w.ledger.recent.waiting)
+	}
+	w.verify()
+}
+
+// TestTails_Bounded counts what tails take, and makes segments early where that is too
+// much.
+func TestTails_Bounded(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	w.ledger.indexFew = indexFew
+	var last IssueID
+	for i := range indexCrowded - 1 {
+		last = w.create(CreateIssueIn{Title: fmt.Sprintf("Parcel %d", i)}).ID
+	}
+	titles := w.tails.Use().Titles
+	if titles < (indexCrowded-1)*recentTitleBytes || titles != w.ledger.recent.bytes {
+		t.Errorf("titles take %d bytes", titles)
+	}
+	if _, _, err := w.try(&w.ann, CreateIssue, &CreateIssueIn{Title: "Parcel 1", Dedupe: "block"}); err == nil {
+		t.Fatal("a duplicate was made")
+	}
+	if now := w.tails.Use().Titles; now != titles {
+		t.Errorf("after a command that failed titles take %d bytes, before %d", now, titles)
+	}
+	w.scores(&w.ann, last)
+	if words := w.tails.Use().Words; words < (indexCrowded-1)*issueWordsBytes {
+		t.Errorf("words take %d bytes", words)
+	}
+	w.ledger.Discard()
+	if now := w.tails.Use().Titles; now != 0 {
+		t.Errorf("nothing is remembered, and titles take %d bytes", now)
+	}
+
+	w.tails = NewTails(0)
+	w.ledger.Remember(w.tails)
+	if w.create(CreateIssueIn{Title: "One more"}); !w.due(timerIndexSearch) {
+		t.Error("the tail is not indexed, though it takes too much memory")
+	}
+	w.scores(&w.ann, last)
+	if words := w.tails.Use().Words; words != 0 {
+		t.Errorf("words take %d bytes, which is too much", words)
+	}
+	w.indexAll()
+	w.verify()
+}
+
+// TestTails_FindWhatChanged keeps an issue's words, and changes the issue.
+func TestTails_FindWhatChanged(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	w.ledger.indexFew = indexFew
+	of := w.create(CreateIssueIn{Title: "A parcel for zanzibar"}).ID
+	other := w.create(CreateIssueIn{Title: "Nothing of the kind"}).ID
+	if told := w.scores(&w.ann, of); told != "" {
+		t.Errorf("similar are %s", told)
+	}
+	w.patch(other, IssuePatch{Title: Some("Zanzibar")})
+	if told := w.scores(&w.ann, of); told == "" {
+		t.Error("the changed issue is not found")
+	}
+	w.run(&w.ann, DeleteIssue, &DeleteIssueIn{ID: string(other)})
+	if told := w.scores(&w.ann, of); told != "" {
+		t.Errorf("similar are %s", told)
+	}
+}
+
+// TestSearch_LooksIntoTheTail searches issues that no segment holds, with letters that
+// have other forms, and characters that JSON escapes.
+func TestSearch_LooksIntoTheTail(t *testing.T) {
+	t.Parallel()
+	w := newIssueWorld(t)
+	w.ledger.indexFew = indexFew
+	for i, title := range []string{"Plain CRASH", "Tab\tcrash", "“crash”", "Ｃｒａｓｈ", "crêpe", `back\slash "quoted"`, "\u2028crash"} {
+		w.create(CreateIssueIn{Title: title})
+		for query, most := range map[string]int{"crash": 7, "crepe": 7, "slash": 7, "tcrash": 7, "u2028crash": 7, "2028": 7} {
+			want := 0
+			for _, word := range wordsOf(title) {
+				if word == query {
+					want = 1
+				}
+			}
+			got := 0
+			for _, one := range w.list(&w.ann, ListIssuesIn{Limit: most, IssueFilter: IssueFilter{Search: Some(query)}}).Issues {
+				if one.Title == title {
+					got++
+				}
+			}
+			if got != want {
+				t.Errorf("%d: a search for %q finds %q %d times, want %d", i, query, title, got, want)
+			}
+		}
+	}
+}

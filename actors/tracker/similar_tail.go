@@ -1,0 +1,125 @@
+package tracker
+
+import (
+	"fmt"
+	"slices"
+
+	"switchyard/storage"
+)
+
+// similarTailMost bounds the issues of a tail that a search for similar issues goes
+// through, the newest first. Tails are shorter, but where segments can't be made.
+const similarTailMost = 4 * indexMany
+
+// tailIssue is an issue of the tail that the caller may see, or some issue like it.
+type tailIssue struct {
+	doc storage.Doc
+	// visible: the issue is of a class that the caller sees as a whole.
+	visible bool
+	words   *issueWords
+}
+
+// tailPosting is a stem in an issue of the tail, by its place there.
+type tailPosting struct {
+	at     int
+	weight byte
+}
+
+// readTail reads the issues that the segments lack or hold wrongly.
+func (s *similarity) readTail(partial bool) error {
+	words := s.v.tails.workspace(s.v.Workspace())
+	add := func(rec storage.Record) error {
+		id, err := storedID(rec)
+		if err != nil {
+			return err
+		}
+		one := tailIssue{doc: storage.DocOf(id), visible: true}
+		if partial {
+			if !s.v.Caller.Sees(rec.Team()) {
+				return nil
+			}
+			one.visible = rec.Flags()&issueRestricted == 0
+		}
+		if one.words, err = words.find(one.doc, rec); err == nil {
+			s.tail = append(s.tail, one)
+		}
+		return err
+	}
+	err := s.v.Rows(issueTable, nil, nil, func(fields, value []byte) (bool, error) {
+		if len(s.tail) >= similarTailMost || len(fields) < 8 || storage.DocOfKey(fields) <= s.manifest.Through {
+			return false, nil
+		}
+		rec, err := storage.ParseRecord(value)
+		if err == nil {
+			err = add(rec)
+		}
+		return true, err
+	})
+	if err != nil {
+		return fmt.Errorf("read the newest issues: %w", err)
+	}
+	err = s.v.eachChanged(func(id storage.ID, _ uint64) (bool, error) {
+		doc := storage.DocOf(id)
+		if doc > s.manifest.Through {
+			return false, nil // these are among the newest
+		}
+		s.changed = append(s.changed, doc)
+		if len(s.tail) >= 2*similarTailMost {
+			return true, nil
+		}
+		_, err := issues.Record(s.v, issueKey(id), add)
+		return true, err
+	})
+	if err != nil {
+		return fmt.Errorf("read the changed issues: %w", err)
+	}
+	words.trim(s.tail)
+	s.v.tails.settle(words)
+	return nil
+}
+
+// isChanged reports whether the segments hold an issue wrongly.
+func (s *similarity) isChanged(doc storage.Doc) bool {
+	_, is := slices.BinarySearch(s.changed, doc)
+	return is
+}
+
+// wantInTail finds the stems in the tail.
+func (s *similarity) wantInTail(all []wanted) {
+	if len(s.tail) == 0 {
+		return
+	}
+	// Hashes of the stems by their upper bits: at most a quarter of the places are taken.
+	var places [4 * similarRead]byte
+	for i := range all {
+		at := all[i].hash >> 56
+		for places[at] != 0 {
+			at = (at + 1) % uint64(len(places))
+		}
+		places[at] = byte(i + 1)
+	}
+	for i := range s.tail {
+		one := &s.tail[i]
+		for j, hash := range one.words.stems {
+			for at := hash >> 56; places[at] != 0; at = (at + 1) % uint64(len(places)) {
+				w := &all[places[at]-1]
+				if w.hash != hash {
+					continue
+				}
+				w.tail = append(w.tail, tailPosting{i, one.words.weights[j]})
+				if one.visible {
+					w.visible++
+				}
+				break
+			}
+		}
+	}
+}
+
+// scoreTail adds a stem's part to the issues of the tail that have it.
+func (s *similarity) scoreTail(w *wanted, rarity float64) {
+	for _, p := range w.tail {
+		weight := float64(p.weight)
+		s.space.scores.add(rankedPlace(len(s.segments), uint32(p.at)), rarity*weight*(bm25K1+1)/(weight+s.slowness[s.tail[p.at].words.length]))
+	}
+}
