@@ -21,7 +21,9 @@ type refusal struct {
 
 // entry is a Raft entry in flight, made of proposals in order.
 type entry struct {
-	data      []byte
+	data      []byte // merged, or packed
+	merged    []byte
+	packed    []byte
 	proposals []proposal
 	future    raft.ApplyFuture
 }
@@ -222,10 +224,14 @@ func (c *committer) nextEntry() *entry {
 		c.pool.Put(e)
 		return nil
 	}
-	if size := mergedSize(e.proposals); cap(e.data) < size {
-		e.data = make([]byte, 0, size)
+	if size := mergedSize(e.proposals); cap(e.merged) < size {
+		e.merged = make([]byte, 0, size)
 	}
-	e.data = mergeBatches(e.data[:0], epoch, e.proposals)
+	e.merged = mergeBatches(e.merged[:0], epoch, e.proposals)
+	e.data = e.merged
+	if packed, ok := pack(e.packed, e.merged); ok {
+		e.packed, e.data = packed, packed
+	}
 	c.entries.Add(1)
 	c.batches.Add(uint64(n))
 	return e
@@ -253,9 +259,10 @@ func (c *committer) awaitEntries() {
 		clear(e.proposals)
 		e.proposals, e.future = e.proposals[:0], nil
 		// After a failure Raft may still hold the bytes.
-		if err != nil || cap(e.data) > maxPooledBuffer {
-			e.data = nil
+		if err != nil || cap(e.merged) > maxPooledBuffer {
+			e.merged, e.packed = nil, nil
 		}
+		e.data = nil
 		c.pool.Put(e)
 	}
 }

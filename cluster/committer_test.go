@@ -79,6 +79,10 @@ func (ct *committerTest) propose(epoch uint64, row string) {
 func rowsOf(t *testing.T, data []byte) (out []string) {
 	t.Helper()
 	kind, _, body, err := splitEntry(data)
+	if err == nil && kind == entryPacked {
+		kind = entryBatch
+		body, err = unpack(nil, body)
+	}
 	if err != nil || kind != entryBatch {
 		t.Fatalf("kind %d, %v", kind, err)
 	}

@@ -3,6 +3,9 @@ package cluster
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
+
+	"github.com/klauspost/compress/s2"
 )
 
 // A Raft command of a shard is an entry: kind (1 byte), epoch (8, big endian), body.
@@ -10,7 +13,14 @@ const (
 	entryBatch   byte = 1 // body: a Pebble batch
 	entryClaim   byte = 2 // body: the claiming node's name
 	entryRelease byte = 3 // no body
+	entryPacked  byte = 4 // body: a Pebble batch, compressed as a block of S2
 )
+
+// packedFrom is the size of a batch in bytes from which an entry is compressed.
+const packedFrom = 1 << 10
+
+// maxUnpacked bounds the batch of an entry in bytes. What is merged ends far below it.
+const maxUnpacked = 64 << 20
 
 const (
 	entryHeader = 1 + 8
@@ -55,4 +65,40 @@ func mergeBatches(dst []byte, epoch uint64, proposals []proposal) []byte {
 	}
 	binary.LittleEndian.PutUint32(dst[header+8:], count)
 	return dst
+}
+
+// pack compresses an entry with a batch into the space of dst. It reports false if that
+// does not make the entry smaller. An issue is in a batch twice, as itself and in its event, so an entry shrinks
+// well, and it is written, synced and sent to each follower.
+func pack(dst, data []byte) ([]byte, bool) {
+	if len(data) < entryHeader+packedFrom {
+		return nil, false
+	}
+	most := s2.MaxEncodedLen(len(data) - entryHeader)
+	if most < 0 {
+		return nil, false
+	}
+	if cap(dst) < entryHeader+most {
+		dst = make([]byte, entryHeader+most)
+	}
+	dst = dst[:entryHeader+most]
+	copy(dst, data[:entryHeader])
+	dst[0] = entryPacked
+	body := s2.Encode(dst[entryHeader:], data[entryHeader:])
+	return dst[:entryHeader+len(body)], entryHeader+len(body) < len(data)
+}
+
+// unpack returns the batch of a packed entry, in the space of dst if that is large enough.
+func unpack(dst, body []byte) ([]byte, error) {
+	size, err := s2.DecodedLen(body)
+	if err == nil && size > maxUnpacked {
+		err = fmt.Errorf("a batch of %d bytes", size)
+	}
+	if err == nil {
+		dst, err = s2.Decode(dst[:cap(dst)], body)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errEntry, err)
+	}
+	return dst, nil
 }

@@ -40,6 +40,7 @@ type stateMachine struct {
 	at    position
 	err   error // set for good when the state could not follow the log
 	entry pebble.Batch
+	batch []byte // of a packed entry
 	key   []byte
 	row   []byte
 
@@ -153,10 +154,18 @@ func (m *stateMachine) apply(batch *pebble.Batch, next *position, l *raft.Log) (
 		}
 		next.released = true
 		return nil, nil
-	case entryBatch:
+	case entryBatch, entryPacked:
 		// The fence: every replica refuses a deposed owner's late batch.
 		if epoch != next.epoch || next.released {
 			return errFenced, nil
+		}
+		if kind == entryPacked {
+			if body, err = unpack(m.batch, body); err != nil {
+				return nil, err
+			}
+			if m.batch = nil; cap(body) <= maxPooledBuffer {
+				m.batch = body
+			}
 		}
 		// Raft still owns the entry's bytes, and Pebble writes into what it commits:
 		// SetRepr only aliases them, Apply copies.

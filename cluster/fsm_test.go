@@ -179,6 +179,8 @@ func TestApply_BrokenEntryStopsTheShard(t *testing.T) {
 		"short":        {1},
 		"unknown kind": appendEntry(nil, 99, 2, ""),
 		"no batch":     appendEntry(nil, entryBatch, 2, "short"),
+		"not packed":   appendEntry(nil, entryPacked, 2, "\x05abc"),
+		"too large":    appendEntry(nil, entryPacked, 2, "\xff\xff\xff\xff\x0fabc"),
 		"broken batch": appendEntry(nil, entryBatch, 2, "\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x77\x01a"),
 	} {
 		t.Run(name, func(t *testing.T) {

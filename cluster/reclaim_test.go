@@ -2,7 +2,7 @@ package cluster
 
 import (
 	"context"
-	"strings"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -15,7 +15,9 @@ func TestReclaim_GivesTheLogsSpaceBack(t *testing.T) {
 	r := start(t, settings{fs: vfs.NewMem(), dir: "node", shards: 2, tune: func(tu *tuning) {
 		tu.snapshotBytes, tu.totalBytes, tu.trailing = 1<<30, 1<<30, 1
 	}})
-	row := strings.Repeat("x", 1<<20)
+	noise := make([]byte, 1<<20) // which can't be compressed
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(noise)
+	row := string(noise)
 	for i := range 20 {
 		r.mustPropose(t, 1, row+string(rune('a'+i)))
 	}
