@@ -38,6 +38,8 @@ type Engine struct {
 	// turns holds the queries of lasting workflows that run at a time: half of the
 	// processors are left to requests.
 	turns chan struct{}
+	// heavy holds the heavy queries that run.
+	heavy chan struct{}
 
 	rootHash    [sha256.Size]byte
 	callers     callers
@@ -81,6 +83,7 @@ func NewEngine(cfg Config) (*Engine, error) {
 		tails:      tracker.NewTails(cfg.TailBytes),
 	}
 	e.turns = make(chan struct{}, (runtime.GOMAXPROCS(0)+1)/2)
+	e.heavy = make(chan struct{}, runtime.GOMAXPROCS(0))
 	e.actors.ended = make(chan struct{})
 	e.background.ended = make(chan struct{})
 	e.stopped, e.stop = context.WithCancel(context.Background())
@@ -191,6 +194,12 @@ func (e *Engine) query(req *tracker.Request, op *tracker.Op, in any, proof track
 	e.stats.queries.Add(1)
 	workspace := target(req, op)
 	s := e.shardOf(workspace)
+	if op.Heavy { // it waits before the read barrier
+		if err := e.takeTurn(req.Deadline); err != nil {
+			return tracker.Reply{}, err
+		}
+		defer func() { <-e.heavy }()
+	}
 	if !e.proven(op, &proof, s.number) {
 		if _, err := e.readable(s.number, req.Deadline); err != nil {
 			return tracker.Reply{}, err

@@ -33,7 +33,7 @@ type SimilarList struct {
 
 // SimilarIssues lists the issues most like one, by the words they share (Decision
 // 20).
-var SimilarIssues = NewQuery[SimilarIssuesIn, SimilarList]("SimilarIssues", "List similar issues", Needs{Read, "issues"}, similarIssues, OneMoment)
+var SimilarIssues = NewQuery[SimilarIssuesIn, SimilarList]("SimilarIssues", "List similar issues", Needs{Read, "issues"}, similarIssues, OneMoment, TakesATurn)
 
 const (
 	// BM25's parameters, as everyone sets them (Robertson, Zaragoza 2009).

@@ -98,6 +98,9 @@ type Op struct {
 	// Lasting workflows run for a timer and have no deadline as a whole; each step has
 	// that of a request.
 	Lasting bool
+	// Heavy marks a query that takes a millisecond of processor time or more. As many run
+	// at a time as there are processors, in the order in which they came.
+	Heavy bool
 	// Media lists the content types of an operation that does not answer with JSON; see
 	// Reply.File.
 	Media   []string
@@ -121,6 +124,9 @@ func InDirectory(o *Op) { o.Directory = true }
 
 // OneMoment makes a query read from a snapshot.
 func OneMoment(o *Op) { o.Snapshot = true }
+
+// TakesATurn marks a heavy query, see Op.Heavy.
+func TakesATurn(o *Op) { o.Heavy = true }
 
 // StrictBody makes an operation refuse unknown properties of the body.
 func StrictBody(o *Op) { o.Strict = true }

@@ -1,0 +1,28 @@
+package actors
+
+import (
+	"time"
+
+	"switchyard/actors/tracker"
+)
+
+// takeTurn waits until a heavy query may run; the caller gives the turn back by receiving
+// from heavy. Without turns all that come share the processors: each then takes as long as
+// all of them together, and the slowest much longer. Those that wait do so in the order in
+// which they came, as channels keep it. They are no more than the connections are.
+func (e *Engine) takeTurn(deadline time.Time) error {
+	select {
+	case e.heavy <- struct{}{}:
+		return nil
+	default:
+	}
+	timer := time.NewTimer(time.Until(deadline))
+	defer timer.Stop()
+	select {
+	case e.heavy <- struct{}{}:
+		return nil
+	case <-timer.C:
+		e.stats.refused[refusedLate].Add(1)
+		return tracker.NotApplied("The request's time was up before it began.")
+	}
+}
