@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"switchyard/storage"
 )
 
 // trackerText makes texts of words of a vocabulary in which, as in a language, few are
@@ -174,4 +176,61 @@ func BenchmarkSegmentBuild(b *testing.B) {
 			b.ReportMetric(float64(rows)/float64(size), "rows/issue")
 		})
 	}
+}
+
+// timedFlow measures the commands of a workflow: for as long as one takes, the
+// workspace's other commands wait.
+type timedFlow struct {
+	*worldFlow
+	took map[*Op]time.Duration // the longest of each
+}
+
+func (f *timedFlow) Command(permit Permit, workspace storage.ID, op *Op, in any) (Reply, error) {
+	f.w.now = f.w.now.Add(time.Millisecond)
+	begun := time.Now()
+	reply, err := f.w.ledger.Run(op, &f.request, in, f.w.now)
+	f.took[op] = max(f.took[op], time.Since(begun))
+	f.w.commit()
+	return reply, err
+}
+
+// BenchmarkIndexCommands tells how long the longest command of each kind takes that the
+// index asks of a workspace's goroutine, and how long it takes to read the titles of the
+// longest tail when the workspace becomes active: of this the shortest time counts, since
+// other work on the machine can't make it shorter.
+func BenchmarkIndexCommands(b *testing.B) {
+	var w *issueWorld
+	took := map[*Op]time.Duration{}
+	load := time.Hour
+	for b.Loop() {
+		w = newIssueBench(b)
+		text := newTrackerText()
+		for range 4 {
+			for range indexMany {
+				in := &CreateIssueIn{Title: text.title(), IssueFields: IssueFields{Description: Some(text.description())}}
+				w.now = w.now.Add(time.Millisecond)
+				if _, err := w.ledger.Run(CreateIssue, w.request(&w.ann), in, w.now); err != nil {
+					b.Fatal(err)
+				}
+			}
+			w.commit()
+			w.ledger.Discard()
+			w.run(&System, NewCommand[None, None]("", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
+				begun := time.Now()
+				err := tx.recent().load(tx)
+				load = min(load, time.Since(begun))
+				return Reply{}, err
+			}), &None{})
+			for _, op := range []*Op{indexSearchOp, mergeSegmentsOp} {
+				f := &timedFlow{&worldFlow{w: w, request: *w.request(&System)}, took}
+				if _, err := op.RunFlow(f, &TimerIn{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	}
+	for op, longest := range took {
+		b.ReportMetric(float64(longest.Microseconds()), op.Name+"-us")
+	}
+	b.ReportMetric(float64(load.Microseconds()), "load-us")
 }

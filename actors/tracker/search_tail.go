@@ -22,7 +22,7 @@ const (
 	indexSoon = 10 * time.Second
 	// indexMany is how many issues don't wait. A creation compares its title with those
 	// of all of them, and searches go through the issues.
-	indexMany = 1024
+	indexMany = 512
 	// indexCrowded is how many issues don't wait when the node's memory for tails is used
 	// up. It is also how often a longer tail asks again.
 	indexCrowded = 32
