@@ -62,6 +62,9 @@ func (w *workspaceActor) propose() {
 	stats.batchCommands.Add(uint64(len(w.batch)))
 	stats.batchOps.Add(uint64(w.ledger.Ops()))
 	stats.batchBytes.Add(uint64(len(repr)))
+	from, to := w.ledger.Versions()
+	w.h.proposed.Store(to)
+	w.engine.lists.note(w.h.shard.number, w.h.workspace, repr, from, to)
 	w.submit(&proposal{touched: touched, queued: queued}, repr)
 }
 
@@ -93,6 +96,7 @@ func (w *workspaceActor) decided(p *proposal) {
 	case p.err == nil:
 		w.committed(p)
 	case certainlyNotApplied(p.err):
+		w.engine.lists.drop(w.h.workspace)
 		w.ledger.Discard()
 		w.engine.stats.refused[refusedReplicator].Add(uint64(len(w.batch)))
 		w.refuseBatch(tracker.NotApplied("The change could not be replicated."))
@@ -157,6 +161,7 @@ func (w *workspaceActor) refuseBatch(err error) {
 // doubt stops the workspace from relying on what it reads: the batch may be applied at
 // any later time of this epoch.
 func (w *workspaceActor) doubt(touched storage.Touch) {
+	w.engine.lists.drop(w.h.workspace)
 	if w.h.leaving {
 		return // the claim of the next owner fences the batch off
 	}

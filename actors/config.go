@@ -94,6 +94,9 @@ type Config struct {
 	// TailBytes is the memory for the issues that are in no search index yet; 0 means
 	// 8 MiB.
 	TailBytes int64
+	// ListBytes bounds the memory of the sets that filter lists of issues. 0
+	// means 32 MiB, and a negative value none.
+	ListBytes int64
 	// Shortage returns how little free space the node's disk has; nil means enough.
 	Shortage func() storage.Shortage
 }
@@ -110,6 +113,9 @@ func (c *Config) complete() error {
 	}
 	if c.TailBytes <= 0 {
 		c.TailBytes = 8 << 20
+	}
+	if c.ListBytes == 0 {
+		c.ListBytes = 32 << 20
 	}
 	if c.Shortage == nil {
 		c.Shortage = func() storage.Shortage { return storage.Ample }

@@ -49,6 +49,8 @@
 //     recorder that has results to write.
 //   - Queries and workflows run on their caller's goroutine. A waiting one blocks it
 //     (Do), or releases it and is resumed on another (Begin).
+//   - The filter sets of a workspace are built on a goroutine of their own, which Close
+//     ends (listSets).
 //   - The followers of a workspace's events are served in rounds, one at a time, each on
 //     a goroutine of its own; between rounds there is none (feed).
 //
@@ -56,5 +58,7 @@
 //
 // Nothing waits while a mutex is held. shard.mu guards the handles of a shard; each stripe of the waiters and of the feeds, a
 // dispatcher's news and a recorder's results have one of their own. Everything else that
-// goroutines share is atomic: gates, counters, access generations, cached callers.
+// goroutines share is atomic: gates, counters, access generations, cached callers. listSets
+// has a mutex of its own. Lists hold the lock of a workspace's filter sets while they
+// select; the workspace's actor never waits for it.
 package actors

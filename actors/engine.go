@@ -51,6 +51,7 @@ type Engine struct {
 	stats counters
 	waits waiters
 	feeds feeds
+	lists listSets
 
 	sender     Sender          // of webhook deliveries
 	client     *webhook.Client // the sender, unless one was given
@@ -107,6 +108,7 @@ func NewEngine(cfg Config) (*Engine, error) {
 		e.shards = append(e.shards, newShard(e, storage.Shard(n)))
 	}
 	e.waits.limits = &e.cfg.Limits
+	e.lists.engine, e.lists.limit, e.lists.of = e, e.cfg.ListBytes, map[storage.ID]*workspaceSets{}
 	e.background.enter()
 	go e.sweep()
 	return e, nil
@@ -221,6 +223,9 @@ func (e *Engine) query(req *tracker.Request, op *tracker.Op, in any, proof track
 		v.View.Recall(e.cfg.Store.Records())
 		reply, err = e.runQuery(v, req, op, in, proof.Now)
 	}
+	if op.Filtered && err == nil {
+		err = e.lists.listed(v, s, req.Deadline)
+	}
 	if panicked := (*tracker.PanicError)(nil); !errors.As(err, &panicked) {
 		v.Renew(nil, time.Time{}, nil)
 		e.views.Put(v)
@@ -240,6 +245,9 @@ func (e *Engine) runQuery(v *tracker.View, req *tracker.Request, op *tracker.Op,
 	v.Renew(&req.Caller, now, req.Buf)
 	v.Configure(&e.cfg.Agents)
 	v.Remember(e.tails)
+	if op.Filtered {
+		e.lists.filter(v)
+	}
 	if req.Final {
 		v.Finally()
 	}

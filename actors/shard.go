@@ -37,6 +37,9 @@ type handle struct {
 	pid       *actor.PID
 	gate      gate        // counts what the actor still has to do
 	used      atomic.Bool // since the last sweep
+	// proposed is the version that the last proposed batch leads to; see
+	// tracker.IssueSets.
+	proposed atomic.Uint64
 
 	// idle counts the sweeps without a command; owned by the sweeper.
 	idle int
@@ -101,6 +104,7 @@ func (s *shard) lose() {
 	}
 	s.engine.waits.wakeShard(s.engine, s)
 	s.engine.endFeeds(s)
+	s.engine.lists.dropShard(s.number)
 	for _, h := range handles {
 		if h.gate.hold() { // else it is passivated already
 			s.engine.root.Send(h.pid, lost{})

@@ -20,7 +20,19 @@ type counters struct {
 	deliveries             [deliveryOutcomes]atomic.Uint64
 	held                   atomic.Uint64 // number of times that a delivery had to wait for a rate
 	records, recordsFailed atomic.Uint64
+	filtered               atomic.Uint64 // lists
+	sets                   [setsOutcomes]atomic.Uint64
 }
+
+// The results of building filter sets.
+const (
+	setsBuilt = iota
+	setsNoRoom
+	setsFailed
+	setsOutcomes
+)
+
+var setsNames = [setsOutcomes]string{"built", "no_room", "failed"}
 
 // The results of webhook deliveries.
 const (
@@ -64,6 +76,11 @@ type Counts struct {
 	DeliveriesHeld                               uint64
 	ActiveActors, UnansweredCommands, Waiting    int64
 	Delivering, Listening                        int64
+	// Lists that were filtered with sets, how building them ended, how many workspaces
+	// have some, and their bytes.
+	Filtered              uint64
+	SetsBuilds            map[string]uint64
+	ListSets, ListSetsMem int64
 }
 
 // Stats returns the values of the engine's counters.
@@ -78,6 +95,10 @@ func (e *Engine) Stats() Counts {
 		DeliveriesHeld: s.held.Load(), DeliveryRecords: s.records.Load(), DeliveryRecordsFailed: s.recordsFailed.Load(), Delivering: e.delivering.Load(),
 		ActiveActors: e.active.Load(), UnansweredCommands: e.commands.Load(), Waiting: e.waits.count.Load(),
 		Listening: e.feeds.listeners.Load(),
+		Filtered:  s.filtered.Load(), SetsBuilds: map[string]uint64{}, ListSets: e.lists.built.Load(), ListSetsMem: e.lists.bytes.Load(),
+	}
+	for i, name := range setsNames {
+		c.SetsBuilds[name] = s.sets[i].Load()
 	}
 	for i, name := range refusalNames {
 		c.Refused[name] = s.refused[i].Load()
@@ -119,6 +140,10 @@ var (
 	actorsDesc        = describe("active_actors", "Workspaces that are active.")
 	waitingDesc       = describe("waiting_requests", "Requests that wait for something to happen.")
 	listeningDesc     = describe("event_listeners", "Streams of events.")
+	filteredDesc      = describe("filtered_lists_total", "Lists of issues that were filtered with sets kept in memory.")
+	setsBuildsDesc    = describe("list_sets_builds_total", "Times that such sets of a workspace were built, by what came of it.", "outcome")
+	listSetsDesc      = describe("list_sets", "Workspaces that have such sets.")
+	listSetsMemDesc   = describe("list_sets_bytes", "Bytes of such sets.")
 	unansweredDesc    = describe("unanswered_commands", "Commands that wait for their answer.")
 )
 
@@ -155,6 +180,12 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(actorsDesc, prometheus.GaugeValue, float64(s.ActiveActors))
 	ch <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(s.Waiting))
 	ch <- prometheus.MustNewConstMetric(listeningDesc, prometheus.GaugeValue, float64(s.Listening))
+	count(filteredDesc, s.Filtered)
+	for outcome, n := range s.SetsBuilds {
+		count(setsBuildsDesc, n, outcome)
+	}
+	ch <- prometheus.MustNewConstMetric(listSetsDesc, prometheus.GaugeValue, float64(s.ListSets))
+	ch <- prometheus.MustNewConstMetric(listSetsMemDesc, prometheus.GaugeValue, float64(s.ListSetsMem))
 	ch <- prometheus.MustNewConstMetric(unansweredDesc, prometheus.GaugeValue, float64(s.UnansweredCommands))
 }
 

@@ -16,6 +16,7 @@ func (e *Engine) sweep() {
 		case <-e.stopped.Done():
 			return
 		case <-tick.C:
+			e.lists.sweep()
 			e.sweepOnce(func(h *handle) bool {
 				if h.used.Swap(false) {
 					h.idle = 0

@@ -202,6 +202,7 @@ func (w *workspaceActor) lose() {
 
 // crashed is the last this incarnation does after a panic.
 func (w *workspaceActor) crashed() {
+	w.engine.lists.drop(w.h.workspace)
 	if w.running != nil {
 		w.refuse(w.running, internal())
 		w.running = nil

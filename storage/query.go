@@ -68,15 +68,16 @@ type source interface {
 // proportion to its answers: the streams leap over each other's gaps. All of them
 // see the one moment at which List is called, also where the Reader holds none.
 func (t *Table[T]) List(r Reader, matches []Match, after []byte, fn func(pk []byte, rec Record) (bool, error)) error {
-	_, err := t.ListWithin(r, matches, after, math.MaxInt, fn)
+	leaps := math.MaxInt
+	_, err := t.ListWithin(r, matches, after, &leaps, fn)
 	return err
 }
 
-// ListWithin is List with a bound on its work: after leaps moves of the streams it stops and
+// ListWithin is List with a bound on its work: after *leaps moves of the streams, which it counts down, it stops and
 // returns the key to continue behind. The key is nil when the walk came to its end or fn stopped
 // it. To make progress it needs twice as many leaps as there are streams. The bound is for two long
 // streams without a common key: they would be walked to the end without a result.
-func (t *Table[T]) ListWithin(r Reader, matches []Match, after []byte, leaps int, fn func(pk []byte, rec Record) (bool, error)) (resume []byte, err error) {
+func (t *Table[T]) ListWithin(r Reader, matches []Match, after []byte, leaps *int, fn func(pk []byte, rec Record) (bool, error)) (resume []byte, err error) {
 	v := r.Reader()
 	defer func() { err = errors.Join(err, closeStreams(matches)) }()
 	if len(matches) == 0 {
@@ -106,14 +107,14 @@ func (t *Table[T]) ListWithin(r Reader, matches []Match, after []byte, leaps int
 		target = append(append(target, after...), 0)
 	}
 	for {
-		found, err := leap(sources, &target, &leaps)
+		found, err := leap(sources, &target, leaps)
 		if err != nil {
 			return nil, fmt.Errorf("%s: read an index: %w", t.Name, err)
 		}
 		if !found {
 			return nil, nil
 		}
-		if leaps <= 0 && len(target) > 0 {
+		if *leaps <= 0 && len(target) > 0 {
 			return before(target), nil
 		}
 		full = append(full[:skip], target...)

@@ -236,7 +236,8 @@ func TestListWithin_GoesOnWhereItGaveUp(t *testing.T) {
 			var got []int
 			walks := 0
 			for after := []byte(nil); ; walks++ {
-				resume, err := notes.ListWithin(tx, matches, after, leaps, func(pk []byte, _ Record) (bool, error) {
+				left := leaps
+				resume, err := notes.ListWithin(tx, matches, after, &left, func(pk []byte, _ Record) (bool, error) {
 					id := newestID(pk)
 					got = append(got, int(id[1])<<16|int(id[2])<<8|int(id[3]))
 					return true, nil

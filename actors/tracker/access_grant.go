@@ -49,7 +49,8 @@ var accessGrants = storage.Table[AccessGrant]{
 		id, _ := storage.ParseID(g.IssueID)
 		return accessKey(k, id, g.ActorID)
 	},
-	Head: func(g *AccessGrant) (storage.Flags, storage.ID) { return g.ActorType.flag(), storage.ID{} },
+	Head:    func(g *AccessGrant) (storage.Flags, storage.ID) { return g.ActorType.flag(), storage.ID{} },
+	Touches: TouchesSets,
 }
 
 func accessKey(k storage.Key, issue storage.ID, actor string) storage.Key {

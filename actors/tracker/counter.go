@@ -166,6 +166,23 @@ func (s *counters) change(tx *Tx, key counterKey) (*amount, error) {
 	return &c.now, nil
 }
 
+// moveClock gives the clock before and after the open batch. Where it must move and
+// nothing has moved it yet it takes a step.
+func (s *counters) moveClock(must bool) (from, to uint64) {
+	clock := s.known[counterKey{table: clockTable}]
+	if clock == nil {
+		return 0, 0
+	}
+	if must && clock.now == clock.sealed {
+		clock.now.n++
+		if !clock.dirty {
+			clock.dirty = true
+			s.dirty = append(s.dirty, clock)
+		}
+	}
+	return clock.sealed.n, clock.now.n
+}
+
 // seal writes the changed counters.
 func (s *counters) seal(w *storage.Tx) error {
 	for _, c := range s.dirty {

@@ -65,7 +65,8 @@ func listDrafts(v *View, in *ListDraftsIn) (Reply, error) {
 		return nil
 	}
 	body, err := p.list("drafts", func(fn func([]byte, storage.Record) (bool, error)) ([]byte, error) {
-		return drafts.ListWithin(v, matches, after, maxLeaps, fn)
+		leaps := maxLeaps
+		return drafts.ListWithin(v, matches, after, &leaps, fn)
 	}, fingerprint)
 	return Reply{Body: body}, err
 }

@@ -228,4 +228,5 @@ var issues = storage.Table[Issue]{
 			}
 		}},
 	},
+	Touches: TouchesSets,
 }

@@ -147,3 +147,84 @@ func BenchmarkListIssues(b *testing.B) {
 		}
 	}
 }
+
+// fillDense makes n issues of which each filter of BenchmarkListFilters has many.
+func (w *issueWorld) fillDense(b *testing.B, n int) {
+	statuses := []IssueStatus{StatusBacklog, StatusTodo, StatusInProgress, StatusDone}
+	priorities := []IssuePriority{PriorityLow, PriorityMedium, PriorityHigh}
+	req := w.request(&w.ann)
+	for i := range n {
+		in := &CreateIssueIn{Title: fmt.Sprintf("Issue %d does not work", i), IssueFields: IssueFields{
+			Description: Some("What happens, what should happen, and how to make it happen again."),
+			Status:      Some(statuses[i%4]), Priority: Some(priorities[i%3]), AssigneeID: Some([]string{"ann", "gus"}[i%2]),
+		}}
+		if i%5 < 2 {
+			in.TeamID = Some(w.web)
+		}
+		// Project and cycle are on a third of the issues each, and together on 25.
+		switch {
+		case i%(n/25) == 0:
+			in.ProjectID, in.CycleID, in.LabelIDs = Some("p"), Some("c"), Some([]string{"bug"})
+		case i%3 == 0:
+			in.ProjectID = Some("p")
+		case i%3 == 1:
+			in.CycleID = Some("c")
+		default:
+			in.LabelIDs = Some([]string{"bug"})
+		}
+		if _, err := w.ledger.Run(CreateIssue, req, in, w.now.Add(time.Duration(i)*time.Millisecond)); err != nil {
+			b.Fatal(err)
+		}
+		if i%500 == 499 {
+			w.commit()
+		}
+	}
+	w.commit()
+	if err := w.db.Flush(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// BenchmarkListFilters lists 50 issues by combined filters, by indexes and by sets.
+// Without -short it also does so among 1,000,000.
+func BenchmarkListFilters(b *testing.B) {
+	sizes := []int{10_000, 100_000}
+	if !testing.Short() {
+		sizes = append(sizes, 1_000_000)
+	}
+	for _, n := range sizes {
+		w := newIssueBench(b)
+		w.fillDense(b, n)
+		w.buildSets()
+		b.Logf("%d issues: sets of %d KiB", n, w.sets.Bytes()>>10)
+		for _, row := range []struct {
+			name   string
+			filter IssueFilter
+		}{
+			{"one", IssueFilter{Status: Some(StatusTodo)}},
+			{"three dense", IssueFilter{Priority: Some(PriorityLow), AssigneeID: Some("ann"), TeamID: Some(string(w.core))}},
+			{"three dense, 25 in common", IssueFilter{ProjectID: Some("p"), CycleID: Some("c"), LabelID: Some("bug")}},
+			{"two dense, none in common", IssueFilter{Status: Some(StatusTodo), AssigneeID: Some("ann")}},
+		} {
+			for _, by := range []string{"indexes", "sets"} {
+				b.Run(fmt.Sprintf("%s/by %s/%d", row.name, by, n), func(b *testing.B) {
+					in := &ListIssuesIn{Limit: 50, IssueFilter: row.filter}
+					buf := make([]byte, 0, 128<<10)
+					b.ReportAllocs()
+					for b.Loop() {
+						v := NewView(storage.NewView(w.db, 1, w.workspace), &w.ann, w.now, buf)
+						if by == "sets" {
+							v.Filter(w.sets)
+						}
+						if _, err := ListIssues.RunQuery(v, in); err != nil {
+							b.Fatal(err)
+						}
+						if by == "sets" && v.Filtered() == nil {
+							b.Fatal("the list did without sets")
+						}
+					}
+				})
+			}
+		}
+	}
+}

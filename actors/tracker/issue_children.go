@@ -38,6 +38,6 @@ func listIssueChildren(v *View, in *ListIssueChildrenIn) (Reply, error) {
 		}
 	}
 	children := []storage.Match{storage.Equal(issueByParent, issueKey(id))}
-	body, err := page.build(v, children, v.Buf[:0])
+	body, err := page.build(v, issueList{matches: children}, v.Buf[:0])
 	return Reply{Body: body}, err
 }

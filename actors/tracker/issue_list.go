@@ -2,9 +2,8 @@ package tracker
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
-
-	"switchyard/storage"
 )
 
 // ListIssuesIn asks for a page of issues, newest first.
@@ -22,41 +21,65 @@ type IssuePage struct {
 }
 
 // ListIssues lists the issues that satisfy every filter (Decision 17).
-var ListIssues = NewQuery[ListIssuesIn, IssuePage]("ListIssues", "List issues", Needs{Read, "issues"}, listIssues, OneMoment)
+var ListIssues = NewQuery[ListIssuesIn, IssuePage]("ListIssues", "List issues", Needs{Read, "issues"}, listIssues, Filters)
 
 func listIssues(v *View, in *ListIssuesIn) (Reply, error) {
 	return v.listIssues(in, everyStatus, "issues")
 }
 
+// maxStale is how often a list takes another moment because the sets have moved on.
+const maxStale = 8
+
 // listIssues answers a list of issues in any of the given statuses.
 func (v *View) listIssues(in *ListIssuesIn, within statusSet, kind string) (Reply, error) {
-	page := issuePage{limit: cmp.Or(in.Limit, 50), examine: maxExamined, sight: sight{v: v}, fingerprint: in.fingerprint(v.Workspace(), kind)}
+	fingerprint := in.fingerprint(v.Workspace(), kind)
+	var after []byte
 	if in.Cursor.Set {
 		var err error
-		if page.after, err = parseCursor(in.Cursor.Value, page.fingerprint); err != nil {
+		if after, err = parseCursor(in.Cursor.Value, fingerprint); err != nil {
 			return Reply{}, err
 		}
 	}
+	for try := 1; ; try++ {
+		page := issuePage{limit: cmp.Or(in.Limit, 50), examine: maxExamined, sight: sight{v: v}, fingerprint: fingerprint, after: after}
+		reply, stale, err := v.listOnce(in, within, &page, try < maxStale)
+		if !stale {
+			return reply, err
+		}
+	}
+}
+
+// listOnce answers a list as of one moment. stale says that the sets are of a later
+// moment than that.
+func (v *View) listOnce(in *ListIssuesIn, within statusSet, page *issuePage, withSets bool) (_ Reply, stale bool, err error) {
+	release := v.Settle()
+	defer func() { err = errors.Join(err, release()) }()
 	matches, empty, err := v.matches(&in.IssueFilter, within)
 	if err != nil {
-		return Reply{}, err
+		return Reply{}, false, err
 	}
 	if empty {
-		return Reply{Body: append(v.Buf[:0], `{"issues":[]}`...)}, nil
+		return Reply{Body: append(v.Buf[:0], `{"issues":[]}`...)}, false, nil
+	}
+	list := issueList{matches: matches}
+	if withSets {
+		if list.selected, stale, err = v.selects(&in.IssueFilter, matches, page); err != nil || stale {
+			return Reply{}, stale, err
+		}
 	}
 	rest := residue{v: v, f: &in.IssueFilter, now: At(v.Now()), sight: &page.sight}
 	page.keeps = rest.keeps
 	if in.Search.Set {
 		if rest.search, err = v.search(in.Search.Value); err != nil {
-			return Reply{}, fmt.Errorf("search: %w", err)
+			return Reply{}, false, errors.Join(fmt.Errorf("search: %w", err), list.close())
 		}
 		if s := rest.search; s != nil && s.docs != nil {
-			matches = append(matches, storage.FromDocs(issueTable, s.docs))
+			list.docs = s.docs
 		}
 		if s := rest.search; s != nil && (len(s.wide) > 0 || s.docs == nil) {
 			page.examine = maxSearched
 		}
 	}
-	body, err := page.build(v, matches, v.Buf[:0])
-	return Reply{Body: body}, err
+	body, err := page.build(v, list, v.Buf[:0])
+	return Reply{Body: body}, false, err
 }

@@ -156,7 +156,7 @@ func TestIssuePage_BoundsWhatIsExamined(t *testing.T) {
 	var got [][]string
 	for more := true; more; {
 		v := NewView(storage.NewView(w.db, 1, w.workspace), &w.ann, w.now, nil)
-		body, err := page.build(v, nil, nil)
+		body, err := page.build(v, issueList{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package tracker
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 
 	"switchyard/storage"
 )
@@ -38,9 +39,43 @@ type issuePage struct {
 	sight       sight
 }
 
+// issueList is the issues that a page is taken from: those that satisfy all of matches,
+// or are selected, which stands in for matches, and are among docs.
+type issueList struct {
+	matches  []storage.Match
+	selected *storage.Selection // nil: none
+	docs     storage.Docs       // nil: any
+	enough   bool               // set by walk: there may be more than was selected
+}
+
+func (l *issueList) close() (err error) {
+	if l.selected != nil {
+		err = l.selected.Close()
+	}
+	if l.docs != nil {
+		err = errors.Join(err, l.docs.Close())
+	}
+	return err
+}
+
+// walk goes through the list from behind after. It closes what l holds.
+func (l *issueList) walk(v *View, after []byte, fn func(pk []byte, rec storage.Record) (bool, error)) ([]byte, error) {
+	leaps := maxLeaps
+	if l.selected != nil {
+		l.enough = l.selected.More()
+		return issues.ListSelected(v, l.selected, l.docs, after, &leaps, fn)
+	}
+	if l.docs != nil {
+		l.matches = append(l.matches, storage.FromDocs(issueTable, l.docs))
+	}
+	resume, err := issues.ListWithin(v, l.matches, after, &leaps, fn)
+	v.filters.work += maxLeaps - leaps
+	return resume, err
+}
+
 // build appends the answer to buf. An issue's place in the list is its primary
 // key, which never changes, so pages neither repeat nor skip one.
-func (p *issuePage) build(v *View, matches []storage.Match, buf []byte) ([]byte, error) {
+func (p *issuePage) build(v *View, list issueList, buf []byte) ([]byte, error) {
 	buf = append(buf, `{"issues":[`...)
 	start, most := len(buf), maxPageBytes
 	if p.whole {
@@ -51,7 +86,7 @@ func (p *issuePage) build(v *View, matches []storage.Match, buf []byte) ([]byte,
 		last            [storage.ListedKeyLen]byte // of the last issue examined
 		more            bool
 	)
-	resume, err := issues.ListWithin(v, matches, p.after, maxLeaps, func(pk []byte, rec storage.Record) (bool, error) {
+	resume, err := list.walk(v, p.after, func(pk []byte, rec storage.Record) (bool, error) {
 		if examined+p.sight.spent >= p.examine || len(buf)-start > most {
 			more = true
 			return false, nil
@@ -87,6 +122,10 @@ func (p *issuePage) build(v *View, matches []storage.Match, buf []byte) ([]byte,
 		more = true
 		copy(last[:], resume)
 	}
+	if list.selected == nil {
+		v.filters.work += max(0, examined-count)
+	}
+	more = more || list.enough // the page left out some of the issues that were to fill it
 	return p.end(buf, more, last[:]), nil
 }
 

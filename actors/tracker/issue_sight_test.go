@@ -102,7 +102,7 @@ func TestIssuePage_BoundsLooksAtGrants(t *testing.T) {
 	for more := true; more; {
 		v := NewView(storage.NewView(w.db, 1, w.workspace), mel, w.now, nil)
 		page := issuePage{limit: 5, examine: 2 * (1 + grantsCost), after: after, sight: sight{v: v}, keeps: func(_ []byte, rec storage.Record) (bool, error) { return v.seesIssue(rec) }}
-		body, err := page.build(v, nil, nil)
+		body, err := page.build(v, issueList{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

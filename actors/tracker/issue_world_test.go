@@ -25,11 +25,12 @@ type issueWorld struct {
 	now       time.Time
 	ledger    *Ledger
 	tails     *Tails
-	core      TeamID // CORE, the default team
-	web       TeamID // WEB
-	secret    TeamID // SEC, private
-	ann       Caller // an owner, who sees everything
-	gus       Caller // a guest, from whom SEC is hidden
+	core      TeamID              // CORE, the default team
+	web       TeamID              // WEB
+	secret    TeamID              // SEC, private
+	ann       Caller              // an owner, who sees everything
+	gus       Caller              // a guest, from whom SEC is hidden
+	sets      *storage.FilterSets // follow the commits; nil if there are none
 }
 
 // tester is the interface that a test, a benchmark and a rapid.T have in common.
@@ -109,7 +110,13 @@ func (w *issueWorld) try(who *Caller, op *Op, in any) (reply Reply, times int, e
 
 func (w *issueWorld) commit() {
 	w.Helper()
-	commitLedger(w, w.db, w.ledger)
+	commitLedger(w, w.db, w.ledger, func(repr []byte) {
+		if w.sets != nil {
+			from, to := w.ledger.Versions()
+			v := storage.NewView(w.db, 1, w.workspace)
+			w.sets.Note(&v, repr, from, to)
+		}
+	})
 }
 
 // run is like try, and fails the test on an error.

@@ -55,6 +55,9 @@ type Ledger struct {
 	schemas  knownSchemas
 	limits   Limits
 	portion  int // number of rows that countBytesOp counts at a time
+	// from and to are the values of the workspace's id clock before and after the sealed
+	// batch.
+	from, to uint64
 }
 
 // NewLedger returns the ledger of a workspace over its state.
@@ -216,6 +219,9 @@ func (l *Ledger) Seal() ([]byte, error) {
 	if l.broken != nil {
 		return nil, l.broken
 	}
+	// A batch that erases the workspace touches everything, and leaves no clock.
+	touched := l.Touched()
+	l.from, l.to = l.counters.moveClock(touched&TouchesSets != 0 && touched != ^storage.Touch(0))
 	if err := l.counters.seal(l.store); err != nil {
 		return nil, err
 	}
@@ -224,6 +230,10 @@ func (l *Ledger) Seal() ([]byte, error) {
 	}
 	return l.store.Repr(), nil
 }
+
+// Versions returns the workspace's id clock before and after the sealed batch; see
+// IssueSets.
+func (l *Ledger) Versions() (from, to uint64) { return l.from, l.to }
 
 // Clean reports whether there is nothing to commit: no command since the last batch
 // wrote anything, so the answers depend on committed state alone.

@@ -60,6 +60,8 @@ type Op struct {
 	Directory bool
 	// Snapshot queries read from one snapshot; others do single look-ups.
 	Snapshot bool
+	// Filtered queries are given the sets of the workspace's issues, where there are any.
+	Filtered bool
 	// Strict operations refuse unknown properties of the body.
 	Strict bool
 	// Secret operations answer with a secret that only the caller may see. Caches must
@@ -127,6 +129,10 @@ func OneMoment(o *Op) { o.Snapshot = true }
 
 // TakesATurn marks a heavy query, see Op.Heavy.
 func TakesATurn(o *Op) { o.Heavy = true }
+
+// Filters marks a query that uses the sets of the workspace's issues. The query takes its
+// own snapshot.
+func Filters(o *Op) { o.Filtered = true }
 
 // StrictBody makes an operation refuse unknown properties of the body.
 func StrictBody(o *Op) { o.Strict = true }

@@ -172,7 +172,7 @@ func (w *testService) command(req *Request, op *Op, in any) (reply Reply, err er
 }
 
 // commitLedger applies the open batch of a ledger, as replication does.
-func commitLedger(t tester, db *pebble.DB, l *Ledger) {
+func commitLedger(t tester, db *pebble.DB, l *Ledger, note ...func(repr []byte)) {
 	t.Helper()
 	repr, err := l.Seal()
 	if err != nil {
@@ -180,6 +180,9 @@ func commitLedger(t tester, db *pebble.DB, l *Ledger) {
 	}
 	if repr == nil {
 		return
+	}
+	for _, fn := range note {
+		fn(repr)
 	}
 	batch := db.NewBatch()
 	if err := errors.Join(batch.SetRepr(bytes.Clone(repr)), batch.Commit(pebble.NoSync), batch.Close()); err != nil {

@@ -116,7 +116,8 @@ func (s *sessionPage) build(v *View, matches []storage.Match) (Reply, error) {
 		return err
 	}
 	body, err := p.list("sessions", func(fn func([]byte, storage.Record) (bool, error)) ([]byte, error) {
-		return sessions.ListWithin(v, matches, after, maxLeaps, fn)
+		leaps := maxLeaps
+		return sessions.ListWithin(v, matches, after, &leaps, fn)
 	}, s.fingerprint)
 	return Reply{Body: body}, err
 }

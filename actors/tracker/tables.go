@@ -176,4 +176,7 @@ const (
 	// TouchesOutbox marks pending deliveries. The shard's dispatcher looks into the
 	// workspace after such a batch.
 	TouchesOutbox
+	// TouchesSets marks rows that the sets of issues are made from: the batch moves the
+	// workspace's clock.
+	TouchesSets
 )

@@ -43,7 +43,8 @@ func listTickets(v *View, in *ListTicketsIn) (Reply, error) {
 	p := newPage(v.Buf, "tickets", in.Limit)
 	s := sight{v: v}
 	var body []byte
-	resume, err := tickets.ListWithin(v, matches, after, maxLeaps, func(pk []byte, rec storage.Record) (bool, error) {
+	leaps := maxLeaps
+	resume, err := tickets.ListWithin(v, matches, after, &leaps, func(pk []byte, rec storage.Record) (bool, error) {
 		var err error
 		body, _, err = s.appendLinked(body[:0], rec.JSON(), "issueId")
 		return err == nil && p.add(pk, body), err

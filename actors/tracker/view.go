@@ -19,6 +19,7 @@ type View struct {
 	operator *AgentSettings
 	tails    *Tails
 	final    bool // the operation must not wait any more
+	filters  listFilters
 }
 
 // NewView returns the view of a query. now is the time on the owner's clock.
@@ -29,7 +30,7 @@ func NewView(v storage.View, caller *Caller, now time.Time, buf []byte) *View {
 // Renew makes v the view of another query. The caller renews storage's part; the
 // previous query must have ended.
 func (v *View) Renew(caller *Caller, now time.Time, buf []byte) {
-	v.Caller, v.Buf, v.now, v.lane, v.final = caller, buf, now, nil, false
+	v.Caller, v.Buf, v.now, v.lane, v.final, v.filters = caller, buf, now, nil, false, listFilters{}
 }
 
 // Configure sets the operator's settings; nil means the defaults.

@@ -8,7 +8,7 @@ import (
 // The node's memory is divided as follows. codeMemory is for pages of the program's
 // file, which count as resident memory but not as Go's. The rest is Go's: a third of
 // it is for the block cache and the memtables, a sixteenth for copies of records that are
-// read often, and the rest for requests in hand, for what workspaces and shards keep, and
+// read often, a twelfth at most for the sets that filter lists, and the rest for requests in hand, for what workspaces and shards keep, and
 // for garbage. With less for garbage the collector runs too often.
 const (
 	// DefaultMemory is Config.Memory when it says nothing.
@@ -46,3 +46,6 @@ func (c Config) recordBytes() int64 { return c.GoMemory() / 16 }
 
 // tailBytes is the memory for the issues that no search index holds yet.
 func (c Config) tailBytes() int64 { return c.GoMemory() / 32 }
+
+// listBytes is the memory of the sets that filter lists of issues.
+func (c Config) listBytes() int64 { return c.GoMemory() / 12 }

@@ -192,6 +192,7 @@ func (n *Node) Join(ctx context.Context) (err error) {
 		TailBytes: n.cfg.tailBytes(),
 		Logger:    n.cfg.Logger,
 		Shortage:  n.store.Space().Shortage,
+		ListBytes: n.cfg.listBytes(),
 	}); err != nil {
 		return err
 	}
