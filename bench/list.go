@@ -22,6 +22,34 @@ func lists(in workspace, host string, connection int) func() []byte {
 	}
 }
 
+// filterLists gives requests for the newest 50 issues of a workspace under combined
+// filters: such as satisfy many issues each, and many, few or none together. Every
+// eighth also searches for a word.
+func filterLists(in workspace, host string, connection int) func() []byte {
+	filters := []string{
+		"&status=backlog&priority=medium&teamId=" + in.team, "&priority=high&assigneeId=crew-0", "&priority=low&labelId=label-0&projectId=yard-0",
+		"&priority=urgent&assigneeId=crew-0&labelId=label-0&projectId=yard-0", "&view=unassigned&priority=low&hasParent=false",
+		"&status=triage&priority=medium", "&view=active&projectId=yard-0&isDraft=false",
+		"&priority=medium&labelId=label-1&search=" + vocabulary().words[200],
+	}
+	requests := make([][]byte, len(filters))
+	for i, f := range filters {
+		requests[i] = request("GET", host, "/workspaces/"+in.id+"/issues?limit=50"+f, in.token, "")
+	}
+	n := connection
+	return func() []byte {
+		n++
+		return requests[n%len(requests)]
+	}
+}
+
+// listFilters asks the large workspace by combined filters.
+var listFilters = scenario{
+	name: "list-filters", about: "list 50 issues by combined filters, in turn",
+	rateTarget: 8000, status: 200, filled: true,
+	requests: func(w *world, connection int) func() []byte { return filterLists(w.read, w.host, connection) },
+}
+
 // list asks the large workspace. It should not be slower there than in a small
 // one, and reach 8,000/s at 16 connections.
 var list = scenario{

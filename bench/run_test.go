@@ -195,8 +195,8 @@ func TestRun_MeasuresScenariosBesideTheirLimits(t *testing.T) {
 			t.Errorf("%s was measured %d times, want once for each number of connections", name, found[name])
 		}
 	}
-	if open != 34 || ratios != 18 {
-		t.Errorf("%d open measurements, %d ratios; want 34 and 18\n%s", open, ratios, out.String())
+	if open != 36 || ratios != 18 {
+		t.Errorf("%d open measurements, %d ratios; want 36 and 18\n%s", open, ratios, out.String())
 	}
 	if !strings.Contains(out.String(), "of its limit") {
 		t.Errorf("no table:\n%s", out.String())

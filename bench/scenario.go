@@ -45,7 +45,7 @@ type talk struct {
 
 // scenarios in the order they run in. One file each.
 var scenarios = []scenario{
-	createMany, createHot, createFollowed, createHooked, deliver, commitToDelivery, cycle, cycleHot, get, poll, listSmall, list, searchOne, searchTwo, similar, analytics, createLarge, dispatchClaim, waiting,
+	createMany, createHot, createFollowed, createHooked, deliver, commitToDelivery, cycle, cycleHot, get, poll, listSmall, list, listFilters, searchOne, searchTwo, similar, analytics, createLarge, dispatchClaim, waiting,
 }
 
 // Names of the limits measured beside the scenarios.
