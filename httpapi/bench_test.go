@@ -117,8 +117,8 @@ func BenchmarkBindCreateIssue(b *testing.B) {
 // library costs.
 func BenchmarkSessionTools(b *testing.B) {
 	s, err := newServer(Config{Engine: benchEngine{}}, []Route{
-		{"GET", "/w/{organizationId}/issues/{id}", tracker.IssueByID, []int{200}},
-		{"POST", "/w/{organizationId}/sessions/{id}/mcp", opSessionTools, []int{200, 202}},
+		{"GET", "/w/{organizationId}/issues/{id}", tracker.IssueByID},
+		{"POST", "/w/{organizationId}/sessions/{id}/mcp", opSessionTools},
 	})
 	if err != nil {
 		b.Fatal(err)

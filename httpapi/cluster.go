@@ -93,17 +93,17 @@ type nodeIn struct {
 var (
 	opTopology       = localOp[tracker.None, Topology]("ClusterTopology", "Show nodes and shards", tracker.Query)
 	opWorkspaceOwner = localOp[tracker.None, WorkspaceOwner]("WorkspaceOwner", "Find the node that serves a workspace", tracker.Query)
-	opDrainNode      = localOp[nodeIn, DrainStart]("DrainNode", "Move work off a node", tracker.Workflow)
+	opDrainNode      = localOp[nodeIn, DrainStart]("DrainNode", "Move work off a node", tracker.Workflow, tracker.Refuses(tracker.CodeConflict))
 	opUndrainNode    = localOp[nodeIn, tracker.None]("UndrainNode", "Let a drained node take work again", tracker.Workflow)
-	opRemoveNode     = localOp[nodeIn, tracker.None]("RemoveNode", "Remove a node from the cluster", tracker.Workflow)
+	opRemoveNode     = localOp[nodeIn, tracker.None]("RemoveNode", "Remove a node from the cluster", tracker.Workflow, tracker.Refuses(tracker.CodeConflict))
 )
 
-func localOp[In, Out any](name, summary string, kind tracker.Kind) *tracker.Op {
+func localOp[In, Out any](name, summary string, kind tracker.Kind, options ...tracker.Option) *tracker.Op {
 	switch kind {
 	case tracker.Query:
-		return tracker.NewQuery[In, Out](name, summary, tracker.Needs{Level: tracker.Operator}, nil)
+		return tracker.NewQuery[In, Out](name, summary, tracker.Needs{Level: tracker.Operator}, nil, options...)
 	default:
-		return tracker.NewWorkflow[In, Out](name, summary, tracker.Needs{Level: tracker.Operator}, nil)
+		return tracker.NewWorkflow[In, Out](name, summary, tracker.Needs{Level: tracker.Operator}, nil, options...)
 	}
 }
 

@@ -120,16 +120,16 @@ func noQuery[In any](*tracker.View, *In) (tracker.Reply, error) { panic("not run
 func noCommand[In any](*tracker.Tx, *In) (tracker.Reply, error) { panic("not run") }
 
 var (
-	opGet    = tracker.NewQuery[thingIn, thing]("GetThing", "Get a thing", tracker.Needs{Level: tracker.Read}, noQuery[thingIn])
+	opGet    = tracker.NewQuery[thingIn, thing]("GetThing", "Get a thing", tracker.Needs{Level: tracker.Read}, noQuery[thingIn], tracker.Answers(tracker.Done, tracker.NotModified))
 	opList   = tracker.NewQuery[listThingsIn, []thing]("ListThings", "List things", tracker.Needs{Level: tracker.Read}, noQuery[listThingsIn])
-	opMake   = tracker.NewCommand[makeThingIn, thing]("MakeThing", "Make a thing", tracker.Needs{Level: tracker.Write}, noCommand[makeThingIn])
+	opMake   = tracker.NewCommand[makeThingIn, thing]("MakeThing", "Make a thing", tracker.Needs{Level: tracker.Write}, noCommand[makeThingIn], tracker.Answers(tracker.Created))
 	opChange = tracker.NewCommand[changeThingIn, thing]("ChangeThing", "Change a thing", tracker.Needs{Level: tracker.Write}, noCommand[changeThingIn])
 	opDelete = tracker.NewCommand[thingIn, tracker.None]("DeleteThing", "Delete a thing", tracker.Needs{Level: tracker.Write}, noCommand[thingIn])
 	opStrict = tracker.NewCommand[strictIn, thing]("StrictThing", "Be strict", tracker.Needs{Level: tracker.Write}, noCommand[strictIn], tracker.StrictBody)
-	opOpen   = tracker.NewCommand[makeThingIn, thing]("OpenThing", "Make a thing as a stranger", tracker.Needs{}, noCommand[makeThingIn], tracker.WithSecret)
-	opSigned = tracker.NewCommand[signedIn, thing]("SignedThing", "Take a signed thing", tracker.Needs{}, noCommand[signedIn], tracker.WithoutKey, tracker.SignedBy(formedSignature))
-	opTyped  = tracker.NewCommand[typedIn, thing]("TypedThing", "Take a signed thing of some type", tracker.Needs{}, noCommand[typedIn], tracker.WithoutKey)
-	opLarge  = tracker.NewCommand[makeThingIn, thing]("LargeThing", "Make a large thing", tracker.Needs{Level: tracker.Write}, noCommand[makeThingIn], func(o *tracker.Op) { o.MaxBody = 2 << 20 })
+	opOpen   = tracker.NewCommand[makeThingIn, thing]("OpenThing", "Make a thing as a stranger", tracker.Needs{}, noCommand[makeThingIn], tracker.WithSecret, tracker.Answers(tracker.Created))
+	opSigned = tracker.NewCommand[signedIn, thing]("SignedThing", "Take a signed thing", tracker.Needs{}, noCommand[signedIn], tracker.WithoutKey, tracker.SignedBy(formedSignature), tracker.Answers(tracker.Accepted))
+	opTyped  = tracker.NewCommand[typedIn, thing]("TypedThing", "Take a signed thing of some type", tracker.Needs{}, noCommand[typedIn], tracker.WithoutKey, tracker.Answers(tracker.Accepted))
+	opLarge  = tracker.NewCommand[makeThingIn, thing]("LargeThing", "Make a large thing", tracker.Needs{Level: tracker.Write}, noCommand[makeThingIn], func(o *tracker.Op) { o.MaxBody = 2 << 20 }, tracker.Answers(tracker.Created))
 	opWatch  = tracker.NewQuery[watchIn, thing]("WatchThings", "Watch things", tracker.Needs{Level: tracker.Read}, noQuery[watchIn], tracker.MayWait)
 	opTake   = tracker.NewCommand[takeIn, thing]("TakeThing", "Take a thing", tracker.Needs{Level: tracker.Write}, noCommand[takeIn], tracker.MayWait)
 	opStream = tracker.NewQuery[listThingsIn, []thing]("StreamThings", "Stream things", tracker.Needs{Level: tracker.Read}, noQuery[listThingsIn], tracker.MayStream)
@@ -140,21 +140,21 @@ var (
 
 func fakeRoutes() []Route {
 	return []Route{
-		{"GET", "/w/{organizationId}/things/{id}", opGet, []int{200, 304}},
-		{"GET", "/w/{organizationId}/things", opList, []int{200}},
-		{"POST", "/w/{organizationId}/things", opMake, []int{201}},
-		{"PATCH", "/w/{organizationId}/things/{id}", opChange, []int{200}},
-		{"DELETE", "/w/{organizationId}/things/{id}", opDelete, []int{204}},
-		{"POST", "/w/{organizationId}/things/{id}/strict", opStrict, []int{200}},
-		{"POST", "/open", opOpen, []int{201}},
-		{"POST", "/signed", opSigned, []int{202}},
-		{"POST", "/typed", opTyped, []int{202}},
-		{"POST", "/w/{organizationId}/large", opLarge, []int{201}},
-		{"POST", "/w/{organizationId}/watch", opWatch, []int{200}},
-		{"POST", "/w/{organizationId}/take", opTake, []int{200}},
-		{"GET", "/w/{organizationId}/stream", opStream, []int{200}},
-		{"GET", "/w/slug/{slug}", opSlug, []int{200}},
-		{"POST", "/w/{organizationId}/sessions/{id}/mcp", opSessionTools, []int{200, 202}},
+		{"GET", "/w/{organizationId}/things/{id}", opGet},
+		{"GET", "/w/{organizationId}/things", opList},
+		{"POST", "/w/{organizationId}/things", opMake},
+		{"PATCH", "/w/{organizationId}/things/{id}", opChange},
+		{"DELETE", "/w/{organizationId}/things/{id}", opDelete},
+		{"POST", "/w/{organizationId}/things/{id}/strict", opStrict},
+		{"POST", "/open", opOpen},
+		{"POST", "/signed", opSigned},
+		{"POST", "/typed", opTyped},
+		{"POST", "/w/{organizationId}/large", opLarge},
+		{"POST", "/w/{organizationId}/watch", opWatch},
+		{"POST", "/w/{organizationId}/take", opTake},
+		{"GET", "/w/{organizationId}/stream", opStream},
+		{"GET", "/w/slug/{slug}", opSlug},
+		{"POST", "/w/{organizationId}/sessions/{id}/mcp", opSessionTools},
 	}
 }
 

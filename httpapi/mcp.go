@@ -32,7 +32,7 @@ import (
 // opSessionTools admits and describes requests to a session's tools. It is never run:
 // each tool is an operation of its own.
 var opSessionTools = tracker.NewWorkflow[sessionToolsIn, ToolAnswer]("SessionTools", "Use a session's tools over the Model Context Protocol",
-	tracker.Needs{Level: tracker.Write, Resource: "sessions"}, nil, tracker.ForLanes)
+	tracker.Needs{Level: tracker.Write, Resource: "sessions"}, nil, tracker.ForLanes, tracker.Answers(tracker.Done, tracker.Accepted))
 
 type sessionToolsIn struct {
 	ID tracker.SessionID `path:"id"`

@@ -177,7 +177,7 @@ func (d *describer) parameters(rt *route) []doc {
 
 func (d *describer) responses(rt *route) (doc, error) {
 	responses := doc{}
-	for _, status := range rt.Statuses {
+	for _, status := range declaredStatuses(rt.Op) {
 		if status >= 400 {
 			responses[strconv.Itoa(status)] = responseRef(status)
 			continue

@@ -20,6 +20,19 @@ var outcomes = [...]int{
 	tracker.NotModified: http.StatusNotModified,
 }
 
+// declaredStatuses are the statuses of the outcomes and the refusals that an operation
+// declares.
+func declaredStatuses(op *tracker.Op) []int {
+	declared := make([]int, 0, len(op.Outcomes)+len(op.Refusals))
+	for _, outcome := range op.Outcomes {
+		declared = append(declared, outcomes[outcome])
+	}
+	for _, code := range op.Refusals {
+		declared = append(declared, statuses[code])
+	}
+	return declared
+}
+
 // respond answers with an operation's reply.
 func (s *Server) respond(x *exchange, reply *tracker.Reply) error {
 	if int(reply.Outcome) >= len(outcomes) {

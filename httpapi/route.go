@@ -19,9 +19,6 @@ type Route struct {
 	// last {key...} takes every segment from there on.
 	Path string
 	Op   *tracker.Op
-	// Statuses are those of success, and those of failures that only this operation
-	// has.
-	Statuses []int
 }
 
 // route is a Route made ready, or one of the server's own paths.

@@ -12,7 +12,7 @@ type CreateAgentIn struct {
 }
 
 // CreateAgent registers an agent (Decision 29).
-var CreateAgent = NewCommand[CreateAgentIn, Agent]("CreateAgent", "Register an agent", Needs{Level: Admin}, createAgent)
+var CreateAgent = NewCommand[CreateAgentIn, Agent]("CreateAgent", "Register an agent", Needs{Level: Admin}, createAgent, Answers(Created))
 
 func createAgent(tx *Tx, in *CreateAgentIn) (Reply, error) {
 	id, err := tx.NewID()

@@ -8,7 +8,7 @@ type CreateCommentIn struct {
 }
 
 // CreateComment adds a comment to an issue that the caller may see.
-var CreateComment = NewCommand[CreateCommentIn, Comment]("CreateComment", "Comment on an issue", Needs{Write, "issues"}, createComment)
+var CreateComment = NewCommand[CreateCommentIn, Comment]("CreateComment", "Comment on an issue", Needs{Write, "issues"}, createComment, Answers(Created))
 
 func createComment(tx *Tx, in *CreateCommentIn) (Reply, error) {
 	issue, head, err := tx.issueHeadIn(in.IssueID)

@@ -7,7 +7,7 @@ type CreateCycleIn struct {
 }
 
 // CreateCycle adds a cycle.
-var CreateCycle = NewCommand[CreateCycleIn, Cycle]("CreateCycle", "Create a cycle", Needs{Level: Write}, createCycle)
+var CreateCycle = NewCommand[CreateCycleIn, Cycle]("CreateCycle", "Create a cycle", Needs{Level: Write}, createCycle, Answers(Created))
 
 func createCycle(tx *Tx, in *CreateCycleIn) (Reply, error) {
 	id, err := tx.newRecordID(cycleTable)

@@ -7,7 +7,7 @@ type CreateDealIn struct {
 }
 
 // CreateDeal adds a deal.
-var CreateDeal = NewCommand[CreateDealIn, Deal]("CreateDeal", "Create a deal", Needs{Level: Write}, createDeal)
+var CreateDeal = NewCommand[CreateDealIn, Deal]("CreateDeal", "Create a deal", Needs{Level: Write}, createDeal, Answers(Created))
 
 func createDeal(tx *Tx, in *CreateDealIn) (Reply, error) {
 	id, err := tx.newRecordID(dealTable)

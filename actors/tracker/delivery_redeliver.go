@@ -15,7 +15,7 @@ type RedeliverIn struct {
 
 // Redeliver makes a new attempt of a delivery now, under its id, in any status. If it
 // fails, the delivery continues with the schedule of its number of attempts.
-var Redeliver = NewCommand[RedeliverIn, WebhookDelivery]("Redeliver", "Try a delivery again", Needs{Level: Admin}, redeliver)
+var Redeliver = NewCommand[RedeliverIn, WebhookDelivery]("Redeliver", "Try a delivery again", Needs{Level: Admin}, redeliver, Answers(Accepted))
 
 func redeliver(tx *Tx, in *RedeliverIn) (Reply, error) {
 	hook, webhook, err := tx.webhookByID(in.ID)

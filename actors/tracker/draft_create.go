@@ -29,7 +29,7 @@ func (in *CreateDraftIn) entityType() string { return in.EntityType.Or(entityIss
 
 // CreateDraft stores a proposed write until it is published or discarded (Decision 40).
 // A lane token proposes for its own session and issue.
-var CreateDraft = NewCommand[CreateDraftIn, Draft]("CreateDraft", "Propose a write", Needs{Write, "drafts"}, createDraft, ForLanes)
+var CreateDraft = NewCommand[CreateDraftIn, Draft]("CreateDraft", "Propose a write", Needs{Write, "drafts"}, createDraft, ForLanes, Answers(Created))
 
 func createDraft(tx *Tx, in *CreateDraftIn) (Reply, error) {
 	id, err := tx.NewID()

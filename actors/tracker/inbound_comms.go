@@ -22,7 +22,7 @@ type ReceiveCommsIn struct {
 
 // ReceiveComms accepts a call of a source. A message becomes a ticket or is added to
 // one; any other call becomes an event in the workspace's log.
-var ReceiveComms = NewWorkflow[ReceiveCommsIn, InboundAnswer]("ReceiveComms", "Receive a call from a source", Needs{}, receiveComms, WithoutKey, SignedBy(formedComms))
+var ReceiveComms = NewWorkflow[ReceiveCommsIn, InboundAnswer]("ReceiveComms", "Receive a call from a source", Needs{}, receiveComms, WithoutKey, SignedBy(formedComms), Answers(Done, Accepted), Refuses(CodeUnauthorized, CodeConflict))
 
 func receiveComms(f Flow, in *ReceiveCommsIn) (Reply, error) {
 	workspace := f.Request().Workspace

@@ -30,7 +30,7 @@ type ReceiveHelpdesk1In struct {
 
 // ReceiveHelpdesk1 accepts a notification of helpdesk1, whose conversations become
 // tickets.
-var ReceiveHelpdesk1 = NewWorkflow[ReceiveHelpdesk1In, InboundAnswer]("ReceiveHelpdesk1", "Receive a notification from helpdesk1", Needs{}, receiveHelpdesk1, WithoutKey, SignedBy(formedHelpdesk1))
+var ReceiveHelpdesk1 = NewWorkflow[ReceiveHelpdesk1In, InboundAnswer]("ReceiveHelpdesk1", "Receive a notification from helpdesk1", Needs{}, receiveHelpdesk1, WithoutKey, SignedBy(formedHelpdesk1), Answers(Done, Accepted), Refuses(CodeUnauthorized, CodeConflict))
 
 func receiveHelpdesk1(f Flow, in *ReceiveHelpdesk1In) (Reply, error) {
 	workspace := f.Request().Workspace

@@ -27,7 +27,7 @@ type ReceiveSMSIn struct {
 
 // ReceiveSMS accepts a text message. The workspace with the number adds it to the
 // sender's open ticket, or to a new one.
-var ReceiveSMS = NewWorkflow[ReceiveSMSIn, InboundAnswer]("ReceiveSMS", "Receive a text message", Needs{}, receiveSMS, WithoutKey, SignedBy(formedSMS))
+var ReceiveSMS = NewWorkflow[ReceiveSMSIn, InboundAnswer]("ReceiveSMS", "Receive a text message", Needs{}, receiveSMS, WithoutKey, SignedBy(formedSMS), Answers(Done, Accepted), Refuses(CodeUnauthorized, CodeConflict))
 
 func receiveSMS(f Flow, in *ReceiveSMSIn) (Reply, error) {
 	settings := f.Inbound()

@@ -9,7 +9,7 @@ type IssueByIDIn struct {
 }
 
 // IssueByID reads one issue.
-var IssueByID = NewQuery[IssueByIDIn, Issue]("IssueByID", "Get an issue", Needs{Read, "issues"}, issueByID, ForLanes)
+var IssueByID = NewQuery[IssueByIDIn, Issue]("IssueByID", "Get an issue", Needs{Read, "issues"}, issueByID, ForLanes, Answers(Done, NotModified))
 
 func issueByID(v *View, in *IssueByIDIn) (Reply, error) {
 	id, ok := storage.ParseID(in.ID)

@@ -39,7 +39,7 @@ type capture struct {
 }
 
 // CaptureIssue makes an issue of a web page (Decision 28).
-var CaptureIssue = NewCommand[CaptureIssueIn, Issue]("CaptureIssue", "Capture a web page as an issue", Needs{Write, "issues"}, captureIssue, BodyUpTo(maxCaptureBody))
+var CaptureIssue = NewCommand[CaptureIssueIn, Issue]("CaptureIssue", "Capture a web page as an issue", Needs{Write, "issues"}, captureIssue, BodyUpTo(maxCaptureBody), Answers(Created))
 
 // Validate checks what the tags can't express, and prepares the input.
 func (in *CaptureIssueIn) Validate(faults *Faults) {

@@ -33,7 +33,7 @@ type PossibleDuplicate struct {
 
 // CreateIssue adds an issue, or returns the one that already has its externalRef
 // (Decision 18).
-var CreateIssue = NewCommand[CreateIssueIn, CreatedIssue]("CreateIssue", "Create an issue", Needs{Write, "issues"}, createIssue)
+var CreateIssue = NewCommand[CreateIssueIn, CreatedIssue]("CreateIssue", "Create an issue", Needs{Write, "issues"}, createIssue, Answers(Done, Created))
 
 func createIssue(tx *Tx, in *CreateIssueIn) (Reply, error) {
 	if ref := in.ExternalRef.Ptr(); ref != nil {

@@ -7,7 +7,7 @@ type CreateLabelIn struct {
 }
 
 // CreateLabel adds a label.
-var CreateLabel = NewCommand[CreateLabelIn, Label]("CreateLabel", "Create a label", Needs{Level: Write}, createLabel)
+var CreateLabel = NewCommand[CreateLabelIn, Label]("CreateLabel", "Create a label", Needs{Level: Write}, createLabel, Answers(Created))
 
 func createLabel(tx *Tx, in *CreateLabelIn) (Reply, error) {
 	id, err := tx.newRecordID(labelTable)

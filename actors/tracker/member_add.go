@@ -19,7 +19,7 @@ func (in *AddMemberIn) Validate(faults *Faults) {
 // AddMember adds a member to the workspace.
 var AddMember = NewWorkflow[AddMemberIn, Member]("AddMember", "Add a member", Needs{Level: Admin}, func(f Flow, in *AddMemberIn) (Reply, error) {
 	return memberFlow(f, addMemberOp, in)
-})
+}, Answers(Created))
 
 var addMemberOp = NewCommand[AddMemberIn, Member]("AddMemberHere", "Add a member", Needs{Level: Admin}, addMember)
 

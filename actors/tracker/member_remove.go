@@ -15,7 +15,7 @@ type MemberIn struct {
 // credentials that the member made (Decision 11).
 var RemoveMember = NewWorkflow[MemberIn, None]("RemoveMember", "Remove a member", Needs{Level: Admin}, func(f Flow, in *MemberIn) (Reply, error) {
 	return memberFlow(f, removeMemberOp, in)
-}, WithRoom(Frees))
+}, WithRoom(Frees), Refuses(CodeConflict))
 
 var removeMemberOp = NewCommand[MemberIn, None]("RemoveMemberHere", "Remove a member", Needs{Level: Admin}, removeMember, WithRoom(Frees))
 

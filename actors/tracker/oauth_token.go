@@ -39,7 +39,7 @@ const (
 // IssueOAuthToken makes an access token for a client. The client identifier names the
 // workspace, so it runs on any node.
 var IssueOAuthToken = NewWorkflow[OAuthTokenIn, OAuthToken]("IssueOAuthToken", "Get an access token for an OAuth client", Needs{Level: Public}, issueOAuthToken,
-	WithSecret, BodyUpTo(16<<10))
+	WithSecret, BodyUpTo(16<<10), Refuses(CodeUnauthorized))
 
 func issueOAuthToken(f Flow, in *OAuthTokenIn) (Reply, error) {
 	id, secret, err := in.client()

@@ -105,8 +105,13 @@ type Op struct {
 	Heavy bool
 	// Media lists the content types of an operation that does not answer with JSON; see
 	// Reply.File.
-	Media   []string
-	In, Out reflect.Type
+	Media []string
+	// Outcomes are how the operation ends when it succeeds; Refusals are the codes of
+	// failures that not every operation of its kind has. They are for the API
+	// description.
+	Outcomes []Outcome
+	Refusals []Code
+	In, Out  reflect.Type
 	// New returns an empty input, a pointer to In.
 	New func() any
 
@@ -172,6 +177,14 @@ func BodyUpTo(most int) Option { return func(o *Op) { o.MaxBody = most } }
 // AnswersFile marks an operation that answers with a file of one of the content types.
 func AnswersFile(media ...string) Option { return func(o *Op) { o.Media = media } }
 
+// Answers declares how an operation ends when it succeeds. Without it the outcome is
+// NoContent where Out is None, else Done.
+func Answers(outcomes ...Outcome) Option { return func(o *Op) { o.Outcomes = outcomes } }
+
+// Refuses declares failures that not every operation of its kind has. Every change
+// whose workspace may be full has CONFLICT.
+func Refuses(codes ...Code) Option { return func(o *Op) { o.Refusals = codes } }
+
 // SignedBy marks an operation that takes calls of providers; see Op.Signed.
 func SignedBy(formed func(header func(name string) string) bool) Option {
 	return func(o *Op) { o.Signed = formed }
@@ -188,6 +201,12 @@ func newOp[In, Out any](kind Kind, name, summary string, needs Needs, options []
 	o := &Op{Name: name, Summary: summary, Kind: kind, Needs: needs, In: reflect.TypeFor[In](), Out: reflect.TypeFor[Out](), New: func() any { return new(In) }}
 	for _, set := range options {
 		set(o)
+	}
+	if o.Outcomes == nil {
+		o.Outcomes = []Outcome{Done}
+		if o.Out == reflect.TypeFor[None]() {
+			o.Outcomes[0] = NoContent
+		}
 	}
 	return o
 }

@@ -7,7 +7,7 @@ type CreateProjectIn struct {
 }
 
 // CreateProject adds a project.
-var CreateProject = NewCommand[CreateProjectIn, Project]("CreateProject", "Create a project", Needs{Level: Write}, createProject)
+var CreateProject = NewCommand[CreateProjectIn, Project]("CreateProject", "Create a project", Needs{Level: Write}, createProject, Answers(Created))
 
 func createProject(tx *Tx, in *CreateProjectIn) (Reply, error) {
 	id, err := tx.newRecordID(projectTable)

@@ -99,7 +99,7 @@ var CreateSCIMUser = NewWorkflow[CreateSCIMUserIn, SCIMUser]("CreateScimUser", "
 		return Reply{}, err
 	}
 	return memberFlow(f, createSCIMUserOp, &scimUserStep{SCIMBase: in.SCIMBase, SCIMSelection: in.SCIMSelection, User: in.attributes(), Active: active})
-}, Provisions(SCIMUsersWrite))
+}, Provisions(SCIMUsersWrite), Answers(Created))
 
 var createSCIMUserOp = NewCommand[scimUserStep, SCIMUser]("CreateScimUserHere", "Provision a user", Needs{}, createSCIMUser)
 

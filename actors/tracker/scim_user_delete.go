@@ -13,7 +13,7 @@ type DeleteSCIMUserIn struct {
 // stay.
 var DeleteSCIMUser = NewWorkflow[DeleteSCIMUserIn, None]("DeleteScimUser", "Remove a provisioned user", Needs{Level: Read}, func(f Flow, in *DeleteSCIMUserIn) (Reply, error) {
 	return memberFlow(f, deleteSCIMUserOp, &scimUserStep{SCIMBase: in.SCIMBase, ID: in.ID, IfMatch: in.IfMatch})
-}, Provisions(SCIMUsersWrite), WithRoom(Frees))
+}, Provisions(SCIMUsersWrite), WithRoom(Frees), Refuses(CodeConflict))
 
 var deleteSCIMUserOp = NewCommand[scimUserStep, None]("DeleteScimUserHere", "Remove a provisioned user", Needs{}, deleteSCIMUser, WithRoom(Frees))
 

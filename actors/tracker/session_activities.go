@@ -21,7 +21,7 @@ type ActivityPage struct {
 }
 
 // ListActivities lists a session's activities, oldest first (Decision 38).
-var ListActivities = NewQuery[ListActivitiesIn, ActivityPage]("ListActivities", "List a session's activities", Needs{Read, "sessions"}, listActivities, OneMoment, ForLanes)
+var ListActivities = NewQuery[ListActivitiesIn, ActivityPage]("ListActivities", "List a session's activities", Needs{Read, "sessions"}, listActivities, OneMoment, ForLanes, Refuses(CodeConflict))
 
 func listActivities(v *View, in *ListActivitiesIn) (reply Reply, err error) {
 	session, _ := storage.ParseID(in.ID)

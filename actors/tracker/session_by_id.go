@@ -19,7 +19,7 @@ type SessionByIDIn struct {
 }
 
 // SessionByID reads one session.
-var SessionByID = NewQuery[SessionByIDIn, ShownSession]("SessionByID", "Get a session", Needs{Read, "sessions"}, sessionByID, ForLanes)
+var SessionByID = NewQuery[SessionByIDIn, ShownSession]("SessionByID", "Get a session", Needs{Read, "sessions"}, sessionByID, ForLanes, Answers(Done, NotModified))
 
 func sessionByID(v *View, in *SessionByIDIn) (Reply, error) {
 	reply, alone, err := v.readSession(in, false)

@@ -7,7 +7,7 @@ type CancelSessionIn struct {
 }
 
 // CancelSession cancels a session that has not ended, also one that is claimed.
-var CancelSession = NewCommand[CancelSessionIn, ShownSession]("CancelSession", "Cancel a session", Needs{Write, "sessions"}, cancelSession, WithRoom(Frees))
+var CancelSession = NewCommand[CancelSessionIn, ShownSession]("CancelSession", "Cancel a session", Needs{Write, "sessions"}, cancelSession, WithRoom(Frees), Refuses(CodeConflict))
 
 func cancelSession(tx *Tx, in *CancelSessionIn) (Reply, error) {
 	c, err := tx.sessionToChange(in.ID)

@@ -45,7 +45,7 @@ type SpawnedSession struct {
 const maxSessionDepth = 5
 
 // SpawnSession makes a child of a session that has not ended (Decision 35).
-var SpawnSession = NewCommand[SpawnSessionIn, SpawnedSession]("SpawnSession", "Spawn a child session", Needs{Write, "sessions"}, spawnSession, StrictBody, ForLanes)
+var SpawnSession = NewCommand[SpawnSessionIn, SpawnedSession]("SpawnSession", "Spawn a child session", Needs{Write, "sessions"}, spawnSession, StrictBody, ForLanes, Answers(Created))
 
 func spawnSession(tx *Tx, in *SpawnSessionIn) (Reply, error) {
 	parent, above, err := tx.spawnable(in.ID)

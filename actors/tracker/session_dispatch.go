@@ -28,7 +28,7 @@ type DispatchedSession struct {
 }
 
 // DispatchIssue makes a session for an agent to claim (Decisions 29 and 31).
-var DispatchIssue = NewCommand[DispatchIssueIn, DispatchedSession]("DispatchIssue", "Dispatch an issue to an agent", Needs{Write, "sessions"}, dispatchIssue, StrictBody)
+var DispatchIssue = NewCommand[DispatchIssueIn, DispatchedSession]("DispatchIssue", "Dispatch an issue to an agent", Needs{Write, "sessions"}, dispatchIssue, StrictBody, Answers(Created))
 
 func dispatchIssue(tx *Tx, in *DispatchIssueIn) (Reply, error) {
 	row, err := tx.issue(in.ID)

@@ -32,7 +32,7 @@ type LoggedActivities struct {
 }
 
 // LogActivities appends to a session's log, and renews its lease (Decision 36).
-var LogActivities = NewCommand[LogActivitiesIn, LoggedActivities]("LogActivities", "Log what a session does", Needs{Write, "sessions"}, logActivities, ForLanes)
+var LogActivities = NewCommand[LogActivitiesIn, LoggedActivities]("LogActivities", "Log what a session does", Needs{Write, "sessions"}, logActivities, ForLanes, Answers(Created))
 
 func logActivities(tx *Tx, in *LogActivitiesIn) (Reply, error) {
 	c, err := tx.sessionToChange(in.ID)
@@ -76,7 +76,7 @@ type HeartbeatAnswer struct {
 }
 
 // Heartbeat renews a session's lease and nothing else: it does not count as progress.
-var Heartbeat = NewCommand[HeartbeatIn, HeartbeatAnswer]("Heartbeat", "Renew a session's lease", Needs{Write, "sessions"}, heartbeat, ForLanes, WithRoom(Keeps))
+var Heartbeat = NewCommand[HeartbeatIn, HeartbeatAnswer]("Heartbeat", "Renew a session's lease", Needs{Write, "sessions"}, heartbeat, ForLanes, WithRoom(Keeps), Refuses(CodeConflict))
 
 func heartbeat(tx *Tx, in *HeartbeatIn) (Reply, error) {
 	c, err := tx.sessionToChange(in.ID)

@@ -32,7 +32,7 @@ type RegisteredSession struct {
 // RegisterSession adds a session that the service did not start. A session with the
 // same providerSessionId is returned again; the actor that registered it, and admins,
 // get another lane token (Decision 31).
-var RegisterSession = NewCommand[RegisterSessionIn, RegisteredSession]("RegisterSession", "Register a session that runs elsewhere", Needs{Write, "sessions"}, registerSession, StrictBody, WithSecret, AndNeeds(Needs{Read, "issues"}))
+var RegisterSession = NewCommand[RegisterSessionIn, RegisteredSession]("RegisterSession", "Register a session that runs elsewhere", Needs{Write, "sessions"}, registerSession, StrictBody, WithSecret, AndNeeds(Needs{Read, "issues"}), Answers(Done, Created))
 
 func registerSession(tx *Tx, in *RegisterSessionIn) (Reply, error) {
 	if in.ProviderSessionID.Set {

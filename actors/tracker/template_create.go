@@ -8,7 +8,7 @@ type CreateTemplateIn struct {
 }
 
 // CreateTemplate adds a template.
-var CreateTemplate = NewCommand[CreateTemplateIn, Template]("CreateTemplate", "Create a template", Needs{Level: Write}, createTemplate)
+var CreateTemplate = NewCommand[CreateTemplateIn, Template]("CreateTemplate", "Create a template", Needs{Level: Write}, createTemplate, Answers(Created))
 
 func createTemplate(tx *Tx, in *CreateTemplateIn) (Reply, error) {
 	id, err := tx.newRecordID(templateTable)

@@ -26,7 +26,7 @@ type TicketIssueIn struct {
 
 // CreateTicketIssue makes an issue of a ticket, in triage by default. It returns
 // CONFLICT if the ticket has an issue.
-var CreateTicketIssue = NewCommand[TicketIssueIn, CreatedIssue]("CreateTicketIssue", "Turn a ticket into an issue", Needs{Level: Write}, createTicketIssue)
+var CreateTicketIssue = NewCommand[TicketIssueIn, CreatedIssue]("CreateTicketIssue", "Turn a ticket into an issue", Needs{Level: Write}, createTicketIssue, Answers(Created))
 
 func createTicketIssue(tx *Tx, in *TicketIssueIn) (Reply, error) {
 	row, err := recordIn(&tx.View, &tickets, in.TicketID, "ticket")

@@ -12,7 +12,7 @@ type CreateTicketMessageIn struct {
 
 // CreateTicketMessage adds a message to a ticket. The message is stored and emitted as
 // an event; the service does not send it to the other side.
-var CreateTicketMessage = NewCommand[CreateTicketMessageIn, TicketMessage]("CreateTicketMessage", "Add a message to a ticket", Needs{Level: Write}, createTicketMessage)
+var CreateTicketMessage = NewCommand[CreateTicketMessageIn, TicketMessage]("CreateTicketMessage", "Add a message to a ticket", Needs{Level: Write}, createTicketMessage, Answers(Created))
 
 func createTicketMessage(tx *Tx, in *CreateTicketMessageIn) (Reply, error) {
 	row, err := recordIn(&tx.View, &tickets, in.TicketID, "ticket")

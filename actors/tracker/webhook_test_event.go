@@ -2,7 +2,7 @@ package tracker
 
 // TestWebhook sends an event of type webhook.test to one webhook, whatever types it
 // subscribes to. The event is not in the event log and has the sequence 0.
-var TestWebhook = NewCommand[WebhookByIDIn, WebhookDelivery]("TestWebhook", "Send a test event to a webhook", Needs{Level: Admin}, testWebhook)
+var TestWebhook = NewCommand[WebhookByIDIn, WebhookDelivery]("TestWebhook", "Send a test event to a webhook", Needs{Level: Admin}, testWebhook, Answers(Accepted))
 
 func testWebhook(tx *Tx, in *WebhookByIDIn) (Reply, error) {
 	row, id, err := tx.webhookByID(in.ID)

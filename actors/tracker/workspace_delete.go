@@ -16,7 +16,7 @@ type DeletedWorkspace struct {
 // DeleteWorkspace removes a workspace and everything in it for good. Admission requires
 // no more than a credential: a repeat of the request must find its answer after the
 // workspace, and with it the right to delete it, is gone.
-var DeleteWorkspace = NewWorkflow[None, DeletedWorkspace]("DeleteWorkspace", "Delete a workspace", Needs{Level: Identified}, deleteWorkspace, WithRoom(Ends))
+var DeleteWorkspace = NewWorkflow[None, DeletedWorkspace]("DeleteWorkspace", "Delete a workspace", Needs{Level: Identified}, deleteWorkspace, WithRoom(Ends), Refuses(CodeForbidden))
 
 func deleteWorkspace(f Flow, _ *None) (Reply, error) {
 	req := f.Request()

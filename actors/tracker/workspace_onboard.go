@@ -15,4 +15,4 @@ var OnboardWorkspace = NewWorkflow[NewWorkspaceIn, Onboarded]("OnboardWorkspace"
 		return Reply{}, err
 	}
 	return newWorkspace(f, in, onboardOp, rights)
-}, WithSecret, Onboards)
+}, WithSecret, Onboards, Answers(Created))
