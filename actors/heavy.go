@@ -23,6 +23,6 @@ func (e *Engine) takeTurn(deadline time.Time) error {
 		return nil
 	case <-timer.C:
 		e.stats.refused[refusedLate].Add(1)
-		return tracker.NotApplied("The request's time was up before it began.")
+		return tracker.NotApplied("The request timed out before it began.")
 	}
 }

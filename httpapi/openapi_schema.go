@@ -228,7 +228,7 @@ func (d *describer) collect(t reflect.Type, properties doc, required *[]string) 
 		if err != nil {
 			return fmt.Errorf("field %s: %w", sf.Name, err)
 		}
-		if form := tracker.Forms[sf.Tag.Get("form")]; form != nil {
+		if form := tracker.Forms()[sf.Tag.Get("form")]; form != nil {
 			maps.Copy(schema, form.Schema)
 		}
 		if enum := enumOf(sf); enum != nil {

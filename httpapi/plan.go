@@ -273,7 +273,7 @@ func newField(sf reflect.StructField, index []int) (*field, error) {
 		}
 	}
 	if name := sf.Tag.Get("form"); name != "" {
-		form := tracker.Forms[name]
+		form := tracker.Forms()[name]
 		if form == nil {
 			return nil, fmt.Errorf("unknown form %q", name)
 		}

@@ -24,10 +24,10 @@ type Comment struct {
 }
 
 // Types of events about comments.
-const (
-	eventCommentCreated = "comment.created"
-	eventCommentUpdated = "comment.updated"
-	eventCommentDeleted = "comment.deleted"
+var (
+	eventCommentCreated = newEventKind("comment.created", "issues", onIssueID)
+	eventCommentUpdated = newEventKind("comment.updated", "issues", onIssueID)
+	eventCommentDeleted = newEventKind("comment.deleted", "issues", onIssueID)
 )
 
 // comments holds the comments of issues; those of one issue are together, newest first.

@@ -283,7 +283,7 @@ func TestDeleteIssue_WithComments(t *testing.T) {
 		t.Errorf("%d comments were told to be deleted", len(deleted))
 	}
 	events := w.events()
-	if last := events[len(events)-1]; last.Type != eventIssueDeleted {
+	if last := events[len(events)-1]; last.Type != eventIssueDeleted.name {
 		t.Errorf("the last event is %+v", last)
 	}
 	w.verify()

@@ -25,10 +25,10 @@ type Deal struct {
 }
 
 // Types of events about deals.
-const (
-	eventDealCreated = "deal.created"
-	eventDealUpdated = "deal.updated"
-	eventDealDeleted = "deal.deleted"
+var (
+	eventDealCreated = newEventKind("deal.created", "", onNoIssue)
+	eventDealUpdated = newEventKind("deal.updated", "", onNoIssue)
+	eventDealDeleted = newEventKind("deal.deleted", "", onNoIssue)
 )
 
 // firstStage is the default stage of a new deal.

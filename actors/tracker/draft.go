@@ -43,10 +43,10 @@ func (s DraftStatus) rank() byte {
 }
 
 // Types of events about drafts.
-const (
-	eventDraftCreated   = "draft.created"
-	eventDraftPublished = "draft.published"
-	eventDraftDiscarded = "draft.discarded"
+var (
+	eventDraftCreated   = newEventKind("draft.created", "issues", onDraft)
+	eventDraftPublished = newEventKind("draft.published", "issues", onDraft)
+	eventDraftDiscarded = newEventKind("draft.discarded", "issues", onDraft)
 )
 
 // entityIssue is the entityType of a draft whose entityId is the id of an issue.

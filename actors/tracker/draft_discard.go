@@ -50,7 +50,7 @@ func (tx *Tx) pendingDraft(id string) (*storage.Row[draftRecord], error) {
 }
 
 // decideDraft stores the decision on a draft, with its event, and returns the draft.
-func (tx *Tx) decideDraft(old *storage.Row[draftRecord], d *draftRecord, note *string, event string) (Reply, error) {
+func (tx *Tx) decideDraft(old *storage.Row[draftRecord], d *draftRecord, note *string, event *eventKind) (Reply, error) {
 	now := At(tx.now)
 	d.ReviewedByID, d.ReviewedAt, d.ReviewNote, d.UpdatedAt = &tx.Caller.ID, &now, note, now
 	header, err := tx.draftHeader(d)

@@ -72,16 +72,16 @@ type FromTo struct {
 // Emit appends an event to the workspace's log, in the batch of the change (Decision
 // 44). data is the whole resource after the change, as JSON. header is that of the
 // resource's record: its flags and team decide who may see the event.
-func (tx *Tx) Emit(eventType string, header storage.Header, data json.RawMessage, changes []Change) error {
+func (tx *Tx) Emit(kind *eventKind, header storage.Header, data json.RawMessage, changes []Change) error {
 	id, err := tx.NewID()
 	if err != nil {
 		return err
 	}
-	return tx.emit(id, eventType, header, data, changes)
+	return tx.emit(id, kind, header, data, changes)
 }
 
 // emit is like Emit, with an id made before.
-func (tx *Tx) emit(id storage.ID, eventType string, header storage.Header, data json.RawMessage, changes []Change) error {
+func (tx *Tx) emit(id storage.ID, kind *eventKind, header storage.Header, data json.RawMessage, changes []Change) error {
 	sequence, err := tx.Next(eventSequence, storage.ID{})
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (tx *Tx) emit(id storage.ID, eventType string, header storage.Header, data 
 	l := tx.ledger
 	var at int
 	l.event = storage.AppendHeader(l.event[:0], storage.Header{Flags: header.Flags, Version: 1, Team: header.Team})
-	if l.event, at, err = tx.appendEvent(l.event, id, eventType, sequence, data, changes); err != nil {
+	if l.event, at, err = tx.appendEvent(l.event, id, kind.name, sequence, data, changes); err != nil {
 		return fmt.Errorf("encode an event: %w", err)
 	}
 	if err := tx.Writer().AddValue(eventTable, storage.Key(nil).U64(sequence), l.event); err != nil {
@@ -97,7 +97,7 @@ func (tx *Tx) emit(id storage.ID, eventType string, header storage.Header, data 
 	}
 	l.told = true
 	l.noteEvent(sequence, at, data)
-	if err := tx.enqueue(eventType, sequence); err != nil {
+	if err := tx.enqueue(kind.name, sequence); err != nil {
 		return err
 	}
 	return tx.arm(sweepEvents, tx.now.Add(eventLife))

@@ -72,12 +72,12 @@ func (r *eventReader) read(sequence uint64, value []byte) (e loggedAt, err error
 	if e.name = eventTypeIn(e.body); e.name == nil {
 		return e, errEvent
 	}
-	number, known := eventNumbers[string(e.name)]
-	if e.kind = otherEvent; !known {
+	kind := eventsByName[string(e.name)]
+	if kind == nil {
+		e.kind = otherEvent
 		return e, nil
 	}
-	e.kind = 1 << number
-	kind := &eventKinds[number]
+	e.kind = kind.bit
 	if kind.hangs == onNoIssue {
 		return e, nil
 	}

@@ -16,10 +16,10 @@ func TestEmit_Layout(t *testing.T) {
 	raw, _ := storage.ParseID(team)
 	w.must(home.Token.Secret, home.Workspace.ID, NewCommand[None, None]("emit", "", Needs{Level: Read}, func(tx *Tx, _ *None) (Reply, error) {
 		changes := []Change{{"title", "a<b", json.RawMessage(`{"as":"it is"}`)}, {"assigneeId", nil, 3}}
-		if err := tx.Emit("issue.updated", storage.Header{Flags: 5, Version: 9, Team: raw}, []byte(`{"id":"x"}`), changes); err != nil {
+		if err := tx.Emit(eventIssueUpdated, storage.Header{Flags: 5, Version: 9, Team: raw}, []byte(`{"id":"x"}`), changes); err != nil {
 			return Reply{}, err
 		}
-		return Reply{}, tx.Emit("issue.deleted", storage.Header{}, []byte(`{"id":"x"}`), nil)
+		return Reply{}, tx.Emit(eventIssueDeleted, storage.Header{}, []byte(`{"id":"x"}`), nil)
 	}), &None{})
 	v := w.view(home.Workspace.ID.raw())
 	var got []string

@@ -1,88 +1,86 @@
 package tracker
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// EventSet is a set of event types, with a bit for each.
+// EventSet is a set of the types of events, a bit for each.
 type EventSet uint32
 
-// eventKind describes a type of event.
+// eventKind is a type of event. Only newEventKind makes one, so a type that an event is
+// emitted with is always among eventKinds.
 type eventKind struct {
 	name string
-	// resource is the resource that a limited token must be good for to read such
-	// events: "issues" or "sessions". Tokens need the right to read everything if it is
-	// empty.
+	// resource is what a token limited to one kind of resource must be for to see such
+	// events: "issues", "sessions", or "" for a right to everything.
 	resource string
-	// hangs says which issue decides who sees the event.
+	// hangs says on which issue the event hangs.
 	hangs eventPlace
+	bit   EventSet
 }
 
-// eventPlace is the place in an event's data of the issue that decides who sees the
-// event.
+// eventPlace says where an event's data names the issue that the event hangs on: who
+// sees the issue sees the event.
 type eventPlace uint8
 
 const (
-	onNoIssue eventPlace = iota // none: the event's own header decides
-	onItself                    // the data is the issue
-	onIssueID                   // issueId
-	onDraft                     // issueId, or the issue that the draft has become
-	onTicket                    // none, but issueId may link an issue that not every caller sees
+	onItself  eventPlace = iota // data is the issue
+	onIssueID                   // data has its id as issueId
+	onDraft                     // so it has, or it is a draft of an issue that was not there yet
+	onTicket                    // on none, but data may link one as issueId, which not everybody sees
+	onNoIssue                   // the event's own header decides
 )
 
-// eventKinds are all types of events (Decision 44), for the event log and webhooks.
-// Their order determines the bits of EventSet, which are not stored.
-var eventKinds = []eventKind{
-	{eventIssueCreated, "issues", onItself},
-	{eventIssueUpdated, "issues", onItself},
-	{eventIssueDeleted, "issues", onItself},
-	{eventCommentCreated, "issues", onIssueID},
-	{eventCommentUpdated, "issues", onIssueID},
-	{eventCommentDeleted, "issues", onIssueID},
-	{eventSessionCreated, "sessions", onIssueID},
-	{eventSessionUpdated, "sessions", onIssueID},
-	{eventSessionEnded, "sessions", onIssueID},
-	{eventSessionEscalated, "sessions", onIssueID},
-	{eventDraftCreated, "issues", onDraft},
-	{eventDraftPublished, "issues", onDraft},
-	{eventDraftDiscarded, "issues", onDraft},
-	{eventTicketCreated, "", onTicket},
-	{eventTicketUpdated, "", onTicket},
-	{eventTicketMessage, "", onTicket},
-	{eventDealCreated, "", onNoIssue},
-	{eventDealUpdated, "", onNoIssue},
-	{eventDealDeleted, "", onNoIssue},
-	{eventVCS, "", onNoIssue},
-	{eventComms, "", onNoIssue},
+// eventKinds are all types of events (Decision 44), for those who read the log and for
+// webhooks, in the order of their bits. The declarations of the package's variables fill
+// in eventKinds and eventsByName.
+var (
+	eventKinds   []*eventKind
+	eventsByName = map[string]*eventKind{}
+	// declared is set when every declaration has run.
+	declared bool
+)
+
+func init() { declared = true }
+
+// newEventKind declares a type of event, as a variable of the package. Its bit depends on
+// the order of the declarations; no EventSet is stored.
+func newEventKind(name, resource string, hangs eventPlace) *eventKind {
+	k := &eventKind{name: name, resource: resource, hangs: hangs, bit: 1 << len(eventKinds)}
+	if k.bit == otherEvent || eventsByName[name] != nil {
+		panic("tracker: event type " + name + " is declared twice, or is one more than an EventSet can hold")
+	}
+	eventKinds = append(eventKinds, k)
+	eventsByName[name] = k
+	return k
 }
 
-// EventTypes are the names of the types of events.
-var EventTypes = func() []string {
-	names := make([]string, len(eventKinds))
-	for i, k := range eventKinds {
+// EventTypes are the names of the types: first of those that hang on issues, then of
+// the others, as they were declared.
+func EventTypes() []string {
+	if !declared {
+		panic("tracker: the types of events are read before all are declared")
+	}
+	kinds := slices.Clone(eventKinds)
+	slices.SortStableFunc(kinds, func(a, b *eventKind) int { return cmp.Compare(a.hangs, b.hangs) })
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
 		names[i] = k.name
 	}
 	return names
-}()
+}
 
-// allEvents has every type, including those of later versions.
+// allEvents has every type, and those that a later version may bring.
 const allEvents = ^EventSet(0)
 
 // otherEvent stands for the types that this version does not know.
 const otherEvent EventSet = 1 << 31
 
-// eventNumbers maps the names of types to their index in eventKinds.
-var eventNumbers = func() map[string]int {
-	numbers := make(map[string]int, len(eventKinds))
-	for i, k := range eventKinds {
-		numbers[k.name] = i
-	}
-	return numbers
-}()
-
-// matchesEvent reports whether a pattern matches a type of event. A pattern is a name,
-// a family such as "issue.*", or "*".
+// matchesEvent tells whether a pattern is for a type of event: a name, a family
+// such as "issue.*", or "*".
 func matchesEvent(pattern, eventType string) bool {
 	if family, ok := strings.CutSuffix(pattern, "*"); ok {
 		return strings.HasPrefix(eventType, family)
@@ -90,7 +88,7 @@ func matchesEvent(pattern, eventType string) bool {
 	return pattern == eventType
 }
 
-// eventsOf returns the types that a pattern matches; 0 for none.
+// eventsOf are the types that a pattern is for; 0 when it is for none.
 func eventsOf(pattern string) (set EventSet) {
 	if pattern == "*" {
 		return allEvents
@@ -98,16 +96,16 @@ func eventsOf(pattern string) (set EventSet) {
 	if family, wild := strings.CutSuffix(pattern, "*"); wild && !strings.HasSuffix(family, ".") {
 		return 0
 	}
-	for i, k := range eventKinds {
+	for _, k := range eventKinds {
 		if matchesEvent(pattern, k.name) {
-			set |= 1 << i
+			set |= k.bit
 		}
 	}
 	return set
 }
 
-// parseEventTypes parses a comma-separated list of types, families such as issue.*, and
-// *; an empty list means all. unknown are the words that match no type.
+// parseEventTypes reads a comma-separated list of types, of families such as issue.*,
+// and of *; empty: all. unknown are the words that name none.
 func parseEventTypes(list string) (set EventSet, unknown []string) {
 	if list == "" {
 		return allEvents, nil
@@ -122,26 +120,26 @@ func parseEventTypes(list string) (set EventSet, unknown []string) {
 	return set, unknown
 }
 
-// EventRights is the resource that tokens need to read the event log: a right to read
-// anything that has events. Which events a token sees is decided for each.
+// EventRights is what tokens are asked for: a right to read anything that there are
+// events of. Which of them a token sees is decided for each.
 const EventRights = "events"
 
-// readableEvents returns the types that the caller has the right to read.
+// readableEvents are the types that the caller has the right to read.
 func (c *Caller) readableEvents() EventSet {
 	if c.Allows(Needs{Level: Read}) {
 		return allEvents
 	}
 	var set EventSet
-	for i, k := range eventKinds {
+	for _, k := range eventKinds {
 		if k.resource != "" && c.Allows(Needs{Read, k.resource}) {
-			set |= 1 << i
+			set |= k.bit
 		}
 	}
 	return set
 }
 
-// wantedEvents returns the types among asked that the caller has the right to read, or
-// FORBIDDEN if there are none.
+// wantedEvents are those of the types asked for that the caller has the right to
+// read; FORBIDDEN when it is none of them.
 func (c *Caller) wantedEvents(asked EventSet) (EventSet, error) {
 	readable := c.readableEvents()
 	if readable != allEvents && asked&readable == 0 {

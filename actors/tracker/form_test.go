@@ -13,7 +13,7 @@ import (
 func TestForms_SchemaSaysWhatIsChecked(t *testing.T) {
 	t.Parallel()
 	whole := []string{"slug", "key", "repository", "currency", "email", "source", "eventPattern"}
-	for name, form := range Forms {
+	for name, form := range Forms() {
 		if form.Fault == nil {
 			continue
 		}

@@ -119,7 +119,7 @@ func TestSweeps_AreBounded(t *testing.T) {
 			if err := tx.setAnswer(newAnswerKey("", fmt.Sprint(i)), &answer{at: tx.now}); err != nil {
 				return Reply{}, err
 			}
-			if err := tx.Emit("test", storage.Header{}, []byte(`{}`), nil); err != nil {
+			if err := tx.Emit(&eventKind{name: "test"}, storage.Header{}, []byte(`{}`), nil); err != nil {
 				return Reply{}, err
 			}
 		}
@@ -148,7 +148,7 @@ func TestSweeps_AreBounded(t *testing.T) {
 	}
 	// The sequence continues.
 	w.must("root", org, NewCommand[None, None]("emit", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
-		err := tx.Emit("test", storage.Header{}, []byte(`{}`), nil)
+		err := tx.Emit(&eventKind{name: "test"}, storage.Header{}, []byte(`{}`), nil)
 		if n, _ := tx.Counter(eventSequence, storage.ID{}); n != many+1 {
 			t.Errorf("sequence %d", n)
 		}

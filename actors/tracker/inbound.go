@@ -14,6 +14,12 @@ import (
 // it enters the workspace's queue. Its effect there is one command, whose batch also
 // records the provider's id of the call (Decision 47).
 
+// Types of events about calls of providers, which the log keeps in part.
+var (
+	eventVCS   = newEventKind("vcs.event", "", onNoIssue)
+	eventComms = newEventKind("comms.event", "", onNoIssue)
+)
+
 // InboundSettings are the operator's settings for providers whose calls name no
 // workspace. An empty secret turns the provider's endpoint off.
 type InboundSettings struct {

@@ -129,8 +129,6 @@ type CommsEvent struct {
 	CreatedAt  Timestamp          `json:"createdAt"`
 }
 
-const eventComms = "comms.event"
-
 type receiveEventIn struct {
 	inboundCall
 	DeliveryID string `json:"deliveryId"`

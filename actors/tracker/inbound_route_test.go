@@ -59,7 +59,7 @@ func (r *routing) pushed(key string) (home, rival bool) {
 	has := func(of Onboarded) bool {
 		list := decode[EventPage](r, r.must(of.Token.Secret, of.Workspace.ID, ListEvents, &ListEventsIn{Limit: 100}).Body)
 		return a.EventID != "" && slices.ContainsFunc(list.Events, func(e Event) bool {
-			return e.Type == eventVCS && strings.Contains(string(e.Data), a.EventID)
+			return e.Type == eventVCS.name && strings.Contains(string(e.Data), a.EventID)
 		})
 	}
 	return has(r.home), has(r.rival)

@@ -9,7 +9,6 @@ import (
 
 const (
 	sourceVCS = "vcs1"
-	eventVCS  = "vcs.event"
 	// keptVCSPayload limits the payload that an event stores, in bytes.
 	keptVCSPayload = 64 << 10
 )

@@ -95,7 +95,7 @@ func TestCaptureIssue_MakesATriageIssue(t *testing.T) {
 		t.Errorf("%v %v", list, err)
 	}
 	events := w.events()
-	if last := events[len(events)-1]; last.Type != eventIssueCreated || last.Data.ID != got.ID {
+	if last := events[len(events)-1]; last.Type != eventIssueCreated.name || last.Data.ID != got.ID {
 		t.Errorf("told %+v", last)
 	}
 	w.verify()

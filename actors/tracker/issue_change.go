@@ -7,10 +7,10 @@ import (
 )
 
 // Types of events about issues.
-const (
-	eventIssueCreated = "issue.created"
-	eventIssueUpdated = "issue.updated"
-	eventIssueDeleted = "issue.deleted"
+var (
+	eventIssueCreated = newEventKind("issue.created", "issues", onItself)
+	eventIssueUpdated = newEventKind("issue.updated", "issues", onItself)
+	eventIssueDeleted = newEventKind("issue.deleted", "issues", onItself)
 )
 
 // addIssue stores a new issue with its event and returns its JSON.

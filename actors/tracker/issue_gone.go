@@ -51,7 +51,7 @@ func (v *View) goneIssue(p *issuePlace) error {
 // goneIn returns the issue of an event about a deletion, or the zero ID for other
 // events.
 func goneIn(event []byte) (id storage.ID, err error) {
-	if string(eventTypeIn(event)) != eventIssueDeleted {
+	if string(eventTypeIn(event)) != eventIssueDeleted.name {
 		return id, nil
 	}
 	at, end := eventDataIn(event)

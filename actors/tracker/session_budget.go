@@ -37,7 +37,7 @@ var budgetOp = NewCommand[TimerIn, None]("EndBudget", "Cancel a session past its
 	if err := c.tell(ActivityError, fmt.Sprintf("Canceled: its budget of %d minutes is used up.", *row.Value.MaxDurationMinutes)); err != nil {
 		return Reply{}, err
 	}
-	c.events = []string{eventSessionEscalated}
+	c.events = []*eventKind{eventSessionEscalated}
 	_, err = c.save()
 	return Reply{Outcome: NoContent}, err
 })

@@ -13,11 +13,11 @@ import (
 )
 
 // Types of events about sessions.
-const (
-	eventSessionCreated   = "session.created"
-	eventSessionUpdated   = "session.updated"
-	eventSessionEnded     = "session.ended"
-	eventSessionEscalated = "session.escalated"
+var (
+	eventSessionCreated   = newEventKind("session.created", "sessions", onIssueID)
+	eventSessionUpdated   = newEventKind("session.updated", "sessions", onIssueID)
+	eventSessionEnded     = newEventKind("session.ended", "sessions", onIssueID)
+	eventSessionEscalated = newEventKind("session.escalated", "sessions", onIssueID)
 )
 
 // sessionChange is a change of a session by a command. Every command that changes
@@ -32,7 +32,7 @@ type sessionChange struct {
 	// progress is set if the status changed or an activity was added.
 	progress bool
 	started  bool // the session runs now, and did not before
-	events   []string
+	events   []*eventKind
 }
 
 // changeSession begins the change of a session that this Tx has read.

@@ -235,15 +235,15 @@ func (m *lifeModel) follow() {
 	for _, e := range all[m.seen:] {
 		id, now := SessionID(e.Data.ID), SessionStatus(e.Data.Status)
 		switch e.Type {
-		case eventSessionCreated:
+		case eventSessionCreated.name:
 			m.sessions = append(m.sessions, id)
 			m.status[id] = now
-		case eventSessionUpdated, eventSessionEscalated, eventSessionEnded:
+		case eventSessionUpdated.name, eventSessionEscalated.name, eventSessionEnded.name:
 			was := m.status[id]
 			if was != now && !slices.Contains(allowed[was], now) {
 				m.Fatalf("%s of %s: it was %s and is %s", e.Type, id, was, now)
 			}
-			if (e.Type != eventSessionUpdated) != now.Ended() {
+			if (e.Type != eventSessionUpdated.name) != now.Ended() {
 				m.Fatalf("%s of a session that is %s", e.Type, now)
 			}
 			m.status[id] = now

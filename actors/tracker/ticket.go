@@ -56,10 +56,10 @@ type Ticket struct {
 }
 
 // Types of events about tickets.
-const (
-	eventTicketCreated = "ticket.created"
-	eventTicketUpdated = "ticket.updated"
-	eventTicketMessage = "ticket.message"
+var (
+	eventTicketCreated = newEventKind("ticket.created", "", onTicket)
+	eventTicketUpdated = newEventKind("ticket.updated", "", onTicket)
+	eventTicketMessage = newEventKind("ticket.message", "", onTicket)
 )
 
 var tickets = storage.Table[Ticket]{

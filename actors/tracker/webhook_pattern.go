@@ -7,7 +7,7 @@ import "slices"
 const eventWebhookTest = "webhook.test"
 
 // WebhookEventTypes returns the types of events that subscriptions may be sent.
-func WebhookEventTypes() []string { return append(slices.Clone(EventTypes), eventWebhookTest) }
+func WebhookEventTypes() []string { return append(EventTypes(), eventWebhookTest) }
 
 // tidyPatterns removes duplicates and keeps the order.
 func tidyPatterns(patterns []string) []string {

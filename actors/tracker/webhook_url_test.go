@@ -162,7 +162,7 @@ func TestPatterns(t *testing.T) {
 		"*": true, "issue.*": true, "issue.created": true, "vcs.*": true, "vcs.event": true, "session.escalated": true,
 		"issue": false, "issue.": false, "issue.c*": false, "iss*": false, "issue.nope": false, "*.created": false, "webhook.test": false, "webhook.*": false, "**": false, "Issue.*": false,
 	} {
-		if fault := Forms["eventPattern"].Fault(pattern); (fault == "") != good {
+		if fault := Forms()["eventPattern"].Fault(pattern); (fault == "") != good {
 			t.Errorf("%q: %q", pattern, fault)
 		}
 	}

@@ -105,7 +105,7 @@ func TestEmit_FillsOutboxes(t *testing.T) {
 		if _, err := patchWebhook(tx, &PatchWebhookIn{ID: created.ID, IsActive: Some(false)}); err != nil {
 			return Reply{}, err
 		}
-		return Reply{}, tx.Emit("issue.created", storage.Header{}, []byte(`{}`), nil)
+		return Reply{}, tx.Emit(eventIssueCreated, storage.Header{}, []byte(`{}`), nil)
 	})
 	w.run(&w.ann, both, &None{})
 	if a, c := w.outbox(all.ID), w.outbox(created.ID); len(a) != 3 || len(c) != 1 {
@@ -113,7 +113,7 @@ func TestEmit_FillsOutboxes(t *testing.T) {
 	}
 	// A command that fails leaves no rows.
 	fails := NewCommand[None, None]("fails", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
-		if err := tx.Emit("issue.created", storage.Header{}, []byte(`{}`), nil); err != nil {
+		if err := tx.Emit(eventIssueCreated, storage.Header{}, []byte(`{}`), nil); err != nil {
 			return Reply{}, err
 		}
 		return Reply{}, Conflict("no", "no")
@@ -247,7 +247,7 @@ func TestDeliveries_TheOldestAreDropped(t *testing.T) {
 	hook := w.subscribe()
 	emit := NewCommand[None, None]("emit", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		for range 100 {
-			if err := tx.Emit("issue.created", storage.Header{}, []byte(`{}`), nil); err != nil {
+			if err := tx.Emit(eventIssueCreated, storage.Header{}, []byte(`{}`), nil); err != nil {
 				return Reply{}, err
 			}
 		}
@@ -275,7 +275,7 @@ func TestDeleteWebhook_InSteps(t *testing.T) {
 	hook := w.subscribe()
 	emit := NewCommand[None, None]("emit", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		for range maxDropped/2 + 10 {
-			if err := tx.Emit("issue.created", storage.Header{}, []byte(`{}`), nil); err != nil {
+			if err := tx.Emit(eventIssueCreated, storage.Header{}, []byte(`{}`), nil); err != nil {
 				return Reply{}, err
 			}
 		}

@@ -93,7 +93,7 @@ func TestNewWorkspaceIn_Validate(t *testing.T) {
 		{"a", "A-B", "key"},
 		{"a", "ABCDEFGHIJK", "key"},
 	} {
-		for path, fault := range map[string]string{"slug": Forms["slug"].Fault(c.slug), "key": Forms["key"].Fault(cmp.Or(c.key, "A"))} {
+		for path, fault := range map[string]string{"slug": Forms()["slug"].Fault(c.slug), "key": Forms()["key"].Fault(cmp.Or(c.key, "A"))} {
 			if (fault != "") != (c.path == path) {
 				t.Errorf("%s of slug %q and key %q: %q", path, c.slug, c.key, fault)
 			}

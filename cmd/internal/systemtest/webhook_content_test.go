@@ -141,7 +141,7 @@ func (l *ledger) check(t *testing.T, workspace string, shown map[string]object, 
 		if !there || e.OrganizationID != workspace || e.ID == "" || len(e.Actor) != 2 || e.Actor["id"] == "" {
 			t.Errorf("event %d is %+v", sequence+1, e)
 		}
-		if !slices.Contains(tracker.EventTypes, e.Type) {
+		if !slices.Contains(tracker.EventTypes(), e.Type) {
 			t.Errorf("%s is no type of event", e.Type)
 		}
 		types[e.Type] = true
