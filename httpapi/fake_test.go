@@ -30,6 +30,8 @@ type thingIn struct {
 
 type color string
 
+func (color) EnumValues() []string { return []string{"red", "green"} }
+
 type partIn struct {
 	Repo   string `json:"repo" rules:"required,max=10"`
 	Access string `json:"access" enum:"read,write" default:"read"`
@@ -37,7 +39,7 @@ type partIn struct {
 
 type thingFields struct {
 	Ref    tracker.Opt[string]   `json:"ref" rules:"nullable,min=1,max=255"`
-	Color  tracker.Opt[color]    `json:"color" enum:"red,green"`
+	Color  tracker.Opt[color]    `json:"color"`
 	Labels tracker.Opt[[]string] `json:"labels" rules:"nullable,max=3" items:"min=1,max=5"`
 }
 
@@ -66,7 +68,7 @@ func (in *makeThingIn) Validate(faults *tracker.Faults) {
 
 type listThingsIn struct {
 	Limit  int                 `query:"limit" rules:"min=1,max=100" default:"50"`
-	Color  tracker.Opt[color]  `query:"color" enum:"red,green"`
+	Color  tracker.Opt[color]  `query:"color"`
 	Big    tracker.Opt[bool]   `query:"big"`
 	Search tracker.Opt[string] `query:"search"`
 }

@@ -39,13 +39,9 @@ func newToolbox(routes []*route, cfg Config) (*toolbox, error) {
 	}
 	box := &toolbox{byName: map[string]*tool{}}
 	box.binders.New = func() any { return new(binder) }
-	enums := map[reflect.Type][]string{}
-	for _, rt := range routes {
-		(&describer{enums: enums}).learnEnums(rt.plan)
-	}
 	all := make([]*tool, 0, len(toolSpecs))
 	for _, spec := range toolSpecs {
-		t, err := newTool(spec, enums)
+		t, err := newTool(spec)
 		if err != nil {
 			return nil, fmt.Errorf("httpapi: tool %s: %w", spec.name, err)
 		}
@@ -60,13 +56,13 @@ func newToolbox(routes []*route, cfg Config) (*toolbox, error) {
 	return box, nil
 }
 
-func newTool(spec toolSpec, enums map[reflect.Type][]string) (*tool, error) {
+func newTool(spec toolSpec) (*tool, error) {
 	t := &tool{toolSpec: spec}
 	var err error
 	if t.plan, err = argumentsPlan(spec); err != nil {
 		return nil, err
 	}
-	input := (&describer{schemas: doc{}, enums: enums}).object(t.plan.body, true)
+	input := (&describer{schemas: doc{}}).object(t.plan.body, true)
 	properties := input["properties"].(doc)
 	for name, about := range spec.arguments {
 		property, ok := properties[name].(doc)
@@ -75,7 +71,7 @@ func newTool(spec toolSpec, enums map[reflect.Type][]string) (*tool, error) {
 		}
 		property["description"] = about
 	}
-	output, err := outputSchema(spec.op.Out, enums)
+	output, err := outputSchema(spec.op.Out)
 	if err != nil {
 		return nil, err
 	}
@@ -127,8 +123,8 @@ func argumentsPlan(spec toolSpec) (*plan, error) {
 }
 
 // outputSchema is the schema of what a tool answers, whole in itself.
-func outputSchema(t reflect.Type, enums map[reflect.Type][]string) ([]byte, error) {
-	d := &describer{schemas: doc{}, enums: enums}
+func outputSchema(t reflect.Type) ([]byte, error) {
+	d := &describer{schemas: doc{}}
 	if _, err := d.named(t); err != nil {
 		return nil, err
 	}

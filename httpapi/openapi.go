@@ -3,7 +3,6 @@ package httpapi
 import (
 	"fmt"
 	"net/http"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,11 +19,8 @@ type doc = map[string]any
 // operation is what the server does with it: the inputs come from the plans that
 // bind them.
 func describeAPI(routes []*route, cfg Config) ([]byte, error) {
-	d := &describer{schemas: doc{}, enums: map[reflect.Type][]string{}}
+	d := &describer{schemas: doc{}}
 	d.schemas["Error"] = errorSchema()
-	for _, rt := range routes {
-		d.learnEnums(rt.plan)
-	}
 	paths := doc{}
 	for _, rt := range routes {
 		path := rt.describedPath()
@@ -87,8 +83,6 @@ func describeAPI(routes []*route, cfg Config) ([]byte, error) {
 type describer struct {
 	schemas doc
 	tags    []string
-	// enums are the values of named types.
-	enums map[reflect.Type][]string
 }
 
 func (d *describer) operation(rt *route) (doc, error) {

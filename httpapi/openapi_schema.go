@@ -144,7 +144,7 @@ func (d *describer) output(t reflect.Type) (doc, error) {
 	}
 	switch t.Kind() {
 	case reflect.String:
-		if enum := d.enums[t]; enum != nil {
+		if enum := enumValues(t); enum != nil {
 			return doc{"type": "string", "enum": asAny(enum)}, nil
 		}
 		return doc{"type": "string"}, nil
@@ -254,37 +254,4 @@ func enumOf(sf reflect.StructField) []any {
 		values = append(values, nil)
 	}
 	return values
-}
-
-// learnEnums notes the values of the named types that inputs take, for the answers
-// that show them.
-func (d *describer) learnEnums(p *plan) {
-	for _, f := range p.query {
-		d.learnEnum(&f.shape)
-	}
-	if p.body != nil {
-		d.learnObject(p.body)
-	}
-}
-
-func (d *describer) learnObject(o *object) {
-	for _, f := range o.fields {
-		d.learnEnum(&f.shape)
-	}
-}
-
-func (d *describer) learnEnum(s *shape) {
-	switch {
-	case s.enum != nil && s.typ.PkgPath() != "":
-		// Not every input takes every value.
-		for _, value := range s.enum {
-			if !slices.Contains(d.enums[s.typ], value) {
-				d.enums[s.typ] = append(d.enums[s.typ], value)
-			}
-		}
-	case s.items != nil:
-		d.learnEnum(s.items)
-	case s.object != nil:
-		d.learnObject(s.object)
-	}
 }

@@ -25,7 +25,8 @@ import (
 //	rules:"..."        required, nullable, min=, max=, uri, datetime, object, strings
 //	items:"..."        the rules of an array's items or a map's values
 //	form:"slug"        one of tracker.Forms, of items where the field is an array
-//	enum:"a,b"         the values allowed, of items where the field is an array
+//	enum:"a,b"         the values allowed, of items where the field is an array; for a
+//	                   tracker.Enumerated, instead of the values of the type
 //	default:"50"       the value when absent
 //
 // In a nested struct json:"*" is the object itself, as it is written, also what it
@@ -297,6 +298,14 @@ func newField(sf reflect.StructField, index []int) (*field, error) {
 	return f, nil
 }
 
+// enumValues are the values of an enumerated type; nil for other types.
+func enumValues(t reflect.Type) []string {
+	if e, ok := reflect.Zero(t).Interface().(tracker.Enumerated); ok {
+		return e.EnumValues()
+	}
+	return nil
+}
+
 func newShape(t reflect.Type) (*shape, error) {
 	s := &shape{typ: t}
 	if t.Kind() == reflect.Struct && t.PkgPath() == optPackage && strings.HasPrefix(t.Name(), "Opt[") {
@@ -314,6 +323,7 @@ func newShape(t reflect.Type) (*shape, error) {
 		s.kind = kindRaw
 	case t.Kind() == reflect.String:
 		s.kind = kindText
+		s.enum = enumValues(t)
 	case t.Kind() == reflect.Bool:
 		s.kind = kindBool
 	case t.Kind() == reflect.Int || t.Kind() == reflect.Int64:

@@ -17,6 +17,11 @@ const (
 	GranteeTeam  GranteeType = "team"
 )
 
+// EnumValues implements Enumerated.
+func (GranteeType) EnumValues() []string {
+	return enumTexts([]GranteeType{GranteeUser, GranteeAgent, GranteeTeam})
+}
+
 // AccessGrant lets an actor see an issue. An issue with at least one grant is
 // restricted: only admins and the actors of its grants see it (Decision 26).
 type AccessGrant struct {

@@ -9,7 +9,7 @@ import (
 type PutAccessGrantIn struct {
 	ID        string      `path:"id"`
 	ActorID   string      `json:"actorId" rules:"required,min=1,max=255"`
-	ActorType GranteeType `json:"actorType" enum:"user,agent,team" default:"user"`
+	ActorType GranteeType `json:"actorType" default:"user"`
 }
 
 // PutAccessGrant lets an actor see an issue. With the first grant the issue becomes

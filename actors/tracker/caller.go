@@ -16,6 +16,11 @@ const (
 	ActorSystem ActorType = "system"
 )
 
+// EnumValues implements Enumerated.
+func (ActorType) EnumValues() []string {
+	return enumTexts([]ActorType{ActorUser, ActorAgent, ActorSystem})
+}
+
 // Role is a member's role in a workspace (Decision 11).
 type Role string
 
@@ -26,6 +31,11 @@ const (
 	RoleMember Role = "member"
 	RoleGuest  Role = "guest"
 )
+
+// EnumValues implements Enumerated.
+func (Role) EnumValues() []string {
+	return enumTexts([]Role{RoleOwner, RoleAdmin, RoleMember, RoleGuest})
+}
 
 // Principal is the user or agent that a credential stands for, in any workspace.
 type Principal struct {

@@ -18,6 +18,11 @@ const (
 	MediaWebP MediaType = "image/webp"
 )
 
+// EnumValues implements Enumerated.
+func (MediaType) EnumValues() []string {
+	return enumTexts([]MediaType{MediaPNG, MediaJPEG, MediaWebP})
+}
+
 // extension returns the extension of a file's name.
 func (m MediaType) extension() string {
 	switch m {
@@ -52,7 +57,7 @@ const maxScreenshot = 5 << 20
 // Screenshot is an image in Base64, of at most maxScreenshot bytes when decoded.
 type Screenshot struct {
 	ContentBase64 string    `json:"contentBase64" rules:"required,min=1,max=6990508"`
-	ContentType   MediaType `json:"contentType" enum:"image/png,image/jpeg,image/webp" default:"image/png"`
+	ContentType   MediaType `json:"contentType" default:"image/png"`
 }
 
 // upload is a checked and hashed file to attach.

@@ -28,6 +28,11 @@ const (
 	ChannelHelpdesk3 ChannelType = "helpdesk3"
 )
 
+// EnumValues implements Enumerated.
+func (ChannelType) EnumValues() []string {
+	return enumTexts([]ChannelType{ChannelEmail, ChannelChatapp1, ChannelChatapp2, ChannelChatapp3, ChannelChat, ChannelCapture, ChannelAPI, ChannelHelpdesk1, ChannelHelpdesk2, ChannelHelpdesk3})
+}
+
 // channelPlain is another name for helpdesk3 in the creation of a channel.
 const channelPlain ChannelType = "plain"
 
@@ -35,7 +40,7 @@ const channelPlain ChannelType = "plain"
 // clients get, so the secrets of its config are masked in it; channelSecrets has them
 // in full.
 type SupportChannel struct {
-	Type           ChannelType       `json:"type" enum:"email,chatapp1,chatapp2,chatapp3,chat,capture,api,helpdesk1,helpdesk2,helpdesk3"`
+	Type           ChannelType       `json:"type"`
 	ID             ChannelID         `json:"id"`
 	OrganizationID WorkspaceID       `json:"organizationId"`
 	Name           string            `json:"name"`

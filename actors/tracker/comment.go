@@ -17,7 +17,7 @@ type Comment struct {
 	IssueID        IssueID     `json:"issueId"`
 	ParentID       *CommentID  `json:"parentId"`
 	AuthorID       string      `json:"authorId"`
-	AuthorType     ActorType   `json:"authorType" enum:"user,agent,system"`
+	AuthorType     ActorType   `json:"authorType"`
 	Body           string      `json:"body"`
 	CreatedAt      Timestamp   `json:"createdAt"`
 	UpdatedAt      Timestamp   `json:"updatedAt"`

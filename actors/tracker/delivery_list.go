@@ -13,7 +13,7 @@ import (
 // ListDeliveriesIn asks for a page of a webhook's deliveries.
 type ListDeliveriesIn struct {
 	ID     WebhookID      `path:"id"`
-	Status DeliveryStatus `query:"status" enum:"pending,succeeded,failed"`
+	Status DeliveryStatus `query:"status"`
 	Limit  int            `query:"limit" rules:"min=1,max=100" default:"50"`
 	Cursor string         `query:"cursor" rules:"max=1024"`
 }

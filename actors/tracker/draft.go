@@ -19,6 +19,11 @@ const (
 	DraftIssueUpdate DraftKind = "issue_update"
 )
 
+// EnumValues implements Enumerated.
+func (DraftKind) EnumValues() []string {
+	return enumTexts([]DraftKind{DraftComment, DraftIssueCreate, DraftIssueUpdate})
+}
+
 // DraftStatus is the status of a draft.
 type DraftStatus string
 
@@ -33,14 +38,10 @@ const (
 // so the order is part of the format on disk.
 var draftStatuses = [...]DraftStatus{DraftPending, DraftPublished, DraftDiscarded}
 
-func (s DraftStatus) rank() byte {
-	for i, known := range draftStatuses {
-		if s == known {
-			return byte(i)
-		}
-	}
-	return 0xff
-}
+func (s DraftStatus) rank() byte { return rankOf(draftStatuses[:], s) }
+
+// EnumValues implements Enumerated.
+func (DraftStatus) EnumValues() []string { return enumTexts(draftStatuses[:]) }
 
 // Types of events about drafts.
 var (
@@ -60,8 +61,8 @@ type Draft struct {
 	EntityType         string          `json:"entityType"`
 	EntityID           *string         `json:"entityId"`
 	IssueID            *IssueID        `json:"issueId"`
-	Kind               DraftKind       `json:"kind" enum:"comment,issue_create,issue_update"`
-	Status             DraftStatus     `json:"status" enum:"pending,published,discarded"`
+	Kind               DraftKind       `json:"kind"`
+	Status             DraftStatus     `json:"status"`
 	CreatedByID        string          `json:"createdById"`
 	SessionID          *SessionID      `json:"sessionId"`
 	ReviewedByID       *string         `json:"reviewedById"`

@@ -9,7 +9,7 @@ import (
 // CreateDraftIn is a proposed write. The issue of the draft is issueId, or entityId if
 // entityType is "issue", or the session's; only a draft of a new issue needs none.
 type CreateDraftIn struct {
-	Kind       DraftKind      `json:"kind" rules:"required" enum:"comment,issue_create,issue_update"`
+	Kind       DraftKind      `json:"kind" rules:"required"`
 	Payload    DraftPayload   `json:"payload" rules:"required"`
 	IssueID    Opt[IssueID]   `json:"issueId" rules:"nullable,min=1,max=255"`
 	EntityType Opt[string]    `json:"entityType" rules:"nullable,min=1,max=64"`

@@ -15,7 +15,7 @@ type DecideDraftIn struct {
 // DraftConflict are the details of the CONFLICT for a draft that is already decided.
 type DraftConflict struct {
 	DraftID      DraftID     `json:"draftId"`
-	Status       DraftStatus `json:"status" enum:"pending,published,discarded"`
+	Status       DraftStatus `json:"status"`
 	ReviewedByID *string     `json:"reviewedById"`
 	ReviewedAt   *Timestamp  `json:"reviewedAt"`
 }

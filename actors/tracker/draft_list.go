@@ -8,7 +8,7 @@ import (
 
 // ListDraftsIn asks for a page of drafts, newest first.
 type ListDraftsIn struct {
-	Status    Opt[DraftStatus] `query:"status" enum:"pending,published,discarded"`
+	Status    Opt[DraftStatus] `query:"status"`
 	SessionID Opt[string]      `query:"sessionId"`
 	IssueID   Opt[string]      `query:"issueId"`
 	Limit     int              `query:"limit" rules:"min=1,max=100" default:"50"`

@@ -60,7 +60,7 @@ type Event struct {
 // EventActor is the actor that made a change.
 type EventActor struct {
 	ID   string    `json:"id"`
-	Type ActorType `json:"type" enum:"user,agent,system"`
+	Type ActorType `json:"type"`
 }
 
 // FromTo is a field's value before and after a change.

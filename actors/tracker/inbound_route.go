@@ -18,6 +18,11 @@ const (
 	RouteVCS RouteKind = "vcs1"
 )
 
+// EnumValues implements Enumerated.
+func (RouteKind) EnumValues() []string {
+	return enumTexts([]RouteKind{RouteSMS, RouteVCS})
+}
+
 // RouteStatus says whether a route is in use.
 type RouteStatus string
 
@@ -29,15 +34,20 @@ const (
 	RouteActive RouteStatus = "active"
 )
 
+// EnumValues implements Enumerated.
+func (RouteStatus) EnumValues() []string {
+	return enumTexts([]RouteStatus{RoutePending, RouteActive})
+}
+
 // InboundRoute says which workspace receives a provider's calls for a number or a
 // repository. Routes are stored in the directory: the active ones in a table with one
 // row per key, the pending ones in another, since several workspaces may claim the same
 // key.
 type InboundRoute struct {
-	Kind           RouteKind   `json:"kind" enum:"sms,vcs1"`
+	Kind           RouteKind   `json:"kind"`
 	Key            string      `json:"key"`
 	OrganizationID WorkspaceID `json:"organizationId"`
-	Status         RouteStatus `json:"status" enum:"pending,active"`
+	Status         RouteStatus `json:"status"`
 	// CreatedAt is the time when the workspace first claimed the key.
 	CreatedAt Timestamp `json:"createdAt"`
 }
@@ -86,7 +96,7 @@ func claimKey(k storage.Key, kind RouteKind, key string, workspace WorkspaceID) 
 
 // InboundRouteIn identifies a route.
 type InboundRouteIn struct {
-	Kind RouteKind `path:"kind" enum:"sms,vcs1"`
+	Kind RouteKind `path:"kind"`
 	// Key is a telephone number, or a repository as owner/name.
 	Key string `path:"key" rules:"max=255" form:"routeKey"`
 }

@@ -10,7 +10,7 @@ import (
 
 // ReviewInboundRoutesIn asks for a page of the routes of all workspaces.
 type ReviewInboundRoutesIn struct {
-	Status RouteStatus `query:"status" enum:"pending,active" default:"pending"`
+	Status RouteStatus `query:"status" default:"pending"`
 	Limit  int         `query:"limit" default:"50" rules:"min=1,max=100"`
 	Cursor string      `query:"cursor" rules:"max=1024"`
 }

@@ -24,15 +24,10 @@ const (
 // index, so the order is part of what is on disk.
 var issueStatuses = [...]IssueStatus{StatusTriage, StatusBacklog, StatusTodo, StatusInProgress, StatusDone, StatusCanceled}
 
-// rank is the status's byte in the index.
-func (s IssueStatus) rank() byte {
-	for i, known := range issueStatuses {
-		if s == known {
-			return byte(i)
-		}
-	}
-	return 0xff
-}
+func (s IssueStatus) rank() byte { return rankOf(issueStatuses[:], s) }
+
+// EnumValues implements Enumerated.
+func (IssueStatus) EnumValues() []string { return enumTexts(issueStatuses[:]) }
 
 // Closed reports whether nothing is left to do.
 func (s IssueStatus) Closed() bool { return s == StatusDone || s == StatusCanceled }
@@ -52,15 +47,10 @@ const (
 // index, so the order is part of what is on disk.
 var issuePriorities = [...]IssuePriority{PriorityLow, PriorityMedium, PriorityHigh, PriorityUrgent}
 
-// rank is the priority's byte in the index.
-func (p IssuePriority) rank() byte {
-	for i, known := range issuePriorities {
-		if p == known {
-			return byte(i)
-		}
-	}
-	return 0xff
-}
+func (p IssuePriority) rank() byte { return rankOf(issuePriorities[:], p) }
+
+// EnumValues implements Enumerated.
+func (IssuePriority) EnumValues() []string { return enumTexts(issuePriorities[:]) }
 
 // Issue is a piece of work. Its JSON is what clients get and what is stored: the
 // fields, their order and their types are the service's contract.

@@ -27,7 +27,7 @@ type PossibleDuplicate struct {
 	ID         IssueID     `json:"id"`
 	Identifier *string     `json:"identifier"`
 	Title      string      `json:"title"`
-	Status     IssueStatus `json:"status" enum:"triage,backlog,todo,in_progress,done,canceled"`
+	Status     IssueStatus `json:"status"`
 	Score      float64     `json:"score"`
 }
 

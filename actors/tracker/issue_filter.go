@@ -12,8 +12,8 @@ import (
 // (Decision 17).
 type IssueFilter struct {
 	TeamID         Opt[string]        `query:"teamId"`
-	Status         Opt[IssueStatus]   `query:"status" enum:"triage,backlog,todo,in_progress,done,canceled"`
-	Priority       Opt[IssuePriority] `query:"priority" enum:"low,medium,high,urgent"`
+	Status         Opt[IssueStatus]   `query:"status"`
+	Priority       Opt[IssuePriority] `query:"priority"`
 	ParentID       Opt[string]        `query:"parentId"`
 	HasParent      Opt[bool]          `query:"hasParent"`
 	IsParent       Opt[bool]          `query:"isParent"`

@@ -28,7 +28,7 @@ type HistoryEntry struct {
 	From           json.RawMessage `json:"from"`
 	To             json.RawMessage `json:"to"`
 	ActorID        string          `json:"actorId"`
-	ActorType      ActorType       `json:"actorType" enum:"user,agent,system"`
+	ActorType      ActorType       `json:"actorType"`
 	CreatedAt      Timestamp       `json:"createdAt"`
 }
 

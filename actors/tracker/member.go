@@ -12,7 +12,7 @@ type Member struct {
 	OrganizationID WorkspaceID `json:"organizationId"`
 	Name           *string     `json:"name"`
 	Email          *string     `json:"email"`
-	Role           Role        `json:"role" enum:"owner,admin,member,guest"`
+	Role           Role        `json:"role"`
 	CreatedAt      Timestamp   `json:"createdAt"`
 	UpdatedAt      Timestamp   `json:"updatedAt"`
 }

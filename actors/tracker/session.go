@@ -26,14 +26,10 @@ const (
 // index, so the order is part of the format on disk.
 var sessionStatuses = [...]SessionStatus{SessionCreated, SessionRunning, SessionWaiting, SessionCompleted, SessionFailed, SessionCanceled}
 
-func (s SessionStatus) rank() byte {
-	for i, known := range sessionStatuses {
-		if s == known {
-			return byte(i)
-		}
-	}
-	return 0xff
-}
+func (s SessionStatus) rank() byte { return rankOf(sessionStatuses[:], s) }
+
+// EnumValues implements Enumerated.
+func (SessionStatus) EnumValues() []string { return enumTexts(sessionStatuses[:]) }
 
 // Ended reports whether the status is final.
 func (s SessionStatus) Ended() bool {
@@ -51,7 +47,7 @@ type AgentSession struct {
 	Provider          string        `json:"provider"`
 	ActorID           string        `json:"actorId"`
 	ActorType         ActorType     `json:"actorType" enum:"user,agent"`
-	Status            SessionStatus `json:"status" enum:"created,running,waiting,completed,failed,canceled"`
+	Status            SessionStatus `json:"status"`
 	Result            *string       `json:"result"`
 	URL               *string       `json:"url"`
 	ProviderSessionID *string       `json:"providerSessionId"`

@@ -23,6 +23,11 @@ const (
 	ActivityArtifact    ActivityType = "artifact"
 )
 
+// EnumValues implements Enumerated.
+func (ActivityType) EnumValues() []string {
+	return enumTexts([]ActivityType{ActivityThought, ActivityResponse, ActivityError, ActivityElicitation, ActivityAction, ActivityStatus, ActivityArtifact})
+}
+
 // Activity is an entry of a session's log.
 type Activity struct {
 	ID         string          `json:"id"`
@@ -33,7 +38,7 @@ type Activity struct {
 	ParentID   *string         `json:"parentId"`
 	StartedAt  *Timestamp      `json:"startedAt"`
 	EndedAt    *Timestamp      `json:"endedAt"`
-	Type       ActivityType    `json:"type" enum:"thought,response,error,elicitation,action,status,artifact"`
+	Type       ActivityType    `json:"type"`
 	Payload    json.RawMessage `json:"payload"`
 	DurationMs *float64        `json:"durationMs"`
 }
@@ -50,7 +55,7 @@ const (
 
 // ActivityFields are the fields of a new activity.
 type ActivityFields struct {
-	Type       ActivityType    `json:"type" enum:"thought,response,error,elicitation,action,status,artifact" default:"action"`
+	Type       ActivityType    `json:"type" default:"action"`
 	Message    Opt[string]     `json:"message" rules:"max=32768"`
 	Payload    json.RawMessage `json:"payload"`
 	ParentID   Opt[string]     `json:"parentId" rules:"nullable,min=1,max=255"`

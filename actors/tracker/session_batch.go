@@ -36,7 +36,7 @@ type DispatchedBatch struct {
 type DispatchedItem struct {
 	IssueID   string         `json:"issueId"`
 	SessionID *SessionID     `json:"sessionId"`
-	Status    *SessionStatus `json:"status" enum:"created,running,waiting,completed,failed,canceled"`
+	Status    *SessionStatus `json:"status"`
 	Error     *string        `json:"error"`
 }
 

@@ -5,7 +5,7 @@ import "switchyard/storage"
 // ListSessionChildrenIn asks for a page of a session's children, newest first.
 type ListSessionChildrenIn struct {
 	ID      SessionID          `path:"id"`
-	Status  Opt[SessionStatus] `query:"status" enum:"created,running,waiting,completed,failed,canceled"`
+	Status  Opt[SessionStatus] `query:"status"`
 	Limit   int                `query:"limit" rules:"min=1,max=100" default:"50"`
 	Cursor  Opt[string]        `query:"cursor"`
 	Summary string             `query:"summary" enum:"0,1"`

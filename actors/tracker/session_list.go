@@ -12,7 +12,7 @@ import (
 type ListSessionsIn struct {
 	IssueID Opt[string]        `query:"issueId"`
 	AgentID Opt[string]        `query:"agentId"`
-	Status  Opt[SessionStatus] `query:"status" enum:"created,running,waiting,completed,failed,canceled"`
+	Status  Opt[SessionStatus] `query:"status"`
 	Limit   int                `query:"limit" rules:"min=1,max=100" default:"50"`
 	Cursor  Opt[string]        `query:"cursor"`
 	Summary string             `query:"summary" enum:"0,1"`
@@ -25,7 +25,7 @@ type SessionSummary struct {
 	IssueID        IssueID       `json:"issueId"`
 	AgentID        string        `json:"agentId"`
 	Provider       string        `json:"provider"`
-	Status         SessionStatus `json:"status" enum:"created,running,waiting,completed,failed,canceled"`
+	Status         SessionStatus `json:"status"`
 	DerivedStatus  *string       `json:"derivedStatus" enum:"stalled,needs_input"`
 	Purpose        *string       `json:"purpose"`
 	Label          *string       `json:"label"`

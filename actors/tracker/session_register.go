@@ -13,7 +13,7 @@ type RegisterSessionIn struct {
 	IssueID           string        `json:"issueId" rules:"required,min=1,max=255"`
 	Provider          string        `json:"provider" rules:"required,min=1,max=200"`
 	ProviderSessionID Opt[string]   `json:"providerSessionId" rules:"min=1,max=255"`
-	Status            SessionStatus `json:"status" enum:"created,running,waiting,completed,failed,canceled"`
+	Status            SessionStatus `json:"status"`
 	URL               Opt[string]   `json:"url" rules:"max=2048"`
 	Branch            Opt[string]   `json:"branch" rules:"max=255"`
 	PRURL             Opt[string]   `json:"prUrl" rules:"max=2048"`

@@ -49,8 +49,8 @@ type TemplateFields struct {
 	TeamID            Opt[TeamID]        `json:"teamId" rules:"nullable,max=255"`
 	TeamKey           Opt[string]        `json:"teamKey" rules:"nullable,max=255"`
 	Description       Opt[string]        `json:"description" rules:"nullable,max=262144"`
-	Status            Opt[IssueStatus]   `json:"status" rules:"nullable" enum:"triage,backlog,todo,in_progress,done,canceled"`
-	Priority          Opt[IssuePriority] `json:"priority" rules:"nullable" enum:"low,medium,high,urgent"`
+	Status            Opt[IssueStatus]   `json:"status" rules:"nullable"`
+	Priority          Opt[IssuePriority] `json:"priority" rules:"nullable"`
 	Resolution        Opt[string]        `json:"resolution" rules:"nullable" enum:"duplicate,not_planned,intended_behavior,not_reproducible,obsolete,resolved"`
 	ParentID          Opt[IssueID]       `json:"parentId" rules:"nullable,max=255"`
 	SubIssueSortOrder Opt[float64]       `json:"subIssueSortOrder" rules:"nullable"`

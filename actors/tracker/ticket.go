@@ -6,10 +6,10 @@ import (
 	"switchyard/storage"
 )
 
-// TicketID is the id of a ticket.
+// TicketID names a ticket.
 type TicketID string
 
-// TicketStatus is the status of a ticket.
+// TicketStatus says whether a ticket wants attention.
 type TicketStatus string
 
 // The statuses of a ticket.
@@ -19,37 +19,33 @@ const (
 	TicketClosed  TicketStatus = "closed"
 )
 
-// rank returns the status's byte in the index, which is part of the format on disk.
-func (s TicketStatus) rank() byte {
-	switch s {
-	case TicketOpen:
-		return 0
-	case TicketPending:
-		return 1
-	case TicketClosed:
-		return 2
-	}
-	return 0xff
-}
+// ticketStatuses lists every status; a status's place in it is its byte in the index, so
+// the order is part of what is on disk.
+var ticketStatuses = [...]TicketStatus{TicketOpen, TicketPending, TicketClosed}
 
-// Ticket is a conversation with a person outside, created by an incoming message. The
-// whole workspace sees it.
+func (s TicketStatus) rank() byte { return rankOf(ticketStatuses[:], s) }
+
+// EnumValues implements Enumerated.
+func (TicketStatus) EnumValues() []string { return enumTexts(ticketStatuses[:]) }
+
+// Ticket is a conversation with somebody outside, made by what they sent. The whole
+// workspace sees it.
 type Ticket struct {
 	ID             TicketID    `json:"id"`
 	OrganizationID WorkspaceID `json:"organizationId"`
-	// ChannelID is the support channel of the ticket's source, if there is one.
+	// ChannelID is the support channel it came through, where one fits.
 	ChannelID *ChannelID `json:"channelId"`
-	// Source is the origin of the ticket: a source of comms, helpdesk1 or sms.
+	// Source is where it came from: a source of comms, helpdesk1 or sms.
 	Source string `json:"source"`
-	// ThreadID is the source's id of the conversation.
+	// ThreadID is the source's own name of the conversation.
 	ThreadID     *string      `json:"threadId"`
 	Subject      string       `json:"subject"`
 	From         string       `json:"from"`
-	Status       TicketStatus `json:"status" enum:"open,pending,closed"`
+	Status       TicketStatus `json:"status"`
 	AssigneeID   *string      `json:"assigneeId"`
 	IssueID      *IssueID     `json:"issueId"`
 	MessageCount int64        `json:"messageCount"`
-	// LastMessageAt is the time of the last message.
+	// LastMessageAt is when the last message came.
 	LastMessageAt Timestamp `json:"lastMessageAt"`
 	CreatedAt     Timestamp `json:"createdAt"`
 	UpdatedAt     Timestamp `json:"updatedAt"`
@@ -93,12 +89,13 @@ func threadKey(k storage.Key, source, thread string) storage.Key {
 	return k.Str(source).Str(thread)
 }
 
-// toAll is the header of events that the whole workspace sees: those of tickets, deals
-// and calls of providers.
+// toAll is the header of events that the whole workspace sees: those about tickets,
+// deals, and what providers send.
 var toAll = storage.Header{Version: 1}
 
-// updateTicket stores a changed ticket and returns its JSON. It emits an event unless
-// only the message counters changed, which the message's own event covers.
+// updateTicket stores the new value of a ticket and returns its JSON. What a message
+// changes by itself is told by the message's event; any other change by one of its
+// own.
 func (tx *Tx) updateTicket(old *storage.Row[Ticket], t *Ticket) ([]byte, error) {
 	var list changes
 	note(&list, "status", &old.Value.Status, &t.Status)
@@ -117,7 +114,7 @@ func (tx *Tx) updateTicket(old *storage.Row[Ticket], t *Ticket) ([]byte, error) 
 	return body, err
 }
 
-// hidesIssue reports whether a ticket has an issue that the caller may not see.
+// hidesIssue tells whether a ticket has an issue that the caller may not see.
 func (v *View) hidesIssue(t *Ticket) (bool, error) {
 	if t.IssueID == nil {
 		return false, nil
@@ -127,8 +124,8 @@ func (v *View) hidesIssue(t *Ticket) (bool, error) {
 	return !seen, err
 }
 
-// showTicket answers with a ticket, without the id of an issue that the caller may not
-// see (Decision 26).
+// showTicket answers with a ticket as the caller may see it: an issue that it may not
+// see is none to it (Decision 26).
 func (v *View) showTicket(t *Ticket) (Reply, error) {
 	hidden, err := v.hidesIssue(t)
 	if err != nil {
@@ -141,8 +138,8 @@ func (v *View) showTicket(t *Ticket) (Reply, error) {
 	return jsonReply(Done, &shown)
 }
 
-// unlinkTickets removes an issue that is being deleted from the tickets that refer to
-// it, and reports whether some are left.
+// unlinkTickets takes an issue that is being deleted away from the tickets that name
+// it, and tells whether some are left.
 func (tx *Tx) unlinkTickets(issue *storage.Row[Issue], portion *portion) (more bool, err error) {
 	id := issue.Value.id()
 	keys, err := tx.rowKeys(ticketByIssue, id[:], portion.left+1)

@@ -17,8 +17,8 @@ type TicketIssueIn struct {
 	Description Opt[string]        `json:"description" rules:"nullable,max=262144"`
 	TeamID      Opt[TeamID]        `json:"teamId" rules:"max=255"`
 	TeamKey     Opt[string]        `json:"teamKey" rules:"max=255"`
-	Status      Opt[IssueStatus]   `json:"status" enum:"triage,backlog,todo,in_progress,done,canceled"`
-	Priority    Opt[IssuePriority] `json:"priority" enum:"low,medium,high,urgent"`
+	Status      Opt[IssueStatus]   `json:"status"`
+	Priority    Opt[IssuePriority] `json:"priority"`
 	AssigneeID  Opt[string]        `json:"assigneeId" rules:"nullable,min=1,max=255"`
 	ProjectID   Opt[string]        `json:"projectId" rules:"nullable,min=1,max=255"`
 	LabelIDs    Opt[[]string]      `json:"labelIds" rules:"nullable,max=100" items:"min=1,max=255"`

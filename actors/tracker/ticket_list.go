@@ -9,7 +9,7 @@ import (
 
 // ListTicketsIn asks for a page of tickets.
 type ListTicketsIn struct {
-	Status    TicketStatus `query:"status" enum:"open,pending,closed"`
+	Status    TicketStatus `query:"status"`
 	ChannelID string       `query:"channelId" rules:"max=255"`
 	Limit     int          `query:"limit" rules:"min=1,max=100" default:"50"`
 	Cursor    string       `query:"cursor" rules:"max=1024"`

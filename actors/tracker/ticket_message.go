@@ -21,16 +21,21 @@ const (
 	Outbound Direction = "outbound"
 )
 
+// EnumValues implements Enumerated.
+func (Direction) EnumValues() []string {
+	return enumTexts([]Direction{Inbound, Outbound})
+}
+
 // TicketMessage is one message of a ticket's conversation.
 type TicketMessage struct {
 	ID             TicketMessageID `json:"id"`
 	OrganizationID WorkspaceID     `json:"organizationId"`
 	TicketID       TicketID        `json:"ticketId"`
-	Direction      Direction       `json:"direction" enum:"inbound,outbound"`
+	Direction      Direction       `json:"direction"`
 	// From is the author as the source names it; null for the workspace's own messages.
 	From       *string   `json:"from"`
 	AuthorID   string    `json:"authorId"`
-	AuthorType ActorType `json:"authorType" enum:"user,agent,system"`
+	AuthorType ActorType `json:"authorType"`
 	Body       string    `json:"body"`
 	CreatedAt  Timestamp `json:"createdAt"`
 }

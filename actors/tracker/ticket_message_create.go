@@ -6,7 +6,7 @@ type CreateTicketMessageIn struct {
 	Body     string `json:"body" rules:"required,min=1,max=65536"`
 	// Direction is outbound for an answer, and inbound for a message that reached the
 	// workspace in another way, such as by telephone.
-	Direction Direction   `json:"direction" enum:"inbound,outbound" default:"outbound"`
+	Direction Direction   `json:"direction" default:"outbound"`
 	From      Opt[string] `json:"from" rules:"nullable,min=1,max=500"`
 }
 

@@ -9,7 +9,7 @@ import (
 // PatchTicketIn changes a ticket. Absent fields stay as they are.
 type PatchTicketIn struct {
 	ID         string            `path:"id"`
-	Status     Opt[TicketStatus] `json:"status" enum:"open,pending,closed"`
+	Status     Opt[TicketStatus] `json:"status"`
 	AssigneeID Opt[string]       `json:"assigneeId" rules:"nullable,min=1,max=255"`
 	// IssueID is an issue that the caller may see.
 	IssueID Opt[IssueID] `json:"issueId" rules:"nullable,max=255"`

@@ -22,6 +22,11 @@ const (
 	DeliveryFailed    DeliveryStatus = "failed"
 )
 
+// EnumValues implements Enumerated.
+func (DeliveryStatus) EnumValues() []string {
+	return enumTexts([]DeliveryStatus{DeliveryPending, DeliverySucceeded, DeliveryFailed})
+}
+
 // WebhookDelivery is the delivery of an event to a webhook.
 //
 // It is in one of three tables: in the outbox, as a plain row, until its first attempt;
@@ -34,7 +39,7 @@ type WebhookDelivery struct {
 	EventType      string    `json:"eventType"`
 	// EventSequence is the event's sequence number; null for a test.
 	EventSequence  *uint64        `json:"eventSequence"`
-	Status         DeliveryStatus `json:"status" enum:"pending,succeeded,failed"`
+	Status         DeliveryStatus `json:"status"`
 	Attempts       int            `json:"attempts"`
 	LastStatusCode *int           `json:"lastStatusCode"`
 	LastError      *string        `json:"lastError"`
