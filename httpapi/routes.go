@@ -1,6 +1,10 @@
 package httpapi
 
-import "switchyard/actors/tracker"
+import (
+	"slices"
+
+	"switchyard/actors/tracker"
+)
 
 const (
 	workspacePath = "/workspaces/{" + workspaceParam + "}"
@@ -34,7 +38,7 @@ const (
 // Routes is the whole API, beside the server's own paths in builtin.go. A static
 // segment wins over a parameter.
 func Routes() []Route {
-	return []Route{
+	return slices.Concat([]Route{
 		{"POST", "/workspaces", tracker.CreateWorkspace},
 		{"GET", "/workspaces", tracker.ListWorkspaces},
 		{"POST", "/workspaces/onboard", tracker.OnboardWorkspace},
@@ -79,30 +83,7 @@ func Routes() []Route {
 		{"GET", commentsPath + "/{id}", tracker.CommentByID},
 		{"PATCH", commentsPath + "/{id}", tracker.PatchComment},
 		{"DELETE", commentsPath + "/{id}", tracker.DeleteComment},
-
-		{"GET", labelsPath, tracker.ListLabels},
-		{"POST", labelsPath, tracker.CreateLabel},
-		{"GET", labelsPath + "/{id}", tracker.LabelByID},
-		{"PATCH", labelsPath + "/{id}", tracker.PatchLabel},
-		{"DELETE", labelsPath + "/{id}", tracker.DeleteLabel},
-
-		{"GET", projectsPath, tracker.ListProjects},
-		{"POST", projectsPath, tracker.CreateProject},
-		{"GET", projectsPath + "/{id}", tracker.ProjectByID},
-		{"PATCH", projectsPath + "/{id}", tracker.PatchProject},
-		{"DELETE", projectsPath + "/{id}", tracker.DeleteProject},
-
-		{"GET", cyclesPath, tracker.ListCycles},
-		{"POST", cyclesPath, tracker.CreateCycle},
-		{"GET", cyclesPath + "/{id}", tracker.CycleByID},
-		{"PATCH", cyclesPath + "/{id}", tracker.PatchCycle},
-		{"DELETE", cyclesPath + "/{id}", tracker.DeleteCycle},
-
-		{"GET", templatesPath, tracker.ListTemplates},
-		{"POST", templatesPath, tracker.CreateTemplate},
-		{"GET", templatesPath + "/{id}", tracker.TemplateByID},
-		{"PATCH", templatesPath + "/{id}", tracker.PatchTemplate},
-		{"DELETE", templatesPath + "/{id}", tracker.DeleteTemplate},
+	}, recordRoutes(labelsPath, tracker.Labels), recordRoutes(projectsPath, tracker.Projects), recordRoutes(cyclesPath, tracker.Cycles), recordRoutes(templatesPath, tracker.Templates), []Route{
 		{"GET", issuesPath + "/{id}/attachments", tracker.ListAttachments},
 		{"GET", workspacePath + "/attachments/{id}", tracker.AttachmentByID},
 		{"POST", workspacePath + "/capture", tracker.CaptureIssue},
@@ -158,13 +139,7 @@ func Routes() []Route {
 		{"GET", ticketsPath + "/{id}/messages", tracker.ListTicketMessages},
 		{"POST", ticketsPath + "/{id}/messages", tracker.CreateTicketMessage},
 		{"POST", ticketsPath + "/{id}/issue", tracker.CreateTicketIssue},
-
-		{"GET", dealsPath, tracker.ListDeals},
-		{"POST", dealsPath, tracker.CreateDeal},
-		{"GET", dealsPath + "/{id}", tracker.DealByID},
-		{"PATCH", dealsPath + "/{id}", tracker.PatchDeal},
-		{"DELETE", dealsPath + "/{id}", tracker.DeleteDeal},
-
+	}, recordRoutes(dealsPath, tracker.Deals), []Route{
 		{"GET", secretsPath, tracker.ListInboundSecrets},
 		{"PUT", secretsPath + "/{source}", tracker.PutInboundSecret},
 		{"DELETE", secretsPath + "/{source}", tracker.DeleteInboundSecret},
@@ -222,5 +197,16 @@ func Routes() []Route {
 		{"POST", "/cluster/nodes/{name}/drain", opDrainNode},
 		{"POST", "/cluster/nodes/{name}/undrain", opUndrainNode},
 		{"DELETE", "/cluster/nodes/{name}", opRemoveNode},
+	})
+}
+
+// recordRoutes are the routes of an entity of plain records.
+func recordRoutes(path string, ops tracker.RecordOps) []Route {
+	return []Route{
+		{"GET", path, ops.List},
+		{"POST", path, ops.Create},
+		{"GET", path + "/{id}", ops.Get},
+		{"PATCH", path + "/{id}", ops.Patch},
+		{"DELETE", path + "/{id}", ops.Delete},
 	}
 }

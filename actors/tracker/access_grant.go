@@ -58,6 +58,8 @@ var accessGrants = storage.Table[AccessGrant]{
 	Touches: TouchesSets,
 }
 
+var _ = declareTable(&accessGrants)
+
 func accessKey(k storage.Key, issue storage.ID, actor string) storage.Key {
 	return k.Newest(issue).Str(actor)
 }

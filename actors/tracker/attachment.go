@@ -43,6 +43,9 @@ var attachments = storage.Table[Attachment]{
 	},
 }
 
+// Each is up to maxScreenshot bytes.
+var _ = declareTable(&attachments, newestFirst, atMost(100_000, "attachments"))
+
 func attachmentKey(id storage.ID) storage.Key {
 	return storage.Key(make([]byte, 0, storage.ListedKeyLen)).Newest(id)
 }

@@ -63,7 +63,7 @@ func (l *Ledger) Limit(limits *Limits) {
 }
 
 // meter decides which rows count. It is made once: the schema never changes.
-var meter = storage.NewMeter(Schema())
+var meter *storage.Meter // of the whole Schema
 
 // limited reports whether the limits apply to a command.
 func (l *Ledger) limited(op *Op, req *Request) bool {

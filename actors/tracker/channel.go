@@ -56,6 +56,8 @@ var channels = storage.Table[SupportChannel]{
 	Key:  func(k storage.Key, c *SupportChannel) storage.Key { return newestKey(k, c.ID) },
 }
 
+var _ = declareTable(&channels, newestFirst, atMost(1_000, "support channels"))
+
 // channelSecret holds the secrets of a channel's config, which only the service uses.
 // They have a record of their own, so that no answer, event or log line made from the
 // channel can show them. They can't be hashed: they authenticate the service to others.
@@ -69,6 +71,8 @@ var channelSecrets = storage.Table[channelSecret]{
 	Name: "channelSecret",
 	Key:  func(k storage.Key, s *channelSecret) storage.Key { return newestKey(k, s.Channel) },
 }
+
+var _ = declareTable(&channelSecrets)
 
 // channelSecretOf returns a channel's secrets, or nil if it has none.
 func (v *View) channelSecretOf(id ChannelID) (*storage.Row[channelSecret], error) {

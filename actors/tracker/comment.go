@@ -53,6 +53,8 @@ var comments = storage.Table[Comment]{
 	},
 }
 
+var _ = declareTable(&comments)
+
 // commentKey returns the primary key of a comment: its issue and its id, newest first.
 func commentKey(issue, comment storage.ID) storage.Key {
 	return storage.Key(make([]byte, 0, commentKeyLen)).ID(issue).Newest(comment)

@@ -1,7 +1,6 @@
 package tracker
 
 import (
-	"fmt"
 	"strings"
 
 	"switchyard/storage"
@@ -24,12 +23,7 @@ type Deal struct {
 	UpdatedAt Timestamp `json:"updatedAt"`
 }
 
-// Types of events about deals.
-var (
-	eventDealCreated = newEventKind("deal.created", "", onNoIssue)
-	eventDealUpdated = newEventKind("deal.updated", "", onNoIssue)
-	eventDealDeleted = newEventKind("deal.deleted", "", onNoIssue)
-)
+var dealEvents = newRecordEvents("deal", "", onNoIssue)
 
 // firstStage is the default stage of a new deal.
 const firstStage = "new"
@@ -70,17 +64,44 @@ func dealChanges(from, to *Deal) []Change {
 	return c
 }
 
-// updateDeal stores a changed deal with its event, and returns its JSON. It writes
-// nothing if no field differs.
-func (tx *Tx) updateDeal(old *storage.Row[Deal], d *Deal) (Reply, error) {
-	list := dealChanges(&old.Value, d)
-	if len(list) == 0 {
-		return jsonReply(Done, &old.Value)
-	}
-	d.UpdatedAt = At(tx.now)
-	body, err := deals.Update(tx, old, d)
-	if err != nil {
-		return Reply{}, fmt.Errorf("store a deal: %w", err)
-	}
-	return Reply{Body: body}, tx.Emit(eventDealUpdated, toAll, body, list)
+// CreateDealIn asks for a deal.
+type CreateDealIn struct {
+	Name string `json:"name" rules:"required,min=1,max=200"`
+	DealFields
 }
+
+// PatchDealIn changes a deal. Absent fields stay as they are.
+type PatchDealIn struct {
+	ID   string      `path:"id"`
+	Name Opt[string] `json:"name" rules:"min=1,max=200"`
+	DealFields
+}
+
+// DealList is a page of deals.
+type DealList struct {
+	Deals      []Deal `json:"deals"`
+	NextCursor string `json:"nextCursor,omitempty"`
+}
+
+// Deals are the operations on deals.
+var Deals = declareRecords(records[Deal, CreateDealIn, PatchDealIn, DealList]{
+	table: &deals,
+	one:   "deal",
+	many:  "deals",
+	most:  100_000,
+	make: func(in *CreateDealIn, made newRecord) (Deal, error) {
+		d := Deal{ID: DealID(made.id), OrganizationID: made.workspace, Name: in.Name, Stage: firstStage, CreatedAt: made.at, UpdatedAt: made.at}
+		in.apply(&d)
+		return d, nil
+	},
+	id: func(in *PatchDealIn) string { return in.ID },
+	change: func(in *PatchDealIn, d *Deal) error {
+		d.Name = in.Name.Or(d.Name)
+		in.apply(d)
+		return nil
+	},
+	updated: func(d *Deal) *Timestamp { return &d.UpdatedAt },
+	paged:   true,
+	events:  dealEvents,
+	changes: dealChanges,
+})

@@ -77,6 +77,8 @@ var directory = storage.Table[directoryEntry]{
 	}},
 }
 
+var _ = declareTable(&directory)
+
 func workspaceKey(k storage.Key, id WorkspaceID) storage.Key {
 	raw, _ := storage.ParseID(id)
 	return k.Newest(raw)

@@ -41,6 +41,8 @@ var memberships = storage.Table[membership]{
 	},
 }
 
+var _ = declareTable(&memberships)
+
 func membershipKey(k storage.Key, user UserID, workspace WorkspaceID) storage.Key {
 	return workspaceKey(memberKey(k, user), workspace)
 }

@@ -135,3 +135,5 @@ var drafts = storage.Table[draftRecord]{
 		}},
 	},
 }
+
+var _ = declareTable(&drafts)

@@ -388,7 +388,7 @@ func TestListEvents_ASearchInVainEnds(t *testing.T) {
 	w := newIssueWorld(t)
 	w.run(&System, NewCommand[None, None]("emit", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		for range maxEventsExamined + 5 {
-			if err := tx.Emit(eventDealUpdated, storage.Header{Version: 1}, []byte(`{"id":"x"}`), nil); err != nil {
+			if err := tx.Emit(dealEvents.updated, storage.Header{Version: 1}, []byte(`{"id":"x"}`), nil); err != nil {
 				return Reply{}, err
 			}
 		}

@@ -40,11 +40,7 @@ const (
 var (
 	eventKinds   []*eventKind
 	eventsByName = map[string]*eventKind{}
-	// declared is set when every declaration has run.
-	declared bool
 )
-
-func init() { declared = true }
 
 // newEventKind declares a type of event, as a variable of the package. Its bit depends on
 // the order of the declarations; no EventSet is stored.
@@ -61,9 +57,7 @@ func newEventKind(name, resource string, hangs eventPlace) *eventKind {
 // EventTypes are the names of the types: first of those that hang on issues, then of
 // the others, as they were declared.
 func EventTypes() []string {
-	if !declared {
-		panic("tracker: the types of events are read before all are declared")
-	}
+	mustBeDeclared()
 	kinds := slices.Clone(eventKinds)
 	slices.SortStableFunc(kinds, func(a, b *eventKind) int { return cmp.Compare(a.hangs, b.hangs) })
 	names := make([]string, len(kinds))

@@ -20,6 +20,8 @@ func newReceivedKey(c inboundCall) receivedKey {
 	return sha256.Sum256(storage.Key(nil).Str(c.Source).Str(c.Delivery))
 }
 
+var _ = declareBound(receivedTable, 200_000, "remembered deliveries")
+
 // take records a call, in the batch of its effect; it returns false if the call was
 // recorded before. The number of recorded calls is limited: beyond it the oldest is
 // removed early.

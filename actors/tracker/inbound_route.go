@@ -73,6 +73,8 @@ var inboundRoutes = storage.Table[InboundRoute]{
 	}},
 }
 
+var _ = declareTable(&inboundRoutes)
+
 var inboundClaims = storage.Table[InboundRoute]{
 	ID:   inboundClaimTable,
 	Name: "inboundClaim",
@@ -85,6 +87,8 @@ var inboundClaims = storage.Table[InboundRoute]{
 		Entries: func(e *storage.Entries, r *InboundRoute) { e.Add(workspaceKey(e.Key(), r.OrganizationID)) },
 	}},
 }
+
+var _ = declareTable(&inboundClaims)
 
 func routeKey(k storage.Key, kind RouteKind, key string) storage.Key {
 	return k.Str(string(kind)).Str(key)

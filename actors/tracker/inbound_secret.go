@@ -22,6 +22,8 @@ var inboundSecrets = storage.Table[inboundSecret]{
 	Key:  func(k storage.Key, s *inboundSecret) storage.Key { return k.Str(s.Source) },
 }
 
+var _ = declareTable(&inboundSecrets, atMost(1_000, "inbound secrets"))
+
 const (
 	inboundSecretPrefix = "whsec_"
 	// inboundSecretLen is the number of random bytes of a generated secret.

@@ -253,7 +253,7 @@ func TestDeleteWorkspace_FreesItsRoutes(t *testing.T) {
 	o := newInboundFixture(t)
 	o.admin(PutInboundSecret, &PutInboundSecretIn{InboundSourceIn: InboundSourceIn{"mail"}, Secret: Some("s")})
 	o.admin(CreateChannel, &CreateChannelIn{Type: ChannelAPI, Name: "c"})
-	o.admin(CreateDeal, &CreateDealIn{Name: "d"})
+	o.admin(Deals.Create, &CreateDealIn{Name: "d"})
 	o.took(o.provider(ReceiveComms, o.comms("s", "d", `{"message":{"text":"x"}}`)))
 	o.route(RouteSMS, "+15550100")
 	o.route(RouteVCS, "acme/yard")
@@ -288,7 +288,7 @@ func TestVerify_FindsWhatIsWrongWithTickets(t *testing.T) {
 			o := newInboundFixture(t)
 			o.admin(PutInboundSecret, &PutInboundSecretIn{InboundSourceIn: InboundSourceIn{"mail"}, Secret: Some("s")})
 			o.admin(CreateChannel, &CreateChannelIn{Type: ChannelHelpdesk2, Name: "c", Config: map[string]string{"accessToken": "0123456789"}})
-			o.admin(CreateDeal, &CreateDealIn{Name: "d"})
+			o.admin(Deals.Create, &CreateDealIn{Name: "d"})
 			id := o.took(o.provider(ReceiveComms, o.comms("s", "d", `{"message":{"text":"x"}}`))).TicketID
 			o.admin(CreateTicketIssue, &TicketIssueIn{TicketID: string(id)})
 			o.verify()

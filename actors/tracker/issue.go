@@ -220,3 +220,5 @@ var issues = storage.Table[Issue]{
 	},
 	Touches: TouchesSets,
 }
+
+var _ = declareTable(&issues, newestFirst)

@@ -33,3 +33,42 @@ func (f *LabelFields) apply(l *Label) {
 	assign(&l.Color, &f.Color)
 	assign(&l.Description, &f.Description)
 }
+
+// CreateLabelIn asks for a label. Two may have the same name.
+type CreateLabelIn struct {
+	Name string `json:"name" rules:"required,min=1,max=200"`
+	LabelFields
+}
+
+// PatchLabelIn changes a label. Absent fields stay as they are.
+type PatchLabelIn struct {
+	ID   string      `path:"id"`
+	Name Opt[string] `json:"name" rules:"min=1,max=200"`
+	LabelFields
+}
+
+// LabelList is a page of labels.
+type LabelList struct {
+	Labels     []Label `json:"labels"`
+	NextCursor string  `json:"nextCursor,omitempty"`
+}
+
+// Labels are the operations on labels.
+var Labels = declareRecords(records[Label, CreateLabelIn, PatchLabelIn, LabelList]{
+	table: &labels,
+	one:   "label",
+	many:  "labels",
+	most:  10_000,
+	make: func(in *CreateLabelIn, made newRecord) (Label, error) {
+		l := Label{ID: LabelID(made.id), OrganizationID: made.workspace, Name: in.Name, CreatedAt: made.at, UpdatedAt: made.at}
+		in.apply(&l)
+		return l, nil
+	},
+	id: func(in *PatchLabelIn) string { return in.ID },
+	change: func(in *PatchLabelIn, l *Label) error {
+		l.Name = in.Name.Or(l.Name)
+		in.apply(l)
+		return nil
+	},
+	updated: func(l *Label) *Timestamp { return &l.UpdatedAt },
+})

@@ -40,6 +40,8 @@ var members = storage.Table[Member]{
 	Touches: TouchesAccess,
 }
 
+var _ = declareTable(&members, atMost(10_000, "members"))
+
 func memberKey(k storage.Key, id UserID) storage.Key { return k.Str(string(id)) }
 
 // member returns a member, or nil.

@@ -90,6 +90,11 @@ func removeRecord[T any](tx *Tx, table *storage.Table[T], in *RecordIn, what str
 	if err != nil {
 		return Reply{}, err
 	}
+	return removeRow(tx, table, row, what)
+}
+
+// removeRow removes a record that was read.
+func removeRow[T any](tx *Tx, table *storage.Table[T], row *storage.Row[T], what string) (Reply, error) {
 	if err := table.Delete(tx, row); err != nil {
 		return Reply{}, fmt.Errorf("delete a %s: %w", what, err)
 	}

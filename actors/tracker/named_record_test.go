@@ -12,25 +12,25 @@ import (
 func TestNamedRecords_LiveAndDie(t *testing.T) {
 	t.Parallel()
 	w := newIssueWorld(t)
-	label := decode[Label](t, w.run(&w.ann, CreateLabel, &CreateLabelIn{Name: "bug", LabelFields: LabelFields{Color: Some("red")}}).Body)
+	label := decode[Label](t, w.run(&w.ann, Labels.Create, &CreateLabelIn{Name: "bug", LabelFields: LabelFields{Color: Some("red")}}).Body)
 	if label.Name != "bug" || *label.Color != "red" || label.Description != nil || label.CreatedAt != label.UpdatedAt || string(label.OrganizationID) != w.workspace.String() {
 		t.Errorf("label %+v", label)
 	}
-	changed := decode[Label](t, w.run(&w.gus, PatchLabel, &PatchLabelIn{ID: string(label.ID), LabelFields: LabelFields{Color: Opt[string]{Set: true, Null: true}, Description: Some("x")}}).Body)
+	changed := decode[Label](t, w.run(&w.gus, Labels.Patch, &PatchLabelIn{ID: string(label.ID), LabelFields: LabelFields{Color: Opt[string]{Set: true, Null: true}, Description: Some("x")}}).Body)
 	if changed.Name != "bug" || changed.Color != nil || *changed.Description != "x" || changed.UpdatedAt <= label.UpdatedAt || changed.CreatedAt != label.CreatedAt {
 		t.Errorf("changed label %+v", changed)
 	}
-	same := decode[Label](t, w.run(&w.ann, PatchLabel, &PatchLabelIn{ID: string(label.ID), Name: Some("bug")}).Body)
+	same := decode[Label](t, w.run(&w.ann, Labels.Patch, &PatchLabelIn{ID: string(label.ID), Name: Some("bug")}).Body)
 	if same.UpdatedAt != changed.UpdatedAt {
 		t.Errorf("a change that changes nothing is one: %+v", same)
 	}
-	reply, err := w.ask(&w.gus, LabelByID, &RecordIn{ID: string(label.ID)})
+	reply, err := w.ask(&w.gus, Labels.Get, &RecordIn{ID: string(label.ID)})
 	if err != nil || *decode[Label](t, reply.Body).Description != "x" {
 		t.Errorf("label %s, %v", reply.Body, err)
 	}
-	project := decode[Project](t, w.run(&w.ann, CreateProject, &CreateProjectIn{Name: "p", ProjectFields: ProjectFields{LeadID: Some("nobody known")}}).Body)
-	cycle := decode[Cycle](t, w.run(&w.ann, CreateCycle, &CreateCycleIn{Name: "c"}).Body)
-	template := decode[Template](t, w.run(&w.ann, CreateTemplate, &CreateTemplateIn{Name: "t"}).Body)
+	project := decode[Project](t, w.run(&w.ann, Projects.Create, &CreateProjectIn{Name: "p", ProjectFields: ProjectFields{LeadID: Some("nobody known")}}).Body)
+	cycle := decode[Cycle](t, w.run(&w.ann, Cycles.Create, &CreateCycleIn{Name: "c"}).Body)
+	template := decode[Template](t, w.run(&w.ann, Templates.Create, &CreateTemplateIn{Name: "t"}).Body)
 	w.verify()
 
 	issue := w.create(CreateIssueIn{IssueFields: IssueFields{ProjectID: Some(string(project.ID)), CycleID: Some(string(cycle.ID)), LabelIDs: Some([]string{string(label.ID)})}})
@@ -38,8 +38,8 @@ func TestNamedRecords_LiveAndDie(t *testing.T) {
 		remove, read *Op
 		id           string
 	}{
-		{DeleteLabel, LabelByID, string(label.ID)}, {DeleteProject, ProjectByID, string(project.ID)},
-		{DeleteCycle, CycleByID, string(cycle.ID)}, {DeleteTemplate, TemplateByID, string(template.ID)},
+		{Labels.Delete, Labels.Get, string(label.ID)}, {Projects.Delete, Projects.Get, string(project.ID)},
+		{Cycles.Delete, Cycles.Get, string(cycle.ID)}, {Templates.Delete, Templates.Get, string(template.ID)},
 	} {
 		if reply := w.run(&w.ann, row.remove, &RecordIn{ID: row.id}); reply.Outcome != NoContent {
 			t.Errorf("%s: %+v", row.remove.Name, reply)
@@ -64,8 +64,8 @@ func TestCreateLabel_Bounded(t *testing.T) {
 	w.run(&w.ann, NewCommand[None, None]("fill", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		return Reply{}, tx.SetCounter(tallyTable, storage.ID{15: byte(labelTable)}, most-1)
 	}), &None{})
-	w.run(&w.ann, CreateLabel, &CreateLabelIn{Name: "the last"})
-	_, _, err := w.try(&w.ann, CreateLabel, &CreateLabelIn{Name: "too many"})
+	w.run(&w.ann, Labels.Create, &CreateLabelIn{Name: "the last"})
+	_, _, err := w.try(&w.ann, Labels.Create, &CreateLabelIn{Name: "too many"})
 	wantCode(t, err, CodeConflict)
 }
 
@@ -74,13 +74,13 @@ func TestListLabels_Pages(t *testing.T) {
 	w := newIssueWorld(t)
 	var want []string
 	for i := range 5 {
-		w.run(&w.ann, CreateLabel, &CreateLabelIn{Name: fmt.Sprint(i)})
+		w.run(&w.ann, Labels.Create, &CreateLabelIn{Name: fmt.Sprint(i)})
 		want = append([]string{fmt.Sprint(i)}, want...)
 	}
 	var got []string
 	in := PageIn{Limit: 2}
 	for pages := 1; ; pages++ {
-		reply, err := w.ask(&w.gus, ListLabels, &in)
+		reply, err := w.ask(&w.gus, Labels.List, &in)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,11 +106,11 @@ func TestListTemplates_LargePageEndsEarly(t *testing.T) {
 	w := newIssueWorld(t)
 	large := strings.Repeat("x", 1<<20)
 	for range 10 {
-		w.run(&w.ann, CreateTemplate, &CreateTemplateIn{Name: "t", TemplateFields: TemplateFields{Description: Some(large)}})
+		w.run(&w.ann, Templates.Create, &CreateTemplateIn{Name: "t", TemplateFields: TemplateFields{Description: Some(large)}})
 	}
 	var pages []int
 	for in := (PageIn{}); len(pages) == 0 || in.Cursor != ""; {
-		reply, err := w.ask(&w.ann, ListTemplates, &in)
+		reply, err := w.ask(&w.ann, Templates.List, &in)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +128,7 @@ func TestPeriod_NeverEndsBeforeItStarts(t *testing.T) {
 	const one, two, three = "2026-11-21T00:00:00Z", "2026-11-22T01:00:00+01:00", "2026-11-23T00:00:00Z"
 	null := Opt[string]{Set: true, Null: true}
 	w := newIssueWorld(t)
-	cycle := decode[Cycle](t, w.run(&w.ann, CreateCycle, &CreateCycleIn{Name: "c", PeriodFields: PeriodFields{StartsAt: Some(two), EndsAt: Some(two)}}).Body)
+	cycle := decode[Cycle](t, w.run(&w.ann, Cycles.Create, &CreateCycleIn{Name: "c", PeriodFields: PeriodFields{StartsAt: Some(two), EndsAt: Some(two)}}).Body)
 	if *cycle.StartsAt != "2026-11-22T00:00:00.000Z" || *cycle.EndsAt != *cycle.StartsAt {
 		t.Errorf("cycle %+v", cycle)
 	}
@@ -144,7 +144,7 @@ func TestPeriod_NeverEndsBeforeItStarts(t *testing.T) {
 		{PeriodFields{EndsAt: Some(one)}, ""},
 		{PeriodFields{EndsAt: null, StartsAt: Some(three)}, ""},
 	} {
-		_, _, err := w.try(&w.ann, PatchCycle, &PatchCycleIn{ID: string(cycle.ID), PeriodFields: row.fields})
+		_, _, err := w.try(&w.ann, Cycles.Patch, &PatchCycleIn{ID: string(cycle.ID), PeriodFields: row.fields})
 		if row.fault != "" {
 			wantCode(t, err, CodeBadRequest, row.fault)
 		} else if err != nil {
@@ -161,8 +161,8 @@ func TestPeriod_NeverEndsBeforeItStarts(t *testing.T) {
 	if !faults.Has("startsAt") || !faults.Has("endsAt") {
 		t.Error("a moment outside of the four-digit years is none")
 	}
-	_, _, err := w.try(&w.ann, PatchProject, &PatchProjectIn{
-		ID:            string(decode[Project](t, w.run(&w.ann, CreateProject, &CreateProjectIn{Name: "p", ProjectFields: ProjectFields{PeriodFields: PeriodFields{EndsAt: Some(one)}}}).Body).ID),
+	_, _, err := w.try(&w.ann, Projects.Patch, &PatchProjectIn{
+		ID:            string(decode[Project](t, w.run(&w.ann, Projects.Create, &CreateProjectIn{Name: "p", ProjectFields: ProjectFields{PeriodFields: PeriodFields{EndsAt: Some(one)}}}).Body).ID),
 		ProjectFields: ProjectFields{PeriodFields: PeriodFields{StartsAt: Some(two)}},
 	})
 	wantCode(t, err, CodeBadRequest, "startsAt")

@@ -38,6 +38,8 @@ var accessTokens = storage.Table[accessToken]{
 	}},
 }
 
+var _ = declareTable(&accessTokens, newestFirst, atMost(50_000, "OAuth access tokens"))
+
 // authenticateAccess returns the principal of an access token. Idempotency keys belong
 // to the client, so they remain valid with its next token.
 func authenticateAccess(v *storage.View, c Credential) (Principal, error) {

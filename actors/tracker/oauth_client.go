@@ -52,6 +52,8 @@ var oauthClients = storage.Table[OAuthClient]{
 	Key:  func(k storage.Key, c *OAuthClient) storage.Key { return newestKey(k, c.ID) },
 }
 
+var _ = declareTable(&oauthClients, newestFirst, atMost(1_000, "OAuth clients"))
+
 // The permissions of a client limit those of its tokens, so every change invalidates
 // its cached callers.
 var oauthSecrets = storage.Table[oauthSecret]{
@@ -60,6 +62,8 @@ var oauthSecrets = storage.Table[oauthSecret]{
 	Key:     func(k storage.Key, s *oauthSecret) storage.Key { return newestKey(k, s.ID) },
 	Touches: TouchesAccess,
 }
+
+var _ = declareTable(&oauthSecrets)
 
 // hasOAuthClient reports whether id is the id of a client.
 func (v *View) hasOAuthClient(id string) (bool, error) {

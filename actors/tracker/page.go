@@ -13,6 +13,12 @@ type PageIn struct {
 	Cursor string `query:"cursor" rules:"max=1024"`
 }
 
+// PagedIn asks for a page of a list that may be long.
+type PagedIn struct {
+	Limit  int    `query:"limit" rules:"min=1,max=100" default:"50"`
+	Cursor string `query:"cursor" rules:"max=1024"`
+}
+
 // page builds the answer {"name":[...],"nextCursor"?} of a list from stored JSON. A
 // position in the list is the key of the last record shown, so pages neither repeat nor
 // skip a record.

@@ -37,3 +37,40 @@ func (f *ProjectFields) apply(p *Project) error {
 	assign(&p.LeadID, &f.LeadID)
 	return f.PeriodFields.apply(&p.StartsAt, &p.EndsAt)
 }
+
+// CreateProjectIn asks for a project.
+type CreateProjectIn struct {
+	Name string `json:"name" rules:"required,min=1,max=200"`
+	ProjectFields
+}
+
+// PatchProjectIn changes a project. Absent fields stay as they are.
+type PatchProjectIn struct {
+	ID   string      `path:"id"`
+	Name Opt[string] `json:"name" rules:"min=1,max=200"`
+	ProjectFields
+}
+
+// ProjectList is a page of projects.
+type ProjectList struct {
+	Projects   []Project `json:"projects"`
+	NextCursor string    `json:"nextCursor,omitempty"`
+}
+
+// Projects are the operations on projects.
+var Projects = declareRecords(records[Project, CreateProjectIn, PatchProjectIn, ProjectList]{
+	table: &projects,
+	one:   "project",
+	many:  "projects",
+	most:  10_000,
+	make: func(in *CreateProjectIn, made newRecord) (Project, error) {
+		p := Project{ID: ProjectID(made.id), OrganizationID: made.workspace, Name: in.Name, CreatedAt: made.at, UpdatedAt: made.at}
+		return p, in.apply(&p)
+	},
+	id: func(in *PatchProjectIn) string { return in.ID },
+	change: func(in *PatchProjectIn, p *Project) error {
+		p.Name = in.Name.Or(p.Name)
+		return in.apply(p)
+	},
+	updated: func(p *Project) *Timestamp { return &p.UpdatedAt },
+})

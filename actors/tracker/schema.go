@@ -11,20 +11,13 @@ import (
 // Schema lists every table and plain row of a workspace and the directory, for the
 // verifier.
 func Schema() *storage.Schema {
+	mustBeDeclared()
+	specs := make([]storage.TableSpec, len(tables))
+	for i, table := range tables {
+		specs[i] = table.spec
+	}
 	return &storage.Schema{
-		Tables: []storage.TableSpec{
-			&timers, &workspaces, &settingsRows, &members, &tokens, &tokenGrants, &teams, &teamMembers,
-			&issues,
-			&accessGrants, &shares,
-			&labels, &projects, &cycles, &templates,
-			&comments,
-			&attachments,
-			&agents, &sessions, &drafts,
-			&webhooks, &retries, &deliveries,
-			&channels, &channelSecrets, &tickets, &ticketMessages, &deals, &inboundSecrets,
-			&oauthClients, &oauthSecrets, &accessTokens, &scimConnections, &scimUsers, &scimGroups,
-			&directory, &memberships, &inboundRoutes, &inboundClaims,
-		},
+		Tables: specs,
 		Rows: slices.Concat(
 			serviceRows,
 			issueRows,

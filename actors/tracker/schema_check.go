@@ -68,16 +68,10 @@ func checkClock(v *storage.View, say sayer) error {
 	if err != nil {
 		return fmt.Errorf("read the clock: %w", err)
 	}
-	for _, table := range []struct {
-		id   storage.TableID
-		name string
-	}{
-		{teamTable, teams.Name}, {tokenTable, tokens.Name}, {issueTable, issues.Name},
-		{oauthClientTable, oauthClients.Name}, {accessTokenTable, accessTokens.Name}, {scimConnectionTable, scimConnections.Name},
-		{labelTable, labels.Name}, {projectTable, projects.Name}, {cycleTable, cycles.Name}, {templateTable, templates.Name},
-		{channelTable, channels.Name}, {ticketTable, tickets.Name}, {dealTable, deals.Name},
-		{attachmentTable, attachments.Name}, {webhookTable, webhooks.Name},
-	} {
+	for _, table := range tables {
+		if !table.newestFirst {
+			continue
+		}
 		// Primary keys are inverted ids, so the first row is the newest.
 		err := v.Rows(table.id, nil, nil, func(pk, _ []byte) (bool, error) {
 			if len(pk) == 16 {

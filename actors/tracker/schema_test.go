@@ -2,8 +2,13 @@ package tracker
 
 import (
 	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -89,6 +94,76 @@ func TestSchema_Golden(t *testing.T) {
 	if got != string(want) {
 		t.Errorf("the layout changed; it is\n%s", got)
 	}
+}
+
+// Every table is part of the schema, and its keys are pinned.
+func TestSchema_HasEveryTable(t *testing.T) {
+	t.Parallel()
+	golden := ""
+	for _, name := range []string{"keys.golden", "issue.golden"} {
+		text, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden += "\n" + string(text)
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			table := tableLiteral(n)
+			if table == "" {
+				return true
+			}
+			found++
+			if !slices.ContainsFunc(tables, func(d declaredTable) bool { return d.name == table }) {
+				t.Errorf("%s: the table %q needs a declareTable beside it", name, table)
+			}
+			if !strings.Contains(golden, "\n"+table+" ") {
+				t.Errorf("%s: TestSchema_Golden explains no record of the table %q", name, table)
+			}
+			return true
+		})
+	}
+	if found != len(tables) {
+		t.Errorf("%d tables are written down, %d declared", found, len(tables))
+	}
+}
+
+// tableLiteral gives the name in a literal of a storage.Table; empty for other nodes.
+func tableLiteral(n ast.Node) string {
+	literal, ok := n.(*ast.CompositeLit)
+	if !ok {
+		return ""
+	}
+	generic, ok := literal.Type.(*ast.IndexExpr)
+	if !ok {
+		return ""
+	}
+	if typ, ok := generic.X.(*ast.SelectorExpr); !ok || typ.Sel.Name != "Table" {
+		return ""
+	}
+	for _, element := range literal.Elts {
+		field, ok := element.(*ast.KeyValueExpr)
+		if !ok {
+			continue
+		}
+		if key, ok := field.Key.(*ast.Ident); ok && key.Name == "Name" {
+			name, _ := strconv.Unquote(field.Value.(*ast.BasicLit).Value)
+			return name
+		}
+	}
+	return "a table without a name"
 }
 
 // The verifier finds each kind of damage.

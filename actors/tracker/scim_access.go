@@ -83,6 +83,8 @@ var scimConnections = storage.Table[scimConnection]{
 	Touches: TouchesAccess,
 }
 
+var _ = declareTable(&scimConnections, newestFirst, atMost(100, "SCIM connections"))
+
 // authenticateSCIM returns the principal of a SCIM token.
 func authenticateSCIM(v *storage.View, c Credential) (Principal, error) {
 	row, err := scimConnections.Get(v, storage.Key(nil).Newest(c.ID))

@@ -35,6 +35,8 @@ var scimGroups = storage.Table[scimGroup]{
 	}},
 }
 
+var _ = declareTable(&scimGroups, atMost(1_000, "provisioned groups"))
+
 // scimGroupKey sorts the oldest first: lists with numbered positions must not move
 // while groups are added.
 func scimGroupKey(k storage.Key, id TeamID) storage.Key {

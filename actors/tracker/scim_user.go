@@ -69,6 +69,9 @@ var scimUsers = storage.Table[scimUser]{
 	}},
 }
 
+// Those who are deactivated are known on, beside the members.
+var _ = declareTable(&scimUsers, atMost(20_000, "provisioned users"))
+
 // scimUserRow returns a provisioned user, or nil.
 func (v *View) scimUserRow(id UserID) (*storage.Row[scimUser], error) {
 	if id == "" || !indexable(string(id)) {

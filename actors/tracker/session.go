@@ -263,3 +263,5 @@ var sessions = storage.Table[sessionRecord]{
 		}},
 	},
 }
+
+var _ = declareTable(&sessions)

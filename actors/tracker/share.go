@@ -44,6 +44,8 @@ var shares = storage.Table[IssueShare]{
 	}},
 }
 
+var _ = declareTable(&shares)
+
 func shareHash(token string) []byte {
 	hash := sha256.Sum256([]byte(token))
 	return hash[:]

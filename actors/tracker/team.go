@@ -56,6 +56,8 @@ var teams = storage.Table[Team]{
 	Touches: TouchesAccess,
 }
 
+var _ = declareTable(&teams, newestFirst, atMost(1_000, "teams"))
+
 // teamByID returns a team, or nil if there is none or the caller may not see it.
 func (v *View) teamByID(id TeamID) (*storage.Row[Team], error) {
 	key, ok := storage.ParseID(id)

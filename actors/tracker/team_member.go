@@ -31,6 +31,8 @@ var teamMembers = storage.Table[TeamMember]{
 	Touches: TouchesAccess,
 }
 
+var _ = declareTable(&teamMembers)
+
 func teamMemberKey(k storage.Key, team storage.ID, user UserID) storage.Key {
 	return memberKey(k.ID(team), user)
 }

@@ -93,3 +93,45 @@ func (f *TemplateFields) apply(t *Template) {
 	assign(&t.Repo, &f.Repo)
 	assign(&t.Branch, &f.Branch)
 }
+
+// CreateTemplateIn asks for a template. Teams, parents and whatever else its fields
+// name need not be there: what can't be filled in is left out of an issue.
+type CreateTemplateIn struct {
+	Name string `json:"name" rules:"required,min=1,max=200"`
+	TemplateFields
+}
+
+// PatchTemplateIn changes a template. Absent fields stay as they are, null clears.
+type PatchTemplateIn struct {
+	ID   string      `path:"id"`
+	Name Opt[string] `json:"name" rules:"min=1,max=200"`
+	TemplateFields
+}
+
+// TemplateList is a page of templates.
+type TemplateList struct {
+	Templates  []Template `json:"templates"`
+	NextCursor string     `json:"nextCursor,omitempty"`
+}
+
+// Templates are the operations on templates. Issues made with a template stay as they
+// are when it changes.
+var Templates = declareRecords(records[Template, CreateTemplateIn, PatchTemplateIn, TemplateList]{
+	table: &templates,
+	one:   "template",
+	many:  "templates",
+	// A template may be as large as an issue, and there is no need for many.
+	most: 1_000,
+	make: func(in *CreateTemplateIn, made newRecord) (Template, error) {
+		t := Template{ID: TemplateID(made.id), OrganizationID: made.workspace, Name: in.Name, CreatedAt: made.at, UpdatedAt: made.at}
+		in.apply(&t)
+		return t, nil
+	},
+	id: func(in *PatchTemplateIn) string { return in.ID },
+	change: func(in *PatchTemplateIn, t *Template) error {
+		t.Name = in.Name.Or(t.Name)
+		in.apply(t)
+		return nil
+	},
+	updated: func(t *Template) *Timestamp { return &t.UpdatedAt },
+})

@@ -57,7 +57,7 @@ func everyField(w *issueWorld, parent IssueID) TemplateFields {
 
 func (w *issueWorld) template(f TemplateFields) Template {
 	w.Helper()
-	return decode[Template](w, w.run(&w.ann, CreateTemplate, &CreateTemplateIn{Name: "t", TemplateFields: f}).Body)
+	return decode[Template](w, w.run(&w.ann, Templates.Create, &CreateTemplateIn{Name: "t", TemplateFields: f}).Body)
 }
 
 func TestCreateIssue_TemplateFillsWhatIsLeftOut(t *testing.T) {
@@ -189,7 +189,7 @@ func TestCreateIssue_DefaultTemplateOfTheTeam(t *testing.T) {
 	}
 	// The next creation sees that a template was changed, deleted, or is no longer the
 	// default.
-	w.run(&w.ann, PatchTemplate, &PatchTemplateIn{ID: string(core.ID), TemplateFields: TemplateFields{Description: Some("new")}})
+	w.run(&w.ann, Templates.Patch, &PatchTemplateIn{ID: string(core.ID), TemplateFields: TemplateFields{Description: Some("new")}})
 	if issue := w.create(CreateIssueIn{}); *issue.Description != "new" {
 		t.Errorf("issue %+v", issue)
 	}
@@ -197,7 +197,7 @@ func TestCreateIssue_DefaultTemplateOfTheTeam(t *testing.T) {
 	if issue := w.create(CreateIssueIn{}); issue.Description != nil {
 		t.Errorf("issue %+v", issue)
 	}
-	w.run(&w.ann, DeleteTemplate, &RecordIn{ID: string(web.ID)})
+	w.run(&w.ann, Templates.Delete, &RecordIn{ID: string(web.ID)})
 	if issue := w.create(CreateIssueIn{IssueFields: IssueFields{TeamKey: Some("web")}}); issue.Description != nil {
 		t.Errorf("issue %+v", issue)
 	}

@@ -85,6 +85,8 @@ var tickets = storage.Table[Ticket]{
 	},
 }
 
+var _ = declareTable(&tickets, newestFirst, atMost(1_000_000, "tickets"))
+
 func threadKey(k storage.Key, source, thread string) storage.Key {
 	return k.Str(source).Str(thread)
 }

@@ -61,6 +61,8 @@ var ticketMessages = storage.Table[TicketMessage]{
 	},
 }
 
+var _ = declareTable(&ticketMessages)
+
 // addTicket stores a new ticket with its event.
 func (tx *Tx) addTicket(t *Ticket) (*storage.Row[Ticket], error) {
 	id, err := tx.newRecordID(ticketTable)

@@ -136,10 +136,10 @@ func TestTickets_TellWhatHappens(t *testing.T) {
 	w.run(&w.ann, PatchTicket, &PatchTicketIn{ID: string(id), Status: Some(TicketClosed)}) // nothing new
 	w.message(receiveMessageIn{inboundCall: inboundCall{Delivery: "2"}, From: "x", Text: "c", ThreadID: &thread})
 	w.message(receiveMessageIn{inboundCall: inboundCall{Delivery: "2"}, From: "x", Text: "c", ThreadID: &thread}) // a repeat
-	deal := decode[Deal](w, w.run(&w.ann, CreateDeal, &CreateDealIn{Name: "d"}).Body)
-	w.run(&w.ann, PatchDeal, &PatchDealIn{ID: string(deal.ID), DealFields: DealFields{Stage: Some("won")}})
-	w.run(&w.ann, PatchDeal, &PatchDealIn{ID: string(deal.ID), DealFields: DealFields{Stage: Some("won")}}) // nothing new
-	w.run(&w.ann, DeleteDeal, &RecordIn{ID: string(deal.ID)})
+	deal := decode[Deal](w, w.run(&w.ann, Deals.Create, &CreateDealIn{Name: "d"}).Body)
+	w.run(&w.ann, Deals.Patch, &PatchDealIn{ID: string(deal.ID), DealFields: DealFields{Stage: Some("won")}})
+	w.run(&w.ann, Deals.Patch, &PatchDealIn{ID: string(deal.ID), DealFields: DealFields{Stage: Some("won")}}) // nothing new
+	w.run(&w.ann, Deals.Delete, &RecordIn{ID: string(deal.ID)})
 	var got []string
 	for _, e := range w.events() {
 		line := e.Type

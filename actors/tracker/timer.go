@@ -48,6 +48,8 @@ var timers = storage.Table[Timer]{
 	Touches: TouchesTimers,
 }
 
+var _ = declareTable(&timers)
+
 func timerKey(k storage.Key, kind, subject string) storage.Key { return k.Str(kind).Str(subject) }
 
 // SetTimer sets the timer that runs the operation of a kind (see TimerOps) for subject;

@@ -65,6 +65,8 @@ var tokens = storage.Table[storedToken]{
 	Touches: TouchesAccess,
 }
 
+var _ = declareTable(&tokens, newestFirst, atMost(10_000, "tokens"))
+
 // sponsored is used as the actor type in index entries of tokens by their sponsor.
 const sponsored ActorType = "sponsored"
 
@@ -84,6 +86,8 @@ var tokenGrants = storage.Table[tokenGrant]{
 	}},
 	Touches: TouchesAccess,
 }
+
+var _ = declareTable(&tokenGrants)
 
 func tokenKey(k storage.Key, id TokenID) storage.Key {
 	raw, _ := storage.ParseID(id)

@@ -63,6 +63,8 @@ var webhooks = storage.Table[Webhook]{
 	Touches: TouchesWebhooks,
 }
 
+var _ = declareTable(&webhooks, newestFirst, atMost(100, "webhook subscriptions"))
+
 // webhookByID returns a webhook, or NOT_FOUND.
 func (v *View) webhookByID(id WebhookID) (*storage.Row[Webhook], storage.ID, error) {
 	raw, ok := storage.ParseID(id)

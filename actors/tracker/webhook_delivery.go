@@ -78,8 +78,12 @@ var retries = storage.Table[WebhookDelivery]{
 	}},
 }
 
+var _ = declareTable(&retries)
+
 // deliveries holds the finished deliveries.
 var deliveries = storage.Table[WebhookDelivery]{ID: deliveryTable, Name: "delivery", Key: deliveryKey}
+
+var _ = declareTable(&deliveries)
 
 // queuedDelivery returns a row of the outbox in the form that clients see.
 func queuedDelivery(v *storage.View, webhook, id storage.ID, sequence uint64) (*WebhookDelivery, error) {

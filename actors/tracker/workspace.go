@@ -45,11 +45,15 @@ var workspaces = storage.Table[Workspace]{
 	Touches: TouchesAccess,
 }
 
+var _ = declareTable(&workspaces)
+
 var settingsRows = storage.Table[Settings]{
 	ID:   settingsTable,
 	Name: "settings",
 	Key:  func(k storage.Key, _ *Settings) storage.Key { return k },
 }
+
+var _ = declareTable(&settingsRows)
 
 // workspace returns the row of the workspace, or NOT_FOUND if it does not exist or is
 // being erased.

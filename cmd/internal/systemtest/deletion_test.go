@@ -184,7 +184,9 @@ func (f *filled) connect() {
 	}
 	pull := f.make("/issues", object{"title": f.marker, "isDraft": true})
 	f.do("PATCH", "/issues/"+pull, object{"branch": f.marker, "prUrl": "https://example.com/" + f.marker}, http.StatusOK)
-	f.make("/deals", object{"name": f.marker})
+	for _, entity := range tracker.RecordEntities() {
+		f.make("/"+entity.Many, object{"name": f.marker})
+	}
 
 	w := identity{id: f.id}
 	client := f.do("POST", "/oauth-clients", object{"name": f.marker}, http.StatusCreated)

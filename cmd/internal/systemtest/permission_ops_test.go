@@ -1,6 +1,10 @@
 package systemtest
 
-import "slices"
+import (
+	"slices"
+
+	"switchyard/actors/tracker"
+)
 
 // An operation of the permission matrix. Whoever sees the issue it is about gets
 // the status ok, and shows in the body where it is given; whoever has the right but
@@ -33,8 +37,8 @@ type matrixOp struct {
 }
 
 // matrixOps are the operations; to add one is to add a row.
-var matrixOps = slices.Concat(issueOps, contentOps, sessionOps, draftOps, teamOps, countingOps, workspaceOps, recordOps("labels"), recordOps("projects"), recordOps("cycles"), recordOps("templates"),
-	recordOps("deals"), ticketOps, eventOps, adminOps, scimOps, callOps)
+var matrixOps = slices.Concat(issueOps, contentOps, sessionOps, draftOps, teamOps, countingOps, workspaceOps, recordOps(),
+	ticketOps, eventOps, adminOps, scimOps, callOps)
 
 // issueOps are about the issue itself, and where it shows in others.
 var issueOps = []matrixOp{
@@ -174,16 +178,20 @@ var workspaceOps = []matrixOp{
 	{name: "make a token", method: "POST", path: "/tokens", body: map[string]any{"name": "t", "actorType": "agent", "permissions": "read"}, needs: "admin", ok: 201},
 }
 
-// recordOps are those of labels and the like: every caller's who may read or write
-// in the workspace, for more than issues alone. What is written here is not there,
-// so that it stays as it is.
-func recordOps(plural string) []matrixOp {
-	at, gone := "/"+plural, "/"+plural+"/"+noID
-	return []matrixOp{
-		{name: plural, method: "GET", path: at, needs: "read", ok: 200},
-		{name: "make one of " + plural, method: "POST", path: at, body: map[string]any{"name": "One"}, needs: "write", ok: 201},
-		{name: "one of " + plural, method: "GET", path: gone, needs: "read", ok: 404},
-		{name: "patch one of " + plural, method: "PATCH", path: gone, body: map[string]any{"name": "Other"}, needs: "write", ok: 404},
-		{name: "delete one of " + plural, method: "DELETE", path: gone, needs: "write", ok: 404},
+// recordOps are those of labels and of the other entities of plain records: of every
+// caller who may read or write in the workspace, for more than issues alone. Changes name
+// records that are not there, so that the world stays as it is.
+func recordOps() (ops []matrixOp) {
+	for _, entity := range tracker.RecordEntities() {
+		plural := entity.Many
+		at, gone := "/"+plural, "/"+plural+"/"+noID
+		ops = append(ops,
+			matrixOp{name: plural, method: "GET", path: at, needs: "read", ok: 200},
+			matrixOp{name: "make one of " + plural, method: "POST", path: at, body: map[string]any{"name": "One"}, needs: "write", ok: 201},
+			matrixOp{name: "one of " + plural, method: "GET", path: gone, needs: "read", ok: 404},
+			matrixOp{name: "patch one of " + plural, method: "PATCH", path: gone, body: map[string]any{"name": "Other"}, needs: "write", ok: 404},
+			matrixOp{name: "delete one of " + plural, method: "DELETE", path: gone, needs: "write", ok: 404},
+		)
 	}
+	return ops
 }
