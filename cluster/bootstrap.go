@@ -11,13 +11,16 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"switchyard/cluster/gossip"
+	"switchyard/cluster/membership"
 )
 
 // gossipView is the part of gossip that bootstrap uses; *gossip implements it.
 type gossipView interface {
-	contactSeeds(ctx context.Context) []contactResult
-	alive() []gossipNode
-	changes() <-chan struct{}
+	ContactSeeds(ctx context.Context) []gossip.ContactResult
+	Alive() []gossip.Node
+	Changes() <-chan struct{}
 }
 
 type bootstrapConfig struct {
@@ -26,9 +29,9 @@ type bootstrapConfig struct {
 	Gossip gossipView
 	Calls  caller
 	// Self returns this node's record, with its addresses.
-	Self func() record
+	Self func() membership.Record
 	// AdoptList stores the registry that comes with joining, see registry.adopt.
-	AdoptList func(*nodeList) error
+	AdoptList func(*membership.List) error
 	Logger    *slog.Logger
 
 	tune func(*bootstrapTimes) // tests only
@@ -54,8 +57,8 @@ type bootstrap struct {
 
 	mu          sync.Mutex
 	id          identity
-	votedFor    record    // the node that this node lets form a cluster
-	voteExpires time.Time // end of the vote
+	votedFor    membership.Record // the node that this node lets form a cluster
+	voteExpires time.Time         // end of the vote
 
 	lastLogged  string // last reason logged; each is logged once
 	keyFailures int    // rounds in a row that met another gossip key
@@ -87,7 +90,7 @@ func (f *bootstrap) run(ctx context.Context) (identity, error) {
 		if id := f.identity(); id.joined() {
 			return id, nil
 		}
-		changed := f.cfg.Gossip.changes()
+		changed := f.cfg.Gossip.Changes()
 		reason, err := f.try(ctx)
 		if err != nil {
 			return identity{}, err
@@ -120,9 +123,9 @@ func (f *bootstrap) run(ctx context.Context) (identity, error) {
 // returns nil when it met a member, or when --join is empty. It runs beside serving.
 func (f *bootstrap) check(ctx context.Context) error {
 	for wait := f.times.retryMin; ; wait = min(2*wait, f.times.retryMax) {
-		contacts := f.cfg.Gossip.contactSeeds(ctx)
+		contacts := f.cfg.Gossip.ContactSeeds(ctx)
 		own := f.identity().Cluster
-		met := slices.ContainsFunc(f.cfg.Gossip.alive(), func(s gossipNode) bool { return s.Cluster == own })
+		met := slices.ContainsFunc(f.cfg.Gossip.Alive(), func(s gossip.Node) bool { return s.Cluster == own })
 		if len(contacts) == 0 || met {
 			return nil
 		}
@@ -141,8 +144,8 @@ func (f *bootstrap) check(ctx context.Context) error {
 
 // try makes one attempt. It returns what the node still waits for, if anything.
 func (f *bootstrap) try(ctx context.Context) (reason string, err error) {
-	contacts := f.cfg.Gossip.contactSeeds(ctx)
-	live := f.cfg.Gossip.alive()
+	contacts := f.cfg.Gossip.ContactSeeds(ctx)
+	live := f.cfg.Gossip.Alive()
 	var clusters []string
 	for _, s := range live {
 		if s.Cluster != "" {
@@ -164,18 +167,18 @@ func (f *bootstrap) try(ctx context.Context) (reason string, err error) {
 }
 
 // assess derives the reason to wait, or a final error, from contacts that found no node.
-func (f *bootstrap) assess(contacts []contactResult) (reason string, err error) {
+func (f *bootstrap) assess(contacts []gossip.ContactResult) (reason string, err error) {
 	var keys, foreign, none []string
 	other := ""
 	for _, c := range contacts {
-		switch c.outcome {
-		case contactOtherKey:
-			keys = append(keys, c.addr)
-		case contactOtherCluster:
-			foreign, other = append(foreign, c.addr), c.cluster
-		case contactUnreachable:
-			none = append(none, c.addr)
-		case contactOK:
+		switch c.Outcome {
+		case gossip.ContactOtherKey:
+			keys = append(keys, c.Addr)
+		case gossip.ContactOtherCluster:
+			foreign, other = append(foreign, c.Addr), c.Cluster
+		case gossip.ContactUnreachable:
+			none = append(none, c.Addr)
+		case gossip.ContactOK:
 			// The node was reachable a moment ago; the next round will show its state.
 			f.keyFailures = 0
 			return "", nil
@@ -187,7 +190,7 @@ func (f *bootstrap) assess(contacts []contactResult) (reason string, err error) 
 	if len(keys) == 0 {
 		f.keyFailures = 0
 	} else if f.keyFailures++; f.keyFailures >= maxKeyFailures {
-		return "", permanent(refusedKey, "the nodes at %s use another --gossip-key than this node, or none: start this node with the same key", strings.Join(keys, ", "))
+		return "", membership.Permanent(membership.ReasonOtherGossipKey, "the nodes at %s use another --gossip-key than this node, or none: start this node with the same key", strings.Join(keys, ", "))
 	}
 	switch {
 	case len(keys) > 0:
@@ -204,7 +207,7 @@ func (f *bootstrap) assess(contacts []contactResult) (reason string, err error) 
 const joinTries = 3
 
 // join asks members to add this node.
-func (f *bootstrap) join(ctx context.Context, live []gossipNode) (reason string, err error) {
+func (f *bootstrap) join(ctx context.Context, live []gossip.Node) (reason string, err error) {
 	id, self := f.identity(), f.cfg.Self()
 	tries := 0
 	for _, s := range live {

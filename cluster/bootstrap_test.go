@@ -11,17 +11,21 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"switchyard/cluster/gossip"
+	"switchyard/cluster/membership"
+	"switchyard/cluster/raftstore"
 )
 
 // fakeGossip is gossip as a test wants it.
 type fakeGossip struct {
-	contacts []contactResult
-	seen     []gossipNode
+	contacts []gossip.ContactResult
+	seen     []gossip.Node
 }
 
-func (v fakeGossip) contactSeeds(context.Context) []contactResult { return v.contacts }
-func (v fakeGossip) alive() []gossipNode                          { return v.seen }
-func (v fakeGossip) changes() <-chan struct{}                     { return nil }
+func (v fakeGossip) ContactSeeds(context.Context) []gossip.ContactResult { return v.contacts }
+func (v fakeGossip) Alive() []gossip.Node                                { return v.seen }
+func (v fakeGossip) Changes() <-chan struct{}                            { return nil }
 
 // rpcFunc answers every request by address.
 type rpcFunc func(addr string, request *joinRequest) (*joinReply, error)
@@ -37,14 +41,14 @@ func (f rpcFunc) callAddr(_ context.Context, addr string, _ rpcKind, body []byte
 func TestBootstrap_Round(t *testing.T) {
 	t.Parallel()
 	long := time.Now().Add(-time.Minute)
-	here := func(name, cluster string) gossipNode {
-		return gossipNode{nodeMeta: nodeMeta{Node: name, Instance: "of-" + name, Cluster: cluster, Peer: name + ":1"}, state: NodeAlive, since: long}
+	here := func(name, cluster string) gossip.Node {
+		return gossip.Node{Meta: gossip.Meta{Node: name, Instance: "of-" + name, Cluster: cluster, Peer: name + ":1"}, State: membership.NodeAlive, Since: long}
 	}
 	votes := func(string, *joinRequest) (*joinReply, error) { return &joinReply{Voted: true}, nil }
 	takes := func(_ string, _ *joinRequest) (*joinReply, error) {
-		return &joinReply{Cluster: "c", Shards: 7, List: &nodeList{}}, nil
+		return &joinReply{Cluster: "c", Shards: 7, List: &membership.List{}}, nil
 	}
-	other := []contactResult{{addr: "x:1", outcome: contactOtherCluster, cluster: "d"}}
+	other := []gossip.ContactResult{{Addr: "x:1", Outcome: gossip.ContactOtherCluster, Cluster: "d"}}
 	// The node is "m"; forms and joins tell what becomes of it.
 	tests := map[string]struct {
 		see    fakeGossip
@@ -56,34 +60,34 @@ func TestBootstrap_Round(t *testing.T) {
 		waits  string // for what
 		fails  string
 	}{
-		"nobody answers":              {see: fakeGossip{contacts: []contactResult{{addr: "x:1", outcome: contactUnreachable}}}, waits: "no node answers at x:1"},
+		"nobody answers":              {see: fakeGossip{contacts: []gossip.ContactResult{{Addr: "x:1", Outcome: gossip.ContactUnreachable}}}, waits: "no node answers at x:1"},
 		"only itself":                 {waits: "names only this node"},
 		"only itself, expecting":      {expect: 3, waits: "names only this node"},
-		"other key":                   {see: fakeGossip{contacts: []contactResult{{addr: "x:1", outcome: contactOtherKey}}}, waits: "another --gossip-key"},
-		"empty nodes":                 {see: fakeGossip{seen: []gossipNode{here("z", "")}}, waits: "--bootstrap-expect"},
-		"too few":                     {see: fakeGossip{seen: []gossipNode{here("z", "")}}, expect: 3, answer: votes, waits: "2 of the 3"},
-		"enough, lowest":              {see: fakeGossip{seen: []gossipNode{here("y", ""), here("z", "")}}, expect: 3, answer: votes, forms: true},
-		"enough, one restarted":       {see: fakeGossip{seen: []gossipNode{here("z", ""), here("z", "")}}, expect: 3, answer: votes, waits: "2 of the 3"},
-		"enough, not lowest":          {see: fakeGossip{seen: []gossipNode{here("a", ""), here("z", "")}}, expect: 3, answer: votes, waits: `node "a" is to form`},
-		"enough, own name taken":      {see: fakeGossip{seen: []gossipNode{here("m", ""), here("z", "")}}, expect: 3, answer: votes, fails: "--node-name"},
-		"more than enough":            {see: fakeGossip{seen: []gossipNode{here("x", ""), here("y", ""), here("z", "")}}, expect: 3, answer: votes, forms: true},
-		"enough, voted for others":    {see: fakeGossip{seen: []gossipNode{here("y", ""), here("z", "")}}, expect: 3, answer: func(string, *joinRequest) (*joinReply, error) { return nil, errVoted }, waits: "does not let this node form"},
-		"enough, one found a cluster": {see: fakeGossip{seen: []gossipNode{here("y", ""), here("z", "")}}, expect: 3, answer: takes, waits: "belongs to a cluster"},
-		"a cluster":                   {see: fakeGossip{seen: []gossipNode{here("a", ""), here("z", "c")}}, expect: 3, answer: takes, joins: "c"},
-		"a cluster, busy":             {see: fakeGossip{seen: []gossipNode{here("z", "c")}}, answer: func(string, *joinRequest) (*joinReply, error) { return nil, errNoDirectory }, waits: errNoDirectory.Error()},
-		"a cluster, one busy": {see: fakeGossip{seen: []gossipNode{here("y", "c"), here("z", "c")}}, joins: "c", answer: func(addr string, _ *joinRequest) (*joinReply, error) {
+		"other key":                   {see: fakeGossip{contacts: []gossip.ContactResult{{Addr: "x:1", Outcome: gossip.ContactOtherKey}}}, waits: "another --gossip-key"},
+		"empty nodes":                 {see: fakeGossip{seen: []gossip.Node{here("z", "")}}, waits: "--bootstrap-expect"},
+		"too few":                     {see: fakeGossip{seen: []gossip.Node{here("z", "")}}, expect: 3, answer: votes, waits: "2 of the 3"},
+		"enough, lowest":              {see: fakeGossip{seen: []gossip.Node{here("y", ""), here("z", "")}}, expect: 3, answer: votes, forms: true},
+		"enough, one restarted":       {see: fakeGossip{seen: []gossip.Node{here("z", ""), here("z", "")}}, expect: 3, answer: votes, waits: "2 of the 3"},
+		"enough, not lowest":          {see: fakeGossip{seen: []gossip.Node{here("a", ""), here("z", "")}}, expect: 3, answer: votes, waits: `node "a" is to form`},
+		"enough, own name taken":      {see: fakeGossip{seen: []gossip.Node{here("m", ""), here("z", "")}}, expect: 3, answer: votes, fails: "--node-name"},
+		"more than enough":            {see: fakeGossip{seen: []gossip.Node{here("x", ""), here("y", ""), here("z", "")}}, expect: 3, answer: votes, forms: true},
+		"enough, voted for others":    {see: fakeGossip{seen: []gossip.Node{here("y", ""), here("z", "")}}, expect: 3, answer: func(string, *joinRequest) (*joinReply, error) { return nil, errVoted }, waits: "does not let this node form"},
+		"enough, one found a cluster": {see: fakeGossip{seen: []gossip.Node{here("y", ""), here("z", "")}}, expect: 3, answer: takes, waits: "belongs to a cluster"},
+		"a cluster":                   {see: fakeGossip{seen: []gossip.Node{here("a", ""), here("z", "c")}}, expect: 3, answer: takes, joins: "c"},
+		"a cluster, busy":             {see: fakeGossip{seen: []gossip.Node{here("z", "c")}}, answer: func(string, *joinRequest) (*joinReply, error) { return nil, errNoDirectory }, waits: errNoDirectory.Error()},
+		"a cluster, one busy": {see: fakeGossip{seen: []gossip.Node{here("y", "c"), here("z", "c")}}, joins: "c", answer: func(addr string, _ *joinRequest) (*joinReply, error) {
 			if addr == "y:1" {
 				return nil, errNoDirectory
 			}
 			return takes(addr, nil)
 		}},
-		"a cluster, refused": {see: fakeGossip{seen: []gossipNode{here("z", "c")}}, fails: "not you", answer: func(string, *joinRequest) (*joinReply, error) {
-			return &joinReply{Refusal: &permanentError{Reason: refusedName, Message: "not you"}}, nil
+		"a cluster, refused": {see: fakeGossip{seen: []gossip.Node{here("z", "c")}}, fails: "not you", answer: func(string, *joinRequest) (*joinReply, error) {
+			return &joinReply{Refusal: &membership.PermanentError{Reason: membership.ReasonNameTaken, Message: "not you"}}, nil
 		}},
-		"a cluster, strange answer": {see: fakeGossip{seen: []gossipNode{here("z", "c")}}, fails: "does not understand", answer: votes},
-		"two clusters":              {see: fakeGossip{seen: []gossipNode{here("y", "c"), here("z", "d")}}, answer: takes, fails: "different clusters"},
+		"a cluster, strange answer": {see: fakeGossip{seen: []gossip.Node{here("z", "c")}}, fails: "does not understand", answer: votes},
+		"two clusters":              {see: fakeGossip{seen: []gossip.Node{here("y", "c"), here("z", "d")}}, answer: takes, fails: "different clusters"},
 		"data, other cluster":       {see: fakeGossip{contacts: other}, data: true, fails: "correct --join"},
-		"data, other and nobody":    {see: fakeGossip{contacts: append([]contactResult{{addr: "y:1", outcome: contactUnreachable}}, other...)}, data: true, waits: "no node answers at y:1"},
+		"data, other and nobody":    {see: fakeGossip{contacts: append([]gossip.ContactResult{{Addr: "y:1", Outcome: gossip.ContactUnreachable}}, other...)}, data: true, waits: "no node answers at y:1"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +125,7 @@ func TestBootstrap_Round(t *testing.T) {
 			case !test.forms && test.joins == "" && id.Cluster != before:
 				t.Errorf("became %+v", id)
 			}
-			if row, err := readRow(f.cfg.Raft, raftKey(0, kindIdentity, nil)); err != nil || (row != nil) != (test.forms || test.joins != "") {
+			if row, err := raftstore.ReadRow(f.cfg.Raft, raftstore.Key(0, raftstore.KindIdentity, nil)); err != nil || (row != nil) != (test.forms || test.joins != "") {
 				t.Errorf("on disk: %s, %v", row, err)
 			}
 		})
@@ -138,22 +142,24 @@ func bootstrapOf(t *testing.T, name string, expect int, see gossipView, answer r
 	})
 	return newBootstrap(identity{Node: name, Instance: "of-" + name}, bootstrapConfig{
 		Raft: store.Raft(), Expect: expect, Gossip: see, Calls: answer, Logger: quiet(),
-		Self:      func() record { return record{Name: name, Instance: "of-" + name, Peer: name + ":1"} },
-		AdoptList: func(*nodeList) error { return nil }, tune: fastBootstrap,
+		Self: func() membership.Record {
+			return membership.Record{Name: name, Instance: "of-" + name, Peer: name + ":1"}
+		},
+		AdoptList: func(*membership.List) error { return nil }, tune: fastBootstrap,
 	})
 }
 
 func TestBootstrap_GivesUpOnAnotherKeyOnly(t *testing.T) {
 	t.Parallel()
 	f := bootstrapOf(t, "m", 0, fakeGossip{}, nil)
-	key, met := []contactResult{{addr: "x:1", outcome: contactOtherKey}}, []contactResult{{addr: "x:1", outcome: contactOK}}
-	for _, contacts := range [][]contactResult{key, key, met, key, key} {
+	key, met := []gossip.ContactResult{{Addr: "x:1", Outcome: gossip.ContactOtherKey}}, []gossip.ContactResult{{Addr: "x:1", Outcome: gossip.ContactOK}}
+	for _, contacts := range [][]gossip.ContactResult{key, key, met, key, key} {
 		if _, err := f.assess(contacts); err != nil {
 			t.Fatal(err)
 		}
 	}
 	_, err := f.assess(key)
-	wantRefusal(t, err, refusedKey, "the nodes at x:1 use another --gossip-key")
+	wantRefusal(t, err, membership.ReasonOtherGossipKey, "the nodes at x:1 use another --gossip-key")
 }
 
 // TestBootstrap_OneOfManyWhoSeeDifferentParts: five nodes, three expected, each of
@@ -170,7 +176,7 @@ func TestBootstrap_OneOfManyWhoSeeDifferentParts(t *testing.T) {
 		for _, name := range names {
 			var see fakeGossip
 			for _, other := range parts[name] {
-				see.seen = append(see.seen, gossipNode{nodeMeta: nodeMeta{Node: string(other), Instance: "of-" + string(other), Peer: string(other) + ":1"}, state: NodeAlive})
+				see.seen = append(see.seen, gossip.Node{Meta: gossip.Meta{Node: string(other), Instance: "of-" + string(other), Peer: string(other) + ":1"}, State: membership.NodeAlive})
 			}
 			nodes[name] = bootstrapOf(t, name, 3, see, ask)
 		}
@@ -203,7 +209,7 @@ func TestBootstrap_VotesExpire(t *testing.T) {
 	f := bootstrapOf(t, "m", 3, fakeGossip{}, nil)
 	f.times.voteTTL = time.Hour
 	ask := func(name string) error {
-		_, err := voteFor(t, f, &joinRequest{Node: record{Name: name, Instance: name}, Vote: true})
+		_, err := voteFor(t, f, &joinRequest{Node: membership.Record{Name: name, Instance: name}, Vote: true})
 		return err
 	}
 	if err := ask("z"); err == nil {
@@ -258,7 +264,7 @@ func TestIdentity(t *testing.T) {
 
 	// A store of the first release.
 	old := fmt.Sprintf(`{"format":1,"cluster":%q,"node":"a","shards":5}`, formed.Cluster)
-	if err := store.Raft().Set(raftKey(0, kindIdentity, nil), []byte(old), nil); err != nil {
+	if err := store.Raft().Set(raftstore.Key(0, raftstore.KindIdentity, nil), []byte(old), nil); err != nil {
 		t.Fatal(err)
 	}
 	upgraded := read(Config{})
@@ -274,18 +280,6 @@ func TestIdentity(t *testing.T) {
 		cfg.Store = store
 		if _, err := identify(cfg); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want %q", err, says)
-		}
-	}
-}
-
-func TestParseGossipKey(t *testing.T) {
-	t.Parallel()
-	for text, ok := range map[string]bool{
-		"MDEyMzQ1Njc4OWFiY2RlZg==": true, "MDEyMzQ1Njc4OWFiY2RlZg": true, "": false, "MDEy": false, "not base64 at all!": false,
-	} {
-		key, err := ParseGossipKey(text)
-		if (err == nil) != ok || ok && string(key) != "0123456789abcdef" {
-			t.Errorf("%q: %q, %v", text, key, err)
 		}
 	}
 }

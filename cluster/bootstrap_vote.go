@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"switchyard/cluster/gossip"
+	"switchyard/cluster/membership"
 )
 
 // tryForm lets nodes with empty data form a cluster together. The node with the lowest name forms
@@ -15,16 +18,16 @@ import (
 // candidate at a time and forms nothing itself meanwhile, so that two nodes that see different
 // parts of the others do not both form a cluster. (With twice the expected number of nodes they
 // might.)
-func (f *bootstrap) tryForm(ctx context.Context, live []gossipNode) (reason string, err error) {
+func (f *bootstrap) tryForm(ctx context.Context, live []gossip.Node) (reason string, err error) {
 	self := f.cfg.Self()
 	waiting := latestStarted(live)
 	if here := len(waiting) + 1; here < f.cfg.Expect {
 		return fmt.Sprintf("%d of the %d nodes of --bootstrap-expect run: %s", here, f.cfg.Expect, nodeNames(self.Name, waiting)), nil
 	}
-	lowest := slices.MinFunc(waiting, func(a, b gossipNode) int { return cmp.Compare(a.Node, b.Node) })
+	lowest := slices.MinFunc(waiting, func(a, b gossip.Node) int { return cmp.Compare(a.Node, b.Node) })
 	switch {
 	case lowest.Node == self.Name:
-		return "", permanent(refusedName, "another node named %q waits for the same cluster, at %s: give this one a name of its own with --node-name", self.Name, lowest.Peer)
+		return "", membership.Permanent(membership.ReasonNameTaken, "another node named %q waits for the same cluster, at %s: give this one a name of its own with --node-name", self.Name, lowest.Peer)
 	case lowest.Node < self.Name:
 		return fmt.Sprintf("node %q is to form the cluster", lowest.Node), nil
 	}
@@ -38,7 +41,7 @@ func (f *bootstrap) tryForm(ctx context.Context, live []gossipNode) (reason stri
 }
 
 // requestVotes asks the other nodes for their votes and forms a cluster when it has enough.
-func (f *bootstrap) requestVotes(ctx context.Context, self record, waiting []gossipNode) (reason string, err error) {
+func (f *bootstrap) requestVotes(ctx context.Context, self membership.Record, waiting []gossip.Node) (reason string, err error) {
 	began := time.Now()
 	if err := f.vote(self); err != nil {
 		return fmt.Sprintf("this node %v", err), nil
@@ -73,7 +76,7 @@ func (f *bootstrap) requestVotes(ctx context.Context, self record, waiting []gos
 }
 
 // vote binds this node to one candidate until the vote expires.
-func (f *bootstrap) vote(candidate record) error {
+func (f *bootstrap) vote(candidate membership.Record) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
@@ -85,7 +88,7 @@ func (f *bootstrap) vote(candidate record) error {
 }
 
 // withdrawVote ends a vote of this node for itself.
-func (f *bootstrap) withdrawVote(self record) {
+func (f *bootstrap) withdrawVote(self membership.Record) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.votedFor.Instance == self.Instance {
@@ -103,7 +106,7 @@ func (f *bootstrap) handleVote(_ context.Context, _ string, body []byte) ([]byte
 	if !request.Vote {
 		return nil, fmt.Errorf("node %q has joined no cluster yet", f.identity().Node)
 	}
-	if err := request.Node.check(); err != nil {
+	if err := request.Node.Check(); err != nil {
 		return nil, err
 	}
 	id := f.identity()
@@ -131,15 +134,15 @@ func answerJoin(f *bootstrap, r *registry) rpcHandler {
 
 // latestStarted keeps, of the processes of each node, the one started last. alive returns them in
 // that order.
-func latestStarted(live []gossipNode) []gossipNode {
-	return slices.CompactFunc(slices.Clone(live), func(a, b gossipNode) bool { return a.Node == b.Node && a.Instance == b.Instance })
+func latestStarted(live []gossip.Node) []gossip.Node {
+	return slices.CompactFunc(slices.Clone(live), func(a, b gossip.Node) bool { return a.Node == b.Node && a.Instance == b.Instance })
 }
 
-func lastSeen(waiting []gossipNode) time.Time {
-	return slices.MaxFunc(waiting, func(a, b gossipNode) int { return a.since.Compare(b.since) }).since
+func lastSeen(waiting []gossip.Node) time.Time {
+	return slices.MaxFunc(waiting, func(a, b gossip.Node) int { return a.Since.Compare(b.Since) }).Since
 }
 
-func nodeNames(self string, waiting []gossipNode) string {
+func nodeNames(self string, waiting []gossip.Node) string {
 	names := []string{self}
 	for _, s := range waiting {
 		names = append(names, s.Node)

@@ -92,7 +92,7 @@ func (c *compactor) compact() bool {
 	)
 	for _, g := range groups {
 		pending := g.machine.pending.Load()
-		if g.failed.Load() != nil || pending < least || g.snapshots.sending() && pending < c.tuning.sendingBytes {
+		if g.failed.Load() != nil || pending < least || g.snapshots.Sending() && pending < c.tuning.sendingBytes {
 			continue
 		}
 		snapshots.Go(func() {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"time"
 
+	"switchyard/cluster/gossip"
 	"switchyard/storage"
 )
 
@@ -74,7 +75,7 @@ const (
 	// DefaultReplaceAfter is the default of Config.ReplaceAfter.
 	DefaultReplaceAfter = 5 * time.Minute
 	// DefaultGossipPort is the port of a Config.Join address without one.
-	DefaultGossipPort = 7946
+	DefaultGossipPort = gossip.DefaultPort
 )
 
 // electionTimeout is how long a follower waits for its leader before it stands for election. A read
@@ -119,3 +120,6 @@ func defaultTuning() tuning {
 		clock:         func() int64 { return int64(time.Since(base)) },
 	}
 }
+
+// ParseGossipKey reads a --gossip-key: base64 of 16, 24 or 32 bytes.
+func ParseGossipKey(text string) ([]byte, error) { return gossip.ParseKey(text) }

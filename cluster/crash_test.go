@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"switchyard/cluster/raftstore"
 	"switchyard/storage"
 )
 
@@ -112,7 +113,7 @@ func check(t *testing.T, r *running, acked map[storage.Shard]map[uint64]uint64) 
 		if err := r.ReadBarrier(shard, time.Time{}); err != nil {
 			t.Fatal(err)
 		}
-		row, err := readRow(r.store.State(), journal(shard))
+		row, err := raftstore.ReadRow(r.store.State(), journal(shard))
 		if err != nil {
 			t.Fatal(err)
 		}

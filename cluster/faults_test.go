@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 
+	"switchyard/cluster/raftstore"
 	"switchyard/storage"
 )
 
@@ -223,7 +224,7 @@ func TestFaults_CrashWhileDropping(t *testing.T) {
 	if err := b.store.FlushState(); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.store.Raft().Set(raftKey(1, kindDropping, nil), nil, pebble.Sync); err != nil {
+	if err := b.store.Raft().Set(raftstore.Key(1, raftstore.KindDropping, nil), nil, pebble.Sync); err != nil {
 		t.Fatal(err)
 	}
 	disks["b"] = w.kill(t, "b", disks["b"], "a")

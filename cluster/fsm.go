@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/hashicorp/raft"
 
+	"switchyard/cluster/raftstore"
 	"switchyard/storage"
 )
 
@@ -30,7 +31,7 @@ type stateMachine struct {
 	grown  func(added, sum int64)
 	shrunk func(covered int64)
 
-	snapshots *snapshotStore
+	snapshots *raftstore.SnapshotStore
 	guard     installGuard
 	// needsReopen is called when Raft's member must be reopened before it can follow the log again.
 	// It must not block.
@@ -245,11 +246,11 @@ func (s *snapshot) Persist(sink raft.SnapshotSink) error {
 	if err := s.machine.flusher.flush(); err != nil {
 		return err
 	}
-	own, ok := sink.(*snapshotSink)
+	own, ok := sink.(*raftstore.SnapshotSink)
 	if !ok {
 		return fmt.Errorf("cluster: the sink of a snapshot of shard %d is of another type", s.machine.shard)
 	}
-	if err := own.record(); err != nil {
+	if err := own.Record(); err != nil {
 		return err
 	}
 	s.machine.snapshotCovered(s.covered, s.installs)

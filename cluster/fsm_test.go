@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 
+	"switchyard/cluster/raftstore"
 	"switchyard/storage"
 )
 
@@ -54,7 +55,7 @@ func (mt *machineTest) batch(epoch uint64, rows ...string) *raft.Log {
 }
 
 func (mt *machineTest) has(row string) bool {
-	value, err := readRow(mt.store.State(), testKey(shard1, row))
+	value, err := raftstore.ReadRow(mt.store.State(), testKey(shard1, row))
 	if err != nil {
 		mt.t.Fatal(err)
 	}
@@ -230,7 +231,7 @@ func TestApply_LargeAndManyEntries(t *testing.T) {
 	for _, result := range mt.m.ApplyBatch(logs) {
 		mt.want(result, nil)
 	}
-	row, err := readRow(mt.store.State(), testKey(shard1, "row"))
+	row, err := raftstore.ReadRow(mt.store.State(), testKey(shard1, "row"))
 	if err != nil || !bytes.Equal(row, want) {
 		t.Fatalf("%d bytes of %d came through, %v", len(row), len(want), err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"switchyard/cluster/raftstore"
 	"switchyard/storage"
 )
 
@@ -20,8 +21,8 @@ type group struct {
 	logger *slog.Logger
 	tuning *tuning
 
-	log       *logStore
-	snapshots *snapshotStore
+	log       *raftstore.LogStore
+	snapshots *raftstore.SnapshotStore
 	machine   *stateMachine
 	raft      *raft.Raft
 	transport raft.Transport
@@ -73,21 +74,21 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 		verify: g.verifyLeadership,
 	}
 	var err error
-	if g.log, err = openLog(store.Raft(), shard); err != nil {
+	if g.log, err = raftstore.OpenLog(store.Raft(), shard); err != nil {
 		return nil, err
 	}
 	if g.machine, err = newStateMachine(store, shard, &n.flusher); err != nil {
 		return nil, err
 	}
-	g.snapshots = newSnapshotStore(store, g.log, g.tuning, g.stopping)
+	g.snapshots = raftstore.NewSnapshotStore(store, g.log, g.tuning.clock, g.stopping)
 	g.machine.snapshots = g.snapshots
 	g.machine.needsReopen = func() { go n.reopen(g) }
 	g.machine.fail = g.fail
 	g.machine.grown, g.machine.shrunk = n.compactor.grown, n.compactor.shrunk
-	if err := g.snapshots.resume(g.machine.at.applied); err != nil {
+	if err := g.snapshots.Resume(g.machine.at.applied); err != nil {
 		return nil, err
 	}
-	if err := g.snapshots.fits(g.machine.at.applied); err != nil {
+	if err := g.snapshots.CheckState(g.machine.at.applied); err != nil {
 		return nil, err
 	}
 	return g, nil
@@ -97,8 +98,8 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 // voter; otherwise the member waits until a leader adds it.
 func (g *group) start(transport raft.Transport, w Watcher, found bool) error {
 	g.watcher, g.transport = w, transport
-	g.tracking = newTrackingTransport(transport, g.tuning.clock, func() uint64 { _, last := g.log.bounds(); return last }, g.interceptVote)
-	stable := &stableStore{db: g.log.db, shard: g.shard}
+	g.tracking = newTrackingTransport(transport, g.tuning.clock, func() uint64 { _, last := g.log.Bounds(); return last }, g.interceptVote)
+	stable := g.log.Stable()
 	conf := g.raftConfig()
 	exists, err := raft.HasExistingState(g.log, stable, g.snapshots)
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/google/uuid"
 
+	"switchyard/cluster/membership"
+	"switchyard/cluster/raftstore"
 	"switchyard/storage"
 )
 
@@ -54,7 +56,7 @@ func identify(cfg Config) (identity, error) {
 		return identity{}, errors.New("cluster: --bootstrap-expect needs --join: the addresses of the nodes to expect")
 	}
 	db := cfg.Store.Raft()
-	row, err := readRow(db, raftKey(0, kindIdentity, nil))
+	row, err := raftstore.ReadRow(db, raftstore.Key(0, raftstore.KindIdentity, nil))
 	if err != nil {
 		return identity{}, fmt.Errorf("read the node's identity: %w", err)
 	}
@@ -118,7 +120,7 @@ func newIdentity(cfg Config) (identity, error) {
 	if id.Node == "" {
 		id.Node = DefaultNodeName
 	}
-	if err := checkNodeName(id.Node); err != nil {
+	if err := membership.CheckNodeName(id.Node); err != nil {
 		return identity{}, err
 	}
 	if err := checkShards(cfg.Shards); err != nil {
@@ -161,7 +163,7 @@ func (id *identity) write(db *pebble.DB) error {
 	if err != nil {
 		return fmt.Errorf("write the node's identity: %w", err)
 	}
-	if err := db.Set(raftKey(0, kindIdentity, nil), row, pebble.Sync); err != nil {
+	if err := db.Set(raftstore.Key(0, raftstore.KindIdentity, nil), row, pebble.Sync); err != nil {
 		return fmt.Errorf("write the node's identity: %w", err)
 	}
 	return nil
@@ -188,21 +190,6 @@ func randomID() (string, error) {
 func checkShards(n int) error {
 	if n < 0 || n > MaxShards {
 		return fmt.Errorf("cluster: %d shards are not possible; use 1 to %d", n, MaxShards)
-	}
-	return nil
-}
-
-// maxNodeName is the longest node name, in bytes: a DNS label, as pods have.
-const maxNodeName = 63
-
-// checkNodeName refuses names that do not fit into logs, addresses and gossip.
-func checkNodeName(name string) error {
-	ok := name != "" && len(name) <= maxNodeName
-	for _, r := range name {
-		ok = ok && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
-	}
-	if !ok {
-		return fmt.Errorf("cluster: %q is not a valid node name; use 1 to %d letters, digits, '-', '_' or '.'", name, maxNodeName)
 	}
 	return nil
 }

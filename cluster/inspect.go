@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"switchyard/cluster/membership"
+	"switchyard/cluster/raftstore"
 	"switchyard/storage"
 )
 
@@ -18,8 +20,8 @@ func Schema() *storage.Schema {
 			return err
 		},
 	}, {
-		ID: nodesTable, Name: "nodes",
-		Check: func(_ *storage.View, fields, value []byte) error { return checkNodesRow(fields, value) },
+		ID: membership.Table, Name: "nodes",
+		Check: func(_ *storage.View, fields, value []byte) error { return membership.CheckRow(fields, value) },
 	}}}
 }
 
@@ -42,7 +44,7 @@ type ShardInspection struct {
 
 // Inspect reads the identity and the shards' positions from the store of a node that does not run.
 func Inspect(store *storage.Store) (Inspection, error) {
-	row, err := readRow(store.Raft(), raftKey(0, kindIdentity, nil))
+	row, err := raftstore.ReadRow(store.Raft(), raftstore.Key(0, raftstore.KindIdentity, nil))
 	if err != nil {
 		return Inspection{}, fmt.Errorf("read the node's identity: %w", err)
 	}
@@ -59,7 +61,7 @@ func Inspect(store *storage.Store) (Inspection, error) {
 	seen := Inspection{Cluster: id.Cluster, Node: id.Node, Instance: id.Instance}
 	for _, shard := range id.allShards() {
 		s := ShardInspection{Shard: shard}
-		row, err := readRow(store.State(), positionKey(shard))
+		row, err := raftstore.ReadRow(store.State(), positionKey(shard))
 		if err != nil {
 			return Inspection{}, fmt.Errorf("read the position of shard %d: %w", shard, err)
 		}

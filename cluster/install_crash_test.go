@@ -74,7 +74,7 @@ func TestRestore_CrashAtEveryStep(t *testing.T) {
 	for i, clone := range c.clones {
 		t.Run(fmt.Sprintf("%d, before %s", i, clone.before), func(t *testing.T) {
 			f := newFollower(t, clone.fs)
-			if mark, err := f.m.snapshots.read(kindInstall); mark != nil || err != nil {
+			if mark, err := f.m.snapshots.Installing(); mark != nil || err != nil {
 				t.Errorf("the mark is still there, %v", err)
 			}
 			list, err := f.m.snapshots.List()
@@ -92,7 +92,7 @@ func TestRestore_CrashAtEveryStep(t *testing.T) {
 				}
 			} else {
 				taken++
-				if first, last := f.log.bounds(); list[0].Index != s.meta.Index || first != 0 || last != 0 {
+				if first, last := f.log.Bounds(); list[0].Index != s.meta.Index || first != 0 || last != 0 {
 					t.Errorf("snapshot %d, log %d to %d", list[0].Index, first, last)
 				}
 			}
@@ -117,7 +117,7 @@ func TestRestore_CrashAtEveryStep(t *testing.T) {
 // replay applies what the log holds behind the state, as Raft does at a start.
 func (f *follower) replay() {
 	f.t.Helper()
-	_, last := f.log.bounds()
+	_, last := f.log.Bounds()
 	for i := f.m.at.applied + 1; i <= last; i++ {
 		var l raft.Log
 		if err := f.log.GetLog(i, &l); err != nil {
@@ -220,7 +220,7 @@ func TestRestore_AFailedIngestLeavesNoMark(t *testing.T) {
 	if err := f.take(s); !errors.Is(err, errFull) || opened != 3 {
 		t.Fatalf("opened %d times, it gave %v", opened, err)
 	}
-	if mark, err := f.m.snapshots.read(kindInstall); mark != nil || err != nil {
+	if mark, err := f.m.snapshots.Installing(); mark != nil || err != nil {
 		t.Errorf("the mark is there, %v", err)
 	}
 	for range 30 {
@@ -230,7 +230,7 @@ func TestRestore_AFailedIngestLeavesNoMark(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, last := again.log.bounds(); last != 36 {
+	if _, last := again.log.Bounds(); last != 36 {
 		t.Errorf("the log ends at %d", last)
 	}
 }

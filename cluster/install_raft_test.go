@@ -42,7 +42,7 @@ func newLearner(t *testing.T, fs vfs.FS, leader *group) *learner {
 	_, transport := raft.NewInmemTransport("learner")
 	transport.Connect(raft.ServerAddress(leader.node), leader.transport)
 	leader.transport.(raft.WithPeers).Connect("learner", transport)
-	stable := &stableStore{db: l.store.Raft(), shard: l.shard}
+	stable := l.log.Stable()
 	if l.raft, err = raft.NewRaft(l.raftConfig(), l.machine, l.log, stable, l.snapshots, transport); err != nil {
 		_ = l.store.Close()
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestInstall_ANewMemberCatchesUpWhileWritesGoOn(t *testing.T) {
 	if err := leader.snapshot(); err != nil {
 		t.Fatal(err)
 	}
-	if first, _ := leader.log.bounds(); first <= 1 {
+	if first, _ := leader.log.Bounds(); first <= 1 {
 		t.Fatal("the log was not truncated")
 	}
 	fs := vfs.NewMem()
@@ -117,11 +117,11 @@ func TestInstall_ANewMemberCatchesUpWhileWritesGoOn(t *testing.T) {
 		}
 	}
 	same()
-	newest, err := l.snapshots.latest()
+	newest, err := l.snapshots.Latest()
 	if err != nil || newest == nil {
 		t.Fatalf("no snapshot was installed, %v", err)
 	}
-	if first, _ := l.log.bounds(); first <= newest.Index {
+	if first, _ := l.log.Bounds(); first <= newest.Index {
 		t.Errorf("the log begins at %d, the snapshot ends at %d", first, newest.Index)
 	}
 
@@ -136,7 +136,7 @@ func TestInstall_ANewMemberCatchesUpWhileWritesGoOn(t *testing.T) {
 	load.await(400)
 	load.stop()
 	same()
-	if again, err := l.snapshots.latest(); err != nil || again.Index <= newest.Index {
+	if again, err := l.snapshots.Latest(); err != nil || again.Index <= newest.Index {
 		t.Errorf("the snapshot is %+v, %v", again, err)
 	}
 	if l.machine.pending.Load() < 0 {

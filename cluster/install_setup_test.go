@@ -11,13 +11,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 
+	"switchyard/cluster/raftstore"
 	"switchyard/storage"
 )
 
 // follower is a state machine with its log and snapshots, fed by hand.
 type follower struct {
 	*machineTest
-	log    *logStore
+	log    *raftstore.LogStore
 	sums   int64 // what the compactor was told
 	outran bool
 }
@@ -26,16 +27,16 @@ type follower struct {
 func openFollower(t testing.TB, store *storage.Store) (*follower, error) {
 	f := &follower{machineTest: &machineTest{t: t, store: store}}
 	f.reopen()
-	s := openSnapshots(t, store, shard1)
-	f.log, f.m.snapshots = s.log, s
+	s := openTestSnapshots(t, store, shard1)
+	f.log, f.m.snapshots = s.Log, s
 	f.m.grown = func(added, _ int64) { f.sums += added }
 	f.m.shrunk = func(covered int64) { f.sums -= covered }
 	f.m.needsReopen = func() { f.outran = true }
 	f.index = f.m.at.applied
-	if err := s.resume(f.m.at.applied); err != nil {
+	if err := s.Resume(f.m.at.applied); err != nil {
 		return nil, err
 	}
-	return f, s.fits(f.m.at.applied)
+	return f, s.CheckState(f.m.at.applied)
 }
 
 func newFollower(t testing.TB, fs vfs.FS) *follower {
@@ -159,4 +160,15 @@ func leader(t testing.TB) sent {
 	f.snapshot(3)
 	f.lead(3, 5)
 	return f.send()
+}
+
+func openTestSnapshots(t testing.TB, store *storage.Store, shard storage.Shard) *raftstore.SnapshotStore {
+	t.Helper()
+	log, err := raftstore.OpenLog(store.Raft(), shard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quit := make(chan struct{})
+	t.Cleanup(func() { close(quit) })
+	return raftstore.NewSnapshotStore(store, log, func() int64 { return 1 }, quit)
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
+
+	"switchyard/cluster/raftstore"
 )
 
 func TestRestore_TakesTheLeadersPlace(t *testing.T) {
@@ -39,7 +41,7 @@ func TestRestore_TakesTheLeadersPlace(t *testing.T) {
 			if f.m.pending.Load() != 0 || f.sums != 0 {
 				t.Errorf("%d bytes are pending, of %d", f.m.pending.Load(), f.sums)
 			}
-			if first, last := f.log.bounds(); first != 0 || last != 0 {
+			if first, last := f.log.Bounds(); first != 0 || last != 0 {
 				t.Errorf("the log is %d to %d", first, last)
 			}
 			if f.outran != (entries > 20) {
@@ -97,7 +99,7 @@ func TestRestore_RefusesAndKeepsTheState(t *testing.T) {
 	t.Parallel()
 	s := leader(t)
 	empty := newFollower(t, vfs.NewMem())
-	if err := empty.m.snapshots.adopt(snapshotRow{SnapshotMeta: s.meta}); err != nil {
+	if err := empty.m.snapshots.Adopt(raftstore.SnapshotRow{SnapshotMeta: s.meta}); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]func(f *follower) error{
@@ -142,7 +144,7 @@ func TestRestore_RefusesAndKeepsTheState(t *testing.T) {
 			if list, _ := again.m.snapshots.List(); len(list) != 0 {
 				t.Errorf("a snapshot was recorded: %+v", list[0])
 			}
-			if _, last := again.log.bounds(); last != 6 {
+			if _, last := again.log.Bounds(); last != 6 {
 				t.Errorf("the log ends at %d", last)
 			}
 		})
@@ -190,7 +192,7 @@ func TestResume_DropsALogShortOfTheSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := sink.(*snapshotSink).record(); err != nil {
+	if err := sink.(*raftstore.SnapshotSink).Record(); err != nil {
 		t.Fatal(err)
 	}
 	again, err := openFollower(t, f.store)
@@ -198,7 +200,7 @@ func TestResume_DropsALogShortOfTheSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	again.follow(again.batch(2, "next"))
-	if first, last := again.log.bounds(); first != 11 || last != 11 {
+	if first, last := again.log.Bounds(); first != 11 || last != 11 {
 		t.Errorf("the log is %d to %d", first, last)
 	}
 }
@@ -216,8 +218,8 @@ func TestFits_RefusesAStateWithoutItsLog(t *testing.T) {
 	} {
 		f := newFollower(t, vfs.NewMem())
 		if c.covered > 0 {
-			row := snapshotRow{SnapshotMeta: raft.SnapshotMeta{Index: c.covered, Term: 1}, Ahead: c.ahead}
-			if err := f.m.snapshots.adopt(row); err != nil {
+			row := raftstore.SnapshotRow{SnapshotMeta: raft.SnapshotMeta{Index: c.covered, Term: 1}, Ahead: c.ahead}
+			if err := f.m.snapshots.Adopt(row); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -226,7 +228,7 @@ func TestFits_RefusesAStateWithoutItsLog(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := f.m.snapshots.fits(c.applied); (err == nil) != c.fits {
+		if err := f.m.snapshots.CheckState(c.applied); (err == nil) != c.fits {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

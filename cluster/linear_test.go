@@ -15,6 +15,7 @@ import (
 	"github.com/anishathalye/porcupine"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"switchyard/cluster/raftstore"
 	"switchyard/storage"
 )
 
@@ -129,7 +130,7 @@ func (c *clients) read(t *testing.T, client int, r *running, op register) {
 	if r.ReadBarrier(registerShard, time.Now().Add(time.Second)) != nil {
 		return
 	}
-	row, err := readRow(r.store.State(), testKey(registerShard, fmt.Sprint(op.key)))
+	row, err := raftstore.ReadRow(r.store.State(), testKey(registerShard, fmt.Sprint(op.key)))
 	if err != nil {
 		t.Error(err)
 		return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/memberlist"
 
+	"switchyard/cluster/gossip"
+	"switchyard/cluster/membership"
 	"switchyard/storage"
 )
 
@@ -131,7 +134,8 @@ type testMember struct {
 	fs        vfs.FS
 	directory *memoryDirectory
 	wires     *fakeCalls
-	gossip    *gossip
+	gossip    *gossip.Gossip
+	meta      gossip.Meta
 	bootstrap *bootstrap
 	registry  *registry
 	fatal     chan error
@@ -151,12 +155,12 @@ type testMemberConfig struct {
 	reachable func(string) bool
 }
 
-func fastGossip(conf *memberlist.Config, times *gossipTimes) {
+func fastGossip(conf *memberlist.Config, times *gossip.Times) {
 	conf.ProbeInterval, conf.ProbeTimeout = 100*time.Millisecond, 50*time.Millisecond
 	conf.GossipInterval = 10 * time.Millisecond
 	conf.SuspicionMult = 2
 	conf.GossipToTheDeadTime = time.Second
-	times.rejoinEvery, times.statusEvery = 100*time.Millisecond, 50*time.Millisecond
+	times.RejoinEvery, times.StatusEvery = 100*time.Millisecond, 50*time.Millisecond
 }
 
 func fastBootstrap(times *bootstrapTimes) {
@@ -178,32 +182,34 @@ func newTestMember(t testing.TB, cfg testMemberConfig) *testMember {
 		t.Fatal(err)
 	}
 	peer := "peer-of-" + id.Instance[:8] + ":1"
-	self := func() record {
-		rec := record{Name: id.Node, Instance: id.Instance, Peer: peer, Version: "test"}
+	self := func() membership.Record {
+		rec := membership.Record{Name: id.Node, Instance: id.Instance, Peer: peer, Version: "test"}
 		if s.gossip != nil {
-			rec.Gossip = s.gossip.addr
+			rec.Gossip = s.gossip.Addr
 		}
 		return rec
 	}
-	s.gossip, err = newGossip(gossipConfig{
+	s.meta = gossip.Meta{Node: id.Node, Instance: id.Instance, Cluster: id.Cluster, Peer: peer, Version: "test"}
+	s.gossip, err = gossip.New(gossip.Config{
 		Bind: cfg.gossip, Key: cfg.key, Seeds: cfg.seeds,
-		Self:      nodeMeta{Node: id.Node, Instance: id.Instance, Cluster: id.Cluster, Peer: peer, Version: "test"},
-		Known:     func() []record { return s.registry.list().members() },
-		Reachable: cfg.reachable, Logger: quiet(), tune: fastGossip,
+		Self:      s.meta,
+		Known:     func() []membership.Record { return s.registry.list().Members() },
+		Reachable: cfg.reachable, Logger: quiet(), Tune: fastGossip,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.bootstrap = newBootstrap(id, bootstrapConfig{
 		Raft: s.store.Raft(), Expect: cfg.expect, Gossip: s.gossip, Calls: s.wires.from(id.Node), Self: self,
-		AdoptList: func(r *nodeList) error { return s.registry.adopt(r) }, Logger: quiet(), tune: fastBootstrap,
+		AdoptList: func(r *membership.List) error { return s.registry.adopt(r) }, Logger: quiet(), tune: fastBootstrap,
 	})
 	s.registry, err = newRegistry(registryConfig{
 		Identity: s.bootstrap.identity, Self: self, Directory: directoryOf{s.directory, id.Node}, Owner: s.directory.who,
 		Calls: s.wires.from(id.Node), Raft: s.store.Raft(), Now: time.Now, Logger: quiet(),
 		IsReachable: func(node string) bool {
-			seen, ok := s.gossip.state.latest(node, s.gossip.state.cluster())
-			return ok && seen.state == NodeAlive
+			return slices.ContainsFunc(s.gossip.Alive(), func(seen gossip.Node) bool {
+				return seen.Node == node && seen.Cluster == s.bootstrap.identity().Cluster
+			})
 		},
 		Fatal: func(err error) { s.fatal <- err },
 	})
@@ -222,9 +228,9 @@ func newTestMember(t testing.TB, cfg testMemberConfig) *testMember {
 		once.Do(func() {
 			s.registry.close()
 			if crash {
-				err = s.gossip.shutdown()
+				err = s.gossip.Shutdown()
 			} else {
-				err = s.gossip.close()
+				err = s.gossip.Close()
 			}
 			if err := errors.Join(err, s.store.Close()); err != nil {
 				t.Error(err)
@@ -232,7 +238,7 @@ func newTestMember(t testing.TB, cfg testMemberConfig) *testMember {
 		})
 	}
 	t.Cleanup(func() { s.end(true) })
-	s.gossip.run()
+	s.gossip.Run()
 	return s
 }
 
@@ -244,9 +250,8 @@ func (s *testMember) run(ctx context.Context) error {
 		return err
 	}
 	if fresh {
-		c := s.gossip.cfg.Self
-		c.Cluster = id.Cluster
-		if err := s.gossip.update(c); err != nil {
+		s.meta.Cluster = id.Cluster
+		if err := s.gossip.Update(s.meta); err != nil {
 			return err
 		}
 	}
@@ -300,7 +305,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 
 // states lists how the members stand, as "name state".
 func (s *testMember) states() (out []string) {
-	for _, m := range s.gossip.status() {
+	for _, m := range s.gossip.Status() {
 		out = append(out, fmt.Sprintf("%s %s", m.Name, m.State))
 	}
 	return out

@@ -3,11 +3,13 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"switchyard/cluster/gossip"
+	"switchyard/cluster/membership"
 )
 
 // grown starts a cluster of n nodes, n1 bootstrap it alone.
@@ -17,7 +19,7 @@ func grown(t *testing.T, n int, key []byte) []*testMember {
 	nodes := []*testMember{newTestMember(t, testMemberConfig{name: "n1", key: key, directory: directory, wires: w}).mustRun(t)}
 	for i := 2; i <= n; i++ {
 		nodes = append(nodes, newTestMember(t, testMemberConfig{
-			name: fmt.Sprintf("n%d", i), seeds: []string{nodes[0].gossip.addr}, key: key, directory: directory, wires: w,
+			name: fmt.Sprintf("n%d", i), seeds: []string{nodes[0].gossip.Addr}, key: key, directory: directory, wires: w,
 		}).mustRun(t))
 	}
 	for _, s := range nodes {
@@ -60,34 +62,8 @@ func TestMembership_JoinLeaveAndCrash(t *testing.T) {
 		s.wantStates(t, "n5 left")
 		s.wantStates(t, "n4 dead")
 	}
-	if addr, ok := nodes[0].gossip.resolve("n2"); !ok || addr != nodes[1].registry.cfg.Self().Peer {
+	if addr, ok := nodes[0].gossip.Resolve("n2"); !ok || addr != nodes[1].registry.cfg.Self().Peer {
 		t.Errorf("n2 is at %q, %v", addr, ok)
-	}
-}
-
-func TestMembership_SuspectWhileThePeerPortIsSilent(t *testing.T) {
-	t.Parallel()
-	nodes := grown(t, 2, nil)
-	nodes[0].gossip.cfg.Reachable = nil
-	m := nodes[0].gossip
-	answers := true
-	probe := &gossip{cfg: m.cfg, times: m.times, state: m.state, observed: map[string]observation{}}
-	probe.cfg.Reachable = func(string) bool { return answers }
-	look := func() NodeState { return probe.status()[1].State }
-	if got := look(); got != NodeAlive {
-		t.Errorf("answers: %s", got)
-	}
-	answers = false
-	if got := look(); got != NodeSuspect {
-		t.Errorf("does not answer: %s", got)
-	}
-	probe.times.deadAfter = 0
-	if got := look(); got != NodeDead {
-		t.Errorf("has not answered for long: %s", got)
-	}
-	answers = true
-	if got := look(); got != NodeAlive {
-		t.Errorf("answers again: %s", got)
 	}
 }
 
@@ -98,7 +74,7 @@ func TestMembership_RestartAtAnotherPortIsFollowed(t *testing.T) {
 	old.end(true)
 	// No seeds: it finds its cluster by the addresses it remembers.
 	again := newTestMember(t, testMemberConfig{name: "n3", fs: old.fs, directory: old.directory, wires: old.wires}).mustRun(t)
-	if again.gossip.addr == old.gossip.addr {
+	if again.gossip.Addr == old.gossip.Addr {
 		t.Fatal("it took the same port")
 	}
 	if again.bootstrap.identity() != old.bootstrap.identity() {
@@ -106,13 +82,14 @@ func TestMembership_RestartAtAnotherPortIsFollowed(t *testing.T) {
 	}
 	for _, s := range nodes[:2] {
 		eventually(t, s.name+" knows the new port", func() bool {
-			seen, ok := s.gossip.state.latest("n3", again.bootstrap.identity().Cluster)
-			return ok && seen.state == NodeAlive && seen.addr == again.gossip.addr
+			return slices.ContainsFunc(s.gossip.Alive(), func(seen gossip.Node) bool {
+				return seen.Node == "n3" && seen.Addr == again.gossip.Addr
+			})
 		})
 	}
 	eventually(t, "the registry has the new address", func() bool {
-		rec, _ := nodes[0].registry.list().node("n3")
-		return rec.Gossip == again.gossip.addr
+		rec, _ := nodes[0].registry.list().Node("n3")
+		return rec.Gossip == again.gossip.Addr
 	})
 	again.wantStates(t, "n1 alive")
 }
@@ -120,18 +97,18 @@ func TestMembership_RestartAtAnotherPortIsFollowed(t *testing.T) {
 func TestMembership_AreFoundAgainAfterACrash(t *testing.T) {
 	t.Parallel()
 	nodes := grown(t, 2, nil)
-	gossip := nodes[1].gossip.addr
+	addr := nodes[1].gossip.Addr
 	nodes[1].end(true)
 	nodes[0].wantStates(t, "n2 dead")
 	// It comes back knowing nobody: n1 keeps reaching for it.
-	m, err := newGossip(gossipConfig{
-		Bind: gossip, Self: nodes[1].gossip.state.self, Known: func() []record { return nil }, Logger: quiet(), tune: fastGossip,
+	m, err := gossip.New(gossip.Config{
+		Bind: addr, Self: nodes[1].meta, Known: func() []membership.Record { return nil }, Logger: quiet(), Tune: fastGossip,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := m.shutdown(); err != nil {
+		if err := m.Shutdown(); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -148,19 +125,19 @@ func TestMembership_RefusedWithAMessage(t *testing.T) {
 	}{
 		"other gossip key": {
 			change: func(_ *testing.T, _ *testMember, cfg *testMemberConfig) { cfg.key = other },
-			reason: refusedKey, says: "another --gossip-key",
+			reason: membership.ReasonOtherGossipKey, says: "another --gossip-key",
 		},
 		"no gossip key": {
 			change: func(_ *testing.T, _ *testMember, cfg *testMemberConfig) { cfg.key = nil },
-			reason: refusedKey, says: "another --gossip-key",
+			reason: membership.ReasonOtherGossipKey, says: "another --gossip-key",
 		},
 		"name of a running node": {
 			change: func(_ *testing.T, _ *testMember, cfg *testMemberConfig) { cfg.name = "n1" },
-			reason: refusedName, says: "--node-name",
+			reason: membership.ReasonNameTaken, says: "--node-name",
 		},
 		"other shards": {
 			change: func(_ *testing.T, _ *testMember, cfg *testMemberConfig) { cfg.shards = 4 },
-			reason: refusedShards, says: "start it without --shards",
+			reason: membership.ReasonOtherShards, says: "start it without --shards",
 		},
 	}
 	for name, test := range tests {
@@ -168,7 +145,7 @@ func TestMembership_RefusedWithAMessage(t *testing.T) {
 			t.Parallel()
 			directory, w := newMemoryDirectory(t), newFakeCalls()
 			first := newTestMember(t, testMemberConfig{name: "n1", key: key, directory: directory, wires: w}).mustRun(t)
-			cfg := testMemberConfig{name: "n2", seeds: []string{first.gossip.addr}, key: key, directory: directory, wires: w}
+			cfg := testMemberConfig{name: "n2", seeds: []string{first.gossip.Addr}, key: key, directory: directory, wires: w}
 			test.change(t, first, &cfg)
 			if cfg.name == "n1" { // its wires would take the other's place
 				cfg.wires = newFakeCalls()
@@ -184,9 +161,9 @@ func TestMembership_WipedDirectoryUnderAnOldName(t *testing.T) {
 	nodes := grown(t, 3, nil)
 	nodes[2].end(true)
 	nodes[0].wantStates(t, "n3 dead")
-	wiped := testMemberConfig{name: "n3", seeds: []string{nodes[0].gossip.addr}, directory: nodes[0].directory, wires: nodes[0].wires}
+	wiped := testMemberConfig{name: "n3", seeds: []string{nodes[0].gossip.Addr}, directory: nodes[0].directory, wires: nodes[0].wires}
 	s := newTestMember(t, wiped)
-	wantRefusal(t, s.tryRun(t), refusedName, "switchyard cluster remove n3")
+	wantRefusal(t, s.tryRun(t), membership.ReasonNameTaken, "switchyard cluster remove n3")
 	s.end(true)
 	if err := nodes[0].registry.remove(t.Context(), "n3"); err != nil {
 		t.Fatal(err)
@@ -198,7 +175,7 @@ func TestMembership_WipedDirectoryUnderAnOldName(t *testing.T) {
 	old := newTestMember(t, testMemberConfig{name: "n3", fs: nodes[2].fs, directory: nodes[0].directory, wires: nodes[0].wires}).mustRun(t)
 	select {
 	case err := <-old.fatal:
-		wantRefusal(t, err, refusedName, "empty data directory")
+		wantRefusal(t, err, membership.ReasonNameTaken, "empty data directory")
 	case <-time.After(20 * time.Second):
 		t.Fatal("the old directory was let in")
 	}
@@ -209,9 +186,9 @@ func TestMembership_DataOfAnotherCluster(t *testing.T) {
 	one := newTestMember(t, testMemberConfig{name: "n1", directory: newMemoryDirectory(t), wires: newFakeCalls()}).mustRun(t)
 	two := newTestMember(t, testMemberConfig{name: "n2", directory: newMemoryDirectory(t), wires: newFakeCalls()}).mustRun(t)
 	two.end(true)
-	again := newTestMember(t, testMemberConfig{name: "n2", fs: two.fs, seeds: []string{one.gossip.addr}, directory: two.directory, wires: two.wires}).mustRun(t)
-	wantRefusal(t, again.bootstrap.check(brief(t)), refusedCluster, "correct --join")
-	if live := one.gossip.alive(); len(live) != 0 {
+	again := newTestMember(t, testMemberConfig{name: "n2", fs: two.fs, seeds: []string{one.gossip.Addr}, directory: two.directory, wires: two.wires}).mustRun(t)
+	wantRefusal(t, again.bootstrap.check(brief(t)), membership.ReasonOtherCluster, "correct --join")
+	if live := one.gossip.Alive(); len(live) != 0 {
 		t.Errorf("the clusters mixed: %+v", live)
 	}
 }
@@ -220,10 +197,10 @@ func TestMembership_JoinByANameWithSeveralAddresses(t *testing.T) {
 	t.Parallel()
 	directory, w := newMemoryDirectory(t), newFakeCalls()
 	first := newTestMember(t, testMemberConfig{name: "n1", directory: directory, wires: w}).mustRun(t)
-	_, port, _ := strings.Cut(first.gossip.addr, ":")
+	_, port, _ := strings.Cut(first.gossip.Addr, ":")
 	second := newTestMember(t, testMemberConfig{name: "n2", seeds: []string{"localhost:" + port}, directory: directory, wires: w})
 	second.mustRun(t)
-	if got := second.gossip.contact(t.Context(), []string{second.gossip.addr}); len(got) != 0 {
+	if got := second.gossip.Contact(t.Context(), []string{second.gossip.Addr}); len(got) != 0 {
 		t.Errorf("it reached for itself: %+v", got)
 	}
 }
@@ -240,7 +217,7 @@ func TestMembership_BootstrapTogether(t *testing.T) {
 			for i := range 3 {
 				if i != round%3 {
 					nodes = append(nodes, newTestMember(t, testMemberConfig{
-						name: fmt.Sprintf("n%d", i), seeds: []string{hub.gossip.addr}, expect: 3, directory: directory, wires: w,
+						name: fmt.Sprintf("n%d", i), seeds: []string{hub.gossip.Addr}, expect: 3, directory: directory, wires: w,
 					}))
 				}
 			}
@@ -261,37 +238,5 @@ func TestMembership_BootstrapTogether(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestAdvertised(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct{ advertise, bound, want string }{
-		{"", "127.0.0.1:7947", "127.0.0.1:7947"},
-		{"", "[::1]:7947", "[::1]:7947"},
-		{"n1.yard", "0.0.0.0:7947", "n1.yard:7947"},
-		{"10.0.0.7", "127.0.0.1:7947", "10.0.0.7:7947"},
-	} {
-		bound, err := net.ResolveTCPAddr("tcp", test.bound)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := advertised(test.advertise, bound); err != nil || got != test.want {
-			t.Errorf("%q bound to %s: %q, %v; want %s", test.advertise, test.bound, got, err, test.want)
-		}
-	}
-}
-
-func TestMembership_RefusesSettingsThatCannotWork(t *testing.T) {
-	t.Parallel()
-	for says, cfg := range map[string]gossipConfig{
-		"is not host:port": {Bind: "nowhere"},
-		"has no port":      {Bind: "127.0.0.1:http"},
-		"shorten --zone":   {Bind: "127.0.0.1:0", Self: nodeMeta{Zone: strings.Repeat("z", 500)}},
-	} {
-		cfg.Logger = quiet()
-		if _, err := newGossip(cfg); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%v, want %q", err, says)
-		}
 	}
 }

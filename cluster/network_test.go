@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 
+	"switchyard/cluster/raftstore"
 	"switchyard/storage"
 )
 
@@ -107,7 +108,7 @@ func (w *network) boot(t testing.TB, name string, fs vfs.FS, founder bool, shard
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := r.store.Raft().Set(raftKey(0, kindIdentity, nil), row, pebble.Sync); err != nil {
+		if err := r.store.Raft().Set(raftstore.Key(0, raftstore.KindIdentity, nil), row, pebble.Sync); err != nil {
 			t.Fatal(err)
 		}
 	}

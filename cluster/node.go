@@ -104,7 +104,7 @@ func checkAlone(node string, db *pebble.DB) error {
 	if err != nil {
 		return err
 	}
-	for _, other := range known.members() {
+	for _, other := range known.Members() {
 		if other.Name != node {
 			return fmt.Errorf("cluster: the data of node %q belongs to a cluster with others, such as node %q: "+
 				"give --peer and --gossip as before, or --join, so that they reach each other", node, other.Name)

@@ -57,7 +57,7 @@ func (g *group) wouldGrant(asks *raft.RequestPreVoteRequest) bool {
 	if leader, _ := g.raft.LeaderWithID(); leader != "" || asks.Term < g.raft.CurrentTerm() {
 		return false
 	}
-	_, last := g.log.bounds()
+	_, last := g.log.Bounds()
 	var newest raft.Log
 	if last == 0 || g.log.GetLog(last, &newest) != nil {
 		return true // Raft decides at the vote

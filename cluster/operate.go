@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"switchyard/cluster/membership"
 	"switchyard/storage"
 )
 
@@ -24,8 +25,8 @@ type operateRequest struct {
 }
 
 type operateReply struct {
-	Unknown bool            `json:"unknown,omitempty"` // the node does not exist
-	Refusal *permanentError `json:"refusal,omitempty"`
+	Unknown bool                       `json:"unknown,omitempty"` // the node does not exist
+	Refusal *membership.PermanentError `json:"refusal,omitempty"`
 }
 
 // ErrUnknownNode is wrapped by errors about nodes that are not members.
@@ -109,14 +110,14 @@ func (l *peering) change(ctx context.Context, request operateRequest) error {
 	case operateUndrain:
 		err = l.registry.setDraining(ctx, request.Node, false)
 	case operateRemove:
-		if rec, known := l.registry.list().node(request.Node); known && rec.Removed {
+		if rec, known := l.registry.list().Node(request.Node); known && rec.Removed {
 			return nil // removed before
 		}
 		err = l.registry.remove(ctx, request.Node)
 	default:
 		return fmt.Errorf("cluster: unknown change of the cluster %q", request.Action)
 	}
-	if unknown := (*unknownNodeError)(nil); errors.As(err, &unknown) {
+	if unknown := (*membership.UnknownNodeError)(nil); errors.As(err, &unknown) {
 		return fmt.Errorf("%w: %q", ErrUnknownNode, request.Node)
 	}
 	return err
@@ -155,7 +156,7 @@ func (l *peering) handleOperate(ctx context.Context, _ string, body []byte) ([]b
 		return nil, err
 	}
 	err := l.change(ctx, request)
-	var refusal *permanentError
+	var refusal *membership.PermanentError
 	switch {
 	case err == nil:
 		return json.Marshal(operateReply{})
@@ -203,7 +204,7 @@ func (n *Node) GossipAddr() string {
 	if n.peering == nil {
 		return ""
 	}
-	return n.peering.gossip.addr
+	return n.peering.gossip.Addr
 }
 
 // PeerAddr returns the address at which other nodes reach this node's peer port; empty for a node

@@ -13,19 +13,18 @@ import (
 	"net"
 )
 
-// A connection to the peer port begins with a handshake. Both nodes prove that they
-// hold the cluster's key before either tells anything about itself:
+// A connection to the peer port begins with a handshake. Both nodes prove that they hold the cluster's
+// key before either names itself:
 //
 //	dialer:   kind (1 byte), version (1), nonce (32)
 //	acceptor: status (1), nonce (32), proof (32)
 //	dialer:   proof (32), length of the hello (4, big endian), hello (JSON)
 //	acceptor: status (1)
 //
-// A proof is an HMAC of everything said before it and, in the dialer's, the hello. Each
-// side has a label of its own, so that neither proof can be sent back, and a nonce of
-// its own, so that none can be sent twice. Without a key both sides prove an empty one:
-// this protects nothing, and is what --insecure-cluster asks for. The handshake does
-// not protect what follows it; TLS does.
+// A proof is an HMAC of all bytes sent before it and, in the dialer's proof, of the hello. Each side has a
+// label of its own, so that a proof can't be sent back to its maker, and a nonce of its own, so that a
+// proof can't be used twice. Without a key both sides use an empty one, which protects nothing; that is
+// the mode of --insecure-cluster. The handshake does not protect the bytes after it; TLS does.
 
 const (
 	peerVersion byte = 2

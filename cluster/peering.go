@@ -9,6 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"switchyard/cluster/gossip"
+	"switchyard/cluster/membership"
+	"switchyard/cluster/placement"
 	"switchyard/storage"
 )
 
@@ -17,7 +20,7 @@ import (
 type peering struct {
 	node       *Node
 	port       *peerPort
-	gossip     *gossip
+	gossip     *gossip.Gossip
 	registry   *registry
 	bootstrap  *bootstrap
 	heartbeat  *heartbeat
@@ -38,11 +41,11 @@ func newPeering(n *Node) (l *peering, err error) {
 			return
 		}
 		if l.gossip != nil {
-			err = errors.Join(err, l.gossip.shutdown())
+			err = errors.Join(err, l.gossip.Shutdown())
 		}
 		_ = cfg.Peer.Close() // nothing was accepted
 	}()
-	if l.peerAddr, err = advertised(cfg.Advertise, cfg.Peer.Addr()); err != nil {
+	if l.peerAddr, err = gossip.AdvertisedAddr(cfg.Advertise, cfg.Peer.Addr()); err != nil {
 		return nil, err
 	}
 	if l.httpAddr, err = advertisedHTTP(cfg.Advertise, cfg.HTTP); err != nil {
@@ -66,9 +69,9 @@ func newPeering(n *Node) (l *peering, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	if l.gossip, err = newGossip(gossipConfig{
+	if l.gossip, err = gossip.New(gossip.Config{
 		Bind: cfg.Gossip, Advertise: cfg.Advertise, Key: cfg.GossipKey, Seeds: cfg.Join, Self: l.meta(),
-		Known: func() []record { return l.registry.list().members() }, Reachable: n.isReachable, Logger: n.logger,
+		Known: func() []membership.Record { return l.registry.list().Members() }, Reachable: n.isReachable, Logger: n.logger,
 	}); err != nil {
 		return nil, err
 	}
@@ -96,7 +99,7 @@ func advertisedHTTP(host, http string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the HTTP address: %w", err)
 	}
-	return advertised(host, addr)
+	return gossip.AdvertisedAddr(host, addr)
 }
 
 // run starts to answer other nodes and to gossip.
@@ -116,7 +119,7 @@ func (l *peering) run() {
 		l.port.handle(kind, l.onceStarted(h))
 	}
 	l.port.run()
-	l.gossip.run()
+	l.gossip.Run()
 }
 
 // onceStarted refuses requests until the node can answer them.
@@ -139,7 +142,7 @@ func (l *peering) join(ctx context.Context) (identity, error) {
 	}
 	meta := l.meta()
 	meta.Cluster = id.Cluster
-	return id, l.gossip.update(meta)
+	return id, l.gossip.Update(meta)
 }
 
 // start begins the node's work in the cluster. The node belongs to a cluster and has opened its
@@ -177,7 +180,7 @@ func (l *peering) stopWork() {
 // close announces the departure and closes every connection. The groups have stopped before.
 func (l *peering) close() error {
 	l.heartbeat.close()
-	err := l.gossip.close()
+	err := l.gossip.Close()
 	l.port.close()
 	return err
 }
@@ -194,36 +197,36 @@ func (l *peering) self() peerSelf {
 	return peerSelf{cluster: id.Cluster, node: id.Node, instance: id.Instance}
 }
 
-func (l *peering) meta() nodeMeta {
+func (l *peering) meta() gossip.Meta {
 	id := l.node.id
-	return nodeMeta{
+	return gossip.Meta{
 		Node: id.Node, Instance: id.Instance, Cluster: id.Cluster, Peer: l.peerAddr, HTTP: l.httpAddr,
 		Zone: l.node.cfg.Zone, Version: l.node.cfg.Version,
 	}
 }
 
 // record returns this node's record for the registry.
-func (l *peering) record() record {
+func (l *peering) record() membership.Record {
 	id := l.identity()
-	return record{
+	return membership.Record{
 		Name: id.Node, Instance: id.Instance, Zone: l.node.cfg.Zone, Peer: l.peerAddr, HTTP: l.httpAddr,
-		Gossip: l.gossip.addr, Version: l.node.cfg.Version,
+		Gossip: l.gossip.Addr, Version: l.node.cfg.Version,
 	}
 }
 
 // resolve returns a node's peer address, from gossip if it is there, otherwise from the registry.
 func (l *peering) resolve(node string) (string, bool) {
-	if addr, ok := l.gossip.resolve(node); ok {
+	if addr, ok := l.gossip.Resolve(node); ok {
 		return addr, true
 	}
-	rec, ok := l.registry.list().node(node)
+	rec, ok := l.registry.list().Node(node)
 	return rec.Peer, ok && rec.Peer != "" && !rec.Removed
 }
 
 // otherNodes lists the members except this node.
 func (l *peering) otherNodes() []string {
 	var names []string
-	for _, rec := range l.registry.list().members() {
+	for _, rec := range l.registry.list().Members() {
 		if rec.Name != l.node.id.Node {
 			names = append(names, rec.Name)
 		}
@@ -245,7 +248,7 @@ func (l *peering) isGroupMember(node string) bool {
 
 // adoptRegistry stores the registry sent by the directory's owner.
 func (l *peering) adoptRegistry(from string, registry []byte) {
-	var list nodeList
+	var list membership.List
 	err := json.Unmarshal(registry, &list)
 	if err == nil {
 		err = l.registry.adopt(&list)
@@ -292,19 +295,19 @@ func (n *Node) fail(err error) {
 func (n *Node) membersView() (clusterView, bool) {
 	v := clusterView{clusterID: n.id.Cluster, shards: n.id.Shards}
 	if n.peering == nil {
-		v.members = []memberView{{Name: n.id.Node, Zone: n.cfg.Zone, HTTP: n.cfg.HTTP, Version: n.cfg.Version, State: NodeAlive}}
+		v.members = []placement.Member{{Name: n.id.Node, Zone: n.cfg.Zone, HTTP: n.cfg.HTTP, Version: n.cfg.Version, State: membership.NodeAlive}}
 		return v, true
 	}
 	list := n.peering.registry.list()
 	v.everThree = list.HadThree
-	for _, m := range n.peering.gossip.status() {
-		v.members = append(v.members, viewOf(m.record, m.State, m.Since))
+	for _, m := range n.peering.gossip.Status() {
+		v.members = append(v.members, viewOf(m.Record, m.State, m.Since))
 	}
 	for _, rec := range list.Nodes {
 		if rec.Removed {
-			state := NodeDead
+			state := membership.NodeDead
 			if n.isReachable(rec.Name) {
-				state = NodeAlive
+				state = membership.NodeAlive
 			}
 			v.members = append(v.members, viewOf(rec, state, time.Time{}))
 		}
@@ -312,12 +315,12 @@ func (n *Node) membersView() (clusterView, bool) {
 	return v, len(list.Nodes) > 0
 }
 
-func viewOf(rec record, state NodeState, since time.Time) memberView {
-	m := memberView{
+func viewOf(rec membership.Record, state membership.NodeState, since time.Time) placement.Member {
+	m := placement.Member{
 		Name: rec.Name, Zone: rec.Zone, HTTP: rec.HTTP, Peer: rec.Peer, Gossip: rec.Gossip, Version: rec.Version,
 		State: state, Draining: rec.Draining, Removed: rec.Removed,
 	}
-	if state == NodeDead || state == NodeLeft {
+	if state == membership.NodeDead || state == membership.NodeLeft {
 		m.DeadSince = since
 	}
 	return m

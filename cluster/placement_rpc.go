@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"slices"
 
+	"switchyard/cluster/placement"
 	"switchyard/storage"
 )
 
 // hosting manages the replicas of one node for placement.
 type hosting interface {
-	report() []groupReport
+	report() []placement.GroupReport
 	hostReplica(shard storage.Shard) error
 	dropReplica(shard storage.Shard) error
 	changeReplica(ctx context.Context, shard storage.Shard, change replicaChange) error
@@ -25,7 +26,7 @@ type reportRequest struct {
 }
 
 type reportAnswer struct {
-	Groups []groupReport `json:"groups"`
+	Groups []placement.GroupReport `json:"groups"`
 }
 
 type hostRequest struct {
@@ -119,11 +120,11 @@ func dropOrphan(own hosting, in dropRequest) error {
 	return own.dropReplica(in.Shard)
 }
 
-func reportOf(own hosting, shard storage.Shard) (groupReport, bool) {
+func reportOf(own hosting, shard storage.Shard) (placement.GroupReport, bool) {
 	reports := own.report()
-	i := slices.IndexFunc(reports, func(r groupReport) bool { return r.Shard == shard })
+	i := slices.IndexFunc(reports, func(r placement.GroupReport) bool { return r.Shard == shard })
 	if i < 0 {
-		return groupReport{}, false
+		return placement.GroupReport{}, false
 	}
 	return reports[i], true
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"switchyard/cluster/raftstore"
 	"switchyard/storage"
 )
 
@@ -72,7 +73,7 @@ func positionKey(shard storage.Shard) []byte {
 
 // readPosition reads the position of a shard's state; the zero position if nothing was applied yet.
 func readPosition(state *pebble.DB, shard storage.Shard) (position, error) {
-	row, err := readRow(state, positionKey(shard))
+	row, err := raftstore.ReadRow(state, positionKey(shard))
 	if err != nil || row == nil {
 		return position{}, err
 	}

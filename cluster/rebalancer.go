@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"switchyard/cluster/placement"
 )
 
 const (
@@ -15,9 +17,6 @@ const (
 	rebalanceFastInterval = 200 * time.Millisecond
 	// fastRounds is the number of fast rounds after a step.
 	fastRounds = 10
-	// orphanGrace is how long a replica must have been an orphan before it is dropped. A leader
-	// that was cut off from its group notices within a shorter time.
-	orphanGrace = 2 * time.Second
 )
 
 // rebalancerConfig configures a rebalancer.
@@ -40,7 +39,7 @@ type rebalancer struct {
 	stop    context.CancelFunc // stops the running loop; nil without one
 	ended   chan struct{}      // closed when the newest loop has ended
 	closed  bool
-	running []step // steps under way
+	running []placement.Step // steps under way
 }
 
 func newRebalancer(cfg rebalancerConfig) *rebalancer {
@@ -99,7 +98,7 @@ func (m *rebalancer) close() {
 }
 
 // progress returns the steps under way, by shard.
-func (m *rebalancer) progress() []step {
+func (m *rebalancer) progress() []placement.Step {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.running)
@@ -107,15 +106,15 @@ func (m *rebalancer) progress() []step {
 
 // roundState is kept from one round to the next.
 type roundState struct {
-	orphans    map[replica]time.Time // when each was seen first
-	failed     map[stepKey]bool      // steps that failed in the last round and were logged
-	fastRounds int                   // fast rounds left
+	orphans    placement.OrphanAges
+	failed     map[stepKey]bool // steps that failed in the last round and were logged
+	fastRounds int              // fast rounds left
 }
 
 // stepKey identifies a step across rounds.
 type stepKey struct {
-	kind stepKind
-	replica
+	kind placement.StepKind
+	placement.Replica
 }
 
 func (m *rebalancer) run(ctx context.Context) {
@@ -145,33 +144,18 @@ func (m *rebalancer) round(ctx context.Context, known *roundState) {
 		return
 	}
 	reports := m.collector.collect(ctx, r, m.Members.registrySnapshot())
-	state := clusterState{
-		shards:       r.shards,
-		everThree:    r.everThree,
-		replaceAfter: m.ReplaceAfter,
-		members:      markFullNodes(r.members, reports),
-		reports:      reports,
+	state := placement.State{
+		Shards:       r.shards,
+		EverThree:    r.everThree,
+		ReplaceAfter: m.ReplaceAfter,
+		Members:      markFullNodes(r.members, reports),
+		Reports:      reports,
 	}
 	now := time.Now()
-	state.droppable = known.agedOrphans(orphans(state), now)
-	steps := plan(state, now)
+	state.Droppable = known.orphans.Update(placement.Orphans(state), now)
+	steps := placement.Plan(state, now)
 	if ctx.Err() != nil {
 		return
 	}
 	m.execute(ctx, steps, known)
-}
-
-// agedOrphans records the orphans of this round and returns those that are older than orphanGrace.
-func (k *roundState) agedOrphans(found map[replica]bool, now time.Time) map[replica]bool {
-	since := make(map[replica]time.Time, len(found))
-	old := map[replica]bool{}
-	for r := range found {
-		since[r] = now
-		if first, ok := k.orphans[r]; ok {
-			since[r] = first
-			old[r] = now.Sub(first) >= orphanGrace
-		}
-	}
-	k.orphans = since
-	return old
 }

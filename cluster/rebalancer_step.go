@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"switchyard/cluster/placement"
 	"switchyard/storage"
 )
 
@@ -14,7 +15,7 @@ import (
 const stepTimeout = 5 * time.Second
 
 // execute takes the steps of a round at the same time; they do not depend on each other.
-func (m *rebalancer) execute(ctx context.Context, steps []step, known *roundState) {
+func (m *rebalancer) execute(ctx context.Context, steps []placement.Step, known *roundState) {
 	m.setRunning(steps)
 	defer m.setRunning(nil)
 	errs := make([]error, len(steps))
@@ -29,11 +30,11 @@ func (m *rebalancer) execute(ctx context.Context, steps []step, known *roundStat
 	taken.Wait()
 	failed := map[stepKey]bool{}
 	for i, s := range steps {
-		key := stepKey{s.kind, replica{s.shard, s.node}}
+		key := stepKey{s.Kind, placement.Replica{Shard: s.Shard, Node: s.Node}}
 		switch {
 		case errs[i] == nil:
 			m.Logger.Info("placement step", "step", s, "outcome", "done")
-			if s.kind != stepTransfer {
+			if s.Kind != placement.StepTransfer {
 				known.fastRounds = fastRounds
 			}
 		case ctx.Err() != nil:
@@ -48,41 +49,41 @@ func (m *rebalancer) execute(ctx context.Context, steps []step, known *roundStat
 	known.failed = failed
 }
 
-func (m *rebalancer) setRunning(steps []step) {
+func (m *rebalancer) setRunning(steps []placement.Step) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.running = steps
 }
 
 // actions maps steps to the changes that leaders make.
-var actions = map[stepKind]replicaAction{
-	stepAdd:      replicaAdd,
-	stepPromote:  replicaPromote,
-	stepRemove:   replicaRemove,
-	stepTransfer: replicaTransfer,
+var actions = map[placement.StepKind]replicaAction{
+	placement.StepAdd:      replicaAdd,
+	placement.StepPromote:  replicaPromote,
+	placement.StepRemove:   replicaRemove,
+	placement.StepTransfer: replicaTransfer,
 }
 
-func (m *rebalancer) executeStep(ctx context.Context, s step) error {
-	switch s.kind {
-	case stepHost:
-		return m.host(ctx, s.node, s.shard)
-	case stepDrop:
-		in := dropRequest{Shard: s.shard, Term: s.term, Last: s.last}
-		if s.node == m.Self {
+func (m *rebalancer) executeStep(ctx context.Context, s placement.Step) error {
+	switch s.Kind {
+	case placement.StepHost:
+		return m.host(ctx, s.Node, s.Shard)
+	case placement.StepDrop:
+		in := dropRequest{Shard: s.Shard, Term: s.Term, Last: s.Last}
+		if s.Node == m.Self {
 			return dropOrphan(m.Own, in)
 		}
-		return m.ask(ctx, s.node, rpcDrop, in)
-	case stepAdd:
+		return m.ask(ctx, s.Node, rpcDrop, in)
+	case placement.StepAdd:
 		// The replica is created first: a member without one would only slow its leader down.
-		if err := m.host(ctx, s.node, s.shard); err != nil {
+		if err := m.host(ctx, s.Node, s.Shard); err != nil {
 			return err
 		}
 	}
-	in := replicasRequest{Shard: s.shard, Term: s.term, Change: replicaChange{Action: actions[s.kind], Node: s.node}}
-	if s.leader == m.Self {
+	in := replicasRequest{Shard: s.Shard, Term: s.Term, Change: replicaChange{Action: actions[s.Kind], Node: s.Node}}
+	if s.Leader == m.Self {
 		return changeAsLeader(ctx, m.Own, in)
 	}
-	return m.ask(ctx, s.leader, rpcReplicas, in)
+	return m.ask(ctx, s.Leader, rpcReplicas, in)
 }
 
 func (m *rebalancer) host(ctx context.Context, node string, shard storage.Shard) error {

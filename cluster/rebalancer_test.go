@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"switchyard/cluster/membership"
+	"switchyard/cluster/placement"
 	"switchyard/storage"
 )
 
@@ -50,7 +52,7 @@ func newSimCluster(shards int, names ...string) *simCluster {
 	}
 	for _, name := range names {
 		w.nodes[name] = &simNode{w: w, name: name, hosts: map[storage.Shard]bool{}}
-		w.known.members = append(w.known.members, memberView{Name: name, State: NodeAlive, HTTP: name + ":8080"})
+		w.known.members = append(w.known.members, placement.Member{Name: name, State: membership.NodeAlive, HTTP: name + ":8080"})
 	}
 	for id := range shards + 1 {
 		w.groups = append(w.groups, &simGroup{leader: names[0], term: 3, voters: []string{names[0]}})
@@ -91,21 +93,21 @@ func (w *simCluster) call(ctx context.Context, node string, kind rpcKind, body [
 	return placementHandlers(n, learn)[kind](ctx, "a", body)
 }
 
-func (n *simNode) report() []groupReport {
+func (n *simNode) report() []placement.GroupReport {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
-	var reports []groupReport
+	var reports []placement.GroupReport
 	for id, g := range n.w.groups {
 		if !n.hosts[storage.Shard(id)] {
 			continue
 		}
-		r := groupReport{Shard: storage.Shard(id), Term: g.term, Leader: g.leader, Applied: 7}
+		r := placement.GroupReport{Shard: storage.Shard(id), Term: g.term, Leader: g.leader, Applied: 7}
 		r.Voters, r.NonVoters = slices.Clone(g.voters), slices.Clone(g.nonVoters)
 		if g.leader == n.name {
 			r.Leads, r.Epoch, r.Applied = true, g.term, 9
 			for _, name := range append(slices.Clone(g.voters), g.nonVoters...) {
 				if name != n.name {
-					r.Peers = append(r.Peers, peerReport{Node: name, Lag: 2, CaughtUp: n.w.nodes[name].hosts[r.Shard]})
+					r.Peers = append(r.Peers, placement.PeerReport{Node: name, Lag: 2, CaughtUp: n.w.nodes[name].hosts[r.Shard]})
 				}
 			}
 		}
@@ -151,10 +153,10 @@ func (n *simNode) changeReplica(ctx context.Context, shard storage.Shard, c repl
 	case replicaAdd:
 		g.nonVoters = append(g.nonVoters, c.Node)
 	case replicaPromote:
-		g.nonVoters = without(g.nonVoters, c.Node)
+		g.nonVoters = namesBut(g.nonVoters, c.Node)
 		g.voters = append(g.voters, c.Node)
 	case replicaRemove:
-		g.nonVoters, g.voters = without(g.nonVoters, c.Node), without(g.voters, c.Node)
+		g.nonVoters, g.voters = namesBut(g.nonVoters, c.Node), namesBut(g.voters, c.Node)
 	case replicaTransfer:
 		g.leader = c.Node
 		g.term++
@@ -308,7 +310,7 @@ func TestRebalancer_DropsOrphans(t *testing.T) {
 		w.nodes["b"].hosts[0] = true
 		m := w.rebalancer(&bytes.Buffer{})
 		m.gained()
-		time.Sleep(orphanGrace - time.Millisecond)
+		time.Sleep(placement.OrphanGrace - time.Millisecond)
 		synctest.Wait()
 		if !w.nodes["b"].has(0) {
 			t.Error("dropped at first sight")

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"switchyard/cluster/membership"
+	"switchyard/cluster/raftstore"
 )
 
 // caller sends control requests; *peerPort implements it.
@@ -34,7 +37,7 @@ type registryConfig struct {
 	// Identity returns the node's identity. A node without a cluster answers no requests.
 	Identity func() identity
 	// Self returns this node's current record.
-	Self      func() record
+	Self      func() membership.Record
 	Directory directory
 	// Owner returns the node that owns the directory; empty if it is not known.
 	Owner func() string
@@ -60,7 +63,7 @@ type registry struct {
 	writing sync.Mutex // serializes changes, on the directory's owner
 
 	mu      sync.Mutex
-	known   *nodeList
+	known   *membership.List
 	changed chan struct{} // closed when known is replaced
 
 	wake chan struct{} // capacity 1: check whether the registry has this node's current record
@@ -78,9 +81,9 @@ func newRegistry(cfg registryConfig) (*registry, error) {
 }
 
 // lastKnown reads the newest node list that this node has received.
-func lastKnown(db *pebble.DB) (*nodeList, error) {
-	known := &nodeList{}
-	row, err := readRow(db, raftKey(0, kindMembers, nil))
+func lastKnown(db *pebble.DB) (*membership.List, error) {
+	known := &membership.List{}
+	row, err := raftstore.ReadRow(db, raftstore.Key(0, raftstore.KindMembers, nil))
 	if err == nil && row != nil {
 		err = json.Unmarshal(row, known)
 	}
@@ -91,22 +94,22 @@ func lastKnown(db *pebble.DB) (*nodeList, error) {
 }
 
 // list returns the newest list that this node has received. It is shared and must not be changed.
-func (r *registry) list() *nodeList {
+func (r *registry) list() *membership.List {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.known
 }
 
 // changes returns the list and a channel that is closed when a newer one replaces it.
-func (r *registry) changes() (*nodeList, <-chan struct{}) {
+func (r *registry) changes() (*membership.List, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.known, r.changed
 }
 
 // adopt stores a list from the directory's owner, unless it is older than the stored one.
-func (r *registry) adopt(list *nodeList) error {
-	if err := list.check(); err != nil {
+func (r *registry) adopt(list *membership.List) error {
+	if err := list.Check(); err != nil {
 		return err
 	}
 	self := r.cfg.Self()
@@ -120,13 +123,13 @@ func (r *registry) adopt(list *nodeList) error {
 		return fmt.Errorf("store the nodes: %w", err)
 	}
 	// The write is not synced: after a crash an older list serves as well.
-	if err := r.cfg.Raft.Set(raftKey(0, kindMembers, nil), row, pebble.NoSync); err != nil {
+	if err := r.cfg.Raft.Set(raftstore.Key(0, raftstore.KindMembers, nil), row, pebble.NoSync); err != nil {
 		return fmt.Errorf("store the nodes: %w", err)
 	}
 	r.known = list
 	close(r.changed)
 	r.changed = make(chan struct{})
-	if rec, ok := list.node(self.Name); !ok || !sameNode(rec, self) {
+	if rec, ok := list.Node(self.Name); !ok || !sameNode(rec, self) {
 		r.wakeEnroll()
 	}
 	return nil
@@ -135,7 +138,7 @@ func (r *registry) adopt(list *nodeList) error {
 // reload reads the list from this node's own replica of the directory when the node becomes the
 // directory's owner.
 func (r *registry) reload() error {
-	list, err := readNodeList(r.cfg.Directory.state())
+	list, err := membership.ReadList(r.cfg.Directory.state())
 	if err != nil {
 		return err
 	}
@@ -145,7 +148,7 @@ func (r *registry) reload() error {
 
 // change writes a new list. It works on the directory's owner only and returns errNotOwner
 // elsewhere.
-func (r *registry) change(ctx context.Context, edit func(*nodeList) error) (*nodeList, error) {
+func (r *registry) change(ctx context.Context, edit func(*membership.List) error) (*membership.List, error) {
 	r.writing.Lock()
 	defer r.writing.Unlock()
 	// The epoch is read first: if the directory changes hands after the read, the batch is refused.
@@ -156,29 +159,29 @@ func (r *registry) change(ctx context.Context, edit func(*nodeList) error) (*nod
 	if err := r.cfg.Directory.barrier(ctx); err != nil {
 		return nil, err
 	}
-	old, err := readNodeList(r.cfg.Directory.state())
+	old, err := membership.ReadList(r.cfg.Directory.state())
 	if err != nil {
 		return nil, err
 	}
-	list := old.clone()
+	list := old.Clone()
 	// The owner adds itself: it may get a request before it has registered.
 	if self := r.cfg.Self(); self.Name != "" {
-		if _, ok := list.node(self.Name); !ok {
+		if _, ok := list.Node(self.Name); !ok {
 			self.FirstSeen = r.cfg.Now().UTC().Round(0)
-			list.addMember(self)
+			list.Add(self)
 		}
 	}
 	refused := edit(list)
 	if refused != nil {
 		return nil, refused
 	}
-	batch, err := nodeListBatch(r.cfg.Directory.state(), old, list)
+	batch, err := membership.ListBatch(r.cfg.Directory.state(), old, list)
 	if err != nil {
 		return nil, err
 	}
 	if batch != nil {
 		list.Version++
-		if batch, err = nodeListBatch(r.cfg.Directory.state(), old, list); err != nil {
+		if batch, err = membership.ListBatch(r.cfg.Directory.state(), old, list); err != nil {
 			return nil, err
 		}
 		if err := r.cfg.Directory.propose(epoch, batch); err != nil {
@@ -190,13 +193,13 @@ func (r *registry) change(ctx context.Context, edit func(*nodeList) error) (*nod
 
 // setDraining starts or ends the drain of a member. It works on the directory's owner only.
 func (r *registry) setDraining(ctx context.Context, name string, draining bool) error {
-	_, err := r.change(ctx, func(l *nodeList) error { return l.setDraining(name, draining) })
+	_, err := r.change(ctx, func(l *membership.List) error { return l.SetDraining(name, draining) })
 	return err
 }
 
 // remove removes a member for good. It works on the directory's owner only.
 func (r *registry) remove(ctx context.Context, name string) error {
-	_, err := r.change(ctx, func(l *nodeList) error { return l.remove(name) })
+	_, err := r.change(ctx, func(l *membership.List) error { return l.Remove(name) })
 	return err
 }
 
@@ -209,7 +212,7 @@ func (r *registry) wakeEnroll() {
 }
 
 // sameNode reports whether a record in the registry agrees with the node's own.
-func sameNode(rec, self record) bool {
+func sameNode(rec, self membership.Record) bool {
 	self.Draining, self.Removed, self.FirstSeen = rec.Draining, rec.Removed, rec.FirstSeen
 	return rec == self
 }
@@ -241,7 +244,7 @@ func (r *registry) keepRegistered(ctx context.Context) {
 	wait, said := registerRetryMin, ""
 	for {
 		err := r.register(ctx, r.cfg.Self())
-		var refused *permanentError
+		var refused *membership.PermanentError
 		if errors.As(err, &refused) {
 			r.cfg.Fatal(fmt.Errorf("register with the cluster: %w", refused))
 			return

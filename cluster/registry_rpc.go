@@ -6,25 +6,27 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"switchyard/cluster/membership"
 )
 
 // joinRequest asks to become a member (rpcJoin), updates a member's addresses (rpcRegister), or
 // asks for a vote (rpcJoin among nodes without a cluster, see bootstrap).
 type joinRequest struct {
-	Cluster string `json:"cluster,omitempty"` // the requesting node's cluster; empty without one
-	Shards  int    `json:"shards,omitempty"`  // requested number; 0: any
-	Node    record `json:"node"`
-	Relayed bool   `json:"relayed,omitempty"` // a member has relayed the request
-	Vote    bool   `json:"pledge,omitempty"`
+	Cluster string            `json:"cluster,omitempty"` // the requesting node's cluster; empty without one
+	Shards  int               `json:"shards,omitempty"`  // requested number; 0: any
+	Node    membership.Record `json:"node"`
+	Relayed bool              `json:"relayed,omitempty"` // a member has relayed the request
+	Vote    bool              `json:"pledge,omitempty"`
 }
 
 // joinReply answers a joinRequest.
 type joinReply struct {
-	Cluster string          `json:"cluster,omitempty"`
-	Shards  int             `json:"shards,omitempty"`
-	List    *nodeList       `json:"roster,omitempty"`
-	Refusal *permanentError `json:"refusal,omitempty"`
-	Voted   bool            `json:"pledged,omitempty"`
+	Cluster string                     `json:"cluster,omitempty"`
+	Shards  int                        `json:"shards,omitempty"`
+	List    *membership.List           `json:"roster,omitempty"`
+	Refusal *membership.PermanentError `json:"refusal,omitempty"`
+	Voted   bool                       `json:"pledged,omitempty"`
 }
 
 // errNoDirectory is returned while no owner of the directory is known.
@@ -34,7 +36,7 @@ var errNoDirectory = errors.New("the owner of the directory is not known right n
 const relayTimeout = 5 * time.Second
 
 // register sends this node's record to the directory's owner. A *permanentError is final.
-func (r *registry) register(ctx context.Context, self record) error {
+func (r *registry) register(ctx context.Context, self membership.Record) error {
 	id := r.cfg.Identity()
 	reply, err := r.serve(ctx, rpcRegister, &joinRequest{Cluster: id.Cluster, Shards: id.Shards, Node: self})
 	if err != nil {
@@ -82,7 +84,7 @@ func (r *registry) serve(ctx context.Context, kind rpcKind, request *joinRequest
 		// A node that asks for votes knows of no cluster. This answer names one.
 		return &joinReply{Cluster: id.Cluster, Shards: id.Shards}, nil
 	}
-	if err := request.Node.check(); err != nil {
+	if err := request.Node.Check(); err != nil {
 		return nil, err
 	}
 	if refused := r.fits(kind, id, request); refused != nil {
@@ -91,14 +93,14 @@ func (r *registry) serve(ctx context.Context, kind rpcKind, request *joinRequest
 	if _, ok := r.cfg.Directory.owned(); !ok {
 		return r.relay(ctx, kind, *request)
 	}
-	input := ruleInput{isReachable: r.cfg.IsReachable, isGroupMember: r.cfg.IsGroupMember, now: r.cfg.Now()}
-	list, err := r.change(ctx, func(l *nodeList) error {
+	input := membership.RuleInput{IsReachable: r.cfg.IsReachable, IsGroupMember: r.cfg.IsGroupMember, Now: r.cfg.Now()}
+	list, err := r.change(ctx, func(l *membership.List) error {
 		if kind == rpcJoin {
-			return l.join(request.Node, input)
+			return l.Join(request.Node, input)
 		}
-		return l.register(request.Node)
+		return l.Register(request.Node)
 	})
-	var refused *permanentError
+	var refused *membership.PermanentError
 	if errors.As(err, &refused) {
 		return &joinReply{Refusal: refused}, nil
 	}
@@ -109,23 +111,23 @@ func (r *registry) serve(ctx context.Context, kind rpcKind, request *joinRequest
 }
 
 // fits refuses requests that any member can decide.
-func (r *registry) fits(kind rpcKind, id identity, request *joinRequest) *permanentError {
+func (r *registry) fits(kind rpcKind, id identity, request *joinRequest) *membership.PermanentError {
 	var err error
 	switch {
 	case request.Cluster != "" && request.Cluster != id.Cluster:
 		err = otherClusterError(request.Node.Name, request.Cluster, id.Cluster)
 	case request.Shards != 0 && request.Shards != id.Shards:
-		err = permanent(refusedShards, "the cluster has %d shards, fixed when it was formed, and this node asks for %d: start it without --shards", id.Shards, request.Shards)
+		err = membership.Permanent(membership.ReasonOtherShards, "the cluster has %d shards, fixed when it was formed, and this node asks for %d: start it without --shards", id.Shards, request.Shards)
 	case kind == rpcRegister && request.Cluster == "":
-		err = permanent(refusedUnknown, "node %q has joined no cluster", request.Node.Name)
+		err = membership.Permanent(membership.ReasonUnknownNode, "node %q has joined no cluster", request.Node.Name)
 	}
-	var refused *permanentError
+	var refused *membership.PermanentError
 	errors.As(err, &refused)
 	return refused
 }
 
 func otherClusterError(node, own, other string) error {
-	return permanent(refusedCluster, "the data of node %q belongs to cluster %s, and the nodes of --join to cluster %s: "+
+	return membership.Permanent(membership.ReasonOtherCluster, "the data of node %q belongs to cluster %s, and the nodes of --join to cluster %s: "+
 		"correct --join, or start it with an empty data directory to add it to that cluster", node, own, other)
 }
 
@@ -157,7 +159,7 @@ func sendJoin(ctx context.Context, request *joinRequest, call func(context.Conte
 		return nil, fmt.Errorf("read the answer to a request to join: %w", err)
 	}
 	if reply.List != nil {
-		if err := reply.List.check(); err != nil {
+		if err := reply.List.Check(); err != nil {
 			return nil, err
 		}
 	}

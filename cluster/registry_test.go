@@ -3,129 +3,24 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"switchyard/cluster/membership"
 	"switchyard/storage"
 )
 
 func wantRefusal(t *testing.T, err error, reason, says string) {
 	t.Helper()
-	var refused *permanentError
+	var refused *membership.PermanentError
 	if !errors.As(err, &refused) {
 		t.Fatalf("not refused: %v", err)
 	}
 	if refused.Reason != reason || !strings.Contains(err.Error(), says) {
 		t.Errorf("refused for %s: %v; want %s, saying %q", refused.Reason, err, reason, says)
-	}
-}
-
-// TestNodeList_Rules: what comes of a request, given how the name stands.
-func TestNodeList_Rules(t *testing.T) {
-	t.Parallel()
-	yes := func(string) bool { return true }
-	member := record{Name: "a", Instance: "1", Peer: "old:1", FirstSeen: time.Unix(1, 0).UTC()}
-	draining, removed := member, member
-	draining.Draining, removed.Removed = true, true
-	now := time.Unix(9, 0).UTC()
-	moved := func(instance string) record { return record{Name: "a", Instance: instance, Peer: "new:1"} }
-	tests := map[string]struct {
-		have   []record
-		around ruleInput
-		do     func(*nodeList, ruleInput) error
-		want   record // of "a"
-		reason string // of the refusal
-		fails  string // of another error
-	}{
-		"join, new name":           {do: joins(moved("1")), want: record{Name: "a", Instance: "1", Peer: "new:1", FirstSeen: now}},
-		"join again":               {have: []record{member}, do: joins(moved("1")), want: record{Name: "a", Instance: "1", Peer: "new:1", FirstSeen: member.FirstSeen}},
-		"join, name in use":        {have: []record{member}, around: ruleInput{isReachable: yes}, do: joins(moved("2")), want: member, reason: refusedName},
-		"join, wiped":              {have: []record{member}, do: joins(moved("2")), want: member, reason: refusedName},
-		"join, removed itself":     {have: []record{removed}, do: joins(moved("1")), want: removed, reason: refusedRemoved},
-		"join, name free again":    {have: []record{removed}, do: joins(moved("2")), want: record{Name: "a", Instance: "2", Peer: "new:1", FirstSeen: now}},
-		"join, name not yet free":  {have: []record{removed}, around: ruleInput{isGroupMember: yes}, do: joins(moved("2")), want: removed, fails: "still being replaced"},
-		"register moved":           {have: []record{draining}, do: registers(moved("1")), want: record{Name: "a", Instance: "1", Peer: "new:1", Draining: true, FirstSeen: member.FirstSeen}},
-		"register unknown":         {do: registers(moved("1")), reason: refusedUnknown},
-		"register other instance":  {have: []record{member}, do: registers(moved("2")), want: member, reason: refusedName},
-		"register removed":         {have: []record{removed}, do: registers(moved("1")), want: removed, reason: refusedRemoved},
-		"register taken over":      {have: []record{{Name: "a", Instance: "2", Removed: true}}, do: registers(moved("1")), want: record{Name: "a", Instance: "2", Removed: true}, reason: refusedName},
-		"drain":                    {have: []record{member}, do: func(r *nodeList, _ ruleInput) error { return r.setDraining("a", true) }, want: draining},
-		"undrain":                  {have: []record{draining}, do: func(r *nodeList, _ ruleInput) error { return r.setDraining("a", false) }, want: member},
-		"drain a removed one":      {have: []record{removed}, do: func(r *nodeList, _ ruleInput) error { return r.setDraining("a", true) }, want: removed, fails: `no node named "a"`},
-		"remove a draining one":    {have: []record{draining}, do: func(r *nodeList, _ ruleInput) error { return r.remove("a") }, want: removed},
-		"remove nobody":            {do: func(r *nodeList, _ ruleInput) error { return r.remove("a") }, fails: `no node named "a"`},
-		"remove one removed again": {have: []record{removed}, do: func(r *nodeList, _ ruleInput) error { return r.remove("a") }, want: removed, fails: `no node named "a"`},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test.around.now = now
-			r := &nodeList{Nodes: test.have}
-			err := test.do(r, test.around)
-			switch {
-			case test.reason != "":
-				wantRefusal(t, err, test.reason, `"a"`)
-			case test.fails != "":
-				if err == nil || !strings.Contains(err.Error(), test.fails) {
-					t.Errorf("%v, want %q", err, test.fails)
-				}
-			case err != nil:
-				t.Error(err)
-			}
-			if got, _ := r.node("a"); got != test.want {
-				t.Errorf("the record is\n%+v, want\n%+v", got, test.want)
-			}
-		})
-	}
-}
-
-func joins(rec record) func(*nodeList, ruleInput) error {
-	return func(r *nodeList, input ruleInput) error { return r.join(rec, input) }
-}
-
-func registers(rec record) func(*nodeList, ruleInput) error {
-	return func(r *nodeList, _ ruleInput) error { return r.register(rec) }
-}
-
-func TestNodeList_ThreeOnceIsThreeForGood(t *testing.T) {
-	t.Parallel()
-	r := &nodeList{}
-	join := func(name string) {
-		t.Helper()
-		if err := r.join(record{Name: name, Instance: name}, ruleInput{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	remove := func(name string) {
-		t.Helper()
-		if err := r.remove(name); err != nil {
-			t.Fatal(err)
-		}
-	}
-	join("a")
-	join("b")
-	remove("b")
-	join("c")
-	if r.HadThree {
-		t.Fatal("a removed node counts")
-	}
-	join("d")
-	remove("c")
-	remove("d")
-	if !r.HadThree {
-		t.Fatal("there were three")
-	}
-	for i := range 2 * keptRemoved {
-		name := fmt.Sprintf("m%d", i)
-		join(name)
-		remove(name)
-	}
-	if len(r.Nodes) != 1+keptRemoved {
-		t.Errorf("%d rows", len(r.Nodes))
 	}
 }
 
@@ -138,7 +33,7 @@ func testRegistries(t *testing.T, names ...string) (*memoryDirectory, map[string
 		store := openStore(t, vfs.NewMem(), "data")
 		r, err := newRegistry(registryConfig{
 			Identity:  func() identity { return identity{Cluster: "c", Node: name, Shards: 16} },
-			Self:      func() record { return record{Name: name, Instance: "1", Peer: name + ":1"} },
+			Self:      func() membership.Record { return membership.Record{Name: name, Instance: "1", Peer: name + ":1"} },
 			Directory: directoryOf{directory, name}, Owner: directory.who, Calls: w.from(name),
 			Raft: store.Raft(), Now: time.Now, Logger: quiet(), Fatal: func(error) {},
 		})
@@ -163,7 +58,7 @@ func TestRegistry_ThroughAnyMember(t *testing.T) {
 	t.Parallel()
 	directory, nodes := testRegistries(t, "a", "b", "c")
 	join := func(by, name string) (*joinReply, error) {
-		return sendJoin(t.Context(), &joinRequest{Node: record{Name: name, Instance: "1"}}, func(ctx context.Context, body []byte) ([]byte, error) {
+		return sendJoin(t.Context(), &joinRequest{Node: membership.Record{Name: name, Instance: "1"}}, func(ctx context.Context, body []byte) ([]byte, error) {
 			return nodes["a"].cfg.Calls.callAddr(ctx, by+":1", rpcJoin, body)
 		})
 	}
@@ -180,13 +75,13 @@ func TestRegistry_ThroughAnyMember(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if rec, ok := nodes["c"].list().node("a"); !ok || rec.Peer != "a:1" {
+	if rec, ok := nodes["c"].list().Node("a"); !ok || rec.Peer != "a:1" {
 		t.Errorf("the owner did not vouch for itself: %+v", rec)
 	}
 	if err := nodes["c"].register(t.Context(), nodes["c"].cfg.Self()); err != nil {
 		t.Fatal(err)
 	}
-	if rec, _ := nodes["a"].list().node("c"); rec.Peer != "c:1" {
+	if rec, _ := nodes["a"].list().Node("c"); rec.Peer != "c:1" {
 		t.Errorf("c registered as %+v", rec)
 	}
 	before := nodes["a"].list().Version
@@ -209,7 +104,7 @@ func TestRegistry_ThroughAnyMember(t *testing.T) {
 	if err := nodes["c"].setDraining(t.Context(), "b", true); err != nil {
 		t.Fatal(err)
 	}
-	if rec, _ := nodes["c"].list().node("b"); !rec.Draining {
+	if rec, _ := nodes["c"].list().Node("b"); !rec.Draining {
 		t.Error("b is not draining")
 	}
 	if report, err := storage.Verify(t.Context(), directory.store.State(), Schema()); err != nil || len(report.Problems) > 0 {
@@ -226,11 +121,11 @@ func TestRegistry_RefusesOthers(t *testing.T) {
 		request joinRequest
 		reason  string
 	}{
-		"other cluster":       {rpcRegister, joinRequest{Cluster: "d", Node: record{Name: "b", Instance: "1"}}, refusedCluster},
-		"other cluster, join": {rpcJoin, joinRequest{Cluster: "d", Node: record{Name: "b", Instance: "1"}}, refusedCluster},
-		"no cluster":          {rpcRegister, joinRequest{Node: record{Name: "b", Instance: "1"}}, refusedUnknown},
-		"other shards":        {rpcJoin, joinRequest{Shards: 5, Node: record{Name: "b", Instance: "1"}}, refusedShards},
-		"the owner's name":    {rpcJoin, joinRequest{Node: record{Name: "a", Instance: "2"}}, refusedName},
+		"other cluster":       {rpcRegister, joinRequest{Cluster: "d", Node: membership.Record{Name: "b", Instance: "1"}}, membership.ReasonOtherCluster},
+		"other cluster, join": {rpcJoin, joinRequest{Cluster: "d", Node: membership.Record{Name: "b", Instance: "1"}}, membership.ReasonOtherCluster},
+		"no cluster":          {rpcRegister, joinRequest{Node: membership.Record{Name: "b", Instance: "1"}}, membership.ReasonUnknownNode},
+		"other shards":        {rpcJoin, joinRequest{Shards: 5, Node: membership.Record{Name: "b", Instance: "1"}}, membership.ReasonOtherShards},
+		"the owner's name":    {rpcJoin, joinRequest{Node: membership.Record{Name: "a", Instance: "2"}}, membership.ReasonNameTaken},
 	}
 	for name, test := range tests {
 		reply, err := nodes["a"].serve(t.Context(), test.kind, &test.request)
@@ -240,10 +135,10 @@ func TestRegistry_RefusesOthers(t *testing.T) {
 			t.Errorf("%s: %+v", name, reply.Refusal)
 		}
 	}
-	for name, rec := range map[string]record{
+	for name, rec := range map[string]membership.Record{
 		"bad name":     {Name: "a/b", Instance: "1"},
 		"no instance":  {Name: "b"},
-		"long address": {Name: "b", Instance: "1", Peer: strings.Repeat("x", maxAddress+1)},
+		"long address": {Name: "b", Instance: "1", Peer: strings.Repeat("x", 300)},
 	} {
 		if _, err := nodes["a"].serve(t.Context(), rpcJoin, &joinRequest{Node: rec}); err == nil {
 			t.Errorf("%s was let in", name)
@@ -256,7 +151,7 @@ func TestRegistry_KeepsTheNewestList(t *testing.T) {
 	_, nodes := testRegistries(t, "a")
 	r := nodes["a"]
 	_, changed := r.changes()
-	newer := &nodeList{nodeListHead: nodeListHead{Version: 5, HadThree: true}, Nodes: []record{{Name: "b", Instance: "1", Gossip: "b:2"}}}
+	newer := &membership.List{ListHead: membership.ListHead{Version: 5, HadThree: true}, Nodes: []membership.Record{{Name: "b", Instance: "1", Gossip: "b:2"}}}
 	if err := r.adopt(newer); err != nil {
 		t.Fatal(err)
 	}
@@ -265,13 +160,13 @@ func TestRegistry_KeepsTheNewestList(t *testing.T) {
 	default:
 		t.Error("nobody was told of the list")
 	}
-	if err := r.adopt(&nodeList{nodeListHead: nodeListHead{Version: 4}}); err != nil {
+	if err := r.adopt(&membership.List{ListHead: membership.ListHead{Version: 4}}); err != nil {
 		t.Fatal(err)
 	}
 	if r.list() != newer {
 		t.Error("an old list was taken")
 	}
-	if err := r.adopt(&nodeList{nodeListHead: nodeListHead{Version: 6}, Nodes: []record{{Name: "b", Instance: "1"}, {Name: "a", Instance: "1"}}}); err == nil {
+	if err := r.adopt(&membership.List{ListHead: membership.ListHead{Version: 6}, Nodes: []membership.Record{{Name: "b", Instance: "1"}, {Name: "a", Instance: "1"}}}); err == nil {
 		t.Error("a list out of order was taken")
 	}
 	again, err := newRegistry(r.cfg)
@@ -291,9 +186,9 @@ func TestRegistry_OfANodeAlone(t *testing.T) {
 	var version uint64
 	for range 2 {
 		n := start(t, s)
-		self := record{Name: n.Name(), Instance: n.id.Instance, Peer: "127.0.0.1:7947"}
+		self := membership.Record{Name: n.Name(), Instance: n.id.Instance, Peer: "127.0.0.1:7947"}
 		r, err := newRegistry(registryConfig{
-			Identity: func() identity { return n.id }, Self: func() record { return self }, Directory: ownDirectory{n.Node},
+			Identity: func() identity { return n.id }, Self: func() membership.Record { return self }, Directory: ownDirectory{n.Node},
 			Owner: func() string { return "" }, Raft: n.store.Raft(), Now: time.Now, Logger: quiet(),
 			Fatal: func(err error) { t.Error(err) },
 		})
@@ -302,7 +197,7 @@ func TestRegistry_OfANodeAlone(t *testing.T) {
 		}
 		r.run()
 		eventually(t, "it is in the registry", func() bool {
-			rec, ok := r.list().node(n.Name())
+			rec, ok := r.list().Node(n.Name())
 			return ok && sameNode(rec, self)
 		})
 		if err := r.register(t.Context(), self); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/hashicorp/raft"
 
+	"switchyard/cluster/raftstore"
 	"switchyard/storage"
 )
 
@@ -61,7 +62,7 @@ func (n *Node) dropReplica(shard storage.Shard) error {
 	}
 	// From here on the replica is deleted, by the next start at the latest. A replica that lost
 	// half of its rows must never be opened.
-	if err := n.cfg.Store.Raft().Set(raftKey(shard, kindDropping, nil), nil, pebble.Sync); err != nil {
+	if err := n.cfg.Store.Raft().Set(raftstore.Key(shard, raftstore.KindDropping, nil), nil, pebble.Sync); err != nil {
 		return fmt.Errorf("drop the replica of shard %d: %w", shard, err)
 	}
 	n.groups[shard].Store(nil)
@@ -111,7 +112,7 @@ func (g *group) checkDroppable() error {
 
 // finishDrop deletes the rows of a shard with the mark of a drop.
 func (n *Node) finishDrop(shard storage.Shard) error {
-	marker, err := readRow(n.cfg.Store.Raft(), raftKey(shard, kindDropping, nil))
+	marker, err := raftstore.ReadRow(n.cfg.Store.Raft(), raftstore.Key(shard, raftstore.KindDropping, nil))
 	if err != nil {
 		return fmt.Errorf("drop the replica of shard %d: %w", shard, err)
 	}
@@ -127,7 +128,7 @@ func (n *Node) finishDrop(shard storage.Shard) error {
 		err = n.flusher.flush()
 	}
 	if err == nil {
-		err = n.cfg.Store.Raft().DeleteRange(raftKey(shard, kindLog, nil), raftKey(shard, kindEnd, nil), pebble.Sync)
+		err = n.cfg.Store.Raft().DeleteRange(raftstore.Key(shard, raftstore.KindLog, nil), raftstore.Key(shard, raftstore.KindEnd, nil), pebble.Sync)
 	}
 	if err != nil {
 		return fmt.Errorf("drop the replica of shard %d: %w", shard, err)
@@ -149,7 +150,7 @@ func (g *group) shutdown() error {
 
 // hasReplica reports whether the store has rows of a shard's member.
 func hasReplica(db *pebble.DB, shard storage.Shard) (bool, error) {
-	it, err := db.NewIter(&pebble.IterOptions{LowerBound: raftKey(shard, kindLog, nil), UpperBound: raftKey(shard, kindEnd, nil)})
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: raftstore.Key(shard, raftstore.KindLog, nil), UpperBound: raftstore.Key(shard, raftstore.KindEnd, nil)})
 	if err != nil {
 		return false, fmt.Errorf("look for the replica of shard %d: %w", shard, err)
 	}

@@ -3,31 +3,8 @@ package cluster
 import (
 	"github.com/hashicorp/raft"
 
-	"switchyard/storage"
+	"switchyard/cluster/placement"
 )
-
-// groupReport describes a group as seen by a node with a replica of it. Only the leader's report is
-// authoritative about the members.
-type groupReport struct {
-	Shard     storage.Shard `json:"shard"`
-	Leads     bool          `json:"leads"` // Raft's leader, whether or not it serves yet
-	Term      uint64        `json:"term"`
-	Leader    string        `json:"leader"` // as this replica knows it; empty if unknown
-	Epoch     uint64        `json:"epoch"`  // epoch in which this node owns the shard; 0 if it does not
-	Voters    []string      `json:"voters"`
-	NonVoters []string      `json:"nonVoters"`
-	Applied   uint64        `json:"applied"`         // newest entry in this replica's state
-	Last      uint64        `json:"last"`            // newest entry in this replica's log
-	Full      bool          `json:"full,omitempty"`  // the node's disk is full: it should lead nothing
-	Peers     []peerReport  `json:"peers,omitempty"` // the other members, on the leader only
-}
-
-// peerReport says how far a member follows its leader.
-type peerReport struct {
-	Node     string `json:"node"`
-	Lag      uint64 `json:"lag"`      // entries behind the leader's log
-	CaughtUp bool   `json:"caughtUp"` // near enough to the end to vote, and answered lately
-}
 
 // replicaAction is a change of one member of a group. The group's leader makes it.
 type replicaAction string
@@ -46,8 +23,8 @@ type replicaChange struct {
 }
 
 // report describes the groups on this node.
-func (n *Node) report() []groupReport {
-	var reports []groupReport
+func (n *Node) report() []placement.GroupReport {
+	var reports []placement.GroupReport
 	full := n.cfg.Full != nil && n.cfg.Full()
 	for _, g := range n.hosted() {
 		if !g.up.Load() {
@@ -61,14 +38,14 @@ func (n *Node) report() []groupReport {
 	return reports
 }
 
-func (g *group) report() (groupReport, error) {
+func (g *group) report() (placement.GroupReport, error) {
 	voters, others, err := g.members()
 	if err != nil {
-		return groupReport{}, err
+		return placement.GroupReport{}, err
 	}
 	_, leader := g.raft.LeaderWithID()
-	_, last := g.log.bounds()
-	r := groupReport{
+	_, last := g.log.Bounds()
+	r := placement.GroupReport{
 		Shard:     g.shard,
 		Leads:     g.raft.State() == raft.Leader,
 		Term:      g.raft.CurrentTerm(),
@@ -87,7 +64,7 @@ func (g *group) report() (groupReport, error) {
 			if name == g.node {
 				continue
 			}
-			peer := peerReport{Node: name, Lag: r.Last}
+			peer := placement.PeerReport{Node: name, Lag: r.Last}
 			if lag, follows := g.tracking.followerProgress(r.Term, raft.ServerID(name), electionTimeout); follows {
 				peer.Lag, peer.CaughtUp = lag, lag <= caughtUpLag
 			}

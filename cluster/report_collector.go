@@ -7,6 +7,9 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"switchyard/cluster/membership"
+	"switchyard/cluster/placement"
 )
 
 // reportTimeout bounds the wait for a member's report. A member without a report counts as one that
@@ -31,7 +34,7 @@ type clusterView struct {
 	clusterID string
 	shards    int  // workspace shards; the directory is not counted
 	everThree bool // the cluster has had three members at the same time
-	members   []memberView
+	members   []placement.Member
 }
 
 // reportCollector collects the reports of all members.
@@ -43,10 +46,10 @@ type reportCollector struct {
 
 // collect returns the reports of the members that answered. Members that gossip shows as dead are
 // not asked: a paused one would use up the whole time-out each time.
-func (g *reportCollector) collect(ctx context.Context, r clusterView, registry []byte) map[string][]groupReport {
+func (g *reportCollector) collect(ctx context.Context, r clusterView, registry []byte) map[string][]placement.GroupReport {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
-	found := map[string][]groupReport{}
+	found := map[string][]placement.GroupReport{}
 	request, err := json.Marshal(reportRequest{Registry: registry})
 	if err != nil { // byte slices always marshal
 		return found
@@ -56,7 +59,7 @@ func (g *reportCollector) collect(ctx context.Context, r clusterView, registry [
 		asked sync.WaitGroup
 	)
 	for _, m := range r.members {
-		if m.Name == g.self || m.State == NodeDead || m.State == NodeLeft {
+		if m.Name == g.self || m.State == membership.NodeDead || m.State == membership.NodeLeft {
 			continue
 		}
 		asked.Go(func() {
@@ -77,7 +80,7 @@ func (g *reportCollector) collect(ctx context.Context, r clusterView, registry [
 
 // markFullNodes returns the members with draining set for nodes with a full disk: other nodes take
 // over their leaderships and, where there is room, their replicas.
-func markFullNodes(members []memberView, reports map[string][]groupReport) []memberView {
+func markFullNodes(members []placement.Member, reports map[string][]placement.GroupReport) []placement.Member {
 	out := slices.Clone(members)
 	for i := range out {
 		if r := reports[out[i].Name]; len(r) > 0 && r[0].Full {
@@ -87,7 +90,7 @@ func markFullNodes(members []memberView, reports map[string][]groupReport) []mem
 	return out
 }
 
-func (g *reportCollector) ask(ctx context.Context, node string, request []byte) ([]groupReport, error) {
+func (g *reportCollector) ask(ctx context.Context, node string, request []byte) ([]placement.GroupReport, error) {
 	body, err := g.peers.call(ctx, node, rpcReport, request)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for its groups: %w", node, err)
@@ -100,7 +103,7 @@ func (g *reportCollector) ask(ctx context.Context, node string, request []byte) 
 }
 
 // inRange drops reports of shards that the cluster does not have.
-func inRange(groups []groupReport, shards int) []groupReport {
+func inRange(groups []placement.GroupReport, shards int) []placement.GroupReport {
 	kept := groups[:0]
 	for _, r := range groups {
 		if int(r.Shard) <= shards {

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 
+	"switchyard/cluster/raftstore"
 	"switchyard/storage"
 )
 
@@ -158,7 +159,7 @@ func (r *running) mustPropose(t testing.TB, shard storage.Shard, rows ...string)
 
 func (r *running) has(t testing.TB, shard storage.Shard, row string) bool {
 	t.Helper()
-	value, err := readRow(r.store.State(), testKey(shard, row))
+	value, err := raftstore.ReadRow(r.store.State(), testKey(shard, row))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func (n *Node) ShardStats(shard storage.Shard) Stats {
 	if failed := g.failed.Load(); failed != nil {
 		s.Failed = *failed
 	}
-	s.FirstIndex, s.LastIndex = g.log.bounds()
+	s.FirstIndex, s.LastIndex = g.log.Bounds()
 	s.QueuedBatches, s.QueuedBytes = g.commit.queued()
 	if voters, _, err := g.members(); err == nil {
 		s.Voters = len(voters)

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"switchyard/cluster/membership"
+	"switchyard/cluster/placement"
 	"switchyard/storage"
 )
 
@@ -28,10 +30,10 @@ func (w *simCluster) spread(names ...string) {
 	}
 }
 
-func (t Topology) node(name string) NodeStatus {
-	i := slices.IndexFunc(t.Nodes, func(n NodeStatus) bool { return n.Name == name })
+func statusOf(t placement.Topology, name string) placement.NodeStatus {
+	i := slices.IndexFunc(t.Nodes, func(n placement.NodeStatus) bool { return n.Name == name })
 	if i < 0 {
-		return NodeStatus{}
+		return placement.NodeStatus{}
 	}
 	return t.Nodes[i]
 }
@@ -47,7 +49,7 @@ func TestStatus_OfAHealthyCluster(t *testing.T) {
 	if top.ClusterID != "c" || len(top.Nodes) != 3 || len(top.Shards) != 3 {
 		t.Fatalf("topology %+v", top)
 	}
-	if n := top.node("b"); n.State != NodeAlive || n.Leads != 1 || n.Replicas != 3 || n.HTTP != "b:8080" {
+	if n := statusOf(top, "b"); n.State != membership.NodeAlive || n.Leads != 1 || n.Replicas != 3 || n.HTTP != "b:8080" {
 		t.Errorf("b is %+v", n)
 	}
 	s := top.Shards[2]
@@ -78,7 +80,7 @@ func TestStatus_CutOffFromTheOthers(t *testing.T) {
 		if took := time.Since(began); took > reportTimeout {
 			t.Errorf("it took %v", took)
 		}
-		if top.node("a").State != NodeSuspect || top.node("b").State != NodeSuspect || top.node("c").State != NodeAlive {
+		if statusOf(top, "a").State != membership.NodeSuspect || statusOf(top, "b").State != membership.NodeSuspect || statusOf(top, "c").State != membership.NodeAlive {
 			t.Errorf("nodes %+v", top.Nodes)
 		}
 		if s := top.Shards[1]; s.Leader != "" || s.Term != 3 || len(s.Voters) != 3 {
@@ -116,84 +118,4 @@ func TestStatus_ManyAskersCostOneReport(t *testing.T) {
 		}
 		askers.Wait()
 	})
-}
-
-func TestStatus_Members(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name, cluster, node string
-		want                NodeStatus
-	}{
-		{"one of three drains, and leads still", `
-			three
-			node a
-			node b
-			node c draining
-			shard 0 a b c*`, "c", NodeStatus{State: NodeDraining, Leads: 1, Replicas: 1, Note: noteLeadersOnly}},
-		{"it has drained as far as it can", `
-			three
-			node a
-			node b
-			node c draining
-			shard 0 a* b c`, "c", NodeStatus{State: NodeDraining, Replicas: 1, Drained: true, Note: noteLeadersOnly}},
-		{"a spare node takes the replicas", `
-			three
-			node a
-			node b
-			node c draining
-			node d
-			shard 0 a* b c`, "c", NodeStatus{State: NodeDraining, Replicas: 1}},
-		{"it is empty", `
-			three
-			node a
-			node b
-			node c draining
-			node d
-			shard 0 a* b d`, "c", NodeStatus{State: NodeDraining, Drained: true}},
-		{"a shard is out of sight", `
-			three
-			node a
-			node b
-			node c draining
-			node d
-			shard 0 a* b d
-			shard 1 a b c`, "c", NodeStatus{State: NodeDraining}},
-		{"the only node drains", `
-			node a draining
-			shard 0 a*`, "a", NodeStatus{State: NodeDraining, Leads: 1, Replicas: 1, Note: noteNothingMoves}},
-		{"a draining node died", `
-			three
-			node a
-			node b
-			node c draining dead=1m
-			shard 0 a* b c`, "c", NodeStatus{State: NodeDead, Replicas: 1, Drained: true, Note: noteLeadersOnly}},
-		{"a removed node still holds replicas", `
-			three
-			node a
-			node b
-			node c removed dead=1m
-			shard 0 a* b c`, "c", NodeStatus{
-			State: NodeDead, Replicas: 1, Note: "removed: other nodes take its replicas over",
-		}},
-		{"a removed node is forgotten", `
-			three
-			node a
-			node b
-			node c removed dead=1m
-			shard 0 a* b`, "c", NodeStatus{}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			state := parseCluster(t, test.cluster)
-			r := clusterView{shards: state.shards, everThree: state.everThree, members: state.members}
-			v := &statusCollector{replaceAfter: state.replaceAfter}
-			got := v.assemble(r, state.reports, testNow).node(test.node)
-			if test.want.State != "" {
-				test.want.Name = test.node
-			}
-			if got != test.want {
-				t.Errorf("got %+v\nwant %+v", got, test.want)
-			}
-		})
-	}
 }

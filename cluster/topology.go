@@ -1,47 +1,27 @@
 package cluster
 
-// Topology is the cluster as one node sees it (Decision 51).
-type Topology struct {
-	ClusterID string        `json:"clusterId"`
-	Nodes     []NodeStatus  `json:"nodes"`  // by name
-	Shards    []ShardStatus `json:"shards"` // by id, the directory's first
-}
+import (
+	"switchyard/cluster/membership"
+	"switchyard/cluster/placement"
+)
 
-// NodeState is the state of a member.
-type NodeState string
+// The status of the cluster as Node.Topology returns it.
+type (
+	// Topology is the cluster as one node sees it (Decision 51).
+	Topology = placement.Topology
+	// NodeStatus is one member.
+	NodeStatus = placement.NodeStatus
+	// ShardStatus is one shard.
+	ShardStatus = placement.ShardStatus
+	// NodeState is the state of a member.
+	NodeState = membership.NodeState
+)
 
 // The states of a member.
 const (
-	NodeAlive    NodeState = "alive"
-	NodeSuspect  NodeState = "suspect"  // does not answer now
-	NodeDead     NodeState = "dead"     // has not answered for a long time
-	NodeDraining NodeState = "draining" // alive, and its replicas move to other nodes
-	NodeLeft     NodeState = "left"     // stopped on purpose
+	NodeAlive    = membership.NodeAlive
+	NodeSuspect  = membership.NodeSuspect
+	NodeDead     = membership.NodeDead
+	NodeDraining = membership.NodeDraining
+	NodeLeft     = membership.NodeLeft
 )
-
-// NodeStatus is one member.
-type NodeStatus struct {
-	Name     string    `json:"name"`
-	State    NodeState `json:"state"`
-	Zone     string    `json:"zone"`
-	HTTP     string    `json:"http"`
-	Peer     string    `json:"peer"`
-	Gossip   string    `json:"gossip"`
-	Version  string    `json:"version"`
-	Leads    int       `json:"leads"`    // shards it leads
-	Replicas int       `json:"replicas"` // shards of which it has a replica, voter or not
-
-	Drained bool   `json:"drained,omitempty"` // the drain is complete as far as possible
-	Note    string `json:"note,omitempty"`    // explains a drain or removal that can't finish
-}
-
-// ShardStatus is one shard.
-type ShardStatus struct {
-	ID        int      `json:"id"`
-	Leader    string   `json:"leader"` // empty if unknown
-	Term      uint64   `json:"term"`
-	Voters    []string `json:"voters"`
-	NonVoters []string `json:"nonVoters"`
-	Applied   uint64   `json:"applied"` // newest entry in the leader's state
-	Lag       uint64   `json:"lag"`     // entries by which the slowest replica is behind
-}

@@ -1,4 +1,4 @@
-package cluster
+package placement
 
 import (
 	"cmp"
@@ -26,7 +26,7 @@ func (p *planner) balance() {
 		p.nodes[from].replicas--
 		p.nodes[to].replicas++
 		p.moves++
-		p.addStep(s, stepAdd, to, reason, from)
+		p.addStep(s, StepAdd, to, reason, from)
 	}
 }
 

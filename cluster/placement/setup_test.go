@@ -1,10 +1,11 @@
-package cluster
+package placement
 
 import (
 	"strings"
 	"testing"
 	"time"
 
+	"switchyard/cluster/membership"
 	"switchyard/storage"
 )
 
@@ -17,20 +18,20 @@ var testNow = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 //	shard ID MEMBER...             a* leader, b voter, b! voter behind, ~c learns,
 //	                               ^c has caught up, ?c is not hosted, @d orphan
 //	lingering                      orphans were seen long enough
-func parseCluster(t *testing.T, text string) clusterState {
+func parseCluster(t *testing.T, text string) State {
 	t.Helper()
-	state := clusterState{shards: -1, replaceAfter: 5 * time.Minute, reports: map[string][]groupReport{}, droppable: map[replica]bool{}}
+	state := State{Shards: -1, ReplaceAfter: 5 * time.Minute, Reports: map[string][]GroupReport{}, Droppable: map[Replica]bool{}}
 	lingering := false
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
 		switch {
 		case len(words) == 0:
 		case words[0] == "three":
-			state.everThree = true
+			state.EverThree = true
 		case words[0] == "lingering":
 			lingering = true
 		case words[0] == "node":
-			m := memberView{Name: words[1], State: NodeAlive}
+			m := Member{Name: words[1], State: membership.NodeAlive}
 			silent := false
 			for _, word := range words[2:] {
 				key, value, _ := strings.Cut(word, "=")
@@ -42,9 +43,9 @@ func parseCluster(t *testing.T, text string) clusterState {
 					if err != nil {
 						t.Fatal(err)
 					}
-					m.State, m.DeadSince, silent = NodeDead, testNow.Add(-age), true
+					m.State, m.DeadSince, silent = membership.NodeDead, testNow.Add(-age), true
 				case "suspect":
-					m.State, silent = NodeSuspect, true
+					m.State, silent = membership.NodeSuspect, true
 				case "silent":
 					silent = true
 				case "draining":
@@ -55,25 +56,25 @@ func parseCluster(t *testing.T, text string) clusterState {
 					t.Fatalf("what is %q?", word)
 				}
 			}
-			state.members = append(state.members, m)
+			state.Members = append(state.Members, m)
 			if !silent {
-				state.reports[m.Name] = nil
+				state.Reports[m.Name] = nil
 			}
 		case words[0] == "shard":
-			state.shards++
-			placeShard(state, storage.Shard(state.shards), words[2:])
+			state.Shards++
+			placeShard(state, storage.Shard(state.Shards), words[2:])
 		default:
 			t.Fatalf("what is %q?", line)
 		}
 	}
 	if lingering {
-		state.droppable = orphans(state)
+		state.Droppable = Orphans(state)
 	}
 	return state
 }
 
-func placeShard(state clusterState, shard storage.Shard, words []string) {
-	lead := groupReport{Shard: shard, Leads: true, Term: 5, Epoch: 5, Last: 100}
+func placeShard(state State, shard storage.Shard, words []string) {
+	lead := GroupReport{Shard: shard, Leads: true, Term: 5, Epoch: 5, Last: 100}
 	hosts := []string{}
 	for _, word := range words {
 		name := strings.Trim(word, "*!~^?@")
@@ -90,17 +91,17 @@ func placeShard(state clusterState, shard storage.Shard, words []string) {
 		if strings.HasSuffix(word, "*") {
 			lead.Leader = name
 		} else {
-			lead.Peers = append(lead.Peers, peerReport{Node: name, CaughtUp: !strings.ContainsAny(word, "!~?@")})
+			lead.Peers = append(lead.Peers, PeerReport{Node: name, CaughtUp: !strings.ContainsAny(word, "!~?@")})
 		}
 	}
 	for _, name := range hosts {
-		if _, answers := state.reports[name]; !answers {
+		if _, answers := state.Reports[name]; !answers {
 			continue
 		}
-		own := groupReport{Shard: shard, Term: 5}
+		own := GroupReport{Shard: shard, Term: 5}
 		if name == lead.Leader {
 			own = lead
 		}
-		state.reports[name] = append(state.reports[name], own)
+		state.Reports[name] = append(state.Reports[name], own)
 	}
 }

@@ -1,4 +1,4 @@
-package cluster
+package membership
 
 import (
 	"bytes"
@@ -16,10 +16,10 @@ import (
 
 // nodesTable is the table of the registry in the directory shard's own range: a row per node under
 // its name, and the head row under the empty name. Never change or reuse the number.
-const nodesTable storage.TableID = 254
+const Table storage.TableID = 254
 
-// record is the registry's record of a node. It is stored on disk and part of the protocol.
-type record struct {
+// Record is the registry's record of a node. It is stored on disk and part of the protocol.
+type Record struct {
 	Name     string `json:"name"`
 	Instance string `json:"instance"`
 	Zone     string `json:"zone,omitempty"`
@@ -33,38 +33,38 @@ type record struct {
 	FirstSeen time.Time `json:"firstSeen"`
 }
 
-// nodeListHead is the head row of the registry.
-type nodeListHead struct {
+// ListHead is the head row of the registry.
+type ListHead struct {
 	Version uint64 `json:"version"` // counts changes
 	// HadThree is set once the cluster has had three members at the same time (Decision 53).
 	HadThree bool `json:"three,omitempty"`
 }
 
-// nodeList is the whole registry at one version. It is shared: change a clone.
-type nodeList struct {
-	nodeListHead
-	Nodes []record `json:"nodes"` // sorted by name, without duplicates
+// List is the whole registry at one version. It is shared: change a clone.
+type List struct {
+	ListHead
+	Nodes []Record `json:"nodes"` // sorted by name, without duplicates
 }
 
-func (r *nodeList) clone() *nodeList {
-	return &nodeList{nodeListHead: r.nodeListHead, Nodes: slices.Clone(r.Nodes)}
+func (r *List) Clone() *List {
+	return &List{ListHead: r.ListHead, Nodes: slices.Clone(r.Nodes)}
 }
 
-func (r *nodeList) search(name string) (int, bool) {
-	return slices.BinarySearchFunc(r.Nodes, name, func(rec record, name string) int { return strings.Compare(rec.Name, name) })
+func (r *List) search(name string) (int, bool) {
+	return slices.BinarySearchFunc(r.Nodes, name, func(rec Record, name string) int { return strings.Compare(rec.Name, name) })
 }
 
-// node returns the record of a node, also of a removed one.
-func (r *nodeList) node(name string) (record, bool) {
+// Node returns the record of a node, also of a removed one.
+func (r *List) Node(name string) (Record, bool) {
 	if i, ok := r.search(name); ok {
 		return r.Nodes[i], true
 	}
-	return record{}, false
+	return Record{}, false
 }
 
-// members lists the nodes that were not removed.
-func (r *nodeList) members() []record {
-	out := make([]record, 0, len(r.Nodes))
+// Members lists the nodes that were not removed.
+func (r *List) Members() []Record {
+	out := make([]Record, 0, len(r.Nodes))
 	for _, rec := range r.Nodes {
 		if !rec.Removed {
 			out = append(out, rec)
@@ -73,7 +73,7 @@ func (r *nodeList) members() []record {
 	return out
 }
 
-func (r *nodeList) put(rec record) {
+func (r *List) put(rec Record) {
 	if i, ok := r.search(rec.Name); ok {
 		r.Nodes[i] = rec
 	} else {
@@ -87,9 +87,9 @@ const (
 	maxLabel   = 64  // zone and version
 )
 
-// check refuses a record with fields that are malformed or too long.
-func (rec *record) check() error {
-	if err := checkNodeName(rec.Name); err != nil {
+// Check refuses a record with fields that are malformed or too long.
+func (rec *Record) Check() error {
+	if err := CheckNodeName(rec.Name); err != nil {
 		return err
 	}
 	if rec.Instance == "" || len(rec.Instance) > maxLabel || len(rec.Zone) > maxLabel || len(rec.Version) > maxLabel {
@@ -101,13 +101,13 @@ func (rec *record) check() error {
 	return nil
 }
 
-// check refuses a node list that is too long, out of order, or has invalid records.
-func (r *nodeList) check() error {
-	if len(r.Nodes) > maxNodes+keptRemoved {
+// Check refuses a node list that is too long, out of order, or has invalid records.
+func (r *List) Check() error {
+	if len(r.Nodes) > MaxNodes+keptRemoved {
 		return fmt.Errorf("cluster: the registry has %d nodes, too many", len(r.Nodes))
 	}
 	for i := range r.Nodes {
-		if err := r.Nodes[i].check(); err != nil {
+		if err := r.Nodes[i].Check(); err != nil {
 			return err
 		}
 		if i > 0 && r.Nodes[i-1].Name >= r.Nodes[i].Name {
@@ -119,24 +119,24 @@ func (r *nodeList) check() error {
 
 func nodeKey(name string) []byte {
 	start, _ := storage.WorkspaceRange(0, storage.SystemID)
-	return append(append(start, byte(nodesTable)), name...)
+	return append(append(start, byte(Table)), name...)
 }
 
-// readNodeList reads the registry from a state that holds a replica of the directory.
-func readNodeList(db pebble.Reader) (*nodeList, error) {
+// ReadList reads the registry from a state that holds a replica of the directory.
+func ReadList(db pebble.Reader) (*List, error) {
 	lower := nodeKey("")
-	upper := append(bytes.Clone(lower[:len(lower)-1]), byte(nodesTable)+1)
+	upper := append(bytes.Clone(lower[:len(lower)-1]), byte(Table)+1)
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return nil, fmt.Errorf("read the registry: %w", err)
 	}
-	r := &nodeList{}
+	r := &List{}
 	for ok := it.First(); ok && err == nil; ok = it.Next() {
 		if len(it.Key()) == len(lower) {
-			err = json.Unmarshal(it.Value(), &r.nodeListHead)
+			err = json.Unmarshal(it.Value(), &r.ListHead)
 			continue
 		}
-		var rec record
+		var rec Record
 		if err = json.Unmarshal(it.Value(), &rec); err == nil {
 			r.Nodes = append(r.Nodes, rec)
 		}
@@ -147,9 +147,9 @@ func readNodeList(db pebble.Reader) (*nodeList, error) {
 	return r, nil
 }
 
-// nodeListBatch returns the batch that turns the rows of one node list into those of another; nil
+// ListBatch returns the batch that turns the rows of one node list into those of another; nil
 // if they are equal.
-func nodeListBatch(db *pebble.DB, from, to *nodeList) ([]byte, error) {
+func ListBatch(db *pebble.DB, from, to *List) ([]byte, error) {
 	b := db.NewBatch()
 	err := diffNodeLists(b, from, to)
 	var repr []byte
@@ -162,7 +162,7 @@ func nodeListBatch(db *pebble.DB, from, to *nodeList) ([]byte, error) {
 	return repr, nil
 }
 
-func diffNodeLists(b *pebble.Batch, from, to *nodeList) error {
+func diffNodeLists(b *pebble.Batch, from, to *List) error {
 	set := func(name string, v any) error {
 		row, err := json.Marshal(v)
 		if err != nil {
@@ -172,32 +172,32 @@ func diffNodeLists(b *pebble.Batch, from, to *nodeList) error {
 	}
 	var errs []error
 	for _, rec := range to.Nodes {
-		if old, ok := from.node(rec.Name); !ok || old != rec {
+		if old, ok := from.Node(rec.Name); !ok || old != rec {
 			errs = append(errs, set(rec.Name, rec))
 		}
 	}
 	for _, rec := range from.Nodes {
-		if _, ok := to.node(rec.Name); !ok {
+		if _, ok := to.Node(rec.Name); !ok {
 			errs = append(errs, b.Delete(nodeKey(rec.Name), nil))
 		}
 	}
-	if from.nodeListHead != to.nodeListHead {
-		errs = append(errs, set("", to.nodeListHead))
+	if from.ListHead != to.ListHead {
+		errs = append(errs, set("", to.ListHead))
 	}
 	return errors.Join(errs...)
 }
 
-// checkNodesRow checks a row for the verifier.
-func checkNodesRow(fields, value []byte) error {
+// CheckRow checks a row for the verifier.
+func CheckRow(fields, value []byte) error {
 	if len(fields) == 0 {
-		return json.Unmarshal(value, &nodeListHead{})
+		return json.Unmarshal(value, &ListHead{})
 	}
-	var rec record
+	var rec Record
 	if err := json.Unmarshal(value, &rec); err != nil {
 		return err
 	}
 	if rec.Name != string(fields) {
 		return fmt.Errorf("the row of node %q is under %q", rec.Name, fields)
 	}
-	return rec.check()
+	return rec.Check()
 }

@@ -1,4 +1,4 @@
-package cluster
+package raftstore
 
 import (
 	"errors"
@@ -11,9 +11,9 @@ import (
 	"switchyard/storage"
 )
 
-// logStore is the log of one group. All groups share the raft instance, so that one fsync serves
+// LogStore is the log of one group. All groups share the raft instance, so that one fsync serves
 // all shards that write at the same moment. It implements raft.LogStore and raft.MonotonicLogStore.
-type logStore struct {
+type LogStore struct {
 	db    *pebble.DB
 	shard storage.Shard
 
@@ -23,11 +23,12 @@ type logStore struct {
 	first, last uint64
 }
 
-func openLog(db *pebble.DB, shard storage.Shard) (*logStore, error) {
-	s := &logStore{db: db, shard: shard}
+// OpenLog opens the log of a shard's group.
+func OpenLog(db *pebble.DB, shard storage.Shard) (*LogStore, error) {
+	s := &LogStore{db: db, shard: shard}
 	it, err := db.NewIter(&pebble.IterOptions{
-		LowerBound: raftKey(shard, kindLog, nil),
-		UpperBound: raftKey(shard, kindLog+1, nil),
+		LowerBound: Key(shard, KindLog, nil),
+		UpperBound: Key(shard, KindLog+1, nil),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open the log of shard %d: %w", shard, err)
@@ -51,30 +52,34 @@ func indexOf(key []byte) (index uint64) {
 	return index
 }
 
-func (s *logStore) bounds() (first, last uint64) {
+// Bounds returns the indexes of the oldest and the newest entry; 0 and 0 for an empty log.
+func (s *LogStore) Bounds() (first, last uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.first, s.last
 }
 
+// Stable returns the store of the same group's term and vote.
+func (s *LogStore) Stable() *StableStore { return &StableStore{db: s.db, shard: s.shard} }
+
 // FirstIndex returns the index of the oldest entry; 0 if there is none.
-func (s *logStore) FirstIndex() (uint64, error) {
-	first, _ := s.bounds()
+func (s *LogStore) FirstIndex() (uint64, error) {
+	first, _ := s.Bounds()
 	return first, nil
 }
 
 // LastIndex returns the index of the newest entry; 0 if there is none.
-func (s *logStore) LastIndex() (uint64, error) {
-	_, last := s.bounds()
+func (s *LogStore) LastIndex() (uint64, error) {
+	_, last := s.Bounds()
 	return last, nil
 }
 
 // IsMonotonic reports true: the indexes of entries have no gaps.
-func (s *logStore) IsMonotonic() bool { return true }
+func (s *LogStore) IsMonotonic() bool { return true }
 
 // GetLog reads an entry. It returns raft.ErrLogNotFound if the entry does not exist.
-func (s *logStore) GetLog(index uint64, l *raft.Log) error {
-	if first, last := s.bounds(); index < first || index > last || last == 0 {
+func (s *LogStore) GetLog(index uint64, l *raft.Log) error {
+	if first, last := s.Bounds(); index < first || index > last || last == 0 {
 		return raft.ErrLogNotFound
 	}
 	var key [logKeyLen]byte
@@ -94,14 +99,14 @@ func (s *logStore) GetLog(index uint64, l *raft.Log) error {
 }
 
 // StoreLog appends an entry.
-func (s *logStore) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l}) }
+func (s *LogStore) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l}) }
 
 // StoreLogs appends entries and returns when they are on disk.
-func (s *logStore) StoreLogs(logs []*raft.Log) error {
+func (s *LogStore) StoreLogs(logs []*raft.Log) error {
 	if len(logs) == 0 {
 		return nil
 	}
-	_, last := s.bounds()
+	_, last := s.Bounds()
 	size := 16
 	for i, l := range logs {
 		if i == 0 && last == 0 {
@@ -134,7 +139,7 @@ func (s *logStore) StoreLogs(logs []*raft.Log) error {
 }
 
 // forget resets the bounds after all entries were deleted.
-func (s *logStore) forget() {
+func (s *LogStore) forget() {
 	s.mu.Lock()
 	s.first, s.last = 0, 0
 	s.mu.Unlock()
@@ -142,7 +147,7 @@ func (s *logStore) forget() {
 
 // DeleteRange deletes the entries from least to most, both included: the oldest ones after a
 // snapshot, or the newest ones when a new leader overwrites them.
-func (s *logStore) DeleteRange(least, most uint64) error {
+func (s *LogStore) DeleteRange(least, most uint64) error {
 	var from, to [logKeyLen]byte
 	logKey(from[:], s.shard, least)
 	logKey(to[:], s.shard, most+1)

@@ -1,4 +1,4 @@
-package cluster
+package placement
 
 import (
 	"slices"
@@ -361,7 +361,7 @@ func TestPlan(t *testing.T) {
 			t.Parallel()
 			state := parseCluster(t, test.cluster)
 			var got, want []string
-			for _, s := range plan(state, testNow) {
+			for _, s := range Plan(state, testNow) {
 				got = append(got, s.String())
 			}
 			for line := range strings.Lines(test.want) {
@@ -386,19 +386,19 @@ func TestPlan_LatestLeaderCounts(t *testing.T) {
 		node d
 		shard 0 a* b c`)
 	// b was elected since, and removed c.
-	state.reports["b"] = []groupReport{{
+	state.Reports["b"] = []GroupReport{{
 		Leads: true, Term: 6, Epoch: 6, Leader: "b", Voters: []string{"a", "b", "d"},
-		Peers: []peerReport{{Node: "a", CaughtUp: true}, {Node: "d", CaughtUp: true}},
+		Peers: []PeerReport{{Node: "a", CaughtUp: true}, {Node: "d", CaughtUp: true}},
 	}}
-	state.reports["d"] = []groupReport{{Term: 6}}
-	if steps := plan(state, testNow); len(steps) != 0 {
+	state.Reports["d"] = []GroupReport{{Term: 6}}
+	if steps := Plan(state, testNow); len(steps) != 0 {
 		t.Errorf("steps %v from a deposed leader's report", steps)
 	}
-	if found := orphans(state); !found[replica{0, "c"}] || len(found) != 1 {
+	if found := Orphans(state); !found[Replica{0, "c"}] || len(found) != 1 {
 		t.Errorf("orphans %v", found)
 	}
-	state.reports["c"][0].Term = 7 // it may know a later leader
-	if found := orphans(state); len(found) != 0 {
+	state.Reports["c"][0].Term = 7 // it may know a later leader
+	if found := Orphans(state); len(found) != 0 {
 		t.Errorf("orphans %v", found)
 	}
 }

@@ -1,4 +1,4 @@
-package cluster
+package placement
 
 import (
 	"cmp"
@@ -24,7 +24,7 @@ func (p *planner) balanceLeaders() {
 		return
 	}
 	for _, st := range p.steps {
-		if st.kind != stepTransfer {
+		if st.Kind != StepTransfer {
 			return
 		}
 	}

@@ -1,4 +1,4 @@
-package cluster
+package raftstore
 
 import (
 	"encoding/binary"
@@ -13,7 +13,7 @@ import (
 // The index is in the key.
 const logFormat = 1
 
-var errLogEntry = errors.New("cluster: log entry of an unknown format")
+var errLogEntry = errors.New("raftstore: log entry of an unknown format")
 
 func logSize(l *raft.Log) int {
 	return 2 + uvarintLen(l.Term) + 8 + uvarintLen(uint64(len(l.Extensions))) + len(l.Extensions) + len(l.Data)

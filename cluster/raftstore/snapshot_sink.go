@@ -1,4 +1,4 @@
-package cluster
+package raftstore
 
 import (
 	"context"
@@ -13,19 +13,19 @@ import (
 	"switchyard/storage"
 )
 
-// snapshotSink writes one snapshot.
-type snapshotSink struct {
-	store    *snapshotStore
+// SnapshotSink writes one snapshot.
+type SnapshotSink struct {
+	store    *SnapshotStore
 	meta     raft.SnapshotMeta
 	recorded bool
 	rows     *storage.Import // rows of a received snapshot, from its first byte on
 }
 
 // ID returns the snapshot's id.
-func (s *snapshotSink) ID() string { return s.meta.ID }
+func (s *SnapshotSink) ID() string { return s.meta.ID }
 
 // Write takes the next bytes of another node's snapshot.
-func (s *snapshotSink) Write(p []byte) (int, error) {
+func (s *SnapshotSink) Write(p []byte) (int, error) {
 	if s.rows == nil {
 		in, err := s.store.node.Import(s.store.shard)
 		if err != nil {
@@ -37,7 +37,7 @@ func (s *snapshotSink) Write(p []byte) (int, error) {
 }
 
 // Cancel discards the snapshot.
-func (s *snapshotSink) Cancel() error {
+func (s *SnapshotSink) Cancel() error {
 	if s.rows == nil {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (s *snapshotSink) Cancel() error {
 
 // Close ends the snapshot. A snapshot of this node's own state is recorded already. A received
 // snapshot is complete and valid if the error is nil; Raft then installs it by way of Open.
-func (s *snapshotSink) Close() error {
+func (s *SnapshotSink) Close() error {
 	if s.recorded {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (s *snapshotSink) Close() error {
 	}
 	s.store.mu.Lock()
 	old := s.store.received
-	s.store.received = &receivedSnapshot{meta: s.meta, rows: s.rows}
+	s.store.received = &ReceivedSnapshot{Meta: s.meta, Rows: s.rows}
 	s.store.mu.Unlock()
 	if old != nil {
 		return old.Close()
@@ -66,13 +66,13 @@ func (s *snapshotSink) Close() error {
 	return nil
 }
 
-// record makes a snapshot of this node's own state the newest one. It returns when that is on disk.
-func (s *snapshotSink) record() error {
+// Record makes a snapshot of this node's own state the newest one. It returns when that is on disk.
+func (s *SnapshotSink) Record() error {
 	st := s.store
 	st.rowMu.Lock()
 	defer st.rowMu.Unlock()
-	row := snapshotRow{SnapshotMeta: s.meta}
-	newest, err := st.latest()
+	row := SnapshotRow{SnapshotMeta: s.meta}
+	newest, err := st.Latest()
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (s *snapshotSink) record() error {
 	}
 	value, err := json.Marshal(&row)
 	if err == nil {
-		err = st.db.Set(raftKey(st.shard, kindSnapshot, nil), value, pebble.Sync)
+		err = st.db.Set(Key(st.shard, KindSnapshot, nil), value, pebble.Sync)
 	}
 	if err != nil {
 		return fmt.Errorf("write the snapshot of shard %d: %w", st.shard, err)
@@ -95,15 +95,15 @@ func (s *snapshotSink) record() error {
 	return nil
 }
 
-// receivedSnapshot is a complete snapshot that waits to be installed. It implements io.ReadCloser,
+// ReceivedSnapshot is a complete snapshot that waits to be installed. It implements io.ReadCloser,
 // the form in which Raft passes it on.
-type receivedSnapshot struct {
-	meta raft.SnapshotMeta
-	rows *storage.Import
+type ReceivedSnapshot struct {
+	Meta raft.SnapshotMeta
+	Rows *storage.Import
 }
 
 // Read returns io.EOF: the stream was read when it was received.
-func (r *receivedSnapshot) Read([]byte) (int, error) { return 0, io.EOF }
+func (r *ReceivedSnapshot) Read([]byte) (int, error) { return 0, io.EOF }
 
 // Close deletes the received data if it was not installed.
-func (r *receivedSnapshot) Close() error { return r.rows.Close() }
+func (r *ReceivedSnapshot) Close() error { return r.Rows.Close() }

@@ -1,4 +1,4 @@
-package cluster
+package raftstore
 
 import (
 	"testing"
@@ -9,37 +9,36 @@ import (
 	"switchyard/storage"
 )
 
-func openSnapshots(t testing.TB, store *storage.Store, shard storage.Shard) *snapshotStore {
+func openSnapshots(t testing.TB, store *storage.Store, shard storage.Shard) *SnapshotStore {
 	t.Helper()
-	log, err := openLog(store.Raft(), shard)
+	log, err := OpenLog(store.Raft(), shard)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tuning := defaultTuning()
 	quit := make(chan struct{})
 	t.Cleanup(func() { close(quit) })
-	return newSnapshotStore(store, log, &tuning, quit)
+	return NewSnapshotStore(store, log, func() int64 { return 1 }, quit)
 }
 
 func TestSnapshotStore(t *testing.T) {
 	t.Parallel()
-	store := openStore(t, vfs.NewMem(), "node")
+	store := openTestStore(t, vfs.NewMem(), "node")
 	t.Cleanup(func() { _ = store.Close() })
 	s := openSnapshots(t, store, 3)
 	if _, _, err := s.Open("3-2-10"); err == nil {
 		t.Fatal("a snapshot that is not there was opened")
 	}
 	voters := raft.Configuration{Servers: []raft.Server{{ID: "a", Address: "a"}, {ID: "b", Address: "b", Suffrage: raft.Nonvoter}}}
-	create := func(index uint64) *snapshotSink {
+	create := func(index uint64) *SnapshotSink {
 		sink, err := s.Create(1, index, 2, voters, 5, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return sink.(*snapshotSink)
+		return sink.(*SnapshotSink)
 	}
 	for _, index := range []uint64{10, 20} {
 		sink := create(index)
-		if err := sink.record(); err != nil {
+		if err := sink.Record(); err != nil {
 			t.Fatal(err)
 		}
 		if err := sink.Close(); err != nil {
@@ -52,7 +51,7 @@ func TestSnapshotStore(t *testing.T) {
 	if err := create(30).Close(); err == nil {
 		t.Fatal("a received snapshot without a byte was taken")
 	}
-	if err := create(15).record(); err == nil {
+	if err := create(15).Record(); err == nil {
 		t.Fatal("an older snapshot took the place of a newer one")
 	}
 	list, err := s.List()
@@ -70,19 +69,19 @@ func TestSnapshotStore(t *testing.T) {
 
 func TestSnapshotStore_TellsWhileItSends(t *testing.T) {
 	t.Parallel()
-	store := openStore(t, vfs.NewMem(), "node")
+	store := openTestStore(t, vfs.NewMem(), "node")
 	t.Cleanup(func() { _ = store.Close() })
 	s := openSnapshots(t, store, 3)
 	now := int64(1)
-	s.tuning.clock = func() int64 { return now }
+	s.clock = func() int64 { return now }
 	sink, err := s.Create(1, 10, 2, raft.Configuration{}, 5, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := sink.(*snapshotSink).record(); err != nil {
+	if err := sink.(*SnapshotSink).Record(); err != nil {
 		t.Fatal(err)
 	}
-	if s.sending() {
+	if s.Sending() {
 		t.Fatal("sends before anybody asked")
 	}
 	meta, out, err := s.Open(sink.ID())
@@ -92,16 +91,16 @@ func TestSnapshotStore_TellsWhileItSends(t *testing.T) {
 	if meta.Index != 10 || meta.Size == 0 {
 		t.Errorf("opened as %+v", meta)
 	}
-	if !s.sending() {
+	if !s.Sending() {
 		t.Error("does not send while a stream is open")
 	}
 	if err := out.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if !s.sending() {
+	if !s.Sending() {
 		t.Error("the follower had no time to read the log")
 	}
-	if now += int64(sendGrace); s.sending() {
+	if now += int64(sendGrace); s.Sending() {
 		t.Error("sends for ever")
 	}
 }

@@ -1,4 +1,4 @@
-package cluster
+package placement
 
 import (
 	"cmp"
@@ -7,17 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"switchyard/cluster/membership"
 	"switchyard/storage"
 )
-
-// Placement decides which nodes hold and lead which shards. It keeps no memory of
-// what it began: every round is planned anew from what the groups' leaders say, so
-// that a half-done move is carried on, or undone, by whoever owns the directory
-// next. A move of a replica is
-//
-//	add a non-voter -> it catches up -> promote -> remove the surplus voter
-//
-// and each round takes at most one of these steps per shard.
 
 const (
 	// maxMoves is the number of shards that may be copied, or have more replicas than wanted, at
@@ -30,67 +22,67 @@ const (
 	replicasWanted = 3
 )
 
-// clusterState is the input of plan.
-type clusterState struct {
-	shards       int           // workspace shards; the directory is not counted
-	everThree    bool          // the cluster has had three members at the same time
-	replaceAfter time.Duration // how long the replicas of a dead member wait for it
-	members      []memberView
-	reports      map[string][]groupReport // of the members that answered
-	droppable    map[replica]bool         // orphans that are older than orphanGrace
+// State is the input of plan.
+type State struct {
+	Shards       int           // workspace shards; the directory is not counted
+	EverThree    bool          // the cluster has had three members at the same time
+	ReplaceAfter time.Duration // how long the replicas of a dead member wait for it
+	Members      []Member
+	Reports      map[string][]GroupReport // of the members that answered
+	Droppable    map[Replica]bool         // orphans that are older than orphanGrace
 }
 
-// memberView is what the registry and gossip know of a member.
-type memberView struct {
+// Member is what the registry and gossip know of a member.
+type Member struct {
 	Name, Zone, HTTP, Peer, Gossip, Version string
 
-	State     NodeState // alive, suspect, dead or left; a draining member is alive
+	State     membership.NodeState // alive, suspect, dead or left; a draining member is alive
 	Draining  bool
 	Removed   bool
 	DeadSince time.Time // when it was last seen; zero if it is alive or the time is unknown
 }
 
-// replica is a shard on a node.
-type replica struct {
-	shard storage.Shard
-	node  string
+// Replica is a shard on a node.
+type Replica struct {
+	Shard storage.Shard
+	Node  string
 }
 
-// stepKind is the kind of a step.
-type stepKind string
+// StepKind is the kind of a step.
+type StepKind string
 
 const (
-	stepAdd      stepKind = "add"      // create an empty replica and make it a non-voter
-	stepHost     stepKind = "host"     // create a replica that its leader already counts
-	stepPromote  stepKind = "promote"  // make a non-voter a voter
-	stepRemove   stepKind = "remove"   // remove a member from its group
-	stepTransfer stepKind = "transfer" // transfer the leadership
-	stepDrop     stepKind = "drop"     // delete a replica that is not a member
+	StepAdd      StepKind = "add"      // create an empty replica and make it a non-voter
+	StepHost     StepKind = "host"     // create a replica that its leader already counts
+	StepPromote  StepKind = "promote"  // make a non-voter a voter
+	StepRemove   StepKind = "remove"   // remove a member from its group
+	StepTransfer StepKind = "transfer" // transfer the leadership
+	StepDrop     StepKind = "drop"     // delete a replica that is not a member
 )
 
-// step is one change. A shard's leader carries it out, or the node itself.
-type step struct {
-	kind   stepKind
-	shard  storage.Shard
-	node   string // the node that the step is about
-	leader string // the node that carries it out; not set for host and drop
-	term   uint64 // the leader's
-	last   uint64 // newest entry in the leader's log, for drop
-	reason string
+// Step is one change. A shard's leader carries it out, or the node itself.
+type Step struct {
+	Kind   StepKind
+	Shard  storage.Shard
+	Node   string // the node that the step is about
+	Leader string // the node that carries it out; not set for host and drop
+	Term   uint64 // the leader's
+	Last   uint64 // newest entry in the leader's log, for drop
+	Reason string
 }
 
 // String formats a step for tests.
-func (s step) String() string { return fmt.Sprintf("%d: %s %s: %s", s.shard, s.kind, s.node, s.reason) }
+func (s Step) String() string { return fmt.Sprintf("%d: %s %s: %s", s.Shard, s.Kind, s.Node, s.Reason) }
 
 // LogValue formats a step for logs.
-func (s step) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("kind", string(s.kind)), slog.Int("shard", int(s.shard)),
-		slog.String("node", s.node), slog.String("leader", s.leader), slog.String("reason", s.reason))
+func (s Step) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("kind", string(s.Kind)), slog.Int("shard", int(s.Shard)),
+		slog.String("node", s.Node), slog.String("leader", s.Leader), slog.String("reason", s.Reason))
 }
 
-// plan returns the steps to take now. It depends on its input alone. No two steps of a plan depend
+// Plan returns the steps to take now. It depends on its input alone. No two steps of a plan depend
 // on each other.
-func plan(state clusterState, now time.Time) []step {
+func Plan(state State, now time.Time) []Step {
 	p := newPlanner(state, now)
 	p.setTargets()
 	p.drainLeaders()
@@ -103,12 +95,12 @@ func plan(state clusterState, now time.Time) []step {
 
 // planner is the state of one round of planning.
 type planner struct {
-	state     clusterState
+	state     State
 	nodes     map[string]*placedNode
 	names     []string       // sorted names of nodes
 	shards    []*placedShard // shards with a known leader, by id
 	wanted    int            // replicas per shard
-	steps     []step
+	steps     []Step
 	moves     int // shards being copied or larger than wanted
 	transfers int // leaderships transferred in this round
 }
@@ -126,11 +118,11 @@ const (
 
 // placedNode is a member during planning.
 type placedNode struct {
-	memberView
+	Member
 	rank     rank
 	reported bool // its report is in the input
 	down     bool // dead, or has left
-	hosts    map[storage.Shard]groupReport
+	hosts    map[storage.Shard]GroupReport
 	replicas int // shards that it will hold
 	leads    int // shards that it will lead
 }
@@ -140,27 +132,27 @@ func (n *placedNode) eligible() bool { return n.rank == rankAvailable }
 
 // placedShard is a group during planning.
 type placedShard struct {
-	groupReport // the leader's report
+	GroupReport // the leader's report
 
 	leader string
-	lag    map[string]peerReport
+	lag    map[string]PeerReport
 	target []string // nodes that are to hold the shard
 	busy   bool     // the round has a step for it
 }
 
-func newPlanner(state clusterState, now time.Time) *planner {
+func newPlanner(state State, now time.Time) *planner {
 	p := &planner{state: state, nodes: map[string]*placedNode{}, wanted: 1}
-	if state.everThree {
+	if state.EverThree {
 		p.wanted = replicasWanted
 	}
-	for _, m := range state.members {
-		reports, answers := state.reports[m.Name]
-		n := &placedNode{memberView: m, reported: answers, hosts: map[storage.Shard]groupReport{}}
+	for _, m := range state.Members {
+		reports, answers := state.Reports[m.Name]
+		n := &placedNode{Member: m, reported: answers, hosts: map[storage.Shard]GroupReport{}}
 		for _, r := range reports {
 			n.hosts[r.Shard] = r
 		}
-		n.down = !answers && (m.State == NodeDead || m.State == NodeLeft)
-		gone := n.down && !m.DeadSince.IsZero() && now.Sub(m.DeadSince) >= state.replaceAfter
+		n.down = !answers && (m.State == membership.NodeDead || m.State == membership.NodeLeft)
+		gone := n.down && !m.DeadSince.IsZero() && now.Sub(m.DeadSince) >= state.ReplaceAfter
 		switch {
 		case m.Removed:
 			n.rank = rankRemoved
@@ -186,19 +178,19 @@ func (p *planner) findLeaders() {
 	for _, name := range p.names {
 		for _, r := range p.nodes[name].hosts {
 			if known := found[r.Shard]; r.Leads && (known == nil || known.Term < r.Term) {
-				found[r.Shard] = &placedShard{groupReport: r, leader: name}
+				found[r.Shard] = &placedShard{GroupReport: r, leader: name}
 			}
 		}
 	}
 	for _, s := range found {
-		s.lag = map[string]peerReport{}
+		s.lag = map[string]PeerReport{}
 		for _, peer := range s.Peers {
 			s.lag[peer.Node] = peer
 		}
 		// A voter that is not registered stays; it counts as unreachable.
 		for _, name := range s.members() {
 			if p.nodes[name] == nil {
-				p.nodes[name] = &placedNode{memberView: memberView{Name: name}, rank: rankUnreachable}
+				p.nodes[name] = &placedNode{Member: Member{Name: name}, rank: rankUnreachable}
 			}
 			p.nodes[name].replicas++
 		}
@@ -209,7 +201,7 @@ func (p *planner) findLeaders() {
 }
 
 // allLed reports whether every shard has a known leader.
-func (p *planner) allLed() bool { return len(p.shards) == p.state.shards+1 }
+func (p *planner) allLed() bool { return len(p.shards) == p.state.Shards+1 }
 
 func (s *placedShard) members() []string { return append(slices.Clone(s.Voters), s.NonVoters...) }
 
@@ -219,11 +211,11 @@ func (p *planner) caughtUp(s *placedShard, node string) bool {
 }
 
 // addStep adds a step.
-func (p *planner) addStep(s *placedShard, kind stepKind, node, format string, args ...any) {
+func (p *planner) addStep(s *placedShard, kind StepKind, node, format string, args ...any) {
 	s.busy = true
-	p.steps = append(p.steps, step{
-		kind: kind, shard: s.Shard, node: node, leader: s.leader, term: s.Term, last: s.Last,
-		reason: fmt.Sprintf(format, args...),
+	p.steps = append(p.steps, Step{
+		Kind: kind, Shard: s.Shard, Node: node, Leader: s.leader, Term: s.Term, Last: s.Last,
+		Reason: fmt.Sprintf(format, args...),
 	})
 }
 
@@ -235,7 +227,7 @@ func (p *planner) transferLead(s *placedShard, node, format string, args ...any)
 	p.transfers++
 	p.nodes[s.leader].leads--
 	p.nodes[node].leads++
-	p.addStep(s, stepTransfer, node, format, args...)
+	p.addStep(s, StepTransfer, node, format, args...)
 }
 
 // successor returns the next leader of the shard: the voter with the fewest leaderships among those

@@ -1,4 +1,4 @@
-package cluster
+package placement
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"switchyard/cluster/membership"
 	"switchyard/storage"
 )
 
@@ -21,12 +22,12 @@ type simulated struct {
 	everThree bool
 	nodes     map[string]*simulatedNode
 	groups    []*simulatedGroup
-	since     map[replica]time.Time
+	orphans   OrphanAges
 	story     []string
 }
 
 type simulatedNode struct {
-	memberView
+	Member
 	up    bool
 	hosts map[storage.Shard]uint64 // term last heard of
 }
@@ -41,7 +42,6 @@ type simulatedGroup struct {
 func newSimulated(seed uint64, shards int) *simulated {
 	s := &simulated{
 		rng: rand.New(rand.NewPCG(seed, seed)), now: testNow, shards: shards, nodes: map[string]*simulatedNode{},
-		since: map[replica]time.Time{},
 	}
 	s.join("")
 	for id := range shards + 1 {
@@ -58,7 +58,7 @@ func (s *simulated) say(format string, args ...any) {
 func (s *simulated) join(zone string) {
 	name := fmt.Sprintf("n%d", len(s.nodes)+1)
 	s.nodes[name] = &simulatedNode{
-		memberView: memberView{Name: name, Zone: zone, State: NodeAlive}, up: true, hosts: map[storage.Shard]uint64{},
+		Member: Member{Name: name, Zone: zone, State: membership.NodeAlive}, up: true, hosts: map[storage.Shard]uint64{},
 	}
 	s.say("join %s %s", name, zone)
 	present := 0
@@ -114,7 +114,7 @@ func (s *simulated) event() {
 		s.join("")
 	case what == 1 && n.up:
 		if s.survives(func() { n.up = false }, func() { n.up = true }) {
-			n.State, n.DeadSince = NodeDead, s.now
+			n.State, n.DeadSince = membership.NodeDead, s.now
 			s.say("die %s", n.Name)
 		}
 	case what == 2 && !n.up:
@@ -143,7 +143,7 @@ func (s *simulated) others(than *simulatedNode) bool {
 }
 
 func (s *simulated) revive(n *simulatedNode) {
-	n.up, n.State, n.DeadSince = true, NodeAlive, time.Time{}
+	n.up, n.State, n.DeadSince = true, membership.NodeAlive, time.Time{}
 	for id, g := range s.groups {
 		if _, ok := n.hosts[storage.Shard(id)]; ok && s.rng.IntN(2) == 0 {
 			g.behind[n.Name] = 2
@@ -176,58 +176,56 @@ func (s *simulated) settle() {
 	}
 }
 
-func (s *simulated) state() clusterState {
-	state := clusterState{
-		shards: s.shards, everThree: s.everThree, replaceAfter: 5 * time.Minute,
-		reports: map[string][]groupReport{},
+func (s *simulated) state() State {
+	state := State{
+		Shards: s.shards, EverThree: s.everThree, ReplaceAfter: 5 * time.Minute,
+		Reports: map[string][]GroupReport{},
 	}
 	for _, name := range s.names() {
 		n := s.nodes[name]
-		state.members = append(state.members, n.memberView)
+		state.Members = append(state.Members, n.Member)
 		if !n.up || s.rng.IntN(40) == 0 { // now and then a report is late
 			continue
 		}
-		state.reports[name] = nil
+		state.Reports[name] = nil
 		for id := range s.groups {
 			if _, ok := n.hosts[storage.Shard(id)]; !ok {
 				continue
 			}
 			g := s.groups[id]
-			r := groupReport{Shard: storage.Shard(id), Term: n.hosts[storage.Shard(id)]}
+			r := GroupReport{Shard: storage.Shard(id), Term: n.hosts[storage.Shard(id)]}
 			if g.leader == name {
 				r.Leads, r.Term, r.Epoch, r.Leader = true, g.term, g.term, name
 				r.Voters, r.NonVoters = slices.Clone(g.voters), slices.Clone(g.nonVoters)
 				for _, peer := range append(slices.Clone(g.voters), g.nonVoters...) {
-					r.Peers = append(r.Peers, peerReport{Node: peer, CaughtUp: g.behind[peer] == 0})
+					r.Peers = append(r.Peers, PeerReport{Node: peer, CaughtUp: g.behind[peer] == 0})
 				}
 			}
-			state.reports[name] = append(state.reports[name], r)
+			state.Reports[name] = append(state.Reports[name], r)
 		}
 	}
-	known := roundState{orphans: s.since}
-	state.droppable = known.agedOrphans(orphans(state), s.now)
-	s.since = known.orphans
+	state.Droppable = s.orphans.Update(Orphans(state), s.now)
 	return state
 }
 
 // round plans, checks the plan and carries it out; some steps fail.
-func (s *simulated) round(t *rapid.T, mayFail bool) []step {
+func (s *simulated) round(t *rapid.T, mayFail bool) []Step {
 	s.settle()
 	state := s.state()
 	before := s.copying(state)
-	steps := plan(state, s.now)
+	steps := Plan(state, s.now)
 	if len(steps) > 0 {
-		s.say("round: %d reports, %d copying", len(state.reports), before)
+		s.say("round: %d reports, %d copying", len(state.Reports), before)
 	}
 	transfers, seen := 0, map[storage.Shard]bool{}
 	for _, st := range steps {
-		if st.kind != stepDrop {
-			if seen[st.shard] {
-				s.fail(t, "two steps for shard %d: %v", st.shard, steps)
+		if st.Kind != StepDrop {
+			if seen[st.Shard] {
+				s.fail(t, "two steps for shard %d: %v", st.Shard, steps)
 			}
-			seen[st.shard] = true
+			seen[st.Shard] = true
 		}
-		transfers += boolInt(st.kind == stepTransfer)
+		transfers += boolInt(st.Kind == StepTransfer)
 		s.say("  %v", st)
 		if mayFail && s.rng.IntN(8) == 0 {
 			s.say("  ... failed")
@@ -245,10 +243,10 @@ func (s *simulated) round(t *rapid.T, mayFail bool) []step {
 }
 
 // copying counts the shards with non-voters, as far as their leaders reported.
-func (s *simulated) copying(state clusterState) int {
+func (s *simulated) copying(state State) int {
 	count := 0
 	for _, g := range s.groups {
-		if _, ok := state.reports[g.leader]; !ok || len(g.nonVoters) == 0 {
+		if _, ok := state.Reports[g.leader]; !ok || len(g.nonVoters) == 0 {
 			continue
 		}
 		count++
@@ -256,11 +254,11 @@ func (s *simulated) copying(state clusterState) int {
 	return count
 }
 
-func (s *simulated) carry(t *rapid.T, st step) {
-	g, n := s.groups[st.shard], s.nodes[st.node]
+func (s *simulated) carry(t *rapid.T, st Step) {
+	g, n := s.groups[st.Shard], s.nodes[st.Node]
 	ready := s.votes(g, false)-g.quorum() >= 0
-	switch st.kind {
-	case stepAdd:
+	switch st.Kind {
+	case StepAdd:
 		if n.Draining || n.Removed || !n.up || slices.Contains(g.voters, n.Name) || slices.Contains(g.nonVoters, n.Name) {
 			s.fail(t, "bad step %v", st)
 		}
@@ -269,34 +267,34 @@ func (s *simulated) carry(t *rapid.T, st step) {
 				s.fail(t, "a second copy at once: %v", st)
 			}
 		}
-		n.hosts[st.shard] = g.term
+		n.hosts[st.Shard] = g.term
 		g.nonVoters = append(g.nonVoters, n.Name)
 		g.behind[n.Name] = 1 + s.rng.IntN(4)
-	case stepHost:
-		n.hosts[st.shard] = g.term
-	case stepPromote:
+	case StepHost:
+		n.hosts[st.Shard] = g.term
+	case StepPromote:
 		if g.behind[n.Name] > 0 || !slices.Contains(g.nonVoters, n.Name) {
 			s.fail(t, "bad step %v", st)
 		}
 		g.nonVoters = without(g.nonVoters, n.Name)
 		g.voters = append(g.voters, n.Name)
-	case stepRemove:
+	case StepRemove:
 		if n.Name == g.leader {
 			s.fail(t, "bad step %v", st)
 		}
 		g.voters, g.nonVoters = without(g.voters, n.Name), without(g.nonVoters, n.Name)
 		delete(g.behind, n.Name)
-	case stepTransfer:
+	case StepTransfer:
 		if (n.Draining && !s.nodes[g.leader].Removed) || n.Removed || !n.up || g.behind[n.Name] > 0 || !slices.Contains(g.voters, n.Name) {
 			s.fail(t, "bad step %v", st)
 		}
 		g.leader = n.Name
 		g.term++
-	case stepDrop:
+	case StepDrop:
 		if slices.Contains(g.voters, n.Name) || slices.Contains(g.nonVoters, n.Name) {
 			s.fail(t, "dropped a member: %v", st)
 		}
-		delete(n.hosts, st.shard)
+		delete(n.hosts, st.Shard)
 	}
 	if ready && s.votes(g, false) < g.quorum() {
 		s.fail(t, "step %v cost the quorum", st)

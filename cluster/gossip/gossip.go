@@ -1,4 +1,4 @@
-package cluster
+package gossip
 
 import (
 	"context"
@@ -13,41 +13,43 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
+
+	"switchyard/cluster/membership"
 )
 
-type gossipConfig struct {
+type Config struct {
 	Bind      string // host:port; port 0 takes a free one
 	Advertise string // host; empty: see advertisedHost
 	Key       []byte // encrypts gossip; nil: plain text
 	Seeds     []string
 	// Self is this node's metadata, which gossip spreads.
-	Self nodeMeta
+	Self Meta
 	// Known lists the registered nodes that were not removed.
-	Known func() []record
+	Known func() []membership.Record
 	// Reachable reports whether another node answers on its peer port. Nil means that only gossip
 	// decides.
 	Reachable func(node string) bool
 	Logger    *slog.Logger
 
-	tune func(*memberlist.Config, *gossipTimes) // tests only
+	Tune func(*memberlist.Config, *Times) // tests only
 }
 
-// gossipTimes are the times that tests change.
-type gossipTimes struct {
-	rejoinEvery  time.Duration // pause between tries to reach missing members
-	statusEvery  time.Duration // pause between updates of the members' states
+// Times are the times that tests change.
+type Times struct {
+	RejoinEvery  time.Duration // pause between tries to reach missing members
+	StatusEvery  time.Duration // pause between updates of the members' states
 	deadAfter    time.Duration // silence after which a member is dead, whatever gossip says
 	leaveTimeout time.Duration // bound of announcing the departure
 }
 
-// gossip knows which nodes are running. It does not know which nodes belong to the cluster, see
+// Gossip knows which nodes are running. It does not know which nodes belong to the cluster, see
 // registry.
-type gossip struct {
-	cfg   gossipConfig
-	times gossipTimes
+type Gossip struct {
+	cfg   Config
+	times Times
 	list  *memberlist.Memberlist
 	name  string // this process's name in memberlist
-	addr  string // address at which others reach it
+	Addr  string // address at which others reach it
 	ip    net.IP // the same address in memberlist
 	port  int
 	state *gossipState
@@ -59,11 +61,11 @@ type gossip struct {
 	done sync.WaitGroup
 }
 
-// newGossip listens for gossip. It contacts no other node before run or contact.
-func newGossip(cfg gossipConfig) (*gossip, error) {
-	m := &gossip{
+// New listens for gossip. It contacts no other node before run or contact.
+func New(cfg Config) (*Gossip, error) {
+	m := &Gossip{
 		cfg:      cfg,
-		times:    gossipTimes{rejoinEvery: 5 * time.Second, statusEvery: time.Second, deadAfter: 30 * time.Second, leaveTimeout: time.Second},
+		times:    Times{RejoinEvery: 5 * time.Second, StatusEvery: time.Second, deadAfter: 30 * time.Second, leaveTimeout: time.Second},
 		observed: map[string]observation{},
 	}
 	host, port, err := gossipBind(cfg.Bind)
@@ -94,47 +96,47 @@ func newGossip(cfg gossipConfig) (*gossip, error) {
 	conf.TCPTimeout = 2 * time.Second
 	conf.Delegate, conf.Events, conf.Alive, conf.Merge = m.state, m.state, m.state, m.state
 	conf.Logger = log.New(gossipLog{cfg.Logger}, "", 0)
-	if cfg.tune != nil {
-		cfg.tune(conf, &m.times)
+	if cfg.Tune != nil {
+		cfg.Tune(conf, &m.times)
 	}
 	if m.list, err = memberlist.Create(conf); err != nil {
 		return nil, fmt.Errorf("listen for gossip at %s: %w", cfg.Bind, err)
 	}
 	m.ip, m.port = ip, conf.BindPort // memberlist sets the port that it took
-	m.addr = net.JoinHostPort(reached, strconv.Itoa(m.port))
+	m.Addr = net.JoinHostPort(reached, strconv.Itoa(m.port))
 	return m, nil
 }
 
 // shortInstance shortens an instance id for people.
 func shortInstance(instance string) string { return instance[:min(8, len(instance))] }
 
-// run keeps contacting members that are missing, until close.
-func (m *gossip) run() {
+// Run keeps contacting members that are missing, until close.
+func (m *Gossip) Run() {
 	ctx, stop := context.WithCancel(context.Background())
 	m.stop = stop
 	m.done.Go(func() { m.maintain(ctx) })
 }
 
-func (m *gossip) maintain(ctx context.Context) {
-	look, rejoin := time.NewTicker(m.times.statusEvery), time.NewTicker(m.times.rejoinEvery)
+func (m *Gossip) maintain(ctx context.Context) {
+	look, rejoin := time.NewTicker(m.times.StatusEvery), time.NewTicker(m.times.RejoinEvery)
 	defer look.Stop()
 	defer rejoin.Stop()
-	m.contact(ctx, m.missingAddrs(maxContacts))
+	m.Contact(ctx, m.missingAddrs(maxContacts))
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-look.C:
-			m.status()
+			m.Status()
 			m.state.prune(time.Now())
 		case <-rejoin.C:
-			m.contact(ctx, m.missingAddrs(maxContacts))
+			m.Contact(ctx, m.missingAddrs(maxContacts))
 		}
 	}
 }
 
-// update changes this node's metadata, for example when it has joined a cluster.
-func (m *gossip) update(self nodeMeta) error {
+// Update changes this node's metadata, for example when it has joined a cluster.
+func (m *Gossip) Update(self Meta) error {
 	if _, err := self.encode(); err != nil {
 		return err
 	}
@@ -146,28 +148,28 @@ func (m *gossip) update(self nodeMeta) error {
 	return nil
 }
 
-// close announces the departure, so that the others list this node as left and not as dead, and
+// Close announces the departure, so that the others list this node as left and not as dead, and
 // ends gossip.
-func (m *gossip) close() error {
+func (m *Gossip) Close() error {
 	if m.stop != nil {
 		m.stop()
 	}
 	m.done.Wait()
 	// Memberlist reports that a member is gone but hides whether it left. A message beside it says
 	// so.
-	for _, s := range m.alive() {
-		if err := m.list.SendToAddress(memberlist.Address{Addr: s.addr, Name: s.name}, append([]byte{messageLeaving}, m.name...)); err != nil {
+	for _, s := range m.Alive() {
+		if err := m.list.SendToAddress(memberlist.Address{Addr: s.Addr, Name: s.name}, append([]byte{messageLeaving}, m.name...)); err != nil {
 			m.cfg.Logger.Debug("announce the departure by gossip", "to", s.Node, "error", err)
 		}
 	}
 	if err := m.list.Leave(m.times.leaveTimeout); err != nil {
 		m.cfg.Logger.Debug("announce the departure by gossip", "error", err)
 	}
-	return m.shutdown()
+	return m.Shutdown()
 }
 
-// shutdown ends gossip without announcing it.
-func (m *gossip) shutdown() error {
+// Shutdown ends gossip without announcing it.
+func (m *Gossip) Shutdown() error {
 	if m.stop != nil {
 		m.stop()
 	}
@@ -179,15 +181,15 @@ func (m *gossip) shutdown() error {
 	return nil
 }
 
-// alive lists the processes that gossip shows as running beside this one, of any cluster or none,
+// Alive lists the processes that gossip shows as running beside this one, of any cluster or none,
 // by name.
-func (m *gossip) alive() []gossipNode { return m.state.alive() }
+func (m *Gossip) Alive() []Node { return m.state.alive() }
 
-// changes returns a channel that is closed when a process came, went or changed.
-func (m *gossip) changes() <-chan struct{} { return m.state.changes() }
+// Changes returns a channel that is closed when a process came, went or changed.
+func (m *Gossip) Changes() <-chan struct{} { return m.state.changes() }
 
-// resolve returns a node's peer address as gossip has it.
-func (m *gossip) resolve(node string) (addr string, ok bool) {
+// Resolve returns a node's peer address as gossip has it.
+func (m *Gossip) Resolve(node string) (addr string, ok bool) {
 	seen, ok := m.state.latest(node, m.state.cluster())
 	return seen.Peer, ok && seen.Peer != ""
 }
@@ -202,8 +204,8 @@ func (l gossipLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// ParseGossipKey reads a --gossip-key: base64 of 16, 24 or 32 bytes.
-func ParseGossipKey(text string) ([]byte, error) {
+// ParseKey reads a --gossip-key: base64 of 16, 24 or 32 bytes.
+func ParseKey(text string) ([]byte, error) {
 	key, err := decodeBase64(strings.TrimSpace(text))
 	if err != nil || len(key) != 16 && len(key) != 24 && len(key) != 32 {
 		// The message must not contain the key.

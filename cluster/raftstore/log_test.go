@@ -1,10 +1,14 @@
-package cluster
+package raftstore
 
 import (
 	"bytes"
 	"errors"
+	"io"
+	"log/slog"
 	"testing"
 	"time"
+
+	"switchyard/storage"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
@@ -17,7 +21,7 @@ func logsFrom(first, last uint64) (out []*raft.Log) {
 	return out
 }
 
-func wantBounds(t *testing.T, s *logStore, first, last uint64) {
+func wantBounds(t *testing.T, s *LogStore, first, last uint64) {
 	t.Helper()
 	f, err1 := s.FirstIndex()
 	l, err2 := s.LastIndex()
@@ -25,7 +29,7 @@ func wantBounds(t *testing.T, s *logStore, first, last uint64) {
 		t.Fatalf("bounds %d..%d (%v, %v), want %d..%d", f, l, err1, err2, first, last)
 	}
 	// What a restart would find is the same.
-	again, err := openLog(s.db, s.shard)
+	again, err := OpenLog(s.db, s.shard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,17 +47,17 @@ func wantBounds(t *testing.T, s *logStore, first, last uint64) {
 
 func TestLogStore(t *testing.T) {
 	t.Parallel()
-	store := openStore(t, vfs.NewMem(), "node")
+	store := openTestStore(t, vfs.NewMem(), "node")
 	t.Cleanup(func() { _ = store.Close() })
-	open := func() *logStore {
-		s, err := openLog(store.Raft(), 7)
+	open := func() *LogStore {
+		s, err := OpenLog(store.Raft(), 7)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
 	// Neighbors must not be seen.
-	for _, shard := range []*logStore{{db: store.Raft(), shard: 6}, {db: store.Raft(), shard: 8}} {
+	for _, shard := range []*LogStore{{db: store.Raft(), shard: 6}, {db: store.Raft(), shard: 8}} {
 		if err := shard.StoreLogs(logsFrom(1, 40)); err != nil {
 			t.Fatal(err)
 		}
@@ -98,9 +102,9 @@ func TestLogStore(t *testing.T) {
 
 func TestLogStore_KeepsEntriesWhole(t *testing.T) {
 	t.Parallel()
-	store := openStore(t, vfs.NewMem(), "node")
+	store := openTestStore(t, vfs.NewMem(), "node")
 	t.Cleanup(func() { _ = store.Close() })
-	s, err := openLog(store.Raft(), 1)
+	s, err := OpenLog(store.Raft(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,9 +152,9 @@ func FuzzReadLog(f *testing.F) {
 
 func TestStableStore(t *testing.T) {
 	t.Parallel()
-	store := openStore(t, vfs.NewMem(), "node")
+	store := openTestStore(t, vfs.NewMem(), "node")
 	t.Cleanup(func() { _ = store.Close() })
-	s, other := &stableStore{store.Raft(), 1}, &stableStore{store.Raft(), 2}
+	s, other := &StableStore{store.Raft(), 1}, &StableStore{store.Raft(), 2}
 	if n, err := s.GetUint64([]byte("term")); n != 0 || err != nil {
 		t.Fatalf("an absent number is %d, %v", n, err)
 	}
@@ -177,4 +181,14 @@ func TestStableStore(t *testing.T) {
 	if b, err := other.Get([]byte("vote")); b != nil || err != nil {
 		t.Fatalf("another shard sees %q, %v", b, err)
 	}
+}
+
+func openTestStore(t testing.TB, fs vfs.FS, dir string) *storage.Store {
+	t.Helper()
+	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
+	store, err := storage.Open(storage.Config{Dir: dir, FS: fs, Logger: logger, CacheBytes: 8 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
 }

@@ -1,8 +1,9 @@
-package cluster
+package raftstore
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -14,31 +15,31 @@ import (
 	"switchyard/storage"
 )
 
-// snapshotStore keeps, per group, the metadata of the newest snapshot: the position up to which the
+// SnapshotStore keeps, per group, the metadata of the newest snapshot: the position up to which the
 // state instance is durable, and the voters at that point. The data is the state instance itself;
 // it is copied only when a follower needs it. It implements raft.SnapshotStore.
-type snapshotStore struct {
-	node   *storage.Store
-	db     *pebble.DB
-	shard  storage.Shard
-	log    *logStore
-	tuning *tuning
-	quit   <-chan struct{} // closed when the group stops; streams end then
+type SnapshotStore struct {
+	node  *storage.Store
+	db    *pebble.DB
+	shard storage.Shard
+	Log   *LogStore
+	clock func() int64    // monotonic nanoseconds
+	quit  <-chan struct{} // closed when the group stops; streams end then
 
 	rowMu sync.Mutex // held while the newest snapshot is read and replaced
 
 	mu       sync.Mutex
 	streams  int               // streams to followers under way
-	lastSent int64             // end of the last stream, by the tuning's clock; 0: none yet
-	received *receivedSnapshot // complete, waits for Raft to install it
+	lastSent int64             // end of the last stream, by clock; 0: none yet
+	received *ReceivedSnapshot // complete, waits for Raft to install it
 }
 
-func newSnapshotStore(node *storage.Store, log *logStore, tuning *tuning, quit <-chan struct{}) *snapshotStore {
-	return &snapshotStore{node: node, db: node.Raft(), shard: log.shard, log: log, tuning: tuning, quit: quit}
+func NewSnapshotStore(node *storage.Store, log *LogStore, clock func() int64, quit <-chan struct{}) *SnapshotStore {
+	return &SnapshotStore{node: node, db: node.Raft(), shard: log.shard, Log: log, clock: clock, quit: quit}
 }
 
-// snapshotRow is a snapshot's row on disk.
-type snapshotRow struct {
+// SnapshotRow is a snapshot's row on disk.
+type SnapshotRow struct {
 	raft.SnapshotMeta
 	// Ahead is the position of the state of a received snapshot, if it is beyond Index: the sender
 	// copies its state when it sends it. The entries between come again and are skipped.
@@ -47,9 +48,9 @@ type snapshotRow struct {
 
 // Create begins a snapshot: of this node's state, which Persist records, or one that another node
 // sends.
-func (s *snapshotStore) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration,
+func (s *SnapshotStore) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration,
 	configurationIndex uint64, _ raft.Transport) (raft.SnapshotSink, error) {
-	return &snapshotSink{store: s, meta: raft.SnapshotMeta{
+	return &SnapshotSink{store: s, meta: raft.SnapshotMeta{
 		Version:            version,
 		ID:                 fmt.Sprintf("%d-%d-%d", s.shard, term, index),
 		Index:              index,
@@ -60,23 +61,26 @@ func (s *snapshotStore) Create(version raft.SnapshotVersion, index, term uint64,
 }
 
 // List returns the newest snapshot, if there is one.
-func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
-	row, err := s.latest()
+func (s *SnapshotStore) List() ([]*raft.SnapshotMeta, error) {
+	row, err := s.Latest()
 	if row == nil || err != nil {
 		return nil, err
 	}
 	return []*raft.SnapshotMeta{&row.SnapshotMeta}, nil
 }
 
-// latest reads the newest snapshot; nil if there is none.
-func (s *snapshotStore) latest() (*snapshotRow, error) { return s.read(kindSnapshot) }
+// Latest reads the newest snapshot; nil if there is none.
+func (s *SnapshotStore) Latest() (*SnapshotRow, error) { return s.read(KindSnapshot) }
 
-func (s *snapshotStore) read(kind byte) (*snapshotRow, error) {
-	value, err := readRow(s.db, raftKey(s.shard, kind, nil))
+// Installing reads the mark of an install under way; nil if there is none.
+func (s *SnapshotStore) Installing() (*SnapshotRow, error) { return s.read(KindInstall) }
+
+func (s *SnapshotStore) read(kind byte) (*SnapshotRow, error) {
+	value, err := ReadRow(s.db, Key(s.shard, kind, nil))
 	if err != nil || value == nil {
 		return nil, err
 	}
-	var row snapshotRow
+	var row SnapshotRow
 	if err := json.Unmarshal(value, &row); err != nil {
 		return nil, fmt.Errorf("read the snapshot of shard %d: %w", s.shard, err)
 	}
@@ -85,18 +89,18 @@ func (s *snapshotStore) read(kind byte) (*snapshotRow, error) {
 
 // Open returns the received snapshot with the id, for its install; or, for a follower, a copy of
 // this node's state with the newest snapshot's metadata.
-func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+func (s *SnapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	s.mu.Lock()
 	in := s.received
-	if in != nil && in.meta.ID == id {
+	if in != nil && in.Meta.ID == id {
 		s.received = nil
 		s.mu.Unlock()
-		meta := in.meta
+		meta := in.Meta
 		return &meta, in, nil
 	}
 	s.mu.Unlock()
 	// The row is read before the state is copied, so that the copy covers it.
-	row, err := s.latest()
+	row, err := s.Latest()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -112,22 +116,25 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 	return &meta, out, nil
 }
 
+// errStopped ends streams to followers when the group stops.
+var errStopped = errors.New("raftstore: the group has stopped")
+
 // exportWait is how long a stream waits for other streams to end before Raft has to try again.
 const exportWait = 10 * time.Second
 
 // sendGrace is how long the log is kept for a follower after its stream.
 const sendGrace = 30 * time.Second
 
-// sending reports whether a follower is getting the state or got it recently: if the log were
+// Sending reports whether a follower is getting the state or got it recently: if the log were
 // truncated now, the follower would need the state again.
-func (s *snapshotStore) sending() bool {
+func (s *SnapshotStore) Sending() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.streams > 0 || s.lastSent != 0 && s.tuning.clock()-s.lastSent < int64(sendGrace)
+	return s.streams > 0 || s.lastSent != 0 && s.clock()-s.lastSent < int64(sendGrace)
 }
 
 // copyState copies the state for a stream.
-func (s *snapshotStore) copyState() (*outgoingSnapshot, error) {
+func (s *SnapshotStore) copyState() (*outgoingSnapshot, error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	out := &outgoingSnapshot{store: s, cancel: cancel, ended: make(chan struct{})}
 	s.mu.Lock()
@@ -136,7 +143,7 @@ func (s *snapshotStore) copyState() (*outgoingSnapshot, error) {
 	go func() {
 		select {
 		case <-s.quit:
-			cancel(errClosing)
+			cancel(errStopped)
 		case <-out.ended:
 		}
 	}()
@@ -151,7 +158,7 @@ func (s *snapshotStore) copyState() (*outgoingSnapshot, error) {
 // outgoingSnapshot is a stream to a follower.
 type outgoingSnapshot struct {
 	*storage.Export
-	store  *snapshotStore
+	store  *SnapshotStore
 	cancel context.CancelCauseFunc
 	ended  chan struct{}
 }
@@ -168,6 +175,6 @@ func (o *outgoingSnapshot) finish() {
 	o.cancel(nil)
 	o.store.mu.Lock()
 	o.store.streams--
-	o.store.lastSent = o.store.tuning.clock()
+	o.store.lastSent = o.store.clock()
 	o.store.mu.Unlock()
 }

@@ -1,4 +1,4 @@
-package cluster
+package raftstore
 
 import (
 	"bytes"
@@ -11,37 +11,37 @@ import (
 	"switchyard/storage"
 )
 
-// stableStore keeps a group's term and vote in the raft instance. It implements
+// StableStore keeps a group's term and vote in the raft instance. It implements
 // raft.StableStore.
-type stableStore struct {
+type StableStore struct {
 	db    *pebble.DB
 	shard storage.Shard
 }
 
 // Set writes a row and returns when it is on disk.
-func (s *stableStore) Set(name, value []byte) error {
+func (s *StableStore) Set(name, value []byte) error {
 	// Raft writes the term that it has just read at every start; this saves the fsync.
 	if old, err := s.Get(name); err == nil && old != nil && bytes.Equal(old, value) {
 		return nil
 	}
-	if err := s.db.Set(raftKey(s.shard, kindStable, name), value, pebble.Sync); err != nil {
+	if err := s.db.Set(Key(s.shard, KindStable, name), value, pebble.Sync); err != nil {
 		return fmt.Errorf("write %s of shard %d: %w", name, s.shard, err)
 	}
 	return nil
 }
 
 // Get reads a row; nil if it does not exist.
-func (s *stableStore) Get(name []byte) ([]byte, error) {
-	return readRow(s.db, raftKey(s.shard, kindStable, name))
+func (s *StableStore) Get(name []byte) ([]byte, error) {
+	return ReadRow(s.db, Key(s.shard, KindStable, name))
 }
 
 // SetUint64 writes a number and returns when it is on disk.
-func (s *stableStore) SetUint64(name []byte, n uint64) error {
+func (s *StableStore) SetUint64(name []byte, n uint64) error {
 	return s.Set(name, binary.BigEndian.AppendUint64(nil, n))
 }
 
 // GetUint64 reads a number; 0 if it does not exist.
-func (s *stableStore) GetUint64(name []byte) (uint64, error) {
+func (s *StableStore) GetUint64(name []byte) (uint64, error) {
 	value, err := s.Get(name)
 	if err != nil || value == nil {
 		return 0, err
@@ -52,8 +52,8 @@ func (s *stableStore) GetUint64(name []byte) (uint64, error) {
 	return binary.BigEndian.Uint64(value), nil
 }
 
-// readRow copies a row of a Pebble instance; nil if it does not exist.
-func readRow(db *pebble.DB, key []byte) ([]byte, error) {
+// ReadRow copies a row of a Pebble instance; nil if it does not exist.
+func ReadRow(db *pebble.DB, key []byte) ([]byte, error) {
 	value, closer, err := db.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, nil

@@ -1,4 +1,4 @@
-package cluster
+package placement
 
 import (
 	"cmp"
@@ -48,7 +48,7 @@ func (p *planner) liveVoters(s *placedShard) int {
 func (p *planner) repairShard(s *placedShard) {
 	for _, name := range s.NonVoters {
 		if !slices.Contains(s.target, name) {
-			p.addStep(s, stepRemove, name, "a non-voter that %s", p.nonVoterReason(name))
+			p.addStep(s, StepRemove, name, "a non-voter that %s", p.nonVoterReason(name))
 			return
 		}
 	}
@@ -61,7 +61,7 @@ func (p *planner) repairShard(s *placedShard) {
 	}
 	for _, name := range learning {
 		if n := p.nodes[name]; n.reported && !p.hosted(s, name) {
-			p.addStep(s, stepHost, name, "its leader counts a replica that does not exist")
+			p.addStep(s, StepHost, name, "its leader counts a replica that does not exist")
 			return
 		}
 		if !p.caughtUp(s, name) {
@@ -74,7 +74,7 @@ func (p *planner) repairShard(s *placedShard) {
 		// second votes.
 		p.grow(s, missing[0])
 	case len(learning) > 0:
-		p.addStep(s, stepPromote, learning[0], "it has caught up")
+		p.addStep(s, StepPromote, learning[0], "it has caught up")
 	case len(missing) > 0:
 		p.grow(s, missing[0])
 	case len(surplus) > 0:
@@ -112,7 +112,7 @@ func (p *planner) grow(s *placedShard, node string) {
 	if surplus := s.surplus(); len(surplus) > 0 {
 		reason = "it replaces " + p.voterReason(surplus[0])
 	}
-	p.addStep(s, stepAdd, node, "%s", reason)
+	p.addStep(s, StepAdd, node, "%s", reason)
 }
 
 // voterReason says why a voter is removed.
@@ -143,7 +143,7 @@ func (p *planner) shrink(s *placedShard, surplus []string) {
 			continue
 		}
 		if name != s.leader {
-			p.addStep(s, stepRemove, name, "the shard does not need %s", p.voterReason(name))
+			p.addStep(s, StepRemove, name, "the shard does not need %s", p.voterReason(name))
 			return
 		}
 		if successor := p.successor(s); successor != "" {

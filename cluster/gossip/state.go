@@ -1,4 +1,4 @@
-package cluster
+package gossip
 
 import (
 	"cmp"
@@ -13,11 +13,13 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
+
+	"switchyard/cluster/membership"
 )
 
-// nodeMeta is the metadata that a node spreads by gossip. Its JSON names are short because
+// Meta is the metadata that a node spreads by gossip. Its JSON names are short because
 // memberlist allows 512 bytes; they are part of the protocol.
-type nodeMeta struct {
+type Meta struct {
 	Node     string `json:"n"`
 	Instance string `json:"i"`
 	Cluster  string `json:"c,omitempty"` // empty while the node waits for a cluster
@@ -27,7 +29,7 @@ type nodeMeta struct {
 	Version  string `json:"v,omitempty"`
 }
 
-func (c nodeMeta) encode() ([]byte, error) {
+func (c Meta) encode() ([]byte, error) {
 	meta, err := json.Marshal(c)
 	if err != nil {
 		return nil, fmt.Errorf("encode this node's gossip metadata: %w", err)
@@ -38,27 +40,27 @@ func (c nodeMeta) encode() ([]byte, error) {
 	return meta, nil
 }
 
-func parseNodeMeta(meta []byte) (nodeMeta, error) {
-	var c nodeMeta
+func parseNodeMeta(meta []byte) (Meta, error) {
+	var c Meta
 	if err := json.Unmarshal(meta, &c); err != nil {
-		return nodeMeta{}, fmt.Errorf("decode a node's gossip metadata: %w", err)
+		return Meta{}, fmt.Errorf("decode a node's gossip metadata: %w", err)
 	}
-	return c, checkNodeName(c.Node)
+	return c, membership.CheckNodeName(c.Node)
 }
 
-// gossipNode is a process that gossip reported.
-type gossipNode struct {
-	nodeMeta
+// Node is a process that gossip reported.
+type Node struct {
+	Meta
 	name    string // name in memberlist
-	addr    string // address
+	Addr    string // address
 	started int64  // from its name: milliseconds of its own clock
-	state   NodeState
-	since   time.Time
+	State   membership.NodeState
+	Since   time.Time
 }
 
 // Bounds of the memory for gossip.
 const (
-	maxGossipNodes = 4 * maxNodes
+	maxGossipNodes = 4 * membership.MaxNodes
 	forgetAfter    = 10 * time.Minute
 )
 
@@ -72,17 +74,17 @@ type gossipState struct {
 	name string
 
 	mu      sync.Mutex
-	self    nodeMeta
-	nodes   map[string]*gossipNode // by name in memberlist, without this process
-	leaving map[string]bool        // processes that announced that they leave
+	self    Meta
+	nodes   map[string]*Node // by name in memberlist, without this process
+	leaving map[string]bool  // processes that announced that they leave
 	changed chan struct{}
 }
 
-func newGossipState(name string, self nodeMeta) *gossipState {
-	return &gossipState{name: name, self: self, nodes: map[string]*gossipNode{}, leaving: map[string]bool{}, changed: make(chan struct{})}
+func newGossipState(name string, self Meta) *gossipState {
+	return &gossipState{name: name, self: self, nodes: map[string]*Node{}, leaving: map[string]bool{}, changed: make(chan struct{})}
 }
 
-func (h *gossipState) setSelf(self nodeMeta) {
+func (h *gossipState) setSelf(self Meta) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.self = self
@@ -108,16 +110,16 @@ func (h *gossipState) notifyChanged() {
 }
 
 // alive lists the running processes.
-func (h *gossipState) alive() []gossipNode {
+func (h *gossipState) alive() []Node {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var out []gossipNode
+	var out []Node
 	for _, s := range h.nodes {
-		if s.state == NodeAlive {
+		if s.State == membership.NodeAlive {
 			out = append(out, *s)
 		}
 	}
-	slices.SortFunc(out, func(a, b gossipNode) int {
+	slices.SortFunc(out, func(a, b Node) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Instance, b.Instance), cmp.Compare(b.started, a.started))
 	})
 	return out
@@ -125,26 +127,26 @@ func (h *gossipState) alive() []gossipNode {
 
 // latest returns the gossip record to use for a node: that of the running process started last or,
 // if none is running, of the process that went last.
-func (h *gossipState) latest(name, cluster string) (gossipNode, bool) {
+func (h *gossipState) latest(name, cluster string) (Node, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var best *gossipNode
+	var best *Node
 	for _, s := range h.nodes {
 		if s.Node == name && s.Cluster == cluster && (best == nil || s.supersedes(best)) {
 			best = s
 		}
 	}
 	if best == nil {
-		return gossipNode{}, false
+		return Node{}, false
 	}
 	return *best, true
 }
 
-func (s *gossipNode) supersedes(other *gossipNode) bool {
-	if here, there := s.state == NodeAlive, other.state == NodeAlive; here != there {
+func (s *Node) supersedes(other *Node) bool {
+	if here, there := s.State == membership.NodeAlive, other.State == membership.NodeAlive; here != there {
 		return here
 	} else if !here {
-		return s.since.After(other.since)
+		return s.Since.After(other.Since)
 	}
 	return s.started > other.started
 }
@@ -153,8 +155,8 @@ func (s *gossipNode) supersedes(other *gossipNode) bool {
 func (h *gossipState) prune(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	maps.DeleteFunc(h.nodes, func(name string, s *gossipNode) bool {
-		gone := s.state != NodeAlive && now.Sub(s.since) > forgetAfter
+	maps.DeleteFunc(h.nodes, func(name string, s *Node) bool {
+		gone := s.State != membership.NodeAlive && now.Sub(s.Since) > forgetAfter
 		if gone {
 			delete(h.leaving, name)
 		}
@@ -183,8 +185,8 @@ func (h *gossipState) NotifyMsg(message []byte) {
 	name := string(message[1:])
 	if s := h.nodes[name]; s != nil && !h.leaving[name] {
 		h.leaving[name] = true
-		if s.state == NodeDead { // the announcement came after the departure
-			s.state = NodeLeft
+		if s.State == membership.NodeDead { // the announcement came after the departure
+			s.State = membership.NodeLeft
 			h.notifyChanged()
 		}
 	}
@@ -200,15 +202,15 @@ func (h *gossipState) LocalState(bool) []byte { return nil }
 func (h *gossipState) MergeRemoteState([]byte, bool) {}
 
 // NotifyJoin records a process that came.
-func (h *gossipState) NotifyJoin(n *memberlist.Node) { h.record(n, NodeAlive) }
+func (h *gossipState) NotifyJoin(n *memberlist.Node) { h.record(n, membership.NodeAlive) }
 
 // NotifyUpdate records a process whose metadata changed.
-func (h *gossipState) NotifyUpdate(n *memberlist.Node) { h.record(n, NodeAlive) }
+func (h *gossipState) NotifyUpdate(n *memberlist.Node) { h.record(n, membership.NodeAlive) }
 
 // NotifyLeave records a process that went, whether it left or died.
-func (h *gossipState) NotifyLeave(n *memberlist.Node) { h.record(n, NodeDead) }
+func (h *gossipState) NotifyLeave(n *memberlist.Node) { h.record(n, membership.NodeDead) }
 
-func (h *gossipState) record(n *memberlist.Node, state NodeState) {
+func (h *gossipState) record(n *memberlist.Node, state membership.NodeState) {
 	if n.Name == h.name {
 		return
 	}
@@ -220,15 +222,15 @@ func (h *gossipState) record(n *memberlist.Node, state NodeState) {
 	defer h.mu.Unlock()
 	s := h.nodes[n.Name]
 	if s == nil {
-		s = &gossipNode{name: n.Name, started: startOf(n.Name)}
+		s = &Node{name: n.Name, started: startOf(n.Name)}
 		h.nodes[n.Name] = s
 	}
-	if state == NodeDead && h.leaving[n.Name] {
-		state = NodeLeft
+	if state == membership.NodeDead && h.leaving[n.Name] {
+		state = membership.NodeLeft
 	}
-	s.nodeMeta, s.addr = c, n.Address()
-	if s.state != state {
-		s.state, s.since = state, time.Now()
+	s.Meta, s.Addr = c, n.Address()
+	if s.State != state {
+		s.State, s.Since = state, time.Now()
 	}
 	h.notifyChanged()
 }

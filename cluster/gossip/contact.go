@@ -1,4 +1,4 @@
-package cluster
+package gossip
 
 import (
 	"context"
@@ -9,7 +9,12 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"switchyard/cluster/membership"
 )
+
+// DefaultPort is the port of an address without one.
+const DefaultPort = 7946
 
 // Bounds of one round of contacts.
 const (
@@ -17,44 +22,44 @@ const (
 	lookupTimeout = 3 * time.Second
 )
 
-// contactOutcome is the outcome of contacting an address.
-type contactOutcome int
+// ContactOutcome is the outcome of contacting an address.
+type ContactOutcome int
 
 const (
-	contactOK           contactOutcome = iota // gossip was exchanged
-	contactUnreachable                        // no answer, or the name can't be looked up
-	contactOtherKey                           // the other side uses another gossip key
-	contactOtherCluster                       // the other side belongs to another cluster
+	ContactOK           ContactOutcome = iota // gossip was exchanged
+	ContactUnreachable                        // no answer, or the name can't be looked up
+	ContactOtherKey                           // the other side uses another gossip key
+	ContactOtherCluster                       // the other side belongs to another cluster
 )
 
-// contactResult is the outcome for one address, or for one name that could not be looked up.
-type contactResult struct {
-	addr    string
-	outcome contactOutcome
-	cluster string // set for contactOtherCluster
+// ContactResult is the outcome for one address, or for one name that could not be looked up.
+type ContactResult struct {
+	Addr    string
+	Outcome ContactOutcome
+	Cluster string // set for contactOtherCluster
 	err     error
 }
 
-// contactSeeds contacts the addresses of --join, without this node's own.
-func (m *gossip) contactSeeds(ctx context.Context) []contactResult {
-	return m.contact(ctx, m.cfg.Seeds)
+// ContactSeeds contacts the addresses of --join, without this node's own.
+func (m *Gossip) ContactSeeds(ctx context.Context) []ContactResult {
+	return m.Contact(ctx, m.cfg.Seeds)
 }
 
-// contact looks the addresses up and exchanges gossip with each except this process's own. It takes
+// Contact looks the addresses up and exchanges gossip with each except this process's own. It takes
 // a few seconds if no node answers.
-func (m *gossip) contact(ctx context.Context, addrs []string) []contactResult {
+func (m *Gossip) Contact(ctx context.Context, addrs []string) []ContactResult {
 	var targets []string
-	var out []contactResult
+	var out []ContactResult
 	for _, addr := range addrs {
 		found, err := lookup(ctx, addr)
 		if err != nil {
-			out = append(out, contactResult{addr: addr, outcome: contactUnreachable, err: err})
+			out = append(out, ContactResult{Addr: addr, Outcome: ContactUnreachable, err: err})
 		}
 		targets = append(targets, found...)
 	}
 	slices.Sort(targets)
 	targets = slices.DeleteFunc(slices.Compact(targets), m.isOwnAddr)
-	met := make([]contactResult, min(len(targets), maxContacts))
+	met := make([]ContactResult, min(len(targets), maxContacts))
 	var tries sync.WaitGroup
 	for i := range met {
 		tries.Go(func() { met[i] = m.contactAddr(ctx, targets[i]) })
@@ -63,26 +68,26 @@ func (m *gossip) contact(ctx context.Context, addrs []string) []contactResult {
 	return append(out, met...)
 }
 
-func (m *gossip) contactAddr(ctx context.Context, addr string) contactResult {
-	c := contactResult{addr: addr, outcome: contactUnreachable, err: ctx.Err()}
+func (m *Gossip) contactAddr(ctx context.Context, addr string) ContactResult {
+	c := ContactResult{Addr: addr, Outcome: ContactUnreachable, err: ctx.Err()}
 	if c.err != nil {
 		return c
 	}
 	if _, c.err = m.list.Join([]string{addr}); c.err == nil {
-		c.outcome = contactOK
+		c.Outcome = ContactOK
 		return c
 	}
 	text := c.err.Error()
 	if _, foreign, ok := strings.Cut(text, foreignPrefix); ok {
-		c.outcome = contactOtherCluster
-		c.cluster, _, _ = strings.Cut(foreign, ".")
+		c.Outcome = ContactOtherCluster
+		c.Cluster, _, _ = strings.Cut(foreign, ".")
 		return c
 	}
 	// Memberlist's errors about a stream that it can't read: both nodes have keys, only the other
 	// has one, only this node has one.
 	for _, sign := range []string{"no installed keys could decrypt", "encryption is not configured", "remote state is not encrypted"} {
 		if strings.Contains(text, sign) {
-			c.outcome = contactOtherKey
+			c.Outcome = ContactOtherKey
 		}
 	}
 	return c
@@ -90,28 +95,28 @@ func (m *gossip) contactAddr(ctx context.Context, addr string) contactResult {
 
 // missingAddrs lists at most n gossip addresses of registered members that gossip does not show as
 // running, and the seeds if gossip shows no node at all.
-func (m *gossip) missingAddrs(n int) []string {
+func (m *Gossip) missingAddrs(n int) []string {
 	var out []string
 	for _, rec := range m.cfg.Known() {
 		if rec.Name == m.cfg.Self.Node || rec.Gossip == "" {
 			continue
 		}
-		if s, ok := m.state.latest(rec.Name, m.state.cluster()); !ok || s.state == NodeDead {
+		if s, ok := m.state.latest(rec.Name, m.state.cluster()); !ok || s.State == membership.NodeDead {
 			out = append(out, rec.Gossip)
 		}
 	}
-	if len(m.alive()) == 0 {
+	if len(m.Alive()) == 0 {
 		out = append(out, m.cfg.Seeds...)
 	}
 	if len(out) > n { // a different part each time
-		start := int(time.Now().UnixNano()/int64(m.times.rejoinEvery)) % len(out)
+		start := int(time.Now().UnixNano()/int64(m.times.RejoinEvery)) % len(out)
 		out = append(out[start:], out[:start]...)[:n]
 	}
 	return out
 }
 
 // isOwnAddr reports whether an address is this process's own.
-func (m *gossip) isOwnAddr(addr string) bool {
+func (m *Gossip) isOwnAddr(addr string) bool {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || port != strconv.Itoa(m.port) {
 		return false
@@ -135,7 +140,7 @@ func (m *gossip) isOwnAddr(addr string) bool {
 func lookup(ctx context.Context, addr string) ([]string, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		host, port = strings.Trim(addr, "[]"), strconv.Itoa(DefaultGossipPort)
+		host, port = strings.Trim(addr, "[]"), strconv.Itoa(DefaultPort)
 	}
 	if net.ParseIP(host) != nil {
 		return []string{net.JoinHostPort(host, port)}, nil

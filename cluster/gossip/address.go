@@ -1,4 +1,4 @@
-package cluster
+package gossip
 
 import (
 	"context"
@@ -51,8 +51,8 @@ func advertisedHost(advertise, bound string) (string, error) {
 	return "", errors.New("cluster: the machine has no private address: set --advertise to the host at which other nodes reach it")
 }
 
-// advertised returns the address at which others reach a listener.
-func advertised(advertise string, bound net.Addr) (string, error) {
+// AdvertisedAddr returns the address at which others reach a listener.
+func AdvertisedAddr(advertise string, bound net.Addr) (string, error) {
 	host, port, err := net.SplitHostPort(bound.String())
 	if err != nil {
 		return "", fmt.Errorf("read a listener's address: %w", err)

@@ -1,0 +1,148 @@
+package membership
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Bounds of the registry.
+const (
+	MaxNodes    = 1000
+	keptRemoved = 100 // removed nodes remembered; older ones count as unknown when they return
+)
+
+// PermanentError is a refusal that does not change when the request is repeated: an operator has to
+// act. Its text says how.
+type PermanentError struct {
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// Reasons of refusals. They are part of the protocol.
+const (
+	ReasonOtherCluster   = "other_cluster"
+	ReasonNameTaken      = "name_taken"
+	ReasonRemoved        = "removed"
+	ReasonUnknownNode    = "unknown_node"
+	ReasonOtherShards    = "other_shards"
+	ReasonTooManyNodes   = "too_many_nodes"
+	ReasonOtherGossipKey = "other_gossip_key"
+)
+
+// Error returns the text for the operator.
+func (d *PermanentError) Error() string { return d.Message }
+
+func Permanent(reason, format string, args ...any) error {
+	return &PermanentError{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// RuleInput holds facts that the rules use beside the registry. The functions may be nil.
+type RuleInput struct {
+	IsReachable   func(node string) bool // the node answers now
+	IsGroupMember func(node string) bool // the node is still a member of some shard's group
+	Now           time.Time
+}
+
+// Join adds a node with empty data.
+func (r *List) Join(rec Record, input RuleInput) error {
+	old, known := r.Node(rec.Name)
+	switch {
+	case !known:
+		if len(r.Members()) >= MaxNodes {
+			return Permanent(ReasonTooManyNodes, "the cluster has %d nodes, the most there may be", MaxNodes)
+		}
+	case old.Instance == rec.Instance:
+		return r.Register(rec)
+	case old.Removed:
+		// The groups know their members by name. An empty node under the name of an earlier voter
+		// would vote without knowing the votes that the earlier one has given.
+		if input.IsGroupMember != nil && input.IsGroupMember(rec.Name) {
+			return fmt.Errorf("the shards of the removed node %q are still being replaced; its name is free when that is done", rec.Name)
+		}
+	case input.IsReachable != nil && input.IsReachable(rec.Name):
+		return Permanent(ReasonNameTaken, "a node named %q already runs in the cluster, at %s: give this one a name of its own with --node-name", rec.Name, old.Peer)
+	default:
+		return Permanent(ReasonNameTaken, "the cluster has a node named %q with other data (instance %s): if its data directory was lost or wiped, run 'switchyard cluster remove %s' and start this node again; "+
+			"otherwise start it on its old data directory, or give it another --node-name", rec.Name, old.Instance, rec.Name)
+	}
+	rec.FirstSeen = input.Now.UTC().Round(0)
+	r.Add(rec)
+	return nil
+}
+
+// Add stores a record without any checks.
+func (r *List) Add(rec Record) {
+	rec.Draining, rec.Removed = false, false
+	r.put(rec)
+	r.HadThree = r.HadThree || len(r.Members()) >= 3
+}
+
+// Register updates a member's own data.
+func (r *List) Register(rec Record) error {
+	old, known := r.Node(rec.Name)
+	switch {
+	case !known:
+		return Permanent(ReasonUnknownNode, "the cluster has no node named %q any more: to add this machine again, start it with an empty data directory", rec.Name)
+	case old.Instance != rec.Instance:
+		return Permanent(ReasonNameTaken, "the name %q belongs to another node of the cluster (instance %s, this one is %s): "+
+			"start this machine with an empty data directory and another --node-name", rec.Name, old.Instance, rec.Instance)
+	case old.Removed:
+		return Permanent(ReasonRemoved, "node %q was removed from the cluster and its replicas were replaced: to add this machine again, start it with an empty data directory", rec.Name)
+	}
+	rec.Draining, rec.Removed, rec.FirstSeen = old.Draining, old.Removed, old.FirstSeen
+	r.put(rec)
+	return nil
+}
+
+func (r *List) member(name string) (Record, error) {
+	rec, ok := r.Node(name)
+	if !ok || rec.Removed {
+		return Record{}, &UnknownNodeError{name}
+	}
+	return rec, nil
+}
+
+// SetDraining starts or ends the drain of a member.
+func (r *List) SetDraining(name string, draining bool) error {
+	rec, err := r.member(name)
+	if err != nil {
+		return err
+	}
+	rec.Draining = draining
+	r.put(rec)
+	return nil
+}
+
+// Remove removes a member for good: its instance is never admitted again.
+func (r *List) Remove(name string) error {
+	rec, err := r.member(name)
+	if err != nil {
+		return err
+	}
+	rec.Removed, rec.Draining = true, false
+	r.put(rec)
+	for removed := len(r.Nodes) - len(r.Members()); removed > keptRemoved; removed-- {
+		r.forgetOldestRemoved()
+	}
+	return nil
+}
+
+// forgetOldestRemoved drops the removed node with the oldest record.
+func (r *List) forgetOldestRemoved() {
+	oldest := -1
+	for i, rec := range r.Nodes {
+		if rec.Removed && (oldest < 0 || rec.FirstSeen.Before(r.Nodes[oldest].FirstSeen)) {
+			oldest = i
+		}
+	}
+	r.Nodes = slices.Delete(r.Nodes, oldest, oldest+1)
+}
+
+// UnknownNodeError is the answer to a change of a node that is not a member.
+type UnknownNodeError struct{ name string }
+
+// Error names the node.
+func (e *UnknownNodeError) Error() string {
+	return fmt.Sprintf("the cluster has no node named %q", e.name)
+}

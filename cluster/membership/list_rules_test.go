@@ -1,0 +1,117 @@
+package membership
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestList_Rules: the outcome of a request, given the record of its name.
+func TestList_Rules(t *testing.T) {
+	t.Parallel()
+	yes := func(string) bool { return true }
+	member := Record{Name: "a", Instance: "1", Peer: "old:1", FirstSeen: time.Unix(1, 0).UTC()}
+	draining, removed := member, member
+	draining.Draining, removed.Removed = true, true
+	now := time.Unix(9, 0).UTC()
+	moved := func(instance string) Record { return Record{Name: "a", Instance: instance, Peer: "new:1"} }
+	tests := map[string]struct {
+		have   []Record
+		around RuleInput
+		do     func(*List, RuleInput) error
+		want   Record // of "a"
+		reason string // of the refusal
+		fails  string // of another error
+	}{
+		"join, new name":           {do: joins(moved("1")), want: Record{Name: "a", Instance: "1", Peer: "new:1", FirstSeen: now}},
+		"join again":               {have: []Record{member}, do: joins(moved("1")), want: Record{Name: "a", Instance: "1", Peer: "new:1", FirstSeen: member.FirstSeen}},
+		"join, name in use":        {have: []Record{member}, around: RuleInput{IsReachable: yes}, do: joins(moved("2")), want: member, reason: ReasonNameTaken},
+		"join, wiped":              {have: []Record{member}, do: joins(moved("2")), want: member, reason: ReasonNameTaken},
+		"join, removed itself":     {have: []Record{removed}, do: joins(moved("1")), want: removed, reason: ReasonRemoved},
+		"join, name free again":    {have: []Record{removed}, do: joins(moved("2")), want: Record{Name: "a", Instance: "2", Peer: "new:1", FirstSeen: now}},
+		"join, name not yet free":  {have: []Record{removed}, around: RuleInput{IsGroupMember: yes}, do: joins(moved("2")), want: removed, fails: "still being replaced"},
+		"register moved":           {have: []Record{draining}, do: registers(moved("1")), want: Record{Name: "a", Instance: "1", Peer: "new:1", Draining: true, FirstSeen: member.FirstSeen}},
+		"register unknown":         {do: registers(moved("1")), reason: ReasonUnknownNode},
+		"register other instance":  {have: []Record{member}, do: registers(moved("2")), want: member, reason: ReasonNameTaken},
+		"register removed":         {have: []Record{removed}, do: registers(moved("1")), want: removed, reason: ReasonRemoved},
+		"register taken over":      {have: []Record{{Name: "a", Instance: "2", Removed: true}}, do: registers(moved("1")), want: Record{Name: "a", Instance: "2", Removed: true}, reason: ReasonNameTaken},
+		"drain":                    {have: []Record{member}, do: func(r *List, _ RuleInput) error { return r.SetDraining("a", true) }, want: draining},
+		"undrain":                  {have: []Record{draining}, do: func(r *List, _ RuleInput) error { return r.SetDraining("a", false) }, want: member},
+		"drain a removed one":      {have: []Record{removed}, do: func(r *List, _ RuleInput) error { return r.SetDraining("a", true) }, want: removed, fails: `no node named "a"`},
+		"remove a draining one":    {have: []Record{draining}, do: func(r *List, _ RuleInput) error { return r.Remove("a") }, want: removed},
+		"remove nobody":            {do: func(r *List, _ RuleInput) error { return r.Remove("a") }, fails: `no node named "a"`},
+		"remove one removed again": {have: []Record{removed}, do: func(r *List, _ RuleInput) error { return r.Remove("a") }, want: removed, fails: `no node named "a"`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test.around.Now = now
+			r := &List{Nodes: test.have}
+			err := test.do(r, test.around)
+			switch {
+			case test.reason != "":
+				var refused *PermanentError
+				if !errors.As(err, &refused) || refused.Reason != test.reason || !strings.Contains(err.Error(), `"a"`) {
+					t.Errorf("%v, want a refusal for %s that names the node", err, test.reason)
+				}
+			case test.fails != "":
+				if err == nil || !strings.Contains(err.Error(), test.fails) {
+					t.Errorf("%v, want %q", err, test.fails)
+				}
+			case err != nil:
+				t.Error(err)
+			}
+			if got, _ := r.Node("a"); got != test.want {
+				t.Errorf("the record is\n%+v, want\n%+v", got, test.want)
+			}
+		})
+	}
+}
+
+func joins(rec Record) func(*List, RuleInput) error {
+	return func(r *List, input RuleInput) error { return r.Join(rec, input) }
+}
+
+func registers(rec Record) func(*List, RuleInput) error {
+	return func(r *List, _ RuleInput) error { return r.Register(rec) }
+}
+
+func TestList_ThreeOnceIsThreeForGood(t *testing.T) {
+	t.Parallel()
+	r := &List{}
+	join := func(name string) {
+		t.Helper()
+		if err := r.Join(Record{Name: name, Instance: name}, RuleInput{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove := func(name string) {
+		t.Helper()
+		if err := r.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	join("a")
+	join("b")
+	remove("b")
+	join("c")
+	if r.HadThree {
+		t.Fatal("a removed node counts")
+	}
+	join("d")
+	remove("c")
+	remove("d")
+	if !r.HadThree {
+		t.Fatal("there were three")
+	}
+	for i := range 2 * keptRemoved {
+		name := fmt.Sprintf("m%d", i)
+		join(name)
+		remove(name)
+	}
+	if len(r.Nodes) != 1+keptRemoved {
+		t.Errorf("%d rows", len(r.Nodes))
+	}
+}

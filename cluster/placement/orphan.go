@@ -1,0 +1,72 @@
+package placement
+
+import (
+	"slices"
+	"time"
+)
+
+// Orphans returns the replicas that their shard's leader does not count and that no step is about
+// to add: a member that was removed while its node was away does not learn of it otherwise. A
+// deposed leader may not know yet that it is deposed, so only an orphan of some age is dropped.
+func Orphans(state State) map[Replica]bool {
+	p := newPlanner(State{Shards: state.Shards, Members: state.Members, Reports: state.Reports}, time.Time{})
+	found := map[Replica]bool{}
+	for _, s := range p.shards {
+		for _, name := range p.orphansOf(s) {
+			found[Replica{s.Shard, name}] = true
+		}
+	}
+	return found
+}
+
+// orphansOf returns the nodes that hold the shard without being members of its group.
+func (p *planner) orphansOf(s *placedShard) []string {
+	if s.Epoch == 0 { // no proof yet that a majority follows the leader
+		return nil
+	}
+	members := s.members()
+	var found []string
+	for _, name := range p.names {
+		own, hosts := p.nodes[name].hosts[s.Shard]
+		// A later term than the leader's may mean that there is a newer leader.
+		if hosts && !own.Leads && own.Term <= s.Term && !slices.Contains(members, name) {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+func (p *planner) dropOrphans() {
+	for _, s := range p.shards {
+		for _, name := range p.orphansOf(s) {
+			if p.state.Droppable[Replica{s.Shard, name}] && !slices.Contains(s.target, name) {
+				p.steps = append(p.steps, Step{
+					Kind: StepDrop, Shard: s.Shard, Node: name, Leader: s.leader, Term: s.Term, Last: s.Last,
+					Reason: "its group does not count it",
+				})
+			}
+		}
+	}
+}
+
+// OrphanGrace is how long a replica must have been an orphan before it is dropped. A leader that was
+// cut off from its group notices within a shorter time.
+const OrphanGrace = 2 * time.Second
+
+// OrphanAges remembers, from one round to the next, when each orphan was seen first.
+type OrphanAges struct{ since map[Replica]time.Time }
+
+// Update records the orphans of a round and returns those that are older than OrphanGrace.
+func (a *OrphanAges) Update(found map[Replica]bool, now time.Time) map[Replica]bool {
+	since := make(map[Replica]time.Time, len(found))
+	aged := map[Replica]bool{}
+	for r := range found {
+		since[r] = now
+		if first, ok := a.since[r]; ok {
+			since[r] = first
+			aged[r] = now.Sub(first) >= OrphanGrace
+		}
+	}
+	a.since = since
+	return aged
+}

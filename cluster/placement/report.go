@@ -1,0 +1,26 @@
+package placement
+
+import "switchyard/storage"
+
+// GroupReport describes a group as seen by a node with a replica of it. Only the leader's report is
+// authoritative about the members.
+type GroupReport struct {
+	Shard     storage.Shard `json:"shard"`
+	Leads     bool          `json:"leads"` // Raft's leader, whether or not it serves yet
+	Term      uint64        `json:"term"`
+	Leader    string        `json:"leader"` // as this replica knows it; empty if unknown
+	Epoch     uint64        `json:"epoch"`  // epoch in which this node owns the shard; 0 if it does not
+	Voters    []string      `json:"voters"`
+	NonVoters []string      `json:"nonVoters"`
+	Applied   uint64        `json:"applied"`         // newest entry in this replica's state
+	Last      uint64        `json:"last"`            // newest entry in this replica's log
+	Full      bool          `json:"full,omitempty"`  // the node's disk is full: it should lead nothing
+	Peers     []PeerReport  `json:"peers,omitempty"` // the other members, on the leader only
+}
+
+// PeerReport says how far a member follows its leader.
+type PeerReport struct {
+	Node     string `json:"node"`
+	Lag      uint64 `json:"lag"`      // entries behind the leader's log
+	CaughtUp bool   `json:"caughtUp"` // near enough to the end to vote, and answered lately
+}

@@ -1,0 +1,37 @@
+package placement
+
+import "switchyard/cluster/membership"
+
+// Topology is the cluster as one node sees it (Decision 51).
+type Topology struct {
+	ClusterID string        `json:"clusterId"`
+	Nodes     []NodeStatus  `json:"nodes"`  // by name
+	Shards    []ShardStatus `json:"shards"` // by id, the directory's first
+}
+
+// NodeStatus is one member.
+type NodeStatus struct {
+	Name     string               `json:"name"`
+	State    membership.NodeState `json:"state"`
+	Zone     string               `json:"zone"`
+	HTTP     string               `json:"http"`
+	Peer     string               `json:"peer"`
+	Gossip   string               `json:"gossip"`
+	Version  string               `json:"version"`
+	Leads    int                  `json:"leads"`    // shards it leads
+	Replicas int                  `json:"replicas"` // shards of which it has a replica, voter or not
+
+	Drained bool   `json:"drained,omitempty"` // the drain is complete as far as possible
+	Note    string `json:"note,omitempty"`    // explains a drain or removal that can't finish
+}
+
+// ShardStatus is one shard.
+type ShardStatus struct {
+	ID        int      `json:"id"`
+	Leader    string   `json:"leader"` // empty if unknown
+	Term      uint64   `json:"term"`
+	Voters    []string `json:"voters"`
+	NonVoters []string `json:"nonVoters"`
+	Applied   uint64   `json:"applied"` // newest entry in the leader's state
+	Lag       uint64   `json:"lag"`     // entries by which the slowest replica is behind
+}
