@@ -126,8 +126,8 @@ func (c wireCaller) callAddr(ctx context.Context, addr string, kind rpcKind, bod
 	return c.do(ctx, c.w.byAddr, addr, kind, body)
 }
 
-// testMember is a node of these tests: members, bootstrap and registry, with wires for
-// a peer port and one shared directory shard, which whoever forms owns.
+// testMember is a node of these tests: gossip, bootstrap and registry, with fakeCalls as its
+// peer port. All nodes share one directory shard; the node that forms the cluster owns it.
 type testMember struct {
 	name      string
 	store     *storage.Store

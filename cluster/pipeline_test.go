@@ -21,7 +21,7 @@ func newTCP(t *testing.T) *raft.NetworkTransport {
 	return trans
 }
 
-// refusingFollower is a peer that votes for whoever asks and takes entries, or refuses some.
+// refusingFollower is a peer that votes for every candidate and takes entries, or refuses some.
 type refusingFollower struct {
 	*raft.NetworkTransport
 	behind  func(last uint64) bool // waits for another request behind that one; false: there can be none

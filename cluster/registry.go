@@ -234,14 +234,14 @@ func (r *registry) close() {
 
 // Pauses between the tries of keepRegistered.
 const (
-	registerRetryMin = 50 * time.Millisecond
-	registerRetryMax = 5 * time.Second
+	registerRetryFirst = 50 * time.Millisecond
+	registerRetryLast  = 5 * time.Second
 )
 
 // keepRegistered registers the node when it starts, and again whenever the registry's record of it
 // differs from its own.
 func (r *registry) keepRegistered(ctx context.Context) {
-	wait, said := registerRetryMin, ""
+	wait, said := registerRetryFirst, ""
 	for {
 		err := r.register(ctx, r.cfg.Self())
 		var refused *membership.PermanentError
@@ -256,9 +256,9 @@ func (r *registry) keepRegistered(ctx context.Context) {
 				r.cfg.Logger.Warn("register this node with the cluster", "error", err)
 			}
 			again = time.After(wait)
-			wait = min(2*wait, registerRetryMax)
+			wait = min(2*wait, registerRetryLast)
 		} else {
-			wait, said = registerRetryMin, ""
+			wait, said = registerRetryFirst, ""
 		}
 		select {
 		case <-ctx.Done():

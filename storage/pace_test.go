@@ -57,7 +57,7 @@ func (f *failingTables) tried(instance string) int {
 
 // Pebble tries a failed flush again at once and for ever. That must keep neither
 // the machine busy nor the log's writes waiting. Time is the bubble's: it passes
-// only when everything waits, so that whoever waits for a pause shows.
+// only when everything waits, so that a goroutine that waits for a pause shows.
 func TestFlush_FailingHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	for _, with := range []error{syscall.ENOSPC, syscall.EIO} {

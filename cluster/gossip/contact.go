@@ -25,6 +25,7 @@ const (
 // ContactOutcome is the outcome of contacting an address.
 type ContactOutcome int
 
+// The outcomes of a contact.
 const (
 	ContactOK           ContactOutcome = iota // gossip was exchanged
 	ContactUnreachable                        // no answer, or the name can't be looked up

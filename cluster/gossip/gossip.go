@@ -17,6 +17,7 @@ import (
 	"switchyard/cluster/membership"
 )
 
+// Config configures gossip.
 type Config struct {
 	Bind      string // host:port; port 0 takes a free one
 	Advertise string // host; empty: see advertisedHost

@@ -14,7 +14,7 @@ import (
 	"switchyard/storage"
 )
 
-// nodesTable is the table of the registry in the directory shard's own range: a row per node under
+// Table is the table of the registry in the directory shard's own range: a row per node under
 // its name, and the head row under the empty name. Never change or reuse the number.
 const Table storage.TableID = 254
 
@@ -46,6 +46,7 @@ type List struct {
 	Nodes []Record `json:"nodes"` // sorted by name, without duplicates
 }
 
+// Clone returns a copy that may be changed.
 func (r *List) Clone() *List {
 	return &List{ListHead: r.ListHead, Nodes: slices.Clone(r.Nodes)}
 }

@@ -33,6 +33,7 @@ const (
 // Error returns the text for the operator.
 func (d *PermanentError) Error() string { return d.Message }
 
+// Permanent returns a *PermanentError.
 func Permanent(reason, format string, args ...any) error {
 	return &PermanentError{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }

@@ -51,6 +51,7 @@ type Replica struct {
 // StepKind is the kind of a step.
 type StepKind string
 
+// The kinds of steps.
 const (
 	StepAdd      StepKind = "add"      // create an empty replica and make it a non-voter
 	StepHost     StepKind = "host"     // create a replica that its leader already counts

@@ -25,6 +25,7 @@ const (
 
 const logKeyLen = 2 + 1 + 8
 
+// Key returns the key of a row.
 func Key(shard storage.Shard, kind byte, rest []byte) []byte {
 	key := make([]byte, 0, 3+len(rest))
 	key = binary.BigEndian.AppendUint16(key, uint16(shard))

@@ -34,6 +34,7 @@ type SnapshotStore struct {
 	received *ReceivedSnapshot // complete, waits for Raft to install it
 }
 
+// NewSnapshotStore returns the snapshot store of log's group. It sends streams until quit is closed.
 func NewSnapshotStore(node *storage.Store, log *LogStore, clock func() int64, quit <-chan struct{}) *SnapshotStore {
 	return &SnapshotStore{node: node, db: node.Raft(), shard: log.shard, Log: log, clock: clock, quit: quit}
 }

@@ -21,6 +21,7 @@ func (s *SnapshotStore) Mark(row SnapshotRow) error {
 	return nil
 }
 
+// Unmark deletes the mark of an install.
 func (s *SnapshotStore) Unmark() error {
 	if err := s.db.Delete(Key(s.shard, KindInstall, nil), pebble.Sync); err != nil {
 		return fmt.Errorf("unmark an install of shard %d: %w", s.shard, err)
