@@ -16,7 +16,7 @@ import (
 type proposal struct {
 	root    *actor.RootContext
 	pid     *actor.PID
-	touched storage.Touch
+	touched storage.DirtyFlags
 	queued  []storage.ID // webhooks that may have deliveries in the batch
 	// settles is set for the empty batch after one in doubt.
 	settles bool
@@ -39,7 +39,7 @@ func (w *workspaceActor) propose() {
 	if w.proposal != nil || len(w.batch) == 0 {
 		return
 	}
-	touched, queued := w.ledger.Touched(), slices.Clone(w.ledger.Queued())
+	touched, queued := w.ledger.Dirty(), slices.Clone(w.ledger.Queued())
 	repr, err := w.ledger.Seal()
 	if err != nil {
 		w.engine.log.Error("seal a batch", "workspace", w.h.workspace.String(), "error", err)
@@ -116,7 +116,7 @@ func (w *workspaceActor) decided(p *proposal) {
 func (w *workspaceActor) committed(p *proposal) {
 	wakes, told := w.ledger.Wakes(), w.ledger.Told()
 	w.ledger.Committed()
-	w.noticed(p.touched &^ tracker.TouchesOutbox)
+	w.noticed(p.touched &^ tracker.DirtyOutbox)
 	batch := w.batch
 	w.batch, w.spare = w.spare, nil
 	for _, c := range batch {
@@ -125,8 +125,8 @@ func (w *workspaceActor) committed(p *proposal) {
 	clear(batch)
 	w.spare = batch[:0]
 	// Waiters are woken after the callers that made the change have their answers.
-	if p.touched&tracker.TouchesOutbox != 0 {
-		w.h.shard.deliver(w.h.workspace, tracker.TouchesOutbox, p.queued)
+	if p.touched&tracker.DirtyOutbox != 0 {
+		w.h.shard.deliver(w.h.workspace, tracker.DirtyOutbox, p.queued)
 	}
 	w.engine.waits.wake(w.h.workspace, wakes)
 	if told {
@@ -137,15 +137,15 @@ func (w *workspaceActor) committed(p *proposal) {
 
 // noticed invalidates what is derived from changed rows. It is called before the
 // answers are sent: after the answer to a deletion every request must see its effect.
-func (w *workspaceActor) noticed(touched storage.Touch) {
-	if touched&tracker.TouchesAccess != 0 {
+func (w *workspaceActor) noticed(touched storage.DirtyFlags) {
+	if touched&tracker.DirtyAccess != 0 {
 		w.engine.generations.bump(w.h.workspace)
 		w.engine.tell(w.h.workspace) // some followers of events may have lost their rights
 	}
-	if touched&tracker.TouchesTimers != 0 {
+	if touched&tracker.DirtyTimers != 0 {
 		w.h.shard.wake()
 	}
-	if touched&(tracker.TouchesOutbox|tracker.TouchesWebhooks) != 0 {
+	if touched&(tracker.DirtyOutbox|tracker.DirtyWebhooks) != 0 {
 		w.h.shard.deliver(w.h.workspace, touched, nil)
 	}
 }
@@ -160,7 +160,7 @@ func (w *workspaceActor) refuseBatch(err error) {
 
 // doubt stops the workspace from relying on what it reads: the batch may be applied at
 // any later time of this epoch.
-func (w *workspaceActor) doubt(touched storage.Touch) {
+func (w *workspaceActor) doubt(touched storage.DirtyFlags) {
 	w.engine.lists.drop(w.h.workspace)
 	if w.h.leaving {
 		return // the claim of the next owner fences the batch off

@@ -106,7 +106,7 @@ func (d *dispatcher) stop() {
 
 // deliver makes the dispatcher of an owned shard look into a workspace. queued are the
 // webhooks that may have new deliveries; none means any.
-func (s *shard) deliver(workspace storage.ID, touched storage.Touch, queued []storage.ID) {
+func (s *shard) deliver(workspace storage.ID, touched storage.DirtyFlags, queued []storage.ID) {
 	s.mu.RLock()
 	d := s.dispatcher
 	s.mu.RUnlock()
@@ -114,12 +114,12 @@ func (s *shard) deliver(workspace storage.ID, touched storage.Touch, queued []st
 		return
 	}
 	var kinds newsKinds
-	if touched&tracker.TouchesOutbox != 0 {
+	if touched&tracker.DirtyOutbox != 0 {
 		if kinds = newsOutbox; len(queued) > 0 {
 			kinds = newsQueued
 		}
 	}
-	if touched&tracker.TouchesWebhooks != 0 {
+	if touched&tracker.DirtyWebhooks != 0 {
 		kinds |= newsWebhooks
 	}
 	d.tell(workspace, kinds, queued...)

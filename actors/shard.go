@@ -53,7 +53,7 @@ type handle struct {
 	// proposed behind it is applied. While it lasts the gate is held.
 	doubtful bool
 	// doubted are the kinds of rows that the batches in doubt changed.
-	doubted storage.Touch
+	doubted storage.DirtyFlags
 }
 
 func newShard(e *Engine, n storage.Shard) *shard {

@@ -94,7 +94,7 @@ func BenchmarkList50(b *testing.B) {
 		"all":   nil,
 		"one":   {status("open")},
 		"two":   {status("open"), label("l3")},
-		"rare":  {status("open"), Equal(noteByParent, Key(nil).Newest(noteID(77)))},
+		"rare":  {status("open"), Equal(noteByParent, Key(nil).DescID(noteID(77)))},
 		"anyof": {AnyOf(status("open"), status("done")), label("l1")},
 	} {
 		b.Run(name, func(b *testing.B) {

@@ -19,13 +19,13 @@ func (d Doc) PutOldest(id *ID) {
 	binary.BigEndian.PutUint64(id[:], uint64(d)>>12<<16|0x7000|uint64(d)&0xfff)
 }
 
-// DocOfKey returns the Doc of a primary key made by Key.Newest.
+// DocOfKey returns the Doc of a primary key made by Key.DescID.
 func DocOfKey(pk []byte) Doc {
 	head := ^binary.BigEndian.Uint64(pk)
 	return Doc(head>>16<<12 | head&0xfff)
 }
 
-// DocKey is the first 8 bytes of the primary key, made by Key.Newest, that a
+// DocKey is the first 8 bytes of the primary key, made by Key.DescID, that a
 // doc's record has.
 func DocKey(k Key, d Doc) Key {
 	return binary.BigEndian.AppendUint64(k, ^(uint64(d)>>12<<16 | 0x7000 | uint64(d)&0xfff))

@@ -42,7 +42,7 @@ type NewestDocs struct {
 	end  bool
 }
 
-// NewestDocs opens the stream. The table's keys are made by Key.Newest.
+// NewestDocs opens the stream. The table's keys are made by Key.DescID.
 func (v *View) NewestDocs(table TableID, than Doc) (*NewestDocs, error) {
 	c, err := v.Cursor(table)
 	if err != nil {
@@ -105,14 +105,14 @@ func closeDocs(all []Docs) error {
 	return errors.Join(errs...)
 }
 
-// ButDocs streams the docs of From that are not in Not, which is sorted newest first.
-type ButDocs struct {
+// DocsExcept streams the docs of From that are not in Not, which is sorted newest first.
+type DocsExcept struct {
 	From Docs
 	Not  []Doc
 }
 
 // Next implements Docs.
-func (b *ButDocs) Next(most Doc) (Doc, bool, error) {
+func (b *DocsExcept) Next(most Doc) (Doc, bool, error) {
 	for {
 		doc, ok, err := b.From.Next(most)
 		if err != nil || !ok {
@@ -139,7 +139,7 @@ func compareDocs(a, b Doc) int {
 }
 
 // Close implements Docs.
-func (b *ButDocs) Close() error { return b.From.Close() }
+func (b *DocsExcept) Close() error { return b.From.Close() }
 
 // FromDocs matches the records of table, the listed one, with the docs of the stream. A doc without
 // a record is skipped. The list always closes the stream.

@@ -102,9 +102,9 @@ type Key []byte
 // ID appends an identifier, oldest first (UUIDv7 begins with its time).
 func (k Key) ID(id ID) Key { return append(k, id[:]...) }
 
-// Newest appends an identifier inverted, so that iterating forward meets the
+// DescID appends an identifier inverted, so that iterating forward meets the
 // newest first.
-func (k Key) Newest(id ID) Key {
+func (k Key) DescID(id ID) Key {
 	for _, c := range id {
 		k = append(k, ^c)
 	}
@@ -205,8 +205,8 @@ func SplitKey(key []byte) (shard Shard, workspace ID, table TableID, fields []by
 	return shard, workspace, TableID(key[prefixLen]), key[prefixLen+1:], nil
 }
 
-// newestID decodes the id that Key.Newest wrote.
-func newestID(b []byte) (id ID) {
+// descID decodes the id that Key.DescID wrote.
+func descID(b []byte) (id ID) {
 	for i := range id {
 		id[i] = ^b[i]
 	}

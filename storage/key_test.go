@@ -33,7 +33,7 @@ func TestKeys_Golden(t *testing.T) {
 	line("directory to", end)
 	line("system id", SystemID[:])
 	line("ID", Key(nil).ID(id))
-	line("Newest", Key(nil).Newest(id))
+	line("Newest", Key(nil).DescID(id))
 	line("Str", Key(nil).Str("todo"))
 	line("Str empty", Key(nil).Str(""))
 	line("Str control", Key(nil).Str("\x00\x01\x02"))
@@ -83,19 +83,19 @@ func TestKeys_KeepTheOrder(t *testing.T) {
 		if bytes.Compare(Key(nil).ID(i1), Key(nil).ID(i2)) != bytes.Compare(i1[:], i2[:]) {
 			t.Fatalf("ID(%s), ID(%s)", i1, i2)
 		}
-		if bytes.Compare(Key(nil).Newest(i1), Key(nil).Newest(i2)) != -bytes.Compare(i1[:], i2[:]) {
-			t.Fatalf("Newest(%s), Newest(%s)", i1, i2)
+		if bytes.Compare(Key(nil).DescID(i1), Key(nil).DescID(i2)) != -bytes.Compare(i1[:], i2[:]) {
+			t.Fatalf("DescID(%s), DescID(%s)", i1, i2)
 		}
 		// Fields one behind another compare like the tuples.
 		want := cmp.Or(strings.Compare(s1, s2), cmp.Compare(n1, n2), -bytes.Compare(i1[:], i2[:]))
-		if got := bytes.Compare(Key(nil).Str(s1).U64(n1).Newest(i1), Key(nil).Str(s2).U64(n2).Newest(i2)); got != want {
+		if got := bytes.Compare(Key(nil).Str(s1).U64(n1).DescID(i1), Key(nil).Str(s2).U64(n2).DescID(i2)); got != want {
 			t.Fatalf("tuples: %d, want %d", got, want)
 		}
 		if s1 != s2 && bytes.HasPrefix(Key(nil).Str(s1), Key(nil).Str(s2)) {
 			t.Fatalf("Str(%q) begins with Str(%q)", s1, s2)
 		}
-		if newestID(Key(nil).Newest(i1)) != i1 {
-			t.Fatalf("Newest(%s) does not read back", i1)
+		if descID(Key(nil).DescID(i1)) != i1 {
+			t.Fatalf("DescID(%s) does not read back", i1)
 		}
 	})
 }

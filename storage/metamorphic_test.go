@@ -160,8 +160,8 @@ func (m *machine) Erase(t *rapid.T) {
 	if err := m.tx.DeleteWorkspace(); err != nil {
 		t.Fatal(err)
 	}
-	if m.tx.Touched() != ^Touch(0) {
-		t.Fatalf("touched %b", m.tx.Touched())
+	if m.tx.Dirty() != ^DirtyFlags(0) {
+		t.Fatalf("touched %b", m.tx.Dirty())
 	}
 	m.open = newModel()
 }
@@ -180,8 +180,8 @@ func (m *machine) Rollback(t *rapid.T) {
 		t.Fatal(err)
 	}
 	m.open, m.mark = m.marked, nil
-	if m.tx.Wrote(*before) || m.tx.Touched() != before.touched || m.tx.Ops() != int(before.count) {
-		t.Fatalf("after a rollback: %d bytes, touched %b, %d ops; marked %+v", m.tx.Size(), m.tx.Touched(), m.tx.Ops(), *before)
+	if m.tx.Wrote(*before) || m.tx.Dirty() != before.dirty || m.tx.Ops() != int(before.count) {
+		t.Fatalf("after a rollback: %d bytes, touched %b, %d ops; marked %+v", m.tx.Size(), m.tx.Dirty(), m.tx.Ops(), *before)
 	}
 }
 
@@ -235,7 +235,7 @@ func (m *machine) List(t *rapid.T) {
 		}
 	}
 	err := notes.List(m.tx, matches, after, func(pk []byte, rec Record) (bool, error) {
-		n := int(newestID(pk)[3])
+		n := int(descID(pk)[3])
 		row, err := notes.Decode(rec)
 		if err != nil {
 			return false, err
@@ -278,7 +278,7 @@ func drawMatch(t *rapid.T, depth int) (Match, says) {
 		return label(s), func(_ model, _ int, v note) bool { return slices.Contains(v.Labels, s) }
 	case 2:
 		up := noteID(rapid.IntRange(1, people).Draw(t, "parent"))
-		return Equal(noteByParent, Key(nil).Newest(up)), func(_ model, _ int, v note) bool { return v.Up == up.String() }
+		return Equal(noteByParent, Key(nil).DescID(up)), func(_ model, _ int, v note) bool { return v.Up == up.String() }
 	case 3:
 		return Referenced(noteByParent), func(m model, n int, _ note) bool {
 			for _, v := range m.notes {

@@ -10,7 +10,7 @@ import (
 )
 
 // Match is one condition of a list query: a stream of primary keys in the order
-// of the table, newest first. The tables it applies to have Key.Newest of their
+// of the table, newest first. The tables it applies to have Key.DescID of their
 // id as their primary key.
 type Match struct {
 	kind   matchKind
@@ -39,7 +39,7 @@ func Equal(index TableID, fields Key) Match {
 // AnyOf matches the records that satisfy at least one of the given matches.
 func AnyOf(any ...Match) Match { return Match{kind: matchAny, any: any} }
 
-// Referenced matches the records named by the first field, a Key.Newest, of any
+// Referenced matches the records named by the first field, a Key.DescID, of any
 // entry of index: the parents, say, of an index by parent.
 func Referenced(index TableID) Match { return Match{kind: matchReferenced, index: index} }
 

@@ -60,7 +60,7 @@ func TestList_Matches(t *testing.T) {
 		{"any of in any of", nil, []Match{AnyOf(AnyOf(label("x")), Nothing()), status("open")}, []int{9, 3}},
 		{"parents", nil, []Match{Referenced(noteByParent)}, []int{4, 2}},
 		{"parents that are done", nil, []Match{status("done"), Referenced(noteByParent)}, []int{4, 2}},
-		{"children of", nil, []Match{Equal(noteByParent, Key(nil).Newest(noteID(2)))}, []int{6, 5}},
+		{"children of", nil, []Match{Equal(noteByParent, Key(nil).DescID(noteID(2)))}, []int{6, 5}},
 		{"after, all", noteKey(4), nil, []int{3, 2, 1}},
 		{"after, matched", noteKey(6), []Match{status("done")}, []int{4, 2}},
 		{"after, not itself matched", noteKey(7), []Match{status("done")}, []int{6, 4, 2}},
@@ -112,7 +112,7 @@ func TestList_PagesNeitherRepeatNorSkip(t *testing.T) {
 	for page := 0; ; page++ {
 		read := 0
 		must(t, notes.List(tx, []Match{status("open")}, after, func(pk []byte, _ Record) (bool, error) {
-			seen[newestID(pk)]++
+			seen[descID(pk)]++
 			read++
 			after = bytes.Clone(pk)
 			return read < 7, nil
@@ -153,7 +153,7 @@ func TestList_WhileWriting(t *testing.T) {
 		changed := row.Value
 		changed.Status = "open"
 		ok(notes.Update(tx, row, &changed))(t)
-		got = append(got, int(newestID(pk)[3]))
+		got = append(got, int(descID(pk)[3]))
 		return true, nil
 	}))
 	if want := []int{12, 10, 8, 6, 4, 2}; !slices.Equal(got, want) {
@@ -181,7 +181,7 @@ func TestScan_PrefixAndAfter(t *testing.T) {
 	_, tx := library(t)
 	scan := func(prefix, after []byte) (got []int) {
 		must(t, notes.Scan(tx, prefix, after, func(pk []byte, _ Record) (bool, error) {
-			got = append(got, int(newestID(pk)[3]))
+			got = append(got, int(descID(pk)[3]))
 			return true, nil
 		}))
 		return got
@@ -207,7 +207,7 @@ func TestHas(t *testing.T) {
 	for _, c := range []struct {
 		fields []byte
 		want   bool
-	}{{Key(nil).Newest(noteID(2)), true}, {Key(nil).Newest(noteID(3)), false}, {nil, true}} {
+	}{{Key(nil).DescID(noteID(2)), true}, {Key(nil).DescID(noteID(3)), false}, {nil, true}} {
 		if got := ok(tx.Has(noteByParent, c.fields))(t); got != c.want {
 			t.Errorf("Has(%x) = %v", c.fields, got)
 		}
@@ -238,7 +238,7 @@ func TestListWithin_GoesOnWhereItGaveUp(t *testing.T) {
 			for after := []byte(nil); ; walks++ {
 				left := leaps
 				resume, err := notes.ListWithin(tx, matches, after, &left, func(pk []byte, _ Record) (bool, error) {
-					id := newestID(pk)
+					id := descID(pk)
 					got = append(got, int(id[1])<<16|int(id[2])<<8|int(id[3]))
 					return true, nil
 				})

@@ -41,14 +41,14 @@ const (
 var notes = &Table[note]{
 	ID:   noteTable,
 	Name: "note",
-	Key:  func(k Key, n *note) Key { id, _ := ParseID(n.Hex); return k.Newest(id) },
+	Key:  func(k Key, n *note) Key { id, _ := ParseID(n.Hex); return k.DescID(id) },
 	Head: func(n *note) (Flags, ID) {
 		if n.Hidden {
 			return 1, ID{9}
 		}
 		return 0, ID{}
 	},
-	Touches: 1,
+	Dirty: 1,
 	Indexes: []Index[note]{
 		{ID: noteByStatus, Name: "status", Entries: func(e *Entries, n *note) { e.Add(e.Key().Str(n.Status)) }},
 		{ID: noteByOwner, Name: "owner", Entries: func(e *Entries, n *note) {
@@ -58,7 +58,7 @@ var notes = &Table[note]{
 		}},
 		{ID: noteByParent, Name: "parent", Entries: func(e *Entries, n *note) {
 			if id, ok := ParseID(n.Up); ok {
-				e.Add(e.Key().Newest(id))
+				e.Add(e.Key().DescID(id))
 			}
 		}},
 		{ID: noteByLabel, Name: "label", Entries: func(e *Entries, n *note) {
@@ -87,7 +87,7 @@ func newNote(n int) *note {
 	return &note{Hex: noteID(n).String(), Text: fmt.Sprintf("note <%d>", n), Status: "open", Labels: []string{}}
 }
 
-func noteKey(n int) Key { return Key(nil).Newest(noteID(n)) }
+func noteKey(n int) Key { return Key(nil).DescID(noteID(n)) }
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
@@ -165,7 +165,7 @@ func listed(t testing.TB, r Reader, after []byte, matches ...Match) []int {
 	t.Helper()
 	var got []int
 	must(t, notes.List(r, matches, after, func(pk []byte, rec Record) (bool, error) {
-		id := newestID(pk)
+		id := descID(pk)
 		if row := ok(notes.Decode(rec))(t); row.Value.Hex != id.String() {
 			t.Errorf("listed %s under %s", row.Value.Hex, id)
 		}

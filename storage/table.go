@@ -12,7 +12,7 @@ type Table[T any] struct {
 	ID   TableID
 	Name string
 	// Key appends the record's primary key. Tables that are listed use
-	// Key.Newest of their id alone.
+	// Key.DescID of their id alone.
 	Key func(k Key, t *T) Key
 	// Head returns the facts for the header. Nil means none.
 	Head func(t *T) (Flags, ID)
@@ -20,8 +20,8 @@ type Table[T any] struct {
 	// them, and SetHeld changes them.
 	Held    Flags
 	Indexes []Index[T]
-	// Touches is added to the batch's Touch by every change.
-	Touches Touch
+	// Dirty is added to the batch's DirtyFlags by every change.
+	Dirty DirtyFlags
 }
 
 // Index declares an ordered index of a table. Its entries are derived from the
@@ -124,7 +124,7 @@ func (t *Table[T]) write(tx *Tx, pk []byte, v *T, version uint64, held Flags, ol
 	if old != nil {
 		old.stored = len(tx.value) // for another change of the same row
 	}
-	tx.touched |= t.Touches
+	tx.dirty |= t.Dirty
 	return body, nil
 }
 
@@ -192,7 +192,7 @@ func (t *Table[T]) Delete(w Writer, old *Row[T]) error {
 	if err := tx.batch.Delete(tx.fullKey(t.ID, tx.pk), nil); err != nil {
 		return fmt.Errorf("%s: delete a record: %w", t.Name, err)
 	}
-	tx.touched |= t.Touches
+	tx.dirty |= t.Dirty
 	return nil
 }
 

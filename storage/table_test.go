@@ -35,8 +35,8 @@ func TestInsert_StoresWhatItReturns(t *testing.T) {
 	if err != nil || !found {
 		t.Errorf("found %v, %v", found, err)
 	}
-	if tx.Touched() != 1 {
-		t.Errorf("touched %b", tx.Touched())
+	if tx.Dirty() != 1 {
+		t.Errorf("touched %b", tx.Dirty())
 	}
 }
 

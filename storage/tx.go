@@ -8,9 +8,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Touch says which kinds of rows a batch changes, for caches derived from them. The owner of the
+// DirtyFlags says which kinds of rows a batch changes, for caches derived from them. The owner of the
 // tables defines the bits.
-type Touch uint8
+type DirtyFlags uint8
 
 // Tx reads and writes one workspace in an open indexed batch, so that a command sees the writes of
 // earlier commands in the same batch. It is owned by the workspace's goroutine.
@@ -19,7 +19,7 @@ type Tx struct {
 	db      *pebble.DB
 	base    View // the committed state
 	batch   *pebble.Batch
-	touched Touch
+	dirty   DirtyFlags
 	entries Entries // scratch for index diffs
 	value   []byte  // scratch for encoded records
 	pk      []byte  // scratch for primary keys
@@ -45,14 +45,14 @@ func (tx *Tx) Writer() *Tx { return tx }
 
 // Mark is a point in an open batch to go back to.
 type Mark struct {
-	size    int
-	count   uint32
-	touched Touch
+	size  int
+	count uint32
+	dirty DirtyFlags
 }
 
 // Mark returns the position of the batch before a command.
 func (tx *Tx) Mark() Mark {
-	return Mark{size: tx.batch.Len(), count: tx.batch.Count(), touched: tx.touched}
+	return Mark{size: tx.batch.Len(), count: tx.batch.Count(), dirty: tx.dirty}
 }
 
 // Wrote reports whether anything was written since the mark.
@@ -64,7 +64,7 @@ func (tx *Tx) Written(m Mark) int { return tx.batch.Len() - m.size }
 // Rollback undoes the writes since the mark. No look-up of this Tx may be under way. It builds the
 // batch again up to the mark: rollbacks are rare, so they carry the cost.
 func (tx *Tx) Rollback(m Mark) error {
-	tx.touched = m.touched
+	tx.dirty = m.dirty
 	if !tx.Wrote(m) {
 		return nil
 	}
@@ -90,11 +90,11 @@ func (tx *Tx) Ops() int { return int(tx.batch.Count()) }
 // Size is the batch's length in bytes.
 func (tx *Tx) Size() int { return tx.batch.Len() }
 
-// Touch adds to Touched, for plain rows without a table.
-func (tx *Tx) Touch(t Touch) { tx.touched |= t }
+// MarkDirty adds to Dirty, for plain rows without a table.
+func (tx *Tx) MarkDirty(t DirtyFlags) { tx.dirty |= t }
 
-// Touched says which kinds of rows the batch changes.
-func (tx *Tx) Touched() Touch { return tx.touched }
+// Dirty says which kinds of rows the batch changes.
+func (tx *Tx) Dirty() DirtyFlags { return tx.dirty }
 
 // Repr is the batch as it is replicated. It aliases the batch: valid until Reset.
 func (tx *Tx) Repr() []byte { return tx.batch.Repr() }
@@ -112,7 +112,7 @@ func (tx *Tx) Reset() {
 	} else {
 		tx.batch.Reset()
 	}
-	tx.touched = 0
+	tx.dirty = 0
 	tx.entries.trim()
 	if cap(tx.value) > maxScratch {
 		tx.value = nil
@@ -199,13 +199,13 @@ func (tx *Tx) DeleteRows(table TableID, prefix []byte) error {
 }
 
 // DeleteWorkspace deletes every row of the workspace. Rows of shard-wide indexes lie outside its
-// range: delete their records first. It sets every Touch bit and resets the byte count.
+// range: delete their records first. It sets every dirty flag and resets the byte count.
 func (tx *Tx) DeleteWorkspace() error {
 	start, end := WorkspaceRange(tx.Shard(), tx.Workspace())
 	if err := tx.batch.DeleteRange(start, end, nil); err != nil {
 		return fmt.Errorf("delete a workspace's range: %w", err)
 	}
-	tx.touched = ^Touch(0)
+	tx.dirty = ^DirtyFlags(0)
 	tx.counted, tx.below = Bytes{}, nil
 	return nil
 }

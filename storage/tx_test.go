@@ -40,8 +40,8 @@ func TestRollback_LeavesWhatWasBefore(t *testing.T) {
 	if n := ok(tx.Number(countTable, []byte("n")))(t); n != 1 {
 		t.Errorf("the counter reads %d", n)
 	}
-	if tx.Touched() != 1 {
-		t.Errorf("touched %b", tx.Touched())
+	if tx.Dirty() != 1 {
+		t.Errorf("touched %b", tx.Dirty())
 	}
 	insert(t, tx, newNote(5)) // goes on as if nothing had been
 	apply(t, s, tx)
@@ -57,8 +57,8 @@ func TestRollback_ToTheStart(t *testing.T) {
 	mark := tx.Mark()
 	insert(t, tx, newNote(1))
 	must(t, tx.Rollback(mark))
-	if !tx.Empty() || tx.Ops() != 0 || tx.Wrote(mark) || tx.Touched() != 0 {
-		t.Errorf("left %d operations, touched %b", tx.Ops(), tx.Touched())
+	if !tx.Empty() || tx.Ops() != 0 || tx.Wrote(mark) || tx.Dirty() != 0 {
+		t.Errorf("left %d operations, touched %b", tx.Ops(), tx.Dirty())
 	}
 	insert(t, tx, newNote(2))
 	if got := listed(t, tx, nil, status("open")); len(got) != 1 || got[0] != 2 {

@@ -54,14 +54,14 @@ var accessGrants = storage.Table[AccessGrant]{
 		id, _ := storage.ParseID(g.IssueID)
 		return accessKey(k, id, g.ActorID)
 	},
-	Head:    func(g *AccessGrant) (storage.Flags, storage.ID) { return g.ActorType.flag(), storage.ID{} },
-	Touches: TouchesSets,
+	Head:  func(g *AccessGrant) (storage.Flags, storage.ID) { return g.ActorType.flag(), storage.ID{} },
+	Dirty: DirtySets,
 }
 
 var _ = declareTable(&accessGrants)
 
 func accessKey(k storage.Key, issue storage.ID, actor string) storage.Key {
-	return k.Newest(issue).Str(actor)
+	return k.DescID(issue).Str(actor)
 }
 
 func (t GranteeType) flag() storage.Flags {

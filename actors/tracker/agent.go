@@ -31,7 +31,7 @@ type Agent struct {
 var agents = storage.Table[Agent]{
 	ID:   agentTable,
 	Name: "agent",
-	Key:  func(k storage.Key, a *Agent) storage.Key { return k.Newest(agentKey(string(a.ID))) },
+	Key:  func(k storage.Key, a *Agent) storage.Key { return k.DescID(agentKey(string(a.ID))) },
 	Indexes: []storage.Index[Agent]{{
 		ID:   agentByDefault,
 		Name: "default",
@@ -68,7 +68,7 @@ func agentKey(id string) storage.ID {
 
 // agent returns a registered agent, or nil.
 func (v *View) agent(id string) (*storage.Row[Agent], error) {
-	row, err := agents.Get(v, storage.Key(nil).Newest(agentKey(id)))
+	row, err := agents.Get(v, storage.Key(nil).DescID(agentKey(id)))
 	if err != nil {
 		return nil, fmt.Errorf("read an agent: %w", err)
 	}
@@ -83,7 +83,7 @@ func (tx *Tx) registerAgentOf(id, name, provider string) error {
 	if id == unassigned {
 		return nil // the reserved name of no agent
 	}
-	row, err := agents.Get(tx, storage.Key(nil).Newest(agentKey(id)))
+	row, err := agents.Get(tx, storage.Key(nil).DescID(agentKey(id)))
 	if err != nil {
 		return fmt.Errorf("read an agent: %w", err)
 	}

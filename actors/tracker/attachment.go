@@ -35,7 +35,7 @@ const attachmentChunkLen = 256 << 10
 var attachments = storage.Table[Attachment]{
 	ID:   attachmentTable,
 	Name: "attachment",
-	Key:  func(k storage.Key, a *Attachment) storage.Key { return k.Newest(a.id()) },
+	Key:  func(k storage.Key, a *Attachment) storage.Key { return k.DescID(a.id()) },
 	Indexes: []storage.Index[Attachment]{
 		{ID: attachmentByIssue, Name: "issue", Entries: func(e *storage.Entries, a *Attachment) {
 			e.Add(e.Key().ID(a.issue()))
@@ -47,7 +47,7 @@ var attachments = storage.Table[Attachment]{
 var _ = declareTable(&attachments, newestFirst, atMost(100_000, "attachments"))
 
 func attachmentKey(id storage.ID) storage.Key {
-	return storage.Key(make([]byte, 0, storage.ListedKeyLen)).Newest(id)
+	return storage.Key(make([]byte, 0, storage.ListedKeyLen)).DescID(id)
 }
 
 func chunkKey(id storage.ID, n int) storage.Key { return storage.Key(nil).ID(id).U64(uint64(n)) }

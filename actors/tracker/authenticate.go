@@ -42,7 +42,7 @@ func Authenticate(v *storage.View, c Credential) (Principal, error) {
 	default:
 		return Principal{}, Unauthorized()
 	}
-	grant, err := tokenGrants.Get(v, storage.Key(nil).Newest(c.ID))
+	grant, err := tokenGrants.Get(v, storage.Key(nil).DescID(c.ID))
 	if err != nil {
 		return Principal{}, fmt.Errorf("read a token: %w", err)
 	}

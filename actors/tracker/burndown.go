@@ -113,7 +113,7 @@ func (a *tallied) appendBurndown(b []byte, estimate uint64, changes []burndownCh
 // burndownKey returns the key of the row of a cycle, given in the encoding of Key.Str,
 // and an issue.
 func burndownKey(cycle []byte, id storage.ID) storage.Key {
-	return append(make(storage.Key, 0, len(cycle)+storage.ListedKeyLen), cycle...).Newest(id)
+	return append(make(storage.Key, 0, len(cycle)+storage.ListedKeyLen), cycle...).DescID(id)
 }
 
 // recordBurndown records an issue's state in its cycle from now on, and in the one that

@@ -24,7 +24,7 @@ func (w *issueWorld) addCycle(id storage.ID, body string) {
 	w.Helper()
 	w.run(&w.ann, NewCommand[None, None]("cycle", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		value := append(storage.AppendHeader(nil, storage.Header{Version: 1}), body...)
-		return Reply{}, tx.Writer().SetValue(cycleTable, storage.Key(nil).Newest(id), value)
+		return Reply{}, tx.Writer().SetValue(cycleTable, storage.Key(nil).DescID(id), value)
 	}), &None{})
 }
 

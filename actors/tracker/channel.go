@@ -107,7 +107,7 @@ func (tx *Tx) setChannelSecrets(id ChannelID, old *storage.Row[channelSecret], s
 // none.
 func (v *View) channelFor(source string) (found *ChannelID, err error) {
 	if id, ok := storage.ParseID(source); ok {
-		row, err := channels.Get(v, storage.Key(nil).Newest(id))
+		row, err := channels.Get(v, storage.Key(nil).DescID(id))
 		if err != nil || row == nil || !row.Value.IsActive {
 			return nil, err
 		}

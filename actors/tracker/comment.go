@@ -57,7 +57,7 @@ var _ = declareTable(&comments)
 
 // commentKey returns the primary key of a comment: its issue and its id, newest first.
 func commentKey(issue, comment storage.ID) storage.Key {
-	return storage.Key(make([]byte, 0, commentKeyLen)).ID(issue).Newest(comment)
+	return storage.Key(make([]byte, 0, commentKeyLen)).ID(issue).DescID(comment)
 }
 
 const commentKeyLen = 2 * len(storage.ID{})

@@ -71,7 +71,7 @@ func redeliver(tx *Tx, in *RedeliverIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, fmt.Errorf("put a delivery among the retries: %w", err)
 	}
-	tx.Writer().Touch(TouchesWebhooks) // the delivery has another time
+	tx.Writer().MarkDirty(DirtyWebhooks) // the delivery has another time
 	return jsonReply(Accepted, &d)
 }
 

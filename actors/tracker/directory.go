@@ -81,7 +81,7 @@ var _ = declareTable(&directory)
 
 func workspaceKey(k storage.Key, id WorkspaceID) storage.Key {
 	raw, _ := storage.ParseID(id)
-	return k.Newest(raw)
+	return k.DescID(raw)
 }
 
 func (v *View) entry(id WorkspaceID) (*storage.Row[directoryEntry], error) {

@@ -30,7 +30,7 @@ func (v *View) seesDraft(rec storage.Record) (bool, error) {
 		return true, nil
 	}
 	// A deleted team may have been private, so nobody but admins sees its drafts.
-	return v.Has(teamTable, storage.Key(nil).Newest(rec.Team()))
+	return v.Has(teamTable, storage.Key(nil).DescID(rec.Team()))
 }
 
 // draft returns a draft, or NOT_FOUND if it does not exist or the caller may not see
@@ -51,7 +51,7 @@ func (v *View) draftRecord(id string, fn func(storage.Record) error) error {
 		return NotFound("draft")
 	}
 	seen := false
-	_, err := drafts.Record(v, storage.Key(nil).Newest(parsed), func(rec storage.Record) (err error) {
+	_, err := drafts.Record(v, storage.Key(nil).DescID(parsed), func(rec storage.Record) (err error) {
 		if seen, err = v.seesDraft(rec); err != nil || !seen {
 			return err
 		}

@@ -122,7 +122,7 @@ func (r *eventReader) findDraft(e *loggedAt, draft []byte) error {
 		return nil
 	}
 	var issue storage.ID
-	there, err := drafts.Record(r.v, storage.Key(nil).Newest(id), func(rec storage.Record) error {
+	there, err := drafts.Record(r.v, storage.Key(nil).DescID(id), func(rec storage.Record) error {
 		if rec.Flags()&draftOnIssue != 0 {
 			issue = issueIn(rec)
 		}
@@ -277,7 +277,7 @@ func (r *eventReader) seesTeam(team storage.ID) (bool, error) {
 	there, known := r.teams[team]
 	if !known {
 		var err error
-		if there, err = r.v.Has(teamTable, storage.Key(nil).Newest(team)); err != nil {
+		if there, err = r.v.Has(teamTable, storage.Key(nil).DescID(team)); err != nil {
 			return false, fmt.Errorf("look for a team: %w", err)
 		}
 		r.teams[team] = there

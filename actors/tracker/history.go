@@ -45,7 +45,7 @@ func (tx *Tx) keepHistory(issue storage.ID, changes []Change) (storage.ID, error
 		b = appendSized(appendSized(appendSized(b, c.Field), *c.From.(*json.RawMessage)), *c.To.(*json.RawMessage))
 	}
 	var key [2 * len(id)]byte
-	err = tx.Writer().AddValue(historyTable, storage.Key(key[:0]).ID(issue).Newest(id), b)
+	err = tx.Writer().AddValue(historyTable, storage.Key(key[:0]).ID(issue).DescID(id), b)
 	if tx.ledger.past = b; cap(b) > maxHistoryScratch {
 		tx.ledger.past = nil
 	}

@@ -100,7 +100,7 @@ const (
 
 // issueKey is the primary key: lists walk it newest first.
 func issueKey(id storage.ID) storage.Key {
-	return storage.Key(make([]byte, 0, storage.ListedKeyLen)).Newest(id)
+	return storage.Key(make([]byte, 0, storage.ListedKeyLen)).DescID(id)
 }
 
 // id is the issue's identifier in binary form. Stored issues have a valid one.
@@ -145,7 +145,7 @@ func (t *Issue) flags() (f storage.Flags) {
 var issues = storage.Table[Issue]{
 	ID:   issueTable,
 	Name: "issue",
-	Key:  func(k storage.Key, t *Issue) storage.Key { return k.Newest(t.id()) },
+	Key:  func(k storage.Key, t *Issue) storage.Key { return k.DescID(t.id()) },
 	Head: func(t *Issue) (storage.Flags, storage.ID) { return t.flags(), t.team() },
 	Held: issueRestricted,
 	Indexes: []storage.Index[Issue]{
@@ -165,14 +165,14 @@ var issues = storage.Table[Issue]{
 		}},
 		{ID: issueByParent, Name: "parent", Entries: func(e *storage.Entries, t *Issue) {
 			if t.ParentID != nil {
-				e.Add(e.Key().Newest(t.parent()))
+				e.Add(e.Key().DescID(t.parent()))
 			}
 		}},
 		// The open children are what closing is decided by: "has every child been
 		// closed" is one look, however many there are.
 		{ID: issueByOpenChild, Name: "openChild", Entries: func(e *storage.Entries, t *Issue) {
 			if t.ParentID != nil && !t.Status.Closed() {
-				e.Add(e.Key().Newest(t.parent()))
+				e.Add(e.Key().DescID(t.parent()))
 			}
 		}},
 		{ID: issueByHasParent, Name: "hasParent", Entries: func(e *storage.Entries, t *Issue) {
@@ -218,7 +218,7 @@ var issues = storage.Table[Issue]{
 			}
 		}},
 	},
-	Touches: TouchesSets,
+	Dirty: DirtySets,
 }
 
 var _ = declareTable(&issues, newestFirst)

@@ -62,7 +62,7 @@ func cycleSpan(v *View, cycle string) (start, end *Timestamp, err error) {
 	if !ok {
 		return nil, nil, nil
 	}
-	value, err := v.Value(cycleTable, storage.Key(nil).Newest(id), nil)
+	value, err := v.Value(cycleTable, storage.Key(nil).DescID(id), nil)
 	if err != nil || value == nil {
 		return nil, nil, err
 	}

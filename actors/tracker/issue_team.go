@@ -22,7 +22,7 @@ func (k *knownTeams) forget() { *k = knownTeams{} }
 
 // known returns the cache, or nil if the open batch may have changed a team.
 func (tx *Tx) known() *knownTeams {
-	if tx.ledger.Touched()&TouchesAccess != 0 {
+	if tx.ledger.Dirty()&DirtyAccess != 0 {
 		return nil
 	}
 	k := &tx.ledger.teams
@@ -87,7 +87,7 @@ func (tx *Tx) teamOf(id storage.ID) (*storage.Row[Team], error) {
 	if k != nil && k.byID[id] != nil {
 		return k.byID[id], nil
 	}
-	team, err := tx.readTeam(storage.Key(nil).Newest(id))
+	team, err := tx.readTeam(storage.Key(nil).DescID(id))
 	if k != nil && team != nil {
 		k.byID[id] = team
 	}

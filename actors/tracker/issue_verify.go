@@ -152,7 +152,7 @@ type numberSet struct {
 }
 
 func newNumberSet(v *storage.View, team storage.ID, say func(string, ...any)) (*numberSet, error) {
-	found, err := v.Has(teamTable, storage.Key(nil).Newest(team))
+	found, err := v.Has(teamTable, storage.Key(nil).DescID(team))
 	if err != nil {
 		return nil, err
 	}

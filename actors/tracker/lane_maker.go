@@ -80,7 +80,7 @@ func AuthenticateMaker(home *storage.View, m *LaneMaker) (Principal, error) {
 		return Principal{}, Unauthorized()
 	}
 	if m.Client {
-		client, err := oauthSecrets.Get(home, storage.Key(nil).Newest(id))
+		client, err := oauthSecrets.Get(home, storage.Key(nil).DescID(id))
 		if err != nil {
 			return Principal{}, fmt.Errorf("read a lane's OAuth client: %w", err)
 		}
@@ -89,7 +89,7 @@ func AuthenticateMaker(home *storage.View, m *LaneMaker) (Principal, error) {
 		}
 		return clientPrincipal(home.Workspace(), &client.Value), nil
 	}
-	grant, err := tokenGrants.Get(home, storage.Key(nil).Newest(id))
+	grant, err := tokenGrants.Get(home, storage.Key(nil).DescID(id))
 	if err != nil {
 		return Principal{}, fmt.Errorf("read a lane's token: %w", err)
 	}

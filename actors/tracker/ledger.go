@@ -219,9 +219,9 @@ func (l *Ledger) Seal() ([]byte, error) {
 	if l.broken != nil {
 		return nil, l.broken
 	}
-	// A batch that erases the workspace touches everything, and leaves no clock.
-	touched := l.Touched()
-	l.from, l.to = l.counters.moveClock(touched&TouchesSets != 0 && touched != ^storage.Touch(0))
+	// A batch that erases the workspace sets all flags, and leaves no clock.
+	dirty := l.Dirty()
+	l.from, l.to = l.counters.moveClock(dirty&DirtySets != 0 && dirty != ^storage.DirtyFlags(0))
 	if err := l.counters.seal(l.store); err != nil {
 		return nil, err
 	}
@@ -241,8 +241,8 @@ func (l *Ledger) Clean() bool {
 	return l.store.Empty() && len(l.counters.dirty) == 0 && l.broken == nil
 }
 
-// Touched returns the kinds of rows that the open batch changes; see the Touch bits.
-func (l *Ledger) Touched() storage.Touch { return l.store.Touched() }
+// Dirty returns the kinds of rows that the open batch changes; see the dirty flags.
+func (l *Ledger) Dirty() storage.DirtyFlags { return l.store.Dirty() }
 
 // Queued returns the webhooks that the open batch may have deliveries for. The slice is
 // valid until the next command.
@@ -265,10 +265,10 @@ func (l *Ledger) Size() int { return l.store.Size() + l.counters.bytes }
 
 // Committed begins the next batch after the open one was applied.
 func (l *Ledger) Committed() {
-	if l.Touched()&TouchesAccess != 0 {
+	if l.Dirty()&DirtyAccess != 0 {
 		l.teams.forget()
 	}
-	if l.Touched()&TouchesWebhooks != 0 {
+	if l.Dirty()&DirtyWebhooks != 0 {
 		l.hooks.forget()
 	}
 	l.recent.committed()

@@ -37,7 +37,7 @@ var members = storage.Table[Member]{
 			}
 		},
 	}},
-	Touches: TouchesAccess,
+	Dirty: DirtyAccess,
 }
 
 var _ = declareTable(&members, atMost(10_000, "members"))

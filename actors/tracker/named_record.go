@@ -19,7 +19,7 @@ type RecordIn struct {
 // newestKey returns the primary key of a listed record; stored records have valid ids.
 func newestKey[ID ~string](k storage.Key, id ID) storage.Key {
 	parsed, _ := storage.ParseID(id)
-	return k.Newest(parsed)
+	return k.DescID(parsed)
 }
 
 // recordIn returns the record that a path names, or a NOT_FOUND that calls it what.
@@ -28,7 +28,7 @@ func recordIn[T any](v *View, table *storage.Table[T], id, what string) (*storag
 	if !ok {
 		return nil, NotFound(what)
 	}
-	row, err := table.Get(v, storage.Key(nil).Newest(parsed))
+	row, err := table.Get(v, storage.Key(nil).DescID(parsed))
 	if err != nil {
 		return nil, fmt.Errorf("read a %s: %w", what, err)
 	}

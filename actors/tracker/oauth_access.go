@@ -43,7 +43,7 @@ var _ = declareTable(&accessTokens, newestFirst, atMost(50_000, "OAuth access to
 // authenticateAccess returns the principal of an access token. Idempotency keys belong
 // to the client, so they remain valid with its next token.
 func authenticateAccess(v *storage.View, c Credential) (Principal, error) {
-	row, err := accessTokens.Get(v, storage.Key(nil).Newest(c.ID))
+	row, err := accessTokens.Get(v, storage.Key(nil).DescID(c.ID))
 	if err != nil {
 		return Principal{}, fmt.Errorf("read an access token: %w", err)
 	}

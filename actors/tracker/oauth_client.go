@@ -57,10 +57,10 @@ var _ = declareTable(&oauthClients, newestFirst, atMost(1_000, "OAuth clients"))
 // The permissions of a client limit those of its tokens, so every change invalidates
 // its cached callers.
 var oauthSecrets = storage.Table[oauthSecret]{
-	ID:      oauthSecretTable,
-	Name:    "oauthSecret",
-	Key:     func(k storage.Key, s *oauthSecret) storage.Key { return newestKey(k, s.ID) },
-	Touches: TouchesAccess,
+	ID:    oauthSecretTable,
+	Name:  "oauthSecret",
+	Key:   func(k storage.Key, s *oauthSecret) storage.Key { return newestKey(k, s.ID) },
+	Dirty: DirtyAccess,
 }
 
 var _ = declareTable(&oauthSecrets)
@@ -71,7 +71,7 @@ func (v *View) hasOAuthClient(id string) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	there, err := v.Has(oauthSecretTable, storage.Key(nil).Newest(parsed))
+	there, err := v.Has(oauthSecretTable, storage.Key(nil).DescID(parsed))
 	if err != nil {
 		return false, fmt.Errorf("look for an OAuth client: %w", err)
 	}

@@ -132,7 +132,7 @@ func issueAccessToken(tx *Tx, in *issueAccessTokenIn) (Reply, error) {
 	if !ok {
 		return Reply{}, errInvalidClient()
 	}
-	row, err := oauthSecrets.Get(tx, storage.Key(nil).Newest(id))
+	row, err := oauthSecrets.Get(tx, storage.Key(nil).DescID(id))
 	if err != nil {
 		return Reply{}, fmt.Errorf("read an OAuth client: %w", err)
 	}

@@ -182,7 +182,7 @@ func checkTeamMembers(v *storage.View, say sayer) error {
 		if len(pk) < 16 {
 			return true, nil // the table's own check reports it
 		}
-		there, err := v.Has(teamTable, storage.Key(nil).Newest(storage.ID(pk[:16])))
+		there, err := v.Has(teamTable, storage.Key(nil).DescID(storage.ID(pk[:16])))
 		if err == nil && !there {
 			say(teamMembers.Name, pk, "there is no such team")
 		}

@@ -110,7 +110,7 @@ func checkMemberships(w *storage.Walk, d *storage.View, say sayer) error {
 // checkListed checks a workspace against the directory, which must have its slug and
 // its members.
 func checkListed(d, v *storage.View, say sayer) error {
-	entry, err := directory.Get(d, storage.Key(nil).Newest(v.Workspace()))
+	entry, err := directory.Get(d, storage.Key(nil).DescID(v.Workspace()))
 	if err != nil {
 		return nil // the table's own check reports it
 	}

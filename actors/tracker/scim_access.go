@@ -77,17 +77,17 @@ type scimConnection struct {
 }
 
 var scimConnections = storage.Table[scimConnection]{
-	ID:      scimConnectionTable,
-	Name:    "scimConnection",
-	Key:     func(k storage.Key, c *scimConnection) storage.Key { return newestKey(k, c.ID) },
-	Touches: TouchesAccess,
+	ID:    scimConnectionTable,
+	Name:  "scimConnection",
+	Key:   func(k storage.Key, c *scimConnection) storage.Key { return newestKey(k, c.ID) },
+	Dirty: DirtyAccess,
 }
 
 var _ = declareTable(&scimConnections, newestFirst, atMost(100, "SCIM connections"))
 
 // authenticateSCIM returns the principal of a SCIM token.
 func authenticateSCIM(v *storage.View, c Credential) (Principal, error) {
-	row, err := scimConnections.Get(v, storage.Key(nil).Newest(c.ID))
+	row, err := scimConnections.Get(v, storage.Key(nil).DescID(c.ID))
 	if err != nil {
 		return Principal{}, fmt.Errorf("read a SCIM connection: %w", err)
 	}

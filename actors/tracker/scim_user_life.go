@@ -76,7 +76,7 @@ func (tx *Tx) activate(u *scimUser, made bool) error {
 	}
 	for _, team := range u.Teams {
 		id, _ := storage.ParseID(team)
-		there, err := tx.Has(teamTable, storage.Key(nil).Newest(id))
+		there, err := tx.Has(teamTable, storage.Key(nil).DescID(id))
 		if err != nil {
 			return fmt.Errorf("look for a team: %w", err)
 		}

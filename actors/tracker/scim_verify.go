@@ -70,7 +70,7 @@ func checkSCIM(v *storage.View, say sayer) error {
 		}
 		names[name] = true
 		team, _ := storage.ParseID(g.Value.ID)
-		there, err := v.Has(teamTable, storage.Key(nil).Newest(team))
+		there, err := v.Has(teamTable, storage.Key(nil).DescID(team))
 		if err == nil && !there {
 			say(scimGroups.Name, pk, "there is no such team")
 		}

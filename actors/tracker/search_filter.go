@@ -93,7 +93,7 @@ func (v *View) search(query string) (s *textSearch, err error) {
 	if streams.reader, err = searchIndex.Reader(v); err != nil {
 		return nil, err
 	}
-	indexed := &storage.ButDocs{Not: s.changed}
+	indexed := &storage.DocsExcept{Not: s.changed}
 	var segments storage.AnyDocs
 	for i := range m.Segments {
 		docs, err := s.segment(v, streams, &m, &m.Segments[i])

@@ -142,7 +142,7 @@ const (
 )
 
 func sessionKey(id storage.ID) storage.Key {
-	return storage.Key(make([]byte, 0, storage.ListedKeyLen)).Newest(id)
+	return storage.Key(make([]byte, 0, storage.ListedKeyLen)).DescID(id)
 }
 
 // id returns the session's id in binary form. Stored sessions have a valid one.
@@ -194,7 +194,7 @@ func urgency(rank byte) byte { return 0xff - rank }
 var sessions = storage.Table[sessionRecord]{
 	ID:   sessionTable,
 	Name: "session",
-	Key:  func(k storage.Key, s *sessionRecord) storage.Key { return k.Newest(s.id()) },
+	Key:  func(k storage.Key, s *sessionRecord) storage.Key { return k.DescID(s.id()) },
 	Head: func(s *sessionRecord) (flags storage.Flags, team storage.ID) {
 		if s.Inner.Orphan {
 			team, _ = storage.ParseID(s.Inner.Team)

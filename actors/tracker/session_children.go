@@ -134,7 +134,7 @@ func (tx *Tx) childIssue(in *SpawnSessionIn, above *storage.Row[Issue]) (*storag
 	if fault != "" {
 		return nil, BadRequest(Fault{Message: fault})
 	}
-	team, err := tx.readTeam(storage.Key(nil).Newest(parent.team()))
+	team, err := tx.readTeam(storage.Key(nil).DescID(parent.team()))
 	if err != nil {
 		return nil, err
 	}

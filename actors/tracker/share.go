@@ -34,7 +34,7 @@ var shares = storage.Table[IssueShare]{
 	Name: "share",
 	Key: func(k storage.Key, s *IssueShare) storage.Key {
 		id, _ := storage.ParseID(s.IssueID)
-		return k.Newest(id)
+		return k.DescID(id)
 	},
 	Indexes: []storage.Index[IssueShare]{{
 		ID:      shareByToken,

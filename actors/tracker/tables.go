@@ -161,22 +161,22 @@ const (
 	inboundClaimByHolder  storage.TableID = 137 // workspace, kind, key
 )
 
-// Touch bits of the tables.
+// Dirty flags of the tables.
 const (
 	// TouchesAccess marks the rows that a Caller is derived from: tokens, members,
 	// teams and their members. A batch with this bit invalidates the cached callers of
 	// its workspace.
-	TouchesAccess storage.Touch = 1 << iota
+	DirtyAccess storage.DirtyFlags = 1 << iota
 	// TouchesTimers marks timers. The shard's scheduler looks for due timers after such
 	// a batch.
-	TouchesTimers
+	DirtyTimers
 	// TouchesWebhooks marks webhooks: their addresses, secrets and subscriptions, and
 	// deliveries whose time was changed.
-	TouchesWebhooks
+	DirtyWebhooks
 	// TouchesOutbox marks pending deliveries. The shard's dispatcher looks into the
 	// workspace after such a batch.
-	TouchesOutbox
-	// TouchesSets marks rows that the sets of issues are made from: the batch moves the
+	DirtyOutbox
+	// DirtySets marks rows that the sets of issues are made from: the batch moves the
 	// workspace's clock.
-	TouchesSets
+	DirtySets
 )

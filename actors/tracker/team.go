@@ -35,7 +35,7 @@ var teams = storage.Table[Team]{
 	Name: "team",
 	Key: func(k storage.Key, t *Team) storage.Key {
 		id, _ := storage.ParseID(t.ID)
-		return k.Newest(id)
+		return k.DescID(id)
 	},
 	Head: func(t *Team) (flags storage.Flags, team storage.ID) {
 		if !t.IsPublic {
@@ -53,7 +53,7 @@ var teams = storage.Table[Team]{
 		Unique:  true,
 		Entries: func(e *storage.Entries, t *Team) { e.Add(e.Key().Str(t.Key)) },
 	}},
-	Touches: TouchesAccess,
+	Dirty: DirtyAccess,
 }
 
 var _ = declareTable(&teams, newestFirst, atMost(1_000, "teams"))
@@ -64,7 +64,7 @@ func (v *View) teamByID(id TeamID) (*storage.Row[Team], error) {
 	if !ok || !v.Caller.Sees(key) {
 		return nil, nil
 	}
-	return v.readTeam(storage.Key(nil).Newest(key))
+	return v.readTeam(storage.Key(nil).DescID(key))
 }
 
 // teamByKey returns a team by its key, case-insensitively, or nil if there is none or

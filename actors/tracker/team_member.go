@@ -28,7 +28,7 @@ var teamMembers = storage.Table[TeamMember]{
 			e.Add(memberKey(e.Key(), m.UserID))
 		},
 	}},
-	Touches: TouchesAccess,
+	Dirty: DirtyAccess,
 }
 
 var _ = declareTable(&teamMembers)

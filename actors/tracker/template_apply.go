@@ -13,7 +13,7 @@ func (v *View) template(id string) (*Template, error) {
 	if !ok {
 		return nil, nil
 	}
-	row, err := templates.Get(v, storage.Key(nil).Newest(parsed))
+	row, err := templates.Get(v, storage.Key(nil).DescID(parsed))
 	if err != nil {
 		return nil, fmt.Errorf("read a template: %w", err)
 	}

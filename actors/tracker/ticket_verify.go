@@ -50,7 +50,7 @@ func checkTickets(v *storage.View, say sayer) error {
 		}
 		if id := storage.ID(pk[:len(ticket)]); id != ticket {
 			ticket = id
-			if there, err = v.Has(ticketTable, storage.Key(nil).Newest(id)); err != nil {
+			if there, err = v.Has(ticketTable, storage.Key(nil).DescID(id)); err != nil {
 				return false, err
 			}
 		}

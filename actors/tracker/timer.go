@@ -45,7 +45,7 @@ var timers = storage.Table[Timer]{
 			e.Add(e.Key().U64(uint64(t.Due.Time().UnixMilli())))
 		},
 	}},
-	Touches: TouchesTimers,
+	Dirty: DirtyTimers,
 }
 
 var _ = declareTable(&timers)

@@ -59,10 +59,10 @@ type tokenGrant struct {
 }
 
 var tokens = storage.Table[storedToken]{
-	ID:      tokenTable,
-	Name:    "token",
-	Key:     func(k storage.Key, t *storedToken) storage.Key { return tokenKey(k, t.ID) },
-	Touches: TouchesAccess,
+	ID:    tokenTable,
+	Name:  "token",
+	Key:   func(k storage.Key, t *storedToken) storage.Key { return tokenKey(k, t.ID) },
+	Dirty: DirtyAccess,
 }
 
 var _ = declareTable(&tokens, newestFirst, atMost(10_000, "tokens"))
@@ -84,14 +84,14 @@ var tokenGrants = storage.Table[tokenGrant]{
 			}
 		},
 	}},
-	Touches: TouchesAccess,
+	Dirty: DirtyAccess,
 }
 
 var _ = declareTable(&tokenGrants)
 
 func tokenKey(k storage.Key, id TokenID) storage.Key {
 	raw, _ := storage.ParseID(id)
-	return k.Newest(raw)
+	return k.DescID(raw)
 }
 
 func actorKey(k storage.Key, kind ActorType, id string) storage.Key {

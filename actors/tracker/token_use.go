@@ -27,7 +27,7 @@ type TokenUses struct {
 // themselves don't change, so cached callers stay valid.
 var NoteTokenUses = NewCommand[TokenUses, None]("NoteTokenUses", "Note when tokens were used", Needs{}, func(tx *Tx, in *TokenUses) (Reply, error) {
 	for _, use := range in.Uses {
-		key := storage.Key(nil).Newest(use.ID)
+		key := storage.Key(nil).DescID(use.ID)
 		there, err := tx.Has(tokenTable, key)
 		if err != nil {
 			return Reply{}, fmt.Errorf("look for a token: %w", err)
@@ -49,7 +49,7 @@ var NoteTokenUses = NewCommand[TokenUses, None]("NoteTokenUses", "Note when toke
 
 // tokenUsed returns the time of a token's last recorded use; zero for never.
 func tokenUsed(v *storage.View, id storage.ID) (time.Time, error) {
-	value, err := v.Value(tokenUseTable, storage.Key(nil).Newest(id), nil)
+	value, err := v.Value(tokenUseTable, storage.Key(nil).DescID(id), nil)
 	if err != nil || value == nil {
 		return time.Time{}, err
 	}

@@ -52,7 +52,7 @@ var webhooks = storage.Table[Webhook]{
 	Name: "webhook",
 	Key: func(k storage.Key, w *Webhook) storage.Key {
 		id, _ := storage.ParseID(w.ID)
-		return k.Newest(id)
+		return k.DescID(id)
 	},
 	Indexes: []storage.Index[Webhook]{{
 		ID:        webhookByShard,
@@ -60,7 +60,7 @@ var webhooks = storage.Table[Webhook]{
 		ShardWide: true,
 		Entries:   func(e *storage.Entries, _ *Webhook) { e.Add(e.Key()) },
 	}},
-	Touches: TouchesWebhooks,
+	Dirty: DirtyWebhooks,
 }
 
 var _ = declareTable(&webhooks, newestFirst, atMost(100, "webhook subscriptions"))
@@ -71,7 +71,7 @@ func (v *View) webhookByID(id WebhookID) (*storage.Row[Webhook], storage.ID, err
 	if !ok {
 		return nil, raw, NotFound("webhook subscription")
 	}
-	row, err := webhooks.Get(v, storage.Key(nil).Newest(raw))
+	row, err := webhooks.Get(v, storage.Key(nil).DescID(raw))
 	if err != nil {
 		return nil, raw, fmt.Errorf("read a webhook: %w", err)
 	}
@@ -83,7 +83,7 @@ func (v *View) webhookByID(id WebhookID) (*storage.Row[Webhook], storage.ID, err
 
 // disableWebhook makes a webhook inactive on the service's own decision.
 func (tx *Tx) disableWebhook(id storage.ID, reason DisabledReason) error {
-	row, err := webhooks.Get(tx, storage.Key(nil).Newest(id))
+	row, err := webhooks.Get(tx, storage.Key(nil).DescID(id))
 	if err != nil {
 		return fmt.Errorf("read a webhook: %w", err)
 	}

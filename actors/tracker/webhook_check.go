@@ -34,7 +34,7 @@ func hasWebhook(v *storage.View, id []byte) error {
 	if len(id) != 16 {
 		return fmt.Errorf("%w: webhook id of %d bytes", storage.ErrFormat, len(id))
 	}
-	there, err := v.Has(webhookTable, storage.Key(nil).Newest(storage.ID(id)))
+	there, err := v.Has(webhookTable, storage.Key(nil).DescID(storage.ID(id)))
 	if err == nil && !there {
 		err = fmt.Errorf("there is no such webhook")
 	}

@@ -52,11 +52,11 @@ type WebhookDelivery struct {
 func deliveryKey(k storage.Key, d *WebhookDelivery) storage.Key {
 	webhook, _ := storage.ParseID(d.SubscriptionID)
 	id, _ := storage.ParseID(d.ID)
-	return k.ID(webhook).Newest(id)
+	return k.ID(webhook).DescID(id)
 }
 
 func deliveryPK(webhook, id storage.ID) storage.Key {
-	return storage.Key(make([]byte, 0, 32)).ID(webhook).Newest(id)
+	return storage.Key(make([]byte, 0, 32)).ID(webhook).DescID(id)
 }
 
 // retries holds the deliveries that failed and will be retried.

@@ -35,7 +35,7 @@ func (h *knownHook) wants(eventType string) bool {
 // activeHooks returns the active webhooks.
 func (tx *Tx) activeHooks() ([]knownHook, error) {
 	k := &tx.ledger.hooks
-	changed := tx.ledger.Touched()&TouchesWebhooks != 0
+	changed := tx.ledger.Dirty()&DirtyWebhooks != 0
 	if k.known && !changed {
 		return k.list, nil
 	}
@@ -101,7 +101,7 @@ func (tx *Tx) queueDelivery(webhook storage.ID, sequence uint64) (storage.ID, er
 	if err := tx.Writer().SetValue(outboxTable, key[:], value[:]); err != nil {
 		return id, err
 	}
-	tx.Writer().Touch(TouchesOutbox)
+	tx.Writer().MarkDirty(DirtyOutbox)
 	if l := tx.ledger; !slices.Contains(l.queued, webhook) {
 		l.queued = append(l.queued, webhook)
 	}

@@ -86,6 +86,6 @@ func (tx *Tx) setWebhookSecret(id storage.ID, s webhookSecret) error {
 	if err != nil {
 		return fmt.Errorf("encode a webhook's secret: %w", err)
 	}
-	tx.Writer().Touch(TouchesWebhooks)
+	tx.Writer().MarkDirty(DirtyWebhooks)
 	return tx.Writer().SetValue(webhookSecrets, id[:], value)
 }

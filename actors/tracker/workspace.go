@@ -42,7 +42,7 @@ var workspaces = storage.Table[Workspace]{
 	Name: "workspace",
 	Key:  func(k storage.Key, _ *Workspace) storage.Key { return k },
 	// A caller's rights end with the workspace.
-	Touches: TouchesAccess,
+	Dirty: DirtyAccess,
 }
 
 var _ = declareTable(&workspaces)

@@ -15,7 +15,7 @@ import (
 func (w *testService) traces(id WorkspaceID) (n int) {
 	w.Helper()
 	raw := id.raw()
-	inverted := storage.Key(nil).Newest(raw)
+	inverted := storage.Key(nil).DescID(raw)
 	w.each(func(key, value []byte) {
 		_, workspace, table, fields, err := storage.SplitKey(key)
 		answers := workspace == storage.DirectoryID && table == idempotencyTable

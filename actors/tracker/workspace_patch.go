@@ -66,7 +66,7 @@ func (tx *Tx) setDefaultTeam(id TeamID) error {
 
 func (tx *Tx) markDefault(id TeamID, is bool) error {
 	raw, _ := storage.ParseID(id)
-	row, err := tx.readTeam(storage.Key(nil).Newest(raw))
+	row, err := tx.readTeam(storage.Key(nil).DescID(raw))
 	if err != nil {
 		return err
 	}

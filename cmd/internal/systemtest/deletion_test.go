@@ -396,7 +396,7 @@ func eachTrace(t *testing.T, store *storage.Store, f *filled, fn func(key, value
 	if !ok {
 		t.Fatalf("%s is no id", f.id)
 	}
-	texts := [][]byte{id[:], storage.Key(nil).Newest(id), []byte(f.id), []byte(f.marker), []byte(f.slug + "@example.com")}
+	texts := [][]byte{id[:], storage.Key(nil).DescID(id), []byte(f.id), []byte(f.marker), []byte(f.slug + "@example.com")}
 	eachRow(t, store, func(key, value []byte) {
 		if slices.ContainsFunc(texts, func(text []byte) bool { return bytes.Contains(key, text) || bytes.Contains(value, text) }) {
 			fn(key, value)
