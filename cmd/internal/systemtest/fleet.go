@@ -290,6 +290,10 @@ func Settled(voters int) func(ClusterView) bool { return settled(voters, 1000) }
 // Level is Settled without writes: nobody is behind at all.
 func Level(voters int) func(ClusterView) bool { return settled(voters, 0) }
 
+// quietLooks is how many looks, 50 ms apart, Quiet asks for: 12 s, since the timer of a
+// search index comes 10 s after a write.
+const quietLooks = 240
+
 // Quiet is Level for so long that what the service does by itself some time after a
 // write, such as bringing a search index up to date, is over too. Each use needs its
 // own.
@@ -304,7 +308,7 @@ func Quiet(voters int) func(ClusterView) bool {
 			applied, looks = sum, 0
 		}
 		looks++
-		return looks > 40 // 50 ms apart
+		return looks > quietLooks
 	}
 }
 
@@ -331,9 +335,13 @@ func settled(voters int, lag uint64) func(ClusterView) bool {
 	}
 }
 
-// Fingerprints runs `switchyard inspect --fingerprint` over the data of a stopped
-// node: what each shard's rows amount to.
-func Fingerprints(ctx context.Context, binary, data string) (map[int]string, error) {
+// Fingerprint is the sum of a replica's rows, and the entry up to which it has applied the
+// log.
+type Fingerprint struct{ Applied, Rows string }
+
+// Fingerprints runs `switchyard inspect --fingerprint` over the data of a stopped node. It
+// returns the fingerprints of its replicas by shard.
+func Fingerprints(ctx context.Context, binary, data string) (map[int]Fingerprint, error) {
 	out, err := exec.CommandContext(ctx, binary, "inspect", "--data", data, "--fingerprint").Output()
 	if err != nil {
 		var exit *exec.ExitError
@@ -342,14 +350,14 @@ func Fingerprints(ctx context.Context, binary, data string) (map[int]string, err
 		}
 		return nil, fmt.Errorf("inspect: %w", err)
 	}
-	prints := map[int]string{}
+	prints := map[int]Fingerprint{}
 	for line := range strings.Lines(string(out)) {
 		fields := strings.Fields(line)
-		if len(fields) < 2 {
+		if len(fields) < 4 {
 			continue
 		}
 		if shard, err := strconv.Atoi(fields[0]); err == nil { // below the table's head
-			prints[shard] = fields[len(fields)-1]
+			prints[shard] = Fingerprint{Applied: fields[2], Rows: fields[len(fields)-1]}
 		}
 	}
 	if len(prints) == 0 {

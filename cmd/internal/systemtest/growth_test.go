@@ -209,7 +209,8 @@ func TestCluster_FormsTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := f.members[2].Client(o.Token.Token)
-	if err := c.Decode(ctx, "POST", "/workspaces/"+o.Workspace.ID+"/issues", map[string]any{"title": "x"}, 201, nil); err != nil {
+	var made Issue
+	if err := c.insist(ctx, "/workspaces/"+o.Workspace.ID+"/issues", map[string]any{"title": "x"}, "together", &made); err != nil {
 		t.Fatal(err)
 	}
 	// All at once again, each with its data and the same flags.
