@@ -137,7 +137,7 @@ func (d *dispatcher) run(l *lane) laneEnd {
 			break
 		}
 		if d.ctx.Err() != nil && o.Error != "" {
-			return end // it was cancelled: the next dispatcher makes it again
+			return end // it was canceled: the next dispatcher makes it again
 		}
 		if !l.retry() {
 			l.cursor = p.ID

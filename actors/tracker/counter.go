@@ -187,7 +187,7 @@ func (s *counters) moveClock(must bool) (from, to uint64) {
 func (s *counters) seal(w *storage.Tx) error {
 	for _, c := range s.dirty {
 		c.dirty = false
-		if c.now == c.sealed { // the changes were rolled back, or cancelled each other
+		if c.now == c.sealed { // the changes were rolled back, or undid each other
 			continue
 		}
 		s.row = c.key.appendTo(s.row[:0])
