@@ -2,8 +2,11 @@ package systemtest
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -89,10 +92,18 @@ func (l *diskLoad) run(ctx context.Context, writers int, name string) {
 	wg.Wait()
 }
 
+// noise returns a text of 2,000 characters, the same for the same ref, that does not
+// compress: the log of the node has to take its part of the disk, which is given back.
+func noise(ref string) string {
+	text := make([]byte, 1500)
+	_, _ = rand.NewChaCha8(sha256.Sum256([]byte(ref))).Read(text)
+	return base64.StdEncoding.EncodeToString(text)
+}
+
 func (l *diskLoad) create(ref string) {
 	began := time.Now()
 	answer, err := l.client.Do(context.Background(), "POST", "/workspaces/"+l.workspace+"/issues",
-		map[string]any{"title": "Disk", "teamId": l.team, "externalRef": ref, "description": strings.Repeat(ref, 200)})
+		map[string]any{"title": "Disk", "teamId": l.team, "externalRef": ref, "description": noise(ref)})
 	took := time.Since(began)
 	l.mu.Lock()
 	defer l.mu.Unlock()
