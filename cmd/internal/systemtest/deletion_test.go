@@ -322,6 +322,10 @@ func TestDeleteWorkspace_LeavesNotOneKey(t *testing.T) {
 		}
 	}
 	twin := fillWorkspace(t, node.URL, "twin")
+	testkit.Await(ctx, t, "a noted use of a token", func() bool {
+		answer, err := twin.c.Do(ctx, "GET", "/workspaces/"+twin.id+"/tokens", nil)
+		return err == nil && strings.Contains(string(answer.Body), `"lastUsedAt":"`)
+	})
 	if err := operator.Decode(ctx, "GET", "/shared-issues/"+twin.id+"/"+twin.share, nil, http.StatusOK, nil); err != nil {
 		t.Error(err)
 	}
