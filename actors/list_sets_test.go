@@ -161,7 +161,7 @@ func TestListSets_AreExactBesideChanges(t *testing.T) {
 	}
 }
 
-// What is noted of a batch that is not applied, or may not be, must never count.
+// Notes of a batch that is not applied, or may not be, must never count.
 func TestListSets_AreDroppedWithABatch(t *testing.T) {
 	t.Parallel()
 	for name, meets := range map[string]fate{"failed": fails, "lost": failsLost, "failed but applied": failsApplied, "late": failsLate} {

@@ -27,7 +27,7 @@ func (b *bundle) readTitle(o onboarded, id tracker.IssueID) (title string) {
 	return title
 }
 
-// What is kept of records is as they are: after a change, a deletion, and a change that
+// Kept records are as the stored ones are: after a change, a deletion, and a change that
 // another owner made meanwhile, and never another workspace's.
 func TestQuery_KeptRecords(t *testing.T) {
 	t.Parallel()

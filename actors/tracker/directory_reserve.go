@@ -102,7 +102,7 @@ var releaseSlugOp = NewCommand[directoryStep, None]("ReleaseSlug", "Release a re
 }, InDirectory)
 
 // resolveSlugOp completes a reservation that was not activated in time. The workspace's
-// own shard tells whether it was founded; it can't be founded any more by then.
+// own shard shows if it was founded; it can't be founded any more by then.
 var resolveSlugOp = NewWorkflow[TimerIn, None]("ResolveSlug", "Settle a reserved slug", Needs{}, func(f Flow, in *TimerIn) (Reply, error) {
 	step := directoryStep{Workspace: WorkspaceID(in.Subject)}
 	permit, err := permitOf(f)
