@@ -11,6 +11,12 @@ func lists(in workspace, host string, connection int) func() []byte {
 		"&view=active", "&view=mine", "&projectId=yard-1&hasParent=false", "&isParent=true",
 		"&search=" + vocabulary().words[400], "&search=" + vocabulary().words[200] + "%20" + vocabulary().words[300],
 	}
+	return filteredInTurn(in, host, connection, filters)
+}
+
+// filteredInTurn returns requests for lists with each of the filters in turn. Each
+// connection begins with another one.
+func filteredInTurn(in workspace, host string, connection int, filters []string) func() []byte {
 	requests := make([][]byte, len(filters))
 	for i, f := range filters {
 		requests[i] = request("GET", host, "/workspaces/"+in.id+"/issues?limit=50"+f, in.token, "")
@@ -22,9 +28,9 @@ func lists(in workspace, host string, connection int) func() []byte {
 	}
 }
 
-// filterLists gives requests for the newest 50 issues of a workspace under combined
-// filters: such as satisfy many issues each, and many, few or none together. Every
-// eighth also searches for a word.
+// filterLists returns requests for the newest 50 issues of a workspace under combined
+// filters. Each filter matches many issues; together they match many, few or none. Every
+// eighth request also searches for a word.
 func filterLists(in workspace, host string, connection int) func() []byte {
 	filters := []string{
 		"&status=backlog&priority=medium&teamId=" + in.team, "&priority=high&assigneeId=crew-0", "&priority=low&labelId=label-0&projectId=yard-0",
@@ -32,15 +38,7 @@ func filterLists(in workspace, host string, connection int) func() []byte {
 		"&status=triage&priority=medium", "&view=active&projectId=yard-0&isDraft=false",
 		"&priority=medium&labelId=label-1&search=" + vocabulary().words[200],
 	}
-	requests := make([][]byte, len(filters))
-	for i, f := range filters {
-		requests[i] = request("GET", host, "/workspaces/"+in.id+"/issues?limit=50"+f, in.token, "")
-	}
-	n := connection
-	return func() []byte {
-		n++
-		return requests[n%len(requests)]
-	}
+	return filteredInTurn(in, host, connection, filters)
 }
 
 // listFilters asks the large workspace by combined filters.

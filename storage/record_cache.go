@@ -12,8 +12,8 @@ import (
 // RecordCache keeps copies of records of the state instance that are looked up often.
 // A look-up in Pebble costs some microseconds, one here a tenth of that.
 //
-// It is exact: a look-up gives what Pebble would give. Every write to the state passes
-// through CommitState or replaceState. Both drop the records that are about to change
+// It is exact: a look-up returns the same as one in Pebble. Every write to the state passes
+// through Store.CommitState or Store.ReplaceState. Both drop the records that are about to change
 // before the write begins, and let none of them in until it has ended. So there is no
 // moment at which one reader sees the new record in Pebble and a later reader the old one
 // here.

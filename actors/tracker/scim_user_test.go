@@ -56,7 +56,7 @@ func TestSCIMUser_ComesBackAsTheyWere(t *testing.T) {
 	p.verify()
 }
 
-// A user is active if, and only if, there is a member, whoever added or removed it.
+// A user is active if, and only if, there is a member, however it was added or removed.
 func TestSCIMUser_RemovedAndAddedByAnAdmin(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t)

@@ -7,7 +7,7 @@ import (
 	"switchyard/storage"
 )
 
-// One iteration is a session's whole life: dispatch, claim, three logs and a report.
+// An iteration is the whole life of a session: dispatch, claim, three logs and a report.
 // Divide by six to compare it with CreateIssue.
 func BenchmarkSessionCycle(b *testing.B) {
 	w := newIssueBench(b)

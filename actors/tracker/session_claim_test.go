@@ -125,7 +125,7 @@ func TestClaim_HiddenIssuesStayHidden(t *testing.T) {
 	if page := string(f.run(guest, ListSessions, &ListSessionsIn{}).Body); page != `{"sessions":[]}` {
 		t.Errorf("a guest lists %s", page)
 	}
-	// A lane sees its own issue, whoever holds it.
+	// A lane sees its own issue, whatever agent holds it.
 	lane := f.claimOne()
 	if got := decode[Issue](t, f.run(lane.LaneToken, IssueByID, &IssueByIDIn{ID: string(issue.ID)}).Body); got.ID != issue.ID {
 		t.Errorf("the lane reads %+v", got)

@@ -26,8 +26,8 @@ type SharedIssueFields struct {
 	CreatedAt   Timestamp     `json:"createdAt"`
 }
 
-// SharedIssue returns the issue of a share. The token alone gives access, whoever may
-// see the issue otherwise. The answer is the same for anything that is wrong with the
+// SharedIssue returns the issue of a share. The token alone gives access, also to
+// restricted issues. The answer is the same for anything that is wrong with the
 // token or its workspace (Decision 27).
 var SharedIssue = NewQuery[SharedIssueIn, SharedIssueView]("SharedIssue", "Read a shared issue", Needs{Level: Public}, sharedIssue, OneMoment, WithSecret, Missing("share"))
 
