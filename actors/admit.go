@@ -72,7 +72,7 @@ func (e *Engine) identify(req *tracker.Request, workspace storage.ID) error {
 		if s.current {
 			e.stats.callersFound.Add(1)
 			e.noteUse(a, now)
-			req.Caller, req.Proof = a.caller, tracker.Proof{Epoch: s.addressed, Now: now}
+			req.Caller, req.Proof = a.caller, tracker.Proof{Epoch: s.targetEpoch, Now: now}
 			return nil
 		}
 	}
@@ -88,44 +88,44 @@ func (e *Engine) identify(req *tracker.Request, workspace storage.ID) error {
 		e.callers.keep(a)
 	}
 	e.noteUse(a, now)
-	req.Caller, req.Proof = a.caller, tracker.Proof{Epoch: a.addressed.epoch, Now: now}
+	req.Caller, req.Proof = a.caller, tracker.Proof{Epoch: a.target.epoch, Now: now}
 	return nil
 }
 
 // standing says whether nothing has changed that a remembered caller depends on, and in
 // which epoch this node owns the shard of the addressed workspace.
 type standing struct {
-	current   bool
-	addressed uint64
+	current     bool
+	targetEpoch uint64
 }
 
 // current looks whether a remembered caller is as it was. Each shard is asked once that
 // this node still has its latest state: the addressed one last, since the maker of a lane
 // is resolved in the same workspace.
 func (e *Engine) current(a *admission, deadline time.Time) (standing, error) {
-	places := [4]*place{&a.home, nil, &a.addressed, nil}
+	places := [4]*accessVersion{&a.home, nil, &a.target, nil}
 	if m := a.maker; m != nil {
-		places[1], places[3] = &m.home, &m.addressed
+		places[1], places[3] = &m.home, &m.target
 	}
 	var last owned
 	for _, p := range places {
 		if p == nil {
 			continue
 		}
-		if ok, err := e.stands(p, &last, deadline); err != nil || !ok {
+		if ok, err := e.unchanged(p, &last, deadline); err != nil || !ok {
 			return standing{}, err
 		}
 	}
-	if a.addressed.workspace == (storage.ID{}) {
+	if a.target.workspace == (storage.ID{}) {
 		return standing{current: true}, nil
 	}
-	return standing{current: true, addressed: last.epoch}, nil
+	return standing{current: true, targetEpoch: last.epoch}, nil
 }
 
 // unlessMoved returns nil in place of an error of readable where this node no longer
 // owns the shard: the caller must be resolved anew, by the node that owns it now, and the
 // error would be repeated for as long as the caller is remembered.
-func (e *Engine) unlessMoved(p *place, err error) error {
+func (e *Engine) unlessMoved(p *accessVersion, err error) error {
 	if _, owned := e.replicator.Owner(p.shard); !owned {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (e *Engine) resolve(req *tracker.Request, workspace storage.ID, a *admissio
 		a.caller = tracker.Caller{Principal: principal}
 		return nil
 	}
-	v, err := e.look(workspace, req.Deadline, &a.addressed)
+	v, err := e.look(workspace, req.Deadline, &a.target)
 	if err != nil {
 		return err
 	}
@@ -211,8 +211,8 @@ func (e *Engine) authenticateRemote(req *tracker.Request, home storage.ID, op *t
 
 // look gives a view of a workspace that is linearizable now, and notes in p how
 // the workspace stood before: a change that commits between is then seen as one.
-func (e *Engine) look(workspace storage.ID, deadline time.Time, p *place) (storage.View, error) {
-	*p = place{workspace: workspace, shard: e.shardOf(workspace).number, generation: e.generations.of(workspace).Load()}
+func (e *Engine) look(workspace storage.ID, deadline time.Time, p *accessVersion) (storage.View, error) {
+	*p = accessVersion{workspace: workspace, shard: e.shardOf(workspace).number, generation: e.generations.of(workspace).Load()}
 	var err error
 	if p.epoch, err = e.readable(p.shard, deadline); err != nil {
 		return storage.View{}, err

@@ -12,7 +12,7 @@ import (
 )
 
 // client makes an OAuth client and gives its identifier and secret.
-func (b *bundle) client(o onboarded, permissions string) tracker.CreatedOAuthClient {
+func (b *testEngine) client(o onboarded, permissions string) tracker.CreatedOAuthClient {
 	b.t.Helper()
 	req := b.admitted(o.id, o.credential, tracker.CreateOAuthClient)
 	reply, err := b.engine.Do(req, tracker.CreateOAuthClient, &tracker.CreateOAuthClientIn{Name: "c", Permissions: []byte(`"` + permissions + `"`)})
@@ -27,10 +27,10 @@ func (b *bundle) client(o onboarded, permissions string) tracker.CreatedOAuthCli
 }
 
 // access gets an access token for a client.
-func (b *bundle) access(c tracker.CreatedOAuthClient) string {
+func (b *testEngine) access(c tracker.CreatedOAuthClient) string {
 	b.t.Helper()
-	req := b.admitted(storage.ID{}, "", tracker.IssueOAuthToken)
-	reply, err := b.engine.Do(req, tracker.IssueOAuthToken, &tracker.OAuthTokenIn{
+	req := b.admitted(storage.ID{}, "", tracker.GrantOAuthToken)
+	reply, err := b.engine.Do(req, tracker.GrantOAuthToken, &tracker.OAuthTokenIn{
 		GrantType: "client_credentials", ClientID: url.QueryEscape(c.ClientID), ClientSecret: url.QueryEscape(c.ClientSecret),
 	})
 	if err != nil {

@@ -19,7 +19,7 @@ type onboarded struct {
 	credential string
 }
 
-func (b *bundle) onboard(slug string) onboarded {
+func (b *testEngine) onboard(slug string) onboarded {
 	b.t.Helper()
 	req := &tracker.Request{ID: "onboard", Deadline: time.Now().Add(10 * time.Second)}
 	if err := b.engine.Admit(req, tracker.OnboardWorkspace); err != nil {
@@ -38,7 +38,7 @@ func (b *bundle) onboard(slug string) onboarded {
 }
 
 // token makes another token of the workspace's owner.
-func (b *bundle) token(o onboarded, permissions string) tracker.CreatedToken {
+func (b *testEngine) token(o onboarded, permissions string) tracker.CreatedToken {
 	b.t.Helper()
 	req := b.admitted(o.id, o.credential, tracker.CreateToken)
 	reply, err := b.engine.Do(req, tracker.CreateToken, &tracker.CreateTokenIn{Name: "another", Permissions: []byte(`"` + permissions + `"`)})
@@ -52,7 +52,7 @@ func (b *bundle) token(o onboarded, permissions string) tracker.CreatedToken {
 	return out
 }
 
-func (b *bundle) deleteToken(o onboarded, id tracker.TokenID) {
+func (b *testEngine) deleteToken(o onboarded, id tracker.TokenID) {
 	b.t.Helper()
 	req := b.admitted(o.id, o.credential, tracker.DeleteToken)
 	if _, err := b.engine.Do(req, tracker.DeleteToken, &tracker.DeleteTokenIn{ID: id}); err != nil {
@@ -60,12 +60,12 @@ func (b *bundle) deleteToken(o onboarded, id tracker.TokenID) {
 	}
 }
 
-func (b *bundle) admit(workspace storage.ID, credential string, op *tracker.Op) (*tracker.Request, error) {
+func (b *testEngine) admit(workspace storage.ID, credential string, op *tracker.Op) (*tracker.Request, error) {
 	req := &tracker.Request{ID: "test", Workspace: workspace, Credential: credential, Deadline: time.Now().Add(10 * time.Second)}
 	return req, b.engine.Admit(req, op)
 }
 
-func (b *bundle) admitted(workspace storage.ID, credential string, op *tracker.Op) *tracker.Request {
+func (b *testEngine) admitted(workspace storage.ID, credential string, op *tracker.Op) *tracker.Request {
 	b.t.Helper()
 	req, err := b.admit(workspace, credential, op)
 	if err != nil {

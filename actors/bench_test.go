@@ -10,7 +10,7 @@ import (
 )
 
 // benchmark is like setup, with a replicator that applies at once.
-func benchmark(b *testing.B) *bundle {
+func benchmark(b *testing.B) *testEngine {
 	bench := setup(b, func(c *Config) { c.OpenOnboarding = true })
 	bench.local.mu.Lock()
 	bench.local.instant = true

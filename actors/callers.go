@@ -23,9 +23,9 @@ func (g *generations) of(workspace storage.ID) *atomic.Uint64 {
 
 func (g *generations) bump(workspace storage.ID) { g.of(workspace).Add(1) }
 
-// place is the state of one workspace as far as callers are concerned: its access
+// accessVersion is the state of one workspace as far as callers are concerned: its access
 // generation and the epoch in which this node owns its shard.
-type place struct {
+type accessVersion struct {
 	workspace  storage.ID // zero: there is none
 	shard      storage.Shard
 	generation uint64
@@ -39,9 +39,9 @@ type owned struct {
 	epoch uint64
 }
 
-// stands reports whether nothing has changed of a place since. last is the shard that was
+// unchanged reports whether nothing has changed of a place since. last is the shard that was
 // asked last, which is not asked again.
-func (e *Engine) stands(p *place, last *owned, deadline time.Time) (bool, error) {
+func (e *Engine) unchanged(p *accessVersion, last *owned, deadline time.Time) (bool, error) {
 	if p.workspace == (storage.ID{}) {
 		return true, nil
 	}
@@ -57,10 +57,10 @@ func (e *Engine) stands(p *place, last *owned, deadline time.Time) (bool, error)
 
 // admission is a caller that was resolved. Only used changes.
 type admission struct {
-	remote          bool // another node said who it is: not to be remembered
-	credential      [sha256.Size]byte
-	home, addressed place
-	caller          tracker.Caller
+	remote       bool // another node said who it is: not to be remembered
+	credential   [sha256.Size]byte
+	home, target accessVersion
+	caller       tracker.Caller
 	// maker is who made the lane of a caller with a lane token; nil for others.
 	maker *admission
 	// used is when the use of the caller's token was noted last, in Unix milliseconds.
@@ -81,10 +81,10 @@ func (c *callers) slot(credential *[sha256.Size]byte, workspace storage.ID) *ato
 // remembered.
 func (c *callers) find(credential *[sha256.Size]byte, workspace storage.ID) *admission {
 	a := c.slot(credential, workspace).Load()
-	if a == nil || a.addressed.workspace != workspace || subtle.ConstantTimeCompare(a.credential[:], credential[:]) != 1 {
+	if a == nil || a.target.workspace != workspace || subtle.ConstantTimeCompare(a.credential[:], credential[:]) != 1 {
 		return nil
 	}
 	return a
 }
 
-func (c *callers) keep(a *admission) { c.slot(&a.credential, a.addressed.workspace).Store(a) }
+func (c *callers) keep(a *admission) { c.slot(&a.credential, a.target.workspace).Store(a) }

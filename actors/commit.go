@@ -114,9 +114,9 @@ func (w *workspaceActor) decided(p *proposal) {
 // answer was sent before this line, and a crash before it loses only unacknowledged
 // changes. After it the change survives any crash.
 func (w *workspaceActor) committed(p *proposal) {
-	wakes, told := w.ledger.Wakes(), w.ledger.Told()
+	wakes, told := w.ledger.WakeUps(), w.ledger.HasEvents()
 	w.ledger.Committed()
-	w.noticed(p.touched &^ tracker.DirtyOutbox)
+	w.invalidate(p.touched &^ tracker.DirtyOutbox)
 	batch := w.batch
 	w.batch, w.spare = w.spare, nil
 	for _, c := range batch {
@@ -130,17 +130,17 @@ func (w *workspaceActor) committed(p *proposal) {
 	}
 	w.engine.waits.wake(w.h.workspace, wakes)
 	if told {
-		w.engine.tell(w.h.workspace)
+		w.engine.notify(w.h.workspace)
 	}
 	w.next()
 }
 
-// noticed invalidates what is derived from changed rows. It is called before the
+// invalidate invalidates what is derived from changed rows. It is called before the
 // answers are sent: after the answer to a deletion every request must see its effect.
-func (w *workspaceActor) noticed(touched storage.DirtyFlags) {
+func (w *workspaceActor) invalidate(touched storage.DirtyFlags) {
 	if touched&tracker.DirtyAccess != 0 {
 		w.engine.generations.bump(w.h.workspace)
-		w.engine.tell(w.h.workspace) // some followers of events may have lost their rights
+		w.engine.notify(w.h.workspace) // some followers of events may have lost their rights
 	}
 	if touched&tracker.DirtyTimers != 0 {
 		w.h.shard.wake()
@@ -170,7 +170,7 @@ func (w *workspaceActor) doubt(touched storage.DirtyFlags) {
 		w.h.gate.hold()
 	}
 	w.h.doubted |= touched
-	w.noticed(touched)
+	w.invalidate(touched)
 }
 
 // emptyBatch is a Pebble batch without operations.
@@ -196,9 +196,9 @@ func (w *workspaceActor) settled(p *proposal) {
 		return
 	}
 	if w.h.doubtful {
-		w.noticed(w.h.doubted)
+		w.invalidate(w.h.doubted)
 		w.engine.waits.wakeAll(w.h.workspace) // the batch in doubt may have changed anything
-		w.engine.tell(w.h.workspace)
+		w.engine.notify(w.h.workspace)
 		w.h.doubtful, w.h.doubted = false, 0
 		w.unhold()
 	}

@@ -27,56 +27,56 @@ type dispatcher struct {
 	// lost is set once the shard is owned no longer, or by a later dispatcher. This
 	// dispatcher must not record any more results.
 	lost  atomic.Bool
-	ended chan laneEnd // with room for all lanes that run at once, so that they never block
+	ended chan queueRun // with room for all lanes that run at once, so that they never block
 
-	mu   sync.Mutex // guards news; never held while waiting
-	news map[storage.ID]*news
+	mu    sync.Mutex // guards news; never held while waiting
+	dirty map[storage.ID]*dirtyHooks
 
 	// Owned by the loop's goroutine.
-	spaces  map[storage.ID]*hookedSpace
-	steady  []*lane // ready to run, in order
-	shaky   []*lane // ready to run, of webhooks that did not answer quickly
-	turns   int
-	running laneCount
-	due     dueHeap
+	spaces    map[storage.ID]*workspaceHooks
+	healthy   []*deliveryQueue // ready to run, in order
+	unhealthy []*deliveryQueue // ready to run, of webhooks that did not answer quickly
+	turns     int
+	running   runCount
+	due       dueHeap
 }
 
-// news are the kinds of changes in a workspace since the loop last looked.
-type news struct {
-	kinds newsKinds
+// dirtyHooks are the kinds of changes in a workspace since the loop last looked.
+type dirtyHooks struct {
+	kinds dirtyKinds
 	hooks []storage.ID // webhooks with new first attempts
 }
 
-type newsKinds uint8
+type dirtyKinds uint8
 
 const (
-	newsOutbox   newsKinds = 1 << iota // first attempts, for any webhook
-	newsQueued                         // first attempts, for the webhooks in hooks
-	newsWebhooks                       // changes of webhooks or their retries
-	newsRecorded                       // results were recorded
+	dirtyOutbox   dirtyKinds = 1 << iota // first attempts, for any webhook
+	dirtyQueued                          // first attempts, for the webhooks in hooks
+	dirtyWebhooks                        // changes of webhooks or their retries
+	dirtyRecorded                        // results were recorded
 )
 
-// hookedSpace is a workspace with webhooks.
-type hookedSpace struct {
+// workspaceHooks is a workspace with webhooks.
+type workspaceHooks struct {
 	id       storage.ID
 	hooks    map[storage.ID]*hook
 	recorder *recorder
 	rates    *rateBuckets
-	running  laneCount
-	parked   []*lane // ready to run, but the workspace has its share of running lanes
+	running  runCount
+	parked   []*deliveryQueue // ready to run, but the workspace has its share of running lanes
 }
 
-// laneCount counts running lanes.
-type laneCount struct{ all, shaky int }
+// runCount counts running lanes.
+type runCount struct{ all, unhealthy int }
 
 const (
 	// dispatchLook is the longest time that the loop sleeps, in case the clock is set.
 	dispatchLook = time.Minute
 	// spacesKept is the number of idle workspaces that are cached.
 	spacesKept = 1024
-	// shakyTurn is the interval of turns that go to a lane of a slow webhook, if one is
+	// unhealthyTurn is the interval of turns that go to a lane of a slow webhook, if one is
 	// waiting, so that the others can't starve it.
-	shakyTurn = 4
+	unhealthyTurn = 4
 )
 
 // startDispatcher starts a shard's deliveries; it returns nil if the engine is closed.
@@ -88,9 +88,9 @@ func startDispatcher(s *shard) *dispatcher {
 	d := &dispatcher{
 		shard:  s,
 		wakeup: make(chan struct{}, 1),
-		ended:  make(chan laneEnd, e.cfg.Limits.Deliveries),
-		news:   map[storage.ID]*news{},
-		spaces: map[storage.ID]*hookedSpace{},
+		ended:  make(chan queueRun, e.cfg.Limits.Deliveries),
+		dirty:  map[storage.ID]*dirtyHooks{},
+		spaces: map[storage.ID]*workspaceHooks{},
 	}
 	d.ctx, d.cancel = context.WithCancel(e.stopped)
 	go d.loop()
@@ -113,19 +113,19 @@ func (s *shard) deliver(workspace storage.ID, touched storage.DirtyFlags, queued
 	if d == nil {
 		return
 	}
-	var kinds newsKinds
+	var kinds dirtyKinds
 	if touched&tracker.DirtyOutbox != 0 {
-		if kinds = newsOutbox; len(queued) > 0 {
-			kinds = newsQueued
+		if kinds = dirtyOutbox; len(queued) > 0 {
+			kinds = dirtyQueued
 		}
 	}
 	if touched&tracker.DirtyWebhooks != 0 {
-		kinds |= newsWebhooks
+		kinds |= dirtyWebhooks
 	}
-	d.tell(workspace, kinds, queued...)
+	d.notify(workspace, kinds, queued...)
 }
 
-func (d *dispatcher) tell(workspace storage.ID, kinds newsKinds, hooks ...storage.ID) {
+func (d *dispatcher) notify(workspace storage.ID, kinds dirtyKinds, hooks ...storage.ID) {
 	d.mu.Lock()
 	d.note(workspace, kinds, hooks)
 	d.mu.Unlock()
@@ -136,11 +136,11 @@ func (d *dispatcher) tell(workspace storage.ID, kinds newsKinds, hooks ...storag
 }
 
 // note adds to the news; the caller holds mu.
-func (d *dispatcher) note(workspace storage.ID, kinds newsKinds, hooks []storage.ID) {
-	n := d.news[workspace]
+func (d *dispatcher) note(workspace storage.ID, kinds dirtyKinds, hooks []storage.ID) {
+	n := d.dirty[workspace]
 	if n == nil {
-		n = &news{}
-		d.news[workspace] = n
+		n = &dirtyHooks{}
+		d.dirty[workspace] = n
 	}
 	n.kinds |= kinds
 	for _, id := range hooks { // at most as many as a workspace can have
@@ -163,7 +163,7 @@ func (d *dispatcher) loop() {
 				begun = d.begin()
 			}
 			if begun {
-				d.hear()
+				d.takeNews()
 				sleep = d.wait()
 				d.start()
 			}
@@ -199,7 +199,7 @@ func (d *dispatcher) begin() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, id := range list {
-		d.note(id, newsWebhooks, nil)
+		d.note(id, dirtyWebhooks, nil)
 	}
 	return true
 }
@@ -208,12 +208,12 @@ func (d *dispatcher) broken(workspace storage.ID, err error) {
 	d.shard.engine.log.Error("read webhooks", "shard", int(d.shard.number), "workspace", workspace.String(), "error", err)
 }
 
-// hear processes the news.
-func (d *dispatcher) hear() {
-	var heard map[storage.ID]*news
+// takeNews processes the news.
+func (d *dispatcher) takeNews() {
+	var heard map[storage.ID]*dirtyHooks
 	d.mu.Lock()
-	if len(d.news) > 0 {
-		heard, d.news = d.news, map[storage.ID]*news{}
+	if len(d.dirty) > 0 {
+		heard, d.dirty = d.dirty, map[storage.ID]*dirtyHooks{}
 	}
 	d.mu.Unlock()
 	for id, n := range heard {
@@ -221,12 +221,12 @@ func (d *dispatcher) hear() {
 	}
 }
 
-func (d *dispatcher) take(id storage.ID, n *news) {
+func (d *dispatcher) take(id storage.ID, n *dirtyHooks) {
 	s := d.spaces[id]
-	if s == nil && n.kinds == newsRecorded {
+	if s == nil && n.kinds == dirtyRecorded {
 		return
 	}
-	if s == nil || n.kinds&newsWebhooks != 0 {
+	if s == nil || n.kinds&dirtyWebhooks != 0 {
 		if s = d.load(id); s == nil {
 			return
 		}
@@ -237,11 +237,11 @@ func (d *dispatcher) take(id storage.ID, n *news) {
 			d.ready(&t.first)
 		}
 	}
-	if n.kinds == newsQueued {
+	if n.kinds == dirtyQueued {
 		return
 	}
 	for _, t := range s.hooks {
-		if n.kinds&newsOutbox != 0 {
+		if n.kinds&dirtyOutbox != 0 {
 			t.first.more = true
 		}
 		d.ready(&t.first)
@@ -250,13 +250,13 @@ func (d *dispatcher) take(id storage.ID, n *news) {
 }
 
 // load reads a workspace's webhooks again; it returns nil if there are none.
-func (d *dispatcher) load(id storage.ID) *hookedSpace {
+func (d *dispatcher) load(id storage.ID) *workspaceHooks {
 	e := d.shard.engine
 	v := storage.NewView(e.state, d.shard.number, id)
 	list, err := tracker.ListWebhookTargets(&v)
 	if err != nil {
 		d.broken(id, err)
-		time.AfterFunc(retryFirst, func() { d.tell(id, newsWebhooks|newsOutbox) })
+		time.AfterFunc(retryFirst, func() { d.notify(id, dirtyWebhooks|dirtyOutbox) })
 		return nil
 	}
 	s := d.spaces[id]
@@ -265,7 +265,7 @@ func (d *dispatcher) load(id storage.ID) *hookedSpace {
 			return nil
 		}
 		d.evict()
-		s = &hookedSpace{id: id, recorder: &recorder{dispatcher: d, workspace: id}, rates: e.cfg.Webhooks.Workspace.buckets()}
+		s = &workspaceHooks{id: id, recorder: &recorder{dispatcher: d, workspace: id}, rates: e.cfg.Webhooks.Workspace.buckets()}
 		d.spaces[id] = s
 	}
 	before := s.hooks
@@ -310,7 +310,7 @@ func (d *dispatcher) evict() {
 	}
 }
 
-func (s *hookedSpace) idle() bool {
+func (s *workspaceHooks) idle() bool {
 	if s.running.all > 0 || len(s.parked) > 0 || !s.recorder.empty() {
 		return false
 	}

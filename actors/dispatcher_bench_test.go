@@ -51,7 +51,7 @@ func (a *arrivals) await(n int64) {
 }
 
 // benchPost returns an engine that delivers over HTTP to a receiver in this process.
-func benchPost(b *testing.B) (*post, *httptest.Server, *arrivals) {
+func benchPost(b *testing.B) (*deliveryFixture, *httptest.Server, *arrivals) {
 	b.Helper()
 	got := newArrivals()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -65,7 +65,7 @@ func benchPost(b *testing.B) (*post, *httptest.Server, *arrivals) {
 		c.OpenOnboarding = true
 		c.Webhooks.Policy = tracker.WebhookPolicy{AllowHTTP: true, AllowPrivate: true}
 	})
-	return &post{bundle: bench}, s, got
+	return &deliveryFixture{testEngine: bench}, s, got
 }
 
 // BenchmarkDispatcher_Backlog measures deliveries per second over real connections,

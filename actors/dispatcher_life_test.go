@@ -12,7 +12,7 @@ import (
 )
 
 func TestDispatcher_GoesOnAfterARestart(t *testing.T) {
-	bubble(t, func(t *testing.T, p *post, o onboarded) {
+	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
 		id := p.subscribe(o, hereURL)
 		p.set(hereURL, answers(500))
 		p.issues(o, 1)
@@ -54,7 +54,7 @@ func TestDispatcher_GoesOnAfterARestart(t *testing.T) {
 }
 
 func TestDispatcher_StopsWithTheOwnership(t *testing.T) {
-	bubble(t, func(t *testing.T, p *post, o onboarded) {
+	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
 		p.subscribe(o, hereURL)
 		p.set(hereURL, hangs)
 		p.issues(o, 3)
@@ -76,7 +76,7 @@ func TestDispatcher_StopsWithTheOwnership(t *testing.T) {
 // Results of deliveries are recorded when that is possible again; until then nothing is
 // sent twice.
 func TestDispatcher_RecordsWhenItCan(t *testing.T) {
-	bubble(t, func(t *testing.T, p *post, o onboarded) {
+	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
 		id := p.subscribe(o, hereURL)
 		enter := make(chan struct{})
 		p.set(hereURL, func(ctx context.Context, d *webhook.Delivery) webhook.Result {
@@ -87,7 +87,7 @@ func TestDispatcher_RecordsWhenItCan(t *testing.T) {
 			return answers(200)(ctx, d)
 		})
 		p.issues(o, 3)
-		p.mustAs(o, tracker.TestWebhook, &tracker.WebhookByIDIn{ID: id}, nil)
+		p.mustAs(o, tracker.PingWebhook, &tracker.WebhookByIDIn{ID: id}, nil)
 		rest()
 		for _, met := range []fate{fails, failsLost, failsLate, failsApplied} {
 			p.local.setFate(func(int, storage.Shard) fate { return met })
@@ -116,11 +116,11 @@ func TestDispatcher_RecordsWhenItCan(t *testing.T) {
 }
 
 func TestDispatcher_TestAndRedeliver(t *testing.T) {
-	bubble(t, func(t *testing.T, p *post, o onboarded) {
+	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
 		id := p.subscribe(o, hereURL)
 		p.subscribe(o, thereURL)
 		var d tracker.WebhookDelivery
-		p.mustAs(o, tracker.TestWebhook, &tracker.WebhookByIDIn{ID: id}, &d)
+		p.mustAs(o, tracker.PingWebhook, &tracker.WebhookByIDIn{ID: id}, &d)
 		if d.Status != tracker.DeliveryPending || d.EventType != "webhook.test" || d.EventSequence != nil {
 			t.Errorf("test %+v", d)
 		}
@@ -163,7 +163,7 @@ func TestDispatcher_TestAndRedeliver(t *testing.T) {
 
 // Both secrets sign for a day after a rotation.
 func TestDispatcher_BothSecretsSignForADay(t *testing.T) {
-	bubble(t, func(t *testing.T, p *post, o onboarded) {
+	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
 		id := p.subscribe(o, hereURL)
 		p.issues(o, 1)
 		rest()
@@ -187,7 +187,7 @@ func TestDispatcher_BothSecretsSignForADay(t *testing.T) {
 }
 
 func TestDispatcher_NothingAfterDeletion(t *testing.T) {
-	bubble(t, func(t *testing.T, p *post, o onboarded) {
+	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
 		id := p.subscribe(o, hereURL)
 		p.set(hereURL, hangs)
 		p.issues(o, 10)
@@ -214,7 +214,7 @@ func TestDispatcher_NothingAfterDeletion(t *testing.T) {
 // If the shard is lost while results are being recorded, the next owner makes the
 // deliveries again, under their ids, and records them once.
 func TestDispatcher_OwnershipLostWhileRecording(t *testing.T) {
-	bubble(t, func(t *testing.T, p *post, o onboarded) {
+	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
 		id := p.subscribe(o, hereURL)
 		p.set(hereURL, hangs)
 		p.issues(o, 5)
@@ -235,7 +235,7 @@ func TestDispatcher_OwnershipLostWhileRecording(t *testing.T) {
 			p.local.gain(t, p.engine)
 			rest()
 			p.verify()
-			p.mustAs(o, tracker.TestWebhook, &tracker.WebhookByIDIn{ID: id}, nil)
+			p.mustAs(o, tracker.PingWebhook, &tracker.WebhookByIDIn{ID: id}, nil)
 			p.issues(o, 5)
 			p.set(hereURL, hangs)
 		}

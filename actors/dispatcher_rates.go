@@ -118,7 +118,7 @@ type reservation struct {
 // hold reserves a delivery's tokens of its workspace and then of its host, and returns
 // the time until which it has to wait; zero: it may be sent. The host comes second, so
 // that a workspace over its own rate takes no tokens from the others.
-func (d *dispatcher) hold(l *lane, p tracker.PendingDelivery, host string, bytes int) (until time.Time) {
+func (d *dispatcher) hold(l *deliveryQueue, p tracker.PendingDelivery, host string, bytes int) (until time.Time) {
 	e := d.shard.engine
 	if l.hook.space.rates == nil && e.hosts.rate == (DeliveryRate{}) {
 		return time.Time{}

@@ -10,7 +10,7 @@ import (
 )
 
 // inOrder checks that a URL got the first n events, each once and in order.
-func (p *post) inOrder(url string, n int) {
+func (p *deliveryFixture) inOrder(url string, n int) {
 	p.t.Helper()
 	got := p.at(url)
 	if len(got) != n {
@@ -24,7 +24,7 @@ func (p *post) inOrder(url string, n int) {
 }
 
 func TestDispatcher_WaitsForTheRateOfAHost(t *testing.T) {
-	bubble(t, func(t *testing.T, p *post, o onboarded) {
+	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
 		p.subscribe(o, hereURL)
 		p.subscribe(o, thereURL)
 		other := p.onboard("other") // the host is the same for every workspace
@@ -54,7 +54,7 @@ func TestDispatcher_WaitsForTheRateOfAHost(t *testing.T) {
 }
 
 func TestDispatcher_WaitsForTheRateOfItsWorkspace(t *testing.T) {
-	bubble(t, func(t *testing.T, p *post, o onboarded) {
+	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
 		p.subscribe(o, hereURL)
 		p.subscribe(o, thereURL)
 		other := p.onboard("other")
@@ -75,7 +75,7 @@ func TestDispatcher_WaitsForTheRateOfItsWorkspace(t *testing.T) {
 }
 
 func TestDispatcher_WaitsForTheRateInBytes(t *testing.T) {
-	bubble(t, func(t *testing.T, p *post, o onboarded) {
+	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
 		p.subscribe(o, hereURL)
 		for range 8 {
 			p.mustAs(o, tracker.CreateIssue, &tracker.CreateIssueIn{Title: "large", IssueFields: tracker.IssueFields{Description: tracker.Some(strings.Repeat("x", 200_000))}}, nil)
@@ -91,7 +91,7 @@ func TestDispatcher_WaitsForTheRateInBytes(t *testing.T) {
 // Retries are subject to the same rates, and waiting deliveries survive a change of
 // their webhook.
 func TestDispatcher_RetriesWaitForTheRate(t *testing.T) {
-	bubble(t, func(t *testing.T, p *post, o onboarded) {
+	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
 		id := p.subscribe(o, hereURL)
 		p.set(hereURL, answers(500))
 		p.issues(o, rateBurst)
@@ -118,7 +118,7 @@ func TestDispatcher_RetriesWaitForTheRate(t *testing.T) {
 
 // A webhook that is deleted while its deliveries wait leaves no state.
 func TestDispatcher_DeletedWhileItWaits(t *testing.T) {
-	bubble(t, func(t *testing.T, p *post, o onboarded) {
+	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
 		id := p.subscribe(o, hereURL)
 		p.issues(o, 3*rateBurst)
 		rest()

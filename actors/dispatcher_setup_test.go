@@ -101,17 +101,17 @@ func hangs(ctx context.Context, _ *webhook.Delivery) webhook.Result {
 	return webhook.Result{Failure: "There was no answer within 10 seconds."}
 }
 
-// post is an engine with receivers.
-type post struct {
-	*bundle
+// deliveryFixture is an engine with receivers.
+type deliveryFixture struct {
+	*testEngine
 	*receivers
 }
 
-func withReceivers(t testing.TB, adjust ...func(*Config)) *post {
+func withReceivers(t testing.TB, adjust ...func(*Config)) *deliveryFixture {
 	t.Helper()
 	r := &receivers{answer: map[string]func(context.Context, *webhook.Delivery) webhook.Result{}}
 	b := setup(t, append(adjust, r.attach)...)
-	return &post{b, r}
+	return &deliveryFixture{b, r}
 }
 
 func (r *receivers) attach(c *Config) {
@@ -121,14 +121,14 @@ func (r *receivers) attach(c *Config) {
 }
 
 // as runs an operation as the workspace's owner.
-func (p *post) as(o onboarded, op *tracker.Op, in any) ([]byte, error) {
+func (p *deliveryFixture) as(o onboarded, op *tracker.Op, in any) ([]byte, error) {
 	req := p.admitted(o.id, o.credential, op)
 	req.Deadline = time.Now().Add(10 * time.Second)
 	reply, err := p.engine.Do(req, op, in)
 	return bytes.Clone(reply.Body), err
 }
 
-func (p *post) mustAs(o onboarded, op *tracker.Op, in any, out any) {
+func (p *deliveryFixture) mustAs(o onboarded, op *tracker.Op, in any, out any) {
 	p.t.Helper()
 	body, err := p.as(o, op, in)
 	if err != nil {
@@ -141,7 +141,7 @@ func (p *post) mustAs(o onboarded, op *tracker.Op, in any, out any) {
 	}
 }
 
-func (p *post) subscribe(o onboarded, url string) tracker.WebhookID {
+func (p *deliveryFixture) subscribe(o onboarded, url string) tracker.WebhookID {
 	p.t.Helper()
 	var w tracker.WebhookWithSecret
 	p.mustAs(o, tracker.CreateWebhook, &tracker.CreateWebhookIn{URL: url}, &w)
@@ -149,20 +149,20 @@ func (p *post) subscribe(o onboarded, url string) tracker.WebhookID {
 }
 
 // issues creates issues, for their events.
-func (p *post) issues(o onboarded, n int) {
+func (p *deliveryFixture) issues(o onboarded, n int) {
 	p.t.Helper()
 	for range n {
 		p.mustAs(o, tracker.CreateIssue, &tracker.CreateIssueIn{Title: "an issue"}, nil)
 	}
 }
 
-func (p *post) hook(o onboarded, id tracker.WebhookID) (w tracker.Webhook) {
+func (p *deliveryFixture) hook(o onboarded, id tracker.WebhookID) (w tracker.Webhook) {
 	p.t.Helper()
 	p.mustAs(o, tracker.WebhookByID, &tracker.WebhookByIDIn{ID: id}, &w)
 	return w
 }
 
-func (p *post) deliveries(o onboarded, id tracker.WebhookID) []tracker.WebhookDelivery {
+func (p *deliveryFixture) deliveries(o onboarded, id tracker.WebhookID) []tracker.WebhookDelivery {
 	p.t.Helper()
 	var list tracker.DeliveryList
 	p.mustAs(o, tracker.ListDeliveries, &tracker.ListDeliveriesIn{ID: id, Limit: 100}, &list)
@@ -170,7 +170,7 @@ func (p *post) deliveries(o onboarded, id tracker.WebhookID) []tracker.WebhookDe
 }
 
 // verify checks the whole state.
-func (p *post) verify() {
+func (p *deliveryFixture) verify() {
 	p.t.Helper()
 	report, err := storage.Verify(context.Background(), p.store.State(), tracker.Schema())
 	if err != nil {
@@ -184,7 +184,7 @@ func (p *post) verify() {
 }
 
 // bubble runs a test in a synctest bubble.
-func bubble(t *testing.T, run func(t *testing.T, p *post, o onboarded), adjust ...func(*Config)) {
+func bubble(t *testing.T, run func(t *testing.T, p *deliveryFixture, o onboarded), adjust ...func(*Config)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := withReceivers(t, adjust...)

@@ -18,7 +18,7 @@ const (
 )
 
 func TestDispatcher_DeliversInOrderAndOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, p *post, o onboarded) {
+	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
 		here, there := p.subscribe(o, hereURL), p.subscribe(o, thereURL)
 		p.issues(o, 200)
 		rest()
@@ -47,7 +47,7 @@ func TestDispatcher_DeliversInOrderAndOnce(t *testing.T) {
 }
 
 func TestDispatcher_OnlyWhatIsSubscribedTo(t *testing.T) {
-	bubble(t, func(t *testing.T, p *post, o onboarded) {
+	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
 		for url, events := range map[string][]string{hereURL: {"issue.updated", "comment.*"}, thereURL: {"issue.*"}} {
 			p.mustAs(o, tracker.CreateWebhook, &tracker.CreateWebhookIn{URL: url, Events: tracker.Some(events)}, nil)
 		}
@@ -69,7 +69,7 @@ func TestDispatcher_OnlyWhatIsSubscribedTo(t *testing.T) {
 // The pause after each failure is the schedule's, with a deviation of up to a fifth,
 // and the id stays the same.
 func TestDispatcher_RetriesOnScheduleThenGivesUp(t *testing.T) {
-	bubble(t, func(t *testing.T, p *post, o onboarded) {
+	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
 		id := p.subscribe(o, hereURL)
 		p.set(hereURL, answers(500))
 		p.issues(o, 1)
@@ -107,7 +107,7 @@ func TestDispatcher_RetriesOnScheduleThenGivesUp(t *testing.T) {
 
 // A failed delivery does not delay the ones behind it, and is retried on its own.
 func TestDispatcher_AFailureHoldsUpNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, p *post, o onboarded) {
+	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
 		id := p.subscribe(o, hereURL)
 		var broken atomic.Bool
 		broken.Store(true)
@@ -140,7 +140,7 @@ func TestDispatcher_AFailureHoldsUpNothing(t *testing.T) {
 // Hanging receivers, more than there are requests at a time, do not delay those that
 // are known to answer, in the same workspace or another.
 func TestDispatcher_SlowOnesDelayNobody(t *testing.T) {
-	bubble(t, func(t *testing.T, p *post, o onboarded) {
+	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
 		var other onboarded // of the shard of o
 		for n := 0; other.id == (storage.ID{}); n++ {
 			w := p.onboard(fmt.Sprintf("w-%d", n))
@@ -178,7 +178,7 @@ func TestDispatcher_SlowOnesDelayNobody(t *testing.T) {
 }
 
 func TestDispatcher_GoneDisablesAtOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, p *post, o onboarded) {
+	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
 		id := p.subscribe(o, hereURL)
 		enter := make(chan struct{})
 		p.set(hereURL, func(ctx context.Context, d *webhook.Delivery) webhook.Result {
@@ -216,7 +216,7 @@ func TestDispatcher_GoneDisablesAtOnce(t *testing.T) {
 }
 
 func TestDispatcher_FiveDaysOfFailureDisable(t *testing.T) {
-	bubble(t, func(t *testing.T, p *post, o onboarded) {
+	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
 		id, other := p.subscribe(o, hereURL), p.subscribe(o, thereURL)
 		p.set(hereURL, answers(500))
 		p.set(thereURL, answers(500))

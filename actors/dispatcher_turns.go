@@ -23,7 +23,7 @@ func (d *dispatcher) wait() time.Duration {
 }
 
 // ready queues a lane that has deliveries.
-func (d *dispatcher) ready(l *lane) {
+func (d *dispatcher) ready(l *deliveryQueue) {
 	if l.queued || l.running || !l.runnable() {
 		return
 	}
@@ -31,11 +31,11 @@ func (d *dispatcher) ready(l *lane) {
 	d.queue(l)
 }
 
-func (d *dispatcher) queue(l *lane) {
-	if l.hook.steady {
-		d.steady = append(d.steady, l)
+func (d *dispatcher) queue(l *deliveryQueue) {
+	if l.hook.healthy {
+		d.healthy = append(d.healthy, l)
 	} else {
-		d.shaky = append(d.shaky, l)
+		d.unhealthy = append(d.unhealthy, l)
 	}
 }
 
@@ -54,7 +54,7 @@ func (d *dispatcher) start() {
 		switch {
 		case l.hook.removed:
 			l.queued = false
-		case s.running.all >= share, !l.hook.steady && s.running.shaky >= share/2:
+		case s.running.all >= share, !l.hook.healthy && s.running.unhealthy >= share/2:
 			s.parked = append(s.parked, l)
 		default:
 			d.launch(l)
@@ -62,11 +62,11 @@ func (d *dispatcher) start() {
 	}
 }
 
-func (d *dispatcher) pick(shaky int) *lane {
+func (d *dispatcher) pick(shaky int) *deliveryQueue {
 	d.turns++
-	from := &d.steady
-	if room := d.running.shaky < shaky && len(d.shaky) > 0; room && (len(d.steady) == 0 || d.turns%shakyTurn == 0) {
-		from = &d.shaky
+	from := &d.healthy
+	if room := d.running.unhealthy < shaky && len(d.unhealthy) > 0; room && (len(d.healthy) == 0 || d.turns%unhealthyTurn == 0) {
+		from = &d.unhealthy
 	}
 	if len(*from) == 0 {
 		return nil
@@ -79,16 +79,16 @@ func (d *dispatcher) pick(shaky int) *lane {
 	return l
 }
 
-func (d *dispatcher) launch(l *lane) {
+func (d *dispatcher) launch(l *deliveryQueue) {
 	e := d.shard.engine
 	if !e.background.enter() {
 		return
 	}
-	l.queued, l.running, l.more, l.shaky = false, true, false, !l.hook.steady
-	for _, n := range [...]*laneCount{&d.running, &l.hook.space.running} {
+	l.queued, l.running, l.more, l.unhealthy = false, true, false, !l.hook.healthy
+	for _, n := range [...]*runCount{&d.running, &l.hook.space.running} {
 		n.all++
-		if l.shaky {
-			n.shaky++
+		if l.unhealthy {
+			n.unhealthy++
 		}
 	}
 	go func() {
@@ -98,18 +98,18 @@ func (d *dispatcher) launch(l *lane) {
 }
 
 // done continues after a run of a lane.
-func (d *dispatcher) done(end laneEnd) {
+func (d *dispatcher) done(end queueRun) {
 	l := end.lane
 	t, s := l.hook, l.hook.space
 	l.running = false
-	for _, n := range [...]*laneCount{&d.running, &s.running} {
+	for _, n := range [...]*runCount{&d.running, &s.running} {
 		n.all--
-		if l.shaky {
-			n.shaky--
+		if l.unhealthy {
+			n.unhealthy--
 		}
 	}
 	if end.tried {
-		t.steady = end.steady
+		t.healthy = end.healthy
 	}
 	l.more = l.more || end.more
 	if l.retry() || end.failed { // there may be a retry once the results are recorded
@@ -133,7 +133,7 @@ func (d *dispatcher) done(end laneEnd) {
 }
 
 // setDue sets the time at which a lane becomes ready; zero for never.
-func (d *dispatcher) setDue(l *lane, at time.Time) {
+func (d *dispatcher) setDue(l *deliveryQueue, at time.Time) {
 	was := !l.due.IsZero()
 	l.due = at
 	switch {
@@ -147,7 +147,7 @@ func (d *dispatcher) setDue(l *lane, at time.Time) {
 }
 
 // dueHeap are the lanes with a due time, each once, the earliest first.
-type dueHeap []*lane
+type dueHeap []*deliveryQueue
 
 func (h dueHeap) Len() int           { return len(h) }
 func (h dueHeap) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
@@ -159,7 +159,7 @@ func (h dueHeap) Swap(i, j int) {
 
 // Push implements heap.Interface.
 func (h *dueHeap) Push(x any) {
-	l := x.(*lane)
+	l := x.(*deliveryQueue)
 	l.place = len(*h)
 	*h = append(*h, l)
 }

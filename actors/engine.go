@@ -60,10 +60,10 @@ type Engine struct {
 
 	commands atomic.Int64 // unanswered
 	active   atomic.Int64 // handles of all shards
-	actors   drain
+	actors   inflight
 	// background counts schedulers, dispatchers, their workers, the sweeper and the writer
 	// of tokens' uses, which live until stopped is canceled.
-	background drain
+	background inflight
 	stopped    context.Context
 	stop       context.CancelFunc
 	closing    atomic.Bool
@@ -126,9 +126,9 @@ func (e *Engine) Do(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply
 	}
 	defer work.leave()
 	if err := req.Admitted(op); err != nil {
-		return tracker.Reply{}, e.told(req, op, err)
+		return tracker.Reply{}, e.clientError(req, op, err)
 	}
-	if op.Patient {
+	if op.LongPoll {
 		return e.patient(req, op, in)
 	}
 	return e.do(req, op, in)
@@ -211,7 +211,7 @@ func (e *Engine) query(req *tracker.Request, op *tracker.Op, in any, proof track
 	v := e.views.Get().(*tracker.View)
 	var reply tracker.Reply
 	var err error
-	if op.Snapshot {
+	if op.FromSnapshot {
 		snapshot := e.state.NewSnapshot()
 		v.View.Renew(snapshot, s.number, workspace)
 		reply, err = e.runQuery(v, req, op, in, proof.Now)
@@ -231,7 +231,7 @@ func (e *Engine) query(req *tracker.Request, op *tracker.Op, in any, proof track
 		e.views.Put(v)
 	}
 	if err != nil {
-		return tracker.Reply{}, e.told(req, op, err)
+		return tracker.Reply{}, e.clientError(req, op, err)
 	}
 	return reply, nil
 }
@@ -287,7 +287,7 @@ func (e *Engine) command(req *tracker.Request, op *tracker.Op, in any) (tracker.
 	c.empty()
 	e.calls.Put(c)
 	if err != nil {
-		err = e.told(req, op, err)
+		err = e.clientError(req, op, err)
 	}
 	if unproven {
 		// Nothing of this command was committed, so no commit has shown that the state

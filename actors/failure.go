@@ -23,9 +23,9 @@ func hasSpace(short storage.Shortage, op *tracker.Op, operator bool) bool {
 	case storage.Ample:
 		return true
 	case storage.Short:
-		return operator || op.Room == tracker.Frees || op.Room == tracker.Ends
+		return operator || op.Space == tracker.FreesSpace || op.Space == tracker.EndsWorkspace
 	case storage.Scarce:
-		return operator || op.Room == tracker.Ends
+		return operator || op.Space == tracker.EndsWorkspace
 	}
 	return false
 }
@@ -65,9 +65,9 @@ func outcome(err error) string {
 	return details.Outcome
 }
 
-// told returns the error for the caller of an operation. It logs a panic, with its
+// clientError returns the error for the caller of an operation. It logs a panic, with its
 // stack, and replaces it by INTERNAL; the receiver logs any other error.
-func (e *Engine) told(req *tracker.Request, op *tracker.Op, err error) error {
+func (e *Engine) clientError(req *tracker.Request, op *tracker.Op, err error) error {
 	var p *tracker.PanicError
 	if !errors.As(err, &p) {
 		return err

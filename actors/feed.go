@@ -54,7 +54,7 @@ type feed struct {
 	workspace storage.ID
 
 	polls     int // waiting requests
-	listeners []*listening
+	listeners []*eventStream
 	scheduled bool // a round will begin
 	running   bool
 	again     bool // there was a change after the round began
@@ -72,11 +72,11 @@ func (f *feeds) stripe(workspace storage.ID) *feedStripe {
 	return &f.stripes[binary.LittleEndian.Uint16(workspace[14:])%uint16(len(f.stripes))]
 }
 
-// tell notes that there may be new events in a workspace, or that rights to see them
+// notify notes that there may be new events in a workspace, or that rights to see them
 // have changed. It never blocks.
-func (e *Engine) tell(workspace storage.ID) {
+func (e *Engine) notify(workspace storage.ID) {
 	// A new follower counts itself before it looks at the news, so none is missed.
-	e.waits.stripe(workspace).news.Add(1)
+	e.waits.stripe(workspace).wakes.Add(1)
 	s := e.feeds.stripe(workspace)
 	if s.followers.Load() == 0 {
 		return
@@ -84,7 +84,7 @@ func (e *Engine) tell(workspace storage.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f := s.feeds[workspace]; f != nil {
-		f.poke()
+		f.schedule()
 	}
 }
 
@@ -146,9 +146,9 @@ func (f *feed) endIfLast() {
 	}
 }
 
-// poke starts a round, now or when the pause after the previous one is over. The stripe
+// schedule starts a round, now or when the pause after the previous one is over. The stripe
 // is locked.
-func (f *feed) poke() {
+func (f *feed) schedule() {
 	switch {
 	case f.running:
 		f.again = true
@@ -167,7 +167,7 @@ func (f *feed) run() {
 	s.mu.Lock()
 	f.scheduled, f.running, f.again = false, true, false
 	polls := f.polls
-	listeners := append([]*listening(nil), f.listeners...)
+	listeners := append([]*eventStream(nil), f.listeners...)
 	s.mu.Unlock()
 
 	began := time.Now()
@@ -185,7 +185,7 @@ func (f *feed) run() {
 		return
 	}
 	if f.again || more {
-		f.poke()
+		f.schedule()
 	}
 	switch tick := f.soon(); {
 	case len(f.listeners) == 0:
@@ -209,13 +209,13 @@ func (f *feed) ticked() {
 	defer f.stripe.mu.Unlock()
 	if f.tick != nil {
 		f.tick.Reset(feedTick)
-		f.poke()
+		f.schedule()
 	}
 }
 
 // round wakes the waiting requests, and sends the listeners new events. more is set if
 // there are more to send.
-func (f *feed) round(polls bool, listeners []*listening) (more bool) {
+func (f *feed) round(polls bool, listeners []*eventStream) (more bool) {
 	e := f.engine
 	if !e.background.enter() {
 		endAll(listeners)
@@ -244,7 +244,7 @@ func (e *Engine) endFeeds(shard *shard) {
 		if s.followers.Load() == 0 {
 			continue
 		}
-		var all []*listening
+		var all []*eventStream
 		s.mu.Lock()
 		for workspace, f := range s.feeds {
 			if e.shardOf(workspace) == shard {
@@ -256,7 +256,7 @@ func (e *Engine) endFeeds(shard *shard) {
 	}
 }
 
-func endAll(listeners []*listening) {
+func endAll(listeners []*eventStream) {
 	for _, l := range listeners {
 		l.listener.End()
 	}

@@ -27,16 +27,16 @@ func (h *homeNode) Call(context.Context, storage.Shard, []byte) ([]byte, error) 
 	return json.Marshal(stepAnswer{Reply: &tracker.Reply{Body: h.principal}})
 }
 
-// visited is a workspace with a member whose credential another node stores.
-type visited struct {
-	*bundle
+// visitedWorkspace is a workspace with a member whose credential another node stores.
+type visitedWorkspace struct {
+	*testEngine
 	hall, visitor onboarded
 }
 
-func visit(t *testing.T, home *homeNode) *visited {
+func visit(t *testing.T, home *homeNode) *visitedWorkspace {
 	t.Helper()
-	v := &visited{}
-	v.bundle = setup(t, func(c *Config) { c.Remote, c.OpenOnboarding = home, true })
+	v := &visitedWorkspace{}
+	v.testEngine = setup(t, func(c *Config) { c.Remote, c.OpenOnboarding = home, true })
 	v.hall, v.visitor = v.onboard("hall"), v.onboard("visitor")
 	for n := 'a'; v.engine.shardOf(v.visitor.id) == v.engine.shardOf(v.hall.id); n++ {
 		v.visitor = v.onboard("visitor-" + string(n))
@@ -59,7 +59,7 @@ func visit(t *testing.T, home *homeNode) *visited {
 }
 
 // listen starts a stream for the visitor, after an event.
-func (v *visited) listen(after int64) *audience {
+func (v *visitedWorkspace) listen(after int64) *recordingListener {
 	v.t.Helper()
 	req := v.admitted(v.hall.id, v.visitor.credential, tracker.ListEvents)
 	s, err := v.engine.Listen(req, tracker.ListEvents, &tracker.ListEventsIn{After: tracker.Some(after)})
@@ -67,13 +67,13 @@ func (v *visited) listen(after int64) *audience {
 		v.t.Fatal(err)
 	}
 	v.t.Cleanup(s.Leave)
-	a := &audience{}
+	a := &recordingListener{}
 	s.Start(a)
 	return a
 }
 
 // happen emits events.
-func (v *visited) happen(n int) {
+func (v *visitedWorkspace) happen(n int) {
 	v.t.Helper()
 	for range n {
 		if _, err := v.engine.Do(v.admitted(v.hall.id, v.hall.credential, tracker.CreateIssue), tracker.CreateIssue, &tracker.CreateIssueIn{Title: "Told"}); err != nil {
@@ -113,7 +113,7 @@ func TestFeed_SlowRoundsServeVisitorsToo(t *testing.T) {
 		v.happen(5)
 		slow := func() { pass(150 * time.Millisecond) } // each check of the shard's owner takes this time
 		v.local.onBarrier.Store(&slow)
-		var all []*audience
+		var all []*recordingListener
 		for _, after := range []int64{0, 3, 1} {
 			all = append(all, v.listen(after))
 		}
@@ -156,12 +156,12 @@ func TestFeed_AsksAgainAboutAVisitor(t *testing.T) {
 func TestInTurn_EverybodyIsFirstOnce(t *testing.T) {
 	t.Parallel()
 	const n = 7
-	all := make([]*listening, n)
+	all := make([]*eventStream, n)
 	for i := range all {
-		all[i] = &listening{after: uint64(100 * (i % 3))}
+		all[i] = &eventStream{after: uint64(100 * (i % 3))}
 	}
 	for round := range n {
-		first := inTurn(append([]*listening(nil), all...))[0]
+		first := rotate(append([]*eventStream(nil), all...))[0]
 		if first.looked != 0 {
 			t.Errorf("in round %d one is first again", round)
 		}

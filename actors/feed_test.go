@@ -13,8 +13,8 @@ import (
 	"switchyard/storage"
 )
 
-// audience is a listener that records what it is sent.
-type audience struct {
+// recordingListener is a listener that records what it is sent.
+type recordingListener struct {
 	mu    sync.Mutex
 	text  strings.Builder
 	parts int
@@ -23,7 +23,7 @@ type audience struct {
 	ended int
 }
 
-func (a *audience) Send(text []byte, ready func()) bool {
+func (a *recordingListener) Send(text []byte, ready func()) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.text.Write(text)
@@ -35,20 +35,20 @@ func (a *audience) Send(text []byte, ready func()) bool {
 }
 
 // came returns the number of parts that were sent, and their text.
-func (a *audience) came() (parts int, text string) {
+func (a *recordingListener) came() (parts int, text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.parts, a.text.String()
 }
 
-func (a *audience) End() {
+func (a *recordingListener) End() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.ended++
 }
 
 // heard returns the sequence numbers of the events that were sent.
-func (a *audience) heard() (numbers string) {
+func (a *recordingListener) heard() (numbers string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for block := range strings.SplitSeq(a.text.String(), "\n\n") {
@@ -59,7 +59,7 @@ func (a *audience) heard() (numbers string) {
 	return numbers
 }
 
-func (y *workspaceFixture) listen(a *audience) tracker.Stream {
+func (y *workspaceFixture) listen(a *recordingListener) tracker.Stream {
 	y.t.Helper()
 	req := request(y.workspace)
 	req.Credential = rootToken
@@ -90,7 +90,7 @@ func TestFeed_TellsALoneEventAtOnceAndManyTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		y := newWorkspaceFixture(t, withRoot)
-		a, slow := &audience{}, &audience{slow: true}
+		a, slow := &recordingListener{}, &recordingListener{slow: true}
 		s := y.listen(a)
 		y.listen(slow)
 		pass(time.Second)
@@ -138,7 +138,7 @@ func TestFeed_KeepsStreamsAliveAndEndsThem(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		y := newWorkspaceFixture(t, withRoot)
-		a := &audience{}
+		a := &recordingListener{}
 		s := y.listen(a)
 		pass(3*feedAlive + feedTick)
 		synctest.Wait()
@@ -198,8 +198,8 @@ func TestFeed_HasRoomForSoMany(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		y := newWorkspaceFixture(t, withRoot, func(c *Config) { c.Limits.WorkspaceListening, c.Limits.Listening = 2, 2 })
-		y.listen(&audience{})
-		y.listen(&audience{})
+		y.listen(&recordingListener{})
+		y.listen(&recordingListener{})
 		for _, workspace := range []storage.ID{y.workspace, y.workspace} {
 			req := request(workspace)
 			req.Credential = rootToken
@@ -217,15 +217,15 @@ func TestFeed_HasRoomForSoMany(t *testing.T) {
 	})
 }
 
-// hearer is a listener that signals each part, and the end.
-type hearer struct{ sent, ended chan struct{} }
+// signalListener is a listener that signals each part, and the end.
+type signalListener struct{ sent, ended chan struct{} }
 
-func (h hearer) Send([]byte, func()) bool {
+func (h signalListener) Send([]byte, func()) bool {
 	signal(h.sent)
 	return true
 }
 
-func (h hearer) End() { signal(h.ended) }
+func (h signalListener) End() { signal(h.ended) }
 
 func signal(c chan struct{}) {
 	select {
@@ -250,7 +250,7 @@ func TestFeed_EndsWithItsAccessToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Leave()
-	h := hearer{make(chan struct{}, 1), make(chan struct{}, 1)}
+	h := signalListener{make(chan struct{}, 1), make(chan struct{}, 1)}
 	s.Start(h)
 	happens := func() {
 		t.Helper()

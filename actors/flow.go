@@ -28,7 +28,7 @@ var _ tracker.Flow = (*flow)(nil)
 
 func (e *Engine) workflow(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
 	e.stats.workflows.Add(1)
-	f := &flow{engine: e, req: req, now: e.now(), lasting: op.Lasting}
+	f := &flow{engine: e, req: req, now: e.now(), lasting: op.LongRunning}
 	reply, err := f.run(op, in)
 	if err == nil {
 		return reply, nil
@@ -39,7 +39,7 @@ func (e *Engine) workflow(req *tracker.Request, op *tracker.Op, in any) (tracker
 		errors.As(err, &step)
 		err = tracker.OutcomeUnknown(step.Message)
 	}
-	return tracker.Reply{}, e.told(req, op, err)
+	return tracker.Reply{}, e.clientError(req, op, err)
 }
 
 func (f *flow) run(op *tracker.Op, in any) (reply tracker.Reply, err error) {

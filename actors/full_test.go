@@ -27,19 +27,19 @@ func TestCommand_WhatFreesSpaceGoesOnLongest(t *testing.T) {
 	operator := tracker.Caller{Principal: tracker.OperatorPrincipal()}
 	for _, c := range []struct {
 		name  string
-		room  tracker.Room
+		room  tracker.SpaceEffect
 		who   tracker.Caller
 		until storage.Shortage // the worst shortage in which it runs
 	}{
-		{"a change", tracker.Grows, tracker.System, storage.Ample},
-		{"a heartbeat", tracker.Keeps, tracker.System, storage.Ample},
-		{"a deletion", tracker.Frees, tracker.System, storage.Short},
-		{"a workspace's deletion", tracker.Ends, tracker.System, storage.Scarce},
-		{"the operator's change", tracker.Grows, operator, storage.Scarce},
+		{"a change", tracker.UsesSpace, tracker.System, storage.Ample},
+		{"a heartbeat", tracker.NeedsNoSpace, tracker.System, storage.Ample},
+		{"a deletion", tracker.FreesSpace, tracker.System, storage.Short},
+		{"a workspace's deletion", tracker.EndsWorkspace, tracker.System, storage.Scarce},
+		{"the operator's change", tracker.UsesSpace, operator, storage.Scarce},
 	} {
 		op := tracker.NewCommand[tracker.None, tracker.None]("op", "", tracker.Needs{}, func(*tracker.Tx, *tracker.None) (tracker.Reply, error) {
 			return tracker.Reply{}, nil
-		}, tracker.Founds, tracker.WithRoom(c.room))
+		}, tracker.RunsWithoutWorkspace, tracker.WithSpaceEffect(c.room))
 		for short := storage.Ample; short <= storage.Spent; short++ {
 			disk.is(short)
 			req := request(ws)

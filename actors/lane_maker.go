@@ -32,7 +32,7 @@ func (e *Engine) laneMaker(req *tracker.Request, workspace storage.ID, m *tracke
 	if principal.Expired(e.now()) {
 		return nil, tracker.Unauthorized()
 	}
-	v, err := e.look(workspace, req.Deadline, &a.addressed)
+	v, err := e.look(workspace, req.Deadline, &a.target)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // run runs an operation in a workspace with a credential.
-func (b *bundle) run(o onboarded, credential string, op *tracker.Op, in any, out any) {
+func (b *testEngine) run(o onboarded, credential string, op *tracker.Op, in any, out any) {
 	b.t.Helper()
 	reply, err := b.engine.Do(b.admitted(o.id, credential, op), op, in)
 	if err != nil {
@@ -22,7 +22,7 @@ func (b *bundle) run(o onboarded, credential string, op *tracker.Op, in any, out
 }
 
 // lane registers a session and returns its lane token.
-func (b *bundle) lane(o onboarded, credential string) string {
+func (b *testEngine) lane(o onboarded, credential string) string {
 	b.t.Helper()
 	var issue tracker.Issue
 	b.run(o, o.credential, tracker.CreateIssue, &tracker.CreateIssueIn{Title: "Work"}, &issue)

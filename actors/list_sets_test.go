@@ -17,7 +17,7 @@ import (
 // listed is a workspace with issues whose lists waste work: todo issues are ann's and
 // others gus's.
 type listed struct {
-	*bundle
+	*testEngine
 	home onboarded
 	ids  []string
 }
@@ -26,7 +26,7 @@ const listedIssues = 300
 
 func newListed(t testing.TB, adjust ...func(*Config)) *listed {
 	t.Helper()
-	l := &listed{bundle: setup(t, append(adjust, func(c *Config) { c.OpenOnboarding = true })...)}
+	l := &listed{testEngine: setup(t, append(adjust, func(c *Config) { c.OpenOnboarding = true })...)}
 	l.home = l.onboard("mine")
 	for i := range listedIssues {
 		l.ids = append(l.ids, l.create(fmt.Sprint(i), i%2 == 0))

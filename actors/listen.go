@@ -29,8 +29,8 @@ const (
 	remoteFresh = time.Second
 )
 
-// listening is a stream of events to one listener.
-type listening struct {
+// eventStream is a stream of events to one listener.
+type eventStream struct {
 	engine   *Engine
 	req      tracker.Request
 	op       *tracker.Op
@@ -79,7 +79,7 @@ func (e *Engine) Listen(req *tracker.Request, op *tracker.Op, in any) (tracker.S
 		e.stats.refused[refusedListeners].Add(1)
 		return nil, tracker.NotApplied("Too many event streams are open on this node.")
 	}
-	l := &listening{engine: e, req: tracker.Request{ID: req.ID, Workspace: req.Workspace, Credential: req.Credential}, op: op}
+	l := &eventStream{engine: e, req: tracker.Request{ID: req.ID, Workspace: req.Workspace, Credential: req.Credential}, op: op}
 	l.after, l.types = asked.Started()
 	l.named = l.after
 	if c, err := tracker.ParseCredential(req.Credential); err == nil {
@@ -89,7 +89,7 @@ func (e *Engine) Listen(req *tracker.Request, op *tracker.Op, in any) (tracker.S
 }
 
 // Start implements tracker.Stream.
-func (l *listening) Start(listener tracker.Listener) {
+func (l *eventStream) Start(listener tracker.Listener) {
 	l.listener = listener
 	s := l.engine.feeds.stripe(l.req.Workspace)
 	s.mu.Lock()
@@ -100,11 +100,11 @@ func (l *listening) Start(listener tracker.Listener) {
 	f := l.engine.follow(s, l.req.Workspace)
 	l.feed, l.index = f, len(f.listeners)
 	f.listeners = append(f.listeners, l)
-	f.poke() // also checks that the workspace is still served here
+	f.schedule() // also checks that the workspace is still served here
 }
 
 // Leave implements tracker.Stream.
-func (l *listening) Leave() {
+func (l *eventStream) Leave() {
 	if l.left.Swap(true) {
 		return
 	}
@@ -126,17 +126,17 @@ func (l *listening) Leave() {
 }
 
 // ready is called when the last part has been sent.
-func (l *listening) ready() {
+func (l *eventStream) ready() {
 	l.busy.Store(false)
 	s := l.feed.stripe
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !l.left.Load() {
-		l.feed.poke()
+		l.feed.schedule()
 	}
 }
 
-func (l *listening) send(text []byte, now time.Time) {
+func (l *eventStream) send(text []byte, now time.Time) {
 	l.sent = now
 	l.busy.Store(true)
 	if l.listener.Send(text, l.ready) {
@@ -145,7 +145,7 @@ func (l *listening) send(text []byte, now time.Time) {
 }
 
 // serve sends new events to the listeners.
-func (f *feed) serve(listeners []*listening) (more bool, err error) {
+func (f *feed) serve(listeners []*eventStream) (more bool, err error) {
 	e, now := f.engine, time.Now()
 	shard := e.shardOf(f.workspace)
 	if _, err := e.readable(shard.number, now.Add(2*time.Second)); err != nil {
@@ -157,14 +157,14 @@ func (f *feed) serve(listeners []*listening) (more bool, err error) {
 	f.rounds++
 	// Rights are read before the events, so the events are at least as recent.
 	callers := map[string]*tracker.Caller{}
-	idle := make([]*listening, 0, len(listeners))
+	idle := make([]*eventStream, 0, len(listeners))
 	for _, l := range listeners {
 		if caller := f.admit(l, callers, now); caller != nil && !l.busy.Load() {
 			idle = append(idle, l)
 		}
 	}
 	f.forgetRemote(callers)
-	idle = inTurn(idle)
+	idle = rotate(idle)
 	began := time.Now() // the checks above may have waited for other nodes
 	snapshot := e.state.NewSnapshot()
 	defer func() { err = errors.Join(err, snapshot.Close()) }()
@@ -185,17 +185,17 @@ func (f *feed) serve(listeners []*listening) (more bool, err error) {
 		}
 		l.looked, l.after = f.rounds, max(l.after, batch.Last)
 		f.sent += len(text)
-		l.tell(text, now)
+		l.notify(text, now)
 		more = more || batch.More
 	}
 	return more, nil
 }
 
-// inTurn sorts listeners by their position in the log, so that one part of it serves
+// rotate sorts listeners by their position in the log, so that one part of it serves
 // many, and rotates them so that the one that has waited for the most rounds comes
 // first: a round may end before it reaches all.
-func inTurn(idle []*listening) []*listening {
-	slices.SortStableFunc(idle, func(a, b *listening) int { return cmp.Compare(a.after, b.after) })
+func rotate(idle []*eventStream) []*eventStream {
+	slices.SortStableFunc(idle, func(a, b *eventStream) int { return cmp.Compare(a.after, b.after) })
 	first := 0
 	for i, l := range idle {
 		if l.looked < idle[first].looked {
@@ -209,8 +209,8 @@ func inTurn(idle []*listening) []*listening {
 // continue from.
 const greeting = "retry: 1000\nid: "
 
-// tell sends a part of the log, or a sign of life.
-func (l *listening) tell(text []byte, now time.Time) {
+// notify sends a part of the log, or a sign of life.
+func (l *eventStream) notify(text []byte, now time.Time) {
 	if !l.greeted {
 		l.greeted = true
 		first := append(strconv.AppendUint([]byte(greeting), l.named, 10), "\n\n"...)
@@ -233,7 +233,7 @@ func (l *listening) tell(text []byte, now time.Time) {
 
 // admit returns the present rights of a listener, or nil if it has none or they can't
 // be checked now.
-func (f *feed) admit(l *listening, callers map[string]*tracker.Caller, now time.Time) *tracker.Caller {
+func (f *feed) admit(l *eventStream, callers map[string]*tracker.Caller, now time.Time) *tracker.Caller {
 	caller, known := callers[l.req.Credential]
 	if !known {
 		var err error
@@ -259,7 +259,7 @@ func (f *feed) admit(l *listening, callers map[string]*tracker.Caller, now time.
 
 // identify does the same as Admit for the stream's request: rights and credentials may
 // have ended. It returns neither a caller nor an error if that is not known yet.
-func (f *feed) identify(l *listening, now time.Time) (*tracker.Caller, error) {
+func (f *feed) identify(l *eventStream, now time.Time) (*tracker.Caller, error) {
 	e := f.engine
 	if l.home != (storage.ID{}) && e.elsewhere(e.shardOf(l.home).number) {
 		return f.identifyRemote(l, now)
@@ -298,7 +298,7 @@ func (a *remoteAnswer) usable(round int, now time.Time) bool {
 
 // identifyRemote asks the node that serves the credential's home, at most once a second
 // and without blocking the other listeners.
-func (f *feed) identifyRemote(l *listening, now time.Time) (*tracker.Caller, error) {
+func (f *feed) identifyRemote(l *eventStream, now time.Time) (*tracker.Caller, error) {
 	known := f.remote[l.req.Credential]
 	if known == nil {
 		known = &remoteCaller{}
@@ -322,7 +322,7 @@ func (f *feed) identifyRemote(l *listening, now time.Time) (*tracker.Caller, err
 			known.asking.Store(false)
 			f.stripe.mu.Lock()
 			defer f.stripe.mu.Unlock()
-			f.poke()
+			f.schedule()
 		}()
 	}
 	return nil, nil

@@ -29,9 +29,9 @@ type notApplied struct{ error }
 
 func (notApplied) NotApplied() bool { return true }
 
-// local is a Replicator without replicas: it applies batches to a real Pebble in the
+// localReplicator is a Replicator without replicas: it applies batches to a real Pebble in the
 // order of their proposals, on one goroutine, and lets the test choose their outcome.
-type local struct {
+type localReplicator struct {
 	store  *storage.Store
 	shards int
 	// fate returns the outcome of each proposal; nil means applies. It is called under
@@ -64,14 +64,14 @@ type proposed struct {
 	done  func(error)
 }
 
-func newLocal(store *storage.Store, shards int) *local {
-	l := &local{store: store, shards: shards, epochs: map[storage.Shard]uint64{}, late: map[storage.Shard][][]byte{}, ended: make(chan struct{})}
+func newLocal(store *storage.Store, shards int) *localReplicator {
+	l := &localReplicator{store: store, shards: shards, epochs: map[storage.Shard]uint64{}, late: map[storage.Shard][][]byte{}, ended: make(chan struct{})}
 	l.cond = sync.NewCond(&l.mu)
 	go l.run()
 	return l
 }
 
-func (l *local) stop() {
+func (l *localReplicator) stop() {
 	l.mu.Lock()
 	l.stopping = true
 	l.cond.Broadcast()
@@ -79,16 +79,16 @@ func (l *local) stop() {
 	<-l.ended
 }
 
-func (l *local) Shards() int { return l.shards }
+func (l *localReplicator) Shards() int { return l.shards }
 
-func (l *local) Owner(s storage.Shard) (uint64, bool) {
+func (l *localReplicator) Owner(s storage.Shard) (uint64, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	epoch := l.epochs[s]
 	return epoch, epoch != 0
 }
 
-func (l *local) ReadBarrier(s storage.Shard, _ time.Time) error {
+func (l *localReplicator) ReadBarrier(s storage.Shard, _ time.Time) error {
 	if f := l.onBarrier.Load(); f != nil {
 		(*f)()
 	}
@@ -101,7 +101,7 @@ func (l *local) ReadBarrier(s storage.Shard, _ time.Time) error {
 	return nil
 }
 
-func (l *local) Propose(s storage.Shard, epoch uint64, batch []byte, done func(error)) {
+func (l *localReplicator) Propose(s storage.Shard, epoch uint64, batch []byte, done func(error)) {
 	n := int(l.proposed.Add(1))
 	p := &proposed{n, s, epoch, batch, done}
 	l.mu.Lock()
@@ -121,7 +121,7 @@ func (l *local) Propose(s storage.Shard, epoch uint64, batch []byte, done func(e
 }
 
 // release applies the held proposals.
-func (l *local) release() {
+func (l *localReplicator) release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, p := range l.held {
@@ -132,7 +132,7 @@ func (l *local) release() {
 }
 
 // waitHeld returns when n proposals are held.
-func (l *local) waitHeld(n int) {
+func (l *localReplicator) waitHeld(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.held) < n {
@@ -140,13 +140,13 @@ func (l *local) waitHeld(n int) {
 	}
 }
 
-func (l *local) setFate(f func(n int, shard storage.Shard) fate) {
+func (l *localReplicator) setFate(f func(n int, shard storage.Shard) fate) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.fate = f
 }
 
-func (l *local) run() {
+func (l *localReplicator) run() {
 	defer close(l.ended)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,7 +190,7 @@ func (l *local) run() {
 }
 
 // apply writes a batch, and earlier late batches of its shard.
-func (l *local) apply(p *proposed) error {
+func (l *localReplicator) apply(p *proposed) error {
 	if l.epochs[p.shard] != p.epoch {
 		return notApplied{errors.New("fenced")}
 	}
@@ -208,7 +208,7 @@ func (l *local) apply(p *proposed) error {
 }
 
 // gain makes the engine the owner of every shard in the next epoch.
-func (l *local) gain(t testing.TB, e *Engine) {
+func (l *localReplicator) gain(t testing.TB, e *Engine) {
 	t.Helper()
 	for s := range storage.Shard(l.shards + 1) {
 		l.mu.Lock()
@@ -221,7 +221,7 @@ func (l *local) gain(t testing.TB, e *Engine) {
 }
 
 // lose ends the ownership of one shard.
-func (l *local) lose(e *Engine, s storage.Shard) {
+func (l *localReplicator) lose(e *Engine, s storage.Shard) {
 	l.mu.Lock()
 	epoch := l.epochs[s]
 	l.epochs[s] = 0

@@ -54,7 +54,7 @@ var countUp = tracker.NewCommand[countIn, int]("CountUp", "", tracker.Needs{Leve
 		panic("the command broke")
 	}
 	return tracker.Reply{Body: strconv.AppendUint(nil, n, 10)}, nil
-}, tracker.Founds)
+}, tracker.RunsWithoutWorkspace)
 
 // readCount answers the count.
 var readCount = tracker.NewQuery[tracker.None, int]("ReadCount", "", tracker.Needs{Level: tracker.Read}, func(v *tracker.View, _ *tracker.None) (tracker.Reply, error) {
@@ -69,7 +69,7 @@ var readCount = tracker.NewQuery[tracker.None, int]("ReadCount", "", tracker.Nee
 var readMoment = tracker.NewQuery[tracker.None, int]("ReadMoment", "", tracker.Needs{Level: tracker.Read}, func(v *tracker.View, _ *tracker.None) (tracker.Reply, error) {
 	n, err := v.Number(testTable, []byte("count"))
 	return tracker.Reply{Body: strconv.AppendUint(nil, n, 10)}, err
-}, tracker.OneMoment)
+}, tracker.FromSnapshot)
 
 // brokenQuery panics.
 var brokenQuery = tracker.NewQuery[tracker.None, int]("BrokenQuery", "", tracker.Needs{Level: tracker.Read}, func(*tracker.View, *tracker.None) (tracker.Reply, error) {
@@ -79,7 +79,7 @@ var brokenQuery = tracker.NewQuery[tracker.None, int]("BrokenQuery", "", tracker
 // refuse writes nothing and fails.
 var refuse = tracker.NewCommand[tracker.None, int]("Refuse", "", tracker.Needs{Level: tracker.Write}, func(*tracker.Tx, *tracker.None) (tracker.Reply, error) {
 	return tracker.Reply{}, tracker.Conflict("It is taken.", "Take another.")
-}, tracker.Founds)
+}, tracker.RunsWithoutWorkspace)
 
 type stepsIn struct{ Steps int }
 
@@ -93,12 +93,12 @@ var inSteps = tracker.NewCommand[stepsIn, int]("InSteps", "", tracker.Needs{Leve
 		return tracker.Reply{}, err
 	}
 	return tracker.Reply{Body: strconv.AppendUint(nil, n+1, 10), More: int(n+1) < in.Steps}, nil
-}, tracker.Founds)
+}, tracker.RunsWithoutWorkspace)
 
 // stuck asks to run again without having written anything.
 var stuck = tracker.NewCommand[tracker.None, int]("Stuck", "", tracker.Needs{Level: tracker.Write}, func(*tracker.Tx, *tracker.None) (tracker.Reply, error) {
 	return tracker.Reply{More: true}, nil
-}, tracker.Founds)
+}, tracker.RunsWithoutWorkspace)
 
 type alarmIn struct {
 	Kind string
@@ -108,7 +108,7 @@ type alarmIn struct {
 // setAlarm sets a timer.
 var setAlarm = tracker.NewCommand[alarmIn, tracker.None]("SetAlarm", "", tracker.Needs{}, func(tx *tracker.Tx, in *alarmIn) (tracker.Reply, error) {
 	return tracker.Reply{}, tx.SetTimer(in.Kind, "bell", in.At)
-}, tracker.Founds)
+}, tracker.RunsWithoutWorkspace)
 
 // ring returns a timer's operation that records when it ran and clears the timer.
 func ring(fail func() error) *tracker.Op {
@@ -127,7 +127,7 @@ func ring(fail func() error) *tracker.Op {
 			return tracker.Reply{}, err
 		}
 		return tracker.Reply{}, tx.ClearTimer(in.Kind, in.Subject)
-	}, tracker.Founds)
+	}, tracker.RunsWithoutWorkspace)
 }
 
 // readRung returns when ring ran.

@@ -188,7 +188,7 @@ func TestLost_AnswersEveryone(t *testing.T) {
 }
 
 // mustNotServe checks that no workspace of a shard is active.
-func (b *bundle) mustNotServe(n storage.Shard) {
+func (b *testEngine) mustNotServe(n storage.Shard) {
 	b.t.Helper()
 	s := b.engine.shards[n]
 	s.mu.RLock()

@@ -7,7 +7,7 @@ import (
 	"switchyard/actors/tracker"
 )
 
-var _ tracker.Waiting = (*patience)(nil)
+var _ tracker.Waiting = (*longPoll)(nil)
 
 // Begin is like Do for a Patient operation, for callers that don't block a goroutine:
 // if the request has to wait, Begin returns a Waiting instead of a reply.
@@ -18,7 +18,7 @@ func (e *Engine) Begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Re
 	}
 	defer work.leave()
 	if err := req.Admitted(op); err != nil {
-		return tracker.Reply{}, nil, e.told(req, op, err)
+		return tracker.Reply{}, nil, e.clientError(req, op, err)
 	}
 	reply, p, err := e.begin(req, op, in)
 	if p == nil {
@@ -28,7 +28,7 @@ func (e *Engine) Begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Re
 }
 
 // Arm implements tracker.Waiting.
-func (p *patience) Arm(wake func()) {
+func (p *longPoll) Arm(wake func()) {
 	once := sync.OnceFunc(wake)
 	if p.missed {
 		once()
@@ -39,7 +39,7 @@ func (p *patience) Arm(wake func()) {
 }
 
 // Resume implements tracker.Waiting.
-func (p *patience) Resume() (tracker.Reply, bool, error) {
+func (p *longPoll) Resume() (tracker.Reply, bool, error) {
 	work := &p.engine.shardOf(target(p.req, p.op)).work
 	if !work.enter() {
 		p.Leave()
@@ -53,7 +53,7 @@ func (p *patience) Resume() (tracker.Reply, bool, error) {
 	if p.missed || p.engine.waits.woken(p.waiter) {
 		err = p.again()
 	} else {
-		err = p.unheard() // the time is up, or the caller has to leave
+		err = p.timedOut() // the time is up, or the caller has to leave
 	}
 	if err == nil && p.reply.Wait != nil {
 		return tracker.Reply{}, true, nil
@@ -63,7 +63,7 @@ func (p *patience) Resume() (tracker.Reply, bool, error) {
 }
 
 // Leave implements tracker.Waiting.
-func (p *patience) Leave() {
+func (p *longPoll) Leave() {
 	if p.timer != nil {
 		p.timer.Stop()
 	}

@@ -75,7 +75,7 @@ func TestSweep_LosesNoCommand(t *testing.T) {
 
 func TestGate(t *testing.T) {
 	t.Parallel()
-	var g gate
+	var g passivationLatch
 	if ok, _ := g.enter(1); !ok {
 		t.Fatal("an open gate turned away")
 	}

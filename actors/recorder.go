@@ -98,7 +98,7 @@ func (r *recorder) write() {
 		}
 		pause, repeated = recordFirst, false
 		r.wrote(len(batch))
-		d.tell(r.workspace, newsRecorded)
+		d.notify(r.workspace, dirtyRecorded)
 	}
 }
 

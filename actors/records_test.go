@@ -10,7 +10,7 @@ import (
 
 // readTitle is the title of an issue as GET shows it; "" without one. It asks as often as
 // it takes to have the record kept in memory.
-func (b *bundle) readTitle(o onboarded, id tracker.IssueID) (title string) {
+func (b *testEngine) readTitle(o onboarded, id tracker.IssueID) (title string) {
 	b.t.Helper()
 	for range 3 {
 		reply, err := b.engine.Do(b.admitted(o.id, o.credential, tracker.IssueByID), tracker.IssueByID, &tracker.IssueByIDIn{ID: string(id)})

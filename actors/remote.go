@@ -183,15 +183,15 @@ func (e *Engine) callRemote(req *tracker.Request, op *tracker.Op, in any, shard 
 	}
 	switch {
 	case a.Error != nil:
-		return tracker.Reply{}, a.Error.told()
+		return tracker.Reply{}, a.Error.clientError()
 	case a.Reply == nil:
 		return tracker.Reply{}, fmt.Errorf("the answer of %s is empty", op.Name)
 	}
 	return *a.Reply, nil
 }
 
-// told returns the error as the operation returned it.
-func (s *stepError) told() *tracker.Error {
+// clientError returns the error as the operation returned it.
+func (s *stepError) clientError() *tracker.Error {
 	err := s.Error
 	err.RetryAfter, err.Moved, err.Reason = s.RetryAfter, s.Moved, s.Reason
 	if s.Outcome != "" {

@@ -137,7 +137,7 @@ func TestStepError_SurvivesTheWay(t *testing.T) {
 		if err := json.Unmarshal(sent, &got); err != nil {
 			t.Fatal(err)
 		}
-		if back := got.Error.told(); !reflect.DeepEqual(back, told) {
+		if back := got.Error.clientError(); !reflect.DeepEqual(back, told) {
 			t.Errorf("%+v came as %+v", told, back)
 		}
 	}

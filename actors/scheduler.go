@@ -190,7 +190,7 @@ func (c *scheduler) look() (time.Duration, error) {
 // isLasting reports whether the operation of a kind of timer may take long.
 func (c *scheduler) isLasting(kind string) bool {
 	op := c.shard.engine.timerOps[kind]
-	return op != nil && op.Lasting
+	return op != nil && op.LongRunning
 }
 
 // free reports whether another timer of a kind may run.

@@ -14,7 +14,7 @@ import (
 )
 
 // withTimers replaces the engine's kinds of timers by those of the test.
-func (b *bundle) withTimers(ops map[string]*tracker.Op) {
+func (b *testEngine) withTimers(ops map[string]*tracker.Op) {
 	for s := range storage.Shard(testShards + 1) {
 		b.local.lose(b.engine, s) // so that no scheduler reads the table
 	}
@@ -23,7 +23,7 @@ func (b *bundle) withTimers(ops map[string]*tracker.Op) {
 	b.local.gain(b.t, b.engine)
 }
 
-func (b *bundle) alarm(workspace storage.ID, kind string, at time.Time) {
+func (b *testEngine) alarm(workspace storage.ID, kind string, at time.Time) {
 	b.t.Helper()
 	if _, err := b.do(workspace, setAlarm, &alarmIn{kind, at}); err != nil {
 		b.t.Fatal(err)
@@ -31,7 +31,7 @@ func (b *bundle) alarm(workspace storage.ID, kind string, at time.Time) {
 }
 
 // rung returns when the alarm of a workspace rang.
-func (b *bundle) rung(workspace storage.ID) string {
+func (b *testEngine) rung(workspace storage.ID) string {
 	b.t.Helper()
 	body, err := b.do(workspace, readRung, &tracker.None{})
 	if err != nil {
@@ -110,7 +110,7 @@ func TestScheduler_TriesAgainWhatFails(t *testing.T) {
 		var tries atomic.Int64
 		b.withTimers(map[string]*tracker.Op{
 			"alarm":  ring(func() error { return failTimes(&tries, 4) }),
-			"silent": tracker.NewCommand[tracker.TimerIn, tracker.None]("Silent", "", tracker.Needs{}, silent, tracker.Founds),
+			"silent": tracker.NewCommand[tracker.TimerIn, tracker.None]("Silent", "", tracker.Needs{}, silent, tracker.RunsWithoutWorkspace),
 		})
 		start := time.Now()
 		b.alarm(workspaceNumber(1), "alarm", start.Add(time.Second))

@@ -18,11 +18,11 @@ import (
 	"switchyard/storage"
 )
 
-// bundle is an engine over a real store and a local replicator.
-type bundle struct {
+// testEngine is an engine over a real store and a local replicator.
+type testEngine struct {
 	t      testing.TB
 	store  *storage.Store
-	local  *local
+	local  *localReplicator
 	engine *Engine
 	log    *logs
 }
@@ -47,9 +47,9 @@ func (l *logs) String() string {
 
 const testShards = 4
 
-func setup(t testing.TB, adjust ...func(*Config)) *bundle {
+func setup(t testing.TB, adjust ...func(*Config)) *testEngine {
 	t.Helper()
-	b := &bundle{t: t, log: &logs{}}
+	b := &testEngine{t: t, log: &logs{}}
 	var err error
 	if b.store, err = storage.Open(storage.Config{Dir: "data", FS: vfs.NewMem(), CacheBytes: 1 << 20, RecordBytes: 4 << 20, RecordTables: tracker.RecordTables(), Logger: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func setup(t testing.TB, adjust ...func(*Config)) *bundle {
 }
 
 // start starts an engine over the store, as the owner of every shard.
-func (b *bundle) start(adjust ...func(*Config)) {
+func (b *testEngine) start(adjust ...func(*Config)) {
 	b.t.Helper()
 	cfg := Config{Store: b.store, Replicator: b.local, Logger: slog.New(slog.NewTextHandler(b.log, nil))}
 	for _, f := range adjust {
@@ -74,7 +74,7 @@ func (b *bundle) start(adjust ...func(*Config)) {
 	b.local.gain(b.t, b.engine)
 }
 
-func (b *bundle) stop() {
+func (b *testEngine) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	if err := b.engine.Close(ctx); err != nil {
@@ -99,13 +99,13 @@ func request(workspace storage.ID) *tracker.Request {
 	return req
 }
 
-func (b *bundle) do(workspace storage.ID, op *tracker.Op, in any) (string, error) {
+func (b *testEngine) do(workspace storage.ID, op *tracker.Op, in any) (string, error) {
 	reply, err := b.engine.Do(request(workspace), op, in)
 	return string(reply.Body), err
 }
 
 // count adds one to the workspace's count and returns it.
-func (b *bundle) count(workspace storage.ID) (int, error) {
+func (b *testEngine) count(workspace storage.ID) (int, error) {
 	body, err := b.do(workspace, countUp, &countIn{})
 	if err != nil {
 		return 0, err
@@ -114,7 +114,7 @@ func (b *bundle) count(workspace storage.ID) (int, error) {
 }
 
 // mustCount adds one to the count and checks the result.
-func (b *bundle) mustCount(workspace storage.ID, want int) {
+func (b *testEngine) mustCount(workspace storage.ID, want int) {
 	b.t.Helper()
 	if n, err := b.count(workspace); err != nil || n != want {
 		b.t.Fatalf("counted to %d, %v; want %d", n, err, want)
@@ -122,7 +122,7 @@ func (b *bundle) mustCount(workspace storage.ID, want int) {
 }
 
 // stored reads the workspace's count.
-func (b *bundle) stored(workspace storage.ID) string {
+func (b *testEngine) stored(workspace storage.ID) string {
 	b.t.Helper()
 	body, err := b.do(workspace, readCount, &tracker.None{})
 	if err != nil {

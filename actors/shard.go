@@ -16,7 +16,7 @@ type shard struct {
 	engine *Engine
 	number storage.Shard
 	// work counts the requests that are going on, for closing.
-	work     drain
+	work     inflight
 	commands atomic.Int64 // unanswered
 
 	mu      sync.RWMutex // guards the rest; never held while waiting for anything
@@ -35,8 +35,8 @@ type handle struct {
 	workspace storage.ID
 	epoch     uint64
 	pid       *actor.PID
-	gate      gate        // counts what the actor still has to do
-	used      atomic.Bool // since the last sweep
+	gate      passivationLatch // counts what the actor still has to do
+	used      atomic.Bool      // since the last sweep
 	// proposed is the version that the last proposed batch leads to; see
 	// tracker.IssueSets.
 	proposed atomic.Uint64

@@ -12,7 +12,7 @@ import (
 )
 
 // lastUsed returns the recorded last uses of a workspace's tokens.
-func (b *bundle) lastUsed(o onboarded) map[tracker.TokenID]tracker.Timestamp {
+func (b *testEngine) lastUsed(o onboarded) map[tracker.TokenID]tracker.Timestamp {
 	b.t.Helper()
 	reply, err := b.engine.Do(request(o.id), tracker.ListTokens, &tracker.PageIn{})
 	if err != nil {

@@ -25,9 +25,9 @@ type waiters struct {
 
 // waitStripe keeps the waiters of some workspaces.
 type waitStripe struct {
-	// news counts the wakes, so that a request can tell whether there was one between
+	// wakes counts the wakes, so that a request can tell whether there was one between
 	// its look and its joining the waiters.
-	news atomic.Uint64
+	wakes atomic.Uint64
 
 	mu         sync.Mutex // never held while waiting for anything
 	topics     map[waitKey]*waitList
@@ -167,7 +167,7 @@ func (w *waiters) wake(workspace storage.ID, wakes []tracker.Wake) {
 		return
 	}
 	s := w.stripe(workspace)
-	s.news.Add(1)
+	s.wakes.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.workspaces[workspace] == 0 {
@@ -253,7 +253,7 @@ func (w *waiters) wakeShard(e *Engine, shard *shard) {
 }
 
 func (w *waiters) wakeWhere(s *waitStripe, where func(storage.ID) bool) {
-	s.news.Add(1)
+	s.wakes.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, list := range s.topics {

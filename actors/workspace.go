@@ -17,7 +17,7 @@ type workspaceActor struct {
 	engine *Engine
 	h      *handle
 	self   *actor.PID
-	ledger *tracker.Ledger
+	ledger *tracker.WriteBuffer
 
 	// running is the command in hand.
 	running *call
@@ -98,7 +98,7 @@ func (w *workspaceActor) run(c *call) {
 	w.running = c
 	c.reply, c.err = w.ledger.Run(c.op, &c.req, c.in, w.engine.cfg.Clock())
 	w.running = nil
-	if w.ledger.Clean() {
+	if w.ledger.Empty() {
 		// Nothing waits to be committed, so there is nothing this answer depends on.
 		c.unproven = true
 		w.conclude(c)
@@ -235,7 +235,7 @@ func (w *workspaceActor) abandon() {
 
 // open starts with an empty batch over the workspace's state.
 func (w *workspaceActor) open() {
-	w.ledger = tracker.NewLedger(storage.NewTx(w.engine.state, w.h.shard.number, w.h.workspace), w.engine.cfg.Random)
+	w.ledger = tracker.NewWriteBuffer(storage.NewTx(w.engine.state, w.h.shard.number, w.h.workspace), w.engine.cfg.Random)
 	w.ledger.SetWebhookPolicy(w.engine.cfg.Webhooks.Policy)
 	w.ledger.Configure(&w.engine.cfg.Agents)
 	w.ledger.Remember(w.engine.tails)

@@ -54,7 +54,7 @@ func (s *Server) direct(x *exchange) error {
 
 // start lets a request in that another node carries out, as far as can be told here,
 // and builds it. The other node looks at the credential.
-func (t *travel) start(node string) error {
+func (t *forwarding) start(node string) error {
 	s, x := t.server, t.x
 	credential := x.credential()
 	public, operator := x.route.Op.Needs.Level == tracker.Public, s.isOperator(credential)
@@ -85,7 +85,7 @@ func (t *travel) start(node string) error {
 // introduce asks the node that serves the workspace whether the request would be
 // admitted, before its large body is read here: strangers may have used up the bytes of
 // callers without a valid credential. If it can't be told, the caller counts as one.
-func (t *travel) introduce(node, credential string) {
+func (t *forwarding) introduce(node, credential string) {
 	s, x := t.server, t.x
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)
@@ -123,7 +123,7 @@ func (x *exchange) mayBeCharged() bool {
 
 // arrived takes note of another node's answer, which says whether the credential is
 // valid, and charges for it. An error is the answer instead.
-func (t *travel) arrived() error {
+func (t *forwarding) arrived() error {
 	s, x := t.server, t.x
 	response := &x.ctx.Response
 	status := response.StatusCode()

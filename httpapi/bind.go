@@ -28,7 +28,7 @@ type source struct {
 	// refused says why the body is not of a type that the operation takes.
 	refused *tracker.Error
 	// wrongKey is what is wrong with the request's idempotency key.
-	wrongKey complaint
+	wrongKey fieldError
 }
 
 // headers are a request's: the value, and whether there is one.
@@ -47,7 +47,7 @@ type binder struct {
 	text   []byte
 	lax    bool // duplicate names were reported already
 	faults tracker.Faults
-	plan   *plan
+	plan   *inputSchema
 }
 
 // step is one part of a path in the body: a property, or an index.
@@ -66,7 +66,7 @@ func (s *fieldSet) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
 const again = "Is given more than once."
 
 // bind fills in from a request, noting every fault.
-func (b *binder) bind(p *plan, in any, src *source) error {
+func (b *binder) bind(p *inputSchema, in any, src *source) error {
 	b.plan, b.faults = p, tracker.Faults{}
 	dst := reflect.ValueOf(in).Elem()
 	readable := true
@@ -196,7 +196,7 @@ func (b *binder) setAbsent(dst reflect.Value, f *field, at string) {
 // setText sets a field outside the body from its text.
 func (b *binder) setText(dst reflect.Value, f *field, at, text string) {
 	dst = f.open(dst)
-	var wrong complaint
+	var wrong fieldError
 	switch f.kind {
 	case kindText:
 		if wrong = f.checkText(text); wrong == "" {
@@ -240,7 +240,7 @@ func isDigits(text string) bool {
 }
 
 // open gives the place of the value: of an Opt, which is marked as set, its Value.
-func (s *shape) open(dst reflect.Value) reflect.Value {
+func (s *fieldSchema) open(dst reflect.Value) reflect.Value {
 	if !s.optional {
 		return dst
 	}

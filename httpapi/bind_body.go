@@ -112,7 +112,7 @@ func (b *binder) object(dst reflect.Value, o *object) error {
 		}
 		seen.add(f.bit)
 		b.where = append(b.where, step{name: f.name})
-		if err := b.value(dst.FieldByIndex(f.index), &f.shape); err != nil {
+		if err := b.value(dst.FieldByIndex(f.index), &f.fieldSchema); err != nil {
 			return err
 		}
 		b.where = b.where[:len(b.where)-1]
@@ -177,7 +177,7 @@ func (b *binder) absent(dst reflect.Value, f *field) {
 
 // value reads one value into dst, or notes what is wrong with it. The error is
 // the body's syntax, never the value.
-func (b *binder) value(dst reflect.Value, s *shape) error {
+func (b *binder) value(dst reflect.Value, s *fieldSchema) error {
 	kind := b.dec.PeekKind()
 	if kind == 'n' {
 		if !s.nullable && s.kind != kindRaw {
@@ -214,7 +214,7 @@ func (b *binder) value(dst reflect.Value, s *shape) error {
 	if err != nil {
 		return err
 	}
-	var wrong complaint
+	var wrong fieldError
 	switch s.kind {
 	case kindBool:
 		s.open(dst).SetBool(kind == 't')
@@ -256,7 +256,7 @@ func unquote(raw []byte) (string, error) {
 	return string(text), err
 }
 
-func (b *binder) list(dst reflect.Value, s *shape) error {
+func (b *binder) list(dst reflect.Value, s *fieldSchema) error {
 	if _, err := b.dec.ReadToken(); err != nil {
 		return err
 	}
@@ -286,7 +286,7 @@ func (b *binder) list(dst reflect.Value, s *shape) error {
 	return err
 }
 
-func (b *binder) dict(dst reflect.Value, s *shape) error {
+func (b *binder) dict(dst reflect.Value, s *fieldSchema) error {
 	if _, err := b.dec.ReadToken(); err != nil {
 		return err
 	}
@@ -324,7 +324,7 @@ func (b *binder) dict(dst reflect.Value, s *shape) error {
 }
 
 // raw keeps a value as it is written.
-func (b *binder) raw(dst reflect.Value, s *shape) error {
+func (b *binder) raw(dst reflect.Value, s *fieldSchema) error {
 	kind := b.dec.PeekKind()
 	raw, err := b.dec.ReadValue()
 	if err != nil {
@@ -351,10 +351,10 @@ func (b *binder) fault(message string) {
 		b.faults.Add("", message) // only counted
 		return
 	}
-	b.faults.Add(b.place(), message)
+	b.faults.Add(b.path(), message)
 }
 
-func (b *binder) place() string {
+func (b *binder) path() string {
 	var path strings.Builder
 	for _, s := range b.where {
 		switch {

@@ -62,11 +62,11 @@ func (rt *route) unsigned(header *fasthttp.RequestHeader) bool {
 	})
 }
 
-// preview sees the headers before fasthttp reads the beginning of the body, which
+// readHeaders sees the headers before fasthttp reads the beginning of the body, which
 // it does before the handler is called and would wait for. A body that will be
 // refused for its length or its signature is taken away here, so that the refusal goes
 // out at once.
-func (s *Server) preview(header *fasthttp.RequestHeader) (none fasthttp.RequestConfig) {
+func (s *Server) readHeaders(header *fasthttp.RequestHeader) (none fasthttp.RequestConfig) {
 	length := header.ContentLength()
 	signed := length > prefetched && s.maybeSigned(header.RequestURI())
 	if length <= defaultMaxBody && length <= s.smallestBody && !signed {

@@ -10,14 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// complaint is what is wrong with a value; empty when nothing is.
-type complaint = string
+// fieldError is what is wrong with a value; empty when nothing is.
+type fieldError = string
 
 // maxInteger is the largest integer that survives every JSON implementation.
 const maxInteger = 1<<53 - 1
 
 // checkText judges a text by its shape. Lengths count characters.
-func (s *shape) checkText(text string) complaint {
+func (s *fieldSchema) checkText(text string) fieldError {
 	if s.max.set && len(text) > int(s.max.n) && utf8.RuneCountInString(text) > int(s.max.n) {
 		return "Must be at most " + count(s.max, "character") + " long."
 	}
@@ -37,7 +37,7 @@ func (s *shape) checkText(text string) complaint {
 	return ""
 }
 
-func (s *shape) checkNumber(n float64) complaint {
+func (s *fieldSchema) checkNumber(n float64) fieldError {
 	switch {
 	case s.min.set && n < s.min.n:
 		return "Must be at least " + number(s.min.n) + "."
@@ -47,7 +47,7 @@ func (s *shape) checkNumber(n float64) complaint {
 	return ""
 }
 
-func (s *shape) checkCount(n int) complaint {
+func (s *fieldSchema) checkCount(n int) fieldError {
 	switch {
 	case s.min.set && n < int(s.min.n):
 		return "Must have at least " + count(s.min, "item") + "."
@@ -86,7 +86,7 @@ func isDateTime(text string) bool {
 }
 
 // parseInteger reads an integer as JSON may write it, 1e2 and 2.0 included.
-func parseInteger(text string) (int64, complaint) {
+func parseInteger(text string) (int64, fieldError) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		f, err := strconv.ParseFloat(text, 64)
@@ -108,7 +108,7 @@ func parseInteger(text string) (int64, complaint) {
 
 var outOfRange = fmt.Sprintf("Is out of range: at most %d, and at least the negative of that.", int64(maxInteger))
 
-func parseFloat(text string) (float64, complaint) {
+func parseFloat(text string) (float64, fieldError) {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		return 0, "Is out of the range of a double-precision number."

@@ -51,12 +51,12 @@ const (
 	maxAnswer = 64 << 20
 )
 
-// place runs the request where its workspace is served: here, or on another node.
-func (s *Server) place(x *exchange, workspace [16]byte) error {
+// forward runs the request where its workspace is served: here, or on another node.
+func (s *Server) forward(x *exchange, workspace [16]byte) error {
 	if x.conn != nil && x.conn.peer {
-		return s.placed(x, workspace)
+		return s.serveForwarded(x, workspace)
 	}
-	t := s.travels.Get().(*travel)
+	t := s.travels.Get().(*forwarding)
 	defer t.end()
 	t.server, t.x, t.workspace, t.pause = s, x, workspace, retryFirst
 	for {
@@ -81,9 +81,9 @@ func (s *Server) place(x *exchange, workspace [16]byte) error {
 	}
 }
 
-// placed runs a request that another node has sent here, or says that this is not
+// serveForwarded runs a request that another node has sent here, or says that this is not
 // the node either: who sent it finds the way.
-func (s *Server) placed(x *exchange, workspace [16]byte) error {
+func (s *Server) serveForwarded(x *exchange, workspace [16]byte) error {
 	_, here, _ := s.cfg.Placement.Owner(workspace)
 	err := errNotHere()
 	if here {
@@ -117,9 +117,9 @@ func hasMoved(err error) bool {
 	return errors.As(err, &told) && told.Moved
 }
 
-// travel is a request's way through the cluster. It belongs to the connection's
+// forwarding is a request's way through the cluster. It belongs to the connection's
 // goroutine.
-type travel struct {
+type forwarding struct {
 	server    *Server
 	x         *exchange
 	sent      fasthttp.Request // built when it is first needed
@@ -138,7 +138,7 @@ type travel struct {
 }
 
 // end makes the travel ready for another request.
-func (t *travel) end() {
+func (t *forwarding) end() {
 	s := t.server
 	s.waits.leave(t.from)
 	t.from = netip.Addr{}
@@ -150,7 +150,7 @@ func (t *travel) end() {
 }
 
 // unserved notes that nobody serves the workspace.
-func (t *travel) unserved(err error) {
+func (t *forwarding) unserved(err error) {
 	if t.missing.IsZero() {
 		t.missing = t.server.now()
 	}
@@ -161,7 +161,7 @@ func (t *travel) unserved(err error) {
 
 // settle is the final answer: once a try may have been applied, no later one can
 // say that nothing was.
-func (t *travel) settle(err error) error {
+func (t *forwarding) settle(err error) error {
 	var told *tracker.Error
 	if !t.maybe || !errors.As(err, &told) || told.Code != tracker.CodeUnavailable {
 		return err
@@ -175,7 +175,7 @@ func errLost() error {
 
 // wait lets time pass before the next try, until something has changed; its error
 // is the request's answer, when there will be no further try.
-func (t *travel) wait(changed <-chan struct{}) error {
+func (t *forwarding) wait(changed <-chan struct{}) error {
 	if t.final != nil {
 		return t.final
 	}
@@ -212,7 +212,7 @@ func earlier(a, b time.Time) time.Time {
 
 // deadline is when the answer is due: later, by as long, for a request that asks to
 // wait.
-func (t *travel) deadline() time.Time {
+func (t *forwarding) deadline() time.Time {
 	if !t.asked {
 		t.asked, t.waits = true, t.server.waitAsked(t.x)
 	}
@@ -225,7 +225,7 @@ func (s *Server) waitAsked(x *exchange) time.Duration {
 	if x.route.tools {
 		return s.toolsWait(x)
 	}
-	if !x.route.Op.Patient {
+	if !x.route.Op.LongPoll {
 		return 0
 	}
 	seconds := 0
@@ -245,7 +245,7 @@ func (s *Server) waitAsked(x *exchange) time.Duration {
 }
 
 // send asks a node; true when its answer is the request's.
-func (t *travel) send(node string) bool {
+func (t *forwarding) send(node string) bool {
 	s, x := t.server, t.x
 	if !t.built {
 		if t.final = t.start(node); t.final != nil {
@@ -313,7 +313,7 @@ func (t *travel) send(node string) bool {
 
 // lost follows a try that may have been applied: what is safe to repeat is
 // repeated, anything else is answered now.
-func (t *travel) lost() {
+func (t *forwarding) lost() {
 	t.unserved(nil)
 	switch {
 	case t.server.onlyReads(t.x):
@@ -327,7 +327,7 @@ func (t *travel) lost() {
 
 // repeats reports whether the request may be carried out twice: it changes nothing,
 // or its key sees to that.
-func (t *travel) repeats() bool {
+func (t *forwarding) repeats() bool {
 	if t.server.onlyReads(t.x) {
 		return true
 	}
@@ -340,7 +340,7 @@ func (t *travel) repeats() bool {
 
 // build makes the request as other nodes get it: the client's own, with a body of
 // known length.
-func (t *travel) build() error {
+func (t *forwarding) build() error {
 	x := t.x
 	if err := t.server.readBody(x); err != nil {
 		return err
@@ -352,7 +352,7 @@ func (t *travel) build() error {
 }
 
 // head makes the request's header as other nodes get it.
-func (t *travel) head(to *fasthttp.RequestHeader) {
+func (t *forwarding) head(to *fasthttp.RequestHeader) {
 	x := t.x
 	x.ctx.Request.Header.CopyTo(to)
 	for _, name := range [...]string{fasthttp.HeaderConnection, fasthttp.HeaderExpect, fasthttp.HeaderTransferEncoding, "Keep-Alive", headerTimeLeft, headerMoved, headerIntroduces, headerClient, string(markOversize)} {

@@ -34,7 +34,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	if x.route != nil {
 		x.route.observe(ctx.Response.StatusCode(), x.start)
 	} else {
-		s.metrics.stray.observe(ctx.Response.StatusCode(), x.start)
+		s.metrics.unmatched.observe(ctx.Response.StatusCode(), x.start)
 	}
 	if x.conn != nil {
 		x.conn.answered = true
@@ -131,7 +131,7 @@ func (s *Server) operate(x *exchange) error {
 	if s.cfg.Placement == nil || x.route.local != nil || x.route.dialect != nil && x.route.dialect.anywhere {
 		return s.run(x, workspace)
 	}
-	return s.place(x, workspace)
+	return s.forward(x, workspace)
 }
 
 // run admits the request here, binds its input, and runs its operation.
@@ -145,7 +145,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 		return s.settle(x, &reply, err)
 	}
 	req := &x.query
-	if rt.Op.Kind != tracker.Query || rt.Op.Patient {
+	if rt.Op.Kind != tracker.Query || rt.Op.LongPoll {
 		// A command may outlive this request in a mailbox, and one that waits outlives
 		// its exchange, so they get their own.
 		req = new(tracker.Request)
@@ -185,7 +185,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	if rt.tools {
 		return s.serveTools(x, req, in.(*sessionToolsIn))
 	}
-	if rt.Op.Patient {
+	if rt.Op.LongPoll {
 		// Waiting is on top of what any answer may take (Decision 55).
 		if waiter, ok := in.(tracker.Waiter); ok {
 			req.Deadline = x.clock.Add(x.timeLeft(s.cfg.RequestTimeout + min(waiter.WaitFor(), tracker.MaxWait)))
@@ -262,7 +262,7 @@ func (s *Server) broken(ctx *fasthttp.RequestCtx, err error) {
 	x.start, x.clock = s.now(), s.now()
 	x.identify(s.ids)
 	s.fail(x, x.readError(err))
-	s.metrics.stray.observe(ctx.Response.StatusCode(), x.start)
+	s.metrics.unmatched.observe(ctx.Response.StatusCode(), x.start)
 	s.release(x)
 }
 

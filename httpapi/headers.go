@@ -133,7 +133,7 @@ func (x *exchange) credentialSum() *[sha256.Size]byte {
 
 // idempotency reads the Idempotency-Key of a request that may change something
 // (Decision 6); the complaint is what is wrong with it.
-func (x *exchange) idempotency() (*tracker.Idempotency, complaint) {
+func (x *exchange) idempotency() (*tracker.Idempotency, fieldError) {
 	keys := x.ctx.Request.Header.PeekAll(idempotencyKey)
 	switch {
 	case len(keys) == 0:

@@ -63,7 +63,7 @@ func (s *Server) serveTools(x *exchange, req *tracker.Request, in *sessionToolsI
 		return x.refuseMessage(m.unknownMethod(x.protocol()))
 	}
 	c := &toolCall{server: s, req: req, session: string(in.ID), issue: string(scope.IssueID), route: x.route}
-	if t := s.tools.byName[m.tool]; t != nil && t.op.Patient {
+	if t := s.tools.byName[m.tool]; t != nil && t.op.LongPoll {
 		if !s.await(x, c, t, m.arguments) {
 			return nil
 		}

@@ -19,7 +19,7 @@ import (
 // tool is an operation as an agent calls it.
 type tool struct {
 	toolSpec
-	plan *plan
+	plan *inputSchema
 	// described is the tool as clients see it.
 	described *mcp.Tool
 }
@@ -92,7 +92,7 @@ func newTool(spec toolSpec) (*tool, error) {
 // stands for it: all there is to say stands in one object, what HTTP has in the query
 // too. Arguments that are not known are refused, or an agent would never learn
 // that it has misnamed one.
-func argumentsPlan(spec toolSpec) (*plan, error) {
+func argumentsPlan(spec toolSpec) (*inputSchema, error) {
 	op := spec.op
 	if spec.input != nil {
 		op = &tracker.Op{In: reflect.TypeOf(spec.input()).Elem()}

@@ -24,7 +24,7 @@ var rawMedia = map[string]media{
 
 // refuseRaw says why a body that an operation takes raw is not of its media types; nil
 // when it is.
-func (p *plan) refuseRaw(header *fasthttp.RequestHeader) *tracker.Error {
+func (p *inputSchema) refuseRaw(header *fasthttp.RequestHeader) *tracker.Error {
 	contentType, encoding := header.ContentType(), header.PeekCanonical(headerContentEncoding)
 	taken := len(contentType) == 0 || slices.ContainsFunc(p.media, func(m media) bool { return m.is(contentType) })
 	if taken && (len(encoding) == 0 || string(encoding) == "identity") {

@@ -15,8 +15,8 @@ type metrics struct {
 	duration *prometheus.HistogramVec
 	sent     *prometheus.CounterVec
 	refusals *prometheus.CounterVec
-	// stray counts the requests that found no route.
-	stray *observers
+	// unmatched counts the requests that found no route.
+	unmatched *observers
 }
 
 // latencyBuckets are in seconds, dense where requests of a healthy node are.
@@ -52,7 +52,7 @@ func newMetrics(registry *prometheus.Registry, connections func() float64, budge
 			return nil, fmt.Errorf("httpapi: register metrics: %w", err)
 		}
 	}
-	m.stray = m.observers("", "none")
+	m.unmatched = m.observers("", "none")
 	return m, nil
 }
 

@@ -252,7 +252,7 @@ func failuresOf(rt *route) []int {
 	}
 	if rt.changes {
 		failures = append(failures, http.StatusUnprocessableEntity)
-		if rt.Op.Room == tracker.Grows { // a workspace may be at a limit
+		if rt.Op.Space == tracker.UsesSpace { // a workspace may be at a limit
 			failures = append(failures, http.StatusConflict)
 		}
 	}

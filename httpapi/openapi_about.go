@@ -72,7 +72,7 @@ func aboutOperation(rt *route) string {
 		}
 	}
 	say(op.Lane, "A lane token may use it for its own session.")
-	say(op.Patient, "It can wait for a change, for as long as the request asks.")
+	say(op.LongPoll, "It can wait for a change, for as long as the request asks.")
 	say(op.Streams, "A request that accepts text/event-stream is answered with a stream that does not end.")
 	say(op.Secret, "The answer contains a secret that is shown only once.")
 	say(op.Strict, "Unknown properties of the body are refused.")

@@ -14,7 +14,7 @@ import (
 var eventType = reflect.TypeFor[tracker.Event]()
 
 // schema describes what a field takes.
-func (s *shape) schema(d *describer) doc {
+func (s *fieldSchema) schema(d *describer) doc {
 	schema := s.bare(d)
 	if !s.nullable {
 		return schema
@@ -29,7 +29,7 @@ func (s *shape) schema(d *describer) doc {
 	return schema
 }
 
-func (s *shape) bare(d *describer) doc {
+func (s *fieldSchema) bare(d *describer) doc {
 	limits := func(schema doc, min, max string) doc {
 		if s.min.set {
 			schema[min] = s.min.n
@@ -127,7 +127,7 @@ func (d *describer) object(o *object, strict bool) doc {
 }
 
 // input puts the body of an operation among the schemas.
-func (d *describer) input(name string, p *plan) doc {
+func (d *describer) input(name string, p *inputSchema) doc {
 	d.schemas[name] = d.object(p.body, p.strict)
 	return doc{"$ref": "#/components/schemas/" + name}
 }

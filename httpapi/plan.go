@@ -11,7 +11,7 @@ import (
 	"switchyard/actors/tracker"
 )
 
-// plan says how the input of an operation is filled from a request. It is built
+// inputSchema says how the input of an operation is filled from a request. It is built
 // once, when the server is made, from the tags of the input's struct:
 //
 //	path:"id"          a parameter of the route
@@ -31,7 +31,7 @@ import (
 //
 // In a nested struct json:"*" is the object itself, as it is written, also what it
 // has beside the known properties.
-type plan struct {
+type inputSchema struct {
 	path, query, header []*field
 	service             []*field // what the service itself fills in
 	body                *object  // nil when the operation reads no body, or reads it raw
@@ -48,7 +48,7 @@ type plan struct {
 type field struct {
 	name  string
 	index []int
-	shape
+	fieldSchema
 	bit      int // its place among the fields of an object
 	required bool
 	// preset is the text of the default; empty for none.
@@ -68,8 +68,8 @@ const (
 	kindRaw  // json.RawMessage
 )
 
-// shape is what a value must look like.
-type shape struct {
+// fieldSchema is what a value must look like.
+type fieldSchema struct {
 	kind     kind
 	optional bool // an Opt, which is told absent, null and value
 	nullable bool
@@ -81,7 +81,7 @@ type shape struct {
 	onlyObject, onlyStrings bool
 	enum                    []string
 	form                    *tracker.Form // nil for none
-	items                   *shape
+	items                   *fieldSchema
 	object                  *object
 	typ                     reflect.Type
 }
@@ -118,8 +118,8 @@ type validator interface {
 
 // newPlan builds the plan of an operation's input. params are the parameters of
 // its route; that of the workspace is bound by the server itself.
-func newPlan(op *tracker.Op, params []string) (*plan, error) {
-	p := &plan{strict: op.Strict, validates: reflect.PointerTo(op.In).Implements(validateType)}
+func newPlan(op *tracker.Op, params []string) (*inputSchema, error) {
+	p := &inputSchema{strict: op.Strict, validates: reflect.PointerTo(op.In).Implements(validateType)}
 	if op.In.Kind() != reflect.Struct {
 		return nil, fmt.Errorf("input %v is not a struct", op.In)
 	}
@@ -151,7 +151,7 @@ func newPlan(op *tracker.Op, params []string) (*plan, error) {
 
 // collect goes through the fields of a struct, those of embedded ones as if they
 // were its own.
-func (p *plan) collect(t reflect.Type, at []int, body *object) error {
+func (p *inputSchema) collect(t reflect.Type, at []int, body *object) error {
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		index := append(slices.Clone(at), i)
@@ -207,7 +207,7 @@ func (p *plan) collect(t reflect.Type, at []int, body *object) error {
 
 // wantRaw notes the field that gets the body as it was sent, or the one that says why it
 // is not taken.
-func (p *plan) wantRaw(sf reflect.StructField, index []int, types string) error {
+func (p *inputSchema) wantRaw(sf reflect.StructField, index []int, types string) error {
 	if types == "refused" && sf.Type == reflect.TypeFor[*tracker.Error]() {
 		p.refused = index
 		return nil
@@ -264,7 +264,7 @@ func newField(sf reflect.StructField, index []int) (*field, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.shape = *s
+	f.fieldSchema = *s
 	if enum := sf.Tag.Get("enum"); enum != "" {
 		values := strings.Split(enum, ",")
 		if f.items != nil {
@@ -284,7 +284,7 @@ func newField(sf reflect.StructField, index []int) (*field, error) {
 			f.form = form
 		}
 	}
-	if f.required, err = f.shape.apply(sf.Tag.Get("rules")); err != nil {
+	if f.required, err = f.fieldSchema.apply(sf.Tag.Get("rules")); err != nil {
 		return nil, err
 	}
 	if rules := sf.Tag.Get("items"); rules != "" {
@@ -306,8 +306,8 @@ func enumValues(t reflect.Type) []string {
 	return nil
 }
 
-func newShape(t reflect.Type) (*shape, error) {
-	s := &shape{typ: t}
+func newShape(t reflect.Type) (*fieldSchema, error) {
+	s := &fieldSchema{typ: t}
 	if t.Kind() == reflect.Struct && t.PkgPath() == optPackage && strings.HasPrefix(t.Name(), "Opt[") {
 		value, _ := t.FieldByName("Value")
 		inner, err := newShape(value.Type)
@@ -335,7 +335,7 @@ func newShape(t reflect.Type) (*shape, error) {
 		s.items, err = newShape(t.Elem())
 	case t.Kind() == reflect.Map && t.Key().Kind() == reflect.String && t.Elem().Kind() == reflect.String:
 		s.kind = kindDict
-		s.items = &shape{kind: kindText, typ: t.Elem()}
+		s.items = &fieldSchema{kind: kindText, typ: t.Elem()}
 	case t.Kind() == reflect.Struct:
 		s.kind = kindObject
 		s.object, err = newObject(t)
@@ -347,7 +347,7 @@ func newShape(t reflect.Type) (*shape, error) {
 
 // newObject is the plan of a nested struct.
 func newObject(t reflect.Type) (*object, error) {
-	nested, o := &plan{}, &object{typ: t, byName: map[string]*field{}}
+	nested, o := &inputSchema{}, &object{typ: t, byName: map[string]*field{}}
 	if err := nested.collect(t, nil, o); err != nil {
 		return nil, err
 	}
@@ -358,7 +358,7 @@ func newObject(t reflect.Type) (*object, error) {
 }
 
 // apply reads the text of a rules tag into the shape.
-func (s *shape) apply(rules string) (required bool, err error) {
+func (s *fieldSchema) apply(rules string) (required bool, err error) {
 	if rules == "" {
 		return false, nil
 	}

@@ -81,7 +81,7 @@ func (s *Server) respond(x *exchange, reply *tracker.Reply) error {
 	if d := x.route.dialect; d != nil {
 		response.Header.SetContentTypeBytes(d.media)
 	}
-	if x.route.Op.Kind == tracker.Query && !x.route.Op.Patient {
+	if x.route.Op.Kind == tracker.Query && !x.route.Op.LongPoll {
 		// Sent as it is, and its space is the next request's Buf.
 		response.SwapBody(reply.Body)
 	} else {

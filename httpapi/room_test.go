@@ -11,7 +11,7 @@ import (
 func TestRoutes_DeletionsFreeRoom(t *testing.T) {
 	t.Parallel()
 	for _, rt := range Routes() {
-		if rt.Method == "DELETE" && rt.Op.Needs.Level != tracker.Operator && rt.Op.Room != tracker.Frees && rt.Op.Room != tracker.Ends {
+		if rt.Method == "DELETE" && rt.Op.Needs.Level != tracker.Operator && rt.Op.Space != tracker.FreesSpace && rt.Op.Space != tracker.EndsWorkspace {
 			t.Errorf("%s %s does not say that it frees room", rt.Method, rt.Path)
 		}
 	}

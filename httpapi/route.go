@@ -26,7 +26,7 @@ type route struct {
 	Route
 	*observers
 	label  string // "GET /workspaces"
-	plan   *plan
+	plan   *inputSchema
 	params []string // names, in the order of the path
 	// paramAt are the segments of the parameters, counted from 0; takesRest is set if
 	// the last takes every segment from there on.
@@ -69,7 +69,7 @@ func (s *Server) compile(routes []Route) ([]*route, error) {
 		rt.local = local
 		rt.tools = r.Op == opSessionTools
 		rt.inputs.New = r.Op.New
-		if r.Op.Unkeyed {
+		if r.Op.WithoutKey {
 			rt.changes = false
 		}
 		compiled = append(compiled, rt)
@@ -103,14 +103,14 @@ func (rt *route) readsBody() bool { return rt.tools || rt.plan != nil && rt.plan
 // input gives an empty input. Those of queries are used again, for nobody holds
 // on to them after the answer.
 func (rt *route) input() any {
-	if rt.Op.Kind != tracker.Query || rt.Op.Patient {
+	if rt.Op.Kind != tracker.Query || rt.Op.LongPoll {
 		return rt.Op.New()
 	}
 	return rt.inputs.Get()
 }
 
 func (rt *route) giveBack(in any) {
-	if rt.Op.Kind == tracker.Query && !rt.Op.Patient {
+	if rt.Op.Kind == tracker.Query && !rt.Op.LongPoll {
 		reflect.ValueOf(in).Elem().SetZero()
 		rt.inputs.Put(in)
 	}

@@ -43,8 +43,8 @@ type router struct {
 	all string
 }
 
-// place is a path of the table with the routes of its methods.
-type place struct {
+// routedPath is a path of the table with the routes of its methods.
+type routedPath struct {
 	routes []*route
 	allow  string
 }
@@ -62,7 +62,7 @@ func newRouter(routes []*route) (*router, error) {
 	// redirects nothing and answers nothing.
 	r.paths.RedirectTrailingSlash, r.paths.RedirectFixedPath, r.paths.SaveMatchedRoutePath = false, false, false
 	r.paths.HandleMethodNotAllowed, r.paths.HandleOPTIONS = false, false
-	places := map[string]*place{}
+	places := map[string]*routedPath{}
 	for _, rt := range routes {
 		if err := r.add(places, rt); err != nil {
 			return nil, fmt.Errorf("route %s %s: %w", rt.Method, rt.Path, err)
@@ -72,7 +72,7 @@ func newRouter(routes []*route) (*router, error) {
 }
 
 // add notes a route in the place of its path, which is made if it is not there.
-func (r *router) add(places map[string]*place, rt *route) error {
+func (r *router) add(places map[string]*routedPath, rt *route) error {
 	if !slices.Contains(methodOrder, rt.Method) {
 		return errors.New("unknown method")
 	}
@@ -85,7 +85,7 @@ func (r *router) add(places map[string]*place, rt *route) error {
 	}
 	at := places[pattern]
 	if at == nil {
-		at = &place{}
+		at = &routedPath{}
 		places[pattern] = at
 		if err := r.handle(pattern, at); err != nil {
 			return err
@@ -144,7 +144,7 @@ func (r *router) pattern(rt *route) (string, error) {
 }
 
 // handle has the library lead to a place. It panics where two patterns collide.
-func (r *router) handle(pattern string, at *place) (err error) {
+func (r *router) handle(pattern string, at *routedPath) (err error) {
 	defer func() {
 		if refused := recover(); refused != nil {
 			err = fmt.Errorf("add %s: %v", pattern, refused)
@@ -156,7 +156,7 @@ func (r *router) handle(pattern string, at *place) (err error) {
 
 // methods returns the value of Allow: the methods of the place's routes, HEAD beside
 // GET, and OPTIONS.
-func (at *place) methods() string {
+func (at *routedPath) methods() string {
 	var names []string
 	for _, m := range methodOrder {
 		if m == fasthttp.MethodOptions || at.route([]byte(m)) != nil {
@@ -167,7 +167,7 @@ func (at *place) methods() string {
 }
 
 // route returns the place's route for a method; HEAD has that of GET.
-func (at *place) route(method []byte) *route {
+func (at *routedPath) route(method []byte) *route {
 	for _, rt := range at.routes {
 		if string(method) == rt.Method || string(method) == fasthttp.MethodHead && rt.Method == fasthttp.MethodGet {
 			return rt
@@ -179,7 +179,7 @@ func (at *place) route(method []byte) *route {
 // find returns the place that a path leads to, and sets the values of the parameters.
 // It returns nil if there is none. A word takes precedence over a parameter, and a
 // parameter over one for the rest of the path. The library's answer is left in ctx.
-func (r *router) find(t *target, p *params, ctx *fasthttp.RequestCtx) *place {
+func (r *router) find(t *target, p *params, ctx *fasthttp.RequestCtx) *routedPath {
 	path := r.masked(t)
 	// Lookup neither keeps nor changes the path.
 	leave, _ := r.paths.Lookup(fastrouter.MethodWild, unsafe.String(unsafe.SliceData(path), len(path)), nil)
@@ -187,7 +187,7 @@ func (r *router) find(t *target, p *params, ctx *fasthttp.RequestCtx) *place {
 		return nil
 	}
 	leave(ctx)
-	at := ctx.UserValue(placeKey{}).(*place)
+	at := ctx.UserValue(placeKey{}).(*routedPath)
 	if !at.routes[0].take(t, p) {
 		return nil
 	}

@@ -158,7 +158,7 @@ func Routes() []Route {
 		{"PATCH", webhooksPath + "/{id}", tracker.PatchWebhook},
 		{"DELETE", webhooksPath + "/{id}", tracker.DeleteWebhook},
 		{"POST", webhooksPath + "/{id}/rotate-secret", tracker.RotateWebhookSecret},
-		{"POST", webhooksPath + "/{id}/test", tracker.TestWebhook},
+		{"POST", webhooksPath + "/{id}/test", tracker.PingWebhook},
 		{"GET", webhooksPath + "/{id}/deliveries", tracker.ListDeliveries},
 		{"POST", webhooksPath + "/{id}/deliveries/{deliveryId}/redeliver", tracker.Redeliver},
 		{"GET", clientsPath, tracker.ListOAuthClients},
@@ -166,7 +166,7 @@ func Routes() []Route {
 		{"GET", clientsPath + "/{id}", tracker.OAuthClientByID},
 		{"PATCH", clientsPath + "/{id}", tracker.PatchOAuthClient},
 		{"DELETE", clientsPath + "/{id}", tracker.DeleteOAuthClient},
-		{"POST", "/oauth/token", tracker.IssueOAuthToken},
+		{"POST", "/oauth/token", tracker.GrantOAuthToken},
 
 		{"GET", connsPath, tracker.ListSCIMConnections},
 		{"POST", connsPath, tracker.CreateSCIMConnection},

@@ -77,7 +77,7 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 	}
 	s.clientURL = []byte(clientURL)
 	s.exchanges.New = func() any { return new(exchange) }
-	s.travels.New = func() any { return new(travel) }
+	s.travels.New = func() any { return new(forwarding) }
 	if cfg.Rate.Requests > 0 {
 		s.rates = newRateLimits(cfg.Rate)
 	}
@@ -122,7 +122,7 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 	s.fast = &fasthttp.Server{
 		Handler:               s.handle,
 		ErrorHandler:          s.broken,
-		HeaderReceived:        s.preview,
+		HeaderReceived:        s.readHeaders,
 		ExpectHandler:         s.expect,
 		Logger:                fastLogger{cfg.Logger},
 		Concurrency:           cfg.MaxConnections + maxPeers + 4*turnedAway,

@@ -50,7 +50,7 @@ func (c *peerConn) askStream(req *fasthttp.Request, res *fasthttp.Response, dead
 }
 
 // relay passes on what another node streams.
-func (t *travel) relay(owner *peerConn) {
+func (t *forwarding) relay(owner *peerConn) {
 	x := t.x
 	checkOwner(&x.ctx.Response.Header)
 	r := &relay{server: t.server, client: x.conn, owner: owner, from: t.from}

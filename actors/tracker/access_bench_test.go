@@ -39,7 +39,7 @@ func BenchmarkListIssues_Restricted(b *testing.B) {
 }
 
 // restrictSome restricts one issue of each every to mel and four others.
-func (w *issueWorld) restrictSome(every int) {
+func (w *issueFixture) restrictSome(every int) {
 	w.Helper()
 	cursor, n := Opt[string]{}, 0
 	for {

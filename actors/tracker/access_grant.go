@@ -78,7 +78,7 @@ func (t GranteeType) flag() storage.Flags {
 
 // granted reports whether one of the issue's grants admits a caller.
 func (v *View) granted(c *Caller, issue storage.ID) (in bool, err error) {
-	lets := c.letIn()
+	lets := c.grantMatcher()
 	err = accessGrants.Scan(v, issueKey(issue), nil, func(pk []byte, rec storage.Record) (bool, error) {
 		in = lets(pk, rec)
 		return !in, nil
@@ -89,9 +89,9 @@ func (v *View) granted(c *Caller, issue storage.ID) (in bool, err error) {
 	return in, nil
 }
 
-// letIn returns a function that reports whether a stored grant admits the caller: a
+// grantMatcher returns a function that reports whether a stored grant admits the caller: a
 // grant to the caller's id and type, or to a team that the caller is a member of.
-func (c *Caller) letIn() func(pk []byte, rec storage.Record) bool {
+func (c *Caller) grantMatcher() func(pk []byte, rec storage.Record) bool {
 	self, kind := storage.Key(nil).Str(c.ID), GranteeType(c.Type).flag()
 	return func(pk []byte, rec storage.Record) bool {
 		actor, flags := pk[len(storage.ID{}):], rec.Flags()
@@ -133,7 +133,7 @@ func (tx *Tx) restrict(row *storage.Row[Issue], restricted bool) error {
 	if err := tx.indexAgain(&row.Value); err != nil {
 		return err
 	}
-	return tx.tallyRestricted(&row.Value, restricted)
+	return tx.aggregateRestricted(&row.Value, restricted)
 }
 
 // copyGrants makes the issue to restricted, with grants of its own for the actors of
@@ -163,8 +163,8 @@ func (tx *Tx) copyGrants(from, to *storage.Row[Issue]) error {
 	return tx.restrict(to, true)
 }
 
-// dropAccess removes the grants and the share of an issue that is about to be removed.
-func (tx *Tx) dropAccess(row *storage.Row[Issue]) error {
+// deleteAccess removes the grants and the share of an issue that is about to be removed.
+func (tx *Tx) deleteAccess(row *storage.Row[Issue]) error {
 	pk := issueKey(row.Value.id())
 	if row.Flags&issueRestricted != 0 {
 		var all []*storage.Row[AccessGrant]

@@ -18,7 +18,7 @@ type AccessGrantList struct {
 
 // ListAccessGrants lists the grants of an issue, in the order of their actors' ids. The
 // list of an issue that is not restricted is empty.
-var ListAccessGrants = NewQuery[IssueIn, AccessGrantList]("ListAccessGrants", "List an issue's access grants", Needs{Read, "issues"}, listAccessGrants, OneMoment)
+var ListAccessGrants = NewQuery[IssueIn, AccessGrantList]("ListAccessGrants", "List an issue's access grants", Needs{Read, "issues"}, listAccessGrants, FromSnapshot)
 
 func listAccessGrants(v *View, in *IssueIn) (Reply, error) {
 	id, err := v.seenIssue(in.ID)

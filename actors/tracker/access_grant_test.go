@@ -10,7 +10,7 @@ import (
 )
 
 // somebody returns a caller who is not an admin.
-func (w *issueWorld) somebody(kind ActorType, id string, joined ...TeamID) *Caller {
+func (w *issueFixture) somebody(kind ActorType, id string, joined ...TeamID) *Caller {
 	c := &Caller{Principal: Principal{Type: kind, ID: id, Permissions: permissionWords["write"]}, Role: RoleMember, Level: Write}
 	c.Hidden = map[storage.ID]struct{}{rawTeam(w.secret): {}}
 	c.Teams = map[storage.ID]struct{}{}
@@ -27,19 +27,19 @@ func rawTeam(id TeamID) storage.ID {
 }
 
 // grant grants an issue to an actor, as ann.
-func (w *issueWorld) grant(id IssueID, actor string, kind GranteeType) AccessGrant {
+func (w *issueFixture) grant(id IssueID, actor string, kind GranteeType) AccessGrant {
 	w.Helper()
 	return decode[AccessGrant](w, w.run(&w.ann, PutAccessGrant, &PutAccessGrantIn{ID: string(id), ActorID: actor, ActorType: kind}).Body)
 }
 
-func (w *issueWorld) ungrant(id IssueID, actor string) {
+func (w *issueFixture) ungrant(id IssueID, actor string) {
 	w.Helper()
 	w.run(&w.ann, RemoveAccessGrant, &AccessGrantIn{string(id), actor})
 }
 
 // sees reports whether a caller gets an issue, and checks that its record and list
 // agree.
-func (w *issueWorld) sees(who *Caller, id IssueID) bool {
+func (w *issueFixture) sees(who *Caller, id IssueID) bool {
 	w.Helper()
 	_, err := w.ask(who, IssueByID, &IssueByIDIn{ID: string(id)})
 	if err != nil {
@@ -54,7 +54,7 @@ func (w *issueWorld) sees(who *Caller, id IssueID) bool {
 
 func TestAccessGrant_NarrowsAndNeverWidens(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	open, hidden := w.create(CreateIssueIn{}), w.create(CreateIssueIn{IssueFields: IssueFields{TeamID: Some(w.secret)}})
 	mel, bot := w.somebody(ActorUser, "mel"), w.somebody(ActorAgent, "bot")
 	webber, webbot, insider := w.somebody(ActorUser, "web", w.web), w.somebody(ActorAgent, "wbot", w.web), w.somebody(ActorUser, "sue", w.secret)
@@ -98,7 +98,7 @@ func TestAccessGrant_NarrowsAndNeverWidens(t *testing.T) {
 // An admin's narrow credential does not have an admin's rights.
 func TestAccessGrant_AdminWithNarrowCredential(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{})
 	w.grant(issue.ID, "mel", GranteeUser)
 	capped := w.ann
@@ -114,7 +114,7 @@ func TestAccessGrant_AdminWithNarrowCredential(t *testing.T) {
 
 func TestPutAccessGrant_LeavesTheIssueAsItIs(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{})
 	events := len(w.events())
 	first := w.grant(issue.ID, "mel", "")
@@ -158,7 +158,7 @@ func TestPutAccessGrant_LeavesTheIssueAsItIs(t *testing.T) {
 	}
 }
 
-func (w *issueWorld) eventFlags() (flags []storage.Flags) {
+func (w *issueFixture) eventFlags() (flags []storage.Flags) {
 	w.Helper()
 	v := storage.NewView(w.db, 1, w.workspace)
 	if err := v.Rows(eventTable, nil, nil, func(_, value []byte) (bool, error) {
@@ -173,7 +173,7 @@ func (w *issueWorld) eventFlags() (flags []storage.Flags) {
 
 func TestAccessGrants_WhoMayChangeThem(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{})
 	mel := w.somebody(ActorUser, "mel")
 	// A caller who may write the issue may lock out everybody, including itself.
@@ -214,7 +214,7 @@ func TestAccessGrants_WhoMayChangeThem(t *testing.T) {
 
 func TestPutAccessGrant_Bound(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{})
 	for i := range maxGrants {
 		w.grant(issue.ID, fmt.Sprint("u", i), GranteeUser)
@@ -229,7 +229,7 @@ func TestPutAccessGrant_Bound(t *testing.T) {
 // Ids with control characters are different from each other, and from their prefixes.
 func TestAccessGrant_OddActors(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{})
 	for _, id := range []string{"a\x01", "a", "a\x01\x02", strings.Repeat("é", 255)} {
 		w.grant(issue.ID, id, GranteeUser)
@@ -275,7 +275,7 @@ func TestVerify_TellsWhatIsWrongWithAccess(t *testing.T) {
 	} {
 		t.Run(row.want, func(t *testing.T) {
 			t.Parallel()
-			w := newIssueWorld(t)
+			w := newIssueFixture(t)
 			open, restricted := w.create(CreateIssueIn{}), w.create(CreateIssueIn{})
 			w.grant(restricted.ID, "mel", GranteeUser)
 			w.run(&w.ann, NewCommand[None, None]("harm", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
@@ -298,7 +298,7 @@ func TestVerify_TellsWhatIsWrongWithAccess(t *testing.T) {
 // either has a grant or sees the open issue always gets it.
 func TestIssueByID_WhileGrantsComeAndGo(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue, mel, now := w.create(CreateIssueIn{}), w.somebody(ActorUser, "mel"), w.now
 	done := make(chan struct{})
 	var failed error

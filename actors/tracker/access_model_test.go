@@ -11,7 +11,7 @@ import (
 
 // accessModel is a simple model of who sees which issue.
 type accessModel struct {
-	*issueWorld
+	*issueFixture
 	all     []*seenIssue // oldest first
 	callers []*Caller
 	actors  []string
@@ -75,7 +75,7 @@ func (m *accessModel) create(t *rapid.T) {
 		next.parent = m.issue(t)
 		in.ParentID = Some(next.parent.id)
 	}
-	next.id = m.issueWorld.create(in).ID
+	next.id = m.issueFixture.create(in).ID
 	m.all = append(m.all, next)
 }
 
@@ -166,8 +166,8 @@ func (m *accessModel) shows(t *rapid.T, who *Caller, issue Issue) {
 func TestAccess_Model(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := newIssueWorld(t)
-		m := &accessModel{issueWorld: w, actors: []string{"ann", "x", "y", string(w.core), string(w.web), string(w.secret)}}
+		w := newIssueFixture(t)
+		m := &accessModel{issueFixture: w, actors: []string{"ann", "x", "y", string(w.core), string(w.web), string(w.secret)}}
 		capped := w.ann
 		capped.Level = Write
 		open := w.somebody(ActorUser, "x", w.secret) // no team is hidden from this caller

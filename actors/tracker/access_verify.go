@@ -38,7 +38,7 @@ func isRestricted(v *storage.View, issue []byte) (restricted, there bool, err er
 
 // checkRestricted checks that a restricted issue has a grant and a row in
 // restrictedTable.
-func checkRestricted(v *storage.View, pk []byte, rec storage.Record, say func(string, ...any)) error {
+func checkRestricted(v *storage.View, pk []byte, rec storage.Record, report func(string, ...any)) error {
 	flagged := rec.Flags()&issueRestricted != 0
 	if !flagged {
 		return nil // checkAccess and checkRestrictedRow check the other direction
@@ -52,7 +52,7 @@ func checkRestricted(v *storage.View, pk []byte, rec storage.Record, say func(st
 			return err
 		}
 		if !there {
-			say("%s", lacks)
+			report("%s", lacks)
 		}
 	}
 	return nil
@@ -60,23 +60,23 @@ func checkRestricted(v *storage.View, pk []byte, rec storage.Record, say func(st
 
 // checkAccess checks that the issue of every grant and share exists, and that those of
 // grants are restricted.
-func checkAccess(v *storage.View, say sayer) error {
+func checkAccess(v *storage.View, report reporter) error {
 	err := accessGrants.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		g, err := accessGrants.Decode(rec)
 		if err != nil || len(pk) < storage.ListedKeyLen {
 			return true, nil // the table's own check reports it
 		}
 		if g.Value.ActorType.flag() == 0 || g.Value.ActorID == "" {
-			say(accessGrants.Name, pk, "is for %q of type %q", g.Value.ActorID, g.Value.ActorType)
+			report(accessGrants.Name, pk, "is for %q of type %q", g.Value.ActorID, g.Value.ActorType)
 		}
 		restricted, there, err := isRestricted(v, pk[:storage.ListedKeyLen])
 		switch {
 		case err != nil:
 			return false, err
 		case !there:
-			say(accessGrants.Name, pk, "its issue is not there")
+			report(accessGrants.Name, pk, "its issue is not there")
 		case !restricted:
-			say(accessGrants.Name, pk, "its issue is not restricted")
+			report(accessGrants.Name, pk, "its issue is not restricted")
 		}
 		return true, nil
 	})
@@ -87,11 +87,11 @@ func checkAccess(v *storage.View, say sayer) error {
 		if there, err := v.Has(issueTable, pk); err != nil {
 			return false, err
 		} else if !there {
-			say(shares.Name, pk, "its issue is not there")
+			report(shares.Name, pk, "its issue is not there")
 		}
 		s, err := shares.Decode(rec)
 		if err == nil && len(s.Value.Token) != shareTokenLen {
-			say(shares.Name, pk, "its token is of %d characters", len(s.Value.Token))
+			report(shares.Name, pk, "its token is of %d characters", len(s.Value.Token))
 		}
 		return true, nil
 	})

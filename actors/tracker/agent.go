@@ -98,7 +98,7 @@ func (tx *Tx) registerAgentOf(id, name, provider string) error {
 
 // addAgent registers an agent and sets its workspace and times.
 func (tx *Tx) addAgent(a *Agent) error {
-	if err := tx.tally(agentTable, 1); err != nil {
+	if err := tx.countRecord(agentTable, 1); err != nil {
 		return err
 	}
 	a.OrganizationID = WorkspaceID(tx.Workspace().String())
@@ -128,7 +128,7 @@ func (v *View) firstAgent(byDefault bool) (row *storage.Row[Agent], err error) {
 
 // agentCount returns the number of registered agents.
 func (tx *Tx) agentCount() (uint64, error) {
-	return tx.Counter(tallyTable, storage.ID{15: byte(agentTable)})
+	return tx.Counter(recordCountTable, storage.ID{15: byte(agentTable)})
 }
 
 // pickAgent returns the agent for a session of an issue (Decision 29): the named one,

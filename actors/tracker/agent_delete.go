@@ -3,7 +3,7 @@ package tracker
 import "fmt"
 
 // DeleteAgent removes an agent from the register. Its sessions stay unchanged.
-var DeleteAgent = NewCommand[AgentByIDIn, None]("DeleteAgent", "Delete an agent", Needs{Level: Admin}, deleteAgent, WithRoom(Frees))
+var DeleteAgent = NewCommand[AgentByIDIn, None]("DeleteAgent", "Delete an agent", Needs{Level: Admin}, deleteAgent, WithSpaceEffect(FreesSpace))
 
 func deleteAgent(tx *Tx, in *AgentByIDIn) (Reply, error) {
 	row, err := tx.agent(in.ID)
@@ -16,7 +16,7 @@ func deleteAgent(tx *Tx, in *AgentByIDIn) (Reply, error) {
 	if err := agents.Delete(tx, row); err != nil {
 		return Reply{}, fmt.Errorf("delete an agent: %w", err)
 	}
-	if err := tx.tally(agentTable, -1); err != nil {
+	if err := tx.countRecord(agentTable, -1); err != nil {
 		return Reply{}, err
 	}
 	// Without the agent's limit more of its sessions can be claimed.

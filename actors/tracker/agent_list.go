@@ -7,7 +7,7 @@ type AgentList struct {
 }
 
 // ListAgents lists the registered agents, newest first.
-var ListAgents = NewQuery[PageIn, AgentList]("ListAgents", "List agents", Needs{Level: Read}, listAgents, OneMoment)
+var ListAgents = NewQuery[PageIn, AgentList]("ListAgents", "List agents", Needs{Level: Read}, listAgents, FromSnapshot)
 
 func listAgents(v *View, in *PageIn) (Reply, error) {
 	return listByAge(v, in, "agents", agentByAge, &agents)

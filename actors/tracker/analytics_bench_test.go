@@ -10,11 +10,11 @@ import (
 
 // fillCycles makes n issues with 200 assignees, 20 projects and the given number of
 // cycles, and closes every third one on another day.
-func (w *issueWorld) fillCycles(n, cycles int) {
+func (w *issueFixture) fillCycles(n, cycles int) {
 	w.Helper()
 	req := w.request(&w.ann)
 	do := func(i int, op *Op, in any) Reply {
-		reply, err := w.ledger.Run(op, req, in, w.now)
+		reply, err := w.buffer.Run(op, req, in, w.now)
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func (w *issueWorld) fillCycles(n, cycles int) {
 	}
 }
 
-func (w *issueWorld) benchQuery(b *testing.B, who *Caller, op *Op, in any) {
+func (w *issueFixture) benchQuery(b *testing.B, who *Caller, op *Op, in any) {
 	b.ReportAllocs()
 	for b.Loop() {
 		snap := w.db.NewSnapshot()
@@ -88,7 +88,7 @@ func BenchmarkCreateIssueInCycle(b *testing.B) {
 			Description: Some("What happens, and what should happen."),
 			AssigneeID:  Some("ann"), ProjectID: Some("yard"), CycleID: Some("c1"), Estimate: Some[int64](3),
 		}}
-		if _, err := w.ledger.Run(CreateIssue, req, in, w.now.Add(time.Duration(i)*time.Millisecond)); err != nil {
+		if _, err := w.buffer.Run(CreateIssue, req, in, w.now.Add(time.Duration(i)*time.Millisecond)); err != nil {
 			b.Fatal(err)
 		}
 		if i%32 == 31 {

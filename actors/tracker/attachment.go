@@ -69,7 +69,7 @@ func attachmentPath(workspace, attachment storage.ID) string {
 
 // attach stores a file as an attachment of an issue.
 func (tx *Tx) attach(issue, id storage.ID, name string, f *upload) error {
-	if err := tx.tally(attachmentTable, 1); err != nil {
+	if err := tx.countRecord(attachmentTable, 1); err != nil {
 		return err
 	}
 	a := Attachment{
@@ -124,15 +124,15 @@ func (v *View) content(a *Attachment, b []byte) ([]byte, error) {
 
 // dropAttachments removes attachments of an issue, and reports whether some are left.
 // Each takes a few small writes, whatever its size.
-func (tx *Tx) dropAttachments(issue *storage.Row[Issue], portion *portion) (more bool, err error) {
+func (tx *Tx) dropAttachments(issue *storage.Row[Issue], work *workBudget) (more bool, err error) {
 	of := issue.Value.id()
-	keys, err := tx.rowKeys(attachmentByIssue, of[:], portion.left+1)
+	keys, err := tx.rowKeys(attachmentByIssue, of[:], work.left+1)
 	if err != nil {
 		return false, fmt.Errorf("list an issue's attachments: %w", err)
 	}
 	dropped := 0
 	for _, pk := range keys {
-		if more = portion.spent(); more {
+		if more = work.spent(); more {
 			break
 		}
 		row, err := attachments.Get(tx, pk)
@@ -152,7 +152,7 @@ func (tx *Tx) dropAttachments(issue *storage.Row[Issue], portion *portion) (more
 		dropped++
 	}
 	if dropped > 0 {
-		err = tx.tally(attachmentTable, -dropped)
+		err = tx.countRecord(attachmentTable, -dropped)
 	}
 	return more, err
 }

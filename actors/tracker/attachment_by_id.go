@@ -11,7 +11,7 @@ type AttachmentByIDIn struct {
 // AttachmentByID returns the bytes of an attachment. It reads a snapshot, since a
 // deletion of the issue takes several batches.
 var AttachmentByID = NewQuery[AttachmentByIDIn, None]("AttachmentByID", "Get an attachment's content", Needs{Read, "issues"}, attachmentByID,
-	OneMoment, AnswersFile(string(MediaPNG), string(MediaJPEG), string(MediaWebP)), Answers(Done, NotModified))
+	FromSnapshot, AnswersFile(string(MediaPNG), string(MediaJPEG), string(MediaWebP)), Answers(Done, NotModified))
 
 func attachmentByID(v *View, in *AttachmentByIDIn) (Reply, error) {
 	id, ok := storage.ParseID(in.ID)

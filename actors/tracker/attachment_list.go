@@ -19,7 +19,7 @@ type AttachmentList struct {
 }
 
 // ListAttachments lists the attachments of an issue, newest first.
-var ListAttachments = NewQuery[ListAttachmentsIn, AttachmentList]("ListAttachments", "List an issue's attachments", Needs{Read, "issues"}, listAttachments, OneMoment)
+var ListAttachments = NewQuery[ListAttachmentsIn, AttachmentList]("ListAttachments", "List an issue's attachments", Needs{Read, "issues"}, listAttachments, FromSnapshot)
 
 func listAttachments(v *View, in *ListAttachmentsIn) (Reply, error) {
 	id, seen := storage.ParseID(in.ID)
@@ -32,7 +32,7 @@ func listAttachments(v *View, in *ListAttachmentsIn) (Reply, error) {
 	if !seen {
 		return Reply{}, NotFound("issue")
 	}
-	after, err := parsePlace(in.Cursor, attachments.ID, id)
+	after, err := parseCursorKey(in.Cursor, attachments.ID, id)
 	if err != nil {
 		return Reply{}, err
 	}

@@ -29,7 +29,7 @@ func checkChunk(v *storage.View, fields, value []byte) error {
 
 // checkAttachments checks that the issue of every attachment exists, and that its bytes
 // are complete.
-func checkAttachments(v *storage.View, say sayer) error {
+func checkAttachments(v *storage.View, report reporter) error {
 	return attachments.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		row, err := attachments.Decode(rec)
 		if err != nil {
@@ -37,29 +37,29 @@ func checkAttachments(v *storage.View, say sayer) error {
 		}
 		a := &row.Value
 		if string(a.OrganizationID) != v.Workspace().String() || a.URL != attachmentPath(v.Workspace(), a.id()) {
-			say(attachments.Name, pk, "says it belongs to workspace %s and is read at %s", a.OrganizationID, a.URL)
+			report(attachments.Name, pk, "says it belongs to workspace %s and is read at %s", a.OrganizationID, a.URL)
 		}
 		there, err := v.Has(issueTable, issueKey(a.issue()))
 		if err != nil {
 			return false, err
 		}
 		if !there {
-			say(attachments.Name, pk, "its issue %s is not there", a.IssueID)
+			report(attachments.Name, pk, "its issue %s is not there", a.IssueID)
 		}
-		return true, checkContent(v, a, bytes.Clone(pk), say)
+		return true, checkContent(v, a, bytes.Clone(pk), report)
 	})
 }
 
-func checkContent(v *storage.View, a *Attachment, pk []byte, say sayer) error {
+func checkContent(v *storage.View, a *Attachment, pk []byte, report reporter) error {
 	id, sum := a.id(), sha256.New()
 	var size int64
 	var rows uint64
 	err := v.Rows(attachmentChunk, id[:], nil, func(fields, value []byte) (bool, error) {
 		if len(fields) == len(id)+8 && binary.BigEndian.Uint64(fields[len(id):]) != rows {
-			say(attachments.Name, pk, "has no bytes number %d", rows)
+			report(attachments.Name, pk, "has no bytes number %d", rows)
 		}
 		if size%attachmentChunkLen != 0 {
-			say(attachments.Name, pk, "bytes number %d follow some that are not full", rows)
+			report(attachments.Name, pk, "bytes number %d follow some that are not full", rows)
 		}
 		rows++
 		size += int64(len(value))
@@ -70,7 +70,7 @@ func checkContent(v *storage.View, a *Attachment, pk []byte, say sayer) error {
 		return fmt.Errorf("read an attachment: %w", err)
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); size != a.Size || got != a.SHA256 {
-		say(attachments.Name, pk, "should have %d bytes with SHA-256 %s, has %d with %s", a.Size, a.SHA256, size, got)
+		report(attachments.Name, pk, "should have %d bytes with SHA-256 %s, has %d with %s", a.Size, a.SHA256, size, got)
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func ResolveCaller(v *storage.View, p Principal) (Caller, error) {
 		return Caller{Principal: p, Role: RoleAdmin, Level: Admin}, nil
 	}
 	c := Caller{Principal: p}
-	if err := c.place(v); err != nil {
+	if err := c.setRole(v); err != nil {
 		return Caller{}, err
 	}
 	c.Level = min(c.roleLevel(), p.Permissions.level())
@@ -109,8 +109,8 @@ func ResolveCaller(v *storage.View, p Principal) (Caller, error) {
 	return c, err
 }
 
-// place sets the caller's role, and for a user the time when it became a member.
-func (c *Caller) place(v *storage.View) (err error) {
+// setRole sets the caller's role, and for a user the time when it became a member.
+func (c *Caller) setRole(v *storage.View) (err error) {
 	switch c.Type {
 	case ActorUser:
 		m, err := members.Get(v, memberKey(nil, UserID(c.ID)))

@@ -19,7 +19,7 @@ type BranchName struct {
 }
 
 // IssueBranchName suggests a name for an issue's branch.
-var IssueBranchName = NewQuery[IssueBranchNameIn, BranchName]("IssueBranchName", "Suggest a branch name for an issue", Needs{Read, "issues"}, issueBranchName, OneMoment)
+var IssueBranchName = NewQuery[IssueBranchNameIn, BranchName]("IssueBranchName", "Suggest a branch name for an issue", Needs{Read, "issues"}, issueBranchName, FromSnapshot)
 
 func issueBranchName(v *View, in *IssueBranchNameIn) (Reply, error) {
 	row, err := v.issue(in.ID)

@@ -92,7 +92,7 @@ func parseBurndown(value []byte) (rec storage.Record, estimate uint64, walk burn
 }
 
 // burndownHeader returns the header that decides who may see a row.
-func (a *tallied) burndownHeader() storage.Header {
+func (a *aggregated) burndownHeader() storage.Header {
 	h := storage.Header{Team: a.team}
 	if a.restricted {
 		h.Flags = issueRestricted
@@ -100,7 +100,7 @@ func (a *tallied) burndownHeader() storage.Header {
 	return h
 }
 
-func (a *tallied) appendBurndown(b []byte, estimate uint64, changes []burndownChange) []byte {
+func (a *aggregated) appendBurndown(b []byte, estimate uint64, changes []burndownChange) []byte {
 	b = binary.AppendUvarint(storage.AppendHeader(b, a.burndownHeader()), estimate)
 	day := int64(0)
 	for _, c := range changes {
@@ -118,7 +118,7 @@ func burndownKey(cycle []byte, id storage.ID) storage.Key {
 
 // recordBurndown records an issue's state in its cycle from now on, and in the one that
 // it leaves. There are no rows for an issue that never had a cycle.
-func (tx *Tx) recordBurndown(t *Issue, created bool, before, after *tallied) error {
+func (tx *Tx) recordBurndown(t *Issue, created bool, before, after *aggregated) error {
 	moved := !created && (before.team != after.team || before.restricted != after.restricted)
 	if before.cycle == "" && after.cycle == "" && !moved {
 		return nil
@@ -144,7 +144,7 @@ func (tx *Tx) recordBurndown(t *Issue, created bool, before, after *tallied) err
 }
 
 // writeBurndown writes the present state of an issue in a cycle to its row.
-func (tx *Tx) writeBurndown(cycle storage.Key, id storage.ID, created bool, now *tallied) error {
+func (tx *Tx) writeBurndown(cycle storage.Key, id storage.ID, created bool, now *aggregated) error {
 	key := burndownKey(cycle, id)
 	var changes []burndownChange
 	known := false
@@ -264,7 +264,7 @@ func (tx *Tx) dropBurndown(cycle storage.Key, id storage.ID) error {
 }
 
 // showBurndown writes the present team and restricted flag into all rows of an issue.
-func (tx *Tx) showBurndown(id storage.ID, now *tallied) error {
+func (tx *Tx) showBurndown(id storage.ID, now *aggregated) error {
 	cycles, err := tx.issueCycles(id)
 	if err != nil {
 		return err

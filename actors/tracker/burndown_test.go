@@ -10,7 +10,7 @@ import (
 	"switchyard/storage"
 )
 
-func (w *issueWorld) burndown(cycle string) BurndownSeries {
+func (w *issueFixture) burndown(cycle string) BurndownSeries {
 	w.Helper()
 	reply, err := w.ask(&w.ann, Burndown, &BurndownIn{CycleID: cycle})
 	if err != nil {
@@ -20,7 +20,7 @@ func (w *issueWorld) burndown(cycle string) BurndownSeries {
 }
 
 // addCycle writes the fields of a cycle that a burndown reads.
-func (w *issueWorld) addCycle(id storage.ID, body string) {
+func (w *issueFixture) addCycle(id storage.ID, body string) {
 	w.Helper()
 	w.run(&w.ann, NewCommand[None, None]("cycle", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		value := append(storage.AppendHeader(nil, storage.Header{Version: 1}), body...)
@@ -48,7 +48,7 @@ func TestBurndown_FollowsTheSpanOfItsCycle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newIssueWorld(t)
+			w := newIssueFixture(t)
 			id := storage.ID{0: 1, 6: 0x70, 15: 3}
 			w.addCycle(id, row.cycle)
 			issue := w.create(CreateIssueIn{IssueFields: IssueFields{CycleID: Some(id.String()), Estimate: Some[int64](3)}})
@@ -65,7 +65,7 @@ func TestBurndown_FollowsTheSpanOfItsCycle(t *testing.T) {
 
 func TestBurndown_GivesTheNewestDays(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	w.create(CreateIssueIn{IssueFields: IssueFields{CycleID: Some("c")}})
 	w.now = w.now.AddDate(20, 0, 0)
 	got := w.burndown("c").Series
@@ -82,7 +82,7 @@ func TestBurndown_GivesTheNewestDays(t *testing.T) {
 // A change that is undone on the same day leaves no trace.
 func TestBurndown_OfADayItsEndCounts(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{IssueFields: IssueFields{CycleID: Some("c1")}})
 	w.patch(issue.ID, IssuePatch{IssueFields: IssueFields{CycleID: Some("c2"), Status: Some(StatusDone)}})
 	w.patch(issue.ID, IssuePatch{IssueFields: IssueFields{Status: Some(StatusTodo)}})
@@ -106,7 +106,7 @@ func TestBurndown_OfADayItsEndCounts(t *testing.T) {
 // them.
 func TestBurndown_BoundsTheCyclesOfAnIssue(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{IssueFields: IssueFields{CycleID: Some("c0")}})
 	for i := range maxBurndownCycles + 4 {
 		w.now = w.now.AddDate(0, 0, 1)
@@ -145,7 +145,7 @@ func TestBurndown_BoundsTheDaysOfARow(t *testing.T) {
 	if n := len(changes); n > maxBurndownChanges || n < maxBurndownChanges-1 || changes[0].state == burndownOut || changes[n-1].day != 20_000+maxBurndownChanges+100 {
 		t.Errorf("%d changes, from %v to %v", n, changes[0], changes[n-1])
 	}
-	now := tallied{team: storage.ID{3: 4}, restricted: true}
+	now := aggregated{team: storage.ID{3: 4}, restricted: true}
 	rec, estimate, walk, err := parseBurndown(now.appendBurndown(nil, 77, changes))
 	if err != nil || estimate != 77 || rec.Header() != now.burndownHeader() {
 		t.Fatalf("%v, %d, %v", rec.Header(), estimate, err)
@@ -184,11 +184,11 @@ func TestBurndownDay(t *testing.T) {
 // represents exactly.
 func TestIssueAnalytics_SumsOfHugeEstimates(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	var ids []IssueID
 	for range 2100 {
 		in := &CreateIssueIn{Title: "t", IssueFields: IssueFields{Estimate: Some[int64](maxEstimateTotal), CycleID: Some("c")}}
-		reply, err := w.ledger.Run(CreateIssue, w.request(&w.ann), in, w.now)
+		reply, err := w.buffer.Run(CreateIssue, w.request(&w.ann), in, w.now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +213,7 @@ func TestIssueAnalytics_SumsOfHugeEstimates(t *testing.T) {
 }
 
 // groups returns a grouping as ann sees it.
-func (w *issueWorld) groups(by string) string {
+func (w *issueFixture) groups(by string) string {
 	w.Helper()
 	reply, err := w.ask(&w.ann, IssueAnalytics, &IssueAnalyticsIn{GroupBy: by})
 	if err != nil {
@@ -233,11 +233,11 @@ func (w *issueWorld) groups(by string) string {
 // More tallies than the ledger caches are read again from their rows.
 func TestIssueAnalytics_MoreTalliesThanAreCached(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	for round := range 2 {
 		for i := range maxCounters + 200 {
 			in := &CreateIssueIn{Title: "t", IssueFields: IssueFields{AssigneeID: Some(fmt.Sprint("a", i)), Status: Some(issueStatuses[round])}}
-			if _, err := w.ledger.Run(CreateIssue, w.request(&w.ann), in, w.now); err != nil {
+			if _, err := w.buffer.Run(CreateIssue, w.request(&w.ann), in, w.now); err != nil {
 				t.Fatal(err)
 			}
 			if i%100 == 99 {
@@ -246,7 +246,7 @@ func TestIssueAnalytics_MoreTalliesThanAreCached(t *testing.T) {
 		}
 	}
 	w.commit()
-	if n := len(w.ledger.counters.known); n > maxCounters+100 {
+	if n := len(w.buffer.counters.known); n > maxCounters+100 {
 		t.Errorf("%d counters are kept", n)
 	}
 	w.verify()
@@ -279,24 +279,24 @@ func TestVerify_TellsWhatIsWrongWithAnalytics(t *testing.T) {
 	}
 	for want, harm := range map[string]func(tx *Tx, t *Issue) error{
 		"says 2 issues and estimates of 3, there are 1 and 3": func(tx *Tx, t *Issue) error {
-			return tx.count(&tallied{}, &tallied{team: t.team(), counts: true, state: tallyState(t.Status, t.Priority)})
+			return tx.count(&aggregated{}, &aggregated{team: t.team(), counts: true, state: aggregateState(t.Status, t.Priority)})
 		},
 		"says 1 issues and estimates of 2, there are 0 and 0": func(tx *Tx, t *Issue) error {
-			a, err := tx.ledger.counters.change(tx, counterKey{table: issueTally, kind: tallyProject, text: "p", subject: t.team()})
+			a, err := tx.buffer.counters.change(tx, counterKey{table: issueAggregateTable, kind: tallyProject, text: "p", subject: t.team()})
 			*a = amount{n: 1, sum: 2}
 			return err
 		},
 		"1 tallies are missing": func(tx *Tx, t *Issue) error {
-			a, err := tx.ledger.counters.change(tx, counterKey{table: issueTally, kind: tallyCycle, text: "c", subject: t.team()})
+			a, err := tx.buffer.counters.change(tx, counterKey{table: issueAggregateTable, kind: tallyCycle, text: "c", subject: t.team()})
 			*a = amount{}
 			return err
 		},
 		"key of a tally": func(tx *Tx, _ *Issue) error {
-			return tx.Writer().SetValue(issueTally, []byte{9, 9}, make([]byte, amountLen))
+			return tx.Writer().SetValue(issueAggregateTable, []byte{9, 9}, make([]byte, amountLen))
 		},
 		"tally of 1 bytes": func(tx *Tx, t *Issue) error {
-			k := counterKey{table: issueTally, kind: tallyProject, text: "p", subject: t.team()}
-			return tx.Writer().SetValue(issueTally, k.appendTo(nil), []byte{1})
+			k := counterKey{table: issueAggregateTable, kind: tallyProject, text: "p", subject: t.team()}
+			return tx.Writer().SetValue(issueAggregateTable, k.appendTo(nil), []byte{1})
 		},
 		"the burndown of its cycle": func(tx *Tx, t *Issue) error { return tx.Writer().DeleteValue(burndownTable, row(t, "c")) },
 		"leads to a burndown that is not there": func(tx *Tx, t *Issue) error {
@@ -304,33 +304,33 @@ func TestVerify_TellsWhatIsWrongWithAnalytics(t *testing.T) {
 		},
 		"its issue does not lead to it": func(tx *Tx, t *Issue) error { return tx.dropAll(burndownByIssue) },
 		"its issue is not there": func(tx *Tx, t *Issue) error {
-			a := talliedOf(t, false)
+			a := aggregatedOf(t, false)
 			return tx.Writer().SetValue(burndownTable, row(&Issue{ID: IssueID(storage.ID{1: 1}.String())}, "c"), a.appendBurndown(nil, 0, []burndownChange{{1, burndownOpen}}))
 		},
 		"says state 2 and estimate 3, its issue state 1 and estimate 3": func(tx *Tx, t *Issue) error {
-			a := talliedOf(t, false)
+			a := aggregatedOf(t, false)
 			return tx.Writer().SetValue(burndownTable, row(t, "c"), a.appendBurndown(nil, 3, []burndownChange{{1, burndownClosed}}))
 		},
 		"says state 1 and estimate 0, its issue state 0": func(tx *Tx, t *Issue) error {
-			a := talliedOf(t, false)
+			a := aggregatedOf(t, false)
 			return tx.Writer().SetValue(burndownTable, row(t, "d"), a.appendBurndown(nil, 0, []burndownChange{{1, burndownOpen}}))
 		},
 		"is not a change from day 1": func(tx *Tx, t *Issue) error {
-			a := talliedOf(t, false)
+			a := aggregatedOf(t, false)
 			return tx.Writer().SetValue(burndownTable, row(t, "c"), a.appendBurndown(nil, 3, []burndownChange{{1, burndownOpen}, {2, burndownOpen}}))
 		},
 		"its header says": func(tx *Tx, t *Issue) error {
-			a := talliedOf(t, true)
+			a := aggregatedOf(t, true)
 			return tx.Writer().SetValue(burndownTable, row(t, "c"), a.appendBurndown(nil, 3, []burndownChange{{1, burndownOpen}}))
 		},
 		"has 0 changes": func(tx *Tx, t *Issue) error {
-			a := talliedOf(t, false)
+			a := aggregatedOf(t, false)
 			return tx.Writer().SetValue(burndownTable, row(t, "c"), a.appendBurndown(nil, 3, nil))
 		},
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
-			w := newIssueWorld(t)
+			w := newIssueFixture(t)
 			issue := w.create(CreateIssueIn{IssueFields: IssueFields{CycleID: Some("c"), Estimate: Some[int64](3)}})
 			w.verify()
 			w.run(&w.ann, NewCommand[None, None]("harm", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {

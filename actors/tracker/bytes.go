@@ -28,24 +28,24 @@ type Limits struct {
 	AnswerBytes uint64 // kept answers, flag --limit-answer-bytes
 }
 
-// Room is the effect of an operation on the bytes that its workspace stores.
-type Room uint8
+// SpaceEffect is the effect of an operation on the bytes that its workspace stores.
+type SpaceEffect uint8
 
 const (
-	// Grows is the effect of most changes; the limits apply to them.
-	Grows Room = iota
-	// Keeps is for changes that must go on in a full workspace and store next to
+	// UsesSpace is the effect of most changes; the limits apply to them.
+	UsesSpace SpaceEffect = iota
+	// NeedsNoSpace is for changes that must go on in a full workspace and store next to
 	// nothing. Their answers are kept for idempotency keys only while there is room.
-	Keeps
-	// Frees is for deletions and cancellations.
-	Frees
-	// Ends is for steps of a workspace's deletion. They are the last to be refused on a
+	NeedsNoSpace
+	// FreesSpace is for deletions and cancellations.
+	FreesSpace
+	// EndsWorkspace is for steps of a workspace's deletion. They are the last to be refused on a
 	// full disk.
-	Ends
+	EndsWorkspace
 )
 
-// WithRoom sets the effect of an operation on the bytes that its workspace stores.
-func WithRoom(r Room) Option { return func(o *Op) { o.Room = r } }
+// WithSpaceEffect sets the effect of an operation on the bytes that its workspace stores.
+func WithSpaceEffect(r SpaceEffect) Option { return func(o *Op) { o.Space = r } }
 
 // LimitDetails are the details of the CONFLICT for a change that would exceed a limit
 // of the workspace.
@@ -55,7 +55,7 @@ type LimitDetails struct {
 }
 
 // Limit sets the limits of the workspace; nil means no limits.
-func (l *Ledger) Limit(limits *Limits) {
+func (l *WriteBuffer) Limit(limits *Limits) {
 	if limits == nil {
 		limits = &Limits{}
 	}
@@ -66,9 +66,9 @@ func (l *Ledger) Limit(limits *Limits) {
 var meter *storage.Meter // of the whole Schema
 
 // limited reports whether the limits apply to a command.
-func (l *Ledger) limited(op *Op, req *Request) bool {
+func (l *WriteBuffer) limited(op *Op, req *Request) bool {
 	switch {
-	case op.Room != Grows, req.Caller.Root, l.store.CountingBelow() != nil:
+	case op.Space != UsesSpace, req.Caller.Root, l.store.CountingBelow() != nil:
 		return false
 	}
 	// Calls of providers are stored by the service itself, and limited.
@@ -78,8 +78,8 @@ func (l *Ledger) limited(op *Op, req *Request) bool {
 // keeps reports whether the answer of a command is to be kept for its key. A repeat of
 // a command that wrote nothing changes nothing, so its answer is not kept if the
 // workspace has no room for it.
-func (l *Ledger) keeps(tx *Tx, op *Op, req *Request, wrote bool, size int) (bool, error) {
-	if wrote && op.Room != Keeps || req.Caller.Root || l.limits == (Limits{}) {
+func (l *WriteBuffer) keeps(tx *Tx, op *Op, req *Request, wrote bool, size int) (bool, error) {
+	if wrote && op.Space != NeedsNoSpace || req.Caller.Root || l.limits == (Limits{}) {
 		return true, nil
 	}
 	all, err := l.counters.number(tx, bytesKey(bytesAll))
@@ -105,7 +105,7 @@ func bytesKey(subject storage.ID) counterKey {
 
 // charge adds the bytes that the command wrote to the workspace's counters, and returns
 // an error if they exceed a limit.
-func (l *Ledger) charge(tx *Tx, op *Op, req *Request) error {
+func (l *WriteBuffer) charge(tx *Tx, op *Op, req *Request) error {
 	grown := l.store.Counted()
 	if grown == (storage.Bytes{}) || tx.Workspace() == storage.DirectoryID {
 		return nil
@@ -151,7 +151,7 @@ func errAnswerBytes(limit uint64) *Error {
 
 // resumeCount finds out how far the rows of the workspace have been counted. It starts
 // the count of a workspace from before the counters.
-func (l *Ledger) resumeCount(tx *Tx) error {
+func (l *WriteBuffer) resumeCount(tx *Tx) error {
 	next, err := tx.Value(bytesTable, bytesNext[:], nil)
 	if err != nil {
 		return fmt.Errorf("read how far a workspace is counted: %w", err)
@@ -185,7 +185,7 @@ var countBytesOp = NewCommand[TimerIn, None]("CountBytes", "Count what a workspa
 	if w.CountingBelow() == nil {
 		return Reply{Outcome: NoContent}, tx.ClearTimer(timerCountBytes, "")
 	}
-	more, err := w.CountOn(tx.ledger.portion)
+	more, err := w.CountOn(tx.buffer.countRows)
 	if err != nil {
 		return Reply{}, fmt.Errorf("count what a workspace stores: %w", err)
 	}
@@ -231,7 +231,7 @@ func checkBytes(v *storage.View, found storage.Bytes, report func(storage.Proble
 		return err
 	}
 	if uint64(found.All) != all || uint64(found.Apart) != answers {
-		sayTo(report)("bytes", nil, "counted are %d bytes, %d of them answers; stored are %d and %d", all, answers, found.All, found.Apart)
+		reportTo(report)("bytes", nil, "counted are %d bytes, %d of them answers; stored are %d and %d", all, answers, found.All, found.Apart)
 	}
 	return nil
 }

@@ -168,7 +168,7 @@ func TestBytes_OldWorkspaceIsCountedBesideWrites(t *testing.T) {
 		}
 	}
 	w.limit(org, Limits{Bytes: 1})
-	w.ledger(org.raw()).portion = 500
+	w.ledger(org.raw()).countRows = 500
 	portions := 0
 	for n := range issues {
 		if v := w.view(org.raw()); n > 0 {
@@ -185,7 +185,7 @@ func TestBytes_OldWorkspaceIsCountedBesideWrites(t *testing.T) {
 		if n == 0 {
 			w.restart()
 			w.limit(org, Limits{Bytes: 1})
-			w.ledger(org.raw()).portion = 500
+			w.ledger(org.raw()).countRows = 500
 		}
 	}
 	if all, answers := w.stores(org); portions < 2 || all == 0 || answers == 0 {

@@ -101,9 +101,9 @@ type Caller struct {
 // System is the service itself, for timers and the steps of workflows.
 var System = Caller{Principal: Principal{Type: ActorSystem, ID: "system"}, Role: RoleOwner, Level: Admin}
 
-// Sees reports whether the caller may see records of a team; everybody may see those of
+// CanViewTeam reports whether the caller may see records of a team; everybody may see those of
 // the zero team.
-func (c *Caller) Sees(team storage.ID) bool {
+func (c *Caller) CanViewTeam(team storage.ID) bool {
 	if len(c.Hidden) == 0 {
 		return true
 	}

@@ -138,7 +138,7 @@ func (v *View) channelFor(source string) (found *ChannelID, err error) {
 
 // checkChannels checks that the shown config has the masks of the stored secrets, and
 // that it fits the channel's type.
-func checkChannels(v *storage.View, say sayer) error {
+func checkChannels(v *storage.View, report reporter) error {
 	err := channels.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		row, err := channels.Decode(rec)
 		if err != nil {
@@ -146,12 +146,12 @@ func checkChannels(v *storage.View, say sayer) error {
 		}
 		c := &row.Value
 		if string(c.OrganizationID) != v.Workspace().String() {
-			say(channels.Name, pk, "says it belongs to workspace %s", c.OrganizationID)
+			report(channels.Name, pk, "says it belongs to workspace %s", c.OrganizationID)
 		}
 		var faults Faults
 		configFaults(c.Type, c.Config, &faults)
 		if !faults.Empty() {
-			say(channels.Name, pk, "its config is not one of %s", c.Type)
+			report(channels.Name, pk, "its config is not one of %s", c.Type)
 		}
 		secrets, err := channelSecrets.Get(v, pk)
 		if err != nil {
@@ -164,7 +164,7 @@ func checkChannels(v *storage.View, say sayer) error {
 		for _, key := range channelSecretKeys {
 			secret, there := kept[key]
 			if shown, set := c.Config[key]; set != there || set && shown != mask(secret) {
-				say(channels.Name, pk, "what it shows of %s is not what is kept", key)
+				report(channels.Name, pk, "what it shows of %s is not what is kept", key)
 			}
 		}
 		return true, nil
@@ -175,7 +175,7 @@ func checkChannels(v *storage.View, say sayer) error {
 	return v.Rows(channelSecretTable, nil, nil, func(pk, _ []byte) (bool, error) {
 		there, err := v.Has(channelTable, pk)
 		if err == nil && !there {
-			say(channelSecrets.Name, pk, "there is no such channel")
+			report(channelSecrets.Name, pk, "there is no such channel")
 		}
 		return true, err
 	})

@@ -8,7 +8,7 @@ type ChannelList struct {
 
 // ListChannels lists the workspace's support channels, newest first, with the secrets
 // of their configs masked.
-var ListChannels = NewQuery[PageIn, ChannelList]("ListSupportChannels", "List support channels", Needs{Level: Admin}, listChannels, OneMoment)
+var ListChannels = NewQuery[PageIn, ChannelList]("ListSupportChannels", "List support channels", Needs{Level: Admin}, listChannels, FromSnapshot)
 
 func listChannels(v *View, in *PageIn) (Reply, error) {
 	return listRecords(v, in, "channels", &channels, nil)

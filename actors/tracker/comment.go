@@ -101,7 +101,7 @@ func (v *View) comment(id string) (*placedComment, error) {
 // or the caller may not see it.
 func (v *View) issueHead(id storage.ID) (head *storage.Header, err error) {
 	_, err = issues.Record(v, issueKey(id), func(rec storage.Record) error {
-		seen, err := v.seesIssue(rec)
+		seen, err := v.canViewIssue(rec)
 		if err == nil && seen {
 			h := rec.Header()
 			head = &h

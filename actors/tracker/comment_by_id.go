@@ -1,7 +1,7 @@
 package tracker
 
 // CommentByID reads one comment.
-var CommentByID = NewQuery[RecordIn, Comment]("CommentByID", "Get a comment", Needs{Read, "issues"}, readComment, OneMoment)
+var CommentByID = NewQuery[RecordIn, Comment]("CommentByID", "Get a comment", Needs{Read, "issues"}, readComment, FromSnapshot)
 
 func readComment(v *View, in *RecordIn) (Reply, error) {
 	c, err := v.comment(in.ID)

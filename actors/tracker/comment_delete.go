@@ -8,7 +8,7 @@ import (
 
 // DeleteComment removes a comment. Only its author and admins may. Replies stay without
 // a parent.
-var DeleteComment = NewCommand[RecordIn, None]("DeleteComment", "Delete a comment", Needs{Write, "issues"}, deleteComment, WithRoom(Frees))
+var DeleteComment = NewCommand[RecordIn, None]("DeleteComment", "Delete a comment", Needs{Write, "issues"}, deleteComment, WithSpaceEffect(FreesSpace))
 
 // deleteComment removes the comment after its last reply has lost its parent, so that
 // no parentId dangles after a crash between two batches.
@@ -23,7 +23,7 @@ func deleteComment(tx *Tx, in *RecordIn) (Reply, error) {
 	if err := c.Value.mayEdit(tx.Caller); err != nil {
 		return Reply{}, err
 	}
-	more, err := tx.detachReplies(c, tx.newPortion())
+	more, err := tx.detachReplies(c, tx.newWorkBudget())
 	if err != nil || more {
 		return Reply{More: more}, err
 	}
@@ -44,14 +44,14 @@ func (tx *Tx) eraseComment(c *placedComment) error {
 
 // detachReplies clears the parent of replies to a comment and reports whether some are
 // left.
-func (tx *Tx) detachReplies(c *placedComment, portion *portion) (more bool, err error) {
+func (tx *Tx) detachReplies(c *placedComment, work *workBudget) (more bool, err error) {
 	id, _ := storage.ParseID(c.Value.ID)
-	keys, err := tx.rowKeys(commentByParent, id[:], portion.left+1)
+	keys, err := tx.rowKeys(commentByParent, id[:], work.left+1)
 	if err != nil {
 		return false, fmt.Errorf("list replies: %w", err)
 	}
 	for _, pk := range keys {
-		if portion.spent() {
+		if work.spent() {
 			return true, nil
 		}
 		reply, err := tx.storedComment(pk, c.issue)
@@ -69,14 +69,14 @@ func (tx *Tx) detachReplies(c *placedComment, portion *portion) (more bool, err 
 
 // dropComments removes comments of an issue that is being deleted, newest first, so
 // that a reply goes before its parent, and reports whether some are left.
-func (tx *Tx) dropComments(issue *storage.Row[Issue], portion *portion) (more bool, err error) {
+func (tx *Tx) dropComments(issue *storage.Row[Issue], work *workBudget) (more bool, err error) {
 	id := issue.Value.id()
-	keys, err := tx.rowKeys(commentTable, id[:], portion.left+1)
+	keys, err := tx.rowKeys(commentTable, id[:], work.left+1)
 	if err != nil {
 		return false, fmt.Errorf("list comments: %w", err)
 	}
 	for _, rest := range keys {
-		if portion.spent() {
+		if work.spent() {
 			return true, nil
 		}
 		c, err := tx.storedComment(append(id[:len(id):len(id)], rest...), issue.Header)

@@ -20,14 +20,14 @@ type CommentList struct {
 }
 
 // ListComments lists the comments of an issue, newest first.
-var ListComments = NewQuery[ListCommentsIn, CommentList]("ListComments", "List an issue's comments", Needs{Read, "issues"}, listComments, OneMoment)
+var ListComments = NewQuery[ListCommentsIn, CommentList]("ListComments", "List an issue's comments", Needs{Read, "issues"}, listComments, FromSnapshot)
 
 func listComments(v *View, in *ListCommentsIn) (Reply, error) {
 	issue, _, err := v.issueHeadIn(in.IssueID)
 	if err != nil {
 		return Reply{}, err
 	}
-	after, err := parsePlace(in.Cursor, commentTable, issue)
+	after, err := parseCursorKey(in.Cursor, commentTable, issue)
 	if err != nil {
 		return Reply{}, err
 	}

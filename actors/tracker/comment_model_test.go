@@ -18,7 +18,7 @@ type modelComment struct {
 func TestComments_Model(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := newIssueWorld(t)
+		w := newIssueFixture(t)
 		eve := Caller{Principal: Principal{Type: ActorUser, ID: "eve", Permissions: permissionWords["write"]}, Role: RoleMember, Level: Write}
 		said := map[IssueID][]*modelComment{} // newest first
 		var open []IssueID

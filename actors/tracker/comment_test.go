@@ -11,7 +11,7 @@ import (
 	"switchyard/storage"
 )
 
-func (w *issueWorld) comment(who *Caller, issue IssueID, body string, parent CommentID) Comment {
+func (w *issueFixture) comment(who *Caller, issue IssueID, body string, parent CommentID) Comment {
 	w.Helper()
 	in := CreateCommentIn{IssueID: string(issue), Body: body}
 	if parent != "" {
@@ -20,7 +20,7 @@ func (w *issueWorld) comment(who *Caller, issue IssueID, body string, parent Com
 	return decode[Comment](w, w.run(who, CreateComment, &in).Body)
 }
 
-func (w *issueWorld) bodies(issue IssueID) (all []string) {
+func (w *issueFixture) bodies(issue IssueID) (all []string) {
 	w.Helper()
 	in := ListCommentsIn{IssueID: string(issue), Limit: 100}
 	for {
@@ -40,7 +40,7 @@ func (w *issueWorld) bodies(issue IssueID) (all []string) {
 
 // commentEvents returns the events of comments, with the headers that decide who sees
 // them.
-func (w *issueWorld) commentEvents() (events []string) {
+func (w *issueFixture) commentEvents() (events []string) {
 	w.Helper()
 	v := storage.NewView(w.db, 1, w.workspace)
 	err := v.Rows(eventTable, nil, nil, func(_, value []byte) (bool, error) {
@@ -72,7 +72,7 @@ func (w *issueWorld) commentEvents() (events []string) {
 
 func TestComments_LiveAndDie(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{})
 	first := w.comment(&w.gus, issue.ID, "first", "")
 	if first.AuthorID != "gus" || first.AuthorType != ActorUser || first.IssueID != issue.ID || first.ParentID != nil || string(first.OrganizationID) != w.workspace.String() {
@@ -134,7 +134,7 @@ func TestComments_LiveAndDie(t *testing.T) {
 
 func TestComments_AreSeenWithTheirIssue(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{})
 	mine := w.comment(&w.gus, issue.ID, "mine", "")
 	w.patch(issue.ID, IssuePatch{IssueFields: IssueFields{TeamID: Some(w.secret)}})
@@ -162,7 +162,7 @@ func TestComments_AreSeenWithTheirIssue(t *testing.T) {
 
 func TestCreateComment_Refuses(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue, other := w.create(CreateIssueIn{}), w.create(CreateIssueIn{})
 	elsewhere := w.comment(&w.ann, other.ID, "elsewhere", "")
 	for _, parent := range []CommentID{elsewhere.ID, "nonsense", CommentID(issue.ID), ""} {
@@ -179,7 +179,7 @@ func TestCreateComment_Refuses(t *testing.T) {
 
 func TestListComments_Pages(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue, other := w.create(CreateIssueIn{}), w.create(CreateIssueIn{})
 	var want []string
 	for i := range 7 {
@@ -211,7 +211,7 @@ func TestListComments_Pages(t *testing.T) {
 	// No cursor leads to comments of another issue.
 	id := issue.id()
 	for _, key := range []string{"\x00", strings.Repeat("\xff", 40), strings.Repeat("\x80", 16)} {
-		reply, err := w.ask(&w.gus, ListComments, &ListCommentsIn{IssueID: string(issue.ID), Limit: 100, Cursor: placeCursor(commentTable, id, []byte(key))})
+		reply, err := w.ask(&w.gus, ListComments, &ListCommentsIn{IssueID: string(issue.ID), Limit: 100, Cursor: keyCursor(commentTable, id, []byte(key))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +223,7 @@ func TestListComments_Pages(t *testing.T) {
 
 func TestListComments_LargePageEndsEarly(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{})
 	large := strings.Repeat("\U0001F600", 65536)
 	for range 40 {
@@ -240,17 +240,17 @@ func TestListComments_LargePageEndsEarly(t *testing.T) {
 
 func TestDeleteComment_ManyReplies(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{})
 	first := w.comment(&w.ann, issue.ID, "first", "")
-	for range 2*maxPortion + 1 {
+	for range 2*maxBudgetRecords + 1 {
 		w.comment(&w.ann, issue.ID, "reply", first.ID)
 	}
 	_, times, err := w.try(&w.ann, DeleteComment, &RecordIn{ID: string(first.ID)})
 	if err != nil || times != 3 {
 		t.Errorf("%d runs, %v; want 3", times, err)
 	}
-	if got := w.bodies(issue.ID); len(got) != 2*maxPortion+1 {
+	if got := w.bodies(issue.ID); len(got) != 2*maxBudgetRecords+1 {
 		t.Errorf("%d comments are left", len(got))
 	}
 	w.verify()
@@ -260,7 +260,7 @@ func TestDeleteComment_ManyReplies(t *testing.T) {
 // comments share the limit of a batch.
 func TestDeleteIssue_WithComments(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue, other := w.create(CreateIssueIn{}), w.create(CreateIssueIn{})
 	w.comment(&w.ann, other.ID, "stays", "")
 	for range 300 {
@@ -291,7 +291,7 @@ func TestDeleteIssue_WithComments(t *testing.T) {
 
 func TestDeleteIssue_LargeCommentsTakeSeveralBatches(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{IssueFields: IssueFields{Description: Some(strings.Repeat("x", 1<<20))}})
 	large := strings.Repeat("\U0001F600", 65536)
 	for range 60 {
@@ -354,7 +354,7 @@ func TestVerify_TellsWhatIsWrongWithComments(t *testing.T) {
 	} {
 		t.Run(row.want, func(t *testing.T) {
 			t.Parallel()
-			w := newIssueWorld(t)
+			w := newIssueFixture(t)
 			issue := w.create(CreateIssueIn{})
 			a := w.comment(&w.ann, issue.ID, "a", "")
 			b := w.comment(&w.ann, issue.ID, "b", a.ID)

@@ -8,7 +8,7 @@ import (
 
 // checkComments checks that the issue of every comment exists, and that its parent is
 // an older comment of the same issue. The check of indexes covers the look-up by id.
-func checkComments(v *storage.View, say sayer) error {
+func checkComments(v *storage.View, report reporter) error {
 	var issue storage.ID // the last issue that was looked up
 	there := false
 	return comments.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
@@ -18,7 +18,7 @@ func checkComments(v *storage.View, say sayer) error {
 		}
 		c := &row.Value
 		if string(c.OrganizationID) != v.Workspace().String() {
-			say(comments.Name, pk, "says it belongs to workspace %s", c.OrganizationID)
+			report(comments.Name, pk, "says it belongs to workspace %s", c.OrganizationID)
 		}
 		if id := storage.ID(pk); id != issue {
 			issue = id
@@ -27,14 +27,14 @@ func checkComments(v *storage.View, say sayer) error {
 			}
 		}
 		if !there {
-			say(comments.Name, pk, "its issue %s is not there", c.IssueID)
+			report(comments.Name, pk, "its issue %s is not there", c.IssueID)
 		}
 		if c.ParentID == nil {
 			return true, nil
 		}
 		above, ok := storage.ParseID(*c.ParentID)
 		if !ok {
-			say(comments.Name, pk, "its parent is called %q, which is not an id", *c.ParentID)
+			report(comments.Name, pk, "its parent is called %q, which is not an id", *c.ParentID)
 			return true, nil
 		}
 		key := commentKey(issue, above)
@@ -43,9 +43,9 @@ func checkComments(v *storage.View, say sayer) error {
 		case err != nil:
 			return false, err
 		case !found:
-			say(comments.Name, pk, "its parent %s is not a comment of its issue", above)
+			report(comments.Name, pk, "its parent %s is not a comment of its issue", above)
 		case bytes.Compare(key, pk) <= 0: // keys of newer comments are smaller
-			say(comments.Name, pk, "its parent %s is not older", above)
+			report(comments.Name, pk, "its parent %s is not older", above)
 		}
 		return true, nil
 	})

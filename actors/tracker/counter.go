@@ -25,14 +25,14 @@ type counters struct {
 // issueTally also have a kind and, if they count by a text, that text.
 type counterKey struct {
 	table   storage.TableID
-	kind    tallyKind
+	kind    aggregateKind
 	subject storage.ID
 	text    string
 }
 
 // appendTo appends the key fields of the counter's row.
 func (k *counterKey) appendTo(b storage.Key) storage.Key {
-	if k.table == issueTally {
+	if k.table == issueAggregateTable {
 		return k.appendTally(b)
 	}
 	return b.ID(k.subject)
@@ -129,7 +129,7 @@ func (s *counters) load(tx *Tx, key counterKey) (*counter, error) {
 	c := &counter{key: key}
 	s.row = key.appendTo(s.row[:0])
 	var err error
-	if key.table != issueTally {
+	if key.table != issueAggregateTable {
 		c.now.n, err = tx.Number(key.table, s.row)
 	} else if s.value, err = tx.Value(key.table, s.row, s.value[:0]); err == nil && s.value != nil {
 		c.now, err = parseAmount(s.value)
@@ -195,7 +195,7 @@ func (s *counters) seal(w *storage.Tx) error {
 		switch {
 		case c.now == amount{}:
 			err = w.DeleteValue(c.key.table, s.row)
-		case c.key.table == issueTally:
+		case c.key.table == issueAggregateTable:
 			s.value = c.now.appendTo(s.value[:0])
 			err = w.SetValue(c.key.table, s.row, s.value)
 		default:

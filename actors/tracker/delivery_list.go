@@ -26,7 +26,7 @@ type DeliveryList struct {
 
 // ListDeliveries lists a webhook's deliveries, newest first: all pending ones, and the
 // newest of the finished ones.
-var ListDeliveries = NewQuery[ListDeliveriesIn, DeliveryList]("ListDeliveries", "List a webhook's deliveries", Needs{Level: Admin}, listDeliveries, OneMoment)
+var ListDeliveries = NewQuery[ListDeliveriesIn, DeliveryList]("ListDeliveries", "List a webhook's deliveries", Needs{Level: Admin}, listDeliveries, FromSnapshot)
 
 // foundDelivery is a delivery's id and JSON.
 type foundDelivery struct {
@@ -39,7 +39,7 @@ func listDeliveries(v *View, in *ListDeliveriesIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	after, err := parsePlace(in.Cursor, deliveryTable, webhook)
+	after, err := parseCursorKey(in.Cursor, deliveryTable, webhook)
 	if err != nil {
 		return Reply{}, err
 	}

@@ -77,7 +77,7 @@ func redeliver(tx *Tx, in *RedeliverIn) (Reply, error) {
 
 // reopen moves a finished delivery to the retries.
 func (tx *Tx) reopen(webhook storage.ID, over *storage.Row[WebhookDelivery], d *WebhookDelivery) error {
-	n, err := tx.Next(pendingTally, webhook)
+	n, err := tx.Next(pendingCount, webhook)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (tx *Tx) reopen(webhook storage.ID, over *storage.Row[WebhookDelivery], d *
 	if err := deliveries.Delete(tx, over); err != nil {
 		return err
 	}
-	if err := tx.addTo(deliveryTally, webhook, -1); err != nil {
+	if err := tx.addTo(deliveryCount, webhook, -1); err != nil {
 		return err
 	}
 	_, err = retries.Insert(tx, d)

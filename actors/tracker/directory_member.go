@@ -69,7 +69,7 @@ func (tx *Tx) putMembership(workspace WorkspaceID, c memberChanged) error {
 		return fmt.Errorf("write a membership: %w", err)
 	}
 	if m.RemovedAt != nil {
-		return tx.arm(sweepMemberships, tx.now.Add(removedLife))
+		return tx.setSweep(sweepMemberships, tx.now.Add(removedLife))
 	}
 	return nil
 }
@@ -150,5 +150,5 @@ var sweepMembershipsOp = NewCommand[TimerIn, None]("SweepMemberships", "Forget m
 	if err != nil {
 		return Reply{}, err
 	}
-	return Reply{Outcome: NoContent}, tx.rearm(sweepMemberships, more, next)
-}, InDirectory, WithRoom(Frees))
+	return Reply{Outcome: NoContent}, tx.endSweep(sweepMemberships, more, next)
+}, InDirectory, WithSpaceEffect(FreesSpace))

@@ -6,10 +6,10 @@ import (
 	"switchyard/storage"
 )
 
-// seesDraft reports, from the stored form, whether the caller may know that a draft
+// canViewDraft reports, from the stored form, whether the caller may know that a draft
 // exists: callers who see its issue do or, if it has no issue, those who see the team
 // that the issue would belong to. Every read of a draft for a caller uses it.
-func (v *View) seesDraft(rec storage.Record) (bool, error) {
+func (v *View) canViewDraft(rec storage.Record) (bool, error) {
 	flags := rec.Flags()
 	if lane := v.Caller.Lane; lane != nil {
 		if flags&draftOfSession == 0 {
@@ -23,7 +23,7 @@ func (v *View) seesDraft(rec storage.Record) (bool, error) {
 	if flags&draftOnIssue != 0 {
 		return v.hasIssue(issueIn(rec))
 	}
-	if !v.Caller.Sees(rec.Team()) {
+	if !v.Caller.CanViewTeam(rec.Team()) {
 		return false, nil
 	}
 	if v.Caller.Root || v.Caller.Level >= Admin {
@@ -52,7 +52,7 @@ func (v *View) draftRecord(id string, fn func(storage.Record) error) error {
 	}
 	seen := false
 	_, err := drafts.Record(v, storage.Key(nil).DescID(parsed), func(rec storage.Record) (err error) {
-		if seen, err = v.seesDraft(rec); err != nil || !seen {
+		if seen, err = v.canViewDraft(rec); err != nil || !seen {
 			return err
 		}
 		return fn(rec)
@@ -86,13 +86,13 @@ func (v *View) draftHeader(d *draftRecord) (storage.Header, error) {
 
 // dropDrafts removes drafts of an issue that is being deleted and reports whether some
 // are left.
-func (tx *Tx) dropDrafts(issue *storage.Row[Issue], portion *portion) (more bool, err error) {
-	keys, err := tx.rowKeys(draftByAbout, aboutKey(nil, aboutIssue, issue.Value.ID), portion.left+1)
+func (tx *Tx) dropDrafts(issue *storage.Row[Issue], work *workBudget) (more bool, err error) {
+	keys, err := tx.rowKeys(draftByAbout, aboutKey(nil, aboutIssue, issue.Value.ID), work.left+1)
 	if err != nil {
 		return false, fmt.Errorf("list an issue's drafts: %w", err)
 	}
 	for _, pk := range keys {
-		if portion.spent() {
+		if work.spent() {
 			return true, nil
 		}
 		row, err := drafts.Get(tx, pk)

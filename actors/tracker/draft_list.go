@@ -23,7 +23,7 @@ type DraftPage struct {
 
 // ListDrafts lists the drafts that the caller may see; with a lane token, those of its
 // session.
-var ListDrafts = NewQuery[ListDraftsIn, DraftPage]("ListDrafts", "List drafts", Needs{Read, "issues"}, listDrafts, OneMoment, ForLanes)
+var ListDrafts = NewQuery[ListDraftsIn, DraftPage]("ListDrafts", "List drafts", Needs{Read, "issues"}, listDrafts, FromSnapshot, ForLanes)
 
 func listDrafts(v *View, in *ListDraftsIn) (Reply, error) {
 	var matches []storage.Match
@@ -47,7 +47,7 @@ func listDrafts(v *View, in *ListDraftsIn) (Reply, error) {
 		matches = append(matches, storage.Equal(draftByStatus, storage.Key(nil).Byte(in.Status.Value.rank())))
 	}
 	fingerprint := listFingerprint(v.Workspace(), "drafts", in.IssueID, in.SessionID, Opt[string]{Set: in.Status.Set, Value: string(in.Status.Value)})
-	after, err := listAfter(in.Cursor, fingerprint)
+	after, err := cursorPosition(in.Cursor, fingerprint)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -56,9 +56,9 @@ func listDrafts(v *View, in *ListDraftsIn) (Reply, error) {
 		// All drafts of a lane token's session have the same issue, and seesDraft
 		// decides by the session.
 		if rec.Flags()&draftOnIssue == 0 || v.Caller.Lane != nil {
-			return v.seesDraft(rec)
+			return v.canViewDraft(rec)
 		}
-		return p.byIssue(rec, v.seesDraft)
+		return p.byIssue(rec, v.canViewDraft)
 	}
 	p.add = func(rec storage.Record) error {
 		p.buf = append(append(p.buf, publicPart(rec.JSON())...), '}')

@@ -21,7 +21,7 @@ type modelDraft struct {
 func TestDrafts_Model(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := newIssueWorld(t)
+		w := newIssueFixture(t)
 		hook := w.subscribe()
 		var all []*modelDraft              // newest first
 		said := map[IssueID]int{}          // comments of the issues there are

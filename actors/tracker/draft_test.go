@@ -21,19 +21,19 @@ func payload(t tester, text string) DraftPayload {
 	return *p
 }
 
-func (w *issueWorld) propose(who *Caller, in CreateDraftIn, text string) Draft {
+func (w *issueFixture) propose(who *Caller, in CreateDraftIn, text string) Draft {
 	w.Helper()
 	in.Payload = payload(w, text)
 	return decode[Draft](w, w.run(who, CreateDraft, &in).Body)
 }
 
-func (w *issueWorld) publish(who *Caller, id DraftID) Draft {
+func (w *issueFixture) publish(who *Caller, id DraftID) Draft {
 	w.Helper()
 	return decode[Draft](w, w.run(who, PublishDraft, &DecideDraftIn{ID: string(id)}).Body)
 }
 
 // drafts returns the ids of the drafts that a caller sees.
-func (w *issueWorld) drafts(who *Caller, in ListDraftsIn) (ids []DraftID) {
+func (w *issueFixture) drafts(who *Caller, in ListDraftsIn) (ids []DraftID) {
 	w.Helper()
 	for {
 		reply, err := w.ask(who, ListDrafts, &in)
@@ -52,7 +52,7 @@ func (w *issueWorld) drafts(who *Caller, in ListDraftsIn) (ids []DraftID) {
 }
 
 // draftEvents returns the events of drafts, with the team that sees them.
-func (w *issueWorld) draftEvents() (events []string) {
+func (w *issueFixture) draftEvents() (events []string) {
 	w.Helper()
 	v := storage.NewView(w.db, 1, w.workspace)
 	err := v.Rows(eventTable, nil, nil, func(_, value []byte) (bool, error) {
@@ -89,7 +89,7 @@ func (w *issueWorld) draftEvents() (events []string) {
 }
 
 // member returns a user of the workspace who sees its public teams.
-func (w *issueWorld) member() *Caller {
+func (w *issueFixture) member() *Caller {
 	eve := w.gus
 	eve.ID, eve.Role = "eve", RoleMember
 	return &eve
@@ -97,7 +97,7 @@ func (w *issueWorld) member() *Caller {
 
 func TestDrafts_AreToldOfToThoseWhoSeeThem(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	open := w.create(CreateIssueIn{IssueFields: IssueFields{TeamID: Some(w.web)}})
 	w.publish(&w.gus, w.propose(&w.gus, CreateDraftIn{Kind: DraftComment, IssueID: Some(open.ID)}, `{"body":"hello"}`).ID)
 	hidden := w.propose(&w.ann, CreateDraftIn{Kind: DraftIssueCreate}, fmt.Sprintf(`{"title":"x","teamId":%q}`, w.secret))
@@ -119,7 +119,7 @@ func TestDrafts_AreToldOfToThoseWhoSeeThem(t *testing.T) {
 // draft and can't decide on it.
 func TestDrafts_AreHiddenWithTheirIssue(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	secret := w.create(CreateIssueIn{IssueFields: IssueFields{TeamID: Some(w.secret)}})
 	onSecret := w.propose(&w.ann, CreateDraftIn{Kind: DraftComment, IssueID: Some(secret.ID)}, `{"body":"x"}`)
 	forSecret := w.propose(&w.ann, CreateDraftIn{Kind: DraftIssueCreate}, fmt.Sprintf(`{"title":"x","teamId":%q}`, w.secret))
@@ -166,7 +166,7 @@ func TestDrafts_AreHiddenWithTheirIssue(t *testing.T) {
 // Only an admin sees proposals for a deleted team, which may have been private.
 func TestDrafts_OfATeamThatIsGone(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	d := w.propose(&w.ann, CreateDraftIn{Kind: DraftIssueCreate}, fmt.Sprintf(`{"title":"x","teamId":%q}`, w.secret))
 	w.run(&w.ann, DeleteTeam, &TeamByIDIn{ID: w.secret})
 	eve := w.member()
@@ -185,7 +185,7 @@ func TestDrafts_OfATeamThatIsGone(t *testing.T) {
 // A publication that fails leaves neither the write nor the decision.
 func TestPublishDraft_IsWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{Title: "As it was"})
 	first := w.comment(&w.ann, issue.ID, "first", "")
 	reply := w.propose(&w.gus, CreateDraftIn{Kind: DraftComment, IssueID: Some(issue.ID)}, fmt.Sprintf(`{"body":"second","parentId":%q}`, first.ID))
@@ -211,7 +211,7 @@ func TestPublishDraft_IsWholeOrNotAtAll(t *testing.T) {
 // body.
 func TestPublishDraft_CreatesWhatACreationWould(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	parent := w.create(CreateIssueIn{})
 	body := fmt.Sprintf(`{"title":"Ä <b>&","description":"d","status":"todo","priority":"low","resolution":"obsolete","parentId":%q,"subIssueSortOrder":-1.5e2,"estimate":8e0,
 		"isDraft":true,"snoozedUntil":"2027-01-01T00:00:00+01:00","assigneeId":"a","projectId":"p","cycleId":"c","labelIds":["x","y","x"],"repo":"o/r","branch":null,"teamKey":"web"}`, parent.ID)
@@ -234,10 +234,10 @@ func TestPublishDraft_CreatesWhatACreationWould(t *testing.T) {
 
 func TestDeleteIssue_TakesManyDrafts(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue, other := w.create(CreateIssueIn{}), w.create(CreateIssueIn{})
 	kept := w.propose(&w.gus, CreateDraftIn{Kind: DraftComment, IssueID: Some(other.ID)}, `{"body":"x"}`)
-	for range maxPortion + 20 {
+	for range maxBudgetRecords + 20 {
 		w.propose(&w.gus, CreateDraftIn{Kind: DraftComment, IssueID: Some(issue.ID)}, `{"body":"x"}`)
 	}
 	_, times, err := w.try(&w.ann, DeleteIssue, &DeleteIssueIn{ID: string(issue.ID)})
@@ -269,7 +269,7 @@ func TestCheckDrafts_FindsWhatIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newIssueWorld(t)
+			w := newIssueFixture(t)
 			issue := w.create(CreateIssueIn{})
 			id := w.propose(&w.ann, CreateDraftIn{Kind: DraftComment, IssueID: Some(issue.ID)}, `{"body":"x"}`).ID
 			w.verify()
@@ -300,7 +300,7 @@ func TestCheckDrafts_FindsWhatIsWrong(t *testing.T) {
 // be mistaken for the draft's own fields.
 func TestCreateDraft_KeepsThePayloadOnOneLine(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{})
 	body := w.run(&w.gus, CreateDraft, &CreateDraftIn{Kind: DraftComment, IssueID: Some(issue.ID), Payload: payload(t, "{\n \"body\": \"a <b>\",\r\n\t\"x\" : {\"inner\":{\"sessionId\":\"y\"},\"inner\\u0022\":[ ]} }")}).Body
 	const want = `"payload":{"body":"a <b>","x":{"inner":{"sessionId":"y"},"inner\u0022":[]}}}`

@@ -6,7 +6,7 @@ import (
 
 // checkDrafts checks that the issue and session of every draft exist, that its payload
 // can be decoded, and that its status agrees with the fields of its review.
-func checkDrafts(v *storage.View, say sayer) error {
+func checkDrafts(v *storage.View, report reporter) error {
 	return drafts.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		row, err := drafts.Decode(rec)
 		if err != nil {
@@ -14,29 +14,29 @@ func checkDrafts(v *storage.View, say sayer) error {
 		}
 		d := &row.Value
 		if string(d.OrganizationID) != v.Workspace().String() || d.Status.rank() == 0xff {
-			say(drafts.Name, pk, "says it is %q in workspace %s", d.Status, d.OrganizationID)
+			report(drafts.Name, pk, "says it is %q in workspace %s", d.Status, d.OrganizationID)
 		}
 		if _, err := readPayload(d.Payload); err != nil {
-			say(drafts.Name, pk, "%v", err)
+			report(drafts.Name, pk, "%v", err)
 		}
 		decided := d.Status != DraftPending
 		if decided != (d.ReviewedAt != nil) || decided != (d.ReviewedByID != nil) {
-			say(drafts.Name, pk, "is %s, which its review contradicts", d.Status)
+			report(drafts.Name, pk, "is %s, which its review contradicts", d.Status)
 		}
 		if made := d.Kind == DraftComment && d.Status == DraftPublished; made != (d.PublishedCommentID != nil) {
-			say(drafts.Name, pk, "is a %s draft of a %s; whether a comment came of it contradicts that", d.Status, d.Kind)
+			report(drafts.Name, pk, "is a %s draft of a %s; whether a comment came of it contradicts that", d.Status, d.Kind)
 		}
 		if d.IssueID == nil && (d.Kind != DraftIssueCreate || d.Status == DraftPublished) {
-			say(drafts.Name, pk, "has no issue")
+			report(drafts.Name, pk, "has no issue")
 		}
-		if err := checkDraftRefs(v, pk, d, say); err != nil {
+		if err := checkDraftRefs(v, pk, d, report); err != nil {
 			return false, err
 		}
 		return true, nil
 	})
 }
 
-func checkDraftRefs(v *storage.View, pk []byte, d *draftRecord, say sayer) error {
+func checkDraftRefs(v *storage.View, pk []byte, d *draftRecord, report reporter) error {
 	if d.IssueID != nil {
 		id, _ := storage.ParseID(*d.IssueID)
 		there, err := v.Has(issueTable, issueKey(id))
@@ -44,7 +44,7 @@ func checkDraftRefs(v *storage.View, pk []byte, d *draftRecord, say sayer) error
 			return err
 		}
 		if !there {
-			say(drafts.Name, pk, "its issue %s is not there", *d.IssueID)
+			report(drafts.Name, pk, "its issue %s is not there", *d.IssueID)
 		}
 	}
 	if d.SessionID != nil {
@@ -54,7 +54,7 @@ func checkDraftRefs(v *storage.View, pk []byte, d *draftRecord, say sayer) error
 			return err
 		}
 		if !there {
-			say(drafts.Name, pk, "its session %s is not there", *d.SessionID)
+			report(drafts.Name, pk, "its session %s is not there", *d.SessionID)
 		}
 	}
 	return nil

@@ -380,7 +380,7 @@ func (d *duplicates) compare(doc storage.Doc, terms []term) error {
 		if !d.wants(doc, s) {
 			return false, nil
 		}
-		seen, err := d.tx.seesIssue(rec)
+		seen, err := d.tx.canViewIssue(rec)
 		if err == nil && seen {
 			d.insert(duplicate{doc, PossibleDuplicate{ID: like.ID, Identifier: like.Identifier, Title: like.Title, Status: like.Status, Score: s}})
 		}

@@ -45,8 +45,8 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Message) }
 
-// because sets the code that a standard prescribes for the error.
-func (e *Error) because(reason string) *Error {
+// withReason sets the code that a standard prescribes for the error.
+func (e *Error) withReason(reason string) *Error {
 	e.Reason = reason
 	return e
 }

@@ -86,7 +86,7 @@ func (tx *Tx) emit(id storage.ID, kind *eventKind, header storage.Header, data j
 	if err != nil {
 		return err
 	}
-	l := tx.ledger
+	l := tx.buffer
 	var at int
 	l.event = storage.AppendHeader(l.event[:0], storage.Header{Flags: header.Flags, Version: 1, Team: header.Team})
 	if l.event, at, err = tx.appendEvent(l.event, id, kind.name, sequence, data, changes); err != nil {
@@ -95,12 +95,12 @@ func (tx *Tx) emit(id storage.ID, kind *eventKind, header storage.Header, data j
 	if err := tx.Writer().AddValue(eventTable, storage.Key(nil).U64(sequence), l.event); err != nil {
 		return fmt.Errorf("append an event: %w", err)
 	}
-	l.told = true
+	l.hasEvents = true
 	l.noteEvent(sequence, at, data)
 	if err := tx.enqueue(kind.name, sequence); err != nil {
 		return err
 	}
-	return tx.arm(sweepEvents, tx.now.Add(eventLife))
+	return tx.setSweep(sweepEvents, tx.now.Add(eventLife))
 }
 
 // appendEvent encodes an event, and returns the offset of its data.

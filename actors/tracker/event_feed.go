@@ -17,7 +17,7 @@ type EventBatch struct {
 	More bool
 
 	reader *eventReader
-	events []loggedAt
+	events []storedEvent
 	choice []byte // scratch of Text
 	texts  map[string][]byte
 }
@@ -96,7 +96,7 @@ func (b *EventBatch) Text(caller *Caller, types EventSet, after uint64) ([]byte,
 }
 
 // appendText appends an event in the form of an event stream.
-func (e *loggedAt) appendText(b []byte, hidden uint8) []byte {
+func (e *storedEvent) appendText(b []byte, hidden uint8) []byte {
 	b = strconv.AppendUint(append(b, "id: "...), e.sequence, 10)
 	b = append(append(b, "\nevent: "...), e.name...)
 	b = append(b, "\ndata: "...)

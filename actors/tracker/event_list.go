@@ -54,13 +54,13 @@ type EventPage struct {
 // ListEvents reads the event log, oldest first, as far as the caller may see what the
 // events concern. With Accept: text/event-stream it is a live stream without an end
 // (Decision 44).
-var ListEvents = NewQuery[ListEventsIn, EventPage]("ListEvents", "Read or follow the event log", Needs{Read, EventRights}, listEvents, OneMoment, MayWait, MayStream)
+var ListEvents = NewQuery[ListEventsIn, EventPage]("ListEvents", "Read or follow the event log", Needs{Read, EventRights}, listEvents, FromSnapshot, MayWait, MayStream)
 
 // maxEventsExamined limits the events that one answer looks through.
 const maxEventsExamined = 2000
 
 func listEvents(v *View, in *ListEventsIn) (Reply, error) {
-	after, given := in.place()
+	after, given := in.position()
 	if err := in.begin(v, after, given, "query.after"); err != nil {
 		return Reply{}, err
 	}
@@ -119,8 +119,8 @@ func listEvents(v *View, in *ListEventsIn) (Reply, error) {
 	return reply, nil
 }
 
-// place returns the position in the query, or false if there is none.
-func (in *ListEventsIn) place() (after uint64, given bool) {
+// position returns the position in the query, or false if there is none.
+func (in *ListEventsIn) position() (after uint64, given bool) {
 	if in.Cursor != "" {
 		n, _ := strconv.ParseUint(in.Cursor, 10, 64)
 		return n, true
@@ -180,10 +180,10 @@ func (v *View) eventSpan() (first, last uint64, err error) {
 
 // StartEvents finds the position where a stream of ListEvents starts: Last-Event-ID, or
 // after, or else the end of the log.
-var StartEvents = NewQuery[ListEventsIn, None]("StartEvents", "Find where a stream of events begins", Needs{Read, EventRights}, startEvents, OneMoment)
+var StartEvents = NewQuery[ListEventsIn, None]("StartEvents", "Find where a stream of events begins", Needs{Read, EventRights}, startEvents, FromSnapshot)
 
 func startEvents(v *View, in *ListEventsIn) (Reply, error) {
-	after, given := in.place()
+	after, given := in.position()
 	path := "query.after"
 	if in.LastEventID != "" {
 		n, err := strconv.ParseUint(in.LastEventID, 10, 63)

@@ -14,7 +14,7 @@ import (
 )
 
 // page returns a page of the event log as a caller gets it.
-func (w *issueWorld) page(who *Caller, in ListEventsIn) EventPage {
+func (w *issueFixture) page(who *Caller, in ListEventsIn) EventPage {
 	w.Helper()
 	reply, err := w.ask(who, ListEvents, &in)
 	if err != nil {
@@ -25,7 +25,7 @@ func (w *issueWorld) page(who *Caller, in ListEventsIn) EventPage {
 
 // logFor returns the sequence numbers of the events that a caller sees: in pages and,
 // with the same result, in the parts that listeners get.
-func (w *issueWorld) logFor(who *Caller) (seen []uint64) {
+func (w *issueFixture) logFor(who *Caller) (seen []uint64) {
 	w.Helper()
 	for in := (ListEventsIn{Limit: 3}); ; {
 		page := w.page(who, in)
@@ -44,7 +44,7 @@ func (w *issueWorld) logFor(who *Caller) (seen []uint64) {
 }
 
 // listened reads the whole log as a stream does, in parts of at most so many events.
-func (w *issueWorld) listened(who *Caller, types EventSet, most int) (seen []uint64) {
+func (w *issueFixture) listened(who *Caller, types EventSet, most int) (seen []uint64) {
 	w.Helper()
 	snap := w.db.NewSnapshot()
 	defer func() { _ = snap.Close() }()
@@ -78,7 +78,7 @@ func (w *issueWorld) listened(who *Caller, types EventSet, most int) (seen []uin
 	}
 }
 
-func (w *issueWorld) wantLog(what string, who *Caller, want ...uint64) {
+func (w *issueFixture) wantLog(what string, who *Caller, want ...uint64) {
 	w.Helper()
 	if got := w.logFor(who); fmt.Sprint(got) != fmt.Sprint(want) {
 		w.Errorf("%s: %s sees %v, want %v", what, who.ID, got, want)
@@ -87,7 +87,7 @@ func (w *issueWorld) wantLog(what string, who *Caller, want ...uint64) {
 
 func TestListEvents_FollowsTheIssueOfToday(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	mel := w.somebody(ActorUser, "mel", w.core)
 	sam := w.somebody(ActorUser, "sam", w.core, w.secret)
 	open := w.create(CreateIssueIn{})                                                       // 1
@@ -115,7 +115,7 @@ func TestListEvents_FollowsTheIssueOfToday(t *testing.T) {
 
 func TestListEvents_OfDeletedIssues(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	mel := w.somebody(ActorUser, "mel", w.core)
 	plain := w.create(CreateIssueIn{})  // 1
 	closed := w.create(CreateIssueIn{}) // 2, restricted right after
@@ -138,7 +138,7 @@ func TestListEvents_OfDeletedIssues(t *testing.T) {
 	w.run(&System, sweepEventsOp, &TimerIn{})
 	w.wantLog("swept", &w.ann)
 	v := storage.NewView(w.db, 1, w.workspace)
-	if left, err := v.Has(goneTable, nil); err != nil || left {
+	if left, err := v.Has(tombstoneTable, nil); err != nil || left {
 		t.Errorf("notes of deleted issues are left: %v", err)
 	}
 	w.verify()
@@ -148,7 +148,7 @@ func TestListEvents_OfDeletedIssues(t *testing.T) {
 // callers saw the team.
 func TestListEvents_OfATeamThatIsGone(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	mel := w.somebody(ActorUser, "mel", w.core)
 	sam := w.somebody(ActorUser, "sam", w.core, w.secret)
 	issue := w.create(CreateIssueIn{IssueFields: IssueFields{TeamID: Some(w.secret)}})                           // 1
@@ -169,7 +169,7 @@ func TestListEvents_OfATeamThatIsGone(t *testing.T) {
 // The events of a draft become as hidden as the issue that it became.
 func TestListEvents_OfDraftsThatBecameIssues(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	mel := w.somebody(ActorUser, "mel", w.core)
 	d := w.propose(&w.ann, CreateDraftIn{Kind: DraftIssueCreate}, `{"title":"x","changes":{"issueId":"y"}}`) // 1
 	other := w.propose(&w.ann, CreateDraftIn{Kind: DraftIssueCreate}, `{"title":"z"}`)                       // 2
@@ -221,7 +221,7 @@ func TestEventTypes_AreAllThereAre(t *testing.T) {
 
 func TestListEvents_HidesParents(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	mel := w.somebody(ActorUser, "mel", w.core)
 	mum := w.create(CreateIssueIn{IssueFields: IssueFields{TeamID: Some(w.secret)}})
 	dad := w.create(CreateIssueIn{})
@@ -258,7 +258,7 @@ func TestListEvents_HidesParents(t *testing.T) {
 
 func TestListEvents_TypesAndRights(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{})                                                     // 1
 	w.run(&w.ann, CreateComment, &CreateCommentIn{IssueID: string(issue.ID), Body: "one"}) // 2
 	w.run(&w.ann, DispatchIssue, &DispatchIssueIn{ID: string(issue.ID)})                   // 3
@@ -318,7 +318,7 @@ func TestListEvents_TypesAndRights(t *testing.T) {
 
 func TestListEvents_Places(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	for range 5 {
 		w.create(CreateIssueIn{})
 	}
@@ -385,7 +385,7 @@ func TestListEvents_Places(t *testing.T) {
 
 func TestListEvents_ASearchInVainEnds(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	w.run(&System, NewCommand[None, None]("emit", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		for range maxEventsExamined + 5 {
 			if err := tx.Emit(dealEvents.updated, storage.Header{Version: 1}, []byte(`{"id":"x"}`), nil); err != nil {
@@ -407,7 +407,7 @@ func TestListEvents_ASearchInVainEnds(t *testing.T) {
 
 func TestEventBatch_IsEncodedOnceForAllWhoSeeTheSame(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	for range 4 {
 		w.create(CreateIssueIn{})
 	}

@@ -17,21 +17,21 @@ type eventKind struct {
 	// resource is what a token limited to one kind of resource must be for to see such
 	// events: "issues", "sessions", or "" for a right to everything.
 	resource string
-	// hangs says on which issue the event hangs.
-	hangs eventPlace
-	bit   EventSet
+	// issueFrom says on which issue the event issueFrom.
+	issueFrom issueSource
+	bit       EventSet
 }
 
-// eventPlace says where an event's data names the issue that the event hangs on: who
+// issueSource says where an event's data names the issue that the event hangs on: who
 // sees the issue sees the event.
-type eventPlace uint8
+type issueSource uint8
 
 const (
-	onItself  eventPlace = iota // data is the issue
-	onIssueID                   // data has its id as issueId
-	onDraft                     // so it has, or it is a draft of an issue that was not there yet
-	onTicket                    // on none, but data may link one as issueId, which not everybody sees
-	onNoIssue                   // the event's own header decides
+	onItself  issueSource = iota // data is the issue
+	onIssueID                    // data has its id as issueId
+	onDraft                      // so it has, or it is a draft of an issue that was not there yet
+	onTicket                     // on none, but data may link one as issueId, which not everybody sees
+	onNoIssue                    // the event's own header decides
 )
 
 // eventKinds are all types of events (Decision 44), for those who read the log and for
@@ -44,8 +44,8 @@ var (
 
 // newEventKind declares a type of event, as a variable of the package. Its bit depends on
 // the order of the declarations; no EventSet is stored.
-func newEventKind(name, resource string, hangs eventPlace) *eventKind {
-	k := &eventKind{name: name, resource: resource, hangs: hangs, bit: 1 << len(eventKinds)}
+func newEventKind(name, resource string, hangs issueSource) *eventKind {
+	k := &eventKind{name: name, resource: resource, issueFrom: hangs, bit: 1 << len(eventKinds)}
 	if k.bit == otherEvent || eventsByName[name] != nil {
 		panic("tracker: event type " + name + " is declared twice, or is one more than an EventSet can hold")
 	}
@@ -59,7 +59,7 @@ func newEventKind(name, resource string, hangs eventPlace) *eventKind {
 func EventTypes() []string {
 	mustBeDeclared()
 	kinds := slices.Clone(eventKinds)
-	slices.SortStableFunc(kinds, func(a, b *eventKind) int { return cmp.Compare(a.hangs, b.hangs) })
+	slices.SortStableFunc(kinds, func(a, b *eventKind) int { return cmp.Compare(a.issueFrom, b.issueFrom) })
 	names := make([]string, len(kinds))
 	for i, k := range kinds {
 		names[i] = k.name

@@ -35,7 +35,7 @@ func (tx *Tx) keepHistory(issue storage.ID, changes []Change) (storage.ID, error
 	if err != nil {
 		return id, err
 	}
-	b := tx.ledger.past[:0]
+	b := tx.buffer.past[:0]
 	b = binary.BigEndian.AppendUint64(append(b, historyFormat), uint64(tx.now.UnixMilli()))
 	b = appendSized(appendSized(b, string(tx.Caller.Type)), tx.Caller.ID)
 	if err := encodeChanges(changes); err != nil {
@@ -46,8 +46,8 @@ func (tx *Tx) keepHistory(issue storage.ID, changes []Change) (storage.ID, error
 	}
 	var key [2 * len(id)]byte
 	err = tx.Writer().AddValue(historyTable, storage.Key(key[:0]).ID(issue).DescID(id), b)
-	if tx.ledger.past = b; cap(b) > maxHistoryScratch {
-		tx.ledger.past = nil
+	if tx.buffer.past = b; cap(b) > maxHistoryScratch {
+		tx.buffer.past = nil
 	}
 	return id, err
 }

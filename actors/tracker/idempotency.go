@@ -154,7 +154,7 @@ func (tx *Tx) remember(op *Op, req *Request, reply Reply) error {
 		}
 		a.sealed, a.body = true, sealed
 	} else {
-		a.event, a.body = tx.ledger.shorten(reply.Body)
+		a.event, a.body = tx.buffer.shorten(reply.Body)
 	}
 	return tx.setAnswer(key, &a)
 }
@@ -191,7 +191,7 @@ func (tx *Tx) setAnswer(key answerKey, a *answer) error {
 	if err := w.AddValue(idempotencyByAge, ageKey(a.at, key), nil); err != nil {
 		return err
 	}
-	return tx.arm(sweepAnswers, a.at.Add(idempotencyLife))
+	return tx.setSweep(sweepAnswers, a.at.Add(idempotencyLife))
 }
 
 func ageKey(at time.Time, key answerKey) storage.Key {

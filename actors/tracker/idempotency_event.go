@@ -28,7 +28,7 @@ const maxEventNotes = 4
 const shortestReference = 256
 
 // noteEvent remembers an event for the answer of the running command.
-func (l *Ledger) noteEvent(sequence uint64, offset int, data []byte) {
+func (l *WriteBuffer) noteEvent(sequence uint64, offset int, data []byte) {
 	if !l.keyed || len(l.events) == maxEventNotes || len(data) < shortestReference {
 		return
 	}
@@ -46,7 +46,7 @@ const eventPartLen = 8 + 4 + 4
 
 // shorten returns the part of an event that an answer's body begins with, and the rest
 // of the body.
-func (l *Ledger) shorten(body []byte) (eventPart, []byte) {
+func (l *WriteBuffer) shorten(body []byte) (eventPart, []byte) {
 	for _, e := range l.events {
 		if n := int(e.part.length); len(body) >= n && xxhash.Sum64(body[:n]) == e.hash {
 			return e.part, body[n:]

@@ -31,16 +31,16 @@ func (tx *Tx) take(c inboundCall) (first bool, err error) {
 	if err != nil || known {
 		return false, err
 	}
-	n, err := tx.Counter(tallyTable, storage.ID{15: byte(receivedTable)})
+	n, err := tx.Counter(recordCountTable, storage.ID{15: byte(receivedTable)})
 	if err != nil {
 		return false, err
 	}
-	if n >= bounds[receivedTable].most {
+	if n >= quotas[receivedTable].most {
 		if err := tx.dropReceived(1, nil); err != nil {
 			return false, err
 		}
 	}
-	if err := tx.tally(receivedTable, 1); err != nil {
+	if err := tx.countRecord(receivedTable, 1); err != nil {
 		return false, err
 	}
 	w := tx.Writer()
@@ -50,7 +50,7 @@ func (tx *Tx) take(c inboundCall) (first bool, err error) {
 	if err := w.SetValue(receivedByAge, receivedAge(tx.now, key), nil); err != nil {
 		return false, err
 	}
-	return true, tx.arm(sweepReceived, tx.now.Add(receivedLife))
+	return true, tx.setSweep(sweepReceived, tx.now.Add(receivedLife))
 }
 
 func receivedAge(at time.Time, key receivedKey) storage.Key {
@@ -82,7 +82,7 @@ func (tx *Tx) dropReceived(limit int, expired func(at time.Time) bool) error {
 			return err
 		}
 	}
-	return tx.tally(receivedTable, -len(gone))
+	return tx.countRecord(receivedTable, -len(gone))
 }
 
 var sweepReceivedOp = NewCommand[TimerIn, None]("SweepReceived", "Forget calls past their time", Needs{}, func(tx *Tx, _ *TimerIn) (Reply, error) {
@@ -99,8 +99,8 @@ var sweepReceivedOp = NewCommand[TimerIn, None]("SweepReceived", "Forget calls p
 	if err != nil {
 		return Reply{}, err
 	}
-	return Reply{Outcome: NoContent}, tx.rearm(sweepReceived, dropped == sweepBatch, next)
-}, WithRoom(Frees))
+	return Reply{Outcome: NoContent}, tx.endSweep(sweepReceived, dropped == sweepBatch, next)
+}, WithSpaceEffect(FreesSpace))
 
 // receivedRows are the plain rows of recorded calls.
 var receivedRows = []storage.RowSpec{

@@ -259,7 +259,7 @@ func (tx *Tx) dropRoutes(workspace WorkspaceID) error {
 
 // checkRoutes checks that the directory knows the workspace of every route, that its
 // key is in the stored form, and that no workspace has a key both pending and active.
-func checkRoutes(d *storage.View, say sayer) error {
+func checkRoutes(d *storage.View, report reporter) error {
 	for _, table := range []*storage.Table[InboundRoute]{&inboundRoutes, &inboundClaims} {
 		err := table.Scan(d, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 			row, err := table.Decode(rec)
@@ -268,18 +268,18 @@ func checkRoutes(d *storage.View, say sayer) error {
 			}
 			r := &row.Value
 			if key, ok := cleanRouteKey(r.Kind, r.Key); !ok || key != r.Key {
-				say(table.Name, pk, "%s %q is not a key that is ever looked up", r.Kind, r.Key)
+				report(table.Name, pk, "%s %q is not a key that is ever looked up", r.Kind, r.Key)
 			}
 			known, err := d.Has(directoryTable, workspaceKey(nil, r.OrganizationID))
 			if err == nil && !known {
-				say(table.Name, pk, "the directory knows no such workspace")
+				report(table.Name, pk, "the directory knows no such workspace")
 			}
 			if err != nil || table.ID == inboundRouteTable {
 				return true, err
 			}
 			active, err := inboundRoutes.Get(d, routeKey(nil, r.Kind, r.Key))
 			if err == nil && active != nil && active.Value.OrganizationID == r.OrganizationID {
-				say(table.Name, pk, "the workspace has an active route of this key")
+				report(table.Name, pk, "the workspace has an active route of this key")
 			}
 			return true, err
 		})

@@ -9,7 +9,7 @@ import (
 // DeleteInboundRoute removes a workspace's route, active or pending. Another
 // workspace's pending route of the key stays pending, until the operator confirms it
 // or, with OpenRoutes, that workspace repeats its request.
-var DeleteInboundRoute = NewWorkflow[InboundRouteIn, None]("DeleteInboundRoute", "Remove the route of a number or repository", Needs{Level: Admin}, deleteInboundRoute, WithRoom(Frees))
+var DeleteInboundRoute = NewWorkflow[InboundRouteIn, None]("DeleteInboundRoute", "Remove the route of a number or repository", Needs{Level: Admin}, deleteInboundRoute, WithSpaceEffect(FreesSpace))
 
 func deleteInboundRoute(f Flow, in *InboundRouteIn) (Reply, error) {
 	req := f.Request()
@@ -41,4 +41,4 @@ var deleteRouteOp = NewCommand[routeStep, None]("DeleteRoute", "Remove a route",
 		return Reply{}, fmt.Errorf("remove a route: %w", err)
 	}
 	return Reply{Outcome: NoContent}, nil
-}, InDirectory, WithRoom(Frees))
+}, InDirectory, WithSpaceEffect(FreesSpace))

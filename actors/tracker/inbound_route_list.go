@@ -36,4 +36,4 @@ var listRoutesOp = NewQuery[directoryStep, InboundRouteList]("ListRoutes", "List
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Key, b.Key))
 	})
 	return jsonReply(Done, &list)
-}, InDirectory, OneMoment)
+}, InDirectory, FromSnapshot)

@@ -32,7 +32,7 @@ var reviewRoutesOp = NewQuery[ReviewInboundRoutesIn, InboundRoutePage]("ReviewRo
 	if in.Status == RouteActive {
 		table = &inboundRoutes
 	}
-	after, err := parsePlace(in.Cursor, table.ID, storage.DirectoryID)
+	after, err := parseCursorKey(in.Cursor, table.ID, storage.DirectoryID)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -51,4 +51,4 @@ var reviewRoutesOp = NewQuery[ReviewInboundRoutesIn, InboundRoutePage]("ReviewRo
 		return Reply{}, fmt.Errorf("list routes: %w", err)
 	}
 	return p.reply(table.ID, storage.DirectoryID), nil
-}, InDirectory, OneMoment)
+}, InDirectory, FromSnapshot)

@@ -8,20 +8,20 @@ import (
 	"testing"
 )
 
-// routing is an inboundFixture with a second workspace that claims the same keys.
-type routing struct {
+// routingFixture is an inboundFixture with a second workspace that claims the same keys.
+type routingFixture struct {
 	*inboundFixture
 	rival Onboarded
 }
 
-func newRouting(t *testing.T) *routing {
+func newRouting(t *testing.T) *routingFixture {
 	t.Helper()
 	o := newInboundFixture(t)
-	return &routing{o, decode[Onboarded](o, o.must("", "", OnboardWorkspace, &NewWorkspaceIn{Name: "Rival", Slug: "rival"}).Body)}
+	return &routingFixture{o, decode[Onboarded](o, o.must("", "", OnboardWorkspace, &NewWorkspaceIn{Name: "Rival", Slug: "rival"}).Body)}
 }
 
 // put claims a key for a workspace, as its admin or as the operator.
-func (r *routing) put(of Onboarded, operator bool, key string) InboundRoute {
+func (r *routingFixture) put(of Onboarded, operator bool, key string) InboundRoute {
 	r.Helper()
 	credential := of.Token.Secret
 	if operator {
@@ -31,7 +31,7 @@ func (r *routing) put(of Onboarded, operator bool, key string) InboundRoute {
 }
 
 // routes lists a workspace's routes as "key status".
-func (r *routing) routes(of Onboarded) (list []string) {
+func (r *routingFixture) routes(of Onboarded) (list []string) {
 	r.Helper()
 	for _, route := range decode[InboundRouteList](r, r.must(of.Token.Secret, of.Workspace.ID, ListInboundRoutes, &None{}).Body).Routes {
 		if route.OrganizationID != of.Workspace.ID {
@@ -42,13 +42,13 @@ func (r *routing) routes(of Onboarded) (list []string) {
 	return list
 }
 
-func (r *routing) drop(of Onboarded, key string) {
+func (r *routingFixture) drop(of Onboarded, key string) {
 	r.Helper()
 	r.must(of.Token.Secret, of.Workspace.ID, DeleteInboundRoute, &InboundRouteIn{Kind: RouteVCS, Key: key})
 }
 
 // pushed sends an event of a repository and reports which workspaces have received it.
-func (r *routing) pushed(key string) (home, rival bool) {
+func (r *routingFixture) pushed(key string) (home, rival bool) {
 	r.Helper()
 	r.n++
 	before := r.state()

@@ -7,7 +7,7 @@ import (
 )
 
 // DeleteInboundSecret removes a source's secret: its calls are refused from then on.
-var DeleteInboundSecret = NewCommand[InboundSourceIn, None]("DeleteInboundSecret", "Delete the secret of a source", Needs{Level: Admin}, deleteInboundSecret, WithRoom(Frees))
+var DeleteInboundSecret = NewCommand[InboundSourceIn, None]("DeleteInboundSecret", "Delete the secret of a source", Needs{Level: Admin}, deleteInboundSecret, WithSpaceEffect(FreesSpace))
 
 func deleteInboundSecret(tx *Tx, in *InboundSourceIn) (Reply, error) {
 	row, err := inboundSecrets.Get(tx, storage.Key(nil).Str(in.Source))
@@ -20,5 +20,5 @@ func deleteInboundSecret(tx *Tx, in *InboundSourceIn) (Reply, error) {
 	if err := inboundSecrets.Delete(tx, row); err != nil {
 		return Reply{}, fmt.Errorf("delete an inbound secret: %w", err)
 	}
-	return Reply{Outcome: NoContent}, tx.tally(inboundSecretTable, -1)
+	return Reply{Outcome: NoContent}, tx.countRecord(inboundSecretTable, -1)
 }

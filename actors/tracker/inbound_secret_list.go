@@ -22,10 +22,10 @@ type InboundSourceList struct {
 }
 
 // ListInboundSecrets lists the sources that have a secret, by name.
-var ListInboundSecrets = NewQuery[PageIn, InboundSourceList]("ListInboundSecrets", "List the sources that have a secret", Needs{Level: Admin}, listInboundSecrets, OneMoment)
+var ListInboundSecrets = NewQuery[PageIn, InboundSourceList]("ListInboundSecrets", "List the sources that have a secret", Needs{Level: Admin}, listInboundSecrets, FromSnapshot)
 
 func listInboundSecrets(v *View, in *PageIn) (Reply, error) {
-	after, err := parsePlace(in.Cursor, inboundSecretTable, v.Workspace())
+	after, err := parseCursorKey(in.Cursor, inboundSecretTable, v.Workspace())
 	if err != nil {
 		return Reply{}, err
 	}

@@ -42,7 +42,7 @@ func putInboundSecret(tx *Tx, in *PutInboundSecretIn) (Reply, error) {
 	if old != nil {
 		s.CreatedAt = old.Value.CreatedAt
 		_, err = inboundSecrets.Update(tx, old, &s)
-	} else if err = tx.tally(inboundSecretTable, 1); err == nil {
+	} else if err = tx.countRecord(inboundSecretTable, 1); err == nil {
 		_, err = inboundSecrets.Insert(tx, &s)
 	}
 	if err != nil {

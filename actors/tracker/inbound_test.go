@@ -144,11 +144,11 @@ func TestTake_ForgetsTheOldestBeforeItsTime(t *testing.T) {
 	tally := storage.ID{15: byte(receivedTable)}
 	take("a", true)
 	take("b", true)
-	must(func(tx *Tx) error { return tx.SetCounter(tallyTable, tally, bounds[receivedTable].most) })
+	must(func(tx *Tx) error { return tx.SetCounter(recordCountTable, tally, quotas[receivedTable].most) })
 	take("c", true)
 	take("b", false)
 	take("c", false)
-	must(func(tx *Tx) error { return tx.SetCounter(tallyTable, tally, 2) }) // the present value
+	must(func(tx *Tx) error { return tx.SetCounter(recordCountTable, tally, 2) }) // the present value
 	take("a", true)
 	o.verify()
 }
@@ -158,20 +158,20 @@ func TestInbound_ThreadsGoOnWithTheirTicket(t *testing.T) {
 	o := newInboundFixture(t)
 	o.admin(PutInboundSecret, &PutInboundSecretIn{InboundSourceIn: InboundSourceIn{"mail"}, Secret: Some("s")})
 	n := 0
-	say := func(body string) TicketID {
+	report := func(body string) TicketID {
 		t.Helper()
 		n++
 		return o.took(o.provider(ReceiveComms, o.comms("s", strconv.Itoa(n), body))).TicketID
 	}
-	first := say(`{"message":{"from":"ann","subject":"S","text":"x","threadId":"t"}}`)
-	if say(`{"message":{"from":"bob","text":"y","threadId":"t"}}`) != first {
+	first := report(`{"message":{"from":"ann","subject":"S","text":"x","threadId":"t"}}`)
+	if report(`{"message":{"from":"bob","text":"y","threadId":"t"}}`) != first {
 		t.Error("the thread was not continued")
 	}
-	if say(`{"message":{"from":"ann","subject":"S","text":"x"}}`) == first || say(`{"message":{"text":"x","threadId":"T"}}`) == first {
+	if report(`{"message":{"from":"ann","subject":"S","text":"x"}}`) == first || report(`{"message":{"text":"x","threadId":"T"}}`) == first {
 		t.Error("another conversation went into the ticket")
 	}
 	o.admin(PatchTicket, &PatchTicketIn{ID: string(first), Status: Some(TicketClosed), AssigneeID: Some("bob")})
-	if say(`{"message":{"text":"once more","threadId":"t"}}`) != first {
+	if report(`{"message":{"text":"once more","threadId":"t"}}`) != first {
 		t.Error("a closed ticket's thread was not continued")
 	}
 	if got := o.ticket(first); got.Status != TicketOpen || got.MessageCount != 3 || *got.AssigneeID != "bob" || got.From != "ann" {
@@ -233,7 +233,7 @@ func TestDeleteIssue_LeavesItsTicketsWithoutOne(t *testing.T) {
 	o.admin(PutInboundSecret, &PutInboundSecretIn{InboundSourceIn: InboundSourceIn{"mail"}, Secret: Some("s")})
 	issue := o.created(CreateIssueIn{})
 	var made []TicketID
-	for i := range maxPortion + 7 { // more than one batch deletes
+	for i := range maxBudgetRecords + 7 { // more than one batch deletes
 		id := o.took(o.provider(ReceiveComms, o.comms("s", strconv.Itoa(i), fmt.Sprintf(`{"message":{"text":"x"},"n":%d}`, i)))).TicketID
 		o.admin(PatchTicket, &PatchTicketIn{ID: string(id), IssueID: Some(issue.ID)})
 		made = append(made, id)

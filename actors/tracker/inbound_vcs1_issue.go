@@ -178,9 +178,9 @@ func (tx *Tx) tellChecks(c *vcsChecks, repository string) ([]IssueID, error) {
 // changeNamed changes the issues with these keys and returns those that were changed.
 // It stops when the batch is full.
 func (tx *Tx) changeNamed(keys [][]byte, change func(*Issue) bool) (about []IssueID, err error) {
-	portion := tx.newPortion()
+	work := tx.newWorkBudget()
 	for _, pk := range keys {
-		if portion.spent() {
+		if work.spent() {
 			break
 		}
 		row, err := issues.Get(tx, pk)

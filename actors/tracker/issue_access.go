@@ -7,10 +7,10 @@ import (
 	"switchyard/storage"
 )
 
-// seesIssue reports, from the stored form without decoding it, whether the caller may
+// canViewIssue reports, from the stored form without decoding it, whether the caller may
 // know that an issue exists. Every read of an issue for a caller uses it. An issue that
 // is not restricted costs no look-up.
-func (v *View) seesIssue(rec storage.Record) (bool, error) {
+func (v *View) canViewIssue(rec storage.Record) (bool, error) {
 	c := v.Caller
 	if lane := c.Lane; lane != nil {
 		// A lane sees its own issue only, as long as the lane's maker sees it (Decision
@@ -21,7 +21,7 @@ func (v *View) seesIssue(rec storage.Record) (bool, error) {
 		}
 		c = c.Maker
 	}
-	if !c.Sees(rec.Team()) {
+	if !c.CanViewTeam(rec.Team()) {
 		return false, nil // a grant does not override the team (Decision 26)
 	}
 	if rec.Flags()&issueRestricted == 0 || c.Level >= Admin {
@@ -69,7 +69,7 @@ func (v *View) issue(id string) (row *storage.Row[Issue], err error) {
 		return nil, nil
 	}
 	_, err = issues.Record(v, issueKey(parsed), func(rec storage.Record) (err error) {
-		seen, err := v.seesIssue(rec)
+		seen, err := v.canViewIssue(rec)
 		if err == nil && seen {
 			row, err = issues.Decode(rec)
 		}
@@ -81,7 +81,7 @@ func (v *View) issue(id string) (row *storage.Row[Issue], err error) {
 // hasIssue reports whether an issue exists that the caller may see.
 func (v *View) hasIssue(id storage.ID) (seen bool, err error) {
 	_, err = issues.Record(v, issueKey(id), func(rec storage.Record) (err error) {
-		seen, err = v.seesIssue(rec)
+		seen, err = v.canViewIssue(rec)
 		return err
 	})
 	return seen, err

@@ -30,7 +30,7 @@ type IssueGroup struct {
 
 // IssueAnalytics counts the issues that the caller may see by one of their fields;
 // drafts don't count (Decision 25).
-var IssueAnalytics = NewQuery[IssueAnalyticsIn, IssueGroups]("IssueAnalytics", "Count issues by a field", Needs{Read, "issues"}, issueAnalytics, OneMoment)
+var IssueAnalytics = NewQuery[IssueAnalyticsIn, IssueGroups]("IssueAnalytics", "Count issues by a field", Needs{Read, "issues"}, issueAnalytics, FromSnapshot)
 
 const (
 	// maxIssueGroups limits the groups of an answer to the largest.
@@ -62,7 +62,7 @@ func (v *View) issueGroups(by string) ([]IssueGroup, error) {
 	case "cycleId":
 		err = v.groupByText(tallyCycle, restricted, &groups)
 	default:
-		err = v.eachState(func(kind tallyKind, team storage.ID, a amount) {
+		err = v.eachState(func(kind aggregateKind, team storage.ID, a amount) {
 			group := team.String()
 			switch by {
 			case "status":
@@ -88,9 +88,9 @@ func (m amounts) add(group string, a amount) {
 
 // groupByText adds up the tallies by a text. Issues that are in none of them, counted
 // by the tallies by state, form the group of null.
-func (v *View) groupByText(kind tallyKind, restricted amounts, groups *issueGroups) error {
+func (v *View) groupByText(kind aggregateKind, restricted amounts, groups *issueGroups) error {
 	var rest amount
-	err := v.eachState(func(_ tallyKind, _ storage.ID, a amount) { rest.add(a) })
+	err := v.eachState(func(_ aggregateKind, _ storage.ID, a amount) { rest.add(a) })
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (v *View) groupByText(kind tallyKind, restricted amounts, groups *issueGrou
 		delete(restricted, group)
 		sum = amount{}
 	}
-	err = v.eachTally([]byte{byte(kind)}, func(_ tallyKind, text string, _ storage.ID, a amount) bool {
+	err = v.eachAggregate([]byte{byte(kind)}, func(_ aggregateKind, text string, _ storage.ID, a amount) bool {
 		if text != group {
 			if group != "" {
 				finish()
@@ -128,8 +128,8 @@ func (v *View) groupByText(kind tallyKind, restricted amounts, groups *issueGrou
 // eachState calls fn for the tallies by status and priority that the caller may see;
 // together they count every issue once. Their keys come before those of the tallies by
 // a text.
-func (v *View) eachState(fn func(kind tallyKind, team storage.ID, a amount)) error {
-	return v.eachTally(nil, func(kind tallyKind, _ string, team storage.ID, a amount) bool {
+func (v *View) eachState(fn func(kind aggregateKind, team storage.ID, a amount)) error {
+	return v.eachAggregate(nil, func(kind aggregateKind, _ string, team storage.ID, a amount) bool {
 		if kind >= tallyTexts {
 			return false
 		}
@@ -138,15 +138,15 @@ func (v *View) eachState(fn func(kind tallyKind, team storage.ID, a amount)) err
 	})
 }
 
-// eachTally calls fn for the tallies whose keys begin with prefix, of the teams whose
+// eachAggregate calls fn for the tallies whose keys begin with prefix, of the teams whose
 // issues the caller may see, until fn returns false.
-func (v *View) eachTally(prefix []byte, fn func(kind tallyKind, text string, team storage.ID, a amount) bool) error {
-	return v.HotRows(issueTally, prefix, func(fields, value []byte) (bool, error) {
-		kind, text, team, err := parseTally(fields)
+func (v *View) eachAggregate(prefix []byte, fn func(kind aggregateKind, text string, team storage.ID, a amount) bool) error {
+	return v.HotRows(issueAggregateTable, prefix, func(fields, value []byte) (bool, error) {
+		kind, text, team, err := parseAggregate(fields)
 		if err != nil {
 			return false, err
 		}
-		if seen, err := v.seesUnrestricted(team); err != nil || !seen {
+		if seen, err := v.canViewUnrestricted(team); err != nil || !seen {
 			return err == nil, err
 		}
 		a, err := parseAmount(value)
@@ -157,15 +157,15 @@ func (v *View) eachTally(prefix []byte, fn func(kind tallyKind, text string, tea
 	})
 }
 
-// seesUnrestricted reports whether the caller may see the unrestricted issues of a
+// canViewUnrestricted reports whether the caller may see the unrestricted issues of a
 // team: all of them or none.
-func (v *View) seesUnrestricted(team storage.ID) (bool, error) {
+func (v *View) canViewUnrestricted(team storage.ID) (bool, error) {
 	var space [32]byte
 	rec, err := storage.ParseRecord(storage.AppendHeader(space[:0], storage.Header{Team: team}))
 	if err != nil {
 		return false, err
 	}
-	return v.seesIssue(rec)
+	return v.canViewIssue(rec)
 }
 
 // groupedIssue has the fields of a stored issue that groups are made of.
@@ -210,7 +210,7 @@ func (v *View) restrictedAmounts(by string) (amounts, error) {
 		if rec.Flags()&issueDraft != 0 {
 			return true, nil
 		}
-		if seen, err := v.seesIssue(rec); err != nil || !seen {
+		if seen, err := v.canViewIssue(rec); err != nil || !seen {
 			return err == nil, err
 		}
 		var t groupedIssue

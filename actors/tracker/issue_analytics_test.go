@@ -16,7 +16,7 @@ import (
 
 // analyticsModel is a simple model of the present and past state of issues.
 type analyticsModel struct {
-	*issueWorld
+	*issueFixture
 	all []*analyzed
 }
 
@@ -108,7 +108,7 @@ func (m *analyticsModel) some(t *rapid.T) *analyzed {
 
 // do runs a command in the open batch.
 func (m *analyticsModel) do(t *rapid.T, op *Op, in any) Reply {
-	reply, err := m.ledger.Run(op, m.request(&m.ann), in, m.now)
+	reply, err := m.buffer.Run(op, m.request(&m.ann), in, m.now)
 	if err != nil {
 		t.Fatalf("%s: %v", op.Name, err)
 	}
@@ -153,7 +153,7 @@ func (m *analyticsModel) fails(t *rapid.T) {
 		}
 		return Reply{}, late
 	})
-	if _, err := m.ledger.Run(op, m.request(&m.ann), &None{}, m.now); !errors.Is(err, late) {
+	if _, err := m.buffer.Run(op, m.request(&m.ann), &None{}, m.now); !errors.Is(err, late) {
 		t.Fatalf("got %v", err)
 	}
 }
@@ -256,7 +256,7 @@ func (m *analyticsModel) burndowns(t *rapid.T, who *Caller) {
 }
 
 // verifyAll is like verify, with the rows that other files declare.
-func (w *issueWorld) verifyAll() {
+func (w *issueFixture) verifyAll() {
 	w.Helper()
 	schema := Schema()
 	schema.CheckStore = nil
@@ -277,7 +277,7 @@ func (w *issueWorld) verifyAll() {
 func TestIssueAnalytics_Model(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		m := &analyticsModel{issueWorld: newIssueWorld(t)}
+		m := &analyticsModel{issueFixture: newIssueFixture(t)}
 		for range 5 {
 			m.create(t)
 		}

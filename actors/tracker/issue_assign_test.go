@@ -7,7 +7,7 @@ import (
 
 func TestAssignIssue(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{})
 	for i, row := range []struct {
 		to      Opt[string]

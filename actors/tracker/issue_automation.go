@@ -63,10 +63,10 @@ func (tx *Tx) enterTriage(was IssueStatus, t *Issue) error {
 	return err
 }
 
-// noteClosing records the consequences of a change for settle. old is nil for a new
+// recordClosing records the consequences of a change for settle. old is nil for a new
 // issue, t for a removed one. Most changes have none, and cost the comparison of two
 // statuses and two parents.
-func (tx *Tx) noteClosing(old, t *Issue) {
+func (tx *Tx) recordClosing(old, t *Issue) {
 	if tx.auto != nil && tx.auto.settling {
 		return
 	}
@@ -78,10 +78,10 @@ func (tx *Tx) noteClosing(old, t *Issue) {
 	}
 	moved := old == nil || t == nil || old.ParentID != t.ParentID && (old.ParentID == nil || t.ParentID == nil || *old.ParentID != *t.ParentID)
 	if isClosed && t.ParentID != nil && (wasOpen || moved) {
-		tx.noteParent(t.parent())
+		tx.recordParent(t.parent())
 	}
 	if wasOpen && moved && old.ParentID != nil {
-		tx.noteParent(old.parent())
+		tx.recordParent(old.parent())
 	}
 }
 
@@ -96,15 +96,15 @@ func (tx *Tx) rules() *automation {
 // closedByRule reports whether settle has closed an issue.
 func (tx *Tx) closedByRule(id storage.ID) bool { return tx.auto != nil && tx.auto.changed[id] }
 
-func (tx *Tx) noteParent(id storage.ID) {
+func (tx *Tx) recordParent(id storage.ID) {
 	a := tx.rules()
 	if n := len(a.parents); id != a.spared && (n == 0 || a.parents[n-1] != id) {
 		a.parents = append(a.parents, id)
 	}
 }
 
-// settle applies the rules to the recorded changes.
-func (tx *Tx) settle() error {
+// applyRules applies the rules to the recorded changes.
+func (tx *Tx) applyRules() error {
 	a := tx.auto
 	if a == nil || len(a.closings)+len(a.parents) == 0 {
 		return nil
@@ -145,12 +145,12 @@ func (tx *Tx) childrenFollow(team storage.ID) (bool, error) {
 // each child before the next, so that when the command's limit is reached, at most one
 // branch per level is left.
 func (tx *Tx) closeBelow(parent storage.ID, status IssueStatus, after []byte) error {
-	keys, err := tx.openChildren(parent, after, tx.ledger.share-tx.auto.count+1)
+	keys, err := tx.openChildren(parent, after, tx.buffer.closeLimit-tx.auto.count+1)
 	if err != nil {
 		return err
 	}
 	for _, pk := range keys {
-		if tx.shareUsed() {
+		if tx.limitReached() {
 			return tx.continueBelow(parent, after)
 		}
 		child, err := issues.Get(tx, pk)
@@ -197,7 +197,7 @@ func (tx *Tx) closeAbove(id storage.ID) error {
 		if follows, err := tx.parentFollows(id); err != nil || !follows {
 			return err
 		}
-		if later, err := tx.childrenWait(); err != nil || later || tx.shareUsed() {
+		if later, err := tx.childrenWait(); err != nil || later || tx.limitReached() {
 			return errors.Join(err, tx.continueAbove(id))
 		}
 		row, err := issues.Get(tx, issueKey(id))
@@ -255,7 +255,7 @@ func (tx *Tx) closeByRule(row *storage.Row[Issue], status IssueStatus) error {
 	return nil
 }
 
-// shareUsed reports whether the rest must wait for another batch.
-func (tx *Tx) shareUsed() bool {
-	return tx.auto.count >= tx.ledger.share || tx.written() > maxAutoBytes
+// limitReached reports whether the rest must wait for another batch.
+func (tx *Tx) limitReached() bool {
+	return tx.auto.count >= tx.buffer.closeLimit || tx.written() > maxAutoBytes
 }

@@ -13,7 +13,7 @@ import (
 func TestAutomation_BatchChangesEachOnce(t *testing.T) {
 	t.Parallel()
 	for _, reverse := range []bool{false, true} {
-		w := newIssueWorld(t)
+		w := newIssueFixture(t)
 		w.automate(w.core, true, true)
 		top := w.under("", w.core, StatusTodo)
 		child := w.under(top, w.core, StatusTodo)
@@ -38,7 +38,7 @@ func TestAutomation_BatchChangesEachOnce(t *testing.T) {
 // The answer of a batch shows the final state of its issues.
 func TestAutomation_BatchAnswersWhatIsStored(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	w.automate(w.core, true, false)
 	other, parent := w.under("", w.core, StatusTodo), w.under("", w.core, StatusTodo)
 	child := w.under(parent, w.core, StatusTodo)
@@ -59,7 +59,7 @@ func TestAutomation_BatchAnswersWhatIsStored(t *testing.T) {
 // actor.
 func TestAutomation_ManyChildrenTakeSeveralBatches(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	w.automate(w.core, true, true)
 	top := w.under("", w.core, StatusTodo)
 	child := w.under(top, w.core, StatusTodo)
@@ -112,7 +112,7 @@ func TestAutomation_ManyChildrenTakeSeveralBatches(t *testing.T) {
 	w.verify()
 }
 
-func (w *issueWorld) actors() (actors []string) {
+func (w *issueFixture) actors() (actors []string) {
 	w.Helper()
 	v := storage.NewView(w.db, 1, w.workspace)
 	err := v.Rows(eventTable, nil, nil, func(_, value []byte) (bool, error) {
@@ -133,9 +133,9 @@ func (w *issueWorld) actors() (actors []string) {
 // Reopening a parent stops the closing of its children.
 func TestAutomation_ReopenedMeanwhile(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	w.automate(w.core, false, true)
-	w.ledger.share = 2
+	w.buffer.closeLimit = 2
 	for _, ends := range []func(IssueID){
 		func(id IssueID) { w.patch(id, setStatus(StatusTodo)) },
 		func(id IssueID) { w.remove(id) },
@@ -162,7 +162,7 @@ func TestAutomation_ReopenedMeanwhile(t *testing.T) {
 // Large issues use up the limit of a batch by their size.
 func TestAutomation_LargeChildrenTakeSeveralBatches(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	w.automate(w.core, true, true)
 	top := w.under("", w.core, StatusTodo)
 	large := strings.Repeat("\u2028", 262_144) // six bytes each in the stored form
@@ -186,7 +186,7 @@ func TestAutomation_LargeChildrenTakeSeveralBatches(t *testing.T) {
 // A chain of parents of any allowed length is closed to its end.
 func TestAutomation_LongChains(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	w.automate(w.core, true, true)
 	var chain []IssueID
 	for i := range maxParentChain {

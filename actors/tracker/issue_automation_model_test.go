@@ -10,7 +10,7 @@ import (
 // ruleModel is a simple model of Decision 21: a forest in memory, and rules that are
 // applied until nothing changes.
 type ruleModel struct {
-	*issueWorld
+	*issueFixture
 	all   map[IssueID]*ruled
 	order []IssueID
 	up    map[TeamID]bool
@@ -128,7 +128,7 @@ func (m *ruleModel) change(t *rapid.T) {
 
 func (m *ruleModel) remove(t *rapid.T) {
 	id := m.draw(t, "id")
-	m.issueWorld.remove(id)
+	m.issueFixture.remove(id)
 	c := m.all[id]
 	delete(m.all, id)
 	m.order = slices.DeleteFunc(m.order, func(other IssueID) bool { return other == id })
@@ -141,9 +141,9 @@ func (m *ruleModel) remove(t *rapid.T) {
 func TestAutomation_Model(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		m := &ruleModel{issueWorld: newIssueWorld(t), all: map[IssueID]*ruled{}, up: map[TeamID]bool{}, down: map[TeamID]bool{}}
+		m := &ruleModel{issueFixture: newIssueFixture(t), all: map[IssueID]*ruled{}, up: map[TeamID]bool{}, down: map[TeamID]bool{}}
 		// The result is the same in one batch and in many.
-		m.ledger.share = rapid.SampledFrom([]int{1, 2, 5, maxAutoClosed}).Draw(t, "share")
+		m.buffer.closeLimit = rapid.SampledFrom([]int{1, 2, 5, maxAutoClosed}).Draw(t, "share")
 		for _, team := range []TeamID{m.core, m.web, m.secret} {
 			m.up[team], m.down[team] = rapid.Bool().Draw(t, "up"), rapid.Bool().Draw(t, "down")
 			m.automate(team, m.up[team], m.down[team])

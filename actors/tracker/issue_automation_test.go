@@ -8,14 +8,14 @@ import (
 )
 
 // automate sets the rules of a team.
-func (w *issueWorld) automate(team TeamID, parent, children bool) {
+func (w *issueFixture) automate(team TeamID, parent, children bool) {
 	w.Helper()
 	w.run(&w.ann, PatchTeam, &PatchTeamIn{ID: team, ParentAutoClose: Some(parent), SubIssueAutoClose: Some(children)})
 }
 
 // runDue runs due timers until there are none, and returns the number of those that
 // close children.
-func (w *issueWorld) runDue() (runs int) {
+func (w *issueFixture) runDue() (runs int) {
 	w.Helper()
 	for range 10_000 {
 		v := storage.NewView(w.db, 1, storage.SystemID)
@@ -42,7 +42,7 @@ func (w *issueWorld) runDue() (runs int) {
 }
 
 // under makes an issue below another; "" for none.
-func (w *issueWorld) under(parent IssueID, team TeamID, status IssueStatus) IssueID {
+func (w *issueFixture) under(parent IssueID, team TeamID, status IssueStatus) IssueID {
 	w.Helper()
 	in := CreateIssueIn{IssueFields: IssueFields{TeamID: Some(team), Status: Some(status)}}
 	if parent != "" {
@@ -59,7 +59,7 @@ func setParent(id IssueID) IssuePatch {
 	return IssuePatch{IssueFields: IssueFields{ParentID: Opt[IssueID]{Set: true, Null: id == "", Value: id}}}
 }
 
-func (w *issueWorld) remove(id IssueID) {
+func (w *issueFixture) remove(id IssueID) {
 	w.Helper()
 	w.run(&w.ann, DeleteIssue, &DeleteIssueIn{ID: string(id)})
 }
@@ -70,37 +70,37 @@ func TestAutomation_Parent(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		// parent has the children a, open, and b, done; other is a childless issue.
-		do   func(w *issueWorld, f *family)
+		do   func(w *issueFixture, f *family)
 		want IssueStatus // of the parent
 	}{
-		{"the last open child is done", func(w *issueWorld, f *family) { w.patch(f.a, setStatus(StatusDone)) }, StatusDone},
-		{"the last open child is canceled", func(w *issueWorld, f *family) { w.patch(f.a, setStatus(StatusCanceled)) }, StatusDone},
-		{"in a batch", func(w *issueWorld, f *family) {
+		{"the last open child is done", func(w *issueFixture, f *family) { w.patch(f.a, setStatus(StatusDone)) }, StatusDone},
+		{"the last open child is canceled", func(w *issueFixture, f *family) { w.patch(f.a, setStatus(StatusCanceled)) }, StatusDone},
+		{"in a batch", func(w *issueFixture, f *family) {
 			w.run(&w.ann, BatchIssues, &BatchIssuesIn{IDs: []string{string(f.a), string(f.b)}, Patch: setStatus(StatusCanceled)})
 		}, StatusDone},
-		{"an open child is left", func(w *issueWorld, f *family) {
+		{"an open child is left", func(w *issueFixture, f *family) {
 			w.under(f.parent, w.core, StatusTriage)
 			w.patch(f.a, setStatus(StatusDone))
 		}, StatusTodo},
-		{"an open child that the caller can't see", func(w *issueWorld, f *family) {
+		{"an open child that the caller can't see", func(w *issueFixture, f *family) {
 			w.under(f.parent, w.secret, StatusTodo)
 			w.run(&w.gus, PatchIssue, patchIn(f.a, "", setStatus(StatusDone)))
 		}, StatusTodo},
-		{"another status that is open", func(w *issueWorld, f *family) { w.patch(f.a, setStatus(StatusInProgress)) }, StatusTodo},
-		{"the open child is deleted", func(w *issueWorld, f *family) { w.remove(f.a) }, StatusDone},
-		{"both are deleted, the closed one first", func(w *issueWorld, f *family) { w.remove(f.b); w.remove(f.a) }, StatusTodo},
-		{"the closed child is deleted", func(w *issueWorld, f *family) { w.remove(f.b) }, StatusTodo},
-		{"the open child gets another parent", func(w *issueWorld, f *family) { w.patch(f.a, setParent(f.other)) }, StatusDone},
-		{"the open child gets no parent", func(w *issueWorld, f *family) { w.patch(f.a, setParent("")) }, StatusDone},
-		{"the open child is closed and leaves", func(w *issueWorld, f *family) {
+		{"another status that is open", func(w *issueFixture, f *family) { w.patch(f.a, setStatus(StatusInProgress)) }, StatusTodo},
+		{"the open child is deleted", func(w *issueFixture, f *family) { w.remove(f.a) }, StatusDone},
+		{"both are deleted, the closed one first", func(w *issueFixture, f *family) { w.remove(f.b); w.remove(f.a) }, StatusTodo},
+		{"the closed child is deleted", func(w *issueFixture, f *family) { w.remove(f.b) }, StatusTodo},
+		{"the open child gets another parent", func(w *issueFixture, f *family) { w.patch(f.a, setParent(f.other)) }, StatusDone},
+		{"the open child gets no parent", func(w *issueFixture, f *family) { w.patch(f.a, setParent("")) }, StatusDone},
+		{"the open child is closed and leaves", func(w *issueFixture, f *family) {
 			p := setParent(f.other)
 			p.Status = Some(StatusDone)
 			w.patch(f.a, p)
 		}, StatusDone},
-		{"a closed child is created", func(w *issueWorld, f *family) {
+		{"a closed child is created", func(w *issueFixture, f *family) {
 			w.under(f.parent, w.core, StatusDone)
 		}, StatusTodo},
-		{"a closed child comes to one whose children are closed", func(w *issueWorld, f *family) {
+		{"a closed child comes to one whose children are closed", func(w *issueFixture, f *family) {
 			w.patch(f.a, setStatus(StatusDone))
 			w.patch(f.parent, setStatus(StatusTodo)) // reopened
 			if got := w.get(f.parent).Status; got != StatusTodo {
@@ -109,26 +109,26 @@ func TestAutomation_Parent(t *testing.T) {
 			w.patch(f.other, setStatus(StatusCanceled))
 			w.patch(f.other, setParent(f.parent))
 		}, StatusDone},
-		{"a closed child is closed otherwise", func(w *issueWorld, f *family) {
+		{"a closed child is closed otherwise", func(w *issueFixture, f *family) {
 			w.patch(f.a, setStatus(StatusDone))
 			w.patch(f.parent, setStatus(StatusTodo))
 			w.patch(f.a, setStatus(StatusCanceled))
 		}, StatusTodo},
-		{"a closed child leaves one that was reopened", func(w *issueWorld, f *family) {
+		{"a closed child leaves one that was reopened", func(w *issueFixture, f *family) {
 			w.patch(f.a, setStatus(StatusDone))
 			w.patch(f.parent, setStatus(StatusTodo))
 			w.patch(f.b, setParent(""))
 		}, StatusTodo},
-		{"a parent that is canceled stays it", func(w *issueWorld, f *family) {
+		{"a parent that is canceled stays it", func(w *issueFixture, f *family) {
 			w.patch(f.parent, setStatus(StatusCanceled))
 			w.patch(f.a, setStatus(StatusDone))
 		}, StatusCanceled},
-		{"the setting of the child's team", func(w *issueWorld, f *family) {
+		{"the setting of the child's team", func(w *issueFixture, f *family) {
 			w.automate(w.web, false, false)
 			w.automate(w.core, true, true)
 			w.patch(f.a, setStatus(StatusDone))
 		}, StatusTodo},
-		{"a setting does not act backwards", func(w *issueWorld, f *family) {
+		{"a setting does not act backwards", func(w *issueFixture, f *family) {
 			w.automate(w.web, false, false)
 			w.patch(f.a, setStatus(StatusDone))
 			w.automate(w.web, true, true)
@@ -136,7 +136,7 @@ func TestAutomation_Parent(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			w := newIssueWorld(t)
+			w := newIssueFixture(t)
 			w.automate(w.web, true, false)
 			f := &family{top: w.under("", w.web, StatusInProgress)}
 			f.parent = w.under(f.top, w.web, StatusTodo)
@@ -156,7 +156,7 @@ func TestAutomation_Parent(t *testing.T) {
 
 func TestAutomation_FirstChildCreatedClosed(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	w.automate(w.web, true, false)
 	top := w.under("", w.web, StatusTodo)
 	before := len(w.events())
@@ -172,7 +172,7 @@ func TestAutomation_FirstChildCreatedClosed(t *testing.T) {
 
 func TestAutomation_Children(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	w.automate(w.web, false, true)
 	top := w.under("", w.web, StatusTodo)
 	open, done, hidden := w.under(top, w.web, StatusTriage), w.under(top, w.web, StatusDone), w.under(top, w.secret, StatusTodo)
@@ -209,12 +209,12 @@ func TestAutomation_Children(t *testing.T) {
 // between.
 func TestAutomation_SparesWhatIsBeingDeleted(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	w.automate(w.core, true, true)
 	top := w.under("", w.core, StatusTodo)
 	w.under(top, w.core, StatusDone)
 	parent := w.under(top, w.core, StatusTodo)
-	for range maxPortion { // the oldest ones are detached last
+	for range maxBudgetRecords { // the oldest ones are detached last
 		w.under(parent, w.core, StatusDone)
 	}
 	w.patch(parent, setStatus(StatusTodo))
@@ -240,7 +240,7 @@ func TestAutomation_SparesWhatIsBeingDeleted(t *testing.T) {
 
 func TestAutomation_TriageAssignee(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	w.run(&w.ann, PatchTeam, &PatchTeamIn{ID: w.web, TriageAssigneeID: Some("tess")})
 	null := Opt[string]{Set: true, Null: true}
 	for _, row := range []struct {
@@ -282,7 +282,7 @@ func TestAutomation_TriageAssignee(t *testing.T) {
 
 func TestAutomation_TimerOfNonsense(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	for _, subject := range []string{"", "x", "a b c d", w.workspace.String() + " x user YQ", w.workspace.String() + " " + w.workspace.String() + " user ?"} {
 		for _, kind := range []string{timerCloseChildren, timerCloseParent} {
 			if _, _, err := w.try(&System, TimerOps[kind], &TimerIn{Kind: kind, Subject: subject}); err == nil {

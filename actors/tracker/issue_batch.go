@@ -62,7 +62,7 @@ func batchIssues(tx *Tx, in *BatchIssuesIn) (Reply, error) {
 			}
 		}
 	}
-	if err := tx.settle(); err != nil {
+	if err := tx.applyRules(); err != nil {
 		return Reply{}, err
 	}
 	body := append(make([]byte, 0, 1024*len(ids)), `{"issues":[`...)

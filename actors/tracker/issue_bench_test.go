@@ -12,7 +12,7 @@ import (
 )
 
 // newIssueBench returns an issueWorld on a store in memory with a node's options.
-func newIssueBench(b *testing.B) *issueWorld {
+func newIssueBench(b *testing.B) *issueFixture {
 	store, err := storage.Open(storage.Config{Dir: "data", FS: vfs.NewMem(), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
@@ -27,7 +27,7 @@ func newIssueBench(b *testing.B) *issueWorld {
 
 // fill makes n issues, 500 per commit. Every other one is done, one in a hundred has an
 // assignee, a label and a parent, and one in two is in another team.
-func (w *issueWorld) fill(n int) {
+func (w *issueFixture) fill(n int) {
 	var parent IssueID
 	req := w.request(&w.ann)
 	for i := range n {
@@ -44,7 +44,7 @@ func (w *issueWorld) fill(n int) {
 		if i%4 < 2 {
 			in.TeamID = Some(w.web)
 		}
-		reply, err := w.ledger.Run(CreateIssue, req, in, w.now)
+		reply, err := w.buffer.Run(CreateIssue, req, in, w.now)
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func BenchmarkCreateIssue(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		in := &CreateIssueIn{Title: "Something does not work as it should", IssueFields: IssueFields{Description: Some("What happens, and what should happen.")}}
-		if _, err := w.ledger.Run(CreateIssue, req, in, w.now.Add(time.Duration(i)*time.Millisecond)); err != nil {
+		if _, err := w.buffer.Run(CreateIssue, req, in, w.now.Add(time.Duration(i)*time.Millisecond)); err != nil {
 			b.Fatal(err)
 		}
 		if i%32 == 31 {
@@ -83,7 +83,7 @@ func BenchmarkPatchIssue(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		in := &PatchIssueIn{ID: id, IssuePatch: IssuePatch{Title: Some(fmt.Sprint(i))}}
-		if _, err := w.ledger.Run(PatchIssue, req, in, w.now); err != nil {
+		if _, err := w.buffer.Run(PatchIssue, req, in, w.now); err != nil {
 			b.Fatal(err)
 		}
 		if i%32 == 31 {
@@ -149,7 +149,7 @@ func BenchmarkListIssues(b *testing.B) {
 }
 
 // fillDense makes n issues of which each filter of BenchmarkListFilters has many.
-func (w *issueWorld) fillDense(b *testing.B, n int) {
+func (w *issueFixture) fillDense(b *testing.B, n int) {
 	statuses := []IssueStatus{StatusBacklog, StatusTodo, StatusInProgress, StatusDone}
 	priorities := []IssuePriority{PriorityLow, PriorityMedium, PriorityHigh}
 	req := w.request(&w.ann)
@@ -172,7 +172,7 @@ func (w *issueWorld) fillDense(b *testing.B, n int) {
 		default:
 			in.LabelIDs = Some([]string{"bug"})
 		}
-		if _, err := w.ledger.Run(CreateIssue, req, in, w.now.Add(time.Duration(i)*time.Millisecond)); err != nil {
+		if _, err := w.buffer.Run(CreateIssue, req, in, w.now.Add(time.Duration(i)*time.Millisecond)); err != nil {
 			b.Fatal(err)
 		}
 		if i%500 == 499 {

@@ -32,7 +32,7 @@ type BurndownDate struct {
 
 // Burndown returns the burndown of a cycle, from the recorded changes of the issues
 // that the caller may see (Decision 25).
-var Burndown = NewQuery[BurndownIn, BurndownSeries]("Burndown", "Show the burndown of a cycle", Needs{Read, "issues"}, burndown, OneMoment)
+var Burndown = NewQuery[BurndownIn, BurndownSeries]("Burndown", "Show the burndown of a cycle", Needs{Read, "issues"}, burndown, FromSnapshot)
 
 // maxBurndownDays limits a series to the newest days.
 const maxBurndownDays = 3660
@@ -99,21 +99,21 @@ func (v *View) sumBurndown(cycle string, s *burndownSum) error {
 		if err != nil {
 			return false, err
 		}
-		if seen, err := v.seesBurndown(rec, fields[len(prefix):]); err != nil || !seen {
+		if seen, err := v.canViewBurndown(rec, fields[len(prefix):]); err != nil || !seen {
 			return err == nil, err
 		}
 		return true, s.add(estimate, walk)
 	})
 }
 
-// seesBurndown reports whether the caller may see the issue of a row. The row's own
+// canViewBurndown reports whether the caller may see the issue of a row. The row's own
 // header decides unless the issue is restricted.
-func (v *View) seesBurndown(rec storage.Record, pk []byte) (seen bool, err error) {
+func (v *View) canViewBurndown(rec storage.Record, pk []byte) (seen bool, err error) {
 	if rec.Flags()&issueRestricted == 0 {
-		return v.seesIssue(rec)
+		return v.canViewIssue(rec)
 	}
 	_, err = issues.Record(v, pk, func(rec storage.Record) (err error) {
-		seen, err = v.seesIssue(rec)
+		seen, err = v.canViewIssue(rec)
 		return err
 	})
 	return seen, err

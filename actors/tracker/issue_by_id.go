@@ -34,7 +34,7 @@ func (v *View) readIssue(id storage.ID, ifNoneMatch string, settled bool) (reply
 		if !alone && !settled {
 			return nil
 		}
-		if seen, err = v.seesIssue(rec); err != nil || !seen {
+		if seen, err = v.canViewIssue(rec); err != nil || !seen {
 			return err
 		}
 		if ifNoneMatch != "" && (v.Caller.Level >= Admin || rec.Flags()&issueHasParent == 0) {
@@ -44,7 +44,7 @@ func (v *View) readIssue(id storage.ID, ifNoneMatch string, settled bool) (reply
 				return nil
 			}
 		}
-		body, whole, err := (&sight{v: v}).append(v.Buf[:0], rec)
+		body, whole, err := (&visibility{v: v}).append(v.Buf[:0], rec)
 		if err != nil {
 			return err
 		}

@@ -28,7 +28,7 @@ func shotOf(content []byte, media MediaType) Opt[Screenshot] {
 }
 
 // capture captures a page as a caller, like a request does.
-func (w *issueWorld) capture(who *Caller, in CaptureIssueIn) (Issue, error) {
+func (w *issueFixture) capture(who *Caller, in CaptureIssueIn) (Issue, error) {
 	w.Helper()
 	var faults Faults
 	in.Validate(&faults)
@@ -45,7 +45,7 @@ func (w *issueWorld) capture(who *Caller, in CaptureIssueIn) (Issue, error) {
 	return decode[Issue](w, reply.Body), nil
 }
 
-func (w *issueWorld) mustCapture(in CaptureIssueIn) Issue {
+func (w *issueFixture) mustCapture(in CaptureIssueIn) Issue {
 	w.Helper()
 	t, err := w.capture(&w.ann, in)
 	if err != nil {
@@ -54,7 +54,7 @@ func (w *issueWorld) mustCapture(in CaptureIssueIn) Issue {
 	return t
 }
 
-func (w *issueWorld) attachments(who *Caller, id IssueID) ([]Attachment, error) {
+func (w *issueFixture) attachments(who *Caller, id IssueID) ([]Attachment, error) {
 	w.Helper()
 	reply, err := w.ask(who, ListAttachments, &ListAttachmentsIn{ID: string(id)})
 	if err != nil {
@@ -64,7 +64,7 @@ func (w *issueWorld) attachments(who *Caller, id IssueID) ([]Attachment, error) 
 }
 
 // chunks counts the rows with the bytes of attachments.
-func (w *issueWorld) chunks() (n int) {
+func (w *issueFixture) chunks() (n int) {
 	w.Helper()
 	v := storage.NewView(w.db, 1, w.workspace)
 	if err := v.Rows(attachmentChunk, nil, nil, func(_, _ []byte) (bool, error) { n++; return true, nil }); err != nil {
@@ -75,7 +75,7 @@ func (w *issueWorld) chunks() (n int) {
 
 func TestCaptureIssue_MakesATriageIssue(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	got := w.mustCapture(CaptureIssueIn{
 		URL: "https://example.com/a/b/?q=1&r=(2)", Selection: "It *breaks*\n\n# here", Source: "browser", TeamKey: Some("web"),
 		ProjectID: Some("p"), LabelIDs: Some([]string{"bug"}), PageText: "All of it.", IncludeFullText: true,
@@ -103,7 +103,7 @@ func TestCaptureIssue_MakesATriageIssue(t *testing.T) {
 
 func TestCaptureIssue_Refusals(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	for name, row := range map[string]struct {
 		in   CaptureIssueIn
 		path string
@@ -140,7 +140,7 @@ func TestCaptureIssue_Refusals(t *testing.T) {
 
 func TestCaptureIssue_Screenshots(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	for _, row := range []struct {
 		content []byte
 		media   MediaType
@@ -180,17 +180,17 @@ func TestCaptureIssue_Screenshots(t *testing.T) {
 // A capture with every part at its limit fits into one command.
 func TestCaptureIssue_LargestFitsIntoOneBatch(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	in := CaptureIssueIn{URL: "https://example.com", PageText: strings.Repeat("\U0001f600", maxDescription), IncludeFullText: true, Screenshot: shotOf(image(maxScreenshot), MediaPNG)}
 	var faults Faults
 	in.Validate(&faults)
 	req := w.request(&w.ann)
 	req.Idempotency = &Idempotency{Key: "k"}
-	reply, err := w.ledger.Run(CaptureIssue, req, &in, w.now)
+	reply, err := w.buffer.Run(CaptureIssue, req, &in, w.now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if size := w.ledger.Size(); size > maxCommandBytes {
+	if size := w.buffer.Size(); size > maxCommandBytes {
 		t.Errorf("writes %d bytes", size)
 	}
 	if n := utf8.RuneCountInString(*decode[Issue](t, reply.Body).Description); n > maxDescription || n < maxDescription-200 {
@@ -202,7 +202,7 @@ func TestCaptureIssue_LargestFitsIntoOneBatch(t *testing.T) {
 
 func TestAttachments_SeenWithTheirIssue(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.mustCapture(CaptureIssueIn{URL: "https://example.com", TeamID: Some(w.secret), Screenshot: shotOf(image(99), MediaPNG)})
 	list, err := w.attachments(&w.ann, issue.ID)
 	if err != nil || len(list) != 1 {
@@ -231,13 +231,13 @@ func TestAttachments_SeenWithTheirIssue(t *testing.T) {
 // The issue has more attachments than one batch removes.
 func TestDeleteIssue_RemovesAttachmentsInSteps(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	stays := w.mustCapture(CaptureIssueIn{URL: "https://example.com", Screenshot: shotOf(image(9), MediaPNG)})
 	goes := w.mustCapture(CaptureIssueIn{URL: "https://example.com", Screenshot: shotOf(image(attachmentChunkLen+9), MediaPNG)})
 	parsed, _ := storage.ParseID(goes.ID)
 	w.run(&w.ann, NewCommand[None, None]("attach", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		content := image(20)
-		for range maxPortion + 1 {
+		for range maxBudgetRecords + 1 {
 			id, err := tx.NewID()
 			if err != nil {
 				return Reply{}, err
@@ -281,7 +281,7 @@ func TestVerify_FindsBrokenAttachments(t *testing.T) {
 			return tx.Writer().SetValue(attachmentChunk, chunkKey(a.issue(), 0), []byte("1"))
 		},
 		"no entry by issue": func(tx *Tx, a *Attachment) error { return tx.Writer().DeleteRows(attachmentByIssue, nil) },
-		"a tally too high":  func(tx *Tx, _ *Attachment) error { return tx.tally(attachmentTable, 1) },
+		"a tally too high":  func(tx *Tx, _ *Attachment) error { return tx.countRecord(attachmentTable, 1) },
 		"no issue": func(tx *Tx, a *Attachment) error {
 			row, err := tx.issue(string(a.IssueID))
 			if err != nil {
@@ -293,7 +293,7 @@ func TestVerify_FindsBrokenAttachments(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newIssueWorld(t)
+			w := newIssueFixture(t)
 			issue := w.mustCapture(CaptureIssueIn{URL: "https://example.com", Screenshot: shotOf(image(attachmentChunkLen+9), MediaPNG)})
 			list, err := w.attachments(&w.ann, issue.ID)
 			if err != nil {

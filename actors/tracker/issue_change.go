@@ -25,8 +25,8 @@ func (tx *Tx) addIssue(t *Issue) ([]byte, error) {
 	if err := tx.indexNew(t); err != nil {
 		return nil, err
 	}
-	tx.noteClosing(nil, t)
-	if err := tx.tallyIssue(nil, t); err != nil {
+	tx.recordClosing(nil, t)
+	if err := tx.aggregateIssue(nil, t); err != nil {
 		return nil, err
 	}
 	if err := tx.Emit(eventIssueCreated, storage.Header{Flags: t.flags(), Version: 1, Team: t.team()}, body, nil); err != nil {
@@ -58,8 +58,8 @@ func (tx *Tx) updateIssue(old *storage.Row[Issue], t *Issue) (body []byte, versi
 	if err != nil {
 		return nil, 0, err
 	}
-	tx.noteClosing(&old.Value, t)
-	if err := tx.tallyIssue(old, t); err != nil {
+	tx.recordClosing(&old.Value, t)
+	if err := tx.aggregateIssue(old, t); err != nil {
 		return nil, 0, err
 	}
 	header := storage.Header{Flags: t.flags() | old.Flags&issues.Held, Version: old.Version + 1, Team: t.team()}
@@ -85,8 +85,8 @@ func (tx *Tx) eraseIssue(row *storage.Row[Issue]) error {
 	if _, err := tx.forgetHistory(row.Value.id()); err != nil {
 		return err
 	}
-	tx.noteClosing(&row.Value, nil)
-	if err := tx.dropAccess(row); err != nil {
+	tx.recordClosing(&row.Value, nil)
+	if err := tx.deleteAccess(row); err != nil {
 		return err
 	}
 	if err := issues.Delete(tx, row); err != nil {
@@ -95,13 +95,13 @@ func (tx *Tx) eraseIssue(row *storage.Row[Issue]) error {
 	if err := tx.indexGone(&row.Value); err != nil {
 		return err
 	}
-	if err := tx.tallyIssue(row, nil); err != nil {
+	if err := tx.aggregateIssue(row, nil); err != nil {
 		return err
 	}
 	if err := tx.Emit(eventIssueDeleted, row.Header, body, nil); err != nil {
 		return err
 	}
-	return tx.keepGone(row)
+	return tx.writeTombstone(row)
 }
 
 // storedIssue returns a copy of the JSON of an existing issue.

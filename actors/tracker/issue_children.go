@@ -19,7 +19,7 @@ type ListIssueChildrenIn struct {
 
 // ListIssueChildren lists the children of an issue that the caller may see, newest
 // first.
-var ListIssueChildren = NewQuery[ListIssueChildrenIn, IssuePage]("ListIssueChildren", "List an issue's children", Needs{Read, "issues"}, listIssueChildren, OneMoment)
+var ListIssueChildren = NewQuery[ListIssueChildrenIn, IssuePage]("ListIssueChildren", "List an issue's children", Needs{Read, "issues"}, listIssueChildren, FromSnapshot)
 
 func listIssueChildren(v *View, in *ListIssueChildrenIn) (Reply, error) {
 	id, err := v.seenIssue(in.ID)
@@ -29,8 +29,8 @@ func listIssueChildren(v *View, in *ListIssueChildrenIn) (Reply, error) {
 	filter := IssueFilter{ParentID: Some(in.ID)}
 	page := issuePage{
 		limit: cmp.Or(in.Limit, maxChildren), whole: in.Limit == 0 || in.Limit == maxChildren, examine: maxExamined, fingerprint: filter.fingerprint(v.Workspace(), "children"),
-		sight: sight{v: v},
-		keeps: func(_ []byte, rec storage.Record) (bool, error) { return v.seesIssue(rec) },
+		visibility: visibility{v: v},
+		keeps:      func(_ []byte, rec storage.Record) (bool, error) { return v.canViewIssue(rec) },
 	}
 	if in.Cursor.Set {
 		if page.after, err = parseCursor(in.Cursor.Value, page.fingerprint); err != nil {

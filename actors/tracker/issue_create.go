@@ -153,10 +153,10 @@ func answerExisting(tx *Tx, pk []byte, err error) (Reply, error) {
 	}
 	reply, seen := Reply{Outcome: Done}, false
 	_, err = issues.Record(tx, pk, func(rec storage.Record) (err error) {
-		if seen, err = tx.seesIssue(rec); seen {
+		if seen, err = tx.canViewIssue(rec); seen {
 			var body []byte
 			var whole bool
-			body, whole, err = (&sight{v: &tx.View}).append(nil, rec)
+			body, whole, err = (&visibility{v: &tx.View}).append(nil, rec)
 			if err == nil {
 				reply.ETag = shownETag(rec.Version(), whole)
 				reply.Body, err = createdIssue(body, nil) // an existing issue has no list of duplicates

@@ -34,7 +34,7 @@ func TestIssue_Golden(t *testing.T) {
 	}
 	bare := &Issue{ID: full.ID, OrganizationID: full.OrganizationID, TeamID: full.TeamID, Title: "t", Status: StatusBacklog, Priority: PriorityMedium, CreatedAt: full.CreatedAt, UpdatedAt: full.UpdatedAt}
 	var out bytes.Buffer
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	for _, issue := range []*Issue{full, bare} {
 		reply := w.run(&w.ann, NewCommand[None, None]("put", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 			body, err := issues.Insert(tx, issue)
@@ -68,7 +68,7 @@ func TestIssue_Golden(t *testing.T) {
 
 func TestCreateIssue_Defaults(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	reply := w.run(&w.ann, CreateIssue, &CreateIssueIn{Title: "First"})
 	if reply.Outcome != Created || reply.ETag != `"1"` {
 		t.Errorf("outcome %d, ETag %s", reply.Outcome, reply.ETag)
@@ -99,7 +99,7 @@ func TestCreateIssue_Defaults(t *testing.T) {
 // fails this test until it is set here, to another value than its default.
 func TestCreateIssue_EveryField(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	plain := w.create(CreateIssueIn{Title: "Plain"})
 	parent := w.create(CreateIssueIn{IssueFields: IssueFields{TeamID: Some(w.web)}})
 	in := CreateIssueIn{Title: "Ünïcode ✓", IssueFields: IssueFields{
@@ -140,7 +140,7 @@ func TestCreateIssue_EveryField(t *testing.T) {
 
 func TestCreateIssue_Team(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	none := Opt[TeamID]{}
 	for _, row := range []struct {
 		name  string
@@ -179,7 +179,7 @@ func TestCreateIssue_Team(t *testing.T) {
 
 func TestCreateIssue_NoDefaultTeam(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	orphan := NewCommand[None, None]("orphan", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		row, err := tx.workspace()
 		if err != nil {
@@ -201,7 +201,7 @@ func TestCreateIssue_NoDefaultTeam(t *testing.T) {
 
 func TestCreateIssue_SameExternalRef(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	first := w.create(CreateIssueIn{Title: "first", IssueFields: IssueFields{ExternalRef: Some("r"), TeamID: Some(w.secret)}})
 	before := len(w.events())
 	reply := w.run(&w.ann, CreateIssue, &CreateIssueIn{Title: "second", IssueFields: IssueFields{ExternalRef: Some("r"), TeamID: Some(TeamID("unknown"))}})
@@ -224,7 +224,7 @@ func TestCreateIssue_SameExternalRef(t *testing.T) {
 
 func TestCreateIssue_ParentChain(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	at := w.create(CreateIssueIn{})
 	for range maxParentChain - 1 {
 		at = w.create(CreateIssueIn{IssueFields: IssueFields{ParentID: Some(at.ID)}})
@@ -239,7 +239,7 @@ func TestCreateIssue_ParentChain(t *testing.T) {
 
 func TestCreateIssue_FailureUsesNoNumber(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	w.create(CreateIssueIn{})
 	_, _, err := w.try(&w.ann, CreateIssue, &CreateIssueIn{Title: "t", IssueFields: IssueFields{ParentID: Some(IssueID("x"))}})
 	wantCode(t, err, CodeBadRequest, "parentId")
@@ -265,7 +265,7 @@ func TestIssueFields_Validate(t *testing.T) {
 
 func TestIssueByID(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{IssueFields: IssueFields{TeamID: Some(w.secret)}})
 	for _, row := range []struct {
 		header string
@@ -329,7 +329,7 @@ func TestBranchName(t *testing.T) {
 
 func TestIssueBranchName(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{Title: "Do it", IssueFields: IssueFields{TeamID: Some(w.secret)}})
 	reply, err := w.ask(&w.ann, IssueBranchName, &IssueBranchNameIn{ID: string(issue.ID)})
 	if err != nil || string(reply.Body) != `{"branchName":"sec-1-do-it"}` {

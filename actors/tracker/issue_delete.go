@@ -14,18 +14,18 @@ type DeleteIssueIn struct {
 
 // DeleteIssue removes an issue for good. Its children stay without a parent (Decision
 // 23).
-var DeleteIssue = NewCommand[DeleteIssueIn, None]("DeleteIssue", "Delete an issue", Needs{Write, "issues"}, deleteIssue, WithRoom(Frees))
+var DeleteIssue = NewCommand[DeleteIssueIn, None]("DeleteIssue", "Delete an issue", Needs{Write, "issues"}, deleteIssue, WithSpaceEffect(FreesSpace))
 
-// issueLeavings are the steps of a deletion that remove the records of an issue, in
+// issueDeletionSteps are the steps of a deletion that remove the records of an issue, in
 // order: each does as much as the portion allows and reports whether some are left.
 // Records that are few are removed with the issue itself, in eraseIssue.
-var issueLeavings = []func(tx *Tx, issue *storage.Row[Issue], portion *portion) (more bool, err error){
+var issueDeletionSteps = []func(tx *Tx, issue *storage.Row[Issue], work *workBudget) (more bool, err error){
 	(*Tx).detachChildren,
 	(*Tx).dropComments,
 	(*Tx).unlinkTickets,
 	(*Tx).dropAttachments,
 	(*Tx).dropDrafts,
-	(*Tx).partSessions,
+	(*Tx).cancelSessionsOf,
 }
 
 // deleteIssue removes the issue after everything that refers to it, so that after a
@@ -41,9 +41,9 @@ func deleteIssue(tx *Tx, in *DeleteIssueIn) (Reply, error) {
 	if err := requireMatch(in.IfMatch, row.Version); err != nil {
 		return Reply{}, err
 	}
-	portion := tx.newPortion()
-	for _, step := range issueLeavings {
-		if more, err := step(tx, row, portion); err != nil || more {
+	work := tx.newWorkBudget()
+	for _, step := range issueDeletionSteps {
+		if more, err := step(tx, row, work); err != nil || more {
 			return Reply{More: more}, err
 		}
 	}
@@ -52,14 +52,14 @@ func deleteIssue(tx *Tx, in *DeleteIssueIn) (Reply, error) {
 
 // detachChildren clears the parent of an issue's children, including those that the
 // caller can't see, and reports whether some are left.
-func (tx *Tx) detachChildren(t *storage.Row[Issue], portion *portion) (more bool, err error) {
+func (tx *Tx) detachChildren(t *storage.Row[Issue], work *workBudget) (more bool, err error) {
 	tx.rules().spared = t.Value.id()
-	keys, err := tx.childKeys(issueKey(t.Value.id()), portion.left+1)
+	keys, err := tx.childKeys(issueKey(t.Value.id()), work.left+1)
 	if err != nil {
 		return false, err
 	}
 	for _, pk := range keys {
-		if portion.spent() {
+		if work.spent() {
 			return true, nil
 		}
 		child, err := issues.Get(tx, pk)

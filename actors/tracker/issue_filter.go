@@ -88,7 +88,7 @@ func (v *View) matches(f *IssueFilter, within statusSet) ([]storage.Match, bool,
 		m.add(storage.Equal(issueByPriority, storage.Key{f.Priority.Value.rank()}))
 	}
 	if f.TeamID.Set {
-		if team, ok := storage.ParseID(f.TeamID.Value); ok && v.Caller.Sees(team) {
+		if team, ok := storage.ParseID(f.TeamID.Value); ok && v.Caller.CanViewTeam(team) {
 			m.add(storage.Equal(issueByTeam, storage.Key(nil).ID(team)))
 		} else {
 			m.empty = true
@@ -98,7 +98,7 @@ func (v *View) matches(f *IssueFilter, within statusSet) ([]storage.Match, bool,
 		parent, ok := storage.ParseID(f.ParentID.Value)
 		if ok {
 			var err error
-			if ok, err = (&sight{v: v}).links(parent); err != nil {
+			if ok, err = (&visibility{v: v}).links(parent); err != nil {
 				return nil, false, err
 			}
 		}
@@ -197,18 +197,18 @@ func (m *matcher) only(pk []byte) {
 	m.add(storage.Only(pk))
 }
 
-// residue decides on an issue that is in every stream: what depends on the caller
+// residualFilter decides on an issue that is in every stream: what depends on the caller
 // or the clock, and what is the lack of something.
-type residue struct {
-	v      *View
-	f      *IssueFilter
-	now    Timestamp
-	sight  *sight
-	search *textSearch
+type residualFilter struct {
+	v          *View
+	f          *IssueFilter
+	now        Timestamp
+	visibility *visibility
+	search     *textSearch
 }
 
-func (r *residue) keeps(pk []byte, rec storage.Record) (bool, error) {
-	if seen, err := r.v.seesIssue(rec); err != nil || !seen {
+func (r *residualFilter) keeps(pk []byte, rec storage.Record) (bool, error) {
+	if seen, err := r.v.canViewIssue(rec); err != nil || !seen {
 		return false, err
 	}
 	flags := rec.Flags()
@@ -222,7 +222,7 @@ func (r *residue) keeps(pk []byte, rec storage.Record) (bool, error) {
 		// A parent the caller may not see is none to it.
 		has, err := flags&issueHasParent != 0, error(nil)
 		if has {
-			has, err = r.sight.links(parentIn(rec))
+			has, err = r.visibility.links(parentIn(rec))
 		}
 		if err != nil || has != r.f.HasParent.Value {
 			return false, err
@@ -236,12 +236,12 @@ func (r *residue) keeps(pk []byte, rec storage.Record) (bool, error) {
 	if !r.f.IsParent.Set {
 		return true, nil
 	}
-	partial, err := r.sight.partial()
+	partial, err := r.visibility.partial()
 	if err != nil || r.f.IsParent.Value && !partial {
 		return err == nil, err
 	}
 	// isParent=true came from a stream that knows no caller.
-	has, err := r.sight.hasChild(pk)
+	has, err := r.visibility.hasChild(pk)
 	return has == r.f.IsParent.Value, err
 }
 

@@ -69,7 +69,7 @@ func (v *View) selects(f *IssueFilter, matches []storage.Match, p *issuePage) (s
 // complete adds to a query by the filter's matches what depends on the caller and the
 // clock, or is the lack of something. The sets may leave in what the residue leaves out.
 func (v *View) complete(q *storage.FilterQuery, p *issuePage, f *IssueFilter) error {
-	partial, err := p.sight.partial()
+	partial, err := p.visibility.partial()
 	if err != nil {
 		return err
 	}

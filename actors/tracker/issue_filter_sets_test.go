@@ -11,7 +11,7 @@ import (
 )
 
 // buildSets makes the sets of the issues that are committed.
-func (w *issueWorld) buildSets() {
+func (w *issueFixture) buildSets() {
 	w.Helper()
 	w.sets = storage.NewFilterSets(&IssueSets, 1)
 	snap := w.db.NewSnapshot()
@@ -23,7 +23,7 @@ func (w *issueWorld) buildSets() {
 }
 
 // both asks a list with the sets and without.
-func (w *issueWorld) both(who *Caller, in ListIssuesIn) (with, without []string) {
+func (w *issueFixture) both(who *Caller, in ListIssuesIn) (with, without []string) {
 	w.Helper()
 	for _, sets := range []*storage.FilterSets{w.sets, nil} {
 		var ids []string
@@ -59,7 +59,7 @@ func (w *issueWorld) both(who *Caller, in ListIssuesIn) (with, without []string)
 func TestIssueSets_FollowEveryChange(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := newIssueWorld(t)
+		w := newIssueFixture(t)
 		m := setsModel{t: t, w: w}
 		for range rapid.IntRange(0, 20).Draw(t, "before") {
 			m.change()
@@ -83,7 +83,7 @@ func TestIssueSets_FollowEveryChange(t *testing.T) {
 // left out of a page then, which still leads to the next.
 func TestIssueSets_WhereTheClockRunsBack(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	w.create(CreateIssueIn{Title: "awake"})
 	for range 5 {
 		w.create(CreateIssueIn{Title: "asleep", IssueFields: IssueFields{SnoozedUntil: Some(string(At(w.now.Add(time.Second))))}})
@@ -101,7 +101,7 @@ func TestIssueSets_WhereTheClockRunsBack(t *testing.T) {
 
 type setsModel struct {
 	t   *rapid.T
-	w   *issueWorld
+	w   *issueFixture
 	all []string
 }
 
@@ -171,7 +171,7 @@ func (m *setsModel) change() {
 	}
 	w.now = w.now.Add(time.Millisecond)
 	for {
-		reply, err := w.ledger.Run(op, w.request(&w.ann), in, w.now)
+		reply, err := w.buffer.Run(op, w.request(&w.ann), in, w.now)
 		if err == nil && op == CreateIssue && reply.Outcome == Created {
 			m.all = append(m.all, string(decode[CreatedIssue](w, reply.Body).ID))
 		}

@@ -40,7 +40,7 @@ type HistoryPage struct {
 
 // IssueHistory lists the changes of an issue, newest first, and the fields of one
 // change in the order of the issue's fields (Decision 42).
-var IssueHistory = NewQuery[IssueHistoryIn, HistoryPage]("IssueHistory", "List an issue's history", Needs{Read, "issues"}, issueHistory, OneMoment)
+var IssueHistory = NewQuery[IssueHistoryIn, HistoryPage]("IssueHistory", "List an issue's history", Needs{Read, "issues"}, issueHistory, FromSnapshot)
 
 func issueHistory(v *View, in *IssueHistoryIn) (Reply, error) {
 	issue, seen := storage.ParseID(in.ID)
@@ -53,7 +53,7 @@ func issueHistory(v *View, in *IssueHistoryIn) (Reply, error) {
 	if !seen {
 		return Reply{}, NotFound("issue")
 	}
-	place, err := parsePlace(in.Cursor, historyTable, issue)
+	place, err := parseCursorKey(in.Cursor, historyTable, issue)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -69,7 +69,7 @@ func issueHistory(v *View, in *IssueHistoryIn) (Reply, error) {
 		body []byte
 		at   [keyLen + 1]byte
 		from []byte
-		look = sight{v: v}
+		look = visibility{v: v}
 	)
 	if place != nil {
 		from = place[:keyLen]
@@ -110,7 +110,7 @@ func issueHistory(v *View, in *IssueHistoryIn) (Reply, error) {
 
 // hideParents replaces parents that the caller may not see by null, as the issue itself
 // does (Decision 26).
-func (r *historyRow) hideParents(s *sight) error {
+func (r *historyRow) hideParents(s *visibility) error {
 	for n := range r.entries {
 		e := &r.entries[n]
 		if string(e.field) != "parentId" {

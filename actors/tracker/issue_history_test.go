@@ -13,7 +13,7 @@ import (
 	"switchyard/storage"
 )
 
-func (w *issueWorld) history(id IssueID, limit int, cursor string) HistoryPage {
+func (w *issueFixture) history(id IssueID, limit int, cursor string) HistoryPage {
 	w.Helper()
 	reply, err := w.ask(&w.ann, IssueHistory, &IssueHistoryIn{ID: string(id), Limit: limit, Cursor: cursor})
 	if err != nil {
@@ -36,7 +36,7 @@ func told(entries []HistoryEntry) (all []string) {
 
 func TestIssueHistory(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{Title: "old", IssueFields: IssueFields{LabelIDs: Some([]string{"a"})}})
 	if page := w.history(issue.ID, 0, ""); page.History == nil || len(page.History) != 0 || page.NextCursor != "" {
 		t.Errorf("a new issue has the history %+v", page)
@@ -71,7 +71,7 @@ func TestIssueHistory(t *testing.T) {
 
 func TestIssueHistory_KeepsLongTextsWhole(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	first, second := strings.Repeat("ä\u2028", 131_072), strings.Repeat("\"\n", 131_072)
 	issue := w.create(CreateIssueIn{IssueFields: IssueFields{Description: Some(first)}})
 	for range 5 {
@@ -105,7 +105,7 @@ func TestIssueHistory_KeepsLongTextsWhole(t *testing.T) {
 
 func TestIssueHistory_Refuses(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue, other, hidden := w.under("", w.core, StatusTodo), w.under("", w.core, StatusTodo), w.under("", w.secret, StatusTodo)
 	for _, id := range []IssueID{issue, other, hidden} {
 		w.patch(id, IssuePatch{Title: Some("new"), IssueFields: IssueFields{Estimate: Some(int64(1))}})
@@ -120,7 +120,7 @@ func TestIssueHistory_Refuses(t *testing.T) {
 	wantCode(t, ask(issue, "x"), CodeBadRequest, "query.cursor")
 	wantCode(t, ask(other, cursor), CodeBadRequest, "query.cursor")
 	id, _ := storage.ParseID(issue)
-	wantCode(t, ask(issue, placeCursor(historyTable, id, []byte("short"))), CodeBadRequest, "query.cursor")
+	wantCode(t, ask(issue, keyCursor(historyTable, id, []byte("short"))), CodeBadRequest, "query.cursor")
 	if err := ask(issue, cursor); err != nil {
 		t.Error(err)
 	}
@@ -129,7 +129,7 @@ func TestIssueHistory_Refuses(t *testing.T) {
 // A deletion removes the history of its issue only.
 func TestDeleteIssue_RemovesItsHistory(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	var ids []IssueID
 	for range 3 {
 		id := w.under("", w.core, StatusTodo)
@@ -161,7 +161,7 @@ func TestDeleteIssue_RemovesItsHistory(t *testing.T) {
 // The verifier finds damaged rows.
 func TestCheckHistory_FindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	id := w.under("", w.core, StatusTodo)
 	w.patch(id, IssuePatch{Title: Some("new")})
 	v := storage.NewView(w.db, 1, w.workspace)
@@ -194,7 +194,7 @@ func TestCheckHistory_FindsWhatIsWrong(t *testing.T) {
 func TestIssueHistory_Model(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := newIssueWorld(t)
+		w := newIssueFixture(t)
 		issue := w.create(CreateIssueIn{Title: "t"}).Issue
 		w.create(CreateIssueIn{Title: "u"})
 		var want []string // newest first

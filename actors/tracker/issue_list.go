@@ -41,7 +41,7 @@ func (v *View) listIssues(in *ListIssuesIn, within statusSet, kind string) (Repl
 		}
 	}
 	for try := 1; ; try++ {
-		page := issuePage{limit: cmp.Or(in.Limit, 50), examine: maxExamined, sight: sight{v: v}, fingerprint: fingerprint, after: after}
+		page := issuePage{limit: cmp.Or(in.Limit, 50), examine: maxExamined, visibility: visibility{v: v}, fingerprint: fingerprint, after: after}
 		reply, stale, err := v.listOnce(in, within, &page, try < maxStale)
 		if !stale {
 			return reply, err
@@ -67,7 +67,7 @@ func (v *View) listOnce(in *ListIssuesIn, within statusSet, page *issuePage, wit
 			return Reply{}, stale, err
 		}
 	}
-	rest := residue{v: v, f: &in.IssueFilter, now: At(v.Now()), sight: &page.sight}
+	rest := residualFilter{v: v, f: &in.IssueFilter, now: At(v.Now()), visibility: &page.visibility}
 	page.keeps = rest.keeps
 	if in.Search.Set {
 		if rest.search, err = v.search(in.Search.Value); err != nil {

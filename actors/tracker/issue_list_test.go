@@ -13,7 +13,7 @@ import (
 
 func TestListIssues_Pages(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	for i := range 5 {
 		w.create(CreateIssueIn{Title: fmt.Sprint(i)})
 	}
@@ -36,7 +36,7 @@ func TestListIssues_Pages(t *testing.T) {
 
 func TestListIssues_RefusesCursors(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	for range 3 {
 		w.create(CreateIssueIn{})
 	}
@@ -62,7 +62,7 @@ func TestListIssues_RefusesCursors(t *testing.T) {
 
 func TestListTriage(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	for i, status := range []IssueStatus{StatusTriage, StatusTodo, StatusTriage} {
 		w.create(CreateIssueIn{Title: fmt.Sprint(i), IssueFields: IssueFields{Status: Some(status), AssigneeID: Some("ann")}})
 	}
@@ -88,7 +88,7 @@ func TestListTriage(t *testing.T) {
 
 func TestListIssues_SnoozeRunsOut(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	w.create(CreateIssueIn{IssueFields: IssueFields{SnoozedUntil: Some(string(At(w.now.Add(time.Minute))))}})
 	for _, row := range []struct {
 		after time.Duration
@@ -108,7 +108,7 @@ func TestListIssues_SnoozeRunsOut(t *testing.T) {
 
 func TestListIssues_HiddenChildMakesNoParent(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	hidden, seen := w.create(CreateIssueIn{Title: "hidden child"}), w.create(CreateIssueIn{Title: "seen child"})
 	w.create(CreateIssueIn{IssueFields: IssueFields{ParentID: Some(hidden.ID), TeamID: Some(w.secret)}})
 	w.create(CreateIssueIn{Title: "child", IssueFields: IssueFields{ParentID: Some(seen.ID)}})
@@ -130,7 +130,7 @@ func TestListIssues_HiddenChildMakesNoParent(t *testing.T) {
 
 func TestListIssues_LargePageEndsEarly(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	large := strings.Repeat("x", 1<<20)
 	for range 12 {
 		w.create(CreateIssueIn{IssueFields: IssueFields{Description: Some(large)}})
@@ -148,7 +148,7 @@ func TestListIssues_LargePageEndsEarly(t *testing.T) {
 
 func TestIssuePage_BoundsWhatIsExamined(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	for i := range 10 {
 		w.create(CreateIssueIn{Title: fmt.Sprint(i), IssueFields: IssueFields{IsDraft: Some(i != 0 && i != 5)}})
 	}

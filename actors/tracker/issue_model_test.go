@@ -13,7 +13,7 @@ import (
 
 // issueModel is the expected state of a fixture's issues, without indexes.
 type issueModel struct {
-	*issueWorld
+	*issueFixture
 	all     []*modelIssue // oldest first
 	counted map[TeamID]uint64
 }
@@ -347,7 +347,7 @@ func (m *issueModel) walk(t *rapid.T, who *Caller, f IssueFilter, between func()
 func TestIssues_Model(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		m := &issueModel{issueWorld: newIssueWorld(t), counted: map[TeamID]uint64{}}
+		m := &issueModel{issueFixture: newIssueFixture(t), counted: map[TeamID]uint64{}}
 		change := func(t *rapid.T) {
 			switch rapid.IntRange(0, 9).Draw(t, "change") {
 			case 0:

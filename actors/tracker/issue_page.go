@@ -36,7 +36,7 @@ type issuePage struct {
 	fingerprint uint64
 	after       []byte // primary key to go on behind; nil: from the newest
 	keeps       func(pk []byte, rec storage.Record) (bool, error)
-	sight       sight
+	visibility  visibility
 }
 
 // issueList is the issues that a page is taken from: those that satisfy all of matches,
@@ -87,12 +87,12 @@ func (p *issuePage) build(v *View, list issueList, buf []byte) ([]byte, error) {
 		more            bool
 	)
 	resume, err := list.walk(v, p.after, func(pk []byte, rec storage.Record) (bool, error) {
-		if examined+p.sight.spent >= p.examine || len(buf)-start > most {
+		if examined+p.visibility.spent >= p.examine || len(buf)-start > most {
 			more = true
 			return false, nil
 		}
 		if rec.Flags()&issueRestricted != 0 {
-			p.sight.spent += grantsCost
+			p.visibility.spent += grantsCost
 		}
 		keep, err := p.keeps(pk, rec)
 		if err != nil {
@@ -108,7 +108,7 @@ func (p *issuePage) build(v *View, list issueList, buf []byte) ([]byte, error) {
 			if count > 0 {
 				buf = append(buf, ',')
 			}
-			if buf, _, err = p.sight.append(buf, rec); err != nil {
+			if buf, _, err = p.visibility.append(buf, rec); err != nil {
 				return false, err
 			}
 			count++

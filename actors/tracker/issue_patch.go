@@ -93,7 +93,7 @@ func (tx *Tx) changeParent(t *Issue, parent Opt[IssueID], path string, faults *F
 		return nil
 	}
 	if t.ParentID != nil {
-		seen, err := (&sight{v: &tx.View}).links(t.parent())
+		seen, err := (&visibility{v: &tx.View}).links(t.parent())
 		switch {
 		case err != nil:
 			return err

@@ -15,7 +15,7 @@ func patchIn(id IssueID, ifMatch string, p IssuePatch) *PatchIssueIn {
 
 func TestPatchIssue_TellsWhatChanged(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{Title: "old", IssueFields: IssueFields{Estimate: Some(int64(3)), LabelIDs: Some([]string{"a"})}})
 	reply := w.run(&w.ann, PatchIssue, patchIn(issue.ID, `"1"`, IssuePatch{
 		Title:       Some("new"),
@@ -41,7 +41,7 @@ func TestPatchIssue_TellsWhatChanged(t *testing.T) {
 
 func TestPatchIssue_ChangesNothing(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	parent := w.create(CreateIssueIn{})
 	issue := w.create(CreateIssueIn{Title: "t", IssueFields: IssueFields{
 		ExternalRef: Some("r"), ParentID: Some(parent.ID), SnoozedUntil: Some("2027-01-01T00:00:00Z"), SubIssueSortOrder: Some(0.5), Branch: Some(""),
@@ -64,7 +64,7 @@ func TestPatchIssue_ChangesNothing(t *testing.T) {
 
 func TestPatchIssue_IfMatch(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{})
 	for i, header := range []string{`"0"`, `W/"1"`, "1", `"1`, "nonsense", `"2", "3"`, ","} {
 		_, _, err := w.try(&w.ann, PatchIssue, patchIn(issue.ID, header, IssuePatch{Title: Some(fmt.Sprint(i))}))
@@ -111,7 +111,7 @@ func TestPatchIssue_Resolution(t *testing.T) {
 
 func TestPatchIssue_MovesTeam(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	w.create(CreateIssueIn{IssueFields: IssueFields{TeamID: Some(w.web)}})
 	issue := w.create(CreateIssueIn{})
 	moved := w.patch(issue.ID, IssuePatch{IssueFields: IssueFields{TeamKey: Some("WEB")}})
@@ -146,7 +146,7 @@ func TestPatchIssue_MovesTeam(t *testing.T) {
 
 func TestPatchIssue_Refuses(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	top := w.create(CreateIssueIn{IssueFields: IssueFields{ExternalRef: Some("taken")}})
 	middle := w.create(CreateIssueIn{IssueFields: IssueFields{ParentID: Some(top.ID)}})
 	low := w.create(CreateIssueIn{IssueFields: IssueFields{ParentID: Some(middle.ID)}})
@@ -181,7 +181,7 @@ func TestPatchIssue_Refuses(t *testing.T) {
 
 func TestPatchIssue_ParentChainOfATree(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	chain := func(n int) (top, end IssueID) {
 		for i := range n {
 			next := w.create(CreateIssueIn{IssueFields: IssueFields{ParentID: Opt[IssueID]{Set: i > 0, Value: end}}}).ID
@@ -202,7 +202,7 @@ func TestPatchIssue_ParentChainOfATree(t *testing.T) {
 
 func TestDeleteIssue(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{IssueFields: IssueFields{ExternalRef: Some("r"), LabelIDs: Some([]string{"l"})}})
 	child := w.create(CreateIssueIn{IssueFields: IssueFields{ParentID: Some(issue.ID), TeamID: Some(w.secret)}})
 	reply := w.run(&w.gus, DeleteIssue, &DeleteIssueIn{ID: string(issue.ID)})
@@ -228,9 +228,9 @@ func TestDeleteIssue(t *testing.T) {
 
 func TestDeleteIssue_ManyChildren(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{})
-	for range 2*maxPortion + 1 {
+	for range 2*maxBudgetRecords + 1 {
 		w.create(CreateIssueIn{IssueFields: IssueFields{ParentID: Some(issue.ID)}})
 	}
 	_, times, err := w.try(&w.ann, DeleteIssue, &DeleteIssueIn{ID: string(issue.ID)})
@@ -245,7 +245,7 @@ func TestDeleteIssue_ManyChildren(t *testing.T) {
 
 func TestDeleteIssue_LargeChildrenTakeSeveralBatches(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{})
 	large := strings.Repeat("x", 1<<20)
 	for range 10 {
@@ -260,7 +260,7 @@ func TestDeleteIssue_LargeChildrenTakeSeveralBatches(t *testing.T) {
 
 func TestBatchIssues(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	a, b, c := w.create(CreateIssueIn{Title: "a"}), w.create(CreateIssueIn{Title: "b"}), w.create(CreateIssueIn{Title: "c", IssueFields: IssueFields{TeamID: Some(w.secret)}})
 	ids := []string{string(b.ID), string(a.ID), string(b.ID), string(c.ID)}
 	patch := IssuePatch{IssueFields: IssueFields{Status: Some(StatusTodo), TeamID: Some(w.web)}, PRState: Some("draft")}
@@ -291,7 +291,7 @@ func TestBatchIssues(t *testing.T) {
 
 func TestBatchIssues_TooLarge(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	var ids []string
 	for range 40 {
 		ids = append(ids, string(w.create(CreateIssueIn{}).ID))
@@ -303,7 +303,7 @@ func TestBatchIssues_TooLarge(t *testing.T) {
 
 func TestListIssueChildren(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	parent, other := w.create(CreateIssueIn{}), w.create(CreateIssueIn{})
 	for i := range 5 {
 		team := w.core
@@ -340,7 +340,7 @@ func TestListIssueChildren(t *testing.T) {
 // Without a limit, large children are returned in one answer, too.
 func TestListIssueChildren_LargeOnes(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	parent := w.create(CreateIssueIn{})
 	large := strings.Repeat("x", maxPageBytes/4)
 	for range 8 {

@@ -33,7 +33,7 @@ type SimilarList struct {
 
 // SimilarIssues lists the issues most like one, by the words they share (Decision
 // 20).
-var SimilarIssues = NewQuery[SimilarIssuesIn, SimilarList]("SimilarIssues", "List similar issues", Needs{Read, "issues"}, similarIssues, OneMoment, TakesATurn)
+var SimilarIssues = NewQuery[SimilarIssuesIn, SimilarList]("SimilarIssues", "List similar issues", Needs{Read, "issues"}, similarIssues, FromSnapshot, TakesATurn)
 
 const (
 	// BM25's parameters, as everyone sets them (Robertson, Zaragoza 2009).
@@ -57,7 +57,7 @@ func similarIssues(v *View, in *SimilarIssuesIn) (Reply, error) {
 	}
 	space, _ := similaritySpaces.Get().(*similaritySpace)
 	defer space.release()
-	s := similarity{v: v, sight: sight{v: v}, self: storage.DocOf(row.Value.id()), space: space}
+	s := similarity{v: v, visibility: visibility{v: v}, self: storage.DocOf(row.Value.id()), space: space}
 	if err := s.search(&row.Value); err != nil {
 		return Reply{}, fmt.Errorf("search for similar issues: %w", err)
 	}
@@ -67,16 +67,16 @@ func similarIssues(v *View, in *SimilarIssuesIn) (Reply, error) {
 
 // similarity ranks the issues of a workspace by their likeness to one.
 type similarity struct {
-	v        *View
-	sight    sight
-	self     storage.Doc
-	space    *similaritySpace
-	manifest storage.Manifest
-	segments []similarSegment
-	reader   *storage.SegmentReader
-	tail     []tailIssue   // that the segments lack or hold wrongly
-	changed  []storage.Doc // that the segments hold wrongly, the oldest first
-	issues   float64       // that the caller sees
+	v          *View
+	visibility visibility
+	self       storage.Doc
+	space      *similaritySpace
+	manifest   storage.Manifest
+	segments   []similarSegment
+	reader     *storage.SegmentReader
+	tail       []tailIssue   // that the segments lack or hold wrongly
+	changed    []storage.Doc // that the segments hold wrongly, the oldest first
+	issues     float64       // that the caller sees
 	// slowness is, by a posting's length byte, k1*(1-b+b*length/average).
 	slowness [math.MaxUint8 + 1]float64
 }
@@ -157,7 +157,7 @@ func (s *similarity) search(t *Issue) (err error) {
 // measure adds up how many issues there are and how long they are: only those that the
 // caller sees, for the scores tell it.
 func (s *similarity) measure() error {
-	partial, err := s.sight.partial()
+	partial, err := s.visibility.partial()
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (s *similarity) measure() error {
 			}
 			of.visible = make([]bool, len(classes))
 			for i, c := range classes {
-				sees := s.v.Caller.Sees(c.Group)
+				sees := s.v.Caller.CanViewTeam(c.Group)
 				if of.visible[i] = sees && !c.Restricted; of.visible[i] {
 					issues, length = issues+c.Docs, length+c.Length
 				}
@@ -404,13 +404,13 @@ func (s *similarity) show(buf []byte, one ranked, more bool) (_ []byte, shown bo
 	}
 	var key [8]byte
 	err = issues.Scan(s.v, storage.DocKey(key[:0], doc), nil, func(_ []byte, rec storage.Record) (bool, error) {
-		if shown, err = s.v.seesIssue(rec); err != nil || !shown {
+		if shown, err = s.v.canViewIssue(rec); err != nil || !shown {
 			return false, err
 		}
 		if more {
 			buf = append(buf, ',')
 		}
-		if buf, _, err = s.sight.append(append(buf, `{"issue":`...), rec); err != nil {
+		if buf, _, err = s.visibility.append(append(buf, `{"issue":`...), rec); err != nil {
 			return false, err
 		}
 		buf = strconv.AppendFloat(append(buf, `,"score":`...), one.score, 'g', -1, 64)

@@ -9,7 +9,7 @@ import (
 // issues that the member can't see are made or changed.
 func TestSimilarIssues_HiddenIssuesChangeNothing(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	mel := w.somebody(ActorUser, "mel", w.web)
 	one := w.create(CreateIssueIn{Title: "zanzibar ferry timetable"})
 	w.create(CreateIssueIn{Title: "zanzibar port"})
@@ -71,7 +71,7 @@ func TestSimilarIssues_HiddenIssuesChangeNothing(t *testing.T) {
 // on hidden issues either.
 func TestSimilarIssues_HiddenIssuesChooseNoWords(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	mel := w.somebody(ActorUser, "mel")
 	text := ""
 	for i := range similarWords + 10 {

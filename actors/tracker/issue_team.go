@@ -22,10 +22,10 @@ func (k *knownTeams) forget() { *k = knownTeams{} }
 
 // known returns the cache, or nil if the open batch may have changed a team.
 func (tx *Tx) known() *knownTeams {
-	if tx.ledger.Dirty()&DirtyAccess != 0 {
+	if tx.buffer.Dirty()&DirtyAccess != 0 {
 		return nil
 	}
-	k := &tx.ledger.teams
+	k := &tx.buffer.teams
 	if k.byID == nil || len(k.byID)+len(k.byKey) > maxKnownTeams {
 		*k = knownTeams{byID: map[storage.ID]*storage.Row[Team]{}, byKey: map[string]*storage.Row[Team]{}, first: k.first}
 	}
@@ -95,7 +95,7 @@ func (tx *Tx) teamOf(id storage.ID) (*storage.Row[Team], error) {
 }
 
 func (tx *Tx) seenTeam(team *storage.Row[Team]) *storage.Row[Team] {
-	if !tx.Caller.Sees(team.Team) {
+	if !tx.Caller.CanViewTeam(team.Team) {
 		return nil
 	}
 	return team

@@ -3,7 +3,7 @@ package tracker
 import "testing"
 
 // changeTeam changes the row of a team as an operation of teams does.
-func (w *issueWorld) changeTeam(id TeamID, change func(*Team)) *Op {
+func (w *issueFixture) changeTeam(id TeamID, change func(*Team)) *Op {
 	return NewCommand[None, None]("change", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		row, err := tx.teamByID(id)
 		if err != nil {
@@ -18,11 +18,11 @@ func (w *issueWorld) changeTeam(id TeamID, change func(*Team)) *Op {
 
 func TestCreateIssue_SeesChangesOfTeamsAtOnce(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	req := w.request(&w.ann)
 	inTeam := func(f IssueFields, want string) {
 		t.Helper()
-		reply, err := w.ledger.Run(CreateIssue, req, &CreateIssueIn{Title: "t", IssueFields: f}, w.now)
+		reply, err := w.buffer.Run(CreateIssue, req, &CreateIssueIn{Title: "t", IssueFields: f}, w.now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +37,7 @@ func TestCreateIssue_SeesChangesOfTeamsAtOnce(t *testing.T) {
 	w.commit()
 	rename := func(id TeamID, key string) {
 		t.Helper()
-		if _, err := w.ledger.Run(w.changeTeam(id, func(team *Team) { team.Key = key }), req, &None{}, w.now); err != nil {
+		if _, err := w.buffer.Run(w.changeTeam(id, func(team *Team) { team.Key = key }), req, &None{}, w.now); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -52,18 +52,18 @@ func TestCreateIssue_SeesChangesOfTeamsAtOnce(t *testing.T) {
 	// A batch that fails leaves nothing in the cache.
 	rename(w.web, "TMP")
 	inTeam(byID, "TMP-5")
-	w.ledger.Discard()
+	w.buffer.Discard()
 	inTeam(byID, "NET-4")
 	w.commit()
 }
 
 func TestCreateIssue_SameExternalRefInOneBatch(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	req := w.request(&w.ann)
 	var ids []IssueID
 	for _, want := range []Outcome{Created, Done, Done} {
-		reply, err := w.ledger.Run(CreateIssue, req, &CreateIssueIn{Title: "t", IssueFields: IssueFields{ExternalRef: Some("r")}}, w.now)
+		reply, err := w.buffer.Run(CreateIssue, req, &CreateIssueIn{Title: "t", IssueFields: IssueFields{ExternalRef: Some("r")}}, w.now)
 		if err != nil || reply.Outcome != want {
 			t.Fatalf("%+v, %v", reply, err)
 		}

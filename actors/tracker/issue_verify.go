@@ -64,35 +64,35 @@ func checkIssues(v *storage.View, report func(storage.Problem)) error {
 		if err != nil {
 			return true, nil // the table's own check reports it
 		}
-		say := func(format string, args ...any) {
+		report := func(format string, args ...any) {
 			report(storage.Problem{Table: issues.Name, Key: bytes.Clone(pk), Text: fmt.Sprintf(format, args...)})
 		}
 		if numbers[row.Team] == nil {
-			if numbers[row.Team], err = newNumberSet(v, row.Team, say); err != nil {
+			if numbers[row.Team], err = newNumberSet(v, row.Team, report); err != nil {
 				return false, err
 			}
 		}
-		if err := checkRestricted(v, pk, rec, say); err != nil {
+		if err := checkRestricted(v, pk, rec, report); err != nil {
 			return false, err
 		}
 		t := &row.Value
-		checkFields(t, v.Workspace(), say)
-		if err := tallies.add(v, row, say); err != nil {
+		checkFields(t, v.Workspace(), report)
+		if err := tallies.add(v, row, report); err != nil {
 			return false, err
 		}
 		if t.Number == nil || t.Identifier == nil {
-			say("has no number or no identifier")
+			report("has no number or no identifier")
 			return true, nil
 		}
-		numbers[row.Team].add(*t.Number, say)
+		numbers[row.Team].add(*t.Number, report)
 		value, err := v.Value(identifierTable, storage.Key(nil).Str(*t.Identifier), nil)
 		if err != nil {
 			return false, err
 		}
 		if id := t.id(); !bytes.Equal(value, id[:]) {
-			say("its identifier %s does not lead to it", *t.Identifier)
+			report("its identifier %s does not lead to it", *t.Identifier)
 		}
-		return true, checkParents(v, t, say)
+		return true, checkParents(v, t, report)
 	})
 	if err != nil {
 		return err
@@ -100,32 +100,32 @@ func checkIssues(v *storage.View, report func(storage.Problem)) error {
 	return tallies.end(v, report)
 }
 
-func checkFields(t *Issue, workspace storage.ID, say func(string, ...any)) {
+func checkFields(t *Issue, workspace storage.ID, report func(string, ...any)) {
 	if string(t.OrganizationID) != workspace.String() {
-		say("says it belongs to workspace %s", t.OrganizationID)
+		report("says it belongs to workspace %s", t.OrganizationID)
 	}
 	if t.Status.rank() == 0xff || t.Priority.rank() == 0xff {
-		say("has status %q and priority %q", t.Status, t.Priority)
+		report("has status %q and priority %q", t.Status, t.Priority)
 	}
 	if t.SnoozedUntil != nil && At(t.SnoozedUntil.Time()) != *t.SnoozedUntil {
-		say("is snoozed until %q, which is not a timestamp", *t.SnoozedUntil)
+		report("is snoozed until %q, which is not a timestamp", *t.SnoozedUntil)
 	}
 	var labels []string
 	if t.LabelIDs != nil && json.Unmarshal([]byte(*t.LabelIDs), &labels) != nil {
-		say("its labelIds are no JSON text of an array of strings")
+		report("its labelIds are no JSON text of an array of strings")
 	}
 }
 
 // checkParents follows the parents to the topmost one; a loop shows as a chain without
 // an end.
-func checkParents(v *storage.View, t *Issue, say func(string, ...any)) error {
+func checkParents(v *storage.View, t *Issue, report func(string, ...any)) error {
 	parent := t.parent()
 	if parent == (storage.ID{}) && t.ParentID != nil {
-		say("its parent is called %q, which is not an id", *t.ParentID)
+		report("its parent is called %q, which is not an id", *t.ParentID)
 	}
 	for above := 0; parent != (storage.ID{}); above++ {
 		if above == maxParentChain {
-			say("its parents make a loop, or a chain of more than %d", maxParentChain)
+			report("its parents make a loop, or a chain of more than %d", maxParentChain)
 			return nil
 		}
 		next := storage.ID{}
@@ -137,7 +137,7 @@ func checkParents(v *storage.View, t *Issue, say func(string, ...any)) error {
 			return err
 		}
 		if !found {
-			say("its parent %s is not there", parent)
+			report("its parent %s is not there", parent)
 			return nil
 		}
 		parent = next
@@ -151,24 +151,24 @@ type numberSet struct {
 	seen    map[uint64]uint64
 }
 
-func newNumberSet(v *storage.View, team storage.ID, say func(string, ...any)) (*numberSet, error) {
+func newNumberSet(v *storage.View, team storage.ID, report func(string, ...any)) (*numberSet, error) {
 	found, err := v.Has(teamTable, storage.Key(nil).DescID(team))
 	if err != nil {
 		return nil, err
 	}
 	if !found {
-		say("its team %s is not there", team)
+		report("its team %s is not there", team)
 	}
 	counter, err := v.Number(teamNumber, team[:])
 	return &numberSet{counter: counter, seen: map[uint64]uint64{}}, err
 }
 
-func (s *numberSet) add(n uint64, say func(string, ...any)) {
+func (s *numberSet) add(n uint64, report func(string, ...any)) {
 	if n == 0 || n > s.counter {
-		say("its number %d was never given: its team counted to %d", n, s.counter)
+		report("its number %d was never given: its team counted to %d", n, s.counter)
 	}
 	if s.seen[n>>6]&(1<<(n&63)) != 0 {
-		say("its number %d is another issue's of its team, too", n)
+		report("its number %d is another issue's of its team, too", n)
 	}
 	s.seen[n>>6] |= 1 << (n & 63)
 }

@@ -79,7 +79,7 @@ func TestVerify_TellsWhatIsWrongWithIssues(t *testing.T) {
 	} {
 		t.Run(row.want, func(t *testing.T) {
 			t.Parallel()
-			w := newIssueWorld(t)
+			w := newIssueFixture(t)
 			a, b := w.create(CreateIssueIn{}), w.create(CreateIssueIn{})
 			w.run(&w.ann, NewCommand[None, None]("spoil", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 				return Reply{}, row.do(tx, a.Issue, b.Issue)

@@ -90,8 +90,8 @@ func listFingerprint(workspace storage.ID, list string, filters ...Opt[string]) 
 	return h.Sum64()
 }
 
-// listAfter returns the position in a cursor, or nil for the beginning.
-func listAfter(cursor Opt[string], fingerprint uint64) ([]byte, error) {
+// cursorPosition returns the position in a cursor, or nil for the beginning.
+func cursorPosition(cursor Opt[string], fingerprint uint64) ([]byte, error) {
 	if !cursor.Set {
 		return nil, nil
 	}

@@ -68,7 +68,7 @@ func (v *View) issued(id UserID) (bool, error) {
 func (tx *Tx) insertMember(m *Member, issued bool) ([]byte, error) {
 	m.OrganizationID = WorkspaceID(tx.Workspace().String())
 	m.CreatedAt, m.UpdatedAt = At(tx.now), At(tx.now)
-	if err := tx.tally(memberTable, 1); err != nil {
+	if err := tx.countRecord(memberTable, 1); err != nil {
 		return nil, err
 	}
 	if issued {

@@ -13,7 +13,7 @@ type MemberList struct {
 }
 
 // ListMembers lists the workspace's members, newest first.
-var ListMembers = NewQuery[PageIn, MemberList]("ListMembers", "List members", Needs{Level: Read}, listMembers, OneMoment)
+var ListMembers = NewQuery[PageIn, MemberList]("ListMembers", "List members", Needs{Level: Read}, listMembers, FromSnapshot)
 
 func listMembers(v *View, in *PageIn) (Reply, error) {
 	return listByAge(v, in, "members", memberByAge, &members)
@@ -22,7 +22,7 @@ func listMembers(v *View, in *PageIn) (Reply, error) {
 // listByAge lists the records of a table whose primary keys are not in the order of
 // creation, by an index of the time of creation.
 func listByAge[T any](v *View, in *PageIn, name string, index storage.TableID, table *storage.Table[T]) (Reply, error) {
-	after, err := parsePlace(in.Cursor, index, v.Workspace())
+	after, err := parseCursorKey(in.Cursor, index, v.Workspace())
 	if err != nil {
 		return Reply{}, err
 	}

@@ -15,9 +15,9 @@ type MemberIn struct {
 // credentials that the member made (Decision 11).
 var RemoveMember = NewWorkflow[MemberIn, None]("RemoveMember", "Remove a member", Needs{Level: Admin}, func(f Flow, in *MemberIn) (Reply, error) {
 	return memberFlow(f, removeMemberOp, in)
-}, WithRoom(Frees), Refuses(CodeConflict))
+}, WithSpaceEffect(FreesSpace), Refuses(CodeConflict))
 
-var removeMemberOp = NewCommand[MemberIn, None]("RemoveMemberHere", "Remove a member", Needs{Level: Admin}, removeMember, WithRoom(Frees))
+var removeMemberOp = NewCommand[MemberIn, None]("RemoveMemberHere", "Remove a member", Needs{Level: Admin}, removeMember, WithSpaceEffect(FreesSpace))
 
 func removeMember(tx *Tx, in *MemberIn) (Reply, error) {
 	row, err := tx.member(in.UserID)
@@ -59,7 +59,7 @@ func (tx *Tx) dropMember(row *storage.Row[Member]) (joined []storage.ID, err err
 	if err := tx.Writer().DeleteValue(issuedUserTable, memberKey(nil, who)); err != nil {
 		return nil, err
 	}
-	if err := tx.tally(memberTable, -1); err != nil {
+	if err := tx.countRecord(memberTable, -1); err != nil {
 		return nil, err
 	}
 	return joined, tx.noteMember(who, false)

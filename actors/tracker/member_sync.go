@@ -80,7 +80,7 @@ var pendingMembersOp = NewQuery[None, memberChanges]("PendingMembers", "List wha
 		return Reply{}, err
 	}
 	return jsonReply(Done, memberChanges{changes})
-}, OneMoment)
+}, FromSnapshot)
 
 // clearPendingOp removes the changes that the directory was told of, except for users
 // that changed again meanwhile. Its answer has a change if any is left.

@@ -139,7 +139,7 @@ func TestMembers_CutAtEveryStep(t *testing.T) {
 							w.must(home.Token.Secret, home.Workspace.ID, AddMember, &AddMemberIn{UserID: Some(other.Workspace.OwnerID)})
 						}
 					}
-					w.cut = &cut{step: step, persisted: persisted}
+					w.cut = &crashPoint{step: step, persisted: persisted}
 					_, err := w.ask(home.Token.Secret, home.Workspace.ID, op, in)
 					if (err != nil) != (step == 1) {
 						t.Errorf("%s: %v", op.Name, err)
@@ -164,7 +164,7 @@ func TestMembers_OvertakenStep(t *testing.T) {
 	w := newTestService(t)
 	home, other := w.onboard("home"), w.onboard("other")
 	user := other.Workspace.OwnerID
-	w.cut = &cut{step: 3} // it passes nothing on
+	w.cut = &crashPoint{step: 3} // it passes nothing on
 	w.must(home.Token.Secret, home.Workspace.ID, AddMember, &AddMemberIn{UserID: Some(user)})
 	v := w.view(home.Workspace.ID.raw())
 	pending, err := NewView(v, &System, w.now, nil).pendingMembers(10)

@@ -50,7 +50,7 @@ func showRecord[T any](v *View, table *storage.Table[T], in *RecordIn, what stri
 // newRecordID returns the id for a new record of a table, or CONFLICT at the table's
 // limit.
 func (tx *Tx) newRecordID(table storage.TableID) (string, error) {
-	if err := tx.tally(table, 1); err != nil {
+	if err := tx.countRecord(table, 1); err != nil {
 		return "", err
 	}
 	id, err := tx.NewID()
@@ -98,5 +98,5 @@ func removeRow[T any](tx *Tx, table *storage.Table[T], row *storage.Row[T], what
 	if err := table.Delete(tx, row); err != nil {
 		return Reply{}, fmt.Errorf("delete a %s: %w", what, err)
 	}
-	return Reply{Outcome: NoContent}, tx.tally(table.ID, -1)
+	return Reply{Outcome: NoContent}, tx.countRecord(table.ID, -1)
 }

@@ -11,7 +11,7 @@ import (
 
 func TestNamedRecords_LiveAndDie(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	label := decode[Label](t, w.run(&w.ann, Labels.Create, &CreateLabelIn{Name: "bug", LabelFields: LabelFields{Color: Some("red")}}).Body)
 	if label.Name != "bug" || *label.Color != "red" || label.Description != nil || label.CreatedAt != label.UpdatedAt || string(label.OrganizationID) != w.workspace.String() {
 		t.Errorf("label %+v", label)
@@ -59,10 +59,10 @@ func TestNamedRecords_LiveAndDie(t *testing.T) {
 
 func TestCreateLabel_Bounded(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
-	most := bounds[labelTable].most
+	w := newIssueFixture(t)
+	most := quotas[labelTable].most
 	w.run(&w.ann, NewCommand[None, None]("fill", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
-		return Reply{}, tx.SetCounter(tallyTable, storage.ID{15: byte(labelTable)}, most-1)
+		return Reply{}, tx.SetCounter(recordCountTable, storage.ID{15: byte(labelTable)}, most-1)
 	}), &None{})
 	w.run(&w.ann, Labels.Create, &CreateLabelIn{Name: "the last"})
 	_, _, err := w.try(&w.ann, Labels.Create, &CreateLabelIn{Name: "too many"})
@@ -71,7 +71,7 @@ func TestCreateLabel_Bounded(t *testing.T) {
 
 func TestListLabels_Pages(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	var want []string
 	for i := range 5 {
 		w.run(&w.ann, Labels.Create, &CreateLabelIn{Name: fmt.Sprint(i)})
@@ -103,7 +103,7 @@ func TestListLabels_Pages(t *testing.T) {
 // A list without a limit ends early if its records are large.
 func TestListTemplates_LargePageEndsEarly(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	large := strings.Repeat("x", 1<<20)
 	for range 10 {
 		w.run(&w.ann, Templates.Create, &CreateTemplateIn{Name: "t", TemplateFields: TemplateFields{Description: Some(large)}})
@@ -127,7 +127,7 @@ func TestPeriod_NeverEndsBeforeItStarts(t *testing.T) {
 	t.Parallel()
 	const one, two, three = "2026-11-21T00:00:00Z", "2026-11-22T01:00:00+01:00", "2026-11-23T00:00:00Z"
 	null := Opt[string]{Set: true, Null: true}
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	cycle := decode[Cycle](t, w.run(&w.ann, Cycles.Create, &CreateCycleIn{Name: "c", PeriodFields: PeriodFields{StartsAt: Some(two), EndsAt: Some(two)}}).Body)
 	if *cycle.StartsAt != "2026-11-22T00:00:00.000Z" || *cycle.EndsAt != *cycle.StartsAt {
 		t.Errorf("cycle %+v", cycle)

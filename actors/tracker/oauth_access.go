@@ -75,17 +75,17 @@ func clientPrincipal(home storage.ID, s *oauthSecret) Principal {
 
 // addAccessToken makes an access token and returns its text.
 func (tx *Tx) addAccessToken(client OAuthClientID, permissions Permissions) (string, error) {
-	n, err := tx.Counter(tallyTable, tallySubject(accessTokenTable))
+	n, err := tx.Counter(recordCountTable, recordCountSubject(accessTokenTable))
 	if err != nil {
 		return "", err
 	}
-	if n >= bounds[accessTokenTable].most {
+	if n >= quotas[accessTokenTable].most {
 		return "", &Error{
 			Code: CodeTooManyRequests, Message: "The workspace has too many access tokens that are still valid.",
 			Hint: "Use an access token until it expires instead of asking for one each time.", RetryAfter: time.Minute,
 		}
 	}
-	if err := tx.tally(accessTokenTable, 1); err != nil {
+	if err := tx.countRecord(accessTokenTable, 1); err != nil {
 		return "", err
 	}
 	id, err := tx.NewID()
@@ -147,7 +147,7 @@ var sweepAccessOp = NewCommand[TimerIn, None]("SweepAccess", "Remove expired acc
 		if err := accessTokens.Delete(tx, row); err != nil {
 			return Reply{}, fmt.Errorf("sweep access tokens: %w", err)
 		}
-		if err := tx.tally(accessTokenTable, -1); err != nil {
+		if err := tx.countRecord(accessTokenTable, -1); err != nil {
 			return Reply{}, err
 		}
 	}
@@ -165,4 +165,4 @@ var sweepAccessOp = NewCommand[TimerIn, None]("SweepAccess", "Remove expired acc
 		err = tx.SetTimer(timerSweepAccess, "", next)
 	}
 	return Reply{Outcome: NoContent}, err
-}, WithRoom(Frees))
+}, WithSpaceEffect(FreesSpace))

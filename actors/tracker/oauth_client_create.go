@@ -36,7 +36,7 @@ func createOAuthClient(tx *Tx, in *CreateOAuthClientIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	if err := tx.tally(oauthClientTable, 1); err != nil {
+	if err := tx.countRecord(oauthClientTable, 1); err != nil {
 		return Reply{}, err
 	}
 	id, err := tx.NewID()

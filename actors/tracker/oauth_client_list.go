@@ -7,7 +7,7 @@ type OAuthClientList struct {
 }
 
 // ListOAuthClients lists the workspace's OAuth clients, newest first.
-var ListOAuthClients = NewQuery[PageIn, OAuthClientList]("ListOAuthClients", "List OAuth clients", Needs{Level: Admin}, listOAuthClients, OneMoment)
+var ListOAuthClients = NewQuery[PageIn, OAuthClientList]("ListOAuthClients", "List OAuth clients", Needs{Level: Admin}, listOAuthClients, FromSnapshot)
 
 func listOAuthClients(v *View, in *PageIn) (Reply, error) {
 	return listRecords(v, in, "clients", &oauthClients, nil)

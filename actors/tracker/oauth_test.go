@@ -28,7 +28,7 @@ func basic(id, secret string) string {
 func (w *testService) access(c CreatedOAuthClient, scope string) string {
 	w.Helper()
 	in := &OAuthTokenIn{Authorization: basic(c.ClientID, c.ClientSecret), GrantType: "client_credentials", Scope: scope}
-	return decode[OAuthToken](w, w.must("", "", IssueOAuthToken, in).Body).AccessToken
+	return decode[OAuthToken](w, w.must("", "", GrantOAuthToken, in).Body).AccessToken
 }
 
 func wantReason(t tester, err error, code Code, reason string) {
@@ -75,7 +75,7 @@ func TestIssueOAuthToken_ClientAuthentication(t *testing.T) {
 		if in.GrantType == "" {
 			in.GrantType = "client_credentials"
 		}
-		_, err := w.ask("", "", IssueOAuthToken, &in)
+		_, err := w.ask("", "", GrantOAuthToken, &in)
 		if row.code == "" {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -188,11 +188,11 @@ func TestAccessTokens_Bounded(t *testing.T) {
 	w.access(c, "")
 	crowd := func(n uint64) {
 		w.must("root", home.Workspace.ID, NewCommand[None, None]("crowd", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
-			return Reply{}, tx.SetCounter(tallyTable, tallySubject(accessTokenTable), n)
+			return Reply{}, tx.SetCounter(recordCountTable, recordCountSubject(accessTokenTable), n)
 		}), &None{})
 	}
-	crowd(bounds[accessTokenTable].most)
-	_, err := w.ask("", "", IssueOAuthToken, &OAuthTokenIn{ClientID: c.ClientID, ClientSecret: c.ClientSecret, GrantType: "client_credentials"})
+	crowd(quotas[accessTokenTable].most)
+	_, err := w.ask("", "", GrantOAuthToken, &OAuthTokenIn{ClientID: c.ClientID, ClientSecret: c.ClientSecret, GrantType: "client_credentials"})
 	wantCode(t, err, CodeTooManyRequests)
 	crowd(1)
 	w.access(c, "")

@@ -36,9 +36,9 @@ const (
 	oauthUnsupported    = "unsupported_grant_type"
 )
 
-// IssueOAuthToken makes an access token for a client. The client identifier names the
+// GrantOAuthToken makes an access token for a client. The client identifier names the
 // workspace, so it runs on any node.
-var IssueOAuthToken = NewWorkflow[OAuthTokenIn, OAuthToken]("IssueOAuthToken", "Get an access token for an OAuth client", Needs{Level: Public}, issueOAuthToken,
+var GrantOAuthToken = NewWorkflow[OAuthTokenIn, OAuthToken]("IssueOAuthToken", "Get an access token for an OAuth client", Needs{Level: Public}, issueOAuthToken,
 	WithSecret, BodyUpTo(16<<10), Refuses(CodeUnauthorized))
 
 func issueOAuthToken(f Flow, in *OAuthTokenIn) (Reply, error) {
@@ -69,7 +69,7 @@ func issueOAuthToken(f Flow, in *OAuthTokenIn) (Reply, error) {
 }
 
 func oauthRefusal(reason, message string) *Error {
-	return (&Error{Code: CodeBadRequest, Message: message, Hint: "See RFC 6749, section 4.4."}).because(reason)
+	return (&Error{Code: CodeBadRequest, Message: message, Hint: "See RFC 6749, section 4.4."}).withReason(reason)
 }
 
 // errInvalidClient is the error for an unknown client and for a wrong secret; it is the
@@ -78,7 +78,7 @@ func errInvalidClient() *Error {
 	return (&Error{
 		Code: CodeUnauthorized, Message: "The client is not known, or its secret is wrong.",
 		Hint: "Send clientId and clientSecret as they were given when the client was created.",
-	}).because(oauthInvalidClient)
+	}).withReason(oauthInvalidClient)
 }
 
 // client returns the credentials of the client: HTTP Basic, or parameters of the body,
@@ -89,7 +89,7 @@ func (in *OAuthTokenIn) client() (id, secret string, err error) {
 			return "", "", (&Error{
 				Code: CodeUnauthorized, Message: "The client's credentials are missing.",
 				Hint: "Send client_id and client_secret in the body, or HTTP Basic.",
-			}).because(oauthInvalidClient)
+			}).withReason(oauthInvalidClient)
 		}
 		return in.ClientID, in.ClientSecret, nil
 	}

@@ -58,8 +58,8 @@ type Op struct {
 	Also Needs
 	// Directory operations run in the directory instead of a workspace.
 	Directory bool
-	// Snapshot queries read from one snapshot; others do single look-ups.
-	Snapshot bool
+	// FromSnapshot queries read from one snapshot; others do single look-ups.
+	FromSnapshot bool
 	// Filtered queries are given the sets of the workspace's issues, where there are any.
 	Filtered bool
 	// Strict operations refuse unknown properties of the body.
@@ -73,21 +73,21 @@ type Op struct {
 	// Onboarding operations are public if the operator allows everybody to create
 	// workspaces; otherwise they need the root token (Decision 12).
 	Onboarding bool
-	// Unkeyed operations take no Idempotency-Key: the caller identifies requests in
+	// WithoutKey operations take no Idempotency-Key: the caller identifies requests in
 	// another way, or a repeat changes nothing.
-	Unkeyed bool
-	// Founding commands create or erase a workspace, so they run without an existing
+	WithoutKey bool
+	// WithoutWorkspace commands create or erase a workspace, so they run without an existing
 	// one.
-	Founding bool
-	// Room is the operation's effect on the bytes that its workspace stores.
-	Room Room
+	WithoutWorkspace bool
+	// Space is the operation's effect on the bytes that its workspace stores.
+	Space SpaceEffect
 	// SCIM holds the scopes of which a SCIM token needs one. It is 0 for operations
 	// outside of a SCIM base, which SCIM tokens can't call.
 	SCIM SCIMScopes
 	// Lane operations accept a lane token. Lane tokens give access to nothing else.
 	Lane bool
-	// Patient operations may wait for a change: see Reply.Wait.
-	Patient bool
+	// LongPoll operations may wait for a change: see Reply.Wait.
+	LongPoll bool
 	// Streams marks operations that answer a request for text/event-stream with an
 	// open-ended stream of events: see Engine.Listen.
 	Streams bool
@@ -97,9 +97,9 @@ type Op struct {
 	Signed func(header func(name string) string) bool
 	// MaxBody bounds the request body in bytes; 0 means 1 MiB.
 	MaxBody int
-	// Lasting workflows run for a timer and have no deadline as a whole; each step has
+	// LongRunning workflows run for a timer and have no deadline as a whole; each step has
 	// that of a request.
-	Lasting bool
+	LongRunning bool
 	// Heavy marks a query that takes a millisecond of processor time or more. As many run
 	// at a time as there are processors, in the order in which they came.
 	Heavy bool
@@ -129,8 +129,8 @@ func AndNeeds(n Needs) Option { return func(o *Op) { o.Also = n } }
 // InDirectory makes an operation run in the directory.
 func InDirectory(o *Op) { o.Directory = true }
 
-// OneMoment makes a query read from a snapshot.
-func OneMoment(o *Op) { o.Snapshot = true }
+// FromSnapshot makes a query read from a snapshot.
+func FromSnapshot(o *Op) { o.FromSnapshot = true }
 
 // TakesATurn marks a heavy query, see Op.Heavy.
 func TakesATurn(o *Op) { o.Heavy = true }
@@ -142,34 +142,34 @@ func Filters(o *Op) { o.Filtered = true }
 // StrictBody makes an operation refuse unknown properties of the body.
 func StrictBody(o *Op) { o.Strict = true }
 
-// Onboards marks an operation that lets a caller without a credential create a
+// ForOnboarding marks an operation that lets a caller without a credential create a
 // workspace.
-func Onboards(o *Op) { o.Onboarding = true }
+func ForOnboarding(o *Op) { o.Onboarding = true }
 
 // WithSecret marks an operation whose answer carries a secret.
 func WithSecret(o *Op) { o.Secret = true }
 
 // WithoutKey marks an operation that takes no Idempotency-Key.
-func WithoutKey(o *Op) { o.Unkeyed = true }
+func WithoutKey(o *Op) { o.WithoutKey = true }
 
-// Provisions makes an operation part of a SCIM base, for connections with one of the
+// SCIMScope makes an operation part of a SCIM base, for connections with one of the
 // scopes.
-func Provisions(scopes SCIMScopes) Option { return func(o *Op) { o.SCIM = scopes } }
+func SCIMScope(scopes SCIMScopes) Option { return func(o *Op) { o.SCIM = scopes } }
 
 // ForLanes makes an operation accept a lane token, for the token's own session.
 func ForLanes(o *Op) { o.Lane = true }
 
 // MayWait marks an operation that waits if its input, a Waiter, asks for it.
-func MayWait(o *Op) { o.Patient = true }
+func MayWait(o *Op) { o.LongPoll = true }
 
 // MayStream marks an operation that also answers with a stream of events.
 func MayStream(o *Op) { o.Streams = true }
 
-// Lasts marks a workflow that may take longer than a request.
-func Lasts(o *Op) { o.Lasting = true }
+// LongRunning marks a workflow that may take longer than a request.
+func LongRunning(o *Op) { o.LongRunning = true }
 
-// Founds marks a command that runs without an existing workspace.
-func Founds(o *Op) { o.Founding = true }
+// RunsWithoutWorkspace marks a command that runs without an existing workspace.
+func RunsWithoutWorkspace(o *Op) { o.WithoutWorkspace = true }
 
 // BodyUpTo limits the request body to a number of bytes.
 func BodyUpTo(most int) Option { return func(o *Op) { o.MaxBody = most } }

@@ -61,7 +61,7 @@ func (p *page) reply(list storage.TableID, about storage.ID) Reply {
 	p.buf = append(p.buf, ']')
 	if p.more {
 		p.buf = append(p.buf, `,"nextCursor":"`...)
-		p.buf = append(p.buf, placeCursor(list, about, p.last)...)
+		p.buf = append(p.buf, keyCursor(list, about, p.last)...)
 		p.buf = append(p.buf, '"')
 	}
 	return Reply{Body: append(p.buf, '}')}
@@ -71,13 +71,13 @@ func (p *page) reply(list storage.TableID, about storage.ID) Reply {
 // (for example a workspace), and the key after which to continue.
 const placeVersion = 2
 
-func placeCursor(list storage.TableID, about storage.ID, key []byte) string {
+func keyCursor(list storage.TableID, about storage.ID, key []byte) string {
 	raw := append([]byte{placeVersion, byte(list)}, about[:]...)
 	return base64.RawURLEncoding.EncodeToString(append(raw, key...))
 }
 
-// parsePlace returns the key in a cursor of a list, or nil for no cursor.
-func parsePlace(cursor string, list storage.TableID, about storage.ID) ([]byte, error) {
+// parseCursorKey returns the key in a cursor of a list, or nil for no cursor.
+func parseCursorKey(cursor string, list storage.TableID, about storage.ID) ([]byte, error) {
 	if cursor == "" {
 		return nil, nil
 	}

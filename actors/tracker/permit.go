@@ -111,9 +111,9 @@ func (r *Request) Admit(op *Op, needs Needs) error {
 				return err
 			}
 		case !r.Caller.Allows(needs):
-			return lacking(needs)
+			return errLacksRight(needs)
 		case !r.Caller.Allows(op.Also):
-			return lacking(op.Also)
+			return errLacksRight(op.Also)
 		}
 	}
 	r.admitted = op

@@ -45,7 +45,7 @@ type newRecord struct {
 type recordEvents struct{ created, updated, deleted *eventKind }
 
 // newRecordEvents declares the types of events about an entity.
-func newRecordEvents(one, resource string, hangs eventPlace) *recordEvents {
+func newRecordEvents(one, resource string, hangs issueSource) *recordEvents {
 	return &recordEvents{
 		created: newEventKind(one+".created", resource, hangs),
 		updated: newEventKind(one+".updated", resource, hangs),
@@ -73,9 +73,9 @@ func RecordEntities() []RecordOps {
 func declareRecords[T, C, P, L any](r records[T, C, P, L]) RecordOps {
 	declareTable(r.table, newestFirst, atMost(r.most, r.many))
 	name, names := strings.ToUpper(r.one[:1])+r.one[1:], strings.ToUpper(r.many[:1])+r.many[1:]
-	list := NewQuery[PageIn, L]("List"+names, "List "+r.many, Needs{Level: Read}, r.list, OneMoment)
+	list := NewQuery[PageIn, L]("List"+names, "List "+r.many, Needs{Level: Read}, r.list, FromSnapshot)
 	if r.paged {
-		list = NewQuery[PagedIn, L]("List"+names, "List "+r.many, Needs{Level: Read}, r.listPaged, OneMoment)
+		list = NewQuery[PagedIn, L]("List"+names, "List "+r.many, Needs{Level: Read}, r.listPaged, FromSnapshot)
 	}
 	ops := RecordOps{
 		Many:   r.many,
@@ -83,7 +83,7 @@ func declareRecords[T, C, P, L any](r records[T, C, P, L]) RecordOps {
 		Get:    NewQuery[RecordIn, T](name+"ByID", "Get a "+r.one, Needs{Level: Read}, r.get),
 		List:   list,
 		Patch:  NewCommand[P, T]("Patch"+name, "Change a "+r.one, Needs{Level: Write}, r.patch),
-		Delete: NewCommand[RecordIn, None]("Delete"+name, "Delete a "+r.one, Needs{Level: Write}, r.remove, WithRoom(Frees)),
+		Delete: NewCommand[RecordIn, None]("Delete"+name, "Delete a "+r.one, Needs{Level: Write}, r.remove, WithSpaceEffect(FreesSpace)),
 	}
 	recordEntities = append(recordEntities, ops)
 	return ops

@@ -1,7 +1,7 @@
 package tracker
 
-// lacking returns the error for a caller without the right that an operation needs.
-func lacking(needs Needs) error {
+// errLacksRight returns the error for a caller without the right that an operation needs.
+func errLacksRight(needs Needs) error {
 	switch needs.Level {
 	case Operator:
 		return Forbidden("This is for the operator of the service.", "Use the root token.")

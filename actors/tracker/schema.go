@@ -41,10 +41,10 @@ var serviceRows = []storage.RowSpec{
 	storage.Counter(eventSequence, "event sequence"),
 	storage.Counter(retiredKeyTable, "retired team key"),
 	storage.Counter(teamNumber, "team number"),
-	storage.Counter(tallyTable, "tally"),
+	storage.Counter(recordCountTable, "tally"),
 	storage.Counter(memberChange, "member change"),
 	{ID: eventTable, Name: "event", Counting: storage.Counted}, // checkEvents checks them in their order
-	{ID: goneTable, Name: "erased issue", Check: checkGone},
+	{ID: tombstoneTable, Name: "erased issue", Check: checkTombstone},
 	{ID: idempotencyTable, Name: "answer", Check: checkAnswer, Counting: storage.CountedApart},
 	{ID: idempotencyByAge, Name: "answer by age", Check: checkAnswerAge, Counting: storage.CountedApart},
 	{ID: bytesTable, Name: "bytes", Check: checkBytesRow},
@@ -97,10 +97,10 @@ func checkIssued(v *storage.View, fields, _ []byte) error {
 	return err
 }
 
-// sayer reports a problem of a table to the verifier.
-type sayer func(table string, key []byte, format string, args ...any)
+// reporter reports a problem of a table to the verifier.
+type reporter func(table string, key []byte, format string, args ...any)
 
-func sayTo(report func(storage.Problem)) sayer {
+func reportTo(report func(storage.Problem)) reporter {
 	return func(table string, key []byte, format string, args ...any) {
 		report(storage.Problem{Table: table, Key: bytes.Clone(key), Text: fmt.Sprintf(format, args...)})
 	}
@@ -108,10 +108,10 @@ func sayTo(report func(storage.Problem)) sayer {
 
 // checkWorkspace checks the rules that span several tables of one workspace, or of the
 // directory.
-func checkWorkspace(v *storage.View, report func(storage.Problem)) error {
-	say := sayTo(report)
-	for _, check := range []func(*storage.View, sayer) error{
-		checkEvents, checkClock, checkSweeps, checkHead, checkTallies, checkTeamMembers, checkTokens, checkMembers,
+func checkWorkspace(v *storage.View, add func(storage.Problem)) error {
+	report := reportTo(add)
+	for _, check := range []func(*storage.View, reporter) error{
+		checkEvents, checkClock, checkSweeps, checkHead, checkRecordCounts, checkTeamMembers, checkTokens, checkMembers,
 		checkAccess,
 		checkComments,
 		checkSearch,
@@ -123,11 +123,11 @@ func checkWorkspace(v *storage.View, report func(storage.Problem)) error {
 		checkTickets,
 		checkOAuth, checkSCIM,
 	} {
-		if err := check(v, say); err != nil {
+		if err := check(v, report); err != nil {
 			return err
 		}
 	}
-	return checkIssues(v, report)
+	return checkIssues(v, add)
 }
 
 // RecordTables lists the tables whose records are looked up one by one, again and again,

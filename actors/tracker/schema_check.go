@@ -10,21 +10,21 @@ import (
 )
 
 // checkEvents checks that the event log has no gap and ends at the counter's value.
-func checkEvents(v *storage.View, say sayer) error {
+func checkEvents(v *storage.View, report reporter) error {
 	var first, last uint64
 	err := v.Rows(eventTable, nil, nil, func(fields, value []byte) (bool, error) {
 		if len(fields) != 8 {
-			say("event", fields, "its key is of %d bytes", len(fields))
+			report("event", fields, "its key is of %d bytes", len(fields))
 			return true, nil
 		}
 		n := binary.BigEndian.Uint64(fields)
 		if first == 0 {
 			first = n
 		} else if n != last+1 {
-			say("event", fields, "there is none between %d and %d", last, n)
+			report("event", fields, "there is none between %d and %d", last, n)
 		}
 		last = n
-		checkEvent(v, n, fields, value, say)
+		checkEvent(v, n, fields, value, report)
 		return true, nil
 	})
 	if err != nil {
@@ -37,33 +37,33 @@ func checkEvents(v *storage.View, say sayer) error {
 	// Expired events are removed from the front, so all events of an empty log have
 	// expired.
 	if last != 0 && last != counter {
-		say("event sequence", nil, "counted to %d, the last event is %d", counter, last)
+		report("event sequence", nil, "counted to %d, the last event is %d", counter, last)
 	}
 	return nil
 }
 
-func checkEvent(v *storage.View, n uint64, fields, value []byte, say sayer) {
+func checkEvent(v *storage.View, n uint64, fields, value []byte, report reporter) {
 	rec, err := storage.ParseRecord(value)
 	if err != nil {
-		say("event", fields, "%v", err)
+		report("event", fields, "%v", err)
 		return
 	}
 	var e Event
 	if err := json.Unmarshal(rec.JSON(), &e); err != nil {
-		say("event", fields, "%v", err)
+		report("event", fields, "%v", err)
 		return
 	}
 	if e.Sequence != n || string(e.OrganizationID) != v.Workspace().String() {
-		say("event", fields, "says it is %d of workspace %s", e.Sequence, e.OrganizationID)
+		report("event", fields, "says it is %d of workspace %s", e.Sequence, e.OrganizationID)
 	}
 	if e.CreatedAt.Time().IsZero() || !json.Valid(e.Data) {
-		say("event", fields, "has no moment or no data")
+		report("event", fields, "has no moment or no data")
 	}
 }
 
 // checkClock checks that no id in the workspace is newer than its clock. Ids made from
 // then on are greater than all that exist.
-func checkClock(v *storage.View, say sayer) error {
+func checkClock(v *storage.View, report reporter) error {
 	clock, err := v.Number(clockTable, make([]byte, 16))
 	if err != nil {
 		return fmt.Errorf("read the clock: %w", err)
@@ -77,7 +77,7 @@ func checkClock(v *storage.View, say sayer) error {
 			if len(pk) == 16 {
 				ms := ^binary.BigEndian.Uint64(pk) >> 16
 				if count := uint64(^binary.BigEndian.Uint16(pk[6:]) & 0xfff); ms<<12|count > clock {
-					say(table.name, pk, "is newer than the workspace's clock")
+					report(table.name, pk, "is newer than the workspace's clock")
 				}
 			}
 			return false, nil
@@ -90,38 +90,38 @@ func checkClock(v *storage.View, say sayer) error {
 }
 
 // checkSweeps checks that every kind of expiring row has a timer that will remove it.
-func checkSweeps(v *storage.View, say sayer) error {
+func checkSweeps(v *storage.View, report reporter) error {
 	for _, s := range []struct {
 		of    sweeps
 		table storage.TableID
 	}{{sweepAnswers, idempotencyByAge}, {sweepEvents, eventTable}, {sweepMemberships, membershipByRemoval}, {sweepReceived, receivedByAge}} {
-		if err := checkTimer(v, s.table, s.of.kind(), say); err != nil {
+		if err := checkTimer(v, s.table, s.of.kind(), report); err != nil {
 			return err
 		}
 	}
-	return checkTimer(v, pendingTable, timerSyncMembers, say)
+	return checkTimer(v, pendingTable, timerSyncMembers, report)
 }
 
-func checkTimer(v *storage.View, table storage.TableID, kind string, say sayer) error {
+func checkTimer(v *storage.View, table storage.TableID, kind string, report reporter) error {
 	need, err := v.Has(table, nil)
 	if err != nil || !need {
 		return err
 	}
 	set, err := v.Has(timerTable, timerKey(nil, kind, ""))
 	if err == nil && !set {
-		say(timers.Name, timerKey(nil, kind, ""), "is not set, though there is something to do")
+		report(timers.Name, timerKey(nil, kind, ""), "is not set, though there is something to do")
 	}
 	return err
 }
 
 // checkHead checks that the workspace's own row agrees with its owner and teams.
-func checkHead(v *storage.View, say sayer) error {
+func checkHead(v *storage.View, report reporter) error {
 	ws, err := workspaces.Get(v, nil)
 	if err != nil || ws == nil {
 		return nil // not founded, or the table's own check reports it
 	}
 	if string(ws.Value.ID) != v.Workspace().String() {
-		say(workspaces.Name, nil, "says it is %s", ws.Value.ID)
+		report(workspaces.Name, nil, "says it is %s", ws.Value.ID)
 	}
 	owners, named := 0, false
 	err = members.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
@@ -135,7 +135,7 @@ func checkHead(v *storage.View, say sayer) error {
 		return err
 	}
 	if owners != 1 || !named {
-		say(workspaces.Name, nil, "has %d owners among its members, and %s should be the one", owners, ws.Value.OwnerID)
+		report(workspaces.Name, nil, "has %d owners among its members, and %s should be the one", owners, ws.Value.OwnerID)
 	}
 	found := ws.Value.DefaultTeamID == nil
 	err = teams.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
@@ -145,58 +145,58 @@ func checkHead(v *storage.View, say sayer) error {
 		}
 		names := ws.Value.DefaultTeamID != nil && *ws.Value.DefaultTeamID == t.Value.ID
 		if names != t.Value.IsDefault {
-			say(teams.Name, pk, "isDefault is %t, which the workspace's defaultTeamId contradicts", t.Value.IsDefault)
+			report(teams.Name, pk, "isDefault is %t, which the workspace's defaultTeamId contradicts", t.Value.IsDefault)
 		}
 		found = found || names
 		return true, nil
 	})
 	if err == nil && !found {
-		say(workspaces.Name, nil, "its default team %s is not there", *ws.Value.DefaultTeamID)
+		report(workspaces.Name, nil, "its default team %s is not there", *ws.Value.DefaultTeamID)
 	}
 	return err
 }
 
-// checkTallies checks the counters of records against the number of rows.
-func checkTallies(v *storage.View, say sayer) error {
-	for table, b := range bounds {
+// checkRecordCounts checks the counters of records against the number of rows.
+func checkRecordCounts(v *storage.View, report reporter) error {
+	for table, b := range quotas {
 		var n uint64
 		err := v.Rows(table, nil, nil, func(_, _ []byte) (bool, error) { n++; return true, nil })
 		if err != nil {
 			return err
 		}
 		subject := storage.ID{15: byte(table)}
-		counted, err := v.Number(tallyTable, subject[:])
+		counted, err := v.Number(recordCountTable, subject[:])
 		if err != nil {
 			return fmt.Errorf("read a tally: %w", err)
 		}
 		if n != counted {
-			say("tally", subject[:], "says %d %s, there are %d", counted, b.what, n)
+			report("tally", subject[:], "says %d %s, there are %d", counted, b.what, n)
 		}
 	}
 	return nil
 }
 
 // checkTeamMembers checks that the team of every team member exists.
-func checkTeamMembers(v *storage.View, say sayer) error {
+func checkTeamMembers(v *storage.View, report reporter) error {
 	return teamMembers.Scan(v, nil, nil, func(pk []byte, _ storage.Record) (bool, error) {
 		if len(pk) < 16 {
 			return true, nil // the table's own check reports it
 		}
 		there, err := v.Has(teamTable, storage.Key(nil).DescID(storage.ID(pk[:16])))
 		if err == nil && !there {
-			say(teamMembers.Name, pk, "there is no such team")
+			report(teamMembers.Name, pk, "there is no such team")
 		}
 		return true, err
 	})
 }
 
 // checkTokens checks that every token has a grant, and every grant a token.
-func checkTokens(v *storage.View, say sayer) error {
+func checkTokens(v *storage.View, report reporter) error {
 	for _, pair := range [][2]storage.TableID{{tokenTable, grantTable}, {grantTable, tokenTable}} {
 		err := v.Rows(pair[0], nil, nil, func(pk, _ []byte) (bool, error) {
 			there, err := v.Has(pair[1], pk)
 			if err == nil && !there {
-				say(tokens.Name, pk, "there is a token without a grant, or a grant without a token")
+				report(tokens.Name, pk, "there is a token without a grant, or a grant without a token")
 			}
 			return true, err
 		})
@@ -208,7 +208,7 @@ func checkTokens(v *storage.View, say sayer) error {
 }
 
 // checkMembers checks that the changes noted for the directory agree with the members.
-func checkMembers(v *storage.View, say sayer) error {
+func checkMembers(v *storage.View, report reporter) error {
 	return v.Rows(pendingTable, nil, nil, func(fields, value []byte) (bool, error) {
 		c, err := parsePending(fields, value)
 		if err != nil {
@@ -216,7 +216,7 @@ func checkMembers(v *storage.View, say sayer) error {
 		}
 		there, err := v.Has(memberTable, fields)
 		if err == nil && there != c.Present {
-			say("pending change of a member", fields, "says present is %t, which the members contradict", c.Present)
+			report("pending change of a member", fields, "says present is %t, which the members contradict", c.Present)
 		}
 		return true, err
 	})

@@ -8,22 +8,22 @@ import (
 
 // checkDirectory checks that the directory and the workspaces agree, except for
 // differences that a timer is set to repair.
-func checkDirectory(w *storage.Walk, report func(storage.Problem)) error {
+func checkDirectory(w *storage.Walk, add func(storage.Problem)) error {
 	d := w.Directory()
-	here := func(shard storage.Shard, workspace storage.ID) sayer {
-		return sayTo(func(p storage.Problem) {
+	here := func(shard storage.Shard, workspace storage.ID) reporter {
+		return reportTo(func(p storage.Problem) {
 			p.Shard, p.Workspace = shard, workspace
-			report(p)
+			add(p)
 		})
 	}
-	say := here(storage.DirectoryShard, storage.DirectoryID)
-	if err := checkEntries(w, d, say); err != nil {
+	report := here(storage.DirectoryShard, storage.DirectoryID)
+	if err := checkEntries(w, d, report); err != nil {
 		return err
 	}
-	if err := checkMemberships(w, d, say); err != nil {
+	if err := checkMemberships(w, d, report); err != nil {
 		return err
 	}
-	if err := checkRoutes(d, say); err != nil {
+	if err := checkRoutes(d, report); err != nil {
 		return err
 	}
 	return w.Workspaces(func(v *storage.View) (bool, error) {
@@ -32,7 +32,7 @@ func checkDirectory(w *storage.Walk, report func(storage.Problem)) error {
 }
 
 // checkEntries checks each entry of the directory against its workspace.
-func checkEntries(w *storage.Walk, d *storage.View, say sayer) error {
+func checkEntries(w *storage.Walk, d *storage.View, report reporter) error {
 	return directory.Scan(d, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		row, err := directory.Decode(rec)
 		if err != nil {
@@ -43,7 +43,7 @@ func checkEntries(w *storage.Walk, d *storage.View, say sayer) error {
 		if e.State != slugActive {
 			set, err := d.Has(timerTable, timerKey(nil, kind, string(e.Workspace)))
 			if err == nil && !set {
-				say(directory.Name, pk, "is %s, and no timer is set to settle it", e.State)
+				report(directory.Name, pk, "is %s, and no timer is set to settle it", e.State)
 			}
 			return true, err
 		}
@@ -52,16 +52,16 @@ func checkEntries(w *storage.Walk, d *storage.View, say sayer) error {
 			return false, err
 		}
 		if !found {
-			say(directory.Name, pk, "is active, and there is no workspace")
+			report(directory.Name, pk, "is active, and there is no workspace")
 			return true, nil
 		}
 		ws, err := workspaces.Get(v, nil)
 		switch {
 		case err != nil: // the check of the workspace reports it
 		case ws == nil:
-			say(directory.Name, pk, "is active, and there is no workspace")
+			report(directory.Name, pk, "is active, and there is no workspace")
 		case ws.Value.Slug != e.Slug || ws.Value.OwnerID != e.Owner:
-			say(directory.Name, pk, "has slug %s and owner %s, the workspace %s and %s", e.Slug, e.Owner, ws.Value.Slug, ws.Value.OwnerID)
+			report(directory.Name, pk, "has slug %s and owner %s, the workspace %s and %s", e.Slug, e.Owner, ws.Value.Slug, ws.Value.OwnerID)
 		}
 		return true, nil
 	})
@@ -69,7 +69,7 @@ func checkEntries(w *storage.Walk, d *storage.View, say sayer) error {
 
 // checkMemberships checks each membership of the directory against the workspace's
 // members.
-func checkMemberships(w *storage.Walk, d *storage.View, say sayer) error {
+func checkMemberships(w *storage.Walk, d *storage.View, report reporter) error {
 	return memberships.Scan(d, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		row, err := memberships.Decode(rec)
 		if err != nil {
@@ -81,7 +81,7 @@ func checkMemberships(w *storage.Walk, d *storage.View, say sayer) error {
 			return true, nil // the table's own check reports it
 		}
 		if entry == nil {
-			say(memberships.Name, pk, "the directory knows no such workspace")
+			report(memberships.Name, pk, "the directory knows no such workspace")
 			return true, nil
 		}
 		if entry.Value.State == slugDeleting {
@@ -92,7 +92,7 @@ func checkMemberships(w *storage.Walk, d *storage.View, say sayer) error {
 			return false, err
 		}
 		if !found {
-			say(memberships.Name, pk, "there is no such workspace")
+			report(memberships.Name, pk, "there is no such workspace")
 			return true, nil
 		}
 		is, err := v.Has(memberTable, memberKey(nil, m.User))
@@ -101,7 +101,7 @@ func checkMemberships(w *storage.Walk, d *storage.View, say sayer) error {
 		}
 		pending, err := v.Has(pendingTable, memberKey(nil, m.User))
 		if err == nil && is != (m.RemovedAt == nil) && !pending {
-			say(memberships.Name, pk, "the members contradict it, and no change is noted")
+			report(memberships.Name, pk, "the members contradict it, and no change is noted")
 		}
 		return true, err
 	})
@@ -109,13 +109,13 @@ func checkMemberships(w *storage.Walk, d *storage.View, say sayer) error {
 
 // checkListed checks a workspace against the directory, which must have its slug and
 // its members.
-func checkListed(d, v *storage.View, say sayer) error {
+func checkListed(d, v *storage.View, report reporter) error {
 	entry, err := directory.Get(d, storage.Key(nil).DescID(v.Workspace()))
 	if err != nil {
 		return nil // the table's own check reports it
 	}
 	if entry == nil {
-		say(workspaces.Name, nil, "the directory does not know it")
+		report(workspaces.Name, nil, "the directory does not know it")
 		return nil
 	}
 	if entry.Value.State != slugActive {
@@ -132,7 +132,7 @@ func checkListed(d, v *storage.View, say sayer) error {
 		}
 		m, err := memberships.Get(d, membershipKey(nil, row.Value.UserID, entry.Value.Workspace))
 		if err == nil && (m == nil || m.Value.RemovedAt != nil) {
-			say(members.Name, pk, "the directory does not know of it")
+			report(members.Name, pk, "the directory does not know of it")
 		}
 		return true, nil
 	})

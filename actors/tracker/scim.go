@@ -85,7 +85,7 @@ func scimUnchanged(ifNoneMatch, tag string) bool {
 
 // scimRefusal returns a 400 with its scimType.
 func scimRefusal(scimType, message string) *Error {
-	return (&Error{Code: CodeBadRequest, Message: message, Hint: "See /docs for what can be asked for."}).because(scimType)
+	return (&Error{Code: CodeBadRequest, Message: message, Hint: "See /docs for what can be asked for."}).withReason(scimType)
 }
 
 // foldName returns a text in the form in which it is compared case-insensitively.

@@ -28,7 +28,7 @@ type CreatedSCIMConnection struct {
 var CreateSCIMConnection = NewCommand[CreateSCIMConnectionIn, CreatedSCIMConnection]("CreateScimConnection", "Create a SCIM connection", Needs{Level: Admin}, createSCIMConnection, WithSecret, Answers(Created))
 
 func createSCIMConnection(tx *Tx, in *CreateSCIMConnectionIn) (Reply, error) {
-	if err := tx.tally(scimConnectionTable, 1); err != nil {
+	if err := tx.countRecord(scimConnectionTable, 1); err != nil {
 		return Reply{}, err
 	}
 	id, err := tx.NewID()

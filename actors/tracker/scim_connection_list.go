@@ -22,7 +22,7 @@ type SCIMConnectionList struct {
 
 // ListSCIMConnections lists the workspace's SCIM connections, newest first. There are
 // few, so the list has no pages.
-var ListSCIMConnections = NewQuery[None, SCIMConnectionList]("ListScimConnections", "List SCIM connections", Needs{Level: Admin}, listSCIMConnections, OneMoment)
+var ListSCIMConnections = NewQuery[None, SCIMConnectionList]("ListScimConnections", "List SCIM connections", Needs{Level: Admin}, listSCIMConnections, FromSnapshot)
 
 func listSCIMConnections(v *View, _ *None) (Reply, error) {
 	list := SCIMConnectionList{Connections: []SCIMConnection{}}

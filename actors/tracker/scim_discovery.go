@@ -128,13 +128,13 @@ var SCIMServiceProvider = NewQuery[SCIMBase, SCIMProvider]("ScimServiceProviderC
 		}},
 		Meta: SCIMPlace{"ServiceProviderConfig", in.url(v) + "/ServiceProviderConfig"},
 	})
-}, Provisions(SCIMAny))
+}, SCIMScope(SCIMAny))
 
 // ListSCIMResourceTypes lists the types of resources.
 var ListSCIMResourceTypes = NewQuery[SCIMBase, SCIMKindList]("ListScimResourceTypes", "List the kinds of provisioned resources", Needs{Level: Read}, func(v *View, in *SCIMBase) (Reply, error) {
 	all := scimResourceTypes(in.url(v))
 	return jsonReply(Done, &SCIMKindList{scimWhole(len(all)), all})
-}, Provisions(SCIMAny))
+}, SCIMScope(SCIMAny))
 
 // SCIMResourceType returns the description of one type of resource.
 var SCIMResourceType = NewQuery[SCIMDocumentIn, SCIMKind]("ScimResourceType", "Get a kind of provisioned resources", Needs{Level: Read}, func(v *View, in *SCIMDocumentIn) (Reply, error) {
@@ -144,13 +144,13 @@ var SCIMResourceType = NewQuery[SCIMDocumentIn, SCIMKind]("ScimResourceType", "G
 		}
 	}
 	return Reply{}, NotFound("resource type")
-}, Provisions(SCIMAny))
+}, SCIMScope(SCIMAny))
 
 // ListSCIMSchemas lists the schemas of resources.
 var ListSCIMSchemas = NewQuery[SCIMBase, SCIMDefinitionList]("ListScimSchemas", "List the schemas of provisioned resources", Needs{Level: Read}, func(v *View, in *SCIMBase) (Reply, error) {
 	all := scimSchemas(in.url(v))
 	return jsonReply(Done, &SCIMDefinitionList{scimWhole(len(all)), all})
-}, Provisions(SCIMAny))
+}, SCIMScope(SCIMAny))
 
 // SCIMSchema returns the schema of one type of resource.
 var SCIMSchema = NewQuery[SCIMDocumentIn, SCIMDefinition]("ScimSchema", "Get a schema of provisioned resources", Needs{Level: Read}, func(v *View, in *SCIMDocumentIn) (Reply, error) {
@@ -160,7 +160,7 @@ var SCIMSchema = NewQuery[SCIMDocumentIn, SCIMDefinition]("ScimSchema", "Get a s
 		}
 	}
 	return Reply{}, NotFound("schema")
-}, Provisions(SCIMAny))
+}, SCIMScope(SCIMAny))
 
 func scimResourceTypes(url string) []SCIMKind {
 	kind := func(name, endpoint, schema, description string) SCIMKind {

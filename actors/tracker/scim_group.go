@@ -83,7 +83,7 @@ func (v *View) freeDisplayName(name string, self TeamID) error {
 	}
 	for _, row := range rows {
 		if row.Value.ID != self {
-			return Conflict("Another group has this displayName.", "Look the group up by displayName, and change that one.").because(scimUniqueness)
+			return Conflict("Another group has this displayName.", "Look the group up by displayName, and change that one.").withReason(scimUniqueness)
 		}
 	}
 	return nil
@@ -98,7 +98,7 @@ func (tx *Tx) forgetSCIMGroup(team TeamID) error {
 	if err := scimGroups.Delete(tx, row); err != nil {
 		return fmt.Errorf("forget a provisioned group: %w", err)
 	}
-	return tx.tally(scimGroupTable, -1)
+	return tx.countRecord(scimGroupTable, -1)
 }
 
 // scimMembers returns the users in a group: the provisioned members of its team, and

@@ -9,7 +9,7 @@ type SCIMGroupByIDIn struct {
 }
 
 // SCIMGroupByID reads one group.
-var SCIMGroupByID = NewQuery[SCIMGroupByIDIn, SCIMGroup]("ScimGroupByID", "Get a provisioned group", Needs{Level: Read}, scimGroupByID, OneMoment, Provisions(SCIMGroupsRead), Answers(Done, NotModified))
+var SCIMGroupByID = NewQuery[SCIMGroupByIDIn, SCIMGroup]("ScimGroupByID", "Get a provisioned group", Needs{Level: Read}, scimGroupByID, FromSnapshot, SCIMScope(SCIMGroupsRead), Answers(Done, NotModified))
 
 func scimGroupByID(v *View, in *SCIMGroupByIDIn) (Reply, error) {
 	row, err := v.scimGroupRow(in.ID)

@@ -44,13 +44,13 @@ type CreateSCIMGroupIn struct {
 }
 
 // CreateSCIMGroup makes a public team for a group. The workspace's owner owns the team.
-var CreateSCIMGroup = NewCommand[CreateSCIMGroupIn, SCIMGroup]("CreateScimGroup", "Provision a group", Needs{Level: Read}, createSCIMGroup, Provisions(SCIMGroupsWrite), BodyUpTo(maxSCIMGroupBody), Answers(Created))
+var CreateSCIMGroup = NewCommand[CreateSCIMGroupIn, SCIMGroup]("CreateScimGroup", "Provision a group", Needs{Level: Read}, createSCIMGroup, SCIMScope(SCIMGroupsWrite), BodyUpTo(maxSCIMGroupBody), Answers(Created))
 
 func createSCIMGroup(tx *Tx, in *CreateSCIMGroupIn) (Reply, error) {
 	if err := tx.freeDisplayName(in.DisplayName, ""); err != nil {
 		return Reply{}, err
 	}
-	if err := tx.tally(scimGroupTable, 1); err != nil {
+	if err := tx.countRecord(scimGroupTable, 1); err != nil {
 		return Reply{}, err
 	}
 	ws, err := tx.workspace()

@@ -16,7 +16,7 @@ type SCIMGroupList struct {
 }
 
 // ListSCIMGroups lists the provisioned groups that satisfy a filter, oldest first.
-var ListSCIMGroups = NewQuery[SCIMListIn, SCIMGroupList]("ListScimGroups", "List provisioned groups", Needs{Level: Read}, listSCIMGroups, OneMoment, Provisions(SCIMGroupsRead))
+var ListSCIMGroups = NewQuery[SCIMListIn, SCIMGroupList]("ListScimGroups", "List provisioned groups", Needs{Level: Read}, listSCIMGroups, FromSnapshot, SCIMScope(SCIMGroupsRead))
 
 func listSCIMGroups(v *View, in *SCIMListIn) (Reply, error) {
 	terms, err := scimFilter(in.Filter, "id", "displayname", "externalid", "members", "members.value")

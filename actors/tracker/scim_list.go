@@ -110,8 +110,8 @@ func listSCIM[T any](v *View, p *scimPage, table *storage.Table[T], terms []scim
 		return Reply{}, fmt.Errorf("list %ss: %w", table.Name, err)
 	}
 	if len(terms) == 0 {
-		subject := tallySubject(table.ID)
-		n, err := v.Number(tallyTable, subject[:])
+		subject := recordCountSubject(table.ID)
+		n, err := v.Number(recordCountTable, subject[:])
 		if err != nil {
 			return Reply{}, fmt.Errorf("read a tally: %w", err)
 		}

@@ -111,7 +111,7 @@ func (v *View) freeUserName(name string, self UserID) error {
 	}
 	for _, row := range rows {
 		if row.Value.ID != self {
-			return Conflict("Another user has this userName.", "Look the user up by userName, and change that one.").because(scimUniqueness)
+			return Conflict("Another user has this userName.", "Look the user up by userName, and change that one.").withReason(scimUniqueness)
 		}
 	}
 	return nil

@@ -9,7 +9,7 @@ type SCIMUserByIDIn struct {
 }
 
 // SCIMUserByID reads one user.
-var SCIMUserByID = NewQuery[SCIMUserByIDIn, SCIMUser]("ScimUserByID", "Get a provisioned user", Needs{Level: Read}, scimUserByID, OneMoment, Provisions(SCIMUsersRead), Answers(Done, NotModified))
+var SCIMUserByID = NewQuery[SCIMUserByIDIn, SCIMUser]("ScimUserByID", "Get a provisioned user", Needs{Level: Read}, scimUserByID, FromSnapshot, SCIMScope(SCIMUsersRead), Answers(Done, NotModified))
 
 func scimUserByID(v *View, in *SCIMUserByIDIn) (Reply, error) {
 	row, err := v.scimUserRow(in.ID)

@@ -99,7 +99,7 @@ var CreateSCIMUser = NewWorkflow[CreateSCIMUserIn, SCIMUser]("CreateScimUser", "
 		return Reply{}, err
 	}
 	return memberFlow(f, createSCIMUserOp, &scimUserStep{SCIMBase: in.SCIMBase, SCIMSelection: in.SCIMSelection, User: in.attributes(), Active: active})
-}, Provisions(SCIMUsersWrite), Answers(Created))
+}, SCIMScope(SCIMUsersWrite), Answers(Created))
 
 var createSCIMUserOp = NewCommand[scimUserStep, SCIMUser]("CreateScimUserHere", "Provision a user", Needs{}, createSCIMUser)
 
@@ -107,7 +107,7 @@ func createSCIMUser(tx *Tx, in *scimUserStep) (Reply, error) {
 	if err := tx.freeUserName(in.User.UserName, ""); err != nil {
 		return Reply{}, err
 	}
-	if err := tx.tally(scimUserTable, 1); err != nil {
+	if err := tx.countRecord(scimUserTable, 1); err != nil {
 		return Reply{}, err
 	}
 	u := scimUser{SCIMUserAttributes: in.User, CreatedAt: At(tx.now), UpdatedAt: At(tx.now)}

@@ -13,9 +13,9 @@ type DeleteSCIMUserIn struct {
 // stay.
 var DeleteSCIMUser = NewWorkflow[DeleteSCIMUserIn, None]("DeleteScimUser", "Remove a provisioned user", Needs{Level: Read}, func(f Flow, in *DeleteSCIMUserIn) (Reply, error) {
 	return memberFlow(f, deleteSCIMUserOp, &scimUserStep{SCIMBase: in.SCIMBase, ID: in.ID, IfMatch: in.IfMatch})
-}, Provisions(SCIMUsersWrite), WithRoom(Frees), Refuses(CodeConflict))
+}, SCIMScope(SCIMUsersWrite), WithSpaceEffect(FreesSpace), Refuses(CodeConflict))
 
-var deleteSCIMUserOp = NewCommand[scimUserStep, None]("DeleteScimUserHere", "Remove a provisioned user", Needs{}, deleteSCIMUser, WithRoom(Frees))
+var deleteSCIMUserOp = NewCommand[scimUserStep, None]("DeleteScimUserHere", "Remove a provisioned user", Needs{}, deleteSCIMUser, WithSpaceEffect(FreesSpace))
 
 func deleteSCIMUser(tx *Tx, in *scimUserStep) (Reply, error) {
 	row, err := tx.matchedSCIMUser(in.ID, in.IfMatch, &in.SCIMBase)
@@ -29,5 +29,5 @@ func deleteSCIMUser(tx *Tx, in *scimUserStep) (Reply, error) {
 	if err := scimUsers.Delete(tx, row); err != nil {
 		return Reply{}, fmt.Errorf("remove a provisioned user: %w", err)
 	}
-	return Reply{Outcome: NoContent}, tx.tally(scimUserTable, -1)
+	return Reply{Outcome: NoContent}, tx.countRecord(scimUserTable, -1)
 }

@@ -17,7 +17,7 @@ type SCIMUserList struct {
 
 // ListSCIMUsers lists the provisioned users that satisfy a filter, in the order of
 // their ids.
-var ListSCIMUsers = NewQuery[SCIMListIn, SCIMUserList]("ListScimUsers", "List provisioned users", Needs{Level: Read}, listSCIMUsers, OneMoment, Provisions(SCIMUsersRead))
+var ListSCIMUsers = NewQuery[SCIMListIn, SCIMUserList]("ListScimUsers", "List provisioned users", Needs{Level: Read}, listSCIMUsers, FromSnapshot, SCIMScope(SCIMUsersRead))
 
 func listSCIMUsers(v *View, in *SCIMListIn) (Reply, error) {
 	terms, err := scimFilter(in.Filter, "id", "username", "externalid", "displayname", "active", "emails", "emails.value")

@@ -35,7 +35,7 @@ var PatchSCIMUser = NewWorkflow[PatchSCIMUserIn, SCIMUser]("PatchScimUser", "Cha
 		step.Operations = append(step.Operations, struct{ Op, Path, Value string }{op.Op, op.Path.Or(""), string(op.Value)})
 	}
 	return memberFlow(f, patchSCIMUserOp, &step)
-}, Provisions(SCIMUsersWrite))
+}, SCIMScope(SCIMUsersWrite))
 
 var patchSCIMUserOp = NewCommand[patchSCIMUserStep, SCIMUser]("PatchScimUserHere", "Change a provisioned user", Needs{}, patchSCIMUser)
 

@@ -19,7 +19,7 @@ var PutSCIMUser = NewWorkflow[PutSCIMUserIn, SCIMUser]("PutScimUser", "Replace a
 	return memberFlow(f, putSCIMUserOp, &scimUserStep{
 		SCIMBase: in.SCIMBase, SCIMSelection: in.SCIMSelection, ID: in.ID, IfMatch: in.IfMatch, User: in.attributes(), Active: active,
 	})
-}, Provisions(SCIMUsersWrite))
+}, SCIMScope(SCIMUsersWrite))
 
 var putSCIMUserOp = NewCommand[scimUserStep, SCIMUser]("PutScimUserHere", "Replace a provisioned user", Needs{}, putSCIMUser)
 

@@ -107,7 +107,7 @@ func TestSCIMUser_OwnerIsFixed(t *testing.T) {
 	p := newProvider(t)
 	owner := p.home.Workspace.OwnerID
 	p.must("root", p.home.Workspace.ID, NewCommand[None, None]("known", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
-		if err := tx.tally(scimUserTable, 1); err != nil {
+		if err := tx.countRecord(scimUserTable, 1); err != nil {
 			return Reply{}, err
 		}
 		_, err := scimUsers.Insert(tx, &scimUser{ID: owner, SCIMUserAttributes: SCIMUserAttributes{UserName: "owner"}})
@@ -242,7 +242,7 @@ func TestSCIMUser_CutAtEveryStep(t *testing.T) {
 				u := p.user("ann")
 				was := true
 				for _, active := range []bool{false, true} {
-					p.cut = &cut{step: step, persisted: persisted}
+					p.cut = &crashPoint{step: step, persisted: persisted}
 					_, err := p.try(PatchSCIMUser, patchUser(u.ID, "replace", "active", fmt.Sprint(active)))
 					if (err != nil) != (step == 1) {
 						t.Errorf("%v", err)

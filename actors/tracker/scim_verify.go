@@ -8,12 +8,12 @@ import (
 
 // checkOAuth checks that every client has a secret and every secret a client, that both
 // have the same permissions, and that access tokens will be swept.
-func checkOAuth(v *storage.View, say sayer) error {
+func checkOAuth(v *storage.View, report reporter) error {
 	for _, pair := range [][2]storage.TableID{{oauthClientTable, oauthSecretTable}, {oauthSecretTable, oauthClientTable}} {
 		err := v.Rows(pair[0], nil, nil, func(pk, _ []byte) (bool, error) {
 			there, err := v.Has(pair[1], pk)
 			if err == nil && !there {
-				say(oauthClients.Name, pk, "there is a client without a secret, or a secret without a client")
+				report(oauthClients.Name, pk, "there is a client without a secret, or a secret without a client")
 			}
 			return true, err
 		})
@@ -31,25 +31,25 @@ func checkOAuth(v *storage.View, say sayer) error {
 			return true, nil
 		}
 		if p, _, _ := ParsePermissions(c.Value.Permissions); p != s.Value.Permissions {
-			say(oauthClients.Name, pk, "its tokens have other permissions than it says")
+			report(oauthClients.Name, pk, "its tokens have other permissions than it says")
 		}
 		return true, nil
 	})
 	if err != nil {
 		return fmt.Errorf("check OAuth clients: %w", err)
 	}
-	return checkTimer(v, accessTokenTable, timerSweepAccess, say)
+	return checkTimer(v, accessTokenTable, timerSweepAccess, report)
 }
 
 // checkSCIM checks that no two users have the same userName and no two groups the same
 // displayName, and that the team of every group exists.
-func checkSCIM(v *storage.View, say sayer) error {
+func checkSCIM(v *storage.View, report reporter) error {
 	names := map[string]bool{}
 	err := scimUsers.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		if u, err := scimUsers.Decode(rec); err == nil {
 			name := foldName(u.Value.UserName)
 			if name == "" || names[name] {
-				say(scimUsers.Name, pk, "its userName is another's too, or empty")
+				report(scimUsers.Name, pk, "its userName is another's too, or empty")
 			}
 			names[name] = true
 		}
@@ -66,13 +66,13 @@ func checkSCIM(v *storage.View, say sayer) error {
 		}
 		name := foldName(g.Value.DisplayName)
 		if names[name] {
-			say(scimGroups.Name, pk, "its displayName is another's too")
+			report(scimGroups.Name, pk, "its displayName is another's too")
 		}
 		names[name] = true
 		team, _ := storage.ParseID(g.Value.ID)
 		there, err := v.Has(teamTable, storage.Key(nil).DescID(team))
 		if err == nil && !there {
-			say(scimGroups.Name, pk, "there is no such team")
+			report(scimGroups.Name, pk, "there is no such team")
 		}
 		return true, err
 	})

@@ -31,13 +31,13 @@ func (s *scores) grow() {
 	s.places, s.shift = make([]ranked, 1<<width), 64-width
 	for _, r := range old {
 		if r.doc != 0 {
-			*s.place(r.doc) = r
+			*s.slot(r.doc) = r
 		}
 	}
 }
 
-// place returns the place of an issue's score, or a free place for it.
-func (s *scores) place(doc storage.Doc) *ranked {
+// slot returns the slot of an issue's score, or a free slot for it.
+func (s *scores) slot(doc storage.Doc) *ranked {
 	for i := int(uint64(doc) * scatter >> s.shift); ; i++ {
 		if p := &s.places[i&(len(s.places)-1)]; p.doc == doc || p.doc == 0 {
 			return p
@@ -50,7 +50,7 @@ func (s *scores) add(doc storage.Doc, score float64) {
 	if 2*s.count >= len(s.places) {
 		s.grow()
 	}
-	p := s.place(doc)
+	p := s.slot(doc)
 	if p.doc == 0 {
 		p.doc = doc
 		s.count++

@@ -47,7 +47,7 @@ func (t *trackerText) description() string { return t.phrase(20 + t.random.IntN(
 
 // searchableIssues makes issues with such texts, and indexes them; create makes one
 // more, and indexes it with others.
-func searchableIssues(b *testing.B, held int) (w *issueWorld, text *trackerText, create func() Reply) {
+func searchableIssues(b *testing.B, held int) (w *issueFixture, text *trackerText, create func() Reply) {
 	b.Helper()
 	w = newIssueBench(b)
 	text = newTrackerText()
@@ -56,7 +56,7 @@ func searchableIssues(b *testing.B, held int) (w *issueWorld, text *trackerText,
 	create = func() Reply {
 		n++
 		in := &CreateIssueIn{Title: text.title(), IssueFields: IssueFields{Description: Some(text.description())}}
-		reply, err := w.ledger.Run(CreateIssue, req, in, w.now.Add(time.Duration(n)*time.Millisecond))
+		reply, err := w.buffer.Run(CreateIssue, req, in, w.now.Add(time.Duration(n)*time.Millisecond))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -155,7 +155,7 @@ func BenchmarkSegmentBuild(b *testing.B) {
 			text := newTrackerText()
 			for i := range size {
 				in := &CreateIssueIn{Title: text.title(), IssueFields: IssueFields{Description: Some(text.description())}}
-				if _, err := w.ledger.Run(CreateIssue, w.request(&w.ann), in, w.now.Add(time.Duration(i)*time.Millisecond)); err != nil {
+				if _, err := w.buffer.Run(CreateIssue, w.request(&w.ann), in, w.now.Add(time.Duration(i)*time.Millisecond)); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -181,14 +181,14 @@ func BenchmarkSegmentBuild(b *testing.B) {
 // timedFlow measures the commands of a workflow: for as long as one takes, the
 // workspace's other commands wait.
 type timedFlow struct {
-	*worldFlow
+	*fixtureFlow
 	took map[*Op]time.Duration // the longest of each
 }
 
 func (f *timedFlow) Command(permit Permit, workspace storage.ID, op *Op, in any) (Reply, error) {
 	f.w.now = f.w.now.Add(time.Millisecond)
 	begun := time.Now()
-	reply, err := f.w.ledger.Run(op, &f.request, in, f.w.now)
+	reply, err := f.w.buffer.Run(op, &f.request, in, f.w.now)
 	f.took[op] = max(f.took[op], time.Since(begun))
 	f.w.commit()
 	return reply, err
@@ -199,7 +199,7 @@ func (f *timedFlow) Command(permit Permit, workspace storage.ID, op *Op, in any)
 // longest tail when the workspace becomes active: of this the shortest time counts, since
 // other work on the machine can't make it shorter.
 func BenchmarkIndexCommands(b *testing.B) {
-	var w *issueWorld
+	var w *issueFixture
 	took := map[*Op]time.Duration{}
 	load := time.Hour
 	for b.Loop() {
@@ -209,12 +209,12 @@ func BenchmarkIndexCommands(b *testing.B) {
 			for range indexMany {
 				in := &CreateIssueIn{Title: text.title(), IssueFields: IssueFields{Description: Some(text.description())}}
 				w.now = w.now.Add(time.Millisecond)
-				if _, err := w.ledger.Run(CreateIssue, w.request(&w.ann), in, w.now); err != nil {
+				if _, err := w.buffer.Run(CreateIssue, w.request(&w.ann), in, w.now); err != nil {
 					b.Fatal(err)
 				}
 			}
 			w.commit()
-			w.ledger.Discard()
+			w.buffer.Discard()
 			w.run(&System, NewCommand[None, None]("", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 				begun := time.Now()
 				err := tx.recent().load(tx)
@@ -222,7 +222,7 @@ func BenchmarkIndexCommands(b *testing.B) {
 				return Reply{}, err
 			}), &None{})
 			for _, op := range []*Op{indexSearchOp, mergeSegmentsOp} {
-				f := &timedFlow{&worldFlow{w: w, request: *w.request(&System)}, took}
+				f := &timedFlow{&fixtureFlow{w: w, request: *w.request(&System)}, took}
 				if _, err := op.RunFlow(f, &TimerIn{}); err != nil {
 					b.Fatal(err)
 				}

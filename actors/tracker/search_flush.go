@@ -43,7 +43,7 @@ var indexSearchOp = NewWorkflow[TimerIn, None]("IndexSearch", "Index changed iss
 	}
 	err := indexStep(f, completeSegmentOp, &completeSegmentIn{number: number, build: &b})
 	return Reply{Outcome: NoContent}, err
-}, Lasts)
+}, LongRunning)
 
 // indexStep runs a step of a workflow of the index. Its input holds what it answers.
 func indexStep(f Flow, op *Op, in any) error {
@@ -83,7 +83,7 @@ var buildSegmentOp = NewQuery[segmentBuild, None]("BuildSegment", "Make a segmen
 		return Reply{}, fmt.Errorf("build a segment: %w", err)
 	}
 	return Reply{Outcome: NoContent}, nil
-}, OneMoment)
+}, FromSnapshot)
 
 // beginSegmentIn asks for the number of a segment that takes several batches.
 type beginSegmentIn struct {
@@ -233,7 +233,7 @@ func (tx *Tx) completeSegment(number uint32, b *segmentBuild) error {
 		return err
 	}
 	if from, to := m.ToMerge(); from < to {
-		if err := tx.arm(mergeSegments, tx.now); err != nil {
+		if err := tx.setSweep(mergeSegments, tx.now); err != nil {
 			return err
 		}
 	}
@@ -241,10 +241,10 @@ func (tx *Tx) completeSegment(number uint32, b *segmentBuild) error {
 	switch {
 	case b.more || left >= indexMany:
 		return tx.SetTimer(timerIndexSearch, "", tx.now)
-	case left >= tx.ledger.indexFew:
+	case left >= tx.buffer.indexFew:
 		return tx.SetTimer(timerIndexSearch, "", tx.now.Add(indexSoon))
 	}
-	return tx.rearm(indexSearch, false, time.Time{})
+	return tx.endSweep(indexSearch, false, time.Time{})
 }
 
 // dropEarlierIndex removes the rows of the index that a workspace has from an earlier

@@ -86,20 +86,20 @@ func (tx *Tx) indexLater() error {
 	waiting := tx.recent().waiting
 	switch {
 	case waiting > 0 && waiting%indexMany == 0,
-		waiting > 0 && waiting%indexCrowded == 0 && tx.ledger.tails.crowded():
+		waiting > 0 && waiting%indexCrowded == 0 && tx.buffer.tails.crowded():
 		return tx.SetTimer(timerIndexSearch, "", tx.now)
-	case waiting >= tx.ledger.indexFew:
-		return tx.arm(indexSearch, tx.now.Add(indexSoon))
+	case waiting >= tx.buffer.indexFew:
+		return tx.setSweep(indexSearch, tx.now.Add(indexSoon))
 	}
 	return nil
 }
 
 // terms gives the terms of a title; a creation asks for them twice.
 func (tx *Tx) terms(title string) []term {
-	if l := tx.ledger; l.title != title || l.terms == nil {
+	if l := tx.buffer; l.title != title || l.terms == nil {
 		l.title, l.terms = title, titleTerms(title)
 	}
-	return tx.ledger.terms
+	return tx.buffer.terms
 }
 
 // indexChange notes that an issue changed from old to t.

@@ -9,7 +9,7 @@ import (
 	"switchyard/storage"
 )
 
-func (w *issueWorld) scores(who *Caller, of IssueID) (told string) {
+func (w *issueFixture) scores(who *Caller, of IssueID) (told string) {
 	w.Helper()
 	reply, err := w.ask(who, SimilarIssues, &SimilarIssuesIn{ID: string(of), Limit: 50})
 	if err != nil {
@@ -25,7 +25,7 @@ func (w *issueWorld) scores(who *Caller, of IssueID) (told string) {
 // word of one that it can, and looks whether the scores give them away.
 func TestSimilarIssues_ScoresTellNothingHidden(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	of := w.create(CreateIssueIn{Title: "A parcel for zanzibar"}).ID
 	w.create(CreateIssueIn{Title: "Another zanzibar parcel", IssueFields: IssueFields{TeamID: Some(w.web)}})
 	w.create(CreateIssueIn{Title: "Nothing of the kind"})
@@ -58,7 +58,7 @@ func TestSimilarIssues_ScoresTellNothingHidden(t *testing.T) {
 // Issues that a grant alone shows are found where they are all that the caller sees.
 func TestSimilarIssues_OfGrantedIssuesAlone(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	of := w.create(CreateIssueIn{Title: "A parcel for zanzibar"}).ID
 	like := w.create(CreateIssueIn{Title: "Another zanzibar parcel"}).ID
 	for _, id := range []IssueID{of, like} {
@@ -84,7 +84,7 @@ func manyWords(n, from int) *string {
 // batches, cuts them off at each, and looks at what is left.
 func TestIndexSearch_SegmentsOfSeveralBatches(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	n := 0
 	fill := func() {
 		for range 8 {
@@ -119,7 +119,7 @@ func TestIndexSearch_SegmentsOfSeveralBatches(t *testing.T) {
 				t.Fatal(err)
 			}
 			if at%2 == 0 {
-				w.ledger.Discard() // as after a change of owner
+				w.buffer.Discard() // as after a change of owner
 			}
 			if found(); at%3 == 0 {
 				w.verify()
@@ -149,7 +149,7 @@ func TestIndexSearch_SegmentsOfSeveralBatches(t *testing.T) {
 // other, as after a change of owner there and back.
 func TestIndexSearch_GivesUpWhatAnotherRunHasDone(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	first := w.create(CreateIssueIn{Title: "First"}).ID
 	w.indexAll()
 	w.create(CreateIssueIn{Title: "Second"})
@@ -176,7 +176,7 @@ func TestIndexSearch_GivesUpWhatAnotherRunHasDone(t *testing.T) {
 // an earlier version kept.
 func TestIndexSearch_DropsAnEarlierIndex(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	w.create(CreateIssueIn{Title: "First"})
 	w.run(&System, NewCommand[None, None]("", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		return Reply{}, errors.Join(tx.Writer().SetValue(earlierSearchFirst, []byte("a"), nil), tx.Writer().SetValue(earlierSearchLast, []byte("b"), nil))
@@ -196,7 +196,7 @@ func TestIndexSearch_DropsAnEarlierIndex(t *testing.T) {
 // them closed but the oldest.
 func TestPossibleDuplicates_ManyClosed(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	open := w.create(CreateIssueIn{Title: "The nightly build failed"}).ID
 	for range 60 {
 		w.create(CreateIssueIn{Title: "The nightly build failed", IssueFields: IssueFields{Status: Some(StatusDone)}})
@@ -216,31 +216,31 @@ func TestPossibleDuplicates_ManyClosed(t *testing.T) {
 func TestCheckSearch_FindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		harm func(w *issueWorld, tx *Tx, m *storage.Manifest) error
+		harm func(w *issueFixture, tx *Tx, m *storage.Manifest) error
 		want string
 	}{
-		"a segment is lost": {func(_ *issueWorld, tx *Tx, m *storage.Manifest) error {
+		"a segment is lost": {func(_ *issueFixture, tx *Tx, m *storage.Manifest) error {
 			m.Segments = nil
 			return tx.setManifest(m)
 		}, "belongs to no segment"},
-		"an issue is taken for a newer one": {func(_ *issueWorld, tx *Tx, m *storage.Manifest) error {
+		"an issue is taken for a newer one": {func(_ *issueFixture, tx *Tx, m *storage.Manifest) error {
 			m.Through--
 			return tx.setManifest(m)
 		}, "or for others"},
-		"a change was not noted": {func(w *issueWorld, tx *Tx, _ *storage.Manifest) error {
+		"a change was not noted": {func(w *issueFixture, tx *Tx, _ *storage.Manifest) error {
 			return tx.Writer().DeleteRows(searchChanged, nil)
 		}, "or for others"},
-		"the timer is gone": {func(_ *issueWorld, tx *Tx, _ *storage.Manifest) error {
+		"the timer is gone": {func(_ *issueFixture, tx *Tx, _ *storage.Manifest) error {
 			return tx.ClearTimer(timerIndexSearch, "")
 		}, "is not set"},
-		"the totals are wrong": {func(_ *issueWorld, tx *Tx, m *storage.Manifest) error {
+		"the totals are wrong": {func(_ *issueFixture, tx *Tx, m *storage.Manifest) error {
 			m.Segments[0].Length++
 			return tx.setManifest(m)
 		}, "the manifest says"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newIssueWorld(t)
+			w := newIssueFixture(t)
 			id := w.create(CreateIssueIn{Title: "First"}).ID
 			w.create(CreateIssueIn{Title: "Newest"})
 			w.indexAll()

@@ -26,7 +26,7 @@ var mergeSegmentsOp = NewWorkflow[TimerIn, None]("MergeSegments", "Merge segment
 			return Reply{}, err
 		}
 	}
-}, Lasts)
+}, LongRunning)
 
 func mergeOnce(f Flow, begin *beginSegmentIn) error {
 	in := mergePart{merge: searchIndex.Merge(begin.number, begin.of)}
@@ -62,7 +62,7 @@ var mergePartOp = NewQuery[mergePart, None]("MergePart", "Make a part of a merge
 		return Reply{}, fmt.Errorf("merge segments: %w", err)
 	}
 	return Reply{Outcome: NoContent}, nil
-}, OneMoment)
+}, FromSnapshot)
 
 func (v *View) beginMerge(merge *storage.SegmentMerge) error {
 	ages := map[storage.Doc]uint32{}
@@ -172,7 +172,7 @@ var findSettledOp = NewQuery[settledIn, None]("FindSettled", "Find what a merge 
 		return true, nil
 	})
 	return Reply{Outcome: NoContent}, err
-}, OneMoment)
+}, FromSnapshot)
 
 var removeSettledOp = NewCommand[settledIn, None]("RemoveSettled", "Remove what a merge has made useless", Needs{}, func(tx *Tx, in *settledIn) (Reply, error) {
 	m, err := tx.manifest()
@@ -204,5 +204,5 @@ var removeSettledOp = NewCommand[settledIn, None]("RemoveSettled", "Remove what 
 		return Reply{}, err
 	}
 	from, to := m.ToMerge()
-	return Reply{Outcome: NoContent}, tx.rearm(mergeSegments, from < to, time.Time{})
+	return Reply{Outcome: NoContent}, tx.endSweep(mergeSegments, from < to, time.Time{})
 })

@@ -13,7 +13,7 @@ import (
 
 // searchModel answers searches by looking at every issue.
 type searchModel struct {
-	*issueWorld
+	*issueFixture
 	all []*Issue // oldest first
 	// restricted are the issues with grants, and whether gus has one.
 	restricted map[IssueID]bool
@@ -156,10 +156,10 @@ func (m *searchModel) similar(of *Issue, sees, counted func(*Issue) bool) map[Is
 func TestSearch_AgreesWithModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		m := &searchModel{issueWorld: newIssueWorld(t), restricted: map[IssueID]bool{}}
+		m := &searchModel{issueFixture: newIssueFixture(t), restricted: map[IssueID]bool{}}
 		m.tails = rapid.SampledFrom([]*Tails{m.tails, NewTails(0), nil}).Draw(t, "tails")
-		m.ledger.Remember(m.tails)
-		m.ledger.indexFew = rapid.SampledFrom([]int{1, 20, indexFew}).Draw(t, "few")
+		m.buffer.Remember(m.tails)
+		m.buffer.indexFew = rapid.SampledFrom([]int{1, 20, indexFew}).Draw(t, "few")
 		for range rapid.IntRange(5, 60).Draw(t, "steps") {
 			who, hidden := &m.ann, TeamID("")
 			if rapid.Bool().Draw(t, "guest") {
@@ -175,7 +175,7 @@ func TestSearch_AgreesWithModel(t *testing.T) {
 			case 8, 10, 11:
 				m.index(t)
 			case 9:
-				m.ledger.Discard() // as after a change of owner
+				m.buffer.Discard() // as after a change of owner
 			}
 			query := rapid.SampledFrom([]string{"crash", "lo log", "unicode", "東", "co", "core-1", "20 ap", "box signal", "zzz", "!", "f"}).Draw(t, "query")
 			var got []IssueID
@@ -289,7 +289,7 @@ func (m *searchModel) index(t *rapid.T) {
 			t.Fatal(err)
 		}
 		if err != nil {
-			m.ledger.Discard()
+			m.buffer.Discard()
 		}
 	}
 }
@@ -358,7 +358,7 @@ func (m *searchModel) changeOne(t *rapid.T) {
 // them in the index.
 func TestPossibleDuplicates_ManyAlike(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	for i := range 700 {
 		w.create(CreateIssueIn{Title: fmt.Sprintf("Car %d waits at the hump", i)})
 		if i == 600 {

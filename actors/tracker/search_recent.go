@@ -85,7 +85,7 @@ type recentUndo struct {
 }
 
 // recent gives the recent titles of the workspace.
-func (tx *Tx) recent() *recentTitles { return &tx.ledger.recent }
+func (tx *Tx) recent() *recentTitles { return &tx.buffer.recent }
 
 func (r *recentTitles) forget() {
 	r.tails.count(-r.bytes)

@@ -9,7 +9,7 @@ import (
 )
 
 // dueAt gives when a timer is due; the zero time when it is not set.
-func (w *issueWorld) dueAt(kind string) time.Time {
+func (w *issueFixture) dueAt(kind string) time.Time {
 	w.Helper()
 	v := storage.NewView(w.db, 1, w.workspace)
 	row, err := timers.Get(&v, timerKey(nil, kind, ""))
@@ -26,8 +26,8 @@ func (w *issueWorld) dueAt(kind string) time.Time {
 // would be made of them.
 func TestIndexLater_WaitsForManyIssues(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
-	w.ledger.indexFew = indexFew
+	w := newIssueFixture(t)
+	w.buffer.indexFew = indexFew
 	one := w.create(CreateIssueIn{Title: "An issue"}).ID
 	for range indexFew - 2 {
 		w.create(CreateIssueIn{Title: "An issue"})
@@ -50,8 +50,8 @@ func TestIndexLater_WaitsForManyIssues(t *testing.T) {
 		t.Fatalf("%d issues are indexed at %v, it is %v", indexMany, due, w.now)
 	}
 	w.indexAll()
-	if m := w.manifest(); len(m.Segments) != 1 || m.Segments[0].Docs != indexMany || w.ledger.recent.waiting != 0 {
-		t.Errorf("segments %+v, %d issues wait", m.Segments, w.ledger.recent.waiting)
+	if m := w.manifest(); len(m.Segments) != 1 || m.Segments[0].Docs != indexMany || w.buffer.recent.waiting != 0 {
+		t.Errorf("segments %+v, %d issues wait", m.Segments, w.buffer.recent.waiting)
 	}
 	w.verify()
 }
@@ -60,14 +60,14 @@ func TestIndexLater_WaitsForManyIssues(t *testing.T) {
 // much.
 func TestTails_Bounded(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
-	w.ledger.indexFew = indexFew
+	w := newIssueFixture(t)
+	w.buffer.indexFew = indexFew
 	var last IssueID
 	for i := range indexCrowded - 1 {
 		last = w.create(CreateIssueIn{Title: fmt.Sprintf("Parcel %d", i)}).ID
 	}
 	titles := w.tails.Use().Titles
-	if titles < (indexCrowded-1)*recentTitleBytes || titles != w.ledger.recent.bytes {
+	if titles < (indexCrowded-1)*recentTitleBytes || titles != w.buffer.recent.bytes {
 		t.Errorf("titles take %d bytes", titles)
 	}
 	if _, _, err := w.try(&w.ann, CreateIssue, &CreateIssueIn{Title: "Parcel 1", Dedupe: "block"}); err == nil {
@@ -80,13 +80,13 @@ func TestTails_Bounded(t *testing.T) {
 	if words := w.tails.Use().Words; words < (indexCrowded-1)*issueWordsBytes {
 		t.Errorf("words take %d bytes", words)
 	}
-	w.ledger.Discard()
+	w.buffer.Discard()
 	if now := w.tails.Use().Titles; now != 0 {
 		t.Errorf("nothing is remembered, and titles take %d bytes", now)
 	}
 
 	w.tails = NewTails(0)
-	w.ledger.Remember(w.tails)
+	w.buffer.Remember(w.tails)
 	if w.create(CreateIssueIn{Title: "One more"}); !w.due(timerIndexSearch) {
 		t.Error("the tail is not indexed, though it takes too much memory")
 	}
@@ -101,8 +101,8 @@ func TestTails_Bounded(t *testing.T) {
 // TestTails_FindWhatChanged keeps an issue's words, and changes the issue.
 func TestTails_FindWhatChanged(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
-	w.ledger.indexFew = indexFew
+	w := newIssueFixture(t)
+	w.buffer.indexFew = indexFew
 	of := w.create(CreateIssueIn{Title: "A parcel for zanzibar"}).ID
 	other := w.create(CreateIssueIn{Title: "Nothing of the kind"}).ID
 	if told := w.scores(&w.ann, of); told != "" {
@@ -122,8 +122,8 @@ func TestTails_FindWhatChanged(t *testing.T) {
 // have other forms, and characters that JSON escapes.
 func TestSearch_LooksIntoTheTail(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
-	w.ledger.indexFew = indexFew
+	w := newIssueFixture(t)
+	w.buffer.indexFew = indexFew
 	for i, title := range []string{"Plain CRASH", "Tab\tcrash", "“crash”", "Ｃｒａｓｈ", "crêpe", `back\slash "quoted"`, "\u2028crash"} {
 		w.create(CreateIssueIn{Title: title})
 		for query, most := range map[string]int{"crash": 7, "crepe": 7, "slash": 7, "tcrash": 7, "u2028crash": 7, "2028": 7} {

@@ -60,13 +60,13 @@ type searchCheck struct {
 	ages     map[storage.Doc]uint32
 	due      postingSum
 	found    postingSum
-	say      sayer
+	report   reporter
 }
 
 // checkSearch proves that the search index holds of every issue what it is to hold,
 // and nothing else.
-func checkSearch(v *storage.View, say sayer) (err error) {
-	c := searchCheck{view: &View{View: *v}, changed: map[storage.Doc]bool{}, ages: map[storage.Doc]uint32{}, say: say}
+func checkSearch(v *storage.View, report reporter) (err error) {
+	c := searchCheck{view: &View{View: *v}, changed: map[storage.Doc]bool{}, ages: map[storage.Doc]uint32{}, report: report}
 	if c.manifest, err = c.view.manifest(); err != nil {
 		return nil // the row's own check reports it
 	}
@@ -89,7 +89,7 @@ func checkSearch(v *storage.View, say sayer) (err error) {
 		return err
 	}
 	if rows > c.manifest.Replaced {
-		say("search manifest", nil, "says %d issues are in several segments, there are %d", c.manifest.Replaced, rows)
+		report("search manifest", nil, "says %d issues are in several segments, there are %d", c.manifest.Replaced, rows)
 	}
 	err = issues.Scan(v, nil, nil, func(_ []byte, rec storage.Record) (bool, error) {
 		row, err := issues.Decode(rec)
@@ -119,7 +119,7 @@ func checkSearch(v *storage.View, say sayer) (err error) {
 		return err
 	}
 	if c.found != c.due {
-		say(searchIndex.Name, nil, "holds %d postings, the issues call for %d, or for others", c.found.n, c.due.n)
+		report(searchIndex.Name, nil, "holds %d postings, the issues call for %d, or for others", c.found.n, c.due.n)
 	}
 	return nil
 }
@@ -169,7 +169,7 @@ func (c *searchCheck) timers(v *storage.View) error {
 			return err
 		}
 		if !set {
-			c.say(timers.Name, timerKey(nil, need.kind, ""), "is not set, though there is something to do")
+			c.report(timers.Name, timerKey(nil, need.kind, ""), "is not set, though there is something to do")
 		}
 	}
 	return nil
@@ -184,9 +184,9 @@ func (c *searchCheck) rows(v *storage.View) error {
 	return v.Rows(searchSegments, nil, nil, func(fields, _ []byte) (bool, error) {
 		switch n, err := storage.SegmentOf(fields); {
 		case err != nil:
-			c.say(searchIndex.Name, fields, "%v", err)
+			c.report(searchIndex.Name, fields, "%v", err)
 		case n == 0 || !known[n]:
-			c.say(searchIndex.Name, fields, "belongs to no segment")
+			c.report(searchIndex.Name, fields, "belongs to no segment")
 		}
 		return true, nil
 	})
@@ -200,7 +200,7 @@ func (c *searchCheck) read(v *storage.View) error {
 	}
 	for i := range c.manifest.Segments {
 		if err := c.readSegment(r, &c.manifest.Segments[i]); err != nil {
-			c.say(searchIndex.Name, storage.SegmentPrefix(c.manifest.Segments[i].Number), "%v", err)
+			c.report(searchIndex.Name, storage.SegmentPrefix(c.manifest.Segments[i].Number), "%v", err)
 		}
 	}
 	return r.Close()

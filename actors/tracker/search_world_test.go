@@ -7,33 +7,35 @@ import (
 	"switchyard/storage"
 )
 
-// worldFlow runs the steps of a workflow in a world, as the engine does.
-type worldFlow struct {
-	w       *issueWorld
+// fixtureFlow runs the steps of a workflow in a world, as the engine does.
+type fixtureFlow struct {
+	w       *issueFixture
 	request Request
 	// before is called in front of each step, which fails with its error.
 	before func(op *Op) error
 	steps  int
 }
 
-func (f *worldFlow) Request() *Request       { return &f.request }
-func (f *worldFlow) Now() time.Time          { return f.w.now }
-func (*worldFlow) NewID() storage.ID         { panic("not needed") }
-func (*worldFlow) Secret([]byte)             { panic("not needed") }
-func (*worldFlow) Inbound() *InboundSettings { panic("not needed") }
+func (f *fixtureFlow) Request() *Request       { return &f.request }
+func (f *fixtureFlow) Now() time.Time          { return f.w.now }
+func (*fixtureFlow) NewID() storage.ID         { panic("not needed") }
+func (*fixtureFlow) Secret([]byte)             { panic("not needed") }
+func (*fixtureFlow) Inbound() *InboundSettings { panic("not needed") }
 
-func (*worldFlow) CommandAs(Permit, Caller, storage.ID, *Op, any) (Reply, error) { panic("not needed") }
+func (*fixtureFlow) CommandAs(Permit, Caller, storage.ID, *Op, any) (Reply, error) {
+	panic("not needed")
+}
 
-func (f *worldFlow) Query(_ storage.ID, op *Op, in any) (Reply, error) { return f.step(op, in) }
+func (f *fixtureFlow) Query(_ storage.ID, op *Op, in any) (Reply, error) { return f.step(op, in) }
 
-func (f *worldFlow) Command(permit Permit, _ storage.ID, op *Op, in any) (Reply, error) {
+func (f *fixtureFlow) Command(permit Permit, _ storage.ID, op *Op, in any) (Reply, error) {
 	if permit.basis != basisService {
 		return Reply{}, errNoRights(op.Name)
 	}
 	return f.step(op, in)
 }
 
-func (f *worldFlow) step(op *Op, in any) (Reply, error) {
+func (f *fixtureFlow) step(op *Op, in any) (Reply, error) {
 	f.steps++
 	if f.before != nil {
 		if err := f.before(op); err != nil {
@@ -48,14 +50,14 @@ func (f *worldFlow) step(op *Op, in any) (Reply, error) {
 }
 
 // flow runs a workflow of a timer; before is called in front of each step.
-func (w *issueWorld) flow(op *Op, before func(op *Op) error) error {
-	f := &worldFlow{w: w, request: *w.request(&System), before: before}
+func (w *issueFixture) flow(op *Op, before func(op *Op) error) error {
+	f := &fixtureFlow{w: w, request: *w.request(&System), before: before}
 	_, err := op.RunFlow(f, &TimerIn{})
 	return err
 }
 
 // due reports whether a timer is set.
-func (w *issueWorld) due(kind string) bool {
+func (w *issueFixture) due(kind string) bool {
 	w.Helper()
 	view := storage.NewView(w.db, 1, w.workspace)
 	is, err := view.Has(timerTable, timerKey(nil, kind, ""))
@@ -66,7 +68,7 @@ func (w *issueWorld) due(kind string) bool {
 }
 
 // indexAll indexes everything that waits, and merges what is to be merged.
-func (w *issueWorld) indexAll() {
+func (w *issueFixture) indexAll() {
 	w.Helper()
 	for w.due(timerIndexSearch) {
 		if err := w.flow(indexSearchOp, nil); err != nil {
@@ -82,7 +84,7 @@ func (w *issueWorld) indexAll() {
 
 // indexAnew drops the index, as a store has none that an earlier version wrote, and
 // indexes everything.
-func (w *issueWorld) indexAnew() {
+func (w *issueFixture) indexAnew() {
 	w.Helper()
 	w.indexAll()
 	w.run(&System, NewCommand[None, None]("", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
@@ -92,12 +94,12 @@ func (w *issueWorld) indexAnew() {
 		}
 		return Reply{}, err
 	}), &None{})
-	w.ledger.Discard()
+	w.buffer.Discard()
 	w.indexAll()
 }
 
 // segments reads the manifest.
-func (w *issueWorld) manifest() storage.Manifest {
+func (w *issueFixture) manifest() storage.Manifest {
 	w.Helper()
 	v := View{View: storage.NewView(w.db, 1, w.workspace)}
 	m, err := v.manifest()

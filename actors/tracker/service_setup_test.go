@@ -29,17 +29,17 @@ type testService struct {
 	db      *pebble.DB
 	now     time.Time
 	random  *rand.ChaCha8
-	ledgers map[storage.ID]*Ledger
-	cut     *cut // the crash of the next workflow; nil for none
+	ledgers map[storage.ID]*WriteBuffer
+	cut     *crashPoint // the crash of the next workflow; nil for none
 	// between is called before each step of a workflow, with the step's number.
 	between func(step int)
 	inbound InboundSettings
 	agents  AgentSettings
 }
 
-// cut is the point at which a workflow's node crashes: before a step, or right after the
+// crashPoint is the point at which a workflow's node crashes: before a step, or right after the
 // step's commit. No step runs after it.
-type cut struct {
+type crashPoint struct {
 	step      int
 	persisted bool
 	dead      bool
@@ -51,7 +51,7 @@ func newTestService(t tester) *testService {
 	t.Helper()
 	w := &testService{
 		tester: t, db: testkit.MemoryDB(t), now: time.Date(2026, 11, 20, 21, 30, 0, 123e6, time.UTC),
-		random: rand.NewChaCha8([32]byte{1}), ledgers: map[storage.ID]*Ledger{},
+		random: rand.NewChaCha8([32]byte{1}), ledgers: map[storage.ID]*WriteBuffer{},
 	}
 	t.Cleanup(w.restart)
 	return w
@@ -65,10 +65,10 @@ func (w *testService) restart() {
 	}
 }
 
-func (w *testService) ledger(id storage.ID) *Ledger {
+func (w *testService) ledger(id storage.ID) *WriteBuffer {
 	l := w.ledgers[id]
 	if l == nil {
-		l = NewLedger(storage.NewTx(w.db, storage.ShardOf(id, testShards), id), w.random)
+		l = NewWriteBuffer(storage.NewTx(w.db, storage.ShardOf(id, testShards), id), w.random)
 		l.Configure(&w.agents)
 		w.ledgers[id] = l
 	}
@@ -172,7 +172,7 @@ func (w *testService) command(req *Request, op *Op, in any) (reply Reply, err er
 }
 
 // commitLedger applies the open batch of a ledger, as replication does.
-func commitLedger(t tester, db *pebble.DB, l *Ledger, note ...func(repr []byte)) {
+func commitLedger(t tester, db *pebble.DB, l *WriteBuffer, note ...func(repr []byte)) {
 	t.Helper()
 	repr, err := l.Seal()
 	if err != nil {
@@ -196,7 +196,7 @@ func commitLedger(t tester, db *pebble.DB, l *Ledger, note ...func(repr []byte))
 type testFlow struct {
 	*testService
 	req   *Request
-	cut   *cut
+	cut   *crashPoint
 	steps atomic.Int64
 }
 

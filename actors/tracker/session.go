@@ -83,9 +83,9 @@ type sessionInner struct {
 	Rank byte `json:"rank"`
 	// Orphan is set if the session's issue was deleted. Team, and Veiled for a
 	// restricted issue, then decide who may see it, as the issue's record last did.
-	Orphan bool   `json:"orphan,omitempty"`
-	Veiled bool   `json:"veiled,omitempty"`
-	Team   TeamID `json:"team,omitempty"`
+	Orphan     bool   `json:"orphan,omitempty"`
+	Restricted bool   `json:"veiled,omitempty"`
+	Team       TeamID `json:"team,omitempty"`
 
 	Repo   *string   `json:"repo,omitempty"`
 	Model  *string   `json:"model,omitempty"`
@@ -169,7 +169,7 @@ func (s *sessionRecord) flags() (f storage.Flags) {
 	if s.Inner.Orphan {
 		f |= sessionOrphan
 	}
-	if s.Inner.Veiled {
+	if s.Inner.Restricted {
 		f |= sessionVeiled
 	}
 	switch {

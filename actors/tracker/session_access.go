@@ -7,16 +7,16 @@ import (
 	"switchyard/storage"
 )
 
-// seesSession reports, from the stored form, whether the caller may know that a session
+// canViewSession reports, from the stored form, whether the caller may know that a session
 // exists: callers who see its issue do. Every read of a session for a caller uses it.
-func (v *View) seesSession(rec storage.Record) (bool, error) {
+func (v *View) canViewSession(rec storage.Record) (bool, error) {
 	if lane := v.Caller.Lane; lane != nil {
 		id, _ := storage.ParseID(storedText(rec.JSON(), "id"))
 		return id == lane.Session, nil
 	}
 	flags := rec.Flags()
 	if flags&sessionOrphan != 0 {
-		return v.Caller.Sees(rec.Team()) && (flags&sessionVeiled == 0 || v.Caller.Root || v.Caller.Level >= Admin), nil
+		return v.Caller.CanViewTeam(rec.Team()) && (flags&sessionVeiled == 0 || v.Caller.Root || v.Caller.Level >= Admin), nil
 	}
 	if c := v.Caller; c.Level >= Admin && len(c.Hidden) == 0 {
 		return true, nil // these callers see every issue, and a session without one is an orphan
@@ -53,7 +53,7 @@ func (v *View) session(id SessionID) (row *storage.Row[sessionRecord], err error
 		return nil, nil
 	}
 	_, err = sessions.Record(v, sessionKey(parsed), func(rec storage.Record) error {
-		seen, err := v.seesSession(rec)
+		seen, err := v.canViewSession(rec)
 		if err == nil && seen {
 			row, err = sessions.Decode(rec)
 		}

@@ -21,11 +21,11 @@ type ActivityPage struct {
 }
 
 // ListActivities lists a session's activities, oldest first (Decision 38).
-var ListActivities = NewQuery[ListActivitiesIn, ActivityPage]("ListActivities", "List a session's activities", Needs{Read, "sessions"}, listActivities, OneMoment, ForLanes, Refuses(CodeConflict))
+var ListActivities = NewQuery[ListActivitiesIn, ActivityPage]("ListActivities", "List a session's activities", Needs{Read, "sessions"}, listActivities, FromSnapshot, ForLanes, Refuses(CodeConflict))
 
 func listActivities(v *View, in *ListActivitiesIn) (reply Reply, err error) {
 	session, _ := storage.ParseID(in.ID)
-	after, err := parsePlace(in.Cursor, activityTable, session)
+	after, err := parseCursorKey(in.Cursor, activityTable, session)
 	if err != nil {
 		return Reply{}, err
 	}

@@ -104,8 +104,8 @@ func (c *sessionChange) add(a *Activity) error {
 	return nil
 }
 
-// tell appends an activity of the service.
-func (c *sessionChange) tell(kind ActivityType, message string) error {
+// logActivity appends an activity of the service.
+func (c *sessionChange) logActivity(kind ActivityType, message string) error {
 	return c.add(&Activity{Type: kind, Message: message})
 }
 

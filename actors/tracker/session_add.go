@@ -223,7 +223,7 @@ func (tx *Tx) insertSession(s *sessionRecord, issue *storage.Row[Issue]) ([]byte
 	}
 	switch {
 	case s.queued():
-		tx.ledger.queue.lower(s)
+		tx.buffer.queue.lower(s)
 		tx.wakeClaimer(s.AgentID, s.Provider)
 	case s.Status == SessionRunning:
 		return body, tx.issueInProgress(s.issue())

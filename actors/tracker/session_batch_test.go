@@ -9,7 +9,7 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-func (f *fleet) batch(items ...DispatchItem) []DispatchedItem {
+func (f *agentFixture) batch(items ...DispatchItem) []DispatchedItem {
 	f.Helper()
 	return decode[DispatchedBatch](f, f.run(f.admin, DispatchBatch, &DispatchBatchIn{Items: items}).Body).Results
 }
@@ -23,7 +23,7 @@ func queue(issue IssueID, after string) DispatchItem {
 	return item
 }
 
-func (f *fleet) status(id *SessionID) SessionStatus {
+func (f *agentFixture) status(id *SessionID) SessionStatus {
 	f.Helper()
 	if id == nil {
 		f.Fatal("there is no session")
@@ -33,7 +33,7 @@ func (f *fleet) status(id *SessionID) SessionStatus {
 
 func TestDispatchBatch_EachForItself(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	a, b, c := f.work(PriorityLow), f.work(PriorityLow), f.work(PriorityLow)
 	got := f.batch(
 		DispatchItem{IssueID: string(a.ID), AgentID: Some("x"), Branch: Some("topic"), Instructions: Some("Go."), SessionOptions: SessionOptions{ResultSchema: json.RawMessage(`"lane"`), MaxDuration: Some(int64(5))}},
@@ -77,7 +77,7 @@ func TestDispatchBatch_EachForItself(t *testing.T) {
 func TestDispatchBatch_Line(t *testing.T) {
 	t.Parallel()
 	for _, end := range []SessionStatus{SessionCompleted, SessionFailed, SessionCanceled} {
-		f := newFleet(t)
+		f := newAgentFixture(t)
 		a, b, c := f.work(PriorityLow), f.work(PriorityLow), f.work(PriorityLow)
 		got := f.batch(queue(a.ID, ""), queue(b.ID, string(a.ID)), queue(c.ID, string(b.ID)))
 		if claimed := f.claim(ClaimSessionsIn{Limit: 50}); len(claimed) != 1 {
@@ -114,7 +114,7 @@ func TestDispatchBatch_Line(t *testing.T) {
 // An item behind an ended session is decided at once.
 func TestDispatchBatch_BehindWhatHasEnded(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	issue, next := f.work(PriorityLow), f.work(PriorityLow)
 	first := f.dispatch(issue.ID, DispatchIssueIn{})
 	if err := f.report(f.admin, first.ID, SessionFailed); err != nil {
@@ -153,7 +153,7 @@ func TestDispatchBatch_BehindWhatHasEnded(t *testing.T) {
 
 func TestDispatchBatch_APredecessorIsDeletedOrLeft(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	a, b, c := f.work(PriorityLow), f.work(PriorityLow), f.work(PriorityLow)
 	got := f.batch(queue(a.ID, ""), queue(b.ID, string(a.ID)), queue(c.ID, string(a.ID)))
 	// A session that starts while it waits no longer waits for its predecessor.
@@ -177,7 +177,7 @@ func TestDispatchBatch_APredecessorIsDeletedOrLeft(t *testing.T) {
 func TestDispatchBatch_LongLines(t *testing.T) {
 	t.Parallel()
 	for _, end := range []SessionStatus{SessionCompleted, SessionFailed} {
-		f := newFleet(t)
+		f := newAgentFixture(t)
 		first := f.batch(queue(f.work(PriorityLow).ID, ""))[0]
 		var all []SessionID
 		after := *first.SessionID
@@ -227,7 +227,7 @@ func TestDispatchBatch_LongLines(t *testing.T) {
 
 func TestDispatchBatch_WhoMaySee(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	private := decode[Team](t, f.run(f.admin, CreateTeam, &CreateTeamIn{Name: "P", Key: "PRI", IsPublic: Some(false)}).Body)
 	hidden := decode[Issue](t, f.run(f.admin, CreateIssue, &CreateIssueIn{Title: "h", IssueFields: IssueFields{TeamID: Some(private.ID)}}).Body)
 	theirs := f.dispatch(hidden.ID, DispatchIssueIn{})
@@ -255,7 +255,7 @@ func TestDispatchBatch_WhoMaySee(t *testing.T) {
 
 func TestDispatchBatch_RepeatedUnderItsKey(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	in := &DispatchBatchIn{Items: []DispatchItem{queue(f.work(PriorityLow).ID, ""), queue("none", "")}}
 	first := f.must(f.admin, f.home.Workspace.ID, DispatchBatch, in, "key")
 	again := f.must(f.admin, f.home.Workspace.ID, DispatchBatch, in, "key")

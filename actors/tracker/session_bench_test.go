@@ -17,7 +17,7 @@ func BenchmarkSessionCycle(b *testing.B) {
 	now := w.now
 	run := func(op *Op, in any) Reply {
 		now = now.Add(time.Millisecond)
-		reply, err := w.ledger.Run(op, req, in, now)
+		reply, err := w.buffer.Run(op, req, in, now)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -31,10 +31,10 @@ var budgetOp = NewCommand[TimerIn, None]("EndBudget", "Cancel a session past its
 	if err != nil {
 		return Reply{}, err
 	}
-	if err := c.to(SessionCanceled, byService); err != nil {
+	if err := c.move(SessionCanceled, byService); err != nil {
 		return Reply{}, err
 	}
-	if err := c.tell(ActivityError, fmt.Sprintf("Canceled: its budget of %d minutes is used up.", *row.Value.MaxDurationMinutes)); err != nil {
+	if err := c.logActivity(ActivityError, fmt.Sprintf("Canceled: its budget of %d minutes is used up.", *row.Value.MaxDurationMinutes)); err != nil {
 		return Reply{}, err
 	}
 	c.events = []*eventKind{eventSessionEscalated}

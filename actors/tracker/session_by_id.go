@@ -78,7 +78,7 @@ func (v *View) lookAtSession(id SessionID, settled bool, fn func(storage.Record)
 		if alone = settled || v.seesByRecord(rec); !alone {
 			return nil
 		}
-		if seen, err = v.seesSession(rec); err == nil && seen {
+		if seen, err = v.canViewSession(rec); err == nil && seen {
 			alone, err = fn(rec)
 		}
 		return err

@@ -7,7 +7,7 @@ type CancelSessionIn struct {
 }
 
 // CancelSession cancels a session that has not ended, also one that is claimed.
-var CancelSession = NewCommand[CancelSessionIn, ShownSession]("CancelSession", "Cancel a session", Needs{Write, "sessions"}, cancelSession, WithRoom(Frees), Refuses(CodeConflict))
+var CancelSession = NewCommand[CancelSessionIn, ShownSession]("CancelSession", "Cancel a session", Needs{Write, "sessions"}, cancelSession, WithSpaceEffect(FreesSpace), Refuses(CodeConflict))
 
 func cancelSession(tx *Tx, in *CancelSessionIn) (Reply, error) {
 	c, err := tx.sessionToChange(in.ID)
@@ -21,18 +21,18 @@ func cancelSession(tx *Tx, in *CancelSessionIn) (Reply, error) {
 }
 
 // cancel moves a session to canceled and logs the reason.
-func (c *sessionChange) cancel(reason string, by mover) error {
+func (c *sessionChange) cancel(reason string, by moveOrigin) error {
 	if c.s.Status.Ended() {
-		return c.s.over()
+		return c.s.errEnded()
 	}
-	if err := c.to(SessionCanceled, by); err != nil {
+	if err := c.move(SessionCanceled, by); err != nil {
 		return err
 	}
 	message := "Canceled."
 	if reason != "" {
 		message = "Canceled: " + reason
 	}
-	return c.tell(ActivityStatus, message)
+	return c.logActivity(ActivityStatus, message)
 }
 
 // reply saves the session and returns it as the answer.

@@ -52,9 +52,9 @@ func (tx *Tx) changeSession(row *storage.Row[sessionRecord]) (*sessionChange, er
 	return c, err
 }
 
-// to moves the session to a status, or returns CONFLICT. It does nothing if the session
+// move moves the session move a status, or returns CONFLICT. It does nothing if the session
 // already has that status.
-func (c *sessionChange) to(status SessionStatus, by mover) error {
+func (c *sessionChange) move(status SessionStatus, by moveOrigin) error {
 	s := &c.s
 	if status == s.Status {
 		return nil
@@ -64,7 +64,7 @@ func (c *sessionChange) to(status SessionStatus, by mover) error {
 		return s.refusal(status)
 	}
 	if move.effect == sessionStarts && !s.engaged() {
-		if err := c.alone(); err != nil {
+		if err := c.requireNotEngaged(); err != nil {
 			return err
 		}
 	}
@@ -86,9 +86,9 @@ func (c *sessionChange) to(status SessionStatus, by mover) error {
 	return nil
 }
 
-// alone returns CONFLICT if the session's agent works on another session of the same
+// requireNotEngaged returns CONFLICT if the session's agent works on another session of the same
 // issue.
-func (c *sessionChange) alone() error {
+func (c *sessionChange) requireNotEngaged() error {
 	other, err := c.tx.engagedSession(c.s.AgentID, c.s.issue())
 	if err != nil || other == nil {
 		return err
@@ -195,7 +195,7 @@ func (c *sessionChange) settle() error {
 		return err
 	}
 	if s.queued() && !old.queued() {
-		tx.ledger.queue.lower(s)
+		tx.buffer.queue.lower(s)
 		tx.wakeClaimer(s.AgentID, s.Provider)
 	}
 	if old.engaged() && !s.engaged() {

@@ -14,7 +14,7 @@ type ListSessionChildrenIn struct {
 // ListSessionChildren lists the sessions that a session has spawned. With a lane token
 // it lists the children of the token's own session, although the token gives no other
 // access to them: their parent must learn how they ended (Decision 36).
-var ListSessionChildren = NewQuery[ListSessionChildrenIn, SessionPage]("ListSessionChildren", "List a session's children", Needs{Read, "sessions"}, listSessionChildren, OneMoment, ForLanes, Refuses(CodeConflict))
+var ListSessionChildren = NewQuery[ListSessionChildrenIn, SessionPage]("ListSessionChildren", "List a session's children", Needs{Read, "sessions"}, listSessionChildren, FromSnapshot, ForLanes, Refuses(CodeConflict))
 
 func listSessionChildren(v *View, in *ListSessionChildrenIn) (Reply, error) {
 	if err := v.sessionRecord(in.ID, func(storage.Record) error { return nil }); err != nil {

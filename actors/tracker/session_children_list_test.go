@@ -7,7 +7,7 @@ import (
 
 func TestListSessionChildren_InPagesNewestFirst(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	f.dispatch(f.work(PriorityHigh).ID, DispatchIssueIn{})
 	parent := f.claimOne()
 	lane := parent.LaneToken
@@ -68,7 +68,7 @@ func TestListSessionChildren_InPagesNewestFirst(t *testing.T) {
 
 func TestListSessionChildren_OfHiddenIssuesAreNotListed(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	s := f.dispatch(f.work(PriorityHigh).ID, DispatchIssueIn{})
 	child := decode[SpawnedSession](f, f.run(f.admin, SpawnSession, &SpawnSessionIn{ID: s.ID, Title: "Part"}).Body)
 	private := f.team(f.admin, f.home.Workspace.ID, &CreateTeamIn{Name: "Private", Key: "PRV", IsPublic: Some(false)})
@@ -83,7 +83,7 @@ func TestListSessionChildren_OfHiddenIssuesAreNotListed(t *testing.T) {
 
 func TestOpenTools_AnswersForWhoeverMayUseThem(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	issue := f.work(PriorityHigh)
 	f.dispatch(issue.ID, DispatchIssueIn{})
 	got := f.claimOne()

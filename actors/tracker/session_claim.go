@@ -112,7 +112,7 @@ func (q *claim) find() error {
 		if provider != nil && !bytes.Equal(e.provider, provider) {
 			return true, nil
 		}
-		takes, full, err := q.takes(e)
+		takes, full, err := q.canClaim(e)
 		if err != nil || full && q.agent != "" {
 			return false, err // the agent is full, and the claim is for no other
 		}
@@ -123,9 +123,9 @@ func (q *claim) find() error {
 	})
 }
 
-// takes reports whether a session can be given to the caller and, if not, whether its
+// canClaim reports whether a session can be given to the caller and, if not, whether its
 // agent has reached its limit.
-func (q *claim) takes(e *queuedEntry) (takes, full bool, err error) {
+func (q *claim) canClaim(e *queuedEntry) (takes, full bool, err error) {
 	agent := string(e.agent)
 	room, known := q.room[agent]
 	if !known {
@@ -193,7 +193,7 @@ func (tx *Tx) claim(pk []byte, leaseSeconds int64) ([]byte, error) {
 		return nil, err
 	}
 	s := &c.s
-	if err := c.to(SessionRunning, byClaim); err != nil {
+	if err := c.move(SessionRunning, byClaim); err != nil {
 		return nil, err
 	}
 	s.Inner.Attempts++

@@ -10,7 +10,7 @@ import (
 
 func TestClaim_ByPriorityThenOldestFirst(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	low, high, urgent := f.work(PriorityLow), f.work(PriorityHigh), f.work(PriorityUrgent)
 	first := f.dispatch(low.ID, DispatchIssueIn{AgentID: Some("a")})
 	second := f.dispatch(high.ID, DispatchIssueIn{AgentID: Some("a")})
@@ -28,7 +28,7 @@ func TestClaim_ByPriorityThenOldestFirst(t *testing.T) {
 
 func TestClaim_AsksForAgentAndProvider(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	a := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{AgentID: Some("a"), Provider: Some("p")})
 	b := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{AgentID: Some("b"), Provider: Some("q")})
 	bot := f.token(f.home, &CreateTokenIn{AgentID: "b"})
@@ -48,7 +48,7 @@ func TestClaim_AsksForAgentAndProvider(t *testing.T) {
 
 func TestClaim_RespectsMaxConcurrentSessions(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	agent := f.register(CreateAgentIn{Name: "A", MaxConcurrentSessions: Some(int64(2))})
 	for range 4 {
 		f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
@@ -78,7 +78,7 @@ func TestClaim_RespectsMaxConcurrentSessions(t *testing.T) {
 
 func TestClaim_OneSessionOfAnIssueForAnAgent(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	issue := f.work(PriorityLow)
 	f.dispatch(issue.ID, DispatchIssueIn{AgentID: Some("a")})
 	second := f.dispatch(issue.ID, DispatchIssueIn{AgentID: Some("a")})
@@ -100,7 +100,7 @@ func TestClaim_OneSessionOfAnIssueForAnAgent(t *testing.T) {
 
 func TestClaim_NothingThatRunsElsewhere(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	f.run(f.admin, RegisterSession, &RegisterSessionIn{IssueID: string(f.work(PriorityLow).ID), Provider: "p"})
 	if got := f.claim(ClaimSessionsIn{}); len(got) != 0 {
 		t.Errorf("claimed %s", claimedIDs(got))
@@ -110,7 +110,7 @@ func TestClaim_NothingThatRunsElsewhere(t *testing.T) {
 
 func TestClaim_HiddenIssuesStayHidden(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	private := f.team(f.admin, f.home.Workspace.ID, &CreateTeamIn{Name: "P", Key: "PRV", IsPublic: Some(false)})
 	issue := f.issue(f.admin, f.home.Workspace.ID, private.ID)
 	s := f.dispatch(issue.ID, DispatchIssueIn{})
@@ -142,7 +142,7 @@ func TestClaim_HiddenIssuesStayHidden(t *testing.T) {
 
 func TestLease_RunsOut(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	s := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
 	var lanes []string
 	for attempt := 1; attempt <= maxAttempts; attempt++ {
@@ -188,7 +188,7 @@ func TestLease_RunsOut(t *testing.T) {
 
 func TestLease_ShorterOneIsKept(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
 	got := f.claim(ClaimSessionsIn{LeaseSeconds: 3600})[0]
 	f.run(got.LaneToken, Heartbeat, &HeartbeatIn{ID: got.Session.ID, LeaseSeconds: Some(int64(10))})
@@ -201,7 +201,7 @@ func TestLease_ShorterOneIsKept(t *testing.T) {
 
 func TestBudget_CancelsAndEscalatesOnce(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	issue := f.work(PriorityHigh)
 	s := f.dispatch(issue.ID, DispatchIssueIn{SessionOptions: SessionOptions{MaxDuration: Some(int64(1))}})
 	f.pass(50 * time.Second)
@@ -232,7 +232,7 @@ func TestBudget_CancelsAndEscalatesOnce(t *testing.T) {
 
 func TestBudget_OfASessionNobodyBegan(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	s := f.dispatch(f.work(PriorityUrgent).ID, DispatchIssueIn{SessionOptions: SessionOptions{MaxDuration: Some(int64(1))}})
 	f.pass(61 * time.Second)
 	if got := f.session(s.ID); got.Status != SessionCanceled {
@@ -243,7 +243,7 @@ func TestBudget_OfASessionNobodyBegan(t *testing.T) {
 
 func TestStalled_WhenRunningAndSilent(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
 	got := f.claim(ClaimSessionsIn{LeaseSeconds: 3600})[0]
 	f.pass(9 * time.Minute)
@@ -261,7 +261,7 @@ func TestStalled_WhenRunningAndSilent(t *testing.T) {
 
 func TestReport_RepeatedAfterTheEnd(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
 	got := f.claimOne()
 	id := got.Session.ID
@@ -290,7 +290,7 @@ func TestReport_RepeatedAfterTheEnd(t *testing.T) {
 
 func TestSpawn_Limits(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
 	top := f.claimOne()
 	spawn := func(id SessionID) (SpawnedSession, error) {
@@ -328,7 +328,7 @@ func TestSpawn_Limits(t *testing.T) {
 
 func TestPoll_NewestActivitiesOldestFirst(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
 	got := f.claimOne()
 	id := got.Session.ID
@@ -371,7 +371,7 @@ func TestPoll_NewestActivitiesOldestFirst(t *testing.T) {
 // gets all newer ones in several parts.
 func TestPoll_LargeActivities(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
 	got := f.claimOne()
 	text := strings.Repeat("x", 32_000)
@@ -410,7 +410,7 @@ func TestPoll_LargeActivities(t *testing.T) {
 // The event log alone tells which claimer held a session at which time.
 func TestEvents_TellWhoHeldASession(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
 	before := len(f.events())
 	f.claimOne()

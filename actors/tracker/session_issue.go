@@ -52,16 +52,16 @@ func (tx *Tx) priorityChanged(was, t *Issue) error {
 	return tx.requeueSessions(t.id(), t.Priority)
 }
 
-// partSessions cancels sessions of an issue that is about to be deleted, stores who may
+// cancelSessionsOf cancels sessions of an issue that is about to be deleted, stores who may
 // see each of them, and reports whether some are left.
-func (tx *Tx) partSessions(issue *storage.Row[Issue], portion *portion) (more bool, err error) {
+func (tx *Tx) cancelSessionsOf(issue *storage.Row[Issue], work *workBudget) (more bool, err error) {
 	of := issue.Value.id()
-	keys, err := tx.rowKeys(sessionByIssue, of[:], portion.left+1)
+	keys, err := tx.rowKeys(sessionByIssue, of[:], work.left+1)
 	if err != nil {
 		return false, fmt.Errorf("list an issue's sessions: %w", err)
 	}
 	for _, pk := range keys {
-		if portion.spent() {
+		if work.spent() {
 			return true, nil
 		}
 		row, err := sessions.Get(tx, pk)
@@ -76,7 +76,7 @@ func (tx *Tx) partSessions(issue *storage.Row[Issue], portion *portion) (more bo
 			return false, err
 		}
 		c.s.Inner.Orphan, c.s.Inner.Team = true, issue.Value.TeamID
-		c.s.Inner.Veiled = issue.Flags&issueRestricted != 0
+		c.s.Inner.Restricted = issue.Flags&issueRestricted != 0
 		if !c.s.Status.Ended() {
 			if err := c.cancel("its issue was deleted", byService); err != nil {
 				return false, err

@@ -7,7 +7,7 @@ import (
 
 func TestAssigned_DispatchesTheAgent(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	agent := f.register(CreateAgentIn{Name: "A", Provider: Some("p")})
 	count := func() (n int) {
 		for _, s := range decode[SessionPage](t, f.run(f.admin, ListSessions, &ListSessionsIn{AgentID: Some(string(agent.ID))}).Body).Sessions {
@@ -48,9 +48,9 @@ func TestAssigned_DispatchesTheAgent(t *testing.T) {
 
 func TestDeleteIssue_PartsWithManySessions(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{})
-	const n = maxPortion + 20
+	const n = maxBudgetRecords + 20
 	var last DispatchedSession
 	for i := range n {
 		last = decode[DispatchedSession](t, w.run(&w.ann, DispatchIssue, &DispatchIssueIn{ID: string(issue.ID), AgentID: Some(fmt.Sprint("a", i))}).Body)
@@ -75,7 +75,7 @@ func TestDeleteIssue_PartsWithManySessions(t *testing.T) {
 
 func TestDispatch_NoMoreThanAnIssueCanHave(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{})
 	for range maxActiveSessions {
 		w.run(&w.ann, DispatchIssue, &DispatchIssueIn{ID: string(issue.ID)})
@@ -89,7 +89,7 @@ func TestDispatch_NoMoreThanAnIssueCanHave(t *testing.T) {
 
 func TestClaim_RepeatedUnderItsKey(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
 	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
 	first := f.must(f.admin, f.home.Workspace.ID, ClaimSessions, &ClaimSessionsIn{}, "key")

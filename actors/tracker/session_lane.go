@@ -49,9 +49,9 @@ func (tx *Tx) newLane(session storage.ID, claimed bool) (string, laneToken, erro
 	return text, laneToken{Hash: credential.Hash[:], Maker: tx.laneMaker(claimed), UsedAt: At(tx.now)}, nil
 }
 
-// endless reports whether neither a lease nor a budget will end the session. Its lane
+// hasNoEnd reports whether neither a lease nor a budget will end the session. Its lane
 // tokens then expire on their own.
-func (s *sessionRecord) endless() bool { return s.Inner.Lease == nil && s.MaxDurationMinutes == nil }
+func (s *sessionRecord) hasNoEnd() bool { return s.Inner.Lease == nil && s.MaxDurationMinutes == nil }
 
 // laneUseNoted is the fraction of a lane's life after which its use is recorded by a
 // request that changes nothing else.
@@ -61,7 +61,7 @@ const laneUseNoted = 24
 // reports whether the record is worth a write of its own.
 func (c *sessionChange) useLane() bool {
 	lane := c.tx.Caller.Lane
-	if lane == nil || !c.s.endless() || c.s.Status.Ended() {
+	if lane == nil || !c.s.hasNoEnd() || c.s.Status.Ended() {
 		return false
 	}
 	i := laneIn(c.s.Inner.Lanes, lane.Hash[:])
@@ -142,7 +142,7 @@ func (v *View) admitLane(op *Op) error {
 	current := laneIn(s.Inner.Lanes, lane.Hash[:])
 	switch {
 	case current >= 0:
-		if life := v.operator.laneLife(); s.endless() && v.now.Sub(s.Inner.Lanes[current].UsedAt.Time()) >= life {
+		if life := v.operator.laneLife(); s.hasNoEnd() && v.now.Sub(s.Inner.Lanes[current].UsedAt.Time()) >= life {
 			return &Error{
 				Code: CodeUnauthorized, Message: fmt.Sprintf("The lane token has expired: it was not used for %s (--lane-life).", life),
 				Hint: "Register the session again under its providerSessionId for another lane token.",

@@ -6,7 +6,7 @@ import (
 )
 
 // registerAs registers a running session.
-func (f *fleet) registerAs(credential string, issue IssueID, provider string) RegisteredSession {
+func (f *agentFixture) registerAs(credential string, issue IssueID, provider string) RegisteredSession {
 	f.Helper()
 	in := &RegisterSessionIn{IssueID: string(issue), Provider: "p", Status: SessionRunning}
 	if provider != "" {
@@ -16,7 +16,7 @@ func (f *fleet) registerAs(credential string, issue IssueID, provider string) Re
 }
 
 // beats tries a lane token.
-func (f *fleet) beats(lane string) error {
+func (f *agentFixture) beats(lane string) error {
 	f.Helper()
 	c, _ := ParseCredential(lane)
 	_, err := f.try(lane, Heartbeat, &HeartbeatIn{ID: SessionID(c.ID.String())})
@@ -27,28 +27,28 @@ func (f *fleet) beats(lane string) error {
 // stays ended if the member comes back.
 func TestLane_EndsWithItsMaker(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(f *fleet) (maker string, end func(), late Code){
-		"the token is deleted": func(f *fleet) (string, func(), Code) {
+	for name, end := range map[string]func(f *agentFixture) (maker string, end func(), late Code){
+		"the token is deleted": func(f *agentFixture) (string, func(), Code) {
 			made := f.mint(CreateTokenIn{Name: "x"})
 			return made.Secret, func() { f.run(f.admin, DeleteToken, &DeleteTokenIn{ID: made.ID}) }, CodeUnauthorized
 		},
-		"the token expires": func(f *fleet) (string, func(), Code) {
+		"the token expires": func(f *agentFixture) (string, func(), Code) {
 			made := f.mint(CreateTokenIn{Name: "x", ExpiresAt: Some(f.now.Add(time.Minute).Format(time.RFC3339Nano))})
 			return made.Secret, func() { f.now = f.now.Add(time.Minute) }, CodeUnauthorized
 		},
-		"the agent's token is deleted": func(f *fleet) (string, func(), Code) {
+		"the agent's token is deleted": func(f *agentFixture) (string, func(), Code) {
 			made := f.mint(CreateTokenIn{Name: "x", AgentID: "a"})
 			return made.Secret, func() { f.run(f.admin, DeleteToken, &DeleteTokenIn{ID: made.ID}) }, CodeUnauthorized
 		},
-		"the OAuth client is deleted": func(f *fleet) (string, func(), Code) {
+		"the OAuth client is deleted": func(f *agentFixture) (string, func(), Code) {
 			client := f.client(f.home, "write")
 			return f.access(client, ""), func() { f.run(f.admin, DeleteOAuthClient, &RecordIn{ID: string(client.ID)}) }, CodeUnauthorized
 		},
-		"the member is removed": func(f *fleet) (string, func(), Code) {
+		"the member is removed": func(f *agentFixture) (string, func(), Code) {
 			id, token := f.testService.member(f.home, RoleMember, "write")
 			return token, func() { f.run(f.admin, RemoveMember, &MemberIn{id}) }, CodeUnauthorized
 		},
-		"a member from elsewhere is removed and comes back": func(f *fleet) (string, func(), Code) {
+		"a member from elsewhere is removed and comes back": func(f *agentFixture) (string, func(), Code) {
 			abroad := f.onboard("abroad")
 			id := abroad.Workspace.OwnerID
 			add := &AddMemberIn{UserID: Some(id)}
@@ -58,14 +58,14 @@ func TestLane_EndsWithItsMaker(t *testing.T) {
 				f.run(f.admin, AddMember, add)
 			}, CodeUnauthorized
 		},
-		"the client loses the right": func(f *fleet) (string, func(), Code) {
+		"the client loses the right": func(f *agentFixture) (string, func(), Code) {
 			client := f.client(f.home, "write")
 			return f.access(client, ""), func() {
 				f.run(f.admin, PatchOAuthClient, &PatchOAuthClientIn{ID: string(client.ID), Permissions: words("issues:read")})
 			}, CodeForbidden
 		},
 	} {
-		f := newFleet(t)
+		f := newAgentFixture(t)
 		maker, end, late := end(f)
 		registered := f.registerAs(maker, f.work(PriorityLow).ID, "")
 		f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{AgentID: Some("a")})
@@ -92,7 +92,7 @@ func TestLane_EndsWithItsMaker(t *testing.T) {
 // A lane of the operator is valid as long as there is an operator's token.
 func TestLane_OfTheOperator(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	s := f.registerAs("root", f.work(PriorityLow).ID, "")
 	if err := f.beats(*s.LaneToken); err != nil {
 		t.Error(err)
@@ -104,7 +104,7 @@ func TestLane_OfTheOperator(t *testing.T) {
 // always report.
 func TestLane_SeesWhatItsMakerSees(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	_, member := f.testService.member(f.home, RoleMember, "write")
 	issue := f.work(PriorityLow)
 	mine, admins := f.registerAs(member, issue.ID, ""), f.registerAs(f.admin, issue.ID, "")
@@ -134,7 +134,7 @@ func TestLane_SeesWhatItsMakerSees(t *testing.T) {
 // does its lane.
 func TestLane_ReadsNoMoreThanItsMaker(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	worker := f.mint(CreateTokenIn{Name: "x", AgentID: "a", Permissions: words("sessions:write")}).Secret
 	issue := f.work(PriorityLow)
 	_, err := f.try(worker, RegisterSession, &RegisterSessionIn{IssueID: string(issue.ID), Provider: "p"})
@@ -151,7 +151,7 @@ func TestLane_ReadsNoMoreThanItsMaker(t *testing.T) {
 // don't see it there is none.
 func TestRegisterSession_AgainByOthers(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	issue, other := f.work(PriorityLow), f.work(PriorityLow)
 	mine := f.mint(CreateTokenIn{Name: "x", AgentID: "a"}).Secret
 	same := f.mint(CreateTokenIn{Name: "y", AgentID: "a"}).Secret
@@ -192,7 +192,7 @@ func TestRegisterSession_AgainByOthers(t *testing.T) {
 // If no lease or budget ends a session, unused lanes expire.
 func TestLane_ExpiresUnused(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	life := (*AgentSettings)(nil).laneLife()
 	s := f.registerAs(f.admin, f.work(PriorityLow).ID, "job")
 	unused := f.registerAs(f.admin, s.Session.IssueID, "job")

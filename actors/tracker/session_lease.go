@@ -25,7 +25,7 @@ const (
 // armLeases makes sure that leases are checked by a time. The ledger remembers the time
 // of the next check, so most claims cost a comparison.
 func (tx *Tx) armLeases(at time.Time) error {
-	due := tx.ledger.leasesDue
+	due := tx.buffer.leasesDue
 	if tx.leasesDue != nil {
 		due = *tx.leasesDue
 	}
@@ -113,16 +113,16 @@ func (tx *Tx) checkLease(pk []byte, next *time.Time) error {
 	}
 	message := fmt.Sprintf("The lease ran out in attempt %d of %d.", c.s.Inner.Attempts, maxAttempts)
 	if c.s.Inner.Attempts < maxAttempts {
-		err = c.to(SessionCreated, byService)
+		err = c.move(SessionCreated, byService)
 		message += " The session can be claimed again."
 	} else {
 		c.retireLanes() // the holder is presumed dead here, too
-		err = c.to(SessionFailed, byService)
+		err = c.move(SessionFailed, byService)
 	}
 	if err != nil {
 		return err
 	}
-	if err := c.tell(ActivityError, message); err != nil {
+	if err := c.logActivity(ActivityError, message); err != nil {
 		return err
 	}
 	_, err = c.save()

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// mover is the origin of a move in a session's life.
-type mover uint8
+// moveOrigin is the origin of a move in a session's life.
+type moveOrigin uint8
 
 const (
 	// byCaller moves come from reports, replies and cancelations.
-	byCaller mover = 1 << iota
+	byCaller moveOrigin = 1 << iota
 	// byClaim moves come from claims.
 	byClaim
 	// byService moves come from timers and the end of other sessions.
@@ -35,7 +35,7 @@ const (
 type sessionMove struct {
 	from   SessionStatus
 	to     SessionStatus
-	by     mover
+	by     moveOrigin
 	effect sessionEffect
 }
 
@@ -66,7 +66,7 @@ var sessionMoves = []sessionMove{
 }
 
 // findMove returns the move from one status to another, or nil.
-func findMove(from, to SessionStatus, by mover) *sessionMove {
+func findMove(from, to SessionStatus, by moveOrigin) *sessionMove {
 	for i := range sessionMoves {
 		if m := &sessionMoves[i]; m.from == from && m.to == to && m.by&by != 0 {
 			return m
@@ -103,7 +103,7 @@ func (s *sessionRecord) conflict(message, hint string) *Error {
 // refusal returns the error for a move that is not allowed.
 func (s *sessionRecord) refusal(to SessionStatus) *Error {
 	if s.Status.Ended() {
-		return s.over()
+		return s.errEnded()
 	}
 	var possible []string
 	for _, m := range sessionMoves {
@@ -115,7 +115,7 @@ func (s *sessionRecord) refusal(to SessionStatus) *Error {
 		"From there it can become "+strings.Join(possible, ", ")+".")
 }
 
-// over returns the error for a change of a session that has ended.
-func (s *sessionRecord) over() *Error {
+// errEnded returns the error for a change of a session that has ended.
+func (s *sessionRecord) errEnded() *Error {
 	return s.conflict(fmt.Sprintf("The session has ended: it is %s.", s.Status), "An end is final. Dispatch the issue again for another session.")
 }

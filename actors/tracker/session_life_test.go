@@ -14,7 +14,7 @@ import (
 
 // lifeModel is the expected state of sessions, independent of the table of moves.
 type lifeModel struct {
-	*fleet
+	*agentFixture
 	issues   []Issue
 	sessions []SessionID
 	hook     WebhookID // subscribes to all events
@@ -36,7 +36,7 @@ var allowed = map[SessionStatus][]SessionStatus{
 func TestSessionLife_Model(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		m := &lifeModel{fleet: newFleet(t), status: map[SessionID]SessionStatus{}}
+		m := &lifeModel{agentFixture: newAgentFixture(t), status: map[SessionID]SessionStatus{}}
 		m.hook = decode[WebhookWithSecret](t, m.run(m.admin, CreateWebhook, &CreateWebhookIn{URL: "https://example.com/hook"}).Body).ID
 		for range 3 {
 			m.issues = append(m.issues, m.work(PriorityLow))

@@ -61,7 +61,7 @@ type SessionPage struct {
 }
 
 // ListSessions lists the sessions of the issues that the caller may see (Decision 39).
-var ListSessions = NewQuery[ListSessionsIn, SessionPage]("ListSessions", "List sessions", Needs{Read, "sessions"}, listSessions, OneMoment)
+var ListSessions = NewQuery[ListSessionsIn, SessionPage]("ListSessions", "List sessions", Needs{Read, "sessions"}, listSessions, FromSnapshot)
 
 func listSessions(v *View, in *ListSessionsIn) (Reply, error) {
 	var matches []storage.Match
@@ -93,7 +93,7 @@ type sessionPage struct {
 }
 
 func (s *sessionPage) build(v *View, matches []storage.Match) (Reply, error) {
-	after, err := listAfter(s.cursor, s.fingerprint)
+	after, err := cursorPosition(s.cursor, s.fingerprint)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -103,9 +103,9 @@ func (s *sessionPage) build(v *View, matches []storage.Match) (Reply, error) {
 		case s.own:
 			return true, nil
 		case rec.Flags()&sessionOrphan != 0:
-			return v.seesSession(rec)
+			return v.canViewSession(rec)
 		}
-		return p.byIssue(rec, v.seesSession)
+		return p.byIssue(rec, v.canViewSession)
 	}
 	p.add = func(rec storage.Record) (err error) {
 		if s.summary {

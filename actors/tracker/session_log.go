@@ -40,7 +40,7 @@ func logActivities(tx *Tx, in *LogActivitiesIn) (Reply, error) {
 		return Reply{}, err
 	}
 	if c.s.Status.Ended() {
-		return Reply{}, c.s.over()
+		return Reply{}, c.s.errEnded()
 	}
 	all := in.Activities.Value
 	if !in.Activities.Set {
@@ -76,7 +76,7 @@ type HeartbeatAnswer struct {
 }
 
 // Heartbeat renews a session's lease and nothing else: it does not count as progress.
-var Heartbeat = NewCommand[HeartbeatIn, HeartbeatAnswer]("Heartbeat", "Renew a session's lease", Needs{Write, "sessions"}, heartbeat, ForLanes, WithRoom(Keeps), Refuses(CodeConflict))
+var Heartbeat = NewCommand[HeartbeatIn, HeartbeatAnswer]("Heartbeat", "Renew a session's lease", Needs{Write, "sessions"}, heartbeat, ForLanes, WithSpaceEffect(NeedsNoSpace), Refuses(CodeConflict))
 
 func heartbeat(tx *Tx, in *HeartbeatIn) (Reply, error) {
 	c, err := tx.sessionToChange(in.ID)
@@ -84,7 +84,7 @@ func heartbeat(tx *Tx, in *HeartbeatIn) (Reply, error) {
 		return Reply{}, err
 	}
 	if c.s.Status.Ended() {
-		return Reply{}, c.s.over()
+		return Reply{}, c.s.errEnded()
 	}
 	if l := c.s.Inner.Lease; l != nil {
 		renewed := *l

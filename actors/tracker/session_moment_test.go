@@ -22,7 +22,7 @@ func (c *counted) NewSnapshot() *pebble.Snapshot {
 // A read that one record answers takes no snapshot, and one that needs more takes one.
 func TestReadsOfOneRecord(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{})
 	s := decode[DispatchedSession](t, w.run(&w.ann, DispatchIssue, &DispatchIssueIn{ID: string(issue.ID)}).Body)
 	logged := decode[LoggedActivities](t, w.run(&w.ann, LogActivities, &LogActivitiesIn{ID: s.ID, ActivityFields: ActivityFields{Message: Some("Looked.")}}).Body).Activities[0]

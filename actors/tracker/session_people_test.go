@@ -6,7 +6,7 @@ import "testing"
 // whatever their rights.
 func TestReplyToSession_PeopleOnly(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	_, member := f.testService.member(f.home, RoleMember, "sessions:write")
 	agent := f.token(f.home, &CreateTokenIn{AgentID: "a", Permissions: words("admin")})
 	client := f.access(f.client(f.home, "write"), "")
@@ -32,7 +32,7 @@ func TestReplyToSession_PeopleOnly(t *testing.T) {
 // A caller who may not read the parent's issue can't read the child session's.
 func TestSpawnSession_ChildIsRestrictedLikeItsParent(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	gil, in := f.testService.member(f.home, RoleMember, "write")
 	_, out := f.testService.member(f.home, RoleMember, "write")
 	issue := f.work(PriorityLow)

@@ -32,7 +32,7 @@ func (tx *Tx) requeueSessions(issue storage.ID, to IssuePriority) error {
 			return fmt.Errorf("move a session in the queue: %w", err)
 		}
 		if s.queued() {
-			tx.ledger.queue.lower(&s)
+			tx.buffer.queue.lower(&s)
 		}
 	}
 	return nil

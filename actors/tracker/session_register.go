@@ -101,7 +101,7 @@ func (tx *Tx) registeredSession(id string) (found *storage.Row[sessionRecord], e
 			return false, nil
 		}
 		_, err := sessions.Record(tx, fields[len(prefix):], func(rec storage.Record) error {
-			seen, err := tx.seesSession(rec)
+			seen, err := tx.canViewSession(rec)
 			if err != nil || !seen {
 				return err
 			}

@@ -10,7 +10,7 @@ import (
 func TestRegisterSession_BecomesStalled(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[SessionStatus]string{SessionRunning: derivedStalled, SessionWaiting: derivedNeedsInput, SessionCreated: ""} {
-		f := newFleet(t)
+		f := newAgentFixture(t)
 		s := decode[RegisteredSession](t, f.run(f.admin, RegisterSession, &RegisterSessionIn{IssueID: string(f.work(PriorityLow).ID), Provider: "p", Status: status}).Body).Session
 		if status == SessionCreated {
 			if s.LastProgressAt != nil {

@@ -20,20 +20,20 @@ func replyToSession(tx *Tx, in *ReplyToSessionIn) (Reply, error) {
 	}
 	switch {
 	case c.s.Status.Ended():
-		return Reply{}, c.s.over()
+		return Reply{}, c.s.errEnded()
 	case c.s.Inner.Predecessor != "" && c.s.Status == SessionWaiting:
 		return Reply{}, c.s.conflict("The session waits for other work to end, not for an answer.", "Look at what it is queued after, or cancel it.")
 	case c.s.Status == SessionWaiting && c.s.Inner.StartedAt == "":
 		// The session never ran: what was missing is assumed to be there now, so it can
 		// be claimed.
-		err = c.to(SessionCreated, byService)
+		err = c.move(SessionCreated, byService)
 	case c.s.Status == SessionWaiting:
-		err = c.to(SessionRunning, byCaller)
+		err = c.move(SessionRunning, byCaller)
 	}
 	if err != nil {
 		return Reply{}, err
 	}
-	if err := c.tell(ActivityResponse, in.Message); err != nil {
+	if err := c.logActivity(ActivityResponse, in.Message); err != nil {
 		return Reply{}, err
 	}
 	return c.reply()

@@ -45,7 +45,7 @@ func reportSession(tx *Tx, in *ReportSessionIn) (Reply, error) {
 	}
 	if row.Value.Status.Ended() {
 		if !bytes.Equal(row.Value.Inner.Final, hash) {
-			return Reply{}, row.Value.over()
+			return Reply{}, row.Value.errEnded()
 		}
 		body, err := tx.shown(row.Value.id())
 		return Reply{Body: body, ETag: sessionTag(row.Version, "")}, err
@@ -64,7 +64,7 @@ func reportSession(tx *Tx, in *ReportSessionIn) (Reply, error) {
 	if status, err = c.output(in, status); err != nil {
 		return Reply{}, err
 	}
-	if err := c.to(status, byCaller); err != nil {
+	if err := c.move(status, byCaller); err != nil {
 		return Reply{}, err
 	}
 	if status.Ended() {

@@ -88,7 +88,7 @@ func (k *knownSchemas) get(text json.RawMessage) (*resultschema.Schema, error) {
 
 // checkResult returns the faults of a value by a session's schema.
 func (tx *Tx) checkResult(schema, value json.RawMessage) (errs []string) {
-	s, err := tx.ledger.schemas.get(schema)
+	s, err := tx.buffer.schemas.get(schema)
 	if err != nil { // stored by a release that accepted other schemas
 		return []string{"The session's schema can't be used: " + err.Error() + "."}
 	}

@@ -8,7 +8,7 @@ import (
 	json "github.com/goccy/go-json"
 )
 
-func (f *fleet) dispatchWith(schema string) SessionID {
+func (f *agentFixture) dispatchWith(schema string) SessionID {
 	f.Helper()
 	in := DispatchIssueIn{SessionOptions: SessionOptions{ResultSchema: json.RawMessage(schema)}}
 	var faults Faults
@@ -18,7 +18,7 @@ func (f *fleet) dispatchWith(schema string) SessionID {
 	return f.dispatch(f.work(PriorityLow).ID, in).ID
 }
 
-func (f *fleet) reported(id SessionID, in ReportSessionIn) ShownSession {
+func (f *agentFixture) reported(id SessionID, in ReportSessionIn) ShownSession {
 	f.Helper()
 	in.ID = id
 	return decode[ShownSession](f, f.run(f.admin, ReportSession, &in).Body)
@@ -26,7 +26,7 @@ func (f *fleet) reported(id SessionID, in ReportSessionIn) ShownSession {
 
 func TestReport_HeldAgainstItsSchema(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	schema := `{"type": "object", "required": ["files"], "properties": {"files": {"type": "array", "items": {"$ref": "#/definitions/file"}}}, "definitions": {"file": {"type": "string", "pattern": "^[a-z.]+$"}}}`
 	id := f.dispatchWith(schema)
 	if got := f.session(id).ResultSchema; strings.Contains(string(got), " ") || !strings.HasPrefix(string(got), `{"type":"object"`) {

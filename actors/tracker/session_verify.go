@@ -48,7 +48,7 @@ func checkActivity(v *storage.View, fields, value []byte) error {
 // checkSessions checks that every session agrees with its issue, its activities and its
 // timers, that no agent holds two sessions of one issue, and the counters of engaged
 // sessions.
-func checkSessions(v *storage.View, say sayer) error {
+func checkSessions(v *storage.View, report reporter) error {
 	held := map[string]bool{}
 	at := map[storage.ID]uint64{}
 	err := sessions.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
@@ -58,19 +58,19 @@ func checkSessions(v *storage.View, say sayer) error {
 		}
 		s := &row.Value
 		if string(s.OrganizationID) != v.Workspace().String() || s.Status.rank() == 0xff {
-			say(sessions.Name, pk, "says it is %q in workspace %s", s.Status, s.OrganizationID)
+			report(sessions.Name, pk, "says it is %q in workspace %s", s.Status, s.OrganizationID)
 		}
 		if s.Inner.Lease != nil {
 			name := s.AgentID + "\x00" + string(s.IssueID)
 			if held[name] || !s.engaged() {
-				say(sessions.Name, pk, "is leased while %s, or its agent holds another one of its issue", s.Status)
+				report(sessions.Name, pk, "is leased while %s, or its agent holds another one of its issue", s.Status)
 			}
 			held[name] = true
 		}
 		if s.AgentID != unassigned && s.engaged() {
 			at[agentKey(s.AgentID)]++
 		}
-		if err := checkSessionTimers(v, pk, s, say); err != nil {
+		if err := checkSessionTimers(v, pk, s, report); err != nil {
 			return false, err
 		}
 		if n := s.Inner.Last; n > 0 {
@@ -80,14 +80,14 @@ func checkSessions(v *storage.View, say sayer) error {
 					return false, err
 				}
 				if !there {
-					say(sessions.Name, pk, "its activity %d is not there", n)
+					report(sessions.Name, pk, "its activity %d is not there", n)
 				}
 			}
 		}
-		if err := checkPredecessor(v, pk, s, say); err != nil {
+		if err := checkPredecessor(v, pk, s, report); err != nil {
 			return false, err
 		}
-		return true, checkSessionIssue(v, pk, s, say)
+		return true, checkSessionIssue(v, pk, s, report)
 	})
 	if err != nil {
 		return err
@@ -98,26 +98,26 @@ func checkSessions(v *storage.View, say sayer) error {
 			return err
 		}
 		if counted != n {
-			say("sessions an agent is at", agent[:], "says %d, there are %d", counted, n)
+			report("sessions an agent is at", agent[:], "says %d, there are %d", counted, n)
 		}
 	}
 	return v.Rows(engagedTable, nil, nil, func(fields, value []byte) (bool, error) {
 		if len(fields) == 16 && at[storage.ID(fields)] == 0 && binary.BigEndian.Uint64(value) != 0 {
-			say("sessions an agent is at", fields, "says %d, there are none", binary.BigEndian.Uint64(value))
+			report("sessions an agent is at", fields, "says %d, there are none", binary.BigEndian.Uint64(value))
 		}
 		return true, nil
 	})
 }
 
 // checkSessionTimers checks that the timers of a session's budget and lease are set.
-func checkSessionTimers(v *storage.View, pk []byte, s *sessionRecord, say sayer) error {
+func checkSessionTimers(v *storage.View, pk []byte, s *sessionRecord, report reporter) error {
 	need := s.MaxDurationMinutes != nil && !s.Status.Ended()
 	set, err := v.Has(timerTable, timerKey(nil, timerSessionBudget, string(s.ID)))
 	if err != nil {
 		return err
 	}
 	if need != set {
-		say(sessions.Name, pk, "the timer of its budget is set: %t", set)
+		report(sessions.Name, pk, "the timer of its budget is set: %t", set)
 	}
 	lease := s.Inner.Lease
 	if lease == nil {
@@ -128,30 +128,30 @@ func checkSessionTimers(v *storage.View, pk []byte, s *sessionRecord, say sayer)
 		return nil // the table's own check reports it
 	}
 	if timer == nil || timer.Value.Due > lease.CheckAt || lease.CheckAt > lease.ExpiresAt {
-		say(sessions.Name, pk, "its lease ends at %s and is looked at %s, by no timer", lease.ExpiresAt, lease.CheckAt)
+		report(sessions.Name, pk, "its lease ends at %s and is looked at %s, by no timer", lease.ExpiresAt, lease.CheckAt)
 	}
 	return nil
 }
 
-func checkSessionIssue(v *storage.View, pk []byte, s *sessionRecord, say sayer) error {
+func checkSessionIssue(v *storage.View, pk []byte, s *sessionRecord, report reporter) error {
 	issue, err := issues.Get(v, issueKey(s.issue()))
 	if err != nil {
 		return nil // the table's own check reports it
 	}
 	switch {
 	case issue == nil && !s.Inner.Orphan:
-		say(sessions.Name, pk, "its issue %s is not there", s.IssueID)
+		report(sessions.Name, pk, "its issue %s is not there", s.IssueID)
 	case s.Inner.Orphan && !s.Status.Ended():
-		say(sessions.Name, pk, "is %s, though its issue was deleted", s.Status)
+		report(sessions.Name, pk, "is %s, though its issue was deleted", s.Status)
 	case issue != nil && !s.Status.Ended() && s.Inner.Rank != issue.Value.Priority.rank():
-		say(sessions.Name, pk, "its place in the queue is of another priority than its issue's")
+		report(sessions.Name, pk, "its place in the queue is of another priority than its issue's")
 	}
 	return nil
 }
 
 // checkPredecessor checks that a session waits for an older one that has not ended, or
 // whose timer is set.
-func checkPredecessor(v *storage.View, pk []byte, s *sessionRecord, say sayer) error {
+func checkPredecessor(v *storage.View, pk []byte, s *sessionRecord, report reporter) error {
 	if s.Inner.Predecessor == "" {
 		return nil
 	}
@@ -162,16 +162,16 @@ func checkPredecessor(v *storage.View, pk []byte, s *sessionRecord, say sayer) e
 	}
 	switch {
 	case s.Status != SessionWaiting:
-		say(sessions.Name, pk, "is %s, and waits for session %s", s.Status, s.Inner.Predecessor)
+		report(sessions.Name, pk, "is %s, and waits for session %s", s.Status, s.Inner.Predecessor)
 	case before == nil || string(s.ID) <= string(s.Inner.Predecessor):
-		say(sessions.Name, pk, "waits for session %s, which is not there or came later", s.Inner.Predecessor)
+		report(sessions.Name, pk, "waits for session %s, which is not there or came later", s.Inner.Predecessor)
 	case before.Value.Status.Ended():
-		told, err := v.Has(timerTable, timerKey(nil, timerSessionLine, string(s.Inner.Predecessor)))
+		told, err := v.Has(timerTable, timerKey(nil, timerSessionFollowers, string(s.Inner.Predecessor)))
 		if err != nil {
 			return err
 		}
 		if !told {
-			say(sessions.Name, pk, "waits for session %s, which has ended", s.Inner.Predecessor)
+			report(sessions.Name, pk, "waits for session %s, which has ended", s.Inner.Predecessor)
 		}
 	}
 	return nil

@@ -1,7 +1,7 @@
 package tracker
 
 // ShareByIssue returns the active share of an issue, or null.
-var ShareByIssue = NewQuery[IssueIn, *IssueShare]("ShareByIssue", "Get an issue's share", Needs{Read, "issues"}, shareByIssue, OneMoment, WithSecret)
+var ShareByIssue = NewQuery[IssueIn, *IssueShare]("ShareByIssue", "Get an issue's share", Needs{Read, "issues"}, shareByIssue, FromSnapshot, WithSecret)
 
 func shareByIssue(v *View, in *IssueIn) (Reply, error) {
 	id, err := v.seenIssue(in.ID)

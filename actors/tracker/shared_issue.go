@@ -29,7 +29,7 @@ type SharedIssueFields struct {
 // SharedIssue returns the issue of a share. The token alone gives access, also to
 // restricted issues. The answer is the same for anything that is wrong with the
 // token or its workspace (Decision 27).
-var SharedIssue = NewQuery[SharedIssueIn, SharedIssueView]("SharedIssue", "Read a shared issue", Needs{Level: Public}, sharedIssue, OneMoment, WithSecret, Missing("share"))
+var SharedIssue = NewQuery[SharedIssueIn, SharedIssueView]("SharedIssue", "Read a shared issue", Needs{Level: Public}, sharedIssue, FromSnapshot, WithSecret, Missing("share"))
 
 func sharedIssue(v *View, in *SharedIssueIn) (Reply, error) {
 	t, err := v.issueOfShare(in.Token)

@@ -35,7 +35,7 @@ func (s *similarity) readTail(partial bool) error {
 		}
 		one := tailIssue{doc: storage.DocOf(id), visible: true}
 		if partial {
-			if !s.v.Caller.Sees(rec.Team()) {
+			if !s.v.Caller.CanViewTeam(rec.Team()) {
 				return nil
 			}
 			one.visible = rec.Flags()&issueRestricted == 0

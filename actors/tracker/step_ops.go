@@ -4,7 +4,7 @@ package tracker
 // a workspace of another node. The name and the input go there as JSON, so every field
 // of an input must be exported.
 var StepOps = stepOps(
-	reserveSlugOp, activateSlugOp, releaseSlugOp, heldOp, slugHolderOp, knownWorkspacesOp,
+	reserveSlugOp, activateSlugOp, releaseSlugOp, reservationOp, slugHolderOp, knownWorkspacesOp,
 	putMembershipsOp, keptAnswerOp, decidedOp, markDeletingOp, forgetWorkspaceOp,
 	foundOp, onboardOp, existsOp, openWorkspaceOp, mayDeleteOp, eraseWorkspaceOp,
 	addMemberOp, removeMemberOp, pendingMembersOp, clearPendingOp,

@@ -57,10 +57,10 @@ func (s sweeps) kind() string {
 	return timerSweepMemberships
 }
 
-// arm sets the sweeping timer of a kind, now that a row of it exists. The ledger
+// setSweep sets the sweeping timer of a kind, now that a row of it exists. The ledger
 // remembers that, so most calls cost a comparison.
-func (tx *Tx) arm(s sweeps, due time.Time) error {
-	if (tx.ledger.armed|tx.armed)&s != 0 {
+func (tx *Tx) setSweep(s sweeps, due time.Time) error {
+	if (tx.buffer.armed|tx.armed)&s != 0 {
 		return nil
 	}
 	row, err := timers.Get(tx, timerKey(nil, s.kind(), ""))
@@ -76,9 +76,9 @@ func (tx *Tx) arm(s sweeps, due time.Time) error {
 	return nil
 }
 
-// rearm ends the run of a sweep: it sets the timer to now if more rows are due, or to
+// endSweep ends the run of a sweep: it sets the timer to now if more rows are due, or to
 // next if that is not zero, and otherwise clears it.
-func (tx *Tx) rearm(s sweeps, more bool, next time.Time) error {
+func (tx *Tx) endSweep(s sweeps, more bool, next time.Time) error {
 	switch {
 	case more:
 		return tx.SetTimer(s.kind(), "", tx.now)
@@ -88,7 +88,7 @@ func (tx *Tx) rearm(s sweeps, more bool, next time.Time) error {
 		}
 		return tx.SetTimer(s.kind(), "", next)
 	}
-	tx.ledger.armed &^= s
+	tx.buffer.armed &^= s
 	return tx.ClearTimer(s.kind(), "")
 }
 
@@ -123,8 +123,8 @@ var sweepAnswersOp = NewCommand[TimerIn, None]("SweepAnswers", "Remove expired a
 			return Reply{}, err
 		}
 	}
-	return Reply{Outcome: NoContent}, tx.rearm(sweepAnswers, more, next)
-}, WithRoom(Frees))
+	return Reply{Outcome: NoContent}, tx.endSweep(sweepAnswers, more, next)
+}, WithSpaceEffect(FreesSpace))
 
 var sweepEventsOp = NewCommand[TimerIn, None]("SweepEvents", "Remove events past their time", Needs{}, func(tx *Tx, _ *TimerIn) (Reply, error) {
 	type expiredEvent struct {
@@ -148,7 +148,7 @@ var sweepEventsOp = NewCommand[TimerIn, None]("SweepEvents", "Remove events past
 			return false, nil
 		}
 		expired = append(expired, expiredEvent{binary.BigEndian.Uint64(fields), len(value)})
-		id, err := goneIn(storage.Record(value).JSON())
+		id, err := deletedIssueIn(storage.Record(value).JSON())
 		if err == nil && id != (storage.ID{}) {
 			gone = append(gone, id)
 		}
@@ -163,9 +163,9 @@ var sweepEventsOp = NewCommand[TimerIn, None]("SweepEvents", "Remove events past
 		}
 	}
 	for _, issue := range gone {
-		if err := tx.Writer().DeleteValue(goneTable, issue[:]); err != nil {
+		if err := tx.Writer().DeleteValue(tombstoneTable, issue[:]); err != nil {
 			return Reply{}, err
 		}
 	}
-	return Reply{Outcome: NoContent}, tx.rearm(sweepEvents, more, next)
-}, WithRoom(Frees))
+	return Reply{Outcome: NoContent}, tx.endSweep(sweepEvents, more, next)
+}, WithSpaceEffect(FreesSpace))

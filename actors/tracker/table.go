@@ -17,12 +17,12 @@ type bound struct {
 	what string
 }
 
-// The tables and the bounds on records. Bounds keep what is read at a time, and what a
+// The tables and the quotas on records. Bounds keep what is read at a time, and what a
 // hostile caller can pile up, within limits. The declarations of the package's variables
 // fill in both; declareTable stands beside each table.
 var (
 	tables []declaredTable
-	bounds = map[storage.TableID]bound{}
+	quotas = map[storage.TableID]bound{}
 )
 
 // declared is set when the package's variables have their values: then every table, bound
@@ -65,6 +65,6 @@ func atMost(most uint64, what string) tableOption {
 
 // declareBound bounds the rows under an id in a workspace; tx.tally counts them.
 func declareBound(id storage.TableID, most uint64, what string) bound {
-	bounds[id] = bound{most, what}
-	return bounds[id]
+	quotas[id] = bound{most, what}
+	return quotas[id]
 }

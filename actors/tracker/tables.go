@@ -13,28 +13,28 @@ const (
 	idempotencyByAge storage.TableID = 5 // time, hash
 	timerTable       storage.TableID = 6 // kind, subject -> due
 	timerByDue       storage.TableID = 7 // shard-wide: due, workspace, kind, subject
-	goneTable        storage.TableID = 8 // deleted issue -> the callers that could see it last
+	tombstoneTable   storage.TableID = 8 // deleted issue -> the callers that could see it last
 	bytesTable       storage.TableID = 9 // counters: bytes stored; also the position of a count in progress
 
 	// Workspace, members, credentials.
-	workspaceTable  storage.TableID = 10
-	settingsTable   storage.TableID = 11
-	memberTable     storage.TableID = 12
-	tokenTable      storage.TableID = 13
-	teamTable       storage.TableID = 14
-	teamKeyIndex    storage.TableID = 15 // unique: key -> team
-	teamMemberTable storage.TableID = 16
-	teamMemberByWho storage.TableID = 17
-	retiredKeyTable storage.TableID = 18 // team key -> highest number given under it
-	teamNumber      storage.TableID = 19 // counter: last issue number of a team
-	memberByAge     storage.TableID = 20 // newest first
-	issuedUserTable storage.TableID = 21 // ids of users that this workspace created
-	grantTable      storage.TableID = 22 // token -> its rights
-	grantByActor    storage.TableID = 23
-	tallyTable      storage.TableID = 24 // counters: number of teams, members, tokens
-	memberChange    storage.TableID = 25 // counter: last change of the members
-	pendingTable    storage.TableID = 26 // user -> change that the directory must be told of
-	tokenUseTable   storage.TableID = 29 // token -> time of the last recorded use
+	workspaceTable   storage.TableID = 10
+	settingsTable    storage.TableID = 11
+	memberTable      storage.TableID = 12
+	tokenTable       storage.TableID = 13
+	teamTable        storage.TableID = 14
+	teamKeyIndex     storage.TableID = 15 // unique: key -> team
+	teamMemberTable  storage.TableID = 16
+	teamMemberByWho  storage.TableID = 17
+	retiredKeyTable  storage.TableID = 18 // team key -> highest number given under it
+	teamNumber       storage.TableID = 19 // counter: last issue number of a team
+	memberByAge      storage.TableID = 20 // newest first
+	issuedUserTable  storage.TableID = 21 // ids of users that this workspace created
+	grantTable       storage.TableID = 22 // token -> its rights
+	grantByActor     storage.TableID = 23
+	recordCountTable storage.TableID = 24 // counters: number of teams, members, tokens
+	memberChange     storage.TableID = 25 // counter: last change of the members
+	pendingTable     storage.TableID = 26 // user -> change that the directory must be told of
+	tokenUseTable    storage.TableID = 29 // token -> time of the last recorded use
 
 	// Issues.
 	issueTable        storage.TableID = 30
@@ -52,20 +52,20 @@ const (
 	identifierByIssue storage.TableID = 42 // issue, former identifier
 	issueByHasParent  storage.TableID = 43
 
-	restrictedTable   storage.TableID = 44 // issues with at least one access grant
-	accessTable       storage.TableID = 45 // issue, actor -> access grant
-	shareTable        storage.TableID = 47 // issue -> its active share
-	shareByToken      storage.TableID = 48 // share token -> issue
-	commentTable      storage.TableID = 50 // issue, comment
-	commentByID       storage.TableID = 51 // unique: comment -> issue, comment
-	historyTable      storage.TableID = 52 // issue, change -> who changed what, when
-	burndownTable     storage.TableID = 53 // cycle, issue -> when it was in the cycle and closed
-	burndownByIssue   storage.TableID = 54 // issue, cycle
-	issueTally        storage.TableID = 55 // number of issues of each kind
-	attachmentTable   storage.TableID = 56 // attachment
-	attachmentByIssue storage.TableID = 57 // issue, attachment
-	attachmentChunk   storage.TableID = 58 // attachment, number -> bytes
-	issueByOpenChild  storage.TableID = 59 // parent, child that is not closed
+	restrictedTable     storage.TableID = 44 // issues with at least one access grant
+	accessTable         storage.TableID = 45 // issue, actor -> access grant
+	shareTable          storage.TableID = 47 // issue -> its active share
+	shareByToken        storage.TableID = 48 // share token -> issue
+	commentTable        storage.TableID = 50 // issue, comment
+	commentByID         storage.TableID = 51 // unique: comment -> issue, comment
+	historyTable        storage.TableID = 52 // issue, change -> who changed what, when
+	burndownTable       storage.TableID = 53 // cycle, issue -> when it was in the cycle and closed
+	burndownByIssue     storage.TableID = 54 // issue, cycle
+	issueAggregateTable storage.TableID = 55 // number of issues of each kind
+	attachmentTable     storage.TableID = 56 // attachment
+	attachmentByIssue   storage.TableID = 57 // issue, attachment
+	attachmentChunk     storage.TableID = 58 // attachment, number -> bytes
+	issueByOpenChild    storage.TableID = 59 // parent, child that is not closed
 
 	// Records that issues refer to.
 	labelTable    storage.TableID = 60
@@ -116,8 +116,8 @@ const (
 	retryTable      storage.TableID = 114 // webhook, delivery that is retried
 	retryByDue      storage.TableID = 115 // webhook, due, delivery
 	deliveryTable   storage.TableID = 116 // webhook, finished delivery
-	pendingTally    storage.TableID = 117 // counter: a webhook's rows in the outbox and among the retries
-	deliveryTally   storage.TableID = 118 // counter: a webhook's finished deliveries
+	pendingCount    storage.TableID = 117 // counter: a webhook's rows in the outbox and among the retries
+	deliveryCount   storage.TableID = 118 // counter: a webhook's finished deliveries
 	webhookFailures storage.TableID = 119 // counter: time in Unix milliseconds since which every attempt of a webhook failed
 
 	// Support channels, tickets, deals, and what providers send.

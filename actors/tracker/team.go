@@ -61,7 +61,7 @@ var _ = declareTable(&teams, newestFirst, atMost(1_000, "teams"))
 // teamByID returns a team, or nil if there is none or the caller may not see it.
 func (v *View) teamByID(id TeamID) (*storage.Row[Team], error) {
 	key, ok := storage.ParseID(id)
-	if !ok || !v.Caller.Sees(key) {
+	if !ok || !v.Caller.CanViewTeam(key) {
 		return nil, nil
 	}
 	return v.readTeam(storage.Key(nil).DescID(key))
@@ -78,7 +78,7 @@ func (v *View) teamByKey(key string) (*storage.Row[Team], error) {
 		return nil, err
 	}
 	row, err := v.readTeam(pk)
-	if err != nil || row == nil || !v.Caller.Sees(row.Team) {
+	if err != nil || row == nil || !v.Caller.CanViewTeam(row.Team) {
 		return nil, err
 	}
 	return row, nil

@@ -51,7 +51,7 @@ func createTeam(tx *Tx, in *CreateTeamIn) (Reply, error) {
 
 // addTeam inserts a team and sets its id, workspace and times.
 func (tx *Tx) addTeam(t Team) (*Team, []byte, error) {
-	if err := tx.tally(teamTable, 1); err != nil {
+	if err := tx.countRecord(teamTable, 1); err != nil {
 		return nil, nil, err
 	}
 	id, err := tx.NewID()

@@ -7,7 +7,7 @@ import (
 )
 
 // DeleteTeam removes a team that has no issues and is not the default one.
-var DeleteTeam = NewCommand[TeamByIDIn, None]("DeleteTeam", "Delete a team", Needs{Level: Write}, deleteTeam, WithRoom(Frees), Refuses(CodeConflict))
+var DeleteTeam = NewCommand[TeamByIDIn, None]("DeleteTeam", "Delete a team", Needs{Level: Write}, deleteTeam, WithSpaceEffect(FreesSpace), Refuses(CodeConflict))
 
 func deleteTeam(tx *Tx, in *TeamByIDIn) (Reply, error) {
 	row, err := tx.teamByID(in.ID)
@@ -39,5 +39,5 @@ func deleteTeam(tx *Tx, in *TeamByIDIn) (Reply, error) {
 	if err := teams.Delete(tx, row); err != nil {
 		return Reply{}, fmt.Errorf("delete a team: %w", err)
 	}
-	return Reply{Outcome: NoContent}, tx.tally(teamTable, -1)
+	return Reply{Outcome: NoContent}, tx.countRecord(teamTable, -1)
 }

@@ -9,8 +9,8 @@ type TeamList struct {
 }
 
 // ListTeams lists the teams that the caller may see, newest first.
-var ListTeams = NewQuery[PageIn, TeamList]("ListTeams", "List teams", Needs{Level: Read}, listTeams, OneMoment)
+var ListTeams = NewQuery[PageIn, TeamList]("ListTeams", "List teams", Needs{Level: Read}, listTeams, FromSnapshot)
 
 func listTeams(v *View, in *PageIn) (Reply, error) {
-	return listRecords(v, in, "teams", &teams, func(rec storage.Record) bool { return v.Caller.Sees(rec.Team()) })
+	return listRecords(v, in, "teams", &teams, func(rec storage.Record) bool { return v.Caller.CanViewTeam(rec.Team()) })
 }

@@ -19,7 +19,7 @@ type TeamMemberList struct {
 }
 
 // ListTeamMembers lists the members of a team, in the order of their ids.
-var ListTeamMembers = NewQuery[TeamMembersIn, TeamMemberList]("ListTeamMembers", "List a team's members", Needs{Level: Read}, listTeamMembers, OneMoment)
+var ListTeamMembers = NewQuery[TeamMembersIn, TeamMemberList]("ListTeamMembers", "List a team's members", Needs{Level: Read}, listTeamMembers, FromSnapshot)
 
 func listTeamMembers(v *View, in *TeamMembersIn) (Reply, error) {
 	team, err := v.teamByID(in.ID)
@@ -29,7 +29,7 @@ func listTeamMembers(v *View, in *TeamMembersIn) (Reply, error) {
 	if team == nil {
 		return Reply{}, NotFound("team")
 	}
-	after, err := parsePlace(in.Cursor, teamMemberTable, team.Team)
+	after, err := parseCursorKey(in.Cursor, teamMemberTable, team.Team)
 	if err != nil {
 		return Reply{}, err
 	}

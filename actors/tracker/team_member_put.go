@@ -20,16 +20,16 @@ func putTeamMember(tx *Tx, in *TeamMemberIn) (Reply, error) {
 	if team == nil {
 		return Reply{}, NotFound("team")
 	}
-	if err := tx.belongs(in.UserID); err != nil {
+	if err := tx.requireMemberOrAgent(in.UserID); err != nil {
 		return Reply{}, err
 	}
 	body, err := tx.joinTeam(team.Value.ID, in.UserID)
 	return Reply{Body: body}, err
 }
 
-// belongs returns NOT_FOUND for an id that is neither a member of the workspace, nor an
+// requireMemberOrAgent returns NOT_FOUND for an id that is neither a member of the workspace, nor an
 // agent with a token of it, nor one of its OAuth clients.
-func (tx *Tx) belongs(who UserID) error {
+func (tx *Tx) requireMemberOrAgent(who UserID) error {
 	m, err := tx.member(who)
 	if err != nil || m != nil {
 		return err

@@ -1,7 +1,7 @@
 package tracker
 
 // RemoveTeamMember removes a member from a team.
-var RemoveTeamMember = NewCommand[TeamMemberIn, None]("RemoveTeamMember", "Remove a member from a team", Needs{Level: Write}, removeTeamMember, WithRoom(Frees))
+var RemoveTeamMember = NewCommand[TeamMemberIn, None]("RemoveTeamMember", "Remove a member from a team", Needs{Level: Write}, removeTeamMember, WithSpaceEffect(FreesSpace))
 
 func removeTeamMember(tx *Tx, in *TeamMemberIn) (Reply, error) {
 	team, err := tx.teamByID(in.ID)

@@ -213,7 +213,7 @@ func TestTeams_Bounded(t *testing.T) {
 	w := newTestService(t)
 	home := w.onboard("home")
 	full := NewCommand[None, None]("full", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
-		for i := range bounds[teamTable].most - 1 {
+		for i := range quotas[teamTable].most - 1 {
 			if _, _, err := tx.addTeam(Team{Key: fmt.Sprint("T", i), Name: "x", IsPublic: true}); err != nil {
 				return Reply{}, err
 			}

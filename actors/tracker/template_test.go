@@ -47,7 +47,7 @@ func TestTemplateFields_AreThoseOfACreation(t *testing.T) {
 	}
 }
 
-func everyField(w *issueWorld, parent IssueID) TemplateFields {
+func everyField(w *issueFixture, parent IssueID) TemplateFields {
 	return TemplateFields{
 		Title: Some("Title"), TeamKey: Some("web"), TeamID: Some(w.web), Description: Some("d"), Status: Some(StatusTodo), Priority: Some(PriorityHigh), Resolution: Some("obsolete"),
 		ParentID: Some(parent), SubIssueSortOrder: Some(1.5), Estimate: Some[int64](3), IsDraft: Some(true), SnoozedUntil: Some("2030-01-01T00:00:00+01:00"),
@@ -55,14 +55,14 @@ func everyField(w *issueWorld, parent IssueID) TemplateFields {
 	}
 }
 
-func (w *issueWorld) template(f TemplateFields) Template {
+func (w *issueFixture) template(f TemplateFields) Template {
 	w.Helper()
 	return decode[Template](w, w.run(&w.ann, Templates.Create, &CreateTemplateIn{Name: "t", TemplateFields: f}).Body)
 }
 
 func TestCreateIssue_TemplateFillsWhatIsLeftOut(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	parent := w.create(CreateIssueIn{})
 	template := w.template(everyField(w, parent.ID))
 	if !slices.Equal(*template.LabelIDs, []string{"l", "l", "m"}) || *template.SnoozedUntil != "2029-12-31T23:00:00.000Z" {
@@ -115,7 +115,7 @@ func TestCreateIssue_TemplateFillsWhatIsLeftOut(t *testing.T) {
 // creation.
 func TestCreateIssue_TemplateNamesWhatIsNot(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	hidden := w.create(CreateIssueIn{IssueFields: IssueFields{TeamID: Some(w.secret)}})
 	for name, f := range map[string]TemplateFields{
 		"unknown team":           {TeamID: Some(TeamID("none"))},
@@ -160,7 +160,7 @@ func TestCreateIssue_TemplateNamesWhatIsNot(t *testing.T) {
 
 func TestCreateIssue_DefaultTemplateOfTheTeam(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	setDefault := func(team TeamID, template Opt[string]) {
 		w.run(&w.ann, PatchTeam, &PatchTeamIn{ID: team, DefaultTemplateID: template})
 	}

@@ -122,7 +122,7 @@ func (v *View) hidesIssue(t *Ticket) (bool, error) {
 		return false, nil
 	}
 	id, _ := storage.ParseID(*t.IssueID)
-	seen, err := (&sight{v: v}).links(id)
+	seen, err := (&visibility{v: v}).links(id)
 	return !seen, err
 }
 
@@ -142,14 +142,14 @@ func (v *View) showTicket(t *Ticket) (Reply, error) {
 
 // unlinkTickets takes an issue that is being deleted away from the tickets that name
 // it, and tells whether some are left.
-func (tx *Tx) unlinkTickets(issue *storage.Row[Issue], portion *portion) (more bool, err error) {
+func (tx *Tx) unlinkTickets(issue *storage.Row[Issue], work *workBudget) (more bool, err error) {
 	id := issue.Value.id()
-	keys, err := tx.rowKeys(ticketByIssue, id[:], portion.left+1)
+	keys, err := tx.rowKeys(ticketByIssue, id[:], work.left+1)
 	if err != nil {
 		return false, fmt.Errorf("list an issue's tickets: %w", err)
 	}
 	for _, pk := range keys {
-		if portion.spent() {
+		if work.spent() {
 			return true, nil
 		}
 		row, err := tickets.Get(tx, pk)

@@ -22,11 +22,11 @@ type TicketList struct {
 }
 
 // ListTickets lists the tickets that match the filters, newest first.
-var ListTickets = NewQuery[ListTicketsIn, TicketList]("ListTickets", "List tickets", Needs{Level: Read}, listTickets, OneMoment)
+var ListTickets = NewQuery[ListTicketsIn, TicketList]("ListTickets", "List tickets", Needs{Level: Read}, listTickets, FromSnapshot)
 
 func listTickets(v *View, in *ListTicketsIn) (Reply, error) {
 	about := in.about(v.Workspace())
-	after, err := parsePlace(in.Cursor, ticketTable, about)
+	after, err := parseCursorKey(in.Cursor, ticketTable, about)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -41,7 +41,7 @@ func listTickets(v *View, in *ListTicketsIn) (Reply, error) {
 		matches = append(matches, storage.Equal(ticketByChannel, storage.Key(nil).Str(in.ChannelID)))
 	}
 	p := newPage(v.Buf, "tickets", in.Limit)
-	s := sight{v: v}
+	s := visibility{v: v}
 	var body []byte
 	leaps := maxLeaps
 	resume, err := tickets.ListWithin(v, matches, after, &leaps, func(pk []byte, rec storage.Record) (bool, error) {

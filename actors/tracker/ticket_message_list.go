@@ -20,7 +20,7 @@ type TicketMessageList struct {
 }
 
 // ListTicketMessages lists the messages of a ticket, newest first.
-var ListTicketMessages = NewQuery[ListTicketMessagesIn, TicketMessageList]("ListTicketMessages", "List a ticket's messages", Needs{Level: Read}, listTicketMessages, OneMoment)
+var ListTicketMessages = NewQuery[ListTicketMessagesIn, TicketMessageList]("ListTicketMessages", "List a ticket's messages", Needs{Level: Read}, listTicketMessages, FromSnapshot)
 
 func listTicketMessages(v *View, in *ListTicketMessagesIn) (Reply, error) {
 	row, err := recordIn(v, &tickets, in.TicketID, "ticket")
@@ -28,7 +28,7 @@ func listTicketMessages(v *View, in *ListTicketMessagesIn) (Reply, error) {
 		return Reply{}, err
 	}
 	ticket, _ := storage.ParseID(row.Value.ID)
-	after, err := parsePlace(in.Cursor, ticketMessageTable, ticket)
+	after, err := parseCursorKey(in.Cursor, ticketMessageTable, ticket)
 	if err != nil {
 		return Reply{}, err
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // message stores a message from outside in the fixture's workspace.
-func (w *issueWorld) message(in receiveMessageIn) InboundAnswer {
+func (w *issueFixture) message(in receiveMessageIn) InboundAnswer {
 	w.Helper()
 	if in.Source == "" {
 		in.Source = "mail"
@@ -21,7 +21,7 @@ func (w *issueWorld) message(in receiveMessageIn) InboundAnswer {
 	return decode[InboundAnswer](w, w.run(&caller, receiveMessageOp, &in).Body)
 }
 
-func (w *issueWorld) ticket(id TicketID) Ticket {
+func (w *issueFixture) ticket(id TicketID) Ticket {
 	w.Helper()
 	reply, err := w.ask(&w.ann, TicketByID, &RecordIn{ID: string(id)})
 	if err != nil {
@@ -32,7 +32,7 @@ func (w *issueWorld) ticket(id TicketID) Ticket {
 
 func TestPatchTicket_LinksWhatTheCallerMaySee(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	hidden := w.create(CreateIssueIn{IssueFields: IssueFields{TeamID: Some(w.secret)}})
 	seen := w.create(CreateIssueIn{})
 	id := w.message(receiveMessageIn{inboundCall: inboundCall{Delivery: "1"}, From: "x", Text: "x"}).TicketID
@@ -71,7 +71,7 @@ func TestPatchTicket_LinksWhatTheCallerMaySee(t *testing.T) {
 // and event (Decision 26).
 func TestTickets_HideIssues(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	mel := w.somebody(ActorUser, "mel", w.core)
 	id := w.message(receiveMessageIn{inboundCall: inboundCall{Delivery: "1"}, From: "x", Text: `{"issueId":"01935000-0000-7000-8000-0000000000dd"}`, Subject: `"issueId":{"from":`}).TicketID
 	first, second := w.create(CreateIssueIn{}), w.create(CreateIssueIn{})
@@ -128,7 +128,7 @@ func TestTickets_HideIssues(t *testing.T) {
 
 func TestTickets_TellWhatHappens(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	thread := "t"
 	id := w.message(receiveMessageIn{inboundCall: inboundCall{Delivery: "1"}, From: "x", Text: "a", ThreadID: &thread}).TicketID
 	w.run(&w.ann, CreateTicketMessage, &CreateTicketMessageIn{TicketID: string(id), Body: "b", Direction: Outbound})
@@ -160,7 +160,7 @@ func TestTickets_TellWhatHappens(t *testing.T) {
 
 func TestCreateTicketMessage_HasABound(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	id := w.message(receiveMessageIn{inboundCall: inboundCall{Delivery: "1"}, From: "x", Text: "a"}).TicketID
 	w.run(&w.ann, NewCommand[None, None]("fill", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		row, err := recordIn(&tx.View, &tickets, string(id), "ticket")
@@ -180,7 +180,7 @@ func TestCreateTicketMessage_HasABound(t *testing.T) {
 func TestTickets_ListsAgreeWithAModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
-		w := newIssueWorld(r)
+		w := newIssueFixture(r)
 		var sources []string
 		for range 2 {
 			c := decode[SupportChannel](w, w.run(&w.ann, CreateChannel, &CreateChannelIn{Type: ChannelAPI, Name: "c", IsActive: true}).Body)

@@ -6,7 +6,7 @@ import (
 
 // checkTickets checks that the issue of every ticket exists, its number of messages,
 // and that the ticket of every message exists.
-func checkTickets(v *storage.View, say sayer) error {
+func checkTickets(v *storage.View, report reporter) error {
 	err := tickets.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		row, err := tickets.Decode(rec)
 		if err != nil {
@@ -14,10 +14,10 @@ func checkTickets(v *storage.View, say sayer) error {
 		}
 		t := &row.Value
 		if string(t.OrganizationID) != v.Workspace().String() {
-			say(tickets.Name, pk, "says it belongs to workspace %s", t.OrganizationID)
+			report(tickets.Name, pk, "says it belongs to workspace %s", t.OrganizationID)
 		}
 		if t.Status.rank() == 0xff {
-			say(tickets.Name, pk, "has status %q", t.Status)
+			report(tickets.Name, pk, "has status %q", t.Status)
 		}
 		if t.IssueID != nil {
 			id, _ := storage.ParseID(*t.IssueID)
@@ -26,7 +26,7 @@ func checkTickets(v *storage.View, say sayer) error {
 				return false, err
 			}
 			if !there {
-				say(tickets.Name, pk, "its issue %s is not there", *t.IssueID)
+				report(tickets.Name, pk, "its issue %s is not there", *t.IssueID)
 			}
 		}
 		id, _ := storage.ParseID(t.ID)
@@ -35,7 +35,7 @@ func checkTickets(v *storage.View, say sayer) error {
 			return false, err
 		}
 		if n != t.MessageCount {
-			say(tickets.Name, pk, "says %d messages, there are %d", t.MessageCount, n)
+			report(tickets.Name, pk, "says %d messages, there are %d", t.MessageCount, n)
 		}
 		return true, nil
 	})
@@ -55,7 +55,7 @@ func checkTickets(v *storage.View, say sayer) error {
 			}
 		}
 		if !there {
-			say(ticketMessages.Name, pk, "there is no such ticket")
+			report(ticketMessages.Name, pk, "there is no such ticket")
 		}
 		return true, nil
 	})

@@ -19,5 +19,5 @@ var TimerOps = map[string]*Op{
 	timerCloseParent:      closeParentOp,
 	timerSessionLeases:    leasesOp,
 	timerSessionBudget:    budgetOp,
-	timerSessionLine:      lineOp,
+	timerSessionFollowers: moveFollowersOp,
 }

@@ -98,10 +98,10 @@ func actorKey(k storage.Key, kind ActorType, id string) storage.Key {
 	return k.Str(string(kind)).Str(id)
 }
 
-// mint makes a token in this workspace. grant has its rights; mint sets the id and
+// addToken makes a token in this workspace. grant has its rights; addToken sets the id and
 // hash, and an empty actor id to the token's id.
-func (tx *Tx) mint(name, permissions string, grant tokenGrant) (*CreatedToken, error) {
-	if err := tx.tally(tokenTable, 1); err != nil {
+func (tx *Tx) addToken(name, permissions string, grant tokenGrant) (*CreatedToken, error) {
+	if err := tx.countRecord(tokenTable, 1); err != nil {
 		return nil, err
 	}
 	id, err := tx.NewID()

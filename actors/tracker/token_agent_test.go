@@ -8,12 +8,12 @@ import (
 )
 
 // mint makes a token in the fleet's workspace.
-func (f *fleet) mint(in CreateTokenIn) CreatedToken {
+func (f *agentFixture) mint(in CreateTokenIn) CreatedToken {
 	f.Helper()
 	return decode[CreatedToken](f, f.run(f.admin, CreateToken, &in).Body)
 }
 
-func (f *fleet) agents() []Agent {
+func (f *agentFixture) agents() []Agent {
 	f.Helper()
 	return decode[AgentList](f, f.run(f.admin, ListAgents, &PageIn{Limit: 100}).Body).Agents
 }
@@ -23,7 +23,7 @@ func (f *fleet) agents() []Agent {
 func TestCreateToken_RegistersItsAgent(t *testing.T) {
 	t.Parallel()
 	for _, named := range []string{"", "claude", "019a0000-0000-7000-8000-000000000001", "an agent, with spaces"} {
-		f := newFleet(t)
+		f := newAgentFixture(t)
 		token := f.mint(CreateTokenIn{Name: "Robo", ActorType: ActorAgent, AgentID: named, Provider: "p"})
 		id := named
 		if id == "" {
@@ -66,7 +66,7 @@ func TestCreateToken_RegistersItsAgent(t *testing.T) {
 
 func TestCreateToken_RegistersAnAgentOnce(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	in := CreateTokenIn{Name: "First", AgentID: "claude"}
 	f.mint(in)
 	f.run(f.admin, PatchAgent, &PatchAgentIn{ID: "claude", Model: Some("m")})
@@ -94,7 +94,7 @@ func TestCreateToken_RegistersAnAgentOnce(t *testing.T) {
 // Sessions that an agent worked on before its registration count afterwards.
 func TestCreateToken_AgentWasAtWorkBefore(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	for range 2 {
 		f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{AgentID: Some("claude")})
 	}
@@ -110,7 +110,7 @@ func TestCreateToken_AgentWasAtWorkBefore(t *testing.T) {
 // No token is made if there are too many agents to register its own.
 func TestCreateToken_NoPlaceForItsAgent(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newAgentFixture(t)
 	f.fill(agentTable)
 	_, err := f.try(f.admin, CreateToken, &CreateTokenIn{Name: "One more", ActorType: ActorAgent})
 	wantCode(t, err, CodeConflict)
@@ -121,9 +121,9 @@ func TestCreateToken_NoPlaceForItsAgent(t *testing.T) {
 }
 
 // fill sets the counter of a table's records to its limit.
-func (f *fleet) fill(table storage.TableID) {
+func (f *agentFixture) fill(table storage.TableID) {
 	f.Helper()
 	f.run("root", NewCommand[None, None]("fill", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
-		return Reply{Outcome: NoContent}, tx.SetCounter(tallyTable, tallySubject(table), bounds[table].most)
+		return Reply{Outcome: NoContent}, tx.SetCounter(recordCountTable, recordCountSubject(table), quotas[table].most)
 	}), &None{})
 }

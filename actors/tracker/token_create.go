@@ -88,7 +88,7 @@ func createToken(tx *Tx, in *CreateTokenIn) (Reply, error) {
 	}
 	grant.Provider, grant.Permissions, grant.ExpiresAt = in.Provider, p, ends
 	grant.CreatedByID, grant.Sponsor = tx.Caller.ID, tx.Caller.sponsor()
-	t, err := tx.mint(in.Name, stored, grant)
+	t, err := tx.addToken(in.Name, stored, grant)
 	if err != nil {
 		return Reply{}, err
 	}

@@ -12,7 +12,7 @@ type DeleteTokenIn struct {
 }
 
 // DeleteToken ends a token: it is invalid once this is committed.
-var DeleteToken = NewCommand[DeleteTokenIn, None]("DeleteToken", "Delete a workspace token", Needs{Level: Admin}, deleteToken, WithRoom(Frees))
+var DeleteToken = NewCommand[DeleteTokenIn, None]("DeleteToken", "Delete a workspace token", Needs{Level: Admin}, deleteToken, WithSpaceEffect(FreesSpace))
 
 func deleteToken(tx *Tx, in *DeleteTokenIn) (Reply, error) {
 	if _, ok := storage.ParseID(in.ID); !ok {
@@ -53,5 +53,5 @@ func (tx *Tx) endToken(key storage.Key) (there bool, err error) {
 	if err := tx.Writer().DeleteValue(tokenUseTable, key); err != nil {
 		return false, err
 	}
-	return true, tx.tally(tokenTable, -1)
+	return true, tx.countRecord(tokenTable, -1)
 }

@@ -144,7 +144,7 @@ func TestRemoveMember_EndsWhatTheyMinted(t *testing.T) {
 			t.Errorf("credential %d, which others made, ended", i)
 		}
 	}
-	_, err := w.ask("", "", IssueOAuthToken, &OAuthTokenIn{Authorization: basic(client.ClientID, client.ClientSecret), GrantType: "client_credentials"})
+	_, err := w.ask("", "", GrantOAuthToken, &OAuthTokenIn{Authorization: basic(client.ClientID, client.ClientSecret), GrantType: "client_credentials"})
 	wantCode(t, err, CodeUnauthorized)
 	w.verify()
 	// Tokens that ended stay ended if the member comes back.

@@ -15,10 +15,10 @@ type TokenList struct {
 }
 
 // ListTokens lists the workspace's tokens, newest first, without their secrets.
-var ListTokens = NewQuery[PageIn, TokenList]("ListTokens", "List workspace tokens", Needs{Level: Admin}, listTokens, OneMoment)
+var ListTokens = NewQuery[PageIn, TokenList]("ListTokens", "List workspace tokens", Needs{Level: Admin}, listTokens, FromSnapshot)
 
 func listTokens(v *View, in *PageIn) (Reply, error) {
-	after, err := parsePlace(in.Cursor, tokenTable, v.Workspace())
+	after, err := parseCursorKey(in.Cursor, tokenTable, v.Workspace())
 	if err != nil {
 		return Reply{}, err
 	}
@@ -65,7 +65,7 @@ func (v *View) shownToken(pk []byte, rec storage.Record) ([]byte, error) {
 // listRecords lists the records of a table in the order of their keys; show, if not
 // nil, selects them.
 func listRecords[T any](v *View, in *PageIn, name string, table *storage.Table[T], show func(storage.Record) bool) (Reply, error) {
-	after, err := parsePlace(in.Cursor, table.ID, v.Workspace())
+	after, err := parseCursorKey(in.Cursor, table.ID, v.Workspace())
 	if err != nil {
 		return Reply{}, err
 	}

@@ -12,7 +12,7 @@ import (
 // write, count, make identifiers and emit events.
 type Tx struct {
 	View
-	ledger *Ledger
+	buffer *WriteBuffer
 	armed  sweeps      // sweeping timers set by this command
 	began  int         // size of the batch when this command began
 	auto   *automation // nil until the command has changed an issue that automation looks at
@@ -22,20 +22,20 @@ type Tx struct {
 	// leasesDue is the time of the next check of leases if this command has changed it;
 	// nil: the ledger's value.
 	leasesDue *time.Time
-	line      lineWork
+	followers followerWork
 }
 
 // Writer is the open batch, for the tables.
-func (tx *Tx) Writer() *storage.Tx { return tx.ledger.store }
+func (tx *Tx) Writer() *storage.Tx { return tx.buffer.store }
 
 // written returns the number of bytes that this command has written.
-func (tx *Tx) written() int { return tx.ledger.store.Size() - tx.began }
+func (tx *Tx) written() int { return tx.buffer.store.Size() - tx.began }
 
 // NewID returns a UUIDv7 (RFC 9562, section 6.2, method 1: a 12-bit counter behind the
 // milliseconds). Within a workspace each id is greater than all earlier ones, even when
 // the clock goes back, so the order of ids is the order of creation.
 func (tx *Tx) NewID() (storage.ID, error) {
-	l := tx.ledger
+	l := tx.buffer
 	clock, err := l.counters.change(tx, counterKey{table: clockTable})
 	if err != nil {
 		return storage.ID{}, err
@@ -53,14 +53,14 @@ func (tx *Tx) NewID() (storage.ID, error) {
 
 // Secret fills b with random bytes that are fit for credentials.
 func (tx *Tx) Secret(b []byte) error {
-	_, err := io.ReadFull(tx.ledger.random, b)
+	_, err := io.ReadFull(tx.buffer.random, b)
 	return err
 }
 
 // Next adds one to the counter of a table and subject and returns it; the first value
 // is 1.
 func (tx *Tx) Next(table storage.TableID, subject storage.ID) (uint64, error) {
-	c, err := tx.ledger.counters.change(tx, counterKey{table: table, subject: subject})
+	c, err := tx.buffer.counters.change(tx, counterKey{table: table, subject: subject})
 	if err != nil {
 		return 0, err
 	}
@@ -70,12 +70,12 @@ func (tx *Tx) Next(table storage.TableID, subject storage.ID) (uint64, error) {
 
 // Counter returns the value of a counter, which starts at 0.
 func (tx *Tx) Counter(table storage.TableID, subject storage.ID) (uint64, error) {
-	return tx.ledger.counters.number(tx, counterKey{table: table, subject: subject})
+	return tx.buffer.counters.number(tx, counterKey{table: table, subject: subject})
 }
 
 // SetCounter sets a counter to n.
 func (tx *Tx) SetCounter(table storage.TableID, subject storage.ID, n uint64) error {
-	c, err := tx.ledger.counters.change(tx, counterKey{table: table, subject: subject})
+	c, err := tx.buffer.counters.change(tx, counterKey{table: table, subject: subject})
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (tx *Tx) SetCounter(table storage.TableID, subject storage.ID, n uint64) er
 }
 
 // clock returns now, or the time of the workspace's last id if that is later.
-func (l *Ledger) clock(now time.Time, tx *Tx) (time.Time, error) {
+func (l *WriteBuffer) clock(now time.Time, tx *Tx) (time.Time, error) {
 	last, err := l.counters.number(tx, counterKey{table: clockTable})
 	if err != nil {
 		return now, err

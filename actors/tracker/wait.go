@@ -93,12 +93,12 @@ func claimTopic(agent, provider string) Topic {
 
 // wakeWatchers wakes the requests that watch a session.
 func (tx *Tx) wakeWatchers(id storage.ID) {
-	tx.ledger.wakes = append(tx.ledger.wakes, Wake{Topics: [4]Topic{sessionTopic(id)}})
+	tx.buffer.wakes = append(tx.buffer.wakes, Wake{Topics: [4]Topic{sessionTopic(id)}})
 }
 
 // wakeClaimer wakes one of the requests that could claim such a session.
 func (tx *Tx) wakeClaimer(agent, provider string) {
-	tx.ledger.wakes = append(tx.ledger.wakes, Wake{One: true, Topics: [4]Topic{
+	tx.buffer.wakes = append(tx.buffer.wakes, Wake{One: true, Topics: [4]Topic{
 		claimTopic(agent, provider), claimTopic(agent, ""), claimTopic("", provider), claimTopic("", ""),
 	}})
 }

@@ -10,8 +10,8 @@ import (
 var webhookRows = []storage.RowSpec{
 	{ID: webhookSecrets, Name: "webhook secret", Check: checkWebhookSecret},
 	{ID: outboxTable, Name: "outbox", Check: checkOutbox},
-	storage.Counter(pendingTally, "deliveries pending"),
-	storage.Counter(deliveryTally, "deliveries over"),
+	storage.Counter(pendingCount, "deliveries pending"),
+	storage.Counter(deliveryCount, "deliveries over"),
 	storage.Counter(webhookFailures, "webhook failing since"),
 }
 
@@ -43,7 +43,7 @@ func hasWebhook(v *storage.View, id []byte) error {
 
 // checkWebhooks checks that every webhook has a secret, every delivery a webhook, and
 // the counters of deliveries.
-func checkWebhooks(v *storage.View, say sayer) error {
+func checkWebhooks(v *storage.View, report reporter) error {
 	var ids []storage.ID
 	err := webhooks.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		row, err := webhooks.Decode(rec)
@@ -54,7 +54,7 @@ func checkWebhooks(v *storage.View, say sayer) error {
 		ids = append(ids, id)
 		there, err := v.Has(webhookSecrets, id[:])
 		if err == nil && !there {
-			say(webhooks.Name, pk, "has no secret")
+			report(webhooks.Name, pk, "has no secret")
 		}
 		return true, err
 	})
@@ -66,7 +66,7 @@ func checkWebhooks(v *storage.View, say sayer) error {
 		for _, of := range []struct {
 			tally  storage.TableID
 			tables []storage.TableID
-		}{{pendingTally, []storage.TableID{outboxTable, retryTable}}, {deliveryTally, []storage.TableID{deliveryTable}}} {
+		}{{pendingCount, []storage.TableID{outboxTable, retryTable}}, {deliveryCount, []storage.TableID{deliveryTable}}} {
 			var n uint64
 			for _, table := range of.tables {
 				err := v.Rows(table, id[:], nil, func(_, _ []byte) (bool, error) {
@@ -83,28 +83,28 @@ func checkWebhooks(v *storage.View, say sayer) error {
 				return err
 			}
 			if tally != n {
-				say("deliveries counted", id[:], "says %d, there are %d", tally, n)
+				report("deliveries counted", id[:], "says %d, there are %d", tally, n)
 			}
 		}
 	}
-	return checkStrays(v, counted, say)
+	return checkStrays(v, counted, report)
 }
 
 // checkStrays reports deliveries and counters whose webhook does not exist.
-func checkStrays(v *storage.View, counted map[storage.TableID]uint64, say sayer) error {
+func checkStrays(v *storage.View, counted map[storage.TableID]uint64, report reporter) error {
 	for _, table := range []storage.TableID{outboxTable, retryTable, deliveryTable} {
 		var n uint64
 		if err := v.Rows(table, nil, nil, func(_, _ []byte) (bool, error) { n++; return true, nil }); err != nil {
 			return err
 		}
 		if n != counted[table] {
-			say("deliveries", []byte{byte(table)}, "%d belong to no webhook", n-counted[table])
+			report("deliveries", []byte{byte(table)}, "%d belong to no webhook", n-counted[table])
 		}
 	}
-	for _, table := range []storage.TableID{pendingTally, deliveryTally, webhookFailures} {
+	for _, table := range []storage.TableID{pendingCount, deliveryCount, webhookFailures} {
 		err := v.Rows(table, nil, nil, func(fields, _ []byte) (bool, error) {
 			if err := hasWebhook(v, fields); err != nil {
-				say("deliveries counted", fields, "%v", err)
+				report("deliveries counted", fields, "%v", err)
 			}
 			return true, nil
 		})

@@ -19,7 +19,7 @@ func createWebhook(tx *Tx, in *CreateWebhookIn) (Reply, error) {
 	if err := tx.webhookURL(in.URL, ""); err != nil {
 		return Reply{}, err
 	}
-	if err := tx.tally(webhookTable, 1); err != nil {
+	if err := tx.countRecord(webhookTable, 1); err != nil {
 		return Reply{}, err
 	}
 	id, err := tx.NewID()

@@ -8,7 +8,7 @@ import (
 
 // DeleteWebhook removes a webhook subscription with its deliveries, including pending
 // ones.
-var DeleteWebhook = NewCommand[WebhookByIDIn, None]("DeleteWebhook", "Delete a webhook subscription", Needs{Level: Admin}, deleteWebhook, WithRoom(Frees))
+var DeleteWebhook = NewCommand[WebhookByIDIn, None]("DeleteWebhook", "Delete a webhook subscription", Needs{Level: Admin}, deleteWebhook, WithSpaceEffect(FreesSpace))
 
 // maxDropped limits the rows that one batch of a deletion removes.
 const maxDropped = 5_000
@@ -27,7 +27,7 @@ func deleteWebhook(tx *Tx, in *WebhookByIDIn) (Reply, error) {
 	for _, of := range []struct {
 		table *storage.Table[WebhookDelivery]
 		tally storage.TableID
-	}{{&retries, pendingTally}, {&deliveries, deliveryTally}} {
+	}{{&retries, pendingCount}, {&deliveries, deliveryCount}} {
 		if err := tx.dropDeliveries(of.table, of.tally, id, &left); err != nil {
 			return Reply{}, err
 		}
@@ -44,7 +44,7 @@ func deleteWebhook(tx *Tx, in *WebhookByIDIn) (Reply, error) {
 	if err := webhooks.Delete(tx, row); err != nil {
 		return Reply{}, fmt.Errorf("delete a webhook: %w", err)
 	}
-	return Reply{Outcome: NoContent}, tx.tally(webhookTable, -1)
+	return Reply{Outcome: NoContent}, tx.countRecord(webhookTable, -1)
 }
 
 // dropOutbox removes up to left first attempts of a webhook.
@@ -66,7 +66,7 @@ func (tx *Tx) dropOutbox(id storage.ID, left *int) error {
 			return err
 		}
 	}
-	return tx.addTo(pendingTally, id, -len(keys))
+	return tx.addTo(pendingCount, id, -len(keys))
 }
 
 // dropDeliveries removes up to left deliveries of a webhook from a table.

@@ -9,7 +9,7 @@ type WebhookList struct {
 }
 
 // ListWebhooks lists the webhook subscriptions, newest first, without secrets.
-var ListWebhooks = NewQuery[PageIn, WebhookList]("ListWebhooks", "List webhook subscriptions", Needs{Level: Admin}, listWebhooks, OneMoment)
+var ListWebhooks = NewQuery[PageIn, WebhookList]("ListWebhooks", "List webhook subscriptions", Needs{Level: Admin}, listWebhooks, FromSnapshot)
 
 func listWebhooks(v *View, in *PageIn) (Reply, error) {
 	return listRecords(v, in, "subscriptions", &webhooks, func(storage.Record) bool { return true })

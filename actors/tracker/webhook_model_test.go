@@ -16,7 +16,7 @@ import (
 func TestDeliveries_Model(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := newIssueWorld(t)
+		w := newIssueFixture(t)
 		hook := w.subscribe()
 		type one struct {
 			status   DeliveryStatus
@@ -47,7 +47,7 @@ func TestDeliveries_Model(t *testing.T) {
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"event": func(*rapid.T) { w.create(CreateIssueIn{}); note() },
-			"test":  func(*rapid.T) { w.run(&w.ann, TestWebhook, &WebhookByIDIn{ID: hook.ID}); note() },
+			"test":  func(*rapid.T) { w.run(&w.ann, PingWebhook, &WebhookByIDIn{ID: hook.ID}); note() },
 			"succeeds": func(t *rapid.T) {
 				m := pick(t, func(m *one) bool { return m.status == DeliveryPending })
 				w.record(hook.ID, m.retry, "", m.p)
@@ -106,13 +106,13 @@ func TestVerify_Webhooks(t *testing.T) {
 		"a lost first try": func(tx *Tx, id storage.ID) error {
 			return tx.dropOutbox(id, func() *int { n := 1; return &n }())
 		},
-		"a miscount":  func(tx *Tx, id storage.ID) error { return tx.addTo(pendingTally, id, 1) },
+		"a miscount":  func(tx *Tx, id storage.ID) error { return tx.addTo(pendingCount, id, 1) },
 		"a stray row": func(tx *Tx, id storage.ID) error { id[15]++; _, err := tx.queueDelivery(id, 1); return err },
 		"no webhook":  func(tx *Tx, _ storage.ID) error { return dropFirst(tx, &webhooks) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newIssueWorld(t)
+			w := newIssueFixture(t)
 			hook := w.subscribe()
 			w.create(CreateIssueIn{})
 			w.verify()
@@ -122,7 +122,7 @@ func TestVerify_Webhooks(t *testing.T) {
 					return Reply{}, err
 				}
 				if name == "a lost first try" {
-					return Reply{}, tx.addTo(pendingTally, raw, 1)
+					return Reply{}, tx.addTo(pendingCount, raw, 1)
 				}
 				return Reply{}, nil
 			}), &None{})

@@ -34,8 +34,8 @@ func (h *knownHook) wants(eventType string) bool {
 
 // activeHooks returns the active webhooks.
 func (tx *Tx) activeHooks() ([]knownHook, error) {
-	k := &tx.ledger.hooks
-	changed := tx.ledger.Dirty()&DirtyWebhooks != 0
+	k := &tx.buffer.hooks
+	changed := tx.buffer.Dirty()&DirtyWebhooks != 0
 	if k.known && !changed {
 		return k.list, nil
 	}
@@ -69,7 +69,7 @@ func (tx *Tx) enqueue(eventType string, sequence uint64) error {
 		if !hooks[i].wants(eventType) {
 			continue
 		}
-		waiting, err := tx.Counter(pendingTally, hooks[i].id)
+		waiting, err := tx.Counter(pendingCount, hooks[i].id)
 		if err != nil {
 			return err
 		}
@@ -102,10 +102,10 @@ func (tx *Tx) queueDelivery(webhook storage.ID, sequence uint64) (storage.ID, er
 		return id, err
 	}
 	tx.Writer().MarkDirty(DirtyOutbox)
-	if l := tx.ledger; !slices.Contains(l.queued, webhook) {
+	if l := tx.buffer; !slices.Contains(l.queued, webhook) {
 		l.queued = append(l.queued, webhook)
 	}
-	_, err = tx.Next(pendingTally, webhook)
+	_, err = tx.Next(pendingCount, webhook)
 	return id, err
 }
 

@@ -180,13 +180,13 @@ func (tx *Tx) finishDelivery(o *DeliveryOutcome, d *WebhookDelivery, retry *stor
 	if err != nil {
 		return err
 	}
-	if err := tx.addTo(pendingTally, o.Webhook, -1); err != nil {
+	if err := tx.addTo(pendingCount, o.Webhook, -1); err != nil {
 		return err
 	}
 	if _, err := deliveries.Insert(tx, d); err != nil {
 		return fmt.Errorf("end a delivery: %w", err)
 	}
-	return tx.addTo(deliveryTally, o.Webhook, 1)
+	return tx.addTo(deliveryCount, o.Webhook, 1)
 }
 
 // succeeded ends the time of failures of a webhook.
@@ -236,7 +236,7 @@ func (tx *Tx) nextTry(attempts int) (Timestamp, error) {
 
 // trimDeliveries removes the oldest finished deliveries beyond those that are kept.
 func (tx *Tx) trimDeliveries(webhook storage.ID) error {
-	n, err := tx.Counter(deliveryTally, webhook)
+	n, err := tx.Counter(deliveryCount, webhook)
 	if err != nil || n <= deliveriesKept+deliveriesSlack {
 		return err
 	}
@@ -256,5 +256,5 @@ func (tx *Tx) trimDeliveries(webhook storage.ID) error {
 			return err
 		}
 	}
-	return tx.addTo(deliveryTally, webhook, -len(drop))
+	return tx.addTo(deliveryCount, webhook, -len(drop))
 }

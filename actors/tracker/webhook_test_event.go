@@ -1,8 +1,8 @@
 package tracker
 
-// TestWebhook sends an event of type webhook.test to one webhook, whatever types it
+// PingWebhook sends an event of type webhook.test to one webhook, whatever types it
 // subscribes to. The event is not in the event log and has the sequence 0.
-var TestWebhook = NewCommand[WebhookByIDIn, WebhookDelivery]("TestWebhook", "Send a test event to a webhook", Needs{Level: Admin}, testWebhook, Answers(Accepted))
+var PingWebhook = NewCommand[WebhookByIDIn, WebhookDelivery]("TestWebhook", "Send a test event to a webhook", Needs{Level: Admin}, testWebhook, Answers(Accepted))
 
 func testWebhook(tx *Tx, in *WebhookByIDIn) (Reply, error) {
 	row, id, err := tx.webhookByID(in.ID)
@@ -12,7 +12,7 @@ func testWebhook(tx *Tx, in *WebhookByIDIn) (Reply, error) {
 	if !row.Value.IsActive {
 		return Reply{}, inactiveWebhook()
 	}
-	waiting, err := tx.Counter(pendingTally, id)
+	waiting, err := tx.Counter(pendingCount, id)
 	if err != nil {
 		return Reply{}, err
 	}

@@ -185,14 +185,14 @@ func webhookHost(text string) string {
 // webhookURL checks the URL of a webhook by the service's policy. before is the URL
 // that it replaces; empty for a new webhook.
 func (tx *Tx) webhookURL(text, before string) error {
-	if fault := tx.ledger.policy.fault(text); fault != "" {
+	if fault := tx.buffer.policy.fault(text); fault != "" {
 		return BadRequest(Fault{Path: "url", Message: fault})
 	}
 	host := webhookHost(text)
 	if before != "" && webhookHost(before) == host {
 		return nil
 	}
-	n, most := 0, cmp.Or(tx.ledger.policy.PerHost, DefaultWebhooksPerHost)
+	n, most := 0, cmp.Or(tx.buffer.policy.PerHost, DefaultWebhooksPerHost)
 	err := webhooks.Scan(tx, nil, nil, func(_ []byte, rec storage.Record) (bool, error) {
 		row, err := webhooks.Decode(rec)
 		if err == nil && webhookHost(row.Value.URL) == host {
@@ -211,4 +211,4 @@ func (tx *Tx) webhookURL(text, before string) error {
 }
 
 // SetWebhookPolicy sets the policy for the addresses of webhooks.
-func (l *Ledger) SetWebhookPolicy(p WebhookPolicy) { l.policy = p }
+func (l *WriteBuffer) SetWebhookPolicy(p WebhookPolicy) { l.policy = p }

@@ -8,7 +8,7 @@ import (
 	"switchyard/storage"
 )
 
-func (w *issueWorld) subscribe(events ...string) WebhookWithSecret {
+func (w *issueFixture) subscribe(events ...string) WebhookWithSecret {
 	w.Helper()
 	in := &CreateWebhookIn{URL: "https://example.com/hook"}
 	if len(events) > 0 {
@@ -18,7 +18,7 @@ func (w *issueWorld) subscribe(events ...string) WebhookWithSecret {
 }
 
 // outbox returns the pending first attempts of a webhook.
-func (w *issueWorld) outbox(id WebhookID) []PendingDelivery {
+func (w *issueFixture) outbox(id WebhookID) []PendingDelivery {
 	w.Helper()
 	v := storage.NewView(w.db, 1, w.workspace)
 	return outbox(w, &v, id)
@@ -54,7 +54,7 @@ func wantAll(t tester, v *storage.View, id WebhookID) {
 }
 
 // record records the results of attempts.
-func (w *issueWorld) record(id WebhookID, retry bool, failure string, of ...PendingDelivery) {
+func (w *issueFixture) record(id WebhookID, retry bool, failure string, of ...PendingDelivery) {
 	w.Helper()
 	raw, _ := storage.ParseID(id)
 	in := &DeliveryOutcomes{}
@@ -68,7 +68,7 @@ func (w *issueWorld) record(id WebhookID, retry bool, failure string, of ...Pend
 	w.run(&System, RecordDeliveries, in)
 }
 
-func (w *issueWorld) pages(id WebhookID, status DeliveryStatus, limit int) (all []WebhookDelivery) {
+func (w *issueFixture) pages(id WebhookID, status DeliveryStatus, limit int) (all []WebhookDelivery) {
 	w.Helper()
 	in := &ListDeliveriesIn{ID: id, Status: status, Limit: limit}
 	for {
@@ -90,7 +90,7 @@ func (w *issueWorld) pages(id WebhookID, status DeliveryStatus, limit int) (all 
 // An event has one row for each webhook that subscribes to it, in the event's batch.
 func TestEmit_FillsOutboxes(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	w.create(CreateIssueIn{}) // there is no webhook yet
 	all, created, none := w.subscribe(), w.subscribe("issue.created"), w.subscribe("ticket.*", "deal.created")
 	issue := w.create(CreateIssueIn{})
@@ -130,14 +130,14 @@ func TestEmit_FillsOutboxes(t *testing.T) {
 // Only the answers that set the secret have it.
 func TestWebhooks_SecretsStaySecret(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	hook := w.subscribe()
 	next := decode[WebhookWithSecret](t, w.run(&w.ann, RotateWebhookSecret, &RotateWebhookSecretIn{ID: hook.ID}).Body)
 	if next.Secret == hook.Secret || secretFault(next.Secret) != "" || secretFault(hook.Secret) != "" {
 		t.Fatalf("secrets %q %q", hook.Secret, next.Secret)
 	}
 	w.create(CreateIssueIn{})
-	test := w.run(&w.ann, TestWebhook, &WebhookByIDIn{ID: hook.ID})
+	test := w.run(&w.ann, PingWebhook, &WebhookByIDIn{ID: hook.ID})
 	var shown []string
 	for _, q := range []struct {
 		op *Op
@@ -173,9 +173,9 @@ func TestWebhooks_SecretsStaySecret(t *testing.T) {
 
 func TestWebhooks_AreBounded(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	var last WebhookWithSecret
-	for i := range bounds[webhookTable].most {
+	for i := range quotas[webhookTable].most {
 		last = decode[WebhookWithSecret](w, w.run(&w.ann, CreateWebhook, &CreateWebhookIn{URL: fmt.Sprintf("https://%d.example.com/", i)}).Body)
 	}
 	_, _, err := w.try(&w.ann, CreateWebhook, &CreateWebhookIn{URL: "https://example.com/"})
@@ -188,7 +188,7 @@ func TestWebhooks_AreBounded(t *testing.T) {
 // A workspace can't cause many requests to one host with one change.
 func TestWebhooks_AreFewForEachHost(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	var last WebhookWithSecret
 	for i := range DefaultWebhooksPerHost {
 		last = decode[WebhookWithSecret](w, w.run(&w.ann, CreateWebhook, &CreateWebhookIn{URL: fmt.Sprintf("https://Example.com:%d/%d", 8000+i, i)}).Body)
@@ -213,17 +213,17 @@ func TestWebhooks_AreFewForEachHost(t *testing.T) {
 // A backlog beyond the limit disables the webhook.
 func TestWebhooks_BacklogDisables(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	hook, other := w.subscribe(), w.subscribe()
 	raw, _ := storage.ParseID(hook.ID)
 	w.create(CreateIssueIn{})
 	pretend := func(n uint64) {
 		w.run(&w.ann, NewCommand[None, None]("pretend", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
-			return Reply{}, tx.SetCounter(pendingTally, raw, n)
+			return Reply{}, tx.SetCounter(pendingCount, raw, n)
 		}), &None{})
 	}
 	pretend(maxPending)
-	_, _, err := w.try(&w.ann, TestWebhook, &WebhookByIDIn{ID: hook.ID})
+	_, _, err := w.try(&w.ann, PingWebhook, &WebhookByIDIn{ID: hook.ID})
 	wantCode(t, err, CodeConflict)
 	w.create(CreateIssueIn{})
 	w.create(CreateIssueIn{})
@@ -243,7 +243,7 @@ func TestWebhooks_BacklogDisables(t *testing.T) {
 
 func TestDeliveries_TheOldestAreDropped(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	hook := w.subscribe()
 	emit := NewCommand[None, None]("emit", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		for range 100 {
@@ -271,7 +271,7 @@ func TestDeliveries_TheOldestAreDropped(t *testing.T) {
 
 func TestDeleteWebhook_InSteps(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	hook := w.subscribe()
 	emit := NewCommand[None, None]("emit", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		for range maxDropped/2 + 10 {
@@ -303,7 +303,7 @@ func TestDeleteWebhook_InSteps(t *testing.T) {
 // A result that is recorded twice counts once if it is marked as repeated.
 func TestRecordDeliveries_Repeated(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	hook := w.subscribe()
 	raw, _ := storage.ParseID(hook.ID)
 	w.create(CreateIssueIn{})

@@ -56,7 +56,7 @@ func admit(v *View, p *Principal, n Needs) error {
 		return err
 	}
 	if !caller.Allows(n) {
-		return lacking(n)
+		return errLacksRight(n)
 	}
 	return nil
 }

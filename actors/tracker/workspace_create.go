@@ -11,7 +11,7 @@ import (
 var CreateWorkspace = NewWorkflow[NewWorkspaceIn, Workspace]("CreateWorkspace", "Create a workspace", Needs{Level: Identified}, createWorkspace, Answers(Created))
 
 func createWorkspace(f Flow, in *NewWorkspaceIn) (Reply, error) {
-	rights, err := mayFound(f)
+	rights, err := checkFounding(f)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -33,9 +33,9 @@ func (r foundingRights) permit(id WorkspaceID) Permit {
 	return permitFounding(id.raw())
 }
 
-// mayFound checks the rights to create a workspace. Onboarding was admitted by its own
+// checkFounding checks the rights to create a workspace. Onboarding was admitted by its own
 // rule, for everybody or for the operator.
-func mayFound(f Flow) (foundingRights, error) {
+func checkFounding(f Flow) (foundingRights, error) {
 	req := f.Request()
 	caller, admitted := &req.Caller, req.admitted
 	switch {
@@ -73,7 +73,7 @@ func newWorkspace(f Flow, in *NewWorkspaceIn, found *Op, rights foundingRights) 
 	step := directoryStep{entry.Workspace}
 	founding := foundIn{Name: in.Name, Slug: in.Slug, Key: in.key(), Owner: entry.Owner, Reserved: entry.CreatedAt}
 	if reserved.Replayed {
-		held, err := ask[holding](f, storage.DirectoryID, heldOp, &step)
+		held, err := ask[reservation](f, storage.DirectoryID, reservationOp, &step)
 		if err != nil {
 			return Reply{}, err
 		}
@@ -104,7 +104,7 @@ func notFounded(f Flow, permit Permit, reserved *Reply, step directoryStep, fail
 	switch {
 	case reserved.Replayed:
 		// The workspace may have been deleted after its entry was read.
-		held, err := ask[holding](f, storage.DirectoryID, heldOp, &step)
+		held, err := ask[reservation](f, storage.DirectoryID, reservationOp, &step)
 		if err == nil && !held.Exists {
 			return errWorkspaceGone()
 		}
@@ -132,19 +132,19 @@ func errWorkspaceGone() *Error {
 	return Conflict("The workspace made with this Idempotency-Key is gone.", "Use a new key to make another one.")
 }
 
-// holding is the directory's knowledge of a workspace. Founded is also set while the
+// reservation is the directory's knowledge of a workspace. Founded is also set while the
 // workspace is being deleted.
-type holding struct {
+type reservation struct {
 	Exists  bool `json:"exists"`
 	Founded bool `json:"founded"`
 }
 
-// heldOp reports whether the directory has an entry for a workspace, and whether the
+// reservationOp reports whether the directory has an entry for a workspace, and whether the
 // workspace was founded.
-var heldOp = NewQuery[directoryStep, holding]("DirectoryHolds", "Tell whether the directory knows a workspace", Needs{}, func(v *View, in *directoryStep) (Reply, error) {
+var reservationOp = NewQuery[directoryStep, reservation]("DirectoryHolds", "Tell whether the directory knows a workspace", Needs{}, func(v *View, in *directoryStep) (Reply, error) {
 	row, err := v.entry(in.Workspace)
 	if err != nil {
 		return Reply{}, err
 	}
-	return jsonReply(Done, holding{row != nil, row != nil && row.Value.State != slugReserved})
+	return jsonReply(Done, reservation{row != nil, row != nil && row.Value.State != slugReserved})
 }, InDirectory)

@@ -117,7 +117,7 @@ func TestNewWorkspace_CutAtEveryStep(t *testing.T) {
 					name := fmt.Sprintf("%s/step %d/persisted %t/repeated %t", op.Name, step, persisted, repeat)
 					t.Run(name, func(t *testing.T) {
 						t.Parallel()
-						cutCreation(t, op, cut{step: step, persisted: persisted}, repeat)
+						cutCreation(t, op, crashPoint{step: step, persisted: persisted}, repeat)
 					})
 				}
 			}
@@ -125,7 +125,7 @@ func TestNewWorkspace_CutAtEveryStep(t *testing.T) {
 	}
 }
 
-func cutCreation(t *testing.T, op *Op, at cut, repeat bool) {
+func cutCreation(t *testing.T, op *Op, at crashPoint, repeat bool) {
 	w := newTestService(t)
 	home := w.onboard("home")
 	in := &NewWorkspaceIn{Name: "Acme", Slug: "acme"}
@@ -164,7 +164,7 @@ func TestNewWorkspace_TooLateAfterItsReservation(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
 	in := &NewWorkspaceIn{Name: "Acme", Slug: "acme"}
-	w.cut = &cut{step: 1, persisted: true}
+	w.cut = &crashPoint{step: 1, persisted: true}
 	if _, err := w.ask("", "", OnboardWorkspace, in, "k"); !errors.Is(err, errCut) {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ type DeletedWorkspace struct {
 // DeleteWorkspace removes a workspace and everything in it for good. Admission requires
 // no more than a credential: a repeat of the request must find its answer after the
 // workspace, and with it the right to delete it, is gone.
-var DeleteWorkspace = NewWorkflow[None, DeletedWorkspace]("DeleteWorkspace", "Delete a workspace", Needs{Level: Identified}, deleteWorkspace, WithRoom(Ends), Refuses(CodeForbidden))
+var DeleteWorkspace = NewWorkflow[None, DeletedWorkspace]("DeleteWorkspace", "Delete a workspace", Needs{Level: Identified}, deleteWorkspace, WithSpaceEffect(EndsWorkspace), Refuses(CodeForbidden))
 
 func deleteWorkspace(f Flow, _ *None) (Reply, error) {
 	req := f.Request()
@@ -63,8 +63,8 @@ var mayDeleteOp = NewQuery[openIn, deletable]("MayDeleteWorkspace", "Check who d
 	if err := admit(v, &in.Principal, Needs{Level: Admin}); err != nil {
 		return Reply{}, err
 	}
-	subject := tallySubject(attachmentTable)
-	n, err := v.Number(tallyTable, subject[:])
+	subject := recordCountSubject(attachmentTable)
+	n, err := v.Number(recordCountTable, subject[:])
 	if err != nil {
 		return Reply{}, fmt.Errorf("count the attachments: %w", err)
 	}
@@ -147,7 +147,7 @@ var markDeletingOp = NewCommand[markDeletingIn, DeletedWorkspace]("MarkDeleting"
 		}
 	}
 	return jsonReply(Done, DeletedWorkspace{Deleted: true, R2Objects: in.Attachments})
-}, InDirectory, WithRoom(Ends))
+}, InDirectory, WithSpaceEffect(EndsWorkspace))
 
 // finishDeletion completes a deletion that the directory says is decided. It can be
 // repeated.
@@ -185,7 +185,7 @@ var decidedOp = NewQuery[directoryStep, existence]("DeletionDecided", "Report wh
 // eraseOp completes a deletion that was interrupted.
 var eraseOp = NewWorkflow[TimerIn, None]("FinishDeletion", "Finish a workspace's deletion", Needs{}, func(f Flow, in *TimerIn) (Reply, error) {
 	return Reply{Outcome: NoContent}, finishDeletion(f, directoryStep{WorkspaceID(in.Subject)})
-}, WithRoom(Ends))
+}, WithSpaceEffect(EndsWorkspace))
 
 // eraseBatch limits the timers and memberships removed at once.
 const eraseBatch = 500
@@ -205,7 +205,7 @@ var eraseWorkspaceOp = NewCommand[None, None]("EraseWorkspace", "Erase a workspa
 		if err := workspaces.Delete(tx, ws); err != nil {
 			return Reply{}, fmt.Errorf("erase a workspace: %w", err)
 		}
-		tx.ledger.lives = false
+		tx.buffer.seen = false
 	}
 	more, err := tx.dropTimers(eraseBatch)
 	if err != nil || more {
@@ -219,9 +219,9 @@ var eraseWorkspaceOp = NewCommand[None, None]("EraseWorkspace", "Erase a workspa
 	}
 	// The counters' rows are gone; cached counters must not be written again. Nothing
 	// can fail from here on.
-	tx.ledger.forget()
+	tx.buffer.forget()
 	return Reply{Outcome: NoContent}, nil
-}, Founds, WithRoom(Ends))
+}, RunsWithoutWorkspace, WithSpaceEffect(EndsWorkspace))
 
 // dropTimers removes up to limit timers and reports whether there are more.
 func (tx *Tx) dropTimers(limit int) (more bool, err error) {
@@ -268,4 +268,4 @@ var forgetWorkspaceOp = NewCommand[directoryStep, None]("ForgetWorkspace", "Forg
 		}
 	}
 	return Reply{Outcome: NoContent}, tx.ClearTimer(timerErase, string(in.Workspace))
-}, InDirectory, WithRoom(Ends))
+}, InDirectory, WithSpaceEffect(EndsWorkspace))

@@ -110,14 +110,14 @@ func TestDeleteWorkspace_CutAtEveryStep(t *testing.T) {
 			for _, repeat := range []bool{false, true} {
 				t.Run(fmt.Sprintf("step %d/persisted %t/repeated %t", step, persisted, repeat), func(t *testing.T) {
 					t.Parallel()
-					cutDeletion(t, cut{step: step, persisted: persisted}, repeat)
+					cutDeletion(t, crashPoint{step: step, persisted: persisted}, repeat)
 				})
 			}
 		}
 	}
 }
 
-func cutDeletion(t *testing.T, at cut, repeat bool) {
+func cutDeletion(t *testing.T, at crashPoint, repeat bool) {
 	w := newTestService(t)
 	home := w.onboard("home")
 	gone := decode[Workspace](w, w.must(home.Token.Secret, "", CreateWorkspace, &NewWorkspaceIn{Name: "x", Slug: "gone"}).Body)

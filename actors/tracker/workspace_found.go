@@ -54,7 +54,7 @@ type foundIn struct {
 
 // foundOp makes a workspace with its owner only.
 var foundOp = NewCommand[foundIn, Workspace]("FoundWorkspace", "Make a workspace", Needs{}, func(tx *Tx, in *foundIn) (Reply, error) {
-	ws, err := tx.found(in)
+	ws, err := tx.foundWorkspace(in)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -63,12 +63,12 @@ var foundOp = NewCommand[foundIn, Workspace]("FoundWorkspace", "Make a workspace
 		return Reply{}, fmt.Errorf("found a workspace: %w", err)
 	}
 	return Reply{Outcome: Created, Body: body}, nil
-}, Founds)
+}, RunsWithoutWorkspace)
 
 // onboardOp makes a workspace with its owner, a default team, and a token for the
 // owner.
 var onboardOp = NewCommand[foundIn, Onboarded]("OnboardWorkspaceHere", "Onboard a workspace", Needs{}, func(tx *Tx, in *foundIn) (Reply, error) {
-	ws, err := tx.found(in)
+	ws, err := tx.foundWorkspace(in)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -81,16 +81,16 @@ var onboardOp = NewCommand[foundIn, Onboarded]("OnboardWorkspaceHere", "Onboard 
 		return Reply{}, fmt.Errorf("found a workspace: %w", err)
 	}
 	grant := tokenGrant{ActorType: ActorUser, ActorID: string(in.Owner), Permissions: permissionWords["admin"], CreatedByID: string(in.Owner), Sponsor: in.Owner}
-	token, err := tx.mint("Onboarding", "admin", grant)
+	token, err := tx.addToken("Onboarding", "admin", grant)
 	if err != nil {
 		return Reply{}, err
 	}
 	return jsonReply(Created, Onboarded{Workspace: ws, Team: team, Token: token})
-}, Founds, WithSecret)
+}, RunsWithoutWorkspace, WithSecret)
 
-// found makes the owner and returns the workspace, which the caller inserts. It refuses
+// foundWorkspace makes the owner and returns the workspace, which the caller inserts. It refuses
 // if the reservation is so old that the directory may give the slug to another.
-func (tx *Tx) found(in *foundIn) (*Workspace, error) {
+func (tx *Tx) foundWorkspace(in *foundIn) (*Workspace, error) {
 	there, err := tx.Has(workspaceTable, nil)
 	if err != nil {
 		return nil, fmt.Errorf("look for the workspace: %w", err)

@@ -27,8 +27,8 @@ func listWorkspaces(f Flow, in *ListWorkspacesIn) (Reply, error) {
 	if !caller.Root && !caller.Permissions.Includes(PermRead) {
 		return Reply{}, Forbidden("This token may not read workspaces.", "Use a token with the permission read.")
 	}
-	about := aboutCaller(caller)
-	after, err := parsePlace(in.Cursor, directoryTable, about)
+	about := cursorSubject(caller)
+	after, err := parseCursorKey(in.Cursor, directoryTable, about)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -39,7 +39,7 @@ func listWorkspaces(f Flow, in *ListWorkspacesIn) (Reply, error) {
 			return Reply{}, err
 		}
 		for _, id := range known.IDs {
-			after = id.place()
+			after = id.listKey()
 			reply, err := f.Query(id.raw(), openWorkspaceOp, &openIn{caller.Principal})
 			if isNotFound(err) {
 				continue // being deleted, or the membership has ended and the directory doesn't know yet
@@ -57,8 +57,8 @@ func listWorkspaces(f Flow, in *ListWorkspacesIn) (Reply, error) {
 	}
 }
 
-// aboutCaller returns an id that binds a cursor to the caller's list.
-func aboutCaller(c *Caller) storage.ID {
+// cursorSubject returns an id that binds a cursor to the caller's list.
+func cursorSubject(c *Caller) storage.ID {
 	key := newAnswerKey(string(c.Type), c.ID)
 	return storage.ID(key[:16])
 }
@@ -68,8 +68,8 @@ func (id WorkspaceID) raw() storage.ID {
 	return raw
 }
 
-// place returns a workspace's position in lists with the newest first.
-func (id WorkspaceID) place() []byte { return workspaceKey(nil, id) }
+// listKey returns a workspace's position in lists with the newest first.
+func (id WorkspaceID) listKey() []byte { return workspaceKey(nil, id) }
 
 // knownIn asks the directory for the workspaces of a user, or for all.
 type knownIn struct {
@@ -130,7 +130,7 @@ var knownWorkspacesOp = NewQuery[knownIn, knownOut]("KnownWorkspaces", "List wor
 		return Reply{}, fmt.Errorf("list workspaces: %w", err)
 	}
 	return jsonReply(Done, out)
-}, InDirectory, OneMoment)
+}, InDirectory, FromSnapshot)
 
 // behind returns the primary key of a position within a prefix, or nil for the
 // beginning.

@@ -10,9 +10,9 @@ type Onboarded struct {
 // OnboardWorkspace makes a user, a workspace that the user owns, its default team, and
 // an admin token for the user. The operator's setting decides who may call it.
 var OnboardWorkspace = NewWorkflow[NewWorkspaceIn, Onboarded]("OnboardWorkspace", "Onboard a workspace", Needs{Level: Public}, func(f Flow, in *NewWorkspaceIn) (Reply, error) {
-	rights, err := mayFound(f)
+	rights, err := checkFounding(f)
 	if err != nil {
 		return Reply{}, err
 	}
 	return newWorkspace(f, in, onboardOp, rights)
-}, WithSecret, Onboards, Answers(Created))
+}, WithSecret, ForOnboarding, Answers(Created))

@@ -17,14 +17,14 @@ import (
 
 // workspaceFixture is an engine with one workspace in it.
 type workspaceFixture struct {
-	*bundle
+	*testEngine
 	workspace storage.ID
 	team      storage.ID
 }
 
 func newWorkspaceFixture(t testing.TB, adjust ...func(*Config)) *workspaceFixture {
 	t.Helper()
-	y := &workspaceFixture{bundle: setup(t, append(adjust, withRoot)...)}
+	y := &workspaceFixture{testEngine: setup(t, append(adjust, withRoot)...)}
 	reply, err := y.engine.Do(request(storage.ID{}), tracker.OnboardWorkspace, &tracker.NewWorkspaceIn{Name: "Yard", Slug: "yard"})
 	if err != nil {
 		t.Fatal(err)

@@ -13,8 +13,8 @@ import (
 // command that ends a session moves as many as fit into its batch; a timer moves the
 // rest.
 
-// timerSessionLine moves the remaining followers of an ended session, its subject.
-const timerSessionLine = "session.line"
+// timerSessionFollowers moves the remaining followers of an ended session, its subject.
+const timerSessionFollowers = "session.line"
 
 const (
 	// maxFollowers is the number of followers that one command moves. Beyond
@@ -23,8 +23,8 @@ const (
 	maxFollowed  = 2 << 20
 )
 
-// lineWork is the state of a command that moves followers.
-type lineWork struct {
+// followerWork is the state of a command that moves followers.
+type followerWork struct {
 	ended []*sessionRecord // sessions whose followers have not been moved
 	busy  bool
 	moved int
@@ -71,7 +71,7 @@ func (tx *Tx) predecessorOf(id string) (s *sessionRecord, fault string, err erro
 // again; the outermost call works through the list, so that a long chain is not a deep
 // recursion.
 func (tx *Tx) sessionHasEnded(s *sessionRecord) error {
-	line := &tx.line
+	line := &tx.followers
 	line.ended = append(line.ended, s)
 	if line.busy {
 		return nil
@@ -85,7 +85,7 @@ func (tx *Tx) sessionHasEnded(s *sessionRecord) error {
 		if err == nil && more {
 			// The scheduler takes a timer with a new time for a moved one, not for one
 			// whose run has failed.
-			err = tx.SetTimer(timerSessionLine, string(first.ID), tx.now.Add(time.Millisecond))
+			err = tx.SetTimer(timerSessionFollowers, string(first.ID), tx.now.Add(time.Millisecond))
 		}
 		if err != nil {
 			return err
@@ -100,7 +100,7 @@ func (tx *Tx) moveFollowers(s *sessionRecord) (more bool, err error) {
 	id := s.id()
 	var keys [][]byte
 	if err := tx.Rows(sessionByPredecessor, id[:], nil, func(fields, _ []byte) (bool, error) {
-		if more = len(keys)+tx.line.moved >= maxFollowers; more {
+		if more = len(keys)+tx.followers.moved >= maxFollowers; more {
 			return false, nil
 		}
 		keys = append(keys, append([]byte(nil), fields[len(id):]...))
@@ -122,7 +122,7 @@ func (tx *Tx) moveFollowers(s *sessionRecord) (more bool, err error) {
 		if err := tx.moveFollower(row, s.Status); err != nil {
 			return false, err
 		}
-		tx.line.moved++
+		tx.followers.moved++
 	}
 	return more, nil
 }
@@ -134,8 +134,8 @@ func (tx *Tx) moveFollower(row *storage.Row[sessionRecord], ended SessionStatus)
 		return err
 	}
 	if ended == SessionCompleted {
-		if err = c.to(SessionCreated, byService); err == nil {
-			err = c.tell(ActivityStatus, "The session it was queued after is completed.")
+		if err = c.move(SessionCreated, byService); err == nil {
+			err = c.logActivity(ActivityStatus, "The session it was queued after is completed.")
 		}
 	} else {
 		err = c.cancel(fmt.Sprintf("the session it was queued after is %s", ended), byService)
@@ -147,8 +147,8 @@ func (tx *Tx) moveFollower(row *storage.Row[sessionRecord], ended SessionStatus)
 	return err
 }
 
-// lineOp moves the remaining followers of an ended session.
-var lineOp = NewCommand[TimerIn, None]("MoveLine", "Move the sessions queued behind one that has ended", Needs{}, func(tx *Tx, in *TimerIn) (Reply, error) {
+// moveFollowersOp moves the remaining followers of an ended session.
+var moveFollowersOp = NewCommand[TimerIn, None]("MoveLine", "Move the sessions queued behind one that has ended", Needs{}, func(tx *Tx, in *TimerIn) (Reply, error) {
 	if err := tx.ClearTimer(in.Kind, in.Subject); err != nil {
 		return Reply{}, err
 	}

@@ -7,16 +7,16 @@ import (
 	"switchyard/storage"
 )
 
-// loggedAt is an event of the log, with the facts that decide who sees it.
-type loggedAt struct {
+// storedEvent is an event of the log, with the facts that decide who sees it.
+type storedEvent struct {
 	sequence uint64
 	kind     EventSet // the bit of its type
 	name     []byte   // its type; part of body
 	body     []byte   // its JSON
-	place    *issuePlace
+	issue    *issueState
 	header   storage.Header
-	// forAdmins is set if it is not known who else may see the event.
-	forAdmins bool
+	// adminsOnly is set if it is not known who else may see the event.
+	adminsOnly bool
 	// links are the ids of other issues in the body: parents, and issues made from
 	// tickets.
 	links []linkAt
@@ -25,12 +25,12 @@ type loggedAt struct {
 // linkAt is the position of another issue's id in an event's body.
 type linkAt struct {
 	from, to int // with quotes
-	place    *issuePlace
+	place    *issueState
 }
 
-// issuePlace holds what decides who sees an issue now. It is read once for all the
+// issueState holds what decides who sees an issue now. It is read once for all the
 // events and callers of a batch.
-type issuePlace struct {
+type issueState struct {
 	id         storage.ID
 	there      bool
 	restricted bool
@@ -50,25 +50,25 @@ type grantee struct {
 // eventReader reads events of one snapshot.
 type eventReader struct {
 	v      *View
-	places map[storage.ID]*issuePlace
+	places map[storage.ID]*issueState
 	// teams caches which teams exist.
 	teams map[storage.ID]bool
 }
 
 func (v *View) eventReader() *eventReader {
-	return &eventReader{v: v, places: map[storage.ID]*issuePlace{}, teams: map[storage.ID]bool{}}
+	return &eventReader{v: v, places: map[storage.ID]*issueState{}, teams: map[storage.ID]bool{}}
 }
 
 var errEvent = fmt.Errorf("%w: event", storage.ErrFormat)
 
 // read parses a stored event without decoding its JSON as a whole. value must not
 // change afterwards.
-func (r *eventReader) read(sequence uint64, value []byte) (e loggedAt, err error) {
+func (r *eventReader) read(sequence uint64, value []byte) (e storedEvent, err error) {
 	rec, err := storage.ParseRecord(value)
 	if err != nil {
 		return e, fmt.Errorf("read an event: %w", err)
 	}
-	e = loggedAt{sequence: sequence, body: rec.JSON(), header: rec.Header()}
+	e = storedEvent{sequence: sequence, body: rec.JSON(), header: rec.Header()}
 	if e.name = eventTypeIn(e.body); e.name == nil {
 		return e, errEvent
 	}
@@ -78,47 +78,47 @@ func (r *eventReader) read(sequence uint64, value []byte) (e loggedAt, err error
 		return e, nil
 	}
 	e.kind = kind.bit
-	if kind.hangs == onNoIssue {
+	if kind.issueFrom == onNoIssue {
 		return e, nil
 	}
 	at, end := eventDataIn(e.body)
 	if at < 0 {
 		return e, errEvent
 	}
-	switch data := e.body[at:end]; kind.hangs {
+	switch data := e.body[at:end]; kind.issueFrom {
 	case onTicket:
 		err = r.findLinks(&e, at, end, "issueId")
 	case onItself:
-		if err = r.hang(&e, firstText(data, "id")); err == nil {
+		if err = r.setIssue(&e, firstText(data, "id")); err == nil {
 			err = r.findLinks(&e, at, end, "parentId")
 		}
 	default:
 		issue := firstText(data, "issueId")
-		if issue == nil && kind.hangs == onDraft {
+		if issue == nil && kind.issueFrom == onDraft {
 			err = r.findDraft(&e, firstText(data, "id"))
 		} else {
-			err = r.hang(&e, issue)
+			err = r.setIssue(&e, issue)
 		}
 	}
 	return e, err
 }
 
-// hang sets the issue that decides who sees an event. An event whose data has no issue,
+// setIssue sets the issue that decides who sees an event. An event whose data has no issue,
 // though its type requires it, is for admins only, so that it does not fail the whole
 // list.
-func (r *eventReader) hang(e *loggedAt, issue []byte) (err error) {
+func (r *eventReader) setIssue(e *storedEvent, issue []byte) (err error) {
 	id, ok := storage.ParseID(issue)
-	if e.forAdmins = !ok; ok {
-		e.place, err = r.placeOf(id)
+	if e.adminsOnly = !ok; ok {
+		e.issue, err = r.issueStateOf(id)
 	}
 	return err
 }
 
 // findDraft sets the issue of an event of a draft that had no issue: the draft may have
 // become one since. Otherwise the event's team decides.
-func (r *eventReader) findDraft(e *loggedAt, draft []byte) error {
+func (r *eventReader) findDraft(e *storedEvent, draft []byte) error {
 	id, ok := storage.ParseID(draft)
-	if e.forAdmins = !ok; !ok {
+	if e.adminsOnly = !ok; !ok {
 		return nil
 	}
 	var issue storage.ID
@@ -131,9 +131,9 @@ func (r *eventReader) findDraft(e *loggedAt, draft []byte) error {
 	if err != nil {
 		return fmt.Errorf("look for a draft: %w", err)
 	}
-	e.forAdmins = !there
+	e.adminsOnly = !there
 	if issue != (storage.ID{}) {
-		e.place, err = r.placeOf(issue)
+		e.issue, err = r.issueStateOf(issue)
 	}
 	return err
 }
@@ -186,7 +186,7 @@ const quotedID = len(`"01890000-0000-7000-8000-000000000000"`)
 
 // findLinks collects the ids of other issues in a field: in the event's data, and in
 // its changes.
-func (r *eventReader) findLinks(e *loggedAt, at, end int, name string) error {
+func (r *eventReader) findLinks(e *storedEvent, at, end int, name string) error {
 	const from, to = `{"from":`, `,"to":`
 	field := `"` + name + `":`
 	if i := bytes.Index(e.body[at:end], []byte(field+`"`)); i >= 0 {
@@ -210,7 +210,7 @@ func (r *eventReader) findLinks(e *loggedAt, at, end int, name string) error {
 }
 
 // noteLink adds the id at a position of an event's body, unless the value is null.
-func (r *eventReader) noteLink(e *loggedAt, at int) error {
+func (r *eventReader) noteLink(e *storedEvent, at int) error {
 	if e.body[at] != '"' || len(e.body) < at+quotedID {
 		return nil
 	}
@@ -218,24 +218,24 @@ func (r *eventReader) noteLink(e *loggedAt, at int) error {
 	if !ok {
 		return nil
 	}
-	place, err := r.placeOf(id)
+	place, err := r.issueStateOf(id)
 	e.links = append(e.links, linkAt{at, at + quotedID, place})
 	return err
 }
 
-// placeOf returns an issue's place, from the cache or the store.
-func (r *eventReader) placeOf(id storage.ID) (*issuePlace, error) {
+// issueStateOf returns an issue's place, from the cache or the store.
+func (r *eventReader) issueStateOf(id storage.ID) (*issueState, error) {
 	if p := r.places[id]; p != nil {
 		return p, nil
 	}
-	p := &issuePlace{id: id}
+	p := &issueState{id: id}
 	var err error
 	p.there, err = issues.Record(r.v, issueKey(id), func(rec storage.Record) error {
 		p.team, p.restricted = rec.Team(), rec.Flags()&issueRestricted != 0
 		return nil
 	})
 	if err == nil && !p.there {
-		err = r.v.goneIssue(p)
+		err = r.v.readTombstone(p)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look where an issue is: %w", err)
@@ -249,26 +249,26 @@ func (r *eventReader) placeOf(id storage.ID) (*issuePlace, error) {
 // those who could see it both at the event and at its deletion; only admins see them if
 // it was restricted, or if its team is deleted, since the team may have been private
 // (Decision 44).
-func (r *eventReader) sees(e *loggedAt) (bool, error) {
+func (r *eventReader) sees(e *storedEvent) (bool, error) {
 	switch c := r.v.Caller; {
 	case c.Level >= Admin:
 		return true, nil
-	case e.place != nil && e.place.there:
-		return r.seesPlace(e.place)
-	case e.forAdmins || e.header.Flags&issueRestricted != 0 || e.place != nil && e.place.gone && e.place.restricted:
+	case e.issue != nil && e.issue.there:
+		return r.canViewPlace(e.issue)
+	case e.adminsOnly || e.header.Flags&issueRestricted != 0 || e.issue != nil && e.issue.gone && e.issue.restricted:
 		return false, nil
 	}
-	seen, err := r.seesTeam(e.header.Team)
-	if seen && err == nil && e.place != nil && e.place.gone {
-		seen, err = r.seesTeam(e.place.team)
+	seen, err := r.canViewTeam(e.header.Team)
+	if seen && err == nil && e.issue != nil && e.issue.gone {
+		seen, err = r.canViewTeam(e.issue.team)
 	}
 	return seen, err
 }
 
-// seesTeam reports whether the view's caller, who is not an admin, may see records of a
+// canViewTeam reports whether the view's caller, who is not an admin, may see records of a
 // team.
-func (r *eventReader) seesTeam(team storage.ID) (bool, error) {
-	if !r.v.Caller.Sees(team) {
+func (r *eventReader) canViewTeam(team storage.ID) (bool, error) {
+	if !r.v.Caller.CanViewTeam(team) {
 		return false, nil
 	}
 	if team == (storage.ID{}) {
@@ -285,14 +285,14 @@ func (r *eventReader) seesTeam(team storage.ID) (bool, error) {
 	return there, nil
 }
 
-// seesPlace reports whether the view's caller may see an issue. It decides as
+// canViewPlace reports whether the view's caller may see an issue. It decides as
 // View.seesIssue does, with a cache for many callers.
-func (r *eventReader) seesPlace(p *issuePlace) (bool, error) {
+func (r *eventReader) canViewPlace(p *issueState) (bool, error) {
 	c := r.v.Caller
 	switch {
 	case c.Level >= Admin:
 		return true, nil
-	case !p.there || c.Lane != nil || !c.Sees(p.team):
+	case !p.there || c.Lane != nil || !c.CanViewTeam(p.team):
 		return false, nil
 	case !p.restricted:
 		return true, nil
@@ -314,9 +314,9 @@ func (r *eventReader) seesPlace(p *issuePlace) (bool, error) {
 
 // hidden returns a bit for each linked issue that the view's caller may not see
 // (Decision 26).
-func (r *eventReader) hidden(e *loggedAt) (bits uint8, err error) {
+func (r *eventReader) hidden(e *storedEvent) (bits uint8, err error) {
 	for i, p := range e.links {
-		shown, err := r.seesPlace(p.place)
+		shown, err := r.canViewPlace(p.place)
 		if err != nil {
 			return 0, err
 		}
@@ -328,7 +328,7 @@ func (r *eventReader) hidden(e *loggedAt) (bits uint8, err error) {
 }
 
 // appendBody appends an event's JSON with null in place of hidden links.
-func (e *loggedAt) appendBody(dst []byte, hidden uint8) []byte {
+func (e *storedEvent) appendBody(dst []byte, hidden uint8) []byte {
 	at := 0
 	for i, p := range e.links {
 		if hidden&(1<<i) != 0 {

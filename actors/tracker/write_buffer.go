@@ -10,17 +10,17 @@ import (
 	"switchyard/storage"
 )
 
-// Ledger is the state that a workspace's goroutine keeps between commands: the open
+// WriteBuffer is the state that a workspace's goroutine keeps between commands: the open
 // batch that its commands write to one after another, the workspace's counters and
 // caches. It is owned by that goroutine.
-type Ledger struct {
+type WriteBuffer struct {
 	store    *storage.Tx
 	random   io.Reader
 	counters counters
 	broken   error // a roll-back failed: the open batch has writes that it should not have
-	// lives is set once the workspace's row has been seen; armed holds the sweeping
+	// seen is set once the workspace's row has been seen; armed holds the sweeping
 	// timers that are known to be set. Both only save look-ups.
-	lives bool
+	seen  bool
 	armed sweeps
 	event []byte // scratch for encoding events
 	// events are the events of the running command whose data the answer may begin
@@ -28,10 +28,10 @@ type Ledger struct {
 	events []eventNote
 	keyed  bool   // the running command's answer is kept for an idempotency key
 	past   []byte // scratch for encoding history
-	// share is the number of issues that a command may close by the rules of teams; see
+	// closeLimit is the number of issues that a command may close by the rules of teams; see
 	// settle.
-	share int
-	teams knownTeams
+	closeLimit int
+	teams      knownTeams
 	// recent holds the titles of issues that the search index does not cover.
 	recent recentTitles
 	title  string // the title whose terms are cached in terms
@@ -44,33 +44,33 @@ type Ledger struct {
 	policy WebhookPolicy
 	// queued are the webhooks with deliveries in the open batch. A failed command may
 	// have added some without deliveries.
-	queued []storage.ID
-	wakes  []Wake // of the open batch
-	told   bool   // the open batch may have events
-	queue  queueFloors
+	queued    []storage.ID
+	wakes     []Wake // of the open batch
+	hasEvents bool   // the open batch may have events
+	queue     queueHeads
 	// leasesDue is the time by which leases are checked; zero if it is not known.
 	leasesDue time.Time
 	// operator holds the operator's settings; nil means the defaults.
-	operator *AgentSettings
-	schemas  knownSchemas
-	limits   Limits
-	portion  int // number of rows that countBytesOp counts at a time
+	operator  *AgentSettings
+	schemas   knownSchemas
+	limits    Limits
+	countRows int // number of rows that countBytesOp counts at a time
 	// from and to are the values of the workspace's id clock before and after the sealed
 	// batch.
 	from, to uint64
 }
 
-// NewLedger returns the ledger of a workspace over its state.
-func NewLedger(store *storage.Tx, random io.Reader) *Ledger {
+// NewWriteBuffer returns the ledger of a workspace over its state.
+func NewWriteBuffer(store *storage.Tx, random io.Reader) *WriteBuffer {
 	store.Measure(meter)
-	return &Ledger{store: store, random: random, counters: counters{known: map[counterKey]*counter{}}, share: maxAutoClosed, portion: countPortion, indexFew: indexFew}
+	return &WriteBuffer{store: store, random: random, counters: counters{known: map[counterKey]*counter{}}, closeLimit: maxAutoClosed, countRows: countPortion, indexFew: indexFew}
 }
 
 // Configure sets the operator's settings; nil means the defaults.
-func (l *Ledger) Configure(s *AgentSettings) { l.operator = s }
+func (l *WriteBuffer) Configure(s *AgentSettings) { l.operator = s }
 
 // Remember sets the node's memory for tails of search indexes.
-func (l *Ledger) Remember(t *Tails) { l.tails, l.recent.tails = t, t }
+func (l *WriteBuffer) Remember(t *Tails) { l.tails, l.recent.tails = t, t }
 
 // PanicError reports a command that panicked. Its writes are rolled back.
 type PanicError struct {
@@ -84,17 +84,17 @@ func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 // leaves no writes. The answer may be sent only after the batch is committed. That
 // holds for the answer of a failed command, too: the command may have read uncommitted
 // rows.
-func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, err error) {
+func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, err error) {
 	mark, counted, wakes := l.store.Mark(), l.counters.bytes, len(l.wakes)
 	l.counters.begin()
 	l.recent.begin()
 	l.queue.raised = false
 	l.events, l.keyed = l.events[:0], req.Idempotency != nil
 	l.store.Recount()
-	below, lived := l.store.CountingBelow(), l.lives
+	below, lived := l.store.CountingBelow(), l.seen
 	tx := &Tx{
 		View:   View{View: l.store.View, Caller: &req.Caller, now: now, operator: l.operator, final: req.Final},
-		ledger: l, began: l.store.Size(),
+		buffer: l, began: l.store.Size(),
 	}
 	defer func() {
 		if v := recover(); v != nil {
@@ -106,7 +106,7 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 			l.recent.rollback()
 			l.wakes = l.wakes[:wakes]
 			l.store.CountBelow(below)
-			l.lives = l.lives && lived // the command may have created the workspace
+			l.seen = l.seen && lived // the command may have created the workspace
 			if l.queue.raised {
 				l.queue.forget() // the command may have cached queue heads that were rolled back
 			}
@@ -127,7 +127,7 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 	if earlier, found, err := tx.replay(op, req); err != nil || found {
 		return earlier, err
 	}
-	if !op.Founding {
+	if !op.WithoutWorkspace {
 		if err := l.exists(tx); err != nil {
 			return Reply{}, err
 		}
@@ -138,7 +138,7 @@ func (l *Ledger) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, 
 	if reply, err = op.command(tx, in); err != nil {
 		return Reply{}, err
 	}
-	if err := tx.settle(); err != nil {
+	if err := tx.applyRules(); err != nil {
 		return Reply{}, err
 	}
 	if !reply.More && reply.Wait == nil {
@@ -172,8 +172,8 @@ func tooMuch() error {
 
 // exists refuses a command that was admitted while the workspace existed and runs after
 // its deletion. Its rows would have no owner.
-func (l *Ledger) exists(tx *Tx) error {
-	if l.lives || tx.Workspace() == storage.DirectoryID {
+func (l *WriteBuffer) exists(tx *Tx) error {
+	if l.seen || tx.Workspace() == storage.DirectoryID {
 		return nil
 	}
 	lives, err := tx.Has(workspaceTable, nil)
@@ -183,12 +183,12 @@ func (l *Ledger) exists(tx *Tx) error {
 	if !lives {
 		return NotFound("workspace")
 	}
-	l.lives = true
+	l.seen = true
 	return l.resumeCount(tx)
 }
 
 // remember keeps the answer of a command for its idempotency key, if it has one.
-func (l *Ledger) remember(tx *Tx, op *Op, req *Request, reply Reply, wrote bool) error {
+func (l *WriteBuffer) remember(tx *Tx, op *Op, req *Request, reply Reply, wrote bool) error {
 	if req.Idempotency == nil {
 		return nil
 	}
@@ -201,9 +201,9 @@ func (l *Ledger) remember(tx *Tx, op *Op, req *Request, reply Reply, wrote bool)
 
 // forget drops all caches of the workspace, and counters that are not yet written. A
 // command that calls it must not fail afterwards.
-func (l *Ledger) forget() {
+func (l *WriteBuffer) forget() {
 	l.counters.forget()
-	l.lives, l.armed = false, 0
+	l.seen, l.armed = false, 0
 	l.leasesDue = time.Time{}
 	l.queue.forget()
 	l.teams.forget()
@@ -215,7 +215,7 @@ func (l *Ledger) forget() {
 // returns the batch in its replicated form, or nil if there is nothing to commit. The
 // bytes are valid until Committed or Discard. After an error the batch must be
 // discarded.
-func (l *Ledger) Seal() ([]byte, error) {
+func (l *WriteBuffer) Seal() ([]byte, error) {
 	if l.broken != nil {
 		return nil, l.broken
 	}
@@ -233,38 +233,38 @@ func (l *Ledger) Seal() ([]byte, error) {
 
 // Versions returns the workspace's id clock before and after the sealed batch; see
 // IssueSets.
-func (l *Ledger) Versions() (from, to uint64) { return l.from, l.to }
+func (l *WriteBuffer) Versions() (from, to uint64) { return l.from, l.to }
 
-// Clean reports whether there is nothing to commit: no command since the last batch
+// Empty reports whether there is nothing to commit: no command since the last batch
 // wrote anything, so the answers depend on committed state alone.
-func (l *Ledger) Clean() bool {
+func (l *WriteBuffer) Empty() bool {
 	return l.store.Empty() && len(l.counters.dirty) == 0 && l.broken == nil
 }
 
 // Dirty returns the kinds of rows that the open batch changes; see the dirty flags.
-func (l *Ledger) Dirty() storage.DirtyFlags { return l.store.Dirty() }
+func (l *WriteBuffer) Dirty() storage.DirtyFlags { return l.store.Dirty() }
 
 // Queued returns the webhooks that the open batch may have deliveries for. The slice is
 // valid until the next command.
-func (l *Ledger) Queued() []storage.ID { return l.queued }
+func (l *WriteBuffer) Queued() []storage.ID { return l.queued }
 
-// Wakes returns the topics to notify once the open batch is committed. The slice is
+// WakeUps returns the topics to notify once the open batch is committed. The slice is
 // valid until the next command.
-func (l *Ledger) Wakes() []Wake { return l.wakes }
+func (l *WriteBuffer) WakeUps() []Wake { return l.wakes }
 
-// Told reports whether the open batch may have events. The answer is valid until
+// HasEvents reports whether the open batch may have events. The answer is valid until
 // Committed or Discard.
-func (l *Ledger) Told() bool { return l.told }
+func (l *WriteBuffer) HasEvents() bool { return l.hasEvents }
 
 // Ops returns the number of keys that the open batch writes.
-func (l *Ledger) Ops() int { return l.store.Ops() }
+func (l *WriteBuffer) Ops() int { return l.store.Ops() }
 
 // Size returns the size of the open batch in bytes, with the counters that Seal will
 // add.
-func (l *Ledger) Size() int { return l.store.Size() + l.counters.bytes }
+func (l *WriteBuffer) Size() int { return l.store.Size() + l.counters.bytes }
 
 // Committed begins the next batch after the open one was applied.
-func (l *Ledger) Committed() {
+func (l *WriteBuffer) Committed() {
 	if l.Dirty()&DirtyAccess != 0 {
 		l.teams.forget()
 	}
@@ -275,21 +275,21 @@ func (l *Ledger) Committed() {
 	l.store.Reset()
 	l.queued = l.queued[:0]
 	l.counters.trim()
-	l.wakes, l.told = l.wakes[:0], false
+	l.wakes, l.hasEvents = l.wakes[:0], false
 }
 
 // Discard drops the open batch, which was refused or whose outcome is unknown, and
 // every cache that may depend on it.
-func (l *Ledger) Discard() {
+func (l *WriteBuffer) Discard() {
 	l.store.Reset()
 	l.queued = l.queued[:0]
-	l.wakes, l.told = l.wakes[:0], false
+	l.wakes, l.hasEvents = l.wakes[:0], false
 	l.forget()
 	l.broken = nil
 }
 
 // Close releases the batch, and the memory of the tail.
-func (l *Ledger) Close() error {
+func (l *WriteBuffer) Close() error {
 	l.recent.forget()
 	return l.store.Close()
 }

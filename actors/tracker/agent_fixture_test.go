@@ -10,55 +10,55 @@ import (
 	"switchyard/storage"
 )
 
-// fleet is a testService with one workspace in which agents work.
-type fleet struct {
+// agentFixture is a testService with one workspace in which agents work.
+type agentFixture struct {
 	*testService
 	home  Onboarded
 	admin string
 }
 
-func newFleet(t tester) *fleet {
+func newAgentFixture(t tester) *agentFixture {
 	t.Helper()
 	w := newTestService(t)
 	home := w.onboard("fleet")
-	return &fleet{testService: w, home: home, admin: home.Token.Secret}
+	return &agentFixture{testService: w, home: home, admin: home.Token.Secret}
 }
 
 // try runs an operation in the fleet's workspace.
-func (f *fleet) try(credential string, op *Op, in any) (Reply, error) {
+func (f *agentFixture) try(credential string, op *Op, in any) (Reply, error) {
 	f.Helper()
 	return f.ask(credential, f.home.Workspace.ID, op, in)
 }
 
 // run is like try, and fails the test on an error.
-func (f *fleet) run(credential string, op *Op, in any) Reply {
+func (f *agentFixture) run(credential string, op *Op, in any) Reply {
 	f.Helper()
 	return f.must(credential, f.home.Workspace.ID, op, in)
 }
 
-func (f *fleet) work(priority IssuePriority) Issue {
+func (f *agentFixture) work(priority IssuePriority) Issue {
 	f.Helper()
 	return decode[Issue](f, f.run(f.admin, CreateIssue, &CreateIssueIn{Title: "Work", IssueFields: IssueFields{Priority: Some(priority)}}).Body)
 }
 
-func (f *fleet) register(in CreateAgentIn) Agent {
+func (f *agentFixture) register(in CreateAgentIn) Agent {
 	f.Helper()
 	return decode[Agent](f, f.run(f.admin, CreateAgent, &in).Body)
 }
 
-func (f *fleet) dispatch(issue IssueID, in DispatchIssueIn) DispatchedSession {
+func (f *agentFixture) dispatch(issue IssueID, in DispatchIssueIn) DispatchedSession {
 	f.Helper()
 	in.ID = string(issue)
 	return decode[DispatchedSession](f, f.run(f.admin, DispatchIssue, &in).Body)
 }
 
-func (f *fleet) claim(in ClaimSessionsIn) []ClaimedSession {
+func (f *agentFixture) claim(in ClaimSessionsIn) []ClaimedSession {
 	f.Helper()
 	return decode[ClaimedSessions](f, f.run(f.admin, ClaimSessions, &in).Body).Sessions
 }
 
 // claimOne claims a session, which must exist.
-func (f *fleet) claimOne() ClaimedSession {
+func (f *agentFixture) claimOne() ClaimedSession {
 	f.Helper()
 	got := f.claim(ClaimSessionsIn{})
 	if len(got) != 1 {
@@ -67,18 +67,18 @@ func (f *fleet) claimOne() ClaimedSession {
 	return got[0]
 }
 
-func (f *fleet) session(id SessionID) ShownSession {
+func (f *agentFixture) session(id SessionID) ShownSession {
 	f.Helper()
 	return decode[ShownSession](f, f.run(f.admin, SessionByID, &SessionByIDIn{ID: id}).Body)
 }
 
-func (f *fleet) issueNow(id IssueID) Issue {
+func (f *agentFixture) issueNow(id IssueID) Issue {
 	f.Helper()
 	return decode[Issue](f, f.run(f.admin, IssueByID, &IssueByIDIn{ID: string(id)}).Body)
 }
 
 // report ends or moves a session.
-func (f *fleet) report(credential string, id SessionID, status SessionStatus) error {
+func (f *agentFixture) report(credential string, id SessionID, status SessionStatus) error {
 	f.Helper()
 	_, err := f.try(credential, ReportSession, &ReportSessionIn{ID: id, Status: Some(status)})
 	return err
@@ -95,7 +95,7 @@ type toldEvent struct {
 }
 
 // events returns the event log.
-func (f *fleet) events() (all []toldEvent) {
+func (f *agentFixture) events() (all []toldEvent) {
 	f.Helper()
 	v := f.view(f.home.Workspace.ID.raw())
 	err := v.Rows(eventTable, nil, nil, func(_, value []byte) (bool, error) {
@@ -112,7 +112,7 @@ func (f *fleet) events() (all []toldEvent) {
 }
 
 // happened lists the types and statuses of the events from the nth on.
-func (f *fleet) happened(from int) (list []string) {
+func (f *agentFixture) happened(from int) (list []string) {
 	f.Helper()
 	for _, e := range f.events()[from:] {
 		list = append(list, e.Type+" "+e.Data.Status)

@@ -11,7 +11,7 @@ import (
 // refused as a whole, and the batch's earlier commands stay.
 func TestLedger_CommandTooLargeLeavesNothing(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	huge := strings.Repeat("x", maxCommandBytes/4)
 	flood := NewCommand[None, None]("flood", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		for i := range 5 {
@@ -21,13 +21,13 @@ func TestLedger_CommandTooLargeLeavesNothing(t *testing.T) {
 		}
 		return Reply{}, nil
 	})
-	before := w.ledger.Size()
-	_, err := w.ledger.Run(flood, w.request(&w.ann), &None{}, w.now)
+	before := w.buffer.Size()
+	_, err := w.buffer.Run(flood, w.request(&w.ann), &None{}, w.now)
 	var told *Error
 	if !errors.As(err, &told) || told.Code != CodePayloadTooLarge {
 		t.Fatalf("got %v, want %s", err, CodePayloadTooLarge)
 	}
-	if after := w.ledger.Size(); after != before {
+	if after := w.buffer.Size(); after != before {
 		t.Errorf("the refused command left %d bytes in the batch", after-before)
 	}
 	w.create(CreateIssueIn{})

@@ -18,7 +18,7 @@ type Sender interface {
 
 // hook is a webhook.
 type hook struct {
-	space *hookedSpace
+	space *workspaceHooks
 	id    storage.ID
 	// config is read by running lanes, and gone is set by them: after a 410 nothing
 	// more is sent until the webhook changes.
@@ -26,18 +26,18 @@ type hook struct {
 	gone   atomic.Bool
 
 	// Owned by the dispatcher's loop.
-	first, again lane
-	steady       bool // the last answer was a quick success
+	first, again deliveryQueue
+	healthy      bool // the last answer was a quick success
 	removed      bool
 }
 
-// lane makes deliveries of a webhook one after another.
-type lane struct {
+// deliveryQueue makes deliveries of a webhook one after another.
+type deliveryQueue struct {
 	hook *hook
 
 	// Owned by the dispatcher's loop.
 	queued, running bool
-	shaky           bool // counted as shaky when it started
+	unhealthy       bool // counted as shaky when it started
 	more            bool // there may be something to deliver
 	// mark is the number of results that must be recorded before a retry lane may run:
 	// it must see the rows as its last run has left them.
@@ -54,17 +54,17 @@ type lane struct {
 	reserved reservation
 }
 
-// laneEnd is the result of a run.
-type laneEnd struct {
-	lane *lane
+// queueRun is the result of a run.
+type queueRun struct {
+	lane *deliveryQueue
 	more bool // it stopped before the end of its list
 	next time.Time
 	// held is the time when the next delivery may be sent; zero: now.
 	held time.Time
 	mark uint64
-	// tried is set if requests were sent, steady if the last answer was a quick
+	// tried is set if requests were sent, healthy if the last answer was a quick
 	// success, and failed if some failed.
-	tried, steady, failed bool
+	tried, healthy, failed bool
 }
 
 const (
@@ -85,7 +85,7 @@ const (
 	quick = 2 * time.Second
 )
 
-func newHook(s *hookedSpace, id storage.ID) *hook {
+func newHook(s *workspaceHooks, id storage.ID) *hook {
 	t := &hook{space: s, id: id}
 	t.first.hook, t.again.hook = t, t
 	return t
@@ -100,29 +100,29 @@ func (t *hook) renew(c *tracker.WebhookTarget) {
 	t.first.more, t.again.more = true, true
 }
 
-func (l *lane) retry() bool { return l == &l.hook.again }
+func (l *deliveryQueue) retry() bool { return l == &l.hook.again }
 
-func (l *lane) busy() bool { return l.queued || l.running || l.more }
+func (l *deliveryQueue) busy() bool { return l.queued || l.running || l.more }
 
-func (l *lane) runnable() bool {
+func (l *deliveryQueue) runnable() bool {
 	written, full := l.hook.space.recorder.state()
 	return l.more && !l.held && !full && !l.hook.removed && written >= l.mark
 }
 
 // run makes deliveries of a lane until its turn is over.
-func (d *dispatcher) run(l *lane) laneEnd {
+func (d *dispatcher) run(l *deliveryQueue) queueRun {
 	e, t := d.shard.engine, l.hook
-	end := laneEnd{lane: l}
+	end := queueRun{lane: l}
 	v := storage.NewView(e.state, d.shard.number, t.space.id)
 	list, err := d.list(&v, l, &end)
 	if err != nil {
-		return d.stumbled(end, err)
+		return d.failedRun(end, err)
 	}
 	began := time.Now()
 	since := began
 	for i, p := range list {
 		if i%wayEvery == wayEvery-1 {
-			d.giveWay(time.Since(since))
+			d.yieldToRequests(time.Since(since))
 			since = time.Now()
 		}
 		if d.ctx.Err() != nil {
@@ -130,7 +130,7 @@ func (d *dispatcher) run(l *lane) laneEnd {
 		}
 		o, err := d.try(&v, l, p, &end)
 		if err != nil {
-			return d.stumbled(end, err)
+			return d.failedRun(end, err)
 		}
 		if !end.held.IsZero() {
 			end.more = true
@@ -155,8 +155,8 @@ func (d *dispatcher) run(l *lane) laneEnd {
 	return end
 }
 
-// giveWay pauses for a moment if callers wait.
-func (d *dispatcher) giveWay(took time.Duration) {
+// yieldToRequests pauses for a moment if callers wait.
+func (d *dispatcher) yieldToRequests(took time.Duration) {
 	if d.shard.engine.commands.Load() <= busyCommands {
 		return
 	}
@@ -169,7 +169,7 @@ func (d *dispatcher) giveWay(took time.Duration) {
 }
 
 // list returns the deliveries of a run.
-func (d *dispatcher) list(v *storage.View, l *lane, end *laneEnd) (list []tracker.PendingDelivery, err error) {
+func (d *dispatcher) list(v *storage.View, l *deliveryQueue, end *queueRun) (list []tracker.PendingDelivery, err error) {
 	most := laneBatch
 	if l.reserved != (reservation{}) {
 		most = heldBatch
@@ -183,18 +183,18 @@ func (d *dispatcher) list(v *storage.View, l *lane, end *laneEnd) (list []tracke
 	return list, err
 }
 
-// stumbled ends a run whose read failed, and makes the dispatcher try again later.
-func (d *dispatcher) stumbled(end laneEnd, err error) laneEnd {
+// failedRun ends a run whose read failed, and makes the dispatcher try again later.
+func (d *dispatcher) failedRun(end queueRun, err error) queueRun {
 	t := end.lane.hook
 	d.broken(t.space.id, err)
 	end.more, end.next = false, time.Time{}
-	time.AfterFunc(retryFirst, func() { d.tell(t.space.id, newsWebhooks) })
+	time.AfterFunc(retryFirst, func() { d.notify(t.space.id, dirtyWebhooks) })
 	return end
 }
 
 // try makes one attempt of a delivery. If it must wait for a rate instead, try sets
 // end.held.
-func (d *dispatcher) try(v *storage.View, l *lane, p tracker.PendingDelivery, end *laneEnd) (tracker.DeliveryOutcome, error) {
+func (d *dispatcher) try(v *storage.View, l *deliveryQueue, p tracker.PendingDelivery, end *queueRun) (tracker.DeliveryOutcome, error) {
 	e, t := d.shard.engine, l.hook
 	o := tracker.DeliveryOutcome{Webhook: t.id, Delivery: p.ID, Sequence: p.Sequence, Retry: l.retry(), At: e.cfg.Clock()}
 	event, err := tracker.ReadDeliveryEvent(v, t.id, p)
@@ -224,7 +224,7 @@ func (d *dispatcher) try(v *storage.View, l *lane, p tracker.PendingDelivery, en
 	return o, nil
 }
 
-func (d *dispatcher) send(t *hook, c *tracker.WebhookTarget, event *tracker.DeliveryEvent, o *tracker.DeliveryOutcome, end *laneEnd) {
+func (d *dispatcher) send(t *hook, c *tracker.WebhookTarget, event *tracker.DeliveryEvent, o *tracker.DeliveryOutcome, end *queueRun) {
 	e := d.shard.engine
 	delivery := webhook.Delivery{URL: c.URL, ID: o.Delivery.String(), Type: event.Type, Body: event.Body, Secrets: []string{c.Secret}, At: o.At}
 	if c.Previous != "" && o.At.Before(c.Until) {
@@ -236,7 +236,7 @@ func (d *dispatcher) send(t *hook, c *tracker.WebhookTarget, event *tracker.Deli
 	took := time.Since(began)
 	e.delivering.Add(-1)
 	o.Tried, o.StatusCode, o.Error, o.Gone = true, result.StatusCode, result.Failure, result.Gone
-	end.tried, end.steady = true, result.Failure == "" && took < quick
+	end.tried, end.healthy = true, result.Failure == "" && took < quick
 	if result.Failure == "" {
 		e.stats.deliveries[deliverySucceeded].Add(1)
 		return

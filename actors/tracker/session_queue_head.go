@@ -7,42 +7,42 @@ import (
 	"switchyard/storage"
 )
 
-// queueFloors caches where the claim queue begins. Claimed sessions leave tombstones in
+// queueHeads caches where the claim queue begins. Claimed sessions leave tombstones in
 // the store for a while, at the front of the queue; without this cache each claim would
 // iterate over all of them.
 //
 // A floor is correct as long as every session that enters the queue is noted: all code
 // that stores a claimable session calls lower. Owned by the workspace's goroutine.
-type queueFloors struct {
-	floors map[floorKey]queueFloor
+type queueHeads struct {
+	floors map[queueHeadKey]queueHead
 	// raised is set if the running command has moved a floor up.
 	raised bool
 }
 
-// floorKey identifies a part of a queue: the sessions of one urgency, of all agents or
+// queueHeadKey identifies a part of a queue: the sessions of one urgency, of all agents or
 // of one.
-type floorKey struct {
+type queueHeadKey struct {
 	agent   string // "" for all
 	urgency byte
 }
 
-// queueFloor says that a part has no session before first, or none at all.
-type queueFloor struct {
+// queueHead says that a part has no session before first, or none at all.
+type queueHead struct {
 	first storage.ID
 	empty bool
 }
 
-// maxFloors limits the cache.
-const maxFloors = 4096
+// maxQueueHeads limits the cache.
+const maxQueueHeads = 4096
 
-func (f *queueFloors) forget() { clear(f.floors) }
+func (f *queueHeads) forget() { clear(f.floors) }
 
 // raise sets the floor of a part.
-func (f *queueFloors) raise(key floorKey, floor queueFloor) {
+func (f *queueHeads) raise(key queueHeadKey, floor queueHead) {
 	if f.floors == nil {
-		f.floors = map[floorKey]queueFloor{}
+		f.floors = map[queueHeadKey]queueHead{}
 	}
-	if len(f.floors) >= maxFloors {
+	if len(f.floors) >= maxQueueHeads {
 		clear(f.floors)
 	}
 	f.raised = true
@@ -50,13 +50,13 @@ func (f *queueFloors) raise(key floorKey, floor queueFloor) {
 }
 
 // lower notes that a session can be claimed.
-func (f *queueFloors) lower(s *sessionRecord) {
+func (f *queueHeads) lower(s *sessionRecord) {
 	id := s.id()
 	for _, agent := range [2]string{"", s.AgentID} {
-		key := floorKey{agent, urgency(s.Inner.Rank)}
+		key := queueHeadKey{agent, urgency(s.Inner.Rank)}
 		floor, known := f.floors[key]
 		if known && (floor.empty || string(id[:]) < string(floor.first[:])) {
-			f.floors[key] = queueFloor{first: id}
+			f.floors[key] = queueHead{first: id}
 		}
 	}
 }
@@ -68,9 +68,9 @@ func (tx *Tx) walkQueue(agent string, fn func(e *queuedEntry, pk []byte) (bool, 
 	if agent != "" {
 		index, start = sessionQueueByAgent, start.Str(agent)
 	}
-	queue := &tx.ledger.queue
+	queue := &tx.buffer.queue
 	for rank := int(PriorityUrgent.rank()); rank >= 0; rank-- {
-		key := floorKey{agent, urgency(byte(rank))}
+		key := queueHeadKey{agent, urgency(byte(rank))}
 		floor, known := queue.floors[key]
 		if floor.empty {
 			continue
@@ -91,7 +91,7 @@ func (tx *Tx) walkQueue(agent string, fn func(e *queuedEntry, pk []byte) (bool, 
 			}
 			if empty {
 				empty = false
-				queue.raise(key, queueFloor{first: e.session})
+				queue.raise(key, queueHead{first: e.session})
 			}
 			more, err = fn(&e, fields[len(fields)-storage.ListedKeyLen:])
 			return more, err
@@ -100,7 +100,7 @@ func (tx *Tx) walkQueue(agent string, fn func(e *queuedEntry, pk []byte) (bool, 
 			return fmt.Errorf("walk the claim queue: %w", err)
 		}
 		if empty {
-			queue.raise(key, queueFloor{empty: true})
+			queue.raise(key, queueHead{empty: true})
 		}
 		if !more {
 			return nil

@@ -16,14 +16,14 @@ import (
 	"switchyard/storage"
 )
 
-// issueWorld is a workspace with two public teams and a private one, on a Pebble in
+// issueFixture is a workspace with two public teams and a private one, on a Pebble in
 // memory, whose commands commit one by one.
-type issueWorld struct {
+type issueFixture struct {
 	tester
 	db        *pebble.DB
 	workspace storage.ID
 	now       time.Time
-	ledger    *Ledger
+	buffer    *WriteBuffer
 	tails     *Tails
 	core      TeamID              // CORE, the default team
 	web       TeamID              // WEB
@@ -36,29 +36,29 @@ type issueWorld struct {
 // tester is the interface that a test, a benchmark and a rapid.T have in common.
 type tester = testkit.TB
 
-func newIssueWorld(t tester) *issueWorld {
+func newIssueFixture(t tester) *issueFixture {
 	t.Helper()
 	return newIssueWorldIn(t, testkit.MemoryDB(t))
 }
 
-func newIssueWorldIn(t tester, db *pebble.DB) *issueWorld {
+func newIssueWorldIn(t tester, db *pebble.DB) *issueFixture {
 	t.Helper()
-	w := &issueWorld{tester: t, db: db, workspace: storage.ID{0: 1, 15: 9}, now: time.Date(2026, 11, 20, 21, 30, 0, 123e6, time.UTC)}
-	w.ledger = NewLedger(storage.NewTx(db, 1, w.workspace), rand.NewChaCha8([32]byte{7}))
-	w.ledger.indexFew = 1 // tests have few issues
+	w := &issueFixture{tester: t, db: db, workspace: storage.ID{0: 1, 15: 9}, now: time.Date(2026, 11, 20, 21, 30, 0, 123e6, time.UTC)}
+	w.buffer = NewWriteBuffer(storage.NewTx(db, 1, w.workspace), rand.NewChaCha8([32]byte{7}))
+	w.buffer.indexFew = 1 // tests have few issues
 	w.tails = NewTails(1 << 20)
-	w.ledger.Remember(w.tails)
-	t.Cleanup(func() { _ = w.ledger.Close() })
+	w.buffer.Remember(w.tails)
+	t.Cleanup(func() { _ = w.buffer.Close() })
 	w.ann = Caller{Principal: Principal{Type: ActorUser, ID: "ann", Permissions: permissionWords["admin"]}, Role: RoleOwner, Level: Admin}
 	w.gus = Caller{Principal: Principal{Type: ActorUser, ID: "gus", Permissions: permissionWords["write"]}, Role: RoleGuest, Level: Write}
-	founding := NewCommand[None, None]("found", "", Needs{}, w.found, Founds)
+	founding := NewCommand[None, None]("found", "", Needs{}, w.found, RunsWithoutWorkspace)
 	w.run(&w.ann, founding, &None{})
 	hidden, _ := storage.ParseID(w.secret)
 	w.gus.Hidden = map[storage.ID]struct{}{hidden: {}}
 	return w
 }
 
-func (w *issueWorld) found(tx *Tx, _ *None) (Reply, error) {
+func (w *issueFixture) found(tx *Tx, _ *None) (Reply, error) {
 	now := At(tx.Now())
 	ws := Workspace{ID: WorkspaceID(w.workspace.String()), Name: "Yard", Slug: "yard", OwnerID: "ann", CreatedAt: now, UpdatedAt: now}
 	for _, team := range []struct {
@@ -75,7 +75,7 @@ func (w *issueWorld) found(tx *Tx, _ *None) (Reply, error) {
 		if _, err := teams.Insert(tx, &row); err != nil {
 			return Reply{}, err
 		}
-		if err := tx.tally(teamTable, 1); err != nil {
+		if err := tx.countRecord(teamTable, 1); err != nil {
 			return Reply{}, err
 		}
 	}
@@ -88,18 +88,18 @@ func (w *issueWorld) found(tx *Tx, _ *None) (Reply, error) {
 }
 
 // request returns a caller's request with a permit, since rights are not under test.
-func (w *issueWorld) request(who *Caller) *Request {
+func (w *issueFixture) request(who *Caller) *Request {
 	return &Request{Workspace: w.workspace, Caller: *who, permit: Permit{basis: basisService}}
 }
 
 // try runs a command and commits it, as often as it asks for. times is the number of
 // runs.
-func (w *issueWorld) try(who *Caller, op *Op, in any) (reply Reply, times int, err error) {
+func (w *issueFixture) try(who *Caller, op *Op, in any) (reply Reply, times int, err error) {
 	w.Helper()
 	w.now = w.now.Add(time.Millisecond)
 	for more := true; more; more = reply.More {
 		times++
-		reply, err = w.ledger.Run(op, w.request(who), in, w.now)
+		reply, err = w.buffer.Run(op, w.request(who), in, w.now)
 		w.commit()
 		if err != nil {
 			return reply, times, err
@@ -108,11 +108,11 @@ func (w *issueWorld) try(who *Caller, op *Op, in any) (reply Reply, times int, e
 	return reply, times, nil
 }
 
-func (w *issueWorld) commit() {
+func (w *issueFixture) commit() {
 	w.Helper()
-	commitLedger(w, w.db, w.ledger, func(repr []byte) {
+	commitLedger(w, w.db, w.buffer, func(repr []byte) {
 		if w.sets != nil {
-			from, to := w.ledger.Versions()
+			from, to := w.buffer.Versions()
 			v := storage.NewView(w.db, 1, w.workspace)
 			w.sets.Note(&v, repr, from, to)
 		}
@@ -120,7 +120,7 @@ func (w *issueWorld) commit() {
 }
 
 // run is like try, and fails the test on an error.
-func (w *issueWorld) run(who *Caller, op *Op, in any) Reply {
+func (w *issueFixture) run(who *Caller, op *Op, in any) Reply {
 	w.Helper()
 	reply, _, err := w.try(who, op, in)
 	if err != nil {
@@ -130,7 +130,7 @@ func (w *issueWorld) run(who *Caller, op *Op, in any) Reply {
 }
 
 // ask runs a query.
-func (w *issueWorld) ask(who *Caller, op *Op, in any) (Reply, error) {
+func (w *issueFixture) ask(who *Caller, op *Op, in any) (Reply, error) {
 	w.Helper()
 	snap := w.db.NewSnapshot()
 	defer func() {
@@ -144,7 +144,7 @@ func (w *issueWorld) ask(who *Caller, op *Op, in any) (Reply, error) {
 }
 
 // create creates an issue as ann and returns it.
-func (w *issueWorld) create(in CreateIssueIn) CreatedIssue {
+func (w *issueFixture) create(in CreateIssueIn) CreatedIssue {
 	w.Helper()
 	if in.Title == "" {
 		in.Title = "An issue"
@@ -153,12 +153,12 @@ func (w *issueWorld) create(in CreateIssueIn) CreatedIssue {
 }
 
 // patch changes an issue as ann and returns it.
-func (w *issueWorld) patch(id IssueID, p IssuePatch) Issue {
+func (w *issueFixture) patch(id IssueID, p IssuePatch) Issue {
 	w.Helper()
 	return decode[Issue](w, w.run(&w.ann, PatchIssue, &PatchIssueIn{ID: string(id), IssuePatch: p}).Body)
 }
 
-func (w *issueWorld) get(id IssueID) Issue {
+func (w *issueFixture) get(id IssueID) Issue {
 	w.Helper()
 	reply, err := w.ask(&w.ann, IssueByID, &IssueByIDIn{ID: string(id)})
 	if err != nil {
@@ -168,7 +168,7 @@ func (w *issueWorld) get(id IssueID) Issue {
 }
 
 // list reads one page.
-func (w *issueWorld) list(who *Caller, in ListIssuesIn) IssuePage {
+func (w *issueFixture) list(who *Caller, in ListIssuesIn) IssuePage {
 	w.Helper()
 	reply, err := w.ask(who, ListIssues, &in)
 	if err != nil {
@@ -178,7 +178,7 @@ func (w *issueWorld) list(who *Caller, in ListIssuesIn) IssuePage {
 }
 
 // events reads the whole event log.
-func (w *issueWorld) events() (events []loggedEvent) {
+func (w *issueFixture) events() (events []loggedEvent) {
 	w.Helper()
 	v := storage.NewView(w.db, 1, w.workspace)
 	err := v.Rows(eventTable, nil, nil, func(_, value []byte) (bool, error) {
@@ -203,7 +203,7 @@ type loggedEvent struct {
 }
 
 // verify checks the whole state.
-func (w *issueWorld) verify() {
+func (w *issueFixture) verify() {
 	w.Helper()
 	schema := Schema()
 	schema.CheckStore = nil // these tests have no directory
@@ -217,7 +217,7 @@ func (w *issueWorld) verify() {
 }
 
 // verifyFinds verifies a damaged store: one of the problems must have this text.
-func (w *issueWorld) verifyFinds(want string) {
+func (w *issueFixture) verifyFinds(want string) {
 	w.Helper()
 	report, err := storage.Verify(context.Background(), w.db, Schema())
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"switchyard/storage"
 )
 
-// sight decides what the caller sees of stored issues in one answer. The id of a parent
+// visibility decides what the caller sees of stored issues in one answer. The id of a parent
 // that the caller may not see is replaced by null in the JSON (Decision 26). Callers
 // who see every issue, and issues without a parent, cost no look-up.
-type sight struct {
+type visibility struct {
 	v *View
 	// restricted is valid if looked is set: the workspace has restricted issues.
 	looked, restricted bool
@@ -24,7 +24,7 @@ type sight struct {
 }
 
 // partial reports whether there may be issues that the caller does not see.
-func (s *sight) partial() (bool, error) {
+func (s *visibility) partial() (bool, error) {
 	switch c := s.v.Caller; {
 	case c.Lane != nil || len(c.Hidden) > 0:
 		return true, nil
@@ -43,7 +43,7 @@ func (s *sight) partial() (bool, error) {
 
 // links reports whether the caller may see a linked issue, such as a parent, which need
 // not exist.
-func (s *sight) links(parent storage.ID) (bool, error) {
+func (s *visibility) links(parent storage.ID) (bool, error) {
 	partial, err := s.partial()
 	if err != nil || !partial {
 		return err == nil, err
@@ -59,7 +59,7 @@ func (s *sight) links(parent storage.ID) (bool, error) {
 
 // append appends an issue's JSON as the caller may see it; whole is false if the parent
 // was left out.
-func (s *sight) append(dst []byte, rec storage.Record) (_ []byte, whole bool, err error) {
+func (s *visibility) append(dst []byte, rec storage.Record) (_ []byte, whole bool, err error) {
 	if rec.Flags()&issueHasParent == 0 || s.v.Caller.Level >= Admin {
 		return append(dst, rec.JSON()...), true, nil
 	}
@@ -67,7 +67,7 @@ func (s *sight) append(dst []byte, rec storage.Record) (_ []byte, whole bool, er
 }
 
 // appendLinked appends the JSON of a record with a field that may link an issue.
-func (s *sight) appendLinked(dst, body []byte, field string) (_ []byte, whole bool, err error) {
+func (s *visibility) appendLinked(dst, body []byte, field string) (_ []byte, whole bool, err error) {
 	issue, ok := storage.ParseID(storedText(body, field))
 	if !ok {
 		return append(dst, body...), true, nil
@@ -86,14 +86,14 @@ func (v *View) shownIssue(body []byte) ([]byte, error) {
 	if v.Caller.Level >= Admin {
 		return body, nil
 	}
-	shown, _, err := (&sight{v: v}).appendLinked(make([]byte, 0, len(body)), body, "parentId")
+	shown, _, err := (&visibility{v: v}).appendLinked(make([]byte, 0, len(body)), body, "parentId")
 	return shown, err
 }
 
 // hasChild reports whether an issue, given by its primary key, has a child that the
 // caller may see: the existence of hidden ones must not show. Only callers who don't
 // see every issue need a look at the children.
-func (s *sight) hasChild(pk []byte) (found bool, err error) {
+func (s *visibility) hasChild(pk []byte) (found bool, err error) {
 	partial, err := s.partial()
 	if err != nil {
 		return false, err
@@ -106,7 +106,7 @@ func (s *sight) hasChild(pk []byte) (found bool, err error) {
 		if s.spent++; rec.Flags()&issueRestricted != 0 {
 			s.spent += grantsCost
 		}
-		found, err = s.v.seesIssue(rec)
+		found, err = s.v.canViewIssue(rec)
 		return !found, err
 	})
 	return found, err

@@ -12,34 +12,34 @@ import (
 
 // analyticsRows are the plain rows of issue analytics.
 var analyticsRows = []storage.RowSpec{
-	{ID: issueTally, Name: "issue tally", Check: checkTally},
+	{ID: issueAggregateTable, Name: "issue tally", Check: checkAggregate},
 	{ID: burndownTable, Name: "burndown", Check: checkBurndown},
 	{ID: burndownByIssue, Name: "burndown by issue", Check: checkBurndownByIssue},
 }
 
-// checkTally checks a tally's form; tallyProof checks its value.
-func checkTally(_ *storage.View, fields, value []byte) error {
-	if _, _, _, err := parseTally(fields); err != nil {
+// checkAggregate checks a tally's form; tallyProof checks its value.
+func checkAggregate(_ *storage.View, fields, value []byte) error {
+	if _, _, _, err := parseAggregate(fields); err != nil {
 		return err
 	}
 	_, err := parseAmount(value)
 	return err
 }
 
-// tallyProof counts the issues of a workspace again. It keeps hashes of the tallies'
+// aggregateCheck counts the issues of a workspace again. It keeps hashes of the tallies'
 // keys, so its memory is proportional to the number of teams, assignees, projects and
 // cycles of issues.
-type tallyProof struct {
+type aggregateCheck struct {
 	due map[uint64]amount
 	key storage.Key
 }
 
-func newTallyProof() *tallyProof { return &tallyProof{due: map[uint64]amount{}} }
+func newTallyProof() *aggregateCheck { return &aggregateCheck{due: map[uint64]amount{}} }
 
 // add counts an issue and checks that the burndown of its cycle has it.
-func (p *tallyProof) add(v *storage.View, row *storage.Row[Issue], say func(string, ...any)) error {
-	a := talliedOf(&row.Value, row.Flags&issueRestricted != 0)
-	for i := range tallyKeys {
+func (p *aggregateCheck) add(v *storage.View, row *storage.Row[Issue], report func(string, ...any)) error {
+	a := aggregatedOf(&row.Value, row.Flags&issueRestricted != 0)
+	for i := range aggregateKeys {
 		if k, in := a.key(i); in {
 			p.key = k.appendTo(p.key[:0])
 			h := xxhash.Sum64(p.key)
@@ -53,28 +53,28 @@ func (p *tallyProof) add(v *storage.View, row *storage.Row[Issue], say func(stri
 	}
 	there, err := v.Has(burndownTable, burndownKey(storage.Key(nil).Str(a.cycle), row.Value.id()))
 	if err == nil && !there {
-		say("the burndown of its cycle %q does not have it", a.cycle)
+		report("the burndown of its cycle %q does not have it", a.cycle)
 	}
 	return err
 }
 
 // end compares the counts with the tallies.
-func (p *tallyProof) end(v *storage.View, report func(storage.Problem)) error {
-	say := sayTo(report)
-	err := v.Rows(issueTally, nil, nil, func(fields, value []byte) (bool, error) {
+func (p *aggregateCheck) end(v *storage.View, add func(storage.Problem)) error {
+	report := reportTo(add)
+	err := v.Rows(issueAggregateTable, nil, nil, func(fields, value []byte) (bool, error) {
 		got, err := parseAmount(value)
 		if err != nil {
 			return true, nil // the row's own check reports it
 		}
 		h := xxhash.Sum64(fields)
 		if want := p.due[h]; got != want || got.n == 0 {
-			say("issue tally", fields, "says %d issues and estimates of %d, there are %d and %d", got.n, got.sum, want.n, want.sum)
+			report("issue tally", fields, "says %d issues and estimates of %d, there are %d and %d", got.n, got.sum, want.n, want.sum)
 		}
 		delete(p.due, h)
 		return true, nil
 	})
 	if err == nil && len(p.due) > 0 {
-		say("issue tally", nil, "%d tallies are missing", len(p.due))
+		report("issue tally", nil, "%d tallies are missing", len(p.due))
 	}
 	return err
 }
@@ -115,7 +115,7 @@ func checkBurndown(v *storage.View, fields, value []byte) error {
 	if row == nil {
 		return errors.New("its issue is not there")
 	}
-	a := talliedOf(&row.Value, row.Flags&issueRestricted != 0)
+	a := aggregatedOf(&row.Value, row.Flags&issueRestricted != 0)
 	if a.cycle != cycle {
 		a.cycleState = burndownOut
 	}

@@ -10,9 +10,9 @@ import (
 // in time.
 const waitSlack = 2 * time.Second
 
-// patience is a request that waits. It lies on the heap so that its goroutine's
+// longPoll is a request that waits. It lies on the heap so that its goroutine's
 // stack holds little while it sleeps: thousands of them may.
-type patience struct {
+type longPoll struct {
 	engine *Engine
 	req    *tracker.Request
 	op     *tracker.Op
@@ -46,20 +46,20 @@ func (e *Engine) patient(req *tracker.Request, op *tracker.Op, in any) (tracker.
 
 // begin runs the operation a first time. If it asks to wait it joins those who do, and
 // there is no answer yet.
-func (e *Engine) begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, *patience, error) {
-	news := &e.waits.stripe(target(req, op)).news
+func (e *Engine) begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, *longPoll, error) {
+	news := &e.waits.stripe(target(req, op)).wakes
 	before := news.Load()
 	reply, err := e.do(req, op, in)
 	if err != nil || reply.Wait == nil {
 		return reply, nil, err
 	}
-	p := &patience{engine: e, req: req, op: op, in: in, reply: reply}
+	p := &longPoll{engine: e, req: req, op: op, in: in, reply: reply}
 	until := time.Now().Add(reply.Wait.Until.Sub(e.now()))
 	if last := req.Deadline.Add(-waitSlack); last.Before(until) {
 		until = last
 	}
 	if p.waiter = e.waits.join(target(req, op), reply.Wait.Topic); p.waiter == nil {
-		err := p.unheard()
+		err := p.timedOut()
 		return p.reply, nil, err
 	}
 	if p.follows = reply.Wait.Topic == tracker.EventTopic; p.follows {
@@ -71,18 +71,18 @@ func (e *Engine) begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Re
 }
 
 // look runs the operation.
-func (p *patience) look() (err error) {
+func (p *longPoll) look() (err error) {
 	p.reply, err = p.engine.do(p.req, p.op, p.in)
 	return err
 }
 
 // wait returns when there is an answer.
-func (p *patience) wait() error {
+func (p *longPoll) wait() error {
 	defer p.Leave()
 	p.timer = time.NewTimer(time.Until(p.until))
 	for {
 		if !p.missed && !p.sleep() {
-			return p.unheard()
+			return p.timedOut()
 		}
 		if err := p.again(); err != nil || p.reply.Wait == nil {
 			return err
@@ -91,7 +91,7 @@ func (p *patience) wait() error {
 }
 
 // again looks once more.
-func (p *patience) again() error {
+func (p *longPoll) again() error {
 	if p.op.Kind == tracker.Command && p.req.Gone != nil && p.req.Gone() {
 		return tracker.NotApplied("The client has closed the connection.")
 	}
@@ -111,7 +111,7 @@ func (p *patience) again() error {
 }
 
 // sleep returns when something happened; false when the time is up.
-func (p *patience) sleep() bool {
+func (p *longPoll) sleep() bool {
 	select {
 	case <-p.waiter.woken:
 		return true
@@ -121,8 +121,8 @@ func (p *patience) sleep() bool {
 	return false
 }
 
-// unheard answers a request for which nothing happened.
-func (p *patience) unheard() error {
+// timedOut answers a request for which nothing happened.
+func (p *longPoll) timedOut() error {
 	p.reply.Wait = nil
 	if p.reply.Body != nil {
 		return nil

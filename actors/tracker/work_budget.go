@@ -16,25 +16,25 @@ import (
 // bytes. The last record, the end of the command and the events come on top and must
 // still fit into maxCommandBytes.
 const (
-	maxPortion      = 500
-	maxPortionBytes = 4 << 20
+	maxBudgetRecords = 500
+	maxBudgetBytes   = 4 << 20
 )
 
-// portion is the number of records that a command may still write in this batch. Steps
+// workBudget is the number of records that a command may still write in this batch. Steps
 // of one command share it.
-type portion struct {
+type workBudget struct {
 	tx    *Tx
 	start int // size of the batch when the command began
 	left  int // records
 }
 
-func (tx *Tx) newPortion() *portion {
-	return &portion{tx: tx, start: tx.Writer().Size(), left: maxPortion}
+func (tx *Tx) newWorkBudget() *workBudget {
+	return &workBudget{tx: tx, start: tx.Writer().Size(), left: maxBudgetRecords}
 }
 
 // spent reports whether the batch is full; if it is not, spent counts one more record.
-func (p *portion) spent() bool {
-	if p.left == 0 || p.tx.Writer().Size()-p.start > maxPortionBytes {
+func (p *workBudget) spent() bool {
+	if p.left == 0 || p.tx.Writer().Size()-p.start > maxBudgetBytes {
 		return true
 	}
 	p.left--

@@ -6,16 +6,16 @@ import (
 	"sync/atomic"
 )
 
-// gate counts who is inside and can be shut while nobody is. It is the state
-// machine of passivation: a workspace's actor may be stopped only after its gate
+// passivationLatch counts who is inside and can be shut while nobody is. It is the state
+// machine of passivation: a workspace's actor may be stopped only after its passivationLatch
 // was shut, and a message is sent to it only from inside, so that none is ever
 // sent to an actor that is gone.
 //
 //	n inside --enter, hold--> n+1 inside --leave, unhold--> n inside
 //	0 inside --shut--> shut, for good: everyone is turned away
 //
-// The zero gate is open and empty.
-type gate struct {
+// The zero passivationLatch is open and empty.
+type passivationLatch struct {
 	inside atomic.Int64 // commands, and holds in units of oneHold
 }
 
@@ -26,7 +26,7 @@ const (
 
 // enter counts one more command inside, at most limit. When it lets none in, full
 // tells whether that is for the limit.
-func (g *gate) enter(limit int) (ok, full bool) {
+func (g *passivationLatch) enter(limit int) (ok, full bool) {
 	for {
 		switch n := g.inside.Load(); {
 		case n < 0:
@@ -40,11 +40,11 @@ func (g *gate) enter(limit int) (ok, full bool) {
 }
 
 // leave counts one command less.
-func (g *gate) leave() { g.inside.Add(-1) }
+func (g *passivationLatch) leave() { g.inside.Add(-1) }
 
 // hold keeps the gate from being shut for another reason than a command; false
 // when it is shut.
-func (g *gate) hold() bool {
+func (g *passivationLatch) hold() bool {
 	for {
 		n := g.inside.Load()
 		if n < 0 {
@@ -57,21 +57,21 @@ func (g *gate) hold() bool {
 }
 
 // unhold takes one hold back.
-func (g *gate) unhold() { g.inside.Add(-oneHold) }
+func (g *passivationLatch) unhold() { g.inside.Add(-oneHold) }
 
 // shut shuts the gate if nobody is inside.
-func (g *gate) shut() bool { return g.inside.CompareAndSwap(0, turnedAway) }
+func (g *passivationLatch) shut() bool { return g.inside.CompareAndSwap(0, turnedAway) }
 
-// drain counts what is going on, and tells when the last of it has ended after
+// inflight counts what is going on, and tells when the last of it has ended after
 // finish: for closing.
-type drain struct {
+type inflight struct {
 	going atomic.Int64
 	once  sync.Once
 	ended chan struct{}
 }
 
 // enter counts one more; false after finish.
-func (d *drain) enter() bool {
+func (d *inflight) enter() bool {
 	if d.going.Add(1) > 0 {
 		return true
 	}
@@ -80,7 +80,7 @@ func (d *drain) enter() bool {
 }
 
 // leave counts one less.
-func (d *drain) leave() {
+func (d *inflight) leave() {
 	if d.going.Add(-1) == turnedAway {
 		d.once.Do(func() { close(d.ended) })
 	}
@@ -88,7 +88,7 @@ func (d *drain) leave() {
 
 // finish lets nothing more in; ended is closed when all that is in has left. It
 // is called once.
-func (d *drain) finish() {
+func (d *inflight) finish() {
 	if d.going.Add(turnedAway) == turnedAway {
 		d.once.Do(func() { close(d.ended) })
 	}

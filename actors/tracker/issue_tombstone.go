@@ -12,34 +12,34 @@ import (
 // of goneTable keeps the issue's last state as long as its events. The row has the
 // flags of the issue's record, its team, and the sequence number of the event of its
 // deletion, which is the last to be swept.
-const goneLen = 1 + 16 + 8
+const tombstoneLen = 1 + 16 + 8
 
-// keepGone stores the last state of an issue that is being erased. It is called after
+// writeTombstone stores the last state of an issue that is being erased. It is called after
 // the event of the deletion was emitted.
-func (tx *Tx) keepGone(row *storage.Row[Issue]) error {
+func (tx *Tx) writeTombstone(row *storage.Row[Issue]) error {
 	sequence, err := tx.Counter(eventSequence, storage.ID{})
 	if err != nil {
 		return err
 	}
 	id := row.Value.id()
-	var value [goneLen]byte
+	var value [tombstoneLen]byte
 	value[0] = byte(row.Flags)
 	team := row.Value.team()
 	copy(value[1:], team[:])
 	binary.BigEndian.PutUint64(value[17:], sequence)
-	if err := tx.Writer().SetValue(goneTable, id[:], value[:]); err != nil {
+	if err := tx.Writer().SetValue(tombstoneTable, id[:], value[:]); err != nil {
 		return fmt.Errorf("note an erased issue: %w", err)
 	}
 	return nil
 }
 
-// goneIssue sets in p the last state of a deleted issue, if it is known.
-func (v *View) goneIssue(p *issuePlace) error {
-	value, err := v.Value(goneTable, p.id[:], nil)
+// readTombstone sets in p the last state of a deleted issue, if it is known.
+func (v *View) readTombstone(p *issueState) error {
+	value, err := v.Value(tombstoneTable, p.id[:], nil)
 	if err != nil || value == nil {
 		return err
 	}
-	if len(value) != goneLen {
+	if len(value) != tombstoneLen {
 		return fmt.Errorf("%w: erased issue of %d bytes", storage.ErrFormat, len(value))
 	}
 	p.gone = true
@@ -48,9 +48,9 @@ func (v *View) goneIssue(p *issuePlace) error {
 	return nil
 }
 
-// goneIn returns the issue of an event about a deletion, or the zero ID for other
+// deletedIssueIn returns the issue of an event about a deletion, or the zero ID for other
 // events.
-func goneIn(event []byte) (id storage.ID, err error) {
+func deletedIssueIn(event []byte) (id storage.ID, err error) {
 	if string(eventTypeIn(event)) != eventIssueDeleted.name {
 		return id, nil
 	}
@@ -65,10 +65,10 @@ func goneIn(event []byte) (id storage.ID, err error) {
 	return id, nil
 }
 
-// checkGone checks that the issue of a row does not exist, and that the row has the
+// checkTombstone checks that the issue of a row does not exist, and that the row has the
 // event of its deletion, with which it will be swept.
-func checkGone(v *storage.View, fields, value []byte) error {
-	if len(fields) != 16 || len(value) != goneLen {
+func checkTombstone(v *storage.View, fields, value []byte) error {
+	if len(fields) != 16 || len(value) != tombstoneLen {
 		return fmt.Errorf("%w: erased issue", storage.ErrFormat)
 	}
 	there, err := v.Has(issueTable, issueKey(storage.ID(fields)))
@@ -89,7 +89,7 @@ func checkGone(v *storage.View, fields, value []byte) error {
 	if err != nil {
 		return err
 	}
-	if id, err := goneIn(rec.JSON()); err != nil || id != storage.ID(fields) {
+	if id, err := deletedIssueIn(rec.JSON()); err != nil || id != storage.ID(fields) {
 		return fmt.Errorf("event %d is not that of its deletion", binary.BigEndian.Uint64(value[17:]))
 	}
 	return nil

@@ -15,24 +15,24 @@ import (
 // kind below tallyTexts (1 byte) | team (16)
 // kind from tallyTexts on (1 byte) | text | team (16)
 
-// tallyKind is the property that a tally counts by. Values below tallyTexts stand for
+// aggregateKind is the property that a tally counts by. Values below tallyTexts stand for
 // one status and priority each.
-type tallyKind byte
+type aggregateKind byte
 
 const (
-	tallyTexts    tallyKind = 0x80
-	tallyAssignee           = tallyTexts + 0
-	tallyProject            = tallyTexts + 1
-	tallyCycle              = tallyTexts + 2
+	tallyTexts    aggregateKind = 0x80
+	tallyAssignee               = tallyTexts + 0
+	tallyProject                = tallyTexts + 1
+	tallyCycle                  = tallyTexts + 2
 )
 
-// tallyState returns the kind for issues of a status and priority.
-func tallyState(s IssueStatus, p IssuePriority) tallyKind {
-	return tallyKind(s.rank()<<2 | p.rank()&3)
+// aggregateState returns the kind for issues of a status and priority.
+func aggregateState(s IssueStatus, p IssuePriority) aggregateKind {
+	return aggregateKind(s.rank()<<2 | p.rank()&3)
 }
 
-func (k tallyKind) statusRank() int   { return int(k >> 2) }
-func (k tallyKind) priorityRank() int { return int(k & 3) }
+func (k aggregateKind) statusRank() int   { return int(k >> 2) }
+func (k aggregateKind) priorityRank() int { return int(k & 3) }
 
 func (k *counterKey) appendTally(b storage.Key) storage.Key {
 	b = b.Byte(byte(k.kind))
@@ -42,11 +42,11 @@ func (k *counterKey) appendTally(b storage.Key) storage.Key {
 	return b.ID(k.subject)
 }
 
-// parseTally parses the key of a tally's row.
-func parseTally(fields []byte) (kind tallyKind, text string, team storage.ID, err error) {
+// parseAggregate parses the key of a tally's row.
+func parseAggregate(fields []byte) (kind aggregateKind, text string, team storage.ID, err error) {
 	ok, rest := false, []byte(nil)
 	if len(fields) > 0 {
-		kind, rest = tallyKind(fields[0]), fields[1:]
+		kind, rest = aggregateKind(fields[0]), fields[1:]
 		ok = kind >= tallyTexts || kind.statusRank() < len(issueStatuses) && kind.priorityRank() < len(issuePriorities)
 	}
 	if ok && kind >= tallyTexts {
@@ -59,13 +59,13 @@ func parseTally(fields []byte) (kind tallyKind, text string, team storage.ID, er
 	return kind, text, team, nil
 }
 
-// tallied has the properties of an issue that tallies and burndowns use. The zero value
+// aggregated has the properties of an issue that tallies and burndowns use. The zero value
 // stands for no issue.
-type tallied struct {
+type aggregated struct {
 	team       storage.ID
 	counts     bool // the tallies count it
 	restricted bool
-	state      tallyKind
+	state      aggregateKind
 	assignee   string // empty for none, also below
 	project    string
 	cycle      string
@@ -73,15 +73,15 @@ type tallied struct {
 	cycleState burndownState
 }
 
-func talliedOf(t *Issue, restricted bool) tallied {
+func aggregatedOf(t *Issue, restricted bool) aggregated {
 	text := func(s *string) string {
 		if s == nil {
 			return ""
 		}
 		return *s
 	}
-	a := tallied{
-		team: t.team(), counts: !t.IsDraft && !restricted, restricted: restricted, state: tallyState(t.Status, t.Priority),
+	a := aggregated{
+		team: t.team(), counts: !t.IsDraft && !restricted, restricted: restricted, state: aggregateState(t.Status, t.Priority),
 		assignee: text(t.AssigneeID), project: text(t.ProjectID), cycle: text(t.CycleID), estimate: estimateOf(t.Estimate),
 	}
 	if a.cycle != "" && !t.IsDraft {
@@ -101,12 +101,12 @@ func estimateOf(estimate *int64) uint64 {
 	return uint64(max(*estimate, 0))
 }
 
-// tallyKeys is the number of tallies that can count an issue.
-const tallyKeys = 4
+// aggregateKeys is the number of tallies that can count an issue.
+const aggregateKeys = 4
 
 // key returns the i-th tally that counts the issue, or false.
-func (a *tallied) key(i int) (counterKey, bool) {
-	k := counterKey{table: issueTally, subject: a.team}
+func (a *aggregated) key(i int) (counterKey, bool) {
+	k := counterKey{table: issueAggregateTable, subject: a.team}
 	switch i {
 	case 0:
 		k.kind = a.state
@@ -121,13 +121,13 @@ func (a *tallied) key(i int) (counterKey, bool) {
 	return k, a.counts && k.text != ""
 }
 
-// tallyIssue updates the tallies for a changed issue: from is nil for a new one, to for
+// aggregateIssue updates the tallies for a changed issue: from is nil for a new one, to for
 // a removed one. The restricted flag changes separately, see tallyRestricted.
-func (tx *Tx) tallyIssue(from *storage.Row[Issue], to *Issue) error {
-	var before, after tallied
+func (tx *Tx) aggregateIssue(from *storage.Row[Issue], to *Issue) error {
+	var before, after aggregated
 	restricted := from != nil && from.Flags&issueRestricted != 0
 	if from != nil {
-		before = talliedOf(&from.Value, restricted)
+		before = aggregatedOf(&from.Value, restricted)
 	}
 	if to == nil {
 		if err := tx.eraseBurndown(from.Value.id()); err != nil {
@@ -135,7 +135,7 @@ func (tx *Tx) tallyIssue(from *storage.Row[Issue], to *Issue) error {
 		}
 		return tx.count(&before, &after)
 	}
-	after = talliedOf(to, restricted)
+	after = aggregatedOf(to, restricted)
 	if before == after {
 		return nil
 	}
@@ -145,10 +145,10 @@ func (tx *Tx) tallyIssue(from *storage.Row[Issue], to *Issue) error {
 	return tx.count(&before, &after)
 }
 
-// tallyRestricted updates the tallies for a stored issue whose restricted flag has
+// aggregateRestricted updates the tallies for a stored issue whose restricted flag has
 // changed. It is called once for each change of the flag.
-func (tx *Tx) tallyRestricted(t *Issue, becomes bool) error {
-	before, after := talliedOf(t, !becomes), talliedOf(t, becomes)
+func (tx *Tx) aggregateRestricted(t *Issue, becomes bool) error {
+	before, after := aggregatedOf(t, !becomes), aggregatedOf(t, becomes)
 	if err := tx.recordBurndown(t, false, &before, &after); err != nil {
 		return err
 	}
@@ -156,26 +156,26 @@ func (tx *Tx) tallyRestricted(t *Issue, becomes bool) error {
 }
 
 // count moves an issue from its previous tallies to its present ones.
-func (tx *Tx) count(before, after *tallied) error {
+func (tx *Tx) count(before, after *aggregated) error {
 	if !before.counts && !after.counts {
 		return nil
 	}
 	was, is := amount{n: 1, sum: before.estimate}, amount{n: 1, sum: after.estimate}
-	for i := range tallyKeys {
+	for i := range aggregateKeys {
 		old, out := before.key(i)
 		now, in := after.key(i)
 		if out && in && old == now && was == is {
 			continue
 		}
 		if out {
-			sums, err := tx.ledger.counters.change(tx, old)
+			sums, err := tx.buffer.counters.change(tx, old)
 			if err != nil {
 				return err
 			}
 			sums.sub(was)
 		}
 		if in {
-			sums, err := tx.ledger.counters.change(tx, now)
+			sums, err := tx.buffer.counters.change(tx, now)
 			if err != nil {
 				return err
 			}

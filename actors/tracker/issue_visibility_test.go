@@ -11,7 +11,7 @@ import (
 // A parent that may not be seen is none, wherever its child is shown.
 func TestRestrictedParent_DoesNotShowInItsChildren(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	parent := w.create(CreateIssueIn{})
 	tricky := `"parentId":"` + string(parent.ID) + `"`
 	child := w.create(CreateIssueIn{Title: tricky, IssueFields: IssueFields{ParentID: Some(parent.ID), Description: Some(tricky), ExternalRef: Some("ref")}})
@@ -69,7 +69,7 @@ func TestRestrictedParent_DoesNotShowInItsChildren(t *testing.T) {
 
 func TestRestrictedChild_DoesNotShowInItsParent(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	parent := w.create(CreateIssueIn{})
 	child := w.create(CreateIssueIn{IssueFields: IssueFields{ParentID: Some(parent.ID)}})
 	mel, gus := w.somebody(ActorUser, "mel"), w.somebody(ActorUser, "gus")
@@ -92,7 +92,7 @@ func TestRestrictedChild_DoesNotShowInItsParent(t *testing.T) {
 // Restricted issues cost more to look at, so a page looks at fewer of them.
 func TestIssuePage_BoundsLooksAtGrants(t *testing.T) {
 	t.Parallel()
-	w := newIssueWorld(t)
+	w := newIssueFixture(t)
 	for i := range 5 {
 		w.grant(w.create(CreateIssueIn{Title: fmt.Sprint(i)}).ID, "mel", GranteeUser)
 	}
@@ -101,7 +101,7 @@ func TestIssuePage_BoundsLooksAtGrants(t *testing.T) {
 	var got [][]string
 	for more := true; more; {
 		v := NewView(storage.NewView(w.db, 1, w.workspace), mel, w.now, nil)
-		page := issuePage{limit: 5, examine: 2 * (1 + grantsCost), after: after, sight: sight{v: v}, keeps: func(_ []byte, rec storage.Record) (bool, error) { return v.seesIssue(rec) }}
+		page := issuePage{limit: 5, examine: 2 * (1 + grantsCost), after: after, visibility: visibility{v: v}, keeps: func(_ []byte, rec storage.Record) (bool, error) { return v.canViewIssue(rec) }}
 		body, err := page.build(v, issueList{}, nil)
 		if err != nil {
 			t.Fatal(err)
