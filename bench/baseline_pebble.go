@@ -11,11 +11,11 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// writes is what one create puts on disk.
+// writes is the size of one create's writes.
 type writes struct {
 	Keys  int `json:"keys"`
 	Bytes int `json:"bytes"`
-	// Assumed figures stand in for a node that did not tell.
+	// Assumed is set if the node gave no figures and these are used instead.
 	Assumed bool `json:"assumed,omitempty"`
 }
 

@@ -15,7 +15,7 @@ import (
 
 // caps hold processes to a share of a core each, by one cgroup for every process. A
 // cap makes nodes of one machine comparable: each has the processor time of a small
-// machine of its own, whatever its neighbors do.
+// machine of its own, independent of the load of its neighbors.
 type caps struct {
 	root   string // of the processor's cgroups
 	dir    string // of ours; removed by close
@@ -25,14 +25,14 @@ type caps struct {
 }
 
 // capPeriod is the time in which a process gets its share. Short periods spread the
-// share evenly: with the kernel's 100 ms a node of a tenth of a core would stand still
+// share evenly: with the kernel's 100 ms a node of a tenth of a core would be stopped
 // for 90 ms of them, and latencies would measure that.
 const capPeriod = 10 * time.Millisecond
 
 // minQuota is the least processor time in a period that the kernel takes.
 const minQuota = time.Millisecond
 
-// newCaps prepares the cgroups, or says what is missing for them.
+// newCaps prepares the cgroups; its error names the missing part.
 func newCaps(share float64) (*caps, error) {
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {

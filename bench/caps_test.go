@@ -25,7 +25,7 @@ func TestCaps_SayWhatIsMissing(t *testing.T) {
 		"no controller": {"cgroup2 " + without + " cgroup2 rw 0 0\n", 0, `no controller cpu`},
 		"only others":   {"cgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\n", 0, "none are mounted"},
 		"not there":     {"cgroup /no/such/place cgroup rw,cpu,cpuacct 0 0\n", 0, "/no/such/place must be writable"},
-		// The directory stands in for cgroups: it takes the files, but not directories
+		// The directory replaces cgroups: it takes the files, but not directories
 		// with files in them away again, and has none of the kernel's.
 		"unified": {"cgroup2 " + filepath.Join(with, "none") + " cgroup2 rw 0 0\n", 0, "read the controllers"},
 	} {

@@ -67,7 +67,7 @@ type tracks struct {
 	answers atomic.Int64
 }
 
-// track is what is known of one create: nanoseconds since the start, 0 for never.
+// track has the times of one create, in nanoseconds since the start; 0 for never.
 type track struct {
 	sent, answered atomic.Int64
 	arrived        [subscriptions]atomic.Int64
@@ -80,8 +80,7 @@ func newTracks(rate float64, lasts time.Duration, connections int) *tracks {
 
 func (t *tracks) now() int64 { return max(int64(time.Since(t.start)), 1) }
 
-// titled is what stands in front of a create's number, in the request and in the
-// event.
+// titled is the text in front of a create's number, in the request and in the event.
 var titled = []byte(`"title":"Track `)
 
 // creates is creates with the number of the track in the title.
@@ -122,8 +121,8 @@ func (t *tracks) arrived(path, body []byte) {
 	}
 }
 
-// samples tells how long the deliveries took of what was sent from a moment on. One
-// that came before the answer did took no time.
+// samples returns how long deliveries took, for creates sent from a moment on: since the
+// answer and since sending. A delivery that came before the answer took no time.
 func (t *tracks) samples(made *sample, measured int64) (sinceAnswer, sinceSending *sample) {
 	a := &sample{latency: newHistogram(), errors: made.errors, fault: made.fault, elapsed: made.elapsed}
 	s := &sample{latency: newHistogram()}

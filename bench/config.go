@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Config says what to measure and where.
+// Config is the configuration of Run: the scenarios and the node.
 type Config struct {
 	// URL of a running node ("http://127.0.0.1:8080"); empty starts one.
 	URL string
@@ -51,7 +51,7 @@ type Config struct {
 	StartEmpty func(ctx context.Context) (*Process, error)
 }
 
-// Default is what the command line starts from.
+// Default is the configuration without flags.
 func Default() Config {
 	return Config{
 		Connections: []int{16, 64}, Workspaces: 64, Issues: 20_000,

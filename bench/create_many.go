@@ -1,8 +1,8 @@
 package bench
 
 // createMany creates issues in many workspaces, which differ in size: durable, with every index
-// and the event, before the answer. Its limit is what the disk and Pebble allow for
-// batches of as many keys and bytes.
+// and the event, before the answer. Its limit is the rate at which Pebble commits batches
+// of as many keys and bytes on this disk.
 var createMany = scenario{
 	name: "create", about: "create an issue, in many workspaces",
 	limit: pebbleLimit, target: 0.35, status: 201,

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// cycle is what a fleet does all day: sessions are dispatched, claimed, logged to
-// three times and reported completed. Each of these is a request and a durable write
-// of about a create's size, which is what it is judged by.
+// cycle is the usual work of a fleet: sessions are dispatched, claimed, logged to
+// three times and reported completed. Each step is a request and a durable write
+// of about a create's size, so the rate of creates is its limit.
 var cycle = scenario{
 	name: "cycle", about: "a session's six requests, in many workspaces",
 	limit: createMany.name, target: 0.8, work: true,
@@ -30,7 +30,7 @@ type cycling struct {
 	agent string
 	n     int // of the session
 	step  int // of the six requests
-	// session and lane are what the claim brought.
+	// session and lane come from the answer to the claim.
 	session, lane string
 }
 
@@ -79,7 +79,7 @@ func (c *cycling) heard(body []byte) (err error) {
 	return nil
 }
 
-// claimed finds the session and its lane token in what a claim is answered.
+// claimed finds the session and its lane token in the answer to a claim.
 func claimed(body []byte) (session, lane string, err error) {
 	session, ok := issueID(body) // the first id in it
 	_, rest, found := strings.Cut(string(body), `"laneToken":"`)

@@ -12,9 +12,8 @@ const (
 	dispatchClaimAbout = "a dispatch until a waiting claim is answered"
 )
 
-// dispatchClaim measures how long work takes to whoever waits for it: from sending a
-// dispatch until a claim that was waiting is answered, beside dispatches that nobody
-// waits for, in turns and with nothing else going on.
+// dispatchClaim measures the time from sending a dispatch until a waiting claim is
+// answered, in turns with dispatches that no claim waits for. There is no other load.
 var dispatchClaim = scenario{
 	name: dispatchClaimName, about: dispatchClaimAbout, work: true,
 	alone: func(ctx context.Context, r *run) error {
@@ -49,7 +48,7 @@ var dispatchClaim = scenario{
 	},
 }
 
-// dispatching is what takes turns with and without a claim that waits.
+// dispatching takes turns with and without a waiting claim.
 type dispatching struct {
 	w               *world
 	in              workspace

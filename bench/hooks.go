@@ -20,8 +20,8 @@ type hooks struct {
 	ids      []string
 }
 
-// refusal tells that a node does not deliver to this process. One that was running
-// before may well not, and what needs deliveries is left out then.
+// refusal is the error of a node that does not deliver to this process. A node that the
+// run did not start may refuse; scenarios that need deliveries are left out then.
 type refusal struct{ why string }
 
 func (r *refusal) Error() string {
@@ -104,8 +104,8 @@ func (h *hooks) await(ctx context.Context, want int64, within time.Duration) int
 	}
 }
 
-// remove deletes the webhooks, with what they have yet to deliver, so that nothing
-// of it goes on beside what is measured next. It works after a run was cut short too.
+// remove deletes the webhooks with their pending deliveries, so that none of them runs
+// during the next measurement. It also works after a run was interrupted.
 func (h *hooks) remove() error {
 	d := h.world.dial()
 	defer d.close()

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// fakeDeliverer is what a node does about webhooks, before it answers a create.
+// fakeDeliverer plays a node's part in webhooks: it delivers before it answers a create.
 type fakeDeliverer struct {
 	client http.Client
 	// refuses new subscriptions, loses deliveries after so many.
@@ -93,7 +93,7 @@ func (f *fakeDeliverer) left() (n int) {
 	return n
 }
 
-// hookedNode is a fake node and what it does about webhooks.
+// hookedNode is a fake node with its deliverer of webhooks.
 type hookedNode struct {
 	url       string
 	deliverer *fakeDeliverer
@@ -118,7 +118,7 @@ func hookedRun(t *testing.T, f *hookedNode) (Report, string, error) {
 	return report, out.String(), err
 }
 
-// Nothing of a run goes on after it: no webhook at the node, no goroutine here.
+// A run leaves nothing behind: no webhook at the node, no goroutine here.
 func TestHooks_NothingIsLeftBehind(t *testing.T) { //nolint:paralleltest // it looks at all goroutines there are
 	f := newHookedNode(t)
 	report, said, err := hookedRun(t, f)
@@ -149,7 +149,7 @@ func TestHooks_ANodeThatRefusesIsLeftOut(t *testing.T) {
 	}
 	for _, name := range hooked {
 		if !strings.Contains(said, name+" ") {
-			t.Errorf("%s is not told of:\n%s", name, said)
+			t.Errorf("%s is not mentioned in:\n%s", name, said)
 		}
 	}
 	if n := strings.Count(said, "left out"); n != len(hooked) || !strings.Contains(said, "--webhooks-allow-http") {

@@ -36,7 +36,7 @@ func (r *Report) WriteHTML(out io.Writer) error {
 	return nil
 }
 
-// pageView is what the page shows.
+// pageView is the content of the page.
 type pageView struct {
 	*Report
 	Title, When, About string
@@ -84,7 +84,7 @@ func (r *Report) ratioBars() (bars []bar) {
 	return bars
 }
 
-// row is a line of the table.
+// row is one row of the table.
 type row struct {
 	Name, Load, Rate, P50, P99, P999, Ratio, Target, Note string
 	Connections                                           int
@@ -112,7 +112,7 @@ func (r *Report) rows() (rows []row) {
 	return rows
 }
 
-// figureLines are the figures that are no rates, and what was noted of the node.
+// figureLines returns the figures other than rates, and the notes about the node.
 func (r *Report) figureLines() (lines []string) {
 	for i := range r.Figures {
 		lines = append(lines, r.Figures[i].String())

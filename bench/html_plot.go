@@ -64,7 +64,7 @@ func (p *plot) Right() int  { return plotWidth - plotRight }
 func (p *plot) Top() int    { return plotTop }
 func (p *plot) Bottom() int { return plotHeight - plotBottom }
 
-// Middle is where the name of the x axis stands.
+// Middle is the position of the x axis's name.
 func (p *plot) Middle() int { return (p.Left() + p.Right()) / 2 }
 
 func (p *plot) add(s series, points []point, marked bool) {

@@ -82,7 +82,7 @@ func written(t *testing.T, r *Report) string {
 		}
 	}
 	if strings.Contains(page.String(), "NaN") || strings.Contains(page.String(), "Inf") || strings.Contains(page.String(), "ZgotmplZ") {
-		t.Error("the page has what is no number or was refused")
+		t.Error("the page has a value that is not a number or was refused")
 	}
 	return page.String()
 }

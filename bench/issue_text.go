@@ -18,7 +18,7 @@ const (
 type issueWriter struct {
 	*prose
 	crew, labels, projects *distribution
-	// mark is what titles begin with.
+	// mark is the prefix of titles.
 	mark string
 }
 
@@ -91,7 +91,7 @@ func (w *world) stream(connection int) uint64 {
 	return w.streams.of[connection]<<16 | uint64(connection)
 }
 
-// TextStatistics are what a sample of the generated issues is like.
+// TextStatistics describe a sample of the generated issues.
 type TextStatistics struct {
 	Vocabulary int `json:"vocabulary"`
 	// Title and Description are words on average, Longest those of the longest
@@ -109,7 +109,7 @@ type TextStatistics struct {
 	LargestTenant float64 `json:"largestTenant"`
 }
 
-// String is a line of the report.
+// String returns the statistics as a line of the report.
 func (s TextStatistics) String() string {
 	return fmt.Sprintf("text: titles of %.1f words, descriptions of %.1f (the longest %d), %.1f different words an issue, %d in %d issues of a vocabulary of %d; %.0f bytes a request; the largest workspace has %.0f %% of the issues",
 		s.Title, s.Description, s.Longest, s.Distinct, s.Used, s.Issues, s.Vocabulary, s.Bytes, 100*s.LargestTenant)

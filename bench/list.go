@@ -56,7 +56,7 @@ var list = scenario{
 	requests: func(w *world, connection int) func() []byte { return lists(w.read, w.host, connection) },
 }
 
-// listSmall is what list is judged by.
+// listSmall is the limit of list.
 var listSmall = scenario{
 	name: "list-small", about: "the same lists of a workspace of 1,000 issues",
 	status: 200, filled: true,

@@ -29,7 +29,7 @@ type load struct {
 	// requests makes a connection's source of requests; each is used up before the
 	// next is asked for.
 	requests func(connection int) func() []byte
-	// talks stands in for status and requests.
+	// talks replaces status and requests.
 	talks func(connection int) talk
 	// progress, when it is not nil, is called once a second and at the end, from one
 	// goroutine.
@@ -40,14 +40,14 @@ type load struct {
 	answers, faults atomic.Int64 // so far, for progress
 }
 
-// sample is what a measurement found.
+// sample is the result of a measurement.
 type sample struct {
 	latency  *hdrhistogram.Histogram // microseconds
 	requests int64                   // answered well within the measured time
 	errors   int64                   // at any time
 	fault    string                  // the first of them
 	elapsed  time.Duration
-	late     *hdrhistogram.Histogram // of what was sent in time and answered after it
+	late     *hdrhistogram.Histogram // of requests sent in time and answered after it
 	// timeline counts the requests of equal parts of the measured time, each step long;
 	// empty for a load without a set time.
 	timeline []int64
@@ -208,7 +208,7 @@ func (l *load) connection(ctx context.Context, index int, p *pacer) *sample {
 	return s
 }
 
-// talk is what a connection says.
+// talk returns the requests of a connection.
 func (l *load) talk(index int) talk {
 	if l.talks != nil {
 		return l.talks(index)

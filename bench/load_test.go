@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// server answers after a while; it stands in for a connection to one.
+// server is a fake connection whose answers take a set time.
 type server struct {
 	takes  func(n int64) time.Duration
 	status int
@@ -135,7 +135,7 @@ func TestLoad_EndsAfterAsManyAsAsked(t *testing.T) {
 	})
 }
 
-// A server that needs longer than the measurement has a rate all the same.
+// A server that needs longer than the measurement still has a rate.
 func TestLoad_CountsLateAnswersWhereNoneIsInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

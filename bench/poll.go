@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// poll asks for what is new in sessions where nothing is: what those who watch a
-// fleet ask most of the time.
+// poll asks for news of sessions that have not changed: the most frequent request of
+// clients that watch a fleet.
 var poll = scenario{
 	name: "poll", about: "poll a session that is as it was",
 	limit: get.name, target: 0.8, status: 200, filled: true,

@@ -77,7 +77,7 @@ func start(ctx context.Context, base, ready, data, path string, args ...string) 
 	}
 	gone := make(chan struct{}) // closed once the process has ended
 	go func() {
-		_ = cmd.Wait() // how it ended is told by what it said
+		_ = cmd.Wait() // the output has the reason of its end
 		close(gone)
 	}()
 	p := &Process{
@@ -172,8 +172,8 @@ func residentBytes(pid int) int64 {
 	return 0
 }
 
-// processorTime reads what a process has used of processors where /proc tells it;
-// else 0.
+// processorTime returns the processor time that a process has used, from /proc; 0 where
+// there is none.
 func processorTime(pid int) time.Duration {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -194,7 +194,7 @@ func processorTime(pid int) time.Duration {
 	return time.Duration(user+system) * (time.Second / 100)
 }
 
-// tail keeps the end of what a process says.
+// tail keeps the end of a process's output.
 type tail struct {
 	mu  sync.Mutex
 	end []byte

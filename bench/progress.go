@@ -5,35 +5,35 @@ import (
 	"time"
 )
 
-// Progress is how far a run is.
+// Progress is the progress of a run.
 type Progress struct {
-	// Step of Steps is what is measured; Name says what that is.
+	// Step of Steps is being measured; Name is its name.
 	Step, Steps int
 	Name        string
-	// Elapsed is how long the load has gone on and Lasts how long it will; 0 when
-	// that depends on the node. Both have the warm-up in them.
+	// Elapsed is the time since the load began, and Lasts its whole length; 0 if that
+	// depends on the node. Both include the warm-up.
 	Elapsed, Lasts time.Duration
 	// Rate is good answers in the last second, Answers those so far, and Errors all so
 	// far.
 	Rate            float64
 	Answers, Errors int64
-	// Done says that the load is over: what was shown of it may go.
+	// Done is set when the load is over, and its line may be cleared.
 	Done bool
 }
 
-// progressEvery is how often a load tells how far it is.
+// progressEvery is the time between two reports of a load's progress.
 const progressEvery = time.Second
 
-// report tells of the load's progress until the returned function is called, which
-// returns when nothing more is told.
+// report reports the load's progress until the returned function is called. That
+// function returns after the last report.
 func (l *load) report(start time.Time) (stop func()) {
 	if l.progress == nil {
 		return func() {}
 	}
 	first := l.answers.Load() // of earlier runs of the same load
 	over := make(chan struct{})
-	var told sync.WaitGroup
-	told.Go(func() {
+	var reports sync.WaitGroup
+	reports.Go(func() {
 		every := time.NewTicker(progressEvery)
 		defer every.Stop()
 		last, before := start, first
@@ -62,7 +62,7 @@ func (l *load) report(start time.Time) (stop func()) {
 	})
 	return func() {
 		close(over)
-		told.Wait()
+		reports.Wait()
 	}
 }
 

@@ -12,14 +12,14 @@ func TestLoad_TellsItsProgress(t *testing.T) {
 		l := loadOn(&server{takes: steady(10 * time.Millisecond)}, 4)
 		l.warmup, l.lasts = time.Second, 2*time.Second
 		for range 2 { // a load that is run again begins anew
-			var told []Progress
-			l.progress = progressOf(func(p Progress) { told = append(told, p) }, 2, 7, "get")
+			var reports []Progress
+			l.progress = progressOf(func(p Progress) { reports = append(reports, p) }, 2, 7, "get")
 			l.run(t.Context())
-			if len(told) < 3 || !told[len(told)-1].Done {
-				t.Fatalf("told %+v", told)
+			if len(reports) < 3 || !reports[len(reports)-1].Done {
+				t.Fatalf("reports %+v", reports)
 			}
-			for i, p := range told {
-				if p.Step != 2 || p.Steps != 7 || p.Name != "get" || p.Lasts != 3*time.Second || p.Errors != 0 || p.Done != (i == len(told)-1) {
+			for i, p := range reports {
+				if p.Step != 2 || p.Steps != 7 || p.Name != "get" || p.Lasts != 3*time.Second || p.Errors != 0 || p.Done != (i == len(reports)-1) {
 					t.Errorf("%d: %+v", i, p)
 				}
 				if whole := time.Duration(i+1) * time.Second; !p.Done && (p.Elapsed != whole || !near(p.Rate, 400, 8) || !near(float64(p.Answers), 400*whole.Seconds(), 8)) {
@@ -33,6 +33,6 @@ func TestLoad_TellsItsProgress(t *testing.T) {
 func TestProgressOf_Nobody(t *testing.T) {
 	t.Parallel()
 	if progressOf(nil, 1, 2, "get") != nil {
-		t.Error("nobody is told something")
+		t.Error("a function reports progress to nobody")
 	}
 }

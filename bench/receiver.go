@@ -11,15 +11,15 @@ import (
 	"sync/atomic"
 )
 
-// receiver takes webhook deliveries within the generator's process. What it does not
-// do, the node can: it reads as much HTTP/1.1 as the node's deliveries need and
-// answers 200 at once. Its goroutines, one for each connection and one that accepts
-// them, end in stop.
+// receiver takes webhook deliveries within the generator's process, with little work, so
+// that the node gets the processors: it reads only as much HTTP/1.1 as the node's
+// deliveries need and answers 200 at once. Its goroutines, one for each connection and
+// one that accepts them, end in stop.
 type receiver struct {
 	url  string
 	took atomic.Int64 // deliveries
 	// arrived sees the path and the body of each before it is answered, from the
-	// goroutine of its connection; nil: nobody looks.
+	// goroutine of its connection; nil: it is not called.
 	arrived func(path, body []byte)
 
 	listener net.Listener
@@ -29,7 +29,7 @@ type receiver struct {
 }
 
 const (
-	// largestDelivery is what a connection keeps of one, its head included, in bytes.
+	// largestDelivery is the size of a connection's buffer for one, head included, in bytes.
 	largestDelivery = 64 << 10
 	// mostDelivering connections are served at a time. A node has a few to each webhook.
 	mostDelivering = 256
@@ -96,7 +96,7 @@ func (r *receiver) serve(c net.Conn) {
 		if r.arrived != nil {
 			r.arrived(path, body)
 		}
-		r.took.Add(1) // whoever waits for the count finds what arrived noted
+		r.took.Add(1) // after arrived: a reader of the count finds the delivery noted
 		if _, err := c.Write(thanks); err != nil {
 			return
 		}
@@ -130,7 +130,7 @@ func delivery(b []byte) (whole int, path, body []byte, err error) {
 	return whole, path, body, nil
 }
 
-// stop hangs up on everyone and returns when nothing goes on any longer.
+// stop closes all connections and returns when all goroutines have ended.
 func (r *receiver) stop() {
 	_ = r.listener.Close()
 	r.mu.Lock()

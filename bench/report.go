@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Report is what a run found. Its JSON form is what Compare reads.
+// Report is the result of a run. Compare reads its JSON form.
 type Report struct {
 	Started    time.Time `json:"started"`
 	Machine    Machine   `json:"machine"`
@@ -25,9 +25,9 @@ type Report struct {
 	// it was ready and after all load.
 	IdleRSS   int64 `json:"idleRSS,omitempty"`
 	LoadedRSS int64 `json:"loadedRSS,omitempty"`
-	// Create is what one create wrote, as the Pebble limit repeats it.
+	// Create is the size of one create's writes, which the Pebble limit repeats.
 	Create writes `json:"create"`
-	// Text is what the written issues are like.
+	// Text describes the text of the written issues.
 	Text    TextStatistics `json:"text"`
 	Results []Result       `json:"results"`
 	Figures []Figure       `json:"figures,omitempty"`
@@ -35,18 +35,18 @@ type Report struct {
 	Scale *Scale `json:"scale,omitempty"`
 }
 
-// Figure is what a scenario found that is no rate.
+// Figure is a result of a scenario other than a rate.
 type Figure struct {
 	Scenario string  `json:"scenario"`
 	About    string  `json:"about"`
 	Value    float64 `json:"value"`
 	Unit     string  `json:"unit,omitempty"`
-	// Target is what the value should be below; 0: there is none.
+	// Target is the value that the figure should stay below; 0: there is none.
 	Target float64 `json:"target,omitempty"`
 	Fault  string  `json:"fault,omitempty"` // why there is no value
 }
 
-// String is a line of the report.
+// String returns the figure as a line of the report.
 func (f *Figure) String() string {
 	text := fmt.Sprintf("%s: %s: %.2f %s", f.Scenario, f.About, f.Value, f.Unit)
 	switch {
@@ -58,7 +58,7 @@ func (f *Figure) String() string {
 	return text
 }
 
-// Machine is what figures depend on.
+// Machine describes the hardware and software that figures depend on.
 type Machine struct {
 	Go   string `json:"go"`
 	OS   string `json:"os"`
@@ -93,14 +93,14 @@ type Result struct {
 	Limit  string  `json:"limit,omitempty"`
 	Ratio  float64 `json:"ratio,omitempty"`
 	Target float64 `json:"target,omitempty"`
-	// RateTarget and P50Target are what the rate should reach and the p50 stay below,
-	// where that is said in figures of their own.
+	// RateTarget is the rate to reach and P50Target the p50 to stay below, for results
+	// that have figures of their own as targets.
 	RateTarget float64 `json:"rateTarget,omitempty"`
 	P50Target  float64 `json:"p50Target,omitempty"`
 	// Nodes is the size of the cluster in a scale run, and Straight says that clients
-	// asked the owner of their workspace. NodeMicros is what a request took of all
-	// nodes' processors, in microseconds, CapUsed the part of their caps that the nodes
-	// used, and ClientCores the cores that the clients did.
+	// asked the owner of their workspace. NodeMicros is the processor time of all nodes
+	// for a request, in microseconds, CapUsed the part of their caps that the nodes used,
+	// and ClientCores the number of cores that the clients used.
 	Nodes       int     `json:"nodes,omitempty"`
 	Straight    bool    `json:"straight,omitempty"`
 	NodeMicros  float64 `json:"nodeMicros,omitempty"`
@@ -159,7 +159,7 @@ func newResult(name, about string, connections int, offered float64, s *sample) 
 // plottedPercentiles are those that a result keeps the latency of, for plots.
 var plottedPercentiles = [...]float64{50, 60, 70, 80, 90, 95, 98, 99, 99.5, 99.8, 99.9, 99.95, 99.98, 99.99}
 
-// target is what a closed result should reach, as the tables show it.
+// target returns the target of a closed result, as the tables show it.
 func (r *Result) target() string {
 	switch {
 	case r.RateTarget > 0:
@@ -263,7 +263,7 @@ func (r *Report) WriteJSON(out io.Writer) error {
 	return nil
 }
 
-// ReadReport reads what WriteJSON wrote.
+// ReadReport reads a report that WriteJSON wrote.
 func ReadReport(in io.Reader) (*Report, error) {
 	var r Report
 	if err := json.NewDecoder(in).Decode(&r); err != nil {

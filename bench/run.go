@@ -194,9 +194,9 @@ func (r *run) scenario(ctx context.Context, s scenario, connections int) error {
 	return ctx.Err()
 }
 
-// alone measures a scenario without what goes on beside it, for it to be judged by.
-// That comes right before it: the rate of an empty store, earlier in the run, is
-// another one. A node that refuses what is to go on is not measured at all.
+// alone measures a scenario without the load beside it; the result is the scenario's
+// limit. It runs right before the scenario, because the rate of an empty store, earlier in
+// the run, differs. A node that refuses the load beside is not measured at all.
 func (r *run) alone(ctx context.Context, s *scenario, l *load) error {
 	stop, err := s.beside(ctx, r.world)
 	if err != nil {
@@ -204,7 +204,7 @@ func (r *run) alone(ctx context.Context, s *scenario, l *load) error {
 	}
 	_ = stop()
 	s.limit = "limit: " + s.name + " alone"
-	r.measure(ctx, s.limit, s.about+"; but without what goes on beside", l)
+	r.measure(ctx, s.limit, s.about+"; but without the load beside", l)
 	return nil
 }
 

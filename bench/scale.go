@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// ScaleConfig says what RunScale measures.
+// ScaleConfig is the configuration of RunScale.
 type ScaleConfig struct {
 	// Sizes are the numbers of nodes, one cluster after another.
 	Sizes []int
-	// Share is what each node may use of one core.
+	// Share is the part of one core that each node may use.
 	Share float64
 	// Connections are clients per node, each with a workspace of its own.
 	Connections int
@@ -33,7 +33,7 @@ type ScaleConfig struct {
 	StartCluster func(ctx context.Context, dir string, nodes, shards int) (*Cluster, error)
 }
 
-// DefaultScale is what the command line starts from.
+// DefaultScale is the configuration without flags.
 func DefaultScale() ScaleConfig {
 	return ScaleConfig{Sizes: []int{1, 3, 6, 9}, Share: 0.1, Connections: 48, Shards: 18, Issues: 32, Warmup: 2 * time.Second, Duration: 10 * time.Second, Dir: "."}
 }
@@ -255,7 +255,7 @@ func (s *scaling) measure(ctx context.Context, c *Cluster, name string, straight
 	return ctx.Err()
 }
 
-// processorTime is what all nodes have used of processors.
+// processorTime returns the processor time that all nodes have used.
 func (c *Cluster) processorTime() (sum time.Duration) {
 	for _, n := range c.Nodes {
 		if n.CPU != nil {

@@ -31,7 +31,7 @@ func (c *Cluster) urls() []string {
 }
 
 // StartCluster starts nodes with empty data below dir, which form one cluster and tell
-// clients where each of them is reached. One node is alone.
+// clients the address of each. A single node runs without a cluster.
 func (b Binary) StartCluster(ctx context.Context, dir string, nodes, shards int) (c *Cluster, err error) {
 	data, err := os.MkdirTemp(dir, scratchName)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"text/tabwriter"
 )
 
-// Scale is what a scale run adds to a report.
+// Scale is the part of a report that only a scale run has.
 type Scale struct {
-	// Share is what each node may use of one core.
+	// Share is the part of one core that each node may use.
 	Share float64 `json:"share"`
 	// Shards of each cluster, and Connections per node.
 	Shards      int         `json:"shards"`

@@ -15,8 +15,8 @@ type scenario struct {
 	// connections; empty when there is none. The ratio should reach target.
 	limit  string
 	target float64
-	// measure is there for what is not the rate of requests and their answers: it adds
-	// its results itself. rateTarget and p50Target are what they should reach.
+	// measure takes measurements other than the rate of requests and their answers, and
+	// adds its results itself. rateTarget and p50Target are their targets.
 	measure    func(ctx context.Context, r *run, s *scenario, connections int) error
 	rateTarget float64
 	p50Target  time.Duration
@@ -24,14 +24,15 @@ type scenario struct {
 	// filled scenarios need the read workspace's issues, those with work the issues
 	// that sessions are about.
 	filled, work bool
-	// prepare makes what else is needed; it is asked before each measurement.
+	// prepare makes other records that the scenario needs; it is called before each
+	// measurement.
 	prepare  func(ctx context.Context, w *world) error
 	requests func(w *world, connection int) func() []byte
-	// beside begins what goes on while it is measured, and it is judged by its own rate
-	// without that; the function it returns ends that,
-	// and says what there was. nil: nothing does.
+	// beside starts the load that runs during the measurement, for example deliveries;
+	// the scenario's limit is its own rate without that load. The function that beside
+	// returns stops the load and describes it. nil: there is no such load.
 	beside func(ctx context.Context, w *world) (func() string, error)
-	// talks stands in for status and requests where they depend on answers.
+	// talks replaces status and requests where they depend on answers.
 	talks func(w *world, connection int) talk
 	// alone scenarios measure themselves, once a run, and have figures and no rate.
 	alone func(ctx context.Context, r *run) error
@@ -39,7 +40,7 @@ type scenario struct {
 
 // talk is a connection's requests where each follows from the answers before it.
 type talk struct {
-	next  func() (request []byte, status int) // and what a good answer has
+	next  func() (request []byte, status int) // and the status of a good answer
 	heard func(body []byte) error             // sees every good answer
 }
 

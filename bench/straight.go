@@ -82,7 +82,7 @@ func (s *straight) close() {
 	}
 }
 
-// owner is what the last answer names, empty when it names none.
+// owner returns the owner that the last answer names, empty if it names none.
 func (c *connection) owner() []byte {
 	_, rest, ok := bytes.Cut(c.buf[:c.head], []byte(ownerHeader))
 	if !ok {

@@ -116,9 +116,9 @@ type polls struct {
 	conns []net.Conn
 }
 
-// opensPerSecond is how fast polls come. All at once they would be a burst of requests,
-// and the workers for those, which the node keeps for a while, are not what waiting
-// costs.
+// opensPerSecond is the rate at which polls arrive. A burst of all of them would make
+// the node start workers that it keeps for a while, and their memory is no cost of
+// waiting.
 const opensPerSecond = 2000
 
 // open sends the requests.

@@ -31,7 +31,7 @@ type world struct {
 	work   map[string][]string // issues that sessions are about, by workspace
 	agents atomic.Int64        // how many have been named
 	polled []string            // the paths of polls
-	// filling gives what tells of a fill's progress.
+	// filling returns a function that reports a fill's progress.
 	filling func() func(Progress)
 	// streams counts the streams of texts that each connection has begun.
 	streams struct {

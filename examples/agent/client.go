@@ -55,9 +55,9 @@ const (
 	lastPause  = 10 * time.Second
 )
 
-// do sends a POST and reads its answer into out. What may pass is tried again until
-// ctx ends, under the same Idempotency-Key: whether the service has carried it out
-// already or not, it is carried out once, and the answer is that one's.
+// do sends a POST and reads its answer into out. It repeats the request after temporary
+// errors until ctx ends, under the same Idempotency-Key, so that the service carries it
+// out only once and each answer is that one's.
 func (c *client) do(ctx context.Context, token, path string, body, out any) error {
 	raw, err := json.Marshal(body)
 	if err != nil {
@@ -66,22 +66,22 @@ func (c *client) do(ctx context.Context, token, path string, body, out any) erro
 	key, wait := rand.Text(), firstPause
 	for {
 		asked := c.address()
-		told, err := c.once(ctx, token, asked+path, key, raw, out)
-		if err != nil || told != nil && told.passing() {
+		refused, err := c.once(ctx, token, asked+path, key, raw, out)
+		if err != nil || refused != nil && refused.passing() {
 			c.forget(asked) // another node may do better
 		}
 		switch {
-		case told != nil && !told.passing():
-			return told
-		case err == nil && told == nil:
+		case refused != nil && !refused.passing():
+			return refused
+		case err == nil && refused == nil:
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		}
 		// Half of the pause is left to chance, so that a fleet does not come back as one.
 		next := wait/2 + mathrand.N(wait/2)
-		if told != nil {
-			next = max(next, told.RetryAfter)
+		if refused != nil {
+			next = max(next, refused.RetryAfter)
 		}
 		if err := pause(ctx, next); err != nil {
 			return err
@@ -90,7 +90,8 @@ func (c *client) do(ctx context.Context, token, path string, body, out any) erro
 	}
 }
 
-// once tries once. An error is of the network: nobody knows what became of it.
+// once sends the request once. An error comes from the network, and the request may have
+// been carried out or not.
 func (c *client) once(ctx context.Context, token, url, key string, body []byte, out any) (*refusal, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
@@ -110,12 +111,12 @@ func (c *client) once(ctx context.Context, token, url, key string, body []byte, 
 		return nil, err
 	}
 	if res.StatusCode >= 300 {
-		told := &refusal{Status: res.StatusCode}
-		_ = json.Unmarshal(answer, told) // a proxy's is no JSON; the status says enough
+		refused := &refusal{Status: res.StatusCode}
+		_ = json.Unmarshal(answer, refused) // a proxy's answer is not JSON; the status suffices
 		if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil {
-			told.RetryAfter = time.Duration(seconds) * time.Second
+			refused.RetryAfter = time.Duration(seconds) * time.Second
 		}
-		return told, nil
+		return refused, nil
 	}
 	if out == nil {
 		return nil, nil
@@ -135,7 +136,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// claimed is what a claim gives: the session, its issue, and the way into its lane.
+// claimed is the answer to a claim: the session, its issue, and the way into its lane.
 // The addresses it also has are where l.path leads.
 type claimed struct {
 	Session struct {
@@ -173,11 +174,11 @@ var errLost = errors.New("the session is no longer ours")
 // over (401), or it can't be found (404, 410).
 func (l *lane) call(ctx context.Context, path string, body, out any) error {
 	err := l.do(ctx, l.LaneToken, path, body, out)
-	var told *refusal
-	if errors.As(err, &told) {
-		switch told.Status {
+	var refused *refusal
+	if errors.As(err, &refused) {
+		switch refused.Status {
 		case http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict, http.StatusGone:
-			return fmt.Errorf("%w: %w", errLost, told)
+			return fmt.Errorf("%w: %w", errLost, refused)
 		}
 	}
 	return err
@@ -228,14 +229,14 @@ func (l *lane) log(ctx context.Context, kind, message string) (string, error) {
 	return answer.Activities[0].ID, nil
 }
 
-// report tells how the session stands. An end is final; the same end may be told
+// report reports the session's status. An end is final; the same end may be reported
 // again.
 func (l *lane) report(ctx context.Context, fields map[string]any) error {
 	return l.call(ctx, l.path("report"), fields, nil)
 }
 
-// ask puts a question to whoever watches, and waits for the answer as long as it
-// takes. The session is waiting meanwhile, and its lease goes on.
+// ask logs a question and waits for the answer without a limit. The session is waiting
+// meanwhile, and its lease is still renewed.
 func (l *lane) ask(ctx context.Context, question string) (string, error) {
 	asked, err := l.log(ctx, "elicitation", question)
 	if err != nil {

@@ -71,7 +71,7 @@ func (s *scripted) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// A lease that can't be renewed is over by our clock, whatever the service thinks.
+// A lease that can't be renewed ends by our clock, even if the service extended it.
 func TestKeep_GivesUpWithTheLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestOwner_IsLeftWhenItFails(t *testing.T) {
 	}
 }
 
-// A token is sent to no URL but those given, whatever an answer names.
+// A token is sent to no URL but those given, even if an answer names another.
 func TestOwner_OfNoGivenURLIsNotAsked(t *testing.T) {
 	t.Parallel()
 	for name, named := range map[string]func(string) string{

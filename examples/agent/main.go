@@ -3,13 +3,13 @@
 //
 // It claims one session at a time, works on it under a lease that it keeps alive,
 // logs what it does, asks when it has a question, and reports what came of it. The
-// main goroutine claims and works; one more per session renews the lease. Told to
-// stop (SIGTERM, SIGINT) it claims nothing more, finishes what it is at if that
-// takes no longer than -grace, and else hands it back.
+// main goroutine claims and works; one more per session renews the lease. On SIGTERM
+// or SIGINT it claims nothing more, finishes its session if that takes no longer than
+// -grace, and otherwise hands it back.
 //
-// client.go knows how to repeat a request safely and what may be done in a session;
-// owner.go knows which node of a cluster to ask.
-// Everything is the standard library. docs/agents.md is the tour.
+// client.go repeats requests safely and has the requests of a session; owner.go finds
+// the node of a cluster to ask. All code uses the standard library only.
+// docs/agents.md is the tour.
 package main
 
 import (
@@ -67,11 +67,11 @@ func main() {
 func (a *agent) run(ctx context.Context) error {
 	for {
 		l, err := a.claim(ctx)
-		var told *refusal
+		var refused *refusal
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.As(err, &told) && told.Status == http.StatusConflict:
+		case errors.As(err, &refused) && refused.Status == http.StatusConflict:
 			if pause(ctx, time.Second) != nil {
 				return nil
 			}
@@ -84,7 +84,7 @@ func (a *agent) run(ctx context.Context) error {
 }
 
 // claim waits for a session to work on; nil when there was none for half a minute.
-// Whoever hangs up while waiting claims nothing, so a shutdown need not wait.
+// A client that disconnects while waiting claims nothing, so a shutdown need not wait.
 func (a *agent) claim(ctx context.Context) (*lane, error) {
 	var answer struct {
 		Sessions []claimed `json:"sessions"`
@@ -96,10 +96,10 @@ func (a *agent) claim(ctx context.Context) (*lane, error) {
 	return newLane(a.client, answer.Sessions[0], a.lease), nil
 }
 
-// errStopped is why work ends before it is done when the process has to.
+// errStopped is the reason if work ends early because the process has to stop.
 var errStopped = errors.New("the agent was told to stop")
 
-// handle sees a session through: works, and tells what came of it.
+// handle works on a session and reports the result.
 func (a *agent) handle(ctx context.Context, l *lane) {
 	log.Printf("%s %q: begun", l.Issue.Identifier, l.Issue.Title)
 	// The work outlives the signal to stop, by -grace at most.
@@ -120,7 +120,7 @@ func (a *agent) handle(ctx context.Context, l *lane) {
 	case err == nil:
 		err = l.report(at, map[string]any{"status": "completed", "result": result})
 	case errors.Is(err, errStopped):
-		// Whoever claims it next begins anew, and within seconds instead of a lease.
+		// The next claimer starts anew, within seconds instead of a lease.
 		short, done := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 		defer done()
 		err = errors.Join(err, l.handBack(short))

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// work is what the agent is for: replace it. This one thinks, asks when its
-// instructions say so, and takes its time. What it returns is the session's result;
-// an error fails the session. It must end soon after ctx does, which is when the
-// session is lost or the process has to stop.
+// work is the agent's actual work: replace it. This one thinks, asks when its
+// instructions say so, and takes its time. It returns the session's result; an error
+// fails the session. It must end soon after ctx does, which ends when the session is
+// lost or the process has to stop.
 func (a *agent) work(ctx context.Context, l *lane) (string, error) {
 	instructions := "none"
 	if l.Instructions != nil {
