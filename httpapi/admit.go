@@ -52,8 +52,8 @@ func (s *Server) direct(x *exchange) error {
 	return s.throttle(x)
 }
 
-// start lets a request in that another node carries out, as far as can be told here,
-// and builds it. The other node looks at the credential.
+// start builds a request that another node carries out, after the checks that this node
+// can make. The other node checks the credential.
 func (t *forwarding) start(node string) error {
 	s, x := t.server, t.x
 	credential := x.credential()
@@ -84,7 +84,8 @@ func (t *forwarding) start(node string) error {
 
 // introduce asks the node that serves the workspace whether the request would be
 // admitted, before its large body is read here: strangers may have used up the bytes of
-// callers without a valid credential. If it can't be told, the caller counts as one.
+// callers without a valid credential. If the node gives no answer, the caller counts as
+// one without.
 func (t *forwarding) introduce(node, credential string) {
 	s, x := t.server, t.x
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()

@@ -15,7 +15,7 @@ import (
 const maxValue = 4 << 10
 
 // source is where a request's values come from. Its slices need live only while
-// bind runs: whatever is kept is copied.
+// bind runs: every value that is kept is copied.
 type source struct {
 	// params are the route's parameters by the order of names.
 	names  []string
@@ -27,7 +27,7 @@ type source struct {
 	base   string // where the client reaches the service
 	// refused says why the body is not of a type that the operation takes.
 	refused *tracker.Error
-	// wrongKey is what is wrong with the request's idempotency key.
+	// wrongKey is the fault of the request's idempotency key, or empty.
 	wrongKey fieldError
 }
 

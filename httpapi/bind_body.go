@@ -14,9 +14,9 @@ import (
 	"switchyard/actors/tracker"
 )
 
-// bindBody reads the body's object into dst. It comes before whatever else is
-// bound, so that the faults are its own. False means that the body could not be
-// read to its end, so that its fields say nothing.
+// bindBody reads the body's object into dst. It runs before the other places are
+// bound, so that all faults so far are the body's. It returns false if the body could not
+// be read to its end, and its fields can't be judged.
 func (b *binder) bindBody(dst reflect.Value, body []byte) bool {
 	if len(bytes.TrimLeft(body, " \t\r\n")) == 0 {
 		body = []byte("{}") // Decision 3: an absent body counts as an empty object.

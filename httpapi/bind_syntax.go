@@ -56,8 +56,8 @@ func nounOf(token jsontext.Kind) string {
 	return "nothing"
 }
 
-// reportNUL names every string, also of what is ignored, that has a NUL; JSON can
-// only write it as an escape.
+// reportNUL reports every string with a NUL, also in ignored properties. JSON can write
+// a NUL only as an escape.
 func (b *binder) reportNUL(body []byte) {
 	if !bytes.Contains(body, []byte(`\u0000`)) {
 		return
@@ -162,7 +162,7 @@ func shorten(name []byte) string {
 	return string(name[:cut]) + "…"
 }
 
-// describeSyntax says what is wrong with a body that is no JSON, and where.
+// describeSyntax returns the fault of a body that is not JSON, and its position.
 func describeSyntax(err error) string {
 	if errors.Is(err, errTrailing) {
 		return "The body has something after its JSON object."

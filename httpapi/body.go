@@ -168,7 +168,7 @@ func (x *exchange) checkLength() error {
 	return nil
 }
 
-// readError returns the failure that the sender of an unreadable request is told.
+// readError returns the failure to answer an unreadable request with.
 func (x *exchange) readError(err error) error {
 	var timeout net.Error
 	var small *fasthttp.ErrSmallBuffer

@@ -23,7 +23,7 @@ import (
 // needs buffers of that size anyway, and the bound on connections bounds these.
 const freeBytes = 16 << 10
 
-// accountKind says what kind of caller bytes are charged to.
+// accountKind is the kind of caller that bytes are charged to.
 type accountKind uint8
 
 const (
@@ -35,7 +35,7 @@ const (
 	addressAccount
 )
 
-// account is what bytes are charged to.
+// account is a caller that bytes are charged to.
 type account struct {
 	kind      accountKind
 	workspace [16]byte
@@ -51,7 +51,8 @@ const (
 	parts
 )
 
-// owed is what a connection's bytes are charged to. The budget's mutex guards it.
+// owed has the accounts that a connection's bytes are charged to. The budget's mutex
+// guards it.
 type owed struct {
 	to    account
 	from  account // an addressAccount, or none
@@ -237,8 +238,8 @@ func (x *exchange) belongs(req *tracker.Request, public, operator bool) {
 	}
 }
 
-// accountsOf are what the request's bytes are charged to, and the address for which
-// they are counted beside that, if addresses have bounds.
+// accountsOf returns the account that the request's bytes are charged to and, if addresses
+// have bounds, the address that they also count for.
 func (s *Server) accountsOf(x *exchange) (to, from account) {
 	switch x.account {
 	case workspaceAccount:

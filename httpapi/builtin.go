@@ -68,7 +68,7 @@ func (s *Server) builtin() []*route {
 	return routes
 }
 
-// oauthMetadata is what OAuth clients can find out by themselves (RFC 8414).
+// oauthMetadata returns the metadata document for OAuth clients (RFC 8414).
 func oauthMetadata(base string) doc {
 	return doc{
 		"issuer": base, "token_endpoint": base + "/oauth/token", "service_documentation": base + "/docs",
@@ -78,9 +78,8 @@ func oauthMetadata(base string) doc {
 	}
 }
 
-// docsPolicy keeps the page to itself: it loads nothing, runs and shows its own
-// script and style alone, and talks to this service only, with whatever token is
-// typed into it.
+// docsPolicy isolates the page, because users type tokens into it: the page loads
+// nothing, uses its own script and style alone, and sends requests to this service only.
 var docsPolicy = []byte("default-src 'none'; style-src " + hashOf(docsPage, "style") + "; script-src " + hashOf(docsPage, "script") +
 	"; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 

@@ -65,7 +65,7 @@ type WorkspaceOwner struct {
 	Owner string `json:"owner"` // a node's name; empty when none is known
 }
 
-// What a drain takes off a node.
+// The values of DrainStart.Moves.
 const (
 	// DrainsReplicas: the other nodes are enough to take over every replica.
 	DrainsReplicas = "replicas"
@@ -85,11 +85,10 @@ type nodeIn struct {
 	Name string `path:"name" rules:"min=1,max=255"`
 }
 
-// The operator's operations. They are about the service and not about what is kept
-// in it, so no engine runs them: the node that is asked does. Like other operations
-// they are admitted by the engine, bound, bounded in time and described. They take
-// no Idempotency-Key: repeating one is harmless, and there is no workspace that
-// could remember the answer.
+// The operator's operations concern the service and not its data, so no engine runs
+// them: the node that is asked does. Like other operations they are admitted by the
+// engine, bound, limited in time and described. They take no Idempotency-Key: repeating
+// one is harmless, and there is no workspace that could keep the answer.
 var (
 	opTopology       = localOp[tracker.None, Topology]("ClusterTopology", "Show nodes and shards", tracker.Query)
 	opWorkspaceOwner = localOp[tracker.None, WorkspaceOwner]("WorkspaceOwner", "Find the node that serves a workspace", tracker.Query)
@@ -147,7 +146,7 @@ func isLocal(op *tracker.Op) bool {
 	return false
 }
 
-// runLocal answers with what the node itself says.
+// runLocal runs an operation on this node and answers with its result.
 func (s *Server) runLocal(x *exchange, req *tracker.Request, in any) error {
 	ctx, cancel := context.WithDeadline(context.Background(), req.Deadline)
 	defer cancel()

@@ -10,8 +10,8 @@ import (
 	"switchyard/actors/tracker"
 )
 
-// Engine admits requests and runs operations. Its errors are *tracker.Error where
-// the caller is to be told; any other is answered as INTERNAL.
+// Engine admits requests and runs operations. An error for the caller is a
+// *tracker.Error; any other is answered as INTERNAL.
 //
 // For a query, req, in and req.Buf are used again once Do has returned, so the
 // engine keeps none of them; those of commands and workflows are never reused.
@@ -29,7 +29,7 @@ type Engine interface {
 	Listen(req *tracker.Request, op *tracker.Op, in any) (tracker.Stream, error)
 }
 
-// Config is what a Server is made of. Zero limits mean their defaults.
+// Config configures a Server. Zero limits mean their defaults.
 type Config struct {
 	Engine Engine
 	// Cluster answers the operator's questions; nil leaves /cluster out.
@@ -70,7 +70,8 @@ type Config struct {
 	// MaxTargetBytes bounds path and query; default 8 KiB.
 	MaxTargetBytes int
 	// MaxConnections bounds the connections served at once; default 16384. A few more
-	// are told so, the rest are closed. The last of them are kept; see kept.
+	// get an error as answer, the others are closed. The last places are reserved; see
+	// kept.
 	MaxConnections int
 }
 

@@ -108,7 +108,7 @@ func (d *dialect) respondFailure(x *exchange, f *failure) {
 	response.SetBodyRaw(body)
 }
 
-// faultsOf says on one line what was wrong, every fault of it, and what to do.
+// faultsOf returns all faults of a request and the hint as one line.
 func faultsOf(told *tracker.Error) string {
 	text := told.Message
 	if details, ok := told.Details.(tracker.BadRequestDetails); ok && len(details.Issues) > 1 {
@@ -153,8 +153,8 @@ type oauthFailure struct {
 	Description string `json:"error_description"`
 }
 
-// oauthWord is the error that RFC 6749 has for a failure; for what it has none for,
-// those of the authorization endpoint serve.
+// oauthWord returns the error code of RFC 6749 for a failure. Failures without one get a
+// code of the authorization endpoint.
 func oauthWord(f *failure) string {
 	switch status := f.statusCode(); {
 	case f.told.Reason != "":

@@ -2,10 +2,10 @@
 // limits, the table of routes, the binding of requests to the inputs of
 // operations, and the responses, errors and API description.
 //
-// What does not live here: what an operation does, who may do it, and where it
-// runs. Those are package tracker's and the Engine's; this package knows them as
+// The operations themselves, their permissions and the choice of the node that runs them
+// are elsewhere, in package tracker and the Engine; this package knows them as
 // *tracker.Op and the methods of Engine. Status codes, on the other hand,
-// live nowhere else: errors.go has those of failures, respond.go the others.
+// are only here: errors.go has those of failures, respond.go the others.
 //
 // The operator's operations on the cluster are the exception: they are declared in
 // cluster.go and run by the Cluster that the server was given, on this node.
@@ -15,10 +15,10 @@
 // headers and path (400 with every fault), the operation, the response.
 //
 // Goroutines: fasthttp runs one per connection and every function here runs on
-// it. Serve runs on its caller's until Shutdown. A request that waits for something
-// to happen has none; it gets a new one to go on with, see park.go.
+// it. Serve runs on its caller's until Shutdown. A request that waits for a change holds
+// no goroutine; it gets a new one to continue, see park.go.
 //
-// What is pooled: an exchange per request in progress, and the inputs of queries.
+// Pooled are the exchanges, one per request in progress, and the inputs of queries.
 // Nothing handed to an operation points into a buffer of fasthttp or of an
 // exchange; a query's Request and input are reused after Engine.Do returns.
 package httpapi

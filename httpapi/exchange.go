@@ -41,20 +41,20 @@ type exchange struct {
 	oversize bool
 	// large says that the body is larger than defaultMaxBody.
 	large bool
-	// account says what kind of account the request's bytes are charged to, and charged
-	// which workspace it is.
+	// account is the kind of account that the request's bytes are charged to, and charged
+	// the workspace if it is one.
 	account accountKind
 	charged [16]byte
 	// ends says that the connection ends with the answer.
 	ends bool
 	// moved says that nothing was done, because another node serves the workspace.
 	moved bool
-	// resumed is the request that was parked and is gone on with; parked says that the
-	// request waits, and has no answer yet.
+	// resumed is the parked request that this exchange continues; parked is set if the
+	// request waits and has no answer yet.
 	resumed *parked
 	parked  bool
-	// message is the body as a message to a session's tools, once it was looked at, and
-	// refused why it is none.
+	// message is the body as a message to a session's tools, once it was parsed, and
+	// refused the reason if it is not one.
 	message *message
 	refused *rpcRefusal
 	// rated says that the request was counted, and verdict how that ended.
@@ -86,7 +86,7 @@ func (s *Server) release(x *exchange) {
 	if x.conn != nil && !x.parked {
 		s.budget.release(x.conn, bodyPart)
 	}
-	if x.resumed != nil { // it was refused before it could go on
+	if x.resumed != nil { // it was refused before it could continue
 		x.resumed.waiting.Leave()
 		x.resumed = nil
 	}
@@ -132,7 +132,7 @@ func (x *exchange) identify(ids *requestIDs) {
 // requestID is the id's bytes; text starts with them from identify on.
 func (x *exchange) requestID() []byte { return x.text[:len(x.id)] }
 
-// saneRequestID tells whether a caller's id may stand in our log and responses.
+// saneRequestID reports whether a caller's id may be used in our log and responses.
 func saneRequestID(id []byte) bool {
 	if len(id) == 0 || len(id) > maxRequestID {
 		return false

@@ -39,9 +39,9 @@ const (
 )
 
 const (
-	// ownerWait is how long a request waits while nobody serves its workspace: a
-	// fail-over takes less, and a node cut off from the others has to say so (Decision
-	// 55).
+	// ownerWait is how long a request waits while no node serves its workspace: a
+	// fail-over takes less, and a node cut off from the others must answer with an error
+	// (Decision 55).
 	ownerWait = 3500 * time.Millisecond
 	// retryFirst and retryMost are the shortest and the longest wait before a request
 	// asks again a node that refused it, without a sign that the owner has changed.
@@ -219,8 +219,8 @@ func (t *forwarding) deadline() time.Time {
 	return t.x.clock.Add(t.server.cfg.RequestTimeout + t.waits)
 }
 
-// waitAsked is how long a request asks its answer to wait, as far as can be told
-// without binding it: by its query, or by its body.
+// waitAsked returns how long a request asks its answer to wait. It looks at the query and
+// the body without binding them.
 func (s *Server) waitAsked(x *exchange) time.Duration {
 	if x.route.tools {
 		return s.toolsWait(x)

@@ -4,8 +4,8 @@ package httpapi
 
 import "net"
 
-// quiet can't be told here; a connection that was closed shows when it is used.
+// quiet returns true: this platform can't look, and a closed connection fails when used.
 func quiet(net.Conn) bool { return true }
 
-// hungUp can't be told either.
+// hungUp returns false: this platform can't look.
 func hungUp(net.Conn) bool { return false }

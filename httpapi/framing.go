@@ -48,9 +48,9 @@ const maxChunkExtensions = 16 << 10
 // maxSizeDigits is as many digits as fasthttp reads of a chunk's size.
 const maxSizeDigits = 15
 
-// scan reads what has arrived. With a fault it returns how many bytes are to be
-// passed on before it: the line with the fault stays without its end, so that its
-// request is never complete.
+// scan checks the bytes that have arrived. With a fault it returns how many of them to
+// pass on: the line with the fault is passed on without its end, so that its request is
+// never complete.
 func (f *framing) scan(p []byte) (sound int, fault error) {
 	for i := 0; i < len(p); {
 		switch f.state {
@@ -104,7 +104,8 @@ func (f *framing) scan(p []byte) (sound int, fault error) {
 	return len(p), nil
 }
 
-// chunkByte reads a byte of what is around a chunk; false when it can't be one.
+// chunkByte reads a byte of a chunk's framing; it returns false if the byte is not valid
+// there.
 func (f *framing) chunkByte(c byte) bool {
 	switch f.state {
 	case inChunkSize:
@@ -213,7 +214,7 @@ func (f *framing) endHeader() error {
 	switch {
 	case f.length && f.encoding:
 		return errFraming()
-	case f.encoding && !f.chunked: // its length can't be told (RFC 9112, 6.3)
+	case f.encoding && !f.chunked: // its length is not known (RFC 9112, 6.3)
 		return errEncoding()
 	case f.chunked:
 		*f = framing{state: inChunkSize, ended: f.ended}

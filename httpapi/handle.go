@@ -186,7 +186,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 		return s.serveTools(x, req, in.(*sessionToolsIn))
 	}
 	if rt.Op.LongPoll {
-		// Waiting is on top of what any answer may take (Decision 55).
+		// Waiting is added to the time that any answer may take (Decision 55).
 		if waiter, ok := in.(tracker.Waiter); ok {
 			req.Deadline = x.clock.Add(x.timeLeft(s.cfg.RequestTimeout + min(waiter.WaitFor(), tracker.MaxWait)))
 		}
@@ -202,7 +202,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	return s.settle(x, &reply, err)
 }
 
-// settle answers with what came of an operation, unless it waits.
+// settle answers with the result of an operation, unless it waits.
 func (s *Server) settle(x *exchange, reply *tracker.Reply, err error) error {
 	if err != nil || x.parked {
 		return err
@@ -210,7 +210,7 @@ func (s *Server) settle(x *exchange, reply *tracker.Reply, err error) error {
 	return s.respond(x, reply)
 }
 
-// gone tells whether the client has closed its connection while its request waits.
+// gone reports whether the client has closed its connection while its request waits.
 func (c *conn) gone() bool { return c != nil && !c.peer && hungUp(c.Conn) }
 
 // bind fills the input, and the request's idempotency key.
@@ -231,9 +231,9 @@ func (s *Server) bind(x *exchange, req *tracker.Request, in any) error {
 	return x.binder.bind(rt.plan, in, &src)
 }
 
-// parseWorkspace reads the canonical text of a UUIDv7, which is what every
-// workspace has. Ids of other versions are the service's own key ranges and must
-// not be reached by a path.
+// parseWorkspace reads the canonical text of a UUIDv7, the form of every workspace's
+// id. Ids of other versions are the service's own key ranges and must not be reached by a
+// path.
 func parseWorkspace(text []byte) (id [16]byte, ok bool) {
 	if len(text) != 36 || text[14] != '7' {
 		return id, false
@@ -282,7 +282,7 @@ func (s *Server) expect(ctx *fasthttp.RequestCtx) int {
 	return ctx.Response.StatusCode()
 }
 
-// fail answers with an error, and logs those that the caller is not told about.
+// fail answers with an error, and logs an error whose text the caller does not get.
 func (s *Server) fail(x *exchange, err error) {
 	f, known := asFailure(err)
 	if !known {

@@ -132,7 +132,7 @@ func (x *exchange) credentialSum() *[sha256.Size]byte {
 }
 
 // idempotency reads the Idempotency-Key of a request that may change something
-// (Decision 6); the complaint is what is wrong with it.
+// (Decision 6), and returns its fault if it is not valid.
 func (x *exchange) idempotency() (*tracker.Idempotency, fieldError) {
 	keys := x.ctx.Request.Header.PeekAll(idempotencyKey)
 	switch {
@@ -161,8 +161,8 @@ func writePart(h hash.Hash, part []byte) {
 	h.Write(part)
 }
 
-// header is the value of a header that an input binds, false when it is absent.
-// One that came in several lines is the list they make.
+// header returns the value of a header that an input binds, or false if it is absent.
+// A header of several lines is returned as one list.
 func (x *exchange) header(name string) ([]byte, bool) {
 	return headerValue(&x.ctx.Request.Header, name)
 }

@@ -16,9 +16,9 @@ const (
 	// turnedAway is how many connections beyond the limit are answered with 503;
 	// the rest are closed at once.
 	turnedAway = 64
-	// What a client is still sending when it was refused is read and dropped for so
-	// long and so much: closing at once would reset the connection, and the client
-	// would lose the answer that says why.
+	// After a refusal the bytes that the client is still sending are read and dropped,
+	// up to this time and amount: closing at once would reset the connection, and the
+	// client would lose the answer with the reason.
 	lingerTime  = 2 * time.Second
 	lingerBytes = 12 << 20
 	// maxUnsent is how many bytes the kernel takes of a client's connection and has not
@@ -43,7 +43,7 @@ type listener struct {
 	conns     map[*conn]struct{}
 	addresses map[netip.Addr]int // counted connections by sharer
 	closing   int                // connections that are closed, and still among conns
-	turned    int                // connections that are only told that the node is full
+	turned    int                // connections that only get the answer that the node is full
 	futile    time.Time          // until then there is no connection to close
 }
 
@@ -102,7 +102,7 @@ func (l *listener) closeSilent() {
 	}
 }
 
-// closeAll ends every connection, whatever it does.
+// closeAll ends every connection, busy or not.
 func (l *listener) closeAll() {
 	for _, c := range l.all() {
 		_ = c.Conn.Close()
@@ -149,9 +149,9 @@ type conn struct {
 	// since is when the last request began, in Unix nanoseconds, negative while it is
 	// served.
 	since atomic.Int64
-	// owed is what the budget counts for the connection, and owes whether it is anything.
-	// answered says that what is written next is the answer, and what is read next comes
-	// after it. Owned by the connection's goroutine.
+	// owed has the bytes that the budget counts for the connection, and owes is set if
+	// there are any. answered is set if the next bytes written are the answer, and the
+	// next bytes read come after it. Owned by the connection's goroutine.
 	owed     owed
 	owes     atomic.Bool
 	answered bool
@@ -159,10 +159,10 @@ type conn struct {
 	// parked is the request that waits on the connection; nil: none.
 	parked atomic.Pointer[parked]
 	// keep is how many calls of Close leave the connection open: fasthttp's, when it
-	// lets go of a connection that goes on. One may come late.
+	// releases a connection that is still used. One may come late.
 	keep atomic.Int32
-	// resumed is a parked request that is to be gone on with, and again what is left of
-	// its bytes. Owned by the connection's goroutine.
+	// resumed is a parked request to continue, and again the rest of its bytes. Owned by
+	// the connection's goroutine.
 	resumed *parked
 	again   []byte
 
@@ -224,7 +224,7 @@ func (c *conn) Close() error {
 	}
 	if c.linger.Swap(false) {
 		if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil && c.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
-			_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes) // whatever ends it, the connection is done
+			_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes) // after any error the connection is done
 		}
 	}
 	c.owner.server.budget.releaseAll(c)

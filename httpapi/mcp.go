@@ -16,12 +16,12 @@ import (
 )
 
 // The tools of a session over the Model Context Protocol (Decision 36). The official
-// SDK speaks the protocol; this file is what lies between it and a request, and
-// mcp_tool.go what lies between it and the operations.
+// SDK speaks the protocol; this file connects it to requests, and mcp_tool.go to
+// operations.
 //
-// Everything that decides whether a request is let in happens before the SDK sees a
-// byte: the way every request goes, then OpenTools, then a look at the message. The
-// server is stateless: each message stands for itself, and any node may be asked.
+// Every check that may refuse a request happens before the SDK sees a byte: the checks of
+// all requests, then OpenTools, then the check of the message. The server is stateless:
+// messages are independent of each other, and any node may be asked.
 //
 // Goroutines: the SDK makes a connection of its own for each message it is given,
 // with a goroutine that reads it and one that runs the tool; both have ended when
@@ -38,7 +38,8 @@ type sessionToolsIn struct {
 	ID tracker.SessionID `path:"id"`
 }
 
-// speakSlack is how long the SDK has to tell what a tool answered at the last moment.
+// speakSlack is how long the SDK has to pass on an answer that a tool gave at the
+// deadline.
 const speakSlack = 2 * time.Second
 
 // serveTools answers a message to the tools of a session. The request is admitted and
@@ -92,7 +93,7 @@ func (s *Server) await(x *exchange, c *toolCall, t *tool, arguments []byte) bool
 	ready := &toolAnswer{err: err}
 	if err == nil {
 		if waiter, ok := in.(tracker.Waiter); ok {
-			// Waiting is on top of what any answer may take (Decision 55).
+			// Waiting is added to the time that any answer may take (Decision 55).
 			req.Deadline = x.start.Add(x.timeLeft(s.cfg.RequestTimeout + min(waiter.WaitFor(), tracker.MaxWait)))
 		}
 		req.Gone = x.conn.gone
@@ -102,7 +103,7 @@ func (s *Server) await(x *exchange, c *toolCall, t *tool, arguments []byte) bool
 	return !x.parked
 }
 
-// resumeTools goes on with a tool that waited.
+// resumeTools continues a tool that waited.
 func (s *Server) resumeTools(x *exchange) error {
 	req := x.resumed.req
 	reply, err := s.begin(x, nil, nil, nil)
@@ -122,7 +123,7 @@ func (s *Server) resumeTools(x *exchange) error {
 // speak has the SDK answer a message, and passes its answer on.
 func (s *Server) speak(x *exchange, c *toolCall, m *message) error {
 	// The tool answers by its request's deadline; the SDK only passes that on. Should it
-	// lose the answer, the request must end all the same.
+	// lose the answer, the request must still end.
 	ctx, cancel := context.WithDeadline(context.WithValue(context.Background(), toolCallKey{}, c), c.req.Deadline.Add(speakSlack))
 	defer cancel()
 	out := &spoken{header: http.Header{}}
@@ -149,8 +150,8 @@ func (s *Server) speak(x *exchange, c *toolCall, m *message) error {
 	return nil
 }
 
-// toSDK is the request as the SDK gets it: the body, the protocol's own headers, and
-// what it would insist on.
+// toSDK returns the request for the SDK: the body, the protocol's own headers, and
+// those that the SDK requires.
 func (x *exchange) toSDK(ctx context.Context) *http.Request {
 	header := http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
 	for name, value := range x.ctx.Request.Header.All() {
@@ -226,8 +227,8 @@ func (s *Server) onlyReads(x *exchange) bool {
 	return refused != nil || m.method != methodCall || isReading(m.tool)
 }
 
-// spoken takes what the SDK answers. The SDK writes to it from several goroutines, one
-// at a time, and not any more once its handler has returned.
+// spoken collects the SDK's answer. The SDK writes to it from several goroutines, one
+// at a time, and not after its handler has returned.
 type spoken struct {
 	header http.Header
 	status int
@@ -262,8 +263,7 @@ type toolCall struct {
 	session, issue string
 	// ready is the answer of a tool that was run before the SDK was asked.
 	ready *toolAnswer
-	// refusal is what the whole request is answered with, instead of what the SDK makes
-	// of it.
+	// refusal is the error to answer the whole request with, instead of the SDK's answer.
 	refusal  atomic.Pointer[error]
 	replayed atomic.Bool
 }
@@ -278,7 +278,7 @@ type toolAnswer struct {
 func newToolHandler(version string, tools []*tool) http.Handler {
 	server := mcp.NewServer(&mcp.Implementation{Name: "switchyard", Title: "Switchyard", Version: version}, &mcp.ServerOptions{
 		Instructions: toolInstructions,
-		// The tools never change, so nobody is told of changes.
+		// The tools never change, so no client needs notice of changes.
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
 	for _, t := range tools {
@@ -287,8 +287,8 @@ func newToolHandler(version string, tools []*tool) http.Handler {
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
 		Stateless:    true,
 		JSONResponse: true,
-		// The body was bounded when it was read. What a page in a browser could do is
-		// looked at before, where the client's own connection is known.
+		// The body was bounded when it was read. Requests from pages in browsers are
+		// checked before, where the client's own connection is known.
 		MaxRequestBodyBytes:        -1,
 		DisableLocalhostProtection: true,
 	})

@@ -23,9 +23,9 @@ const (
 	rpcInternal = -32603
 )
 
-// served are the methods the SDK is asked about. There are tools and nothing else, and
-// nothing that outlives its message: the SDK knows more methods, one of which would
-// hold the request until its time is up.
+// served are the methods that the SDK gets. There are only tools, and nothing that
+// outlives its message: the SDK knows more methods, and one of them would hold the
+// request until its deadline.
 var served = map[string]bool{
 	"initialize":      true,
 	"server/discover": true,
@@ -41,9 +41,9 @@ const methodCall = "tools/call"
 // also an HTTP 404.
 const firstSessionless = "2026-07-28"
 
-// message is what the service itself looks at of a message before the SDK reads it. Names
-// are taken exactly and may stand there once, so that the two can't understand a
-// message differently.
+// message has the parts of a message that the service itself checks before the SDK reads
+// it. Names are compared exactly and may occur only once, so that the two can't understand
+// a message differently.
 type message struct {
 	id        jsontext.Value // a string or an integer; nil for none
 	method    string         // empty for an answer
@@ -95,7 +95,7 @@ func parseMessage(body []byte) (*message, *rpcRefusal) {
 			Name      string         `json:"name"`
 			Arguments jsontext.Value `json:"arguments"`
 		}
-		if jsonv2.Unmarshal(wire.Params, &params) == nil { // else the SDK says what is wrong
+		if jsonv2.Unmarshal(wire.Params, &params) == nil { // else the SDK reports the fault
 			m.tool, m.arguments = params.Name, params.Arguments
 		}
 	}
@@ -108,7 +108,7 @@ func unreadable(body []byte, err error) *rpcRefusal {
 	switch {
 	case errors.As(err, &syntax) || len(bytes.TrimSpace(body)) == 0:
 		return refuseRPC(rpcParse, describeSyntax(err))
-	case !jsontext.Value(body).IsValid(): // behind what is wrong otherwise
+	case !jsontext.Value(body).IsValid(): // after the other faults
 		return refuseRPC(rpcParse, "The body is not valid JSON.")
 	case bytes.TrimSpace(body)[0] == '[':
 		return refuseRPC(rpcInvalid, "Batches are not supported: send one message at a time.")
@@ -185,7 +185,7 @@ func (m *message) unknownMethod(protocol string) *rpcRefusal {
 	return m.refuse(status, rpcNoMethod, "There is no method "+shorten([]byte(m.method))+" here: a session has tools only.")
 }
 
-// refused tells what the SDK has refused in words of its own.
+// refused returns our error for a message that the SDK refused in its own words.
 func (m *message) refused(status int, text string) *rpcRefusal {
 	code := rpcInvalid
 	if status >= http.StatusInternalServerError {

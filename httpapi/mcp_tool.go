@@ -24,7 +24,7 @@ type tool struct {
 	described *mcp.Tool
 }
 
-// toolbox is what the tools of sessions need, made once.
+// toolbox has the plans and schemas of the sessions' tools, made once.
 type toolbox struct {
 	byName  map[string]*tool
 	handler http.Handler
@@ -88,10 +88,10 @@ func newTool(spec toolSpec) (*tool, error) {
 	return t, nil
 }
 
-// argumentsPlan says how a tool's arguments fill the input of its operation, or what
-// stands for it: all there is to say stands in one object, what HTTP has in the query
-// too. Arguments that are not known are refused, or an agent would never learn
-// that it has misnamed one.
+// argumentsPlan returns the plan by which a tool's arguments fill the input of its
+// operation or of a translated type. All arguments are in one object, also those that
+// HTTP has in the query. Unknown arguments are refused, so that an agent learns that it
+// has misnamed one.
 func argumentsPlan(spec toolSpec) (*inputSchema, error) {
 	op := spec.op
 	if spec.input != nil {
@@ -122,7 +122,7 @@ func argumentsPlan(spec toolSpec) (*inputSchema, error) {
 	return p, nil
 }
 
-// outputSchema is the schema of what a tool answers, whole in itself.
+// outputSchema returns the schema of a tool's answer, without references to others.
 func outputSchema(t reflect.Type) ([]byte, error) {
 	d := &describer{schemas: doc{}}
 	if _, err := d.named(t); err != nil {

@@ -20,7 +20,7 @@ type toolSpec struct {
 	arguments map[string]string
 }
 
-// translated are arguments that stand for an operation's input.
+// translated are arguments that are turned into an operation's input.
 type translated interface {
 	operation(id string) any
 }
@@ -42,7 +42,7 @@ var toolSpecs = []toolSpec{
 	},
 	{
 		name: "read_session", title: "Read the session", op: tracker.PollSession,
-		description: "Read this session and its log, the oldest activity first: how it stands, and what people have answered (activities of type response). " +
+		description: "Read this session and its log, the oldest activity first: its status, and people's answers (activities of type response). " +
 			"With since and wait it returns as soon as there is something new, which is how to wait for the answer to a question.",
 		arguments: map[string]string{
 			"since": "The id of an activity: only later ones are returned. Without it the newest 500 are.",
@@ -65,22 +65,22 @@ var toolSpecs = []toolSpec{
 		description: "Ask the people who follow this session. It shows that it needs input until someone replies or you log something else. " +
 			"Returns the activity; pass its id to read_session as since, with wait, to get the reply.",
 		arguments: map[string]string{
-			"question": "What you need to know, with what is needed to answer it.",
+			"question": "Your question, with the facts that are needed to answer it.",
 			"payload":  "Any JSON that belongs to it, such as the answers to choose from, up to 64 KiB.",
 		},
 	},
 	{
 		name: toolReport, title: "Report", op: tracker.ReportSession,
-		description: "Report how the session stands. What is left out stays as it is. The status completed, failed or canceled ends the session for good, " +
+		description: "Report the session's status. Fields that are left out do not change. The status completed, failed or canceled ends the session for good, " +
 			"so report the result and the pull request with it or before. Repeating the report that ended it is harmless.",
 		arguments: map[string]string{
-			"status":           "running when you go on, waiting when you can't without an answer; completed, failed or canceled at the end.",
-			"result":           "What came of it, for people.",
-			"structuredResult": "What came of it, for programs; it must fit the session's resultSchema where that is given.",
+			"status":           "running when you continue, waiting when you need an answer first; completed, failed or canceled at the end.",
+			"result":           "The result, for people.",
+			"structuredResult": "The result, for programs; it must match the session's resultSchema if there is one.",
 			"url":              "Where to watch the work.",
 			"branch":           "The branch the work is on.",
 			"prUrl":            "The pull request.",
-			"prState":          "How the pull request stands.",
+			"prState":          "The state of the pull request.",
 		},
 	},
 	{
@@ -95,7 +95,7 @@ var toolSpecs = []toolSpec{
 	},
 	{
 		name: "list_children", title: "List child sessions", op: tracker.ListSessionChildren,
-		description: "List the sessions this one has spawned, newest first: how they stand, and the results of those that have ended. label is the title of the child's issue.",
+		description: "List the sessions that this one has spawned, newest first: their status, and the results of those that have ended. label is the title of the child's issue.",
 		arguments: map[string]string{
 			"cursor":  "The nextCursor of the page before.",
 			"summary": "1 leaves out results and everything else that may be long.",
@@ -116,7 +116,7 @@ type askIn struct {
 	Payload  json.RawMessage `json:"payload"`
 }
 
-// operation has the question logged as what the service takes for one.
+// operation returns the input that logs the question as an elicitation.
 func (in *askIn) operation(id string) any {
 	return &tracker.LogActivitiesIn{ID: tracker.SessionID(id), ActivityFields: tracker.ActivityFields{
 		Type: tracker.ActivityElicitation, Message: tracker.Some(in.Question), Payload: in.Payload,

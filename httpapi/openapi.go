@@ -15,9 +15,8 @@ import (
 // doc is a JSON object of the API description.
 type doc = map[string]any
 
-// describeAPI writes the OpenAPI 3.1 description of the routes. What it says of an
-// operation is what the server does with it: the inputs come from the plans that
-// bind them.
+// describeAPI writes the OpenAPI 3.1 description of the routes. Inputs are described
+// from the plans that bind them, so that the description and the server agree.
 func describeAPI(routes []*route, cfg Config) ([]byte, error) {
 	d := &describer{schemas: doc{}}
 	d.schemas["Error"] = errorSchema()
@@ -71,7 +70,7 @@ func describeAPI(routes []*route, cfg Config) ([]byte, error) {
 			"headers":   withoutUnused("headers", commonHeaders(), paths, responses),
 			"securitySchemes": doc{
 				"bearer":      doc{"type": "http", "scheme": "bearer", "description": "A workspace token (swy_...), an OAuth client's access token (swo_...), or the operator's token."},
-				"oauthClient": doc{"type": "http", "scheme": "basic", "description": "An OAuth client's clientId and clientSecret. They may stand in the body instead."},
+				"oauthClient": doc{"type": "http", "scheme": "basic", "description": "An OAuth client's clientId and clientSecret. They may be in the body instead."},
 				"scim":        doc{"type": "http", "scheme": "bearer", "description": "The token of a SCIM connection (sws_...)."},
 			},
 		},
@@ -127,7 +126,7 @@ func (d *describer) operation(rt *route) (doc, error) {
 	return operation, nil
 }
 
-// tagOfPath groups operations by what they are about.
+// tagOfPath groups operations by subject.
 func tagOfPath(path string) string {
 	segments := strings.Split(strings.Trim(path, "/"), "/")
 	if len(segments) > 2 && segments[0] == "workspaces" && segments[1] == "{"+workspaceParam+"}" {

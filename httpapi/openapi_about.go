@@ -8,19 +8,19 @@ import (
 	"switchyard/actors/tracker"
 )
 
-// aboutTags says what the operations of each tag are for.
+// aboutTags describes the operations of each tag.
 var aboutTags = map[string]string{
 	"workspaces":            "Workspaces, each a tenant of its own.",
 	"tokens":                "Workspace tokens: the credentials of people and agents.",
 	"members":               "The people of a workspace and their roles.",
 	"teams":                 "Teams, which issues belong to and are numbered by.",
-	"issues":                "Issues, and what hangs on them: comments, attachments, grants, shares, dispatches.",
+	"issues":                "Issues, and their comments, attachments, grants, shares and dispatches.",
 	"triage":                "Issues that wait for triage.",
 	"comments":              "Comments on issues, and answers to them.",
 	"labels":                "Labels of issues.",
 	"projects":              "Projects, which group issues towards a goal.",
 	"cycles":                "Cycles, which group issues by time.",
-	"templates":             "Templates, which fill in what the creation of an issue leaves out.",
+	"templates":             "Templates, whose fields are used where the creation of an issue leaves them out.",
 	"attachments":           "Files of issues.",
 	"capture":               "Web pages as issues.",
 	"issue-analytics":       "Issues counted by group, and burndowns of cycles.",
@@ -61,8 +61,8 @@ func (d *describer) tagList() []doc {
 	return tags
 }
 
-// aboutOperation says, from an operation's declaration, who may ask for it and what
-// is special about it.
+// aboutOperation describes, from an operation's declaration, who may call it and its
+// special properties.
 func aboutOperation(rt *route) string {
 	op := rt.Op
 	says := []string{aboutNeeds(op)}
@@ -165,7 +165,7 @@ func (d *describer) webhooks() (doc, error) {
 		}
 		all[name] = doc{"post": doc{
 			"operationId": id, "summary": "Deliver " + name, "tags": []string{"webhook-subscriptions"}, "security": []doc{{}},
-			"description": "Sent to every subscription whose events include " + name + ". Any 2xx within 10 seconds is a success; whatever else is tried again.",
+			"description": "Sent to every subscription whose events include " + name + ". Any 2xx within 10 seconds is a success; after any other answer the delivery is repeated.",
 			"parameters":  headers,
 			"requestBody": doc{"required": true, "content": doc{"application/json": doc{"schema": doc{"allOf": []doc{event, {"type": "object", "properties": doc{"type": doc{"const": name}}}}}}}},
 			"responses":   doc{"2XX": doc{"description": "The delivery succeeded. The body is ignored."}, "410": doc{"description": "Makes the subscription inactive."}},

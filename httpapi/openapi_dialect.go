@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// translate makes the description of an operation that of a dialect: what its bodies
-// are, how its failures look, and what it takes as a credential.
+// translate changes the description of an operation to that of a dialect: its bodies,
+// its failures and its credentials.
 func (d *describer) translate(rt *route, operation doc) {
 	dl := rt.dialect
 	if dl == nil {
@@ -31,7 +31,7 @@ func (d *describer) translate(rt *route, operation doc) {
 			headers[string(h[0])] = headerText(string(h[1]) + ".")
 		}
 		if status == strconv.Itoa(http.StatusCreated) {
-			headers["Location"] = headerText("The address of what was made.")
+			headers["Location"] = headerText("The address of the new resource.")
 			headers["ETag"] = headerRef("ETag")
 		}
 	}

@@ -95,7 +95,7 @@ func commonHeaders() doc {
 	return doc{
 		"X-Request-Id": always(text("The request's id: the caller's own if that is valid, else a new one.")),
 		headerOwner: doc{
-			"description": "On an answer that another node gave: where clients reach that node, the owner of the workspace, when it was told with --client-url.",
+			"description": "On an answer that another node gave: the URL at which clients reach that node, the owner of the workspace, if it was set with --client-url.",
 			"schema":      doc{"type": "string", "maxLength": maxClientURL, "pattern": "^https?://[^/?#@]+$"},
 		},
 		"ETag":                    text("The version of the resource, for If-Match and If-None-Match."),

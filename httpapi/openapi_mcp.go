@@ -23,7 +23,7 @@ func (d *describer) describeTools(operation doc) {
 	headers := doc{"X-Request-Id": headerRef("X-Request-Id"), headerOwner: headerRef(headerOwner)}
 	responses := operation["responses"].(doc)
 	responses["202"] = doc{"description": http.StatusText(http.StatusAccepted), "headers": headers}
-	// What is wrong with a message is told as the protocol has it.
+	// The faults of a message are reported in the protocol's own form.
 	for _, status := range []string{"400", "404"} {
 		responses[status] = doc{
 			"description": "An error of JSON-RPC, when the message could not be served; else one of the service.",

@@ -25,7 +25,7 @@ func (s *Server) baseURL(x *exchange) string {
 // host is the service's name in answers to this request. The request's Host is taken
 // for it only where it names this machine: a client that makes one up, and a cache
 // that keeps the answer, would otherwise lead others to a host of the client's choice
-// (Decision 48). Another node has looked at the Host of what it forwards.
+// (Decision 48). Another node has checked the Host of a request that it forwards.
 func (x *exchange) host() string {
 	host := x.ctx.Request.Header.Host()
 	if x.conn != nil && x.conn.peer || isLoopbackName(host) {
@@ -53,7 +53,8 @@ func isLoopbackName(host []byte) bool {
 	return err == nil && at.IsLoopback() && at.Zone() == ""
 }
 
-// originOf is what a browser says of a page at the public URL; empty without one.
+// originOf returns the Origin header that a browser sends for a page at the public URL;
+// empty without one.
 func originOf(publicURL string) (string, error) {
 	public, err := url.Parse(publicURL)
 	if err != nil || public.Host == "" {

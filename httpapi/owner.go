@@ -21,8 +21,8 @@ var headerOwnerName = []byte(headerOwner)
 const maxClientURL = 255
 
 // ParseClientURL checks the URL at which clients reach a node: a scheme, http or
-// https, a host, and a port where it is not the scheme's own. An empty text is an
-// empty URL: clients are told none.
+// https, a host, and a port if it is not the scheme's own. An empty text is an empty
+// URL, and clients get none.
 func ParseClientURL(text string) (string, error) {
 	if text == "" {
 		return "", nil

@@ -25,7 +25,7 @@ type parked struct {
 	waiting tracker.Waiting
 	conn    *conn
 	req     *tracker.Request
-	// raw is the request as it is read again, with what was read behind it.
+	// raw is the request to be read again, with the bytes that were read behind it.
 	raw     []byte
 	start   time.Time
 	rated   bool
@@ -60,7 +60,7 @@ func (s *Server) begin(x *exchange, op *tracker.Op, req *tracker.Request, in any
 	return reply, err
 }
 
-// park has fasthttp let go of the connection once the handler has returned.
+// park has fasthttp release the connection once the handler has returned.
 func (s *Server) park(x *exchange, req *tracker.Request, waiting tracker.Waiting) error {
 	if err := s.readBody(x); err != nil {
 		return err
@@ -94,8 +94,8 @@ func (x *exchange) raw() []byte {
 	return append(append(make([]byte, 0, len(raw)+len(x.body)), raw...), x.body...)
 }
 
-// rest lets a parked request sleep. c reads what fasthttp has read of the connection
-// beyond the request, and then the connection.
+// rest lets a parked request sleep. c reads the bytes that fasthttp has read beyond the
+// request, and then the connection.
 func (s *Server) rest(p *parked, c net.Conn) {
 	p.raw = append(p.raw, leftover(p.conn, c)...)
 	// fasthttp closes the connection when this returns, or thinks so.
@@ -111,8 +111,8 @@ func (s *Server) rest(p *parked, c net.Conn) {
 	p.waiting.Arm(func() { go s.resume(p) })
 }
 
-// leftover takes what was read of a connection but not used. Nothing is waited for:
-// what is not there yet stays with the connection.
+// leftover returns the bytes that were read of a connection but not used. It does not
+// wait for more.
 func leftover(conn *conn, c net.Conn) (left []byte) {
 	if conn.SetReadDeadline(time.Unix(1, 0)) != nil {
 		return nil
@@ -131,7 +131,7 @@ func leftover(conn *conn, c net.Conn) (left []byte) {
 	}
 }
 
-// resume serves a parked request again, and what follows it on its connection.
+// resume serves a parked request again, and then the next ones on its connection.
 func (s *Server) resume(p *parked) {
 	s.mu.Lock()
 	delete(s.parked, p)
@@ -142,13 +142,13 @@ func (s *Server) resume(p *parked) {
 	s.waits.leave(p.from)
 	p.conn.resumed, p.conn.again = p, p.raw
 	p.raw = nil
-	_ = s.fast.ServeConn(&resumedConn{p.conn}) // whatever ends it, the connection is done
+	_ = s.fast.ServeConn(&resumedConn{p.conn}) // after any error the connection is done
 	s.taken(p)
 }
 
 // resumedConn is a connection that fasthttp serves again after a request was parked
-// on it. fasthttp keeps its idle connections in a map and removes a connection that
-// it let go of late, perhaps after it was given the same one again. The connection
+// on it. fasthttp keeps its idle connections in a map and removes a released connection
+// late, perhaps after it was given the same one again. The connection
 // would be missing from the map then, and Shutdown would wait for it as for a busy
 // one. So each resumption gives fasthttp a net.Conn of its own.
 type resumedConn struct{ *conn }
@@ -171,7 +171,8 @@ func (s *Server) taken(p *parked) {
 	}
 }
 
-// unpark has every parked request answered, with what there is, while ctx lasts.
+// unpark wakes every parked request so that it answers with the data there is, until ctx
+// ends.
 func (s *Server) unpark(ctx context.Context) {
 	s.mu.Lock()
 	all := make([]*parked, 0, len(s.parked))

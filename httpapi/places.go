@@ -15,7 +15,7 @@ import (
 // half of the last places are for known callers, the other half for the operator.
 // Health checks are answered on any of them.
 
-// kept says who may use a connection.
+// kept is the kind of requests that a connection is reserved for.
 type kept uint8
 
 const (
@@ -123,7 +123,7 @@ func (l *listener) forget(c *conn) {
 
 // idlest chooses connections to close, and marks them: those without a valid
 // credential whose last request began longest ago, busy or not, and if all of these
-// are new and few, known ones on which nothing goes on.
+// are new and few, idle ones of known callers.
 func (l *listener) idlest(most int) []*conn {
 	var strangers, stale, idle []*conn
 	before := time.Now().Add(-newcomer).UnixNano()
@@ -147,7 +147,7 @@ func (l *listener) idlest(most int) []*conn {
 	case len(strangers) > l.limit/2 || len(idle) == 0:
 		chosen = strangers
 	}
-	// Read once each: the connections go on meanwhile.
+	// Read once each: the connections are used meanwhile.
 	since := make(map[*conn]int64, len(chosen))
 	for _, c := range chosen {
 		since[c] = max(c.since.Load(), -c.since.Load())

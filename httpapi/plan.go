@@ -68,10 +68,10 @@ const (
 	kindRaw  // json.RawMessage
 )
 
-// fieldSchema is what a value must look like.
+// shape has the rules for a value.
 type fieldSchema struct {
 	kind     kind
-	optional bool // an Opt, which is told absent, null and value
+	optional bool // an Opt, which distinguishes absent, null and a value
 	nullable bool
 	min, max bound
 	uri      bool
@@ -205,8 +205,8 @@ func (p *inputSchema) collect(t reflect.Type, at []int, body *object) error {
 	return nil
 }
 
-// wantRaw notes the field that gets the body as it was sent, or the one that says why it
-// is not taken.
+// wantRaw notes the field for the body as it was sent, or the field for the reason why the
+// body is not taken.
 func (p *inputSchema) wantRaw(sf reflect.StructField, index []int, types string) error {
 	if types == "refused" && sf.Type == reflect.TypeFor[*tracker.Error]() {
 		p.refused = index

@@ -77,7 +77,7 @@ func newRateLimits(r Rate) *rateLimits {
 	}
 }
 
-// verdict is what became of a request under the limit, for its headers.
+// verdict is the limit's decision on a request, for the answer's headers.
 type verdict struct {
 	limit     int
 	remaining int

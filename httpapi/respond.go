@@ -11,7 +11,7 @@ import (
 	"switchyard/actors/tracker"
 )
 
-// outcomes gives the status of what became of a request.
+// outcomes has the status of each outcome.
 var outcomes = [...]int{
 	tracker.Done:        http.StatusOK,
 	tracker.Created:     http.StatusCreated,
@@ -82,7 +82,7 @@ func (s *Server) respond(x *exchange, reply *tracker.Reply) error {
 		response.Header.SetContentTypeBytes(d.media)
 	}
 	if x.route.Op.Kind == tracker.Query && !x.route.Op.LongPoll {
-		// Sent as it is, and its space is the next request's Buf.
+		// The body is sent without a copy, and its memory becomes the next request's Buf.
 		response.SwapBody(reply.Body)
 	} else {
 		response.SetBodyRaw(reply.Body)
@@ -90,18 +90,18 @@ func (s *Server) respond(x *exchange, reply *tracker.Reply) error {
 	return nil
 }
 
-// describeKeeping says who may keep an answer. What callers see differs, and changes:
-// only their own caches may keep it, and must ask whether it is still so, which an
-// ETag makes cheap. Nor may a browser take an answer for another type than it is.
+// describeKeeping sets the headers for caches. Answers differ by caller and change, so
+// only the caller's own cache may keep one, and must validate it, which an ETag makes
+// cheap. A browser must not guess another type than the given one.
 func describeKeeping(header *fasthttp.ResponseHeader, control []byte) {
 	header.SetCanonical(headerContentTypeOptions, valueNoSniff)
 	header.SetCanonical(headerCacheControl, control)
 }
 
-// describeFile sets the headers of a file's bytes. Strangers made them: a browser
-// must neither take them for something else than they are said to be, nor run
-// anything in them. They never change under their address, but who may see them
-// does, so that only the caller's own cache keeps them.
+// describeFile sets the headers of a file's bytes. The bytes may come from an attacker:
+// a browser must neither guess another type than the given one nor run anything in them.
+// They never change under their address, but the right to see them does, so only the
+// caller's own cache keeps them.
 func describeFile(header *fasthttp.ResponseHeader, f *tracker.File) {
 	describeKeeping(header, valueImmutable)
 	header.SetCanonical(headerContentPolicy, filePolicy)
@@ -144,7 +144,7 @@ func (s *Server) respondAllow(x *exchange, allow string) {
 	response.Header.SetCanonical(headerAllow, []byte(allow))
 }
 
-// respondBytes answers 200 with what is neither JSON of an operation nor an error.
+// respondBytes answers 200 with a body that is neither an operation's JSON nor an error.
 func (x *exchange) respondBytes(contentType string, body []byte) {
 	response := &x.ctx.Response
 	response.Header.SetCanonical(headerRequestID, x.requestID())

@@ -41,7 +41,8 @@ type route struct {
 	changes     bool     // takes an Idempotency-Key
 	dialect     *dialect // nil: the service's own
 	inputs      sync.Pool
-	// direct answers without an operation; health says that it tells how the node is.
+	// direct answers without an operation; health is set for the checks of the node's
+	// health.
 	direct func(*exchange) error
 	health bool
 	// local runs the operation on this node instead of the engine; such a route is

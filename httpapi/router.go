@@ -28,11 +28,11 @@ type params [maxParams][]byte
 // path; this type adds what depends on the method (405, Allow, HEAD) and takes the
 // values of the parameters. It is built once and then only read.
 //
-// The library sees no value of a parameter. It is asked for a path in which a mark
-// stands for each segment that is not a word of the table, such as
-// /workspaces/-/issues/-. The values are then taken from the request's segments by
-// their position. So an id can't choose a route by its content, a word may be written
-// with escapes, and a lookup allocates nothing: the library copies each value it passes.
+// The library sees no value of a parameter. It gets a path in which a mark replaces each
+// segment that is not a word of the table, such as /workspaces/-/issues/-. The values are
+// then taken from the request's segments by their position. So an id can't choose a route
+// by its content, a word may be written with escapes, and a lookup allocates nothing: the
+// library copies each value it passes.
 type router struct {
 	paths *fastrouter.Router
 	// words are the fixed segments of all routes, and longest is the length of the
@@ -49,7 +49,7 @@ type routedPath struct {
 	allow  string
 }
 
-// mark stands for a segment that is not a word. The library copies it, and Go
+// mark replaces a segment that is not a word. The library copies it, and Go
 // allocates nothing for strings of one byte.
 const mark = '-'
 
@@ -130,7 +130,7 @@ func (r *router) pattern(rt *route) (string, error) {
 	for i, segment := range segments {
 		switch at := slices.Index(rt.paramAt, i); {
 		case at < 0 && segment == string(mark):
-			return "", fmt.Errorf("the word %q stands for values", segment)
+			return "", fmt.Errorf("the word %q is the mark of parameters", segment)
 		case at < 0:
 			r.words[segment] = struct{}{}
 			r.longest = max(r.longest, len(segment))

@@ -225,8 +225,8 @@ func (s *Server) connections() float64 {
 	return float64(n)
 }
 
-// fastLogger takes what fasthttp has to say about connections: noise from outside,
-// of which the requests themselves were told.
+// fastLogger takes fasthttp's messages about connections: noise from outside that the
+// answers to the requests already reported.
 type fastLogger struct{ log *slog.Logger }
 
 // Printf implements fasthttp.Logger.

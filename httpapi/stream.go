@@ -16,10 +16,10 @@ import (
 )
 
 // A stream of events is a response that does not end. While it lasts the connection
-// belongs to it, not to fasthttp, and holds no goroutine and no buffer: what there is
-// to tell is written where it was made, as far as the connection takes it at once.
-// What it doesn't take waits on a goroutine for so long as any response may wait to be
-// accepted. Who listens and doesn't read is cut off then, and nobody else waits.
+// belongs to it, not to fasthttp, and holds no goroutine and no buffer: the goroutine
+// that makes an event writes as much of it as the connection accepts at once. A goroutine
+// of the stream waits for the rest, as long as any response may wait to be accepted. A
+// listener that does not read is disconnected then, and no other listener waits for it.
 
 // eventStream is the media type of streams.
 const eventStream = "text/event-stream"
@@ -28,7 +28,7 @@ const eventStream = "text/event-stream"
 // reads slowly, but does, is not cut off.
 const streamChunk = 32 << 10
 
-// ending is what Shutdown has to end.
+// ending is a stream or relay that Shutdown has to end.
 type ending interface{ End() }
 
 // stream is a stream to a client, or to the node that a client has asked.
@@ -69,8 +69,8 @@ func acceptsStream(accept [][]byte) bool {
 	return stream
 }
 
-// weightOf reads the weight among a media range's parameters, in thousandths; one
-// that can't be read is none.
+// weightOf reads the weight among a media range's parameters, in thousandths; 0 if it
+// can't be read.
 func weightOf(parameters []byte) int {
 	for parameter := range bytes.SplitSeq(parameters, []byte{';'}) {
 		name, value, _ := bytes.Cut(bytes.TrimSpace(parameter), []byte{'='})
@@ -108,8 +108,8 @@ func (s *Server) listen(x *exchange, req *tracker.Request, in any) error {
 	return nil
 }
 
-// detach takes the connection out of fasthttp's hands for a stream, and begins that
-// when it has let go.
+// detach takes the connection from fasthttp for a stream, and starts the stream when
+// fasthttp has released the connection.
 func (s *Server) detach(x *exchange, st ending, start func()) {
 	x.parked = true // there is nothing more to answer
 	x.route.observe(http.StatusOK, x.start)
@@ -178,7 +178,7 @@ func (st *stream) push(text []byte, ready func()) {
 	ready()
 }
 
-// writeSlowly writes to who may be slow, but not at a standstill.
+// writeSlowly writes to a connection that may be slow but must make progress.
 func writeSlowly(conn net.Conn, text []byte, timeout time.Duration) bool {
 	for len(text) > 0 {
 		chunk := text[:min(streamChunk, len(text))]
@@ -210,7 +210,7 @@ func (s *Server) forgetStream(st ending) {
 	delete(s.streams, st)
 }
 
-// endStreams ends all streams: their clients go on at another node, or later.
+// endStreams ends all streams: their clients continue at another node, or later.
 func (s *Server) endStreams() {
 	s.mu.Lock()
 	all := make([]ending, 0, len(s.streams))

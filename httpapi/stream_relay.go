@@ -49,7 +49,7 @@ func (c *peerConn) askStream(req *fasthttp.Request, res *fasthttp.Response, dead
 	return true, false, nil
 }
 
-// relay passes on what another node streams.
+// relay passes on another node's stream.
 func (t *forwarding) relay(owner *peerConn) {
 	x := t.x
 	checkOwner(&x.ctx.Response.Header)

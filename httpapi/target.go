@@ -12,10 +12,10 @@ const (
 	maxSegment = 1024
 )
 
-// target is what a request line asks for: the segments of the path, each decoded
-// by itself, and the query as sent. The path is taken apart before it is decoded,
-// so that %2F is a character of a segment and never a boundary, and nothing is
-// collapsed or resolved: "//" has an empty segment and ".." is a name.
+// target is the parsed target of a request line: the segments of the path, each decoded
+// by itself, and the query as sent. The path is split before it is decoded, so that %2F
+// is a character of a segment and never a boundary, and nothing is collapsed or resolved:
+// "//" has an empty segment and ".." is a name.
 //
 // Its slices point into the request or into scratch and live no longer than the
 // request.

@@ -47,7 +47,7 @@ func (s *Server) denied(x *exchange, err error) error {
 	return err
 }
 
-// founding counts a request that makes a workspace, against the rates of its address
+// onboarding counts a request that makes a workspace, against the rates of its address
 // and of the user who sends it. Known callers have buckets of their own, so that
 // strangers can't use up the rate of an address that they share.
 func (s *Server) founding(x *exchange, caller *tracker.Caller) error {

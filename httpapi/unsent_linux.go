@@ -18,7 +18,7 @@ func boundUnsent(c net.Conn) {
 		return
 	}
 	if raw, err := sys.SyscallConn(); err == nil {
-		// A kernel without the option keeps what it likes, as before.
+		// A kernel without the option keeps its default.
 		_ = raw.Control(func(fd uintptr) {
 			_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpNotSentLowat, maxUnsent)
 		})

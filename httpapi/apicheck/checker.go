@@ -87,7 +87,7 @@ func (c *Checker) Check(method, path string, status int, header http.Header, bod
 	responses := child(operation, "responses")
 	name := fmt.Sprint(status)
 	if responses[name] == nil {
-		// The default stands for failures that any request may meet.
+		// The default describes the failures that any request may have.
 		if name = "default"; status < 400 || responses[name] == nil {
 			return fmt.Errorf("%s: status %d is not declared", place, status)
 		}

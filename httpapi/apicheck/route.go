@@ -41,8 +41,8 @@ func (s *segment) add(path string, operations object) {
 	at.path, at.verbs = path, operations
 }
 
-// find gives the operation that a request is for, nil when there is none. A fixed
-// segment wins over a parameter.
+// find returns the operation of a request, or nil. A fixed segment takes precedence over
+// a parameter.
 func (c *Checker) find(method, path string) (object, place) {
 	if method == http.MethodHead {
 		method = http.MethodGet

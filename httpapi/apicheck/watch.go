@@ -20,7 +20,7 @@ const (
 	maxFaults = 40
 )
 
-// Watch judges the answers of many requests and keeps what is wrong with them.
+// Watch checks the answers of many requests and keeps their faults.
 type Watch struct {
 	checker *Checker
 	mu      sync.Mutex
@@ -105,7 +105,7 @@ func (w *Watch) note(req *http.Request, res *http.Response, body []byte) {
 	}
 }
 
-// recorded keeps what is read of a body.
+// recorded keeps the bytes that are read of a body.
 type recorded struct {
 	io.ReadCloser
 	read bytes.Buffer

@@ -1,7 +1,7 @@
 // Package httpscript runs plain-text scripts of HTTP requests and the responses
 // they must get against a running service.
 //
-// A script is a list of stanzas. One sends a request and says what comes back:
+// A script is a list of stanzas. A stanza has a request and the expected response:
 //
 //	# Anybody can read it again.
 //	GET /workspaces/{{ws}}/issues/{{issue}}
@@ -17,11 +17,11 @@
 // header. Lines with > are the expectation: the status, headers, and last the
 // body. Lines that start with # are comments. A stanza ends with its expectation.
 //
-// In the request {{name}} stands for a variable. In the expectation it does too,
-// and these stand for what is not known beforehand:
+// {{name}} is the value of a variable, in the request and in the expectation. These
+// are placeholders for values that are not known beforehand:
 //
-//	{{any}}       whatever is there, null as well
-//	{{some}}      whatever is there, but null
+//	{{any}}       any value, null as well
+//	{{some}}      any value but null
 //	{{uuid}}      a lower-case UUID
 //	{{time}}      a timestamp as the service writes them
 //	{{absent}}    nothing: the header or property must be missing
@@ -30,14 +30,13 @@
 //	{{name=any}}  the same as without the name, and kept as a variable
 //
 // An expected JSON object may have more properties than are listed, and they are
-// compared in alphabetical order, so a variable is kept where it comes first; an
-// array has
-// exactly the elements listed, in order, unless its last is "...", after which any
-// may follow. Variables are given by the caller, or kept by earlier stanzas.
-// {{unique}} is always there: a short text of the run's own, for slugs and keys.
+// compared in alphabetical order, so a variable is kept where it comes first. An array
+// has exactly the elements listed, in order, unless its last is "...", after which any
+// may follow. Variables come from the caller or from earlier stanzas. {{unique}} is
+// always set: a short text of the run's own, for slugs and keys.
 //
 // The line "for a | b | c as name" before a stanza runs it once for each value.
 //
-// What does not live here: any knowledge of the service, and of how it is started.
-// The package starts no goroutine.
+// The package knows nothing of the service and how it is started. It starts no
+// goroutine.
 package httpscript

@@ -16,7 +16,7 @@ var (
 	timeText = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
 )
 
-// patterns are the words that stand for what is not known beforehand.
+// patterns are the placeholders for values that are not known beforehand.
 var patterns = []string{"any", "some", "uuid", "time", "absent"}
 
 // matchBody compares a response's body with the expected one.
@@ -55,7 +55,7 @@ func decode(text []byte) (any, error) {
 	return v, nil
 }
 
-// match compares what came with what was expected at a place.
+// match compares the value at a place with the expected one.
 func match(place string, want, got any, present bool, vars map[string]string) error {
 	if text, ok := want.(string); ok {
 		if p, ok := patternOf(text); ok {
@@ -135,7 +135,7 @@ func sameNumber(a, b json.Number) bool {
 	return errX == nil && errY == nil && x == y
 }
 
-// pattern is a placeholder, and the name of the variable that keeps what it meets.
+// pattern is a placeholder, and the name of the variable that keeps the value.
 type pattern struct {
 	keep, word string
 	re         string

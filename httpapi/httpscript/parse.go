@@ -14,7 +14,7 @@ type Script struct {
 	Stanzas []Stanza
 }
 
-// Stanza is one request with what is expected of its response.
+// Stanza is one request with the expected response.
 type Stanza struct {
 	Line    int // of its request in the script
 	Method  string
