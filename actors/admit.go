@@ -49,8 +49,8 @@ func (e *Engine) Admit(req *tracker.Request, op *tracker.Op) error {
 	return req.Admit(op, needs)
 }
 
-// identify sets req.Caller to who the credential stands for in a workspace, or
-// anywhere when it is zero. In a workspace it also sets req.Proof.
+// identify sets req.Caller to the caller that the credential identifies in a workspace, or
+// anywhere if the workspace is zero. In a workspace it also sets req.Proof.
 func (e *Engine) identify(req *tracker.Request, workspace storage.ID) error {
 	hash := req.CredentialSum
 	if hash == nil {
@@ -99,7 +99,7 @@ type standing struct {
 	targetEpoch uint64
 }
 
-// current looks whether a remembered caller is as it was. Each shard is asked once that
+// current reports whether a remembered caller is unchanged. Each shard confirms once that
 // this node still has its latest state: the addressed one last, since the maker of a lane
 // is resolved in the same workspace.
 func (e *Engine) current(a *admission, deadline time.Time) (standing, error) {
@@ -141,7 +141,7 @@ func (a *admission) expired(now time.Time) bool {
 	return !a.caller.Expires.IsZero() && a.caller.Expired(now)
 }
 
-// resolve reads who a credential stands for.
+// resolve reads the caller that a credential identifies.
 func (e *Engine) resolve(req *tracker.Request, workspace storage.ID, a *admission) error {
 	principal, err := e.authenticate(req, a)
 	if err != nil {
@@ -165,7 +165,7 @@ func (e *Engine) resolve(req *tracker.Request, workspace storage.ID, a *admissio
 	return a.caller.MadeBy(&a.maker.caller)
 }
 
-// authenticate tells who a credential stands for, as long as it has not expired.
+// authenticate returns the principal of a credential that has not expired.
 func (e *Engine) authenticate(req *tracker.Request, a *admission) (tracker.Principal, error) {
 	if e.cfg.RootToken != "" && subtle.ConstantTimeCompare(a.credential[:], e.rootHash[:]) == 1 {
 		return tracker.OperatorPrincipal(), nil
@@ -196,7 +196,7 @@ func (e *Engine) keptAt(req *tracker.Request, a *admission, credential tracker.C
 	return tracker.Authenticate(&v, credential)
 }
 
-// authenticateRemote asks the node that serves a credential's home who it stands for.
+// authenticateRemote asks the node that serves a credential's home for its principal.
 func (e *Engine) authenticateRemote(req *tracker.Request, home storage.ID, op *tracker.Op, in any) (tracker.Principal, error) {
 	reply, err := e.step(req.Look(home), op, in)
 	if err != nil {

@@ -72,8 +72,8 @@ func (c *call) take() bool {
 	return c.state.CompareAndSwap(callWaiting, callTaken) || c.state.Load() == callTaken
 }
 
-// await waits for the answer until the deadline of the request; done is false
-// when it was not there by then, and err says what the caller may conclude.
+// await waits for the answer until the deadline of the request. If there is none by then,
+// done is false and err is the error for the caller, with the outcome.
 func (c *call) await(deadline time.Time) (done bool, err error) {
 	c.timer.Reset(time.Until(deadline))
 	select {

@@ -11,7 +11,7 @@ import (
 	"switchyard/storage"
 )
 
-// generations counts, per workspace, the committed changes of what a Caller is
+// generations counts, per workspace, the committed changes of the rows that a Caller is
 // derived from. Workspaces share counters: a change in one then costs the others
 // a look-up.
 type generations [4096]atomic.Uint64
@@ -61,7 +61,7 @@ type admission struct {
 	credential   [sha256.Size]byte
 	home, target accessVersion
 	caller       tracker.Caller
-	// maker is who made the lane of a caller with a lane token; nil for others.
+	// maker is the caller that made the lane of a lane token; nil for other credentials.
 	maker *admission
 	// used is when the use of the caller's token was noted last, in Unix milliseconds.
 	used atomic.Int64

@@ -56,8 +56,9 @@
 //
 // # Locks
 //
-// Nothing waits while a mutex is held. shard.mu guards the handles of a shard; each stripe of the waiters and of the feeds, a
-// dispatcher's news and a recorder's results have one of their own. Everything else that
+// No goroutine waits while it holds a mutex. shard.mu guards the handles of a shard; each
+// stripe of the waiters and of the feeds, a dispatcher's dirty workspaces and a recorder's
+// results have mutexes of their own. Everything else that
 // goroutines share is atomic: gates, counters, access generations, cached callers. listSets
 // has a mutex of its own. Lists hold the lock of a workspace's filter sets while they
 // select; the workspace's actor never waits for it.

@@ -99,7 +99,7 @@ func NewEngine(cfg Config) (*Engine, error) {
 	if cfg.RootToken != "" {
 		e.rootHash = sha256.Sum256([]byte(cfg.RootToken))
 	}
-	// The library's own messages tell of what is handled, and logged, here.
+	// The library's own messages report events that are handled and logged here.
 	e.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
 		return slog.New(slog.DiscardHandler)
 	}))
@@ -134,7 +134,7 @@ func (e *Engine) Do(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply
 	return e.do(req, op, in)
 }
 
-// do is Do for steps of what is already counted as going on.
+// do runs a step of a workflow that admission has already counted.
 func (e *Engine) do(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
 	if req.Deadline.IsZero() {
 		req.Deadline = time.Now().Add(e.cfg.Limits.Answer)
@@ -291,7 +291,7 @@ func (e *Engine) command(req *tracker.Request, op *tracker.Op, in any) (tracker.
 	}
 	if unproven {
 		// Nothing of this command was committed, so no commit has shown that the state
-		// it saw was the latest: a deposed owner must not answer from what it has.
+		// it saw was the latest: a deposed owner must not answer from its old state.
 		epoch, late := e.readable(s.number, req.Deadline)
 		if late == nil && epoch != h.epoch {
 			late = errNotServed()
@@ -309,9 +309,9 @@ func (e *Engine) command(req *tracker.Request, op *tracker.Op, in any) (tracker.
 	return reply, nil
 }
 
-// Close refuses new requests, lets those that are going on end while ctx lasts,
-// and stops every goroutine. What is still unanswered when ctx ends is answered
-// as unavailable. The replicator must work until Close returns.
+// Close refuses new requests, lets those in progress finish until ctx ends, and stops
+// every goroutine. Requests still unanswered when ctx ends are answered as unavailable.
+// The replicator must work until Close returns.
 func (e *Engine) Close(ctx context.Context) error {
 	if e.closing.Swap(true) {
 		return nil
@@ -341,8 +341,8 @@ func (e *Engine) Close(ctx context.Context) error {
 	return nil
 }
 
-// wait waits for ended while ctx lasts; an earlier error is passed on, and what
-// comes after it doesn't wait.
+// wait waits for ended until ctx ends. After an earlier error it does not wait and returns
+// that error.
 func wait(ctx context.Context, ended <-chan struct{}, earlier error) error {
 	select {
 	case <-ended:

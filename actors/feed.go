@@ -75,7 +75,7 @@ func (f *feeds) stripe(workspace storage.ID) *feedStripe {
 // notify notes that there may be new events in a workspace, or that rights to see them
 // have changed. It never blocks.
 func (e *Engine) notify(workspace storage.ID) {
-	// A new follower counts itself before it looks at the news, so none is missed.
+	// A new follower counts itself before it reads the log, so it misses no event.
 	e.waits.stripe(workspace).wakes.Add(1)
 	s := e.feeds.stripe(workspace)
 	if s.followers.Load() == 0 {

@@ -14,10 +14,10 @@ import (
 	"switchyard/storage"
 )
 
-// listSets keeps the filter sets of workspaces whose lists are worth it: with them a list
-// costs in proportion to its page, whatever it is filtered by. They are built when lists
-// of a workspace have wasted about as much work as building takes, and dropped when no
-// list has used them for Limits.Idle, when the shard is lost, and when a batch's fate is
+// listSets keeps the filter sets of workspaces whose lists need them: with sets a list
+// costs in proportion to its page, with any filter. They are built when lists of a
+// workspace have wasted about as much work as building takes, and dropped when no list has
+// used them for Limits.Idle, when the shard is lost, and when the outcome of a batch is
 // unknown. Without sets lists walk through indexes, within bounds.
 type listSets struct {
 	engine *Engine
@@ -29,7 +29,8 @@ type listSets struct {
 	of map[storage.ID]*workspaceSets
 }
 
-// workspaceSets is what is known of the lists of one workspace.
+// workspaceSets has the filter sets of one workspace, and the work that its lists have
+// wasted without.
 type workspaceSets struct {
 	// sets are changed together with bytes, under mu; nil: none.
 	sets   atomic.Pointer[storage.FilterSets]
@@ -43,7 +44,7 @@ type workspaceSets struct {
 }
 
 const (
-	// wasteSeen is the work that a list may do in vain without being noticed.
+	// wasteSeen is the wasted work of a list that is too little to count.
 	wasteSeen = 256
 	// wasteWorth is the wasted work after which sets are built.
 	wasteWorth = 20_000
@@ -135,7 +136,7 @@ func (l *listSets) charge(s *shard, workspace storage.ID, wasted int) {
 	}()
 }
 
-// watch gives what is known of a workspace's lists; nil when too many are watched.
+// watch returns the entry of a workspace, or nil if there are too many entries.
 func (l *listSets) watch(workspace storage.ID) *workspaceSets {
 	if w := l.find(workspace); w != nil {
 		return w
@@ -202,8 +203,8 @@ func (l *listSets) fill(s *shard, workspace storage.ID, w *workspaceSets, sets *
 	})
 }
 
-// moment takes a snapshot that has every batch of which the sets are not told: those
-// that were proposed before they were there. They were applied, or will soon be.
+// moment takes a snapshot with every batch that the sets will not be notified of: those
+// proposed before the sets existed. It waits until these are applied.
 func (l *listSets) moment(s *shard, workspace storage.ID) (*pebble.Snapshot, error) {
 	var proposed uint64
 	s.mu.RLock()

@@ -239,7 +239,7 @@ func (f *feed) admit(l *eventStream, callers map[string]*tracker.Caller, now tim
 		var err error
 		caller, err = f.identify(l, now)
 		if err != nil && outcome(err) == "" {
-			l.listener.End() // it is told the reason when it connects again
+			l.listener.End() // it gets the reason as error when it connects again
 			return nil
 		}
 		if caller == nil {

@@ -10,12 +10,12 @@ import (
 	"switchyard/storage"
 )
 
-// shard is what the engine keeps of one shard: while this node owns it, the
-// handles of its active workspaces, its scheduler and its dispatcher.
+// shard is the engine's part of one shard. While this node owns the shard it has the
+// handles of the active workspaces, the scheduler and the dispatcher.
 type shard struct {
 	engine *Engine
 	number storage.Shard
-	// work counts the requests that are going on, for closing.
+	// work counts the requests in progress, for closing.
 	work     inflight
 	commands atomic.Int64 // unanswered
 
@@ -28,7 +28,7 @@ type shard struct {
 	dispatcher *dispatcher
 }
 
-// handle stands for the actor of an active workspace.
+// handle refers to the actor of an active workspace.
 type handle struct {
 	engine    *Engine
 	shard     *shard
@@ -78,8 +78,8 @@ func (e *Engine) Gained(n storage.Shard, epoch uint64) {
 	}
 }
 
-// Lost says that this node doesn't own a shard any longer. Whoever waits for one
-// of its workspaces is answered.
+// Lost stops the work of a shard that this node does not own any longer. Requests that
+// wait for its workspaces are answered.
 func (e *Engine) Lost(n storage.Shard, epoch uint64) {
 	s := e.shards[n]
 	s.mu.RLock()

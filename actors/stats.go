@@ -141,7 +141,7 @@ var (
 	waitingDesc       = describe("waiting_requests", "Requests that wait for something to happen.")
 	listeningDesc     = describe("event_listeners", "Streams of events.")
 	filteredDesc      = describe("filtered_lists_total", "Lists of issues that were filtered with sets kept in memory.")
-	setsBuildsDesc    = describe("list_sets_builds_total", "Times that such sets of a workspace were built, by what came of it.", "outcome")
+	setsBuildsDesc    = describe("list_sets_builds_total", "Times that such sets of a workspace were built, by outcome.", "outcome")
 	listSetsDesc      = describe("list_sets", "Workspaces that have such sets.")
 	listSetsMemDesc   = describe("list_sets_bytes", "Bytes of such sets.")
 	unansweredDesc    = describe("unanswered_commands", "Commands that wait for their answer.")
@@ -189,5 +189,5 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(unansweredDesc, prometheus.GaugeValue, float64(s.UnansweredCommands))
 }
 
-// Tails tells what is kept in memory of issues that no search index holds yet.
+// Tails returns the memory used for issues that no search index has yet.
 func (e *Engine) Tails() tracker.TailsUse { return e.tails.Use() }

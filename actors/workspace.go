@@ -35,8 +35,8 @@ type workspaceActor struct {
 
 // The messages of the actor, beside *call and *proposal.
 type (
-	// flush closes the open batch. The actor sends it to itself behind the first
-	// command of a batch, so that what is in the mailbox by then goes along.
+	// flush closes the open batch. The actor sends it to itself after the first command
+	// of a batch, so that commands already in the mailbox join the batch.
 	flush struct{}
 	// lost says that the shard is no longer owned. Its sender holds the gate.
 	lost struct{}
@@ -108,7 +108,7 @@ func (w *workspaceActor) run(c *call) {
 	limits := &w.engine.cfg.Limits
 	switch {
 	case c.reply.More, w.ledger.Size() >= limits.BatchBytes, len(w.batch) >= limits.BatchCommands:
-		// A command that goes on in the next batch lets no other in between.
+		// A command that continues in the next batch must not be interrupted by another.
 		w.propose()
 	case !w.flushing:
 		w.flushing = true
@@ -185,8 +185,8 @@ func (w *workspaceActor) endIfLast() {
 	}
 }
 
-// lose turns everyone away: those whose batch is being replicated can't know what
-// became of it, the others changed nothing.
+// lose answers all requests with an error: the outcome is unknown for those whose batch is
+// being replicated, and the others changed nothing.
 func (w *workspaceActor) lose() {
 	w.h.leaving = true
 	w.abandon()

@@ -46,8 +46,8 @@ type Delivery struct {
 type Result struct {
 	// StatusCode is that of the response; 0 without one.
 	StatusCode int
-	// Failure says what went wrong, for the subscriber's admins; empty for success. It
-	// reveals nothing of the service's own network.
+	// Failure is the reason of a failure, for the subscriber's admins; empty for success.
+	// It reveals nothing of the service's own network.
 	Failure string
 	// Gone is set if the receiver wants no more deliveries.
 	Gone bool

@@ -22,7 +22,7 @@ type benchCmd struct {
 type benchRunCmd struct {
 	URL         string        `help:"Node to measure; without it one is started for the run." placeholder:"URL"`
 	Nodes       []string      `help:"URLs of that node's cluster, to ask the owners of workspaces directly." placeholder:"URL"`
-	MetricsURL  string        `help:"That node's /metrics, whole, so that the Pebble limit knows what a create writes." placeholder:"URL"`
+	MetricsURL  string        `help:"The URL of that node's /metrics, so that the Pebble limit writes as much as a create does." placeholder:"URL"`
 	TokenFile   string        `help:"File with the operator's token, where onboarding is not open." placeholder:"FILE"`
 	Connections []int         `help:"Numbers of connections, one after another." default:"16,64"`
 	Workspaces  int           `help:"Workspaces the load is spread over." default:"64"`
@@ -62,8 +62,8 @@ func (b benchRunCmd) Run() error {
 	return writeReports(&report, b.JSON, b.HTML)
 }
 
-// writeReports writes the forms of a report that have a file, and gives what is wrong
-// with its figures.
+// writeReports writes the forms of a report that have a file, and returns the faults of
+// its figures.
 func writeReports(report *bench.Report, asJSON, asHTML string) error {
 	return errors.Join(writeReport(asJSON, report.WriteJSON), writeReport(asHTML, report.WriteHTML), report.Err())
 }

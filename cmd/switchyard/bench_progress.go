@@ -12,7 +12,7 @@ import (
 	"switchyard/bench"
 )
 
-// plainEvery is how often a run tells of its progress where that is not a terminal.
+// plainEvery is the time between two lines of progress if the output is not a terminal.
 const plainEvery = 5 * time.Second
 
 // progressPrinter tells a person how far a run is: on a terminal in one line that
@@ -21,7 +21,7 @@ const plainEvery = 5 * time.Second
 type progressPrinter struct {
 	out      io.Writer
 	terminal bool
-	last     time.Duration // of the load under way, when it was last told of
+	last     time.Duration // of the load under way, at the last line
 	shown    bool          // a line stands on the terminal
 }
 

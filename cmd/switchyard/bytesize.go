@@ -32,7 +32,7 @@ func (b *byteSize) UnmarshalText(text []byte) error {
 // zero value is a flag that was not given, and off is negative.
 type perSecond int
 
-// mostPerSecond keeps what is reckoned of a rate within an int.
+// mostPerSecond is the highest rate; sums of rates stay within an int.
 const mostPerSecond = 1 << 40
 
 // UnmarshalText reads a rate.

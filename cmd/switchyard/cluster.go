@@ -108,7 +108,7 @@ type clusterDrainCmd struct {
 	clusterFlags
 	Node    string        `arg:"" help:"Name of the node."`
 	NoWait  bool          `help:"Return once the drain has begun."`
-	Timeout time.Duration `help:"Stop waiting after this; the drain goes on." default:"30m"`
+	Timeout time.Duration `help:"Stop waiting after this time; the drain continues." default:"30m"`
 }
 
 func (d clusterDrainCmd) Run() error {

@@ -126,7 +126,7 @@ func (c *clusterClient) unreachable(ctx context.Context, err error) error {
 	return &exitError{exitUnreachable, err}
 }
 
-// refused says what the service said, or what to make of an answer that is not the
+// refused returns the service's error, or an error about an answer that is not the
 // service's.
 func (c *clusterClient) refused(status int, body []byte) error {
 	code := map[int]int{

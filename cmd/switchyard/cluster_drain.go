@@ -21,7 +21,7 @@ const (
 	drainPatience = 30 * time.Second
 )
 
-// run begins a drain and, unless told not to, waits for its end.
+// run begins a drain and, without --no-wait, waits for its end.
 func (d clusterDrainCmd) run(ctx context.Context, c *clusterClient, p *progress) error {
 	raw, err := c.do(ctx, "POST", nodePath(d.Node)+"/drain")
 	if err != nil {
@@ -42,7 +42,7 @@ func (d clusterDrainCmd) run(ctx context.Context, c *clusterClient, p *progress)
 	defer cancel()
 	err = d.wait(limited, c, p, begun.Moves)
 	p.end()
-	goesOn := "the drain goes on; `switchyard cluster status` shows how far it is, `switchyard cluster undrain " + d.Node + "` takes it back"
+	goesOn := "the drain continues; `switchyard cluster status` shows how far it is, `switchyard cluster undrain " + d.Node + "` takes it back"
 	switch {
 	case err == nil:
 		return nil
@@ -54,7 +54,7 @@ func (d clusterDrainCmd) run(ctx context.Context, c *clusterClient, p *progress)
 	return err
 }
 
-// wait looks at the cluster until the node holds nothing of what moves.
+// wait polls the cluster until the node has no replicas or leaderships left to move.
 func (d clusterDrainCmd) wait(ctx context.Context, c *clusterClient, p *progress, moves string) error {
 	tick := time.NewTicker(drainPoll)
 	defer tick.Stop()

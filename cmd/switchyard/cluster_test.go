@@ -217,8 +217,8 @@ func TestClusterDrain_StopsWaiting(t *testing.T) {
 		stop time.Duration // of Ctrl-C
 		says string
 	}{
-		{"at its time-out", [2]int{1, 1}, exitTimeout, time.Hour, "is not empty after 1m0s: the drain goes on"},
-		{"at Ctrl-C", [2]int{1, 1}, exitInterrupted, 3 * time.Second, "stopped waiting: the drain goes on"},
+		{"at its time-out", [2]int{1, 1}, exitTimeout, time.Hour, "is not empty after 1m0s: the drain continues"},
+		{"at Ctrl-C", [2]int{1, 1}, exitInterrupted, 3 * time.Second, "stopped waiting: the drain continues"},
 		{"for a node that stays away", [2]int{-1, 0}, exitUnreachable, time.Hour, "can't reach"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -4,5 +4,5 @@ package main
 
 import "syscall"
 
-// privateFiles has whatever this program makes be for its user alone.
+// privateFiles makes all files of this program accessible to its user alone.
 func privateFiles() { syscall.Umask(0o077) }

@@ -26,7 +26,7 @@ type serveCmd struct {
 	RootTokenFile     string        `help:"File with the operator's token; SWITCHYARD_ROOT_TOKEN holds the token itself." placeholder:"FILE"`
 	Onboarding        string        `help:"Who may onboard a workspace: anyone (open) or the operator (root)." enum:"open,root" default:"open"`
 	PublicURL         string        `name:"public-url" help:"How clients reach the service." placeholder:"URL"`
-	ClientURL         string        `name:"client-url" help:"How clients reach this very node: told to those whose requests another node forwards to it, so that they may ask it directly." placeholder:"URL" group:"Cluster"`
+	ClientURL         string        `name:"client-url" help:"The URL at which clients reach this very node. Clients get it when another node forwards their requests to this one, so that they can ask it directly." placeholder:"URL" group:"Cluster"`
 	RequestTimeout    time.Duration `help:"Every request is answered within this." default:"10s"`
 	SMSSecret         string        `name:"sms-secret" help:"What the provider of text messages signs with. Better in SWITCHYARD_SMS_SECRET, where others don't see it." placeholder:"SECRET"`
 	VCSSecret         string        `name:"vcs1-secret" env:"SWITCHYARD_VCS1_SECRET" help:"What the host of repositories signs with. Better in SWITCHYARD_VCS1_SECRET, where others don't see it." placeholder:"SECRET"`
@@ -53,12 +53,12 @@ type serveCmd struct {
 	OnboardingRate         string   `help:"Workspaces that one address, or one user, may ask for, such as 20/h; off for no bound." placeholder:"N/h" group:"Shares"`
 	AnonymousRate          string   `help:"Requests without a valid credential that one address may send, such as 6000/m; off for no bound." placeholder:"N/m" group:"Shares"`
 	WorkspacesPerUser      int      `help:"Workspaces that a user may make and keep." placeholder:"N" group:"Shares"`
-	TrustedProxies         []string `help:"Addresses of proxies whose --forwarded-header says what the client's address is; repeatable." placeholder:"CIDR" group:"Shares"`
+	TrustedProxies         []string `help:"Addresses of proxies whose --forwarded-header has the client's address; repeatable." placeholder:"CIDR" group:"Shares"`
 	ForwardedHeader        string   `help:"Header in which trusted proxies append the client's address: X-Forwarded-For or Forwarded." default:"X-Forwarded-For" placeholder:"NAME" group:"Shares"`
 
 	WebhooksAllowHTTP    bool     `name:"webhooks-allow-http" help:"Deliver webhooks to http URLs too, in the clear." group:"Webhooks"`
-	WebhooksAllowPrivate bool     `help:"Deliver webhooks to private, loopback and other special addresses too: to whatever this node reaches." group:"Webhooks"`
-	WebhooksAllowCIDR    []string `name:"webhooks-allow-cidr" help:"Deliver webhooks to these addresses, whatever they are; repeatable." placeholder:"CIDR" group:"Webhooks"`
+	WebhooksAllowPrivate bool     `help:"Deliver webhooks to private, loopback and other special addresses too." group:"Webhooks"`
+	WebhooksAllowCIDR    []string `name:"webhooks-allow-cidr" help:"Deliver webhooks to these addresses too, private or not; repeatable." placeholder:"CIDR" group:"Webhooks"`
 
 	WebhooksPerHost           int       `help:"How many webhooks of a workspace may lead to one host." default:"10" placeholder:"N" group:"Webhooks"`
 	WebhooksMaxData           byteSize  `help:"Bytes that data, and changes, of an event may have in a delivery; larger ones are left out, and the delivery has the address to read them at." default:"256KiB" placeholder:"SIZE" group:"Webhooks"`
@@ -91,8 +91,8 @@ const stopWithin = 10 * time.Second
 func (s serveCmd) Run() error {
 	logger := s.logger()
 	slog.SetDefault(logger)
-	// What libraries print by themselves: net/http quotes webhooks' receivers that send
-	// more than they said, as often as they like.
+	// Libraries print by themselves: net/http logs data of webhooks' receivers that send
+	// more than announced, without a limit.
 	slog.SetLogLoggerLevel(slog.LevelDebug)
 	root, err := rootToken(s.RootTokenFile)
 	if err != nil {

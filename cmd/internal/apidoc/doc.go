@@ -3,8 +3,8 @@
 //
 //	go run ./cmd/internal/apidoc docs/api.md
 //
-// `make api` runs it. TestReference_IsCurrent fails when the file in the tree is not
-// what it writes, so that a change of the API shows in review.
+// `make api` runs it. TestReference_IsCurrent fails if the file in the tree differs from
+// its output, so that a change of the API shows in review.
 //
 // The description's parts are read by document.go. render.go writes the operations by
 // subject, body.go the fields of bodies and objects, and types.go the type of a field

@@ -11,7 +11,7 @@ import (
 	"switchyard/httpapi"
 )
 
-// Config is what an operator decides about a node.
+// Config is a node's configuration, as the operator sets it.
 type Config struct {
 	// Data is the directory of the node's state; made when it is not there.
 	Data string
@@ -49,12 +49,12 @@ type Config struct {
 	// ClusterCert, ClusterKey and ClusterCA are the PEM files of mutual TLS between
 	// nodes.
 	ClusterCert, ClusterKey, ClusterCA string
-	// GossipKey, in base64, encrypts gossip and is what nodes prove to each other on
-	// their peer ports; GossipKeyFile is a file that holds it. Without either the key is
-	// in UserDir, where the first node of the user makes it.
+	// GossipKey, in base64, encrypts gossip, and nodes prove to each other on their peer
+	// ports that they have it; GossipKeyFile is a file with the key. Without either the
+	// key is in UserDir, where the first node of the user makes it.
 	GossipKey, GossipKeyFile string
-	// UserDir is the directory for what all nodes of a user share; empty: switchyard in
-	// the user's configuration directory.
+	// UserDir is the directory for files that all nodes of a user share; empty: switchyard
+	// in the user's configuration directory.
 	UserDir string
 	// InsecureCluster lets Peer and Gossip be reached by others without those.
 	InsecureCluster bool
@@ -68,8 +68,8 @@ type Config struct {
 	// ClientURL is how clients reach this very node; answers that other nodes forward
 	// name it (Decision 90). Empty: they name none.
 	ClientURL string
-	// SMSSecret and VCSSecret are what the calls of providers are signed with that name
-	// no workspace; empty turns their endpoints off. All nodes need the same.
+	// SMSSecret and VCSSecret sign the calls of providers whose URLs name no workspace;
+	// empty turns their endpoints off. All nodes need the same.
 	SMSSecret, VCSSecret string
 	// OpenInboundRoutes makes the claim of a number or repository that nobody has active
 	// at once, without the operator (Decision 47).
@@ -100,7 +100,8 @@ type Config struct {
 	// below it. 0 means a fifth of the file system, at most 256 MiB.
 	DiskReserve uint64
 	// LimitBytes and LimitAnswerBytes are how much a workspace may store in all, and in
-	// answers kept for idempotency keys; 0: no limit, nil: by who reaches HTTP.
+	// answers kept for idempotency keys; 0: no limit, nil: the default, which depends on
+	// whether other machines reach HTTP.
 	LimitBytes, LimitAnswerBytes *uint64
 	// StallAfter is how long a running session may be silent before it counts as
 	// stalled; 0 means 10 minutes.
@@ -112,7 +113,8 @@ type Config struct {
 	MaxActiveChildren int
 	// Idle is how long a workspace without requests stays in memory; 0 means a minute.
 	Idle time.Duration
-	// RequestTimeout bounds the answer to any request, beside what it asks to wait.
+	// RequestTimeout bounds the time to answer any request, besides the wait that it asks
+	// for.
 	RequestTimeout time.Duration
 	Version        string
 	Logger         *slog.Logger
@@ -161,7 +163,7 @@ func (c Config) validate() error {
 	return c.validateCluster()
 }
 
-// Warnings are what an operator should know about a configuration that works.
+// Warnings returns the risks of a valid configuration.
 func (c Config) Warnings() []string {
 	c = c.withAddresses()
 	w := c.shareWarnings()
@@ -183,10 +185,10 @@ func (c Config) Warnings() []string {
 		w = append(w, "--sms-secret without --public-url: text messages are signed with the URL their provider calls, which this node can only guess")
 	}
 	if c.clustered() && c.InsecureCluster && !c.keyed() && (c.ClusterCert == "" || !loopback(c.Gossip)) {
-		w = append(w, "--insecure-cluster: whoever reaches "+c.Peer+" or "+c.Gossip+" can join the cluster, and read and change all data")
+		w = append(w, "--insecure-cluster: every process that reaches "+c.Peer+" or "+c.Gossip+" can join the cluster, and read and change all data")
 	}
 	if c.WebhooksAllowPrivate {
-		w = append(w, "--webhooks-allow-private: admins of any workspace can have requests sent to whatever this node reaches")
+		w = append(w, "--webhooks-allow-private: admins of any workspace can have requests sent to every address that this node reaches")
 	}
 	return w
 }

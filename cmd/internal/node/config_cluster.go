@@ -25,7 +25,7 @@ const (
 	maxBootstrap = 99
 )
 
-// names are what nodes and zones may be called.
+// names matches the valid names of nodes and zones.
 var names = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
 
 // withAddresses fills in Peer and Gossip where a setting says that the node has
@@ -214,7 +214,7 @@ func checkAddress(flag, address string) error {
 	return nil
 }
 
-// wildcard reports whether an address stands for all of the machine's.
+// wildcard reports whether an address means all of the machine's addresses.
 func wildcard(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && (host == "" || net.ParseIP(host).IsUnspecified())

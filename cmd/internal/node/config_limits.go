@@ -2,9 +2,9 @@ package node
 
 import "switchyard/actors/tracker"
 
-// Defaults of the limits on what a workspace stores. A node that is not exposed serves
-// its own machine: a bench with a million issues fits. On any other a workspace is a
-// stranger's: 10 GiB are millions of short issues with their events, or 2,000 of the
+// Defaults of the limits on a workspace's stored bytes. A node that is not exposed serves
+// its own machine: a bench with a million issues fits. On any other node workspaces may be
+// hostile: 10 GiB are millions of short issues with their events, or 2,000 of the
 // largest attachments; 1 GiB of answers is eight changes a second, kept for a day, at
 // the usual 1.5 KB each, and far more of issues, whose answers are kept in their events.
 const (
@@ -12,7 +12,7 @@ const (
 	looseAnswerBytes, strictAnswerBytes = 16 << 30, 1 << 30
 )
 
-// workspaceLimits gives what each workspace may store.
+// workspaceLimits returns the limits of each workspace's stored bytes.
 func (c Config) workspaceLimits() tracker.Limits {
 	limits := tracker.Limits{Bytes: strictBytes, AnswerBytes: strictAnswerBytes}
 	if !c.exposed() {

@@ -8,8 +8,9 @@ import (
 // The node's memory is divided as follows. codeMemory is for pages of the program's
 // file, which count as resident memory but not as Go's. The rest is Go's: a third of
 // it is for the block cache and the memtables, a sixteenth for copies of records that are
-// read often, a twelfth at most for the sets that filter lists, and the rest for requests in hand, for what workspaces and shards keep, and
-// for garbage. With less for garbage the collector runs too often.
+// read often, a twelfth at most for the sets that filter lists, and the rest for requests
+// in progress, the state of workspaces and shards, and garbage. With less for garbage the
+// collector runs too often.
 const (
 	// DefaultMemory is Config.Memory when it says nothing.
 	DefaultMemory = 512 * mebibyte

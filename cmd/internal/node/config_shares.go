@@ -10,8 +10,8 @@ import (
 )
 
 // Shares bound what one caller, one workspace or one address may take of a node
-// (Decision 57). A zero field and an empty rate stand for a default, which is strict
-// unless nobody but the machine itself reaches the API; the rate "off" is none.
+// (Decision 57). A zero field and an empty rate mean the default, which is strict
+// unless only the machine itself reaches the API; the rate "off" sets no bound.
 type Shares struct {
 	// MaxConnections is the number of client connections, AddressConnections that of
 	// one address.

@@ -8,17 +8,17 @@ import (
 	"switchyard/actors/tracker"
 )
 
-// WebhookRates bound webhook deliveries in a second; what is over them waits. 0 stands
-// for the default, which is no bound where the API is for this machine alone, and a
-// negative number for no bound.
+// WebhookRates bound webhook deliveries in a second; deliveries over them wait. 0 means
+// the default, which is no bound if the API is for this machine alone, and a negative
+// number no bound.
 type WebhookRates struct {
 	// WorkspaceRequests and WorkspaceBytes are those of each workspace, HostRequests and
 	// HostBytes those to each host, over all workspaces that this node serves.
 	WorkspaceRequests, WorkspaceBytes, HostRequests, HostBytes int
 }
 
-// The rates of a node that others reach. One workspace has a quarter of what a host may
-// get, so that it can't keep the others from being delivered there.
+// The rates of a node that other machines reach. One workspace has a quarter of a host's
+// rate, so that it can't delay the deliveries of others to that host.
 const (
 	defaultWorkspaceRequests = 50
 	defaultHostRequests      = 200

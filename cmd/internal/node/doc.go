@@ -7,10 +7,10 @@
 // finishes what is in flight, the engine stops its actors, the groups hand over
 // and flush, the store closes.
 //
-// What an operator may set about the cluster is checked here before anything is
-// opened (config_cluster.go, tls.go), and what httpapi asks of the cluster is
-// answered here from package cluster (operator.go).
+// The operator's settings of the cluster are checked here before anything is opened
+// (config_cluster.go, tls.go), and httpapi's questions about the cluster are answered
+// here from package cluster (operator.go).
 //
-// What does not live here: any decision about requests, data or shards. The node
-// owns two goroutines, one per listener; both end with Stop.
+// The package makes no decision about requests, data or shards. The node owns two
+// goroutines, one per listener; both end with Stop.
 package node

@@ -42,7 +42,8 @@ func (c Config) gossipKey() ([]byte, error) {
 	return parseGossipKey(path, string(text))
 }
 
-// userDir is the directory for what a user's nodes share; empty when there is none.
+// userDir returns the directory for files that a user's nodes share; empty if there is
+// none.
 func (c Config) userDir() string {
 	if c.UserDir != "" {
 		return c.UserDir

@@ -16,7 +16,7 @@ func listen(flag, address string) (net.Listener, error) {
 	return ln, nil
 }
 
-// addressError says what to do about an address that can't be listened on.
+// addressError adds the remedy to the error of an address that can't be listened on.
 func addressError(flag, address string, err error) error {
 	advice := "give an address of this machine, as in 127.0.0.1:7000 or 0.0.0.0:7000"
 	switch {

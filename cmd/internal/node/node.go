@@ -151,9 +151,9 @@ func (n *Node) open(peers net.Listener, secure *tls.Config) (err error) {
 	return err
 }
 
-// Join returns when the node belongs to a cluster and takes part in it; the shards
-// may still be electing, which Ready tells. A node that was not told to join one
-// forms its own at once.
+// Join returns when the node belongs to a cluster and takes part in it. The shards may
+// still be electing leaders, see Ready. A node without the flags of a cluster forms its
+// own at once.
 func (n *Node) Join(ctx context.Context) (err error) {
 	if err := n.groups.Open(ctx); err != nil {
 		return err
@@ -277,8 +277,8 @@ func (n *Node) WaitReady(ctx context.Context) error { return n.groups.WaitReady(
 // HTTPAddr is where the API is served.
 func (n *Node) HTTPAddr() string { return n.http.Addr().String() }
 
-// publicURL is where clients reach the service, as far as this node can tell; empty
-// when it listens on whatever addresses its machine has.
+// publicURL returns the URL at which clients reach the service, as far as this node knows;
+// empty if it listens on all addresses of its machine.
 func (n *Node) publicURL() string {
 	if n.cfg.PublicURL != "" {
 		return strings.TrimRight(n.cfg.PublicURL, "/")

@@ -73,7 +73,7 @@ func (o operator) Remove(ctx context.Context, name string) error {
 	return told(o.n.groups.Remove(ctx, name), name)
 }
 
-// told turns what the cluster says into what the operator is told.
+// told turns an error of the cluster into the operator's.
 func told(err error, node string) error {
 	var refused *cluster.RefusedError
 	switch {
@@ -87,8 +87,8 @@ func told(err error, node string) error {
 	return tracker.OutcomeUnknown("The change was not confirmed: " + err.Error())
 }
 
-// drains says what a drain of a node would take off it; false when there is no
-// other node to take anything.
+// drains returns what a drain would move off a node, replicas or leaderships; false if
+// there is no other node.
 func drains(t cluster.Topology, name string) (moves string, ok bool) {
 	others := 0
 	for _, n := range t.Nodes {

@@ -23,8 +23,8 @@ func (n *Node) Stop(ctx context.Context) error {
 		errs = append(errs, err)
 	}
 	if n.engine != nil {
-		// What is led here goes to others while requests are still answered: they are
-		// forwarded there. Where there is nobody, nothing changes.
+		// Leaderships move to other nodes while requests are still answered: they are
+		// forwarded there. Without another node, nothing changes.
 		step("hand over", func() error {
 			if err := n.groups.Leave(ctx); err != nil {
 				n.cfg.Logger.Info("not everything was handed over", "error", err)

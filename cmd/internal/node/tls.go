@@ -8,9 +8,8 @@ import (
 	"os"
 )
 
-// clusterTLS reads what this node proves itself with to the others, and what it
-// believes them by; nil when there is none. Both sides of a connection show a
-// certificate of the cluster's own authority.
+// clusterTLS reads this node's certificate and the authority of the cluster; nil if there
+// are none. Both sides of a connection show a certificate of the cluster's own authority.
 func (c Config) clusterTLS() (*tls.Config, error) {
 	if c.ClusterCert == "" {
 		return nil, nil
@@ -27,7 +26,7 @@ func (c Config) clusterTLS() (*tls.Config, error) {
 	if !authorities.AppendCertsFromPEM(pem) {
 		return nil, fmt.Errorf("--cluster-ca %s: holds no certificate in PEM", c.ClusterCA)
 	}
-	// What the others will find out when they are connected to is better said here.
+	// A certificate that other nodes would refuse is an error here already.
 	for _, use := range []struct {
 		name string
 		key  x509.ExtKeyUsage
@@ -38,7 +37,7 @@ func (c Config) clusterTLS() (*tls.Config, error) {
 				"make it with extendedKeyUsage=serverAuth,clientAuth", c.ClusterCert, use.name)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("--cluster-cert %s is not one that --cluster-ca %s stands for: %w", c.ClusterCert, c.ClusterCA, err)
+			return nil, fmt.Errorf("--cluster-cert %s was not issued by --cluster-ca %s: %w", c.ClusterCert, c.ClusterCA, err)
 		}
 	}
 	return &tls.Config{

@@ -99,7 +99,7 @@ func TestClusterTLS_RefusesWhatOthersWould(t *testing.T) {
 		{"none", Config{}, ""},
 		{"a server's only", a.config("server"), "extendedKeyUsage=serverAuth,clientAuth"},
 		{"expired", a.config("old"), "expired"},
-		{"another authority's", foreign, "is not one that --cluster-ca"},
+		{"another authority's", foreign, "was not issued by --cluster-ca"},
 		{"another's key", mixed, "--cluster-key"},
 		{"a key for the authority", swapped, "holds no certificate in PEM"},
 		{"no file", missing, "--cluster-ca"},
