@@ -180,6 +180,20 @@ func TestFaults_OwnerDiesWhileItsGroupGrows(t *testing.T) {
 	w.owner(t, 1, "c", "b").mustPropose(t, 1, "on")
 }
 
+// A follower that is far behind in a shard that nobody writes to is sent all that it
+// lacks, not one request for each of Raft's rounds.
+func TestFaults_FollowerCatchesUpInIdleShard(t *testing.T) {
+	t.Parallel()
+	w, _ := threeNodes(t, 1)
+	a := w.owner(t, 1, "a")
+	release := w.hold("a", "b")
+	for i := range 600 {
+		a.mustPropose(t, 1, fmt.Sprint(i))
+	}
+	release()
+	w.same(t, 1, "a", "b", "c")
+}
+
 // A member that would not leave a quorum is not removed, and one that does not
 // follow is not promoted.
 func TestFaults_MembersAreChangedWithCare(t *testing.T) {

@@ -25,8 +25,9 @@ import (
 type network struct {
 	mu      sync.Mutex
 	at      map[storage.Shard]map[string]*wire
-	cut     map[[2]string]bool // from, to
-	delay   time.Duration      // of each message, at most
+	cut     map[[2]string]bool          // from, to
+	delay   time.Duration               // of each message, at most
+	held    map[[2]string]chan struct{} // pipelines; closed when released
 	nodes   map[string]*running
 	booting sync.Mutex // for nodes, where others start them
 }
@@ -80,6 +81,28 @@ func (w *network) link(shard storage.Shard, from, to string) (*wire, time.Durati
 	}
 	return w.at[shard][to], late
 }
+
+// hold keeps back what one node sends another by pipelines until release is called.
+func (w *network) hold(from, to string) (release func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	held := make(chan struct{})
+	w.held = map[[2]string]chan struct{}{{from, to}: held}
+	return func() { close(held) }
+}
+
+// released returns a channel that is closed unless a pipeline is held.
+func (w *network) released(from, to string) <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if held := w.held[[2]string{from, to}]; held != nil {
+		return held
+	}
+	return flowing
+}
+
+// flowing is what pipelines wait for that are not held.
+var flowing = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // isolate cuts a node off, or brings it back.
 func (w *network) isolate(cut bool, node string, others ...string) {

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -14,17 +16,38 @@ import (
 // replicates to the follower is lost: the follower gets heartbeats but no entries for as long as
 // this node leads, and Raft's Shutdown, which waits for that goroutine, never returns.
 // (grafana/pyroscope found the same, pull request 5518.)
+//
+// A follower that is far behind ends the pipeline too. By pipeline Raft sends at most
+// MaxAppendEntries entries for each new entry of the log and for each CommitTimeout, so it would
+// take minutes to send a few thousand entries of a shard that nobody writes to. Without a pipeline
+// Raft sends until the follower has the whole log.
 type pipeline struct {
 	raft.AppendPipeline
-	answers chan raft.AppendFuture
-	quit    chan struct{}
-	once    sync.Once
+	last     func() uint64 // index of the newest entry in this node's log
+	inFlight atomic.Int64  // requests without an answer
+	answers  chan raft.AppendFuture
+	quit     chan struct{}
+	once     sync.Once
 }
 
-func newPipeline(to raft.AppendPipeline) *pipeline {
-	p := &pipeline{AppendPipeline: to, answers: make(chan raft.AppendFuture), quit: make(chan struct{})}
+// pipelineLag is the number of entries that a follower may be behind by a pipeline on which no
+// request is under way.
+const pipelineLag = 4 * maxAppendEntries
+
+func newPipeline(to raft.AppendPipeline, last func() uint64) *pipeline {
+	p := &pipeline{AppendPipeline: to, last: last, answers: make(chan raft.AppendFuture), quit: make(chan struct{})}
 	go p.relay()
 	return p
+}
+
+// AppendEntries sends a request.
+func (p *pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+	p.inFlight.Add(1)
+	future, err := p.AppendPipeline.AppendEntries(args, resp)
+	if err != nil {
+		p.inFlight.Add(-1)
+	}
+	return future, err
 }
 
 // relay passes the answers on. It ends with the pipeline.
@@ -33,22 +56,53 @@ func (p *pipeline) relay() {
 	for {
 		select {
 		case answer := <-answers:
-			last := refused(answer)
-			if last { // before Raft gets the answer: it must find the pipeline closed
+			inFlight := p.inFlight.Add(-1)
+			ended, behind := refused(answer), inFlight == 0 && p.behind(answer.Request())
+			if ended || behind { // before Raft gets the answer: it must find the pipeline closed
 				_ = p.AppendPipeline.Close()
 			}
-			select {
-			case p.answers <- answer:
-			case <-p.quit:
+			if !p.pass(answer) || ended {
 				return
 			}
-			if last {
+			if behind {
+				p.pass(behindAnswer{answer})
 				return
 			}
 		case <-p.quit:
 			return
 		}
 	}
+}
+
+// pass gives Raft an answer. It returns false if the pipeline was closed.
+func (p *pipeline) pass(answer raft.AppendFuture) bool {
+	select {
+	case p.answers <- answer:
+		return true
+	case <-p.quit:
+		return false
+	}
+}
+
+// behind reports whether a follower that answered the request is far behind.
+func (p *pipeline) behind(request *raft.AppendEntriesRequest) bool {
+	has := request.PrevLogEntry + uint64(len(request.Entries))
+	return has+pipelineLag <= p.last()
+}
+
+// behindAnswer is an answer that the follower has not given: it makes Raft leave the pipeline.
+type behindAnswer struct{ to raft.AppendFuture }
+
+func (behindAnswer) Error() error       { return nil }
+func (r behindAnswer) Start() time.Time { return r.to.Start() }
+
+// Request returns a request without entries, since none are refused.
+func (r behindAnswer) Request() *raft.AppendEntriesRequest {
+	return &raft.AppendEntriesRequest{Term: r.to.Request().Term}
+}
+
+func (r behindAnswer) Response() *raft.AppendEntriesResponse {
+	return &raft.AppendEntriesResponse{Term: r.to.Request().Term}
 }
 
 // refused reports whether Raft takes no more answers after this one.

@@ -160,7 +160,7 @@ func (w *trackingTransport) AppendEntriesPipeline(id raft.ServerID, target raft.
 	if err != nil {
 		return nil, err
 	}
-	return newPipeline(to), nil
+	return newPipeline(to, w.last), nil
 }
 
 // provenSince returns a moment since which no other member can have been elected in a newer term: a

@@ -132,6 +132,11 @@ func (p *wirePipeline) run() {
 	for {
 		select {
 		case f := <-p.sent:
+			select { // a request of a pipeline that is held has not left yet
+			case <-p.wire.network.released(p.wire.node, string(p.to)):
+			case <-p.quit:
+				return
+			}
 			f.err = p.wire.AppendEntries("", p.to, f.args, f.resp)
 			select {
 			case p.done <- f:
