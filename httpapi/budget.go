@@ -189,6 +189,23 @@ func (b *budget) addTo(to account, n int64) {
 	}
 }
 
+// lower charges a part of a connection's bytes for less than before.
+func (b *budget) lower(c *conn, p part, size int) {
+	if !c.owes.Load() {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if size <= freeBytes {
+		size = 0
+	}
+	if less := c.owed.bytes[p] - int64(size); less > 0 {
+		b.add(c.owed.to, c.owed.from, -less)
+		c.owed.bytes[p] = int64(size)
+		c.owes.Store(c.owed.bytes != [parts]int64{})
+	}
+}
+
 // release ends the charge of a part of a connection's bytes.
 func (b *budget) release(c *conn, p part) {
 	if !c.owes.Load() {

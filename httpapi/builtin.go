@@ -19,6 +19,7 @@ var healthy = []byte(`{"status":"ok"}`)
 // builtin are the paths that need no operation: health, readiness and the API's
 // description. None asks for a credential (Decision 12).
 func (s *Server) builtin() []*route {
+	description, page := &constantBody{plain: s.description}, &constantBody{plain: docsPage}
 	paths := []struct {
 		path   string
 		direct func(*exchange) error
@@ -36,6 +37,7 @@ func (s *Server) builtin() []*route {
 		}},
 		{"/openapi.json", func(x *exchange) error {
 			x.respondBytes(string(valueJSON), s.description)
+			x.constant = description
 			return nil
 		}},
 		{"/.well-known/oauth-authorization-server", func(x *exchange) error {
@@ -50,6 +52,7 @@ func (s *Server) builtin() []*route {
 			x.ctx.Response.Header.SetCanonical([]byte("Content-Security-Policy"), docsPolicy)
 			x.ctx.Response.Header.SetCanonical([]byte("X-Content-Type-Options"), []byte("nosniff"))
 			x.respondBytes("text/html; charset=utf-8", docsPage)
+			x.constant = page
 			return nil
 		}},
 	}

@@ -45,7 +45,9 @@ type Config struct {
 	// ClientURL is where clients reach this very node, see ParseClientURL; other nodes
 	// tell those whose requests they forward. Empty: they tell none.
 	ClientURL string
-	Logger    *slog.Logger
+	// CORSOrigins are the origins whose pages may read answers (Decision 73).
+	CORSOrigins []string
+	Logger      *slog.Logger
 	// Registry takes the server's metrics; nil makes one of its own.
 	Registry *prometheus.Registry
 

@@ -34,6 +34,10 @@ type exchange struct {
 	binder binder
 	body   []byte
 	text   []byte
+	// packed is the buffer that the answer is compressed into.
+	packed []byte
+	// constant is the answer if it never changes.
+	constant *constantBody
 	// read says that the body was read to its end.
 	read bool
 	// oversize says that the body was refused by its length, before any of it was
@@ -94,10 +98,13 @@ func (s *Server) release(x *exchange) {
 	x.ends, x.large, x.account, x.charged = false, false, anonymousAccount, [16]byte{}
 	x.values, x.params, x.query = [maxParams]string{}, params{}, tracker.Request{}
 	x.target.path, x.target.query, x.target.segments = nil, nil, [maxSegments][]byte{}
-	x.binder.plan, x.message, x.refused = nil, nil, nil
+	x.binder.plan, x.message, x.refused, x.constant = nil, nil, nil, nil
 	x.binder.faults = tracker.Faults{}
 	if cap(x.body) > keptBuffer {
 		x.body = nil
+	}
+	if cap(x.packed) > keptBuffer {
+		x.packed = nil
 	}
 	s.exchanges.Put(x)
 }

@@ -25,6 +25,10 @@ type framing struct {
 	ended int
 	// These are set when the header has such a field.
 	length, encoding, chunked, credential bool
+	// origins are those whose pages may read answers, and origin the one that the last
+	// header has, if it is among them. fasthttp forgets a header that it refuses.
+	origins origins
+	origin  []byte
 }
 
 type framingState uint8
@@ -153,7 +157,7 @@ func (f *framing) endLine(line []byte) error {
 	case last > 0:
 		return f.fieldLine(line)
 	case f.state == inTrailer:
-		*f = framing{ended: f.ended + 1}
+		f.next(framing{ended: f.ended + 1})
 		return nil
 	}
 	return f.endHeader()
@@ -166,7 +170,7 @@ func (f *framing) requestLine(line []byte) error {
 	if len(line) == 0 {
 		return nil
 	}
-	f.state = inHeader
+	f.state, f.origin = inHeader, nil
 	version := line[bytes.LastIndexByte(line, ' ')+1:]
 	if len(version) != len("HTTP/1.1") || string(version[:5]) != "HTTP/" || version[6] != '.' {
 		return nil // fasthttp refuses it
@@ -200,6 +204,8 @@ func (f *framing) fieldLine(line []byte) error {
 	case isName(name, "transfer-encoding"):
 		f.encoding = true
 		f.chunked = bytes.EqualFold(bytes.Trim(line[end+1:], " \t"), []byte("chunked"))
+	case len(f.origins) > 0 && isName(name, "origin"):
+		f.origin = f.origins[string(bytes.Trim(line[end+1:], " \t"))]
 	case isName(name, "authorization"):
 		if f.credential {
 			return errTwoCredentials()
@@ -217,13 +223,19 @@ func (f *framing) endHeader() error {
 	case f.encoding && !f.chunked: // its length is not known (RFC 9112, 6.3)
 		return errEncoding()
 	case f.chunked:
-		*f = framing{state: inChunkSize, ended: f.ended}
+		f.next(framing{state: inChunkSize, ended: f.ended})
 	case f.left > 0:
-		*f = framing{state: inBody, left: f.left, ended: f.ended}
+		f.next(framing{state: inBody, left: f.left, ended: f.ended})
 	default:
-		*f = framing{ended: f.ended + 1}
+		f.next(framing{ended: f.ended + 1})
 	}
 	return nil
+}
+
+// next begins another part of the bytes with what holds for the whole connection.
+func (f *framing) next(state framing) {
+	state.origins, state.origin = f.origins, f.origin
+	*f = state
 }
 
 // bodyLength reads a Content-Length. It returns 0 for a value that is not a length,

@@ -26,6 +26,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	s.nameOwner(x)
+	s.finish(x, nil)
 	if x.unread() || x.ends || x.conn != nil && x.conn.refusal != nil {
 		x.hangUp()
 	} else if s.draining.Load() {
@@ -56,6 +57,11 @@ func (s *Server) guard(x *exchange) {
 }
 
 func (s *Server) serve(x *exchange) error {
+	if s.isPreflight(x) && (x.conn == nil || x.conn.refusal == nil) {
+		x.identify(s.ids)
+		s.respondPreflight(x)
+		return nil
+	}
 	allow, err := s.find(x)
 	x.identify(s.ids)
 	switch {
@@ -262,6 +268,11 @@ func (s *Server) broken(ctx *fasthttp.RequestCtx, err error) {
 	x.start, x.clock = s.now(), s.now()
 	x.identify(s.ids)
 	s.fail(x, x.readError(err))
+	var origin []byte
+	if x.conn != nil {
+		origin = x.conn.framing.origin
+	}
+	s.finish(x, origin)
 	s.metrics.unmatched.observe(ctx.Response.StatusCode(), x.start)
 	s.release(x)
 }
@@ -279,6 +290,7 @@ func (s *Server) expect(ctx *fasthttp.RequestCtx) int {
 	}
 	x.identify(s.ids)
 	s.fail(x, err)
+	s.finish(x, nil)
 	return ctx.Response.StatusCode()
 }
 

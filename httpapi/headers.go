@@ -19,6 +19,7 @@ import (
 var (
 	headerRequestID       = []byte("X-Request-Id")
 	headerContentEncoding = []byte("Content-Encoding")
+	headerAcceptEncoding  = []byte("Accept-Encoding")
 	headerAuthorization   = []byte("Authorization")
 	headerETag            = []byte("ETag")
 	headerReplayed        = []byte("Idempotency-Replayed")

@@ -85,7 +85,7 @@ func (s *Server) checkOrigin(x *exchange) error {
 }
 
 func (s *Server) isOwnOrigin(x *exchange, origin []byte) bool {
-	if public := s.tools.origin; public != "" && strings.EqualFold(string(origin), public) {
+	if public := s.tools.origin; public != "" && strings.EqualFold(string(origin), public) || s.origins[string(origin)] != nil {
 		return true
 	}
 	host, ok := bytes.CutPrefix(origin, []byte("http://"))

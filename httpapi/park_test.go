@@ -20,7 +20,8 @@ type sleeper struct {
 	armed chan func()
 
 	mu    sync.Mutex
-	looks int // before there is an answer
+	body  string // of the answer; empty: it has the request's id
+	looks int    // before there is an answer
 	left  bool
 }
 
@@ -33,6 +34,9 @@ func (w *sleeper) Resume() (tracker.Reply, bool, error) {
 		return tracker.Reply{}, true, nil
 	}
 	w.left = true
+	if w.body != "" {
+		return tracker.Reply{Body: []byte(w.body)}, false, nil
+	}
 	return tracker.Reply{Body: []byte(`{"id":"` + w.req.ID + `"}`)}, false, nil
 }
 

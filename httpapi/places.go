@@ -43,6 +43,7 @@ func (l *listener) admit(inner net.Conn) *conn {
 	c.proxy = l.shares != nil && l.shares.Proxies.trusts(c.address)
 	if !l.peers {
 		boundUnsent(inner)
+		c.framing.origins = l.server.origins
 	}
 	now := time.Now()
 	c.since.Store(now.UnixNano())

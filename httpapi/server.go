@@ -47,6 +47,9 @@ type Server struct {
 	rootHash                        [sha256.Size]byte
 	// clientURL is Config.ClientURL without a slash at its end; empty: none.
 	clientURL []byte
+	// origins are the origins of pages that may read answers.
+	origins  origins
+	encoders *encoders
 
 	mu        sync.Mutex
 	listeners []*listener
@@ -76,6 +79,12 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 		return nil, fmt.Errorf("httpapi: client URL %q: %w", cfg.ClientURL, err)
 	}
 	s.clientURL = []byte(clientURL)
+	if s.origins, err = newOrigins(cfg.CORSOrigins); err != nil {
+		return nil, fmt.Errorf("httpapi: %w", err)
+	}
+	if s.encoders, err = newEncoders(); err != nil {
+		return nil, err
+	}
 	s.exchanges.New = func() any { return new(exchange) }
 	s.travels.New = func() any { return new(forwarding) }
 	if cfg.Rate.Requests > 0 {

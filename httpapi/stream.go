@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"strconv"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -77,13 +76,28 @@ func weightOf(parameters []byte) int {
 		if len(name) != 1 || name[0]|0x20 != 'q' {
 			continue
 		}
-		weight, err := strconv.ParseFloat(string(bytes.TrimSpace(value)), 64)
-		if err != nil || weight < 0 || weight > 1 {
-			return 0
-		}
-		return int(weight * 1000)
+		return weightValue(bytes.TrimSpace(value))
 	}
 	return 1000
+}
+
+// weightValue reads a weight (RFC 9110, 12.4.2), in thousandths.
+func weightValue(value []byte) int {
+	whole, digits, _ := bytes.Cut(value, []byte{'.'})
+	if len(whole) != 1 || whole[0] != '0' && whole[0] != '1' || len(digits) > 3 {
+		return 0
+	}
+	weight := int(whole[0]-'0') * 1000
+	for i, unit := 0, 100; i < len(digits); i, unit = i+1, unit/10 {
+		if digits[i] < '0' || '9' < digits[i] {
+			return 0
+		}
+		weight += int(digits[i]-'0') * unit
+	}
+	if weight > 1000 {
+		return 0
+	}
+	return weight
 }
 
 // listen answers a request with a stream.
@@ -150,6 +164,7 @@ func (s *Server) streamHead(x *exchange) []byte {
 	if len(owner) > 0 {
 		b = append(append(b, "\r\n"+headerOwner+": "...), owner...)
 	}
+	b = s.appendSharing(b, x)
 	return append(b, "\r\n\r\n"...)
 }
 

@@ -27,6 +27,7 @@ type serveCmd struct {
 	Onboarding        string        `help:"Who may onboard a workspace: anyone (open) or the operator (root)." enum:"open,root" default:"open"`
 	PublicURL         string        `name:"public-url" help:"How clients reach the service." placeholder:"URL"`
 	ClientURL         string        `name:"client-url" help:"The URL at which clients reach this very node. Clients get it when another node forwards their requests to this one, so that they can ask it directly." placeholder:"URL" group:"Cluster"`
+	CORSOrigins       []string      `name:"cors-origins" help:"Origins whose pages may read the API's answers in browsers, such as https://app.example, compared exactly; repeatable." placeholder:"ORIGIN"`
 	RequestTimeout    time.Duration `help:"Every request is answered within this." default:"10s"`
 	SMSSecret         string        `name:"sms-secret" help:"What the provider of text messages signs with. Better in SWITCHYARD_SMS_SECRET, where others don't see it." placeholder:"SECRET"`
 	VCSSecret         string        `name:"vcs1-secret" env:"SWITCHYARD_VCS1_SECRET" help:"What the host of repositories signs with. Better in SWITCHYARD_VCS1_SECRET, where others don't see it." placeholder:"SECRET"`
@@ -106,7 +107,7 @@ func (s serveCmd) Run() error {
 	first := len(held) == 0
 	cfg := node.Config{
 		Data: s.Data, HTTP: s.HTTP, Metrics: s.Metrics, Pprof: s.Pprof, Name: s.NodeName, Shards: s.Shards,
-		RootToken: root, OpenOnboarding: s.Onboarding == "open", PublicURL: s.PublicURL, ClientURL: s.ClientURL, SMSSecret: s.SMSSecret, VCSSecret: s.VCSSecret, OpenInboundRoutes: s.InboundRoutes == "open",
+		RootToken: root, OpenOnboarding: s.Onboarding == "open", PublicURL: s.PublicURL, ClientURL: s.ClientURL, CORSOrigins: s.CORSOrigins, SMSSecret: s.SMSSecret, VCSSecret: s.VCSSecret, OpenInboundRoutes: s.InboundRoutes == "open",
 		InboundRoutes: s.InboundPerSpace, InboundClaims: s.InboundPerKey,
 		Peer: s.Peer, Gossip: s.Gossip, Advertise: s.Advertise, Join: s.Join, BootstrapExpect: s.BootstrapExpect,
 		Zone: s.Zone, ReplaceAfter: s.ReplaceAfter, ClusterCert: s.ClusterCert, ClusterKey: s.ClusterKey, ClusterCA: s.ClusterCA,

@@ -68,6 +68,8 @@ type Config struct {
 	// ClientURL is how clients reach this very node; answers that other nodes forward
 	// name it (Decision 90). Empty: they name none.
 	ClientURL string
+	// CORSOrigins are the origins whose pages may read answers in browsers (Decision 73).
+	CORSOrigins []string
 	// SMSSecret and VCSSecret sign the calls of providers whose URLs name no workspace;
 	// empty turns their endpoints off. All nodes need the same.
 	SMSSecret, VCSSecret string
@@ -159,6 +161,9 @@ func (c Config) validate() error {
 	}
 	if _, _, err := c.limits(); err != nil {
 		return err
+	}
+	if err := httpapi.CheckOrigins(c.CORSOrigins); err != nil {
+		return fmt.Errorf("--cors-origins: %w", err)
 	}
 	return c.validateCluster()
 }

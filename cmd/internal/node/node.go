@@ -105,6 +105,7 @@ func (n *Node) start() (err error) {
 		Version:        cfg.Version,
 		PublicURL:      cfg.PublicURL,
 		ClientURL:      cfg.ClientURL,
+		CORSOrigins:    cfg.CORSOrigins,
 		RequestTimeout: cfg.RequestTimeout,
 		Rate:           cfg.Rate,
 		Limits:         limits,
