@@ -71,6 +71,8 @@ func TestSchema_Golden(t *testing.T) {
 		storage.Explain(&agents, &Agent{ID: "an id of another form", CreatedAt: at}),
 		storage.Explain(&sessions, goldenSession(SessionCreated)),
 		storage.Explain(&sessions, goldenSession(SessionWaiting)),
+		storage.Explain(&sessions, goldenParked(parkNotBefore)),
+		storage.Explain(&sessions, goldenParked(parkConcurrency)),
 		storage.Explain(&drafts, goldenDraft()),
 		storage.Explain(&webhooks, &Webhook{ID: "01935000-0000-7000-8000-0000000000dd"}),
 		storage.Explain(&retries, &WebhookDelivery{ID: "01935000-0000-7000-8000-0000000000ee", SubscriptionID: "01935000-0000-7000-8000-0000000000dd", NextAttemptAt: &removed}),
@@ -230,6 +232,14 @@ func goldenSession(status SessionStatus) *sessionRecord {
 	if status == SessionWaiting {
 		s.Inner.StartedAt = "2026-11-20T21:30:00.123Z"
 	}
+	return s
+}
+
+// goldenParked is a created session that can't be claimed for a reason.
+func goldenParked(reason parkReason) *sessionRecord {
+	s, at := goldenSession(SessionCreated), Timestamp("2026-11-20T21:30:00.123Z")
+	s.Inner.Predecessor, s.Inner.Parent, s.NotBefore = "", "", &at
+	s.Inner.Park = &parking{Reason: reason, Subject: "subject"}
 	return s
 }
 

@@ -63,10 +63,12 @@ type AgentSession struct {
 	ResultSchema       json.RawMessage `json:"resultSchema" form:"objectOrNull"`
 	StructuredResult   json.RawMessage `json:"structuredResult"`
 	ResultSchemaErrors *[]string       `json:"resultSchemaErrors"`
-	CreatedAt          Timestamp       `json:"createdAt"`
-	UpdatedAt          Timestamp       `json:"updatedAt"`
-	LastProgressAt     *Timestamp      `json:"lastProgressAt"`
-	LastStateHash      *string         `json:"lastStateHash"`
+	// NotBefore is the time before which the session is not claimed (Decision 59).
+	NotBefore      *Timestamp `json:"notBefore"`
+	CreatedAt      Timestamp  `json:"createdAt"`
+	UpdatedAt      Timestamp  `json:"updatedAt"`
+	LastProgressAt *Timestamp `json:"lastProgressAt"`
+	LastStateHash  *string    `json:"lastStateHash"`
 }
 
 // sessionRecord is the stored form of a session: the public part, and then the fields
@@ -93,9 +95,17 @@ type sessionInner struct {
 	Parent SessionID `json:"parent,omitempty"`
 	// Depth is the number of sessions above this one.
 	Depth int `json:"depth,omitempty"`
-	// Predecessor is the session whose end moves this one into the queue; "" if it
-	// doesn't wait for one (Decision 33).
-	Predecessor SessionID `json:"predecessor,omitempty"`
+	// Predecessors are the sessions that this one is queued after; those that it still
+	// waits for are Pending (Decision 33). An earlier version stored the only pending one
+	// as Predecessor: see pending.
+	Predecessors []SessionID `json:"predecessors,omitempty"`
+	Pending      []SessionID `json:"pending,omitempty"`
+	Predecessor  SessionID   `json:"predecessor,omitempty"`
+	// Missing is what the preflight check missed, while the session waits for it.
+	Missing []string `json:"missing,omitempty"`
+	// Park is the reason why the session can't be claimed; nil if nothing but the want of
+	// a claimer keeps it from running, or if an agent is working on it.
+	Park *parking `json:"park,omitempty"`
 	// External is set for registered sessions, which an agent works on from the start.
 	External bool `json:"external,omitempty"`
 
@@ -158,7 +168,17 @@ func (s *AgentSession) issue() storage.ID {
 
 // queued reports whether the session can be claimed. Registered sessions can't: an
 // agent works on them already.
-func (s *sessionRecord) queued() bool { return s.Status == SessionCreated && !s.Inner.External }
+func (s *sessionRecord) queued() bool {
+	return s.Status == SessionCreated && !s.Inner.External && s.Inner.Park == nil
+}
+
+// pending returns the sessions whose completion this one waits for.
+func (s *sessionRecord) pending() []SessionID {
+	if s.Inner.Predecessor != "" {
+		return []SessionID{s.Inner.Predecessor}
+	}
+	return s.Inner.Pending
+}
 
 // engaged reports whether an agent works on the session: it runs, or it ran and waits.
 func (s *sessionRecord) engaged() bool {
@@ -256,9 +276,15 @@ var sessions = storage.Table[sessionRecord]{
 			}
 		}},
 		{ID: sessionByPredecessor, Name: "predecessor", Entries: func(e *storage.Entries, s *sessionRecord) {
-			if s.Inner.Predecessor != "" {
-				predecessor, _ := storage.ParseID(s.Inner.Predecessor)
+			for _, id := range s.pending() {
+				predecessor, _ := storage.ParseID(id)
 				e.Add(e.Key().ID(predecessor))
+			}
+		}},
+		{ID: sessionParked, Name: "parked", Entries: addParked},
+		{ID: sessionUnqueued, Name: "unqueued", Entries: func(e *storage.Entries, s *sessionRecord) {
+			if s.Status == SessionCreated && !s.queued() {
+				e.Add(e.Key().Str(s.AgentID))
 			}
 		}},
 	},

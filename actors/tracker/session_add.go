@@ -22,6 +22,8 @@ type SessionOptions struct {
 	MaxDuration    Opt[int64]           `json:"maxDuration" rules:"min=1,max=1440"`
 	// ResultSchema is "lane" or a JSON Schema.
 	ResultSchema json.RawMessage `json:"resultSchema" form:"resultSchema"`
+	// NotBefore is the time before which the session is not claimed (Decision 59).
+	NotBefore Opt[string] `json:"notBefore" rules:"nullable,datetime"`
 }
 
 // validateAt checks what the tags can't express. at is the path of the options in the
@@ -37,6 +39,9 @@ func (o *SessionOptions) validateAt(at string, faults *Faults) {
 
 // validateShape is like validateAt, but does not compile the schema.
 func (o *SessionOptions) validateShape(at string, faults *Faults) {
+	if text, place := o.NotBefore.Ptr(), at+"notBefore"; text != nil && !faults.Has(place) && snooze(text) == nil {
+		faults.Add(place, "Must be an RFC 3339 date and time between the years 0000 and 9999 in UTC.")
+	}
 	if fault := schemaShape(o.ResultSchema); fault != "" {
 		faults.Add(at+"resultSchema", fault)
 	}
@@ -71,8 +76,9 @@ type newSession struct {
 	Parent       *sessionRecord
 	// Strict makes the session wait if the preflight check found something missing.
 	Strict bool
-	// Predecessor is the session that this one waits for; "" for none (Decision 33).
-	Predecessor SessionID
+	// Predecessors are the sessions that this one is queued after; it waits for those that
+	// are Pending (Decision 33).
+	Predecessors, Pending []SessionID
 }
 
 // Preflight is the result of the check whether a dispatched session has all it needs.
@@ -118,13 +124,17 @@ func (tx *Tx) addSession(n *newSession) (*sessionRecord, []byte, Preflight, erro
 	if n.Parent != nil {
 		s.Inner.Parent, s.Inner.Depth = n.Parent.ID, n.Parent.Inner.Depth+1
 	}
-	if n.Strict && !preflight.Ready {
-		s.Status = SessionWaiting
+	if n.Strict {
+		s.Inner.Missing = preflight.Missing
 	}
-	if n.Predecessor != "" {
-		s.Status, s.Inner.Predecessor = SessionWaiting, n.Predecessor
-	}
+	s.Inner.Predecessors, s.Inner.Pending = n.Predecessors, n.Pending
 	if err := n.Options.apply(s); err != nil {
+		return nil, nil, preflight, err
+	}
+	if s.NotBefore, err = tx.notBefore(n.Options.NotBefore.Ptr()); err != nil {
+		return nil, nil, preflight, err
+	}
+	if err := tx.startPlace(s); err != nil {
 		return nil, nil, preflight, err
 	}
 	body, err := tx.insertSession(s, n.Issue)
@@ -132,6 +142,22 @@ func (tx *Tx) addSession(n *newSession) (*sessionRecord, []byte, Preflight, erro
 		return nil, nil, preflight, err
 	}
 	return s, body, preflight, tx.setBrief(s.id(), n.Instructions.Ptr())
+}
+
+// notBefore returns the time before which a session must not be claimed. A time that has
+// passed means now.
+func (tx *Tx) notBefore(text *string) (*Timestamp, error) {
+	at := snooze(text)
+	switch {
+	case at == nil:
+		return nil, nil
+	case at.Time().After(tx.now.AddDate(1, 0, 0)):
+		return nil, BadRequest(Fault{Path: "notBefore", Message: "Must be at most one year ahead."})
+	case at.Time().Before(tx.now):
+		now := At(tx.now)
+		return &now, nil
+	}
+	return at, nil
 }
 
 // firstOf returns the value of a request, or the issue's; an empty text counts as none.
@@ -218,13 +244,10 @@ func (tx *Tx) insertSession(s *sessionRecord, issue *storage.Row[Issue]) ([]byte
 	if err := tx.Emit(eventSessionCreated, issue.Header, body, nil); err != nil {
 		return nil, err
 	}
-	if err := tx.countEngaged(nil, s); err != nil {
+	if err := tx.sessionMoved(nil, s); err != nil {
 		return nil, err
 	}
 	switch {
-	case s.queued():
-		tx.buffer.queue.lower(s)
-		tx.wakeClaimer(s.AgentID, s.Provider)
 	case s.Status == SessionRunning:
 		return body, tx.issueInProgress(s.issue())
 	case s.Status.Ended():

@@ -125,15 +125,16 @@ func (tx *Tx) dispatchItem(item *DispatchItem, dispatched map[string]bool) (s *s
 		if before, fault, err = tx.predecessorOf(after); err != nil || before == nil {
 			return nil, fault, err
 		}
+		n.Predecessors = []SessionID{before.ID}
 		if before.Status != SessionCompleted {
-			n.Predecessor = before.ID
+			n.Pending = []SessionID{before.ID}
 		}
 	}
 	s, _, _, err = tx.addSession(n)
-	if refused := (*Error)(nil); errors.As(err, &refused) && refused.Code == CodeConflict {
+	if refused := (*Error)(nil); errors.As(err, &refused) && (refused.Code == CodeConflict || refused.Code == CodeBadRequest) {
 		return nil, refused.Message, nil
 	}
-	if err != nil || before == nil || n.Predecessor == "" || !before.Status.Ended() {
+	if err != nil || before == nil || n.Pending == nil || !before.Status.Ended() {
 		return s, "", err
 	}
 	// The predecessor did not complete, so the session is canceled at once.
@@ -145,5 +146,5 @@ func (tx *Tx) dispatchItem(item *DispatchItem, dispatched map[string]bool) (s *s
 		return nil, "", err
 	}
 	s.Status = SessionCanceled
-	return s, "", tx.moveFollower(row, before.Status)
+	return s, "", tx.moveFollower(row, before)
 }

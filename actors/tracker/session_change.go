@@ -69,7 +69,7 @@ func (c *sessionChange) move(status SessionStatus, by moveOrigin) error {
 		}
 	}
 	s.Status = status
-	s.Inner.Predecessor = "" // a move ends the wait for a predecessor
+	s.Inner.Predecessor, s.Inner.Pending, s.Inner.Missing = "", nil, nil // a move ends these waits
 	c.progress = true
 	switch move.effect {
 	case sessionStarts:
@@ -145,6 +145,9 @@ func (s *sessionRecord) stamp() error {
 // status, events, and wake-ups. It returns the session's public JSON.
 func (c *sessionChange) save() ([]byte, error) {
 	tx, old, s := c.tx, &c.row.Value, &c.s
+	if err := tx.place(s); err != nil {
+		return nil, err
+	}
 	changed := sessionChanges(old, s)
 	if len(changed) > 0 || c.progress {
 		now := At(tx.now)
@@ -191,12 +194,8 @@ func (c *sessionChange) save() ([]byte, error) {
 // settle wakes claimers and moves the sessions that were waiting for this one.
 func (c *sessionChange) settle() error {
 	tx, old, s := c.tx, &c.row.Value, &c.s
-	if err := tx.countEngaged(old, s); err != nil {
+	if err := tx.sessionMoved(old, s); err != nil {
 		return err
-	}
-	if s.queued() && !old.queued() {
-		tx.buffer.queue.lower(s)
-		tx.wakeClaimer(s.AgentID, s.Provider)
 	}
 	if old.engaged() && !s.engaged() {
 		if err := tx.wakeFreed(s.AgentID, 1); err != nil {
@@ -262,6 +261,7 @@ func sessionChanges(from, to *sessionRecord) changes {
 	note(&c, "prUrl", from.PRURL, to.PRURL)
 	note(&c, "prState", from.PRState, to.PRState)
 	note(&c, "branch", from.Branch, to.Branch)
+	note(&c, "notBefore", from.NotBefore, to.NotBefore)
 	if string(from.StructuredResult) != string(to.StructuredResult) {
 		c = append(c, Change{Field: "structuredResult", From: orNull(from.StructuredResult), To: orNull(to.StructuredResult)})
 	}

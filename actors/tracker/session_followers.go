@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"switchyard/storage"
@@ -119,7 +120,7 @@ func (tx *Tx) moveFollowers(s *sessionRecord) (more bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if err := tx.moveFollower(row, s.Status); err != nil {
+		if err := tx.moveFollower(row, s); err != nil {
 			return false, err
 		}
 		tx.followers.moved++
@@ -127,24 +128,33 @@ func (tx *Tx) moveFollowers(s *sessionRecord) (more bool, err error) {
 	return more, nil
 }
 
-// moveFollower moves a session into the queue, or cancels it.
-func (tx *Tx) moveFollower(row *storage.Row[sessionRecord], ended SessionStatus) error {
+// moveFollower ends a session's wait for another one that has ended, or cancels it.
+func (tx *Tx) moveFollower(row *storage.Row[sessionRecord], ended *sessionRecord) error {
 	c, err := tx.changeSession(row)
 	if err != nil {
 		return err
 	}
-	if ended == SessionCompleted {
-		if err = c.move(SessionCreated, byService); err == nil {
-			err = c.logActivity(ActivityStatus, "The session it was queued after is completed.")
-		}
+	if ended.Status == SessionCompleted {
+		err = c.predecessorCompleted(ended.ID)
 	} else {
-		err = c.cancel(fmt.Sprintf("the session it was queued after is %s", ended), byService)
+		err = c.cancel(fmt.Sprintf("the session it was queued after is %s", ended.Status), byService)
 	}
 	if err != nil {
 		return err
 	}
 	_, err = c.save()
 	return err
+}
+
+// predecessorCompleted ends the wait for one session. The last one moves the session on.
+func (c *sessionChange) predecessorCompleted(id SessionID) error {
+	in := &c.s.Inner
+	left := slices.DeleteFunc(slices.Clone(c.s.pending()), func(p SessionID) bool { return p == id })
+	in.Predecessor, in.Pending = "", left
+	if moved, err := c.advance(); err != nil || !moved {
+		return err
+	}
+	return c.logActivity(ActivityStatus, "The session it was queued after is completed.")
 }
 
 // moveFollowersOp moves the remaining followers of an ended session.

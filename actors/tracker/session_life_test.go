@@ -165,7 +165,7 @@ func (m *lifeModel) cancelAny(t *rapid.T) {
 
 func (m *lifeModel) replyAny(t *rapid.T) {
 	id := m.any(t)
-	inLine := m.record(id).Inner.Predecessor != ""
+	inLine := len(m.record(id).Inner.Pending) > 0
 	_, err := m.try(m.admin, ReplyToSession, &ReplyToSessionIn{ID: id, Message: "go on"})
 	if ended := m.status[id].Ended(); (ended || inLine) != (err != nil) {
 		t.Fatalf("replying to a session that is %s: %v", m.status[id], err)
@@ -257,8 +257,10 @@ func (m *lifeModel) check(t *rapid.T) {
 	v := m.view(m.home.Workspace.ID.raw())
 	wantAll(t, &v, m.hook)
 	for _, id := range m.sessions {
-		if p := m.record(id).Inner.Predecessor; p != "" && (m.status[p].Ended() || m.status[id] != SessionWaiting) {
-			t.Fatalf("session %s is %s, in line behind %s, which is %s", id, m.status[id], p, m.status[p])
+		for _, p := range m.record(id).Inner.Pending {
+			if m.status[p].Ended() || m.status[id] != SessionWaiting {
+				t.Fatalf("session %s is %s, in line behind %s, which is %s", id, m.status[id], p, m.status[p])
+			}
 		}
 	}
 	at := map[string]bool{}

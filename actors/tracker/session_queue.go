@@ -28,8 +28,14 @@ func (tx *Tx) requeueSessions(issue storage.ID, to IssuePriority) error {
 		}
 		s := row.Value
 		s.Inner.Rank = to.rank()
+		if err := tx.place(&s); err != nil {
+			return err
+		}
 		if _, err := sessions.Update(tx, row, &s); err != nil {
 			return fmt.Errorf("move a session in the queue: %w", err)
+		}
+		if err := tx.sessionMoved(&row.Value, &s); err != nil {
+			return err
 		}
 		if s.queued() {
 			tx.buffer.queue.lower(&s)

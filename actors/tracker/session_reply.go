@@ -21,12 +21,13 @@ func replyToSession(tx *Tx, in *ReplyToSessionIn) (Reply, error) {
 	switch {
 	case c.s.Status.Ended():
 		return Reply{}, c.s.errEnded()
-	case c.s.Inner.Predecessor != "" && c.s.Status == SessionWaiting:
+	case len(c.s.pending()) > 0 && c.s.Status == SessionWaiting:
 		return Reply{}, c.s.conflict("The session waits for other work to end, not for an answer.", "Look at what it is queued after, or cancel it.")
 	case c.s.Status == SessionWaiting && c.s.Inner.StartedAt == "":
 		// The session never ran: what was missing is assumed to be there now, so it can
 		// be claimed.
-		err = c.move(SessionCreated, byService)
+		c.s.Inner.Missing = nil
+		_, err = c.advance()
 	case c.s.Status == SessionWaiting:
 		err = c.move(SessionRunning, byCaller)
 	}

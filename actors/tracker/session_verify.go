@@ -84,7 +84,7 @@ func checkSessions(v *storage.View, report reporter) error {
 				}
 			}
 		}
-		if err := checkPredecessor(v, pk, s, report); err != nil {
+		if err := checkParking(v, pk, s, report); err != nil {
 			return false, err
 		}
 		return true, checkSessionIssue(v, pk, s, report)
@@ -145,34 +145,6 @@ func checkSessionIssue(v *storage.View, pk []byte, s *sessionRecord, report repo
 		report(sessions.Name, pk, "is %s, though its issue was deleted", s.Status)
 	case issue != nil && !s.Status.Ended() && s.Inner.Rank != issue.Value.Priority.rank():
 		report(sessions.Name, pk, "its place in the queue is of another priority than its issue's")
-	}
-	return nil
-}
-
-// checkPredecessor checks that a session waits for an older one that has not ended, or
-// whose timer is set.
-func checkPredecessor(v *storage.View, pk []byte, s *sessionRecord, report reporter) error {
-	if s.Inner.Predecessor == "" {
-		return nil
-	}
-	id, _ := storage.ParseID(s.Inner.Predecessor)
-	before, err := sessions.Get(v, sessionKey(id))
-	if err != nil {
-		return nil // the table's own check reports it
-	}
-	switch {
-	case s.Status != SessionWaiting:
-		report(sessions.Name, pk, "is %s, and waits for session %s", s.Status, s.Inner.Predecessor)
-	case before == nil || string(s.ID) <= string(s.Inner.Predecessor):
-		report(sessions.Name, pk, "waits for session %s, which is not there or came later", s.Inner.Predecessor)
-	case before.Value.Status.Ended():
-		told, err := v.Has(timerTable, timerKey(nil, timerSessionFollowers, string(s.Inner.Predecessor)))
-		if err != nil {
-			return err
-		}
-		if !told {
-			report(sessions.Name, pk, "waits for session %s, which has ended", s.Inner.Predecessor)
-		}
 	}
 	return nil
 }

@@ -104,6 +104,10 @@ const (
 
 	agentByAge storage.TableID = 101 // newest first
 
+	// Parked sessions, and what they wait for.
+	sessionParked   storage.TableID = 156 // reason, and what the session waits for, in the order of claims
+	sessionUnqueued storage.TableID = 157 // agent: created sessions that are not in the claim queue
+
 	draftTable    storage.TableID = 102
 	draftByAbout  storage.TableID = 103 // subject: kind (issue or session) and id
 	draftByStatus storage.TableID = 104

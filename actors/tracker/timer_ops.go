@@ -19,5 +19,6 @@ var TimerOps = map[string]*Op{
 	timerCloseParent:      closeParentOp,
 	timerSessionLeases:    leasesOp,
 	timerSessionBudget:    budgetOp,
+	timerNotBefore:        notBeforeOp,
 	timerSessionFollowers: moveFollowersOp,
 }

@@ -1,0 +1,81 @@
+package tracker
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestNotBefore_IsNotClaimedEarlier(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	at := At(f.now.Add(time.Hour))
+	later := f.dispatch(f.work(PriorityUrgent).ID, DispatchIssueIn{SessionOptions: SessionOptions{NotBefore: Some(string(at))}})
+	now := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+	past := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{SessionOptions: SessionOptions{NotBefore: Some("2020-01-01T00:00:00Z")}})
+	if later.Status != SessionCreated || later.NotBefore == nil || *later.NotBefore != at || now.NotBefore != nil || past.NotBefore == nil || *past.NotBefore <= "2026" {
+		t.Fatalf("dispatched %+v, %v, %v", later.NotBefore, now.NotBefore, past.NotBefore)
+	}
+	f.verify()
+	if got, want := claimedIDs(f.claim(ClaimSessionsIn{Limit: 50, LeaseSeconds: 3600})), fmt.Sprint([]SessionID{now.ID, past.ID}); got != want {
+		t.Fatalf("claimed %s, want %s", got, want)
+	}
+	f.restart()
+	f.pass(time.Hour - 30*time.Second)
+	if got := f.claim(ClaimSessionsIn{}); len(got) != 0 {
+		t.Fatalf("claimed %s too early", claimedIDs(got))
+	}
+	f.verify()
+	f.pass(45 * time.Second)
+	f.verify()
+	if got := f.claim(ClaimSessionsIn{}); len(got) != 1 || got[0].Session.ID != later.ID {
+		t.Fatalf("claimed %s when the time had come", claimedIDs(got))
+	}
+	f.verify()
+}
+
+func TestNotBefore_IsAtMostAYearAhead(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	issue := f.work(PriorityLow)
+	for text, bad := range map[string]bool{
+		string(At(f.now.AddDate(1, 0, 1))): true, string(At(f.now.AddDate(1, 0, -1))): false,
+	} {
+		in := DispatchIssueIn{ID: string(issue.ID), SessionOptions: SessionOptions{NotBefore: Some(text)}}
+		_, err := f.try(f.admin, DispatchIssue, &in)
+		var refused *Error
+		if errors.As(err, &refused) != bad || bad && refused.Code != CodeBadRequest {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	reply := f.run(f.admin, DispatchBatch, &DispatchBatchIn{Items: []DispatchItem{{IssueID: string(issue.ID), SessionOptions: SessionOptions{NotBefore: Some("2096-01-01T00:00:00Z")}}}})
+	if got := decode[DispatchedBatch](t, reply.Body).Results[0]; got.Error == nil || got.SessionID != nil {
+		t.Errorf("an item a lifetime ahead: %s", reply.Body)
+	}
+	f.verify()
+}
+
+// Many sessions with one time are released by several commands, none of which is too large.
+func TestNotBefore_ManyAtOneTime(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	at, all := Some(string(At(f.now.Add(time.Hour)))), maxReleased+50
+	var issue Issue
+	for i := range all {
+		if i%900 == 0 {
+			issue = f.work(PriorityLow)
+		}
+		f.dispatch(issue.ID, DispatchIssueIn{AgentID: Some(fmt.Sprint(i)), SessionOptions: SessionOptions{NotBefore: at}})
+	}
+	f.pass(2 * time.Hour)
+	got := 0
+	for n := -1; n != got; {
+		n = got
+		got += len(f.claim(ClaimSessionsIn{Limit: 50}))
+	}
+	if got != all {
+		t.Errorf("claimed %d of %d", got, all)
+	}
+	f.verify()
+}
