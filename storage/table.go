@@ -97,13 +97,18 @@ func (t *Table[T]) reindex(tx *Tx, pk []byte, old, new *T) error {
 	return nil
 }
 
-// write writes a record in place of old, which is nil for a new one.
-func (t *Table[T]) write(tx *Tx, pk []byte, v *T, version uint64, held Flags, old *Row[T]) ([]byte, error) {
+// header returns the header of a record.
+func (t *Table[T]) header(v *T, version uint64, held Flags) Header {
 	h := Header{Version: version}
 	if t.Head != nil {
 		h.Flags, h.Team = t.Head(v)
 	}
 	h.Flags |= held
+	return h
+}
+
+// write writes a record in place of old, which is nil for a new one.
+func (t *Table[T]) write(tx *Tx, pk []byte, v *T, h Header, old *Row[T]) ([]byte, error) {
 	body, err := json.MarshalWithOption(v, json.DisableHTMLEscape())
 	if err != nil {
 		return nil, fmt.Errorf("%s: encode a record: %w", t.Name, err)
@@ -152,13 +157,32 @@ func (t *Table[T]) Insert(w Writer, v *T) ([]byte, error) {
 	if err := t.reindex(tx, tx.pk, nil, v); err != nil {
 		return nil, err
 	}
-	return t.write(tx, tx.pk, v, 1, 0, nil)
+	return t.write(tx, tx.pk, v, t.header(v, 1, 0), nil)
 }
 
 // Update writes the new value of a record read earlier in this Tx and returns
 // its JSON. A primary key that changes is an error.
 func (t *Table[T]) Update(w Writer, old *Row[T], v *T) ([]byte, error) {
+	return t.update(w.Writer(), old, v, t.header(v, old.Version+1, old.Flags&t.Held))
+}
+
+// Put writes new in place of old, which is nil for a record that is not there yet. It
+// sets new's header, so that new is the row as a Get would return it, and returns its
+// JSON.
+func (t *Table[T]) Put(w Writer, old, new *Row[T]) (body []byte, err error) {
 	tx := w.Writer()
+	if old == nil {
+		new.Header = t.header(&new.Value, 1, 0)
+		body, err = t.Insert(w, &new.Value)
+	} else {
+		new.Header = t.header(&new.Value, old.Version+1, old.Flags&t.Held)
+		body, err = t.update(tx, old, &new.Value, new.Header)
+	}
+	new.stored = len(tx.value)
+	return body, err
+}
+
+func (t *Table[T]) update(tx *Tx, old *Row[T], v *T, h Header) ([]byte, error) {
 	tx.pk = t.Key(tx.pk[:0], v)
 	tx.oldPK = t.Key(tx.oldPK[:0], &old.Value)
 	if !bytes.Equal(tx.pk, tx.oldPK) {
@@ -167,15 +191,16 @@ func (t *Table[T]) Update(w Writer, old *Row[T], v *T) ([]byte, error) {
 	if err := t.reindex(tx, tx.pk, &old.Value, v); err != nil {
 		return nil, err
 	}
-	return t.write(tx, tx.pk, v, old.Version+1, old.Flags&t.Held, old)
+	return t.write(tx, tx.pk, v, h, old)
 }
 
-// SetHeld puts the held flags of a record read earlier in this Tx to those given.
-// Its value and version stay as they are.
-func (t *Table[T]) SetHeld(w Writer, old *Row[T], held Flags) error {
+// SetHeld puts the held flags of a record read earlier in this Tx to those given, in the
+// record and in row. Its value and version stay as they are.
+func (t *Table[T]) SetHeld(w Writer, row *Row[T], held Flags) error {
 	tx := w.Writer()
-	tx.pk = t.Key(tx.pk[:0], &old.Value)
-	_, err := t.write(tx, tx.pk, &old.Value, old.Version, held&t.Held, old)
+	tx.pk = t.Key(tx.pk[:0], &row.Value)
+	row.Header = t.header(&row.Value, row.Version, held&t.Held)
+	_, err := t.write(tx, tx.pk, &row.Value, row.Header, row)
 	return err
 }
 

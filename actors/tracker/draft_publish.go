@@ -48,7 +48,7 @@ func (tx *Tx) applyDraft(d *draftRecord, p *DraftPayload) error {
 		if issue == nil {
 			return NotFound("issue")
 		}
-		_, _, err = tx.changeIssue(issue, &p.IssuePatch, "")
+		_, err = tx.changeIssue(issue, &p.IssuePatch, "")
 		return err
 	case DraftIssueCreate:
 		return tx.applyCreation(d, p)

@@ -190,14 +190,14 @@ func (tx *Tx) changeNamed(keys [][]byte, change func(*Issue) bool) (about []Issu
 		if row == nil {
 			continue
 		}
-		t := row.Value
-		if !change(&t) {
+		changed := *row
+		if !change(&changed.Value) {
 			continue
 		}
-		if _, _, err := tx.updateIssue(row, &t); err != nil {
+		if _, err := tx.writeIssue(row, &changed); err != nil {
 			return nil, err
 		}
-		about = append(about, t.ID)
+		about = append(about, row.Value.ID)
 	}
 	return about, nil
 }

@@ -49,20 +49,6 @@ const (
 	maxAutoBytes = 4 << 20
 )
 
-// enterTriage assigns an unassigned issue that enters triage to the team's triage
-// assignee. An assignee in the same write is already set; an explicit null counts as
-// unassigned.
-func (tx *Tx) enterTriage(was IssueStatus, t *Issue) error {
-	if t.Status != StatusTriage || was == StatusTriage || t.AssigneeID != nil {
-		return nil
-	}
-	team, err := tx.teamOf(t.team())
-	if err == nil && team != nil {
-		t.AssigneeID = team.Value.TriageAssigneeID
-	}
-	return err
-}
-
 // recordClosing records the consequences of a change for settle. old is nil for a new
 // issue, t for a removed one. Most changes have none, and cost the comparison of two
 // statuses and two parents.
@@ -241,16 +227,16 @@ func (tx *Tx) parentFollows(id storage.ID) (bool, error) {
 }
 
 func (tx *Tx) closeByRule(row *storage.Row[Issue], status IssueStatus) error {
-	closed := row.Value
-	closed.Status = status
-	if _, _, err := tx.updateIssue(row, &closed); err != nil {
+	closed := *row
+	closed.Value.Status = status
+	if _, err := tx.writeIssue(row, &closed); err != nil {
 		return err
 	}
 	a := tx.auto
 	if a.changed == nil {
 		a.changed = map[storage.ID]bool{}
 	}
-	a.changed[closed.id()] = true
+	a.changed[closed.Value.id()] = true
 	a.count++
 	return nil
 }

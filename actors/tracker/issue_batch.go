@@ -52,9 +52,11 @@ func batchIssues(tx *Tx, in *BatchIssuesIn) (Reply, error) {
 		if err != nil {
 			return Reply{}, err
 		}
-		if changed[i], _, err = tx.changeIssue(row, &in.Patch, "patch."); err != nil {
+		w, err := tx.changeIssue(row, &in.Patch, "patch.")
+		if err != nil {
 			return Reply{}, err
 		}
+		changed[i] = w.body
 		if tx.Writer().Size()-start > maxBatchBytes {
 			return Reply{}, &Error{
 				Code: CodePayloadTooLarge, Message: fmt.Sprintf("The batch would write more than %d MiB.", maxBatchBytes>>20),

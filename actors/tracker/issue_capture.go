@@ -71,7 +71,7 @@ func captureIssue(tx *Tx, in *CaptureIssueIn) (Reply, error) {
 		TeamID: in.TeamID, TeamKey: in.TeamKey, ProjectID: in.ProjectID, LabelIDs: in.LabelIDs,
 		Status: Some(StatusTriage), Description: Some(in.made.description),
 	}
-	t, err := tx.composeIssue(in.made.title, &fields)
+	row, err := tx.composeIssue(in.made.title, &fields)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -81,16 +81,16 @@ func captureIssue(tx *Tx, in *CaptureIssueIn) (Reply, error) {
 			return Reply{}, fmt.Errorf("make an attachment's id: %w", err)
 		}
 		linked := in.made.description + "\n\n![Screenshot](" + attachmentPath(tx.Workspace(), id) + ")"
-		t.Description = &linked
-		if err := tx.attach(t.id(), id, "screenshot."+shot.media.extension(), shot); err != nil {
+		row.Value.Description = &linked
+		if err := tx.attach(row.Value.id(), id, "screenshot."+shot.media.extension(), shot); err != nil {
 			return Reply{}, err
 		}
 	}
-	body, err := tx.addIssue(t)
+	w, err := tx.writeIssue(nil, row)
 	if err != nil {
 		return Reply{}, err
 	}
-	return Reply{Outcome: Created, Body: body, ETag: etag(1)}, nil
+	return Reply{Outcome: Created, Body: w.body, ETag: etag(1)}, nil
 }
 
 // webAddress parses the address of a web page. It returns nil for any other, above all

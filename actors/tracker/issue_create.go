@@ -52,19 +52,20 @@ func createIssue(tx *Tx, in *CreateIssueIn) (Reply, error) {
 	if in.Dedupe == "block" && len(duplicates) > 0 {
 		return Reply{}, duplicateConflict(duplicates)
 	}
-	body, err := tx.addIssue(t)
+	w, err := tx.writeIssue(nil, t)
 	if err != nil {
 		return Reply{}, err
 	}
-	if body, err = createdIssue(body, duplicates); err != nil {
+	body, err := createdIssue(w.body, duplicates)
+	if err != nil {
 		return Reply{}, err
 	}
 	return Reply{Outcome: Created, Body: body, ETag: etag(1)}, nil
 }
 
-// composeIssue returns an issue with the fields of a request, an id and a number, for
-// addIssue to store.
-func (tx *Tx) composeIssue(title string, in *IssueFields) (*Issue, error) {
+// composeIssue checks the fields of a request, fills in those of its template, and
+// returns the new issue.
+func (tx *Tx) composeIssue(title string, in *IssueFields) (*storage.Row[Issue], error) {
 	var faults Faults
 	fields, team, err := tx.templateFor(in, &faults)
 	if err != nil {
@@ -82,21 +83,27 @@ func (tx *Tx) composeIssue(title string, in *IssueFields) (*Issue, error) {
 	if err := faults.Err(); err != nil {
 		return nil, err
 	}
+	return tx.newIssue(title, team, fields)
+}
+
+// newIssue returns an issue with checked fields, an id and the next number of its team,
+// for writeIssue to store. It makes every issue.
+func (tx *Tx) newIssue(title string, team *storage.Row[Team], fields *IssueFields) (*storage.Row[Issue], error) {
 	id, err := tx.NewID()
 	if err != nil {
 		return nil, fmt.Errorf("make an issue's id: %w", err)
 	}
 	now := At(tx.Now())
-	t := &Issue{
+	row := &storage.Row[Issue]{Value: Issue{
 		ID: IssueID(id.String()), OrganizationID: WorkspaceID(tx.Workspace().String()), TeamID: team.Value.ID,
-		ExternalRef: in.ExternalRef.Ptr(), Title: title, ParentID: fields.ParentID.Ptr(),
+		ExternalRef: fields.ExternalRef.Ptr(), Title: title, ParentID: fields.ParentID.Ptr(),
 		Status: StatusBacklog, Priority: PriorityMedium, CreatedAt: now, UpdatedAt: now,
-	}
-	fields.apply(t)
-	if err := tx.number(t, team.Team, team.Value.Key); err != nil {
+	}}
+	fields.apply(&row.Value)
+	if err := tx.number(&row.Value, team.Team, team.Value.Key); err != nil {
 		return nil, fmt.Errorf("number an issue: %w", err)
 	}
-	return t, nil
+	return row, nil
 }
 
 // createdIssue returns the answer to a creation, from the issue's JSON.

@@ -18,7 +18,7 @@ var DeleteIssue = NewCommand[DeleteIssueIn, None]("DeleteIssue", "Delete an issu
 
 // issueDeletionSteps are the steps of a deletion that remove the records of an issue, in
 // order: each does as much as the portion allows and reports whether some are left.
-// Records that are few are removed with the issue itself, in eraseIssue.
+// Records that are few are removed with the issue itself, by issueEffects.
 var issueDeletionSteps = []func(tx *Tx, issue *storage.Row[Issue], work *workBudget) (more bool, err error){
 	(*Tx).detachChildren,
 	(*Tx).dropComments,
@@ -47,7 +47,8 @@ func deleteIssue(tx *Tx, in *DeleteIssueIn) (Reply, error) {
 			return Reply{More: more}, err
 		}
 	}
-	return Reply{Outcome: NoContent}, tx.eraseIssue(row)
+	_, err = tx.writeIssue(row, nil)
+	return Reply{Outcome: NoContent}, err
 }
 
 // detachChildren clears the parent of an issue's children, including those that the
@@ -69,9 +70,9 @@ func (tx *Tx) detachChildren(t *storage.Row[Issue], work *workBudget) (more bool
 		if child == nil {
 			return false, fmt.Errorf("issue %s: the index names a child that is not there", t.Value.ID)
 		}
-		orphan := child.Value
-		orphan.ParentID = nil
-		if _, _, err := tx.updateIssue(child, &orphan); err != nil {
+		orphan := *child
+		orphan.Value.ParentID = nil
+		if _, err := tx.writeIssue(child, &orphan); err != nil {
 			return false, err
 		}
 	}

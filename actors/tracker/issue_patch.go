@@ -27,47 +27,48 @@ func patchIssue(tx *Tx, in *PatchIssueIn) (Reply, error) {
 	if err := requireMatch(in.IfMatch, row.Version); err != nil {
 		return Reply{}, err
 	}
-	body, version, err := tx.changeIssue(row, &in.IssuePatch, "")
+	w, err := tx.changeIssue(row, &in.IssuePatch, "")
 	if err != nil {
 		return Reply{}, err
 	}
-	shown, err := tx.shownIssue(body)
+	shown, err := tx.shownIssue(w.body)
 	if err != nil {
 		return Reply{}, err
 	}
-	return Reply{Body: shown, ETag: shownETag(version, len(shown) == len(body))}, nil
+	return Reply{Body: shown, ETag: shownETag(w.new.Version, len(shown) == len(w.body))}, nil
 }
 
-// changeIssue applies a patch to an issue read in this Tx and returns its JSON and
-// version. path is the patch's path in the request, for faults.
-func (tx *Tx) changeIssue(row *storage.Row[Issue], patch *IssuePatch, path string) ([]byte, uint64, error) {
-	t := row.Value
-	patch.apply(&t)
+// changeIssue applies a patch to an issue read in this Tx, and writes it. path is the
+// patch's path in the request, for faults.
+func (tx *Tx) changeIssue(row *storage.Row[Issue], patch *IssuePatch, path string) (*issueWrite, error) {
+	changed := *row
+	t := &changed.Value
+	patch.apply(t)
 	if patch.ExternalRef.Set {
-		if err := tx.changeRef(&t, patch.ExternalRef.Ptr()); err != nil {
-			return nil, 0, err
+		if err := tx.changeRef(t, patch.ExternalRef.Ptr()); err != nil {
+			return nil, err
 		}
 	}
 	var faults Faults
-	if err := tx.changeParent(&t, patch.ParentID, path, &faults); err != nil {
-		return nil, 0, err
+	if err := tx.changeParent(t, patch.ParentID, path, &faults); err != nil {
+		return nil, err
 	}
 	var team *storage.Row[Team]
 	if patch.TeamID.Set || patch.TeamKey.Set {
 		var err error
 		if team, err = tx.namedTeam(&patch.IssueFields, path, &faults); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 	}
 	if err := faults.Err(); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	if team != nil && team.Value.ID != t.TeamID {
-		if err := tx.moveIssue(&t, team); err != nil {
-			return nil, 0, err
+		if err := tx.moveIssue(t, team); err != nil {
+			return nil, err
 		}
 	}
-	return tx.updateIssue(row, &t)
+	return tx.writeIssue(row, &changed)
 }
 
 // changeRef sets or clears an issue's externalRef, unless another issue has it.

@@ -48,7 +48,8 @@ func (tx *Tx) escalate(issue storage.ID) error {
 	if err != nil || row == nil {
 		return err
 	}
-	t := row.Value
+	escalated := *row
+	t := &escalated.Value
 	t.Status = StatusTriage
 	t.Resolution = nil // an open issue has no resolution
 	switch t.Priority {
@@ -59,6 +60,6 @@ func (tx *Tx) escalate(issue storage.ID) error {
 	default:
 		t.Priority = PriorityUrgent
 	}
-	_, _, err = tx.updateIssue(row, &t)
+	_, err = tx.writeIssue(row, &escalated)
 	return err
 }

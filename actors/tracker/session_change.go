@@ -244,9 +244,9 @@ func (tx *Tx) issueInProgress(id storage.ID) error {
 	}
 	switch row.Value.Status {
 	case StatusTriage, StatusBacklog, StatusTodo:
-		t := row.Value
-		t.Status = StatusInProgress
-		_, _, err = tx.updateIssue(row, &t)
+		begun := *row
+		begun.Value.Status = StatusInProgress
+		_, err = tx.writeIssue(row, &begun)
 	}
 	return err
 }

@@ -141,32 +141,19 @@ func (tx *Tx) childIssue(in *SpawnSessionIn, above *storage.Row[Issue]) (*storag
 	if team == nil {
 		return nil, fmt.Errorf("issue %s: its team is not there", parent.ID)
 	}
-	id, err := tx.NewID()
+	fields := IssueFields{ParentID: Some(parent.ID), Description: in.Description}
+	fill(&fields.ProjectID, parent.ProjectID)
+	fill(&fields.CycleID, parent.CycleID)
+	fill(&fields.Repo, firstOf(in.Repo, parent.Repo))
+	row, err := tx.newIssue(in.Title, team, &fields)
 	if err != nil {
 		return nil, err
 	}
-	now := At(tx.now)
-	t := &Issue{
-		ID: IssueID(id.String()), OrganizationID: parent.OrganizationID, TeamID: parent.TeamID, Title: in.Title,
-		Description: in.Description.Ptr(), Status: StatusBacklog, Priority: PriorityMedium, ParentID: &parent.ID,
-		ProjectID: parent.ProjectID, CycleID: parent.CycleID, Repo: firstOf(in.Repo, parent.Repo), CreatedAt: now, UpdatedAt: now,
-	}
-	if err := tx.number(t, team.Team, team.Value.Key); err != nil {
-		return nil, fmt.Errorf("number an issue: %w", err)
-	}
-	if _, err := tx.addIssue(t); err != nil {
+	if _, err := tx.writeIssue(nil, row); err != nil {
 		return nil, err
 	}
-	row, err := issues.Get(tx, issueKey(id))
-	if err == nil && row == nil {
-		err = fmt.Errorf("issue %s is not there", id)
+	if above.Flags&issueRestricted != 0 {
+		err = tx.copyGrants(above, row)
 	}
-	if err != nil || above.Flags&issueRestricted == 0 {
-		return row, err
-	}
-	if err := tx.copyGrants(above, row); err != nil {
-		return nil, err
-	}
-	// The new grants have changed the header, which decides who may see events.
-	return issues.Get(tx, issueKey(id))
+	return row, err
 }

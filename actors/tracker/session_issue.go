@@ -6,10 +6,11 @@ import (
 	"switchyard/storage"
 )
 
-// assigned dispatches an issue to the agent that a write made its assignee, unless that
-// agent has an unfinished session of the issue (Decision 30). was is nil for a new
-// issue.
-func (tx *Tx) assigned(was, t *Issue) error {
+// dispatchAssigned dispatches an issue to the agent that a write made its assignee,
+// unless that agent has an unfinished session of the issue (Decision 30). was is nil for a
+// new issue.
+func (tx *Tx) dispatchAssigned(was *Issue, issue *storage.Row[Issue]) error {
+	t := &issue.Value
 	if t.AssigneeID == nil || was != nil && was.AssigneeID != nil && *was.AssigneeID == *t.AssigneeID {
 		return nil
 	}
@@ -24,13 +25,6 @@ func (tx *Tx) assigned(was, t *Issue) error {
 	if err != nil || active {
 		return err
 	}
-	issue, err := issues.Get(tx, issueKey(t.id()))
-	if err != nil {
-		return err
-	}
-	if issue == nil {
-		return fmt.Errorf("issue %s is not there", t.ID)
-	}
 	s, body, _, err := tx.addSession(&newSession{Issue: issue, AgentID: *t.AssigneeID})
 	if err != nil {
 		return err
@@ -42,15 +36,6 @@ func (tx *Tx) assigned(was, t *Issue) error {
 // dispatchedSession returns the session that this command created by naming an
 // assignee, in the form that clients get, or nil.
 func (tx *Tx) dispatchedSession() []byte { return tx.dispatched }
-
-// priorityChanged moves an issue's sessions in the claim queue after a change of its
-// priority.
-func (tx *Tx) priorityChanged(was, t *Issue) error {
-	if was.Priority == t.Priority {
-		return nil
-	}
-	return tx.requeueSessions(t.id(), t.Priority)
-}
 
 // cancelSessionsOf cancels sessions of an issue that is about to be deleted, stores who may
 // see each of them, and reports whether some are left.

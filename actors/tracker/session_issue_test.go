@@ -31,7 +31,7 @@ func TestAssigned_DispatchesTheAgent(t *testing.T) {
 		if err != nil {
 			return Reply{}, err
 		}
-		_, _, err = tx.changeIssue(row, &IssuePatch{IssueFields: assignee}, "")
+		_, err = tx.changeIssue(row, &IssuePatch{IssueFields: assignee}, "")
 		return Reply{Body: tx.dispatchedSession()}, err
 	}), &None{})
 	if s := decode[ShownSession](t, reply.Body); s.AgentID != string(agent.ID) || count() != 4 {
