@@ -45,6 +45,8 @@ type Config struct {
 	// ClientURL is where clients reach this very node, see ParseClientURL; other nodes
 	// tell those whose requests they forward. Empty: they tell none.
 	ClientURL string
+	// Secure says that the connections of Serve's listener are of TLS.
+	Secure bool
 	// CORSOrigins are the origins whose pages may read answers (Decision 73).
 	CORSOrigins []string
 	Logger      *slog.Logger

@@ -216,9 +216,6 @@ func (s *Server) settle(x *exchange, reply *tracker.Reply, err error) error {
 	return s.respond(x, reply)
 }
 
-// gone reports whether the client has closed its connection while its request waits.
-func (c *conn) gone() bool { return c != nil && !c.peer && hungUp(c.Conn) }
-
 // bind fills the input, and the request's idempotency key.
 func (s *Server) bind(x *exchange, req *tracker.Request, in any) error {
 	rt := x.route

@@ -73,7 +73,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if c := l.admit(inner); c != nil {
 			return c, nil
 		}
-		_ = inner.Close() // nothing to tell it and nobody to tell
+		_ = cut(inner) // nothing to tell it and nobody to tell
 	}
 }
 
@@ -97,7 +97,7 @@ func (l *listener) Close() error {
 func (l *listener) closeSilent() {
 	for _, c := range l.all() {
 		if !c.heard.Load() {
-			_ = c.Conn.Close()
+			_ = cut(c.Conn)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func (l *listener) closeSilent() {
 // closeAll ends every connection, busy or not.
 func (l *listener) closeAll() {
 	for _, c := range l.all() {
-		_ = c.Conn.Close()
+		_ = cut(c.Conn)
 	}
 }
 

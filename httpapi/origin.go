@@ -19,7 +19,7 @@ func (s *Server) baseURL(x *exchange) string {
 	if s.cfg.PublicURL != "" {
 		return strings.TrimRight(s.cfg.PublicURL, "/")
 	}
-	return "http://" + x.host()
+	return s.scheme() + x.host()
 }
 
 // host is the service's name in answers to this request. The request's Host is taken

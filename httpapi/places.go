@@ -42,7 +42,7 @@ func (l *listener) admit(inner net.Conn) *conn {
 	c := &conn{Conn: inner, owner: l, peer: l.peers, address: addressOf(inner)}
 	c.proxy = l.shares != nil && l.shares.Proxies.trusts(c.address)
 	if !l.peers {
-		boundUnsent(inner)
+		boundUnsent(socket(inner))
 		c.framing.origins = l.server.origins
 	}
 	now := time.Now()
@@ -95,7 +95,7 @@ func (l *listener) admit(inner net.Conn) *conn {
 
 	for _, old := range closed {
 		l.server.metrics.refuse(boundConnections)
-		_ = old.Conn.Close() // its goroutine sees that, and forgets it
+		_ = cut(old.Conn) // its goroutine sees that, and forgets it
 	}
 	return c
 }

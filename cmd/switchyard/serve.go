@@ -27,6 +27,8 @@ type serveCmd struct {
 	Onboarding        string        `help:"Who may onboard a workspace: anyone (open) or the operator (root)." enum:"open,root" default:"open"`
 	PublicURL         string        `name:"public-url" help:"How clients reach the service." placeholder:"URL"`
 	ClientURL         string        `name:"client-url" help:"The URL at which clients reach this very node. Clients get it when another node forwards their requests to this one, so that they can ask it directly." placeholder:"URL" group:"Cluster"`
+	TLSCert           string        `name:"tls-cert" help:"Certificate for clients of --http, PEM, with what is between it and its authority. It is read again when it changes." placeholder:"FILE"`
+	TLSKey            string        `name:"tls-key" help:"Its private key, PEM." placeholder:"FILE"`
 	CORSOrigins       []string      `name:"cors-origins" help:"Origins whose pages may read the API's answers in browsers, such as https://app.example, compared exactly; repeatable." placeholder:"ORIGIN"`
 	RequestTimeout    time.Duration `help:"Every request is answered within this." default:"10s"`
 	SMSSecret         string        `name:"sms-secret" help:"What the provider of text messages signs with. Better in SWITCHYARD_SMS_SECRET, where others don't see it." placeholder:"SECRET"`
@@ -107,7 +109,7 @@ func (s serveCmd) Run() error {
 	first := len(held) == 0
 	cfg := node.Config{
 		Data: s.Data, HTTP: s.HTTP, Metrics: s.Metrics, Pprof: s.Pprof, Name: s.NodeName, Shards: s.Shards,
-		RootToken: root, OpenOnboarding: s.Onboarding == "open", PublicURL: s.PublicURL, ClientURL: s.ClientURL, CORSOrigins: s.CORSOrigins, SMSSecret: s.SMSSecret, VCSSecret: s.VCSSecret, OpenInboundRoutes: s.InboundRoutes == "open",
+		RootToken: root, OpenOnboarding: s.Onboarding == "open", PublicURL: s.PublicURL, ClientURL: s.ClientURL, CORSOrigins: s.CORSOrigins, TLSCert: s.TLSCert, TLSKey: s.TLSKey, SMSSecret: s.SMSSecret, VCSSecret: s.VCSSecret, OpenInboundRoutes: s.InboundRoutes == "open",
 		InboundRoutes: s.InboundPerSpace, InboundClaims: s.InboundPerKey,
 		Peer: s.Peer, Gossip: s.Gossip, Advertise: s.Advertise, Join: s.Join, BootstrapExpect: s.BootstrapExpect,
 		Zone: s.Zone, ReplaceAfter: s.ReplaceAfter, ClusterCert: s.ClusterCert, ClusterKey: s.ClusterKey, ClusterCA: s.ClusterCA,
@@ -165,7 +167,7 @@ func (s serveCmd) Run() error {
 
 // announce says where the node listens and, at its first start, how to begin.
 func (s serveCmd) announce(n *node.Node, first bool) {
-	fmt.Printf("Switchyard %s listens on http://%s\n", version, n.HTTPAddr())
+	fmt.Printf("Switchyard %s listens on %s%s\n", version, n.Scheme(), n.HTTPAddr())
 	if n.MetricsAddr() != "" {
 		fmt.Printf("Metrics are on http://%s/metrics\n", n.MetricsAddr())
 	}
@@ -177,7 +179,7 @@ func (s serveCmd) announce(n *node.Node, first bool) {
 		if s.Onboarding == "root" {
 			auth = " -H \"Authorization: Bearer $SWITCHYARD_ROOT_TOKEN\""
 		}
-		fmt.Printf("\nMake a workspace; the answer carries its admin token:\n\n  curl -s http://%s/workspaces/onboard%s -H 'Content-Type: application/json' -d '{\"name\":\"Acme\",\"slug\":\"acme\"}'\n\n", n.HTTPAddr(), auth)
+		fmt.Printf("\nMake a workspace; the answer carries its admin token:\n\n  curl -s %s%s/workspaces/onboard%s -H 'Content-Type: application/json' -d '{\"name\":\"Acme\",\"slug\":\"acme\"}'\n\n", n.Scheme(), n.HTTPAddr(), auth)
 	}
 }
 

@@ -68,6 +68,9 @@ type Config struct {
 	// ClientURL is how clients reach this very node; answers that other nodes forward
 	// name it (Decision 90). Empty: they name none.
 	ClientURL string
+	// TLSCert and TLSKey are the PEM files of the certificate that clients are shown at
+	// HTTP, and of its key; empty: clients use no TLS.
+	TLSCert, TLSKey string
 	// CORSOrigins are the origins whose pages may read answers in browsers (Decision 73).
 	CORSOrigins []string
 	// SMSSecret and VCSSecret sign the calls of providers whose URLs name no workspace;
@@ -160,6 +163,9 @@ func (c Config) validate() error {
 		return err
 	}
 	if _, _, err := c.limits(); err != nil {
+		return err
+	}
+	if err := c.validateTLS(); err != nil {
 		return err
 	}
 	if err := httpapi.CheckOrigins(c.CORSOrigins); err != nil {

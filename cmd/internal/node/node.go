@@ -60,6 +60,9 @@ func (n *Node) start() (err error) {
 	if n.http, err = listen("--http", cfg.HTTP); err != nil {
 		return err
 	}
+	if n.http, err = cfg.publicTLS(n.http); err != nil {
+		return err
+	}
 	if cfg.Metrics != "" {
 		if n.listen, err = listen("--metrics", cfg.Metrics); err != nil {
 			return err
@@ -106,6 +109,7 @@ func (n *Node) start() (err error) {
 		PublicURL:      cfg.PublicURL,
 		ClientURL:      cfg.ClientURL,
 		CORSOrigins:    cfg.CORSOrigins,
+		Secure:         cfg.TLSCert != "",
 		RequestTimeout: cfg.RequestTimeout,
 		Rate:           cfg.Rate,
 		Limits:         limits,
@@ -278,6 +282,14 @@ func (n *Node) WaitReady(ctx context.Context) error { return n.groups.WaitReady(
 // HTTPAddr is where the API is served.
 func (n *Node) HTTPAddr() string { return n.http.Addr().String() }
 
+// Scheme is the beginning of URLs at HTTPAddr.
+func (n *Node) Scheme() string {
+	if n.cfg.TLSCert != "" {
+		return "https://"
+	}
+	return "http://"
+}
+
 // publicURL returns the URL at which clients reach the service, as far as this node knows;
 // empty if it listens on all addresses of its machine.
 func (n *Node) publicURL() string {
@@ -287,7 +299,7 @@ func (n *Node) publicURL() string {
 	if at, ok := n.http.Addr().(*net.TCPAddr); ok && at.IP.IsUnspecified() {
 		return ""
 	}
-	return "http://" + n.HTTPAddr()
+	return n.Scheme() + n.HTTPAddr()
 }
 
 // MetricsAddr is where metrics are served; empty when they are off.

@@ -1,0 +1,43 @@
+package httpapi
+
+import (
+	"crypto/tls"
+	"net"
+)
+
+// Clients may connect over TLS: then the listener of Serve gives *tls.Conn, and the
+// handshake is made by the first read, within the time that a request has to arrive.
+// fasthttp sees what is inside.
+
+// socket returns the connection below TLS, or the connection itself.
+func socket(c net.Conn) net.Conn {
+	if secure, ok := c.(*tls.Conn); ok {
+		return secure.NetConn()
+	}
+	return c
+}
+
+// cut closes a connection at once. Closing TLS would say goodbye to the client first, and
+// wait for a client that reads nothing.
+func cut(c net.Conn) error { return socket(c).Close() }
+
+// gone reports whether the client has closed its connection while its request waits.
+// The last bytes of TLS, with which a client says goodbye, are not read meanwhile, so the
+// state of the socket is asked.
+func (c *conn) gone() bool {
+	if c == nil || c.peer {
+		return false
+	}
+	if below := socket(c.Conn); below != c.Conn {
+		return halfClosed(below)
+	}
+	return hungUp(c.Conn)
+}
+
+// scheme is the beginning of the URLs at which clients reach this node.
+func (s *Server) scheme() string {
+	if s.cfg.Secure {
+		return "https://"
+	}
+	return "http://"
+}
