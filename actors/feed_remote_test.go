@@ -17,15 +17,20 @@ type homeNode struct {
 	principal []byte
 	slow      time.Duration
 	gone      bool
+	calls     int
+	unowned   time.Time // since when the credential's home has had no owner
 }
 
 func (h *homeNode) Call(context.Context, storage.Shard, []byte) ([]byte, error) {
 	pass(h.slow)
+	h.calls++
 	if h.gone {
 		return nil, errors.New("connection refused")
 	}
 	return json.Marshal(stepAnswer{Reply: &tracker.Reply{Body: h.principal}})
 }
+
+func (h *homeNode) Unowned(storage.Shard) time.Time { return h.unowned }
 
 // visitedWorkspace is a workspace with a member whose credential another node stores.
 type visitedWorkspace struct {
@@ -166,5 +171,25 @@ func TestInTurn_EverybodyIsFirstOnce(t *testing.T) {
 			t.Errorf("in round %d one is first again", round)
 		}
 		first.looked, first.after = round+1, first.after+uint64(round*37%11)
+	}
+}
+
+// TestAdmit_FailsAtOnceWithoutAnOwner admits a caller whose credential's home lost its
+// owner long ago: requests must not each wait for a successor that others did not find.
+func TestAdmit_FailsAtOnceWithoutAnOwner(t *testing.T) {
+	t.Parallel()
+	home := &homeNode{}
+	v := visit(t, home)
+	home.gone, home.unowned = true, time.Now().Add(-stepWait)
+	req := request(v.hall.id)
+	req.Credential, req.Deadline = v.visitor.credential, time.Now().Add(time.Minute)
+	before := home.calls
+	err := v.engine.Admit(req, tracker.ListIssues)
+	var told *tracker.Error
+	if !errors.As(err, &told) || told.Code != tracker.CodeUnavailable {
+		t.Errorf("%v", err)
+	}
+	if n := home.calls - before; n != 1 {
+		t.Errorf("asked %d times", n)
 	}
 }

@@ -150,6 +150,8 @@ func (i *itself) Call(ctx context.Context, _ storage.Shard, body []byte) ([]byte
 	return i.engine.ServeCall(ctx, body)
 }
 
+func (i *itself) Unowned(storage.Shard) time.Time { return time.Time{} }
+
 // A repeat gets the secret of the first answer, whichever of the two came from another
 // node; another credential does not.
 func TestStep_OpensTheAnswerOfAStepForAnotherNode(t *testing.T) {

@@ -182,6 +182,14 @@ func (n *Node) ShardOwner(shard storage.Shard) (node string, here bool, changed 
 	return node, node == n.id.Node, changed
 }
 
+// Unowned returns since when this node knows no owner of a shard that it reaches, or the zero time if
+// it knows one. Requests wait for an owner no longer than OwnerWait from then on.
+func (n *Node) Unowned(shard storage.Shard) time.Time { return n.unownedSince(shard) }
+
+// OwnerWait is how long requests wait for an owner after a shard has lost one. A fail-over takes
+// less. A node that is cut off from the majority refuses later requests at once.
+const OwnerWait = 3500 * time.Millisecond
+
 // PeerListener returns the listener of connections with forwarded requests; nil for a node alone.
 func (n *Node) PeerListener() net.Listener {
 	if n.peering == nil {
@@ -226,7 +234,8 @@ func (n *Node) HandleCalls(serve func(ctx context.Context, body []byte) ([]byte,
 }
 
 // Call sends a request to the owner of a shard on another node. A request that was certainly not
-// sent is repeated until ctx ends. The error is an *Error.
+// sent is repeated until ctx ends, or until the shard has had no owner for OwnerWait. The error is
+// an *Error.
 func (n *Node) Call(ctx context.Context, shard storage.Shard, body []byte) ([]byte, error) {
 	if n.peering == nil {
 		return nil, errNotOwner
@@ -246,7 +255,13 @@ func (n *Node) Call(ctx context.Context, shard storage.Shard, body []byte) ([]by
 		if owner == n.id.Node {
 			return nil, errNotOwner // the caller finds the owner on this node
 		}
-		if waited := awaitChange(ctx, changed); waited != nil {
+		wait, cancel := ctx, context.CancelFunc(func() {})
+		if since := n.unownedSince(shard); !since.IsZero() {
+			wait, cancel = context.WithDeadline(ctx, since.Add(OwnerWait))
+		}
+		waited := awaitChange(wait, changed)
+		cancel()
+		if waited != nil {
 			return nil, &Error{message: "the shard's owner could not be reached in time", notApplied: true, cause: err}
 		}
 	}

@@ -277,6 +277,16 @@ func (n *Node) ownerOf(shard storage.Shard) (node string, epoch uint64, changed 
 	return m.owner(shard)
 }
 
+// unownedSince returns since when no owner of a shard is known that answers, or the zero time if
+// one is.
+func (n *Node) unownedSince(shard storage.Shard) time.Time {
+	m := n.owners.Load()
+	if m == nil {
+		return time.Time{}
+	}
+	return m.unowned(shard)
+}
+
 // isReachable reports whether a node answers on its peer port.
 func (n *Node) isReachable(node string) bool {
 	m := n.owners.Load()

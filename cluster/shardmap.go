@@ -3,6 +3,7 @@ package cluster
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"switchyard/storage"
 )
@@ -35,6 +36,7 @@ type shardEntry struct {
 type publishedOwner struct {
 	node    string // empty if no reachable owner is known
 	epoch   uint64
+	unowned time.Time // since when node is empty; zero if it is not
 	changed chan struct{}
 }
 
@@ -43,8 +45,9 @@ func newShardMap(self string, shards int) *shardMap {
 		self: self, onChange: func() {}, shards: make([]shardEntry, shards+1),
 		reachable: map[string]bool{self: true}, lastSeq: map[string]uint64{}, changed: make(chan struct{}),
 	}
+	now := time.Now()
 	for i := range m.shards {
-		m.shards[i].published.Store(&publishedOwner{changed: make(chan struct{})})
+		m.shards[i].published.Store(&publishedOwner{unowned: now, changed: make(chan struct{})})
 	}
 	return m
 }
@@ -57,6 +60,14 @@ func (m *shardMap) owner(shard storage.Shard) (node string, epoch uint64, change
 	}
 	s := m.shards[shard].published.Load()
 	return s.node, s.epoch, s.changed
+}
+
+// unowned returns since when no reachable owner of a shard is known, or the zero time if one is.
+func (m *shardMap) unowned(shard storage.Shard) time.Time {
+	if int(shard) >= len(m.shards) {
+		return time.Time{}
+	}
+	return m.shards[shard].published.Load().unowned
 }
 
 // allOwned reports whether every shard has an owner that answers.
@@ -192,7 +203,14 @@ func (m *shardMap) publish(shard storage.Shard) {
 	if was.node == node && (node == "" || was.epoch == e.epoch) {
 		return
 	}
-	e.published.Store(&publishedOwner{node: node, epoch: e.epoch, changed: make(chan struct{})})
+	next := &publishedOwner{node: node, epoch: e.epoch, changed: make(chan struct{})}
+	if node == "" {
+		next.unowned = was.unowned // another owner that can't be reached is no owner either
+		if next.unowned.IsZero() {
+			next.unowned = time.Now()
+		}
+	}
+	e.published.Store(next)
 	close(was.changed)
 	close(m.changed)
 	m.changed = make(chan struct{})

@@ -23,6 +23,9 @@ type Placement interface {
 	// here is set if it is this node. node is empty if no owner is known and reachable.
 	// changed is closed when the answer may have changed.
 	Owner(workspace [16]byte) (node string, here bool, changed <-chan struct{})
+	// Unowned returns since when no owner of a workspace is known that can be reached, or
+	// the zero time if one is.
+	Unowned(workspace [16]byte) time.Time
 	// Dial connects to another node's Server.ServePeers. An error means that nothing
 	// was sent.
 	Dial(ctx context.Context, node string) (net.Conn, error)
@@ -39,9 +42,9 @@ const (
 )
 
 const (
-	// ownerWait is how long a request waits while no node serves its workspace: a
-	// fail-over takes less, and a node cut off from the others must answer with an error
-	// (Decision 55).
+	// ownerWait is how long requests wait after their workspace has lost its owner: a
+	// fail-over takes less. Later ones are refused at once, so that a node that is cut off
+	// from the others keeps nobody waiting (Decision 55).
 	ownerWait = 3500 * time.Millisecond
 	// retryFirst and retryMost are the shortest and the longest wait before a request
 	// asks again a node that refused it, without a sign that the owner has changed.
@@ -153,6 +156,9 @@ func (t *forwarding) end() {
 func (t *forwarding) unserved(err error) {
 	if t.missing.IsZero() {
 		t.missing = t.server.now()
+		if lost := t.server.cfg.Placement.Unowned(t.workspace); !lost.IsZero() {
+			t.missing = earlier(t.missing, lost)
+		}
 	}
 	if err != nil {
 		t.why = err

@@ -22,6 +22,8 @@ type atlas struct {
 	changed chan struct{}
 	at      map[string]string
 	dials   map[string]int
+	unowned time.Time // since when there has been no owner
+	looks   int       // for the owner
 }
 
 func newAtlas(owner string) *atlas {
@@ -45,7 +47,14 @@ type seat struct {
 func (s seat) Owner([16]byte) (node string, here bool, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.looks++
 	return s.owner, s.owner == s.node, s.changed
+}
+
+func (s seat) Unowned([16]byte) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unowned
 }
 
 func (s seat) Dial(ctx context.Context, node string) (net.Conn, error) {
@@ -269,6 +278,49 @@ func TestForward_NobodyServes(t *testing.T) {
 }
 
 // Once a try may have been applied no answer says that nothing was.
+// TestForward_RefusesAtOnceWithoutAnOwner asks a node that is cut off: its requests must
+// not each wait for an owner that others did not find.
+func TestForward_RefusesAtOnceWithoutAnOwner(t *testing.T) {
+	t.Parallel()
+	a := newAtlas("")
+	entry := a.join(t, "a")
+	a.mu.Lock()
+	a.unowned = time.Now().Add(-ownerWait)
+	a.mu.Unlock()
+	for n := range 3 {
+		got := entry.do(t, "POST", things, thingBody)
+		if got.StatusCode != 503 || outcomeOf(got) != "not_applied" || got.Header.Get("Retry-After") == "" {
+			t.Errorf("%d %s", got.StatusCode, got.body)
+		}
+		a.mu.Lock()
+		if a.looks != n+1 {
+			t.Errorf("request %d looked for the owner %d times", n+1, a.looks-n)
+		}
+		a.looks = n + 1
+		a.mu.Unlock()
+	}
+	// With an owner all is as before, also when that one was lost a moment ago.
+	a.join(t, "b")
+	a.move("b")
+	a.mu.Lock()
+	a.unowned = time.Time{}
+	a.mu.Unlock()
+	if got := entry.do(t, "POST", things, thingBody); got.StatusCode != 201 {
+		t.Errorf("with an owner: %d %s", got.StatusCode, got.body)
+	}
+	a.move("")
+	a.mu.Lock()
+	a.unowned, a.looks = time.Now(), 0
+	a.mu.Unlock()
+	time.AfterFunc(0, func() {
+		until(t, "the request to look for its owner", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.looks > 0 })
+		a.move("b")
+	})
+	if got := entry.do(t, "POST", things, thingBody); got.StatusCode != 201 {
+		t.Errorf("during a fail-over: %d %s", got.StatusCode, got.body)
+	}
+}
+
 func TestForward_NeverNotAppliedAfterALoss(t *testing.T) {
 	t.Parallel()
 	a := newAtlas("b")

@@ -248,11 +248,23 @@ func (g gate) Owner(workspace [16]byte) (node string, here bool, changed <-chan 
 	if g.n.serving.Load() == nil {
 		return "", true, nil // for Admit to refuse
 	}
-	shard := storage.Shard(0)
+	return g.n.groups.ShardOwner(g.shard(workspace))
+}
+
+// shard returns the shard of a workspace, or the directory for the zero id.
+func (g gate) shard(workspace [16]byte) storage.Shard {
 	if id := storage.ID(workspace); id != (storage.ID{}) {
-		shard = storage.ShardOf(id, g.n.groups.Shards())
+		return storage.ShardOf(id, g.n.groups.Shards())
 	}
-	return g.n.groups.ShardOwner(shard)
+	return storage.DirectoryShard
+}
+
+// Unowned implements httpapi.Placement.
+func (g gate) Unowned(workspace [16]byte) time.Time {
+	if g.n.serving.Load() == nil {
+		return time.Time{}
+	}
+	return g.n.groups.Unowned(g.shard(workspace))
 }
 
 // Dial implements httpapi.Placement.
