@@ -70,14 +70,8 @@ func (e *Engine) Listen(req *tracker.Request, op *tracker.Op, in any) (tracker.S
 	if _, err := e.do(req, tracker.StartEvents, asked); err != nil {
 		return nil, err
 	}
-	if e.feeds.listenersOf(req.Workspace) >= e.cfg.Limits.WorkspaceListening {
-		e.stats.refused[refusedListeners].Add(1)
-		return nil, tracker.NotApplied("Too many event streams of the workspace are open (--workspace-streams).")
-	}
-	if e.feeds.listeners.Add(1) > int64(e.cfg.Limits.Listening) {
-		e.feeds.listeners.Add(-1)
-		e.stats.refused[refusedListeners].Add(1)
-		return nil, tracker.NotApplied("Too many event streams are open on this node.")
+	if err := e.admitListener(req.Workspace); err != nil {
+		return nil, err
 	}
 	l := &eventStream{engine: e, req: tracker.Request{ID: req.ID, Workspace: req.Workspace, Credential: req.Credential}, op: op}
 	l.after, l.types = asked.Started()
@@ -86,6 +80,21 @@ func (e *Engine) Listen(req *tracker.Request, op *tracker.Op, in any) (tracker.S
 		l.home = c.Home
 	}
 	return l, nil
+}
+
+// admitListener counts one more stream of a workspace, or refuses it.
+func (e *Engine) admitListener(workspace storage.ID) error {
+	own, open := e.cfg.Limits.WorkspaceListening, e.feeds.listenersOf(workspace)
+	free := int64(e.cfg.Limits.Listening) - e.feeds.listeners.Add(1)
+	if free >= 0 && open < fairShare(own, free+1) {
+		return nil
+	}
+	e.feeds.listeners.Add(-1)
+	e.stats.refused[refusedListeners].Add(1)
+	if open >= own {
+		return tracker.NotApplied("Too many event streams of the workspace are open (--workspace-streams).")
+	}
+	return tracker.NotApplied("Too many event streams are open on this node.")
 }
 
 // Start implements tracker.Stream.

@@ -116,23 +116,27 @@ func (s *shard) lose() {
 // sent to; the actor counts it off when it answers.
 func (s *shard) admit(workspace storage.ID) (*handle, error) {
 	e, limits := s.engine, &s.engine.cfg.Limits
-	if e.commands.Add(1) > int64(limits.Commands) {
+	free := int64(limits.Commands) - e.commands.Add(1)
+	if free < 0 {
 		e.commands.Add(-1)
 		e.stats.refused[refusedEngineFull].Add(1)
 		return nil, tracker.NotApplied("Too many changes are waiting on this node.")
 	}
-	if s.commands.Add(1) > int64(limits.ShardCommands) {
+	inShard := int64(limits.ShardCommands) - s.commands.Add(1)
+	if inShard < 0 {
 		s.counted()
 		e.stats.refused[refusedShardFull].Add(1)
 		return nil, tracker.NotApplied("Too many changes are waiting in the part of the service that holds the workspace.")
 	}
+	// The command itself is counted already, and may be the last that fits.
+	share := fairShare(limits.WorkspaceCommands, min(free, inShard)+1)
 	for {
 		h, err := s.handle(workspace)
 		if err != nil {
 			s.counted()
 			return nil, err
 		}
-		ok, full := h.gate.enter(limits.WorkspaceCommands)
+		ok, full := h.gate.enter(share)
 		if ok {
 			if !h.used.Load() {
 				h.used.Store(true)
@@ -141,11 +145,26 @@ func (s *shard) admit(workspace storage.ID) (*handle, error) {
 		}
 		if full {
 			s.counted()
-			e.stats.refused[refusedWorkspaceFull].Add(1)
-			return nil, tracker.NotApplied("Too many changes of the workspace are waiting.")
+			return nil, e.refuseShare(share < limits.WorkspaceCommands, free < inShard)
 		}
 		// It was passivated or lost between the look-up and the gate: look again.
 	}
+}
+
+// refuseShare is the answer to a command of a workspace that has as many unanswered ones as
+// it may. With common, that is its share of what others use too: of the node with
+// ofNode, else of the shard.
+func (e *Engine) refuseShare(common, ofNode bool) error {
+	switch {
+	case !common:
+		e.stats.refused[refusedWorkspaceFull].Add(1)
+		return tracker.NotApplied("Too many changes of the workspace are waiting.")
+	case ofNode:
+		e.stats.refused[refusedEngineFull].Add(1)
+		return tracker.NotApplied("Many changes are waiting on this node, and the workspace has its share of them.")
+	}
+	e.stats.refused[refusedShardFull].Add(1)
+	return tracker.NotApplied("Many changes are waiting in the part of the service that holds the workspace, and it has its share of them.")
 }
 
 // counted takes a command off the counts of shard and engine.

@@ -62,14 +62,15 @@ func (w *waiters) stripe(workspace storage.ID) *waitStripe {
 
 // join adds a waiter; nil when there are as many as there may be.
 func (w *waiters) join(workspace storage.ID, topic tracker.Topic) *waiter {
-	if w.count.Add(1) > int64(w.limits.Waiting) {
+	free := int64(w.limits.Waiting) - w.count.Add(1)
+	if free < 0 {
 		w.count.Add(-1)
 		return nil
 	}
 	s := w.stripe(workspace)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.workspaces[workspace] >= w.limits.WorkspaceWaiting {
+	if s.workspaces[workspace] >= fairShare(w.limits.WorkspaceWaiting, free+1) {
 		w.count.Add(-1)
 		return nil
 	}
