@@ -38,6 +38,9 @@ func (s *Server) admit(x *exchange, req *tracker.Request) error {
 	if err := s.limit(x, &req.Caller); err != nil {
 		return err
 	}
+	if err := s.limitWorkspace(x, req); err != nil {
+		return err
+	}
 	if op.Kind == tracker.Query {
 		return nil
 	}

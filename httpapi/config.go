@@ -53,6 +53,9 @@ type Config struct {
 	// Registry takes the server's metrics; nil makes one of its own.
 	Registry *prometheus.Registry
 
+	// WorkspaceRequests limits the requests of a workspace in a second, where it has no limit
+	// of its own; 0: no limit.
+	WorkspaceRequests uint64
 	// Rate limits the requests of each credential. The zero Rate is no limit.
 	Rate Rate
 	// Limits bound the share of one caller or address. The zero Limits bound nothing.

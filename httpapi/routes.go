@@ -31,6 +31,8 @@ const (
 	clientsPath   = workspacePath + "/oauth-clients"
 	connsPath     = workspacePath + "/scim/connections"
 	scimPath      = "/scim/v2/{" + workspaceParam + "}"
+
+	clusterWorkspacePath = "/cluster/workspaces/{" + workspaceParam + "}"
 )
 
 //go:generate go run switchyard/cmd/internal/apidoc ../docs/api.md
@@ -193,7 +195,9 @@ func Routes() []Route {
 		{"GET", workspacePath + "/events", tracker.ListEvents},
 
 		{"GET", "/cluster", opTopology},
-		{"GET", "/cluster/workspaces/{" + workspaceParam + "}", opWorkspaceOwner},
+		{"GET", clusterWorkspacePath, opWorkspaceOwner},
+		{"GET", clusterWorkspacePath + "/limits", tracker.GetLimits},
+		{"PUT", clusterWorkspacePath + "/limits", tracker.PutLimits},
 		{"POST", "/cluster/nodes/{name}/drain", opDrainNode},
 		{"POST", "/cluster/nodes/{name}/undrain", opUndrainNode},
 		{"DELETE", "/cluster/nodes/{name}", opRemoveNode},

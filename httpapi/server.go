@@ -33,8 +33,9 @@ type Server struct {
 	// signedPaths are the beginnings of the paths of operations with signed bodies.
 	signedPaths [][]byte
 	rates       *rateLimits // nil: there is no limit
-	pools       *pools      // nil for a node alone
-	tools       *toolbox    // nil when no route leads to them
+	workspaces  workspaceRates
+	pools       *pools   // nil for a node alone
+	tools       *toolbox // nil when no route leads to them
 	description []byte
 	// draining is set when connections are to end after the response in progress.
 	draining atomic.Bool

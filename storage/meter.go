@@ -26,11 +26,20 @@ const (
 type Bytes struct {
 	All   int64 // of all counted rows
 	Apart int64 // of those among them that are CountedApart
+	// Rows are the numbers of rows under the ids of Schema.RowCounts.
+	Rows [MaxRowCounts]int64
 }
+
+// MaxRowCounts limits the ids of Schema.RowCounts.
+const MaxRowCounts = 4
 
 // Meter says which rows of a workspace are counted: records of tables, their
 // entries in indexes of the workspace, and the plain rows that say so.
-type Meter struct{ of [256]Counting }
+type Meter struct {
+	of [256]Counting
+	// place is the place of an id in Schema.RowCounts, plus 1; 0 for other ids.
+	place [256]uint8
+}
 
 // NewMeter makes the meter of the schemas.
 func NewMeter(schemas ...*Schema) *Meter {
@@ -48,12 +57,22 @@ func NewMeter(schemas ...*Schema) *Meter {
 		for i := range s.Rows {
 			m.of[s.Rows[i].ID] = s.Rows[i].Counting
 		}
+		for i, id := range s.RowCounts {
+			m.place[id] = uint8(i + 1)
+		}
 	}
 	return m
 }
 
-// add counts n bytes of a row of an id.
+// add counts n bytes of a row of an id; n is below zero for a row that is removed.
 func (m *Meter) add(b *Bytes, id TableID, n int64) {
+	if place := m.place[id]; place > 0 {
+		if n > 0 {
+			b.Rows[place-1]++
+		} else {
+			b.Rows[place-1]--
+		}
+	}
 	switch m.of[id] {
 	case CountedApart:
 		b.Apart += n

@@ -22,6 +22,9 @@ type Schema struct {
 	// CheckBytes verifies the workspace's own count of the bytes of its counted rows; found is the
 	// actual sum. It is called like Check. Nil means that there is no such count.
 	CheckBytes func(v *View, found Bytes, report func(Problem)) error
+	// RowCounts are ids whose rows are counted beside the bytes: tables, or indexes of a workspace
+	// with at most one entry a record.
+	RowCounts []TableID
 	// CheckStore verifies facts across workspaces, once, after all of them.
 	CheckStore func(w *Walk, report func(Problem)) error
 }

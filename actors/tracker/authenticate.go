@@ -82,11 +82,15 @@ func ResolveCaller(v *storage.View, p Principal) (Caller, error) {
 	if p.Confined && p.Home != v.Workspace() {
 		return Caller{}, NotFound("workspace")
 	}
+	limits, err := readLimits(v)
+	if err != nil {
+		return Caller{}, err
+	}
 	if p.SCIM != 0 {
 		// A SCIM principal has no permissions: its scopes alone decide.
-		return Caller{Principal: p, Role: RoleAdmin, Level: Admin}, nil
+		return Caller{Principal: p, Role: RoleAdmin, Level: Admin, RequestsPerSecond: limits.RequestsPerSecond}, nil
 	}
-	c := Caller{Principal: p}
+	c := Caller{Principal: p, RequestsPerSecond: limits.RequestsPerSecond}
 	if err := c.setRole(v); err != nil {
 		return Caller{}, err
 	}

@@ -11,22 +11,21 @@ import (
 // their index entries, events, history, activities, attachments and kept answers. The
 // ledger adds the bytes of each command to the counters of its batch, so they are exact
 // at any time and the same on all replicas. The search index, tallies and small rows
-// with a limit of their own are not counted.
+// with a limit of their own are not counted. The rows of issues and of sessions that have
+// not ended are counted beside the bytes, see limits.go.
 
 // The rows of bytesTable.
 var (
 	bytesAll     = storage.ID{}      // counter: all counted rows
 	bytesAnswers = storage.ID{15: 1} // counter: kept answers, a part of bytesAll
+	// bytesIssues and bytesSessions are counters of rows: all issues, and the sessions that
+	// have not ended.
+	bytesIssues   = storage.ID{15: 3}
+	bytesSessions = storage.ID{15: 4}
 	// bytesNext exists while a workspace from before the counters is being counted: the
 	// first key that is not counted yet.
 	bytesNext = storage.ID{15: 2}
 )
-
-// Limits are the bytes that a workspace may store; 0: no limit.
-type Limits struct {
-	Bytes       uint64 // in all, flag --limit-bytes
-	AnswerBytes uint64 // kept answers, flag --limit-answer-bytes
-}
 
 // SpaceEffect is the effect of an operation on the bytes that its workspace stores.
 type SpaceEffect uint8
@@ -47,40 +46,19 @@ const (
 // WithSpaceEffect sets the effect of an operation on the bytes that its workspace stores.
 func WithSpaceEffect(r SpaceEffect) Option { return func(o *Op) { o.Space = r } }
 
-// LimitDetails are the details of the CONFLICT for a change that would exceed a limit
-// of the workspace.
-type LimitDetails struct {
-	Limit string `json:"limit"`
-	Max   uint64 `json:"max"`
-}
-
-// Limit sets the limits of the workspace; nil means no limits.
-func (l *WriteBuffer) Limit(limits *Limits) {
-	if limits == nil {
-		limits = &Limits{}
-	}
-	l.limits = *limits
-}
-
 // meter decides which rows count. It is made once: the schema never changes.
 var meter *storage.Meter // of the whole Schema
-
-// limited reports whether the limits apply to a command.
-func (l *WriteBuffer) limited(op *Op, req *Request) bool {
-	switch {
-	case op.Space != UsesSpace, req.Caller.Root, l.store.CountingBelow() != nil:
-		return false
-	}
-	// Calls of providers are stored by the service itself, and limited.
-	return req.Caller.Type != ActorSystem || req.permit.basis == basisSignature
-}
 
 // keeps reports whether the answer of a command is to be kept for its key. A repeat of
 // a command that wrote nothing changes nothing, so its answer is not kept if the
 // workspace has no room for it.
 func (l *WriteBuffer) keeps(tx *Tx, op *Op, req *Request, wrote bool, size int) (bool, error) {
-	if wrote && op.Space != NeedsNoSpace || req.Caller.Root || l.limits == (Limits{}) {
+	if wrote && op.Space != NeedsNoSpace || req.Caller.Root {
 		return true, nil
+	}
+	most, err := l.most(tx)
+	if err != nil || most.bytes == noLimit && l.defaults.AnswerBytes == 0 {
+		return err == nil, err
 	}
 	all, err := l.counters.number(tx, bytesKey(bytesAll))
 	if err != nil {
@@ -91,48 +69,14 @@ func (l *WriteBuffer) keeps(tx *Tx, op *Op, req *Request, wrote bool, size int) 
 		return false, err
 	}
 	n := uint64(size) + answerRows
-	return !beyond(all+n, l.limits.Bytes) && !beyond(answers+n, l.limits.AnswerBytes), nil
+	return all+n <= most.bytes && answers+n <= orNoLimit(l.defaults.AnswerBytes), nil
 }
 
 // answerRows is the approximate size of an answer's rows without its body.
 const answerRows = 256
 
-func beyond(n, limit uint64) bool { return limit > 0 && n > limit }
-
 func bytesKey(subject storage.ID) counterKey {
 	return counterKey{table: bytesTable, subject: subject}
-}
-
-// charge adds the bytes that the command wrote to the workspace's counters, and returns
-// an error if they exceed a limit.
-func (l *WriteBuffer) charge(tx *Tx, op *Op, req *Request) error {
-	grown := l.store.Counted()
-	if grown == (storage.Bytes{}) || tx.Workspace() == storage.DirectoryID {
-		return nil
-	}
-	limited := l.limited(op, req)
-	for _, c := range []struct {
-		subject storage.ID
-		grown   int64
-		limit   uint64
-		refusal func(uint64) *Error
-	}{
-		{bytesAll, grown.All, l.limits.Bytes, errBytes},
-		{bytesAnswers, grown.Apart, l.limits.AnswerBytes, errAnswerBytes},
-	} {
-		if c.grown == 0 {
-			continue
-		}
-		n, err := l.counters.change(tx, bytesKey(c.subject))
-		if err != nil {
-			return err
-		}
-		n.n = uint64(max(0, int64(n.n)+c.grown))
-		if limited && c.grown > 0 && beyond(n.n, c.limit) {
-			return c.refusal(c.limit)
-		}
-	}
-	return nil
 }
 
 func errBytes(limit uint64) *Error {
@@ -160,9 +104,16 @@ func (l *WriteBuffer) resumeCount(tx *Tx) error {
 	if next != nil {
 		return nil
 	}
-	n, err := l.counters.number(tx, bytesKey(bytesAll))
-	if err != nil || n > 0 { // the workspace's own row counts, so the counter of a counted workspace is above 0
+	counted, err := l.isCounted(tx)
+	if err != nil || counted {
 		return err
+	}
+	for _, subject := range countSubjects {
+		n, err := l.counters.change(tx, bytesKey(subject))
+		if err != nil {
+			return err
+		}
+		n.n = 0
 	}
 	start, _ := storage.WorkspaceRange(tx.Shard(), tx.Workspace())
 	l.store.CountBelow(start)
@@ -170,6 +121,28 @@ func (l *WriteBuffer) resumeCount(tx *Tx) error {
 		return err
 	}
 	return tx.SetTimer(timerCountBytes, "", tx.now)
+}
+
+// isCounted reports whether the counters of a workspace have counted its rows.
+func (l *WriteBuffer) isCounted(tx *Tx) (bool, error) {
+	n, err := l.counters.number(tx, bytesKey(bytesAll))
+	if err != nil || n == 0 { // the workspace's own row counts, so the counter of a counted workspace is above 0
+		return false, err
+	}
+	// The counters of rows are younger than that of bytes.
+	for i, subject := range rowCounters {
+		n, err := l.counters.number(tx, bytesKey(subject))
+		if err != nil {
+			return false, err
+		}
+		if n > 0 {
+			continue
+		}
+		if rows, err := tx.Has(limitedRows[i], nil); err != nil || rows {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 const timerCountBytes = "count.bytes"
@@ -232,6 +205,15 @@ func checkBytes(v *storage.View, found storage.Bytes, report func(storage.Proble
 	}
 	if uint64(found.All) != all || uint64(found.Apart) != answers {
 		reportTo(report)("bytes", nil, "counted are %d bytes, %d of them answers; stored are %d and %d", all, answers, found.All, found.Apart)
+	}
+	for i, subject := range rowCounters {
+		n, err := v.Number(bytesTable, subject[:])
+		if err != nil {
+			return err
+		}
+		if uint64(found.Rows[i]) != n {
+			reportTo(report)("bytes", subject[:], "counted are %d rows under id %d; there are %d", n, limitedRows[i], found.Rows[i])
+		}
 	}
 	return nil
 }

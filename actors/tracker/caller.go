@@ -96,6 +96,8 @@ type Caller struct {
 	Joined Timestamp
 	// Maker is the caller that created the session of a lane token; see MadeBy.
 	Maker *Caller
+	// RequestsPerSecond is the workspace's own limit on requests; nil: the operator's.
+	RequestsPerSecond *int64
 }
 
 // System is the service itself, for timers and the steps of workflows.

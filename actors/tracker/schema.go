@@ -31,6 +31,7 @@ func Schema() *storage.Schema {
 		),
 		Check:      checkWorkspace,
 		CheckBytes: checkBytes,
+		RowCounts:  limitedRows[:],
 		CheckStore: checkDirectory,
 	}
 }

@@ -39,6 +39,7 @@ func TestSchema_Golden(t *testing.T) {
 		ids,
 		storage.Explain(&workspaces, &Workspace{ID: workspace}),
 		storage.Explain(&settingsRows, &Settings{}),
+		storage.Explain(&limitRows, &WorkspaceLimits{}),
 		storage.Explain(&members, &Member{UserID: user, Email: &email, CreatedAt: at}),
 		storage.Explain(&tokens, &storedToken{ID: token}),
 		storage.Explain(&tokenGrants, &tokenGrant{ID: token, ActorType: ActorUser, ActorID: "ann", Sponsor: "bob"}),

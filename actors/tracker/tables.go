@@ -152,6 +152,9 @@ const (
 	scimGroupBy         storage.TableID = 148 // displayName, externalId
 	memberByEmail       storage.TableID = 149 // in lower case
 
+	// What the operator sets for a workspace.
+	limitsTable storage.TableID = 180
+
 	// The directory (its own key range in shard 0).
 	directoryTable        storage.TableID = 201 // workspace -> directory entry
 	directoryBySlug       storage.TableID = 202

@@ -51,9 +51,13 @@ type WriteBuffer struct {
 	// leasesDue is the time by which leases are checked; zero if it is not known.
 	leasesDue time.Time
 	// operator holds the operator's settings; nil means the defaults.
-	operator  *AgentSettings
-	schemas   knownSchemas
-	limits    Limits
+	operator *AgentSettings
+	schemas  knownSchemas
+	// defaults are the operator's limits, and limits those that hold for the workspace; nil:
+	// they have to be read.
+	defaults  Limits
+	limits    *effectiveLimits
+	creates   createRate
 	countRows int // number of rows that countBytesOp counts at a time
 	// from and to are the values of the workspace's id clock before and after the sealed
 	// batch.
@@ -203,6 +207,7 @@ func (l *WriteBuffer) remember(tx *Tx, op *Op, req *Request, reply Reply, wrote 
 // command that calls it must not fail afterwards.
 func (l *WriteBuffer) forget() {
 	l.counters.forget()
+	l.limits = nil
 	l.seen, l.armed = false, 0
 	l.leasesDue = time.Time{}
 	l.queue.forget()

@@ -70,6 +70,13 @@ type serveCmd struct {
 	WebhooksHostRequests      perSecond `help:"Webhook deliveries to a host in a second, from this node (off, or 200)." placeholder:"N" group:"Webhooks"`
 	WebhooksHostBytes         perSecond `help:"Bytes of webhook deliveries to a host in a second, from this node (off, or 8MiB)." placeholder:"SIZE" group:"Webhooks"`
 
+	LimitIssues            uint64 `help:"Issues that a workspace may have; 0: no limit." placeholder:"N" group:"Limits of workspaces"`
+	LimitSessions          uint64 `help:"Sessions of a workspace that may be unfinished; 0: no limit." placeholder:"N" group:"Limits of workspaces"`
+	LimitTokens            uint64 `help:"Tokens that a workspace may have; 0: no limit." placeholder:"N" group:"Limits of workspaces"`
+	LimitSubscriptions     uint64 `help:"Webhook subscriptions that a workspace may have; 0: no limit." placeholder:"N" group:"Limits of workspaces"`
+	LimitRequestsPerSecond uint64 `help:"Requests that a workspace may send in a second; 0: no limit." placeholder:"N" group:"Limits of workspaces"`
+	LimitCreatesPerSecond  uint64 `help:"Issues that a workspace may create in a second; 0: no limit." placeholder:"N" group:"Limits of workspaces"`
+
 	Peer            string        `help:"Address for other nodes: replication, forwarded requests. A node with none of --peer, --gossip, --advertise, --join and --bootstrap-expect is alone and opens no such port (127.0.0.1:7947 when not given)." placeholder:"ADDRESS" group:"Cluster"`
 	Gossip          string        `help:"Address for finding other nodes, TCP and UDP (127.0.0.1:7946 when not given)." placeholder:"ADDRESS" group:"Cluster"`
 	Advertise       string        `help:"Host under which other nodes reach this one, when it is not that of --peer." placeholder:"HOST" group:"Cluster"`
@@ -127,6 +134,8 @@ func (s serveCmd) Run() error {
 			WorkspaceRequests: int(s.WebhooksWorkspaceRequests), WorkspaceBytes: int(s.WebhooksWorkspaceBytes),
 			HostRequests: int(s.WebhooksHostRequests), HostBytes: int(s.WebhooksHostBytes),
 		},
+		LimitIssues: s.LimitIssues, LimitSessions: s.LimitSessions, LimitTokens: s.LimitTokens, LimitSubscriptions: s.LimitSubscriptions,
+		LimitRequestsPerSecond: s.LimitRequestsPerSecond, LimitCreatesPerSecond: s.LimitCreatesPerSecond,
 		RequestTimeout: s.RequestTimeout, Rate: limit, Memory: uint64(s.Memory), DiskReserve: uint64(s.DiskReserve), LimitBytes: (*uint64)(s.LimitBytes), LimitAnswerBytes: (*uint64)(s.LimitAnswerBytes), StallAfter: s.StallAfter, LaneLife: s.LaneLife, MaxActiveChildren: s.MaxActiveChildren, Version: version, Logger: logger,
 	}
 	for _, w := range cfg.Warnings() {

@@ -108,6 +108,9 @@ type Config struct {
 	// answers kept for idempotency keys; 0: no limit, nil: the default, which depends on
 	// whether other machines reach HTTP.
 	LimitBytes, LimitAnswerBytes *uint64
+	// The limits of workspaces that have none of their own; 0: no limit.
+	LimitIssues, LimitSessions, LimitTokens, LimitSubscriptions uint64
+	LimitRequestsPerSecond, LimitCreatesPerSecond               uint64
 	// StallAfter is how long a running session may be silent before it counts as
 	// stalled; 0 means 10 minutes.
 	StallAfter time.Duration

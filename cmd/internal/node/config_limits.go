@@ -12,7 +12,7 @@ const (
 	looseAnswerBytes, strictAnswerBytes = 16 << 30, 1 << 30
 )
 
-// workspaceLimits returns the limits of each workspace's stored bytes.
+// workspaceLimits returns the limits of workspaces that have none of their own.
 func (c Config) workspaceLimits() tracker.Limits {
 	limits := tracker.Limits{Bytes: strictBytes, AnswerBytes: strictAnswerBytes}
 	if !c.exposed() {
@@ -24,5 +24,7 @@ func (c Config) workspaceLimits() tracker.Limits {
 	if c.LimitAnswerBytes != nil {
 		limits.AnswerBytes = *c.LimitAnswerBytes
 	}
+	limits.Issues, limits.Sessions, limits.Tokens, limits.Subscriptions = c.LimitIssues, c.LimitSessions, c.LimitTokens, c.LimitSubscriptions
+	limits.RequestsPerSecond, limits.CreatesPerSecond = c.LimitRequestsPerSecond, c.LimitCreatesPerSecond
 	return limits
 }

@@ -112,6 +112,9 @@ func (n *Node) start() (err error) {
 		Secure:         cfg.TLSCert != "",
 		RequestTimeout: cfg.RequestTimeout,
 		Rate:           cfg.Rate,
+
+		WorkspaceRequests: cfg.LimitRequestsPerSecond,
+
 		Limits:         limits,
 		MaxConnections: shares.MaxConnections,
 		RootToken:      cfg.RootToken,

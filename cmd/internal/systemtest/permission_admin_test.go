@@ -50,6 +50,8 @@ var adminOps = []matrixOp{
 	{name: "delete an inbound secret", method: "DELETE", path: "/inbound-secrets/none", needs: "admin", ok: 404},
 	{name: "inbound routes", method: "GET", path: "/inbound-routes", needs: "admin", ok: 200},
 	{name: "inbound routes of all workspaces", method: "GET", path: "/inbound-routes", bare: true, needs: "operator", ok: 200},
+	{name: "limits of a workspace", method: "GET", path: "/cluster/workspaces/{workspace}/limits", bare: true, needs: "operator", ok: 200},
+	{name: "set the limits of a workspace", method: "PUT", path: "/cluster/workspaces/{workspace}/limits", bare: true, body: map[string]any{"limits": map[string]any{}}, needs: "operator", ok: 200},
 	{name: "put an inbound route", method: "PUT", path: "/inbound-routes/sms/+15550100", needs: "admin", ok: 200},
 	{name: "delete an inbound route", method: "DELETE", path: "/inbound-routes/vcs1/none/none", needs: "admin", ok: 404},
 
