@@ -54,6 +54,8 @@ type Limits struct {
 	// WorkspaceListening and Listening limit the event streams of a workspace and in
 	// all: 8,192 and 16,384.
 	WorkspaceListening, Listening int
+	// Exports is the number of exports that run at once: 4.
+	Exports int
 }
 
 // Webhooks configures the deliveries to webhooks.
@@ -143,6 +145,7 @@ func (c *Config) complete() error {
 		{&l.Waiting, 65_536},
 		{&l.WorkspaceListening, 8_192},
 		{&l.Listening, 16_384},
+		{&l.Exports, 4},
 	} {
 		if *f.value <= 0 {
 			*f.value = f.other

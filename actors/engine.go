@@ -46,12 +46,13 @@ type Engine struct {
 	generations generations
 	tokenUses   tokenUses
 
-	calls sync.Pool // *call
-	views sync.Pool // *tracker.View
-	stats counters
-	waits waiters
-	feeds feeds
-	lists listSets
+	calls   sync.Pool // *call
+	views   sync.Pool // *tracker.View
+	stats   counters
+	waits   waiters
+	feeds   feeds
+	lists   listSets
+	exports exports
 
 	sender     Sender          // of webhook deliveries
 	client     *webhook.Client // the sender, unless one was given

@@ -56,12 +56,13 @@ const (
 	refusedLate
 	refusedDiskFull
 	refusedListeners
+	refusedExports
 	refusals
 )
 
 var refusalNames = [refusals]string{
 	"workspace_full", "shard_full", "node_full", "actors_full",
-	"not_owner", "no_read_barrier", "not_replicated", "deadline", "disk_full", "listeners_full",
+	"not_owner", "no_read_barrier", "not_replicated", "deadline", "disk_full", "listeners_full", "exports_full",
 }
 
 // Counts are the values of the counters at one time.

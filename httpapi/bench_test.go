@@ -48,6 +48,10 @@ func (benchEngine) Do(req *tracker.Request, _ *tracker.Op, _ any) (tracker.Reply
 	return tracker.Reply{Body: append(req.Buf[:0], nineHundred...), ETag: `"17"`}, nil
 }
 
+func (benchEngine) Export(*tracker.Request, *tracker.Op, any) (tracker.Lines, error) {
+	panic("not asked for")
+}
+
 func (benchEngine) Listen(*tracker.Request, *tracker.Op, any) (tracker.Stream, error) {
 	panic("not run")
 }

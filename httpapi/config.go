@@ -27,6 +27,9 @@ type Engine interface {
 	// Listen begins a stream for a request that accepts one, of an operation that
 	// Streams. It keeps req and in.
 	Listen(req *tracker.Request, op *tracker.Op, in any) (tracker.Stream, error)
+	// Export begins the lines of an operation that answers with Lines. It keeps req and
+	// in.
+	Export(req *tracker.Request, op *tracker.Op, in any) (tracker.Lines, error)
 }
 
 // Config configures a Server. Zero limits mean their defaults.

@@ -135,6 +135,7 @@ var (
 	opWatch  = tracker.NewQuery[watchIn, thing]("WatchThings", "Watch things", tracker.Needs{Level: tracker.Read}, noQuery[watchIn], tracker.MayWait)
 	opTake   = tracker.NewCommand[takeIn, thing]("TakeThing", "Take a thing", tracker.Needs{Level: tracker.Write}, noCommand[takeIn], tracker.MayWait)
 	opStream = tracker.NewQuery[listThingsIn, []thing]("StreamThings", "Stream things", tracker.Needs{Level: tracker.Read}, noQuery[listThingsIn], tracker.MayStream)
+	opLines  = tracker.NewQuery[tracker.ExportIn, tracker.None]("SendLines", "Send lines", tracker.Needs{Level: tracker.Read}, noQuery[tracker.ExportIn], tracker.AnswersFile(tracker.ExportMedia), tracker.AnswersLines)
 	opSlug   = tracker.NewQuery[struct {
 		Slug string `path:"slug"`
 	}, thing]("ThingBySlug", "Get a thing by its slug", tracker.Needs{Level: tracker.Identified}, nil)
@@ -155,6 +156,7 @@ func fakeRoutes() []Route {
 		{"POST", "/w/{organizationId}/watch", opWatch},
 		{"POST", "/w/{organizationId}/take", opTake},
 		{"GET", "/w/{organizationId}/stream", opStream},
+		{"GET", "/w/{organizationId}/lines", opLines},
 		{"GET", "/w/slug/{slug}", opSlug},
 		{"POST", "/w/{organizationId}/sessions/{id}/mcp", opSessionTools},
 	}
@@ -169,6 +171,7 @@ const (
 // fakeEngine admits one token and the operator's, and answers what answer says.
 type fakeEngine struct {
 	stream tracker.Stream // what is listened to; nil: nothing
+	lines  tracker.Lines  // what is exported; nil: nothing
 
 	mu     sync.Mutex
 	last   *tracker.Request
@@ -227,6 +230,13 @@ func (e *fakeEngine) Listen(*tracker.Request, *tracker.Op, any) (tracker.Stream,
 		return nil, tracker.NotApplied("There is nothing to hear.")
 	}
 	return e.stream, nil
+}
+
+func (e *fakeEngine) Export(*tracker.Request, *tracker.Op, any) (tracker.Lines, error) {
+	if e.lines == nil {
+		return nil, tracker.NotApplied("There is nothing to send.")
+	}
+	return e.lines, nil
 }
 
 func copyOf(in any) any {

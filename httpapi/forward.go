@@ -268,7 +268,7 @@ func (t *forwarding) send(node string) bool {
 	t.sent.Header.SetBytesV(headerTimeLeft, strconv.AppendInt(nil, left, 10))
 	var began, streams bool
 	if x.streams() {
-		began, streams, err = conn.askStream(&t.sent, &x.ctx.Response, t.deadline())
+		began, streams, err = conn.askStream(&t.sent, &x.ctx.Response, x.streamMedia(), t.deadline())
 	} else {
 		began, err = conn.ask(&t.sent, &x.ctx.Response, t.deadline())
 	}
@@ -370,7 +370,9 @@ func (t *forwarding) head(to *fasthttp.RequestHeader) {
 	}
 	to.ResetConnectionClose()
 	to.SetNoDefaultContentType(true)
-	to.SetProtocol("HTTP/1.1")
+	if !x.route.Op.Lines || x.ctx.Request.Header.IsHTTP11() {
+		to.SetProtocol("HTTP/1.1")
+	} // else the lines are passed on as they come, and the client knows no chunks
 	to.SetHost(x.host())
 	to.SetCanonical(headerRequestID, x.requestID())
 }

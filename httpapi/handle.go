@@ -185,6 +185,9 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	if rt.local != nil {
 		return s.runLocal(x, req, in)
 	}
+	if x.streams() && rt.Op.Lines {
+		return s.sendLines(x, req, in)
+	}
 	if x.streams() {
 		return s.listen(x, req, in)
 	}

@@ -193,7 +193,7 @@ func (d *describer) responses(rt *route) (doc, error) {
 			}
 			response["content"] = content
 		}
-		if rt.Op.Media != nil {
+		if rt.Op.Media != nil && !rt.Op.Lines {
 			for _, name := range [...]string{"Cache-Control", "Content-Disposition", "Content-Security-Policy", "X-Content-Type-Options"} {
 				headers[name] = headerRef(name)
 			}

@@ -11,6 +11,7 @@ import (
 // aboutTags describes the operations of each tag.
 var aboutTags = map[string]string{
 	"workspaces":            "Workspaces, each a tenant of its own.",
+	"export":                "A workspace as a file, which another service can take in.",
 	"tokens":                "Workspace tokens: the credentials of people and agents.",
 	"members":               "The people of a workspace and their roles.",
 	"teams":                 "Teams, which issues belong to and are numbered by.",
@@ -74,6 +75,7 @@ func aboutOperation(rt *route) string {
 	say(op.Lane, "A lane token may use it for its own session.")
 	say(op.LongPoll, "It can wait for a change, for as long as the request asks.")
 	say(op.Streams, "A request that accepts text/event-stream is answered with a stream that does not end.")
+	say(op.Lines, "The answer is a stream of lines.")
 	say(op.Secret, "The answer contains a secret that is shown only once.")
 	say(op.Strict, "Unknown properties of the body are refused.")
 	say(op.MaxBody > 0, fmt.Sprintf("The body may have up to %d KiB.", op.MaxBody>>10))

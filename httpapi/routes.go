@@ -48,6 +48,7 @@ func Routes() []Route {
 		{"GET", workspacePath, tracker.WorkspaceByID},
 		{"PATCH", workspacePath, tracker.PatchWorkspace},
 		{"DELETE", workspacePath, tracker.DeleteWorkspace},
+		{"GET", workspacePath + "/export", tracker.ExportWorkspace},
 
 		{"GET", tokensPath, tracker.ListTokens},
 		{"POST", tokensPath, tracker.CreateToken},

@@ -45,7 +45,8 @@ var _ tracker.Listener = (*stream)(nil)
 
 // streams reports whether the request is for a stream.
 func (x *exchange) streams() bool {
-	return x.route.Op.Streams && x.conn != nil && !x.ctx.IsHead() && acceptsStream(x.ctx.Request.Header.PeekAll(fasthttp.HeaderAccept))
+	op := x.route.Op
+	return (op.Lines || op.Streams) && x.conn != nil && !x.ctx.IsHead() && (op.Lines || acceptsStream(x.ctx.Request.Header.PeekAll(fasthttp.HeaderAccept)))
 }
 
 // acceptsStream reports whether the client prefers a stream to JSON: by weight, or by
@@ -150,12 +151,12 @@ func (s *Server) detach(x *exchange, st ending, start func()) {
 	})
 }
 
-// streamHead is the head of a stream's response. It has no length and no chunks: it
-// ends with the connection.
+// streamHead is the head of a stream's response. It has no length and ends with the
+// connection. Lines come in chunks, so that a client sees an answer that was cut off.
 func (s *Server) streamHead(x *exchange) []byte {
 	b := append(make([]byte, 0, 256), "HTTP/1.1 200 OK\r\nDate: "...)
 	b = fasthttp.AppendHTTPDate(b, time.Now())
-	b = append(b, "\r\nContent-Type: "+eventStream+"\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nX-Accel-Buffering: no\r\nConnection: close\r\nX-Request-Id: "...)
+	b = append(b, "\r\nContent-Type: "+x.streamMedia()+"\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nX-Accel-Buffering: no\r\nConnection: close\r\nX-Request-Id: "...)
 	b = append(b, x.requestID()...)
 	owner := x.ctx.Response.Header.Peek(headerOwner) // the node's that sends the stream, on its way through this one
 	if s.tellsOwner(x) {
@@ -165,6 +166,9 @@ func (s *Server) streamHead(x *exchange) []byte {
 		b = append(append(b, "\r\n"+headerOwner+": "...), owner...)
 	}
 	b = s.appendSharing(b, x)
+	if x.chunked() {
+		b = append(b, "\r\nTransfer-Encoding: chunked"...)
+	}
 	return append(b, "\r\n\r\n"...)
 }
 

@@ -26,7 +26,7 @@ type relay struct {
 
 // askStream is ask for a request that may be answered with a stream. Then the answer
 // has been read up to where the stream begins.
-func (c *peerConn) askStream(req *fasthttp.Request, res *fasthttp.Response, deadline time.Time) (began, streams bool, err error) {
+func (c *peerConn) askStream(req *fasthttp.Request, res *fasthttp.Response, media string, deadline time.Time) (began, streams bool, err error) {
 	if err := c.conn.SetDeadline(deadline); err != nil {
 		return false, false, fmt.Errorf("forward: %w", err)
 	}
@@ -40,7 +40,7 @@ func (c *peerConn) askStream(req *fasthttp.Request, res *fasthttp.Response, dead
 	if err := res.Header.Read(c.r); err != nil {
 		return true, false, fmt.Errorf("forward: read the answer: %w", err)
 	}
-	if res.StatusCode() == http.StatusOK && bytes.HasPrefix(res.Header.ContentType(), []byte(eventStream)) {
+	if res.StatusCode() == http.StatusOK && bytes.HasPrefix(res.Header.ContentType(), []byte(media)) {
 		return true, true, nil
 	}
 	if err := res.ReadBody(c.r, maxAnswer); err != nil {

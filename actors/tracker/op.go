@@ -100,6 +100,8 @@ type Op struct {
 	// LongRunning workflows run for a timer and have no deadline as a whole; each step has
 	// that of a request.
 	LongRunning bool
+	// Lines marks operations that answer with a stream of lines: see Engine.Export.
+	Lines bool
 	// Heavy marks a query that takes a millisecond of processor time or more. As many run
 	// at a time as there are processors, in the order in which they came.
 	Heavy bool
@@ -164,6 +166,9 @@ func MayWait(o *Op) { o.LongPoll = true }
 
 // MayStream marks an operation that also answers with a stream of events.
 func MayStream(o *Op) { o.Streams = true }
+
+// AnswersLines marks an operation that answers with a stream of lines.
+func AnswersLines(o *Op) { o.Lines = true }
 
 // LongRunning marks a workflow that may take longer than a request.
 func LongRunning(o *Op) { o.LongRunning = true }

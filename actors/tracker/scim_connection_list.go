@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"fmt"
+	"time"
 
 	"switchyard/storage"
 )
@@ -31,16 +32,20 @@ func listSCIMConnections(v *View, _ *None) (Reply, error) {
 		if err != nil {
 			return false, err
 		}
-		c := &row.Value
-		shown := SCIMConnection{ConnectionID: c.ID, Status: "active", Scopes: c.Scopes, CreatedAt: c.CreatedAt, ExpiresAt: c.ExpiresAt}
-		if !v.now.Before(c.ExpiresAt.Time()) {
-			shown.Status = "expired"
-		}
-		list.Connections = append(list.Connections, shown)
+		list.Connections = append(list.Connections, row.Value.shown(v.now))
 		return true, nil
 	})
 	if err != nil {
 		return Reply{}, fmt.Errorf("list SCIM connections: %w", err)
 	}
 	return jsonReply(Done, list)
+}
+
+// shown returns a connection in the form that clients see.
+func (c *scimConnection) shown(now time.Time) SCIMConnection {
+	shown := SCIMConnection{ConnectionID: c.ID, Status: "active", Scopes: c.Scopes, CreatedAt: c.CreatedAt, ExpiresAt: c.ExpiresAt}
+	if !now.Before(c.ExpiresAt.Time()) {
+		shown.Status = "expired"
+	}
+	return shown
 }

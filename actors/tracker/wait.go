@@ -48,6 +48,16 @@ type Stream interface {
 	Leave()
 }
 
+// Lines are the lines of an answer that is a stream, see Op.Lines. They are used by one
+// goroutine.
+type Lines interface {
+	// Next returns the next lines, which are valid until the following call; io.EOF after
+	// the last.
+	Next() ([]byte, error)
+	// Close ends the stream. It is called once.
+	Close()
+}
+
 // MaxWait is the longest time that an operation waits.
 const MaxWait = 30 * time.Second
 

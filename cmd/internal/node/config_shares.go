@@ -19,6 +19,8 @@ type Shares struct {
 	// AddressWaiting is the number of waiting requests and event streams of an address,
 	// WorkspaceWaiting and WorkspaceStreams those of a workspace.
 	AddressWaiting, WorkspaceWaiting, WorkspaceStreams int
+	// Exports is the number of exports that this node sends at once.
+	Exports int
 	// Bytes in flight are request bodies in hand and answers that clients have not
 	// taken: in all, of a workspace, and of all callers without a valid credential.
 	Bytes, WorkspaceBytes, AnonymousBytes uint64
@@ -47,12 +49,13 @@ func (c Config) limits() (Shares, httpapi.Limits, error) {
 		value int
 	}{
 		{"--max-connections", s.MaxConnections}, {"--address-connections", s.AddressConnections}, {"--address-waiting", s.AddressWaiting},
-		{"--workspace-waiting", s.WorkspaceWaiting}, {"--workspace-streams", s.WorkspaceStreams}, {"--workspaces-per-user", s.WorkspacesPerUser},
+		{"--workspace-waiting", s.WorkspaceWaiting}, {"--workspace-streams", s.WorkspaceStreams}, {"--exports", s.Exports}, {"--workspaces-per-user", s.WorkspacesPerUser},
 	} {
 		if f.value < 0 || f.value > 1<<30 {
 			return s, l, fmt.Errorf("%s %d: must be from 1 to %d, or 0 for the default", f.flag, f.value, 1<<30)
 		}
 	}
+	s.Exports = cmp.Or(s.Exports, 4)
 	var err error
 	if l.Proxies, err = httpapi.ParseProxies(s.TrustedProxies, s.ForwardedHeader); err != nil {
 		return s, l, fmt.Errorf("--trusted-proxies, --forwarded-header: %w", err)

@@ -72,6 +72,8 @@ var forbidden = []struct {
 	{from: "bench", imports: "switchyard/httpapi", reason: "load comes from outside: bench sees what a client sees"},
 	{from: "bench", imports: "switchyard/cmd", reason: "cmd assembles, nothing imports it"},
 
+	{from: "cmd/internal/transfer", imports: "switchyard", reason: "a copy to a file sees what a client sees"},
+
 	{from: "internal/testkit", imports: "switchyard", reason: "every test may use testkit, so it is the bottom"},
 
 	{from: "examples", imports: "switchyard", reason: "examples are copied, and see what a client sees"},

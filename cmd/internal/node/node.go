@@ -194,7 +194,7 @@ func (n *Node) Join(ctx context.Context) (err error) {
 			WorkspacesPerUser: shares.WorkspacesPerUser,
 		},
 		Workspace: n.cfg.workspaceLimits(),
-		Limits:    actors.Limits{Idle: n.cfg.Idle, WorkspaceWaiting: shares.WorkspaceWaiting, WorkspaceListening: shares.WorkspaceStreams},
+		Limits:    actors.Limits{Idle: n.cfg.Idle, WorkspaceWaiting: shares.WorkspaceWaiting, WorkspaceListening: shares.WorkspaceStreams, Exports: shares.Exports},
 		Clock:     time.Now,
 		Random:    rand.Reader,
 		TailBytes: n.cfg.tailBytes(),
@@ -244,6 +244,11 @@ func (g gate) Begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply
 // Listen implements httpapi.Engine.
 func (g gate) Listen(req *tracker.Request, op *tracker.Op, in any) (tracker.Stream, error) {
 	return g.n.serving.Load().Listen(req, op, in) // it was admitted
+}
+
+// Export implements httpapi.Engine.
+func (g gate) Export(req *tracker.Request, op *tracker.Op, in any) (tracker.Lines, error) {
+	return g.n.serving.Load().Export(req, op, in) // it was admitted
 }
 
 // Owner implements httpapi.Placement.

@@ -161,6 +161,7 @@ var countingOps = []matrixOp{
 // workspaceOps are about no issue.
 var workspaceOps = []matrixOp{
 	{name: "workspace", method: "GET", path: "", needs: "read", ok: 200},
+	{name: "export", method: "GET", path: "/export?after=1000000000", needs: "admin", ok: 200},
 	{name: "patch the workspace", method: "PATCH", path: "", body: map[string]any{}, needs: "admin", ok: 200},
 	{name: "teams", method: "GET", path: "/teams", needs: "read", ok: 200},
 	{name: "members", method: "GET", path: "/members", needs: "read", ok: 200},

@@ -1,0 +1,120 @@
+package tracker
+
+import "switchyard/storage"
+
+// transferKinds lists the kinds of records that an export has. Where the places of two
+// records are the same, the kind that is listed first comes first. The first line of an
+// export, the workspace's own row, is not among them.
+var transferKinds = []transferKind{
+	transferSettings,
+	transferRetiredKeys,
+	transferTeamNumbers,
+	recordKind("team", &teams, newestLast),
+	recordKind("member", &members, byCreatedAt),
+	recordKind("team_member", &teamMembers, byCreatedAt),
+	recordKind("scim_user", &scimUsers, byCreatedAt),
+	recordKind("scim_group", &scimGroups, byCreatedAt),
+	transferSCIMConnections,
+	transferTokens,
+	recordKind("oauth_client", &oauthClients, newestLast),
+	recordKind("label", &labels, newestLast),
+	recordKind("project", &projects, newestLast),
+	recordKind("cycle", &cycles, newestLast),
+	recordKind("template", &templates, newestLast),
+	recordKind("agent", &agents, byCreatedAt),
+	recordKind("issue", &issues, newestLast),
+	transferFormerIdentifiers,
+	transferBurndowns,
+	transferHistory,
+	recordKind("comment", &comments, newestLast),
+	transferAttachments,
+	recordKind("access_grant", &accessGrants, byStoredID),
+	recordKind("share", &shares, byCreatedAt),
+	transferSessions,
+	transferSessionStates,
+	transferSessionBriefs,
+	rowKind("activity", activityTable, byStoredID, appendValue),
+	transferDrafts,
+	transferDraftStates,
+	recordKind("support_channel", &channels, newestLast),
+	transferInboundSecrets,
+	recordKind("ticket", &tickets, newestLast),
+	recordKind("ticket_message", &ticketMessages, newestLast),
+	recordKind("deal", &deals, newestLast),
+	recordKind("webhook_subscription", &webhooks, newestLast),
+	recordKind("webhook_delivery", &deliveries, newestLast),
+	transferIssuedUsers,
+	transferTimers,
+}
+
+// appendValue appends a plain row that holds the JSON which clients get.
+func appendValue(b, _, value []byte) ([]byte, error) { return append(b, value...), nil }
+
+// notTransferred lists the tables and plain rows that no export has, with the reason.
+var notTransferred = map[storage.TableID]string{
+	workspaceTable: "the first line has it",
+
+	clockTable:       "follows from the ids",
+	memberChange:     "counts what the directory of one cluster was told",
+	pendingTable:     "is what the directory of one cluster has to be told",
+	bytesTable:       "follows from the rows",
+	recordCountTable: "follows from the records",
+	eventTable:       "the event log is not part of an export",
+	eventSequence:    "the event log is not part of an export",
+	tombstoneTable:   "belongs to the event log",
+	idempotencyTable: "a kept answer is good for a day, at the service that gave it",
+	idempotencyByAge: "a kept answer is good for a day, at the service that gave it",
+
+	identifierTable:     "follows from the issues and their former identifiers",
+	restrictedTable:     "follows from the access grants",
+	issueAggregateTable: "follows from the issues",
+	burndownByIssue:     "follows from the burndowns",
+	searchChanged:       "the search index follows from the issues",
+	searchReplaced:      "the search index follows from the issues",
+	searchManifest:      "the search index follows from the issues",
+	searchSegments:      "the search index follows from the issues",
+	engagedTable:        "follows from the sessions",
+
+	accessTokenTable:   "an access token is a secret of an hour",
+	oauthSecretTable:   "a secret, and rights that follow from the client",
+	channelSecretTable: "a secret",
+	webhookSecrets:     "a secret",
+	outboxTable:        "a delivery to be made is made by the service that has the event",
+	retryTable:         "a delivery to be made is made by the service that has the event",
+	pendingCount:       "counts deliveries to be made",
+	deliveryCount:      "follows from the deliveries",
+	webhookFailures:    "is about deliveries to be made",
+	receivedTable:      "a repeated call is known for a while, by the service that took it",
+	receivedByAge:      "a repeated call is known for a while, by the service that took it",
+	inboundRouteTable:  "belongs to the directory: the operator of a cluster confirms its routes",
+	inboundClaimTable:  "belongs to the directory: the operator of a cluster confirms its routes",
+	directoryTable:     "belongs to the directory",
+	membershipTable:    "belongs to the directory",
+}
+
+// transferredTimers are the kinds of timers that an export has: work that was begun and
+// goes on in later batches.
+var transferredTimers = map[string]bool{
+	timerCloseChildren:    true,
+	timerCloseParent:      true,
+	timerSessionFollowers: true,
+}
+
+// remadeTimers lists the other kinds of timers, with the reason why an export needs none
+// of them.
+var remadeTimers = map[string]string{
+	timerSweepAnswers:     "kept answers stay behind",
+	timerSweepEvents:      "the event log stays behind",
+	timerSweepMemberships: "belongs to the directory",
+	timerSweepReceived:    "notes of calls stay behind",
+	timerSweepAccess:      "access tokens stay behind",
+	timerIndexSearch:      "an import sets it, with the issues",
+	timerMergeSegments:    "an import sets it, with the issues",
+	timerCountBytes:       "an import counts what it writes",
+	timerResolve:          "belongs to the directory",
+	timerErase:            "belongs to the directory",
+	timerSyncMembers:      "an import sets it, with the members",
+	timerSessionBudget:    "an import sets it, with the session",
+	timerNotBefore:        "an import sets it, with the session",
+	timerSessionLeases:    "an import sets it, with the session",
+}

@@ -1,0 +1,103 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"net/netip"
+	"strconv"
+	"sync/atomic"
+
+	"switchyard/actors/tracker"
+)
+
+// lines is an answer of lines on its way to the client, or to the node that a client has
+// asked. Its goroutine makes a block of lines when the connection has taken the one
+// before, so that a slow client costs no more memory than a quick one.
+type lines struct {
+	server  *Server
+	conn    *conn
+	source  tracker.Lines
+	from    netip.Addr // the address that it counts for
+	request string
+	chunked bool
+	// begun is set by who closes the source: the goroutine, or End if it comes first.
+	begun, ended atomic.Bool
+}
+
+// streamMedia is the media type of the stream that a request is answered with.
+func (x *exchange) streamMedia() string {
+	if op := x.route.Op; op.Lines {
+		return op.Media[0]
+	}
+	return eventStream
+}
+
+// chunked reports whether the stream that a request is answered with comes in chunks.
+func (x *exchange) chunked() bool { return x.route.Op.Lines && x.ctx.Request.Header.IsHTTP11() }
+
+// sendLines answers a request with lines.
+func (s *Server) sendLines(x *exchange, req *tracker.Request, in any) error {
+	if s.draining.Load() {
+		return tracker.Moved("The node is shutting down.")
+	}
+	from := sharer(s.client(x))
+	if err := s.waits.take(from); err != nil {
+		return err
+	}
+	kept := *req // the exchange's own is used again
+	source, err := s.cfg.Engine.Export(&kept, x.route.Op, in)
+	if err != nil {
+		s.waits.leave(from)
+		return err
+	}
+	l := &lines{server: s, conn: x.conn, source: source, from: from, request: x.id, chunked: x.chunked()}
+	s.detach(x, l, func() {
+		if !l.begun.Swap(true) {
+			go l.run()
+		}
+	})
+	return nil
+}
+
+// run sends all lines. The last chunk, or a line that is the last by its content, says
+// that nothing is missing.
+func (l *lines) run() {
+	defer l.End()
+	defer l.source.Close()
+	var text []byte
+	for !l.ended.Load() {
+		block, err := l.source.Next()
+		if err != nil && !errors.Is(err, io.EOF) {
+			l.server.cfg.Logger.Error("an answer was cut off", "request", l.request, "error", describe(err))
+			return
+		}
+		last := err != nil
+		switch {
+		case !l.chunked && last:
+			return
+		case !l.chunked:
+			text = append(text[:0], block...)
+		case last:
+			text = append(text[:0], "0\r\n\r\n"...)
+		default:
+			text = append(strconv.AppendInt(text[:0], int64(len(block)), 16), "\r\n"...)
+			text = append(append(text, block...), "\r\n"...)
+		}
+		if !writeSlowly(l.conn.Conn, text, l.server.cfg.WriteTimeout) || last {
+			return
+		}
+	}
+}
+
+// End implements ending.
+func (l *lines) End() {
+	if l.ended.Swap(true) {
+		return
+	}
+	if !l.begun.Swap(true) {
+		l.source.Close()
+	}
+	l.server.waits.leave(l.from)
+	l.server.forgetStream(l)
+	_ = l.conn.Close()
+}

@@ -1,0 +1,77 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const linesPath = "/w/" + workspaceID + "/lines"
+
+// fakeLines sends blocks of lines, and then an error or io.EOF.
+type fakeLines struct {
+	blocks []string
+	err    error
+	closed sync.WaitGroup
+}
+
+func (f *fakeLines) Next() ([]byte, error) {
+	if len(f.blocks) == 0 {
+		return nil, f.err
+	}
+	next := f.blocks[0]
+	f.blocks = f.blocks[1:]
+	return []byte(next), nil
+}
+
+func (f *fakeLines) Close() { f.closed.Done() }
+
+func newFakeLines(err error) *fakeLines {
+	f := &fakeLines{blocks: []string{"one\ntwo\n", strings.Repeat("x", 300<<10) + "\n", "three\n"}, err: err}
+	f.closed.Add(1)
+	return f
+}
+
+func getLines(t *testing.T, addr string) (*http.Response, []byte, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+linesPath, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	return res, body, err
+}
+
+func TestLines_ComeWholeOrAreCutOff(t *testing.T) {
+	t.Parallel()
+	for _, cut := range []bool{false, true} {
+		failure := io.EOF
+		if cut {
+			failure = errors.New("the disk is gone")
+		}
+		a := newAtlas("b")
+		entry, owner := a.join(t, "a"), a.join(t, "b")
+		for _, b := range []*bundle{owner, entry} {
+			f := newFakeLines(failure)
+			owner.engine.lines = f
+			want := strings.Join(f.blocks, "")
+			res, body, err := getLines(t, b.addr)
+			if res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != "application/x-ndjson" {
+				t.Errorf("the answer is %d with %v", res.StatusCode, res.Header)
+			}
+			if string(body) != want || (err != nil) != cut {
+				t.Errorf("%d bytes of %d came, and then %v", len(body), len(want), err)
+			}
+			f.closed.Wait()
+		}
+	}
+}
