@@ -20,13 +20,14 @@ var version = "dev"
 type cli struct {
 	Config kong.ConfigFlag `help:"YAML file with flags as keys; flags and environment win over it." placeholder:"FILE"`
 
-	Serve    serveCmd    `cmd:"" help:"Run a node."`
-	Bench    benchCmd    `cmd:"" help:"Measure a node, beside the limits of the machine it runs on."`
-	Cluster  clusterCmd  `cmd:"" help:"See and change the cluster, as its operator."`
-	Verify   verifyCmd   `cmd:"" help:"Prove every index, counter and reference of a stopped node's data."`
-	Inspect  inspectCmd  `cmd:"" help:"Show what a stopped node's data holds, shard by shard."`
-	Version  versionCmd  `cmd:"" help:"Print the version."`
-	Baseline baselineCmd `cmd:"" hidden:"" help:"Serve an empty handler, for bench."`
+	Serve     serveCmd     `cmd:"" help:"Run a node."`
+	Bench     benchCmd     `cmd:"" help:"Measure a node, beside the limits of the machine it runs on."`
+	Cluster   clusterCmd   `cmd:"" help:"See and change the cluster, as its operator."`
+	Workspace workspaceCmd `cmd:"" help:"Copy a workspace to a file."`
+	Verify    verifyCmd    `cmd:"" help:"Prove every index, counter and reference of a stopped node's data."`
+	Inspect   inspectCmd   `cmd:"" help:"Show what a stopped node's data holds, shard by shard."`
+	Version   versionCmd   `cmd:"" help:"Print the version."`
+	Baseline  baselineCmd  `cmd:"" hidden:"" help:"Serve an empty handler, for bench."`
 
 	LocalCluster localClusterCmd `cmd:"" hidden:"" help:"Run several nodes on this machine, for make cluster."`
 }

@@ -1,0 +1,106 @@
+package transfer
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// whole returns an export with so many issues.
+func whole(issues int) string {
+	var b strings.Builder
+	b.WriteString(`{"n":0,"type":"workspace","version":1,"data":{"id":"w"}}` + "\n")
+	for n := range issues {
+		fmt.Fprintf(&b, `{"n":%d,"type":"issue","data":{"id":"%d"}}`+"\n", n+1, n)
+	}
+	sum := sha256.Sum256([]byte(b.String()))
+	counts := `{"workspace":1}`
+	if issues > 0 {
+		counts = fmt.Sprintf(`{"issue":%d,"workspace":1}`, issues)
+	}
+	fmt.Fprintf(&b, `{"type":"end","counts":%s,"sha256":"%s"}`+"\n", counts, hex.EncodeToString(sum[:]))
+	return b.String()
+}
+
+func TestCheck_FindsTheDamage(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{0, 1, 100} {
+		text := whole(n)
+		summary, err := Check(strings.NewReader(text))
+		if err != nil || summary.Lines != int64(n)+1 || summary.Bytes != int64(len(text)) {
+			t.Errorf("of %d issues: %+v, %v", n, summary, err)
+		}
+	}
+	text := whole(3)
+	swap := func(old, to string) string { return strings.Replace(text, old, to, 1) }
+	for name, row := range map[string]struct {
+		text string
+		line int64
+	}{
+		"empty":              {"", 1},
+		"no end":             {text[:strings.LastIndex(text, `{"type"`)], 5},
+		"cut in a line":      {text[:len(text)-3], 5},
+		"cut in the middle":  {text[:strings.Index(text, `"n":2`)], 3},
+		"a changed value":    {swap(`"id":"1"`, `"id":"7"`), 5},
+		"a line twice":       {swap(`{"n":2`, `{"n":1`), 3},
+		"a missing line":     {swap(`{"n":1,"type":"issue","data":{"id":"0"}}`+"\n", ""), 2},
+		"not JSON":           {swap(`{"n":2,`, `{"n":2;`), 3},
+		"no data":            {swap(`"data":{"id":"0"}`, `"data":null`), 2},
+		"another version":    {swap(`"version":1`, `"version":2`), 1},
+		"a second workspace": {swap(`"n":1,"type":"issue"`, `"n":1,"type":"workspace"`), 2},
+		"other counts":       {swap(`"issue":3`, `"issue":4`), 5},
+		"more behind it":     {text + text, 6},
+		"too long a line":    {strings.Repeat("x", maxLine+1), 1},
+		"a list":             {"[]\n", 1},
+	} {
+		_, err := Check(strings.NewReader(row.text))
+		var damaged *DamagedError
+		if !errors.As(err, &damaged) || damaged.Line != row.line {
+			t.Errorf("%s: %v, want line %d", name, err, row.line)
+		}
+	}
+}
+
+func FuzzCheck(f *testing.F) {
+	f.Add([]byte(whole(2)))
+	f.Add([]byte(`{"type":"end","counts":{},"sha256":""}` + "\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if _, err := Check(bytes.NewReader(text)); err == nil && !bytes.HasSuffix(text, []byte("\"}\n")) {
+			t.Errorf("%q is taken for a whole export", text)
+		}
+	})
+}
+
+func TestExport_LeavesNoFileOfHalfAnAnswer(t *testing.T) {
+	t.Parallel()
+	text := whole(1000)
+	for _, sent := range []int{0, 100, len(text) - 1, len(text)} {
+		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/workspaces/w/export" || r.Header.Get("Authorization") != "Bearer mine" {
+				w.WriteHeader(http.StatusForbidden)
+			}
+			_, _ = io.WriteString(w, text[:sent])
+		}))
+		t.Cleanup(service.Close)
+		c, err := NewClient(service.URL, "mine")
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		file := filepath.Join(dir, "out")
+		_, err = c.Export(t.Context(), "w", file, nil)
+		left, _ := os.ReadDir(dir)
+		if sent < len(text) && (err == nil || len(left) > 0) || sent == len(text) && (err != nil || len(left) != 1) {
+			t.Errorf("of %d bytes of %d: %v, and %d files", sent, len(text), err, len(left))
+		}
+	}
+}

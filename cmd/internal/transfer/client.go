@@ -1,0 +1,147 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Client asks a service as one caller.
+type Client struct {
+	base  string
+	token string
+	http  *http.Client
+}
+
+// silence is how long the service may say nothing while it answers.
+const silence = time.Minute
+
+// NewClient makes a client of the service at an address.
+func NewClient(base, token string) (*Client, error) {
+	if u, err := url.Parse(base); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("--url %q: must be like http://127.0.0.1:8080", base)
+	}
+	return &Client{base: strings.TrimRight(base, "/"), token: token, http: &http.Client{
+		// The service redirects nowhere, and the token is for it alone.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// RefusedError is an answer of the service other than success.
+type RefusedError struct {
+	Status  int
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Hint    string `json:"hint"`
+	Details struct {
+		Issues []struct {
+			Path    string `json:"path"`
+			Message string `json:"message"`
+		} `json:"issues"`
+	} `json:"details"`
+}
+
+func (e *RefusedError) Error() string {
+	text := fmt.Sprintf("the service answered %d: %s %s", e.Status, e.Message, e.Hint)
+	for _, issue := range e.Details.Issues {
+		text += fmt.Sprintf(" %s: %s", issue.Path, issue.Message)
+	}
+	return text
+}
+
+// send sends a request and returns the answer of a success.
+func (c *Client) send(ctx context.Context, method, path, media string, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", c.base, err)
+	}
+	req.Header.Set("Authorization", "Bearer "+c.token)
+	if media != "" {
+		req.Header.Set("Content-Type", media)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", c.base, err)
+	}
+	if res.StatusCode/100 == 2 {
+		return res, nil
+	}
+	defer func() { _ = res.Body.Close() }()
+	refused := &RefusedError{Status: res.StatusCode}
+	text, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
+	if err != nil || json.Unmarshal(text, refused) != nil {
+		refused.Message = http.StatusText(res.StatusCode) + "."
+	}
+	return nil, refused
+}
+
+// Export writes a workspace to a file, which gets its name once it is whole and checked.
+func (c *Client) Export(ctx context.Context, workspace, file string, progress func(bytes int64)) (summary *Summary, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watch := time.AfterFunc(silence, func() { cancel(fmt.Errorf("the service sent nothing for %s", silence)) })
+	defer watch.Stop()
+	res, err := c.send(ctx, http.MethodGet, "/workspaces/"+url.PathEscape(workspace)+"/export", "", nil)
+	if err != nil {
+		return nil, because(ctx, err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	part, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".part*")
+	if err != nil {
+		return nil, fmt.Errorf("make the file: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(part.Name()))
+		}
+	}()
+	counted := &counter{watch: watch, progress: progress}
+	summary, err = Check(io.TeeReader(io.TeeReader(res.Body, counted), part))
+	if err != nil {
+		var damaged *DamagedError
+		if errors.As(err, &damaged) {
+			err = fmt.Errorf("the export is cut off or damaged: %w", err)
+		}
+		return nil, errors.Join(because(ctx, err), part.Close())
+	}
+	if err := errors.Join(part.Sync(), part.Close()); err != nil {
+		return nil, fmt.Errorf("write the file: %w", err)
+	}
+	if err := os.Rename(part.Name(), file); err != nil {
+		return nil, fmt.Errorf("name the file: %w", err)
+	}
+	return summary, nil
+}
+
+// because adds the reason why a context has ended.
+func because(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		return errors.Join(cause, err)
+	}
+	return err
+}
+
+// counter counts the bytes that come, and notes that some do.
+type counter struct {
+	bytes    int64
+	watch    *time.Timer
+	progress func(int64)
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.bytes += int64(len(p))
+	c.watch.Reset(silence)
+	if c.progress != nil {
+		c.progress(c.bytes)
+	}
+	return len(p), nil
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/mattn/go-isatty"
+
+	"switchyard/cmd/internal/transfer"
+)
+
+type workspaceCmd struct {
+	Export workspaceExportCmd `cmd:"" help:"Write a workspace to a file."`
+}
+
+// workspaceFlags say which service the workspace's commands ask, and as whom.
+type workspaceFlags struct {
+	URL       string `name:"url" help:"Any node of the cluster." default:"http://127.0.0.1:8080"`
+	TokenFile string `help:"File with the token of an owner or admin, or the operator's; SWITCHYARD_TOKEN, or else SWITCHYARD_ROOT_TOKEN, holds the token itself." placeholder:"FILE"`
+}
+
+// connect makes the client, and a context that ends with Ctrl-C.
+func (f workspaceFlags) connect() (*transfer.Client, context.Context, context.CancelFunc, error) {
+	token, err := rootToken(f.TokenFile)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if own := os.Getenv("SWITCHYARD_TOKEN"); f.TokenFile == "" && own != "" {
+		token = own
+	}
+	if token == "" {
+		return nil, nil, nil, &exitError{exitCredential, errors.New("this needs a token: give --token-file, or set SWITCHYARD_TOKEN or SWITCHYARD_ROOT_TOKEN")}
+	}
+	c, err := transfer.NewClient(f.URL, token)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	return c, ctx, cancel, nil
+}
+
+type workspaceExportCmd struct {
+	workspaceFlags
+	File      string `arg:"" help:"File to write; one of that name is replaced once the export is whole."`
+	Workspace string `required:"" help:"Id of the workspace." placeholder:"ID"`
+}
+
+func (e workspaceExportCmd) Run() error {
+	c, ctx, cancel, err := e.connect()
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	show := newByteProgress(os.Stderr)
+	summary, err := c.Export(ctx, e.Workspace, e.File, show.show)
+	show.end()
+	if err != nil {
+		return fmt.Errorf("export the workspace: %w", err)
+	}
+	fmt.Printf("%s: %s, %d bytes.\n", e.File, plural(int(summary.Lines), "record"), summary.Bytes)
+	return nil
+}
+
+// byteProgress shows on a terminal how much has come.
+type byteProgress struct {
+	out   io.Writer
+	shown int64 // bytes, when it was last told
+}
+
+func newByteProgress(f *os.File) *byteProgress {
+	if !isatty.IsTerminal(f.Fd()) {
+		return &byteProgress{}
+	}
+	return &byteProgress{out: f}
+}
+
+func (p *byteProgress) show(bytes int64) {
+	if p.out != nil && bytes >= p.shown+1<<20 {
+		p.shown = bytes
+		_, _ = fmt.Fprintf(p.out, "\r\x1b[K%d MiB", bytes>>20)
+	}
+}
+
+// end leaves the line.
+func (p *byteProgress) end() {
+	if p.shown > 0 {
+		_, _ = fmt.Fprint(p.out, "\r\x1b[K")
+	}
+}
