@@ -138,6 +138,9 @@ func (w *workspaceActor) committed(p *proposal) {
 // invalidate invalidates what is derived from changed rows. It is called before the
 // answers are sent: after the answer to a deletion every request must see its effect.
 func (w *workspaceActor) invalidate(touched storage.DirtyFlags) {
+	if touched&tracker.DirtyReadOnly != 0 {
+		w.h.shard.readOnlyChanged(w.h.workspace)
+	}
 	if touched&tracker.DirtyAccess != 0 {
 		w.engine.generations.bump(w.h.workspace)
 		w.engine.notify(w.h.workspace) // some followers of events may have lost their rights

@@ -106,7 +106,7 @@ func (l *deliveryQueue) busy() bool { return l.queued || l.running || l.more }
 
 func (l *deliveryQueue) runnable() bool {
 	written, full := l.hook.space.recorder.state()
-	return l.more && !l.held && !full && !l.hook.removed && written >= l.mark
+	return l.more && !l.held && !full && !l.hook.removed && written >= l.mark && !l.hook.space.readOnly()
 }
 
 // run makes deliveries of a lane until its turn is over.
@@ -127,6 +127,10 @@ func (d *dispatcher) run(l *deliveryQueue) queueRun {
 		}
 		if d.ctx.Err() != nil {
 			return end
+		}
+		if t.space.readOnly() {
+			end.more = true
+			break
 		}
 		o, err := d.try(&v, l, p, &end)
 		if err != nil {

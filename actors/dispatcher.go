@@ -26,8 +26,10 @@ type dispatcher struct {
 	wakeup chan struct{}
 	// lost is set once the shard is owned no longer, or by a later dispatcher. This
 	// dispatcher must not record any more results.
-	lost  atomic.Bool
-	ended chan queueRun // with room for all lanes that run at once, so that they never block
+	lost atomic.Bool
+	// renewed makes the loop look for the deliveries of all workspaces again.
+	renewed atomic.Bool
+	ended   chan queueRun // with room for all lanes that run at once, so that they never block
 
 	mu    sync.Mutex // guards news; never held while waiting
 	dirty map[storage.ID]*dirtyHooks
@@ -150,6 +152,15 @@ func (d *dispatcher) note(workspace storage.ID, kinds dirtyKinds, hooks []storag
 	}
 }
 
+// restart makes the dispatcher look into all workspaces again.
+func (d *dispatcher) restart() {
+	d.renewed.Store(true)
+	select {
+	case d.wakeup <- struct{}{}:
+	default: // the loop is about to look
+	}
+}
+
 func (d *dispatcher) loop() {
 	e := d.shard.engine
 	defer e.background.leave()
@@ -159,6 +170,9 @@ func (d *dispatcher) loop() {
 	for {
 		sleep := retryFirst
 		if e.cfg.Shortage() == storage.Ample { // otherwise results could not be recorded
+			if d.renewed.Swap(false) {
+				begun = false
+			}
 			if !begun {
 				begun = d.begin()
 			}
@@ -308,6 +322,12 @@ func (d *dispatcher) evict() {
 			return
 		}
 	}
+}
+
+// readOnly reports whether the workspace's deliveries wait for the end of a read-only mode.
+func (s *workspaceHooks) readOnly() bool {
+	modes, err := s.recorder.dispatcher.shard.readOnly()
+	return err != nil || modes.Forbids(s.id)
 }
 
 func (s *workspaceHooks) idle() bool {

@@ -54,6 +54,8 @@ func (d *dispatcher) start() {
 		switch {
 		case l.hook.removed:
 			l.queued = false
+		case s.readOnly():
+			l.queued, l.more = false, true
 		case s.running.all >= share, !l.hook.healthy && s.running.unhealthy >= share/2:
 			s.parked = append(s.parked, l)
 		default:

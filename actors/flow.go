@@ -79,6 +79,8 @@ func (f *flow) Secret(b []byte) {
 
 func (f *flow) Inbound() *tracker.InboundSettings { return &f.engine.cfg.Inbound }
 
+func (f *flow) Shards() int { return f.engine.replicator.Shards() }
+
 func (f *flow) Query(workspace storage.ID, op *tracker.Op, in any) (tracker.Reply, error) {
 	return f.step(f.timed(f.req.Look(workspace)), op, in)
 }

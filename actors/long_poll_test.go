@@ -393,7 +393,7 @@ func (y *workspaceFixture) settled(all int, ended map[tracker.SessionID]int) {
 	}
 	var left []string
 	v := storage.NewView(y.store.State(), y.engine.shardOf(y.workspace).number, storage.SystemID)
-	due, _, err := tracker.ListDue(&v, time.Now().Add(time.Hour), 100, func(string) bool { return true })
+	due, _, err := tracker.ListDue(&v, time.Now().Add(time.Hour), 100, func(storage.ID, string) bool { return true })
 	if err != nil {
 		y.t.Fatal(err)
 	}

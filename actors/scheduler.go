@@ -138,10 +138,20 @@ func (c *scheduler) loop() {
 // look starts due timers and returns the time until the next look.
 func (c *scheduler) look() (time.Duration, error) {
 	e := c.shard.engine
+	modes, err := c.shard.readOnly()
+	if err != nil {
+		return 0, err
+	}
+	if modes.Service() && c.shard.number != storage.DirectoryShard {
+		return timersLook, nil // the end of the mode wakes the loop
+	}
 	v := storage.NewView(e.state, c.shard.number, storage.SystemID)
 	now := e.cfg.Clock()
 	short := e.cfg.Shortage()
-	due, next, err := tracker.ListDue(&v, now, len(c.tasks)+timersRead, func(kind string) bool {
+	due, next, err := tracker.ListDue(&v, now, len(c.tasks)+timersRead, func(workspace storage.ID, kind string) bool {
+		if modes.Forbids(workspace) && !tracker.RunsReadOnly(kind) {
+			return false
+		}
 		op := e.timerOps[kind]
 		return short == storage.Ample || op != nil && hasSpace(short, op, false) // otherwise it would fail
 	})

@@ -18,6 +18,7 @@ type shard struct {
 	// work counts the requests in progress, for closing.
 	work     inflight
 	commands atomic.Int64 // unanswered
+	modes    readOnlyModes
 
 	mu      sync.RWMutex // guards the rest; never held while waiting for anything
 	owned   bool
@@ -69,6 +70,7 @@ func (e *Engine) Gained(n storage.Shard, epoch uint64) {
 	if e.closing.Load() {
 		return
 	}
+	s.forgetReadOnly()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.owned, s.epoch, s.handles = true, epoch, map[storage.ID]*handle{}

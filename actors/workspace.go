@@ -95,6 +95,13 @@ func (w *workspaceActor) run(c *call) {
 		w.drop()
 		return
 	}
+	modes, err := w.h.shard.readOnly()
+	if err != nil {
+		c.err = err
+		w.answer(c)
+		return
+	}
+	w.ledger.Forbid(modes.Refusal(w.h.workspace))
 	w.running = c
 	c.reply, c.err = w.ledger.Run(c.op, &c.req, c.in, w.engine.cfg.Clock())
 	w.running = nil

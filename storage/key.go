@@ -27,13 +27,23 @@ var SystemID = ID{}
 // DirectoryID is the key range of the service-wide directory, kept in shard 0.
 var DirectoryID = ID{15: 1}
 
+// ServiceID is the key range of a shard in which settings of the whole service are kept, so that
+// the shard's owner has them in its own state.
+func ServiceID(shard Shard) ID { return ID{13: 1, 14: byte(shard >> 8), 15: byte(shard)} }
+
+// IsService reports whether an id names a key range of the service: it is no workspace.
+func (id ID) IsService() bool { return [13]byte(id[:13]) == [13]byte{} }
+
 // DirectoryShard holds DirectoryID.
 const DirectoryShard Shard = 0
 
 // ShardOf tells which shard holds a workspace, of the given number of
 // workspace shards (the directory's not counted).
 func ShardOf(workspace ID, shards int) Shard {
-	if workspace == DirectoryID {
+	if workspace[6] == 0 && workspace.IsService() { // workspaces have ids of version 7
+		if workspace[13] == 1 {
+			return Shard(workspace[14])<<8 | Shard(workspace[15])
+		}
 		return DirectoryShard
 	}
 	return Shard(1 + xxhash.Sum64(workspace[:])%uint64(shards))

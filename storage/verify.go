@@ -107,7 +107,7 @@ func (v *verifier) run() error {
 			begun = true
 			v.view = NewView(v.db, shard, workspace)
 			v.bytes = Bytes{}
-			if workspace != SystemID && workspace != DirectoryID {
+			if !workspace.IsService() {
 				v.report.Workspaces++
 			}
 		}

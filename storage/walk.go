@@ -79,7 +79,7 @@ func (w *Walk) Workspaces(fn func(v *View) (bool, error)) error {
 	more := true
 	for _, shard := range shards {
 		err := w.each(shard, func(v *View) (bool, error) {
-			if v.Workspace() == DirectoryID {
+			if v.Workspace().IsService() {
 				return true, nil
 			}
 			more, err = fn(v)

@@ -188,7 +188,7 @@ func checkBytesRow(_ *storage.View, fields, value []byte) error {
 // checkBytes checks the counters of a workspace against its rows. Counters of a
 // workspace that is not yet counted are not checked.
 func checkBytes(v *storage.View, found storage.Bytes, report func(storage.Problem)) error {
-	if v.Workspace() == storage.DirectoryID {
+	if v.Workspace().IsService() {
 		return nil
 	}
 	next, err := v.Value(bytesTable, bytesNext[:], nil)

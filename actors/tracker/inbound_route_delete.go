@@ -17,6 +17,9 @@ func deleteInboundRoute(f Flow, in *InboundRouteIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
+	if err := requireWritable(f); err != nil {
+		return Reply{}, err
+	}
 	return f.CommandAs(permit, req.Caller, storage.DirectoryID, deleteRouteOp, &routeStep{WorkspaceID(req.Workspace.String()), in.Kind, in.Key})
 }
 

@@ -24,6 +24,9 @@ func putInboundRoute(f Flow, in *InboundRouteIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
+	if err := requireWritable(f); err != nil {
+		return Reply{}, err
+	}
 	return f.CommandAs(permit, req.Caller, storage.DirectoryID, putRouteOp, &putRouteIn{
 		routeStep: routeStep{WorkspaceID(req.Workspace.String()), in.Kind, in.Key},
 		Open:      f.Inbound().OpenRoutes,

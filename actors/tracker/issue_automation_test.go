@@ -19,7 +19,7 @@ func (w *issueFixture) runDue() (runs int) {
 	w.Helper()
 	for range 10_000 {
 		v := storage.NewView(w.db, 1, storage.SystemID)
-		due, _, err := ListDue(&v, w.now, 1, func(string) bool { return true })
+		due, _, err := ListDue(&v, w.now, 1, func(storage.ID, string) bool { return true })
 		if err != nil {
 			w.Fatal(err)
 		}

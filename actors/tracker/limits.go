@@ -131,7 +131,7 @@ func (l *WriteBuffer) limited(op *Op, req *Request) bool {
 // returns an error if they exceed a limit.
 func (l *WriteBuffer) charge(tx *Tx, op *Op, req *Request) error {
 	grown := l.store.Counted()
-	if grown == (storage.Bytes{}) || tx.Workspace() == storage.DirectoryID {
+	if grown == (storage.Bytes{}) || tx.Workspace().IsService() {
 		return nil
 	}
 	most := &effectiveLimits{}

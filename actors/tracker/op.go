@@ -336,6 +336,8 @@ type Flow interface {
 	Secret(b []byte)
 	// Inbound returns the operator's settings for calls of providers.
 	Inbound() *InboundSettings
+	// Shards returns the number of workspace shards.
+	Shards() int
 	// Query runs a query on a workspace (or storage.DirectoryID) as the service itself.
 	// The workspace of a step in StepOps may be served by another node, so its input
 	// must survive an encoding as JSON; other steps run on this node only.

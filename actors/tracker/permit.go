@@ -19,6 +19,9 @@ type Permit struct {
 	// about is the workspace that may be changed. The service's own permit has none and
 	// is good for all.
 	about storage.ID
+	// operator is set for steps of the operator's and the service's own workflows, which run
+	// in read-only mode too.
+	operator bool
 }
 
 // basis is the check of rights that a Permit stands for.
@@ -38,6 +41,8 @@ const (
 	basisSignature basis = "signature"
 	// basisSecret: the step compares a secret before it does anything else.
 	basisSecret basis = "secret"
+	// basisOperator: the operator acts on the whole service.
+	basisOperator basis = "operator"
 	// basisLook: the step is a query and changes nothing.
 	basisLook basis = "look"
 )
@@ -51,23 +56,31 @@ func permitOf(f Flow) (Permit, error) {
 	case req.permit.basis == basisService:
 		return req.permit, nil
 	case req.admitted != nil && req.admitted.Needs.Level >= Read:
-		return Permit{basisAdmission, req.Workspace}, nil
+		return Permit{basis: basisAdmission, about: req.Workspace}, nil
 	}
 	return Permit{}, errNoRights("a step")
 }
 
+// permitOperator returns the permit of the operator's workflow on the whole service.
+func permitOperator(f Flow) (Permit, error) {
+	if req := f.Request(); req.admitted == nil || req.admitted.Needs.Level != Operator {
+		return Permit{}, errNoRights("a step for the whole service")
+	}
+	return Permit{basis: basisOperator}, nil
+}
+
 // permitFounding returns the permit to create a workspace; see mayFound.
-func permitFounding(id storage.ID) Permit { return Permit{basisFounding, id} }
+func permitFounding(id storage.ID) Permit { return Permit{basis: basisFounding, about: id} }
 
 // permitDeletion returns the permit to remove a workspace; see mayDelete and
 // decidedDeletion.
-func permitDeletion(id storage.ID) Permit { return Permit{basisDeletion, id} }
+func permitDeletion(id storage.ID) Permit { return Permit{basis: basisDeletion, about: id} }
 
 // permitSigned returns the permit of a provider's call with a verified signature.
-func permitSigned(id storage.ID) Permit { return Permit{basisSignature, id} }
+func permitSigned(id storage.ID) Permit { return Permit{basis: basisSignature, about: id} }
 
 // permitSecret returns the permit of a step that compares a secret itself.
-func permitSecret(id storage.ID) Permit { return Permit{basisSecret, id} }
+func permitSecret(id storage.ID) Permit { return Permit{basis: basisSecret, about: id} }
 
 // errNoRights reports a bug of the service: a command for which no rights were checked.
 // Callers see INTERNAL.
@@ -75,7 +88,7 @@ func errNoRights(op string) error { return fmt.Errorf("%s: the rights were not l
 
 // MarshalJSON encodes a permit for a step that another node runs.
 func (p Permit) MarshalJSON() ([]byte, error) {
-	return json.Marshal(sentPermit{p.basis, p.about})
+	return json.Marshal(sentPermit{p.basis, p.about, p.operator})
 }
 
 // UnmarshalJSON decodes a permit that another node of the cluster sent.
@@ -85,8 +98,8 @@ func (p *Permit) UnmarshalJSON(b []byte) error {
 		return fmt.Errorf("read a permit: %w", err)
 	}
 	switch s.Basis {
-	case basisService, basisAdmission, basisFounding, basisDeletion, basisSignature, basisSecret, basisLook:
-		*p = Permit{s.Basis, s.About}
+	case basisService, basisAdmission, basisFounding, basisDeletion, basisSignature, basisSecret, basisOperator, basisLook:
+		*p = Permit{basis: s.Basis, about: s.About, operator: s.Operator}
 		return nil
 	}
 	return fmt.Errorf("read a permit: unknown basis %q", s.Basis)
@@ -95,6 +108,8 @@ func (p *Permit) UnmarshalJSON(b []byte) error {
 type sentPermit struct {
 	Basis basis      `json:"basis"`
 	About storage.ID `json:"about"`
+	// Operator is Permit.operator.
+	Operator bool `json:"operator,omitempty"`
 }
 
 // Admit checks that req.Caller may run an operation that asks for needs (op.Needs,
@@ -132,6 +147,7 @@ func (r *Request) Look(workspace storage.ID) *Request {
 
 // Step returns the request of a step that the service runs under a permit.
 func (r *Request) Step(p Permit, workspace storage.ID) *Request {
+	p.operator = r.Caller.Root || r.permit.operator || r.permit.basis == basisService
 	return &Request{ID: r.ID, Workspace: workspace, Caller: System, Deadline: r.Deadline, permit: p}
 }
 
@@ -181,7 +197,7 @@ func (tx *Tx) admit(op *Op, req *Request, in any) error {
 	switch req.permit.basis {
 	case "", basisLook:
 		return errNoRights(op.Name)
-	case basisService:
+	case basisService, basisOperator:
 		return nil
 	}
 	if req.permit.about != about {

@@ -21,6 +21,7 @@ func (f *fixtureFlow) Now() time.Time          { return f.w.now }
 func (*fixtureFlow) NewID() storage.ID         { panic("not needed") }
 func (*fixtureFlow) Secret([]byte)             { panic("not needed") }
 func (*fixtureFlow) Inbound() *InboundSettings { panic("not needed") }
+func (*fixtureFlow) Shards() int               { panic("not needed") }
 
 func (*fixtureFlow) CommandAs(Permit, Caller, storage.ID, *Op, any) (Reply, error) {
 	panic("not needed")

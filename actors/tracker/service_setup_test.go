@@ -203,7 +203,9 @@ type testFlow struct {
 func (f *testFlow) Request() *Request         { return f.req }
 func (f *testFlow) Now() time.Time            { return f.now }
 func (f *testFlow) Inbound() *InboundSettings { return &f.inbound }
-func (f *testFlow) Secret(b []byte)           { _, _ = f.random.Read(b) }
+
+func (f *testFlow) Shards() int     { return 1 }
+func (f *testFlow) Secret(b []byte) { _, _ = f.random.Read(b) }
 
 func (f *testFlow) NewID() (id storage.ID) {
 	f.Secret(id[:])
@@ -348,7 +350,7 @@ func (w *testService) nextTimer() (at time.Time, first *DueTimer) {
 	w.Helper()
 	for shard := range storage.Shard(testShards + 1) {
 		v := storage.NewView(w.db, shard, storage.SystemID)
-		due, _, err := ListDue(&v, w.now.Add(100*365*24*time.Hour), 1, func(string) bool { return true })
+		due, _, err := ListDue(&v, w.now.Add(100*365*24*time.Hour), 1, func(storage.ID, string) bool { return true })
 		if err != nil {
 			w.Fatal(err)
 		}

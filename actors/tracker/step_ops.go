@@ -9,6 +9,7 @@ var StepOps = stepOps(
 	foundOp, onboardOp, existsOp, openWorkspaceOp, mayDeleteOp, eraseWorkspaceOp,
 	addMemberOp, removeMemberOp, pendingMembersOp, clearPendingOp,
 	putRouteOp, deleteRouteOp, listRoutesOp, routeOp, verifyInboundOp, receiveMessageOp, receiveHelpdeskOp, receiveEventOp, receiveVCSOp,
+	serviceReadOnlyOp, putReadOnlyOp, deleteReadOnlyOp, copyReadOnlyOp, copiedReadOnlyOp, isWritableOp,
 	AuthenticateOp, AuthenticateMakerOp, NoteTokenUses, issueAccessTokenOp,
 	createSCIMUserOp, putSCIMUserOp, patchSCIMUserOp, deleteSCIMUserOp,
 )

@@ -153,7 +153,9 @@ const (
 	memberByEmail       storage.TableID = 149 // in lower case
 
 	// What the operator sets for a workspace.
-	limitsTable storage.TableID = 180
+	limitsTable     storage.TableID = 180
+	readOnlyTable   storage.TableID = 181
+	readOnlyByShard storage.TableID = 182 // shard-wide: key ranges in read-only mode
 
 	// The directory (its own key range in shard 0).
 	directoryTable        storage.TableID = 201 // workspace -> directory entry
@@ -186,4 +188,6 @@ const (
 	// DirtySets marks rows that the sets of issues are made from: the batch moves the
 	// workspace's clock.
 	DirtySets
+	// DirtyReadOnly marks the read-only mode of a workspace or of the service.
+	DirtyReadOnly
 )

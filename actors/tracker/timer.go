@@ -87,8 +87,8 @@ func (tx *Tx) ClearTimer(kind, subject string) error {
 
 // ListDue returns the timers of a shard that are due at now, the longest overdue first
 // and at most limit of them, and the time of the first timer that is not among them, or
-// zero. It skips kinds for which wanted returns false. v reads the shard's own range.
-func ListDue(v *storage.View, now time.Time, limit int, wanted func(kind string) bool) (due []DueTimer, next time.Time, err error) {
+// zero. It skips those for which wanted returns false. v reads the shard's own range.
+func ListDue(v *storage.View, now time.Time, limit int, wanted func(workspace storage.ID, kind string) bool) (due []DueTimer, next time.Time, err error) {
 	err = v.Rows(timerByDue, nil, nil, func(fields, _ []byte) (bool, error) {
 		t, err := parseDue(fields)
 		if err != nil {
@@ -98,7 +98,7 @@ func ListDue(v *storage.View, now time.Time, limit int, wanted func(kind string)
 			next = t.Due
 			return false, nil
 		}
-		if !wanted(t.Kind) {
+		if !wanted(t.Workspace, t.Kind) {
 			return true, nil
 		}
 		if len(due) >= limit {

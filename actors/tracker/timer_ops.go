@@ -10,6 +10,7 @@ var TimerOps = map[string]*Op{
 	timerSweepReceived:    sweepReceivedOp,
 	timerIndexSearch:      indexSearchOp,
 	timerMergeSegments:    mergeSegmentsOp,
+	timerCopyReadOnly:     recopyReadOnlyOp,
 	timerCountBytes:       countBytesOp,
 	timerResolve:          resolveSlugOp,
 	timerErase:            eraseOp,

@@ -63,6 +63,11 @@ var mayDeleteOp = NewQuery[openIn, deletable]("MayDeleteWorkspace", "Check who d
 	if err := admit(v, &in.Principal, Needs{Level: Admin}); err != nil {
 		return Reply{}, err
 	}
+	if !in.Principal.Root {
+		if err := v.isWritable(); err != nil {
+			return Reply{}, err
+		}
+	}
 	subject := recordCountSubject(attachmentTable)
 	n, err := v.Number(recordCountTable, subject[:])
 	if err != nil {
@@ -194,7 +199,7 @@ const eraseBatch = 500
 // first, so that nothing is added between two runs; then the timers and webhooks, which
 // have entries outside of the workspace's key range; then the range.
 var eraseWorkspaceOp = NewCommand[None, None]("EraseWorkspace", "Erase a workspace", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
-	if id := tx.Workspace(); id == storage.SystemID || id == storage.DirectoryID {
+	if id := tx.Workspace(); id.IsService() {
 		return Reply{}, fmt.Errorf("erase %s: it is not a workspace", id)
 	}
 	ws, err := workspaces.Get(tx, nil)

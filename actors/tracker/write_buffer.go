@@ -55,9 +55,11 @@ type WriteBuffer struct {
 	schemas  knownSchemas
 	// defaults are the operator's limits, and limits those that hold for the workspace; nil:
 	// they have to be read.
-	defaults  Limits
-	limits    *effectiveLimits
-	creates   createRate
+	defaults Limits
+	limits   *effectiveLimits
+	creates  createRate
+	// forbidden is the error for changes in read-only mode; nil: changes are allowed.
+	forbidden *Error
 	countRows int // number of rows that countBytesOp counts at a time
 	// from and to are the values of the workspace's id clock before and after the sealed
 	// batch.
@@ -136,6 +138,9 @@ func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Re
 			return Reply{}, err
 		}
 	}
+	if err := l.mayChange(op, req); err != nil {
+		return Reply{}, err
+	}
 	if err := tx.admitLane(op); err != nil {
 		return Reply{}, err
 	}
@@ -177,7 +182,7 @@ func tooMuch() error {
 // exists refuses a command that was admitted while the workspace existed and runs after
 // its deletion. Its rows would have no owner.
 func (l *WriteBuffer) exists(tx *Tx) error {
-	if l.seen || tx.Workspace() == storage.DirectoryID {
+	if l.seen || tx.Workspace().IsService() {
 		return nil
 	}
 	lives, err := tx.Has(workspaceTable, nil)

@@ -52,6 +52,11 @@ var adminOps = []matrixOp{
 	{name: "inbound routes of all workspaces", method: "GET", path: "/inbound-routes", bare: true, needs: "operator", ok: 200},
 	{name: "limits of a workspace", method: "GET", path: "/cluster/workspaces/{workspace}/limits", bare: true, needs: "operator", ok: 200},
 	{name: "set the limits of a workspace", method: "PUT", path: "/cluster/workspaces/{workspace}/limits", bare: true, body: map[string]any{"limits": map[string]any{}}, needs: "operator", ok: 200},
+	{name: "read-only mode of a workspace", method: "GET", path: "/cluster/workspaces/{workspace}/read-only", bare: true, needs: "operator", ok: 200},
+	{name: "make no workspace read-only", method: "PUT", path: "/cluster/workspaces" + nothing + "/read-only", bare: true, body: map[string]any{"reason": "r"}, needs: "operator", ok: 404},
+	{name: "end a workspace's read-only mode", method: "DELETE", path: "/cluster/workspaces/{workspace}/read-only", bare: true, needs: "operator", ok: 204},
+	{name: "read-only mode of the service", method: "GET", path: "/cluster/read-only", bare: true, needs: "operator", ok: 200},
+	{name: "end the service's read-only mode", method: "DELETE", path: "/cluster/read-only", bare: true, needs: "operator", ok: 204},
 	{name: "put an inbound route", method: "PUT", path: "/inbound-routes/sms/+15550100", needs: "admin", ok: 200},
 	{name: "delete an inbound route", method: "DELETE", path: "/inbound-routes/vcs1/none/none", needs: "admin", ok: 404},
 

@@ -1,0 +1,53 @@
+package tracker
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestReadOnly_RefusesChangesButTheOperators(t *testing.T) {
+	t.Parallel()
+	w := newTestService(t)
+	home := w.onboard("home")
+	user, org := home.Token.Secret, home.Workspace.ID
+	create := &CreateIssueIn{Title: "x"}
+	w.must(user, org, CreateIssue, create, "before")
+	w.ledger(org.raw()).Forbid(errReadOnly("workspace", "It moves."))
+	_, err := w.ask(user, org, CreateIssue, create, "meanwhile")
+	wantCode(t, err, CodeUnavailable)
+	if err != nil && !strings.Contains(err.Error(), "It moves.") {
+		t.Error(err)
+	}
+	if !w.must(user, org, CreateIssue, create, "before").Replayed {
+		t.Error("a repeat makes an issue")
+	}
+	w.must("root", org, CreateIssue, create)
+	w.ledger(org.raw()).Forbid(nil)
+	if w.must(user, org, CreateIssue, create, "meanwhile").Replayed {
+		t.Error("an answer was kept for a refused change")
+	}
+	w.must("root", org, PutWorkspaceReadOnly, &ReadOnlyIn{Reason: "It moves."})
+	_, err = w.ask(user, org, DeleteWorkspace, &None{})
+	wantCode(t, err, CodeUnavailable)
+	_, err = w.ask(user, org, PutInboundRoute, &InboundRouteIn{Kind: "sms", Key: "+15550100"})
+	wantCode(t, err, CodeUnavailable)
+	w.verify()
+}
+
+// The newest decision about the service wins in each shard, whatever the order of the copies.
+func TestReadOnly_CopiesAreOrdered(t *testing.T) {
+	t.Parallel()
+	w := newTestService(t)
+	w.must("root", "", PutReadOnly, &ReadOnlyIn{Reason: "First"})
+	w.must("root", "", PutReadOnly, &ReadOnlyIn{Reason: "Second"})
+	if got := decode[ReadOnlyOut](t, w.must("root", "", GetReadOnly, &None{}).Body).ReadOnly; got == nil || got.Reason != "Second" {
+		t.Errorf("the service's mode is %+v", got)
+	}
+	w.must("root", "", DeleteReadOnly, &None{})
+	if got := decode[ReadOnlyOut](t, w.must("root", "", GetReadOnly, &None{}).Body).ReadOnly; got != nil {
+		t.Errorf("the service's mode is %+v", got)
+	}
+	if w.rows(timerTable) != 0 {
+		t.Error("a timer is left")
+	}
+}
