@@ -7,7 +7,7 @@ import (
 )
 
 // Limits bound what one caller, one workspace or one address may take of a node
-// (Decision 57). A zero field sets no bound.
+// (Decision 92). A zero field sets no bound.
 type Limits struct {
 	// Bytes bounds the bytes in flight: request bodies in hand, and answers that
 	// their clients have not taken yet. WorkspaceBytes bounds those of a workspace,

@@ -80,6 +80,9 @@ func Routes() []Route {
 		{"POST", issuesPath + "/{id}/assign", tracker.AssignIssue},
 		{"GET", issuesPath + "/{id}/branch-name", tracker.IssueBranchName},
 		{"GET", issuesPath + "/{id}/similar", tracker.SimilarIssues},
+		{"GET", issuesPath + "/{id}/relations", tracker.ListRelations},
+		{"PUT", issuesPath + "/{id}/relations/{type}/{otherId}", tracker.PutRelation},
+		{"DELETE", issuesPath + "/{id}/relations/{type}/{otherId}", tracker.DeleteRelation},
 
 		{"GET", issuesPath + "/{id}/comments", tracker.ListComments},
 		{"POST", issuesPath + "/{id}/comments", tracker.CreateComment},

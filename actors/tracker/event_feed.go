@@ -19,6 +19,7 @@ type EventBatch struct {
 	reader *eventReader
 	events []storedEvent
 	choice []byte // scratch of Text
+	picks  []eventPick
 	texts  map[string][]byte
 }
 
@@ -50,8 +51,28 @@ func ReadEvents(v *View, after uint64, most, bytes int) (*EventBatch, error) {
 	return b, nil
 }
 
-// unseen marks an event in EventBatch.choice that is left out.
-const unseen = 0xff
+// eventPick says how a caller sees an event.
+type eventPick struct {
+	seen   bool
+	hidden linkSet
+}
+
+// appendTo appends the pick to the key of a text: one byte, and the set where it has more
+// than a few links.
+func (p *eventPick) appendTo(key []byte) []byte {
+	const unseen, many = 0xff, 0xfe
+	switch {
+	case !p.seen:
+		return append(key, unseen)
+	case p.hidden[0] < many && p.hidden[1]|p.hidden[2]|p.hidden[3] == 0:
+		return append(key, byte(p.hidden[0]))
+	}
+	key = append(key, many)
+	for _, word := range p.hidden {
+		key = binary.BigEndian.AppendUint64(key, word)
+	}
+	return key
+}
 
 // Text returns the events after a sequence number that the caller asked for and may
 // see, as lines of an event stream, or nil. The result is shared and must not be
@@ -60,11 +81,11 @@ func (b *EventBatch) Text(caller *Caller, types EventSet, after uint64) ([]byte,
 	types &= caller.readableEvents()
 	v := b.reader.v
 	v.Caller = caller
-	choice := b.choice[:0]
+	choice, picks := b.choice[:0], b.picks[:0]
 	any := false
 	for i := range b.events {
 		e := &b.events[i]
-		pick := uint8(unseen)
+		var pick eventPick
 		if e.sequence > after && types&e.kind != 0 {
 			seen, err := b.reader.sees(e)
 			if err != nil {
@@ -72,22 +93,23 @@ func (b *EventBatch) Text(caller *Caller, types EventSet, after uint64) ([]byte,
 			}
 			if seen {
 				any = true
-				if pick, err = b.reader.hidden(e); err != nil {
+				pick.seen = true
+				if pick.hidden, err = b.reader.hidden(e); err != nil {
 					return nil, err
 				}
 			}
 		}
-		choice = append(choice, pick)
+		choice, picks = pick.appendTo(choice), append(picks, pick)
 	}
-	b.choice = choice
+	b.choice, b.picks = choice, picks
 	if !any {
 		return nil, nil
 	}
 	text, made := b.texts[string(choice)]
 	if !made {
-		for i, pick := range choice {
-			if pick != unseen {
-				text = b.events[i].appendText(text, pick)
+		for i := range picks {
+			if picks[i].seen {
+				text = b.events[i].appendText(text, &picks[i].hidden)
 			}
 		}
 		b.texts[string(choice)] = text
@@ -96,7 +118,7 @@ func (b *EventBatch) Text(caller *Caller, types EventSet, after uint64) ([]byte,
 }
 
 // appendText appends an event in the form of an event stream.
-func (e *storedEvent) appendText(b []byte, hidden uint8) []byte {
+func (e *storedEvent) appendText(b []byte, hidden *linkSet) []byte {
 	b = strconv.AppendUint(append(b, "id: "...), e.sequence, 10)
 	b = append(append(b, "\nevent: "...), e.name...)
 	b = append(b, "\ndata: "...)

@@ -94,7 +94,7 @@ func listEvents(v *View, in *ListEventsIn) (Reply, error) {
 				if err != nil {
 					return false, err
 				}
-				body = e.appendBody(body[:0], hidden)
+				body = e.appendBody(body[:0], &hidden)
 				if !p.add(nil, body) {
 					return false, nil
 				}

@@ -27,11 +27,12 @@ type eventKind struct {
 type issueSource uint8
 
 const (
-	onItself  issueSource = iota // data is the issue
-	onIssueID                    // data has its id as issueId
-	onDraft                      // so it has, or it is a draft of an issue that was not there yet
-	onTicket                     // on none, but data may link one as issueId, which not everybody sees
-	onNoIssue                    // the event's own header decides
+	onItself   issueSource = iota // data is the issue
+	onIssueID                     // data has its id as issueId
+	onDraft                       // so it has, or it is a draft of an issue that was not there yet
+	onRelation                    // data is a relation and has the ids of both issues, as fromId and toId
+	onTicket                      // on none, but data may link one as issueId, which not everybody sees
+	onNoIssue                     // the event's own header decides
 )
 
 // eventKinds are all types of events (Decision 44), for those who read the log and for

@@ -14,18 +14,14 @@ type storedEvent struct {
 	name     []byte   // its type; part of body
 	body     []byte   // its JSON
 	issue    *issueState
-	header   storage.Header
+	// other is the second issue of an event about a relation.
+	other  *issueState
+	header storage.Header
 	// adminsOnly is set if it is not known who else may see the event.
 	adminsOnly bool
-	// links are the ids of other issues in the body: parents, and issues made from
-	// tickets.
+	// links are the ids of other issues in the body: parents, issues made from tickets, and
+	// issues that released one.
 	links []linkAt
-}
-
-// linkAt is the position of another issue's id in an event's body.
-type linkAt struct {
-	from, to int // with quotes
-	place    *issueState
 }
 
 // issueState holds what decides who sees an issue now. It is read once for all the
@@ -91,6 +87,14 @@ func (r *eventReader) read(sequence uint64, value []byte) (e storedEvent, err er
 	case onItself:
 		if err = r.setIssue(&e, firstText(data, "id")); err == nil {
 			err = r.findLinks(&e, at, end, "parentId")
+		}
+		if err == nil && kind == eventIssueReady {
+			err = r.findReleasers(&e, at, end)
+		}
+	case onRelation:
+		if err = r.setIssue(&e, firstText(data, "toId")); err == nil && !e.adminsOnly {
+			e.other = e.issue
+			err = r.setIssue(&e, firstText(data, "fromId"))
 		}
 	default:
 		issue := firstText(data, "issueId")
@@ -181,48 +185,6 @@ func firstText(body []byte, field string) []byte {
 	return rest[:end]
 }
 
-// quotedID is the length of an id with quotes.
-const quotedID = len(`"01890000-0000-7000-8000-000000000000"`)
-
-// findLinks collects the ids of other issues in a field: in the event's data, and in
-// its changes.
-func (r *eventReader) findLinks(e *storedEvent, at, end int, name string) error {
-	const from, to = `{"from":`, `,"to":`
-	field := `"` + name + `":`
-	if i := bytes.Index(e.body[at:end], []byte(field+`"`)); i >= 0 {
-		if err := r.noteLink(e, at+i+len(field)); err != nil {
-			return err
-		}
-	}
-	i := bytes.Index(e.body[end:], []byte(field+from))
-	if i < 0 {
-		return nil
-	}
-	first := end + i + len(field+from)
-	if err := r.noteLink(e, first); err != nil {
-		return err
-	}
-	i = bytes.Index(e.body[first:], []byte(to))
-	if i < 0 {
-		return errEvent
-	}
-	return r.noteLink(e, first+i+len(to))
-}
-
-// noteLink adds the id at a position of an event's body, unless the value is null.
-func (r *eventReader) noteLink(e *storedEvent, at int) error {
-	if e.body[at] != '"' || len(e.body) < at+quotedID {
-		return nil
-	}
-	id, ok := storage.ParseID(e.body[at+1 : at+quotedID-1])
-	if !ok {
-		return nil
-	}
-	place, err := r.issueStateOf(id)
-	e.links = append(e.links, linkAt{at, at + quotedID, place})
-	return err
-}
-
 // issueStateOf returns an issue's place, from the cache or the store.
 func (r *eventReader) issueStateOf(id storage.ID) (*issueState, error) {
 	if p := r.places[id]; p != nil {
@@ -249,7 +211,26 @@ func (r *eventReader) issueStateOf(id storage.ID) (*issueState, error) {
 // those who could see it both at the event and at its deletion; only admins see them if
 // it was restricted, or if its team is deleted, since the team may have been private
 // (Decision 44).
+//
+// An event about a relation is seen by those who would see it if it were about either of
+// its issues.
 func (r *eventReader) sees(e *storedEvent) (bool, error) {
+	seen, err := r.seesFirst(e)
+	if !seen || err != nil || e.other == nil || r.v.Caller.Level >= Admin {
+		return seen, err
+	}
+	switch p := e.other; {
+	case p.there:
+		return r.canViewPlace(p)
+	case !p.gone || p.restricted || e.header.Flags&issueRestricted != 0:
+		return false, nil
+	default:
+		return r.canViewTeam(p.team)
+	}
+}
+
+// seesFirst decides by the issue that an event hangs on.
+func (r *eventReader) seesFirst(e *storedEvent) (bool, error) {
 	switch c := r.v.Caller; {
 	case c.Level >= Admin:
 		return true, nil
@@ -310,31 +291,4 @@ func (r *eventReader) canViewPlace(p *issueState) (bool, error) {
 		p.granted[who] = in
 	}
 	return in, nil
-}
-
-// hidden returns a bit for each linked issue that the view's caller may not see
-// (Decision 26).
-func (r *eventReader) hidden(e *storedEvent) (bits uint8, err error) {
-	for i, p := range e.links {
-		shown, err := r.canViewPlace(p.place)
-		if err != nil {
-			return 0, err
-		}
-		if !shown {
-			bits |= 1 << i
-		}
-	}
-	return bits, nil
-}
-
-// appendBody appends an event's JSON with null in place of hidden links.
-func (e *storedEvent) appendBody(dst []byte, hidden uint8) []byte {
-	at := 0
-	for i, p := range e.links {
-		if hidden&(1<<i) != 0 {
-			dst = append(append(dst, e.body[at:p.from]...), "null"...)
-			at = p.to
-		}
-	}
-	return append(dst, e.body[at:]...)
 }

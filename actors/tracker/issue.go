@@ -103,6 +103,14 @@ func issueKey(id storage.ID) storage.Key {
 	return storage.Key(make([]byte, 0, storage.ListedKeyLen)).DescID(id)
 }
 
+// issueOfKey returns the id that issueKey made a primary key of.
+func issueOfKey(pk []byte) (id storage.ID) {
+	for i := range id {
+		id[i] = ^pk[i]
+	}
+	return id
+}
+
 // id is the issue's identifier in binary form. Stored issues have a valid one.
 func (t *Issue) id() storage.ID {
 	id, _ := storage.ParseID(t.ID)

@@ -243,5 +243,5 @@ func (tx *Tx) closeByRule(row *storage.Row[Issue], status IssueStatus) error {
 
 // limitReached reports whether the rest must wait for another batch.
 func (tx *Tx) limitReached() bool {
-	return tx.auto.count >= tx.buffer.closeLimit || tx.written() > maxAutoBytes
+	return tx.auto.count >= tx.buffer.closeLimit || tx.written() > maxAutoBytes || tx.blocks.full()
 }

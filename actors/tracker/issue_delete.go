@@ -26,6 +26,7 @@ var issueDeletionSteps = []func(tx *Tx, issue *storage.Row[Issue], work *workBud
 	(*Tx).dropAttachments,
 	(*Tx).dropDrafts,
 	(*Tx).cancelSessionsOf,
+	(*Tx).dropRelations,
 }
 
 // deleteIssue removes the issue after everything that refers to it, so that after a

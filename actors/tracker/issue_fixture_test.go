@@ -198,6 +198,7 @@ func (w *issueFixture) events() (events []loggedEvent) {
 // loggedEvent has the fields of an event that the tests check.
 type loggedEvent struct {
 	Type    string
+	Actor   EventActor
 	Data    Issue
 	Changes map[string]struct{ From, To any }
 }

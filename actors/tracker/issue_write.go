@@ -40,6 +40,7 @@ func init() {
 		{"index an issue", (*Tx).searchEffect},
 		{"keep an issue's history", (*Tx).historyEffect},
 		{"note a closed issue", (*Tx).closingEffect},
+		{"count open blockers", (*Tx).blockingEffect},
 		{"count an issue", (*Tx).aggregateEffect},
 		{"emit an issue's event", (*Tx).eventEffect},
 		{"keep a deleted issue's state", (*Tx).tombstoneEffect},

@@ -60,6 +60,7 @@ func TestSchema_Golden(t *testing.T) {
 		storage.Explain(&inboundRoutes, &InboundRoute{Kind: RouteVCS, Key: "acme/yard", OrganizationID: workspace}),
 		storage.Explain(&inboundClaims, &InboundRoute{Kind: RouteVCS, Key: "acme/yard", OrganizationID: workspace}),
 		storage.Explain(&attachments, &Attachment{ID: "01935000-0000-7000-8000-0000000000dd", IssueID: "01935000-0000-7000-8000-0000000000ee"}),
+		storage.Explain(&relations, &relationRecord{Type: RelationBlocks, FromID: issue, ToID: "01935000-0000-7000-8000-0000000000ee"}),
 		storage.Explain(&accessGrants, &AccessGrant{IssueID: issue, ActorID: "ann", ActorType: GranteeUser}),
 		storage.Explain(&shares, &IssueShare{Token: "token", IssueID: issue}),
 		storage.Explain(&oauthClients, &OAuthClient{ID: OAuthClientID(token)}),

@@ -157,6 +157,12 @@ const (
 	readOnlyTable   storage.TableID = 181
 	readOnlyByShard storage.TableID = 182 // shard-wide: key ranges in read-only mode
 
+	// Relations of issues.
+	relationTable storage.TableID = 150 // issue, kind, issue
+	relationByTo  storage.TableID = 151 // issue, kind: the same from the other end
+	blockedTable  storage.TableID = 152 // issue -> the number of open issues that block it
+	releaseTable  storage.TableID = 153 // issue that is not blocked any more, until what follows from that is done
+
 	// The directory (its own key range in shard 0).
 	directoryTable        storage.TableID = 201 // workspace -> directory entry
 	directoryBySlug       storage.TableID = 202

@@ -17,6 +17,7 @@ var TimerOps = map[string]*Op{
 	timerSweepAccess:      sweepAccessOp,
 	timerSyncMembers:      syncMembersOp,
 	timerCloseChildren:    closeChildrenOp,
+	timerRelease:          releaseOp,
 	timerCloseParent:      closeParentOp,
 	timerSessionLeases:    leasesOp,
 	timerSessionBudget:    budgetOp,

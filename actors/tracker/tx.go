@@ -23,6 +23,7 @@ type Tx struct {
 	// nil: the ledger's value.
 	leasesDue *time.Time
 	followers followerWork
+	blocks    *blockWork // nil until the command has changed which issues are blocked
 }
 
 // Writer is the open batch, for the tables.

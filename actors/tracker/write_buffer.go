@@ -48,6 +48,7 @@ type WriteBuffer struct {
 	wakes     []Wake // of the open batch
 	hasEvents bool   // the open batch may have events
 	queue     queueHeads
+	relations knownRelations
 	// leasesDue is the time by which leases are checked; zero if it is not known.
 	leasesDue time.Time
 	// operator holds the operator's settings; nil means the defaults.
@@ -147,7 +148,7 @@ func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Re
 	if reply, err = op.command(tx, in); err != nil {
 		return Reply{}, err
 	}
-	if err := tx.applyRules(); err != nil {
+	if err := tx.settle(); err != nil {
 		return Reply{}, err
 	}
 	if !reply.More && reply.Wait == nil {
@@ -215,6 +216,7 @@ func (l *WriteBuffer) forget() {
 	l.limits = nil
 	l.seen, l.armed = false, 0
 	l.leasesDue = time.Time{}
+	l.relations = relationsUnknown
 	l.queue.forget()
 	l.teams.forget()
 	l.recent.forget()

@@ -10,7 +10,7 @@ import (
 )
 
 // Shares bound what one caller, one workspace or one address may take of a node
-// (Decision 57). A zero field and an empty rate mean the default, which is strict
+// (Decision 92). A zero field and an empty rate mean the default, which is strict
 // unless only the machine itself reaches the API; the rate "off" sets no bound.
 type Shares struct {
 	// MaxConnections is the number of client connections, AddressConnections that of

@@ -36,6 +36,8 @@ func newTarget(t *testing.T, base, slug string) *target {
 	child := text(w.do("POST", "/issues", object{"title": "Bad child", "parentId": issue, "externalRef": "taken"}, 201), "id")
 	grandchild := text(w.do("POST", "/issues", object{"title": "Bad grandchild", "parentId": child}, 201), "id")
 	comment := text(w.do("POST", "/issues/"+issue+"/comments", object{"body": "Said"}, 201), "id")
+	w.do("PUT", "/issues/"+grandchild+"/relations/blocks/"+child, nil, 200)
+	w.do("PUT", "/issues/"+child+"/relations/blocks/"+issue, nil, 200)
 	w.do("POST", "/teams", object{"name": "Other", "key": "OTHER"}, 201)
 	captured := text(w.do("POST", "/capture", captureBody(picture(64)), 201), "id")
 	attachment := w.do("GET", "/issues/"+captured+"/attachments", nil, 200)["attachments"].([]any)[0].(object)

@@ -179,6 +179,7 @@ func (w *matrixWorld) fixture(t *testing.T, k issueKind, name, status string) fi
 	comment := w.do(t, "POST", "/issues/"+id+"/comments", map[string]any{"body": "About " + title}, 201)
 	attachments := w.do(t, "GET", "/issues/"+id+"/attachments", nil, 200)["attachments"].([]any)
 	below := w.do(t, "POST", "/templates", map[string]any{"name": "Below", "parentId": id}, 201)
+	w.do(t, "PUT", "/issues/"+id+"/relations/blocks/"+text(child, "id"), nil, 200)
 	grantee := "bystander"
 	for _, g := range k.grants {
 		grantee = w.ids[g.role]
