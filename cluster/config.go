@@ -97,6 +97,8 @@ type tuning struct {
 	sendingBytes  int64 // bound of a shard's log while a follower gets its state
 	trailing      uint64
 
+	lostGrace time.Duration // 0 means placement.LostGrace
+
 	clock func() int64 // monotonic nanoseconds
 }
 

@@ -193,7 +193,7 @@ func newTestMember(t testing.TB, cfg testMemberConfig) *testMember {
 	s.gossip, err = gossip.New(gossip.Config{
 		Bind: cfg.gossip, Key: cfg.key, Seeds: cfg.seeds,
 		Self:      s.meta,
-		Known:     func() []membership.Record { return s.registry.list().Members() },
+		Known:     func() []membership.Record { return s.registry.list().Peers() },
 		Reachable: cfg.reachable, Logger: quiet(), Tune: fastGossip,
 	})
 	if err != nil {

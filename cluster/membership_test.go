@@ -168,7 +168,16 @@ func TestMembership_WipedDirectoryUnderAnOldName(t *testing.T) {
 	if err := nodes[0].registry.remove(t.Context(), "n3"); err != nil {
 		t.Fatal(err)
 	}
-	newTestMember(t, wiped).mustRun(t)
+	// It waits while the groups may need the vote of the old one.
+	again := newTestMember(t, wiped)
+	waits := again.bootstrap.cfg.Gossip
+	if reason, err := again.bootstrap.join(brief(t), waits.Alive()); err != nil || again.bootstrap.identity().joined() {
+		t.Fatalf("%q, %v", reason, err)
+	}
+	if err := nodes[0].registry.release(t.Context(), []string{"n3"}); err != nil {
+		t.Fatal(err)
+	}
+	again.mustRun(t)
 	nodes[0].wantStates(t, "n3 alive")
 
 	// The old directory turns up again.

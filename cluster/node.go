@@ -42,6 +42,7 @@ type Node struct {
 	transports transports
 	watcher    Watcher
 	groups     []atomic.Pointer[group] // by shard; nil without a replica on this node
+	reopening  []atomic.Bool           // by shard; the replica is opened again
 	serveCall  atomic.Pointer[func(context.Context, []byte) ([]byte, error)]
 	failed     chan error // capacity 1
 
@@ -129,6 +130,7 @@ func (n *Node) Open(ctx context.Context) error {
 	owners := newShardMap(n.id.Node, n.id.Shards)
 	n.owners.Store(owners)
 	n.groups = make([]atomic.Pointer[group], n.id.Shards+1)
+	n.reopening = make([]atomic.Bool, n.id.Shards+1)
 	switch {
 	case n.transports != nil: // set by a test
 	case n.peering != nil:

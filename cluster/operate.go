@@ -44,12 +44,13 @@ func (n *Node) Drain(ctx context.Context, node string) error {
 	return n.operate(ctx, operateRequest{operateDrain, node})
 }
 
-// Undrain ends a drain.
+// Undrain ends a drain, and takes a removal back.
 func (n *Node) Undrain(ctx context.Context, node string) error {
 	return n.operate(ctx, operateRequest{operateUndrain, node})
 }
 
-// Remove removes a node from the cluster for good.
+// Remove removes a node from the cluster. Its leaderships and replicas move to other nodes; it serves
+// those that did not move yet. When no group counts it any more, it is refused and its name is free.
 func (n *Node) Remove(ctx context.Context, node string) error {
 	return n.operate(ctx, operateRequest{operateRemove, node})
 }

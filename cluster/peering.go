@@ -64,14 +64,14 @@ func newPeering(n *Node) (l *peering, err error) {
 		Identity: l.identity, Self: l.record, Directory: ownDirectory{n},
 		Owner: func() string { node, _, _ := n.ownerOf(0); return node },
 		Calls: l.port, Raft: cfg.Store.Raft(),
-		IsReachable: n.isReachable, IsGroupMember: l.isGroupMember,
-		Now: time.Now, Logger: n.logger, Fatal: n.fail,
+		IsReachable: n.isReachable,
+		Now:         time.Now, Logger: n.logger, Fatal: n.fail,
 	}); err != nil {
 		return nil, err
 	}
 	if l.gossip, err = gossip.New(gossip.Config{
 		Bind: cfg.Gossip, Advertise: cfg.Advertise, Key: cfg.GossipKey, Seeds: cfg.Join, Self: l.meta(),
-		Known: func() []membership.Record { return l.registry.list().Members() }, Reachable: n.isReachable, Logger: n.logger,
+		Known: func() []membership.Record { return l.registry.list().Peers() }, Reachable: n.isReachable, Logger: n.logger,
 	}); err != nil {
 		return nil, err
 	}
@@ -151,6 +151,7 @@ func (l *peering) start() {
 	n := l.node
 	l.rebalancer = newRebalancer(rebalancerConfig{
 		Self: n.id.Node, Own: n, Peers: l.port, Members: n, ReplaceAfter: n.cfg.ReplaceAfter, Logger: n.logger,
+		Release: l.registry.release, LostGrace: n.tuning.lostGrace,
 	})
 	n.owners.Load().onChange = l.heartbeat.sendNow
 	l.started.Store(true)
@@ -220,30 +221,18 @@ func (l *peering) resolve(node string) (string, bool) {
 		return addr, true
 	}
 	rec, ok := l.registry.list().Node(node)
-	return rec.Peer, ok && rec.Peer != "" && !rec.Removed
+	return rec.Peer, ok && rec.Peer != "" && !rec.Released
 }
 
-// otherNodes lists the members except this node.
+// otherNodes lists the nodes that take part in groups, except this one.
 func (l *peering) otherNodes() []string {
 	var names []string
-	for _, rec := range l.registry.list().Members() {
+	for _, rec := range l.registry.list().Peers() {
 		if rec.Name != l.node.id.Node {
 			names = append(names, rec.Name)
 		}
 	}
 	return names
-}
-
-// isGroupMember reports whether a node is still a member of some group.
-func (l *peering) isGroupMember(node string) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*reportTimeout)
-	defer cancel()
-	for _, n := range l.node.Topology(ctx).Nodes {
-		if n.Name == node {
-			return n.Replicas > 0
-		}
-	}
-	return false
 }
 
 // adoptRegistry stores the registry sent by the directory's owner.
@@ -314,7 +303,7 @@ func (n *Node) membersView() (clusterView, bool) {
 		v.members = append(v.members, viewOf(m.Record, m.State, m.Since))
 	}
 	for _, rec := range list.Nodes {
-		if rec.Removed {
+		if rec.Released {
 			state := membership.NodeDead
 			if n.isReachable(rec.Name) {
 				state = membership.NodeAlive
@@ -328,7 +317,7 @@ func (n *Node) membersView() (clusterView, bool) {
 func viewOf(rec membership.Record, state membership.NodeState, since time.Time) placement.Member {
 	m := placement.Member{
 		Name: rec.Name, Zone: rec.Zone, HTTP: rec.HTTP, Peer: rec.Peer, Gossip: rec.Gossip, Version: rec.Version,
-		State: state, Draining: rec.Draining, Removed: rec.Removed,
+		State: state, Draining: rec.Draining, Removed: rec.Removed, Released: rec.Released,
 	}
 	if state == membership.NodeDead || state == membership.NodeLeft {
 		m.DeadSince = since

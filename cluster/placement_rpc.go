@@ -114,7 +114,7 @@ func dropOrphan(own hosting, in dropRequest) error {
 	if !ok {
 		return nil
 	}
-	if report.Leads || report.Term > in.Term || (report.Term == in.Term && report.Last > in.Last) {
+	if report.Starting || report.Leads || report.Term > in.Term || (report.Term == in.Term && report.Last > in.Last) {
 		return errCounted
 	}
 	return own.dropReplica(in.Shard)

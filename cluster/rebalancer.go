@@ -26,7 +26,10 @@ type rebalancerConfig struct {
 	Peers        nodeCaller
 	Members      memberSource
 	ReplaceAfter time.Duration
-	Logger       *slog.Logger
+	LostGrace    time.Duration // 0 means placement.LostGrace
+	// Release records that no group counts removed nodes any more. Nil without a registry.
+	Release func(ctx context.Context, nodes []string) error
+	Logger  *slog.Logger
 }
 
 // rebalancer carries out placement while this node owns the directory. It keeps nothing from one
@@ -45,6 +48,9 @@ type rebalancer struct {
 func newRebalancer(cfg rebalancerConfig) *rebalancer {
 	ended := make(chan struct{})
 	close(ended)
+	if cfg.LostGrace == 0 {
+		cfg.LostGrace = placement.LostGrace
+	}
 	return &rebalancer{
 		rebalancerConfig: cfg,
 		collector:        reportCollector{self: cfg.Self, own: cfg.Own, peers: cfg.Peers},
@@ -106,7 +112,8 @@ func (m *rebalancer) progress() []placement.Step {
 
 // roundState is kept from one round to the next.
 type roundState struct {
-	orphans    placement.OrphanAges
+	orphans    placement.Ages
+	lost       placement.Ages
 	failed     map[stepKey]bool // steps that failed in the last round and were logged
 	fastRounds int              // fast rounds left
 }
@@ -152,10 +159,27 @@ func (m *rebalancer) round(ctx context.Context, known *roundState) {
 		Reports:      reports,
 	}
 	now := time.Now()
-	state.Droppable = known.orphans.Update(placement.Orphans(state), now)
+	state.Droppable = known.orphans.Update(placement.Orphans(state), now, placement.OrphanGrace)
+	state.Lost = known.lost.Update(placement.Lost(state), now, m.LostGrace)
 	steps := placement.Plan(state, now)
 	if ctx.Err() != nil {
 		return
 	}
 	m.execute(ctx, steps, known)
+	m.release(ctx, placement.Releasable(state))
+}
+
+// release records that no group counts removed nodes any more. What fails is repeated in the next
+// round.
+func (m *rebalancer) release(ctx context.Context, nodes []string) {
+	if len(nodes) == 0 || m.Release == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	if err := m.Release(ctx, nodes); err != nil {
+		m.Logger.Info("release removed nodes", "nodes", nodes, "error", err)
+		return
+	}
+	m.Logger.Info("removed nodes have no replicas any more", "nodes", nodes)
 }

@@ -44,11 +44,10 @@ type registryConfig struct {
 	Calls caller
 	// Raft stores the newest node list that this node has received.
 	Raft *pebble.DB
-	// IsReachable reports whether a node answers. IsGroupMember reports whether the node is still a
-	// member of some shard's group. Nil counts as no.
-	IsReachable, IsGroupMember func(node string) bool
-	Now                        func() time.Time
-	Logger                     *slog.Logger
+	// IsReachable reports whether a node answers. Nil counts as no.
+	IsReachable func(node string) bool
+	Now         func() time.Time
+	Logger      *slog.Logger
 	// Fatal is called once if this node must stop, from the registry's goroutine. It must not wait
 	// for close.
 	Fatal func(error)
@@ -129,7 +128,7 @@ func (r *registry) adopt(list *membership.List) error {
 	r.known = list
 	close(r.changed)
 	r.changed = make(chan struct{})
-	if rec, ok := list.Node(self.Name); !ok || !sameNode(rec, self) {
+	if rec, ok := list.Node(self.Name); !ok || rec.Removed || !sameNode(rec, self) {
 		r.wakeEnroll()
 	}
 	return nil
@@ -193,13 +192,30 @@ func (r *registry) change(ctx context.Context, edit func(*membership.List) error
 
 // setDraining starts or ends the drain of a member. It works on the directory's owner only.
 func (r *registry) setDraining(ctx context.Context, name string, draining bool) error {
-	_, err := r.change(ctx, func(l *membership.List) error { return l.SetDraining(name, draining) })
+	_, err := r.change(ctx, func(l *membership.List) error {
+		if draining {
+			return l.Drain(name)
+		}
+		return l.Undrain(name)
+	})
 	return err
 }
 
-// remove removes a member for good. It works on the directory's owner only.
+// remove removes a member. It works on the directory's owner only.
 func (r *registry) remove(ctx context.Context, name string) error {
 	_, err := r.change(ctx, func(l *membership.List) error { return l.Remove(name) })
+	return err
+}
+
+// release records that no group counts removed nodes any more. It works on the directory's owner
+// only.
+func (r *registry) release(ctx context.Context, names []string) error {
+	_, err := r.change(ctx, func(l *membership.List) error {
+		for _, name := range names {
+			l.Release(name)
+		}
+		return nil
+	})
 	return err
 }
 
@@ -214,7 +230,7 @@ func (r *registry) wakeEnroll() {
 // sameNode reports whether a record in the registry agrees with the node's own.
 func sameNode(rec, self membership.Record) bool {
 	self.Draining, self.Removed, self.FirstSeen = rec.Draining, rec.Removed, rec.FirstSeen
-	return rec == self
+	return rec == self // false for a released node, which is told so when it registers
 }
 
 // run keeps this node's record in the registry, until close.
@@ -236,6 +252,9 @@ func (r *registry) close() {
 const (
 	registerRetryFirst = 50 * time.Millisecond
 	registerRetryLast  = 5 * time.Second
+	// registerRemoved is how often a removed node asks whether its groups still need it: the others
+	// have no reason to tell it.
+	registerRemoved = time.Second
 )
 
 // keepRegistered registers the node when it starts, and again whenever the registry's record of it
@@ -259,6 +278,9 @@ func (r *registry) keepRegistered(ctx context.Context) {
 			wait = min(2*wait, registerRetryLast)
 		} else {
 			wait, said = registerRetryFirst, ""
+			if rec, ok := r.list().Node(r.cfg.Self().Name); ok && rec.Removed {
+				again = time.After(registerRemoved)
+			}
 		}
 		select {
 		case <-ctx.Done():

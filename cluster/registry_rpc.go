@@ -93,7 +93,7 @@ func (r *registry) serve(ctx context.Context, kind rpcKind, request *joinRequest
 	if _, ok := r.cfg.Directory.owned(); !ok {
 		return r.relay(ctx, kind, *request)
 	}
-	input := membership.RuleInput{IsReachable: r.cfg.IsReachable, IsGroupMember: r.cfg.IsGroupMember, Now: r.cfg.Now()}
+	input := membership.RuleInput{IsReachable: r.cfg.IsReachable, Now: r.cfg.Now()}
 	list, err := r.change(ctx, func(l *membership.List) error {
 		if kind == rpcJoin {
 			return l.Join(request.Node, input)

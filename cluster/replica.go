@@ -81,6 +81,8 @@ func (n *Node) reopen(old *group) {
 	if n.shut || n.groups[old.shard].Load() != old {
 		return
 	}
+	n.reopening[old.shard].Store(true)
+	defer n.reopening[old.shard].Store(false)
 	n.groups[old.shard].Store(nil)
 	err := old.shutdown()
 	n.compactor.shrunk(old.machine.pending.Load())

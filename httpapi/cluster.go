@@ -21,10 +21,10 @@ type Cluster interface {
 	WorkspaceOwner(ctx context.Context, workspace [16]byte) (WorkspaceOwner, error)
 	// Drain marks a node as to be emptied and returns at once.
 	Drain(ctx context.Context, node string) (DrainStart, error)
-	// Undrain takes Drain back.
+	// Undrain takes Drain and Remove back.
 	Undrain(ctx context.Context, node string) error
-	// Remove takes a node out of the cluster for good. For one that was removed
-	// before it returns nil.
+	// Remove takes a node out of the cluster: it marks the node and returns at once.
+	// For one that was removed before it returns nil.
 	Remove(ctx context.Context, node string) error
 }
 
@@ -46,6 +46,8 @@ type NodeStatus struct {
 	Version  string `json:"version"`
 	Leads    int    `json:"leads"`    // shards it leads
 	Replicas int    `json:"replicas"` // shards it holds, as voter or not
+	// Note explains a removal or a drain that is not complete.
+	Note string `json:"note,omitempty"`
 }
 
 // ShardStatus is one shard.
@@ -57,6 +59,14 @@ type ShardStatus struct {
 	NonVoters []string `json:"nonVoters"`
 	Applied   uint64   `json:"applied"` // newest entry in the leader's state
 	Lag       uint64   `json:"lag"`     // entries that the slowest replica is behind
+	// Failed lists the replicas that can't follow the shard's log and are being replaced.
+	Failed []FailedReplica `json:"failed,omitempty"`
+}
+
+// FailedReplica is a replica that can't follow its shard's log.
+type FailedReplica struct {
+	Node   string `json:"node"`
+	Reason string `json:"reason"`
 }
 
 // WorkspaceOwner says where a workspace is served.
@@ -93,7 +103,7 @@ var (
 	opTopology       = localOp[tracker.None, Topology]("ClusterTopology", "Show nodes and shards", tracker.Query)
 	opWorkspaceOwner = localOp[tracker.None, WorkspaceOwner]("WorkspaceOwner", "Find the node that serves a workspace", tracker.Query)
 	opDrainNode      = localOp[nodeIn, DrainStart]("DrainNode", "Move work off a node", tracker.Workflow, tracker.Refuses(tracker.CodeConflict))
-	opUndrainNode    = localOp[nodeIn, tracker.None]("UndrainNode", "Let a drained node take work again", tracker.Workflow)
+	opUndrainNode    = localOp[nodeIn, tracker.None]("UndrainNode", "Let a drained or removed node take work again", tracker.Workflow)
 	opRemoveNode     = localOp[nodeIn, tracker.None]("RemoveNode", "Remove a node from the cluster", tracker.Workflow, tracker.Refuses(tracker.CodeConflict))
 )
 

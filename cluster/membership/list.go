@@ -28,8 +28,12 @@ type Record struct {
 	Gossip   string `json:"gossip,omitempty"`
 	Version  string `json:"version,omitempty"`
 	Draining bool   `json:"draining,omitempty"`
-	// Removed nodes keep their records, so that they can be told why they are refused.
-	Removed   bool      `json:"removed,omitempty"`
+	// Removed nodes keep their records. Until it is released, a removed node serves the shards whose
+	// groups still count it: they may need its vote.
+	Removed bool `json:"removed,omitempty"`
+	// Released is set when no group counts the removed node any more. From then on the node is
+	// refused, and its name is free.
+	Released  bool      `json:"released,omitempty"`
 	FirstSeen time.Time `json:"firstSeen"`
 }
 
@@ -68,6 +72,18 @@ func (r *List) Members() []Record {
 	out := make([]Record, 0, len(r.Nodes))
 	for _, rec := range r.Nodes {
 		if !rec.Removed {
+			out = append(out, rec)
+		}
+	}
+	return out
+}
+
+// Peers lists the nodes that take part in groups: the members, and the removed nodes that are not
+// released.
+func (r *List) Peers() []Record {
+	out := make([]Record, 0, len(r.Nodes))
+	for _, rec := range r.Nodes {
+		if !rec.Released {
 			out = append(out, rec)
 		}
 	}

@@ -38,11 +38,10 @@ func Permanent(reason, format string, args ...any) error {
 	return &PermanentError{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// RuleInput holds facts that the rules use beside the registry. The functions may be nil.
+// RuleInput holds facts that the rules use beside the registry.
 type RuleInput struct {
-	IsReachable   func(node string) bool // the node answers now
-	IsGroupMember func(node string) bool // the node is still a member of some shard's group
-	Now           time.Time
+	IsReachable func(node string) bool // the node answers now; may be nil
+	Now         time.Time
 }
 
 // Join adds a node with empty data.
@@ -58,8 +57,8 @@ func (r *List) Join(rec Record, input RuleInput) error {
 	case old.Removed:
 		// The groups know their members by name. An empty node under the name of an earlier voter
 		// would vote without knowing the votes that the earlier one has given.
-		if input.IsGroupMember != nil && input.IsGroupMember(rec.Name) {
-			return fmt.Errorf("the shards of the removed node %q are still being replaced; its name is free when that is done", rec.Name)
+		if !old.Released {
+			return fmt.Errorf("the removed node %q may still be a voter of some shard: its name is free when every shard's leader reports that it is none", rec.Name)
 		}
 	case input.IsReachable != nil && input.IsReachable(rec.Name):
 		return Permanent(ReasonNameTaken, "a node named %q already runs in the cluster, at %s: give this one a name of its own with --node-name", rec.Name, old.Peer)
@@ -74,12 +73,12 @@ func (r *List) Join(rec Record, input RuleInput) error {
 
 // Add stores a record without any checks.
 func (r *List) Add(rec Record) {
-	rec.Draining, rec.Removed = false, false
+	rec.Draining, rec.Removed, rec.Released = false, false, false
 	r.put(rec)
 	r.HadThree = r.HadThree || len(r.Members()) >= 3
 }
 
-// Register updates a member's own data.
+// Register updates the data of a member, or of a removed node that is not released.
 func (r *List) Register(rec Record) error {
 	old, known := r.Node(rec.Name)
 	switch {
@@ -88,10 +87,10 @@ func (r *List) Register(rec Record) error {
 	case old.Instance != rec.Instance:
 		return Permanent(ReasonNameTaken, "the name %q belongs to another node of the cluster (instance %s, this one is %s): "+
 			"start this machine with an empty data directory and another --node-name", rec.Name, old.Instance, rec.Instance)
-	case old.Removed:
+	case old.Released:
 		return Permanent(ReasonRemoved, "node %q was removed from the cluster and its replicas were replaced: to add this machine again, start it with an empty data directory", rec.Name)
 	}
-	rec.Draining, rec.Removed, rec.FirstSeen = old.Draining, old.Removed, old.FirstSeen
+	rec.Draining, rec.Removed, rec.Released, rec.FirstSeen = old.Draining, old.Removed, old.Released, old.FirstSeen
 	r.put(rec)
 	return nil
 }
@@ -104,18 +103,40 @@ func (r *List) member(name string) (Record, error) {
 	return rec, nil
 }
 
-// SetDraining starts or ends the drain of a member.
-func (r *List) SetDraining(name string, draining bool) error {
+// Drain starts the drain of a member.
+func (r *List) Drain(name string) error {
 	rec, err := r.member(name)
 	if err != nil {
 		return err
 	}
-	rec.Draining = draining
+	rec.Draining = true
 	r.put(rec)
 	return nil
 }
 
-// Remove removes a member for good: its instance is never admitted again.
+// Undrain ends the drain of a member, and takes the removal of a node back. Its data directory
+// knows the votes that the node has given, so the node may have replicas again.
+func (r *List) Undrain(name string) error {
+	rec, ok := r.Node(name)
+	if !ok {
+		return &UnknownNodeError{name}
+	}
+	r.Add(rec)
+	return nil
+}
+
+// Release records that no group counts a removed node.
+func (r *List) Release(name string) {
+	if rec, ok := r.Node(name); ok && rec.Removed {
+		rec.Released = true
+		r.put(rec)
+	}
+	for released := len(r.Nodes) - len(r.Peers()); released > keptRemoved; released-- {
+		r.forgetOldestReleased()
+	}
+}
+
+// Remove removes a member: it is to have no replicas.
 func (r *List) Remove(name string) error {
 	rec, err := r.member(name)
 	if err != nil {
@@ -123,17 +144,14 @@ func (r *List) Remove(name string) error {
 	}
 	rec.Removed, rec.Draining = true, false
 	r.put(rec)
-	for removed := len(r.Nodes) - len(r.Members()); removed > keptRemoved; removed-- {
-		r.forgetOldestRemoved()
-	}
 	return nil
 }
 
-// forgetOldestRemoved drops the removed node with the oldest record.
-func (r *List) forgetOldestRemoved() {
+// forgetOldestReleased drops the released node with the oldest record.
+func (r *List) forgetOldestReleased() {
 	oldest := -1
 	for i, rec := range r.Nodes {
-		if rec.Removed && (oldest < 0 || rec.FirstSeen.Before(r.Nodes[oldest].FirstSeen)) {
+		if rec.Released && (oldest < 0 || rec.FirstSeen.Before(r.Nodes[oldest].FirstSeen)) {
 			oldest = i
 		}
 	}

@@ -13,8 +13,8 @@ func TestList_Rules(t *testing.T) {
 	t.Parallel()
 	yes := func(string) bool { return true }
 	member := Record{Name: "a", Instance: "1", Peer: "old:1", FirstSeen: time.Unix(1, 0).UTC()}
-	draining, removed := member, member
-	draining.Draining, removed.Removed = true, true
+	draining, removed, released := member, member, member
+	draining.Draining, removed.Removed, released.Removed, released.Released = true, true, true, true
 	now := time.Unix(9, 0).UTC()
 	moved := func(instance string) Record { return Record{Name: "a", Instance: instance, Peer: "new:1"} }
 	tests := map[string]struct {
@@ -29,17 +29,22 @@ func TestList_Rules(t *testing.T) {
 		"join again":               {have: []Record{member}, do: joins(moved("1")), want: Record{Name: "a", Instance: "1", Peer: "new:1", FirstSeen: member.FirstSeen}},
 		"join, name in use":        {have: []Record{member}, around: RuleInput{IsReachable: yes}, do: joins(moved("2")), want: member, reason: ReasonNameTaken},
 		"join, wiped":              {have: []Record{member}, do: joins(moved("2")), want: member, reason: ReasonNameTaken},
-		"join, removed itself":     {have: []Record{removed}, do: joins(moved("1")), want: removed, reason: ReasonRemoved},
-		"join, name free again":    {have: []Record{removed}, do: joins(moved("2")), want: Record{Name: "a", Instance: "2", Peer: "new:1", FirstSeen: now}},
-		"join, name not yet free":  {have: []Record{removed}, around: RuleInput{IsGroupMember: yes}, do: joins(moved("2")), want: removed, fails: "still being replaced"},
+		"join, removed itself":     {have: []Record{removed}, do: joins(moved("1")), want: Record{Name: "a", Instance: "1", Peer: "new:1", Removed: true, FirstSeen: member.FirstSeen}},
+		"join, released itself":    {have: []Record{released}, do: joins(moved("1")), want: released, reason: ReasonRemoved},
+		"join, name free again":    {have: []Record{released}, do: joins(moved("2")), want: Record{Name: "a", Instance: "2", Peer: "new:1", FirstSeen: now}},
+		"join, name not yet free":  {have: []Record{removed}, do: joins(moved("2")), want: removed, fails: "may still be a voter"},
 		"register moved":           {have: []Record{draining}, do: registers(moved("1")), want: Record{Name: "a", Instance: "1", Peer: "new:1", Draining: true, FirstSeen: member.FirstSeen}},
 		"register unknown":         {do: registers(moved("1")), reason: ReasonUnknownNode},
 		"register other instance":  {have: []Record{member}, do: registers(moved("2")), want: member, reason: ReasonNameTaken},
-		"register removed":         {have: []Record{removed}, do: registers(moved("1")), want: removed, reason: ReasonRemoved},
+		"register removed":         {have: []Record{removed}, do: registers(moved("1")), want: Record{Name: "a", Instance: "1", Peer: "new:1", Removed: true, FirstSeen: member.FirstSeen}},
+		"register released":        {have: []Record{released}, do: registers(moved("1")), want: released, reason: ReasonRemoved},
 		"register taken over":      {have: []Record{{Name: "a", Instance: "2", Removed: true}}, do: registers(moved("1")), want: Record{Name: "a", Instance: "2", Removed: true}, reason: ReasonNameTaken},
-		"drain":                    {have: []Record{member}, do: func(r *List, _ RuleInput) error { return r.SetDraining("a", true) }, want: draining},
-		"undrain":                  {have: []Record{draining}, do: func(r *List, _ RuleInput) error { return r.SetDraining("a", false) }, want: member},
-		"drain a removed one":      {have: []Record{removed}, do: func(r *List, _ RuleInput) error { return r.SetDraining("a", true) }, want: removed, fails: `no node named "a"`},
+		"drain":                    {have: []Record{member}, do: func(r *List, _ RuleInput) error { return r.Drain("a") }, want: draining},
+		"undrain":                  {have: []Record{draining}, do: func(r *List, _ RuleInput) error { return r.Undrain("a") }, want: member},
+		"undrain a removed one":    {have: []Record{removed}, do: func(r *List, _ RuleInput) error { return r.Undrain("a") }, want: member},
+		"undrain a released one":   {have: []Record{released}, do: func(r *List, _ RuleInput) error { return r.Undrain("a") }, want: member},
+		"undrain nobody":           {do: func(r *List, _ RuleInput) error { return r.Undrain("a") }, fails: `no node named "a"`},
+		"drain a removed one":      {have: []Record{removed}, do: func(r *List, _ RuleInput) error { return r.Drain("a") }, want: removed, fails: `no node named "a"`},
 		"remove a draining one":    {have: []Record{draining}, do: func(r *List, _ RuleInput) error { return r.Remove("a") }, want: removed},
 		"remove nobody":            {do: func(r *List, _ RuleInput) error { return r.Remove("a") }, fails: `no node named "a"`},
 		"remove one removed again": {have: []Record{removed}, do: func(r *List, _ RuleInput) error { return r.Remove("a") }, want: removed, fails: `no node named "a"`},
@@ -92,6 +97,7 @@ func TestList_ThreeOnceIsThreeForGood(t *testing.T) {
 		if err := r.Remove(name); err != nil {
 			t.Fatal(err)
 		}
+		r.Release(name)
 	}
 	join("a")
 	join("b")

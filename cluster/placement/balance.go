@@ -37,7 +37,7 @@ func (p *planner) healthy() bool {
 		return false
 	}
 	for _, s := range p.shards {
-		if len(s.missing()) > 0 || len(s.target) < p.wanted || len(s.Voters) < p.wanted {
+		if len(p.missing(s)) > 0 || len(s.target) < p.wanted || len(s.Voters) < p.wanted {
 			return false
 		}
 		for _, name := range s.target {
@@ -60,7 +60,7 @@ func (p *planner) bestMove(takers []string) (shard *placedShard, from, to string
 		for _, x := range s.target {
 			rest := without(s.target, x)
 			for _, y := range takers {
-				if slices.Contains(s.target, y) {
+				if slices.Contains(s.target, y) || p.hasFailed(s, y) {
 					continue
 				}
 				move := [3]int{

@@ -13,6 +13,7 @@
 //   - balance.go: moves that spread replicas over zones and nodes
 //   - leaders.go: transfers of leaderships
 //   - orphan.go: replicas that their group does not count
+//   - lost.go: replicas that count for nothing on nodes that answer, and nodes that no group counts
 //   - report.go: what a node reports about its groups
 //   - status.go, topology.go: the status of the cluster, from the same input
 //

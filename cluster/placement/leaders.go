@@ -5,15 +5,19 @@ import (
 	"slices"
 )
 
-// drainLeaders takes leaderships from nodes that should have none, before anything else.
+// drainLeaders takes leaderships from nodes and replicas that should have none, before anything
+// else.
 func (p *planner) drainLeaders() {
 	for _, s := range p.shards {
-		leader := p.nodes[s.leader]
-		if leader.rank < rankDraining {
+		reason := p.voterReason(s.leader)
+		switch {
+		case s.Failed != "":
+			reason = "its replica failed: " + s.Failed
+		case p.nodes[s.leader].rank < rankDraining:
 			continue
 		}
 		if successor := p.successor(s); successor != "" {
-			p.transferLead(s, successor, "%s", p.voterReason(s.leader))
+			p.transferLead(s, successor, "%s", reason)
 		}
 	}
 }

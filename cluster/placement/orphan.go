@@ -29,7 +29,7 @@ func (p *planner) orphansOf(s *placedShard) []string {
 	for _, name := range p.names {
 		own, hosts := p.nodes[name].hosts[s.Shard]
 		// A later term than the leader's may mean that there is a newer leader.
-		if hosts && !own.Leads && own.Term <= s.Term && !slices.Contains(members, name) {
+		if hosts && !own.Starting && !own.Leads && own.Term <= s.Term && !slices.Contains(members, name) {
 			found = append(found, name)
 		}
 	}
@@ -39,7 +39,9 @@ func (p *planner) orphansOf(s *placedShard) []string {
 func (p *planner) dropOrphans() {
 	for _, s := range p.shards {
 		for _, name := range p.orphansOf(s) {
-			if p.state.Droppable[Replica{s.Shard, name}] && !slices.Contains(s.target, name) {
+			// A failed replica is dropped before its node gets another one.
+			wanted := slices.Contains(s.target, name) && !p.hasFailed(s, name)
+			if p.state.Droppable[Replica{s.Shard, name}] && !wanted {
 				p.steps = append(p.steps, Step{
 					Kind: StepDrop, Shard: s.Shard, Node: name, Leader: s.leader, Term: s.Term, Last: s.Last,
 					Reason: "its group does not count it",
@@ -53,18 +55,19 @@ func (p *planner) dropOrphans() {
 // cut off from its group notices within a shorter time.
 const OrphanGrace = 2 * time.Second
 
-// OrphanAges remembers, from one round to the next, when each orphan was seen first.
-type OrphanAges struct{ since map[Replica]time.Time }
+// Ages remembers, from one round to the next, when each replica was found first.
+type Ages struct{ since map[Replica]time.Time }
 
-// Update records the orphans of a round and returns those that are older than OrphanGrace.
-func (a *OrphanAges) Update(found map[Replica]bool, now time.Time) map[Replica]bool {
+// Update records the replicas that a round found and returns those that were found first grace ago
+// and in each round since.
+func (a *Ages) Update(found map[Replica]bool, now time.Time, grace time.Duration) map[Replica]bool {
 	since := make(map[Replica]time.Time, len(found))
 	aged := map[Replica]bool{}
 	for r := range found {
 		since[r] = now
 		if first, ok := a.since[r]; ok {
 			since[r] = first
-			aged[r] = now.Sub(first) >= OrphanGrace
+			aged[r] = now.Sub(first) >= grace
 		}
 	}
 	a.since = since

@@ -30,6 +30,7 @@ type State struct {
 	Members      []Member
 	Reports      map[string][]GroupReport // of the members that answered
 	Droppable    map[Replica]bool         // orphans that are older than orphanGrace
+	Lost         map[Replica]bool         // lost replicas that are older than lostGrace
 }
 
 // Member is what the registry and gossip know of a member.
@@ -39,6 +40,7 @@ type Member struct {
 	State     membership.NodeState // alive, suspect, dead or left; a draining member is alive
 	Draining  bool
 	Removed   bool
+	Released  bool      // removed, and no group counts it any more
 	DeadSince time.Time // when it was last seen; zero if it is alive or the time is unknown
 }
 
@@ -208,7 +210,8 @@ func (s *placedShard) members() []string { return append(slices.Clone(s.Voters),
 
 // caughtUp reports whether a member could take over the leadership, or vote, now.
 func (p *planner) caughtUp(s *placedShard, node string) bool {
-	return p.nodes[node].reported && (node == s.leader || s.lag[node].CaughtUp)
+	own, hosts := p.nodes[node].hosts[s.Shard]
+	return hosts && own.Failed == "" && (node == s.leader || s.lag[node].CaughtUp)
 }
 
 // addStep adds a step.
@@ -232,17 +235,21 @@ func (p *planner) transferLead(s *placedShard, node, format string, args ...any)
 }
 
 // successor returns the next leader of the shard: the voter with the fewest leaderships among those
-// that are caught up and allowed to lead. A draining voter is better than a removed one. It returns
+// that are caught up and allowed to lead. A draining voter is better than a removed one, and
+// any voter better than a failed one. It returns
 // "" if there is none.
 func (p *planner) successor(s *placedShard) string {
 	worst := rankAvailable
 	if p.nodes[s.leader].rank == rankRemoved {
 		worst = rankDraining
 	}
+	if s.Failed != "" {
+		worst = rankRemoved
+	}
 	best := ""
 	for _, name := range s.Voters {
 		n := p.nodes[name]
-		if name == s.leader || n.rank > worst || !p.caughtUp(s, name) || !slices.Contains(s.target, name) {
+		if name == s.leader || n.rank > worst || !p.caughtUp(s, name) || s.Failed == "" && !slices.Contains(s.target, name) {
 			continue
 		}
 		if best == "" || cmp.Or(cmp.Compare(n.rank, p.nodes[best].rank),

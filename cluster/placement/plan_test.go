@@ -343,6 +343,50 @@ func TestPlan(t *testing.T) {
 			shard 0 a* b c @d
 			lingering`, `
 			0: add d: it replaces c, which was removed`},
+		{"a voter that its node does not hold is removed", `
+			three
+			node a
+			node b
+			node c
+			shard 0 a* b %c
+			lingering`, `
+			0: remove c: its node answers and holds no replica`},
+		{"and not at once", `
+			three
+			node a
+			node b
+			node c
+			shard 0 a* b %c`, ``},
+		{"nor when its vote is needed", `
+			three
+			node a
+			node b dead=1s
+			node c
+			shard 0 a* b %c
+			lingering`, ``},
+		{"a failed replica is removed", `
+			three
+			node a
+			node b
+			node c
+			shard 0 a* b #c
+			lingering`, `
+			0: remove c: its replica failed: bad`},
+		{"a failed replica is dropped before another one is added", `
+			three
+			node a
+			node b
+			node c
+			shard 0 a* b #@c
+			lingering`, `
+			0: drop c: its group does not count it`},
+		{"a failed leader hands over", `
+			three
+			node a
+			node b
+			node c
+			shard 0 #a* b c`, `
+			0: transfer b: its replica failed: bad`},
 		{"a shard without a leader is left alone", `
 			three
 			node a

@@ -13,8 +13,13 @@ func (p *planner) moving(s *placedShard) bool {
 // promotable returns the non-voters to promote.
 func (s *placedShard) promotable() []string { return intersection(s.NonVoters, s.target) }
 
-// missing returns the nodes of the target that do not hold the shard.
-func (s *placedShard) missing() []string { return difference(s.target, s.members()) }
+// missing returns the nodes of the target that are to get a replica. A node with a failed replica
+// gets another one when that is dropped.
+func (p *planner) missing(s *placedShard) []string {
+	return slices.DeleteFunc(difference(s.target, s.members()), func(name string) bool {
+		return p.hasFailed(s, name)
+	})
+}
 
 // surplus returns the voters that are not in the target.
 func (s *placedShard) surplus() []string { return difference(s.Voters, s.target) }
@@ -46,13 +51,16 @@ func (p *planner) liveVoters(s *placedShard) int {
 
 // repairShard adds one step for a shard, if it needs one.
 func (p *planner) repairShard(s *placedShard) {
+	if p.removeLost(s) {
+		return
+	}
 	for _, name := range s.NonVoters {
 		if !slices.Contains(s.target, name) {
 			p.addStep(s, StepRemove, name, "a non-voter that %s", p.nonVoterReason(name))
 			return
 		}
 	}
-	missing, learning, surplus := s.missing(), s.promotable(), s.surplus()
+	missing, learning, surplus := p.missing(s), s.promotable(), s.surplus()
 	// A group that is larger than wanted shrinks before it grows again: the voters go 3, 4, 3 and
 	// not 3, 4, 5.
 	if len(surplus) > 0 && len(s.Voters) > p.wanted {

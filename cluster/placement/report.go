@@ -16,6 +16,11 @@ type GroupReport struct {
 	Last      uint64        `json:"last"`            // newest entry in this replica's log
 	Full      bool          `json:"full,omitempty"`  // the node's disk is full: it should lead nothing
 	Peers     []PeerReport  `json:"peers,omitempty"` // the other members, on the leader only
+	// Starting is set while the replica is being opened. Only Shard is set with it.
+	Starting bool `json:"starting,omitempty"`
+	// Failed says why this replica can't follow its group's log; empty while it can. Its leader
+	// replaces it.
+	Failed string `json:"failed,omitempty"`
 }
 
 // PeerReport says how far a member follows its leader.

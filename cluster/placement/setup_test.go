@@ -16,7 +16,8 @@ var testNow = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 //	three                          it has had three members
 //	node NAME [zone=Z] [dead=AGE] [suspect] [silent] [draining] [removed]
 //	shard ID MEMBER...             a* leader, b voter, b! voter behind, ~c learns,
-//	                               ^c has caught up, ?c is not hosted, @d orphan
+//	                               ^c has caught up, ?c is not hosted, @d orphan,
+//	                               %c a voter not hosted, #c failed
 //	lingering                      orphans were seen long enough
 func parseCluster(t *testing.T, text string) State {
 	t.Helper()
@@ -68,21 +69,22 @@ func parseCluster(t *testing.T, text string) State {
 		}
 	}
 	if lingering {
-		state.Droppable = Orphans(state)
+		state.Droppable, state.Lost = Orphans(state), Lost(state)
 	}
 	return state
 }
 
 func placeShard(state State, shard storage.Shard, words []string) {
 	lead := GroupReport{Shard: shard, Leads: true, Term: 5, Epoch: 5, Last: 100}
-	hosts := []string{}
+	hosts, failed := []string{}, map[string]bool{}
 	for _, word := range words {
-		name := strings.Trim(word, "*!~^?@")
-		if !strings.HasPrefix(word, "?") {
+		name := strings.Trim(word, "*!~^?@%#")
+		if !strings.ContainsAny(word, "?%") {
 			hosts = append(hosts, name)
 		}
+		failed[name] = strings.Contains(word, "#")
 		switch {
-		case strings.HasPrefix(word, "@"):
+		case strings.Contains(word, "@"):
 		case strings.ContainsAny(word, "~^?"):
 			lead.NonVoters = append(lead.NonVoters, name)
 		default:
@@ -101,6 +103,9 @@ func placeShard(state State, shard storage.Shard, words []string) {
 		own := GroupReport{Shard: shard, Term: 5}
 		if name == lead.Leader {
 			own = lead
+		}
+		if failed[name] {
+			own.Failed = "bad"
 		}
 		state.Reports[name] = append(state.Reports[name], own)
 	}

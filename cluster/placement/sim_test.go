@@ -22,17 +22,20 @@ type simulated struct {
 	everThree bool
 	nodes     map[string]*simulatedNode
 	groups    []*simulatedGroup
-	orphans   OrphanAges
+	orphans   Ages
+	lost      Ages
 	story     []string
 }
 
 type simulatedNode struct {
 	Member
-	up    bool
-	hosts map[storage.Shard]uint64 // term last heard of
+	up     bool
+	hosts  map[storage.Shard]uint64 // term last heard of
+	failed map[storage.Shard]bool
 }
 
 type simulatedGroup struct {
+	shard             storage.Shard
 	voters, nonVoters []string
 	behind            map[string]int // rounds of copying that are left
 	leader            string
@@ -45,7 +48,7 @@ func newSimulated(seed uint64, shards int) *simulated {
 	}
 	s.join("")
 	for id := range shards + 1 {
-		s.groups = append(s.groups, &simulatedGroup{voters: []string{"n1"}, behind: map[string]int{}, leader: "n1", term: 1})
+		s.groups = append(s.groups, &simulatedGroup{shard: storage.Shard(id), voters: []string{"n1"}, behind: map[string]int{}, leader: "n1", term: 1})
 		s.nodes["n1"].hosts[storage.Shard(id)] = 1
 	}
 	return s
@@ -59,6 +62,7 @@ func (s *simulated) join(zone string) {
 	name := fmt.Sprintf("n%d", len(s.nodes)+1)
 	s.nodes[name] = &simulatedNode{
 		Member: Member{Name: name, Zone: zone, State: membership.NodeAlive}, up: true, hosts: map[storage.Shard]uint64{},
+		failed: map[storage.Shard]bool{},
 	}
 	s.say("join %s %s", name, zone)
 	present := 0
@@ -83,9 +87,12 @@ func (s *simulated) votes(g *simulatedGroup, lasting bool) int {
 	count := 0
 	for _, name := range g.voters {
 		n := s.nodes[name]
-		if lasting {
+		_, hosted := n.hosts[g.shard]
+		switch {
+		case n.failed[g.shard] || !hosted:
+		case lasting:
 			count += boolInt(n.up || !n.Removed)
-		} else {
+		default:
 			count += boolInt(n.up && g.behind[name] == 0)
 		}
 	}
@@ -109,7 +116,12 @@ func (s *simulated) survives(change func(), undo func()) bool {
 func (s *simulated) event() {
 	names := s.names()
 	n := s.nodes[names[s.rng.IntN(len(names))]]
-	switch what := s.rng.IntN(7); {
+	switch what := s.rng.IntN(9); {
+	case what == 7 && n.up:
+		s.lose(n)
+	case what == 8 && n.Removed:
+		n.Removed = false
+		s.say("remove %s no more", n.Name)
 	case what == 0 && len(s.nodes) < 8:
 		s.join("")
 	case what == 1 && n.up:
@@ -129,6 +141,22 @@ func (s *simulated) event() {
 	case what == 5:
 		s.now = s.now.Add(6 * time.Minute)
 		s.say("wait")
+	}
+}
+
+// lose makes a replica fail, or takes it away, where its group survives that.
+func (s *simulated) lose(n *simulatedNode) {
+	shard := storage.Shard(s.rng.IntN(len(s.groups)))
+	term, hosted := n.hosts[shard]
+	if !hosted || n.failed[shard] {
+		return
+	}
+	if s.rng.IntN(2) == 0 {
+		if s.survives(func() { n.failed[shard] = true }, func() { delete(n.failed, shard) }) {
+			s.say("%d fails on %s", shard, n.Name)
+		}
+	} else if s.groups[shard].leader != n.Name && s.survives(func() { delete(n.hosts, shard) }, func() { n.hosts[shard] = term }) {
+		s.say("%d is gone from %s", shard, n.Name)
 	}
 }
 
@@ -166,7 +194,8 @@ func (s *simulated) settle() {
 		}
 		g.leader = ""
 		for _, name := range g.voters {
-			if s.votes(g, false) >= g.quorum() && s.nodes[name].up && g.behind[name] == 0 && (g.leader == "" || s.rng.IntN(2) == 0) {
+			_, hosted := s.nodes[name].hosts[g.shard]
+			if s.votes(g, false) >= g.quorum() && s.nodes[name].up && hosted && !s.nodes[name].failed[g.shard] && g.behind[name] == 0 && (g.leader == "" || s.rng.IntN(2) == 0) {
 				g.leader = name
 			}
 		}
@@ -201,10 +230,14 @@ func (s *simulated) state() State {
 					r.Peers = append(r.Peers, PeerReport{Node: peer, CaughtUp: g.behind[peer] == 0})
 				}
 			}
+			if n.failed[g.shard] {
+				r.Failed = "bad"
+			}
 			state.Reports[name] = append(state.Reports[name], r)
 		}
 	}
-	state.Droppable = s.orphans.Update(Orphans(state), s.now)
+	state.Lost = s.lost.Update(Lost(state), s.now, LostGrace)
+	state.Droppable = s.orphans.Update(Orphans(state), s.now, OrphanGrace)
 	return state
 }
 
@@ -267,6 +300,9 @@ func (s *simulated) carry(t *rapid.T, st Step) {
 				s.fail(t, "a second copy at once: %v", st)
 			}
 		}
+		if n.failed[st.Shard] {
+			s.fail(t, "a failed replica was added: %v", st)
+		}
 		n.hosts[st.Shard] = g.term
 		g.nonVoters = append(g.nonVoters, n.Name)
 		g.behind[n.Name] = 1 + s.rng.IntN(4)
@@ -285,7 +321,8 @@ func (s *simulated) carry(t *rapid.T, st Step) {
 		g.voters, g.nonVoters = without(g.voters, n.Name), without(g.nonVoters, n.Name)
 		delete(g.behind, n.Name)
 	case StepTransfer:
-		if (n.Draining && !s.nodes[g.leader].Removed) || n.Removed || !n.up || g.behind[n.Name] > 0 || !slices.Contains(g.voters, n.Name) {
+		leaves := n.Draining && !s.nodes[g.leader].Removed || n.Removed
+		if leaves && !s.nodes[g.leader].failed[st.Shard] || !n.up || g.behind[n.Name] > 0 || n.failed[st.Shard] || !slices.Contains(g.voters, n.Name) {
 			s.fail(t, "bad step %v", st)
 		}
 		g.leader = n.Name
@@ -295,6 +332,7 @@ func (s *simulated) carry(t *rapid.T, st Step) {
 			s.fail(t, "dropped a member: %v", st)
 		}
 		delete(n.hosts, st.Shard)
+		delete(n.failed, st.Shard)
 	}
 	if ready && s.votes(g, false) < g.quorum() {
 		s.fail(t, "step %v cost the quorum", st)
@@ -374,6 +412,9 @@ func (s *simulated) checkRest(t *rapid.T) {
 		for _, name := range g.voters {
 			replicas[name]++
 			n := s.nodes[name]
+			if _, hosted := n.hosts[storage.Shard(id)]; n.failed[storage.Shard(id)] || !hosted {
+				s.fail(t, "the replica of shard %d on %s was not replaced", id, name)
+			}
 			lost := !slices.ContainsFunc(g.voters, func(v string) bool { return !s.nodes[v].Removed })
 			if n.Removed && (len(takers) > 0 || !lost) { // else there is nobody it could go to
 				s.fail(t, "shard %d stays with %s, which was removed", id, name)

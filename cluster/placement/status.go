@@ -39,7 +39,30 @@ func (p *planner) shardStatuses() []ShardStatus {
 	for _, s := range p.shards {
 		shards[s.Shard] = shardStatus(int(s.Shard), s.leader, s.GroupReport)
 	}
+	for id := range shards {
+		shards[id].Failed = p.failedReplicas(storage.Shard(id))
+	}
 	return shards
+}
+
+// failedReplicas lists the voters and non-voters of a shard that count for nothing.
+func (p *planner) failedReplicas(shard storage.Shard) (failed []FailedReplica) {
+	for _, name := range p.names {
+		if own := p.nodes[name].hosts[shard]; own.Failed != "" {
+			failed = append(failed, FailedReplica{name, own.Failed})
+		}
+	}
+	for _, s := range p.shards {
+		if s.Shard != shard {
+			continue
+		}
+		for _, name := range p.lostMembers(s) {
+			if p.nodes[name].hosts[shard].Failed == "" {
+				failed = append(failed, FailedReplica{name, "its node answers and holds no replica"})
+			}
+		}
+	}
+	return failed
 }
 
 func shardStatus(id int, leader string, r GroupReport) ShardStatus {
@@ -76,7 +99,7 @@ func (p *planner) nodeStatus(m Member, shards []ShardStatus) (NodeStatus, bool) 
 	}
 	switch {
 	case m.Removed:
-		status.Note = "removed: other nodes take its replicas over"
+		status.Note = noteRemoved
 		return status, n.reported || status.Replicas > 0
 	case m.Draining:
 		status.Drained, status.Note = p.drained(status)
@@ -84,8 +107,9 @@ func (p *planner) nodeStatus(m Member, shards []ShardStatus) (NodeStatus, bool) 
 	return status, true
 }
 
-// Notes of a drain that can't finish.
+// Notes of a removal, and of a drain that can't finish.
 const (
+	noteRemoved      = "removed: other nodes take its replicas over"
 	noteLeadersOnly  = "drain moves leaderships only: there is no node to take the replicas"
 	noteNothingMoves = "nothing can be moved: there is no other node to take it"
 )

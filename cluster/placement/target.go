@@ -71,7 +71,7 @@ func (p *planner) target(s *placedShard) []string {
 	}
 	members := s.members()
 	for len(target) < p.wanted {
-		node := p.pickNode(target, members)
+		node := p.pickNode(s, target, members)
 		if node == "" {
 			break
 		}
@@ -117,11 +117,11 @@ func (p *planner) leastUseful(s *placedShard, target []string) string {
 }
 
 // pickNode returns the node to add to a target: in another zone if there is one, then the emptiest.
-func (p *planner) pickNode(target, members []string) string {
+func (p *planner) pickNode(s *placedShard, target, members []string) string {
 	best, bestZones := "", 0
 	for _, name := range p.names {
 		n := p.nodes[name]
-		if !n.eligible() || slices.Contains(target, name) || slices.Contains(members, name) {
+		if !n.eligible() || p.hasFailed(s, name) || slices.Contains(target, name) || slices.Contains(members, name) {
 			continue
 		}
 		zones := p.sharedZones(append(slices.Clone(target), name))

@@ -34,4 +34,12 @@ type ShardStatus struct {
 	NonVoters []string `json:"nonVoters"`
 	Applied   uint64   `json:"applied"` // newest entry in the leader's state
 	Lag       uint64   `json:"lag"`     // entries by which the slowest replica is behind
+	// Failed lists the replicas that can't follow the log, with the reasons; nil without one.
+	Failed []FailedReplica `json:"failed,omitempty"`
+}
+
+// FailedReplica is a replica that its group replaces.
+type FailedReplica struct {
+	Node   string `json:"node"`
+	Reason string `json:"reason"`
 }

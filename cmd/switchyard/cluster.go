@@ -18,8 +18,8 @@ import (
 type clusterCmd struct {
 	Status  clusterStatusCmd  `cmd:"" help:"Show nodes and shards."`
 	Drain   clusterDrainCmd   `cmd:"" help:"Move leaderships and replicas off a node, and wait until it is empty."`
-	Undrain clusterUndrainCmd `cmd:"" help:"Let a drained node take work again."`
-	Remove  clusterRemoveCmd  `cmd:"" help:"Take a node out of the cluster for good; its replicas are made anew elsewhere."`
+	Undrain clusterUndrainCmd `cmd:"" help:"Let a drained or removed node take work again."`
+	Remove  clusterRemoveCmd  `cmd:"" help:"Take a node out of the cluster, running or dead; its replicas are made anew elsewhere."`
 }
 
 // clusterFlags say whom the cluster's commands ask, and as whom.
@@ -87,7 +87,20 @@ func writeTopology(out io.Writer, t *httpapi.Topology) error {
 	for _, s := range t.Shards {
 		_, _ = fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%s\t%s\n", s.ID, orDash(s.Leader), s.Term, s.Applied, s.Lag, orDash(strings.Join(s.Voters, ",")), orDash(strings.Join(s.NonVoters, ",")))
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, n := range t.Nodes {
+		if n.Note != "" {
+			_, _ = fmt.Fprintf(out, "\n%s: %s\n", n.Name, n.Note)
+		}
+	}
+	for _, s := range t.Shards {
+		for _, r := range s.Failed {
+			_, _ = fmt.Fprintf(out, "\nshard %d on %s has failed and is being replaced: %s\n", s.ID, r.Node, r.Reason)
+		}
+	}
+	return nil
 }
 
 func orDash(text string) string {
@@ -152,6 +165,6 @@ func (r clusterRemoveCmd) Run() error {
 	if _, err := c.do(ctx, "DELETE", nodePath(r.Node)); err != nil {
 		return err
 	}
-	fmt.Printf("%s is removed and can't come back with its data; its replicas are being rebuilt on the other nodes.\n", r.Node)
+	fmt.Printf("%s is removed: its replicas are being rebuilt on the other nodes. If it runs, it ends when none of them needs it any more; until then `switchyard cluster undrain %s` takes it back.\n", r.Node, r.Node)
 	return nil
 }

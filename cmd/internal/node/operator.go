@@ -130,11 +130,17 @@ func wireTopology(t cluster.Topology) httpapi.Topology {
 	for _, n := range t.Nodes {
 		out.Nodes = append(out.Nodes, httpapi.NodeStatus{
 			Name: n.Name, State: string(n.State), Zone: n.Zone, HTTP: n.HTTP, Peer: n.Peer, Gossip: n.Gossip,
-			Version: n.Version, Leads: n.Leads, Replicas: n.Replicas,
+			Version: n.Version, Leads: n.Leads, Replicas: n.Replicas, Note: n.Note,
 		})
 	}
 	for _, s := range t.Shards {
-		out.Shards = append(out.Shards, httpapi.ShardStatus(s))
+		shard := httpapi.ShardStatus{
+			ID: s.ID, Leader: s.Leader, Term: s.Term, Voters: s.Voters, NonVoters: s.NonVoters, Applied: s.Applied, Lag: s.Lag,
+		}
+		for _, r := range s.Failed {
+			shard.Failed = append(shard.Failed, httpapi.FailedReplica(r))
+		}
+		out.Shards = append(out.Shards, shard)
 	}
 	return out
 }

@@ -109,7 +109,7 @@ func TestCluster_Storm(t *testing.T) {
 		t.Fatal(err)
 	}
 	load.run(ctx, s, 20*time.Millisecond)
-	stormed := storm(ctx, f, rand.New(rand.NewPCG(s, 1)), length, pauseFor, 3, t.Logf)
+	stormed := storm(ctx, f, append(faults(pauseFor), removals()...), rand.New(rand.NewPCG(s, 1)), length, 3, t.Logf)
 	load.end()
 	if stormed != nil {
 		t.Error(stormed)

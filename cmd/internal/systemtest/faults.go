@@ -116,8 +116,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // storm strikes with one fault after another until its time is up, and waits after
 // each until the fleet stands again. It tells what it does.
-func storm(ctx context.Context, f *Fleet, rng *rand.Rand, length, pauseFor time.Duration, voters int, tell func(string, ...any)) error {
-	all := faults(pauseFor)
+func storm(ctx context.Context, f *Fleet, all []fault, rng *rand.Rand, length time.Duration, voters int, tell func(string, ...any)) error {
 	began := time.Now()
 	for round := 0; round == 0 || time.Since(began) < length; round++ {
 		// Every kind once before any comes again, in an order of the seed's.
@@ -144,7 +143,7 @@ func storm(ctx context.Context, f *Fleet, rng *rand.Rand, length, pauseFor time.
 }
 
 // standWithin is how long a fleet may take to stand again after a fault.
-const standWithin = 30 * time.Second
+const standWithin = time.Minute
 
 // stand waits until every member is ready and the cluster is whole.
 func (f *Fleet) stand(ctx context.Context, voters int) error {

@@ -1,0 +1,80 @@
+package placement
+
+import (
+	"slices"
+	"time"
+)
+
+// LostGrace is how long a voter must have been lost before it is replaced.
+const LostGrace = 5 * time.Second
+
+// Lost returns the replicas that count for nothing on nodes that answer: voters that their nodes do
+// not hold, and replicas that failed. A voter is never created anew in place, because it would have
+// forgotten its votes: its group removes it, and adds it as an empty member then.
+func Lost(state State) map[Replica]bool {
+	p := newPlanner(State{Shards: state.Shards, Members: state.Members, Reports: state.Reports}, time.Time{})
+	found := map[Replica]bool{}
+	for _, s := range p.shards {
+		for _, name := range p.lostMembers(s) {
+			found[Replica{s.Shard, name}] = true
+		}
+	}
+	return found
+}
+
+// hasFailed reports whether a node has a replica of the shard that failed.
+func (p *planner) hasFailed(s *placedShard, node string) bool {
+	return p.nodes[node].hosts[s.Shard].Failed != ""
+}
+
+func (p *planner) lostMembers(s *placedShard) []string {
+	if s.Epoch == 0 && s.Failed == "" { // no proof yet that a majority follows the leader
+		return nil
+	}
+	var lost []string
+	for _, name := range s.members() {
+		n := p.nodes[name]
+		own, hosts := n.hosts[s.Shard]
+		if n.reported && name != s.leader && (own.Failed != "" || !hosts && slices.Contains(s.Voters, name)) {
+			lost = append(lost, name)
+		}
+	}
+	return lost
+}
+
+// removeLost adds the step that removes a lost member, if there is one and the group survives
+// without it.
+func (p *planner) removeLost(s *placedShard) bool {
+	for _, name := range p.lostMembers(s) {
+		if !p.state.Lost[Replica{s.Shard, name}] || slices.Contains(s.Voters, name) && !p.canRemove(s, name) {
+			continue
+		}
+		reason := "its node answers and holds no replica"
+		if failed := p.nodes[name].hosts[s.Shard].Failed; failed != "" {
+			reason = "its replica failed: " + failed
+		}
+		p.addStep(s, StepRemove, name, "%s", reason)
+		return true
+	}
+	return false
+}
+
+// Releasable returns the removed nodes that no group counts any more: the leader of every shard has
+// reported, is followed by a majority, and does not count the node. A shard without such a report
+// may still need the node's vote.
+func Releasable(state State) []string {
+	p := newPlanner(State{Shards: state.Shards, Members: state.Members, Reports: state.Reports}, time.Time{})
+	if !p.allLed() {
+		return nil
+	}
+	var found []string
+	for _, m := range state.Members {
+		counted := func(s *placedShard) bool {
+			return s.Epoch == 0 || p.margin(s, s.Voters) < 0 || slices.Contains(s.members(), m.Name)
+		}
+		if m.Removed && !m.Released && !slices.ContainsFunc(p.shards, counted) {
+			found = append(found, m.Name)
+		}
+	}
+	return found
+}
