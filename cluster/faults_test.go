@@ -3,8 +3,10 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 
+	"switchyard/cluster/placement"
 	"switchyard/cluster/raftstore"
 	"switchyard/storage"
 )
@@ -192,6 +195,29 @@ func TestFaults_FollowerCatchesUpInIdleShard(t *testing.T) {
 	}
 	release()
 	w.same(t, 1, "a", "b", "c")
+}
+
+// A replica that can't follow its log leads no longer, and never serves again.
+func TestFaults_FailedLeaderHandsOver(t *testing.T) {
+	t.Parallel()
+	w, _ := threeNodes(t, 1)
+	a := w.owner(t, 1, "a")
+	a.mustPropose(t, 1, "before")
+	a.group(1).fail(errors.New("a bad entry"))
+	next := w.owner(t, 1, "b", "c")
+	next.mustPropose(t, 1, "after")
+	reports := a.report()
+	if i := slices.IndexFunc(reports, func(r placement.GroupReport) bool { return r.Shard == 1 }); i < 0 || !strings.Contains(reports[i].Failed, "a bad entry") {
+		t.Errorf("a reports %+v", reports)
+	}
+	// The others elect it, not knowing better.
+	if err := next.changeReplica(t.Context(), 1, replicaChange{replicaTransfer, "a"}); err != nil {
+		t.Fatal(err)
+	}
+	w.owner(t, 1, "b", "c").mustPropose(t, 1, "again")
+	if _, owns := a.Owner(1); owns {
+		t.Error("the failed replica serves")
+	}
 }
 
 // A member that would not leave a quorum is not removed, and one that does not

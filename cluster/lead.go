@@ -17,13 +17,15 @@ func (g *group) lead() {
 		spent uint64 // the newest epoch that was served and ended
 		retry <-chan time.Time
 	)
+	failure := g.failure
 	for {
 		stopping := false
 		var request *handoverRequest
 		select {
 		case <-g.raft.LeaderCh():
 		case <-retry:
-		case <-g.failure:
+		case <-failure:
+			failure = nil
 		case request = <-g.handovers:
 		case <-g.stopping:
 			stopping = true
@@ -46,10 +48,19 @@ func (g *group) lead() {
 			leads, term = g.raft.State() == raft.Leader, g.raft.CurrentTerm()
 		}
 		switch {
-		case stopping || failed:
+		case stopping:
 			g.commit.stop()
 			g.lease.awaitRound()
 			return
+		case failed:
+			if leads {
+				// Nobody owns the shard until another voter leads. The voters don't know that this
+				// one has failed: they may elect it again.
+				if err := g.transfer(""); err != nil {
+					g.logger.Warn("a failed replica leads its shard and found no successor", "error", err)
+				}
+				retry = time.After(electRetry)
+			}
 		case leads && term <= spent:
 			// The transfer failed and this node is to serve on. Actors of the ended epoch may still
 			// propose in it and must not be let in together with those of the next ownership, so an

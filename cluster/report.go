@@ -4,6 +4,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"switchyard/cluster/placement"
+	"switchyard/storage"
 )
 
 // replicaAction is a change of one member of a group. The group's leader makes it.
@@ -28,11 +29,17 @@ func (n *Node) report() []placement.GroupReport {
 	full := n.cfg.Full != nil && n.cfg.Full()
 	for _, g := range n.hosted() {
 		if !g.up.Load() {
+			reports = append(reports, placement.GroupReport{Shard: g.shard, Starting: true, Full: full})
 			continue
 		}
 		if r, err := g.report(); err == nil { // otherwise the group is stopping
 			r.Full = full
 			reports = append(reports, r)
+		}
+	}
+	for i := range n.reopening {
+		if n.reopening[i].Load() {
+			reports = append(reports, placement.GroupReport{Shard: storage.Shard(i), Starting: true, Full: full})
 		}
 	}
 	return reports
@@ -56,6 +63,9 @@ func (g *group) report() (placement.GroupReport, error) {
 		Applied:   g.machine.applied.Load(),
 	}
 	r.Last = max(last, r.Applied)
+	if failed := g.failed.Load(); failed != nil {
+		r.Failed = (*failed).Error()
+	}
 	if !r.Leads {
 		return r, nil
 	}

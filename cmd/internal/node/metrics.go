@@ -14,6 +14,7 @@ type shardCollector struct {
 	leads   *prometheus.Desc
 	term    *prometheus.Desc
 	applied *prometheus.Desc
+	failed  *prometheus.Desc
 	disk    *prometheus.Desc
 	full    *prometheus.Desc
 	free    *prometheus.Desc
@@ -37,6 +38,7 @@ func (n *Node) collector() prometheus.Collector {
 		leads:   prometheus.NewDesc("switchyard_shard_leader", "1 when this node leads the shard.", shard, nil),
 		term:    prometheus.NewDesc("switchyard_shard_term", "The shard's election term.", shard, nil),
 		applied: prometheus.NewDesc("switchyard_shard_applied_index", "Last log entry of the shard applied here.", shard, nil),
+		failed:  prometheus.NewDesc("switchyard_shard_failed", "1 when this node's replica of the shard can't follow the shard's log.", shard, nil),
 		disk:    prometheus.NewDesc("switchyard_disk_bytes", "Bytes on disk, by instance.", instance, nil),
 		full:    prometheus.NewDesc("switchyard_disk_full", "1 while changes are refused because less than the reserve is free on the disk.", nil, nil),
 		free:    prometheus.NewDesc("switchyard_disk_free_bytes", "Bytes free on the disk.", nil, nil),
@@ -57,7 +59,7 @@ func (n *Node) collector() prometheus.Collector {
 // Describe implements prometheus.Collector.
 func (c *shardCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.leads, c.term, c.applied, c.disk, c.full, c.free, c.reserve,
+		c.leads, c.term, c.applied, c.failed, c.disk, c.full, c.free, c.reserve,
 		c.budget, c.blockCache, c.lookups, c.memTables, c.openFiles, c.records, c.recordLookups, c.tails,
 	} {
 		ch <- d
@@ -69,10 +71,14 @@ func (c *shardCollector) Collect(ch chan<- prometheus.Metric) {
 	for i := 0; i <= c.n.groups.Shards(); i++ {
 		s := c.n.groups.ShardStats(storage.Shard(i))
 		label := strconv.Itoa(i)
-		leads := 0.0
+		leads, failed := 0.0, 0.0
 		if s.Epoch != 0 {
 			leads = 1
 		}
+		if s.Failed != nil {
+			failed = 1
+		}
+		ch <- prometheus.MustNewConstMetric(c.failed, prometheus.GaugeValue, failed, label)
 		ch <- prometheus.MustNewConstMetric(c.leads, prometheus.GaugeValue, leads, label)
 		ch <- prometheus.MustNewConstMetric(c.term, prometheus.GaugeValue, float64(s.Term), label)
 		ch <- prometheus.MustNewConstMetric(c.applied, prometheus.GaugeValue, float64(s.Applied), label)
