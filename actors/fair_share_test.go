@@ -22,8 +22,8 @@ func TestFairShare(t *testing.T) {
 	}
 }
 
-// neighbours are workspaces of one shard.
-func neighbours(n int) []storage.ID {
+// neighbors are workspaces of one shard.
+func neighbors(n int) []storage.ID {
 	var same []storage.ID
 	for i := 1; len(same) < n; i++ {
 		if id := workspaceNumber(i); len(same) == 0 || storage.ShardOf(id, testShards) == storage.ShardOf(same[0], testShards) {
@@ -49,7 +49,7 @@ func TestAdmit_FloodsLeaveRoom(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := setup(t, func(c *Config) { c.Limits = row.limits })
 				b.local.setFate(func(int, storage.Shard) fate { return waits })
-				spaces := neighbours(5)
+				spaces := neighbors(5)
 				var all sync.WaitGroup
 				for _, flooding := range spaces[:4] {
 					for range 150 {
@@ -83,7 +83,7 @@ func TestAdmit_FloodsLeaveRoom(t *testing.T) {
 func TestWaiters_FloodsLeaveRoom(t *testing.T) {
 	t.Parallel()
 	w := &waiters{limits: &Limits{WorkspaceWaiting: 100, Waiting: 200}}
-	spaces := neighbours(5)
+	spaces := neighbors(5)
 	var joined []*waiter
 	for _, flooding := range spaces[:4] {
 		for range 150 {

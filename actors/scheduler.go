@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"container/heap"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +14,8 @@ import (
 // scheduler runs the timers of one shard while this node owns it. Timers are rows, so
 // the scheduler has no state that a restart or another owner would lack: it reads the
 // due timers and runs the operation of each. The operation removes or moves its timer
-// in its own batch, so it takes effect once however often it is run.
+// in its own batch, so it takes effect once however often it is run. Due timers are read in
+// passes (scheduler_read.go), and run in turns of their workspaces (scheduler_queue.go).
 type scheduler struct {
 	shard  *shard
 	ctx    context.Context
@@ -23,22 +25,11 @@ type scheduler struct {
 
 	// Owned by the loop's goroutine.
 	tasks   map[timerName]*task
-	running int
-	lasting map[string]int // number of running timers of each lasting kind, which running does not count
-}
-
-type timerName struct {
-	workspace     storage.ID
-	kind, subject string
-}
-
-// task is a timer that is running, or has run and is still set.
-type task struct {
-	name    timerName
-	due     time.Time
-	running bool
-	tries   int
-	again   time.Time // time of the next try
+	held    map[storage.ID]int // tasks of a workspace
+	resting restingTasks
+	normal  *turns
+	lasting map[string]*turns // of each kind whose operation may take long, which don't count for normal
+	reader  timerReader
 }
 
 type result struct {
@@ -47,12 +38,6 @@ type result struct {
 }
 
 const (
-	// timersRead is the number of due timers read at a time in addition to the known
-	// ones.
-	timersRead = 64
-	// timersPace is the least time between two looks, so that frequent commands with
-	// timers don't cause as many looks.
-	timersPace = 20 * time.Millisecond
 	// A timer whose operation fails is run again after retryFirst, then after twice the
 	// time at each failure, up to retryMost.
 	retryFirst = time.Second
@@ -75,7 +60,9 @@ func startScheduler(s *shard) *scheduler {
 		shard:  s,
 		wakeup: make(chan struct{}, 1),
 		ended:  make(chan result, e.cfg.Limits.Timers+lastingTimers*len(e.timerOps)),
-		tasks:  map[timerName]*task{}, lasting: map[string]int{},
+		tasks:  map[timerName]*task{}, held: map[storage.ID]int{},
+		normal: newTurns(e.cfg.Limits.Timers), lasting: map[string]*turns{},
+		reader: timerReader{stale: true},
 	}
 	c.ctx, c.cancel = context.WithCancel(e.stopped)
 	go c.loop()
@@ -104,38 +91,26 @@ func (c *scheduler) loop() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		// A change within this time waits for its end.
-		pace := time.Now().Add(timersPace)
 		sleep, err := c.look()
 		if err != nil {
 			c.shard.engine.log.Error("read timers", "shard", int(c.shard.number), "error", err)
-			sleep = retryFirst
+			sleep, c.reader.stale = retryFirst, true
 		}
 		timer.Reset(sleep)
 		select {
 		case <-c.ctx.Done():
 			return
 		case <-timer.C:
-			continue
 		case <-c.wakeup:
+			c.reader.stale = true
 		case r := <-c.ended:
 			c.done(r)
-		}
-		timer.Reset(time.Until(pace))
-		for waiting := true; waiting; {
-			select {
-			case <-c.ctx.Done():
-				return
-			case r := <-c.ended:
-				c.done(r)
-			case <-timer.C:
-				waiting = false
-			}
 		}
 	}
 }
 
-// look starts due timers and returns the time until the next look.
+// look reads due timers, starts those whose turn it is, and returns the time until the
+// next look.
 func (c *scheduler) look() (time.Duration, error) {
 	e := c.shard.engine
 	modes, err := c.shard.readOnly()
@@ -147,92 +122,100 @@ func (c *scheduler) look() (time.Duration, error) {
 	}
 	v := storage.NewView(e.state, c.shard.number, storage.SystemID)
 	now := e.cfg.Clock()
+	for len(c.resting) > 0 && !c.resting[0].again.After(now) {
+		t := heap.Pop(&c.resting).(*task)
+		c.turnsOf(t.name.kind).add(t)
+	}
 	short := e.cfg.Shortage()
-	due, next, err := tracker.ListDue(&v, now, len(c.tasks)+timersRead, func(workspace storage.ID, kind string) bool {
-		if modes.Forbids(workspace) && !tracker.RunsReadOnly(kind) {
+	wanted := func(t *tracker.DueTimer) bool {
+		if modes.Forbids(t.Workspace) && !tracker.RunsReadOnly(t.Kind) {
 			return false
 		}
-		op := e.timerOps[kind]
+		op := e.timerOps[t.Kind]
 		return short == storage.Ample || op != nil && hasSpace(short, op, false) // otherwise it would fail
-	})
+	}
+	sleep, err := c.read(&v, now, wanted)
 	if err != nil {
 		return 0, err
 	}
-	sleep := timersLook
-	if short != storage.Ample {
-		sleep = retryFirst
+	if short != storage.Ample { // some kinds were left out
+		sleep, c.reader.stale = min(sleep, retryFirst), true
 	}
-	if len(due) == 0 && len(c.tasks) == 0 && next.IsZero() {
-		return sleep, nil
+	if err := c.startAll(&v, wanted); err != nil {
+		return 0, err
 	}
-	set := make(map[timerName]struct{}, len(due))
-	if !next.IsZero() {
-		sleep = min(sleep, next.Sub(now))
+	if len(c.resting) > 0 {
+		sleep = min(sleep, c.resting[0].again.Sub(now))
 	}
-	for _, d := range due {
-		name := timerName{d.Workspace, d.Kind, d.Subject}
-		set[name] = struct{}{}
-		t := c.tasks[name]
-		switch {
-		case t == nil:
-			t = &task{name: name, due: d.Due}
-			c.tasks[name] = t
-		case t.running:
-			continue
-		case !t.due.Equal(d.Due): // it was moved, and is due again
-			t.due, t.tries, t.again = d.Due, 0, time.Time{}
-		}
-		switch {
-		case t.again.After(now):
-			sleep = min(sleep, t.again.Sub(now))
-		case c.free(t.name.kind): // otherwise the end of another one wakes the loop
-			c.start(t)
-		}
-	}
-	for name, t := range c.tasks {
-		if _, still := set[name]; !still && !t.running {
-			delete(c.tasks, name)
-		}
-	}
-	return max(sleep, timersPace), nil
+	return max(sleep, 0), nil
 }
 
-// isLasting reports whether the operation of a kind of timer may take long.
-func (c *scheduler) isLasting(kind string) bool {
+// turnsOf returns the turns that a kind of timer takes part in.
+func (c *scheduler) turnsOf(kind string) *turns {
 	op := c.shard.engine.timerOps[kind]
-	return op != nil && op.LongRunning
-}
-
-// free reports whether another timer of a kind may run.
-func (c *scheduler) free(kind string) bool {
-	if c.isLasting(kind) {
-		return c.lasting[kind] < lastingTimers
+	if op == nil || !op.LongRunning {
+		return c.normal
 	}
-	return c.running < c.shard.engine.cfg.Limits.Timers
-}
-
-// count changes the number of running timers.
-func (c *scheduler) count(kind string, by int) {
-	if c.isLasting(kind) {
-		c.lasting[kind] += by
-	} else {
-		c.running += by
+	own := c.lasting[kind]
+	if own == nil {
+		own = newTurns(lastingTimers)
+		c.lasting[kind] = own
 	}
+	return own
 }
 
-// start runs a timer's operation on a goroutine of its own.
-func (c *scheduler) start(t *task) {
+// startAll starts the tasks whose turn it is, as many as may run.
+func (c *scheduler) startAll(v *storage.View, wanted func(*tracker.DueTimer) bool) error {
+	if err := c.startSome(v, c.normal, wanted); err != nil {
+		return err
+	}
+	for _, own := range c.lasting {
+		if err := c.startSome(v, own, wanted); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *scheduler) startSome(v *storage.View, class *turns, wanted func(*tracker.DueTimer) bool) error {
+	for t := class.next(); t != nil; t = class.next() {
+		timer := t.timer()
+		set, err := timer.IsSet(v)
+		if err != nil {
+			class.ended(t)
+			class.add(t)
+			return err
+		}
+		// It may have been moved or cleared since it was read, or may not run any more.
+		if !set || !wanted(&timer) || !c.start(t) {
+			class.ended(t)
+			c.forget(t)
+		}
+	}
+	return nil
+}
+
+// start runs a timer's operation on a goroutine of its own; false if the engine is closing.
+func (c *scheduler) start(t *task) bool {
 	e := c.shard.engine
 	if !e.background.enter() {
-		return
+		return false
 	}
-	t.running = true
 	t.tries++
-	c.count(t.name.kind, 1)
 	go func() {
 		defer e.background.leave()
 		c.ended <- result{t, e.fire(t.name)}
 	}()
+	return true
+}
+
+// forget drops a task.
+func (c *scheduler) forget(t *task) {
+	delete(c.tasks, t.name)
+	id := t.name.workspace
+	if c.held[id]--; c.held[id] == 0 {
+		delete(c.held, id)
+	}
 }
 
 // fire runs the operation of a timer.
@@ -249,19 +232,28 @@ func (e *Engine) fire(name timerName) error {
 	return nil
 }
 
-// done handles the result of a run. If the timer is still set at the next look, it is
-// run again after a pause.
+// done handles the result of a run. A timer that is still set is run again after a pause.
 func (c *scheduler) done(r result) {
-	t := r.task
-	c.count(t.name.kind, -1)
-	t.running = false
+	e, t := c.shard.engine, r.task
+	c.turnsOf(t.name.kind).ended(t)
+	if r.err != nil && c.ctx.Err() == nil {
+		e.stats.timersFailed.Add(1)
+		e.log.Warn("timer failed", "kind", t.name.kind, "subject", t.name.subject, "workspace", t.name.workspace.String(), "tries", t.tries, "error", r.err)
+	}
+	if !t.moved.IsZero() {
+		t.due, t.moved, t.tries = t.moved, time.Time{}, 0
+		c.turnsOf(t.name.kind).add(t)
+		return
+	}
+	timer, v := t.timer(), storage.NewView(e.state, c.shard.number, storage.SystemID)
+	if set, err := timer.IsSet(&v); err == nil && !set {
+		c.forget(t)
+		return
+	}
 	wait := retryMost
 	if doublings := t.tries - 1; doublings < 16 {
 		wait = min(wait, retryFirst<<doublings)
 	}
-	t.again = c.shard.engine.cfg.Clock().Add(wait)
-	if r.err != nil && c.ctx.Err() == nil {
-		c.shard.engine.stats.timersFailed.Add(1)
-		c.shard.engine.log.Warn("timer failed", "kind", t.name.kind, "subject", t.name.subject, "workspace", t.name.workspace.String(), "tries", t.tries, "error", r.err)
-	}
+	t.state, t.again = taskResting, e.cfg.Clock().Add(wait)
+	heap.Push(&c.resting, t)
 }

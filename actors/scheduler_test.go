@@ -154,7 +154,7 @@ func TestScheduler_FailuresDontStarveOthers(t *testing.T) {
 		broken := ring(func() error { return errors.New("always") })
 		b.withTimers(map[string]*tracker.Op{"alarm": ring(nil), "broken": broken})
 		start := time.Now()
-		for n := range 4 * testShards * timersRead {
+		for n := range 4 * testShards * 64 {
 			b.alarm(workspaceNumber(n), "broken", start)
 		}
 		due := start.Add(10 * time.Second)

@@ -14,7 +14,7 @@ type counters struct {
 	// Proposed batches, with their commands, keys and bytes.
 	batches, batchCommands, batchOps, batchBytes atomic.Uint64
 	callersFound, callersResolved                atomic.Uint64
-	timers, timersFailed                         atomic.Uint64
+	timers, timersFailed, timerRows              atomic.Uint64
 	refused                                      [refusals]atomic.Uint64
 	// Attempts of webhook deliveries, and the commands that record them.
 	deliveries             [deliveryOutcomes]atomic.Uint64
@@ -70,7 +70,7 @@ type Counts struct {
 	Queries, Commands, Workflows, Remote, Panics uint64
 	Batches, BatchCommands, BatchOps, BatchBytes uint64
 	CallersFound, CallersResolved                uint64
-	Timers, TimersFailed                         uint64
+	Timers, TimersFailed, TimerRows              uint64
 	Refused                                      map[string]uint64
 	Deliveries                                   map[string]uint64
 	DeliveryRecords, DeliveryRecordsFailed       uint64
@@ -91,7 +91,7 @@ func (e *Engine) Stats() Counts {
 		Queries: s.queries.Load(), Commands: s.commands.Load(), Workflows: s.workflows.Load(), Remote: s.remote.Load(), Panics: s.panics.Load(),
 		Batches: s.batches.Load(), BatchCommands: s.batchCommands.Load(), BatchOps: s.batchOps.Load(), BatchBytes: s.batchBytes.Load(),
 		CallersFound: s.callersFound.Load(), CallersResolved: s.callersResolved.Load(),
-		Timers: s.timers.Load(), TimersFailed: s.timersFailed.Load(),
+		Timers: s.timers.Load(), TimersFailed: s.timersFailed.Load(), TimerRows: s.timerRows.Load(),
 		Refused: map[string]uint64{}, Deliveries: map[string]uint64{},
 		DeliveriesHeld: s.held.Load(), DeliveryRecords: s.records.Load(), DeliveryRecordsFailed: s.recordsFailed.Load(), Delivering: e.delivering.Load(),
 		ActiveActors: e.active.Load(), UnansweredCommands: e.commands.Load(), Waiting: e.waits.count.Load(),
@@ -132,6 +132,7 @@ var (
 	callersDesc       = describe("callers_total", "Callers identified, by whether they were remembered.", "remembered")
 	timersDesc        = describe("timers_total", "Timers run.")
 	timersFailedDesc  = describe("timers_failed_total", "Timers whose operation failed and is tried again.")
+	timerRowsDesc     = describe("timer_rows_read_total", "Entries of due timers read to find those to run.")
 	refusedDesc       = describe("refused_total", "Requests answered as unavailable, by reason.", "reason")
 	deliveriesDesc    = describe("webhook_deliveries_total", "Tries of webhook deliveries, by outcome; dropped ones ended without a try.", "outcome")
 	heldDesc          = describe("webhook_deliveries_held_total", "Times that a webhook delivery had to wait for the rate of its workspace or host.")
@@ -168,6 +169,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	count(callersDesc, s.CallersResolved, "no")
 	count(timersDesc, s.Timers)
 	count(timersFailedDesc, s.TimersFailed)
+	count(timerRowsDesc, s.TimerRows)
 	for reason, n := range s.Refused {
 		count(refusedDesc, n, reason)
 	}

@@ -85,11 +85,12 @@ func (tx *Tx) ClearTimer(kind, subject string) error {
 	return nil
 }
 
-// ListDue returns the timers of a shard that are due at now, the longest overdue first
-// and at most limit of them, and the time of the first timer that is not among them, or
-// zero. It skips those for which wanted returns false. v reads the shard's own range.
-func ListDue(v *storage.View, now time.Time, limit int, wanted func(workspace storage.ID, kind string) bool) (due []DueTimer, next time.Time, err error) {
-	err = v.Rows(timerByDue, nil, nil, func(fields, _ []byte) (bool, error) {
+// ReadDue calls fn with the timers of a shard that are due at now, the longest overdue first,
+// from a position on, until fn returns false. A nil position is the beginning. It returns the
+// time of the first timer that is not due yet, or zero if fn ended it or there is none. v
+// reads the shard's own range.
+func ReadDue(v *storage.View, from []byte, now time.Time, fn func(DueTimer) bool) (next time.Time, err error) {
+	err = v.Rows(timerByDue, nil, from, func(fields, _ []byte) (bool, error) {
 		t, err := parseDue(fields)
 		if err != nil {
 			return false, err
@@ -98,18 +99,52 @@ func ListDue(v *storage.View, now time.Time, limit int, wanted func(workspace st
 			next = t.Due
 			return false, nil
 		}
-		if !wanted(t.Workspace, t.Kind) {
-			return true, nil
-		}
-		if len(due) >= limit {
-			next = t.Due
-			return false, nil
-		}
-		due = append(due, t)
-		return true, nil
+		return fn(t), nil
 	})
 	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("list due timers: %w", err)
+		return time.Time{}, fmt.Errorf("read due timers: %w", err)
+	}
+	return next, nil
+}
+
+// Position returns the place of a timer in the order of ReadDue.
+func (t *DueTimer) Position() []byte {
+	b := binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(t.Workspace)+len(t.Kind)+len(t.Subject)+2), uint64(t.Due.UnixMilli()))
+	b = append(b, t.Workspace[:]...)
+	b = append(append(b, t.Kind...), 0)
+	return append(append(b, t.Subject...), 0)
+}
+
+// IsSet reports whether a timer is still set to its time. v reads the shard's own range.
+func (t *DueTimer) IsSet(v *storage.View) (bool, error) {
+	row, err := v.Value(timerByDue, t.Position(), nil)
+	if err != nil {
+		return false, fmt.Errorf("read a due timer: %w", err)
+	}
+	return row != nil, nil
+}
+
+// ListDue returns the timers of a shard that are due at now, the longest overdue first
+// and at most limit of them, and the time of the first timer that is not among them, or
+// zero. It skips those for which wanted returns false. v reads the shard's own range.
+func ListDue(v *storage.View, now time.Time, limit int, wanted func(workspace storage.ID, kind string) bool) (due []DueTimer, next time.Time, err error) {
+	var left time.Time
+	next, err = ReadDue(v, nil, now, func(t DueTimer) bool {
+		if !wanted(t.Workspace, t.Kind) {
+			return true
+		}
+		if len(due) >= limit {
+			left = t.Due
+			return false
+		}
+		due = append(due, t)
+		return true
+	})
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	if !left.IsZero() {
+		next = left
 	}
 	return due, next, nil
 }
