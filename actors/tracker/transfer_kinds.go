@@ -26,6 +26,7 @@ var transferKinds = []transferKind{
 	transferFormerIdentifiers,
 	transferBurndowns,
 	transferHistory,
+	recordKind("relation", &relations, byCreatedAt),
 	recordKind("comment", &comments, newestLast),
 	transferAttachments,
 	recordKind("access_grant", &accessGrants, byStoredID),
@@ -53,6 +54,8 @@ func appendValue(b, _, value []byte) ([]byte, error) { return append(b, value...
 // notTransferred lists the tables and plain rows that no export has, with the reason.
 var notTransferred = map[storage.TableID]string{
 	workspaceTable: "the first line has it",
+	limitsTable:    "the operator of a service sets it",
+	readOnlyTable:  "the operator of a service sets it",
 
 	clockTable:       "follows from the ids",
 	memberChange:     "counts what the directory of one cluster was told",
@@ -65,6 +68,8 @@ var notTransferred = map[storage.TableID]string{
 	idempotencyTable: "a kept answer is good for a day, at the service that gave it",
 	idempotencyByAge: "a kept answer is good for a day, at the service that gave it",
 
+	blockedTable:        "follows from the relations",
+	releaseTable:        "is the work of a moment, by the service that has the issue",
 	identifierTable:     "follows from the issues and their former identifiers",
 	restrictedTable:     "follows from the access grants",
 	issueAggregateTable: "follows from the issues",
@@ -111,6 +116,8 @@ var remadeTimers = map[string]string{
 	timerIndexSearch:      "an import sets it, with the issues",
 	timerMergeSegments:    "an import sets it, with the issues",
 	timerCountBytes:       "an import counts what it writes",
+	timerCopyReadOnly:     "belongs to the directory",
+	timerRelease:          "is the work of a moment, by the service that has the issue",
 	timerResolve:          "belongs to the directory",
 	timerErase:            "belongs to the directory",
 	timerSyncMembers:      "an import sets it, with the members",
