@@ -30,6 +30,7 @@ type peerPort struct {
 	mu      sync.Mutex
 	closed  bool
 	conns   map[net.Conn]peerConn // accepted and dialed, including Raft's streams
+	counts  map[byte]int          // accepted ones in conns, by kind; 0: in the handshake
 	streams map[storage.Shard]*connListener
 	idle    map[string][]net.Conn // control connections to nodes, by name
 }
@@ -52,6 +53,8 @@ type peerConfig struct {
 	// Resolve returns the peer address of a node.
 	Resolve func(node string) (addr string, ok bool)
 	Logger  *slog.Logger
+
+	maxAccepted int // tests only; 0 means maxAccepted
 }
 
 // peerSelf names a node.
@@ -68,16 +71,22 @@ const (
 	// helloTimeout bounds the TLS handshake, and the peer handshake as well.
 	helloTimeout = 5 * time.Second
 	dialTimeout  = time.Second
-	// maxAccepted bounds the connections that other nodes may hold open here.
+	// maxAccepted bounds the connections of each kind that other nodes may hold open here, and those
+	// still in the handshake. Waiting requests that are forwarded are many: they leave Raft and the
+	// control requests their room.
 	maxAccepted = 8192
 )
 
 func newPeerPort(cfg peerConfig) *peerPort {
+	if cfg.maxAccepted == 0 {
+		cfg.maxAccepted = maxAccepted
+	}
 	p := &peerPort{
 		cfg:      cfg,
 		handlers: map[rpcKind]rpcHandler{},
 		forward:  newConnListener(cfg.Listener.Addr()),
 		conns:    map[net.Conn]peerConn{},
+		counts:   map[byte]int{},
 		streams:  map[storage.Shard]*connListener{},
 		idle:     map[string][]net.Conn{},
 	}
@@ -118,17 +127,38 @@ func (p *peerPort) accept() {
 func (p *peerPort) track(conn net.Conn, whose peerConn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || whose.accepted && len(p.conns) >= maxAccepted {
+	if p.closed || whose.accepted && p.counts[whose.kind] >= p.cfg.maxAccepted {
 		return false
 	}
 	p.conns[conn] = whose
+	if whose.accepted {
+		p.counts[whose.kind]++
+	}
 	return true
+}
+
+// forget removes a connection. The caller holds p.mu.
+func (p *peerPort) forget(conn net.Conn) {
+	if whose, open := p.conns[conn]; open && whose.accepted {
+		p.counts[whose.kind]--
+	}
+	delete(p.conns, conn)
+}
+
+// welcomed replaces a connection in the handshake by the one that came out of it. It returns false
+// at the limit of the kind, or if the connection was closed meanwhile.
+func (p *peerPort) welcomed(tcp, conn net.Conn, whose peerConn) bool {
+	p.mu.Lock()
+	_, open := p.conns[tcp]
+	p.forget(tcp)
+	p.mu.Unlock()
+	return open && p.track(conn, whose)
 }
 
 func (p *peerPort) closeConn(conn net.Conn) {
 	_ = conn.Close()
 	p.mu.Lock()
-	delete(p.conns, conn)
+	p.forget(conn)
 	p.mu.Unlock()
 }
 
@@ -159,18 +189,18 @@ func (p *peerPort) acceptConn(conn net.Conn) {
 	if status != statusWelcome {
 		p.cfg.Logger.Warn("refused a node's connection", "from", tcp.RemoteAddr().String(), "node", hello.From, "reason", reason)
 	}
+	whose := peerConn{kind: kind, node: hello.From, shard: storage.Shard(hello.Shard), accepted: true}
+	if status == statusWelcome && !p.welcomed(tcp, conn, whose) {
+		_ = tcp.Close() // the other node takes it for one that was not sent
+		return
+	}
 	if _, err := conn.Write([]byte{byte(status)}); err != nil || status != statusWelcome {
+		p.closeConn(conn)
 		p.closeConn(tcp)
 		return
 	}
 	_ = conn.SetDeadline(time.Time{})
 	p.mu.Lock()
-	if _, open := p.conns[tcp]; !open {
-		p.mu.Unlock()
-		return // closed in the meantime
-	}
-	delete(p.conns, tcp)
-	p.conns[conn] = peerConn{kind: kind, node: hello.From, shard: storage.Shard(hello.Shard), accepted: true}
 	streams := p.streams[storage.Shard(hello.Shard)]
 	p.mu.Unlock()
 	switch held := (&trackedConn{Conn: conn, peers: p}); kind {
@@ -252,12 +282,13 @@ func (p *peerPort) dialHTTP(ctx context.Context, node string) (net.Conn, error) 
 func (p *peerPort) httpListener() net.Listener { return p.forward }
 
 // disconnect closes the connections on which requests wait for a node that does not answer. Raft
-// closes its own streams.
+// closes the streams that it has dialed. From an accepted one it may be reading a snapshot, without a
+// time limit, and would do nothing else until the rest of it comes.
 func (p *peerPort) disconnect(node string) {
 	p.mu.Lock()
 	delete(p.idle, node)
 	p.mu.Unlock()
-	p.closeMatching(func(whose peerConn) bool { return whose.node == node && whose.kind != kindRaft })
+	p.closeMatching(func(whose peerConn) bool { return whose.node == node && (whose.kind != kindRaft || whose.accepted) })
 }
 
 // closeMatching closes the connections for which match returns true.
@@ -267,7 +298,7 @@ func (p *peerPort) closeMatching(chosen func(peerConn) bool) {
 	for conn, whose := range p.conns {
 		if chosen(whose) {
 			cut = append(cut, conn)
-			delete(p.conns, conn)
+			p.forget(conn)
 		}
 	}
 	p.mu.Unlock()

@@ -56,7 +56,7 @@ func (s *shardStreams) Dial(node raft.ServerAddress, timeout time.Duration) (net
 	if err != nil {
 		return nil, err
 	}
-	return &trackedConn{Conn: conn, peers: s.peers}, nil
+	return &raftStream{Conn: &trackedConn{Conn: conn, peers: s.peers}, clock: time.Now}, nil
 }
 
 // Close closes the group's streams and refuses new ones.

@@ -43,6 +43,16 @@ func (w *peerNetwork) add(node, cluster string, secure *peerTLS) *peerPort {
 
 func (w *peerNetwork) addWithKey(node, cluster string, secure *peerTLS, key []byte) *peerPort {
 	w.t.Helper()
+	return w.addWith(node, cluster, peerConfig{TLS: secure, Key: key})
+}
+
+func (w *peerNetwork) addLimited(node, cluster string, accepted int) *peerPort {
+	w.t.Helper()
+	return w.addWith(node, cluster, peerConfig{maxAccepted: accepted})
+}
+
+func (w *peerNetwork) addWith(node, cluster string, cfg peerConfig) *peerPort {
+	w.t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		w.t.Fatal(err)
@@ -50,10 +60,9 @@ func (w *peerNetwork) addWithKey(node, cluster string, secure *peerTLS, key []by
 	w.mu.Lock()
 	w.at[node] = ln.Addr().String()
 	w.mu.Unlock()
-	p := newPeerPort(peerConfig{
-		Listener: ln, TLS: secure, Key: key, Resolve: w.resolve, Logger: quiet(),
-		Self: func() peerSelf { return peerSelf{cluster, node, node + "-instance"} },
-	})
+	cfg.Listener, cfg.Resolve, cfg.Logger = ln, w.resolve, quiet()
+	cfg.Self = func() peerSelf { return peerSelf{cluster, node, node + "-instance"} }
+	p := newPeerPort(cfg)
 	p.handle(rpcReport, func(_ context.Context, from string, body []byte) ([]byte, error) {
 		return append([]byte(node+" to "+from+": "), body...), nil
 	})

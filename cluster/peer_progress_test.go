@@ -1,0 +1,89 @@
+package cluster
+
+import (
+	"errors"
+	"net"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A follower that takes nothing of a snapshot any more ends the stream within seconds, though Raft
+// gives a large one hours; a slow follower does not.
+func TestRaftStream_EndsWithoutProgress(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		defer func() { _, _ = ours.Close(), theirs.Close() }()
+		s := &raftStream{Conn: ours, clock: time.Now}
+		if err := s.SetDeadline(time.Now().Add(5 * time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		const pieces = 20
+		go func() { // slow, and then hung
+			b := make([]byte, streamPiece)
+			for range pieces {
+				time.Sleep(streamStall / 2)
+				for left := len(b); left > 0; {
+					n, err := theirs.Read(b[:left])
+					if err != nil {
+						return
+					}
+					left -= n
+				}
+			}
+		}()
+		began := time.Now()
+		n, err := s.Write(make([]byte, 2*pieces*streamPiece))
+		if !errors.Is(err, os.ErrDeadlineExceeded) || n != pieces*streamPiece {
+			t.Fatalf("%d bytes, %v", n, err)
+		}
+		if took, most := time.Since(began), pieces*streamStall/2+streamStall; took > most {
+			t.Errorf("it took %s, more than %s", took, most)
+		}
+		began = time.Now()
+		if _, err := s.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) > installTime {
+			t.Errorf("the answer was waited for %s: %v", time.Since(began), err)
+		}
+		// Other requests keep the deadline that Raft sets.
+		if err := s.SetDeadline(time.Now().Add(raftTimeout)); err != nil {
+			t.Fatal(err)
+		}
+		began = time.Now()
+		if _, err := s.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) != raftTimeout {
+			t.Errorf("an answer was waited for %s: %v", time.Since(began), err)
+		}
+	})
+}
+
+// Forwarded requests that wait take no connections from Raft and control requests.
+func TestPeerPort_ForwardsLeaveRoomForOthers(t *testing.T) {
+	t.Parallel()
+	w := newPeerNetwork(t)
+	a := w.add("a", "one", nil)
+	b := w.addLimited("b", "one", 3)
+	go func() {
+		for {
+			if _, err := b.httpListener().Accept(); err != nil {
+				return
+			}
+		}
+	}()
+	for range 3 {
+		if _, err := a.dialHTTP(t.Context(), "b"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := a.dialHTTP(t.Context(), "b"); !errors.Is(err, errNotSent) {
+		t.Fatalf("a connection beyond the limit: %v", err)
+	}
+	if got, err := a.call(t.Context(), "b", rpcCall, []byte("x")); err != nil || string(got) != "x" {
+		t.Errorf("a control request: %q, %v", got, err)
+	}
+	b.disconnect("a")
+	eventually(t, "there is room again", func() bool {
+		_, err := a.dialHTTP(t.Context(), "b")
+		return err == nil
+	})
+}
