@@ -39,16 +39,16 @@ func (w *workspaceActor) propose() {
 	if w.proposal != nil || len(w.batch) == 0 {
 		return
 	}
-	touched, queued := w.ledger.Dirty(), slices.Clone(w.ledger.Queued())
-	repr, err := w.ledger.Seal()
+	touched, queued := w.buffer.Dirty(), slices.Clone(w.buffer.Queued())
+	repr, err := w.buffer.Seal()
 	if err != nil {
 		w.engine.log.Error("seal a batch", "workspace", w.h.workspace.String(), "error", err)
-		w.ledger.Discard()
+		w.buffer.Discard()
 		w.refuseBatch(tracker.NotApplied("The change could not be prepared for replication."))
 		return
 	}
 	if repr == nil { // the writes were undone, by commands that failed
-		w.ledger.Committed()
+		w.buffer.Committed()
 		batch := w.batch
 		w.batch = nil
 		for _, c := range batch {
@@ -60,21 +60,21 @@ func (w *workspaceActor) propose() {
 	stats := &w.engine.stats
 	stats.batches.Add(1)
 	stats.batchCommands.Add(uint64(len(w.batch)))
-	stats.batchOps.Add(uint64(w.ledger.Ops()))
+	stats.batchOps.Add(uint64(w.buffer.Ops()))
 	stats.batchBytes.Add(uint64(len(repr)))
-	from, to := w.ledger.Versions()
+	from, to := w.buffer.Versions()
 	w.h.proposed.Store(to)
 	w.engine.lists.note(w.h.shard.number, w.h.workspace, repr, from, to)
 	w.submit(&proposal{touched: touched, queued: queued}, repr)
 }
 
-// submit passes a batch to the replicator and holds the gate until its outcome is
+// submit passes a batch to the replicator and holds the latch until its outcome is
 // known.
 func (w *workspaceActor) submit(p *proposal, repr []byte) {
 	p.root, p.pid = w.engine.root, w.self
 	w.proposal = p
-	// The gate can't be shut here: the actor has a command, a doubt or a sender's hold.
-	w.h.gate.hold()
+	// The latch can't be shut here: the actor has a command, a doubt or a sender's hold.
+	w.h.latch.hold()
 	defer func() {
 		if v := recover(); v != nil {
 			p.done(fmt.Errorf("the replicator panicked: %v", v))
@@ -97,13 +97,13 @@ func (w *workspaceActor) decided(p *proposal) {
 		w.committed(p)
 	case certainlyNotApplied(p.err):
 		w.engine.lists.drop(w.h.workspace)
-		w.ledger.Discard()
+		w.buffer.Discard()
 		w.engine.stats.refused[refusedReplicator].Add(uint64(len(w.batch)))
 		w.refuseBatch(tracker.NotApplied("The change could not be replicated."))
 		w.next()
 	default:
 		w.engine.log.Warn("outcome of a batch unknown", "workspace", w.h.workspace.String(), "shard", int(w.h.shard.number), "error", p.err)
-		w.ledger.Discard()
+		w.buffer.Discard()
 		w.doubt(p.touched)
 		w.refuseBatch(tracker.OutcomeUnknown("The change was not confirmed."))
 		w.settle()
@@ -114,8 +114,8 @@ func (w *workspaceActor) decided(p *proposal) {
 // answer was sent before this line, and a crash before it loses only unacknowledged
 // changes. After it the change survives any crash.
 func (w *workspaceActor) committed(p *proposal) {
-	wakes, told := w.ledger.WakeUps(), w.ledger.HasEvents()
-	w.ledger.Committed()
+	wakes, hasEvents := w.buffer.WakeUps(), w.buffer.HasEvents()
+	w.buffer.Committed()
 	w.invalidate(p.touched &^ tracker.DirtyOutbox)
 	batch := w.batch
 	w.batch, w.spare = w.spare, nil
@@ -129,7 +129,7 @@ func (w *workspaceActor) committed(p *proposal) {
 		w.h.shard.deliver(w.h.workspace, tracker.DirtyOutbox, p.queued)
 	}
 	w.engine.waits.wake(w.h.workspace, wakes)
-	if told {
+	if hasEvents {
 		w.engine.notify(w.h.workspace)
 	}
 	w.next()
@@ -170,7 +170,7 @@ func (w *workspaceActor) doubt(touched storage.DirtyFlags) {
 	}
 	if !w.h.doubtful {
 		w.h.doubtful = true
-		w.h.gate.hold()
+		w.h.latch.hold()
 	}
 	w.h.doubted |= touched
 	w.invalidate(touched)

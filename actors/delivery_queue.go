@@ -37,7 +37,7 @@ type deliveryQueue struct {
 
 	// Owned by the dispatcher's loop.
 	queued, running bool
-	unhealthy       bool // counted as shaky when it started
+	unhealthy       bool // counted as unhealthy when it started
 	more            bool // there may be something to deliver
 	// mark is the number of results that must be recorded before a retry lane may run:
 	// it must see the rows as its last run has left them.
@@ -81,7 +81,7 @@ const (
 	busyCommands = 4
 	wayEvery     = 8
 	wayMost      = wayEvery * 500 * time.Microsecond
-	// quick is the time within which a steady webhook answers.
+	// quick is the time within which a healthy webhook answers.
 	quick = 2 * time.Second
 )
 

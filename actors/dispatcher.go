@@ -31,7 +31,7 @@ type dispatcher struct {
 	renewed atomic.Bool
 	ended   chan queueRun // with room for all lanes that run at once, so that they never block
 
-	mu    sync.Mutex // guards news; never held while waiting
+	mu    sync.Mutex // guards dirty; never held while waiting
 	dirty map[storage.ID]*dirtyHooks
 
 	// Owned by the loop's goroutine.
@@ -137,7 +137,7 @@ func (d *dispatcher) notify(workspace storage.ID, kinds dirtyKinds, hooks ...sto
 	}
 }
 
-// note adds to the news; the caller holds mu.
+// note adds to the noted changes; the caller holds mu.
 func (d *dispatcher) note(workspace storage.ID, kinds dirtyKinds, hooks []storage.ID) {
 	n := d.dirty[workspace]
 	if n == nil {
@@ -177,7 +177,7 @@ func (d *dispatcher) loop() {
 				begun = d.begin()
 			}
 			if begun {
-				d.takeNews()
+				d.takeChanges()
 				sleep = d.wait()
 				d.start()
 			}
@@ -222,8 +222,8 @@ func (d *dispatcher) broken(workspace storage.ID, err error) {
 	d.shard.engine.log.Error("read webhooks", "shard", int(d.shard.number), "workspace", workspace.String(), "error", err)
 }
 
-// takeNews processes the news.
-func (d *dispatcher) takeNews() {
+// takeChanges processes the noted changes.
+func (d *dispatcher) takeChanges() {
 	var heard map[storage.ID]*dirtyHooks
 	d.mu.Lock()
 	if len(d.dirty) > 0 {

@@ -64,10 +64,10 @@ func (d *dispatcher) start() {
 	}
 }
 
-func (d *dispatcher) pick(shaky int) *deliveryQueue {
+func (d *dispatcher) pick(unhealthy int) *deliveryQueue {
 	d.turns++
 	from := &d.healthy
-	if room := d.running.unhealthy < shaky && len(d.unhealthy) > 0; room && (len(d.healthy) == 0 || d.turns%unhealthyTurn == 0) {
+	if room := d.running.unhealthy < unhealthy && len(d.unhealthy) > 0; room && (len(d.healthy) == 0 || d.turns%unhealthyTurn == 0) {
 		from = &d.unhealthy
 	}
 	if len(*from) == 0 {

@@ -12,7 +12,7 @@
 //	Admit: caller and rights
 //	Do: count it in  --call-->    first of a batch? send
 //	    (or 503)                  flush to itself
-//	                              Ledger.Run: write to the
+//	                              WriteBuffer.Run: write to the
 //	                              open batch, or roll back
 //	                              ... other commands of the
 //	                              mailbox ...
@@ -40,7 +40,7 @@
 //
 //   - A workspace's actor runs on goroutines of the actor library, one at a time.
 //     It exists while this node owns its shard and it was used in the last minute. It
-//     is stopped only while its gate is shut (see gate), so no command is lost.
+//     is stopped only while its passivationLatch is shut, so no command is lost.
 //   - The Engine owns the sweeper, which stops idle actors, and ends it in Close.
 //   - Each owned shard has a scheduler with one goroutine for its loop and at most
 //     Limits.Timers for the operations it runs. Lost and Close end them.
@@ -59,7 +59,7 @@
 // No goroutine waits while it holds a mutex. shard.mu guards the handles of a shard; each
 // stripe of the waiters and of the feeds, a dispatcher's dirty workspaces and a recorder's
 // results have mutexes of their own. Everything else that
-// goroutines share is atomic: gates, counters, access generations, cached callers. listSets
+// goroutines share is atomic: latches, counters, access generations, cached callers. listSets
 // has a mutex of its own. Lists hold the lock of a workspace's filter sets while they
 // select; the workspace's actor never waits for it.
 package actors

@@ -130,7 +130,7 @@ func (e *Engine) Do(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply
 		return tracker.Reply{}, e.clientError(req, op, err)
 	}
 	if op.LongPoll {
-		return e.patient(req, op, in)
+		return e.longPoll(req, op, in)
 	}
 	return e.do(req, op, in)
 }

@@ -61,8 +61,8 @@ func TestCommand_IsRefusedWhileTheDiskIsFull(t *testing.T) {
 
 	disk.is(storage.Short)
 	_, err := b.count(ws)
-	var told *tracker.Error
-	if !errors.As(err, &told) || outcome(err) != "not_applied" || told.RetryAfter < time.Second {
+	var failure *tracker.Error
+	if !errors.As(err, &failure) || outcome(err) != "not_applied" || failure.RetryAfter < time.Second {
 		t.Errorf("a change on a full disk: %v", err)
 	}
 	if n, err := b.do(ws, readCount, &tracker.None{}); err != nil || n != "1" {

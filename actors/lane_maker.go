@@ -37,7 +37,7 @@ func (e *Engine) laneMaker(req *tracker.Request, workspace storage.ID, m *tracke
 		return nil, err
 	}
 	a.caller, err = tracker.ResolveCaller(&v, principal)
-	if told := (*tracker.Error)(nil); errors.As(err, &told) && told.Code == tracker.CodeNotFound {
+	if failure := (*tracker.Error)(nil); errors.As(err, &failure) && failure.Code == tracker.CodeNotFound {
 		err = tracker.Unauthorized()
 	}
 	if err != nil {

@@ -21,21 +21,20 @@ type longPoll struct {
 	waiter *waiter
 	timer  *time.Timer
 	until  time.Time
-	// missed: something happened that woke nobody, or while it looked.
+	// missed is set when a wake-up arrives while the request is checking its condition.
 	missed bool
 	used   bool
-	// follows: it is counted among those who follow the workspace's events.
+	// follows is set if the request counts as a follower of the workspace's events.
 	follows bool
 }
 
-// patient runs an operation that may wait, on its caller's goroutine: again each
-// time that what it waits for happened, and until it has an answer or its time is
-// up.
+// longPoll runs an operation that may wait, on its caller's goroutine. It runs the
+// operation again after each wake-up, until there is an answer or the time is up.
 //
-// Where what happened is for one alone, it is the waiter's until it has looked:
-// then it has used it, or passes it on to the next. Without this two would get up
-// for one thing, or nobody.
-func (e *Engine) patient(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
+// A wake-up for something that only one request can have belongs to the request that was
+// woken until it has run: then it has used the wake-up, or passes it on to the next
+// waiter. Otherwise two requests would be woken for one thing, or none.
+func (e *Engine) longPoll(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
 	reply, p, err := e.begin(req, op, in)
 	if p == nil {
 		return reply, err
@@ -47,8 +46,8 @@ func (e *Engine) patient(req *tracker.Request, op *tracker.Op, in any) (tracker.
 // begin runs the operation a first time. If it asks to wait it joins those who do, and
 // there is no answer yet.
 func (e *Engine) begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, *longPoll, error) {
-	news := &e.waits.stripe(target(req, op)).wakes
-	before := news.Load()
+	wakes := &e.waits.stripe(target(req, op)).wakes
+	before := wakes.Load()
 	reply, err := e.do(req, op, in)
 	if err != nil || reply.Wait == nil {
 		return reply, nil, err
@@ -66,7 +65,7 @@ func (e *Engine) begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Re
 		e.followPoll(req.Workspace)
 	}
 	p.until = until
-	p.missed = news.Load() != before
+	p.missed = wakes.Load() != before
 	return tracker.Reply{}, p, nil
 }
 

@@ -9,7 +9,7 @@ import (
 
 var _ tracker.Waiting = (*longPoll)(nil)
 
-// Begin is like Do for a Patient operation, for callers that don't block a goroutine:
+// Begin is like Do for a long-poll operation, for callers that don't block a goroutine:
 // if the request has to wait, Begin returns a Waiting instead of a reply.
 func (e *Engine) Begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, tracker.Waiting, error) {
 	work := &e.shardOf(target(req, op)).work

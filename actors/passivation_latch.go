@@ -25,7 +25,7 @@ const (
 )
 
 // enter counts one more command inside, at most limit. When it lets none in, full
-// tells whether that is for the limit.
+// reports whether the limit is the reason.
 func (g *passivationLatch) enter(limit int) (ok, full bool) {
 	for {
 		switch n := g.inside.Load(); {
@@ -42,7 +42,7 @@ func (g *passivationLatch) enter(limit int) (ok, full bool) {
 // leave counts one command less.
 func (g *passivationLatch) leave() { g.inside.Add(-1) }
 
-// hold keeps the gate from being shut for another reason than a command; false
+// hold keeps the latch from being shut for another reason than a command; false
 // when it is shut.
 func (g *passivationLatch) hold() bool {
 	for {
@@ -59,7 +59,7 @@ func (g *passivationLatch) hold() bool {
 // unhold takes one hold back.
 func (g *passivationLatch) unhold() { g.inside.Add(-oneHold) }
 
-// shut shuts the gate if nobody is inside.
+// shut shuts the latch if no command is inside.
 func (g *passivationLatch) shut() bool { return g.inside.CompareAndSwap(0, turnedAway) }
 
 // inflight counts what is going on, and tells when the last of it has ended after

@@ -73,11 +73,11 @@ func TestSweep_LosesNoCommand(t *testing.T) {
 	}
 }
 
-func TestGate(t *testing.T) {
+func TestPassivationLatch(t *testing.T) {
 	t.Parallel()
 	var g passivationLatch
 	if ok, _ := g.enter(1); !ok {
-		t.Fatal("an open gate turned away")
+		t.Fatal("an open latch refused a command")
 	}
 	if ok, full := g.enter(1); ok || !full {
 		t.Fatal("the limit let one more in")
@@ -95,9 +95,9 @@ func TestGate(t *testing.T) {
 	g.leave()
 	g.unhold()
 	if !g.shut() || g.shut() {
-		t.Fatal("an empty gate shuts once")
+		t.Fatal("an empty latch shuts once")
 	}
 	if ok, full := g.enter(1); ok || full || g.hold() {
-		t.Fatal("a shut gate let in")
+		t.Fatal("a shut latch let a command in")
 	}
 }

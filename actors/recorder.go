@@ -141,8 +141,8 @@ func (r *recorder) record(batch []tracker.DeliveryOutcome, repeated bool) error 
 	e := r.dispatcher.shard.engine
 	e.stats.records.Add(1)
 	_, err := e.do(tracker.ServiceRequest("webhooks", r.workspace), tracker.RecordDeliveries, &tracker.DeliveryOutcomes{Outcomes: batch, Repeated: repeated, Stale: r.dispatcher.lost.Load})
-	var told *tracker.Error
-	if errors.As(err, &told) && told.Code == tracker.CodeNotFound {
+	var failure *tracker.Error
+	if errors.As(err, &failure) && failure.Code == tracker.CodeNotFound {
 		return nil // the workspace was deleted with its deliveries
 	}
 	return err

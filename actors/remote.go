@@ -134,8 +134,8 @@ func (e *Engine) step(req *tracker.Request, op *tracker.Op, in any) (tracker.Rep
 		} else {
 			reply, err = e.do(req, op, in)
 		}
-		var told *tracker.Error
-		if err == nil || !errors.As(err, &told) || !told.Moved || time.Since(e.missing(shard, began)) >= stepWait || time.Until(req.Deadline) <= pause {
+		var failure *tracker.Error
+		if err == nil || !errors.As(err, &failure) || !failure.Moved || time.Since(e.missing(shard, began)) >= stepWait || time.Until(req.Deadline) <= pause {
 			return reply, err
 		}
 		timer := time.NewTimer(pause)
@@ -237,8 +237,8 @@ func (e *Engine) ServeCall(ctx context.Context, body []byte) ([]byte, error) {
 	}
 	reply, err := e.Do(req, op, in)
 	if err != nil {
-		told := e.stepError(&c, err)
-		return json.Marshal(stepAnswer{Error: told})
+		failure := e.stepError(&c, err)
+		return json.Marshal(stepAnswer{Error: failure})
 	}
 	return json.Marshal(stepAnswer{Reply: &reply})
 }
@@ -246,11 +246,11 @@ func (e *Engine) ServeCall(ctx context.Context, body []byte) ([]byte, error) {
 // stepError returns an error in the form in which it is sent. It logs an internal error
 // here, where it happened.
 func (e *Engine) stepError(c *stepCall, err error) *stepError {
-	var told *tracker.Error
-	if !errors.As(err, &told) {
+	var failure *tracker.Error
+	if !errors.As(err, &failure) {
 		e.log.Error("a step for another node failed", "operation", c.Op, "request", c.Request, "error", err)
-		told = &tracker.Error{Code: tracker.CodeInternal, Message: "The service failed to carry out a part of the request.", Hint: "Report the request id to the operator if it happens again."}
+		failure = &tracker.Error{Code: tracker.CodeInternal, Message: "The service failed to carry out a part of the request.", Hint: "Report the request id to the operator if it happens again."}
 	}
-	s := &stepError{Error: *told, RetryAfter: told.RetryAfter, Moved: told.Moved, Reason: told.Reason, Outcome: outcome(told)}
+	s := &stepError{Error: *failure, RetryAfter: failure.RetryAfter, Moved: failure.Moved, Reason: failure.Reason, Outcome: outcome(failure)}
 	return s
 }

@@ -36,7 +36,7 @@ type handle struct {
 	workspace storage.ID
 	epoch     uint64
 	pid       *actor.PID
-	gate      passivationLatch // counts what the actor still has to do
+	latch     passivationLatch // counts what the actor still has to do
 	used      atomic.Bool      // since the last sweep
 	// proposed is the version that the last proposed batch leads to; see
 	// tracker.IssueSets.
@@ -51,7 +51,7 @@ type handle struct {
 	leaving bool
 	// doubtful: a batch may or may not have been applied, or may yet be, so nothing
 	// read from the workspace can be built upon until an empty batch that was
-	// proposed behind it is applied. While it lasts the gate is held.
+	// proposed behind it is applied. While it lasts the latch is held.
 	doubtful bool
 	// doubted are the kinds of rows that the batches in doubt changed.
 	doubted storage.DirtyFlags
@@ -108,7 +108,7 @@ func (s *shard) lose() {
 	s.engine.endFeeds(s)
 	s.engine.lists.dropShard(s.number)
 	for _, h := range handles {
-		if h.gate.hold() { // else it is passivated already
+		if h.latch.hold() { // else it is passivated already
 			s.engine.root.Send(h.pid, lost{})
 		}
 	}
@@ -138,7 +138,7 @@ func (s *shard) admit(workspace storage.ID) (*handle, error) {
 			s.counted()
 			return nil, err
 		}
-		ok, full := h.gate.enter(share)
+		ok, full := h.latch.enter(share)
 		if ok {
 			if !h.used.Load() {
 				h.used.Store(true)
@@ -149,7 +149,7 @@ func (s *shard) admit(workspace storage.ID) (*handle, error) {
 			s.counted()
 			return nil, e.refuseShare(share < limits.WorkspaceCommands, free < inShard)
 		}
-		// It was passivated or lost between the look-up and the gate: look again.
+		// It was passivated or lost between the look-up and the latch: look again.
 	}
 }
 
@@ -222,8 +222,9 @@ var alwaysRestart = actor.NewRestartingStrategy()
 // passivate ends the actor of a workspace unless it has something to do.
 func (s *shard) passivate(h *handle) bool {
 	s.mu.Lock()
-	// Both at once: whoever finds a shut gate does not find the handle again.
-	shut := s.handles[h.workspace] == h && h.gate.shut()
+	// Both under the lock: a sender that finds the latch shut must not find the handle
+	// again.
+	shut := s.handles[h.workspace] == h && h.latch.shut()
 	if shut {
 		delete(s.handles, h.workspace)
 	}

@@ -9,13 +9,13 @@ import (
 	"switchyard/storage"
 )
 
-// waiters knows the requests that wait for something to happen in a workspace. They
-// are woken when a batch that they may be interested in was committed here, which
-// is where their workspace is served; none of them costs anything meanwhile.
+// waiters has the requests that wait for a change in a workspace that this node serves.
+// They are woken after the commit of a batch with their topic; a waiting request costs no
+// goroutine and no polling.
 //
-// A waiter is in the list of its topic, the one that waits longest in front. Of
-// those that wait for something only one can have, the first is woken, and passes
-// the word on if it can't use it (see patient).
+// A waiter is in the list of its topic, the one that waits longest in front. If only one
+// request can have the thing that the waiters want, the first is woken, and passes the
+// wake-up on if it can't use it (see longPoll).
 type waiters struct {
 	limits  *Limits
 	count   atomic.Int64
@@ -25,8 +25,8 @@ type waiters struct {
 
 // waitStripe keeps the waiters of some workspaces.
 type waitStripe struct {
-	// wakes counts the wakes, so that a request can tell whether there was one between
-	// its look and its joining the waiters.
+	// wakes counts the wake-ups, so that a request can see whether there was one between
+	// running its operation and joining the waiters.
 	wakes atomic.Uint64
 
 	mu         sync.Mutex // never held while waiting for anything
@@ -47,7 +47,7 @@ type waiter struct {
 	key        waitKey
 	number     uint64
 	next, prev *waiter
-	// woken has room for one word, so that whoever wakes never waits.
+	// woken has room for one value, so that the sender of a wake-up never waits.
 	woken chan struct{}
 	// Guarded by the stripe's mutex.
 	notify   func()       // called instead, when it is set; it never blocks
@@ -93,7 +93,7 @@ func (w *waiters) join(workspace storage.ID, topic tracker.Topic) *waiter {
 	return r
 }
 
-// leave takes a waiter out. What it was woken for and has not used is passed on.
+// leave takes a waiter out, and passes on a wake-up that it has not used.
 func (w *waiters) leave(r *waiter, used bool) {
 	w.count.Add(-1)
 	s := w.stripe(r.key.workspace)
@@ -141,8 +141,8 @@ func (w *waiters) rest(r *waiter, pass bool) (again bool) {
 	return again
 }
 
-// woken tells whether a waiter was woken since it came to rest; it hears of the next
-// time when it listens again.
+// woken reports whether a waiter was woken since it began to wait; it gets the next
+// wake-up when it waits again.
 func (w *waiters) woken(r *waiter) bool {
 	s := w.stripe(r.key.workspace)
 	s.mu.Lock()
@@ -188,7 +188,7 @@ func (w *waiters) wake(workspace storage.ID, wakes []tracker.Wake) {
 }
 
 // wakeOne wakes the waiter that came first behind the one with a number. One that
-// is looking right now is told to look again, if there is no other.
+// is looking right now looks again, if there is no other.
 func (s *waitStripe) wakeOne(workspace storage.ID, why *tracker.Wake, behind uint64) {
 	var best, looking *waiter
 	for _, topic := range why.Topics {

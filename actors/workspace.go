@@ -17,7 +17,7 @@ type workspaceActor struct {
 	engine *Engine
 	h      *handle
 	self   *actor.PID
-	ledger *tracker.WriteBuffer
+	buffer *tracker.WriteBuffer
 
 	// running is the command in hand.
 	running *call
@@ -38,11 +38,11 @@ type (
 	// flush closes the open batch. The actor sends it to itself after the first command
 	// of a batch, so that commands already in the mailbox join the batch.
 	flush struct{}
-	// lost says that the shard is no longer owned. Its sender holds the gate.
+	// lost reports that the shard is no longer owned. Its sender holds the latch.
 	lost struct{}
 )
 
-// Receive handles one message. A panic in a command does not get here, the ledger
+// Receive handles one message. A panic in a command does not get here, the write buffer
 // recovers it; any other makes the library replace the actor by a new one, which
 // goes on with the mailbox.
 func (w *workspaceActor) Receive(ctx actor.Context) {
@@ -101,11 +101,11 @@ func (w *workspaceActor) run(c *call) {
 		w.answer(c)
 		return
 	}
-	w.ledger.Forbid(modes.Refusal(w.h.workspace))
+	w.buffer.Forbid(modes.Refusal(w.h.workspace))
 	w.running = c
-	c.reply, c.err = w.ledger.Run(c.op, &c.req, c.in, w.engine.cfg.Clock())
+	c.reply, c.err = w.buffer.Run(c.op, &c.req, c.in, w.engine.cfg.Clock())
 	w.running = nil
-	if w.ledger.Empty() {
+	if w.buffer.Empty() {
 		// Nothing waits to be committed, so there is nothing this answer depends on.
 		c.unproven = true
 		w.conclude(c)
@@ -114,7 +114,7 @@ func (w *workspaceActor) run(c *call) {
 	w.batch = append(w.batch, c)
 	limits := &w.engine.cfg.Limits
 	switch {
-	case c.reply.More, w.ledger.Size() >= limits.BatchBytes, len(w.batch) >= limits.BatchCommands:
+	case c.reply.More, w.buffer.Size() >= limits.BatchBytes, len(w.batch) >= limits.BatchCommands:
 		// A command that continues in the next batch must not be interrupted by another.
 		w.propose()
 	case !w.flushing:
@@ -175,19 +175,19 @@ func (w *workspaceActor) answer(c *call) {
 // drop counts a command off.
 func (w *workspaceActor) drop() {
 	w.h.shard.counted()
-	w.h.gate.leave()
+	w.h.latch.leave()
 	w.endIfLast()
 }
 
-// unhold takes a hold of the gate back.
+// unhold releases a hold of the latch.
 func (w *workspaceActor) unhold() {
-	w.h.gate.unhold()
+	w.h.latch.unhold()
 	w.endIfLast()
 }
 
 // endIfLast ends the actor of a lost shard when nothing of it is left to do.
 func (w *workspaceActor) endIfLast() {
-	if w.h.leaving && w.h.gate.shut() {
+	if w.h.leaving && w.h.latch.shut() {
 		w.engine.root.Poison(w.self)
 	}
 }
@@ -198,7 +198,7 @@ func (w *workspaceActor) lose() {
 	w.h.leaving = true
 	w.abandon()
 	if w.proposal == nil {
-		w.ledger.Discard()
+		w.buffer.Discard()
 	}
 	if w.h.doubtful {
 		w.h.doubtful = false
@@ -242,21 +242,21 @@ func (w *workspaceActor) abandon() {
 
 // open starts with an empty batch over the workspace's state.
 func (w *workspaceActor) open() {
-	w.ledger = tracker.NewWriteBuffer(storage.NewTx(w.engine.state, w.h.shard.number, w.h.workspace), w.engine.cfg.Random)
-	w.ledger.SetWebhookPolicy(w.engine.cfg.Webhooks.Policy)
-	w.ledger.Configure(&w.engine.cfg.Agents)
-	w.ledger.Remember(w.engine.tails)
-	w.ledger.Limit(&w.engine.cfg.Workspace)
+	w.buffer = tracker.NewWriteBuffer(storage.NewTx(w.engine.state, w.h.shard.number, w.h.workspace), w.engine.cfg.Random)
+	w.buffer.SetWebhookPolicy(w.engine.cfg.Webhooks.Policy)
+	w.buffer.Configure(&w.engine.cfg.Agents)
+	w.buffer.Remember(w.engine.tails)
+	w.buffer.Limit(&w.engine.cfg.Workspace)
 }
 
-// close gives the ledger's memory back; a batch that is being replicated still
+// close gives the write buffer's memory back; a batch that is being replicated still
 // uses it, and it is left to the garbage collector then.
 func (w *workspaceActor) close() {
-	if w.ledger == nil || w.proposal != nil {
+	if w.buffer == nil || w.proposal != nil {
 		return
 	}
-	if err := w.ledger.Close(); err != nil {
+	if err := w.buffer.Close(); err != nil {
 		w.engine.log.Warn("close a workspace's batch", "workspace", w.h.workspace.String(), "error", err)
 	}
-	w.ledger = nil
+	w.buffer = nil
 }

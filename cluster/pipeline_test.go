@@ -153,9 +153,9 @@ func (p sending) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.Appen
 	return p.AppendPipeline.AppendEntries(args, resp)
 }
 
-// patience is how long these tests wait for what takes milliseconds: what fails
+// deadline is how long these tests wait for what takes milliseconds: what fails
 // them takes for ever.
-const patience = 20 * time.Second
+const deadline = 20 * time.Second
 
 // Raft takes no answer after a refusal but may send once more, which waits for the
 // answers before to be taken.
@@ -188,7 +188,7 @@ func TestPipeline_EndsWithARefusal(t *testing.T) {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(patience):
+	case <-time.After(deadline):
 		t.Fatal("a request after a refusal waits for ever")
 	}
 }
@@ -244,7 +244,7 @@ func TestPipeline_RefusedEntriesComeAgain(t *testing.T) {
 		for _, seen := range []chan struct{}{peer.refused, peer.again} {
 			select {
 			case <-seen:
-			case <-time.After(patience):
+			case <-time.After(deadline):
 				t.Fatal("the follower gets no entries any more")
 			}
 		}
@@ -258,7 +258,7 @@ func TestPipeline_RefusedEntriesComeAgain(t *testing.T) {
 		if err != nil && !errors.Is(err, raft.ErrRaftShutdown) {
 			t.Error(err)
 		}
-	case <-time.After(patience):
+	case <-time.After(deadline):
 		t.Fatal("Raft does not end")
 	}
 }

@@ -21,7 +21,7 @@ type Engine interface {
 	Admit(req *tracker.Request, op *tracker.Op) error
 	// Do runs the operation and returns by req.Deadline.
 	Do(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error)
-	// Begin is Do for a Patient operation: when it has to wait, there is a Waiting and
+	// Begin is Do for a long-poll operation: when it has to wait, there is a Waiting and
 	// no answer yet. It keeps req and in until then.
 	Begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, tracker.Waiting, error)
 	// Listen begins a stream for a request that accepts one, of an operation that

@@ -178,7 +178,7 @@ type fakeEngine struct {
 	in     any
 	calls  int
 	answer func(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error)
-	// waiting has Patient operations wait.
+	// waiting has long-poll operations wait.
 	waiting func(*tracker.Request) tracker.Waiting
 }
 

@@ -59,7 +59,7 @@ func (s *Server) forward(x *exchange, workspace [16]byte) error {
 	if x.conn != nil && x.conn.peer {
 		return s.serveForwarded(x, workspace)
 	}
-	t := s.travels.Get().(*forwarding)
+	t := s.forwardings.Get().(*forwarding)
 	defer t.end()
 	t.server, t.x, t.workspace, t.pause = s, x, workspace, retryFirst
 	for {
@@ -140,7 +140,7 @@ type forwarding struct {
 	why     error // the last refusal
 }
 
-// end makes the travel ready for another request.
+// end makes it ready for another request.
 func (t *forwarding) end() {
 	s := t.server
 	s.waits.leave(t.from)
@@ -149,7 +149,7 @@ func (t *forwarding) end() {
 	t.sent.Reset()
 	t.server, t.x, t.built, t.missing, t.asked, t.waits = nil, nil, false, time.Time{}, false, 0
 	t.again, t.maybe, t.final, t.why = false, false, nil, nil
-	s.travels.Put(t)
+	s.forwardings.Put(t)
 }
 
 // unserved notes that nobody serves the workspace.

@@ -179,7 +179,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	if err := s.bind(x, req, in); err != nil {
 		return err
 	}
-	if err := s.founding(x, &req.Caller); err != nil {
+	if err := s.throttleCreation(x, &req.Caller); err != nil {
 		return err
 	}
 	if rt.local != nil {

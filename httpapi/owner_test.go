@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// told makes a node tell where clients reach it.
-func told(url string) func(*Config) { return func(c *Config) { c.ClientURL = url } }
+// withClientURL sets the URL at which clients reach a node.
+func withClientURL(url string) func(*Config) { return func(c *Config) { c.ClientURL = url } }
 
 func TestOwner_IsNamedOnForwardedAnswers(t *testing.T) {
 	t.Parallel()
 	a := newAtlas("b")
-	entry, owner := a.join(t, "a", told("http://a:1")), a.join(t, "b", told("https://b.example:8443/"))
+	entry, owner := a.join(t, "a", withClientURL("http://a:1")), a.join(t, "b", withClientURL("https://b.example:8443/"))
 	const want = "https://b.example:8443"
 	for _, row := range []struct {
 		name, method, path, body string
@@ -43,7 +43,7 @@ func TestOwner_IsNamedOnForwardedAnswers(t *testing.T) {
 func TestOwner_IsNotNamedByNodesThatWereNotTold(t *testing.T) {
 	t.Parallel()
 	a := newAtlas("b")
-	entry, _ := a.join(t, "a", told("http://a:1")), a.join(t, "b")
+	entry, _ := a.join(t, "a", withClientURL("http://a:1")), a.join(t, "b")
 	if got := entry.do(t, "POST", things, thingBody); got.StatusCode != 201 || got.Header.Get(headerOwner) != "" {
 		t.Errorf("%d, the owner is %q", got.StatusCode, got.Header.Get(headerOwner))
 	}
@@ -52,7 +52,7 @@ func TestOwner_IsNotNamedByNodesThatWereNotTold(t *testing.T) {
 func TestOwner_IsNamedOnForwardedStreams(t *testing.T) {
 	t.Parallel()
 	a := newAtlas("b")
-	entry, owner := a.join(t, "a"), a.join(t, "b", told("http://b:2"))
+	entry, owner := a.join(t, "a"), a.join(t, "b", withClientURL("http://b:2"))
 	f := newFakeStream()
 	owner.engine.stream = f
 	head := streamHeadOf(t, entry)

@@ -46,7 +46,7 @@ func (w *sleeper) Leave() {
 	w.left = true
 }
 
-// sleepy has the engine let each Patient request wait, looks times after the first.
+// sleepy has the engine let each long-poll request wait, looks times after the first.
 func sleepy(b *bundle, looks int) <-chan *sleeper {
 	all := make(chan *sleeper, 100)
 	b.engine.mu.Lock()

@@ -19,15 +19,15 @@ import (
 
 // Server serves the API on its listeners.
 type Server struct {
-	cfg       Config
-	fast      *fasthttp.Server
-	router    *router
-	routes    []*route
-	ids       *requestIDs
-	metrics   *metrics
-	exchanges sync.Pool
-	travels   sync.Pool // *travel
-	now       func() time.Time
+	cfg         Config
+	fast        *fasthttp.Server
+	router      *router
+	routes      []*route
+	ids         *requestIDs
+	metrics     *metrics
+	exchanges   sync.Pool
+	forwardings sync.Pool // *forwarding
+	now         func() time.Time
 	// smallestBody is the smallest limit on a body that a route has, in bytes.
 	smallestBody int
 	// signedPaths are the beginnings of the paths of operations with signed bodies.
@@ -87,7 +87,7 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 		return nil, err
 	}
 	s.exchanges.New = func() any { return new(exchange) }
-	s.travels.New = func() any { return new(forwarding) }
+	s.forwardings.New = func() any { return new(forwarding) }
 	if cfg.Rate.Requests > 0 {
 		s.rates = newRateLimits(cfg.Rate)
 	}

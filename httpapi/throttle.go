@@ -47,10 +47,10 @@ func (s *Server) denied(x *exchange, err error) error {
 	return err
 }
 
-// onboarding counts a request that makes a workspace, against the rates of its address
+// throttleCreation counts a request that makes a workspace, against the rates of its address
 // and of the user who sends it. Known callers have buckets of their own, so that
 // strangers can't use up the rate of an address that they share.
-func (s *Server) founding(x *exchange, caller *tracker.Caller) error {
+func (s *Server) throttleCreation(x *exchange, caller *tracker.Caller) error {
 	op := x.route.Op
 	if s.onboarding == nil || x.account == operatorAccount || !op.Onboarding && op != tracker.CreateWorkspace {
 		return nil

@@ -114,7 +114,7 @@ func TestThrottle_StrangersLeaveOnboardingToKnownCallers(t *testing.T) {
 	x := &exchange{ctx: &fasthttp.RequestCtx{}, conn: &conn{address: netip.MustParseAddr("192.0.2.1")}, start: time.Unix(1000, 0)}
 	try := func(op *tracker.Op, caller tracker.Caller) error {
 		x.route = &route{Route: Route{Op: op}}
-		return b.Server.founding(x, &caller)
+		return b.Server.throttleCreation(x, &caller)
 	}
 	b.Server.onboarding.maxCount, b.Server.onboarding.sweepAt = 1, 1
 	for i := range 4 {

@@ -93,7 +93,7 @@ func (tx *Tx) Recount() { tx.counted = Bytes{} }
 func (tx *Tx) Counted() Bytes { return tx.counted }
 
 // CountBelow has only rows before key be counted: a state that was written without
-// a count is counted in portions, and key is how far that has come. A nil key
+// a count is counted in steps, and key is how far that has come. A nil key
 // counts all.
 func (tx *Tx) CountBelow(key []byte) { tx.below = bytes.Clone(key) }
 

@@ -13,8 +13,8 @@ import (
 // tablePause is how long after a flush or compaction that failed no other begins.
 const tablePause = 500 * time.Millisecond
 
-// tableNews is how often a failure that goes on is logged.
-const tableNews = 10 * time.Second
+// failureEvery is how often a failure that continues is logged.
+const failureEvery = 10 * time.Second
 
 // pacer is the file system of one instance. Pebble repeats a failed flush or compaction at once and
 // without end; the pacer delays the creation of its first file. Nothing else waits: writes to the
@@ -41,7 +41,7 @@ func (p *pacer) note(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failed = now
-	if now.Sub(p.logged) >= tableNews {
+	if now.Sub(p.logged) >= failureEvery {
 		p.logged = now
 		p.logger.Error("writing a table failed, and is tried again until it succeeds", "component", "pebble", "instance", p.name, "error", err.Error())
 	}

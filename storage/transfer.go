@@ -15,7 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A shard's rows travel as a stream of tables, each covering a section of the
+// A shard's rows are sent as a stream of tables, each covering a section of the
 // shard's key range; together the sections cover it without gaps. Format 1:
 //
 //	magic (7 bytes), format (1), shard (2), sections (4), xxHash64 of these (8),

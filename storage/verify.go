@@ -73,8 +73,8 @@ type verifier struct {
 	report  *Report
 	view    View // of the workspace being walked
 	entries Entries
-	near    tallies // of the workspace being walked
-	wide    tallies // of the shard being walked
+	near    checksums // of the workspace being walked
+	wide    checksums // of the shard being walked
 	meter   *Meter
 	bytes   Bytes // of the workspace being walked
 	scratch []byte

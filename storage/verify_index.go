@@ -15,19 +15,19 @@ import (
 // differs is gone through.
 const detailBatch = 1 << 20
 
-// tally adds up a set of keys without keeping them: equal sets have equal
-// tallies, whatever their order, and different ones don't but for a chance of
+// checksum adds up a set of keys without keeping them: equal sets have equal
+// checksums, whatever their order, and different ones don't but for a chance of
 // 1 in 2^128.
-type tally struct{ n, a, b uint64 }
+type checksum struct{ n, a, b uint64 }
 
-func (t *tally) add(a, b uint64) { t.n, t.a, t.b = t.n+1, t.a+a, t.b+b }
+func (t *checksum) add(a, b uint64) { t.n, t.a, t.b = t.n+1, t.a+a, t.b+b }
 
 // balance is one index's entries: those there are, and those the records call for.
-type balance struct{ found, due tally }
+type balance struct{ found, due checksum }
 
-type tallies struct{ of map[TableID]*balance }
+type checksums struct{ of map[TableID]*balance }
 
-func (t *tallies) at(id TableID) *balance {
+func (t *checksums) at(id TableID) *balance {
 	b := t.of[id]
 	if b == nil {
 		if t.of == nil {
@@ -49,7 +49,7 @@ func (v *verifier) hashes(key, value []byte) (uint64, uint64) {
 }
 
 // settle compares the entries found with the entries due, and looks for the differences.
-func (v *verifier) settle(t *tallies, wide bool) error {
+func (v *verifier) settle(t *checksums, wide bool) error {
 	var differ []TableID
 	for id, b := range t.of {
 		if b.found != b.due {

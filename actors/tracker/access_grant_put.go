@@ -13,8 +13,8 @@ type PutAccessGrantIn struct {
 }
 
 // PutAccessGrant lets an actor see an issue. With the first grant the issue becomes
-// restricted: only admins and the actors of its grants see it, so the caller may lose
-// sight of it. A repeat with another actorType updates the grant, which keeps its id
+// restricted: only admins and the actors of its grants see it, so it may be hidden from
+// the caller then. A repeat with another actorType updates the grant, which keeps its id
 // and createdAt.
 var PutAccessGrant = NewCommand[PutAccessGrantIn, AccessGrant]("PutAccessGrant", "Grant access to an issue", Needs{Write, "issues"}, putAccessGrant)
 

@@ -52,7 +52,7 @@ var agents = storage.Table[Agent]{
 // As many as tokens: most of those of agents come with an agent of their own.
 var _ = declareTable(&agents, atMost(10_000, "agents"))
 
-// agentKey returns the 16 bytes that stand for an agent in keys: its id if that is a
+// agentKey returns the 16 bytes that identify an agent in keys: its id if that is a
 // UUID, and otherwise a hash of it. The hash is a UUID of version 8, which the service
 // never uses for ids.
 func agentKey(id string) storage.ID {

@@ -84,8 +84,8 @@ func (f *agentFixture) report(credential string, id SessionID, status SessionSta
 	return err
 }
 
-// toldEvent is an event of a session or an issue.
-type toldEvent struct {
+// emittedEvent is an event of a session or an issue.
+type emittedEvent struct {
 	Type string
 	Data struct {
 		ID     string
@@ -95,13 +95,13 @@ type toldEvent struct {
 }
 
 // events returns the event log.
-func (f *agentFixture) events() (all []toldEvent) {
+func (f *agentFixture) events() (all []emittedEvent) {
 	f.Helper()
 	v := f.view(f.home.Workspace.ID.raw())
 	err := v.Rows(eventTable, nil, nil, func(_, value []byte) (bool, error) {
 		rec, err := storage.ParseRecord(value)
 		if err == nil {
-			all = append(all, decode[toldEvent](f, rec.JSON()))
+			all = append(all, decode[emittedEvent](f, rec.JSON()))
 		}
 		return true, err
 	})

@@ -77,7 +77,7 @@ func BenchmarkBurndown(b *testing.B) {
 	w.benchQuery(b, &w.gus, Burndown, &BurndownIn{CycleID: "cycle-3"})
 }
 
-// An issue that is in every tally and in a burndown.
+// An issue that is in every aggregate and in a burndown.
 func BenchmarkCreateIssueInCycle(b *testing.B) {
 	w := newIssueBench(b)
 	w.fill(1000)

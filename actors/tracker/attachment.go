@@ -123,7 +123,7 @@ func (v *View) content(a *Attachment, b []byte) ([]byte, error) {
 }
 
 // dropAttachments removes attachments of an issue, and reports whether some are left.
-// Each takes a few small writes, whatever its size.
+// Each takes a few small writes, independent of its size.
 func (tx *Tx) dropAttachments(issue *storage.Row[Issue], work *workBudget) (more bool, err error) {
 	of := issue.Value.id()
 	keys, err := tx.rowKeys(attachmentByIssue, of[:], work.left+1)

@@ -15,7 +15,7 @@ func OperatorPrincipal() Principal {
 
 // AuthenticateOp runs Authenticate on the credential's home workspace, at the node that
 // serves it. Its answer is a Principal.
-var AuthenticateOp = NewQuery[Credential, Principal]("Authenticate", "Tell who a credential stands for", Needs{}, func(v *View, c *Credential) (Reply, error) {
+var AuthenticateOp = NewQuery[Credential, Principal]("Authenticate", "Identify the caller of a credential", Needs{}, func(v *View, c *Credential) (Reply, error) {
 	p, err := Authenticate(&v.View, *c)
 	if err != nil {
 		return Reply{}, err

@@ -11,8 +11,8 @@ import (
 // A burndown is computed from recorded changes, not from the present state of issues. A
 // row of burndownTable records the days on which an issue entered or left a cycle, or
 // was closed or reopened in it. A row begins with a header like a record's, with the
-// issue's team and restricted flag, so that who may see it is mostly decided by the row
-// itself and a burndown reads one range. The header is followed by varints: the
+// issue's team and restricted flag, so that the row itself mostly decides who may see it,
+// and a burndown reads one range. The header is followed by varints: the
 // estimate that the issue presently adds to the cycle, and the changes. A change is the
 // number of days since the previous change (the first: since 1970), times four, plus
 // the state at the end of the day.

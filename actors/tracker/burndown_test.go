@@ -230,8 +230,8 @@ func (w *issueFixture) groups(by string) string {
 	return strings.Join(all, ", ")
 }
 
-// More tallies than the ledger caches are read again from their rows.
-func TestIssueAnalytics_MoreTalliesThanAreCached(t *testing.T) {
+// More aggregates than the write buffer caches are read again from their rows.
+func TestIssueAnalytics_MoreAggregatesThanAreCached(t *testing.T) {
 	t.Parallel()
 	w := newIssueFixture(t)
 	for round := range 2 {
@@ -282,20 +282,20 @@ func TestVerify_TellsWhatIsWrongWithAnalytics(t *testing.T) {
 			return tx.count(&aggregated{}, &aggregated{team: t.team(), counts: true, state: aggregateState(t.Status, t.Priority)})
 		},
 		"says 1 issues and estimates of 2, there are 0 and 0": func(tx *Tx, t *Issue) error {
-			a, err := tx.buffer.counters.change(tx, counterKey{table: issueAggregateTable, kind: tallyProject, text: "p", subject: t.team()})
+			a, err := tx.buffer.counters.change(tx, counterKey{table: issueAggregateTable, kind: aggregateProject, text: "p", subject: t.team()})
 			*a = amount{n: 1, sum: 2}
 			return err
 		},
-		"1 tallies are missing": func(tx *Tx, t *Issue) error {
-			a, err := tx.buffer.counters.change(tx, counterKey{table: issueAggregateTable, kind: tallyCycle, text: "c", subject: t.team()})
+		"1 aggregates are missing": func(tx *Tx, t *Issue) error {
+			a, err := tx.buffer.counters.change(tx, counterKey{table: issueAggregateTable, kind: aggregateCycle, text: "c", subject: t.team()})
 			*a = amount{}
 			return err
 		},
-		"key of a tally": func(tx *Tx, _ *Issue) error {
+		"key of an aggregate": func(tx *Tx, _ *Issue) error {
 			return tx.Writer().SetValue(issueAggregateTable, []byte{9, 9}, make([]byte, amountLen))
 		},
-		"tally of 1 bytes": func(tx *Tx, t *Issue) error {
-			k := counterKey{table: issueAggregateTable, kind: tallyProject, text: "p", subject: t.team()}
+		"aggregate of 1 bytes": func(tx *Tx, t *Issue) error {
+			k := counterKey{table: issueAggregateTable, kind: aggregateProject, text: "p", subject: t.team()}
 			return tx.Writer().SetValue(issueAggregateTable, k.appendTo(nil), []byte{1})
 		},
 		"the burndown of its cycle": func(tx *Tx, t *Issue) error { return tx.Writer().DeleteValue(burndownTable, row(t, "c")) },

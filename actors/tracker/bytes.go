@@ -9,8 +9,8 @@ import (
 
 // Each workspace counts the bytes that it stores: the keys and values of its records,
 // their index entries, events, history, activities, attachments and kept answers. The
-// ledger adds the bytes of each command to the counters of its batch, so they are exact
-// at any time and the same on all replicas. The search index, tallies and small rows
+// write buffer adds the bytes of each command to the counters of its batch, so they are exact
+// at any time and the same on all replicas. The search index, aggregates and small rows
 // with a limit of their own are not counted. The rows of issues and of sessions that have
 // not ended are counted beside the bytes, see limits.go.
 
@@ -33,7 +33,7 @@ type SpaceEffect uint8
 const (
 	// UsesSpace is the effect of most changes; the limits apply to them.
 	UsesSpace SpaceEffect = iota
-	// NeedsNoSpace is for changes that must go on in a full workspace and store next to
+	// NeedsNoSpace is for changes that must work in a full workspace and store next to
 	// nothing. Their answers are kept for idempotency keys only while there is room.
 	NeedsNoSpace
 	// FreesSpace is for deletions and cancellations.
@@ -147,9 +147,9 @@ func (l *WriteBuffer) isCounted(tx *Tx) (bool, error) {
 
 const timerCountBytes = "count.bytes"
 
-// countPortion is the number of rows that one run of countBytesOp counts; it takes some
+// countStep is the number of rows that one run of countBytesOp counts; it takes some
 // milliseconds.
-const countPortion = 10_000
+const countStep = 10_000
 
 // countBytesOp continues the count of a workspace from before the counters. No limit
 // applies until it is done.
@@ -160,7 +160,7 @@ var countBytesOp = NewCommand[TimerIn, None]("CountBytes", "Count what a workspa
 	}
 	more, err := w.CountOn(tx.buffer.countRows)
 	if err != nil {
-		return Reply{}, fmt.Errorf("count what a workspace stores: %w", err)
+		return Reply{}, fmt.Errorf("count a workspace's bytes: %w", err)
 	}
 	if more {
 		if err := w.SetValue(bytesTable, bytesNext[:], w.CountingBelow()); err != nil {

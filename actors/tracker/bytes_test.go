@@ -29,12 +29,12 @@ func (w *testService) stores(id WorkspaceID) (all, answers uint64) {
 }
 
 // limit sets the limits of a workspace.
-func (w *testService) limit(id WorkspaceID, limits Limits) { w.ledger(id.raw()).Limit(&limits) }
+func (w *testService) limit(id WorkspaceID, limits Limits) { w.bufferOf(id.raw()).Limit(&limits) }
 
 func wantLimit(t *testing.T, err error, limit string, most uint64) {
 	t.Helper()
-	var told *Error
-	if !errors.As(err, &told) || told.Code != CodeConflict || told.Details != (LimitDetails{limit, most}) || !strings.Contains(told.Hint, "--limit-") {
+	var failure *Error
+	if !errors.As(err, &failure) || failure.Code != CodeConflict || failure.Details != (LimitDetails{limit, most}) || !strings.Contains(failure.Hint, "--limit-") {
 		t.Errorf("error %+v, want a conflict with the limit %s of %d", err, limit, most)
 	}
 }
@@ -149,7 +149,7 @@ func TestBytes_IssueAndAnswerAreKeptOnce(t *testing.T) {
 	w.verify()
 }
 
-// The rows of a workspace from before the counters are counted in portions, while
+// The rows of a workspace from before the counters are counted in steps, while
 // commands change rows that are already counted and rows that are not.
 func TestBytes_OldWorkspaceIsCountedBesideWrites(t *testing.T) {
 	t.Parallel()
@@ -168,8 +168,8 @@ func TestBytes_OldWorkspaceIsCountedBesideWrites(t *testing.T) {
 		}
 	}
 	w.limit(org, Limits{Bytes: 1})
-	w.ledger(org.raw()).countRows = 500
-	portions := 0
+	w.bufferOf(org.raw()).countRows = 500
+	steps := 0
 	for n := range issues {
 		if v := w.view(org.raw()); n > 0 {
 			if next, err := v.Value(bytesTable, bytesNext[:], nil); err != nil || next == nil {
@@ -178,18 +178,18 @@ func TestBytes_OldWorkspaceIsCountedBesideWrites(t *testing.T) {
 		}
 		w.must(user, org, CreateIssue, &CreateIssueIn{Title: "While it is counted"}, fmt.Sprint("new", n))
 		w.must(user, org, DeleteIssue, &DeleteIssueIn{ID: string(issues[n].ID)})
-		portions++
+		steps++
 		if _, err := w.do(ServiceRequest("test", org.raw()), countBytesOp, &TimerIn{}); err != nil {
 			t.Fatal(err)
 		}
 		if n == 0 {
 			w.restart()
 			w.limit(org, Limits{Bytes: 1})
-			w.ledger(org.raw()).countRows = 500
+			w.bufferOf(org.raw()).countRows = 500
 		}
 	}
-	if all, answers := w.stores(org); portions < 2 || all == 0 || answers == 0 {
-		t.Errorf("%d portions, %d bytes, %d of answers", portions, all, answers)
+	if all, answers := w.stores(org); steps < 2 || all == 0 || answers == 0 {
+		t.Errorf("%d steps, %d bytes, %d of answers", steps, all, answers)
 	}
 	w.verify()
 	_, err := w.ask(user, org, CreateIssue, &CreateIssueIn{Title: "One more"})
@@ -213,14 +213,14 @@ func TestBytes_VerifyProvesTheCounters(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
 	home := w.onboard("home")
-	l := w.ledger(home.Workspace.ID.raw())
+	l := w.bufferOf(home.Workspace.ID.raw())
 	wrong := NewCommand[None, None]("wrong", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		return Reply{}, tx.SetCounter(bytesTable, bytesAll, 17)
 	})
 	if _, err := l.Run(wrong, ServiceRequest("test", home.Workspace.ID.raw()), &None{}, w.now); err != nil {
 		t.Fatal(err)
 	}
-	commitLedger(w, w.db, l)
+	commitBuffer(w, w.db, l)
 	report, err := storage.Verify(t.Context(), w.db, Schema())
 	if err != nil || len(report.Problems) != 1 || !strings.Contains(report.Problems[0].Text, "counted are 17 bytes") {
 		t.Errorf("%+v, %v", report, err)

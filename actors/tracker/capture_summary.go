@@ -10,7 +10,7 @@ import (
 
 const (
 	// summarized is the number of a text's bytes that a summary considers: pages begin
-	// with what they are about, and a summary must not take long.
+	// with their subject, and a summary must not take long.
 	summarized = 256 << 10
 	// A sentence of a summary has this many characters: a shorter one is a heading or a
 	// button, a longer one is text without sentences.

@@ -36,9 +36,8 @@ func (ChannelType) EnumValues() []string {
 // channelPlain is another name for helpdesk3 in the creation of a channel.
 const channelPlain ChannelType = "plain"
 
-// SupportChannel is a place where people write to the workspace. Its record is what
-// clients get, so the secrets of its config are masked in it; channelSecrets has them
-// in full.
+// SupportChannel is a place where people write to the workspace. Clients get its record as
+// stored, so the secrets of its config are masked in it; channelSecrets has them in full.
 type SupportChannel struct {
 	Type           ChannelType       `json:"type"`
 	ID             ChannelID         `json:"id"`
@@ -164,7 +163,7 @@ func checkChannels(v *storage.View, report reporter) error {
 		for _, key := range channelSecretKeys {
 			secret, there := kept[key]
 			if shown, set := c.Config[key]; set != there || set && shown != mask(secret) {
-				report(channels.Name, pk, "what it shows of %s is not what is kept", key)
+				report(channels.Name, pk, "its masked %s does not match the stored secret", key)
 			}
 		}
 		return true, nil

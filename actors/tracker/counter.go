@@ -22,7 +22,7 @@ type counters struct {
 }
 
 // counterKey identifies a counter. Plain ones have a table and a subject; those of
-// issueTally also have a kind and, if they count by a text, that text.
+// issueAggregateTable also have a kind and, if they count by a text, that text.
 type counterKey struct {
 	table   storage.TableID
 	kind    aggregateKind
@@ -33,12 +33,12 @@ type counterKey struct {
 // appendTo appends the key fields of the counter's row.
 func (k *counterKey) appendTo(b storage.Key) storage.Key {
 	if k.table == issueAggregateTable {
-		return k.appendTally(b)
+		return k.appendAggregate(b)
 	}
 	return b.ID(k.subject)
 }
 
-// amount is the value of a counter. A plain counter uses n alone; a tally counts n
+// amount is the value of a counter. A plain counter uses n alone; an aggregate counts n
 // issues and sums their estimates in 128 bits: 2,048 estimates may exceed 64.
 type amount struct {
 	n       uint64
@@ -59,7 +59,7 @@ func (a *amount) sub(b amount) {
 	a.hi -= b.hi + borrow
 }
 
-// amountLen is the length of a tally's row: the count, then the sum, big endian.
+// amountLen is the length of an aggregate's row: the count, then the sum, big endian.
 const amountLen = 24
 
 func (a *amount) appendTo(b []byte) []byte {
@@ -70,7 +70,7 @@ func (a *amount) appendTo(b []byte) []byte {
 
 func parseAmount(b []byte) (amount, error) {
 	if len(b) != amountLen {
-		return amount{}, fmt.Errorf("%w: tally of %d bytes", storage.ErrFormat, len(b))
+		return amount{}, fmt.Errorf("%w: aggregate of %d bytes", storage.ErrFormat, len(b))
 	}
 	return amount{n: binary.BigEndian.Uint64(b), hi: binary.BigEndian.Uint64(b[8:]), sum: binary.BigEndian.Uint64(b[16:])}, nil
 }

@@ -19,8 +19,8 @@ type membership struct {
 	RemovedAt *Timestamp `json:"removedAt,omitempty"`
 }
 
-// foundingVersion is the version of the owner's membership.
-const foundingVersion = 1
+// firstOwnerVersion is the version of the owner's membership.
+const firstOwnerVersion = 1
 
 // removedLife is how long a removed membership is kept: longer than any step can take.
 const removedLife = time.Hour

@@ -77,7 +77,7 @@ var activateSlugOp = NewCommand[directoryStep, None]("ActivateSlug", "Confirm a 
 		if err := tx.setEntryState(row, slugActive); err != nil {
 			return Reply{}, err
 		}
-		if err := tx.putMembership(in.Workspace, memberChanged{User: row.Value.Owner, Present: true, Version: foundingVersion}); err != nil {
+		if err := tx.putMembership(in.Workspace, memberChanged{User: row.Value.Owner, Present: true, Version: firstOwnerVersion}); err != nil {
 			return Reply{}, err
 		}
 	}

@@ -24,7 +24,7 @@ func checkDrafts(v *storage.View, report reporter) error {
 			report(drafts.Name, pk, "is %s, which its review contradicts", d.Status)
 		}
 		if made := d.Kind == DraftComment && d.Status == DraftPublished; made != (d.PublishedCommentID != nil) {
-			report(drafts.Name, pk, "is a %s draft of a %s; whether a comment came of it contradicts that", d.Status, d.Kind)
+			report(drafts.Name, pk, "is a %s draft of a %s; its published comment contradicts that", d.Status, d.Kind)
 		}
 		if d.IssueID == nil && (d.Kind != DraftIssueCreate || d.Status == DraftPublished) {
 			report(drafts.Name, pk, "has no issue")

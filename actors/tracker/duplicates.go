@@ -129,7 +129,7 @@ func atMostBoth(terms []term, first, second uint64) (n int) {
 func (d *duplicates) searchRecent(terms []term) error {
 	r := d.tx.recent()
 	apart := bits.OnesCount64(d.mask) == len(terms) // no two terms have the same bit
-	// What is older than the last of the best has to share more than what is newer.
+	// Issues older than the last of the best have to share more terms than newer ones.
 	newer, older, last := d.need(math.MaxUint64), d.need(0), d.last()
 	for i := len(r.scan) - 1; i >= 0; i-- {
 		x := &r.scan[i]
@@ -295,7 +295,7 @@ func (d *duplicates) searchSegment(r *storage.SegmentReader, s *storage.Segment,
 // closed issues with the title of the new one.
 const fewClosed = 16
 
-// nextOpen gives the newest issue not newer than doc that is not closed; 0 when there is
+// nextOpen returns the newest issue not newer than doc that is not closed; 0 if there is
 // none.
 func (d *duplicates) nextOpen(doc storage.Doc) (newest storage.Doc, err error) {
 	if d.open == nil {
@@ -346,7 +346,7 @@ func (d *duplicates) need(doc storage.Doc) int {
 	return int(math.Floor(last.Score*k+1e-9)) + 1
 }
 
-// likeness is what of a stored issue a comparison needs.
+// likeness has the parts of a stored issue that a comparison needs.
 type likeness struct {
 	ID         IssueID     `json:"id"`
 	Title      string      `json:"title"`

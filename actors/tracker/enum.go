@@ -18,8 +18,8 @@ func enumTexts[T ~string](values []T) []string {
 }
 
 // rankOf is the place of a value in the list of its type; 0xff for a value that is not
-// in the list. Ranks are bytes of index keys, so the order of such a list is part of what
-// is on disk.
+// in the list. Ranks are bytes of index keys, so the order of such a list is part of the
+// format on disk.
 func rankOf[T comparable](values []T, value T) byte {
 	return byte(slices.Index(values, value))
 }

@@ -26,7 +26,7 @@ const (
 	CodeUnavailable          Code = "UNAVAILABLE"
 )
 
-// Error is a failure that the caller is told about: the message says what is wrong with
+// Error is a failure for the caller: the message says what is wrong with
 // the request, the hint what to do.
 type Error struct {
 	Code    Code   `json:"code"`

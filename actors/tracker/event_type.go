@@ -22,8 +22,8 @@ type eventKind struct {
 	bit       EventSet
 }
 
-// issueSource says where an event's data names the issue that the event hangs on: who
-// sees the issue sees the event.
+// issueSource is the place in an event's data of the issue that the event belongs to:
+// callers that see the issue see the event.
 type issueSource uint8
 
 const (
@@ -71,10 +71,10 @@ func EventTypes() []string {
 // allEvents has every type, and those that a later version may bring.
 const allEvents = ^EventSet(0)
 
-// otherEvent stands for the types that this version does not know.
+// otherEvent is the type of events that this version does not know.
 const otherEvent EventSet = 1 << 31
 
-// matchesEvent tells whether a pattern is for a type of event: a name, a family
+// matchesEvent reports whether a pattern matches a type of event: a name, a family
 // such as "issue.*", or "*".
 func matchesEvent(pattern, eventType string) bool {
 	if family, ok := strings.CutSuffix(pattern, "*"); ok {
@@ -115,8 +115,8 @@ func parseEventTypes(list string) (set EventSet, unknown []string) {
 	return set, unknown
 }
 
-// EventRights is what tokens are asked for: a right to read anything that there are
-// events of. Which of them a token sees is decided for each.
+// EventRights is the right that an operation on the event log needs: to read anything that
+// there are events of. The events that a token sees are decided one by one.
 const EventRights = "events"
 
 // readableEvents are the types that the caller has the right to read.
@@ -133,8 +133,8 @@ func (c *Caller) readableEvents() EventSet {
 	return set
 }
 
-// wantedEvents are those of the types asked for that the caller has the right to
-// read; FORBIDDEN when it is none of them.
+// wantedEvents returns those of the types asked for that the caller has the right to
+// read; the error is FORBIDDEN if there are none.
 func (c *Caller) wantedEvents(asked EventSet) (EventSet, error) {
 	readable := c.readableEvents()
 	if readable != allEvents && asked&readable == 0 {

@@ -13,8 +13,8 @@ import (
 type Form struct {
 	// Schema are the keywords of JSON Schema for it.
 	Schema map[string]any
-	// Fault tells what is wrong with a text; empty for nothing. Nil where the operation
-	// looks at the value itself.
+	// Fault returns the fault of a text, or empty. Nil if the operation checks the value
+	// itself.
 	Fault func(text string) string
 }
 

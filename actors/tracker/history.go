@@ -52,7 +52,7 @@ func (tx *Tx) keepHistory(issue storage.ID, changes []Change) (storage.ID, error
 	return id, err
 }
 
-// maxHistoryScratch limits the buffer that a ledger keeps for encoding history.
+// maxHistoryScratch limits the buffer that a write buffer keeps for encoding history.
 const maxHistoryScratch = 64 << 10
 
 func appendSized[S ~string | ~[]byte](b []byte, s S) []byte {

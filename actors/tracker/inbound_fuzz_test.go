@@ -45,8 +45,8 @@ func FuzzInbound(f *testing.F) {
 			"check_suite":  func() error { _, err := o.provider(ReceiveVCS, o.vcs("check_suite", string(body))); return err },
 			"sms":          func() error { _, err := o.provider(ReceiveSMS, sms); return err },
 		} {
-			var told *Error
-			if err := call(); err != nil && (!errors.As(err, &told) || told.Hint == "") {
+			var failure *Error
+			if err := call(); err != nil && (!errors.As(err, &failure) || failure.Hint == "") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

@@ -141,14 +141,14 @@ func TestTake_ForgetsTheOldestBeforeItsTime(t *testing.T) {
 			return err
 		})
 	}
-	tally := storage.ID{15: byte(receivedTable)}
+	count := storage.ID{15: byte(receivedTable)}
 	take("a", true)
 	take("b", true)
-	must(func(tx *Tx) error { return tx.SetCounter(recordCountTable, tally, quotas[receivedTable].most) })
+	must(func(tx *Tx) error { return tx.SetCounter(recordCountTable, count, quotas[receivedTable].most) })
 	take("c", true)
 	take("b", false)
 	take("c", false)
-	must(func(tx *Tx) error { return tx.SetCounter(recordCountTable, tally, 2) }) // the present value
+	must(func(tx *Tx) error { return tx.SetCounter(recordCountTable, count, 2) }) // the present value
 	take("a", true)
 	o.verify()
 }

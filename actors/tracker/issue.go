@@ -7,7 +7,7 @@ import (
 // IssueID names an issue.
 type IssueID string
 
-// IssueStatus says where an issue stands in its life.
+// IssueStatus is the state of an issue's work.
 type IssueStatus string
 
 // The statuses of an issue.
@@ -21,7 +21,7 @@ const (
 )
 
 // issueStatuses lists every status; a status's place in it is its byte in the
-// index, so the order is part of what is on disk.
+// index, so the order is part of the format on disk.
 var issueStatuses = [...]IssueStatus{StatusTriage, StatusBacklog, StatusTodo, StatusInProgress, StatusDone, StatusCanceled}
 
 func (s IssueStatus) rank() byte { return rankOf(issueStatuses[:], s) }
@@ -44,7 +44,7 @@ const (
 )
 
 // issuePriorities lists every priority; a priority's place in it is its byte in the
-// index, so the order is part of what is on disk.
+// index, so the order is part of the format on disk.
 var issuePriorities = [...]IssuePriority{PriorityLow, PriorityMedium, PriorityHigh, PriorityUrgent}
 
 func (p IssuePriority) rank() byte { return rankOf(issuePriorities[:], p) }
@@ -52,8 +52,8 @@ func (p IssuePriority) rank() byte { return rankOf(issuePriorities[:], p) }
 // EnumValues implements Enumerated.
 func (IssuePriority) EnumValues() []string { return enumTexts(issuePriorities[:]) }
 
-// Issue is a piece of work. Its JSON is what clients get and what is stored: the
-// fields, their order and their types are the service's contract.
+// Issue is a piece of work. Its JSON is stored and sent to clients: the fields, their
+// order and their types are the service's contract.
 type Issue struct {
 	ID                IssueID       `json:"id"`
 	OrganizationID    WorkspaceID   `json:"organizationId"`
@@ -122,7 +122,7 @@ func (t *Issue) team() storage.ID {
 	return id
 }
 
-// parent is the zero ID when there is none.
+// parent returns the id of the parent; zero if there is none.
 func (t *Issue) parent() storage.ID {
 	if t.ParentID == nil {
 		return storage.ID{}
@@ -176,8 +176,8 @@ var issues = storage.Table[Issue]{
 				e.Add(e.Key().DescID(t.parent()))
 			}
 		}},
-		// The open children are what closing is decided by: "has every child been
-		// closed" is one look, however many there are.
+		// The rules of closing ask whether every child is closed: with the open children
+		// in an index of their own that is one look, however many there are.
 		{ID: issueByOpenChild, Name: "openChild", Entries: func(e *storage.Entries, t *Issue) {
 			if t.ParentID != nil && !t.Status.Closed() {
 				e.Add(e.Key().DescID(t.parent()))

@@ -6,24 +6,24 @@ import (
 	"switchyard/storage"
 )
 
-// Tallies are the counters that issue analytics are computed from, updated in the batch
+// Aggregates are the counters that issue analytics are computed from, updated in the batch
 // of every change: a scan of all issues would grow with the workspace. A row of
-// issueTally counts the issues of one kind in one team and sums their estimates. Drafts
-// and restricted issues are not counted. Who sees any other issue is decided by its
-// team, so a caller's numbers are sums over the rows of the teams that the caller sees.
+// issueAggregateTable counts the issues of one kind in one team and sums their estimates. Drafts
+// and restricted issues are not counted. The team decides who sees any other issue, so a
+// caller's numbers are sums over the rows of the teams that the caller sees.
 //
-// kind below tallyTexts (1 byte) | team (16)
-// kind from tallyTexts on (1 byte) | text | team (16)
+// kind below aggregateTexts (1 byte) | team (16)
+// kind from aggregateTexts on (1 byte) | text | team (16)
 
-// aggregateKind is the property that a tally counts by. Values below tallyTexts stand for
+// aggregateKind is the property that an aggregate counts by. Values below aggregateTexts stand for
 // one status and priority each.
 type aggregateKind byte
 
 const (
-	tallyTexts    aggregateKind = 0x80
-	tallyAssignee               = tallyTexts + 0
-	tallyProject                = tallyTexts + 1
-	tallyCycle                  = tallyTexts + 2
+	aggregateTexts    aggregateKind = 0x80
+	aggregateAssignee               = aggregateTexts + 0
+	aggregateProject                = aggregateTexts + 1
+	aggregateCycle                  = aggregateTexts + 2
 )
 
 // aggregateState returns the kind for issues of a status and priority.
@@ -34,36 +34,36 @@ func aggregateState(s IssueStatus, p IssuePriority) aggregateKind {
 func (k aggregateKind) statusRank() int   { return int(k >> 2) }
 func (k aggregateKind) priorityRank() int { return int(k & 3) }
 
-func (k *counterKey) appendTally(b storage.Key) storage.Key {
+func (k *counterKey) appendAggregate(b storage.Key) storage.Key {
 	b = b.Byte(byte(k.kind))
-	if k.kind >= tallyTexts {
+	if k.kind >= aggregateTexts {
 		b = b.Str(k.text)
 	}
 	return b.ID(k.subject)
 }
 
-// parseAggregate parses the key of a tally's row.
+// parseAggregate parses the key of an aggregate's row.
 func parseAggregate(fields []byte) (kind aggregateKind, text string, team storage.ID, err error) {
 	ok, rest := false, []byte(nil)
 	if len(fields) > 0 {
 		kind, rest = aggregateKind(fields[0]), fields[1:]
-		ok = kind >= tallyTexts || kind.statusRank() < len(issueStatuses) && kind.priorityRank() < len(issuePriorities)
+		ok = kind >= aggregateTexts || kind.statusRank() < len(issueStatuses) && kind.priorityRank() < len(issuePriorities)
 	}
-	if ok && kind >= tallyTexts {
+	if ok && kind >= aggregateTexts {
 		text, rest, ok = storage.CutStr(rest)
 	}
 	if !ok || len(rest) != len(team) {
-		return 0, "", team, fmt.Errorf("%w: key of a tally, %d bytes", storage.ErrFormat, len(fields))
+		return 0, "", team, fmt.Errorf("%w: key of an aggregate, %d bytes", storage.ErrFormat, len(fields))
 	}
 	copy(team[:], rest)
 	return kind, text, team, nil
 }
 
-// aggregated has the properties of an issue that tallies and burndowns use. The zero value
+// aggregated has the properties of an issue that aggregates and burndowns use. The zero value
 // stands for no issue.
 type aggregated struct {
 	team       storage.ID
-	counts     bool // the tallies count it
+	counts     bool // the aggregates count it
 	restricted bool
 	state      aggregateKind
 	assignee   string // empty for none, also below
@@ -101,10 +101,10 @@ func estimateOf(estimate *int64) uint64 {
 	return uint64(max(*estimate, 0))
 }
 
-// aggregateKeys is the number of tallies that can count an issue.
+// aggregateKeys is the number of aggregates that can count an issue.
 const aggregateKeys = 4
 
-// key returns the i-th tally that counts the issue, or false.
+// key returns the i-th aggregate that counts the issue, or false.
 func (a *aggregated) key(i int) (counterKey, bool) {
 	k := counterKey{table: issueAggregateTable, subject: a.team}
 	switch i {
@@ -112,17 +112,17 @@ func (a *aggregated) key(i int) (counterKey, bool) {
 		k.kind = a.state
 		return k, a.counts
 	case 1:
-		k.kind, k.text = tallyAssignee, a.assignee
+		k.kind, k.text = aggregateAssignee, a.assignee
 	case 2:
-		k.kind, k.text = tallyProject, a.project
+		k.kind, k.text = aggregateProject, a.project
 	case 3:
-		k.kind, k.text = tallyCycle, a.cycle
+		k.kind, k.text = aggregateCycle, a.cycle
 	}
 	return k, a.counts && k.text != ""
 }
 
-// aggregateIssue updates the tallies for a changed issue: from is nil for a new one, to for
-// a removed one. The restricted flag changes separately, see tallyRestricted.
+// aggregateIssue updates the aggregates for a changed issue: from is nil for a new one, to for
+// a removed one. The restricted flag changes separately, see aggregateRestricted.
 func (tx *Tx) aggregateIssue(from *storage.Row[Issue], to *Issue) error {
 	var before, after aggregated
 	restricted := from != nil && from.Flags&issueRestricted != 0
@@ -145,7 +145,7 @@ func (tx *Tx) aggregateIssue(from *storage.Row[Issue], to *Issue) error {
 	return tx.count(&before, &after)
 }
 
-// aggregateRestricted updates the tallies for a stored issue whose restricted flag has
+// aggregateRestricted updates the aggregates for a stored issue whose restricted flag has
 // changed. It is called once for each change of the flag.
 func (tx *Tx) aggregateRestricted(t *Issue, becomes bool) error {
 	before, after := aggregatedOf(t, !becomes), aggregatedOf(t, becomes)
@@ -155,7 +155,7 @@ func (tx *Tx) aggregateRestricted(t *Issue, becomes bool) error {
 	return tx.count(&before, &after)
 }
 
-// count moves an issue from its previous tallies to its present ones.
+// count moves an issue from its previous aggregates to its present ones.
 func (tx *Tx) count(before, after *aggregated) error {
 	if !before.counts && !after.counts {
 		return nil

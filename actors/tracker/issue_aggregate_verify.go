@@ -12,12 +12,12 @@ import (
 
 // analyticsRows are the plain rows of issue analytics.
 var analyticsRows = []storage.RowSpec{
-	{ID: issueAggregateTable, Name: "issue tally", Check: checkAggregate},
+	{ID: issueAggregateTable, Name: "issue aggregate", Check: checkAggregate},
 	{ID: burndownTable, Name: "burndown", Check: checkBurndown},
 	{ID: burndownByIssue, Name: "burndown by issue", Check: checkBurndownByIssue},
 }
 
-// checkAggregate checks a tally's form; tallyProof checks its value.
+// checkAggregate checks an aggregate's form; aggregateCheck checks its value.
 func checkAggregate(_ *storage.View, fields, value []byte) error {
 	if _, _, _, err := parseAggregate(fields); err != nil {
 		return err
@@ -26,7 +26,7 @@ func checkAggregate(_ *storage.View, fields, value []byte) error {
 	return err
 }
 
-// aggregateCheck counts the issues of a workspace again. It keeps hashes of the tallies'
+// aggregateCheck counts the issues of a workspace again. It keeps hashes of the aggregates'
 // keys, so its memory is proportional to the number of teams, assignees, projects and
 // cycles of issues.
 type aggregateCheck struct {
@@ -34,7 +34,7 @@ type aggregateCheck struct {
 	key storage.Key
 }
 
-func newTallyProof() *aggregateCheck { return &aggregateCheck{due: map[uint64]amount{}} }
+func newAggregateCheck() *aggregateCheck { return &aggregateCheck{due: map[uint64]amount{}} }
 
 // add counts an issue and checks that the burndown of its cycle has it.
 func (p *aggregateCheck) add(v *storage.View, row *storage.Row[Issue], report func(string, ...any)) error {
@@ -58,7 +58,7 @@ func (p *aggregateCheck) add(v *storage.View, row *storage.Row[Issue], report fu
 	return err
 }
 
-// end compares the counts with the tallies.
+// end compares the counts with the aggregates.
 func (p *aggregateCheck) end(v *storage.View, add func(storage.Problem)) error {
 	report := reportTo(add)
 	err := v.Rows(issueAggregateTable, nil, nil, func(fields, value []byte) (bool, error) {
@@ -68,13 +68,13 @@ func (p *aggregateCheck) end(v *storage.View, add func(storage.Problem)) error {
 		}
 		h := xxhash.Sum64(fields)
 		if want := p.due[h]; got != want || got.n == 0 {
-			report("issue tally", fields, "says %d issues and estimates of %d, there are %d and %d", got.n, got.sum, want.n, want.sum)
+			report("issue aggregate", fields, "says %d issues and estimates of %d, there are %d and %d", got.n, got.sum, want.n, want.sum)
 		}
 		delete(p.due, h)
 		return true, nil
 	})
 	if err == nil && len(p.due) > 0 {
-		report("issue tally", nil, "%d tallies are missing", len(p.due))
+		report("issue aggregate", nil, "%d aggregates are missing", len(p.due))
 	}
 	return err
 }

@@ -43,7 +43,7 @@ const (
 func issueAnalytics(v *View, in *IssueAnalyticsIn) (Reply, error) {
 	groups, err := v.issueGroups(cmp.Or(in.GroupBy, "status"))
 	if err != nil {
-		return Reply{}, fmt.Errorf("add up the tallies: %w", err)
+		return Reply{}, fmt.Errorf("add up the aggregates: %w", err)
 	}
 	return jsonReply(Done, IssueGroups{groups})
 }
@@ -56,11 +56,11 @@ func (v *View) issueGroups(by string) ([]IssueGroup, error) {
 	groups := issueGroups{}
 	switch by {
 	case "assigneeId":
-		err = v.groupByText(tallyAssignee, restricted, &groups)
+		err = v.groupByText(aggregateAssignee, restricted, &groups)
 	case "projectId":
-		err = v.groupByText(tallyProject, restricted, &groups)
+		err = v.groupByText(aggregateProject, restricted, &groups)
 	case "cycleId":
-		err = v.groupByText(tallyCycle, restricted, &groups)
+		err = v.groupByText(aggregateCycle, restricted, &groups)
 	default:
 		err = v.eachState(func(kind aggregateKind, team storage.ID, a amount) {
 			group := team.String()
@@ -86,8 +86,8 @@ func (m amounts) add(group string, a amount) {
 	m[group] = sum
 }
 
-// groupByText adds up the tallies by a text. Issues that are in none of them, counted
-// by the tallies by state, form the group of null.
+// groupByText adds up the aggregates by a text. Issues that are in none of them, counted
+// by the aggregates by state, form the group of null.
 func (v *View) groupByText(kind aggregateKind, restricted amounts, groups *issueGroups) error {
 	var rest amount
 	err := v.eachState(func(_ aggregateKind, _ storage.ID, a amount) { rest.add(a) })
@@ -125,12 +125,12 @@ func (v *View) groupByText(kind aggregateKind, restricted amounts, groups *issue
 	return nil
 }
 
-// eachState calls fn for the tallies by status and priority that the caller may see;
-// together they count every issue once. Their keys come before those of the tallies by
+// eachState calls fn for the aggregates by status and priority that the caller may see;
+// together they count every issue once. Their keys come before those of the aggregates by
 // a text.
 func (v *View) eachState(fn func(kind aggregateKind, team storage.ID, a amount)) error {
 	return v.eachAggregate(nil, func(kind aggregateKind, _ string, team storage.ID, a amount) bool {
-		if kind >= tallyTexts {
+		if kind >= aggregateTexts {
 			return false
 		}
 		fn(kind, team, a)
@@ -138,7 +138,7 @@ func (v *View) eachState(fn func(kind aggregateKind, team storage.ID, a amount))
 	})
 }
 
-// eachAggregate calls fn for the tallies whose keys begin with prefix, of the teams whose
+// eachAggregate calls fn for the aggregates whose keys begin with prefix, of the teams whose
 // issues the caller may see, until fn returns false.
 func (v *View) eachAggregate(prefix []byte, fn func(kind aggregateKind, text string, team storage.ID, a amount) bool) error {
 	return v.HotRows(issueAggregateTable, prefix, func(fields, value []byte) (bool, error) {
@@ -203,7 +203,7 @@ func (t *groupedIssue) group(by string) (group string) {
 }
 
 // restrictedAmounts adds up the restricted issues that the caller may see, one by one:
-// tallies don't count them.
+// aggregates don't count them.
 func (v *View) restrictedAmounts(by string) (amounts, error) {
 	sums := amounts{}
 	err := issues.List(v, []storage.Match{storage.Equal(restrictedTable, nil)}, nil, func(_ []byte, rec storage.Record) (bool, error) {

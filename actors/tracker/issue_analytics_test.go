@@ -162,11 +162,11 @@ func (m *analyticsModel) fails(t *rapid.T) {
 func (m *analyticsModel) seen(t *rapid.T, who *Caller) (seen []*analyzed) {
 	for _, issue := range m.all {
 		_, err := m.ask(who, IssueByID, &IssueByIDIn{ID: string(issue.id)})
-		var told *Error
+		var failure *Error
 		switch {
 		case err == nil:
 			seen = append(seen, issue)
-		case !errors.As(err, &told) || told.Code != CodeNotFound:
+		case !errors.As(err, &failure) || failure.Code != CodeNotFound:
 			t.Fatal(err)
 		}
 	}

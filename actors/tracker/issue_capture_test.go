@@ -280,8 +280,8 @@ func TestVerify_FindsBrokenAttachments(t *testing.T) {
 		"parts of nobody": func(tx *Tx, a *Attachment) error {
 			return tx.Writer().SetValue(attachmentChunk, chunkKey(a.issue(), 0), []byte("1"))
 		},
-		"no entry by issue": func(tx *Tx, a *Attachment) error { return tx.Writer().DeleteRows(attachmentByIssue, nil) },
-		"a tally too high":  func(tx *Tx, _ *Attachment) error { return tx.countRecord(attachmentTable, 1) },
+		"no entry by issue":       func(tx *Tx, a *Attachment) error { return tx.Writer().DeleteRows(attachmentByIssue, nil) },
+		"a record count too high": func(tx *Tx, _ *Attachment) error { return tx.countRecord(attachmentTable, 1) },
 		"no issue": func(tx *Tx, a *Attachment) error {
 			row, err := tx.issue(string(a.IssueID))
 			if err != nil {

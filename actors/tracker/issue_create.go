@@ -134,7 +134,7 @@ func duplicateConflict(duplicates []duplicate) error {
 	}
 	return &Error{
 		Code: CodeConflict, Message: "There are open issues with a title like this one.",
-		Hint:    "Look at details.possibleDuplicates. To create the issue all the same, leave out dedupe=block.",
+		Hint:    "Look at details.possibleDuplicates. To create the issue anyway, leave out dedupe=block.",
 		Details: details,
 	}
 }

@@ -17,7 +17,7 @@ type DeleteIssueIn struct {
 var DeleteIssue = NewCommand[DeleteIssueIn, None]("DeleteIssue", "Delete an issue", Needs{Write, "issues"}, deleteIssue, WithSpaceEffect(FreesSpace))
 
 // issueDeletionSteps are the steps of a deletion that remove the records of an issue, in
-// order: each does as much as the portion allows and reports whether some are left.
+// order: each does as much as the budget allows and reports whether some are left.
 // Records that are few are removed with the issue itself, by issueEffects.
 var issueDeletionSteps = []func(tx *Tx, issue *storage.Row[Issue], work *workBudget) (more bool, err error){
 	(*Tx).detachChildren,

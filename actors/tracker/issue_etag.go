@@ -59,5 +59,5 @@ func requireMatch(ifMatch string, version uint64) error {
 	if ifMatch == "" || tagListed(ifMatch, etag(version), false) || tagListed(ifMatch, shownETag(version, false), false) {
 		return nil
 	}
-	return &Error{Code: CodePreconditionFailed, Message: "The issue has changed since the version that If-Match names.", Hint: "Get the issue again, look at what changed, and repeat the request with its new ETag."}
+	return &Error{Code: CodePreconditionFailed, Message: "The issue has changed since the version that If-Match names.", Hint: "Get the issue again, look at its changes, and repeat the request with its new ETag."}
 }

@@ -8,7 +8,7 @@ import (
 	"switchyard/storage"
 )
 
-// IssueFilter is what a list of issues is asked for. All that is given must hold
+// IssueFilter has the conditions of a list of issues. All that are given must hold
 // (Decision 17).
 type IssueFilter struct {
 	TeamID         Opt[string]        `query:"teamId"`
@@ -41,7 +41,7 @@ func statusesOf(all ...IssueStatus) (set statusSet) {
 	return set
 }
 
-// statuses is what the filter and its view leave of the statuses.
+// statuses returns the statuses that the filter and its view allow.
 func (f *IssueFilter) statuses() statusSet {
 	set := everyStatus
 	if f.Status.Set {
@@ -60,8 +60,8 @@ func (f *IssueFilter) statuses() statusSet {
 	return set
 }
 
-// matcher gathers the streams that a list has to be in. Once something can't be
-// satisfied the list is empty whatever else is asked for.
+// matcher gathers the streams that a list has to be in. Once a condition can't be
+// satisfied the list is empty with any other conditions.
 type matcher struct {
 	all   []storage.Match
 	empty bool
@@ -79,8 +79,8 @@ func (m *matcher) text(index storage.TableID, s string) {
 	m.add(storage.Equal(index, storage.Key(make([]byte, 0, len(s)+1)).Str(s)))
 }
 
-// matches turns the filter, within some statuses, into streams of issues; empty when no issue can be in
-// all of them. What no stream can say is left to a residue.
+// matches turns the filter, within some statuses, into streams of issues; empty if no
+// issue can be in all of them. The residual filter checks what no stream can express.
 func (v *View) matches(f *IssueFilter, within statusSet) ([]storage.Match, bool, error) {
 	m := matcher{all: make([]storage.Match, 0, 8)}
 	m.status(f.statuses() & within)
@@ -197,8 +197,8 @@ func (m *matcher) only(pk []byte) {
 	m.add(storage.Only(pk))
 }
 
-// residualFilter decides on an issue that is in every stream: what depends on the caller
-// or the clock, and what is the lack of something.
+// residualFilter decides on an issue that is in every stream. It has the conditions that
+// depend on the caller or the clock, or are the lack of something.
 type residualFilter struct {
 	v          *View
 	f          *IssueFilter
@@ -219,7 +219,7 @@ func (r *residualFilter) keeps(pk []byte, rec storage.Record) (bool, error) {
 		return false, nil
 	}
 	if r.f.HasParent.Set {
-		// A parent the caller may not see is none to it.
+		// A parent that the caller may not see does not count.
 		has, err := flags&issueHasParent != 0, error(nil)
 		if has {
 			has, err = r.visibility.links(parentIn(rec))
@@ -245,8 +245,8 @@ func (r *residualFilter) keeps(pk []byte, rec storage.Record) (bool, error) {
 	return has == r.f.IsParent.Value, err
 }
 
-// fingerprint is a hash of what is asked for, the same for every caller, that a
-// cursor is bound to. kind tells lists of different operations apart.
+// fingerprint returns a hash of the conditions, the same for every caller, that a
+// cursor is bound to. kind distinguishes lists of different operations.
 func (f *IssueFilter) fingerprint(workspace storage.ID, kind string) uint64 {
 	b := append(make([]byte, 0, 512), workspace[:]...)
 	b = append(append(b, kind...), 0)

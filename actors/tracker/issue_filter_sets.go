@@ -41,7 +41,7 @@ func (v *View) Filtered() *storage.FilterSets {
 	return v.filters.sets
 }
 
-// Wasted is what a list without sets has cost beside its page, in steps of some
+// Wasted returns the work of a list without sets besides its page, in steps of some
 // hundred nanoseconds.
 func (v *View) Wasted() int { return v.filters.work }
 
@@ -66,8 +66,9 @@ func (v *View) selects(f *IssueFilter, matches []storage.Match, p *issuePage) (s
 	return s, stale, err
 }
 
-// complete adds to a query by the filter's matches what depends on the caller and the
-// clock, or is the lack of something. The sets may leave in what the residue leaves out.
+// complete adds to a query by the filter's matches the conditions that depend on the
+// caller and the clock, or are the lack of something. The sets may select more issues
+// than the residual filter lets through.
 func (v *View) complete(q *storage.FilterQuery, p *issuePage, f *IssueFilter) error {
 	partial, err := p.visibility.partial()
 	if err != nil {

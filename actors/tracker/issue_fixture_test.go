@@ -51,8 +51,8 @@ func newIssueWorldIn(t tester, db *pebble.DB) *issueFixture {
 	t.Cleanup(func() { _ = w.buffer.Close() })
 	w.ann = Caller{Principal: Principal{Type: ActorUser, ID: "ann", Permissions: permissionWords["admin"]}, Role: RoleOwner, Level: Admin}
 	w.gus = Caller{Principal: Principal{Type: ActorUser, ID: "gus", Permissions: permissionWords["write"]}, Role: RoleGuest, Level: Write}
-	founding := NewCommand[None, None]("found", "", Needs{}, w.found, RunsWithoutWorkspace)
-	w.run(&w.ann, founding, &None{})
+	creation := NewCommand[None, None]("found", "", Needs{}, w.found, RunsWithoutWorkspace)
+	w.run(&w.ann, creation, &None{})
 	hidden, _ := storage.ParseID(w.secret)
 	w.gus.Hidden = map[storage.ID]struct{}{hidden: {}}
 	return w
@@ -110,7 +110,7 @@ func (w *issueFixture) try(who *Caller, op *Op, in any) (reply Reply, times int,
 
 func (w *issueFixture) commit() {
 	w.Helper()
-	commitLedger(w, w.db, w.buffer, func(repr []byte) {
+	commitBuffer(w, w.db, w.buffer, func(repr []byte) {
 		if w.sets != nil {
 			from, to := w.buffer.Versions()
 			v := storage.NewView(w.db, 1, w.workspace)

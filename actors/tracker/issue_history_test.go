@@ -26,8 +26,8 @@ func (w *issueFixture) history(id IssueID, limit int, cursor string) HistoryPage
 	return page
 }
 
-// told formats entries as "field from to".
-func told(entries []HistoryEntry) (all []string) {
+// described formats entries as "field from to".
+func described(entries []HistoryEntry) (all []string) {
 	for _, e := range entries {
 		all = append(all, fmt.Sprintf("%s %s %s", e.Field, e.From, e.To))
 	}
@@ -49,8 +49,8 @@ func TestIssueHistory(t *testing.T) {
 		`title "old" "<new>"`, `estimate null 3`, `isDraft false true`, `labelIds "[\"a\"]" "[\"b\"]"`,
 	}
 	got := w.history(issue.ID, 0, "")
-	if !slices.Equal(told(got.History), want) {
-		t.Errorf("history %q, want %q", told(got.History), want)
+	if !slices.Equal(described(got.History), want) {
+		t.Errorf("history %q, want %q", described(got.History), want)
 	}
 	ids := map[string]bool{}
 	for i, e := range got.History {
@@ -152,7 +152,7 @@ func TestDeleteIssue_RemovesItsHistory(t *testing.T) {
 	if err != nil || rows != 11 {
 		t.Errorf("%d rows are left, %v", rows, err)
 	}
-	if got := told(w.history(child, 0, "").History); len(got) != 1 || !strings.HasPrefix(got[0], "parentId") {
+	if got := described(w.history(child, 0, "").History); len(got) != 1 || !strings.HasPrefix(got[0], "parentId") {
 		t.Errorf("the child's history is %q", got)
 	}
 	w.verify()

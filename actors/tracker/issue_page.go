@@ -8,8 +8,8 @@ import (
 	"switchyard/storage"
 )
 
-// What one page may cost. A page that meets a bound ends early, with a cursor to go
-// on from.
+// The bounds on the cost of a page. A page that meets a bound ends early, with a cursor to
+// continue from.
 const (
 	// maxExamined bounds the issues looked at, most of which a caller with hidden
 	// teams, or a filter by the lack of something, may leave out.
@@ -34,13 +34,13 @@ type issuePage struct {
 	whole       bool // given whole where it can be
 	examine     int  // how many issues may be looked at
 	fingerprint uint64
-	after       []byte // primary key to go on behind; nil: from the newest
+	after       []byte // primary key to continue after; nil: from the newest
 	keeps       func(pk []byte, rec storage.Record) (bool, error)
 	visibility  visibility
 }
 
-// issueList is the issues that a page is taken from: those that satisfy all of matches,
-// or are selected, which stands in for matches, and are among docs.
+// issueList is the issues that a page is taken from: those that satisfy all of matches
+// or, if there is a selection, are selected, and are among docs.
 type issueList struct {
 	matches  []storage.Match
 	selected *storage.Selection // nil: none

@@ -243,7 +243,7 @@ func (s *similarity) want(t *Issue) ([]wanted, error) {
 	}
 	eachWord(t.Title, add)
 	eachWord(text(t.Description), add)
-	slices.Sort(stems) // so that the look-ups go one way through each segment
+	slices.Sort(stems) // so that the look-ups read each segment in one direction
 	all := make([]wanted, len(stems))
 	for i, st := range stems {
 		all[i].hash = termOf(st).hash
@@ -312,7 +312,8 @@ func (s *similarity) score(w *wanted) (err error) {
 	return nil
 }
 
-// rankedPlace stands for an issue while scores are summed up: the newest have the largest.
+// rankedPlace returns the number of an issue while scores are summed up: the newest have
+// the largest.
 func rankedPlace(segment int, ord uint32) storage.Doc {
 	return storage.Doc(uint64(segment+1)<<32 | uint64(^ord))
 }

@@ -6,7 +6,7 @@ import (
 	"switchyard/storage"
 )
 
-// maxKnownTeams limits the teams that a ledger caches.
+// maxKnownTeams limits the teams that a write buffer caches.
 const maxKnownTeams = 256
 
 // knownTeams caches committed teams of recent issues, so that a creation costs no

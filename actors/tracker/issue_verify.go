@@ -55,10 +55,10 @@ func checkFormer(v *storage.View, fields, _ []byte) error {
 }
 
 // checkIssues checks that every issue of a workspace agrees with its team's counter,
-// its identifier, its parents, its grants and the tallies. The check of indexes covers
+// its identifier, its parents, its grants and the aggregates. The check of indexes covers
 // the uniqueness of externalRef.
 func checkIssues(v *storage.View, report func(storage.Problem)) error {
-	numbers, tallies := map[storage.ID]*numberSet{}, newTallyProof()
+	numbers, aggregates := map[storage.ID]*numberSet{}, newAggregateCheck()
 	err := issues.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		row, err := issues.Decode(rec)
 		if err != nil {
@@ -77,7 +77,7 @@ func checkIssues(v *storage.View, report func(storage.Problem)) error {
 		}
 		t := &row.Value
 		checkFields(t, v.Workspace(), report)
-		if err := tallies.add(v, row, report); err != nil {
+		if err := aggregates.add(v, row, report); err != nil {
 			return false, err
 		}
 		if t.Number == nil || t.Identifier == nil {
@@ -97,7 +97,7 @@ func checkIssues(v *storage.View, report func(storage.Problem)) error {
 	if err != nil {
 		return err
 	}
-	return tallies.end(v, report)
+	return aggregates.end(v, report)
 }
 
 func checkFields(t *Issue, workspace storage.ID, report func(string, ...any)) {

@@ -137,11 +137,11 @@ func TestLimits_CountsWhatWasThereBefore(t *testing.T) {
 	uncount := NewCommand[None, None]("uncount", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 		return Reply{}, tx.SetCounter(bytesTable, bytesIssues, 0)
 	})
-	l := w.ledger(org.raw())
+	l := w.bufferOf(org.raw())
 	if _, err := l.Run(uncount, ServiceRequest("test", org.raw()), &None{}, w.now); err != nil {
 		t.Fatal(err)
 	}
-	commitLedger(w, w.db, l)
+	commitBuffer(w, w.db, l)
 	w.restart()
 	w.must(user, org, CreateIssue, &CreateIssueIn{Title: "One more"})
 	w.pass(time.Minute)

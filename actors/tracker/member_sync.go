@@ -8,7 +8,7 @@ import (
 	"switchyard/storage"
 )
 
-// memberChanged is a change of a member that the directory must be told of. Only the
+// memberChanged is a change of a member that the directory must learn of. Only the
 // last change of a user counts.
 type memberChanged struct {
 	User    UserID `json:"user"`
@@ -16,7 +16,7 @@ type memberChanged struct {
 	Version uint64 `json:"version"`
 }
 
-// timerSyncMembers is set while the directory must be told of changes.
+// timerSyncMembers is set while the directory must learn of changes.
 const timerSyncMembers = "members.sync"
 
 const (
@@ -54,7 +54,7 @@ func parsePending(fields, value []byte) (c memberChanged, err error) {
 	}, nil
 }
 
-// pendingMembers returns up to limit of the changes that the directory must be told of.
+// pendingMembers returns up to limit of the changes that the directory must learn of.
 func (v *View) pendingMembers(limit int) ([]memberChanged, error) {
 	changes := []memberChanged{}
 	err := v.Rows(pendingTable, nil, nil, func(fields, value []byte) (bool, error) {
@@ -82,7 +82,7 @@ var pendingMembersOp = NewQuery[None, memberChanges]("PendingMembers", "List wha
 	return jsonReply(Done, memberChanges{changes})
 }, FromSnapshot)
 
-// clearPendingOp removes the changes that the directory was told of, except for users
+// clearPendingOp removes the changes that the directory has learned of, except for users
 // that changed again meanwhile. Its answer has a change if any is left.
 var clearPendingOp = NewCommand[memberChanges, memberChanges]("ClearPending", "Strike off what the directory has learned", Needs{}, func(tx *Tx, in *memberChanges) (Reply, error) {
 	for _, c := range in.Changes {

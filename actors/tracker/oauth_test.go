@@ -33,8 +33,8 @@ func (w *testService) access(c CreatedOAuthClient, scope string) string {
 
 func wantReason(t tester, err error, code Code, reason string) {
 	t.Helper()
-	var told *Error
-	if !errors.As(err, &told) || told.Code != code || told.Reason != reason {
+	var failure *Error
+	if !errors.As(err, &failure) || failure.Code != code || failure.Reason != reason {
 		t.Errorf("got %v, want %s, %s", err, code, reason)
 	}
 }
@@ -82,8 +82,8 @@ func TestIssueOAuthToken_ClientAuthentication(t *testing.T) {
 			}
 			continue
 		}
-		var told *Error
-		if !errors.As(err, &told) || told.Code != row.code || told.Reason != row.reason {
+		var failure *Error
+		if !errors.As(err, &failure) || failure.Code != row.code || failure.Reason != row.reason {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

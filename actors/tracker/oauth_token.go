@@ -61,8 +61,8 @@ func issueOAuthToken(f Flow, in *OAuthTokenIn) (Reply, error) {
 	reply, err := f.Command(permitSecret(workspace), workspace, issueAccessTokenOp, &issueAccessTokenIn{
 		Client: OAuthClientID(client.String()), Hash: credential.Hash[:], Scope: in.Scope,
 	})
-	var told *Error
-	if errors.As(err, &told) && told.Code == CodeNotFound {
+	var failure *Error
+	if errors.As(err, &failure) && failure.Code == CodeNotFound {
 		return Reply{}, errInvalidClient() // the workspace was deleted
 	}
 	return reply, err

@@ -262,7 +262,7 @@ type Reply struct {
 	Replayed bool   // the answer was kept for the idempotency key of an earlier request
 	// File is set if Body is a file instead of JSON.
 	File *File
-	// Wait, in the answer of a Patient operation, makes the engine run the operation
+	// Wait, in the answer of a long-poll operation, makes the engine run the operation
 	// again when the topic has a change or the time is up. A command that returns it
 	// has written nothing. At the end of the time Body is the answer; without a Body
 	// the operation runs a last time, with Request.Final.
@@ -288,7 +288,7 @@ type Request struct {
 	// CredentialSum is the SHA-256 of Credential, or nil if it is not computed yet.
 	CredentialSum *[32]byte
 	Caller        Caller // set by Engine.Admit
-	// Proof is what Engine.Admit found out about the shard of Workspace. The next
+	// Proof is the result of Engine.Admit's check of the shard of Workspace. The next
 	// operation of the request consumes it.
 	Proof Proof
 	// admitted is the operation for which Admit has checked the caller's rights; permit
@@ -302,7 +302,7 @@ type Request struct {
 	Deadline time.Time
 	// Buf is a buffer that the answer's body may be built in.
 	Buf []byte
-	// Final says that a Patient operation must not wait any more.
+	// Final says that a long-poll operation must not wait any more.
 	Final bool
 	// Gone reports whether the client has closed its connection; nil if that can't be
 	// known.

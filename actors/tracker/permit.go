@@ -32,8 +32,8 @@ const (
 	basisService basis = "service"
 	// basisAdmission: the caller's rights in the workspace allow the workflow.
 	basisAdmission basis = "admission"
-	// basisFounding: the caller may create a workspace.
-	basisFounding basis = "founding"
+	// basisCreation: the caller may create a workspace.
+	basisCreation basis = "creation"
 	// basisDeletion: the caller may delete the workspace, or its deletion is already
 	// decided.
 	basisDeletion basis = "deletion"
@@ -69,8 +69,8 @@ func permitOperator(f Flow) (Permit, error) {
 	return Permit{basis: basisOperator}, nil
 }
 
-// permitFounding returns the permit to create a workspace; see mayFound.
-func permitFounding(id storage.ID) Permit { return Permit{basis: basisFounding, about: id} }
+// permitCreation returns the permit to create a workspace; see mayFound.
+func permitCreation(id storage.ID) Permit { return Permit{basis: basisCreation, about: id} }
 
 // permitDeletion returns the permit to remove a workspace; see mayDelete and
 // decidedDeletion.
@@ -98,7 +98,7 @@ func (p *Permit) UnmarshalJSON(b []byte) error {
 		return fmt.Errorf("read a permit: %w", err)
 	}
 	switch s.Basis {
-	case basisService, basisAdmission, basisFounding, basisDeletion, basisSignature, basisSecret, basisOperator, basisLook:
+	case basisService, basisAdmission, basisCreation, basisDeletion, basisSignature, basisSecret, basisOperator, basisLook:
 		*p = Permit{basis: s.Basis, about: s.About, operator: s.Operator}
 		return nil
 	}

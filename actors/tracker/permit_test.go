@@ -155,7 +155,7 @@ func TestCommands_NeedAPermit(t *testing.T) {
 			continue
 		}
 		tried++
-		for _, permit := range []Permit{{}, {basis: basisLook}, permitDeletion(other.Workspace.ID.raw()), permitFounding(other.Workspace.ID.raw()), {basis: basisAdmission, about: other.Workspace.ID.raw()}} {
+		for _, permit := range []Permit{{}, {basis: basisLook}, permitDeletion(other.Workspace.ID.raw()), permitCreation(other.Workspace.ID.raw()), {basis: basisAdmission, about: other.Workspace.ID.raw()}} {
 			req := &Request{Workspace: home.Workspace.ID.raw(), Caller: System, permit: permit, Idempotency: &Idempotency{Key: "k"}}
 			in := op.New()
 			_, aimed := in.(aboutWorkspace)

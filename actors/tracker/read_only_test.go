@@ -12,7 +12,7 @@ func TestReadOnly_RefusesChangesButTheOperators(t *testing.T) {
 	user, org := home.Token.Secret, home.Workspace.ID
 	create := &CreateIssueIn{Title: "x"}
 	w.must(user, org, CreateIssue, create, "before")
-	w.ledger(org.raw()).Forbid(errReadOnly("workspace", "It moves."))
+	w.bufferOf(org.raw()).Forbid(errReadOnly("workspace", "It moves."))
 	_, err := w.ask(user, org, CreateIssue, create, "meanwhile")
 	wantCode(t, err, CodeUnavailable)
 	if err != nil && !strings.Contains(err.Error(), "It moves.") {
@@ -22,7 +22,7 @@ func TestReadOnly_RefusesChangesButTheOperators(t *testing.T) {
 		t.Error("a repeat makes an issue")
 	}
 	w.must("root", org, CreateIssue, create)
-	w.ledger(org.raw()).Forbid(nil)
+	w.bufferOf(org.raw()).Forbid(nil)
 	if w.must(user, org, CreateIssue, create, "meanwhile").Replayed {
 		t.Error("an answer was kept for a refused change")
 	}

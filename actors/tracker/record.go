@@ -29,12 +29,12 @@ type records[T, C, P, L any] struct {
 	change func(in *P, record *T) error
 	// updated is where a record has the moment of its last change.
 	updated func(record *T) *Timestamp
-	// events tell of changes, which changes lists; nil: there are none.
+	// events are the events of changes, which changes lists; nil: there are none.
 	events  *recordEvents
 	changes func(from, to *T) []Change
 }
 
-// newRecord is what every new record has.
+// newRecord has the fields that every new record has.
 type newRecord struct {
 	id        string
 	workspace WorkspaceID

@@ -43,7 +43,7 @@ var serviceRows = []storage.RowSpec{
 	storage.Counter(eventSequence, "event sequence"),
 	storage.Counter(retiredKeyTable, "retired team key"),
 	storage.Counter(teamNumber, "team number"),
-	storage.Counter(recordCountTable, "tally"),
+	storage.Counter(recordCountTable, "record count"),
 	storage.Counter(memberChange, "member change"),
 	{ID: eventTable, Name: "event", Counting: storage.Counted}, // checkEvents checks them in their order
 	{ID: tombstoneTable, Name: "erased issue", Check: checkTombstone},

@@ -167,10 +167,10 @@ func checkRecordCounts(v *storage.View, report reporter) error {
 		subject := storage.ID{15: byte(table)}
 		counted, err := v.Number(recordCountTable, subject[:])
 		if err != nil {
-			return fmt.Errorf("read a tally: %w", err)
+			return fmt.Errorf("read a record count: %w", err)
 		}
 		if n != counted {
-			report("tally", subject[:], "says %d %s, there are %d", counted, b.what, n)
+			report("record count", subject[:], "says %d %s, there are %d", counted, b.what, n)
 		}
 	}
 	return nil

@@ -188,7 +188,7 @@ func TestSchema_FindsWhatIsWrong(t *testing.T) {
 			_, _, err := tx.addTeam(Team{Key: "TWO", IsDefault: true, IsPublic: true})
 			return err
 		},
-		"a tally is off": func(tx *Tx) error { return tx.countRecord(teamTable, 1) },
+		"a record count is off": func(tx *Tx) error { return tx.countRecord(teamTable, 1) },
 		"a history of no issue": func(tx *Tx) error {
 			_, err := tx.keepHistory(storage.ID{1}, []Change{{"title", "old", "new"}})
 			return err

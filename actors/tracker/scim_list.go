@@ -113,7 +113,7 @@ func listSCIM[T any](v *View, p *scimPage, table *storage.Table[T], terms []scim
 		subject := recordCountSubject(table.ID)
 		n, err := v.Number(recordCountTable, subject[:])
 		if err != nil {
-			return Reply{}, fmt.Errorf("read a tally: %w", err)
+			return Reply{}, fmt.Errorf("read a record count: %w", err)
 		}
 		p.total = int(n)
 	}

@@ -94,7 +94,7 @@ func (tx *Tx) activate(u *scimUser, made bool) error {
 // deactivate removes a user's membership and stores its role and teams.
 func (tx *Tx) deactivate(u *scimUser, m *storage.Row[Member]) error {
 	if m.Value.Role == RoleOwner {
-		return Conflict("The owner of the workspace can't be deactivated or removed.", "Leave the owner out of what is provisioned.")
+		return Conflict("The owner of the workspace can't be deactivated or removed.", "Leave the owner out of the provisioned users.")
 	}
 	joined, err := tx.dropMember(m)
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 // segmentBuild is a segment made from the oldest issues that the index lacks, on the
 // goroutine of the timer that asked for it, at one moment.
 type segmentBuild struct {
-	// from is the Manifest.Through that it goes on behind.
+	// from is the Manifest.Through after which it continues.
 	from, through storage.Doc
 	changed       []changedIssue
 	rows          []storage.SegmentRow
@@ -134,7 +134,7 @@ type segmentWords struct {
 	count int
 }
 
-// noStem stands for the stem of a word that doesn't count in a comparison.
+// noStem is the stem of a word that doesn't count in a comparison.
 const noStem = ^uint32(0)
 
 // word adds a word of the issue.

@@ -77,7 +77,7 @@ func (v *View) search(query string) (s *textSearch, err error) {
 		return true, nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read what the index lacks: %w", err)
+		return nil, fmt.Errorf("read the index's tail: %w", err)
 	}
 	slices.Reverse(s.changed)
 	if len(m.Segments) == 0 {
@@ -222,10 +222,10 @@ func (s *textSearch) keeps(rec storage.Record) (bool, error) {
 	return begins(words, t.Title, text(t.Identifier), text(t.Description)), nil
 }
 
-// mayHave looks for words in the JSON of an issue as it is, which tells most issues that
-// don't have them at a fraction of the cost of decoding. Words are letters and digits,
-// which JSON does not escape. Other letters than those of ASCII have many forms: where the
-// issue has some the answer is yes.
+// mayHave looks for words in the JSON of an issue. It excludes most issues that don't have
+// them at a fraction of the cost of decoding. Words are letters and digits, which JSON
+// does not escape. Letters other than those of ASCII have many forms: if the issue has
+// some the answer is yes.
 func (s *textSearch) mayHave(body []byte, words [][]byte) bool {
 	s.folded = append(s.folded[:0], body...)
 	other := byte(0)

@@ -111,8 +111,8 @@ func (tx *Tx) indexChange(old, t *Issue) error {
 	return tx.indexAgain(t)
 }
 
-// indexAgain notes that what the index may hold of an issue is not right any longer:
-// its text, or who may see it.
+// indexAgain notes that the index row of an issue is out of date: its text has changed,
+// or its visibility.
 func (tx *Tx) indexAgain(t *Issue) error {
 	if err := tx.recent().load(tx); err != nil {
 		return err
@@ -162,7 +162,7 @@ func (v *View) eachChanged(fn func(id storage.ID, change uint64) (bool, error)) 
 	})
 }
 
-// eachInTail goes through the issues newer than what is indexed, oldest first.
+// eachInTail goes through the issues newer than the indexed ones, oldest first.
 func (v *View) eachInTail(through storage.Doc, fn func(rec storage.Record) (bool, error)) error {
 	var before storage.Key
 	if through > 0 {

@@ -122,7 +122,7 @@ const settledMany = 2000
 type settledIn struct {
 	through uint32 // the age up to which they are settled
 	docs    []storage.Doc
-	behind  storage.Doc // where to go on; 0: from the newest
+	behind  storage.Doc // the issue after which to continue; 0: from the newest
 	left    uint64      // rows that stay
 	done    bool
 }

@@ -92,7 +92,7 @@ func (r *recentTitles) forget() {
 	*r = recentTitles{tails: r.tails}
 }
 
-// recentTitleBytes is about what a title takes beside its text and terms.
+// recentTitleBytes is about the memory of a title without its text and terms.
 const recentTitleBytes = 288
 
 func (e *recentTitle) bytes() int64 {
@@ -148,7 +148,7 @@ func (r *recentTitles) load(tx *Tx) (err error) {
 	}
 	if err != nil {
 		r.forget()
-		return fmt.Errorf("read what the index lacks: %w", err)
+		return fmt.Errorf("read the index's tail: %w", err)
 	}
 	r.loaded, r.fresh, r.waiting = true, true, len(r.all)
 	return nil
@@ -210,7 +210,7 @@ func (r *recentTitles) gone(id storage.ID, change uint64) {
 	r.set(r.wait(recentTitle{doc: storage.DocOf(id), id: id, change: change}))
 }
 
-// change gives the value of an issue's row in searchChanged; 0 when there is none.
+// change returns the value of an issue's row in searchChanged; 0 if there is none.
 func (r *recentTitles) change(doc storage.Doc) uint64 {
 	if i, ok := r.at[doc]; ok && r.all[i].state == titlePending {
 		return r.all[i].change

@@ -12,9 +12,9 @@ import (
 	"switchyard/storage"
 )
 
-// The tail of a search index is what no segment holds as it is: new issues, and
-// those that were changed since. A short tail stays as it is, for to go through it costs
-// less than a segment: words that few other issues of a segment have make up most of it.
+// The tail of a search index are the issues that no segment has in their present state:
+// new ones, and those that were changed since. A short tail is not indexed, because reading
+// it costs less than a segment, most of which is words that few of its issues have.
 const (
 	// indexFew is how many issues a tail has before a segment is made of them.
 	indexFew = 128
@@ -47,10 +47,10 @@ func NewTails(bytes int64) *Tails {
 	return &Tails{most: bytes / 2, used: list.New(), of: map[storage.ID]*list.Element{}}
 }
 
-// TailsUse is what tails hold in memory, in bytes.
+// TailsUse is the memory of tails, in bytes.
 type TailsUse struct{ Titles, Words int64 }
 
-// Use tells what is held.
+// Use returns the memory in use.
 func (t *Tails) Use() TailsUse {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,7 +84,7 @@ type issueWords struct {
 	stems   []uint64 // hashes
 }
 
-// issueWordsBytes is what an issue's words take beside those of each stem.
+// issueWordsBytes is the memory of an issue's words without the part of each stem.
 const issueWordsBytes = 128
 
 func (w *issueWords) bytes() int64 { return issueWordsBytes + 9*int64(len(w.stems)) }

@@ -105,16 +105,16 @@ func TestTails_FindWhatChanged(t *testing.T) {
 	w.buffer.indexFew = indexFew
 	of := w.create(CreateIssueIn{Title: "A parcel for zanzibar"}).ID
 	other := w.create(CreateIssueIn{Title: "Nothing of the kind"}).ID
-	if told := w.scores(&w.ann, of); told != "" {
-		t.Errorf("similar are %s", told)
+	if scores := w.scores(&w.ann, of); scores != "" {
+		t.Errorf("similar are %s", scores)
 	}
 	w.patch(other, IssuePatch{Title: Some("Zanzibar")})
-	if told := w.scores(&w.ann, of); told == "" {
+	if scores := w.scores(&w.ann, of); scores == "" {
 		t.Error("the changed issue is not found")
 	}
 	w.run(&w.ann, DeleteIssue, &DeleteIssueIn{ID: string(other)})
-	if told := w.scores(&w.ann, of); told != "" {
-		t.Errorf("similar are %s", told)
+	if scores := w.scores(&w.ann, of); scores != "" {
+		t.Errorf("similar are %s", scores)
 	}
 }
 

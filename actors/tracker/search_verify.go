@@ -63,8 +63,8 @@ type searchCheck struct {
 	report   reporter
 }
 
-// checkSearch proves that the search index holds of every issue what it is to hold,
-// and nothing else.
+// checkSearch proves that the search index has the right rows of every issue, and no
+// others.
 func checkSearch(v *storage.View, report reporter) (err error) {
 	c := searchCheck{view: &View{View: *v}, changed: map[storage.Doc]bool{}, ages: map[storage.Doc]uint32{}, report: report}
 	if c.manifest, err = c.view.manifest(); err != nil {
@@ -124,7 +124,7 @@ func checkSearch(v *storage.View, report reporter) (err error) {
 	return nil
 }
 
-// addIssue adds what the index is to hold of an issue.
+// addIssue adds the rows that the index must have of an issue.
 func (c *searchCheck) addIssue(doc storage.Doc, t *Issue, restricted bool) {
 	weights := map[string]byte{}
 	words := map[string]bool{}
@@ -154,7 +154,7 @@ func (c *searchCheck) addIssue(doc storage.Doc, t *Issue, restricted bool) {
 	c.due.addColumns(doc, lengthByte(length), storage.Class{Group: t.team(), Restricted: restricted})
 }
 
-// timers proves that what is to be done has a timer that will do it.
+// timers proves that every pending step has a timer that will run it.
 func (c *searchCheck) timers(v *storage.View) error {
 	from, to := c.manifest.ToMerge()
 	for _, need := range []struct {
@@ -232,7 +232,7 @@ func (c *searchCheck) readSegment(r *storage.SegmentReader, s *storage.Segment) 
 	return nil
 }
 
-// counts reports whether what a segment holds of a doc is what readers go by.
+// counts reports whether readers use the rows of a doc in a segment.
 func (c *searchCheck) counts(s *storage.Segment, doc storage.Doc) bool {
 	return !c.changed[doc] && s.Age >= c.ages[doc]
 }

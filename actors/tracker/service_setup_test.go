@@ -29,7 +29,7 @@ type testService struct {
 	db      *pebble.DB
 	now     time.Time
 	random  *rand.ChaCha8
-	ledgers map[storage.ID]*WriteBuffer
+	buffers map[storage.ID]*WriteBuffer
 	cut     *crashPoint // the crash of the next workflow; nil for none
 	// between is called before each step of a workflow, with the step's number.
 	between func(step int)
@@ -51,7 +51,7 @@ func newTestService(t tester) *testService {
 	t.Helper()
 	w := &testService{
 		tester: t, db: testkit.MemoryDB(t), now: time.Date(2026, 11, 20, 21, 30, 0, 123e6, time.UTC),
-		random: rand.NewChaCha8([32]byte{1}), ledgers: map[storage.ID]*WriteBuffer{},
+		random: rand.NewChaCha8([32]byte{1}), buffers: map[storage.ID]*WriteBuffer{},
 	}
 	t.Cleanup(w.restart)
 	return w
@@ -59,18 +59,18 @@ func newTestService(t tester) *testService {
 
 // restart drops everything that is not on disk.
 func (w *testService) restart() {
-	for id, l := range w.ledgers {
+	for id, l := range w.buffers {
 		_ = l.Close()
-		delete(w.ledgers, id)
+		delete(w.buffers, id)
 	}
 }
 
-func (w *testService) ledger(id storage.ID) *WriteBuffer {
-	l := w.ledgers[id]
+func (w *testService) bufferOf(id storage.ID) *WriteBuffer {
+	l := w.buffers[id]
 	if l == nil {
 		l = NewWriteBuffer(storage.NewTx(w.db, storage.ShardOf(id, testShards), id), w.random)
 		l.Configure(&w.agents)
-		w.ledgers[id] = l
+		w.buffers[id] = l
 	}
 	return l
 }
@@ -160,10 +160,10 @@ func (w *testService) command(req *Request, op *Op, in any) (reply Reply, err er
 	if op.Directory {
 		id = storage.DirectoryID
 	}
-	l := w.ledger(id)
+	l := w.bufferOf(id)
 	for more := true; more; more = reply.More {
 		reply, err = l.Run(op, req, in, w.now)
-		commitLedger(w, w.db, l)
+		commitBuffer(w, w.db, l)
 		if err != nil {
 			return reply, err
 		}
@@ -171,8 +171,8 @@ func (w *testService) command(req *Request, op *Op, in any) (reply Reply, err er
 	return reply, nil
 }
 
-// commitLedger applies the open batch of a ledger, as replication does.
-func commitLedger(t tester, db *pebble.DB, l *WriteBuffer, note ...func(repr []byte)) {
+// commitBuffer applies the open batch of a write buffer, as replication does.
+func commitBuffer(t tester, db *pebble.DB, l *WriteBuffer, note ...func(repr []byte)) {
 	t.Helper()
 	repr, err := l.Seal()
 	if err != nil {

@@ -36,9 +36,9 @@ func (s SessionStatus) Ended() bool {
 	return s == SessionCompleted || s == SessionFailed || s == SessionCanceled
 }
 
-// AgentSession is one run of an agent on an issue. Its JSON is what clients get and, up
-// to LastStateHash, what is stored: the names, order and types of the fields are part
-// of the API.
+// AgentSession is one run of an agent on an issue. Clients get its JSON, and the fields up
+// to LastStateHash are stored: the names, order and types of the fields are part of the
+// API.
 type AgentSession struct {
 	ID                SessionID     `json:"id"`
 	OrganizationID    WorkspaceID   `json:"organizationId"`

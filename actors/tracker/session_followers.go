@@ -31,7 +31,7 @@ type followerWork struct {
 	moved int
 }
 
-// predecessorOf returns the session that an id of queuedAfter stands for: the session
+// predecessorOf returns the session that an id of queuedAfter names: the session
 // itself, or an issue's newest. fault is a message for the caller if there is none.
 func (tx *Tx) predecessorOf(id string) (s *sessionRecord, fault string, err error) {
 	row, err := tx.session(SessionID(id))

@@ -22,7 +22,7 @@ const (
 	leasesBatch = 100
 )
 
-// armLeases makes sure that leases are checked by a time. The ledger remembers the time
+// armLeases makes sure that leases are checked by a time. The write buffer remembers the time
 // of the next check, so most claims cost a comparison.
 func (tx *Tx) armLeases(at time.Time) error {
 	due := tx.buffer.leasesDue

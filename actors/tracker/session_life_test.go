@@ -77,10 +77,10 @@ func (m *lifeModel) claimAny(t *rapid.T) {
 	}
 	if rapid.Bool().Draw(t, "lost") { // the batch is lost and never applied
 		req := ServiceRequest("", m.home.Workspace.ID.raw())
-		if _, err := m.ledger(req.Workspace).Run(ClaimSessions, req, &in, m.now); err != nil {
+		if _, err := m.bufferOf(req.Workspace).Run(ClaimSessions, req, &in, m.now); err != nil {
 			t.Fatal(err)
 		}
-		m.ledger(req.Workspace).Discard()
+		m.bufferOf(req.Workspace).Discard()
 	}
 	if got := m.claim(in); len(got) < in.Limit {
 		m.nothingLeft(t, in.AgentID.Value)
@@ -130,16 +130,16 @@ func (m *lifeModel) any(t *rapid.T) SessionID {
 func (m *lifeModel) refused(t *rapid.T, id SessionID, to SessionStatus, err error) {
 	from := m.status[id]
 	possible := from == to && !from.Ended() || slices.Contains(allowed[from], to)
-	var told *Error
+	var failure *Error
 	switch {
 	case err == nil && !possible:
 		t.Fatalf("a session that is %s became %s", from, to)
 	case err == nil:
-	case !errors.As(err, &told) || told.Code != CodeConflict:
+	case !errors.As(err, &failure) || failure.Code != CodeConflict:
 		t.Fatalf("error %v", err)
-	case told.Details.(SessionConflict).SessionID == id && told.Details.(SessionConflict).Status != from:
-		t.Fatalf("the session is said to be %s, and is %s", told.Details.(SessionConflict).Status, from)
-	case possible && told.Details.(SessionConflict).SessionID == id:
+	case failure.Details.(SessionConflict).SessionID == id && failure.Details.(SessionConflict).Status != from:
+		t.Fatalf("the session is said to be %s, and is %s", failure.Details.(SessionConflict).Status, from)
+	case possible && failure.Details.(SessionConflict).SessionID == id:
 		t.Fatalf("a session that is %s could not become %s: %v", from, to, err)
 	}
 }

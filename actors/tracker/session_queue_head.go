@@ -11,11 +11,11 @@ import (
 // the store for a while, at the front of the queue; without this cache each claim would
 // iterate over all of them.
 //
-// A floor is correct as long as every session that enters the queue is noted: all code
+// A head is correct as long as every session that enters the queue is noted: all code
 // that stores a claimable session calls lower. Owned by the workspace's goroutine.
 type queueHeads struct {
-	floors map[queueHeadKey]queueHead
-	// raised is set if the running command has moved a floor up.
+	heads map[queueHeadKey]queueHead
+	// raised is set if the running command has moved a head up.
 	raised bool
 }
 
@@ -35,18 +35,18 @@ type queueHead struct {
 // maxQueueHeads limits the cache.
 const maxQueueHeads = 4096
 
-func (f *queueHeads) forget() { clear(f.floors) }
+func (f *queueHeads) forget() { clear(f.heads) }
 
-// raise sets the floor of a part.
-func (f *queueHeads) raise(key queueHeadKey, floor queueHead) {
-	if f.floors == nil {
-		f.floors = map[queueHeadKey]queueHead{}
+// raise sets the head of a part.
+func (f *queueHeads) raise(key queueHeadKey, head queueHead) {
+	if f.heads == nil {
+		f.heads = map[queueHeadKey]queueHead{}
 	}
-	if len(f.floors) >= maxQueueHeads {
-		clear(f.floors)
+	if len(f.heads) >= maxQueueHeads {
+		clear(f.heads)
 	}
 	f.raised = true
-	f.floors[key] = floor
+	f.heads[key] = head
 }
 
 // lower notes that a session can be claimed.
@@ -54,9 +54,9 @@ func (f *queueHeads) lower(s *sessionRecord) {
 	id := s.id()
 	for _, agent := range [2]string{"", s.AgentID} {
 		key := queueHeadKey{agent, urgency(s.Inner.Rank)}
-		floor, known := f.floors[key]
-		if known && (floor.empty || string(id[:]) < string(floor.first[:])) {
-			f.floors[key] = queueHead{first: id}
+		head, known := f.heads[key]
+		if known && (head.empty || string(id[:]) < string(head.first[:])) {
+			f.heads[key] = queueHead{first: id}
 		}
 	}
 }
@@ -71,14 +71,14 @@ func (tx *Tx) walkQueue(agent string, fn func(e *queuedEntry, pk []byte) (bool, 
 	queue := &tx.buffer.queue
 	for rank := int(PriorityUrgent.rank()); rank >= 0; rank-- {
 		key := queueHeadKey{agent, urgency(byte(rank))}
-		floor, known := queue.floors[key]
-		if floor.empty {
+		head, known := queue.heads[key]
+		if head.empty {
 			continue
 		}
 		prefix := slices.Concat(start, storage.Key{key.urgency})
 		var from []byte
 		if known {
-			from = floor.first[:]
+			from = head.first[:]
 		}
 		empty, more := true, true
 		err := tx.Rows(index, prefix, from, func(fields, _ []byte) (bool, error) {

@@ -6,7 +6,7 @@ type ReplyToSessionIn struct {
 	Message string    `json:"message" rules:"required,min=1,max=32768"`
 }
 
-// ReplyToSession answers an agent's question, and a waiting session goes on. Agents
+// ReplyToSession answers an agent's question, and a waiting session continues. Agents
 // can't answer (Decision 39).
 var ReplyToSession = NewCommand[ReplyToSessionIn, ShownSession]("ReplyToSession", "Reply to a session", Needs{Write, "sessions"}, replyToSession)
 
@@ -22,7 +22,7 @@ func replyToSession(tx *Tx, in *ReplyToSessionIn) (Reply, error) {
 	case c.s.Status.Ended():
 		return Reply{}, c.s.errEnded()
 	case len(c.s.pending()) > 0 && c.s.Status == SessionWaiting:
-		return Reply{}, c.s.conflict("The session waits for other work to end, not for an answer.", "Look at what it is queued after, or cancel it.")
+		return Reply{}, c.s.conflict("The session waits for other work to end, not for an answer.", "Look at the session that it is queued after, or cancel it.")
 	case c.s.Status == SessionWaiting && c.s.Inner.StartedAt == "":
 		// The session never ran: what was missing is assumed to be there now, so it can
 		// be claimed.

@@ -10,7 +10,7 @@ import (
 	"switchyard/actors/tracker/resultschema"
 )
 
-// laneSchema is the schema that the resultSchema "lane" stands for (Decision 34).
+// laneSchema is the schema that the resultSchema "lane" names (Decision 34).
 const laneSchema = `{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"verdict":{"type":"string"},"summary":{"type":"string"},"filesChanged":{"type":"array","items":{"type":"string"}}},"required":["verdict","summary","filesChanged"]}`
 
 // maxStructured limits a structured result in bytes.

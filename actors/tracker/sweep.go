@@ -57,7 +57,7 @@ func (s sweeps) kind() string {
 	return timerSweepMemberships
 }
 
-// setSweep sets the sweeping timer of a kind, now that a row of it exists. The ledger
+// setSweep sets the sweeping timer of a kind, now that a row of it exists. The write buffer
 // remembers that, so most calls cost a comparison.
 func (tx *Tx) setSweep(s sweeps, due time.Time) error {
 	if (tx.buffer.armed|tx.armed)&s != 0 {

@@ -2,7 +2,7 @@ package tracker
 
 import "switchyard/storage"
 
-// declaredTable is what the package knows of a table besides what the table says.
+// declaredTable has the facts of a table that storage.Table does not have.
 type declaredTable struct {
 	spec storage.TableSpec
 	id   storage.TableID
@@ -17,9 +17,9 @@ type bound struct {
 	what string
 }
 
-// The tables and the quotas on records. Bounds keep what is read at a time, and what a
-// hostile caller can pile up, within limits. The declarations of the package's variables
-// fill in both; declareTable stands beside each table.
+// The tables and the quotas on records. Bounds limit the records that are read at a time,
+// and those that a hostile caller can make. The declarations of the package's variables
+// fill in both; a declareTable is next to each table.
 var (
 	tables []declaredTable
 	quotas = map[storage.TableID]bound{}
@@ -63,7 +63,7 @@ func atMost(most uint64, what string) tableOption {
 	return func(d *declaredTable) { declareBound(d.id, most, what) }
 }
 
-// declareBound bounds the rows under an id in a workspace; tx.tally counts them.
+// declareBound bounds the rows under an id in a workspace; tx.countRecord counts them.
 func declareBound(id storage.TableID, most uint64, what string) bound {
 	quotas[id] = bound{most, what}
 	return quotas[id]

@@ -33,7 +33,7 @@ const (
 	grantByActor     storage.TableID = 23
 	recordCountTable storage.TableID = 24 // counters: number of teams, members, tokens
 	memberChange     storage.TableID = 25 // counter: last change of the members
-	pendingTable     storage.TableID = 26 // user -> change that the directory must be told of
+	pendingTable     storage.TableID = 26 // user -> change that the directory must learn of
 	tokenUseTable    storage.TableID = 29 // token -> time of the last recorded use
 
 	// Issues.

@@ -94,8 +94,8 @@ func (f *TemplateFields) apply(t *Template) {
 	assign(&t.Branch, &f.Branch)
 }
 
-// CreateTemplateIn asks for a template. Teams, parents and whatever else its fields
-// name need not be there: what can't be filled in is left out of an issue.
+// CreateTemplateIn is a new template. Teams, parents and other records that its fields
+// name need not exist: such fields are left out of an issue.
 type CreateTemplateIn struct {
 	Name string `json:"name" rules:"required,min=1,max=200"`
 	TemplateFields

@@ -20,7 +20,7 @@ const (
 )
 
 // ticketStatuses lists every status; a status's place in it is its byte in the index, so
-// the order is part of what is on disk.
+// the order is part of the format on disk.
 var ticketStatuses = [...]TicketStatus{TicketOpen, TicketPending, TicketClosed}
 
 func (s TicketStatus) rank() byte { return rankOf(ticketStatuses[:], s) }
@@ -28,7 +28,7 @@ func (s TicketStatus) rank() byte { return rankOf(ticketStatuses[:], s) }
 // EnumValues implements Enumerated.
 func (TicketStatus) EnumValues() []string { return enumTexts(ticketStatuses[:]) }
 
-// Ticket is a conversation with somebody outside, made by what they sent. The whole
+// Ticket is a conversation with a person outside, made from their messages. The whole
 // workspace sees it.
 type Ticket struct {
 	ID             TicketID    `json:"id"`
@@ -95,8 +95,8 @@ func threadKey(k storage.Key, source, thread string) storage.Key {
 // deals, and what providers send.
 var toAll = storage.Header{Version: 1}
 
-// updateTicket stores the new value of a ticket and returns its JSON. What a message
-// changes by itself is told by the message's event; any other change by one of its
+// updateTicket stores the new value of a ticket and returns its JSON. The event of a
+// message covers the changes that the message makes; any other change has an event of its
 // own.
 func (tx *Tx) updateTicket(old *storage.Row[Ticket], t *Ticket) ([]byte, error) {
 	var list changes
@@ -116,7 +116,7 @@ func (tx *Tx) updateTicket(old *storage.Row[Ticket], t *Ticket) ([]byte, error) 
 	return body, err
 }
 
-// hidesIssue tells whether a ticket has an issue that the caller may not see.
+// hidesIssue reports whether a ticket has an issue that the caller may not see.
 func (v *View) hidesIssue(t *Ticket) (bool, error) {
 	if t.IssueID == nil {
 		return false, nil
@@ -126,8 +126,8 @@ func (v *View) hidesIssue(t *Ticket) (bool, error) {
 	return !seen, err
 }
 
-// showTicket answers with a ticket as the caller may see it: an issue that it may not
-// see is none to it (Decision 26).
+// showTicket answers with a ticket as the caller may see it: without an issue that the
+// caller may not see (Decision 26).
 func (v *View) showTicket(t *Ticket) (Reply, error) {
 	hidden, err := v.hidesIssue(t)
 	if err != nil {
@@ -140,8 +140,8 @@ func (v *View) showTicket(t *Ticket) (Reply, error) {
 	return jsonReply(Done, &shown)
 }
 
-// unlinkTickets takes an issue that is being deleted away from the tickets that name
-// it, and tells whether some are left.
+// unlinkTickets removes an issue that is being deleted from the tickets that name it, and
+// reports whether some are left.
 func (tx *Tx) unlinkTickets(issue *storage.Row[Issue], work *workBudget) (more bool, err error) {
 	id := issue.Value.id()
 	keys, err := tx.rowKeys(ticketByIssue, id[:], work.left+1)

@@ -20,7 +20,7 @@ type Tx struct {
 	// assignee; nil for none.
 	dispatched []byte
 	// leasesDue is the time of the next check of leases if this command has changed it;
-	// nil: the ledger's value.
+	// nil: the write buffer's value.
 	leasesDue *time.Time
 	followers followerWork
 	blocks    *blockWork // nil until the command has changed which issues are blocked

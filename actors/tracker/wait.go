@@ -9,7 +9,7 @@ import (
 	"switchyard/storage"
 )
 
-// Waiter is the input of a Patient operation.
+// Waiter is the input of a long-poll operation.
 type Waiter interface {
 	// WaitFor returns the time that the answer may wait for a change; 0 for not at all.
 	WaitFor() time.Duration

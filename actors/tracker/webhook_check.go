@@ -64,8 +64,8 @@ func checkWebhooks(v *storage.View, report reporter) error {
 	counted := map[storage.TableID]uint64{}
 	for _, id := range ids {
 		for _, of := range []struct {
-			tally  storage.TableID
-			tables []storage.TableID
+			counter storage.TableID
+			tables  []storage.TableID
 		}{{pendingCount, []storage.TableID{outboxTable, retryTable}}, {deliveryCount, []storage.TableID{deliveryTable}}} {
 			var n uint64
 			for _, table := range of.tables {
@@ -78,12 +78,12 @@ func checkWebhooks(v *storage.View, report reporter) error {
 					return err
 				}
 			}
-			tally, err := v.Number(of.tally, id[:])
+			counted, err := v.Number(of.counter, id[:])
 			if err != nil {
 				return err
 			}
-			if tally != n {
-				report("deliveries counted", id[:], "says %d, there are %d", tally, n)
+			if counted != n {
+				report("deliveries counted", id[:], "says %d, there are %d", counted, n)
 			}
 		}
 	}

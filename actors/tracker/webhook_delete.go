@@ -25,10 +25,10 @@ func deleteWebhook(tx *Tx, in *WebhookByIDIn) (Reply, error) {
 		return Reply{}, err
 	}
 	for _, of := range []struct {
-		table *storage.Table[WebhookDelivery]
-		tally storage.TableID
+		table   *storage.Table[WebhookDelivery]
+		counter storage.TableID
 	}{{&retries, pendingCount}, {&deliveries, deliveryCount}} {
-		if err := tx.dropDeliveries(of.table, of.tally, id, &left); err != nil {
+		if err := tx.dropDeliveries(of.table, of.counter, id, &left); err != nil {
 			return Reply{}, err
 		}
 	}
@@ -70,7 +70,7 @@ func (tx *Tx) dropOutbox(id storage.ID, left *int) error {
 }
 
 // dropDeliveries removes up to left deliveries of a webhook from a table.
-func (tx *Tx) dropDeliveries(table *storage.Table[WebhookDelivery], tally storage.TableID, id storage.ID, left *int) error {
+func (tx *Tx) dropDeliveries(table *storage.Table[WebhookDelivery], counter storage.TableID, id storage.ID, left *int) error {
 	var rows []*storage.Row[WebhookDelivery]
 	err := table.Scan(tx, id[:], nil, func(_ []byte, rec storage.Record) (bool, error) {
 		if *left == 0 {
@@ -89,7 +89,7 @@ func (tx *Tx) dropDeliveries(table *storage.Table[WebhookDelivery], tally storag
 			return err
 		}
 	}
-	return tx.addTo(tally, id, -len(rows))
+	return tx.addTo(counter, id, -len(rows))
 }
 
 // dropWebhooks removes every webhook of a workspace that is being erased, since

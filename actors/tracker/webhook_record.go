@@ -38,7 +38,7 @@ type DeliveryOutcome struct {
 	Tried bool
 	// StatusCode is that of the response; 0 without one.
 	StatusCode int
-	// Error says what went wrong; empty for success.
+	// Error is the reason of a failure; empty for success.
 	Error string
 	// Final ends the delivery. Gone disables the webhook.
 	Final, Gone bool

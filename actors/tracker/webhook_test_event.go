@@ -1,7 +1,7 @@
 package tracker
 
-// PingWebhook sends an event of type webhook.test to one webhook, whatever types it
-// subscribes to. The event is not in the event log and has the sequence 0.
+// PingWebhook sends an event of type webhook.test to one webhook, independent of its
+// subscribed types. The event is not in the event log and has the sequence 0.
 var PingWebhook = NewCommand[WebhookByIDIn, WebhookDelivery]("TestWebhook", "Send a test event to a webhook", Needs{Level: Admin}, testWebhook, Answers(Accepted))
 
 func testWebhook(tx *Tx, in *WebhookByIDIn) (Reply, error) {

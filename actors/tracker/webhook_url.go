@@ -30,7 +30,7 @@ type WebhookPolicy struct {
 const DefaultWebhooksPerHost = 10
 
 // notPublic are the ranges of addresses that are not on the public internet, or that
-// stand for another address which may not be.
+// contain another address which may not be.
 var notPublic = parsePrefixes(
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
 	"192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3",

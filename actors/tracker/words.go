@@ -85,7 +85,7 @@ func foldedWords(text string, fn func(word []byte)) {
 	end()
 }
 
-// knownWord is a folded word, and what is derived from it.
+// knownWord is a folded word with its derived forms.
 type knownWord struct {
 	word string
 	stem string
@@ -93,10 +93,10 @@ type knownWord struct {
 	stop bool // the word says so little that it doesn't count in a comparison
 }
 
-// knownWords are the words met of late: to find a word's stem costs more than all the rest
-// of indexing the word. A word has one of two places, which follow from its hash; the words
-// that came last keep them. All goroutines share them, for what they say is the same
-// everywhere. They take some 8 MB at most.
+// knownWords caches the last words: finding a word's stem costs more than the rest of
+// indexing the word. A word has one of two places, which follow from its hash; a new word
+// replaces an old one. All goroutines share the cache, because its values don't depend on
+// the workspace. It takes some 8 MB at most.
 var knownWords [1 << 16]atomic.Pointer[knownWord]
 
 // knowWord returns a folded word with its stem (Snowball's for English; words of other

@@ -11,53 +11,53 @@ import (
 var CreateWorkspace = NewWorkflow[NewWorkspaceIn, Workspace]("CreateWorkspace", "Create a workspace", Needs{Level: Identified}, createWorkspace, Answers(Created))
 
 func createWorkspace(f Flow, in *NewWorkspaceIn) (Reply, error) {
-	rights, err := checkFounding(f)
+	rights, err := checkCreation(f)
 	if err != nil {
 		return Reply{}, err
 	}
 	return newWorkspace(f, in, foundOp, rights)
 }
 
-// foundingRights are the result of the check of rights to create a workspace: the
+// creationRights are the result of the check of rights to create a workspace: the
 // permit, and the future owner. Only mayFound makes them.
-type foundingRights struct {
+type creationRights struct {
 	permitted bool
 	owner     UserID // empty for a new user
 }
 
 // permit returns the permit for the workspace that is about to be created.
-func (r foundingRights) permit(id WorkspaceID) Permit {
+func (r creationRights) permit(id WorkspaceID) Permit {
 	if !r.permitted {
 		return Permit{}
 	}
-	return permitFounding(id.raw())
+	return permitCreation(id.raw())
 }
 
-// checkFounding checks the rights to create a workspace. Onboarding was admitted by its own
+// checkCreation checks the rights to create a workspace. Onboarding was admitted by its own
 // rule, for everybody or for the operator.
-func checkFounding(f Flow) (foundingRights, error) {
+func checkCreation(f Flow) (creationRights, error) {
 	req := f.Request()
 	caller, admitted := &req.Caller, req.admitted
 	switch {
 	case req.permit.basis == basisService:
-		return foundingRights{permitted: true}, nil
+		return creationRights{permitted: true}, nil
 	case admitted == nil:
-		return foundingRights{}, errNoRights("a workspace's creation")
+		return creationRights{}, errNoRights("a workspace's creation")
 	case admitted.Onboarding, caller.Root:
-		return foundingRights{permitted: true}, nil
+		return creationRights{permitted: true}, nil
 	case caller.Type != ActorUser:
-		return foundingRights{}, Forbidden("Only people make workspaces.", "Use a token with actorType user, or the root token.")
+		return creationRights{}, Forbidden("Only people make workspaces.", "Use a token with actorType user, or the root token.")
 	case caller.Confined:
-		return foundingRights{}, Forbidden("This token is good for its own workspace only.", "Use a token the user made, or the root token.")
+		return creationRights{}, Forbidden("This token is good for its own workspace only.", "Use a token the user made, or the root token.")
 	case !caller.Permissions.Includes(PermWrite):
-		return foundingRights{}, Forbidden("This token may not write.", "Use a token with the permission write.")
+		return creationRights{}, Forbidden("This token may not write.", "Use a token with the permission write.")
 	}
-	return foundingRights{permitted: true, owner: UserID(caller.ID)}, nil
+	return creationRights{permitted: true, owner: UserID(caller.ID)}, nil
 }
 
 // newWorkspace runs the steps of a creation. found is the step that makes the
 // workspace.
-func newWorkspace(f Flow, in *NewWorkspaceIn, found *Op, rights foundingRights) (Reply, error) {
+func newWorkspace(f Flow, in *NewWorkspaceIn, found *Op, rights creationRights) (Reply, error) {
 	req := f.Request()
 	owner := rights.owner
 	if owner == "" {
@@ -71,7 +71,7 @@ func newWorkspace(f Flow, in *NewWorkspaceIn, found *Op, rights foundingRights) 
 		return Reply{}, err
 	}
 	step := directoryStep{entry.Workspace}
-	founding := foundIn{Name: in.Name, Slug: in.Slug, Key: in.key(), Owner: entry.Owner, Reserved: entry.CreatedAt}
+	creation := foundIn{Name: in.Name, Slug: in.Slug, Key: in.key(), Owner: entry.Owner, Reserved: entry.CreatedAt}
 	if reserved.Replayed {
 		held, err := ask[reservation](f, storage.DirectoryID, reservationOp, &step)
 		if err != nil {
@@ -80,10 +80,10 @@ func newWorkspace(f Flow, in *NewWorkspaceIn, found *Op, rights foundingRights) 
 		if !held.Exists {
 			return Reply{}, errWorkspaceGone()
 		}
-		founding.Again = held.Founded
+		creation.Again = held.Founded
 	}
 	permit := rights.permit(entry.Workspace)
-	reply, err := f.CommandAs(permit, asOwner(req.Caller), step.id(), found, &founding)
+	reply, err := f.CommandAs(permit, asOwner(req.Caller), step.id(), found, &creation)
 	if err != nil {
 		return Reply{}, notFounded(f, permit, &reserved, step, err)
 	}

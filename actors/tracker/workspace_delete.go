@@ -131,7 +131,7 @@ type markDeletingIn struct {
 }
 
 // markDeletingOp decides a deletion: from its commit on the workspace can't be found by
-// its slug, and it will be erased whatever fails.
+// its slug, and it will be erased after any failure.
 var markDeletingOp = NewCommand[markDeletingIn, DeletedWorkspace]("MarkDeleting", "Decide a workspace's deletion", Needs{}, func(tx *Tx, in *markDeletingIn) (Reply, error) {
 	row, err := tx.entry(in.Workspace)
 	if err != nil {

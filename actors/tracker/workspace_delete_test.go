@@ -210,7 +210,7 @@ func TestDeleteWorkspace_InABatchWithOthers(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
 	home := w.onboard("home")
-	l := w.ledger(home.Workspace.ID.raw())
+	l := w.bufferOf(home.Workspace.ID.raw())
 	owner := &Request{permit: Permit{basis: basisService}, Caller: Caller{Principal: Principal{Type: ActorUser, ID: string(home.Workspace.OwnerID)}, Role: RoleOwner, Level: Admin}}
 	for i, step := range []struct {
 		op *Op
@@ -228,7 +228,7 @@ func TestDeleteWorkspace_InABatchWithOthers(t *testing.T) {
 			wantCode(t, err, CodeNotFound)
 		}
 	}
-	commitLedger(w, w.db, l)
+	commitBuffer(w, w.db, l)
 	n := 0
 	w.each(func(key, _ []byte) {
 		if _, workspace, _, _, err := storage.SplitKey(key); err != nil || workspace == home.Workspace.ID.raw() {

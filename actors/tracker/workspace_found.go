@@ -107,7 +107,7 @@ func (tx *Tx) foundWorkspace(in *foundIn) (*Workspace, error) {
 	if tx.now.Sub(in.Reserved.Time()) > foundWithin {
 		return nil, NotApplied("The workspace could not be made in time.")
 	}
-	if _, err := tx.Next(memberChange, storage.ID{}); err != nil { // skips the number that is the owner's foundingVersion
+	if _, err := tx.Next(memberChange, storage.ID{}); err != nil { // skips the number that is the owner's firstOwnerVersion
 		return nil, err
 	}
 	// The workspace must not make credentials for its owner, who may be a known user,

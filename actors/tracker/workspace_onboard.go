@@ -10,7 +10,7 @@ type Onboarded struct {
 // OnboardWorkspace makes a user, a workspace that the user owns, its default team, and
 // an admin token for the user. The operator's setting decides who may call it.
 var OnboardWorkspace = NewWorkflow[NewWorkspaceIn, Onboarded]("OnboardWorkspace", "Onboard a workspace", Needs{Level: Public}, func(f Flow, in *NewWorkspaceIn) (Reply, error) {
-	rights, err := checkFounding(f)
+	rights, err := checkCreation(f)
 	if err != nil {
 		return Reply{}, err
 	}

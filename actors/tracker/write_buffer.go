@@ -67,10 +67,10 @@ type WriteBuffer struct {
 	from, to uint64
 }
 
-// NewWriteBuffer returns the ledger of a workspace over its state.
+// NewWriteBuffer returns the write buffer of a workspace over its state.
 func NewWriteBuffer(store *storage.Tx, random io.Reader) *WriteBuffer {
 	store.Measure(meter)
-	return &WriteBuffer{store: store, random: random, counters: counters{known: map[counterKey]*counter{}}, closeLimit: maxAutoClosed, countRows: countPortion, indexFew: indexFew}
+	return &WriteBuffer{store: store, random: random, counters: counters{known: map[counterKey]*counter{}}, closeLimit: maxAutoClosed, countRows: countStep, indexFew: indexFew}
 }
 
 // Configure sets the operator's settings; nil means the defaults.

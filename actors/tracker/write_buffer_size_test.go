@@ -9,7 +9,7 @@ import (
 
 // A command that would write more than fits into one entry of the replication log is
 // refused as a whole, and the batch's earlier commands stay.
-func TestLedger_CommandTooLargeLeavesNothing(t *testing.T) {
+func TestWriteBuffer_CommandTooLargeLeavesNothing(t *testing.T) {
 	t.Parallel()
 	w := newIssueFixture(t)
 	huge := strings.Repeat("x", maxCommandBytes/4)
@@ -23,8 +23,8 @@ func TestLedger_CommandTooLargeLeavesNothing(t *testing.T) {
 	})
 	before := w.buffer.Size()
 	_, err := w.buffer.Run(flood, w.request(&w.ann), &None{}, w.now)
-	var told *Error
-	if !errors.As(err, &told) || told.Code != CodePayloadTooLarge {
+	var failure *Error
+	if !errors.As(err, &failure) || failure.Code != CodePayloadTooLarge {
 		t.Fatalf("got %v, want %s", err, CodePayloadTooLarge)
 	}
 	if after := w.buffer.Size(); after != before {

@@ -16,9 +16,9 @@ import (
 const (
 	// drainPoll is how often a drain is looked at.
 	drainPoll = 500 * time.Millisecond
-	// drainPatience is how long the node asked may fail to answer meanwhile: it may
+	// drainSilence is how long the node asked may fail to answer meanwhile: it may
 	// be restarting, or between two leaders.
-	drainPatience = 30 * time.Second
+	drainSilence = 30 * time.Second
 )
 
 // run begins a drain and, without --no-wait, waits for its end.
@@ -68,7 +68,7 @@ func (d clusterDrainCmd) wait(ctx context.Context, c *clusterClient, p *progress
 			if done || err != nil {
 				return err
 			}
-		case ctx.Err() != nil || exitCode(err) != exitUnreachable || time.Since(answered) > drainPatience:
+		case ctx.Err() != nil || exitCode(err) != exitUnreachable || time.Since(answered) > drainSilence:
 			return err
 		}
 		select {

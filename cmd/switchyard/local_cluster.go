@@ -233,12 +233,12 @@ func (l *localCluster) stop() error {
 
 func (n *localNode) stop() error {
 	_ = n.cmd.Process.Signal(syscall.SIGTERM) // it may have ended by now
-	patience := time.NewTimer(localStop)
-	defer patience.Stop()
+	deadline := time.NewTimer(localStop)
+	defer deadline.Stop()
 	select {
 	case <-n.gone:
 		return n.err
-	case <-patience.C:
+	case <-deadline.C:
 		_ = n.cmd.Process.Kill()
 		<-n.gone
 		return fmt.Errorf("killed: it did not end within %s", localStop)

@@ -25,19 +25,19 @@ func holds(t failer, schema, value string) (s *Schema, fits bool) {
 	if err != nil {
 		return nil, false
 	}
-	told := s.Check([]byte(value))
+	collected := s.Check([]byte(value))
 	n, err := parse([]byte(value), maxValues)
 	if err != nil {
-		if len(told) == 0 {
+		if len(collected) == 0 {
 			t.Fatalf("what can't be read fits: %s", value)
 		}
 		return nil, false
 	}
 	c := &check{left: maxSteps}
-	if fits := c.fits(s.root, n, nil); fits != (len(told) == 0) && !c.spent() && !slices.ContainsFunc(told, func(text string) bool { return strings.HasPrefix(text, "Too much work") }) {
-		t.Fatalf("%s against %s: fits %t, told %q", schema, value, fits, told)
+	if fits := c.fits(s.root, n, nil); fits != (len(collected) == 0) && !c.spent() && !slices.ContainsFunc(collected, func(text string) bool { return strings.HasPrefix(text, "Too much work") }) {
+		t.Fatalf("%s against %s: fits %t, collected %q", schema, value, fits, collected)
 	}
-	return s, len(told) == 0
+	return s, len(collected) == 0
 }
 
 // agrees checks a value here and with the library's own validation, which has no
@@ -67,7 +67,7 @@ func agrees(t failer, schema, value string) {
 		t.Fatalf("%s: %v", value, err)
 	}
 	if want := compiled.Validate(v); (want == nil) != fits {
-		t.Fatalf("%s\nagainst %s\n told %q\nwant %v", schema, value, s.Check([]byte(value)), want)
+		t.Fatalf("%s\nagainst %s\n collected %q\nwant %v", schema, value, s.Check([]byte(value)), want)
 	}
 }
 

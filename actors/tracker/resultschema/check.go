@@ -35,15 +35,15 @@ func (s *Schema) Check(raw []byte) []string {
 		return []string{sentence("Is not JSON: "+cut(err.Error(), maxFaultText)) + "."}
 	}
 	c := &check{left: maxSteps}
-	told := &faults{most: maxFaults}
-	fits := c.fits(s.root, value, told)
+	collected := &faults{most: maxFaults}
+	fits := c.fits(s.root, value, collected)
 	if c.spent() {
 		return []string{fmt.Sprintf("Too much work to check: more than %d steps. Report less, or simplify the schema.", maxSteps)}
 	}
 	if fits {
 		return nil
 	}
-	return told.texts()
+	return collected.texts()
 }
 
 // check is the check of one value against one schema.
@@ -59,9 +59,9 @@ func (c *check) spend(steps int) bool {
 
 func (c *check) spent() bool { return c.left < 0 }
 
-// fits reports whether a value satisfies a rule. If told is not nil, it looks for
+// fits reports whether a value satisfies a rule. If collected is not nil, it looks for
 // further faults after the first. The result means nothing once the steps are used up.
-func (c *check) fits(r *rule, n *node, told *faults) bool {
+func (c *check) fits(r *rule, n *node, collected *faults) bool {
 	for r.ref != nil {
 		if !c.spend(1) {
 			return false
@@ -75,25 +75,25 @@ func (c *check) fits(r *rule, n *node, told *faults) bool {
 		return true
 	}
 	if r.never {
-		return told.add(n, func() string { return "must not be there" })
+		return collected.add(n, func() string { return "must not be there" })
 	}
 	if r.types != 0 && r.types&typeOf(n) == 0 && (r.types&typeInteger == 0 || !c.isInteger(n)) {
-		return told.add(n, func() string { return "must be " + r.types.nouns() + ", not " + typeOf(n).nouns() })
+		return collected.add(n, func() string { return "must be " + r.types.nouns() + ", not " + typeOf(n).nouns() })
 	}
-	ok := c.scalar(r, n, told)
-	if !ok && told.full() {
+	ok := c.scalar(r, n, collected)
+	if !ok && collected.full() {
 		return false
 	}
 	switch n.kind {
 	case '{':
-		ok = c.object(r, n, told) && ok
+		ok = c.object(r, n, collected) && ok
 	case '[':
-		ok = c.array(r, n, told) && ok
+		ok = c.array(r, n, collected) && ok
 	}
-	if !ok && told.full() {
+	if !ok && collected.full() {
 		return false
 	}
-	return c.combined(r, n, told) && ok
+	return c.combined(r, n, collected) && ok
 }
 
 func typeOf(n *node) types {
@@ -113,24 +113,24 @@ func typeOf(n *node) types {
 }
 
 // scalar checks the keywords that don't concern items or properties.
-func (c *check) scalar(r *rule, n *node, told *faults) bool {
+func (c *check) scalar(r *rule, n *node, collected *faults) bool {
 	ok := true
 	if r.constant != nil && !c.has(r.constant, n) {
-		ok = told.add(n, func() string { return "must be " + r.constant.list[0].show() })
+		ok = collected.add(n, func() string { return "must be " + r.constant.list[0].show() })
 	}
 	if r.enum != nil && !c.has(r.enum, n) {
-		ok = told.add(n, func() string { return "must be one of " + r.enum.show() })
+		ok = collected.add(n, func() string { return "must be one of " + r.enum.show() })
 	}
 	switch n.kind {
 	case '"':
-		return c.text(r, n, told) && ok
+		return c.text(r, n, collected) && ok
 	case '0':
-		return c.number(r, n, told) && ok
+		return c.number(r, n, collected) && ok
 	}
 	return ok
 }
 
-func (c *check) text(r *rule, n *node, told *faults) bool {
+func (c *check) text(r *rule, n *node, collected *faults) bool {
 	ok := true
 	if r.minLength != nil || r.maxLength != nil {
 		if !c.spend(len(n.text) / hashStep) {
@@ -138,14 +138,14 @@ func (c *check) text(r *rule, n *node, told *faults) bool {
 		}
 		length := utf8.RuneCountInString(n.text)
 		if r.minLength != nil && length < *r.minLength {
-			ok = told.add(n, func() string { return fmt.Sprintf("must have at least %s", count(*r.minLength, "character")) })
+			ok = collected.add(n, func() string { return fmt.Sprintf("must have at least %s", count(*r.minLength, "character")) })
 		}
 		if r.maxLength != nil && length > *r.maxLength {
-			ok = told.add(n, func() string { return fmt.Sprintf("must have at most %s", count(*r.maxLength, "character")) })
+			ok = collected.add(n, func() string { return fmt.Sprintf("must have at most %s", count(*r.maxLength, "character")) })
 		}
 	}
 	if r.pattern != nil && !c.matches(r.pattern, n.text) {
-		ok = told.add(n, func() string { return "must match the pattern " + r.pattern.String() })
+		ok = collected.add(n, func() string { return "must match the pattern " + r.pattern.String() })
 	}
 	if r.format != nil {
 		steps := 4 + len(n.text)/formatBytes
@@ -156,7 +156,7 @@ func (c *check) text(r *rule, n *node, told *faults) bool {
 			return false
 		}
 		if r.format.Validate(n.text) != nil {
-			ok = told.add(n, func() string { return "must be of the format " + r.format.Name })
+			ok = collected.add(n, func() string { return "must be of the format " + r.format.Name })
 		}
 	}
 	return ok
@@ -166,7 +166,7 @@ func (c *check) matches(p *pattern, text string) bool {
 	return c.spend(1+(len(text)+4)*p.size/matchBytes) && p.MatchString(text)
 }
 
-func (c *check) number(r *rule, n *node, told *faults) bool {
+func (c *check) number(r *rule, n *node, collected *faults) bool {
 	if r.minimum == nil && r.maximum == nil && r.above == nil && r.below == nil && r.multiple == nil {
 		return true
 	}
@@ -175,58 +175,58 @@ func (c *check) number(r *rule, n *node, told *faults) bool {
 	}
 	ok, v := true, n.rat()
 	if r.minimum != nil && v.Cmp(r.minimum) < 0 {
-		ok = told.add(n, func() string { return "must be at least " + showRat(r.minimum) })
+		ok = collected.add(n, func() string { return "must be at least " + showRat(r.minimum) })
 	}
 	if r.above != nil && v.Cmp(r.above) <= 0 {
-		ok = told.add(n, func() string { return "must be greater than " + showRat(r.above) })
+		ok = collected.add(n, func() string { return "must be greater than " + showRat(r.above) })
 	}
 	if r.maximum != nil && v.Cmp(r.maximum) > 0 {
-		ok = told.add(n, func() string { return "must be at most " + showRat(r.maximum) })
+		ok = collected.add(n, func() string { return "must be at most " + showRat(r.maximum) })
 	}
 	if r.below != nil && v.Cmp(r.below) >= 0 {
-		ok = told.add(n, func() string { return "must be less than " + showRat(r.below) })
+		ok = collected.add(n, func() string { return "must be less than " + showRat(r.below) })
 	}
 	if r.multiple != nil && !c.isMultiple(n, r) {
-		ok = told.add(n, func() string { return "must be a multiple of " + showRat(r.multiple) })
+		ok = collected.add(n, func() string { return "must be a multiple of " + showRat(r.multiple) })
 	}
 	return ok
 }
 
 // combined checks the keywords that apply further schemas to the same value.
-func (c *check) combined(r *rule, n *node, told *faults) bool {
+func (c *check) combined(r *rule, n *node, collected *faults) bool {
 	ok := true
 	for _, of := range r.allOf {
-		if !c.fits(of, n, told) {
-			if ok = false; told.full() {
+		if !c.fits(of, n, collected) {
+			if ok = false; collected.full() {
 				return false
 			}
 		}
 	}
-	if len(r.anyOf) > 0 && !c.any(r, n, told) {
+	if len(r.anyOf) > 0 && !c.any(r, n, collected) {
 		ok = false
 	}
-	if len(r.oneOf) > 0 && !c.one(r, n, told) {
+	if len(r.oneOf) > 0 && !c.one(r, n, collected) {
 		ok = false
 	}
 	if r.not != nil && c.fits(r.not, n, nil) {
-		ok = told.add(n, func() string { return "must not be as the schema under not says" })
+		ok = collected.add(n, func() string { return "must not be as the schema under not says" })
 	}
 	if r.when != nil {
 		then := r.otherwise
 		if c.fits(r.when, n, nil) {
 			then = r.then
 		}
-		if then != nil && !c.fits(then, n, told) {
+		if then != nil && !c.fits(then, n, collected) {
 			ok = false
 		}
 	}
 	return ok
 }
 
-func (c *check) any(r *rule, n *node, told *faults) bool {
+func (c *check) any(r *rule, n *node, collected *faults) bool {
 	var each []*faults
 	for _, of := range r.anyOf {
-		one := told.branch()
+		one := collected.branch()
 		if !c.spend(branchSteps) || c.fits(of, n, one) {
 			return true
 		}
@@ -235,20 +235,20 @@ func (c *check) any(r *rule, n *node, told *faults) bool {
 			return false
 		}
 	}
-	return told.addAll(n, func() string { return branches("at least one", n, each) })
+	return collected.addAll(n, func() string { return branches("at least one", n, each) })
 }
 
-func (c *check) one(r *rule, n *node, told *faults) bool {
+func (c *check) one(r *rule, n *node, collected *faults) bool {
 	var each []*faults
 	first := -1
 	for i, of := range r.oneOf {
-		one := told.branch()
+		one := collected.branch()
 		if first >= 0 {
 			one = nil
 		}
 		if c.spend(branchSteps) && c.fits(of, n, one) {
 			if first >= 0 {
-				return told.add(n, func() string {
+				return collected.add(n, func() string {
 					return fmt.Sprintf("must fit exactly one of the schemas under oneOf, and fits those at %d and %d", first, i)
 				})
 			}
@@ -259,5 +259,5 @@ func (c *check) one(r *rule, n *node, told *faults) bool {
 			return false
 		}
 	}
-	return first >= 0 || told.addAll(n, func() string { return branches("exactly one", n, each) })
+	return first >= 0 || collected.addAll(n, func() string { return branches("exactly one", n, each) })
 }

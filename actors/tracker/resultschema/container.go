@@ -8,23 +8,23 @@ import (
 )
 
 // object checks an object's properties against a rule.
-func (c *check) object(r *rule, n *node, told *faults) bool {
-	ok := c.shape(r, n, told)
+func (c *check) object(r *rule, n *node, collected *faults) bool {
+	ok := c.shape(r, n, collected)
 	for i := range n.items {
-		if !ok && told.full() {
+		if !ok && collected.full() {
 			return false
 		}
 		child := &n.items[i]
 		known := false
 		if of := r.properties[child.name]; of != nil {
 			known = true
-			ok = c.fits(of, child, told) && ok
+			ok = c.fits(of, child, collected) && ok
 		}
 		for j := range r.patterns {
 			p := &r.patterns[j]
 			if c.matches(p.pattern, child.name) {
 				known = true
-				ok = c.fits(p.rule, child, told) && ok
+				ok = c.fits(p.rule, child, collected) && ok
 			}
 			if c.spent() {
 				return false
@@ -32,13 +32,13 @@ func (c *check) object(r *rule, n *node, told *faults) bool {
 		}
 		if !known && r.additional != nil {
 			if r.additional.never {
-				ok = told.add(child, func() string { return "is not a known property" })
+				ok = collected.add(child, func() string { return "is not a known property" })
 			} else {
-				ok = c.fits(r.additional, child, told) && ok
+				ok = c.fits(r.additional, child, collected) && ok
 			}
 		}
 		if r.names != nil && !c.fits(r.names, &node{kind: '"', text: child.name}, nil) {
-			ok = told.add(child, func() string { return "must not have this name, by the schema under propertyNames" })
+			ok = collected.add(child, func() string { return "must not have this name, by the schema under propertyNames" })
 		}
 		if !c.spend(1) {
 			return false
@@ -48,15 +48,15 @@ func (c *check) object(r *rule, n *node, told *faults) bool {
 }
 
 // shape checks the number and the names of the properties.
-func (c *check) shape(r *rule, n *node, told *faults) bool {
+func (c *check) shape(r *rule, n *node, collected *faults) bool {
 	ok := true
 	if r.minProperties != nil && len(n.items) < *r.minProperties {
-		ok = told.add(n, func() string { return "must have at least " + count(*r.minProperties, "property") })
+		ok = collected.add(n, func() string { return "must have at least " + count(*r.minProperties, "property") })
 	}
 	if r.maxProperties != nil && len(n.items) > *r.maxProperties {
-		ok = told.add(n, func() string { return "must have at most " + count(*r.maxProperties, "property") })
+		ok = collected.add(n, func() string { return "must have at most " + count(*r.maxProperties, "property") })
 	}
-	ok = c.present(r.required, n, told, "") && ok
+	ok = c.present(r.required, n, collected, "") && ok
 	for i := range r.dependencies {
 		d := &r.dependencies[i]
 		if !c.spend(1) {
@@ -65,9 +65,9 @@ func (c *check) shape(r *rule, n *node, told *faults) bool {
 		if n.get(d.name) == nil {
 			continue
 		}
-		ok = c.present(d.required, n, told, d.name) && ok
+		ok = c.present(d.required, n, collected, d.name) && ok
 		if d.rule != nil {
-			ok = c.fits(d.rule, n, told) && ok
+			ok = c.fits(d.rule, n, collected) && ok
 		}
 	}
 	return ok
@@ -75,7 +75,7 @@ func (c *check) shape(r *rule, n *node, told *faults) bool {
 
 // present checks that properties exist; because is the property that requires them, if
 // any.
-func (c *check) present(names []string, n *node, told *faults, because string) bool {
+func (c *check) present(names []string, n *node, collected *faults, because string) bool {
 	ok := true
 	for _, name := range names {
 		if !c.spend(1) {
@@ -85,13 +85,13 @@ func (c *check) present(names []string, n *node, told *faults, because string) b
 			continue
 		}
 		missing := &node{parent: n, name: name}
-		ok = told.add(missing, func() string {
+		ok = collected.add(missing, func() string {
 			if because != "" {
 				return "is required beside " + cut(because, maxPlace)
 			}
 			return "is required"
 		})
-		if told.full() {
+		if collected.full() {
 			return false
 		}
 	}
@@ -99,17 +99,17 @@ func (c *check) present(names []string, n *node, told *faults, because string) b
 }
 
 // array checks an array's items against a rule.
-func (c *check) array(r *rule, n *node, told *faults) bool {
+func (c *check) array(r *rule, n *node, collected *faults) bool {
 	ok := true
 	if r.minItems != nil && len(n.items) < *r.minItems {
-		ok = told.add(n, func() string { return "must have at least " + count(*r.minItems, "item") })
+		ok = collected.add(n, func() string { return "must have at least " + count(*r.minItems, "item") })
 	}
 	if r.maxItems != nil && len(n.items) > *r.maxItems {
-		ok = told.add(n, func() string { return "must have at most " + count(*r.maxItems, "item") })
+		ok = collected.add(n, func() string { return "must have at most " + count(*r.maxItems, "item") })
 	}
 	if r.unique && len(n.items) > 1 {
 		if i, j, found := c.duplicate(n); found {
-			ok = told.add(n, func() string { return fmt.Sprintf("must not have equal items, and those at %d and %d are", i, j) })
+			ok = collected.add(n, func() string { return fmt.Sprintf("must not have equal items, and those at %d and %d are", i, j) })
 		}
 	}
 	if r.items != nil || r.tuple != nil {
@@ -123,17 +123,17 @@ func (c *check) array(r *rule, n *node, told *faults) bool {
 					break
 				}
 			}
-			if !c.fits(of, &n.items[i], told) {
-				if ok = false; told.full() || c.spent() {
+			if !c.fits(of, &n.items[i], collected) {
+				if ok = false; collected.full() || c.spent() {
 					return false
 				}
 			}
 		}
 	}
-	return c.contained(r, n, told) && ok
+	return c.contained(r, n, collected) && ok
 }
 
-func (c *check) contained(r *rule, n *node, told *faults) bool {
+func (c *check) contained(r *rule, n *node, collected *faults) bool {
 	if r.contains == nil {
 		return true
 	}
@@ -145,7 +145,7 @@ func (c *check) contained(r *rule, n *node, told *faults) bool {
 			return false
 		}
 	}
-	return told.add(n, func() string { return "must have an item that fits the schema under contains" })
+	return collected.add(n, func() string { return "must have an item that fits the schema under contains" })
 }
 
 // isMultiple reports whether a number is a multiple of the rule's.

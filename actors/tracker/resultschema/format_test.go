@@ -65,13 +65,13 @@ func TestFormats(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if told := s.Check(value); (len(told) == 0) != fits {
+				if collected := s.Check(value); (len(collected) == 0) != fits {
 					t.Errorf("%s: %.80q fits is %v", format, text, !fits)
 				}
 			}
 		}
-		if told := s.Check([]byte("12")); len(told) > 0 {
-			t.Errorf("%s: a number has no format, but %v", format, told)
+		if collected := s.Check([]byte("12")); len(collected) > 0 {
+			t.Errorf("%s: a number has no format, but %v", format, collected)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func (o operator) Drain(ctx context.Context, name string) (httpapi.DrainStart, e
 			fmt.Sprintf("No other node could take over the shards of %q.", name),
 			"Add a node that is alive and not draining, then drain this one.")
 	}
-	return httpapi.DrainStart{Node: name, Moves: moves}, told(o.n.groups.Drain(ctx, name), name)
+	return httpapi.DrainStart{Node: name, Moves: moves}, operatorError(o.n.groups.Drain(ctx, name), name)
 }
 
 // Undrain implements httpapi.Cluster.
@@ -55,7 +55,7 @@ func (o operator) Undrain(ctx context.Context, name string) error {
 	if o.n.serving.Load() == nil {
 		return errWaiting()
 	}
-	return told(o.n.groups.Undrain(ctx, name), name)
+	return operatorError(o.n.groups.Undrain(ctx, name), name)
 }
 
 // Remove implements httpapi.Cluster.
@@ -70,11 +70,11 @@ func (o operator) Remove(ctx context.Context, name string) error {
 				"Add a node that is alive and not draining before you remove this one.")
 		}
 	}
-	return told(o.n.groups.Remove(ctx, name), name)
+	return operatorError(o.n.groups.Remove(ctx, name), name)
 }
 
-// told turns an error of the cluster into the operator's.
-func told(err error, node string) error {
+// operatorError turns an error of the cluster into the operator's.
+func operatorError(err error, node string) error {
 	var refused *cluster.RefusedError
 	switch {
 	case err == nil, errors.Is(err, context.DeadlineExceeded):

@@ -23,17 +23,29 @@ var retired = []struct {
 }{
 	{word: "bequeath", instead: "transfer"},
 	{word: "canvass", instead: "request votes"},
+	{word: "complaint", instead: "field error"},
 	{word: "denial", instead: "permanent error"},
+	{word: "founding", instead: "creation"},
 	{word: "hearsay", instead: "gossip state"},
 	{word: "heed", instead: "check the leader"},
+	{word: "ledger", instead: "write buffer"},
 	{word: "outrun", instead: "needs reopen"},
+	{word: "patience", instead: "long poll"},
 	{word: "pledge", instead: "bootstrap vote", but: []string{"cluster/registry_rpc.go"}},
 	{word: "pledged", instead: "voted", but: []string{"cluster/registry_rpc.go"}},
+	{word: "poke", instead: "notify"},
+	{word: "portion", instead: "work budget"},
 	{word: "pulse", instead: "heartbeat"},
+	{word: "rearm", instead: "set the timer again"},
+	{word: "residue", instead: "residual filter"},
 	{word: "roster", instead: "node list", but: []string{"cluster/registry_rpc.go"}},
+	{word: "sayer", instead: "reporter"},
+	{word: "shaky", instead: "unhealthy"},
 	{word: "sighting", instead: "gossip node"},
 	{word: "surroundings", instead: "rule input"},
 	{word: "surveyor", instead: "status collector"},
+	{word: "tallies", instead: "aggregates, record counts or checksums"},
+	{word: "tally", instead: "aggregate, record count or checksum"},
 	{word: "tenancy", instead: "install guard"},
 	{word: "unrest", instead: "repair priority"},
 	{word: "vigil", instead: "leader watchdog"},
@@ -48,8 +60,8 @@ var retiredPhrases = []struct {
 	folders         []string
 }{
 	{phrase: "Is no ", instead: `"Not a valid ..."`},
-	{phrase: "tells whether", instead: "reports whether", folders: []string{"cluster", "storage"}},
-	{phrase: "hoever ", instead: "a noun", folders: []string{"cluster", "storage"}},
+	{phrase: "tells whether", instead: "reports whether"},
+	{phrase: "hoever ", instead: "a noun", folders: []string{"actors", "bench", "cluster", "examples", "storage"}},
 }
 
 var words = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)

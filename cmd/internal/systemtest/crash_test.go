@@ -184,7 +184,7 @@ func (w *crashWriter) step(ctx context.Context) bool {
 	}
 }
 
-// send sends a request and tells whether it was acknowledged. A node that answers
+// send sends a request and reports whether it was acknowledged. A node that answers
 // anything but the wanted status before it was killed breaks the test.
 func (w *crashWriter) send(ctx context.Context, method, path string, body any, want int, out any, headers ...string) bool {
 	err := w.client().Decode(ctx, method, path, body, want, out, headers...)

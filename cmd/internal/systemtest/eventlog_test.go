@@ -62,7 +62,7 @@ func eventLog(t *testing.T, data, workspace string) (log []loggedEvent) {
 	return log
 }
 
-// ended tells whether a status is one that a session keeps.
+// ended reports whether a status is one that a session keeps.
 func ended(status string) bool {
 	return status == "completed" || status == "failed" || status == "canceled"
 }

@@ -282,7 +282,7 @@ func (m *Member) Await(ctx context.Context, what string, wanted func(ClusterView
 	}
 }
 
-// Settled tells whether every shard is led and has this many voters, none far
+// Settled reports whether every shard is led and has this many voters, none far
 // behind. While there are writes, the reports of leaders and followers are not of
 // one moment, so a little behind is not behind.
 func Settled(voters int) func(ClusterView) bool { return settled(voters, 1000) }
@@ -312,7 +312,7 @@ func Quiet(voters int) func(ClusterView) bool {
 	}
 }
 
-// Shared tells whether no node leads many more shards than another: leaderships stay
+// Shared reports whether no node leads many more shards than another: leaderships stay
 // where they are then, until something happens.
 func Shared(v ClusterView) bool {
 	least, most := len(v.Shards), 0

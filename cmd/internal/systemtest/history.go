@@ -86,7 +86,7 @@ var registers = porcupine.Model{
 	DescribeState: func(state any) string { return fmt.Sprint(state) },
 }
 
-// check tells whether there is an order of the operations, each between its call
+// check reports whether there is an order of the operations, each between its call
 // and its return, in which every read sees the latest write. On failure it leaves a
 // picture of the history in the file.
 func (h *history) check(limit time.Duration, picture string) error {

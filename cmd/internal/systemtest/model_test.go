@@ -7,7 +7,7 @@ import (
 )
 
 // A model is what a workspace should be, kept as plainly as can be: it says once
-// more what the API does, without indexes, tallies or caches. The service is held
+// more what the API does, without indexes, aggregates or caches. The service is held
 // against it by TestModel.
 type model struct {
 	workspace   string

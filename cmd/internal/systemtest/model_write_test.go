@@ -40,7 +40,7 @@ func (m *model) team(c *modelCaller, body object) (id string, faults []string) {
 	return "", append(faults, "teamKey")
 }
 
-// parentFault tells whether an issue, nil for a new one, can't have a parent.
+// parentFault reports whether an issue, nil for a new one, can't have a parent.
 func (m *model) parentFault(c *modelCaller, t *modelIssue, parent string) bool {
 	if m.seen(c, parent) == nil {
 		return true

@@ -167,7 +167,7 @@ func outcomeOf(a Answer, err error) int {
 	return lost
 }
 
-// expected tells whether an answer may be given while faults happen.
+// expected reports whether an answer may be given while faults happen.
 func (t *traffic) expected(a Answer, err error, what string) {
 	switch {
 	case err != nil, a.Status < 300, a.Status == http.StatusServiceUnavailable:

@@ -18,8 +18,8 @@ import (
 	"switchyard/internal/testkit"
 )
 
-// ledger keeps the bodies of deliveries, by the event's sequence.
-type ledger struct {
+// bodyLog keeps the bodies of deliveries, by the event's sequence.
+type bodyLog struct {
 	mu     sync.Mutex
 	events map[uint64]toldEvent
 	texts  []string
@@ -34,7 +34,7 @@ type toldEvent struct {
 	Changes        map[string]map[string]any
 }
 
-func (l *ledger) take(_ http.ResponseWriter, r *http.Request) {
+func (l *bodyLog) take(_ http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	var e toldEvent
 	if err == nil {
@@ -64,7 +64,7 @@ func TestWebhooks_TellOfIssuesWhatAdminsSee(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &filled{T: t, c: NewClient(base, home.Token.Token, 4), id: home.Workspace.ID}
-	told := &ledger{events: map[uint64]toldEvent{}}
+	told := &bodyLog{events: map[uint64]toldEvent{}}
 	receiver := httptest.NewServer(http.HandlerFunc(told.take))
 	t.Cleanup(receiver.Close)
 	hook := f.do("POST", "/webhook-subscriptions", object{"url": receiver.URL}, http.StatusCreated)
@@ -130,7 +130,7 @@ func TestWebhooks_TellOfIssuesWhatAdminsSee(t *testing.T) {
 }
 
 // check holds what was told against what can be read.
-func (l *ledger) check(t *testing.T, workspace string, shown map[string]object, restricted string) {
+func (l *bodyLog) check(t *testing.T, workspace string, shown map[string]object, restricted string) {
 	t.Helper()
 	if len(l.texts) != len(l.events) {
 		t.Errorf("%d deliveries of %d events", len(l.texts), len(l.events))

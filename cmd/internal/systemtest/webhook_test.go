@@ -106,7 +106,7 @@ func (m *mailbox) take(rw http.ResponseWriter, r *http.Request) {
 	b.ids[e.Sequence] = id
 }
 
-// has tells whether every webhook has all events up to a sequence.
+// has reports whether every webhook has all events up to a sequence.
 func (m *mailbox) has(upTo int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
