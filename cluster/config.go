@@ -38,7 +38,7 @@ type Config struct {
 	// machine's first private address.
 	Advertise string
 	// GossipKey encrypts gossip and proves nodes to each other on Peer. It has 16, 24 or 32 bytes,
-	// see ParseGossipKey. Nil leaves gossip in plain text, and any process may act as a node.
+	// see gossip.ParseKey. Nil leaves gossip in plain text, and any process may act as a node.
 	GossipKey []byte
 	// Join lists gossip addresses (host or host:port) by which to find the cluster. A name is
 	// looked up at each try and may resolve to several nodes; this node's own address is ignored. A
@@ -123,5 +123,4 @@ func defaultTuning() tuning {
 	}
 }
 
-// ParseGossipKey reads a --gossip-key: base64 of 16, 24 or 32 bytes.
-func ParseGossipKey(text string) ([]byte, error) { return gossip.ParseKey(text) }
+

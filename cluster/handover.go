@@ -121,16 +121,12 @@ func (n *Node) Leave(ctx context.Context) error {
 			n.peering.rebalancer.disable() // the rebalancer would move leaderships back
 		}
 	}
-	return n.handOverAll(ctx, true)
+	return n.handOverAll(ctx)
 }
 
-// StepAside transfers this node's leaderships where another voter follows, and serves the other
-// shards on. It is for a node that can't write but can still send: nothing is written for the
-// transfer, and the successors wait until this node's leases have expired.
-func (n *Node) StepAside(ctx context.Context) error { return n.handOverAll(ctx, false) }
-
-// handOverAll transfers every leadership that has a successor.
-func (n *Node) handOverAll(ctx context.Context, release bool) error {
+// handOverAll transfers every leadership that has a successor, and records so in the log:
+// the successors need not wait until this node's leases have expired.
+func (n *Node) handOverAll(ctx context.Context) error {
 	var (
 		mu   sync.Mutex
 		errs []error
@@ -141,7 +137,7 @@ func (n *Node) handOverAll(ctx context.Context, release bool) error {
 			continue
 		}
 		all.Go(func() {
-			err := g.handOver(ctx, "", release)
+			err := g.handOver(ctx, "", true)
 			mu.Lock()
 			defer mu.Unlock()
 			errs = append(errs, err)

@@ -218,10 +218,10 @@ func TestVoters_FailedTransfer(t *testing.T) {
 	}
 }
 
-func TestVoters_StepAside(t *testing.T) {
+func TestVoters_HandOverAll(t *testing.T) {
 	t.Parallel()
 	w, _ := threeNodes(t, 2)
-	if err := w.nodes["a"].StepAside(t.Context()); err != nil {
+	if err := w.nodes["a"].handOverAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for s := range storage.Shard(3) {
@@ -231,7 +231,7 @@ func TestVoters_StepAside(t *testing.T) {
 	n := newNetwork()
 	alone := n.boot(t, "a", vfs.NewMem(), true, 1)
 	n.owner(t, 1, "a")
-	if err := alone.StepAside(t.Context()); err != nil {
+	if err := alone.handOverAll(t.Context()); err != nil {
 		t.Error(err)
 	}
 	alone.mustPropose(t, 1, "still here")
