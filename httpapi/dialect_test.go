@@ -211,7 +211,7 @@ func TestBaseURL(t *testing.T) {
 	}
 }
 
-// A token is given by the node that is asked, whoever serves the directory.
+// The node that is asked gives out a token, also if another node serves the directory.
 func TestDialect_AnywhereIsNotForwarded(t *testing.T) {
 	t.Parallel()
 	a := newAtlas("b")
@@ -225,7 +225,7 @@ func TestDialect_AnywhereIsNotForwarded(t *testing.T) {
 	}
 }
 
-// What another node answers in a dialect comes through as it is.
+// Another node's answer in a dialect is passed on unchanged.
 func TestDialect_Forwarded(t *testing.T) {
 	t.Parallel()
 	a := newAtlas("b")

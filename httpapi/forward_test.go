@@ -146,7 +146,7 @@ func TestForward_PassesTheAnswerThrough(t *testing.T) {
 	if a.dials["b"] != 1 {
 		t.Errorf("%d connections for three requests", a.dials["b"])
 	}
-	// What the owner refuses is refused the same.
+	// A refusal of the owner is passed on.
 	if got := entry.do(t, "POST", things, `{"title":5}`); got.StatusCode != 400 {
 		t.Errorf("%d %s", got.StatusCode, got.body)
 	}
@@ -224,7 +224,7 @@ func TestForward_FollowsTheOwner(t *testing.T) {
 	})
 }
 
-// What may have been carried out is repeated only where that is safe.
+// A request that may have been carried out is repeated only where that is safe.
 func TestForward_LostAnswers(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -372,7 +372,7 @@ func TestForward_SilentNode(t *testing.T) {
 	}
 }
 
-// What nodes tell each other in headers is not believed from clients.
+// The headers by which nodes inform each other are not accepted from clients.
 func TestForward_HeadersOfClients(t *testing.T) {
 	t.Parallel()
 	a := newAtlas("b")

@@ -13,8 +13,8 @@ import (
 
 const postHead = "POST " + things + " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + token + "\r\n"
 
-// What arrives is bytes; whatever they are, the answer is an error of the one
-// shape, and nothing reaches the engine.
+// For any bytes that arrive the answer is an error of the one shape, and nothing reaches
+// the engine.
 func TestHostile_OneRequest(t *testing.T) {
 	t.Parallel()
 	body := `{"title":"t"}`

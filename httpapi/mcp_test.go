@@ -163,7 +163,7 @@ func TestTools_FailuresOfTheirOperations(t *testing.T) {
 	}
 }
 
-// Nothing is parsed for whoever may not be here.
+// Nothing is parsed for callers without the right to the tools.
 func TestTools_RefuseBeforeTheyRead(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -253,7 +253,8 @@ func TestTools_AreForwarded(t *testing.T) {
 	}
 }
 
-// What may have been done is not done again, unless it changes nothing or has a key.
+// A request that may have been carried out is not repeated, unless it changes nothing or
+// has a key.
 func TestTools_ForwardedAndLost(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

@@ -29,7 +29,7 @@ func TestOwner_IsNamedOnForwardedAnswers(t *testing.T) {
 			t.Errorf("%s, asked for directly: %d, the owner is %q", row.name, got.StatusCode, got.Header.Get(headerOwner))
 		}
 	}
-	// What belongs to no workspace has no owner that a client could remember.
+	// A path without a workspace has no owner that a client could remember.
 	if got := entry.do(t, "GET", "/readyz", ""); got.Header.Get(headerOwner) != "" {
 		t.Errorf("/readyz names the owner %q", got.Header.Get(headerOwner))
 	}

@@ -186,7 +186,7 @@ func FuzzBind(f *testing.F) {
 			}
 			return
 		}
-		// What is accepted keeps its promises, also once the buffers are reused.
+		// An accepted target is still right when the buffers are reused.
 		clear(body)
 		clear(query)
 		for _, text := range append([]string{in.Title, in.Dedupe, in.Ref.Value, in.URL.Value}, in.Labels.Value...) {

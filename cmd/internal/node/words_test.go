@@ -61,7 +61,7 @@ var retiredPhrases = []struct {
 }{
 	{phrase: "Is no ", instead: `"Not a valid ..."`},
 	{phrase: "tells whether", instead: "reports whether"},
-	{phrase: "hoever ", instead: "a noun", folders: []string{"actors", "bench", "cluster", "examples", "storage"}},
+	{phrase: "hoever ", instead: "a noun"},
 }
 
 var words = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)

@@ -36,7 +36,7 @@ type claimRun struct {
 	path   string // of the sessions
 	agents []string
 	all    int                 // sessions
-	doomed map[string]struct{} // sessions that kill whoever takes them
+	doomed map[string]struct{} // sessions that kill the agent that claims them
 	done   chan struct{}       // closed when there is nothing left to do
 
 	running sync.WaitGroup

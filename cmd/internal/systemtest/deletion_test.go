@@ -348,7 +348,7 @@ func TestDeleteWorkspace_LeavesNotOneKey(t *testing.T) {
 	if traces := tracesOf(t, store, twin); len(traces) < 500 {
 		t.Errorf("of the other one there are only %d", len(traces))
 	}
-	// What is in the twin says what was in the other one.
+	// The twin has the tables that the other workspace had.
 	have := map[storage.TableID]bool{}
 	eachTrace(t, store, twin, func(key, _ []byte) {
 		if _, _, table, _, err := storage.SplitKey(key); err == nil {

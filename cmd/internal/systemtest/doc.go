@@ -3,7 +3,6 @@
 // kill -9, and checks what was promised: no acknowledged write lost, none there
 // twice, nothing half applied.
 //
-// What does not live here: tests of one package alone, which sit beside it, and
-// measurements, which are bench's. Every goroutine belongs to the test that
+// Tests of one package alone are beside the package, and measurements are in bench. Every goroutine belongs to the test that
 // started it and ends before it does; every process dies with its test.
 package systemtest

@@ -156,7 +156,7 @@ func (f *Fleet) stand(ctx context.Context, voters int) error {
 	}
 	whole := func(v ClusterView) bool {
 		for _, s := range v.Shards {
-			// What is being written makes a lag that is none.
+			// Writes in progress cause a small lag, which does not count.
 			if s.Leader == "" || len(s.Voters) < voters || s.Lag > 1000 {
 				return false
 			}

@@ -105,7 +105,7 @@ func TestCluster_TakesCallsOfProvidersOnEveryNode(t *testing.T) {
 			left = i
 		}
 	}
-	// What was taken before is known to the next owner as well.
+	// The next owner knows the calls that were taken before.
 	for n := range members {
 		for name := range calls {
 			if a := call(left, name, n); !a.Duplicate {

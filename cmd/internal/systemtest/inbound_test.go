@@ -47,7 +47,7 @@ func TestInbound_CommsMessagesBecomeTickets(t *testing.T) {
 	both := signComms("the secret before", moment.Add(2*time.Second), body)
 	right := signComms(secret, moment.Add(2*time.Second), body)
 	d.send(path, jsonType, body, http.StatusAccepted, "X-Tracker-Timestamp", right[1], "X-Tracker-Signature", both[3]+","+right[3], "X-Tracker-Delivery", "three")
-	// What is no message is an event.
+	// A call without a message is an event.
 	event := []byte(`{"type": "call.ended", "seconds": 61}`)
 	if a := d.send(path, jsonType, event, http.StatusAccepted, signComms(secret, time.Now(), event)...); a.EventID == "" || a.TicketID != "" {
 		t.Errorf("%+v", a)

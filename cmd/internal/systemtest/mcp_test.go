@@ -45,7 +45,7 @@ func TestMCP_AnAgentWorksWithTheTools(t *testing.T) {
 		t.Errorf("logged %+v", logged)
 	}
 
-	// A question, and whoever answers it wakes the agent that waits.
+	// A question: its answer wakes the waiting agent.
 	var asked activities
 	a.call(ctx, "ask", map[string]any{"question": "Oil or grease?"}, &asked)
 	answered := make(chan error, 1)
@@ -94,7 +94,7 @@ func TestMCP_AnAgentWorksWithTheTools(t *testing.T) {
 		t.Errorf("after the end: %v", err)
 	}
 
-	// What the tools did is what the paths would have done.
+	// The tools have the same effects as the paths.
 	var events struct {
 		Status     string
 		Activities []struct{ Type string }

@@ -144,7 +144,7 @@ func (run *modelRun) follow(base string) {
 
 func (run *modelRun) addTeam(id, key string, public bool) {
 	team := &modelTeam{key: key, public: public, members: map[string]bool{}}
-	team.members[run.owner.id] = !public // whoever makes a team private is its member
+	team.members[run.owner.id] = !public // the caller that makes a team private becomes its member
 	run.m.teams[id] = team
 	run.keys = append(run.keys, id)
 }

@@ -145,7 +145,7 @@ func (run *modelRun) request(c *modelCaller, method, path string, body any, mode
 	switch answer.Status {
 	case 201:
 		got := decodeInto[object](run, answer)
-		// What the service chooses.
+		// The fields that the service chooses.
 		want.issues[0].object["id"], want.issues[0].object["createdAt"] = got["id"], got["createdAt"]
 		run.sameDuplicates(decodeInto[struct{ PossibleDuplicates []duplicate }](run, answer).PossibleDuplicates, want.duplicates)
 		delete(got, "possibleDuplicates")

@@ -4,7 +4,7 @@ package systemtest
 const nothing = "/" + noID
 
 // ticketOps are about tickets, which the whole workspace sees. {ticket} has become
-// the issue; to whoever does not see that it has none.
+// the issue; for callers that do not see the issue it has none.
 var ticketOps = []matrixOp{
 	{name: "tickets", method: "GET", path: "/tickets?limit=100", needs: "read", ok: 200, unseen: 200},
 	{name: "ticket", method: "GET", path: "/tickets/{ticket}", needs: "read", ok: 200, unseen: 200, shows: "{id}"},

@@ -6,12 +6,12 @@ import (
 	"switchyard/actors/tracker"
 )
 
-// An operation of the permission matrix. Whoever sees the issue it is about gets
-// the status ok, and shows in the body where it is given; whoever has the right but
-// does not see the issue gets unseen, and never shows. Without unseen the operation
-// is about the workspace, and not about an issue.
+// matrixOp is an operation of the permission matrix. A caller that sees the issue gets
+// the status ok, and the text shows in the body if it is set; a caller that has the right
+// but does not see the issue gets unseen, and never shows. An operation without unseen is
+// about the workspace, and not about an issue.
 //
-// {id} and the like stand for the fixture's; see fixture.
+// {id} and the like are replaced by the fixture's ids; see fixture.
 type matrixOp struct {
 	name, method, path string
 	body               map[string]any
@@ -22,7 +22,8 @@ type matrixOp struct {
 	// spends: it changes who sees the issue, or what there is of it, so that it gets
 	// one of its own where it is to succeed.
 	spends bool
-	// inTeam: it is about the issue's team alone, whoever the issue is granted to.
+	// inTeam is set if the operation is about the issue's team alone; grants of the issue
+	// don't count.
 	inTeam bool
 	// bare: its path is the service's, not one below the workspace's.
 	bare bool
@@ -108,7 +109,7 @@ var contentOps = []matrixOp{
 	{name: "move to its team", method: "PATCH", path: "/issues/{moved}", body: map[string]any{"teamId": "{team}"}, needs: "issues:write", ok: 200, unseen: 400, shows: "{team}", inTeam: true, spends: true},
 }
 
-// sessionOps are about agents' sessions of the issue: whoever sees it sees them.
+// sessionOps are about agents' sessions of the issue: callers that see it see them.
 var sessionOps = []matrixOp{
 	{name: "dispatch", method: "POST", path: "/issues/{id}/dispatch", body: map[string]any{"agentId": "{name}", "provider": "other"}, needs: "sessions:write", ok: 201, unseen: 404, shows: "{id}"},
 	{name: "dispatch in a batch", method: "POST", path: "/agent/dispatch-batch", body: map[string]any{"items": []any{map[string]any{"issueId": "{id}", "agentId": "{name}"}}}, needs: "sessions:write", ok: 200, unseen: 200, shows: `"sessionId":"`},
@@ -131,7 +132,7 @@ var sessionOps = []matrixOp{
 	{name: "cancel a session", method: "POST", path: "/agent/sessions/{session}/cancel", needs: "sessions:write", ok: 200, unseen: 404, shows: "{id}", spends: true},
 }
 
-// draftOps are about what is proposed for the issue: whoever sees it sees that.
+// draftOps are about proposals for the issue: callers that see it see them.
 var draftOps = []matrixOp{
 	{name: "drafts by issue", method: "GET", path: "/drafts?issueId={id}&limit=100", needs: "issues:read", ok: 200, unseen: 200, shows: "{draft}", lanes: true},
 	{name: "drafts by session", method: "GET", path: "/drafts?sessionId={session}&status=pending&limit=100", needs: "issues:read", ok: 200, unseen: 200, shows: "{draft}", lanes: true},

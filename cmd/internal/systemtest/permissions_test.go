@@ -153,9 +153,9 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// TestPermissions_Lanes holds every operation against Decision 36: the lane token of
-// a session opens what is marked so, of that session and its issue, whoever else
-// sees those; and nothing of any other.
+// TestPermissions_Lanes checks every operation against Decision 36: the lane token of
+// a session opens the operations marked so, for that session and its issue, also restricted
+// ones, and nothing of any other.
 func TestPermissions_Lanes(t *testing.T) {
 	t.Parallel()
 	w := newMatrixWorld(t)

@@ -22,7 +22,7 @@ func TestCluster_StopsAfterEntriesWereRefused(t *testing.T) {
 	defer load.end()
 	leader, cut, third := f.members[0], f.members[1], f.members[2]
 	f.Cut(leader, cut)
-	// What is written meanwhile goes to the third and waits in the link to the other.
+	// Writes go to the third node meanwhile, and wait in the link to the other.
 	if !pause(ctx, 500*time.Millisecond) {
 		t.Fatal(ctx.Err())
 	}

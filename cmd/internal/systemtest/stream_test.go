@@ -129,7 +129,7 @@ func TestStream_TellsAndResumes(t *testing.T) {
 	h.wantNext(h.listen(h.admin, "?after=0", live.Last), "issue.created two")
 	h.wantNext(all, "issue.created two")
 
-	// Whoever waits for a page gets it when there is something on it.
+	// A request that waits for a page gets it with the first event.
 	done := make(chan string, 1)
 	go func() {
 		var page struct{ Events []Told }

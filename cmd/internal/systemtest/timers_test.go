@@ -199,8 +199,8 @@ func TestSessions_TimesOfIdleWorkspacesThatMove(t *testing.T) {
 		spaces = append(spaces, newTimedSpace(ctx, t, urls, fmt.Sprintf("timed-%d", n)))
 	}
 	running := time.Now()
-	// killOwner kills whoever owns the first workspace, and sees to it that its
-	// workspaces are others' before it comes back.
+	// killOwner kills the owner of the first workspace, and waits until other nodes own
+	// its workspaces before it starts again.
 	killOwner := func() *Member {
 		t.Helper()
 		was := owners(ctx, t, f.members[0], spaces)
@@ -297,7 +297,7 @@ func TestSessions_TimesOfPassiveWorkspaces(t *testing.T) {
 	}
 	running := time.Now()
 	_, last := lease(ctx, t, urls, spaces)
-	// What follows a request, such as the search index, is done by then.
+	// Work that follows a request, such as the search index, is done by then.
 	until(ctx, t, last.Add(-5*time.Second))
 	passive(t, n)
 	until(ctx, t, last.Add(onTime))

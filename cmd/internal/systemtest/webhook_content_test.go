@@ -87,7 +87,7 @@ func TestWebhooks_TellOfIssuesWhatAdminsSee(t *testing.T) {
 	f.do("PATCH", "/issues/"+issue, object{"priority": "high"}, http.StatusOK) // no change, no event
 	f.do("DELETE", "/issues/"+f.make("/issues", object{"title": "Gone"}), nil, http.StatusNoContent)
 
-	// What comes in.
+	// Calls of providers.
 	f.make("/support-channels", object{"type": "chatapp1", "name": "Chat", "config": object{"channelId": "C01", "botToken": "xoxb-of-the-channel"}})
 	secret := f.do("PUT", "/inbound-secrets/mail", object{}, http.StatusOK)["secret"].(string)
 	call := func(d *inboundFixture, body, delivery string) inboundAnswer {

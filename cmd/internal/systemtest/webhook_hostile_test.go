@@ -162,7 +162,7 @@ func TestWebhooks_ReceiversOfEveryKind(t *testing.T) {
 	}
 }
 
-// What counts is where a delivery is about to go when it goes: an address that was
+// A delivery is judged by its address at the time of sending: an address that was
 // allowed once, or that a name has come to mean, is not reached where the node's
 // flags say no.
 func TestWebhooks_AddressesAreJudgedWhenDialed(t *testing.T) {

@@ -15,7 +15,7 @@ const (
 
 // Waiting is on top of what any answer may take, on the node asked and on the one
 // that serves the workspace.
-func TestPatient_WaitsLongerThanARequestMayTake(t *testing.T) {
+func TestLongPoll_WaitsLongerThanARequestMayTake(t *testing.T) {
 	t.Parallel()
 	const timeout = 400 * time.Millisecond
 	a := newAtlas("b")
@@ -56,8 +56,8 @@ func TestPatient_WaitsLongerThanARequestMayTake(t *testing.T) {
 	}
 }
 
-// Whoever waits and hangs up is known to be gone; whoever says more is not.
-func TestPatient_KnowsWhoHasLeft(t *testing.T) {
+// A client that waits and disconnects counts as gone; one that sends more does not.
+func TestLongPoll_KnowsWhoHasLeft(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ask := "POST " + take + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + "\r\nContent-Length: 2\r\n\r\n{}"
@@ -76,7 +76,7 @@ func TestPatient_KnowsWhoHasLeft(t *testing.T) {
 		}
 		gone := <-asked
 		if gone() {
-			t.Error("whoever waits is said to be gone")
+			t.Error("a waiting client counts as gone")
 		}
 		if leaves {
 			_ = c.Close()
@@ -85,11 +85,11 @@ func TestPatient_KnowsWhoHasLeft(t *testing.T) {
 		}
 		for late := time.Now().Add(5 * time.Second); leaves && !gone(); {
 			if time.Now().After(late) {
-				t.Fatal("whoever left is not known to be gone")
+				t.Fatal("a disconnected client does not count as gone")
 			}
 		}
 		if !leaves && gone() {
-			t.Error("whoever said more is said to be gone")
+			t.Error("a client that sent more counts as gone")
 		}
 		verdict <- leaves
 		_ = c.Close()
