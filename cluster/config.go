@@ -122,5 +122,3 @@ func defaultTuning() tuning {
 		clock:         func() int64 { return int64(time.Since(base)) },
 	}
 }
-
-
