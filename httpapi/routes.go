@@ -127,6 +127,13 @@ func Routes() []Route {
 		{"POST", sessionPath + "/heartbeat", tracker.Heartbeat},
 		{"POST", sessionPath + "/mcp", opSessionTools},
 
+		{"GET", workspacePath + "/agent/limits", tracker.ListConcurrencyLimits},
+		{"PUT", workspacePath + "/agent/limits/{key}", tracker.PutConcurrencyLimit},
+		{"DELETE", workspacePath + "/agent/limits/{key}", tracker.DeleteConcurrencyLimit},
+		{"GET", workspacePath + "/holds", tracker.ListHolds},
+		{"PUT", workspacePath + "/holds/{scope}", tracker.PutHold},
+		{"DELETE", workspacePath + "/holds/{scope}", tracker.DeleteHold},
+
 		{"GET", draftsPath, tracker.ListDrafts},
 		{"POST", draftsPath, tracker.CreateDraft},
 		{"GET", draftsPath + "/{id}", tracker.DraftByID},

@@ -23,9 +23,12 @@ type Agent struct {
 	IsDefault      bool        `json:"isDefault"`
 	// MaxConcurrentSessions limits the sessions that the agent works on at a time; nil:
 	// no limit.
-	MaxConcurrentSessions *int64    `json:"maxConcurrentSessions"`
-	CreatedAt             Timestamp `json:"createdAt"`
-	UpdatedAt             Timestamp `json:"updatedAt"`
+	MaxConcurrentSessions *int64 `json:"maxConcurrentSessions"`
+	// ConcurrencyBy are the fields of issues that the agent's sessions have concurrency keys
+	// of.
+	ConcurrencyBy []ConcurrencyField `json:"concurrencyBy"`
+	CreatedAt     Timestamp          `json:"createdAt"`
+	UpdatedAt     Timestamp          `json:"updatedAt"`
 }
 
 var agents = storage.Table[Agent]{
@@ -100,6 +103,9 @@ func (tx *Tx) registerAgentOf(id, name, provider string) error {
 func (tx *Tx) addAgent(a *Agent) error {
 	if err := tx.countRecord(agentTable, 1); err != nil {
 		return err
+	}
+	if a.ConcurrencyBy == nil {
+		a.ConcurrencyBy = []ConcurrencyField{}
 	}
 	a.OrganizationID = WorkspaceID(tx.Workspace().String())
 	a.CreatedAt, a.UpdatedAt = At(tx.now), At(tx.now)

@@ -4,11 +4,12 @@ import "fmt"
 
 // CreateAgentIn is a new agent.
 type CreateAgentIn struct {
-	Name                  string      `json:"name" rules:"required,min=1,max=200"`
-	Provider              Opt[string] `json:"provider" rules:"nullable,min=1,max=200"`
-	Model                 Opt[string] `json:"model" rules:"nullable,min=1,max=200"`
-	IsDefault             bool        `json:"isDefault"`
-	MaxConcurrentSessions Opt[int64]  `json:"maxConcurrentSessions" rules:"nullable,min=1,max=1000"`
+	Name                  string                  `json:"name" rules:"required,min=1,max=200"`
+	Provider              Opt[string]             `json:"provider" rules:"nullable,min=1,max=200"`
+	Model                 Opt[string]             `json:"model" rules:"nullable,min=1,max=200"`
+	IsDefault             bool                    `json:"isDefault"`
+	MaxConcurrentSessions Opt[int64]              `json:"maxConcurrentSessions" rules:"nullable,min=1,max=1000"`
+	ConcurrencyBy         Opt[[]ConcurrencyField] `json:"concurrencyBy" rules:"max=3"`
 }
 
 // CreateAgent registers an agent (Decision 29).
@@ -26,7 +27,7 @@ func createAgent(tx *Tx, in *CreateAgentIn) (Reply, error) {
 	}
 	a := Agent{
 		ID: AgentID(id.String()), Name: in.Name, Provider: in.Provider.Ptr(), Model: in.Model.Ptr(),
-		IsDefault: in.IsDefault, MaxConcurrentSessions: in.MaxConcurrentSessions.Ptr(),
+		IsDefault: in.IsDefault, MaxConcurrentSessions: in.MaxConcurrentSessions.Ptr(), ConcurrencyBy: in.ConcurrencyBy.Value,
 	}
 	if err := tx.addAgent(&a); err != nil {
 		return Reply{}, err

@@ -4,12 +4,13 @@ import "fmt"
 
 // PatchAgentIn changes an agent. Absent fields stay as they are.
 type PatchAgentIn struct {
-	ID                    string      `path:"id"`
-	Name                  Opt[string] `json:"name" rules:"min=1,max=200"`
-	Provider              Opt[string] `json:"provider" rules:"nullable,min=1,max=200"`
-	Model                 Opt[string] `json:"model" rules:"nullable,min=1,max=200"`
-	IsDefault             Opt[bool]   `json:"isDefault"`
-	MaxConcurrentSessions Opt[int64]  `json:"maxConcurrentSessions" rules:"nullable,min=1,max=1000"`
+	ID                    string                  `path:"id"`
+	Name                  Opt[string]             `json:"name" rules:"min=1,max=200"`
+	Provider              Opt[string]             `json:"provider" rules:"nullable,min=1,max=200"`
+	Model                 Opt[string]             `json:"model" rules:"nullable,min=1,max=200"`
+	IsDefault             Opt[bool]               `json:"isDefault"`
+	MaxConcurrentSessions Opt[int64]              `json:"maxConcurrentSessions" rules:"nullable,min=1,max=1000"`
+	ConcurrencyBy         Opt[[]ConcurrencyField] `json:"concurrencyBy" rules:"max=3"`
 }
 
 // PatchAgent changes an agent. Its existing sessions keep the provider and model that
@@ -30,6 +31,9 @@ func patchAgent(tx *Tx, in *PatchAgentIn) (Reply, error) {
 	assign(&a.Provider, &in.Provider)
 	assign(&a.Model, &in.Model)
 	assign(&a.MaxConcurrentSessions, &in.MaxConcurrentSessions)
+	if a.ConcurrencyBy = in.ConcurrencyBy.Or(a.ConcurrencyBy); a.ConcurrencyBy == nil {
+		a.ConcurrencyBy = []ConcurrencyField{}
+	}
 	if a.IsDefault && !row.Value.IsDefault {
 		if err := tx.dropDefaultAgent(); err != nil {
 			return Reply{}, err

@@ -32,8 +32,11 @@ type counterKey struct {
 
 // appendTo appends the key fields of the counter's row.
 func (k *counterKey) appendTo(b storage.Key) storage.Key {
-	if k.table == issueAggregateTable {
+	switch k.table {
+	case issueAggregateTable:
 		return k.appendAggregate(b)
+	case queueTallyTable:
+		return k.appendQueueTally(b)
 	}
 	return b.ID(k.subject)
 }
@@ -129,7 +132,7 @@ func (s *counters) load(tx *Tx, key counterKey) (*counter, error) {
 	c := &counter{key: key}
 	s.row = key.appendTo(s.row[:0])
 	var err error
-	if key.table != issueAggregateTable {
+	if key.table != issueAggregateTable && key.table != queueTallyTable {
 		c.now.n, err = tx.Number(key.table, s.row)
 	} else if s.value, err = tx.Value(key.table, s.row, s.value[:0]); err == nil && s.value != nil {
 		c.now, err = parseAmount(s.value)
@@ -195,7 +198,7 @@ func (s *counters) seal(w *storage.Tx) error {
 		switch {
 		case c.now == amount{}:
 			err = w.DeleteValue(c.key.table, s.row)
-		case c.key.table == issueAggregateTable:
+		case c.key.table == issueAggregateTable, c.key.table == queueTallyTable:
 			s.value = c.now.appendTo(s.value[:0])
 			err = w.SetValue(c.key.table, s.row, s.value)
 		default:

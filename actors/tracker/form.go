@@ -88,6 +88,14 @@ var Forms = sync.OnceValue(func() map[string]*Form {
 				"anyOf":       []any{map[string]any{"const": "lane"}, map[string]any{"type": "object"}, map[string]any{"type": "null"}},
 			},
 		},
+		"holdScope": {
+			Schema: map[string]any{"pattern": `^(workspace|agent:[\s\S]{1,255}|provider:[\s\S]{1,200})$`, "examples": []any{"workspace"}},
+			Fault:  faultUnless(isHoldScope, "Must be workspace, agent: with the id of an agent, or provider: with a name."),
+		},
+		"concurrencyKey": {
+			Schema: map[string]any{"pattern": "^[!-~]{1,128}$", "examples": []any{"repo:octo/hump"}},
+			Fault:  faultUnless(isConcurrencyKey, "Must be 1 to 128 visible ASCII characters, without spaces."),
+		},
 		"objectOrNull": {Schema: map[string]any{"type": []string{"object", "null"}}},
 	}
 })

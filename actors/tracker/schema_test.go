@@ -74,6 +74,9 @@ func TestSchema_Golden(t *testing.T) {
 		storage.Explain(&agents, &Agent{ID: "an id of another form", CreatedAt: at}),
 		storage.Explain(&sessions, goldenSession(SessionCreated)),
 		storage.Explain(&sessions, goldenSession(SessionWaiting)),
+		storage.Explain(&sessions, goldenRunning()),
+		storage.Explain(&holds, &Hold{Scope: "agent:a"}),
+		storage.Explain(&concurrencyLimits, &ConcurrencyLimit{Key: "key"}),
 		storage.Explain(&sessions, goldenParked(parkNotBefore)),
 		storage.Explain(&sessions, goldenParked(parkConcurrency)),
 		storage.Explain(&drafts, goldenDraft()),
@@ -242,7 +245,14 @@ func goldenSession(status SessionStatus) *sessionRecord {
 func goldenParked(reason parkReason) *sessionRecord {
 	s, at := goldenSession(SessionCreated), Timestamp("2026-11-20T21:30:00.123Z")
 	s.Inner.Predecessor, s.Inner.Parent, s.NotBefore = "", "", &at
-	s.Inner.Park = &parking{Reason: reason, Subject: "subject"}
+	s.Inner.Park, s.ConcurrencyKeys = &parking{Reason: reason, Subject: "subject"}, []string{"key"}
+	return s
+}
+
+// goldenRunning is a running session that holds a place of a key.
+func goldenRunning() *sessionRecord {
+	s := goldenSession(SessionRunning)
+	s.ConcurrencyKeys = []string{"key"}
 	return s
 }
 

@@ -64,11 +64,14 @@ type AgentSession struct {
 	StructuredResult   json.RawMessage `json:"structuredResult"`
 	ResultSchemaErrors *[]string       `json:"resultSchemaErrors"`
 	// NotBefore is the time before which the session is not claimed (Decision 59).
-	NotBefore      *Timestamp `json:"notBefore"`
-	CreatedAt      Timestamp  `json:"createdAt"`
-	UpdatedAt      Timestamp  `json:"updatedAt"`
-	LastProgressAt *Timestamp `json:"lastProgressAt"`
-	LastStateHash  *string    `json:"lastStateHash"`
+	NotBefore *Timestamp `json:"notBefore"`
+	// ConcurrencyKeys are the keys of which the session holds a place while it runs
+	// (Decision 63).
+	ConcurrencyKeys []string   `json:"concurrencyKeys"`
+	CreatedAt       Timestamp  `json:"createdAt"`
+	UpdatedAt       Timestamp  `json:"updatedAt"`
+	LastProgressAt  *Timestamp `json:"lastProgressAt"`
+	LastStateHash   *string    `json:"lastStateHash"`
 }
 
 // sessionRecord is the stored form of a session: the public part, and then the fields
@@ -180,9 +183,11 @@ func (s *sessionRecord) pending() []SessionID {
 	return s.Inner.Pending
 }
 
-// engaged reports whether an agent works on the session: it runs, or it ran and waits.
+// engaged reports whether an agent works on the session, and so holds a place of the agent
+// and of the concurrency keys: it runs, or it ran and waits, but not for the conditions of
+// a report's waitFor.
 func (s *sessionRecord) engaged() bool {
-	return s.Status == SessionRunning || s.Status == SessionWaiting && s.Inner.StartedAt != ""
+	return s.Status == SessionRunning || s.Status == SessionWaiting && s.Inner.StartedAt != "" && s.Inner.Park == nil
 }
 
 func (s *sessionRecord) flags() (f storage.Flags) {
@@ -282,8 +287,9 @@ var sessions = storage.Table[sessionRecord]{
 			}
 		}},
 		{ID: sessionParked, Name: "parked", Entries: addParked},
+		{ID: sessionByKey, Name: "concurrency key", Entries: addKeyEntries},
 		{ID: sessionUnqueued, Name: "unqueued", Entries: func(e *storage.Entries, s *sessionRecord) {
-			if s.Status == SessionCreated && !s.queued() {
+			if s.Status == SessionCreated && s.Inner.Park != nil {
 				e.Add(e.Key().Str(s.AgentID))
 			}
 		}},

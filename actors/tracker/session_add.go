@@ -24,6 +24,9 @@ type SessionOptions struct {
 	ResultSchema json.RawMessage `json:"resultSchema" form:"resultSchema"`
 	// NotBefore is the time before which the session is not claimed (Decision 59).
 	NotBefore Opt[string] `json:"notBefore" rules:"nullable,datetime"`
+	// ConcurrencyKeys are keys of which the session takes a place while it runs (Decision
+	// 63).
+	ConcurrencyKeys Opt[[]string] `json:"concurrencyKeys" rules:"max=4" form:"concurrencyKey"`
 }
 
 // validateAt checks what the tags can't express. at is the path of the options in the
@@ -134,6 +137,7 @@ func (tx *Tx) addSession(n *newSession) (*sessionRecord, []byte, Preflight, erro
 	if s.NotBefore, err = tx.notBefore(n.Options.NotBefore.Ptr()); err != nil {
 		return nil, nil, preflight, err
 	}
+	s.ConcurrencyKeys = concurrencyKeys(n.Options.ConcurrencyKeys.Value, agent, issue)
 	if err := tx.startPlace(s); err != nil {
 		return nil, nil, preflight, err
 	}
@@ -207,7 +211,7 @@ func (tx *Tx) blankSession(issue *Issue) (*sessionRecord, error) {
 	now := At(tx.now)
 	s := &sessionRecord{AgentSession: AgentSession{
 		ID: SessionID(id.String()), OrganizationID: WorkspaceID(tx.Workspace().String()), IssueID: issue.ID,
-		ActorID: tx.Caller.ID, ActorType: ActorUser, Status: SessionCreated, CreatedAt: now, UpdatedAt: now,
+		ActorID: tx.Caller.ID, ActorType: ActorUser, Status: SessionCreated, ConcurrencyKeys: []string{}, CreatedAt: now, UpdatedAt: now,
 	}}
 	if tx.Caller.Type == ActorAgent {
 		s.ActorType = ActorAgent

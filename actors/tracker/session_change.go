@@ -67,6 +67,9 @@ func (c *sessionChange) move(status SessionStatus, by moveOrigin) error {
 		if err := c.requireNotEngaged(); err != nil {
 			return err
 		}
+		if err := c.tx.takesPlaces(s); err != nil {
+			return err
+		}
 	}
 	s.Status = status
 	s.Inner.Predecessor, s.Inner.Pending, s.Inner.Missing = "", nil, nil // a move ends these waits

@@ -19,6 +19,9 @@ type ClaimSessionsIn struct {
 	LeaseSeconds int64       `json:"leaseSeconds" rules:"min=10,max=3600" default:"60"`
 	// Wait is the number of seconds that the answer may wait for a session to claim.
 	Wait int `json:"wait" rules:"min=0,max=30"`
+
+	// rounds counts the runs of the claim that have parked all that they found.
+	rounds int
 }
 
 // WaitFor returns the time that the answer may wait.
@@ -60,24 +63,44 @@ func claimSessions(tx *Tx, in *ClaimSessionsIn) (Reply, error) {
 		return Reply{}, err
 	}
 	if len(q.found) == 0 {
-		reply := Reply{Body: []byte(`{"sessions":[]}`)}
-		if in.Wait > 0 && !tx.final {
-			reply.Wait = &Wait{Topic: claimTopic(agent, in.Provider.Value), Until: tx.now.Add(in.WaitFor()), Pass: q.hidden}
-		}
-		return reply, nil
+		return tx.nothingToClaim(in, agent, q.hidden), nil
 	}
 	body := []byte(`{"sessions":[`)
-	for i, pk := range q.found {
+	claimed := 0
+	for _, pk := range q.found {
 		item, err := tx.claim(pk, cmp.Or(in.LeaseSeconds, 60))
 		if err != nil {
 			return Reply{}, err
 		}
-		if i > 0 {
+		if item == nil {
+			continue // it was parked
+		}
+		if claimed++; claimed > 1 {
 			body = append(body, ',')
 		}
 		body = append(body, item...)
 	}
+	if claimed == 0 {
+		// All were parked now. The next run finds others, or nothing.
+		if in.rounds++; in.rounds <= maxClaimRounds {
+			return Reply{More: true}, nil
+		}
+		return tx.nothingToClaim(in, agent, q.hidden), nil
+	}
 	return Reply{Body: append(body, `]}`...)}, nil
+}
+
+// maxClaimRounds is the number of times that a claim looks again after it has parked all
+// that it found.
+const maxClaimRounds = 16
+
+// nothingToClaim is the answer of a claim that has found nothing, or its wish to wait.
+func (tx *Tx) nothingToClaim(in *ClaimSessionsIn, agent string, hidden bool) Reply {
+	reply := Reply{Body: []byte(`{"sessions":[]}`)}
+	if in.Wait > 0 && !tx.final {
+		reply.Wait = &Wait{Topic: claimTopic(agent, in.Provider.Value), Until: tx.now.Add(in.WaitFor()), Pass: hidden}
+	}
+	return reply
 }
 
 // claim is a search through the queue. It writes nothing.
@@ -111,6 +134,10 @@ func (q *claim) find() error {
 		}
 		if provider != nil && !bytes.Equal(e.provider, provider) {
 			return true, nil
+		}
+		over, err := q.tx.passesOver(e.agent, e.provider)
+		if err != nil || over {
+			return true, err
 		}
 		takes, full, err := q.canClaim(e)
 		if err != nil || full && q.agent != "" {
@@ -179,13 +206,19 @@ func (tx *Tx) roomOf(encoded []byte) (int, error) {
 }
 
 // claim claims a session of the queue for the caller and returns the JSON for the
-// claimer.
+// claimer, or nil if the session had to be parked.
 func (tx *Tx) claim(pk []byte, leaseSeconds int64) ([]byte, error) {
 	row, err := sessions.Get(tx, pk)
 	if err == nil && row == nil {
 		err = fmt.Errorf("the claim queue names a session that is not there")
 	}
 	if err != nil {
+		return nil, err
+	}
+	if now, err := tx.repark(row); err != nil || !now.queued() {
+		if err == nil && parkedKey(now) != "" {
+			tx.keys.full = append(tx.keys.full, parkedKey(now)) // the others of the key are parked, too
+		}
 		return nil, err
 	}
 	c, err := tx.changeSession(row)

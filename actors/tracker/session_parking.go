@@ -71,6 +71,14 @@ func (tx *Tx) whyParked(s *sessionRecord) (*parking, error) {
 	if s.NotBefore != nil && s.NotBefore.Time().After(tx.now) {
 		return &parking{Reason: parkNotBefore}, nil
 	}
+	for _, reason := range [...]parkReason{parkBudget, parkHold} {
+		if scope, err := tx.suspendedBy(reason, s); err != nil || scope != "" {
+			return &parking{Reason: reason, Subject: scope}, err
+		}
+	}
+	if key, err := tx.fullKey(s); err != nil || key != "" {
+		return &parking{Reason: parkConcurrency, Subject: key}, err
+	}
 	return nil, nil
 }
 
@@ -124,13 +132,9 @@ func addParked(e *storage.Entries, s *sessionRecord) {
 	}
 }
 
-const (
-	// maxReleased is the number of parked sessions that one command moves within
-	// created. Beyond maxFollowed written bytes it leaves the rest to a timer.
-	maxReleased = 500
-	// maxNotBefore is the longest time that a session may be put off.
-	maxNotBefore = 366 * 24 * time.Hour
-)
+// maxReleased is the number of parked sessions that one command moves within created.
+// Beyond maxFollowed written bytes it leaves the rest to a timer.
+const maxReleased = 500
 
 // repark gives a parked or queued session its place anew. It emits no event: the session
 // stays created. The caller has read row in this command.
@@ -184,6 +188,9 @@ func (tx *Tx) reparkKeys(keys [][]byte) (ready int, more bool, err error) {
 // and s is nil for one that is removed.
 func (tx *Tx) sessionMoved(old, s *sessionRecord) error {
 	if err := tx.countEngaged(old, s); err != nil {
+		return err
+	}
+	if err := tx.keysMoved(old, s); err != nil {
 		return err
 	}
 	was := old != nil && old.queued()

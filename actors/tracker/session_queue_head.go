@@ -110,13 +110,17 @@ func (tx *Tx) walkQueue(agent string, fn func(e *queuedEntry, pk []byte) (bool, 
 }
 
 // countEngaged updates the number of sessions that an agent works on, registered or
-// not; old is nil for a new session.
+// not; old is nil for a new session, and s for one that is removed.
 func (tx *Tx) countEngaged(old, s *sessionRecord) error {
-	was, is := old != nil && old.engaged(), s.engaged()
-	if was == is || s.AgentID == unassigned {
+	was, is := old != nil && old.engaged(), s != nil && s.engaged()
+	of := s
+	if of == nil {
+		of = old
+	}
+	if was == is || of.AgentID == unassigned {
 		return nil
 	}
-	agent := agentKey(s.AgentID)
+	agent := agentKey(of.AgentID)
 	n, err := tx.Counter(engagedTable, agent)
 	if err != nil {
 		return err

@@ -64,10 +64,20 @@ func registerSession(tx *Tx, in *RegisterSessionIn) (Reply, error) {
 	if in.Status != "" {
 		s.Status = in.Status
 	}
+	agent, err := tx.agent(s.AgentID)
+	if err != nil {
+		return Reply{}, err
+	}
+	if agent != nil {
+		s.ConcurrencyKeys = concurrencyKeys(nil, &agent.Value, &issue.Value)
+	}
 	if s.Status == SessionWaiting {
 		s.Inner.StartedAt = s.CreatedAt // an agent works on it
 	}
 	if s.engaged() {
+		if err := tx.takesPlaces(s); err != nil {
+			return Reply{}, err
+		}
 		s.LastProgressAt = &s.CreatedAt // the time from which a silent session becomes stalled
 	}
 	var access laneAccess

@@ -11,6 +11,8 @@ import (
 var sessionRows = []storage.RowSpec{
 	{ID: activityTable, Name: "activity", Check: checkActivity, Counting: storage.Counted},
 	storage.Counter(engagedTable, "sessions an agent is at"),
+	{ID: suspensionTable, Name: "suspended scope"},    // checkHolds checks them
+	{ID: queueTallyTable, Name: "count of the queue"}, // checkQueueTally checks them
 	{ID: sessionBriefTable, Name: "session's instructions", Counting: storage.Counted, Check: func(v *storage.View, fields, _ []byte) error {
 		if len(fields) != len(storage.ID{}) {
 			return fmt.Errorf("%w: instructions of %d bytes of key", storage.ErrFormat, len(fields))
@@ -51,6 +53,7 @@ func checkActivity(v *storage.View, fields, value []byte) error {
 func checkSessions(v *storage.View, report reporter) error {
 	held := map[string]bool{}
 	at := map[storage.ID]uint64{}
+	tally := queueTally{}
 	err := sessions.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		row, err := sessions.Decode(rec)
 		if err != nil {
@@ -70,6 +73,7 @@ func checkSessions(v *storage.View, report reporter) error {
 		if s.AgentID != unassigned && s.engaged() {
 			at[agentKey(s.AgentID)]++
 		}
+		tally.count(s)
 		if err := checkSessionTimers(v, pk, s, report); err != nil {
 			return false, err
 		}
@@ -90,6 +94,12 @@ func checkSessions(v *storage.View, report reporter) error {
 		return true, checkSessionIssue(v, pk, s, report)
 	})
 	if err != nil {
+		return err
+	}
+	if err := checkQueueTally(v, tally, report); err != nil {
+		return err
+	}
+	if err := checkHolds(v, report); err != nil {
 		return err
 	}
 	for agent, n := range at {

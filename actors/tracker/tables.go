@@ -105,8 +105,13 @@ const (
 	agentByAge storage.TableID = 101 // newest first
 
 	// Parked sessions, and what they wait for.
-	sessionParked   storage.TableID = 156 // reason, and what the session waits for, in the order of claims
-	sessionUnqueued storage.TableID = 157 // agent: created sessions that are not in the claim queue
+	sessionParked         storage.TableID = 156 // reason, and what the session waits for, in the order of claims
+	sessionUnqueued       storage.TableID = 157 // agent: created sessions that are not in the claim queue
+	suspensionTable       storage.TableID = 158 // reason, scope: suspended scopes
+	holdTable             storage.TableID = 159 // scope -> hold
+	sessionByKey          storage.TableID = 160 // concurrency key, whether it is held
+	queueTallyTable       storage.TableID = 161 // counts of sessions
+	concurrencyLimitTable storage.TableID = 162 // concurrency key -> limit
 
 	draftTable    storage.TableID = 102
 	draftByAbout  storage.TableID = 103 // subject: kind (issue or session) and id

@@ -22,5 +22,8 @@ var TimerOps = map[string]*Op{
 	timerSessionLeases:    leasesOp,
 	timerSessionBudget:    budgetOp,
 	timerNotBefore:        notBeforeOp,
+	timerScope:            settleScopeOp,
+	timerConcurrency:      settleKeyOp,
+	timerHold:             endHoldOp,
 	timerSessionFollowers: moveFollowersOp,
 }

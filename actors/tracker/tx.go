@@ -24,6 +24,7 @@ type Tx struct {
 	leasesDue *time.Time
 	followers followerWork
 	blocks    *blockWork // nil until the command has changed which issues are blocked
+	keys      keyWork
 }
 
 // Writer is the open batch, for the tables.

@@ -49,6 +49,8 @@ type WriteBuffer struct {
 	hasEvents bool   // the open batch may have events
 	queue     queueHeads
 	relations knownRelations
+	// suspended are the suspended scopes of sessions.
+	suspended suspendedScopes
 	// leasesDue is the time by which leases are checked; zero if it is not known.
 	leasesDue time.Time
 	// operator holds the operator's settings; nil means the defaults.
@@ -95,7 +97,7 @@ func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Re
 	mark, counted, wakes := l.store.Mark(), l.counters.bytes, len(l.wakes)
 	l.counters.begin()
 	l.recent.begin()
-	l.queue.raised = false
+	l.queue.raised, l.suspended.changed = false, false
 	l.events, l.keyed = l.events[:0], req.Idempotency != nil
 	l.store.Recount()
 	below, lived := l.store.CountingBelow(), l.seen
@@ -116,6 +118,9 @@ func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Re
 			l.seen = l.seen && lived // the command may have created the workspace
 			if l.queue.raised {
 				l.queue.forget() // the command may have cached queue heads that were rolled back
+			}
+			if l.suspended.changed {
+				l.suspended.forget()
 			}
 			if failed := l.store.Rollback(mark); failed != nil {
 				l.broken = failed
@@ -149,6 +154,9 @@ func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Re
 		return Reply{}, err
 	}
 	if err := tx.settle(); err != nil {
+		return Reply{}, err
+	}
+	if err := tx.settleKeys(); err != nil {
 		return Reply{}, err
 	}
 	if !reply.More && reply.Wait == nil {
@@ -218,6 +226,7 @@ func (l *WriteBuffer) forget() {
 	l.leasesDue = time.Time{}
 	l.relations = relationsUnknown
 	l.queue.forget()
+	l.suspended.forget()
 	l.teams.forget()
 	l.recent.forget()
 	l.hooks.forget()

@@ -222,8 +222,12 @@ func (f *filled) fillSessions(issue string) {
 	f.Helper()
 	agent := f.make("/agents", object{"name": f.marker, "provider": f.marker, "model": f.marker, "isDefault": true, "maxConcurrentSessions": 3})
 	f.do("DELETE", "/agents/"+f.make("/agents", object{"name": f.marker}), nil, http.StatusNoContent)
+	f.do("PUT", "/agent/limits/"+f.marker, object{"limit": 2}, http.StatusOK)
+	f.do("PUT", "/holds/agent:held-"+f.marker, object{"reason": f.marker, "until": "2099-01-01T00:00:00Z"}, http.StatusOK)
+	f.make("/issues/"+issue+"/dispatch", object{"agentId": "held-" + f.marker})
+	f.make("/issues/"+issue+"/dispatch", object{"agentId": "later-" + f.marker, "notBefore": time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)})
 	for range 4 { // two are claimed, one is canceled and one stays in the queue
-		f.make("/issues/"+f.make("/issues", object{"title": f.marker})+"/dispatch", object{"instructions": f.marker, "maxDuration": 60, "resultSchema": "lane"})
+		f.make("/issues/"+f.make("/issues", object{"title": f.marker})+"/dispatch", object{"instructions": f.marker, "maxDuration": 60, "resultSchema": "lane", "concurrencyKeys": []string{f.marker}})
 	}
 	f.make("/issues/"+issue+"/dispatch", object{"agentId": f.marker, "preflight": true})
 	claimed := f.do("POST", "/agent/sessions/claim", object{"agentId": agent, "limit": 2, "leaseSeconds": 3600}, http.StatusOK)["sessions"].([]any)

@@ -182,6 +182,12 @@ var workspaceOps = []matrixOp{
 	{name: "one of the agents", method: "GET", path: "/agents/" + noID, needs: "read", ok: 404},
 	{name: "patch an agent", method: "PATCH", path: "/agents/" + noID, body: map[string]any{"name": "Other"}, needs: "admin", ok: 404},
 	{name: "delete an agent", method: "DELETE", path: "/agents/" + noID, needs: "admin", ok: 404},
+	{name: "holds", method: "GET", path: "/holds", needs: "read", ok: 200},
+	{name: "hold an agent", method: "PUT", path: "/holds/agent:nobody", body: map[string]any{"reason": "r"}, needs: "admin", ok: 200},
+	{name: "end a hold", method: "DELETE", path: "/holds/agent:never-held", needs: "admin", ok: 404},
+	{name: "limits of concurrency keys", method: "GET", path: "/agent/limits", needs: "read", ok: 200},
+	{name: "limit a concurrency key", method: "PUT", path: "/agent/limits/nothing", body: map[string]any{"limit": 2}, needs: "admin", ok: 200},
+	{name: "remove a limit", method: "DELETE", path: "/agent/limits/never-limited", needs: "admin", ok: 404},
 	{name: "make a token", method: "POST", path: "/tokens", body: map[string]any{"name": "t", "actorType": "agent", "permissions": "read"}, needs: "admin", ok: 201},
 }
 

@@ -1,0 +1,150 @@
+package tracker
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+)
+
+func keyed(agent string, keys ...string) DispatchIssueIn {
+	return DispatchIssueIn{AgentID: Some(agent), SessionOptions: SessionOptions{ConcurrencyKeys: Some(keys)}}
+}
+
+func (f *agentFixture) limitKey(key string, n int64) {
+	f.Helper()
+	f.run(f.admin, PutConcurrencyLimit, &PutConcurrencyLimitIn{ConcurrencyLimitIn: ConcurrencyLimitIn{Key: key}, Limit: n})
+}
+
+func TestConcurrencyKeys_OneAtATime(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	low := f.dispatch(f.work(PriorityLow).ID, keyed("a", "k"))
+	f.dispatch(f.work(PriorityLow).ID, keyed("b", "k"))
+	urgent := f.dispatch(f.work(PriorityUrgent).ID, keyed("a", "k"))
+	free := f.dispatch(f.work(PriorityLow).ID, keyed("a", "other"))
+	got := f.claim(ClaimSessionsIn{Limit: 50, AgentID: Some("a")})
+	if want := fmt.Sprint([]SessionID{urgent.ID, free.ID}); claimedIDs(got) != want {
+		t.Fatalf("claimed %s, want %s", claimedIDs(got), want)
+	}
+	f.verify()
+	if more := f.claim(ClaimSessionsIn{Limit: 50}); len(more) != 0 {
+		t.Fatalf("claimed %s of a full key", claimedIDs(more))
+	}
+	high := f.dispatch(f.work(PriorityHigh).ID, keyed("a", "k"))
+	f.restart()
+	var refused *Error
+	if err := f.report(f.admin, low.ID, SessionRunning); !errors.As(err, &refused) || refused.Code != CodeConflict {
+		t.Fatalf("a parked session was reported as running: %v", err)
+	} else if details, is := refused.Details.(SessionConflict); !is || details.SessionID != urgent.ID {
+		t.Fatalf("the refusal names %+v", refused.Details)
+	}
+	if err := f.report(got[0].LaneToken, urgent.ID, SessionCompleted); err != nil {
+		t.Fatal(err)
+	}
+	f.verify()
+	if next := f.claim(ClaimSessionsIn{Limit: 50}); claimedIDs(next) != fmt.Sprint([]SessionID{high.ID}) {
+		t.Fatalf("claimed %s, want the most urgent one", claimedIDs(next))
+	}
+	f.verify()
+}
+
+func TestConcurrencyKeys_LimitsAreRaisedAndLowered(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	for range 6 {
+		f.dispatch(f.work(PriorityLow).ID, keyed("a", "k"))
+	}
+	if got := f.claim(ClaimSessionsIn{Limit: 50}); len(got) != 1 {
+		t.Fatalf("claimed %d", len(got))
+	}
+	f.limitKey("k", 3)
+	f.verify()
+	got := f.claim(ClaimSessionsIn{Limit: 50})
+	if len(got) != 2 {
+		t.Fatalf("claimed %d more of a key with 3 places", len(got))
+	}
+	f.verify()
+	f.limitKey("k", 2)
+	f.run(f.admin, CancelSession, &CancelSessionIn{ID: got[0].Session.ID})
+	if got := f.claim(ClaimSessionsIn{Limit: 50}); len(got) != 0 {
+		t.Fatalf("claimed %d of a key with 2 places, both of which are taken", len(got))
+	}
+	f.limitKey("k", 5)
+	f.run(f.admin, DeleteConcurrencyLimit, &ConcurrencyLimitIn{Key: "k"})
+	f.verify()
+	if got := f.claim(ClaimSessionsIn{Limit: 50}); len(got) != 0 {
+		t.Fatalf("claimed %d of a full key", len(got))
+	}
+	f.limitKey("k", 100)
+	if got := f.claim(ClaimSessionsIn{Limit: 50}); len(got) != 3 {
+		t.Fatalf("claimed %d, want the other 3", len(got))
+	}
+	f.verify()
+}
+
+// A session of two keys needs a place of both, and holds up none of them meanwhile.
+func TestConcurrencyKeys_TwoOfASession(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	first := f.dispatch(f.work(PriorityLow).ID, keyed("a", "x"))
+	second := f.dispatch(f.work(PriorityLow).ID, keyed("a", "y"))
+	f.dispatch(f.work(PriorityUrgent).ID, keyed("a", "x", "y"))
+	f.run(f.admin, CancelSession, &CancelSessionIn{ID: f.claimOne().Session.ID}) // the urgent one
+	both := f.dispatch(f.work(PriorityLow).ID, keyed("a", "x", "y"))
+	third := f.dispatch(f.work(PriorityLow).ID, keyed("a", "x"))
+	if got := f.claim(ClaimSessionsIn{Limit: 50}); claimedIDs(got) != fmt.Sprint([]SessionID{first.ID, second.ID}) {
+		t.Fatalf("claimed %s", claimedIDs(got))
+	}
+	f.verify()
+	if err := f.report(f.admin, first.ID, SessionCompleted); err != nil {
+		t.Fatal(err)
+	}
+	f.verify()
+	if got := f.claim(ClaimSessionsIn{Limit: 50}); claimedIDs(got) != fmt.Sprint([]SessionID{third.ID}) {
+		t.Fatalf("claimed %s", claimedIDs(got))
+	}
+	for _, id := range []SessionID{second.ID, third.ID} {
+		if err := f.report(f.admin, id, SessionCompleted); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.verify()
+	if got := f.claimOne(); got.Session.ID != both.ID {
+		t.Fatalf("claimed %s", got.Session.ID)
+	}
+}
+
+func TestConcurrencyKeys_FromTheIssue(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	agent := f.register(CreateAgentIn{Name: "A", ConcurrencyBy: Some([]ConcurrencyField{ConcurrentRepo, ConcurrentBranch, ConcurrentProject})})
+	issue := decode[Issue](t, f.run(f.admin, CreateIssue, &CreateIssueIn{Title: "Work", IssueFields: IssueFields{Repo: Some("octo/hump"), Branch: Some("a branch")}}).Body)
+	s := f.dispatch(issue.ID, DispatchIssueIn{AgentID: Some(string(agent.ID)), SessionOptions: SessionOptions{ConcurrencyKeys: Some([]string{"k", "k"})}})
+	if len(s.ConcurrencyKeys) != 3 || s.ConcurrencyKeys[0] != "k" || s.ConcurrencyKeys[1] != "repo:octo/hump" || !isConcurrencyKey(s.ConcurrencyKeys[2]) {
+		t.Errorf("keys %q", s.ConcurrencyKeys)
+	}
+	f.verify()
+}
+
+// Each agent's claims find a session when a place becomes free, also if another agent's
+// session is older.
+func TestConcurrencyKeys_AgentWithoutClaimersHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	running := f.dispatch(f.work(PriorityUrgent).ID, keyed("a", "k"))
+	f.claimOne()
+	f.dispatch(f.work(PriorityHigh).ID, keyed("idle", "k"))
+	next := f.dispatch(f.work(PriorityLow).ID, keyed("a", "k"))
+	if err := f.report(f.admin, running.ID, SessionCompleted); err != nil {
+		t.Fatal(err)
+	}
+	f.verify()
+	if got := f.claim(ClaimSessionsIn{AgentID: Some("a")}); claimedIDs(got) != fmt.Sprint([]SessionID{next.ID}) {
+		t.Fatalf("claimed %s", claimedIDs(got))
+	}
+	f.verify()
+	if got := f.claim(ClaimSessionsIn{}); len(got) != 0 {
+		t.Fatalf("claimed %s of a full key", claimedIDs(got))
+	}
+	f.verify()
+}

@@ -1,0 +1,316 @@
+package tracker
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"switchyard/storage"
+)
+
+// A scope of sessions is suspended while no session in it may be claimed: by a hold, or
+// because a budget is used up. The scopes are "workspace", "agent:ID" and "provider:NAME",
+// and for budgets also "project:ID" and "issue:ID".
+//
+// suspendScope and resumeScope are all that holds and budgets need. The command that calls them parks
+// or releases as many sessions as fit into its batch; a timer does the rest. Until then the
+// claims pass over the sessions of a suspended scope.
+
+// suspendedScopes caches the suspended scopes of a workspace, of which there are few.
+// Owned by the workspace's goroutine.
+type suspendedScopes struct {
+	loaded bool
+	// changed is set if the running command has changed the scopes.
+	changed bool
+	scopes  [parkConcurrency]map[string]bool // by reason
+}
+
+func (s *suspendedScopes) forget() { *s = suspendedScopes{} }
+
+const (
+	scopeWorkspace = "workspace"
+	scopeAgent     = "agent:"
+	scopeProvider  = "provider:"
+	scopeProject   = "project:"
+	scopeIssue     = "issue:"
+)
+
+func suspensionKey(reason parkReason, scope string) storage.Key {
+	return storage.Key(nil).Byte(byte(reason)).Str(scope)
+}
+
+// suspended returns the suspended scopes of a reason.
+func (tx *Tx) suspended(reason parkReason) (map[string]bool, error) {
+	s := &tx.buffer.suspended
+	if !s.loaded {
+		if err := tx.Rows(suspensionTable, nil, nil, func(fields, _ []byte) (bool, error) {
+			if len(fields) < 2 || fields[0] >= byte(len(s.scopes)) {
+				return false, fmt.Errorf("%w: suspended scope of %d bytes", storage.ErrFormat, len(fields))
+			}
+			s.set(parkReason(fields[0]), unStr(fields[1:]), true)
+			return true, nil
+		}); err != nil {
+			return nil, fmt.Errorf("read the suspended scopes: %w", err)
+		}
+		s.loaded = true
+	}
+	return s.scopes[reason], nil
+}
+
+func (s *suspendedScopes) set(reason parkReason, scope string, is bool) {
+	if !is {
+		delete(s.scopes[reason], scope)
+		return
+	}
+	if s.scopes[reason] == nil {
+		s.scopes[reason] = map[string]bool{}
+	}
+	s.scopes[reason][scope] = true
+}
+
+// suspendScope keeps the sessions of a scope from being claimed, for parkBudget or parkHold. It
+// does nothing if the scope is suspended already.
+func (tx *Tx) suspendScope(reason parkReason, scope string) error {
+	scopes, err := tx.suspended(reason)
+	if err != nil || scopes[scope] {
+		return err
+	}
+	if err := tx.Writer().SetValue(suspensionTable, suspensionKey(reason, scope), []byte{0}); err != nil {
+		return fmt.Errorf("suspend a scope: %w", err)
+	}
+	tx.buffer.suspended.changed = true
+	tx.buffer.suspended.set(reason, scope, true)
+	return tx.settleScope(reason, scope)
+}
+
+// resumeScope ends the suspension of a scope, and releases its sessions, or parks them for the
+// next reason. It does nothing if the scope is not suspended.
+func (tx *Tx) resumeScope(reason parkReason, scope string) error {
+	scopes, err := tx.suspended(reason)
+	if err != nil || !scopes[scope] {
+		return err
+	}
+	if err := tx.Writer().DeleteValue(suspensionTable, suspensionKey(reason, scope)); err != nil {
+		return fmt.Errorf("resume a scope: %w", err)
+	}
+	tx.buffer.suspended.changed = true
+	tx.buffer.suspended.set(reason, scope, false)
+	return tx.settleScope(reason, scope)
+}
+
+// suspendedBy returns the first suspended scope of a reason that a session is in, or "".
+func (tx *Tx) suspendedBy(reason parkReason, s *sessionRecord) (string, error) {
+	scopes, err := tx.suspended(reason)
+	if err != nil || len(scopes) == 0 {
+		return "", err
+	}
+	for _, scope := range [...]string{scopeWorkspace, scopeAgent + s.AgentID, scopeProvider + s.Provider, scopeIssue + string(s.IssueID)} {
+		if scopes[scope] {
+			return scope, nil
+		}
+	}
+	for scope := range scopes {
+		if !strings.HasPrefix(scope, scopeProject) {
+			continue
+		}
+		issue, err := issues.Get(tx, issueKey(s.issue()))
+		if err != nil || issue == nil || issue.Value.ProjectID == nil {
+			return "", err
+		}
+		if of := scopeProject + *issue.Value.ProjectID; scopes[of] {
+			return of, nil
+		}
+		return "", nil
+	}
+	return "", nil
+}
+
+// passesOver reports whether claims pass over the sessions of an agent and a provider,
+// which are encoded as in keys.
+func (tx *Tx) passesOver(agent, provider []byte) (bool, error) {
+	for _, reason := range [...]parkReason{parkBudget, parkHold} {
+		scopes, err := tx.suspended(reason)
+		if err != nil {
+			return false, err
+		}
+		if len(scopes) > 0 && (scopes[scopeWorkspace] || scopes[scopeAgent+unStr(agent)] || scopes[scopeProvider+unStr(provider)]) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// timerScope continues to park or release the sessions of a scope, its subject.
+const timerScope = "session.scope"
+
+// settleScope parks the sessions of a scope that has been suspended, or releases those of
+// one that has been resumed, and sets the timer if some are left.
+func (tx *Tx) settleScope(reason parkReason, scope string) error {
+	scopes, err := tx.suspended(reason)
+	if err != nil {
+		return err
+	}
+	var more bool
+	if scopes[scope] {
+		more, err = tx.parkScope(reason, scope)
+	} else {
+		more, err = tx.releaseScope(reason, scope)
+	}
+	if err != nil {
+		return err
+	}
+	subject := strconv.Itoa(int(reason)) + " " + scope
+	if more {
+		return tx.SetTimer(timerScope, subject, tx.now.Add(time.Millisecond))
+	}
+	return tx.ClearTimer(timerScope, subject)
+}
+
+var settleScopeOp = NewCommand[TimerIn, None]("SettleScope", "Park or release the sessions of a scope", Needs{}, func(tx *Tx, in *TimerIn) (Reply, error) {
+	number, scope, _ := strings.Cut(in.Subject, " ")
+	reason, err := strconv.Atoi(number)
+	if err != nil || reason <= 0 || reason >= int(parkConcurrency) {
+		return Reply{Outcome: NoContent}, tx.ClearTimer(in.Kind, in.Subject)
+	}
+	return Reply{Outcome: NoContent}, tx.settleScope(parkReason(reason), scope)
+})
+
+// releaseScope gives sessions that are parked for a scope their place anew, and reports
+// whether some are left.
+func (tx *Tx) releaseScope(reason parkReason, scope string) (more bool, err error) {
+	keys, more, err := tx.parkedUnder(suspensionKey(reason, scope), maxReleased)
+	if err != nil {
+		return false, err
+	}
+	_, left, err := tx.reparkKeys(keys)
+	return more || left, err
+}
+
+// parkedUnder returns the primary keys of the first sessions under a prefix of the index
+// of parked sessions, and reports whether there are more.
+func (tx *Tx) parkedUnder(prefix storage.Key, most int) (keys [][]byte, more bool, err error) {
+	err = tx.Rows(sessionParked, prefix, nil, func(fields, _ []byte) (bool, error) {
+		if more = len(keys) == most; more {
+			return false, nil
+		}
+		keys = append(keys, append([]byte(nil), fields[len(fields)-storage.ListedKeyLen:]...))
+		return true, nil
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("list parked sessions: %w", err)
+	}
+	return keys, more, nil
+}
+
+// maxScanned is the number of index entries that one command looks at for sessions of a
+// scope that has been suspended.
+const maxScanned = 5000
+
+// parkScope parks sessions of a suspended scope: those in the claim queue, and those that
+// are parked for a later reason. The row of the scope has the place where it goes on. It
+// reports whether some are left.
+func (tx *Tx) parkScope(reason parkReason, scope string) (more bool, err error) {
+	key := suspensionKey(reason, scope)
+	at, err := tx.Value(suspensionTable, key, nil)
+	if err != nil || len(at) == 0 {
+		return false, err
+	}
+	phase, from := parkReason(at[0]), at[1:]
+	if issue, is := strings.CutPrefix(scope, scopeIssue); is {
+		return tx.parkIssue(issue)
+	}
+	budget := maxScanned
+	for {
+		var done bool
+		if from, done, err = tx.parkPhase(scope, phase, from, &budget); err != nil {
+			return false, err
+		}
+		if !done {
+			break
+		}
+		if phase, from = max(phase, reason)+1, nil; phase > parkConcurrency {
+			return false, nil
+		}
+	}
+	value := append([]byte{byte(phase)}, from...)
+	return true, tx.Writer().SetValue(suspensionTable, key, value)
+}
+
+// parkIssue parks the sessions of an issue.
+func (tx *Tx) parkIssue(id string) (more bool, err error) {
+	issue, ok := storage.ParseID(id)
+	if !ok {
+		return false, nil
+	}
+	keys, err := tx.activeSessions(issue)
+	if err != nil {
+		return false, err
+	}
+	_, more, err = tx.reparkKeys(keys)
+	return more, err
+}
+
+// parkPhase parks sessions of a scope that are in the claim queue (phase 0) or parked for
+// the reason phase, from an entry on. It reports whether it came to the end, or else from
+// which entry to go on.
+func (tx *Tx) parkPhase(scope string, phase parkReason, from []byte, budget *int) (next []byte, done bool, err error) {
+	index, prefix := sessionQueue, storage.Key(nil)
+	agent, ofAgent := strings.CutPrefix(scope, scopeAgent)
+	provider, ofProvider := strings.CutPrefix(scope, scopeProvider)
+	switch {
+	case phase > 0:
+		index, prefix = sessionParked, prefix.Byte(byte(phase))
+	case ofAgent:
+		index, prefix = sessionQueueByAgent, prefix.Str(agent)
+	}
+	var keys [][]byte
+	done = true
+	err = tx.Rows(index, prefix, from, func(fields, _ []byte) (bool, error) {
+		if *budget == 0 || len(keys) == maxReleased {
+			next, done = append([]byte(nil), fields[len(prefix):]...), false
+			return false, nil
+		}
+		*budget--
+		rest, pk := fields[len(prefix):len(fields)-storage.ListedKeyLen], fields[len(fields)-storage.ListedKeyLen:]
+		wanted := true
+		switch {
+		case phase > 0:
+			parked := strs(rest, 3)
+			wanted = !ofAgent && !ofProvider || ofAgent && string(parked[1]) == string(storage.Key(nil).Str(agent)) || ofProvider && string(parked[2]) == string(storage.Key(nil).Str(provider))
+		case ofProvider:
+			wanted = bytes.HasSuffix(rest, storage.Key(nil).Str(provider))
+		}
+		if wanted {
+			keys = append(keys, append([]byte(nil), pk...))
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("look for the sessions of a scope: %w", err)
+	}
+	for i := range keys {
+		_, more, err := tx.reparkKeys(keys[i : i+1])
+		if err != nil {
+			return nil, false, err
+		}
+		if more {
+			return nil, false, nil // the parked ones are gone from the index: begin it again
+		}
+	}
+	return next, done, nil
+}
+
+// strs splits what Key.Str wrote n times, each with its terminator. Missing parts are nil.
+func strs(b []byte, n int) [][]byte {
+	parts := make([][]byte, n)
+	for i := range parts {
+		end := bytes.IndexByte(b, 0)
+		if end < 0 {
+			break
+		}
+		parts[i], b = b[:end+1], b[end+1:]
+	}
+	return parts
+}
