@@ -92,6 +92,15 @@ var Forms = sync.OnceValue(func() map[string]*Form {
 			Schema: map[string]any{"pattern": `^(workspace|agent:[\s\S]{1,255}|provider:[\s\S]{1,200})$`, "examples": []any{"workspace"}},
 			Fault:  faultUnless(isHoldScope, "Must be workspace, agent: with the id of an agent, or provider: with a name."),
 		},
+		"queuedAfter": {
+			Schema: map[string]any{
+				"description": "The id of an issue or a session, or a list of ids, all of which must be completed first.",
+				"oneOf": []any{
+					map[string]any{"type": "string", "minLength": 1, "maxLength": 255},
+					map[string]any{"type": "array", "minItems": 1, "maxItems": maxQueuedAfter, "items": map[string]any{"type": "string", "minLength": 1, "maxLength": 255}},
+				},
+			},
+		},
 		"concurrencyKey": {
 			Schema: map[string]any{"pattern": "^[!-~]{1,128}$", "examples": []any{"repo:octo/hump"}},
 			Fault:  faultUnless(isConcurrencyKey, "Must be 1 to 128 visible ASCII characters, without spaces."),

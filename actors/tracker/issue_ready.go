@@ -25,9 +25,22 @@ func (v *View) isReady(id storage.ID, rec storage.Record, now Timestamp) (bool, 
 	if blocked, err := v.isBlocked(issueKey(id)); err != nil || blocked {
 		return false, err
 	}
-	occupied, err := v.Has(sessionActive, id[:])
-	if err != nil {
+	occupied, err := v.occupied(id)
+	return !occupied, err
+}
+
+// occupied reports whether an issue has a session that has not ended, those that wait until
+// it is not blocked left out.
+func (v *View) occupied(id storage.ID) (bool, error) {
+	active := 0
+	if err := v.Rows(sessionActive, id[:], nil, func(_, _ []byte) (bool, error) { active++; return true, nil }); err != nil {
 		return false, fmt.Errorf("look for an issue's sessions: %w", err)
 	}
-	return !occupied, nil
+	if active == 0 {
+		return false, nil
+	}
+	if err := v.Rows(sessionWhenReady, id[:], nil, func(_, _ []byte) (bool, error) { active--; return true, nil }); err != nil {
+		return false, fmt.Errorf("look for the sessions that wait for an issue: %w", err)
+	}
+	return active > 0, nil
 }

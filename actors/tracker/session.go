@@ -65,6 +65,8 @@ type AgentSession struct {
 	ResultSchemaErrors *[]string       `json:"resultSchemaErrors"`
 	// NotBefore is the time before which the session is not claimed (Decision 59).
 	NotBefore *Timestamp `json:"notBefore"`
+	// WhenReady is set if the session waits until its issue is not blocked (Decision 59).
+	WhenReady bool `json:"whenReady"`
 	// ConcurrencyKeys are the keys of which the session holds a place while it runs
 	// (Decision 63).
 	ConcurrencyKeys []string   `json:"concurrencyKeys"`
@@ -288,6 +290,7 @@ var sessions = storage.Table[sessionRecord]{
 		}},
 		{ID: sessionParked, Name: "parked", Entries: addParked},
 		{ID: sessionByKey, Name: "concurrency key", Entries: addKeyEntries},
+		{ID: sessionWhenReady, Name: "when ready", Entries: addWhenReady},
 		{ID: sessionUnqueued, Name: "unqueued", Entries: func(e *storage.Entries, s *sessionRecord) {
 			if s.Status == SessionCreated && s.Inner.Park != nil {
 				e.Add(e.Key().Str(s.AgentID))

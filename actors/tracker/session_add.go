@@ -24,6 +24,11 @@ type SessionOptions struct {
 	ResultSchema json.RawMessage `json:"resultSchema" form:"resultSchema"`
 	// NotBefore is the time before which the session is not claimed (Decision 59).
 	NotBefore Opt[string] `json:"notBefore" rules:"nullable,datetime"`
+	// WhenReady makes the session wait until its issue is not blocked.
+	WhenReady bool `json:"whenReady"`
+	// QueuedAfter is the id of an issue or a session, or a list of ids, that must be
+	// completed first (Decision 33).
+	QueuedAfter json.RawMessage `json:"queuedAfter" form:"queuedAfter"`
 	// ConcurrencyKeys are keys of which the session takes a place while it runs (Decision
 	// 63).
 	ConcurrencyKeys Opt[[]string] `json:"concurrencyKeys" rules:"max=4" form:"concurrencyKey"`
@@ -44,6 +49,9 @@ func (o *SessionOptions) validateAt(at string, faults *Faults) {
 func (o *SessionOptions) validateShape(at string, faults *Faults) {
 	if text, place := o.NotBefore.Ptr(), at+"notBefore"; text != nil && !faults.Has(place) && snooze(text) == nil {
 		faults.Add(place, "Must be an RFC 3339 date and time between the years 0000 and 9999 in UTC.")
+	}
+	if _, fault := queuedAfterIDs(o.QueuedAfter); fault.Message != "" {
+		faults.Add(at+fault.Path, fault.Message)
 	}
 	if fault := schemaShape(o.ResultSchema); fault != "" {
 		faults.Add(at+"resultSchema", fault)
@@ -79,9 +87,8 @@ type newSession struct {
 	Parent       *sessionRecord
 	// Strict makes the session wait if the preflight check found something missing.
 	Strict bool
-	// Predecessors are the sessions that this one is queued after; it waits for those that
-	// are Pending (Decision 33).
-	Predecessors, Pending []SessionID
+	// After are the sessions that this one is queued after (Decision 33).
+	After predecessors
 }
 
 // Preflight is the result of the check whether a dispatched session has all it needs.
@@ -130,13 +137,14 @@ func (tx *Tx) addSession(n *newSession) (*sessionRecord, []byte, Preflight, erro
 	if n.Strict {
 		s.Inner.Missing = preflight.Missing
 	}
-	s.Inner.Predecessors, s.Inner.Pending = n.Predecessors, n.Pending
+	s.Inner.Predecessors, s.Inner.Pending = n.After.all, n.After.pending
 	if err := n.Options.apply(s); err != nil {
 		return nil, nil, preflight, err
 	}
 	if s.NotBefore, err = tx.notBefore(n.Options.NotBefore.Ptr()); err != nil {
 		return nil, nil, preflight, err
 	}
+	s.WhenReady = n.Options.WhenReady
 	s.ConcurrencyKeys = concurrencyKeys(n.Options.ConcurrencyKeys.Value, agent, issue)
 	if err := tx.startPlace(s); err != nil {
 		return nil, nil, preflight, err
@@ -145,7 +153,11 @@ func (tx *Tx) addSession(n *newSession) (*sessionRecord, []byte, Preflight, erro
 	if err != nil {
 		return nil, nil, preflight, err
 	}
-	return s, body, preflight, tx.setBrief(s.id(), n.Instructions.Ptr())
+	if err := tx.setBrief(s.id(), n.Instructions.Ptr()); err != nil || n.After.failed == nil {
+		return s, body, preflight, err
+	}
+	s, body, err = tx.cancelFollower(s.id(), n.After.failed)
+	return s, body, preflight, err
 }
 
 // notBefore returns the time before which a session must not be claimed. A time that has

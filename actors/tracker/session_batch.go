@@ -18,7 +18,6 @@ type DispatchItem struct {
 	AgentID      Opt[string] `json:"agentId" rules:"min=1,max=255"`
 	Branch       Opt[string] `json:"branch" rules:"nullable,max=255"`
 	Instructions Opt[string] `json:"instructions" rules:"max=131072"`
-	QueuedAfter  Opt[string] `json:"queuedAfter" rules:"min=1,max=255"`
 	SessionOptions
 
 	// schemaFault is the fault of the schema, once it was checked.
@@ -117,34 +116,19 @@ func (tx *Tx) dispatchItem(item *DispatchItem, dispatched map[string]bool) (s *s
 		return nil, "resultSchema: " + *item.schemaFault, nil
 	}
 	n := &newSession{Issue: issue, AgentID: item.AgentID.Value, Branch: item.Branch, Instructions: item.Instructions, Options: item.SessionOptions}
-	var before *sessionRecord
-	if after := item.QueuedAfter.Value; after != "" {
+	ids, _ := queuedAfterIDs(item.QueuedAfter)
+	for _, after := range ids {
 		if was, given := dispatched[after]; given && !was {
 			return nil, "queuedAfter: The item before it for that issue was not dispatched.", nil
 		}
-		if before, fault, err = tx.predecessorOf(after); err != nil || before == nil {
-			return nil, fault, err
-		}
-		n.Predecessors = []SessionID{before.ID}
-		if before.Status != SessionCompleted {
-			n.Pending = []SessionID{before.ID}
-		}
+	}
+	var bad Fault
+	if n.After, bad, err = tx.predecessors(item.QueuedAfter); err != nil || bad.Message != "" {
+		return nil, bad.Path + ": " + bad.Message, err
 	}
 	s, _, _, err = tx.addSession(n)
 	if refused := (*Error)(nil); errors.As(err, &refused) && (refused.Code == CodeConflict || refused.Code == CodeBadRequest) {
 		return nil, refused.Message, nil
 	}
-	if err != nil || before == nil || n.Pending == nil || !before.Status.Ended() {
-		return s, "", err
-	}
-	// The predecessor did not complete, so the session is canceled at once.
-	row, err := sessions.Get(tx, sessionKey(s.id()))
-	if err == nil && row == nil {
-		err = fmt.Errorf("session %s is not there", s.ID)
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	s.Status = SessionCanceled
-	return s, "", tx.moveFollower(row, before)
+	return s, "", err
 }

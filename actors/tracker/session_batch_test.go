@@ -18,7 +18,7 @@ func (f *agentFixture) batch(items ...DispatchItem) []DispatchedItem {
 func queue(issue IssueID, after string) DispatchItem {
 	item := DispatchItem{IssueID: string(issue)}
 	if after != "" {
-		item.QueuedAfter = Some(after)
+		item.QueuedAfter = json.RawMessage(`"` + after + `"`)
 	}
 	return item
 }
@@ -186,7 +186,7 @@ func TestDispatchBatch_LongLines(t *testing.T) {
 			for i := range 50 {
 				items = append(items, queue(f.work(PriorityLow).ID, string(after)))
 				if i > 0 && end == SessionFailed { // each behind the other
-					items[i].QueuedAfter = Some(items[i-1].IssueID)
+					items[i].QueuedAfter = queuedBehind(items[i-1].IssueID)
 				}
 			}
 			for _, r := range f.batch(items...) {

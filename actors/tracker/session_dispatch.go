@@ -38,10 +38,17 @@ func dispatchIssue(tx *Tx, in *DispatchIssueIn) (Reply, error) {
 	if row == nil {
 		return Reply{}, NotFound("issue")
 	}
+	after, fault, err := tx.predecessors(in.QueuedAfter)
+	if err != nil {
+		return Reply{}, err
+	}
+	if fault.Message != "" {
+		return Reply{}, BadRequest(fault)
+	}
 	s, body, preflight, err := tx.addSession(&newSession{
 		Issue: row, AgentID: in.AgentID.Value, Provider: in.Provider.Value, Model: in.Model.Value,
 		Repo: in.Repo, Branch: in.Branch, Instructions: in.Instructions, Mode: in.Mode.Value,
-		Options: in.SessionOptions, Strict: in.Preflight,
+		Options: in.SessionOptions, Strict: in.Preflight, After: after,
 	})
 	if err != nil {
 		return Reply{}, err

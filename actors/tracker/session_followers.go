@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	json "github.com/goccy/go-json"
+
 	"switchyard/storage"
 )
 
@@ -46,7 +48,7 @@ func (tx *Tx) predecessorOf(id string) (s *sessionRecord, fault string, err erro
 		return nil, "", err
 	}
 	if issue == nil {
-		return nil, "queuedAfter: There is no such issue or session.", nil
+		return nil, "There is no such issue or session.", nil
 	}
 	key := issue.Value.id()
 	var newest []byte
@@ -57,7 +59,7 @@ func (tx *Tx) predecessorOf(id string) (s *sessionRecord, fault string, err erro
 		return nil, "", fmt.Errorf("look for an issue's newest session: %w", err)
 	}
 	if newest == nil {
-		return nil, "queuedAfter: The issue has no session yet. Dispatch it earlier in the batch, or before.", nil
+		return nil, "The issue has no session yet. Dispatch it earlier in the batch, or before.", nil
 	}
 	if row, err = sessions.Get(tx, newest); err == nil && row == nil {
 		err = fmt.Errorf("issue %s: the index names a session that is not there", id)
@@ -66,6 +68,94 @@ func (tx *Tx) predecessorOf(id string) (s *sessionRecord, fault string, err erro
 		return nil, "", err
 	}
 	return &row.Value, "", nil
+}
+
+// maxQueuedAfter is the number of sessions that one may be queued after.
+const maxQueuedAfter = 50
+
+// queuedAfterIDs returns the ids of a queuedAfter: one, or a list.
+func queuedAfterIDs(raw json.RawMessage) (ids []string, fault Fault) {
+	if len(raw) == 0 {
+		return nil, Fault{}
+	}
+	bad := Fault{Path: "queuedAfter", Message: fmt.Sprintf("Must be the id of an issue or a session, or a list of 1 to %d ids.", maxQueuedAfter)}
+	var one string
+	if json.Unmarshal(raw, &one) == nil && raw[0] == '"' {
+		ids = []string{one}
+	} else if raw[0] != '[' || json.Unmarshal(raw, &ids) != nil || len(ids) == 0 || len(ids) > maxQueuedAfter {
+		return nil, bad
+	}
+	for i, id := range ids {
+		if id == "" || len([]rune(id)) > 255 {
+			if raw[0] == '[' {
+				bad.Path = fmt.Sprintf("queuedAfter[%d]", i)
+			}
+			bad.Message = "Must be an id of 1 to 255 characters."
+			return nil, bad
+		}
+	}
+	return ids, Fault{}
+}
+
+// predecessors are the sessions that a new one is queued after.
+type predecessors struct {
+	all, pending []SessionID
+	// failed is one that has ended, and not as completed; nil if there is none.
+	failed *sessionRecord
+}
+
+// predecessors returns the sessions that the ids of a queuedAfter stand for. fault is for
+// the caller if one of them is not there.
+func (tx *Tx) predecessors(raw json.RawMessage) (p predecessors, fault Fault, err error) {
+	ids, fault := queuedAfterIDs(raw)
+	if fault.Message != "" {
+		return p, fault, nil
+	}
+	for i, id := range ids {
+		s, missing, err := tx.predecessorOf(id)
+		if err != nil {
+			return p, fault, err
+		}
+		if s == nil {
+			fault.Path, fault.Message = "queuedAfter", missing
+			if raw[0] == '[' {
+				fault.Path = fmt.Sprintf("queuedAfter[%d]", i)
+			}
+			return p, fault, nil
+		}
+		if slices.Contains(p.all, s.ID) {
+			continue
+		}
+		p.all = append(p.all, s.ID)
+		switch {
+		case s.Status == SessionCompleted:
+			continue
+		case s.Status.Ended():
+			p.failed = s
+		}
+		p.pending = append(p.pending, s.ID)
+	}
+	return p, fault, nil
+}
+
+// cancelFollower cancels a new session that is queued after one that did not complete.
+func (tx *Tx) cancelFollower(id storage.ID, failed *sessionRecord) (*sessionRecord, []byte, error) {
+	row, err := sessions.Get(tx, sessionKey(id))
+	if err == nil && row == nil {
+		err = fmt.Errorf("session %s is not there", id)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := tx.changeSession(row)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := c.cancel(fmt.Sprintf("the session it was queued after is %s", failed.Status), byService); err != nil {
+		return nil, nil, err
+	}
+	body, err := c.save()
+	return &c.s, body, err
 }
 
 // sessionHasEnded moves the followers of a session. Canceling a follower calls it

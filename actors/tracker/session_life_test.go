@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -192,20 +193,20 @@ func (m *lifeModel) batchAny(t *rapid.T) {
 		item := DispatchItem{IssueID: string(rapid.SampledFrom(m.issues).Draw(t, "issue").ID)}
 		switch rapid.IntRange(0, 2).Draw(t, "after") {
 		case 1:
-			item.QueuedAfter = Some(string(rapid.SampledFrom(m.issues).Draw(t, "predecessor").ID))
+			item.QueuedAfter = queuedBehind(string(rapid.SampledFrom(m.issues).Draw(t, "predecessor").ID))
 		case 2:
 			if len(m.sessions) > 0 {
-				item.QueuedAfter = Some(string(m.any(t)))
+				item.QueuedAfter = queuedBehind(string(m.any(t)))
 			}
 		}
 		items = append(items, item)
 	}
 	was := maps.Clone(m.status)
 	for i, r := range m.batch(items...) {
-		before, known := was[SessionID(items[i].QueuedAfter.Value)]
+		before, known := was[SessionID(strings.Trim(string(items[i].QueuedAfter), `"`))]
 		want := SessionCreated
 		switch {
-		case r.Error != nil || items[i].QueuedAfter.Set && !known: // behind an issue
+		case r.Error != nil || items[i].QueuedAfter != nil && !known: // behind an issue
 			continue
 		case known && !before.Ended():
 			want = SessionWaiting

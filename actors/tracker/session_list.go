@@ -51,6 +51,7 @@ type listedSession struct {
 	ResultSchema       json.RawMessage `json:"resultSchema,omitempty" form:"objectOrNull"`
 	StructuredResult   json.RawMessage `json:"structuredResult,omitempty"`
 	ResultSchemaErrors *[]string       `json:"resultSchemaErrors,omitempty"`
+	WhenReady          *bool           `json:"whenReady,omitempty"`
 	ConcurrencyKeys    *[]string       `json:"concurrencyKeys,omitempty"`
 	NotBefore          *Timestamp      `json:"notBefore,omitempty"`
 	LastStateHash      *string         `json:"lastStateHash,omitempty"`

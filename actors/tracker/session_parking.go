@@ -62,8 +62,14 @@ func (tx *Tx) whyWaits(s *sessionRecord) (*parking, error) {
 		return &parking{Reason: parkPreflight}, nil
 	case len(s.pending()) > 0:
 		return &parking{Reason: parkQueuedAfter}, nil
+	case !s.WhenReady:
+		return nil, nil
 	}
-	return nil, nil
+	blocked, err := tx.blocked(s.issue())
+	if err != nil || !blocked {
+		return nil, err
+	}
+	return &parking{Reason: parkBlocked}, nil
 }
 
 // whyParked returns the reason why a created session can't be claimed, or nil.

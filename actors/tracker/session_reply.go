@@ -21,8 +21,8 @@ func replyToSession(tx *Tx, in *ReplyToSessionIn) (Reply, error) {
 	switch {
 	case c.s.Status.Ended():
 		return Reply{}, c.s.errEnded()
-	case len(c.s.pending()) > 0 && c.s.Status == SessionWaiting:
-		return Reply{}, c.s.conflict("The session waits for other work to end, not for an answer.", "Look at the session that it is queued after, or cancel it.")
+	case c.s.parkedFor() == parkQueuedAfter, c.s.parkedFor() == parkBlocked:
+		return Reply{}, c.s.conflict("The session waits for other work to end, not for an answer.", "Look at what it is queued after, or cancel it.")
 	case c.s.Status == SessionWaiting && c.s.Inner.StartedAt == "":
 		// The session never ran: what was missing is assumed to be there now, so it can
 		// be claimed.

@@ -110,6 +110,7 @@ const (
 	suspensionTable       storage.TableID = 158 // reason, scope: suspended scopes
 	holdTable             storage.TableID = 159 // scope -> hold
 	sessionByKey          storage.TableID = 160 // concurrency key, whether it is held
+	sessionWhenReady      storage.TableID = 163 // issue, whether it waits for that alone: sessions that wait until it is not blocked
 	queueTallyTable       storage.TableID = 161 // counts of sessions
 	concurrencyLimitTable storage.TableID = 162 // concurrency key -> limit
 

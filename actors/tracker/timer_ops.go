@@ -24,6 +24,7 @@ var TimerOps = map[string]*Op{
 	timerNotBefore:        notBeforeOp,
 	timerScope:            settleScopeOp,
 	timerConcurrency:      settleKeyOp,
+	timerWhenReady:        settleWhenReadyOp,
 	timerHold:             endHoldOp,
 	timerSessionFollowers: moveFollowersOp,
 }

@@ -1,0 +1,103 @@
+package tracker
+
+import (
+	"fmt"
+	"time"
+
+	"switchyard/storage"
+)
+
+// A session with whenReady waits while its issue is blocked (Decision 59). The command that
+// closes or removes the last open blocker moves it on in its own batch, and the one that
+// closes the issue itself cancels it. What a command has no room for is left to a timer.
+
+// timerWhenReady continues with the sessions that wait for an issue, its subject.
+const timerWhenReady = "session.ready"
+
+func init() {
+	afterUnblock = append(afterUnblock, (*Tx).settleWhenReady)
+	afterClose = append(afterClose, (*Tx).settleWhenReady)
+}
+
+// addWhenReady adds the entry of a session that waits for its issue. Those that wait for
+// nothing else come first.
+func addWhenReady(e *storage.Entries, s *sessionRecord) {
+	if !s.WhenReady || s.Status != SessionWaiting || s.Inner.Park == nil || s.Inner.Park.Reason > parkBlocked || s.Inner.StartedAt != "" {
+		return
+	}
+	var later byte
+	if s.Inner.Park.Reason != parkBlocked {
+		later = 1
+	}
+	e.Add(e.Key().ID(s.issue()).Byte(later))
+}
+
+// settleWhenReady moves the sessions on that wait for an issue, if it is not blocked any
+// more, and cancels them if it is closed.
+func (tx *Tx) settleWhenReady(issue storage.ID) error {
+	prefix := storage.Key(nil).ID(issue)
+	if waits, err := tx.Has(sessionWhenReady, prefix); err != nil || !waits {
+		return err
+	}
+	row, err := issues.Get(tx, issueKey(issue))
+	if err != nil || row == nil {
+		return err
+	}
+	closed := row.Value.Status.Closed()
+	if !closed {
+		if blocked, err := tx.blocked(issue); err != nil || blocked {
+			return err
+		}
+		prefix = prefix.Byte(0)
+	}
+	keys, err := tx.rowKeys(sessionWhenReady, prefix, maxFollowers+1)
+	if err != nil {
+		return fmt.Errorf("list the sessions that wait for an issue: %w", err)
+	}
+	for i, pk := range keys {
+		if i == maxFollowers || tx.followers.moved >= maxFollowers || tx.written() > maxFollowed {
+			return tx.SetTimer(timerWhenReady, issue.String(), tx.now.Add(time.Millisecond))
+		}
+		if err := tx.moveWhenReady(pk[len(pk)-storage.ListedKeyLen:], closed); err != nil {
+			return err
+		}
+		tx.followers.moved++
+	}
+	return nil
+}
+
+func (tx *Tx) moveWhenReady(pk []byte, closed bool) error {
+	row, err := sessions.Get(tx, pk)
+	if err == nil && row == nil {
+		err = fmt.Errorf("the index names a waiting session that is not there")
+	}
+	if err != nil {
+		return err
+	}
+	c, err := tx.changeSession(row)
+	if err != nil {
+		return err
+	}
+	if closed {
+		err = c.cancel("its issue was closed first", byService)
+	} else if _, err = c.advance(); err == nil {
+		err = c.logActivity(ActivityStatus, "Nothing blocks the issue any more.")
+	}
+	if err != nil {
+		return err
+	}
+	_, err = c.save()
+	return err
+}
+
+// settleWhenReadyOp continues with the sessions that wait for an issue.
+var settleWhenReadyOp = NewCommand[TimerIn, None]("SettleWhenReady", "Move on the sessions that waited for an issue", Needs{}, func(tx *Tx, in *TimerIn) (Reply, error) {
+	if err := tx.ClearTimer(in.Kind, in.Subject); err != nil {
+		return Reply{}, err
+	}
+	issue, ok := storage.ParseID(in.Subject)
+	if !ok {
+		return Reply{Outcome: NoContent}, nil
+	}
+	return Reply{Outcome: NoContent}, tx.settleWhenReady(issue)
+})

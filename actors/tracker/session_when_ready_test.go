@@ -1,0 +1,137 @@
+package tracker
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	json "github.com/goccy/go-json"
+)
+
+// queuedBehind is the queuedAfter of some ids; of one without a list.
+func queuedBehind(ids ...string) json.RawMessage {
+	var value any = ids
+	if len(ids) == 1 {
+		value = ids[0]
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+func (f *agentFixture) close(id IssueID) {
+	f.Helper()
+	f.run(f.admin, PatchIssue, &PatchIssueIn{ID: string(id), IssuePatch: IssuePatch{IssueFields: IssueFields{Status: Some(StatusDone)}}})
+}
+
+func (f *agentFixture) block(blocker, blocked IssueID) {
+	f.Helper()
+	f.run(f.admin, PutRelation, &RelationIn{ID: string(blocker), Type: RelationBlocks, OtherID: string(blocked)})
+}
+
+func TestWhenReady_WaitsUntilTheIssueIsNotBlocked(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	first, second, work := f.work(PriorityLow), f.work(PriorityLow), f.work(PriorityLow)
+	f.block(first.ID, work.ID)
+	f.block(second.ID, work.ID)
+	waits := f.dispatch(work.ID, DispatchIssueIn{SessionOptions: SessionOptions{WhenReady: true}})
+	free := f.dispatch(first.ID, DispatchIssueIn{SessionOptions: SessionOptions{WhenReady: true}})
+	heedless := f.dispatch(work.ID, DispatchIssueIn{AgentID: Some("other")})
+	if waits.Status != SessionWaiting || !waits.WhenReady || free.Status != SessionCreated {
+		t.Fatalf("dispatched as %s and %s", waits.Status, free.Status)
+	}
+	if _, err := f.try(f.admin, ReplyToSession, &ReplyToSessionIn{ID: waits.ID, Message: "go"}); err == nil {
+		t.Error("a reply made a session run whose issue is blocked")
+	}
+	if got := f.claim(ClaimSessionsIn{Limit: 50, LeaseSeconds: 3600}); claimedIDs(got) != fmt.Sprint([]SessionID{free.ID, heedless.ID}) {
+		t.Fatalf("claimed %s", claimedIDs(got))
+	}
+	f.close(first.ID)
+	f.restart()
+	f.verify()
+	if got := f.session(waits.ID).Status; got != SessionWaiting {
+		t.Fatalf("is %s behind one open blocker", got)
+	}
+	f.close(second.ID)
+	f.verify()
+	if got := f.claimOne(); got.Session.ID != waits.ID {
+		t.Fatalf("claimed %s", got.Session.ID)
+	}
+}
+
+func TestWhenReady_IsCanceledIfTheIssueIsClosedFirst(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	first, work := f.work(PriorityLow), f.work(PriorityLow)
+	f.block(first.ID, work.ID)
+	waits := f.dispatch(work.ID, DispatchIssueIn{SessionOptions: SessionOptions{WhenReady: true}})
+	f.close(work.ID)
+	if got := f.session(waits.ID).Status; got != SessionCanceled {
+		t.Fatalf("is %s", got)
+	}
+	f.verify()
+}
+
+// More sessions than a command moves are released by several.
+func TestWhenReady_ManyAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	first, work := f.work(PriorityLow), f.work(PriorityLow)
+	f.block(first.ID, work.ID)
+	const all = maxFollowers + 20
+	for i := range all {
+		f.dispatch(work.ID, DispatchIssueIn{AgentID: Some(fmt.Sprint(i)), SessionOptions: SessionOptions{WhenReady: true}})
+	}
+	f.close(first.ID)
+	f.pass(time.Second)
+	f.verify()
+	got := 0
+	for n := -1; n != got; {
+		n = got
+		got += len(f.claim(ClaimSessionsIn{Limit: 50}))
+	}
+	if got != all {
+		t.Fatalf("claimed %d of %d", got, all)
+	}
+}
+
+func TestQueuedAfter_AListMustAllComplete(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	a, b := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{}), f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+	c := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{SessionOptions: SessionOptions{QueuedAfter: queuedBehind(string(a.ID), string(b.IssueID), string(a.ID))}})
+	d := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{SessionOptions: SessionOptions{QueuedAfter: queuedBehind(string(b.ID), string(c.ID))}})
+	f.verify()
+	for id, want := range map[SessionID]SessionStatus{a.ID: SessionWaiting, b.ID: SessionCreated} {
+		if err := f.report(f.admin, id, SessionCompleted); err != nil {
+			t.Fatal(err)
+		}
+		_ = want
+		f.verify()
+	}
+	if got := f.session(c.ID).Status; got != SessionCreated {
+		t.Fatalf("is %s after all completed", got)
+	}
+	if got := f.session(d.ID).Status; got != SessionWaiting {
+		t.Fatalf("is %s after one of two completed", got)
+	}
+	f.run(f.admin, CancelSession, &CancelSessionIn{ID: c.ID})
+	f.verify()
+	if got := f.session(d.ID).Status; got != SessionCanceled {
+		t.Fatalf("is %s after one was canceled", got)
+	}
+	late := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{SessionOptions: SessionOptions{QueuedAfter: queuedBehind(string(a.ID), string(c.ID))}})
+	if late.Status != SessionCanceled {
+		t.Fatalf("is %s behind a canceled session", late.Status)
+	}
+	f.verify()
+	var refused *Error
+	in := DispatchIssueIn{ID: string(a.IssueID), SessionOptions: SessionOptions{QueuedAfter: queuedBehind(string(a.ID), "no id")}}
+	if _, err := f.try(f.admin, DispatchIssue, &in); !errors.As(err, &refused) || refused.Code != CodeBadRequest {
+		t.Fatalf("queued after what is not there: %v", err)
+	}
+}
