@@ -22,6 +22,8 @@ var transferKinds = []transferKind{
 	recordKind("cycle", &cycles, newestLast),
 	recordKind("template", &templates, newestLast),
 	recordKind("agent", &agents, byCreatedAt),
+	recordKind("hold", &holds, byCreatedAt),
+	recordKind("concurrency_limit", &concurrencyLimits, atLast),
 	recordKind("issue", &issues, newestLast),
 	transferFormerIdentifiers,
 	transferBurndowns,
@@ -79,6 +81,8 @@ var notTransferred = map[storage.TableID]string{
 	searchManifest:      "the search index follows from the issues",
 	searchSegments:      "the search index follows from the issues",
 	engagedTable:        "follows from the sessions",
+	queueTallyTable:     "follows from the sessions",
+	suspensionTable:     "follows from the holds",
 
 	accessTokenTable:   "an access token is a secret of an hour",
 	oauthSecretTable:   "a secret, and rights that follow from the client",
@@ -103,6 +107,9 @@ var transferredTimers = map[string]bool{
 	timerCloseChildren:    true,
 	timerCloseParent:      true,
 	timerSessionFollowers: true,
+	timerWhenReady:        true,
+	timerScope:            true,
+	timerConcurrency:      true,
 }
 
 // remadeTimers lists the other kinds of timers, with the reason why an export needs none
@@ -123,5 +130,6 @@ var remadeTimers = map[string]string{
 	timerSyncMembers:      "an import sets it, with the members",
 	timerSessionBudget:    "an import sets it, with the session",
 	timerNotBefore:        "an import sets it, with the session",
+	timerHold:             "an import sets it, with the hold",
 	timerSessionLeases:    "an import sets it, with the session",
 }
