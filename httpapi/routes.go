@@ -80,6 +80,7 @@ func Routes() []Route {
 		{"POST", issuesPath + "/{id}/assign", tracker.AssignIssue},
 		{"GET", issuesPath + "/{id}/branch-name", tracker.IssueBranchName},
 		{"GET", issuesPath + "/{id}/similar", tracker.SimilarIssues},
+		{"GET", issuesPath + "/{id}/graph", tracker.GraphOfIssue},
 		{"GET", issuesPath + "/{id}/relations", tracker.ListRelations},
 		{"PUT", issuesPath + "/{id}/relations/{type}/{otherId}", tracker.PutRelation},
 		{"DELETE", issuesPath + "/{id}/relations/{type}/{otherId}", tracker.DeleteRelation},

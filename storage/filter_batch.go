@@ -160,6 +160,11 @@ func (f *FilterSets) appendOp(ops []byte, table TableID, key, value []byte, set 
 			return nil, err
 		}
 		return binary.BigEndian.AppendUint64(appendDoc(append(ops, recordSet), doc), uint64(f.spec.Sleeps(rec))), nil
+	case rowOwned:
+		if !f.counts(table, key) {
+			return ops, nil
+		}
+		return appendEntry(ops, table, nil, DocOf(ID(key[:len(ID{})])), set)
 	case rowLeading:
 		return appendEntry(ops, table, key[ListedKeyLen:], DocOfKey(key), set)
 	}

@@ -39,6 +39,11 @@ func (f *FilterSets) Build(v *View, step func(bytes int64) error) (err error) {
 			return fmt.Errorf("read an index: %w", err)
 		}
 	}
+	for _, o := range f.spec.Owned {
+		if err := b.owned(o.Table); err != nil {
+			return fmt.Errorf("read an index: %w", err)
+		}
+	}
 	f.measure()
 	if err := step(f.Bytes()); err != nil {
 		return err
@@ -186,6 +191,24 @@ func (b *filterBuild) leading(table TableID) error {
 			return false, ErrFilterSets
 		}
 		b.f.change(table, key[ListedKeyLen:], ord, true)
+		return true, b.count()
+	})
+}
+
+// owned makes the set of the records that have entries in a table of Owned rows.
+func (b *filterBuild) owned(table TableID) error {
+	return b.v.Rows(table, nil, nil, func(key, _ []byte) (bool, error) {
+		if len(key) < len(ID{}) {
+			return false, ErrFilterSets
+		}
+		if !b.f.counts(table, key) {
+			return true, b.count()
+		}
+		ord, found := b.f.ord(DocOf(ID(key[:len(ID{})])))
+		if !found {
+			return false, ErrFilterSets
+		}
+		b.f.change(table, nil, ord, true)
 		return true, b.count()
 	})
 }

@@ -29,7 +29,7 @@ type Without struct {
 func (f *FilterSets) Covers(m Match) bool {
 	switch m.kind {
 	case matchEqual:
-		return f.kinds[m.index] == rowIndex || f.kinds[m.index] == rowLeading
+		return f.kinds[m.index] >= rowIndex
 	case matchReferenced:
 		return m.index == f.spec.Referenced
 	case matchAny:

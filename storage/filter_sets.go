@@ -14,6 +14,10 @@ type FilterSpec struct {
 	Table TableID
 	// Indexes have entries that end in the primary key, Leading ones that begin with it.
 	Indexes, Leading []TableID
+	// Owned have entries that begin with the id of a record, made by Key.ID, any number for
+	// one record. Together they are one value, which a record has as long as there is an
+	// entry of it that counts.
+	Owned []OwnedRows
 	// Referenced is one of Indexes; its entries begin with the primary key of another
 	// record of the table.
 	Referenced TableID
@@ -22,6 +26,13 @@ type FilterSpec struct {
 	Version TableID
 	// Sleeps gives until when a record is left out of lists, in milliseconds; 0: it isn't.
 	Sleeps func(Record) int64
+}
+
+// OwnedRows are rows that belong to records. Counts reports whether a row counts, by its
+// fields; nil: every one does.
+type OwnedRows struct {
+	Table  TableID
+	Counts func(fields []byte) bool
 }
 
 // FilterSets hold in memory, for each value that a list of one workspace can be
@@ -52,7 +63,9 @@ type FilterSets struct {
 	parents filterSet // the records that are referenced
 	setSize int       // bytes of sets, parents and live
 	sleep   sleepers
-	key     []byte // scratch
+	// owned counts the entries of records that have more than one in Owned rows.
+	owned map[ownedBy]int
+	key   []byte // scratch
 
 	noted notedBatches
 }
@@ -65,7 +78,14 @@ const (
 	rowRecord
 	rowIndex
 	rowLeading
+	rowOwned
 )
+
+// ownedBy is a record with entries in Owned rows.
+type ownedBy struct {
+	table TableID
+	ord   uint32
+}
 
 // NewFilterSets makes sets that are to be built. epoch says in which time of ownership
 // they are valid.
@@ -77,6 +97,9 @@ func NewFilterSets(spec *FilterSpec, epoch uint64) *FilterSets {
 	}
 	for _, t := range spec.Leading {
 		f.kinds[t] = rowLeading
+	}
+	for _, o := range spec.Owned {
+		f.kinds[o.Table] = rowOwned
 	}
 	return f
 }
@@ -98,7 +121,7 @@ func (f *FilterSets) Bytes() int64 { return f.bytes.Load() + f.noted.size() }
 
 // measure adds up what the sets take.
 func (f *FilterSets) measure() {
-	f.bytes.Store(int64(8*cap(f.docs) + f.setSize + f.sleep.size()))
+	f.bytes.Store(int64(8*cap(f.docs) + f.setSize + f.sleep.size() + 64*len(f.owned)))
 }
 
 // ord gives the ordinal of a doc; false when there is none.
@@ -126,6 +149,9 @@ func (f *FilterSets) upTo(most Doc) int {
 
 // change adds an ordinal to the set of an index's value, or takes it out.
 func (f *FilterSets) change(table TableID, fields []byte, ord uint32, in bool) {
+	if f.kinds[table] == rowOwned && !f.countOwned(table, ord, in) {
+		return
+	}
 	f.key = append(append(f.key[:0], byte(table)), fields...)
 	s := f.sets[string(f.key)]
 	switch {
@@ -146,6 +172,38 @@ func (f *FilterSets) change(table TableID, fields []byte, ord uint32, in bool) {
 		delete(f.sets, string(f.key))
 		f.setSize -= s.size() + len(f.key)
 	}
+}
+
+// countOwned counts an entry of a record in Owned rows, and reports whether it is the
+// first that came or the last that went.
+func (f *FilterSets) countOwned(table TableID, ord uint32, in bool) bool {
+	by := ownedBy{table, ord}
+	more := f.owned[by] // entries beside the first
+	s := f.sets[string([]byte{byte(table)})]
+	switch has := s != nil && s.has(ord); {
+	case in && !has, !in && more == 0:
+		return true
+	case in:
+		if f.owned == nil {
+			f.owned = map[ownedBy]int{}
+		}
+		f.owned[by] = more + 1
+	case more == 1:
+		delete(f.owned, by)
+	default:
+		f.owned[by] = more - 1
+	}
+	return false
+}
+
+// counts reports whether a row of an Owned table counts.
+func (f *FilterSets) counts(table TableID, fields []byte) bool {
+	for _, o := range f.spec.Owned {
+		if o.Table == table {
+			return o.Counts == nil || o.Counts(fields)
+		}
+	}
+	return false
 }
 
 func (f *FilterSets) alter(s *filterSet, ord uint32, in bool) {

@@ -18,6 +18,8 @@ type IssueFilter struct {
 	HasParent      Opt[bool]          `query:"hasParent"`
 	IsParent       Opt[bool]          `query:"isParent"`
 	IsDraft        Opt[bool]          `query:"isDraft"`
+	Ready          Opt[bool]          `query:"ready"`
+	Blocked        Opt[bool]          `query:"blocked"`
 	IncludeSnoozed Opt[bool]          `query:"includeSnoozed"`
 	AssigneeID     Opt[string]        `query:"assigneeId"`
 	ProjectID      Opt[string]        `query:"projectId"`
@@ -56,6 +58,9 @@ func (f *IssueFilter) statuses() statusSet {
 		set &= statusesOf(StatusTriage)
 	case "completed":
 		set &= statusesOf(StatusDone, StatusCanceled)
+	}
+	if f.Ready.Or(false) {
+		set &= readyStatuses
 	}
 	return set
 }
@@ -136,6 +141,9 @@ func (v *View) matches(f *IssueFilter, within statusSet) ([]storage.Match, bool,
 	if f.IsDraft.Or(false) {
 		m.add(storage.Equal(issueByDraft, nil))
 	}
+	if f.Blocked.Or(false) {
+		m.add(storage.Equal(blockedTable, nil))
+	}
 	if m.empty {
 		return nil, true, nil
 	}
@@ -147,23 +155,27 @@ func (v *View) matches(f *IssueFilter, within statusSet) ([]storage.Match, bool,
 
 // status adds the statuses that are left. All of them is no condition.
 func (m *matcher) status(set statusSet) {
-	if set == everyStatus {
-		return
+	switch set {
+	case everyStatus:
+	case 0:
+		m.empty = true
+	default:
+		m.add(matchStatuses(set))
 	}
+}
+
+// matchStatuses matches the issues with one of some statuses.
+func matchStatuses(set statusSet) storage.Match {
 	var any []storage.Match
 	for i := range issueStatuses {
 		if set&(1<<i) != 0 {
 			any = append(any, storage.Equal(issueByStatus, storage.Key{byte(i)}))
 		}
 	}
-	switch len(any) {
-	case 0:
-		m.empty = true
-	case 1:
-		m.add(any[0])
-	default:
-		m.add(storage.AnyOf(any...))
+	if len(any) == 1 {
+		return any[0]
 	}
+	return storage.AnyOf(any...)
 }
 
 // matchUnique adds the filters that at most one issue satisfies.
@@ -218,6 +230,9 @@ func (r *residualFilter) keeps(pk []byte, rec storage.Record) (bool, error) {
 	case !r.f.IncludeSnoozed.Value && snoozedAt(rec, r.now):
 		return false, nil
 	}
+	if keep, err := r.keepsReadiness(pk, rec); err != nil || !keep {
+		return false, err
+	}
 	if r.f.HasParent.Set {
 		// A parent that the caller may not see does not count.
 		has, err := flags&issueHasParent != 0, error(nil)
@@ -262,6 +277,8 @@ func (f *IssueFilter) fingerprint(workspace storage.ID, kind string) uint64 {
 		{"hasParent", f.HasParent.Set, truth(f.HasParent.Value)},
 		{"isParent", f.IsParent.Set, truth(f.IsParent.Value)},
 		{"isDraft", f.IsDraft.Set, truth(f.IsDraft.Value)},
+		{"ready", f.Ready.Set, truth(f.Ready.Value)},
+		{"blocked", f.Blocked.Set, truth(f.Blocked.Value)},
 		{"includeSnoozed", f.IncludeSnoozed.Value, truth(f.IncludeSnoozed.Value)},
 		{"assigneeId", f.AssigneeID.Set, f.AssigneeID.Value},
 		{"projectId", f.ProjectID.Set, f.ProjectID.Value},

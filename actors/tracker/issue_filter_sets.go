@@ -8,9 +8,10 @@ var IssueSets = storage.FilterSpec{
 	Table: issueTable,
 	Indexes: []storage.TableID{
 		issueByStatus, issueByPriority, issueByTeam, issueByParent, issueByHasParent, issueByAssignee,
-		issueByProject, issueByCycle, issueByLabel, issueByDraft, restrictedTable,
+		issueByProject, issueByCycle, issueByLabel, issueByDraft, restrictedTable, blockedTable,
 	},
 	Leading:    []storage.TableID{accessTable},
+	Owned:      []storage.OwnedRows{{Table: sessionActive, Counts: occupies}},
 	Referenced: issueByParent,
 	Version:    clockTable,
 	Sleeps: func(rec storage.Record) int64 {
@@ -85,6 +86,10 @@ func (v *View) complete(q *storage.FilterQuery, p *issuePage, f *IssueFilter) er
 		without(issueByDraft, nil)
 	}
 	q.Enough = 0
+	exact := f.selectReady(q, v.now)
+	if f.Blocked.Set && !f.Blocked.Value {
+		without(blockedTable, nil)
+	}
 	if !partial {
 		if f.HasParent.Set && !f.HasParent.Value {
 			without(issueByHasParent, nil)
@@ -92,7 +97,7 @@ func (v *View) complete(q *storage.FilterQuery, p *issuePage, f *IssueFilter) er
 		if f.IsParent.Set && !f.IsParent.Value {
 			q.Without = append(q.Without, storage.Without{Match: storage.Referenced(issueByParent)})
 		}
-		if !f.Search.Set {
+		if !f.Search.Set && exact {
 			q.Enough = p.limit + 2 // one shows that there is another page, and one may be the cursor's
 		}
 		return nil

@@ -103,6 +103,8 @@ type setsModel struct {
 	t   *rapid.T
 	w   *issueFixture
 	all []string
+	// sessions are those that were dispatched.
+	sessions []SessionID
 }
 
 var setsLabels = []string{"bug", "ux", "ops"}
@@ -152,7 +154,7 @@ func (m *setsModel) change() {
 	t, w := m.t, m.w
 	var op *Op
 	var in any
-	switch rapid.IntRange(0, 7).Draw(t, "command") {
+	switch rapid.IntRange(0, 11).Draw(t, "command") {
 	case 0, 1, 2:
 		op, in = CreateIssue, &CreateIssueIn{Title: rapid.SampledFrom([]string{"Coach door sticks", "Coach wheel", "Door bell"}).Draw(t, "title"), IssueFields: m.fields()}
 	case 3, 4:
@@ -168,12 +170,25 @@ func (m *setsModel) change() {
 		op, in = PutAccessGrant, &PutAccessGrantIn{ID: m.pick("granted"), ActorID: who, ActorType: kind}
 	case 7:
 		op, in = RemoveAccessGrant, &AccessGrantIn{ID: m.pick("revoked"), ActorID: "gus"}
+	case 8, 9:
+		op, in = PutRelation, &RelationIn{ID: m.pick("blocker"), Type: RelationBlocks, OtherID: m.pick("blocked")}
+	case 10:
+		op, in = DispatchIssue, &DispatchIssueIn{ID: m.pick("dispatched")}
+	case 11:
+		op, in = DeleteRelation, &RelationIn{ID: m.pick("blocker"), Type: RelationBlocks, OtherID: m.pick("blocked")}
+		if n := len(m.sessions); n > 0 && rapid.Bool().Draw(t, "cancel") {
+			op, in = CancelSession, &CancelSessionIn{ID: m.sessions[n-1]}
+			m.sessions = m.sessions[:n-1]
+		}
 	}
 	w.now = w.now.Add(time.Millisecond)
 	for {
 		reply, err := w.buffer.Run(op, w.request(&w.ann), in, w.now)
 		if err == nil && op == CreateIssue && reply.Outcome == Created {
 			m.all = append(m.all, string(decode[CreatedIssue](w, reply.Body).ID))
+		}
+		if err == nil && op == DispatchIssue {
+			m.sessions = append(m.sessions, decode[DispatchedSession](w, reply.Body).ID)
 		}
 		if reply.More || rapid.IntRange(0, 2).Draw(t, "commit") > 0 {
 			w.commit()
@@ -213,6 +228,12 @@ func (m *setsModel) ask() {
 		in.Search = Some(rapid.SampledFrom([]string{"coach", "door", "co do", "bell", "!"}).Draw(t, "words"))
 	case 6:
 		in.IsDraft = Some(false)
+	}
+	if rapid.Bool().Draw(t, "byReady") {
+		in.Ready = Some(rapid.Bool().Draw(t, "ready"))
+	}
+	if rapid.IntRange(0, 2).Draw(t, "byBlocked") == 0 {
+		in.Blocked = Some(rapid.Bool().Draw(t, "blocked"))
 	}
 	gus := w.gus
 	if rapid.Bool().Draw(t, "joined") {

@@ -2,12 +2,13 @@ package tracker
 
 import (
 	"fmt"
+	"time"
 
 	"switchyard/storage"
 )
 
 // This file has the definition of ready (Decision 57): for one issue in isReady, and for
-// the sets that lists are filtered with in matchReady and excludeReady. An issue is ready
+// the sets that lists are filtered with in selectReady. An issue is ready
 // when its status is one of readyStatuses, it is no draft, it isn't snoozed, no open issue
 // blocks it, and no session of it occupies it.
 
@@ -25,22 +26,80 @@ func (v *View) isReady(id storage.ID, rec storage.Record, now Timestamp) (bool, 
 	if blocked, err := v.isBlocked(issueKey(id)); err != nil || blocked {
 		return false, err
 	}
-	occupied, err := v.occupied(id)
+	occupied, err := v.isOccupied(id)
 	return !occupied, err
 }
 
-// occupied reports whether an issue has a session that has not ended, those that wait until
-// it is not blocked left out.
-func (v *View) occupied(id storage.ID) (bool, error) {
-	active := 0
-	if err := v.Rows(sessionActive, id[:], nil, func(_, _ []byte) (bool, error) { active++; return true, nil }); err != nil {
+// isOccupied reports whether an issue has a session that keeps it from being ready.
+func (v *View) isOccupied(id storage.ID) (occupied bool, err error) {
+	err = v.Rows(sessionActive, id[:], nil, func(fields, _ []byte) (bool, error) {
+		occupied = occupies(fields)
+		return !occupied, nil
+	})
+	if err != nil {
 		return false, fmt.Errorf("look for an issue's sessions: %w", err)
 	}
-	if active == 0 {
-		return false, nil
+	return occupied, nil
+}
+
+// occupation says what a session means for whether its issue is ready. It is a byte of
+// entries of sessionActive.
+type occupation byte
+
+const (
+	noOccupation  occupation = iota // the session has ended
+	awaitsIssue                     // it waits for its issue not to be blocked
+	occupiesIssue                   // the issue is not ready while the session lasts
+)
+
+// occupation returns what the session means for its issue.
+func (s *sessionRecord) occupation() occupation {
+	switch {
+	case s.Status.Ended():
+		return noOccupation
+	case s.awaitsIssue():
+		return awaitsIssue
 	}
-	if err := v.Rows(sessionWhenReady, id[:], nil, func(_, _ []byte) (bool, error) { active--; return true, nil }); err != nil {
-		return false, fmt.Errorf("look for the sessions that wait for an issue: %w", err)
+	return occupiesIssue
+}
+
+// occupies reports whether the session of an entry of sessionActive keeps its issue from
+// being ready: every one that has not ended does, unless it waits for just that.
+func occupies(fields []byte) bool {
+	_, rest, ok := storage.CutStr(fields[len(storage.ID{}):])
+	return !ok || len(rest) == storage.ListedKeyLen
+}
+
+// keepsReadiness decides on an issue by the filters ready and blocked.
+func (r *residualFilter) keepsReadiness(pk []byte, rec storage.Record) (bool, error) {
+	if r.f.Ready.Set {
+		ready, err := r.v.isReady(issueOfKey(pk), rec, r.now)
+		if err != nil || ready != r.f.Ready.Value {
+			return false, err
+		}
 	}
-	return active > 0, nil
+	if r.f.Blocked.Set {
+		blocked, err := r.v.isBlocked(pk)
+		return blocked == r.f.Blocked.Value, err
+	}
+	return true, nil
+}
+
+// selectReady adds the filter ready to a query of the sets, whose matches have
+// readyStatuses where the filter is true. It reports whether that says all of it.
+func (f *IssueFilter) selectReady(q *storage.FilterQuery, now time.Time) (exact bool) {
+	unready := []storage.Match{storage.Equal(issueByDraft, nil), storage.Equal(blockedTable, nil), storage.Equal(sessionActive, nil)}
+	switch {
+	case !f.Ready.Set:
+	case f.Ready.Value:
+		q.AwakeAt = now.UnixMilli()
+		for _, m := range unready {
+			q.Without = append(q.Without, storage.Without{Match: m})
+		}
+	case f.IncludeSnoozed.Value:
+		return false // the sets can't tell snoozed issues, which are not ready
+	default:
+		q.Without = append(q.Without, storage.Without{Match: matchStatuses(readyStatuses), Unless: unready})
+	}
+	return true
 }

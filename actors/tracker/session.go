@@ -268,8 +268,11 @@ var sessions = storage.Table[sessionRecord]{
 			}
 		}},
 		{ID: sessionActive, Name: "active", Entries: func(e *storage.Entries, s *sessionRecord) {
-			if !s.Status.Ended() {
+			switch s.occupation() {
+			case occupiesIssue:
 				e.Add(e.Key().ID(s.issue()).Str(s.AgentID))
+			case awaitsIssue:
+				e.Add(e.Key().ID(s.issue()).Str(s.AgentID).Byte(byte(awaitsIssue)))
 			}
 		}},
 		{ID: sessionEngaged, Name: "engaged", Entries: func(e *storage.Entries, s *sessionRecord) {

@@ -19,10 +19,17 @@ func init() {
 	afterClose = append(afterClose, (*Tx).settleWhenReady)
 }
 
+// awaitsIssue reports whether a session with whenReady still waits, be it for something
+// else before its issue.
+func (s *sessionRecord) awaitsIssue() bool {
+	park := s.Inner.Park
+	return s.WhenReady && s.Status == SessionWaiting && s.Inner.StartedAt == "" && park != nil && park.Reason <= parkBlocked
+}
+
 // addWhenReady adds the entry of a session that waits for its issue. Those that wait for
 // nothing else come first.
 func addWhenReady(e *storage.Entries, s *sessionRecord) {
-	if !s.WhenReady || s.Status != SessionWaiting || s.Inner.Park == nil || s.Inner.Park.Reason > parkBlocked || s.Inner.StartedAt != "" {
+	if !s.awaitsIssue() {
 		return
 	}
 	var later byte

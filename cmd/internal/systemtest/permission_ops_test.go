@@ -69,6 +69,8 @@ var issueOps = []matrixOp{
 	{name: "patch", method: "PATCH", path: "/issues/{id}", body: map[string]any{"estimate": 1}, needs: "issues:write", ok: 200, unseen: 404, shows: "{title}"},
 	{name: "make it a parent", method: "PATCH", path: "/issues/{loose}", body: map[string]any{"parentId": "{id}"}, needs: "issues:write", ok: 200, unseen: 400},
 	{name: "batch", method: "POST", path: "/issues/batch", body: map[string]any{"ids": []string{"{id}"}, "patch": map[string]any{"estimate": 3}}, needs: "issues:write", ok: 200, unseen: 404, shows: "{title}"},
+	{name: "graph", method: "GET", path: "/issues/{id}/graph", needs: "issues:read", ok: 200, unseen: 404, shows: "{child}"},
+	{name: "graph of another", method: "GET", path: "/issues/{child}/graph?direction=up", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
 	{name: "relations", method: "GET", path: "/issues/{id}/relations", needs: "issues:read", ok: 200, unseen: 404, shows: "{child}"},
 	{name: "relations of another", method: "GET", path: "/issues/{child}/relations", needs: "issues:read", ok: 200, unseen: 200, shows: "{id}"},
 	{name: "relate", method: "PUT", path: "/issues/{id}/relations/blocks/{child}", needs: "issues:write", ok: 200, unseen: 404, shows: "{child}"},
