@@ -129,6 +129,9 @@ func (e *Engine) Do(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply
 	if err := req.Admitted(op); err != nil {
 		return tracker.Reply{}, e.clientError(req, op, err)
 	}
+	if len(op.Audits) > 0 {
+		return e.audited(req, op, in)
+	}
 	if op.LongPoll {
 		return e.longPoll(req, op, in)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -29,6 +30,7 @@ type Remote interface {
 type stepCall struct {
 	Op          string               `json:"op"`
 	Request     string               `json:"request"` // the request's X-Request-Id
+	Address     netip.Addr           `json:"address"` // the client's
 	Workspace   storage.ID           `json:"workspace"`
 	Caller      stepCaller           `json:"caller"`
 	Permit      tracker.Permit       `json:"permit"`
@@ -169,7 +171,7 @@ func (e *Engine) callRemote(req *tracker.Request, op *tracker.Op, in any, shard 
 		return tracker.Reply{}, fmt.Errorf("send %s: %w", op.Name, err)
 	}
 	c := stepCall{
-		Op: op.Name, Request: req.ID, Workspace: req.Workspace, Caller: sendCaller(&req.Caller), Permit: req.Permit(),
+		Op: op.Name, Request: req.ID, Address: req.Address, Workspace: req.Workspace, Caller: sendCaller(&req.Caller), Permit: req.Permit(),
 		Idempotency: req.Idempotency, TimeLeft: time.Until(req.Deadline), In: input,
 	}
 	if op.Secret && req.Idempotency != nil {
@@ -229,7 +231,7 @@ func (e *Engine) ServeCall(ctx context.Context, body []byte) ([]byte, error) {
 		return nil, fmt.Errorf("read the input of %s: %w", c.Op, err)
 	}
 	req := tracker.SentStep(&tracker.Request{
-		ID: c.Request, Workspace: c.Workspace, Caller: c.Caller.caller(), Idempotency: c.Idempotency, Seal: c.Seal,
+		ID: c.Request, Address: c.Address, Workspace: c.Workspace, Caller: c.Caller.caller(), Idempotency: c.Idempotency, Seal: c.Seal,
 		Deadline: time.Now().Add(min(max(c.TimeLeft, 0), e.cfg.Limits.Answer)),
 	}, c.Permit)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(req.Deadline) {

@@ -102,9 +102,9 @@ type nodeIn struct {
 var (
 	opTopology       = localOp[tracker.None, Topology]("ClusterTopology", "Show nodes and shards", tracker.Query)
 	opWorkspaceOwner = localOp[tracker.None, WorkspaceOwner]("WorkspaceOwner", "Find the node that serves a workspace", tracker.Query)
-	opDrainNode      = localOp[nodeIn, DrainStart]("DrainNode", "Move work off a node", tracker.Workflow, tracker.Refuses(tracker.CodeConflict))
-	opUndrainNode    = localOp[nodeIn, tracker.None]("UndrainNode", "Let a drained or removed node take work again", tracker.Workflow)
-	opRemoveNode     = localOp[nodeIn, tracker.None]("RemoveNode", "Remove a node from the cluster", tracker.Workflow, tracker.Refuses(tracker.CodeConflict))
+	opDrainNode      = localOp[nodeIn, DrainStart]("DrainNode", "Move work off a node", tracker.Workflow, tracker.Refuses(tracker.CodeConflict), tracker.Audits("node"))
+	opUndrainNode    = localOp[nodeIn, tracker.None]("UndrainNode", "Let a drained or removed node take work again", tracker.Workflow, tracker.Audits("node"))
+	opRemoveNode     = localOp[nodeIn, tracker.None]("RemoveNode", "Remove a node from the cluster", tracker.Workflow, tracker.Refuses(tracker.CodeConflict), tracker.Audits("node"))
 )
 
 func localOp[In, Out any](name, summary string, kind tracker.Kind, options ...tracker.Option) *tracker.Op {
@@ -169,6 +169,11 @@ func (s *Server) runLocal(x *exchange, req *tracker.Request, in any) error {
 	}
 	if err != nil {
 		return err
+	}
+	if act := nodeActs[x.route.Op]; act != "" {
+		if err := s.recordAct(req, act, in.(*nodeIn).Name); err != nil {
+			return err
+		}
 	}
 	reply := tracker.Reply{Outcome: outcome}
 	if body != nil {

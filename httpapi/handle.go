@@ -156,7 +156,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 		// its exchange, so they get their own.
 		req = new(tracker.Request)
 	}
-	req.ID = x.id
+	req.ID, req.Address = x.id, s.client(x)
 	if req.Credential = x.credential(); req.Credential != "" {
 		req.CredentialSum = x.credentialSum()
 	}

@@ -43,6 +43,7 @@ var aboutTags = map[string]string{
 	"oauth-clients":         "OAuth clients, which get short-lived access tokens.",
 	"oauth":                 "OAuth 2.0: access tokens and metadata. Errors are those of RFC 6749.",
 	"scim":                  "Provisioning by SCIM 2.0 (RFC 7644), and the connections of identity providers. Errors of the SCIM base are those of RFC 7644.",
+	"audit":                 "Administrative acts: who changed rights, limits and connections.",
 	"events":                "The log of all changes: in pages, by long poll, or as a stream.",
 	"cluster":               "The nodes of the cluster, for its operator.",
 	"service":               "Health, readiness and the description of the API.",

@@ -213,6 +213,8 @@ func Routes() []Route {
 		{"GET", clusterWorkspacePath + "/read-only", tracker.GetWorkspaceReadOnly},
 		{"PUT", clusterWorkspacePath + "/read-only", tracker.PutWorkspaceReadOnly},
 		{"DELETE", clusterWorkspacePath + "/read-only", tracker.DeleteWorkspaceReadOnly},
+		{"GET", "/cluster/audit", tracker.ListClusterAudit},
+		{"GET", workspacePath + "/audit", tracker.ListAudit},
 		{"GET", "/cluster/read-only", tracker.GetReadOnly},
 		{"PUT", "/cluster/read-only", tracker.PutReadOnly},
 		{"DELETE", "/cluster/read-only", tracker.DeleteReadOnly},

@@ -22,6 +22,17 @@ type Table[T any] struct {
 	Indexes []Index[T]
 	// Dirty is added to the batch's DirtyFlags by every change.
 	Dirty DirtyFlags
+	// Changed is called after every change, with nil for a record that was not there before, or
+	// is not there any more. Nil means that nobody has to know.
+	Changed func(w Writer, old, new *T) error
+}
+
+// changed calls Changed.
+func (t *Table[T]) changed(w Writer, old, new *T) error {
+	if t.Changed == nil {
+		return nil
+	}
+	return t.Changed(w, old, new)
 }
 
 // Index declares an ordered index of a table. Its entries are derived from the
@@ -157,13 +168,17 @@ func (t *Table[T]) Insert(w Writer, v *T) ([]byte, error) {
 	if err := t.reindex(tx, tx.pk, nil, v); err != nil {
 		return nil, err
 	}
-	return t.write(tx, tx.pk, v, t.header(v, 1, 0), nil)
+	body, err := t.write(tx, tx.pk, v, t.header(v, 1, 0), nil)
+	if err != nil {
+		return nil, err
+	}
+	return body, t.changed(w, nil, v)
 }
 
 // Update writes the new value of a record read earlier in this Tx and returns
 // its JSON. A primary key that changes is an error.
 func (t *Table[T]) Update(w Writer, old *Row[T], v *T) ([]byte, error) {
-	return t.update(w.Writer(), old, v, t.header(v, old.Version+1, old.Flags&t.Held))
+	return t.update(w, old, v, t.header(v, old.Version+1, old.Flags&t.Held))
 }
 
 // Put writes new in place of old, which is nil for a record that is not there yet. It
@@ -176,13 +191,14 @@ func (t *Table[T]) Put(w Writer, old, new *Row[T]) (body []byte, err error) {
 		body, err = t.Insert(w, &new.Value)
 	} else {
 		new.Header = t.header(&new.Value, old.Version+1, old.Flags&t.Held)
-		body, err = t.update(tx, old, &new.Value, new.Header)
+		body, err = t.update(w, old, &new.Value, new.Header)
 	}
 	new.stored = len(tx.value)
 	return body, err
 }
 
-func (t *Table[T]) update(tx *Tx, old *Row[T], v *T, h Header) ([]byte, error) {
+func (t *Table[T]) update(w Writer, old *Row[T], v *T, h Header) ([]byte, error) {
+	tx := w.Writer()
 	tx.pk = t.Key(tx.pk[:0], v)
 	tx.oldPK = t.Key(tx.oldPK[:0], &old.Value)
 	if !bytes.Equal(tx.pk, tx.oldPK) {
@@ -191,7 +207,11 @@ func (t *Table[T]) update(tx *Tx, old *Row[T], v *T, h Header) ([]byte, error) {
 	if err := t.reindex(tx, tx.pk, &old.Value, v); err != nil {
 		return nil, err
 	}
-	return t.write(tx, tx.pk, v, h, old)
+	body, err := t.write(tx, tx.pk, v, h, old)
+	if err != nil {
+		return nil, err
+	}
+	return body, t.changed(w, &old.Value, v)
 }
 
 // SetHeld puts the held flags of a record read earlier in this Tx to those given, in the
@@ -218,7 +238,7 @@ func (t *Table[T]) Delete(w Writer, old *Row[T]) error {
 		return fmt.Errorf("%s: delete a record: %w", t.Name, err)
 	}
 	tx.dirty |= t.Dirty
-	return nil
+	return t.changed(w, &old.Value, nil)
 }
 
 // Record hands the stored form to fn while it is valid; false when there is

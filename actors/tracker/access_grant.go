@@ -48,8 +48,9 @@ const maxGrants = 100
 // record and the row in restrictedTable say that the issue has grants; a batch changes
 // all three together.
 var accessGrants = storage.Table[AccessGrant]{
-	ID:   accessTable,
-	Name: "accessGrant",
+	Changed: audited(auditAccess, func(g *AccessGrant) string { return string(g.IssueID) }),
+	ID:      accessTable,
+	Name:    "accessGrant",
 	Key: func(k storage.Key, g *AccessGrant) storage.Key {
 		id, _ := storage.ParseID(g.IssueID)
 		return accessKey(k, id, g.ActorID)

@@ -16,7 +16,7 @@ type PutAccessGrantIn struct {
 // restricted: only admins and the actors of its grants see it, so it may be hidden from
 // the caller then. A repeat with another actorType updates the grant, which keeps its id
 // and createdAt.
-var PutAccessGrant = NewCommand[PutAccessGrantIn, AccessGrant]("PutAccessGrant", "Grant access to an issue", Needs{Write, "issues"}, putAccessGrant)
+var PutAccessGrant = NewCommand[PutAccessGrantIn, AccessGrant]("PutAccessGrant", "Grant access to an issue", Needs{Write, "issues"}, putAccessGrant, Audits(auditAccess))
 
 func putAccessGrant(tx *Tx, in *PutAccessGrantIn) (Reply, error) {
 	row, err := tx.issue(in.ID)

@@ -21,6 +21,8 @@ type AgentSettings struct {
 	// WorkspacesPerUser is the number of workspaces that a user may own; 0 for no
 	// limit.
 	WorkspacesPerUser int
+	// AuditRetention is the time for which entries of the audit are kept; default 9600 hours.
+	AuditRetention time.Duration
 	// PublicURL is the address at which clients reach the service, without a slash at
 	// its end; if it is empty, the addresses in answers are paths.
 	PublicURL string

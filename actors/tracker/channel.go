@@ -50,9 +50,10 @@ type SupportChannel struct {
 }
 
 var channels = storage.Table[SupportChannel]{
-	ID:   channelTable,
-	Name: "channel",
-	Key:  func(k storage.Key, c *SupportChannel) storage.Key { return newestKey(k, c.ID) },
+	Changed: audited(auditChannel, func(c *SupportChannel) string { return string(c.ID) }),
+	ID:      channelTable,
+	Name:    "channel",
+	Key:     func(k storage.Key, c *SupportChannel) storage.Key { return newestKey(k, c.ID) },
 }
 
 var _ = declareTable(&channels, newestFirst, atMost(1_000, "support channels"))

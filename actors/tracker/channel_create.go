@@ -23,7 +23,7 @@ func (in *CreateChannelIn) Validate(faults *Faults) {
 
 // CreateChannel adds a support channel. Only this answer shows the secrets of its
 // config.
-var CreateChannel = NewCommand[CreateChannelIn, SupportChannel]("CreateSupportChannel", "Create a support channel", Needs{Level: Admin}, createChannel, WithSecret, Answers(Created))
+var CreateChannel = NewCommand[CreateChannelIn, SupportChannel]("CreateSupportChannel", "Create a support channel", Needs{Level: Admin}, createChannel, WithSecret, Answers(Created), Audits(auditChannel))
 
 func createChannel(tx *Tx, in *CreateChannelIn) (Reply, error) {
 	id, err := tx.newRecordID(channelTable)

@@ -2,7 +2,7 @@ package tracker
 
 // DeleteChannel removes a support channel with its secrets. Its tickets stay and keep
 // its id.
-var DeleteChannel = NewCommand[RecordIn, None]("DeleteSupportChannel", "Delete a support channel", Needs{Level: Admin}, deleteChannel, WithSpaceEffect(FreesSpace))
+var DeleteChannel = NewCommand[RecordIn, None]("DeleteSupportChannel", "Delete a support channel", Needs{Level: Admin}, deleteChannel, WithSpaceEffect(FreesSpace), Audits(auditChannel))
 
 func deleteChannel(tx *Tx, in *RecordIn) (Reply, error) {
 	reply, err := removeRecord(tx, &channels, in, "support channel")

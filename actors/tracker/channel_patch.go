@@ -24,7 +24,7 @@ func (in *PatchChannelIn) Validate(faults *Faults) {
 }
 
 // PatchChannel changes a support channel.
-var PatchChannel = NewCommand[PatchChannelIn, SupportChannel]("PatchSupportChannel", "Change a support channel", Needs{Level: Admin}, patchChannel)
+var PatchChannel = NewCommand[PatchChannelIn, SupportChannel]("PatchSupportChannel", "Change a support channel", Needs{Level: Admin}, patchChannel, Audits(auditChannel))
 
 func patchChannel(tx *Tx, in *PatchChannelIn) (Reply, error) {
 	row, err := recordIn(&tx.View, &channels, in.ID, "support channel")

@@ -9,7 +9,7 @@ import (
 // DeleteInboundRoute removes a workspace's route, active or pending. Another
 // workspace's pending route of the key stays pending, until the operator confirms it
 // or, with OpenRoutes, that workspace repeats its request.
-var DeleteInboundRoute = NewWorkflow[InboundRouteIn, None]("DeleteInboundRoute", "Remove the route of a number or repository", Needs{Level: Admin}, deleteInboundRoute, WithSpaceEffect(FreesSpace))
+var DeleteInboundRoute = NewWorkflow[InboundRouteIn, None]("DeleteInboundRoute", "Remove the route of a number or repository", Needs{Level: Admin}, deleteInboundRoute, WithSpaceEffect(FreesSpace), Audits(auditInboundRoute))
 
 func deleteInboundRoute(f Flow, in *InboundRouteIn) (Reply, error) {
 	req := f.Request()
@@ -20,7 +20,15 @@ func deleteInboundRoute(f Flow, in *InboundRouteIn) (Reply, error) {
 	if err := requireWritable(f); err != nil {
 		return Reply{}, err
 	}
-	return f.CommandAs(permit, req.Caller, storage.DirectoryID, deleteRouteOp, &routeStep{WorkspaceID(req.Workspace.String()), in.Kind, in.Key})
+	before, err := ownRoute(f, in)
+	if err != nil {
+		return Reply{}, err
+	}
+	reply, err := f.CommandAs(permit, req.Caller, storage.DirectoryID, deleteRouteOp, &routeStep{WorkspaceID(req.Workspace.String()), in.Kind, in.Key})
+	if err != nil || reply.Replayed {
+		return reply, err
+	}
+	return reply, auditRoute(f, permit, in, before)
 }
 
 var deleteRouteOp = NewCommand[routeStep, None]("DeleteRoute", "Remove a route", Needs{}, func(tx *Tx, in *routeStep) (Reply, error) {

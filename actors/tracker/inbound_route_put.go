@@ -16,7 +16,7 @@ type PutInboundRouteOut struct {
 // service's own secret signs these calls, so a claim proves nothing: it stays pending
 // until the operator repeats the request, which also moves an active route from one
 // workspace to another (Decision 47).
-var PutInboundRoute = NewWorkflow[InboundRouteIn, PutInboundRouteOut]("PutInboundRoute", "Route a number or repository to the workspace", Needs{Level: Admin}, putInboundRoute)
+var PutInboundRoute = NewWorkflow[InboundRouteIn, PutInboundRouteOut]("PutInboundRoute", "Route a number or repository to the workspace", Needs{Level: Admin}, putInboundRoute, Audits(auditInboundRoute))
 
 func putInboundRoute(f Flow, in *InboundRouteIn) (Reply, error) {
 	req := f.Request()
@@ -27,12 +27,20 @@ func putInboundRoute(f Flow, in *InboundRouteIn) (Reply, error) {
 	if err := requireWritable(f); err != nil {
 		return Reply{}, err
 	}
-	return f.CommandAs(permit, req.Caller, storage.DirectoryID, putRouteOp, &putRouteIn{
+	before, err := ownRoute(f, in)
+	if err != nil {
+		return Reply{}, err
+	}
+	reply, err := f.CommandAs(permit, req.Caller, storage.DirectoryID, putRouteOp, &putRouteIn{
 		routeStep: routeStep{WorkspaceID(req.Workspace.String()), in.Kind, in.Key},
 		Open:      f.Inbound().OpenRoutes,
 		Routes:    cmp.Or(f.Inbound().Routes, DefaultInboundRoutes),
 		Claims:    cmp.Or(f.Inbound().Claims, DefaultInboundClaims),
 	})
+	if err != nil || reply.Replayed {
+		return reply, err
+	}
+	return reply, auditRoute(f, permit, in, before)
 }
 
 // putRouteIn is the input of putRouteOp, with the settings of the node that got the

@@ -17,9 +17,10 @@ type inboundSecret struct {
 }
 
 var inboundSecrets = storage.Table[inboundSecret]{
-	ID:   inboundSecretTable,
-	Name: "inboundSecret",
-	Key:  func(k storage.Key, s *inboundSecret) storage.Key { return k.Str(s.Source) },
+	Changed: audited(auditInboundSecret, func(s *inboundSecret) string { return s.Source }),
+	ID:      inboundSecretTable,
+	Name:    "inboundSecret",
+	Key:     func(k storage.Key, s *inboundSecret) storage.Key { return k.Str(s.Source) },
 }
 
 var _ = declareTable(&inboundSecrets, atMost(1_000, "inbound secrets"))

@@ -7,7 +7,7 @@ import (
 )
 
 // DeleteInboundSecret removes a source's secret: its calls are refused from then on.
-var DeleteInboundSecret = NewCommand[InboundSourceIn, None]("DeleteInboundSecret", "Delete the secret of a source", Needs{Level: Admin}, deleteInboundSecret, WithSpaceEffect(FreesSpace))
+var DeleteInboundSecret = NewCommand[InboundSourceIn, None]("DeleteInboundSecret", "Delete the secret of a source", Needs{Level: Admin}, deleteInboundSecret, WithSpaceEffect(FreesSpace), Audits(auditInboundSecret))
 
 func deleteInboundSecret(tx *Tx, in *InboundSourceIn) (Reply, error) {
 	row, err := inboundSecrets.Get(tx, storage.Key(nil).Str(in.Source))

@@ -22,7 +22,7 @@ type InboundSecret struct {
 }
 
 // PutInboundSecret sets or replaces the secret of a source.
-var PutInboundSecret = NewCommand[PutInboundSecretIn, InboundSecret]("PutInboundSecret", "Set the secret of a source", Needs{Level: Admin}, putInboundSecret, WithSecret)
+var PutInboundSecret = NewCommand[PutInboundSecretIn, InboundSecret]("PutInboundSecret", "Set the secret of a source", Needs{Level: Admin}, putInboundSecret, WithSecret, Audits(auditInboundSecret))
 
 func putInboundSecret(tx *Tx, in *PutInboundSecretIn) (Reply, error) {
 	secret := in.Secret.Value

@@ -18,9 +18,10 @@ type Member struct {
 }
 
 var members = storage.Table[Member]{
-	ID:   memberTable,
-	Name: "member",
-	Key:  func(k storage.Key, m *Member) storage.Key { return memberKey(k, m.UserID) },
+	Changed: audited(auditMember, func(m *Member) string { return string(m.UserID) }),
+	ID:      memberTable,
+	Name:    "member",
+	Key:     func(k storage.Key, m *Member) storage.Key { return memberKey(k, m.UserID) },
 	Indexes: []storage.Index[Member]{{
 		ID:   memberByAge,
 		Name: "age",

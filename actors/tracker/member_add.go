@@ -19,9 +19,9 @@ func (in *AddMemberIn) Validate(faults *Faults) {
 // AddMember adds a member to the workspace.
 var AddMember = NewWorkflow[AddMemberIn, Member]("AddMember", "Add a member", Needs{Level: Admin}, func(f Flow, in *AddMemberIn) (Reply, error) {
 	return memberFlow(f, addMemberOp, in)
-}, Answers(Created))
+}, Answers(Created), Audits(auditMember))
 
-var addMemberOp = NewCommand[AddMemberIn, Member]("AddMemberHere", "Add a member", Needs{Level: Admin}, addMember)
+var addMemberOp = NewCommand[AddMemberIn, Member]("AddMemberHere", "Add a member", Needs{Level: Admin}, addMember, Audits(auditMember))
 
 func addMember(tx *Tx, in *AddMemberIn) (Reply, error) {
 	id, issued := in.UserID.Value, false

@@ -9,7 +9,7 @@ type PatchMemberIn struct {
 }
 
 // PatchMember changes a member's role. The owner's role can't be changed.
-var PatchMember = NewCommand[PatchMemberIn, Member]("PatchMember", "Change a member's role", Needs{Level: Admin}, patchMember)
+var PatchMember = NewCommand[PatchMemberIn, Member]("PatchMember", "Change a member's role", Needs{Level: Admin}, patchMember, Audits(auditMember))
 
 func patchMember(tx *Tx, in *PatchMemberIn) (Reply, error) {
 	row, err := tx.member(in.UserID)

@@ -15,9 +15,9 @@ type MemberIn struct {
 // credentials that the member made (Decision 11).
 var RemoveMember = NewWorkflow[MemberIn, None]("RemoveMember", "Remove a member", Needs{Level: Admin}, func(f Flow, in *MemberIn) (Reply, error) {
 	return memberFlow(f, removeMemberOp, in)
-}, WithSpaceEffect(FreesSpace), Refuses(CodeConflict))
+}, WithSpaceEffect(FreesSpace), Refuses(CodeConflict), Audits(auditMember))
 
-var removeMemberOp = NewCommand[MemberIn, None]("RemoveMemberHere", "Remove a member", Needs{Level: Admin}, removeMember, WithSpaceEffect(FreesSpace))
+var removeMemberOp = NewCommand[MemberIn, None]("RemoveMemberHere", "Remove a member", Needs{Level: Admin}, removeMember, WithSpaceEffect(FreesSpace), Audits(auditMember))
 
 func removeMember(tx *Tx, in *MemberIn) (Reply, error) {
 	row, err := tx.member(in.UserID)

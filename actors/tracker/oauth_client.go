@@ -47,9 +47,10 @@ type oauthSecret struct {
 }
 
 var oauthClients = storage.Table[OAuthClient]{
-	ID:   oauthClientTable,
-	Name: "oauthClient",
-	Key:  func(k storage.Key, c *OAuthClient) storage.Key { return newestKey(k, c.ID) },
+	Changed: audited(auditOAuthClient, func(c *OAuthClient) string { return string(c.ID) }),
+	ID:      oauthClientTable,
+	Name:    "oauthClient",
+	Key:     func(k storage.Key, c *OAuthClient) storage.Key { return newestKey(k, c.ID) },
 }
 
 var _ = declareTable(&oauthClients, newestFirst, atMost(1_000, "OAuth clients"))

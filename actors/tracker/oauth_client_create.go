@@ -29,7 +29,7 @@ func (in *CreateOAuthClientIn) Validate(faults *Faults) {
 
 // CreateOAuthClient adds an OAuth client. Its secret is in the answer, and stored as a
 // hash.
-var CreateOAuthClient = NewCommand[CreateOAuthClientIn, CreatedOAuthClient]("CreateOAuthClient", "Create an OAuth client", Needs{Level: Admin}, createOAuthClient, WithSecret, Answers(Created))
+var CreateOAuthClient = NewCommand[CreateOAuthClientIn, CreatedOAuthClient]("CreateOAuthClient", "Create an OAuth client", Needs{Level: Admin}, createOAuthClient, WithSecret, Answers(Created), Audits(auditOAuthClient))
 
 func createOAuthClient(tx *Tx, in *CreateOAuthClientIn) (Reply, error) {
 	p, stored, err := tx.clientPermissions(in.Permissions)

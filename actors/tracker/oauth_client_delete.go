@@ -4,7 +4,7 @@ import "fmt"
 
 // DeleteOAuthClient removes an OAuth client. Its access tokens are invalid once this is
 // committed; their rows are removed when they expire.
-var DeleteOAuthClient = NewCommand[RecordIn, None]("DeleteOAuthClient", "Delete an OAuth client", Needs{Level: Admin}, deleteOAuthClient, WithSpaceEffect(FreesSpace))
+var DeleteOAuthClient = NewCommand[RecordIn, None]("DeleteOAuthClient", "Delete an OAuth client", Needs{Level: Admin}, deleteOAuthClient, WithSpaceEffect(FreesSpace), Audits(auditOAuthClient))
 
 func deleteOAuthClient(tx *Tx, in *RecordIn) (Reply, error) {
 	secret, err := recordIn(&tx.View, &oauthSecrets, in.ID, "OAuth client")

@@ -26,7 +26,7 @@ func (in *PatchOAuthClientIn) Validate(faults *Faults) {
 
 // PatchOAuthClient changes an OAuth client. Its existing access tokens lose a removed
 // permission, too; they don't get an added one.
-var PatchOAuthClient = NewCommand[PatchOAuthClientIn, OAuthClient]("PatchOAuthClient", "Change an OAuth client", Needs{Level: Admin}, patchOAuthClient)
+var PatchOAuthClient = NewCommand[PatchOAuthClientIn, OAuthClient]("PatchOAuthClient", "Change an OAuth client", Needs{Level: Admin}, patchOAuthClient, Audits(auditOAuthClient))
 
 func patchOAuthClient(tx *Tx, in *PatchOAuthClientIn) (Reply, error) {
 	row, err := recordIn(&tx.View, &oauthClients, in.ID, "OAuth client")

@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"cmp"
+	"net/netip"
 	"reflect"
 	"time"
 
@@ -79,6 +80,8 @@ type Op struct {
 	// WithoutWorkspace commands create or erase a workspace, so they run without an existing
 	// one.
 	WithoutWorkspace bool
+	// Audits are the kinds of administrative acts that the operation records.
+	Audits []string
 	// Space is the operation's effect on the bytes that its workspace stores.
 	Space SpaceEffect
 	// SCIM holds the scopes of which a SCIM token needs one. It is 0 for operations
@@ -282,6 +285,8 @@ type File struct {
 // Request is the context of an operation's call: everything but the input.
 type Request struct {
 	ID string // X-Request-Id
+	// Address is the client's; not valid if it is not known.
+	Address netip.Addr
 	// Workspace is the path's workspace, or zero if the path has none.
 	Workspace  storage.ID
 	Credential string // the bearer token as sent; never logged

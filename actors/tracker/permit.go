@@ -148,7 +148,7 @@ func (r *Request) Look(workspace storage.ID) *Request {
 // Step returns the request of a step that the service runs under a permit.
 func (r *Request) Step(p Permit, workspace storage.ID) *Request {
 	p.operator = r.Caller.Root || r.permit.operator || r.permit.basis == basisService
-	return &Request{ID: r.ID, Workspace: workspace, Caller: System, Deadline: r.Deadline, permit: p}
+	return &Request{ID: r.ID, Address: r.Address, Workspace: workspace, Caller: System, Deadline: r.Deadline, permit: p}
 }
 
 // StepAs returns the request of a step in the name of a caller, with the caller's

@@ -24,11 +24,11 @@ var (
 
 	PutReadOnly = NewWorkflow[ReadOnlyIn, ReadOnlyOut]("PutReadOnly", "Make the service read-only", Needs{Level: Operator}, func(f Flow, in *ReadOnlyIn) (Reply, error) {
 		return decideReadOnly(f, putReadOnlyOp, in)
-	})
+	}, Audits(auditCluster))
 
 	DeleteReadOnly = NewWorkflow[None, None]("DeleteReadOnly", "End the read-only mode of the service", Needs{Level: Operator}, func(f Flow, in *None) (Reply, error) {
 		return decideReadOnly(f, deleteReadOnlyOp, in)
-	}, WithSpaceEffect(FreesSpace))
+	}, WithSpaceEffect(FreesSpace), Audits(auditCluster))
 )
 
 // decideReadOnly decides the mode in the directory, and copies it to the shards.
@@ -61,11 +61,11 @@ var putReadOnlyOp = NewCommand[ReadOnlyIn, ReadOnlyOut]("DecideReadOnly", "Decid
 		return Reply{}, err
 	}
 	return jsonReply(Done, ReadOnlyOut{&mode})
-}, InDirectory)
+}, InDirectory, Audits(auditCluster))
 
 var deleteReadOnlyOp = NewCommand[None, None]("DecideReadWrite", "Decide that the service is not read-only", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
 	return Reply{Outcome: NoContent}, tx.decideReadOnly(ReadOnly{})
-}, InDirectory, WithSpaceEffect(FreesSpace))
+}, InDirectory, WithSpaceEffect(FreesSpace), Audits(auditCluster))
 
 const (
 	timerCopyReadOnly = "copy.readOnly"
@@ -88,6 +88,11 @@ func (tx *Tx) decideReadOnly(mode ReadOnly) error {
 	}
 	if _, err := tx.setReadOnly(&state); err != nil {
 		return err
+	}
+	if mode.Reason != "" || before != nil && before.Value.Reason != "" {
+		if err := tx.auditReadOnly(auditCluster, "service", before, &state); err != nil {
+			return err
+		}
 	}
 	return tx.SetTimer(timerCopyReadOnly, "", tx.now.Add(copyReadOnlyAfter))
 }

@@ -40,6 +40,8 @@ func TestSchema_Golden(t *testing.T) {
 		storage.Explain(&workspaces, &Workspace{ID: workspace}),
 		storage.Explain(&settingsRows, &Settings{}),
 		storage.Explain(&limitRows, &WorkspaceLimits{}),
+		storage.Explain(&audits, &AuditEntry{ID: string(token)}),
+		storage.Explain(&unsentAudits, &AuditEntry{ID: string(token)}),
 		storage.Explain(&readOnlyRows, &readOnlyState{ReadOnly: ReadOnly{Reason: "Moving"}}),
 		storage.Explain(&members, &Member{UserID: user, Email: &email, CreatedAt: at}),
 		storage.Explain(&tokens, &storedToken{ID: token}),

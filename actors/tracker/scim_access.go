@@ -77,10 +77,11 @@ type scimConnection struct {
 }
 
 var scimConnections = storage.Table[scimConnection]{
-	ID:    scimConnectionTable,
-	Name:  "scimConnection",
-	Key:   func(k storage.Key, c *scimConnection) storage.Key { return newestKey(k, c.ID) },
-	Dirty: DirtyAccess,
+	Changed: audited(auditSCIMConnection, func(c *scimConnection) string { return string(c.ID) }),
+	ID:      scimConnectionTable,
+	Name:    "scimConnection",
+	Key:     func(k storage.Key, c *scimConnection) storage.Key { return newestKey(k, c.ID) },
+	Dirty:   DirtyAccess,
 }
 
 var _ = declareTable(&scimConnections, newestFirst, atMost(100, "SCIM connections"))

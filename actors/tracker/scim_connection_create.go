@@ -25,7 +25,7 @@ type CreatedSCIMConnection struct {
 }
 
 // CreateSCIMConnection gives an identity provider access.
-var CreateSCIMConnection = NewCommand[CreateSCIMConnectionIn, CreatedSCIMConnection]("CreateScimConnection", "Create a SCIM connection", Needs{Level: Admin}, createSCIMConnection, WithSecret, Answers(Created))
+var CreateSCIMConnection = NewCommand[CreateSCIMConnectionIn, CreatedSCIMConnection]("CreateScimConnection", "Create a SCIM connection", Needs{Level: Admin}, createSCIMConnection, WithSecret, Answers(Created), Audits(auditSCIMConnection))
 
 func createSCIMConnection(tx *Tx, in *CreateSCIMConnectionIn) (Reply, error) {
 	if err := tx.countRecord(scimConnectionTable, 1); err != nil {

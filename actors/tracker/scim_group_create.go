@@ -44,7 +44,7 @@ type CreateSCIMGroupIn struct {
 }
 
 // CreateSCIMGroup makes a public team for a group. The workspace's owner owns the team.
-var CreateSCIMGroup = NewCommand[CreateSCIMGroupIn, SCIMGroup]("CreateScimGroup", "Provision a group", Needs{Level: Read}, createSCIMGroup, SCIMScope(SCIMGroupsWrite), BodyUpTo(maxSCIMGroupBody), Answers(Created))
+var CreateSCIMGroup = NewCommand[CreateSCIMGroupIn, SCIMGroup]("CreateScimGroup", "Provision a group", Needs{Level: Read}, createSCIMGroup, SCIMScope(SCIMGroupsWrite), BodyUpTo(maxSCIMGroupBody), Answers(Created), Audits(auditTeam))
 
 func createSCIMGroup(tx *Tx, in *CreateSCIMGroupIn) (Reply, error) {
 	if err := tx.freeDisplayName(in.DisplayName, ""); err != nil {

@@ -16,7 +16,7 @@ type DeleteSCIMGroupIn struct {
 // DeleteSCIMGroup removes a group, and its users from the team. It also deletes the
 // team, unless that has issues or is the default one: the provider doesn't know these
 // reasons, and would repeat a refused deletion forever.
-var DeleteSCIMGroup = NewCommand[DeleteSCIMGroupIn, None]("DeleteScimGroup", "Remove a provisioned group", Needs{Level: Read}, deleteSCIMGroup, SCIMScope(SCIMGroupsWrite), WithSpaceEffect(FreesSpace))
+var DeleteSCIMGroup = NewCommand[DeleteSCIMGroupIn, None]("DeleteScimGroup", "Remove a provisioned group", Needs{Level: Read}, deleteSCIMGroup, SCIMScope(SCIMGroupsWrite), WithSpaceEffect(FreesSpace), Audits(auditTeam))
 
 func deleteSCIMGroup(tx *Tx, in *DeleteSCIMGroupIn) (Reply, error) {
 	row, err := tx.matchedSCIMGroup(in.ID, in.IfMatch, &in.SCIMBase)

@@ -11,7 +11,7 @@ type PatchSCIMGroupIn struct {
 // PatchSCIMGroup changes a group by the operations of RFC 7644; either all of them take
 // effect or none. A group may have thousands of members, so the answer does not show
 // it.
-var PatchSCIMGroup = NewCommand[PatchSCIMGroupIn, None]("PatchScimGroup", "Change a provisioned group", Needs{Level: Read}, patchSCIMGroup, SCIMScope(SCIMGroupsWrite), BodyUpTo(maxSCIMGroupBody))
+var PatchSCIMGroup = NewCommand[PatchSCIMGroupIn, None]("PatchScimGroup", "Change a provisioned group", Needs{Level: Read}, patchSCIMGroup, SCIMScope(SCIMGroupsWrite), BodyUpTo(maxSCIMGroupBody), Audits(auditTeam))
 
 func patchSCIMGroup(tx *Tx, in *PatchSCIMGroupIn) (Reply, error) {
 	row, err := tx.matchedSCIMGroup(in.ID, in.IfMatch, &in.SCIMBase)

@@ -17,7 +17,7 @@ type PutSCIMGroupIn struct {
 
 // PutSCIMGroup replaces a group. Without members in the request the group keeps its
 // members; an empty array removes all.
-var PutSCIMGroup = NewCommand[PutSCIMGroupIn, SCIMGroup]("PutScimGroup", "Replace a provisioned group", Needs{Level: Read}, putSCIMGroup, SCIMScope(SCIMGroupsWrite), BodyUpTo(maxSCIMGroupBody))
+var PutSCIMGroup = NewCommand[PutSCIMGroupIn, SCIMGroup]("PutScimGroup", "Replace a provisioned group", Needs{Level: Read}, putSCIMGroup, SCIMScope(SCIMGroupsWrite), BodyUpTo(maxSCIMGroupBody), Audits(auditTeam))
 
 func putSCIMGroup(tx *Tx, in *PutSCIMGroupIn) (Reply, error) {
 	row, err := tx.matchedSCIMGroup(in.ID, in.IfMatch, &in.SCIMBase)

@@ -99,9 +99,9 @@ var CreateSCIMUser = NewWorkflow[CreateSCIMUserIn, SCIMUser]("CreateScimUser", "
 		return Reply{}, err
 	}
 	return memberFlow(f, createSCIMUserOp, &scimUserStep{SCIMBase: in.SCIMBase, SCIMSelection: in.SCIMSelection, User: in.attributes(), Active: active})
-}, SCIMScope(SCIMUsersWrite), Answers(Created))
+}, SCIMScope(SCIMUsersWrite), Answers(Created), Audits(auditMember))
 
-var createSCIMUserOp = NewCommand[scimUserStep, SCIMUser]("CreateScimUserHere", "Provision a user", Needs{}, createSCIMUser)
+var createSCIMUserOp = NewCommand[scimUserStep, SCIMUser]("CreateScimUserHere", "Provision a user", Needs{}, createSCIMUser, Audits(auditMember))
 
 func createSCIMUser(tx *Tx, in *scimUserStep) (Reply, error) {
 	if err := tx.freeUserName(in.User.UserName, ""); err != nil {

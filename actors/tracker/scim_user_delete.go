@@ -13,9 +13,9 @@ type DeleteSCIMUserIn struct {
 // stay.
 var DeleteSCIMUser = NewWorkflow[DeleteSCIMUserIn, None]("DeleteScimUser", "Remove a provisioned user", Needs{Level: Read}, func(f Flow, in *DeleteSCIMUserIn) (Reply, error) {
 	return memberFlow(f, deleteSCIMUserOp, &scimUserStep{SCIMBase: in.SCIMBase, ID: in.ID, IfMatch: in.IfMatch})
-}, SCIMScope(SCIMUsersWrite), WithSpaceEffect(FreesSpace), Refuses(CodeConflict))
+}, SCIMScope(SCIMUsersWrite), WithSpaceEffect(FreesSpace), Refuses(CodeConflict), Audits(auditMember))
 
-var deleteSCIMUserOp = NewCommand[scimUserStep, None]("DeleteScimUserHere", "Remove a provisioned user", Needs{}, deleteSCIMUser, WithSpaceEffect(FreesSpace))
+var deleteSCIMUserOp = NewCommand[scimUserStep, None]("DeleteScimUserHere", "Remove a provisioned user", Needs{}, deleteSCIMUser, WithSpaceEffect(FreesSpace), Audits(auditMember))
 
 func deleteSCIMUser(tx *Tx, in *scimUserStep) (Reply, error) {
 	row, err := tx.matchedSCIMUser(in.ID, in.IfMatch, &in.SCIMBase)

@@ -35,9 +35,9 @@ var PatchSCIMUser = NewWorkflow[PatchSCIMUserIn, SCIMUser]("PatchScimUser", "Cha
 		step.Operations = append(step.Operations, struct{ Op, Path, Value string }{op.Op, op.Path.Or(""), string(op.Value)})
 	}
 	return memberFlow(f, patchSCIMUserOp, &step)
-}, SCIMScope(SCIMUsersWrite))
+}, SCIMScope(SCIMUsersWrite), Audits(auditMember))
 
-var patchSCIMUserOp = NewCommand[patchSCIMUserStep, SCIMUser]("PatchScimUserHere", "Change a provisioned user", Needs{}, patchSCIMUser)
+var patchSCIMUserOp = NewCommand[patchSCIMUserStep, SCIMUser]("PatchScimUserHere", "Change a provisioned user", Needs{}, patchSCIMUser, Audits(auditMember))
 
 func patchSCIMUser(tx *Tx, in *patchSCIMUserStep) (Reply, error) {
 	row, err := tx.matchedSCIMUser(in.ID, in.IfMatch, &in.SCIMBase)

@@ -19,9 +19,9 @@ var PutSCIMUser = NewWorkflow[PutSCIMUserIn, SCIMUser]("PutScimUser", "Replace a
 	return memberFlow(f, putSCIMUserOp, &scimUserStep{
 		SCIMBase: in.SCIMBase, SCIMSelection: in.SCIMSelection, ID: in.ID, IfMatch: in.IfMatch, User: in.attributes(), Active: active,
 	})
-}, SCIMScope(SCIMUsersWrite))
+}, SCIMScope(SCIMUsersWrite), Audits(auditMember))
 
-var putSCIMUserOp = NewCommand[scimUserStep, SCIMUser]("PutScimUserHere", "Replace a provisioned user", Needs{}, putSCIMUser)
+var putSCIMUserOp = NewCommand[scimUserStep, SCIMUser]("PutScimUserHere", "Replace a provisioned user", Needs{}, putSCIMUser, Audits(auditMember))
 
 func putSCIMUser(tx *Tx, in *scimUserStep) (Reply, error) {
 	row, err := tx.matchedSCIMUser(in.ID, in.IfMatch, &in.SCIMBase)

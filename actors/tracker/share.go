@@ -30,6 +30,12 @@ const (
 // replaces it. The token is shown again, so it is stored, but looked up by its hash:
 // the time of a look-up reveals nothing about existing tokens.
 var shares = storage.Table[IssueShare]{
+	Changed: func(w storage.Writer, old, new *IssueShare) error {
+		if new != nil {
+			old = nil // a new share replaces another
+		}
+		return audited(auditShare, func(s *IssueShare) string { return string(s.IssueID) })(w, old, new)
+	},
 	ID:   shareTable,
 	Name: "share",
 	Key: func(k storage.Key, s *IssueShare) storage.Key {

@@ -17,7 +17,7 @@ func (in *CreateShareIn) Validate(faults *Faults) {
 
 // CreateShare makes an issue readable for anybody with the share's token, and ends an
 // earlier share of the issue (Decision 27).
-var CreateShare = NewCommand[CreateShareIn, IssueShare]("CreateShare", "Share an issue", Needs{Write, "issues"}, createShare, WithSecret, Answers(Created))
+var CreateShare = NewCommand[CreateShareIn, IssueShare]("CreateShare", "Share an issue", Needs{Write, "issues"}, createShare, WithSecret, Answers(Created), Audits(auditShare))
 
 func createShare(tx *Tx, in *CreateShareIn) (Reply, error) {
 	row, err := tx.issue(in.ID)

@@ -10,6 +10,7 @@ var StepOps = stepOps(
 	addMemberOp, removeMemberOp, pendingMembersOp, clearPendingOp,
 	putRouteOp, deleteRouteOp, listRoutesOp, routeOp, verifyInboundOp, receiveMessageOp, receiveHelpdeskOp, receiveEventOp, receiveVCSOp,
 	serviceReadOnlyOp, putReadOnlyOp, deleteReadOnlyOp, copyReadOnlyOp, copiedReadOnlyOp, isWritableOp,
+	listClusterAuditOp, ownRouteOp, unsentAuditOp, keepAuditOp, sentAuditOp, recordActOp,
 	AuthenticateOp, AuthenticateMakerOp, NoteTokenUses, issueAccessTokenOp,
 	createSCIMUserOp, putSCIMUserOp, patchSCIMUserOp, deleteSCIMUserOp,
 )

@@ -162,6 +162,8 @@ const (
 	limitsTable     storage.TableID = 180
 	readOnlyTable   storage.TableID = 181
 	readOnlyByShard storage.TableID = 182 // shard-wide: key ranges in read-only mode
+	auditTable      storage.TableID = 183
+	auditUnsent     storage.TableID = 184 // the operator's entries that the cluster's list lacks
 
 	// Relations of issues.
 	relationTable storage.TableID = 150 // issue, kind, issue

@@ -31,8 +31,9 @@ const (
 )
 
 var teams = storage.Table[Team]{
-	ID:   teamTable,
-	Name: "team",
+	Changed: audited(auditTeam, func(t *Team) string { return string(t.ID) }),
+	ID:      teamTable,
+	Name:    "team",
 	Key: func(k storage.Key, t *Team) storage.Key {
 		id, _ := storage.ParseID(t.ID)
 		return k.DescID(id)

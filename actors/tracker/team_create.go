@@ -15,7 +15,7 @@ type CreateTeamIn struct {
 
 // CreateTeam adds a team. The creator of a private team becomes its first member, and
 // so can see it.
-var CreateTeam = NewCommand[CreateTeamIn, Team]("CreateTeam", "Create a team", Needs{Level: Write}, createTeam, Answers(Created))
+var CreateTeam = NewCommand[CreateTeamIn, Team]("CreateTeam", "Create a team", Needs{Level: Write}, createTeam, Answers(Created), Audits(auditTeam))
 
 func createTeam(tx *Tx, in *CreateTeamIn) (Reply, error) {
 	key, _ := upperKey(in.Key)

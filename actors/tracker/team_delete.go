@@ -7,7 +7,7 @@ import (
 )
 
 // DeleteTeam removes a team that has no issues and is not the default one.
-var DeleteTeam = NewCommand[TeamByIDIn, None]("DeleteTeam", "Delete a team", Needs{Level: Write}, deleteTeam, WithSpaceEffect(FreesSpace), Refuses(CodeConflict))
+var DeleteTeam = NewCommand[TeamByIDIn, None]("DeleteTeam", "Delete a team", Needs{Level: Write}, deleteTeam, WithSpaceEffect(FreesSpace), Refuses(CodeConflict), Audits(auditTeam))
 
 func deleteTeam(tx *Tx, in *TeamByIDIn) (Reply, error) {
 	row, err := tx.teamByID(in.ID)

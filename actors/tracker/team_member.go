@@ -1,6 +1,10 @@
 package tracker
 
 import (
+	"slices"
+
+	json "github.com/goccy/go-json"
+
 	"fmt"
 
 	"switchyard/storage"
@@ -15,8 +19,9 @@ type TeamMember struct {
 }
 
 var teamMembers = storage.Table[TeamMember]{
-	ID:   teamMemberTable,
-	Name: "teamMember",
+	Changed: auditTeamMember,
+	ID:      teamMemberTable,
+	Name:    "teamMember",
 	Key: func(k storage.Key, m *TeamMember) storage.Key {
 		id, _ := storage.ParseID(m.TeamID)
 		return teamMemberKey(k, id, m.UserID)
@@ -107,5 +112,19 @@ func (tx *Tx) emptyTeam(team storage.ID) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// auditTeamMember makes a change of a team's members an act on the team.
+func auditTeamMember(w storage.Writer, old, new *TeamMember) error {
+	tx, ok := w.(*Tx)
+	if !ok || !slices.Contains(tx.audits, auditTeam) || (old == nil) == (new == nil) {
+		return nil
+	}
+	m, change := new, FromTo{json.RawMessage("false"), json.RawMessage("true")}
+	if new == nil {
+		m, change = old, FromTo{change.To, change.From}
+	}
+	tx.audit(auditTeam, actUpdated, string(m.TeamID), map[string]FromTo{"members." + string(m.UserID): change})
 	return nil
 }

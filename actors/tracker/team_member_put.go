@@ -10,7 +10,7 @@ type TeamMemberIn struct {
 
 // PutTeamMember makes a member of the workspace, or one of its agents, a member of a
 // team.
-var PutTeamMember = NewCommand[TeamMemberIn, TeamMember]("PutTeamMember", "Add a member to a team", Needs{Level: Write}, putTeamMember)
+var PutTeamMember = NewCommand[TeamMemberIn, TeamMember]("PutTeamMember", "Add a member to a team", Needs{Level: Write}, putTeamMember, Audits(auditTeam))
 
 func putTeamMember(tx *Tx, in *TeamMemberIn) (Reply, error) {
 	team, err := tx.teamByID(in.ID)

@@ -1,7 +1,7 @@
 package tracker
 
 // RemoveTeamMember removes a member from a team.
-var RemoveTeamMember = NewCommand[TeamMemberIn, None]("RemoveTeamMember", "Remove a member from a team", Needs{Level: Write}, removeTeamMember, WithSpaceEffect(FreesSpace))
+var RemoveTeamMember = NewCommand[TeamMemberIn, None]("RemoveTeamMember", "Remove a member from a team", Needs{Level: Write}, removeTeamMember, WithSpaceEffect(FreesSpace), Audits(auditTeam))
 
 func removeTeamMember(tx *Tx, in *TeamMemberIn) (Reply, error) {
 	team, err := tx.teamByID(in.ID)

@@ -17,7 +17,7 @@ type PatchTeamIn struct {
 }
 
 // PatchTeam changes a team. If its key changes, issues keep their identifiers.
-var PatchTeam = NewCommand[PatchTeamIn, Team]("PatchTeam", "Change a team", Needs{Level: Write}, patchTeam)
+var PatchTeam = NewCommand[PatchTeamIn, Team]("PatchTeam", "Change a team", Needs{Level: Write}, patchTeam, Audits(auditTeam))
 
 func patchTeam(tx *Tx, in *PatchTeamIn) (Reply, error) {
 	row, err := tx.teamByID(in.ID)

@@ -10,6 +10,8 @@ var TimerOps = map[string]*Op{
 	timerSweepReceived:    sweepReceivedOp,
 	timerIndexSearch:      indexSearchOp,
 	timerMergeSegments:    mergeSegmentsOp,
+	timerSweepAudit:       sweepAuditOp,
+	timerSendAudit:        SendAudit,
 	timerCopyReadOnly:     recopyReadOnlyOp,
 	timerCountBytes:       countBytesOp,
 	timerResolve:          resolveSlugOp,

@@ -59,10 +59,11 @@ type tokenGrant struct {
 }
 
 var tokens = storage.Table[storedToken]{
-	ID:    tokenTable,
-	Name:  "token",
-	Key:   func(k storage.Key, t *storedToken) storage.Key { return tokenKey(k, t.ID) },
-	Dirty: DirtyAccess,
+	Changed: audited(auditToken, func(t *storedToken) string { return string(t.ID) }),
+	ID:      tokenTable,
+	Name:    "token",
+	Key:     func(k storage.Key, t *storedToken) storage.Key { return tokenKey(k, t.ID) },
+	Dirty:   DirtyAccess,
 }
 
 var _ = declareTable(&tokens, newestFirst, atMost(10_000, "tokens"))

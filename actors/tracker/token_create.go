@@ -67,7 +67,7 @@ func permissionFaults(raw json.RawMessage, faults *Faults) {
 
 // CreateToken makes a workspace token. Its secret is in the answer, and stored as a
 // hash.
-var CreateToken = NewCommand[CreateTokenIn, CreatedToken]("CreateToken", "Create a workspace token", Needs{Level: Admin}, createToken, WithSecret, Answers(Created))
+var CreateToken = NewCommand[CreateTokenIn, CreatedToken]("CreateToken", "Create a workspace token", Needs{Level: Admin}, createToken, WithSecret, Answers(Created), Audits(auditToken))
 
 func createToken(tx *Tx, in *CreateTokenIn) (Reply, error) {
 	text, _ := permissionsText(in.Permissions)

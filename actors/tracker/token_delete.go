@@ -12,7 +12,7 @@ type DeleteTokenIn struct {
 }
 
 // DeleteToken ends a token: it is invalid once this is committed.
-var DeleteToken = NewCommand[DeleteTokenIn, None]("DeleteToken", "Delete a workspace token", Needs{Level: Admin}, deleteToken, WithSpaceEffect(FreesSpace))
+var DeleteToken = NewCommand[DeleteTokenIn, None]("DeleteToken", "Delete a workspace token", Needs{Level: Admin}, deleteToken, WithSpaceEffect(FreesSpace), Audits(auditToken))
 
 func deleteToken(tx *Tx, in *DeleteTokenIn) (Reply, error) {
 	if _, ok := storage.ParseID(in.ID); !ok {

@@ -25,6 +25,9 @@ type Tx struct {
 	followers followerWork
 	blocks    *blockWork // nil until the command has changed which issues are blocked
 	keys      keyWork
+	// audits are the kinds of acts that the command records, and acts those of them so far.
+	audits []string
+	acts   []auditNote
 }
 
 // Writer is the open batch, for the tables.

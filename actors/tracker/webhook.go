@@ -48,8 +48,9 @@ const (
 // webhooks are listed newest first. The index tells a shard's dispatcher which
 // workspaces have webhooks when it starts.
 var webhooks = storage.Table[Webhook]{
-	ID:   webhookTable,
-	Name: "webhook",
+	Changed: audited(auditWebhook, func(w *Webhook) string { return string(w.ID) }),
+	ID:      webhookTable,
+	Name:    "webhook",
 	Key: func(k storage.Key, w *Webhook) storage.Key {
 		id, _ := storage.ParseID(w.ID)
 		return k.DescID(id)

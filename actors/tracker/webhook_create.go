@@ -13,7 +13,7 @@ type CreateWebhookIn struct {
 
 // CreateWebhook subscribes an address to the workspace's events. Only this answer and
 // that of a rotation have the secret (Decision 45).
-var CreateWebhook = NewCommand[CreateWebhookIn, WebhookWithSecret]("CreateWebhook", "Subscribe a URL to events", Needs{Level: Admin}, createWebhook, WithSecret, Answers(Created))
+var CreateWebhook = NewCommand[CreateWebhookIn, WebhookWithSecret]("CreateWebhook", "Subscribe a URL to events", Needs{Level: Admin}, createWebhook, WithSecret, Answers(Created), Audits(auditWebhook))
 
 func createWebhook(tx *Tx, in *CreateWebhookIn) (Reply, error) {
 	if err := tx.webhookURL(in.URL, ""); err != nil {

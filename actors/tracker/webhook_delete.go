@@ -8,7 +8,7 @@ import (
 
 // DeleteWebhook removes a webhook subscription with its deliveries, including pending
 // ones.
-var DeleteWebhook = NewCommand[WebhookByIDIn, None]("DeleteWebhook", "Delete a webhook subscription", Needs{Level: Admin}, deleteWebhook, WithSpaceEffect(FreesSpace))
+var DeleteWebhook = NewCommand[WebhookByIDIn, None]("DeleteWebhook", "Delete a webhook subscription", Needs{Level: Admin}, deleteWebhook, WithSpaceEffect(FreesSpace), Audits(auditWebhook))
 
 // maxDropped limits the rows that one batch of a deletion removes.
 const maxDropped = 5_000

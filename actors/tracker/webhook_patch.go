@@ -17,7 +17,7 @@ type PatchWebhookIn struct {
 // PatchWebhook changes a webhook subscription. Pending deliveries go to a new address.
 // If it becomes inactive, nothing is delivered, and pending deliveries end (Decision
 // 46).
-var PatchWebhook = NewCommand[PatchWebhookIn, Webhook]("PatchWebhook", "Change a webhook subscription", Needs{Level: Admin}, patchWebhook)
+var PatchWebhook = NewCommand[PatchWebhookIn, Webhook]("PatchWebhook", "Change a webhook subscription", Needs{Level: Admin}, patchWebhook, Audits(auditWebhook))
 
 func patchWebhook(tx *Tx, in *PatchWebhookIn) (Reply, error) {
 	row, id, err := tx.webhookByID(in.ID)

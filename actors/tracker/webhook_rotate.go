@@ -9,7 +9,7 @@ type RotateWebhookSecretIn struct {
 
 // RotateWebhookSecret sets a new secret of a webhook. The previous one signs, too, for
 // 24 hours; the one before it no longer does.
-var RotateWebhookSecret = NewCommand[RotateWebhookSecretIn, WebhookWithSecret]("RotateWebhookSecret", "Replace a webhook's secret", Needs{Level: Admin}, rotateWebhookSecret, WithSecret)
+var RotateWebhookSecret = NewCommand[RotateWebhookSecretIn, WebhookWithSecret]("RotateWebhookSecret", "Replace a webhook's secret", Needs{Level: Admin}, rotateWebhookSecret, WithSecret, Audits(auditWebhook))
 
 func rotateWebhookSecret(tx *Tx, in *RotateWebhookSecretIn) (Reply, error) {
 	row, id, err := tx.webhookByID(in.ID)
@@ -30,5 +30,6 @@ func rotateWebhookSecret(tx *Tx, in *RotateWebhookSecretIn) (Reply, error) {
 	if err := tx.setWebhookSecret(id, webhookSecret{Secret: secret, Previous: old.Secret, Until: At(tx.now.Add(rotationGrace))}); err != nil {
 		return Reply{}, err
 	}
+	tx.audit(auditWebhook, "secret_rotated", string(in.ID), nil)
 	return jsonReply(Done, &WebhookWithSecret{row.Value, secret})
 }

@@ -38,9 +38,10 @@ type Settings struct {
 
 // workspaces holds one row per workspace.
 var workspaces = storage.Table[Workspace]{
-	ID:   workspaceTable,
-	Name: "workspace",
-	Key:  func(k storage.Key, _ *Workspace) storage.Key { return k },
+	Changed: audited(auditWorkspace, func(w *Workspace) string { return string(w.ID) }),
+	ID:      workspaceTable,
+	Name:    "workspace",
+	Key:     func(k storage.Key, _ *Workspace) storage.Key { return k },
 	// A caller's rights end with the workspace.
 	Dirty: DirtyAccess,
 }
@@ -48,9 +49,10 @@ var workspaces = storage.Table[Workspace]{
 var _ = declareTable(&workspaces)
 
 var settingsRows = storage.Table[Settings]{
-	ID:   settingsTable,
-	Name: "settings",
-	Key:  func(k storage.Key, _ *Settings) storage.Key { return k },
+	Changed: auditedHere[Settings](auditWorkspace, true),
+	ID:      settingsTable,
+	Name:    "settings",
+	Key:     func(k storage.Key, _ *Settings) storage.Key { return k },
 }
 
 var _ = declareTable(&settingsRows)

@@ -8,7 +8,7 @@ import (
 
 // CreateWorkspace creates a workspace that the calling user owns. If the operator
 // calls, the owner is a new user.
-var CreateWorkspace = NewWorkflow[NewWorkspaceIn, Workspace]("CreateWorkspace", "Create a workspace", Needs{Level: Identified}, createWorkspace, Answers(Created))
+var CreateWorkspace = NewWorkflow[NewWorkspaceIn, Workspace]("CreateWorkspace", "Create a workspace", Needs{Level: Identified}, createWorkspace, Answers(Created), Audits(auditWorkspace))
 
 func createWorkspace(f Flow, in *NewWorkspaceIn) (Reply, error) {
 	rights, err := checkCreation(f)

@@ -16,7 +16,7 @@ type DeletedWorkspace struct {
 // DeleteWorkspace removes a workspace and everything in it for good. Admission requires
 // no more than a credential: a repeat of the request must find its answer after the
 // workspace, and with it the right to delete it, is gone.
-var DeleteWorkspace = NewWorkflow[None, DeletedWorkspace]("DeleteWorkspace", "Delete a workspace", Needs{Level: Identified}, deleteWorkspace, WithSpaceEffect(EndsWorkspace), Refuses(CodeForbidden))
+var DeleteWorkspace = NewWorkflow[None, DeletedWorkspace]("DeleteWorkspace", "Delete a workspace", Needs{Level: Identified}, deleteWorkspace, WithSpaceEffect(EndsWorkspace), Refuses(CodeForbidden), Audits(auditWorkspace))
 
 func deleteWorkspace(f Flow, _ *None) (Reply, error) {
 	req := f.Request()
@@ -144,6 +144,7 @@ var markDeletingOp = NewCommand[markDeletingIn, DeletedWorkspace]("MarkDeleting"
 		if err := tx.setEntryState(row, slugDeleting); err != nil {
 			return Reply{}, err
 		}
+		tx.audit(auditWorkspace, actDeleted, string(in.Workspace), nil)
 		if err := tx.ClearTimer(timerResolve, string(in.Workspace)); err != nil {
 			return Reply{}, err
 		}
@@ -152,7 +153,7 @@ var markDeletingOp = NewCommand[markDeletingIn, DeletedWorkspace]("MarkDeleting"
 		}
 	}
 	return jsonReply(Done, DeletedWorkspace{Deleted: true, R2Objects: in.Attachments})
-}, InDirectory, WithSpaceEffect(EndsWorkspace))
+}, InDirectory, WithSpaceEffect(EndsWorkspace), Audits(auditWorkspace))
 
 // finishDeletion completes a deletion that the directory says is decided. It can be
 // repeated.

@@ -63,7 +63,7 @@ var foundOp = NewCommand[foundIn, Workspace]("FoundWorkspace", "Make a workspace
 		return Reply{}, fmt.Errorf("found a workspace: %w", err)
 	}
 	return Reply{Outcome: Created, Body: body}, nil
-}, RunsWithoutWorkspace)
+}, RunsWithoutWorkspace, Audits(auditWorkspace))
 
 // onboardOp makes a workspace with its owner, a default team, and a token for the
 // owner.
@@ -86,7 +86,7 @@ var onboardOp = NewCommand[foundIn, Onboarded]("OnboardWorkspaceHere", "Onboard 
 		return Reply{}, err
 	}
 	return jsonReply(Created, Onboarded{Workspace: ws, Team: team, Token: token})
-}, RunsWithoutWorkspace, WithSecret)
+}, RunsWithoutWorkspace, WithSecret, Audits(auditWorkspace))
 
 // foundWorkspace makes the owner and returns the workspace, which the caller inserts. It refuses
 // if the reservation is so old that the directory may give the slug to another.

@@ -35,9 +35,10 @@ type LimitsAndUsage struct {
 
 // limitRows holds the limits of a workspace; no row stands for none of its own.
 var limitRows = storage.Table[WorkspaceLimits]{
-	ID:   limitsTable,
-	Name: "limits",
-	Key:  func(k storage.Key, _ *WorkspaceLimits) storage.Key { return k },
+	ID:      limitsTable,
+	Name:    "limits",
+	Key:     func(k storage.Key, _ *WorkspaceLimits) storage.Key { return k },
+	Changed: auditedHere[WorkspaceLimits](auditLimit, false),
 	// A Caller carries the limit on requests.
 	Dirty: DirtyAccess,
 }
@@ -105,7 +106,7 @@ type LimitsIn struct {
 }
 
 // PutLimits sets the limits of a workspace. What the workspace has beyond them stays.
-var PutLimits = NewCommand[PutLimitsIn, LimitsAndUsage]("PutWorkspaceLimits", "Set the limits of a workspace", Needs{Level: Operator}, putLimits)
+var PutLimits = NewCommand[PutLimitsIn, LimitsAndUsage]("PutWorkspaceLimits", "Set the limits of a workspace", Needs{Level: Operator}, putLimits, Audits(auditLimit))
 
 func putLimits(tx *Tx, in *PutLimitsIn) (Reply, error) {
 	set := WorkspaceLimits{

@@ -15,4 +15,4 @@ var OnboardWorkspace = NewWorkflow[NewWorkspaceIn, Onboarded]("OnboardWorkspace"
 		return Reply{}, err
 	}
 	return newWorkspace(f, in, onboardOp, rights)
-}, WithSecret, ForOnboarding, Answers(Created))
+}, WithSecret, ForOnboarding, Answers(Created), Audits(auditWorkspace))

@@ -13,7 +13,7 @@ type PatchWorkspaceIn struct {
 }
 
 // PatchWorkspace changes a workspace's settings.
-var PatchWorkspace = NewCommand[PatchWorkspaceIn, Workspace]("PatchWorkspace", "Change a workspace", Needs{Level: Admin}, patchWorkspace)
+var PatchWorkspace = NewCommand[PatchWorkspaceIn, Workspace]("PatchWorkspace", "Change a workspace", Needs{Level: Admin}, patchWorkspace, Audits(auditWorkspace))
 
 func patchWorkspace(tx *Tx, in *PatchWorkspaceIn) (Reply, error) {
 	if in.DefaultTeamID.Set {

@@ -103,7 +103,7 @@ func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Re
 	below, lived := l.store.CountingBelow(), l.seen
 	tx := &Tx{
 		View:   View{View: l.store.View, Caller: &req.Caller, now: now, operator: l.operator, final: req.Final},
-		buffer: l, began: l.store.Size(),
+		buffer: l, began: l.store.Size(), audits: op.Audits,
 	}
 	defer func() {
 		if v := recover(); v != nil {
@@ -157,6 +157,9 @@ func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Re
 		return Reply{}, err
 	}
 	if err := tx.settleKeys(); err != nil {
+		return Reply{}, err
+	}
+	if err := tx.writeAudit(req); err != nil {
 		return Reply{}, err
 	}
 	if !reply.More && reply.Wait == nil {

@@ -111,6 +111,8 @@ type Config struct {
 	// The limits of workspaces that have none of their own; 0: no limit.
 	LimitIssues, LimitSessions, LimitTokens, LimitSubscriptions uint64
 	LimitRequestsPerSecond, LimitCreatesPerSecond               uint64
+	// AuditRetention is how long entries of the audit are kept; 0 means 9600 hours.
+	AuditRetention time.Duration
 	// StallAfter is how long a running session may be silent before it counts as
 	// stalled; 0 means 10 minutes.
 	StallAfter time.Duration

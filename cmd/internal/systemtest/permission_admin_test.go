@@ -50,6 +50,8 @@ var adminOps = []matrixOp{
 	{name: "delete an inbound secret", method: "DELETE", path: "/inbound-secrets/none", needs: "admin", ok: 404},
 	{name: "inbound routes", method: "GET", path: "/inbound-routes", needs: "admin", ok: 200},
 	{name: "inbound routes of all workspaces", method: "GET", path: "/inbound-routes", bare: true, needs: "operator", ok: 200},
+	{name: "audit", method: "GET", path: "/audit", needs: "admin", ok: 200},
+	{name: "audit of the cluster", method: "GET", path: "/cluster/audit", bare: true, needs: "operator", ok: 200},
 	{name: "limits of a workspace", method: "GET", path: "/cluster/workspaces/{workspace}/limits", bare: true, needs: "operator", ok: 200},
 	{name: "set the limits of a workspace", method: "PUT", path: "/cluster/workspaces/{workspace}/limits", bare: true, body: map[string]any{"limits": map[string]any{}}, needs: "operator", ok: 200},
 	{name: "read-only mode of a workspace", method: "GET", path: "/cluster/workspaces/{workspace}/read-only", bare: true, needs: "operator", ok: 200},
