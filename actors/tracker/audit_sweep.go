@@ -71,3 +71,25 @@ var sweepAuditOp = NewCommand[TimerIn, None]("SweepAudit", "Remove entries of th
 	}
 	return Reply{Outcome: NoContent}, tx.SetTimer(timerSweepAudit, "", tx.now.Add(min(sweepAuditEvery, tx.operator.auditRetention())))
 }, WithSpaceEffect(FreesSpace))
+
+// checkAudit checks that entries past their time will be removed, and that the operator's will
+// be sent.
+func checkAudit(v *storage.View, report reporter) error {
+	for table, kind := range map[storage.TableID]string{auditTable: timerSweepAudit, auditUnsent: timerSendAudit} {
+		there, err := v.Has(table, nil)
+		if err != nil {
+			return err
+		}
+		if !there {
+			continue
+		}
+		set, err := v.Has(timerTable, timerKey(nil, kind, ""))
+		if err != nil {
+			return err
+		}
+		if !set {
+			report(audits.Name, nil, "there are entries, and no timer %s is set", kind)
+		}
+	}
+	return nil
+}

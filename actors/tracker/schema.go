@@ -115,6 +115,7 @@ func checkWorkspace(v *storage.View, add func(storage.Problem)) error {
 	for _, check := range []func(*storage.View, reporter) error{
 		checkEvents, checkClock, checkSweeps, checkHead, checkRecordCounts, checkTeamMembers, checkTokens, checkMembers,
 		checkAccess,
+		checkAudit,
 		checkComments,
 		checkRelations,
 		checkSearch,

@@ -57,6 +57,8 @@ func appendValue(b, _, value []byte) ([]byte, error) { return append(b, value...
 var notTransferred = map[storage.TableID]string{
 	workspaceTable: "the first line has it",
 	limitsTable:    "the operator of a service sets it",
+	auditTable:     "the audit says what was done in this service",
+	auditUnsent:    "belongs to the audit",
 	readOnlyTable:  "the operator of a service sets it",
 
 	clockTable:       "follows from the ids",
@@ -124,6 +126,8 @@ var remadeTimers = map[string]string{
 	timerMergeSegments:    "an import sets it, with the issues",
 	timerCountBytes:       "an import counts what it writes",
 	timerCopyReadOnly:     "belongs to the directory",
+	timerSweepAudit:       "belongs to the audit",
+	timerSendAudit:        "belongs to the audit",
 	timerRelease:          "is the work of a moment, by the service that has the issue",
 	timerResolve:          "belongs to the directory",
 	timerErase:            "belongs to the directory",
