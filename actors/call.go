@@ -28,6 +28,9 @@ type call struct {
 	err   error
 	// partial: a run that asked for More was committed.
 	partial bool
+	// took and ran are when the actor took the call last, and when its run ended; zero
+	// unless the time is measured.
+	took, ran time.Time
 	// unproven: answered from state that no commit has shown to be the latest.
 	unproven bool
 
@@ -64,12 +67,22 @@ func (c *call) fill(req *tracker.Request, workspace storage.ID, op *tracker.Op, 
 func (c *call) empty() {
 	c.op, c.in, c.req, c.idem = nil, nil, tracker.Request{}, tracker.Idempotency{}
 	c.reply, c.err, c.partial, c.unproven = tracker.Reply{}, nil, false, false
+	c.took, c.ran = time.Time{}, time.Time{}
 	c.state.Store(callWaiting)
 }
 
 // take is the actor's: false when the caller has withdrawn the call.
 func (c *call) take() bool {
 	return c.state.CompareAndSwap(callWaiting, callTaken) || c.state.Load() == callTaken
+}
+
+// spent returns where the time of an answered command went since it was sent. A command that
+// continued in further batches counts the time until its last run as waiting.
+func (c *call) spent(sent time.Time) tracker.Spent {
+	if c.ran.IsZero() {
+		return tracker.Spent{Queue: time.Since(sent)}
+	}
+	return tracker.Spent{Queue: c.took.Sub(sent), Engine: c.ran.Sub(c.took), Commit: time.Since(c.ran)}
 }
 
 // await waits for the answer until the deadline of the request. If there is none by then,

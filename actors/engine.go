@@ -201,7 +201,10 @@ func (e *Engine) query(req *tracker.Request, op *tracker.Op, in any, proof track
 	workspace := target(req, op)
 	s := e.shardOf(workspace)
 	if op.Heavy { // it waits before the read barrier
-		if err := e.takeTurn(req.Deadline); err != nil {
+		began := time.Now()
+		err := e.takeTurn(req.Deadline)
+		req.Spent.Queue += time.Since(began)
+		if err != nil {
 			return tracker.Reply{}, err
 		}
 		defer func() { <-e.heavy }()
@@ -264,7 +267,8 @@ func (e *Engine) now() time.Time { return e.cfg.Clock().UTC().Truncate(time.Mill
 // command sends a command to its workspace's actor and waits for the answer.
 func (e *Engine) command(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
 	e.stats.commands.Add(1)
-	if !time.Now().Before(req.Deadline) {
+	sent := time.Now()
+	if !sent.Before(req.Deadline) {
 		e.stats.refused[refusedLate].Add(1)
 		return tracker.Reply{}, tracker.NotApplied("The request timed out before it began.")
 	}
@@ -285,9 +289,13 @@ func (e *Engine) command(req *tracker.Request, op *tracker.Op, in any) (tracker.
 	done, err := c.await(req.Deadline)
 	if !done {
 		e.stats.refused[refusedLate].Add(1)
+		req.Spent.Queue += time.Since(sent) // or in a batch: the actor still has the call
 		return tracker.Reply{}, err
 	}
 	reply, err, unproven := c.reply, c.err, c.unproven
+	if req.Spent.On {
+		req.Spent.Add(c.spent(sent))
+	}
 	c.empty()
 	e.calls.Put(c)
 	if err != nil {

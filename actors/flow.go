@@ -110,7 +110,9 @@ func (f *flow) step(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply
 			return tracker.Reply{}, errClosing()
 		}
 	}
+	req.Spent = tracker.Spent{On: f.req.Spent.On}
 	reply, err := f.engine.step(req, op, in)
+	f.req.Spent.Add(req.Spent)
 	if op.Kind != tracker.Query && (err == nil || outcome(err) == "unknown") {
 		f.changed = true
 	}

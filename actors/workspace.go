@@ -4,6 +4,7 @@ import (
 	"errors"
 	"runtime/debug"
 	"slices"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -103,8 +104,14 @@ func (w *workspaceActor) run(c *call) {
 	}
 	w.buffer.Forbid(modes.Refusal(w.h.workspace))
 	w.running = c
+	if c.req.Spent.On {
+		c.took = time.Now()
+	}
 	c.reply, c.err = w.buffer.Run(c.op, &c.req, c.in, w.engine.cfg.Clock())
 	w.running = nil
+	if c.req.Spent.On {
+		c.ran = time.Now()
+	}
 	if w.buffer.Empty() {
 		// Nothing waits to be committed, so there is nothing this answer depends on.
 		c.unproven = true

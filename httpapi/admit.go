@@ -17,7 +17,7 @@ import (
 func (s *Server) admit(x *exchange, req *tracker.Request) error {
 	op := x.route.Op
 	public := op.Needs.Level == tracker.Public
-	if err := s.cfg.Engine.Admit(req, op); err != nil {
+	if err := s.identify(x, req); err != nil {
 		return s.denied(x, err)
 	}
 	// A public operation looks at nobody's credential.
@@ -45,6 +45,18 @@ func (s *Server) admit(x *exchange, req *tracker.Request) error {
 		return nil
 	}
 	return s.roomForAnswer(x)
+}
+
+// identify has the engine find out who sends a request, and measures that if slow
+// operations are logged.
+func (s *Server) identify(x *exchange, req *tracker.Request) error {
+	if s.cfg.Slow <= 0 {
+		return s.cfg.Engine.Admit(req, x.route.Op)
+	}
+	began := time.Now()
+	err := s.cfg.Engine.Admit(req, x.route.Op)
+	x.admission = time.Since(began)
+	return err
 }
 
 // direct lets a request in that no operation answers. Nobody's credential is looked at.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -117,6 +118,7 @@ func (s *Server) readBody(x *exchange) error {
 		return nil
 	}
 	limit := x.route.maxBody
+	defer func(began time.Time) { x.arrival += s.now().Sub(began) }(s.now())
 	for {
 		if len(x.body) == cap(x.body) {
 			size := min(max(2*cap(x.body), 4<<10), limit+1)

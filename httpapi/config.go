@@ -66,6 +66,8 @@ type Config struct {
 	// RootToken is the operator's credential, for whom some connections are kept. It is
 	// empty if there is no operator.
 	RootToken string
+	// Slow is the time from which on operations are logged with where it went; 0: none are.
+	Slow time.Duration
 	// RequestTimeout is how long an operation may take; default 10 s.
 	RequestTimeout time.Duration
 	// ReadTimeout is how long a request may take to arrive, from its first byte to

@@ -61,6 +61,12 @@ type exchange struct {
 	// refused the reason if it is not one.
 	message *message
 	refused *rpcRefusal
+	// waited says that the request asked to wait. arrival is the time in which the body
+	// was read, admission that in which the caller was identified, forwarded that of another node's work, and ownerless that in which no node
+	// served the workspace.
+	waited                                   bool
+	arrival, admission, forwarded, ownerless time.Duration
+	spent                                    tracker.Spent
 	// rated says that the request was counted, and verdict how that ended.
 	rated   bool
 	verdict verdict
@@ -77,6 +83,7 @@ func (s *Server) acquire(ctx *fasthttp.RequestCtx) *exchange {
 	}
 	if x.conn != nil && x.conn.resumed != nil {
 		x.resumed, x.conn.resumed = x.conn.resumed, nil
+		x.waited = true
 		x.start, x.clock = x.resumed.start, x.resumed.start
 		x.rated, x.verdict = x.resumed.rated, x.resumed.verdict
 		x.account, x.charged = x.resumed.account, x.resumed.charged
@@ -95,6 +102,7 @@ func (s *Server) release(x *exchange) {
 		x.resumed = nil
 	}
 	x.ctx, x.conn, x.route, x.id, x.read, x.oversize, x.rated, x.moved, x.parked = nil, nil, nil, "", false, false, false, false, false
+	x.waited, x.arrival, x.admission, x.forwarded, x.ownerless, x.spent = false, 0, 0, 0, 0, tracker.Spent{}
 	x.ends, x.large, x.account, x.charged = false, false, anonymousAccount, [16]byte{}
 	x.values, x.params, x.query = [maxParams]string{}, params{}, tracker.Request{}
 	x.target.path, x.target.query, x.target.segments = nil, nil, [maxSegments][]byte{}

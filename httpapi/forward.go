@@ -201,6 +201,7 @@ func (t *forwarding) wait(changed <-chan struct{}) error {
 	t.pause = min(2*t.pause, retryMost)
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
+	defer func() { t.x.ownerless += t.server.now().Sub(now) }()
 	select {
 	case <-changed:
 		t.pause = retryFirst
@@ -267,11 +268,14 @@ func (t *forwarding) send(node string) bool {
 	left := max(1, time.Until(t.deadline()).Milliseconds())
 	t.sent.Header.SetBytesV(headerTimeLeft, strconv.AppendInt(nil, left, 10))
 	var began, streams bool
+	asked := s.now()
 	if x.streams() {
 		began, streams, err = conn.askStream(&t.sent, &x.ctx.Response, x.streamMedia(), t.deadline())
 	} else {
 		began, err = conn.ask(&t.sent, &x.ctx.Response, t.deadline())
 	}
+	x.forwarded += s.now().Sub(asked)
+	x.waited = t.waits > 0
 	if err != nil {
 		conn.close()
 		x.ctx.Response.Reset()

@@ -27,6 +27,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	}
 	s.nameOwner(x)
 	s.finish(x, nil)
+	s.noteSlow(x)
 	if x.unread() || x.ends || x.conn != nil && x.conn.refusal != nil {
 		x.hangUp()
 	} else if s.draining.Load() {
@@ -162,6 +163,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	}
 	req.Deadline = x.clock.Add(x.timeLeft(s.cfg.RequestTimeout))
 	req.Workspace = workspace
+	req.Spent.On = s.cfg.Slow > 0
 	if err := s.admit(x, req); err != nil {
 		return err
 	}
@@ -208,6 +210,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 		req.Buf = x.ctx.Response.SwapBody(nil)[:0]
 	}
 	reply, err := s.cfg.Engine.Do(req, rt.Op, in)
+	x.spent = req.Spent
 	return s.settle(x, &reply, err)
 }
 

@@ -15,6 +15,7 @@ type metrics struct {
 	duration *prometheus.HistogramVec
 	sent     *prometheus.CounterVec
 	refusals *prometheus.CounterVec
+	slow     prometheus.Counter
 	// unmatched counts the requests that found no route.
 	unmatched *observers
 }
@@ -40,6 +41,10 @@ func newMetrics(registry *prometheus.Registry, connections func() float64, budge
 		Name: "switchyard_http_refused_total",
 		Help: "Requests refused and connections closed for a bound on what one caller may take, by the flag that sets it.",
 	}, []string{"bound"})
+	m.slow = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "switchyard_http_slow_operations_total",
+		Help: "Operations that took longer than --slow-operations.",
+	})
 	inFlight := func(callers string, bytes *atomic.Int64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "switchyard_http_bytes_in_flight",
@@ -47,7 +52,7 @@ func newMetrics(registry *prometheus.Registry, connections func() float64, budge
 			ConstLabels: prometheus.Labels{"callers": callers},
 		}, func() float64 { return float64(bytes.Load()) })
 	}
-	for _, c := range [...]prometheus.Collector{m.duration, open, m.sent, m.refusals, inFlight("all", &budget.all), inFlight("anonymous", &budget.anonymous)} {
+	for _, c := range [...]prometheus.Collector{m.duration, open, m.sent, m.refusals, m.slow, inFlight("all", &budget.all), inFlight("anonymous", &budget.anonymous)} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("httpapi: register metrics: %w", err)
 		}

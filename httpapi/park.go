@@ -50,6 +50,7 @@ func (s *Server) begin(x *exchange, op *tracker.Op, req *tracker.Request, in any
 		return s.cfg.Engine.Do(req, op, in) // not of our listener: it can't be parked
 	} else {
 		reply, waiting, err = s.cfg.Engine.Begin(req, op, in)
+		x.spent = req.Spent
 		waits = waiting != nil
 	}
 	if err == nil && waits {

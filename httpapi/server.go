@@ -51,6 +51,7 @@ type Server struct {
 	// origins are the origins of pages that may read answers.
 	origins  origins
 	encoders *encoders
+	slow     *slowLog
 
 	mu        sync.Mutex
 	listeners []*listener
@@ -83,6 +84,7 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 	if s.origins, err = newOrigins(cfg.CORSOrigins); err != nil {
 		return nil, fmt.Errorf("httpapi: %w", err)
 	}
+	s.slow = newSlowLog()
 	if s.encoders, err = newEncoders(); err != nil {
 		return nil, err
 	}

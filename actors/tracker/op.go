@@ -307,6 +307,8 @@ type Request struct {
 	Deadline time.Time
 	// Buf is a buffer that the answer's body may be built in.
 	Buf []byte
+	// Spent says where the time went.
+	Spent Spent
 	// Final says that a long-poll operation must not wait any more.
 	Final bool
 	// Gone reports whether the client has closed its connection; nil if that can't be

@@ -31,6 +31,7 @@ type serveCmd struct {
 	TLSKey            string        `name:"tls-key" help:"Its private key, PEM." placeholder:"FILE"`
 	CORSOrigins       []string      `name:"cors-origins" help:"Origins whose pages may read the API's answers in browsers, such as https://app.example, compared exactly; repeatable." placeholder:"ORIGIN"`
 	RequestTimeout    time.Duration `help:"Every request is answered within this." default:"10s"`
+	SlowOperations    time.Duration `help:"Log operations that take at least this long, and where the time went; 0 for none." default:"1s"`
 	SMSSecret         string        `name:"sms-secret" help:"What the provider of text messages signs with. Better in SWITCHYARD_SMS_SECRET, where others don't see it." placeholder:"SECRET"`
 	VCSSecret         string        `name:"vcs1-secret" env:"SWITCHYARD_VCS1_SECRET" help:"What the host of repositories signs with. Better in SWITCHYARD_VCS1_SECRET, where others don't see it." placeholder:"SECRET"`
 	InboundRoutes     string        `help:"What a workspace's claim of a repository or number is until the operator confirms it: pending (root), or active at once, first come first served (open)." enum:"root,open" default:"root"`
@@ -140,7 +141,7 @@ func (s serveCmd) Run() error {
 		AuditRetention: s.AuditRetention,
 		LimitIssues: s.LimitIssues, LimitSessions: s.LimitSessions, LimitTokens: s.LimitTokens, LimitSubscriptions: s.LimitSubscriptions,
 		LimitRequestsPerSecond: s.LimitRequestsPerSecond, LimitCreatesPerSecond: s.LimitCreatesPerSecond,
-		RequestTimeout: s.RequestTimeout, Rate: limit, Memory: uint64(s.Memory), DiskReserve: uint64(s.DiskReserve), LimitBytes: (*uint64)(s.LimitBytes), LimitAnswerBytes: (*uint64)(s.LimitAnswerBytes), StallAfter: s.StallAfter, LaneLife: s.LaneLife, MaxActiveChildren: s.MaxActiveChildren, Version: version, Logger: logger,
+		RequestTimeout: s.RequestTimeout, SlowOperations: s.SlowOperations, Rate: limit, Memory: uint64(s.Memory), DiskReserve: uint64(s.DiskReserve), LimitBytes: (*uint64)(s.LimitBytes), LimitAnswerBytes: (*uint64)(s.LimitAnswerBytes), StallAfter: s.StallAfter, LaneLife: s.LaneLife, MaxActiveChildren: s.MaxActiveChildren, Version: version, Logger: logger,
 	}
 	for _, w := range cfg.Warnings() {
 		logger.Warn(w)

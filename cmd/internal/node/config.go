@@ -126,6 +126,9 @@ type Config struct {
 	// RequestTimeout bounds the time to answer any request, besides the wait that it asks
 	// for.
 	RequestTimeout time.Duration
+	// SlowOperations is the time from which on operations are logged with where it went;
+	// 0: none are.
+	SlowOperations time.Duration
 	Version        string
 	Logger         *slog.Logger
 }
@@ -140,6 +143,9 @@ func (c Config) validate() error {
 	}
 	if c.RequestTimeout < time.Second || c.RequestTimeout > time.Minute {
 		return fmt.Errorf("--request-timeout %s: must be from 1s to 1m", c.RequestTimeout)
+	}
+	if c.SlowOperations < 0 {
+		return fmt.Errorf("--slow-operations %s: must be 0, for none, or more", c.SlowOperations)
 	}
 	if c.StallAfter < 0 || c.StallAfter > 0 && c.StallAfter < time.Second {
 		return fmt.Errorf("--stall-after %s: must be at least 1s", c.StallAfter)

@@ -111,6 +111,7 @@ func (n *Node) start() (err error) {
 		CORSOrigins:    cfg.CORSOrigins,
 		Secure:         cfg.TLSCert != "",
 		RequestTimeout: cfg.RequestTimeout,
+		Slow:           cfg.SlowOperations,
 		Rate:           cfg.Rate,
 
 		WorkspaceRequests: cfg.LimitRequestsPerSecond,
