@@ -50,9 +50,8 @@ type group struct {
 	led      chan struct{} // closed when lead has returned
 }
 
-// openGroup reads a shard's data from disk and checks that state and log fit together.
-func openGroup(n *Node, shard storage.Shard) (*group, error) {
-	store := n.cfg.Store
+// newGroup returns a group without data.
+func newGroup(n *Node, shard storage.Shard) *group {
 	g := &group{
 		shard:     shard,
 		node:      n.id.Node,
@@ -73,6 +72,12 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 		clock:  g.tuning.clock,
 		verify: g.verifyLeadership,
 	}
+	return g
+}
+
+// openGroup reads a shard's data from disk and checks that state and log fit together.
+func openGroup(n *Node, shard storage.Shard) (*group, error) {
+	store, g := n.cfg.Store, newGroup(n, shard)
 	var err error
 	if g.log, err = raftstore.OpenLog(store.Raft(), shard); err != nil {
 		return nil, err
@@ -111,7 +116,7 @@ func (g *group) start(transport raft.Transport, w Watcher, found bool) error {
 			return fmt.Errorf("create shard %d: %w", g.shard, err)
 		}
 	}
-	if g.raft, err = raft.NewRaft(conf, g.machine, g.log, stable, g.snapshots, g.tracking); err != nil {
+	if g.raft, err = g.newRaft(conf, stable); err != nil {
 		return errors.Join(fmt.Errorf("start shard %d: %w", g.shard, err), g.tracking.Close())
 	}
 	g.started = time.Now()
@@ -119,6 +124,16 @@ func (g *group) start(transport raft.Transport, w Watcher, found bool) error {
 	go g.lead()
 	g.up.Store(true)
 	return g.electSelf()
+}
+
+// newRaft opens Raft's member. Raft panics where an entry of the log can't be read.
+func (g *group) newRaft(conf *raft.Config, stable raft.StableStore) (member *raft.Raft, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			member, err = nil, fmt.Errorf("open the log: %v", v)
+		}
+	}()
+	return raft.NewRaft(conf, g.machine, g.log, stable, g.snapshots, g.tracking)
 }
 
 // commitTimeout is how long a follower may not know that the last entry is committed, when no other

@@ -153,12 +153,13 @@ func (n *Node) Open(ctx context.Context) error {
 			continue
 		}
 		g, err := openGroup(n, shard)
-		if err != nil {
+		if err == nil {
+			n.groups[shard].Store(g)
+		} else if err := n.quarantine(newGroup(n, shard), err); err != nil {
 			return err
 		}
-		n.groups[shard].Store(g)
 	}
-	return nil
+	return n.checkSomeOpened()
 }
 
 // gained records the ownership of a shard; the groups call it.
@@ -205,10 +206,18 @@ func (n *Node) Start(ctx context.Context, w Watcher) error {
 	errs := make([]error, len(groups))
 	var starts sync.WaitGroup
 	for i, g := range groups {
-		starts.Go(func() { errs[i] = g.start(n.transports.transportFor(g.shard), w, n.id.mustCreateGroups()) })
+		if g.failed.Load() != nil {
+			continue
+		}
+		starts.Go(func() {
+			err := g.start(n.transports.transportFor(g.shard), w, n.id.mustCreateGroups())
+			if err != nil {
+				errs[i] = n.quarantine(g, err)
+			}
+		})
 	}
 	starts.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(errors.Join(errs...), n.checkSomeOpened()); err != nil {
 		return err
 	}
 	if n.id.mustCreateGroups() {

@@ -22,7 +22,10 @@ func (n *Node) hostReplica(shard storage.Shard) error {
 	}
 	n.hosting.Lock()
 	defer n.hosting.Unlock()
-	if n.groups[shard].Load() != nil {
+	if g := n.groups[shard].Load(); g != nil {
+		if failed := g.failed.Load(); failed != nil {
+			return fmt.Errorf("host shard %d: the failed replica is not dropped yet: %w", shard, *failed)
+		}
 		return nil
 	}
 	if n.shut {
@@ -95,11 +98,16 @@ func (n *Node) reopen(old *group) {
 			}
 		}
 	}
-	n.fail(fmt.Errorf("reopen the replica of shard %d: %w", old.shard, err))
+	if err = n.quarantine(old, err); err != nil {
+		n.fail(fmt.Errorf("reopen the replica of shard %d: %w", old.shard, err))
+	}
 }
 
 // checkDroppable refuses to drop a replica that other replicas need: its data would be lost.
 func (g *group) checkDroppable() error {
+	if g.raft == nil { // it could not be opened, and its group does not count it
+		return nil
+	}
 	voters, _, err := g.members()
 	switch {
 	case err != nil:
@@ -147,6 +155,9 @@ func (g *group) shutdown() error {
 	defer cancel()
 	close(g.stopping)
 	err := within(ctx, func() error { <-g.led; return nil })
+	if g.raft == nil { // it could not be opened
+		return err
+	}
 	return errors.Join(err, within(ctx, g.raft.Shutdown().Error))
 }
 

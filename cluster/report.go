@@ -29,7 +29,11 @@ func (n *Node) report() []placement.GroupReport {
 	full := n.cfg.Full != nil && n.cfg.Full()
 	for _, g := range n.hosted() {
 		if !g.up.Load() {
-			reports = append(reports, placement.GroupReport{Shard: g.shard, Starting: true, Full: full})
+			r := placement.GroupReport{Shard: g.shard, Starting: true, Full: full}
+			if failed := g.failed.Load(); failed != nil {
+				r.Starting, r.Failed = false, (*failed).Error()
+			}
+			reports = append(reports, r)
 			continue
 		}
 		if r, err := g.report(); err == nil { // otherwise the group is stopping

@@ -25,7 +25,13 @@ type Stats struct {
 // replica of it.
 func (n *Node) ShardStats(shard storage.Shard) Stats {
 	g := n.group(shard)
-	if g == nil || !g.up.Load() {
+	if g == nil {
+		return Stats{}
+	}
+	if !g.up.Load() {
+		if failed := g.failed.Load(); failed != nil {
+			return Stats{Failed: *failed}
+		}
 		return Stats{}
 	}
 	_, leader := g.raft.LeaderWithID()

@@ -3,20 +3,37 @@ package raftstore
 import (
 	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"time"
 
 	"github.com/hashicorp/raft"
 )
 
-// Layout of a stored log entry, format 1: format (1 byte), type (1), term (uvarint), time of
-// appending (8, Unix nanoseconds, 0: none), length of the extensions (uvarint), extensions, data.
-// The index is in the key.
-const logFormat = 1
+// Layout of a stored log entry, format 2: format (1 byte), type (1), checksum (4, CRC-32C of index,
+// type and the rest), term (uvarint), time of appending (8, Unix nanoseconds, 0: none), length of the
+// extensions (uvarint), extensions, data. The index is in the key. Format 1 has no checksum.
+const (
+	logFormat      = 2
+	logFormatNoSum = 1
+	logSumLen      = 4
+)
 
-var errLogEntry = errors.New("raftstore: log entry of an unknown format")
+var (
+	errLogEntry   = errors.New("raftstore: log entry of an unknown format")
+	errLogDamaged = errors.New("raftstore: damaged log entry")
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func logSum(index uint64, kind byte, rest []byte) uint32 {
+	var head [9]byte
+	binary.BigEndian.PutUint64(head[:], index)
+	head[8] = kind
+	return crc32.Update(crc32.Checksum(head[:], castagnoli), castagnoli, rest)
+}
 
 func logSize(l *raft.Log) int {
-	return 2 + uvarintLen(l.Term) + 8 + uvarintLen(uint64(len(l.Extensions))) + len(l.Extensions) + len(l.Data)
+	return 2 + logSumLen + uvarintLen(l.Term) + 8 + uvarintLen(uint64(len(l.Extensions))) + len(l.Extensions) + len(l.Data)
 }
 
 func uvarintLen(n uint64) int {
@@ -30,7 +47,8 @@ func uvarintLen(n uint64) int {
 // putLog encodes the entry into dst, which has logSize bytes.
 func putLog(dst []byte, l *raft.Log) {
 	dst[0], dst[1] = logFormat, byte(l.Type)
-	n := 2 + binary.PutUvarint(dst[2:], l.Term)
+	const head = 2 + logSumLen
+	n := head + binary.PutUvarint(dst[head:], l.Term)
 	var appended int64
 	if !l.AppendedAt.IsZero() {
 		appended = l.AppendedAt.UnixNano()
@@ -40,14 +58,21 @@ func putLog(dst []byte, l *raft.Log) {
 	n += binary.PutUvarint(dst[n:], uint64(len(l.Extensions)))
 	n += copy(dst[n:], l.Extensions)
 	copy(dst[n:], l.Data)
+	binary.BigEndian.PutUint32(dst[2:], logSum(l.Index, dst[1], dst[head:]))
 }
 
 // readLog decodes an entry into l. Data and extensions are slices of one copy.
 func readLog(src []byte, index uint64, l *raft.Log) error {
-	if len(src) < 2 || src[0] != logFormat {
+	if len(src) < 2 || src[0] != logFormat && src[0] != logFormatNoSum {
 		return errLogEntry
 	}
 	kind, rest := src[1], src[2:]
+	if src[0] == logFormat {
+		if len(rest) < logSumLen || binary.BigEndian.Uint32(rest) != logSum(index, kind, rest[logSumLen:]) {
+			return errLogDamaged
+		}
+		rest = rest[logSumLen:]
+	}
 	term, n := binary.Uvarint(rest)
 	if n <= 0 || len(rest) < n+8 {
 		return errLogEntry

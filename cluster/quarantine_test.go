@@ -1,0 +1,102 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
+
+	"switchyard/cluster/placement"
+	"switchyard/cluster/raftstore"
+	"switchyard/storage"
+)
+
+// A damaged entry of one shard's log takes neither the node down nor its other shards, and the
+// replica is replaced like an empty one.
+func TestFaults_DamagedEntryOfOneShard(t *testing.T) {
+	t.Parallel()
+	w, disks := crashable(t, "a", "b", "c")
+	a := w.owner(t, 1, "a")
+	a.mustPropose(t, 1, "row")
+	w.same(t, 1, "a", "b", "c")
+	b := w.nodes["b"]
+	damage(t, b.store, 1)
+	disks["b"] = w.kill(t, "b", disks["b"], "a", "c")
+	b = w.boot(t, "b", disks["b"], false, 1)
+	reported := func(shard storage.Shard) placement.GroupReport {
+		reports := b.report()
+		i := slices.IndexFunc(reports, func(r placement.GroupReport) bool { return r.Shard == shard })
+		if i < 0 {
+			t.Fatalf("shard %d is not in %+v", shard, reports)
+		}
+		return reports[i]
+	}
+	if failed := reported(1).Failed; !strings.Contains(failed, "damaged log entry") {
+		t.Errorf("failed for %q", failed)
+	}
+	if err := b.ShardStats(1).Failed; err == nil {
+		t.Error("the metrics show no failure")
+	}
+	if failed := reported(0).Failed; failed != "" {
+		t.Errorf("the directory failed: %s", failed)
+	}
+	until(t, "the other shard is followed", func() bool { return b.group(0).raft.State() == raft.Follower && reported(0).Leader != "" })
+	// As placement does.
+	if err := b.hostReplica(1); err == nil {
+		t.Error("the failed replica was taken for a new one")
+	}
+	until(t, "b is removed", func() bool {
+		return w.owner(t, 1, "a", "c").changeReplica(t.Context(), 1, replicaChange{replicaRemove, "b"}) == nil
+	})
+	if err := b.dropReplica(1); err != nil {
+		t.Fatal(err)
+	}
+	w.addVoter(t, w.owner(t, 1, "a", "c"), 1, "b")
+	w.same(t, 1, "a", "b", "c")
+}
+
+// damage changes a byte of the newest entry of a shard's log.
+func damage(t *testing.T, store *storage.Store, shard storage.Shard) {
+	t.Helper()
+	it, err := store.Raft().NewIter(&pebble.IterOptions{
+		LowerBound: raftstore.Key(shard, raftstore.KindLog, nil), UpperBound: raftstore.Key(shard, raftstore.KindLog+1, nil),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = it.Close() }()
+	if !it.Last() {
+		t.Fatal("the log is empty")
+	}
+	value := slices.Clone(it.Value())
+	value[len(value)-1] ^= 1
+	if err := store.Raft().Set(it.Key(), value, pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A node alone does not start on a damaged log: there is no other copy.
+func TestNode_AloneRefusesADamagedLog(t *testing.T) {
+	t.Parallel()
+	fs := vfs.NewMem()
+	r := start(t, settings{fs: fs, dir: "node", shards: 1})
+	r.mustPropose(t, 1, "row")
+	damage(t, r.store, 1)
+	r.stop()
+	store := openStore(t, fs, "node")
+	defer func() { _ = store.Close() }()
+	n, err := New(Config{Store: store, Logger: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = n.Open(t.Context()); err == nil {
+		err = n.Start(t.Context(), newRecorder())
+	}
+	if err == nil || !strings.Contains(err.Error(), "damaged log entry") {
+		t.Errorf("it started: %v", err)
+	}
+	_ = n.Close(t.Context())
+}
