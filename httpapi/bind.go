@@ -95,6 +95,9 @@ func (b *binder) bind(p *inputSchema, in any, src *source) error {
 	}
 	if p.raw != nil {
 		dst.FieldByIndex(p.raw.index).SetBytes(bytes.Clone(src.body)) // src's is used again
+		if p.anyValue {
+			readable = b.checkValue(src.body)
+		}
 	}
 	if p.refused != nil && src.refused != nil {
 		dst.FieldByIndex(p.refused).Set(reflect.ValueOf(src.refused))

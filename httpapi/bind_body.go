@@ -49,6 +49,40 @@ func (b *binder) bindBody(dst reflect.Value, body []byte) bool {
 	return true
 }
 
+// checkValue checks a body that may be any JSON value, and reports whether it can be
+// read.
+func (b *binder) checkValue(body []byte) bool {
+	if at := tracker.TooDeep(body, maxDepth); at >= 0 {
+		b.faults.Add("", "The body is nested more than "+strconv.Itoa(maxDepth)+" levels deep at byte "+strconv.Itoa(at)+".")
+		return false
+	}
+	dec := jsontext.NewDecoder(bytes.NewReader(body))
+	_, err := dec.ReadValue()
+	if err == nil {
+		if _, more := dec.ReadToken(); !errors.Is(more, io.EOF) {
+			err = errTrailing
+		}
+	}
+	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		if broken := b.reportNames(body); broken != nil {
+			b.faults = tracker.Faults{}
+			b.faults.Add("", describeSyntax(broken))
+		}
+	case err != nil && len(bytes.TrimSpace(body)) == 0:
+		b.faults.Add("", "The body must be a JSON value.")
+	case err != nil:
+		b.faults.Add("", describeSyntax(err))
+	case !numbersFit(body):
+		b.faults.Add("", hugeNumber)
+	}
+	if !b.faults.Empty() {
+		return false
+	}
+	b.reportNUL(body)
+	return true
+}
+
 // decode runs over the body once.
 func (b *binder) decode(dst reflect.Value, body []byte) error {
 	b.where = b.where[:0]

@@ -235,6 +235,9 @@ func (t *tool) handle(ctx context.Context, call *mcp.CallToolRequest) (*mcp.Call
 		if reply.Replayed {
 			c.replayed.Store(true)
 		}
+		if len(reply.Body) == 0 {
+			reply.Body = []byte("{}") // the operation answers with a status alone
+		}
 		return toolResult(reply.Body), nil
 	}
 	err = inArguments(err)

@@ -58,6 +58,8 @@ var toolSpecs = []toolSpec{
 			"payload":    "Any JSON that belongs to it, up to 64 KiB.",
 			"parentId":   "The id of the activity it is part of.",
 			"activities": "Several activities at once, instead of the other arguments.",
+			"plan":       "Your plan, which replaces the one before. It may be sent without an activity.",
+			"usage":      "What you have used since you last told: tokens, and the cost in millionths.",
 		},
 	},
 	{
@@ -81,6 +83,25 @@ var toolSpecs = []toolSpec{
 			"branch":           "The branch the work is on.",
 			"prUrl":            "The pull request.",
 			"prState":          "The state of the pull request.",
+			"failureReason":    "Why it failed, in a word that programs know. With the status failed alone.",
+			"retryable":        "Whether trying again may help. With the status failed alone.",
+			"plan":             "Your plan, which replaces the one before.",
+			"usage":            "What you have used since you last told: tokens, and the cost in millionths.",
+		},
+	},
+	{
+		name: "checkpoint", title: "Store a checkpoint", op: tracker.PutCheckpoint, input: func() any { return new(checkpointIn) },
+		description: "Store what you, or another agent, must know to go on from here if the session is lost. It replaces the checkpoint before, and comes with the next claim.",
+		arguments:   map[string]string{"value": "Any JSON, up to 256 KiB."},
+	},
+	{
+		name: "release", title: "Give the session back", op: tracker.ReleaseSession,
+		description: "Give the session back to the queue when you can't go on now, such as at a limit of requests. You have no part in it any more.",
+		arguments: map[string]string{
+			"reason":            "Why you give it back.",
+			"notBefore":         "The time from which it can be claimed again.",
+			"retryAfterSeconds": "In how many seconds it can be claimed again, instead of notBefore.",
+			"countAttempt":      "Whether this was one of the attempts that the session may have.",
 		},
 	},
 	{
@@ -108,6 +129,16 @@ var toolSpecs = []toolSpec{
 func isReading(name string) bool {
 	at := slices.IndexFunc(toolSpecs, func(t toolSpec) bool { return t.name == name })
 	return at < 0 || toolSpecs[at].op.Kind == tracker.Query
+}
+
+// checkpointIn is a checkpoint as the tool takes it, in an argument.
+type checkpointIn struct {
+	Value json.RawMessage `json:"value" rules:"required"`
+}
+
+// operation makes the argument the body of the service's operation.
+func (in *checkpointIn) operation(id string) any {
+	return &tracker.PutCheckpointIn{ID: tracker.SessionID(id), Value: in.Value}
 }
 
 // askIn is a question to the people who follow a session.

@@ -18,8 +18,9 @@ type media struct {
 
 // rawMedia are the media types by their names in a raw tag.
 var rawMedia = map[string]media{
-	"json": {"application/json", isJSON},
-	"form": {"application/x-www-form-urlencoded", isForm},
+	"json":  {"application/json", isJSON},
+	"value": {"application/json", isJSON},
+	"form":  {"application/x-www-form-urlencoded", isForm},
 }
 
 // refuseRaw says why a body that an operation takes raw is not of its media types; nil

@@ -115,6 +115,9 @@ func (d *describer) operation(rt *route) (doc, error) {
 			content[m.name] = doc{"schema": doc{"type": "object", "additionalProperties": true}}
 		}
 		operation["requestBody"] = doc{"required": true, "description": "The bytes as their sender signed them.", "content": content}
+		if rt.plan.anyValue {
+			operation["requestBody"] = doc{"required": true, "description": "Any JSON value.", "content": doc{"application/json": doc{"schema": doc{}}}}
+		}
 	}
 	if rt.tools {
 		d.describeTools(operation)

@@ -19,6 +19,7 @@ import (
 //	header:"If-Match"  a header
 //	json:"title"       a property of the body, or of a form
 //	raw:"json,form"    the body's bytes as sent, in one of these media types
+//	raw:"value"        the body, which may be any JSON value, as sent
 //	raw:"refused"      why the body is of none of them, for an operation that first
 //	                   judges the signature; without this field the body is refused
 //	service:"baseUrl"  where the client reaches the service
@@ -37,7 +38,9 @@ type inputSchema struct {
 	body                *object  // nil when the operation reads no body, or reads it raw
 	// raw is the field, of type []byte, that gets the body as it was sent, for
 	// signatures over it; media are the types it may have.
-	raw       *field
+	raw *field
+	// anyValue is set if the raw body must be one JSON value.
+	anyValue  bool
 	media     []media
 	refused   []int // the field, of type *tracker.Error, for a body of another type
 	strict    bool
@@ -217,6 +220,7 @@ func (p *inputSchema) wantRaw(sf reflect.StructField, index []int, types string)
 	}
 	p.raw = &field{index: index}
 	for name := range strings.SplitSeq(types, ",") {
+		p.anyValue = name == "value"
 		m, known := rawMedia[name]
 		if !known {
 			return fmt.Errorf("field %s: unknown media type %q", sf.Name, name)

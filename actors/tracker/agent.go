@@ -27,8 +27,10 @@ type Agent struct {
 	// ConcurrencyBy are the fields of issues that the agent's sessions have concurrency keys
 	// of.
 	ConcurrencyBy []ConcurrencyField `json:"concurrencyBy"`
-	CreatedAt     Timestamp          `json:"createdAt"`
-	UpdatedAt     Timestamp          `json:"updatedAt"`
+	// Retry is the policy of sessions whose dispatch names none; nil: the defaults.
+	Retry     *RetryPolicy `json:"retry"`
+	CreatedAt Timestamp    `json:"createdAt"`
+	UpdatedAt Timestamp    `json:"updatedAt"`
 }
 
 var agents = storage.Table[Agent]{

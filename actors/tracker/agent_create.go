@@ -10,6 +10,7 @@ type CreateAgentIn struct {
 	IsDefault             bool                    `json:"isDefault"`
 	MaxConcurrentSessions Opt[int64]              `json:"maxConcurrentSessions" rules:"nullable,min=1,max=1000"`
 	ConcurrencyBy         Opt[[]ConcurrencyField] `json:"concurrencyBy" rules:"max=3"`
+	Retry                 Opt[RetryIn]            `json:"retry" rules:"nullable"`
 }
 
 // CreateAgent registers an agent (Decision 29).
@@ -28,6 +29,7 @@ func createAgent(tx *Tx, in *CreateAgentIn) (Reply, error) {
 	a := Agent{
 		ID: AgentID(id.String()), Name: in.Name, Provider: in.Provider.Ptr(), Model: in.Model.Ptr(),
 		IsDefault: in.IsDefault, MaxConcurrentSessions: in.MaxConcurrentSessions.Ptr(), ConcurrencyBy: in.ConcurrencyBy.Value,
+		Retry: retryPolicy(&in.Retry),
 	}
 	if err := tx.addAgent(&a); err != nil {
 		return Reply{}, err

@@ -11,6 +11,7 @@ type PatchAgentIn struct {
 	IsDefault             Opt[bool]               `json:"isDefault"`
 	MaxConcurrentSessions Opt[int64]              `json:"maxConcurrentSessions" rules:"nullable,min=1,max=1000"`
 	ConcurrencyBy         Opt[[]ConcurrencyField] `json:"concurrencyBy" rules:"max=3"`
+	Retry                 Opt[RetryIn]            `json:"retry" rules:"nullable"`
 }
 
 // PatchAgent changes an agent. Its existing sessions keep the provider and model that
@@ -33,6 +34,9 @@ func patchAgent(tx *Tx, in *PatchAgentIn) (Reply, error) {
 	assign(&a.MaxConcurrentSessions, &in.MaxConcurrentSessions)
 	if a.ConcurrencyBy = in.ConcurrencyBy.Or(a.ConcurrencyBy); a.ConcurrencyBy == nil {
 		a.ConcurrencyBy = []ConcurrencyField{}
+	}
+	if in.Retry.Set {
+		a.Retry = retryPolicy(&in.Retry)
 	}
 	if a.IsDefault && !row.Value.IsDefault {
 		if err := tx.dropDefaultAgent(); err != nil {

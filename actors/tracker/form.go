@@ -105,6 +105,10 @@ var Forms = sync.OnceValue(func() map[string]*Form {
 			Schema: map[string]any{"pattern": "^[!-~]{1,128}$", "examples": []any{"repo:octo/hump"}},
 			Fault:  faultUnless(isConcurrencyKey, "Must be 1 to 128 visible ASCII characters, without spaces."),
 		},
+		"failureReason": {
+			Schema: map[string]any{"pattern": "^[a-z0-9_]{1,64}$", "examples": []any{"rate_limited"}},
+			Fault:  faultUnless(isFailureReason, "Must be 1 to 64 of a to z, 0 to 9 and underscores."),
+		},
 		"objectOrNull": {Schema: map[string]any{"type": []string{"object", "null"}}},
 	}
 })
@@ -116,6 +120,10 @@ func faultUnless(good func(string) bool, fault string) func(string) string {
 		}
 		return fault
 	}
+}
+
+func isFailureReason(s string) bool {
+	return len(s) >= 1 && len(s) <= 64 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
 func isCurrency(s string) bool {

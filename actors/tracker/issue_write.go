@@ -37,6 +37,7 @@ func init() {
 		{"store an issue", (*Tx).storeEffect},
 		{"remove an issue's identifiers", (*Tx).identifierEffect},
 		{"remove an issue's grants", (*Tx).accessEffect},
+		{"remove an issue's usage", (*Tx).usageEffect},
 		{"index an issue", (*Tx).searchEffect},
 		{"keep an issue's history", (*Tx).historyEffect},
 		{"note a closed issue", (*Tx).closingEffect},

@@ -121,6 +121,7 @@ func checkWorkspace(v *storage.View, add func(storage.Problem)) error {
 		checkSearch,
 		checkAttachments,
 		checkSessions,
+		checkUsage,
 		checkDrafts,
 		checkWebhooks,
 		checkChannels,

@@ -79,6 +79,7 @@ func TestSchema_Golden(t *testing.T) {
 		storage.Explain(&sessions, goldenRunning()),
 		storage.Explain(&holds, &Hold{Scope: "agent:a"}),
 		storage.Explain(&concurrencyLimits, &ConcurrencyLimit{Key: "key"}),
+		storage.Explain(&sessions, goldenSession(SessionFailed)),
 		storage.Explain(&sessions, goldenParked(parkNotBefore)),
 		storage.Explain(&sessions, goldenParked(parkConcurrency)),
 		storage.Explain(&drafts, goldenDraft()),
@@ -237,6 +238,10 @@ func goldenSession(status SessionStatus) *sessionRecord {
 		Status: status, ProviderSessionID: &ref,
 	}}
 	s.Inner.Rank, s.Inner.Parent, s.Inner.Predecessor = PriorityHigh.rank(), s.ID, SessionID(s.IssueID)
+	if status == SessionFailed {
+		at, reason := Timestamp("2026-11-20T21:30:00.123Z"), "rate_limited"
+		s.DeadLetteredAt, s.FailureReason = &at, &reason
+	}
 	if status == SessionWaiting {
 		s.Inner.StartedAt = "2026-11-20T21:30:00.123Z"
 	}

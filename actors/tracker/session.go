@@ -80,6 +80,7 @@ type AgentSession struct {
 // that clients don't get (see publicPart).
 type sessionRecord struct {
 	AgentSession
+	SessionDetails
 	Inner sessionInner `json:"inner"`
 }
 
@@ -114,18 +115,30 @@ type sessionInner struct {
 	// External is set for registered sessions, which an agent works on from the start.
 	External bool `json:"external,omitempty"`
 
-	// StartedAt is the time when the session first ran.
+	// StartedAt is the time when the session first ran since it was queued.
 	StartedAt Timestamp `json:"startedAt,omitempty"`
 	// Lease is the present lease; nil if no claimer holds the session.
 	Lease *sessionLease `json:"lease,omitempty"`
-	// Attempts is the number of claims.
-	Attempts int `json:"attempts,omitempty"`
+	// Attempts is the number of attempts that count, with the running one. Claims is the
+	// number of claims, and Attempt the attempt that the last one began.
+	Attempts int            `json:"attempts,omitempty"`
+	Claims   int            `json:"claims,omitempty"`
+	Attempt  *attemptRecord `json:"attempt,omitempty"`
+	// QueuedAt is the time when an attempt last put the session back into the queue.
+	QueuedAt Timestamp `json:"queuedAt,omitempty"`
 	// Lanes are the lane tokens that are valid while the session lasts. Stale are those
 	// of claimers whose lease expired, the newest last.
 	Lanes []laneToken `json:"laneTokens,omitempty"`
 	Stale []laneToken `json:"staleTokens,omitempty"`
 	// Final is the hash of the report that ended the session.
 	Final []byte `json:"final,omitempty"`
+	// Usage is the sum of what its agents have used; nil for nothing.
+	Usage *Usage `json:"usage,omitempty"`
+	// Plan is set if the session has a plan.
+	Plan bool `json:"plan,omitempty"`
+	// Retried is the hash of the report of a failure after which the session is queued
+	// again, until it is claimed.
+	Retried []byte `json:"retried,omitempty"`
 
 	// First and Last are the sequence numbers of the stored activities; Last is 0 if
 	// there are none. LastActivity and LastType are the id and type of the last one.
@@ -255,6 +268,14 @@ var sessions = storage.Table[sessionRecord]{
 		{ID: sessionByProvider, Name: "providerSessionId", Entries: func(e *storage.Entries, s *sessionRecord) {
 			if s.ProviderSessionID != nil {
 				e.Add(e.Key().Str(*s.ProviderSessionID))
+			}
+		}},
+		{ID: sessionByDeadLetter, Name: "dead letter", Entries: func(e *storage.Entries, s *sessionRecord) {
+			if s.DeadLetteredAt != nil {
+				e.Add(e.Key().Byte(0))
+				if s.FailureReason != nil {
+					e.Add(e.Key().Byte(1).Str(*s.FailureReason))
+				}
 			}
 		}},
 		{ID: sessionByParent, Name: "parent", Entries: func(e *storage.Entries, s *sessionRecord) {

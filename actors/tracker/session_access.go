@@ -150,5 +150,5 @@ func (v *View) appendShown(b []byte, rec storage.Record) []byte {
 	} else {
 		b = append(b, "null"...)
 	}
-	return append(b, '}')
+	return append(appendUsage(b, storedUsage(rec)), '}')
 }

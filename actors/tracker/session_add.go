@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -32,6 +33,8 @@ type SessionOptions struct {
 	// ConcurrencyKeys are keys of which the session takes a place while it runs (Decision
 	// 63).
 	ConcurrencyKeys Opt[[]string] `json:"concurrencyKeys" rules:"max=4" form:"concurrencyKey"`
+	// Retry says how often the session is tried. Without it the agent's policy is used.
+	Retry Opt[RetryIn] `json:"retry"`
 }
 
 // validateAt checks what the tags can't express. at is the path of the options in the
@@ -120,6 +123,7 @@ func (tx *Tx) addSession(n *newSession) (*sessionRecord, []byte, Preflight, erro
 		if s.Inner.Model == nil {
 			s.Inner.Model = agent.Model
 		}
+		s.Retry = agent.Retry
 	} else {
 		preflight.Missing = append(preflight.Missing, "agent")
 	}
@@ -209,6 +213,9 @@ func (o *SessionOptions) apply(s *sessionRecord) error {
 		s.SecondaryRepos = &text
 	}
 	s.Effort, s.MaxDurationMinutes = o.Effort.Ptr(), o.MaxDuration.Ptr()
+	if policy := retryPolicy(&o.Retry); policy != nil {
+		s.Retry = policy
+	}
 	s.ResultSchema = expandSchema(o.ResultSchema)
 	return nil
 }
@@ -234,12 +241,10 @@ func (tx *Tx) blankSession(issue *Issue) (*sessionRecord, error) {
 
 // insertSession stores a new session, sets its timer and emits its events.
 func (tx *Tx) insertSession(s *sessionRecord, issue *storage.Row[Issue]) ([]byte, error) {
-	active, err := tx.activeSessions(s.issue())
-	if err != nil {
-		return nil, err
-	}
-	if len(active) >= maxActiveSessions && !s.Status.Ended() {
-		return nil, Conflict(fmt.Sprintf("The issue has %d sessions that have not ended, the most there can be.", maxActiveSessions), "Cancel some of them first.")
+	if !s.Status.Ended() {
+		if err := tx.roomForSession(s.issue()); err != nil {
+			return nil, err
+		}
 	}
 	if s.Status == SessionRunning {
 		s.Inner.StartedAt = s.CreatedAt
@@ -272,12 +277,25 @@ func (tx *Tx) insertSession(s *sessionRecord, issue *storage.Row[Issue]) ([]byte
 	return body, nil
 }
 
+// roomForSession returns CONFLICT if an issue has as many unfinished sessions as it may
+// have.
+func (tx *Tx) roomForSession(issue storage.ID) error {
+	active, err := tx.activeSessions(issue)
+	if err != nil {
+		return err
+	}
+	if len(active) >= maxActiveSessions {
+		return Conflict(fmt.Sprintf("The issue has %d sessions that have not ended, the most there can be.", maxActiveSessions), "Cancel some of them first.")
+	}
+	return nil
+}
+
 // budgetEnds returns the time when a session with a maxDuration has used it up
 // (Decision 32).
 func (s *sessionRecord) budgetEnds() time.Time {
-	from := s.Inner.StartedAt
-	if from == "" {
-		from = s.CreatedAt
+	from := cmp.Or(s.Inner.StartedAt, s.Inner.QueuedAt, s.CreatedAt)
+	if s.Inner.StartedAt == "" && s.NotBefore != nil {
+		from = max(from, *s.NotBefore) // no attempt can begin earlier
 	}
 	return from.Time().Add(time.Duration(*s.MaxDurationMinutes) * time.Minute)
 }

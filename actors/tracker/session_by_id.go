@@ -9,7 +9,12 @@ import (
 // ShownSession is a session in the answers of GET and the list.
 type ShownSession struct {
 	AgentSession
+	SessionDetails
 	DerivedStatus *string `json:"derivedStatus" enum:"stalled,needs_input"`
+	// Usage is what agents have used for the session.
+	Usage Usage `json:"usage"`
+	// Plan is the agent's plan, in the answer of GET alone; null for none.
+	Plan *[]PlanStep `json:"plan,omitempty"`
 }
 
 // SessionByIDIn identifies a session, and the version that the caller has.
@@ -32,15 +37,18 @@ func sessionByID(v *View, in *SessionByIDIn) (Reply, error) {
 // readSession answers with a session. Unless the view is settled it does so only when the
 // record alone decides; alone is false otherwise.
 func (v *View) readSession(in *SessionByIDIn, settled bool) (reply Reply, alone bool, err error) {
-	alone, err = v.lookAtSession(in.ID, settled, func(rec storage.Record) (bool, error) {
+	alone, err = v.lookAtSession(in.ID, settled, func(rec storage.Record) (_ bool, err error) {
 		reply.ETag = sessionTag(rec.Version(), v.derived(rec))
 		if in.IfNoneMatch != "" && tagListed(in.IfNoneMatch, reply.ETag, true) {
 			reply.Outcome = NotModified
 			return true, nil
 		}
-		v.Buf = v.appendShown(v.Buf[:0], rec)
+		if !settled && hasPlan(rec) {
+			return false, nil
+		}
+		v.Buf, err = v.appendPlan(v.appendShown(v.Buf[:0], rec), rec)
 		reply.Body = v.Buf
-		return true, nil
+		return true, err
 	})
 	return reply, alone, err
 }

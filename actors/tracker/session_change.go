@@ -18,6 +18,8 @@ var (
 	eventSessionUpdated   = newEventKind("session.updated", "sessions", onIssueID)
 	eventSessionEnded     = newEventKind("session.ended", "sessions", onIssueID)
 	eventSessionEscalated = newEventKind("session.escalated", "sessions", onIssueID)
+	// eventSessionDeadLettered tells of a session whose attempts are used up.
+	eventSessionDeadLettered = newEventKind("session.dead_lettered", "sessions", onIssueID)
 )
 
 // sessionChange is a change of a session by a command. Every command that changes
@@ -32,7 +34,12 @@ type sessionChange struct {
 	// progress is set if the status changed or an activity was added.
 	progress bool
 	started  bool // the session runs now, and did not before
-	events   []*eventKind
+	// attemptEnd is how the running attempt ends if the session leaves its holder; empty
+	// for the status of the session.
+	attemptEnd AttemptEnd
+	events     []*eventKind
+	// changes are those that the session's record does not show.
+	changes changes
 }
 
 // changeSession begins the change of a session that this Tx has read.
@@ -82,9 +89,15 @@ func (c *sessionChange) move(status SessionStatus, by moveOrigin) error {
 		}
 	case sessionEnds:
 		s.Inner.Lease = nil
+		c.endAttempt()
 	case sessionQueues:
 		s.Inner.Lease = nil
+		c.endAttempt()
 		c.retireLanes()
+		if s.Inner.StartedAt != "" {
+			// The time of maxDuration begins anew.
+			s.Inner.StartedAt, s.Inner.QueuedAt = "", At(c.tx.now)
+		}
 	}
 	return nil
 }
@@ -151,7 +164,7 @@ func (c *sessionChange) save() ([]byte, error) {
 	if err := tx.place(s); err != nil {
 		return nil, err
 	}
-	changed := sessionChanges(old, s)
+	changed := append(sessionChanges(old, s), c.changes...)
 	if len(changed) > 0 || c.progress {
 		now := At(tx.now)
 		s.UpdatedAt = now
@@ -220,8 +233,12 @@ func (c *sessionChange) setTimers() error {
 			return err
 		}
 	}
-	if s.MaxDurationMinutes != nil && s.Status.Ended() && !old.Status.Ended() {
+	switch {
+	case s.MaxDurationMinutes == nil || s.Status.Ended() == old.Status.Ended():
+	case s.Status.Ended():
 		return tx.ClearTimer(timerSessionBudget, string(s.ID))
+	default: // it is retried
+		return tx.SetTimer(timerSessionBudget, string(s.ID), s.budgetEnds())
 	}
 	return nil
 }
@@ -265,6 +282,8 @@ func sessionChanges(from, to *sessionRecord) changes {
 	note(&c, "prState", from.PRState, to.PRState)
 	note(&c, "branch", from.Branch, to.Branch)
 	note(&c, "notBefore", from.NotBefore, to.NotBefore)
+	note(&c, "failureReason", from.FailureReason, to.FailureReason)
+	note(&c, "deadLetteredAt", from.DeadLetteredAt, to.DeadLetteredAt)
 	if string(from.StructuredResult) != string(to.StructuredResult) {
 		c = append(c, Change{Field: "structuredResult", From: orNull(from.StructuredResult), To: orNull(to.StructuredResult)})
 	}

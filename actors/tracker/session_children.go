@@ -79,7 +79,7 @@ func spawnSession(tx *Tx, in *SpawnSessionIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, fmt.Errorf("encode an issue: %w", err)
 	}
-	out := append(append([]byte(`{"session":`), body...), `,"issue":`...)
+	out := append(append([]byte(`{"session":`), polledPart(body)...), `},"issue":`...)
 	return Reply{Outcome: Created, Body: append(append(out, shown...), '}')}, nil
 }
 

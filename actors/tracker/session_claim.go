@@ -37,6 +37,7 @@ type ClaimedSession struct {
 	ReportURL      string       `json:"reportUrl"`
 	MCPURL         string       `json:"mcpUrl"`
 	LeaseExpiresAt Timestamp    `json:"leaseExpiresAt"`
+	claimedBefore
 }
 
 // ClaimedSessions is the answer to ClaimSessions; the list is empty if there is nothing
@@ -68,7 +69,10 @@ func claimSessions(tx *Tx, in *ClaimSessionsIn) (Reply, error) {
 	body := []byte(`{"sessions":[`)
 	claimed := 0
 	for _, pk := range q.found {
-		item, err := tx.claim(pk, cmp.Or(in.LeaseSeconds, 60))
+		if len(body) > maxClaimed {
+			break // the others can be claimed with the next request
+		}
+		item, err := tx.claim(pk, cmp.Or(in.LeaseSeconds, 60), maxClaimed-len(body))
 		if err != nil {
 			return Reply{}, err
 		}
@@ -207,7 +211,8 @@ func (tx *Tx) roomOf(encoded []byte) (int, error) {
 
 // claim claims a session of the queue for the caller and returns the JSON for the
 // claimer, or nil if the session had to be parked.
-func (tx *Tx) claim(pk []byte, leaseSeconds int64) ([]byte, error) {
+// room is the number of bytes that results of other sessions may take.
+func (tx *Tx) claim(pk []byte, leaseSeconds int64, room int) ([]byte, error) {
 	row, err := sessions.Get(tx, pk)
 	if err == nil && row == nil {
 		err = fmt.Errorf("the claim queue names a session that is not there")
@@ -226,10 +231,17 @@ func (tx *Tx) claim(pk []byte, leaseSeconds int64) ([]byte, error) {
 		return nil, err
 	}
 	s := &c.s
+	before, err := c.before(room)
+	if err != nil {
+		return nil, err
+	}
 	if err := c.move(SessionRunning, byClaim); err != nil {
 		return nil, err
 	}
-	s.Inner.Attempts++
+	if err := c.beginAttempt(); err != nil {
+		return nil, err
+	}
+	s.FailureReason, s.Inner.Retried = nil, nil
 	s.Inner.Lease = &sessionLease{HolderID: tx.Caller.ID, HolderType: tx.Caller.Type, Seconds: leaseSeconds}
 	c.renew()
 	c.retireLanes()
@@ -256,7 +268,8 @@ func (tx *Tx) claim(pk []byte, leaseSeconds int64) ([]byte, error) {
 		Instructions *string `json:"instructions"`
 		laneAccess
 		LeaseExpiresAt Timestamp `json:"leaseExpiresAt"`
-	}{instructions, lane, s.Inner.Lease.ExpiresAt}, json.DisableHTMLEscape())
+		*claimedBefore
+	}{instructions, lane, s.Inner.Lease.ExpiresAt, before}, json.DisableHTMLEscape())
 	if err != nil {
 		return nil, fmt.Errorf("encode a claim: %w", err)
 	}

@@ -71,11 +71,16 @@ func (s *sessionRecord) derivedNow() string {
 }
 
 // appendDerived replaces the closing brace of a changed session's public JSON by its
-// derivedStatus.
+// derivedStatus and usage.
 func appendDerived(body []byte, s *sessionRecord) []byte {
 	body = append(body[:len(body)-1], `,"derivedStatus":`...)
 	if d := s.derivedNow(); d != "" {
-		return append(append(append(body, '"'), d...), '"')
+		body = append(append(append(body, '"'), d...), '"')
+	} else {
+		body = append(body, "null"...)
 	}
-	return append(body, "null"...)
+	if s.Inner.Usage == nil {
+		return appendUsage(body, nil)
+	}
+	return appendUsage(body, s.Inner.Usage.appendJSON(nil))
 }

@@ -154,7 +154,7 @@ func (v *View) admitLane(op *Op) error {
 			return Unauthorized()
 		}
 	case laneIn(s.Inner.Stale, lane.Hash[:]) >= 0:
-		return s.conflict(fmt.Sprintf("The lease ran out, and this lane token with it: the session is %s.", s.Status),
+		return s.conflict(fmt.Sprintf("The claim that this lane token came with is over: the session is %s.", s.Status),
 			"Stop working on it: somebody else has it, or may claim it. Claim again for other work.")
 	default:
 		return Unauthorized()

@@ -15,12 +15,8 @@ const (
 	timerSessionBudget = "session.budget"
 )
 
-const (
-	// maxAttempts is the number of claims after which a session fails.
-	maxAttempts = 3
-	// leasesBatch is the number of leases that one run checks.
-	leasesBatch = 100
-)
+// leasesBatch is the number of leases that one run checks.
+const leasesBatch = 100
 
 // armLeases makes sure that leases are checked by a time. The write buffer remembers the time
 // of the next check, so most claims cost a comparison.
@@ -111,18 +107,7 @@ func (tx *Tx) checkLease(pk []byte, next *time.Time) error {
 	if err != nil {
 		return err
 	}
-	message := fmt.Sprintf("The lease ran out in attempt %d of %d.", c.s.Inner.Attempts, maxAttempts)
-	if c.s.Inner.Attempts < maxAttempts {
-		err = c.move(SessionCreated, byService)
-		message += " The session can be claimed again."
-	} else {
-		c.retireLanes() // the holder is presumed dead here, too
-		err = c.move(SessionFailed, byService)
-	}
-	if err != nil {
-		return err
-	}
-	if err := c.logActivity(ActivityError, message); err != nil {
+	if err := c.lapse(); err != nil {
 		return err
 	}
 	_, err = c.save()

@@ -13,8 +13,11 @@ const (
 	byCaller moveOrigin = 1 << iota
 	// byClaim moves come from claims.
 	byClaim
-	// byService moves come from timers and the end of other sessions.
+	// byService moves come from timers, claimers that give sessions back, and the end of
+	// other sessions.
 	byService
+	// byRetry moves come from requests to retry a session that has ended.
+	byRetry
 )
 
 // sessionEffect is the effect of a move besides the new status.
@@ -60,7 +63,11 @@ var sessionMoves = []sessionMove{
 	{SessionWaiting, SessionFailed, byCaller | byService, sessionEnds},
 	{SessionWaiting, SessionCanceled, byCaller | byService, sessionEnds},
 
-	// A lease expired, or the awaited session has ended.
+	{SessionFailed, SessionCreated, byRetry, sessionQueues},
+	{SessionCanceled, SessionCreated, byRetry, sessionQueues},
+
+	// A lease expired, the claimer gave the session back, or what it waited for has
+	// happened.
 	{SessionRunning, SessionCreated, byService, sessionQueues},
 	{SessionWaiting, SessionCreated, byService, sessionQueues},
 }

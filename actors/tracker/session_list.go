@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"cmp"
+	"strconv"
 
 	json "github.com/goccy/go-json"
 
@@ -16,6 +17,8 @@ type ListSessionsIn struct {
 	Limit   int                `query:"limit" rules:"min=1,max=100" default:"50"`
 	Cursor  Opt[string]        `query:"cursor"`
 	Summary string             `query:"summary" enum:"0,1"`
+	// DeadLettered is for sessions whose attempts are used up, or for the others.
+	DeadLettered Opt[bool] `query:"deadLettered"`
 }
 
 // SessionSummary is the short form of a session in lists.
@@ -55,6 +58,10 @@ type listedSession struct {
 	ConcurrencyKeys    *[]string       `json:"concurrencyKeys,omitempty"`
 	NotBefore          *Timestamp      `json:"notBefore,omitempty"`
 	LastStateHash      *string         `json:"lastStateHash,omitempty"`
+	Retry              *RetryPolicy    `json:"retry,omitempty"`
+	FailureReason      *string         `json:"failureReason,omitempty"`
+	DeadLetteredAt     *Timestamp      `json:"deadLetteredAt,omitempty"`
+	Usage              *Usage          `json:"usage,omitempty"`
 }
 
 // SessionPage is a page of sessions. NextCursor is absent on the last page.
@@ -81,8 +88,13 @@ func listSessions(v *View, in *ListSessionsIn) (Reply, error) {
 	if in.Status.Set {
 		matches = append(matches, storage.Equal(sessionByStatus, storage.Key(nil).Byte(in.Status.Value.rank())))
 	}
-	fingerprint := listFingerprint(v.Workspace(), "sessions", in.IssueID, in.AgentID, Opt[string]{Set: in.Status.Set, Value: string(in.Status.Value)})
+	if in.DeadLettered.Value {
+		matches = append(matches, storage.Equal(sessionByDeadLetter, storage.Key(nil).Byte(0)))
+	}
+	fingerprint := listFingerprint(v.Workspace(), "sessions", in.IssueID, in.AgentID, Opt[string]{Set: in.Status.Set, Value: string(in.Status.Value)},
+		Opt[string]{Set: in.DeadLettered.Set, Value: strconv.FormatBool(in.DeadLettered.Value)})
 	p := sessionPage{limit: in.Limit, cursor: in.Cursor, fingerprint: fingerprint, summary: in.Summary == "1"}
+	p.living = in.DeadLettered.Set && !in.DeadLettered.Value
 	return p.build(v, matches)
 }
 
@@ -93,6 +105,7 @@ type sessionPage struct {
 	fingerprint uint64
 	summary     bool
 	own         bool // the caller may see all of them
+	living      bool // without dead letters
 }
 
 func (s *sessionPage) build(v *View, matches []storage.Match) (Reply, error) {
@@ -103,6 +116,8 @@ func (s *sessionPage) build(v *View, matches []storage.Match) (Reply, error) {
 	p := listedPage{v: v, limit: cmp.Or(s.limit, 50)}
 	p.sees = func(rec storage.Record) (bool, error) {
 		switch {
+		case s.living && isDeadLetter(rec):
+			return false, nil
 		case s.own:
 			return true, nil
 		case rec.Flags()&sessionOrphan != 0:

@@ -7,12 +7,19 @@ type LogActivitiesIn struct {
 	ID SessionID `path:"id"`
 	ActivityFields
 	Activities Opt[[]ActivityFields] `json:"activities" rules:"min=1,max=100"`
+	// Plan replaces the session's plan (Decision 65).
+	Plan Opt[[]PlanStep] `json:"plan" rules:"max=100"`
+	// Usage is what was used since it was last told (Decision 67).
+	Usage Opt[UsageIn] `json:"usage"`
 }
 
 // Validate checks what the tags can't express.
 func (in *LogActivitiesIn) Validate(faults *Faults) {
+	planFaults(&in.Plan, faults)
 	if !in.Activities.Set {
-		in.validateAt("", faults)
+		if in.logs() {
+			in.validateAt("", faults)
+		}
 		return
 	}
 	if in.Message.Set {
@@ -21,6 +28,12 @@ func (in *LogActivitiesIn) Validate(faults *Faults) {
 	for i := range in.Activities.Value {
 		in.Activities.Value[i].validateAt(fmt.Sprintf("activities[%d].", i), faults)
 	}
+}
+
+// logs reports whether the request has activities. Without any it has a plan or usage.
+func (in *LogActivitiesIn) logs() bool {
+	f := &in.ActivityFields
+	return in.Activities.Set || !in.Plan.Set && !in.Usage.Set || f.Message.Set || len(f.Payload) > 0 || f.ParentID.Set || f.StartedAt.Set || f.EndedAt.Set || f.DurationMs.Set
 }
 
 // LoggedActivities are the activities as they were stored.
@@ -43,8 +56,14 @@ func logActivities(tx *Tx, in *LogActivitiesIn) (Reply, error) {
 		return Reply{}, c.s.errEnded()
 	}
 	all := in.Activities.Value
-	if !in.Activities.Set {
+	if !in.Activities.Set && in.logs() {
 		all = []ActivityFields{in.ActivityFields}
+	}
+	if err := c.setPlan(&in.Plan); err != nil {
+		return Reply{}, err
+	}
+	if err := c.use(&in.Usage); err != nil {
+		return Reply{}, err
 	}
 	logged := LoggedActivities{Activities: make([]Activity, 0, len(all))}
 	for i := range all {
@@ -67,6 +86,8 @@ type HeartbeatIn struct {
 	ID SessionID `path:"id"`
 	// LeaseSeconds is the length of the renewed lease; absent: as before.
 	LeaseSeconds Opt[int64] `json:"leaseSeconds" rules:"min=10,max=3600"`
+	// Usage is what was used since it was last told (Decision 67).
+	Usage Opt[UsageIn] `json:"usage"`
 }
 
 // HeartbeatAnswer is the session's status and lease.
@@ -92,7 +113,10 @@ func heartbeat(tx *Tx, in *HeartbeatIn) (Reply, error) {
 		c.s.Inner.Lease = &renewed
 		c.renew()
 	}
-	if l := c.s.Inner.Lease; l != nil || c.useLane() {
+	if err := c.use(&in.Usage); err != nil {
+		return Reply{}, err
+	}
+	if l := c.s.Inner.Lease; l != nil || c.useLane() || in.Usage.Set {
 		if _, err := c.save(); err != nil {
 			return Reply{}, err
 		}

@@ -58,7 +58,7 @@ func pollSession(v *View, in *PollSessionIn) (Reply, error) {
 // sessions that are as they were a snapshot.
 func (v *View) pollOnce(in *PollSessionIn, settled bool) (reply Reply, alone bool, err error) {
 	alone, err = v.lookAtSession(in.ID, settled, func(rec storage.Record) (alone bool, err error) {
-		public := publicPart(rec.JSON())
+		public := polledPart(publicPart(rec.JSON()))
 		log, err := logOf(rec)
 		if err != nil {
 			return true, err

@@ -18,12 +18,28 @@ type ReportSessionIn struct {
 	Branch           Opt[string]        `json:"branch" rules:"nullable,max=255"`
 	PRURL            Opt[string]        `json:"prUrl" rules:"nullable,max=2048"`
 	PRState          Opt[string]        `json:"prState" rules:"nullable" enum:"draft,open,merged,closed"`
+	// FailureReason and Retryable belong to the status failed (Decision 62).
+	FailureReason Opt[string] `json:"failureReason" form:"failureReason"`
+	Retryable     Opt[bool]   `json:"retryable"`
+	// Plan replaces the session's plan (Decision 65).
+	Plan Opt[[]PlanStep] `json:"plan" rules:"max=100"`
+	// Usage is what was used since it was last told (Decision 67).
+	Usage Opt[UsageIn] `json:"usage"`
 }
 
 // Validate checks what the tags can't express.
 func (in *ReportSessionIn) Validate(faults *Faults) {
 	if len(in.StructuredResult) > maxStructured {
 		faults.Add("structuredResult", fmt.Sprintf("Must be at most %d bytes of JSON.", maxStructured))
+	}
+	planFaults(&in.Plan, faults)
+	if in.Status.Value != SessionFailed {
+		if in.FailureReason.Set {
+			faults.Add("failureReason", "Can only be sent with the status failed.")
+		}
+		if in.Retryable.Set {
+			faults.Add("retryable", "Can only be sent with the status failed.")
+		}
 	}
 }
 
@@ -50,6 +66,9 @@ func reportSession(tx *Tx, in *ReportSessionIn) (Reply, error) {
 		body, err := tx.shown(row.Value.id())
 		return Reply{Body: body, ETag: sessionTag(row.Version, "")}, err
 	}
+	if row.Value.Status == SessionCreated && bytes.Equal(row.Value.Inner.Retried, hash) {
+		return Reply{}, row.Value.conflict("The session was reported to have failed, and is queued again.", "This report was taken already. Claim again for other work.")
+	}
 	c, err := tx.changeSession(row)
 	if err != nil {
 		return Reply{}, err
@@ -64,15 +83,32 @@ func reportSession(tx *Tx, in *ReportSessionIn) (Reply, error) {
 	if status, err = c.output(in, status); err != nil {
 		return Reply{}, err
 	}
-	if err := c.move(status, byCaller); err != nil {
+	if err := c.setPlan(&in.Plan); err != nil {
 		return Reply{}, err
 	}
-	if status.Ended() {
-		s.Inner.Final = hash
+	if err := c.use(&in.Usage); err != nil {
+		return Reply{}, err
+	}
+	if err := c.reported(in, status, hash); err != nil {
+		return Reply{}, err
 	}
 	c.progress = true
 	c.renew()
 	return c.reply()
+}
+
+// reported moves the session to the status that was reported. hash is that of the report.
+func (c *sessionChange) reported(in *ReportSessionIn, status SessionStatus, hash []byte) error {
+	if status == SessionFailed {
+		return c.failed(in, hash)
+	}
+	if status == SessionCompleted {
+		c.s.FailureReason = nil
+	}
+	if status.Ended() {
+		c.s.Inner.Final = hash
+	}
+	return c.move(status, byCaller)
 }
 
 // output checks the final output against the session's schema, if it has one, stores

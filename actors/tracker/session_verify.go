@@ -10,19 +10,16 @@ import (
 // sessionRows are the plain rows of sessions.
 var sessionRows = []storage.RowSpec{
 	{ID: activityTable, Name: "activity", Check: checkActivity, Counting: storage.Counted},
+	{ID: checkpointTable, Name: "checkpoint", Check: checkSessionRow, Counting: storage.Counted},
+	{ID: planTable, Name: "plan", Check: checkSessionRow, Counting: storage.Counted},
+	{ID: usageEntryTable, Name: "reported usage", Check: checkUsageEntry, Counting: storage.Counted},
+	{ID: usageDayTable, Name: "usage of a day", Check: checkUsageDay, Counting: storage.Counted},
+	{ID: usageSumTable, Name: "sum of usage", Check: checkUsageSum, Counting: storage.Counted},
+	{ID: attemptTable, Name: "attempt", Check: checkAttempt, Counting: storage.Counted},
 	storage.Counter(engagedTable, "sessions an agent is at"),
 	{ID: suspensionTable, Name: "suspended scope"},    // checkHolds checks them
 	{ID: queueTallyTable, Name: "count of the queue"}, // checkQueueTally checks them
-	{ID: sessionBriefTable, Name: "session's instructions", Counting: storage.Counted, Check: func(v *storage.View, fields, _ []byte) error {
-		if len(fields) != len(storage.ID{}) {
-			return fmt.Errorf("%w: instructions of %d bytes of key", storage.ErrFormat, len(fields))
-		}
-		there, err := v.Has(sessionTable, sessionKey(storage.ID(fields)))
-		if err == nil && !there {
-			err = fmt.Errorf("there is no such session")
-		}
-		return err
-	}},
+	{ID: sessionBriefTable, Name: "session's instructions", Check: checkSessionRow, Counting: storage.Counted},
 }
 
 // checkActivity checks that an activity is in the range that its session's record has.

@@ -171,6 +171,15 @@ const (
 	blockedTable  storage.TableID = 152 // issue -> the number of open issues that block it
 	releaseTable  storage.TableID = 153 // issue that is not blocked any more, until what follows from that is done
 
+	// Attempts at sessions, and what agents keep there.
+	attemptTable        storage.TableID = 169 // session, number -> an attempt before the last one
+	sessionByDeadLetter storage.TableID = 170 // 0, or 1 and the failure's reason: sessions that are dead letters
+	checkpointTable     storage.TableID = 171 // session -> the JSON that its agents have stored
+	planTable           storage.TableID = 172 // session -> its agent's plan
+	usageEntryTable     storage.TableID = 173 // time, id -> usage as it was reported
+	usageDayTable       storage.TableID = 174 // day, issue, session, project, model -> sum
+	usageSumTable       storage.TableID = 175 // kind, group, month or 0 -> sum
+
 	// The directory (its own key range in shard 0).
 	directoryTable        storage.TableID = 201 // workspace -> directory entry
 	directoryBySlug       storage.TableID = 202

@@ -26,7 +26,7 @@ const (
 	noID      = "01931f6e-7a3c-7def-8123-456789abcdef"
 )
 
-var badRequests = slices.Concat(badLists, badIssues, badCaptures, badAccess, badRest, badOutside)
+var badRequests = slices.Concat(badLists, badIssues, badCaptures, badAccess, badRest, badOutside, badAttempts)
 
 var badLists = []badRequest{
 	{"GET /issues?limit=0", nil, 400, "query.limit"},

@@ -230,6 +230,7 @@ func (f *filled) fillSessions(issue string) {
 		f.make("/issues/"+f.make("/issues", object{"title": f.marker})+"/dispatch", object{"instructions": f.marker, "maxDuration": 60, "resultSchema": "lane", "concurrencyKeys": []string{f.marker}})
 	}
 	f.make("/issues/"+issue+"/dispatch", object{"agentId": f.marker, "preflight": true})
+	f.fillAttempts()
 	claimed := f.do("POST", "/agent/sessions/claim", object{"agentId": agent, "limit": 2, "leaseSeconds": 3600}, http.StatusOK)["sessions"].([]any)
 	if len(claimed) != 2 {
 		f.Fatalf("claimed %d sessions", len(claimed))
@@ -237,7 +238,8 @@ func (f *filled) fillSessions(issue string) {
 	for n, c := range claimed {
 		f.tokens = append(f.tokens, c.(object)["laneToken"].(string))
 		at := "/agent/sessions/" + c.(object)["session"].(object)["id"].(string)
-		f.do("POST", at+"/log", object{"message": f.marker, "payload": object{"text": f.marker}}, http.StatusCreated)
+		f.do("POST", at+"/log", object{"message": f.marker, "payload": object{"text": f.marker}, "plan": []object{{"id": "1", "title": f.marker, "status": "pending"}}, "usage": object{"inputTokens": 1, "model": f.marker}}, http.StatusCreated)
+		f.do("PUT", at+"/checkpoint", object{"at": f.marker}, http.StatusNoContent)
 		if n == 0 {
 			f.do("POST", at+"/children", object{"title": f.marker}, http.StatusCreated)
 			continue
@@ -256,6 +258,21 @@ func (f *filled) fillSessions(issue string) {
 	registered := f.do("POST", "/agent/sessions/register", object{"issueId": issue, "provider": f.marker, "providerSessionId": f.marker, "status": "running"}, http.StatusCreated)
 	f.tokens = append(f.tokens, registered["laneToken"].(string))
 	f.fillDrafts(issue, registered["session"].(object)["id"].(string))
+}
+
+// fillAttempts makes a session with two attempts, which is a dead letter.
+func (f *filled) fillAttempts() {
+	f.Helper()
+	policy := object{"maxAttempts": 2, "on": []string{"failed"}}
+	f.make("/issues/"+f.make("/issues", object{"title": f.marker})+"/dispatch", object{"agentId": f.marker + "-2", "retry": policy})
+	for range 2 {
+		claimed := f.do("POST", "/agent/sessions/claim", object{"agentId": f.marker + "-2"}, http.StatusOK)["sessions"].([]any)[0].(object)
+		report := object{"status": "failed", "failureReason": "filled", "result": f.marker}
+		f.do("POST", "/agent/sessions/"+claimed["session"].(object)["id"].(string)+"/report", report, http.StatusOK)
+	}
+	if dead := f.do("GET", "/agent/sessions?deadLettered=true", nil, http.StatusOK)["sessions"].([]any); len(dead) != 1 {
+		f.Fatalf("the dead letters are %v", dead)
+	}
 }
 
 // fillDrafts makes drafts of every kind, on an issue and on none, and leaves some in

@@ -1,0 +1,413 @@
+package tracker
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	json "github.com/goccy/go-json"
+)
+
+func (f *agentFixture) attempts(id SessionID) []SessionAttempt {
+	f.Helper()
+	return decode[SessionAttempts](f, f.run(f.admin, ListAttempts, &ListAttemptsIn{ID: id}).Body).Attempts
+}
+
+// ends lists how the attempts at a session ended.
+func (f *agentFixture) ends(id SessionID) (ends []string) {
+	f.Helper()
+	for i, a := range f.attempts(id) {
+		end := "null"
+		if a.End != nil {
+			end = string(*a.End)
+		}
+		if a.Number != i+1 || (a.End == nil) != (a.EndedAt == nil) {
+			f.Errorf("attempt %d is %+v", i+1, a)
+		}
+		ends = append(ends, end)
+	}
+	return ends
+}
+
+// failed reports a failure with the lane of a claim.
+func (f *agentFixture) fail(c ClaimedSession, reason string) ShownSession {
+	f.Helper()
+	in := &ReportSessionIn{ID: c.Session.ID, Status: Some(SessionFailed), FailureReason: Some(reason)}
+	return decode[ShownSession](f, f.run(c.LaneToken, ReportSession, in).Body)
+}
+
+func retrying(p RetryIn) DispatchIssueIn {
+	return DispatchIssueIn{SessionOptions: SessionOptions{Retry: Some(p)}}
+}
+
+func TestRetry_AfterFailuresWithBackoff(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	s := f.dispatch(f.work(PriorityLow).ID, retrying(RetryIn{MaxAttempts: Some(int64(4)), BackoffSeconds: Some(int64(60)), MaxBackoffSeconds: Some(int64(100)), On: Some([]string{"failed", "lapsed"})}))
+	if s.Retry == nil || s.Retry.MaxAttempts != 4 {
+		t.Fatalf("dispatched with %+v", s.Retry)
+	}
+	for n, wait := range []time.Duration{time.Minute, 100 * time.Second, 100 * time.Second} {
+		c := f.claimOne()
+		if c.Attempt != n+1 {
+			t.Errorf("claim %d is attempt %d", n+1, c.Attempt)
+		}
+		got := f.fail(c, "rate_limited")
+		if got.Status != SessionCreated || *got.FailureReason != "rate_limited" || got.NotBefore == nil || *got.NotBefore != At(f.now.Add(wait)) {
+			t.Fatalf("after failure %d: %s, %v, %v", n+1, got.Status, got.FailureReason, got.NotBefore)
+		}
+		// The same report again is refused, whoever sends it.
+		for _, credential := range []string{c.LaneToken, f.admin} {
+			_, err := f.try(credential, ReportSession, &ReportSessionIn{ID: s.ID, Status: Some(SessionFailed), FailureReason: Some("rate_limited")})
+			wantConflict(t, err, SessionCreated, false)
+		}
+		if got := f.claim(ClaimSessionsIn{}); len(got) != 0 {
+			t.Fatal("claimed before its time")
+		}
+		f.pass(wait)
+		f.verify()
+	}
+	c := f.claimOne()
+	if c.LastAttempt == nil || *c.LastAttempt.End != AttemptFailed || *c.LastAttempt.FailureReason != "rate_limited" || c.Session.FailureReason != nil {
+		t.Errorf("the last claim says %+v", c.LastAttempt)
+	}
+	events := len(f.events())
+	if got := f.fail(c, "out_of_memory"); got.Status != SessionFailed || got.DeadLetteredAt == nil || *got.FailureReason != "out_of_memory" {
+		t.Fatalf("at last %s, %v", got.Status, got.DeadLetteredAt)
+	}
+	if got := fmt.Sprint(f.happened(events)); got != "[session.dead_lettered failed session.ended failed]" {
+		t.Error(got)
+	}
+	// The report that ended it can be repeated.
+	f.fail(c, "out_of_memory")
+	if got := fmt.Sprint(f.ends(s.ID)); got != "[failed failed failed failed]" {
+		t.Error(got)
+	}
+	f.verify()
+}
+
+func TestRetry_WhatIsNotRetried(t *testing.T) {
+	t.Parallel()
+	both := RetryIn{On: Some([]string{"failed", "lapsed"})}
+	for name, row := range map[string]struct {
+		policy RetryIn
+		report ReportSessionIn
+	}{
+		"failures by default":         {RetryIn{}, ReportSessionIn{Status: Some(SessionFailed)}},
+		"a failure not to be retried": {both, ReportSessionIn{Status: Some(SessionFailed), Retryable: Some(false)}},
+		"a last one not to be retried": {
+			RetryIn{MaxAttempts: Some(int64(1)), On: Some([]string{"failed"})}, ReportSessionIn{Status: Some(SessionFailed), Retryable: Some(false)},
+		},
+	} {
+		f := newAgentFixture(t)
+		s := f.dispatch(f.work(PriorityLow).ID, retrying(row.policy))
+		c := f.claimOne()
+		row.report.ID = s.ID
+		got := decode[ShownSession](t, f.run(c.LaneToken, ReportSession, &row.report).Body)
+		if got.Status != SessionFailed || got.DeadLetteredAt != nil {
+			t.Errorf("%s: %s, %v", name, got.Status, got.DeadLetteredAt)
+		}
+		f.verify()
+	}
+}
+
+func TestRetry_Lapses(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	agent := f.register(CreateAgentIn{Name: "A", Retry: Some(RetryIn{MaxAttempts: Some(int64(1))})})
+	own := f.dispatch(f.work(PriorityUrgent).ID, retrying(RetryIn{On: Some([]string{})}))
+	agents := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{AgentID: Some(string(agent.ID))})
+	f.claim(ClaimSessionsIn{Limit: 2, LeaseSeconds: 10})
+	f.pass(time.Minute)
+	for _, id := range []SessionID{own.ID, agents.ID} {
+		if s := f.session(id); s.Status != SessionFailed || s.DeadLetteredAt == nil || s.FailureReason != nil {
+			t.Errorf("%+v", s)
+		}
+	}
+	page := decode[SessionPage](t, f.run(f.admin, ListSessions, &ListSessionsIn{DeadLettered: Some(true)}).Body).Sessions
+	if len(page) != 2 {
+		t.Errorf("%d dead letters are listed", len(page))
+	}
+	if page := decode[SessionPage](t, f.run(f.admin, ListSessions, &ListSessionsIn{DeadLettered: Some(false)}).Body).Sessions; len(page) != 0 {
+		t.Errorf("%d others are listed", len(page))
+	}
+	f.verify()
+}
+
+func TestRetrySession_FromZero(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	in := retrying(RetryIn{MaxAttempts: Some(int64(1)), On: Some([]string{"failed"})})
+	in.MaxDuration = Some(int64(5))
+	issue := f.work(PriorityLow)
+	s := f.dispatch(issue.ID, in)
+	retry := func() (Reply, error) { return f.try(f.admin, RetrySession, &RetrySessionIn{ID: s.ID}) }
+	_, err := retry()
+	wantConflict(t, err, SessionCreated, false)
+	c := f.claimOne()
+	f.fail(c, "x")
+	f.run(f.admin, PatchIssue, &PatchIssueIn{ID: string(issue.ID), IssuePatch: IssuePatch{IssueFields: IssueFields{Priority: Some(PriorityUrgent)}}})
+	reply, err := retry()
+	if got := decode[ShownSession](t, reply.Body); err != nil || got.Status != SessionCreated || got.DeadLetteredAt != nil || got.FailureReason != nil {
+		t.Fatalf("retried: %v, %s", err, reply.Body)
+	}
+	f.verify()
+	wantConflict(t, f.report(c.LaneToken, s.ID, SessionFailed), SessionCreated, false)
+	if c := f.claim(ClaimSessionsIn{LeaseSeconds: 3600})[0]; c.Attempt != 1 || c.LastAttempt == nil || c.LastAttempt.Number != 1 {
+		t.Errorf("claimed attempt %d after %+v", c.Attempt, c.LastAttempt)
+	}
+	// The time of maxDuration began anew, and its end is that of the session.
+	f.pass(4 * time.Minute)
+	f.pass(time.Minute)
+	if got := f.session(s.ID); got.Status != SessionCanceled {
+		t.Errorf("the session is %s", got.Status)
+	}
+	if _, err := retry(); err != nil {
+		t.Error(err)
+	}
+	if got := fmt.Sprint(f.ends(s.ID)); got != "[failed canceled]" {
+		t.Error(got)
+	}
+	f.verify()
+	f.run(f.admin, DeleteIssue, &DeleteIssueIn{ID: string(issue.ID)})
+	_, err = retry()
+	wantConflict(t, err, SessionCanceled, false)
+	f.verify()
+}
+
+func TestMaxDuration_CountsAnewWithEachAttempt(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	in := retrying(RetryIn{BackoffSeconds: Some(int64(600)), On: Some([]string{"failed"})})
+	in.MaxDuration = Some(int64(5))
+	s := f.dispatch(f.work(PriorityLow).ID, in)
+	f.fail(f.claimOne(), "x")
+	f.pass(14 * time.Minute) // ten of them before it can be claimed
+	if got := f.session(s.ID); got.Status != SessionCreated {
+		t.Fatalf("the session is %s", got.Status)
+	}
+	c := f.claim(ClaimSessionsIn{LeaseSeconds: 3600})
+	f.pass(4 * time.Minute)
+	if got := f.session(s.ID); got.Status != SessionRunning || len(c) != 1 {
+		t.Fatalf("the session is %s", got.Status)
+	}
+	f.pass(time.Minute)
+	if got := f.session(s.ID); got.Status != SessionCanceled {
+		t.Errorf("the session is %s", got.Status)
+	}
+	f.verify()
+}
+
+func TestRedrive(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	for n := range 6 {
+		in := retrying(RetryIn{MaxAttempts: Some(int64(1)), On: Some([]string{"failed"})})
+		in.AgentID = Some([]string{"a", "b"}[n%2])
+		f.dispatch(f.work(PriorityLow).ID, in)
+		f.fail(f.claimOne(), []string{"x", "y", "z"}[n/2])
+	}
+	_, guest := f.testService.member(f.home, RoleGuest, "write")
+	private := f.team(f.admin, f.home.Workspace.ID, &CreateTeamIn{Name: "P", Key: "PRV", IsPublic: Some(false)})
+	f.dispatch(f.issue(f.admin, f.home.Workspace.ID, private.ID).ID, retrying(RetryIn{MaxAttempts: Some(int64(1)), On: Some([]string{"failed"})}))
+	f.fail(f.claimOne(), "x")
+	redriven := func(credential string, in RedriveSessionsIn) int {
+		return decode[RedrivenSessions](t, f.run(credential, RedriveSessions, &in).Body).Redriven
+	}
+	for _, row := range []struct {
+		in   RedriveSessionsIn
+		want int
+	}{
+		{RedriveSessionsIn{FailureReason: Some("no")}, 0},
+		{RedriveSessionsIn{AgentID: Some("a"), FailureReason: Some("x")}, 1},
+		{RedriveSessionsIn{AgentID: Some("a"), FailureReason: Some("x")}, 0},
+		{RedriveSessionsIn{AgentID: Some("b"), Limit: 2}, 2},
+		{RedriveSessionsIn{}, 3},
+	} {
+		if got := redriven(guest, row.in); got != row.want {
+			t.Errorf("%+v: %d, want %d", row.in, got, row.want)
+		}
+		f.verify()
+	}
+	if got := redriven(f.admin, RedriveSessionsIn{}); got != 1 {
+		t.Errorf("%d that a guest doesn't see", got)
+	}
+	if got := f.claim(ClaimSessionsIn{Limit: 50}); len(got) != 7 {
+		t.Errorf("claimed %d", len(got))
+	}
+	f.verify()
+}
+
+func TestAttempts_TheLastFifty(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	s := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+	if got := f.attempts(s.ID); len(got) != 0 {
+		t.Errorf("before a claim: %+v", got)
+	}
+	for range 60 {
+		c := f.claimOne()
+		f.run(c.LaneToken, LogActivities, &LogActivitiesIn{ID: s.ID, ActivityFields: ActivityFields{Message: Some("Hi")}})
+		f.run(c.LaneToken, ReleaseSession, &ReleaseSessionIn{ID: s.ID, ReleaseFields: ReleaseFields{Reason: "Later"}})
+	}
+	f.claimOne()
+	all := f.attempts(s.ID)
+	if len(all) != 50 || all[0].Number != 12 || all[49].Number != 61 || all[49].End != nil || all[49].LastActivity != nil {
+		t.Fatalf("%d attempts, %+v", len(all), all[len(all)-1])
+	}
+	if last := all[48]; *last.End != AttemptReleased || last.LastActivity == nil || last.LastActivity.Message != "Hi" || last.ClaimerID != all[49].ClaimerID {
+		t.Errorf("%+v", last)
+	}
+	f.verify()
+}
+
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	s := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{AgentID: Some("a")})
+	agent, other := f.token(f.home, &CreateTokenIn{AgentID: "a"}), f.token(f.home, &CreateTokenIn{AgentID: "b"})
+	release := func(credential string, fields ReleaseFields) (ShownSession, error) {
+		fields.Reason = "No quota"
+		reply, err := f.try(credential, ReleaseSession, &ReleaseSessionIn{ID: s.ID, ReleaseFields: fields})
+		if err != nil {
+			return ShownSession{}, err
+		}
+		return decode[ShownSession](t, reply.Body), nil
+	}
+	claim := func() ClaimedSession {
+		return decode[ClaimedSessions](t, f.run(agent, ClaimSessions, &ClaimSessionsIn{LeaseSeconds: 3600}).Body).Sessions[0]
+	}
+	_, err := release(agent, ReleaseFields{})
+	wantConflict(t, err, SessionCreated, false)
+	c := claim()
+	for _, credential := range []string{f.admin, other} {
+		_, err := release(credential, ReleaseFields{})
+		wantCode(t, err, CodeForbidden)
+	}
+	got, err := release(c.LaneToken, ReleaseFields{RetryAfterSeconds: Some(int64(30))})
+	if err != nil || got.Status != SessionCreated || got.NotBefore == nil || *got.NotBefore != At(f.now.Add(30*time.Second)) {
+		t.Fatalf("%v, %s, %v", err, got.Status, got.NotBefore)
+	}
+	_, err = release(c.LaneToken, ReleaseFields{})
+	wantConflict(t, err, SessionCreated, false)
+	_, err = release(agent, ReleaseFields{NotBefore: Some(string(At(f.now.AddDate(1, 0, 1))))})
+	wantCode(t, err, CodeBadRequest, "notBefore")
+	f.verify()
+	f.pass(30 * time.Second)
+	// Releases that count use the attempts up, others don't.
+	for n := range 3 {
+		if c := claim(); c.Attempt != n+1 || *c.LastAttempt.End != AttemptReleased {
+			t.Errorf("attempt %d after %+v", c.Attempt, c.LastAttempt)
+		}
+		if n == 0 {
+			f.must(agent, f.home.Workspace.ID, ReportSession, &ReportSessionIn{ID: s.ID, Status: Some(SessionWaiting)})
+			_, err = release(agent, ReleaseFields{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			claim()
+		}
+		if got, err = release(agent, ReleaseFields{CountAttempt: true, NotBefore: Some("2020-01-01T00:00:00Z")}); err != nil {
+			t.Fatal(err)
+		}
+		f.verify()
+	}
+	if got.Status != SessionFailed || got.DeadLetteredAt == nil {
+		t.Errorf("in the end %+v", got)
+	}
+}
+
+func TestReleaseSessions_EachForItself(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	for range 2 {
+		f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+	}
+	got := f.claim(ClaimSessionsIn{Limit: 2})
+	item := func(id SessionID) ReleaseItem {
+		return ReleaseItem{ID: string(id), ReleaseFields: ReleaseFields{Reason: "x"}}
+	}
+	reply := f.run(f.admin, ReleaseSessions, &ReleaseSessionsIn{Items: []ReleaseItem{item(got[1].Session.ID), item("none"), item(got[0].Session.ID), item(got[1].Session.ID)}})
+	var list []string
+	for _, r := range decode[ReleasedSessions](t, reply.Body).Results {
+		text := "null"
+		if r.Status != nil {
+			text = string(*r.Status)
+		}
+		list = append(list, fmt.Sprint(text, " ", r.Error != nil))
+	}
+	if !slices.Equal(list, []string{"created false", "null true", "created false", "null true"}) {
+		t.Errorf("%s", reply.Body)
+	}
+	far := item(got[0].Session.ID)
+	far.NotBefore = Some("2096-01-01T00:00:00Z")
+	_, err := f.try(f.admin, ReleaseSessions, &ReleaseSessionsIn{Items: []ReleaseItem{item(got[1].Session.ID), far}})
+	wantCode(t, err, CodeBadRequest, "items[1].notBefore")
+	f.verify()
+}
+
+func TestCheckpoint_ComesWithTheNextClaim(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	s := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+	read := func() (Reply, error) { return f.try(f.admin, SessionCheckpoint, &CheckpointIn{ID: s.ID}) }
+	put := func(credential, value string) error {
+		_, err := f.try(credential, PutCheckpoint, &PutCheckpointIn{ID: s.ID, Value: []byte(value)})
+		return err
+	}
+	_, err := read()
+	wantCode(t, err, CodeNotFound)
+	wantConflict(t, put(f.admin, "1"), SessionCreated, false)
+	c := f.claimOne()
+	if string(c.Checkpoint) != "null" || c.LastAttempt != nil || c.Attempt != 1 || c.Predecessors == nil {
+		t.Errorf("the first claim has %+v", c)
+	}
+	_, member := f.testService.member(f.home, RoleMember, "write")
+	wantCode(t, put(member, "1"), CodeForbidden)
+	for _, value := range []string{`{"step":2}`, "null", "[1]"} {
+		if err := put(c.LaneToken, value); err != nil {
+			t.Fatal(err)
+		}
+		if reply, err := read(); err != nil || string(reply.Body) != value {
+			t.Errorf("%v, %s", err, reply.Body)
+		}
+	}
+	if err := put(f.admin, `{"step":3}`); err != nil { // it holds the lease
+		t.Fatal(err)
+	}
+	f.verify()
+	f.pass(2 * time.Minute)
+	wantConflict(t, put(c.LaneToken, "1"), SessionCreated, false)
+	if c := f.claimOne(); string(c.Checkpoint) != `{"step":3}` || *c.LastAttempt.End != AttemptLapsed || c.Attempt != 2 {
+		t.Errorf("the next claim has %s, %+v", c.Checkpoint, c.LastAttempt)
+	}
+	f.verify()
+}
+
+func TestPlan_IsReplaced(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	s := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+	if got := f.run(f.admin, SessionByID, &SessionByIDIn{ID: s.ID}).Body; json.Valid(got) != true || f.session(s.ID).Plan != nil {
+		t.Errorf("%s", got)
+	}
+	c := f.claimOne()
+	steps := []PlanStep{{"1", "Look", "completed"}, {"2", `Say ,"plan":true`, "pending"}}
+	reply := f.run(c.LaneToken, LogActivities, &LogActivitiesIn{ID: s.ID, Plan: Some(steps)})
+	if got := decode[LoggedActivities](t, reply.Body); len(got.Activities) != 0 || got.LeaseExpiresAt == nil {
+		t.Errorf("%s", reply.Body)
+	}
+	if got := f.session(s.ID).Plan; got == nil || !slices.Equal(*got, steps) {
+		t.Errorf("the plan is %+v", got)
+	}
+	events := f.events()
+	if last := events[len(events)-1]; last.Type != "session.updated" || string(last.Changes["plan"].From) != "null" {
+		t.Errorf("the event is %+v", last)
+	}
+	f.run(c.LaneToken, ReportSession, &ReportSessionIn{ID: s.ID, Status: Some(SessionCompleted), Plan: Some([]PlanStep{})})
+	if got := f.session(s.ID).Plan; got == nil || len(*got) != 0 {
+		t.Errorf("the plan is %+v", got)
+	}
+	f.verify()
+}

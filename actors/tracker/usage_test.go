@@ -1,0 +1,90 @@
+package tracker
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// usage asks for usage and lists the groups with their costs.
+func (f *agentFixture) usage(credential string, in ListUsageIn) (list []string) {
+	f.Helper()
+	for _, g := range decode[UsageGroups](f, f.run(credential, ListUsage, &in).Body).Groups {
+		list = append(list, fmt.Sprint(fromPtr(g.Group), "=", g.CostMicros))
+	}
+	return list
+}
+
+func used(cost int64, model string) Opt[UsageIn] {
+	in := UsageIn{InputTokens: 2 * cost, CostMicros: cost}
+	if model != "" {
+		in.Model = Some(model)
+	}
+	return Some(in)
+}
+
+func TestUsage_ByEveryOriginAndTime(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	f.now = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+	open, secret := f.work(PriorityLow), f.work(PriorityLow)
+	f.run(f.admin, PatchIssue, &PatchIssueIn{ID: string(open.ID), IssuePatch: IssuePatch{IssueFields: IssueFields{ProjectID: Some("bridge")}}})
+	f.run(f.admin, PutAccessGrant, &PutAccessGrantIn{ID: string(secret.ID), ActorID: "nobody", ActorType: GranteeUser})
+	_, member := f.testService.member(f.home, RoleMember, "write")
+	var lanes []ClaimedSession
+	for n, issue := range []Issue{open, secret} {
+		f.dispatch(issue.ID, DispatchIssueIn{AgentID: Some([]string{"a", "b"}[n])})
+		lanes = append(lanes, f.claim(ClaimSessionsIn{LeaseSeconds: 3600})[0])
+	}
+	a, b := lanes[0], lanes[1]
+	f.run(a.LaneToken, LogActivities, &LogActivitiesIn{ID: a.Session.ID, Usage: used(10, "m")})
+	between := At(f.now.Add(time.Minute))
+	f.pass(2 * time.Minute)
+	f.run(b.LaneToken, Heartbeat, &HeartbeatIn{ID: b.Session.ID, Usage: used(100, "m")})
+	for range 70 {
+		f.pass(40 * time.Minute) // into December
+		for _, c := range lanes {
+			f.run(c.LaneToken, Heartbeat, &HeartbeatIn{ID: c.Session.ID})
+		}
+	}
+	december := At(f.now)
+	f.run(a.LaneToken, ReportSession, &ReportSessionIn{ID: a.Session.ID, Status: Some(SessionCompleted), Usage: used(1000, "")})
+	f.verify()
+	if got := f.session(a.Session.ID).Usage; got != (Usage{InputTokens: 2020, CostMicros: 1010}) {
+		t.Errorf("the session shows %+v", got)
+	}
+	from := func(at Timestamp) ListUsageIn { return ListUsageIn{From: Some(string(at))} }
+	to := func(at Timestamp) ListUsageIn { return ListUsageIn{To: Some(string(at))} }
+	for _, row := range []struct {
+		credential, by string
+		in             ListUsageIn
+		want           string
+	}{
+		{f.admin, "agent", ListUsageIn{}, "[a=1010 b=100]"},
+		{f.admin, "project", ListUsageIn{}, "[bridge=1010 =100]"},
+		{f.admin, "model", ListUsageIn{}, "[=1000 m=110]"},
+		{f.admin, "month", ListUsageIn{}, "[2026-11=110 2026-12=1000]"},
+		{f.admin, "issue", ListUsageIn{}, fmt.Sprintf("[%s=1010 %s=100]", open.ID, secret.ID)},
+		{f.admin, "session", ListUsageIn{}, fmt.Sprintf("[%s=1010 %s=100]", a.Session.ID, b.Session.ID)},
+		{f.admin, "agent", from(between), "[a=1000 b=100]"},
+		{f.admin, "agent", to(between), "[a=10]"},
+		{f.admin, "month", from(between), "[2026-11=100 2026-12=1000]"},
+		{f.admin, "agent", ListUsageIn{From: Some(string(between)), To: Some(string(december))}, "[b=100]"},
+		{f.admin, "agent", from(At(f.now.Add(time.Hour))), "[]"},
+		{f.admin, "agent", ListUsageIn{From: Some("1900-01-01T00:00:00Z"), To: Some("1901-01-01T00:00:00Z")}, "[]"},
+		{f.admin, "agent", to("9999-01-01T00:00:00.000Z"), "[a=1010 b=100]"},
+		{member, "agent", ListUsageIn{}, "[a=1010]"},
+		{member, "issue", ListUsageIn{}, fmt.Sprintf("[%s=1010]", open.ID)},
+		{member, "month", ListUsageIn{}, "[2026-11=10 2026-12=1000]"},
+	} {
+		row.in.GroupBy = row.by
+		if got := fmt.Sprint(f.usage(row.credential, row.in)); got != row.want {
+			t.Errorf("%s from %s to %s: %s, want %s", row.by, row.in.From.Value, row.in.To.Value, got, row.want)
+		}
+	}
+	f.run(f.admin, DeleteIssue, &DeleteIssueIn{ID: string(open.ID)})
+	if got := fmt.Sprint(f.usage(f.admin, ListUsageIn{GroupBy: "issue"}), f.usage(f.admin, ListUsageIn{GroupBy: "agent"})); got != fmt.Sprintf("[%s=100] [a=1010 b=100]", secret.ID) {
+		t.Errorf("after the deletion: %s", got)
+	}
+	f.verify()
+}

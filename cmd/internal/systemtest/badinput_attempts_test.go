@@ -1,0 +1,42 @@
+package systemtest
+
+import "strings"
+
+// badAttempts is about what agents tell of their attempts at sessions.
+var badAttempts = []badRequest{
+	{"POST /issues/{issue}/dispatch", object{"retry": object{"maxAttempts": 21, "backoffSeconds": -1, "maxBackoffSeconds": "x", "on": []string{"canceled"}}}, 400, "retry.backoffSeconds retry.maxAttempts retry.maxBackoffSeconds retry.on[0]"},
+	{"POST /issues/{issue}/dispatch", object{"retry": object{"maxAttempts": 0, "attempts": 2}}, 400, "retry.attempts retry.maxAttempts"},
+	{"POST /issues/{issue}/dispatch", object{"retry": nil}, 400, "retry"},
+	{"POST /agents", object{"name": "x", "retry": object{"backoffSeconds": 86401}}, 400, "retry.backoffSeconds"},
+	{"POST /agent/sessions/" + noID + "/report", object{"status": "completed", "failureReason": "x", "retryable": false}, 400, "failureReason retryable"},
+	{"POST /agent/sessions/" + noID + "/report", object{"status": "failed", "failureReason": "No quota"}, 400, "failureReason"},
+	{"POST /agent/sessions/" + noID + "/report", object{"status": "failed", "failureReason": strings.Repeat("x", 65)}, 400, "failureReason"},
+	{"POST /agent/sessions/" + noID + "/report", object{"status": "failed", "failureReason": ""}, 400, "failureReason"},
+	{"POST /agent/sessions/" + noID + "/log", object{}, 400, "message"},
+	{"POST /agent/sessions/" + noID + "/log", object{"plan": []object{{"id": "1", "title": "x", "status": "pending"}, {"id": "1", "title": "", "status": "open"}}}, 400, "plan[1].id plan[1].status plan[1].title"},
+	{"POST /agent/sessions/" + noID + "/log", object{"plan": []object{}, "payload": object{"a": 1}}, 400, "message"},
+	{"POST /agent/sessions/" + noID + "/log", object{"plan": []object{}}, 404, ""},
+	{"PUT /agent/sessions/" + noID + "/checkpoint", nil, 400, ""},
+	{"PUT /agent/sessions/" + noID + "/checkpoint", object{"a": 1}, 404, ""},
+	{"PUT /agent/sessions/" + noID + "/checkpoint", object{"a": "\x00"}, 400, "a"},
+	{"GET /agent/sessions/" + noID + "/checkpoint", nil, 404, ""},
+	{"GET /agent/sessions/" + noID + "/attempts", nil, 404, ""},
+	{"POST /agent/sessions/" + noID + "/release", object{}, 400, "reason"},
+	{"POST /agent/sessions/" + noID + "/release", object{"reason": "", "notBefore": "soon", "retryAfterSeconds": -1}, 400, "notBefore reason retryAfterSeconds"},
+	{"POST /agent/sessions/" + noID + "/release", object{"reason": "x", "notBefore": "2026-01-01T00:00:00Z", "retryAfterSeconds": 5}, 400, "retryAfterSeconds"},
+	{"POST /agent/sessions/" + noID + "/release", object{"reason": "x", "notBefore": "2096-01-01T00:00:00Z"}, 400, "notBefore"},
+	{"POST /agent/sessions/" + noID + "/release", object{"reason": "x"}, 404, ""},
+	{"POST /agent/sessions/release", object{}, 400, "items"},
+	{"POST /agent/sessions/release", object{"items": []object{}}, 400, "items"},
+	{"POST /agent/sessions/release", object{"items": []object{{"id": noID, "reason": "x"}, {"reason": ""}}}, 400, "items[1].id items[1].reason"},
+	{"POST /agent/sessions/release", object{"items": []object{{"id": noID, "reason": "x", "notBefore": "2096-01-01T00:00:00Z"}}}, 400, "items[0].notBefore"},
+	{"POST /agent/sessions/" + noID + "/retry", nil, 404, ""},
+	{"POST /agent/sessions/redrive", object{"limit": 1001, "failureReason": "A", "agentId": ""}, 400, "agentId failureReason limit"},
+	{"POST /agent/sessions/" + noID + "/heartbeat", object{"usage": object{"inputTokens": -1, "outputTokens": 1.5, "costMicros": "x", "model": 7}}, 400, "usage.costMicros usage.inputTokens usage.model usage.outputTokens"},
+	{"POST /agent/sessions/" + noID + "/report", object{"usage": object{"cacheReadTokens": 1e16}}, 400, "usage.cacheReadTokens"},
+	{"POST /agent/sessions/" + noID + "/log", object{"usage": 7}, 400, "usage"},
+	{"GET /usage?groupBy=team", nil, 400, "query.groupBy"},
+	{"GET /usage?from=monday&to=x", nil, 400, "query.from query.to"},
+	{"GET /usage?from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z", nil, 400, "query.to"},
+	{"GET /agent/sessions?deadLettered=1", nil, 400, "query.deadLettered"},
+}
