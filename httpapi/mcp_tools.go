@@ -85,6 +85,7 @@ var toolSpecs = []toolSpec{
 			"prState":          "The state of the pull request.",
 			"failureReason":    "Why it failed, in a word that programs know. With the status failed alone.",
 			"retryable":        "Whether trying again may help. With the status failed alone.",
+			"waitFor":          "What the session waits for, with the status waiting; see the tool wait.",
 			"plan":             "Your plan, which replaces the one before.",
 			"usage":            "What you have used since you last told: tokens, and the cost in millionths.",
 		},
@@ -102,6 +103,14 @@ var toolSpecs = []toolSpec{
 			"notBefore":         "The time from which it can be claimed again.",
 			"retryAfterSeconds": "In how many seconds it can be claimed again, instead of notBefore.",
 			"countAttempt":      "Whether this was one of the attempts that the session may have.",
+		},
+	},
+	{
+		name: "wait", title: "Wait for conditions", op: tracker.ReportSession, input: func() any { return new(waitIn) },
+		description: "Give the session up until something has happened: it is queued again then, and the next claim says what happened. You have no part in it any more. Store a checkpoint first.",
+		arguments: map[string]string{
+			"all": "Conditions that must all be met: each one of session, children, issue, after, pr, checks and reply.",
+			"any": "Conditions of which one must be met, instead of all.",
 		},
 	},
 	{
@@ -129,6 +138,14 @@ var toolSpecs = []toolSpec{
 func isReading(name string) bool {
 	at := slices.IndexFunc(toolSpecs, func(t toolSpec) bool { return t.name == name })
 	return at < 0 || toolSpecs[at].op.Kind == tracker.Query
+}
+
+// waitIn are the conditions that a session waits for.
+type waitIn struct{ tracker.WaitForIn }
+
+// operation makes the arguments a report of waiting.
+func (in *waitIn) operation(id string) any {
+	return &tracker.ReportSessionIn{ID: tracker.SessionID(id), Status: tracker.Some(tracker.SessionWaiting), WaitFor: tracker.Some(in.WaitForIn)}
 }
 
 // checkpointIn is a checkpoint as the tool takes it, in an argument.

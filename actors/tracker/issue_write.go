@@ -45,6 +45,7 @@ func init() {
 		{"count an issue", (*Tx).aggregateEffect},
 		{"emit an issue's event", (*Tx).eventEffect},
 		{"keep a deleted issue's state", (*Tx).tombstoneEffect},
+		{"wake what waits for an issue", (*Tx).waitEffect},
 		{"move an issue's sessions in the queue", (*Tx).queueEffect},
 		{"dispatch an issue", (*Tx).dispatchEffect},
 	}

@@ -242,6 +242,9 @@ func goldenSession(status SessionStatus) *sessionRecord {
 		at, reason := Timestamp("2026-11-20T21:30:00.123Z"), "rate_limited"
 		s.DeadLetteredAt, s.FailureReason = &at, &reason
 	}
+	if status == SessionFailed {
+		s.Inner.Wait = &sessionWait{Conditions: []WaitCondition{{Session: string(s.ID)}, {Children: true}, {PR: "merged"}}, Met: make([]bool, 3)}
+	}
 	if status == SessionWaiting {
 		s.Inner.StartedAt = "2026-11-20T21:30:00.123Z"
 	}

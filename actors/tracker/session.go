@@ -132,6 +132,10 @@ type sessionInner struct {
 	Stale []laneToken `json:"staleTokens,omitempty"`
 	// Final is the hash of the report that ended the session.
 	Final []byte `json:"final,omitempty"`
+	// Wait is what the session waits for after a report; nil for nothing. WokenBy is what
+	// ended its wait, until the next claim.
+	Wait    *sessionWait `json:"wait,omitempty"`
+	WokenBy []WokenBy    `json:"wokenBy,omitempty"`
 	// Usage is the sum of what its agents have used; nil for nothing.
 	Usage *Usage `json:"usage,omitempty"`
 	// Plan is set if the session has a plan.
@@ -270,6 +274,7 @@ var sessions = storage.Table[sessionRecord]{
 				e.Add(e.Key().Str(*s.ProviderSessionID))
 			}
 		}},
+		{ID: sessionWaits, Name: "wait", Entries: addWaits},
 		{ID: sessionByDeadLetter, Name: "dead letter", Entries: func(e *storage.Entries, s *sessionRecord) {
 			if s.DeadLetteredAt != nil {
 				e.Add(e.Key().Byte(0))

@@ -70,6 +70,9 @@ func (c *sessionChange) move(status SessionStatus, by moveOrigin) error {
 	if move == nil {
 		return s.refusal(status)
 	}
+	if s.Inner.Wait != nil && status == SessionRunning {
+		return s.conflict("The session waits for conditions, and nobody holds it.", "It can be claimed when they are met.")
+	}
 	if move.effect == sessionStarts && !s.engaged() {
 		if err := c.requireNotEngaged(); err != nil {
 			return err
@@ -94,10 +97,13 @@ func (c *sessionChange) move(status SessionStatus, by moveOrigin) error {
 		s.Inner.Lease = nil
 		c.endAttempt()
 		c.retireLanes()
-		if s.Inner.StartedAt != "" {
+		if s.Inner.StartedAt != "" && s.Inner.Wait == nil {
 			// The time of maxDuration begins anew.
 			s.Inner.StartedAt, s.Inner.QueuedAt = "", At(c.tx.now)
 		}
+	}
+	if status != SessionWaiting {
+		s.Inner.Wait = nil
 	}
 	return nil
 }
@@ -218,7 +224,13 @@ func (c *sessionChange) settle() error {
 			return err
 		}
 	}
+	if err := tx.countWaits(old, s); err != nil {
+		return err
+	}
 	if s.Status.Ended() && !old.Status.Ended() {
+		if err := tx.sessionEndsWaits(s); err != nil {
+			return err
+		}
 		return tx.sessionHasEnded(s)
 	}
 	return nil
@@ -230,6 +242,11 @@ func (c *sessionChange) setTimers() error {
 	tx, old, s := c.tx, &c.row.Value, &c.s
 	if l := s.Inner.Lease; l != nil && (old.Inner.Lease == nil || old.Inner.Lease.CheckAt != l.CheckAt) {
 		if err := tx.armLeases(l.CheckAt.Time()); err != nil {
+			return err
+		}
+	}
+	if old.Inner.Wait != nil && s.Inner.Wait == nil {
+		if err := tx.ClearTimer(timerSessionWait, string(s.ID)); err != nil {
 			return err
 		}
 	}

@@ -241,7 +241,7 @@ func (tx *Tx) claim(pk []byte, leaseSeconds int64, room int) ([]byte, error) {
 	if err := c.beginAttempt(); err != nil {
 		return nil, err
 	}
-	s.FailureReason, s.Inner.Retried = nil, nil
+	s.FailureReason, s.Inner.Retried, s.Inner.WokenBy = nil, nil, nil
 	s.Inner.Lease = &sessionLease{HolderID: tx.Caller.ID, HolderType: tx.Caller.Type, Seconds: leaseSeconds}
 	c.renew()
 	c.retireLanes()

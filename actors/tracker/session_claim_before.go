@@ -18,6 +18,8 @@ type claimedBefore struct {
 	LastAttempt *SessionAttempt `json:"lastAttempt"`
 	// Predecessors are the sessions that this one was queued after.
 	Predecessors []SessionPredecessor `json:"predecessors"`
+	// WokenBy is what ended the wait of the last attempt; empty if there was none.
+	WokenBy []WokenBy `json:"wokenBy"`
 }
 
 // SessionPredecessor is a session that another one was queued after, with its result.
@@ -33,7 +35,7 @@ type SessionPredecessor struct {
 // changed the session yet. Results of predecessors take up to room bytes.
 func (c *sessionChange) before(room int) (*claimedBefore, error) {
 	tx, in := c.tx, &c.s.Inner
-	out := &claimedBefore{Attempt: in.Attempts + 1, Predecessors: []SessionPredecessor{}}
+	out := &claimedBefore{Attempt: in.Attempts + 1, Predecessors: []SessionPredecessor{}, WokenBy: append([]WokenBy{}, in.WokenBy...)}
 	var err error
 	if in.Attempt != nil { // only a claimer stores checkpoints
 		if out.Checkpoint, err = tx.checkpoint(c.s.id()); err != nil {

@@ -18,9 +18,16 @@ func replyToSession(tx *Tx, in *ReplyToSessionIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
+	var met []int
 	switch {
 	case c.s.Status.Ended():
 		return Reply{}, c.s.errEnded()
+	case c.s.Inner.Wait != nil:
+		for i, condition := range c.s.Inner.Wait.Conditions {
+			if condition.Reply && !c.s.Inner.Wait.Met[i] {
+				met = append(met, i)
+			}
+		}
 	case c.s.parkedFor() == parkQueuedAfter, c.s.parkedFor() == parkBlocked:
 		return Reply{}, c.s.conflict("The session waits for other work to end, not for an answer.", "Look at what it is queued after, or cancel it.")
 	case c.s.Status == SessionWaiting && c.s.Inner.StartedAt == "":
@@ -36,6 +43,11 @@ func replyToSession(tx *Tx, in *ReplyToSessionIn) (Reply, error) {
 	}
 	if err := c.logActivity(ActivityResponse, in.Message); err != nil {
 		return Reply{}, err
+	}
+	if len(met) > 0 {
+		if err := c.meet(met); err != nil {
+			return Reply{}, err
+		}
 	}
 	return c.reply()
 }

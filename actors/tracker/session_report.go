@@ -25,6 +25,8 @@ type ReportSessionIn struct {
 	Plan Opt[[]PlanStep] `json:"plan" rules:"max=100"`
 	// Usage is what was used since it was last told (Decision 67).
 	Usage Opt[UsageIn] `json:"usage"`
+	// WaitFor belongs to the status waiting (Decision 66).
+	WaitFor Opt[WaitForIn] `json:"waitFor"`
 }
 
 // Validate checks what the tags can't express.
@@ -33,6 +35,12 @@ func (in *ReportSessionIn) Validate(faults *Faults) {
 		faults.Add("structuredResult", fmt.Sprintf("Must be at most %d bytes of JSON.", maxStructured))
 	}
 	planFaults(&in.Plan, faults)
+	if in.WaitFor.Set {
+		in.WaitFor.Value.faults(faults)
+		if in.Status.Value != SessionWaiting {
+			faults.Add("waitFor", "Can only be sent with the status waiting.")
+		}
+	}
 	if in.Status.Value != SessionFailed {
 		if in.FailureReason.Set {
 			faults.Add("failureReason", "Can only be sent with the status failed.")
@@ -101,6 +109,9 @@ func reportSession(tx *Tx, in *ReportSessionIn) (Reply, error) {
 func (c *sessionChange) reported(in *ReportSessionIn, status SessionStatus, hash []byte) error {
 	if status == SessionFailed {
 		return c.failed(in, hash)
+	}
+	if wait := in.WaitFor.Ptr(); wait != nil {
+		return c.beginWait(wait)
 	}
 	if status == SessionCompleted {
 		c.s.FailureReason = nil

@@ -15,6 +15,7 @@ var sessionRows = []storage.RowSpec{
 	{ID: usageEntryTable, Name: "reported usage", Check: checkUsageEntry, Counting: storage.Counted},
 	{ID: usageDayTable, Name: "usage of a day", Check: checkUsageDay, Counting: storage.Counted},
 	{ID: usageSumTable, Name: "sum of usage", Check: checkUsageSum, Counting: storage.Counted},
+	storage.Counter(waitCountTable, "sessions that wait for conditions"),
 	{ID: attemptTable, Name: "attempt", Check: checkAttempt, Counting: storage.Counted},
 	storage.Counter(engagedTable, "sessions an agent is at"),
 	{ID: suspensionTable, Name: "suspended scope"},    // checkHolds checks them

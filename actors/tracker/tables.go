@@ -179,6 +179,8 @@ const (
 	usageEntryTable     storage.TableID = 173 // time, id -> usage as it was reported
 	usageDayTable       storage.TableID = 174 // day, issue, session, project, model -> sum
 	usageSumTable       storage.TableID = 175 // kind, group, month or 0 -> sum
+	sessionWaits        storage.TableID = 176 // kind and subject of a condition: sessions that wait for it
+	waitCountTable      storage.TableID = 177 // counter: sessions that wait for conditions
 
 	// The directory (its own key range in shard 0).
 	directoryTable        storage.TableID = 201 // workspace -> directory entry

@@ -23,6 +23,8 @@ var TimerOps = map[string]*Op{
 	timerCloseParent:      closeParentOp,
 	timerSessionLeases:    leasesOp,
 	timerSessionBudget:    budgetOp,
+	timerSessionWait:      sessionWaitOp,
+	timerSessionWake:      sessionWakeOp,
 	timerNotBefore:        notBeforeOp,
 	timerScope:            settleScopeOp,
 	timerConcurrency:      settleKeyOp,

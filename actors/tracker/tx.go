@@ -22,6 +22,8 @@ type Tx struct {
 	// leasesDue is the time of the next check of leases if this command has changed it;
 	// nil: the write buffer's value.
 	leasesDue *time.Time
+	// happened is what the command has done that sessions may wait for.
+	happened  []happening
 	followers followerWork
 	blocks    *blockWork // nil until the command has changed which issues are blocked
 	keys      keyWork

@@ -156,6 +156,9 @@ func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Re
 	if err := tx.settle(); err != nil {
 		return Reply{}, err
 	}
+	if err := tx.wakeSessions(); err != nil {
+		return Reply{}, err
+	}
 	if err := tx.settleKeys(); err != nil {
 		return Reply{}, err
 	}

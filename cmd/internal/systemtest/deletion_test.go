@@ -270,6 +270,10 @@ func (f *filled) fillAttempts() {
 		report := object{"status": "failed", "failureReason": "filled", "result": f.marker}
 		f.do("POST", "/agent/sessions/"+claimed["session"].(object)["id"].(string)+"/report", report, http.StatusOK)
 	}
+	f.make("/issues/"+f.make("/issues", object{"title": f.marker})+"/dispatch", object{"agentId": f.marker + "-3"})
+	waits := f.do("POST", "/agent/sessions/claim", object{"agentId": f.marker + "-3"}, http.StatusOK)["sessions"].([]any)[0].(object)
+	wait := object{"status": "waiting", "waitFor": object{"all": []object{{"pr": "merged"}, {"after": "2099-01-01T00:00:00Z"}}}}
+	f.do("POST", "/agent/sessions/"+waits["session"].(object)["id"].(string)+"/report", wait, http.StatusOK)
 	if dead := f.do("GET", "/agent/sessions?deadLettered=true", nil, http.StatusOK)["sessions"].([]any); len(dead) != 1 {
 		f.Fatalf("the dead letters are %v", dead)
 	}

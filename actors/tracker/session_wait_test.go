@@ -1,0 +1,143 @@
+package tracker
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// waits has the only session claimed, and waiting.
+func (f *agentFixture) waits(in WaitForIn) (ClaimedSession, ShownSession) {
+	f.Helper()
+	c := f.claimOne()
+	reply := f.run(c.LaneToken, ReportSession, &ReportSessionIn{ID: c.Session.ID, Status: Some(SessionWaiting), WaitFor: Some(in)})
+	return c, decode[ShownSession](f, reply.Body)
+}
+
+func anyOf(list ...WaitCondition) WaitForIn { return WaitForIn{Any: Some(list)} }
+func allOf(list ...WaitCondition) WaitForIn { return WaitForIn{All: Some(list)} }
+
+func TestWait_EveryCondition(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	other := f.work(PriorityLow)
+	elsewhere := f.dispatch(other.ID, DispatchIssueIn{AgentID: Some("z")})
+	patch := func(id IssueID, fields IssuePatch) {
+		f.run(f.admin, PatchIssue, &PatchIssueIn{ID: string(id), IssuePatch: fields})
+	}
+	closed := func(id IssueID) { patch(id, IssuePatch{IssueFields: IssueFields{Status: Some(StatusDone)}}) }
+	for name, row := range map[string]struct {
+		in   WaitForIn
+		meet func(own IssueID)
+	}{
+		"a session": {anyOf(WaitCondition{Session: string(elsewhere.ID)}), func(IssueID) { f.run(f.admin, CancelSession, &CancelSessionIn{ID: elsewhere.ID}) }},
+		"an issue":  {anyOf(WaitCondition{Issue: string(other.ID)}), func(IssueID) { closed(other.ID) }},
+		"a time":    {anyOf(WaitCondition{After: string(At(f.now.Add(time.Hour)))}), func(IssueID) { f.pass(2 * time.Hour) }},
+		"a pull request": {allOf(WaitCondition{PR: "closed"}), func(own IssueID) {
+			patch(own, IssuePatch{PRState: Some("merged")})
+		}},
+		"any of two": {anyOf(WaitCondition{Reply: true}, WaitCondition{PR: "merged"}), func(own IssueID) {
+			patch(own, IssuePatch{PRState: Some("merged")})
+		}},
+	} {
+		issue := f.work(PriorityUrgent)
+		s := f.dispatch(issue.ID, DispatchIssueIn{AgentID: Some("a")})
+		c, shown := f.waits(row.in)
+		if name == "a session" && shown.Status != SessionWaiting {
+			t.Fatalf("%s: it is %s", name, shown.Status)
+		}
+		f.verify()
+		wantConflict(t, f.report(c.LaneToken, s.ID, SessionCompleted), shown.Status, false)
+		wantConflict(t, f.report(f.admin, s.ID, SessionRunning), SessionWaiting, false)
+		row.meet(issue.ID)
+		f.verify()
+		if got := f.session(s.ID); got.Status != SessionCreated {
+			t.Errorf("%s: the session is %s", name, got.Status)
+		}
+		next := f.claim(ClaimSessionsIn{AgentID: Some("a")})
+		if len(next) != 1 || len(next[0].WokenBy) != 1 || next[0].Attempt != 1 || *next[0].LastAttempt.End != AttemptWaited {
+			t.Fatalf("%s: claimed %+v", name, next)
+		}
+		f.run(next[0].LaneToken, ReportSession, &ReportSessionIn{ID: s.ID, Status: Some(SessionCompleted)})
+		f.verify()
+		if name == "an issue" {
+			patch(other.ID, IssuePatch{IssueFields: IssueFields{Status: Some(StatusTodo)}})
+		}
+	}
+}
+
+func TestWait_RepliesAllAndAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	issue := f.work(PriorityLow)
+	s := f.dispatch(issue.ID, DispatchIssueIn{})
+	// No children, and a time that has passed: it is woken at once.
+	_, shown := f.waits(allOf(WaitCondition{Children: true}, WaitCondition{After: "2020-01-01T00:00:00Z"}))
+	if shown.Status != SessionCreated {
+		t.Fatalf("it is %s", shown.Status)
+	}
+	if c, shown := f.waits(allOf(WaitCondition{Reply: true}, WaitCondition{PR: "merged"})); len(c.WokenBy) != 2 || shown.Status != SessionWaiting {
+		t.Fatalf("woken by %+v, now %s", c.WokenBy, shown.Status)
+	}
+	reply := func() { f.run(f.admin, ReplyToSession, &ReplyToSessionIn{ID: s.ID, Message: "Yes."}) }
+	reply()
+	if got := f.session(s.ID); got.Status != SessionWaiting {
+		t.Fatalf("after one of two it is %s", got.Status)
+	}
+	f.verify()
+	f.run(f.admin, PatchIssue, &PatchIssueIn{ID: string(issue.ID), IssuePatch: IssuePatch{PRState: Some("merged")}})
+	c, shown := f.waits(anyOf(WaitCondition{After: string(At(f.now.Add(24 * time.Hour)))}))
+	if len(c.WokenBy) != 1 || c.WokenBy[0].Condition.PR != "merged" || shown.Status != SessionWaiting {
+		t.Errorf("woken by %+v", c.WokenBy)
+	}
+	reply() // is not waited for
+	if got := f.session(s.ID); got.Status != SessionWaiting {
+		t.Errorf("after a reply it is %s", got.Status)
+	}
+	f.run(f.admin, CancelSession, &CancelSessionIn{ID: s.ID})
+	f.pass(48 * time.Hour)
+	f.verify()
+}
+
+func TestWait_RefusesWhatCantBe(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	s := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+	wait := func(credential string, in WaitForIn) error {
+		_, err := f.try(credential, ReportSession, &ReportSessionIn{ID: s.ID, Status: Some(SessionWaiting), WaitFor: Some(in)})
+		return err
+	}
+	wantConflict(t, wait(f.admin, anyOf(WaitCondition{Reply: true})), SessionCreated, false)
+	lane := f.claimOne().LaneToken
+	wantCode(t, wait(lane, anyOf(WaitCondition{Session: string(s.ID)})), CodeBadRequest, "waitFor.any[0].session")
+	wantCode(t, wait(lane, allOf(WaitCondition{Reply: true}, WaitCondition{Issue: "x"}, WaitCondition{Session: "y"})), CodeBadRequest, "waitFor.all[1].issue", "waitFor.all[2].session")
+	if got := f.session(s.ID); got.Status != SessionRunning {
+		t.Errorf("it is %s", got.Status)
+	}
+	f.verify()
+}
+
+// More sessions than a batch carries wait for one issue, which is opened again at once.
+func TestWait_ManyForOneIssue(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	const n = maxFollowers + 30
+	other := f.work(PriorityLow)
+	for range n {
+		f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+		f.waits(anyOf(WaitCondition{Issue: string(other.ID)}))
+	}
+	for _, status := range []IssueStatus{StatusDone, StatusTodo} {
+		f.run(f.admin, PatchIssue, &PatchIssueIn{ID: string(other.ID), IssuePatch: IssuePatch{IssueFields: IssueFields{Status: Some(status)}}})
+	}
+	f.verify()
+	f.pass(time.Second)
+	got := 0
+	for range 4 {
+		got += len(f.claim(ClaimSessionsIn{Limit: 50}))
+	}
+	if got != n {
+		t.Errorf("claimed %s of %d", fmt.Sprint(got), n)
+	}
+	f.verify()
+}

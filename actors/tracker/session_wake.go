@@ -1,0 +1,189 @@
+package tracker
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"switchyard/storage"
+)
+
+// A write that meets conditions of waiting sessions notes what has happened. At the end
+// of its command, when the rules of closing have run, the sessions that wait for it are
+// found by an index and woken in the same batch, each once with all that the command has
+// met. A timer wakes those beyond a batch.
+
+// timerSessionWake wakes further sessions. Its subject is a happening.
+const timerSessionWake = "session.wake"
+
+// happening is something that sessions can wait for.
+type happening struct {
+	kind  waitKind
+	id    storage.ID
+	state string // of a pull request or its checks
+	at    Timestamp
+}
+
+func (h *happening) subject() string {
+	return strings.Join([]string{string(h.kind), h.id.String(), h.state, string(h.at)}, " ")
+}
+
+func parseHappening(subject string) (h happening, err error) {
+	parts := strings.Split(subject, " ")
+	if len(parts) == 4 && len(parts[0]) == 1 {
+		if id, ok := storage.ParseID(parts[1]); ok {
+			return happening{waitKind(parts[0][0]), id, parts[2], Timestamp(parts[3])}, nil
+		}
+	}
+	return h, fmt.Errorf("the subject of a timer that wakes sessions is %q", subject)
+}
+
+// happen notes something that sessions may wait for. It costs nothing where none waits.
+func (tx *Tx) happen(kind waitKind, id storage.ID, state string) error {
+	if n, err := tx.Counter(waitCountTable, storage.ID{}); err != nil || n == 0 {
+		return err
+	}
+	tx.happened = append(tx.happened, happening{kind, id, state, At(tx.now)})
+	return nil
+}
+
+// countWaits keeps the number of sessions that wait for conditions.
+func (tx *Tx) countWaits(old, s *sessionRecord) error {
+	was, is := old != nil && old.Inner.Wait != nil, s.Inner.Wait != nil
+	if was == is {
+		return nil
+	}
+	n, err := tx.Counter(waitCountTable, storage.ID{})
+	if err != nil {
+		return err
+	}
+	if is {
+		n++
+	} else {
+		n--
+	}
+	return tx.SetCounter(waitCountTable, storage.ID{}, n)
+}
+
+// waitEffect notes what a write of an issue means for waiting sessions.
+func (tx *Tx) waitEffect(w *issueWrite) error {
+	if w.old == nil {
+		return nil
+	}
+	old, id := &w.old.Value, w.old.Value.id()
+	if w.new == nil {
+		if old.Status.Closed() {
+			return nil
+		}
+		return tx.happen(waitIssue, id, "")
+	}
+	t := &w.new.Value
+	if t.Status.Closed() && !old.Status.Closed() {
+		if err := tx.happen(waitIssue, id, ""); err != nil {
+			return err
+		}
+	}
+	if state := fromPtr(t.PRState); state != fromPtr(old.PRState) {
+		if err := tx.happen(waitPR, id, state); err != nil {
+			return err
+		}
+	}
+	if state := fromPtr(t.PRCheckState); state != fromPtr(old.PRCheckState) {
+		return tx.happen(waitChecks, id, state)
+	}
+	return nil
+}
+
+// sessionEndsWaits notes what the end of a session means for waiting sessions.
+func (tx *Tx) sessionEndsWaits(s *sessionRecord) error {
+	if err := tx.happen(waitSession, s.id(), ""); err != nil || s.Inner.Parent == "" || len(tx.happened) == 0 {
+		return err
+	}
+	parent, _ := storage.ParseID(s.Inner.Parent)
+	ended, err := tx.childrenEnded(parent)
+	if err != nil || !ended {
+		return err
+	}
+	return tx.happen(waitChildren, parent, "")
+}
+
+// wakeSessions wakes the sessions that wait for what the command has met.
+func (tx *Tx) wakeSessions() error {
+	woken := 0
+	for len(tx.happened) > 0 {
+		all := tx.happened
+		tx.happened = nil
+		for i := range all {
+			if err := tx.wakeFor(all, i, &woken); err != nil {
+				return fmt.Errorf("wake sessions: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// wakeFor wakes the sessions that wait for one of the things that have happened. A
+// session is given all that it waits for among them.
+func (tx *Tx) wakeFor(all []happening, i int, woken *int) error {
+	h := &all[i]
+	keys, err := tx.rowKeys(sessionWaits, storage.Key(nil).Byte(byte(h.kind)).ID(h.id), maxFollowers+1)
+	if err != nil {
+		return err
+	}
+	for n, pk := range keys {
+		if n == maxFollowers || *woken >= maxFollowers || tx.written() > maxFollowed {
+			// See sessionHasEnded for the millisecond.
+			return tx.SetTimer(timerSessionWake, h.subject(), tx.now.Add(time.Millisecond))
+		}
+		row, err := sessions.Get(tx, pk)
+		if err == nil && (row == nil || row.Value.Inner.Wait == nil) {
+			err = fmt.Errorf("the index names a session that does not wait")
+		}
+		if err != nil {
+			return err
+		}
+		met := row.Value.metBy(all)
+		if len(met) == 0 {
+			continue
+		}
+		c, err := tx.changeSession(row)
+		if err != nil {
+			return err
+		}
+		if err := c.meet(met); err != nil {
+			return err
+		}
+		if _, err := c.save(); err != nil {
+			return err
+		}
+		*woken++
+	}
+	return nil
+}
+
+// metBy returns the conditions of a waiting session that are met by what has happened
+// since its wait began.
+func (s *sessionRecord) metBy(all []happening) (met []int) {
+	w := s.Inner.Wait
+	for i := range w.Conditions {
+		c := &w.Conditions[i]
+		kind, id := c.indexed(s)
+		for n := range all {
+			if h := &all[n]; !w.Met[i] && h.kind == kind && h.id == id && h.at >= w.Since && c.metBy(h.state) {
+				met = append(met, i)
+				break
+			}
+		}
+	}
+	return met
+}
+
+// sessionWakeOp wakes further sessions that wait for something that has happened.
+var sessionWakeOp = NewCommand[TimerIn, None]("WakeWaiting", "Wake further sessions that wait", Needs{}, func(tx *Tx, in *TimerIn) (Reply, error) {
+	if err := tx.ClearTimer(in.Kind, in.Subject); err != nil {
+		return Reply{}, err
+	}
+	h, err := parseHappening(in.Subject)
+	tx.happened = append(tx.happened, h)
+	return Reply{Outcome: NoContent}, err
+})
