@@ -107,9 +107,14 @@ func byCreatedAt(_, value []byte) (storage.ID, error) {
 	if err != nil {
 		return storage.ID{}, err
 	}
-	at, err := time.Parse(timestampLayout, string(storedText(rec.JSON(), "createdAt")))
+	return byTimeIn(rec.JSON(), "createdAt")
+}
+
+// byTimeIn returns the place behind everything of the time in a field of JSON.
+func byTimeIn(text []byte, field string) (storage.ID, error) {
+	at, err := time.Parse(timestampLayout, string(storedText(text, field)))
 	if err != nil {
-		return storage.ID{}, fmt.Errorf("%w: createdAt of a record", storage.ErrFormat)
+		return storage.ID{}, fmt.Errorf("%w: %s of a record", storage.ErrFormat, field)
 	}
 	id := lastPlace
 	var ms [8]byte

@@ -37,6 +37,10 @@ var transferKinds = []transferKind{
 	transferSessionStates,
 	transferSessionBriefs,
 	rowKind("activity", activityTable, byStoredID, appendValue),
+	transferAttempts,
+	transferCheckpoints,
+	transferPlans,
+	transferUsage,
 	transferDrafts,
 	transferDraftStates,
 	recordKind("support_channel", &channels, newestLast),
@@ -85,6 +89,9 @@ var notTransferred = map[storage.TableID]string{
 	engagedTable:        "follows from the sessions",
 	queueTallyTable:     "follows from the sessions",
 	suspensionTable:     "follows from the holds",
+	usageDayTable:       "follows from the reported usage",
+	usageSumTable:       "follows from the reported usage",
+	waitCountTable:      "follows from the sessions",
 
 	accessTokenTable:   "an access token is a secret of an hour",
 	oauthSecretTable:   "a secret, and rights that follow from the client",
@@ -112,6 +119,7 @@ var transferredTimers = map[string]bool{
 	timerWhenReady:        true,
 	timerScope:            true,
 	timerConcurrency:      true,
+	timerSessionWake:      true,
 }
 
 // remadeTimers lists the other kinds of timers, with the reason why an export needs none
@@ -133,6 +141,7 @@ var remadeTimers = map[string]string{
 	timerErase:            "belongs to the directory",
 	timerSyncMembers:      "an import sets it, with the members",
 	timerSessionBudget:    "an import sets it, with the session",
+	timerSessionWait:      "an import sets it, with the session",
 	timerNotBefore:        "an import sets it, with the session",
 	timerHold:             "an import sets it, with the hold",
 	timerSessionLeases:    "an import sets it, with the session",

@@ -33,7 +33,8 @@ var transferSessionStates = transferKind{
 			return nil, goneFrom("a session", err)
 		}
 		t := transferredState{row.Value.ID, row.Value.Inner}
-		t.Lanes, t.Stale, t.Final = nil, nil, nil
+		t.Lanes, t.Stale, t.Final, t.Retried = nil, nil, nil, nil
+		t.Attempt = t.Attempt.renumbered(t.First)
 		t.First, t.Last, t.LastActivity, t.LastType = 0, 0, "", ""
 		return appendJSON(b, &t)
 	},
