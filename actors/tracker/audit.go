@@ -54,6 +54,7 @@ const (
 	auditLimit          = "limit"
 	auditWorkspace      = "workspace"
 	auditCluster        = "cluster"
+	auditHold           = "hold"
 )
 
 // The acts of most kinds.
@@ -62,6 +63,7 @@ const (
 	actUpdated  = "updated"
 	actDeleted  = "deleted"
 	actReadOnly = "read_only"
+	actEnded    = "ended"
 )
 
 // audits holds the entries, newest first.

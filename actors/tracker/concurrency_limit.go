@@ -15,9 +15,10 @@ type ConcurrencyLimit struct {
 
 // concurrencyLimits has a row for each key with a limit.
 var concurrencyLimits = storage.Table[ConcurrencyLimit]{
-	ID:   concurrencyLimitTable,
-	Name: "concurrency limit",
-	Key:  func(k storage.Key, l *ConcurrencyLimit) storage.Key { return k.Str(l.Key) },
+	ID:      concurrencyLimitTable,
+	Name:    "concurrency limit",
+	Key:     func(k storage.Key, l *ConcurrencyLimit) storage.Key { return k.Str(l.Key) },
+	Changed: audited(auditLimit, func(l *ConcurrencyLimit) string { return l.Key }),
 }
 
 var _ = declareTable(&concurrencyLimits, atMost(1000, "limits of concurrency keys"))
@@ -44,7 +45,7 @@ type ConcurrencyLimitList struct {
 }
 
 // PutConcurrencyLimit sets the limit of a concurrency key.
-var PutConcurrencyLimit = NewCommand[PutConcurrencyLimitIn, ShownConcurrencyLimit]("PutConcurrencyLimit", "Set the limit of a concurrency key", Needs{Level: Admin}, putConcurrencyLimit, Refuses(CodeConflict))
+var PutConcurrencyLimit = NewCommand[PutConcurrencyLimitIn, ShownConcurrencyLimit]("PutConcurrencyLimit", "Set the limit of a concurrency key", Needs{Level: Admin}, putConcurrencyLimit, Refuses(CodeConflict), Audits(auditLimit))
 
 func putConcurrencyLimit(tx *Tx, in *PutConcurrencyLimitIn) (Reply, error) {
 	l, was := ConcurrencyLimit{Key: in.Key, Limit: in.Limit}, int64(1)
@@ -88,7 +89,7 @@ func (v *View) concurrencyLimit(key string) (*storage.Row[ConcurrencyLimit], err
 }
 
 // DeleteConcurrencyLimit gives a concurrency key the limit 1 again.
-var DeleteConcurrencyLimit = NewCommand[ConcurrencyLimitIn, None]("DeleteConcurrencyLimit", "Remove the limit of a concurrency key", Needs{Level: Admin}, deleteConcurrencyLimit, WithSpaceEffect(FreesSpace))
+var DeleteConcurrencyLimit = NewCommand[ConcurrencyLimitIn, None]("DeleteConcurrencyLimit", "Remove the limit of a concurrency key", Needs{Level: Admin}, deleteConcurrencyLimit, WithSpaceEffect(FreesSpace), Audits(auditLimit))
 
 func deleteConcurrencyLimit(tx *Tx, in *ConcurrencyLimitIn) (Reply, error) {
 	row, err := tx.concurrencyLimit(in.Key)

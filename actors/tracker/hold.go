@@ -24,6 +24,15 @@ var holds = storage.Table[Hold]{
 	ID:   holdTable,
 	Name: "hold",
 	Key:  func(k storage.Key, h *Hold) storage.Key { return k.Str(h.Scope) },
+	Changed: func(w storage.Writer, old, new *Hold) error {
+		if err := audited(auditHold, func(h *Hold) string { return h.Scope })(w, old, new); err != nil || new != nil {
+			return err
+		}
+		if tx, ok := w.(*Tx); ok && slices.Contains(tx.audits, auditHold) {
+			tx.audit(auditHold, actEnded, old.Scope, nil)
+		}
+		return nil
+	},
 }
 
 var _ = declareTable(&holds, atMost(1000, "holds"))
@@ -81,7 +90,7 @@ type HoldList struct {
 }
 
 // PutHold puts a scope on hold, or replaces its hold (Decision 60).
-var PutHold = NewCommand[PutHoldIn, ShownHold]("PutHold", "Put sessions on hold", Needs{Write, "sessions"}, putHold, Refuses(CodeConflict))
+var PutHold = NewCommand[PutHoldIn, ShownHold]("PutHold", "Put sessions on hold", Needs{Write, "sessions"}, putHold, Refuses(CodeConflict), Audits(auditHold))
 
 func putHold(tx *Tx, in *PutHoldIn) (Reply, error) {
 	if err := tx.mayHold(in.Scope); err != nil {
@@ -153,7 +162,7 @@ func (tx *Tx) tellHold(event *eventKind, h *Hold, list []Change) error {
 }
 
 // DeleteHold ends a hold.
-var DeleteHold = NewCommand[HoldIn, None]("DeleteHold", "End a hold", Needs{Write, "sessions"}, deleteHold, WithSpaceEffect(FreesSpace))
+var DeleteHold = NewCommand[HoldIn, None]("DeleteHold", "End a hold", Needs{Write, "sessions"}, deleteHold, WithSpaceEffect(FreesSpace), Audits(auditHold))
 
 func deleteHold(tx *Tx, in *HoldIn) (Reply, error) {
 	if err := tx.mayHold(in.Scope); err != nil {

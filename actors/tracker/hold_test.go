@@ -138,3 +138,20 @@ func TestHold_OfManySessions(t *testing.T) {
 	}
 	f.verify()
 }
+
+func TestHold_IsAudited(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	f.holdScope("agent:a", Opt[string]{})
+	f.holdScope("agent:a", Some(string(At(f.now.Add(time.Hour)))))
+	f.unhold("agent:a")
+	f.holdScope("workspace", Some(string(At(f.now.Add(time.Minute)))))
+	f.pass(time.Hour) // nobody ends it
+	f.run(f.admin, PutConcurrencyLimit, &PutConcurrencyLimitIn{ConcurrencyLimitIn: ConcurrencyLimitIn{"k"}, Limit: 2})
+	f.run(f.admin, DeleteConcurrencyLimit, &ConcurrencyLimitIn{"k"})
+	got := actions(decode[AuditPage](t, f.run(f.admin, ListAudit, &ListAuditIn{}).Body))
+	want := []string{"limit.deleted k", "limit.created k", "hold.created workspace", "hold.ended agent:a", "hold.updated agent:a", "hold.created agent:a"}
+	if len(got) < len(want) || fmt.Sprint(got[:len(want)]) != fmt.Sprint(want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
