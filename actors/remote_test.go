@@ -34,7 +34,17 @@ func fillAll(t *testing.T, v reflect.Value, path string) {
 			}
 			fillAll(t, v.Field(i), path+"."+f.Name)
 		}
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fillAll(t, key, path+" key")
+		fillAll(t, value, path+"[]")
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
 	case reflect.Slice:
+		if v.Type() == reflect.TypeFor[json.RawMessage]() {
+			v.SetBytes([]byte(`{"some":"JSON"}`))
+			return
+		}
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
 		for i := range v.Len() {
 			fillAll(t, v.Index(i), path+"[]")
@@ -85,13 +95,14 @@ func TestStepOps_InputsSurviveTheWay(t *testing.T) {
 
 func TestStepCaller_SurvivesTheWay(t *testing.T) {
 	t.Parallel()
+	rate := int64(9)
 	caller := tracker.Caller{
 		Principal: tracker.Principal{Type: tracker.ActorUser, ID: "u", Token: "t", Home: storage.ID{1, 2}, Permissions: 5, Confined: true,
 			Expires: time.UnixMilli(1_795_000_000_123).UTC(), SCIM: tracker.SCIMUsersRead},
 		Role: tracker.RoleGuest, Level: tracker.Write, Hidden: map[storage.ID]struct{}{{3}: {}, {4}: {}},
 		Teams:  map[storage.ID]struct{}{{5}: {}, {6}: {}},
-		Joined: "2026-11-20T21:30:00.123Z",
-		Maker:  &tracker.Caller{Principal: tracker.Principal{Type: tracker.ActorAgent, ID: "a", Sponsor: "u"}, Teams: map[storage.ID]struct{}{{7}: {}}},
+		Joined: "2026-11-20T21:30:00.123Z", RequestsPerSecond: &rate,
+		Maker: &tracker.Caller{Principal: tracker.Principal{Type: tracker.ActorAgent, ID: "a", Sponsor: "u"}, Teams: map[storage.ID]struct{}{{7}: {}}},
 	}
 	if want, got := reflect.TypeFor[tracker.Caller]().NumField(), reflect.TypeFor[stepCaller]().NumField(); want != got {
 		t.Errorf("a caller has %d fields, %d are sent", want, got)
