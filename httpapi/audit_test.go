@@ -14,8 +14,8 @@ var unaudited = []string{
 	"TestWebhook", "Redeliver",
 }
 
-// TestRoutes_AdministrativeOnesAreAudited: whoever adds a change for admins or the operator
-// declares what the audit says of it.
+// TestRoutes_AdministrativeOnesAreAudited: the operation of a change for admins or
+// the operator declares what the audit says of it.
 func TestRoutes_AdministrativeOnesAreAudited(t *testing.T) {
 	t.Parallel()
 	administrative := []string{"/tokens", "/members", "/teams", "/permissions", "/share", "/oauth-clients", "/scim/", "/holds", "/budgets", "/retention"}

@@ -134,8 +134,8 @@ func TestCluster_AnswersTheOperator(t *testing.T) {
 	if got := c.changes(); !slices.Equal(got, []string{"drain node-2", "undrain node-2", "remove node/2"}) {
 		t.Errorf("the cluster was asked to %q", got)
 	}
-	if _, _, calls := b.engine.seen(); calls != 0 {
-		t.Errorf("the engine was given %d operations", calls)
+	if _, _, calls := b.engine.seen(); calls != 3 { // for the audit
+		t.Errorf("the engine was given %d operations, want one for each act", calls)
 	}
 }
 

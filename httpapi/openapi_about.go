@@ -29,6 +29,7 @@ var aboutTags = map[string]string{
 	"agents":                "The agents that sessions are given to.",
 	"agent":                 "Sessions of agents: dispatch, claim, log, report, and their tools over the Model Context Protocol.",
 	"holds":                 "Holds, which keep sessions from being claimed.",
+	"usage":                 "What sessions used: tokens and costs.",
 	"drafts":                "Comments and changes that are proposed, and published or discarded by somebody else.",
 	"support-channels":      "Channels that customers write on.",
 	"tickets":               "Conversations with customers.",

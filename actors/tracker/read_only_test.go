@@ -47,7 +47,7 @@ func TestReadOnly_CopiesAreOrdered(t *testing.T) {
 	if got := decode[ReadOnlyOut](t, w.must("root", "", GetReadOnly, &None{}).Body).ReadOnly; got != nil {
 		t.Errorf("the service's mode is %+v", got)
 	}
-	if w.rows(timerTable) != 0 {
+	if w.timers() != 0 {
 		t.Error("a timer is left")
 	}
 }

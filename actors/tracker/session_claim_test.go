@@ -181,7 +181,7 @@ func TestLease_RunsOut(t *testing.T) {
 			}
 		}
 	}
-	if n := f.rows(timerTable); n != 1 { // the timer of the events' sweep
+	if n := f.timers(); n != 1 { // the timer of the events' sweep
 		t.Errorf("%d timers are left", n)
 	}
 }

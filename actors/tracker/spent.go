@@ -3,8 +3,8 @@ package tracker
 import "time"
 
 // Spent says where the time of a request went, as far as it passed through the engine of this
-// node. It is measured only if On is set, by whoever carries the request out, and read after
-// that.
+// node. It is measured only if On is set, by the goroutine that carries the request out, and read
+// after that.
 type Spent struct {
 	On bool
 	// Queue is the time in which others were served: other commands of the workspace, the

@@ -11,15 +11,16 @@ import (
 )
 
 // traces counts the keys of a workspace: in its own range, its timers in the shard's,
-// and its rows in the directory.
+// and its rows in the directory, but for the directory's answers and the audit of the
+// cluster, which has its deletion.
 func (w *testService) traces(id WorkspaceID) (n int) {
 	w.Helper()
 	raw := id.raw()
 	inverted := storage.Key(nil).DescID(raw)
 	w.each(func(key, value []byte) {
 		_, workspace, table, fields, err := storage.SplitKey(key)
-		answers := workspace == storage.DirectoryID && table == idempotencyTable
-		if err != nil || workspace == raw || !answers && (bytes.Contains(fields, raw[:]) || bytes.Contains(fields, inverted) || bytes.Contains(value, []byte(id))) {
+		kept := workspace == storage.DirectoryID && (table == idempotencyTable || table == auditTable)
+		if err != nil || workspace == raw || !kept && (bytes.Contains(fields, raw[:]) || bytes.Contains(fields, inverted) || bytes.Contains(value, []byte(id))) {
 			n++
 		}
 	})
