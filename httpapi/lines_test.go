@@ -35,7 +35,7 @@ func newFakeLines(err error) *fakeLines {
 	return f
 }
 
-func getLines(t *testing.T, addr string) (*http.Response, []byte, error) {
+func getLines(t *testing.T, addr string) (status int, header http.Header, body []byte, err error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+linesPath, nil)
 	if err != nil {
@@ -47,8 +47,8 @@ func getLines(t *testing.T, addr string) (*http.Response, []byte, error) {
 		t.Fatal(err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(res.Body)
-	return res, body, err
+	body, err = io.ReadAll(res.Body)
+	return res.StatusCode, res.Header, body, err
 }
 
 func TestLines_ComeWholeOrAreCutOff(t *testing.T) {
@@ -64,9 +64,9 @@ func TestLines_ComeWholeOrAreCutOff(t *testing.T) {
 			f := newFakeLines(failure)
 			owner.engine.lines = f
 			want := strings.Join(f.blocks, "")
-			res, body, err := getLines(t, b.addr)
-			if res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != "application/x-ndjson" {
-				t.Errorf("the answer is %d with %v", res.StatusCode, res.Header)
+			status, header, body, err := getLines(t, b.addr)
+			if status != http.StatusOK || header.Get("Content-Type") != "application/x-ndjson" {
+				t.Errorf("the answer is %d with %v", status, header)
 			}
 			if string(body) != want || (err != nil) != cut {
 				t.Errorf("%d bytes of %d came, and then %v", len(body), len(want), err)

@@ -143,7 +143,8 @@ func (e *Export) add(kind string, data func([]byte) ([]byte, error)) error {
 	if err != nil {
 		return err
 	}
-	e.block = append(b, "}\n"...)
+	b = append(b, "}\n"...)
+	e.block = b
 	e.sum.Write(e.block[start:])
 	e.counts[kind]++
 	return nil

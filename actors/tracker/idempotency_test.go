@@ -30,7 +30,7 @@ func (w *testService) timers() (n int) {
 		if err != nil || table != timerTable {
 			return
 		}
-		if kind, _, ok := storage.CutStr(fields); !ok || string(kind) != timerSweepAudit {
+		if kind, _, ok := storage.CutStr(fields); !ok || kind != timerSweepAudit {
 			n++
 		}
 	})

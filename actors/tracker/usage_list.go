@@ -197,7 +197,7 @@ func (q *usageQuery) count(o *usageOrigin, u *Usage, at time.Time) error {
 	if err != nil || !seen {
 		return err
 	}
-	group := ""
+	var group string
 	switch q.by {
 	case "session":
 		group = o.session.String()

@@ -139,7 +139,7 @@ func (s serveCmd) Run() error {
 			HostRequests: int(s.WebhooksHostRequests), HostBytes: int(s.WebhooksHostBytes),
 		},
 		AuditRetention: s.AuditRetention,
-		LimitIssues: s.LimitIssues, LimitSessions: s.LimitSessions, LimitTokens: s.LimitTokens, LimitSubscriptions: s.LimitSubscriptions,
+		LimitIssues:    s.LimitIssues, LimitSessions: s.LimitSessions, LimitTokens: s.LimitTokens, LimitSubscriptions: s.LimitSubscriptions,
 		LimitRequestsPerSecond: s.LimitRequestsPerSecond, LimitCreatesPerSecond: s.LimitCreatesPerSecond,
 		RequestTimeout: s.RequestTimeout, SlowOperations: s.SlowOperations, Rate: limit, Memory: uint64(s.Memory), DiskReserve: uint64(s.DiskReserve), LimitBytes: (*uint64)(s.LimitBytes), LimitAnswerBytes: (*uint64)(s.LimitAnswerBytes), StallAfter: s.StallAfter, LaneLife: s.LaneLife, MaxActiveChildren: s.MaxActiveChildren, Version: version, Logger: logger,
 	}

@@ -41,6 +41,7 @@ func TestCheck_FindsTheDamage(t *testing.T) {
 		}
 	}
 	text := whole(3)
+	before := func(mark string) string { head, _, _ := strings.Cut(text, mark); return head }
 	swap := func(old, to string) string { return strings.Replace(text, old, to, 1) }
 	for name, row := range map[string]struct {
 		text string
@@ -49,7 +50,7 @@ func TestCheck_FindsTheDamage(t *testing.T) {
 		"empty":              {"", 1},
 		"no end":             {text[:strings.LastIndex(text, `{"type"`)], 5},
 		"cut in a line":      {text[:len(text)-3], 5},
-		"cut in the middle":  {text[:strings.Index(text, `"n":2`)], 3},
+		"cut in the middle":  {before(`"n":2`), 3},
 		"a changed value":    {swap(`"id":"1"`, `"id":"7"`), 5},
 		"a line twice":       {swap(`{"n":2`, `{"n":1`), 3},
 		"a missing line":     {swap(`{"n":1,"type":"issue","data":{"id":"0"}}`+"\n", ""), 2},
