@@ -56,16 +56,6 @@ var transferCheckpoints = sessionRowKind("checkpoint", checkpointTable, func(b [
 	return appendJSON(b, transferredCheckpoint{id, value})
 })
 
-// transferredPlan is the plan of a session's agent.
-type transferredPlan struct {
-	SessionID SessionID       `json:"sessionId"`
-	Plan      json.RawMessage `json:"plan"`
-}
-
-var transferPlans = sessionRowKind("plan", planTable, func(b []byte, id SessionID, value []byte) ([]byte, error) {
-	return appendJSON(b, transferredPlan{id, value})
-})
-
 // sessionRowKind declares the lines of plain rows with a session's id as their key.
 func sessionRowKind(name string, table storage.TableID, show func(b []byte, id SessionID, value []byte) ([]byte, error)) transferKind {
 	return rowKind(name, table, byOldestFirst, func(b, key, value []byte) ([]byte, error) {

@@ -39,7 +39,6 @@ var transferKinds = []transferKind{
 	rowKind("activity", activityTable, byStoredID, appendValue),
 	transferAttempts,
 	transferCheckpoints,
-	transferPlans,
 	transferUsage,
 	transferDrafts,
 	transferDraftStates,

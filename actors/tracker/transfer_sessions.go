@@ -9,10 +9,10 @@ import (
 )
 
 var transferSessions = transferKind{
-	name: "session", tables: []storage.TableID{sessionTable}, places: placesOf(sessionTable, newestLast),
+	name: "session", tables: []storage.TableID{sessionTable, planTable}, places: placesOf(sessionTable, newestLast),
 	line: func(v *View, b, key []byte) ([]byte, error) {
 		return appendStored(v, sessionTable, b, key, func(b []byte, rec storage.Record) ([]byte, error) {
-			return v.appendShown(b, rec), nil
+			return v.appendPlan(v.appendShown(b, rec), rec)
 		})
 	},
 }
@@ -35,6 +35,7 @@ var transferSessionStates = transferKind{
 		t := transferredState{row.Value.ID, row.Value.Inner}
 		t.Lanes, t.Stale, t.Final, t.Retried = nil, nil, nil, nil
 		t.Attempt = t.Attempt.renumbered(t.First)
+		t.Plan = false // the session has it
 		t.First, t.Last, t.LastActivity, t.LastType = 0, 0, "", ""
 		return appendJSON(b, &t)
 	},

@@ -220,6 +220,13 @@ var eraseWorkspaceOp = NewCommand[None, None]("EraseWorkspace", "Erase a workspa
 	if err := tx.dropWebhooks(); err != nil {
 		return Reply{}, err
 	}
+	readOnly, err := readOnlyRows.Get(tx, nil)
+	if err == nil && readOnly != nil {
+		err = readOnlyRows.Delete(tx, readOnly)
+	}
+	if err != nil {
+		return Reply{}, fmt.Errorf("end the read-only mode of a deleted workspace: %w", err)
+	}
 	if err := tx.Writer().DeleteWorkspace(); err != nil {
 		return Reply{}, fmt.Errorf("erase a workspace: %w", err)
 	}

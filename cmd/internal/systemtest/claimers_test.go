@@ -356,6 +356,9 @@ func (r *claimRun) checkLog(log []loggedEvent) {
 		if !strings.HasPrefix(e.Type, "session.") {
 			continue
 		}
+		if e.Type == "session.dead_lettered" { // the event of its end follows
+			continue
+		}
 		s := &e.Data
 		l := lives[s.ID]
 		if l == nil {

@@ -64,6 +64,10 @@ func fillWorkspace(t *testing.T, base, slug string) *filled {
 	if err != nil {
 		t.Fatal(err)
 	}
+	limits := object{"limits": object{"issues": 1_000_000}}
+	if err := NewClient(base, rootToken, 1).Decode(t.Context(), "PUT", "/cluster/workspaces/"+home.Workspace.ID+"/limits", limits, http.StatusOK, nil); err != nil {
+		t.Fatal(err)
+	}
 	f := &filled{T: t, c: NewClient(base, home.Token.Token, 4), id: home.Workspace.ID, slug: slug, tokens: []string{home.Token.Token}, marker: "xx" + slug + "xx"}
 	named := object{"name": f.marker}
 
@@ -225,6 +229,7 @@ func (f *filled) fillSessions(issue string) {
 	f.do("PUT", "/agent/limits/"+f.marker, object{"limit": 2}, http.StatusOK)
 	f.do("PUT", "/holds/agent:held-"+f.marker, object{"reason": f.marker, "until": "2099-01-01T00:00:00Z"}, http.StatusOK)
 	f.make("/issues/"+issue+"/dispatch", object{"agentId": "held-" + f.marker})
+	f.make("/issues/"+issue+"/dispatch", object{"agentId": "ready-" + f.marker, "whenReady": true})
 	f.make("/issues/"+issue+"/dispatch", object{"agentId": "later-" + f.marker, "notBefore": time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)})
 	for range 4 { // two are claimed, one is canceled and one stays in the queue
 		f.make("/issues/"+f.make("/issues", object{"title": f.marker})+"/dispatch", object{"instructions": f.marker, "maxDuration": 60, "resultSchema": "lane", "concurrencyKeys": []string{f.marker}})
@@ -355,6 +360,18 @@ func TestDeleteWorkspace_LeavesNotOneKey(t *testing.T) {
 	if err := operator.Decode(ctx, "GET", "/shared-issues/"+twin.id+"/"+twin.share, nil, http.StatusOK, nil); err != nil {
 		t.Error(err)
 	}
+	calm, err := NewClient(node.URL, "", 1).Onboard(ctx, "Calm", "calm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{calm.Workspace.ID, twin.id} {
+		if err := operator.Decode(ctx, "PUT", "/cluster/workspaces/"+id+"/read-only", object{"reason": "xxcalmxx"}, http.StatusOK, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := operator.Decode(ctx, "DELETE", "/workspaces/"+calm.Workspace.ID, nil, http.StatusOK, nil); err != nil {
+		t.Fatal(err)
+	}
 	if err := node.Terminate(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -369,6 +386,9 @@ func TestDeleteWorkspace_LeavesNotOneKey(t *testing.T) {
 	defer func() { _ = store.Close() }()
 	if traces := tracesOf(t, store, gone); len(traces) > 0 {
 		t.Errorf("of the deleted workspace there are left %d rows, such as\n%s", len(traces), strings.Join(traces[:min(len(traces), 10)], "\n"))
+	}
+	if left := tablesOf(t, store, calm.Workspace.ID); len(left) > 0 {
+		t.Errorf("of the workspace that was read-only there are left %v", left)
 	}
 	if traces := tracesOf(t, store, twin); len(traces) < 500 {
 		t.Errorf("of the other one there are only %d", len(traces))
@@ -399,12 +419,20 @@ func TestDeleteWorkspace_LeavesNotOneKey(t *testing.T) {
 }
 
 // passing are the rows that are there for a moment only, or not in a workspace.
-var passing = []string{"pending change of a member", "issue to index", "issue in several segments", "released issue"}
+var passing = []string{"pending change of a member", "issue to index", "issue in several segments", "released issue", "unsentAudit"}
+
+// clusterAudit is the table of the audit, of which the directory has the cluster's.
+const clusterAudit storage.TableID = 183
 
 // tracesOf describes the rows that belong to a workspace or tell of it.
 func tracesOf(t *testing.T, store *storage.Store, f *filled) (traces []string) {
 	t.Helper()
-	eachTrace(t, store, f, func(key, value []byte) { traces = append(traces, fmt.Sprintf("%x = %.200q", key, value)) })
+	eachTrace(t, store, f, func(key, value []byte) {
+		if _, of, table, _, err := storage.SplitKey(key); err == nil && of == storage.DirectoryID && table == clusterAudit {
+			return // the cluster's list keeps what was done in the workspace
+		}
+		traces = append(traces, fmt.Sprintf("%x = %.200q", key, value))
+	})
 	return traces
 }
 

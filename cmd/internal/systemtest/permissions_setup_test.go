@@ -192,7 +192,7 @@ func (w *matrixWorld) fixture(t *testing.T, k issueKind, name, status string) fi
 	queued := w.do(t, "POST", "/issues/"+id+"/dispatch", map[string]any{"agentId": name, "provider": name, "instructions": title}, 201)
 	registered := w.do(t, "POST", "/agent/sessions/register", map[string]any{"issueId": id, "provider": "other", "providerSessionId": name, "status": "created"}, 201)
 	session := text(registered["session"].(map[string]any), "id")
-	w.do(t, "POST", "/agent/sessions/"+session+"/log", map[string]any{"message": title}, 201)
+	w.do(t, "POST", "/agent/sessions/"+session+"/log", map[string]any{"message": title, "usage": map[string]any{"inputTokens": 1}}, 201)
 	spawned := w.do(t, "POST", "/agent/sessions/"+session+"/children", map[string]any{"title": "Spawned"}, 201)
 	w.do(t, "PATCH", "/issues/"+text(spawned["issue"].(map[string]any), "id"), map[string]any{"teamId": public, "projectId": nil, "cycleId": nil}, 200)
 	draft := w.do(t, "POST", "/drafts", map[string]any{"kind": "comment", "sessionId": session, "payload": map[string]any{"body": "About " + title}}, 201)

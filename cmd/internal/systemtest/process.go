@@ -138,9 +138,10 @@ func (p *Process) Kill() {
 	<-p.exited
 }
 
-// Terminate sends SIGTERM and waits for a graceful end.
+// Terminate sends SIGTERM and waits for a graceful end, which a removed node may have come to
+// by itself.
 func (p *Process) Terminate(ctx context.Context) error {
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("terminate: %w", err)
 	}
 	select {
