@@ -134,7 +134,7 @@ func (b *binder) object(dst reflect.Value, o *object) error {
 		}
 		f := o.byName[string(b.name(raw))]
 		if f == nil {
-			if b.plan.strict {
+			if b.plan.strict || o.strict {
 				b.where = append(b.where, step{raw: b.name(raw)})
 				b.fault("Is not a known property.")
 				b.where = b.where[:len(b.where)-1]

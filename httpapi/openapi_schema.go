@@ -66,7 +66,7 @@ func (s *fieldSchema) bare(d *describer) doc {
 	case kindDict:
 		return limits(doc{"type": "object", "additionalProperties": s.items.schema(d)}, "minProperties", "maxProperties")
 	case kindObject:
-		return d.object(s.object, false)
+		return d.object(s.object, s.object.strict)
 	}
 	switch {
 	case s.form != nil:
@@ -234,8 +234,9 @@ func (d *describer) collect(t reflect.Type, properties doc, required *[]string) 
 		if enum := enumOf(sf); enum != nil {
 			schema["enum"] = enum
 		}
+		_, replaces := properties[name] // a field of an embedded struct
 		properties[name] = schema
-		if !slices.Contains(strings.Split(options, ","), "omitempty") && !slices.Contains(strings.Split(options, ","), "omitzero") {
+		if !replaces && !slices.Contains(strings.Split(options, ","), "omitempty") && !slices.Contains(strings.Split(options, ","), "omitzero") {
 			*required = append(*required, name)
 		}
 	}

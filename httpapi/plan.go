@@ -23,7 +23,7 @@ import (
 //	raw:"refused"      why the body is of none of them, for an operation that first
 //	                   judges the signature; without this field the body is refused
 //	service:"baseUrl"  where the client reaches the service
-//	rules:"..."        required, nullable, min=, max=, uri, datetime, object, strings
+//	rules:"..."        required, nullable, min=, max=, uri, datetime, object, strings, strict
 //	items:"..."        the rules of an array's items or a map's values
 //	form:"slug"        one of tracker.Forms, of items where the field is an array
 //	enum:"a,b"         the values allowed, of items where the field is an array; for a
@@ -103,6 +103,8 @@ type object struct {
 	byName map[string]*field
 	// whole is the field that keeps the object as it is written; nil for none.
 	whole []int
+	// strict objects take no unknown properties.
+	strict bool
 }
 
 // maxFields bounds the properties of one object, for the set of those seen.
@@ -383,6 +385,11 @@ func (s *fieldSchema) apply(rules string) (required bool, err error) {
 			s.onlyObject = true
 		case "strings":
 			s.onlyStrings = true
+		case "strict":
+			if s.object == nil {
+				return false, fmt.Errorf("rule %q on %v", rule, s.typ)
+			}
+			s.object.strict = true
 		case "min", "max":
 			n, err := strconv.ParseFloat(value, 64)
 			if err != nil {

@@ -72,6 +72,7 @@ func Routes() []Route {
 		{"GET", workspacePath + "/triage", tracker.ListTriage},
 		{"POST", issuesPath, tracker.CreateIssue},
 		{"POST", issuesPath + "/batch", tracker.BatchIssues},
+		{"POST", issuesPath + "/bulk", tracker.CreateIssues},
 		{"GET", issuesPath + "/{id}", tracker.IssueByID},
 		{"PATCH", issuesPath + "/{id}", tracker.PatchIssue},
 		{"DELETE", issuesPath + "/{id}", tracker.DeleteIssue},

@@ -24,7 +24,7 @@ func newAnswerKey(token, key string) answerKey {
 
 // answer is the stored part of a reply. Layout, version 1: version, outcome, sealed (1
 // byte each), time in milliseconds (8), fingerprint (32), length of the ETag (1), ETag,
-// body. Version 2 has an eventPart in front of the body.
+// body. Version 2 has an eventPart in front of the body. Version 3 has answerParts there.
 type answer struct {
 	outcome     Outcome
 	sealed      bool
@@ -32,12 +32,14 @@ type answer struct {
 	fingerprint [32]byte
 	etag        string
 	event       eventPart
-	body        []byte // the rest, behind the event's part
+	parts       []answerPart // instead of event, for several events
+	body        []byte       // the rest, without the parts of events
 }
 
 const (
 	answerFormat    = 1
 	answerWithEvent = 2
+	answerWithParts = 3
 	answerHeaderLen = 3 + 8 + 32 + 1
 	maxETag         = 255
 )
@@ -48,21 +50,27 @@ func (a *answer) append(b []byte) []byte {
 		sealed = 1
 	}
 	format := byte(answerFormat)
-	if a.event.sequence > 0 {
+	switch {
+	case len(a.parts) > 0:
+		format = answerWithParts
+	case a.event.sequence > 0:
 		format = answerWithEvent
 	}
 	b = append(b, format, byte(a.outcome), sealed)
 	b = binary.BigEndian.AppendUint64(b, uint64(a.at.UnixMilli()))
 	b = append(append(b, a.fingerprint[:]...), byte(len(a.etag)))
 	b = append(b, a.etag...)
-	if format == answerWithEvent {
+	switch format {
+	case answerWithEvent:
 		b = a.event.append(b)
+	case answerWithParts:
+		b = appendParts(b, a.parts)
 	}
 	return append(b, a.body...)
 }
 
 func parseAnswer(b []byte) (a answer, err error) {
-	if len(b) < answerHeaderLen || b[0] != answerFormat && b[0] != answerWithEvent || len(b) < answerHeaderLen+int(b[answerHeaderLen-1]) {
+	if len(b) < answerHeaderLen || b[0] < answerFormat || b[0] > answerWithParts || len(b) < answerHeaderLen+int(b[answerHeaderLen-1]) {
 		return a, fmt.Errorf("%w: answer of %d bytes", storage.ErrFormat, len(b))
 	}
 	a.outcome, a.sealed = Outcome(b[1]), b[2] == 1
@@ -70,13 +78,16 @@ func parseAnswer(b []byte) (a answer, err error) {
 	copy(a.fingerprint[:], b[11:])
 	end := answerHeaderLen + int(b[answerHeaderLen-1])
 	a.etag, a.body = string(b[answerHeaderLen:end]), b[end:]
-	if b[0] == answerWithEvent {
+	switch b[0] {
+	case answerWithParts:
+		a.parts, a.body, err = parseParts(a.body)
+	case answerWithEvent:
 		if len(a.body) < eventPartLen {
 			return a, fmt.Errorf("%w: answer of %d bytes", storage.ErrFormat, len(b))
 		}
 		a.event, a.body = cutEventPart(a.body)
 	}
-	return a, nil
+	return a, err
 }
 
 // errKeyReused is the error for a key that was used with another request.
@@ -153,6 +164,8 @@ func (tx *Tx) remember(op *Op, req *Request, reply Reply) error {
 			return fmt.Errorf("%s: seal an answer: %w", op.Name, err)
 		}
 		a.sealed, a.body = true, sealed
+	} else if len(reply.parts) > 0 {
+		a.parts, a.body = cutParts(reply.Body, reply.parts)
 	} else {
 		a.event, a.body = tx.buffer.shorten(reply.Body)
 	}

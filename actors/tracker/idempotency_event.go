@@ -68,16 +68,28 @@ func cutEventPart(b []byte) (eventPart, []byte) {
 
 // wholeBody returns the body of an answer, byte for byte as it was first sent.
 func (v *View) wholeBody(a *answer) ([]byte, error) {
+	if len(a.parts) > 0 {
+		return v.join(a.parts, a.body)
+	}
 	if a.event.sequence == 0 {
 		return a.body, nil
 	}
-	row, err := v.Value(eventTable, storage.Key(nil).U64(a.event.sequence), nil)
+	body, err := v.appendEventPart(nil, a.event)
+	if err != nil {
+		return nil, err
+	}
+	return append(body, a.body...), nil
+}
+
+// appendEventPart appends a part of a stored event.
+func (v *View) appendEventPart(b []byte, p eventPart) ([]byte, error) {
+	row, err := v.Value(eventTable, storage.Key(nil).U64(p.sequence), nil)
 	if err != nil {
 		return nil, fmt.Errorf("read the event of an answer: %w", err)
 	}
-	end := uint64(a.event.offset) + uint64(a.event.length)
+	end := uint64(p.offset) + uint64(p.length)
 	if uint64(len(row)) < end {
-		return nil, fmt.Errorf("%w: the answer's event %d has %d bytes", storage.ErrFormat, a.event.sequence, len(row))
+		return nil, fmt.Errorf("%w: the answer's event %d has %d bytes", storage.ErrFormat, p.sequence, len(row))
 	}
-	return append(row[a.event.offset:end:end], a.body...), nil
+	return append(b, row[p.offset:end]...), nil
 }

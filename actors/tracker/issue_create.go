@@ -67,23 +67,33 @@ func createIssue(tx *Tx, in *CreateIssueIn) (Reply, error) {
 // returns the new issue.
 func (tx *Tx) composeIssue(title string, in *IssueFields) (*storage.Row[Issue], error) {
 	var faults Faults
-	fields, team, err := tx.templateFor(in, &faults)
+	fields, team, err := tx.checkIssue(in, &faults)
+	if err == nil {
+		err = faults.Err()
+	}
 	if err != nil {
 		return nil, err
+	}
+	return tx.newIssue(title, team, fields)
+}
+
+// checkIssue checks the fields of a request against other records, and returns them with
+// those of its template, and the team.
+func (tx *Tx) checkIssue(in *IssueFields, faults *Faults) (*IssueFields, *storage.Row[Team], error) {
+	fields, team, err := tx.templateFor(in, faults)
+	if err != nil {
+		return nil, nil, err
 	}
 	if parent := in.ParentID.Ptr(); parent != nil {
 		fault, err := tx.parentFault(storage.ID{}, *parent)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if fault != "" {
 			faults.Add("parentId", fault)
 		}
 	}
-	if err := faults.Err(); err != nil {
-		return nil, err
-	}
-	return tx.newIssue(title, team, fields)
+	return fields, team, nil
 }
 
 // newIssue returns an issue with checked fields, an id and the next number of its team,

@@ -273,6 +273,10 @@ type Reply struct {
 	// More makes the engine commit the batch and run the command again, for work that
 	// is too large for one batch. The last run returns the answer.
 	More bool
+	// parts are the parts of Body that events have, too, in their order.
+	parts []replyPart
+	// undo makes the command leave no writes, though it succeeds. Its answer is not kept.
+	undo bool
 }
 
 // File describes a file that is the body of an answer. The bytes at its address never

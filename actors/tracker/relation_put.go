@@ -94,6 +94,12 @@ func (tx *Tx) mayRelate(e edge) error {
 			return tx.ringConflict(e, ring)
 		}
 	}
+	return tx.roomToRelate(e)
+}
+
+// roomToRelate returns CONFLICT if a new edge would be one relation too many for one of its
+// issues.
+func (tx *Tx) roomToRelate(e edge) error {
 	for _, id := range [...]storage.ID{e.from, e.to} {
 		n, err := tx.countRelations(id)
 		if err != nil {

@@ -36,6 +36,13 @@ func newRingSide(start storage.ID, along direction) *ringSide {
 // where it has looked at less, and ends as soon as one side has nothing left. So a new
 // edge costs little as long as one of its ends has few issues before it, or behind it.
 func (v *View) ringOf(e edge) ([]storage.ID, error) {
+	ring, _, err := v.searchRing(e, maxRingLooks)
+	return ring, err
+}
+
+// searchRing is ringOf with a limit of its own, and returns how many relations it has
+// looked at.
+func (v *View) searchRing(e edge, most int) (ring []storage.ID, looks int, err error) {
 	ahead, behind := newRingSide(e.to, outward), newRingSide(e.from, inward)
 	for len(ahead.queue) > 0 && len(behind.queue) > 0 {
 		side, other := ahead, behind
@@ -46,8 +53,8 @@ func (v *View) ringOf(e edge) ([]storage.ID, error) {
 		side.queue = side.queue[1:]
 		var met storage.ID
 		err := v.eachNeighbor(at, e.kind, side.along, func(next storage.ID) (bool, error) {
-			if side.looks++; ahead.looks+behind.looks > maxRingLooks {
-				return false, Conflict(fmt.Sprintf("The two issues have more than %d relations before and behind them, too many to look for a ring.", maxRingLooks),
+			if side.looks++; ahead.looks+behind.looks > most {
+				return false, Conflict(fmt.Sprintf("The two issues have more than %d relations before and behind them, too many to look for a ring.", most),
 					"Remove relations that are not needed any more.")
 			}
 			if _, known := side.came[next]; known {
@@ -62,13 +69,13 @@ func (v *View) ringOf(e edge) ([]storage.ID, error) {
 			return true, nil
 		})
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if met != (storage.ID{}) {
-			return ringThrough(e, met, ahead, behind), nil
+			return ringThrough(e, met, ahead, behind), ahead.looks + behind.looks, nil
 		}
 	}
-	return nil, nil
+	return nil, ahead.looks + behind.looks, nil
 }
 
 // ringThrough puts a ring together from the issue at which the two sides met.
@@ -100,12 +107,16 @@ func (v *View) ringConflict(e edge, ring []storage.ID) error {
 			path = append(path, *brief.Identifier)
 		}
 	}
-	message := "The issue would block itself, by way of the issues that it blocks."
-	if e.kind == edgeDuplicates {
-		message = "The issue would be a duplicate of itself, by way of the issues that duplicate it."
-	}
 	return &Error{
-		Code: CodeConflict, Message: message, Hint: "Nothing was changed. Remove one of the relations between the issues in details.path first.",
+		Code: CodeConflict, Message: e.kind.ringFault(), Hint: "Nothing was changed. Remove one of the relations between the issues in details.path first.",
 		Details: RingDetails{path},
 	}
+}
+
+// ringFault is the message for an edge of the kind that would close a ring.
+func (k edgeKind) ringFault() string {
+	if k == edgeDuplicates {
+		return "The issue would be a duplicate of itself, by way of the issues that duplicate it."
+	}
+	return "The issue would block itself, by way of the issues that it blocks."
 }

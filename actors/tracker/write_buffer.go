@@ -90,7 +90,7 @@ type PanicError struct {
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
 // Run executes one command at the end of the open batch. A command that fails or panics
-// leaves no writes. The answer may be sent only after the batch is committed. That
+// leaves no writes, nor does one that asks for that with Reply.undo. The answer may be sent only after the batch is committed. That
 // holds for the answer of a failed command, too: the command may have read uncommitted
 // rows.
 func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, err error) {
@@ -111,6 +111,8 @@ func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Re
 		}
 		if err != nil {
 			reply = Reply{}
+		}
+		if err != nil || reply.undo {
 			l.counters.rollback()
 			l.recent.rollback()
 			l.wakes = l.wakes[:wakes]
@@ -165,16 +167,19 @@ func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Re
 	if err := tx.writeAudit(req); err != nil {
 		return Reply{}, err
 	}
-	if !reply.More && reply.Wait == nil {
+	if !reply.More && reply.Wait == nil && !reply.undo {
 		err = l.remember(tx, op, req, reply, l.store.Wrote(mark))
 	}
 	if err == nil && l.store.Written(mark)+l.counters.bytes-counted > maxCommandBytes {
 		err = tooMuch()
 	}
 	if err == nil {
-		err = l.charge(tx, op, req)
+		creates := l.creates
+		if err = l.charge(tx, op, req); reply.undo {
+			l.creates = creates
+		}
 	}
-	if err == nil {
+	if err == nil && !reply.undo {
 		l.armed |= tx.armed
 		if tx.leasesDue != nil {
 			l.leasesDue = *tx.leasesDue
