@@ -252,6 +252,7 @@ func (e *Engine) runQuery(v *tracker.View, req *tracker.Request, op *tracker.Op,
 	v.Renew(&req.Caller, now, req.Buf)
 	v.Configure(&e.cfg.Agents)
 	v.Remember(e.tails)
+	v.SeeClaimers(e.waits.claimers)
 	if op.Filtered {
 		e.lists.filter(v)
 	}

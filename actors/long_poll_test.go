@@ -404,3 +404,35 @@ func (y *workspaceFixture) settled(all int, ended map[tracker.SessionID]int) {
 		y.t.Errorf("timers are left: %v", left)
 	}
 }
+
+// A session that a waiting claim could get says that it waits for nothing; once the claims
+// have gone it says that there is none.
+func TestPatient_SessionsShowWhetherAClaimWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		y := newWorkspaceFixture(t)
+		blind := y.waiting(worker("blind", y.team), tracker.ClaimSessions, &tracker.ClaimSessionsIn{AgentID: tracker.Some("x"), Wait: 20})
+		id := y.dispatch("x")
+		reason := func() string {
+			reply, err := y.as(worker("a"), tracker.SessionByID, &tracker.SessionByIDIn{ID: id})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := decodeBody[tracker.ShownSession](t, reply.Body).WaitingFor
+			if w == nil {
+				return ""
+			}
+			return string(w.Reason)
+		}
+		if got := reason(); got != "" {
+			t.Errorf("with a waiting claim the session waits for %s", got)
+		}
+		<-blind
+		if got := reason(); got != string(tracker.WaitingNoClaimer) {
+			t.Errorf("without a waiting claim the session waits for %q", got)
+		}
+		if n := len(y.engine.waits.stripe(y.workspace).claims); n != 0 {
+			t.Errorf("%d counts of waiting claims are left", n)
+		}
+	})
+}

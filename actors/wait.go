@@ -32,6 +32,7 @@ type waitStripe struct {
 	mu         sync.Mutex // never held while waiting for anything
 	topics     map[waitKey]*waitList
 	workspaces map[storage.ID]int // waiters
+	claims     map[waitKey]int    // waiting claims, by the topic itself and by its group
 }
 
 type waitKey struct {
@@ -75,7 +76,7 @@ func (w *waiters) join(workspace storage.ID, topic tracker.Topic) *waiter {
 		return nil
 	}
 	if s.topics == nil {
-		s.topics, s.workspaces = map[waitKey]*waitList{}, map[storage.ID]int{}
+		s.topics, s.workspaces, s.claims = map[waitKey]*waitList{}, map[storage.ID]int{}, map[waitKey]int{}
 	}
 	s.workspaces[workspace]++
 	r := &waiter{key: waitKey{workspace, topic}, number: w.number.Add(1), woken: make(chan struct{}, 1)}
@@ -90,7 +91,29 @@ func (w *waiters) join(workspace storage.ID, topic tracker.Topic) *waiter {
 		r.prev.next = r
 	}
 	list.last = r
+	s.countClaims(&r.key, 1)
 	return r
+}
+
+// countClaims counts the waiting claims of a topic, and of its group.
+func (s *waitStripe) countClaims(key *waitKey, by int) {
+	group, is := key.topic.Group()
+	if !is {
+		return
+	}
+	for _, k := range [...]waitKey{*key, {key.workspace, group}} {
+		if s.claims[k] += by; s.claims[k] == 0 {
+			delete(s.claims, k)
+		}
+	}
+}
+
+// claimers returns the number of waiting claims of a topic or a group of topics.
+func (w *waiters) claimers(workspace storage.ID, of tracker.Topic) int {
+	s := w.stripe(workspace)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.claims[waitKey{workspace, of}]
 }
 
 // leave takes a waiter out, and passes on a wake-up that it has not used.
@@ -113,6 +136,7 @@ func (w *waiters) leave(r *waiter, used bool) {
 	if list.first == nil {
 		delete(s.topics, r.key)
 	}
+	s.countClaims(&r.key, -1)
 	if s.workspaces[r.key.workspace]--; s.workspaces[r.key.workspace] == 0 {
 		delete(s.workspaces, r.key.workspace)
 	}

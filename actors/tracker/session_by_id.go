@@ -1,7 +1,10 @@
 package tracker
 
 import (
+	"bytes"
 	"strconv"
+
+	"github.com/cespare/xxhash/v2"
 
 	"switchyard/storage"
 )
@@ -13,6 +16,8 @@ type ShownSession struct {
 	DerivedStatus *string `json:"derivedStatus" enum:"stalled,needs_input"`
 	// Usage is what agents have used for the session.
 	Usage Usage `json:"usage"`
+	// WaitingFor is the reason why no agent works on the session; null for none.
+	WaitingFor *WaitingFor `json:"waitingFor,omitempty"`
 	// Plan is the agent's plan, in the answer of GET alone; null for none.
 	Plan *[]PlanStep `json:"plan,omitempty"`
 }
@@ -38,7 +43,15 @@ func sessionByID(v *View, in *SessionByIDIn) (Reply, error) {
 // record alone decides; alone is false otherwise.
 func (v *View) readSession(in *SessionByIDIn, settled bool) (reply Reply, alone bool, err error) {
 	alone, err = v.lookAtSession(in.ID, settled, func(rec storage.Record) (_ bool, err error) {
-		reply.ETag = sessionTag(rec.Version(), v.derived(rec))
+		if !settled && mayWait(rec) {
+			return false, nil
+		}
+		x := explainer{v: v}
+		v.Buf, err = x.appendTo(v.Buf[:0], rec)
+		if err != nil {
+			return false, err
+		}
+		reply.ETag = waitingTag(sessionTag(rec.Version(), v.derived(rec)), v.Buf)
 		if in.IfNoneMatch != "" && tagListed(in.IfNoneMatch, reply.ETag, true) {
 			reply.Outcome = NotModified
 			return true, nil
@@ -46,7 +59,10 @@ func (v *View) readSession(in *SessionByIDIn, settled bool) (reply Reply, alone 
 		if !settled && hasPlan(rec) {
 			return false, nil
 		}
-		v.Buf, err = v.appendPlan(v.appendShown(v.Buf[:0], rec), rec)
+		waiting := bytes.Clone(v.Buf)
+		v.Buf = v.appendShown(v.Buf[:0], rec)
+		v.Buf = append(append(v.Buf[:len(v.Buf)-1], `,"waitingFor":`...), waiting...)
+		v.Buf, err = v.appendPlan(append(v.Buf, '}'), rec)
 		reply.Body = v.Buf
 		return true, err
 	})
@@ -60,6 +76,15 @@ func sessionTag(version uint64, derived string) string {
 		return etag(version)
 	}
 	return `"` + strconv.FormatUint(version, 10) + "-" + derived + `"`
+}
+
+// waitingTag returns the ETag of a session with what it waits for, which changes without
+// the session.
+func waitingTag(tag string, waiting []byte) string {
+	if string(waiting) == "null" {
+		return tag
+	}
+	return tag[:len(tag)-1] + "-" + strconv.FormatUint(xxhash.Sum64(waiting), 16) + `"`
 }
 
 // sessionRecord passes the stored form of a session to fn; it returns NOT_FOUND if the

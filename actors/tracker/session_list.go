@@ -39,6 +39,7 @@ type SessionSummary struct {
 	CreatedAt      Timestamp     `json:"createdAt"`
 	UpdatedAt      Timestamp     `json:"updatedAt"`
 	LastProgressAt *Timestamp    `json:"lastProgressAt"`
+	WaitingFor     *WaitingFor   `json:"waitingFor"`
 }
 
 // listedSession is an entry of the list, in either form.
@@ -114,6 +115,7 @@ func (s *sessionPage) build(v *View, matches []storage.Match) (Reply, error) {
 		return Reply{}, err
 	}
 	p := listedPage{v: v, limit: cmp.Or(s.limit, 50)}
+	x := explainer{v: v}
 	p.sees = func(rec storage.Record) (bool, error) {
 		switch {
 		case s.living && isDeadLetter(rec):
@@ -127,9 +129,9 @@ func (s *sessionPage) build(v *View, matches []storage.Match) (Reply, error) {
 	}
 	p.add = func(rec storage.Record) (err error) {
 		if s.summary {
-			p.buf, err = v.appendSummary(p.buf, rec)
+			p.buf, err = x.appendSummary(p.buf, rec)
 		} else {
-			p.buf = v.appendShown(p.buf, rec)
+			p.buf, err = x.appendExplained(p.buf, rec)
 		}
 		return err
 	}
@@ -141,16 +143,21 @@ func (s *sessionPage) build(v *View, matches []storage.Match) (Reply, error) {
 }
 
 // appendSummary appends the short form of a session.
-func (v *View) appendSummary(b []byte, rec storage.Record) ([]byte, error) {
+func (x *explainer) appendSummary(b []byte, rec storage.Record) ([]byte, error) {
 	row, err := sessions.Decode(rec)
 	if err != nil {
 		return b, err
 	}
 	s := &row.Value
+	waiting, err := x.explain(s)
+	if err != nil {
+		return b, err
+	}
 	body, err := json.MarshalWithOption(&SessionSummary{
 		ID: s.ID, OrganizationID: s.OrganizationID, IssueID: s.IssueID, AgentID: s.AgentID, Provider: s.Provider, Status: s.Status,
-		DerivedStatus: textOrNil(v.derived(rec)), Purpose: s.Purpose, Label: s.Label, Branch: s.Branch, PRURL: s.PRURL, PRState: s.PRState,
+		DerivedStatus: textOrNil(x.v.derived(rec)), Purpose: s.Purpose, Label: s.Label, Branch: s.Branch, PRURL: s.PRURL, PRState: s.PRState,
 		Effort: s.Effort, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, LastProgressAt: s.LastProgressAt,
+		WaitingFor: waiting,
 	}, json.DisableHTMLEscape())
 	return append(b, body...), err
 }

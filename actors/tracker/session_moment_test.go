@@ -25,6 +25,9 @@ func TestReadsOfOneRecord(t *testing.T) {
 	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{})
 	s := decode[DispatchedSession](t, w.run(&w.ann, DispatchIssue, &DispatchIssueIn{ID: string(issue.ID)}).Body)
+	elsewhere := w.create(CreateIssueIn{})
+	running := decode[RegisteredSession](t, w.run(&w.ann, RegisterSession, &RegisterSessionIn{IssueID: string(elsewhere.ID), Provider: "p"}).Body)
+	w.run(&w.ann, ReportSession, &ReportSessionIn{ID: running.Session.ID, Status: Some(SessionRunning)})
 	logged := decode[LoggedActivities](t, w.run(&w.ann, LogActivities, &LogActivitiesIn{ID: s.ID, ActivityFields: ActivityFields{Message: Some("Looked.")}}).Body).Activities[0]
 	member := w.ann
 	member.Level = Write
@@ -36,7 +39,8 @@ func TestReadsOfOneRecord(t *testing.T) {
 		want   int
 	}{
 		{"issue", &member, IssueByID, &IssueByIDIn{ID: string(issue.ID)}, 0},
-		{"session", &w.ann, SessionByID, &SessionByIDIn{ID: s.ID}, 0},
+		{"session", &w.ann, SessionByID, &SessionByIDIn{ID: running.Session.ID}, 0},
+		{"session, and what it waits for", &w.ann, SessionByID, &SessionByIDIn{ID: s.ID}, 1},
 		{"session, and its issue", &member, SessionByID, &SessionByIDIn{ID: s.ID}, 1},
 		{"unchanged", &w.ann, PollSession, &PollSessionIn{ID: s.ID, Since: Some(logged.ID)}, 0},
 		{"unchanged, and its issue", &member, PollSession, &PollSessionIn{ID: s.ID, Since: Some(logged.ID)}, 1},

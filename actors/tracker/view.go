@@ -18,6 +18,7 @@ type View struct {
 	lane     *storage.Row[sessionRecord]
 	operator *AgentSettings
 	tails    *Tails
+	claimers ClaimersWaiting
 	final    bool // the operation must not wait any more
 	filters  listFilters
 }

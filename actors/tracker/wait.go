@@ -93,12 +93,33 @@ func sessionTopic(id storage.ID) Topic { return Topic(id) }
 func claimTopic(agent, provider string) Topic {
 	h := xxhash.New()
 	_, _ = h.WriteString(agent)
+	var t Topic
+	binary.BigEndian.PutUint64(t[:8], h.Sum64())
+	t[0] = claims
 	_, _ = h.Write([]byte{0})
 	_, _ = h.WriteString(provider)
-	var t Topic
-	copy(t[:], "claim\x00\x00\x00")
 	binary.BigEndian.PutUint64(t[8:], h.Sum64())
 	return t
+}
+
+// claims is the first byte of the topics of claims. The ids of sessions, whose first bytes
+// are a time, begin with others.
+const claims = 'c'
+
+// Group returns the topic that stands for all claims of a claim's agent; ok is false for
+// other topics.
+func (t Topic) Group() (group Topic, ok bool) {
+	if t[0] != claims {
+		return group, false
+	}
+	copy(group[:8], t[:8])
+	return group, true
+}
+
+// claimTopics are the topics of the claims that could get a session of an agent and
+// provider.
+func claimTopics(agent, provider string) [4]Topic {
+	return [4]Topic{claimTopic(agent, provider), claimTopic(agent, ""), claimTopic("", provider), claimTopic("", "")}
 }
 
 // wakeWatchers wakes the requests that watch a session.
@@ -108,7 +129,5 @@ func (tx *Tx) wakeWatchers(id storage.ID) {
 
 // wakeClaimer wakes one of the requests that could claim such a session.
 func (tx *Tx) wakeClaimer(agent, provider string) {
-	tx.buffer.wakes = append(tx.buffer.wakes, Wake{One: true, Topics: [4]Topic{
-		claimTopic(agent, provider), claimTopic(agent, ""), claimTopic("", provider), claimTopic("", ""),
-	}})
+	tx.buffer.wakes = append(tx.buffer.wakes, Wake{One: true, Topics: claimTopics(agent, provider)})
 }
