@@ -137,6 +137,7 @@ func Routes() []Route {
 		{"POST", sessionPath + "/heartbeat", tracker.Heartbeat},
 		{"POST", sessionPath + "/mcp", opSessionTools},
 
+		{"GET", workspacePath + "/agent/queue", tracker.ReadQueue},
 		{"GET", workspacePath + "/agent/limits", tracker.ListConcurrencyLimits},
 		{"PUT", workspacePath + "/agent/limits/{key}", tracker.PutConcurrencyLimit},
 		{"DELETE", workspacePath + "/agent/limits/{key}", tracker.DeleteConcurrencyLimit},

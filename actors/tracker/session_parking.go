@@ -199,6 +199,9 @@ func (tx *Tx) sessionMoved(old, s *sessionRecord) error {
 	if err := tx.keysMoved(old, s); err != nil {
 		return err
 	}
+	if err := tx.tallyPlace(old, s); err != nil {
+		return err
+	}
 	if old == nil || s == nil || old.occupation() != s.occupation() {
 		tx.Writer().MarkDirty(DirtySets)
 	}

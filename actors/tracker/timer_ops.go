@@ -14,6 +14,7 @@ var TimerOps = map[string]*Op{
 	timerSendAudit:        SendAudit,
 	timerCopyReadOnly:     recopyReadOnlyOp,
 	timerCountBytes:       countBytesOp,
+	timerCountSessions:    countSessionsOp,
 	timerResolve:          resolveSlugOp,
 	timerErase:            eraseOp,
 	timerSweepAccess:      sweepAccessOp,

@@ -51,6 +51,8 @@ type WriteBuffer struct {
 	relations knownRelations
 	// suspended are the suspended scopes of sessions.
 	suspended suspendedScopes
+	// counted says how far the sessions are counted.
+	counted countedSessions
 	// leasesDue is the time by which leases are checked; zero if it is not known.
 	leasesDue time.Time
 	// operator holds the operator's settings; nil means the defaults.
@@ -97,7 +99,7 @@ func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Re
 	mark, counted, wakes := l.store.Mark(), l.counters.bytes, len(l.wakes)
 	l.counters.begin()
 	l.recent.begin()
-	l.queue.raised, l.suspended.changed = false, false
+	l.queue.raised, l.suspended.changed, l.counted.changed = false, false, false
 	l.events, l.keyed = l.events[:0], req.Idempotency != nil
 	l.store.Recount()
 	below, lived := l.store.CountingBelow(), l.seen
@@ -120,6 +122,9 @@ func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Re
 			l.seen = l.seen && lived // the command may have created the workspace
 			if l.queue.raised {
 				l.queue.forget() // the command may have cached queue heads that were rolled back
+			}
+			if l.counted.changed {
+				l.counted.forget()
 			}
 			if l.suspended.changed {
 				l.suspended.forget()
@@ -213,6 +218,9 @@ func (l *WriteBuffer) exists(tx *Tx) error {
 		return NotFound("workspace")
 	}
 	l.seen = true
+	if _, err := tx.sessionsCounted(); err != nil {
+		return err
+	}
 	return l.resumeCount(tx)
 }
 
@@ -238,6 +246,7 @@ func (l *WriteBuffer) forget() {
 	l.relations = relationsUnknown
 	l.queue.forget()
 	l.suspended.forget()
+	l.counted.forget()
 	l.teams.forget()
 	l.recent.forget()
 	l.hooks.forget()

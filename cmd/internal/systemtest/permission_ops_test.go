@@ -199,6 +199,7 @@ var workspaceOps = []matrixOp{
 	{name: "holds", method: "GET", path: "/holds", needs: "read", ok: 200},
 	{name: "hold an agent", method: "PUT", path: "/holds/agent:nobody", body: map[string]any{"reason": "r"}, needs: "admin", ok: 200},
 	{name: "end a hold", method: "DELETE", path: "/holds/agent:never-held", needs: "admin", ok: 404},
+	{name: "summary of the queue", method: "GET", path: "/agent/queue", needs: "read", ok: 200},
 	{name: "limits of concurrency keys", method: "GET", path: "/agent/limits", needs: "read", ok: 200},
 	{name: "limit a concurrency key", method: "PUT", path: "/agent/limits/nothing", body: map[string]any{"limit": 2}, needs: "admin", ok: 200},
 	{name: "remove a limit", method: "DELETE", path: "/agent/limits/never-limited", needs: "admin", ok: 404},
