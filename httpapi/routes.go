@@ -144,6 +144,9 @@ func Routes() []Route {
 		{"GET", workspacePath + "/holds", tracker.ListHolds},
 		{"PUT", workspacePath + "/holds/{scope}", tracker.PutHold},
 		{"DELETE", workspacePath + "/holds/{scope}", tracker.DeleteHold},
+		{"GET", workspacePath + "/budgets", tracker.ListBudgets},
+		{"PUT", workspacePath + "/budgets/{scope}", tracker.PutBudget},
+		{"DELETE", workspacePath + "/budgets/{scope}", tracker.DeleteBudget},
 
 		{"GET", draftsPath, tracker.ListDrafts},
 		{"POST", draftsPath, tracker.CreateDraft},

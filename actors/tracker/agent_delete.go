@@ -19,6 +19,9 @@ func deleteAgent(tx *Tx, in *AgentByIDIn) (Reply, error) {
 	if err := tx.countRecord(agentTable, -1); err != nil {
 		return Reply{}, err
 	}
+	if _, err := tx.dropBudget(budgetScope{usageOfAgent, in.ID}); err != nil {
+		return Reply{}, err
+	}
 	// Without the agent's limit more of its sessions can be claimed.
 	return Reply{Outcome: NoContent}, tx.wakeFreed(in.ID, maxConcurrent-room(&row.Value))
 }

@@ -55,6 +55,7 @@ const (
 	auditWorkspace      = "workspace"
 	auditCluster        = "cluster"
 	auditHold           = "hold"
+	auditBudget         = "budget"
 )
 
 // The acts of most kinds.

@@ -92,6 +92,10 @@ var Forms = sync.OnceValue(func() map[string]*Form {
 			Schema: map[string]any{"pattern": `^(workspace|agent:[\s\S]{1,255}|provider:[\s\S]{1,200})$`, "examples": []any{"workspace"}},
 			Fault:  faultUnless(isHoldScope, "Must be workspace, agent: with the id of an agent, or provider: with a name."),
 		},
+		"budgetScope": {
+			Schema: map[string]any{"pattern": `^(workspace|(agent|project|issue):[\s\S]{1,255})$`, "examples": []any{"workspace"}},
+			Fault:  faultUnless(isBudgetScope, "Must be workspace, or agent:, project: or issue: with an id."),
+		},
 		"queuedAfter": {
 			Schema: map[string]any{
 				"description": "The id of an issue or a session, or a list of ids, all of which must be completed first.",

@@ -38,6 +38,7 @@ func init() {
 		{"remove an issue's identifiers", (*Tx).identifierEffect},
 		{"remove an issue's grants", (*Tx).accessEffect},
 		{"remove an issue's usage", (*Tx).usageEffect},
+		{"keep budgets of an issue", (*Tx).budgetEffect},
 		{"index an issue", (*Tx).searchEffect},
 		{"keep an issue's history", (*Tx).historyEffect},
 		{"note a closed issue", (*Tx).closingEffect},

@@ -22,6 +22,12 @@ var projects = storage.Table[Project]{
 	ID:   projectTable,
 	Name: "project",
 	Key:  func(k storage.Key, p *Project) storage.Key { return newestKey(k, p.ID) },
+	Changed: func(w storage.Writer, old, new *Project) (err error) {
+		if tx, ok := w.(*Tx); ok && new == nil {
+			_, err = tx.dropBudget(budgetScope{usageOfProject, string(old.ID)})
+		}
+		return err
+	},
 }
 
 // ProjectFields are the fields that the creation and the change of a project share,

@@ -122,6 +122,7 @@ func checkWorkspace(v *storage.View, add func(storage.Problem)) error {
 		checkAttachments,
 		checkSessions,
 		checkUsage,
+		checkBudgets,
 		checkDrafts,
 		checkWebhooks,
 		checkChannels,

@@ -78,6 +78,7 @@ func TestSchema_Golden(t *testing.T) {
 		storage.Explain(&sessions, goldenSession(SessionWaiting)),
 		storage.Explain(&sessions, goldenRunning()),
 		storage.Explain(&holds, &Hold{Scope: "agent:a"}),
+		storage.Explain(&budgets, &BudgetLimits{Scope: "agent:a"}),
 		storage.Explain(&concurrencyLimits, &ConcurrencyLimit{Key: "key"}),
 		storage.Explain(&sessions, goldenSession(SessionFailed)),
 		storage.Explain(&sessions, goldenParked(parkNotBefore)),

@@ -38,6 +38,8 @@ type ClaimedSession struct {
 	MCPURL         string       `json:"mcpUrl"`
 	LeaseExpiresAt Timestamp    `json:"leaseExpiresAt"`
 	claimedBefore
+	// Budget is what the session may still use; null without a budget (Decision 67).
+	Budget *LaneBudget `json:"budget"`
 }
 
 // ClaimedSessions is the answer to ClaimSessions; the list is empty if there is nothing
@@ -264,12 +266,17 @@ func (tx *Tx) claim(pk []byte, leaseSeconds int64, room int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	left, err := tx.laneBudget(s)
+	if err != nil {
+		return nil, err
+	}
 	rest, err := json.MarshalWithOption(struct {
 		Instructions *string `json:"instructions"`
 		laneAccess
 		LeaseExpiresAt Timestamp `json:"leaseExpiresAt"`
 		*claimedBefore
-	}{instructions, lane, s.Inner.Lease.ExpiresAt, before}, json.DisableHTMLEscape())
+		Budget *LaneBudget `json:"budget"`
+	}{instructions, lane, s.Inner.Lease.ExpiresAt, before, left}, json.DisableHTMLEscape())
 	if err != nil {
 		return nil, fmt.Errorf("encode a claim: %w", err)
 	}

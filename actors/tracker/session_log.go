@@ -42,6 +42,8 @@ type LoggedActivities struct {
 	// LeaseExpiresAt is the time when the lease ends unless it is renewed; null without
 	// a lease.
 	LeaseExpiresAt *Timestamp `json:"leaseExpiresAt"`
+	// Budget is what the session may still use; null without a budget (Decision 67).
+	Budget *LaneBudget `json:"budget"`
 }
 
 // LogActivities appends to a session's log, and renews its lease (Decision 36).
@@ -78,6 +80,13 @@ func logActivities(tx *Tx, in *LogActivitiesIn) (Reply, error) {
 		return Reply{}, err
 	}
 	logged.LeaseExpiresAt = c.s.Inner.Lease.expiry()
+	left, ended, err := tx.endOverspent(&c.s)
+	if err != nil {
+		return Reply{}, err
+	}
+	if logged.Budget = left; ended {
+		logged.LeaseExpiresAt = nil
+	}
 	return jsonReply(Created, &logged)
 }
 
@@ -94,6 +103,8 @@ type HeartbeatIn struct {
 type HeartbeatAnswer struct {
 	Status         SessionStatus `json:"status"`
 	LeaseExpiresAt *Timestamp    `json:"leaseExpiresAt"`
+	// Budget is what the session may still use; null without a budget (Decision 67).
+	Budget *LaneBudget `json:"budget"`
 }
 
 // Heartbeat renews a session's lease and nothing else: it does not count as progress.
@@ -121,5 +132,13 @@ func heartbeat(tx *Tx, in *HeartbeatIn) (Reply, error) {
 			return Reply{}, err
 		}
 	}
-	return jsonReply(Done, &HeartbeatAnswer{Status: c.s.Status, LeaseExpiresAt: c.s.Inner.Lease.expiry()})
+	answer := HeartbeatAnswer{Status: c.s.Status, LeaseExpiresAt: c.s.Inner.Lease.expiry()}
+	var ended bool
+	if answer.Budget, ended, err = tx.endOverspent(&c.s); err != nil {
+		return Reply{}, err
+	}
+	if ended {
+		answer.Status, answer.LeaseExpiresAt = SessionCanceled, nil
+	}
+	return jsonReply(Done, &answer)
 }

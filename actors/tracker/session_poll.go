@@ -39,6 +39,8 @@ func (in *PollSessionIn) Validate(faults *Faults) {
 type PolledSession struct {
 	AgentSession
 	Activities []Activity `json:"activities"`
+	// Budget is what the session may still use; null without a budget (Decision 67).
+	Budget *LaneBudget `json:"budget"`
 }
 
 // PollSession returns a session and its activities, at once or when they change
@@ -71,13 +73,17 @@ func (v *View) pollOnce(in *PollSessionIn, settled bool) (reply Reply, alone boo
 		if !settled && in.unknown(log) {
 			return false, nil
 		}
-		const before, after = `,"activities":[`, `]}`
+		const before, after = `,"activities":[`, `]`
 		v.Buf = slices.Grow(v.Buf[:0], len(public)+len(before)+len(after))
 		v.Buf = append(append(v.Buf, public...), before...)
 		if err := v.appendSince(in, log); err != nil {
 			return true, err
 		}
 		v.Buf = append(v.Buf, after...)
+		if v.Buf, err = v.appendBudgetOf(v.Buf, rec); err != nil {
+			return true, err
+		}
+		v.Buf = append(v.Buf, '}')
 		reply.Body = v.Buf
 		return true, nil
 	})

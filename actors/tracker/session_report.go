@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	json "github.com/goccy/go-json"
+
+	"switchyard/storage"
 )
 
 // ReportSessionIn is a session's status and, at its end, its result.
@@ -51,9 +53,16 @@ func (in *ReportSessionIn) Validate(faults *Faults) {
 	}
 }
 
+// ReportedSession is a session after a report.
+type ReportedSession struct {
+	ShownSession
+	// Budget is what the session may still use; null without a budget (Decision 67).
+	Budget *LaneBudget `json:"budget"`
+}
+
 // ReportSession stores an agent's report. A repeat of the report that ended the session
 // changes nothing and succeeds (Decision 36).
-var ReportSession = NewCommand[ReportSessionIn, ShownSession]("ReportSession", "Report on a session", Needs{Write, "sessions"}, reportSession, ForLanes)
+var ReportSession = NewCommand[ReportSessionIn, ReportedSession]("ReportSession", "Report on a session", Needs{Write, "sessions"}, reportSession, ForLanes)
 
 func reportSession(tx *Tx, in *ReportSessionIn) (Reply, error) {
 	row, err := tx.session(in.ID)
@@ -71,8 +80,11 @@ func reportSession(tx *Tx, in *ReportSessionIn) (Reply, error) {
 		if !bytes.Equal(row.Value.Inner.Final, hash) {
 			return Reply{}, row.Value.errEnded()
 		}
-		body, err := tx.shown(row.Value.id())
-		return Reply{Body: body, ETag: sessionTag(row.Version, "")}, err
+		reply := Reply{ETag: sessionTag(row.Version, "")}
+		if reply.Body, err = tx.shown(row.Value.id()); err != nil {
+			return Reply{}, err
+		}
+		return tx.withBudget(reply, &row.Value)
 	}
 	if row.Value.Status == SessionCreated && bytes.Equal(row.Value.Inner.Retried, hash) {
 		return Reply{}, row.Value.conflict("The session was reported to have failed, and is queued again.", "This report was taken already. Claim again for other work.")
@@ -102,7 +114,32 @@ func reportSession(tx *Tx, in *ReportSessionIn) (Reply, error) {
 	}
 	c.progress = true
 	c.renew()
-	return c.reply()
+	reply, err := c.reply()
+	if err != nil {
+		return Reply{}, err
+	}
+	return tx.withBudget(reply, s)
+}
+
+// withBudget adds to an answer, which is a stored session, what the session may still use. If
+// the session has ended for that, the answer is the session as it is then.
+func (tx *Tx) withBudget(reply Reply, s *sessionRecord) (Reply, error) {
+	left, ended, err := tx.endOverspent(s)
+	if err != nil {
+		return Reply{}, err
+	}
+	if ended {
+		if _, err := sessions.Record(tx, sessionKey(s.id()), func(rec storage.Record) error {
+			reply.Body, reply.ETag = tx.appendShown(nil, rec), sessionTag(rec.Version(), tx.derived(rec))
+			return nil
+		}); err != nil {
+			return Reply{}, err
+		}
+	}
+	body, err := appendBudget(reply.Body[:len(reply.Body)-1], left)
+	body = append(body, '}')
+	reply.Body = body
+	return reply, err
 }
 
 // reported moves the session to the status that was reported. hash is that of the report.

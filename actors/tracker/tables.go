@@ -180,6 +180,7 @@ const (
 	usageDayTable       storage.TableID = 174 // day, issue, session, project, model -> sum
 	usageSumTable       storage.TableID = 175 // kind, group, month or 0 -> sum
 	sessionWaits        storage.TableID = 176 // kind and subject of a condition: sessions that wait for it
+	budgetTable         storage.TableID = 178 // scope -> budget
 	waitCountTable      storage.TableID = 177 // counter: sessions that wait for conditions
 
 	// The directory (its own key range in shard 0).

@@ -31,5 +31,7 @@ var TimerOps = map[string]*Op{
 	timerConcurrency:      settleKeyOp,
 	timerWhenReady:        settleWhenReadyOp,
 	timerHold:             endHoldOp,
+	timerBudgetEnd:        endBudgetOp,
+	timerBudgetMonth:      budgetMonthOp,
 	timerSessionFollowers: moveFollowersOp,
 }

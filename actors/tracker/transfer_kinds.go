@@ -24,6 +24,7 @@ var transferKinds = []transferKind{
 	recordKind("agent", &agents, byCreatedAt),
 	recordKind("hold", &holds, byCreatedAt),
 	recordKind("concurrency_limit", &concurrencyLimits, atLast),
+	recordKind("budget", &budgets, atLast),
 	recordKind("issue", &issues, newestLast),
 	transferFormerIdentifiers,
 	transferBurndowns,
@@ -87,7 +88,7 @@ var notTransferred = map[storage.TableID]string{
 	searchSegments:      "the search index follows from the issues",
 	engagedTable:        "follows from the sessions",
 	queueTallyTable:     "follows from the sessions",
-	suspensionTable:     "follows from the holds",
+	suspensionTable:     "follows from the holds, and from the budgets and their usage",
 	usageDayTable:       "follows from the reported usage",
 	usageSumTable:       "follows from the reported usage",
 	waitCountTable:      "follows from the sessions",
@@ -117,6 +118,7 @@ var transferredTimers = map[string]bool{
 	timerSessionFollowers: true,
 	timerWhenReady:        true,
 	timerScope:            true,
+	timerBudgetEnd:        true,
 	timerConcurrency:      true,
 	timerSessionWake:      true,
 }
@@ -142,6 +144,7 @@ var remadeTimers = map[string]string{
 	timerSessionBudget:    "an import sets it, with the session",
 	timerSessionWait:      "an import sets it, with the session",
 	timerNotBefore:        "an import sets it, with the session",
+	timerBudgetMonth:      "an import sets it, with the budget",
 	timerHold:             "an import sets it, with the hold",
 	timerSessionLeases:    "an import sets it, with the session",
 }

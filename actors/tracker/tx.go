@@ -27,6 +27,8 @@ type Tx struct {
 	followers followerWork
 	blocks    *blockWork // nil until the command has changed which issues are blocked
 	keys      keyWork
+	// overspent are the scopes whose budget the command has used up, until that is applied.
+	overspent []budgetScope
 	// audits are the kinds of acts that the command records, and acts those of them so far.
 	audits []string
 	acts   []auditNote

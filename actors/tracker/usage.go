@@ -280,7 +280,8 @@ func cutStr(b []byte) (text string, rest []byte, ok bool) {
 	return "", nil, false
 }
 
-// use adds usage to the session and to all sums that count it.
+// use adds usage to the session and to all sums that count it, and notes the budgets that it
+// uses up: endOverspent must follow.
 func (c *sessionChange) use(given *Opt[UsageIn]) error {
 	in := given.Ptr()
 	if in == nil {
@@ -301,7 +302,10 @@ func (c *sessionChange) use(given *Opt[UsageIn]) error {
 	if o.project, err = tx.projectOf(o.issue); err != nil {
 		return err
 	}
-	return tx.recordUsage(&o, &u)
+	if err := tx.recordUsage(&o, &u); err != nil {
+		return err
+	}
+	return tx.spend(&o, &u)
 }
 
 // projectOf returns the project of an issue; "" for none.
