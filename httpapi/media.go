@@ -18,9 +18,10 @@ type media struct {
 
 // rawMedia are the media types by their names in a raw tag.
 var rawMedia = map[string]media{
-	"json":  {"application/json", isJSON},
-	"value": {"application/json", isJSON},
-	"form":  {"application/x-www-form-urlencoded", isForm},
+	"json":   {"application/json", isJSON},
+	"value":  {"application/json", isJSON},
+	"form":   {"application/x-www-form-urlencoded", isForm},
+	"ndjson": {"application/x-ndjson", isLines},
 }
 
 // refuseRaw says why a body that an operation takes raw is not of its media types; nil
@@ -39,6 +40,12 @@ func (p *inputSchema) refuseRaw(header *fasthttp.RequestHeader) *tracker.Error {
 		Code: tracker.CodeUnsupportedMediaType, Message: "The body's type is not supported.",
 		Hint: "Send it without Content-Encoding, and with Content-Type: " + strings.Join(names, " or ") + ".",
 	}
+}
+
+// isLines reports whether a Content-Type is that of lines of JSON.
+func isLines(contentType []byte) bool {
+	name, _, _ := bytes.Cut(contentType, []byte{';'})
+	return bytes.EqualFold(bytes.TrimSpace(name), []byte("application/x-ndjson"))
 }
 
 // isForm reports whether a Content-Type is that of an HTML form.

@@ -12,6 +12,7 @@ import (
 var aboutTags = map[string]string{
 	"workspaces":            "Workspaces, each a tenant of its own.",
 	"export":                "A workspace as a file, which another service can take in.",
+	"import":                "The way of an exported workspace into another one.",
 	"tokens":                "Workspace tokens: the credentials of people and agents.",
 	"members":               "The people of a workspace and their roles.",
 	"teams":                 "Teams, which issues belong to and are numbered by.",

@@ -49,6 +49,9 @@ func Routes() []Route {
 		{"PATCH", workspacePath, tracker.PatchWorkspace},
 		{"DELETE", workspacePath, tracker.DeleteWorkspace},
 		{"GET", workspacePath + "/export", tracker.ExportWorkspace},
+		{"GET", workspacePath + "/import", tracker.ShowImport},
+		{"POST", workspacePath + "/import", tracker.ImportLines},
+		{"POST", "/cluster/import", tracker.BeginImport},
 
 		{"GET", tokensPath, tracker.ListTokens},
 		{"POST", tokensPath, tracker.CreateToken},

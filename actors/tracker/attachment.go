@@ -80,7 +80,12 @@ func (tx *Tx) attach(issue, id storage.ID, name string, f *upload) error {
 	if _, err := attachments.Insert(tx, &a); err != nil {
 		return fmt.Errorf("store an attachment: %w", err)
 	}
-	for n, rest := 0, f.content; len(rest) > 0; n++ {
+	return tx.storeChunks(id, f.content)
+}
+
+// storeChunks stores the bytes of an attachment.
+func (tx *Tx) storeChunks(id storage.ID, content []byte) error {
+	for n, rest := 0, content; len(rest) > 0; n++ {
 		part := rest[:min(len(rest), attachmentChunkLen)]
 		rest = rest[len(part):]
 		if err := tx.Writer().AddValue(attachmentChunk, chunkKey(id, n), part); err != nil {

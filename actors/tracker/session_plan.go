@@ -10,6 +10,9 @@ import (
 	"switchyard/storage"
 )
 
+// maxPlan limits the steps of a plan.
+const maxPlan = 100
+
 // PlanStep is one step of an agent's plan (Decision 65).
 type PlanStep struct {
 	ID     string `json:"id" rules:"required,min=1,max=64"`

@@ -7,6 +7,7 @@ var StepOps = stepOps(
 	reserveSlugOp, activateSlugOp, releaseSlugOp, reservationOp, slugHolderOp, knownWorkspacesOp,
 	putMembershipsOp, keptAnswerOp, decidedOp, markDeletingOp, forgetWorkspaceOp,
 	foundOp, onboardOp, existsOp, openWorkspaceOp, mayDeleteOp, eraseWorkspaceOp,
+	importFoundOp, importLookOp,
 	addMemberOp, removeMemberOp, pendingMembersOp, clearPendingOp,
 	putRouteOp, deleteRouteOp, listRoutesOp, routeOp, verifyInboundOp, receiveMessageOp, receiveHelpdeskOp, receiveEventOp, receiveVCSOp,
 	serviceReadOnlyOp, putReadOnlyOp, deleteReadOnlyOp, copyReadOnlyOp, copiedReadOnlyOp, isWritableOp,

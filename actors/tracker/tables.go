@@ -170,6 +170,7 @@ const (
 	relationByTo  storage.TableID = 151 // issue, kind: the same from the other end
 	blockedTable  storage.TableID = 152 // issue -> the number of open issues that block it
 	releaseTable  storage.TableID = 153 // issue that is not blocked any more, until what follows from that is done
+	importTable   storage.TableID = 190 // the workspace's import
 
 	// Attempts at sessions, and what agents keep there.
 	attemptTable        storage.TableID = 169 // session, number -> an attempt before the last one

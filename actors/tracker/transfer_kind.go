@@ -8,8 +8,8 @@ import (
 	"switchyard/storage"
 )
 
-// transferKind declares a kind of record that leaves a workspace with an export, one line
-// for each record (Decision 68). Every table and plain row of the schema belongs to a
+// transferKind declares a kind of record that leaves a workspace with an export and comes
+// into another with an import, one line for each record (Decision 68). Every table and plain row of the schema belongs to a
 // kind of transferKinds or is listed in notTransferred; a test holds both against the
 // schema.
 type transferKind struct {
@@ -22,6 +22,14 @@ type transferKind struct {
 	places func(v *View, add func(made storage.ID, key []byte)) error
 	// line appends the data of the line with a key.
 	line func(v *View, b, key []byte) ([]byte, error)
+	// take stores the record of a line in a workspace that is imported.
+	take func(im *importing, data []byte) error
+}
+
+// with returns the kind with the function that takes its lines.
+func (k transferKind) with(take func(im *importing, data []byte) error) transferKind {
+	k.take = take
+	return k
 }
 
 // recordKind declares the lines of a table whose stored JSON is what clients get.

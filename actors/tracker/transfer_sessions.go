@@ -36,6 +36,9 @@ var transferSessionStates = transferKind{
 		t.Lanes, t.Stale, t.Final, t.Retried = nil, nil, nil, nil
 		t.Attempt = t.Attempt.renumbered(t.First)
 		t.Plan = false // the session has it
+		if row.Value.Status == SessionCreated {
+			t.Park = nil // follows from holds, limits and times
+		}
 		t.First, t.Last, t.LastActivity, t.LastType = 0, 0, "", ""
 		return appendJSON(b, &t)
 	},

@@ -138,14 +138,28 @@ func (tx *Tx) recordUsage(o *usageOrigin, u *Usage) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.Writer().AddValue(usageEntryTable, storage.Key(nil).U64(uint64(tx.now.UnixMilli())).ID(id), o.appendTo(u.appendTo(nil))); err != nil {
+	return tx.storeUsage(tx.now, id, o, u, true)
+}
+
+// usageEntryKey returns the key of usage as it was reported.
+func usageEntryKey(at time.Time, id storage.ID) storage.Key {
+	return storage.Key(nil).U64(uint64(at.UnixMilli())).ID(id)
+}
+
+// storeUsage stores usage that was reported at a time. hasIssue is set if the issue is
+// there, which alone has sums.
+func (tx *Tx) storeUsage(at time.Time, id storage.ID, o *usageOrigin, u *Usage, hasIssue bool) error {
+	if err := tx.Writer().AddValue(usageEntryTable, usageEntryKey(at, id), o.appendTo(u.appendTo(nil))); err != nil {
 		return fmt.Errorf("store usage: %w", err)
 	}
-	if err := tx.addUsage(usageDayTable, o.dayKey(dayOf(tx.now)), u, o.agent); err != nil {
+	if err := tx.addUsage(usageDayTable, o.dayKey(dayOf(at)), u, o.agent); err != nil {
 		return err
 	}
 	for _, sum := range o.sums() {
-		for _, month := range [...]uint32{0, monthOf(tx.now)} {
+		if sum.kind == usageOfIssue && !hasIssue {
+			continue
+		}
+		for _, month := range [...]uint32{0, monthOf(at)} {
 			if err := tx.addUsage(usageSumTable, usageSumKey(sum.kind, sum.group, month), u, ""); err != nil {
 				return err
 			}

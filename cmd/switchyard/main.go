@@ -23,7 +23,7 @@ type cli struct {
 	Serve     serveCmd     `cmd:"" help:"Run a node."`
 	Bench     benchCmd     `cmd:"" help:"Measure a node, beside the limits of the machine it runs on."`
 	Cluster   clusterCmd   `cmd:"" help:"See and change the cluster, as its operator."`
-	Workspace workspaceCmd `cmd:"" help:"Copy a workspace to a file."`
+	Workspace workspaceCmd `cmd:"" help:"Copy a workspace to a file, and a file to a workspace."`
 	Verify    verifyCmd    `cmd:"" help:"Prove every index, counter and reference of a stopped node's data."`
 	Inspect   inspectCmd   `cmd:"" help:"Show what a stopped node's data holds, shard by shard."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`

@@ -16,6 +16,7 @@ import (
 
 type workspaceCmd struct {
 	Export workspaceExportCmd `cmd:"" help:"Write a workspace to a file."`
+	Import workspaceImportCmd `cmd:"" help:"Take a workspace in from a file that export has written."`
 }
 
 // workspaceFlags say which service the workspace's commands ask, and as whom.
@@ -64,6 +65,41 @@ func (e workspaceExportCmd) Run() error {
 	}
 	fmt.Printf("%s: %s, %d bytes.\n", e.File, plural(int(summary.Lines), "record"), summary.Bytes)
 	return nil
+}
+
+type workspaceImportCmd struct {
+	workspaceFlags
+	File      string `arg:"" help:"File that export has written."`
+	Workspace string `help:"Id of an empty workspace to fill, as its owner or an admin. Without it the operator has a new one made, with the id of the file." placeholder:"ID"`
+}
+
+func (i workspaceImportCmd) Run() error {
+	c, ctx, cancel, err := i.connect()
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	file, err := os.Open(i.File)
+	if err != nil {
+		return fmt.Errorf("read the export: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	show := newByteProgress(os.Stderr)
+	at, summary, err := c.Import(ctx, file, i.Workspace, show.lines)
+	show.end()
+	if err != nil {
+		return fmt.Errorf("import %s: %w", i.File, err)
+	}
+	fmt.Printf("Workspace %s has %s of %s.\n", at.OrganizationID, plural(int(summary.Lines), "record"), i.File)
+	return nil
+}
+
+// lines shows on a terminal how many lines were taken.
+func (p *byteProgress) lines(next, lines int64) {
+	if p.out != nil {
+		p.shown = next
+		_, _ = fmt.Fprintf(p.out, "\r\x1b[K%d of %d lines", next, lines)
+	}
 }
 
 // byteProgress shows on a terminal how much has come.

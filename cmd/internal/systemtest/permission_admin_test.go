@@ -52,6 +52,7 @@ var adminOps = []matrixOp{
 	{name: "inbound routes of all workspaces", method: "GET", path: "/inbound-routes", bare: true, needs: "operator", ok: 200},
 	{name: "audit", method: "GET", path: "/audit", needs: "admin", ok: 200},
 	{name: "audit of the cluster", method: "GET", path: "/cluster/audit", bare: true, needs: "operator", ok: 200},
+	{name: "import nothing", method: "POST", path: "/cluster/import", bare: true, body: map[string]any{}, needs: "operator", ok: 400},
 	{name: "limits of a workspace", method: "GET", path: "/cluster/workspaces/{workspace}/limits", bare: true, needs: "operator", ok: 200},
 	{name: "set the limits of a workspace", method: "PUT", path: "/cluster/workspaces/{workspace}/limits", bare: true, body: map[string]any{"limits": map[string]any{}}, needs: "operator", ok: 200},
 	{name: "read-only mode of a workspace", method: "GET", path: "/cluster/workspaces/{workspace}/read-only", bare: true, needs: "operator", ok: 200},

@@ -181,6 +181,8 @@ var countingOps = []matrixOp{
 // workspaceOps are about no issue.
 var workspaceOps = []matrixOp{
 	{name: "workspace", method: "GET", path: "", needs: "read", ok: 200},
+	{name: "progress of an import", method: "GET", path: "/import", needs: "admin", ok: 404},
+	{name: "import no lines", method: "POST", path: "/import", body: map[string]any{}, needs: "admin", ok: 400},
 	{name: "export", method: "GET", path: "/export?after=1000000000", needs: "admin", ok: 200},
 	{name: "patch the workspace", method: "PATCH", path: "", body: map[string]any{}, needs: "admin", ok: 200},
 	{name: "teams", method: "GET", path: "/teams", needs: "read", ok: 200},

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"os"
@@ -94,7 +95,7 @@ func TestExport_HasEverythingButSecrets(t *testing.T) {
 		"workspace", "settings", "retired_team_key", "team_number", "team", "member", "team_member", "scim_user", "scim_group", "scim_connection", "token", "oauth_client",
 		"label", "project", "cycle", "template", "agent", "issue", "former_identifier", "burndown", "history", "comment", "attachment", "access_grant", "share",
 		"session", "session_state", "session_instructions", "activity", "draft", "draft_state", "support_channel", "inbound_secret", "ticket", "ticket_message", "deal",
-		"webhook_subscription", "webhook_delivery", "issued_user",
+		"webhook_subscription", "webhook_delivery", "issued_user", "hold", "concurrency_limit", "relation", "attempt", "checkpoint", "usage",
 	} {
 		if !seen[kind] {
 			t.Errorf("there is no line of type %s", kind)
@@ -138,6 +139,162 @@ func TestExport_HasEverythingButSecrets(t *testing.T) {
 			t.Errorf("%s is exported as %s, and shown as %d %s", l.Type, l.text, got.Status, got.Body)
 		}
 	}
+}
+
+// TestImport_MakesTheSameWorkspace takes an export into another cluster and into an empty
+// workspace: what GET shows is the same.
+func TestImport_MakesTheSameWorkspace(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := limited(t, 3*time.Minute)
+	defer cancel()
+	env := []string{"SWITCHYARD_ROOT_TOKEN=" + rootToken}
+	launch := func(data string) *Process {
+		node, err := Launch(ctx, binary(t), data, env, append([]string{"--shards", "2"}, toLocal...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(node.Kill)
+		return node
+	}
+	from := launch(t.TempDir())
+	f := fillWorkspace(t, from.URL, "moving")
+	var text []byte
+	testkit.Await(ctx, t, "two exports alike", func() bool {
+		_, text = exportOf(t, f.c, f.id, "", 0)
+		_, again := exportOf(t, f.c, f.id, "", 0)
+		return bytes.Equal(text, again) && !bytes.Contains(text, []byte(`"type":"timer"`))
+	})
+	dir := t.TempDir()
+	file := filepath.Join(dir, "moving.ndjson")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	damaged := filepath.Join(dir, "damaged.ndjson")
+	if err := os.WriteFile(damaged, bytes.Replace(text, []byte(`"type":"issue"`), []byte(`"type":"label"`), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	data := t.TempDir()
+	to := launch(data)
+	for path, place := range map[string]string{damaged: "line "} {
+		if code, out := switchyard(t, rootToken, "workspace", "import", path, "--url", to.URL); code != 1 || !strings.Contains(out, place) {
+			t.Errorf("the import of a damaged file ended with %d: %s", code, out)
+		}
+	}
+	root := NewClient(to.URL, rootToken, 2)
+	for range 2 { // the second finds the import done
+		if code, out := switchyard(t, rootToken, "workspace", "import", file, "--url", to.URL); code != 0 {
+			t.Fatalf("the import ended with %d: %s", code, out)
+		}
+	}
+	if _, got := exportOf(t, root, f.id, "", 0); !bytes.Equal(got, text) {
+		t.Errorf("the export of the copy differs: %s", firstDifference(got, text))
+	}
+	compareGets(t, f.c, root, f.id, f.id, text)
+
+	home, err := NewClient(to.URL, "", 2).Onboard(ctx, "Filled", "filling")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := NewClient(to.URL, home.Token.Token, 2)
+	for range 2 {
+		if code, out := switchyard(t, home.Token.Token, "workspace", "import", file, "--workspace", home.Workspace.ID, "--url", to.URL); code != 0 {
+			t.Fatalf("the import into a workspace ended with %d: %s", code, out)
+		}
+	}
+	compareGets(t, root, own, f.id, home.Workspace.ID, text)
+	if err := own.Decode(ctx, "POST", "/workspaces/"+home.Workspace.ID+"/issues", object{"title": "Goes on"}, http.StatusCreated, nil); err != nil {
+		t.Error(err)
+	}
+	if code, out := switchyard(t, f.c.Token, "workspace", "import", file, "--workspace", f.id, "--url", from.URL); code != 1 || !strings.Contains(out, "409") {
+		t.Errorf("the import into a workspace with content ended with %d: %s", code, out)
+	}
+	if err := to.Terminate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := switchyard(t, "", "verify", "--data", data); code != 0 {
+		t.Errorf("the data are not sound: %d %s", code, out)
+	}
+}
+
+// firstDifference returns the first lines that differ.
+func firstDifference(got, want []byte) string {
+	a, b := bytes.Split(got, []byte{'\n'}), bytes.Split(want, []byte{'\n'})
+	for i := range min(len(a), len(b)) {
+		if !bytes.Equal(a[i], b[i]) {
+			return fmt.Sprintf("got\n%.1500s\nwant\n%.1500s", a[i], b[i])
+		}
+	}
+	return fmt.Sprintf("%d lines and %d", len(a), len(b))
+}
+
+// compareGets compares what two workspaces with the same content show.
+func compareGets(t *testing.T, a, b *Client, from, to string, text []byte) {
+	t.Helper()
+	paths := []string{
+		"/teams", "/labels", "/projects", "/cycles", "/templates", "/deals", "/agents", "/oauth-clients", "/scim/connections", "/support-channels", "/webhook-subscriptions", "/inbound-secrets",
+		"/issues?limit=100&includeSnoozed=true", "/issues?limit=100&status=done", "/issues?search=parent", "/triage", "/agent/sessions?limit=100", "/drafts?limit=100", "/tickets?limit=100",
+		"/issue-analytics?groupBy=status", "/issue-analytics?groupBy=assigneeId", "/issue-analytics?groupBy=cycleId", "/issue-analytics?groupBy=teamId",
+		"/holds", "/agent/limits", "/usage?groupBy=issue", "/usage?groupBy=month", "/usage?groupBy=session",
+	}
+	children := 0
+	for line := range bytes.SplitSeq(text, []byte{'\n'}) {
+		var l transferLine
+		if json.Unmarshal(line, &l) != nil || l.Type == "end" {
+			continue
+		}
+		id, _ := l.Data["id"].(string)
+		switch l.Type {
+		case "issue":
+			if l.Data["title"] == "Child" {
+				if children++; children > 3 {
+					continue
+				}
+			}
+			for _, what := range []string{"", "/comments", "/history", "/children", "/attachments", "/share", "/permissions", "/branch-name"} {
+				paths = append(paths, "/issues/"+id+what)
+			}
+			paths = append(paths, "/issues?identifier="+l.Data["identifier"].(string))
+		case "former_identifier":
+			paths = append(paths, "/issues?includeSnoozed=true&identifier="+l.Data["identifier"].(string))
+		case "team":
+			paths = append(paths, "/teams/"+id+"/members")
+		case "cycle":
+			paths = append(paths, "/issue-analytics/burndown?cycleId="+id)
+		case "session":
+			for _, what := range []string{"", "/activities", "/children", "/attempts", "/checkpoint"} {
+				paths = append(paths, "/agent/sessions/"+id+what)
+			}
+		case "ticket":
+			paths = append(paths, "/tickets/"+id+"/messages")
+		case "webhook_subscription":
+			paths = append(paths, "/webhook-subscriptions/"+id)
+		case "attachment":
+			paths = append(paths, "/attachments/"+id)
+		}
+	}
+	for _, path := range paths {
+		one, err := a.Do(t.Context(), "GET", "/workspaces/"+from+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := b.Do(t.Context(), "GET", "/workspaces/"+to+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, got := maskCursors(one.Body), maskCursors(bytes.ReplaceAll(other.Body, []byte(to), []byte(from)))
+		if one.Status != other.Status || !bytes.Equal(want, got) {
+			t.Errorf("GET %s: %d %.1000s\nwas %d %.1000s", path, other.Status, got, one.Status, want)
+		}
+	}
+}
+
+// maskCursors takes the positions out of lists: they name the workspace.
+func maskCursors(body []byte) []byte {
+	if at := bytes.LastIndex(body, []byte(`,"nextCursor":`)); at >= 0 {
+		return body[:at]
+	}
+	return body
 }
 
 // switchyard runs a command of the binary and returns its exit code and output.

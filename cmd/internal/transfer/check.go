@@ -57,6 +57,7 @@ type reader struct {
 	sum    hash.Hash
 	ended  bool
 	buf    []byte
+	spare  []byte // a line that was read and is for the next request
 }
 
 func newReader(in io.Reader) *reader {

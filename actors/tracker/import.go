@@ -1,0 +1,303 @@
+package tracker
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"maps"
+
+	"switchyard/storage"
+)
+
+// ImportState is the state of an import.
+type ImportState string
+
+// The states of an import.
+const (
+	ImportRunning ImportState = "running"
+	ImportDone    ImportState = "done"
+)
+
+// EnumValues implements Enumerated.
+func (ImportState) EnumValues() []string {
+	return enumTexts([]ImportState{ImportRunning, ImportDone})
+}
+
+// Import is the progress of an import into a workspace. Next is the number of the line
+// that comes next.
+type Import struct {
+	OrganizationID WorkspaceID `json:"organizationId"`
+	State          ImportState `json:"state"`
+	Next           int64       `json:"next"`
+	CreatedAt      Timestamp   `json:"createdAt"`
+	UpdatedAt      Timestamp   `json:"updatedAt"`
+}
+
+// ImportAnswer is the answer of the operations on an import.
+type ImportAnswer struct {
+	Import Import `json:"import"`
+}
+
+// importRecord is the stored form of an import: the public part, and what the next lines
+// are checked against. It stays when the import is done, so that a repeat is known.
+type importRecord struct {
+	Import
+	// First is the SHA-256 of the first line, which tells one file from another.
+	First []byte `json:"first"`
+	// Sum is the state of the SHA-256 of the lines so far, and Counts their number by type.
+	Sum    []byte           `json:"sum"`
+	Counts map[string]int64 `json:"counts"`
+	// DefaultTeamID is the workspace's default team in the file.
+	DefaultTeamID *TeamID `json:"defaultTeamId"`
+	// Operator is set if the operator has the file taken into a new workspace: then the
+	// users that the workspace had created count as created by it again.
+	Operator bool `json:"operator"`
+	// Orphans is the number of issues whose parent has not come yet, and LastIssue the tick
+	// of the last issue.
+	Orphans   int64  `json:"orphans"`
+	LastIssue uint64 `json:"lastIssue"`
+}
+
+// imports has at most one row, the workspace's import.
+var imports = storage.Table[importRecord]{
+	ID:   importTable,
+	Name: "import",
+	Key:  func(k storage.Key, _ *importRecord) storage.Key { return k },
+}
+
+var _ = declareTable(&imports)
+
+// answer returns the answer that shows an import.
+func (r *importRecord) answer(outcome Outcome) (Reply, error) {
+	return jsonReply(outcome, ImportAnswer{r.Import})
+}
+
+// ShowImport shows the progress of a workspace's import.
+var ShowImport = NewQuery[None, ImportAnswer]("ShowImport", "Show the progress of an import", Needs{Level: Admin}, func(v *View, _ *None) (Reply, error) {
+	row, err := imports.Get(v, nil)
+	if err != nil {
+		return Reply{}, fmt.Errorf("read the import: %w", err)
+	}
+	if row == nil {
+		return Reply{}, NotFound("import")
+	}
+	return row.Value.answer(Done)
+})
+
+const (
+	// maxImportBody bounds the lines of a request in bytes: one line with an attachment, or
+	// several with maxImportLines and maxImportMany.
+	maxImportBody  = 9 << 20
+	maxImportMany  = 1 << 20
+	maxImportLines = 1000
+)
+
+// ImportLinesIn are lines of an export. The last one may lack its newline.
+type ImportLinesIn struct {
+	Body []byte `raw:"ndjson,json"`
+}
+
+// ImportLines takes lines of an export into the workspace. The first line begins an
+// import into an empty workspace. Lines that were taken before are passed over; the last
+// line ends the import (Decision 68). All lines of a request are taken, or none.
+var ImportLines = NewCommand[ImportLinesIn, ImportAnswer]("ImportLines", "Take in lines of an export", Needs{Level: Admin}, importLines, WithoutKey, BodyUpTo(maxImportBody), Refuses(CodeConflict), Audits(auditWorkspace))
+
+func importLines(tx *Tx, in *ImportLinesIn) (Reply, error) {
+	lines, err := parseLines(in.Body)
+	if err != nil {
+		return Reply{}, err
+	}
+	row, err := imports.Get(tx, nil)
+	if err != nil {
+		return Reply{}, fmt.Errorf("read the import: %w", err)
+	}
+	var record importRecord
+	switch first := &lines[0]; {
+	case row != nil:
+		record = row.Value
+		if first.n() == 0 && !bytes.Equal(record.First, sumOf(first.text)) {
+			return Reply{}, errOtherImport()
+		}
+	case first.n() != 0:
+		return Reply{}, Conflict("No import has begun in this workspace.", "Send the lines of the export from the first one, with n 0.")
+	default:
+		begun, err := tx.fillEmpty(first)
+		if err != nil {
+			return Reply{}, err
+		}
+		record = *begun
+	}
+	if err := tx.takeLines(&record, lines); err != nil {
+		return Reply{}, err
+	}
+	record.UpdatedAt = At(tx.now)
+	if row == nil {
+		_, err = imports.Insert(tx, &record)
+	} else {
+		_, err = imports.Update(tx, row, &record)
+	}
+	if err != nil {
+		return Reply{}, fmt.Errorf("note the import: %w", err)
+	}
+	return record.answer(Done)
+}
+
+func errOtherImport() error {
+	return Conflict("The workspace has the import of another file.", "Import this file into another workspace.")
+}
+
+func sumOf(text []byte) []byte {
+	sum := sha256.Sum256(text)
+	return sum[:]
+}
+
+// importedLine is a line of an export.
+type importedLine struct {
+	N       *int64           `json:"n"`
+	Type    string           `json:"type"`
+	Version int              `json:"version"`
+	Data    json.RawMessage  `json:"data"`
+	Counts  map[string]int64 `json:"counts"`
+	SHA256  string           `json:"sha256"`
+
+	text []byte // with its newline
+}
+
+// n is the number of the line; -1 for the last.
+func (l *importedLine) n() int64 {
+	if l.N == nil {
+		return -1
+	}
+	return *l.N
+}
+
+// fault returns the error for a line that can't be taken.
+func (l *importedLine) fault(format string, args ...any) error {
+	path := "end"
+	if l.N != nil {
+		path = fmt.Sprintf("lines[%d]", *l.N)
+	}
+	return BadRequest(Fault{Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+// maxImportDepth bounds how deep the JSON of a line may be nested.
+const maxImportDepth = 100
+
+// parseLines reads the lines of a request.
+func parseLines(body []byte) ([]importedLine, error) {
+	var lines []importedLine
+	for rest := body; len(rest) > 0; {
+		text, after, ended := bytes.Cut(rest, []byte{'\n'})
+		l := importedLine{}
+		if ended {
+			l.text = rest[:len(text)+1]
+		} else {
+			l.text = append(bytes.Clone(text), '\n')
+		}
+		place := fmt.Sprintf("body[%d]", len(lines)) // the line has no number yet
+		if at := TooDeep(text, maxImportDepth); at >= 0 {
+			return nil, BadRequest(Fault{Path: place, Message: fmt.Sprintf("Is nested more than %d levels deep.", maxImportDepth)})
+		}
+		if err := json.Unmarshal(text, &l); err != nil {
+			return nil, BadRequest(Fault{Path: place, Message: "Not a line of an export: " + err.Error() + "."})
+		}
+		if (l.N == nil) != (l.Type == exportEnd) || l.n() < -1 || l.N != nil && l.n() < 0 {
+			return nil, BadRequest(Fault{Path: place, Message: "Must have a number n of 0 or more, or the type end."})
+		}
+		if len(lines) > 0 {
+			before := lines[len(lines)-1].n()
+			if before < 0 || l.N != nil && l.n() != before+1 {
+				return nil, BadRequest(Fault{Path: place, Message: "Must follow the line before it: a line is missing, or out of order."})
+			}
+		}
+		if lines = append(lines, l); len(lines) > maxImportLines {
+			return nil, BadRequest(Fault{Message: fmt.Sprintf("A request may have %d lines.", maxImportLines)})
+		}
+		rest = after
+	}
+	switch {
+	case len(lines) == 0:
+		return nil, BadRequest(Fault{Message: "Must have at least one line."})
+	case len(lines) > 1 && len(body) > maxImportMany:
+		return nil, BadRequest(Fault{Message: fmt.Sprintf("Several lines may have %d bytes together. Send fewer, or one alone.", maxImportMany)})
+	}
+	return lines, nil
+}
+
+// takeLines takes the lines that were not taken before.
+func (tx *Tx) takeLines(record *importRecord, lines []importedLine) error {
+	sum, err := resumeSum(record.Sum)
+	if err != nil {
+		return err
+	}
+	im := &importing{tx: tx, record: record}
+	for i := range lines {
+		l := &lines[i]
+		if record.State == ImportDone {
+			if l.N != nil && l.n() >= record.Next {
+				return Conflict("The import is done.", "Import another file into another workspace.")
+			}
+			continue
+		}
+		switch {
+		case l.Type == exportEnd:
+			if err := im.end(l, sum); err != nil {
+				return err
+			}
+			continue
+		case l.n() < record.Next:
+			continue
+		case l.n() > record.Next:
+			return Conflict(fmt.Sprintf("Line %d comes next.", record.Next), "Read the import's next line with GET, and go on there.")
+		case l.n() > 0: // the first line is taken where the import begins
+			if err := im.take(l); err != nil {
+				return err
+			}
+		}
+		sum.Write(l.text)
+		record.Counts[l.Type]++
+		record.Next++
+	}
+	if record.Sum, err = sum.(encoding.BinaryMarshaler).MarshalBinary(); err != nil {
+		return fmt.Errorf("keep a checksum: %w", err)
+	}
+	return im.moveClock()
+}
+
+func resumeSum(state []byte) (hash.Hash, error) {
+	sum := sha256.New()
+	if state == nil {
+		return sum, nil
+	}
+	if err := sum.(encoding.BinaryUnmarshaler).UnmarshalBinary(state); err != nil {
+		return nil, fmt.Errorf("go on with a checksum: %w", err)
+	}
+	return sum, nil
+}
+
+// end takes the last line.
+func (im *importing) end(l *importedLine, sum hash.Hash) error {
+	record := im.record
+	if got := hex.EncodeToString(sum.Sum(nil)); l.SHA256 != got {
+		return l.fault("Has another SHA-256 than the lines before it: the file is damaged, or line %d comes next.", record.Next)
+	}
+	if !maps.Equal(l.Counts, record.Counts) {
+		return l.fault("Counts other lines than those before it.")
+	}
+	if record.Orphans != 0 {
+		return l.fault("The parents of %d issues are missing.", record.Orphans)
+	}
+	ws, err := im.tx.workspace()
+	if err != nil {
+		return err
+	}
+	if record.DefaultTeamID != nil && ws.Value.DefaultTeamID == nil {
+		return l.fault("The default team is missing.")
+	}
+	record.State = ImportDone
+	return nil
+}

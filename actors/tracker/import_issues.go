@@ -1,0 +1,297 @@
+package tracker
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"switchyard/storage"
+)
+
+// takeIssue stores an issue as it is: no event, no automation, no new number. Its parent
+// may come later in the file.
+func takeIssue(im *importing, data []byte) error {
+	var t Issue
+	if err := im.decode(data, &t); err != nil {
+		return err
+	}
+	tx := im.tx
+	team, err := im.needTeam(t.TeamID)
+	if err != nil {
+		return err
+	}
+	if err := im.checkIssue(&t); err != nil {
+		return err
+	}
+	if err := im.nest(&t); err != nil {
+		return err
+	}
+	id := t.id()
+	identifier := storage.Key(nil).Str(*t.Identifier)
+	if known, err := tx.Has(identifierTable, identifier); err != nil || known {
+		if err == nil {
+			err = im.refuse("The identifier %s is taken.", *t.Identifier)
+		}
+		return err
+	}
+	if err := restore(im, &issues, &t); err != nil {
+		return err
+	}
+	if err := tx.Writer().AddValue(identifierTable, identifier, id[:]); err != nil {
+		return err
+	}
+	last, err := tx.Counter(teamNumber, team)
+	if err != nil {
+		return err
+	}
+	if *t.Number > last {
+		if err := tx.SetCounter(teamNumber, team, *t.Number); err != nil {
+			return err
+		}
+	}
+	if err := tx.indexNew(&t); err != nil {
+		return err
+	}
+	return tx.aggregateIssue(nil, &t)
+}
+
+// checkIssue checks what the types of an issue's fields don't say.
+func (im *importing) checkIssue(t *Issue) error {
+	if t.Number == nil || t.Identifier == nil || *t.Number == 0 || *t.Number > 1<<53 {
+		return im.refuse("data must have a number and an identifier.")
+	}
+	key, number, ok := strings.Cut(*t.Identifier, "-")
+	if upper, valid := upperKey(key); !ok || !valid || upper != key || number != strconv.FormatUint(*t.Number, 10) {
+		return im.refuse("data.identifier must be a team's key and the number.")
+	}
+	if t.Title == "" || t.Estimate != nil && *t.Estimate < 0 {
+		return im.refuse("data.title must not be empty, and data.estimate not negative.")
+	}
+	if ref := t.ExternalRef; ref != nil && (*ref == "" || len(*ref) > 4*255) {
+		return im.refuse("data.externalRef must have 1 to 255 characters.")
+	}
+	var names []string
+	if t.LabelIDs != nil && json.Unmarshal([]byte(*t.LabelIDs), &names) != nil {
+		return im.refuse("data.labelIds must be the JSON of a list of ids.")
+	}
+	tick := uint64(storage.DocOf(t.id()))
+	if tick <= im.record.LastIssue {
+		return im.refuse("Issues must come in the order in which they were made.")
+	}
+	im.record.LastIssue = tick
+	return nil
+}
+
+// nest checks that an issue fits below its parent and above the children that came before
+// it, and counts the issues whose parent is missing.
+func (im *importing) nest(t *Issue) error {
+	tx, id := im.tx, t.id()
+	children, err := tx.childKeys(issueKey(id), maxMovedBelow+1)
+	if err != nil {
+		return err
+	}
+	if len(children) > maxMovedBelow {
+		return im.refuse("More than %d children come before their parent.", maxMovedBelow)
+	}
+	im.record.Orphans -= int64(len(children))
+	if t.ParentID == nil {
+		return nil
+	}
+	there, err := tx.Has(issueTable, issueKey(t.parent()))
+	if err != nil {
+		return err
+	}
+	if !there {
+		if t.parent() == id {
+			return im.refuse("The issue is its own parent.")
+		}
+		im.record.Orphans++
+		return nil
+	}
+	fault, err := tx.parentFault(id, *t.ParentID)
+	if err != nil {
+		return err
+	}
+	if fault != "" {
+		return im.refuse("data.parentId: %s", fault)
+	}
+	return nil
+}
+
+func takeFormerIdentifier(im *importing, data []byte) error {
+	var f transferredIdentifier
+	if err := im.decode(data, &f); err != nil {
+		return err
+	}
+	row, err := im.needIssue(f.IssueID)
+	if err != nil {
+		return err
+	}
+	key, number, ok := strings.Cut(f.Identifier, "-")
+	if upper, valid := upperKey(key); !ok || !valid || upper != key || number == "" || len(number) > 20 {
+		return im.refuse("data.identifier must be a team's key and a number.")
+	}
+	identifier := storage.Key(nil).Str(f.Identifier)
+	if known, err := im.tx.Has(identifierTable, identifier); err != nil || known {
+		if err == nil {
+			err = im.refuse("The identifier %s is taken.", f.Identifier)
+		}
+		return err
+	}
+	id := row.Value.id()
+	if err := im.tx.Writer().AddValue(identifierTable, identifier, id[:]); err != nil {
+		return err
+	}
+	return im.tx.Writer().AddValue(identifierByIssue, storage.Key(nil).ID(id).Str(f.Identifier), nil)
+}
+
+func takeBurndown(im *importing, data []byte) error {
+	var t transferredBurndown
+	if err := im.decode(data, &t); err != nil {
+		return err
+	}
+	row, err := im.needIssue(t.IssueID)
+	if err != nil {
+		return err
+	}
+	if t.CycleID == "" || len(t.CycleID) > 255 || len(t.Days) == 0 || len(t.Days) > maxBurndownChanges {
+		return im.refuse("data must have a cycleId and 1 to %d days.", maxBurndownChanges)
+	}
+	var changes []burndownChange
+	for _, d := range t.Days {
+		at, err := time.Parse(time.DateOnly, d.Date)
+		state := slices.Index(burndownStates[:], d.State)
+		day := burndownDay(at)
+		if err != nil || state < 0 || day < 0 || day > maxBurndownDay || len(changes) > 0 && day <= changes[len(changes)-1].day {
+			return im.refuse("data.days must be dates in order, with a state each.")
+		}
+		changes = append(changes, burndownChange{day, burndownState(state)})
+	}
+	id := row.Value.id()
+	cycle := storage.Key(nil).Str(t.CycleID)
+	of := aggregatedOf(&row.Value, row.Flags&issueRestricted != 0)
+	if err := im.tx.Writer().SetValue(burndownByIssue, append(issueKey(id), cycle...), nil); err != nil {
+		return err
+	}
+	return im.tx.Writer().SetValue(burndownTable, burndownKey(cycle, id), of.appendBurndown(nil, t.Estimate, changes))
+}
+
+// takeHistory adds an entry to the row of its change. The entries of a change differ in
+// the last byte of their ids, which is their index.
+func takeHistory(im *importing, data []byte) error {
+	var e HistoryEntry
+	if err := im.decode(data, &e); err != nil {
+		return err
+	}
+	issue, err := im.needIssue(e.IssueID)
+	if err != nil {
+		return err
+	}
+	if e.Field == "" || strings.ContainsFunc(e.Field, func(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') }) || len(e.From) == 0 || len(e.To) == 0 {
+		return im.refuse("data must have a field, from and to.")
+	}
+	id, _ := storage.ParseID(e.ID)
+	n := int(id[15])
+	id[15] = 0
+	key := storage.Key(nil).ID(issue.Value.id()).DescID(id)
+	value, err := im.tx.Value(historyTable, key, nil)
+	if err != nil {
+		return fmt.Errorf("read a change: %w", err)
+	}
+	entries := 0
+	if value == nil {
+		value = binary.BigEndian.AppendUint64([]byte{historyFormat}, uint64(e.CreatedAt.Time().UnixMilli()))
+		value = appendSized(appendSized(value, string(e.ActorType)), e.ActorID)
+	} else {
+		var row historyRow
+		if err := row.parse(key[len(id):], value); err != nil {
+			return err
+		}
+		entries = len(row.entries)
+	}
+	if n != entries {
+		return im.refuse("The entries of a change must come in order, and one of them is missing.")
+	}
+	value = appendSized(appendSized(appendSized(value, e.Field), e.From), e.To)
+	return im.tx.Writer().SetValue(historyTable, key, value)
+}
+
+func lookAtComment(im *importing, c *Comment) error {
+	row, err := im.needIssue(c.IssueID)
+	if err != nil || c.ParentID == nil {
+		return err
+	}
+	above, _ := storage.ParseID(*c.ParentID)
+	there, err := im.tx.Has(commentTable, commentKey(row.Value.id(), above))
+	if err != nil {
+		return fmt.Errorf("look for a comment: %w", err)
+	}
+	if !there || string(*c.ParentID) >= string(c.ID) {
+		return im.refuse("data.parentId must be an older comment of the same issue.")
+	}
+	return nil
+}
+
+func takeAttachment(im *importing, data []byte) error {
+	var t transferredAttachment
+	if err := im.decode(data, &t); err != nil {
+		return err
+	}
+	if _, err := im.needIssue(t.IssueID); err != nil {
+		return err
+	}
+	content, err := base64.StdEncoding.DecodeString(t.ContentBase64)
+	if err != nil || len(content) == 0 || len(content) > maxScreenshot {
+		return im.refuse("data.contentBase64 must be 1 to %d bytes in Base64.", maxScreenshot)
+	}
+	a := t.Attachment
+	if got := hex.EncodeToString(sumOf(content)); got != a.SHA256 || int64(len(content)) != a.Size {
+		return im.refuse("data.contentBase64 has %d bytes with the SHA-256 %s.", len(content), got)
+	}
+	if !a.ContentType.begins(content) {
+		return im.refuse("data.contentBase64 does not begin like %s.", a.ContentType)
+	}
+	id := a.id()
+	a.URL = attachmentPath(im.tx.Workspace(), id)
+	if err := restore(im, &attachments, &a); err != nil {
+		return err
+	}
+	return im.tx.storeChunks(id, content)
+}
+
+// takeAccessGrant adds a grant; the first one restricts its issue.
+func takeAccessGrant(im *importing, data []byte) error {
+	var g AccessGrant
+	if err := im.decode(data, &g); err != nil {
+		return err
+	}
+	row, err := im.needIssue(g.IssueID)
+	if err != nil {
+		return err
+	}
+	n, err := im.tx.countGrants(row.Value.id())
+	if err != nil {
+		return err
+	}
+	if n >= maxGrants || g.ActorID == "" || len(g.ActorID) > 255 {
+		return im.refuse("An issue may have %d grants, each to an actor.", maxGrants)
+	}
+	if err := restore(im, &accessGrants, &g); err != nil || n > 0 {
+		return err
+	}
+	return im.tx.restrict(row, true)
+}
+
+func lookAtShare(im *importing, s *IssueShare) error {
+	if len(s.Token) != shareTokenLen {
+		return im.refuse("data.token must have %d characters.", shareTokenLen)
+	}
+	_, err := im.needIssue(s.IssueID)
+	return err
+}

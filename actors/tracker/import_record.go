@@ -1,0 +1,244 @@
+package tracker
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"switchyard/storage"
+)
+
+// importing is one request of an import.
+type importing struct {
+	tx     *Tx
+	record *importRecord
+	line   *importedLine
+	tick   uint64 // of the newest id
+}
+
+// clockAhead is the time by which ids of an import may be ahead of this owner's clock.
+const clockAhead = time.Minute
+
+// take stores the record of a line.
+func (im *importing) take(l *importedLine) error {
+	im.line = l
+	i := slices.IndexFunc(transferKinds, func(k transferKind) bool { return k.name == l.Type })
+	if i < 0 {
+		return l.fault("Unknown type %q.", l.Type)
+	}
+	if len(l.Data) == 0 || l.Data[0] != '{' {
+		return l.fault("data must be an object.")
+	}
+	return transferKinds[i].take(im, l.Data)
+}
+
+// refuse returns the error for the line at hand.
+func (im *importing) refuse(format string, args ...any) error { return im.line.fault(format, args...) }
+
+// decode reads the data of a line into a record, sets the workspace that it is of, and
+// checks what the types of its fields ask for.
+func (im *importing) decode(data []byte, record any) error {
+	if err := json.Unmarshal(data, record); err != nil {
+		return im.refuse("Not a record of type %s: %v.", im.line.Type, err)
+	}
+	v := reflect.ValueOf(record).Elem()
+	if of := v.FieldByName("OrganizationID"); of.IsValid() {
+		of.SetString(im.tx.Workspace().String())
+	}
+	if fault := transferFault(record); fault != "" {
+		return im.refuse("%s", fault)
+	}
+	return im.noteIDs(v)
+}
+
+// noteIDs keeps the newest id of a record, for the clock.
+func (im *importing) noteIDs(v reflect.Value) error {
+	id := v.FieldByName("ID")
+	if !id.IsValid() || id.Kind() != reflect.String {
+		return nil
+	}
+	raw, ok := storage.ParseID(id.String())
+	if !ok || !plausibleID(raw) {
+		return nil // an agent's or user's id, or one that transferFault has refused
+	}
+	tick := uint64(storage.DocOf(raw))
+	if tick>>12 > uint64(im.tx.now.Add(clockAhead).UnixMilli()) {
+		return im.refuse("data.id is of a time to come.")
+	}
+	im.tick = max(im.tick, tick)
+	return nil
+}
+
+// plausibleID reports whether an id is a UUIDv7.
+func plausibleID(id storage.ID) bool { return id[6]>>4 == 7 && id[8]>>6 == 2 }
+
+// moveClock moves the workspace's clock to the newest id: ids made from now on are
+// greater.
+func (im *importing) moveClock() error {
+	clock, err := im.tx.Counter(clockTable, storage.ID{})
+	if err != nil || clock >= im.tick {
+		return err
+	}
+	return im.tx.SetCounter(clockTable, storage.ID{}, im.tick)
+}
+
+// opaqueIDs are the types of ids that may have any form.
+var opaqueIDs = map[reflect.Type]bool{reflect.TypeFor[UserID](): true, reflect.TypeFor[AgentID](): true, reflect.TypeFor[WorkspaceID](): true}
+
+// transferFault returns what is wrong with the fields of a record from a file, by their
+// types, or "".
+func transferFault(record any) string {
+	return faultIn("data", reflect.ValueOf(record).Elem(), false)
+}
+
+func faultIn(path string, v reflect.Value, optional bool) string {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			return ""
+		}
+		return faultIn(path, v.Elem(), false)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+			at := path + "." + name
+			if f.Anonymous {
+				at = path
+			}
+			if fault := faultIn(at, v.Field(i), strings.Contains(options, "omitempty")); fault != "" {
+				return fault
+			}
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return "" // JSON, which was read
+		}
+		for i := range v.Len() {
+			if fault := faultIn(fmt.Sprintf("%s[%d]", path, i), v.Index(i), false); fault != "" {
+				return fault
+			}
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			if fault := faultIn(path+"."+key.String(), v.MapIndex(key), false); fault != "" {
+				return fault
+			}
+		}
+	case reflect.String:
+		return faultOfText(path, v, optional)
+	}
+	return ""
+}
+
+// faultOfTime says what is wrong with a time, or "".
+func faultOfTime(t Timestamp) string {
+	if at, err := time.Parse(timestampLayout, string(t)); err != nil || At(at) != t {
+		return " must be a time such as 2026-11-20T21:30:00.123Z."
+	}
+	return ""
+}
+
+func faultOfText(path string, v reflect.Value, optional bool) string {
+	text := v.String()
+	if text == "" && optional {
+		return ""
+	}
+	if !indexable(text) {
+		return path + " must not have a NUL."
+	}
+	if v.Type() == reflect.TypeFor[Timestamp]() {
+		if fault := faultOfTime(Timestamp(text)); fault != "" {
+			return path + fault
+		}
+		return ""
+	}
+	if e, ok := v.Interface().(Enumerated); ok {
+		if !slices.Contains(e.EnumValues(), text) {
+			return path + " must be one of " + strings.Join(e.EnumValues(), ", ") + "."
+		}
+		return ""
+	}
+	named := v.Type().PkgPath() != "" && strings.HasSuffix(v.Type().Name(), "ID")
+	if named && !opaqueIDs[v.Type()] || path == "data.id" && !opaqueIDs[v.Type()] {
+		if id, ok := storage.ParseID(text); !ok || !plausibleID(id) {
+			return path + " must be an id of the service."
+		}
+	}
+	return ""
+}
+
+// restore stores a record that comes from a file.
+func restore[T any](im *importing, table *storage.Table[T], record *T) error {
+	taken, err := table.Taken(im.tx, record)
+	if err != nil {
+		return fmt.Errorf("look for a record: %w", err)
+	}
+	if taken {
+		return im.refuse("There is such a record already: its id, or a value that must be unique, is taken.")
+	}
+	if _, bounded := quotas[table.ID]; bounded {
+		if err := im.tx.countRecord(table.ID, 1); err != nil {
+			return err
+		}
+	}
+	if _, err := table.Insert(im.tx, record); err != nil {
+		return fmt.Errorf("store a record: %w", err)
+	}
+	return nil
+}
+
+// takeRecord stores the records of a table; look, if not nil, checks and completes each.
+func takeRecord[T any](table *storage.Table[T], look func(im *importing, record *T) error) func(*importing, []byte) error {
+	return func(im *importing, data []byte) error {
+		var record T
+		if err := im.decode(data, &record); err != nil {
+			return err
+		}
+		if look != nil {
+			if err := look(im, &record); err != nil {
+				return err
+			}
+		}
+		return restore(im, table, &record)
+	}
+}
+
+// needIssue refuses a line whose issue is not there.
+func (im *importing) needIssue(id IssueID) (*storage.Row[Issue], error) {
+	raw, _ := storage.ParseID(id)
+	row, err := issues.Get(im.tx, issueKey(raw))
+	if err != nil {
+		return nil, fmt.Errorf("read an issue: %w", err)
+	}
+	if row == nil {
+		return nil, im.refuse("There is no issue %s before this line.", id)
+	}
+	return row, nil
+}
+
+// needTeam refuses a line whose team is not there.
+func (im *importing) needTeam(id TeamID) (storage.ID, error) {
+	raw, _ := storage.ParseID(id)
+	there, err := im.tx.Has(teamTable, storage.Key(nil).DescID(raw))
+	if err == nil && !there {
+		err = im.refuse("There is no team %s before this line.", id)
+	}
+	return raw, err
+}
+
+// needSession refuses a line whose session is not there.
+func (im *importing) needSession(id SessionID) (*storage.Row[sessionRecord], error) {
+	raw, _ := storage.ParseID(id)
+	row, err := sessions.Get(im.tx, sessionKey(raw))
+	if err != nil {
+		return nil, fmt.Errorf("read a session: %w", err)
+	}
+	if row == nil {
+		return nil, im.refuse("There is no session %s before this line.", id)
+	}
+	return row, nil
+}

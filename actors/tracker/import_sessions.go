@@ -1,0 +1,322 @@
+package tracker
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	json "github.com/goccy/go-json"
+
+	"switchyard/storage"
+)
+
+// takeSession stores a session as it is. Its inner part follows in a line of its own. A
+// session whose issue was deleted has no issue in the file.
+func takeSession(im *importing, data []byte) error {
+	var public struct {
+		AgentSession
+		SessionDetails
+		Plan []PlanStep `json:"plan"`
+	}
+	if err := im.decode(data, &public); err != nil {
+		return err
+	}
+	s := sessionRecord{AgentSession: public.AgentSession, SessionDetails: public.SessionDetails}
+	if err := im.checkSession(&s); err != nil {
+		return err
+	}
+	if err := im.completeSession(&s); err != nil {
+		return err
+	}
+	s.Inner.Plan = public.Plan != nil
+	if err := restore(im, &sessions, &s); err != nil {
+		return err
+	}
+	if public.Plan != nil {
+		if err := im.takePlan(s.id(), public.Plan); err != nil {
+			return err
+		}
+	}
+	if err := im.setBudget(&s); err != nil {
+		return err
+	}
+	return im.tx.sessionMoved(nil, &s)
+}
+
+// checkSession checks what the types of a session's fields don't say.
+func (im *importing) checkSession(s *sessionRecord) error {
+	if s.AgentID == "" || len(s.AgentID) > 255 || s.MaxDurationMinutes != nil && (*s.MaxDurationMinutes < 1 || *s.MaxDurationMinutes > 1440) {
+		return im.refuse("data must have an agentId, and maxDurationMinutes of 1 to 1440 or null.")
+	}
+	if s.ProviderSessionID != nil && *s.ProviderSessionID == "" {
+		return im.refuse("data.providerSessionId must not be empty.")
+	}
+	if s.ConcurrencyKeys == nil {
+		s.ConcurrencyKeys = []string{}
+	}
+	for i, key := range s.ConcurrencyKeys {
+		if !isConcurrencyKey(key) || slices.Contains(s.ConcurrencyKeys[:i], key) || i == maxImportKeys {
+			return im.refuse("data.concurrencyKeys must be at most %d concurrency keys, each once.", maxImportKeys)
+		}
+	}
+	return im.checkRetry(s)
+}
+
+// maxImportKeys is the number of concurrency keys that a session can have: those of its
+// dispatch, and one of each field that its agent adds.
+const maxImportKeys = 4 + 3
+
+// checkRetry checks what a session says of its attempts.
+func (im *importing) checkRetry(s *sessionRecord) error {
+	if s.DeadLetteredAt != nil && s.Status != SessionFailed {
+		return im.refuse("data.deadLetteredAt is of failed sessions only.")
+	}
+	r := s.Retry
+	if r == nil {
+		return nil
+	}
+	if r.MaxAttempts < 1 || r.MaxAttempts > 20 || r.BackoffSeconds < 0 || r.BackoffSeconds > 86_400 ||
+		r.MaxBackoffSeconds != nil && (*r.MaxBackoffSeconds < 0 || *r.MaxBackoffSeconds > int64(maxPause/time.Second)) {
+		return im.refuse("data.retry is out of the bounds of a policy.")
+	}
+	for _, end := range r.On {
+		if end != retryLapsed && end != retryFailed {
+			return im.refuse("data.retry.on must have lapsed and failed only.")
+		}
+	}
+	return nil
+}
+
+// completeSession sets what follows from a session's issue and from its other fields.
+func (im *importing) completeSession(s *sessionRecord) error {
+	issue, err := issues.Get(im.tx, issueKey(s.issue()))
+	if err != nil {
+		return fmt.Errorf("read an issue: %w", err)
+	}
+	s.Inner.Orphan = issue == nil
+	if issue == nil {
+		if !s.Status.Ended() {
+			return im.refuse("There is no issue %s before this line.", s.IssueID)
+		}
+	} else {
+		s.Inner.Rank, s.Inner.Team, s.Inner.Restricted = issue.Value.Priority.rank(), "", false
+	}
+	if s.Inner.StartedAt == "" && s.Status == SessionRunning {
+		s.Inner.StartedAt = s.CreatedAt
+	}
+	return im.tx.place(s)
+}
+
+// setBudget sets the timer of a session with a maxDuration.
+func (im *importing) setBudget(s *sessionRecord) error {
+	if s.MaxDurationMinutes == nil || s.Status.Ended() {
+		return nil
+	}
+	return im.tx.SetTimer(timerSessionBudget, string(s.ID), s.budgetEnds())
+}
+
+// takeSessionState completes a session with its inner part. Lane tokens stay where they
+// were made, so the claimer of the session can't go on with it: the lease ends as it
+// would have.
+func takeSessionState(im *importing, data []byte) error {
+	var t transferredState
+	if err := im.decode(data, &t); err != nil {
+		return err
+	}
+	row, err := im.needSession(t.SessionID)
+	if err != nil {
+		return err
+	}
+	s := row.Value
+	before := s.Inner
+	s.Inner = t.sessionInner
+	s.Inner.First, s.Inner.Last, s.Inner.LastActivity, s.Inner.LastType = before.First, before.Last, before.LastActivity, before.LastType
+	s.Inner.Lanes, s.Inner.Stale, s.Inner.Final, s.Inner.Retried, s.Inner.Plan = nil, nil, nil, nil, before.Plan
+	if err := im.checkState(&s); err != nil {
+		return err
+	}
+	if err := im.completeSession(&s); err != nil {
+		return err
+	}
+	if _, err := sessions.Update(im.tx, row, &s); err != nil {
+		return fmt.Errorf("store a session: %w", err)
+	}
+	if err := im.setBudget(&s); err != nil {
+		return err
+	}
+	if l := s.Inner.Lease; l != nil {
+		if err := im.tx.armLeases(l.CheckAt.Time()); err != nil {
+			return err
+		}
+	}
+	if err := im.setWait(&row.Value, &s); err != nil {
+		return err
+	}
+	return im.tx.sessionMoved(&row.Value, &s)
+}
+
+// checkState checks the inner part of a session.
+func (im *importing) checkState(s *sessionRecord) error {
+	in := &s.Inner
+	if in.Depth < 0 || in.Attempts < 0 || in.Claims < 0 {
+		return im.refuse("data.depth, data.attempts and data.claims must not be negative.")
+	}
+	if a := in.Attempt; a != nil && (a.Number < 1 || a.Number != in.Claims || a.ClaimedAt == "" || (a.End == "") != (a.EndedAt == "")) {
+		return im.refuse("data.attempt must be the last of the claims.")
+	}
+	if u := in.Usage; u != nil && !u.valid() {
+		return im.refuse("data.usage must have numbers of 0 or more.")
+	}
+	if l := in.Lease; l != nil && (!s.engaged() || l.CheckAt > l.ExpiresAt || l.Seconds < 1 || l.Seconds > 3600 || l.CheckAt == "" || l.ExpiresAt == "") {
+		return im.refuse("data.lease must be that of a session that runs.")
+	}
+	if p := in.Park; p != nil && (s.Status != SessionWaiting || in.External || p.Reason == 0 || p.Reason > parkBlocked) {
+		in.Park = nil // found anew, for sessions that are created
+	}
+	if s.Status != SessionWaiting {
+		in.Predecessor, in.Pending, in.Missing = "", nil, nil
+	}
+	if err := im.checkWait(s); err != nil {
+		return err
+	}
+	for _, id := range s.pending() {
+		if _, err := im.needSession(id); err != nil {
+			return err
+		}
+		if string(id) >= string(s.ID) {
+			return im.refuse("A session can wait for an older one only.")
+		}
+	}
+	return nil
+}
+
+func takeSessionBrief(im *importing, data []byte) error {
+	var b transferredBrief
+	if err := im.decode(data, &b); err != nil {
+		return err
+	}
+	row, err := im.needSession(b.SessionID)
+	if err != nil {
+		return err
+	}
+	there, err := im.tx.brief(row.Value.id())
+	if err != nil || there != nil {
+		if err == nil {
+			err = im.refuse("The session has instructions already.")
+		}
+		return err
+	}
+	return im.tx.setBrief(row.Value.id(), &b.Instructions)
+}
+
+// takeActivity appends an activity to the log of its session.
+func takeActivity(im *importing, data []byte) error {
+	var a Activity
+	if err := im.decode(data, &a); err != nil {
+		return err
+	}
+	row, err := im.needSession(a.SessionID)
+	if err != nil {
+		return err
+	}
+	if len(a.Payload) > maxPayload {
+		return im.refuse("data.payload must be at most %d bytes.", maxPayload)
+	}
+	s := row.Value
+	in := &s.Inner
+	if in.Last >= maxActivities || in.LastActivity >= a.ID {
+		return im.refuse("A session may have %d activities, in the order in which they were made.", maxActivities)
+	}
+	body, err := json.MarshalWithOption(&a, json.DisableHTMLEscape())
+	if err != nil {
+		return fmt.Errorf("encode an activity: %w", err)
+	}
+	in.Last++
+	if in.First == 0 {
+		in.First = in.Last
+	}
+	in.LastActivity, in.LastType = a.ID, a.Type
+	if err := im.tx.Writer().AddValue(activityTable, activityKey(s.id(), in.Last), body); err != nil {
+		return err
+	}
+	if _, err := sessions.Update(im.tx, row, &s); err != nil {
+		return fmt.Errorf("store a session: %w", err)
+	}
+	return nil
+}
+
+func takeDraft(im *importing, data []byte) error {
+	var d draftRecord
+	if err := im.decode(data, &d.Draft); err != nil {
+		return err
+	}
+	d.Inner = draftInner{}
+	if _, err := readPayload(d.Payload); err != nil {
+		return im.refuse("data.payload is not valid: %v.", err)
+	}
+	// The issue may come later: publishing a draft makes one.
+	if d.IssueID == nil && (d.Kind != DraftIssueCreate || d.Status == DraftPublished) {
+		return im.refuse("data.issueId is missing.")
+	}
+	if d.SessionID != nil {
+		if _, err := im.needSession(*d.SessionID); err != nil {
+			return err
+		}
+	}
+	decided := d.Status != DraftPending
+	commented := d.Kind == DraftComment && d.Status == DraftPublished
+	if decided != (d.ReviewedAt != nil) || decided != (d.ReviewedByID != nil) || commented != (d.PublishedCommentID != nil) {
+		return im.refuse("data.status contradicts the review.")
+	}
+	return restore(im, &drafts, &d)
+}
+
+func takeDraftState(im *importing, data []byte) error {
+	var t transferredDraft
+	if err := im.decode(data, &t); err != nil {
+		return err
+	}
+	id, _ := storage.ParseID(t.DraftID)
+	row, err := drafts.Get(im.tx, storage.Key(nil).DescID(id))
+	if err != nil {
+		return fmt.Errorf("read a draft: %w", err)
+	}
+	if row == nil {
+		return im.refuse("There is no draft %s before this line.", t.DraftID)
+	}
+	d := row.Value
+	d.Inner = t.draftInner
+	if _, err := drafts.Update(im.tx, row, &d); err != nil {
+		return fmt.Errorf("store a draft: %w", err)
+	}
+	return nil
+}
+
+// takeTimer sets a timer of work that was begun.
+func takeTimer(im *importing, data []byte) error {
+	var t Timer
+	if err := im.decode(data, &t); err != nil {
+		return err
+	}
+	if !transferredTimers[t.Kind] || !isTimerSubject(t.Kind, t.Subject) {
+		return im.refuse("Unknown work of kind %q.", t.Kind)
+	}
+	return im.tx.SetTimer(t.Kind, t.Subject, t.Due.Time())
+}
+
+// isTimerSubject reports whether a text can be the subject of a transferred timer.
+func isTimerSubject(kind, subject string) bool {
+	switch kind {
+	case timerScope:
+		_, scope, ok := strings.Cut(subject, " ")
+		return ok && isHoldScope(scope)
+	case timerConcurrency:
+		return isConcurrencyKey(subject)
+	case timerSessionWake:
+		h, err := parseHappening(subject)
+		return err == nil && len(h.state) <= 255 && faultOfTime(h.at) == ""
+	}
+	_, ok := storage.ParseID(subject)
+	return ok
+}

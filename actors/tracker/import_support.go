@@ -1,0 +1,128 @@
+package tracker
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+
+	"switchyard/storage"
+)
+
+// takeChannel adds a support channel. Of its secrets the file has what is shown, which is
+// kept in their place until somebody sets them again.
+func takeChannel(im *importing, data []byte) error {
+	var c SupportChannel
+	if err := im.decode(data, &c); err != nil {
+		return err
+	}
+	if c.Config == nil {
+		c.Config = map[string]string{}
+	}
+	secrets := map[string]string{}
+	for key, value := range c.Config {
+		if !slices.Contains(channelKeys[c.Type], key) {
+			return im.refuse("data.config.%s is not part of the config of the type %s.", key, c.Type)
+		}
+		if !slices.Contains(channelSecretKeys, key) {
+			continue
+		}
+		if secrets[key] = value; mask(value) != value {
+			secrets[key] = "*****" + value // long enough to be shown with its end
+		}
+		c.Config[key] = mask(secrets[key])
+	}
+	if err := restore(im, &channels, &c); err != nil {
+		return err
+	}
+	return im.tx.setChannelSecrets(c.ID, nil, secrets)
+}
+
+// takeInboundSecret gives a source a new secret, which nobody knows: the source is
+// refused until somebody sets one.
+func takeInboundSecret(im *importing, data []byte) error {
+	var shown InboundSource
+	if err := im.decode(data, &shown); err != nil {
+		return err
+	}
+	if fault := sourceFault(shown.Source); fault != "" {
+		return im.refuse("data.source: %s", fault)
+	}
+	hash, err := im.noSecret()
+	if err != nil {
+		return err
+	}
+	secret := inboundSecretPrefix + base64.StdEncoding.EncodeToString(hash)
+	return restore(im, &inboundSecrets, &inboundSecret{Source: shown.Source, Secret: secret, CreatedAt: shown.CreatedAt, UpdatedAt: shown.UpdatedAt})
+}
+
+// lookAtTicket sets the number of a ticket's messages, which are counted as they come.
+func lookAtTicket(_ *importing, t *Ticket) error {
+	t.MessageCount = 0
+	return nil
+}
+
+func takeTicketMessage(im *importing, data []byte) error {
+	var m TicketMessage
+	if err := im.decode(data, &m); err != nil {
+		return err
+	}
+	id, _ := storage.ParseID(m.TicketID)
+	row, err := tickets.Get(im.tx, storage.Key(nil).DescID(id))
+	if err != nil {
+		return fmt.Errorf("read a ticket: %w", err)
+	}
+	if row == nil || row.Value.MessageCount >= maxTicketMessages {
+		return im.refuse("There is no ticket %s before this line with room for a message.", m.TicketID)
+	}
+	if err := restore(im, &ticketMessages, &m); err != nil {
+		return err
+	}
+	t := row.Value
+	t.MessageCount++
+	if _, err := tickets.Update(im.tx, row, &t); err != nil {
+		return fmt.Errorf("store a ticket: %w", err)
+	}
+	return nil
+}
+
+// takeWebhook adds a subscription with a new secret, which its owner rotates to learn one.
+func takeWebhook(im *importing, data []byte) error {
+	var w Webhook
+	if err := im.decode(data, &w); err != nil {
+		return err
+	}
+	if fault := webhookURLFault(w.URL); fault != "" {
+		return im.refuse("data.url: %s", fault)
+	}
+	if w.Events == nil {
+		w.Events = []string{}
+	}
+	if err := restore(im, &webhooks, &w); err != nil {
+		return err
+	}
+	secret, err := im.tx.newWebhookSecret("")
+	if err != nil {
+		return err
+	}
+	id, _ := storage.ParseID(w.ID)
+	return im.tx.setWebhookSecret(id, webhookSecret{Secret: secret})
+}
+
+func takeDelivery(im *importing, data []byte) error {
+	var d WebhookDelivery
+	if err := im.decode(data, &d); err != nil {
+		return err
+	}
+	webhook, _ := storage.ParseID(d.SubscriptionID)
+	there, err := im.tx.Has(webhookTable, storage.Key(nil).DescID(webhook))
+	if err != nil {
+		return fmt.Errorf("look for a webhook: %w", err)
+	}
+	if !there || d.Status == DeliveryPending {
+		return im.refuse("data must be a delivery that is over, of a subscription before this line.")
+	}
+	if err := restore(im, &deliveries, &d); err != nil {
+		return err
+	}
+	return im.tx.addTo(deliveryCount, webhook, 1)
+}

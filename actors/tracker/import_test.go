@@ -1,0 +1,122 @@
+package tracker
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// A line that can't be taken is refused with its place, and nothing of its request is
+// taken.
+func TestImport_RefusesHostileLines(t *testing.T) {
+	t.Parallel()
+	w := newTestService(t)
+	home := w.onboard("yard")
+	token, id := home.Token.Secret, home.Workspace.ID
+	const (
+		team  = "01935000-0000-7000-8000-0000000000bb"
+		issue = "01935000-0001-7000-8000-0000000000dd"
+		at    = `"createdAt":"2026-01-01T00:00:00.000Z","updatedAt":"2026-01-01T00:00:00.000Z"`
+	)
+	send := func(lines ...string) error {
+		_, err := w.ask(token, id, ImportLines, &ImportLinesIn{Body: []byte(strings.Join(lines, "\n") + "\n")})
+		return err
+	}
+	first := fmt.Sprintf(`{"n":0,"type":"workspace","version":1,"data":{"id":%q,"name":"Yard","slug":"yard","key":"YARD","ownerId":"ann","defaultTeamId":%q,%s}}`, id, team, at)
+	teamLine := func(n int) string {
+		return fmt.Sprintf(`{"n":%d,"type":"team","data":{"id":%q,"key":"ENG","name":"E","ownerId":"ann","isDefault":true,"isPublic":true,%s}}`, n, team, at)
+	}
+	issueLine := func(n int, change ...string) string {
+		line := fmt.Sprintf(`{"n":%d,"type":"issue","data":{"id":%q,"teamId":%q,"title":"T","status":"todo","priority":"low","number":7,"identifier":"ENG-7",%s}}`, n, issue, team, at)
+		return strings.NewReplacer(change...).Replace(line)
+	}
+	refused := func(name string, err error, place string) {
+		t.Helper()
+		var told *Error
+		if !errors.As(err, &told) || told.Code != CodeBadRequest || !strings.Contains(told.Message, place) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := send(issueLine(1)); err == nil {
+		t.Error("an import begins with its second line")
+	}
+	if err := send(first, teamLine(1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := send(teamLine(1)); err != nil {
+		t.Errorf("a repeat: %v", err)
+	}
+	for name, line := range map[string]string{
+		"a future id":       issueLine(2, "01935000-0001", "ffffffff-ffff"),
+		"not an id":         issueLine(2, issue, "x"),
+		"version 4":         issueLine(2, "-7000-8000-0000000000dd", "-4000-8000-0000000000dd"),
+		"a NUL":             issueLine(2, `"title":"T"`, `"title":"\u0000"`),
+		"a status":          issueLine(2, `"todo"`, `"open"`),
+		"a time":            issueLine(2, "2026-01-01T00:00:00.000Z", "yesterday"),
+		"an unknown team":   issueLine(2, team, "01935000-0000-7000-8000-0000000000ff"),
+		"another number":    issueLine(2, "ENG-7", "ENG-8"),
+		"no number":         issueLine(2, `"number":7,`, ""),
+		"its own parent":    issueLine(2, `"number"`, `"parentId":"`+issue+`","number"`),
+		"a list":            `{"n":2,"type":"issue","data":[]}`,
+		"an unknown type":   `{"n":2,"type":"planet","data":{}}`,
+		"a second":          `{"n":2,"type":"workspace","version":1,"data":{}}`,
+		"no issue":          `{"n":2,"type":"comment","data":{"id":"` + issue + `","issueId":"` + issue + `","authorId":"a","authorType":"user","body":"b",` + at + `}}`,
+		"no session":        `{"n":2,"type":"session_state","data":{"sessionId":"` + issue + `"}}`,
+		"a wrong parking":   `{"n":2,"type":"session","data":{"id":"` + issue + `","issueId":"` + issue + `","agentId":"a","actorType":"agent","status":"created",` + at + `}}`,
+		"foreign work":      `{"n":2,"type":"timer","data":{"kind":"directory.erase","subject":"` + issue + `","due":"2026-01-01T00:00:00.000Z"}}`,
+		"a damaged picture": `{"n":2,"type":"attachment","data":{"id":"` + issue + `","issueId":"` + issue + `","contentType":"image/png","contentBase64":"AA==",` + at + `}}`,
+	} {
+		refused(name, send(line), "lines[2]")
+	}
+	refused("no JSON", send(`{"n":2,`), "body[0]")
+	refused("a gap", send(teamLine(1), issueLine(3)), "body[1]")
+	refused("an early end", send(`{"type":"end","counts":{"team":1,"workspace":1},"sha256":""}`), "end")
+	if err := send(issueLine(3)); err == nil {
+		t.Error("a line is left out")
+	}
+	if err := send(strings.Replace(first, `"Yard"`, `"Other"`, 1)); err == nil {
+		t.Error("the lines of another file are taken")
+	}
+	// A ring of parents is found with its last issue.
+	const other = "01935000-0002-7000-8000-0000000000dd"
+	ring := func(n int, id, parent, number string) string {
+		return issueLine(n, issue, id, "ENG-7", "ENG-"+number, `"number":7`, `"parentId":"`+parent+`","number":`+number)
+	}
+	if err := send(ring(2, issue, other, "7")); err != nil {
+		t.Fatal(err)
+	}
+	refused("a ring", send(ring(3, other, issue, "8")), "lines[3]")
+	if err := send(issueLine(3, issue, other, "ENG-7", "ENG-8", `"number":7`, `"number":8`)); err != nil {
+		t.Fatal(err)
+	}
+	created := w.issue(token, id, team)
+	if *created.Identifier != "ENG-9" || created.ID < other {
+		t.Errorf("the next issue is %s, %s", *created.Identifier, created.ID)
+	}
+	w.verify()
+}
+
+// What a file says of users that its workspace has created counts only if the operator
+// takes it in: such users get credentials that are good elsewhere.
+func TestImport_OwnersCreateNoUsers(t *testing.T) {
+	t.Parallel()
+	w := newTestService(t)
+	home, other := w.onboard("yard"), w.onboard("depot")
+	id := home.Workspace.ID
+	const at = `"createdAt":"2026-01-01T00:00:00.000Z","updatedAt":"2026-01-01T00:00:00.000Z"`
+	lines := fmt.Sprintf(`{"n":0,"type":"workspace","version":1,"data":{"id":%q,"name":"Y","slug":"y","ownerId":"x",%s}}
+{"n":1,"type":"member","data":{"userId":%q,"role":"owner",%s}}
+{"n":2,"type":"issued_user","data":{"userId":%q}}
+`, id, at, other.Workspace.OwnerID, at, other.Workspace.OwnerID)
+	w.must(home.Token.Secret, id, ImportLines, &ImportLinesIn{Body: []byte(lines)})
+	view := View{View: w.view(id.raw())}
+	if issued, err := view.issued(other.Workspace.OwnerID); err != nil || issued {
+		t.Errorf("the owner of another workspace counts as created here: %v", err)
+	}
+	row, err := view.member(other.Workspace.OwnerID)
+	if err != nil || row == nil || row.Value.Role != RoleAdmin {
+		t.Errorf("the member is %+v, %v", row, err)
+	}
+	w.verify()
+}

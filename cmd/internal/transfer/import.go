@@ -1,0 +1,151 @@
+package transfer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+const (
+	// chunkBytes and chunkLines bound the lines of a request, unless it is one alone.
+	chunkBytes = 256 << 10
+	chunkLines = 500
+	// retryFor is how long a request is repeated that the service can't serve now.
+	retryFor  = 2 * time.Minute
+	retryLast = 5 * time.Second
+	// answerWithin bounds one request.
+	answerWithin = 70 * time.Second
+)
+
+// Progress is the progress of an import, as the service tells it.
+type Progress struct {
+	OrganizationID string `json:"organizationId"`
+	State          string `json:"state"`
+	Next           int64  `json:"next"`
+}
+
+// done is the state of an import that has ended.
+const done = "done"
+
+// Import takes a file into a service: into the workspace with an id, which must be empty,
+// or, where that is empty, into a new one. The file is checked first. An import that was
+// interrupted goes on where it was, and one that is done is not repeated.
+func (c *Client) Import(ctx context.Context, file io.ReadSeeker, workspace string, progress func(next, lines int64)) (*Progress, *Summary, error) {
+	summary, err := Check(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return nil, nil, fmt.Errorf("read the file again: %w", err)
+	}
+	r := newReader(file)
+	first, err := r.next()
+	if err != nil {
+		return nil, nil, err
+	}
+	var at *Progress
+	if workspace == "" {
+		at, err = c.ask(ctx, "/cluster/import", "application/json", first.text)
+	} else {
+		at, err = c.ask(ctx, importPath(workspace), mediaLines, first.text)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	for at.State != done {
+		chunk, err := r.chunk(at.Next)
+		if err != nil {
+			return nil, nil, err
+		}
+		if at, err = c.ask(ctx, importPath(at.OrganizationID), mediaLines, chunk); err != nil {
+			return nil, nil, err
+		}
+		if progress != nil {
+			progress(at.Next, summary.Lines)
+		}
+	}
+	return at, summary, nil
+}
+
+const mediaLines = "application/x-ndjson"
+
+func importPath(workspace string) string {
+	return "/workspaces/" + url.PathEscape(workspace) + "/import"
+}
+
+// chunk returns lines for a request, from number next on. The last line goes with those
+// before it.
+func (r *reader) chunk(next int64) ([]byte, error) {
+	text := r.spare
+	r.spare = nil
+	if r.ended && len(text) > 0 {
+		return text, nil
+	}
+	for n := 0; ; {
+		l, err := r.next()
+		if errors.Is(err, io.EOF) && len(text) > 0 {
+			return text, nil
+		}
+		if errors.Is(err, io.EOF) {
+			return nil, errors.New("the service has taken every line, and the import is not done: the file was changed")
+		}
+		if err != nil {
+			return nil, err
+		}
+		if l.N != nil && *l.N < next {
+			continue
+		}
+		if len(text) > 0 && len(text)+len(l.text) > chunkBytes {
+			r.spare = append([]byte(nil), l.text...)
+			return text, nil
+		}
+		text = append(text, l.text...)
+		if n++; n == chunkLines || r.ended {
+			return text, nil
+		}
+	}
+}
+
+// ask sends lines and returns the progress. A request that the service can't serve now is
+// sent again: lines that were taken are passed over.
+func (c *Client) ask(ctx context.Context, path, media string, body []byte) (*Progress, error) {
+	began, pause := time.Now(), 100*time.Millisecond
+	for {
+		at, err := c.askOnce(ctx, path, media, body)
+		var refused *RefusedError
+		if err == nil || errors.As(err, &refused) && refused.Status != http.StatusServiceUnavailable && refused.Status != http.StatusTooManyRequests ||
+			ctx.Err() != nil || time.Since(began) > retryFor {
+			return at, err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, because(ctx, err)
+		}
+		pause = min(2*pause, retryLast)
+	}
+}
+
+func (c *Client) askOnce(ctx context.Context, path, media string, body []byte) (*Progress, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	res, err := c.send(ctx, http.MethodPost, path, media, body)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	var answer struct {
+		Import *Progress `json:"import"`
+	}
+	if err := json.NewDecoder(io.LimitReader(res.Body, 1<<20)).Decode(&answer); err != nil || answer.Import == nil {
+		return nil, fmt.Errorf("read the answer of %s: %w", c.base, errors.Join(err, errors.New("it has no import")))
+	}
+	return answer.Import, nil
+}
