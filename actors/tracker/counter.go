@@ -35,8 +35,8 @@ func (k *counterKey) appendTo(b storage.Key) storage.Key {
 	switch k.table {
 	case issueAggregateTable:
 		return k.appendAggregate(b)
-	case queueTallyTable:
-		return k.appendQueueTally(b)
+	case queueCountTable:
+		return k.appendQueueCount(b)
 	}
 	return b.ID(k.subject)
 }
@@ -132,7 +132,7 @@ func (s *counters) load(tx *Tx, key counterKey) (*counter, error) {
 	c := &counter{key: key}
 	s.row = key.appendTo(s.row[:0])
 	var err error
-	if key.table != issueAggregateTable && key.table != queueTallyTable {
+	if key.table != issueAggregateTable && key.table != queueCountTable {
 		c.now.n, err = tx.Number(key.table, s.row)
 	} else if s.value, err = tx.Value(key.table, s.row, s.value[:0]); err == nil && s.value != nil {
 		c.now, err = parseAmount(s.value)
@@ -198,7 +198,7 @@ func (s *counters) seal(w *storage.Tx) error {
 		switch {
 		case c.now == amount{}:
 			err = w.DeleteValue(c.key.table, s.row)
-		case c.key.table == issueAggregateTable, c.key.table == queueTallyTable:
+		case c.key.table == issueAggregateTable, c.key.table == queueCountTable:
 			s.value = c.now.appendTo(s.value[:0])
 			err = w.SetValue(c.key.table, s.row, s.value)
 		default:

@@ -154,7 +154,8 @@ func (tx *Tx) remember(op *Op, req *Request, reply Reply) error {
 	}
 	key := newAnswerKey(req.Caller.Token, req.Idempotency.Key)
 	a := answer{outcome: reply.Outcome, at: tx.now, fingerprint: req.Idempotency.Fingerprint, etag: reply.ETag, body: reply.Body}
-	if op.Secret {
+	switch {
+	case op.Secret:
 		nonce := make([]byte, sealNonceLen)
 		if err := tx.Secret(nonce); err != nil {
 			return fmt.Errorf("%s: seal an answer: %w", op.Name, err)
@@ -164,9 +165,9 @@ func (tx *Tx) remember(op *Op, req *Request, reply Reply) error {
 			return fmt.Errorf("%s: seal an answer: %w", op.Name, err)
 		}
 		a.sealed, a.body = true, sealed
-	} else if len(reply.parts) > 0 {
+	case len(reply.parts) > 0:
 		a.parts, a.body = cutParts(reply.Body, reply.parts)
-	} else {
+	default:
 		a.event, a.body = tx.buffer.shorten(reply.Body)
 	}
 	return tx.setAnswer(key, &a)

@@ -8,18 +8,18 @@ import (
 )
 
 // The sessions are counted by status, by the reason of parked ones, and by agent, in rows
-// of queueTallyTable. The write that moves a session counts it. The sessions of a workspace
+// of queueCountTable. The write that moves a session counts it. The sessions of a workspace
 // from before these counts are counted by a timer: those that it has not come to yet are
 // not counted when they move.
 
 // The kinds of rows. Their numbers are on disk.
 const (
-	// tallyProgress is a row without a text: how far the sessions are counted.
-	tallyProgress aggregateKind = 0
-	tallyStatus   aggregateKind = 2 // by status: n
-	tallyReason   aggregateKind = 3 // by the reason of parked sessions: n
-	tallyAgent    aggregateKind = 4 // by agent: n created, sum running, hi waiting
-	tallyQueued   aggregateKind = 5 // by agent: n in the claim queue
+	// queueCountProgress is a row without a text: how far the sessions are counted.
+	queueCountProgress aggregateKind = 0
+	queueCountStatus   aggregateKind = 2 // by status: n
+	queueCountReason   aggregateKind = 3 // by the reason of parked sessions: n
+	queueCountAgent    aggregateKind = 4 // by agent: n created, sum running, hi waiting
+	queueCountQueued   aggregateKind = 5 // by agent: n in the claim queue
 )
 
 // countedSessions says how far the sessions of a workspace are counted. Owned by the
@@ -36,12 +36,12 @@ type countedSessions struct {
 
 func (c *countedSessions) forget() { *c = countedSessions{} }
 
-func progressKey() storage.Key { return storage.Key(nil).Byte(byte(tallyProgress)).Str("") }
+func progressKey() storage.Key { return storage.Key(nil).Byte(byte(queueCountProgress)).Str("") }
 
-// countedAll reads from the row of tallyProgress whether all sessions are counted, or else
+// countedAll reads from the row of queueCountProgress whether all sessions are counted, or else
 // the first primary key that is not.
 func (v *View) countedAll() (done bool, next []byte, found bool, err error) {
-	value, err := v.Value(queueTallyTable, progressKey(), nil)
+	value, err := v.Value(queueCountTable, progressKey(), nil)
 	if err != nil {
 		return false, nil, false, fmt.Errorf("read how far sessions are counted: %w", err)
 	}
@@ -85,11 +85,11 @@ func (tx *Tx) storeCounted(c *countedSessions) error {
 		value = append([]byte{0}, c.next...)
 	}
 	c.changed, c.stored = true, true
-	return tx.Writer().SetValue(queueTallyTable, progressKey(), value)
+	return tx.Writer().SetValue(queueCountTable, progressKey(), value)
 }
 
-// tallyPlace brings the counts up to date with a session's place; old or s may be nil.
-func (tx *Tx) tallyPlace(old, s *sessionRecord) error {
+// queueCountPlace brings the counts up to date with a session's place; old or s may be nil.
+func (tx *Tx) queueCountPlace(old, s *sessionRecord) error {
 	c, err := tx.sessionsCounted()
 	if err != nil {
 		return err
@@ -107,20 +107,20 @@ func (tx *Tx) tallyPlace(old, s *sessionRecord) error {
 			return err
 		}
 	}
-	change := queueTally{}
+	change := queueCounts{}
 	if old != nil {
 		change.countPlace(old, ^uint64(0))
 	}
 	if s != nil {
 		change.countPlace(s, 1)
 	}
-	return tx.tallyChange(change)
+	return tx.queueCountChange(change)
 }
 
-// tallyChange adds a change to the counts.
-func (tx *Tx) tallyChange(change queueTally) error {
+// queueCountChange adds a change to the counts.
+func (tx *Tx) queueCountChange(change queueCounts) error {
 	for row, a := range change {
-		if err := tx.tallyAll(row.kind, row.text, int(a.n), int(a.sum), int(a.hi)); err != nil {
+		if err := tx.queueCountAll(row.kind, row.text, int(a.n), int(a.sum), int(a.hi)); err != nil {
 			return err
 		}
 	}
@@ -128,24 +128,24 @@ func (tx *Tx) tallyChange(change queueTally) error {
 }
 
 // countPlace adds a session's place by times; all bits set stand for -1.
-func (t queueTally) countPlace(s *sessionRecord, by uint64) {
-	t.add(tallyStatus, string(s.Status), amount{n: by})
+func (t queueCounts) countPlace(s *sessionRecord, by uint64) {
+	t.add(queueCountStatus, string(s.Status), amount{n: by})
 	if s.Status.Ended() {
 		return
 	}
 	if reason := s.parkedFor(); reason != 0 && int(reason) <= len(waitingReasons) {
-		t.add(tallyReason, string(waitingReasons[reason-1]), amount{n: by})
+		t.add(queueCountReason, string(waitingReasons[reason-1]), amount{n: by})
 	}
 	switch s.Status {
 	case SessionCreated:
-		t.add(tallyAgent, s.AgentID, amount{n: by})
+		t.add(queueCountAgent, s.AgentID, amount{n: by})
 	case SessionRunning:
-		t.add(tallyAgent, s.AgentID, amount{sum: by})
+		t.add(queueCountAgent, s.AgentID, amount{sum: by})
 	case SessionWaiting:
-		t.add(tallyAgent, s.AgentID, amount{hi: by})
+		t.add(queueCountAgent, s.AgentID, amount{hi: by})
 	}
 	if s.queued() {
-		t.add(tallyQueued, s.AgentID, amount{n: by})
+		t.add(queueCountQueued, s.AgentID, amount{n: by})
 	}
 }
 
@@ -164,7 +164,7 @@ var countSessionsOp = NewCommand[TimerIn, None]("CountSessions", "Count a worksp
 	if c.done {
 		return Reply{Outcome: NoContent}, tx.ClearTimer(in.Kind, in.Subject)
 	}
-	counts, n, next := queueTally{}, 0, c.next
+	counts, n, next := queueCounts{}, 0, c.next
 	if err := sessions.Scan(tx, nil, c.next, func(pk []byte, rec storage.Record) (bool, error) {
 		if n++; n > countedAtOnce {
 			return false, nil
@@ -179,7 +179,7 @@ var countSessionsOp = NewCommand[TimerIn, None]("CountSessions", "Count a worksp
 	}); err != nil {
 		return Reply{}, fmt.Errorf("count sessions: %w", err)
 	}
-	if err := tx.tallyChange(counts); err != nil {
+	if err := tx.queueCountChange(counts); err != nil {
 		return Reply{}, err
 	}
 	c.next, c.done = next, n <= countedAtOnce

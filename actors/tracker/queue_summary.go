@@ -49,20 +49,20 @@ func readQueue(v *View, _ *None) (Reply, error) {
 	for _, reason := range waitingReasons {
 		q.WaitingFor[reason] = 0
 	}
-	if err := v.tallies(tallyStatus, func(text string, a amount) { q.Counts[SessionStatus(text)] = a.n }); err != nil {
+	if err := v.eachQueueCount(queueCountStatus, func(text string, a amount) { q.Counts[SessionStatus(text)] = a.n }); err != nil {
 		return Reply{}, err
 	}
-	if err := v.tallies(tallyReason, func(text string, a amount) { q.WaitingFor[WaitingReason(text)] = a.n }); err != nil {
+	if err := v.eachQueueCount(queueCountReason, func(text string, a amount) { q.WaitingFor[WaitingReason(text)] = a.n }); err != nil {
 		return Reply{}, err
 	}
-	if err := v.tallies(tallyAgent, func(text string, a amount) {
+	if err := v.eachQueueCount(queueCountAgent, func(text string, a amount) {
 		if len(q.ByAgent) < maxQueueRows {
 			q.ByAgent = append(q.ByAgent, QueueOfAgent{AgentID: text, Created: a.n, Running: a.sum, Waiting: a.hi})
 		}
 	}); err != nil {
 		return Reply{}, err
 	}
-	if err := v.tallies(tallyKey, func(text string, a amount) {
+	if err := v.eachQueueCount(queueCountKey, func(text string, a amount) {
 		if len(q.ByKey) < maxQueueRows {
 			q.ByKey = append(q.ByKey, QueueOfKey{Key: text, Running: a.n, Waiting: a.sum})
 		}
@@ -87,9 +87,9 @@ func readQueue(v *View, _ *None) (Reply, error) {
 	return jsonReply(Done, q)
 }
 
-// tallies calls fn for the counts of a kind.
-func (v *View) tallies(kind aggregateKind, fn func(text string, a amount)) error {
-	err := v.Rows(queueTallyTable, storage.Key(nil).Byte(byte(kind)), nil, func(fields, value []byte) (bool, error) {
+// eachQueueCount calls fn for the counts of a kind.
+func (v *View) eachQueueCount(kind aggregateKind, fn func(text string, a amount)) error {
+	err := v.Rows(queueCountTable, storage.Key(nil).Byte(byte(kind)), nil, func(fields, value []byte) (bool, error) {
 		a, err := parseAmount(value)
 		if err == nil {
 			fn(unStr(fields[1:]), a)
@@ -124,7 +124,7 @@ func (v *View) queueOfAgents(q *QueueSummary) (err error) {
 		anyone = v.claimers(v.Workspace(), group)
 	}
 	x, failed := explainer{v: v}, error(nil)
-	if err := v.tallies(tallyQueued, func(agent string, a amount) {
+	if err := v.eachQueueCount(queueCountQueued, func(agent string, a amount) {
 		full, err := x.agentFull(agent)
 		if err != nil {
 			failed = err

@@ -81,8 +81,8 @@ func TestReadQueue_CountsOlderWorkspaces(t *testing.T) {
 		old = append(old, dispatch())
 	}
 	forget := NewCommand[None, None]("forget", "", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
-		for _, row := range [...]tallyRow{{tallyProgress, ""}, {tallyStatus, "created"}, {tallyAgent, "a"}, {tallyQueued, "a"}} {
-			if err := tx.Writer().DeleteValue(queueTallyTable, storage.Key(nil).Byte(byte(row.kind)).Str(row.text)); err != nil {
+		for _, row := range [...]queueCountRow{{queueCountProgress, ""}, {queueCountStatus, "created"}, {queueCountAgent, "a"}, {queueCountQueued, "a"}} {
+			if err := tx.Writer().DeleteValue(queueCountTable, storage.Key(nil).Byte(byte(row.kind)).Str(row.text)); err != nil {
 				return Reply{}, err
 			}
 		}

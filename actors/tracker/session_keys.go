@@ -118,7 +118,7 @@ func (tx *Tx) freePlaces(key string) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	held, err := tx.tallied(tallyKey, key)
+	held, err := tx.tallied(queueCountKey, key)
 	if err != nil || held.n >= limit {
 		return 0, err
 	}
@@ -188,12 +188,12 @@ func (tx *Tx) keysMoved(old, s *sessionRecord) error {
 	from, to := parkedKey(old), parkedKey(s)
 	if from != to {
 		if from != "" {
-			if err := tx.tally(tallyKey, from, 0, -1); err != nil {
+			if err := tx.addToQueueCount(queueCountKey, from, 0, -1); err != nil {
 				return err
 			}
 		}
 		if to != "" {
-			if err := tx.tally(tallyKey, to, 0, 1); err != nil {
+			if err := tx.addToQueueCount(queueCountKey, to, 0, 1); err != nil {
 				return err
 			}
 		}
@@ -201,7 +201,7 @@ func (tx *Tx) keysMoved(old, s *sessionRecord) error {
 	if old != nil && len(old.ConcurrencyKeys) > 0 {
 		for _, key := range old.ConcurrencyKeys {
 			if old.engaged() && (s == nil || !s.engaged()) {
-				if err := tx.tally(tallyKey, key, -1, 0); err != nil {
+				if err := tx.addToQueueCount(queueCountKey, key, -1, 0); err != nil {
 					return err
 				}
 				tx.keys.freed = append(tx.keys.freed, freedPlace{key: key, all: true})
@@ -216,7 +216,7 @@ func (tx *Tx) keysMoved(old, s *sessionRecord) error {
 	}
 	for _, key := range s.ConcurrencyKeys {
 		if s.engaged() && (old == nil || !old.engaged()) {
-			if err := tx.tally(tallyKey, key, 1, 0); err != nil {
+			if err := tx.addToQueueCount(queueCountKey, key, 1, 0); err != nil {
 				return err
 			}
 			tx.keys.full = append(tx.keys.full, key)

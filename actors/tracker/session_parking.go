@@ -199,7 +199,7 @@ func (tx *Tx) sessionMoved(old, s *sessionRecord) error {
 	if err := tx.keysMoved(old, s); err != nil {
 		return err
 	}
-	if err := tx.tallyPlace(old, s); err != nil {
+	if err := tx.queueCountPlace(old, s); err != nil {
 		return err
 	}
 	if old == nil || s == nil || old.occupation() != s.occupation() {

@@ -19,7 +19,7 @@ var sessionRows = []storage.RowSpec{
 	{ID: attemptTable, Name: "attempt", Check: checkAttempt, Counting: storage.Counted},
 	storage.Counter(engagedTable, "sessions an agent is at"),
 	{ID: suspensionTable, Name: "suspended scope"},    // checkHolds checks them
-	{ID: queueTallyTable, Name: "count of the queue"}, // checkQueueTally checks them
+	{ID: queueCountTable, Name: "count of the queue"}, // checkQueueCounts checks them
 	{ID: sessionBriefTable, Name: "session's instructions", Check: checkSessionRow, Counting: storage.Counted},
 }
 
@@ -51,7 +51,7 @@ func checkActivity(v *storage.View, fields, value []byte) error {
 func checkSessions(v *storage.View, report reporter) error {
 	held := map[string]bool{}
 	at := map[storage.ID]uint64{}
-	tally := queueTally{}
+	counts := queueCounts{}
 	err := sessions.Scan(v, nil, nil, func(pk []byte, rec storage.Record) (bool, error) {
 		row, err := sessions.Decode(rec)
 		if err != nil {
@@ -71,7 +71,7 @@ func checkSessions(v *storage.View, report reporter) error {
 		if s.AgentID != unassigned && s.engaged() {
 			at[agentKey(s.AgentID)]++
 		}
-		tally.count(s)
+		counts.count(s)
 		if err := checkSessionTimers(v, pk, s, report); err != nil {
 			return false, err
 		}
@@ -94,7 +94,7 @@ func checkSessions(v *storage.View, report reporter) error {
 	if err != nil {
 		return err
 	}
-	if err := checkQueueTally(v, tally, report); err != nil {
+	if err := checkQueueCounts(v, counts, report); err != nil {
 		return err
 	}
 	if err := checkHolds(v, report); err != nil {

@@ -111,7 +111,7 @@ const (
 	holdTable             storage.TableID = 159 // scope -> hold
 	sessionByKey          storage.TableID = 160 // concurrency key, whether it is held
 	sessionWhenReady      storage.TableID = 163 // issue, whether it waits for that alone: sessions that wait until it is not blocked
-	queueTallyTable       storage.TableID = 161 // counts of sessions
+	queueCountTable       storage.TableID = 161 // counts of sessions
 	concurrencyLimitTable storage.TableID = 162 // concurrency key -> limit
 
 	draftTable    storage.TableID = 102
