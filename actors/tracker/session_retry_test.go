@@ -57,7 +57,7 @@ func TestRetry_AfterFailuresWithBackoff(t *testing.T) {
 		if got.Status != SessionCreated || *got.FailureReason != "rate_limited" || got.NotBefore == nil || *got.NotBefore != At(f.now.Add(wait)) {
 			t.Fatalf("after failure %d: %s, %v, %v", n+1, got.Status, got.FailureReason, got.NotBefore)
 		}
-		// The same report again is refused, A caller that sends it.
+		// The same report again is refused for every caller.
 		for _, credential := range []string{c.LaneToken, f.admin} {
 			_, err := f.try(credential, ReportSession, &ReportSessionIn{ID: s.ID, Status: Some(SessionFailed), FailureReason: Some("rate_limited")})
 			wantConflict(t, err, SessionCreated, false)
