@@ -201,7 +201,7 @@ var workspaceOps = []matrixOp{
 	{name: "holds", method: "GET", path: "/holds", needs: "read", ok: 200},
 	{name: "hold an agent", method: "PUT", path: "/holds/agent:nobody", body: map[string]any{"reason": "r"}, needs: "admin", ok: 200},
 	{name: "end a hold", method: "DELETE", path: "/holds/agent:never-held", needs: "admin", ok: 404},
-	{name: "summary of the queue", method: "GET", path: "/agent/queue", needs: "read", ok: 200},
+	{name: "summary of the queue", method: "GET", path: "/agent/queue", needs: "sessions:read", ok: 200},
 	{name: "budgets", method: "GET", path: "/budgets", needs: "read", ok: 200},
 	{name: "set a budget", method: "PUT", path: "/budgets/agent:nobody", body: map[string]any{"period": "total", "tokens": 5}, needs: "admin", ok: 200},
 	{name: "delete a budget", method: "DELETE", path: "/budgets/agent:never-limited", needs: "admin", ok: 404},

@@ -138,10 +138,9 @@ func (p *Process) Kill() {
 	<-p.exited
 }
 
-// Terminate sends SIGTERM and waits for a graceful end, which a removed node may have come to
-// by itself.
+// Terminate sends SIGTERM and waits for a graceful end.
 func (p *Process) Terminate(ctx context.Context) error {
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("terminate: %w", err)
 	}
 	select {
