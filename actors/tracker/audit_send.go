@@ -6,7 +6,7 @@ import (
 	"switchyard/storage"
 )
 
-// What the operator does in a workspace is written to the workspace's audit, and to a row
+// The operator's acts in a workspace are written to the workspace's audit, and to a row
 // from which it is copied to the directory. The engine copies before it answers the
 // operator; the timer does after a crash, or while the directory has no owner.
 

@@ -106,7 +106,7 @@ func TestAudit_SaysWhoChangedWhat(t *testing.T) {
 	}
 	w.verify()
 
-	// What the operator did is in the cluster's list too.
+	// The operator's acts are in the cluster's list too.
 	w.pass(time.Second)
 	cluster := actions(decode[AuditPage](t, w.must("root", "", ListClusterAudit, &ListAuditIn{}).Body))
 	if fmt.Sprint(cluster) != fmt.Sprint([]string{"limit.updated " + string(org), "limit.created " + string(org)}) {

@@ -97,7 +97,7 @@ func TestImport_RefusesHostileLines(t *testing.T) {
 	w.verify()
 }
 
-// What a file says of users that its workspace has created counts only if the operator
+// The list of users that a workspace has created counts only if the operator
 // takes it in: such users get credentials that are good elsewhere.
 func TestImport_OwnersCreateNoUsers(t *testing.T) {
 	t.Parallel()

@@ -258,7 +258,7 @@ func TestBlocked_ReleasedByRules(t *testing.T) {
 	w.verify()
 }
 
-// What one command can't tell is told by the timer, each issue once, in the name of the
+// A timer emits the events for which one command has no room, once for each issue, in the name of the
 // actor that closed the blocker.
 func TestBlocked_ManyAreReleased(t *testing.T) {
 	t.Parallel()

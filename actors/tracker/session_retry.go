@@ -160,7 +160,7 @@ func (c *sessionChange) failed(in *ReportSessionIn, hash []byte) error {
 	if text := s.Result; text != nil && *text != "" {
 		message += " " + shorten(*text, maxRetold)
 	}
-	// What this attempt reported is no result of the next one.
+	// The next attempt has none of the results that this one reported.
 	s.Result, s.StructuredResult, s.ResultSchemaErrors = nil, nil, nil
 	s.Inner.Retried = hash
 	if err := c.tryAgain(); err != nil {

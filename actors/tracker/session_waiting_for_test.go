@@ -84,7 +84,7 @@ func TestWaitingFor_EveryReason(t *testing.T) {
 	f.verify()
 }
 
-// Who may not see an issue learns how many there are, and that alone.
+// A caller that may not see an issue learns only how many there are.
 func TestWaitingFor_CountsHiddenIssues(t *testing.T) {
 	t.Parallel()
 	f := newAgentFixture(t)

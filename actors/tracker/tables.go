@@ -158,7 +158,7 @@ const (
 	scimGroupBy         storage.TableID = 148 // displayName, externalId
 	memberByEmail       storage.TableID = 149 // in lower case
 
-	// What the operator sets for a workspace.
+	// Settings of a workspace that the operator makes.
 	limitsTable     storage.TableID = 180
 	readOnlyTable   storage.TableID = 181
 	readOnlyByShard storage.TableID = 182 // shard-wide: key ranges in read-only mode
