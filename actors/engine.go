@@ -35,9 +35,12 @@ type Engine struct {
 
 	timerOps map[string]*tracker.Op // by kind of timer
 	tails    *tracker.Tails         // of the search indexes
-	// turns holds the queries of lasting workflows that run at a time: half of the
-	// processors are left to requests.
+	// turns bounds how many lists read a filter set at a time: half of the processors are left to
+	// other requests.
 	turns chan struct{}
+	// indexing bounds the queries of long-running workflows, which make the search index. After
+	// each the place stays taken as long as the query took, at most longestIndexRest.
+	indexing chan struct{}
 	// heavy holds the heavy queries that run.
 	heavy chan struct{}
 
@@ -85,6 +88,7 @@ func NewEngine(cfg Config) (*Engine, error) {
 		tails:      tracker.NewTails(cfg.TailBytes),
 	}
 	e.turns = make(chan struct{}, (runtime.GOMAXPROCS(0)+1)/2)
+	e.indexing = make(chan struct{}, (runtime.GOMAXPROCS(0)+1)/2)
 	e.heavy = make(chan struct{}, runtime.GOMAXPROCS(0))
 	e.actors.ended = make(chan struct{})
 	e.background.ended = make(chan struct{})

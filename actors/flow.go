@@ -20,7 +20,7 @@ type flow struct {
 	// changed is set once a step was, or may have been, applied.
 	changed bool
 	// lasting is set if the workflow may take longer than a request, so each step has
-	// the deadline of one, and its queries share the engine's turns.
+	// the deadline of one, and its queries rest in turns with their work.
 	lasting bool
 }
 
@@ -104,8 +104,13 @@ func (f *flow) CommandAs(permit tracker.Permit, caller tracker.Caller, workspace
 func (f *flow) step(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
 	if f.lasting && op.Kind == tracker.Query {
 		select {
-		case f.engine.turns <- struct{}{}:
-			defer func() { <-f.engine.turns }()
+		case f.engine.indexing <- struct{}{}:
+			// A large index is made in many steps: without rests they keep a processor busy for
+			// seconds, and requests wait.
+			began := time.Now()
+			defer func() {
+				time.AfterFunc(min(time.Since(began), longestIndexRest), func() { <-f.engine.indexing })
+			}()
 		case <-f.engine.stopped.Done():
 			return tracker.Reply{}, errClosing()
 		}
@@ -118,3 +123,6 @@ func (f *flow) step(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply
 	}
 	return reply, err
 }
+
+// longestIndexRest bounds the rest after a query of a long-running workflow.
+const longestIndexRest = 250 * time.Millisecond

@@ -17,13 +17,14 @@ const tablePause = 500 * time.Millisecond
 const failureEvery = 10 * time.Second
 
 // pacer is the file system of one instance. Pebble repeats a failed flush or compaction at once and
-// without end; the pacer delays the creation of its first file. Nothing else waits: writes to the
-// log and their callers are not delayed.
+// without end; the pacer delays the creation of its first file. Compactions rest in turns with their
+// work. Nothing else waits: writes to the log and their callers are not delayed.
 type pacer struct {
 	vfs.FS
 	logger  *slog.Logger
 	name    string
 	closing <-chan struct{}
+	rests   rests
 
 	mu     sync.Mutex
 	failed time.Time // the last failure
@@ -33,6 +34,12 @@ type pacer struct {
 // listener has Pebble report failures to the pacer.
 func (p *pacer) listener() *pebble.EventListener {
 	return &pebble.EventListener{BackgroundError: p.note}
+}
+
+// watch has compactions rest from now on, as long as the instance can afford it.
+func (p *pacer) watch(db *pebble.DB) {
+	sublevels := func() int32 { return db.Metrics().Levels[0].Sublevels }
+	p.rests.sublevels.Store(&sublevels)
 }
 
 // note is called with locks of Pebble's held and returns at once.
@@ -52,7 +59,11 @@ func (p *pacer) Create(name string, category vfs.DiskWriteCategory) (vfs.File, e
 	if strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".blob") {
 		p.pause()
 	}
-	return p.FS.Create(name, category)
+	f, err := p.FS.Create(name, category)
+	if err != nil || category != compactionCategory {
+		return f, err
+	}
+	return compactionFile{f, &p.rests}, nil
 }
 
 func (p *pacer) pause() {

@@ -65,10 +65,13 @@ func Open(cfg Config) (*Store, error) {
 	cache := pebble.NewCache(cfg.CacheBytes)
 	defer cache.Unref() // the instances hold it from here on
 	raft, state := raftOptions(cfg, cache), stateOptions(cfg, cache)
-	for name, o := range map[string]*pebble.Options{"raft": raft, "state": state} {
-		p := &pacer{FS: o.FS, logger: cfg.Logger, name: name, closing: s.closing}
+	short := func() bool { return s.space.Shortage() != Ample }
+	pace := func(o *pebble.Options, name string) *pacer {
+		p := &pacer{FS: o.FS, logger: cfg.Logger, name: name, closing: s.closing, rests: rests{short: short, closing: s.closing}}
 		o.FS, o.EventListener = p, p.listener()
+		return p
 	}
+	raftPacer, statePacer := pace(raft, "raft"), pace(state, "state")
 
 	failed := make(chan error, 1)
 	go func() { // both at once: each waits for the disk
@@ -91,6 +94,8 @@ func Open(cfg Config) (*Store, error) {
 		}
 		return nil, fmt.Errorf("open the state in %s: %w", cfg.Dir, stateErr)
 	}
+	raftPacer.watch(s.raft)
+	statePacer.watch(s.state)
 	// Only now is it certain that no other process uses the directory.
 	err := s.transfer.open(plain, cfg.Dir, state)
 	if err == nil {

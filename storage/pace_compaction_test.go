@@ -1,0 +1,124 @@
+package storage
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// slowFile takes a millisecond for each write.
+type slowFile struct{ vfs.File }
+
+func (slowFile) Write(b []byte) (int, error) {
+	time.Sleep(time.Millisecond)
+	return len(b), nil
+}
+
+// restingWrites returns how long a compaction takes that writes so often to two files in turns.
+func restingWrites(t *testing.T, writes int, set func(*rests)) (took time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		closing := make(chan struct{})
+		r := rests{short: func() bool { return false }, closing: closing}
+		few := func() int32 { return urgentLevels - 1 }
+		r.sublevels.Store(&few)
+		set(&r)
+		files := [2]compactionFile{{slowFile{}, &r}, {slowFile{}, &r}}
+		began := time.Now()
+		for i := range writes {
+			if _, err := files[i%2].Write(make([]byte, 100)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		took = time.Since(began)
+	})
+	return took
+}
+
+func TestCompaction_RestsAsLongAsItMay(t *testing.T) {
+	t.Parallel()
+	const writes = 1000
+	const work = writes * time.Millisecond
+	for _, c := range []struct {
+		name        string
+		set         func(*rests)
+		least, most time.Duration
+	}{
+		{"while level 0 is low", func(*rests) {}, 5 * work / 2, 7 * work / 2},
+		{"not with many sublevels", func(r *rests) {
+			many := func() int32 { return urgentLevels }
+			r.sublevels.Store(&many)
+		}, work, work},
+		{"not on a disk that is short of space", func(r *rests) { r.short = func() bool { return true } }, work, work},
+		{"not before the instance is open", func(r *rests) { r.sublevels.Store(nil) }, work, work},
+		{"not while the store closes", func(r *rests) {
+			closed := make(chan struct{})
+			close(closed)
+			r.closing = closed
+		}, work, work},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if took := restingWrites(t, writes, c.set); took < c.least || took > c.most {
+				t.Errorf("%d writes of 1 ms took %s, want %s to %s", writes, took, c.least, c.most)
+			}
+		})
+	}
+}
+
+// The urgency is looked up again while compactions go on.
+func TestCompaction_HurriesWhenLevel0Grows(t *testing.T) {
+	t.Parallel()
+	levels := int32(0)
+	took := restingWrites(t, 2000, func(r *rests) {
+		grows := func() int32 { levels += 2; return levels }
+		r.sublevels.Store(&grows)
+	})
+	if took > 2*time.Second+6*urgencyEvery*urgentLevels {
+		t.Errorf("2,000 writes of 1 ms took %s although level 0 grew", took)
+	}
+	if levels < urgentLevels {
+		t.Errorf("level 0 was counted to %d only", levels)
+	}
+}
+
+// categories notes the categories of the tables that are made.
+type categories struct {
+	vfs.FS
+	mu   sync.Mutex
+	seen map[vfs.DiskWriteCategory]bool
+}
+
+func (c *categories) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.HasSuffix(name, ".sst") {
+		c.mu.Lock()
+		c.seen[category] = true
+		c.mu.Unlock()
+	}
+	return c.FS.Create(name, category)
+}
+
+// Pebble might name the category otherwise in another version, and no compaction would rest.
+func TestCompaction_CategoryIsPebbles(t *testing.T) {
+	t.Parallel()
+	fs := &categories{FS: vfs.NewMem(), seen: map[vfs.DiskWriteCategory]bool{}}
+	s := ok(Open(Config{Dir: "store", FS: fs, CacheBytes: 1 << 20, Logger: quiet}))(t)
+	defer func() { must(t, s.Close()) }()
+	for range 2 {
+		for _, key := range []string{"a", "b"} {
+			must(t, s.Raft().Set([]byte(key), []byte(key), pebble.Sync))
+		}
+		must(t, s.Raft().Flush())
+	}
+	must(t, s.Raft().Compact(t.Context(), []byte("a"), []byte("c"), false))
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if !fs.seen[compactionCategory] || len(fs.seen) != 2 {
+		t.Errorf("the tables of a flush and a compaction are of the categories %v, want two with %q", fs.seen, compactionCategory)
+	}
+}
