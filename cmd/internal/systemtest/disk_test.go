@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -20,12 +21,17 @@ import (
 // smallDisk is a file system of a test's own for a node's data.
 type smallDisk struct {
 	data string
-	// fill takes all space that is left at once, and free gives it back.
+	// fill takes all space that is left at once. free gives it back, and the neighbor's too.
 	fill func() error
 	free func() error
 }
 
-const smallDiskBytes = 256 << 20
+const (
+	smallDiskBytes = 256 << 20
+	// neighborBytes are taken by somebody else from the start until the first free. A node that
+	// filled the disk with its own data, log given back already, stays full without them.
+	neighborBytes = 32 << 20
+)
 
 // mountSmall mounts a small file system in memory for a node's data; false where
 // the tests may not mount.
@@ -41,11 +47,14 @@ func mountSmall(t *testing.T) (smallDisk, bool) {
 			t.Error(err)
 		}
 	})
-	filler := filepath.Join(dir, "filler")
+	filler, neighbor := filepath.Join(dir, "filler"), filepath.Join(dir, "neighbor")
+	if err := os.WriteFile(neighbor, make([]byte, neighborBytes), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	return smallDisk{
 		data: filepath.Join(dir, "data"),
 		fill: func() error { return writeUntilFull(filler) },
-		free: func() error { return os.Remove(filler) },
+		free: func() error { return errors.Join(os.Remove(filler), os.RemoveAll(neighbor)) },
 	}, true
 }
 
