@@ -96,7 +96,7 @@ func TestTools_RunTheOperationWithTheRequestsOwn(t *testing.T) {
 		t.Errorf("%s of %+v with %+v", got.op.Name, got.req, in)
 	}
 	b.say(t, callOf("read_issue", `{}`), "Idempotency-Key", "k")
-	if in, ok := got.in.(*tracker.IssueByIDIn); !ok || in.ID != "i1" || got.req.Idempotency != nil {
+	if in, ok := got.in.(*tracker.SessionIssueIn); !ok || in.ID != "i1" || got.req.Idempotency != nil {
 		t.Errorf("%s of %+v with %+v", got.op.Name, got.req, got.in)
 	}
 	b.say(t, callOf("ask", `{"question":"q","payload":[1]}`))

@@ -37,8 +37,8 @@ const toolInstructions = "You work on one issue, in one session. Start with read
 // toolSpecs are the tools of every session (Decision 36).
 var toolSpecs = []toolSpec{
 	{
-		name: "read_issue", title: "Read the issue", op: tracker.IssueByID, ofIssue: true,
-		description: "Read the issue this session works on: its title, description, status, priority, labels, repository and branch.",
+		name: "read_issue", title: "Read the issue", op: tracker.SessionIssue, ofIssue: true,
+		description: "Read the issue this session works on: its title, description, status, priority, labels, repository and branch, and its relations to other issues.",
 	},
 	{
 		name: "read_session", title: "Read the session", op: tracker.PollSession,
@@ -111,6 +111,14 @@ var toolSpecs = []toolSpec{
 		arguments: map[string]string{
 			"all": "Conditions that must all be met: each one of session, children, issue, after, pr, checks and reply.",
 			"any": "Conditions of which one must be met, instead of all.",
+		},
+	},
+	{
+		name: "relate", title: "Relate the issue to another", op: tracker.RelateSession,
+		description: "Relate the issue this session works on to another one: when you find that one must be done before the other, or find work that is not this issue's.",
+		arguments: map[string]string{
+			"type":    "What this issue is to the other: it blocks it, is blocked_by it, was discovered_from it, has led_to it, or relates to it.",
+			"issueId": "The id of the other issue.",
 		},
 	},
 	{

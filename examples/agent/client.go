@@ -5,12 +5,10 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	mathrand "math/rand/v2"
 	"net/http"
-	"net/url"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -55,18 +53,26 @@ const (
 	lastPause  = 10 * time.Second
 )
 
-// do sends a POST and reads its answer into out. It repeats the request after temporary
+// do sends a POST; see send.
+func (c *client) do(ctx context.Context, token, path string, body, out any) error {
+	return c.send(ctx, http.MethodPost, token, path, body, out)
+}
+
+// send sends a request and reads its answer into out. It repeats the request after temporary
 // errors until ctx ends, under the same Idempotency-Key, so that the service carries it
 // out only once and each answer is that one's.
-func (c *client) do(ctx context.Context, token, path string, body, out any) error {
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return fmt.Errorf("encode a request: %w", err)
+func (c *client) send(ctx context.Context, method, token, path string, body, out any) error {
+	var raw []byte
+	if body != nil {
+		var err error
+		if raw, err = json.Marshal(body); err != nil {
+			return fmt.Errorf("encode a request: %w", err)
+		}
 	}
 	key, wait := rand.Text(), firstPause
 	for {
 		asked := c.address()
-		refused, err := c.once(ctx, token, asked+path, key, raw, out)
+		refused, err := c.once(ctx, method, token, asked+path, key, raw, out)
 		if err != nil || refused != nil && refused.passing() {
 			c.forget(asked) // another node may do better
 		}
@@ -92,8 +98,8 @@ func (c *client) do(ctx context.Context, token, path string, body, out any) erro
 
 // once sends the request once. An error comes from the network, and the request may have
 // been carried out or not.
-func (c *client) once(ctx context.Context, token, url, key string, body []byte, out any) (*refusal, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+func (c *client) once(ctx context.Context, method, token, url, key string, body []byte, out any) (*refusal, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -134,146 +140,4 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// claimed is the answer to a claim: the session, its issue, and the way into its lane.
-// The addresses it also has are where l.path leads.
-type claimed struct {
-	Session struct {
-		ID string `json:"id"`
-	} `json:"session"`
-	Issue struct {
-		Identifier  string  `json:"identifier"`
-		Title       string  `json:"title"`
-		Description *string `json:"description"`
-	} `json:"issue"`
-	Instructions *string `json:"instructions"`
-	LaneToken    string  `json:"laneToken"`
-}
-
-// lane is a session that this process has claimed. Its token opens this session and
-// nothing else.
-type lane struct {
-	*client
-	claimed
-	lease time.Duration
-	until time.Time // when the lease ends, by our clock; owned by keep
-}
-
-// newLane takes a claim that has just come. By our clock its lease may have begun a
-// while ago, so keep begins by renewing it.
-func newLane(c *client, job claimed, lease time.Duration) *lane {
-	return &lane{client: c, claimed: job, lease: lease, until: time.Now().Add(lease)}
-}
-
-// errLost is why work ends on a session that is not ours any more.
-var errLost = errors.New("the session is no longer ours")
-
-// call is do in the lane. Four answers mean that there is nothing left to do here:
-// the lease ran out and somebody else may have the session (409), the session is
-// over (401), or it can't be found (404, 410).
-func (l *lane) call(ctx context.Context, path string, body, out any) error {
-	err := l.do(ctx, l.LaneToken, path, body, out)
-	var refused *refusal
-	if errors.As(err, &refused) {
-		switch refused.Status {
-		case http.StatusUnauthorized, http.StatusNotFound, http.StatusConflict, http.StatusGone:
-			return fmt.Errorf("%w: %w", errLost, refused)
-		}
-	}
-	return err
-}
-
-func (l *lane) path(rest string) string { return l.client.path(l.Session.ID + "/" + rest) }
-
-// keep renews the lease until ctx ends. A lease counts from before the request that
-// renewed it, so that ours never ends after the service's. When the session is lost,
-// or the lease has run out because the service could not be reached, keep cancels the
-// work: somebody else may be at it by then.
-func (l *lane) keep(ctx context.Context, cancel context.CancelCauseFunc) {
-	for {
-		asked := time.Now()
-		try, done := context.WithDeadlineCause(ctx, l.until, fmt.Errorf("%w: its lease could not be renewed", errLost))
-		err := l.heartbeat(try, l.lease)
-		done()
-		if err != nil {
-			cancel(err)
-			return
-		}
-		l.until = asked.Add(l.lease)
-		if pause(ctx, l.lease/3) != nil {
-			return
-		}
-	}
-}
-
-// heartbeat makes the lease last so long from now on.
-func (l *lane) heartbeat(ctx context.Context, lease time.Duration) error {
-	return l.call(ctx, l.path("heartbeat"), map[string]any{"leaseSeconds": int(lease.Seconds())}, nil)
-}
-
-// log tells what is being done; kind is thought, action, response, error, status,
-// artifact or elicitation. It gives the id of the entry.
-func (l *lane) log(ctx context.Context, kind, message string) (string, error) {
-	var answer struct {
-		Activities []struct {
-			ID string `json:"id"`
-		} `json:"activities"`
-	}
-	if err := l.call(ctx, l.path("log"), map[string]any{"type": kind, "message": message}, &answer); err != nil {
-		return "", err
-	}
-	if len(answer.Activities) != 1 {
-		return "", errors.New("the service logged something else")
-	}
-	return answer.Activities[0].ID, nil
-}
-
-// report reports the session's status. An end is final; the same end may be reported
-// again.
-func (l *lane) report(ctx context.Context, fields map[string]any) error {
-	return l.call(ctx, l.path("report"), fields, nil)
-}
-
-// ask logs a question and waits for the answer without a limit. The session is waiting
-// meanwhile, and its lease is still renewed.
-func (l *lane) ask(ctx context.Context, question string) (string, error) {
-	asked, err := l.log(ctx, "elicitation", question)
-	if err != nil {
-		return "", err
-	}
-	if err := l.report(ctx, map[string]any{"status": "waiting"}); err != nil {
-		return "", err
-	}
-	since := l.path("poll?wait=30&since=" + url.QueryEscape(asked))
-	for {
-		var answer struct {
-			Status     string `json:"status"`
-			Activities []struct {
-				Type    string `json:"type"`
-				Message string `json:"message"`
-			} `json:"activities"`
-		}
-		if err := l.call(ctx, since, map[string]any{}, &answer); err != nil {
-			return "", err
-		}
-		for _, activity := range answer.Activities {
-			if activity.Type == "response" {
-				return activity.Message, nil
-			}
-		}
-		// Something else changed, or nothing did for half a minute.
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
-			return "", err
-		}
-	}
-}
-
-// handBack gives the session up as fast as the service allows: it goes back to the
-// queue when the shortest lease there is has run out.
-func (l *lane) handBack(ctx context.Context) error {
-	if _, err := l.log(ctx, "status", "The agent stops before it is done. The session goes back to the queue."); err != nil {
-		return err
-	}
-	return l.heartbeat(ctx, 10*time.Second)
 }

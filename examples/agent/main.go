@@ -7,7 +7,7 @@
 // or SIGINT it claims nothing more, finishes its session if that takes no longer than
 // -grace, and otherwise hands it back.
 //
-// client.go repeats requests safely and has the requests of a session; owner.go finds
+// client.go repeats requests safely; lane.go has the requests of a session; owner.go finds
 // the node of a cluster to ask. All code uses the standard library only.
 // docs/agents.md is the tour.
 package main
@@ -113,10 +113,13 @@ func (a *agent) handle(ctx context.Context, l *lane) {
 	go l.keep(at, cancel)
 
 	result, err := a.work(at, l)
-	if err != nil && at.Err() != nil {
+	if err != nil && !errors.Is(err, errWaits) && at.Err() != nil {
 		err = context.Cause(at) // which says more than "canceled"
 	}
 	switch {
+	case errors.Is(err, errWaits):
+		log.Printf("%s: waits", l.Issue.Identifier)
+		return
 	case err == nil:
 		err = l.report(at, map[string]any{"status": "completed", "result": result})
 	case errors.Is(err, errStopped):

@@ -76,6 +76,72 @@ func TestExampleAgent(t *testing.T) {
 	}
 }
 
+// TestExampleAgent_PlanFanOutJoin works a plan of dependent issues, made by one request. An agent is
+// killed at a step of it, and the next one goes on from its checkpoint; another hands its work to
+// children and gets their results.
+func TestExampleAgent_PlanFanOutJoin(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := limited(t, 2*time.Minute)
+	defer cancel()
+	node, err := Launch(ctx, binary(t), t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { node.Kill() }()
+	y := newExampleYard(ctx, t, node)
+	item := func(ref, title, instructions, after string) map[string]any {
+		m := map[string]any{"ref": ref, "title": title, "dispatch": map[string]any{"instructions": instructions, "whenReady": true}}
+		if after != "" {
+			m["relations"] = []any{map[string]any{"type": "blocked_by", "ref": after}}
+		}
+		return m
+	}
+	var plan struct {
+		Issues   []struct{ ID string }
+		Sessions []struct{ ID, Status string }
+	}
+	y.post("issues/bulk", map[string]any{"items": []any{
+		item("schema", "Schema", "Be slow.", ""), item("code", "Code", "Split it.", "schema"), item("ship", "Ship", "Go.", "code"),
+	}}, &plan)
+	if got := plan.Sessions; len(got) != 3 || got[0].Status != "created" || got[1].Status != "waiting" || got[2].Status != "waiting" {
+		t.Fatalf("the sessions of the plan are %+v", got)
+	}
+	closed := func(issue string) {
+		t.Helper()
+		if err := y.client.Decode(ctx, "PATCH", "/workspaces/"+y.workspace+"/issues/"+issue, map[string]any{"status": "done"}, 200, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	schema, code, ship := plan.Sessions[0].ID, plan.Sessions[1].ID, plan.Sessions[2].ID
+
+	victim := y.agent("-lease", "10s", "-step", "300ms")
+	// The checkpoint of the first step is stored when the second is logged.
+	y.await(schema, "has done two steps", func(s exampleSession) bool { return s.has("Step 2 of 3.") })
+	if err := victim.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		y.agent("-lease", "10s", "-step", "1ms")
+	}
+	first := y.await(schema, "is completed", func(s exampleSession) bool { return s.Status == "completed" })
+	// The second claimer begins with the step that the checkpoint lacks: at most the second is done twice.
+	if began := first.count("To do: Schema"); began != 1 {
+		t.Errorf("the work was begun %d times: %v", began, first.Activities)
+	}
+	if twice := first.count("Step 1 of 3.") + first.count("Step 2 of 3.") + first.count("Step 3 of 3."); twice > 4 {
+		t.Errorf("%d steps were done: %v", twice, first.Activities)
+	}
+	closed(plan.Issues[0].ID)
+	joined := y.await(code, "is completed", func(s exampleSession) bool { return s.Status == "completed" })
+	for part := range 3 {
+		if want := fmt.Sprintf("Code, part %d: Did", part+1); strings.Count(joined.Result, want) != 1 {
+			t.Errorf("the result is %q, want %q in it once", joined.Result, want)
+		}
+	}
+	closed(plan.Issues[1].ID)
+	y.await(ship, "is completed", func(s exampleSession) bool { return s.Status == "completed" })
+}
+
 // exampleFixture is a workspace with an agent, and the binary that works for it.
 type exampleFixture struct {
 	t         *testing.T
@@ -133,13 +199,15 @@ type exampleSession struct {
 	Activities []struct{ Message string }
 }
 
-func (s *exampleSession) has(text string) bool {
+func (s *exampleSession) has(text string) bool { return s.count(text) > 0 }
+
+func (s *exampleSession) count(text string) (n int) {
 	for _, a := range s.Activities {
 		if strings.Contains(a.Message, text) {
-			return true
+			n++
 		}
 	}
-	return false
+	return n
 }
 
 // await polls a session until it is as wanted.

@@ -29,7 +29,7 @@ func TestMCP_AnAgentWorksWithTheTools(t *testing.T) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	if got := strings.Join(names, " "); got != "ask checkpoint list_children log read_issue read_session release report spawn_child wait" {
+	if got := strings.Join(names, " "); got != "ask checkpoint list_children log read_issue read_session relate release report spawn_child wait" {
 		t.Errorf("the tools are %s", got)
 	}
 
@@ -74,6 +74,20 @@ func TestMCP_AnAgentWorksWithTheTools(t *testing.T) {
 	a.call(ctx, "list_children", nil, &children)
 	if len(children.Sessions) != 1 || children.Sessions[0].ID != spawned.Session.ID || children.Sessions[0].Label != "Buy grease" || children.Sessions[0].Status != "created" {
 		t.Errorf("the children are %+v, spawned was %+v", children, spawned)
+	}
+
+	var related struct {
+		Relation struct{ Type, IssueID, Title string }
+	}
+	a.call(ctx, "relate", map[string]any{"type": "blocked_by", "issueId": spawned.Issue.ID}, &related)
+	a.call(ctx, "relate", map[string]any{"type": "blocked_by", "issueId": spawned.Issue.ID}, &related)
+	var shown struct {
+		ID        string
+		Relations []struct{ Type, IssueID, Title string }
+	}
+	a.call(ctx, "read_issue", nil, &shown)
+	if r := related.Relation; shown.ID != l.issue || len(shown.Relations) != 1 || shown.Relations[0] != r || r.Type != "blocked_by" || r.IssueID != spawned.Issue.ID || r.Title != "Buy grease" {
+		t.Errorf("related %+v, shown %+v", related, shown)
 	}
 
 	var session struct{ Status, Result string }
@@ -130,6 +144,10 @@ func TestMCP_ToolsRefuseWhatThePathsRefuse(t *testing.T) {
 		{"report", map[string]any{"status": "created"}, "status"},
 		{"report", map[string]any{"result": 5}, "result"},
 		{"spawn_child", map[string]any{"title": ""}, "title"},
+		{"relate", map[string]any{"type": "duplicates", "issueId": l.issue}, "type"},
+		{"relate", map[string]any{"type": "blocks", "issueId": l.issue}, "issueId"},
+		{"relate", map[string]any{"type": "blocks", "issueId": "no such issue"}, "issueId"},
+		{"relate", map[string]any{"type": "blocks"}, "issueId"},
 		{"list_children", map[string]any{"limit": 101}, "limit"},
 		{"list_children", map[string]any{"cursor": "x"}, "cursor"},
 		{"read_session", map[string]any{"wait": "long"}, "wait"},
