@@ -73,6 +73,9 @@ type Process struct {
 	PID int
 	// Stop ends the process and removes what it left.
 	Stop func() error
+	// Kill ends the process at once and leaves its data; Again starts another on that.
+	Kill  func()
+	Again func(ctx context.Context) (*Process, error)
 }
 
 func (p *Process) rss() int64 {

@@ -84,6 +84,11 @@ func start(ctx context.Context, base, ready, data, path string, args ...string) 
 		URL: base, PID: cmd.Process.Pid,
 		RSS: func() int64 { return residentBytes(cmd.Process.Pid) }, CPU: func() time.Duration { return processorTime(cmd.Process.Pid) },
 	}
+	p.Kill = func() {
+		_ = cmd.Process.Kill()
+		<-gone
+	}
+	p.Again = func(ctx context.Context) (*Process, error) { return start(ctx, base, ready, data, path, args...) }
 	p.Stop = sync.OnceValue(func() error {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		select {

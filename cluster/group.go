@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -104,6 +105,7 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 func (g *group) start(transport raft.Transport, w Watcher, found bool) error {
 	g.watcher, g.transport = w, transport
 	g.tracking = newTrackingTransport(transport, g.tuning.clock, func() uint64 { _, last := g.log.Bounds(); return last }, g.interceptVote)
+	g.tracking.wanted, g.tracking.resume = g.leadsTo, g.appendEmpty
 	stable := g.log.Stable()
 	conf := g.raftConfig()
 	exists, err := raft.HasExistingState(g.log, stable, g.snapshots)
@@ -124,6 +126,24 @@ func (g *group) start(transport raft.Transport, w Watcher, found bool) error {
 	go g.lead()
 	g.up.Store(true)
 	return g.electSelf()
+}
+
+// leadsTo reports whether this member leads in a term and has another member in its group.
+func (g *group) leadsTo(term uint64, id raft.ServerID) bool {
+	if !g.up.Load() || g.raft.State() != raft.Leader || g.raft.CurrentTerm() != term {
+		return false
+	}
+	future := g.raft.GetConfiguration()
+	return future.Error() == nil && slices.ContainsFunc(future.Configuration().Servers, func(s raft.Server) bool { return s.ID == id })
+}
+
+// appendEmpty appends an entry that changes nothing if this member owns the shard: its claim, once
+// more. It doesn't wait for the commit. An entry of Raft's own kind, as of Barrier, would not do: the
+// state machine doesn't get it, and its position would fall behind Raft's snapshots.
+func (g *group) appendEmpty() {
+	if epoch := g.epoch.Load(); epoch != 0 {
+		g.raft.Apply(appendEntry(nil, entryClaim, epoch, g.node), electionTimeout/8) // an error means that the member does not lead any more
+	}
 }
 
 // newRaft opens Raft's member. Raft panics where an entry of the log can't be read.

@@ -113,11 +113,14 @@ func (g *group) gain(epoch uint64) bool {
 	return true
 }
 
-// waitOutLease waits until a lease that a predecessor may hold has expired. It returns false if the
-// leadership or the group ended meanwhile.
+// waitOutLease waits until no lease that a predecessor may hold is valid, which after most elections
+// is so at once. It returns false if the leadership or the group ended meanwhile.
 func (g *group) waitOutLease(epoch uint64) bool {
-	// A margin for clocks of different speed.
-	timer := time.NewTimer(g.tuning.lease + g.tuning.lease/20)
+	left := g.tracking.silence.left(epoch, g.tuning.clock(), g.tuning.leaseMargin())
+	if left == 0 {
+		return true
+	}
+	timer := time.NewTimer(time.Duration(left))
 	defer timer.Stop()
 	for {
 		over := false

@@ -22,7 +22,7 @@ type leaderWatchdog struct {
 // two tenths of a time-out.
 const (
 	watchdogTick = electionTimeout / 20
-	watchdogTurn = electionTimeout / 4 // between the members of a group
+	watchdogTurn = electionTimeout / 8 // between the followers of a group
 )
 
 func (v *leaderWatchdog) run() {
@@ -62,6 +62,8 @@ func (g *group) checkLeader() {
 	if err != nil || len(voters) < 2 {
 		return
 	}
+	leader, _ := g.raft.LeaderWithID()
+	voters = slices.DeleteFunc(voters, func(voter string) bool { return voter == string(leader) })
 	slices.Sort(voters)
 	place := slices.Index(voters, g.node)
 	if place < 0 {

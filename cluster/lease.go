@@ -8,8 +8,8 @@ import (
 
 // lease is the owner's right to answer reads of a shard without asking the other voters. A quorum
 // round renews it: the voters confirm the leadership, and the lease counts from the moment at which
-// the oldest of the confirmed messages was SENT. A successor is elected after that moment and waits
-// for longer than a lease before it answers reads.
+// the oldest of the confirmed messages was SENT. A successor is elected, or answers reads, only when
+// a lease has passed since that moment (silence.go).
 //
 // Rounds run on demand, one at a time, on a goroutine of their own: when a reader finds the lease
 // expired, and ahead of time when a reader finds it close to its end. Without readers no rounds

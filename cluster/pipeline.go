@@ -17,13 +17,17 @@ import (
 // this node leads, and Raft's Shutdown, which waits for that goroutine, never returns.
 // (grafana/pyroscope found the same, pull request 5518.)
 //
-// A follower that is far behind ends the pipeline too. By pipeline Raft sends at most
-// MaxAppendEntries entries for each new entry of the log and for each CommitTimeout, so it would
-// take minutes to send a few thousand entries of a shard that nobody writes to. Without a pipeline
-// Raft sends until the follower has the whole log.
+// A follower that is behind by more than one request ends the pipeline too. By pipeline Raft sends at
+// most MaxAppendEntries entries for each new entry of the log and for each CommitTimeout. A shard
+// that nobody writes to, or that can't commit before this follower has the entries, would take
+// seconds for each request. Without a pipeline Raft sends until the follower has the whole log.
+//
+// Raft begins with that at the next entry of the log, or after CommitTimeout. So there is a new entry,
+// an empty one, whenever a pipeline ends.
 type pipeline struct {
 	raft.AppendPipeline
 	last     func() uint64 // index of the newest entry in this node's log
+	left     func()        // called when Raft has left the pipeline; nil for nothing
 	inFlight atomic.Int64  // requests without an answer
 	answers  chan raft.AppendFuture
 	quit     chan struct{}
@@ -32,10 +36,10 @@ type pipeline struct {
 
 // pipelineLag is the number of entries that a follower may be behind by a pipeline on which no
 // request is under way.
-const pipelineLag = 4 * maxAppendEntries
+const pipelineLag = maxAppendEntries + 1
 
-func newPipeline(to raft.AppendPipeline, last func() uint64) *pipeline {
-	p := &pipeline{AppendPipeline: to, last: last, answers: make(chan raft.AppendFuture), quit: make(chan struct{})}
+func newPipeline(to raft.AppendPipeline, last func() uint64, left func()) *pipeline {
+	p := &pipeline{AppendPipeline: to, last: last, left: left, answers: make(chan raft.AppendFuture), quit: make(chan struct{})}
 	go p.relay()
 	return p
 }
@@ -84,7 +88,7 @@ func (p *pipeline) pass(answer raft.AppendFuture) bool {
 	}
 }
 
-// behind reports whether a follower that answered the request is far behind.
+// behind reports whether a follower that answered the request lacks more than one request can bring.
 func (p *pipeline) behind(request *raft.AppendEntriesRequest) bool {
 	has := request.PrevLogEntry + uint64(len(request.Entries))
 	return has+pipelineLag <= p.last()
@@ -119,6 +123,12 @@ func (p *pipeline) Consumer() <-chan raft.AppendFuture { return p.answers }
 
 // Close ends the pipeline.
 func (p *pipeline) Close() error {
-	p.once.Do(func() { close(p.quit) })
-	return p.AppendPipeline.Close()
+	err := p.AppendPipeline.Close()
+	p.once.Do(func() {
+		close(p.quit)
+		if p.left != nil {
+			p.left()
+		}
+	})
+	return err
 }

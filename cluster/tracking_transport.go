@@ -11,7 +11,8 @@ import (
 
 // trackingTransport wraps a group's transport. It records when each follower last answered, which
 // Raft does not tell; it can make its own member stand for election; and it keeps Raft's fast path
-// for heartbeats closed.
+// for heartbeats closed. It also records when this member last heard from a leader, and so which
+// elections prove that no predecessor can hold a read lease any more (see silence.go).
 //
 // On that path a heartbeat of a newer term changes the term on the transport's goroutine while the
 // deposed leader may still take a proposal, which it would then append under the new leader's term:
@@ -30,6 +31,13 @@ type trackingTransport struct {
 	quit     chan struct{}
 	ended    chan struct{}
 	shut     sync.Once
+
+	silence silence
+	// wanted reports whether this member still leads in a term and has the member among its own. Nil
+	// means that requests to members that can't be reached are not repeated.
+	wanted func(term uint64, id raft.ServerID) bool
+	// resume makes Raft send a follower the entries that it lacks without a pipeline. Nil does nothing.
+	resume func()
 
 	mu    sync.Mutex
 	term  uint64 // term of the answers
@@ -51,6 +59,7 @@ var errNoPreVote = errors.New("cluster: the transport has no pre-vote")
 func newTrackingTransport(to raft.Transport, clock func() int64, last func() uint64, arrived func(*raft.RPC) bool) *trackingTransport {
 	w := &trackingTransport{Transport: to, clock: clock, last: last, intercept: arrived, requests: make(chan raft.RPC),
 		quit: make(chan struct{}), ended: make(chan struct{}), peers: map[raft.ServerID]followerAnswers{}}
+	w.silence.heard.Store(clock()) // a process before this one may have answered just now
 	go w.relayRequests()
 	return w
 }
@@ -62,6 +71,7 @@ func (w *trackingTransport) relayRequests() {
 	for {
 		select {
 		case rpc := <-w.Transport.Consumer():
+			w.silence.note(&rpc, w.clock())
 			if w.intercept != nil && w.intercept(&rpc) {
 				continue
 			}
@@ -103,10 +113,19 @@ func (w *trackingTransport) triggerElection() {
 		Command:  &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}},
 		RespChan: answer,
 	}
+	w.silence.note(&rpc, w.clock())
 	select {
 	case w.requests <- rpc:
 	case <-w.quit:
 	}
+}
+
+// RequestVote asks a member for its vote.
+func (w *trackingTransport) RequestVote(id raft.ServerID, target raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	if args.LeadershipTransfer {
+		w.silence.transferred(args.Term)
+	}
+	return w.Transport.RequestVote(id, target, args, resp)
 }
 
 // RequestPreVote asks a member whether it would vote for this one.
@@ -121,7 +140,12 @@ func (w *trackingTransport) RequestPreVote(id raft.ServerID, target raft.ServerA
 // AppendEntries sends entries or a heartbeat and records the answer.
 func (w *trackingTransport) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	sent, last := w.clock(), w.last()
-	if err := w.Transport.AppendEntries(id, target, args, resp); err != nil {
+	err := w.Transport.AppendEntries(id, target, args, resp)
+	for err != nil && w.redial(err, id, args) {
+		sent, last = w.clock(), w.last()
+		err = w.Transport.AppendEntries(id, target, args, resp)
+	}
+	if err != nil {
 		return err
 	}
 	if resp.Term != args.Term {
@@ -154,13 +178,34 @@ func (w *trackingTransport) AppendEntries(id raft.ServerID, target raft.ServerAd
 	return nil
 }
 
+// redialEvery is how often a member that can't be reached is sent what it lacks.
+const redialEvery = 250 * time.Millisecond
+
+// redial waits and reports whether a request that was not sent should be sent again. Raft would wait
+// ever longer after each failure, up to ten seconds. A member that returns after an outage would lack
+// entries for as long, and its shard could not commit without it if another one died meanwhile.
+// Heartbeats, which Raft repeats soon enough, are not repeated here.
+func (w *trackingTransport) redial(err error, id raft.ServerID, args *raft.AppendEntriesRequest) bool {
+	if w.wanted == nil || !errors.Is(err, errNotSent) || len(args.Entries) == 0 && args.PrevLogEntry == 0 {
+		return false
+	}
+	timer := time.NewTimer(redialEvery)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return w.wanted(args.Term, id)
+	case <-w.quit:
+		return false
+	}
+}
+
 // AppendEntriesPipeline sends entries without waiting for the answers to earlier ones.
 func (w *trackingTransport) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
 	to, err := w.Transport.AppendEntriesPipeline(id, target)
 	if err != nil {
 		return nil, err
 	}
-	return newPipeline(to, w.last), nil
+	return newPipeline(to, w.last, w.resume), nil
 }
 
 // provenSince returns a moment since which no other member can have been elected in a newer term: a

@@ -14,9 +14,10 @@ import (
 )
 
 type benchCmd struct {
-	Run     benchRunCmd     `cmd:"" default:"withargs" help:"Measure (the default)."`
-	Scale   benchScaleCmd   `cmd:"" help:"Measure clusters of several sizes on this machine, each node held to a share of a core (Linux, as root)."`
-	Compare benchCompareCmd `cmd:"" help:"Set two reports written with --json beside each other."`
+	Run      benchRunCmd      `cmd:"" default:"withargs" help:"Measure (the default)."`
+	Scale    benchScaleCmd    `cmd:"" help:"Measure clusters of several sizes on this machine, each node held to a share of a core (Linux, as root)."`
+	Failover benchFailoverCmd `cmd:"" help:"Measure for how long workspaces can't be written to when nodes of a cluster are killed."`
+	Compare  benchCompareCmd  `cmd:"" help:"Set two reports written with --json beside each other."`
 }
 
 type benchRunCmd struct {

@@ -8,15 +8,22 @@ import "github.com/hashicorp/raft"
 // so it would not vote for the new voter, and its own log is too short to win.
 //
 // Any member may vote for any candidate whose log is not behind its own; the candidate knows
-// whether it is a voter, and a member without a vote does not stand for election. interceptVote
-// reports whether it answered the request.
+// whether it is a voter, and a member without a vote does not stand for election.
+//
+// A member that has not heard from its leader for a while votes as if it knew of none. Raft refuses
+// such votes until the member's own time-out has passed too, and the refused candidate waits for
+// another time-out. interceptVote reports whether it answered the request.
 func (g *group) interceptVote(rpc *raft.RPC) bool {
+	if g.refuseEarly(rpc) {
+		return true
+	}
 	if !g.up.Load() {
 		return false
 	}
 	switch asks := rpc.Command.(type) {
 	case *raft.RequestPreVoteRequest:
-		if !g.isNonVoter(asks.ID) || !g.wouldGrant(asks) {
+		leader, _ := g.raft.LeaderWithID()
+		if !g.isNonVoter(asks.ID) && (leader == "" || !g.leaderIsSilent()) || !g.wouldGrant(asks) {
 			return false
 		}
 		rpc.Respond(&raft.RequestPreVoteResponse{
@@ -31,10 +38,25 @@ func (g *group) interceptVote(rpc *raft.RPC) bool {
 			// alone.
 			nameless := *asks
 			nameless.ID = nil
-			rpc.Command = &nameless
+			rpc.Command, asks = &nameless, &nameless
+		}
+		if g.leaderIsSilent() {
+			// With this flag, Raft does not ask whether it knows of a leader.
+			flagged := *asks
+			flagged.LeadershipTransfer = true
+			rpc.Command = &flagged
 		}
 	}
 	return false
+}
+
+// silentLeader is how long a leader may send nothing until others may have this member's vote. It
+// sends every 80 to 160 ms.
+const silentLeader = electionTimeout * 7 / 8
+
+// leaderIsSilent reports whether this member follows a leader that it has not heard from for a while.
+func (g *group) leaderIsSilent() bool {
+	return g.raft.State() == raft.Follower && g.tracking.silence.since(g.tuning.clock()) >= int64(silentLeader)
 }
 
 // isNonVoter reports whether this member's configuration has the candidate as a non-voter.
@@ -54,7 +76,7 @@ func (g *group) isNonVoter(id []byte) bool {
 // wouldGrant reports whether Raft would grant the pre-vote if it came from a voter. A pre-vote
 // binds nobody: Raft decides the vote itself.
 func (g *group) wouldGrant(asks *raft.RequestPreVoteRequest) bool {
-	if leader, _ := g.raft.LeaderWithID(); leader != "" || asks.Term < g.raft.CurrentTerm() {
+	if leader, _ := g.raft.LeaderWithID(); leader != "" && !g.leaderIsSilent() || asks.Term < g.raft.CurrentTerm() {
 		return false
 	}
 	_, last := g.log.Bounds()

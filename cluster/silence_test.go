@@ -1,0 +1,191 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
+)
+
+// A new owner need not wait once this member has heard nothing for a lease, unless its votes were
+// asked for by a leadership transfer.
+func TestSilence_LeftOfALease(t *testing.T) {
+	t.Parallel()
+	const lease = 500
+	var s silence
+	s.heard.Store(1000)
+	want := func(term uint64, now, left int64) {
+		t.Helper()
+		if got := s.left(term, now, lease); got != left {
+			t.Errorf("in term %d at %d: %d are left, want %d", term, now, got, left)
+		}
+	}
+	want(7, 1000, lease)
+	want(7, 1499, 1)
+	want(7, 1500, 0)
+	s.transferred(7)
+	s.transferred(6) // a late request of an earlier term
+	want(7, 9000, lease)
+	want(8, 9000, 0)
+	for i, request := range []any{&raft.AppendEntriesRequest{}, &raft.InstallSnapshotRequest{}, &raft.TimeoutNowRequest{}} {
+		now := int64(10_000 * (i + 1))
+		s.note(&raft.RPC{Command: request}, now)
+		want(8, now+100, lease-100)
+	}
+	s.note(&raft.RPC{Command: &raft.RequestVoteRequest{}}, 90_000)
+	want(8, 90_000, 0)
+}
+
+// refusedEarly reports whether a candidate's request is refused before Raft sees it.
+func refusedEarly(g *group, request any) bool {
+	answer := make(chan raft.RPCResponse, 1)
+	rpc := raft.RPC{Command: request, RespChan: answer}
+	if !g.refuseEarly(&rpc) {
+		return false
+	}
+	switch r := (<-answer).Response.(type) {
+	case *raft.RequestVoteResponse:
+		return !r.Granted
+	case *raft.RequestPreVoteResponse:
+		return !r.Granted
+	}
+	return false
+}
+
+// A member refuses votes within a lease of its leader's last message, and while it serves itself. It
+// refuses no transfer, since the successor waits.
+func TestVote_TooEarly(t *testing.T) {
+	t.Parallel()
+	w, _ := threeNodes(t, 1)
+	owner, follower := w.nodes["a"].group(1), w.nodes["b"].group(1)
+	want := func(g *group, refused bool) {
+		t.Helper()
+		term := g.raft.CurrentTerm() + 1
+		if refusedEarly(g, &raft.RequestVoteRequest{Term: term}) != refused || refusedEarly(g, &raft.RequestPreVoteRequest{Term: term}) != refused {
+			t.Errorf("refused: %v, want %v", !refused, refused)
+		}
+		if refusedEarly(g, &raft.RequestVoteRequest{Term: term, LeadershipTransfer: true}) || refusedEarly(g, &raft.AppendEntriesRequest{Term: term}) {
+			t.Error("a transfer's vote, or entries, are refused")
+		}
+	}
+	now := func() int64 { return follower.tuning.clock() }
+	owner.tracking.silence.heard.Store(now() - int64(time.Hour))
+	want(owner, true)
+
+	w.isolate(true, "a", "b", "c")
+	follower.tracking.silence.heard.Store(now())
+	want(follower, true)
+	follower.tracking.silence.heard.Store(now() - follower.tuning.leaseMargin())
+	want(follower, false)
+	follower.up.Store(false) // as while it starts
+	want(follower, true)
+	follower.up.Store(true)
+}
+
+// A member that hears nothing from its leader votes, although Raft still knows the leader.
+func TestVote_SilentLeader(t *testing.T) {
+	t.Parallel()
+	w, _ := threeNodes(t, 1)
+	g := w.nodes["b"].group(1)
+	// The member forgets its leader soon after the cut. On a very busy machine that may be at once.
+	until(t, "the member knows a leader that it doesn't hear", func() bool {
+		w.isolate(false, "a", "b", "c")
+		until(t, "the member follows", func() bool {
+			leader, _ := g.raft.LeaderWithID()
+			return leader == "a"
+		})
+		w.isolate(true, "a", "b", "c")
+		leader, _ := g.raft.LeaderWithID()
+		return leader == "a" && g.raft.State() == raft.Follower
+	})
+	g.tracking.silence.heard.Store(g.tuning.clock() - int64(silentLeader))
+	answer := make(chan raft.RPCResponse, 1)
+	_, last := g.log.Bounds()
+	ask := raft.RPC{RespChan: answer, Command: &raft.RequestPreVoteRequest{Term: g.raft.CurrentTerm() + 1, LastLogIndex: last + 1, LastLogTerm: g.raft.CurrentTerm() + 1,
+		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("c"), Addr: []byte("c")}}}
+	if !g.interceptVote(&ask) || !(<-answer).Response.(*raft.RequestPreVoteResponse).Granted {
+		t.Error("the member would not vote")
+	}
+	vote := raft.RPC{Command: &raft.RequestVoteRequest{Term: g.raft.CurrentTerm() + 1}}
+	if g.interceptVote(&vote) || !vote.Command.(*raft.RequestVoteRequest).LeadershipTransfer {
+		t.Error("Raft would refuse the vote")
+	}
+	g.tracking.silence.heard.Store(g.tuning.clock() - g.tuning.leaseMargin())
+	vote.Command = &raft.RequestVoteRequest{Term: g.raft.CurrentTerm() + 1}
+	if g.interceptVote(&vote) || vote.Command.(*raft.RequestVoteRequest).LeadershipTransfer {
+		t.Error("Raft is not asked whether it knows of a leader")
+	}
+}
+
+// unreachable is a transport whose requests are not sent the first few times.
+type unreachable struct {
+	*wire
+	fails, asked int
+	with         error
+}
+
+func (u *unreachable) AppendEntries(_ raft.ServerID, _ raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	if u.asked++; u.asked <= u.fails {
+		return u.with
+	}
+	resp.Term, resp.Success = args.Term, true
+	return nil
+}
+
+// Entries for a member that can't be reached are sent again at a steady pace, as long as this one
+// leads. Raft would wait ever longer.
+func TestTrackingTransport_RepeatsWhatWasNotSent(t *testing.T) {
+	t.Parallel()
+	notSent := fmt.Errorf("%w: nobody listens", errNotSent)
+	for _, c := range []struct {
+		name   string
+		with   error
+		leads  int // how many times the member is found to lead
+		args   raft.AppendEntriesRequest
+		asked  int
+		failed bool
+	}{
+		{"until the member is there", notSent, 100, raft.AppendEntriesRequest{PrevLogEntry: 5}, 21, false},
+		{"until this one doesn't lead any more", notSent, 3, raft.AppendEntriesRequest{Entries: []*raft.Log{{}}}, 4, true},
+		{"but not heartbeats", notSent, 100, raft.AppendEntriesRequest{}, 1, true},
+		{"but not what may have been sent", errors.New("cut off"), 100, raft.AppendEntriesRequest{PrevLogEntry: 5}, 1, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				u := &unreachable{wire: &wire{arrivals: make(chan raft.RPC), closed: make(chan struct{})}, fails: 20, with: c.with}
+				w := newTrackingTransport(u, func() int64 { return time.Now().UnixNano() }, func() uint64 { return 0 }, nil)
+				defer func() { _ = w.Close() }()
+				w.wanted = func(uint64, raft.ServerID) bool { c.leads--; return c.leads >= 0 }
+				began := time.Now()
+				err := w.AppendEntries("b", "b", &c.args, &raft.AppendEntriesResponse{})
+				if u.asked != c.asked || (err != nil) != c.failed {
+					t.Errorf("%d requests, %v", u.asked, err)
+				}
+				if took := time.Since(began); took != time.Duration(c.asked-1)*redialEvery && c.leads >= 0 {
+					t.Errorf("it took %s", took)
+				}
+			})
+		})
+	}
+}
+
+// The entry that makes Raft go on without a pipeline is applied like any other: a snapshot can't be
+// ahead of the state.
+func TestAppendEmpty_IsApplied(t *testing.T) {
+	t.Parallel()
+	r := start(t, settings{fs: vfs.NewMem(), dir: "data", shards: 1, node: "a"})
+	g := r.group(1)
+	r.mustPropose(t, 1, "row")
+	_, before := g.log.Bounds()
+	g.appendEmpty()
+	until(t, "the entry is applied", func() bool {
+		_, last := g.log.Bounds()
+		return last > before && g.machine.applied.Load() == last
+	})
+	r.mustPropose(t, 1, "another row") // the epoch goes on
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"switchyard/bench"
+)
+
+type benchFailoverCmd struct {
+	Nodes      int           `help:"Nodes of the cluster." default:"3"`
+	Kills      int           `help:"Kills of each of the two series." default:"20"`
+	Workspaces int           `help:"Workspaces, each with a client that creates issues." default:"24"`
+	Pause      time.Duration `help:"Time between two creates of a client." default:"50ms"`
+	Shards     int           `help:"Shards of the cluster." default:"18"`
+	Dir        string        `help:"Where the data of the run is kept while it lasts." default:"." placeholder:"DIR"`
+	JSON       string        `name:"json" help:"Write the report here." placeholder:"FILE"`
+}
+
+func (b benchFailoverCmd) Run() error {
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer cancel()
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	report, err := bench.RunFailover(ctx, bench.FailoverConfig{
+		Nodes: b.Nodes, Kills: b.Kills, Workspaces: b.Workspaces, Pause: b.Pause, Shards: b.Shards, Dir: b.Dir, StartCluster: bench.Binary{Path: self}.StartCluster,
+	}, os.Stdout)
+	if err != nil {
+		return err
+	}
+	return writeReports(&report, b.JSON, "")
+}
