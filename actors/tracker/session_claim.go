@@ -69,22 +69,40 @@ func claimSessions(tx *Tx, in *ClaimSessionsIn) (Reply, error) {
 		return tx.nothingToClaim(in, agent, q.hidden), nil
 	}
 	body := []byte(`{"sessions":[`)
-	claimed := 0
-	for _, pk := range q.found {
-		if len(body) > maxClaimed {
-			break // the others can be claimed with the next request
+	limit, claimed := q.limit, 0
+	for rounds := 0; len(q.found) > 0; rounds++ {
+		parked := false
+		for _, pk := range q.found {
+			if len(body) > maxClaimed {
+				break // the others can be claimed with the next request
+			}
+			item, err := tx.claim(pk, cmp.Or(in.LeaseSeconds, 60), maxClaimed-len(body))
+			if err != nil {
+				return Reply{}, err
+			}
+			if parked = item == nil; parked && claimed > 0 {
+				break
+			}
+			if parked {
+				continue
+			}
+			if claimed++; claimed > 1 {
+				body = append(body, ',')
+			}
+			body = append(body, item...)
 		}
-		item, err := tx.claim(pk, cmp.Or(in.LeaseSeconds, 60), maxClaimed-len(body))
-		if err != nil {
+		if !parked || claimed == 0 || claimed == limit || rounds == maxClaimRounds {
+			break
+		}
+		// Another session of this claim has taken the place of a key. Search again: the
+		// parked session may have stood before others of its issue.
+		if err := tx.settleKeys(); err != nil {
 			return Reply{}, err
 		}
-		if item == nil {
-			continue // it was parked
+		q.limit = limit - claimed
+		if err := q.find(); err != nil {
+			return Reply{}, err
 		}
-		if claimed++; claimed > 1 {
-			body = append(body, ',')
-		}
-		body = append(body, item...)
 	}
 	if claimed == 0 {
 		// All were parked now. The next run finds others, or nothing.
@@ -96,8 +114,8 @@ func claimSessions(tx *Tx, in *ClaimSessionsIn) (Reply, error) {
 	return Reply{Body: append(body, `]}`...)}, nil
 }
 
-// maxClaimRounds is the number of times that a claim looks again after it has parked all
-// that it found.
+// maxClaimRounds is the number of times that a claim looks again after it has parked
+// sessions that it found.
 const maxClaimRounds = 16
 
 // nothingToClaim is the answer of a claim that has found nothing, or its wish to wait.
@@ -128,6 +146,7 @@ const maxPassedOver = 50_000
 
 // find sets found, in the order of the queue.
 func (q *claim) find() error {
+	q.found = nil
 	q.room, q.engaged, q.seen = map[string]int{}, map[string]bool{}, map[storage.ID]bool{}
 	var provider []byte
 	if q.provider != "" {

@@ -48,6 +48,38 @@ func TestConcurrencyKeys_OneAtATime(t *testing.T) {
 	f.verify()
 }
 
+// Sessions that the first one of a claim keeps from being claimed do not count towards the
+// limit of the claim.
+func TestClaim_FillsItsLimitFromBehindAFullKey(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	first := f.dispatch(f.work(PriorityLow).ID, keyed("a", "k"))
+	for range 5 {
+		f.dispatch(f.work(PriorityLow).ID, keyed("a", "k"))
+	}
+	free := f.dispatch(f.work(PriorityLow).ID, keyed("a"))
+	last := f.dispatch(f.work(PriorityLow).ID, keyed("a"))
+	got := f.claim(ClaimSessionsIn{Limit: 2})
+	if want := fmt.Sprint([]SessionID{first.ID, free.ID}); claimedIDs(got) != want {
+		t.Fatalf("claimed %s, want %s", claimedIDs(got), want)
+	}
+	f.verify()
+	if got := f.claim(ClaimSessionsIn{Limit: 50}); claimedIDs(got) != fmt.Sprint([]SessionID{last.ID}) {
+		t.Fatalf("claimed %s, want the last one", claimedIDs(got))
+	}
+	f.verify()
+	// One that is parked does not stand before another one of its issue.
+	other := f.dispatch(f.work(PriorityUrgent).ID, keyed("b", "l"))
+	issue := f.work(PriorityHigh)
+	f.dispatch(issue.ID, keyed("b", "l"))
+	behind := f.dispatch(issue.ID, keyed("b"))
+	low := f.dispatch(f.work(PriorityLow).ID, keyed("b"))
+	if got := f.claim(ClaimSessionsIn{Limit: 50}); claimedIDs(got) != fmt.Sprint([]SessionID{other.ID, behind.ID, low.ID}) {
+		t.Fatalf("claimed %s, want %s, %s and %s", claimedIDs(got), other.ID, behind.ID, low.ID)
+	}
+	f.verify()
+}
+
 func TestConcurrencyKeys_LimitsAreRaisedAndLowered(t *testing.T) {
 	t.Parallel()
 	f := newAgentFixture(t)
