@@ -73,12 +73,14 @@ func (tx *Tx) settleWhenReady(issue storage.ID) error {
 	return nil
 }
 
+// moveWhenReady moves a session on, or cancels it. It does nothing if the session does not
+// wait for its issue any more: it may have been canceled with one that it was queued after.
 func (tx *Tx) moveWhenReady(pk []byte, closed bool) error {
 	row, err := sessions.Get(tx, pk)
 	if err == nil && row == nil {
 		err = fmt.Errorf("the index names a waiting session that is not there")
 	}
-	if err != nil {
+	if err != nil || !row.Value.awaitsIssue() {
 		return err
 	}
 	c, err := tx.changeSession(row)

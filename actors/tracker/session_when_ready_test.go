@@ -135,3 +135,24 @@ func TestQueuedAfter_AListMustAllComplete(t *testing.T) {
 		t.Fatalf("queued after what is not there: %v", err)
 	}
 }
+
+// Closing the issue cancels a line of sessions, each of which also waits for the issue.
+func TestWhenReady_ALineThatWaitsForAnIssueThatIsClosed(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	blocker, work := f.work(PriorityLow), f.work(PriorityLow)
+	f.block(blocker.ID, work.ID)
+	first := f.dispatch(work.ID, DispatchIssueIn{SessionOptions: SessionOptions{WhenReady: true}})
+	line := []SessionID{first.ID}
+	for range 3 {
+		next := f.dispatch(work.ID, DispatchIssueIn{SessionOptions: SessionOptions{WhenReady: true, QueuedAfter: queuedBehind(string(line[len(line)-1]))}})
+		line = append(line, next.ID)
+	}
+	f.close(work.ID)
+	for _, id := range line {
+		if got := f.session(id).Status; got != SessionCanceled {
+			t.Errorf("session %s is %s", id, got)
+		}
+	}
+	f.verify()
+}
