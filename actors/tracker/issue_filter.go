@@ -217,6 +217,9 @@ type residualFilter struct {
 	now        Timestamp
 	visibility *visibility
 	search     *textSearch
+	// readied is set if the filters ready and blocked are decided already, by the sets that
+	// the issues were selected with.
+	readied bool
 }
 
 func (r *residualFilter) keeps(pk []byte, rec storage.Record) (bool, error) {
@@ -230,8 +233,10 @@ func (r *residualFilter) keeps(pk []byte, rec storage.Record) (bool, error) {
 	case !r.f.IncludeSnoozed.Value && snoozedAt(rec, r.now):
 		return false, nil
 	}
-	if keep, err := r.keepsReadiness(pk, rec); err != nil || !keep {
-		return false, err
+	if !r.readied {
+		if keep, err := r.keepsReadiness(pk, rec); err != nil || !keep {
+			return false, err
+		}
 	}
 	if r.f.HasParent.Set {
 		// A parent that the caller may not see does not count.

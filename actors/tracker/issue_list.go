@@ -68,6 +68,7 @@ func (v *View) listOnce(in *ListIssuesIn, within statusSet, page *issuePage, wit
 		}
 	}
 	rest := residualFilter{v: v, f: &in.IssueFilter, now: At(v.Now()), visibility: &page.visibility}
+	rest.readied = list.selected != nil && in.readyBySets()
 	page.keeps = rest.keeps
 	if in.Search.Set {
 		if rest.search, err = v.search(in.Search.Value); err != nil {

@@ -90,16 +90,22 @@ func (r *residualFilter) keepsReadiness(pk []byte, rec storage.Record) (bool, er
 func (f *IssueFilter) selectReady(q *storage.FilterQuery, now time.Time) (exact bool) {
 	unready := []storage.Match{storage.Equal(issueByDraft, nil), storage.Equal(blockedTable, nil), storage.Equal(sessionActive, nil)}
 	switch {
+	case !f.readyBySets():
+		return false
 	case !f.Ready.Set:
 	case f.Ready.Value:
 		q.AwakeAt = now.UnixMilli()
 		for _, m := range unready {
 			q.Without = append(q.Without, storage.Without{Match: m})
 		}
-	case f.IncludeSnoozed.Value:
-		return false // the sets can't tell snoozed issues, which are not ready
 	default:
 		q.Without = append(q.Without, storage.Without{Match: matchStatuses(readyStatuses), Unless: unready})
 	}
 	return true
+}
+
+// readyBySets reports whether the sets decide on the filters ready and blocked. They can't
+// tell snoozed issues, which are not ready.
+func (f *IssueFilter) readyBySets() bool {
+	return !f.Ready.Set || f.Ready.Value || !f.IncludeSnoozed.Value
 }
