@@ -71,6 +71,7 @@ func fakeNodeWith(t *testing.T, broken bool, deliverer *fakeDeliverer) (base str
 		<-r.Context().Done()
 	})
 	fakeSessions(t, mux)
+	fakePlans(t, mux)
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		n := created.Load()
 		_, _ = fmt.Fprintf(w, "switchyard_batch_commands_total %d\nswitchyard_batch_ops_total %d\nswitchyard_batch_bytes_total %d\n", n, n*7, n*700)
@@ -195,8 +196,8 @@ func TestRun_MeasuresScenariosBesideTheirLimits(t *testing.T) {
 			t.Errorf("%s was measured %d times, want once for each number of connections", name, found[name])
 		}
 	}
-	if open != 36 || ratios != 18 {
-		t.Errorf("%d open measurements, %d ratios; want 36 and 18\n%s", open, ratios, out.String())
+	if open != 40 || ratios != 22 {
+		t.Errorf("%d open measurements, %d ratios; want 40 and 22\n%s", open, ratios, out.String())
 	}
 	if !strings.Contains(out.String(), "of its limit") {
 		t.Errorf("no table:\n%s", out.String())

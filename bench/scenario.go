@@ -46,7 +46,8 @@ type talk struct {
 
 // scenarios in the order they run in. One file each.
 var scenarios = []scenario{
-	createMany, createHot, createFollowed, createHooked, deliver, commitToDelivery, cycle, cycleHot, get, poll, listSmall, list, listFilters, searchOne, searchTwo, similar, analytics, createLarge, dispatchClaim, waiting,
+	createMany, bulk, createHot, createFollowed, createHooked, deliver, commitToDelivery, cycle, cycleHot, get, poll, listSmall, list, listFilters, searchOne, searchTwo, similar, analytics, createLarge,
+	listStatus, listReady, dispatchClaim, release, claimParked, waiting,
 }
 
 // Names of the limits measured beside the scenarios.

@@ -31,6 +31,8 @@ type world struct {
 	work   map[string][]string // issues that sessions are about, by workspace
 	agents atomic.Int64        // how many have been named
 	polled []string            // the paths of polls
+	// planned is set when the read workspace has issues that depend on each other.
+	planned bool
 	// filling returns a function that reports a fill's progress.
 	filling func() func(Progress)
 	// streams counts the streams of texts that each connection has begun.
