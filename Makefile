@@ -36,8 +36,8 @@ build: ## build bin/switchyard
 test: ## every test; needs only Go; PKG=./storage narrows it
 	go test -short -timeout 900s $(PKG)
 
-full: ## make test, with its longest tests in their full form
-	go test -timeout 20m $(PKG)
+full: ## make test, with its longest tests in their full form; takes half an hour
+	go test -timeout 90m $(PKG)
 
 race: ## the tests under the race detector; needs a C compiler
 	@if [ "$(HAS_CC)" != yes ]; then \
