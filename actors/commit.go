@@ -115,6 +115,7 @@ func (w *workspaceActor) decided(p *proposal) {
 // changes. After it the change survives any crash.
 func (w *workspaceActor) committed(p *proposal) {
 	wakes, hasEvents := w.buffer.WakeUps(), w.buffer.HasEvents()
+	w.engine.worked(w.buffer.Work())
 	w.buffer.Committed()
 	w.invalidate(p.touched &^ tracker.DirtyOutbox)
 	batch := w.batch

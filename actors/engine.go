@@ -14,6 +14,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"switchyard/actors/tracker"
 	"switchyard/actors/webhook"
@@ -52,6 +53,7 @@ type Engine struct {
 	calls   sync.Pool // *call
 	views   sync.Pool // *tracker.View
 	stats   counters
+	survey  backlogSurvey
 	waits   waiters
 	feeds   feeds
 	lists   listSets
@@ -61,6 +63,8 @@ type Engine struct {
 	client     *webhook.Client // the sender, unless one was given
 	delivering atomic.Int64    // being sent
 	hosts      *hostRates      // of webhook deliveries
+
+	claimWaits prometheus.Histogram
 
 	commands atomic.Int64 // unanswered
 	active   atomic.Int64 // handles of all shards
@@ -87,6 +91,7 @@ func NewEngine(cfg Config) (*Engine, error) {
 		timerOps:   tracker.TimerOps,
 		tails:      tracker.NewTails(cfg.TailBytes),
 	}
+	e.survey.step, e.claimWaits = backlogStep, newClaimWaits()
 	e.turns = make(chan struct{}, (runtime.GOMAXPROCS(0)+1)/2)
 	e.indexing = make(chan struct{}, (runtime.GOMAXPROCS(0)+1)/2)
 	e.heavy = make(chan struct{}, runtime.GOMAXPROCS(0))

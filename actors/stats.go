@@ -22,6 +22,7 @@ type counters struct {
 	records, recordsFailed atomic.Uint64
 	filtered               atomic.Uint64 // lists
 	sets                   [setsOutcomes]atomic.Uint64
+	lapses, deadLetters    atomic.Uint64
 }
 
 // The results of building filter sets.
@@ -190,6 +191,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(listSetsDesc, prometheus.GaugeValue, float64(s.ListSets))
 	ch <- prometheus.MustNewConstMetric(listSetsMemDesc, prometheus.GaugeValue, float64(s.ListSetsMem))
 	ch <- prometheus.MustNewConstMetric(unansweredDesc, prometheus.GaugeValue, float64(s.UnansweredCommands))
+	c.collectSessions(ch)
 }
 
 // Tails returns the memory used for issues that no search index has yet.

@@ -133,7 +133,7 @@ func (v *verifier) superfluous(k *keeper, wide bool, part, parts uint64) error {
 	if err := stray(home, false); err != nil || !wide {
 		return err
 	}
-	return v.each(home.Shard(), func(view *View) (bool, error) {
+	return v.each(home.Shard(), SystemID, func(view *View) (bool, error) {
 		return true, stray(*view, true)
 	})
 }
@@ -165,7 +165,7 @@ func (v *verifier) eachDue(k *keeper, wide bool, fn func(pk, key, value []byte) 
 	if !wide {
 		return in(NewView(v.db, v.view.Shard(), v.view.Workspace()))
 	}
-	return v.each(v.view.Shard(), func(view *View) (bool, error) { return true, in(*view) })
+	return v.each(v.view.Shard(), SystemID, func(view *View) (bool, error) { return true, in(*view) })
 }
 
 func (v *verifier) entryProblem(k *keeper, key []byte, text string) {

@@ -78,10 +78,7 @@ func (w *Walk) Workspaces(fn func(v *View) (bool, error)) error {
 	}
 	more := true
 	for _, shard := range shards {
-		err := w.each(shard, func(v *View) (bool, error) {
-			if v.Workspace().IsService() {
-				return true, nil
-			}
+		err := w.WorkspacesFrom(shard, SystemID, func(v *View) (bool, error) {
 			more, err = fn(v)
 			return more, err
 		})
@@ -92,9 +89,21 @@ func (w *Walk) Workspaces(fn func(v *View) (bool, error)) error {
 	return nil
 }
 
-// each calls fn for every range of a shard but the shard's own.
-func (w *Walk) each(shard Shard, fn func(v *View) (bool, error)) error {
-	start, end := ShardRange(shard)
+// WorkspacesFrom calls fn for every workspace of a shard that has rows, from an id on, in the
+// order of their ids, until it returns false.
+func (w *Walk) WorkspacesFrom(shard Shard, from ID, fn func(v *View) (bool, error)) error {
+	return w.each(shard, from, func(v *View) (bool, error) {
+		if v.Workspace().IsService() {
+			return true, nil
+		}
+		return fn(v)
+	})
+}
+
+// each calls fn for every range of a shard from an id on, but not for the shard's own.
+func (w *Walk) each(shard Shard, from ID, fn func(v *View) (bool, error)) error {
+	start, _ := WorkspaceRange(shard, from)
+	_, end := ShardRange(shard)
 	it, err := w.db.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: end})
 	if err != nil {
 		return fmt.Errorf("open an iterator: %w", err)

@@ -68,6 +68,7 @@ func attemptKey(session storage.ID, number int) storage.Key {
 // beginAttempt begins the attempt of a claim. The attempt before it gets its row, and the
 // oldest one loses it.
 func (c *sessionChange) beginAttempt() error {
+	c.noteClaim()
 	in := &c.s.Inner
 	in.Attempts++
 	if before := in.Attempt; before != nil {

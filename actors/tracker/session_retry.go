@@ -113,6 +113,7 @@ func (c *sessionChange) deadLetter() error {
 	}
 	now := At(c.tx.now)
 	c.s.DeadLetteredAt = &now
+	c.tx.buffer.work.DeadLetters++
 	c.events = append(c.events, eventSessionDeadLettered)
 	return nil
 }
@@ -120,6 +121,7 @@ func (c *sessionChange) deadLetter() error {
 // lapse ends the attempt of a claimer that did not renew its lease in time.
 func (c *sessionChange) lapse() error {
 	c.attemptEnd = AttemptLapsed
+	c.tx.buffer.work.Lapses++
 	message := fmt.Sprintf("The lease ran out in attempt %d of %d.", c.s.Inner.Attempts, c.s.attemptsOf())
 	again, _ := c.s.retries(retryLapsed)
 	var err error

@@ -46,7 +46,8 @@ type WriteBuffer struct {
 	// have added some without deliveries.
 	queued    []storage.ID
 	wakes     []Wake // of the open batch
-	hasEvents bool   // the open batch may have events
+	work      SessionWork
+	hasEvents bool // the open batch may have events
 	queue     queueHeads
 	relations knownRelations
 	// suspended are the suspended scopes of sessions.
@@ -96,7 +97,7 @@ func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 // holds for the answer of a failed command, too: the command may have read uncommitted
 // rows.
 func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Reply, err error) {
-	mark, counted, wakes := l.store.Mark(), l.counters.bytes, len(l.wakes)
+	mark, counted, wakes, work := l.store.Mark(), l.counters.bytes, len(l.wakes), l.work
 	l.counters.begin()
 	l.recent.begin()
 	l.queue.raised, l.suspended.changed, l.counted.changed = false, false, false
@@ -118,6 +119,7 @@ func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Re
 			l.counters.rollback()
 			l.recent.rollback()
 			l.wakes = l.wakes[:wakes]
+			l.work.undo(work)
 			l.store.CountBelow(below)
 			l.seen = l.seen && lived // the command may have created the workspace
 			if l.queue.raised {
@@ -317,6 +319,7 @@ func (l *WriteBuffer) Committed() {
 	l.queued = l.queued[:0]
 	l.counters.trim()
 	l.wakes, l.hasEvents = l.wakes[:0], false
+	l.work.undo(SessionWork{})
 }
 
 // Discard drops the open batch, which was refused or whose outcome is unknown, and
@@ -325,6 +328,7 @@ func (l *WriteBuffer) Discard() {
 	l.store.Reset()
 	l.queued = l.queued[:0]
 	l.wakes, l.hasEvents = l.wakes[:0], false
+	l.work.undo(SessionWork{})
 	l.forget()
 	l.broken = nil
 }
