@@ -213,8 +213,11 @@ func (tx *Tx) writeAudit(req *Request) error {
 			ID: id.String(), At: idTime(id), Actor: AuditActor{tx.Caller.ID, string(tx.Caller.Type)},
 			Action: n.kind + "." + n.act, Target: AuditTarget{n.kind, n.target}, Changes: n.changes, RequestID: req.ID,
 		}
-		if tx.Caller.Root {
+		switch {
+		case tx.Caller.Root:
 			e.Actor.Type = "root"
+		case tx.founder != "":
+			e.Actor = AuditActor{string(tx.founder), string(ActorUser)}
 		}
 		if req.Address.IsValid() {
 			e.Address = req.Address.String()

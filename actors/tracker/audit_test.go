@@ -28,6 +28,9 @@ func TestAudit_SaysWhoChangedWhat(t *testing.T) {
 	if got := actions(w.audit(user, org, &ListAuditIn{})); fmt.Sprint(got) != fmt.Sprint([]string{"workspace.created " + string(org)}) {
 		t.Errorf("a new workspace has %q", got)
 	}
+	if e := w.audit(user, org, &ListAuditIn{}).Entries[0]; e.Actor != (AuditActor{string(home.Workspace.OwnerID), "user"}) {
+		t.Errorf("onboarded by %+v, not by the new owner %s", e.Actor, home.Workspace.OwnerID)
+	}
 	token := decode[CreatedToken](t, w.must(user, org, CreateToken, &CreateTokenIn{Name: "robot"}, "key").Body)
 	if !w.must(user, org, CreateToken, &CreateTokenIn{Name: "robot"}, "key").Replayed {
 		t.Error("not a repeat")

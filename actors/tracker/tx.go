@@ -32,6 +32,8 @@ type Tx struct {
 	// audits are the kinds of acts that the command records, and acts those of them so far.
 	audits []string
 	acts   []auditNote
+	// founder is the user that a request without a credential makes.
+	founder UserID
 }
 
 // Writer is the open batch, for the tables.

@@ -115,6 +115,9 @@ func (tx *Tx) foundWorkspace(in *foundIn) (*Workspace, error) {
 	if _, err := tx.insertMember(&Member{UserID: in.Owner, Role: RoleOwner}, false); err != nil {
 		return nil, err
 	}
+	if tx.Caller.ID == "" {
+		tx.founder = in.Owner
+	}
 	return &Workspace{
 		ID: WorkspaceID(tx.Workspace().String()), Name: in.Name, Slug: in.Slug, Key: &in.Key, OwnerID: in.Owner,
 		CreatedAt: At(tx.now), UpdatedAt: At(tx.now),
