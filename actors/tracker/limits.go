@@ -196,6 +196,28 @@ func (l *WriteBuffer) chargeRows(tx *Tx, grown []int64, limited bool, most *effe
 	return nil
 }
 
+// roomForSessions returns an error if another session would exceed the workspace's limit. It
+// is for commands that do a part of what they are asked for: the others fail as a whole.
+func (tx *Tx) roomForSessions() error {
+	if !tx.limited {
+		return nil
+	}
+	l := tx.buffer
+	most, err := l.most(tx)
+	if err != nil {
+		return err
+	}
+	n, err := l.counters.number(tx, usageKey(rowsSessions))
+	if err != nil {
+		return err
+	}
+	limit := most.rows[rowsSessions]
+	if there := int64(n) + l.store.Counted().Rows[rowsSessions]; uint64(max(0, there)) >= limit {
+		return errRows(rowsSessions, limit)
+	}
+	return nil
+}
+
 // limitTexts are the names of the limits on rows, in the order of limitedRows.
 var limitTexts = [...]struct{ limit, what, free string }{
 	rowsIssues:        {"issues", "issues, archived ones included", "Delete issues that are not needed any more."},

@@ -150,3 +150,32 @@ func TestLimits_CountsWhatWasThereBefore(t *testing.T) {
 	}
 	w.verify()
 }
+
+// Each item of a batch is dispatched or not by itself, also where the workspace has no room for
+// all of them.
+func TestLimits_SessionsOfABatch(t *testing.T) {
+	t.Parallel()
+	w := newTestService(t)
+	home := w.onboard("home")
+	user, org := home.Token.Secret, home.Workspace.ID
+	issue := decode[Issue](t, w.must(user, org, CreateIssue, &CreateIssueIn{Title: "Work"}).Body)
+	w.putLimits(org, LimitsIn{Sessions: Some[int64](2)})
+	in := &DispatchBatchIn{}
+	for range 4 {
+		in.Items = append(in.Items, DispatchItem{IssueID: string(issue.ID), AgentID: Some("bot")})
+	}
+	for round, fit := range []int{2, 0} {
+		out := decode[DispatchedBatch](t, w.must(user, org, DispatchBatch, in).Body)
+		for i, r := range out.Results {
+			if made := r.SessionID != nil && r.Status != nil && r.Error == nil; made != (i < fit) || !made && r.Error == nil {
+				t.Errorf("batch %d: item %d is %+v", round, i, r)
+			}
+		}
+	}
+	if used := w.used(org); used.Sessions != 2 {
+		t.Errorf("%d sessions", used.Sessions)
+	}
+	if out := decode[DispatchedBatch](t, w.must("root", org, DispatchBatch, in).Body); out.Results[3].Error != nil {
+		t.Errorf("the operator is limited: %+v", out.Results[3])
+	}
+}

@@ -126,7 +126,9 @@ func (tx *Tx) dispatchItem(item *DispatchItem, dispatched map[string]bool) (s *s
 	if n.After, bad, err = tx.predecessors(item.QueuedAfter); err != nil || bad.Message != "" {
 		return nil, bad.Path + ": " + bad.Message, err
 	}
-	s, _, _, err = tx.addSession(n)
+	if err = tx.roomForSessions(); err == nil {
+		s, _, _, err = tx.addSession(n)
+	}
 	if refused := (*Error)(nil); errors.As(err, &refused) && (refused.Code == CodeConflict || refused.Code == CodeBadRequest) {
 		return nil, refused.Message, nil
 	}

@@ -32,6 +32,8 @@ type Tx struct {
 	// audits are the kinds of acts that the command records, and acts those of them so far.
 	audits []string
 	acts   []auditNote
+	// limited is set if the limits of the workspace apply to the command.
+	limited bool
 	// founder is the user that a request without a credential makes.
 	founder UserID
 }

@@ -106,7 +106,7 @@ func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Re
 	below, lived := l.store.CountingBelow(), l.seen
 	tx := &Tx{
 		View:   View{View: l.store.View, Caller: &req.Caller, now: now, operator: l.operator, final: req.Final},
-		buffer: l, began: l.store.Size(), audits: op.Audits,
+		buffer: l, began: l.store.Size(), audits: op.Audits, limited: l.limited(op, req),
 	}
 	defer func() {
 		if v := recover(); v != nil {
