@@ -25,7 +25,7 @@ var transferKinds = []transferKind{
 	recordKind("agent", &agents, byCreatedAt).with(takeAgent),
 	recordKind("hold", &holds, byCreatedAt).with(takeHold),
 	recordKind("concurrency_limit", &concurrencyLimits, atLast).with(takeConcurrencyLimit),
-	recordKind("budget", &budgets, atLast).with(takeBudget),
+	transferBudgets.with(takeBudget),
 	recordKind("issue", &issues, newestLast).with(takeIssue),
 	transferFormerIdentifiers.with(takeFormerIdentifier),
 	transferBurndowns.with(takeBurndown),

@@ -8,12 +8,37 @@ import (
 	"switchyard/storage"
 )
 
+// transferSessions shows sessions as GET does. Waiting claims are no part of the workspace, so an
+// export has no_claimer also for sessions that one of them is about to get.
 var transferSessions = transferKind{
 	name: "session", tables: []storage.TableID{sessionTable, planTable}, places: placesOf(sessionTable, newestLast),
 	line: func(v *View, b, key []byte) ([]byte, error) {
 		return appendStored(v, sessionTable, b, key, func(b []byte, rec storage.Record) ([]byte, error) {
-			return v.appendPlan(v.appendShown(b, rec), rec)
+			x := explainer{v: v}
+			b, err := x.appendExplained(b, rec)
+			if err != nil {
+				return b, err
+			}
+			return v.appendPlan(b, rec)
 		})
+	},
+}
+
+// transferBudgets shows budgets as GET does. What is spent follows from the usage, and an import
+// takes it from there.
+var transferBudgets = transferKind{
+	name: "budget", tables: []storage.TableID{budgetTable}, places: placesOf(budgetTable, atLast),
+	line: func(v *View, b, key []byte) ([]byte, error) {
+		row, err := budgets.Get(v, key)
+		if err != nil || row == nil {
+			return nil, goneFrom("a budget", err)
+		}
+		scope, _ := parseBudgetScope(row.Value.Scope)
+		shown, err := v.shownBudget(scope, &row.Value)
+		if err != nil {
+			return b, err
+		}
+		return appendJSON(b, &shown)
 	},
 }
 

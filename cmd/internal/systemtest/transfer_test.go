@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -124,7 +125,18 @@ func TestExport_HasEverythingButSecrets(t *testing.T) {
 	if code, out := switchyard(t, "swy_wrong", "workspace", "export", file+"2", "--workspace", f.id, "--url", node.URL); code != 1 || !strings.Contains(out, "401") {
 		t.Errorf("with a wrong token the command ended with %d: %s", code, out)
 	}
+	var shown struct{ Budgets []object }
+	got, err := f.c.Do(ctx, "GET", "/workspaces/"+f.id+"/budgets", nil)
+	if err != nil || json.Unmarshal(got.Body, &shown) != nil || len(shown.Budgets) == 0 {
+		t.Fatalf("%v, budgets %d %s", err, got.Status, got.Body)
+	}
 	for _, l := range lines {
+		if l.Type == "budget" {
+			if !reflect.DeepEqual(l.Data, shown.Budgets[0]) {
+				t.Errorf("a budget is exported as %s, and shown as %v", l.text, shown.Budgets[0])
+			}
+			shown.Budgets = shown.Budgets[1:]
+		}
 		id, _ := l.Data["id"].(string)
 		path := map[string]string{
 			"issue": "/issues/", "team": "/teams/", "label": "/labels/", "project": "/projects/", "cycle": "/cycles/", "template": "/templates/", "agent": "/agents/",
@@ -309,15 +321,13 @@ func switchyard(t *testing.T, token string, args ...string) (int, string) {
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// sameJSON reports whether a text has the value. An export leaves out waitingFor, which says
-// what a session waits for at the moment.
+// sameJSON reports whether a text has the value.
 func sameJSON(t *testing.T, text []byte, value object) bool {
 	t.Helper()
 	var got object
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatal(err)
 	}
-	delete(got, "waitingFor")
 	a, _ := json.Marshal(got)
 	b, _ := json.Marshal(value)
 	return bytes.Equal(a, b)
