@@ -306,11 +306,13 @@ func (c *sessionChange) use(given *Opt[UsageIn]) error {
 		return nil
 	}
 	tx, s := c.tx, &c.s
-	sum := u
+	sum, before := u, Usage{}
 	if s.Inner.Usage != nil {
-		sum.add(s.Inner.Usage)
+		before = *s.Inner.Usage
+		sum.add(&before)
 	}
 	s.Inner.Usage = &sum
+	note(&c.changes, "usage", &before, &sum)
 	o := usageOrigin{session: s.id(), issue: s.issue(), agent: s.AgentID, model: in.Model.Value}
 	var err error
 	if o.project, err = tx.projectOf(o.issue); err != nil {

@@ -88,3 +88,36 @@ func TestUsage_ByEveryOriginAndTime(t *testing.T) {
 	}
 	f.verify()
 }
+
+// Usage is a change of the session, which its event tells.
+func TestUsage_IsInTheEventOfItsReport(t *testing.T) {
+	t.Parallel()
+	w := newTestService(t)
+	home := w.onboard("home")
+	user, org := home.Token.Secret, home.Workspace.ID
+	issue := decode[Issue](t, w.must(user, org, CreateIssue, &CreateIssueIn{Title: "Work"}).Body)
+	w.must(user, org, DispatchIssue, &DispatchIssueIn{ID: string(issue.ID), AgentID: Some("bot")})
+	id := decode[ClaimedSessions](t, w.must(user, org, ClaimSessions, &ClaimSessionsIn{}).Body).Sessions[0].Session.ID
+	events := func() []Event {
+		return decode[EventPage](t, w.must(user, org, ListEvents, &ListEventsIn{Types: "session.*"}).Body).Events
+	}
+	before := len(events())
+	used := Some(UsageIn{InputTokens: 2, CostMicros: 5})
+	w.must(user, org, LogActivities, &LogActivitiesIn{ID: id, Usage: used})
+	w.must(user, org, Heartbeat, &HeartbeatIn{ID: id, Usage: used})
+	w.must(user, org, Heartbeat, &HeartbeatIn{ID: id})
+	w.must(user, org, ReportSession, &ReportSessionIn{ID: id, Usage: used})
+	list := events()[before:]
+	if len(list) != 3 {
+		t.Fatalf("%d events of 3 reports of usage", len(list))
+	}
+	sum := func(n int) string {
+		return fmt.Sprintf(`{"inputTokens":%d,"outputTokens":0,"cacheReadTokens":0,"costMicros":%d}`, 2*n, 5*n)
+	}
+	for i, e := range list {
+		c := e.Changes["usage"]
+		if e.Type != "session.updated" || string(c.From) != sum(i) || string(c.To) != sum(i+1) {
+			t.Errorf("event %d is %s, and usage went from %s to %s", i, e.Type, c.From, c.To)
+		}
+	}
+}
