@@ -17,7 +17,7 @@ type LogActivitiesIn struct {
 func (in *LogActivitiesIn) Validate(faults *Faults) {
 	planFaults(&in.Plan, faults)
 	if !in.Activities.Set {
-		if in.logs() {
+		if in.hasActivity() || in.logs() && !faults.Has("plan") && !faults.Has("usage") {
 			in.validateAt("", faults)
 		}
 		return
@@ -32,8 +32,13 @@ func (in *LogActivitiesIn) Validate(faults *Faults) {
 
 // logs reports whether the request has activities. Without any it has a plan or usage.
 func (in *LogActivitiesIn) logs() bool {
+	return in.Activities.Set || !in.Plan.Set && !in.Usage.Set || in.hasActivity()
+}
+
+// hasActivity reports whether the body itself has fields of an activity.
+func (in *LogActivitiesIn) hasActivity() bool {
 	f := &in.ActivityFields
-	return in.Activities.Set || !in.Plan.Set && !in.Usage.Set || f.Message.Set || len(f.Payload) > 0 || f.ParentID.Set || f.StartedAt.Set || f.EndedAt.Set || f.DurationMs.Set
+	return f.Message.Set || len(f.Payload) > 0 || f.ParentID.Set || f.StartedAt.Set || f.EndedAt.Set || f.DurationMs.Set
 }
 
 // LoggedActivities are the activities as they were stored.

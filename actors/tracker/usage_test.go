@@ -121,3 +121,21 @@ func TestUsage_IsInTheEventOfItsReport(t *testing.T) {
 		}
 	}
 }
+
+// A log of usage that can't be read lacks no message: it was meant to be without an activity.
+func TestLog_FaultsOfUsageAndPlanAlone(t *testing.T) {
+	t.Parallel()
+	for _, field := range []string{"usage", "plan"} {
+		faults := &Faults{}
+		faults.Add(field, "Must be something else.")
+		(&LogActivitiesIn{}).Validate(faults)
+		if faults.Has("message") {
+			t.Errorf("a faulty %s is reported as a missing message, too", field)
+		}
+	}
+	faults := &Faults{}
+	(&LogActivitiesIn{}).Validate(faults)
+	if !faults.Has("message") {
+		t.Error("an empty log is accepted")
+	}
+}

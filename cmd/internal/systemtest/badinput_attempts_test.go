@@ -34,7 +34,7 @@ var badAttempts = []badRequest{
 	{"POST /agent/sessions/redrive", object{"limit": 1001, "failureReason": "A", "agentId": ""}, 400, "agentId failureReason limit"},
 	{"POST /agent/sessions/" + noID + "/heartbeat", object{"usage": object{"inputTokens": -1, "outputTokens": 1.5, "costMicros": "x", "model": 7}}, 400, "usage.costMicros usage.inputTokens usage.model usage.outputTokens"},
 	{"POST /agent/sessions/" + noID + "/report", object{"usage": object{"cacheReadTokens": 1e16}}, 400, "usage.cacheReadTokens"},
-	{"POST /agent/sessions/" + noID + "/log", object{"usage": 7}, 400, "message usage"},
+	{"POST /agent/sessions/" + noID + "/log", object{"usage": 7}, 400, "usage"},
 	{"POST /agent/sessions/" + noID + "/report", object{"status": "waiting", "waitFor": object{}}, 400, "waitFor"},
 	{"POST /agent/sessions/" + noID + "/report", object{"status": "waiting", "waitFor": object{"all": []object{{"reply": true}}, "any": []object{{"reply": true}}}}, 400, "waitFor"},
 	{"POST /agent/sessions/" + noID + "/report", object{"status": "waiting", "waitFor": object{"any": []object{{"reply": true, "children": true}, {}}}}, 400, "waitFor.any[0]"},
