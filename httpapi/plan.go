@@ -259,6 +259,18 @@ func (o *object) add(f *field) error {
 	return nil
 }
 
+// makeStrict lets the object, and all objects in it, take no unknown properties.
+func (o *object) makeStrict() {
+	o.strict = true
+	for _, f := range o.fields {
+		for s := &f.fieldSchema; s != nil; s = s.items {
+			if s.object != nil {
+				s.object.makeStrict()
+			}
+		}
+	}
+}
+
 func newField(sf reflect.StructField, index []int) (*field, error) {
 	f := &field{index: index, preset: sf.Tag.Get("default")}
 	if source := tagOf(sf); source != "" {
@@ -389,7 +401,7 @@ func (s *fieldSchema) apply(rules string) (required bool, err error) {
 			if s.object == nil {
 				return false, fmt.Errorf("rule %q on %v", rule, s.typ)
 			}
-			s.object.strict = true
+			s.object.makeStrict()
 		case "min", "max":
 			n, err := strconv.ParseFloat(value, 64)
 			if err != nil {

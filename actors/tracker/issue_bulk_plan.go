@@ -74,7 +74,7 @@ func relatedItem(refs map[string]int, i, j int, r *BulkRelation, faults *Faults)
 	at := fmt.Sprintf("items[%d].relations[%d]", i, j)
 	ref, id := r.Ref.Ptr(), r.IssueID.Ptr()
 	switch {
-	case faults.Has(at + ".ref"), faults.Has(at + ".issueId"):
+	case faults.Has(at), faults.Has(at + ".ref"), faults.Has(at + ".issueId"):
 		return noItem
 	case ref != nil && id != nil:
 		faults.Add(at+".issueId", "Must not be given together with ref.")
