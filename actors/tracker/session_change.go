@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"bytes"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -301,8 +302,8 @@ func sessionChanges(from, to *sessionRecord) changes {
 	note(&c, "notBefore", from.NotBefore, to.NotBefore)
 	note(&c, "failureReason", from.FailureReason, to.FailureReason)
 	note(&c, "deadLetteredAt", from.DeadLetteredAt, to.DeadLetteredAt)
-	if string(from.StructuredResult) != string(to.StructuredResult) {
-		c = append(c, Change{Field: "structuredResult", From: orNull(from.StructuredResult), To: orNull(to.StructuredResult)})
+	if was, is := orNull(from.StructuredResult), orNull(to.StructuredResult); !bytes.Equal(was, is) {
+		c = append(c, Change{Field: "structuredResult", From: was, To: is})
 	}
 	if from.ResultSchemaErrors != to.ResultSchemaErrors {
 		c = append(c, Change{Field: "resultSchemaErrors", From: from.ResultSchemaErrors, To: to.ResultSchemaErrors})

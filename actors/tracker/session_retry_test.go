@@ -53,7 +53,12 @@ func TestRetry_AfterFailuresWithBackoff(t *testing.T) {
 		if c.Attempt != n+1 {
 			t.Errorf("claim %d is attempt %d", n+1, c.Attempt)
 		}
+		before := len(f.events())
 		got := f.fail(c, "rate_limited")
+		// The result was null and still is.
+		if changes := f.events()[before].Changes; changes["status"].To == nil || changes["structuredResult"].To != nil {
+			t.Errorf("status to %s, structuredResult to %s", changes["status"].To, changes["structuredResult"].To)
+		}
 		if got.Status != SessionCreated || *got.FailureReason != "rate_limited" || got.NotBefore == nil || *got.NotBefore != At(f.now.Add(wait)) {
 			t.Fatalf("after failure %d: %s, %v, %v", n+1, got.Status, got.FailureReason, got.NotBefore)
 		}
