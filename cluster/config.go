@@ -102,9 +102,10 @@ type tuning struct {
 	clock func() int64 // monotonic nanoseconds
 }
 
-// maxBatch is the size of the largest batch that Propose takes. Pebble flushes a batch of more than
-// half a memtable by itself, which takes longer.
-const maxBatch = 12 << 20
+// maxBatch is the size of the largest batch that Propose takes: what the largest command writes,
+// and what a batch has before it is closed. Pebble flushes a batch of more than half a memtable by
+// itself, which takes longer.
+const maxBatch = 28 << 20
 
 func defaultTuning() tuning {
 	base := time.Now()

@@ -231,7 +231,9 @@ func TestPeerPort_RaftStreams(t *testing.T) {
 		}
 	}()
 	var appended raft.AppendEntriesResponse
-	entries := []*raft.Log{{Index: 1, Term: 7, Data: make([]byte, maxBatch)}}
+	// A command that writes more than this holds each of its texts several times, and its entry is
+	// compressed.
+	entries := []*raft.Log{{Index: 1, Term: 7, Data: make([]byte, 12<<20)}}
 	if err := from.AppendEntries("b", "b", &raft.AppendEntriesRequest{Term: 7, Entries: entries}, &appended); err != nil || !appended.Success || appended.LastLog != 1 {
 		t.Errorf("append: %+v, %v", appended, err)
 	}

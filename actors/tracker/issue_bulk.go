@@ -5,8 +5,15 @@ import "fmt"
 // maxBulkBody limits the body of a bulk creation in bytes.
 const maxBulkBody = 4 << 20
 
-// maxBulkRelations limits the relations of a bulk creation, all items together.
-const maxBulkRelations = 5000
+// maxBulkRelations limits the relations of a bulk creation, all items together. With short
+// titles so many fit into maxBulkWrites.
+const maxBulkRelations = 20_000
+
+// maxBulkWrites limits the bytes that a bulk creation writes. The text of an issue is
+// written up to five times, and once more for an idempotency key: the issue before and after
+// it is closed as a duplicate, and the events of its creation, of that change, and of its
+// being blocked. So every body of plain text fits.
+const maxBulkWrites = 26 << 20
 
 // BulkIssuesIn is a list of issues to create together, with the relations between them and
 // their sessions.

@@ -7,7 +7,7 @@ import (
 )
 
 // CreateIssues creates many issues with their relations and sessions, or none (Decision 58).
-var CreateIssues = NewCommand[BulkIssuesIn, BulkIssues]("CreateIssues", "Create many issues at once", Needs{Write, "issues"}, createIssues, BodyUpTo(maxBulkBody), Answers(Created, Done))
+var CreateIssues = NewCommand[BulkIssuesIn, BulkIssues]("CreateIssues", "Create many issues at once", Needs{Write, "issues"}, createIssues, BodyUpTo(maxBulkBody), WritesUpTo(maxBulkWrites), Answers(Created, Done))
 
 // bulkRun is the run of a bulk creation.
 type bulkRun struct {
@@ -19,6 +19,8 @@ type bulkRun struct {
 	others   map[string]storage.ID
 	sessions []bulkSession
 	looks    int // relations that were looked at to find rings
+	// related has the numbers of relations of the issues that the run has counted them for.
+	related map[storage.ID]int
 }
 
 // bulkIssue is an item of a bulk creation and its issue.
@@ -47,7 +49,7 @@ func createIssues(tx *Tx, in *BulkIssuesIn) (Reply, error) {
 	if in.plan == nil {
 		return Reply{}, fmt.Errorf("create issues: the input was not validated")
 	}
-	r := &bulkRun{tx: tx, in: in, plan: in.plan, items: make([]bulkIssue, len(in.Items)), others: map[string]storage.ID{}}
+	r := &bulkRun{tx: tx, in: in, plan: in.plan, items: make([]bulkIssue, len(in.Items)), others: map[string]storage.ID{}, related: map[storage.ID]int{}}
 	// The sessions come after the relations, which decide whether their issues are blocked.
 	for _, step := range [...]func() error{r.check, r.create, r.relate, tx.settle, r.dispatch} {
 		if err := step(); err != nil {
@@ -187,8 +189,8 @@ func (r *bulkRun) write(i int) error {
 // room returns an error once the run has written more than a command may. Templates can
 // make a small request write much.
 func (r *bulkRun) room() error {
-	if r.tx.written() > maxCommandBytes {
-		return tooMuch()
+	if r.tx.written() > maxBulkWrites {
+		return tooMuch(maxBulkWrites)
 	}
 	return nil
 }

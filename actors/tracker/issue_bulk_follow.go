@@ -58,13 +58,36 @@ func (r *bulkRun) relateTo(i, j int, other storage.ID, existing bool) error {
 		}
 		r.looks += looks
 	}
-	if err := r.tx.roomToRelate(e); err != nil {
-		return err
+	for _, id := range [...]storage.ID{e.from, e.to} {
+		if err := r.countRelation(id); err != nil {
+			return err
+		}
 	}
 	if _, err := r.tx.addRelation(e); err != nil {
 		return err
 	}
 	return r.room()
+}
+
+// countRelation counts a new relation of an issue. It returns CONFLICT if that is one too
+// many. The relations that an issue has already are counted in the store once.
+func (r *bulkRun) countRelation(id storage.ID) (err error) {
+	n, known := r.related[id]
+	if !known {
+		if n, err = r.tx.countRelations(id); err != nil {
+			return err
+		}
+	}
+	if n < maxRelations {
+		r.related[id] = n + 1
+		return nil
+	}
+	for i := range r.items {
+		if t := &r.items[i]; t.id == id && !t.existing {
+			return Conflict(fmt.Sprintf("items[%d] would have more than %d relations, the most there can be.", i, maxRelations), "Nothing was changed. Leave out some of its relations.")
+		}
+	}
+	return r.tx.fullOfRelations(id, n)
 }
 
 // dispatch makes the sessions of the new issues.

@@ -100,6 +100,8 @@ type Op struct {
 	Signed func(header func(name string) string) bool
 	// MaxBody bounds the request body in bytes; 0 means 1 MiB.
 	MaxBody int
+	// MaxWrites bounds the bytes that the command writes; 0 means maxCommandBytes.
+	MaxWrites int
 	// LongRunning workflows run for a timer and have no deadline as a whole; each step has
 	// that of a request.
 	LongRunning bool
@@ -181,6 +183,9 @@ func RunsWithoutWorkspace(o *Op) { o.WithoutWorkspace = true }
 
 // BodyUpTo limits the request body to a number of bytes.
 func BodyUpTo(most int) Option { return func(o *Op) { o.MaxBody = most } }
+
+// WritesUpTo limits what the command writes to a number of bytes.
+func WritesUpTo(most int) Option { return func(o *Op) { o.MaxWrites = most } }
 
 // AnswersFile marks an operation that answers with a file of one of the content types.
 func AnswersFile(media ...string) Option { return func(o *Op) { o.Media = media } }

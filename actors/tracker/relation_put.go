@@ -106,18 +106,23 @@ func (tx *Tx) roomToRelate(e edge) error {
 			return err
 		}
 		if n >= maxRelations {
-			t, err := tx.relatedIssue(id)
-			if err != nil {
-				return err
-			}
-			name := "One of the issues"
-			if t != nil && t.Identifier != nil {
-				name = *t.Identifier
-			}
-			return Conflict(fmt.Sprintf("%s has %d relations, the most there can be.", name, n), "Remove some of its relations first.")
+			return tx.fullOfRelations(id, n)
 		}
 	}
 	return nil
+}
+
+// fullOfRelations returns the CONFLICT for one relation too many of an issue.
+func (tx *Tx) fullOfRelations(id storage.ID, n int) error {
+	t, err := tx.relatedIssue(id)
+	if err != nil {
+		return err
+	}
+	name := "One of the issues"
+	if t != nil && t.Identifier != nil {
+		name = *t.Identifier
+	}
+	return Conflict(fmt.Sprintf("%s has %d relations, the most there can be.", name, n), "Remove some of its relations first.")
 }
 
 // ringless reports whether edges of the kind must not form a ring.

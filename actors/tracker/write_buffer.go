@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -177,8 +178,8 @@ func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Re
 	if !reply.More && reply.Wait == nil && !reply.undo {
 		err = l.remember(tx, op, req, reply, l.store.Wrote(mark))
 	}
-	if err == nil && l.store.Written(mark)+l.counters.bytes-counted > maxCommandBytes {
-		err = tooMuch()
+	if most := cmp.Or(op.MaxWrites, maxCommandBytes); err == nil && l.store.Written(mark)+l.counters.bytes-counted > most {
+		err = tooMuch(most)
 	}
 	if err == nil {
 		creates := l.creates
@@ -199,9 +200,9 @@ func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Re
 // fits into one entry of the replication log.
 const maxCommandBytes = 10 << 20
 
-func tooMuch() error {
+func tooMuch(most int) error {
 	return &Error{
-		Code: CodePayloadTooLarge, Message: fmt.Sprintf("The request would write more than %d MiB at once.", maxCommandBytes>>20),
+		Code: CodePayloadTooLarge, Message: fmt.Sprintf("The request would write more than %d MiB at once.", most>>20),
 		Hint: "Nothing was changed. Ask for less at a time.",
 	}
 }
