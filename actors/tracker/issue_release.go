@@ -23,11 +23,12 @@ type issueHook func(tx *Tx, issue storage.ID) error
 // that change issues again would depend on themselves.
 var afterUnblock, afterClose []issueHook
 
-// An issue that closes may release many others, with large events. The command does what
-// follows for some of them. It leaves the rest as rows of releaseTable to a timer.
+// A command that closes issues may release many others, with large events. It does what
+// follows for as many as one issue can block. It leaves the rest as rows of releaseTable to
+// a timer.
 const (
-	maxUnblocked      = 100
-	maxUnblockedBytes = 2 << 20
+	maxUnblocked      = maxRelations
+	maxUnblockedBytes = 4 << 20
 )
 
 // timerRelease continues with the rows of releaseTable.

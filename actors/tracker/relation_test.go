@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	json "github.com/goccy/go-json"
 
@@ -254,47 +253,6 @@ func TestBlocked_ReleasedByRules(t *testing.T) {
 	w.patch(child, setStatus(StatusDone))
 	if got, _ := w.told(n, "issue.ready"); w.openBlockers(waits) != 0 || !slices.Equal(got, []string{"issue.ready Waits"}) {
 		t.Errorf("events %q", got)
-	}
-	w.verify()
-}
-
-// A timer emits the events for which one command has no room, once for each issue, in the name of the
-// actor that closed the blocker.
-func TestBlocked_ManyAreReleased(t *testing.T) {
-	t.Parallel()
-	w := newIssueFixture(t)
-	top := w.titled("Top")[0]
-	var ids []IssueID
-	for range maxUnblocked + 10 {
-		ids = append(ids, w.titled("Waits")...)
-		w.relate(top, RelationBlocks, ids[len(ids)-1])
-	}
-	again := w.titled("Again")[0]
-	n := len(w.events())
-	w.patch(top, setStatus(StatusDone))
-	if first, _ := w.told(n, "issue.ready"); len(first) != maxUnblocked {
-		t.Errorf("the first batch tells of %d issues", len(first))
-	}
-	for _, id := range ids {
-		if w.openBlockers(id) != 0 {
-			t.Fatal("an issue is still blocked")
-		}
-	}
-	w.verify()
-	w.relate(again, RelationBlocks, ids[maxUnblocked+9]) // which ends what was left to do for it
-	w.remove(ids[maxUnblocked+8])
-	w.now = w.now.Add(time.Second)
-	w.runDue()
-	if got, _ := w.told(n, "issue.ready"); len(got) != len(ids)-2 {
-		t.Errorf("%d issues are told of", len(got))
-	}
-	v := storage.NewView(w.db, 1, w.workspace)
-	if left, err := v.Has(releaseTable, nil); err != nil || left {
-		t.Errorf("rows are left: %t, %v", left, err)
-	}
-	events := w.events()
-	if last := events[len(events)-1]; last.Type != "issue.ready" || last.Actor.ID != "ann" {
-		t.Errorf("the last event is %s of %s", last.Type, last.Actor.ID)
 	}
 	w.verify()
 }

@@ -22,8 +22,8 @@ const timerSessionFollowers = "session.line"
 const (
 	// maxFollowers is the number of followers that one command moves. Beyond
 	// maxFollowed written bytes it leaves the rest to the timer.
-	maxFollowers = 100
-	maxFollowed  = 2 << 20
+	maxFollowers = 200
+	maxFollowed  = 4 << 20
 )
 
 // followerWork is the state of a command that moves followers.

@@ -133,7 +133,7 @@ func TestWait_ManyForOneIssue(t *testing.T) {
 	f.verify()
 	f.pass(time.Second)
 	got := 0
-	for range 4 {
+	for range 6 {
 		got += len(f.claim(ClaimSessionsIn{Limit: 50}))
 	}
 	if got != n {

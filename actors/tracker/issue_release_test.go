@@ -1,0 +1,73 @@
+package tracker
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"switchyard/storage"
+)
+
+// A timer emits the events for which one command has no room, once for each issue, in the name of the
+// actor that closed the blocker.
+func TestBlocked_ManyAreReleased(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	tops := w.titled("Top", "Other top")
+	var ids []IssueID
+	for n := range maxUnblocked + 10 {
+		ids = append(ids, w.titled("Waits")...)
+		w.relate(tops[n%2], RelationBlocks, ids[n])
+	}
+	again := w.titled("Again")[0]
+	n := len(w.events())
+	w.run(&w.ann, BatchIssues, &BatchIssuesIn{IDs: []string{string(tops[0]), string(tops[1])}, Patch: setStatus(StatusDone)})
+	if first, _ := w.told(n, "issue.ready"); len(first) != maxUnblocked {
+		t.Errorf("the first batch tells of %d issues", len(first))
+	}
+	for _, id := range ids {
+		if w.openBlockers(id) != 0 {
+			t.Fatal("an issue is still blocked")
+		}
+	}
+	w.verify()
+	w.relate(again, RelationBlocks, ids[maxUnblocked+9]) // which ends what was left to do for it
+	w.remove(ids[maxUnblocked+7])
+	w.now = w.now.Add(time.Second)
+	w.runDue()
+	if got, _ := w.told(n, "issue.ready"); len(got) != len(ids)-2 {
+		t.Errorf("%d issues are told of", len(got))
+	}
+	v := storage.NewView(w.db, 1, w.workspace)
+	if left, err := v.Has(releaseTable, nil); err != nil || left {
+		t.Errorf("rows are left: %t, %v", left, err)
+	}
+	events := w.events()
+	if last := events[len(events)-1]; last.Type != "issue.ready" || last.Actor.ID != "ann" {
+		t.Errorf("the last event is %s of %s", last.Type, last.Actor.ID)
+	}
+	w.verify()
+}
+
+// One issue blocks at most maxRelations others. They are all released in the batch that closes it,
+// with the sessions that wait for them.
+func TestBlocked_AllOfOneIssueInItsBatch(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	top := w.titled("Top")[0]
+	items := make([]string, maxRelations)
+	for n := range items {
+		items[n] = fmt.Sprintf(`{"title": "Number %d", "description": %q, "relations": [{"type": "blocked_by", "issueId": %q}], "dispatch": {"whenReady": true}}`, n, strings.Repeat("x", 4<<10), top)
+	}
+	w.bulk(`{"items": [` + strings.Join(items, ",") + `]}`)
+	n := len(w.events())
+	w.patch(top, setStatus(StatusDone))
+	if ready, _ := w.told(n, "issue.ready"); len(ready) != maxRelations {
+		t.Errorf("%d issues are ready", len(ready))
+	}
+	if moved, _ := w.told(n, "session.updated"); len(moved) != maxRelations {
+		t.Errorf("%d sessions are moved", len(moved))
+	}
+	w.verify()
+}
