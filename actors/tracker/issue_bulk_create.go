@@ -179,6 +179,11 @@ func (r *bulkRun) write(i int) error {
 		t.row.Value.ParentID = &id
 	}
 	r.forgetEvents()
+	if d := r.in.Items[i].Dispatch.Ptr(); d != nil {
+		// Without an agentId the dispatch is to the assignee.
+		r.tx.dispatches = func(agent string) bool { return !d.AgentID.Set || d.AgentID.Value == agent }
+		defer func() { r.tx.dispatches = nil }()
+	}
 	if _, err := r.tx.writeIssue(nil, t.row); err != nil {
 		return err
 	}

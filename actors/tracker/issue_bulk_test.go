@@ -212,6 +212,39 @@ func TestCreateIssues_LargestFitsIntoOneBatch(t *testing.T) {
 	}
 }
 
+// An agent that is the assignee of an item has the session of the item's dispatch, and no
+// other one that would not wait for the issue.
+func TestCreateIssues_DispatchesAnAssigneeOnce(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	agent := string(decode[Agent](t, w.run(&w.ann, CreateAgent, &CreateAgentIn{Name: "A"}).Body).ID)
+	other := string(decode[Agent](t, w.run(&w.ann, CreateAgent, &CreateAgentIn{Name: "B"}).Body).ID)
+	for _, row := range []struct {
+		dispatch string
+		want     []string
+	}{
+		{`{"whenReady": true}`, []string{agent + " waiting"}},
+		{`{"whenReady": true, "agentId": "` + agent + `"}`, []string{agent + " waiting"}},
+		{`{"whenReady": true, "agentId": "` + other + `"}`, []string{other + " waiting", agent + " created"}},
+		{`null`, []string{agent + " created"}},
+	} {
+		out := w.bulk(`{"items": [{"title": "First", "ref": "r"},
+			{"title": "Second", "assigneeId": "` + agent + `", "relations": [{"type": "blocked_by", "ref": "r"}], "dispatch": ` + row.dispatch + `}]}`)
+		reply, err := w.ask(&w.ann, ListSessions, &ListSessionsIn{IssueID: Some(string(*out.Issues[1].ID))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range decode[SessionPage](t, reply.Body).Sessions {
+			got = append(got, fmt.Sprintf("%s %s", s.AgentID, s.Status))
+		}
+		if !slices.Equal(got, row.want) {
+			t.Errorf("%s: sessions %q, want %q", row.dispatch, got, row.want)
+		}
+	}
+	w.verify()
+}
+
 // An item's dispatch has the fields of a dispatch's body.
 func TestBulkDispatch_HasTheFieldsOfADispatch(t *testing.T) {
 	t.Parallel()

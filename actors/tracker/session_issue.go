@@ -7,11 +7,14 @@ import (
 )
 
 // dispatchAssigned dispatches an issue to the agent that a write made its assignee,
-// unless that agent has an unfinished session of the issue (Decision 30). was is nil for a
-// new issue.
+// unless that agent has an unfinished session of the issue (Decision 30), or gets one by this
+// command. was is nil for a new issue.
 func (tx *Tx) dispatchAssigned(was *Issue, issue *storage.Row[Issue]) error {
 	t := &issue.Value
 	if t.AssigneeID == nil || was != nil && was.AssigneeID != nil && *was.AssigneeID == *t.AssigneeID {
+		return nil
+	}
+	if tx.dispatches != nil && tx.dispatches(*t.AssigneeID) {
 		return nil
 	}
 	if n, err := tx.agentCount(); err != nil || n == 0 {

@@ -19,6 +19,9 @@ type Tx struct {
 	// dispatched is the JSON of the session that this command created by naming an
 	// assignee; nil for none.
 	dispatched []byte
+	// dispatches says of an agent whether this command dispatches the issue that it writes to
+	// the agent anyhow; nil if it dispatches it to nobody.
+	dispatches func(agent string) bool
 	// leasesDue is the time of the next check of leases if this command has changed it;
 	// nil: the write buffer's value.
 	leasesDue *time.Time
