@@ -274,10 +274,14 @@ func (s *Server) accountsOf(x *exchange) (to, from account) {
 	return to, from
 }
 
-// chargeBody charges for a request body of so many bytes.
+// chargeBody charges for a request body of so many bytes. Operations that write more than
+// others do hold that in memory, too, so each of their bytes counts twice.
 func (s *Server) chargeBody(x *exchange, size int) error {
 	if size <= freeBytes || x.conn == nil {
 		return nil
+	}
+	if x.route.Op != nil && x.route.Op.MaxWrites > 0 {
+		size *= 2
 	}
 	to, from := s.accountsOf(x)
 	return s.budget.raise(x.conn, to, from, bodyPart, size, false)

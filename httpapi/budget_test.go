@@ -274,6 +274,21 @@ func TestBudget_KnownWhereTheWorkspaceIsServed(t *testing.T) {
 	}
 }
 
+// The body of an operation that writes more than others counts twice.
+func TestBudget_BodiesThatWriteMuch(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(c *Config) { c.Limits = Limits{WorkspaceBytes: 3 << 20} })
+	bulky := strings.Replace(largePath, "large", "bulky", 1)
+	if got := b.do(t, "POST", largePath, largeBody()); got.StatusCode/100 != 2 {
+		t.Errorf("%d %s", got.StatusCode, got.body)
+	}
+	refusedWith(t, b.do(t, "POST", bulky, largeBody()), "--workspace-bytes-in-flight")
+	if got := b.do(t, "POST", bulky, largeBody()[:20]+strings.Repeat("x", 500<<10)+`"}`); got.StatusCode/100 != 2 {
+		t.Errorf("half as large: %d %s", got.StatusCode, got.body)
+	}
+	until(t, "nothing in flight", func() bool { return b.budget.all.Load() == 0 })
+}
+
 // A parked request's body stays charged while it waits.
 func TestBudget_Parked(t *testing.T) {
 	t.Parallel()

@@ -131,6 +131,7 @@ var (
 	opOpen   = tracker.NewCommand[makeThingIn, thing]("OpenThing", "Make a thing as a stranger", tracker.Needs{}, noCommand[makeThingIn], tracker.WithSecret, tracker.Answers(tracker.Created))
 	opSigned = tracker.NewCommand[signedIn, thing]("SignedThing", "Take a signed thing", tracker.Needs{}, noCommand[signedIn], tracker.WithoutKey, tracker.SignedBy(formedSignature), tracker.Answers(tracker.Accepted))
 	opTyped  = tracker.NewCommand[typedIn, thing]("TypedThing", "Take a signed thing of some type", tracker.Needs{}, noCommand[typedIn], tracker.WithoutKey, tracker.Answers(tracker.Accepted))
+	opBulky  = tracker.NewCommand[makeThingIn, thing]("BulkyThing", "Make a thing of many writes", tracker.Needs{Level: tracker.Write}, noCommand[makeThingIn], tracker.BodyUpTo(2<<20), tracker.WritesUpTo(20<<20), tracker.Answers(tracker.Created))
 	opLarge  = tracker.NewCommand[makeThingIn, thing]("LargeThing", "Make a large thing", tracker.Needs{Level: tracker.Write}, noCommand[makeThingIn], func(o *tracker.Op) { o.MaxBody = 2 << 20 }, tracker.Answers(tracker.Created))
 	opWatch  = tracker.NewQuery[watchIn, thing]("WatchThings", "Watch things", tracker.Needs{Level: tracker.Read}, noQuery[watchIn], tracker.MayWait)
 	opTake   = tracker.NewCommand[takeIn, thing]("TakeThing", "Take a thing", tracker.Needs{Level: tracker.Write}, noCommand[takeIn], tracker.MayWait)
@@ -153,6 +154,7 @@ func fakeRoutes() []Route {
 		{"POST", "/signed", opSigned},
 		{"POST", "/typed", opTyped},
 		{"POST", "/w/{organizationId}/large", opLarge},
+		{"POST", "/w/{organizationId}/bulky", opBulky},
 		{"POST", "/w/{organizationId}/watch", opWatch},
 		{"POST", "/w/{organizationId}/take", opTake},
 		{"GET", "/w/{organizationId}/stream", opStream},
