@@ -19,6 +19,11 @@ const (
 // packedFrom is the size of a batch in bytes from which an entry is compressed.
 const packedFrom = 1 << 10
 
+// packedBetterFrom is the size of an entry in bytes from which more processor time is spent on its
+// compression. Only single large commands make such entries. They hold each large text several
+// times, too far apart for the fast way to see it, and heartbeats wait while a follower's disk takes them.
+const packedBetterFrom = 4 << 20
+
 // maxUnpacked bounds the batch of an entry in bytes. What is merged ends far below it.
 const maxUnpacked = 64 << 20
 
@@ -84,7 +89,11 @@ func pack(dst, data []byte) ([]byte, bool) {
 	dst = dst[:entryHeader+most]
 	copy(dst, data[:entryHeader])
 	dst[0] = entryPacked
-	body := s2.Encode(dst[entryHeader:], data[entryHeader:])
+	encode := s2.Encode
+	if len(data) >= packedBetterFrom {
+		encode = s2.EncodeBetter
+	}
+	body := encode(dst[entryHeader:], data[entryHeader:])
 	return dst[:entryHeader+len(body)], entryHeader+len(body) < len(data)
 }
 
