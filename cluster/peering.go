@@ -36,12 +36,13 @@ type peering struct {
 func newPeering(n *Node) (l *peering, err error) {
 	cfg := &n.cfg
 	l = &peering{node: n, checked: make(chan struct{})}
+	made := l // the returns below set l to nil
 	defer func() {
 		if err == nil {
 			return
 		}
-		if l.gossip != nil {
-			err = errors.Join(err, l.gossip.Shutdown())
+		if made.gossip != nil {
+			err = errors.Join(err, made.gossip.Shutdown())
 		}
 		_ = cfg.Peer.Close() // nothing was accepted
 	}()

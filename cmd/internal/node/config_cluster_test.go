@@ -177,3 +177,18 @@ func TestStart_NamesTheFlagOfAPortInUse(t *testing.T) {
 		}
 	}
 }
+
+// The error names the address that gossip can't have; what was opened before is closed.
+func TestStart_GossipPortInUse(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	c := sane()
+	c.Data, c.Peer, c.Gossip, c.Logger = t.TempDir(), "127.0.0.1:0", taken.Addr().String(), slog.New(slog.DiscardHandler)
+	if _, err := Start(t.Context(), c); err == nil || !strings.Contains(err.Error(), "gossip at "+c.Gossip) {
+		t.Errorf("the error is %v", err)
+	}
+}
