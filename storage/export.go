@@ -22,6 +22,8 @@ type Export struct {
 	dir      string
 	sections []section
 	size     int64
+	worked   time.Time // end of the last rest; zero: the copying does not rest
+	print    *printer  // nil: no fingerprint is made
 
 	head   []byte   // to be read before the file
 	file   vfs.File // of the section being read
@@ -40,8 +42,27 @@ type section struct {
 // a third waits for one to be closed, up to a time, and fails with ErrBusy then.
 // When ctx ends, the copying or the reading ends with its cause.
 func (s *Store) Export(ctx context.Context, shard Shard, wait time.Duration) (*Export, error) {
+	return s.ExportWith(ctx, shard, ExportOptions{Wait: wait})
+}
+
+// ExportOptions are the choices of an export.
+type ExportOptions struct {
+	Wait time.Duration // for other exports to end
+	// Look is called with the rows that are copied, before they are; its error ends the
+	// export. Nil: nothing is looked at.
+	Look func(pebble.Reader) error
+	// Rests makes the copying rest as long as it works, a few milliseconds at a time: at full
+	// speed it takes a whole processor, and requests wait.
+	Rests bool
+	// Prints makes a fingerprint of the rows, but for those whose keys are among Without.
+	Prints  bool
+	Without [][]byte
+}
+
+// ExportWith is Export with options.
+func (s *Store) ExportWith(ctx context.Context, shard Shard, options ExportOptions) (*Export, error) {
 	t := &s.transfer
-	late := time.NewTimer(wait)
+	late := time.NewTimer(options.Wait)
 	defer late.Stop()
 	select {
 	case t.slots <- struct{}{}:
@@ -51,7 +72,7 @@ func (s *Store) Export(ctx context.Context, shard Shard, wait time.Duration) (*E
 		return nil, fmt.Errorf("export shard %d: %w", shard, ErrBusy)
 	}
 	e := &Export{transfer: t, ctx: ctx}
-	if err := e.write(s.state, shard); err != nil {
+	if err := e.write(s.state, shard, &options); err != nil {
 		return nil, errors.Join(fmt.Errorf("export shard %d: %w", shard, err), e.Close())
 	}
 	e.head = streamHeader(shard, len(e.sections))
@@ -64,6 +85,14 @@ func (s *Store) Export(ctx context.Context, shard Shard, wait time.Duration) (*E
 
 // Size of the stream in bytes.
 func (e *Export) Size() int64 { return e.size }
+
+// Fingerprint returns the fingerprint of the rows copied, if the export was to make one.
+func (e *Export) Fingerprint() Fingerprint {
+	if e.print == nil {
+		return Fingerprint{}
+	}
+	return e.print.fingerprint()
+}
 
 // Read reads the stream.
 func (e *Export) Read(p []byte) (int, error) {
@@ -126,7 +155,7 @@ func (e *Export) Close() error {
 }
 
 // write copies the rows into tables.
-func (e *Export) write(db *pebble.DB, shard Shard) (err error) {
+func (e *Export) write(db *pebble.DB, shard Shard, options *ExportOptions) (err error) {
 	start, end := ShardRange(shard)
 	if end == nil {
 		return errors.New("the last shard number has no end of its range")
@@ -136,6 +165,17 @@ func (e *Export) write(db *pebble.DB, shard Shard) (err error) {
 	}
 	snap := db.NewSnapshot()
 	defer func() { err = errors.Join(err, snap.Close()) }()
+	if options.Look != nil {
+		if err := options.Look(snap); err != nil {
+			return err
+		}
+	}
+	if options.Rests {
+		e.worked = time.Now()
+	}
+	if options.Prints {
+		e.print = newPrinter(options.Without)
+	}
 	it, err := snap.NewIterWithContext(e.ctx, &pebble.IterOptions{LowerBound: start, UpperBound: end})
 	if err != nil {
 		return fmt.Errorf("open an iterator: %w", err)
@@ -161,8 +201,10 @@ func (e *Export) section(it *pebble.Iterator, more bool, start, end []byte) (nex
 	}
 	table := sstable.NewWriter(out, e.transfer.writing)
 	for n := 0; more; n++ {
-		if n%1024 == 0 && e.ctx.Err() != nil {
-			return nil, false, errors.Join(context.Cause(e.ctx), table.Close())
+		if n%exportStep == 0 {
+			if e.rest(); e.ctx.Err() != nil {
+				return nil, false, errors.Join(context.Cause(e.ctx), table.Close())
+			}
 		}
 		if table.Raw().EstimatedSize() >= sectionBytes {
 			next = bytes.Clone(it.Key())
@@ -174,6 +216,9 @@ func (e *Export) section(it *pebble.Iterator, more bool, start, end []byte) (nex
 		}
 		if err != nil {
 			return nil, false, errors.Join(err, table.Close())
+		}
+		if e.print != nil {
+			e.print.add(it.Key(), value)
 		}
 		more = it.Next()
 	}
@@ -189,6 +234,31 @@ func (e *Export) section(it *pebble.Iterator, more bool, start, end []byte) (nex
 	}
 	e.sections = append(e.sections, section{size: out.size, sum: out.sum.Sum64()})
 	return next, more, nil
+}
+
+const (
+	// exportStep is the number of rows that are copied between two looks at the time.
+	exportStep = 64
+	// exportWork is how long an export works between two rests.
+	exportWork = 4 * time.Millisecond
+)
+
+// rest waits as long as the copying has worked since the last rest, if it is to rest.
+func (e *Export) rest() {
+	if e.worked.IsZero() {
+		return
+	}
+	work := time.Since(e.worked)
+	if work < exportWork {
+		return
+	}
+	timer := time.NewTimer(min(work, longestWork))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-e.ctx.Done():
+	}
+	e.worked = time.Now()
 }
 
 // sectionFile is a table being written, with the facts that the stream needs of it. It implements

@@ -207,9 +207,15 @@ func TestImport_RefusesWhatIsNoWholeExport(t *testing.T) {
 		if !errors.Is(err, ErrStream) {
 			t.Errorf("%s: gave %v", name, err)
 		}
+		if err := CheckStream(bytes.NewReader(b), 1); !errors.Is(err, ErrStream) && name != "a neighbor's table" {
+			t.Errorf("%s: CheckStream gave %v", name, err)
+		}
 		if got := fingerprint(t, to.State(), 1); got != want {
 			t.Fatalf("%s: the old state was %s and is %s", name, want, got)
 		}
+	}
+	if err := CheckStream(bytes.NewReader(whole), 1); err != nil {
+		t.Errorf("CheckStream of a whole export gave %v", err)
 	}
 	// One section of two: the range is not covered.
 	gap := append(streamHeader(1, 2), whole[streamHeaderLen:]...)

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -37,32 +38,49 @@ func FingerprintOf(ctx context.Context, db pebble.Reader, shard Shard, without .
 			f, err = Fingerprint{}, fmt.Errorf("fingerprint shard %d: %w", shard, err)
 		}
 	}()
-	sum := sha256.New()
-	var lengths [8]byte
-next:
+	p := newPrinter(without)
 	for ok := it.First(); ok; ok = it.Next() {
-		for _, key := range without {
-			if bytes.Equal(key, it.Key()) {
-				continue next
-			}
-		}
 		value, err := it.ValueAndErr()
 		if err != nil {
 			return f, err
 		}
-		if f.Rows%1024 == 0 && ctx.Err() != nil {
+		if p.rows%1024 == 0 && ctx.Err() != nil {
 			return f, ctx.Err()
 		}
-		f.Rows++
-		binary.BigEndian.PutUint32(lengths[:], uint32(len(it.Key())))
-		binary.BigEndian.PutUint32(lengths[4:], uint32(len(value)))
-		sum.Write(lengths[:])
-		sum.Write(it.Key())
-		sum.Write(value)
+		p.add(it.Key(), value)
 	}
 	if err := it.Error(); err != nil {
 		return f, err
 	}
-	copy(f.Sum[:], sum.Sum(nil))
-	return f, nil
+	return p.fingerprint(), nil
+}
+
+// printer makes the fingerprint of rows that it is given in the order of their keys.
+type printer struct {
+	sum     hash.Hash
+	rows    int64
+	without [][]byte
+}
+
+func newPrinter(without [][]byte) *printer { return &printer{sum: sha256.New(), without: without} }
+
+func (p *printer) add(key, value []byte) {
+	for _, k := range p.without {
+		if bytes.Equal(k, key) {
+			return
+		}
+	}
+	p.rows++
+	var lengths [8]byte
+	binary.BigEndian.PutUint32(lengths[:], uint32(len(key)))
+	binary.BigEndian.PutUint32(lengths[4:], uint32(len(value)))
+	p.sum.Write(lengths[:])
+	p.sum.Write(key)
+	p.sum.Write(value)
+}
+
+func (p *printer) fingerprint() Fingerprint {
+	f := Fingerprint{Rows: p.rows}
+	copy(f.Sum[:], p.sum.Sum(nil))
+	return f
 }

@@ -24,6 +24,12 @@ func (w *Walk) System(shard Shard) *View {
 	return &v
 }
 
+// Workspace is a view of a workspace in its shard, whether it has rows or not.
+func (w *Walk) Workspace(shard Shard, workspace ID) *View {
+	v := NewView(w.db, shard, workspace)
+	return &v
+}
+
 // Shards lists the shards that have any row, in order.
 func (w *Walk) Shards() ([]Shard, error) {
 	it, err := w.db.NewIter(&pebble.IterOptions{})
