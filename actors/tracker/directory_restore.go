@@ -1,0 +1,252 @@
+package tracker
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"switchyard/storage"
+)
+
+// A backup has each shard at a moment of its own, and the directory at the last of them. So
+// after a restore the directory may know what a workspace does not know yet: its deletion, its
+// creation, changes of its members. Restored is what makes them agree:
+//
+//   - The directory decides which workspaces there are. A workspace that it does not know was
+//     deleted, and is erased; one that was founded after its shard's moment is forgotten, with
+//     the answer to the request that created it.
+//   - The workspace decides who its members are, as always.
+//
+// The erasing is left to the timer that completes interrupted deletions.
+
+// RestoreReport says what Restored changed.
+type RestoreReport struct {
+	Erased      int // workspaces that had been deleted when the directory was copied
+	Forgotten   int // workspaces that were created after their shard was copied
+	Memberships int // of which the directory had learned too much or too little
+}
+
+// restoreBatch bounds the memberships that are changed at once.
+const restoreBatch = 500
+
+// Restored makes the directory agree with restored shards, on which nothing runs. w reads the
+// state, shards is the number of workspace shards, and run runs an operation in the directory
+// and commits.
+func Restored(w *storage.Walk, shards int, run func(op *Op, in any) error) (RestoreReport, error) {
+	r := restoration{w: w, d: w.Directory(), shards: shards, run: run}
+	for _, step := range []func() error{r.entries, r.unknown, r.readOnly} {
+		if err := step(); err != nil {
+			return RestoreReport{}, fmt.Errorf("make the directory agree: %w", err)
+		}
+	}
+	return r.report, nil
+}
+
+type restoration struct {
+	w      *storage.Walk
+	d      *storage.View
+	shards int
+	run    func(op *Op, in any) error
+	report RestoreReport
+}
+
+func (r *restoration) workspace(id storage.ID) *storage.View {
+	return r.w.Workspace(storage.ShardOf(id, r.shards), id)
+}
+
+// entries goes through the workspaces that the directory knows. Reserved entries, and those
+// that are being deleted, have timers.
+func (r *restoration) entries() error {
+	var active []directoryEntry
+	err := directory.Scan(r.d, nil, nil, func(_ []byte, rec storage.Record) (bool, error) {
+		row, err := directory.Decode(rec)
+		if err == nil && row.Value.State == slugActive {
+			active = append(active, row.Value)
+		}
+		return true, err
+	})
+	if err != nil {
+		return fmt.Errorf("read the directory: %w", err)
+	}
+	for i := range active {
+		e := &active[i]
+		v := r.workspace(e.Workspace.raw())
+		there, err := v.Has(workspaceTable, nil)
+		switch {
+		case err != nil:
+			return fmt.Errorf("look for a workspace: %w", err)
+		case !there:
+			r.report.Forgotten++
+			err = r.run(endRestoredOp, &endRestoredIn{directoryStep: directoryStep{e.Workspace}})
+		default:
+			err = r.members(e.Workspace, v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// members compares the members of a workspace with those that the directory knows.
+func (r *restoration) members(workspace WorkspaceID, v *storage.View) error {
+	version, err := v.Number(memberChange, storage.Key(nil).ID(storage.ID{}))
+	if err != nil {
+		return fmt.Errorf("read a counter: %w", err)
+	}
+	version = max(version, firstOwnerVersion)
+	is := map[UserID]bool{}
+	err = members.Scan(v, nil, nil, func(_ []byte, rec storage.Record) (bool, error) {
+		row, err := members.Decode(rec)
+		if err == nil {
+			is[row.Value.UserID] = true
+		}
+		return true, err
+	})
+	if err != nil {
+		return fmt.Errorf("read the members: %w", err)
+	}
+	var changes []memberChanged
+	known := map[UserID]bool{}
+	prefix := workspaceKey(nil, workspace)
+	err = r.d.Rows(membershipByWorkspace, prefix, nil, func(fields, _ []byte) (bool, error) {
+		row, err := memberships.Get(r.d, slices.Clone(fields[len(prefix):]))
+		if err != nil || row == nil {
+			return false, fmt.Errorf("%w: an index entry names a membership that is not there", storage.ErrFormat)
+		}
+		m := &row.Value
+		known[m.User] = true
+		noted, err := v.Has(pendingTable, memberKey(nil, m.User))
+		// A version that the workspace has not reached would hide its next change.
+		if err == nil && (m.Version > version || !noted && is[m.User] != (m.RemovedAt == nil)) {
+			changes = append(changes, memberChanged{User: m.User, Present: is[m.User], Version: version})
+		}
+		return true, err
+	})
+	if err != nil {
+		return fmt.Errorf("read the memberships: %w", err)
+	}
+	for user := range is {
+		if known[user] {
+			continue
+		}
+		noted, err := v.Has(pendingTable, memberKey(nil, user))
+		if err != nil {
+			return fmt.Errorf("read a pending change: %w", err)
+		}
+		if !noted {
+			changes = append(changes, memberChanged{User: user, Present: true, Version: version})
+		}
+	}
+	slices.SortFunc(changes, func(a, b memberChanged) int { return strings.Compare(string(a.User), string(b.User)) })
+	r.report.Memberships += len(changes)
+	for some := range slices.Chunk(changes, restoreBatch) {
+		if err := r.run(restoreMembershipsOp, &putMembershipsIn{directoryStep: directoryStep{workspace}, Changes: some}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unknown goes through the workspaces that the directory does not know. Rows may be left of one
+// that is half erased.
+func (r *restoration) unknown() error {
+	var unknown []endRestoredIn
+	err := r.w.Workspaces(func(v *storage.View) (bool, error) {
+		id := WorkspaceID(v.Workspace().String())
+		there, err := r.d.Has(directoryTable, workspaceKey(nil, id))
+		if err != nil || there {
+			return err == nil, err
+		}
+		in := endRestoredIn{directoryStep: directoryStep{id}}
+		ws, err := workspaces.Get(v, nil)
+		if err == nil && ws != nil {
+			in.Owner = ws.Value.OwnerID
+		}
+		unknown = append(unknown, in)
+		return true, err
+	})
+	if err != nil {
+		return fmt.Errorf("read the workspaces: %w", err)
+	}
+	for i := range unknown {
+		if err := r.run(endRestoredOp, &unknown[i]); err != nil {
+			return err
+		}
+	}
+	r.report.Erased = len(unknown)
+	return nil
+}
+
+// readOnly has the service's read-only mode copied to the shards again: they may have an older
+// one.
+func (r *restoration) readOnly() error {
+	decided, err := r.d.Has(readOnlyTable, nil)
+	if err != nil || !decided {
+		return err
+	}
+	return r.run(recopyRestoredOp, &None{})
+}
+
+// endRestoredIn is a workspace that is not to be there after a restore. Owner is that of a
+// workspace which the directory does not know.
+type endRestoredIn struct {
+	directoryStep
+	Owner UserID
+}
+
+// endRestoredOp decides the deletion of a workspace, and leaves it to the timer. A workspace
+// that the directory does not know gets an entry meanwhile, whose slug is its id: its own may
+// belong to another one by now.
+var endRestoredOp = NewCommand[endRestoredIn, None]("EndRestored", "Remove a workspace after a restore", Needs{}, func(tx *Tx, in *endRestoredIn) (Reply, error) {
+	row, err := tx.entry(in.Workspace)
+	switch {
+	case err != nil:
+	case row == nil:
+		_, err = directory.Insert(tx, &directoryEntry{
+			Workspace: in.Workspace, Slug: string(in.Workspace), State: slugDeleting, Owner: in.Owner, CreatedAt: At(tx.now),
+		})
+	default:
+		if err = tx.dropAnswer(row.Value.Answer); err == nil {
+			err = tx.setEntryState(row, slugDeleting)
+		}
+	}
+	if err != nil {
+		return Reply{}, fmt.Errorf("remove a workspace after a restore: %w", err)
+	}
+	return Reply{Outcome: NoContent}, tx.SetTimer(timerErase, string(in.Workspace), tx.now)
+}, InDirectory, WithSpaceEffect(EndsWorkspace))
+
+// restoreMembershipsOp sets memberships whatever their version.
+var restoreMembershipsOp = NewCommand[putMembershipsIn, None]("RestoreMemberships", "Set memberships after a restore", Needs{}, func(tx *Tx, in *putMembershipsIn) (Reply, error) {
+	for _, c := range in.Changes {
+		old, err := memberships.Get(tx, membershipKey(nil, c.User, in.Workspace))
+		if err == nil && old != nil {
+			err = memberships.Delete(tx, old)
+		}
+		if err != nil {
+			return Reply{}, fmt.Errorf("set a membership after a restore: %w", err)
+		}
+		if err := tx.putMembership(in.Workspace, c); err != nil {
+			return Reply{}, err
+		}
+	}
+	return Reply{Outcome: NoContent}, nil
+}, InDirectory, WithSpaceEffect(FreesSpace))
+
+// recopyRestoredOp sets the timer that copies the service's read-only mode.
+var recopyRestoredOp = NewCommand[None, None]("RecopyRestored", "Copy the read-only mode after a restore", Needs{}, func(tx *Tx, _ *None) (Reply, error) {
+	return Reply{Outcome: NoContent}, tx.SetTimer(timerCopyReadOnly, "", tx.now)
+}, InDirectory, WithSpaceEffect(FreesSpace))
+
+// NewRestore returns how Restored runs its operations: in the directory's write buffer, each
+// followed by commit.
+func NewRestore(buffer *WriteBuffer, now time.Time, commit func() error) func(op *Op, in any) error {
+	return func(op *Op, in any) error {
+		if _, err := buffer.Run(op, ServiceRequest("restore", storage.DirectoryID), in, now); err != nil {
+			return err
+		}
+		return commit()
+	}
+}

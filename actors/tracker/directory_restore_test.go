@@ -1,0 +1,112 @@
+package tracker
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"switchyard/storage"
+)
+
+// take copies the rows of a shard of another service over those here.
+func (w *testService) take(from *testService, shard storage.Shard) {
+	w.Helper()
+	batch := w.db.NewBatch()
+	from.each(func(key, value []byte) {
+		if in, _, _, _, err := storage.SplitKey(key); err == nil && in == shard {
+			if err := batch.Set(bytes.Clone(key), bytes.Clone(value), nil); err != nil {
+				w.Fatal(err)
+			}
+		}
+	})
+	if err := errors.Join(batch.Commit(pebble.NoSync), batch.Close()); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *testService) restored() RestoreReport {
+	w.Helper()
+	l := w.bufferOf(storage.DirectoryID)
+	report, err := Restored(storage.NewWalk(w.db), testShards, NewRestore(l, w.now, func() error {
+		commitBuffer(w, w.db, l)
+		return nil
+	}))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return report
+}
+
+// The workspaces' shards are copied first, then a workspace is made, one is deleted, one is
+// half deleted, its slug goes to another one, and members come and go; the directory is copied
+// last.
+func TestRestored_ShardsOfEarlierMoments(t *testing.T) {
+	t.Parallel()
+	w, copied := newTestService(t), newTestService(t)
+	home, gone, leaving, other := w.onboard("home"), w.onboard("gone"), w.onboard("leaving"), w.onboard("other")
+	leaver, leaverToken := w.member(home, RoleMember, "write")
+	for shard := storage.Shard(1); shard <= testShards; shard++ {
+		copied.take(w, shard)
+	}
+	w.must(gone.Token.Secret, gone.Workspace.ID, DeleteWorkspace, &None{})
+	w.cut = &crashPoint{step: 4, persisted: true} // the directory has decided it
+	if _, err := w.ask(leaving.Token.Secret, leaving.Workspace.ID, DeleteWorkspace, &None{}); !errors.Is(err, errCut) {
+		t.Fatalf("the deletion ended with %v", err)
+	}
+	late := decode[Onboarded](t, w.must("", "", OnboardWorkspace, &NewWorkspaceIn{Name: "gone", Slug: "gone"}, "its key").Body)
+	joins := other.Workspace.OwnerID
+	for range 3 { // the directory knows versions that the copy has not reached
+		w.must(home.Token.Secret, home.Workspace.ID, AddMember, &AddMemberIn{UserID: Some(joins)})
+		w.must(home.Token.Secret, home.Workspace.ID, RemoveMember, &MemberIn{joins})
+	}
+	w.must(home.Token.Secret, home.Workspace.ID, AddMember, &AddMemberIn{UserID: Some(joins)})
+	w.must(home.Token.Secret, home.Workspace.ID, RemoveMember, &MemberIn{leaver})
+	copied.take(w, storage.DirectoryShard)
+	copied.now = w.now
+
+	if got, want := copied.restored(), (RestoreReport{Erased: 1, Forgotten: 1, Memberships: 2}); got != want {
+		t.Errorf("the report is %+v, want %+v", got, want)
+	}
+	copied.verify()
+	if again := copied.restored(); again.Forgotten != 0 || again.Memberships != 0 {
+		t.Errorf("a second run changes %+v", again)
+	}
+	copied.pass(time.Hour)
+	copied.verify()
+	for _, id := range []WorkspaceID{gone.Workspace.ID, leaving.Workspace.ID, late.Workspace.ID} {
+		if n := copied.traces(id); n != 0 {
+			t.Errorf("%d keys are left of %s", n, id)
+		}
+	}
+	if !copied.sees(leaverToken, home.Workspace.ID) || copied.sees(other.Token.Secret, home.Workspace.ID) {
+		t.Error("the directory does not have the members of the copy")
+	}
+	// The request that made the late workspace runs again under its key.
+	again := decode[Onboarded](t, copied.must("", "", OnboardWorkspace, &NewWorkspaceIn{Name: "gone", Slug: "gone"}, "its key").Body)
+	if again.Workspace.ID == late.Workspace.ID {
+		t.Error("the workspace was made under its old id")
+	}
+	// The directory hears of the members' next changes.
+	copied.must(home.Token.Secret, home.Workspace.ID, AddMember, &AddMemberIn{UserID: Some(joins)})
+	copied.must(home.Token.Secret, home.Workspace.ID, RemoveMember, &MemberIn{leaver})
+	if copied.sees(leaverToken, home.Workspace.ID) || !copied.sees(other.Token.Secret, home.Workspace.ID) {
+		t.Error("the directory did not hear of the changes after the restore")
+	}
+	copied.pass(time.Hour)
+	copied.verify()
+}
+
+// Of one moment nothing is changed.
+func TestRestored_OneMoment(t *testing.T) {
+	t.Parallel()
+	w := newTestService(t)
+	home := w.onboard("home")
+	w.member(home, RoleMember, "write")
+	if got := w.restored(); got != (RestoreReport{}) {
+		t.Errorf("%+v was changed", got)
+	}
+	w.verify()
+}
