@@ -72,7 +72,7 @@ func positionKey(shard storage.Shard) []byte {
 }
 
 // readPosition reads the position of a shard's state; the zero position if nothing was applied yet.
-func readPosition(state *pebble.DB, shard storage.Shard) (position, error) {
+func readPosition(state pebble.Reader, shard storage.Shard) (position, error) {
 	row, err := raftstore.ReadRow(state, positionKey(shard))
 	if err != nil || row == nil {
 		return position{}, err

@@ -139,6 +139,16 @@ func nodeKey(name string) []byte {
 	return append(append(start, byte(Table)), name...)
 }
 
+// Forget deletes the rows of the registry.
+func Forget(batch *pebble.Batch) error {
+	lower := nodeKey("")
+	upper := append(bytes.Clone(lower[:len(lower)-1]), byte(Table)+1)
+	if err := batch.DeleteRange(lower, upper, nil); err != nil {
+		return fmt.Errorf("forget the nodes: %w", err)
+	}
+	return nil
+}
+
 // ReadList reads the registry from a state that holds a replica of the directory.
 func ReadList(db pebble.Reader) (*List, error) {
 	lower := nodeKey("")

@@ -52,8 +52,14 @@ func (s *StableStore) GetUint64(name []byte) (uint64, error) {
 	return binary.BigEndian.Uint64(value), nil
 }
 
+// termName is Raft's name of the row with the current term.
+const termName = "CurrentTerm"
+
+// SetTerm sets the term of a group that has never run.
+func (s *StableStore) SetTerm(term uint64) error { return s.SetUint64([]byte(termName), term) }
+
 // ReadRow copies a row of a Pebble instance; nil if it does not exist.
-func ReadRow(db *pebble.DB, key []byte) ([]byte, error) {
+func ReadRow(db pebble.Reader, key []byte) ([]byte, error) {
 	value, closer, err := db.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, nil
