@@ -130,6 +130,9 @@ func (s *Server) operate(x *exchange) error {
 		}
 		workspace = id
 	}
+	if x.route.image {
+		workspace = x.shardPlace()
+	}
 	if x.route.tools {
 		if err := s.checkOrigin(x); err != nil {
 			return err
@@ -162,7 +165,9 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 		req.CredentialSum = x.credentialSum()
 	}
 	req.Deadline = x.clock.Add(x.timeLeft(s.cfg.RequestTimeout))
-	req.Workspace = workspace
+	if req.Workspace = workspace; rt.image {
+		req.Workspace = [16]byte{} // it was the place of a shard
+	}
 	req.Spent.On = s.cfg.Slow > 0
 	if err := s.admit(x, req); err != nil {
 		return err
@@ -186,6 +191,9 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	}
 	if rt.local != nil {
 		return s.runLocal(x, req, in)
+	}
+	if rt.image {
+		return s.runBackup(x, req, in)
 	}
 	if x.streams() && rt.Op.Lines {
 		return s.sendLines(x, req, in)

@@ -50,6 +50,8 @@ type route struct {
 	local localRun
 	// tools says that the body is a message to a session's tools.
 	tools bool
+	// image says that the answer is the image of the shard that the path names.
+	image bool
 }
 
 // compile makes the routes of operations ready.
@@ -58,7 +60,7 @@ func (s *Server) compile(routes []Route) ([]*route, error) {
 	locals := localRuns(s.cfg.Cluster)
 	for _, r := range routes {
 		local := locals[r.Op]
-		if local == nil && isLocal(r.Op) {
+		if local == nil && isLocal(r.Op) || s.cfg.Cluster == nil && r.Op == opBackupShard {
 			continue // there is no cluster to ask
 		}
 		rt := &route{Route: r, label: r.Method + " " + r.Path, observers: s.metrics.observers(r.Method, r.Path), maxBody: r.Op.MaxBody}
@@ -69,6 +71,7 @@ func (s *Server) compile(routes []Route) ([]*route, error) {
 		rt.changes = r.Method != fasthttp.MethodGet && local == nil && (rt.dialect == nil || !rt.dialect.keyless)
 		rt.local = local
 		rt.tools = r.Op == opSessionTools
+		rt.image = r.Op == opBackupShard
 		rt.inputs.New = r.Op.New
 		if r.Op.WithoutKey {
 			rt.changes = false

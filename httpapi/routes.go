@@ -223,6 +223,7 @@ func Routes() []Route {
 		{"GET", workspacePath + "/events", tracker.ListEvents},
 
 		{"GET", "/cluster", opTopology},
+		{"GET", "/cluster/backup/shards/{shard}", opBackupShard},
 		{"GET", clusterWorkspacePath, opWorkspaceOwner},
 		{"GET", clusterWorkspacePath + "/limits", tracker.GetLimits},
 		{"PUT", clusterWorkspacePath + "/limits", tracker.PutLimits},

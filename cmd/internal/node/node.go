@@ -33,6 +33,7 @@ type Node struct {
 	metrics  *http.Server
 	listen   net.Listener // of metrics
 	registry *prometheus.Registry
+	images   *images
 	serving  atomic.Pointer[actors.Engine] // set once the node belongs to a cluster
 	failed   chan error                    // the first part that ended by itself
 }
@@ -44,7 +45,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, registry: prometheus.NewRegistry(), failed: make(chan error, 4)}
+	n := &Node{cfg: cfg, registry: prometheus.NewRegistry(), failed: make(chan error, 4), images: newImages()}
 	if err := n.start(); err != nil {
 		// Also when it was ctx that ended the start.
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -249,6 +250,9 @@ func (g gate) Listen(req *tracker.Request, op *tracker.Op, in any) (tracker.Stre
 
 // Export implements httpapi.Engine.
 func (g gate) Export(req *tracker.Request, op *tracker.Op, in any) (tracker.Lines, error) {
+	if asked, ok := in.(*httpapi.BackupShardIn); ok {
+		return g.n.beginImage(req, op, asked)
+	}
 	return g.n.serving.Load().Export(req, op, in) // it was admitted
 }
 
@@ -257,7 +261,11 @@ func (g gate) Owner(workspace [16]byte) (node string, here bool, changed <-chan 
 	if g.n.serving.Load() == nil {
 		return "", true, nil // for Admit to refuse
 	}
-	return g.n.groups.ShardOwner(g.shard(workspace))
+	shard := g.shard(workspace)
+	if int(shard) > g.n.groups.Shards() {
+		return "", true, nil // there is no such shard, as this node can say
+	}
+	return g.n.groups.ShardOwner(shard)
 }
 
 // shard returns the shard of a workspace, or the directory for the zero id.

@@ -38,6 +38,7 @@ func (n *Node) Stop(ctx context.Context) error {
 	case n.http != nil:
 		errs = append(errs, n.http.Close())
 	}
+	step("images for backups", func() error { return n.images.stop(ctx) })
 	if n.store != nil && n.store.Space().Lost() != nil {
 		// Nothing more can be written, and closing would wait for just that. The process
 		// ends next.

@@ -1,0 +1,182 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"switchyard/actors/tracker"
+	"switchyard/cluster"
+	"switchyard/httpapi"
+	"switchyard/storage"
+)
+
+const (
+	// imageBlock is the number of bytes of an image that are read at a time.
+	imageBlock = 256 << 10
+	// copyingEvery is how often a line says that an image is being made.
+	copyingEvery = 5 * time.Second
+)
+
+// images are the images that this node makes for backups, one at a time: each is a copy of a
+// shard on the disk.
+type images struct {
+	ctx    context.Context // ends when the node stops
+	cancel context.CancelFunc
+	slot   chan struct{}
+}
+
+func newImages() *images {
+	i := &images{slot: make(chan struct{}, 1)}
+	i.ctx, i.cancel = context.WithCancel(context.Background())
+	return i
+}
+
+// slotWait is how long a request waits for the image before it to end: a backup asks for a
+// shard as soon as it has the one before.
+const slotWait = 2 * time.Second
+
+// begin reports whether another image may be made now.
+func (i *images) begin() bool {
+	late := time.NewTimer(slotWait)
+	defer late.Stop()
+	select {
+	case i.slot <- struct{}{}:
+		return true
+	case <-late.C:
+	case <-i.ctx.Done():
+	}
+	return false
+}
+
+// stop ends the image that is being sent, and waits for it until ctx ends.
+func (i *images) stop(ctx context.Context) error {
+	i.cancel()
+	select {
+	case i.slot <- struct{}{}:
+		<-i.slot
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("end the image of a shard: %w", ctx.Err())
+	}
+}
+
+// shardImage is the answer to a backup's request for a shard. One goroutine makes the image,
+// and ends by the time that Close returns.
+type shardImage struct {
+	node   *Node
+	ctx    context.Context
+	cancel context.CancelFunc
+	head   httpapi.ImageHead
+
+	made  chan struct{} // closed when image and err are set
+	image *cluster.Image
+	err   error
+
+	begun bool // the head was sent
+	ended bool
+	block []byte
+}
+
+// beginImage begins to copy a shard that this node owns. What is acknowledged by now is in
+// the image.
+func (n *Node) beginImage(req *tracker.Request, op *tracker.Op, in *httpapi.BackupShardIn) (tracker.Lines, error) {
+	if err := req.Admitted(op); err != nil {
+		return nil, err
+	}
+	number, ok := in.Number()
+	if !ok || number > n.groups.Shards() {
+		return nil, &tracker.Error{Code: tracker.CodeNotFound, Message: fmt.Sprintf("There is no shard %q.", in.Shard), Hint: "GET /cluster lists the shards."}
+	}
+	if n.store.Space().Full() {
+		return nil, tracker.NotApplied("The node's disk is short of space, which the copy of a shard needs.")
+	}
+	if !n.images.begin() {
+		return nil, tracker.NotApplied("The node is sending another shard to a backup.")
+	}
+	shard := storage.Shard(number)
+	epoch, err := n.groups.BeginImage(shard, req.Deadline)
+	if err != nil {
+		<-n.images.slot
+		if _, here, _ := n.groups.ShardOwner(shard); !here {
+			return nil, tracker.Moved("This node does not serve the shard.")
+		}
+		return nil, tracker.NotApplied("The shard can't be read now: " + err.Error() + ".")
+	}
+	s := &shardImage{node: n, made: make(chan struct{}), head: httpapi.ImageHead{
+		Version: httpapi.ImageVersion, ClusterID: n.groups.ClusterID(), Shard: number,
+	}}
+	s.ctx, s.cancel = context.WithCancel(n.images.ctx)
+	unless := uint64(max(0, in.Unless.Value))
+	go func() {
+		defer close(s.made)
+		s.image, s.err = n.groups.Image(s.ctx, shard, epoch, unless)
+	}()
+	return s, nil
+}
+
+// Next implements tracker.Lines.
+func (s *shardImage) Next() ([]byte, error) {
+	if s.ended {
+		return nil, io.EOF
+	}
+	if !s.begun {
+		return s.first()
+	}
+	n, err := io.ReadFull(s.image, s.block)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		s.ended, err = true, nil
+	}
+	if err == nil && n == 0 {
+		return nil, io.EOF
+	}
+	return s.block[:n], err
+}
+
+// first returns a line of JSON: the head, once it is known.
+func (s *shardImage) first() ([]byte, error) {
+	wait := time.NewTimer(copyingEvery)
+	defer wait.Stop()
+	select {
+	case <-s.made:
+	case <-wait.C:
+		return line(&httpapi.ImageHead{Copying: true, Shard: s.head.Shard})
+	}
+	head := s.head
+	switch {
+	case errors.Is(s.err, cluster.ErrUnchanged):
+		head.Unchanged, s.ended = true, true
+	case s.err != nil:
+		s.node.cfg.Logger.Error("could not copy a shard for a backup", "shard", head.Shard, "error", s.err)
+		head, s.ended = httpapi.ImageHead{Error: s.err.Error(), Shard: head.Shard}, true
+	default:
+		print := s.image.Fingerprint()
+		head.Index, head.Epoch, head.Bytes = s.image.Index, s.image.Epoch, s.image.Size()
+		head.Rows, head.Fingerprint = print.Rows, print.String()
+		s.begun, s.block = true, make([]byte, imageBlock)
+	}
+	return line(&head)
+}
+
+func line(head *httpapi.ImageHead) ([]byte, error) {
+	text, err := json.Marshal(head)
+	if err != nil {
+		return nil, fmt.Errorf("encode the head of an image: %w", err)
+	}
+	return append(text, '\n'), nil
+}
+
+// Close implements tracker.Lines.
+func (s *shardImage) Close() {
+	s.cancel()
+	<-s.made
+	if s.image != nil {
+		if err := s.image.Close(); err != nil {
+			s.node.cfg.Logger.Error("remove the copy of a shard", "shard", s.head.Shard, "error", err)
+		}
+	}
+	<-s.node.images.slot
+}
