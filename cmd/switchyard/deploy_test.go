@@ -63,7 +63,7 @@ func TestDocs_NameFlagsThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"README.md", "docs/tour.md", "docs/operations.md", "docs/decisions.md", "docs/inbound.md", "docs/performance.md"} {
+	for _, file := range []string{"README.md", "docs/tour.md", "docs/operations.md", "docs/backup.md", "docs/decisions.md", "docs/inbound.md", "docs/performance.md"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", file))
 		if err != nil {
 			t.Fatal(err)

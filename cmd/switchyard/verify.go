@@ -30,13 +30,18 @@ func (v verifyCmd) Run() error {
 	if err != nil {
 		return err
 	}
+	return tellReport(report, "the data in "+v.Data)
+}
+
+// tellReport prints what was proved; its error says that what was looked at is damaged.
+func tellReport(report *storage.Report, what string) error {
 	for _, p := range report.Problems {
 		fmt.Println(p)
 	}
 	fmt.Printf("%d workspaces, %d records, %d index entries, %d rows: ", report.Workspaces, report.Records, report.Entries, report.Rows)
 	if !report.Clean() {
 		fmt.Printf("%d problems\n", report.Found)
-		return fmt.Errorf("the data in %s is damaged", v.Data)
+		return fmt.Errorf("%s is damaged", what)
 	}
 	fmt.Println("clean")
 	return nil

@@ -1,0 +1,190 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"switchyard/actors/tracker"
+	"switchyard/cluster"
+	"switchyard/storage"
+)
+
+// Restoring says what to restore, and where.
+type Restoring struct {
+	From   string // directory of backups
+	Backup string // name of the backup; empty: the newest
+	Data   string // data directory of the new node; it must be empty
+	Node   string // name of the new node; empty: the default
+	Now    func() time.Time
+	// Proves compares the fingerprint of each shard's rows with the manifest's.
+	Proves bool
+	// Progress is told of each shard that is done; it may be nil.
+	Progress func(done, shards int)
+}
+
+// Restored is what was restored.
+type Restored struct {
+	Manifest *Manifest
+	Cluster  string // id of the new cluster
+	tracker.RestoreReport
+}
+
+// Restore makes the data directory of the only node of a new cluster, with the state of a
+// backup. After an error the directory is empty again.
+func Restore(ctx context.Context, by Restoring) (_ *Restored, err error) {
+	m, err := Open(by.From, by.Backup)
+	if err != nil {
+		return nil, err
+	}
+	for i := range m.Files {
+		at, err := os.Stat(shardPath(by.From, m.Files[i].SHA256))
+		if err == nil && at.Size() != m.Files[i].Bytes {
+			err = fmt.Errorf("it has %d bytes of %d", at.Size(), m.Files[i].Bytes)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the file of shard %d is missing or damaged: %w", i, err)
+		}
+	}
+	made, err := emptyDir(by.Data)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, undo(by.Data, made))
+		}
+	}()
+	store, err := storage.Open(storage.Config{Dir: by.Data})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	f, err := cluster.NewCreation(store, by.Node, m.Shards)
+	if err != nil {
+		return nil, err
+	}
+	for i := range m.Files {
+		if err := restoreShard(ctx, store, f, &by, &m.Files[i]); err != nil {
+			return nil, fmt.Errorf("restore shard %d: %w", i, err)
+		}
+		if by.Progress != nil {
+			by.Progress(i+1, len(m.Files))
+		}
+	}
+	r := &Restored{Manifest: m}
+	if r.RestoreReport, err = agree(store, m.Shards, by.Now()); err != nil {
+		return nil, err
+	}
+	if r.Cluster, err = f.Finish(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// restoreShard puts the rows of a shard in place, once all of its file is proved.
+func restoreShard(ctx context.Context, store *storage.Store, f *cluster.Creation, by *Restoring, file *File) (err error) {
+	in, err := os.Open(shardPath(by.From, file.SHA256))
+	if err != nil {
+		return fmt.Errorf("read the file: %w", err)
+	}
+	defer func() { _ = in.Close() }()
+	shard := storage.Shard(file.Shard)
+	rows, err := store.Import(shard)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	sum := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(sum, rows), &interrupted{in, ctx}); err != nil {
+		return fmt.Errorf("read the file: %w", err)
+	}
+	if hex.EncodeToString(sum.Sum(nil)) != file.SHA256 {
+		return fmt.Errorf("the file is damaged: its SHA-256 is %x", sum.Sum(nil))
+	}
+	if err := rows.Finish(ctx); err != nil {
+		return err
+	}
+	if err := rows.Ingest(ctx); err != nil {
+		return err
+	}
+	if by.Proves {
+		print, err := cluster.Fingerprint(ctx, store, shard)
+		if err != nil {
+			return err
+		}
+		if print.String() != file.Fingerprint || print.Rows != file.Rows {
+			return fmt.Errorf("its fingerprint is %s, and the manifest has %s", print, file.Fingerprint)
+		}
+	}
+	return f.TakeOver(shard, file.Index, file.Epoch)
+}
+
+// agree makes the directory agree with the shards, which are of earlier moments.
+func agree(store *storage.Store, shards int, now time.Time) (report tracker.RestoreReport, err error) {
+	state := store.State()
+	buffer := tracker.NewWriteBuffer(storage.NewTx(state, storage.DirectoryShard, storage.DirectoryID), rand.Reader)
+	defer func() { err = errors.Join(err, buffer.Close()) }()
+	commit := func() error {
+		repr, err := buffer.Seal()
+		if err != nil || repr == nil {
+			return err
+		}
+		batch := state.NewBatch()
+		if err = batch.SetRepr(bytes.Clone(repr)); err == nil {
+			err = store.CommitState(batch)
+		}
+		if err = errors.Join(err, batch.Close()); err != nil {
+			return fmt.Errorf("change the directory: %w", err)
+		}
+		buffer.Committed()
+		return nil
+	}
+	return tracker.Restored(storage.NewWalk(state), shards, tracker.NewRestore(buffer, now, commit))
+}
+
+// spare is what a new file system may have in its root.
+const spare = "lost+found"
+
+// emptyDir makes a directory, or looks that there is nothing in it. made is set if it was not
+// there.
+func emptyDir(dir string) (made bool, err error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return false, fmt.Errorf("make the data directory: %w", err)
+		}
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look at the data directory: %w", err)
+	}
+	for _, e := range entries {
+		if e.Name() != spare {
+			return false, fmt.Errorf("%s is not empty: a backup is restored into an empty directory only", dir)
+		}
+	}
+	return false, nil
+}
+
+// undo removes what a restore that failed has made.
+func undo(dir string, all bool) error {
+	if all {
+		return os.RemoveAll(dir)
+	}
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.Name() != spare {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	return err
+}

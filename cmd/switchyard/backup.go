@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/mattn/go-isatty"
+
+	"switchyard/cmd/internal/backup"
+)
+
+type backupCmd struct {
+	Take  backupTakeCmd  `cmd:"" default:"withargs" help:"Copy a running cluster into a directory (also without the word take)."`
+	List  backupListCmd  `cmd:"" help:"List the complete backups in a directory."`
+	Drill backupDrillCmd `cmd:"" help:"Restore a backup into a scratch directory, prove it, and remove it again."`
+}
+
+type backupTakeCmd struct {
+	To        string `required:"" help:"Directory of backups; one that is there gets a further backup." placeholder:"DIR"`
+	Keep      int    `help:"Number of backups to keep in the directory; 0 keeps all." default:"0" placeholder:"N"`
+	URL       string `name:"url" help:"Any node of the cluster." default:"http://127.0.0.1:8080"`
+	TokenFile string `help:"File with the operator's token; SWITCHYARD_ROOT_TOKEN holds the token itself." placeholder:"FILE"`
+}
+
+func interruptible() (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+}
+
+func (b backupTakeCmd) Run() error {
+	if b.Keep < 0 {
+		return errors.New("--keep must be 0 or more")
+	}
+	token, err := rootToken(b.TokenFile)
+	if err != nil {
+		return err
+	}
+	c, err := backup.NewClient(b.URL, token)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := interruptible()
+	defer cancel()
+	show := newStepProgress(os.Stderr)
+	name, m, err := backup.Take(ctx, backup.Taking{Client: c, Dir: b.To, Keep: b.Keep, Now: time.Now, Progress: show.taking})
+	show.end()
+	if err != nil {
+		return fmt.Errorf("back up: %w", err)
+	}
+	fmt.Printf("%s: complete, %s, %d bytes.\n", name, plural(len(m.Files), "shard"), m.Bytes())
+	return nil
+}
+
+type backupListCmd struct {
+	Dir string `arg:"" help:"Directory of backups."`
+}
+
+func (b backupListCmd) Run() error {
+	names, err := backup.List(b.Dir)
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, name := range names {
+		m, err := backup.Open(b.Dir, name)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		fmt.Printf("%s: cluster %s, %s, %d bytes.\n", name, m.ClusterID, plural(len(m.Files), "shard"), m.Bytes())
+	}
+	return failed
+}
+
+type backupDrillCmd struct {
+	Dir     string `arg:"" help:"Directory of backups."`
+	Backup  string `help:"Name of the backup (the newest when not given)." placeholder:"NAME"`
+	Scratch string `help:"Directory with room for the data, instead of that of the backups." placeholder:"DIR"`
+}
+
+func (b backupDrillCmd) Run() error {
+	ctx, cancel := interruptible()
+	defer cancel()
+	show := newStepProgress(os.Stderr)
+	d, err := backup.Drill(ctx, backup.Drilling{Dir: b.Dir, Backup: b.Backup, Scratch: b.Scratch, Now: time.Now, Progress: show.restoring})
+	show.end()
+	if err != nil {
+		return fmt.Errorf("drill: %w", err)
+	}
+	fmt.Printf("Backup of %s, cluster %s: the fingerprints of %s are those of the manifest.\n",
+		d.Manifest.Moment.Format(time.RFC3339), d.Manifest.ClusterID, plural(len(d.Manifest.Files), "shard"))
+	tellRestored(d.Restored)
+	return tellReport(d.Report, "the backup")
+}
+
+type restoreCmd struct {
+	From     string `required:"" help:"Directory of backups." placeholder:"DIR"`
+	Backup   string `help:"Name of the backup (the newest when not given)." placeholder:"NAME"`
+	Data     string `required:"" help:"Data directory of the new node, which must be empty." placeholder:"DIR"`
+	NodeName string `help:"Name of the new node (${default_node} when not given)." placeholder:"NAME"`
+}
+
+func (r restoreCmd) Run() error {
+	ctx, cancel := interruptible()
+	defer cancel()
+	show := newStepProgress(os.Stderr)
+	done, err := backup.Restore(ctx, backup.Restoring{From: r.From, Backup: r.Backup, Data: r.Data, Node: r.NodeName, Now: time.Now, Progress: show.restoring})
+	show.end()
+	if err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	tellRestored(done)
+	fmt.Printf("%s is the data of a new cluster, %s. Start it with: switchyard serve --data %s\n", r.Data, done.Cluster, r.Data)
+	return nil
+}
+
+// tellRestored says how the shards' moments differed.
+func tellRestored(r *backup.Restored) {
+	if r.Erased > 0 {
+		fmt.Printf("%s had been deleted during the backup and will be erased by the first start.\n", plural(r.Erased, "workspace"))
+	}
+	if r.Forgotten > 0 {
+		fmt.Printf("%s had been created during the backup and will be forgotten by the first start.\n", plural(r.Forgotten, "workspace"))
+	}
+	if r.Memberships > 0 {
+		fmt.Printf("%s had been changed during the backup and are as their workspaces have them.\n", plural(r.Memberships, "membership"))
+	}
+}
+
+// stepProgress shows on stderr how far a backup or a restore is: on a terminal in one line,
+// elsewhere a line for each shard.
+type stepProgress struct {
+	out      io.Writer
+	terminal bool
+	last     backup.Progress
+	open     bool
+}
+
+func newStepProgress(f *os.File) *stepProgress {
+	return &stepProgress{out: f, terminal: isatty.IsTerminal(f.Fd())}
+}
+
+func (p *stepProgress) taking(now backup.Progress) {
+	step := now.Done != p.last.Done || now.What != p.last.What
+	if !step && (!p.terminal || now.Bytes < p.last.Bytes+1<<20) {
+		return
+	}
+	p.last = now
+	p.line(fmt.Sprintf("%d of %d shards, %d MiB: shard %d: %s", now.Done, now.Shards, now.Bytes>>20, now.Shard, now.What))
+}
+
+func (p *stepProgress) restoring(done, shards int) {
+	p.line(fmt.Sprintf("%d of %d shards", done, shards))
+}
+
+func (p *stepProgress) line(text string) {
+	if p.terminal {
+		_, _ = fmt.Fprintf(p.out, "\r\x1b[K%s", text)
+		p.open = true
+		return
+	}
+	_, _ = fmt.Fprintln(p.out, text)
+}
+
+// end leaves the line.
+func (p *stepProgress) end() {
+	if p.open {
+		_, _ = fmt.Fprint(p.out, "\r\x1b[K")
+	}
+}
