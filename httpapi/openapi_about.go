@@ -32,6 +32,7 @@ var aboutTags = map[string]string{
 	"holds":                 "Holds, which keep sessions from being claimed.",
 	"budgets":               "Budgets, which limit what agents use.",
 	"usage":                 "What agents have used.",
+	"retention":             "How long a workspace keeps what is over.",
 	"drafts":                "Comments and changes that are proposed, and published or discarded by somebody else.",
 	"support-channels":      "Channels that customers write on.",
 	"tickets":               "Conversations with customers.",

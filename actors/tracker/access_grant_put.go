@@ -19,12 +19,9 @@ type PutAccessGrantIn struct {
 var PutAccessGrant = NewCommand[PutAccessGrantIn, AccessGrant]("PutAccessGrant", "Grant access to an issue", Needs{Write, "issues"}, putAccessGrant, Audits(auditAccess))
 
 func putAccessGrant(tx *Tx, in *PutAccessGrantIn) (Reply, error) {
-	row, err := tx.issue(in.ID)
+	row, err := tx.writableIssue(in.ID)
 	if err != nil {
 		return Reply{}, err
-	}
-	if row == nil {
-		return Reply{}, NotFound("issue")
 	}
 	id, kind := row.Value.id(), cmp.Or(in.ActorType, GranteeUser)
 	old, err := accessGrants.Get(tx, accessKey(nil, id, in.ActorID))

@@ -13,12 +13,9 @@ type AccessGrantIn struct {
 var RemoveAccessGrant = NewCommand[AccessGrantIn, None]("RemoveAccessGrant", "Remove an access grant", Needs{Write, "issues"}, removeAccessGrant, WithSpaceEffect(FreesSpace), Audits(auditAccess))
 
 func removeAccessGrant(tx *Tx, in *AccessGrantIn) (Reply, error) {
-	row, err := tx.issue(in.ID)
+	row, err := tx.writableIssue(in.ID)
 	if err != nil {
 		return Reply{}, err
-	}
-	if row == nil {
-		return Reply{}, NotFound("issue")
 	}
 	id := row.Value.id()
 	grant, err := accessGrants.Get(tx, accessKey(nil, id, in.ActorID))

@@ -23,6 +23,8 @@ type AgentSettings struct {
 	WorkspacesPerUser int
 	// AuditRetention is the time for which entries of the audit are kept; default 9600 hours.
 	AuditRetention time.Duration
+	// SweepInterval is the time between two sweeps of a workspace's retention; default 1 hour.
+	SweepInterval time.Duration
 	// PublicURL is the address at which clients reach the service, without a slash at
 	// its end; if it is empty, the addresses in answers are paths.
 	PublicURL string

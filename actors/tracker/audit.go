@@ -56,6 +56,7 @@ const (
 	auditCluster        = "cluster"
 	auditHold           = "hold"
 	auditBudget         = "budget"
+	auditRetention      = "retention"
 )
 
 // The acts of most kinds.

@@ -69,6 +69,12 @@ type placedComment struct {
 	issue storage.Header
 }
 
+// on returns the id of the comment's issue.
+func (c *placedComment) on() storage.ID {
+	id, _ := storage.ParseID(c.Value.IssueID)
+	return id
+}
+
 // comment returns a comment, or nil if it does not exist or the caller may not see its
 // issue.
 func (v *View) comment(id string) (*placedComment, error) {
@@ -132,6 +138,9 @@ func (v *View) issueHeadIn(path string) (storage.ID, storage.Header, error) {
 // event, and returns its id and JSON. A parent must be a comment of the same issue;
 // otherwise addComment returns a fault at path.
 func (tx *Tx) addComment(issue storage.ID, head storage.Header, text string, parent *CommentID, path string) (CommentID, []byte, error) {
+	if err := tx.refuseArchivedHead(issue, head); err != nil {
+		return "", nil, err
+	}
 	if parent != nil {
 		above, found := storage.ParseID(*parent)
 		if found {

@@ -23,6 +23,9 @@ func deleteComment(tx *Tx, in *RecordIn) (Reply, error) {
 	if err := c.Value.mayEdit(tx.Caller); err != nil {
 		return Reply{}, err
 	}
+	if err := tx.refuseArchivedHead(c.on(), c.issue); err != nil {
+		return Reply{}, err
+	}
 	more, err := tx.detachReplies(c, tx.newWorkBudget())
 	if err != nil || more {
 		return Reply{More: more}, err

@@ -20,6 +20,9 @@ func patchComment(tx *Tx, in *PatchCommentIn) (Reply, error) {
 	if err := old.Value.mayEdit(tx.Caller); err != nil {
 		return Reply{}, err
 	}
+	if err := tx.refuseArchivedHead(old.on(), old.issue); err != nil {
+		return Reply{}, err
+	}
 	c := old.Value
 	c.Body = in.Body.Or(c.Body)
 	if c.Body == old.Value.Body {

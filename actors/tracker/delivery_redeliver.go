@@ -62,7 +62,7 @@ func redeliver(tx *Tx, in *RedeliverIn) (Reply, error) {
 		return Reply{}, err
 	}
 	now := At(tx.now)
-	d.Status, d.NextAttemptAt, d.DeliveredAt = DeliveryPending, &now, nil
+	d.Status, d.NextAttemptAt, d.DeliveredAt, d.FinishedAt = DeliveryPending, &now, nil, nil
 	if waiting != nil {
 		_, err = retries.Update(tx, waiting, &d)
 	} else {

@@ -41,12 +41,9 @@ func (tx *Tx) applyDraft(d *draftRecord, p *DraftPayload) error {
 		d.PublishedCommentID = &id
 		return err
 	case DraftIssueUpdate:
-		issue, err := tx.issue(string(*d.IssueID))
+		issue, err := tx.writableIssue(string(*d.IssueID))
 		if err != nil {
 			return err
-		}
-		if issue == nil {
-			return NotFound("issue")
 		}
 		_, err = tx.changeIssue(issue, &p.IssuePatch, "")
 		return err

@@ -55,6 +55,12 @@ func takeIssue(im *importing, data []byte) error {
 			return err
 		}
 	}
+	if t.Status.Closed() {
+		// A line with the time follows, unless the file is of an earlier version.
+		if err := tx.storeClosing(nil, &closedIssue{IssueID: t.ID, ClosedAt: t.UpdatedAt, Archived: t.ArchivedAt != nil}); err != nil {
+			return err
+		}
+	}
 	if err := tx.indexNew(&t); err != nil {
 		return err
 	}
@@ -75,6 +81,9 @@ func (im *importing) checkIssue(t *Issue) error {
 	}
 	if ref := t.ExternalRef; ref != nil && (*ref == "" || len(*ref) > 4*255) {
 		return im.refuse("data.externalRef must have 1 to 255 characters.")
+	}
+	if t.ArchivedAt != nil && !t.Status.Closed() {
+		return im.refuse("data.archivedAt is of closed issues only.")
 	}
 	var names []string
 	if t.LabelIDs != nil && json.Unmarshal([]byte(*t.LabelIDs), &names) != nil {
@@ -122,6 +131,23 @@ func (im *importing) nest(t *Issue) error {
 		return im.refuse("data.parentId: %s", fault)
 	}
 	return nil
+}
+
+// takeClosing sets the time when an issue was closed.
+func takeClosing(im *importing, data []byte) error {
+	var c closedIssue
+	if err := im.decode(data, &c); err != nil {
+		return err
+	}
+	row, err := closings.Get(im.tx, issueKey(c.issue()))
+	if err != nil {
+		return fmt.Errorf("read when an issue was closed: %w", err)
+	}
+	if row == nil {
+		return im.refuse("There is no closed issue %s before this line.", c.IssueID)
+	}
+	c.Archived = row.Value.Archived
+	return im.tx.storeClosing(row, &c)
 }
 
 func takeFormerIdentifier(im *importing, data []byte) error {

@@ -105,6 +105,12 @@ func (im *importing) completeSession(s *sessionRecord) error {
 	if s.Inner.StartedAt == "" && s.Status == SessionRunning {
 		s.Inner.StartedAt = s.CreatedAt
 	}
+	switch ended := s.Status.Ended(); {
+	case !ended:
+		s.Inner.EndedAt = ""
+	case s.Inner.EndedAt == "":
+		s.Inner.EndedAt = s.UpdatedAt
+	}
 	return im.tx.place(s)
 }
 

@@ -187,7 +187,7 @@ func (tx *Tx) changeNamed(keys [][]byte, change func(*Issue) bool) (about []Issu
 		if err != nil {
 			return nil, fmt.Errorf("read an issue: %w", err)
 		}
-		if row == nil {
+		if row == nil || row.Value.ArchivedAt != nil {
 			continue
 		}
 		changed := *row

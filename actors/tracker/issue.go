@@ -85,6 +85,9 @@ type Issue struct {
 	PRCheckState *string   `json:"prCheckState"`
 	CreatedAt    Timestamp `json:"createdAt"`
 	UpdatedAt    Timestamp `json:"updatedAt"`
+	// ArchivedAt is the time when the issue was archived; absent unless it is (Decision
+	// 72). Archived issues are closed.
+	ArchivedAt *Timestamp `json:"archivedAt,omitempty"`
 }
 
 // Flags of an issue's record: what lists decide by without decoding it.
@@ -96,6 +99,7 @@ const (
 	issueHasParent
 	// issueSnoozed says that there is a snoozedUntil, past or to come.
 	issueSnoozed
+	issueArchived
 )
 
 // issueKey is the primary key: lists walk it newest first.
@@ -143,6 +147,9 @@ func (t *Issue) flags() (f storage.Flags) {
 	}
 	if t.SnoozedUntil != nil {
 		f |= issueSnoozed
+	}
+	if t.ArchivedAt != nil {
+		f |= issueArchived
 	}
 	return f
 }
@@ -212,6 +219,11 @@ var issues = storage.Table[Issue]{
 		}},
 		{ID: issueByDraft, Name: "draft", Entries: func(e *storage.Entries, t *Issue) {
 			if t.IsDraft {
+				e.Add(e.Key())
+			}
+		}},
+		{ID: issueByArchived, Name: "archived", Entries: func(e *storage.Entries, t *Issue) {
+			if t.ArchivedAt != nil {
 				e.Add(e.Key())
 			}
 		}},

@@ -48,7 +48,7 @@ func batchIssues(tx *Tx, in *BatchIssuesIn) (Reply, error) {
 	start := tx.Writer().Size()
 	changed := make([][]byte, len(ids))
 	for i, id := range ids {
-		row, err := tx.issue(id)
+		row, err := tx.writableIssue(id)
 		if err != nil {
 			return Reply{}, err
 		}

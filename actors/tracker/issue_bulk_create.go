@@ -67,7 +67,41 @@ func (r *bulkRun) check() error {
 			return err
 		}
 	}
-	return faults.Err()
+	if err := faults.Err(); err != nil {
+		return err
+	}
+	for i := range r.items {
+		if err := r.refuseArchived(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refuseArchived returns CONFLICT if a new issue would be related to an archived one, or
+// be its child.
+func (r *bulkRun) refuseArchived(i int) error {
+	if r.items[i].existing {
+		return nil
+	}
+	if parent := r.plan.parents[i]; parent != noItem && r.items[parent].existing {
+		if err := r.tx.refuseArchivedID(r.items[parent].id); err != nil {
+			return err
+		}
+	}
+	if parent := r.in.Items[i].ParentID.Ptr(); parent != nil {
+		if err := r.tx.refuseArchivedParent(*parent); err != nil {
+			return err
+		}
+	}
+	for j := range r.in.Items[i].Relations {
+		if other, existing := r.other(i, j); existing {
+			if err := r.tx.refuseArchivedID(other); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (r *bulkRun) checkItem(i int, faults *Faults) error {

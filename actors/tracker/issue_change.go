@@ -11,6 +11,8 @@ var (
 	eventIssueCreated = newEventKind("issue.created", "issues", onItself)
 	eventIssueUpdated = newEventKind("issue.updated", "issues", onItself)
 	eventIssueDeleted = newEventKind("issue.deleted", "issues", onItself)
+	// eventIssueArchived tells that an issue was archived; the opposite is a change like others.
+	eventIssueArchived = newEventKind("issue.archived", "issues", onItself)
 )
 
 // storedIssue returns a copy of the JSON of an existing issue.
@@ -52,6 +54,7 @@ func issueChanges(from, to *Issue) []Change {
 	note(&c, "prUrl", from.PRURL, to.PRURL)
 	note(&c, "prState", from.PRState, to.PRState)
 	note(&c, "prCheckState", from.PRCheckState, to.PRCheckState)
+	note(&c, "archivedAt", from.ArchivedAt, to.ArchivedAt)
 	return c
 }
 

@@ -12,13 +12,14 @@ const maxChildren = 1000
 // ListIssueChildrenIn asks for the children of an issue. They come all at once
 // unless there are more than maxChildren, or a smaller limit is given.
 type ListIssueChildrenIn struct {
-	ID     string      `path:"id"`
-	Limit  int         `query:"limit" rules:"min=1,max=1000" default:"1000"`
-	Cursor Opt[string] `query:"cursor"`
+	ID       string      `path:"id"`
+	Archived Opt[bool]   `query:"archived"`
+	Limit    int         `query:"limit" rules:"min=1,max=1000" default:"1000"`
+	Cursor   Opt[string] `query:"cursor"`
 }
 
 // ListIssueChildren lists the children of an issue that the caller may see, newest
-// first.
+// first. Archived ones are in a list of their own (Decision 72).
 var ListIssueChildren = NewQuery[ListIssueChildrenIn, IssuePage]("ListIssueChildren", "List an issue's children", Needs{Read, "issues"}, listIssueChildren, FromSnapshot)
 
 func listIssueChildren(v *View, in *ListIssueChildrenIn) (Reply, error) {
@@ -26,11 +27,16 @@ func listIssueChildren(v *View, in *ListIssueChildrenIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	filter := IssueFilter{ParentID: Some(in.ID)}
+	filter := IssueFilter{ParentID: Some(in.ID), Archived: in.Archived}
 	page := issuePage{
 		limit: cmp.Or(in.Limit, maxChildren), whole: in.Limit == 0 || in.Limit == maxChildren, examine: maxExamined, fingerprint: filter.fingerprint(v.Workspace(), "children"),
 		visibility: visibility{v: v},
-		keeps:      func(_ []byte, rec storage.Record) (bool, error) { return v.canViewIssue(rec) },
+		keeps: func(_ []byte, rec storage.Record) (bool, error) {
+			if rec.Flags()&issueArchived != 0 && filter.hidesArchived() {
+				return false, nil
+			}
+			return v.canViewIssue(rec)
+		},
 	}
 	if in.Cursor.Set {
 		if page.after, err = parseCursor(in.Cursor.Value, page.fingerprint); err != nil {
@@ -38,6 +44,9 @@ func listIssueChildren(v *View, in *ListIssueChildrenIn) (Reply, error) {
 		}
 	}
 	children := []storage.Match{storage.Equal(issueByParent, issueKey(id))}
+	if in.Archived.Value {
+		children = append(children, storage.Equal(issueByArchived, nil))
+	}
 	body, err := page.build(v, issueList{matches: children}, v.Buf[:0])
 	return Reply{Body: body}, err
 }

@@ -71,6 +71,9 @@ func (tx *Tx) composeIssue(title string, in *IssueFields) (*storage.Row[Issue], 
 	if err == nil {
 		err = faults.Err()
 	}
+	if err == nil && in.ParentID.Ptr() != nil {
+		err = tx.refuseArchivedParent(in.ParentID.Value)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -127,7 +127,7 @@ func TestCreateIssue_EveryField(t *testing.T) {
 	testkit.Equal(t, "the stored issue", w.get(got.ID), want)
 
 	// A creation can't set these.
-	others := map[string]bool{"OrganizationID": true, "PRURL": true, "PRState": true, "PRCheckState": true}
+	others := map[string]bool{"OrganizationID": true, "PRURL": true, "PRState": true, "PRCheckState": true, "ArchivedAt": true}
 	byDefault, set := reflect.ValueOf(plain.Issue), reflect.ValueOf(want)
 	for i := range set.NumField() {
 		name := set.Type().Field(i).Name

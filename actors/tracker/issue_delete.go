@@ -42,14 +42,22 @@ func deleteIssue(tx *Tx, in *DeleteIssueIn) (Reply, error) {
 	if err := requireMatch(in.IfMatch, row.Version); err != nil {
 		return Reply{}, err
 	}
-	work := tx.newWorkBudget()
+	if more, err := tx.removeIssue(row, tx.newWorkBudget()); err != nil || more {
+		return Reply{More: more}, err
+	}
+	return Reply{Outcome: NoContent}, nil
+}
+
+// removeIssue removes an issue with all that belongs to it, or as much as fits into the
+// batch: it reports whether some is left.
+func (tx *Tx) removeIssue(row *storage.Row[Issue], work *workBudget) (more bool, err error) {
 	for _, step := range issueDeletionSteps {
 		if more, err := step(tx, row, work); err != nil || more {
-			return Reply{More: more}, err
+			return more, err
 		}
 	}
 	_, err = tx.writeIssue(row, nil)
-	return Reply{Outcome: NoContent}, err
+	return false, err
 }
 
 // detachChildren clears the parent of an issue's children, including those that the

@@ -18,6 +18,7 @@ type IssueFilter struct {
 	HasParent      Opt[bool]          `query:"hasParent"`
 	IsParent       Opt[bool]          `query:"isParent"`
 	IsDraft        Opt[bool]          `query:"isDraft"`
+	Archived       Opt[bool]          `query:"archived"`
 	Ready          Opt[bool]          `query:"ready"`
 	Blocked        Opt[bool]          `query:"blocked"`
 	IncludeSnoozed Opt[bool]          `query:"includeSnoozed"`
@@ -35,6 +36,8 @@ type IssueFilter struct {
 type statusSet uint8
 
 const everyStatus statusSet = 1<<len(issueStatuses) - 1
+
+var closedStatuses = statusesOf(StatusDone, StatusCanceled)
 
 func statusesOf(all ...IssueStatus) (set statusSet) {
 	for _, s := range all {
@@ -63,6 +66,16 @@ func (f *IssueFilter) statuses() statusSet {
 		set &= readyStatuses
 	}
 	return set
+}
+
+// hidesArchived reports whether the list is without archived issues. They are in lists
+// with archived=true, which have no others, and are found by identifier and externalRef. A
+// list of open issues can't have any.
+func (f *IssueFilter) hidesArchived() bool {
+	if f.Archived.Set {
+		return !f.Archived.Value
+	}
+	return !f.Identifier.Set && !f.ExternalRef.Set && f.statuses()&closedStatuses != 0
 }
 
 // matcher gathers the streams that a list has to be in. Once a condition can't be
@@ -140,6 +153,9 @@ func (v *View) matches(f *IssueFilter, within statusSet) ([]storage.Match, bool,
 	}
 	if f.IsDraft.Or(false) {
 		m.add(storage.Equal(issueByDraft, nil))
+	}
+	if f.Archived.Or(false) {
+		m.add(storage.Equal(issueByArchived, nil))
 	}
 	if f.Blocked.Or(false) {
 		m.add(storage.Equal(blockedTable, nil))
@@ -230,6 +246,8 @@ func (r *residualFilter) keeps(pk []byte, rec storage.Record) (bool, error) {
 	switch {
 	case r.f.IsDraft.Set && r.f.IsDraft.Value != (flags&issueDraft != 0):
 		return false, nil
+	case flags&issueArchived != 0 && r.f.hidesArchived():
+		return false, nil
 	case !r.f.IncludeSnoozed.Value && snoozedAt(rec, r.now):
 		return false, nil
 	}
@@ -282,6 +300,7 @@ func (f *IssueFilter) fingerprint(workspace storage.ID, kind string) uint64 {
 		{"hasParent", f.HasParent.Set, truth(f.HasParent.Value)},
 		{"isParent", f.IsParent.Set, truth(f.IsParent.Value)},
 		{"isDraft", f.IsDraft.Set, truth(f.IsDraft.Value)},
+		{"archived", f.Archived.Set, truth(f.Archived.Value)},
 		{"ready", f.Ready.Set, truth(f.Ready.Value)},
 		{"blocked", f.Blocked.Set, truth(f.Blocked.Value)},
 		{"includeSnoozed", f.IncludeSnoozed.Value, truth(f.IncludeSnoozed.Value)},

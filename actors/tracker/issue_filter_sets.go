@@ -8,7 +8,7 @@ var IssueSets = storage.FilterSpec{
 	Table: issueTable,
 	Indexes: []storage.TableID{
 		issueByStatus, issueByPriority, issueByTeam, issueByParent, issueByHasParent, issueByAssignee,
-		issueByProject, issueByCycle, issueByLabel, issueByDraft, restrictedTable, blockedTable,
+		issueByProject, issueByCycle, issueByLabel, issueByDraft, issueByArchived, restrictedTable, blockedTable,
 	},
 	Leading:    []storage.TableID{accessTable},
 	Owned:      []storage.OwnedRows{{Table: sessionActive, Counts: occupies}},
@@ -84,6 +84,9 @@ func (v *View) complete(q *storage.FilterQuery, p *issuePage, f *IssueFilter) er
 	}
 	if f.IsDraft.Set && !f.IsDraft.Value {
 		without(issueByDraft, nil)
+	}
+	if f.hidesArchived() {
+		without(issueByArchived, nil)
 	}
 	q.Enough = 0
 	exact := f.selectReady(q, v.now)

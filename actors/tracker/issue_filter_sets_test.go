@@ -154,7 +154,7 @@ func (m *setsModel) change() {
 	t, w := m.t, m.w
 	var op *Op
 	var in any
-	switch rapid.IntRange(0, 11).Draw(t, "command") {
+	switch rapid.IntRange(0, 13).Draw(t, "command") {
 	case 0, 1, 2:
 		op, in = CreateIssue, &CreateIssueIn{Title: rapid.SampledFrom([]string{"Coach door sticks", "Coach wheel", "Door bell"}).Draw(t, "title"), IssueFields: m.fields()}
 	case 3, 4:
@@ -180,6 +180,10 @@ func (m *setsModel) change() {
 			op, in = CancelSession, &CancelSessionIn{ID: m.sessions[n-1]}
 			m.sessions = m.sessions[:n-1]
 		}
+	case 12:
+		op, in = archiveOp, &UnarchiveIssueIn{ID: m.pick("archived")}
+	case 13:
+		op, in = UnarchiveIssue, &UnarchiveIssueIn{ID: m.pick("brought back")}
 	}
 	w.now = w.now.Add(time.Millisecond)
 	for {
@@ -234,6 +238,9 @@ func (m *setsModel) ask() {
 	}
 	if rapid.IntRange(0, 2).Draw(t, "byBlocked") == 0 {
 		in.Blocked = Some(rapid.Bool().Draw(t, "blocked"))
+	}
+	if rapid.IntRange(0, 2).Draw(t, "byArchived") == 0 {
+		in.Archived = Some(rapid.Bool().Draw(t, "archived"))
 	}
 	gus := w.gus
 	if rapid.Bool().Draw(t, "joined") {

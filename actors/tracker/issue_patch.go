@@ -17,12 +17,9 @@ type PatchIssueIn struct {
 var PatchIssue = NewCommand[PatchIssueIn, Issue]("PatchIssue", "Change an issue", Needs{Write, "issues"}, patchIssue)
 
 func patchIssue(tx *Tx, in *PatchIssueIn) (Reply, error) {
-	row, err := tx.issue(in.ID)
+	row, err := tx.writableIssue(in.ID)
 	if err != nil {
 		return Reply{}, err
-	}
-	if row == nil {
-		return Reply{}, NotFound("issue")
 	}
 	if err := requireMatch(in.IfMatch, row.Version); err != nil {
 		return Reply{}, err
@@ -62,6 +59,11 @@ func (tx *Tx) changeIssue(row *storage.Row[Issue], patch *IssuePatch, path strin
 	}
 	if err := faults.Err(); err != nil {
 		return nil, err
+	}
+	if t.ParentID != nil && (row.Value.ParentID == nil || *t.ParentID != *row.Value.ParentID) {
+		if err := tx.refuseArchivedParent(*t.ParentID); err != nil {
+			return nil, err
+		}
 	}
 	if team != nil && team.Value.ID != t.TeamID {
 		if err := tx.moveIssue(t, team); err != nil {

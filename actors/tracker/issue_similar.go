@@ -405,6 +405,9 @@ func (s *similarity) show(buf []byte, one ranked, more bool) (_ []byte, shown bo
 	}
 	var key [8]byte
 	err = issues.Scan(s.v, storage.DocKey(key[:0], doc), nil, func(_ []byte, rec storage.Record) (bool, error) {
+		if rec.Flags()&issueArchived != 0 {
+			return false, nil
+		}
 		if shown, err = s.v.canViewIssue(rec); err != nil || !shown {
 			return false, err
 		}

@@ -77,6 +77,9 @@ func checkIssues(v *storage.View, report func(storage.Problem)) error {
 		}
 		t := &row.Value
 		checkFields(t, v.Workspace(), report)
+		if err := checkClosing(v, pk, t, report); err != nil {
+			return false, err
+		}
 		if err := aggregates.add(v, row, report); err != nil {
 			return false, err
 		}

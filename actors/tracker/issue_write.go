@@ -35,6 +35,7 @@ func init() {
 		{"assign an issue in triage", (*Tx).triageEffect},
 		{"compare an issue's fields", (*Tx).changesEffect},
 		{"store an issue", (*Tx).storeEffect},
+		{"note when an issue is closed", (*Tx).closedEffect},
 		{"remove an issue's identifiers", (*Tx).identifierEffect},
 		{"remove an issue's grants", (*Tx).accessEffect},
 		{"remove an issue's usage", (*Tx).usageEffect},
@@ -165,7 +166,11 @@ func (tx *Tx) eventEffect(w *issueWrite) error {
 	case w.new == nil:
 		return tx.Emit(eventIssueDeleted, w.old.Header, w.body, nil)
 	}
-	return tx.emit(w.event, eventIssueUpdated, w.new.Header, w.body, w.changes)
+	kind := eventIssueUpdated
+	if w.old.Value.ArchivedAt == nil && w.new.Value.ArchivedAt != nil {
+		kind = eventIssueArchived
+	}
+	return tx.emit(w.event, kind, w.new.Header, w.body, w.changes)
 }
 
 // tombstoneEffect comes after the event of the deletion, whose number the tombstone has.

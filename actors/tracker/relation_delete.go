@@ -11,15 +11,15 @@ import (
 var DeleteRelation = NewCommand[RelationIn, None]("DeleteRelation", "Remove a relation", Needs{Write, "issues"}, deleteRelation, WithSpaceEffect(FreesSpace))
 
 func deleteRelation(tx *Tx, in *RelationIn) (Reply, error) {
-	row, err := tx.issue(in.ID)
+	row, err := tx.writableIssue(in.ID)
 	if err != nil {
 		return Reply{}, err
 	}
-	if row == nil {
-		return Reply{}, NotFound("issue")
-	}
-	other, _, err := tx.otherIssue(in.OtherID)
+	other, end, err := tx.otherIssue(in.OtherID)
 	if err != nil {
+		return Reply{}, err
+	}
+	if err := tx.refuseArchivedHead(other, end.Header); err != nil {
 		return Reply{}, err
 	}
 	relation, err := relations.Get(tx, edgeOf(row.Value.id(), in.Type, other).key(nil))

@@ -36,12 +36,9 @@ const relatedToItself = "An issue can't have a relation to itself."
 var PutRelation = NewCommand[RelationIn, RelationAnswer]("PutRelation", "Relate an issue to another", Needs{Write, "issues"}, putRelation)
 
 func putRelation(tx *Tx, in *RelationIn) (Reply, error) {
-	row, err := tx.issue(in.ID)
+	row, err := tx.writableIssue(in.ID)
 	if err != nil {
 		return Reply{}, err
-	}
-	if row == nil {
-		return Reply{}, NotFound("issue")
 	}
 	answer, err := tx.putRelation(row.Value.id(), in.Type, in.OtherID)
 	if err != nil {
@@ -52,8 +49,11 @@ func putRelation(tx *Tx, in *RelationIn) (Reply, error) {
 
 // putRelation makes the relation of an issue to another one, unless it is there.
 func (tx *Tx) putRelation(issue storage.ID, t RelationType, otherID string) (*RelationAnswer, error) {
-	other, _, err := tx.otherIssue(otherID)
+	other, end, err := tx.otherIssue(otherID)
 	if err != nil {
+		return nil, err
+	}
+	if err := tx.refuseArchivedHead(other, end.Header); err != nil {
 		return nil, err
 	}
 	e := edgeOf(issue, t, other)

@@ -79,6 +79,9 @@ func TestSchema_Golden(t *testing.T) {
 		storage.Explain(&sessions, goldenSession(SessionWaiting)),
 		storage.Explain(&sessions, goldenRunning()),
 		storage.Explain(&holds, &Hold{Scope: "agent:a"}),
+		storage.Explain(&retentions, &Retention{ClosedIssues: ArchiveClosed}),
+		storage.Explain(&closings, &closedIssue{IssueID: issue, ClosedAt: at}),
+		storage.Explain(&closings, &closedIssue{IssueID: issue, ClosedAt: at, Archived: true}),
 		storage.Explain(&budgets, &BudgetLimits{Scope: "agent:a"}),
 		storage.Explain(&concurrencyLimits, &ConcurrencyLimit{Key: "key"}),
 		storage.Explain(&sessions, goldenSession(SessionFailed)),
@@ -87,7 +90,7 @@ func TestSchema_Golden(t *testing.T) {
 		storage.Explain(&drafts, goldenDraft()),
 		storage.Explain(&webhooks, &Webhook{ID: "01935000-0000-7000-8000-0000000000dd"}),
 		storage.Explain(&retries, &WebhookDelivery{ID: "01935000-0000-7000-8000-0000000000ee", SubscriptionID: "01935000-0000-7000-8000-0000000000dd", NextAttemptAt: &removed}),
-		storage.Explain(&deliveries, &WebhookDelivery{ID: "01935000-0000-7000-8000-0000000000ee", SubscriptionID: "01935000-0000-7000-8000-0000000000dd"}),
+		storage.Explain(&deliveries, &WebhookDelivery{ID: "01935000-0000-7000-8000-0000000000ee", SubscriptionID: "01935000-0000-7000-8000-0000000000dd", LastAttemptAt: &removed}),
 		storage.Explain(&directory, &directoryEntry{Workspace: workspace, Slug: "yard"}),
 		storage.Explain(&memberships, &membership{User: user, Workspace: workspace, RemovedAt: &removed}),
 	}, "\n")
@@ -241,6 +244,7 @@ func goldenSession(status SessionStatus) *sessionRecord {
 	}}
 	s.Inner.Rank, s.Inner.Parent, s.Inner.Predecessor = PriorityHigh.rank(), s.ID, SessionID(s.IssueID)
 	if status == SessionFailed {
+		s.Inner.EndedAt = "2026-11-20T21:30:00.123Z"
 		at, reason := Timestamp("2026-11-20T21:30:00.123Z"), "rate_limited"
 		s.DeadLetteredAt, s.FailureReason = &at, &reason
 	}

@@ -124,6 +124,8 @@ type sessionInner struct {
 	Attempts int            `json:"attempts,omitempty"`
 	Claims   int            `json:"claims,omitempty"`
 	Attempt  *attemptRecord `json:"attempt,omitempty"`
+	// EndedAt is the time when the session ended; empty before.
+	EndedAt Timestamp `json:"endedAt,omitempty"`
 	// QueuedAt is the time when an attempt last put the session back into the queue.
 	QueuedAt Timestamp `json:"queuedAt,omitempty"`
 	// Lanes are the lane tokens that are valid while the session lasts. Stale are those
@@ -275,6 +277,11 @@ var sessions = storage.Table[sessionRecord]{
 			}
 		}},
 		{ID: sessionWaits, Name: "wait", Entries: addWaits},
+		{ID: sessionByEnd, Name: "end", Entries: func(e *storage.Entries, s *sessionRecord) {
+			if s.Status.Ended() {
+				e.Add(e.Key().U64(uint64(s.Inner.EndedAt.Time().UnixMilli())))
+			}
+		}},
 		{ID: sessionByDeadLetter, Name: "dead letter", Entries: func(e *storage.Entries, s *sessionRecord) {
 			if s.DeadLetteredAt != nil {
 				e.Add(e.Key().Byte(0))

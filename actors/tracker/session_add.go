@@ -246,8 +246,11 @@ func (tx *Tx) insertSession(s *sessionRecord, issue *storage.Row[Issue]) ([]byte
 			return nil, err
 		}
 	}
-	if s.Status == SessionRunning {
+	switch {
+	case s.Status == SessionRunning:
 		s.Inner.StartedAt = s.CreatedAt
+	case s.Status.Ended():
+		s.Inner.EndedAt = s.CreatedAt
 	}
 	if err := s.stamp(); err != nil {
 		return nil, err

@@ -108,6 +108,9 @@ func (tx *Tx) dispatchItem(item *DispatchItem, dispatched map[string]bool) (s *s
 	if issue == nil {
 		return nil, NotFound("issue").Message, nil
 	}
+	if issue.Value.ArchivedAt != nil {
+		return nil, errArchived(&issue.Value).Message, nil
+	}
 	if item.schemaFault == nil {
 		text := schemaFault(item.ResultSchema)
 		item.schemaFault = &text

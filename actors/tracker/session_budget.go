@@ -42,10 +42,11 @@ var budgetOp = NewCommand[TimerIn, None]("EndBudget", "Cancel a session past its
 	return Reply{Outcome: NoContent}, err
 })
 
-// escalate sets an issue's status to triage and raises its priority by one step.
+// escalate sets an issue's status to triage and raises its priority by one step. An
+// archived issue stays as it is.
 func (tx *Tx) escalate(issue storage.ID) error {
 	row, err := issues.Get(tx, issueKey(issue))
-	if err != nil || row == nil {
+	if err != nil || row == nil || row.Value.ArchivedAt != nil {
 		return err
 	}
 	escalated := *row

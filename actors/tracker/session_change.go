@@ -171,6 +171,12 @@ func (c *sessionChange) save() ([]byte, error) {
 	if err := tx.place(s); err != nil {
 		return nil, err
 	}
+	switch ended := s.Status.Ended(); {
+	case !ended:
+		s.Inner.EndedAt = ""
+	case !old.Status.Ended():
+		s.Inner.EndedAt = At(tx.now)
+	}
 	changed := append(sessionChanges(old, s), c.changes...)
 	if len(changed) > 0 || c.progress {
 		now := At(tx.now)

@@ -99,12 +99,9 @@ func (tx *Tx) spawnable(id SessionID) (*sessionRecord, *storage.Row[Issue], erro
 	if s.Inner.Depth >= maxSessionDepth {
 		return nil, nil, &Error{Code: CodeBadRequest, Message: fmt.Sprintf("The session is %d levels below the top one, the most there can be.", maxSessionDepth), Hint: "Do the work in this session, or spawn from one further up."}
 	}
-	issue, err := tx.issue(string(s.IssueID))
+	issue, err := tx.writableIssue(string(s.IssueID))
 	if err != nil {
 		return nil, nil, err
-	}
-	if issue == nil {
-		return nil, nil, NotFound("issue")
 	}
 	most := tx.operator.maxActiveChildren()
 	active := 0

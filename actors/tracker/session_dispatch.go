@@ -31,12 +31,9 @@ type DispatchedSession struct {
 var DispatchIssue = NewCommand[DispatchIssueIn, DispatchedSession]("DispatchIssue", "Dispatch an issue to an agent", Needs{Write, "sessions"}, dispatchIssue, StrictBody, Answers(Created))
 
 func dispatchIssue(tx *Tx, in *DispatchIssueIn) (Reply, error) {
-	row, err := tx.issue(in.ID)
+	row, err := tx.writableIssue(in.ID)
 	if err != nil {
 		return Reply{}, err
-	}
-	if row == nil {
-		return Reply{}, NotFound("issue")
 	}
 	after, fault, err := tx.predecessors(in.QueuedAfter)
 	if err != nil {

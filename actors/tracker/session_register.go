@@ -44,12 +44,9 @@ func registerSession(tx *Tx, in *RegisterSessionIn) (Reply, error) {
 			return tx.registerAgain(there)
 		}
 	}
-	issue, err := tx.issue(in.IssueID)
+	issue, err := tx.writableIssue(in.IssueID)
 	if err != nil {
 		return Reply{}, err
-	}
-	if issue == nil {
-		return Reply{}, NotFound("issue")
 	}
 	s, err := tx.blankSession(&issue.Value)
 	if err != nil {

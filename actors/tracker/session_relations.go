@@ -86,12 +86,9 @@ func relateSession(tx *Tx, in *RelateSessionIn) (Reply, error) {
 	if s := &row.Value; s.Status.Ended() {
 		return Reply{}, s.conflict(fmt.Sprintf("The session has ended: it is %s.", s.Status), "Only a session that has not ended can relate its issue to others.")
 	}
-	issue, err := tx.issue(string(row.Value.IssueID))
+	issue, err := tx.writableIssue(string(row.Value.IssueID))
 	if err != nil {
 		return Reply{}, err
-	}
-	if issue == nil {
-		return Reply{}, NotFound("issue")
 	}
 	if in.IssueID == row.Value.IssueID {
 		return Reply{}, BadRequest(Fault{Path: "issueId", Message: relatedToItself})

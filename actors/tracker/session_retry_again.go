@@ -38,6 +38,9 @@ func (c *sessionChange) revive() error {
 	if s.Inner.Orphan {
 		return s.conflict("The session's issue was deleted.", "Dispatch another issue.")
 	}
+	if err := c.tx.refuseArchivedHead(s.issue(), c.issue); err != nil {
+		return err
+	}
 	if err := c.tx.roomForSession(s.issue()); err != nil {
 		return err
 	}

@@ -61,6 +61,9 @@ func checkSessions(v *storage.View, report reporter) error {
 		if string(s.OrganizationID) != v.Workspace().String() || s.Status.rank() == 0xff {
 			report(sessions.Name, pk, "says it is %q in workspace %s", s.Status, s.OrganizationID)
 		}
+		if s.Status.Ended() != (s.Inner.EndedAt != "") {
+			report(sessions.Name, pk, "is %s, and ended at %q", s.Status, s.Inner.EndedAt)
+		}
 		if s.Inner.Lease != nil {
 			name := s.AgentID + "\x00" + string(s.IssueID)
 			if held[name] || !s.engaged() {

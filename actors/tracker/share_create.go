@@ -20,12 +20,9 @@ func (in *CreateShareIn) Validate(faults *Faults) {
 var CreateShare = NewCommand[CreateShareIn, IssueShare]("CreateShare", "Share an issue", Needs{Write, "issues"}, createShare, WithSecret, Answers(Created), Audits(auditShare))
 
 func createShare(tx *Tx, in *CreateShareIn) (Reply, error) {
-	row, err := tx.issue(in.ID)
+	row, err := tx.writableIssue(in.ID)
 	if err != nil {
 		return Reply{}, err
-	}
-	if row == nil {
-		return Reply{}, NotFound("issue")
 	}
 	ends := snooze(in.ExpiresAt.Ptr())
 	if ends != nil && *ends <= At(tx.now) {

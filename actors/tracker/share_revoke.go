@@ -12,12 +12,9 @@ type ShareIn struct {
 var RevokeShare = NewCommand[ShareIn, None]("RevokeShare", "Revoke an issue's share", Needs{Write, "issues"}, revokeShare, WithSpaceEffect(FreesSpace), Audits(auditShare))
 
 func revokeShare(tx *Tx, in *ShareIn) (Reply, error) {
-	row, err := tx.issue(in.ID)
+	row, err := tx.writableIssue(in.ID)
 	if err != nil {
 		return Reply{}, err
-	}
-	if row == nil {
-		return Reply{}, NotFound("issue")
 	}
 	share, err := tx.activeShare(row.Value.id())
 	if err != nil {

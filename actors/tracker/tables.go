@@ -101,6 +101,7 @@ const (
 	sessionBriefTable    storage.TableID = 94 // session -> instructions
 	sessionLeases        storage.TableID = 95 // time of the next check of the lease, session
 	engagedTable         storage.TableID = 96 // counter: sessions that an agent is working on
+	sessionByEnd         storage.TableID = 97 // when a session ended
 
 	agentByAge storage.TableID = 101 // newest first
 
@@ -164,6 +165,13 @@ const (
 	readOnlyByShard storage.TableID = 182 // shard-wide: key ranges in read-only mode
 	auditTable      storage.TableID = 183
 	auditUnsent     storage.TableID = 184 // the operator's entries that the cluster's list lacks
+
+	// Retention.
+	retentionTable  storage.TableID = 185
+	closingTable    storage.TableID = 186 // closed issue -> when it was closed
+	closingByTime   storage.TableID = 187 // whether the issue is archived, when it was closed
+	issueByArchived storage.TableID = 188
+	deliveryByEnd   storage.TableID = 189 // when a delivery was over
 
 	// Relations of issues.
 	relationTable storage.TableID = 150 // issue, kind, issue

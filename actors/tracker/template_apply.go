@@ -83,7 +83,11 @@ func (tx *Tx) fillIn(f IssueFields, t *Template) (*IssueFields, error) {
 		if err != nil {
 			return nil, err
 		}
-		if fault == "" {
+		archived, err := tx.isArchived(*t.ParentID)
+		if err != nil {
+			return nil, err
+		}
+		if fault == "" && !archived {
 			f.ParentID = Some(*t.ParentID)
 		}
 	}

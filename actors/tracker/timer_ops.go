@@ -11,6 +11,7 @@ var TimerOps = map[string]*Op{
 	timerIndexSearch:      indexSearchOp,
 	timerMergeSegments:    mergeSegmentsOp,
 	timerSweepAudit:       sweepAuditOp,
+	timerSweepRetention:   sweepRetentionOp,
 	timerSendAudit:        SendAudit,
 	timerCopyReadOnly:     recopyReadOnlyOp,
 	timerCountBytes:       countBytesOp,

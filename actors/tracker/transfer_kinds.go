@@ -27,6 +27,7 @@ var transferKinds = []transferKind{
 	recordKind("concurrency_limit", &concurrencyLimits, atLast).with(takeConcurrencyLimit),
 	transferBudgets.with(takeBudget),
 	recordKind("issue", &issues, newestLast).with(takeIssue),
+	recordKind("closing", &closings, newestLast).with(takeClosing),
 	transferFormerIdentifiers.with(takeFormerIdentifier),
 	transferBurndowns.with(takeBurndown),
 	transferHistory.with(takeHistory),
@@ -53,6 +54,7 @@ var transferKinds = []transferKind{
 	recordKind("webhook_delivery", &deliveries, newestLast).with(takeDelivery),
 	transferIssuedUsers.with(takeIssuedUser),
 	transferTimers.with(takeTimer),
+	recordKind("retention", &retentions, atLast).with(takeRetention),
 }
 
 // appendValue appends a plain row that holds the JSON which clients get.
@@ -138,6 +140,7 @@ var remadeTimers = map[string]string{
 	timerCountBytes:       "an import counts what it writes",
 	timerCopyReadOnly:     "belongs to the directory",
 	timerSweepAudit:       "belongs to the audit",
+	timerSweepRetention:   "an import sets it, with the retention",
 	timerSendAudit:        "belongs to the audit",
 	timerRelease:          "is the work of a moment, by the service that has the issue",
 	timerResolve:          "belongs to the directory",

@@ -216,8 +216,8 @@ func (q *usageQuery) count(o *usageOrigin, u *Usage, at time.Time) error {
 	return nil
 }
 
-// sees reports whether usage is to be counted: the caller sees its session and, where
-// groups are issues, the issue is there.
+// sees reports whether usage is to be counted: the caller sees its session or, if that was
+// deleted, its issue. Where groups are issues or sessions, these must be there.
 func (q *usageQuery) sees(o *usageOrigin) (seen bool, err error) {
 	if q.whole && q.by != "issue" && q.by != "session" {
 		return true, nil
@@ -232,10 +232,14 @@ func (q *usageQuery) sees(o *usageOrigin) (seen bool, err error) {
 	}
 	seen, known := q.seen[o.session]
 	if !known {
-		_, err = sessions.Record(q.v, sessionKey(o.session), func(rec storage.Record) (err error) {
+		var found bool
+		found, err = sessions.Record(q.v, sessionKey(o.session), func(rec storage.Record) (err error) {
 			seen, err = q.v.canViewSession(rec)
 			return err
 		})
+		if err == nil && !found && q.by != "session" { // retention has deleted the session
+			seen, err = q.v.hasIssue(o.issue)
+		}
 		q.seen[o.session] = seen
 	}
 	return seen, err

@@ -47,6 +47,9 @@ type WebhookDelivery struct {
 	NextAttemptAt  *Timestamp     `json:"nextAttemptAt"`
 	CreatedAt      Timestamp      `json:"createdAt"`
 	DeliveredAt    *Timestamp     `json:"deliveredAt"`
+	// FinishedAt is the time when the delivery was over, unless that is the time of the last
+	// attempt.
+	FinishedAt *Timestamp `json:"finishedAt,omitempty"`
 }
 
 func deliveryKey(k storage.Key, d *WebhookDelivery) storage.Key {
@@ -81,7 +84,29 @@ var retries = storage.Table[WebhookDelivery]{
 var _ = declareTable(&retries)
 
 // deliveries holds the finished deliveries.
-var deliveries = storage.Table[WebhookDelivery]{ID: deliveryTable, Name: "delivery", Key: deliveryKey}
+var deliveries = storage.Table[WebhookDelivery]{
+	ID:   deliveryTable,
+	Name: "delivery",
+	Key:  deliveryKey,
+	Indexes: []storage.Index[WebhookDelivery]{{
+		ID:   deliveryByEnd,
+		Name: "end",
+		Entries: func(e *storage.Entries, d *WebhookDelivery) {
+			e.Add(e.Key().U64(uint64(d.end().Time().UnixMilli())))
+		},
+	}},
+}
+
+// end returns the time when a finished delivery was over.
+func (d *WebhookDelivery) end() Timestamp {
+	switch {
+	case d.FinishedAt != nil:
+		return *d.FinishedAt
+	case d.LastAttemptAt != nil:
+		return *d.LastAttemptAt
+	}
+	return d.CreatedAt
+}
 
 var _ = declareTable(&deliveries)
 

@@ -183,6 +183,9 @@ func (tx *Tx) finishDelivery(o *DeliveryOutcome, d *WebhookDelivery, retry *stor
 	if err := tx.addTo(pendingCount, o.Webhook, -1); err != nil {
 		return err
 	}
+	if now := At(tx.now); !o.Tried {
+		d.FinishedAt = &now
+	}
 	if _, err := deliveries.Insert(tx, d); err != nil {
 		return fmt.Errorf("end a delivery: %w", err)
 	}
@@ -240,20 +243,24 @@ func (tx *Tx) trimDeliveries(webhook storage.ID) error {
 	if err != nil || n <= deliveriesKept+deliveriesSlack {
 		return err
 	}
-	drop := make([]storage.Key, 0, n-deliveriesKept)
+	drop := make([]*storage.Row[WebhookDelivery], 0, n-deliveriesKept)
 	var at uint64
-	err = tx.Rows(deliveryTable, webhook[:], nil, func(fields, _ []byte) (bool, error) {
+	err = deliveries.Scan(tx, webhook[:], nil, func(_ []byte, rec storage.Record) (bool, error) {
 		if at++; at > deliveriesKept {
-			drop = append(drop, append(storage.Key(nil), fields...))
+			row, err := deliveries.Decode(rec)
+			if err != nil {
+				return false, err
+			}
+			drop = append(drop, row)
 		}
 		return at < n, nil // do not iterate over the tombstones of earlier trims
 	})
 	if err != nil {
 		return fmt.Errorf("read a webhook's deliveries: %w", err)
 	}
-	for _, key := range drop { // the table has no index
-		if err := tx.Writer().DeleteValue(deliveryTable, key); err != nil {
-			return err
+	for _, row := range drop {
+		if err := deliveries.Delete(tx, row); err != nil {
+			return fmt.Errorf("trim a webhook's deliveries: %w", err)
 		}
 	}
 	return tx.addTo(deliveryCount, webhook, -len(drop))

@@ -80,6 +80,7 @@ type serveCmd struct {
 	LimitCreatesPerSecond  uint64 `help:"Issues that a workspace may create in a second; 0: no limit." placeholder:"N" group:"Limits of workspaces"`
 
 	AuditRetention time.Duration `help:"How long entries of the audit are kept." default:"9600h"`
+	SweepInterval  time.Duration `help:"Time between two sweeps of what workspaces keep only for some days." default:"1h"`
 
 	Peer            string        `help:"Address for other nodes: replication, forwarded requests. A node with none of --peer, --gossip, --advertise, --join and --bootstrap-expect is alone and opens no such port (127.0.0.1:7947 when not given)." placeholder:"ADDRESS" group:"Cluster"`
 	Gossip          string        `help:"Address for finding other nodes, TCP and UDP (127.0.0.1:7946 when not given)." placeholder:"ADDRESS" group:"Cluster"`
@@ -138,8 +139,8 @@ func (s serveCmd) Run() error {
 			WorkspaceRequests: int(s.WebhooksWorkspaceRequests), WorkspaceBytes: int(s.WebhooksWorkspaceBytes),
 			HostRequests: int(s.WebhooksHostRequests), HostBytes: int(s.WebhooksHostBytes),
 		},
-		AuditRetention: s.AuditRetention,
-		LimitIssues:    s.LimitIssues, LimitSessions: s.LimitSessions, LimitTokens: s.LimitTokens, LimitSubscriptions: s.LimitSubscriptions,
+		AuditRetention: s.AuditRetention, SweepInterval: s.SweepInterval,
+		LimitIssues: s.LimitIssues, LimitSessions: s.LimitSessions, LimitTokens: s.LimitTokens, LimitSubscriptions: s.LimitSubscriptions,
 		LimitRequestsPerSecond: s.LimitRequestsPerSecond, LimitCreatesPerSecond: s.LimitCreatesPerSecond,
 		RequestTimeout: s.RequestTimeout, SlowOperations: s.SlowOperations, Rate: limit, Memory: uint64(s.Memory), DiskReserve: uint64(s.DiskReserve), LimitBytes: (*uint64)(s.LimitBytes), LimitAnswerBytes: (*uint64)(s.LimitAnswerBytes), StallAfter: s.StallAfter, LaneLife: s.LaneLife, MaxActiveChildren: s.MaxActiveChildren, Version: version, Logger: logger,
 	}

@@ -113,6 +113,8 @@ type Config struct {
 	LimitRequestsPerSecond, LimitCreatesPerSecond               uint64
 	// AuditRetention is how long entries of the audit are kept; 0 means 9600 hours.
 	AuditRetention time.Duration
+	// SweepInterval is the time between two sweeps of a workspace's retention; 0 means 1 hour.
+	SweepInterval time.Duration
 	// StallAfter is how long a running session may be silent before it counts as
 	// stalled; 0 means 10 minutes.
 	StallAfter time.Duration
@@ -146,6 +148,9 @@ func (c Config) validate() error {
 	}
 	if c.SlowOperations < 0 {
 		return fmt.Errorf("--slow-operations %s: must be 0, for none, or more", c.SlowOperations)
+	}
+	if c.SweepInterval < 0 || c.SweepInterval > 0 && c.SweepInterval < 10*time.Millisecond {
+		return fmt.Errorf("--sweep-interval %s: must be at least 10ms", c.SweepInterval)
 	}
 	if c.StallAfter < 0 || c.StallAfter > 0 && c.StallAfter < time.Second {
 		return fmt.Errorf("--stall-after %s: must be at least 1s", c.StallAfter)

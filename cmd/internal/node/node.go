@@ -193,7 +193,7 @@ func (n *Node) Join(ctx context.Context) (err error) {
 		Webhooks: webhooks,
 		Agents: tracker.AgentSettings{
 			StallAfter: n.cfg.StallAfter, LaneLife: n.cfg.LaneLife, MaxActiveChildren: n.cfg.MaxActiveChildren, PublicURL: n.publicURL(),
-			WorkspacesPerUser: shares.WorkspacesPerUser, AuditRetention: n.cfg.AuditRetention,
+			WorkspacesPerUser: shares.WorkspacesPerUser, AuditRetention: n.cfg.AuditRetention, SweepInterval: n.cfg.SweepInterval,
 		},
 		Workspace: n.cfg.workspaceLimits(),
 		Limits:    actors.Limits{Idle: n.cfg.Idle, WorkspaceWaiting: shares.WorkspaceWaiting, WorkspaceListening: shares.WorkspaceStreams, Exports: shares.Exports},

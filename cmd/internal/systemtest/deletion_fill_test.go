@@ -76,6 +76,13 @@ func fillWorkspace(t *testing.T, base, slug string) *filled {
 	f.do("DELETE", "/issues/"+f.make("/issues", object{"title": "Gone", "teamId": retired}), nil, http.StatusNoContent)
 	f.do("DELETE", "/teams/"+retired, nil, http.StatusNoContent)
 
+	old := f.make("/issues", object{"title": f.marker, "status": "done"})
+	f.do("PUT", "/retention", object{"closedIssuesDays": 0}, http.StatusOK)
+	testkit.Await(f.Context(), f, "an archived issue", func() bool {
+		return f.do("GET", "/issues/"+old, nil, http.StatusOK)["archivedAt"] != nil
+	})
+	f.do("PUT", "/retention", object{"endedSessionsDays": 1000}, http.StatusOK)
+
 	label, project := f.make("/labels", named), f.make("/projects", named)
 	cycle := f.make("/cycles", object{"name": f.marker, "startsAt": "2026-01-01T00:00:00Z"})
 	parent := f.make("/issues", object{"title": f.marker + " parent"})

@@ -38,7 +38,7 @@ func TestDeleteWorkspace_LeavesNotOneKey(t *testing.T) {
 	ctx, cancel := limited(t, 2*time.Minute)
 	defer cancel()
 	data := t.TempDir()
-	node, err := Launch(ctx, binary(t), data, []string{"SWITCHYARD_ROOT_TOKEN=" + rootToken}, append([]string{"--shards", "2"}, toLocal...)...)
+	node, err := Launch(ctx, binary(t), data, []string{"SWITCHYARD_ROOT_TOKEN=" + rootToken}, append([]string{"--shards", "2", "--sweep-interval", "100ms"}, toLocal...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

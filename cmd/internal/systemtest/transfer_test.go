@@ -69,7 +69,7 @@ func TestExport_HasEverythingButSecrets(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := limited(t, 2*time.Minute)
 	defer cancel()
-	node, err := Launch(ctx, binary(t), t.TempDir(), []string{"SWITCHYARD_ROOT_TOKEN=" + rootToken}, append([]string{"--shards", "2"}, toLocal...)...)
+	node, err := Launch(ctx, binary(t), t.TempDir(), []string{"SWITCHYARD_ROOT_TOKEN=" + rootToken}, append([]string{"--shards", "2", "--sweep-interval", "100ms"}, toLocal...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestImport_MakesTheSameWorkspace(t *testing.T) {
 	defer cancel()
 	env := []string{"SWITCHYARD_ROOT_TOKEN=" + rootToken}
 	launch := func(data string) *Process {
-		node, err := Launch(ctx, binary(t), data, env, append([]string{"--shards", "2"}, toLocal...)...)
+		node, err := Launch(ctx, binary(t), data, env, append([]string{"--shards", "2", "--sweep-interval", "100ms"}, toLocal...)...)
 		if err != nil {
 			t.Fatal(err)
 		}
