@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,13 +18,13 @@ type homeNode struct {
 	principal []byte
 	slow      time.Duration
 	gone      bool
-	calls     int
+	calls     atomic.Int32
 	unowned   time.Time // since when the credential's home has had no owner
 }
 
 func (h *homeNode) Call(context.Context, storage.Shard, []byte) ([]byte, error) {
 	pass(h.slow)
-	h.calls++
+	h.calls.Add(1)
 	if h.gone {
 		return nil, errors.New("connection refused")
 	}
@@ -183,13 +184,13 @@ func TestAdmit_FailsAtOnceWithoutAnOwner(t *testing.T) {
 	home.gone, home.unowned = true, time.Now().Add(-stepWait)
 	req := request(v.hall.id)
 	req.Credential, req.Deadline = v.visitor.credential, time.Now().Add(time.Minute)
-	before := home.calls
+	before := home.calls.Load()
 	err := v.engine.Admit(req, tracker.ListIssues)
 	var told *tracker.Error
 	if !errors.As(err, &told) || told.Code != tracker.CodeUnavailable {
 		t.Errorf("%v", err)
 	}
-	if n := home.calls - before; n != 1 {
+	if n := home.calls.Load() - before; n != 1 {
 		t.Errorf("asked %d times", n)
 	}
 }
