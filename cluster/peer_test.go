@@ -231,9 +231,9 @@ func TestPeerPort_RaftStreams(t *testing.T) {
 		}
 	}()
 	var appended raft.AppendEntriesResponse
-	// A command that writes more than this holds each of its texts several times, and its entry is
-	// compressed.
-	entries := []*raft.Log{{Index: 1, Term: 7, Data: make([]byte, 12<<20)}}
+	// As large as batches that are merged. Under the race detector a larger one takes longer than a
+	// request may.
+	entries := []*raft.Log{{Index: 1, Term: 7, Data: make([]byte, 4<<20)}}
 	if err := from.AppendEntries("b", "b", &raft.AppendEntriesRequest{Term: 7, Entries: entries}, &appended); err != nil || !appended.Success || appended.LastLog != 1 {
 		t.Errorf("append: %+v, %v", appended, err)
 	}
