@@ -31,7 +31,7 @@ func TestFailoverWriter_MeasuresTheLongestGap(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); f.run(ctx) }()
-		time.Sleep(900 * time.Millisecond)
+		time.Sleep(900 * time.Millisecond) // the bubble's clock
 		f.reset()
 		time.Sleep(4 * time.Second)
 		if gap := f.gap(); gap < 1900*time.Millisecond || gap > 2100*time.Millisecond {

@@ -182,7 +182,7 @@ func TestArchivedIssue_IsInListsOfArchivedOnesOnly(t *testing.T) {
 	if got := decode[SimilarList](t, reply.Body).Similar; len(got) != 1 || got[0].Issue.ID != live.ID {
 		t.Errorf("similar issues %+v", got)
 	}
-	// What is deleted around an archived issue still changes it.
+	// The deletion of a parent still changes an archived issue.
 	w.run(&w.ann, DeleteIssue, &DeleteIssueIn{ID: string(parent)})
 	if left := w.get(gone.ID); left.ParentID != nil || left.ArchivedAt == nil {
 		t.Errorf("without its parent it is %+v", left)

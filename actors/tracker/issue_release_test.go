@@ -50,8 +50,8 @@ func TestBlocked_ManyAreReleased(t *testing.T) {
 	w.verify()
 }
 
-// One issue blocks at most maxRelations others. They are all released in the batch that closes it,
-// with the sessions that wait for them.
+// An issue blocks at most maxRelations others. The batch that closes it releases all of them, with the
+// sessions that wait for them.
 func TestBlocked_AllOfOneIssueInItsBatch(t *testing.T) {
 	t.Parallel()
 	w := newIssueFixture(t)

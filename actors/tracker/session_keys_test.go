@@ -68,7 +68,7 @@ func TestClaim_FillsItsLimitFromBehindAFullKey(t *testing.T) {
 		t.Fatalf("claimed %s, want the last one", claimedIDs(got))
 	}
 	f.verify()
-	// One that is parked does not stand before another one of its issue.
+	// A parked session does not hold up another session of its issue.
 	other := f.dispatch(f.work(PriorityUrgent).ID, keyed("b", "l"))
 	issue := f.work(PriorityHigh)
 	f.dispatch(issue.ID, keyed("b", "l"))

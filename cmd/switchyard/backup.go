@@ -28,6 +28,7 @@ type backupTakeCmd struct {
 	TokenFile string `help:"File with the operator's token; SWITCHYARD_ROOT_TOKEN holds the token itself." placeholder:"FILE"`
 }
 
+// interruptible returns a context that SIGTERM and SIGINT end.
 func interruptible() (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 }

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"switchyard/bench"
@@ -40,7 +37,7 @@ type benchRunCmd struct {
 }
 
 func (b benchRunCmd) Run() error {
-	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, cancel := interruptible()
 	defer cancel()
 	self, err := os.Executable()
 	if err != nil {
@@ -113,7 +110,7 @@ type baselineCmd struct {
 }
 
 func (b baselineCmd) Run() error {
-	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, cancel := interruptible()
 	defer cancel()
 	return bench.ServeEmpty(ctx, b.HTTP)
 }

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"switchyard/bench"
@@ -22,7 +19,7 @@ type benchFailoverCmd struct {
 }
 
 func (b benchFailoverCmd) Run() error {
-	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, cancel := interruptible()
 	defer cancel()
 	self, err := os.Executable()
 	if err != nil {

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"switchyard/bench"
@@ -25,7 +22,7 @@ type benchScaleCmd struct {
 }
 
 func (b benchScaleCmd) Run() error {
-	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, cancel := interruptible()
 	defer cancel()
 	self, err := os.Executable()
 	if err != nil {

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -38,7 +36,7 @@ func (f clusterFlags) connect() (*clusterClient, context.Context, context.Cancel
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, cancel := interruptible()
 	return c, ctx, cancel, nil
 }
 

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"text/tabwriter"
 
 	"switchyard/cluster"
@@ -18,7 +15,7 @@ type inspectCmd struct {
 }
 
 func (c inspectCmd) Run() error {
-	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, cancel := interruptible()
 	defer cancel()
 	store, err := openStopped(c.Data)
 	if err != nil {

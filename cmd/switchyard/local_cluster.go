@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -35,7 +34,7 @@ func (l localClusterCmd) Run() error {
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, cancel := interruptible()
 	defer cancel()
 	go func() { <-ctx.Done(); cancel() }() // a second signal ends this program at once
 	return (&localCluster{program: self, dir: l.Data, nodes: l.Nodes, out: os.Stdout, address: localAddress}).run(ctx)

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"runtime/debug"
 	"sync"
-	"syscall"
 	"time"
 
 	"switchyard/cmd/internal/node"
@@ -147,7 +145,7 @@ func (s serveCmd) Run() error {
 	for _, w := range cfg.Warnings() {
 		logger.Warn(w)
 	}
-	stop, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	stop, cancel := interruptible()
 	defer cancel()
 	if limit := cfg.GoMemory(); os.Getenv("GOMEMLIMIT") == "" && limit > 0 {
 		debug.SetMemoryLimit(limit)

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"switchyard/actors/tracker"
 	"switchyard/cluster"
@@ -19,7 +16,7 @@ type verifyCmd struct {
 // Run proves the state on disk. Entries of the log that were not applied yet when
 // the node ended are no part of it: what is applied is consistent by itself.
 func (v verifyCmd) Run() error {
-	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, cancel := interruptible()
 	defer cancel()
 	store, err := openStopped(v.Data)
 	if err != nil {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/mattn/go-isatty"
 
@@ -41,7 +39,7 @@ func (f workspaceFlags) connect() (*transfer.Client, context.Context, context.Ca
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, cancel := interruptible()
 	return c, ctx, cancel, nil
 }
 

@@ -22,8 +22,8 @@ type Client struct {
 	http  *http.Client
 }
 
-// silence is how long the service may say nothing while it answers.
-const silence = time.Minute
+// Silence is how long the service may say nothing while it answers.
+const Silence = time.Minute
 
 // NewClient makes a client of the service at an address.
 func NewClient(base, token string) (*Client, error) {
@@ -58,6 +58,12 @@ func (e *RefusedError) Error() string {
 	return text
 }
 
+// Get asks for a path and returns the answer of a success. The error is a *RefusedError where the
+// service answered otherwise.
+func (c *Client) Get(ctx context.Context, path string) (*http.Response, error) {
+	return c.send(ctx, http.MethodGet, path, "", nil)
+}
+
 // send sends a request and returns the answer of a success.
 func (c *Client) send(ctx context.Context, method, path, media string, body []byte) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
@@ -65,6 +71,7 @@ func (c *Client) send(ctx context.Context, method, path, media string, body []by
 		return nil, fmt.Errorf("ask %s: %w", c.base, err)
 	}
 	req.Header.Set("Authorization", "Bearer "+c.token)
+	req.Header.Set("Accept-Encoding", "identity") // bytes are counted as they come
 	if media != "" {
 		req.Header.Set("Content-Type", media)
 	}
@@ -88,11 +95,11 @@ func (c *Client) send(ctx context.Context, method, path, media string, body []by
 func (c *Client) Export(ctx context.Context, workspace, file string, progress func(bytes int64)) (summary *Summary, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watch := time.AfterFunc(silence, func() { cancel(fmt.Errorf("the service sent nothing for %s", silence)) })
+	watch := time.AfterFunc(Silence, func() { cancel(fmt.Errorf("the service sent nothing for %s", Silence)) })
 	defer watch.Stop()
-	res, err := c.send(ctx, http.MethodGet, "/workspaces/"+url.PathEscape(workspace)+"/export", "", nil)
+	res, err := c.Get(ctx, "/workspaces/"+url.PathEscape(workspace)+"/export")
 	if err != nil {
-		return nil, because(ctx, err)
+		return nil, Because(ctx, err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	part, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".part*")
@@ -111,7 +118,7 @@ func (c *Client) Export(ctx context.Context, workspace, file string, progress fu
 		if errors.As(err, &damaged) {
 			err = fmt.Errorf("the export is cut off or damaged: %w", err)
 		}
-		return nil, errors.Join(because(ctx, err), part.Close())
+		return nil, errors.Join(Because(ctx, err), part.Close())
 	}
 	if err := errors.Join(part.Sync(), part.Close()); err != nil {
 		return nil, fmt.Errorf("write the file: %w", err)
@@ -122,8 +129,8 @@ func (c *Client) Export(ctx context.Context, workspace, file string, progress fu
 	return summary, nil
 }
 
-// because adds the reason why a context has ended.
-func because(ctx context.Context, err error) error {
+// Because adds the reason why a context has ended.
+func Because(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		return errors.Join(cause, err)
 	}
@@ -139,7 +146,7 @@ type counter struct {
 
 func (c *counter) Write(p []byte) (int, error) {
 	c.bytes += int64(len(p))
-	c.watch.Reset(silence)
+	c.watch.Reset(Silence)
 	if c.progress != nil {
 		c.progress(c.bytes)
 	}

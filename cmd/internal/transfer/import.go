@@ -127,7 +127,7 @@ func (c *Client) ask(ctx context.Context, path, media string, body []byte) (*Pro
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, because(ctx, err)
+			return nil, Because(ctx, err)
 		}
 		pause = min(2*pause, retryLast)
 	}
