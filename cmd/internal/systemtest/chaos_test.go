@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -53,6 +54,34 @@ func (f *Fleet) keepLogs(t *testing.T) {
 			t.Logf("the nodes' logs are in %s", keep)
 		}
 	})
+}
+
+// form starts members at once that expect each other, as a fresh deployment does, and
+// waits until they share the work. flags gives those of the n-th node, counted from 1.
+func (f *Fleet) form(ctx context.Context, t testing.TB, size int, flags func(n int) []string) {
+	t.Helper()
+	var seeds []string
+	for n := range size {
+		seeds = append(seeds, f.address(n+1, 7946))
+	}
+	for n := range size {
+		m, err := f.Add(fmt.Sprintf("node-%d", n+1), append(flags(n+1), "--bootstrap-expect", strconv.Itoa(size), "--join", strings.Join(seeds, ","))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, m := range f.members {
+		if err := m.WaitReady(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	level := Level(size)
+	if err := f.members[0].Await(ctx, "every member is a voter and they share the shards", func(v ClusterView) bool { return level(v) && Shared(v) }); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // grow adds members until there are so many, and waits until they share the work.

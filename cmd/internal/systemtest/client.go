@@ -121,6 +121,13 @@ func (c *Client) Onboard(ctx context.Context, name, slug string) (Onboarded, err
 	return o, err
 }
 
+// onboardInsisting is like Onboard, and repeats the request over changes of owners.
+func (c *Client) onboardInsisting(ctx context.Context, name, slug string) (Onboarded, error) {
+	var o Onboarded
+	err := c.insist(ctx, "/workspaces/onboard", map[string]string{"name": name, "slug": slug}, slug, &o)
+	return o, err
+}
+
 // Walk reads every issue of a workspace, page by page.
 func (c *Client) Walk(ctx context.Context, workspace, filter string) ([]Issue, error) {
 	var all []Issue

@@ -91,6 +91,16 @@ func (f *Fleet) Add(name string, flags ...string) (*Member, error) {
 // Members are all nodes that were added.
 func (f *Fleet) Members() []*Member { return slices.Clone(f.members) }
 
+// alive are the members that run.
+func (f *Fleet) alive() (all []*Member) {
+	for _, m := range f.members {
+		if _, err := m.running(); err == nil {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
 // Start launches the node; WaitReady tells when it serves.
 func (m *Member) Start() error {
 	m.mu.Lock()
@@ -248,13 +258,27 @@ func (m *Member) View(ctx context.Context) (ClusterView, error) {
 	return v, err
 }
 
-// Owner asks the node which one owns a workspace.
+// Owner asks the node which one owns a workspace, until there is one.
 func (m *Member) Owner(ctx context.Context, workspace string) (string, error) {
 	var at struct {
 		Owner string `json:"owner"`
 	}
-	err := m.Client(m.fleet.Root).Decode(ctx, "GET", "/cluster/workspaces/"+workspace, nil, http.StatusOK, &at)
-	return at.Owner, err
+	for {
+		answer, err := m.Client(m.fleet.Root).Do(ctx, "GET", "/cluster/workspaces/"+workspace, nil)
+		switch {
+		case err != nil:
+			return "", err
+		case answer.Status == http.StatusOK:
+			if err := json.Unmarshal(answer.Body, &at); err != nil || at.Owner != "" {
+				return at.Owner, err
+			}
+		case answer.Status != http.StatusServiceUnavailable:
+			return "", fmt.Errorf("%s: the owner of %s: %d %s", m.Name, workspace, answer.Status, answer.Body)
+		}
+		if !pause(ctx, 20*time.Millisecond) {
+			return "", fmt.Errorf("%s: waiting for an owner of %s: %w", m.Name, workspace, ctx.Err())
+		}
+	}
 }
 
 // Await asks until the cluster stands as wanted, or says what it saw last.

@@ -177,30 +177,10 @@ func TestCluster_FormsTogether(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := limited(t, 3*time.Minute)
 	defer cancel()
-	f := NewFleet(binary(t), t.TempDir(), "--shards", "2", "--bootstrap-expect", "3")
+	f := NewFleet(binary(t), t.TempDir(), "--shards", "2")
 	f.keepLogs(t)
-	var seeds []string
-	for n := range 3 {
-		seeds = append(seeds, f.address(n+1, 7946))
-	}
-	for n := range 3 {
-		m, err := f.Add(fmt.Sprintf("node-%d", n+1), "--join", strings.Join(seeds, ","))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Start(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, m := range f.members {
-		if err := m.WaitReady(ctx); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := f.members[2].Await(ctx, "every shard has three voters", Level(3)); err != nil {
-		t.Fatal(err)
-	}
-	o, err := f.members[1].Client("").Onboard(ctx, "Together", "together")
+	f.form(ctx, t, 3, func(int) []string { return nil })
+	o, err := f.members[1].Client("").onboardInsisting(ctx, "Together", "together")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,8 @@ func TestClaim_WaitsForAPutOffSessionThroughAFailOver(t *testing.T) {
 	defer cancel()
 	f := newFleet(ctx, t, 3, "--shards", "4")
 	const slug, lease = "put-off", 60 * time.Second
-	var o Onboarded
-	if err := NewClient(f.members[0].URL, fleetRoot, 1).insist(ctx, "/workspaces/onboard", object{"name": "Put off", "slug": slug}, slug, &o); err != nil {
+	o, err := f.members[0].Client(fleetRoot).onboardInsisting(ctx, "Put off", slug)
+	if err != nil {
 		t.Fatal(err)
 	}
 	s := &timedSpace{id: o.Workspace.ID, token: o.Token.Token}
