@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
@@ -32,8 +33,9 @@ type duplicates struct {
 	terms    int    // of the new title
 	mask     uint64 // its signature
 	best     []duplicate
-	compared int // postings
-	closed   int // issues that were looked at
+	compared int             // postings
+	closed   int             // issues that were looked at
+	rows     *storage.Cursor // of issues; nil until there is one to compare
 	// open walks the issues that are not closed; openAt is where it was last in each
 	// status.
 	open   *storage.Cursor
@@ -77,8 +79,10 @@ func (tx *Tx) possibleDuplicates(title string) ([]duplicate, error) {
 		return nil, err
 	}
 	err := d.searchIndex(terms)
-	if d.open != nil {
-		err = errors.Join(err, d.open.Close())
+	for _, c := range [...]*storage.Cursor{d.open, d.rows} {
+		if c != nil {
+			err = errors.Join(err, c.Close())
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("search for duplicates: %w", err)
@@ -184,51 +188,56 @@ func (d *duplicates) searchIndex(terms []term) (err error) {
 // searchSegment goes through the postings of some of the terms, newest issues first.
 //
 // An issue that is to be among the best shares a number of terms, need, and so at
-// least one of any n-need+1 of the n terms that the segment has: the lists of the
-// rarest so many suffice. The issue's signature bounds how many of the others it has.
+// least one of any n-need+1 of the n terms that the segment may have: the lists of so
+// many suffice, and the others are not looked up. They are those of the terms that were
+// the rarest so far. The issue's signature bounds how many of the others it has.
 func (d *duplicates) searchSegment(r *storage.SegmentReader, s *storage.Segment, terms []term) error {
 	newest := s.Newest // no issue that is still to come is newer
 	type list struct {
 		*storage.PostingList
 		term term
 	}
-	filter, err := d.tx.recent().filter(r, s.Number)
+	recent := d.tx.recent()
+	filter, err := recent.filter(r, s.Number)
 	if err != nil {
 		return err
 	}
-	there := make([]term, 0, len(terms))
+	others := make([]term, 0, len(terms)) // that the segment may have, and whose lists aren't looked up
 	for _, t := range terms {
 		if filter.MayHave(t.hash) {
-			there = append(there, t)
+			others = append(others, t)
 		}
 	}
-	lists := make([]list, 0, len(there))
+	recent.shares.sort(others)
+	lists := make([]list, 0, len(others))
 	var key [8]byte
-	for i, t := range there {
-		if len(lists)+len(there)-i < d.need(newest) {
+	for need := d.need(newest); len(others) >= need; others = others[1:] {
+		if len(lists)+len(others) < need {
 			return nil
 		}
+		t := others[0]
 		l, err := r.List(s.Number, titleTermsOf, titleKey(key[:0], t.hash))
 		if err != nil {
 			return err
 		}
 		if l != nil {
 			lists = append(lists, list{l, t})
+			recent.shares.note(t, l.Total, int(s.Docs))
 		}
 	}
 	slices.SortFunc(lists, func(a, b list) int { return cmp.Compare(a.Total, b.Total) })
-	docs, opened := (*storage.DocColumn)(nil), min(len(lists), max(0, len(lists)-d.need(newest)+1))
-	for _, l := range lists[:opened] {
+	docs, opened := (*storage.DocColumn)(nil), len(lists)
+	for _, l := range lists {
 		if err := l.Begin(); err != nil {
 			return err
 		}
 	}
 	for d.compared < maxCompared {
 		need := d.need(newest)
-		if need > len(lists) {
+		if need > len(lists)+len(others) {
 			return nil
 		}
-		opened = min(opened, len(lists)-need+1)
+		opened = min(opened, len(lists)+len(others)-need+1)
 		ord, met := ^uint32(0), 0
 		var payload []byte
 		for _, l := range lists[:opened] {
@@ -247,6 +256,9 @@ func (d *duplicates) searchSegment(r *storage.SegmentReader, s *storage.Segment,
 		m, sig, bound := int(payload[0]), binary.BigEndian.Uint64(payload[1:]), met
 		for _, l := range lists[opened:] {
 			bound += int(sig >> (l.term.hash & 63) & 1)
+		}
+		for _, t := range others {
+			bound += int(sig >> (t.hash & 63) & 1)
 		}
 		if best := score(min(bound, m), len(terms), m); d.wants(newest, best) {
 			if docs == nil {
@@ -364,26 +376,41 @@ func (t *Issue) likeness() likeness {
 func (l *likeness) mayRepeat() bool { return !l.Status.Closed() && !l.IsDraft }
 
 // compare looks at an issue itself.
-func (d *duplicates) compare(doc storage.Doc, terms []term) error {
-	var key [8]byte
-	return issues.Scan(d.tx, storage.DocKey(key[:0], doc), nil, func(_ []byte, rec storage.Record) (bool, error) {
-		var like likeness
-		if err := json.Unmarshal(rec.JSON(), &like); err != nil {
-			return false, fmt.Errorf("read an issue: %w", err)
+func (d *duplicates) compare(doc storage.Doc, terms []term) (err error) {
+	if d.rows == nil {
+		if d.rows, err = d.tx.Cursor(issues.ID); err != nil {
+			return err
 		}
-		if !like.mayRepeat() {
-			d.closed++
-			return false, nil
-		}
-		theirs := titleTerms(like.Title)
-		s := score(common(terms, theirs), len(terms), len(theirs))
-		if !d.wants(doc, s) {
-			return false, nil
-		}
-		seen, err := d.tx.canViewIssue(rec)
-		if err == nil && seen {
-			d.insert(duplicate{doc, PossibleDuplicate{ID: like.ID, Identifier: like.Identifier, Title: like.Title, Status: like.Status, Score: s}})
-		}
-		return false, err
-	})
+	}
+	var space [8]byte
+	key := storage.DocKey(space[:0], doc)
+	if !d.rows.SeekGE(key) || !bytes.HasPrefix(d.rows.Fields(), key) {
+		return d.rows.Err()
+	}
+	value, err := d.rows.Value()
+	if err != nil {
+		return err
+	}
+	rec, err := storage.ParseRecord(value)
+	if err != nil {
+		return fmt.Errorf("read an issue: %w", err)
+	}
+	var like likeness
+	if err := json.Unmarshal(rec.JSON(), &like); err != nil {
+		return fmt.Errorf("read an issue: %w", err)
+	}
+	if !like.mayRepeat() {
+		d.closed++
+		return nil
+	}
+	theirs := titleTerms(like.Title)
+	s := score(common(terms, theirs), len(terms), len(theirs))
+	if !d.wants(doc, s) {
+		return nil
+	}
+	seen, err := d.tx.canViewIssue(rec)
+	if err == nil && seen {
+		d.insert(duplicate{doc, PossibleDuplicate{ID: like.ID, Identifier: like.Identifier, Title: like.Title, Status: like.Status, Score: s}})
+	}
+	return err
 }

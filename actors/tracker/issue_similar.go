@@ -236,9 +236,10 @@ func (s *similarity) want(t *Issue) ([]wanted, error) {
 		if len(stems) == similarRead {
 			return
 		}
-		if st, stop := stem(word); !stop && !seen[st] {
-			seen[st] = true
-			stems = append(stems, st)
+		if forms := formsOf(word); !forms.stop && !seen[string(forms.stem)] {
+			stem := string(forms.stem)
+			seen[stem] = true
+			stems = append(stems, stem)
 		}
 	}
 	eachWord(t.Title, add)

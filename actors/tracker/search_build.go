@@ -153,11 +153,11 @@ func (w *segmentWords) word(word []byte, weight byte) {
 
 // stem numbers the stem of a word that came for the first time.
 func (w *segmentWords) stem(word []byte) uint32 {
-	s, stop := stem(word)
-	if stop {
+	forms := formsOf(word)
+	if forms.stop {
 		return noStem
 	}
-	w.key = wordKey(w.key[:0], []byte(s))
+	w.key = wordKey(w.key[:0], forms.stem)
 	number, _ := w.build.Term(stemTerms, w.key)
 	return number
 }

@@ -36,8 +36,8 @@ func wordsOf(texts ...string) (all []string) {
 func stemsOf(title string) map[string]bool {
 	set := map[string]bool{}
 	for _, w := range wordsOf(title) {
-		if s, stop := stem([]byte(w)); !stop {
-			set[s] = true
+		if forms := formsOf([]byte(w)); !forms.stop {
+			set[string(forms.stem)] = true
 		}
 	}
 	if len(set) == 0 {
@@ -114,8 +114,8 @@ func (m *searchModel) similar(of *Issue, sees, counted func(*Issue) bool) map[Is
 		}{{t.Title, 2}, {text(t.Description), 1}} {
 			for _, w := range wordsOf(part.text) {
 				length += part.weight
-				if s, stop := stem([]byte(w)); !stop {
-					weights[i][s] += part.weight
+				if forms := formsOf([]byte(w)); !forms.stop {
+					weights[i][string(forms.stem)] += part.weight
 				}
 			}
 		}
@@ -131,8 +131,8 @@ func (m *searchModel) similar(of *Issue, sees, counted func(*Issue) bool) map[Is
 	}
 	query := map[string]bool{}
 	for _, w := range wordsOf(of.Title, text(of.Description)) {
-		if s, stop := stem([]byte(w)); !stop {
-			query[s] = true
+		if forms := formsOf([]byte(w)); !forms.stop {
+			query[string(forms.stem)] = true
 		}
 	}
 	average := max(1, total/max(1, n))

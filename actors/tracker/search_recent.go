@@ -30,6 +30,7 @@ type recentTitles struct {
 	next     *storage.Manifest
 	// filters tell which terms the titles of each segment may have.
 	filters  map[uint32]storage.TermFilter
+	shares   termShares
 	undo     []recentUndo // changes of the running command
 	undoNext *storage.Manifest
 	fresh    bool // loaded by the running command, which may have changed what was read

@@ -179,15 +179,15 @@ func readIssueWords(rec storage.Record) (*issueWords, error) {
 	}{{t.Title, 2}, {text(t.Description), 1}} {
 		eachWord(part.text, func(word []byte) {
 			count += int(part.weight)
-			known := knowWord(word)
-			if known.stop {
+			forms := formsOf(word)
+			if forms.stop {
 				return
 			}
-			at, is := places[known.term.hash]
+			at, is := places[forms.term.hash]
 			if !is {
 				at = len(made.stems)
-				places[known.term.hash] = at
-				made.stems, made.weights = append(made.stems, known.term.hash), append(made.weights, 0)
+				places[forms.term.hash] = at
+				made.stems, made.weights = append(made.stems, forms.term.hash), append(made.weights, 0)
 			}
 			made.weights[at] = min(made.weights[at], 255-part.weight) + part.weight
 		})

@@ -136,8 +136,8 @@ func (c *searchCheck) addIssue(doc storage.Doc, t *Issue, restricted bool) {
 		eachWord(part.text, func(word []byte) {
 			length += part.weight
 			words[string(word)] = true
-			if s, stop := stem(word); !stop && part.weight > 0 {
-				weights[s] = byte(min(255, int(weights[s])+part.weight))
+			if forms := formsOf(word); !forms.stop && part.weight > 0 {
+				weights[string(forms.stem)] = byte(min(255, int(weights[string(forms.stem)])+part.weight))
 			}
 		})
 	}

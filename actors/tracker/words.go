@@ -85,54 +85,80 @@ func foldedWords(text string, fn func(word []byte)) {
 	end()
 }
 
-// knownWord is a folded word with its derived forms.
-type knownWord struct {
-	word string
-	stem string
+// wordForms are what is derived from a folded word. They are not to be changed.
+type wordForms struct {
+	stem []byte
 	term term // of the stem
 	stop bool // the word says so little that it doesn't count in a comparison
 }
 
-// knownWords caches the last words: finding a word's stem costs more than the rest of
-// indexing the word. A word has one of two places, which follow from its hash; a new word
-// replaces an old one. All goroutines share the cache, because its values don't depend on
-// the workspace. It takes some 8 MB at most.
-var knownWords [1 << 16]atomic.Pointer[knownWord]
-
-// knowWord returns a folded word with its stem (Snowball's for English; words of other
-// languages mostly stay as they are). A word with digits is no language's word, and is its
-// own stem.
-func knowWord(word []byte) *knownWord {
-	hash := xxhash.Sum64(word)
-	places := knownWords[hash%uint64(len(knownWords))&^1:][:2]
-	first := places[0].Load()
-	if first != nil && first.word == string(word) {
-		return first
-	}
-	if second := places[1].Load(); second != nil && second.word == string(word) {
-		return second
-	}
-	made := &knownWord{word: string(word)}
-	if bytes.ContainsAny(word, "0123456789") {
-		made.stem, made.term = made.word, term{hash}
-		return made // there is no end of them
-	}
-	if made.stem = english.Stem(made.word, true); made.stem == "" {
-		made.stem = made.word
-	}
-	made.term, made.stop = termOf(made.stem), english.IsStopWord(made.word)
-	if first != nil {
-		places[1].Store(first)
-	}
-	places[0].Store(made)
-	return made
+// cachedWord is a folded word with its derived forms, in one line of the processor's
+// cache: to find a word is mostly to wait for memory.
+type cachedWord struct {
+	term       term
+	length     uint8 // of the word
+	from, stem uint8 // where the stem begins, and its length
+	stop       bool
+	text       [52]byte // the word, and its stem behind it unless the word begins with the stem
 }
 
-// stem gives the stem of a folded word, and whether the word doesn't count in a
-// comparison.
-func stem(word []byte) (s string, stop bool) {
-	known := knowWord(word)
-	return known.stem, known.stop
+// newCachedWord returns nil for a word that is too long to be cached.
+func newCachedWord(word []byte, forms *wordForms) *cachedWord {
+	c := &cachedWord{term: forms.term, length: uint8(len(word)), stem: uint8(len(forms.stem)), stop: forms.stop}
+	text := append(c.text[:0], word...)
+	if !bytes.HasPrefix(word, forms.stem) {
+		c.from = c.length
+		text = append(text, forms.stem...)
+	}
+	if len(text) > len(c.text) {
+		return nil
+	}
+	return c
+}
+
+// is reports whether it is the given word.
+func (c *cachedWord) is(word []byte) bool {
+	return c != nil && string(c.text[:c.length]) == string(word)
+}
+
+func (c *cachedWord) forms() wordForms {
+	return wordForms{c.text[c.from:][:c.stem:c.stem], c.term, c.stop}
+}
+
+// cachedWords has the last words: finding a word's stem costs more than the rest of
+// indexing the word. A word has one of two places, which follow from its hash; a new word
+// replaces an old one. All goroutines share the cache, because its values don't depend on
+// the workspace. It takes some 9 MB at most.
+var cachedWords [1 << 16]atomic.Pointer[cachedWord]
+
+// formsOf returns the forms of a folded word: its stem (Snowball's for English; words of
+// other languages mostly stay as they are) and what follows from it. A word with digits is
+// no language's word, and is its own stem. The stem may be a part of word.
+func formsOf(word []byte) wordForms {
+	hash := xxhash.Sum64(word)
+	places := cachedWords[hash%uint64(len(cachedWords))&^1:][:2]
+	first := places[0].Load()
+	if first.is(word) {
+		return first.forms()
+	}
+	if second := places[1].Load(); second.is(word) {
+		return second.forms()
+	}
+	if bytes.ContainsAny(word, "0123456789") {
+		return wordForms{stem: word, term: term{hash}} // there is no end of them
+	}
+	forms := wordForms{stem: []byte(english.Stem(string(word), true)), stop: english.IsStopWord(string(word))}
+	if len(forms.stem) == 0 {
+		forms.stem = word
+	}
+	forms.term = term{xxhash.Sum64(forms.stem)}
+	if made := newCachedWord(word, &forms); made != nil {
+		if first != nil {
+			places[1].Store(first)
+		}
+		places[0].Store(made)
+	}
+	return forms
 }
 
 // A term is the hash of the stem of a significant word in a title.
@@ -147,8 +173,8 @@ const maxTerms = 255
 func titleTerms(title string) []term {
 	terms := make([]term, 0, 8)
 	eachWord(title, func(word []byte) {
-		if known := knowWord(word); !known.stop {
-			terms = append(terms, known.term)
+		if forms := formsOf(word); !forms.stop {
+			terms = append(terms, forms.term)
 		}
 	})
 	if len(terms) == 0 {
