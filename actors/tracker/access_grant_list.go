@@ -25,12 +25,15 @@ func listAccessGrants(v *View, in *IssueIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	p := newPage(v.Buf, "permissions", 0)
+	p, err := newPage(v.Buf, pageSpec{name: "permissions"})
+	if err != nil {
+		return Reply{}, err
+	}
 	err = accessGrants.Scan(v, issueKey(id), nil, func(pk []byte, rec storage.Record) (bool, error) {
 		return p.add(pk, rec.JSON()), nil
 	})
 	if err != nil {
 		return Reply{}, fmt.Errorf("list an issue's grants: %w", err)
 	}
-	return p.reply(accessTable, id), nil
+	return p.reply(), nil
 }

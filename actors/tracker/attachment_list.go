@@ -32,17 +32,16 @@ func listAttachments(v *View, in *ListAttachmentsIn) (Reply, error) {
 	if !seen {
 		return Reply{}, NotFound("issue")
 	}
-	after, err := parseCursorKey(in.Cursor, attachments.ID, id)
+	p, err := newPage(v.Buf, pageSpec{name: "attachments", limit: in.Limit, cursor: sent(in.Cursor), query: listQuery(id, "attachments")})
 	if err != nil {
 		return Reply{}, err
 	}
-	p := newPage(v.Buf, "attachments", in.Limit)
 	ofIssue := []storage.Match{storage.Equal(attachmentByIssue, storage.Key(nil).ID(id))}
-	err = attachments.List(v, ofIssue, after, func(pk []byte, rec storage.Record) (bool, error) {
+	err = attachments.List(v, ofIssue, p.after, func(pk []byte, rec storage.Record) (bool, error) {
 		return p.add(pk, rec.JSON()), nil
 	})
 	if err != nil {
 		return Reply{}, fmt.Errorf("list attachments: %w", err)
 	}
-	return p.reply(attachments.ID, id), nil
+	return p.reply(), nil
 }

@@ -2,11 +2,8 @@ package tracker
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"strings"
-
-	"github.com/cespare/xxhash/v2"
 
 	"switchyard/storage"
 )
@@ -55,16 +52,16 @@ var (
 const maxAuditExamined = 20_000
 
 func listAudit(v *View, in *ListAuditIn) (Reply, error) {
-	about := in.about(v.Workspace())
-	after, err := parseCursorKey(in.Cursor, audits.ID, about)
+	p, err := newPage(v.Buf, pageSpec{
+		name: "entries", limit: cmp.Or(in.Limit, 50), cursor: sent(in.Cursor), query: listQuery(v.Workspace(), "audit", in.Action, in.ActorID, in.TargetID, in.From, in.To),
+	})
 	if err != nil {
 		return Reply{}, err
 	}
+	p.examine = maxAuditExamined
 	end := v.auditEnd()
 	from, to := snooze(in.From.Ptr()), snooze(in.To.Ptr())
-	p := newPage(v.Buf, "entries", cmp.Or(in.Limit, 50))
-	examined := 0
-	err = audits.Scan(v, nil, after, func(pk []byte, rec storage.Record) (bool, error) {
+	err = audits.Scan(v, nil, p.after, func(pk []byte, rec storage.Record) (bool, error) {
 		row, err := audits.Decode(rec)
 		if err != nil {
 			return false, err
@@ -73,21 +70,19 @@ func listAudit(v *View, in *ListAuditIn) (Reply, error) {
 		if string(pk) > string(end) || from != nil && e.At < *from {
 			return false, nil // all that follow are older
 		}
-		if to == nil || e.At < *to {
-			if in.wants(e) && !p.add(pk, rec.JSON()) {
-				return false, nil
-			}
-		}
-		if examined++; examined == maxAuditExamined {
-			p.more, p.last = true, append(p.last[:0], pk...)
+		if !p.mayLook() {
 			return false, nil
 		}
+		if (to == nil || e.At < *to) && in.wants(e) {
+			return p.add(pk, rec.JSON()), nil
+		}
+		p.pass(pk)
 		return true, nil
 	})
 	if err != nil {
 		return Reply{}, fmt.Errorf("list the audit: %w", err)
 	}
-	return p.reply(audits.ID, about), nil
+	return p.reply(), nil
 }
 
 // wants reports whether an entry passes the filters by value.
@@ -99,19 +94,4 @@ func (in *ListAuditIn) wants(e *AuditEntry) bool {
 		}
 	}
 	return (!in.ActorID.Set || e.Actor.ID == in.ActorID.Value) && (!in.TargetID.Set || e.Target.ID == in.TargetID.Value)
-}
-
-// about is what a cursor is bound to: the workspace and the filters.
-func (in *ListAuditIn) about(workspace storage.ID) storage.ID {
-	h := xxhash.New()
-	_, _ = h.Write(workspace[:])
-	for _, filter := range []Opt[string]{in.Action, in.ActorID, in.TargetID, in.From, in.To} {
-		text := "-"
-		if filter.Set {
-			text = "+" + filter.Value
-		}
-		_, _ = h.WriteString(text + "\x00")
-	}
-	binary.BigEndian.PutUint64(workspace[8:], h.Sum64())
-	return workspace
 }

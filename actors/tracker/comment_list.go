@@ -27,19 +27,15 @@ func listComments(v *View, in *ListCommentsIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	after, err := parseCursorKey(in.Cursor, commentTable, issue)
+	p, err := newPage(v.Buf, pageSpec{name: "comments", limit: in.Limit, cursor: sent(in.Cursor), query: listQuery(issue, "comments")})
 	if err != nil {
 		return Reply{}, err
 	}
-	if after != nil {
-		after = append(issue[:], after...)
-	}
-	p := newPage(v.Buf, "comments", in.Limit)
-	err = comments.Scan(v, issue[:], after, func(pk []byte, rec storage.Record) (bool, error) {
+	err = comments.Scan(v, issue[:], behind(issue[:], p.after), func(pk []byte, rec storage.Record) (bool, error) {
 		return p.add(pk[len(issue):], rec.JSON()), nil
 	})
 	if err != nil {
 		return Reply{}, fmt.Errorf("list comments: %w", err)
 	}
-	return p.reply(commentTable, issue), nil
+	return p.reply(), nil
 }

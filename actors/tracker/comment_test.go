@@ -211,7 +211,7 @@ func TestListComments_Pages(t *testing.T) {
 	// No cursor leads to comments of another issue.
 	id := issue.id()
 	for _, key := range []string{"\x00", strings.Repeat("\xff", 40), strings.Repeat("\x80", 16)} {
-		reply, err := w.ask(&w.gus, ListComments, &ListCommentsIn{IssueID: string(issue.ID), Limit: 100, Cursor: keyCursor(commentTable, id, []byte(key))})
+		reply, err := w.ask(&w.gus, ListComments, &ListCommentsIn{IssueID: string(issue.ID), Limit: 100, Cursor: string(appendCursor(nil, listQuery(id, "comments"), []byte(key)))})
 		if err != nil {
 			t.Fatal(err)
 		}

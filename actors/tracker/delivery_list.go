@@ -39,36 +39,34 @@ func listDeliveries(v *View, in *ListDeliveriesIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	after, err := parseCursorKey(in.Cursor, deliveryTable, webhook)
+	p, err := newPage(v.Buf, pageSpec{
+		name: "deliveries", limit: in.Limit, cursor: sent(in.Cursor), query: listQuery(webhook, "deliveries", Some(string(in.Status))), keyLen: len(webhook),
+	})
 	if err != nil {
 		return Reply{}, err
-	}
-	if after != nil && len(after) != 16 {
-		return Reply{}, BadRequest(Fault{Path: "query.cursor", Message: "Not a valid cursor. Send the nextCursor of a page as it is."})
 	}
 	// Each of the three tables may have as many as the page takes.
 	var found []foundDelivery
 	if in.Status != DeliverySucceeded && in.Status != DeliveryFailed {
-		if found, err = v.queued(webhook, after, in.Limit+1); err != nil {
+		if found, err = v.queued(webhook, p.after, in.Limit+1); err != nil {
 			return Reply{}, err
 		}
-		if found, err = v.deliveriesIn(&retries, webhook, after, "", in.Limit+1, found); err != nil {
+		if found, err = v.deliveriesIn(&retries, webhook, p.after, "", in.Limit+1, found); err != nil {
 			return Reply{}, err
 		}
 	}
 	if in.Status != DeliveryPending {
-		if found, err = v.deliveriesIn(&deliveries, webhook, after, in.Status, in.Limit+1, found); err != nil {
+		if found, err = v.deliveriesIn(&deliveries, webhook, p.after, in.Status, in.Limit+1, found); err != nil {
 			return Reply{}, err
 		}
 	}
 	slices.SortFunc(found, func(a, b foundDelivery) int { return -slices.Compare(a.id[:], b.id[:]) })
-	p := newPage(v.Buf, "deliveries", in.Limit)
 	for _, f := range found {
 		if !p.add(f.id[:], f.body) {
 			break
 		}
 	}
-	return p.reply(deliveryTable, webhook), nil
+	return p.reply(), nil
 }
 
 // queued returns deliveries of the outbox that are older than an id (nil: the newest).

@@ -46,27 +46,32 @@ func listDrafts(v *View, in *ListDraftsIn) (Reply, error) {
 	if in.Status.Set {
 		matches = append(matches, storage.Equal(draftByStatus, storage.Key(nil).Byte(in.Status.Value.rank())))
 	}
-	fingerprint := listFingerprint(v.Workspace(), "drafts", in.IssueID, in.SessionID, Opt[string]{Set: in.Status.Set, Value: string(in.Status.Value)})
-	after, err := cursorPosition(in.Cursor, fingerprint)
+	p, err := newPage(v.Buf, pageSpec{
+		name: "drafts", limit: cmp.Or(in.Limit, 50), cursor: in.Cursor, keyLen: storage.ListedKeyLen,
+		query: listQuery(v.Workspace(), "drafts", in.IssueID, in.SessionID, Opt[string]{Set: in.Status.Set, Value: string(in.Status.Value)}),
+	})
 	if err != nil {
 		return Reply{}, err
 	}
-	p := listedPage{v: v, limit: cmp.Or(in.Limit, 50)}
-	p.sees = func(rec storage.Record) (bool, error) {
-		// All drafts of a lane token's session have the same issue, and seesDraft
-		// decides by the session.
-		if rec.Flags()&draftOnIssue == 0 || v.Caller.Lane != nil {
-			return v.canViewDraft(rec)
-		}
-		return p.byIssue(rec, v.canViewDraft)
+	seen := accessCache{}
+	err = p.fill(
+		func(fn eachRecord) ([]byte, error) {
+			leaps := maxLeaps
+			return drafts.ListWithin(v, matches, p.after, &leaps, fn)
+		},
+		func(_ []byte, rec storage.Record) (bool, error) {
+			// All drafts of a lane token's session have the same issue, and canViewDraft
+			// decides by the session.
+			if rec.Flags()&draftOnIssue == 0 || v.Caller.Lane != nil {
+				return v.canViewDraft(rec)
+			}
+			return seen.byIssue(rec, v.canViewDraft)
+		},
+		func(b []byte, rec storage.Record) ([]byte, error) {
+			return append(append(b, publicPart(rec.JSON())...), '}'), nil
+		})
+	if err != nil {
+		return Reply{}, err
 	}
-	p.add = func(rec storage.Record) error {
-		p.buf = append(append(p.buf, publicPart(rec.JSON())...), '}')
-		return nil
-	}
-	body, err := p.list("drafts", func(fn func([]byte, storage.Record) (bool, error)) ([]byte, error) {
-		leaps := maxLeaps
-		return drafts.ListWithin(v, matches, after, &leaps, fn)
-	}, fingerprint)
-	return Reply{Body: body}, err
+	return p.reply(), nil
 }

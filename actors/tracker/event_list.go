@@ -38,7 +38,7 @@ func (in *ListEventsIn) Validate(faults *Faults) {
 	}
 	if in.Cursor != "" && !faults.Has("query.cursor") {
 		if n, err := strconv.ParseInt(in.Cursor, 10, 64); err != nil || n < 0 {
-			faults.Add("query.cursor", "Not a valid cursor. Send the nextCursor of a page as it is.")
+			faults.Add("query.cursor", badCursor)
 		} else if in.After.Set && in.After.Value != n {
 			faults.Add("query.cursor", "Differs from after. Send only one of them.")
 		}
@@ -69,15 +69,16 @@ func listEvents(v *View, in *ListEventsIn) (Reply, error) {
 		return Reply{}, err
 	}
 	r := v.eventReader()
-	p := newPage(v.Buf, "events", cmp.Or(in.Limit, 50))
-	var body []byte
-	examined := 0
+	p, err := newPage(v.Buf, pageSpec{name: "events", limit: cmp.Or(in.Limit, 50)})
+	if err != nil {
+		return Reply{}, err
+	}
+	p.examine = maxEventsExamined
 	err = v.Rows(eventTable, nil, storage.Key(nil).U64(in.start+1), func(fields, value []byte) (bool, error) {
 		if len(fields) != 8 {
 			return false, errEvent
 		}
-		if examined++; examined > maxEventsExamined {
-			p.more = true
+		if !p.mayLook() {
 			return false, nil
 		}
 		e, err := r.read(binary.BigEndian.Uint64(fields), value)
@@ -90,29 +91,25 @@ func listEvents(v *View, in *ListEventsIn) (Reply, error) {
 				return false, err
 			}
 			if seen {
+				if !p.hasRoom() {
+					return false, nil
+				}
 				hidden, err := r.hidden(&e)
 				if err != nil {
 					return false, err
 				}
-				body = e.appendBody(body[:0], &hidden)
-				if !p.add(nil, body) {
-					return false, nil
-				}
+				p.show()
+				p.buf = e.appendBody(p.buf, &hidden)
 			}
 		}
+		p.pass(nil)
 		in.start = e.sequence
 		return true, nil
 	})
 	if err != nil {
 		return Reply{}, fmt.Errorf("list events: %w", err)
 	}
-	p.buf = append(p.buf, ']')
-	if p.more {
-		p.buf = strconv.AppendUint(append(p.buf, `,"nextCursor":"`...), in.start, 10)
-		p.buf = append(p.buf, '"')
-	}
-	p.buf = append(p.buf, '}')
-	reply := Reply{Body: p.buf}
+	reply := p.replyWith(func(b []byte) []byte { return strconv.AppendUint(b, in.start, 10) })
 	if p.count == 0 && !p.more && in.Wait > 0 && !v.final {
 		reply.Wait = &Wait{Topic: EventTopic, Until: v.now.Add(in.WaitFor())}
 	}

@@ -32,12 +32,11 @@ var reviewRoutesOp = NewQuery[ReviewInboundRoutesIn, InboundRoutePage]("ReviewRo
 	if in.Status == RouteActive {
 		table = &inboundRoutes
 	}
-	after, err := parseCursorKey(in.Cursor, table.ID, storage.DirectoryID)
+	p, err := newPage(v.Buf, pageSpec{name: "routes", limit: in.Limit, cursor: sent(in.Cursor), query: listQuery(storage.DirectoryID, "routes", Some(string(in.Status)))})
 	if err != nil {
 		return Reply{}, err
 	}
-	p := newPage(v.Buf, "routes", in.Limit)
-	err = table.Scan(v, nil, after, func(pk []byte, rec storage.Record) (bool, error) {
+	err = table.Scan(v, nil, p.after, func(pk []byte, rec storage.Record) (bool, error) {
 		row, err := table.Decode(rec)
 		if err != nil {
 			return false, err
@@ -50,5 +49,5 @@ var reviewRoutesOp = NewQuery[ReviewInboundRoutesIn, InboundRoutePage]("ReviewRo
 	if err != nil {
 		return Reply{}, fmt.Errorf("list routes: %w", err)
 	}
-	return p.reply(table.ID, storage.DirectoryID), nil
+	return p.reply(), nil
 }, InDirectory, FromSnapshot)

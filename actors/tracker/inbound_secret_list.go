@@ -25,12 +25,11 @@ type InboundSourceList struct {
 var ListInboundSecrets = NewQuery[PageIn, InboundSourceList]("ListInboundSecrets", "List the sources that have a secret", Needs{Level: Admin}, listInboundSecrets, FromSnapshot)
 
 func listInboundSecrets(v *View, in *PageIn) (Reply, error) {
-	after, err := parseCursorKey(in.Cursor, inboundSecretTable, v.Workspace())
+	p, err := newPage(v.Buf, pageSpec{name: "secrets", limit: in.Limit, cursor: sent(in.Cursor), query: listQuery(v.Workspace(), "secrets")})
 	if err != nil {
 		return Reply{}, err
 	}
-	p := newPage(v.Buf, "secrets", in.Limit)
-	err = inboundSecrets.Scan(v, nil, after, func(pk []byte, rec storage.Record) (bool, error) {
+	err = inboundSecrets.Scan(v, nil, p.after, func(pk []byte, rec storage.Record) (bool, error) {
 		row, err := inboundSecrets.Decode(rec)
 		if err != nil {
 			return false, err
@@ -41,5 +40,5 @@ func listInboundSecrets(v *View, in *PageIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, fmt.Errorf("list inbound secrets: %w", err)
 	}
-	return p.reply(inboundSecretTable, v.Workspace()), nil
+	return p.reply(), nil
 }

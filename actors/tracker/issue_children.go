@@ -28,8 +28,18 @@ func listIssueChildren(v *View, in *ListIssueChildrenIn) (Reply, error) {
 		return Reply{}, err
 	}
 	filter := IssueFilter{ParentID: Some(in.ID), Archived: in.Archived}
-	page := issuePage{
-		limit: cmp.Or(in.Limit, maxChildren), whole: in.Limit == 0 || in.Limit == maxChildren, examine: maxExamined, fingerprint: filter.fingerprint(v.Workspace(), "children"),
+	limit := cmp.Or(in.Limit, maxChildren)
+	first, err := newPage(v.Buf, pageSpec{
+		name: "issues", limit: limit, cursor: in.Cursor, query: filter.query(v.Workspace(), "children"), keyLen: storage.ListedKeyLen,
+	})
+	if err != nil {
+		return Reply{}, err
+	}
+	if limit == maxChildren {
+		first.most = maxWholeBytes
+	}
+	p := issuePage{
+		page:       first,
 		visibility: visibility{v: v},
 		keeps: func(_ []byte, rec storage.Record) (bool, error) {
 			if rec.Flags()&issueArchived != 0 && filter.hidesArchived() {
@@ -38,15 +48,9 @@ func listIssueChildren(v *View, in *ListIssueChildrenIn) (Reply, error) {
 			return v.canViewIssue(rec)
 		},
 	}
-	if in.Cursor.Set {
-		if page.after, err = parseCursor(in.Cursor.Value, page.fingerprint); err != nil {
-			return Reply{}, err
-		}
-	}
 	children := []storage.Match{storage.Equal(issueByParent, issueKey(id))}
 	if in.Archived.Value {
 		children = append(children, storage.Equal(issueByArchived, nil))
 	}
-	body, err := page.build(v, issueList{matches: children}, v.Buf[:0])
-	return Reply{Body: body}, err
+	return p.build(v, issueList{matches: children})
 }

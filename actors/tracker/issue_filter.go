@@ -285,7 +285,7 @@ func (r *residualFilter) keeps(pk []byte, rec storage.Record) (bool, error) {
 
 // fingerprint returns a hash of the conditions, the same for every caller, that a
 // cursor is bound to. kind distinguishes lists of different operations.
-func (f *IssueFilter) fingerprint(workspace storage.ID, kind string) uint64 {
+func (f *IssueFilter) query(workspace storage.ID, kind string) uint64 {
 	b := append(make([]byte, 0, 512), workspace[:]...)
 	b = append(append(b, kind...), 0)
 	for _, p := range [...]struct {

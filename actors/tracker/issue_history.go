@@ -53,17 +53,15 @@ func issueHistory(v *View, in *IssueHistoryIn) (Reply, error) {
 	if !seen {
 		return Reply{}, NotFound("issue")
 	}
-	place, err := parseCursorKey(in.Cursor, historyTable, issue)
-	if err != nil {
-		return Reply{}, err
-	}
 	// A position is the key of a change and the index of the last entry shown: a page
 	// may end within a change.
 	const keyLen = len(issue)
-	if place != nil && len(place) != keyLen+1 {
-		return Reply{}, BadRequest(Fault{Path: "query.cursor", Message: "Not a valid cursor. Send the nextCursor of a page as it is."})
+	p, err := newPage(v.Buf, pageSpec{
+		name: "history", limit: cmp.Or(in.Limit, 50), cursor: sent(in.Cursor), query: listQuery(issue, "history"), keyLen: keyLen + 1,
+	})
+	if err != nil {
+		return Reply{}, err
 	}
-	p := newPage(v.Buf, "history", cmp.Or(in.Limit, 50))
 	var (
 		row  historyRow
 		body []byte
@@ -71,8 +69,8 @@ func issueHistory(v *View, in *IssueHistoryIn) (Reply, error) {
 		from []byte
 		look = visibility{v: v}
 	)
-	if place != nil {
-		from = place[:keyLen]
+	if p.after != nil {
+		from = p.after[:keyLen]
 	}
 	err = v.Rows(historyTable, issue[:], from, func(fields, value []byte) (bool, error) {
 		key := fields[keyLen:]
@@ -83,29 +81,26 @@ func issueHistory(v *View, in *IssueHistoryIn) (Reply, error) {
 			return false, err
 		}
 		first := 0
-		if place != nil && string(key) == string(from) {
-			first = int(place[keyLen]) + 1
+		if p.after != nil && string(key) == string(from) {
+			first = int(p.after[keyLen]) + 1
 		}
 		copy(at[:], key)
 		for n := first; n < len(row.entries); n++ {
-			if p.count > 0 && len(p.buf) > maxPageBytes { // values may be long
-				p.more = true
+			if !p.hasRoom() {
 				return false, nil
 			}
 			if body, err = row.appendEntry(body[:0], v.Workspace(), issue, n); err != nil {
 				return false, err
 			}
 			at[keyLen] = byte(n)
-			if !p.add(at[:], body) {
-				return false, nil
-			}
+			p.add(at[:], body)
 		}
 		return true, nil
 	})
 	if err != nil {
 		return Reply{}, fmt.Errorf("list an issue's history: %w", err)
 	}
-	return p.reply(historyTable, issue), nil
+	return p.reply(), nil
 }
 
 // hideParents replaces parents that the caller may not see by null, as the issue itself

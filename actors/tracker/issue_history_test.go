@@ -120,7 +120,7 @@ func TestIssueHistory_Refuses(t *testing.T) {
 	wantCode(t, ask(issue, "x"), CodeBadRequest, "query.cursor")
 	wantCode(t, ask(other, cursor), CodeBadRequest, "query.cursor")
 	id, _ := storage.ParseID(issue)
-	wantCode(t, ask(issue, keyCursor(historyTable, id, []byte("short"))), CodeBadRequest, "query.cursor")
+	wantCode(t, ask(issue, string(appendCursor(nil, listQuery(id, "history"), []byte("short")))), CodeBadRequest, "query.cursor")
 	if err := ask(issue, cursor); err != nil {
 		t.Error(err)
 	}

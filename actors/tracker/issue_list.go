@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+
+	"switchyard/storage"
 )
 
 // ListIssuesIn asks for a page of issues, newest first.
@@ -32,17 +34,15 @@ const maxStale = 8
 
 // listIssues answers a list of issues in any of the given statuses.
 func (v *View) listIssues(in *ListIssuesIn, within statusSet, kind string) (Reply, error) {
-	fingerprint := in.fingerprint(v.Workspace(), kind)
-	var after []byte
-	if in.Cursor.Set {
-		var err error
-		if after, err = parseCursor(in.Cursor.Value, fingerprint); err != nil {
-			return Reply{}, err
-		}
+	first, err := newPage(v.Buf, pageSpec{
+		name: "issues", limit: cmp.Or(in.Limit, 50), cursor: in.Cursor, query: in.query(v.Workspace(), kind), keyLen: storage.ListedKeyLen,
+	})
+	if err != nil {
+		return Reply{}, err
 	}
 	for try := 1; ; try++ {
-		page := issuePage{limit: cmp.Or(in.Limit, 50), examine: maxExamined, visibility: visibility{v: v}, fingerprint: fingerprint, after: after}
-		reply, stale, err := v.listOnce(in, within, &page, try < maxStale)
+		p := issuePage{page: first, visibility: visibility{v: v}}
+		reply, stale, err := v.listOnce(in, within, &p, try < maxStale)
 		if !stale {
 			return reply, err
 		}
@@ -51,7 +51,7 @@ func (v *View) listIssues(in *ListIssuesIn, within statusSet, kind string) (Repl
 
 // listOnce answers a list as of one moment. stale says that the sets are of a later
 // moment than that.
-func (v *View) listOnce(in *ListIssuesIn, within statusSet, page *issuePage, withSets bool) (_ Reply, stale bool, err error) {
+func (v *View) listOnce(in *ListIssuesIn, within statusSet, p *issuePage, withSets bool) (_ Reply, stale bool, err error) {
 	release := v.Settle()
 	defer func() { err = errors.Join(err, release()) }()
 	matches, empty, err := v.matches(&in.IssueFilter, within)
@@ -59,17 +59,17 @@ func (v *View) listOnce(in *ListIssuesIn, within statusSet, page *issuePage, wit
 		return Reply{}, false, err
 	}
 	if empty {
-		return Reply{Body: append(v.Buf[:0], `{"issues":[]}`...)}, false, nil
+		return p.reply(), false, nil
 	}
 	list := issueList{matches: matches}
 	if withSets {
-		if list.selected, stale, err = v.selects(&in.IssueFilter, matches, page); err != nil || stale {
+		if list.selected, stale, err = v.selects(&in.IssueFilter, matches, p); err != nil || stale {
 			return Reply{}, stale, err
 		}
 	}
-	rest := residualFilter{v: v, f: &in.IssueFilter, now: At(v.Now()), visibility: &page.visibility}
+	rest := residualFilter{v: v, f: &in.IssueFilter, now: At(v.Now()), visibility: &p.visibility}
 	rest.readied = list.selected != nil && in.readyBySets()
-	page.keeps = rest.keeps
+	p.keeps = rest.keeps
 	if in.Search.Set {
 		if rest.search, err = v.search(in.Search.Value); err != nil {
 			return Reply{}, false, errors.Join(fmt.Errorf("search: %w", err), list.close())
@@ -78,9 +78,9 @@ func (v *View) listOnce(in *ListIssuesIn, within statusSet, page *issuePage, wit
 			list.docs = s.docs
 		}
 		if s := rest.search; s != nil && (len(s.wide) > 0 || s.docs == nil) {
-			page.examine = maxSearched
+			p.examine = maxSearched
 		}
 	}
-	body, err := page.build(v, list, v.Buf[:0])
-	return Reply{Body: body}, false, err
+	reply, err := p.build(v, list)
+	return reply, false, err
 }

@@ -152,21 +152,23 @@ func TestIssuePage_BoundsWhatIsExamined(t *testing.T) {
 	for i := range 10 {
 		w.create(CreateIssueIn{Title: fmt.Sprint(i), IssueFields: IssueFields{IsDraft: Some(i != 0 && i != 5)}})
 	}
-	page := issuePage{limit: 5, examine: 4, keeps: func(_ []byte, rec storage.Record) (bool, error) { return rec.Flags()&issueDraft == 0, nil }}
 	var got [][]string
+	var cursor Opt[string]
 	for more := true; more; {
 		v := NewView(storage.NewView(w.db, 1, w.workspace), &w.ann, w.now, nil)
-		body, err := page.build(v, issueList{}, nil)
+		first, err := newPage(nil, pageSpec{name: "issues", limit: 5, cursor: cursor, keyLen: storage.ListedKeyLen})
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer := decode[IssuePage](t, body)
-		got = append(got, titles(answer.Issues))
-		if more = answer.NextCursor != ""; more {
-			if page.after, err = parseCursor(answer.NextCursor, 0); err != nil {
-				t.Fatal(err)
-			}
+		first.examine = 4
+		page := issuePage{page: first, keeps: func(_ []byte, rec storage.Record) (bool, error) { return rec.Flags()&issueDraft == 0, nil }, visibility: visibility{v: v}}
+		reply, err := page.build(v, issueList{})
+		if err != nil {
+			t.Fatal(err)
 		}
+		answer := decode[IssuePage](t, reply.Body)
+		got = append(got, titles(answer.Issues))
+		cursor, more = Some(answer.NextCursor), answer.NextCursor != ""
 	}
 	if fmt.Sprint(got) != "[[] [5] [0]]" {
 		t.Errorf("pages %v", got)
@@ -174,15 +176,15 @@ func TestIssuePage_BoundsWhatIsExamined(t *testing.T) {
 }
 
 func FuzzParseCursor(f *testing.F) {
-	f.Add(string(appendCursor(nil, 7, make([]byte, storage.ListedKeyLen))), uint64(7))
-	f.Add("AQ", uint64(0))
-	f.Fuzz(func(t *testing.T, cursor string, fingerprint uint64) {
-		last, err := parseCursor(cursor, fingerprint)
+	f.Add(string(appendCursor(nil, 7, make([]byte, storage.ListedKeyLen))), uint64(7), storage.ListedKeyLen)
+	f.Add("Aw", uint64(0), 0)
+	f.Fuzz(func(t *testing.T, cursor string, query uint64, keyLen int) {
+		last, err := parseCursor(cursor, query, keyLen)
 		if err != nil {
 			wantCode(t, err, CodeBadRequest, "query.cursor")
 			return
 		}
-		if again := string(appendCursor(nil, fingerprint, last)); again != cursor {
+		if again := string(appendCursor(nil, query, last)); again != cursor {
 			t.Errorf("%q is read as %x, which is %q", cursor, last, again)
 		}
 	})

@@ -1,42 +1,19 @@
 package tracker
 
 import (
-	"encoding/base64"
-	"encoding/binary"
 	"errors"
 
 	"switchyard/storage"
 )
 
-// The bounds on the cost of a page. A page that meets a bound ends early, with a cursor to
-// continue from.
-const (
-	// maxExamined bounds the issues looked at, most of which a caller with hidden
-	// teams, or a filter by the lack of something, may leave out.
-	maxExamined = 100_000
-	// grantsCost is how many more issues one counts as whose grants are looked at.
-	grantsCost = 9
-	// maxLeaps bounds how often the streams of a list's filters are moved: two long
-	// ones with nothing in common would be walked whole otherwise.
-	maxLeaps = 400_000
-	// maxWholeBytes bounds the body of a list that is given whole, but for its last
-	// record.
-	maxWholeBytes = 8 << 20
-	// maxPageBytes bounds the body of any page, but for its last record.
-	// The memory of a node's answers is bounded after they are built, so one page must be
-	// small, and built without a pause.
-	maxPageBytes = 1 << 20
-)
+// grantsCost is how many more issues an issue counts as if its grants are looked at.
+const grantsCost = 9
 
-// issuePage walks a list of issues and builds the answer from their stored JSON.
+// issuePage is a page of issues.
 type issuePage struct {
-	limit       int
-	whole       bool // given whole where it can be
-	examine     int  // how many issues may be looked at
-	fingerprint uint64
-	after       []byte // primary key to continue after; nil: from the newest
-	keeps       func(pk []byte, rec storage.Record) (bool, error)
-	visibility  visibility
+	page
+	keeps      eachRecord
+	visibility visibility
 }
 
 // issueList is the issues that a page is taken from: those that satisfy all of matches
@@ -59,7 +36,7 @@ func (l *issueList) close() (err error) {
 }
 
 // walk goes through the list from behind after. It closes what l holds.
-func (l *issueList) walk(v *View, after []byte, fn func(pk []byte, rec storage.Record) (bool, error)) ([]byte, error) {
+func (l *issueList) walk(v *View, after []byte, fn eachRecord) ([]byte, error) {
 	leaps := maxLeaps
 	if l.selected != nil {
 		l.enough = l.selected.More()
@@ -73,95 +50,28 @@ func (l *issueList) walk(v *View, after []byte, fn func(pk []byte, rec storage.R
 	return resume, err
 }
 
-// build appends the answer to buf. An issue's place in the list is its primary
-// key, which never changes, so pages neither repeat nor skip one.
-func (p *issuePage) build(v *View, list issueList, buf []byte) ([]byte, error) {
-	buf = append(buf, `{"issues":[`...)
-	start, most := len(buf), maxPageBytes
-	if p.whole {
-		most = maxWholeBytes
-	}
-	var (
-		count, examined int
-		last            [storage.ListedKeyLen]byte // of the last issue examined
-		more            bool
-	)
-	resume, err := list.walk(v, p.after, func(pk []byte, rec storage.Record) (bool, error) {
-		if examined+p.visibility.spent >= p.examine || len(buf)-start > most {
-			more = true
-			return false, nil
-		}
-		if rec.Flags()&issueRestricted != 0 {
-			p.visibility.spent += grantsCost
-		}
-		keep, err := p.keeps(pk, rec)
-		if err != nil {
-			return false, err
-		}
-		if keep && count == p.limit { // the one that shows there is another page
-			more = true
-			return false, nil
-		}
-		examined++
-		copy(last[:], pk)
-		if keep {
-			if count > 0 {
-				buf = append(buf, ',')
+// build answers with the issues of a list that the page keeps.
+func (p *issuePage) build(v *View, list issueList) (Reply, error) {
+	err := p.fill(
+		func(fn eachRecord) ([]byte, error) { return list.walk(v, p.after, fn) },
+		func(pk []byte, rec storage.Record) (bool, error) {
+			if rec.Flags()&issueRestricted != 0 {
+				p.visibility.spent += grantsCost
 			}
-			if buf, _, err = p.visibility.append(buf, rec); err != nil {
-				return false, err
-			}
-			count++
-		}
-		return true, nil
-	})
+			keep, err := p.keeps(pk, rec)
+			p.spent = p.visibility.spent
+			return keep, err
+		},
+		func(b []byte, rec storage.Record) ([]byte, error) {
+			b, _, err := p.visibility.append(b, rec)
+			return b, err
+		})
 	if err != nil {
-		return nil, err
-	}
-	if resume != nil {
-		more = true
-		copy(last[:], resume)
+		return Reply{}, err
 	}
 	if list.selected == nil {
-		v.filters.work += max(0, examined-count)
+		v.filters.work += max(0, p.looked-p.count)
 	}
-	more = more || list.enough // the page left out some of the issues that were to fill it
-	return p.end(buf, more, last[:]), nil
-}
-
-func (p *issuePage) end(buf []byte, more bool, last []byte) []byte {
-	buf = append(buf, ']')
-	if more {
-		buf = append(buf, `,"nextCursor":"`...)
-		buf = appendCursor(buf, p.fingerprint, last)
-		buf = append(buf, '"')
-	}
-	return append(buf, '}')
-}
-
-// cursorVersion is the first byte of a cursor. Behind it stand the fingerprint of
-// the query (8 bytes) and the last primary key (16), all in base64url.
-const (
-	cursorVersion = 1
-	cursorLen     = 1 + 8 + storage.ListedKeyLen
-)
-
-func appendCursor(b []byte, fingerprint uint64, last []byte) []byte {
-	var raw [cursorLen]byte
-	raw[0] = cursorVersion
-	binary.BigEndian.PutUint64(raw[1:], fingerprint)
-	copy(raw[9:], last)
-	return base64.RawURLEncoding.AppendEncode(b, raw[:])
-}
-
-// parseCursor reads a cursor of the query with this fingerprint.
-func parseCursor(cursor string, fingerprint uint64) ([]byte, error) {
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
-	if err != nil || len(raw) != cursorLen || raw[0] != cursorVersion {
-		return nil, BadRequest(Fault{Path: "query.cursor", Message: "Not a valid cursor. Send the nextCursor of a page as it is."})
-	}
-	if binary.BigEndian.Uint64(raw[1:]) != fingerprint {
-		return nil, BadRequest(Fault{Path: "query.cursor", Message: "Belongs to another query. Send it with the parameters of the page it came from."})
-	}
-	return raw[9:], nil
+	p.more = p.more || list.enough // the page left out some of the issues that were to fill it
+	return p.reply(), nil
 }

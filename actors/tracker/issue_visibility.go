@@ -111,3 +111,24 @@ func (s *visibility) hasChild(pk []byte) (found bool, err error) {
 	})
 	return found, err
 }
+
+// accessCache has the decisions on records that belong to issues, such as sessions and
+// drafts: by issue, whether the caller may see them.
+type accessCache struct{ decided map[storage.ID]bool }
+
+// byIssue calls decide once for each issue.
+func (c *accessCache) byIssue(rec storage.Record, decide func(storage.Record) (bool, error)) (bool, error) {
+	issue := issueIn(rec)
+	if seen, known := c.decided[issue]; known {
+		return seen, nil
+	}
+	seen, err := decide(rec)
+	if err != nil {
+		return false, err
+	}
+	if c.decided == nil {
+		c.decided = map[storage.ID]bool{}
+	}
+	c.decided[issue] = seen
+	return seen, nil
+}

@@ -97,22 +97,23 @@ func TestIssuePage_BoundsLooksAtGrants(t *testing.T) {
 		w.grant(w.create(CreateIssueIn{Title: fmt.Sprint(i)}).ID, "mel", GranteeUser)
 	}
 	mel := w.somebody(ActorUser, "mel")
-	var after []byte
+	var cursor Opt[string]
 	var got [][]string
 	for more := true; more; {
 		v := NewView(storage.NewView(w.db, 1, w.workspace), mel, w.now, nil)
-		page := issuePage{limit: 5, examine: 2 * (1 + grantsCost), after: after, visibility: visibility{v: v}, keeps: func(_ []byte, rec storage.Record) (bool, error) { return v.canViewIssue(rec) }}
-		body, err := page.build(v, issueList{}, nil)
+		first, err := newPage(nil, pageSpec{name: "issues", limit: 5, cursor: cursor, keyLen: storage.ListedKeyLen})
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer := decode[IssuePage](t, body)
-		got = append(got, titles(answer.Issues))
-		if more = answer.NextCursor != ""; more {
-			if after, err = parseCursor(answer.NextCursor, 0); err != nil {
-				t.Fatal(err)
-			}
+		first.examine = 2 * (1 + grantsCost)
+		page := issuePage{page: first, visibility: visibility{v: v}, keeps: func(_ []byte, rec storage.Record) (bool, error) { return v.canViewIssue(rec) }}
+		reply, err := page.build(v, issueList{})
+		if err != nil {
+			t.Fatal(err)
 		}
+		answer := decode[IssuePage](t, reply.Body)
+		got = append(got, titles(answer.Issues))
+		cursor, more = Some(answer.NextCursor), answer.NextCursor != ""
 	}
 	if fmt.Sprint(got) != "[[4 3] [2 1] [0]]" {
 		t.Errorf("pages %v", got)

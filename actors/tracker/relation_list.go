@@ -29,7 +29,7 @@ func listRelations(v *View, in *ListRelationsIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	after, err := parseCursorKey(in.Cursor, relationTable, id)
+	p, err := newPage(v.Buf, pageSpec{name: "relations", limit: cmp.Or(in.Limit, 50), cursor: sent(in.Cursor), query: listQuery(id, "relations")})
 	if err != nil {
 		return Reply{}, err
 	}
@@ -37,11 +37,8 @@ func listRelations(v *View, in *ListRelationsIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	page := RelationPage{Relations: []Relation{}}
-	limit := cmp.Or(in.Limit, 50)
-	last := ""
 	for _, r := range all {
-		if after != nil && r.ID >= string(after) {
+		if p.after != nil && r.ID >= string(p.after) {
 			continue
 		}
 		other, err := v.relatedIssue(r.otherEnd(id))
@@ -51,14 +48,15 @@ func listRelations(v *View, in *ListRelationsIn) (Reply, error) {
 		if other == nil {
 			continue
 		}
-		if len(page.Relations) == limit {
-			page.NextCursor = keyCursor(relationTable, id, []byte(last))
+		shown, err := jsonReply(Done, r.seenFrom(id, other))
+		if err != nil {
+			return Reply{}, err
+		}
+		if !p.add([]byte(r.ID), shown.Body) {
 			break
 		}
-		page.Relations = append(page.Relations, r.seenFrom(id, other))
-		last = r.ID
 	}
-	return jsonReply(Done, &page)
+	return p.reply(), nil
 }
 
 // otherEnd returns the issue at the other end of a relation.

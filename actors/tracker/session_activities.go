@@ -25,7 +25,9 @@ var ListActivities = NewQuery[ListActivitiesIn, ActivityPage]("ListActivities", 
 
 func listActivities(v *View, in *ListActivitiesIn) (reply Reply, err error) {
 	session, _ := storage.ParseID(in.ID)
-	after, err := parseCursorKey(in.Cursor, activityTable, session)
+	p, err := newPage(v.Buf, pageSpec{
+		name: "activities", limit: cmp.Or(in.Limit, 50), cursor: sent(in.Cursor), query: listQuery(session, "activities"), keyLen: 8,
+	})
 	if err != nil {
 		return Reply{}, err
 	}
@@ -35,16 +37,15 @@ func listActivities(v *View, in *ListActivitiesIn) (reply Reply, err error) {
 			return err
 		}
 		from := log.First
-		if len(after) == 8 {
-			from = max(from, binary.BigEndian.Uint64(after)+1)
+		if p.after != nil {
+			from = max(from, binary.BigEndian.Uint64(p.after)+1)
 		}
-		p := newPage(v.Buf, "activities", cmp.Or(in.Limit, 50))
 		if log.Last > 0 {
 			err = v.eachActivity(session, from, log.Last, func(n uint64, body []byte) bool {
 				return p.add(storage.Key(nil).U64(n), body)
 			})
 		}
-		reply = p.reply(activityTable, session)
+		reply = p.reply()
 		return err
 	})
 	return reply, err

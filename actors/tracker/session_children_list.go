@@ -33,7 +33,7 @@ func listSessionChildren(v *View, in *ListSessionChildrenIn) (Reply, error) {
 	default:
 		matches = append(matches, of(0), storage.Equal(sessionByStatus, storage.Key(nil).Byte(in.Status.Value.rank())))
 	}
-	fingerprint := listFingerprint(v.Workspace(), "children", Some(string(in.ID)), Opt[string]{Set: in.Status.Set, Value: string(in.Status.Value)})
-	p := sessionPage{limit: in.Limit, cursor: in.Cursor, fingerprint: fingerprint, summary: in.Summary == "1", own: v.Caller.Lane != nil}
+	query := listQuery(parent, "children", Opt[string]{Set: in.Status.Set, Value: string(in.Status.Value)})
+	p := sessionPage{limit: in.Limit, cursor: in.Cursor, query: query, summary: in.Summary == "1", own: v.Caller.Lane != nil}
 	return p.build(v, matches)
 }

@@ -92,54 +92,55 @@ func listSessions(v *View, in *ListSessionsIn) (Reply, error) {
 	if in.DeadLettered.Value {
 		matches = append(matches, storage.Equal(sessionByDeadLetter, storage.Key(nil).Byte(0)))
 	}
-	fingerprint := listFingerprint(v.Workspace(), "sessions", in.IssueID, in.AgentID, Opt[string]{Set: in.Status.Set, Value: string(in.Status.Value)},
+	query := listQuery(v.Workspace(), "sessions", in.IssueID, in.AgentID, Opt[string]{Set: in.Status.Set, Value: string(in.Status.Value)},
 		Opt[string]{Set: in.DeadLettered.Set, Value: strconv.FormatBool(in.DeadLettered.Value)})
-	p := sessionPage{limit: in.Limit, cursor: in.Cursor, fingerprint: fingerprint, summary: in.Summary == "1"}
+	p := sessionPage{limit: in.Limit, cursor: in.Cursor, query: query, summary: in.Summary == "1"}
 	p.living = in.DeadLettered.Set && !in.DeadLettered.Value
 	return p.build(v, matches)
 }
 
 // sessionPage is the specification of a page of sessions.
 type sessionPage struct {
-	limit       int
-	cursor      Opt[string]
-	fingerprint uint64
-	summary     bool
-	own         bool // the caller may see all of them
-	living      bool // without dead letters
+	limit   int
+	cursor  Opt[string]
+	query   uint64
+	summary bool
+	own     bool // the caller may see all of them
+	living  bool // without dead letters
 }
 
 func (s *sessionPage) build(v *View, matches []storage.Match) (Reply, error) {
-	after, err := cursorPosition(s.cursor, s.fingerprint)
+	p, err := newPage(v.Buf, pageSpec{name: "sessions", limit: cmp.Or(s.limit, 50), cursor: s.cursor, query: s.query, keyLen: storage.ListedKeyLen})
 	if err != nil {
 		return Reply{}, err
 	}
-	p := listedPage{v: v, limit: cmp.Or(s.limit, 50)}
-	x := explainer{v: v}
-	p.sees = func(rec storage.Record) (bool, error) {
-		switch {
-		case s.living && isDeadLetter(rec):
-			return false, nil
-		case s.own:
-			return true, nil
-		case rec.Flags()&sessionOrphan != 0:
-			return v.canViewSession(rec)
-		}
-		return p.byIssue(rec, v.canViewSession)
+	x, seen := explainer{v: v}, accessCache{}
+	err = p.fill(
+		func(fn eachRecord) ([]byte, error) {
+			leaps := maxLeaps
+			return sessions.ListWithin(v, matches, p.after, &leaps, fn)
+		},
+		func(_ []byte, rec storage.Record) (bool, error) {
+			switch {
+			case s.living && isDeadLetter(rec):
+				return false, nil
+			case s.own:
+				return true, nil
+			case rec.Flags()&sessionOrphan != 0:
+				return v.canViewSession(rec)
+			}
+			return seen.byIssue(rec, v.canViewSession)
+		},
+		func(b []byte, rec storage.Record) ([]byte, error) {
+			if s.summary {
+				return x.appendSummary(b, rec)
+			}
+			return x.appendExplained(b, rec)
+		})
+	if err != nil {
+		return Reply{}, err
 	}
-	p.add = func(rec storage.Record) (err error) {
-		if s.summary {
-			p.buf, err = x.appendSummary(p.buf, rec)
-		} else {
-			p.buf, err = x.appendExplained(p.buf, rec)
-		}
-		return err
-	}
-	body, err := p.list("sessions", func(fn func([]byte, storage.Record) (bool, error)) ([]byte, error) {
-		leaps := maxLeaps
-		return sessions.ListWithin(v, matches, after, &leaps, fn)
-	}, s.fingerprint)
-	return Reply{Body: body}, err
+	return p.reply(), nil
 }
 
 // appendSummary appends the short form of a session.

@@ -29,16 +29,15 @@ func listTeamMembers(v *View, in *TeamMembersIn) (Reply, error) {
 	if team == nil {
 		return Reply{}, NotFound("team")
 	}
-	after, err := parseCursorKey(in.Cursor, teamMemberTable, team.Team)
+	p, err := newPage(v.Buf, pageSpec{name: "members", limit: in.Limit, cursor: sent(in.Cursor), query: listQuery(team.Team, "members")})
 	if err != nil {
 		return Reply{}, err
 	}
-	p := newPage(v.Buf, "members", in.Limit)
-	err = teamMembers.Scan(v, team.Team[:], after, func(pk []byte, rec storage.Record) (bool, error) {
+	err = teamMembers.Scan(v, team.Team[:], p.after, func(pk []byte, rec storage.Record) (bool, error) {
 		return p.add(pk, rec.JSON()), nil
 	})
 	if err != nil {
 		return Reply{}, fmt.Errorf("list a team's members: %w", err)
 	}
-	return p.reply(teamMemberTable, team.Team), nil
+	return p.reply(), nil
 }

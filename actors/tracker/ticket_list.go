@@ -1,7 +1,6 @@
 package tracker
 
 import (
-	"crypto/sha256"
 	"fmt"
 
 	"switchyard/storage"
@@ -25,13 +24,12 @@ type TicketList struct {
 var ListTickets = NewQuery[ListTicketsIn, TicketList]("ListTickets", "List tickets", Needs{Level: Read}, listTickets, FromSnapshot)
 
 func listTickets(v *View, in *ListTicketsIn) (Reply, error) {
-	about := in.about(v.Workspace())
-	after, err := parseCursorKey(in.Cursor, ticketTable, about)
+	p, err := newPage(v.Buf, pageSpec{
+		name: "tickets", limit: in.Limit, cursor: sent(in.Cursor), query: listQuery(v.Workspace(), "tickets", Some(string(in.Status)), Some(in.ChannelID)),
+		keyLen: storage.ListedKeyLen,
+	})
 	if err != nil {
 		return Reply{}, err
-	}
-	if after != nil && len(after) != storage.ListedKeyLen {
-		return Reply{}, BadRequest(Fault{Path: "query.cursor", Message: "Not a valid cursor. Send the nextCursor of a page as it is."})
 	}
 	var matches []storage.Match
 	if in.Status != "" {
@@ -40,27 +38,19 @@ func listTickets(v *View, in *ListTicketsIn) (Reply, error) {
 	if in.ChannelID != "" {
 		matches = append(matches, storage.Equal(ticketByChannel, storage.Key(nil).Str(in.ChannelID)))
 	}
-	p := newPage(v.Buf, "tickets", in.Limit)
 	s := visibility{v: v}
-	var body []byte
-	leaps := maxLeaps
-	resume, err := tickets.ListWithin(v, matches, after, &leaps, func(pk []byte, rec storage.Record) (bool, error) {
-		var err error
-		body, _, err = s.appendLinked(body[:0], rec.JSON(), "issueId")
-		return err == nil && p.add(pk, body), err
-	})
+	err = p.fill(
+		func(fn eachRecord) ([]byte, error) {
+			leaps := maxLeaps
+			return tickets.ListWithin(v, matches, p.after, &leaps, fn)
+		},
+		func([]byte, storage.Record) (bool, error) { return true, nil },
+		func(b []byte, rec storage.Record) ([]byte, error) {
+			b, _, err := s.appendLinked(b, rec.JSON(), "issueId")
+			return b, err
+		})
 	if err != nil {
 		return Reply{}, fmt.Errorf("list tickets: %w", err)
 	}
-	if resume != nil {
-		p.more, p.last = true, resume
-	}
-	return p.reply(ticketTable, about), nil
-}
-
-// about returns an id that binds a cursor to its query.
-func (in *ListTicketsIn) about(workspace storage.ID) (id storage.ID) {
-	sum := sha256.Sum256(append(storage.Key(nil).ID(workspace).Str(string(in.Status)).Str(in.ChannelID), 't'))
-	copy(id[:], sum[:])
-	return id
+	return p.reply(), nil
 }

@@ -28,19 +28,15 @@ func listTicketMessages(v *View, in *ListTicketMessagesIn) (Reply, error) {
 		return Reply{}, err
 	}
 	ticket, _ := storage.ParseID(row.Value.ID)
-	after, err := parseCursorKey(in.Cursor, ticketMessageTable, ticket)
+	p, err := newPage(v.Buf, pageSpec{name: "messages", limit: in.Limit, cursor: sent(in.Cursor), query: listQuery(ticket, "messages")})
 	if err != nil {
 		return Reply{}, err
 	}
-	if after != nil {
-		after = append(ticket[:], after...)
-	}
-	p := newPage(v.Buf, "messages", in.Limit)
-	err = ticketMessages.Scan(v, ticket[:], after, func(pk []byte, rec storage.Record) (bool, error) {
+	err = ticketMessages.Scan(v, ticket[:], behind(ticket[:], p.after), func(pk []byte, rec storage.Record) (bool, error) {
 		return p.add(pk[len(ticket):], rec.JSON()), nil
 	})
 	if err != nil {
 		return Reply{}, fmt.Errorf("list messages: %w", err)
 	}
-	return p.reply(ticketMessageTable, ticket), nil
+	return p.reply(), nil
 }

@@ -18,12 +18,11 @@ type TokenList struct {
 var ListTokens = NewQuery[PageIn, TokenList]("ListTokens", "List workspace tokens", Needs{Level: Admin}, listTokens, FromSnapshot)
 
 func listTokens(v *View, in *PageIn) (Reply, error) {
-	after, err := parseCursorKey(in.Cursor, tokenTable, v.Workspace())
+	p, err := newPage(v.Buf, pageSpec{name: "tokens", limit: in.Limit, cursor: sent(in.Cursor), query: listQuery(v.Workspace(), "tokens")})
 	if err != nil {
 		return Reply{}, err
 	}
-	p := newPage(v.Buf, "tokens", in.Limit)
-	err = tokens.Scan(v, nil, after, func(pk []byte, rec storage.Record) (bool, error) {
+	err = tokens.Scan(v, nil, p.after, func(pk []byte, rec storage.Record) (bool, error) {
 		shown, err := v.shownToken(pk, rec)
 		if err != nil {
 			return false, err
@@ -33,7 +32,7 @@ func listTokens(v *View, in *PageIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, fmt.Errorf("list tokens: %w", err)
 	}
-	return p.reply(tokenTable, v.Workspace()), nil
+	return p.reply(), nil
 }
 
 // shownToken returns the JSON of a stored token in the form that clients see.
@@ -60,21 +59,4 @@ func (v *View) shownToken(pk []byte, rec storage.Record) ([]byte, error) {
 		shown.LastUsedAt = &at
 	}
 	return json.MarshalWithOption(&shown, json.DisableHTMLEscape())
-}
-
-// listRecords lists the records of a table in the order of their keys; show, if not
-// nil, selects them.
-func listRecords[T any](v *View, in *PageIn, name string, table *storage.Table[T], show func(storage.Record) bool) (Reply, error) {
-	after, err := parseCursorKey(in.Cursor, table.ID, v.Workspace())
-	if err != nil {
-		return Reply{}, err
-	}
-	p := newPage(v.Buf, name, in.Limit)
-	err = table.Scan(v, nil, after, func(pk []byte, rec storage.Record) (bool, error) {
-		return show != nil && !show(rec) || p.add(pk, rec.JSON()), nil
-	})
-	if err != nil {
-		return Reply{}, fmt.Errorf("list %s: %w", name, err)
-	}
-	return p.reply(table.ID, v.Workspace()), nil
 }

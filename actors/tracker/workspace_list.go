@@ -27,12 +27,11 @@ func listWorkspaces(f Flow, in *ListWorkspacesIn) (Reply, error) {
 	if !caller.Root && !caller.Permissions.Includes(PermRead) {
 		return Reply{}, Forbidden("This token may not read workspaces.", "Use a token with the permission read.")
 	}
-	about := cursorSubject(caller)
-	after, err := parseCursorKey(in.Cursor, directoryTable, about)
+	p, err := newPage(f.Request().Buf, pageSpec{name: "workspaces", limit: in.Limit, cursor: sent(in.Cursor), query: listQuery(cursorSubject(caller), "workspaces")})
 	if err != nil {
 		return Reply{}, err
 	}
-	p := newPage(f.Request().Buf, "workspaces", in.Limit)
+	after := p.after
 	for {
 		known, err := knownWorkspaces(f, after, in.Limit)
 		if err != nil {
@@ -48,11 +47,11 @@ func listWorkspaces(f Flow, in *ListWorkspacesIn) (Reply, error) {
 				return Reply{}, err
 			}
 			if !p.add(after, reply.Body) {
-				return p.reply(directoryTable, about), nil
+				return p.reply(), nil
 			}
 		}
 		if !known.More {
-			return p.reply(directoryTable, about), nil
+			return p.reply(), nil
 		}
 	}
 }
@@ -131,12 +130,3 @@ var knownWorkspacesOp = NewQuery[knownIn, knownOut]("KnownWorkspaces", "List wor
 	}
 	return jsonReply(Done, out)
 }, InDirectory, FromSnapshot)
-
-// behind returns the primary key of a position within a prefix, or nil for the
-// beginning.
-func behind(prefix, after []byte) []byte {
-	if len(after) == 0 {
-		return nil
-	}
-	return append(append([]byte(nil), prefix...), after...)
-}
