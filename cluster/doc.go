@@ -19,6 +19,7 @@
 //   - membership: the list of the cluster's nodes and the rules of joining
 //   - gossip: which processes run now, and at which addresses
 //   - placement: pure planning of replicas and leaderships
+//   - topology: the status of the cluster, as data that httpapi sends
 //
 // The peer port and the groups stay here: streams, handshakes and control requests refer to the node's
 // identity, shard map and errors, and the group's parts to each other, so that a package of their own

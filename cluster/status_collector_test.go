@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"switchyard/cluster/membership"
-	"switchyard/cluster/placement"
 	"switchyard/storage"
 )
 
@@ -30,10 +29,10 @@ func (w *simCluster) spread(names ...string) {
 	}
 }
 
-func statusOf(t placement.Topology, name string) placement.NodeStatus {
-	i := slices.IndexFunc(t.Nodes, func(n placement.NodeStatus) bool { return n.Name == name })
+func statusOf(t Topology, name string) NodeStatus {
+	i := slices.IndexFunc(t.Nodes, func(n NodeStatus) bool { return n.Name == name })
 	if i < 0 {
-		return placement.NodeStatus{}
+		return NodeStatus{}
 	}
 	return t.Nodes[i]
 }

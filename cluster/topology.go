@@ -2,17 +2,17 @@ package cluster
 
 import (
 	"switchyard/cluster/membership"
-	"switchyard/cluster/placement"
+	"switchyard/cluster/topology"
 )
 
 // The status of the cluster as Node.Topology returns it.
 type (
 	// Topology is the cluster as one node sees it (Decision 51).
-	Topology = placement.Topology
+	Topology = topology.Topology
 	// NodeStatus is one member.
-	NodeStatus = placement.NodeStatus
+	NodeStatus = topology.NodeStatus
 	// ShardStatus is one shard.
-	ShardStatus = placement.ShardStatus
+	ShardStatus = topology.ShardStatus
 	// NodeState is the state of a member.
 	NodeState = membership.NodeState
 )

@@ -51,10 +51,10 @@ func (s *Server) admit(x *exchange, req *tracker.Request) error {
 // operations are logged.
 func (s *Server) identify(x *exchange, req *tracker.Request) error {
 	if s.cfg.Slow <= 0 {
-		return s.cfg.Engine.Admit(req, x.route.Op)
+		return s.engineAdmits(req, x.route.Op)
 	}
 	began := time.Now()
-	err := s.cfg.Engine.Admit(req, x.route.Op)
+	err := s.engineAdmits(req, x.route.Op)
 	x.admission = time.Since(began)
 	return err
 }

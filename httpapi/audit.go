@@ -12,7 +12,7 @@ func (s *Server) recordAct(by *tracker.Request, act, node string) error {
 	if err := req.Admit(tracker.RecordAct, tracker.RecordAct.Needs); err != nil {
 		return err
 	}
-	if _, err := s.cfg.Engine.Do(&req, tracker.RecordAct, &tracker.Act{Kind: "node", Act: act, Target: node}); err != nil {
+	if _, err := s.engine().Do(&req, tracker.RecordAct, &tracker.Act{Kind: "node", Act: act, Target: node}); err != nil {
 		return tracker.OutcomeUnknown("The node is " + act + ", but the audit does not say so yet. Repeat the request.")
 	}
 	return nil

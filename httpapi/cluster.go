@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"switchyard/actors/tracker"
+	"switchyard/cluster/topology"
 )
 
 // Cluster shows and changes the cluster for its operator (Decision 51). The node that is
@@ -28,46 +29,15 @@ type Cluster interface {
 	Remove(ctx context.Context, node string) error
 }
 
-// Topology is the cluster as one node sees it.
-type Topology struct {
-	ClusterID string        `json:"clusterId"`
-	Nodes     []NodeStatus  `json:"nodes"`  // by name
-	Shards    []ShardStatus `json:"shards"` // by id, the directory's first
-}
-
-// NodeStatus is one member.
-type NodeStatus struct {
-	Name     string `json:"name"`
-	State    string `json:"state" enum:"alive,suspect,dead,draining,left"`
-	Zone     string `json:"zone"`
-	HTTP     string `json:"http"`
-	Peer     string `json:"peer"`
-	Gossip   string `json:"gossip"`
-	Version  string `json:"version"`
-	Leads    int    `json:"leads"`    // shards it leads
-	Replicas int    `json:"replicas"` // shards it holds, as voter or not
-	// Note explains a removal or a drain that is not complete.
-	Note string `json:"note,omitempty"`
-}
-
-// ShardStatus is one shard.
-type ShardStatus struct {
-	ID        int      `json:"id"`
-	Leader    string   `json:"leader"` // empty when none is known
-	Term      uint64   `json:"term"`
-	Voters    []string `json:"voters"`
-	NonVoters []string `json:"nonVoters"`
-	Applied   uint64   `json:"applied"` // newest entry in the leader's state
-	Lag       uint64   `json:"lag"`     // entries that the slowest replica is behind
-	// Failed lists the replicas that can't follow the shard's log and are being replaced.
-	Failed []FailedReplica `json:"failed,omitempty"`
-}
-
-// FailedReplica is a replica that can't follow its shard's log.
-type FailedReplica struct {
-	Node   string `json:"node"`
-	Reason string `json:"reason"`
-}
+// The status of the cluster is data that package cluster fills in.
+type (
+	// Topology is the cluster as one node sees it.
+	Topology = topology.Topology
+	// NodeStatus is one member.
+	NodeStatus = topology.NodeStatus
+	// ShardStatus is one shard.
+	ShardStatus = topology.ShardStatus
+)
 
 // WorkspaceOwner says where a workspace is served.
 type WorkspaceOwner struct {
@@ -128,7 +98,7 @@ func localRuns(c Cluster) map[*tracker.Op]localRun {
 	return map[*tracker.Op]localRun{
 		opTopology: func(ctx context.Context, _ *tracker.Request, _ any) (tracker.Outcome, any, error) {
 			t, err := c.Topology(ctx)
-			return tracker.Done, t.wire(), err
+			return tracker.Done, t, err
 		},
 		opWorkspaceOwner: func(ctx context.Context, req *tracker.Request, _ any) (tracker.Outcome, any, error) {
 			o, err := c.WorkspaceOwner(ctx, req.Workspace)
@@ -182,15 +152,4 @@ func (s *Server) runLocal(x *exchange, req *tracker.Request, in any) error {
 		}
 	}
 	return s.respond(x, &reply)
-}
-
-// wire has lists where there might be none, which would be written as null.
-func (t Topology) wire() Topology {
-	t.Nodes = append([]NodeStatus{}, t.Nodes...)
-	t.Shards = append([]ShardStatus{}, t.Shards...)
-	for i := range t.Shards {
-		s := &t.Shards[i]
-		s.Voters, s.NonVoters = append([]string{}, s.Voters...), append([]string{}, s.NonVoters...)
-	}
-	return t
 }

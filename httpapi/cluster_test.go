@@ -42,7 +42,10 @@ func (c *fakeCluster) Topology(context.Context) (Topology, error) {
 	return Topology{
 		ClusterID: "c1",
 		Nodes:     []NodeStatus{{Name: "node-1", State: "alive", Leads: 1}, {Name: "node-2", State: "dead"}},
-		Shards:    []ShardStatus{{ID: 0, Leader: "node-1", Term: 3, Voters: []string{"node-1"}, Applied: 17}, {ID: 1}},
+		Shards: []ShardStatus{
+			{ID: 0, Leader: "node-1", Term: 3, Voters: []string{"node-1"}, NonVoters: []string{}, Applied: 17},
+			{ID: 1, Voters: []string{}, NonVoters: []string{}},
+		},
 	}, c.fail
 }
 

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"errors"
 	"log/slog"
 	"time"
 
@@ -34,6 +33,7 @@ type Engine interface {
 
 // Config configures a Server. Zero limits mean their defaults.
 type Config struct {
+	// Engine runs the operations. Without one, requests are refused until UseEngine.
 	Engine Engine
 	// Cluster answers the operator's questions; nil leaves /cluster out.
 	Cluster Cluster
@@ -87,10 +87,7 @@ type Config struct {
 	MaxConnections int
 }
 
-func (c Config) withDefaults() (Config, error) {
-	if c.Engine == nil {
-		return c, errors.New("httpapi: no engine")
-	}
+func (c Config) withDefaults() Config {
 	if c.Ready == nil {
 		c.Ready = func() error { return nil }
 	}
@@ -110,7 +107,7 @@ func (c Config) withDefaults() (Config, error) {
 	orDefault(&c.MaxHeaderBytes, 16<<10)
 	orDefault(&c.MaxTargetBytes, 8<<10)
 	orDefault(&c.MaxConnections, 16_384)
-	return c, nil
+	return c
 }
 
 func orDefault[T int | time.Duration](field *T, value T) {

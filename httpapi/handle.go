@@ -217,7 +217,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 		// The buffer of fasthttp's response: what is built in it is sent from it.
 		req.Buf = x.ctx.Response.SwapBody(nil)[:0]
 	}
-	reply, err := s.cfg.Engine.Do(req, rt.Op, in)
+	reply, err := s.engine().Do(req, rt.Op, in)
 	x.spent = req.Spent
 	return s.settle(x, &reply, err)
 }

@@ -45,7 +45,7 @@ func (s *Server) sendLines(x *exchange, req *tracker.Request, in any) error {
 		return err
 	}
 	kept := *req // the exchange's own is used again
-	source, err := s.cfg.Engine.Export(&kept, x.route.Op, in)
+	source, err := s.engine().Export(&kept, x.route.Op, in)
 	if err != nil {
 		s.waits.leave(from)
 		return err

@@ -76,10 +76,10 @@ func (s *Server) serveTools(x *exchange, req *tracker.Request, in *sessionToolsI
 // this caller, ends the request here.
 func (s *Server) openTools(req *tracker.Request, in *sessionToolsIn) (tracker.ToolScope, error) {
 	open := &tracker.Request{ID: req.ID, Workspace: req.Workspace, Credential: req.Credential, Deadline: req.Deadline}
-	if err := s.cfg.Engine.Admit(open, tracker.OpenTools); err != nil {
+	if err := s.engineAdmits(open, tracker.OpenTools); err != nil {
 		return tracker.ToolScope{}, err
 	}
-	reply, err := s.cfg.Engine.Do(open, tracker.OpenTools, &tracker.OpenToolsIn{ID: in.ID})
+	reply, err := s.engine().Do(open, tracker.OpenTools, &tracker.OpenToolsIn{ID: in.ID})
 	if err != nil {
 		return tracker.ToolScope{}, err
 	}

@@ -196,7 +196,7 @@ func inArguments(err error) error {
 // caller must hold what that needs.
 func (c *toolCall) prepare(t *tool, arguments []byte) (*tracker.Request, any, error) {
 	req := *c.req
-	if err := c.server.cfg.Engine.Admit(&req, t.op); err != nil {
+	if err := c.server.engineAdmits(&req, t.op); err != nil {
 		return nil, nil, err
 	}
 	in, err := c.bind(t, arguments)
@@ -224,7 +224,7 @@ func (c *toolCall) run(t *tool, arguments []byte) (reply tracker.Reply, err erro
 	if err != nil {
 		return tracker.Reply{}, err
 	}
-	return c.server.cfg.Engine.Do(req, t.op, in)
+	return c.server.engine().Do(req, t.op, in)
 }
 
 // handle is the tool's mcp.ToolHandler.

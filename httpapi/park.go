@@ -47,9 +47,9 @@ func (s *Server) begin(x *exchange, op *tracker.Op, req *tracker.Request, in any
 		x.resumed, req, waiting = nil, p.req, p.waiting
 		reply, waits, err = waiting.Resume()
 	} else if x.conn == nil {
-		return s.cfg.Engine.Do(req, op, in) // not of our listener: it can't be parked
+		return s.engine().Do(req, op, in) // not of our listener: it can't be parked
 	} else {
-		reply, waiting, err = s.cfg.Engine.Begin(req, op, in)
+		reply, waiting, err = s.engine().Begin(req, op, in)
 		x.spent = req.Spent
 		waits = waiting != nil
 	}

@@ -20,6 +20,7 @@ import (
 // Server serves the API on its listeners.
 type Server struct {
 	cfg         Config
+	running     atomic.Pointer[Engine] // nil before the node belongs to a cluster
 	fast        *fasthttp.Server
 	router      *router
 	routes      []*route
@@ -68,13 +69,13 @@ type Server struct {
 func New(cfg Config) (*Server, error) { return newServer(cfg, Routes()) }
 
 func newServer(cfg Config, routes []Route) (*Server, error) {
-	cfg, err := cfg.withDefaults()
-	if err != nil {
-		return nil, err
-	}
+	cfg = cfg.withDefaults()
 	s := &Server{
 		cfg: cfg, ids: newRequestIDs(), now: time.Now,
 		parked: map[*parked]struct{}{}, streams: map[ending]struct{}{},
+	}
+	if cfg.Engine != nil {
+		s.UseEngine(cfg.Engine)
 	}
 	clientURL, err := ParseClientURL(cfg.ClientURL)
 	if err != nil {

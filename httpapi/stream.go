@@ -110,7 +110,7 @@ func (s *Server) listen(x *exchange, req *tracker.Request, in any) error {
 	if err := s.waits.take(from); err != nil {
 		return err
 	}
-	source, err := s.cfg.Engine.Listen(req, x.route.Op, in)
+	source, err := s.engine().Listen(req, x.route.Op, in)
 	if err != nil {
 		s.waits.leave(from)
 		return err

@@ -6,27 +6,28 @@ import (
 	"time"
 
 	"switchyard/cluster/membership"
+	"switchyard/cluster/topology"
 	"switchyard/storage"
 )
 
 // Topology combines members and reports into the status of the cluster.
-func (state State) Topology(clusterID string, now time.Time) Topology {
+func (state State) Topology(clusterID string, now time.Time) topology.Topology {
 	p := newPlanner(state, now)
 	p.setTargets()
-	t := Topology{ClusterID: clusterID, Nodes: []NodeStatus{}, Shards: p.shardStatuses()}
+	t := topology.Topology{ClusterID: clusterID, Nodes: []topology.NodeStatus{}, Shards: p.shardStatuses()}
 	for _, m := range state.Members {
 		if status, ok := p.nodeStatus(m, t.Shards); ok {
 			t.Nodes = append(t.Nodes, status)
 		}
 	}
-	slices.SortFunc(t.Nodes, func(a, b NodeStatus) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(t.Nodes, func(a, b topology.NodeStatus) int { return cmp.Compare(a.Name, b.Name) })
 	return t
 }
 
 // shardStatuses returns the status of every shard: the leader's report or, without a leader, that
 // of the replica with the latest term.
-func (p *planner) shardStatuses() []ShardStatus {
-	shards := make([]ShardStatus, p.state.Shards+1)
+func (p *planner) shardStatuses() []topology.ShardStatus {
+	shards := make([]topology.ShardStatus, p.state.Shards+1)
 	for id := range shards {
 		var followerReport GroupReport
 		for _, name := range p.names {
@@ -46,10 +47,10 @@ func (p *planner) shardStatuses() []ShardStatus {
 }
 
 // failedReplicas lists the voters and non-voters of a shard that count for nothing.
-func (p *planner) failedReplicas(shard storage.Shard) (failed []FailedReplica) {
+func (p *planner) failedReplicas(shard storage.Shard) (failed []topology.FailedReplica) {
 	for _, name := range p.names {
 		if own := p.nodes[name].hosts[shard]; own.Failed != "" {
-			failed = append(failed, FailedReplica{name, own.Failed})
+			failed = append(failed, topology.FailedReplica{Node: name, Reason: own.Failed})
 		}
 	}
 	for _, s := range p.shards {
@@ -58,15 +59,15 @@ func (p *planner) failedReplicas(shard storage.Shard) (failed []FailedReplica) {
 		}
 		for _, name := range p.lostMembers(s) {
 			if p.nodes[name].hosts[shard].Failed == "" {
-				failed = append(failed, FailedReplica{name, "its node answers and holds no replica"})
+				failed = append(failed, topology.FailedReplica{Node: name, Reason: "its node answers and holds no replica"})
 			}
 		}
 	}
 	return failed
 }
 
-func shardStatus(id int, leader string, r GroupReport) ShardStatus {
-	status := ShardStatus{
+func shardStatus(id int, leader string, r GroupReport) topology.ShardStatus {
+	status := topology.ShardStatus{
 		ID: id, Leader: leader, Term: r.Term, Applied: r.Applied,
 		Voters: append([]string{}, r.Voters...), NonVoters: append([]string{}, r.NonVoters...),
 	}
@@ -80,9 +81,9 @@ func shardStatus(id int, leader string, r GroupReport) ShardStatus {
 
 // nodeStatus returns the status of one member, or false for a removed member that neither answers
 // nor holds a replica.
-func (p *planner) nodeStatus(m Member, shards []ShardStatus) (NodeStatus, bool) {
+func (p *planner) nodeStatus(m Member, shards []topology.ShardStatus) (topology.NodeStatus, bool) {
 	n := p.nodes[m.Name]
-	status := NodeStatus{
+	status := topology.NodeStatus{
 		Name: m.Name, State: m.State, Zone: m.Zone, HTTP: m.HTTP, Peer: m.Peer, Gossip: m.Gossip, Version: m.Version,
 	}
 	for _, s := range shards {
@@ -102,7 +103,7 @@ func (p *planner) nodeStatus(m Member, shards []ShardStatus) (NodeStatus, bool) 
 		status.Note = noteRemoved
 		return status, n.reported || status.Replicas > 0
 	case m.Draining:
-		status.Drained, status.Note = p.drained(status)
+		status.Note = p.drainNote(m.Name)
 	}
 	return status, true
 }
@@ -114,24 +115,23 @@ const (
 	noteNothingMoves = "nothing can be moved: there is no other node to take it"
 )
 
-// drained reports whether nothing more will leave a draining node, and the reason if something
-// stays.
-func (p *planner) drained(status NodeStatus) (done bool, note string) {
+// drainNote returns the reason if something will stay on a draining node.
+func (p *planner) drainNote(node string) string {
 	stay, led := 0, 0 // replicas, and leaderships, that no other node can take
 	for _, s := range p.shards {
-		if !slices.Contains(s.target, status.Name) {
+		if !slices.Contains(s.target, node) {
 			continue
 		}
 		stay++
-		if s.leader == status.Name && len(s.target) == 1 {
+		if s.leader == node && len(s.target) == 1 {
 			led++
 		}
 	}
 	switch {
 	case led > 0:
-		note = noteNothingMoves
+		return noteNothingMoves
 	case stay > 0:
-		note = noteLeadersOnly
+		return noteLeadersOnly
 	}
-	return p.allLed() && status.Leads == 0 && status.Replicas == stay, note
+	return ""
 }

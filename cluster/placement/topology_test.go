@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"switchyard/cluster/membership"
+	"switchyard/cluster/topology"
 )
 
-func (t Topology) node(name string) NodeStatus {
-	i := slices.IndexFunc(t.Nodes, func(n NodeStatus) bool { return n.Name == name })
+func statusOf(t topology.Topology, name string) topology.NodeStatus {
+	i := slices.IndexFunc(t.Nodes, func(n topology.NodeStatus) bool { return n.Name == name })
 	if i < 0 {
-		return NodeStatus{}
+		return topology.NodeStatus{}
 	}
 	return t.Nodes[i]
 }
@@ -19,34 +20,34 @@ func TestTopology_Members(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, cluster, node string
-		want                NodeStatus
+		want                topology.NodeStatus
 	}{
 		{"one of three drains, and leads still", `
 			three
 			node a
 			node b
 			node c draining
-			shard 0 a b c*`, "c", NodeStatus{State: membership.NodeDraining, Leads: 1, Replicas: 1, Note: noteLeadersOnly}},
+			shard 0 a b c*`, "c", topology.NodeStatus{State: membership.NodeDraining, Leads: 1, Replicas: 1, Note: noteLeadersOnly}},
 		{"it has drained as far as it can", `
 			three
 			node a
 			node b
 			node c draining
-			shard 0 a* b c`, "c", NodeStatus{State: membership.NodeDraining, Replicas: 1, Drained: true, Note: noteLeadersOnly}},
+			shard 0 a* b c`, "c", topology.NodeStatus{State: membership.NodeDraining, Replicas: 1, Note: noteLeadersOnly}},
 		{"a spare node takes the replicas", `
 			three
 			node a
 			node b
 			node c draining
 			node d
-			shard 0 a* b c`, "c", NodeStatus{State: membership.NodeDraining, Replicas: 1}},
+			shard 0 a* b c`, "c", topology.NodeStatus{State: membership.NodeDraining, Replicas: 1}},
 		{"it is empty", `
 			three
 			node a
 			node b
 			node c draining
 			node d
-			shard 0 a* b d`, "c", NodeStatus{State: membership.NodeDraining, Drained: true}},
+			shard 0 a* b d`, "c", topology.NodeStatus{State: membership.NodeDraining}},
 		{"a shard is out of sight", `
 			three
 			node a
@@ -54,22 +55,22 @@ func TestTopology_Members(t *testing.T) {
 			node c draining
 			node d
 			shard 0 a* b d
-			shard 1 a b c`, "c", NodeStatus{State: membership.NodeDraining}},
+			shard 1 a b c`, "c", topology.NodeStatus{State: membership.NodeDraining}},
 		{"the only node drains", `
 			node a draining
-			shard 0 a*`, "a", NodeStatus{State: membership.NodeDraining, Leads: 1, Replicas: 1, Note: noteNothingMoves}},
+			shard 0 a*`, "a", topology.NodeStatus{State: membership.NodeDraining, Leads: 1, Replicas: 1, Note: noteNothingMoves}},
 		{"a draining node died", `
 			three
 			node a
 			node b
 			node c draining dead=1m
-			shard 0 a* b c`, "c", NodeStatus{State: membership.NodeDead, Replicas: 1, Drained: true, Note: noteLeadersOnly}},
+			shard 0 a* b c`, "c", topology.NodeStatus{State: membership.NodeDead, Replicas: 1, Note: noteLeadersOnly}},
 		{"a removed node still holds replicas", `
 			three
 			node a
 			node b
 			node c removed dead=1m
-			shard 0 a* b c`, "c", NodeStatus{
+			shard 0 a* b c`, "c", topology.NodeStatus{
 			State: membership.NodeDead, Replicas: 1, Note: "removed: other nodes take its replicas over",
 		}},
 		{"a removed node is forgotten", `
@@ -77,12 +78,12 @@ func TestTopology_Members(t *testing.T) {
 			node a
 			node b
 			node c removed dead=1m
-			shard 0 a* b`, "c", NodeStatus{}},
+			shard 0 a* b`, "c", topology.NodeStatus{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			state := parseCluster(t, test.cluster)
-			got := state.Topology("c", testNow).node(test.node)
+			got := statusOf(state.Topology("c", testNow), test.node)
 			if test.want.State != "" {
 				test.want.Name = test.node
 			}

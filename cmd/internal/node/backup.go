@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"switchyard/actors"
 	"switchyard/actors/tracker"
 	"switchyard/cluster"
 	"switchyard/httpapi"
@@ -179,4 +180,18 @@ func (s *shardImage) Close() {
 		}
 	}
 	<-s.node.images.slot
+}
+
+// imageEngine is the engine with the export that the node itself runs: images of shards.
+type imageEngine struct {
+	*actors.Engine
+	node *Node
+}
+
+// Export implements httpapi.Engine.
+func (e *imageEngine) Export(req *tracker.Request, op *tracker.Op, in any) (tracker.Lines, error) {
+	if asked, ok := in.(*httpapi.BackupShardIn); ok {
+		return e.node.beginImage(req, op, asked)
+	}
+	return e.Engine.Export(req, op, in)
 }

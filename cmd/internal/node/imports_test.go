@@ -32,7 +32,8 @@ var forbidden = []struct {
 	{from: "cluster/membership", imports: "net", reason: "the rules talk to nobody"},
 	{from: "cluster/gossip", imports: "switchyard/cluster", reason: "gossip knows processes and the list of members, not groups", but: []string{"switchyard/cluster/membership"}},
 	{from: "cluster/gossip", imports: "github.com/hashicorp/raft", reason: "gossip knows processes, not groups"},
-	{from: "cluster/placement", imports: "switchyard/cluster", reason: "a plan follows from its input alone", but: []string{"switchyard/cluster/membership"}},
+	{from: "cluster/topology", imports: "switchyard", reason: "the status is data alone", but: []string{"switchyard/cluster/membership"}},
+	{from: "cluster/placement", imports: "switchyard/cluster", reason: "a plan follows from its input alone", but: []string{"switchyard/cluster/membership", "switchyard/cluster/topology"}},
 	{from: "cluster/placement", imports: "github.com/hashicorp", reason: "a plan follows from its input alone"},
 	{from: "cluster/placement", imports: "github.com/cockroachdb", reason: "a plan follows from its input alone"},
 	{from: "cluster/placement", imports: "sync", reason: "planning has no goroutines", but: []string{"_test.go"}},
@@ -62,7 +63,7 @@ var forbidden = []struct {
 	{from: "actors/tracker", imports: "log", reason: "an operation answers; who called it logs", but: []string{"_test.go"}},
 
 	{from: "httpapi", imports: "switchyard/storage", reason: "httpapi knows the domain's operations, not how they are kept", but: []string{"_test.go"}},
-	{from: "httpapi", imports: "switchyard/cluster", reason: "httpapi declares the Engine it needs"},
+	{from: "httpapi", imports: "switchyard/cluster", reason: "httpapi declares the Engine it needs", but: []string{"switchyard/cluster/topology"}},
 	{from: "httpapi", imports: "switchyard/bench", reason: "load comes from outside"},
 	{from: "httpapi", imports: "switchyard/cmd", reason: "cmd assembles, nothing imports it"},
 	{from: "httpapi", imports: "github.com/cockroachdb/pebble/v2", reason: "httpapi knows the domain's operations, not how they are kept"},

@@ -34,8 +34,8 @@ type Node struct {
 	listen   net.Listener // of metrics
 	registry *prometheus.Registry
 	images   *images
-	serving  atomic.Pointer[actors.Engine] // set once the node belongs to a cluster
-	failed   chan error                    // the first part that ended by itself
+	serving  atomic.Bool // set once the node belongs to a cluster
+	failed   chan error  // the first part that ended by itself
 }
 
 // Start assembles a node and returns when its listeners accept connections. It
@@ -97,13 +97,12 @@ func (n *Node) start() (err error) {
 	if err != nil {
 		return err
 	}
-	var placement httpapi.Placement
+	var nodes httpapi.Placement
 	if cfg.clustered() {
-		placement = gate{n}
+		nodes = placement{n}
 	}
 	if n.api, err = httpapi.New(httpapi.Config{
-		Engine:         gate{n},
-		Placement:      placement,
+		Placement:      nodes,
 		Cluster:        operator{n},
 		Ready:          n.Ready,
 		Version:        cfg.Version,
@@ -216,80 +215,10 @@ func (n *Node) Join(ctx context.Context) (err error) {
 	n.store.Watch(n.cfg.DiskReserve)
 	n.registry.MustRegister(n.engine.Collector())
 	n.groups.HandleCalls(n.engine.ServeCall)
-	n.serving.Store(n.engine)
+	n.serving.Store(true)
+	n.api.UseEngine(&imageEngine{n.engine, n})
 	return n.groups.Start(ctx, n.engine)
 }
-
-// gate is the engine as the API sees it: there is none before the node belongs to
-// a cluster.
-type gate struct{ n *Node }
-
-// Admit implements httpapi.Engine.
-func (g gate) Admit(req *tracker.Request, op *tracker.Op) error {
-	e := g.n.serving.Load()
-	if e == nil {
-		return errWaiting()
-	}
-	return e.Admit(req, op)
-}
-
-// Do implements httpapi.Engine.
-func (g gate) Do(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
-	return g.n.serving.Load().Do(req, op, in) // it was admitted
-}
-
-// Begin implements httpapi.Engine.
-func (g gate) Begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, tracker.Waiting, error) {
-	return g.n.serving.Load().Begin(req, op, in) // it was admitted
-}
-
-// Listen implements httpapi.Engine.
-func (g gate) Listen(req *tracker.Request, op *tracker.Op, in any) (tracker.Stream, error) {
-	return g.n.serving.Load().Listen(req, op, in) // it was admitted
-}
-
-// Export implements httpapi.Engine.
-func (g gate) Export(req *tracker.Request, op *tracker.Op, in any) (tracker.Lines, error) {
-	if asked, ok := in.(*httpapi.BackupShardIn); ok {
-		return g.n.beginImage(req, op, asked)
-	}
-	return g.n.serving.Load().Export(req, op, in) // it was admitted
-}
-
-// Owner implements httpapi.Placement.
-func (g gate) Owner(workspace [16]byte) (node string, here bool, changed <-chan struct{}) {
-	if g.n.serving.Load() == nil {
-		return "", true, nil // for Admit to refuse
-	}
-	shard := g.shard(workspace)
-	if int(shard) > g.n.groups.Shards() {
-		return "", true, nil // there is no such shard, as this node can say
-	}
-	return g.n.groups.ShardOwner(shard)
-}
-
-// shard returns the shard of a workspace, or the directory for the zero id.
-func (g gate) shard(workspace [16]byte) storage.Shard {
-	if id := storage.ID(workspace); id != (storage.ID{}) {
-		return storage.ShardOf(id, g.n.groups.Shards())
-	}
-	return storage.DirectoryShard
-}
-
-// Unowned implements httpapi.Placement.
-func (g gate) Unowned(workspace [16]byte) time.Time {
-	if g.n.serving.Load() == nil {
-		return time.Time{}
-	}
-	return g.n.groups.Unowned(g.shard(workspace))
-}
-
-// Dial implements httpapi.Placement.
-func (g gate) Dial(ctx context.Context, node string) (net.Conn, error) {
-	return g.n.groups.DialPeer(ctx, node)
-}
-
-func errWaiting() error { return tracker.NotApplied("The node has not joined its cluster yet.") }
 
 // Ready is nil when this node can answer for every shard.
 func (n *Node) Ready() error {
@@ -297,7 +226,7 @@ func (n *Node) Ready() error {
 	switch {
 	case lost != nil:
 		return errors.New("its data directory is gone")
-	case n.serving.Load() == nil:
+	case !n.serving.Load():
 		return errors.New("it has not joined its cluster yet")
 	case !n.groups.Ready():
 		return errors.New("not every shard has a leader that it reaches")

@@ -16,15 +16,15 @@ type operator struct{ n *Node }
 
 // Topology implements httpapi.Cluster.
 func (o operator) Topology(ctx context.Context) (httpapi.Topology, error) {
-	if o.n.serving.Load() == nil {
+	if !o.n.serving.Load() {
 		return httpapi.Topology{}, errWaiting()
 	}
-	return wireTopology(o.n.groups.Topology(ctx)), nil
+	return o.n.groups.Topology(ctx), nil
 }
 
 // WorkspaceOwner implements httpapi.Cluster.
 func (o operator) WorkspaceOwner(_ context.Context, workspace [16]byte) (httpapi.WorkspaceOwner, error) {
-	if o.n.serving.Load() == nil {
+	if !o.n.serving.Load() {
 		return httpapi.WorkspaceOwner{}, errWaiting()
 	}
 	shard := storage.ShardOf(storage.ID(workspace), o.n.groups.Shards())
@@ -34,7 +34,7 @@ func (o operator) WorkspaceOwner(_ context.Context, workspace [16]byte) (httpapi
 
 // Drain implements httpapi.Cluster.
 func (o operator) Drain(ctx context.Context, name string) (httpapi.DrainStart, error) {
-	if o.n.serving.Load() == nil {
+	if !o.n.serving.Load() {
 		return httpapi.DrainStart{}, errWaiting()
 	}
 	t := o.n.groups.Topology(ctx)
@@ -52,7 +52,7 @@ func (o operator) Drain(ctx context.Context, name string) (httpapi.DrainStart, e
 
 // Undrain implements httpapi.Cluster.
 func (o operator) Undrain(ctx context.Context, name string) error {
-	if o.n.serving.Load() == nil {
+	if !o.n.serving.Load() {
 		return errWaiting()
 	}
 	return operatorError(o.n.groups.Undrain(ctx, name), name)
@@ -60,7 +60,7 @@ func (o operator) Undrain(ctx context.Context, name string) error {
 
 // Remove implements httpapi.Cluster.
 func (o operator) Remove(ctx context.Context, name string) error {
-	if o.n.serving.Load() == nil {
+	if !o.n.serving.Load() {
 		return errWaiting()
 	}
 	if t := o.n.groups.Topology(ctx); member(t, name) {
@@ -125,22 +125,4 @@ func errNoNode(name string) error {
 	}
 }
 
-func wireTopology(t cluster.Topology) httpapi.Topology {
-	out := httpapi.Topology{ClusterID: t.ClusterID}
-	for _, n := range t.Nodes {
-		out.Nodes = append(out.Nodes, httpapi.NodeStatus{
-			Name: n.Name, State: string(n.State), Zone: n.Zone, HTTP: n.HTTP, Peer: n.Peer, Gossip: n.Gossip,
-			Version: n.Version, Leads: n.Leads, Replicas: n.Replicas, Note: n.Note,
-		})
-	}
-	for _, s := range t.Shards {
-		shard := httpapi.ShardStatus{
-			ID: s.ID, Leader: s.Leader, Term: s.Term, Voters: s.Voters, NonVoters: s.NonVoters, Applied: s.Applied, Lag: s.Lag,
-		}
-		for _, r := range s.Failed {
-			shard.Failed = append(shard.Failed, httpapi.FailedReplica(r))
-		}
-		out.Shards = append(out.Shards, shard)
-	}
-	return out
-}
+func errWaiting() error { return tracker.NotApplied("The node has not joined its cluster yet.") }

@@ -1,8 +1,10 @@
-package placement
+// Package topology has the status of the cluster as the operator sees it (Decision 51). It is data
+// alone: package placement fills it in, and package httpapi sends it as it is.
+package topology
 
 import "switchyard/cluster/membership"
 
-// Topology is the cluster as one node sees it (Decision 51).
+// Topology is the cluster as one node sees it. Its lists are never nil.
 type Topology struct {
 	ClusterID string        `json:"clusterId"`
 	Nodes     []NodeStatus  `json:"nodes"`  // by name
@@ -12,7 +14,7 @@ type Topology struct {
 // NodeStatus is one member.
 type NodeStatus struct {
 	Name     string               `json:"name"`
-	State    membership.NodeState `json:"state"`
+	State    membership.NodeState `json:"state" enum:"alive,suspect,dead,draining,left"`
 	Zone     string               `json:"zone"`
 	HTTP     string               `json:"http"`
 	Peer     string               `json:"peer"`
@@ -20,9 +22,8 @@ type NodeStatus struct {
 	Version  string               `json:"version"`
 	Leads    int                  `json:"leads"`    // shards it leads
 	Replicas int                  `json:"replicas"` // shards of which it has a replica, voter or not
-
-	Drained bool   `json:"drained,omitempty"` // the drain is complete as far as possible
-	Note    string `json:"note,omitempty"`    // explains a drain or removal that can't finish
+	// Note explains a removal or a drain that is not complete.
+	Note string `json:"note,omitempty"`
 }
 
 // ShardStatus is one shard.
@@ -34,11 +35,11 @@ type ShardStatus struct {
 	NonVoters []string `json:"nonVoters"`
 	Applied   uint64   `json:"applied"` // newest entry in the leader's state
 	Lag       uint64   `json:"lag"`     // entries by which the slowest replica is behind
-	// Failed lists the replicas that can't follow the log, with the reasons; nil without one.
+	// Failed lists the replicas that can't follow the shard's log and are being replaced.
 	Failed []FailedReplica `json:"failed,omitempty"`
 }
 
-// FailedReplica is a replica that its group replaces.
+// FailedReplica is a replica that can't follow its shard's log.
 type FailedReplica struct {
 	Node   string `json:"node"`
 	Reason string `json:"reason"`
