@@ -151,7 +151,7 @@ func (e *Engine) resolve(req *tracker.Request, workspace storage.ID, a *admissio
 		a.caller = tracker.Caller{Principal: principal}
 		return nil
 	}
-	v, err := e.look(workspace, req.Deadline, &a.target)
+	v, err := e.linearizableView(workspace, req.Deadline, &a.target)
 	if err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func (e *Engine) keptAt(req *tracker.Request, a *admission, credential tracker.C
 		a.remote = true
 		return e.authenticateRemote(req, credential.Home, tracker.AuthenticateOp, &credential)
 	}
-	v, err := e.look(credential.Home, req.Deadline, &a.home)
+	v, err := e.linearizableView(credential.Home, req.Deadline, &a.home)
 	if err != nil {
 		return tracker.Principal{}, err
 	}
@@ -209,9 +209,9 @@ func (e *Engine) authenticateRemote(req *tracker.Request, home storage.ID, op *t
 	return p, nil
 }
 
-// look gives a view of a workspace that is linearizable now, and notes in p how
+// linearizableView gives a view of a workspace that is linearizable now, and notes in p how
 // the workspace stood before: a change that commits between is then seen as one.
-func (e *Engine) look(workspace storage.ID, deadline time.Time, p *accessVersion) (storage.View, error) {
+func (e *Engine) linearizableView(workspace storage.ID, deadline time.Time, p *accessVersion) (storage.View, error) {
 	*p = accessVersion{workspace: workspace, shard: e.shardOf(workspace).number, generation: e.generations.of(workspace).Load()}
 	var err error
 	if p.epoch, err = e.readable(p.shard, deadline); err != nil {

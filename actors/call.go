@@ -71,8 +71,8 @@ func (c *call) empty() {
 	c.state.Store(callWaiting)
 }
 
-// take is the actor's: false when the caller has withdrawn the call.
-func (c *call) take() bool {
+// markTaken is the actor's: false when the caller has withdrawn the call.
+func (c *call) markTaken() bool {
 	return c.state.CompareAndSwap(callWaiting, callTaken) || c.state.Load() == callTaken
 }
 

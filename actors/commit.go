@@ -100,13 +100,13 @@ func (w *workspaceActor) decided(p *proposal) {
 		w.buffer.Discard()
 		w.engine.stats.refused[refusedReplicator].Add(uint64(len(w.batch)))
 		w.refuseBatch(tracker.NotApplied("The change could not be replicated."))
-		w.next()
+		w.runWaiting()
 	default:
 		w.engine.log.Warn("outcome of a batch unknown", "workspace", w.h.workspace.String(), "shard", int(w.h.shard.number), "error", p.err)
 		w.buffer.Discard()
 		w.doubt(p.touched)
 		w.refuseBatch(tracker.OutcomeUnknown("The change was not confirmed."))
-		w.settle()
+		w.resolveDoubt()
 	}
 }
 
@@ -133,7 +133,7 @@ func (w *workspaceActor) committed(p *proposal) {
 	if hasEvents {
 		w.engine.notify(w.h.workspace)
 	}
-	w.next()
+	w.runWaiting()
 }
 
 // invalidate invalidates what is derived from changed rows. It is called before the
@@ -180,11 +180,11 @@ func (w *workspaceActor) doubt(touched storage.DirtyFlags) {
 // emptyBatch is a Pebble batch without operations.
 var emptyBatch = make([]byte, 12)
 
-// settle proposes an empty batch if a batch is in doubt. Batches are applied in order,
+// resolveDoubt proposes an empty batch if a batch is in doubt. Batches are applied in order,
 // so when the empty one is applied, the one in doubt was applied before it or never
 // will be. It is tried at once and then by each command that arrives, which limits the
 // load on a replicator in trouble.
-func (w *workspaceActor) settle() {
+func (w *workspaceActor) resolveDoubt() {
 	if w.h.doubtful && w.proposal == nil {
 		w.submit(&proposal{settles: true}, emptyBatch)
 	}
@@ -206,5 +206,5 @@ func (w *workspaceActor) settled(p *proposal) {
 		w.h.doubtful, w.h.doubted = false, 0
 		w.unhold()
 	}
-	w.next()
+	w.runWaiting()
 }

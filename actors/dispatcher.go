@@ -231,11 +231,11 @@ func (d *dispatcher) takeChanges() {
 	}
 	d.mu.Unlock()
 	for id, n := range heard {
-		d.take(id, n)
+		d.refreshSpace(id, n)
 	}
 }
 
-func (d *dispatcher) take(id storage.ID, n *dirtyHooks) {
+func (d *dispatcher) refreshSpace(id storage.ID, n *dirtyHooks) {
 	s := d.spaces[id]
 	if s == nil && n.kinds == dirtyRecorded {
 		return

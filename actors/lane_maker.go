@@ -32,7 +32,7 @@ func (e *Engine) laneMaker(req *tracker.Request, workspace storage.ID, m *tracke
 	if principal.Expired(e.now()) {
 		return nil, tracker.Unauthorized()
 	}
-	v, err := e.look(workspace, req.Deadline, &a.target)
+	v, err := e.linearizableView(workspace, req.Deadline, &a.target)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (e *Engine) authenticateMaker(req *tracker.Request, a *admission, workspace
 		a.remote = true
 		return e.authenticateRemote(req, home, tracker.AuthenticateMakerOp, m)
 	}
-	v, err := e.look(home, req.Deadline, &a.home)
+	v, err := e.linearizableView(home, req.Deadline, &a.home)
 	if err != nil {
 		return tracker.Principal{}, err
 	}

@@ -69,8 +69,8 @@ func (e *Engine) begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Re
 	return tracker.Reply{}, p, nil
 }
 
-// look runs the operation.
-func (p *longPoll) look() (err error) {
+// evaluate runs the operation.
+func (p *longPoll) evaluate() (err error) {
 	p.reply, err = p.engine.do(p.req, p.op, p.in)
 	return err
 }
@@ -100,7 +100,7 @@ func (p *longPoll) again() error {
 			return err
 		}
 	}
-	if err := p.look(); err != nil {
+	if err := p.evaluate(); err != nil {
 		return err
 	}
 	if p.used = p.reply.Wait == nil; !p.used {
@@ -127,5 +127,5 @@ func (p *longPoll) timedOut() error {
 		return nil
 	}
 	p.req.Final = true
-	return p.look()
+	return p.evaluate()
 }

@@ -114,7 +114,7 @@ func (a answer) sessions(t testing.TB) []tracker.ClaimedSession {
 	return decodeBody[tracker.ClaimedSessions](t, a.reply.Body).Sessions
 }
 
-func TestPatient_AClaimGetsWhatIsDispatched(t *testing.T) {
+func TestLongPoll_AClaimGetsWhatIsDispatched(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		y := newWorkspaceFixture(t)
@@ -135,7 +135,7 @@ func TestPatient_AClaimGetsWhatIsDispatched(t *testing.T) {
 	})
 }
 
-func TestPatient_OneIsWokenForOne(t *testing.T) {
+func TestLongPoll_OneIsWokenForOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		y := newWorkspaceFixture(t)
@@ -167,7 +167,7 @@ func TestPatient_OneIsWokenForOne(t *testing.T) {
 	})
 }
 
-func TestPatient_PassesOnWhatItCannotUse(t *testing.T) {
+func TestLongPoll_PassesOnWhatItCannotUse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		y := newWorkspaceFixture(t)
@@ -189,7 +189,7 @@ func TestPatient_PassesOnWhatItCannotUse(t *testing.T) {
 	})
 }
 
-func TestPatient_AFreedAgentIsGivenMore(t *testing.T) {
+func TestLongPoll_AFreedAgentIsGivenMore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		y := newWorkspaceFixture(t)
@@ -217,7 +217,7 @@ func TestPatient_AFreedAgentIsGivenMore(t *testing.T) {
 	})
 }
 
-func TestPatient_PollSeesChanges(t *testing.T) {
+func TestLongPoll_PollSeesChanges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		y := newWorkspaceFixture(t)
@@ -236,7 +236,7 @@ func TestPatient_PollSeesChanges(t *testing.T) {
 	})
 }
 
-func TestPatient_EndsWithTheShard(t *testing.T) {
+func TestLongPoll_EndsWithTheShard(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		y := newWorkspaceFixture(t)
@@ -257,7 +257,7 @@ func TestPatient_EndsWithTheShard(t *testing.T) {
 	})
 }
 
-func TestPatient_EndsWithTheEngine(t *testing.T) {
+func TestLongPoll_EndsWithTheEngine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		y := newWorkspaceFixture(t)
@@ -271,7 +271,7 @@ func TestPatient_EndsWithTheEngine(t *testing.T) {
 	})
 }
 
-func TestPatient_NotMoreThanThereMayBe(t *testing.T) {
+func TestLongPoll_NotMoreThanThereMayBe(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		y := newWorkspaceFixture(t, func(c *Config) { c.Limits.WorkspaceWaiting = 2 })
@@ -407,7 +407,7 @@ func (y *workspaceFixture) settled(all int, ended map[tracker.SessionID]int) {
 
 // A session that a waiting claim could get says that it waits for nothing; once the claims
 // have gone it says that there is none.
-func TestPatient_SessionsShowWhetherAClaimWaits(t *testing.T) {
+func TestLongPoll_SessionsShowWhetherAClaimWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		y := newWorkspaceFixture(t)

@@ -91,7 +91,7 @@ func (c *scheduler) loop() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		sleep, err := c.look()
+		sleep, err := c.startDue()
 		if err != nil {
 			c.shard.engine.log.Error("read timers", "shard", int(c.shard.number), "error", err)
 			sleep, c.reader.stale = retryFirst, true
@@ -109,9 +109,9 @@ func (c *scheduler) loop() {
 	}
 }
 
-// look reads due timers, starts those whose turn it is, and returns the time until the
+// startDue reads due timers, starts those whose turn it is, and returns the time until the
 // next look.
-func (c *scheduler) look() (time.Duration, error) {
+func (c *scheduler) startDue() (time.Duration, error) {
 	e := c.shard.engine
 	modes, err := c.shard.readOnly()
 	if err != nil {

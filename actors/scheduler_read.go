@@ -56,7 +56,7 @@ func (c *scheduler) read(v *storage.View, now time.Time, wanted func(*tracker.Du
 		r.reading, r.stale, r.from, r.rows, r.skipped = true, false, nil, 0, nil
 	}
 	if r.reading {
-		last, end, next, err := c.take(v, r.from, now, wanted, &r.skipped)
+		last, end, next, err := c.readDue(v, r.from, now, wanted, &r.skipped)
 		if err != nil {
 			r.reading = false
 			return 0, err
@@ -84,7 +84,7 @@ func (c *scheduler) refill(v *storage.View, now time.Time, wanted func(*tracker.
 	r := &c.reader
 	before := len(c.tasks)
 	var skipped []byte
-	last, end, _, err := c.take(v, r.skipped, now, wanted, &skipped)
+	last, end, _, err := c.readDue(v, r.skipped, now, wanted, &skipped)
 	if err != nil {
 		return err
 	}
@@ -98,11 +98,11 @@ func (c *scheduler) refill(v *storage.View, now time.Time, wanted func(*tracker.
 	return nil
 }
 
-// take reads a number of timers from a position on, and queues those for which there is
+// readDue reads a number of timers from a position on, and queues those for which there is
 // room. It notes the first one that it stepped over in skipped, unless that is set.
 // last is where to go on, end is set when all due timers were read, and next is the time
 // of the first one that is not due.
-func (c *scheduler) take(v *storage.View, from []byte, now time.Time, wanted func(*tracker.DueTimer) bool, skipped *[]byte) (last []byte, end bool, next time.Time, err error) {
+func (c *scheduler) readDue(v *storage.View, from []byte, now time.Time, wanted func(*tracker.DueTimer) bool, skipped *[]byte) (last []byte, end bool, next time.Time, err error) {
 	e := c.shard.engine
 	rows := 0
 	end = true

@@ -67,7 +67,7 @@ func (w *workspaceActor) Receive(ctx actor.Context) {
 	case *actor.Started:
 		w.self = ctx.Self()
 		w.open()
-		w.settle() // what an incarnation before left in doubt
+		w.resolveDoubt() // what an incarnation before left in doubt
 	case *actor.Restarting:
 		w.crashed()
 	case *actor.Stopped:
@@ -84,7 +84,7 @@ func (w *workspaceActor) accept(c *call) {
 		w.waiting = append(w.waiting, c)
 	case w.h.doubtful:
 		w.waiting = append(w.waiting, c)
-		w.settle()
+		w.resolveDoubt()
 	default:
 		w.run(c)
 	}
@@ -92,7 +92,7 @@ func (w *workspaceActor) accept(c *call) {
 
 // run carries out a command in the open batch.
 func (w *workspaceActor) run(c *call) {
-	if !c.take() {
+	if !c.markTaken() {
 		w.drop()
 		return
 	}
@@ -130,8 +130,8 @@ func (w *workspaceActor) run(c *call) {
 	}
 }
 
-// next runs the commands that waited, until they make a batch.
-func (w *workspaceActor) next() {
+// runWaiting runs the commands that waited, until they make a batch.
+func (w *workspaceActor) runWaiting() {
 	n := 0
 	for n < len(w.waiting) && w.proposal == nil {
 		c := w.waiting[n]

@@ -31,7 +31,7 @@ func (v fakeGossip) Changes() <-chan struct{}                            { retur
 type rpcFunc func(addr string, request *joinRequest) (*joinReply, error)
 
 func (f rpcFunc) call(context.Context, string, rpcKind, []byte) ([]byte, error) {
-	return nil, errors.New("forming knows no names")
+	return nil, errors.New("a bootstrap sends to addresses, not names")
 }
 
 func (f rpcFunc) callAddr(_ context.Context, addr string, _ rpcKind, body []byte) ([]byte, error) {

@@ -20,7 +20,7 @@ import (
 // recorder notes what the Watcher is told.
 type recorder struct {
 	mu     sync.Mutex
-	told   []string
+	calls  []string
 	gained map[storage.Shard]uint64
 	signal chan struct{} // capacity 1
 }
@@ -42,7 +42,7 @@ func (r *recorder) Lost(shard storage.Shard, epoch uint64) {
 
 func (r *recorder) note(what string) {
 	r.mu.Lock()
-	r.told = append(r.told, what)
+	r.calls = append(r.calls, what)
 	r.mu.Unlock()
 	select {
 	case r.signal <- struct{}{}:
@@ -53,7 +53,7 @@ func (r *recorder) note(what string) {
 func (r *recorder) all() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]string(nil), r.told...)
+	return append([]string(nil), r.calls...)
 }
 
 // quiet is a logger for tests that expect nothing to be said, or don't care.

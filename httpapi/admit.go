@@ -89,7 +89,7 @@ func (t *forwarding) start(node string) error {
 	}
 	if t.deadline(); t.waits > 0 || x.streams() {
 		from := sharer(s.client(x))
-		if err := s.waits.take(from); err != nil {
+		if err := s.waits.enter(from); err != nil {
 			return err
 		}
 		t.from = from
@@ -111,7 +111,7 @@ func (t *forwarding) introduce(node, credential string) {
 	request.Header.Set(headerIntroduces, "1")
 	deadline := x.clock.Add(s.cfg.RequestTimeout)
 	request.Header.SetBytesV(headerTimeLeft, strconv.AppendInt(nil, max(1, time.Until(deadline).Milliseconds()), 10))
-	conn, err := s.pools.take(node, deadline, true)
+	conn, err := s.pools.get(node, deadline, true)
 	if err != nil {
 		return
 	}

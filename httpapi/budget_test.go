@@ -40,7 +40,7 @@ func until(t *testing.T, what string, holds func() bool) {
 // refusedWith reads an answer, which says that nothing was done and names the flag.
 func refusedWith(t *testing.T, a *answer, flag string) {
 	t.Helper()
-	if a.StatusCode != 503 || outcomeOf(a) != "not_applied" || a.Header.Get("Retry-After") == "" || !strings.Contains(a.told.Message, flag) {
+	if a.StatusCode != 503 || outcomeOf(a) != "not_applied" || a.Header.Get("Retry-After") == "" || !strings.Contains(a.failure.Message, flag) {
 		t.Errorf("%d %s, want a refusal that names %s", a.StatusCode, a.body, flag)
 	}
 }
@@ -169,7 +169,7 @@ func TestBudget_AnswerToAChange(t *testing.T) {
 	until(t, "the answer to be taken", func() bool { return b.budget.all.Load() == 0 })
 	size = 2 << 20
 	got := b.do(t, "POST", things, `{"title":"t"}`)
-	if got.StatusCode != 503 || outcomeOf(got) != "unknown" || !strings.Contains(got.told.Message, "--workspace-bytes-in-flight") {
+	if got.StatusCode != 503 || outcomeOf(got) != "unknown" || !strings.Contains(got.failure.Message, "--workspace-bytes-in-flight") {
 		t.Errorf("%d %s", got.StatusCode, got.body)
 	}
 }

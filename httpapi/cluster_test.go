@@ -184,7 +184,7 @@ func TestCluster_SaysWhatIsWrong(t *testing.T) {
 		}
 	}
 	c.fail = tracker.Conflict("It is the last node.", "Add one.")
-	if a := b.as(t, operatorToken, "DELETE", "/cluster/nodes/node-1"); a.StatusCode != 409 || a.told.Hint != "Add one." {
+	if a := b.as(t, operatorToken, "DELETE", "/cluster/nodes/node-1"); a.StatusCode != 409 || a.failure.Hint != "Add one." {
 		t.Errorf("%d %s", a.StatusCode, a.body)
 	}
 	c.fail = tracker.NotFound("node")
@@ -201,7 +201,7 @@ func TestCluster_AnswersByTheDeadline(t *testing.T) {
 	t.Parallel()
 	b := setupCluster(t, &fakeCluster{hang: true}, func(c *Config) { c.RequestTimeout = 20 * time.Millisecond })
 	a := b.as(t, operatorToken, "POST", "/cluster/nodes/node-1/drain")
-	details, _ := json.Marshal(a.told.Details)
+	details, _ := json.Marshal(a.failure.Details)
 	if a.StatusCode != 503 || string(details) != `{"outcome":"unknown"}` {
 		t.Errorf("%d %s", a.StatusCode, a.body)
 	}

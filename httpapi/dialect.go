@@ -81,7 +81,7 @@ func (d *dialect) accepts(contentType []byte) bool {
 func (d *dialect) refuseMedia() error {
 	f := errMediaType()
 	if d != nil && d.forms {
-		f.told.Hint = "Send a form: Content-Type: application/x-www-form-urlencoded, and no Content-Encoding."
+		f.clientError.Hint = "Send a form: Content-Type: application/x-www-form-urlencoded, and no Content-Encoding."
 	}
 	return f
 }
@@ -138,7 +138,7 @@ var oauthDialect = &dialect{
 	prefix: "/oauth/", media: valueJSON, forms: true, keyless: true, anywhere: true, challenge: challengeBasic,
 	headers: [][2][]byte{{headerCacheControl, valueNoStore}, {headerPragma, valueNoCache}},
 	explain: func(f *failure) any {
-		return oauthFailure{oauthWord(f), oauthText(faultsOf(f.told))}
+		return oauthFailure{oauthWord(f), oauthText(faultsOf(f.clientError))}
 	},
 	errors: "OAuthError",
 	errorShape: doc{
@@ -157,8 +157,8 @@ type oauthFailure struct {
 // code of the authorization endpoint.
 func oauthWord(f *failure) string {
 	switch status := f.statusCode(); {
-	case f.told.Reason != "":
-		return f.told.Reason
+	case f.clientError.Reason != "":
+		return f.clientError.Reason
 	case status == http.StatusUnauthorized:
 		return "invalid_client"
 	case status == http.StatusInternalServerError:
@@ -188,7 +188,7 @@ var scimDialect = &dialect{
 	explain: func(f *failure) any {
 		return scimFailure{
 			Schemas: []string{"urn:ietf:params:scim:api:messages:2.0:Error"}, Status: number(float64(f.statusCode())),
-			Type: scimType(f), Detail: faultsOf(f.told),
+			Type: scimType(f), Detail: faultsOf(f.clientError),
 		}
 	},
 	errors: "ScimError",
@@ -211,10 +211,10 @@ type scimFailure struct {
 
 // scimType is RFC 7644's word for a failure, which only 400 and 409 have.
 func scimType(f *failure) string {
-	if f.told.Reason != "" || f.statusCode() != http.StatusBadRequest {
-		return f.told.Reason
+	if f.clientError.Reason != "" || f.statusCode() != http.StatusBadRequest {
+		return f.clientError.Reason
 	}
-	if details, ok := f.told.Details.(tracker.BadRequestDetails); ok && len(details.Issues) > 0 && details.Issues[0].Path != "" {
+	if details, ok := f.clientError.Details.(tracker.BadRequestDetails); ok && len(details.Issues) > 0 && details.Issues[0].Path != "" {
 		return "invalidValue"
 	}
 	return "invalidSyntax"

@@ -33,18 +33,18 @@ var statuses = map[tracker.Code]int{
 // failure is an error of the HTTP side: one whose status its code doesn't give, or
 // that needs a header or the connection's end.
 type failure struct {
-	told   *tracker.Error
-	status int    // 0 means the code's
-	allow  string // of 405
+	clientError *tracker.Error
+	status      int    // 0 means the code's
+	allow       string // of 405
 	// unframed says that where the request ends is not known, so that nothing after
 	// it on the connection can be believed.
 	unframed bool
 }
 
-func (f *failure) Error() string { return f.told.Error() }
+func (f *failure) Error() string { return f.clientError.Error() }
 
 func newFailure(code tracker.Code, message, hint string) *failure {
-	return &failure{told: &tracker.Error{Code: code, Message: message, Hint: hint}}
+	return &failure{clientError: &tracker.Error{Code: code, Message: message, Hint: hint}}
 }
 
 func errNoRoute() error {
@@ -147,9 +147,9 @@ func asFailure(err error) (f *failure, known bool) {
 	}
 	var domain *tracker.Error
 	if errors.As(err, &domain) && statuses[domain.Code] != 0 {
-		return &failure{told: domain}, domain.Code != tracker.CodeInternal
+		return &failure{clientError: domain}, domain.Code != tracker.CodeInternal
 	}
-	return &failure{told: errInternal()}, false
+	return &failure{clientError: errInternal()}, false
 }
 
 // statusCode is the HTTP status the failure is answered with.
@@ -157,7 +157,7 @@ func (f *failure) statusCode() int {
 	if f.status != 0 {
 		return f.status
 	}
-	return statuses[f.told.Code]
+	return statuses[f.clientError.Code]
 }
 
 // retryAfter is the value of Retry-After, in whole seconds and at least 1; 0 when
@@ -165,23 +165,23 @@ func (f *failure) statusCode() int {
 func (f *failure) retryAfter() int {
 	switch f.statusCode() {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		return max(1, int((f.told.RetryAfter+time.Second-1)/time.Second))
+		return max(1, int((f.clientError.RetryAfter+time.Second-1)/time.Second))
 	}
 	return 0
 }
 
 // body is the failure as clients see it (Decision 4).
 func (f *failure) body() []byte {
-	told := *f.told
-	if told.Hint == "" {
-		told.Hint = "See /docs for what the operation expects."
+	shown := *f.clientError
+	if shown.Hint == "" {
+		shown.Hint = "See /docs for what the operation expects."
 	}
-	if b, err := encode(&told); err == nil {
+	if b, err := encode(&shown); err == nil {
 		return b
 	}
 	// Details are the domain's, and may hold what can't be encoded.
-	told.Details = nil
-	b, err := encode(&told)
+	shown.Details = nil
+	b, err := encode(&shown)
 	if err != nil { // three strings
 		panic(err)
 	}

@@ -334,8 +334,8 @@ func serve(t testing.TB, s *Server) *bundle {
 // answer is a response as the tests look at it.
 type answer struct {
 	*http.Response
-	body string
-	told tracker.Error
+	body    string
+	failure tracker.Error
 }
 
 // raw sends bytes on a connection of its own and reads the responses that follow
@@ -409,10 +409,10 @@ func readAnswer(r *bufio.Reader, method string) (*answer, error) {
 	if resp.StatusCode >= 400 && len(body) > 0 {
 		d := json.NewDecoder(bytes.NewReader(body))
 		d.DisallowUnknownFields()
-		if err := d.Decode(&a.told); err != nil {
+		if err := d.Decode(&a.failure); err != nil {
 			return nil, errors.Join(errors.New("no D4 body: "+string(body)), err)
 		}
-		if a.told.Code == "" || a.told.Message == "" || a.told.Hint == "" || resp.Header.Get("X-Request-Id") == "" {
+		if a.failure.Code == "" || a.failure.Message == "" || a.failure.Hint == "" || resp.Header.Get("X-Request-Id") == "" {
 			return nil, errors.New("incomplete error: " + string(body))
 		}
 	}

@@ -60,7 +60,7 @@ func (s *Server) forward(x *exchange, workspace [16]byte) error {
 		return s.serveForwarded(x, workspace)
 	}
 	t := s.forwardings.Get().(*forwarding)
-	defer t.end()
+	defer t.reset()
 	t.server, t.x, t.workspace, t.pause = s, x, workspace, retryFirst
 	for {
 		node, here, changed := s.cfg.Placement.Owner(workspace)
@@ -68,7 +68,7 @@ func (s *Server) forward(x *exchange, workspace [16]byte) error {
 		case here:
 			err := s.run(x, workspace)
 			if !hasMoved(err) {
-				return t.settle(err)
+				return t.finalError(err)
 			}
 			t.unserved(err)
 		case node != "":
@@ -140,8 +140,8 @@ type forwarding struct {
 	why     error // the last refusal
 }
 
-// end makes it ready for another request.
-func (t *forwarding) end() {
+// reset makes it ready for another request.
+func (t *forwarding) reset() {
 	s := t.server
 	s.waits.leave(t.from)
 	t.from = netip.Addr{}
@@ -165,9 +165,9 @@ func (t *forwarding) unserved(err error) {
 	}
 }
 
-// settle is the final answer: once a try may have been applied, no later one can
+// finalError is the final answer: once a try may have been applied, no later one can
 // say that nothing was.
-func (t *forwarding) settle(err error) error {
+func (t *forwarding) finalError(err error) error {
 	var told *tracker.Error
 	if !t.maybe || !errors.As(err, &told) || told.Code != tracker.CodeUnavailable {
 		return err
@@ -196,7 +196,7 @@ func (t *forwarding) wait(changed <-chan struct{}) error {
 	}
 	pause := min(t.pause, last.Sub(now))
 	if pause <= 0 {
-		return t.settle(tracker.NotApplied("No node that can be reached serves the workspace right now."))
+		return t.finalError(tracker.NotApplied("No node that can be reached serves the workspace right now."))
 	}
 	t.pause = min(2*t.pause, retryMost)
 	timer := time.NewTimer(pause)
@@ -259,7 +259,7 @@ func (t *forwarding) send(node string) bool {
 			return false
 		}
 	}
-	conn, err := s.pools.take(node, t.deadline(), t.repeats())
+	conn, err := s.pools.get(node, t.deadline(), t.repeats())
 	if err != nil {
 		s.metrics.forwarded("not_sent")
 		t.unserved(err)

@@ -47,10 +47,10 @@ func newPools(dial func(context.Context, string) (net.Conn, error)) *pools {
 	return &pools{dial: dial, nodes: map[string][]*peerConn{}}
 }
 
-// take gives a connection on which nothing was sent yet. Its error means that
+// get gives a connection on which nothing was sent yet. Its error means that
 // nothing was. For a request that may be sent twice the connection is not looked at
 // first.
-func (p *pools) take(node string, deadline time.Time, twice bool) (*peerConn, error) {
+func (p *pools) get(node string, deadline time.Time, twice bool) (*peerConn, error) {
 	for {
 		c := p.idle(node)
 		if c == nil {

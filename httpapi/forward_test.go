@@ -118,7 +118,7 @@ func readOne(c net.Conn) { _, _ = http.ReadRequest(bufio.NewReader(c)) }
 const thingBody = `{"title":"t"}`
 
 func outcomeOf(a *answer) string {
-	details, _ := a.told.Details.(map[string]any)
+	details, _ := a.failure.Details.(map[string]any)
 	outcome, _ := details["outcome"].(string)
 	return outcome
 }
@@ -422,7 +422,7 @@ func TestForward_Head(t *testing.T) {
 	if a.dials["b"] != 1 {
 		t.Errorf("%d connections", a.dials["b"])
 	}
-	if got := entry.do(t, "GET", things+"/x", ""); got.StatusCode != 404 || got.told.Code != tracker.CodeNotFound {
+	if got := entry.do(t, "GET", things+"/x", ""); got.StatusCode != 404 || got.failure.Code != tracker.CodeNotFound {
 		t.Errorf("afterwards: %d %s", got.StatusCode, got.body)
 	}
 }

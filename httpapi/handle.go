@@ -152,7 +152,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	}
 	if x.resumed != nil {
 		reply, err := s.begin(x, nil, nil, nil)
-		return s.settle(x, &reply, err)
+		return s.conclude(x, &reply, err)
 	}
 	req := &x.query
 	if rt.Op.Kind != tracker.Query || rt.Op.LongPoll {
@@ -211,7 +211,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 		}
 		req.Gone = x.conn.gone
 		reply, err := s.begin(x, rt.Op, req, in)
-		return s.settle(x, &reply, err)
+		return s.conclude(x, &reply, err)
 	}
 	if rt.Op.Kind == tracker.Query {
 		// The buffer of fasthttp's response: what is built in it is sent from it.
@@ -219,11 +219,11 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	}
 	reply, err := s.engine().Do(req, rt.Op, in)
 	x.spent = req.Spent
-	return s.settle(x, &reply, err)
+	return s.conclude(x, &reply, err)
 }
 
-// settle answers with the result of an operation, unless it waits.
-func (s *Server) settle(x *exchange, reply *tracker.Reply, err error) error {
+// conclude answers with the result of an operation, unless it waits.
+func (s *Server) conclude(x *exchange, reply *tracker.Reply, err error) error {
 	if err != nil || x.parked {
 		return err
 	}

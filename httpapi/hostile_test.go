@@ -122,8 +122,8 @@ func TestHostile_OneRequest(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			a := b.raw(t, 1, row.sent)[0]
-			if a.StatusCode != row.status || a.told.Code != row.code || a.Close != row.closes {
-				t.Errorf("got %d %s, close %v\n%s", a.StatusCode, a.told.Code, a.Close, a.body)
+			if a.StatusCode != row.status || a.failure.Code != row.code || a.Close != row.closes {
+				t.Errorf("got %d %s, close %v\n%s", a.StatusCode, a.failure.Code, a.Close, a.body)
 			}
 			if _, _, calls := b.engine.seen(); calls != 0 {
 				t.Errorf("the engine was asked %d times", calls)
@@ -211,7 +211,7 @@ func TestHostile_SlowClients(t *testing.T) {
 				want = 2 // 100 Continue first
 			}
 			answers := b.raw(t, want, parts)
-			if a := answers[want-1]; a.StatusCode != 408 || a.told.Code != "BAD_REQUEST" || !a.Close {
+			if a := answers[want-1]; a.StatusCode != 408 || a.failure.Code != "BAD_REQUEST" || !a.Close {
 				t.Errorf("%d %s, close %v", a.StatusCode, a.body, a.Close)
 			}
 			if _, _, calls := b.engine.seen(); calls != 0 {
@@ -289,10 +289,10 @@ func TestHostile_TooManyConnections(t *testing.T) {
 	hold()
 	hold()
 	a := b.raw(t, 1, "GET "+things+" HTTP/1.1\r\nHost: h\r\n\r\n")[0]
-	if a.StatusCode != 503 || a.told.Code != tracker.CodeUnavailable || a.Header.Get("Retry-After") == "" || !a.Close {
+	if a.StatusCode != 503 || a.failure.Code != tracker.CodeUnavailable || a.Header.Get("Retry-After") == "" || !a.Close {
 		t.Errorf("%d %s, close %v", a.StatusCode, a.body, a.Close)
 	}
-	if !strings.Contains(a.body, `"outcome":"not_applied"`) || !strings.Contains(a.told.Message, "--max-connections") {
+	if !strings.Contains(a.body, `"outcome":"not_applied"`) || !strings.Contains(a.failure.Message, "--max-connections") {
 		t.Errorf("%s", a.body)
 	}
 	for _, path := range []string{"/healthz", "/readyz"} {

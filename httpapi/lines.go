@@ -41,7 +41,7 @@ func (s *Server) sendLines(x *exchange, req *tracker.Request, in any) error {
 		return tracker.Moved("The node is shutting down.")
 	}
 	from := sharer(s.client(x))
-	if err := s.waits.take(from); err != nil {
+	if err := s.waits.enter(from); err != nil {
 		return err
 	}
 	kept := *req // the exchange's own is used again

@@ -242,7 +242,7 @@ func (t *tool) handle(ctx context.Context, call *mcp.CallToolRequest) (*mcp.Call
 	}
 	err = inArguments(err)
 	f, known := asFailure(err)
-	switch f.told.Code {
+	switch f.clientError.Code {
 	case tracker.CodeUnauthorized, tracker.CodeUnavailable:
 		// Not the tool's to tell: the token is good for nothing any more, or the service
 		// can't answer now, and maybe another node can.

@@ -67,7 +67,7 @@ func (s *Server) park(x *exchange, req *tracker.Request, waiting tracker.Waiting
 		return err
 	}
 	from := sharer(s.client(x))
-	if err := s.waits.take(from); err != nil {
+	if err := s.waits.enter(from); err != nil {
 		return err
 	}
 	p := &parked{from: from, account: x.account, charged: x.charged, waiting: waiting, conn: x.conn, req: req, start: x.start, rated: x.rated, verdict: x.verdict, raw: x.raw()}

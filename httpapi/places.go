@@ -29,9 +29,9 @@ const (
 	// the part of its connections that are closed at a time.
 	backPart   = 16
 	closedPart = 64
-	// newcomer is how long a connection may take to show a valid credential before it is
+	// credentialWait is how long a connection may take to show a valid credential before it is
 	// among the first to be closed.
-	newcomer = time.Second
+	credentialWait = time.Second
 	// futile is how long no connection is looked for after none was found.
 	futile = 50 * time.Millisecond
 )
@@ -127,7 +127,7 @@ func (l *listener) forget(c *conn) {
 // are new and few, idle ones of known callers.
 func (l *listener) idlest(most int) []*conn {
 	var strangers, stale, idle []*conn
-	before := time.Now().Add(-newcomer).UnixNano()
+	before := time.Now().Add(-credentialWait).UnixNano()
 	for c := range l.conns {
 		since := c.since.Load()
 		switch {

@@ -124,7 +124,7 @@ func TestPlaces_KeptBack(t *testing.T) {
 	if a := try(things, ""); a.StatusCode != 401 || !a.Close {
 		t.Errorf("no credential near the limit: %d %s", a.StatusCode, a.body)
 	}
-	if a := try("/docs", ""); a.StatusCode != 503 || !a.Close || !strings.Contains(a.told.Message, "--max-connections") {
+	if a := try("/docs", ""); a.StatusCode != 503 || !a.Close || !strings.Contains(a.failure.Message, "--max-connections") {
 		t.Errorf("a stranger near the limit: %d %s", a.StatusCode, a.body)
 	}
 	if a := try(things, "swy_bad"); a.StatusCode != 401 || !a.Close {
@@ -134,7 +134,7 @@ func TestPlaces_KeptBack(t *testing.T) {
 		t.Errorf("a known caller near the limit: %d %s", a.StatusCode, a.body)
 	}
 	wait()
-	if a := try(things, token); a.StatusCode != 503 || !strings.Contains(a.told.Message, "--max-connections") {
+	if a := try(things, token); a.StatusCode != 503 || !strings.Contains(a.failure.Message, "--max-connections") {
 		t.Errorf("a known caller in the last place: %d %s", a.StatusCode, a.body)
 	}
 	if a := try(things, rootToken); a.StatusCode != 200 {
@@ -202,7 +202,7 @@ func TestWaiting_PerAddress(t *testing.T) {
 				wakes = append(wakes, <-(<-all).armed)
 			}
 			a, err := readAnswer(send("10.0.0.1"), "POST")
-			if err != nil || a.StatusCode != 429 || a.Header.Get("Retry-After") == "" || !strings.Contains(a.told.Message, "--address-waiting") {
+			if err != nil || a.StatusCode != 429 || a.Header.Get("Retry-After") == "" || !strings.Contains(a.failure.Message, "--address-waiting") {
 				t.Fatalf("%v %+v", err, a)
 			}
 			if w := <-all; !w.left {

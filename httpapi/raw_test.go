@@ -53,7 +53,7 @@ func TestRaw_RefusesWhatItDoesNotTake(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for _, header := range []string{"Content-Type: text/plain", "Content-Type: multipart/form-data; boundary=x", "Content-Encoding: gzip"} {
-		if a := b.do(t, "POST", "/signed", "x", header); a.StatusCode != http.StatusUnsupportedMediaType || header[8] == 'T' && !strings.Contains(a.told.Hint, "x-www-form-urlencoded") {
+		if a := b.do(t, "POST", "/signed", "x", header); a.StatusCode != http.StatusUnsupportedMediaType || header[8] == 'T' && !strings.Contains(a.failure.Hint, "x-www-form-urlencoded") {
 			t.Errorf("%s: %d %s", header, a.StatusCode, a.body)
 		}
 	}
@@ -102,7 +102,7 @@ func TestSigned_IsRefusedByItsHeaders(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			a := b.raw(t, 1, row.sent)[0]
-			if a.StatusCode != http.StatusUnauthorized || a.told.Code != tracker.CodeUnauthorized || a.Close != row.closes {
+			if a.StatusCode != http.StatusUnauthorized || a.failure.Code != tracker.CodeUnauthorized || a.Close != row.closes {
 				t.Errorf("%d, close %t, %s", a.StatusCode, a.Close, a.body)
 			}
 			if _, _, calls := b.engine.seen(); calls != 0 {

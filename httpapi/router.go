@@ -188,7 +188,7 @@ func (r *router) find(t *target, p *params, ctx *fasthttp.RequestCtx) *routedPat
 	}
 	leave(ctx)
 	at := ctx.UserValue(placeKey{}).(*routedPath)
-	if !at.routes[0].take(t, p) {
+	if !at.routes[0].setParams(t, p) {
 		return nil
 	}
 	return at
@@ -210,9 +210,9 @@ func (r *router) masked(t *target) []byte {
 	return t.masked
 }
 
-// take sets the values of the parameters. It reports false if one of them begins with
+// setParams sets the values of the parameters. It reports false if one of them begins with
 // an empty segment: no route has "//" or ends with a slash.
-func (rt *route) take(t *target, p *params) bool {
+func (rt *route) setParams(t *target, p *params) bool {
 	for i, at := range rt.paramAt {
 		if p[i] = t.segments[at]; len(p[i]) == 0 {
 			return false

@@ -106,7 +106,7 @@ func TestServer_PanicIsInternal(t *testing.T) {
 	b.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) { panic("secret cause") })
 	for range 3 {
 		a := b.do(t, "GET", things+"/x", "", "X-Request-Id: p-1")
-		if a.StatusCode != 500 || a.told.Code != tracker.CodeInternal || strings.Contains(a.body, "secret") {
+		if a.StatusCode != 500 || a.failure.Code != tracker.CodeInternal || strings.Contains(a.body, "secret") {
 			t.Errorf("%d %s", a.StatusCode, a.body)
 		}
 	}

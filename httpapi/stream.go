@@ -107,7 +107,7 @@ func (s *Server) listen(x *exchange, req *tracker.Request, in any) error {
 		return tracker.Moved("The node is shutting down.")
 	}
 	from := sharer(s.client(x))
-	if err := s.waits.take(from); err != nil {
+	if err := s.waits.enter(from); err != nil {
 		return err
 	}
 	source, err := s.engine().Listen(req, x.route.Op, in)

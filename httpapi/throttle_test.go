@@ -16,8 +16,8 @@ import (
 // tooMany reads a refusal for a rate, which names the flag.
 func tooMany(t *testing.T, a *answer, flag string) {
 	t.Helper()
-	if a.StatusCode != 429 || a.told.Code != tracker.CodeTooManyRequests || a.Header.Get("Retry-After") == "" ||
-		a.Header.Get("RateLimit-Limit") == "" || !strings.Contains(a.told.Message, flag) {
+	if a.StatusCode != 429 || a.failure.Code != tracker.CodeTooManyRequests || a.Header.Get("Retry-After") == "" ||
+		a.Header.Get("RateLimit-Limit") == "" || !strings.Contains(a.failure.Message, flag) {
 		t.Errorf("%d %v %s, want a refusal that names %s", a.StatusCode, a.Header, a.body, flag)
 	}
 }

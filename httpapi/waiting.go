@@ -18,8 +18,8 @@ func newWaitingShares(limit int, refused func(string)) *waitingShares {
 	return &waitingShares{limit: limit, refused: refused, by: map[netip.Addr]int{}}
 }
 
-// take counts one more of an address, which is a sharer; leave counts it off.
-func (w *waitingShares) take(addr netip.Addr) error {
+// enter counts one more of an address, which is a sharer; leave counts it off.
+func (w *waitingShares) enter(addr netip.Addr) error {
 	if w.limit <= 0 || !addr.IsValid() {
 		return nil
 	}

@@ -19,9 +19,9 @@ type ballast struct {
 	held bool
 }
 
-// take creates the file again. It returns nil if the space is occupied, or if the file system does
+// create creates the file again. It returns nil if the space is occupied, or if the file system does
 // not support it.
-func (b *ballast) take(size uint64) (err error) {
+func (b *ballast) create(size uint64) (err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.held {

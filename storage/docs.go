@@ -165,7 +165,7 @@ func (s *docSource) seek(target []byte) ([]byte, error) {
 		if err != nil || !ok {
 			return nil, err
 		}
-		found, err := s.look(doc)
+		found, err := s.find(doc)
 		if err != nil {
 			return nil, err
 		}
@@ -180,8 +180,8 @@ func (s *docSource) seek(target []byte) ([]byte, error) {
 	}
 }
 
-// look finds the primary key of a doc's record.
-func (s *docSource) look(doc Doc) (bool, error) {
+// find finds the primary key of a doc's record.
+func (s *docSource) find(doc Doc) (bool, error) {
 	if len(s.pk) > 0 && DocOfKey(s.pk) == doc {
 		return true, nil
 	}

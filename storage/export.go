@@ -112,7 +112,7 @@ func (e *Export) Read(p []byte) (int, error) {
 			if n > 0 {
 				return n, nil
 			}
-			if err := e.leave(); err != nil {
+			if err := e.endTable(); err != nil {
 				return 0, err
 			}
 		case e.next < len(e.sections):
@@ -128,7 +128,7 @@ func (e *Export) Read(p []byte) (int, error) {
 	}
 }
 
-func (e *Export) leave() error {
+func (e *Export) endTable() error {
 	if e.file == nil {
 		return nil
 	}
@@ -143,7 +143,7 @@ func (e *Export) Close() error {
 		return nil
 	}
 	e.closed = true
-	err := e.leave()
+	err := e.endTable()
 	if e.dir != "" {
 		err = errors.Join(err, e.transfer.fs.RemoveAll(e.dir))
 	}
@@ -160,7 +160,7 @@ func (e *Export) write(db *pebble.DB, shard Shard, options *ExportOptions) (err 
 	if end == nil {
 		return errors.New("the last shard number has no end of its range")
 	}
-	if e.dir, err = e.transfer.place("out", shard); err != nil {
+	if e.dir, err = e.transfer.makeDir("out", shard); err != nil {
 		return err
 	}
 	snap := db.NewSnapshot()

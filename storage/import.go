@@ -35,7 +35,7 @@ const importBuffer = 64 << 10
 
 // Import begins to receive a shard. It must be closed.
 func (s *Store) Import(shard Shard) (*Import, error) {
-	dir, err := s.transfer.place("in", shard)
+	dir, err := s.transfer.makeDir("in", shard)
 	if err != nil {
 		return nil, fmt.Errorf("import shard %d: %w", shard, err)
 	}
@@ -47,7 +47,7 @@ func (s *Store) Import(shard Shard) (*Import, error) {
 func (i *Import) Write(p []byte) (int, error) {
 	written := 0
 	for len(p) > 0 && i.err == nil {
-		n, err := i.take(p)
+		n, err := i.consume(p)
 		written += n
 		p = p[n:]
 		if err != nil {
@@ -57,8 +57,8 @@ func (i *Import) Write(p []byte) (int, error) {
 	return written, i.err
 }
 
-// take uses some of p.
-func (i *Import) take(p []byte) (int, error) {
+// consume uses some of p.
+func (i *Import) consume(p []byte) (int, error) {
 	if i.file != nil {
 		n := int(min(uint64(len(p)), i.left, importBuffer))
 		_, _ = i.sum.Write(p[:n]) // never fails
@@ -69,7 +69,7 @@ func (i *Import) take(p []byte) (int, error) {
 		if i.left -= uint64(n); i.left > 0 {
 			return n, nil
 		}
-		return n, i.leave()
+		return n, i.endTable()
 	}
 	want := sectionHeaderLen
 	if !i.begun {
@@ -107,8 +107,8 @@ func (i *Import) enter() error {
 	return nil
 }
 
-// leave ends a table: it is whole, and on disk.
-func (i *Import) leave() error {
+// endTable ends a table: it is whole, and on disk.
+func (i *Import) endTable() error {
 	file := i.file
 	i.file = nil
 	if i.sum.Sum64() != i.due {

@@ -29,14 +29,14 @@ func TestPresence_LostDirectoryEndsChanges(t *testing.T) {
 		if err := s.presence.notice(dir); err != nil {
 			t.Fatal(err)
 		}
-		if s.look(); s.Lost() != nil {
+		if s.check(); s.Lost() != nil {
 			t.Errorf("%s: lost before it was: %v", name, s.Lost())
 		}
 		if err := spoil(dir); err != nil {
 			t.Fatal(err)
 		}
-		s.look()
-		s.look()
+		s.check()
+		s.check()
 		if err := s.Lost(); err == nil || !strings.Contains(err.Error(), "the data directory is gone") || !s.Full() || s.Shortage() != Spent || told != 1 {
 			t.Errorf("%s: %v, shortage %d, told %d times", name, err, s.Shortage(), told)
 		}

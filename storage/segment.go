@@ -215,7 +215,7 @@ func (r *entryReader) begin(block, term []byte) error {
 	i := sort.Search(starts, func(i int) bool {
 		r.rest = entries[at(i):]
 		r.number()
-		return bytes.Compare(r.take(r.number()), term) >= 0
+		return bytes.Compare(r.read(r.number()), term) >= 0
 	})
 	r.bad, r.rest = false, entries
 	if i > 0 {
@@ -248,8 +248,8 @@ func (r *entryReader) long() uint64 {
 	return n
 }
 
-// take reads bytes of the block.
-func (r *entryReader) take(n uint64) []byte {
+// read reads bytes of the block.
+func (r *entryReader) read(n uint64) []byte {
 	if n > uint64(len(r.rest)) {
 		r.bad, r.rest = true, nil
 		return nil
@@ -272,7 +272,7 @@ func (r *entryReader) next(d *Dictionary) (bool, error) {
 		r.bad, shared = true, 0
 	}
 	e.first = head&1 != 0
-	e.term = append(e.term[:shared], r.take(r.number())...)
+	e.term = append(e.term[:shared], r.read(r.number())...)
 	if e.count = e.count[:0]; e.first {
 		e.total = int(r.number())
 		if d.Classed {
@@ -282,7 +282,7 @@ func (r *entryReader) next(d *Dictionary) (bool, error) {
 		}
 	}
 	e.n, e.ord = int(r.number()), uint32(r.number())
-	e.piece = r.take(r.number())
+	e.piece = r.read(r.number())
 	if r.bad || e.n == 0 || e.n > piecePostings {
 		return false, fmt.Errorf("%w: block of terms with %d bytes left", ErrFormat, size)
 	}

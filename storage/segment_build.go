@@ -162,10 +162,10 @@ func (b *SegmentBuilder) Rows(number uint32) ([]SegmentRow, Segment) {
 			from, to := starts[term], starts[term+1] // a term may have no posting
 			w.add(t.term(term), &TermPostings{ords: ords[from:to], payloads: payloads[int(from)*t.width : int(to)*t.width]})
 		}
-		w.end()
+		w.closeBlock()
 		newTermFilter(w.hashes).write(number, &out)
 	}
-	return out.take(), b.columns.segment(number)
+	return out.drain(), b.columns.segment(number)
 }
 
 // byTerm gives the postings by term: those of term i are [starts[i], starts[i+1]).

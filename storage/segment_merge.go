@@ -114,7 +114,7 @@ func (m *SegmentMerge) Step(r Reader, size int) (rows []SegmentRow, err error) {
 		}
 	}
 	m.done = m.dict == len(m.s.Dictionaries) || len(m.columns.docs) == 0
-	return out.take(), nil
+	return out.drain(), nil
 }
 
 // mergeSource walks the terms of one segment.
@@ -153,7 +153,7 @@ func (m *SegmentMerge) terms(r Reader, out *segmentRows, size int) (err error) {
 			}
 		}
 		if least < 0 {
-			w.end()
+			w.closeBlock()
 			newTermFilter(w.hashes).write(m.number, out)
 			m.dict, m.after, m.hashes = m.dict+1, nil, nil
 			return nil
@@ -177,7 +177,7 @@ func (m *SegmentMerge) terms(r Reader, out *segmentRows, size int) (err error) {
 		}
 		m.after = append(m.after[:0], term...)
 	}
-	w.end()
+	w.closeBlock()
 	m.hashes = w.hashes
 	return nil
 }

@@ -134,8 +134,8 @@ func (r *SegmentReader) wrap(err error) error {
 	return fmt.Errorf("%s: %w", r.s.Name, err)
 }
 
-// take decodes a piece.
-func (l *PostingList) take(e *entry) error {
+// decode decodes a piece.
+func (l *PostingList) decode(e *entry) error {
 	l.posts.reset()
 	l.i = 0
 	if err := l.posts.decodePiece(e.piece, e.ord, e.n, l.width()); err != nil {
@@ -170,7 +170,7 @@ func (l *PostingList) load(ord uint32) error {
 		if c > 0 {
 			return nil
 		}
-		if err := l.take(e); err != nil {
+		if err := l.decode(e); err != nil {
 			return err
 		}
 		if l.posts.ords[len(l.posts.ords)-1] >= ord {

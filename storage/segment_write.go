@@ -18,8 +18,8 @@ func (r *segmentRows) add(fields, value []byte) {
 	r.size += len(fields) + len(value)
 }
 
-// take gives what was gathered.
-func (r *segmentRows) take() []SegmentRow {
+// drain gives what was gathered.
+func (r *segmentRows) drain() []SegmentRow {
 	rows := r.rows
 	r.rows, r.size = nil, 0
 	return rows
@@ -77,7 +77,7 @@ func (w *blockWriter) add(term []byte, p *TermPostings) {
 		w.entries++
 		w.block, w.last, w.lastOrd = b, append(w.last[:0], term...), p.ords[to-1]
 		if len(w.block) >= blockBytes {
-			w.end()
+			w.closeBlock()
 		}
 	}
 }
@@ -106,8 +106,8 @@ func (w *blockWriter) appendCounts(b []byte, ords []uint32) []byte {
 	return b
 }
 
-// end closes the block.
-func (w *blockWriter) end() {
+// closeBlock closes the block.
+func (w *blockWriter) closeBlock() {
 	if len(w.block) > 0 {
 		for _, start := range w.starts {
 			w.block = binary.BigEndian.AppendUint16(w.block, start)

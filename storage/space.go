@@ -41,9 +41,9 @@ type Space struct {
 	onLost []func(error)
 
 	// Owned by the watching goroutine.
-	told   bool // argument of the last call of onFull
-	warned bool // a failed measurement was logged
-	lowAt  time.Time
+	reported bool // argument of the last call of onFull
+	warned   bool // a failed measurement was logged
+	lowAt    time.Time
 }
 
 // Bounds of the reserve: enough to write out every memtable (128 MiB of the state's and 32 of the
@@ -204,7 +204,7 @@ func ballastFor(total uint64) uint64 { return min(total/ballastShare, mostBallas
 // watch starts measuring with a first look; end stops it.
 func (s *Space) watch(reserve uint64) {
 	s.asked = reserve
-	if next, ok := s.look(); ok {
+	if next, ok := s.check(); ok {
 		s.watched.Store(true)
 		go s.run(next)
 	}
@@ -221,22 +221,22 @@ func (s *Space) run(next time.Duration) {
 		case <-s.quit:
 			return
 		}
-		next, _ = s.look()
+		next, _ = s.check()
 		timer.Reset(next)
 	}
 }
 
-// end stops the watching.
-func (s *Space) end() {
+// stopWatching stops the watching.
+func (s *Space) stopWatching() {
 	close(s.quit)
 	if s.watched.Load() {
 		<-s.ended
 	}
 }
 
-// look measures once, reports changes, and returns the pause until the next look, or false if the
+// check measures once, reports changes, and returns the pause until the next look, or false if the
 // file system can't be measured.
-func (s *Space) look() (time.Duration, bool) {
+func (s *Space) check() (time.Duration, bool) {
 	if err := s.presence.lost(); err != nil {
 		s.lose(err)
 		return longestLook, true
@@ -262,25 +262,25 @@ func (s *Space) look() (time.Duration, bool) {
 	switch {
 	case free < reserve:
 		s.full.Store(true)
-	case free >= reserve+reserve/4 && !errors.Is(s.ballast.take(ballastFor(total)), syscall.ENOSPC):
+	case free >= reserve+reserve/4 && !errors.Is(s.ballast.create(ballastFor(total)), syscall.ENOSPC):
 		// If the ballast took too much of it, the next look says so.
 		s.full.Store(false)
 	}
-	s.tell(free, reserve)
+	s.notify(free, reserve)
 	if s.full.Load() {
 		return fullLook, true
 	}
 	return min(max(time.Duration(float64(free-min(free, reserve))/fillRate*float64(time.Second)), shortestLook), longestLook), true
 }
 
-// tell calls the functions that were set for changes.
-func (s *Space) tell(free, reserve uint64) {
+// notify calls the functions that were set for changes.
+func (s *Space) notify(free, reserve uint64) {
 	s.mu.Lock()
 	onFull, onLow := s.onFull, s.onLow
 	s.mu.Unlock()
 	full := s.full.Load()
-	if full != s.told {
-		s.told = full
+	if full != s.reported {
+		s.reported = full
 		if full {
 			s.lowAt = time.Time{}
 			s.logger.Warn("the disk is full: changes are refused until there is space", "dir", s.dir, "free", free, "reserve", reserve)

@@ -31,7 +31,7 @@ func TestSpace_FullBelowTheReserveUntilWellAboveIt(t *testing.T) {
 		var told []bool
 		s.OnFull(func(full bool) { told = append(told, full) })
 		s.watch(0)
-		defer s.end()
+		defer s.stopWatching()
 		for i, step := range []struct {
 			free uint64 // MiB
 			full bool
@@ -60,7 +60,7 @@ func TestSpace_TellsHowShortItIs(t *testing.T) {
 	} {
 		s := newSpace(sized(c.free<<20, 100<<30), "", quiet)
 		s.asked = c.reserve << 20
-		s.look()
+		s.check()
 		if got := s.Shortage(); got != c.want {
 			t.Errorf("%d MiB free of a reserve of %d: shortage %d, want %d", c.free, c.reserve, got, c.want)
 		}
@@ -76,12 +76,12 @@ func TestSpace_LooksOftenWhenItGetsTight(t *testing.T) {
 		10 << 20:  fullLook,
 	} {
 		s := newSpace(sized(free, 100<<30), "", quiet)
-		if got, measured := s.look(); !measured || got != want {
+		if got, measured := s.check(); !measured || got != want {
 			t.Errorf("with %d MiB free the next look is after %s, want %s", free>>20, got, want)
 		}
 	}
 	s := newSpace(vfs.NewMem(), "", quiet)
-	if _, measured := s.look(); measured || s.Full() {
+	if _, measured := s.check(); measured || s.Full() {
 		t.Error("a file system that can't be measured was")
 	}
 }
@@ -94,7 +94,7 @@ func TestSpace_AsksForSpaceBack(t *testing.T) {
 		asked := 0
 		s.OnLow(func() { asked++ })
 		s.watch(0)
-		defer s.end()
+		defer s.stopWatching()
 		expect := func(free uint64, least, most int) {
 			t.Helper()
 			asked = 0

@@ -233,7 +233,7 @@ func (s *Store) FlushState() error {
 
 // Close flushes the state and closes both instances.
 func (s *Store) Close() error {
-	s.space.end()
+	s.space.stopWatching()
 	close(s.closing)
 	err := s.FlushState()
 	if e := s.state.Close(); err == nil && e != nil {

@@ -105,8 +105,8 @@ func (t *transfer) open(fs vfs.FS, dir string, state *pebble.Options) error {
 	return nil
 }
 
-// place makes a directory for one transfer.
-func (t *transfer) place(kind string, shard Shard) (string, error) {
+// makeDir makes a directory for one transfer.
+func (t *transfer) makeDir(kind string, shard Shard) (string, error) {
 	name := fmt.Sprintf("%s-%d-%d", kind, shard, t.next.Add(1))
 	dir := filepath.Join(t.dir, name)
 	if err := t.fs.MkdirAll(dir, 0o700); err != nil {

@@ -100,7 +100,7 @@ func (v *verifier) run() error {
 		}
 		if prefix := [prefixLen]byte(key[:prefixLen]); !begun || prefix != v.view.prefix {
 			if begun {
-				if err := v.leave(shard); err != nil {
+				if err := v.endRange(shard); err != nil {
 					return err
 				}
 			}
@@ -118,7 +118,7 @@ func (v *verifier) run() error {
 		return fmt.Errorf("walk the state: %w", err)
 	}
 	if begun {
-		if err := v.leave(v.view.Shard() + 1); err != nil {
+		if err := v.endRange(v.view.Shard() + 1); err != nil {
 			return err
 		}
 	}
@@ -133,16 +133,16 @@ func (v *verifier) run() error {
 	return nil
 }
 
-// leave ends the range the walk was in; next is the shard it goes on in.
-func (v *verifier) leave(next Shard) error {
+// endRange ends the range the walk was in; next is the shard it goes on in.
+func (v *verifier) endRange(next Shard) error {
 	if err := v.ctx.Err(); err != nil {
 		return err
 	}
-	if err := v.settle(&v.near, false); err != nil {
+	if err := v.compareEntries(&v.near, false); err != nil {
 		return err
 	}
 	if next != v.view.Shard() {
-		if err := v.settle(&v.wide, true); err != nil {
+		if err := v.compareEntries(&v.wide, true); err != nil {
 			return err
 		}
 	}

@@ -48,8 +48,8 @@ func (v *verifier) hashes(key, value []byte) (uint64, uint64) {
 	return a, xxhash.Sum64(v.scratch)
 }
 
-// settle compares the entries found with the entries due, and looks for the differences.
-func (v *verifier) settle(t *checksums, wide bool) error {
+// compareEntries compares the entries found with the entries due, and looks for the differences.
+func (v *verifier) compareEntries(t *checksums, wide bool) error {
 	var differ []TableID
 	for id, b := range t.of {
 		if b.found != b.due {

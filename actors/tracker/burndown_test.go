@@ -263,7 +263,7 @@ func TestIssueGroups_KeepsTheLargest(t *testing.T) {
 		g.add(fmt.Sprintf("%06d", i), amount{n: uint64(1 + i%7)})
 	}
 	g.add("", amount{n: 1e6})
-	got := g.end()
+	got := g.largest()
 	if len(got) != maxIssueGroups || got[0].Group != nil || *got[1].Group != "000006" || got[1].Count != 7 {
 		t.Errorf("%d groups, first %+v", len(got), got[:2])
 	}

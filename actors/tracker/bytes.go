@@ -49,10 +49,10 @@ func WithSpaceEffect(r SpaceEffect) Option { return func(o *Op) { o.Space = r } 
 // meter decides which rows count. It is made once: the schema never changes.
 var meter *storage.Meter // of the whole Schema
 
-// keeps reports whether the answer of a command is to be kept for its key. A repeat of
+// keepsAnswer reports whether the answer of a command is to be kept for its key. A repeat of
 // a command that wrote nothing changes nothing, so its answer is not kept if the
 // workspace has no room for it.
-func (l *WriteBuffer) keeps(tx *Tx, op *Op, req *Request, wrote bool, size int) (bool, error) {
+func (l *WriteBuffer) keepsAnswer(tx *Tx, op *Op, req *Request, wrote bool, size int) (bool, error) {
 	if wrote && op.Space != NeedsNoSpace || req.Caller.Root {
 		return true, nil
 	}

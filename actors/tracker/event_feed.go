@@ -87,7 +87,7 @@ func (b *EventBatch) Text(caller *Caller, types EventSet, after uint64) ([]byte,
 		e := &b.events[i]
 		var pick eventPick
 		if e.sequence > after && types&e.kind != 0 {
-			seen, err := b.reader.sees(e)
+			seen, err := b.reader.canView(e)
 			if err != nil {
 				return nil, err
 			}

@@ -61,7 +61,7 @@ const maxEventsExamined = 2000
 
 func listEvents(v *View, in *ListEventsIn) (Reply, error) {
 	after, given := in.position()
-	if err := in.begin(v, after, given, "query.after"); err != nil {
+	if err := in.setStart(v, after, given, "query.after"); err != nil {
 		return Reply{}, err
 	}
 	types, err := v.Caller.wantedEvents(in.asked()) // checked at each look: rights may end
@@ -86,7 +86,7 @@ func listEvents(v *View, in *ListEventsIn) (Reply, error) {
 			return false, err
 		}
 		if types&e.kind != 0 {
-			seen, err := r.sees(&e)
+			seen, err := r.canView(&e)
 			if err != nil {
 				return false, err
 			}
@@ -131,9 +131,9 @@ func (in *ListEventsIn) asked() EventSet {
 	return set
 }
 
-// begin sets the position to start from, once for all looks. It refuses a position
+// setStart sets the position to start from, once for all looks. It refuses a position
 // whose next events have been swept, since the answer would silently leave them out.
-func (in *ListEventsIn) begin(v *View, after uint64, given bool, path string) error {
+func (in *ListEventsIn) setStart(v *View, after uint64, given bool, path string) error {
 	if in.begun {
 		return nil
 	}
@@ -200,7 +200,7 @@ func startEvents(v *View, in *ListEventsIn) (Reply, error) {
 	if _, err := v.Caller.wantedEvents(in.asked()); err != nil {
 		return Reply{}, err
 	}
-	return Reply{}, in.begin(v, after, given, path)
+	return Reply{}, in.setStart(v, after, given, path)
 }
 
 // Started returns the results of StartEvents: the position where the stream starts, and

@@ -206,7 +206,7 @@ func (r *eventReader) issueStateOf(id storage.ID) (*issueState, error) {
 	return p, nil
 }
 
-// sees reports whether the view's caller may see an event. Events of an existing issue
+// canView reports whether the view's caller may see an event. Events of an existing issue
 // are seen by the callers who see the issue now. Events of a deleted one are seen by
 // those who could see it both at the event and at its deletion; only admins see them if
 // it was restricted, or if its team is deleted, since the team may have been private
@@ -214,8 +214,8 @@ func (r *eventReader) issueStateOf(id storage.ID) (*issueState, error) {
 //
 // An event about a relation is seen by those who would see it if it were about either of
 // its issues.
-func (r *eventReader) sees(e *storedEvent) (bool, error) {
-	seen, err := r.seesFirst(e)
+func (r *eventReader) canView(e *storedEvent) (bool, error) {
+	seen, err := r.canViewFirst(e)
 	if !seen || err != nil || e.other == nil || r.v.Caller.Level >= Admin {
 		return seen, err
 	}
@@ -229,8 +229,8 @@ func (r *eventReader) sees(e *storedEvent) (bool, error) {
 	}
 }
 
-// seesFirst decides by the issue that an event hangs on.
-func (r *eventReader) seesFirst(e *storedEvent) (bool, error) {
+// canViewFirst decides by the issue that an event hangs on.
+func (r *eventReader) canViewFirst(e *storedEvent) (bool, error) {
 	switch c := r.v.Caller; {
 	case c.Level >= Admin:
 		return true, nil
@@ -267,7 +267,7 @@ func (r *eventReader) canViewTeam(team storage.ID) (bool, error) {
 }
 
 // canViewPlace reports whether the view's caller may see an issue. It decides as
-// View.seesIssue does, with a cache for many callers.
+// View.canViewIssue does, with a cache for many callers.
 func (r *eventReader) canViewPlace(p *issueState) (bool, error) {
 	c := r.v.Caller
 	switch {

@@ -117,7 +117,7 @@ func (e *Export) line() error {
 			return err
 		}
 		if len(e.places) == 0 {
-			return e.end()
+			return e.appendEnd()
 		}
 	}
 	p := &e.places[e.at]
@@ -159,8 +159,8 @@ type exportSummary struct {
 	SHA256 string `json:"sha256"`
 }
 
-// end appends the last line.
-func (e *Export) end() error {
+// appendEnd appends the last line.
+func (e *Export) appendEnd() error {
 	line, err := json.Marshal(exportSummary{Type: exportEnd, Counts: e.counts, SHA256: hex.EncodeToString(e.sum.Sum(nil))})
 	if err != nil {
 		return fmt.Errorf("encode the last line: %w", err)

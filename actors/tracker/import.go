@@ -245,7 +245,7 @@ func (tx *Tx) takeLines(record *importRecord, lines []importedLine) error {
 		}
 		switch {
 		case l.Type == exportEnd:
-			if err := im.end(l, sum); err != nil {
+			if err := im.checkEnd(l, sum); err != nil {
 				return err
 			}
 			continue
@@ -254,7 +254,7 @@ func (tx *Tx) takeLines(record *importRecord, lines []importedLine) error {
 		case l.n() > record.Next:
 			return Conflict(fmt.Sprintf("Line %d comes next.", record.Next), "Read the import's next line with GET, and go on there.")
 		case l.n() > 0: // the first line is taken where the import begins
-			if err := im.take(l); err != nil {
+			if err := im.storeRecord(l); err != nil {
 				return err
 			}
 		}
@@ -279,8 +279,8 @@ func resumeSum(state []byte) (hash.Hash, error) {
 	return sum, nil
 }
 
-// end takes the last line.
-func (im *importing) end(l *importedLine, sum hash.Hash) error {
+// checkEnd takes the last line.
+func (im *importing) checkEnd(l *importedLine, sum hash.Hash) error {
 	record := im.record
 	if got := hex.EncodeToString(sum.Sum(nil)); l.SHA256 != got {
 		return l.fault("Has another SHA-256 than the lines before it: the file is damaged, or line %d comes next.", record.Next)

@@ -22,8 +22,8 @@ type importing struct {
 // clockAhead is the time by which ids of an import may be ahead of this owner's clock.
 const clockAhead = time.Minute
 
-// take stores the record of a line.
-func (im *importing) take(l *importedLine) error {
+// storeRecord stores the record of a line.
+func (im *importing) storeRecord(l *importedLine) error {
 	im.line = l
 	i := slices.IndexFunc(transferKinds, func(k transferKind) bool { return k.name == l.Type })
 	if i < 0 {

@@ -111,7 +111,7 @@ func (im *importing) completeSession(s *sessionRecord) error {
 	case s.Inner.EndedAt == "":
 		s.Inner.EndedAt = s.UpdatedAt
 	}
-	return im.tx.place(s)
+	return im.tx.setParking(s)
 }
 
 // setBudget sets the timer of a session with a maxDuration.

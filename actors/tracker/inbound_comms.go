@@ -137,7 +137,7 @@ type receiveEventIn struct {
 
 // receiveEventOp adds an event to the workspace's log.
 var receiveEventOp = NewCommand[receiveEventIn, InboundAnswer]("ReceiveEvent", "Log what a source sent", Needs{}, func(tx *Tx, in *receiveEventIn) (Reply, error) {
-	if first, err := tx.take(in.inboundCall); err != nil || !first {
+	if first, err := tx.recordCall(in.inboundCall); err != nil || !first {
 		return repeatedUnless(err)
 	}
 	id, err := tx.NewID()

@@ -187,7 +187,7 @@ func (in *receiveHelpdeskIn) add(p *helpdeskPart) {
 
 // receiveHelpdeskOp applies a notification to the conversation's ticket.
 var receiveHelpdeskOp = NewCommand[receiveHelpdeskIn, InboundAnswer]("ReceiveHelpdesk", "Carry a notification over to its ticket", Needs{}, func(tx *Tx, in *receiveHelpdeskIn) (Reply, error) {
-	if first, err := tx.take(in.inboundCall); err != nil || !first {
+	if first, err := tx.recordCall(in.inboundCall); err != nil || !first {
 		return repeatedUnless(err)
 	}
 	switch in.Topic {

@@ -21,7 +21,7 @@ type receiveMessageIn struct {
 
 // receiveMessageOp adds a message to its conversation's ticket, or creates one.
 var receiveMessageOp = NewCommand[receiveMessageIn, InboundAnswer]("ReceiveMessage", "Receive a message from outside", Needs{}, func(tx *Tx, in *receiveMessageIn) (Reply, error) {
-	if first, err := tx.take(in.inboundCall); err != nil || !first {
+	if first, err := tx.recordCall(in.inboundCall); err != nil || !first {
 		return repeatedUnless(err)
 	}
 	row, err := tx.conversation(in)

@@ -22,10 +22,10 @@ func newReceivedKey(c inboundCall) receivedKey {
 
 var _ = declareBound(receivedTable, 200_000, "remembered deliveries")
 
-// take records a call, in the batch of its effect; it returns false if the call was
+// recordCall records a call, in the batch of its effect; it returns false if the call was
 // recorded before. The number of recorded calls is limited: beyond it the oldest is
 // removed early.
-func (tx *Tx) take(c inboundCall) (first bool, err error) {
+func (tx *Tx) recordCall(c inboundCall) (first bool, err error) {
 	key := newReceivedKey(c)
 	known, err := tx.Has(receivedTable, key[:])
 	if err != nil || known {

@@ -122,7 +122,7 @@ func TestInbound_RepeatsAreRememberedForAWeek(t *testing.T) {
 
 // Beyond the limit the oldest call is dropped, so that there is always room for the
 // next.
-func TestTake_ForgetsTheOldestBeforeItsTime(t *testing.T) {
+func TestRecordCall_ForgetsTheOldestBeforeItsTime(t *testing.T) {
 	t.Parallel()
 	o := newInboundFixture(t)
 	must := func(run func(tx *Tx) error) {
@@ -134,7 +134,7 @@ func TestTake_ForgetsTheOldestBeforeItsTime(t *testing.T) {
 	take := func(delivery string, want bool) {
 		t.Helper()
 		must(func(tx *Tx) error {
-			first, err := tx.take(inboundCall{Source: "s", Delivery: delivery})
+			first, err := tx.recordCall(inboundCall{Source: "s", Delivery: delivery})
 			if first != want {
 				t.Errorf("%s is new: %t", delivery, first)
 			}

@@ -123,7 +123,7 @@ type receiveVCSIn struct {
 // receiveVCSOp logs an event, and changes the issues that it concerns. The event does
 // not name these issues: callers who may not see them can read it.
 var receiveVCSOp = NewCommand[receiveVCSIn, InboundAnswer]("ReceiveVCSEvent", "Receive an event of a repository", Needs{}, func(tx *Tx, in *receiveVCSIn) (Reply, error) {
-	if first, err := tx.take(in.inboundCall); err != nil || !first {
+	if first, err := tx.recordCall(in.inboundCall); err != nil || !first {
 		return repeatedUnless(err)
 	}
 	id, err := tx.NewID()

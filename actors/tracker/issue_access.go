@@ -21,12 +21,12 @@ func (v *View) canViewIssue(rec storage.Record) (bool, error) {
 		}
 		c = c.Maker
 	}
-	return v.callerSees(c, rec)
+	return v.callerCanView(c, rec)
 }
 
-// callerSees reports whether a caller, which has no lane token, may know that an issue
+// callerCanView reports whether a caller, which has no lane token, may know that an issue
 // exists.
-func (v *View) callerSees(c *Caller, rec storage.Record) (bool, error) {
+func (v *View) callerCanView(c *Caller, rec storage.Record) (bool, error) {
 	if !c.CanViewTeam(rec.Team()) {
 		return false, nil // a grant does not override the team (Decision 26)
 	}

@@ -58,8 +58,8 @@ func (p *aggregateCheck) add(v *storage.View, row *storage.Row[Issue], report fu
 	return err
 }
 
-// end compares the counts with the aggregates.
-func (p *aggregateCheck) end(v *storage.View, add func(storage.Problem)) error {
+// compare compares the counts with the aggregates.
+func (p *aggregateCheck) compare(v *storage.View, add func(storage.Problem)) error {
 	report := reportTo(add)
 	err := v.Rows(issueAggregateTable, nil, nil, func(fields, value []byte) (bool, error) {
 		got, err := parseAmount(value)

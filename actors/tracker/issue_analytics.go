@@ -74,7 +74,7 @@ func (v *View) issueGroups(by string) ([]IssueGroup, error) {
 		})
 		groups.addAll(restricted)
 	}
-	return groups.end(), err
+	return groups.largest(), err
 }
 
 // amounts maps the text of a group to its amount; the empty text stands for null.
@@ -235,7 +235,7 @@ func (g *issueGroups) add(group string, a amount) {
 		row.Group = &group
 	}
 	if *g = append(*g, row); len(*g) == 2*maxIssueGroups {
-		*g = g.end()
+		*g = g.largest()
 	}
 }
 
@@ -245,8 +245,8 @@ func (g *issueGroups) addAll(all amounts) {
 	}
 }
 
-// end returns the largest groups in order.
-func (g *issueGroups) end() []IssueGroup {
+// largest returns the largest groups in order.
+func (g *issueGroups) largest() []IssueGroup {
 	all := []IssueGroup(*g)
 	slices.SortFunc(all, func(a, b IssueGroup) int {
 		switch {

@@ -49,7 +49,7 @@ const (
 	maxAutoBytes = 4 << 20
 )
 
-// recordClosing records the consequences of a change for settle. old is nil for a new
+// recordClosing records the consequences of a change for runCascade. old is nil for a new
 // issue, t for a removed one. Most changes have none, and cost the comparison of two
 // statuses and two parents.
 func (tx *Tx) recordClosing(old, t *Issue) {
@@ -79,7 +79,7 @@ func (tx *Tx) rules() *automation {
 	return tx.auto
 }
 
-// closedByRule reports whether settle has closed an issue.
+// closedByRule reports whether runCascade has closed an issue.
 func (tx *Tx) closedByRule(id storage.ID) bool { return tx.auto != nil && tx.auto.changed[id] }
 
 func (tx *Tx) recordParent(id storage.ID) {

@@ -69,7 +69,7 @@ func batchIssues(tx *Tx, in *BatchIssuesIn) (Reply, error) {
 	}
 	body := append(make([]byte, 0, 1024*len(ids)), `{"issues":[`...)
 	for i, id := range ids {
-		// settle may have closed an issue that lost its last open child in the batch.
+		// runCascade may have closed an issue that lost its last open child in the batch.
 		if parsed, _ := storage.ParseID(id); tx.closedByRule(parsed) {
 			if changed[i], err = tx.storedIssue(parsed); err != nil {
 				return Reply{}, err

@@ -156,9 +156,9 @@ const maxBlockChanges = 2000
 // full reports whether the rest of a cascade must wait for another batch.
 func (w *blockWork) full() bool { return w != nil && len(w.changed) >= maxBlockChanges }
 
-// settle does what follows from the command's changes: the rules of teams may close
+// runCascade does what follows from the command's changes: the rules of teams may close
 // further issues, and closed issues release others.
-func (tx *Tx) settle() error {
+func (tx *Tx) runCascade() error {
 	for {
 		if err := tx.applyRules(); err != nil {
 			return err

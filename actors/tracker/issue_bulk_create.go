@@ -51,7 +51,7 @@ func createIssues(tx *Tx, in *BulkIssuesIn) (Reply, error) {
 	}
 	r := &bulkRun{tx: tx, in: in, plan: in.plan, items: make([]bulkIssue, len(in.Items)), others: map[string]storage.ID{}, related: map[storage.ID]int{}}
 	// The sessions come after the relations, which decide whether their issues are blocked.
-	for _, step := range [...]func() error{r.check, r.create, r.relate, tx.settle, r.dispatch} {
+	for _, step := range [...]func() error{r.check, r.create, r.relate, tx.runCascade, r.dispatch} {
 		if err := step(); err != nil {
 			return Reply{}, err
 		}

@@ -267,7 +267,7 @@ func (r *residualFilter) keeps(pk []byte, rec storage.Record) (bool, error) {
 		}
 	}
 	if r.search != nil {
-		if keep, err := r.search.keeps(rec); err != nil || !keep {
+		if keep, err := r.search.matches(rec); err != nil || !keep {
 			return false, err
 		}
 	}

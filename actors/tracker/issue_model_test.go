@@ -42,13 +42,13 @@ func (m *issueModel) find(id IssueID) *modelIssue {
 	return nil
 }
 
-func (m *issueModel) sees(who *Caller, t *modelIssue) bool {
+func (m *issueModel) canView(who *Caller, t *modelIssue) bool {
 	return who == &m.ann || t.team != m.secret
 }
 
 // parent returns an issue's parent as a caller sees it: a hidden one is "".
 func (m *issueModel) parent(who *Caller, t *modelIssue) IssueID {
-	if p := m.find(t.parent); p == nil || !m.sees(who, p) {
+	if p := m.find(t.parent); p == nil || !m.canView(who, p) {
 		return ""
 	}
 	return t.parent
@@ -119,13 +119,13 @@ func (t *modelIssue) apply(f *IssueFields) {
 func (m *issueModel) matches(who *Caller, f *IssueFilter, t *modelIssue) bool {
 	is := func(o Opt[string], s string) bool { return !o.Set || s != "" && o.Value == s }
 	has := func(o Opt[bool], b bool) bool { return !o.Set || o.Value == b }
-	isParent := slices.ContainsFunc(m.all, func(c *modelIssue) bool { return c.parent == t.id && m.sees(who, c) })
+	isParent := slices.ContainsFunc(m.all, func(c *modelIssue) bool { return c.parent == t.id && m.canView(who, c) })
 	named := slices.ContainsFunc(append(t.former, t.identifier), func(s string) bool { return strings.EqualFold(s, f.Identifier.Value) })
 	view := map[string]bool{
 		"": true, "all": true, "active": t.status == "todo" || t.status == "in_progress", "backlog": t.status == "backlog", "triage": t.status == "triage",
 		"completed": t.status == "done" || t.status == "canceled", "mine": t.assignee == who.ID, "unassigned": t.assignee == "",
 	}
-	return m.sees(who, t) && view[f.View.Value] &&
+	return m.canView(who, t) && view[f.View.Value] &&
 		is(f.TeamID, string(t.team)) && is(f.ParentID, string(m.parent(who, t))) && is(f.AssigneeID, t.assignee) && is(f.ProjectID, t.project) && is(f.CycleID, t.cycle) && is(f.ExternalRef, t.ref) &&
 		(!f.Status.Set || f.Status.Value == t.status) && (!f.Priority.Set || f.Priority.Value == t.priority) &&
 		has(f.HasParent, m.parent(who, t) != "") && has(f.IsParent, isParent) && has(f.IsDraft, t.draft) &&
@@ -236,7 +236,7 @@ func (m *issueModel) create(t *rapid.T) {
 	reply, _, err := m.try(who, CreateIssue, &CreateIssueIn{Title: "t", IssueFields: f})
 	next := &modelIssue{team: f.TeamID.Or(m.core), status: "backlog", priority: "medium"}
 	if ref := f.ExternalRef.Or(""); ref != "" {
-		if old := m.withRef(ref); old != nil && m.sees(who, old) {
+		if old := m.withRef(ref); old != nil && m.canView(who, old) {
 			if err != nil || reply.Outcome != Done || decode[Issue](t, reply.Body).ID != old.id {
 				t.Fatalf("externalRef %s: %+v, %v", ref, reply, err)
 			}
@@ -246,7 +246,7 @@ func (m *issueModel) create(t *rapid.T) {
 			return
 		}
 	}
-	if !m.sees(who, next) || f.ParentID.Or("") != "" && (m.find(f.ParentID.Value) == nil || !m.sees(who, m.find(f.ParentID.Value))) {
+	if !m.canView(who, next) || f.ParentID.Or("") != "" && (m.find(f.ParentID.Value) == nil || !m.canView(who, m.find(f.ParentID.Value))) {
 		m.refused(t, err, CodeBadRequest)
 		return
 	}
@@ -271,7 +271,7 @@ func (m *issueModel) patch(t *rapid.T) {
 	who, id, f := m.drawCaller(t), IssueID(m.drawID(t, "issue")), m.drawFields(t)
 	_, _, err := m.try(who, PatchIssue, patchIn(id, "", IssuePatch{IssueFields: f}))
 	old := m.find(id)
-	if old == nil || !m.sees(who, old) {
+	if old == nil || !m.canView(who, old) {
 		m.refused(t, err, CodeNotFound)
 		return
 	}
@@ -284,7 +284,7 @@ func (m *issueModel) patch(t *rapid.T) {
 		f.ParentID = Opt[IssueID]{} // null does not clear a hidden parent
 	}
 	if parent != "" && parent != m.parent(who, old) {
-		if p := m.find(parent); p == nil || !m.sees(who, p) || m.below(old, parent) {
+		if p := m.find(parent); p == nil || !m.canView(who, p) || m.below(old, parent) {
 			m.refused(t, err, CodeBadRequest)
 			return
 		}
@@ -307,7 +307,7 @@ func (m *issueModel) patch(t *rapid.T) {
 func (m *issueModel) remove(t *rapid.T) {
 	who, id := m.drawCaller(t), IssueID(m.drawID(t, "issue"))
 	_, _, err := m.try(who, DeleteIssue, &DeleteIssueIn{ID: string(id)})
-	if old := m.find(id); old == nil || !m.sees(who, old) {
+	if old := m.find(id); old == nil || !m.canView(who, old) {
 		m.refused(t, err, CodeNotFound)
 		return
 	}

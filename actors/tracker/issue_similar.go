@@ -203,8 +203,8 @@ func (s *similarity) measure() error {
 	return nil
 }
 
-// sees counts the postings of issues that the caller sees.
-func (of *similarSegment) sees(l *storage.PostingList) (n int) {
+// countVisible counts the postings of issues that the caller sees.
+func (of *similarSegment) countVisible(l *storage.PostingList) (n int) {
 	switch {
 	case of.visible == nil:
 		return l.Total
@@ -261,7 +261,7 @@ func (s *similarity) want(t *Issue) ([]wanted, error) {
 			}
 			if l != nil {
 				all[j].lists = append(all[j].lists, wantedList{l, i})
-				all[j].visible += of.sees(l)
+				all[j].visible += of.countVisible(l)
 			}
 		}
 	}

@@ -100,7 +100,7 @@ func checkIssues(v *storage.View, report func(storage.Problem)) error {
 	if err != nil {
 		return err
 	}
-	return aggregates.end(v, report)
+	return aggregates.compare(v, report)
 }
 
 func checkFields(t *Issue, workspace storage.ID, report func(string, ...any)) {

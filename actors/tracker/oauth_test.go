@@ -40,7 +40,7 @@ func wantReason(t tester, err error, code Code, reason string) {
 }
 
 // A client authenticates in one of two ways.
-func TestIssueOAuthToken_ClientAuthentication(t *testing.T) {
+func TestGrantOAuthToken_ClientAuthentication(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
 	home := w.onboard("home")

@@ -38,10 +38,10 @@ const (
 
 // GrantOAuthToken makes an access token for a client. The client identifier names the
 // workspace, so it runs on any node.
-var GrantOAuthToken = NewWorkflow[OAuthTokenIn, OAuthToken]("IssueOAuthToken", "Get an access token for an OAuth client", Needs{Level: Public}, issueOAuthToken,
+var GrantOAuthToken = NewWorkflow[OAuthTokenIn, OAuthToken]("IssueOAuthToken", "Get an access token for an OAuth client", Needs{Level: Public}, grantOAuthToken,
 	WithSecret, BodyUpTo(16<<10), Refuses(CodeUnauthorized))
 
-func issueOAuthToken(f Flow, in *OAuthTokenIn) (Reply, error) {
+func grantOAuthToken(f Flow, in *OAuthTokenIn) (Reply, error) {
 	id, secret, err := in.client()
 	if err != nil {
 		return Reply{}, err

@@ -28,7 +28,7 @@ func (v *View) canViewRelated(rec storage.Record) (bool, error) {
 	if v.Caller.Maker == nil {
 		return false, nil
 	}
-	return v.callerSees(v.Caller.Maker, rec)
+	return v.callerCanView(v.Caller.Maker, rec)
 }
 
 // relatedIssue returns an issue at the other end of a relation, or nil if the caller may

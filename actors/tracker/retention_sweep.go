@@ -164,7 +164,7 @@ func (tx *Tx) sweepIssues(until time.Time, work *workBudget) (more bool, err err
 				return more, err
 			}
 			// The marks of the next deletion replace those of this one.
-			return false, tx.settle()
+			return false, tx.runCascade()
 		})
 		if err != nil || more {
 			return more, err

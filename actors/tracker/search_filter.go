@@ -197,8 +197,8 @@ func wordStream(r *storage.SegmentReader, of *storage.Segment, word []byte) (sto
 	return &list, nil
 }
 
-// keeps looks at the text of an issue where no stream vouches for it.
-func (s *textSearch) keeps(rec storage.Record) (bool, error) {
+// matches looks at the text of an issue where no stream vouches for it.
+func (s *textSearch) matches(rec storage.Record) (bool, error) {
 	id, err := storedID(rec)
 	if err != nil {
 		return false, err

@@ -105,9 +105,9 @@ func (t *Tails) workspace(id storage.ID) *tailWords {
 	return e.Value.(*tailWords) //nolint:forcetypeassert // the list has nothing else
 }
 
-// settle counts what a search has changed, and drops the words that were unused for the
+// trim counts what a search has changed, and drops the words that were unused for the
 // longest time while there are too many.
-func (t *Tails) settle(w *tailWords) {
+func (t *Tails) trim(w *tailWords) {
 	if t == nil {
 		return
 	}

@@ -24,8 +24,8 @@ func (v *View) canViewSession(rec storage.Record) (bool, error) {
 	return v.hasIssue(issueIn(rec))
 }
 
-// seesByRecord reports whether seesSession decides without a look at another record.
-func (v *View) seesByRecord(rec storage.Record) bool {
+// decidesByRecord reports whether canViewSession decides without a look at another record.
+func (v *View) decidesByRecord(rec storage.Record) bool {
 	c := v.Caller
 	return c.Lane != nil || rec.Flags()&sessionOrphan != 0 || c.Level >= Admin && len(c.Hidden) == 0
 }

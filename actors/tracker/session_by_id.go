@@ -108,7 +108,7 @@ func (v *View) lookAtSession(id SessionID, settled bool, fn func(storage.Record)
 	seen := false
 	alone = true
 	_, err = sessions.Record(v, sessionKey(parsed), func(rec storage.Record) (err error) {
-		if alone = settled || v.seesByRecord(rec); !alone {
+		if alone = settled || v.decidesByRecord(rec); !alone {
 			return nil
 		}
 		if seen, err = v.canViewSession(rec); err == nil && seen {

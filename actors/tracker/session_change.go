@@ -168,7 +168,7 @@ func (s *sessionRecord) stamp() error {
 // status, events, and wake-ups. It returns the session's public JSON.
 func (c *sessionChange) save() ([]byte, error) {
 	tx, old, s := c.tx, &c.row.Value, &c.s
-	if err := tx.place(s); err != nil {
+	if err := tx.setParking(s); err != nil {
 		return nil, err
 	}
 	switch ended := s.Status.Ended(); {
@@ -217,11 +217,11 @@ func (c *sessionChange) save() ([]byte, error) {
 			return nil, err
 		}
 	}
-	return body, c.settle()
+	return body, c.wakeWaiters()
 }
 
-// settle wakes claimers and moves the sessions that were waiting for this one.
-func (c *sessionChange) settle() error {
+// wakeWaiters wakes claimers and moves the sessions that were waiting for this one.
+func (c *sessionChange) wakeWaiters() error {
 	tx, old, s := c.tx, &c.row.Value, &c.s
 	if err := tx.sessionMoved(old, s); err != nil {
 		return err

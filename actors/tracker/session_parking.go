@@ -88,8 +88,8 @@ func (tx *Tx) whyParked(s *sessionRecord) (*parking, error) {
 	return nil, nil
 }
 
-// place sets the reason why a session can't be claimed, from its status.
-func (tx *Tx) place(s *sessionRecord) (err error) {
+// setParking sets the reason why a session can't be claimed, from its status.
+func (tx *Tx) setParking(s *sessionRecord) (err error) {
 	switch {
 	case s.Status == SessionCreated && !s.Inner.External:
 		s.Inner.Park, err = tx.whyParked(s)
@@ -110,7 +110,7 @@ func (tx *Tx) startPlace(s *sessionRecord) (err error) {
 		return nil
 	}
 	s.Status = SessionCreated
-	return tx.place(s)
+	return tx.setParking(s)
 }
 
 // advance gives a waiting session that has not begun its next reason, after one has
@@ -149,7 +149,7 @@ func (tx *Tx) repark(row *storage.Row[sessionRecord]) (now *sessionRecord, err e
 	if s.Status != SessionCreated || s.Inner.External {
 		return &s, nil
 	}
-	if err := tx.place(&s); err != nil {
+	if err := tx.setParking(&s); err != nil {
 		return nil, err
 	}
 	if samePlace(row.Value.Inner.Park, s.Inner.Park) {

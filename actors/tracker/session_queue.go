@@ -28,7 +28,7 @@ func (tx *Tx) requeueSessions(issue storage.ID, to IssuePriority) error {
 		}
 		s := row.Value
 		s.Inner.Rank = to.rank()
-		if err := tx.place(&s); err != nil {
+		if err := tx.setParking(&s); err != nil {
 			return err
 		}
 		if _, err := sessions.Update(tx, row, &s); err != nil {

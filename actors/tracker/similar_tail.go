@@ -74,7 +74,7 @@ func (s *similarity) readTail(partial bool) error {
 		return fmt.Errorf("read the changed issues: %w", err)
 	}
 	words.trim(s.tail)
-	s.v.tails.settle(words)
+	s.v.tails.trim(words)
 	return nil
 }
 

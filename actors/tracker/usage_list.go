@@ -49,7 +49,7 @@ var ListUsage = NewQuery[ListUsageIn, UsageGroups]("ListUsage", "Add up what age
 func listUsage(v *View, in *ListUsageIn) (Reply, error) {
 	q := usageQuery{v: v, by: cmp.Or(in.GroupBy, "session"), groups: map[string]*Usage{}, seen: map[storage.ID]bool{}}
 	var err error
-	if q.whole, err = v.seesEveryIssue(); err != nil {
+	if q.whole, err = v.canViewEveryIssue(); err != nil {
 		return Reply{}, err
 	}
 	if kind, summed := usageSums[q.by]; summed && q.whole && !in.From.Set && !in.To.Set {
@@ -60,14 +60,14 @@ func listUsage(v *View, in *ListUsageIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, fmt.Errorf("add up usage: %w", err)
 	}
-	return jsonReply(Done, UsageGroups{q.end()})
+	return jsonReply(Done, UsageGroups{q.sorted()})
 }
 
 // usageSums are the kept sums that answer a question without times.
 var usageSums = map[string]usageSumKind{"agent": usageOfAgent, "project": usageOfProject, "issue": usageOfIssue, "model": usageOfModel, "month": usageOfWorkspace}
 
-// seesEveryIssue reports whether no issue of the workspace is hidden from the caller.
-func (v *View) seesEveryIssue() (bool, error) {
+// canViewEveryIssue reports whether no issue of the workspace is hidden from the caller.
+func (v *View) canViewEveryIssue() (bool, error) {
 	c := v.Caller
 	if len(c.Hidden) > 0 {
 		return false, nil
@@ -193,7 +193,7 @@ func (q *usageQuery) entries(from, to uint64) error {
 
 // count adds usage to its group, if the caller may see it.
 func (q *usageQuery) count(o *usageOrigin, u *Usage, at time.Time) error {
-	seen, err := q.sees(o)
+	seen, err := q.includes(o)
 	if err != nil || !seen {
 		return err
 	}
@@ -216,9 +216,9 @@ func (q *usageQuery) count(o *usageOrigin, u *Usage, at time.Time) error {
 	return nil
 }
 
-// sees reports whether usage is to be counted: the caller sees its session or, if that was
+// includes reports whether usage is to be counted: the caller sees its session or, if that was
 // deleted, its issue. Where groups are issues or sessions, these must be there.
-func (q *usageQuery) sees(o *usageOrigin) (seen bool, err error) {
+func (q *usageQuery) includes(o *usageOrigin) (seen bool, err error) {
 	if q.whole && q.by != "issue" && q.by != "session" {
 		return true, nil
 	}
@@ -245,8 +245,8 @@ func (q *usageQuery) sees(o *usageOrigin) (seen bool, err error) {
 	return seen, err
 }
 
-// end returns the groups in their order.
-func (q *usageQuery) end() []UsageGroup {
+// sorted returns the groups in their order.
+func (q *usageQuery) sorted() []UsageGroup {
 	groups := make([]UsageGroup, 0, len(q.groups))
 	for group, u := range q.groups {
 		groups = append(groups, UsageGroup{Group: textOrNil(group), Usage: *u})

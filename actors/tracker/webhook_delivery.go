@@ -92,13 +92,13 @@ var deliveries = storage.Table[WebhookDelivery]{
 		ID:   deliveryByEnd,
 		Name: "end",
 		Entries: func(e *storage.Entries, d *WebhookDelivery) {
-			e.Add(e.Key().U64(uint64(d.end().Time().UnixMilli())))
+			e.Add(e.Key().U64(uint64(d.endedAt().Time().UnixMilli())))
 		},
 	}},
 }
 
-// end returns the time when a finished delivery was over.
-func (d *WebhookDelivery) end() Timestamp {
+// endedAt returns the time when a finished delivery was over.
+func (d *WebhookDelivery) endedAt() Timestamp {
 	switch {
 	case d.FinishedAt != nil:
 		return *d.FinishedAt

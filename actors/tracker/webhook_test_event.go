@@ -2,9 +2,9 @@ package tracker
 
 // PingWebhook sends an event of type webhook.test to one webhook, independent of its
 // subscribed types. The event is not in the event log and has the sequence 0.
-var PingWebhook = NewCommand[WebhookByIDIn, WebhookDelivery]("TestWebhook", "Send a test event to a webhook", Needs{Level: Admin}, testWebhook, Answers(Accepted))
+var PingWebhook = NewCommand[WebhookByIDIn, WebhookDelivery]("TestWebhook", "Send a test event to a webhook", Needs{Level: Admin}, pingWebhook, Answers(Accepted))
 
-func testWebhook(tx *Tx, in *WebhookByIDIn) (Reply, error) {
+func pingWebhook(tx *Tx, in *WebhookByIDIn) (Reply, error) {
 	row, id, err := tx.webhookByID(in.ID)
 	if err != nil {
 		return Reply{}, err

@@ -30,7 +30,7 @@ type WriteBuffer struct {
 	keyed  bool   // the running command's answer is kept for an idempotency key
 	past   []byte // scratch for encoding history
 	// closeLimit is the number of issues that a command may close by the rules of teams; see
-	// settle.
+	// runCascade.
 	closeLimit int
 	teams      knownTeams
 	// recent holds the titles of issues that the search index does not cover.
@@ -163,7 +163,7 @@ func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Re
 	if reply, err = op.command(tx, in); err != nil {
 		return Reply{}, err
 	}
-	if err := tx.settle(); err != nil {
+	if err := tx.runCascade(); err != nil {
 		return Reply{}, err
 	}
 	if err := tx.wakeSessions(); err != nil {
@@ -232,7 +232,7 @@ func (l *WriteBuffer) remember(tx *Tx, op *Op, req *Request, reply Reply, wrote 
 	if req.Idempotency == nil {
 		return nil
 	}
-	kept, err := l.keeps(tx, op, req, wrote, len(reply.Body))
+	kept, err := l.keepsAnswer(tx, op, req, wrote, len(reply.Body))
 	if err != nil || !kept {
 		return err
 	}

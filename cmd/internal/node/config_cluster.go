@@ -86,7 +86,7 @@ func (c Config) validateCluster() error {
 	if c.ReplaceAfter != 0 && (c.ReplaceAfter < time.Second || c.ReplaceAfter > 30*24*time.Hour) {
 		return fmt.Errorf("--replace-after %s: must be from 1s to 720h", c.ReplaceAfter)
 	}
-	return c.validateForming()
+	return c.validateBootstrap()
 }
 
 // validateAlone refuses what makes no sense without other nodes, rather than to
@@ -159,7 +159,7 @@ func (c Config) validateAdvertise() error {
 	return nil
 }
 
-func (c Config) validateForming() error {
+func (c Config) validateBootstrap() error {
 	if len(c.Join) > maxJoin {
 		return fmt.Errorf("--join: %d addresses; a few are enough, and %d the most", len(c.Join), maxJoin)
 	}

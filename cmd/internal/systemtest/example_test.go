@@ -25,7 +25,7 @@ func TestExampleAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { node.Kill() }()
-	y := newExampleYard(ctx, t, node)
+	y := newExampleService(ctx, t, node)
 
 	// Those who will not finish are alone at first, so that each has a session.
 	doomed, stopped := y.dispatch("Doomed", "urgent", "Take care."), y.dispatch("Stopped", "urgent", "Take care.")
@@ -88,7 +88,7 @@ func TestExampleAgent_PlanFanOutJoin(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { node.Kill() }()
-	y := newExampleYard(ctx, t, node)
+	y := newExampleService(ctx, t, node)
 	item := func(ref, title, instructions, after string) map[string]any {
 		m := map[string]any{"ref": ref, "title": title, "dispatch": map[string]any{"instructions": instructions, "whenReady": true}}
 		if after != "" {
@@ -152,7 +152,7 @@ type exampleFixture struct {
 	env       []string
 }
 
-func newExampleYard(ctx context.Context, t *testing.T, node *Process) *exampleFixture {
+func newExampleService(ctx context.Context, t *testing.T, node *Process) *exampleFixture {
 	t.Helper()
 	y := &exampleFixture{t: t, ctx: ctx, client: NewClient(node.URL, "", 4), binary: filepath.Join(t.TempDir(), "agent")}
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", y.binary, "switchyard/examples/agent").CombinedOutput(); err != nil {
