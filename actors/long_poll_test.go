@@ -393,12 +393,12 @@ func (y *workspaceFixture) settled(all int, ended map[tracker.SessionID]int) {
 	}
 	var left []string
 	v := storage.NewView(y.store.State(), y.engine.shardOf(y.workspace).number, storage.SystemID)
-	due, _, err := tracker.ListDue(&v, time.Now().Add(time.Hour), 100, func(storage.ID, string) bool { return true })
+	_, err := tracker.ReadDue(&v, nil, time.Now().Add(time.Hour), func(d tracker.DueTimer) bool {
+		left = append(left, d.Kind)
+		return true
+	})
 	if err != nil {
 		y.t.Fatal(err)
-	}
-	for _, d := range due {
-		left = append(left, d.Kind)
 	}
 	if slices.Contains(left, "session.lease") {
 		y.t.Errorf("timers are left: %v", left)

@@ -51,14 +51,6 @@ type Config struct {
 	StartEmpty func(ctx context.Context) (*Process, error)
 }
 
-// Default is the configuration without flags.
-func Default() Config {
-	return Config{
-		Connections: []int{16, 64}, Workspaces: 64, Issues: 20_000,
-		Warmup: time.Second, Duration: 5 * time.Second, OpenShare: 0.7, Waiting: 10_000, Dir: ".",
-	}
-}
-
 // Process is a server under measurement.
 type Process struct {
 	URL        string
@@ -137,15 +129,6 @@ func (c *Config) check() error {
 		return fmt.Errorf("bench: %w", errors.Join(faults...))
 	}
 	return nil
-}
-
-// Names lists the scenarios.
-func Names() []string {
-	names := make([]string, len(scenarios))
-	for i, s := range scenarios {
-		names[i] = s.name
-	}
-	return names
 }
 
 func machine() Machine {

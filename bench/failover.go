@@ -26,11 +26,6 @@ type FailoverConfig struct {
 	StartCluster func(ctx context.Context, dir string, nodes, shards int) (*Cluster, error)
 }
 
-// DefaultFailover is the configuration without flags.
-func DefaultFailover() FailoverConfig {
-	return FailoverConfig{Nodes: 3, Kills: 20, Workspaces: 24, Pause: 50 * time.Millisecond, Shards: 18, Dir: "."}
-}
-
 func (c *FailoverConfig) check() error {
 	switch {
 	case c.Nodes < 3 || c.Nodes > maxScaleNodes:

@@ -53,14 +53,19 @@ func TestFailoverConfig_IsChecked(t *testing.T) {
 		"workspaces: -1": func(c *FailoverConfig) { c.Workspaces = -1 },
 		"pause: 2s":      func(c *FailoverConfig) { c.Pause = 2 * time.Second },
 	} {
-		cfg := DefaultFailover()
+		cfg := defaultFailover()
 		change(&cfg)
 		if _, err := RunFailover(t.Context(), cfg, nil); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%v, want %q in it", err, text)
 		}
 	}
-	cfg := DefaultFailover()
+	cfg := defaultFailover()
 	if err := cfg.check(); err != nil {
 		t.Error(err)
 	}
+}
+
+// defaultFailover is the configuration without flags.
+func defaultFailover() FailoverConfig {
+	return FailoverConfig{Nodes: 3, Kills: 20, Workspaces: 24, Pause: 50 * time.Millisecond, Shards: 18, Dir: "."}
 }

@@ -147,7 +147,7 @@ func fakeSessions(t *testing.T, mux *http.ServeMux) {
 }
 
 func quick(t *testing.T, base string) Config {
-	cfg := Default()
+	cfg := defaultConfig()
 	cfg.URL, cfg.MetricsURL, cfg.Token = base, base+"/metrics", "operator"
 	cfg.Connections, cfg.Workspaces, cfg.Issues, cfg.Waiting = []int{2, 3}, 3, 60, 20
 	cfg.Warmup, cfg.Duration = 0, 100*time.Millisecond
@@ -187,7 +187,7 @@ func TestRun_MeasuresScenariosBesideTheirLimits(t *testing.T) {
 	if figures["dispatch-claim"] != 2 || figures["waiting"] != 1 {
 		t.Errorf("figures: %v", report.Figures)
 	}
-	for _, name := range append(Names(), pebbleLimit, createToDelivery) {
+	for _, name := range append(scenarioNames(), pebbleLimit, createToDelivery) {
 		found := closed
 		if name == commitToDelivery.name || name == createToDelivery {
 			found = opened
@@ -379,4 +379,21 @@ func TestTextStatistics(t *testing.T) {
 	if s.Title < 6 || s.Title > 9 || s.Description < 70 || s.Description > 110 || s.Longest != 2000 || s.Used < 10_000 || s.Bytes < 600 || s.Distinct < 45 {
 		t.Error(s)
 	}
+}
+
+// defaultConfig is the configuration without flags.
+func defaultConfig() Config {
+	return Config{
+		Connections: []int{16, 64}, Workspaces: 64, Issues: 20_000,
+		Warmup: time.Second, Duration: 5 * time.Second, OpenShare: 0.7, Waiting: 10_000, Dir: ".",
+	}
+}
+
+// scenarioNames lists the scenarios.
+func scenarioNames() []string {
+	names := make([]string, len(scenarios))
+	for i, s := range scenarios {
+		names[i] = s.name
+	}
+	return names
 }

@@ -33,11 +33,6 @@ type ScaleConfig struct {
 	StartCluster func(ctx context.Context, dir string, nodes, shards int) (*Cluster, error)
 }
 
-// DefaultScale is the configuration without flags.
-func DefaultScale() ScaleConfig {
-	return ScaleConfig{Sizes: []int{1, 3, 6, 9}, Share: 0.1, Connections: 48, Shards: 18, Issues: 32, Warmup: 2 * time.Second, Duration: 10 * time.Second, Dir: "."}
-}
-
 // Bounds of a scale run.
 const (
 	maxScaleNodes       = 32

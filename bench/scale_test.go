@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 const someWorkspace = "0190e0a1-0000-7000-8000-000000000001"
@@ -145,13 +146,13 @@ func TestScaleConfig_IsChecked(t *testing.T) {
 		"no number of nodes":           func(c *ScaleConfig) { c.Sizes = nil },
 		"share: 0.01 is not from 0.1 ": func(c *ScaleConfig) { c.Share = 0.01 },
 	} {
-		c := DefaultScale()
+		c := defaultScale()
 		change(&c)
 		if err := c.check(2); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	c := DefaultScale()
+	c := defaultScale()
 	if err := c.check(2); err != nil {
 		t.Error(err)
 	}
@@ -213,9 +214,14 @@ func TestRun_AsksTheOwnersOfACluster(t *testing.T) {
 	if asked[0].Load() != 2 || asked[1].Load() != 4 {
 		t.Errorf("the nodes were asked %d and %d times", asked[0].Load(), asked[1].Load())
 	}
-	cfg := Default()
+	cfg := defaultConfig()
 	cfg.Nodes, cfg.StartNode = urls, Binary{}.StartNode
 	if err := cfg.check(); err == nil || !strings.Contains(err.Error(), "give its URL too") {
 		t.Error(err)
 	}
+}
+
+// defaultScale is the configuration without flags.
+func defaultScale() ScaleConfig {
+	return ScaleConfig{Sizes: []int{1, 3, 6, 9}, Share: 0.1, Connections: 48, Shards: 18, Issues: 32, Warmup: 2 * time.Second, Duration: 10 * time.Second, Dir: "."}
 }

@@ -17,7 +17,7 @@ import (
 	"switchyard/cluster/raftstore"
 )
 
-// fakeGossip is gossip as a test wants it.
+// fakeGossip returns what a test gives it.
 type fakeGossip struct {
 	contacts []gossip.ContactResult
 	seen     []gossip.Node
@@ -49,7 +49,7 @@ func TestBootstrap_Round(t *testing.T) {
 		return &joinReply{Cluster: "c", Shards: 7, List: &membership.List{}}, nil
 	}
 	other := []gossip.ContactResult{{Addr: "x:1", Outcome: gossip.ContactOtherCluster, Cluster: "d"}}
-	// The node is "m"; forms and joins tell what becomes of it.
+	// The node is "m". The outcome is in forms or in joins.
 	tests := map[string]struct {
 		see    fakeGossip
 		expect int
@@ -57,7 +57,7 @@ func TestBootstrap_Round(t *testing.T) {
 		data   bool // of cluster "c" already
 		forms  bool
 		joins  string // cluster
-		waits  string // for what
+		waits  string // the cause of the wait
 		fails  string
 	}{
 		"nobody answers":              {see: fakeGossip{contacts: []gossip.ContactResult{{Addr: "x:1", Outcome: gossip.ContactUnreachable}}}, waits: "no node answers at x:1"},
@@ -162,8 +162,7 @@ func TestBootstrap_GivesUpOnAnotherKeyOnly(t *testing.T) {
 	wantRefusal(t, err, membership.ReasonOtherGossipKey, "the nodes at x:1 use another --gossip-key")
 }
 
-// TestBootstrap_OneOfManyWhoSeeDifferentParts: five nodes, three expected, each of
-// which sees another part of the rest.
+// Five nodes expect three. Each of them sees another part of the rest.
 func TestBootstrap_OneOfManyWhoSeeDifferentParts(t *testing.T) {
 	t.Parallel()
 	names := []string{"a", "b", "c", "d", "e"}

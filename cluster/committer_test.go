@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// heldApplier takes entries and answers them when told.
+// heldApplier keeps entries until a test answers them.
 type heldApplier struct {
 	mu      sync.Mutex
 	entries [][]byte
@@ -267,7 +267,7 @@ func TestCommitter_PassesTheResultOn(t *testing.T) {
 		t.Fatal("acknowledged before it was applied")
 	}
 	done := make(chan error, 1)
-	r.group(1).commit.beginEpoch(epoch + 1) // as a deposed owner's would be, for the state machine
+	r.group(1).commit.beginEpoch(epoch + 1) // the state machine refuses it like an epoch of a deposed owner
 	r.Propose(1, epoch+1, write(t, r.store, 1, "fenced"), func(err error) { done <- err })
 	if err := <-done; !errors.Is(err, errFenced) || r.has(t, 1, "fenced") {
 		t.Fatalf("the fence let it pass: %v", err)

@@ -19,8 +19,8 @@ import (
 	"switchyard/storage"
 )
 
-// journal is the row that every test proposal merges its id into: Pebble appends
-// merged values, so a proposal applied twice is seen twice.
+// journal is the row that every test proposal merges its id into. Pebble appends
+// merged values, so a proposal that is applied twice is in the row twice.
 func journal(shard storage.Shard) []byte { return testKey(shard, "journal") }
 
 // proposalOf proposer p, its nth: one merge into the journal and one row.
@@ -32,7 +32,7 @@ func proposalOf(b *pebble.Batch, shard storage.Shard, id uint64) error {
 	return b.Set(testKey(shard, fmt.Sprintf("row %d", id)), payload[:100+id%300], nil)
 }
 
-// load has proposers write until it is stopped, and knows what was acknowledged.
+// load runs proposers until it is stopped, and records the acknowledged proposals.
 type load struct {
 	mu    sync.Mutex
 	acked map[storage.Shard]map[uint64]uint64 // proposer -> newest acknowledged number
@@ -88,7 +88,7 @@ func (l *load) await(acks int) {
 	}
 }
 
-// acknowledged is what was acknowledged up to now.
+// acknowledged returns the newest acknowledged proposal of each proposer.
 func (l *load) acknowledged() map[storage.Shard]map[uint64]uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,7 +104,8 @@ func (l *load) stop() {
 	l.all.Wait()
 }
 
-// check compares the state with what was acknowledged, and returns what is there.
+// check compares the state with the acknowledged proposals, and returns the proposals that
+// are in the state.
 func check(t *testing.T, r *running, acked map[storage.Shard]map[uint64]uint64) map[storage.Shard]map[uint64]uint64 {
 	t.Helper()
 	found := map[storage.Shard]map[uint64]uint64{}
@@ -173,7 +174,7 @@ func TestRestart_AfterCrashAtAnyPoint(t *testing.T) {
 				if crash%3 != 2 { // every third crash comes soon after the start
 					l.await(50 + random.IntN(1500))
 				}
-				// What is acknowledged before the crash must outlive it.
+				// Acknowledged proposals must survive the crash.
 				stands = l.acknowledged()
 				fs = fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: random.IntN(101), RNG: random})
 				l.stop()
@@ -184,8 +185,7 @@ func TestRestart_AfterCrashAtAnyPoint(t *testing.T) {
 	}
 }
 
-// A crash while the node closes: Release, snapshots and flush may each be there or
-// not.
+// A crash while the node closes. Release, the snapshots and the flush may each be missing.
 func TestRestart_AfterCrashDuringClose(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(seed(t), 2))

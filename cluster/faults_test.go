@@ -16,11 +16,12 @@ import (
 
 	"switchyard/cluster/placement"
 	"switchyard/cluster/raftstore"
+	"switchyard/internal/testkit"
 	"switchyard/storage"
 )
 
-// kill ends a node as a crash does: what it had not synced is gone. Its successor
-// runs on the file system that is returned.
+// kill ends a node as a crash does: unsynced writes are lost. Its successor runs on the
+// file system that is returned.
 func (w *network) kill(t testing.TB, name string, disk *vfs.MemFS, others ...string) *vfs.MemFS {
 	t.Helper()
 	w.isolate(true, name, others...)
@@ -30,7 +31,7 @@ func (w *network) kill(t testing.TB, name string, disk *vfs.MemFS, others ...str
 	return left
 }
 
-// crashable is a shard on nodes whose file systems forget what was not synced.
+// crashable starts a shard on nodes whose file systems lose unsynced writes in a crash.
 func crashable(t testing.TB, names ...string) (*network, map[string]*vfs.MemFS) {
 	t.Helper()
 	w := newNetwork()
@@ -86,7 +87,7 @@ func TestFaults_OwnersDieOneAfterAnother(t *testing.T) {
 }
 
 // Links that carry one direction only must not leave a shard without an owner, nor
-// with one that answers from an old state.
+// with an owner that answers from an old state.
 func TestFaults_OneWayCuts(t *testing.T) {
 	t.Parallel()
 	for what, ways := range map[string][][2]string{
@@ -106,7 +107,7 @@ func TestFaults_OneWayCuts(t *testing.T) {
 			if err := a.ReadBarrier(1, time.Now().Add(time.Second)); err == nil {
 				t.Error("who was cut off answers reads")
 			}
-			until(t, "a gave up", func() bool { _, ok := a.Owner(1); return !ok })
+			testkit.Eventually(t, "a gave up", func() bool { _, ok := a.Owner(1); return !ok })
 			for _, way := range ways {
 				w.set(false, way[0], way[1])
 			}
@@ -116,8 +117,8 @@ func TestFaults_OneWayCuts(t *testing.T) {
 	}
 }
 
-// A replica that was removed while it was away campaigns when it is back. Nobody
-// listens.
+// A replica that was removed while its node was down campaigns after the restart. The
+// others ignore it.
 func TestFaults_RemovedReplicaDisturbsNobody(t *testing.T) {
 	t.Parallel()
 	w, _ := threeNodes(t, 1)
@@ -127,10 +128,10 @@ func TestFaults_RemovedReplicaDisturbsNobody(t *testing.T) {
 	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaRemove, "c"}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "c misses its leader", func() bool { return c.group(1).raft.State() == raft.Candidate })
+	testkit.Eventually(t, "c misses its leader", func() bool { return c.group(1).raft.State() == raft.Candidate })
 	w.isolate(false, "c", "a", "b")
 	for i := range 3 { // it campaigns again and again
-		until(t, "c gives up a campaign", func() bool { return c.group(1).raft.State() == raft.Candidate })
+		testkit.Eventually(t, "c gives up a campaign", func() bool { return c.group(1).raft.State() == raft.Candidate })
 		a.mustPropose(t, 1, fmt.Sprint(i))
 		if err := a.ReadBarrier(1, time.Time{}); err != nil {
 			t.Fatal(err)
@@ -150,8 +151,8 @@ func TestFaults_RemovedReplicaDisturbsNobody(t *testing.T) {
 	w.same(t, 1, "a", "b", "c")
 }
 
-// The leader and a new voter agree on the growth and the leader dies, before the
-// third has heard of it: the two that are left still find an owner.
+// The leader and a new voter commit the growth, and the leader dies before the third
+// member has heard of it. The remaining two elect an owner.
 func TestFaults_OwnerDiesWhileItsGroupGrows(t *testing.T) {
 	t.Parallel()
 	w := newNetwork()
@@ -167,7 +168,7 @@ func TestFaults_OwnerDiesWhileItsGroupGrows(t *testing.T) {
 	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaAdd, "c"}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "both follow", func() bool {
+	testkit.Eventually(t, "both follow", func() bool {
 		_, others, _ := b.group(1).members()
 		lag, follows := a.group(1).tracking.followerProgress(a.group(1).raft.CurrentTerm(), "c", electionTimeout)
 		return len(others) == 1 && follows && lag == 0
@@ -183,8 +184,8 @@ func TestFaults_OwnerDiesWhileItsGroupGrows(t *testing.T) {
 	w.owner(t, 1, "c", "b").mustPropose(t, 1, "on")
 }
 
-// A follower that is far behind in a shard that nobody writes to is sent all that it
-// lacks, not one request for each of Raft's rounds.
+// A follower that is far behind in a shard without writes is sent all missing entries at
+// once, and not one request in each of Raft's rounds.
 func TestFaults_FollowerCatchesUpInIdleShard(t *testing.T) {
 	t.Parallel()
 	w, _ := threeNodes(t, 1)
@@ -210,7 +211,7 @@ func TestFaults_FailedLeaderHandsOver(t *testing.T) {
 	if i := slices.IndexFunc(reports, func(r placement.GroupReport) bool { return r.Shard == 1 }); i < 0 || !strings.Contains(reports[i].Failed, "a bad entry") {
 		t.Errorf("a reports %+v", reports)
 	}
-	// The others elect it, not knowing better.
+	// The others elect it, since they don't know of the damage.
 	if err := next.changeReplica(t.Context(), 1, replicaChange{replicaTransfer, "a"}); err != nil {
 		t.Fatal(err)
 	}
@@ -220,8 +221,8 @@ func TestFaults_FailedLeaderHandsOver(t *testing.T) {
 	}
 }
 
-// A member that would not leave a quorum is not removed, and one that does not
-// follow is not promoted.
+// A member is not removed if no quorum would be left, and a member that does not follow is
+// not promoted.
 func TestFaults_MembersAreChangedWithCare(t *testing.T) {
 	t.Parallel()
 	w, _ := threeNodes(t, 1)
@@ -235,7 +236,7 @@ func TestFaults_MembersAreChangedWithCare(t *testing.T) {
 		t.Error("a member that does not follow was promoted")
 	}
 	w.isolate(true, "b", "a", "c")
-	until(t, "b counts as silent", func() bool {
+	testkit.Eventually(t, "b counts as silent", func() bool {
 		err := a.changeReplica(t.Context(), 1, replicaChange{replicaTransfer, "b"})
 		return err != nil && bytes.Contains([]byte(err.Error()), []byte("not a voter"))
 	})
@@ -260,7 +261,7 @@ func TestFaults_CrashWhileDropping(t *testing.T) {
 	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaRemove, "b"}); err != nil {
 		t.Fatal(err)
 	}
-	// As far as the marker, and the state on disk.
+	// Up to the marker, and with the state on disk.
 	if err := b.store.FlushState(); err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +273,7 @@ func TestFaults_CrashWhileDropping(t *testing.T) {
 	if b.group(1) != nil || len(shardRows(t, b, 1)) != 0 {
 		t.Fatal("the replica came back")
 	}
-	disks["b"] = w.kill(t, "b", disks["b"], "a") // what was deleted is so for good
+	disks["b"] = w.kill(t, "b", disks["b"], "a") // the deletion survives
 	w.boot(t, "b", disks["b"], false, 1)
 	w.addVoter(t, a, 1, "b")
 	w.same(t, 1, "a", "b")
@@ -287,14 +288,14 @@ func BenchmarkFailover(b *testing.B) {
 	for b.Loop() {
 		owner := w.owner(b, 1, names...)
 		for _, name := range namesBut(names, owner.Name()) {
-			until(b, "all follow", func() bool { return len(owner.group(1).successors(name)) == 1 })
+			testkit.Eventually(b, "all follow", func() bool { return len(owner.group(1).successors(name)) == 1 })
 		}
 		rest := namesBut(names, owner.Name())
 		began := time.Now()
 		w.isolate(true, owner.Name(), rest...)
 		w.owner(b, 1, rest...)
 		all = append(all, time.Since(began))
-		until(b, "it gave up", func() bool { _, ok := owner.Owner(1); return !ok })
+		testkit.Eventually(b, "it gave up", func() bool { _, ok := owner.Owner(1); return !ok })
 		w.isolate(false, owner.Name(), rest...)
 	}
 	b.ReportMetric(float64(quantile(all, 50).Milliseconds()), "ms-median")

@@ -131,7 +131,7 @@ func TestClaim_TellsWhetherALeaseMayStand(t *testing.T) {
 			t.Parallel()
 			mt := newMachine(t)
 			for _, s := range steps {
-				mt.reopen() // what it depends on is on disk
+				mt.reopen() // the state that it depends on is on disk
 				switch s.what {
 				case "claim":
 					answer, ok := mt.claim(s.epoch, s.node).(*claimed)
@@ -169,7 +169,7 @@ func TestApply_SkipsWhatIsAppliedAndKeepsRaftsBytes(t *testing.T) {
 		t.Fatalf("applied %d, want %d", mt.m.at.applied, mt.index+1)
 	}
 	for _, result := range mt.m.ApplyBatch(logs) {
-		// Never success: the caller of a replayed entry must not be told it is done.
+		// Never success: a replayed entry must not look done to its caller.
 		mt.want(result, errReplayed)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// crashes clones a file system before each of its writes, as a crash would leave
-// it, while it is armed.
+// crashes clones a file system before each write while it is armed. A clone is the file
+// system as a crash would leave it.
 type crashes struct {
 	fs     *vfs.MemFS
 	random *rand.Rand
@@ -114,7 +114,7 @@ func TestRestore_CrashAtEveryStep(t *testing.T) {
 	}
 }
 
-// replay applies what the log holds behind the state, as Raft does at a start.
+// replay applies the log's entries behind the state, as Raft does at a start.
 func (f *follower) replay() {
 	f.t.Helper()
 	_, last := f.log.Bounds()
@@ -178,7 +178,7 @@ func (d *fullDisk) fillAfter(writes int32) {
 	d.mu.Unlock()
 }
 
-// MaybeError fails what needs space.
+// MaybeError fails operations that need space.
 func (d *fullDisk) MaybeError(op errorfs.Op) error {
 	switch op.Kind {
 	case errorfs.OpCreate, errorfs.OpMkdirAll, errorfs.OpFileWrite, errorfs.OpFileSync:
@@ -201,8 +201,8 @@ func (d *fullDisk) MaybeError(op errorfs.Op) error {
 
 func (d *fullDisk) String() string { return "full disk" }
 
-// An ingest that fails leaves no mark: a state that came as far by its log would
-// look like the one that was to be put in place.
+// An ingest that fails leaves no mark. With a mark, a state that reached the same position
+// by its log would look like the state to be put in place.
 func TestRestore_AFailedIngestLeavesNoMark(t *testing.T) {
 	t.Parallel()
 	s := leader(t)

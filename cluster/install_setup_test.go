@@ -19,11 +19,11 @@ import (
 type follower struct {
 	*machineTest
 	log    *raftstore.LogStore
-	sums   int64 // what the compactor was told
+	sums   int64 // reported to the compactor
 	outran bool
 }
 
-// openFollower reads what a store holds, as openGroup does.
+// openFollower opens a shard of a store, as openGroup does.
 func openFollower(t testing.TB, store *storage.Store) (*follower, error) {
 	f := &follower{machineTest: &machineTest{t: t, store: store}}
 	f.reopen()

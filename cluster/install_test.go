@@ -61,7 +61,7 @@ func TestRestore_TakesTheLeadersPlace(t *testing.T) {
 					t.Fatalf("after %d entries the state stands at %d", i+1, again.m.at.applied)
 				}
 			}
-			// This node's own snapshot, short of where the state stood.
+			// This node's own snapshot, of an earlier position than the state.
 			f.snapshot(3)
 			if _, err := openFollower(t, f.store); err != nil {
 				t.Fatal(err)
@@ -151,8 +151,8 @@ func TestRestore_RefusesAndKeepsTheState(t *testing.T) {
 	}
 }
 
-// A snapshot of this node's own that was begun before another came must neither
-// replace that nor be counted twice.
+// A snapshot of this node's own that began before a received one must neither replace the
+// received one nor be counted twice.
 func TestRestore_OvertakesALocalSnapshot(t *testing.T) {
 	t.Parallel()
 	s := leader(t)

@@ -19,7 +19,7 @@ import (
 	"switchyard/storage"
 )
 
-// register is what the history's clients read and write.
+// register is an operation of a client in the history.
 type register struct {
 	key   int
 	write bool
@@ -56,7 +56,7 @@ var registerModel = porcupine.Model{
 }
 
 // clients write and read registerModel on whichever node says it owns the shard, and
-// keep the history of what they were told.
+// record the answers in a history.
 type clients struct {
 	w     *network
 	names []string
@@ -66,7 +66,7 @@ type clients struct {
 	began time.Time
 	quit  chan struct{}
 	all   sync.WaitGroup
-	next  atomic.Uint64 // values, and the numbers of clients that never heard back
+	next  atomic.Uint64 // values, and the numbers of clients without an answer
 
 	mu      sync.Mutex
 	history []porcupine.Operation
@@ -89,7 +89,7 @@ func (c *clients) run(t *testing.T, client int, random *rand.Rand) {
 		epoch, owns := r.Owner(registerShard)
 		if !owns {
 			c.alive[name].RUnlock()
-			select { // somebody else, but not at full speed
+			select { // another node, but not at full speed
 			case <-time.After(time.Millisecond):
 			case <-c.quit:
 			}

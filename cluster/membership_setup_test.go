@@ -80,7 +80,7 @@ func (d directoryOf) propose(epoch uint64, batch []byte) error {
 	return b.Commit(pebble.NoSync)
 }
 
-// fakeCalls carry control requests between the nodes of a test.
+// fakeCalls carries control requests between the nodes of a test.
 type fakeCalls struct {
 	mu     sync.Mutex
 	byAddr map[string]rpcHandler // by peer address; of rpcJoin and rpcRegister
@@ -98,7 +98,7 @@ func (w *fakeCalls) attach(name, addr string, h rpcHandler) {
 }
 
 // from is the caller of a node. It hands requests of both kinds to one handler,
-// which tells them apart by their content, see station.handle.
+// which distinguishes them by their content, see testMember.handle.
 func (w *fakeCalls) from(node string) caller { return wireCaller{w, node} }
 
 type wireCaller struct {
@@ -262,7 +262,7 @@ func (s *testMember) run(ctx context.Context) error {
 	return nil
 }
 
-// brief is a context for what takes seconds at most.
+// brief returns a context for operations of a few seconds.
 func brief(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -270,13 +270,13 @@ func brief(t testing.TB) context.Context {
 	return ctx
 }
 
-// tryRun is run for nodes that are refused.
+// tryRun runs a node that may be refused.
 func (s *testMember) tryRun(t testing.TB) error {
 	t.Helper()
 	return s.run(brief(t))
 }
 
-// mustRun is run for nodes that nothing stops.
+// mustRun runs a node and expects success.
 func (s *testMember) mustRun(t testing.TB) *testMember {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -287,23 +287,7 @@ func (s *testMember) mustRun(t testing.TB) *testMember {
 	return s
 }
 
-// eventually waits for what other goroutines bring about over sockets.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("not within 20 s: %s", what)
-		case <-tick.C:
-		}
-	}
-}
-
-// states lists how the members stand, as "name state".
+// states lists the members' states, as "name state".
 func (s *testMember) states() (out []string) {
 	for _, m := range s.gossip.Status() {
 		out = append(out, fmt.Sprintf("%s %s", m.Name, m.State))

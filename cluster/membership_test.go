@@ -10,6 +10,7 @@ import (
 
 	"switchyard/cluster/gossip"
 	"switchyard/cluster/membership"
+	"switchyard/internal/testkit"
 )
 
 // grown starts a cluster of n nodes, n1 bootstrap it alone.
@@ -24,7 +25,7 @@ func grown(t *testing.T, n int, key []byte) []*testMember {
 	}
 	for _, s := range nodes {
 		nodes[0].spread(t, nodes...)
-		eventually(t, s.name+" sees all alive", func() bool {
+		testkit.Eventually(t, s.name+" sees all alive", func() bool {
 			states := s.states()
 			return len(states) == n && !slices.ContainsFunc(states, func(state string) bool { return !strings.HasSuffix(state, " alive") })
 		})
@@ -44,7 +45,7 @@ func (s *testMember) spread(t *testing.T, to ...*testMember) {
 
 func (s *testMember) wantStates(t *testing.T, state string) {
 	t.Helper()
-	eventually(t, s.name+" sees "+state, func() bool { return slices.Contains(s.states(), state) })
+	testkit.Eventually(t, s.name+" sees "+state, func() bool { return slices.Contains(s.states(), state) })
 }
 
 func TestMembership_JoinLeaveAndCrash(t *testing.T) {
@@ -81,13 +82,13 @@ func TestMembership_RestartAtAnotherPortIsFollowed(t *testing.T) {
 		t.Error("it is another node now")
 	}
 	for _, s := range nodes[:2] {
-		eventually(t, s.name+" knows the new port", func() bool {
+		testkit.Eventually(t, s.name+" knows the new port", func() bool {
 			return slices.ContainsFunc(s.gossip.Alive(), func(seen gossip.Node) bool {
 				return seen.Node == "n3" && seen.Addr == again.gossip.Addr
 			})
 		})
 	}
-	eventually(t, "the registry has the new address", func() bool {
+	testkit.Eventually(t, "the registry has the new address", func() bool {
 		rec, _ := nodes[0].registry.list().Node("n3")
 		return rec.Gossip == again.gossip.Addr
 	})
@@ -100,7 +101,7 @@ func TestMembership_AreFoundAgainAfterACrash(t *testing.T) {
 	addr := nodes[1].gossip.Addr
 	nodes[1].end(true)
 	nodes[0].wantStates(t, "n2 dead")
-	// It comes back knowing nobody: n1 keeps reaching for it.
+	// It restarts without a list of members, and n1 connects to it.
 	m, err := gossip.New(gossip.Config{
 		Bind: addr, Self: nodes[1].meta, Known: func() []membership.Record { return nil }, Logger: quiet(), Tune: fastGossip,
 	})
@@ -147,7 +148,7 @@ func TestMembership_RefusedWithAMessage(t *testing.T) {
 			first := newTestMember(t, testMemberConfig{name: "n1", key: key, directory: directory, wires: w}).mustRun(t)
 			cfg := testMemberConfig{name: "n2", seeds: []string{first.gossip.Addr}, key: key, directory: directory, wires: w}
 			test.change(t, first, &cfg)
-			if cfg.name == "n1" { // its wires would take the other's place
+			if cfg.name == "n1" { // its wires would replace the other's
 				cfg.wires = newFakeCalls()
 				cfg.wires.byAddr = w.byAddr
 			}
@@ -180,7 +181,7 @@ func TestMembership_WipedDirectoryUnderAnOldName(t *testing.T) {
 	again.mustRun(t)
 	nodes[0].wantStates(t, "n3 alive")
 
-	// The old directory turns up again.
+	// The old data directory is started again.
 	old := newTestMember(t, testMemberConfig{name: "n3", fs: nodes[2].fs, directory: nodes[0].directory, wires: nodes[0].wires}).mustRun(t)
 	select {
 	case err := <-old.fatal:
@@ -220,7 +221,7 @@ func TestMembership_BootstrapTogether(t *testing.T) {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			t.Parallel()
 			directory, w := newMemoryDirectory(t), newFakeCalls()
-			// Each is told of the first, which comes up last or first.
+			// Each has the address of the first node, which starts last or first.
 			hub := newTestMember(t, testMemberConfig{name: fmt.Sprintf("n%d", round%3), seeds: []string{"127.0.0.1:1"}, expect: 3, directory: directory, wires: w})
 			nodes := []*testMember{hub}
 			for i := range 3 {

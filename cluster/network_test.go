@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"switchyard/cluster/raftstore"
+	"switchyard/internal/testkit"
 	"switchyard/storage"
 )
 
@@ -54,7 +55,7 @@ func (e ends) transportFor(shard storage.Shard) raft.Transport {
 	return own
 }
 
-// set cuts or mends what from sends to to.
+// set cuts or mends the link in one direction.
 func (w *network) set(cut bool, from, to string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,7 +69,7 @@ func (w *network) slow(d time.Duration) {
 	w.delay = d
 }
 
-// link gives where a message ends up, and when; nil when it does not.
+// link returns the transport that a message reaches, and its delay; nil if the link is cut.
 func (w *network) link(shard storage.Shard, from, to string) (*wire, time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,7 +83,7 @@ func (w *network) link(shard storage.Shard, from, to string) (*wire, time.Durati
 	return w.at[shard][to], late
 }
 
-// hold keeps back what one node sends another by pipelines until release is called.
+// hold holds back the pipelined messages from one node to another until release is called.
 func (w *network) hold(from, to string) (release func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -101,7 +102,7 @@ func (w *network) released(from, to string) <-chan struct{} {
 	return flowing
 }
 
-// flowing is what pipelines wait for that are not held.
+// flowing is the closed channel of pipelines that are not held.
 var flowing = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // isolate cuts a node off, or brings it back.
@@ -112,7 +113,7 @@ func (w *network) isolate(cut bool, node string, others ...string) {
 	}
 }
 
-// silence takes a dead node's transports away.
+// silence removes a dead node's transports.
 func (w *network) silence(node string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -143,14 +144,14 @@ func (w *network) boot(t testing.TB, name string, fs vfs.FS, founder bool, shard
 	if err := r.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// All nodes of these tests answer each other as far as handing over goes.
+	// For transfers of leadership, all nodes of these tests can reach each other.
 	for _, other := range []string{"a", "b", "c", "d", "e"} {
 		r.owners.Load().setReachable(other, true)
 	}
 	r.stop = sync.OnceFunc(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		_ = r.Close(ctx) // a cut-off node has nobody to hand over to
+		_ = r.Close(ctx) // a cut-off node can't hand over
 		if err := r.store.Close(); err != nil {
 			t.Error(err)
 		}
@@ -166,32 +167,18 @@ func (w *network) boot(t testing.TB, name string, fs vfs.FS, founder bool, shard
 	return r
 }
 
-// node gives a node that may be started again meanwhile.
+// node returns the running node of a name; it may be restarted meanwhile.
 func (w *network) node(name string) *running {
 	w.booting.Lock()
 	defer w.booting.Unlock()
 	return w.nodes[name]
 }
 
-// until waits for a condition that changes behind Raft's back.
-func until(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-		<-tick.C
-	}
-}
-
 // owner waits until one of the nodes owns the shard.
 func (w *network) owner(t testing.TB, shard storage.Shard, among ...string) *running {
 	t.Helper()
 	var owner *running
-	until(t, fmt.Sprintf("one of %v owns shard %d", among, shard), func() bool {
+	testkit.Eventually(t, fmt.Sprintf("one of %v owns shard %d", among, shard), func() bool {
 		for _, name := range among {
 			if _, ok := w.nodes[name].Owner(shard); ok {
 				owner = w.nodes[name]
@@ -219,9 +206,9 @@ func threeNodes(t testing.TB, shards int) (*network, map[string]vfs.FS) {
 			w.addVoter(t, a, s, name)
 		}
 	}
-	// Raft gives no vote to one that it does not know as a voter yet: a leader that
-	// goes before all have heard of the last one leaves nobody to follow it.
-	until(t, "all know all voters", func() bool {
+	// Raft votes only for voters that it knows. If the leader ended before all members knew
+	// of the last voter, no member could succeed it.
+	testkit.Eventually(t, "all know all voters", func() bool {
 		for _, r := range w.nodes {
 			for s := range storage.Shard(shards + 1) {
 				if voters, _, err := r.group(s).members(); err != nil || len(voters) != 3 {
@@ -243,7 +230,7 @@ func (w *network) addVoter(t testing.TB, leader *running, shard storage.Shard, n
 	if err := leader.changeReplica(t.Context(), shard, replicaChange{replicaAdd, name}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, name+" follows", func() bool {
+	testkit.Eventually(t, name+" follows", func() bool {
 		err := leader.changeReplica(t.Context(), shard, replicaChange{replicaPromote, name})
 		if err != nil && !errors.Is(err, errNotCaughtUp) {
 			t.Fatal(err)
@@ -252,7 +239,7 @@ func (w *network) addVoter(t testing.TB, leader *running, shard storage.Shard, n
 	})
 }
 
-// shardRows is everything a node's state holds of a shard, the position left out.
+// shardRows returns a shard's rows in a node's state, without the position.
 func shardRows(t testing.TB, r *running, shard storage.Shard) []byte {
 	t.Helper()
 	from, to := storage.ShardRange(shard)
@@ -273,7 +260,7 @@ func shardRows(t testing.TB, r *running, shard storage.Shard) []byte {
 // same waits until the nodes' replicas are equal.
 func (w *network) same(t testing.TB, shard storage.Shard, names ...string) {
 	t.Helper()
-	until(t, fmt.Sprintf("replicas of shard %d are equal", shard), func() bool {
+	testkit.Eventually(t, fmt.Sprintf("replicas of shard %d are equal", shard), func() bool {
 		first := shardRows(t, w.nodes[names[0]], shard)
 		return !slices.ContainsFunc(names[1:], func(name string) bool { return !bytes.Equal(first, shardRows(t, w.nodes[name], shard)) })
 	})

@@ -189,7 +189,7 @@ func TestNode_TruncatesLogsAndRestarts(t *testing.T) {
 	for i := range rows {
 		r.mustPropose(t, 1, fmt.Sprint(i))
 	}
-	// The compactor works behind; one snapshot more, and its doing can be seen.
+	// The compactor works in the background. Its work shows in one more snapshot.
 	if err := r.group(1).snapshot(); err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestNode_TruncatesLogsAndRestarts(t *testing.T) {
 		stats.Voters != 1 || stats.Epoch == 0 || stats.Batches != rows || stats.Failed != nil {
 		t.Fatalf("stats %+v", stats)
 	}
-	// Only what was synced survives, and that is enough.
+	// Only synced writes survive, and they are enough.
 	fs = fs.CrashClone(vfs.CrashCloneCfg{})
 	s.fs = fs
 	again := start(t, s)
@@ -226,7 +226,7 @@ func TestCompactor_BoundsAllLogsTogether(t *testing.T) {
 		if truncated == 4 {
 			break
 		}
-		if i == 20_000 { // the compactor runs beside; by then it has had its turn
+		if i == 20_000 { // the compactor has run by then
 			t.Fatalf("%d of 4 logs were truncated, %d bytes are left", truncated, r.compactor.total.Load())
 		}
 	}
@@ -275,7 +275,7 @@ func TestNode_FailedShardIsServedNoMore(t *testing.T) {
 	t.Parallel()
 	r := start(t, settings{fs: vfs.NewMem(), dir: "node", shards: 2})
 	epoch, _ := r.Owner(1)
-	// As a batch from a newer version would look: its operation is of no known kind.
+	// Like a batch of a newer version: its operation is of an unknown kind.
 	broken := []byte("\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x77\x01a")
 	err := r.propose(1, epoch, broken)
 	var unknown interface{ NotApplied() bool }
@@ -301,8 +301,8 @@ func TestNode_FailedShardIsServedNoMore(t *testing.T) {
 	r.mustPropose(t, 2, "others go on")
 }
 
-// A member that steps down and is elected again serves a new epoch, and the
-// Watcher hears of both in order.
+// A member that steps down and is elected again serves a new epoch. The Watcher is called
+// for both, in order.
 func TestNode_RegainsAfterStepDown(t *testing.T) {
 	t.Parallel()
 	r := start(t, settings{fs: vfs.NewMem(), dir: "node", shards: 1})

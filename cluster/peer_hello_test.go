@@ -45,7 +45,7 @@ func (s *keylessDialer) take(n int) []byte {
 	return b
 }
 
-// rest is all that comes until the other side hangs up.
+// rest returns the bytes that arrive until the other side hangs up.
 func (s *keylessDialer) rest() []byte {
 	s.t.Helper()
 	b, err := io.ReadAll(s.conn)
@@ -70,8 +70,8 @@ func control(kind rpcKind, body string) []byte {
 	return append(append(binary.BigEndian.AppendUint32(nil, uint32(1+len(body))), byte(kind)), body...)
 }
 
-// A process without the key is answered nothing but random bytes, whatever it knows of
-// the cluster, and none of its requests is carried out.
+// A process without the key gets random bytes as answers, even if it knows the cluster, and
+// none of its requests is carried out.
 func TestPeerPort_StrangersLearnNothing(t *testing.T) {
 	t.Parallel()
 	key := []byte("the key of the cluster")
@@ -152,7 +152,7 @@ func TestPeerPort_RefusalsNameNothing(t *testing.T) {
 	}
 }
 
-// Nodes need the same key; one that has none is no exception, whichever of them dials.
+// Nodes need the same key. A node without a key is refused too, whichever side dials.
 func TestPeerPort_KeysMustMatch(t *testing.T) {
 	t.Parallel()
 	first, err := peerKey([]byte("0123456789abcdef"))
@@ -184,7 +184,7 @@ func TestPeerPort_KeysMustMatch(t *testing.T) {
 	}
 }
 
-// recorded is a connection that notes what was written to it.
+// recorded is a connection that records the bytes written to it.
 type recorded struct {
 	net.Conn
 	mu   sync.Mutex
@@ -198,7 +198,7 @@ func (r *recorded) Write(b []byte) (int, error) {
 	return r.Conn.Write(b)
 }
 
-// A handshake that was overheard opens nothing when it is sent again.
+// A recorded handshake is refused when it is sent again.
 func TestPeerPort_HandshakesCantBeReplayed(t *testing.T) {
 	t.Parallel()
 	key := []byte("the key of the cluster")

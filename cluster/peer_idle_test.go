@@ -5,10 +5,12 @@ package cluster
 import (
 	"net"
 	"testing"
+
+	"switchyard/internal/testkit"
 )
 
-// A kept connection whose other side has ended since is not used: the request would
-// end as one that may have been carried out.
+// A kept connection whose other side has ended is not used. A request on it would end as
+// one that may have been carried out.
 func TestPeerPort_KeptConnectionsThatEndedAreDropped(t *testing.T) {
 	t.Parallel()
 	w := newPeerNetwork(t)
@@ -27,8 +29,8 @@ func TestPeerPort_KeptConnectionsThatEndedAreDropped(t *testing.T) {
 	}
 	first := kept()
 	b.close()
-	w.add("b", "one", nil) // it has started again, elsewhere
-	eventually(t, "the end of the kept connection arrives", func() bool { return !isIdleOpen(first) })
+	w.add("b", "one", nil) // restarted at another address
+	testkit.Eventually(t, "the end of the kept connection arrives", func() bool { return !isIdleOpen(first) })
 	if got, err := a.call(t.Context(), "b", rpcCall, []byte("x")); err != nil || string(got) != "x" {
 		t.Errorf("after a restart: %q, %v", got, err)
 	}

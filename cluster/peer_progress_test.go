@@ -7,10 +7,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"switchyard/internal/testkit"
 )
 
-// A follower that takes nothing of a snapshot any more ends the stream within seconds, though Raft
-// gives a large one hours; a slow follower does not.
+// The stream of a snapshot ends within seconds if the follower stops reading it, although Raft
+// allows hours for a large one. A slow follower gets the whole snapshot.
 func TestRaftStream_EndsWithoutProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -82,7 +84,7 @@ func TestPeerPort_ForwardsLeaveRoomForOthers(t *testing.T) {
 		t.Errorf("a control request: %q, %v", got, err)
 	}
 	b.disconnect("a")
-	eventually(t, "there is room again", func() bool {
+	testkit.Eventually(t, "there is room again", func() bool {
 		_, err := a.dialHTTP(t.Context(), "b")
 		return err == nil
 	})

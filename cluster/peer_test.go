@@ -142,7 +142,7 @@ func TestPeerPort_Refusals(t *testing.T) {
 			t.Errorf("%s: %v; want %q", node, err, want)
 		}
 	}
-	// Who has not joined may ask to, and nothing else.
+	// A node that has not joined may ask to join, and nothing else.
 	c := w.add("c", "", nil)
 	if got, err := c.callAddr(t.Context(), w.at["b"], rpcJoin, nil); err != nil || string(got) != "from <>" {
 		t.Errorf("join: %q, %v", got, err)
@@ -195,7 +195,7 @@ func TestPeerPort_HTTPConnections(t *testing.T) {
 	if _, err := io.ReadFull(conn, buf); err != nil || string(buf) != "ping" {
 		t.Fatalf("%q, %v", buf, err)
 	}
-	// Cut off, who waits is told at once.
+	// A cut ends waiting requests at once.
 	read := make(chan error, 1)
 	go func() {
 		_, err := conn.Read(buf)

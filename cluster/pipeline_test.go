@@ -21,7 +21,7 @@ func newTCP(t *testing.T) *raft.NetworkTransport {
 	return trans
 }
 
-// refusingFollower is a peer that votes for every candidate and takes entries, or refuses some.
+// refusingFollower is a peer that votes for every candidate, accepts entries, and refuses some.
 type refusingFollower struct {
 	*raft.NetworkTransport
 	behind  func(last uint64) bool // waits for another request behind that one; false: there can be none
@@ -41,7 +41,7 @@ func newRefusingFollower(t *testing.T, behind func(last uint64) bool) *refusingF
 		for {
 			select {
 			case rpc := <-p.Consumer():
-				go func() { rpc.Respond(p.answer(rpc.Command), nil) }() // heartbeats overtake what waits
+				go func() { rpc.Respond(p.answer(rpc.Command), nil) }() // heartbeats overtake waiting requests
 			case <-quit:
 				return
 			}
@@ -119,7 +119,7 @@ func (s *countingTransport) sent(ahead uint64) {
 	s.moved.Broadcast()
 }
 
-// behind is for a taker: entries keep coming, so there soon is one.
+// behind waits for the next request. Entries keep coming, so one follows soon.
 func (s *countingTransport) behind(last uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,12 +153,11 @@ func (p sending) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.Appen
 	return p.AppendPipeline.AppendEntries(args, resp)
 }
 
-// deadline is how long these tests wait for what takes milliseconds: what fails
-// them takes for ever.
+// deadline bounds waits for conditions that take milliseconds. A fault makes them wait forever.
 const deadline = 20 * time.Second
 
-// Raft takes no answer after a refusal but may send once more, which waits for the
-// answers before to be taken.
+// After a refusal Raft takes no further answer, but it may send one more request. That one
+// waits until the earlier answers are taken.
 func TestPipeline_EndsWithARefusal(t *testing.T) {
 	t.Parallel()
 	peer := newRefusingFollower(t, func(uint64) bool { return true })
@@ -193,8 +192,8 @@ func TestPipeline_EndsWithARefusal(t *testing.T) {
 	}
 }
 
-// A follower that refuses entries now and then, because its disk fails, say, gets
-// them again; and a leader that was refused ends when it is told to.
+// A follower that refuses some entries, for example because its disk fails, gets them
+// again. A leader whose entries were refused can still be stopped.
 func TestPipeline_RefusedEntriesComeAgain(t *testing.T) {
 	t.Parallel()
 	own := newCountingTransport(t)
@@ -234,7 +233,7 @@ func TestPipeline_RefusedEntriesComeAgain(t *testing.T) {
 			}
 			slot := &pending[i%len(pending)]
 			if *slot != nil {
-				_ = (*slot).Error() // what became of it shows at the peer
+				_ = (*slot).Error() // the peer sees the outcome
 			}
 			*slot = leader.Apply([]byte("entry"), 0)
 		}

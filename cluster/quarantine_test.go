@@ -11,11 +11,12 @@ import (
 
 	"switchyard/cluster/placement"
 	"switchyard/cluster/raftstore"
+	"switchyard/internal/testkit"
 	"switchyard/storage"
 )
 
-// A damaged entry of one shard's log takes neither the node down nor its other shards, and the
-// replica is replaced like an empty one.
+// A damaged entry in one shard's log stops neither the node nor its other shards. The replica
+// is replaced like an empty one.
 func TestFaults_DamagedEntryOfOneShard(t *testing.T) {
 	t.Parallel()
 	w, disks := crashable(t, "a", "b", "c")
@@ -43,12 +44,12 @@ func TestFaults_DamagedEntryOfOneShard(t *testing.T) {
 	if failed := reported(0).Failed; failed != "" {
 		t.Errorf("the directory failed: %s", failed)
 	}
-	until(t, "the other shard is followed", func() bool { return b.group(0).raft.State() == raft.Follower && reported(0).Leader != "" })
+	testkit.Eventually(t, "the other shard is followed", func() bool { return b.group(0).raft.State() == raft.Follower && reported(0).Leader != "" })
 	// As placement does.
 	if err := b.hostReplica(1); err == nil {
 		t.Error("the failed replica was taken for a new one")
 	}
-	until(t, "b is removed", func() bool {
+	testkit.Eventually(t, "b is removed", func() bool {
 		return w.owner(t, 1, "a", "c").changeReplica(t.Context(), 1, replicaChange{replicaRemove, "b"}) == nil
 	})
 	if err := b.dropReplica(1); err != nil {

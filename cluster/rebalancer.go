@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -101,13 +100,6 @@ func (m *rebalancer) close() {
 	ended := m.ended
 	m.mu.Unlock()
 	<-ended
-}
-
-// progress returns the steps under way, by shard.
-func (m *rebalancer) progress() []placement.Step {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Clone(m.running)
 }
 
 // roundState is kept from one round to the next.

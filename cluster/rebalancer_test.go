@@ -17,8 +17,8 @@ import (
 	"switchyard/storage"
 )
 
-// simCluster is a cluster in memory: groups that change at once, and calls that fail or
-// hang as told.
+// simCluster is a cluster in memory. Its groups change at once, and calls fail or hang if a
+// test says so.
 type simCluster struct {
 	mu      sync.Mutex
 	known   clusterView
@@ -28,7 +28,7 @@ type simCluster struct {
 	asked   map[string]int                     // reports asked of each node
 	fail    map[string]error                   // calls to a node
 	hang    map[string]bool                    // calls to a node never come back
-	changed func(node string, c replicaChange) // told before a change is made
+	changed func(node string, c replicaChange) // called before a change is made
 }
 
 type simGroup struct {
@@ -164,7 +164,7 @@ func (n *simNode) changeReplica(ctx context.Context, shard storage.Shard, c repl
 	return nil
 }
 
-// holders tells on how many nodes each shard is, and whether one is on the way.
+// holders returns the number of nodes that have each shard, and whether a replica is moving.
 func (w *simCluster) holders() (counts []int, learning bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -273,8 +273,8 @@ func TestRebalancer_LosesTheDirectoryMidStep(t *testing.T) {
 		var m *rebalancer
 		var lost sync.Once
 		w.changed = func(string, replicaChange) {
-			// The goroutine that carries a step out is the one that loses the directory:
-			// it must not wait for itself.
+			// The goroutine that executes a step also loses the directory, and must not wait
+			// for itself.
 			lost.Do(func() { m.lost() })
 		}
 		var out bytes.Buffer
@@ -351,4 +351,11 @@ func TestPlacementHandlers_RefuseWhatIsOutOfDate(t *testing.T) {
 			t.Errorf("kind %d took a broken request", kind)
 		}
 	}
+}
+
+// progress returns the steps under way, by shard.
+func (m *rebalancer) progress() []placement.Step {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.running)
 }

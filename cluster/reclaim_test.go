@@ -37,7 +37,7 @@ func TestReclaim_GivesTheLogsSpaceBack(t *testing.T) {
 		select {
 		case <-ctx.Done():
 			t.Fatalf("the log still takes %d bytes: %+v", used(), r.ShardStats(1))
-		case <-tick.C: // the compactor works behind
+		case <-tick.C: // the compactor works in the background
 		}
 	}
 	if s := r.ShardStats(1); s.LastIndex-s.FirstIndex > 2 {

@@ -99,13 +99,6 @@ func (r *registry) list() *membership.List {
 	return r.known
 }
 
-// changes returns the list and a channel that is closed when a newer one replaces it.
-func (r *registry) changes() (*membership.List, <-chan struct{}) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.known, r.changed
-}
-
 // adopt stores a list from the directory's owner, unless it is older than the stored one.
 func (r *registry) adopt(list *membership.List) error {
 	if err := list.Check(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"switchyard/cluster/membership"
+	"switchyard/internal/testkit"
 	"switchyard/storage"
 )
 
@@ -178,8 +179,7 @@ func TestRegistry_KeepsTheNewestList(t *testing.T) {
 	}
 }
 
-// TestRegistry_OfANodeAlone: a node registers itself when it has the directory,
-// and its row outlives it.
+// A node alone registers itself once it owns the directory. Its row survives a restart.
 func TestRegistry_OfANodeAlone(t *testing.T) {
 	t.Parallel()
 	s := settings{fs: vfs.NewMem(), dir: "data", shards: 1}
@@ -196,7 +196,7 @@ func TestRegistry_OfANodeAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.run()
-		eventually(t, "it is in the registry", func() bool {
+		testkit.Eventually(t, "it is in the registry", func() bool {
 			rec, ok := r.list().Node(n.Name())
 			return ok && sameNode(rec, self)
 		})
@@ -215,4 +215,11 @@ func TestRegistry_OfANodeAlone(t *testing.T) {
 		r.close()
 		n.stop()
 	}
+}
+
+// changes returns the list and a channel that is closed when a newer one replaces it.
+func (r *registry) changes() (*membership.List, <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.known, r.changed
 }

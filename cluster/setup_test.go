@@ -17,7 +17,7 @@ import (
 	"switchyard/storage"
 )
 
-// recorder notes what the Watcher is told.
+// recorder records the calls of the Watcher.
 type recorder struct {
 	mu     sync.Mutex
 	calls  []string
@@ -56,7 +56,7 @@ func (r *recorder) all() []string {
 	return append([]string(nil), r.calls...)
 }
 
-// quiet is a logger for tests that expect nothing to be said, or don't care.
+// quiet is a logger for tests that don't read the log.
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
 func openStore(t testing.TB, fs vfs.FS, dir string) *storage.Store {

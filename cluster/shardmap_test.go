@@ -106,8 +106,8 @@ func TestShardMap_Known(t *testing.T) {
 	}
 }
 
-// A node that stops answering is unreachable within two seconds, what waits for it
-// is cut off, and it is back with its first answer.
+// A node that stops answering is unreachable within two seconds, and requests that wait for
+// it end. Its first answer makes it reachable again.
 func TestHeartbeat_FollowsWhoAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestHeartbeat_FollowsWhoAnswers(t *testing.T) {
 	})
 }
 
-// A node that is about to stop is given nothing more, though it answers.
+// A node that is about to stop gets no further requests, although it answers.
 func TestHeartbeat_LeavingNode(t *testing.T) {
 	t.Parallel()
 	m := newShardMap("self", 1)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
+
+	"switchyard/internal/testkit"
 )
 
 // A new owner need not wait once this member has heard nothing for a lease, unless its votes were
@@ -92,9 +94,9 @@ func TestVote_SilentLeader(t *testing.T) {
 	w, _ := threeNodes(t, 1)
 	g := w.nodes["b"].group(1)
 	// The member forgets its leader soon after the cut. On a very busy machine that may be at once.
-	until(t, "the member knows a leader that it doesn't hear", func() bool {
+	testkit.Eventually(t, "the member knows a leader that it doesn't hear", func() bool {
 		w.isolate(false, "a", "b", "c")
-		until(t, "the member follows", func() bool {
+		testkit.Eventually(t, "the member follows", func() bool {
 			leader, _ := g.raft.LeaderWithID()
 			return leader == "a"
 		})
@@ -183,7 +185,7 @@ func TestAppendEmpty_IsApplied(t *testing.T) {
 	r.mustPropose(t, 1, "row")
 	_, before := g.log.Bounds()
 	g.appendEmpty()
-	until(t, "the entry is applied", func() bool {
+	testkit.Eventually(t, "the entry is applied", func() bool {
 		_, last := g.log.Bounds()
 		return last > before && g.machine.applied.Load() == last
 	})

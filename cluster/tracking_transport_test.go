@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// blockingTransport answers a heartbeat when told, with the term it is told.
+// blockingTransport answers a heartbeat when a test says so, with the term that the test gives.
 type blockingTransport struct {
 	*wire
 	asked  chan struct{}
@@ -31,8 +31,8 @@ func newBlockingTransport(t *testing.T, now *int64) (*blockingTransport, *tracki
 	return h, w
 }
 
-// An answer that lay unread while the process was paused proves what held when its
-// request was sent.
+// An answer that was read late, because the process was paused, proves leadership at the
+// time when its request was sent.
 func TestTrackingTransport_ProofCountsFromTheSending(t *testing.T) {
 	t.Parallel()
 	now := int64(100)
@@ -107,8 +107,8 @@ func TestTrackingTransport_TellsWhoFollows(t *testing.T) {
 	follows(0, false) // its log differs
 }
 
-// Entries that a cut held up are answered after heartbeats that were sent later, and
-// are the last that say whether the peer follows.
+// A cut delays entries, so that they are answered after heartbeats that were sent later.
+// The answers to the entries decide whether the peer follows.
 func TestTrackingTransport_EntriesThatHeartbeatsOvertook(t *testing.T) {
 	t.Parallel()
 	now := int64(0)

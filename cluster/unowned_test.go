@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A shard's time without an owner begins when the last one is lost, and goes on over news of owners
-// that can't be reached.
+// A shard's time without an owner begins when the last owner is lost. Reports of unreachable
+// owners don't end it.
 func TestShardMap_UnownedSince(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,10 +11,11 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"switchyard/internal/testkit"
 	"switchyard/storage"
 )
 
-// write proposes a row and tells what came of it.
+// writeRow proposes a row and returns the outcome.
 func (r *running) writeRow(t testing.TB, shard storage.Shard, row string) error {
 	t.Helper()
 	epoch, ok := r.Owner(shard)
@@ -34,12 +35,12 @@ func TestVoters_GrowAndShrink(t *testing.T) {
 	if err := b.changeReplica(t.Context(), 1, replicaChange{replicaRemove, "c"}); !errors.Is(err, errNotLeading) {
 		t.Errorf("a follower changed the members: %v", err)
 	}
-	// A leader that is to go hands over first; its successor serves at once.
+	// A leader that is to be removed hands over first, and its successor serves at once.
 	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaRemove, "a"}); !errors.Is(err, errHandedOver) {
 		t.Fatal(err)
 	}
 	if next := w.owner(t, 1, "b", "c"); next == c {
-		until(t, "c hands over to b", func() bool {
+		testkit.Eventually(t, "c hands over to b", func() bool {
 			return c.changeReplica(t.Context(), 1, replicaChange{replicaTransfer, "b"}) == nil
 		})
 	}
@@ -94,7 +95,7 @@ func TestVoters_DroppedReplicaStaysDropped(t *testing.T) {
 	if err := c.dropReplica(1); err != nil {
 		t.Errorf("dropped twice: %v", err)
 	}
-	// The one that founded the cluster doesn't make it anew either.
+	// Nor does the node that created the cluster create it again.
 	if err := a.changeReplica(t.Context(), 1, replicaChange{replicaTransfer, "b"}); err != nil {
 		t.Fatal(err)
 	}
@@ -127,8 +128,8 @@ func TestVoters_OwnerDies(t *testing.T) {
 		t.Error("an acknowledged row is missing")
 	}
 	next.mustPropose(t, 1, "after")
-	// Who was cut off refuses both, in bounded time.
-	until(t, "a gave up", func() bool { _, ok := a.Owner(1); return !ok })
+	// The node that was cut off refuses both, in bounded time.
+	testkit.Eventually(t, "a gave up", func() bool { _, ok := a.Owner(1); return !ok })
 	if err := a.ReadBarrier(1, time.Now().Add(time.Second)); err == nil {
 		t.Error("a deposed owner answers reads")
 	}
@@ -188,8 +189,8 @@ func TestVoters_CloseHandsOver(t *testing.T) {
 	t.Errorf("handed over %d times, the last within %s", tries, took)
 }
 
-// A transfer that fails leaves somebody in service, and never in an epoch that was
-// given up: who proposed in it may not have heard of that yet.
+// After a failed transfer one member serves, and never in an epoch that was given up:
+// proposers of that epoch may not know yet that it has ended.
 func TestVoters_FailedTransfer(t *testing.T) {
 	t.Parallel()
 	w, _ := threeNodes(t, 1)
@@ -207,10 +208,10 @@ func TestVoters_FailedTransfer(t *testing.T) {
 	if err := a.propose(1, before, write(t, a.store, 1, "late")); err == nil || a.has(t, 1, "late") {
 		t.Errorf("a proposal of the old epoch: %v", err)
 	}
-	// Who is no voter that follows is refused before anything is given up.
+	// A target that is not a following voter is refused before the epoch is given up.
 	at, _ := owner.Owner(1)
 	for _, nobody := range []string{"nobody", "c"} {
-		until(t, nobody+" is refused", func() bool {
+		testkit.Eventually(t, nobody+" is refused", func() bool {
 			return strings.Contains(fmt.Sprint(owner.changeReplica(t.Context(), 1, replicaChange{replicaTransfer, nobody})), "not a voter")
 		})
 	}
@@ -238,7 +239,7 @@ func TestVoters_HandOverAll(t *testing.T) {
 	alone.mustPropose(t, 1, "still here")
 }
 
-// Writers go on through one transfer after another: what was acknowledged is there.
+// Writers go on during transfers, and every acknowledged write is there.
 func TestVoters_TransfersUnderLoad(t *testing.T) {
 	t.Parallel()
 	w, _ := threeNodes(t, 1)
@@ -265,7 +266,7 @@ func TestVoters_TransfersUnderLoad(t *testing.T) {
 	}()
 	for i := range 9 {
 		before := writes.Load()
-		until(t, "a write is acknowledged after the transfer", func() bool { return writes.Load() > before })
+		testkit.Eventually(t, "a write is acknowledged after the transfer", func() bool { return writes.Load() > before })
 		owner := w.owner(t, 1, names...)
 		to := names[i%3]
 		if owner.id.Node == to {

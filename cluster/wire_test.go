@@ -21,7 +21,7 @@ type wire struct {
 	once     sync.Once
 }
 
-// wireTimeout is how long an answer is waited for.
+// wireTimeout bounds the wait for an answer.
 const wireTimeout = 300 * time.Millisecond
 
 var errCut = errors.New("the link is cut")
@@ -47,7 +47,7 @@ func (w *wire) call(to raft.ServerAddress, command any, data io.Reader) (any, er
 	select {
 	case r := <-answer:
 		back, late := w.network.link(w.shard, string(to), w.node)
-		if back == nil { // it was heard, and nobody here will know
+		if back == nil { // the message arrived, and its answer is lost
 			<-timeout.C
 			return nil, errCut
 		}

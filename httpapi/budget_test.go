@@ -4,13 +4,13 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"switchyard/actors/tracker"
+	"switchyard/internal/testkit"
 )
 
 // slow opens a connection that takes little at a time.
@@ -25,16 +25,6 @@ func slow(t *testing.T, addr string) net.Conn {
 		t.Fatal(err)
 	}
 	return c
-}
-
-// until waits for a condition that other goroutines bring about.
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !holds(); runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
 }
 
 // refusedWith reads an answer, which says that nothing was done and names the flag.
@@ -70,7 +60,7 @@ func TestBudget_AnswersNotTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 		conns = append(conns, c)
-		until(t, "an answer in flight", func() bool { return held() == int64(i+1)*page })
+		testkit.Eventually(t, "an answer in flight", func() bool { return held() == int64(i+1)*page })
 	}
 	for range 60 {
 		refusedWith(t, b.raw(t, 1, request)[0], "--workspace-bytes-in-flight")
@@ -86,11 +76,11 @@ func TestBudget_AnswersNotTaken(t *testing.T) {
 		t.Errorf("another workspace: %d with %d bytes", got.StatusCode, len(got.body))
 	}
 	// That one was taken; the others end with their connections.
-	until(t, "the answer to be taken", func() bool { return held() == 4*page })
+	testkit.Eventually(t, "the answer to be taken", func() bool { return held() == 4*page })
 	for _, c := range conns {
 		_ = c.Close()
 	}
-	until(t, "nothing in flight", func() bool { return held() == 0 })
+	testkit.Eventually(t, "nothing in flight", func() bool { return held() == 0 })
 	b.budget.mu.Lock()
 	defer b.budget.mu.Unlock()
 	if len(b.budget.by) != 0 {
@@ -166,7 +156,7 @@ func TestBudget_AnswerToAChange(t *testing.T) {
 	if got := b.do(t, "POST", things, `{"title":"t"}`); got.StatusCode != 201 || len(got.body) != size {
 		t.Errorf("%d with %d bytes", got.StatusCode, len(got.body))
 	}
-	until(t, "the answer to be taken", func() bool { return b.budget.all.Load() == 0 })
+	testkit.Eventually(t, "the answer to be taken", func() bool { return b.budget.all.Load() == 0 })
 	size = 2 << 20
 	got := b.do(t, "POST", things, `{"title":"t"}`)
 	if got.StatusCode != 503 || outcomeOf(got) != "unknown" || !strings.Contains(got.failure.Message, "--workspace-bytes-in-flight") {
@@ -247,7 +237,7 @@ func TestBudget_KnownWhereTheWorkspaceIsServed(t *testing.T) {
 		if _, err := io.WriteString(c, "POST /open HTTP/1.1\r\nHost: h\r\nContent-Length: 120000\r\n\r\n"+strings.Repeat("x", 100_000)); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "a body in flight", func() bool { return entry.budget.anonymous.Load() >= before+100_000 })
+		testkit.Eventually(t, "a body in flight", func() bool { return entry.budget.anonymous.Load() >= before+100_000 })
 	}
 	body := largeBody()
 	for _, wrong := range [...]string{"swy_bad", token} { // it must not be the bad one that is known
@@ -286,7 +276,7 @@ func TestBudget_BodiesThatWriteMuch(t *testing.T) {
 	if got := b.do(t, "POST", bulky, largeBody()[:20]+strings.Repeat("x", 500<<10)+`"}`); got.StatusCode/100 != 2 {
 		t.Errorf("half as large: %d %s", got.StatusCode, got.body)
 	}
-	until(t, "nothing in flight", func() bool { return b.budget.all.Load() == 0 })
+	testkit.Eventually(t, "nothing in flight", func() bool { return b.budget.all.Load() == 0 })
 }
 
 // A parked request's body stays charged while it waits.
@@ -306,7 +296,7 @@ func TestBudget_Parked(t *testing.T) {
 	}
 	wake()
 	wantBody(t, r, 200, `{"id":"p"}`)
-	until(t, "nothing in flight", func() bool { return b.budget.all.Load() == 0 })
+	testkit.Eventually(t, "nothing in flight", func() bool { return b.budget.all.Load() == 0 })
 }
 
 func BenchmarkBudget(b *testing.B) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"switchyard/actors/tracker"
+	"switchyard/internal/testkit"
 )
 
 // atlas is the map of a cluster: who serves everything, and where nodes listen for each other.
@@ -313,7 +314,7 @@ func TestForward_RefusesAtOnceWithoutAnOwner(t *testing.T) {
 	a.unowned, a.looks = time.Now(), 0
 	a.mu.Unlock()
 	time.AfterFunc(0, func() {
-		until(t, "the request to look for its owner", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.looks > 0 })
+		testkit.Eventually(t, "the request to look for its owner", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.looks > 0 })
 		a.move("b")
 	})
 	if got := entry.do(t, "POST", things, thingBody); got.StatusCode != 201 {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"switchyard/internal/testkit"
 )
 
 // dialFrom connects from an address of the loopback network.
@@ -115,7 +117,7 @@ func TestPlaces_KeptBack(t *testing.T) {
 		c, r := dial(t, b.addr)
 		a := ask(t, c, r, path, credential)
 		_ = c.Close()
-		until(t, "the connection to end", func() bool { return b.connections() == before })
+		testkit.Eventually(t, "the connection to end", func() bool { return b.connections() == before })
 		return a
 	}
 	for range 30 {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"switchyard/actors/tracker"
+	"switchyard/internal/testkit"
 )
 
 // secured is a server whose clients use TLS, and a way to connect to it.
@@ -128,7 +129,7 @@ func TestSecure_WhoHasGone(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the client to be gone", w.req.Gone)
+	testkit.Eventually(t, "the client to be gone", w.req.Gone)
 	wake()
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"switchyard/actors/tracker"
+	"switchyard/internal/testkit"
 )
 
 func TestSlow_SaysWhereTheTimeWent(t *testing.T) {
@@ -21,7 +22,7 @@ func TestSlow_SaysWhereTheTimeWent(t *testing.T) {
 		return tracker.Reply{Outcome: tracker.Created, Body: []byte(`{}`)}, nil
 	})
 	entry.do(t, "POST", things, thingBody, "X-Request-Id: r-1")
-	until(t, "both nodes to log", func() bool {
+	testkit.Eventually(t, "both nodes to log", func() bool {
 		return strings.Contains(entry.log.String(), "r-1") && strings.Contains(owner.log.String(), "r-1")
 	})
 	for _, want := range []string{"slow operation", `route="POST /w/{organizationId}/things"`, "status=201", "queue=1s", "engine=2s", "commit=3s", "forward=0s", "workspace=" + workspaceID} {
@@ -42,7 +43,7 @@ func TestSlow_IsBounded(t *testing.T) {
 	for range slowBurst + 5 {
 		b.do(t, "GET", things, "")
 	}
-	until(t, "the last line", func() bool { return strings.Count(b.log.String(), "slow operation") == slowBurst })
+	testkit.Eventually(t, "the last line", func() bool { return strings.Count(b.log.String(), "slow operation") == slowBurst })
 	if left := <-b.slow.left; left == 0 {
 		t.Error("no line was left out")
 	}

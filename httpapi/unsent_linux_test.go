@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"switchyard/actors/tracker"
+	"switchyard/internal/testkit"
 )
 
 // An answer that fits into the buffers of the kernel is charged until it was sent to the
@@ -24,7 +25,7 @@ func TestBudget_AnswersInTheKernel(t *testing.T) {
 		if _, err := io.WriteString(c, request); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "an answer in flight", func() bool { return b.budget.all.Load() == int64(i+1)*page })
+		testkit.Eventually(t, "an answer in flight", func() bool { return b.budget.all.Load() == int64(i+1)*page })
 	}
 	refusedWith(t, b.raw(t, 1, request)[0], "--workspace-bytes-in-flight")
 }

@@ -67,7 +67,7 @@ func stream(t testing.TB, s *Store, shard Shard) []byte {
 	return b
 }
 
-// receive imports a stream; an error leaves nothing behind.
+// receive imports a stream. After an error nothing is left of it.
 func receive(t testing.TB, s *Store, shard Shard, r io.Reader) error {
 	t.Helper()
 	i := ok(s.Import(shard))(t)
@@ -116,7 +116,7 @@ func TestExport_TakesThePlaceOfAnotherRange(t *testing.T) {
 				t.Errorf("a snapshot from before sees %s, and saw %s", got, replaced)
 			}
 			must(t, old.Close())
-			// What is written afterwards is above it, and stays so through compactions.
+			// Later writes are above it, also after compactions.
 			must(t, to.State().Set(rowKey(5, 1), []byte("later"), pebble.NoSync))
 			must(t, from.State().Set(rowKey(5, 1), []byte("later"), pebble.NoSync))
 			must(t, to.FlushState())
@@ -305,8 +305,8 @@ func TestOpen_RemovesWhatATransferLeft(t *testing.T) {
 	must(t, s.Close())
 }
 
-// What Ingest has put in place outlives a crash the moment it returns, though rows
-// of the same range were in the memtable.
+// The result of Ingest survives a crash as soon as Ingest returns, although rows of the same
+// range were in the memtable.
 func TestIngest_IsDurable(t *testing.T) {
 	t.Parallel()
 	from := memory(t)

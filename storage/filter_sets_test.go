@@ -157,8 +157,7 @@ func TestFilterSets_WakeWhatSlept(t *testing.T) {
 	}
 }
 
-// A batch that the sets can't follow, or were not told of, ends them; nothing else
-// would be exact.
+// A batch that the sets can't follow, or did not see, ends them: they would not be exact.
 func TestFilterSets_BreakWhenABatchIsMissing(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

@@ -214,11 +214,3 @@ func SplitKey(key []byte) (shard Shard, workspace ID, table TableID, fields []by
 	copy(workspace[:], key[2:])
 	return shard, workspace, TableID(key[prefixLen]), key[prefixLen+1:], nil
 }
-
-// descID decodes the id that Key.DescID wrote.
-func descID(b []byte) (id ID) {
-	for i := range id {
-		id[i] = ^b[i]
-	}
-	return id
-}

@@ -63,7 +63,7 @@ func drawID(t *rapid.T, label string) ID {
 	return id
 }
 
-// text draws texts that are often alike, and hold what keys use themselves.
+// text draws texts that are often alike, and that have the bytes which keys use themselves.
 func text() *rapid.Generator[string] {
 	return rapid.StringOfN(rapid.RuneFrom([]rune{0, 1, 2, 'a', 'b', 0xff, '世'}), 0, 5, -1)
 }
@@ -173,7 +173,7 @@ func TestParseID_RefusesWhatIsNotCanonical(t *testing.T) {
 	}
 }
 
-// FuzzParseID proves that whatever is accepted is the canonical text.
+// FuzzParseID proves that ParseID accepts canonical texts only.
 func FuzzParseID(f *testing.F) {
 	f.Add("0190e0a1-7b3c-7def-8123-456789abcdef")
 	f.Add("0190E0A1-7b3c-7def-8123-456789abcdef")
@@ -191,7 +191,7 @@ func TestSplitKey_TooShort(t *testing.T) {
 	}
 }
 
-// What Str writes CutStr takes off again, and leaves what comes behind.
+// CutStr removes the text that Str wrote, and leaves the rest of the key.
 func TestCutStr(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -207,4 +207,12 @@ func TestCutStr(t *testing.T) {
 			t.Errorf("%q is read as %q", bad, text)
 		}
 	}
+}
+
+// descID decodes the id that Key.DescID wrote.
+func descID(b []byte) (id ID) {
+	for i := range id {
+		id[i] = ^b[i]
+	}
+	return id
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // The model is a map of notes and a map of counters; the real thing is a table
-// with six indexes in an open batch over a database. Whatever is done to both in
-// whatever order, they agree, and the verifier finds nothing.
+// with six indexes in an open batch over a database. After any commands in any order they
+// agree, and the verifier finds no fault.
 func TestTable_AgreesWithModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -48,11 +48,11 @@ func (m model) clone() model {
 	return model{notes: maps.Clone(m.notes), versions: maps.Clone(m.versions), counts: maps.Clone(m.counts)}
 }
 
-// machine is a command stream: its methods are what may happen next.
+// machine is a state machine of rapid. Its methods are the possible next commands.
 type machine struct {
 	s       *Store
 	tx      *Tx
-	open    model // with what the open batch holds
+	open    model // with the writes of the open batch
 	applied model
 	mark    *Mark
 	marked  model
@@ -185,8 +185,8 @@ func (m *machine) Rollback(t *rapid.T) {
 	}
 }
 
-// Apply commits the open batch from its bytes, as a replica does, and looks into
-// what is then on disk.
+// Apply commits the open batch from its bytes, as a replica does, and checks the state on
+// disk.
 func (m *machine) Apply(t *rapid.T) {
 	b := m.s.State().NewBatch()
 	if err := b.SetRepr(slices.Clone(m.tx.Repr())); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// failingTables is a file system on which tables can't be written while on is
-// set; everything else can.
+// failingTables is a file system that fails writes of tables while on is set, and no other
+// write.
 type failingTables struct {
 	on   atomic.Bool
 	with error
@@ -25,7 +25,7 @@ type failingTables struct {
 	attempts map[string]int // to write a table, by the instance's directory
 }
 
-// mostAttempts ends the failing where nothing paces it: the test would never end.
+// mostAttempts ends the failures if nothing paces the attempts, since the test would never end.
 const mostAttempts = 100
 
 func (f *failingTables) over(fs vfs.FS) vfs.FS {
@@ -55,9 +55,9 @@ func (f *failingTables) tried(instance string) int {
 	return f.attempts[instance]
 }
 
-// Pebble tries a failed flush again at once and for ever. That must keep neither
-// the machine busy nor the log's writes waiting. Time is the bubble's: it passes
-// only when everything waits, so that a goroutine that waits for a pause shows.
+// Pebble tries a failed flush again at once, forever. That must neither keep the machine
+// busy nor delay the log's writes. Time in the bubble passes only while every goroutine
+// waits, so a goroutine that waits for a pause shows.
 func TestFlush_FailingHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	for _, with := range []error{syscall.ENOSPC, syscall.EIO} {

@@ -97,8 +97,8 @@ func TestList_StopAndError(t *testing.T) {
 	}
 }
 
-// Each page is read from where the last one ended while records come, go and
-// change between the pages: those that stayed are met exactly once.
+// Each page begins where the last one ended, while records are created, deleted and changed
+// between the pages. Records that stayed are met exactly once.
 func TestList_PagesNeitherRepeatNorSkip(t *testing.T) {
 	t.Parallel()
 	s := memory(t)
@@ -143,7 +143,7 @@ func TestList_PagesNeitherRepeatNorSkip(t *testing.T) {
 	verifyClean(t, s)
 }
 
-// A command may write while it lists: the listing sees what was there before.
+// A command may write while it lists. The list shows the records from before.
 func TestList_WhileWriting(t *testing.T) {
 	t.Parallel()
 	s, tx := library(t)
@@ -214,8 +214,8 @@ func TestHas(t *testing.T) {
 	}
 }
 
-// A list that gave up goes on from where it was: whatever the bound, walking on
-// meets exactly what one walk without a bound meets.
+// A list that met its bound can be resumed. With any bound, the resumed walks together meet
+// the same records as one walk without a bound.
 func TestListWithin_GoesOnWhereItGaveUp(t *testing.T) {
 	t.Parallel()
 	s := memory(t)

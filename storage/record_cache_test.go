@@ -54,7 +54,7 @@ func put(t testing.TB, s *Store, workspace ID, n int, text string) {
 	})
 }
 
-// shown is the text of a note, "" without one.
+// shown returns the text of a note, or "" if there is none.
 func shown(t testing.TB, v *View, n int) string {
 	t.Helper()
 	row := ok(notes.Get(v, noteKey(n)))(t)
@@ -110,7 +110,7 @@ func TestRecordCache_Exact(t *testing.T) {
 	}
 }
 
-// Two workspaces have a record of the same id: neither is shown the other's.
+// Two workspaces have records of the same id. Neither workspace gets the other's record.
 func TestRecordCache_ByWorkspaceAndShard(t *testing.T) {
 	t.Parallel()
 	s := recalling(t, 1<<20)
@@ -130,8 +130,8 @@ func TestRecordCache_ByWorkspaceAndShard(t *testing.T) {
 	}
 }
 
-// Whatever ends many records at once ends the kept ones: the deletion of a workspace or
-// of a table's rows, a replica that is dropped, a snapshot that takes a shard's place.
+// The cache drops its records when many records end at once: at the deletion of a workspace
+// or of a table's rows, when a replica is dropped, and when a snapshot replaces a shard.
 func TestRecordCache_Ranges(t *testing.T) {
 	t.Parallel()
 	other := ID{0xbb, 15: 1}

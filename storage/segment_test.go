@@ -18,7 +18,7 @@ var testSegments = Segments{
 	Dictionaries: []Dictionary{{Name: "words"}, {Name: "weights", Width: 1, Classed: true}, {Name: "wide", Width: 3}},
 }
 
-// segmentModel holds what each live doc should have, and checks all segments against it.
+// segmentModel has the expected terms of each live doc, and checks all segments against them.
 type segmentModel struct {
 	t        *rapid.T
 	tb       testing.TB
@@ -26,7 +26,7 @@ type segmentModel struct {
 	manifest Manifest
 	next     Doc
 	docs     map[Doc]*modelDoc
-	replaced map[Doc]uint32 // age of the segment with what counts
+	replaced map[Doc]uint32 // age of the segment that counts
 }
 
 type modelDoc struct {
@@ -129,7 +129,7 @@ func (m *segmentModel) merge(from, to int) {
 
 func (m *segmentModel) counts(s *Segment, doc Doc) bool { return s.Age >= m.replaced[doc] }
 
-// check compares all that can be read with the model.
+// check compares all readable postings with the model.
 func (m *segmentModel) check() {
 	r := ok(testSegments.Reader(m.tx))(m.tb)
 	defer func() { must(m.tb, r.Close()) }()
@@ -275,7 +275,7 @@ func (r *SegmentReader) listIsFirst(segment uint32, term []byte, ord uint32) (bo
 }
 
 // TestSegments_AgreeWithModel writes and merges segments at random, with docs changed
-// and deleted in between, and compares all that can be read with a model.
+// and deleted in between, and compares all readable postings with a model.
 func TestSegments_AgreeWithModel(t *testing.T) {
 	t.Parallel()
 	s := ok(Open(Config{Dir: "store", FS: vfs.NewMem(), Logger: quiet}))(t)
@@ -358,7 +358,7 @@ func TestSegmentReader_RefusesBrokenRows(t *testing.T) {
 	t.Parallel()
 	d := &Dictionary{Width: 1, Classed: true}
 	for _, bad := range [][]byte{{1}, {3, 1, 'a'}, {1, 200}, {1, 1, 'a', 1, 0, 0, 0, 0}, {1, 1, 'a', 1, 0, 1, 0, 5, 0}, binary.AppendUvarint(nil, 1<<60)} {
-		r := entryReader{rest: bad} // as begin leaves it
+		r := entryReader{rest: bad} // as after begin
 		if err := r.begin(bad, []byte("b")); err == nil && r.rest == nil {
 			t.Errorf("%x was taken for a block", bad)
 		}

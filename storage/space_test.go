@@ -112,7 +112,7 @@ func TestSpace_AsksForSpaceBack(t *testing.T) {
 	})
 }
 
-// pass lets time go by inside a synctest bubble.
+// pass lets time pass inside a synctest bubble.
 func pass(d time.Duration) { <-time.After(d) }
 
 // onlyWithoutBallast is a file system that is full to the last byte while its

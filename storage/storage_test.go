@@ -120,7 +120,7 @@ func begin(t testing.TB, s *Store) *Tx {
 	return tx
 }
 
-// apply commits what tx holds, as a replica does, and starts anew.
+// apply commits the batch of tx, as a replica does, and resets tx.
 func apply(t testing.TB, s *Store, tx *Tx) {
 	t.Helper()
 	b := s.State().NewBatch()

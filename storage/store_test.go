@@ -42,9 +42,9 @@ func TestClose_KeepsTheState(t *testing.T) {
 	must(t, s.Close())
 }
 
-// The state has no log of its own: a crash at any moment leaves whole batches, in
-// the order in which they were applied, up to some point. What was flushed is
-// there; the replication log, synced, is there to the last write.
+// The state has no log of its own. A crash at any moment leaves whole batches, in the order
+// in which they were applied, up to some point. Flushed batches are there. The replication
+// log is synced, and is there to the last write.
 func TestCrash_StateIsAPrefix(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {

@@ -168,7 +168,7 @@ func TestRows_PrefixFromAndStop(t *testing.T) {
 	}
 }
 
-// However often its rows were written, each is met once, as it is now.
+// Each row is met once, in its newest version, even if it was written several times.
 func TestHotRows_MeetsEachRowOnce(t *testing.T) {
 	t.Parallel()
 	s := memory(t)
@@ -256,7 +256,7 @@ func TestViews_DoNotSeeOtherWorkspaces(t *testing.T) {
 	}
 }
 
-// A look-up that needs a second one sees both at one moment.
+// A look-up that needs a second look-up sees both as of one moment.
 func TestView_Settle(t *testing.T) {
 	t.Parallel()
 	s := memory(t)
@@ -275,7 +275,7 @@ func TestView_Settle(t *testing.T) {
 	}
 	put("one")
 	release := v.Settle()
-	again := v.Settle() // of what is settled
+	again := v.Settle() // of a settled view
 	put("two")
 	read("one")
 	must(t, again())

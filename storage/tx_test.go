@@ -43,7 +43,7 @@ func TestRollback_LeavesWhatWasBefore(t *testing.T) {
 	if tx.Dirty() != 1 {
 		t.Errorf("touched %b", tx.Dirty())
 	}
-	insert(t, tx, newNote(5)) // goes on as if nothing had been
+	insert(t, tx, newNote(5)) // continues after the rollback
 	apply(t, s, tx)
 	if r := verifyClean(t, s); r.Records != 3 {
 		t.Errorf("verified %d records, want 3", r.Records)
@@ -66,8 +66,8 @@ func TestRollback_ToTheStart(t *testing.T) {
 	}
 }
 
-// What DeleteRows removes ends at the prefix: rows beside it, of other tables and
-// of the neighboring workspace stay, and so does what is written afterwards.
+// DeleteRows removes the rows of a prefix only. Rows beside it, of other tables and of the
+// neighboring workspace stay, and so do later writes.
 func TestDeleteRows_RemovesAPrefixAndNoMore(t *testing.T) {
 	t.Parallel()
 	s := memory(t)
@@ -116,8 +116,8 @@ func TestDeleteRows_RemovesAPrefixAndNoMore(t *testing.T) {
 	}
 }
 
-// A batch past what Pebble keeps between uses is handed back to the collector:
-// marks must hold across that.
+// Pebble does not keep a large batch for reuse, and the garbage collector frees it. Marks
+// must stay valid across that.
 func TestRollback_LargeBatch(t *testing.T) {
 	t.Parallel()
 	s := memory(t)
@@ -145,8 +145,8 @@ func TestRollback_LargeBatch(t *testing.T) {
 	}
 }
 
-// Views over a snapshot read one moment, whatever is committed meanwhile; so does
-// one List over the database itself.
+// Views over a snapshot read one moment, regardless of later commits. So does one List over
+// the database itself.
 func TestSnapshot_IsOneMoment(t *testing.T) {
 	t.Parallel()
 	s := memory(t)
@@ -157,8 +157,8 @@ func TestSnapshot_IsOneMoment(t *testing.T) {
 	}
 	apply(t, s, tx)
 
-	// The writer turns all notes over at once, time and again: a reader sees them
-	// all open or all done.
+	// The writer changes all notes at once, again and again. A reader sees them all open or
+	// all done.
 	stop, stopped := make(chan struct{}), make(chan error, 1)
 	go func() {
 		stopped <- func() error {
@@ -212,8 +212,8 @@ func TestSnapshot_IsOneMoment(t *testing.T) {
 	must(t, <-stopped)
 }
 
-// A range of rows goes at once: those the batch wrote as well as those before it,
-// and none beside them. A rollback brings them back.
+// A range of rows is removed at once: rows of the batch and earlier rows, and no row beside
+// the range. A rollback restores them.
 func TestDeleteRows(t *testing.T) {
 	t.Parallel()
 	s := memory(t)

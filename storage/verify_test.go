@@ -10,7 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// damaged applies a sound state and lets damage write into it.
+// damaged applies a sound state, and calls damage to change it.
 func damaged(t *testing.T, damage func(raw *Tx)) *Report {
 	t.Helper()
 	s := memory(t)
@@ -185,7 +185,7 @@ func TestVerify_SchemaChecks(t *testing.T) {
 			if row, e := notes.Get(w.Directory(), noteKey(1)); e != nil || row == nil {
 				t.Errorf("the directory's note: %v, %v", row, e)
 			}
-			if due, e := w.System(2).Has(noteByDue, Key(nil).U64(7)); e != nil || !due {
+			if due, e := w.Workspace(2, SystemID).Has(noteByDue, Key(nil).U64(7)); e != nil || !due {
 				t.Errorf("the shard's entry: %v, %v", due, e)
 			}
 			report(Problem{Shard: 9, Text: "of the store"})

@@ -18,12 +18,6 @@ func (w *Walk) Directory() *View {
 	return &v
 }
 
-// System is a view of a shard's own rows.
-func (w *Walk) System(shard Shard) *View {
-	v := NewView(w.db, shard, SystemID)
-	return &v
-}
-
 // Workspace is a view of a workspace in its shard, whether it has rows or not.
 func (w *Walk) Workspace(shard Shard, workspace ID) *View {
 	v := NewView(w.db, shard, workspace)

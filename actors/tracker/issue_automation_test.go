@@ -19,21 +19,18 @@ func (w *issueFixture) runDue() (runs int) {
 	w.Helper()
 	for range 10_000 {
 		v := storage.NewView(w.db, 1, storage.SystemID)
-		due, _, err := ListDue(&v, w.now, 1, func(storage.ID, string) bool { return true })
-		if err != nil {
-			w.Fatal(err)
-		}
-		if len(due) == 0 {
+		due := firstDue(w, &v, w.now)
+		if due == nil {
 			return runs
 		}
-		if op := TimerOps[due[0].Kind]; op.Kind == Workflow {
+		if op := TimerOps[due.Kind]; op.Kind == Workflow {
 			if err := w.flow(op, nil); err != nil {
 				w.Fatal(err)
 			}
 			continue
 		}
-		w.run(&System, TimerOps[due[0].Kind], &TimerIn{Kind: due[0].Kind, Subject: due[0].Subject})
-		if due[0].Kind == timerCloseChildren {
+		w.run(&System, TimerOps[due.Kind], &TimerIn{Kind: due.Kind, Subject: due.Subject})
+		if due.Kind == timerCloseChildren {
 			runs++
 		}
 	}

@@ -207,17 +207,17 @@ const (
 
 // Dirty flags of the tables.
 const (
-	// TouchesAccess marks the rows that a Caller is derived from: tokens, members,
+	// DirtyAccess marks the rows that a Caller is derived from: tokens, members,
 	// teams and their members. A batch with this bit invalidates the cached callers of
 	// its workspace.
 	DirtyAccess storage.DirtyFlags = 1 << iota
-	// TouchesTimers marks timers. The shard's scheduler looks for due timers after such
+	// DirtyTimers marks timers. The shard's scheduler looks for due timers after such
 	// a batch.
 	DirtyTimers
-	// TouchesWebhooks marks webhooks: their addresses, secrets and subscriptions, and
+	// DirtyWebhooks marks webhooks: their addresses, secrets and subscriptions, and
 	// deliveries whose time was changed.
 	DirtyWebhooks
-	// TouchesOutbox marks pending deliveries. The shard's dispatcher looks into the
+	// DirtyOutbox marks pending deliveries. The shard's dispatcher looks into the
 	// workspace after such a batch.
 	DirtyOutbox
 	// DirtySets marks rows that the sets of issues are made from: the batch moves the

@@ -124,31 +124,6 @@ func (t *DueTimer) IsSet(v *storage.View) (bool, error) {
 	return row != nil, nil
 }
 
-// ListDue returns the timers of a shard that are due at now, the longest overdue first
-// and at most limit of them, and the time of the first timer that is not among them, or
-// zero. It skips those for which wanted returns false. v reads the shard's own range.
-func ListDue(v *storage.View, now time.Time, limit int, wanted func(workspace storage.ID, kind string) bool) (due []DueTimer, next time.Time, err error) {
-	var left time.Time
-	next, err = ReadDue(v, nil, now, func(t DueTimer) bool {
-		if !wanted(t.Workspace, t.Kind) {
-			return true
-		}
-		if len(due) >= limit {
-			left = t.Due
-			return false
-		}
-		due = append(due, t)
-		return true
-	})
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	if !left.IsZero() {
-		next = left
-	}
-	return due, next, nil
-}
-
 // parseDue parses an entry of timerByDue: due, workspace, kind, subject.
 func parseDue(fields []byte) (t DueTimer, err error) {
 	if len(fields) < 8+len(t.Workspace)+2 || fields[len(fields)-1] != 0 {

@@ -2,7 +2,6 @@ package gossip
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -81,16 +80,4 @@ func lookupOne(host string) (net.IP, error) {
 		}
 	}
 	return found[0], nil
-}
-
-// decodeBase64 accepts the standard and the URL alphabet, padded or not.
-func decodeBase64(text string) ([]byte, error) {
-	var out []byte
-	err := error(nil)
-	for _, form := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
-		if out, err = form.DecodeString(text); err == nil {
-			return out, nil
-		}
-	}
-	return nil, err
 }

@@ -2,7 +2,6 @@ package gossip
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"log/slog"
@@ -203,14 +202,4 @@ type gossipLog struct{ to *slog.Logger }
 func (l gossipLog) Write(line []byte) (int, error) {
 	l.to.Debug("gossip", "message", strings.TrimSpace(string(line)))
 	return len(line), nil
-}
-
-// ParseKey reads a --gossip-key: base64 of 16, 24 or 32 bytes.
-func ParseKey(text string) ([]byte, error) {
-	key, err := decodeBase64(strings.TrimSpace(text))
-	if err != nil || len(key) != 16 && len(key) != 24 && len(key) != 32 {
-		// The message must not contain the key.
-		return nil, errors.New("cluster: a gossip key is base64 of 16, 24 or 32 random bytes; make one with: openssl rand -base64 32")
-	}
-	return key, nil
 }

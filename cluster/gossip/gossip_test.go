@@ -55,18 +55,6 @@ func TestStatus_SuspectWhileThePeerPortIsSilent(t *testing.T) {
 	}
 }
 
-func TestParseKey(t *testing.T) {
-	t.Parallel()
-	for text, ok := range map[string]bool{
-		"MDEyMzQ1Njc4OWFiY2RlZg==": true, "MDEyMzQ1Njc4OWFiY2RlZg": true, "": false, "MDEy": false, "not base64 at all!": false,
-	} {
-		key, err := ParseKey(text)
-		if (err == nil) != ok || ok && string(key) != "0123456789abcdef" {
-			t.Errorf("%q: %q, %v", text, key, err)
-		}
-	}
-}
-
 func TestAdvertised(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ advertise, bound, want string }{

@@ -10,9 +10,9 @@ import (
 	"switchyard/storage"
 )
 
-// TestPlan_AnyHistory lets nodes join, die, drain, leave and come back in any
-// order. No step costs a quorum; and once it is quiet, placement comes to rest with
-// every replica where the rules want it.
+// TestPlan_AnyHistory lets nodes join, die, drain, leave and come back in any order. No
+// step costs a quorum. After the last change placement comes to rest, and every replica is
+// where the rules want it.
 func TestPlan_AnyHistory(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -61,7 +61,7 @@ func (s *simulated) checkRest(t *rapid.T) {
 				s.fail(t, "the replica of shard %d on %s was not replaced", id, name)
 			}
 			lost := !slices.ContainsFunc(g.voters, func(v string) bool { return !s.nodes[v].Removed })
-			if n.Removed && (len(takers) > 0 || !lost) { // else there is nobody it could go to
+			if n.Removed && (len(takers) > 0 || !lost) { // otherwise no node could take it
 				s.fail(t, "shard %d stays with %s, which was removed", id, name)
 			}
 			if n.Draining && len(takers) >= wanted {
@@ -96,8 +96,7 @@ func checkEven(t *rapid.T, s *simulated, what string, nodes []string, count map[
 	}
 }
 
-// TestPlan_Zones: with enough zones no shard has two replicas in one, whatever the
-// zones' sizes.
+// With enough zones no shard has two replicas in one zone, for zones of any size.
 func TestPlan_Zones(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -13,7 +13,7 @@ import (
 	"switchyard/storage"
 )
 
-// simulated is a cluster without disks or network: what placement sees and does.
+// simulated is a cluster without disks and network, as placement sees it.
 type simulated struct {
 	rng       *rand.Rand
 	now       time.Time
@@ -143,7 +143,7 @@ func (s *simulated) event() {
 	}
 }
 
-// lose makes a replica fail, or takes it away, where its group survives that.
+// lose makes a replica fail, or removes it, if its group survives that.
 func (s *simulated) lose(n *simulatedNode) {
 	shard := storage.Shard(s.rng.IntN(len(s.groups)))
 	term, hosted := n.hosts[shard]

@@ -28,7 +28,7 @@ func wantBounds(t *testing.T, s *LogStore, first, last uint64) {
 	if f != first || l != last || err1 != nil || err2 != nil {
 		t.Fatalf("bounds %d..%d (%v, %v), want %d..%d", f, l, err1, err2, first, last)
 	}
-	// What a restart would find is the same.
+	// A restart reads the same.
 	again, err := OpenLog(s.db, s.shard)
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestLogStore(t *testing.T) {
 		}
 		return s
 	}
-	// Neighbors must not be seen.
+	// Rows of neighbors must not show.
 	for _, shard := range []*LogStore{{db: store.Raft(), shard: 6}, {db: store.Raft(), shard: 8}} {
 		if err := shard.StoreLogs(logsFrom(1, 40)); err != nil {
 			t.Fatal(err)

@@ -186,15 +186,6 @@ func (c Config) seeds() []string {
 	return out
 }
 
-// advertised is how others reach an address this node listens on.
-func (c Config) advertised(bound string) string {
-	host, port, err := net.SplitHostPort(bound)
-	if err != nil || c.Advertise == "" || host == "localhost" || net.ParseIP(host).IsLoopback() {
-		return bound
-	}
-	return net.JoinHostPort(c.Advertise, port)
-}
-
 // withPort adds the gossip port where a seed has none.
 func withPort(seed string) string {
 	if ip := net.ParseIP(seed); ip != nil || !strings.Contains(seed, ":") {

@@ -140,21 +140,6 @@ func TestConfig_SeedsHaveAPort(t *testing.T) {
 	}
 }
 
-func TestConfig_AdvertisesWhatOthersReach(t *testing.T) {
-	t.Parallel()
-	for _, row := range [][3]string{
-		{"", "10.0.0.1:80", "10.0.0.1:80"},
-		{"node-1", "0.0.0.0:80", "node-1:80"},
-		{"fd00::1", "[::]:80", "[fd00::1]:80"},
-		{"203.0.113.1", "10.0.0.1:80", "203.0.113.1:80"},
-		{"node-1", "127.0.0.1:80", "127.0.0.1:80"}, // nobody else reaches that
-	} {
-		if got := (Config{Advertise: row[0]}).advertised(row[1]); got != row[2] {
-			t.Errorf("%s as %s: %s", row[1], row[0], got)
-		}
-	}
-}
-
 func TestStart_NamesTheFlagOfAPortInUse(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
