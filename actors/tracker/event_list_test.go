@@ -434,3 +434,11 @@ func TestEventBatch_IsEncodedOnceForAllWhoSeeTheSame(t *testing.T) {
 		t.Errorf("text %q, %v", none, err)
 	}
 }
+
+// An entity with events adds three types, so that sets of types must have room to grow.
+func TestEventKinds_LeaveRoomForMore(t *testing.T) {
+	t.Parallel()
+	if left := maxEventKinds - len(eventKinds); left < 9 {
+		t.Errorf("%d types of events, and room for %d more: make EventSet larger", len(eventKinds), left)
+	}
+}

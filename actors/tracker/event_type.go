@@ -8,7 +8,7 @@ import (
 )
 
 // EventSet is a set of the types of events, a bit for each.
-type EventSet uint32
+type EventSet uint64
 
 // eventKind is a type of event. Only newEventKind makes one, so a type that an event is
 // emitted with is always among eventKinds.
@@ -17,7 +17,7 @@ type eventKind struct {
 	// resource is what a token limited to one kind of resource must be for to see such
 	// events: "issues", "sessions", or "" for a right to everything.
 	resource string
-	// issueFrom says on which issue the event issueFrom.
+	// issueFrom is the place in the event's data of the issue that the event belongs to.
 	issueFrom issueSource
 	bit       EventSet
 }
@@ -46,10 +46,13 @@ var (
 // newEventKind declares a type of event, as a variable of the package. Its bit depends on
 // the order of the declarations; no EventSet is stored.
 func newEventKind(name, resource string, hangs issueSource) *eventKind {
-	k := &eventKind{name: name, resource: resource, issueFrom: hangs, bit: 1 << len(eventKinds)}
-	if k.bit == otherEvent || eventsByName[name] != nil {
-		panic("tracker: event type " + name + " is declared twice, or is one more than an EventSet can hold")
+	switch {
+	case eventsByName[name] != nil:
+		panic("tracker: event type " + name + " is declared twice")
+	case len(eventKinds) == maxEventKinds:
+		panic("tracker: event type " + name + " is one more than an EventSet can hold")
 	}
+	k := &eventKind{name: name, resource: resource, issueFrom: hangs, bit: 1 << len(eventKinds)}
 	eventKinds = append(eventKinds, k)
 	eventsByName[name] = k
 	return k
@@ -71,8 +74,12 @@ func EventTypes() []string {
 // allEvents has every type, and those that a later version may bring.
 const allEvents = ^EventSet(0)
 
-// otherEvent is the type of events that this version does not know.
-const otherEvent EventSet = 1 << 31
+const (
+	// maxEventKinds is how many types an EventSet can hold besides otherEvent.
+	maxEventKinds = 63
+	// otherEvent is the type of events that this version does not know.
+	otherEvent EventSet = 1 << maxEventKinds
+)
 
 // matchesEvent reports whether a pattern matches a type of event: a name, a family
 // such as "issue.*", or "*".
