@@ -95,7 +95,7 @@ func (p *longPoll) again() error {
 		return tracker.NotApplied("The client has closed the connection.")
 	}
 	if p.req.Credential != "" {
-		// What the caller may see could have changed since the request came.
+		// The caller's rights may have changed since the request arrived.
 		if err := p.engine.Admit(p.req, p.op); err != nil {
 			return err
 		}

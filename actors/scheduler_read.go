@@ -10,8 +10,8 @@ import (
 
 // Due timers are read in the order of their time, in passes from the beginning to the first
 // that is not due. A pass takes in as many timers as there is room for, of each workspace no
-// more than would be left free for others, and steps over the rest. What it has stepped over
-// is read from there on when room comes, so that a long backlog is read about once.
+// more than would be left free for others, and steps over the rest. Skipped timers
+// are read from there on when room comes, so that a long backlog is read about once.
 // A change of any timer asks for another pass, which finds what other workspaces have
 // due behind the backlog. Passes take a tenth of the time at most.
 

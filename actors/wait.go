@@ -211,8 +211,8 @@ func (w *waiters) wake(workspace storage.ID, wakes []tracker.Wake) {
 	}
 }
 
-// wakeOne wakes the waiter that came first behind the one with a number. One that
-// is looking right now looks again, if there is no other.
+// wakeOne wakes the waiter that came first behind the one with a number. A waiter
+// that is looking right now looks again, if there is no other.
 func (s *waitStripe) wakeOne(workspace storage.ID, why *tracker.Wake, behind uint64) {
 	var best, looking *waiter
 	for _, topic := range why.Topics {

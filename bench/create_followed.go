@@ -15,7 +15,7 @@ import (
 const followers = 1000
 
 // createFollowed is createHot in a workspace whose events a thousand streams tell of.
-// Those who read them take their share of the machine too. The node tells as much as
+// The readers of the streams use the machine too. The node tells as much as
 // a bounded part of its time allows, and the streams come after the log, not the
 // writers after the streams.
 var createFollowed = scenario{

@@ -24,7 +24,7 @@ const packedFrom = 1 << 10
 // times, too far apart for the fast way to see it, and heartbeats wait while a follower's disk takes them.
 const packedBetterFrom = 4 << 20
 
-// maxUnpacked bounds the batch of an entry in bytes. What is merged ends far below it.
+// maxUnpacked bounds the batch of an entry in bytes. Merged batches stay far below it.
 const maxUnpacked = 64 << 20
 
 const (

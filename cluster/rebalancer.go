@@ -161,7 +161,7 @@ func (m *rebalancer) round(ctx context.Context, known *roundState) {
 	m.release(ctx, placement.Releasable(state))
 }
 
-// release records that no group counts removed nodes any more. What fails is repeated in the next
+// release records that no group counts removed nodes any more. A failed release is repeated in the next
 // round.
 func (m *rebalancer) release(ctx context.Context, nodes []string) {
 	if len(nodes) == 0 || m.Release == nil {

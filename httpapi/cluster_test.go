@@ -196,7 +196,7 @@ func TestCluster_SaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Whatever the cluster does, the answer is there when it is due.
+// The answer comes by the deadline, also if the cluster hangs.
 func TestCluster_AnswersByTheDeadline(t *testing.T) {
 	t.Parallel()
 	b := setupCluster(t, &fakeCluster{hang: true}, func(c *Config) { c.RequestTimeout = 20 * time.Millisecond })

@@ -85,7 +85,7 @@ func (b *bundle) ask(t *testing.T, method, path, body string, headers ...string)
 	return reply{resp.StatusCode, resp.Header}, object
 }
 
-// Whatever goes wrong under a dialect's paths is said in the dialect.
+// Every failure under a dialect's paths is answered in the dialect.
 func TestDialect_EveryFailure(t *testing.T) {
 	t.Parallel()
 	b := inTongues(t)

@@ -39,7 +39,7 @@ func TestLongPoll_WaitsLongerThanARequestMayTake(t *testing.T) {
 			}
 		}
 	}
-	// One that doesn't ask to wait has no more time than others.
+	// A poll that doesn't ask to wait has no more time than other requests.
 	owner.engine.set(func(req *tracker.Request, _ *tracker.Op, _ any) (tracker.Reply, error) {
 		if left := time.Until(req.Deadline); left > timeout {
 			t.Errorf("there are %s left", left)

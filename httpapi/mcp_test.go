@@ -182,7 +182,7 @@ func TestTools_RefuseBeforeTheyRead(t *testing.T) {
 	}
 }
 
-// One that waits lies parked, and takes no goroutine of the protocol's either.
+// A tool that waits is parked, and has no goroutine of the protocol either.
 func TestTools_OneThatWaitsIsParked(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -284,8 +284,8 @@ func TestTools_ForwardedAndLost(t *testing.T) {
 	}
 }
 
-// Whatever is sent, the answer is one of the protocol or of the service, and nothing is
-// left behind.
+// Every message gets an answer of the protocol or of the service, and nothing is left
+// behind.
 func TestTools_LeaveNoGoroutineBehind(t *testing.T) {
 	// Not parallel: it counts.
 	b := setup(t)

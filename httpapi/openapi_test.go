@@ -95,7 +95,7 @@ func TestDescription_HasEveryError(t *testing.T) {
 	}
 	general := []int{http.StatusMethodNotAllowed, http.StatusRequestTimeout, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge}
 	for code, status := range statuses {
-		// Those that no operation can answer have no response of their own.
+		// Errors that no operation can answer have no response of their own.
 		response, described := d.Components.Responses[responseName(status)]
 		if described == slices.Contains(general, status) || described && !strings.Contains(string(response), `"`+string(code)+`"`) {
 			t.Errorf("%s (%d): %s", code, status, response)

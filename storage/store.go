@@ -263,7 +263,7 @@ func (l logger) Errorf(format string, args ...any) {
 // write or sync of its log or manifest failed, on a full disk for one, and it is
 // not known how much of it reached the disk. Nothing may be answered after that, and
 // going on can't be safe, so the process ends, with the reason as its last line.
-// What was acknowledged is on disk, and a restart replays the log up to the torn
+// Acknowledged writes are on disk, and a restart replays the log up to the torn
 // end. The panic gets a goroutine of its own, since a recover around the failed
 // write would leave Pebble's locks held and the rest of the process waiting for
 // them.

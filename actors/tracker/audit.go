@@ -12,7 +12,7 @@ import (
 // The audit says who changed what decides on rights, limits and connections (Decision 69).
 // An operation declares with Audits the kinds of its acts. Then every change of a table of
 // these kinds makes an entry, in the batch of the change. Entries of the directory are the
-// cluster's list. What the operator does in a workspace is in both lists: see audit_send.go.
+// cluster's list. The operator's acts in a workspace are in both lists: see audit_send.go.
 
 // AuditEntry is one administrative act.
 type AuditEntry struct {

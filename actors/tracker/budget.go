@@ -32,7 +32,7 @@ type Budget struct {
 	SpentTokens int64 `json:"spentTokens"`
 }
 
-// BudgetLimits are the stored part of a budget. What was spent is a sum of usage.
+// BudgetLimits are the stored part of a budget. The spent amount is a sum of usage.
 type BudgetLimits struct {
 	Scope      string       `json:"scope"`
 	CostMicros *int64       `json:"costMicros"`

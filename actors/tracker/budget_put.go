@@ -54,7 +54,7 @@ func putBudget(tx *Tx, in *PutBudgetIn) (Reply, error) {
 	return jsonReply(Done, &ShownBudget{shown})
 }
 
-// DeleteBudget removes a budget. What waited for it can be claimed.
+// DeleteBudget removes a budget. Sessions that waited for it can be claimed.
 var DeleteBudget = NewCommand[BudgetIn, None]("DeleteBudget", "Delete a budget", Needs{Level: Admin}, deleteBudget, WithSpaceEffect(FreesSpace), Audits(auditBudget))
 
 func deleteBudget(tx *Tx, in *BudgetIn) (Reply, error) {

@@ -69,7 +69,7 @@ var scimUsers = storage.Table[scimUser]{
 	}},
 }
 
-// Those who are deactivated are known on, beside the members.
+// Deactivated users stay known, beside the members.
 var _ = declareTable(&scimUsers, atMost(20_000, "provisioned users"))
 
 // scimUserRow returns a provisioned user, or nil.

@@ -9,7 +9,7 @@ import (
 
 // A session with whenReady waits while its issue is blocked (Decision 59). The command that
 // closes or removes the last open blocker moves it on in its own batch, and the one that
-// closes the issue itself cancels it. What a command has no room for is left to a timer.
+// closes the issue itself cancels it. A timer continues if a command has no room for all of them.
 
 // timerWhenReady continues with the sessions that wait for an issue, its subject.
 const timerWhenReady = "session.ready"

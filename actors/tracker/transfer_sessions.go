@@ -24,8 +24,8 @@ var transferSessions = transferKind{
 	},
 }
 
-// transferBudgets shows budgets as GET does. What is spent follows from the usage, and an import
-// takes it from there.
+// transferBudgets shows budgets as GET does. An import adds up the spent amounts
+// from the usage.
 var transferBudgets = transferKind{
 	name: "budget", tables: []storage.TableID{budgetTable}, places: placesOf(budgetTable, atLast),
 	line: func(v *View, b, key []byte) ([]byte, error) {

@@ -105,7 +105,7 @@ type LimitsIn struct {
 	CreatesPerSecond  Opt[int64] `json:"createsPerSecond" rules:"nullable,min=0,max=9007199254740991"`
 }
 
-// PutLimits sets the limits of a workspace. What the workspace has beyond them stays.
+// PutLimits sets the limits of a workspace. Existing records beyond them stay.
 var PutLimits = NewCommand[PutLimitsIn, LimitsAndUsage]("PutWorkspaceLimits", "Set the limits of a workspace", Needs{Level: Operator}, putLimits, Audits(auditLimit))
 
 func putLimits(tx *Tx, in *PutLimitsIn) (Reply, error) {

@@ -103,7 +103,7 @@ func (t *taken) tell() {
 	}
 }
 
-// findLast looks for the newest backup whose files can be used again. One that can't be read
+// findLast looks for the newest backup whose files can be used again. An unreadable one
 // is passed over.
 func (t *taken) findLast() {
 	names, err := List(t.Dir)

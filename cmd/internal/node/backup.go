@@ -82,8 +82,8 @@ type shardImage struct {
 	block []byte
 }
 
-// beginImage begins to copy a shard that this node owns. What is acknowledged by now is in
-// the image.
+// beginImage begins to copy a shard that this node owns. Writes that are acknowledged by now
+// are in the image.
 func (n *Node) beginImage(req *tracker.Request, op *tracker.Op, in *httpapi.BackupShardIn) (tracker.Lines, error) {
 	if err := req.Admitted(op); err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ func TestExampleAgent(t *testing.T) {
 	defer func() { node.Kill() }()
 	y := newExampleService(ctx, t, node)
 
-	// Those who will not finish are alone at first, so that each has a session.
+	// The agents that will not finish run alone at first, so that each has a session.
 	doomed, stopped := y.dispatch("Doomed", "urgent", "Take care."), y.dispatch("Stopped", "urgent", "Take care.")
 	victim := y.agent("-lease", "10s", "-step", "1h")
 	y.await(doomed, "is being worked on", func(s exampleSession) bool { return len(s.Activities) > 0 })

@@ -188,7 +188,7 @@ func (w *matrixWorld) fixture(t *testing.T, k issueKind, name, status string) fi
 	share := w.do(t, "POST", "/issues/"+text(issue, "id")+"/share", nil, 201)
 	ticket, unlinked := w.ticket(t), w.ticket(t)
 	w.do(t, "PATCH", "/tickets/"+ticket, map[string]any{"issueId": id}, 200)
-	// One that can be claimed, and one that was registered and so has a lane.
+	// A session that can be claimed, and a registered session, which has a lane.
 	queued := w.do(t, "POST", "/issues/"+id+"/dispatch", map[string]any{"agentId": name, "provider": name, "instructions": title}, 201)
 	registered := w.do(t, "POST", "/agent/sessions/register", map[string]any{"issueId": id, "provider": "other", "providerSessionId": name, "status": "created"}, 201)
 	session := text(registered["session"].(map[string]any), "id")

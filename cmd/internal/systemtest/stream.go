@@ -66,7 +66,7 @@ func (c *Client) Listen(ctx context.Context, workspace, query, last string) (*St
 	return s, nil
 }
 
-// Next reads the next event. What has not come whole is none, as in a browser. The
+// Next reads the next event. An incomplete event is dropped, as in a browser. The
 // error is io.EOF when the stream has ended.
 func (s *Stream) Next() (*Told, error) {
 	var event *Told
