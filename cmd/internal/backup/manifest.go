@@ -133,9 +133,12 @@ func (m *Manifest) check() error {
 	if m.Shards < 1 || len(m.Files) != m.Shards+1 {
 		return fmt.Errorf("%d files of %d shards", len(m.Files), m.Shards)
 	}
+	if m.ClusterID == "" {
+		return errors.New("it has no cluster")
+	}
 	for n, f := range m.Files {
 		raw, err := hex.DecodeString(f.SHA256)
-		if f.Shard != n || err != nil || len(raw) != sha256.Size || f.Bytes < 1 || f.Index == 0 || f.Epoch == 0 {
+		if f.Shard != n || err != nil || len(raw) != sha256.Size || f.SHA256 != hex.EncodeToString(raw) || f.Bytes < 1 || f.Index == 0 || f.Epoch == 0 {
 			return fmt.Errorf("the file of shard %d can't be", n)
 		}
 	}
@@ -176,7 +179,11 @@ func Open(dir, name string) (*Manifest, error) {
 	if name != filepath.Base(name) {
 		return nil, fmt.Errorf("%q is not the name of a backup in %s", name, dir)
 	}
-	return readManifest(filepath.Join(dir, name))
+	m, err := readManifest(filepath.Join(dir, name))
+	if err == nil && name != manifestName(m.Moment) {
+		return nil, fmt.Errorf("the manifest %s is not of the moment in its name, but of %s", name, m.Moment.Format(time.RFC3339Nano))
+	}
+	return m, err
 }
 
 func shardPath(dir, sum string) string { return filepath.Join(dir, "shards", sum+".shard") }

@@ -1,0 +1,181 @@
+package backup_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"switchyard/cmd/internal/backup"
+	"switchyard/cmd/internal/node"
+)
+
+const rootToken = "root-token-of-the-tests"
+
+// service is a node alone, with a workspace.
+type service struct {
+	t         *testing.T
+	url       string
+	workspace string
+	token     string
+}
+
+func startService(t *testing.T, shards int) *service {
+	t.Helper()
+	n, err := node.Start(t.Context(), node.Config{
+		Data: t.TempDir(), HTTP: "127.0.0.1:0", Shards: shards, RootToken: rootToken, OpenOnboarding: true,
+		RequestTimeout: 30 * time.Second, Version: "test", Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := errors.Join(n.Join(t.Context()), n.WaitReady(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	s := &service{t: t, url: "http://" + n.HTTPAddr()}
+	var made struct {
+		Workspace struct {
+			ID string `json:"id"`
+		} `json:"workspace"`
+		Token struct {
+			Token string `json:"token"`
+		} `json:"token"`
+	}
+	s.post("/workspaces/onboard", `{"name": "Secret Society", "slug": "secret-society"}`, &made)
+	s.workspace, s.token = made.Workspace.ID, made.Token.Token
+	s.write("A title that nobody may read")
+	return s
+}
+
+// write makes an issue.
+func (s *service) write(title string) {
+	s.t.Helper()
+	s.post("/workspaces/"+s.workspace+"/issues", `{"title": "`+title+`"}`, &struct{}{})
+}
+
+func (s *service) post(path, body string, out any) {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.url+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if s.token != "" {
+		req.Header.Set("Authorization", "Bearer "+s.token)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusCreated || json.Unmarshal(text, out) != nil {
+		s.t.Fatalf("%s: %v, %d %s", path, err, res.StatusCode, text)
+	}
+}
+
+// front is an address of the service behind which answer may answer first; it reports whether
+// it did.
+func (s *service) front(answer func(w http.ResponseWriter, r *http.Request) bool) string {
+	s.t.Helper()
+	target, err := url.Parse(s.url)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	pass := &httputil.ReverseProxy{
+		Rewrite:  func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+	}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !answer(w, r) {
+			pass.ServeHTTP(w, r)
+		}
+	}))
+	s.t.Cleanup(front.Close)
+	return front.URL
+}
+
+func client(t *testing.T, url string) *backup.Client {
+	t.Helper()
+	c, err := backup.NewClient(url, rootToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// take makes a backup, and returns its name and how many shards were unchanged.
+func (s *service) take(dir string, keep int) (name string, unchanged int) {
+	s.t.Helper()
+	name, m, err := backup.Take(s.t.Context(), backup.Taking{Client: client(s.t, s.url), Dir: dir, Keep: keep, Now: time.Now, Progress: func(p backup.Progress) {
+		if p.What == "unchanged" {
+			unchanged++
+		}
+	}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if !m.Complete || len(m.Files) != m.Shards+1 || m.Bytes() == 0 || m.Ended.Before(m.Moment) {
+		s.t.Fatalf("%+v", m)
+	}
+	return name, unchanged
+}
+
+// tree returns the files below a directory with their content.
+func tree(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		files[strings.TrimPrefix(path, dir+"/")] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// copyOf copies a directory of backups.
+func copyOf(t *testing.T, dir string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "backups")
+	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+func shardFile(dir string, f *backup.File) string {
+	return filepath.Join(dir, "shards", f.SHA256+".shard")
+}
+
+func edit(t *testing.T, file string, change func([]byte) []byte) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(file, change(bytes.Clone(text)), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
