@@ -19,6 +19,21 @@ type backupCmd struct {
 	Take  backupTakeCmd  `cmd:"" default:"withargs" help:"Copy a running cluster into a directory (also without the word take)."`
 	List  backupListCmd  `cmd:"" help:"List the complete backups in a directory."`
 	Drill backupDrillCmd `cmd:"" help:"Restore a backup into a scratch directory, prove it, and remove it again."`
+	Key   backupKeyCmd   `cmd:"" help:"Make a key that encrypts backups."`
+}
+
+// archiveFlags say how backups are kept where they are.
+type archiveFlags struct {
+	KeyFile string `help:"File with the key that encrypts the backups, from backup key; without it they are not encrypted." placeholder:"FILE"`
+}
+
+// open returns the archive in a place.
+func (a archiveFlags) open(place string) (*backup.Archive, error) {
+	key, err := backup.ReadKey(a.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	return backup.NewArchive(backup.InDir(place), key), nil
 }
 
 type backupTakeCmd struct {
@@ -26,6 +41,7 @@ type backupTakeCmd struct {
 	Keep      int    `help:"Number of backups to keep in the directory; 0 keeps all." default:"0" placeholder:"N"`
 	URL       string `name:"url" help:"Any node of the cluster." default:"http://127.0.0.1:8080"`
 	TokenFile string `help:"File with the operator's token; SWITCHYARD_ROOT_TOKEN holds the token itself." placeholder:"FILE"`
+	archiveFlags
 }
 
 // interruptible returns a context that SIGTERM and SIGINT end.
@@ -45,10 +61,14 @@ func (b backupTakeCmd) Run() error {
 	if err != nil {
 		return err
 	}
+	to, err := b.open(b.To)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := interruptible()
 	defer cancel()
 	show := newStepProgress(os.Stderr)
-	name, m, err := backup.Take(ctx, backup.Taking{Client: c, Dir: b.To, Keep: b.Keep, Now: time.Now, Progress: show.taking})
+	name, m, err := backup.Take(ctx, backup.Taking{Client: c, To: to, Keep: b.Keep, Now: time.Now, Progress: show.taking})
 	show.end()
 	if err != nil {
 		return fmt.Errorf("back up: %w", err)
@@ -59,16 +79,23 @@ func (b backupTakeCmd) Run() error {
 
 type backupListCmd struct {
 	Dir string `arg:"" help:"Directory of backups."`
+	archiveFlags
 }
 
 func (b backupListCmd) Run() error {
-	names, err := backup.List(b.Dir)
+	ctx, cancel := interruptible()
+	defer cancel()
+	from, err := b.open(b.Dir)
+	if err != nil {
+		return err
+	}
+	names, err := from.List(ctx)
 	if err != nil {
 		return err
 	}
 	var failed error
 	for _, name := range names {
-		m, err := backup.Open(b.Dir, name)
+		m, err := from.Open(ctx, name)
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
@@ -82,13 +109,18 @@ type backupDrillCmd struct {
 	Dir     string `arg:"" help:"Directory of backups."`
 	Backup  string `help:"Name of the backup (the newest when not given)." placeholder:"NAME"`
 	Scratch string `help:"Directory with room for the data, instead of that of the backups." placeholder:"DIR"`
+	archiveFlags
 }
 
 func (b backupDrillCmd) Run() error {
 	ctx, cancel := interruptible()
 	defer cancel()
+	from, err := b.open(b.Dir)
+	if err != nil {
+		return err
+	}
 	show := newStepProgress(os.Stderr)
-	d, err := backup.Drill(ctx, backup.Drilling{Dir: b.Dir, Backup: b.Backup, Scratch: b.Scratch, Now: time.Now, Progress: show.restoring})
+	d, err := backup.Drill(ctx, backup.Drilling{From: from, Backup: b.Backup, Scratch: b.Scratch, Now: time.Now, Progress: show.restoring})
 	show.end()
 	if err != nil {
 		return fmt.Errorf("drill: %w", err)
@@ -99,18 +131,35 @@ func (b backupDrillCmd) Run() error {
 	return tellReport(d.Report, "the backup")
 }
 
+type backupKeyCmd struct {
+	File string `arg:"" help:"File for the key, which must not be there."`
+}
+
+func (b backupKeyCmd) Run() error {
+	if err := backup.NewKey(b.File); err != nil {
+		return err
+	}
+	fmt.Printf("%s has a new key. Keep a copy apart from the backups: without it they can't be read.\n", b.File)
+	return nil
+}
+
 type restoreCmd struct {
 	From     string `required:"" help:"Directory of backups." placeholder:"DIR"`
 	Backup   string `help:"Name of the backup (the newest when not given)." placeholder:"NAME"`
 	Data     string `required:"" help:"Data directory of the new node, which must be empty." placeholder:"DIR"`
 	NodeName string `help:"Name of the new node (${default_node} when not given)." placeholder:"NAME"`
+	archiveFlags
 }
 
 func (r restoreCmd) Run() error {
 	ctx, cancel := interruptible()
 	defer cancel()
+	from, err := r.open(r.From)
+	if err != nil {
+		return err
+	}
 	show := newStepProgress(os.Stderr)
-	done, err := backup.Restore(ctx, backup.Restoring{From: r.From, Backup: r.Backup, Data: r.Data, Node: r.NodeName, Now: time.Now, Progress: show.restoring})
+	done, err := backup.Restore(ctx, backup.Restoring{From: from, Backup: r.Backup, Data: r.Data, Node: r.NodeName, Now: time.Now, Progress: show.restoring})
 	show.end()
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)

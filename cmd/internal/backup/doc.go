@@ -1,14 +1,16 @@
-// Package backup copies a running cluster into a directory, and makes the data of a new
-// cluster from such a copy.
+// Package backup copies a running cluster into an archive, and makes the data of a new
+// cluster from such a copy. An archive is a place, such as a directory, and maybe a key that
+// encrypts all of its files.
 //
-//	Take -> DIR/shards/SHA256.shard, one for each shard -> DIR/backup-MOMENT.json
+//	Take -> shards/SHA256.shard, one for each shard -> backup-MOMENT.json
 //	Restore -> the data directory of one node, offline
 //	Drill -> Restore into a scratch directory, and verify
 //
 // The workspaces' shards are copied first and the directory last, each at one index of its log.
 // A backup exists from the moment in which its manifest has its name: the manifest is written
-// last, when all files are on the disk and have been read back. A file is named by its SHA-256
-// and never changes; backups share those of shards that did not change between them.
+// last, when all files are durable and have been read back. A file is named by the SHA-256 of
+// its content, or by a keyed hash of that in an encrypted archive, and never changes; backups
+// share those of shards that did not change between them.
 //
 // The package starts no goroutine.
 package backup

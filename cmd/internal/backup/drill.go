@@ -15,9 +15,9 @@ import (
 
 // Drilling says which backup to try out.
 type Drilling struct {
-	Dir     string // of backups
+	From    *Archive
 	Backup  string // empty: the newest
-	Scratch string // where there is room for the data; empty: in Dir
+	Scratch string // where there is room for the data; empty: in the directory of backups
 	Now     func() time.Time
 	// Progress is told of each shard that is done; it may be nil.
 	Progress func(done, shards int)
@@ -34,7 +34,7 @@ type Drilled struct {
 // scratch.
 func Drill(ctx context.Context, by Drilling) (_ *Drilled, err error) {
 	if by.Scratch == "" {
-		by.Scratch = by.Dir
+		by.Scratch = by.From.place.Dir() // or the directory for temporary files
 	}
 	scratch, err := os.MkdirTemp(by.Scratch, ".drill-*")
 	if err != nil {
@@ -46,7 +46,7 @@ func Drill(ctx context.Context, by Drilling) (_ *Drilled, err error) {
 		}
 	}()
 	data := filepath.Join(scratch, "data")
-	restored, err := Restore(ctx, Restoring{From: by.Dir, Backup: by.Backup, Data: data, Now: by.Now, Proves: true, Progress: by.Progress})
+	restored, err := Restore(ctx, Restoring{From: by.From, Backup: by.Backup, Data: data, Now: by.Now, Proves: true, Progress: by.Progress})
 	if err != nil {
 		return nil, err
 	}

@@ -7,15 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 )
 
 // Version is the version of backups that this program writes, and the newest that it reads.
 const Version = 1
+
+// maxManifest bounds a manifest in bytes.
+const maxManifest = 64 << 20
 
 // Manifest lists what belongs to a backup.
 type Manifest struct {
@@ -38,14 +37,24 @@ type File struct {
 	Epoch       uint64 `json:"epoch"`
 	Rows        int64  `json:"rows"`
 	Fingerprint string `json:"fingerprint"`
-	Bytes       int64  `json:"bytes"`
-	SHA256      string `json:"sha256"`
+	Bytes       int64  `json:"bytes"` // of the image
+	// Encrypted is the size of the encrypted file in bytes; 0: it is not encrypted.
+	Encrypted int64  `json:"encrypted,omitempty"`
+	SHA256    string `json:"sha256"` // of the image
+}
+
+// stored is the size of the file in bytes.
+func (f *File) stored() int64 {
+	if f.Encrypted > 0 {
+		return f.Encrypted
+	}
+	return f.Bytes
 }
 
 // Bytes is the size of all files.
 func (m *Manifest) Bytes() (sum int64) {
-	for _, f := range m.Files {
-		sum += f.Bytes
+	for i := range m.Files {
+		sum += m.Files[i].stored()
 	}
 	return sum
 }
@@ -60,18 +69,6 @@ func (m *Manifest) file(shard int) *File {
 		}
 	}
 	return nil
-}
-
-const (
-	manifestPrefix = "backup-"
-	manifestSuffix = ".json"
-	// momentLayout sorts by time.
-	momentLayout = "20060102T150405.000Z"
-	maxManifest  = 64 << 20
-)
-
-func manifestName(moment time.Time) string {
-	return manifestPrefix + moment.UTC().Format(momentLayout) + manifestSuffix
 }
 
 // encode returns the text of a manifest, with its sum.
@@ -94,42 +91,30 @@ func (m *Manifest) text() ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// readManifest reads a manifest. It refuses one of a newer version, and one that is not byte
-// for byte as it was written.
-func readManifest(path string) (*Manifest, error) {
-	at, err := os.Stat(path)
-	if err == nil && at.Size() > maxManifest {
-		err = errors.New("it is too large")
-	}
-	var text []byte
-	if err == nil {
-		text, err = os.ReadFile(path)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the manifest: %w", err)
-	}
+// errNewer refuses a manifest of a newer version.
+var errNewer = errors.New("is a backup")
+
+// parseManifest returns the manifest of a text that encode has written.
+func parseManifest(text []byte) (*Manifest, error) {
 	m := &Manifest{}
-	err = json.Unmarshal(text, m)
-	switch {
-	case err == nil && m.Version > Version:
-		return nil, fmt.Errorf("%s is a backup of version %d, and this program reads version %d: use the program that made it, or a newer one", path, m.Version, Version)
-	case err == nil:
-		var again []byte
-		if again, err = m.encode(); err == nil && (!bytes.Equal(again, text) || !m.Complete || m.Version < 1) {
-			err = errors.New("its sum is wrong")
-		}
+	if err := json.Unmarshal(text, m); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		err = m.check()
+	if m.Version > Version {
+		return nil, fmt.Errorf("%w of version %d, and this program reads version %d", errNewer, m.Version, Version)
 	}
+	again, err := m.encode()
 	if err != nil {
-		return nil, fmt.Errorf("the manifest %s is cut off or damaged: %w", path, err)
+		return nil, err
+	}
+	if !bytes.Equal(again, text) || !m.Complete || m.Version < 1 {
+		return nil, errors.New("its sum is wrong")
 	}
 	return m, nil
 }
 
 // check returns an error unless there is one file for every shard.
-func (m *Manifest) check() error {
+func (m *Manifest) check(encrypted bool) error {
 	if m.Shards < 1 || len(m.Files) != m.Shards+1 {
 		return fmt.Errorf("%d files of %d shards", len(m.Files), m.Shards)
 	}
@@ -138,52 +123,10 @@ func (m *Manifest) check() error {
 	}
 	for n, f := range m.Files {
 		raw, err := hex.DecodeString(f.SHA256)
-		if f.Shard != n || err != nil || len(raw) != sha256.Size || f.SHA256 != hex.EncodeToString(raw) || f.Bytes < 1 || f.Index == 0 || f.Epoch == 0 {
+		if f.Shard != n || err != nil || len(raw) != sha256.Size || f.SHA256 != hex.EncodeToString(raw) || f.Bytes < 1 || f.Index == 0 || f.Epoch == 0 ||
+			encrypted && f.Encrypted <= f.Bytes || !encrypted && f.Encrypted != 0 {
 			return fmt.Errorf("the file of shard %d can't be", n)
 		}
 	}
 	return nil
 }
-
-// List returns the names of the backups in a directory, the oldest first.
-func List(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("list the backups: %w", err)
-	}
-	var names []string
-	for _, e := range entries {
-		moment, ok := strings.CutPrefix(e.Name(), manifestPrefix)
-		if moment, ok2 := strings.CutSuffix(moment, manifestSuffix); ok && ok2 {
-			if _, err := time.Parse(momentLayout, moment); err == nil {
-				names = append(names, e.Name())
-			}
-		}
-	}
-	slices.Sort(names)
-	return names, nil
-}
-
-// Open reads the manifest of a backup; without a name that of the newest.
-func Open(dir, name string) (*Manifest, error) {
-	if name == "" {
-		names, err := List(dir)
-		if err != nil {
-			return nil, err
-		}
-		if len(names) == 0 {
-			return nil, fmt.Errorf("there is no complete backup in %s", dir)
-		}
-		name = names[len(names)-1]
-	}
-	if name != filepath.Base(name) {
-		return nil, fmt.Errorf("%q is not the name of a backup in %s", name, dir)
-	}
-	m, err := readManifest(filepath.Join(dir, name))
-	if err == nil && name != manifestName(m.Moment) {
-		return nil, fmt.Errorf("the manifest %s is not of the moment in its name, but of %s", name, m.Moment.Format(time.RFC3339Nano))
-	}
-	return m, err
-}
-
-func shardPath(dir, sum string) string { return filepath.Join(dir, "shards", sum+".shard") }

@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -20,7 +17,7 @@ import (
 
 // Restoring says what to restore, and where.
 type Restoring struct {
-	From   string // directory of backups
+	From   *Archive
 	Backup string // name of the backup; empty: the newest
 	Data   string // data directory of the new node; it must be empty
 	Node   string // name of the new node; empty: the default
@@ -41,17 +38,13 @@ type Restored struct {
 // Restore makes the data directory of the only node of a new cluster, with the state of a
 // backup. After an error the directory is empty again.
 func Restore(ctx context.Context, by Restoring) (_ *Restored, err error) {
-	m, err := Open(by.From, by.Backup)
+	m, err := by.From.Open(ctx, by.Backup)
 	if err != nil {
 		return nil, err
 	}
 	for i := range m.Files {
-		at, err := os.Stat(shardPath(by.From, m.Files[i].SHA256))
-		if err == nil && at.Size() != m.Files[i].Bytes {
-			err = fmt.Errorf("it has %d bytes of %d", at.Size(), m.Files[i].Bytes)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("the file of shard %d is missing or damaged: %w", i, err)
+		if err := by.From.present(ctx, &m.Files[i]); err != nil {
+			return nil, err
 		}
 	}
 	made, err := emptyDir(by.Data)
@@ -92,23 +85,14 @@ func Restore(ctx context.Context, by Restoring) (_ *Restored, err error) {
 
 // restoreShard puts the rows of a shard in place, once all of its file is proved.
 func restoreShard(ctx context.Context, store *storage.Store, f *cluster.Creation, by *Restoring, file *File) (err error) {
-	in, err := os.Open(shardPath(by.From, file.SHA256))
-	if err != nil {
-		return fmt.Errorf("read the file: %w", err)
-	}
-	defer func() { _ = in.Close() }()
 	shard := storage.Shard(file.Shard)
 	rows, err := store.Import(shard)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	sum := sha256.New()
-	if _, err := io.Copy(io.MultiWriter(sum, rows), &interrupted{in, ctx}); err != nil {
-		return fmt.Errorf("read the file: %w", err)
-	}
-	if hex.EncodeToString(sum.Sum(nil)) != file.SHA256 {
-		return fmt.Errorf("the file is damaged: its SHA-256 is %x", sum.Sum(nil))
+	if err := by.From.copy(ctx, file, rows); err != nil {
+		return err
 	}
 	if err := rows.Finish(ctx); err != nil {
 		return err

@@ -48,7 +48,7 @@ func lieOfFile(says string, change func(f *backup.File)) damage {
 
 func manifestFile(t *testing.T, dir string) string {
 	t.Helper()
-	names, err := backup.List(dir)
+	names, err := plain(dir).List(t.Context())
 	if err != nil || len(names) != 1 {
 		t.Fatalf("there are %q, %v", names, err)
 	}
@@ -178,7 +178,7 @@ func TestRestore_RefusesWhatIsDamaged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := copyOf(t, good)
-			m, err := backup.Open(dir, "")
+			m, err := plain(dir).Open(t.Context(), "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -190,7 +190,7 @@ func TestRestore_RefusesWhatIsDamaged(t *testing.T) {
 					t.Errorf("%s: %v, want %q", what, err, d.says)
 				}
 			}
-			_, err = backup.Drill(t.Context(), backup.Drilling{Dir: dir, Now: time.Now})
+			_, err = backup.Drill(t.Context(), backup.Drilling{From: plain(dir), Now: time.Now})
 			refused("drill", err)
 			if n := len(tree(t, dir)); n != before {
 				t.Errorf("the drill left %d files of %d", n, before)
@@ -200,7 +200,7 @@ func TestRestore_RefusesWhatIsDamaged(t *testing.T) {
 			}
 			absent, empty := filepath.Join(t.TempDir(), "absent"), t.TempDir()
 			for _, data := range []string{absent, empty} {
-				_, err = backup.Restore(t.Context(), backup.Restoring{From: dir, Data: data, Now: time.Now})
+				_, err = backup.Restore(t.Context(), backup.Restoring{From: plain(dir), Data: data, Now: time.Now})
 				refused("restore", err)
 			}
 			if _, err := os.Stat(absent); !errors.Is(err, os.ErrNotExist) {
@@ -224,7 +224,7 @@ func TestRestore_TakesOnlyNamesInTheDirectory(t *testing.T) {
 	}
 	for _, asked := range []string{"../" + name, filepath.Join(root, name), "shards/../../" + name, "lock", ".", "..", "/", name} {
 		data := filepath.Join(t.TempDir(), "data")
-		if _, err := backup.Restore(t.Context(), backup.Restoring{From: dir, Backup: asked, Data: data, Now: time.Now}); err == nil {
+		if _, err := backup.Restore(t.Context(), backup.Restoring{From: plain(dir), Backup: asked, Data: data, Now: time.Now}); err == nil {
 			t.Errorf("%q was restored", asked)
 		}
 		if _, err := os.Stat(data); !errors.Is(err, os.ErrNotExist) {
@@ -243,7 +243,7 @@ func TestRestore_LeavesWhatIsNotItsOwn(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(data, "mine"), []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := backup.Restore(t.Context(), backup.Restoring{From: dir, Data: data, Now: time.Now}); err == nil || !strings.Contains(err.Error(), "not empty") {
+	if _, err := backup.Restore(t.Context(), backup.Restoring{From: plain(dir), Data: data, Now: time.Now}); err == nil || !strings.Contains(err.Error(), "not empty") {
 		t.Error(err)
 	}
 	if files := tree(t, data); len(files) != 1 || files["mine"] != "mine" {
@@ -255,7 +255,7 @@ func TestRestore_LeavesWhatIsNotItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, backupName := range []string{"backup-20300101T000000.000Z.json", ""} {
-		_, err := backup.Restore(t.Context(), backup.Restoring{From: dir, Backup: backupName, Data: data, Now: time.Now})
+		_, err := backup.Restore(t.Context(), backup.Restoring{From: plain(dir), Backup: backupName, Data: data, Now: time.Now})
 		if (err == nil) != (backupName == "") {
 			t.Errorf("%q: %v", backupName, err)
 		}

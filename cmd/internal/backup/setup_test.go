@@ -123,7 +123,12 @@ func client(t *testing.T, url string) *backup.Client {
 // take makes a backup, and returns its name and how many shards were unchanged.
 func (s *service) take(dir string, keep int) (name string, unchanged int) {
 	s.t.Helper()
-	name, m, err := backup.Take(s.t.Context(), backup.Taking{Client: client(s.t, s.url), Dir: dir, Keep: keep, Now: time.Now, Progress: func(p backup.Progress) {
+	return s.takeTo(plain(dir), keep)
+}
+
+func (s *service) takeTo(to *backup.Archive, keep int) (name string, unchanged int) {
+	s.t.Helper()
+	name, m, err := backup.Take(s.t.Context(), backup.Taking{Client: client(s.t, s.url), To: to, Keep: keep, Now: time.Now, Progress: func(p backup.Progress) {
 		if p.What == "unchanged" {
 			unchanged++
 		}
@@ -136,6 +141,9 @@ func (s *service) take(dir string, keep int) (name string, unchanged int) {
 	}
 	return name, unchanged
 }
+
+// plain returns an archive that is not encrypted.
+func plain(dir string) *backup.Archive { return backup.NewArchive(backup.InDir(dir), nil) }
 
 // tree returns the files below a directory with their content.
 func tree(t *testing.T, dir string) map[string]string {

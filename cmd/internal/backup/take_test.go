@@ -38,17 +38,17 @@ func TestTake_SharesTheFilesOfUnchangedShards(t *testing.T) {
 			t.Errorf("%s has changed", name)
 		}
 	}
-	names, err := backup.List(dir)
+	names, err := plain(dir).List(t.Context())
 	if err != nil || !slices.Equal(names, []string{first, second, third}) {
 		t.Errorf("there are %q, %v", names, err)
 	}
 	for _, name := range names {
-		if _, err := backup.Drill(t.Context(), backup.Drilling{Dir: dir, Backup: name, Now: time.Now}); err != nil {
+		if _, err := backup.Drill(t.Context(), backup.Drilling{From: plain(dir), Backup: name, Now: time.Now}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	// A file that is damaged is not used again.
-	m, err := backup.Open(dir, third)
+	m, err := plain(dir).Open(t.Context(), third)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,11 +59,11 @@ func TestTake_SharesTheFilesOfUnchangedShards(t *testing.T) {
 	if unchanged != 0 {
 		t.Errorf("%d damaged files were used again", unchanged)
 	}
-	if _, err := backup.Drill(t.Context(), backup.Drilling{Dir: dir, Now: time.Now}); err != nil {
+	if _, err := backup.Drill(t.Context(), backup.Drilling{From: plain(dir), Now: time.Now}); err != nil {
 		t.Error(err)
 	}
 	// Older backups go with what only they have.
-	if names, err := backup.List(dir); err != nil || !slices.Equal(names, []string{fourth}) {
+	if names, err := plain(dir).List(t.Context()); err != nil || !slices.Equal(names, []string{fourth}) {
 		t.Errorf("there are %q, %v", names, err)
 	}
 	if files := tree(t, dir); len(files) != 4+2 {
@@ -86,7 +86,7 @@ func TestTake_InterruptedLeavesTheLastGoodOne(t *testing.T) {
 				t.Errorf("%s: %s has changed", what, file)
 			}
 		}
-		if names, err := backup.List(dir); err != nil || !slices.Equal(names, []string{name}) {
+		if names, err := plain(dir).List(t.Context()); err != nil || !slices.Equal(names, []string{name}) {
 			t.Errorf("%s: there are %q, %v", what, names, err)
 		}
 		for file := range now {
@@ -99,7 +99,7 @@ func TestTake_InterruptedLeavesTheLastGoodOne(t *testing.T) {
 		s.write(fmt.Sprint("Change ", done))
 		ctx, cancel := context.WithCancelCause(t.Context())
 		asked := errors.New("asked to stop")
-		_, _, err := backup.Take(ctx, backup.Taking{Client: client(t, s.url), Dir: dir, Keep: 1, Now: time.Now, Progress: func(p backup.Progress) {
+		_, _, err := backup.Take(ctx, backup.Taking{Client: client(t, s.url), To: plain(dir), Keep: 1, Now: time.Now, Progress: func(p backup.Progress) {
 			if p.Done == done {
 				cancel(asked)
 			}
@@ -121,7 +121,7 @@ func TestTake_InterruptedLeavesTheLastGoodOne(t *testing.T) {
 			t.Errorf("%s was left", file)
 		}
 	}
-	if _, err := backup.Drill(t.Context(), backup.Drilling{Dir: dir, Now: time.Now}); err != nil {
+	if _, err := backup.Drill(t.Context(), backup.Drilling{From: plain(dir), Now: time.Now}); err != nil {
 		t.Error(err)
 	}
 }
@@ -131,12 +131,12 @@ func TestTake_OneAtATime(t *testing.T) {
 	s := startService(t, 1)
 	dir := filepath.Join(t.TempDir(), "backups")
 	tried := false
-	_, _, err := backup.Take(t.Context(), backup.Taking{Client: client(t, s.url), Dir: dir, Now: time.Now, Progress: func(backup.Progress) {
+	_, _, err := backup.Take(t.Context(), backup.Taking{Client: client(t, s.url), To: plain(dir), Now: time.Now, Progress: func(backup.Progress) {
 		if tried {
 			return
 		}
 		tried = true
-		if _, _, err := backup.Take(t.Context(), backup.Taking{Client: client(t, s.url), Dir: dir, Now: time.Now}); err == nil || !strings.Contains(err.Error(), "another backup writes to") {
+		if _, _, err := backup.Take(t.Context(), backup.Taking{Client: client(t, s.url), To: plain(dir), Now: time.Now}); err == nil || !strings.Contains(err.Error(), "another backup writes to") {
 			t.Errorf("a second one at once: %v", err)
 		}
 	}})
@@ -169,7 +169,7 @@ func TestTake_DoesNotBelieveTheService(t *testing.T) {
 			good := filepath.Join(t.TempDir(), "good")
 			s := &service{t: t, url: s.url}
 			s.take(good, 0)
-			m, err := backup.Open(good, "")
+			m, err := plain(good).Open(t.Context(), "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -183,7 +183,7 @@ func TestTake_DoesNotBelieveTheService(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "backups")
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			_, _, err = backup.Take(ctx, backup.Taking{Client: client(t, url), Dir: dir, Now: time.Now, Progress: func(p backup.Progress) {
+			_, _, err = backup.Take(ctx, backup.Taking{Client: client(t, url), To: plain(dir), Now: time.Now, Progress: func(p backup.Progress) {
 				if p.What != "copying" && p.What != "verifying" {
 					cancel() // it would try again
 				}
@@ -191,7 +191,7 @@ func TestTake_DoesNotBelieveTheService(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v, want %q", err, c.says)
 			}
-			if names, err := backup.List(dir); err != nil || len(names) > 0 {
+			if names, err := plain(dir).List(t.Context()); err != nil || len(names) > 0 {
 				t.Errorf("there are %q, %v", names, err)
 			}
 		})
@@ -212,10 +212,10 @@ func TestTake_CopiesAgainWhatWasCut(t *testing.T) {
 		return true
 	})
 	dir := filepath.Join(t.TempDir(), "backups")
-	if _, _, err := backup.Take(t.Context(), backup.Taking{Client: client(t, url), Dir: dir, Now: time.Now}); err != nil || cuts != 1 {
+	if _, _, err := backup.Take(t.Context(), backup.Taking{Client: client(t, url), To: plain(dir), Now: time.Now}); err != nil || cuts != 1 {
 		t.Errorf("%d cuts, %v", cuts, err)
 	}
-	if _, err := backup.Drill(t.Context(), backup.Drilling{Dir: dir, Now: time.Now}); err != nil {
+	if _, err := backup.Drill(t.Context(), backup.Drilling{From: plain(dir), Now: time.Now}); err != nil {
 		t.Error(err)
 	}
 	// What is refused is not asked for again.
@@ -223,7 +223,7 @@ func TestTake_CopiesAgainWhatWasCut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := backup.Take(t.Context(), backup.Taking{Client: c, Dir: dir, Now: time.Now}); err == nil || !strings.Contains(err.Error(), "401") {
+	if _, _, err := backup.Take(t.Context(), backup.Taking{Client: c, To: plain(dir), Now: time.Now}); err == nil || !strings.Contains(err.Error(), "401") {
 		t.Error(err)
 	}
 }

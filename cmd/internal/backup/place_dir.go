@@ -1,0 +1,140 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// dirPlace is a directory.
+type dirPlace string
+
+// InDir returns the place that is a directory.
+func InDir(dir string) Place { return dirPlace(dir) }
+
+const (
+	// shardDir is the folder of the shards' images, and of drafts.
+	shardDir   = "shards/"
+	partPrefix = ".part-"
+)
+
+func (d dirPlace) String() string { return string(d) }
+
+func (d dirPlace) Dir() string { return string(d) }
+
+func (d dirPlace) at(name string) string { return filepath.Join(string(d), filepath.FromSlash(name)) }
+
+func (d dirPlace) List(_ context.Context, prefix string) ([]Kept, error) {
+	entries, err := os.ReadDir(d.at(prefix))
+	if err != nil {
+		return nil, fmt.Errorf("list the files: %w", err)
+	}
+	var all []Kept
+	for _, e := range entries {
+		if !e.IsDir() {
+			all = append(all, Kept{Name: prefix + e.Name()})
+		}
+	}
+	return all, nil
+}
+
+func (d dirPlace) Open(_ context.Context, name string) (io.ReadCloser, error) {
+	return os.Open(d.at(name))
+}
+
+func (d dirPlace) Size(_ context.Context, name string) (int64, error) {
+	at, err := os.Stat(d.at(name))
+	if err == nil && !at.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a file", name)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return at.Size(), nil
+}
+
+func (d dirPlace) Remove(_ context.Context, name string) error { return os.Remove(d.at(name)) }
+
+// Lock implements Place. It removes what a backup that was killed has left.
+func (d dirPlace) Lock(ctx context.Context) (unlock func() error, err error) {
+	if err := os.MkdirAll(d.at(shardDir), 0o700); err != nil {
+		return nil, fmt.Errorf("make the directory of backups: %w", err)
+	}
+	lock, err := vfs.Default.Lock(d.at("lock"))
+	if err != nil {
+		return nil, fmt.Errorf("another backup writes to %s: %w", d, err)
+	}
+	for _, folder := range []string{"", shardDir} {
+		left, err := d.List(ctx, folder)
+		for _, file := range left {
+			if err == nil && strings.HasPrefix(path.Base(file.Name), partPrefix) {
+				err = d.Remove(ctx, file.Name)
+			}
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("remove parts of files: %w", err), lock.Close())
+		}
+	}
+	return lock.Close, nil
+}
+
+func (d dirPlace) Draft() (Draft, error) {
+	file, err := os.CreateTemp(d.at(shardDir), partPrefix+"*")
+	if err != nil {
+		return nil, fmt.Errorf("make a file: %w", err)
+	}
+	return &dirDraft{File: file, to: d}, nil
+}
+
+// dirDraft is a file with a name that begins with partPrefix.
+type dirDraft struct {
+	*os.File
+	to   dirPlace
+	done bool // closed
+}
+
+func (d *dirDraft) Keep(_ context.Context, name string) error {
+	d.done = true
+	err := errors.Join(d.Sync(), d.Close())
+	if err == nil {
+		err = os.Rename(d.Name(), d.to.at(name))
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(d.to.at(name)))
+	} else {
+		err = errors.Join(err, os.Remove(d.Name()))
+	}
+	if err != nil {
+		return fmt.Errorf("write a file: %w", err)
+	}
+	return nil
+}
+
+func (d *dirDraft) Discard() error {
+	if d.done {
+		return nil
+	}
+	d.done = true
+	if err := errors.Join(d.Close(), os.Remove(d.Name())); err != nil {
+		return fmt.Errorf("remove a part of a file: %w", err)
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err == nil {
+		err = errors.Join(d.Sync(), d.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("make %s durable: %w", dir, err)
+	}
+	return nil
+}
