@@ -31,13 +31,32 @@ type Cluster interface {
 
 // The status of the cluster is data that package cluster fills in.
 type (
-	// Topology is the cluster as one node sees it.
-	Topology = topology.Topology
 	// NodeStatus is one member.
 	NodeStatus = topology.NodeStatus
 	// ShardStatus is one shard.
 	ShardStatus = topology.ShardStatus
 )
+
+// Topology is the cluster as one node sees it.
+type Topology struct {
+	topology.Topology
+	// Backup is there if the node schedules backups.
+	Backup *BackupStatus `json:"backup,omitempty"`
+}
+
+// BackupStatus is what a node knows of the scheduled backups.
+type BackupStatus struct {
+	To           string `json:"to"`
+	EverySeconds int64  `json:"everySeconds"`
+	// LastName, LastAt and AgeSeconds are those of the newest complete backup of the cluster;
+	// null: there is none.
+	LastName   *string            `json:"lastName"`
+	LastAt     *tracker.Timestamp `json:"lastAt"`
+	AgeSeconds *int64             `json:"ageSeconds"`
+	// Failures are those of this node since its last success, and Error is the last one's.
+	Failures int     `json:"failures"`
+	Error    *string `json:"error"`
+}
 
 // WorkspaceOwner says where a workspace is served.
 type WorkspaceOwner struct {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"switchyard/actors/tracker"
+	"switchyard/cluster/topology"
 )
 
 // rootEngine admits the operator alone, and runs nothing.
@@ -39,14 +40,14 @@ type fakeCluster struct {
 }
 
 func (c *fakeCluster) Topology(context.Context) (Topology, error) {
-	return Topology{
+	return Topology{Topology: topology.Topology{
 		ClusterID: "c1",
 		Nodes:     []NodeStatus{{Name: "node-1", State: "alive", Leads: 1}, {Name: "node-2", State: "dead"}},
 		Shards: []ShardStatus{
 			{ID: 0, Leader: "node-1", Term: 3, Voters: []string{"node-1"}, NonVoters: []string{}, Applied: 17},
 			{ID: 1, Voters: []string{}, NonVoters: []string{}},
 		},
-	}, c.fail
+	}}, c.fail
 }
 
 func (c *fakeCluster) WorkspaceOwner(_ context.Context, workspace [16]byte) (WorkspaceOwner, error) {

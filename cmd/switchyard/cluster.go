@@ -88,6 +88,9 @@ func writeTopology(out io.Writer, t *httpapi.Topology) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	if b := t.Backup; b != nil {
+		_, _ = fmt.Fprintf(out, "\nbackups to %s every %s: %s\n", b.To, time.Duration(b.EverySeconds)*time.Second, backupState(b))
+	}
 	for _, n := range t.Nodes {
 		if n.Note != "" {
 			_, _ = fmt.Fprintf(out, "\n%s: %s\n", n.Name, n.Note)
@@ -99,6 +102,18 @@ func writeTopology(out io.Writer, t *httpapi.Topology) error {
 		}
 	}
 	return nil
+}
+
+// backupState says how the scheduled backups stand.
+func backupState(b *httpapi.BackupStatus) string {
+	text := "there is none yet"
+	if b.LastName != nil && b.AgeSeconds != nil {
+		text = fmt.Sprintf("%s is the newest, %s old", *b.LastName, time.Duration(*b.AgeSeconds)*time.Second)
+	}
+	if b.Error != nil {
+		text += fmt.Sprintf("; %s since: %s", plural(b.Failures, "failure"), *b.Error)
+	}
+	return text
 }
 
 func orDash(text string) string {

@@ -80,6 +80,11 @@ type serveCmd struct {
 	AuditRetention time.Duration `help:"How long entries of the audit are kept." default:"9600h"`
 	SweepInterval  time.Duration `help:"Time between two sweeps of what workspaces keep only for some days." default:"1h"`
 
+	BackupTo      string        `help:"Take backups of the cluster into this directory, which all nodes reach. The node that owns the directory shard takes them." placeholder:"DIR" group:"Backups"`
+	BackupEvery   time.Duration `help:"Time between two backups (24h when not given)." placeholder:"TIME" group:"Backups"`
+	BackupKeep    int           `help:"Number of backups to keep; 0 keeps all." placeholder:"N" group:"Backups"`
+	BackupKeyFile string        `help:"File with the key that encrypts the backups, from backup key." placeholder:"FILE" group:"Backups"`
+
 	Peer            string        `help:"Address for other nodes: replication, forwarded requests. A node with none of --peer, --gossip, --advertise, --join and --bootstrap-expect is alone and opens no such port (127.0.0.1:7947 when not given)." placeholder:"ADDRESS" group:"Cluster"`
 	Gossip          string        `help:"Address for finding other nodes, TCP and UDP (127.0.0.1:7946 when not given)." placeholder:"ADDRESS" group:"Cluster"`
 	Advertise       string        `help:"Host under which other nodes reach this one, when it is not that of --peer." placeholder:"HOST" group:"Cluster"`
@@ -137,6 +142,7 @@ func (s serveCmd) Run() error {
 			WorkspaceRequests: int(s.WebhooksWorkspaceRequests), WorkspaceBytes: int(s.WebhooksWorkspaceBytes),
 			HostRequests: int(s.WebhooksHostRequests), HostBytes: int(s.WebhooksHostBytes),
 		},
+		Backups:        node.Backups{To: s.BackupTo, Every: s.BackupEvery, Keep: s.BackupKeep, KeyFile: s.BackupKeyFile},
 		AuditRetention: s.AuditRetention, SweepInterval: s.SweepInterval,
 		LimitIssues: s.LimitIssues, LimitSessions: s.LimitSessions, LimitTokens: s.LimitTokens, LimitSubscriptions: s.LimitSubscriptions,
 		LimitRequestsPerSecond: s.LimitRequestsPerSecond, LimitCreatesPerSecond: s.LimitCreatesPerSecond,

@@ -115,6 +115,8 @@ type Config struct {
 	AuditRetention time.Duration
 	// SweepInterval is the time between two sweeps of a workspace's retention; 0 means 1 hour.
 	SweepInterval time.Duration
+	// Backups schedules backups of the cluster.
+	Backups Backups
 	// StallAfter is how long a running session may be silent before it counts as
 	// stalled; 0 means 10 minutes.
 	StallAfter time.Duration
@@ -186,6 +188,9 @@ func (c Config) validate() error {
 	}
 	if err := httpapi.CheckOrigins(c.CORSOrigins); err != nil {
 		return fmt.Errorf("--cors-origins: %w", err)
+	}
+	if err := c.validateBackups(); err != nil {
+		return err
 	}
 	return c.validateCluster()
 }

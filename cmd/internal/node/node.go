@@ -34,6 +34,7 @@ type Node struct {
 	listen   net.Listener // of metrics
 	registry *prometheus.Registry
 	images   *images
+	schedule *schedule   // of backups; nil: none
 	serving  atomic.Bool // set once the node belongs to a cluster
 	failed   chan error  // the first part that ended by itself
 }
@@ -45,7 +46,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, registry: prometheus.NewRegistry(), failed: make(chan error, 4), images: newImages()}
+	n := &Node{cfg: cfg, registry: prometheus.NewRegistry(), failed: make(chan error, 5), images: newImages()}
 	if err := n.start(); err != nil {
 		// Also when it was ctx that ended the start.
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -124,7 +125,14 @@ func (n *Node) start() (err error) {
 	}); err != nil {
 		return err
 	}
+	if n.schedule, err = n.newSchedule(); err != nil {
+		return err
+	}
 	go func() { n.failed <- n.api.Serve(n.http) }()
+	if n.schedule != nil {
+		n.registry.MustRegister(n.schedule.collector())
+		go func() { n.failed <- n.api.Serve(n.schedule.local) }()
+	}
 	if forwarded := n.groups.PeerListener(); forwarded != nil {
 		go func() { n.failed <- n.api.ServePeers(forwarded) }()
 	}
@@ -217,7 +225,13 @@ func (n *Node) Join(ctx context.Context) (err error) {
 	n.groups.HandleCalls(n.engine.ServeCall)
 	n.serving.Store(true)
 	n.api.UseEngine(&imageEngine{n.engine, n})
-	return n.groups.Start(ctx, n.engine)
+	if err := n.groups.Start(ctx, n.engine); err != nil {
+		return err
+	}
+	if n.schedule != nil {
+		n.schedule.begin()
+	}
+	return nil
 }
 
 // Ready is nil when this node can answer for every shard.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"switchyard/actors/tracker"
 	"switchyard/cluster"
@@ -19,7 +20,7 @@ func (o operator) Topology(ctx context.Context) (httpapi.Topology, error) {
 	if !o.n.serving.Load() {
 		return httpapi.Topology{}, errWaiting()
 	}
-	return o.n.groups.Topology(ctx), nil
+	return httpapi.Topology{Topology: o.n.groups.Topology(ctx), Backup: o.n.schedule.wire(time.Now())}, nil
 }
 
 // WorkspaceOwner implements httpapi.Cluster.

@@ -22,6 +22,7 @@ func (n *Node) Stop(ctx context.Context) error {
 		}
 		errs = append(errs, err)
 	}
+	step("the scheduled backup", func() error { return n.schedule.stop(ctx) })
 	if n.engine != nil {
 		// Leaderships move to other nodes while requests are still answered: they are
 		// forwarded there. Without another node, nothing changes.

@@ -63,7 +63,7 @@ func TestBackup_TaskPage(t *testing.T) {
 	}
 	dir := t.TempDir()
 	backups := filepath.Join(dir, "backups")
-	places := strings.NewReplacer("/backups", backups, "/var/lib/switchyard-restored", filepath.Join(dir, "restored"), "http://127.0.0.1:8080", node.URL)
+	places := strings.NewReplacer("/backups", backups, "/var/lib", dir, "http://127.0.0.1:8080", node.URL)
 	var restored *Process
 	for _, command := range taskCommands(t, "backup.md") {
 		words := strings.Fields(places.Replace(command))
@@ -71,10 +71,16 @@ func TestBackup_TaskPage(t *testing.T) {
 		case words[0] != "switchyard":
 			t.Errorf("%q is not a command of ours", command)
 		case words[1] == "serve":
-			if restored, err = Launch(ctx, binary(t), words[3], env); err != nil {
+			if restored, err = Launch(ctx, binary(t), words[3], env, words[4:]...); err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(restored.Kill)
+			for len(words) > 4 && len(backupsOf(t, words[5])) == 0 {
+				if ctx.Err() != nil {
+					t.Fatalf("%s: no backup is made", command)
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
 		default:
 			if code, out := backupCommand(t, words[1:]...); code != 0 {
 				t.Fatalf("%s: %d: %s", command, code, out)

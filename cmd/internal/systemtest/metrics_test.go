@@ -4,14 +4,17 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"switchyard/cmd/internal/node"
 )
 
 // TestMetrics_AreListed compares /metrics of a node with the list for operators.
 func TestMetrics_AreListed(t *testing.T) {
 	t.Parallel()
-	n := inProcess(t, nil)
+	n := inProcess(t, func(cfg *node.Config) { cfg.Backups.To = filepath.Join(t.TempDir(), "backups") })
 	listed, err := os.ReadFile("../../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -35,6 +36,17 @@ func NewClient(base, token string) (*Client, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
+
+// Via has the client's connections made by dial, without TLS.
+func (c *Client) Via(dial func(ctx context.Context) (net.Conn, error)) {
+	c.http.Transport = &http.Transport{
+		DialContext:     func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+		IdleConnTimeout: idleVia,
+	}
+}
+
+// idleVia is how long a connection of Via is kept without a request.
+const idleVia = 5 * time.Second
 
 // RefusedError is an answer of the service other than success.
 type RefusedError struct {

@@ -1,0 +1,258 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// rehearsal is a cluster of two nodes with one schedule, whose backups take ten minutes.
+type rehearsal struct {
+	t       *testing.T
+	dir     string
+	leader  atomic.Int32 // number of the node that takes backups
+	failing atomic.Bool  // every backup fails
+	mu      sync.Mutex
+	began   []int // nodes, by backup begun
+	nodes   [2]*Schedule
+	stop    [2]context.CancelFunc
+	ended   [2]chan struct{}
+}
+
+var errDisk = errors.New("the disk is gone")
+
+func rehearse(t *testing.T, every time.Duration) *rehearsal {
+	t.Helper()
+	r := &rehearsal{t: t, dir: filepath.Join(t.TempDir(), "backups")}
+	for n := range r.nodes {
+		r.start(n, every)
+	}
+	t.Cleanup(func() {
+		for n := range r.nodes {
+			r.end(n)
+		}
+	})
+	return r
+}
+
+func (r *rehearsal) start(n int, every time.Duration) {
+	s := &Schedule{
+		To: NewArchive(InDir(r.dir), nil), Every: every, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Cluster: func() string { return "cluster" },
+		Leads:   func() (bool, <-chan struct{}) { return r.leader.Load() == int32(n), nil },
+	}
+	s.Take = func(ctx context.Context, progress func(Progress)) (string, *Manifest, error) {
+		r.mu.Lock()
+		r.began = append(r.began, n)
+		r.mu.Unlock()
+		m := manifestOf("cluster", time.Now())
+		for range 10 {
+			select {
+			case <-time.After(time.Minute):
+			case <-ctx.Done():
+			}
+			if progress(Progress{}); ctx.Err() != nil {
+				return "", nil, context.Cause(ctx)
+			}
+		}
+		if r.failing.Load() {
+			return "", nil, errDisk
+		}
+		return r.keep(ctx, s.To, m)
+	}
+	ctx, cancel := context.WithCancel(r.t.Context())
+	r.nodes[n], r.stop[n], r.ended[n] = s, cancel, make(chan struct{})
+	go func() {
+		defer close(r.ended[n])
+		s.Run(ctx)
+	}()
+}
+
+func (r *rehearsal) end(n int) {
+	r.stop[n]()
+	<-r.ended[n]
+}
+
+func (r *rehearsal) keep(ctx context.Context, to *Archive, m *Manifest) (string, *Manifest, error) {
+	unlock, err := to.place.Lock(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	name, err := (&taken{Taking: Taking{To: to}}).finish(ctx, m)
+	return name, m, errors.Join(err, unlock())
+}
+
+func (r *rehearsal) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// expect compares the backups in the archive, and those begun.
+func (r *rehearsal) expect(when string, complete int, began ...int) {
+	r.t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	names, err := NewArchive(InDir(r.dir), nil).List(r.t.Context())
+	if err != nil && !errors.Is(err, os.ErrNotExist) || len(names) != complete || !slices.Equal(r.began, began) {
+		r.t.Errorf("%s: %q are complete, %v began them, %v; want %d and %v", when, names, r.began, err, complete, began)
+	}
+}
+
+func manifestOf(cluster string, moment time.Time) *Manifest {
+	m := &Manifest{Version: Version, ClusterID: cluster, Shards: 1, Moment: moment.UTC().Truncate(time.Millisecond), Complete: true}
+	for n := range 2 {
+		m.Files = append(m.Files, File{Shard: n, Index: 1, Epoch: 1, Bytes: 1, SHA256: strings.Repeat("ab", 32)})
+	}
+	return m
+}
+
+func TestSchedule_OneBackupEachInterval(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := rehearse(t, 24*time.Hour)
+		if status := r.nodes[1].Status(); status.Known || status.Age(time.Now()) != math.Inf(1) {
+			t.Errorf("%+v before the first look", status)
+		}
+		r.pass(11 * time.Minute)
+		r.expect("at first", 1, 0)
+		if status := r.nodes[1].Status(); !status.Known || status.Name == "" || status.Age(time.Now()) != (11*time.Minute).Seconds() || status.Taken != 0 {
+			t.Errorf("the other node knows %+v", status)
+		}
+		r.pass(23*time.Hour + 48*time.Minute)
+		r.expect("before the second", 1, 0)
+		r.pass(12 * time.Minute)
+		r.expect("after a day", 2, 0, 0)
+
+		// Another node leads: it goes on where the first one was.
+		r.leader.Store(1)
+		r.pass(23 * time.Hour)
+		r.expect("after the fail-over", 2, 0, 0)
+		r.pass(time.Hour)
+		r.expect("after two days", 3, 0, 0, 1)
+
+		// The leader changes while a backup is taken: it breaks off, and is taken once.
+		r.pass(24*time.Hour - 6*time.Minute)
+		r.leader.Store(0)
+		r.pass(15 * time.Minute)
+		r.expect("after a fail-over in a backup", 4, 0, 0, 1, 1, 0)
+		if status := r.nodes[1].Status(); status.Failed != 0 || status.Error != "" {
+			t.Errorf("the node that leads no more has failed: %+v", status)
+		}
+
+		// A backup by hand counts, one of another cluster or of the future does not.
+		r.pass(12 * time.Hour)
+		to := r.nodes[0].To
+		if _, _, err := r.keep(t.Context(), to, manifestOf("cluster", time.Now())); err != nil {
+			t.Fatal(err)
+		}
+		r.pass(time.Hour)
+		for cluster, moment := range map[string]time.Time{"other": time.Now(), "cluster": time.Now().Add(240 * time.Hour)} {
+			if _, _, err := r.keep(t.Context(), to, manifestOf(cluster, moment)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.pass(22 * time.Hour)
+		r.expect("after one by hand", 7, 0, 0, 1, 1, 0)
+		r.pass(2 * time.Hour)
+		r.expect("a day after it", 8, 0, 0, 1, 1, 0, 0)
+
+		// Missed backups are made up for once.
+		r.end(0)
+		r.end(1)
+		r.pass(100 * time.Hour)
+		r.expect("while no node runs", 8, 0, 0, 1, 1, 0, 0)
+		r.start(0, 24*time.Hour)
+		r.start(1, 24*time.Hour)
+		r.pass(23 * time.Hour)
+		r.expect("a day later", 9, 0, 0, 1, 1, 0, 0, 0)
+	})
+}
+
+func TestSchedule_TriesAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := rehearse(t, 24*time.Hour)
+		r.failing.Store(true)
+		r.pass(10*time.Minute + time.Second)
+		if status := r.nodes[0].Status(); status.Failures != 1 || status.Failed != 1 || status.Error != errDisk.Error() || status.Name != "" {
+			t.Errorf("%+v", status)
+		}
+		// Pauses of 30 s, 1, 2, 4, 8, 16 and 30 minutes, and of 30 from there on.
+		r.pass(70*time.Minute + 91*time.Minute + 30*time.Second)
+		if status := r.nodes[0].Status(); status.Failures != 8 {
+			t.Errorf("%+v", status)
+		}
+		r.failing.Store(false)
+		r.pass(time.Hour)
+		if status := r.nodes[0].Status(); status.Failures != 0 || status.Error != "" || status.Failed != 8 || status.Taken != 1 || status.Name == "" {
+			t.Errorf("%+v", status)
+		}
+		// The archive can't be listed: that fails for the node that takes backups alone.
+		if err := errors.Join(os.Rename(r.dir, r.dir+".x"), os.WriteFile(r.dir, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		r.pass(time.Hour)
+		if a, b := r.nodes[0].Status(), r.nodes[1].Status(); a.Failures == 0 || b.Failures != 0 || b.Name == "" {
+			t.Errorf("%+v and %+v", a, b)
+		}
+	})
+}
+
+// A node that becomes the one to take backups looks at once.
+func TestSchedule_TakesOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := rehearse(t, 24*time.Hour)
+		r.end(0)
+		changed := make(chan struct{})
+		r.nodes[0].Leads = func() (bool, <-chan struct{}) {
+			select {
+			case <-changed:
+				return true, nil
+			default:
+				return false, changed
+			}
+		}
+		r.nodes[0].Run(expired(t, time.Second))
+		r.expect("before", 0)
+		time.AfterFunc(time.Second, func() { close(changed) })
+		r.nodes[0].Run(expired(t, 5*time.Second))
+		r.expect("after", 0, 0)
+	})
+}
+
+// expired returns a context that ends after a time.
+func expired(t *testing.T, after time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), after)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// A node that stops ends the backup that it takes.
+func TestSchedule_StopsAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := rehearse(t, 24*time.Hour)
+		r.pass(5 * time.Minute)
+		now := time.Now()
+		r.end(0)
+		if took := time.Since(now); took > 0 {
+			t.Errorf("it took %s", took)
+		}
+		r.expect("after the stop", 0, 0)
+		if status := r.nodes[0].Status(); status.Failed != 0 {
+			t.Errorf("%+v", status)
+		}
+	})
+}

@@ -1,0 +1,58 @@
+package node
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"switchyard/cmd/internal/backup"
+)
+
+// Backups are the settings of scheduled backups, the same on every node of a cluster.
+type Backups struct {
+	// To is the directory of backups, which all nodes reach; empty: none are scheduled.
+	To string
+	// Every is the time between two backups; 0 means DefaultBackupEvery.
+	Every time.Duration
+	// Keep is how many backups are kept; 0: all.
+	Keep int
+	// KeyFile has the key that encrypts them; empty: they are not encrypted.
+	KeyFile string
+}
+
+// DefaultBackupEvery is the time between two scheduled backups.
+const DefaultBackupEvery = 24 * time.Hour
+
+// validateBackups reports what can't work before anything is opened.
+func (c Config) validateBackups() error {
+	b := c.Backups
+	switch {
+	case b.To == "" && b != Backups{}:
+		return fmt.Errorf("--backup-every, --backup-keep and --backup-key-file need --backup-to")
+	case b.To == "":
+		return nil
+	case c.RootToken == "":
+		return fmt.Errorf("--backup-to needs the operator's token: give --root-token-file, or set SWITCHYARD_ROOT_TOKEN")
+	case b.Every < 0 || b.Every > 0 && b.Every < time.Second:
+		return fmt.Errorf("--backup-every %s: must be at least 1s", b.Every)
+	case b.Keep < 0:
+		return fmt.Errorf("--backup-keep %d: must be 0, for all, or more", b.Keep)
+	}
+	data, err := filepath.Abs(c.Data)
+	to, err2 := filepath.Abs(b.To)
+	if err == nil && err2 == nil && (to == data || strings.HasPrefix(to, data+string(filepath.Separator))) {
+		return fmt.Errorf("--backup-to %s is in the data directory, and would be lost with it", b.To)
+	}
+	_, err = b.archive()
+	return err
+}
+
+// archive returns the archive of the backups.
+func (b Backups) archive() (*backup.Archive, error) {
+	key, err := backup.ReadKey(b.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("--backup-key-file: %w", err)
+	}
+	return backup.NewArchive(backup.InDir(b.To), key), nil
+}

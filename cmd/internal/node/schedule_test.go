@@ -1,0 +1,44 @@
+package node
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"switchyard/cmd/internal/backup"
+)
+
+func TestBackups_AreChecked(t *testing.T) {
+	t.Parallel()
+	key := filepath.Join(t.TempDir(), "key")
+	if err := backup.NewKey(key); err != nil {
+		t.Fatal(err)
+	}
+	valid := Backups{To: "/backups", Every: time.Hour, Keep: 3, KeyFile: key}
+	for name, c := range map[string]struct {
+		change func(*Config)
+		says   string // empty: valid
+	}{
+		"all":                   {func(*Config) {}, ""},
+		"the place alone":       {func(c *Config) { c.Backups = Backups{To: "/backups"} }, ""},
+		"none":                  {func(c *Config) { c.Backups = Backups{} }, ""},
+		"no place":              {func(c *Config) { c.Backups.To = "" }, "need --backup-to"},
+		"a number alone":        {func(c *Config) { c.Backups = Backups{Keep: 3} }, "need --backup-to"},
+		"no token":              {func(c *Config) { c.RootToken = "" }, "needs the operator's token"},
+		"too often":             {func(c *Config) { c.Backups.Every = time.Second - 1 }, "--backup-every 999.999999ms"},
+		"before the last":       {func(c *Config) { c.Backups.Every = -time.Hour }, "--backup-every -1h"},
+		"fewer than none":       {func(c *Config) { c.Backups.Keep = -1 }, "--backup-keep -1"},
+		"the data directory":    {func(c *Config) { c.Backups.To = "/data/" }, "is in the data directory"},
+		"in the data directory": {func(c *Config) { c.Backups.To = "/data/x/../backups" }, "is in the data directory"},
+		"beside it":             {func(c *Config) { c.Backups.To = "/data-backups" }, ""},
+		"no key":                {func(c *Config) { c.Backups.KeyFile = key + ".absent" }, "--backup-key-file"},
+	} {
+		cfg := Config{Data: "/data", RootToken: "root-token-of-the-tests", Backups: valid}
+		c.change(&cfg)
+		err := cfg.validateBackups()
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %q", name, err, c.says)
+		}
+	}
+}
