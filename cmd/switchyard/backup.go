@@ -24,7 +24,9 @@ type backupCmd struct {
 
 // archiveFlags say how backups are kept where they are.
 type archiveFlags struct {
-	KeyFile string `help:"File with the key that encrypts the backups, from backup key; without it they are not encrypted." placeholder:"FILE"`
+	KeyFile    string `help:"File with the key that encrypts the backups, from backup key; without it they are not encrypted." placeholder:"FILE"`
+	S3Endpoint string `name:"s3-endpoint" env:"SWITCHYARD_S3_ENDPOINT" help:"URL of the service that has the bucket of s3://BUCKET/PREFIX (that of AWS when not given); AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN have the credentials." placeholder:"URL"`
+	S3Region   string `name:"s3-region" env:"SWITCHYARD_S3_REGION" help:"Region of the bucket (AWS_REGION, or us-east-1, when not given)." placeholder:"NAME"`
 }
 
 // open returns the archive in a place.
@@ -33,12 +35,16 @@ func (a archiveFlags) open(place string) (*backup.Archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	return backup.NewArchive(backup.InDir(place), key), nil
+	where, err := backup.PlaceAt(place, backup.S3FromEnv(backup.S3{Endpoint: a.S3Endpoint, Region: a.S3Region}))
+	if err != nil {
+		return nil, err
+	}
+	return backup.NewArchive(where, key), nil
 }
 
 type backupTakeCmd struct {
-	To        string `required:"" help:"Directory of backups; one that is there gets a further backup." placeholder:"DIR"`
-	Keep      int    `help:"Number of backups to keep in the directory; 0 keeps all." default:"0" placeholder:"N"`
+	To        string `required:"" help:"Directory of backups, or s3://BUCKET/PREFIX; one that is there gets a further backup." placeholder:"DIR"`
+	Keep      int    `help:"Number of backups to keep there; 0 keeps all." default:"0" placeholder:"N"`
 	URL       string `name:"url" help:"Any node of the cluster." default:"http://127.0.0.1:8080"`
 	TokenFile string `help:"File with the operator's token; SWITCHYARD_ROOT_TOKEN holds the token itself." placeholder:"FILE"`
 	archiveFlags
@@ -78,7 +84,7 @@ func (b backupTakeCmd) Run() error {
 }
 
 type backupListCmd struct {
-	Dir string `arg:"" help:"Directory of backups."`
+	Dir string `arg:"" help:"Directory of backups, or s3://BUCKET/PREFIX."`
 	archiveFlags
 }
 
@@ -106,9 +112,9 @@ func (b backupListCmd) Run() error {
 }
 
 type backupDrillCmd struct {
-	Dir     string `arg:"" help:"Directory of backups."`
+	Dir     string `arg:"" help:"Directory of backups, or s3://BUCKET/PREFIX."`
 	Backup  string `help:"Name of the backup (the newest when not given)." placeholder:"NAME"`
-	Scratch string `help:"Directory with room for the data, instead of that of the backups." placeholder:"DIR"`
+	Scratch string `help:"Directory with room for the data (that of the backups, or that for temporary files, when not given)." placeholder:"DIR"`
 	archiveFlags
 }
 
@@ -144,7 +150,7 @@ func (b backupKeyCmd) Run() error {
 }
 
 type restoreCmd struct {
-	From     string `required:"" help:"Directory of backups." placeholder:"DIR"`
+	From     string `required:"" help:"Directory of backups, or s3://BUCKET/PREFIX." placeholder:"DIR"`
 	Backup   string `help:"Name of the backup (the newest when not given)." placeholder:"NAME"`
 	Data     string `required:"" help:"Data directory of the new node, which must be empty." placeholder:"DIR"`
 	NodeName string `help:"Name of the new node (${default_node} when not given)." placeholder:"NAME"`

@@ -33,9 +33,15 @@ type service struct {
 
 func startService(t *testing.T, shards int) *service {
 	t.Helper()
+	return startWith(t, shards, node.Backups{}, io.Discard)
+}
+
+// startWith starts a service that takes backups by itself, and logs to a writer.
+func startWith(t *testing.T, shards int, backups node.Backups, log io.Writer) *service {
+	t.Helper()
 	n, err := node.Start(t.Context(), node.Config{
-		Data: t.TempDir(), HTTP: "127.0.0.1:0", Shards: shards, RootToken: rootToken, OpenOnboarding: true,
-		RequestTimeout: 30 * time.Second, Version: "test", Logger: slog.New(slog.DiscardHandler),
+		Data: t.TempDir(), HTTP: "127.0.0.1:0", Shards: shards, RootToken: rootToken, OpenOnboarding: true, Backups: backups,
+		RequestTimeout: 30 * time.Second, Version: "test", Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -71,13 +77,26 @@ func (s *service) write(title string) {
 
 func (s *service) post(path, body string, out any) {
 	s.t.Helper()
-	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.url+path, strings.NewReader(body))
+	s.ask(http.MethodPost, path, body, s.token, http.StatusCreated, out)
+}
+
+// get asks as the operator.
+func (s *service) get(path string, out any) {
+	s.t.Helper()
+	s.ask(http.MethodGet, path, "", rootToken, http.StatusOK, out)
+}
+
+func (s *service) ask(method, path, body, token string, status int, out any) {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	req.Header.Set("Content-Type", "application/json")
-	if s.token != "" {
-		req.Header.Set("Authorization", "Bearer "+s.token)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -85,7 +104,7 @@ func (s *service) post(path, body string, out any) {
 	}
 	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusCreated || json.Unmarshal(text, out) != nil {
+	if err != nil || res.StatusCode != status || json.Unmarshal(text, out) != nil {
 		s.t.Fatalf("%s: %v, %d %s", path, err, res.StatusCode, text)
 	}
 }

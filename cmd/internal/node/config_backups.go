@@ -11,7 +11,8 @@ import (
 
 // Backups are the settings of scheduled backups, the same on every node of a cluster.
 type Backups struct {
-	// To is the directory of backups, which all nodes reach; empty: none are scheduled.
+	// To is the directory of backups, which all nodes reach, or s3://BUCKET/PREFIX; empty: none
+	// are scheduled.
 	To string
 	// Every is the time between two backups; 0 means DefaultBackupEvery.
 	Every time.Duration
@@ -19,6 +20,8 @@ type Backups struct {
 	Keep int
 	// KeyFile has the key that encrypts them; empty: they are not encrypted.
 	KeyFile string
+	// S3 says how to reach the bucket. Files are in the data directory before they are sent.
+	S3 backup.S3
 }
 
 // DefaultBackupEvery is the time between two scheduled backups.
@@ -28,7 +31,7 @@ const DefaultBackupEvery = 24 * time.Hour
 func (c Config) validateBackups() error {
 	b := c.Backups
 	switch {
-	case b.To == "" && b != Backups{}:
+	case b.To == "" && (b.Every != 0 || b.Keep != 0 || b.KeyFile != ""):
 		return fmt.Errorf("--backup-every, --backup-keep and --backup-key-file need --backup-to")
 	case b.To == "":
 		return nil
@@ -41,18 +44,24 @@ func (c Config) validateBackups() error {
 	}
 	data, err := filepath.Abs(c.Data)
 	to, err2 := filepath.Abs(b.To)
-	if err == nil && err2 == nil && (to == data || strings.HasPrefix(to, data+string(filepath.Separator))) {
+	if !backup.IsS3(b.To) && err == nil && err2 == nil && (to == data || strings.HasPrefix(to, data+string(filepath.Separator))) {
 		return fmt.Errorf("--backup-to %s is in the data directory, and would be lost with it", b.To)
 	}
-	_, err = b.archive()
+	_, err = c.archive()
 	return err
 }
 
 // archive returns the archive of the backups.
-func (b Backups) archive() (*backup.Archive, error) {
-	key, err := backup.ReadKey(b.KeyFile)
+func (c Config) archive() (*backup.Archive, error) {
+	key, err := backup.ReadKey(c.Backups.KeyFile)
 	if err != nil {
 		return nil, fmt.Errorf("--backup-key-file: %w", err)
 	}
-	return backup.NewArchive(backup.InDir(b.To), key), nil
+	s3 := c.Backups.S3
+	s3.Spool = c.Data
+	to, err := backup.PlaceAt(c.Backups.To, s3)
+	if err != nil {
+		return nil, fmt.Errorf("--backup-to: %w", err)
+	}
+	return backup.NewArchive(to, key), nil
 }

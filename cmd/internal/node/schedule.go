@@ -31,7 +31,7 @@ func (n *Node) newSchedule() (*schedule, error) {
 	if cfg.To == "" {
 		return nil, nil
 	}
-	to, err := cfg.archive()
+	to, err := n.cfg.archive()
 	if err != nil {
 		return nil, err
 	}

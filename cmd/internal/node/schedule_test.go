@@ -32,7 +32,12 @@ func TestBackups_AreChecked(t *testing.T) {
 		"the data directory":    {func(c *Config) { c.Backups.To = "/data/" }, "is in the data directory"},
 		"in the data directory": {func(c *Config) { c.Backups.To = "/data/x/../backups" }, "is in the data directory"},
 		"beside it":             {func(c *Config) { c.Backups.To = "/data-backups" }, ""},
-		"no key":                {func(c *Config) { c.Backups.KeyFile = key + ".absent" }, "--backup-key-file"},
+		"a bucket": {func(c *Config) {
+			c.Backups.To, c.Backups.S3 = "s3://bucket/p", backup.S3{AccessKey: "a", SecretKey: "b"}
+		}, ""},
+		"no credentials":    {func(c *Config) { c.Backups.To = "s3://bucket/p" }, "--backup-to: s3://bucket/p needs credentials"},
+		"credentials alone": {func(c *Config) { c.Backups = Backups{S3: backup.S3{AccessKey: "a", SecretKey: "b"}} }, ""},
+		"no key":            {func(c *Config) { c.Backups.KeyFile = key + ".absent" }, "--backup-key-file"},
 	} {
 		cfg := Config{Data: "/data", RootToken: "root-token-of-the-tests", Backups: valid}
 		c.change(&cfg)

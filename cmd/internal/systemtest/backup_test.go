@@ -12,18 +12,25 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"switchyard/internal/testkit/bucket"
 )
 
 // backupCommand runs the binary as the operator.
 func backupCommand(t *testing.T, args ...string) (int, string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary(t), args...)
-	cmd.Env = append(os.Environ(), "SWITCHYARD_ROOT_TOKEN="+rootToken)
+	cmd.Env = append(append(os.Environ(), "SWITCHYARD_ROOT_TOKEN="+rootToken), bucketEnv...)
 	out, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
 	return cmd.ProcessState.ExitCode(), string(out)
+}
+
+// bucketEnv has the credentials of the bucket of the tests.
+var bucketEnv = []string{
+	"AWS_ACCESS_KEY_ID=" + bucket.AccessKey, "AWS_SECRET_ACCESS_KEY=" + bucket.SecretKey, "AWS_SESSION_TOKEN=" + bucket.Session, "AWS_REGION=" + bucket.Region,
 }
 
 // taskCommands returns the commands of a page of docs, in their order.
@@ -45,7 +52,7 @@ func TestBackup_TaskPage(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := limited(t, 2*time.Minute)
 	defer cancel()
-	env := []string{"SWITCHYARD_ROOT_TOKEN=" + rootToken}
+	env := append([]string{"SWITCHYARD_ROOT_TOKEN=" + rootToken}, bucketEnv...)
 	node, err := Launch(ctx, binary(t), t.TempDir(), env, "--shards", "2")
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +70,7 @@ func TestBackup_TaskPage(t *testing.T) {
 	}
 	dir := t.TempDir()
 	backups := filepath.Join(dir, "backups")
-	places := strings.NewReplacer("/backups", backups, "/var/lib", dir, "http://127.0.0.1:8080", node.URL)
+	places := strings.NewReplacer("/backups", backups, "/var/lib", dir, "https://s3.example:9000", bucket.New(t).URL, "http://127.0.0.1:8080", node.URL)
 	var restored *Process
 	for _, command := range taskCommands(t, "backup.md") {
 		words := strings.Fields(places.Replace(command))
@@ -82,7 +89,8 @@ func TestBackup_TaskPage(t *testing.T) {
 				time.Sleep(10 * time.Millisecond)
 			}
 		default:
-			if code, out := backupCommand(t, words[1:]...); code != 0 {
+			code, out := backupCommand(t, words[1:]...)
+			if code != 0 || strings.Contains(out, bucket.SecretKey) {
 				t.Fatalf("%s: %d: %s", command, code, out)
 			}
 		}

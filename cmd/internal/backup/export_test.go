@@ -1,0 +1,10 @@
+package backup
+
+import "time"
+
+// SetS3 changes the size of the parts in which a place of S3 is sent files, and how long it may
+// be silent.
+func SetS3(place Place, part uint64, silence time.Duration) {
+	p := place.(*s3Place)
+	p.part, p.silence = part, silence
+}

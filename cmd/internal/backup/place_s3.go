@@ -1,0 +1,284 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+)
+
+// S3 says how to reach buckets of S3, or of a service with its interface.
+type S3 struct {
+	Endpoint string // URL of the service; empty: that of AWS
+	Region   string // empty: us-east-1
+	// AccessKey, SecretKey and SessionToken sign requests.
+	AccessKey, SecretKey, SessionToken string
+	// Spool is the directory for files before they are sent; empty: that for temporary files.
+	Spool string
+}
+
+// S3FromEnv fills in what is not set from the usual environment variables.
+func S3FromEnv(s S3) S3 {
+	first := func(values ...string) string {
+		for _, v := range values {
+			if v != "" {
+				return v
+			}
+		}
+		return ""
+	}
+	s.Endpoint = first(s.Endpoint, os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"))
+	s.Region = first(s.Region, os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"))
+	s.AccessKey, s.SecretKey, s.SessionToken = os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"), os.Getenv("AWS_SESSION_TOKEN")
+	return s
+}
+
+// IsS3 reports whether the name of a place is a bucket of S3 rather than a directory.
+func IsS3(place string) bool { return strings.HasPrefix(place, s3Scheme) }
+
+// PlaceAt returns the place s3://BUCKET/PREFIX, or that which is a directory. Nothing is asked of
+// it yet.
+func PlaceAt(place string, s3 S3) (Place, error) {
+	if !IsS3(place) {
+		return InDir(place), nil
+	}
+	return newS3Place(place, s3)
+}
+
+const (
+	s3Scheme    = "s3://"
+	s3AWS       = "https://s3.amazonaws.com"
+	s3Region    = "us-east-1"
+	s3Retries   = 5
+	s3Part      = 32 << 20 // bytes that are sent in one request, unless there would be too many
+	s3Silence   = 2 * time.Minute
+	s3Uploading = 2 // requests at once for one file
+)
+
+// s3Place is the objects of a bucket whose names begin with a prefix.
+type s3Place struct {
+	name           string
+	core           minio.Core
+	bucket, prefix string // the prefix is empty, or ends with a slash
+	spool          string
+	part           uint64
+	silence        time.Duration
+}
+
+func newS3Place(place string, s3 S3) (*s3Place, error) {
+	bucket, prefix, _ := strings.Cut(strings.TrimPrefix(place, s3Scheme), "/")
+	prefix = strings.Trim(prefix, "/")
+	for _, part := range strings.Split(prefix, "/") {
+		if prefix != "" && (part == "" || part == "." || part == "..") {
+			return nil, fmt.Errorf("%s: the prefix can't have empty parts, nor . or ..", place)
+		}
+	}
+	if bucket == "" || strings.ContainsAny(place, "?#") {
+		return nil, fmt.Errorf("%s: must be like s3://BUCKET/PREFIX", place)
+	}
+	if prefix != "" {
+		prefix += "/"
+	}
+	if s3.Endpoint == "" {
+		s3.Endpoint = s3AWS
+	}
+	if s3.Region == "" {
+		s3.Region = s3Region
+	}
+	at, err := url.Parse(s3.Endpoint)
+	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" || strings.Trim(at.Path, "/") != "" || at.User != nil || at.RawQuery != "" {
+		return nil, errors.New("--s3-endpoint must be like https://HOST:PORT")
+	}
+	if s3.AccessKey == "" || s3.SecretKey == "" {
+		return nil, fmt.Errorf("%s needs credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", place)
+	}
+	client, err := minio.NewCore(at.Host, &minio.Options{
+		Creds:  credentials.NewStaticV4(s3.AccessKey, s3.SecretKey, s3.SessionToken),
+		Secure: at.Scheme == "https", Region: s3.Region, MaxRetries: s3Retries,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reach %s: %w", place, err)
+	}
+	return &s3Place{name: place, core: *client, bucket: bucket, prefix: prefix, spool: s3.Spool, part: s3Part, silence: s3Silence}, nil
+}
+
+func (p *s3Place) String() string { return p.name }
+
+// Dir implements Place: there is none.
+func (p *s3Place) Dir() string { return "" }
+
+// Lock implements Place: there is no lock. Two backups at once do not change each other's files.
+func (p *s3Place) Lock(context.Context) (unlock func() error, err error) {
+	return func() error { return nil }, nil
+}
+
+// failed says what failed, and turns the answer that there is no such object into fs.ErrNotExist.
+func (p *s3Place) failed(ctx context.Context, what, name string, err error) error {
+	var answer minio.ErrorResponse
+	switch {
+	case errors.As(err, &answer) && answer.Code == minio.NoSuchKey:
+		err = fs.ErrNotExist
+	case ctx.Err() != nil:
+		err = errors.Join(context.Cause(ctx), err)
+	}
+	return fmt.Errorf("%s %s%s in %s: %w", what, p.prefix, name, p.bucket, err)
+}
+
+func (p *s3Place) List(ctx context.Context, prefix string) ([]Kept, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the listing after an error
+	var all []Kept
+	for object := range p.core.ListObjectsIter(ctx, p.bucket, minio.ListObjectsOptions{Prefix: p.prefix + prefix}) {
+		if object.Err != nil {
+			return nil, p.failed(ctx, "list", prefix, object.Err)
+		}
+		if name, ok := strings.CutPrefix(object.Key, p.prefix); ok && name != prefix && !strings.HasSuffix(name, "/") {
+			all = append(all, Kept{Name: name, Changed: object.LastModified})
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return all, nil
+}
+
+func (p *s3Place) Open(ctx context.Context, name string) (io.ReadCloser, error) {
+	ctx, watch := p.watch(ctx)
+	body, _, _, err := p.core.GetObject(ctx, p.bucket, p.prefix+name, minio.GetObjectOptions{})
+	if err != nil {
+		err = p.failed(ctx, "read", name, err)
+		watch.end()
+		return nil, err
+	}
+	return &s3Reader{body, watch}, nil
+}
+
+// s3Reader is the content of an object.
+type s3Reader struct {
+	io.ReadCloser
+	watch *s3Watch
+}
+
+func (r *s3Reader) Read(b []byte) (int, error) {
+	n, err := r.ReadCloser.Read(b)
+	r.watch.heard()
+	if err != nil && !errors.Is(err, io.EOF) && r.watch.ctx.Err() != nil {
+		err = errors.Join(context.Cause(r.watch.ctx), err)
+	}
+	return n, err
+}
+
+func (r *s3Reader) Close() error {
+	defer r.watch.end()
+	return r.ReadCloser.Close()
+}
+
+func (p *s3Place) Size(ctx context.Context, name string) (int64, error) {
+	at, err := p.core.StatObject(ctx, p.bucket, p.prefix+name, minio.StatObjectOptions{})
+	if err != nil {
+		return 0, p.failed(ctx, "look for", name, err)
+	}
+	return at.Size, nil
+}
+
+func (p *s3Place) Remove(ctx context.Context, name string) error {
+	if err := p.core.RemoveObject(ctx, p.bucket, p.prefix+name, minio.RemoveObjectOptions{}); err != nil {
+		return p.failed(ctx, "remove", name, err)
+	}
+	return nil
+}
+
+// Draft implements Place. The name of a file follows from all of its content, so the file is
+// on the disk before it is sent.
+func (p *s3Place) Draft() (Draft, error) {
+	file, err := os.CreateTemp(p.spool, "switchyard-backup-*")
+	if err != nil {
+		return nil, fmt.Errorf("make a file to send: %w", err)
+	}
+	// Without its name nothing is left of it when the process dies. Not every system allows it.
+	unnamed := os.Remove(file.Name()) == nil
+	return &s3Draft{File: file, to: p, unnamed: unnamed}, nil
+}
+
+// s3Draft is a file that will be sent.
+type s3Draft struct {
+	*os.File
+	to      *s3Place
+	unnamed bool
+	done    bool // closed
+}
+
+func (d *s3Draft) Keep(ctx context.Context, name string) error {
+	size, err := d.Seek(0, io.SeekCurrent)
+	if err == nil {
+		_, err = d.Seek(0, io.SeekStart)
+	}
+	if err == nil {
+		err = d.to.send(ctx, name, d.File, size)
+	}
+	return errors.Join(err, d.Discard())
+}
+
+func (d *s3Draft) Discard() error {
+	if d.done {
+		return nil
+	}
+	d.done = true
+	err := d.Close()
+	if !d.unnamed {
+		err = errors.Join(err, os.Remove(d.Name()))
+	}
+	if err != nil {
+		return fmt.Errorf("remove a file that was to be sent: %w", err)
+	}
+	return nil
+}
+
+// send makes an object. The service shows it once all of it is there.
+func (p *s3Place) send(ctx context.Context, name string, file io.Reader, size int64) error {
+	ctx, watch := p.watch(ctx)
+	defer watch.end()
+	_, err := p.core.Client.PutObject(ctx, p.bucket, p.prefix+name, file, size, minio.PutObjectOptions{
+		ContentType: "application/octet-stream", PartSize: p.part, NumThreads: s3Uploading, Progress: watch,
+	})
+	if err != nil {
+		return p.failed(ctx, "write", name, err)
+	}
+	return nil
+}
+
+// s3Watch ends a transfer of which nothing is heard.
+type s3Watch struct {
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	timer   *time.Timer
+	silence time.Duration
+}
+
+func (p *s3Place) watch(ctx context.Context) (context.Context, *s3Watch) {
+	w := &s3Watch{silence: p.silence}
+	w.ctx, w.cancel = context.WithCancelCause(ctx)
+	w.timer = time.AfterFunc(p.silence, func() { w.cancel(fmt.Errorf("nothing was transferred for %s", p.silence)) })
+	return w.ctx, w
+}
+
+func (w *s3Watch) heard() { w.timer.Reset(w.silence) }
+
+// Read is called with what was sent.
+func (w *s3Watch) Read(b []byte) (int, error) {
+	w.heard()
+	return len(b), nil
+}
+
+func (w *s3Watch) end() {
+	w.timer.Stop()
+	w.cancel(nil)
+}

@@ -1,0 +1,99 @@
+package backup_test
+
+import (
+	"context"
+	"crypto/rand"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"switchyard/cmd/internal/backup"
+	"switchyard/internal/testkit/bucket"
+)
+
+// Large files are sent in parts.
+func TestS3_SendsInParts(t *testing.T) {
+	t.Parallel()
+	b := bucket.New(t)
+	place, err := backup.PlaceAt("s3://"+bucket.Name+"/large", s3Settings(t, b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	backup.SetS3(place, 5<<20, time.Minute)
+	content := make([]byte, 11<<20)
+	_, _ = rand.Read(content) // never fails
+	draft, err := place.Draft()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := draft.Write(content); err != nil {
+		t.Fatal(err)
+	}
+	if err := draft.Keep(t.Context(), "file"); err != nil {
+		t.Fatal(err)
+	}
+	if parts, open := b.Parts(); parts != 3 || open != 0 {
+		t.Errorf("%d parts, %d uploads did not end", parts, open)
+	}
+	in, err := place.Open(t.Context(), "file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(in)
+	if err != nil || string(got) != string(content) {
+		t.Errorf("%d bytes came back, %v", len(got), err)
+	}
+	if err := in.Close(); err != nil {
+		t.Error(err)
+	}
+	if size, err := place.Size(t.Context(), "file"); err != nil || size != int64(len(content)) {
+		t.Errorf("%d bytes, %v", size, err)
+	}
+}
+
+// A service that falls silent does not hold up a backup for ever.
+func TestS3_EndsWhatHangs(t *testing.T) {
+	t.Parallel()
+	b := bucket.New(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel) // before the server waits for its requests
+	place, err := backup.PlaceAt("s3://"+bucket.Name+"/large", s3Settings(t, b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	backup.SetS3(place, 5<<20, 50*time.Millisecond)
+	b.Fail(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodGet {
+			w.Header().Set("Content-Length", "1000000")
+			w.Header().Set("ETag", bucket.ETag(nil))
+			w.Header().Set("Last-Modified", time.Now().UTC().Format(http.TimeFormat))
+			_, _ = w.Write(make([]byte, 1000))
+			_ = http.NewResponseController(w).Flush()
+		}
+		select {
+		case <-r.Context().Done():
+		case <-ctx.Done():
+		}
+		return true
+	})
+	in, err := place.Open(t.Context(), "file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(in); err == nil || !strings.Contains(err.Error(), "nothing was transferred") {
+		t.Errorf("reading: %v", err)
+	}
+	if err := in.Close(); err != nil {
+		t.Error(err)
+	}
+	draft, err := place.Draft()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(draft, "content")
+	if err := draft.Keep(t.Context(), "file"); err == nil || !strings.Contains(err.Error(), "nothing was transferred") {
+		t.Errorf("writing: %v", err)
+	}
+}
