@@ -47,7 +47,7 @@ const ImageVersion = 1
 // opBackupShard sends the image of a shard. The node that owns the shard makes it.
 var opBackupShard = tracker.NewQuery[BackupShardIn, tracker.None]("BackupShard", "Copy a shard for a backup", tracker.Needs{Level: tracker.Operator}, func(*tracker.View, *BackupShardIn) (tracker.Reply, error) {
 	return tracker.Reply{}, nil
-}, tracker.AnswersFile(BackupMedia), tracker.AnswersLines, tracker.Answers(tracker.Done))
+}, tracker.Audits("shard"), tracker.AnswersFile(BackupMedia), tracker.AnswersLines, tracker.Answers(tracker.Done))
 
 func shardNumber(text string) (int, bool) {
 	n, err := strconv.ParseUint(text, 10, 16)

