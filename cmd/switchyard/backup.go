@@ -16,8 +16,8 @@ import (
 )
 
 type backupCmd struct {
-	Take  backupTakeCmd  `cmd:"" default:"withargs" help:"Copy a running cluster into a directory (also without the word take)."`
-	List  backupListCmd  `cmd:"" help:"List the complete backups in a directory."`
+	Take  backupTakeCmd  `cmd:"" default:"withargs" help:"Copy a running cluster into a directory or a bucket (also without the word take)."`
+	List  backupListCmd  `cmd:"" help:"List the complete backups in a directory or a bucket."`
 	Drill backupDrillCmd `cmd:"" help:"Restore a backup into a scratch directory, prove it, and remove it again."`
 	Key   backupKeyCmd   `cmd:"" help:"Make a key that encrypts backups."`
 }

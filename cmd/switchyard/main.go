@@ -24,7 +24,7 @@ type cli struct {
 	Bench     benchCmd     `cmd:"" help:"Measure a node, beside the limits of the machine it runs on."`
 	Cluster   clusterCmd   `cmd:"" help:"See and change the cluster, as its operator."`
 	Workspace workspaceCmd `cmd:"" help:"Copy a workspace to a file, and a file to a workspace."`
-	Backup    backupCmd    `cmd:"" help:"Copy a running cluster into a directory, and try out what is there."`
+	Backup    backupCmd    `cmd:"" help:"Copy a running cluster into a directory or a bucket, and try out what is there."`
 	Restore   restoreCmd   `cmd:"" help:"Make the data of a new cluster from a backup."`
 	Verify    verifyCmd    `cmd:"" help:"Prove every index, counter and reference of a stopped node's data."`
 	Inspect   inspectCmd   `cmd:"" help:"Show what a stopped node's data holds, shard by shard."`

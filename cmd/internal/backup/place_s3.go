@@ -78,7 +78,7 @@ func newS3Place(place string, s3 S3) (*s3Place, error) {
 	prefix = strings.Trim(prefix, "/")
 	for _, part := range strings.Split(prefix, "/") {
 		if prefix != "" && (part == "" || part == "." || part == "..") {
-			return nil, fmt.Errorf("%s: the prefix can't have empty parts, nor . or ..", place)
+			return nil, fmt.Errorf("%s: the prefix can't have empty parts, nor . or .. as parts", place)
 		}
 	}
 	if bucket == "" || strings.ContainsAny(place, "?#") {

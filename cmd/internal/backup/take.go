@@ -154,7 +154,8 @@ func (t *taken) try(ctx context.Context, shard int) (f File, err error) {
 		return f, err
 	}
 	t.bytes += f.Bytes
-	return f, out.draft.Keep(ctx, t.To.shardName(&f))
+	err = out.draft.Keep(ctx, t.To.shardName(&f))
+	return f, err
 }
 
 // usable reports whether a file can be used again: one that is gone or damaged is fetched again.
