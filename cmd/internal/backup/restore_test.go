@@ -2,6 +2,7 @@ package backup_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -261,6 +262,30 @@ func TestRestore_LeavesWhatIsNotItsOwn(t *testing.T) {
 		}
 		if _, err := os.Stat(filepath.Join(data, "lost+found")); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// A restore that is stopped leaves nothing either.
+func TestRestore_InterruptedLeavesNothing(t *testing.T) {
+	t.Parallel()
+	s := startService(t, 3)
+	dir := filepath.Join(t.TempDir(), "backups")
+	s.take(dir, 0)
+	for stop := 1; stop < 4; stop++ { // after so many shards
+		ctx, cancel := context.WithCancelCause(t.Context())
+		asked := errors.New("asked to stop")
+		data := filepath.Join(t.TempDir(), "data")
+		_, err := backup.Restore(ctx, backup.Restoring{From: plain(dir), Data: data, Now: time.Now, Progress: func(done, _ int) {
+			if done == stop {
+				cancel(asked)
+			}
+		}})
+		if !errors.Is(err, asked) {
+			t.Errorf("stopped after %d shards: %v", stop, err)
+		}
+		if _, err := os.Stat(data); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("stopped after %d shards: the directory was left: %v", stop, err)
 		}
 	}
 }

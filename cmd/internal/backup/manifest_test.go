@@ -1,0 +1,40 @@
+package backup
+
+import (
+	"bytes"
+	"testing"
+	"time"
+)
+
+// FuzzManifest reads any text as a manifest: one that is taken is, byte for byte, what a backup
+// writes, and names no file outside of the archive.
+func FuzzManifest(f *testing.F) {
+	good, err := manifestOf("cluster", time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)).encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add(good[:len(good)/2])
+	f.Add([]byte(`{"version":1,"shards":-1,"files":null,"complete":true}`))
+	f.Add([]byte(`{"version":99999999999999999999}`))
+	f.Add([]byte(`[]`))
+	f.Add([]byte(nil))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		m, err := parseManifest(text)
+		if err != nil {
+			return
+		}
+		again, err := m.encode()
+		if err != nil || !bytes.Equal(again, text) {
+			t.Errorf("%q is taken for %q, %v", text, again, err)
+		}
+		if m.check(false) != nil {
+			return
+		}
+		for i := range m.Files {
+			if name := NewArchive(InDir("x"), nil).shardName(&m.Files[i]); len(name) != len(shardDir)+64+len(shardSuffix) || bytes.ContainsAny([]byte(name[len(shardDir):]), "/\\") {
+				t.Errorf("a file is called %q", name)
+			}
+		}
+	})
+}
