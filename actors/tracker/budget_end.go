@@ -53,28 +53,44 @@ func (tx *Tx) spend(o *usageOrigin, u *Usage) error {
 
 // endOverspent does what follows from the usage that the command has recorded for a session,
 // which is stored, and returns what the session may still use. It ends the session too if its
-// budget was used up before it began to run. ended is set if the session was ended here.
-func (tx *Tx) endOverspent(of *sessionRecord) (left *LaneBudget, ended bool, err error) {
+// budget was used up before it began to run. now is the session after that; nil if nothing
+// was done that may concern it.
+func (tx *Tx) endOverspent(of *sessionRecord) (left *LaneBudget, now *sessionRecord, err error) {
 	if some, err := tx.hasBudgets(); err != nil || !some {
-		return nil, false, err
+		return nil, nil, err
 	}
 	work := tx.overspent
 	tx.overspent = nil
 	left, over, err := tx.budgetLeft(of.AgentID, of.issue())
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
+	ended := false
 	if left != nil && left.Stop {
 		if ended, err = tx.endForBudget(sessionKey(of.id()), over); err != nil {
-			return nil, false, err
+			return nil, nil, err
 		}
 	}
 	for _, scope := range work {
 		if err := tx.applyBudget(scope); err != nil {
-			return nil, false, err
+			return nil, nil, err
 		}
 	}
-	return left, ended, nil
+	if !ended && len(work) == 0 {
+		return left, nil, nil
+	}
+	// The end of others may have ended the session too, or its wait.
+	if err := tx.wakeSessions(); err != nil {
+		return nil, nil, err
+	}
+	row, err := sessions.Get(tx, sessionKey(of.id()))
+	if err == nil && row == nil {
+		err = fmt.Errorf("session %s is not there", of.ID)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return left, &row.Value, nil
 }
 
 // applyBudget suspends a scope whose budget is used up and ends its sessions, or resumes it.

@@ -280,3 +280,37 @@ func TestBudget_GoesWithItsSubject(t *testing.T) {
 		t.Errorf("the audit says %q", got)
 	}
 }
+
+// Usage may end other sessions, which ends the session of the report or its wait. The answer
+// shows that.
+func TestBudget_AnswerShowsWhatFollows(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	first, second := f.work(PriorityLow), f.work(PriorityLow)
+	f.putBudget("workspace", 100, -1, BudgetTotal)
+	a, b := f.start(first, "a"), f.start(second, "b")
+	behind := f.dispatch(second.ID, DispatchIssueIn{AgentID: Some("c"), SessionOptions: SessionOptions{QueuedAfter: queuedBehind(string(a.Session.ID))}})
+	got := decode[ReportedSession](t, f.run(b.LaneToken, ReportSession, &ReportSessionIn{
+		ID: b.Session.ID, Status: Some(SessionWaiting), Usage: used(60, ""),
+		WaitFor: Some(WaitForIn{Any: Some([]WaitCondition{{Session: string(a.Session.ID)}})}),
+	}).Body)
+	if got.Status != SessionWaiting {
+		t.Errorf("before the budget is used up the session is %s", got.Status)
+	}
+	if got := decode[HeartbeatAnswer](t, f.run(f.admin, Heartbeat, &HeartbeatIn{ID: behind.ID, Usage: used(41, "")}).Body); got.Status != SessionCanceled {
+		t.Errorf("the answer says %s of a session behind one that is ended", got.Status)
+	}
+	if got := f.session(b.Session.ID).Status; got != SessionCreated {
+		t.Errorf("a session that waited for the end is %s", got)
+	}
+	f.putBudget("workspace", 200, -1, BudgetTotal)
+	c, d := f.start(f.work(PriorityLow), "d"), f.start(f.work(PriorityLow), "e")
+	got = decode[ReportedSession](t, f.run(c.LaneToken, ReportSession, &ReportSessionIn{
+		ID: c.Session.ID, Status: Some(SessionWaiting), Usage: used(150, ""),
+		WaitFor: Some(WaitForIn{Any: Some([]WaitCondition{{Session: string(d.Session.ID)}})}),
+	}).Body)
+	if got.Status != SessionCreated || f.session(d.Session.ID).Status != SessionCanceled {
+		t.Errorf("the answer says %s of a session whose wait is over", got.Status)
+	}
+	f.verify()
+}

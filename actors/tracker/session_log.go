@@ -85,12 +85,12 @@ func logActivities(tx *Tx, in *LogActivitiesIn) (Reply, error) {
 		return Reply{}, err
 	}
 	logged.LeaseExpiresAt = c.s.Inner.Lease.expiry()
-	left, ended, err := tx.endOverspent(&c.s)
+	left, now, err := tx.endOverspent(&c.s)
 	if err != nil {
 		return Reply{}, err
 	}
-	if logged.Budget = left; ended {
-		logged.LeaseExpiresAt = nil
+	if logged.Budget = left; now != nil {
+		logged.LeaseExpiresAt = now.Inner.Lease.expiry()
 	}
 	return jsonReply(Created, &logged)
 }
@@ -138,12 +138,12 @@ func heartbeat(tx *Tx, in *HeartbeatIn) (Reply, error) {
 		}
 	}
 	answer := HeartbeatAnswer{Status: c.s.Status, LeaseExpiresAt: c.s.Inner.Lease.expiry()}
-	var ended bool
-	if answer.Budget, ended, err = tx.endOverspent(&c.s); err != nil {
+	var now *sessionRecord
+	if answer.Budget, now, err = tx.endOverspent(&c.s); err != nil {
 		return Reply{}, err
 	}
-	if ended {
-		answer.Status, answer.LeaseExpiresAt = SessionCanceled, nil
+	if now != nil {
+		answer.Status, answer.LeaseExpiresAt = now.Status, now.Inner.Lease.expiry()
 	}
 	return jsonReply(Done, &answer)
 }

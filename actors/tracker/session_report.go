@@ -122,13 +122,13 @@ func reportSession(tx *Tx, in *ReportSessionIn) (Reply, error) {
 }
 
 // withBudget adds to an answer, which is a stored session, what the session may still use. If
-// the session has ended for that, the answer is the session as it is then.
+// that has changed the session, the answer is the session as it is then.
 func (tx *Tx) withBudget(reply Reply, s *sessionRecord) (Reply, error) {
-	left, ended, err := tx.endOverspent(s)
+	left, now, err := tx.endOverspent(s)
 	if err != nil {
 		return Reply{}, err
 	}
-	if ended {
+	if now != nil {
 		if _, err := sessions.Record(tx, sessionKey(s.id()), func(rec storage.Record) error {
 			reply.Body, reply.ETag = tx.appendShown(nil, rec), sessionTag(rec.Version(), tx.derived(rec))
 			return nil
