@@ -50,11 +50,11 @@ func (tx *Tx) blocked(issue storage.ID) (bool, error) {
 // isBlocked reports whether an issue, given by its primary key, is blocked as far as that
 // is written.
 func (v *View) isBlocked(pk []byte) (bool, error) {
-	found, err := v.Has(blockedTable, pk)
+	n, err := v.Number(blockedTable, pk)
 	if err != nil {
 		return false, fmt.Errorf("look whether an issue is blocked: %w", err)
 	}
-	return found, nil
+	return n > 0, nil
 }
 
 // blockChangeOf returns the change of an issue's open blockers by this command.

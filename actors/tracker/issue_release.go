@@ -23,12 +23,15 @@ type issueHook func(tx *Tx, issue storage.ID) error
 // that change issues again would depend on themselves.
 var afterUnblock, afterClose []issueHook
 
-// A command that closes issues may release many others, with large events. It does what
-// follows for as many as one issue can block. It leaves the rest as rows of releaseTable to
-// a timer.
+// A command that closes issues may release many others, with large events and with many
+// sessions that wait for them. It does what follows for as many issues as one can block, if no
+// more than one session waits for each. It stops at maxUnblockedSessions where more do, so that
+// it keeps other commands of the workspace waiting for a few milliseconds. It leaves the rest
+// as rows of releaseTable to a timer.
 const (
-	maxUnblocked      = maxRelations
-	maxUnblockedBytes = 4 << 20
+	maxUnblocked         = maxRelations
+	maxUnblockedBytes    = 4 << 20
+	maxUnblockedSessions = 100
 )
 
 // timerRelease continues with the rows of releaseTable.
@@ -64,7 +67,7 @@ func (tx *Tx) issueAndBody(issue storage.ID) (head storage.Header, body []byte, 
 // release does what follows for an issue that has lost its last open blocker, or leaves it
 // to the timer.
 func (tx *Tx) release(issue storage.ID, by []storage.ID) error {
-	if w := tx.blocking(); w.released < maxUnblocked && tx.written() <= maxUnblockedBytes {
+	if w := tx.blocking(); w.released < maxUnblocked && tx.hasRoomToRelease(w.released) {
 		w.released++
 		return tx.unblocked(issue, by)
 	}
@@ -80,6 +83,13 @@ func (tx *Tx) release(issue storage.ID, by []storage.ID) error {
 		return err
 	}
 	return tx.SetTimer(timerRelease, "", tx.now.Add(time.Millisecond))
+}
+
+// hasRoomToRelease reports whether a command that has released some issues may release one
+// more.
+func (tx *Tx) hasRoomToRelease(released int) bool {
+	moved := tx.followers.moved
+	return (moved < maxUnblockedSessions || moved <= released) && tx.written() <= maxUnblockedBytes
 }
 
 // forgetRelease drops what the timer has still to do for an issue that is blocked again.
@@ -155,7 +165,7 @@ var releaseOp = NewCommand[TimerIn, None]("ReleaseIssues", "Tell of further issu
 	service := tx.Caller
 	defer func() { tx.Caller = service }()
 	for i, pk := range keys {
-		if i == maxUnblocked || tx.written() > maxUnblockedBytes {
+		if i == maxUnblocked || !tx.hasRoomToRelease(i) {
 			return Reply{Outcome: NoContent}, tx.SetTimer(in.Kind, in.Subject, tx.now.Add(time.Millisecond))
 		}
 		if err := tx.releaseHeld(pk); err != nil {

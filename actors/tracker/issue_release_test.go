@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,38 @@ func TestBlocked_AllOfOneIssueInItsBatch(t *testing.T) {
 	}
 	if moved, _ := w.told(n, "session.updated"); len(moved) != maxRelations {
 		t.Errorf("%d sessions are moved", len(moved))
+	}
+	w.verify()
+}
+
+// Where several sessions wait for each issue, a batch releases fewer issues, each with all its
+// sessions. One timer does the rest.
+func TestBlocked_ManySessionsInSteps(t *testing.T) {
+	t.Parallel()
+	const each = 3
+	w := newIssueFixture(t)
+	top := w.blockMany(each, 0)
+	n := len(w.events())
+	w.patch(top, setStatus(StatusDone))
+	ready, _ := w.told(n, "issue.ready")
+	moved, _ := w.told(n, "session.updated")
+	if want := (maxUnblockedSessions + each - 1) / each; len(ready) != want || len(moved) != want*each {
+		t.Errorf("the first batch releases %d issues and %d sessions", len(ready), len(moved))
+	}
+	w.now = w.now.Add(time.Second)
+	v := storage.NewView(w.db, 1, storage.SystemID)
+	var due []DueTimer
+	if _, err := ReadDue(&v, nil, w.now, func(t DueTimer) bool {
+		due = append(due, t)
+		return true
+	}); err != nil || slices.ContainsFunc(due, func(d DueTimer) bool { return d.Kind == timerWhenReady }) {
+		t.Errorf("the rest has timers of its own: %v, %v", due, err)
+	}
+	w.finishRelease()
+	ready, _ = w.told(n, "issue.ready")
+	moved, _ = w.told(n, "session.updated")
+	if len(ready) != maxRelations || len(moved) != maxRelations*each {
+		t.Errorf("in the end %d issues and %d sessions are released", len(ready), len(moved))
 	}
 	w.verify()
 }

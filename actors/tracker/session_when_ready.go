@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"switchyard/storage"
@@ -42,27 +43,28 @@ func addWhenReady(e *storage.Entries, s *sessionRecord) {
 // settleWhenReady moves the sessions on that wait for an issue, if it is not blocked any
 // more, and cancels them if it is closed.
 func (tx *Tx) settleWhenReady(issue storage.ID) error {
-	prefix := storage.Key(nil).ID(issue)
-	if waits, err := tx.Has(sessionWhenReady, prefix); err != nil || !waits {
+	keys, err := tx.rowKeys(sessionWhenReady, storage.Key(nil).ID(issue), maxUnblockedSessions+1)
+	if err != nil {
+		return fmt.Errorf("list the sessions that wait for an issue: %w", err)
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	var there, closed bool
+	if there, err = issues.Record(tx, issueKey(issue), func(rec storage.Record) error {
+		closed = rec.Flags()&issueClosed != 0
+		return nil
+	}); err != nil || !there {
 		return err
 	}
-	row, err := issues.Get(tx, issueKey(issue))
-	if err != nil || row == nil {
-		return err
-	}
-	closed := row.Value.Status.Closed()
 	if !closed {
 		if blocked, err := tx.blocked(issue); err != nil || blocked {
 			return err
 		}
-		prefix = prefix.Byte(0)
-	}
-	keys, err := tx.rowKeys(sessionWhenReady, prefix, maxFollowers+1)
-	if err != nil {
-		return fmt.Errorf("list the sessions that wait for an issue: %w", err)
+		keys = keys[:onlyBlocked(keys)]
 	}
 	for i, pk := range keys {
-		if i == maxFollowers || tx.followers.moved >= maxFollowers || tx.written() > maxFollowed {
+		if i == maxUnblockedSessions || tx.followers.moved >= maxFollowers || tx.written() > maxFollowed {
 			return tx.SetTimer(timerWhenReady, issue.String(), tx.now.Add(time.Millisecond))
 		}
 		if err := tx.moveWhenReady(pk[len(pk)-storage.ListedKeyLen:], closed); err != nil {
@@ -71,6 +73,16 @@ func (tx *Tx) settleWhenReady(issue storage.ID) error {
 		tx.followers.moved++
 	}
 	return nil
+}
+
+// onlyBlocked returns the number of entries of sessions that wait for their issue and for
+// nothing else. They come first.
+func onlyBlocked(entries [][]byte) int {
+	n := slices.IndexFunc(entries, func(e []byte) bool { return e[0] != 0 })
+	if n < 0 {
+		return len(entries)
+	}
+	return n
 }
 
 // moveWhenReady moves a session on, or cancels it. It does nothing if the session does not
