@@ -1,7 +1,6 @@
 package systemtest
 
 import (
-	"maps"
 	"net/url"
 	"slices"
 )
@@ -118,20 +117,7 @@ type planListed struct {
 // plan.
 func (run *planRun) compareAll() {
 	m := run.m
-	listed := map[string]planListed{}
-	for path := "/agent/sessions?summary=1&limit=100"; path != ""; {
-		var page struct {
-			Sessions   []planListed
-			NextCursor string
-		}
-		run.get(path, &page)
-		for _, s := range page.Sessions {
-			listed[s.ID] = s
-		}
-		if path = ""; page.NextCursor != "" {
-			path = "/agent/sessions?summary=1&limit=100&cursor=" + url.QueryEscape(page.NextCursor)
-		}
-	}
+	listed := run.list("")
 	if len(listed) != len(m.sessions) {
 		run.fail("%d sessions are listed, want %d", len(listed), len(m.sessions))
 	}
@@ -140,6 +126,8 @@ func (run *planRun) compareAll() {
 		run.compareSession(s, listed[s.id], parked)
 	}
 	run.compareOffers(parked)
+	run.compareBudgets()
+	run.compareTries()
 	for name, is := range map[string]func(*planIssue) bool{"ready": m.ready, "blocked": m.blocked} {
 		var want []string
 		for _, t := range m.issues {
@@ -162,6 +150,26 @@ func (run *planRun) compareAll() {
 			run.fail("the %s issues are %q, want %q", name, got, want)
 		}
 	}
+}
+
+// list returns the sessions of a list, by id.
+func (run *planRun) list(filter string) map[string]planListed {
+	listed := map[string]planListed{}
+	first := "/agent/sessions?summary=1&limit=100" + filter
+	for path := first; path != ""; {
+		var page struct {
+			Sessions   []planListed
+			NextCursor string
+		}
+		run.get(path, &page)
+		for _, s := range page.Sessions {
+			listed[s.ID] = s
+		}
+		if path = ""; page.NextCursor != "" {
+			path = first + "&cursor=" + url.QueryEscape(page.NextCursor)
+		}
+	}
+	return listed
 }
 
 // compareSession holds a listed session against the plan.
@@ -188,6 +196,12 @@ func (run *planRun) compareSession(s *planSession, got planListed, parked map[*p
 			switch {
 			case c.session != nil:
 				all = append(all, c.session.id)
+			case c.children != nil:
+				for _, child := range m.children(s) {
+					if !child.ended() {
+						all = append(all, child.id)
+					}
+				}
 			case c.issue != nil:
 				all = append(all, c.issue.id)
 			}
@@ -200,6 +214,11 @@ func (run *planRun) compareSession(s *planSession, got planListed, parked map[*p
 		all = m.blockers(s.issue)
 	case "agent_full":
 		all = []string{s.agent}
+	case "budget":
+		if len(on) != 1 || !slices.Contains(s.scopes(), on[0]) || !m.exceeded(on[0]) {
+			run.fail("session %s waits for the budgets of %q, which are not used up", s, on)
+		}
+		return
 	case "hold":
 		if len(on) != 1 || !m.holds[on[0]] {
 			run.fail("session %s waits for the hold of %q, which is none", s, on)
@@ -230,43 +249,12 @@ func (run *planRun) compareOffers(parked map[*planSession]string) {
 			continue
 		}
 		for _, o := range m.sessions {
-			if _, is := parked[o]; !is && o.status == "created" && !o.putOff && !m.held(o) && o.agent == s.agent && o.provider == s.provider && slices.Contains(o.keys, key) {
+			if _, is := parked[o]; !is && o.status == "created" && !o.putOff && !m.held(o) && m.overspent(o) == "" && o.agent == s.agent && o.provider == s.provider && slices.Contains(o.keys, key) {
 				free--
 			}
 		}
 		if free > 0 {
 			run.fail("session %s is parked under %s, which has %d places that nobody is offered", s, key, free)
 		}
-	}
-}
-
-// compareEnds checks by the event log that each session has ended as often as it should,
-// and in the status that it has.
-func (run *planRun) compareEnds() {
-	ends, last := map[string]int{}, map[string]string{}
-	for after := "0"; ; {
-		var page struct {
-			Events []struct {
-				Data struct{ ID, Status string }
-			}
-			NextCursor string
-		}
-		run.get("/events?types=session.ended&limit=100&after="+after, &page)
-		for _, e := range page.Events {
-			ends[e.Data.ID]++
-			last[e.Data.ID] = e.Data.Status
-		}
-		if after = page.NextCursor; after == "" {
-			break
-		}
-	}
-	for _, s := range run.m.sessions {
-		if ends[s.id] != s.ends || s.ended() && last[s.id] != s.status {
-			run.fail("session %s has ended %d times, the last time as %q; want %d", s, ends[s.id], last[s.id], s.ends)
-		}
-		delete(ends, s.id)
-	}
-	if len(ends) > 0 {
-		run.fail("events tell of the end of sessions that are not there: %v", slices.Collect(maps.Keys(ends)))
 	}
 }

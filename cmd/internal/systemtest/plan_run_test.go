@@ -28,6 +28,9 @@ const (
 	planMoves = 20_000
 	// planStrike and planFailOver are the numbers of operations between two strikes.
 	planStrike, planFailOver = 5000, 2000
+	// planLapses is the number of workspaces of which one sees leases run out. That takes
+	// 10 s, in which the other workspaces go on, so it is one of the first half.
+	planLapses = 5
 )
 
 // planNodes are the nodes under test.
@@ -160,6 +163,7 @@ func runPlans(ctx context.Context, t *testing.T, nodes planNodes, steps, each in
 		workers.Go(func() {
 			for life := range lives {
 				run := newPlanRun(ctx, t, nodes, life, rand.New(rand.NewPCG(s, uint64(life))))
+				run.lapses = life%planLapses == 2 && life < cap(lives)/2
 				err := run.live(func() {
 					if done.Add(1)%int64(each) == 0 {
 						select {
@@ -202,6 +206,8 @@ type planRun struct {
 	asked int      // requests, for their keys
 	dice  int      // says what the next step is
 	last  int      // number of the URL that answered last
+	// lapses is set if leases are still to run out in this life.
+	lapses bool
 }
 
 // planFault is a difference between the service and the plan.
@@ -223,7 +229,11 @@ func (run *planRun) live(step func()) (err error) {
 	}()
 	run.onboard()
 	for i := range planLife {
-		run.step()
+		if run.lapses && i > planLife/3 && (i > planLife-25 || run.some(func(s *planSession) bool { return s.leased && s.lapsesForGood() }) != nil) {
+			run.lapse()
+		} else {
+			run.step()
+		}
 		run.compareCounts()
 		if i%25 == 24 {
 			run.compareAll()
@@ -232,7 +242,10 @@ func (run *planRun) live(step func()) (err error) {
 	}
 	run.compareAll()
 	run.compareEnds()
-	run.want("DELETE", "", nil, http.StatusOK)
+	// A repeat may find the workspace, and its token with it, deleted by the first try.
+	if a, again := run.do("DELETE", "", nil); a.Status != http.StatusOK && (!again || a.Status != http.StatusUnauthorized) {
+		run.fail("the workspace's deletion: status %d: %s", a.Status, a.Body)
+	}
 	return nil
 }
 
@@ -265,6 +278,11 @@ func (run *planRun) onboard() {
 	run.want("POST", "/tokens", object{"name": "beta", "permissions": "write", "agentId": "beta", "actorType": "agent"}, http.StatusCreated)
 	run.want("PATCH", "/agents/beta", object{"maxConcurrentSessions": 2}, http.StatusOK)
 	run.m.room["beta"] = 2
+	for _, name := range []string{"One", "Two"} {
+		var project struct{ ID string }
+		run.read(run.want("POST", "/projects", object{"name": name}, http.StatusCreated), http.StatusCreated, &project)
+		run.m.projects = append(run.m.projects, project.ID)
+	}
 }
 
 // ask sends a request until a node answers it: repeats have the same key. again is set if

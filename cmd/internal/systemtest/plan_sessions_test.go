@@ -1,6 +1,7 @@
 package systemtest
 
 import (
+	"encoding/json"
 	"net/http"
 	"slices"
 	"time"
@@ -8,9 +9,13 @@ import (
 
 // planClaimed is an entry of the answer to a claim.
 type planClaimed struct {
-	Session   planMade
-	LaneToken string
-	Attempt   int
+	Session     planMade
+	LaneToken   string
+	Attempt     int
+	Checkpoint  json.RawMessage
+	LastAttempt *planTried
+	WokenBy     []struct{ Condition json.RawMessage }
+	Budget      *planLeft
 }
 
 // claim claims for one agent or for any, and holds what was given out against the plan.
@@ -49,12 +54,15 @@ func (run *planRun) claimed(agent, provider string, most int, got []planClaimed)
 		case last != nil && s.before(last):
 			run.fail("session %s was claimed after %s", s, last)
 		}
+		run.compareClaim(s, &c)
 		m.begin(s)
 		s.attempts++
-		s.leased, s.retried, s.lane, last = true, false, c.LaneToken, s
+		s.claims, s.wokenBy, s.reason = append(s.claims, planAttempt{}), []string{}, ""
+		s.leased, s.retried, s.lane, last = true, "", c.LaneToken, s
 		if run.same(s, c.Session.Status); c.Attempt != s.attempts {
 			run.fail("session %s was claimed for attempt %d, want %d", s, c.Attempt, s.attempts)
 		}
+		run.compareLeft(s, c.Budget)
 	}
 	if len(got) > most {
 		run.fail("%d sessions were claimed, want at most %d", len(got), most)
@@ -104,10 +112,21 @@ func (run *planRun) session(token string, s *planSession, verb string, body obje
 	if a.Status != status {
 		run.fail("%s of session %s: status %d, want %d: %s", verb, s, a.Status, status, a.Body)
 	}
-	if status == http.StatusOK {
-		var got planMade
+	var got struct {
+		planMade
+		Budget *planLeft
+	}
+	switch status {
+	case http.StatusOK:
 		run.read(a, status, &got)
 		run.same(s, got.Status)
+	case http.StatusCreated: // of a log
+		run.read(a, status, &got)
+	default:
+		return
+	}
+	if !again && (verb == "report" || verb == "heartbeat" || verb == "log") {
+		run.compareLeft(s, got.Budget)
 	}
 }
 
@@ -120,7 +139,7 @@ func (run *planRun) report() {
 	if s == nil {
 		return
 	}
-	m, token, was := run.m, run.holder(s), s.status
+	m, token := run.m, run.holder(s)
 	to := choose(run, []string{"completed", "completed", "completed", "failed", "failed", "canceled", "running", "waiting"})
 	body, status := object{"status": to}, http.StatusOK
 	if to == "failed" {
@@ -129,62 +148,55 @@ func (run *planRun) report() {
 			body["retryable"] = false
 		}
 	}
-	switch _, final := body["retryable"]; {
-	case was == "created" && to == "failed" && s.retried && !final:
-		status = http.StatusConflict // the report that put it back is repeated
+	var u planUsage
+	if run.IntN(4) == 0 {
+		body["usage"], u = run.usage()
+	}
+	before := m.usedUp()
+	m.request(func() {
+		if status = run.reported(s, to, body); status == http.StatusOK {
+			m.spend(s, u)
+			m.endOverspent(s, before)
+		}
+	})
+	run.session(token, s, "report", body, status)
+}
+
+// reported does what a report of a status does, and returns the status of the answer.
+func (run *planRun) reported(s *planSession, to string, body object) (status int) {
+	m, was := run.m, s.status
+	_, final := body["retryable"]
+	text, _ := json.Marshal(body)
+	switch {
+	case was == "created" && s.retried == string(text):
+		return http.StatusConflict // the report that put it back is repeated
 	case to == "running" && s.wait != nil, to == "waiting" && was == "created":
-		status = http.StatusConflict
+		return http.StatusConflict
 	case to == "running" && !s.engaged() && (m.atIssue(s) || m.fullKey(s)):
-		status = http.StatusConflict
+		return http.StatusConflict
 	case to == "running" && was != "running":
 		m.begin(s)
 	case to == "waiting":
 		// A session that waits already goes on with it.
 		s.status = to
 	case to == "failed":
-		if s.leased && !final && s.retry.failed && s.attempts < s.retry.max {
-			s.putBack()
-			s.putOff, s.retried = s.retry.backoff, true
-		} else {
+		s.reason = "tests_red"
+		switch tries := s.leased && !final && s.retry.failed; {
+		case tries && s.attempts < s.retry.max:
+			s.putBack("failed")
+			s.putOff, s.retried = s.retry.backoff, string(text)
+		case tries:
+			m.deadLetter(s, "failed")
+		default:
 			m.end(s, to)
 		}
 	case to != "running":
+		if to == "completed" {
+			s.reason = ""
+		}
 		m.end(s, to)
 	}
-	run.session(token, s, "report", body, status)
-}
-
-// wait reports that a session waits for conditions.
-func (run *planRun) wait() {
-	s := run.some(func(s *planSession) bool { return s.leased })
-	if s == nil {
-		return
-	}
-	w := &planWait{any: run.IntN(2) == 0}
-	var list []object
-	for range 1 + run.IntN(3) {
-		switch o := choose(run, run.m.sessions); {
-		case run.IntN(8) == 0:
-			w.left, list = append(w.left, planCondition{reply: true}), append(list, object{"reply": true})
-		case o != s && run.IntN(2) == 0:
-			w.left, list = append(w.left, planCondition{session: o}), append(list, object{"session": o.id})
-		default:
-			t := choose(run, run.m.issues)
-			w.left, list = append(w.left, planCondition{issue: t}), append(list, object{"issue": t.id})
-		}
-	}
-	token := run.holder(s)
-	s.leave()
-	s.attempts--
-	s.status, s.wait = "waiting", w
-	s.meet(func(c planCondition) bool {
-		return c.session != nil && c.session.ended() || c.issue != nil && !c.issue.open()
-	})
-	how := "all"
-	if w.any {
-		how = "any"
-	}
-	run.session(token, s, "report", object{"status": "waiting", "waitFor": object{how: list}}, http.StatusOK)
+	return http.StatusOK
 }
 
 // reply answers a session that waits for one.
@@ -194,7 +206,7 @@ func (run *planRun) reply() {
 	if s == nil {
 		return
 	}
-	s.meet(asks)
+	run.m.request(func() { s.meet(asks) })
 	run.session(run.c.Token, s, "reply", object{"message": "Yes."}, http.StatusOK)
 }
 
@@ -215,9 +227,9 @@ func (run *planRun) release() {
 	}
 	token := run.holder(s)
 	if counted && s.attempts >= s.retry.max {
-		run.m.end(s, "failed")
+		run.m.deadLetter(s, "released")
 	} else {
-		s.putBack()
+		s.putBack("released")
 		s.putOff = putOff && !counted
 	}
 	run.session(token, s, "release", body, http.StatusOK)
@@ -257,7 +269,7 @@ func (run *planRun) retry() {
 	status := http.StatusConflict
 	if s.status != "completed" && !s.issue.gone {
 		status = http.StatusOK
-		s.status, s.begun, s.retried, s.attempts = "created", false, false, 0
+		s.revive()
 	}
 	run.session(run.c.Token, s, "retry", object{}, status)
 }
@@ -289,8 +301,8 @@ func (run *planRun) shortPause() {
 // waitingClaim has a claim wait for a session that is dispatched, or released, meanwhile.
 func (run *planRun) waitingClaim() {
 	t := choose(run, run.m.issues)
-	s := &planSession{issue: t, agent: "delta", provider: "external", whenReady: true, retry: planRetry{max: 3}}
-	if run.m.holds["workspace"] || run.m.held(s) || run.m.blocked(t) || run.some(func(o *planSession) bool { return o.agent == s.agent && !o.ended() }) != nil {
+	s := &planSession{issue: t, agent: "delta", provider: "external", whenReady: true, retry: planRetry{max: 3, lapsed: true}}
+	if run.m.holds["workspace"] || run.m.held(s) || run.m.overspent(s) != "" || run.m.blocked(t) || run.some(func(o *planSession) bool { return o.agent == s.agent && !o.ended() }) != nil {
 		return
 	}
 	const wait = 5 * time.Second

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -37,6 +38,7 @@ func (run *planRun) step() {
 		{4, run.createIssue}, {3, run.bulk}, {10, run.relate}, {5, run.unrelate}, {18, run.dispatch}, {17, run.claim}, {13, run.report},
 		{3, run.wait}, {4, run.release}, {2, run.formerHolder}, {4, run.hold}, {3, run.limit}, {8, run.patchIssue}, {2, run.deleteIssue},
 		{3, run.cancel}, {3, run.retry}, {1, run.reply}, {1, run.shortPause}, {1, run.waitingClaim},
+		{8, run.use}, {4, run.budget}, {3, run.spawn}, {3, run.putCheckpoint}, {1, run.redrive}, {1, run.shortWait},
 	} {
 		run.dice -= kind.often
 		if run.dice < 0 {
@@ -48,17 +50,23 @@ func (run *planRun) step() {
 }
 
 // planDice is the sum of the numbers in step.
-const planDice = 105
+const planDice = 125
 
 var (
 	planStatuses   = []string{"triage", "backlog", "todo", "todo", "in_progress"}
 	planPriorities = []string{"low", "medium", "high", "urgent"}
 	planKeys       = []string{"deploy", "db/main", "a%20b"}
+	planPRStates   = []string{"open", "merged", "closed"}
 )
 
 func (run *planRun) issueBody() (object, *planIssue) {
 	t := &planIssue{status: choose(run, planStatuses), priority: choose(run, planPriorities)}
-	return object{"title": fmt.Sprintf("Issue %d", run.asked), "status": t.status, "priority": t.priority}, t
+	body := object{"title": fmt.Sprintf("Issue %d", run.asked), "status": t.status, "priority": t.priority}
+	if run.IntN(3) == 0 {
+		t.project = choose(run, run.m.projects)
+		body["projectId"] = t.project
+	}
+	return body, t
 }
 
 func (run *planRun) createIssue() {
@@ -87,7 +95,7 @@ func (run *planRun) same(s *planSession, status string) {
 
 // options returns the body of a dispatch at random.
 func (run *planRun) options(t *planIssue) (object, *planSession) {
-	s := &planSession{issue: t, agent: choose(run, planAgents), provider: choose(run, []string{"external", "p1", "p2"}), retry: planRetry{max: 3}}
+	s := &planSession{issue: t, agent: choose(run, planAgents), provider: choose(run, []string{"external", "p1", "p2"}), retry: planRetry{max: 3, lapsed: true}}
 	body := object{"agentId": s.agent}
 	if s.provider != "external" {
 		body["provider"] = s.provider
@@ -110,11 +118,15 @@ func (run *planRun) options(t *planIssue) (object, *planSession) {
 		body["concurrencyKeys"] = s.keys
 	}
 	if run.IntN(3) == 0 {
-		s.retry = planRetry{max: 1 + run.IntN(3), failed: run.IntN(3) > 0, backoff: run.IntN(4) == 0}
-		retry := object{"maxAttempts": s.retry.max, "on": []string{"lapsed"}}
+		s.retry = planRetry{max: 1 + run.IntN(3), lapsed: run.IntN(4) > 0, failed: run.IntN(3) > 0, backoff: run.IntN(4) == 0}
+		on := []string{}
 		if s.retry.failed {
-			retry["on"] = []string{"failed", "lapsed"}
+			on = append(on, "failed")
 		}
+		if s.retry.lapsed {
+			on = append(on, "lapsed")
+		}
+		retry := object{"maxAttempts": s.retry.max, "on": on}
 		if s.retry.backoff {
 			retry["backoffSeconds"] = 86400
 		}
@@ -241,9 +253,39 @@ func (run *planRun) unrelate() {
 
 func (run *planRun) patchIssue() {
 	t := choose(run, run.m.issues)
-	if run.IntN(4) == 0 {
+	switch run.IntN(9) {
+	case 0, 1:
 		t.priority = choose(run, planPriorities)
 		run.want("PATCH", "/issues/"+t.id, object{"priority": t.priority}, http.StatusOK)
+		return
+	case 2, 8:
+		// Mostly an issue with sessions in the queue, which the project's budget may concern.
+		if s := run.some(func(s *planSession) bool { return s.status == "created" && !s.issue.gone }); s != nil && run.IntN(4) > 0 {
+			t = s.issue
+		}
+		body := object{"projectId": nil}
+		t.project = choose(run, append([]string{""}, run.m.projects...))
+		for _, p := range run.m.projects {
+			if run.m.exceeded("project:"+p) && run.IntN(2) == 0 {
+				t.project = p
+			}
+		}
+		if t.project != "" {
+			body["projectId"] = t.project
+		}
+		run.want("PATCH", "/issues/"+t.id, body, http.StatusOK)
+		return
+	case 3:
+		awaitsPR := func(c planCondition) bool { return c.pr != "" }
+		if s := run.some(func(s *planSession) bool { return s.wait != nil && slices.ContainsFunc(s.wait.left, awaitsPR) }); s != nil {
+			t = s.issue
+		}
+		state := choose(run, planPRStates)
+		run.m.request(func() {
+			t.pr = state
+			run.m.happen(func(c planCondition) bool { return c.issue == t && c.pr != "" && c.metBy(state) })
+		})
+		run.want("PATCH", "/issues/"+t.id, object{"prState": state}, http.StatusOK)
 		return
 	}
 	status := "done"

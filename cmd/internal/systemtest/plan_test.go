@@ -15,17 +15,28 @@ type plan struct {
 	holds              map[string]bool
 	limits             map[string]int // of concurrency keys
 	room               map[string]int // maxConcurrentSessions of agents
+	projects           []string
+	budgets            map[string]*planBudget // by scope
+	used               map[string]planUsage   // by scope
+	// happened has, of what the request has done so far, what sessions may wait for.
+	happened []func(planCondition) bool
+	busy     bool
+	// apart is set while several requests are made that the plan takes for one: it does not
+	// know then which of them ended a wait.
+	apart bool
 }
 
 func newPlan() *plan {
 	return &plan{
 		blocks: map[[2]*planIssue]bool{}, duplicates: map[[2]*planIssue]bool{}, holds: map[string]bool{},
-		limits: map[string]int{}, room: map[string]int{},
+		limits: map[string]int{}, room: map[string]int{}, budgets: map[string]*planBudget{}, used: map[string]planUsage{},
 	}
 }
 
 type planIssue struct {
 	id, status, priority string
+	project              string // "" for none
+	pr                   string // state of the pull request, "" for none
 	gone                 bool
 }
 
@@ -45,34 +56,33 @@ type planSession struct {
 	putOff          bool // notBefore is far ahead
 	pending         []*planSession
 	wait            *planWait
+	wokenBy         []string // conditions, for the next claim
+	parent          *planSession
+	depth           int  // levels below a session without a parent
 	begun           bool // an agent has worked on it since it was dispatched or put back
 	leased          bool
 	lane            string
 	formerLanes     []string
 	attempts        int
 	retry           planRetry
-	retried         bool // a failure was reported, and it was put back
-	ends            int  // times that it has ended
+	retried         string // the report of a failure that put it back
+	ends, revived   int    // times that it has ended, and was retried after that
+	claims          []planAttempt
+	checkpoint      string // JSON; "" for none
+	used            planUsage
+	reason          string // failureReason, "" for none
+	dead            bool   // a dead letter
+	deaths          int    // times that it has become one
 }
 
 type planRetry struct {
-	max     int
-	failed  bool // failures are tried again, not only lapses
-	backoff bool
+	max            int
+	lapsed, failed bool // the ends after which there is another attempt
+	backoff        bool
 }
 
-// planWait is what a session waits for after a report.
-type planWait struct {
-	any  bool
-	left []planCondition
-}
-
-// planCondition has one of its fields.
-type planCondition struct {
-	session *planSession
-	issue   *planIssue
-	reply   bool
-}
+// planAttempt is the time between a claim and its end, "" while it runs.
+type planAttempt struct{ end, reason string }
 
 // String describes the session in messages.
 func (s *planSession) String() string {
@@ -169,10 +179,12 @@ func (m *plan) relate(kind string, from, to *planIssue) bool {
 
 // unrelate removes a blocks relation.
 func (m *plan) unrelate(from, to *planIssue) {
-	delete(m.blocks, [2]*planIssue{from, to})
-	if from.open() && !m.blocked(to) {
-		m.released(to)
-	}
+	m.request(func() {
+		delete(m.blocks, [2]*planIssue{from, to})
+		if from.open() && !m.blocked(to) {
+			m.released(to)
+		}
+	})
 }
 
 // released moves the sessions on that waited for an issue not to be blocked.
@@ -205,9 +217,11 @@ func (m *plan) setStatus(t *planIssue, status string) {
 	if !was || t.open() {
 		return
 	}
-	m.released(t)
-	m.noBlocker(m.blockedBy(t))
-	m.met(func(c planCondition) bool { return c.issue == t })
+	m.request(func() {
+		m.released(t)
+		m.noBlocker(m.blockedBy(t))
+		m.happen(func(c planCondition) bool { return c.issue == t && c.pr == "" })
+	})
 }
 
 // noBlocker releases issues that have lost a blocker, if it was the last.
@@ -221,26 +235,30 @@ func (m *plan) noBlocker(lost []*planIssue) {
 
 // remove deletes an issue: its sessions are canceled, its relations go.
 func (m *plan) remove(t *planIssue) {
-	var lost []*planIssue
-	if t.open() {
-		lost = m.blockedBy(t)
-	}
-	m.issues = slices.DeleteFunc(m.issues, func(other *planIssue) bool { return other == t })
-	t.gone = true
-	for _, edges := range []map[[2]*planIssue]bool{m.blocks, m.duplicates} {
-		for e := range edges {
-			if e[0] == t || e[1] == t {
-				delete(edges, e)
+	m.request(func() {
+		var lost []*planIssue
+		if t.open() {
+			lost = m.blockedBy(t)
+		}
+		m.issues = slices.DeleteFunc(m.issues, func(other *planIssue) bool { return other == t })
+		t.gone = true
+		for _, edges := range []map[[2]*planIssue]bool{m.blocks, m.duplicates} {
+			for e := range edges {
+				if e[0] == t || e[1] == t {
+					delete(edges, e)
+				}
 			}
 		}
-	}
-	for _, s := range m.sessions {
-		if s.issue == t && !s.ended() {
-			m.end(s, "canceled")
+		for _, s := range m.sessions {
+			if s.issue == t && !s.ended() {
+				m.end(s, "canceled")
+			}
 		}
-	}
-	m.noBlocker(lost)
-	m.met(func(c planCondition) bool { return c.issue == t })
+		m.noBlocker(lost)
+		m.happen(func(c planCondition) bool { return c.issue == t && c.pr == "" })
+		delete(m.budgets, "issue:"+t.id)
+		delete(m.used, "issue:"+t.id)
+	})
 }
 
 // add dispatches a session. after are those that it is queued after.
@@ -264,63 +282,31 @@ func (m *plan) add(s *planSession, after []*planSession) {
 	}
 }
 
-// begin gives a session to an agent.
-func (m *plan) begin(s *planSession) {
-	s.status, s.begun, s.pending = "running", true, nil
-	if t := s.issue; t.status == "triage" || t.status == "backlog" || t.status == "todo" {
-		t.status = "in_progress"
-	}
-}
-
-// leave ends what a session's holder has.
-func (s *planSession) leave() {
-	if s.lane != "" {
-		s.formerLanes = append(s.formerLanes, s.lane)
-	}
-	s.lane, s.leased = "", false
-}
-
-// putBack puts a session into the queue again.
-func (s *planSession) putBack() {
-	s.leave()
-	s.status, s.begun = "created", false
-}
-
 // end ends a session, and does what follows for those behind it.
-func (m *plan) end(s *planSession, status string) {
-	s.leave()
-	s.status, s.wait, s.pending = status, nil, nil
-	s.ends++
-	for _, f := range m.sessions {
-		i := slices.Index(f.pending, s)
-		switch {
-		case i < 0 || f.status != "waiting":
-		case status != "completed":
-			m.end(f, "canceled")
-		default:
-			if f.pending = slices.Delete(f.pending, i, i+1); len(f.pending) == 0 && (!f.whenReady || !m.blocked(f.issue)) {
-				f.status = "created"
+func (m *plan) end(s *planSession, status string) { m.endAfter(s, status, status) }
+
+// endAfter ends a session whose last attempt ended in another way.
+func (m *plan) endAfter(s *planSession, status, attempt string) {
+	m.request(func() {
+		s.leave(attempt)
+		s.status, s.wait, s.pending = status, nil, nil
+		s.ends++
+		for _, f := range m.sessions {
+			i := slices.Index(f.pending, s)
+			switch {
+			case i < 0 || f.status != "waiting":
+			case status != "completed":
+				m.end(f, "canceled")
+			default:
+				if f.pending = slices.Delete(f.pending, i, i+1); len(f.pending) == 0 && (!f.whenReady || !m.blocked(f.issue)) {
+					f.status = "created"
+				}
 			}
 		}
-	}
-	m.met(func(c planCondition) bool { return c.session == s })
-}
-
-// met notes that conditions of waits have been met, and wakes the sessions.
-func (m *plan) met(is func(planCondition) bool) {
-	for _, s := range m.sessions {
-		if s.wait != nil {
-			s.meet(is)
-		}
-	}
-}
-
-func (s *planSession) meet(is func(planCondition) bool) {
-	some := slices.ContainsFunc(s.wait.left, is)
-	s.wait.left = slices.DeleteFunc(s.wait.left, is)
-	if len(s.wait.left) == 0 || some && s.wait.any {
-		s.wait, s.status = nil, "created"
-	}
+		m.happen(func(c planCondition) bool {
+			return c.session == s || c.children != nil && c.children == s.parent && m.childrenEnded(s.parent)
+		})
+	})
 }
 
 // holders counts the sessions that hold a key.
@@ -367,42 +353,4 @@ func (m *plan) atIssue(s *planSession) bool {
 
 func (m *plan) held(s *planSession) bool {
 	return m.holds["workspace"] || m.holds["agent:"+s.agent] || m.holds["provider:"+s.provider]
-}
-
-// obstacle returns the reason why a session can't be claimed now, or "".
-func (m *plan) obstacle(s *planSession) string {
-	switch {
-	case s.status == "waiting" && s.wait != nil:
-		return "wait_for"
-	case s.status == "waiting" && len(s.pending) > 0:
-		return "queued_after"
-	case s.awaitsIssue():
-		return "blocked"
-	case s.status != "created":
-		return s.status
-	case s.putOff:
-		return "not_before"
-	case m.held(s):
-		return "hold"
-	case m.fullKey(s):
-		return "concurrency"
-	case m.agentFull(s.agent):
-		return "agent_full"
-	case m.atIssue(s):
-		return "its agent works on another session of the issue"
-	}
-	return ""
-}
-
-// reason returns what waitingFor should say of a session, "" for null. A session of a key
-// with a free place may also be parked, if the place is offered to others.
-func (m *plan) reason(s *planSession) string {
-	switch why := m.obstacle(s); {
-	case s.status != "created" && s.status != "waiting" || s.engaged():
-		return ""
-	case s.status == "created" && why != "not_before" && why != "hold" && why != "concurrency" && why != "agent_full":
-		return "no_claimer"
-	default:
-		return why
-	}
 }
