@@ -58,6 +58,8 @@ type Engine struct {
 	feeds   feeds
 	lists   listSets
 	exports exports
+	// claimers is that of waits, kept since a method value is an allocation each time.
+	claimers tracker.ClaimersWaiting
 
 	sender     Sender          // of webhook deliveries
 	client     *webhook.Client // the sender, unless one was given
@@ -117,7 +119,7 @@ func NewEngine(cfg Config) (*Engine, error) {
 	for n := range cfg.Replicator.Shards() + 1 {
 		e.shards = append(e.shards, newShard(e, storage.Shard(n)))
 	}
-	e.waits.limits = &e.cfg.Limits
+	e.waits.limits, e.claimers = &e.cfg.Limits, e.waits.claimers
 	e.lists.engine, e.lists.limit, e.lists.of = e, e.cfg.ListBytes, map[storage.ID]*workspaceSets{}
 	e.background.enter()
 	go e.sweep()
@@ -261,7 +263,7 @@ func (e *Engine) runQuery(v *tracker.View, req *tracker.Request, op *tracker.Op,
 	v.Renew(&req.Caller, now, req.Buf)
 	v.Configure(&e.cfg.Agents)
 	v.Remember(e.tails)
-	v.SeeClaimers(e.waits.claimers)
+	v.SeeClaimers(e.claimers)
 	if op.Filtered {
 		e.lists.filter(v)
 	}
