@@ -26,6 +26,12 @@ var badAttempts = []badRequest{
 	{"POST /agent/sessions/" + noID + "/release", object{"reason": "x", "notBefore": "2026-01-01T00:00:00Z", "retryAfterSeconds": 5}, 400, "retryAfterSeconds"},
 	{"POST /agent/sessions/" + noID + "/release", object{"reason": "x", "notBefore": "2096-01-01T00:00:00Z"}, 400, "notBefore"},
 	{"POST /agent/sessions/" + noID + "/release", object{"reason": "x"}, 404, ""},
+	{"POST /agent/sessions/{session}/release", object{"reason": "x"}, 409, ""}, // nobody holds it
+	{"PUT /agent/sessions/{session}/checkpoint", object{"a": 1}, 409, ""},
+	{"POST /agent/sessions/{session}/report", object{"status": "waiting", "usage": object{"costMicros": 5}}, 409, ""},
+	{"POST /agent/sessions/{session}/report", object{"status": "waiting", "waitFor": object{"all": []object{{"reply": true}}}}, 409, ""},
+	{"POST /agent/sessions/{session}/report", object{"status": "waiting", "waitFor": object{"any": []object{{"session": "{session}"}, {"session": noID}, {"issue": "{foreignIssue}"}}}}, 400, "waitFor.any[0].session waitFor.any[1].session waitFor.any[2].issue"},
+	{"POST /agent/sessions/{session}/retry", nil, 409, ""},
 	{"POST /agent/sessions/release", object{}, 400, "items"},
 	{"POST /agent/sessions/release", object{"items": []object{}}, 400, "items"},
 	{"POST /agent/sessions/release", object{"items": []object{{"id": noID, "reason": "x"}, {"reason": ""}}}, 400, "items[1].id items[1].reason"},

@@ -38,13 +38,19 @@ func newTarget(t *testing.T, base, slug string) *target {
 	comment := text(w.do("POST", "/issues/"+issue+"/comments", object{"body": "Said"}, 201), "id")
 	w.do("PUT", "/issues/"+grandchild+"/relations/blocks/"+child, nil, 200)
 	w.do("PUT", "/issues/"+child+"/relations/blocks/"+issue, nil, 200)
+	star := []object{{"title": "Has 200 relations", "ref": "full"}}
+	for range 200 {
+		star = append(star, object{"title": "Related", "relations": []object{{"type": "relates", "ref": "full"}}})
+	}
+	full := text(w.do("POST", "/issues/bulk", object{"items": star}, 201)["issues"].([]any)[0].(object), "id")
+	session := text(w.do("POST", "/issues/"+child+"/dispatch", object{}, 201), "id")
 	w.do("POST", "/teams", object{"name": "Other", "key": "OTHER"}, 201)
 	captured := text(w.do("POST", "/capture", captureBody(picture(64)), 201), "id")
 	attachment := w.do("GET", "/issues/"+captured+"/attachments", nil, 200)["attachments"].([]any)[0].(object)
 	revoked := w.do("POST", "/issues/"+issue+"/share", nil, 201)
 	share := w.do("POST", "/issues/"+issue+"/share", nil, 201)
 	w.fixture = fixture{
-		"{workspace}": w.id, "{issue}": issue, "{child}": child, "{grandchild}": grandchild, "{comment}": comment, "{team}": home.Workspace.DefaultTeamID,
+		"{workspace}": w.id, "{issue}": issue, "{child}": child, "{grandchild}": grandchild, "{comment}": comment, "{full}": full, "{session}": session, "{team}": home.Workspace.DefaultTeamID,
 		"{share}": text(share, "token"), "{revoked}": text(revoked, "token"), "{attachment}": text(attachment, "id"),
 		"{cursor}":       url.QueryEscape(text(w.do("GET", "/issues?limit=1", nil, 200), "nextCursor")),
 		"{searchCursor}": url.QueryEscape(text(w.do("GET", "/issues?search=bad&limit=1", nil, 200), "nextCursor")),
@@ -113,6 +119,8 @@ func (w *target) everything() map[string]string {
 	paths := []string{
 		"", "/teams", "/members", "/tokens", "/labels", "/projects", "/cycles", "/templates", "/issues?includeSnoozed=true", "/issue-analytics", "/issues/{issue}/comments",
 		"/issues/{issue}/history", "/issues/{issue}/permissions", "/issues/{issue}/share", "/issues/{child}/history", "/issues/{grandchild}/history",
+		"/issues/{child}/relations", "/issues/{full}/relations?limit=100", "/agent/sessions", "/agent/sessions/{session}/activities", "/agent/sessions/{session}/attempts",
+		"/agent/queue", "/agent/limits", "/holds", "/budgets", "/usage",
 	}
 	for _, path := range paths {
 		answer, err := w.c.Do(w.Context(), "GET", "/workspaces/"+w.id+w.fill(path), nil)

@@ -42,6 +42,12 @@ func (f fixture) fillAll(v any) any {
 			out[i] = f.fill(v[i])
 		}
 		return out
+	case []object:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = f.fillAll(v[i])
+		}
+		return out
 	case []any:
 		out := make([]any, len(v))
 		for i := range v {
