@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -204,10 +205,12 @@ func listQuery(subject storage.ID, list string, filters ...Opt[string]) uint64 {
 func sent(cursor string) Opt[string] { return Opt[string]{Set: cursor != "", Value: cursor} }
 
 // A cursor is the URL-safe Base64 of its version, the number of its list and filters (8
-// bytes), and the position after which to continue.
+// bytes), the position after which to continue, and a checksum (4 bytes): positions of
+// many lists differ in length, so that a part of a cursor would be taken for a whole one.
 const (
 	cursorVersion = 3
 	cursorHead    = 1 + 8
+	cursorTail    = 4
 )
 
 // badCursor is the message for a text that is no cursor.
@@ -216,19 +219,22 @@ const badCursor = "Not a valid cursor. Send the nextCursor of a page as it is."
 func appendCursor(b []byte, query uint64, key []byte) []byte {
 	raw := append(make([]byte, 0, 64), cursorVersion)
 	raw = append(binary.BigEndian.AppendUint64(raw, query), key...)
+	raw = binary.BigEndian.AppendUint32(raw, uint32(xxhash.Sum64(raw)))
 	return base64.RawURLEncoding.AppendEncode(b, raw)
 }
 
 // parseCursor returns the position in a cursor of a list. keyLen is its length, or 0.
 func parseCursor(cursor string, query uint64, keyLen int) ([]byte, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
-	if err != nil || len(raw) <= cursorHead || raw[0] != cursorVersion || keyLen > 0 && len(raw) != cursorHead+keyLen {
+	end := len(raw) - cursorTail
+	if err != nil || end <= cursorHead || raw[0] != cursorVersion || keyLen > 0 && end != cursorHead+keyLen ||
+		uint64(binary.BigEndian.Uint32(raw[end:])) != xxhash.Sum64(raw[:end])&math.MaxUint32 {
 		return nil, BadRequest(Fault{Path: "query.cursor", Message: badCursor})
 	}
 	if binary.BigEndian.Uint64(raw[1:]) != query {
 		return nil, BadRequest(Fault{Path: "query.cursor", Message: "Belongs to another query. Send it with the parameters of the page it came from."})
 	}
-	return raw[cursorHead:], nil
+	return raw[cursorHead:end], nil
 }
 
 // behind returns the primary key of a position within a prefix, or nil for the

@@ -24,6 +24,10 @@ func TestNewPage_RefusesCursorsOfOtherLists(t *testing.T) {
 				t.Errorf("list %d: after %q, %v", i, p.after, err)
 			}
 		}
+		for _, other := range []string{cursor.Value[:len(cursor.Value)-2], cursor.Value + "AA", cursor.Value[2:], "AA" + cursor.Value} {
+			_, err := newPage(nil, pageSpec{name: "labels", limit: 1, cursor: Some(other), query: of})
+			wantCode(t, err, CodeBadRequest, "query.cursor")
+		}
 		for _, keyLen := range []int{2, 4} {
 			_, err := newPage(nil, pageSpec{name: "labels", limit: 1, cursor: cursor, query: of, keyLen: keyLen})
 			wantCode(t, err, CodeBadRequest, "query.cursor")
