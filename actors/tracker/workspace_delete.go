@@ -25,14 +25,22 @@ func deleteWorkspace(f Flow, _ *None) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
+	var permit Permit
+	var attachments int64
+	if kept == nil {
+		var refused error
+		if permit, attachments, refused = mayDelete(f); refused != nil {
+			// The same request may have been decided since the last look, by another
+			// connection, and the caller's right has gone with the workspace.
+			if kept, err = keptDeletion(f); err != nil || kept == nil {
+				return Reply{}, refused
+			}
+		}
+	}
 	if kept != nil {
 		// This request was already answered: nothing more is decided, but the deletion
 		// may be unfinished.
 		return *kept, finishDeletion(f, step)
-	}
-	permit, attachments, err := mayDelete(f)
-	if err != nil {
-		return Reply{}, err
 	}
 	reply, err := f.CommandAs(permit, req.Caller, storage.DirectoryID, markDeletingOp, &markDeletingIn{directoryStep: step, Attachments: attachments})
 	if err != nil {

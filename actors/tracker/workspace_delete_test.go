@@ -240,3 +240,40 @@ func TestDeleteWorkspace_InABatchWithOthers(t *testing.T) {
 		t.Errorf("%d keys are left", n)
 	}
 }
+
+// TestDeleteWorkspace_RepeatedAtOnce has a request repeated while it runs, between any two
+// of its steps: both have one answer. A token of the workspace itself is no credential any
+// more once the workspace's rows are gone.
+func TestDeleteWorkspace_RepeatedAtOnce(t *testing.T) {
+	t.Parallel()
+	for step := 1; step <= 8; step++ {
+		w := newTestService(t)
+		home := w.onboard("home")
+		other := decode[Workspace](t, w.must(home.Token.Secret, "", CreateWorkspace, &NewWorkspaceIn{Name: "x", Slug: "other"}).Body)
+		for _, id := range []WorkspaceID{other.ID, home.Workspace.ID} {
+			var second *Reply
+			key := string(id)
+			w.between = func(n int) {
+				if n == step {
+					w.between = nil
+					reply, err := w.ask(home.Token.Secret, id, DeleteWorkspace, &None{}, key)
+					var refusal *Error
+					switch {
+					case err == nil:
+						second = &reply
+					case id != home.Workspace.ID || !errors.As(err, &refusal) || refusal.Code != CodeUnauthorized:
+						t.Errorf("before step %d: %v", step, err)
+					}
+				}
+			}
+			first, err := w.ask(home.Token.Secret, id, DeleteWorkspace, &None{}, key)
+			w.between = nil
+			if err != nil {
+				t.Errorf("step %d: %v", step, err)
+			} else if second != nil && string(first.Body) != string(second.Body) {
+				t.Errorf("step %d: answered %s and %s", step, first.Body, second.Body)
+			}
+		}
+		w.verify()
+	}
+}
