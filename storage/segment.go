@@ -132,8 +132,9 @@ func errPiece(b []byte) error {
 	return fmt.Errorf("%w: postings of %d bytes", ErrFormat, len(b))
 }
 
-// decodePiece appends n postings, the first of which is first.
-func (p *TermPostings) decodePiece(b []byte, first uint32, n, width int) error {
+// decodePiece appends those of n postings whose payloads keep returns true for; all if keep is
+// nil. The first is at ordinal first. It returns the last one's ordinal.
+func (p *TermPostings) decodePiece(b []byte, first uint32, n, width int, keep func(payload []byte) bool) (last uint32, err error) {
 	whole, ord := b, uint64(first)
 	for i := range n {
 		if i == 0 && width == 0 {
@@ -146,7 +147,7 @@ func (p *TermPostings) decodePiece(b []byte, first uint32, n, width int) error {
 		} else {
 			var size int
 			if step, size = binary.Uvarint(b); size <= 0 {
-				return errPiece(whole)
+				return 0, errPiece(whole)
 			}
 			b = b[size:]
 		}
@@ -155,24 +156,28 @@ func (p *TermPostings) decodePiece(b []byte, first uint32, n, width int) error {
 			odd, step = step&1 != 0, step>>1
 		}
 		if ord += step; ord > 0xffff_ffff || (step == 0) != (i == 0) {
-			return errPiece(whole)
+			return 0, errPiece(whole)
 		}
-		p.ords = append(p.ords, uint32(ord))
 		switch {
 		case width == 1 && !odd:
 			p.payloads = append(p.payloads, 1)
 		case width > 0:
 			if len(b) < width {
-				return errPiece(whole)
+				return 0, errPiece(whole)
 			}
-			p.payloads = append(p.payloads, b[:width]...)
+			payload := b[:width]
 			b = b[width:]
+			if keep != nil && !keep(payload) {
+				continue
+			}
+			p.payloads = append(p.payloads, payload...)
 		}
+		p.ords = append(p.ords, uint32(ord))
 	}
 	if len(b) > 0 {
-		return errPiece(whole)
+		return 0, errPiece(whole)
 	}
-	return nil
+	return uint32(ord), nil
 }
 
 // entry is a piece of a term's postings as a block holds it.

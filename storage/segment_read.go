@@ -94,9 +94,14 @@ type PostingList struct {
 	Total  int
 	Counts []ClassCount
 
-	posts TermPostings
-	i     int
-	last  bool // the piece in posts is the last one
+	// Keep, if not nil, selects postings by their payloads before Begin is called: the
+	// list leaves out the others. Width must be more than 1.
+	Keep func(payload []byte) bool
+
+	posts   TermPostings
+	i       int
+	through uint32 // the last ordinal of the piece in posts, kept or not
+	last    bool   // the piece in posts is the last one
 	// piece is the first piece, until it is needed: lists that are found too long are
 	// not read.
 	piece []byte
@@ -138,7 +143,8 @@ func (r *SegmentReader) wrap(err error) error {
 func (l *PostingList) decode(e *entry) error {
 	l.posts.reset()
 	l.i = 0
-	if err := l.posts.decodePiece(e.piece, e.ord, e.n, l.width()); err != nil {
+	var err error
+	if l.through, err = l.posts.decodePiece(e.piece, e.ord, e.n, l.width(), l.Keep); err != nil {
 		return l.r.wrap(err)
 	}
 	l.last = e.first && e.n == e.total
@@ -173,7 +179,7 @@ func (l *PostingList) load(ord uint32) error {
 		if err := l.decode(e); err != nil {
 			return err
 		}
-		if l.posts.ords[len(l.posts.ords)-1] >= ord {
+		if n := len(l.posts.ords); n > 0 && l.posts.ords[n-1] >= ord {
 			l.i = sort.Search(len(l.posts.ords), func(i int) bool { return l.posts.ords[i] >= ord })
 			l.r.user = l
 			return nil
@@ -187,7 +193,14 @@ func (l *PostingList) load(ord uint32) error {
 func (l *PostingList) Begin() error {
 	piece := l.piece
 	l.piece = nil
-	return l.r.wrap(l.posts.decodePiece(piece, l.first, l.n, l.width()))
+	var err error
+	if l.through, err = l.posts.decodePiece(piece, l.first, l.n, l.width(), l.Keep); err != nil {
+		return l.r.wrap(err)
+	}
+	if len(l.posts.ords) > 0 || l.last {
+		return nil
+	}
+	return l.load(l.through + 1)
 }
 
 // Valid reports whether the list is at a posting.
@@ -219,7 +232,7 @@ func (l *PostingList) Step() error {
 	if l.i++; l.i < len(l.posts.ords) || l.last {
 		return nil
 	}
-	return l.load(l.posts.ords[l.i-1] + 1)
+	return l.load(l.through + 1)
 }
 
 // Seek moves to the first posting whose ordinal is not before ord.
@@ -235,7 +248,7 @@ func (l *PostingList) Seek(ord uint32) error {
 		l.i = len(l.posts.ords)
 		return nil
 	}
-	return l.load(ord)
+	return l.load(max(ord, l.through+1))
 }
 
 // Terms calls fn for each piece of the postings of the terms that begin with prefix, in
@@ -264,7 +277,7 @@ func (r *SegmentReader) Terms(segment uint32, dictionary int, prefix []byte, dec
 		}
 		p.reset()
 		if want {
-			if err := p.decodePiece(e.piece, e.ord, e.n, width); err != nil {
+			if _, err := p.decodePiece(e.piece, e.ord, e.n, width, nil); err != nil {
 				return r.wrap(err)
 			}
 		}

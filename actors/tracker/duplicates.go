@@ -1,7 +1,6 @@
 package tracker
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
-	json "github.com/goccy/go-json"
 
 	"switchyard/storage"
 )
@@ -22,8 +20,10 @@ const (
 	duplicatesShown = 5
 	// duplicateScore is the least share of common terms that makes one.
 	duplicateScore = 0.5
-	// maxCompared bounds the postings that one search goes through, newest first. It is
-	// met only by titles of common words alone, none of whose combinations occurs.
+	// maxRead bounds the postings that one search reads, newest first, and maxCompared those
+	// of them whose signatures have enough terms. They are met only by titles of common words
+	// alone, none of whose combinations occurs.
+	maxRead     = 500_000
 	maxCompared = 50_000
 )
 
@@ -33,7 +33,8 @@ type duplicates struct {
 	terms    int    // of the new title
 	mask     uint64 // its signature
 	best     []duplicate
-	compared int             // postings
+	read     int             // postings
+	compared int             // postings, see maxCompared
 	closed   int             // issues that were looked at
 	rows     *storage.Cursor // of issues; nil until there is one to compare
 	// open walks the issues that are not closed; openAt is where it was last in each
@@ -177,13 +178,16 @@ func (d *duplicates) searchIndex(terms []term) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	for i := len(m.Segments) - 1; i >= 0 && d.compared < maxCompared; i-- {
+	for i := len(m.Segments) - 1; i >= 0 && d.goesOn(); i-- {
 		if err := d.searchSegment(r, &m.Segments[i], terms); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// goesOn reports whether the search has met none of its bounds.
+func (d *duplicates) goesOn() bool { return d.read <= maxRead && d.compared < maxCompared }
 
 // searchSegment goes through the postings of some of the terms, newest issues first.
 //
@@ -209,6 +213,23 @@ func (d *duplicates) searchSegment(r *storage.SegmentReader, s *storage.Segment,
 		}
 	}
 	recent.shares.sort(others)
+	// Most titles in the lists share too few terms, as their signatures show.
+	mask, apart := signature(others), bits.OnesCount64(signature(others)) == len(others)
+	there, least := slices.Clone(others), d.need(newest)
+	keep := func(payload []byte) bool {
+		if d.read++; d.read > maxRead {
+			return true // the search ends
+		}
+		sig, bound := binary.BigEndian.Uint64(payload[1:]), 0
+		if apart {
+			bound = bits.OnesCount64(sig & mask)
+		} else {
+			for _, t := range there {
+				bound += int(sig >> (t.hash & 63) & 1)
+			}
+		}
+		return bound >= least && 2*bound >= int(payload[0])
+	}
 	lists := make([]list, 0, len(others))
 	var key [8]byte
 	for need := d.need(newest); len(others) >= need; others = others[1:] {
@@ -228,15 +249,17 @@ func (d *duplicates) searchSegment(r *storage.SegmentReader, s *storage.Segment,
 	slices.SortFunc(lists, func(a, b list) int { return cmp.Compare(a.Total, b.Total) })
 	docs, opened := (*storage.DocColumn)(nil), len(lists)
 	for _, l := range lists {
+		l.Keep = keep
 		if err := l.Begin(); err != nil {
 			return err
 		}
 	}
-	for d.compared < maxCompared {
+	for d.goesOn() {
 		need := d.need(newest)
 		if need > len(lists)+len(others) {
 			return nil
 		}
+		least = need
 		opened = min(opened, len(lists)+len(others)-need+1)
 		ord, met := ^uint32(0), 0
 		var payload []byte
@@ -300,117 +323,4 @@ func (d *duplicates) searchSegment(r *storage.SegmentReader, s *storage.Segment,
 		}
 	}
 	return nil
-}
-
-// fewClosed is how many issues may turn out to be closed before closed ones are leapt
-// over, which is slower where there are few of them: a workspace may have thousands of
-// closed issues with the title of the new one.
-const fewClosed = 16
-
-// nextOpen returns the newest issue not newer than doc that is not closed; 0 if there is
-// none.
-func (d *duplicates) nextOpen(doc storage.Doc) (newest storage.Doc, err error) {
-	if d.open == nil {
-		if d.open, err = d.tx.Cursor(issueByStatus); err != nil {
-			return 0, err
-		}
-	}
-	var key [9]byte
-	for _, s := range issueStatuses {
-		if s.Closed() {
-			continue
-		}
-		at := &d.openAt[s.rank()]
-		if *at > doc {
-			*at = 0
-			if d.open.SeekGE(storage.DocKey(append(key[:0], s.rank()), doc)) {
-				if f := d.open.Fields(); len(f) >= 9 && f[0] == s.rank() {
-					*at = storage.DocOfKey(f[1:])
-				}
-			} else if err := d.open.Err(); err != nil {
-				return 0, err
-			}
-		}
-		newest = max(newest, *at)
-	}
-	return newest, nil
-}
-
-// consider compares an issue with the title, unless it is known to be out of question.
-func (d *duplicates) consider(doc storage.Doc, best float64, terms []term) error {
-	if _, recent := d.tx.recent().at[doc]; recent || !d.wants(doc, best) || slices.ContainsFunc(d.best, func(b duplicate) bool { return b.doc == doc }) {
-		return nil
-	}
-	return d.compare(doc, terms)
-}
-
-// need is how many terms an issue has to share to be among the best, if it is not
-// newer than doc.
-func (d *duplicates) need(doc storage.Doc) int {
-	k := float64(d.terms)
-	if len(d.best) < duplicatesShown {
-		return max(1, int(math.Ceil(duplicateScore*k)))
-	}
-	last := &d.best[len(d.best)-1]
-	if doc > last.doc {
-		return max(1, int(math.Ceil(last.Score*k-1e-9)))
-	}
-	return int(math.Floor(last.Score*k+1e-9)) + 1
-}
-
-// likeness has the parts of a stored issue that a comparison needs.
-type likeness struct {
-	ID         IssueID     `json:"id"`
-	Title      string      `json:"title"`
-	Status     IssueStatus `json:"status"`
-	IsDraft    bool        `json:"isDraft"`
-	Identifier *string     `json:"identifier"`
-}
-
-// likeness gives the part of an issue that a comparison needs.
-func (t *Issue) likeness() likeness {
-	return likeness{ID: t.ID, Title: t.Title, Status: t.Status, IsDraft: t.IsDraft, Identifier: t.Identifier}
-}
-
-// mayRepeat reports whether the issue is one that a new one could be a duplicate of.
-func (l *likeness) mayRepeat() bool { return !l.Status.Closed() && !l.IsDraft }
-
-// compare looks at an issue itself.
-func (d *duplicates) compare(doc storage.Doc, terms []term) (err error) {
-	if d.rows == nil {
-		if d.rows, err = d.tx.Cursor(issues.ID); err != nil {
-			return err
-		}
-	}
-	var space [8]byte
-	key := storage.DocKey(space[:0], doc)
-	if !d.rows.SeekGE(key) || !bytes.HasPrefix(d.rows.Fields(), key) {
-		return d.rows.Err()
-	}
-	value, err := d.rows.Value()
-	if err != nil {
-		return err
-	}
-	rec, err := storage.ParseRecord(value)
-	if err != nil {
-		return fmt.Errorf("read an issue: %w", err)
-	}
-	var like likeness
-	if err := json.Unmarshal(rec.JSON(), &like); err != nil {
-		return fmt.Errorf("read an issue: %w", err)
-	}
-	if !like.mayRepeat() {
-		d.closed++
-		return nil
-	}
-	theirs := titleTerms(like.Title)
-	s := score(common(terms, theirs), len(terms), len(theirs))
-	if !d.wants(doc, s) {
-		return nil
-	}
-	seen, err := d.tx.canViewIssue(rec)
-	if err == nil && seen {
-		d.insert(duplicate{doc, PossibleDuplicate{ID: like.ID, Identifier: like.Identifier, Title: like.Title, Status: like.Status, Score: s}})
-	}
-	return err
 }
