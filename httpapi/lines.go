@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/netip"
 	"strconv"
+	"sync"
 	"sync/atomic"
 
 	"switchyard/actors/tracker"
@@ -63,7 +64,8 @@ func (s *Server) sendLines(x *exchange, req *tracker.Request, in any) error {
 // that nothing is missing.
 func (l *lines) run() {
 	defer l.End()
-	defer l.source.Close()
+	closeSource := sync.OnceFunc(l.source.Close)
+	defer closeSource()
 	var text []byte
 	for !l.ended.Load() {
 		block, err := l.source.Next()
@@ -78,6 +80,7 @@ func (l *lines) run() {
 		case !l.chunked:
 			text = append(text[:0], block...)
 		case last:
+			closeSource() // a client that has it all may ask for the next
 			text = append(text[:0], "0\r\n\r\n"...)
 		default:
 			text = append(strconv.AppendInt(text[:0], int64(len(block)), 16), "\r\n"...)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -16,6 +17,7 @@ type fakeLines struct {
 	blocks []string
 	err    error
 	closed sync.WaitGroup
+	over   atomic.Bool // closed
 }
 
 func (f *fakeLines) Next() ([]byte, error) {
@@ -27,7 +29,10 @@ func (f *fakeLines) Next() ([]byte, error) {
 	return []byte(next), nil
 }
 
-func (f *fakeLines) Close() { f.closed.Done() }
+func (f *fakeLines) Close() {
+	f.over.Store(true)
+	f.closed.Done()
+}
 
 func newFakeLines(err error) *fakeLines {
 	f := &fakeLines{blocks: []string{"one\ntwo\n", strings.Repeat("x", 300<<10) + "\n", "three\n"}, err: err}
@@ -70,6 +75,9 @@ func TestLines_ComeWholeOrAreCutOff(t *testing.T) {
 			}
 			if string(body) != want || (err != nil) != cut {
 				t.Errorf("%d bytes of %d came, and then %v", len(body), len(want), err)
+			}
+			if !cut && !f.over.Load() {
+				t.Error("the answer is whole, and its source is not closed yet: the next request may find no room")
 			}
 			f.closed.Wait()
 		}
