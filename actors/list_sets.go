@@ -54,6 +54,10 @@ const (
 	barredSweeps = 2 * sweepsPerIdle
 	// A build waits for the batch that is being replicated as it begins.
 	buildLook, buildLooks = 2 * time.Millisecond, 1000
+	// buildTurn is how long a build works before it lets others have their turn: as long as
+	// the scheduler of Go lets a goroutine run. Beside many lists that walk indexes, all of
+	// them run before the build goes on.
+	buildTurn = 10 * time.Millisecond
 )
 
 var (
@@ -188,6 +192,7 @@ func (l *listSets) fill(s *shard, workspace storage.ID, w *workspaceSets, sets *
 		}
 	}()
 	v := storage.NewView(snapshot, s.number, workspace)
+	began := time.Now()
 	return sets.Build(&v, func(bytes int64) error {
 		if sets.Broken() {
 			return errSetsBroken
@@ -195,10 +200,13 @@ func (l *listSets) fill(s *shard, workspace storage.ID, w *workspaceSets, sets *
 		if l.count(w, sets, bytes) > l.limit && !l.makeRoom(w) {
 			return errNoRoom
 		}
+		if time.Since(began) < buildTurn {
+			return nil
+		}
 		<-e.turns
 		runtime.Gosched()
 		err := e.turn()
-		holds = err == nil
+		holds, began = err == nil, time.Now()
 		return err
 	})
 }
