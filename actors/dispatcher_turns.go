@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Which lanes run when.
+// This file says which lanes run, and when.
 
 // wait makes the due lanes ready and returns the time until the next is due.
 func (d *dispatcher) wait() time.Duration {

@@ -43,7 +43,7 @@ func TestScheduler_BacklogOfANeighbor(t *testing.T) {
 		t.Run(fmt.Sprint(backlog), func(t *testing.T) {
 			t.Parallel()
 			if testing.Short() && backlog > maxTasks {
-				t.Skip("takes seconds")
+				t.Skip("a backlog of this size takes seconds; make full has it")
 			}
 			synctest.Test(t, func(t *testing.T) {
 				b := setup(t)

@@ -24,7 +24,7 @@ func TestComments_Model(t *testing.T) {
 		var open []IssueID
 		pick := func(t *rapid.T) (IssueID, *modelComment) {
 			if len(open) == 0 {
-				t.Skip("no issue")
+				t.Skip("no issue yet: rapid draws another step")
 			}
 			issue := rapid.SampledFrom(open).Draw(t, "issue")
 			if len(said[issue]) == 0 {
@@ -60,7 +60,7 @@ func TestComments_Model(t *testing.T) {
 			"edit": func(t *rapid.T) {
 				_, c := pick(t)
 				if c == nil {
-					t.Skip("no comment")
+					t.Skip("no comment yet: rapid draws another step")
 				}
 				who := caller(t)
 				_, _, err := w.try(who, PatchComment, &PatchCommentIn{ID: string(c.id), Body: Some("edited")})
@@ -71,7 +71,7 @@ func TestComments_Model(t *testing.T) {
 			"remove": func(t *rapid.T) {
 				issue, c := pick(t)
 				if c == nil {
-					t.Skip("no comment")
+					t.Skip("no comment yet: rapid draws another step")
 				}
 				who := caller(t)
 				_, _, err := w.try(who, DeleteComment, &RecordIn{ID: string(c.id)})

@@ -29,7 +29,7 @@ func TestDrafts_Model(t *testing.T) {
 		hidden := map[IssueID]bool{}       // from gus
 		pick := func(t *rapid.T) IssueID { // in a fixed order
 			if len(title) == 0 {
-				t.Skip("no issue")
+				t.Skip("no issue yet: rapid draws another step")
 			}
 			ids := make([]IssueID, 0, len(title))
 			for id := range title {
@@ -43,7 +43,7 @@ func TestDrafts_Model(t *testing.T) {
 		decide := func(op *Op, to DraftStatus) func(*rapid.T) {
 			return func(t *rapid.T) {
 				if len(all) == 0 {
-					t.Skip("no draft")
+					t.Skip("no draft yet: rapid draws another step")
 				}
 				d, who := rapid.SampledFrom(all).Draw(t, "draft"), caller(t)
 				reply, _, err := w.try(who, op, &DecideDraftIn{ID: string(d.id)})

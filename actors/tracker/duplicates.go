@@ -214,8 +214,8 @@ func (d *duplicates) searchSegment(r *storage.SegmentReader, s *storage.Segment,
 	}
 	recent.shares.sort(others)
 	// Most titles in the lists share too few terms, as their signatures show.
-	mask, apart := signature(others), bits.OnesCount64(signature(others)) == len(others)
-	there, least := slices.Clone(others), d.need(newest)
+	there, mask, least := others, signature(others), d.need(newest)
+	apart := bits.OnesCount64(mask) == len(there) // no two terms have the same bit
 	keep := func(payload []byte) bool {
 		if d.read++; d.read > maxRead {
 			return true // the search ends
@@ -232,10 +232,7 @@ func (d *duplicates) searchSegment(r *storage.SegmentReader, s *storage.Segment,
 	}
 	lists := make([]list, 0, len(others))
 	var key [8]byte
-	for need := d.need(newest); len(others) >= need; others = others[1:] {
-		if len(lists)+len(others) < need {
-			return nil
-		}
+	for ; len(others) >= least; others = others[1:] {
 		t := others[0]
 		l, err := r.List(s.Number, titleTermsOf, titleKey(key[:0], t.hash))
 		if err != nil {

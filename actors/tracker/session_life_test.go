@@ -121,7 +121,7 @@ func (m *lifeModel) nothingLeft(t *rapid.T, agent string) {
 // any draws a session.
 func (m *lifeModel) any(t *rapid.T) SessionID {
 	if len(m.sessions) == 0 {
-		t.Skip("there are none")
+		t.Skip("no session yet: rapid draws another step")
 	}
 	return rapid.SampledFrom(m.sessions).Draw(t, "session")
 }

@@ -121,7 +121,8 @@ func TestS3_RefusesWhatIsDamaged(t *testing.T) {
 	}
 }
 
-// What a service refuses or breaks off makes no backup, and nothing is left on the disk.
+// A request that the service refuses or breaks off makes no backup, and leaves nothing on the
+// disk.
 func TestS3_InterruptedLeavesTheLastGoodOne(t *testing.T) {
 	t.Parallel()
 	s, b := startService(t, 2), bucket.New(t)

@@ -31,7 +31,8 @@ func TestTake_SharesTheFilesOfUnchangedShards(t *testing.T) {
 	second, _ := s.take(dir, 0)
 	s.write("Another one")
 	third, unchanged := s.take(dir, 0)
-	// One workspace has changed, and the service may write to the directory by itself.
+	// Only the shard of one workspace has changed, and the directory, to which the service may
+	// write by itself.
 	if unchanged < 2 || unchanged > 3 {
 		t.Errorf("%d of 4 shards were unchanged", unchanged)
 	}
@@ -148,7 +149,7 @@ func TestTake_OneAtATime(t *testing.T) {
 	}
 }
 
-// What a service says is not believed: no answer makes a backup that is not one.
+// Answers of a service are checked: a wrong one never makes a backup.
 func TestTake_DoesNotBelieveTheService(t *testing.T) {
 	t.Parallel()
 	s := startService(t, 2)
@@ -221,7 +222,7 @@ func TestTake_CopiesAgainWhatWasCut(t *testing.T) {
 	if _, err := backup.Drill(t.Context(), backup.Drilling{From: plain(dir), Now: time.Now}); err != nil {
 		t.Error(err)
 	}
-	// What is refused is not asked for again.
+	// A refused request is not repeated.
 	c, err := backup.NewClient(s.url, "not-the-token-of-the-operator")
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +232,7 @@ func TestTake_CopiesAgainWhatWasCut(t *testing.T) {
 	}
 }
 
-// Who copies a shard has all that is in it, so every copy is in the cluster's audit.
+// A copy of a shard has the content of its workspaces, so every copy is in the cluster's audit.
 func TestTake_IsInTheAudit(t *testing.T) {
 	t.Parallel()
 	s := startService(t, 2)

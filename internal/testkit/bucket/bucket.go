@@ -26,7 +26,7 @@ import (
 	"time"
 )
 
-// What the service takes.
+// The name of the bucket, and the credentials and the region that the service accepts.
 const (
 	Name      = "bucket"
 	AccessKey = "the-access-key"
