@@ -9,7 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// RecordCache keeps copies of records of the state instance that are looked up often.
+// RecordCache keeps copies of records and counters of the state instance that are looked up
+// often.
 // A look-up in Pebble costs some microseconds, one here a tenth of that.
 //
 // It is exact: a look-up returns the same as one in Pebble. Every write to the state passes

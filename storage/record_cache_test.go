@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -12,10 +13,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// recalling opens a store in memory that keeps notes.
+// recalling opens a store in memory that keeps notes and counts.
 func recalling(t testing.TB, bytes int64) *Store {
 	t.Helper()
-	s := ok(Open(Config{Dir: "store", FS: vfs.NewMem(), CacheBytes: 8 << 20, RecordBytes: bytes, RecordTables: []TableID{noteTable}, Logger: quiet}))(t)
+	s := ok(Open(Config{Dir: "store", FS: vfs.NewMem(), CacheBytes: 8 << 20, RecordBytes: bytes, RecordTables: []TableID{noteTable, countTable}, Logger: quiet}))(t)
 	t.Cleanup(func() { must(t, s.Close()) })
 	return s
 }
@@ -107,6 +108,40 @@ func TestRecordCache_Exact(t *testing.T) {
 	wantText(1, "")
 	if u := s.Records().Use(); u.Bytes != 0 {
 		t.Errorf("%d bytes are kept of nothing", u.Bytes)
+	}
+}
+
+// A counter is kept like a record, and so is its absence. Each look-up sees the last write.
+func TestRecordCache_Counters(t *testing.T) {
+	t.Parallel()
+	s := recalling(t, 1<<20)
+	v := recall(s, 1, wsA)
+	subject := []byte("n")
+	wantNumber := func(want uint64) {
+		t.Helper()
+		for range 3 { // kept from the second look-up on
+			if n := ok(v.Number(countTable, subject))(t); n != want {
+				t.Fatalf("the counter is %d, want %d", n, want)
+			}
+		}
+	}
+	for _, n := range []uint64{0, 7, 8, 0, 1} {
+		if n > 0 {
+			commit(t, s, wsA, func(tx *Tx) { must(t, tx.SetNumber(countTable, subject, n)) })
+		} else {
+			commit(t, s, wsA, func(tx *Tx) { must(t, tx.DeleteValue(countTable, subject)) })
+		}
+		before := s.Records().Use().Hits
+		wantNumber(n)
+		if hits := s.Records().Use().Hits - before; hits == 0 {
+			t.Errorf("counter %d was not kept", n)
+		}
+	}
+	commit(t, s, wsA, func(tx *Tx) { must(t, tx.SetValue(countTable, subject, []byte("seven"))) })
+	for range 3 {
+		if _, err := v.Number(countTable, subject); !errors.Is(err, ErrFormat) {
+			t.Fatalf("a counter of 5 bytes: %v", err)
+		}
 	}
 }
 

@@ -109,17 +109,35 @@ func (v *View) Value(table TableID, fields []byte, buf []byte) ([]byte, error) {
 
 // Number reads a plain row that holds a counter; 0 when there is none.
 func (v *View) Number(table TableID, fields []byte) (uint64, error) {
+	kept := v.records.keeps(table)
+	var miss missed
+	if kept {
+		var value []byte
+		if value, miss = v.records.find(v.fullKey(table, fields)); value != nil {
+			return binary.BigEndian.Uint64(value), nil
+		}
+	}
 	value, closer, err := v.get(table, fields)
-	if err != nil || closer == nil {
+	if err != nil {
 		return 0, err
 	}
 	var n uint64
-	if len(value) == 8 {
-		n = binary.BigEndian.Uint64(value)
-	} else {
-		err = fmt.Errorf("%w: counter of %d bytes", ErrFormat, len(value))
+	if closer != nil {
+		if len(value) == 8 {
+			n = binary.BigEndian.Uint64(value)
+		} else {
+			err = fmt.Errorf("%w: counter of %d bytes", ErrFormat, len(value))
+		}
+		if err := errors.Join(err, closer.Close()); err != nil {
+			return n, err
+		}
 	}
-	return n, errors.Join(err, closer.Close())
+	if kept { // an absent counter is kept as 0
+		var number [8]byte
+		binary.BigEndian.PutUint64(number[:], n)
+		v.records.keep(v.key, number[:], miss)
+	}
+	return n, nil
 }
 
 // iterate opens an iterator over the keys of table that begin with fields.

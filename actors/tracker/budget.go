@@ -151,7 +151,7 @@ func (v *View) hasBudgets() (bool, error) {
 	return n > 0, err
 }
 
-// hasBudgets is that of View, from the counters in memory.
+// hasBudgets is that of View, from the counters of the workspace's actor.
 func (tx *Tx) hasBudgets() (bool, error) {
 	n, err := tx.Counter(recordCountTable, recordCountSubject(budgetTable))
 	return n > 0, err

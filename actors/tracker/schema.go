@@ -138,6 +138,9 @@ func checkWorkspace(v *storage.View, add func(storage.Problem)) error {
 	return checkIssues(v, add)
 }
 
-// RecordTables lists the tables whose records are looked up one by one, again and again,
-// and are worth keeping in memory: issues and sessions.
-func RecordTables() []storage.TableID { return []storage.TableID{issues.ID, sessions.ID} }
+// RecordTables lists the tables whose rows are looked up one by one, again and again, and
+// are worth keeping in memory: issues, sessions, and the numbers of records, which each poll
+// of a session asks for budgets.
+func RecordTables() []storage.TableID {
+	return []storage.TableID{issues.ID, sessions.ID, recordCountTable}
+}
