@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"switchyard/actors/delivery"
 	"switchyard/actors/tracker"
 	"switchyard/storage"
 )
@@ -64,12 +65,12 @@ type Webhooks struct {
 	Policy tracker.WebhookPolicy
 	// Workspace and Host limit the deliveries of each workspace and to each host; zero
 	// rates are no limit. Deliveries over a rate wait.
-	Workspace, Host DeliveryRate
+	Workspace, Host delivery.Rate
 	// MaxData limits data and changes in the body of a delivery, in bytes each; 0 means
 	// tracker.DefaultDeliveryPart.
 	MaxData int
 	// Sender sends the requests; nil means a webhook.Client with the policy.
-	Sender Sender
+	Sender delivery.Sender
 }
 
 // Config configures an engine.

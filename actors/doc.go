@@ -3,7 +3,9 @@
 // workspace, and workflows step by step.
 //
 // The operations and their rules are in package tracker. An implementation of Replicator
-// replicates the batches. HTTP is in package httpapi.
+// replicates the batches. HTTP is in package httpapi, and webhook deliveries are made by
+// package delivery, which the engine gives its rows, its actors and its goroutines' count
+// (deliveries.go).
 //
 // # The life of a command
 //
@@ -44,9 +46,8 @@
 //   - The Engine owns the sweeper, which stops idle actors, and ends it in Close.
 //   - Each owned shard has a scheduler with one goroutine for its loop and at most
 //     Limits.Timers for the operations it runs. Lost and Close end them.
-//   - Each owned shard has a dispatcher of webhook deliveries with one goroutine for its
-//     loop, at most Limits.Deliveries for its lanes, and one for each workspace's
-//     recorder that has results to write.
+//   - Each owned shard has a dispatcher of webhook deliveries, whose goroutines package
+//     delivery owns. Lost and Close end them.
 //   - Queries and workflows run on their caller's goroutine. A waiting one blocks it
 //     (Do), or releases it and is resumed on another (Begin).
 //   - The filter sets of a workspace are built on a goroutine of their own, which Close
@@ -57,9 +58,8 @@
 // # Locks
 //
 // No goroutine waits while it holds a mutex. shard.mu guards the handles of a shard; each
-// stripe of the waiters and of the feeds, a dispatcher's dirty workspaces and a recorder's
-// results have mutexes of their own. Everything else that
-// goroutines share is atomic: latches, counters, access generations, cached callers. listSets
-// has a mutex of its own. Lists hold the lock of a workspace's filter sets while they
+// stripe of the waiters and of the feeds has a mutex of its own, and so has listSets.
+// Everything else that goroutines share is atomic: latches, counters, access generations,
+// cached callers. Lists hold the lock of a workspace's filter sets while they
 // select; the workspace's actor never waits for it.
 package actors

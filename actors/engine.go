@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"switchyard/actors/delivery"
 	"switchyard/actors/tracker"
 	"switchyard/actors/webhook"
 	"switchyard/storage"
@@ -61,17 +62,15 @@ type Engine struct {
 	// claimers is that of waits, kept since a method value is an allocation each time.
 	claimers tracker.ClaimersWaiting
 
-	sender     Sender          // of webhook deliveries
-	client     *webhook.Client // the sender, unless one was given
-	delivering atomic.Int64    // being sent
-	hosts      *hostRates      // of webhook deliveries
+	deliveries *delivery.Dispatchers // of webhooks
+	client     *webhook.Client       // sends them, unless a sender was given
 
 	claimWaits prometheus.Histogram
 
 	commands atomic.Int64 // unanswered
 	active   atomic.Int64 // handles of all shards
 	actors   inflight
-	// background counts schedulers, dispatchers, their workers, the sweeper and the writer
+	// background counts schedulers, dispatchers of deliveries, their workers, the sweeper and the writer
 	// of tokens' uses, which live until stopped is canceled.
 	background inflight
 	stopped    context.Context
@@ -100,12 +99,7 @@ func NewEngine(cfg Config) (*Engine, error) {
 	e.actors.ended = make(chan struct{})
 	e.background.ended = make(chan struct{})
 	e.stopped, e.stop = context.WithCancel(context.Background())
-	e.hosts = newHostRates(cfg.Webhooks.Host)
-	e.sender = cfg.Webhooks.Sender
-	if e.sender == nil {
-		e.client = webhook.NewClient(webhook.Config{Permits: e.cfg.Webhooks.Policy.Permits, AllowHTTP: e.cfg.Webhooks.Policy.AllowHTTP})
-		e.sender = e.client
-	}
+	e.deliveries = e.newDispatchers()
 	e.calls.New = func() any { return newCall() }
 	e.views.New = func() any { return new(tracker.View) }
 	if cfg.RootToken != "" {

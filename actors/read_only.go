@@ -55,6 +55,6 @@ func (s *shard) readOnlyChanged(workspace storage.ID) {
 	d := s.dispatcher
 	s.mu.RUnlock()
 	if d != nil {
-		d.restart()
+		d.Restart()
 	}
 }

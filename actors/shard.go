@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"switchyard/actors/delivery"
 	"switchyard/actors/tracker"
 	"switchyard/storage"
 )
@@ -26,7 +27,7 @@ type shard struct {
 	handles map[storage.ID]*handle
 	timers  *scheduler
 	// dispatcher delivers to webhooks; the directory's shard has none.
-	dispatcher *dispatcher
+	dispatcher *delivery.Dispatcher
 }
 
 // handle refers to the actor of an active workspace.
@@ -76,7 +77,7 @@ func (e *Engine) Gained(n storage.Shard, epoch uint64) {
 	s.owned, s.epoch, s.handles = true, epoch, map[storage.ID]*handle{}
 	s.timers = startScheduler(s)
 	if n != storage.DirectoryShard {
-		s.dispatcher = startDispatcher(s)
+		s.dispatcher = e.deliveries.Start(n, s.readOnly)
 	}
 }
 
@@ -102,7 +103,7 @@ func (s *shard) lose() {
 		timers.stop()
 	}
 	if dispatcher != nil {
-		dispatcher.stop()
+		dispatcher.Stop()
 	}
 	s.engine.waits.wakeShard(s.engine, s)
 	s.engine.endFeeds(s)

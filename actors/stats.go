@@ -1,11 +1,12 @@
 package actors
 
 import (
-	"switchyard/actors/tracker"
-
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"switchyard/actors/delivery"
+	"switchyard/actors/tracker"
 )
 
 // counters are the counters of the engine since its start.
@@ -16,13 +17,9 @@ type counters struct {
 	callersFound, callersResolved                atomic.Uint64
 	timers, timersFailed, timerRows              atomic.Uint64
 	refused                                      [refusals]atomic.Uint64
-	// Attempts of webhook deliveries, and the commands that record them.
-	deliveries             [deliveryOutcomes]atomic.Uint64
-	held                   atomic.Uint64 // number of times that a delivery had to wait for a rate
-	records, recordsFailed atomic.Uint64
-	filtered               atomic.Uint64 // lists
-	sets                   [setsOutcomes]atomic.Uint64
-	lapses, deadLetters    atomic.Uint64
+	filtered                                     atomic.Uint64 // lists
+	sets                                         [setsOutcomes]atomic.Uint64
+	lapses, deadLetters                          atomic.Uint64
 }
 
 // The results of building filter sets.
@@ -34,16 +31,6 @@ const (
 )
 
 var setsNames = [setsOutcomes]string{"built", "no_room", "failed"}
-
-// The results of webhook deliveries.
-const (
-	deliverySucceeded = iota
-	deliveryFailed    // one attempt failed
-	deliveryDropped   // it ended without an attempt
-	deliveryOutcomes
-)
-
-var deliveryNames = [deliveryOutcomes]string{"succeeded", "failed", "dropped"}
 
 // The reasons for UNAVAILABLE answers.
 const (
@@ -73,11 +60,9 @@ type Counts struct {
 	CallersFound, CallersResolved                uint64
 	Timers, TimersFailed, TimerRows              uint64
 	Refused                                      map[string]uint64
-	Deliveries                                   map[string]uint64
-	DeliveryRecords, DeliveryRecordsFailed       uint64
-	DeliveriesHeld                               uint64
+	Deliveries                                   delivery.Counts
 	ActiveActors, UnansweredCommands, Waiting    int64
-	Delivering, Listening                        int64
+	Listening                                    int64
 	// Lists that were filtered with sets, how building them ended, how many workspaces
 	// have some, and their bytes.
 	Filtered              uint64
@@ -93,8 +78,7 @@ func (e *Engine) Stats() Counts {
 		Batches: s.batches.Load(), BatchCommands: s.batchCommands.Load(), BatchOps: s.batchOps.Load(), BatchBytes: s.batchBytes.Load(),
 		CallersFound: s.callersFound.Load(), CallersResolved: s.callersResolved.Load(),
 		Timers: s.timers.Load(), TimersFailed: s.timersFailed.Load(), TimerRows: s.timerRows.Load(),
-		Refused: map[string]uint64{}, Deliveries: map[string]uint64{},
-		DeliveriesHeld: s.held.Load(), DeliveryRecords: s.records.Load(), DeliveryRecordsFailed: s.recordsFailed.Load(), Delivering: e.delivering.Load(),
+		Refused: map[string]uint64{}, Deliveries: e.deliveries.Counts(),
 		ActiveActors: e.active.Load(), UnansweredCommands: e.commands.Load(), Waiting: e.waits.count.Load(),
 		Listening: e.feeds.listeners.Load(),
 		Filtered:  s.filtered.Load(), SetsBuilds: map[string]uint64{}, ListSets: e.lists.built.Load(), ListSetsMem: e.lists.bytes.Load(),
@@ -104,9 +88,6 @@ func (e *Engine) Stats() Counts {
 	}
 	for i, name := range refusalNames {
 		c.Refused[name] = s.refused[i].Load()
-	}
-	for i, name := range deliveryNames {
-		c.Deliveries[name] = s.deliveries[i].Load()
 	}
 	return c
 }
@@ -174,13 +155,13 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for reason, n := range s.Refused {
 		count(refusedDesc, n, reason)
 	}
-	for outcome, n := range s.Deliveries {
+	for outcome, n := range s.Deliveries.Outcomes {
 		count(deliveriesDesc, n, outcome)
 	}
-	count(heldDesc, s.DeliveriesHeld)
-	count(recordsDesc, s.DeliveryRecords)
-	count(recordsFailedDesc, s.DeliveryRecordsFailed)
-	ch <- prometheus.MustNewConstMetric(deliveringDesc, prometheus.GaugeValue, float64(s.Delivering))
+	count(heldDesc, s.Deliveries.Held)
+	count(recordsDesc, s.Deliveries.Records)
+	count(recordsFailedDesc, s.Deliveries.RecordsFailed)
+	ch <- prometheus.MustNewConstMetric(deliveringDesc, prometheus.GaugeValue, float64(s.Deliveries.InFlight))
 	ch <- prometheus.MustNewConstMetric(actorsDesc, prometheus.GaugeValue, float64(s.ActiveActors))
 	ch <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(s.Waiting))
 	ch <- prometheus.MustNewConstMetric(listeningDesc, prometheus.GaugeValue, float64(s.Listening))

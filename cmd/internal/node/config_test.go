@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"switchyard/actors"
+	"switchyard/actors/delivery"
 	"switchyard/actors/tracker"
 )
 
@@ -37,18 +37,18 @@ func TestConfig_WebhookPolicy(t *testing.T) {
 // A bench on a laptop never meets a rate; a node that others reach has them.
 func TestConfig_WebhookRates(t *testing.T) {
 	t.Parallel()
-	strict := actors.DeliveryRate{Requests: defaultWorkspaceRequests, Bytes: defaultWorkspaceBytes}
+	strict := delivery.Rate{Requests: defaultWorkspaceRequests, Bytes: defaultWorkspaceBytes}
 	for name, row := range map[string]struct {
 		http, public string
 		set          WebhookRates
-		want         actors.DeliveryRate
+		want         delivery.Rate
 	}{
-		"loopback":                {"127.0.0.1:8080", "", WebhookRates{}, actors.DeliveryRate{}},
-		"loopback, said so":       {"localhost:8080", "http://127.0.0.1:8080", WebhookRates{}, actors.DeliveryRate{}},
+		"loopback":                {"127.0.0.1:8080", "", WebhookRates{}, delivery.Rate{}},
+		"loopback, said so":       {"localhost:8080", "http://127.0.0.1:8080", WebhookRates{}, delivery.Rate{}},
 		"loopback behind a proxy": {"127.0.0.1:8080", "https://yard.example", WebhookRates{}, strict},
 		"public":                  {"0.0.0.0:8080", "", WebhookRates{}, strict},
-		"public, off":             {":8080", "", WebhookRates{WorkspaceRequests: -1, WorkspaceBytes: -1}, actors.DeliveryRate{}},
-		"loopback, set":           {"[::1]:8080", "", WebhookRates{WorkspaceRequests: 3}, actors.DeliveryRate{Requests: 3}},
+		"public, off":             {":8080", "", WebhookRates{WorkspaceRequests: -1, WorkspaceBytes: -1}, delivery.Rate{}},
+		"loopback, set":           {"[::1]:8080", "", WebhookRates{WorkspaceRequests: 3}, delivery.Rate{Requests: 3}},
 	} {
 		c := sane()
 		c.HTTP, c.PublicURL, c.WebhookRates = row.http, row.public, row.set

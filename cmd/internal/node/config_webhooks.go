@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"switchyard/actors"
+	"switchyard/actors/delivery"
 	"switchyard/actors/tracker"
 )
 
@@ -47,8 +48,8 @@ func (c Config) webhooks() (actors.Webhooks, error) {
 	return actors.Webhooks{
 		Policy:    policy,
 		MaxData:   c.WebhooksMaxData,
-		Workspace: actors.DeliveryRate{Requests: rate(r.WorkspaceRequests, defaultWorkspaceRequests), Bytes: rate(r.WorkspaceBytes, defaultWorkspaceBytes)},
-		Host:      actors.DeliveryRate{Requests: rate(r.HostRequests, defaultHostRequests), Bytes: rate(r.HostBytes, defaultHostBytes)},
+		Workspace: delivery.Rate{Requests: rate(r.WorkspaceRequests, defaultWorkspaceRequests), Bytes: rate(r.WorkspaceBytes, defaultWorkspaceBytes)},
+		Host:      delivery.Rate{Requests: rate(r.HostRequests, defaultHostRequests), Bytes: rate(r.HostBytes, defaultHostBytes)},
 	}, nil
 }
 

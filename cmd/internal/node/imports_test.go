@@ -53,6 +53,8 @@ var forbidden = []struct {
 	{from: "actors", imports: "github.com/valyala/fasthttp", reason: "actors does not know how requests arrive"},
 	{from: "actors", imports: "net/http", reason: "actors does not know how requests arrive; webhook alone sends some", but: []string{"actors/webhook/client.go", "actors/webhook/errors.go", "_test.go"}},
 
+	{from: "actors/delivery", imports: "switchyard/actors", reason: "deliveries see the engine as functions they are given", but: []string{"switchyard/actors/tracker", "switchyard/actors/webhook"}},
+	{from: "actors/delivery", imports: "github.com/asynkron/protoactor-go", reason: "deliveries see the engine as functions they are given"},
 	{from: "actors/tracker", imports: "github.com/asynkron/protoactor-go", reason: "the domain has no actors, so that it runs on any goroutine"},
 	{from: "actors/tracker", imports: "github.com/cockroachdb/pebble/v2", reason: "the domain reads and writes through storage's tables", but: []string{"_test.go"}},
 	{from: "actors/tracker", imports: "net", reason: "the domain talks to nobody", but: []string{"net/url", "net/netip", "_test.go"}},

@@ -1,7 +1,6 @@
-package actors
+package delivery
 
 import (
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -13,7 +12,7 @@ import (
 // recorder writes the results of a workspace's deliveries through its actor. Results
 // that arrive while a command is running go into the next one.
 type recorder struct {
-	dispatcher *dispatcher
+	dispatcher *Dispatcher
 	workspace  storage.ID
 
 	mu      sync.Mutex // guards the fields below; never held while waiting
@@ -29,7 +28,7 @@ const (
 	// recordLinger is the time that a result waits for others: a command for each would
 	// cost as much as the events themselves.
 	recordLinger = 5 * time.Millisecond
-	// recordMost is the number of waiting results at which the workspace's lanes stop:
+	// recordMost is the number of waiting results at which the workspace's queues stop:
 	// it limits the deliveries that a crash would repeat.
 	recordMost = 1024
 	// A failed command is retried after recordFirst, then after twice the time at each
@@ -45,7 +44,7 @@ func (r *recorder) add(o tracker.DeliveryOutcome) (added uint64, full bool) {
 	defer r.mu.Unlock()
 	r.waiting = append(r.waiting, o)
 	r.added++
-	if !r.writing && r.dispatcher.shard.engine.background.enter() {
+	if !r.writing && r.dispatcher.of.cfg.Enter() {
 		r.writing = true
 		go r.write()
 	}
@@ -68,8 +67,7 @@ func (r *recorder) empty() bool {
 // write writes results until none is waiting.
 func (r *recorder) write() {
 	d := r.dispatcher
-	e := d.shard.engine
-	defer e.background.leave()
+	defer d.of.cfg.Leave()
 	pause, repeated := recordFirst, false
 	for {
 		r.linger()
@@ -85,9 +83,9 @@ func (r *recorder) write() {
 			if ending {
 				return
 			}
-			e.stats.recordsFailed.Add(1)
+			d.of.counters.recordsFailed.Add(1)
 			if pause > recordFirst {
-				e.log.Warn("record webhook deliveries", "workspace", r.workspace.String(), "error", err)
+				d.of.cfg.Logger.Warn("record webhook deliveries", "workspace", r.workspace.String(), "error", err)
 			}
 			select {
 			case <-time.After(pause):
@@ -138,12 +136,7 @@ func (r *recorder) wrote(n int) {
 }
 
 func (r *recorder) record(batch []tracker.DeliveryOutcome, repeated bool) error {
-	e := r.dispatcher.shard.engine
-	e.stats.records.Add(1)
-	_, err := e.do(tracker.ServiceRequest("webhooks", r.workspace), tracker.RecordDeliveries, &tracker.DeliveryOutcomes{Outcomes: batch, Repeated: repeated, Stale: r.dispatcher.lost.Load})
-	var failure *tracker.Error
-	if errors.As(err, &failure) && failure.Code == tracker.CodeNotFound {
-		return nil // the workspace was deleted with its deliveries
-	}
-	return err
+	d := r.dispatcher
+	d.of.counters.records.Add(1)
+	return d.of.cfg.Record(r.workspace, &tracker.DeliveryOutcomes{Outcomes: batch, Repeated: repeated, Stale: d.lost.Load})
 }

@@ -15,6 +15,14 @@ import (
 	"switchyard/storage"
 )
 
+// Figures of package delivery that the tests reckon with.
+const (
+	dispatchLook = time.Minute          // the longest sleep of a dispatcher
+	recordLinger = 5 * time.Millisecond // a result waits so long for others
+	rateBurst    = 5                    // seconds' worth of a rate
+	leastBurst   = 1 << 20              // the least burst of a rate of bytes
+)
+
 // receivers stands for all receivers of webhooks. A test sets the answer for each URL.
 type receivers struct {
 	mu     sync.Mutex

@@ -102,7 +102,7 @@ func BenchmarkDispatcher_Backlog(b *testing.B) {
 				b.ReportMetric(float64(left)/(b.Elapsed()-written).Seconds(), "backlog/s")
 				b.ReportMetric(float64((cpu(b)-used).Microseconds())/float64(left), "cpu-µs/delivery")
 			}
-			b.ReportMetric(float64(p.engine.Stats().DeliveryRecords)/float64(total), "records/delivery")
+			b.ReportMetric(float64(p.engine.Stats().Deliveries.Records)/float64(total), "records/delivery")
 		})
 	}
 }

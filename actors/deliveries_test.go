@@ -40,7 +40,7 @@ func TestDispatcher_DeliversInOrderAndOnce(t *testing.T) {
 				}
 			}
 		}
-		if n := p.engine.Stats().Deliveries["succeeded"]; n != 400 {
+		if n := p.engine.Stats().Deliveries.Outcomes["succeeded"]; n != 400 {
 			t.Errorf("%d deliveries counted", n)
 		}
 	})
@@ -171,7 +171,7 @@ func TestDispatcher_SlowOnesDelayNobody(t *testing.T) {
 			}
 			pass(1500 * time.Millisecond)
 		}
-		if n := p.engine.Stats().Delivering; n > 16 {
+		if n := p.engine.Stats().Deliveries.InFlight; n > 16 {
 			t.Errorf("%d requests at a time", n)
 		}
 	}, func(c *Config) { c.Limits.Deliveries = 16 })

@@ -1,8 +1,6 @@
-package actors
+package delivery
 
 import (
-	"cmp"
-	"context"
 	"sync/atomic"
 	"time"
 
@@ -11,38 +9,33 @@ import (
 	"switchyard/storage"
 )
 
-// Sender makes one attempt of a delivery. Send returns soon after ctx ends.
-type Sender interface {
-	Send(ctx context.Context, d *webhook.Delivery) webhook.Result
-}
-
 // hook is a webhook.
 type hook struct {
 	space *workspaceHooks
 	id    storage.ID
-	// config is read by running lanes, and gone is set by them: after a 410 nothing
+	// config is read by running queues, and gone is set by them: after a 410 nothing
 	// more is sent until the webhook changes.
 	config atomic.Pointer[tracker.WebhookTarget]
 	gone   atomic.Bool
 
 	// Owned by the dispatcher's loop.
-	first, again deliveryQueue
+	first, again queue
 	healthy      bool // the last answer was a quick success
 	removed      bool
 }
 
-// deliveryQueue makes deliveries of a webhook one after another.
-type deliveryQueue struct {
+// queue makes deliveries of a webhook one after another.
+type queue struct {
 	hook *hook
 
 	// Owned by the dispatcher's loop.
 	queued, running bool
 	unhealthy       bool // counted as unhealthy when it started
 	more            bool // there may be something to deliver
-	// mark is the number of results that must be recorded before a retry lane may run:
+	// mark is the number of results that must be recorded before a retry queue may run:
 	// it must see the rows as its last run has left them.
 	mark uint64
-	// due is the time at which the lane becomes ready: the next retry's due time, or
+	// due is the time at which the queue becomes ready: the next retry's due time, or
 	// the end of a wait for a rate; zero for none.
 	due   time.Time
 	held  bool // it waits for a rate until due, and must not run before
@@ -56,9 +49,9 @@ type deliveryQueue struct {
 
 // queueRun is the result of a run.
 type queueRun struct {
-	lane *deliveryQueue
-	more bool // it stopped before the end of its list
-	next time.Time
+	queue *queue
+	more  bool // it stopped before the end of its list
+	next  time.Time
 	// held is the time when the next delivery may be sent; zero: now.
 	held time.Time
 	mark uint64
@@ -68,19 +61,17 @@ type queueRun struct {
 }
 
 const (
-	// laneBatch and laneTime limit a run, so that lanes take turns.
-	laneBatch = 64
-	laneTime  = 100 * time.Millisecond
-	// heldBatch replaces laneBatch for lanes that have waited for a rate: they send
+	// runBatch and runTime limit a run, so that queues take turns.
+	runBatch = 64
+	runTime  = 100 * time.Millisecond
+	// heldBatch replaces runBatch for queues that have waited for a rate: they send
 	// little before they wait again.
 	heldBatch = 4
-	// While more than busyCommands requests wait for answers, a lane pauses after every
-	// wayEvery deliveries, for twice the time that those took and at most wayMost.
-	// Callers that wait have priority over deliveries; a remote receiver doesn't notice
-	// the pause.
-	busyCommands = 4
-	wayEvery     = 8
-	wayMost      = wayEvery * 500 * time.Microsecond
+	// While callers wait for answers, a queue pauses after every wayEvery deliveries, for
+	// twice the time that those took and at most wayMost. Callers have priority over
+	// deliveries; a remote receiver doesn't notice the pause.
+	wayEvery = 8
+	wayMost  = wayEvery * 500 * time.Microsecond
 	// quick is the time within which a healthy webhook answers.
 	quick = 2 * time.Second
 )
@@ -91,7 +82,7 @@ func newHook(s *workspaceHooks, id storage.ID) *hook {
 	return t
 }
 
-// renew sets a webhook's configuration, and makes both lanes look for deliveries.
+// renew sets a webhook's configuration, and makes both queues look for deliveries.
 func (t *hook) renew(c *tracker.WebhookTarget) {
 	if old := t.config.Load(); old == nil || *old != *c {
 		t.config.Store(c)
@@ -100,20 +91,20 @@ func (t *hook) renew(c *tracker.WebhookTarget) {
 	t.first.more, t.again.more = true, true
 }
 
-func (l *deliveryQueue) retry() bool { return l == &l.hook.again }
+func (l *queue) retry() bool { return l == &l.hook.again }
 
-func (l *deliveryQueue) busy() bool { return l.queued || l.running || l.more }
+func (l *queue) busy() bool { return l.queued || l.running || l.more }
 
-func (l *deliveryQueue) runnable() bool {
+func (l *queue) runnable() bool {
 	written, full := l.hook.space.recorder.state()
 	return l.more && !l.held && !full && !l.hook.removed && written >= l.mark && !l.hook.space.readOnly()
 }
 
-// run makes deliveries of a lane until its turn is over.
-func (d *dispatcher) run(l *deliveryQueue) queueRun {
-	e, t := d.shard.engine, l.hook
-	end := queueRun{lane: l}
-	v := storage.NewView(e.state, d.shard.number, t.space.id)
+// run makes deliveries of a queue until its turn is over.
+func (d *Dispatcher) run(l *queue) queueRun {
+	t := l.hook
+	end := queueRun{queue: l}
+	v := storage.NewView(d.of.cfg.State, d.shard, t.space.id)
 	list, err := d.list(&v, l, &end)
 	if err != nil {
 		return d.failedRun(end, err)
@@ -148,7 +139,7 @@ func (d *dispatcher) run(l *deliveryQueue) queueRun {
 		}
 		added, full := t.space.recorder.add(o)
 		end.mark = added
-		if (full || time.Since(began) > laneTime) && i+1 < len(list) {
+		if (full || time.Since(began) > runTime) && i+1 < len(list) {
 			end.more = true
 			break
 		}
@@ -160,8 +151,8 @@ func (d *dispatcher) run(l *deliveryQueue) queueRun {
 }
 
 // yieldToRequests pauses for a moment if callers wait.
-func (d *dispatcher) yieldToRequests(took time.Duration) {
-	if d.shard.engine.commands.Load() <= busyCommands {
+func (d *Dispatcher) yieldToRequests(took time.Duration) {
+	if !d.of.cfg.Busy() {
 		return
 	}
 	timer := time.NewTimer(min(2*took, wayMost))
@@ -173,13 +164,13 @@ func (d *dispatcher) yieldToRequests(took time.Duration) {
 }
 
 // list returns the deliveries of a run.
-func (d *dispatcher) list(v *storage.View, l *deliveryQueue, end *queueRun) (list []tracker.PendingDelivery, err error) {
-	most := laneBatch
+func (d *Dispatcher) list(v *storage.View, l *queue, end *queueRun) (list []tracker.PendingDelivery, err error) {
+	most := runBatch
 	if l.reserved != (reservation{}) {
 		most = heldBatch
 	}
 	if l.retry() {
-		list, end.next, err = tracker.ListRetries(v, l.hook.id, d.shard.engine.cfg.Clock(), most)
+		list, end.next, err = tracker.ListRetries(v, l.hook.id, d.of.cfg.Clock(), most)
 		return list, err
 	}
 	list, err = tracker.ListOutbox(v, l.hook.id, l.cursor, most)
@@ -188,19 +179,19 @@ func (d *dispatcher) list(v *storage.View, l *deliveryQueue, end *queueRun) (lis
 }
 
 // failedRun ends a run whose read failed, and makes the dispatcher try again later.
-func (d *dispatcher) failedRun(end queueRun, err error) queueRun {
-	t := end.lane.hook
+func (d *Dispatcher) failedRun(end queueRun, err error) queueRun {
+	t := end.queue.hook
 	d.broken(t.space.id, err)
 	end.more, end.next = false, time.Time{}
-	time.AfterFunc(retryFirst, func() { d.notify(t.space.id, dirtyWebhooks) })
+	time.AfterFunc(readAgain, func() { d.notify(t.space.id, dirtyWebhooks) })
 	return end
 }
 
 // try makes one attempt of a delivery. If it must wait for a rate instead, try sets
 // end.held.
-func (d *dispatcher) try(v *storage.View, l *deliveryQueue, p tracker.PendingDelivery, end *queueRun) (tracker.DeliveryOutcome, error) {
-	e, t := d.shard.engine, l.hook
-	o := tracker.DeliveryOutcome{Webhook: t.id, Delivery: p.ID, Sequence: p.Sequence, Retry: l.retry(), At: e.cfg.Clock()}
+func (d *Dispatcher) try(v *storage.View, l *queue, p tracker.PendingDelivery, end *queueRun) (tracker.DeliveryOutcome, error) {
+	cfg, t := &d.of.cfg, l.hook
+	o := tracker.DeliveryOutcome{Webhook: t.id, Delivery: p.ID, Sequence: p.Sequence, Retry: l.retry(), At: cfg.Clock()}
 	event, err := tracker.ReadDeliveryEvent(v, t.id, p)
 	if err != nil {
 		return o, err
@@ -213,40 +204,39 @@ func (d *dispatcher) try(v *storage.View, l *deliveryQueue, p tracker.PendingDel
 	case event.Body == nil:
 		o.Final, o.Error = true, "The event is no longer kept."
 	default:
-		if event.Body, err = tracker.BriefDelivery(event.Body, e.cfg.Inbound.PublicURL, cmp.Or(e.cfg.Webhooks.MaxData, tracker.DefaultDeliveryPart)); err != nil {
+		if event.Body, err = tracker.BriefDelivery(event.Body, cfg.PublicURL, cfg.MaxData); err != nil {
 			return o, err
 		}
 		if end.held = d.hold(l, p, c.Host, len(event.Body)); !end.held.IsZero() {
-			e.stats.held.Add(1)
+			d.of.counters.held.Add(1)
 			return o, nil
 		}
 		d.send(t, c, &event, &o, end)
 	}
 	if o.Error != "" && !o.Tried {
-		e.stats.deliveries[deliveryDropped].Add(1)
+		d.of.counters.outcomes[dropped].Add(1)
 	}
 	return o, nil
 }
 
-func (d *dispatcher) send(t *hook, c *tracker.WebhookTarget, event *tracker.DeliveryEvent, o *tracker.DeliveryOutcome, end *queueRun) {
-	e := d.shard.engine
+func (d *Dispatcher) send(t *hook, c *tracker.WebhookTarget, event *tracker.DeliveryEvent, o *tracker.DeliveryOutcome, end *queueRun) {
 	delivery := webhook.Delivery{URL: c.URL, ID: o.Delivery.String(), Type: event.Type, Body: event.Body, Secrets: []string{c.Secret}, At: o.At}
 	if c.Previous != "" && o.At.Before(c.Until) {
 		delivery.Secrets = append(delivery.Secrets, c.Previous)
 	}
-	e.delivering.Add(1)
+	d.of.inFlight.Add(1)
 	began := time.Now()
-	result := e.sender.Send(d.ctx, &delivery)
+	result := d.of.cfg.Sender.Send(d.ctx, &delivery)
 	took := time.Since(began)
-	e.delivering.Add(-1)
+	d.of.inFlight.Add(-1)
 	o.Tried, o.StatusCode, o.Error, o.Gone = true, result.StatusCode, result.Failure, result.Gone
 	end.tried, end.healthy = true, result.Failure == "" && took < quick
 	if result.Failure == "" {
-		e.stats.deliveries[deliverySucceeded].Add(1)
+		d.of.counters.outcomes[succeeded].Add(1)
 		return
 	}
 	end.failed = true
-	e.stats.deliveries[deliveryFailed].Add(1)
+	d.of.counters.outcomes[failed].Add(1)
 	if result.Gone {
 		t.gone.Store(true)
 	}

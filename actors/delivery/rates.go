@@ -1,4 +1,4 @@
-package actors
+package delivery
 
 import (
 	"sync"
@@ -10,9 +10,9 @@ import (
 	"switchyard/storage"
 )
 
-// DeliveryRate limits webhook deliveries per second, by their number and by the bytes
+// Rate limits webhook deliveries per second, by their number and by the bytes
 // of their bodies; 0 is no limit. The burst is five seconds' worth.
-type DeliveryRate struct{ Requests, Bytes int }
+type Rate struct{ Requests, Bytes int }
 
 const (
 	rateBurst = 5 // in seconds
@@ -27,8 +27,8 @@ const (
 type rateBuckets struct{ requests, bytes *rate.Limiter }
 
 // buckets returns full buckets.
-func (r DeliveryRate) buckets() *rateBuckets {
-	if r == (DeliveryRate{}) {
+func (r Rate) buckets() *rateBuckets {
+	if r == (Rate{}) {
 		return nil
 	}
 	b := &rateBuckets{}
@@ -64,19 +64,19 @@ func (b *rateBuckets) full(now time.Time) bool {
 
 // hostRates are the buckets of recent hosts, over all workspaces of the node.
 type hostRates struct {
-	rate DeliveryRate
+	rate Rate
 
 	mu      sync.Mutex
 	buckets map[string]*rateBuckets
 	sweepAt int // number of hosts at which full buckets are dropped
 }
 
-func newHostRates(r DeliveryRate) *hostRates {
+func newHostRates(r Rate) *hostRates {
 	return &hostRates{rate: r, buckets: map[string]*rateBuckets{}, sweepAt: hostsKept / 16}
 }
 
 func (h *hostRates) reserve(host string, now time.Time, bytes int) time.Duration {
-	if h.rate == (DeliveryRate{}) {
+	if h.rate == (Rate{}) {
 		return 0
 	}
 	h.mu.Lock()
@@ -118,12 +118,11 @@ type reservation struct {
 // hold reserves a delivery's tokens of its workspace and then of its host, and returns
 // the time until which it has to wait; zero: it may be sent. The host comes second, so
 // that a workspace over its own rate takes no tokens from the others.
-func (d *dispatcher) hold(l *deliveryQueue, p tracker.PendingDelivery, host string, bytes int) (until time.Time) {
-	e := d.shard.engine
-	if l.hook.space.rates == nil && e.hosts.rate == (DeliveryRate{}) {
+func (d *Dispatcher) hold(l *queue, p tracker.PendingDelivery, host string, bytes int) (until time.Time) {
+	if l.hook.space.rates == nil && d.of.hosts.rate == (Rate{}) {
 		return time.Time{}
 	}
-	now := e.cfg.Clock()
+	now := d.of.cfg.Clock()
 	if l.reserved.delivery != p.ID {
 		l.reserved = reservation{delivery: p.ID}
 		if wait := l.hook.space.rates.reserve(now, bytes); wait > 0 {
@@ -132,7 +131,7 @@ func (d *dispatcher) hold(l *deliveryQueue, p tracker.PendingDelivery, host stri
 	}
 	if l.reserved.host != host {
 		l.reserved.host = host
-		if wait := e.hosts.reserve(host, now, bytes); wait > 0 {
+		if wait := d.of.hosts.reserve(host, now, bytes); wait > 0 {
 			return now.Add(wait)
 		}
 	}

@@ -1,11 +1,11 @@
 package actors
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"switchyard/actors/delivery"
 	"switchyard/actors/tracker"
 )
 
@@ -47,10 +47,10 @@ func TestDispatcher_WaitsForTheRateOfAHost(t *testing.T) {
 			t.Errorf("%d deliveries of the other workspace", n)
 		}
 		// Each delivery waits once, and its lane is not run before.
-		if n := p.engine.Stats().DeliveriesHeld; n == 0 || n > 2*10+1 {
+		if n := p.engine.Stats().Deliveries.Held; n == 0 || n > 2*10+1 {
 			t.Errorf("deliveries waited %d times", n)
 		}
-	}, func(c *Config) { c.Webhooks.Host = DeliveryRate{Requests: 2} })
+	}, func(c *Config) { c.Webhooks.Host = delivery.Rate{Requests: 2} })
 }
 
 func TestDispatcher_WaitsForTheRateOfItsWorkspace(t *testing.T) {
@@ -71,7 +71,7 @@ func TestDispatcher_WaitsForTheRateOfItsWorkspace(t *testing.T) {
 		rest()
 		p.inOrder(hereURL, 10)
 		p.inOrder(thereURL, 10)
-	}, func(c *Config) { c.Webhooks.Workspace = DeliveryRate{Requests: 1} })
+	}, func(c *Config) { c.Webhooks.Workspace = delivery.Rate{Requests: 1} })
 }
 
 func TestDispatcher_WaitsForTheRateInBytes(t *testing.T) {
@@ -85,7 +85,7 @@ func TestDispatcher_WaitsForTheRateInBytes(t *testing.T) {
 		pass(2*3*time.Second + 100*time.Millisecond)
 		rest()
 		p.inOrder(hereURL, 8)
-	}, func(c *Config) { c.Webhooks.Workspace = DeliveryRate{Bytes: 100_000} })
+	}, func(c *Config) { c.Webhooks.Workspace = delivery.Rate{Bytes: 100_000} })
 }
 
 // Retries are subject to the same rates, and waiting deliveries survive a change of
@@ -113,7 +113,7 @@ func TestDispatcher_RetriesWaitForTheRate(t *testing.T) {
 		}
 		p.mustAs(o, tracker.DeleteWebhook, &tracker.WebhookByIDIn{ID: id}, nil)
 		rest()
-	}, func(c *Config) { c.Webhooks.Workspace = DeliveryRate{Requests: 1} })
+	}, func(c *Config) { c.Webhooks.Workspace = delivery.Rate{Requests: 1} })
 }
 
 // A webhook that is deleted while its deliveries wait leaves no state.
@@ -132,21 +132,5 @@ func TestDispatcher_DeletedWhileItWaits(t *testing.T) {
 		if d := p.deliveries(o, there); len(d) != 1 || d[0].Status != tracker.DeliverySucceeded {
 			t.Errorf("deliveries %+v", d)
 		}
-	}, func(c *Config) { c.Webhooks.Workspace = DeliveryRate{Requests: 1} })
-}
-
-func TestHostRates_AreBounded(t *testing.T) {
-	t.Parallel()
-	now := time.Unix(1_763_000_000, 0)
-	h := newHostRates(DeliveryRate{Requests: 1})
-	for i := range hostsKept + 100 {
-		h.reserve(fmt.Sprint(i), now, 1)
-		if len(h.buckets) > hostsKept {
-			t.Fatalf("%d hosts are kept", len(h.buckets))
-		}
-	}
-	h.sweep(now.Add(time.Minute))
-	if len(h.buckets) != 0 {
-		t.Errorf("%d full buckets are kept", len(h.buckets))
-	}
+	}, func(c *Config) { c.Webhooks.Workspace = delivery.Rate{Requests: 1} })
 }

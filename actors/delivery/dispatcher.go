@@ -1,4 +1,4 @@
-package actors
+package delivery
 
 import (
 	"context"
@@ -11,16 +11,19 @@ import (
 	"switchyard/storage"
 )
 
-// dispatcher makes the webhook deliveries of one shard while this node owns it.
+// Dispatcher makes the webhook deliveries of one shard while this node owns it.
 // Deliveries are rows, and the results of attempts are written by the workspace's
 // actor, so the dispatcher has no state that a restart or another owner would lack: a
 // delivery that was sent but not recorded is sent again, under the same id.
 //
-// Each webhook has two lanes: one for first attempts, in the order of commits, and one
-// for retries, in the order of their due times. A lane sends one request at a time, so
+// Each webhook has two queues: one for first attempts, in the order of commits, and one
+// for retries, in the order of their due times. A queue sends one request at a time, so
 // a slow receiver delays only its own deliveries.
-type dispatcher struct {
-	shard  *shard
+type Dispatcher struct {
+	of       *Dispatchers
+	shard    storage.Shard
+	readOnly func() (*tracker.ReadOnlySet, error)
+
 	ctx    context.Context
 	cancel context.CancelFunc
 	wakeup chan struct{}
@@ -29,15 +32,15 @@ type dispatcher struct {
 	lost atomic.Bool
 	// renewed makes the loop look for the deliveries of all workspaces again.
 	renewed atomic.Bool
-	ended   chan queueRun // with room for all lanes that run at once, so that they never block
+	ended   chan queueRun // with room for all queues that run at once, so that they never block
 
 	mu    sync.Mutex // guards dirty; never held while waiting
 	dirty map[storage.ID]*dirtyHooks
 
 	// Owned by the loop's goroutine.
 	spaces    map[storage.ID]*workspaceHooks
-	healthy   []*deliveryQueue // ready to run, in order
-	unhealthy []*deliveryQueue // ready to run, of webhooks that did not answer quickly
+	healthy   []*queue // ready to run, in order
+	unhealthy []*queue // ready to run, of webhooks that did not answer quickly
 	turns     int
 	running   runCount
 	due       dueHeap
@@ -65,10 +68,10 @@ type workspaceHooks struct {
 	recorder *recorder
 	rates    *rateBuckets
 	running  runCount
-	parked   []*deliveryQueue // ready to run, but the workspace has its share of running lanes
+	parked   []*queue // ready to run, but the workspace has its share of running queues
 }
 
-// runCount counts running lanes.
+// runCount counts running queues.
 type runCount struct{ all, unhealthy int }
 
 const (
@@ -76,45 +79,43 @@ const (
 	dispatchLook = time.Minute
 	// spacesKept is the number of idle workspaces that are cached.
 	spacesKept = 1024
-	// unhealthyTurn is the interval of turns that go to a lane of a slow webhook, if one is
+	// readAgain is the time after which a failed read is made again.
+	readAgain = time.Second
+	// unhealthyTurn is the interval of turns that go to a queue of a slow webhook, if one is
 	// waiting, so that the others can't starve it.
 	unhealthyTurn = 4
 )
 
-// startDispatcher starts a shard's deliveries; it returns nil if the engine is closed.
-func startDispatcher(s *shard) *dispatcher {
-	e := s.engine
-	if !e.background.enter() {
+// Start starts the deliveries of a shard. readOnly returns the read-only modes that hold in
+// it. Start returns nil if the node stops.
+func (d *Dispatchers) Start(shard storage.Shard, readOnly func() (*tracker.ReadOnlySet, error)) *Dispatcher {
+	if !d.cfg.Enter() {
 		return nil
 	}
-	d := &dispatcher{
-		shard:  s,
-		wakeup: make(chan struct{}, 1),
-		ended:  make(chan queueRun, e.cfg.Limits.Deliveries),
-		dirty:  map[storage.ID]*dirtyHooks{},
-		spaces: map[storage.ID]*workspaceHooks{},
+	r := &Dispatcher{
+		of:       d,
+		shard:    shard,
+		readOnly: readOnly,
+		wakeup:   make(chan struct{}, 1),
+		ended:    make(chan queueRun, d.cfg.Most),
+		dirty:    map[storage.ID]*dirtyHooks{},
+		spaces:   map[storage.ID]*workspaceHooks{},
 	}
-	d.ctx, d.cancel = context.WithCancel(e.stopped)
-	go d.loop()
-	return d
+	r.ctx, r.cancel = context.WithCancel(d.cfg.Stopped)
+	go r.loop()
+	return r
 }
 
-// stop makes the loop end and cancels its requests; it doesn't wait. It is called
+// Stop makes the loop end and cancels its requests; it doesn't wait. It is called
 // before another dispatcher of the shard starts.
-func (d *dispatcher) stop() {
+func (d *Dispatcher) Stop() {
 	d.lost.Store(true)
 	d.cancel()
 }
 
-// deliver makes the dispatcher of an owned shard look into a workspace. queued are the
-// webhooks that may have new deliveries; none means any.
-func (s *shard) deliver(workspace storage.ID, touched storage.DirtyFlags, queued []storage.ID) {
-	s.mu.RLock()
-	d := s.dispatcher
-	s.mu.RUnlock()
-	if d == nil {
-		return
-	}
+// Notify makes the dispatcher look into a workspace. touched says what changed there, and
+// queued are the webhooks that may have new deliveries; none means any.
+func (d *Dispatcher) Notify(workspace storage.ID, touched storage.DirtyFlags, queued []storage.ID) {
 	var kinds dirtyKinds
 	if touched&tracker.DirtyOutbox != 0 {
 		if kinds = dirtyOutbox; len(queued) > 0 {
@@ -127,10 +128,20 @@ func (s *shard) deliver(workspace storage.ID, touched storage.DirtyFlags, queued
 	d.notify(workspace, kinds, queued...)
 }
 
-func (d *dispatcher) notify(workspace storage.ID, kinds dirtyKinds, hooks ...storage.ID) {
+// Restart makes the dispatcher look into all workspaces again.
+func (d *Dispatcher) Restart() {
+	d.renewed.Store(true)
+	d.wake()
+}
+
+func (d *Dispatcher) notify(workspace storage.ID, kinds dirtyKinds, hooks ...storage.ID) {
 	d.mu.Lock()
 	d.note(workspace, kinds, hooks)
 	d.mu.Unlock()
+	d.wake()
+}
+
+func (d *Dispatcher) wake() {
 	select {
 	case d.wakeup <- struct{}{}:
 	default: // the loop is about to look
@@ -138,7 +149,7 @@ func (d *dispatcher) notify(workspace storage.ID, kinds dirtyKinds, hooks ...sto
 }
 
 // note adds to the noted changes; the caller holds mu.
-func (d *dispatcher) note(workspace storage.ID, kinds dirtyKinds, hooks []storage.ID) {
+func (d *Dispatcher) note(workspace storage.ID, kinds dirtyKinds, hooks []storage.ID) {
 	n := d.dirty[workspace]
 	if n == nil {
 		n = &dirtyHooks{}
@@ -152,24 +163,14 @@ func (d *dispatcher) note(workspace storage.ID, kinds dirtyKinds, hooks []storag
 	}
 }
 
-// restart makes the dispatcher look into all workspaces again.
-func (d *dispatcher) restart() {
-	d.renewed.Store(true)
-	select {
-	case d.wakeup <- struct{}{}:
-	default: // the loop is about to look
-	}
-}
-
-func (d *dispatcher) loop() {
-	e := d.shard.engine
-	defer e.background.leave()
+func (d *Dispatcher) loop() {
+	defer d.of.cfg.Leave()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	begun := false
 	for {
-		sleep := retryFirst
-		if e.cfg.Shortage() == storage.Ample { // otherwise results could not be recorded
+		sleep := readAgain
+		if d.of.cfg.Shortage() == storage.Ample { // otherwise results could not be recorded
 			if d.renewed.Swap(false) {
 				begun = false
 			}
@@ -203,8 +204,8 @@ func (d *dispatcher) loop() {
 }
 
 // begin finds the deliveries that an earlier owner left.
-func (d *dispatcher) begin() bool {
-	v := storage.NewView(d.shard.engine.state, d.shard.number, storage.SystemID)
+func (d *Dispatcher) begin() bool {
+	v := storage.NewView(d.of.cfg.State, d.shard, storage.SystemID)
 	list, err := tracker.ListWebhookWorkspaces(&v)
 	if err != nil {
 		d.broken(storage.SystemID, err)
@@ -218,12 +219,12 @@ func (d *dispatcher) begin() bool {
 	return true
 }
 
-func (d *dispatcher) broken(workspace storage.ID, err error) {
-	d.shard.engine.log.Error("read webhooks", "shard", int(d.shard.number), "workspace", workspace.String(), "error", err)
+func (d *Dispatcher) broken(workspace storage.ID, err error) {
+	d.of.cfg.Logger.Error("read webhooks", "shard", int(d.shard), "workspace", workspace.String(), "error", err)
 }
 
 // takeChanges processes the noted changes.
-func (d *dispatcher) takeChanges() {
+func (d *Dispatcher) takeChanges() {
 	var heard map[storage.ID]*dirtyHooks
 	d.mu.Lock()
 	if len(d.dirty) > 0 {
@@ -235,7 +236,7 @@ func (d *dispatcher) takeChanges() {
 	}
 }
 
-func (d *dispatcher) refreshSpace(id storage.ID, n *dirtyHooks) {
+func (d *Dispatcher) refreshSpace(id storage.ID, n *dirtyHooks) {
 	s := d.spaces[id]
 	if s == nil && n.kinds == dirtyRecorded {
 		return
@@ -264,13 +265,12 @@ func (d *dispatcher) refreshSpace(id storage.ID, n *dirtyHooks) {
 }
 
 // load reads a workspace's webhooks again; it returns nil if there are none.
-func (d *dispatcher) load(id storage.ID) *workspaceHooks {
-	e := d.shard.engine
-	v := storage.NewView(e.state, d.shard.number, id)
+func (d *Dispatcher) load(id storage.ID) *workspaceHooks {
+	v := storage.NewView(d.of.cfg.State, d.shard, id)
 	list, err := tracker.ListWebhookTargets(&v)
 	if err != nil {
 		d.broken(id, err)
-		time.AfterFunc(retryFirst, func() { d.notify(id, dirtyWebhooks|dirtyOutbox) })
+		time.AfterFunc(readAgain, func() { d.notify(id, dirtyWebhooks|dirtyOutbox) })
 		return nil
 	}
 	s := d.spaces[id]
@@ -279,7 +279,7 @@ func (d *dispatcher) load(id storage.ID) *workspaceHooks {
 			return nil
 		}
 		d.evict()
-		s = &workspaceHooks{id: id, recorder: &recorder{dispatcher: d, workspace: id}, rates: e.cfg.Webhooks.Workspace.buckets()}
+		s = &workspaceHooks{id: id, recorder: &recorder{dispatcher: d, workspace: id}, rates: d.of.cfg.Workspace.buckets()}
 		d.spaces[id] = s
 	}
 	before := s.hooks
@@ -307,7 +307,7 @@ func (d *dispatcher) load(id storage.ID) *workspaceHooks {
 }
 
 // evict drops an idle workspace from the cache if there are many.
-func (d *dispatcher) evict() {
+func (d *Dispatcher) evict() {
 	if len(d.spaces) < spacesKept {
 		return
 	}
@@ -326,7 +326,7 @@ func (d *dispatcher) evict() {
 
 // readOnly reports whether the workspace's deliveries wait for the end of a read-only mode.
 func (s *workspaceHooks) readOnly() bool {
-	modes, err := s.recorder.dispatcher.shard.readOnly()
+	modes, err := s.recorder.dispatcher.readOnly()
 	return err != nil || modes.Forbids(s.id)
 }
 

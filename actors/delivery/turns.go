@@ -1,15 +1,15 @@
-package actors
+package delivery
 
 import (
 	"container/heap"
 	"time"
 )
 
-// This file says which lanes run, and when.
+// This file says which queues run, and when.
 
-// wait makes the due lanes ready and returns the time until the next is due.
-func (d *dispatcher) wait() time.Duration {
-	now := d.shard.engine.cfg.Clock()
+// wait makes the due queues ready and returns the time until the next is due.
+func (d *Dispatcher) wait() time.Duration {
+	now := d.of.cfg.Clock()
 	for len(d.due) > 0 {
 		l := d.due[0]
 		if l.due.After(now) {
@@ -22,16 +22,16 @@ func (d *dispatcher) wait() time.Duration {
 	return dispatchLook
 }
 
-// ready queues a lane that has deliveries.
-func (d *dispatcher) ready(l *deliveryQueue) {
+// ready queues a queue that has deliveries.
+func (d *Dispatcher) ready(l *queue) {
 	if l.queued || l.running || !l.runnable() {
 		return
 	}
 	l.queued = true
-	d.queue(l)
+	d.enqueue(l)
 }
 
-func (d *dispatcher) queue(l *deliveryQueue) {
+func (d *Dispatcher) enqueue(l *queue) {
 	if l.hook.healthy {
 		d.healthy = append(d.healthy, l)
 	} else {
@@ -39,11 +39,11 @@ func (d *dispatcher) queue(l *deliveryQueue) {
 	}
 }
 
-// start runs lanes while there is room. Lanes of webhooks that did not answer quickly
+// start runs queues while there is room. Queues of webhooks that did not answer quickly
 // have at most half of it, so that hanging receivers leave room for others, and a
 // workspace at most a quarter.
-func (d *dispatcher) start() {
-	most := d.shard.engine.cfg.Limits.Deliveries
+func (d *Dispatcher) start() {
+	most := d.of.cfg.Most
 	share := max(most/4, 2)
 	for d.running.all < most {
 		l := d.pick(most / 2)
@@ -64,7 +64,7 @@ func (d *dispatcher) start() {
 	}
 }
 
-func (d *dispatcher) pick(unhealthy int) *deliveryQueue {
+func (d *Dispatcher) pick(unhealthy int) *queue {
 	d.turns++
 	from := &d.healthy
 	if room := d.running.unhealthy < unhealthy && len(d.unhealthy) > 0; room && (len(d.healthy) == 0 || d.turns%unhealthyTurn == 0) {
@@ -81,9 +81,8 @@ func (d *dispatcher) pick(unhealthy int) *deliveryQueue {
 	return l
 }
 
-func (d *dispatcher) launch(l *deliveryQueue) {
-	e := d.shard.engine
-	if !e.background.enter() {
+func (d *Dispatcher) launch(l *queue) {
+	if !d.of.cfg.Enter() {
 		return
 	}
 	l.queued, l.running, l.more, l.unhealthy = false, true, false, !l.hook.healthy
@@ -94,14 +93,14 @@ func (d *dispatcher) launch(l *deliveryQueue) {
 		}
 	}
 	go func() {
-		defer e.background.leave()
+		defer d.of.cfg.Leave()
 		d.ended <- d.run(l)
 	}()
 }
 
-// done continues after a run of a lane.
-func (d *dispatcher) done(end queueRun) {
-	l := end.lane
+// done continues after a run of a queue.
+func (d *Dispatcher) done(end queueRun) {
+	l := end.queue
 	t, s := l.hook, l.hook.space
 	l.running = false
 	for _, n := range [...]*runCount{&d.running, &s.running} {
@@ -127,15 +126,15 @@ func (d *dispatcher) done(end queueRun) {
 		d.setDue(l, end.next)
 	}
 	for _, p := range s.parked {
-		d.queue(p)
+		d.enqueue(p)
 	}
 	s.parked = s.parked[:0]
 	d.ready(l)
 	d.ready(&t.again)
 }
 
-// setDue sets the time at which a lane becomes ready; zero for never.
-func (d *dispatcher) setDue(l *deliveryQueue, at time.Time) {
+// setDue sets the time at which a queue becomes ready; zero for never.
+func (d *Dispatcher) setDue(l *queue, at time.Time) {
 	was := !l.due.IsZero()
 	l.due = at
 	switch {
@@ -148,8 +147,8 @@ func (d *dispatcher) setDue(l *deliveryQueue, at time.Time) {
 	}
 }
 
-// dueHeap are the lanes with a due time, each once, the earliest first.
-type dueHeap []*deliveryQueue
+// dueHeap are the queues with a due time, each once, the earliest first.
+type dueHeap []*queue
 
 func (h dueHeap) Len() int           { return len(h) }
 func (h dueHeap) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
@@ -161,7 +160,7 @@ func (h dueHeap) Swap(i, j int) {
 
 // Push implements heap.Interface.
 func (h *dueHeap) Push(x any) {
-	l := x.(*deliveryQueue)
+	l := x.(*queue)
 	l.place = len(*h)
 	*h = append(*h, l)
 }
