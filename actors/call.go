@@ -31,6 +31,8 @@ type call struct {
 	// took and ran are when the actor took the call last, and when its run ended; zero
 	// unless the time is measured.
 	took, ran time.Time
+	// waiter is the request for which the actor runs the call by itself; nil for others.
+	waiter *waiter
 	// unproven: answered from state that no commit has shown to be the latest.
 	unproven bool
 
@@ -66,7 +68,7 @@ func (c *call) fill(req *tracker.Request, workspace storage.ID, op *tracker.Op, 
 // empty forgets everything of the command, so that the pool keeps nothing alive.
 func (c *call) empty() {
 	c.op, c.in, c.req, c.idem = nil, nil, tracker.Request{}, tracker.Idempotency{}
-	c.reply, c.err, c.partial, c.unproven = tracker.Reply{}, nil, false, false
+	c.reply, c.err, c.partial, c.unproven, c.waiter = tracker.Reply{}, nil, false, false, nil
 	c.took, c.ran = time.Time{}, time.Time{}
 	c.state.Store(callWaiting)
 }

@@ -39,6 +39,7 @@ func (w *workspaceActor) propose() {
 	if w.proposal != nil || len(w.batch) == 0 {
 		return
 	}
+	w.joinClaims()
 	touched, queued := w.buffer.Dirty(), slices.Clone(w.buffer.Queued())
 	repr, err := w.buffer.Seal()
 	if err != nil {

@@ -18,7 +18,9 @@
 //	                              open batch, or roll back
 //	                              ... other commands of the
 //	                              mailbox ...
-//	                              flush: Seal  ---Propose--->    log, quorum,
+//	                              flush: run waiting claims for
+//	                              what the batch brings
+//	                              Seal  ------Propose------->    log, quorum,
 //	                              later commands wait and        apply
 //	                              form the next batch
 //	                              COMMIT POINT     <---done---

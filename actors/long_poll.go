@@ -91,6 +91,9 @@ func (p *longPoll) wait() error {
 
 // again looks once more.
 func (p *longPoll) again() error {
+	if answered, err := p.joined(); answered {
+		return err
+	}
 	if p.op.Kind == tracker.Command && p.req.Gone != nil && p.req.Gone() {
 		return tracker.NotApplied("The client has closed the connection.")
 	}
@@ -103,21 +106,27 @@ func (p *longPoll) again() error {
 	if err := p.evaluate(); err != nil {
 		return err
 	}
+	p.looked()
+	return nil
+}
+
+// looked notes whether the operation has used what the request was woken for.
+func (p *longPoll) looked() {
 	if p.used = p.reply.Wait == nil; !p.used {
 		p.missed = p.engine.waits.rest(p.waiter, p.reply.Wait.Pass)
 	}
-	return nil
 }
 
 // sleep returns when something happened; false when the time is up.
 func (p *longPoll) sleep() bool {
+	waits := &p.engine.waits
+	waits.listen(p.waiter, p, nil)
 	select {
 	case <-p.waiter.woken:
-		return true
 	case <-p.timer.C:
 	case <-p.engine.stopped.Done():
 	}
-	return false
+	return waits.woken(p.waiter)
 }
 
 // timedOut answers a request for which nothing happened.

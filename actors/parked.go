@@ -35,7 +35,7 @@ func (p *longPoll) Arm(wake func()) {
 		return
 	}
 	p.timer = time.AfterFunc(time.Until(p.until), once)
-	p.engine.waits.listen(p.waiter, once)
+	p.engine.waits.listen(p.waiter, p, once)
 }
 
 // Resume implements tracker.Waiting.

@@ -55,6 +55,12 @@ type waiter struct {
 	signaled bool         // it was woken, and has not come to rest since
 	again    bool         // and something else happened meanwhile
 	why      tracker.Wake // what it was woken for last
+	// asleep is the request while it sleeps: then its operation may be run for it.
+	asleep *longPoll
+	// joined is the call by which the workspace's actor runs the operation, and taken is set
+	// once the request has come for the answer.
+	joined *call
+	taken  bool
 }
 
 func (w *waiters) stripe(workspace storage.ID) *waitStripe {
@@ -137,6 +143,7 @@ func (w *waiters) leave(r *waiter, used bool) {
 		delete(s.topics, r.key)
 	}
 	s.countClaims(&r.key, -1)
+	r.notify, r.asleep = nil, nil
 	if s.workspaces[r.key.workspace]--; s.workspaces[r.key.workspace] == 0 {
 		delete(s.workspaces, r.key.workspace)
 	}
@@ -161,27 +168,28 @@ func (w *waiters) rest(r *waiter, pass bool) (again bool) {
 	default:
 	}
 	again = r.again
-	r.signaled, r.again = again, false
+	r.signaled, r.again, r.joined, r.taken = again, false, nil, false
 	return again
 }
 
 // woken reports whether a waiter was woken since it began to wait; it gets the next
-// wake-up when it waits again.
+// wake-up when it waits again. The request sleeps no longer.
 func (w *waiters) woken(r *waiter) bool {
 	s := w.stripe(r.key.workspace)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.notify = nil
+	r.notify, r.asleep = nil, nil
 	return r.signaled
 }
 
-// listen has notify called when a waiter is woken: at once, if it was already.
-func (w *waiters) listen(r *waiter, notify func()) {
+// listen says that a request sleeps from now on. notify is called when it is woken: at once,
+// if it was already. Without notify a value is sent to woken.
+func (w *waiters) listen(r *waiter, p *longPoll, notify func()) {
 	s := w.stripe(r.key.workspace)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.notify = notify
-	if r.signaled {
+	r.notify, r.asleep = notify, p
+	if r.signaled && notify != nil {
 		notify()
 	}
 }
@@ -214,7 +222,18 @@ func (w *waiters) wake(workspace storage.ID, wakes []tracker.Wake) {
 // wakeOne wakes the waiter that came first behind the one with a number. A waiter
 // that is looking right now looks again, if there is no other.
 func (s *waitStripe) wakeOne(workspace storage.ID, why *tracker.Wake, behind uint64) {
-	var best, looking *waiter
+	best, looking := s.first(workspace, why, behind)
+	switch {
+	case best != nil:
+		best.signal(why)
+	case looking != nil:
+		looking.signal(why)
+	}
+}
+
+// first returns the waiter that came first behind the one with a number, and one that is
+// looking right now.
+func (s *waitStripe) first(workspace storage.ID, why *tracker.Wake, behind uint64) (best, looking *waiter) {
 	for _, topic := range why.Topics {
 		list := s.topics[waitKey{workspace, topic}]
 		if list == nil {
@@ -230,12 +249,7 @@ func (s *waitStripe) wakeOne(workspace storage.ID, why *tracker.Wake, behind uin
 			best = r
 		}
 	}
-	switch {
-	case best != nil:
-		best.signal(why)
-	case looking != nil:
-		looking.signal(why)
-	}
+	return best, looking
 }
 
 func (l *waitList) each(fn func(*waiter)) {
@@ -254,6 +268,11 @@ func (r *waiter) signal(why *tracker.Wake) {
 		return
 	}
 	r.signaled = true
+	r.rouse()
+}
+
+// rouse ends the sleep of a waiter.
+func (r *waiter) rouse() {
 	if r.notify != nil {
 		r.notify()
 		return

@@ -103,15 +103,7 @@ func (w *workspaceActor) run(c *call) {
 		return
 	}
 	w.buffer.Forbid(modes.Refusal(w.h.workspace))
-	w.running = c
-	if c.req.Spent.On {
-		c.took = time.Now()
-	}
-	c.reply, c.err = w.buffer.Run(c.op, &c.req, c.in, w.engine.cfg.Clock())
-	w.running = nil
-	if c.req.Spent.On {
-		c.ran = time.Now()
-	}
+	w.execute(c)
 	if w.buffer.Empty() {
 		// Nothing waits to be committed, so there is nothing this answer depends on.
 		c.unproven = true
@@ -127,6 +119,19 @@ func (w *workspaceActor) run(c *call) {
 	case !w.flushing:
 		w.flushing = true
 		w.engine.root.Send(w.self, flush{})
+	}
+}
+
+// execute has a command write into the open batch.
+func (w *workspaceActor) execute(c *call) {
+	w.running = c
+	if c.req.Spent.On {
+		c.took = time.Now()
+	}
+	c.reply, c.err = w.buffer.Run(c.op, &c.req, c.in, w.engine.cfg.Clock())
+	w.running = nil
+	if c.req.Spent.On {
+		c.ran = time.Now()
 	}
 }
 
@@ -176,7 +181,11 @@ func (w *workspaceActor) refuse(c *call, err error) {
 // caller's next command finds its place free. The call is its caller's afterwards.
 func (w *workspaceActor) answer(c *call) {
 	w.drop()
+	r := c.waiter
 	c.answered <- struct{}{}
+	if r != nil {
+		w.engine.waits.rouse(r)
+	}
 }
 
 // drop counts a command off.

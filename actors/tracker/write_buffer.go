@@ -296,6 +296,10 @@ func (l *WriteBuffer) Queued() []storage.ID { return l.queued }
 // valid until the next command.
 func (l *WriteBuffer) WakeUps() []Wake { return l.wakes }
 
+// Used says that a request has already used one of the changes that WakeUps returns, by its
+// index.
+func (l *WriteBuffer) Used(i int) { l.wakes[i] = Wake{} }
+
 // HasEvents reports whether the open batch may have events. The answer is valid until
 // Committed or Discard.
 func (l *WriteBuffer) HasEvents() bool { return l.hasEvents }
