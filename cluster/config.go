@@ -57,6 +57,9 @@ type Config struct {
 	// Full reports whether the node's disk is too full for changes; other nodes then take over the
 	// shards it leads. Nil means never.
 	Full func() bool
+	// Spent reports whether the disk has no more room than this node needs for itself. It then
+	// takes no changes from the leaders of its shards until there is room again. Nil means never.
+	Spent func() bool
 
 	// Logger receives warnings and errors and, at debug level, Raft's messages. Nil means slog's
 	// default.

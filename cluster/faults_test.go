@@ -198,6 +198,34 @@ func TestFaults_FollowerCatchesUpInIdleShard(t *testing.T) {
 	w.same(t, 1, "a", "b", "c")
 }
 
+// A follower whose disk has no room takes no changes, and the others go on without it. It stays a
+// follower, and has everything once there is room again.
+func TestFaults_FollowerWithoutRoom(t *testing.T) {
+	t.Parallel()
+	w, _ := threeNodes(t, 1)
+	a, b := w.owner(t, 1, "a"), w.nodes["b"]
+	epoch, _ := a.Owner(1)
+	a.mustPropose(t, 1, "before")
+	w.same(t, 1, "a", "b", "c")
+	b.spent.Store(true)
+	for i := range 50 {
+		a.mustPropose(t, 1, fmt.Sprint(i))
+	}
+	w.same(t, 1, "a", "c")
+	if b.has(t, 1, "0") {
+		t.Error("a node without room took a change")
+	}
+	if heard := b.group(1).raft.LastContact(); b.group(1).raft.State() != raft.Follower || time.Since(heard) > time.Minute {
+		t.Errorf("the node without room is %s and heard from its leader at %s", b.group(1).raft.State(), heard)
+	}
+	b.spent.Store(false)
+	a.mustPropose(t, 1, "after")
+	w.same(t, 1, "a", "b", "c")
+	if now, _ := a.Owner(1); now != epoch {
+		t.Errorf("a owned the shard in epoch %d, and does in %d", epoch, now)
+	}
+}
+
 // A replica that can't follow its log leads no longer, and never serves again.
 func TestFaults_FailedLeaderHandsOver(t *testing.T) {
 	t.Parallel()

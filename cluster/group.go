@@ -35,6 +35,7 @@ type group struct {
 	owners  *shardMap
 	// gained and lost are called when this node starts and stops serving the shard.
 	gained, lost func(shard storage.Shard, epoch uint64)
+	spent        func() bool // the node's disk has no room for changes
 	handovers    chan *handoverRequest
 	changing     chan struct{} // capacity 1: serializes changes of the group's members
 
@@ -61,6 +62,7 @@ func newGroup(n *Node, shard storage.Shard) *group {
 		owners:    n.owners.Load(),
 		gained:    n.gained,
 		lost:      n.lost,
+		spent:     n.cfg.Spent,
 		handovers: make(chan *handoverRequest),
 		changing:  make(chan struct{}, 1),
 		failure:   make(chan struct{}),
@@ -104,7 +106,7 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 // voter; otherwise the member waits until a leader adds it.
 func (g *group) start(transport raft.Transport, w Watcher, found bool) error {
 	g.watcher, g.transport = w, transport
-	g.tracking = newTrackingTransport(transport, g.tuning.clock, func() uint64 { _, last := g.log.Bounds(); return last }, g.interceptVote)
+	g.tracking = newTrackingTransport(transport, g.tuning.clock, func() uint64 { _, last := g.log.Bounds(); return last }, g.intercept)
 	g.tracking.wanted, g.tracking.resume = g.leadsTo, g.appendEmpty
 	stable := g.log.Stable()
 	conf := g.raftConfig()

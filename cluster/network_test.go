@@ -137,7 +137,7 @@ func (w *network) boot(t testing.TB, name string, fs vfs.FS, founder bool, shard
 		}
 	}
 	var err error
-	r.Node, err = New(Config{Store: r.store, Shards: shards, NodeName: name, Logger: quiet(), transports: ends{w, name}})
+	r.Node, err = New(Config{Store: r.store, Shards: shards, NodeName: name, Logger: quiet(), Spent: r.spent.Load, transports: ends{w, name}})
 	if err != nil {
 		t.Fatal(err)
 	}

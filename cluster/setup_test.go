@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,6 +75,7 @@ type running struct {
 	store   *storage.Store
 	watcher *recorder
 	stop    func()
+	spent   atomic.Bool // the node's disk has no room
 }
 
 type settings struct {

@@ -1,6 +1,31 @@
 package cluster
 
-import "github.com/hashicorp/raft"
+import (
+	"errors"
+	"slices"
+
+	"github.com/hashicorp/raft"
+)
+
+// errNoRoom is a follower's answer to changes that its disk has no room for.
+var errNoRoom = errors.New("cluster: the node's disk has no room for changes")
+
+// intercept sees each request of another member before Raft does, and reports whether it answered
+// it.
+func (g *group) intercept(rpc *raft.RPC) bool { return g.refuseChanges(rpc) || g.interceptVote(rpc) }
+
+// refuseChanges refuses changes while the disk has no room for them, and reports whether it did. A
+// node that took them until its disk was full would have to stop, and all its shards would lose a
+// member. So it stays a follower that falls behind: heartbeats go on, and the leader sends the
+// entries again. A shard whose majority has no room commits nothing meanwhile.
+func (g *group) refuseChanges(rpc *raft.RPC) bool {
+	asks, ok := rpc.Command.(*raft.AppendEntriesRequest)
+	if !ok || g.spent == nil || !slices.ContainsFunc(asks.Entries, func(l *raft.Log) bool { return l.Type == raft.LogCommand }) || !g.spent() {
+		return false
+	}
+	rpc.Respond(nil, errNoRoom)
+	return true
+}
 
 // interceptVote lets this member vote for a candidate that it still takes for a non-voter. Raft
 // refuses such votes, and a group of two that grew to three could then be stuck: the leader and the

@@ -164,6 +164,7 @@ func (n *Node) open(peers net.Listener, secure *tls.Config) (err error) {
 		Peer: peers, TLS: secure, Gossip: cfg.Gossip, GossipKey: key, Advertise: cfg.Advertise,
 		Join: cfg.seeds(), BootstrapExpect: cfg.BootstrapExpect, ReplaceAfter: cfg.ReplaceAfter,
 		HTTP: n.HTTPAddr(), Full: n.store.Space().Full, Logger: cfg.Logger,
+		Spent: func() bool { return n.store.Space().Shortage() == storage.Spent },
 	})
 	return err
 }
