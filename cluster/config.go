@@ -102,7 +102,8 @@ type tuning struct {
 
 	lostGrace time.Duration // 0 means placement.LostGrace
 
-	clock func() int64 // monotonic nanoseconds
+	clock      func() int64 // monotonic nanoseconds
+	leaseClock func() int64 // nanoseconds of a leader's lease; see leaseClock
 }
 
 // maxBatch is the size of the largest batch that Propose takes: what the largest command writes,
@@ -124,5 +125,6 @@ func defaultTuning() tuning {
 		sendingBytes:  512 << 20,
 		trailing:      16,
 		clock:         func() int64 { return int64(time.Since(base)) },
+		leaseClock:    newLeaseClock().now,
 	}
 }

@@ -72,7 +72,7 @@ func newGroup(n *Node, shard storage.Shard) *group {
 	g.commit = newCommitter(raftApplier{g}, g.tuning)
 	g.lease = &lease{
 		length: int64(g.tuning.lease),
-		clock:  g.tuning.clock,
+		clock:  g.tuning.leaseClock,
 		verify: g.verifyLeadership,
 	}
 	return g
@@ -107,6 +107,7 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 func (g *group) start(transport raft.Transport, w Watcher, found bool) error {
 	g.watcher, g.transport = w, transport
 	g.tracking = newTrackingTransport(transport, g.tuning.clock, func() uint64 { _, last := g.log.Bounds(); return last }, g.intercept)
+	g.tracking.leaseClock = g.tuning.leaseClock
 	g.tracking.wanted, g.tracking.resume = g.leadsTo, g.appendEmpty
 	stable := g.log.Stable()
 	conf := g.raftConfig()

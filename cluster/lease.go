@@ -16,7 +16,7 @@ import (
 // run.
 type lease struct {
 	length int64        // nanoseconds
-	clock  func() int64 // monotonic nanoseconds, never 0 while a lease is valid
+	clock  func() int64 // that of the leader's leases, in nanoseconds
 	// verify makes a quorum round that began at start and returns the moment from which the lease
 	// counts. That moment may be earlier than start.
 	verify func(epoch uint64, start int64) (from int64, err error)

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -25,6 +26,9 @@ func (g *group) verifyLeadership(epoch uint64, start int64) (from int64, err err
 	from, ok := g.tracking.provenSince(epoch, raft.ServerID(g.node), future.Configuration().Servers, start)
 	if ok && from+g.lease.length > g.lease.clock() {
 		return from, nil
+	}
+	if !ok {
+		from = math.MinInt64 / 2 // nothing is proven
 	}
 	// Raft counted old answers, or answers of members without a vote. Readers repeat the round
 	// until Raft notices; the pause keeps them from using up the processor.

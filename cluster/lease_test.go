@@ -194,8 +194,7 @@ func TestLease_Deadline(t *testing.T) {
 }
 
 func BenchmarkReadBarrier(b *testing.B) {
-	base := time.Now()
-	l := &lease{length: int64(time.Hour), clock: func() int64 { return int64(time.Since(base)) }, verify: func(_ uint64, start int64) (int64, error) { return start, nil }}
+	l := &lease{length: int64(time.Hour), clock: newLeaseClock().now, verify: func(_ uint64, start int64) (int64, error) { return start, nil }}
 	l.beginEpoch(1)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {

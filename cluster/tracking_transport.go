@@ -21,7 +21,10 @@ import (
 type trackingTransport struct {
 	raft.Transport
 	clock func() int64
-	last  func() uint64 // index of the newest entry in this node's log
+	// leaseClock is the clock of when requests were sent. It is set before Raft starts; by default it
+	// is clock.
+	leaseClock func() int64
+	last       func() uint64 // index of the newest entry in this node's log
 
 	// intercept sees each request first and reports whether it answered it. Nil means that there is
 	// none.
@@ -57,7 +60,7 @@ type followerAnswers struct {
 var errNoPreVote = errors.New("cluster: the transport has no pre-vote")
 
 func newTrackingTransport(to raft.Transport, clock func() int64, last func() uint64, arrived func(*raft.RPC) bool) *trackingTransport {
-	w := &trackingTransport{Transport: to, clock: clock, last: last, intercept: arrived, requests: make(chan raft.RPC),
+	w := &trackingTransport{Transport: to, clock: clock, leaseClock: clock, last: last, intercept: arrived, requests: make(chan raft.RPC),
 		quit: make(chan struct{}), ended: make(chan struct{}), peers: map[raft.ServerID]followerAnswers{}}
 	w.silence.heard.Store(clock()) // a process before this one may have answered just now
 	go w.relayRequests()
@@ -139,10 +142,10 @@ func (w *trackingTransport) RequestPreVote(id raft.ServerID, target raft.ServerA
 
 // AppendEntries sends entries or a heartbeat and records the answer.
 func (w *trackingTransport) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
-	sent, last := w.clock(), w.last()
+	sent, last := w.leaseClock(), w.last()
 	err := w.Transport.AppendEntries(id, target, args, resp)
 	for err != nil && w.redial(err, id, args) {
-		sent, last = w.clock(), w.last()
+		sent, last = w.leaseClock(), w.last()
 		err = w.Transport.AppendEntries(id, target, args, resp)
 	}
 	if err != nil {
@@ -252,5 +255,5 @@ func (w *trackingTransport) followerProgress(term uint64, id raft.ServerID, with
 	if !known || w.term != term {
 		return 0, false
 	}
-	return seen.lag, seen.follow && w.clock()-seen.sent <= int64(within)
+	return seen.lag, seen.follow && w.leaseClock()-seen.sent <= int64(within)
 }
