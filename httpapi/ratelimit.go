@@ -88,18 +88,29 @@ type verdict struct {
 // take counts a request of a credential.
 func (l *rateLimits) take(token string, now time.Time) verdict {
 	bucket := l.bucket(token, now)
-	v := verdict{limit: l.rate.Requests, remaining: l.rate.Requests}
 	if bucket == nil {
-		return v
+		return verdict{limit: l.rate.Requests, remaining: l.rate.Requests}
 	}
+	return takeFrom(bucket, now)
+}
+
+// takeFrom counts a request in a bucket.
+func takeFrom(bucket *rate.Limiter, now time.Time) verdict {
 	taken := bucket.AllowN(now, 1)
-	left := bucket.TokensAt(now)
-	v.remaining = max(0, int(left))
-	v.reset = int(math.Ceil((float64(l.rate.Requests) - left) / float64(l.refill)))
+	left, most, refill := bucket.TokensAt(now), bucket.Burst(), float64(bucket.Limit())
+	v := verdict{limit: most, remaining: max(0, int(left)), reset: int(math.Ceil((float64(most) - left) / refill))}
 	if !taken {
-		v.retry = max(time.Millisecond, time.Duration((1-left)/float64(l.refill)*float64(time.Second)))
+		v.retry = max(time.Millisecond, time.Duration((1-left)/refill*float64(time.Second)))
 	}
 	return v
+}
+
+// rate notes what a limit has decided about the request, for the answer's headers. Of several
+// limits that count it, the headers are about the one that leaves the least.
+func (x *exchange) rate(v verdict) {
+	if !x.rated || v.retry > x.verdict.retry || x.verdict.retry == 0 && v.remaining < x.verdict.remaining {
+		x.rated, x.verdict = true, v
+	}
 }
 
 func (l *rateLimits) bucket(token string, now time.Time) *rate.Limiter {
@@ -137,8 +148,7 @@ func (s *Server) limit(x *exchange, caller *tracker.Caller) error {
 	if s.rates == nil || caller.Token == "" || caller.Root {
 		return nil
 	}
-	x.rated = true
-	if x.verdict = s.rates.take(caller.Token, x.start); x.verdict.retry > 0 {
+	if x.rate(s.rates.take(caller.Token, x.start)); x.verdict.retry > 0 {
 		return &tracker.Error{
 			Code: tracker.CodeTooManyRequests, Message: "The credential has sent too many requests (--rate-limit).",
 			Hint: "Wait as long as Retry-After says, and spread the requests.", RetryAfter: x.verdict.retry,

@@ -19,11 +19,11 @@ type workspaceRates struct {
 	nextSweep time.Time // when a full table is swept again
 }
 
-// take counts a request of a workspace, and returns the time after which a refused one may
-// come again, or 0.
-func (w *workspaceRates) take(workspace [16]byte, perSecond uint64, now time.Time) time.Duration {
+// take counts a request of a workspace. counted is false if there is no bucket for it: then the
+// request is let through.
+func (w *workspaceRates) take(workspace [16]byte, perSecond uint64, now time.Time) (v verdict, counted bool) {
 	if perSecond == 0 {
-		return time.Second
+		return verdict{reset: 1, retry: time.Second}, true
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -35,7 +35,7 @@ func (w *workspaceRates) take(workspace [16]byte, perSecond uint64, now time.Tim
 			w.sweep(now)
 		}
 		if len(w.of) >= maxBuckets {
-			return 0 // as for credentials, see maxBuckets
+			return verdict{}, false // as for credentials, see maxBuckets
 		}
 		if w.of == nil {
 			w.of = map[[16]byte]*rate.Limiter{}
@@ -46,10 +46,7 @@ func (w *workspaceRates) take(workspace [16]byte, perSecond uint64, now time.Tim
 		b.SetLimitAt(now, rate.Limit(burst))
 		b.SetBurstAt(now, burst)
 	}
-	if b.AllowN(now, 1) {
-		return 0
-	}
-	return max(time.Millisecond, time.Duration((1-b.TokensAt(now))/float64(burst)*float64(time.Second)))
+	return takeFrom(b, now), true
 }
 
 // sweep drops the buckets that are full again.
@@ -75,14 +72,18 @@ func (s *Server) limitWorkspace(x *exchange, req *tracker.Request) error {
 	if caller.Root || caller.Level == tracker.Public || x.route.Op.Space >= tracker.FreesSpace {
 		return nil
 	}
-	wait := s.workspaces.take(req.Workspace, perSecond, x.start)
-	if wait == 0 {
+	v, counted := s.workspaces.take(req.Workspace, perSecond, x.start)
+	if !counted {
+		return nil
+	}
+	x.rate(v)
+	if v.retry == 0 {
 		return nil
 	}
 	return &tracker.Error{
 		Code: tracker.CodeTooManyRequests, Message: fmt.Sprintf("The workspace has sent more than %d requests in a second.", perSecond),
 		Hint:       "Wait as long as Retry-After says, and spread the requests. The operator sets the limit for the workspace, or with --limit-requests-per-second for all.",
 		Details:    tracker.LimitDetails{Limit: tracker.LimitRequestsPerSecond, Max: perSecond},
-		RetryAfter: wait,
+		RetryAfter: v.retry,
 	}
 }

@@ -47,3 +47,41 @@ func TestRateLimit_TellsTheTokenThatIsOver(t *testing.T) {
 		}
 	}
 }
+
+// The headers tell where a workspace's own rate stands. Beside a token's rate they are about the
+// one that leaves less.
+func TestRateLimit_TellsOfTheWorkspacesRate(t *testing.T) {
+	t.Parallel()
+	n := inProcess(t, func(c *node.Config) { c.Rate = httpapi.Rate{Requests: 1000, Per: time.Hour} })
+	c := NewClient("http://"+n.HTTPAddr(), "", 1)
+	o, err := c.Onboard(t.Context(), "Rated", "rated")
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func(wantStatus int, wantLimit, wantRemaining string) {
+		t.Helper()
+		c.Token = o.Token.Token
+		answer, err := c.Do(t.Context(), "GET", "/workspaces/"+o.Workspace.ID, nil)
+		if err != nil || answer.Status != wantStatus {
+			t.Fatalf("answered %d, %v; want %d", answer.Status, err, wantStatus)
+		}
+		h := answer.Header
+		if h.Get("RateLimit-Limit") != wantLimit || h.Get("RateLimit-Remaining") != wantRemaining || h.Get("RateLimit-Reset") == "" || (wantStatus == http.StatusTooManyRequests) != (h.Get("Retry-After") != "") {
+			t.Errorf("answer %d: %v", wantStatus, h)
+		}
+	}
+	limit := func(perSecond int) {
+		t.Helper()
+		c.Token = rootToken
+		if err := c.Decode(t.Context(), "PUT", "/cluster/workspaces/"+o.Workspace.ID+"/limits", object{"limits": object{"requestsPerSecond": perSecond}}, http.StatusOK, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look(http.StatusOK, "1000", "999")
+	limit(2000)
+	look(http.StatusOK, "1000", "998")
+	limit(500)
+	look(http.StatusOK, "500", "499")
+	limit(0)
+	look(http.StatusTooManyRequests, "0", "0")
+}
