@@ -44,19 +44,9 @@ type ShardInspection struct {
 
 // Inspect reads the identity and the shards' positions from the store of a node that does not run.
 func Inspect(store *storage.Store) (Inspection, error) {
-	row, err := raftstore.ReadRow(store.Raft(), raftstore.Key(0, raftstore.KindIdentity, nil))
-	if err != nil {
-		return Inspection{}, fmt.Errorf("read the node's identity: %w", err)
-	}
-	if row == nil {
-		return Inspection{}, errors.New("no node has run on this data yet")
-	}
-	id, err := parseIdentity(row)
+	id, err := readIdentity(store)
 	if err != nil {
 		return Inspection{}, err
-	}
-	if !id.joined() {
-		return Inspection{}, errors.New("the node has joined no cluster yet")
 	}
 	seen := Inspection{Cluster: id.Cluster, Node: id.Node, Instance: id.Instance}
 	for _, shard := range id.allShards() {
@@ -75,6 +65,22 @@ func Inspect(store *storage.Store) (Inspection, error) {
 		seen.Shards = append(seen.Shards, s)
 	}
 	return seen, nil
+}
+
+// readIdentity reads the identity of a node that is a member of a cluster and does not run.
+func readIdentity(store *storage.Store) (identity, error) {
+	row, err := raftstore.ReadRow(store.Raft(), raftstore.Key(0, raftstore.KindIdentity, nil))
+	if err != nil {
+		return identity{}, fmt.Errorf("read the node's identity: %w", err)
+	}
+	if row == nil {
+		return identity{}, errors.New("no node has run on this data yet")
+	}
+	id, err := parseIdentity(row)
+	if err == nil && !id.joined() {
+		err = errors.New("the node has joined no cluster yet")
+	}
+	return id, err
 }
 
 // Fingerprint returns a checksum of a shard's rows without the position: replicas with the same

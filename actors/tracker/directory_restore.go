@@ -25,6 +25,8 @@ type RestoreReport struct {
 	Erased      int // workspaces that had been deleted when the directory was copied
 	Forgotten   int // workspaces that were created after their shard was copied
 	Memberships int // of which the directory had learned too much or too little
+	// Kept are the workspaces that the directory had not heard of, after a recovery.
+	Kept []string
 }
 
 // restoreBatch bounds the memberships that are changed at once.
@@ -34,7 +36,16 @@ const restoreBatch = 500
 // state, shards is the number of workspace shards, and run runs an operation in the directory
 // and commits.
 func Restored(w *storage.Walk, shards int, run func(op *Op, in any) error) (RestoreReport, error) {
-	r := restoration{w: w, d: w.Directory(), shards: shards, run: run}
+	return (&restoration{w: w, d: w.Directory(), shards: shards, run: run}).make()
+}
+
+// Recovered is Restored for shards that were left of a cluster. There the directory may be the
+// older one: a workspace that it does not know may be the newest, so it is kept.
+func Recovered(w *storage.Walk, shards int, run func(op *Op, in any) error) (RestoreReport, error) {
+	return (&restoration{w: w, d: w.Directory(), shards: shards, run: run, keeps: true}).make()
+}
+
+func (r *restoration) make() (RestoreReport, error) {
 	for _, step := range []func() error{r.entries, r.unknown, r.readOnly} {
 		if err := step(); err != nil {
 			return RestoreReport{}, fmt.Errorf("make the directory agree: %w", err)
@@ -48,6 +59,7 @@ type restoration struct {
 	d      *storage.View
 	shards int
 	run    func(op *Op, in any) error
+	keeps  bool // workspaces that the directory does not know
 	report RestoreReport
 }
 
@@ -171,12 +183,39 @@ func (r *restoration) unknown() error {
 		return fmt.Errorf("read the workspaces: %w", err)
 	}
 	for i := range unknown {
+		if kept, err := r.keep(&unknown[i]); err != nil {
+			return err
+		} else if kept {
+			continue
+		}
 		if err := r.run(endRestoredOp, &unknown[i]); err != nil {
 			return err
 		}
+		r.report.Erased++
 	}
-	r.report.Erased = len(unknown)
 	return nil
+}
+
+// keep makes the directory know a workspace, and reports whether it does. It doesn't if the
+// workspace is half erased, or if its slug belongs to another one by now.
+func (r *restoration) keep(in *endRestoredIn) (bool, error) {
+	if !r.keeps {
+		return false, nil
+	}
+	v := r.workspace(in.Workspace.raw())
+	ws, err := workspaces.Get(v, nil)
+	if err != nil || ws == nil {
+		return false, err
+	}
+	holder, err := NewView(*r.d, nil, time.Time{}, nil).entryBySlug(ws.Value.Slug)
+	if err != nil || holder != nil && holder.Value.State != slugDeleting {
+		return false, err
+	}
+	if err := r.run(keepRestoredOp, &keepRestoredIn{directoryStep: in.directoryStep, Slug: ws.Value.Slug, Owner: ws.Value.OwnerID, CreatedAt: ws.Value.CreatedAt}); err != nil {
+		return false, err
+	}
+	r.report.Kept = append(r.report.Kept, ws.Value.Slug)
+	return true, r.members(in.Workspace, v)
 }
 
 // readOnly has the service's read-only mode copied to the shards again: they may have an older
@@ -217,6 +256,30 @@ var endRestoredOp = NewCommand[endRestoredIn, None]("EndRestored", "Remove a wor
 	}
 	return Reply{Outcome: NoContent}, tx.SetTimer(timerErase, string(in.Workspace), tx.now)
 }, InDirectory, WithSpaceEffect(EndsWorkspace))
+
+// keepRestoredIn is a workspace that the directory gets to know in a recovery.
+type keepRestoredIn struct {
+	directoryStep
+	Slug      string
+	Owner     UserID
+	CreatedAt Timestamp
+}
+
+var keepRestoredOp = NewCommand[keepRestoredIn, None]("KeepRestored", "Keep a workspace in a recovery", Needs{}, func(tx *Tx, in *keepRestoredIn) (Reply, error) {
+	holder, err := tx.entryBySlug(in.Slug)
+	if err == nil && holder != nil { // it is being deleted, and needs its slug no longer
+		e := holder.Value
+		e.Slug = string(e.Workspace)
+		_, err = directory.Update(tx, holder, &e)
+	}
+	if err == nil {
+		_, err = directory.Insert(tx, &directoryEntry{Workspace: in.Workspace, Slug: in.Slug, State: slugActive, Owner: in.Owner, CreatedAt: in.CreatedAt})
+	}
+	if err != nil {
+		return Reply{}, fmt.Errorf("keep a workspace in a recovery: %w", err)
+	}
+	return Reply{Outcome: NoContent}, nil
+}, InDirectory, WithSpaceEffect(FreesSpace))
 
 // restoreMembershipsOp sets memberships whatever their version.
 var restoreMembershipsOp = NewCommand[putMembershipsIn, None]("RestoreMemberships", "Set memberships after a restore", Needs{}, func(tx *Tx, in *putMembershipsIn) (Reply, error) {

@@ -3,6 +3,7 @@ package tracker
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -29,8 +30,14 @@ func (w *testService) take(from *testService, shard storage.Shard) {
 
 func (w *testService) restored() RestoreReport {
 	w.Helper()
+	return w.agree(Restored)
+}
+
+// agree makes the directory agree with shards of other moments.
+func (w *testService) agree(by func(*storage.Walk, int, func(*Op, any) error) (RestoreReport, error)) RestoreReport {
+	w.Helper()
 	l := w.bufferOf(storage.DirectoryID)
-	report, err := Restored(storage.NewWalk(w.db), testShards, NewRestore(l, w.now, func() error {
+	report, err := by(storage.NewWalk(w.db), testShards, NewRestore(l, w.now, func() error {
 		commitBuffer(w, w.db, l)
 		return nil
 	}))
@@ -67,7 +74,7 @@ func TestRestored_ShardsOfEarlierMoments(t *testing.T) {
 	copied.take(w, storage.DirectoryShard)
 	copied.now = w.now
 
-	if got, want := copied.restored(), (RestoreReport{Erased: 1, Forgotten: 1, Memberships: 2}); got != want {
+	if got, want := copied.restored(), (RestoreReport{Erased: 1, Forgotten: 1, Memberships: 2}); !reflect.DeepEqual(got, want) {
 		t.Errorf("the report is %+v, want %+v", got, want)
 	}
 	copied.verify()
@@ -105,8 +112,43 @@ func TestRestored_OneMoment(t *testing.T) {
 	w := newTestService(t)
 	home := w.onboard("home")
 	w.member(home, RoleMember, "write")
-	if got := w.restored(); got != (RestoreReport{}) {
+	if got := w.restored(); !reflect.DeepEqual(got, RestoreReport{}) {
 		t.Errorf("%+v was changed", got)
 	}
 	w.verify()
+}
+
+// The directory that is left is older than the workspaces' shards: it has not heard of a new
+// workspace, of one that took the slug of a deleted one, and of members.
+func TestRecovered_KeepsWhatTheDirectoryHasNotHeardOf(t *testing.T) {
+	t.Parallel()
+	w, left := newTestService(t), newTestService(t)
+	home, old := w.onboard("home"), w.onboard("old")
+	left.take(w, storage.DirectoryShard)
+	late := w.onboard("late")
+	_, memberToken := w.member(late, RoleMember, "write")
+	w.must(late.Token.Secret, late.Workspace.ID, AddMember, &AddMemberIn{UserID: Some(home.Workspace.OwnerID)})
+	w.must(old.Token.Secret, old.Workspace.ID, DeleteWorkspace, &None{})
+	w.pass(time.Hour)
+	again := w.onboard("old")
+	for shard := storage.Shard(1); shard <= testShards; shard++ {
+		left.take(w, shard)
+	}
+	left.now = w.now
+
+	report := left.agree(Recovered)
+	if report.Forgotten != 1 || report.Erased != 0 || len(report.Kept) != 2 {
+		t.Errorf("the report is %+v", report)
+	}
+	left.verify()
+	left.pass(time.Hour)
+	left.verify()
+	for _, token := range []string{late.Token.Secret, memberToken, home.Token.Secret} {
+		if !left.sees(token, late.Workspace.ID) {
+			t.Error("a member doesn't see the workspace that the directory had not heard of")
+		}
+	}
+	if left.traces(old.Workspace.ID) != 0 || !left.sees(again.Token.Secret, again.Workspace.ID) {
+		t.Error("the workspace with the slug of a deleted one is not there, or the deleted one is")
+	}
 }

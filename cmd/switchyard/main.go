@@ -26,6 +26,7 @@ type cli struct {
 	Workspace workspaceCmd `cmd:"" help:"Copy a workspace to a file, and a file to a workspace."`
 	Backup    backupCmd    `cmd:"" help:"Copy a running cluster into a directory or a bucket, and try out what is there."`
 	Restore   restoreCmd   `cmd:"" help:"Make the data of a new cluster from a backup."`
+	Recover   recoverCmd   `cmd:"" help:"Make the data of a new cluster from what is left of one that has lost a majority."`
 	Verify    verifyCmd    `cmd:"" help:"Prove every index, counter and reference of a stopped node's data."`
 	Inspect   inspectCmd   `cmd:"" help:"Show what a stopped node's data holds, shard by shard."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`

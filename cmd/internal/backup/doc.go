@@ -5,6 +5,7 @@
 //	Take -> shards/SHA256.shard, one for each shard -> backup-MOMENT.json
 //	Restore -> the data directory of one node, offline
 //	Drill -> Restore into a scratch directory, and verify
+//	Recover -> the same as Restore, from the data directories of nodes that are left
 //
 // The workspaces' shards are copied first and the directory last, each at one index of its log.
 // A backup exists from the moment in which its manifest has its name: the manifest is written

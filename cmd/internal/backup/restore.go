@@ -74,7 +74,7 @@ func Restore(ctx context.Context, by Restoring) (_ *Restored, err error) {
 		}
 	}
 	r := &Restored{Manifest: m}
-	if r.RestoreReport, err = agree(store, m.Shards, by.Now()); err != nil {
+	if r.RestoreReport, err = agree(store, m.Shards, by.Now(), tracker.Restored); err != nil {
 		return nil, err
 	}
 	if r.Cluster, err = f.Finish(); err != nil {
@@ -112,8 +112,11 @@ func restoreShard(ctx context.Context, store *storage.Store, f *cluster.Creation
 	return f.TakeOver(shard, file.Index, file.Epoch)
 }
 
-// agree makes the directory agree with the shards, which are of earlier moments.
-func agree(store *storage.Store, shards int, now time.Time) (report tracker.RestoreReport, err error) {
+// agreement is tracker.Restored, or Recovered.
+type agreement func(w *storage.Walk, shards int, run func(op *tracker.Op, in any) error) (tracker.RestoreReport, error)
+
+// agree makes the directory agree with the shards, which are of other moments.
+func agree(store *storage.Store, shards int, now time.Time, by agreement) (report tracker.RestoreReport, err error) {
 	state := store.State()
 	buffer := tracker.NewWriteBuffer(storage.NewTx(state, storage.DirectoryShard, storage.DirectoryID), rand.Reader)
 	defer func() { err = errors.Join(err, buffer.Close()) }()
@@ -132,7 +135,7 @@ func agree(store *storage.Store, shards int, now time.Time) (report tracker.Rest
 		buffer.Committed()
 		return nil
 	}
-	return tracker.Restored(storage.NewWalk(state), shards, tracker.NewRestore(buffer, now, commit))
+	return by(storage.NewWalk(state), shards, tracker.NewRestore(buffer, now, commit))
 }
 
 // spare is what a new file system may have in its root.

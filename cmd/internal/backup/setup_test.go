@@ -30,6 +30,7 @@ type service struct {
 	url       string
 	workspace string
 	token     string
+	stop      func() // of a service whose test stops it
 }
 
 func startService(t *testing.T, shards int) *service {
