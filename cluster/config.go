@@ -37,9 +37,10 @@ type Config struct {
 	// Empty means the host that a port is bound to or, for a port bound to every address, the
 	// machine's first private address.
 	Advertise string
-	// GossipKey encrypts gossip and proves nodes to each other on Peer. It has 16, 24 or 32 bytes.
-	// Nil leaves gossip in plain text, and any process may act as a node.
-	GossipKey []byte
+	// GossipKeys encrypt gossip and prove nodes to each other on Peer: the first by this node, and
+	// each of them is taken from others. Each has 16, 24 or 32 bytes. None leaves gossip in plain
+	// text, and any process may act as a node.
+	GossipKeys [][]byte
 	// Join lists gossip addresses (host or host:port) by which to find the cluster. A name is
 	// looked up at each try and may resolve to several nodes; this node's own address is ignored. A
 	// node with empty data and no Join forms a cluster of its own.

@@ -147,7 +147,7 @@ type testMemberConfig struct {
 	seeds     []string
 	expect    int
 	shards    int
-	key       []byte
+	keys      [][]byte
 	gossip    string
 	fs        vfs.FS // nil: a new disk
 	directory *memoryDirectory
@@ -191,7 +191,7 @@ func newTestMember(t testing.TB, cfg testMemberConfig) *testMember {
 	}
 	s.meta = gossip.Meta{Node: id.Node, Instance: id.Instance, Cluster: id.Cluster, Peer: peer, Version: "test"}
 	s.gossip, err = gossip.New(gossip.Config{
-		Bind: cfg.gossip, Key: cfg.key, Seeds: cfg.seeds,
+		Bind: cfg.gossip, Keys: cfg.keys, Seeds: cfg.seeds,
 		Self:      s.meta,
 		Known:     func() []membership.Record { return s.registry.list().Peers() },
 		Reachable: cfg.reachable, Logger: quiet(), Tune: fastGossip,

@@ -14,13 +14,13 @@ import (
 )
 
 // grown starts a cluster of n nodes, n1 bootstrap it alone.
-func grown(t *testing.T, n int, key []byte) []*testMember {
+func grown(t *testing.T, n int, keys [][]byte) []*testMember {
 	t.Helper()
 	directory, w := newMemoryDirectory(t), newFakeCalls()
-	nodes := []*testMember{newTestMember(t, testMemberConfig{name: "n1", key: key, directory: directory, wires: w}).mustRun(t)}
+	nodes := []*testMember{newTestMember(t, testMemberConfig{name: "n1", keys: keys, directory: directory, wires: w}).mustRun(t)}
 	for i := 2; i <= n; i++ {
 		nodes = append(nodes, newTestMember(t, testMemberConfig{
-			name: fmt.Sprintf("n%d", i), seeds: []string{nodes[0].gossip.Addr}, key: key, directory: directory, wires: w,
+			name: fmt.Sprintf("n%d", i), seeds: []string{nodes[0].gossip.Addr}, keys: keys, directory: directory, wires: w,
 		}).mustRun(t))
 	}
 	for _, s := range nodes {
@@ -50,7 +50,7 @@ func (s *testMember) wantStates(t *testing.T, state string) {
 
 func TestMembership_JoinLeaveAndCrash(t *testing.T) {
 	t.Parallel()
-	nodes := grown(t, 5, []byte("0123456789abcdef"))
+	nodes := grown(t, 5, [][]byte{[]byte("0123456789abcdef")})
 	if id := nodes[4].bootstrap.identity(); id.Cluster != nodes[0].bootstrap.identity().Cluster || id.Shards != DefaultShards {
 		t.Fatalf("the fifth node is %+v", id)
 	}
@@ -118,18 +118,18 @@ func TestMembership_AreFoundAgainAfterACrash(t *testing.T) {
 
 func TestMembership_RefusedWithAMessage(t *testing.T) {
 	t.Parallel()
-	key, other := []byte("0123456789abcdef"), []byte("fedcba9876543210")
+	keys, other := [][]byte{[]byte("0123456789abcdef")}, [][]byte{[]byte("fedcba9876543210")}
 	tests := map[string]struct {
 		change func(t *testing.T, first *testMember, cfg *testMemberConfig)
 		reason string
 		says   string
 	}{
 		"other gossip key": {
-			change: func(_ *testing.T, _ *testMember, cfg *testMemberConfig) { cfg.key = other },
+			change: func(_ *testing.T, _ *testMember, cfg *testMemberConfig) { cfg.keys = other },
 			reason: membership.ReasonOtherGossipKey, says: "another --gossip-key",
 		},
 		"no gossip key": {
-			change: func(_ *testing.T, _ *testMember, cfg *testMemberConfig) { cfg.key = nil },
+			change: func(_ *testing.T, _ *testMember, cfg *testMemberConfig) { cfg.keys = nil },
 			reason: membership.ReasonOtherGossipKey, says: "another --gossip-key",
 		},
 		"name of a running node": {
@@ -145,8 +145,8 @@ func TestMembership_RefusedWithAMessage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			directory, w := newMemoryDirectory(t), newFakeCalls()
-			first := newTestMember(t, testMemberConfig{name: "n1", key: key, directory: directory, wires: w}).mustRun(t)
-			cfg := testMemberConfig{name: "n2", seeds: []string{first.gossip.Addr}, key: key, directory: directory, wires: w}
+			first := newTestMember(t, testMemberConfig{name: "n1", keys: keys, directory: directory, wires: w}).mustRun(t)
+			cfg := testMemberConfig{name: "n2", seeds: []string{first.gossip.Addr}, keys: keys, directory: directory, wires: w}
 			test.change(t, first, &cfg)
 			if cfg.name == "n1" { // its wires would replace the other's
 				cfg.wires = newFakeCalls()
@@ -154,6 +154,21 @@ func TestMembership_RefusedWithAMessage(t *testing.T) {
 			}
 			wantRefusal(t, newTestMember(t, cfg).tryRun(t), test.reason, test.says)
 		})
+	}
+}
+
+// While the key is replaced, a node with the old key first and one with the new key first find each
+// other.
+func TestMembership_KeyIsReplaced(t *testing.T) {
+	t.Parallel()
+	before, after := []byte("0123456789abcdef"), []byte("fedcba9876543210")
+	directory, w := newMemoryDirectory(t), newFakeCalls()
+	first := newTestMember(t, testMemberConfig{name: "n1", keys: [][]byte{before, after}, directory: directory, wires: w}).mustRun(t)
+	second := newTestMember(t, testMemberConfig{name: "n2", seeds: []string{first.gossip.Addr}, keys: [][]byte{after, before}, directory: directory, wires: w}).mustRun(t)
+	first.spread(t, second)
+	for _, m := range []*testMember{first, second} {
+		m.wantStates(t, "n1 alive")
+		m.wantStates(t, "n2 alive")
 	}
 }
 

@@ -47,7 +47,7 @@ type peerConn struct {
 type peerConfig struct {
 	Listener net.Listener // closed by peerPort
 	TLS      *peerTLS     // nil: plain text
-	Key      []byte       // key of the handshake, see peerKey; nil: none
+	Keys     [][]byte     // keys of the handshake, see peerKeys; this node proves the first
 	// Self returns this node's names; its cluster is empty before it has joined.
 	Self func() peerSelf
 	// Resolve returns the peer address of a node.

@@ -23,7 +23,8 @@ import (
 //
 // A proof is an HMAC of all bytes sent before it and, in the dialer's proof, of the hello. Each side has a
 // label of its own, so that a proof can't be sent back to its maker, and a nonce of its own, so that a
-// proof can't be used twice. Without a key both sides use an empty one, which protects nothing; that is
+// proof can't be used twice. While the key is replaced nodes hold two: the acceptor proves its first
+// one, and the dialer the same one. Without a key both sides use an empty one, which protects nothing; that is
 // the mode of --insecure-cluster. The handshake does not protect the bytes after it; TLS does.
 
 const (
@@ -93,16 +94,30 @@ var (
 	errNoProof = errors.New("the dialing node does not hold this cluster's key (--gossip-key)")
 )
 
-// peerKey derives the key of the proofs from the gossip key. It returns nil for nil.
-func peerKey(gossip []byte) ([]byte, error) {
-	if gossip == nil {
-		return nil, nil
+// peerKeys derives the keys of the proofs from the gossip keys. Without any it returns the empty
+// key.
+func peerKeys(gossip [][]byte) ([][]byte, error) {
+	if len(gossip) == 0 {
+		return [][]byte{nil}, nil
 	}
-	key, err := hkdf.Key(sha256.New, gossip, nil, "switchyard peer port", sha256.Size)
-	if err != nil {
-		return nil, fmt.Errorf("derive the key of the peer port: %w", err)
+	keys := make([][]byte, len(gossip))
+	for i := range gossip {
+		var err error
+		if keys[i], err = hkdf.Key(sha256.New, gossip[i], nil, "switchyard peer port", sha256.Size); err != nil {
+			return nil, fmt.Errorf("derive the key of the peer port: %w", err)
+		}
 	}
-	return key, nil
+	return keys, nil
+}
+
+// proven returns the key that a proof was made with; ok is false if it is none of keys.
+func proven(proof []byte, keys [][]byte, label string, said ...[]byte) (key []byte, ok bool) {
+	for _, key := range keys {
+		if hmac.Equal(proof, handshakeProof(key, label, said...)) {
+			return key, true
+		}
+	}
+	return nil, false
 }
 
 func handshakeProof(key []byte, label string, said ...[]byte) []byte {
@@ -132,7 +147,8 @@ func (p *peerPort) clientHandshake(conn net.Conn, kind byte, hello *peerHello) e
 		return err
 	}
 	said = append(append(said, byte(statusWelcome)), answer[:nonceBytes]...)
-	if !hmac.Equal(answer[nonceBytes:], handshakeProof(p.cfg.Key, acceptorProves, said)) {
+	key, ok := proven(answer[nonceBytes:], p.cfg.Keys, acceptorProves, said)
+	if !ok {
 		return errPeerKey
 	}
 	text, err := json.Marshal(hello)
@@ -140,7 +156,7 @@ func (p *peerPort) clientHandshake(conn net.Conn, kind byte, hello *peerHello) e
 		return err
 	}
 	text = append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
-	if _, err := conn.Write(append(handshakeProof(p.cfg.Key, dialerProves, said, text), text...)); err != nil {
+	if _, err := conn.Write(append(handshakeProof(key, dialerProves, said, text), text...)); err != nil {
 		return err
 	}
 	return readStatus(conn, hello)
@@ -177,7 +193,7 @@ func (p *peerPort) serverHandshake(conn net.Conn) (kind byte, hello peerHello, e
 	if _, err := rand.Read(answer[1:]); err != nil {
 		return 0, hello, err
 	}
-	if _, err := conn.Write(append(answer[:len(answer):len(answer)], handshakeProof(p.cfg.Key, acceptorProves, said)...)); err != nil {
+	if _, err := conn.Write(append(answer[:len(answer):len(answer)], handshakeProof(p.cfg.Keys[0], acceptorProves, said)...)); err != nil {
 		return 0, hello, err
 	}
 	var head [proofBytes + 4]byte
@@ -192,7 +208,7 @@ func (p *peerPort) serverHandshake(conn net.Conn) (kind byte, hello peerHello, e
 	if _, err := io.ReadFull(conn, text); err != nil {
 		return 0, hello, err
 	}
-	if !hmac.Equal(head[:proofBytes], handshakeProof(p.cfg.Key, dialerProves, said, head[proofBytes:], text)) {
+	if _, ok := proven(head[:proofBytes], p.cfg.Keys, dialerProves, said, head[proofBytes:], text); !ok {
 		return 0, hello, errNoProof
 	}
 	if err := json.Unmarshal(text, &hello); err != nil {

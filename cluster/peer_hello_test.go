@@ -155,14 +155,7 @@ func TestPeerPort_RefusalsNameNothing(t *testing.T) {
 // Nodes need the same key. A node without a key is refused too, whichever side dials.
 func TestPeerPort_KeysMustMatch(t *testing.T) {
 	t.Parallel()
-	first, err := peerKey([]byte("0123456789abcdef"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := peerKey([]byte("fedcba9876543210"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	first, second := testPeerKeys(t)
 	w := newPeerNetwork(t)
 	nodes := map[string]*peerPort{
 		"a": w.addWithKey("a", "one", nil, first), "b": w.addWithKey("b", "one", nil, first),
@@ -181,6 +174,41 @@ func TestPeerPort_KeysMustMatch(t *testing.T) {
 				t.Errorf("%s to %s: %q, %v", from, to, got, err)
 			}
 		}
+	}
+}
+
+// testPeerKeys returns two keys of the handshake.
+func testPeerKeys(t *testing.T) (first, second []byte) {
+	t.Helper()
+	keys, err := peerKeys([][]byte{[]byte("0123456789abcdef"), []byte("fedcba9876543210")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys[0], keys[1]
+}
+
+// A key is replaced in three rounds of restarts, in which each node gets both keys, then the new one
+// first, then the new one alone. Within a round all nodes reach each other.
+func TestPeerPort_KeyIsReplaced(t *testing.T) {
+	t.Parallel()
+	before, after := testPeerKeys(t)
+	rounds := [][][]byte{{before}, {before, after}, {after, before}, {after}}
+	for i, earlier := range rounds[:len(rounds)-1] {
+		w := newPeerNetwork(t)
+		nodes := map[string]*peerPort{
+			"a": w.addWith("a", "one", peerConfig{Keys: earlier}), "b": w.addWith("b", "one", peerConfig{Keys: rounds[i+1]}),
+		}
+		for from, to := range map[string]string{"a": "b", "b": "a"} {
+			if got, err := nodes[from].call(t.Context(), to, rpcReport, []byte("x")); err != nil || string(got) != to+" to "+from+": x" {
+				t.Errorf("round %d, %s to %s: %q, %v", i+1, from, to, got, err)
+			}
+		}
+	}
+	w := newPeerNetwork(t)
+	a := w.addWith("a", "one", peerConfig{Keys: rounds[0]})
+	w.addWith("b", "one", peerConfig{Keys: rounds[3]})
+	if _, err := a.call(t.Context(), "b", rpcReport, []byte("x")); !errors.Is(err, errNotSent) {
+		t.Errorf("the key before is still taken: %v", err)
 	}
 }
 

@@ -43,12 +43,12 @@ func (w *peerNetwork) add(node, cluster string, secure *peerTLS) *peerPort {
 
 func (w *peerNetwork) addWithKey(node, cluster string, secure *peerTLS, key []byte) *peerPort {
 	w.t.Helper()
-	return w.addWith(node, cluster, peerConfig{TLS: secure, Key: key})
+	return w.addWith(node, cluster, peerConfig{TLS: secure, Keys: [][]byte{key}})
 }
 
 func (w *peerNetwork) addLimited(node, cluster string, accepted int) *peerPort {
 	w.t.Helper()
-	return w.addWith(node, cluster, peerConfig{maxAccepted: accepted})
+	return w.addWith(node, cluster, peerConfig{maxAccepted: accepted, Keys: [][]byte{nil}})
 }
 
 func (w *peerNetwork) addWith(node, cluster string, cfg peerConfig) *peerPort {

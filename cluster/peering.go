@@ -52,11 +52,11 @@ func newPeering(n *Node) (l *peering, err error) {
 	if l.httpAddr, err = advertisedHTTP(cfg.Advertise, cfg.HTTP); err != nil {
 		return nil, err
 	}
-	key, err := peerKey(cfg.GossipKey)
+	keys, err := peerKeys(cfg.GossipKeys)
 	if err != nil {
 		return nil, err
 	}
-	pc := peerConfig{Listener: cfg.Peer, Key: key, Self: l.self, Resolve: l.resolve, Logger: n.logger.With("component", "peer")}
+	pc := peerConfig{Listener: cfg.Peer, Keys: keys, Self: l.self, Resolve: l.resolve, Logger: n.logger.With("component", "peer")}
 	if cfg.TLS != nil {
 		pc.TLS = newPeerTLS(cfg.TLS)
 	}
@@ -71,7 +71,7 @@ func newPeering(n *Node) (l *peering, err error) {
 		return nil, err
 	}
 	if l.gossip, err = gossip.New(gossip.Config{
-		Bind: cfg.Gossip, Advertise: cfg.Advertise, Key: cfg.GossipKey, Seeds: cfg.Join, Self: l.meta(),
+		Bind: cfg.Gossip, Advertise: cfg.Advertise, Keys: cfg.GossipKeys, Seeds: cfg.Join, Self: l.meta(),
 		Known: func() []membership.Record { return l.registry.list().Peers() }, Reachable: n.isReachable, Logger: n.logger,
 	}); err != nil {
 		return nil, err

@@ -18,9 +18,9 @@ import (
 
 // Config configures gossip.
 type Config struct {
-	Bind      string // host:port; port 0 takes a free one
-	Advertise string // host; empty: see advertisedHost
-	Key       []byte // encrypts gossip; nil: plain text
+	Bind      string   // host:port; port 0 takes a free one
+	Advertise string   // host; empty: see advertisedHost
+	Keys      [][]byte // encrypt gossip, the first what this node sends; none: plain text
 	Seeds     []string
 	// Self is this node's metadata, which gossip spreads.
 	Self Meta
@@ -92,7 +92,11 @@ func New(cfg Config) (*Gossip, error) {
 	conf.Name = m.name
 	conf.BindAddr, conf.BindPort = host, port
 	conf.AdvertiseAddr, conf.AdvertisePort = ip.String(), port
-	conf.SecretKey = cfg.Key
+	if len(cfg.Keys) > 0 {
+		if conf.Keyring, err = memberlist.NewKeyring(cfg.Keys[1:], cfg.Keys[0]); err != nil {
+			return nil, fmt.Errorf("gossip: %w", err)
+		}
+	}
 	conf.TCPTimeout = 2 * time.Second
 	conf.Delegate, conf.Events, conf.Alive, conf.Merge = m.state, m.state, m.state, m.state
 	conf.Logger = log.New(gossipLog{cfg.Logger}, "", 0)

@@ -98,7 +98,7 @@ type serveCmd struct {
 	ClusterCert     string        `help:"Certificate this node shows other nodes, PEM." placeholder:"FILE" group:"Cluster"`
 	ClusterKey      string        `help:"Its private key, PEM." placeholder:"FILE" group:"Cluster"`
 	ClusterCA       string        `name:"cluster-ca" help:"Authority that signed the nodes' certificates, PEM." placeholder:"FILE" group:"Cluster"`
-	GossipKey       string        `help:"Encrypts gossip, and is proven on --peer: base64 of 16, 24 or 32 bytes, the same on every node. Better in SWITCHYARD_GOSSIP_KEY, where others don't see it." placeholder:"KEY" group:"Cluster"`
+	GossipKey       string        `help:"Encrypts gossip, and is proven on --peer: base64 of 16, 24 or 32 bytes, the same on every node; two with a comma between while it is replaced. Better in SWITCHYARD_GOSSIP_KEY, where others don't see it." placeholder:"KEY" group:"Cluster"`
 	GossipKeyFile   string        `help:"File that holds the key (without a key: switchyard/gossip-key in the user's configuration directory, made at the first start)." placeholder:"FILE" group:"Cluster"`
 	InsecureCluster bool          `help:"Allow --peer and --gossip on addresses others reach without TLS and key, and make no key." group:"Cluster"`
 

@@ -50,7 +50,8 @@ type Config struct {
 	// nodes.
 	ClusterCert, ClusterKey, ClusterCA string
 	// GossipKey, in base64, encrypts gossip, and nodes prove to each other on their peer
-	// ports that they have it; GossipKeyFile is a file with the key. Without either the
+	// ports that they have it; GossipKeyFile is a file with the key. While the key is replaced
+	// there are two, of which this node uses the first. Without either the
 	// key is in UserDir, where the first node of the user makes it.
 	GossipKey, GossipKeyFile string
 	// UserDir is the directory for files that all nodes of a user share; empty: switchyard

@@ -120,7 +120,7 @@ func (c Config) validateSecrets() error {
 		return errors.New("--gossip-key and --gossip-key-file say the same thing: give one of them")
 	}
 	if c.GossipKey != "" {
-		if _, err := parseGossipKey("--gossip-key", c.GossipKey); err != nil {
+		if _, err := parseGossipKeys("--gossip-key", c.GossipKey); err != nil {
 			return err
 		}
 	}

@@ -48,6 +48,10 @@ func TestConfig_OfTheCluster(t *testing.T) {
 		{"part of TLS", func(c *Config) { c.ClusterCert = "cert" }, []string{"give all three"}},
 		{"part of TLS, insecure", func(c *Config) { c.ClusterCA, c.InsecureCluster = "ca", true }, []string{"give all three"}},
 
+		{"two keys while one is replaced", func(c *Config) { c.GossipKey = key(32) + ", " + key(16) }, nil},
+		{"three keys", func(c *Config) { c.GossipKey = key(32) + "," + key(16) + "\n" + key(24) }, []string{"holds 3 keys"}},
+		{"the same key twice", func(c *Config) { c.GossipKey = key(32) + "," + key(32) }, []string{"the same key twice"}},
+		{"no key", func(c *Config) { c.GossipKey = " , " }, []string{"holds 0 keys"}},
 		{"key of 24 bytes", func(c *Config) { c.GossipKey = key(24) }, nil},
 		{"key of 20 bytes", func(c *Config) { c.GossipKey = key(20) }, []string{"holds 20 bytes", "16, 24 or 32"}},
 		{"key not base64", func(c *Config) { c.GossipKey = "hunter2!" }, []string{"not base64"}},

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode"
 )
 
 // gossipKeyFile is the file that holds the key of nodes that were given none: in the
@@ -16,19 +18,19 @@ import (
 // user can read it, and could read the nodes' data just as well.
 const gossipKeyFile = "gossip-key"
 
-// gossipKey returns the key that encrypts gossip and that nodes prove to each other.
-// It is nil for a node alone, and with --insecure-cluster where no key was given. The
+// gossipKeys returns the keys that encrypt gossip and that nodes prove to each other.
+// There is none for a node alone, and with --insecure-cluster where no key was given. The
 // data directory must exist.
-func (c Config) gossipKey() ([]byte, error) {
+func (c Config) gossipKeys() ([][]byte, error) {
 	switch {
 	case c.GossipKey != "":
-		return parseGossipKey("--gossip-key", c.GossipKey)
+		return parseGossipKeys("--gossip-key", c.GossipKey)
 	case c.GossipKeyFile != "":
 		text, err := os.ReadFile(c.GossipKeyFile)
 		if err != nil {
 			return nil, fmt.Errorf("--gossip-key-file: %w; `openssl rand -base64 32` makes a key", err)
 		}
-		return parseGossipKey("--gossip-key-file "+c.GossipKeyFile, string(text))
+		return parseGossipKeys("--gossip-key-file "+c.GossipKeyFile, string(text))
 	case !c.clustered() || c.InsecureCluster:
 		return nil, nil
 	}
@@ -39,7 +41,7 @@ func (c Config) gossipKey() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the key for other nodes: %w", err)
 	}
-	return parseGossipKey(path, string(text))
+	return parseGossipKeys(path, string(text))
 }
 
 // userDir returns the directory for files that a user's nodes share; empty if there is
@@ -98,9 +100,32 @@ func makeGossipKey(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
+// maxGossipKeys is the number of keys that a node may hold: the one that it uses, and the one
+// before or the next one.
+const maxGossipKeys = 2
+
+// parseGossipKeys reads keys with commas or white space between.
+func parseGossipKeys(setting, text string) (keys [][]byte, err error) {
+	texts := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	if len(texts) == 0 || len(texts) > maxGossipKeys {
+		return nil, fmt.Errorf("%s: holds %d keys, and must hold 1, or %d while one is replaced by another", setting, len(texts), maxGossipKeys)
+	}
+	for _, text := range texts {
+		key, err := parseGossipKey(setting, text)
+		if err != nil {
+			return nil, err
+		}
+		if len(keys) > 0 && bytes.Equal(keys[0], key) {
+			return nil, fmt.Errorf("%s: holds the same key twice", setting)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
 // parseGossipKey reads a key. Its errors name the setting and don't show the key.
 func parseGossipKey(setting, text string) ([]byte, error) {
-	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
+	key, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: not base64; `openssl rand -base64 32` makes a key", setting)
 	}

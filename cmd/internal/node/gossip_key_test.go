@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -22,11 +23,11 @@ func TestGossipKey_IsMadeOnce(t *testing.T) {
 	t.Parallel()
 	c := sane()
 	c.Data = t.TempDir()
-	first, err := c.gossipKey()
-	if err != nil || len(first) != 32 {
-		t.Fatalf("%d bytes, %v", len(first), err)
+	first, err := c.gossipKeys()
+	if err != nil || len(first) != 1 || len(first[0]) != 32 {
+		t.Fatalf("%d keys, %v", len(first), err)
 	}
-	if again, err := c.gossipKey(); err != nil || !bytes.Equal(again, first) {
+	if again, err := c.gossipKeys(); err != nil || !reflect.DeepEqual(again, first) {
 		t.Errorf("at the second start it is another key: %v", err)
 	}
 	path := filepath.Join(c.Data, gossipKeyFile)
@@ -36,17 +37,17 @@ func TestGossipKey_IsMadeOnce(t *testing.T) {
 	// Another node of the machine is told of the file.
 	other := sane()
 	other.Data, other.GossipKeyFile = t.TempDir(), path
-	if got, err := other.gossipKey(); err != nil || !bytes.Equal(got, first) {
+	if got, err := other.gossipKeys(); err != nil || !reflect.DeepEqual(got, first) {
 		t.Errorf("by --gossip-key-file it is another key: %v", err)
 	}
 	if err := os.WriteFile(path, []byte("not a key"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.gossipKey(); err == nil || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "not a key") {
+	if _, err := c.gossipKeys(); err == nil || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "not a key") {
 		t.Errorf("a spoiled file: %v", err)
 	}
 	other.GossipKeyFile = "nowhere"
-	if _, err := other.gossipKey(); err == nil || !strings.Contains(err.Error(), "--gossip-key-file") {
+	if _, err := other.gossipKeys(); err == nil || !strings.Contains(err.Error(), "--gossip-key-file") {
 		t.Errorf("no file: %v", err)
 	}
 }
@@ -61,7 +62,7 @@ func TestGossipKey_IsNotMadeWhereNoneIsNeeded(t *testing.T) {
 		c := sane()
 		c.Data = t.TempDir()
 		change(&c)
-		got, err := c.gossipKey()
+		got, err := c.gossipKeys()
 		if err != nil || (got != nil) != (name == "given") {
 			t.Errorf("%s: %d bytes, %v", name, len(got), err)
 		}
@@ -76,21 +77,21 @@ func TestGossipKey_IsNotMadeWhereNoneIsNeeded(t *testing.T) {
 func TestGossipKey_IsTheUsers(t *testing.T) {
 	t.Parallel()
 	user := filepath.Join(t.TempDir(), "config", "switchyard")
-	keys := make([][]byte, 8)
+	keys := make([][][]byte, 8)
 	var wg sync.WaitGroup
 	for i := range keys {
 		c := sane()
 		c.Data, c.UserDir = t.TempDir(), user
 		wg.Go(func() {
 			var err error
-			if keys[i], err = c.gossipKey(); err != nil {
+			if keys[i], err = c.gossipKeys(); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
 	for _, k := range keys {
-		if len(k) != 32 || !bytes.Equal(k, keys[0]) {
+		if len(k) != 1 || len(k[0]) != 32 || !reflect.DeepEqual(k, keys[0]) {
 			t.Errorf("keys %x and %x", k, keys[0])
 		}
 	}
