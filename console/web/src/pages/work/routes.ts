@@ -1,0 +1,3 @@
+import type { PageRoute } from "../index";
+
+export const workPages: PageRoute[] = [];
