@@ -1,5 +1,6 @@
 # `make` alone lists the targets. On a fresh machine all of them need only Go and
-# make; `race` needs a C compiler, too.
+# make; `race` needs a C compiler, too. `test` drives the console in Chromium where there is
+# one, and says so where there is none. On Debian: apt-get install chromium.
 
 SHELL := /bin/sh
 .SHELLFLAGS := -eu -c
@@ -11,18 +12,20 @@ ARGS ?=
 MINUTES ?= 5
 SEED ?=
 PKG ?= ./...
-# cmd/internal/systemtest runs the built binary, which -race would not see into.
-RACE_PACKAGES ?= $(shell go list ./... | grep -v /systemtest)
+# These run the built binary, which -race would not see into.
+RACE_PACKAGES ?= $(shell go list ./... | grep -v -e /systemtest -e /consoletest)
 LINT := go tool -modfile=tools/go.mod golangci-lint
 HAS_CC := $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo yes)
+# The programs that cmd/internal/consoletest looks for.
+HAS_BROWSER := $(shell for name in "$${SWITCHYARD_CHROMIUM:-chromium}" chromium-browser google-chrome google-chrome-stable; do command -v "$$name" >/dev/null 2>&1 && echo yes && break; done)
 
 # What ships has no C in it. The race detector can't do without.
 export CGO_ENABLED ?= 0
 
-.PHONY: help run cluster test full race lint bench bench-cluster chaos fuzz check build api clean fmt fmt-check vet
+.PHONY: help run cluster test full race lint bench bench-cluster bench-console chaos fuzz check build api clean fmt fmt-check vet
 
 help: ## list the targets
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: build ## build and serve with defaults; ARGS="--http :8081" adds flags
 	./bin/switchyard serve $(ARGS)
@@ -35,6 +38,7 @@ build: ## build bin/switchyard
 
 test: ## every test; needs only Go; PKG=./storage narrows it
 	go test -short -timeout 900s $(PKG)
+	@[ "$(HAS_BROWSER)" = yes ] || echo "test: left out the console in a browser, no Chromium found; on Debian: apt-get install chromium"
 
 full: ## make test, with its longest tests in their full form; takes half an hour
 	go test -timeout 90m $(PKG)
@@ -65,6 +69,9 @@ chaos: ## faults under load for MINUTES (5); SEED=n repeats a run; logs of a fai
 
 bench-cluster: ## the figures of a cluster: forwarding, killed owners, joins and drains, idle cost
 	go test -count=1 -run '^$$' -bench 'Cluster' -benchtime 1x -timeout 60m -v ./cmd/internal/systemtest
+
+bench-console: ## sizes, paint times and scrolling of the console; needs Chromium
+	go test -count=1 -run '^$$' -bench 'Console' -benchtime 5x -timeout 20m ./cmd/internal/consoletest
 
 fuzz: ## every fuzz target for FUZZTIME (20s) each
 	@for package in $$(go list ./...); do \

@@ -1,0 +1,104 @@
+package consoletest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const axeFolder = "testdata/axe"
+
+// axeSource is axe-core, read once.
+var axeSource = sync.OnceValues(func() (string, error) {
+	source, err := os.ReadFile(filepath.Join(axeFolder, "axe.min.js"))
+	if err != nil {
+		return "", fmt.Errorf("read axe-core: %w", err)
+	}
+	return string(source), nil
+})
+
+// violation is a rule of axe-core that a page breaks.
+type violation struct {
+	ID    string `json:"id"`
+	Help  string `json:"help"`
+	Nodes []struct {
+		HTML    string `json:"html"`
+		Summary string `json:"failureSummary"`
+	} `json:"nodes"`
+}
+
+// axe fails the test for each rule of axe-core that the page breaks: WCAG 2.2, A and AA, and axe's own best
+// practices. rules, if there are any, are checked alone.
+func (v *visitor) axe(what string, rules ...string) {
+	v.t.Helper()
+	source, err := axeSource()
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	only := `{type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}`
+	if len(rules) > 0 {
+		list, err := json.Marshal(rules)
+		if err != nil {
+			v.t.Fatal(err)
+		}
+		only = `{type: "rule", values: ` + string(list) + `}`
+	}
+	if eval[bool](v, "typeof axe === 'undefined'") {
+		eval[bool](v, source+"\n; true")
+	}
+	found := eval[[]violation](v, `axe.run(document, {resultTypes: ["violations"], preload: false, runOnly: `+only+`}).then((r) =>
+		r.violations.map((v) => ({id: v.id, help: v.help, nodes: v.nodes.slice(0, 5).map((n) => ({html: n.html.slice(0, 300), failureSummary: n.failureSummary}))})))`)
+	for _, broken := range found {
+		var nodes strings.Builder
+		for _, n := range broken.Nodes {
+			fmt.Fprintf(&nodes, "\n  %s\n    %s", n.HTML, strings.ReplaceAll(n.Summary, "\n", "\n    "))
+		}
+		v.t.Errorf("axe: %s: %s: %s%s", what, broken.ID, broken.Help, nodes.String())
+	}
+}
+
+// accessible checks a page in both color schemes. In the second one only the colors differ.
+func (v *visitor) accessible(what string) {
+	v.t.Helper()
+	v.axe(what)
+	v.scheme("dark")
+	v.axe(what+", dark", "color-contrast", "link-in-text-block")
+	v.scheme("light")
+}
+
+// TestAxe_IsAsPublished holds axe-core against the hashes that were noted when it was vendored.
+func TestAxe_IsAsPublished(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile(filepath.Join(axeFolder, "vendor.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var vendored struct {
+		Files map[string]string `json:"files"`
+	}
+	if err := json.Unmarshal(raw, &vendored); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(axeFolder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != len(vendored.Files)+1 {
+		t.Errorf("%d files, and vendor.json names %d", len(entries), len(vendored.Files))
+	}
+	for name, want := range vendored.Files {
+		content, err := os.ReadFile(filepath.Join(axeFolder, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != want {
+			t.Errorf("%s differs from what was vendored", name)
+		}
+	}
+}
