@@ -2,7 +2,7 @@
 // labels, teams, projects, cycles. Each list is read once, when something first needs it.
 
 import { createContext } from "preact";
-import { useContext, useEffect } from "preact/hooks";
+import { useContext, useEffect, useMemo } from "preact/hooks";
 import { api, asFailure, type Failure } from "./api";
 import { makeStore, useStore, type Store } from "./store";
 import type { Agent, Cycle, Label, Member, Project, Team } from "./types";
@@ -114,6 +114,11 @@ export function refresh(name: ListName): void {
   void lists[name].read();
 }
 
+/** The entries of a list that were read so far, for texts outside of components. */
+export function peek<Name extends ListName>(name: Name): ReturnType<(typeof lists)[Name]["items"]["get"]> {
+  return lists[name].items.get() as ReturnType<(typeof lists)[Name]["items"]["get"]>;
+}
+
 function useList<Item>(list: WorkspaceList<Item>): Item[] {
   const items = useStore(list.items);
   useEffect(() => list.need());
@@ -140,7 +145,8 @@ export function nameOf(id: string | null | undefined): string {
 
 /** Loads members and agents, and returns nameOf. */
 export function useNames(): (id: string | null | undefined) => string {
-  useMembers();
-  useAgents();
-  return nameOf;
+  const members = useMembers();
+  const agents = useAgents();
+  // Another function when the lists change, so that components which keep it render again.
+  return useMemo(() => (id) => nameOf(id), [members, agents]);
 }

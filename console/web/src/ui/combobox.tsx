@@ -105,7 +105,10 @@ function Choices({ label, options, chosen, none, multiple, onSearch, onPick }: C
   const list = useRef<HTMLUListElement>(null);
   const id = useId();
 
-  useEffect(() => input.current?.focus(), []);
+  useEffect(() => {
+    input.current?.focus();
+    onSearch?.("");
+  }, []);
 
   const shown = useMemo(() => {
     const want = text.trim().toLowerCase();

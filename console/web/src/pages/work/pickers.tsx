@@ -11,6 +11,8 @@ interface PickProps<Value> {
   onChange(value: Value): void;
   disabled?: boolean;
   class?: string;
+  /** Shown where nothing is chosen. */
+  placeholder?: string;
 }
 
 const statusOptions: Option[] = statuses.map((status) => ({ value: status, label: statusNames[status], icon: <StatusIcon status={status} /> }));
