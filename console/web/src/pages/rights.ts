@@ -1,0 +1,37 @@
+// The caller's rights, so that a page offers only the acts that the service would accept. The
+// service decides in any case; a refusal is shown with its hint.
+
+import { useSession } from "../session";
+
+export interface Rights {
+  /** The operator, with the root token. */
+  root: boolean;
+  /** May change settings of the workspace. */
+  admin: boolean;
+  /** May change issues, teams, labels and projects. */
+  write: boolean;
+  /** May cancel, retry and release sessions. */
+  sessions: boolean;
+  /** May reply to sessions: people only. */
+  reply: boolean;
+  /** May publish and discard drafts. */
+  decide: boolean;
+}
+
+export function useRights(): Rights {
+  const session = useSession();
+  if (!session) return { root: false, admin: false, write: false, sessions: false, reply: false, decide: false };
+  const root = session.kind === "root";
+  const words = session.permissions.split(",").map((word) => word.trim());
+  const has = (...any: string[]) => root || any.some((word) => words.includes(word));
+  const adminRole = root || session.role === "owner" || session.role === "admin" || session.actorType === "agent";
+  const sessions = has("admin", "write", "sessions:write");
+  return {
+    root,
+    admin: adminRole && has("admin"),
+    write: has("admin", "write"),
+    sessions,
+    reply: sessions && session.actorType !== "agent",
+    decide: has("admin", "write", "issues:write"),
+  };
+}
