@@ -1,0 +1,13 @@
+// What a settings page shows to a caller who may not see it.
+
+import { Empty, Page } from "../../ui";
+
+export function AdminsOnly({ title }: { title: string }) {
+  return (
+    <Page title={title}>
+      <Empty title="Only owners and admins see this page." icon="key">
+        Sign in as an owner or admin of the workspace, with a token that has the permission admin.
+      </Empty>
+    </Page>
+  );
+}

@@ -1,0 +1,16 @@
+// Administrative acts: who changed rights, limits and connections.
+
+import { wsPath } from "../../workspace";
+import { Page } from "../../ui";
+import { AuditList } from "../audit_list";
+import { useRights } from "../rights";
+import { AdminsOnly } from "./admins_only";
+
+export default function AuditPage() {
+  if (!useRights().admin) return <AdminsOnly title="Audit" />;
+  return (
+    <Page title="Audit" subtitle="Who changed rights, limits and connections. Days are in UTC.">
+      <AuditList path={wsPath("/audit")} />
+    </Page>
+  );
+}
