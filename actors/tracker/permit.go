@@ -41,6 +41,11 @@ const (
 	basisSignature basis = "signature"
 	// basisSecret: the step compares a secret before it does anything else.
 	basisSecret basis = "secret"
+	// basisSignIn: the identity provider has confirmed the user.
+	basisSignIn basis = "sign-in"
+	// basisOwn: a user ends their own sessions in a workspace that does not store the
+	// credential.
+	basisOwn basis = "own"
 	// basisOperator: the operator acts on the whole service.
 	basisOperator basis = "operator"
 	// basisLook: the step is a query and changes nothing.
@@ -82,6 +87,13 @@ func permitSigned(id storage.ID) Permit { return Permit{basis: basisSignature, a
 // permitSecret returns the permit of a step that compares a secret itself.
 func permitSecret(id storage.ID) Permit { return Permit{basis: basisSecret, about: id} }
 
+// permitSignedIn returns the permit to open a session for a user whom the identity provider
+// has confirmed.
+func permitSignedIn(id storage.ID) Permit { return Permit{basis: basisSignIn, about: id} }
+
+// permitOwn returns the permit of a user to end their own sessions.
+func permitOwn(id storage.ID) Permit { return Permit{basis: basisOwn, about: id} }
+
 // errNoRights reports a bug of the service: a command for which no rights were checked.
 // Callers see INTERNAL.
 func errNoRights(op string) error { return fmt.Errorf("%s: the rights were not looked at", op) }
@@ -98,7 +110,7 @@ func (p *Permit) UnmarshalJSON(b []byte) error {
 		return fmt.Errorf("read a permit: %w", err)
 	}
 	switch s.Basis {
-	case basisService, basisAdmission, basisCreation, basisDeletion, basisSignature, basisSecret, basisOperator, basisLook:
+	case basisService, basisAdmission, basisCreation, basisDeletion, basisSignature, basisSecret, basisSignIn, basisOwn, basisOperator, basisLook:
 		*p = Permit{basis: s.Basis, about: s.About, operator: s.Operator}
 		return nil
 	}

@@ -113,7 +113,7 @@ func reportTo(report func(storage.Problem)) reporter {
 func checkWorkspace(v *storage.View, add func(storage.Problem)) error {
 	report := reportTo(add)
 	for _, check := range []func(*storage.View, reporter) error{
-		checkEvents, checkClock, checkSweeps, checkHead, checkRecordCounts, checkTeamMembers, checkTokens, checkMembers,
+		checkEvents, checkClock, checkSweeps, checkHead, checkRecordCounts, checkTeamMembers, checkTokens, checkConsoles, checkMembers,
 		checkAccess,
 		checkAudit,
 		checkRetention,

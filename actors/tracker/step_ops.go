@@ -13,6 +13,7 @@ var StepOps = stepOps(
 	serviceReadOnlyOp, putReadOnlyOp, deleteReadOnlyOp, copyReadOnlyOp, copiedReadOnlyOp, isWritableOp,
 	listClusterAuditOp, ownRouteOp, unsentAuditOp, keepAuditOp, sentAuditOp, recordActOp,
 	AuthenticateOp, AuthenticateMakerOp, NoteTokenUses, issueAccessTokenOp,
+	openConsoleOp, consoleActorOp, consoleWorkspaceOp, endConsoleOp, endConsolesOp, signInUserOp, signInConsoleOp,
 	createSCIMUserOp, putSCIMUserOp, patchSCIMUserOp, deleteSCIMUserOp,
 )
 

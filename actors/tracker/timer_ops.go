@@ -35,4 +35,5 @@ var TimerOps = map[string]*Op{
 	timerBudgetEnd:        endBudgetOp,
 	timerBudgetMonth:      budgetMonthOp,
 	timerSessionFollowers: moveFollowersOp,
+	timerConsole:          consoleEndOp,
 }

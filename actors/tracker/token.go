@@ -56,6 +56,10 @@ type tokenGrant struct {
 	// Sponsor is the member with whose membership the token ends; see
 	// Principal.Sponsor.
 	Sponsor UserID `json:"sponsor,omitempty"`
+	// Console marks a console session, and OpenedWith is the token that opened it; empty
+	// if an identity provider did.
+	Console    bool    `json:"console,omitempty"`
+	OpenedWith TokenID `json:"openedWith,omitempty"`
 }
 
 var tokens = storage.Table[storedToken]{
@@ -82,6 +86,12 @@ var tokenGrants = storage.Table[tokenGrant]{
 			e.Add(actorKey(e.Key(), g.ActorType, g.ActorID))
 			if g.Sponsor != "" {
 				e.Add(actorKey(e.Key(), sponsored, string(g.Sponsor)))
+			}
+			if g.Console {
+				e.Add(actorKey(e.Key(), consoleOf(g.ActorType), g.ActorID))
+			}
+			if g.OpenedWith != "" {
+				e.Add(actorKey(e.Key(), openedWith, string(g.OpenedWith)))
 			}
 		},
 	}},

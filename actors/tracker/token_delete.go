@@ -28,8 +28,8 @@ func deleteToken(tx *Tx, in *DeleteTokenIn) (Reply, error) {
 	return Reply{Outcome: NoContent}, nil
 }
 
-// endToken removes a token by its key, with its grant and last use; false if there is
-// none.
+// endToken removes a token by its key, with its grant, its last use and the console sessions
+// that it opened; false if there is none.
 func (tx *Tx) endToken(key storage.Key) (there bool, err error) {
 	token, err := tokens.Get(tx, key)
 	if err != nil {
@@ -47,6 +47,9 @@ func (tx *Tx) endToken(key storage.Key) (there bool, err error) {
 	}
 	if grant != nil {
 		if err := tokenGrants.Delete(tx, grant); err != nil {
+			return false, err
+		}
+		if err := tx.leaveConsoles(&grant.Value); err != nil {
 			return false, err
 		}
 	}

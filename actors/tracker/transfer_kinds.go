@@ -135,6 +135,7 @@ var remadeTimers = map[string]string{
 	timerSweepMemberships: "belongs to the directory",
 	timerSweepReceived:    "notes of calls stay behind",
 	timerSweepAccess:      "access tokens stay behind",
+	timerConsole:          "nobody can use a console session in the copy",
 	timerIndexSearch:      "an import sets it, with the issues",
 	timerMergeSegments:    "an import sets it, with the issues",
 	timerCountBytes:       "an import counts what it writes",
