@@ -22,7 +22,7 @@ HAS_BROWSER := $(shell for name in "$${SWITCHYARD_CHROMIUM:-chromium}" chromium-
 # What ships has no C in it. The race detector can't do without.
 export CGO_ENABLED ?= 0
 
-.PHONY: help run cluster test full race lint bench bench-cluster bench-console chaos fuzz check build api clean fmt fmt-check vet
+.PHONY: help run cluster test full race lint bench bench-cluster bench-console chaos fuzz check build console api clean fmt fmt-check vet
 
 help: ## list the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,9 @@ check: fmt-check vet lint build test ## what CI runs: format, vet, lint, build, 
 	@if [ "$(HAS_CC)" = yes ]; then $(MAKE) --no-print-directory race; \
 	else echo "race: left out, no C compiler found"; fi
 	@echo "check: all good"
+
+console: ## bundle the console's pages in console/web into console/dist, after a change of them
+	go run ./console/build
 
 api: ## write docs/api.md anew, after a change of the API
 	go generate ./httpapi
