@@ -71,7 +71,7 @@ func (s *Server) direct(x *exchange) error {
 // can make. The other node checks the credential.
 func (t *forwarding) start(node string) error {
 	s, x := t.server, t.x
-	credential := x.credential()
+	credential := s.credential(x)
 	public, operator := x.route.Op.Needs.Level == tracker.Public, s.isOperator(credential)
 	if err := x.mayUse(credential != "" && !public, operator); err != nil {
 		return err
@@ -143,7 +143,7 @@ func (t *forwarding) arrived() error {
 	s, x := t.server, t.x
 	response := &x.ctx.Response
 	status := response.StatusCode()
-	if credential := x.credential(); credential != "" && x.conn != nil && x.route.Op.Needs.Level != tracker.Public {
+	if credential := s.credential(x); credential != "" && x.conn != nil && x.route.Op.Needs.Level != tracker.Public {
 		switch {
 		case status == http.StatusUnauthorized:
 			s.known.forget(credential, t.workspace)

@@ -145,6 +145,14 @@ func isLocal(op *tracker.Op) bool {
 	return false
 }
 
+// runHere runs an operation of a session of the console, or of the operator.
+func (s *Server) runHere(x *exchange, req *tracker.Request, in any) error {
+	if run := x.route.console; run != nil {
+		return run(x, req, in)
+	}
+	return s.runLocal(x, req, in)
+}
+
 // runLocal runs an operation on this node and answers with its result.
 func (s *Server) runLocal(x *exchange, req *tracker.Request, in any) error {
 	ctx, cancel := context.WithDeadline(context.Background(), req.Deadline)

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"switchyard/actors/tracker"
+	"switchyard/console/signin"
 )
 
 // Engine admits requests and runs operations. An error for the caller is a
@@ -52,7 +53,13 @@ type Config struct {
 	Secure bool
 	// CORSOrigins are the origins whose pages may read answers (Decision 73).
 	CORSOrigins []string
-	Logger      *slog.Logger
+	// NoConsole leaves the console out (Decision 93).
+	NoConsole bool
+	// ConsoleSession is how long a session of the console lasts; default 12 h.
+	ConsoleSession time.Duration
+	// SignIn is the identity provider of the console; nil: there is none.
+	SignIn *signin.Provider
+	Logger *slog.Logger
 	// Registry takes the server's metrics; nil makes one of its own.
 	Registry *prometheus.Registry
 
@@ -100,6 +107,7 @@ func (c Config) withDefaults() Config {
 	if c.Registry == nil {
 		c.Registry = prometheus.NewRegistry()
 	}
+	orDefault(&c.ConsoleSession, consoleLife)
 	orDefault(&c.RequestTimeout, 10*time.Second)
 	orDefault(&c.ReadTimeout, 15*time.Second)
 	orDefault(&c.WriteTimeout, 15*time.Second)

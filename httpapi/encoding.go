@@ -98,13 +98,44 @@ func (a *appender) Write(p []byte) (int, error) {
 // constantBody is an answer that never changes. It is compressed once for each coding.
 type constantBody struct {
 	plain []byte
+	// small makes the encoders take more time, for a smaller result.
+	small bool
 	once  [codings]sync.Once
 	coded [codings][]byte
 }
 
 func (b *constantBody) in(e *encoders, to coding) (coded []byte, err error) {
-	b.once[to].Do(func() { b.coded[to], err = e.append(nil, b.plain, to) })
+	b.once[to].Do(func() {
+		if b.small {
+			b.coded[to], err = pressed(b.plain, to)
+			return
+		}
+		b.coded[to], err = e.append(nil, b.plain, to)
+	})
 	return b.coded[to], err
+}
+
+// pressed compresses a body with an encoder that is not kept.
+func pressed(plain []byte, to coding) ([]byte, error) {
+	if to == codingZstd {
+		w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(codingWindow))
+		if err != nil {
+			return nil, fmt.Errorf("make an encoder: %w", err)
+		}
+		return w.EncodeAll(plain, nil), w.Close()
+	}
+	var out appender
+	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err == nil {
+		_, err = w.Write(plain)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("compress a file: %w", err)
+	}
+	return out.bytes, nil
 }
 
 // encode compresses the answer if its client takes that. varies reports whether the

@@ -67,6 +67,10 @@ type exchange struct {
 	waited                                   bool
 	arrival, admission, forwarded, ownerless time.Duration
 	spent                                    tracker.Spent
+	// session says that the credential is that of the console's cookie. sessionEnds is the end
+	// of a session of the operator.
+	session     bool
+	sessionEnds time.Time
 	// rated says that the request was counted, and verdict how that ended.
 	rated   bool
 	verdict verdict
@@ -103,6 +107,7 @@ func (s *Server) release(x *exchange) {
 	}
 	x.ctx, x.conn, x.route, x.id, x.read, x.oversize, x.rated, x.moved, x.parked = nil, nil, nil, "", false, false, false, false, false
 	x.waited, x.arrival, x.admission, x.forwarded, x.ownerless, x.spent = false, 0, 0, 0, 0, tracker.Spent{}
+	x.session, x.sessionEnds = false, time.Time{}
 	x.ends, x.large, x.account, x.charged = false, false, anonymousAccount, [16]byte{}
 	x.values, x.params, x.query = [maxParams]string{}, params{}, tracker.Request{}
 	x.target.path, x.target.query, x.target.segments = nil, nil, [maxSegments][]byte{}

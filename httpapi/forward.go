@@ -372,6 +372,10 @@ func (t *forwarding) head(to *fasthttp.RequestHeader) {
 		var text [64]byte
 		to.SetBytesV(headerClient, addr.AppendTo(text[:0]))
 	}
+	if x.session { // the credential goes on in the usual header, and the cookie stays here
+		to.DelAllCookies()
+		to.SetBytesV(fasthttp.HeaderAuthorization, append([]byte("Bearer "), t.server.credential(x)...))
+	}
 	to.ResetConnectionClose()
 	to.SetNoDefaultContentType(true)
 	if !x.route.Op.Lines || x.ctx.Request.Header.IsHTTP11() {

@@ -111,6 +111,9 @@ func (s *Server) find(x *exchange) (allow string, err error) {
 	}
 	place := s.router.find(&x.target, &x.params, x.ctx)
 	if place == nil {
+		place = s.place(&x.target)
+	}
+	if place == nil {
 		return "", x.dialect().noRoute(&x.target)
 	}
 	x.route = place.route(method)
@@ -138,7 +141,7 @@ func (s *Server) operate(x *exchange) error {
 			return err
 		}
 	}
-	if s.cfg.Placement == nil || x.route.local != nil || x.route.dialect != nil && x.route.dialect.anywhere {
+	if s.cfg.Placement == nil || x.route.here || x.route.dialect != nil && x.route.dialect.anywhere {
 		return s.run(x, workspace)
 	}
 	return s.forward(x, workspace)
@@ -161,7 +164,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 		req = new(tracker.Request)
 	}
 	req.ID, req.Address = x.id, s.client(x)
-	if req.Credential = x.credential(); req.Credential != "" {
+	if req.Credential = s.credential(x); req.Credential != "" {
 		req.CredentialSum = x.credentialSum()
 	}
 	req.Deadline = x.clock.Add(x.timeLeft(s.cfg.RequestTimeout))
@@ -189,8 +192,8 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	if err := s.throttleCreation(x, &req.Caller); err != nil {
 		return err
 	}
-	if rt.local != nil {
-		return s.runLocal(x, req, in)
+	if rt.here {
+		return s.runHere(x, req, in)
 	}
 	if rt.image {
 		return s.runBackup(x, req, in)
@@ -307,6 +310,9 @@ func (s *Server) expect(ctx *fasthttp.RequestCtx) int {
 
 // fail answers with an error, and logs an error whose text the caller does not get.
 func (s *Server) fail(x *exchange, err error) {
+	if x.route != nil && x.route.console != nil {
+		err = s.console.explain(err)
+	}
 	f, known := asFailure(err)
 	if !known {
 		s.logFailure(x, err)

@@ -110,9 +110,9 @@ func isVisible(b []byte) bool {
 	return len(b) > 0
 }
 
-// credential is the request's bearer token, empty when it has none.
-func (x *exchange) credential() string {
-	token := bearer(x.ctx.Request.Header.PeekCanonical(headerAuthorization))
+// keepCredential returns a credential as text. The text is the same for the requests of a
+// connection, as long as they have the same credential.
+func (x *exchange) keepCredential(token []byte) string {
 	if len(token) == 0 || x.conn == nil {
 		return string(token)
 	}

@@ -24,6 +24,8 @@ type Limits struct {
 	Onboarding Rate
 	// Anonymous is the rate of an address's requests without a valid credential.
 	Anonymous Rate
+	// SignIns is the rate of an address's sign-ins to the console.
+	SignIns Rate
 	// Proxies says whose word about a client's address is believed.
 	Proxies Proxies
 }
@@ -37,6 +39,7 @@ const (
 	boundAddressConns   = "--address-connections"
 	boundAddressWaiting = "--address-waiting"
 	boundOnboarding     = "--onboarding-rate"
+	boundSignIns        = "--sign-in-rate"
 	boundAnonymous      = "--anonymous-rate"
 )
 

@@ -45,9 +45,11 @@ type route struct {
 	// health.
 	direct func(*exchange) error
 	health bool
-	// local runs the operation on this node instead of the engine; such a route is
-	// never forwarded.
-	local localRun
+	// here is set if the node that was asked runs the operation; such a route is never
+	// forwarded. local or console then runs it instead of the engine.
+	here    bool
+	local   localRun
+	console consoleRun
 	// tools says that the body is a message to a session's tools.
 	tools bool
 	// image says that the answer is the image of the shard that the path names.
@@ -57,19 +59,23 @@ type route struct {
 // compile makes the routes of operations ready.
 func (s *Server) compile(routes []Route) ([]*route, error) {
 	compiled := make([]*route, 0, len(routes))
-	locals := localRuns(s.cfg.Cluster)
+	locals, consoles := localRuns(s.cfg.Cluster), s.console.runs()
 	for _, r := range routes {
 		local := locals[r.Op]
 		if local == nil && isLocal(r.Op) || s.cfg.Cluster == nil && r.Op == opBackupShard {
 			continue // there is no cluster to ask
+		}
+		if consoles[r.Op] == nil && isConsole(r.Op) {
+			continue // the console is switched off
 		}
 		rt := &route{Route: r, label: r.Method + " " + r.Path, observers: s.metrics.observers(r.Method, r.Path), maxBody: r.Op.MaxBody}
 		if rt.maxBody == 0 {
 			rt.maxBody = defaultMaxBody
 		}
 		rt.dialect = dialectOf(r.Path)
-		rt.changes = r.Method != fasthttp.MethodGet && local == nil && (rt.dialect == nil || !rt.dialect.keyless)
-		rt.local = local
+		rt.local, rt.console = local, consoles[r.Op]
+		rt.here = rt.local != nil || rt.console != nil
+		rt.changes = r.Method != fasthttp.MethodGet && !rt.here && (rt.dialect == nil || !rt.dialect.keyless)
 		rt.tools = r.Op == opSessionTools
 		rt.image = r.Op == opBackupShard
 		rt.inputs.New = r.Op.New

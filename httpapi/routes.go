@@ -53,6 +53,10 @@ func Routes() []Route {
 		{"POST", workspacePath + "/import", tracker.ImportLines},
 		{"POST", "/cluster/import", tracker.BeginImport},
 
+		{"POST", "/console/session", opOpenConsole},
+		{"GET", "/console/session", opConsole},
+		{"DELETE", "/console/session", opEndConsole},
+
 		{"GET", tokensPath, tracker.ListTokens},
 		{"POST", tokensPath, tracker.CreateToken},
 		{"DELETE", tokensPath + "/{id}", tracker.DeleteToken},

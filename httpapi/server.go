@@ -52,6 +52,8 @@ type Server struct {
 	// origins are the origins of pages that may read answers.
 	origins  origins
 	encoders *encoders
+	console  *consoleSite // nil: it is switched off
+	sites    []*servedSite
 	slow     *slowLog
 
 	mu        sync.Mutex
@@ -111,6 +113,15 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 	if s.metrics, err = newMetrics(cfg.Registry, s.connections, s.budget); err != nil {
 		return nil, err
 	}
+	if !cfg.NoConsole {
+		if s.console, err = s.newConsole(); err != nil {
+			return nil, err
+		}
+	}
+	docs, err := newDocs()
+	if err != nil {
+		return nil, err
+	}
 	if s.routes, err = s.compile(routes); err != nil {
 		return nil, err
 	}
@@ -121,6 +132,7 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 		return nil, err
 	}
 	s.routes = append(s.routes, s.builtin()...)
+	s.sites = s.newSites(docs)
 	if s.router, err = newRouter(s.routes); err != nil {
 		return nil, fmt.Errorf("httpapi: %w", err)
 	}

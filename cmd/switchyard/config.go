@@ -9,6 +9,8 @@ import (
 
 	"github.com/alecthomas/kong"
 	"go.yaml.in/yaml/v3"
+
+	"switchyard/console/signin"
 )
 
 // yamlFlags reads a configuration file: a mapping from flag names, without the
@@ -76,13 +78,29 @@ func rootToken(file string) (string, error) {
 	if file == "" {
 		return os.Getenv("SWITCHYARD_ROOT_TOKEN"), nil
 	}
+	return secretOf(file, "the root token")
+}
+
+// secretOf reads a file with one secret.
+func secretOf(file, what string) (string, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
-		return "", fmt.Errorf("read the root token: %w", err)
+		return "", fmt.Errorf("read %s: %w", what, err)
 	}
-	token := strings.TrimSpace(string(b))
-	if token == "" {
-		return "", fmt.Errorf("read the root token: %s is empty", file)
+	secret := strings.TrimSpace(string(b))
+	if secret == "" {
+		return "", fmt.Errorf("read %s: %s is empty", what, file)
 	}
-	return token, nil
+	return secret, nil
+}
+
+// identityProvider reads the settings of the identity provider. They are empty if there is none.
+func (s serveCmd) identityProvider() (signin.Config, error) {
+	cfg := signin.Config{Issuer: s.OIDCIssuer, ClientID: s.OIDCClientID}
+	if s.OIDCClientSecretFile == "" {
+		return cfg, nil
+	}
+	var err error
+	cfg.ClientSecret, err = secretOf(s.OIDCClientSecretFile, "the client secret of --oidc-client-secret-file")
+	return cfg, err
 }

@@ -54,11 +54,18 @@ type serveCmd struct {
 	MaxBytesInFlight       byteSize `help:"Request bodies in hand and answers not taken yet, of over 16KiB each, in all." placeholder:"SIZE" group:"Shares"`
 	WorkspaceBytesInFlight byteSize `help:"The same of one workspace." placeholder:"SIZE" group:"Shares"`
 	AnonymousBytesInFlight byteSize `help:"The same of all callers without a valid credential; an address may have a quarter." placeholder:"SIZE" group:"Shares"`
+	SignInRate             string   `help:"Sign-ins to the console that one address may try, such as 60/m; off for no bound." placeholder:"N/m" group:"Shares"`
 	OnboardingRate         string   `help:"Workspaces that one address, or one user, may ask for, such as 20/h; off for no bound." placeholder:"N/h" group:"Shares"`
 	AnonymousRate          string   `help:"Requests without a valid credential that one address may send, such as 6000/m; off for no bound." placeholder:"N/m" group:"Shares"`
 	WorkspacesPerUser      int      `help:"Workspaces that a user may make and keep." placeholder:"N" group:"Shares"`
 	TrustedProxies         []string `help:"Addresses of proxies whose --forwarded-header has the client's address; repeatable." placeholder:"CIDR" group:"Shares"`
 	ForwardedHeader        string   `help:"Header in which trusted proxies append the client's address: X-Forwarded-For or Forwarded." default:"X-Forwarded-For" placeholder:"NAME" group:"Shares"`
+
+	Console              bool          `help:"Serve the console at /console/; --console=false leaves it out." default:"true" group:"Console"`
+	ConsoleSession       time.Duration `help:"How long a session of the console lasts." default:"12h" group:"Console"`
+	OIDCIssuer           string        `name:"oidc-issuer" env:"SWITCHYARD_OIDC_ISSUER" help:"Issuer of the identity provider that signs people in to the console (OpenID Connect)." placeholder:"URL" group:"Console"`
+	OIDCClientID         string        `name:"oidc-client-id" env:"SWITCHYARD_OIDC_CLIENT_ID" help:"The service's client id at the identity provider." placeholder:"ID" group:"Console"`
+	OIDCClientSecretFile string        `name:"oidc-client-secret-file" env:"SWITCHYARD_OIDC_CLIENT_SECRET_FILE" help:"File with the service's client secret at the identity provider." placeholder:"FILE" group:"Console"`
 
 	WebhooksAllowHTTP    bool     `name:"webhooks-allow-http" help:"Deliver webhooks to http URLs too, in the clear." group:"Webhooks"`
 	WebhooksAllowPrivate bool     `help:"Deliver webhooks to private, loopback and other special addresses too." group:"Webhooks"`
@@ -119,6 +126,10 @@ func (s serveCmd) Run() error {
 	if err != nil {
 		return err
 	}
+	provider, err := s.identityProvider()
+	if err != nil {
+		return err
+	}
 	limit, err := httpapi.ParseRate(s.RateLimit)
 	if err != nil {
 		return fmt.Errorf("--rate-limit: %w", err)
@@ -137,9 +148,10 @@ func (s serveCmd) Run() error {
 			MaxConnections: s.MaxConnections, AddressConnections: s.AddressConnections,
 			AddressWaiting: s.AddressWaiting, WorkspaceWaiting: s.WorkspaceWaiting, WorkspaceStreams: s.WorkspaceStreams, Exports: s.Exports,
 			Bytes: uint64(s.MaxBytesInFlight), WorkspaceBytes: uint64(s.WorkspaceBytesInFlight), AnonymousBytes: uint64(s.AnonymousBytesInFlight),
-			OnboardingRate: s.OnboardingRate, AnonymousRate: s.AnonymousRate, WorkspacesPerUser: s.WorkspacesPerUser,
+			OnboardingRate: s.OnboardingRate, AnonymousRate: s.AnonymousRate, SignInRate: s.SignInRate, WorkspacesPerUser: s.WorkspacesPerUser,
 			TrustedProxies: s.TrustedProxies, ForwardedHeader: s.ForwardedHeader,
 		},
+		NoConsole: !s.Console, ConsoleSession: s.ConsoleSession, OIDC: provider,
 		WebhooksPerHost: s.WebhooksPerHost, WebhooksMaxData: int(s.WebhooksMaxData),
 		WebhookRates: node.WebhookRates{
 			WorkspaceRequests: int(s.WebhooksWorkspaceRequests), WorkspaceBytes: int(s.WebhooksWorkspaceBytes),

@@ -8,6 +8,7 @@ import (
 
 	"switchyard/actors/tracker"
 	"switchyard/cluster"
+	"switchyard/console/signin"
 	"switchyard/httpapi"
 )
 
@@ -74,6 +75,13 @@ type Config struct {
 	TLSCert, TLSKey string
 	// CORSOrigins are the origins whose pages may read answers in browsers (Decision 73).
 	CORSOrigins []string
+	// NoConsole leaves the console out, and ConsoleSession is how long a session of it lasts;
+	// 0 means 12 hours (Decision 93).
+	NoConsole      bool
+	ConsoleSession time.Duration
+	// OIDC is the identity provider that signs people in to the console; without an Issuer
+	// there is none.
+	OIDC signin.Config
 	// SMSSecret and VCSSecret sign the calls of providers whose URLs name no workspace;
 	// empty turns their endpoints off. All nodes need the same.
 	SMSSecret, VCSSecret string
@@ -190,6 +198,9 @@ func (c Config) validate() error {
 	if err := httpapi.CheckOrigins(c.CORSOrigins); err != nil {
 		return fmt.Errorf("--cors-origins: %w", err)
 	}
+	if err := c.validateConsole(); err != nil {
+		return err
+	}
 	if err := c.validateBackups(); err != nil {
 		return err
 	}
@@ -220,6 +231,7 @@ func (c Config) Warnings() []string {
 	if c.clustered() && c.InsecureCluster && !c.keyed() && (c.ClusterCert == "" || !loopback(c.Gossip)) {
 		w = append(w, "--insecure-cluster: every process that reaches "+c.Peer+" or "+c.Gossip+" can join the cluster, and read and change all data")
 	}
+	w = append(w, c.consoleWarnings()...)
 	if c.WebhooksAllowPrivate {
 		w = append(w, "--webhooks-allow-private: admins of any workspace can have requests sent to every address that this node reaches")
 	}

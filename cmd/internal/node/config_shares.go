@@ -27,6 +27,8 @@ type Shares struct {
 	// OnboardingRate is how many workspaces an address or a user may ask for, and
 	// AnonymousRate how many requests without a valid credential an address may send.
 	OnboardingRate, AnonymousRate string
+	// SignInRate is how many sign-ins to the console an address may try.
+	SignInRate string
 	// WorkspacesPerUser is how many workspaces a user may make and keep.
 	WorkspacesPerUser int
 	// TrustedProxies are the addresses of proxies that say in ForwardedHeader, which is
@@ -75,7 +77,7 @@ func (c Config) limits() (Shares, httpapi.Limits, error) {
 	l.Bytes, l.WorkspaceBytes, l.AnonymousBytes = int64(s.Bytes), int64(s.WorkspaceBytes), int64(s.AnonymousBytes)
 	if c.exposed() && addresses {
 		s.AddressConnections, s.AddressWaiting = cmp.Or(s.AddressConnections, 2048), cmp.Or(s.AddressWaiting, 1024)
-		s.OnboardingRate, s.AnonymousRate = cmp.Or(s.OnboardingRate, "20/h"), cmp.Or(s.AnonymousRate, "6000/m")
+		s.OnboardingRate, s.AnonymousRate, s.SignInRate = cmp.Or(s.OnboardingRate, "20/h"), cmp.Or(s.AnonymousRate, "6000/m"), cmp.Or(s.SignInRate, "60/m")
 		l.AddressBytes = min(l.AnonymousBytes, max(l.AnonymousBytes/4, oneBody))
 	}
 	l.AddressConnections, l.AddressWaiting = s.AddressConnections, s.AddressWaiting
@@ -84,6 +86,9 @@ func (c Config) limits() (Shares, httpapi.Limits, error) {
 	}
 	if l.Anonymous, err = httpapi.ParseRate(s.AnonymousRate); err != nil {
 		return s, l, fmt.Errorf("--anonymous-rate: %w", err)
+	}
+	if l.SignIns, err = httpapi.ParseRate(s.SignInRate); err != nil {
+		return s, l, fmt.Errorf("--sign-in-rate: %w", err)
 	}
 	return s, l, nil
 }

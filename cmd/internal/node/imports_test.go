@@ -70,6 +70,12 @@ var forbidden = []struct {
 	{from: "httpapi", imports: "switchyard/cmd", reason: "cmd assembles, nothing imports it"},
 	{from: "httpapi", imports: "github.com/cockroachdb/pebble/v2", reason: "httpapi knows the domain's operations, not how they are kept"},
 
+	{from: "console", imports: "switchyard", reason: "pages and sign-in know nothing of the service; httpapi serves them"},
+	{from: "console", imports: "github.com/valyala/fasthttp", reason: "console does not know how requests arrive"},
+	{from: "console/signin", imports: "github.com/evanw/esbuild", reason: "the bundler is no part of the service"},
+	{from: "httpapi", imports: "github.com/evanw/esbuild", reason: "the bundler is no part of the service"},
+	{from: "httpapi", imports: "github.com/coreos/go-oidc", reason: "console/signin talks to the identity provider"},
+
 	{from: "bench", imports: "switchyard/storage", reason: "load comes from outside: bench sees what a client sees"},
 	{from: "bench", imports: "switchyard/cluster", reason: "load comes from outside: bench sees what a client sees"},
 	{from: "bench", imports: "switchyard/httpapi", reason: "load comes from outside: bench sees what a client sees"},
@@ -91,7 +97,7 @@ var forbidden = []struct {
 }
 
 // folders are the only ones that hold code.
-var folders = []string{"actors", "bench", "cluster", "cmd", "examples", "httpapi", "internal/testkit", "storage"}
+var folders = []string{"actors", "bench", "cluster", "cmd", "console", "examples", "httpapi", "internal/testkit", "storage"}
 
 func TestImports_RunOneWay(t *testing.T) {
 	t.Parallel()

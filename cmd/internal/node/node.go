@@ -102,6 +102,10 @@ func (n *Node) start() (err error) {
 	if cfg.clustered() {
 		nodes = placement{n}
 	}
+	provider, err := cfg.identityProvider()
+	if err != nil {
+		return err
+	}
 	if n.api, err = httpapi.New(httpapi.Config{
 		Placement:      nodes,
 		Cluster:        operator{n},
@@ -120,6 +124,9 @@ func (n *Node) start() (err error) {
 		Limits:         limits,
 		MaxConnections: shares.MaxConnections,
 		RootToken:      cfg.RootToken,
+		NoConsole:      cfg.NoConsole,
+		ConsoleSession: cfg.ConsoleSession,
+		SignIn:         provider,
 		Logger:         cfg.Logger,
 		Registry:       n.registry,
 	}); err != nil {
