@@ -63,9 +63,19 @@ function Provider({ to }: { to: string }) {
   );
 }
 
+/** Why a sign-in with the identity provider has failed, by the code in the address. */
+const refusals: Record<string, string> = {
+  "sign-in-expired": "The sign-in took too long, or another one has replaced it. Sign in again.",
+  "sign-in-refused": "The identity provider did not confirm who you are. Sign in again, or ask the operator to look at the server's log.",
+  "sign-in-unknown": "No member of the workspace has your verified address. Ask an admin of the workspace to add you as a member with that address.",
+  "sign-in-several": "Your workspace is not known yet. Open its own address, /console/ with its short name and /issues, and sign in there.",
+  "sign-in-often": "There were too many sign-ins from your address. Wait a minute, then sign in again.",
+  "sign-in-unavailable": "The identity provider or the workspace did not answer. Try again in a moment.",
+};
+
 export function SignIn() {
   const [tab, setTab] = useState("token");
-  const refused = new URLSearchParams(location.search).get("error");
+  const refused = refusals[new URLSearchParams(location.search).get("error") ?? ""];
   return (
     <main class="center">
       <div class="sign-in">
