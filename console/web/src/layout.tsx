@@ -84,8 +84,7 @@ export function Layout({ session, workspace, page, children }: LayoutProps) {
             });
             if (links.length === 0) return null;
             return (
-              <div key={section} class="sidebar-section">
-                <h2 class="sidebar-title">{section}</h2>
+              <SidebarSection key={section} title={section} folded={section === "Workspace"} current={links.some(({ page: p }) => isCurrent(p, page))}>
                 <ul>
                   {links.map(({ page: p, to }) => (
                     <li key={p.path}>
@@ -96,7 +95,7 @@ export function Layout({ session, workspace, page, children }: LayoutProps) {
                     </li>
                   ))}
                 </ul>
-              </div>
+              </SidebarSection>
             );
           })}
         </div>
@@ -109,6 +108,28 @@ export function Layout({ session, workspace, page, children }: LayoutProps) {
         {children}
       </main>
       {workspace && <QuickCreate key={workspace.id} />}
+    </div>
+  );
+}
+
+/** A section of the sidebar. A long one that is seldom used is folded until its title is pressed. */
+function SidebarSection({ title, folded, current, children }: { title: string; folded: boolean; current: boolean; children: ComponentChildren }) {
+  const [open, setOpen] = useState(!folded);
+  const shown = open || current;
+  const id = "section-" + title.toLowerCase();
+  return (
+    <div class="sidebar-section">
+      <h2 class="sidebar-title">
+        {folded ? (
+          <button type="button" class="sidebar-fold" aria-expanded={shown} aria-controls={id} onClick={() => setOpen(!open)}>
+            {title}
+            <Icon name={shown ? "down" : "right"} size={12} />
+          </button>
+        ) : (
+          title
+        )}
+      </h2>
+      <div id={id}>{shown && children}</div>
     </div>
   );
 }
@@ -135,10 +156,8 @@ function WorkspaceMenu({ session, workspace }: { session: Session; workspace: Wo
   const items: MenuItem[] = session.workspaces.slice(0, 50).map((w) => ({ label: w.name, hint: w.slug === workspace?.slug ? "now" : undefined, onSelect: () => navigate(`/console/${w.slug}/issues`) }));
   items.push({ label: "All workspaces", icon: "list", onSelect: () => navigate("/console/?choose=1") });
   return (
-    <Menu label={workspace ? `Workspace ${workspace.name}` : "Choose a workspace"} items={items} class="workspace-menu">
-      <span class="workspace-mark" aria-hidden="true">
-        {(workspace?.name ?? "S").slice(0, 1).toUpperCase()}
-      </span>
+    <Menu label={workspace ? `Workspace: ${workspace.name}` : "Switchyard: choose a workspace"} items={items} class="workspace-menu">
+      <span class="workspace-mark" aria-hidden="true" data-letters={(workspace?.name ?? "S").slice(0, 1).toUpperCase()} />
       <span class="grow clip">{workspace?.name ?? "Switchyard"}</span>
       <Icon name="down" size={12} />
     </Menu>

@@ -25,6 +25,12 @@ type Interest = string[] | ((type: string) => boolean);
 /** The server writes at least each 15 seconds; a stream silent for longer is dead. */
 const silence = 40_000;
 const longestPause = 15_000;
+/**
+ * A browser opens six connections to a server, for all its tabs. So a tab that nobody sees
+ * for so long, or that is kept only for the button "back", gives its stream up, and goes on
+ * after the last event when it is seen again.
+ */
+const unseen = 60_000;
 /** A connection that is away for longer is reported as lost. */
 const lostAfter = 4_000;
 
@@ -109,6 +115,41 @@ class Blocks {
   }
 }
 
+let asleep = false;
+let sleepTimer: ReturnType<typeof setTimeout> | undefined;
+let wakeUp: (() => void)[] = [];
+let running: AbortController | null = null;
+
+function sleep(): void {
+  asleep = true;
+  running?.abort();
+}
+
+function wake(): void {
+  clearTimeout(sleepTimer);
+  asleep = false;
+  const all = wakeUp;
+  wakeUp = [];
+  for (const go of all) go();
+}
+
+addEventListener("pagehide", sleep);
+addEventListener("pageshow", wake);
+document.addEventListener("visibilitychange", () => {
+  clearTimeout(sleepTimer);
+  if (document.visibilityState === "visible") wake();
+  else sleepTimer = setTimeout(sleep, unseen);
+});
+
+/** Waits until the tab is seen, or the stream is given up. */
+function awake(stop: AbortSignal): Promise<void> {
+  if (!asleep) return Promise.resolve();
+  return new Promise((resolve) => {
+    wakeUp.push(resolve);
+    stop.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
 let current: { workspace: string; control: AbortController } | null = null;
 
 /** Follows a workspace until another is followed, or none. */
@@ -140,8 +181,11 @@ async function run(workspace: string, stop: AbortSignal): Promise<void> {
   };
   stop.addEventListener("abort", () => clearTimeout(away), { once: true });
   while (!stop.aborted) {
+    await awake(stop);
+    if (stop.aborted) return;
     gone();
     const attempt = new AbortController();
+    running = attempt;
     const forward = () => attempt.abort();
     stop.addEventListener("abort", forward, { once: true });
     try {
@@ -163,6 +207,11 @@ async function run(workspace: string, stop: AbortSignal): Promise<void> {
       attempt.abort();
     }
     if (stop.aborted) return;
+    if (asleep) {
+      clearTimeout(away);
+      away = undefined;
+      continue;
+    }
     failures++;
     gone();
     await nap(Math.min(longestPause, 250 * 2 ** Math.min(failures - 1, 6)) * (0.75 + Math.random() / 2), stop);

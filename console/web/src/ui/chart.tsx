@@ -1,6 +1,7 @@
 // Charts as SVG, each with its numbers as a table below for people who can't see it.
 
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { A } from "../router";
 
 export interface Line {
   name: string;
@@ -30,7 +31,7 @@ function DataTable({ label, head, rows }: { label: string; head: string[]; rows:
     <details class="chart-data" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>Show the numbers of “{label}”</summary>
       {open && (
-        <div class="table-box" tabIndex={0} role="region" aria-label={label + ", numbers"}>
+        <div class="table-box" tabIndex={0} role="group" aria-label={label + ", numbers"}>
           <table class="table">
             <thead>
               <tr>
@@ -58,16 +59,25 @@ function DataTable({ label, head, rows }: { label: string; head: string[]; rows:
 }
 
 export function LineChart({ label, at, lines, height = 220 }: LineChartProps) {
-  const width = 720;
+  const figure = useRef<HTMLElement>(null);
+  const [width, setWidth] = useState(720);
+  useLayoutEffect(() => {
+    // A chart is drawn in the pixels it has, so that its words keep their size.
+    const measure = () => setWidth(Math.max(240, figure.current!.clientWidth));
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(figure.current!);
+    return () => observer.disconnect();
+  }, []);
   const pad = { left: 40, right: 12, top: 12, bottom: 28 };
   const most = niceMax(Math.max(1, ...lines.flatMap((line) => line.values)));
   const x = (i: number) => pad.left + (at.length < 2 ? 0 : (i / (at.length - 1)) * (width - pad.left - pad.right));
   const y = (v: number) => height - pad.bottom - (v / most) * (height - pad.top - pad.bottom);
   const ticks = [0, 0.25, 0.5, 0.75, 1].map((part) => part * most);
-  const every = Math.max(1, Math.ceil(at.length / 8));
+  const every = Math.max(1, Math.ceil(at.length / Math.max(2, Math.floor(width / 88))));
   return (
-    <figure class="chart">
-      <svg viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label}>
+    <figure class="chart" ref={figure}>
+      <svg viewBox={`0 0 ${width} ${height}`} height={height} role="img" aria-label={label}>
         {ticks.map((tick) => (
           <g key={tick}>
             <line class="chart-grid" x1={pad.left} x2={width - pad.right} y1={y(tick)} y2={y(tick)} />
@@ -121,7 +131,7 @@ export function BarChart({ label, bars, unit = "" }: { label: string; bars: Bar[
         {bars.map((bar) => (
           <li key={bar.name} class="bar-row">
             <span class="bar-name clip" title={bar.name}>
-              {bar.href ? <a href={bar.href}>{bar.name}</a> : bar.name}
+              {bar.href ? <A href={bar.href}>{bar.name}</A> : bar.name}
             </span>
             <svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
               <rect class="bar-fill" width={Math.max(0.5, (bar.value / most) * 100)} height="10" />

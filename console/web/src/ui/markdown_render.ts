@@ -2,7 +2,15 @@
 // that could run, load or frame something.
 
 import DOMPurify from "dompurify";
-import { marked } from "marked";
+import { Marked } from "marked";
+import { consoleHeader } from "../api";
+import { wsPath } from "../workspace";
+
+/**
+ * HTML in the text is shown as it was typed. The sanitizer would take it apart in any case,
+ * but the browser reports each event handler in it to the Content-Security-Policy first.
+ */
+const markdown = new Marked({ async: false, gfm: true, breaks: true, tokenizer: { html: () => undefined, tag: () => undefined } });
 
 const purifyOptions = {
   USE_PROFILES: { html: true },
@@ -45,6 +53,20 @@ function settleLinks(root: DocumentFragment): void {
   }
 }
 
+/** Shows an attachment of the workspace: it is read with the console's header. */
+async function showAttachment(image: HTMLImageElement, path: string): Promise<void> {
+  const answer = await fetch(path, { headers: consoleHeader, credentials: "same-origin" });
+  if (!answer.ok) throw new Error("read an attachment: status " + answer.status);
+  const content = await answer.blob();
+  await new Promise<void>((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve();
+    reader.onerror = () => reject(reader.error);
+    reader.readAsDataURL(content);
+    reader.addEventListener("load", () => (image.src = reader.result as string));
+  });
+}
+
 /** The page may load images of its own server alone. Others are shown as links. */
 function settleImages(root: DocumentFragment): void {
   for (const image of root.querySelectorAll("img")) {
@@ -56,8 +78,12 @@ function settleImages(root: DocumentFragment): void {
     } catch {
       to = null;
     }
-    // An attachment needs the console's header, which an image element can't send.
-    if (to && (to.protocol === "http:" || to.protocol === "https:")) {
+    if (to && to.pathname.startsWith(wsPath("/attachments/"))) {
+      const shown = document.createElement("img");
+      shown.alt = alt;
+      image.replaceWith(shown);
+      showAttachment(shown, to.pathname).catch(() => shown.replaceWith(alt));
+    } else if (to && (to.protocol === "http:" || to.protocol === "https:")) {
       const link = document.createElement("a");
       link.href = to.href;
       link.textContent = alt;
@@ -84,7 +110,7 @@ function settleBoxes(root: DocumentFragment): void {
 }
 
 export function renderMarkdown(text: string): DocumentFragment {
-  const html = marked.parse(text, { async: false, gfm: true, breaks: true });
+  const html = markdown.parse(text) as string;
   const root = DOMPurify.sanitize(html, purifyOptions) as unknown as DocumentFragment;
   settleHeadings(root);
   settleImages(root);

@@ -20,8 +20,8 @@ export function Avatar({ id, name, agent, size = 20 }: { id: string; name: strin
     .map((word) => word[0]!.toUpperCase())
     .join("");
   return (
-    <span class={`avatar hue-${hueOf(id)}${agent ? " avatar-agent" : ""}`} style={{ width: size, height: size, fontSize: size * 0.45 }} title={name} aria-hidden="true">
-      {agent ? <Icon name="agent" size={size * 0.65} /> : letters || "?"}
+    <span class={`avatar hue-${hueOf(id)}${agent ? " avatar-agent" : ""}`} style={{ width: size, height: size, fontSize: size * 0.45 }} title={name} aria-hidden="true" data-letters={agent ? undefined : letters || "?"}>
+      {agent && <Icon name="agent" size={size * 0.65} />}
     </span>
   );
 }

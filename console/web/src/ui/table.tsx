@@ -24,7 +24,7 @@ export function Table<Row>({ label, columns, rows, rowKey, empty }: TableProps<R
   if (rows.length === 0 && empty) return <>{empty}</>;
   const classOf = (c: Column<Row>) => `${c.align === "end" ? "end" : ""} ${c.wide ? "wide-only" : ""}`.trim() || undefined;
   return (
-    <div class="table-box" role="region" aria-label={label} tabIndex={0}>
+    <div class="table-box" role="group" aria-label={label} tabIndex={0}>
       <table class="table" aria-label={label}>
         <thead>
           <tr>

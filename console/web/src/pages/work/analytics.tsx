@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { useRead } from "../../api";
 import { useEvents } from "../../live";
-import type { IssueGroup } from "../../types";
+import { priorities, statuses, type IssueGroup } from "../../types";
 import { BarChart } from "../../ui/chart";
 import { Field, Select } from "../../ui/field";
 import { ErrorPanel, Spinner } from "../../ui/states";
@@ -23,6 +23,12 @@ const fields = [
 const none: Record<string, string> = { assigneeId: "Nobody", projectId: "No project", cycleId: "No cycle" };
 const most = 20;
 
+/** Statuses and priorities have an order of their own; other groups come largest first. */
+function inOrder(by: string, groups: IssueGroup[]): IssueGroup[] {
+  const order: readonly string[] = by === "status" ? statuses : by === "priority" ? priorities : [];
+  return order.length === 0 ? groups : [...groups].sort((a, b) => order.indexOf(a.group ?? "") - order.indexOf(b.group ?? ""));
+}
+
 export function Analytics() {
   const [by, setBy] = useState("status");
   const read = useRead<{ groups: IssueGroup[] }>(wsPath("/issue-analytics"), { groupBy: by });
@@ -34,7 +40,7 @@ export function Analytics() {
   useTeams();
   useProjects();
   useCycles();
-  const groups = read.data?.groups ?? [];
+  const groups = inOrder(by, read.data?.groups ?? []);
   const rest = groups.slice(most).reduce((sum, g) => sum + g.count, 0);
   const linkOf = (group: string | null) => (group === null ? (by === "assigneeId" ? pagePath("issues?view=list&show=unassigned") : undefined) : pagePath(`issues?view=list&${by}=${encodeURIComponent(group)}`));
   return (

@@ -55,7 +55,6 @@ export function Graph({ graph, center }: { graph: IssueGraph; center: string }) 
               <a
                 key={node.id}
                 href={href}
-                aria-label={`${node.identifier}, ${statusNames[node.status]}${node.ready ? ", ready" : ""}: ${node.title}`}
                 aria-current={node.id === center ? "true" : undefined}
                 onClick={(event) => {
                   if (event.metaKey || event.ctrlKey || event.button !== 0) return;
@@ -67,8 +66,8 @@ export function Graph({ graph, center }: { graph: IssueGraph; center: string }) 
                   <rect class={`graph-node${node.id === center ? " graph-center" : ""}`} width={nodeWidth} height={nodeHeight} rx="6" />
                   <circle class={`graph-status status-${node.status}`} cx="14" cy="17" r="4.5" />
                   <text class="graph-name" x="26" y="21">
-                    {node.identifier}
-                  </text>
+                    {node.identifier} · {node.ready ? "Ready" : statusNames[node.status]}
+                  </text>{" "}
                   <text class="graph-title" x="12" y="39">
                     {cut(node.title, 27)}
                   </text>

@@ -1,1 +1,0 @@
-import{Aa as e,K as n,ya as t}from"/console/chunk-M7AGPQZE.js";function o({title:i}){return n(t,{title:i,children:n(e,{title:"Only owners and admins see this page.",icon:"key",children:"Sign in as an owner or admin of the workspace, with a token that has the permission admin."})})}export{o as a};
