@@ -16,7 +16,7 @@ type builtinPath struct {
 
 // builtin are the paths that need no operation: health, readiness and the API's
 // description. None asks for a credential (Decision 12).
-func (s *Server) builtin() []*route {
+func (s *Server) builtin(docs *site) []*route {
 	description := &constantBody{plain: s.description}
 	paths := []builtinPath{
 		{"/healthz", func(x *exchange) error {
@@ -41,6 +41,10 @@ func (s *Server) builtin() []*route {
 				return err
 			}
 			x.respondBytes(string(valueJSON), body)
+			return nil
+		}},
+		{"/docs", func(x *exchange) error {
+			docs.respond(x, docs.page)
 			return nil
 		}},
 	}

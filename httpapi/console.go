@@ -18,6 +18,8 @@ import (
 
 // openConsoleIn is the credential that opens a session.
 type openConsoleIn struct {
+	// Page must be "1", which pages of other origins can't send; see isConsolePage.
+	Page  string `header:"X-Switchyard-Console"`
 	Token string `json:"token" rules:"required,min=1,max=512"`
 }
 
@@ -47,7 +49,7 @@ var (
 		tracker.BodyUpTo(4<<10), tracker.WithoutKey, tracker.Refuses(tracker.CodeUnauthorized, tracker.CodeForbidden))
 	opConsole    = tracker.NewWorkflow[tracker.None, ConsoleSession]("ConsoleSession", "Show the console's session", tracker.Needs{Level: tracker.Identified}, nil)
 	opEndConsole = tracker.NewWorkflow[endConsoleIn, tracker.None]("EndConsoleSession", "Sign out of the console", tracker.Needs{Level: tracker.Identified}, nil,
-		tracker.WithoutKey, tracker.Refuses(tracker.CodeConflict))
+		tracker.WithoutKey, tracker.WithSpaceEffect(tracker.FreesSpace), tracker.Refuses(tracker.CodeConflict))
 )
 
 // consoleRun carries an operation on sessions out.

@@ -136,7 +136,7 @@ func (c *sessionCookie) sign(raw []byte) []byte {
 // openRoot reports whether a value is a session of the operator that has not ended, and when
 // it ends.
 func (c *sessionCookie) openRoot(value []byte, now time.Time) (ends time.Time, valid bool) {
-	if c.key == nil || len(value) != len(rootPrefix)+base64.RawURLEncoding.EncodedLen(rootSealed) {
+	if c.key == nil || !c.isRoot(value) || len(value) != len(rootPrefix)+base64.RawURLEncoding.EncodedLen(rootSealed) {
 		return time.Time{}, false
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(string(value[len(rootPrefix):]))

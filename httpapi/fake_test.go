@@ -161,6 +161,9 @@ func fakeRoutes() []Route {
 		{"GET", "/w/{organizationId}/lines", opLines},
 		{"GET", "/w/slug/{slug}", opSlug},
 		{"POST", "/w/{organizationId}/sessions/{id}/mcp", opSessionTools},
+		{"POST", "/console/session", opOpenConsole},
+		{"GET", "/console/session", opConsole},
+		{"DELETE", "/console/session", opEndConsole},
 	}
 }
 
@@ -422,8 +425,13 @@ func readAnswer(r *bufio.Reader, method string) (*answer, error) {
 // do sends one request as a good caller.
 func (b *bundle) do(t *testing.T, method, path, body string, headers ...string) *answer {
 	t.Helper()
-	lines := []string{method + " " + path + " HTTP/1.1", "Host: test", "Authorization: Bearer " + token}
-	lines = append(lines, headers...)
+	return b.plain(t, method, path, body, append([]string{"Authorization: Bearer " + token}, headers...)...)
+}
+
+// plain sends one request with these headers alone.
+func (b *bundle) plain(t *testing.T, method, path, body string, headers ...string) *answer {
+	t.Helper()
+	lines := append([]string{method + " " + path + " HTTP/1.1", "Host: test"}, headers...)
 	if body != "" {
 		lines = append(lines, "Content-Length: "+itoa(len(body)))
 	}

