@@ -48,8 +48,9 @@ export function Popup({ anchor, onClose, children, width = 240 }: PopupProps) {
     onClose();
     anchor.current?.focus();
   };
+  // Until it has its place it can't be seen, but it can have the focus.
   return (
-    <div ref={box} class="popup" onKeyDown={close} style={place ? { left: place.left, top: place.top, bottom: place.bottom, maxHeight: place.maxHeight, width } : { visibility: "hidden", left: 0, top: 0, width }}>
+    <div ref={box} class="popup" onKeyDown={close} style={place ? { left: place.left, top: place.top, bottom: place.bottom, maxHeight: place.maxHeight, width } : { opacity: 0, left: 0, top: 0, width }}>
       {children}
     </div>
   );
