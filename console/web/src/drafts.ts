@@ -6,7 +6,7 @@ import { useEffect, useState } from "preact/hooks";
 const prefix = "switchyard.draft.";
 const most = 50;
 
-function read(name: string): string | null {
+export function readDraft(name: string): string | null {
   try {
     return sessionStorage.getItem(prefix + name);
   } catch {
@@ -14,7 +14,7 @@ function read(name: string): string | null {
   }
 }
 
-function write(name: string, text: string | null): void {
+export function writeDraft(name: string, text: string | null): void {
   try {
     if (text === null) {
       sessionStorage.removeItem(prefix + name);
@@ -30,24 +30,24 @@ function write(name: string, text: string | null): void {
 
 /** A text with a name, its setter, and clear, which forgets it once it is sent. */
 export function useDraft(name: string, first = ""): [string, (text: string) => void, () => void] {
-  const [state, setState] = useState({ name, text: read(name) ?? first });
+  const [state, setState] = useState({ name, text: readDraft(name) ?? first });
   useEffect(() => {
-    if (state.name !== name) setState({ name, text: read(name) ?? first });
+    if (state.name !== name) setState({ name, text: readDraft(name) ?? first });
   }, [name]);
-  const text = state.name === name ? state.text : (read(name) ?? first);
+  const text = state.name === name ? state.text : (readDraft(name) ?? first);
   return [
     text,
     (next) => {
       setState({ name, text: next });
-      write(name, next === first ? null : next);
+      writeDraft(name, next === first ? null : next);
     },
     () => {
       setState({ name, text: first });
-      write(name, null);
+      writeDraft(name, null);
     },
   ];
 }
 
 export function hasDraft(name: string): boolean {
-  return read(name) !== null;
+  return readDraft(name) !== null;
 }

@@ -2,7 +2,7 @@
 // a server that lets everybody make one.
 
 import { useState } from "preact/hooks";
-import { api, asFailure, type Failure } from "../api";
+import { api, asFailure, Failure } from "../api";
 import { navigate } from "../router";
 import { signIn, signInAddress, signOut, useOidc, type Session } from "../session";
 import { Button } from "../ui/button";
@@ -27,7 +27,10 @@ function TokenForm({ button }: { button: string }) {
     try {
       await signIn(token);
     } catch (error) {
-      setFailure(asFailure(error));
+      const why = asFailure(error);
+      // The hint of the API is about requests; people have a token in hand.
+      if (why.status === 401) setFailure(new Failure(401, why.code, "The service does not know this token.", "Copy it again, the whole of it. One that was deleted or has ended does not work: ask an admin for another.", why.details));
+      else setFailure(why);
     } finally {
       setBusy(false);
     }

@@ -54,14 +54,6 @@ export function Board() {
   }, []);
   const drag = useCardDrag(box, rowOf, move);
 
-  // The focus follows a card into its new column, once it is there.
-  useEffect(() => {
-    if (focused === null) return;
-    const card = box.current?.querySelector<HTMLElement>(`[data-issue="${focused}"]`);
-    const now = document.activeElement;
-    if (card && card !== now && (now === document.body || now === null || (box.current?.contains(now) ?? false) || now.id === "main")) card.focus();
-  });
-
   const find = () => {
     for (const status of columns) {
       const items = rows.current.get(status)?.items ?? [];
@@ -163,7 +155,7 @@ function Column({ status, active, rows, focused, onFocus, onMove }: ColumnProps)
         keyOf={(row) => row.id}
         onEnd={list.loadMore}
         active={at}
-        render={(row, index) => <Card row={row} labels={labels} nameOf={names} current={row.id === focused || (focused === null && index === 0)} onFocus={onFocus} onMove={onMove} />}
+        render={(row, index) => <Card row={row} labels={labels} nameOf={names} current={row.id === focused || (at < 0 && index === 0)} focused={row.id === focused} onFocus={onFocus} onMove={onMove} />}
       />
       {list.loading && list.items.length === 0 && <p class="board-note muted">Loading…</p>}
       {!list.loading && !list.error && list.items.length === 0 && <p class="board-note muted">No issues</p>}

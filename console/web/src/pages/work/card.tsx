@@ -7,6 +7,7 @@ import { Avatar, LabelChip, PriorityIcon, StatusIcon, statusNames } from "../../
 import { Menu } from "../../ui/menu";
 import { pagePath, peek } from "../../workspace";
 import type { IssueRow } from "./filters";
+import { useRowFocus } from "./row_focus";
 
 /** The height of a card with the space below it, in pixels. */
 export const cardHeight = 104;
@@ -15,7 +16,9 @@ interface CardProps {
   row: IssueRow;
   labels: Label[];
   nameOf(id: string | null): string;
+  /** The card that the tab key reaches. */
   current: boolean;
+  focused: boolean;
   onFocus(id: string): void;
   onMove(row: IssueRow, to: Status): void;
 }
@@ -24,7 +27,8 @@ function isAgent(id: string): boolean {
   return peek("agents").some((agent) => agent.id === id);
 }
 
-export const Card = memo(function Card({ row, labels, nameOf, current, onFocus, onMove }: CardProps) {
+export const Card = memo(function Card({ row, labels, nameOf, current, focused, onFocus, onMove }: CardProps) {
+  useRowFocus(row.id, focused);
   const mine = labelsOf(row);
   const shown = mine.slice(0, 2);
   return (

@@ -6,6 +6,7 @@ import { Avatar, LabelChip, PriorityIcon, StatusIcon } from "../../ui/marks";
 import { Time } from "../../ui/time";
 import { pagePath, peek } from "../../workspace";
 import type { IssueRow } from "./filters";
+import { useRowFocus } from "./row_focus";
 
 /** The height of a line, in pixels. */
 export const lineHeight = 40;
@@ -14,13 +15,16 @@ interface IssueLineProps {
   row: IssueRow;
   labels: Label[];
   nameOf(id: string | null): string;
+  /** The line that the tab key reaches. */
   current: boolean;
+  focused?: boolean;
   selected?: boolean;
   onFocus?(id: string): void;
   onToggle?(id: string): void;
 }
 
-export function IssueLine({ row, labels, nameOf, current, selected, onFocus, onToggle }: IssueLineProps) {
+export function IssueLine({ row, labels, nameOf, current, focused = false, selected, onFocus, onToggle }: IssueLineProps) {
+  useRowFocus(row.id, focused);
   const shown = labelsOf(row).slice(0, 3);
   return (
     <div class={selected ? "issue-line issue-selected" : "issue-line"}>

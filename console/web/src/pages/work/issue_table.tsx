@@ -1,6 +1,6 @@
 // Issues as a list of rows, with selection and changes of many at once.
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { useKeys } from "../../keys";
 import { navigate } from "../../router";
 import type { Priority } from "../../types";
@@ -26,18 +26,10 @@ export function IssueTable({ active, path = "/issues" }: { active: Record<string
   const names = useNames();
   const [focused, setFocused] = useState<string | null>(null);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
-  const box = useRef<HTMLDivElement>(null);
   const at = focused === null ? -1 : list.items.findIndex((row) => row.id === focused);
 
   // Issues that left the list are not selected any more.
   const chosen = useMemo(() => list.items.filter((row) => selected.has(row.id)), [list.items, selected]);
-
-  useEffect(() => {
-    if (focused === null) return;
-    const line = box.current?.querySelector<HTMLElement>(`[data-issue="${focused}"]`);
-    const now = document.activeElement;
-    if (line && line !== now && (now === document.body || (box.current?.contains(now) ?? false) || now?.id === "main") && now?.getAttribute("type") !== "checkbox") line.focus();
-  }, [focused, at]);
 
   const step = (by: number) => () => {
     const next = list.items[at < 0 ? 0 : Math.max(0, Math.min(list.items.length - 1, at + by))];
@@ -85,7 +77,7 @@ export function IssueTable({ active, path = "/issues" }: { active: Record<string
     );
   }
   return (
-    <div class="issue-table" ref={box}>
+    <div class="issue-table">
       {list.error && <ErrorPanel error={list.error} retry={list.reload} />}
       <VirtualList
         class="issue-lines"
@@ -96,7 +88,7 @@ export function IssueTable({ active, path = "/issues" }: { active: Record<string
         onEnd={list.loadMore}
         active={at}
         render={(r: IssueRow, index: number) => (
-          <IssueLine row={r} labels={labels} nameOf={names} current={r.id === focused || (focused === null && index === 0)} selected={selected.has(r.id)} onFocus={setFocused} onToggle={toggle} />
+          <IssueLine row={r} labels={labels} nameOf={names} current={r.id === focused || (at < 0 && index === 0)} focused={r.id === focused} selected={selected.has(r.id)} onFocus={setFocused} onToggle={toggle} />
         )}
       />
       {chosen.length > 0 && <BulkBar rows={chosen} onDone={() => setSelected(new Set())} />}

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { asFailure, type Failure } from "../../api";
-import { hasDraft, useDraft } from "../../drafts";
+import { hasDraft, readDraft, useDraft, writeDraft } from "../../drafts";
 import type { Issue } from "../../types";
 import { Button } from "../../ui/button";
 import { Field, TextArea, TextInput } from "../../ui/field";
@@ -37,9 +37,21 @@ export function IssueText({ issue, etag, editing, onEdit, onDone }: IssueTextPro
   );
 }
 
+/** The version that an unsent text began with, or the present one. */
+function baseOf(issue: Issue, etag: string | null): Versioned {
+  const kept = readDraft(`issue.${issue.id}.base`);
+  if (kept === null) return { issue, etag };
+  try {
+    const { title, description, etag: tag } = JSON.parse(kept) as { title: string; description: string | null; etag: string | null };
+    return { issue: { ...issue, title, description }, etag: tag };
+  } catch {
+    return { issue, etag };
+  }
+}
+
 function Editor({ issue, etag, onDone }: { issue: Issue; etag: string | null; onDone(changed: Versioned | null): void }) {
   // The version that the edit began with: the text is compared with it, not with a newer one.
-  const base = useRef({ issue, etag });
+  const base = useRef(baseOf(issue, etag));
   const [title, setTitle, clearTitle] = useDraft(`issue.${issue.id}.title`, base.current.issue.title);
   const [description, setDescription, clearDescription] = useDraft(`issue.${issue.id}.description`, base.current.issue.description ?? "");
   const [tab, setTab] = useState("write");
@@ -50,6 +62,12 @@ function Editor({ issue, etag, onDone }: { issue: Issue; etag: string | null; on
   const clear = () => {
     clearTitle();
     clearDescription();
+    writeDraft(`issue.${issue.id}.base`, null);
+  };
+  const edit = (set: (text: string) => void) => (text: string) => {
+    const { title: seen, description: words } = base.current.issue;
+    writeDraft(`issue.${issue.id}.base`, JSON.stringify({ title: seen, description: words, etag: base.current.etag }));
+    set(text);
   };
   const save = async () => {
     const { issue: seen, etag: tag } = base.current;
@@ -95,7 +113,7 @@ function Editor({ issue, etag, onDone }: { issue: Issue; etag: string | null; on
         </p>
       )}
       <Field label="Title">
-        <TextInput value={title} onInput={setTitle} maxLength={1000} required autocomplete="off" />
+        <TextInput value={title} onInput={edit(setTitle)} maxLength={1000} required autocomplete="off" />
       </Field>
       <Tabs
         label="Description"
@@ -108,7 +126,7 @@ function Editor({ issue, etag, onDone }: { issue: Issue; etag: string | null; on
       >
         {tab === "write" ? (
           <Field label="Description" hidden hint="Markdown. Ctrl Enter saves.">
-            <AutoFocusArea value={description} onInput={setDescription} />
+            <AutoFocusArea value={description} onInput={edit(setDescription)} />
           </Field>
         ) : description.trim() ? (
           <Markdown text={description} />

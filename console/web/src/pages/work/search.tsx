@@ -24,7 +24,6 @@ export default function Search() {
   const [text, setText] = useState(words);
   const [focused, setFocused] = useState<string | null>(null);
   const input = useRef<HTMLInputElement>(null);
-  const box = useRef<HTMLDivElement>(null);
 
   useEffect(() => input.current?.focus(), []);
   useEffect(() => {
@@ -39,13 +38,12 @@ export default function Search() {
   const names = useNames();
   const at = focused === null ? -1 : list.items.findIndex((row) => row.id === focused);
 
-  useEffect(() => {
-    if (focused !== null) box.current?.querySelector<HTMLElement>(`[data-issue="${focused}"]`)?.focus();
-  }, [focused]);
-
   const go = (index: number) => {
     const row = list.items[index];
-    if (row) setFocused(row.id);
+    if (!row) return;
+    // The focus leaves the input for the list.
+    input.current?.blur();
+    setFocused(row.id);
   };
   const open = (row: IssueRow | undefined) => row && navigate(pagePath("issues/" + (row.identifier ?? row.id)));
   useKeys("Search", {
@@ -53,8 +51,11 @@ export default function Search() {
     arrowup: {
       help: "Issue before",
       run: () => {
-        if (at <= 0) input.current?.focus();
-        else go(at - 1);
+        if (at > 0) go(at - 1);
+        else {
+          setFocused(null);
+          input.current?.focus();
+        }
       },
     },
     o: { help: "Open the issue", run: () => open(list.items[at]) },
@@ -103,7 +104,7 @@ export default function Search() {
       )}
       {words !== "" && !list.loading && !list.error && list.items.length === 0 && <Empty title="Nothing found." icon="search" />}
       {list.items.length > 0 && (
-        <div class="issue-table" ref={box}>
+        <div class="issue-table">
           <VirtualList
             class="issue-lines"
             label="Found issues"
@@ -112,7 +113,7 @@ export default function Search() {
             keyOf={(row) => row.id}
             onEnd={list.loadMore}
             active={at}
-            render={(row, index) => <IssueLine row={row} labels={labels} nameOf={names} current={row.id === focused || (focused === null && index === 0)} onFocus={setFocused} />}
+            render={(row, index) => <IssueLine row={row} labels={labels} nameOf={names} current={row.id === focused || (at < 0 && index === 0)} focused={row.id === focused} onFocus={setFocused} />}
           />
         </div>
       )}

@@ -105,7 +105,7 @@ export default function Triage() {
               active={at}
               render={(r: IssueRow) => (
                 <div class={r.id === row.id ? "triage-line triage-current" : "triage-line"} aria-current={r.id === row.id ? "true" : undefined} onClick={() => setChosen(r.id)}>
-                  <IssueLine row={r} labels={labels} nameOf={names} current={r.id === row.id} onFocus={setChosen} />
+                  <IssueLine row={r} labels={labels} nameOf={names} current={r.id === row.id} focused={r.id === row.id} onFocus={setChosen} />
                 </div>
               )}
             />
