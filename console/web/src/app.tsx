@@ -59,16 +59,15 @@ function SignedIn({ session }: { session: Session }) {
   const slug = found?.params.slug ?? null;
   const { workspace, failure, retry } = useNamedWorkspace(session, slug);
 
-  // Both happen before the page renders, because its first effects send requests.
-  if (slug !== null) enter(workspace);
-  useEffect(() => {
-    if (workspace) {
-      follow(workspace.id);
-      remember(workspace.slug);
-    }
-  }, [workspace?.id]);
-
+  // A page without a workspace of its own, as that of the cluster, keeps the last one in the frame.
   const shown = workspace ?? (slug === null ? lastWorkspace(session) : null);
+  // This happens before the page renders, because its first effects send requests.
+  if (shown !== null || slug !== null) enter(shown);
+  useEffect(() => {
+    if (shown) follow(shown.id);
+    if (workspace) remember(workspace.slug);
+  }, [shown?.id, workspace?.id]);
+
   return (
     <WorkspaceContext.Provider value={shown}>
       <Params.Provider value={found?.params ?? noParams}>

@@ -2,10 +2,13 @@
 // service decides in any case; a refusal is shown with its hint.
 
 import { useSession } from "../session";
+import { useMembers } from "../workspace";
 
 export interface Rights {
   /** The operator, with the root token. */
   root: boolean;
+  /** May read everything that the actor sees, not only issues or sessions. */
+  read: boolean;
   /** May change settings of the workspace. */
   admin: boolean;
   /** May change issues, teams, labels and projects. */
@@ -20,14 +23,18 @@ export interface Rights {
 
 export function useRights(): Rights {
   const session = useSession();
-  if (!session) return { root: false, admin: false, write: false, sessions: false, reply: false, decide: false };
+  const members = useMembers();
+  if (!session) return { root: false, read: false, admin: false, write: false, sessions: false, reply: false, decide: false };
   const root = session.kind === "root";
   const words = session.permissions.split(",").map((word) => word.trim());
   const has = (...any: string[]) => root || any.some((word) => words.includes(word));
-  const adminRole = root || session.role === "owner" || session.role === "admin" || session.actorType === "agent";
+  // The session names one role, and a person may have another one in this workspace.
+  const role = members.find((m) => m.userId === session.actorId)?.role ?? session.role;
+  const adminRole = root || role === "owner" || role === "admin" || session.actorType === "agent";
   const sessions = has("admin", "write", "sessions:write");
   return {
     root,
+    read: has("admin", "write", "read"),
     admin: adminRole && has("admin"),
     write: has("admin", "write"),
     sessions,

@@ -49,6 +49,24 @@ function wholeOrNull(text: string): number | null {
   return text.trim() === "" ? null : Number(text);
 }
 
+/** Reports whether a text is a whole number of a range. An empty text is one where that is allowed. */
+function isWhole(text: string, least: number, most: number, orEmpty = false): boolean {
+  if (text.trim() === "") return orEmpty;
+  const n = Number(text);
+  return Number.isInteger(n) && n >= least && n <= most;
+}
+
+/** Returns the faults of the numbers, by the API's names of their fields. */
+function numberFaults(t: Typed): Record<string, string> {
+  const faults: Record<string, string> = {};
+  if (!isWhole(t.most, 1, 1000, true)) faults.maxConcurrentSessions = "Must be a whole number from 1 to 1,000.";
+  if (!t.retries) return faults;
+  if (!isWhole(t.attempts, 1, 20)) faults["retry.maxAttempts"] = "Must be a whole number from 1 to 20.";
+  if (!isWhole(t.backoff, 0, 86_400)) faults["retry.backoffSeconds"] = "Must be a whole number from 0 to 86,400.";
+  if (!isWhole(t.maxBackoff, 0, 31_536_000, true)) faults["retry.maxBackoffSeconds"] = "Must be a whole number from 0 to 31,536,000.";
+  return faults;
+}
+
 function bodyOf(t: Typed): Record<string, unknown> {
   const on = [...(t.onLapsed ? ["lapsed"] : []), ...(t.onFailed ? ["failed"] : [])];
   const retry: RetryPolicy | null = t.retries
@@ -88,14 +106,15 @@ export function AgentDialog({ agent, onDone, onClose }: AgentDialogProps) {
     toast(agent ? "The agent is changed." : "The agent is registered.", { kind: "success" });
     onDone(stored);
   };
-  const fault = (field: string) => faultOf(act.error, field);
+  const wrong = numberFaults(t);
+  const fault = (field: string) => wrong[field] ?? faultOf(act.error, field);
   return (
     <FormDialog
       title={agent ? `Settings of ${agent.name}` : "Register an agent"}
       action={agent ? "Save" : "Register"}
       act={act}
       fields={["name", "provider", "model", "maxConcurrentSessions", "retry.maxAttempts", "retry.backoffSeconds", "retry.maxBackoffSeconds", "retry.on"]}
-      incomplete={t.name.trim() === ""}
+      incomplete={t.name.trim() === "" || Object.keys(wrong).length > 0}
       onSubmit={() => void submit()}
       onClose={onClose}
     >

@@ -135,7 +135,8 @@ export default function QueuePage() {
   const { query } = useRoute();
   const view: View = query.view && query.view in viewTitle ? (query.view as View) : "running";
   const queue = useRead<QueueSummary>(wsPath("/agent/queue"));
-  const holds = useRead<{ holds: Hold[] }>(wsPath("/holds"));
+  const rights = useRights();
+  const holds = useRead<{ holds: Hold[] }>(rights.read ? wsPath("/holds") : null);
   const countSoon = useThrottled(queue.reload, 1000);
   useEvents(["session.*", "hold.*"], (event) => {
     countSoon();
@@ -155,7 +156,7 @@ export default function QueuePage() {
             </div>
             <div class="column-side">
               <QueueFlow />
-              <HoldList holds={holds} />
+              {rights.read && <HoldList holds={holds} />}
             </div>
           </div>
         </>
@@ -165,7 +166,7 @@ export default function QueuePage() {
         <Spinner />
       )}
       <Sessions view={view} queue={queue.data} />
-      {queue.data && <ConcurrencyKeys keys={queue.data.byKey} />}
+      {queue.data && rights.read && <ConcurrencyKeys keys={queue.data.byKey} />}
     </Page>
   );
 }

@@ -110,7 +110,7 @@ function SessionView({ session, reload }: { session: AgentSession; reload(): voi
   const log = useSessionLog(id);
   const attempts = useRead<{ attempts: SessionAttempt[] }>(wsPath(`/agent/sessions/${id}/attempts`));
   const children = usePages<SessionRow>(wsPath(`/agent/sessions/${id}/children`), "sessions", { summary: 1 });
-  const budgets = useRead<{ budgets: Budget[] }>(rights.root || rights.write || rights.admin ? wsPath("/budgets") : null);
+  const budgets = useRead<{ budgets: Budget[] }>(rights.read ? wsPath("/budgets") : null);
   const issue = useRead<Issue>(wsPath(`/issues/${session.issueId}`));
   const title = useIssueTitle(session.issueId);
 
@@ -171,7 +171,7 @@ function SessionView({ session, reload }: { session: AgentSession; reload(): voi
           <SessionAttempts attempts={attempts.data?.attempts ?? []} retryLimit={session.retry?.maxAttempts ?? defaultAttempts} />
           {(children.items.length > 0 || children.error) && (
             <Section title="Children">
-              <SessionTable label="Children" pages={children} empty={null} />
+              <SessionTable label="Children" pages={children} empty={null} without={["pr", "progress"]} />
             </Section>
           )}
         </div>

@@ -66,9 +66,11 @@ export function SessionActivities({ log }: { log: SessionLog }) {
   return (
     <Section title="Activities" actions={<Checkbox label="Follow the end" checked={follow} onChange={setFollow} />}>
       {hasEarlier && (
-        <Button small busy={busy} onClick={() => void earlier()}>
-          Show earlier activities
-        </Button>
+        <div class="row">
+          <Button small busy={busy} onClick={() => void earlier()}>
+            Show earlier activities
+          </Button>
+        </div>
       )}
       <FailureNote error={error} />
       <div ref={box} class="activities" role="log" aria-label="Activities" aria-busy={loading ? "true" : undefined} tabIndex={0} onScroll={scrolled}>

@@ -106,8 +106,8 @@ export function SessionUsage({ session, budgets, left, projectId }: UsageProps) 
       </dl>
       {own.map((budget) => (
         <div key={budget.scope}>
-          <h3>
-            Budget of <ScopeName scope={budget.scope} />, {budget.period === "month" ? "this month" : "in total"}
+          <h3 class="budget-title">
+            <ScopeName scope={budget.scope} /> <span class="muted">{budget.period === "month" ? "budget of this month" : "budget in total"}</span>
           </h3>
           <BudgetBars budget={budget} />
         </div>
@@ -164,9 +164,11 @@ function Checkpoint({ id }: { id: string }) {
     <>
       <FailureNote error={checkpoint.error} />
       {checkpoint.data !== undefined && <JSONBlock label="Checkpoint" value={checkpoint.data} />}
-      <Button small icon="refresh" busy={checkpoint.loading} onClick={checkpoint.reload}>
-        Read again
-      </Button>
+      <div class="row">
+        <Button small icon="refresh" busy={checkpoint.loading} onClick={checkpoint.reload}>
+          Read again
+        </Button>
+      </div>
     </>
   );
 }
@@ -179,9 +181,11 @@ export function SessionCheckpoint({ id }: { id: string }) {
       {open ? (
         <Checkpoint id={id} />
       ) : (
-        <Button small onClick={() => setOpen(true)}>
-          Show the checkpoint
-        </Button>
+        <div class="row">
+          <Button small onClick={() => setOpen(true)}>
+            Show the checkpoint
+          </Button>
+        </div>
       )}
     </Section>
   );

@@ -5,6 +5,7 @@ import { api, asFailure, type Failure, isAbort, useRead } from "../../api";
 import { setQuery, useRoute } from "../../router";
 import type { ReadOnlyMode, Topology } from "../../types_admin";
 import { Badge, Button, Empty, ErrorPanel, Page, Section, Spinner, Tabs, Time } from "../../ui";
+import { plural } from "../agents/session_text";
 import { AuditList } from "../audit_list";
 import { useEvery } from "../refresh";
 import { useRights } from "../rights";
@@ -117,8 +118,8 @@ function ClusterView() {
       title="Cluster"
       subtitle={
         <span class="badges">
-          <span>{`${topology.nodes.length} nodes, ${topology.shards.length} shards`}</span>
-          {down > 0 ? <Badge kind="danger">{`${down} shards without a leader`}</Badge> : <Badge kind="success">Every shard has a leader</Badge>}
+          <span>{`${plural(topology.nodes.length, "node")}, ${plural(topology.shards.length, "shard")}`}</span>
+          {down > 0 ? <Badge kind="danger">{`${plural(down, "shard")} without a leader`}</Badge> : <Badge kind="success">Every shard has a leader</Badge>}
           {sick > 0 && <Badge kind="warning">{sick === 1 ? "1 node does not answer" : `${sick} nodes do not answer`}</Badge>}
           <code>{topology.clusterId}</code>
         </span>

@@ -8,7 +8,7 @@ function text(change: ClusterChange): string {
   if (change.kind === "node") return `Node ${change.node}: ${change.from}, now ${change.to}`;
   const shard = `Shard ${change.shard}, term ${change.term}`;
   if (change.to === "") return `${shard}: ${change.from} no longer leads, and nobody does yet`;
-  if (change.from === change.to) return `${shard}: ${change.to} was elected again`;
+  if (change.from === change.to) return `${shard}: ${change.to} leads again`;
   return `${shard}: ${change.to} leads${change.from ? ` after ${change.from}` : ""}`;
 }
 

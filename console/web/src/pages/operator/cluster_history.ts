@@ -32,8 +32,11 @@ export interface ClusterHistory {
   topology: Topology;
   /** The time of the topology, in milliseconds. */
   at: number;
-  /** The newest known term and leader of each shard. The next look may be one of another node that is behind. */
-  leaders: Map<number, { leader: string; term: number }>;
+  /**
+   * The newest known term and leader of each shard, and its last leader that had a name. The next
+   * look may be one of another node that is behind.
+   */
+  leaders: Map<number, { leader: string; term: number; last: string }>;
   /** Entries applied in a second, by the id of the shard. */
   rates: Map<number, number>;
   /** Entries applied in a second by all shards, the oldest first. */
@@ -43,7 +46,7 @@ export interface ClusterHistory {
 }
 
 export function beginHistory(topology: Topology, at: number): ClusterHistory {
-  const leaders = new Map(topology.shards.map((s) => [s.id, { leader: s.leader, term: s.term }]));
+  const leaders = new Map(topology.shards.map((s) => [s.id, { leader: s.leader, term: s.term, last: s.leader }]));
   return { topology, at, leaders, rates: new Map(), samples: [], changes: [] };
 }
 
@@ -53,8 +56,8 @@ function changesBetween(was: Topology, is: Topology, leaders: ClusterHistory["le
   for (const { id, leader, term } of is.shards) {
     const before = leaders.get(id);
     if (before && (term < before.term || (term === before.term && leader === before.leader))) continue;
-    if (before) changes.push({ kind: "shard", at, shard: id, from: before.leader, to: leader, term });
-    leaders.set(id, { leader, term });
+    if (before) changes.push({ kind: "shard", at, shard: id, from: before.last, to: leader, term });
+    leaders.set(id, { leader, term, last: leader || (before?.last ?? "") });
   }
   const nodes = new Map(was.nodes.map((n) => [n.name, n.state]));
   for (const node of is.nodes) {

@@ -4,18 +4,19 @@ import type { ClusterHistory } from "./cluster_history";
 import { formatCount } from "../agents/session_text";
 import { Section } from "../../ui";
 
-type Mark = "leader" | "voter" | "copying" | "failed" | "none";
+type Mark = "leader" | "voter" | "copying" | "down" | "failed" | "none";
 
 const markTitle: Record<Mark, string> = {
   leader: "leads",
   voter: "replica",
   copying: "is being copied",
+  down: "node does not answer",
   failed: "failed",
   none: "none",
 };
 
 /** A short sign for each mark, so that no meaning is in colours alone. */
-const markSign: Record<Mark, string> = { leader: "L", voter: "•", copying: "…", failed: "!", none: "" };
+const markSign: Record<Mark, string> = { leader: "L", voter: "•", copying: "…", down: "×", failed: "!", none: "" };
 
 /** A lag of more entries than this is shown as one that grows. */
 const highLag = 1000;
@@ -23,16 +24,18 @@ const highLag = 1000;
 export function ClusterMap({ history }: { history: ClusterHistory }) {
   const { topology, rates } = history;
   const nodes = topology.nodes.map((node) => node.name).sort();
+  const down = new Set(topology.nodes.filter((node) => node.state === "dead" || node.state === "left").map((node) => node.name));
   const markOf = (shard: (typeof topology.shards)[number], node: string): Mark => {
     if (shard.failed?.some((f) => f.node === node)) return "failed";
     if (shard.leader === node) return "leader";
+    if (down.has(node) && (shard.voters.includes(node) || shard.nonVoters.includes(node))) return "down";
     if (shard.voters.includes(node)) return "voter";
     return shard.nonVoters.includes(node) ? "copying" : "none";
   };
   return (
     <Section title="Shards">
       <p class="muted map-legend">
-        {(["leader", "voter", "copying", "failed"] as Mark[]).map((mark) => (
+        {(["leader", "voter", "copying", "down", "failed"] as Mark[]).map((mark) => (
           <span key={mark} class="map-key">
             <span class={`map-mark map-${mark}`} aria-hidden="true">
               {markSign[mark]}
@@ -41,7 +44,7 @@ export function ClusterMap({ history }: { history: ClusterHistory }) {
           </span>
         ))}
       </p>
-      <div class="table-box" role="region" aria-label="Shards by node" tabIndex={0}>
+      <div class="table-box" role="group" aria-label="Shards by node" tabIndex={0}>
         <table class="table map">
           <thead>
             <tr>
