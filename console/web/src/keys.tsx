@@ -85,7 +85,7 @@ export function KeyHelp() {
   if (!useStore(helpOpen)) return null;
   return (
     <Dialog title="Keys" onClose={() => helpOpen.set(false)}>
-      <div class="key-help">
+      <div class="key-help" role="group" aria-label="All keys" tabIndex={0}>
         {groups.map((group, i) => {
           const keys = Object.entries(group.keys).filter(([, entry]) => entry?.help);
           return keys.length === 0 ? null : (
