@@ -1,1 +1,0 @@
-import{B as t,D as e,a as n}from"/console/chunk-V6RDNCUP.js";function o({title:i}){return n(t,{title:i,children:n(e,{title:"Only owners and admins see this page.",icon:"key",children:"Sign in as an owner or admin of the workspace, with a token that has the permission admin."})})}export{o as a};

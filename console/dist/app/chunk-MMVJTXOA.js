@@ -1,1 +1,0 @@
-import{e as o,f as a}from"/console/chunk-F7IAXULA.js";import{m as e}from"/console/chunk-V6RDNCUP.js";import{K as s}from"/console/chunk-3ZVJTOAX.js";async function m(r,n,t,i){return await e(r)?u(n,t,i):!1}async function u(r,n,t){try{return await s.send(r,n),o(t,{kind:"success"}),!0}catch(i){return a(i,()=>{u(r,n,t)}),!1}}export{m as a};
