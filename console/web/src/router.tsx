@@ -23,22 +23,11 @@ export const Params = createContext<Record<string, string>>({});
 
 addEventListener("popstate", () => place.set(here()));
 
-/** A page that must not be left yet, as while a text is unsaved, returns false. */
-let guard: (() => Promise<boolean>) | null = null;
-
-export function setLeaveGuard(next: (() => Promise<boolean>) | null): void {
-  guard = next;
-}
-
 /** Goes to a page of the console, such as "/console/acme/issues?view=board". */
 export function navigate(path: string, opts: { replace?: boolean } = {}): void {
-  void (async () => {
-    const to = new URL(path, location.origin);
-    if (to.pathname !== location.pathname && guard && !(await guard())) return;
-    if (opts.replace) history.replaceState(null, "", path);
-    else history.pushState(null, "", path);
-    place.set(here());
-  })();
+  if (opts.replace) history.replaceState(null, "", path);
+  else history.pushState(null, "", path);
+  place.set(here());
 }
 
 export function useRoute(): Route {

@@ -29,11 +29,11 @@ const least = 0.34;
 const most = 5;
 
 /** Open issues whose titles are like this one, best first; it follows the typing. */
-export function useDuplicates(title: string, teamOpen: boolean): Issue[] {
+export function useDuplicates(title: string): Issue[] {
   const [found, setFound] = useState<Issue[]>([]);
   useEffect(() => {
     const terms = termsOf(title);
-    if (!teamOpen || terms.length === 0 || terms.join("").length < 4) {
+    if (terms.length === 0 || terms.join("").length < 4) {
       setFound([]);
       return;
     }
@@ -63,6 +63,6 @@ export function useDuplicates(title: string, teamOpen: boolean): Issue[] {
       clearTimeout(timer);
       control.abort();
     };
-  }, [title, teamOpen]);
+  }, [title]);
   return found;
 }

@@ -1,8 +1,8 @@
 // Where the issues of a graph stand: a column for each step of blocking, from left to right.
 
-import type { GraphEdge, GraphNode, IssueGraph } from "../../types";
+import type { GraphEdge, GraphNode, Issue, IssueGraph, Relation } from "../../types";
 
-export const nodeWidth = 184;
+export const nodeWidth = 200;
 export const nodeHeight = 48;
 const gapX = 56;
 const gapY = 16;
@@ -20,8 +20,25 @@ export interface Layout {
   height: number;
 }
 
+const firstForm: Partial<Record<Relation["type"], GraphEdge["type"]>> = { blocked_by: "blocks", duplicated_by: "duplicates", led_to: "discovered_from" };
+
+/** The graph of the API has what blocks; this adds the issue's other relations to it. */
+export function withRelations(graph: IssueGraph, issue: Issue, relations: Relation[]): IssueGraph {
+  const nodes = [...graph.nodes];
+  const edges = [...graph.edges];
+  const known = new Set(nodes.map((node) => node.id));
+  for (const relation of relations) {
+    if (known.has(relation.issueId)) continue;
+    known.add(relation.issueId);
+    nodes.push({ id: relation.issueId, identifier: relation.identifier, title: relation.title, status: relation.status, assigneeId: null, ready: false });
+    const first = firstForm[relation.type];
+    edges.push(first ? { fromId: relation.issueId, toId: issue.id, type: first } : { fromId: issue.id, toId: relation.issueId, type: relation.type });
+  }
+  return { nodes, edges, truncated: graph.truncated };
+}
+
 /** The longest way of blocks edges that leads to each issue. There are no rings among them. */
-function columnsOf(graph: IssueGraph): Map<string, number> {
+function columnsOf(graph: IssueGraph, center: string): Map<string, number> {
   const blocks = graph.edges.filter((edge) => edge.type === "blocks");
   const before = new Map<string, string[]>();
   for (const edge of blocks) before.set(edge.toId, [...(before.get(edge.toId) ?? []), edge.fromId]);
@@ -35,11 +52,15 @@ function columnsOf(graph: IssueGraph): Map<string, number> {
     return column;
   };
   for (const node of graph.nodes) visit(node.id, 0);
+  // Issues that block nothing here stand next to the one whose graph this is.
+  const chained = new Set(blocks.flatMap((edge) => [edge.fromId, edge.toId]));
+  const aside = (columns.get(center) ?? 0) + (chained.has(center) ? 0 : 1);
+  for (const node of graph.nodes) if (node.id !== center && !chained.has(node.id)) columns.set(node.id, aside);
   return columns;
 }
 
-export function layOut(graph: IssueGraph): Layout {
-  const columns = columnsOf(graph);
+export function layOut(graph: IssueGraph, center: string): Layout {
+  const columns = columnsOf(graph, center);
   const byColumn: GraphNode[][] = [];
   for (const node of graph.nodes) (byColumn[columns.get(node.id) ?? 0] ??= []).push(node);
   const placed = new Map<string, Placed>();

@@ -28,7 +28,7 @@ function pathOf(from: Placed, to: Placed): string {
 }
 
 export function Graph({ graph, center }: { graph: IssueGraph; center: string }) {
-  const layout = useMemo(() => layOut(graph), [graph]);
+  const layout = useMemo(() => layOut(graph, center), [graph, center]);
   const kinds = [...new Set(layout.edges.map((edge) => edge.type))];
   return (
     <figure class="graph">

@@ -1,6 +1,6 @@
 // How an issue hangs together with others: its relations, and the graph of what blocks it.
 
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { api, asFailure, usePages, useRead, type Failure } from "../../api";
 import { useEvents } from "../../live";
 import { A } from "../../router";
@@ -13,6 +13,7 @@ import { ErrorPanel } from "../../ui/states";
 import { toastFailure } from "../../ui/toast";
 import { pagePath, wsPath } from "../../workspace";
 import { useThrottled } from "../refresh";
+import { withRelations } from "./graph_layout";
 import { Graph } from "./issue_graph";
 import { IssuePick } from "./issue_pick";
 
@@ -51,6 +52,7 @@ export function IssueRelations({ issue }: { issue: Issue }) {
     }
   };
 
+  const whole = useMemo(() => graph.data && withRelations(graph.data, issue, list.items), [graph.data, list.items, issue.id]);
   const groups = relationTypes.map((type) => ({ type, relations: list.items.filter((r) => r.type === type) })).filter((g) => g.relations.length > 0);
   return (
     <Section
@@ -84,7 +86,7 @@ export function IssueRelations({ issue }: { issue: Issue }) {
           Show more
         </Button>
       )}
-      {graph.data && graph.data.nodes.length > 1 && <Graph graph={graph.data} center={issue.id} />}
+      {whole && whole.nodes.length > 1 && <Graph graph={whole} center={issue.id} />}
     </Section>
   );
 }

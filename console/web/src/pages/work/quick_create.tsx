@@ -55,7 +55,7 @@ function CreateDialog({ first }: { first: NewIssue }) {
   const key = useRef(newKey());
   const teams = useTeams();
   const team = fields.teamId ?? teams.find((t) => t.isDefault)?.id ?? teams[0]?.id;
-  const similar = useDuplicates(title, true);
+  const similar = useDuplicates(title);
   const change = (patch: NewIssue) => setFields({ ...fields, ...patch });
   const close = () => opened.set(null);
 
