@@ -7,7 +7,7 @@ import { A } from "../../router";
 import { pagePath, useLabels, useNames, useProjects, useTeams, wsPath } from "../../workspace";
 import { labelsOf, type Issue } from "../../types";
 import type { Draft } from "../../types_agents";
-import { Badge, Button, Field, Markdown, Section, TextArea, Time, toast } from "../../ui";
+import { Badge, Button, confirm, Field, Markdown, Section, TextArea, Time, toast } from "../../ui";
 import { faultOf, useAct } from "../act";
 import { FailureNote } from "../failure_note";
 import { useDraft } from "../../drafts";
@@ -128,9 +128,14 @@ export function InboxDraft({ draft, onDecided }: { draft: Draft; onDecided(): vo
     toast(how === "publish" ? "The draft is published." : "The draft is discarded.", { kind: "success" });
     onDecided();
   };
+  // A decision is final, so a key alone does not make it.
+  const ask = async (how: "publish" | "discard") => {
+    const yes = await confirm(how === "publish" ? { title: "Publish the draft?", action: "Publish" } : { title: "Discard the draft?", action: "Discard" });
+    if (yes) await decide(how);
+  };
   useKeys("Draft", {
-    p: rights.decide ? { help: "Publish the draft", run: () => void decide("publish") } : undefined,
-    d: rights.decide ? { help: "Discard the draft", run: () => void decide("discard") } : undefined,
+    p: rights.decide ? { help: "Publish the draft", run: () => void ask("publish") } : undefined,
+    d: rights.decide ? { help: "Discard the draft", run: () => void ask("discard") } : undefined,
   });
 
   // Somebody else may have decided in the meantime: then the draft leaves the inbox.

@@ -12,7 +12,7 @@ export interface IssueTitle {
   title: string;
 }
 
-const maxKept = 1000;
+const maxKept = 5000;
 const maxAtOnce = 6;
 
 // null stands for an issue that the caller can't see.

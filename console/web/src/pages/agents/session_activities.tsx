@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { useNames } from "../../workspace";
 import type { Activity } from "../../types_agents";
 import { Button, Checkbox, Markdown, Section, Time } from "../../ui";
+import { memo } from "../../ui/memo";
 import { FailureNote } from "../failure_note";
 import type { SessionLog } from "./session_log";
 import { activityTitle, formatDuration, prettyJSON } from "./session_text";
@@ -14,14 +15,14 @@ const nearEnd = 48;
 /** Texts of these types are written for people and may have Markdown. */
 const prose = new Set<Activity["type"]>(["elicitation", "response"]);
 
-function Entry({ activity, nested }: { activity: Activity; nested: boolean }) {
-  const name = useNames();
-  const { type, message, actorId, createdAt, durationMs, payload } = activity;
+/** A log may have ten thousand entries, and a new one must not render the others again. */
+const Entry = memo(function Entry({ activity, by }: { activity: Activity; by: string }) {
+  const { type, message, parentId, createdAt, durationMs, payload } = activity;
   return (
-    <li class={`activity activity-${type}${nested ? " activity-nested" : ""}`}>
+    <li class={`activity activity-${type}${parentId === null ? "" : " activity-nested"}`}>
       <div class="activity-head">
         <span class="activity-type">{activityTitle[type]}</span>
-        {type === "response" && actorId && <span>{name(actorId)}</span>}
+        {by !== "" && <span>{by}</span>}
         <Time at={createdAt} />
         {durationMs !== null && <span class="muted">{formatDuration(durationMs)}</span>}
       </div>
@@ -36,9 +37,10 @@ function Entry({ activity, nested }: { activity: Activity; nested: boolean }) {
       )}
     </li>
   );
-}
+});
 
 export function SessionActivities({ log }: { log: SessionLog }) {
+  const name = useNames();
   const box = useRef<HTMLDivElement>(null);
   const [follow, setFollow] = useState(true);
   const [busy, setBusy] = useState(false);
@@ -77,7 +79,7 @@ export function SessionActivities({ log }: { log: SessionLog }) {
         {activities.length === 0 && !loading && <p class="muted">Nothing is logged yet.</p>}
         <ol class="plain-list">
           {activities.map((activity) => (
-            <Entry key={activity.id} activity={activity} nested={activity.parentId !== null} />
+            <Entry key={activity.id} activity={activity} by={activity.type === "response" && activity.actorId ? name(activity.actorId) : ""} />
           ))}
         </ol>
       </div>

@@ -113,6 +113,7 @@ export function Tenants({ topology }: { topology: Topology }) {
           <Select value={order} onChange={(value) => setOrder(value as Order)} options={orders} />
         </Field>
       </div>
+      {workspaces.more && <p class="muted">The order is that of the workspaces shown. Show more of them to compare all.</p>}
       {error && <ErrorPanel error={error} />}
       <PagedTable label="Tenants" pages={{ ...workspaces, items: sorted }} columns={columns} rowKey={(w) => w.id} empty={<Empty title="There are no workspaces yet." />} />
       {limits && shown && (
