@@ -44,6 +44,14 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	// The tests wait for the browser and the nodes most of the time, so more of them run at once.
+	if few := flag.Lookup("test.parallel"); few.Value.String() == few.DefValue {
+		if err := few.Value.Set("4"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 	code := m.Run()
 	for _, end := range shared.chromium.end {
 		end()

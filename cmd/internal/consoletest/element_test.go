@@ -335,8 +335,40 @@ func (v *visitor) press(names ...string) {
 		if code, ok := keys[key]; ok {
 			key = code
 		}
-		if err := chromedp.Do(v.ctx, chromedp.KeyEvent(key, chromedp.KeyModifiers(modifiers...))); err != nil {
-			v.stop("press %s: %v", name, err)
+		v.key(key, modifiers...)
+	}
+}
+
+// key presses a key as a keyboard does: a page that handles the press keeps its character from coming.
+func (v *visitor) key(key string, modifiers ...chromedp.Modifier) {
+	v.t.Helper()
+	for _, r := range key {
+		var text string
+		var down, up input.DispatchKeyEventParams
+		for _, event := range kb.Encode(r) {
+			chromedp.KeyModifiers(modifiers...)(event)
+			switch event.Type {
+			case kb.KeyChar:
+				text = event.Text
+			case kb.KeyDown:
+				down = *event
+			default:
+				up = *event
+			}
+		}
+		down.Type = input.DispatchKeyEventTypeRawKeyDown
+		if text != "" && down.Modifiers&^int64(chromedp.ModifierShift) == 0 {
+			down.Type, down.Text = input.DispatchKeyEventTypeKeyDown, text
+		}
+		err := chromedp.Do(v.ctx, chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+			if _, err := cdp.Call(ctx, tab, input.DispatchKeyEvent, down); err != nil {
+				return err
+			}
+			_, err := cdp.Call(ctx, tab, input.DispatchKeyEvent, up)
+			return err
+		}))
+		if err != nil {
+			v.stop("press %q: %v", key, err)
 		}
 	}
 }
@@ -344,7 +376,5 @@ func (v *visitor) press(names ...string) {
 // types writes a text where the focus is.
 func (v *visitor) types(text string) {
 	v.t.Helper()
-	if err := chromedp.Do(v.ctx, chromedp.KeyEvent(text)); err != nil {
-		v.stop("type %q: %v", text, err)
-	}
+	v.key(text)
 }

@@ -93,7 +93,7 @@ func (p *provider) authorize(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = fmt.Fprint(w, "<!doctype html><html lang=en><title>Example Identity</title><h1>Example Identity</h1>")
+	_, _ = fmt.Fprint(w, "<!doctype html><html lang=en><title>Example Identity</title><link rel=icon href=data:,><h1>Example Identity</h1>")
 	for _, who := range p.people {
 		q.Set("who", who.Subject)
 		_, _ = fmt.Fprintf(w, "<p><a href=\"/grant?%s\">Continue as %s</a></p>", html.EscapeString(q.Encode()), html.EscapeString(who.Email))

@@ -70,7 +70,7 @@ func (v *visitor) stop(format string, args ...any) {
 	v.t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx), 10*time.Second)
 	defer cancel()
-	text, _ := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText`))
+	text, _ := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText.replace(/\n+/g, " | ").slice(0, 3000)`))
 	where := ""
 	if picture, err := chromedp.Run(ctx, chromedp.CaptureScreenshot()); err == nil {
 		where = filepath.Join(os.TempDir(), fmt.Sprintf("switchyard-%s-%d.png", strings.ReplaceAll(v.t.Name(), "/", "-"), os.Getpid()))
