@@ -166,7 +166,7 @@ function WorkspaceMenu({ session, workspace }: { session: Session; workspace: Wo
 
 function AccountMenu({ session }: { session: Session }) {
   const theme = useTheme();
-  const name = session.kind === "root" ? "Operator" : (session.name ?? session.email ?? "Signed in");
+  const name = session.kind === "root" ? "Operator" : (session.name ?? session.email ?? "Member " + session.actorId.slice(-4));
   const leave = async (everywhere: boolean) => {
     if (everywhere && !(await confirm({ title: "Sign out everywhere?", text: "All your console sessions end, on every device.", action: "Sign out everywhere" }))) return;
     signOut(everywhere).catch((error) => toastFailure(error, () => void leave(everywhere)));

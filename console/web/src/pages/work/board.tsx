@@ -13,7 +13,7 @@ import { VirtualList } from "../../ui/virtual_list";
 import { pagePath, useLabels, useNames } from "../../workspace";
 import { Card, cardHeight } from "./card";
 import { useCardDrag } from "./card_drag";
-import { activeFilters, apiQuery, type IssueRow } from "./filters";
+import { activeFilters, apiQuery, suggested, type IssueRow } from "./filters";
 import { changeOrTell } from "./issue_change";
 import { useIssueRows, type IssueRows } from "./issue_rows";
 import { openQuickCreate } from "./quick_create";
@@ -161,15 +161,4 @@ function Column({ status, active, rows, focused, onFocus, onMove }: ColumnProps)
       {!list.loading && !list.error && list.items.length === 0 && <p class="board-note muted">No issues</p>}
     </section>
   );
-}
-
-/** The fields of a new issue that the filters suggest. */
-export function suggested(active: Record<string, string>) {
-  return {
-    ...(active.assigneeId ? { assigneeId: active.assigneeId } : {}),
-    ...(active.teamId ? { teamId: active.teamId } : {}),
-    ...(active.projectId ? { projectId: active.projectId } : {}),
-    ...(active.cycleId ? { cycleId: active.cycleId } : {}),
-    ...(active.labelId ? { labelIds: [active.labelId] } : {}),
-  };
 }

@@ -124,7 +124,7 @@ export default function CyclePage() {
         }
       >
         <div class="cycle-issues">
-          <IssueTable active={active} />
+          <IssueTable active={active} empty="No issue is in this cycle." />
         </div>
       </Section>
       {editing && <CycleDialog cycle={cycle} onClose={() => setEditing(false)} onDone={read.set} />}

@@ -130,3 +130,14 @@ export function matches(issue: IssueRow, query: Query, me: string): boolean | nu
   }
   return unknown ? null : true;
 }
+
+/** The fields of a new issue that the filters suggest. */
+export function suggested(active: Record<string, string>) {
+  return {
+    ...(active.assigneeId ? { assigneeId: active.assigneeId } : {}),
+    ...(active.teamId ? { teamId: active.teamId } : {}),
+    ...(active.projectId ? { projectId: active.projectId } : {}),
+    ...(active.cycleId ? { cycleId: active.cycleId } : {}),
+    ...(active.labelId ? { labelIds: [active.labelId] } : {}),
+  };
+}

@@ -10,7 +10,7 @@ import { Empty, ErrorPanel, Spinner } from "../../ui/states";
 import { VirtualList } from "../../ui/virtual_list";
 import { pagePath, useLabels, useNames } from "../../workspace";
 import { BulkBar } from "./bulk_bar";
-import { apiQuery, type IssueRow } from "./filters";
+import { apiQuery, suggested, type IssueRow } from "./filters";
 import { changeOrTell } from "./issue_change";
 import { IssueLine, lineHeight } from "./issue_line";
 import { useIssueRows } from "./issue_rows";
@@ -19,9 +19,9 @@ import { openQuickCreate } from "./quick_create";
 /** The most issues that one request changes. */
 const mostSelected = 100;
 
-export function IssueTable({ active, path = "/issues" }: { active: Record<string, string>; path?: string }) {
+export function IssueTable({ active, empty = "No issue fits these filters." }: { active: Record<string, string>; empty?: string }) {
   const query = useMemo(() => apiQuery(active), [JSON.stringify(active)]);
-  const list = useIssueRows(path, query);
+  const list = useIssueRows("/issues", query);
   const labels = useLabels();
   const names = useNames();
   const [focused, setFocused] = useState<string | null>(null);
@@ -69,8 +69,8 @@ export function IssueTable({ active, path = "/issues" }: { active: Record<string
   if (list.loading && list.items.length === 0) return <Spinner />;
   if (list.items.length === 0) {
     return (
-      <Empty title={Object.keys(active).length > 0 ? "No issue fits these filters." : "There is no issue yet."} icon="list">
-        <Button kind="primary" icon="plus" onClick={() => openQuickCreate()}>
+      <Empty title={Object.keys(active).length > 0 ? empty : "There is no issue yet."} icon="list">
+        <Button kind="primary" icon="plus" onClick={() => openQuickCreate(suggested(active))}>
           New issue
         </Button>
       </Empty>

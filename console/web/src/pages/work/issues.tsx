@@ -6,9 +6,9 @@ import { setQuery, useRoute } from "../../router";
 import { Button } from "../../ui/button";
 import { Icon } from "../../ui/icons";
 import { Page } from "../../ui/page";
-import { Board, suggested } from "./board";
+import { Board } from "./board";
 import { FilterBar } from "./filter_bar";
-import { activeFilters } from "./filters";
+import { activeFilters, suggested } from "./filters";
 import { IssueTable } from "./issue_table";
 import { openQuickCreate } from "./quick_create";
 
