@@ -66,7 +66,7 @@ function Reasons({ queue }: { queue: QueueSummary }) {
   const columns: Column<WaitingReason>[] = [
     { key: "reason", title: "Reason", render: (r) => reasonTitle[r] },
     { key: "count", title: "Sessions", align: "end", render: (r) => formatCount(queue.waitingFor[r] ?? 0) },
-    { key: "help", title: "What ends the wait", wide: true, render: (r) => <span class="muted">{reasonHelp[r]}</span> },
+    { key: "help", title: "End of the wait", wide: true, render: (r) => <span class="muted">{reasonHelp[r]}</span> },
   ];
   return (
     <Section title="Why sessions wait">

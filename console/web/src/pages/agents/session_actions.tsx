@@ -1,4 +1,4 @@
-// What a person can do with a session: reply, cancel, release, retry.
+// The acts of a person on a session: reply, cancel, release, retry.
 
 import { useRef, useState } from "preact/hooks";
 import { api } from "../../api";

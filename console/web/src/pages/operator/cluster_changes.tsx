@@ -1,4 +1,4 @@
-// What the page has seen happen in the cluster since it was opened.
+// The changes of the cluster since the page was opened.
 
 import { Section, Sparkline, Time } from "../../ui";
 import { formatCount } from "../agents/session_text";
@@ -7,7 +7,7 @@ import type { ClusterChange, ClusterHistory } from "./cluster_history";
 function text(change: ClusterChange): string {
   if (change.kind === "node") return `Node ${change.node}: ${change.from}, now ${change.to}`;
   const shard = `Shard ${change.shard}, term ${change.term}`;
-  if (change.to === "") return `${shard}: ${change.from} no longer leads, and nobody does yet`;
+  if (change.to === "") return `${shard}: ${change.from} no longer leads, and there is no leader yet`;
   if (change.from === change.to) return `${shard}: ${change.to} leads again`;
   return `${shard}: ${change.to} leads${change.from ? ` after ${change.from}` : ""}`;
 }

@@ -1,5 +1,5 @@
-// What a series of looks at the cluster shows: rates of the shards, fail-overs, and changes of
-// the states of nodes. The API shows the present only, so the page compares.
+// The comparison of one look at the cluster with the next: rates of the shards, fail-overs, and
+// changes of the states of nodes. The API shows the present only, so the page compares.
 
 import type { NodeState, Topology } from "../../types_admin";
 

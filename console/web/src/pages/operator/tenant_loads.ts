@@ -1,4 +1,4 @@
-// What each workspace holds, and how fast it grows: the load of the tenants.
+// The load of the tenants: the size of each workspace, and how fast it grows.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { api, asFailure, type Failure } from "../../api";
@@ -10,7 +10,7 @@ export interface TenantLoad {
   shard: number;
   /** The time of the look, in milliseconds. */
   at: number;
-  /** What the records grew in a second since the look before; null after the first. */
+  /** The growth of the records in a second since the look before; null after the first. */
   bytesPerSecond: number | null;
 }
 

@@ -1,4 +1,4 @@
-// What a settings page shows to a caller who may not see it.
+// The answer of a settings page to a caller without the right to see it.
 
 import { Empty, Page } from "../../ui";
 

@@ -1,4 +1,4 @@
-// Administrative acts: who changed rights, limits and connections.
+// Administrative acts: changes of rights, limits and connections, with their actors.
 
 import { wsPath } from "../../workspace";
 import { Page } from "../../ui";
@@ -9,7 +9,7 @@ import { AdminsOnly } from "./admins_only";
 export default function AuditPage() {
   if (!useRights().admin) return <AdminsOnly title="Audit" />;
   return (
-    <Page title="Audit" subtitle="Who changed rights, limits and connections. Days are in UTC.">
+    <Page title="Audit" subtitle="Changes of rights, limits and connections, with their actors. Days are in UTC.">
       <AuditList path={wsPath("/audit")} />
     </Page>
   );

@@ -213,7 +213,7 @@ function Routes() {
 export default function InboundPage() {
   if (!useRights().admin) return <AdminsOnly title="Inbound" />;
   return (
-    <Page title="Inbound" subtitle="What chats, helpdesks, telephones and repositories send in.">
+    <Page title="Inbound" subtitle="Calls of chats, helpdesks, telephones and repositories.">
       <Sources />
       <Routes />
     </Page>

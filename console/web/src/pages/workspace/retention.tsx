@@ -47,7 +47,7 @@ function RetentionForm({ now, onSaved }: { now: Retention; onSaved(next: Retenti
     const deletes = body.endedSessionsDays !== null || (closed === "delete" && body.closedIssuesDays !== null);
     const yes =
       !deletes ||
-      (await confirm({ title: "Delete what is older?", text: "The next sweep deletes what has been over for longer. It can't be brought back.", action: "Set retention", danger: true }));
+      (await confirm({ title: "Delete older records?", text: "The next sweep deletes sessions, or issues, that have been over for longer. They can't be brought back.", action: "Set retention", danger: true }));
     if (!yes) return;
     let stored: Retention | undefined;
     const done = await act.run(body, async (key) => {

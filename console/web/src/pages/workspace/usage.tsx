@@ -1,4 +1,4 @@
-// What agents have used, by agent, issue, project, model or month, and the budgets for it.
+// The usage of agents, by agent, issue, project, model or month, and the budgets for it.
 
 import type { ComponentChildren } from "preact";
 import { useRead } from "../../api";
