@@ -13,7 +13,7 @@ import { AdminsOnly } from "./admins_only";
 type DaysField = "endedSessionsDays" | "deliveriesDays" | "closedIssuesDays";
 
 const fields: { field: DaysField; label: string; hint: string }[] = [
-  { field: "endedSessionsDays", label: "Days to keep ended sessions", hint: "Then they are deleted with their logs. What they used stays in the sums." },
+  { field: "endedSessionsDays", label: "Days to keep ended sessions", hint: "Then they are deleted with their logs. Their usage stays in the sums." },
   { field: "deliveriesDays", label: "Days to keep deliveries of webhooks", hint: "Then they are deleted from the lists of deliveries." },
   { field: "closedIssuesDays", label: "Days to keep closed issues", hint: "Counted from the day when an issue was closed." },
 ];
@@ -67,7 +67,7 @@ function RetentionForm({ now, onSaved }: { now: Retention; onSaved(next: Retenti
       }}
     >
       {fields.map(({ field, label, hint }) => (
-        <Field key={field} label={label} hint={`${hint} Empty for ever.`} error={isDays(days[field]) ? faultOf(act.error, field) : "Must be a whole number from 0 to 1,000,000."}>
+        <Field key={field} label={label} hint={`${hint} Leave it empty to keep them for ever.`} error={isDays(days[field]) ? faultOf(act.error, field) : "Must be a whole number from 0 to 1,000,000."}>
           <TextInput value={days[field]} onInput={(text) => setDays({ ...days, [field]: text })} inputMode="numeric" />
         </Field>
       ))}
