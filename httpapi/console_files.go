@@ -73,7 +73,8 @@ func (s *site) finds(path []byte, pages bool) *siteFile {
 	if f := s.files[rest[1:]]; f != nil {
 		return f
 	}
-	if !pages || strings.Contains(rest[strings.LastIndexByte(rest, '/'):], ".") {
+	// Files lie in the folder itself; further down a point may be part of an id.
+	if !pages || strings.Contains(rest, ".") && strings.Count(rest, "/") == 1 {
 		return nil
 	}
 	return s.page

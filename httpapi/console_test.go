@@ -235,12 +235,12 @@ func TestConsole_Files(t *testing.T) {
 			t.Errorf("the policy lacks %s", directive)
 		}
 	}
-	for _, path := range []string{"/console", "/console/acme/issues", "/console/acme/issues/ACME-1", "/console/cluster", "/console/acme/issues?view=board"} {
+	for _, path := range []string{"/console", "/console/acme/issues", "/console/acme/issues/ACME-1", "/console/cluster", "/console/acme/agents/claude.v1", "/console/acme/issues?view=board"} {
 		if a := b.plain(t, "GET", path, ""); a.StatusCode != 200 || a.body != page.body {
 			t.Errorf("%s: %d", path, a.StatusCode)
 		}
 	}
-	for _, path := range []string{"/console/nothing.js", "/console/../go.mod", "/consolex", "/docs/nothing", "/docs/nothing.js"} {
+	for _, path := range []string{"/console/nothing.js", "/console/nothing.html", "/consolex", "/docs/nothing", "/docs/nothing.js"} {
 		if a := b.plain(t, "GET", path, ""); a.StatusCode != 404 {
 			t.Errorf("%s: %d", path, a.StatusCode)
 		}
