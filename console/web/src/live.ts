@@ -133,6 +133,8 @@ function wake(): void {
   for (const go of all) go();
 }
 
+// Without a network the stream is silent for long before it breaks.
+addEventListener("offline", () => running?.abort());
 addEventListener("pagehide", sleep);
 addEventListener("pageshow", wake);
 document.addEventListener("visibilitychange", () => {

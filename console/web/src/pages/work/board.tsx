@@ -8,7 +8,6 @@ import { statuses, type Status } from "../../types";
 import { StatusIcon, statusNames } from "../../ui/marks";
 import { IconButton } from "../../ui/button";
 import { ErrorPanel } from "../../ui/states";
-import { toast } from "../../ui/toast";
 import { VirtualList } from "../../ui/virtual_list";
 import { pagePath, useLabels, useNames } from "../../workspace";
 import { Card, cardHeight } from "./card";
@@ -41,8 +40,7 @@ export function Board() {
 
   const move = useCallback((row: IssueRow, to: Status) => {
     if (row.status === to) return;
-    void changeOrTell(row, { status: to });
-    toast(`${row.identifier} moved to ${statusNames[to]}.`);
+    void changeOrTell(row, { status: to }, `${row.identifier} moved to ${statusNames[to]}.`);
   }, []);
 
   const rowOf = useCallback((id: string) => {

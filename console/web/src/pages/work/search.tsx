@@ -41,9 +41,11 @@ export default function Search() {
   const go = (index: number) => {
     const row = list.items[index];
     if (!row) return;
-    // The focus leaves the input for the list.
-    input.current?.blur();
     setFocused(row.id);
+    // The focus leaves the input for the list; a line that is not in view takes it when it is.
+    const line = document.querySelector<HTMLElement>(`[data-issue="${row.id}"]`);
+    if (line) line.focus();
+    else input.current?.blur();
   };
   const open = (row: IssueRow | undefined) => row && navigate(pagePath("issues/" + (row.identifier ?? row.id)));
   useKeys("Search", {
