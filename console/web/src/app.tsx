@@ -1,5 +1,5 @@
-// The application: who is signed in, which workspace and page the address names, and the
-// frame around the page.
+// The application: it finds the session, and the workspace and page of the address, and
+// puts the page into its frame.
 
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -139,7 +139,7 @@ function lastWorkspace(session: Session): Workspace | null {
 
 const loaded = new Map<string, ComponentType<any>>();
 
-/** A page whose code is loaded when it is opened first. */
+/** A page. Its code is loaded when it is opened first. */
 function Loaded({ page }: { page: PageRoute }) {
   const [, render] = useState(0);
   const [failure, setFailure] = useState<Failure | null>(null);

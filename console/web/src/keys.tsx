@@ -107,7 +107,7 @@ export function KeyHelp() {
           );
         })}
         <p class="muted">
-          <kbd>?</kbd> opens this list. <kbd>Esc</kbd> closes what is open.
+          <kbd>?</kbd> opens this list. <kbd>Esc</kbd> closes an open dialog or list.
         </p>
       </div>
     </Dialog>

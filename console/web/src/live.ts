@@ -89,7 +89,7 @@ function reset(): void {
   for (const call of [...resets]) call();
 }
 
-/** Splits the stream's text into blocks and keeps what is not whole yet. */
+/** Splits the stream's text into blocks. The incomplete end is kept for the next part. */
 class Blocks {
   private rest = "";
 

@@ -21,7 +21,7 @@ interface ReadState<T> {
   loading: boolean;
 }
 
-/** Reads an object and keeps what it has while it reads again. A null path reads nothing. */
+/** Reads an object. The former answer stays while it is read again. A null path reads nothing. */
 export function useRead<T>(path: string | null, query?: Query): Read<T> {
   const at = path === null ? null : path + queryString(query);
   const [state, setState] = useState<ReadState<T>>({ at, data: undefined, etag: null, error: null, loading: at !== null });

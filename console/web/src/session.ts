@@ -1,5 +1,4 @@
-// The browser's session: who is signed in, signing in and out, and what happens when
-// the session ends while somebody works.
+// The browser's session: signing in and out, and the end of a session during work.
 
 import { consoleHeader, Failure, onExpired } from "./api";
 import { makeStore, useStore } from "./store";
@@ -66,8 +65,9 @@ function began(next: Session): void {
   oidc.set(Boolean(next.signIn?.oidc));
   unreachable.set(null);
   session.set(next);
-  // Another person's pages are not shown to the one who signed in over them.
+  // The pages and unsent texts of one person are not shown to another.
   if (expired.get() && before && before.actorId !== next.actorId) {
+    sessionStorage.clear();
     location.assign("/console/");
     return;
   }
@@ -77,7 +77,7 @@ function began(next: Session): void {
   for (const go of resume) go();
 }
 
-/** Reads who is signed in. */
+/** Reads the session from the service. */
 export async function loadSession(): Promise<void> {
   try {
     const answer = await answerOf("GET", "/console/session");

@@ -1,4 +1,4 @@
-// Light or dark: what the system says, unless the person chose.
+// The theme, light or dark: the system's, unless the person chose one.
 
 import { makeStore, useStore } from "./store";
 

@@ -112,7 +112,7 @@ export function SignIn() {
   );
 }
 
-/** Over the page whose session ended. The page and everything typed stay below it. */
+/** The dialog over a page after the end of its session. The page and typed texts stay below it. */
 export function SignInAgain({ session }: { session: Session }) {
   return (
     <Dialog title="Your session has ended" required onClose={() => undefined} footer={<Button onClick={() => void signOut().catch(() => location.assign("/console/"))}>Leave this page</Button>}>

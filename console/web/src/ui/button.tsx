@@ -24,7 +24,7 @@ export function Button({ kind = "plain", icon, busy, small, children, disabled, 
 
 type IconButtonProps = Omit<JSX.ButtonHTMLAttributes<HTMLButtonElement>, "label" | "icon"> & { label: string; icon: IconName };
 
-/** A button with an icon alone; label is its name for people who can't see it, and its tooltip. */
+/** A button with an icon alone. The label is its accessible name and its tooltip. */
 export function IconButton({ label, icon, class: more, ...rest }: IconButtonProps) {
   return (
     <button type="button" title={label} {...rest} class={`icon-button ${more ?? ""}`} aria-label={label}>

@@ -1,4 +1,4 @@
-// Charts as SVG, each with its numbers as a table below for people who can't see it.
+// Charts as SVG. Line charts have their numbers in a table below, for screen readers.
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { A } from "../router";
@@ -6,7 +6,7 @@ import { A } from "../router";
 export interface Line {
   name: string;
   values: number[];
-  /** A line of the plan rather than of what happened. */
+  /** A line of a plan, drawn with dashes. */
   dashed?: boolean;
 }
 

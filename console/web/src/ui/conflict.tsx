@@ -6,7 +6,7 @@ import { Button } from "./button";
 import { Dialog } from "./dialog";
 
 export interface Conflict {
-  /** What was changed, such as "ACME-12". */
+  /** The name of the changed object, such as "ACME-12". */
   title: string;
   fields: { name: string; theirs: string; yours: string }[];
 }
@@ -15,7 +15,7 @@ export type Choice = "theirs" | "yours" | "later";
 
 const open = makeStore<{ conflict: Conflict; answer: (choice: Choice) => void } | null>(null);
 
-/** Shows a conflict and waits for the choice. "later" keeps what was typed and changes nothing. */
+/** Shows a conflict and waits for the choice. "later" changes nothing and keeps the typed text. */
 export function askConflict(conflict: Conflict): Promise<Choice> {
   open.get()?.answer("later");
   return new Promise((resolve) => {
@@ -48,7 +48,7 @@ export function ConflictHost() {
         </>
       }
     >
-      <p>Somebody else changed what you were changing. Compare, then choose.</p>
+      <p>Somebody else changed the same fields. Compare both, then choose.</p>
       {conflict.fields.map((field) => (
         <section key={field.name} aria-label={field.name}>
           <h3>{field.name}</h3>

@@ -108,7 +108,7 @@ function Asked({ question, answer }: { question: Question; answer: (yes: boolean
   );
 }
 
-/** Shows what confirm asks. The application has one. */
+/** Shows the question of confirm. The application has one. */
 export function ConfirmHost() {
   const now = useStore(asked);
   return now ? <Asked key={now.question.title} {...now} /> : null;

@@ -16,7 +16,7 @@ interface FieldProps {
   hint?: ComponentChildren;
   error?: string | null;
   children: ComponentChildren;
-  /** Leaves the label to people who can't see the page. */
+  /** Shows the label to screen readers alone. */
   hidden?: boolean;
 }
 

@@ -1,4 +1,4 @@
-// What a page shows instead of content: nothing there, an error, or waiting.
+// The states of a page without content: empty, failed, loading.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -28,7 +28,7 @@ const titles: Record<number, string> = {
   503: "Not available now",
 };
 
-/** Says what went wrong and what to do. It counts down where the server says when to come back. */
+/** Shows a failure and its remedy. It counts down to the time that the server names for another try. */
 export function ErrorPanel({ error, retry }: { error: Failure; retry?: () => void }) {
   const [left, setLeft] = useState(error.retryAfter ?? 0);
   useEffect(() => setLeft(error.retryAfter ?? 0), [error]);

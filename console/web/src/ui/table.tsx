@@ -11,7 +11,7 @@ export interface Column<Row> {
 }
 
 interface TableProps<Row> {
-  /** What the table lists, for assistive technology. */
+  /** The table's name for assistive technology. */
   label: string;
   columns: Column<Row>[];
   rows: Row[];

@@ -48,10 +48,10 @@ export function AccessDialog({ issue, onClose }: { issue: Issue; onClose(): void
       read.reload();
     });
   return (
-    <Dialog title={`Who may see ${issue.identifier}`} onClose={onClose}>
+    <Dialog title={`Access to ${issue.identifier}`} onClose={onClose}>
       <p>
         {grants.length === 0
-          ? "Everybody who sees the team's issues sees this one. Once it is open to somebody by name, only they and admins see it."
+          ? "Everybody who sees the team's issues sees this one. With the first entry it is restricted to that entry and to admins."
           : "Only these and admins see the issue. Without the last one it is open to the whole team again."}
       </p>
       {read.loading && !read.data && <Spinner />}

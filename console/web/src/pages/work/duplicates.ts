@@ -1,5 +1,5 @@
 // Finds issues like the one that is being typed. The service compares titles only when an
-// issue is created, so this searches for the words and compares what it finds.
+// issue is created, so this searches for the words and compares the titles of the results.
 
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../../api";

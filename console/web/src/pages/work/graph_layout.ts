@@ -22,7 +22,7 @@ export interface Layout {
 
 const firstForm: Partial<Record<Relation["type"], GraphEdge["type"]>> = { blocked_by: "blocks", duplicated_by: "duplicates", led_to: "discovered_from" };
 
-/** The graph of the API has what blocks; this adds the issue's other relations to it. */
+/** The graph of the API follows blocking alone. This adds the issue's other relations. */
 export function withRelations(graph: IssueGraph, issue: Issue, relations: Relation[]): IssueGraph {
   const nodes = [...graph.nodes];
   const edges = [...graph.edges];
@@ -52,7 +52,7 @@ function columnsOf(graph: IssueGraph, center: string): Map<string, number> {
     return column;
   };
   for (const node of graph.nodes) visit(node.id, 0);
-  // Issues that block nothing here stand next to the one whose graph this is.
+  // Issues outside of these chains stand beside the graph's own issue.
   const chained = new Set(blocks.flatMap((edge) => [edge.fromId, edge.toId]));
   const aside = (columns.get(center) ?? 0) + (chained.has(center) ? 0 : 1);
   for (const node of graph.nodes) if (node.id !== center && !chained.has(node.id)) columns.set(node.id, aside);

@@ -1,4 +1,4 @@
-// The page of one issue: its text, what hangs on it, and its fields.
+// The page of one issue: its text, its records and its fields.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { useRead } from "../../api";

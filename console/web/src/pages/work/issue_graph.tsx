@@ -1,4 +1,4 @@
-// The graph around an issue: what blocks it on the left, what it blocks on the right.
+// The graph around an issue: its blockers on the left, the issues it blocks on the right.
 
 import { useMemo } from "preact/hooks";
 import { navigate } from "../../router";

@@ -1,4 +1,4 @@
-// What changed in an issue, when, and by whom.
+// The changes of an issue's fields, with their times and authors.
 
 import { usePages } from "../../api";
 import { useEvents } from "../../live";

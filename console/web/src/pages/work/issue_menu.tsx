@@ -55,7 +55,7 @@ export function IssueMenu({ issue, etag, onChanged }: IssueMenuProps) {
     { label: "Copy the identifier", icon: "copy", onSelect: () => copyText(issue.identifier ?? issue.id, "Copied.") },
     { label: "Copy the address", icon: "link", onSelect: () => copyText(location.origin + pagePath("issues/" + (issue.identifier ?? issue.id)), "Copied.") },
     { label: "Share by link", icon: "out", onSelect: () => setOpen("share") },
-    { label: "Who may see it", icon: "people", onSelect: () => setOpen("access") },
+    { label: "Access", icon: "people", onSelect: () => setOpen("access") },
   ];
   if (issue.archivedAt) items.push({ label: "Bring it back", icon: "refresh", onSelect: () => void unarchive() });
   items.push({ label: "Delete", icon: "trash", danger: true, onSelect: () => void remove() });

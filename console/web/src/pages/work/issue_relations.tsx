@@ -1,4 +1,4 @@
-// How an issue hangs together with others: its relations, and the graph of what blocks it.
+// An issue's relations to others, as lists and as a graph.
 
 import { useMemo, useState } from "preact/hooks";
 import { api, asFailure, usePages, useRead, type Failure } from "../../api";

@@ -1,5 +1,5 @@
-// A list of issues that stays true: pages from the API, changed by the event stream and by
-// what this tab does.
+// A list of issues that stays up to date: pages from the API, changed by the event stream
+// and by this tab's own changes.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { api, asFailure, isAbort, queryString, type Failure, type Query } from "../../api";
@@ -133,7 +133,7 @@ export function useIssueRows(path: string, query: Query | null): IssueRows {
   }, [load]);
   useReset(reload);
 
-  // What came since the last time changes were applied.
+  // Changes that are not applied yet.
   const pending = useRef(new Map<string, IssueRow | null>());
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   useEffect(
@@ -186,7 +186,7 @@ export function useIssueRows(path: string, query: Query | null): IssueRows {
     if (at === null) return;
     if (row !== null) {
       const known = pending.current.get(id) ?? latest.current.items[place(latest.current.items, id)];
-      // An event may be older than what this tab has changed since.
+      // An event may be older than a change of this tab.
       if (known && known.id === id && known.updatedAt > row.updatedAt) return;
     }
     pending.current.set(id, row);
@@ -201,7 +201,7 @@ export function useIssueRows(path: string, query: Query | null): IssueRows {
   useToldIssues((told) => {
     if (told.kind === "deleted") note(told.id, null);
     else note(told.issue.id, rowOf(told.issue as Issue));
-    // What the person did is shown at once.
+    // The person's own changes are shown at once.
     clearTimeout(timer.current);
     if (timer.current !== undefined) flush();
   });

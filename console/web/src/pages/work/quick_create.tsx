@@ -1,4 +1,4 @@
-// Making an issue from anywhere, with the key "c". What is typed is kept until it is sent.
+// Making an issue from anywhere, with the key "c". The typed text is kept until it is sent.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api, asFailure, newKey, type Failure } from "../../api";

@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 /**
  * Moves the focus to an issue's link when it becomes the current one, also when it is shown
  * only now, as after it moved to another column. The focus is taken from other issues and
- * from nothing; somebody who types elsewhere keeps it.
+ * from the page's body. An input elsewhere keeps it.
  */
 export function useRowFocus(id: string, focused: boolean): void {
   useEffect(() => {

@@ -1,1 +1,0 @@
-import{h as d,j as n}from"/console/chunk-CB7X4WSH.js";var s=new Set;function r(e){for(let t of[...s])t({kind:"changed",issue:e})}function u(e){for(let t of[...s])t({kind:"deleted",id:e})}function f(e){let t=n(e);t.current=e,d(()=>{let o=i=>t.current(i);return s.add(o),()=>{s.delete(o)}},[])}export{r as a,u as b,f as c};

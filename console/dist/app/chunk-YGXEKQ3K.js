@@ -1,1 +1,0 @@
-import{b as t,d as r}from"/console/chunk-CB7X4WSH.js";function c(s){return class extends r{shouldComponentUpdate(p){let e=this.props,o=p;for(let n in o)if(!Object.is(e[n],o[n]))return!0;for(let n in e)if(!(n in o))return!0;return!1}render(){return t(s,this.props)}}}export{c as a};
