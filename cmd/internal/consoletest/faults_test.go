@@ -98,7 +98,9 @@ func TestFaults_ALostConnection(t *testing.T) {
 	node.Kill()
 	v.sees("Connection lost")
 	v.the("button", "Send reply").click()
-	v.sees("The server did not answer.", "Nothing you typed is lost.")
+	// The request is repeated for some seconds; then the form says why.
+	v.holds("the form says that nobody answers", `document.querySelector("form.reply [role=alert]")?.innerText.includes("The server did not answer.")`)
+	v.sees("Nothing you typed is lost.")
 	v.the("textbox", "Reply").has(answer)
 	v.axe("a page without a connection")
 

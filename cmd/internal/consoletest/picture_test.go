@@ -69,11 +69,14 @@ func (v *visitor) picture(folder, name string) {
 	}
 }
 
-// steady makes what differs between two runs, times and the text cursor, the same for a picture.
+// steady makes what differs between two runs the same for a picture: times, secrets, the text cursor, and
+// messages that go away by themselves.
 func (v *visitor) steady() {
 	v.t.Helper()
 	eval[bool](v, `(async () => {
 		document.documentElement.style.caretColor = "transparent";
+		for (const dismiss of document.querySelectorAll(".toasts [aria-label=Dismiss]")) dismiss.click();
+		for (const secret of document.querySelectorAll("input.mono[readonly]")) secret.style.webkitTextSecurity = "disc";
 		for (const time of document.querySelectorAll("time")) if (time.firstChild) time.firstChild.data = "now";
 		await document.fonts.ready;
 		await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));

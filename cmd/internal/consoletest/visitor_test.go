@@ -175,6 +175,7 @@ func (v *visitor) scheme(name string) {
 	if err != nil {
 		v.stop("prefer %s pages: %v", name, err)
 	}
+	v.holds("the page has its colors", `matchMedia("(prefers-color-scheme: `+name+`)").matches && document.getAnimations().every((a) => a.playState !== "running")`)
 }
 
 // resize changes the size of the window.
