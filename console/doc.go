@@ -2,7 +2,7 @@
 // reference of the API.
 //
 // The sources are in web: TypeScript with Preact, styles, and under web/vendor what comes
-// from npm, with its licences and hashes. The command in build bundles them with esbuild into
+// from npm, with its licenses and hashes. The command in build bundles them with esbuild into
 // dist, which is committed and embedded here. So a node needs no files beside its binary, and
 // a build of the service needs nothing but Go. DESIGN.md has the reasons.
 //

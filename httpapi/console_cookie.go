@@ -16,7 +16,7 @@ import (
 
 // A session's cookie holds the credential of a workspace token or, for the operator, a value
 // that the service has signed. With TLS its name begins with __Host-, which browsers accept
-// from this very host alone: no neighbour can set it.
+// from this very host alone: no neighbor can set it.
 
 const (
 	sessionName = "switchyard-session"
@@ -66,7 +66,7 @@ func cookieName(name string, secure bool) string {
 }
 
 // value returns the cookie's value. A request with several cookies of that name has none:
-// one of them may come from a neighbour of the host.
+// one of them may come from a neighbor of the host.
 func (c *sessionCookie) value(header *fasthttp.RequestHeader) []byte {
 	return onlyCookie(header, c.name)
 }

@@ -30,7 +30,7 @@ func TestConsole_CookieCounts(t *testing.T) {
 		{"without the header", []string{withCookie}, 401},
 		{"with another value of the header", []string{withCookie, "X-Switchyard-Console: 2"}, 401},
 		{"with an empty header", []string{withCookie, "X-Switchyard-Console: "}, 401},
-		{"of a page of a neighbour", []string{withCookie, fromConsole, "Sec-Fetch-Site: same-site"}, 401},
+		{"of a page of a neighbor", []string{withCookie, fromConsole, "Sec-Fetch-Site: same-site"}, 401},
 		{"of a page of another site", []string{withCookie, fromConsole, "Sec-Fetch-Site: cross-site"}, 401},
 		{"of no page", []string{withCookie, fromConsole, "Sec-Fetch-Site: none"}, 401},
 		{"beside a token that is not valid", []string{withCookie, fromConsole, "Authorization: Bearer swy_bad"}, 401},
@@ -49,7 +49,7 @@ func TestConsole_CookieCounts(t *testing.T) {
 	}
 }
 
-// With TLS the cookie has the name that no neighbour of the host can set.
+// With TLS the cookie has the name that no neighbor of the host can set.
 func TestConsole_CookieWithTLS(t *testing.T) {
 	t.Parallel()
 	for _, adjust := range []func(*Config){
@@ -284,7 +284,9 @@ func TestConsole_SwitchedOff(t *testing.T) {
 func TestConsole_SignInRate(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(c *Config) { c.Limits.SignIns = Rate{Requests: 3, Per: time.Minute} })
-	b.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) { return tracker.Reply{}, tracker.Unauthorized() })
+	b.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
+		return tracker.Reply{}, tracker.Unauthorized()
+	})
 	for n := range 4 {
 		want := http.StatusUnauthorized
 		if n == 3 {

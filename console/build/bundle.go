@@ -129,18 +129,18 @@ func (e *entry) fill(html []byte, base string) ([]byte, error) {
 	return html, nil
 }
 
-// licenses joins the licences of what is vendored.
+// licenses joins the licenses of what is vendored.
 func licenses(root string) ([]byte, error) {
 	found, err := filepath.Glob(filepath.Join(root, "vendor", "*", "LICENSE*"))
 	if err != nil || len(found) == 0 {
-		return nil, fmt.Errorf("no licences in vendor: %w", err)
+		return nil, fmt.Errorf("no licenses in vendor: %w", err)
 	}
 	slices.Sort(found)
 	var b bytes.Buffer
 	for _, path := range found {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			return nil, fmt.Errorf("read a licence: %w", err)
+			return nil, fmt.Errorf("read a license: %w", err)
 		}
 		fmt.Fprintf(&b, "%s\n\n%s\n\n", filepath.Base(filepath.Dir(path)), bytes.TrimSpace(text))
 	}

@@ -70,7 +70,7 @@ func TestVendor_IsAsItWasTaken(t *testing.T) {
 	known := map[string]string{}
 	for _, p := range vendor.Packages {
 		if p.Version == "" || p.License == "" || !strings.HasPrefix(p.Integrity, "sha512-") || p.Files["LICENSE"] == "" {
-			t.Errorf("%s: want version, licence, integrity and the licence's text", p.Name)
+			t.Errorf("%s: want version, license, integrity and the license's text", p.Name)
 		}
 		for file, sum := range p.Files {
 			known[p.Name+"/"+file] = sum

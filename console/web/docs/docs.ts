@@ -1,5 +1,5 @@
 // The page of the API's reference. The viewer, RapiDoc, is an element of its own; this script
-// gives it the colours that the visitor prefers, and the console's session for trying requests.
+// gives it the colors that the visitor prefers, and the console's session for trying requests.
 
 import "./docs.css";
 
