@@ -109,7 +109,7 @@ export function DispatchDialog({ issues, onClose, onDone }: { issues: Dispatchab
         <TextArea rows={5} value={instructions} onInput={setInstructions} maxLength={131072} />
       </Field>
       <div class="two">
-        <Field label="Most minutes" hint="1 to 1,440. Empty: no limit.">
+        <Field label="Time limit in minutes" hint="1 to 1,440. Empty: no limit.">
           <TextInput type="number" min={1} max={1440} value={minutes} onInput={setMinutes} inputMode="numeric" />
         </Field>
         <Field label="Effort">
@@ -117,7 +117,7 @@ export function DispatchDialog({ issues, onClose, onDone }: { issues: Dispatchab
             value={effort}
             onChange={setEffort}
             options={[
-              { value: "", label: "Not said" },
+              { value: "", label: "The agent's own" },
               { value: "low", label: "Low" },
               { value: "medium", label: "Medium" },
               { value: "high", label: "High" },
