@@ -188,6 +188,9 @@ func returnPath(to string) string {
 	if path == signInPath || path == callbackPath {
 		return consoleHome
 	}
+	if strings.Contains(to, "error=sign-in-") {
+		return path // the failure of an earlier sign-in
+	}
 	return to
 }
 

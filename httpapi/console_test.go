@@ -215,6 +215,9 @@ func TestReturnPath(t *testing.T) {
 			t.Errorf("%q leads to %q", wrong, got)
 		}
 	}
+	if got := returnPath("/console/acme/issues?error=sign-in-expired"); got != "/console/acme/issues" {
+		t.Errorf("an earlier failure leads to %s", got)
+	}
 	for path, slug := range map[string]string{"/console/": "", "/console/acme/issues": "acme", "/console/acme/issues?x=/y": "acme", "/console/cluster": "", "/console/?to=a/b": ""} {
 		if got := slugOf(path); got != slug {
 			t.Errorf("%s is of workspace %q", path, got)
