@@ -3,11 +3,14 @@ package systemtest
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"switchyard/cmd/internal/node"
+	"switchyard/console/signin/oidctest"
 )
 
 // consoleWorld is a service with a workspace.
@@ -227,7 +230,11 @@ func TestCluster_ConsoleThroughEveryNode(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := limited(t, 2*time.Minute)
 	defer cancel()
-	f := newFleet(ctx, t, 3, "--shards", "4")
+	idp, secret := oidctest.New(t), filepath.Join(t.TempDir(), "client-secret")
+	if err := os.WriteFile(secret, []byte(oidctest.ClientSecret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := newFleet(ctx, t, 3, "--shards", "4", "--oidc-issuer", idp.URL, "--oidc-client-id", oidctest.ClientID, "--oidc-client-secret-file", secret)
 	c := f.members[0].Client("")
 	var cookies []map[string]string
 	var paths []string
@@ -262,6 +269,22 @@ func TestCluster_ConsoleThroughEveryNode(t *testing.T) {
 		if s := b.session(); s.Kind != "root" || len(s.Workspaces) != 4 {
 			t.Errorf("%s: %+v", m.Name, s)
 		}
+	}
+	// A sign-in that began at one node is finished by another, for a workspace of any.
+	for i, path := range paths {
+		address := fmt.Sprintf("ada-%d@acme.example", i)
+		b := newTab(t, f.members[i%3].URL)
+		b.cookies = operator.cookies
+		b.wants(201, "POST", path+"/members", map[string]any{"email": address, "role": "member"})
+		idp.As(person("ada", address))
+		b = newTab(t, f.members[i%3].URL)
+		answer := b.answer(fmt.Sprintf("/console/console-%d/issues", i))
+		b.url = f.members[(i+1)%3].URL
+		if at := b.location(b.send("GET", "/console/callback?"+answer.Encode(), nil)); at != fmt.Sprintf("/console/console-%d/issues", i) {
+			t.Errorf("it leads to %s", at)
+		}
+		b.url = f.members[(i+2)%3].URL
+		b.wants(200, "GET", path+"/issues", nil)
 	}
 	// A session that ends at one node has ended at all.
 	b := newTab(t, f.members[1].URL)
