@@ -48,9 +48,14 @@ export function Popup({ anchor, onClose, children, width = 240 }: PopupProps) {
     onClose();
     anchor.current?.focus();
   };
+  // A press of the mouse on a part that takes no focus would give it to the dialog or page
+  // around the box, which closes the box before the click comes.
+  const keepFocus = (event: MouseEvent) => {
+    if (!(event.target instanceof HTMLInputElement)) event.preventDefault();
+  };
   // Until it has its place it can't be seen, but it can have the focus.
   return (
-    <div ref={box} class="popup" onKeyDown={close} style={place ? { left: place.left, top: place.top, bottom: place.bottom, maxHeight: place.maxHeight, width } : { opacity: 0, left: 0, top: 0, width }}>
+    <div ref={box} class="popup" onKeyDown={close} onMouseDown={keepFocus} style={place ? { left: place.left, top: place.top, bottom: place.bottom, maxHeight: place.maxHeight, width } : { opacity: 0, left: 0, top: 0, width }}>
       {children}
     </div>
   );
