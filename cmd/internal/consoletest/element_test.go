@@ -24,7 +24,6 @@ type element struct {
 	role string
 	name *regexp.Regexp
 	in   *element // looked for inside of this one; nil: anywhere
-	nth  int      // from 0, of those that match
 }
 
 // the returns the element with a role and an accessible name that matches a regular expression as a whole.
@@ -39,18 +38,8 @@ func (e *element) the(role, name string) *element {
 	return inner
 }
 
-// at returns the n-th of the elements that match, counted from 0.
-func (e *element) at(n int) *element {
-	other := *e
-	other.nth = n
-	return &other
-}
-
 func (e *element) String() string {
 	s := fmt.Sprintf("%s %q", e.role, strings.TrimSuffix(strings.TrimPrefix(e.name.String(), "^(?:"), ")$"))
-	if e.nth > 0 {
-		s += fmt.Sprintf(" (number %d)", e.nth+1)
-	}
 	if e.in != nil {
 		s += " in " + e.in.String()
 	}
@@ -107,13 +96,13 @@ func (e *element) all(ctx context.Context, tab *chromedp.Target) ([]cdp.BackendN
 
 func (e *element) node(ctx context.Context, tab *chromedp.Target) (cdp.BackendNodeID, error) {
 	nodes, err := e.all(ctx, tab)
-	if err == nil && len(nodes) <= e.nth {
+	if err == nil && len(nodes) == 0 {
 		err = errAbsent
 	}
 	if err != nil {
 		return 0, err
 	}
-	return nodes[e.nth], nil
+	return nodes[0], nil
 }
 
 // resolve returns the JavaScript object of a node.
@@ -152,7 +141,7 @@ func (e *element) goes() {
 	e.v.t.Helper()
 	e.v.await("no "+e.String(), func(ctx context.Context) (bool, error) {
 		n, err := e.count(ctx)
-		return n <= e.nth, err
+		return n == 0, err
 	})
 }
 
@@ -312,6 +301,15 @@ func (e *element) hasFocus() chromedp.Action[bool] {
 func (e *element) focused() {
 	e.v.t.Helper()
 	e.v.await("the focus is on "+e.String(), func(ctx context.Context) (bool, error) { return chromedp.Run(ctx, e.hasFocus()) })
+}
+
+// pick chooses an option of a field that opens a list which typing narrows.
+func (e *element) pick(label, option string) {
+	e.v.t.Helper()
+	e.the("button", label+": .*").click()
+	e.the("combobox", label).fill(option)
+	e.the("option", option+".*").click()
+	e.the("button", label+": "+option).appears()
 }
 
 // keys are the names of keys in press.

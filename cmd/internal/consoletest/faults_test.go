@@ -232,6 +232,9 @@ func TestFaults_TwoEditsOfOneText(t *testing.T) {
 	dialog.the("button", "Save yours").click()
 	dialog.goes()
 	v.sees("Saved.", "It is mine.")
+	if !v.watch.told("PATCH 412") {
+		t.Error("the change went without If-Match")
+	}
 	if got := s.send(ctx, "GET", path, nil)["description"]; got != "It is mine." {
 		t.Errorf("the description is %q", got)
 	}

@@ -20,6 +20,7 @@ func TestTwoBrowsers_SeeEachOthersChanges(t *testing.T) {
 	dialog := ada.the("dialog", "New issue")
 	dialog.the("textbox", "Title").fill("Dates shift by a day")
 	dialog.the("textbox", "Description").fill("In **May** only.")
+	dialog.pick("Priority", "Urgent")
 	ada.press("Ctrl+Enter")
 	dialog.goes()
 	card := ben.the("link", "Dates shift by a day")
@@ -41,6 +42,8 @@ func TestTwoBrowsers_SeeEachOthersChanges(t *testing.T) {
 	ada.the("textbox", "Comment").fill("I can *repeat* it.")
 	ada.press("Ctrl+Enter")
 	ben.sees("I can repeat it.")
+	ada.the("main", ".*").pick("Assignee", "Ben")
+	ben.the("button", "Assignee: Ben").appears()
 	issue := s.send(ctx, "GET", "/issues?identifier=ACME-1", nil)["issues"].([]any)[0].(object)
 	s.send(ctx, "PATCH", "/issues/"+issue["id"].(string), object{"status": "canceled", "title": "Dates shift by two days"})
 	for _, v := range []*visitor{ada, ben} {

@@ -162,12 +162,3 @@ func workspaceOf(v *visitor) string {
 	v.t.Helper()
 	return eval[string](v, `fetch("/console/session", {headers: {"X-Switchyard-Console": "1"}}).then((answer) => answer.json()).then((session) => "/workspaces/" + session.workspaces[0].id)`)
 }
-
-// pick chooses an option of a field that opens a list which typing narrows.
-func (v *visitor) pick(in *element, label, option string) {
-	v.t.Helper()
-	in.the("button", label+": .*").click()
-	in.the("combobox", label).fill(option)
-	in.the("option", option+".*").click()
-	in.the("button", label+": "+option).appears()
-}

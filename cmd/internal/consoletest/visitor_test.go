@@ -200,5 +200,6 @@ func on[T any](ctx context.Context, tab *chromedp.Target, node cdp.BackendNodeID
 	case res.ExceptionDetails != nil:
 		return value, fmt.Errorf("%s: %s", res.ExceptionDetails.Text, res.ExceptionDetails.Exception.Description)
 	}
-	return value, json.Unmarshal(res.Result.Value, &value)
+	err = json.Unmarshal(res.Result.Value, &value)
+	return value, err
 }
