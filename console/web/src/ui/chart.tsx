@@ -88,7 +88,7 @@ export function LineChart({ label, at, lines, height = 220 }: LineChartProps) {
         ))}
         {at.map((word, i) =>
           i % every === 0 ? (
-            <text key={i} class="chart-text" x={x(i)} y={height - 8} text-anchor={i === 0 ? "start" : "middle"}>
+            <text key={i} class="chart-text" x={x(i)} y={height - 8} text-anchor={i === 0 ? "start" : i === at.length - 1 ? "end" : "middle"}>
               {word}
             </text>
           ) : null,
