@@ -311,6 +311,7 @@ func TestServer_Builtin(t *testing.T) {
 	if policy := a.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "script-src 'self';") || a.Header.Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("%v", a.Header)
 	}
+	a.body = strings.ReplaceAll(a.body, "http://www.w3.org/2000/svg", "") // a name, which nobody asks for anything
 	if strings.Contains(a.body, "http://") || strings.Contains(a.body, "https://") || strings.Contains(a.body, "//cdn") {
 		t.Error("the page names another host")
 	}
