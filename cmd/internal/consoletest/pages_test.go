@@ -1,10 +1,8 @@
 package consoletest
 
-import (
-	"testing"
-)
+import "testing"
 
-// page is a page of the console as the tests know it.
+// consolePage is a page of the console as the tests know it.
 type consolePage struct {
 	name string // of its picture
 	path string // below the workspace's; from the root if it begins with /
@@ -58,43 +56,72 @@ func TestPages_AllOpen(t *testing.T) {
 	ctx := limited(t)
 	s := onboarded(ctx, t, "--webhooks-allow-http", "--webhooks-allow-private")
 	f := furnish(ctx, t, s)
-	v := signedIn(ctx, t, s, rootToken)
-	for _, p := range pagesOf(f) {
-		path := p.path
-		if path[0] != '/' {
-			path = s.page(path)
+	t.Run("light", func(t *testing.T) {
+		t.Parallel()
+		v := signedIn(ctx, t, s, rootToken)
+		for _, p := range pagesOf(f) {
+			v.show(s, p)
+			v.axe(p.name)
+			if looked[p.name] {
+				v.picture(otherPictures, p.name)
+			}
+			v.narrow(p)
+			v.faultless(p.name)
 		}
-		v.open(path)
-		v.the("heading", p.heading).appears()
-		v.settles()
-		v.sees(p.shows...)
-		v.settles()
-		v.accessible(p.name)
-		if looked[p.name] {
-			v.picture(otherPictures, p.name)
+		if title := eval[string](v, "document.title"); title == "not sanitized" {
+			t.Error("a script in a description ran")
 		}
-		v.resize(phone, 740)
-		if wide := eval[int](v, "document.documentElement.scrollWidth"); wide > phone {
-			t.Errorf("%s: %d pixels wide on a phone: %s", p.name, wide, eval[string](v, `[...document.querySelectorAll("main *")]
-				.filter((e) => e.getBoundingClientRect().right > innerWidth && !e.closest(".table-box, .virtual-list, .board, pre, [role=tablist]")).slice(0, 5).map((e) => e.outerHTML.slice(0, 120)).join("; ")`))
+	})
+	t.Run("dark", func(t *testing.T) {
+		t.Parallel()
+		v := signedIn(ctx, t, s, rootToken)
+		v.scheme("dark")
+		for _, p := range pagesOf(f) {
+			v.show(s, p)
+			v.axe(p.name+", dark", contrastRules...)
+			if p.name == "board" {
+				v.picture(otherPictures, "board-dark")
+			}
+			v.faultless(p.name)
 		}
-		v.the("button", "Menu").appears()
-		if p.name == "board" {
-			v.picture(otherPictures, "board-phone")
-		}
-		v.resize(width, height)
-		for _, fault := range v.watch.takeFaults() {
-			t.Errorf("%s: %s", p.name, fault)
-		}
+	})
+}
+
+// show opens a page and waits until all of it is there.
+func (v *visitor) show(s *service, p consolePage) {
+	v.t.Helper()
+	path := p.path
+	if path[0] != '/' {
+		path = s.page(path)
 	}
-	if title := eval[string](v, "document.title"); title == "not sanitized" {
-		t.Error("a script in a description ran")
-	}
-	v.scheme("dark")
-	v.open(s.page("issues?view=board"))
-	v.sees("Dates shift by a day")
+	v.open(path)
+	v.the("heading", p.heading).appears()
 	v.settles()
-	v.picture(otherPictures, "board-dark")
+	v.sees(p.shows...)
+	v.settles()
+}
+
+// narrow looks at the page on a phone, where nothing but tables and boards scrolls sideways.
+func (v *visitor) narrow(p consolePage) {
+	v.t.Helper()
+	v.resize(phone, 740)
+	if wide := eval[int](v, "document.documentElement.scrollWidth"); wide > phone {
+		v.t.Errorf("%s: %d pixels wide on a phone: %s", p.name, wide, eval[string](v, `[...document.querySelectorAll("main *")]
+			.filter((e) => e.getBoundingClientRect().right > innerWidth && !e.closest(".table-box, .virtual-list, .board, pre, [role=tablist]")).slice(0, 5).map((e) => e.outerHTML.slice(0, 120)).join("; ")`))
+	}
+	v.the("button", "Menu").appears()
+	if p.name == "board" {
+		v.picture(otherPictures, "board-phone")
+	}
+	v.resize(width, height)
+}
+
+// faultless fails the test for what went wrong on a page.
+func (v *visitor) faultless(what string) {
+	v.t.Helper()
+	for _, fault := range v.watch.takeFaults() {
+		v.t.Errorf("%s: %s", what, fault)
+	}
 }
 
 // TestDocs_Opens: the reference of the API lists the operations, and is as strict as the console.
