@@ -113,7 +113,7 @@ func (w *workspaceActor) join(c *call, p *longPoll) bool {
 	e.commands.Add(1)
 	w.h.shard.commands.Add(1)
 	w.h.latch.enter(math.MaxInt32)
-	if !e.closing.Load() && (c.req.Gone == nil || !c.req.Gone()) && w.admits(c) {
+	if !e.closing.Load() && (c.req.Gone == nil || !c.req.Gone()) && w.admits(c) && hasSpace(e.cfg.Shortage(), c.op, c.req.Caller.Root) {
 		e.stats.commands.Add(1)
 		w.execute(c)
 		ran = c.err == nil && c.reply.Wait == nil

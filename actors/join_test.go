@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,6 +129,35 @@ func TestJoin_LooksAtTheClaimerAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A claim is not made while the disk has no space for it, although the cancellation that frees its
+// session is.
+func TestJoin_NotWithoutSpace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var short atomic.Bool
+		y := newWorkspaceFixture(t, func(c *Config) {
+			c.Shortage = func() storage.Shortage {
+				if short.Load() {
+					return storage.Short
+				}
+				return storage.Ample
+			}
+		})
+		agent := decodeBody[tracker.Agent](t, y.must(tracker.CreateAgent, &tracker.CreateAgentIn{Name: "A", MaxConcurrentSessions: tracker.Some(int64(1))}).Body)
+		first := y.dispatch(string(agent.ID))
+		y.dispatch(string(agent.ID))
+		if _, err := y.as(worker("first"), tracker.ClaimSessions, &tracker.ClaimSessionsIn{}); err != nil {
+			t.Fatal(err)
+		}
+		claim := y.waiting(worker("a"), tracker.ClaimSessions, &tracker.ClaimSessionsIn{Wait: 30})
+		short.Store(true)
+		y.must(tracker.CancelSession, &tracker.CancelSessionIn{ID: first})
+		if a := <-claim; a.err == nil {
+			t.Errorf("the claim is answered %s", a.reply.Body)
+		}
+	})
 }
 
 // Claims whose time runs out at any moment meet dispatches. Each session is claimed once, and
