@@ -11,8 +11,8 @@ import (
 // meanwhile. The time of day goes on, so when it jumps ahead of the monotonic clock, leaseClock
 // jumps with it.
 //
-// A time of day that is set forward ends leases early, which costs a round. One that is set back
-// changes nothing. Only leaders use this clock: a follower that counted such a jump as silence of
+// A time of day that is set forward ends leases early, which costs a round. A time of day that is set
+// back changes nothing. Only leaders use this clock: a follower that counted such a jump as silence of
 // its leader would vote too early.
 //
 // A virtual machine whose time of day stands still, too, while it is paused, and is not set right

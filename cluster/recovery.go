@@ -13,7 +13,7 @@ import (
 )
 
 // A cluster that has lost the majority of a shard's voters for good can't go on: no vote would be
-// certain. What is left of it can be made a new cluster: of each shard the replica that is furthest,
+// certain. The replicas that are left can be made a new cluster: of each shard the furthest one,
 // with all of its log. Changes that were acknowledged can be missing then, and changes whose outcome
 // nobody was told can be there.
 

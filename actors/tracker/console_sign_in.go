@@ -136,7 +136,7 @@ func (v *View) identified(in *Identity) (UserID, error) {
 		return len(found) < 2, nil
 	})
 	if err != nil || len(found) != 1 {
-		return "", err // two members with one address: nobody can tell which
+		return "", err // two members with one address can't be told apart
 	}
 	return found[0], nil
 }

@@ -20,7 +20,7 @@ func (v *visitor) reach(e *element) {
 		if on {
 			return
 		}
-		// What has the focus is to be seen.
+		// The element with the focus must be visible.
 		if !eval[bool](v, `(() => {
 			const style = getComputedStyle(document.activeElement);
 			return document.activeElement === document.body || style.outlineStyle !== "none" || style.boxShadow !== "none" || document.activeElement.closest(":focus-within") !== null;

@@ -141,7 +141,7 @@ func TestVisit(t *testing.T) {
 	v.settles()
 	picture("session")
 
-	// One is stopped. Its agent learns of it with its next request.
+	// A session is canceled. Its agent learns of that with its next request.
 	v.press("g", "q")
 	v.the("table", "Sessions: Running").the("link", ".*"+chores[0]).click()
 	v.the("button", "Cancel session").click()

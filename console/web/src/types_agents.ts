@@ -197,18 +197,3 @@ export interface Budget {
 export interface UsageGroup extends Usage {
   group: string | null;
 }
-
-/** An agent with its settings. The core's list of agents has the same objects. */
-export interface AgentSettings {
-  id: string;
-  organizationId: string;
-  name: string;
-  provider: string | null;
-  model: string | null;
-  isDefault: boolean;
-  maxConcurrentSessions: number | null;
-  concurrencyBy: ("repo" | "branch" | "project")[];
-  retry: RetryPolicy | null;
-  createdAt: string;
-  updatedAt: string;
-}

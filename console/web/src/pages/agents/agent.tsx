@@ -5,7 +5,8 @@ import { api, usePages, useRead } from "../../api";
 import { useEvents } from "../../live";
 import { navigate, setQuery, useRoute } from "../../router";
 import { pagePath, refresh, wsPath } from "../../workspace";
-import type { AgentSettings, Budget, Hold, QueueSummary, SessionRow, UsageGroup } from "../../types_agents";
+import type { Agent } from "../../types";
+import type { Budget, Hold, QueueSummary, SessionRow, UsageGroup } from "../../types_agents";
 import { Badge, Button, confirm, Empty, ErrorPanel, LinkButton, Menu, Page, Section, Spinner, Tabs, Time, toast, toastFailure } from "../../ui";
 import { useEvery, useThrottled } from "../refresh";
 import { useRights } from "../rights";
@@ -26,14 +27,14 @@ function sessionQuery(agent: string, view: View): Record<string, string | number
   return view === "all" ? query : { ...query, status: view };
 }
 
-function retryText(agent: AgentSettings): string {
+function retryText(agent: Agent): string {
   const retry = agent.retry;
   if (!retry) return "3 attempts, after leases that ran out";
   const on = retry.on.map((word) => (word === "lapsed" ? "leases that ran out" : "failures")).join(" and ");
   return `${retry.maxAttempts} attempts, after ${on || "nothing"}${retry.backoffSeconds > 0 ? `, with a pause of ${retry.backoffSeconds} s at first` : ""}`;
 }
 
-function Settings({ agent }: { agent: AgentSettings }) {
+function Settings({ agent }: { agent: Agent }) {
   return (
     <dl class="facts">
       <dt>Provider</dt>
@@ -58,7 +59,7 @@ function Settings({ agent }: { agent: AgentSettings }) {
   );
 }
 
-function AgentView({ id, agent, reload }: { id: string; agent: AgentSettings | null; reload(): void }) {
+function AgentView({ id, agent, reload }: { id: string; agent: Agent | null; reload(): void }) {
   const rights = useRights();
   const { query } = useRoute();
   const view: View = query.view && query.view in views ? (query.view as View) : "running";
@@ -241,7 +242,7 @@ function AgentView({ id, agent, reload }: { id: string; agent: AgentSettings | n
 export default function AgentPage() {
   const { params } = useRoute();
   const id = params.agent ?? "";
-  const read = useRead<AgentSettings>(wsPath(`/agents/${encodeURIComponent(id)}`));
+  const read = useRead<Agent>(wsPath(`/agents/${encodeURIComponent(id)}`));
   // Sessions may belong to an agent that nobody registered, or that was deleted.
   if (read.error?.status === 404) return <AgentView key={id} id={id} agent={null} reload={read.reload} />;
   if (read.data) return <AgentView key={id} id={id} agent={read.data} reload={read.reload} />;

@@ -3,7 +3,8 @@
 import { useState } from "preact/hooks";
 import { api } from "../../api";
 import { refresh, wsPath } from "../../workspace";
-import type { AgentSettings, RetryPolicy } from "../../types_agents";
+import type { Agent } from "../../types";
+import type { RetryPolicy } from "../../types_agents";
 import { Checkbox, Field, TextInput, toast } from "../../ui";
 import { faultOf, useAct } from "../act";
 import { FormDialog } from "../form_dialog";
@@ -18,7 +19,7 @@ interface Typed {
   model: string;
   most: string;
   isDefault: boolean;
-  by: AgentSettings["concurrencyBy"];
+  by: Agent["concurrencyBy"];
   retries: boolean;
   attempts: string;
   backoff: string;
@@ -27,7 +28,7 @@ interface Typed {
   onFailed: boolean;
 }
 
-function typedFrom(agent: AgentSettings | null): Typed {
+function typedFrom(agent: Agent | null): Typed {
   const retry = agent?.retry ?? null;
   return {
     name: agent?.name ?? "",
@@ -85,8 +86,8 @@ function bodyOf(t: Typed): Record<string, unknown> {
 
 interface AgentDialogProps {
   /** The agent to change, or null for a new one. */
-  agent: AgentSettings | null;
-  onDone(agent: AgentSettings): void;
+  agent: Agent | null;
+  onDone(agent: Agent): void;
   onClose(): void;
 }
 
@@ -96,10 +97,10 @@ export function AgentDialog({ agent, onDone, onClose }: AgentDialogProps) {
   const put = (patch: Partial<Typed>) => setT((now) => ({ ...now, ...patch }));
   const submit = async () => {
     const body = bodyOf(t);
-    let stored: AgentSettings | undefined;
+    let stored: Agent | undefined;
     const done = await act.run(body, async (key) => {
       const path = agent ? wsPath(`/agents/${encodeURIComponent(agent.id)}`) : wsPath("/agents");
-      stored = (await api.send<AgentSettings>(agent ? "PATCH" : "POST", path, body, { key })).data;
+      stored = (await api.send<Agent>(agent ? "PATCH" : "POST", path, body, { key })).data;
     });
     if (!done || !stored) return;
     refresh("agents");

@@ -5,7 +5,8 @@ import { usePages, useRead } from "../../api";
 import { useEvents } from "../../live";
 import { A, navigate } from "../../router";
 import { pagePath, wsPath } from "../../workspace";
-import type { AgentSettings, Hold, QueueOfAgent, QueueSummary } from "../../types_agents";
+import type { Agent } from "../../types";
+import type { Hold, QueueOfAgent, QueueSummary } from "../../types_agents";
 import { Avatar, Badge, Button, type Column, Empty, Page, Time } from "../../ui";
 import { PagedTable } from "../paged_table";
 import { useEvery, useThrottled } from "../refresh";
@@ -16,7 +17,7 @@ const idle: Omit<QueueOfAgent, "agentId"> = { created: 0, running: 0, waiting: 0
 
 export default function AgentsPage() {
   const rights = useRights();
-  const agents = usePages<AgentSettings>(wsPath("/agents"), "agents", { limit: 100 });
+  const agents = usePages<Agent>(wsPath("/agents"), "agents", { limit: 100 });
   const queue = useRead<QueueSummary>(wsPath("/agent/queue"));
   const holds = useRead<{ holds: Hold[] }>(wsPath("/holds"));
   const [adding, setAdding] = useState(false);
@@ -28,11 +29,11 @@ export default function AgentsPage() {
   useEvery(queue.reload, 10_000);
 
   const work = new Map((queue.data?.byAgent ?? []).map((row) => [row.agentId, row]));
-  const of = (agent: AgentSettings) => work.get(agent.id) ?? idle;
-  const held = (agent: AgentSettings) =>
+  const of = (agent: Agent) => work.get(agent.id) ?? idle;
+  const held = (agent: Agent) =>
     (holds.data?.holds ?? []).some((h) => h.scope === "workspace" || h.scope === `agent:${agent.id}` || h.scope === `provider:${agent.provider ?? ""}`);
 
-  const columns: Column<AgentSettings>[] = [
+  const columns: Column<Agent>[] = [
     {
       key: "name",
       title: "Agent",

@@ -10,6 +10,7 @@ import { FormDialog } from "../form_dialog";
 import { PagedTable } from "../paged_table";
 import { useRights } from "../rights";
 import { askAndSend } from "./acts";
+import { editColumn } from "./edit_column";
 
 const firstColor = "#5e6ad2";
 
@@ -68,22 +69,7 @@ export default function LabelsPage() {
   const columns: Column<Label>[] = [
     { key: "name", title: "Label", render: (l) => <LabelChip name={l.name} color={l.color} /> },
     { key: "description", title: "Description", wide: true, render: (l) => l.description ?? "" },
-    {
-      key: "acts",
-      title: "",
-      align: "end",
-      render: (l) =>
-        rights.write && (
-          <span class="row row-end">
-            <Button small onClick={() => setEditing(l)}>
-              Change
-            </Button>
-            <Button small kind="quiet" onClick={() => void remove(l)}>
-              Delete
-            </Button>
-          </span>
-        ),
-    },
+    editColumn(rights.write, setEditing, remove),
   ];
   return (
     <Page

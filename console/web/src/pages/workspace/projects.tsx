@@ -12,6 +12,7 @@ import { PagedTable } from "../paged_table";
 import { useRights } from "../rights";
 import { firstLine } from "../agents/session_text";
 import { askAndSend } from "./acts";
+import { editColumn } from "./edit_column";
 
 /** The day of a moment as a date input has it, and back. */
 function dayOf(at: string | null): string {
@@ -93,22 +94,7 @@ export default function ProjectsPage() {
     { key: "lead", title: "Lead", wide: true, render: (p) => (p.leadId ? name(p.leadId) : "") },
     { key: "starts", title: "Begins", wide: true, render: (p) => (p.startsAt ? formatDate(p.startsAt) : "") },
     { key: "ends", title: "Ends", render: (p) => (p.endsAt ? formatDate(p.endsAt) : "") },
-    {
-      key: "acts",
-      title: "",
-      align: "end",
-      render: (p) =>
-        rights.write && (
-          <span class="row row-end">
-            <Button small onClick={() => setEditing(p)}>
-              Change
-            </Button>
-            <Button small kind="quiet" onClick={() => void remove(p)}>
-              Delete
-            </Button>
-          </span>
-        ),
-    },
+    editColumn(rights.write, setEditing, remove),
   ];
   return (
     <Page
