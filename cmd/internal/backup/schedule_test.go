@@ -33,7 +33,14 @@ var errDisk = errors.New("the disk is gone")
 
 func rehearse(t *testing.T, every time.Duration) *rehearsal {
 	t.Helper()
+	return rehearseLed(t, every, 0)
+}
+
+// rehearseLed starts two nodes, of which leader takes the backups.
+func rehearseLed(t *testing.T, every time.Duration, leader int32) *rehearsal {
+	t.Helper()
 	r := &rehearsal{t: t, dir: filepath.Join(t.TempDir(), "backups")}
+	r.leader.Store(leader)
 	for n := range r.nodes {
 		r.start(n, every)
 	}
@@ -212,7 +219,7 @@ func TestSchedule_TriesAgain(t *testing.T) {
 func TestSchedule_TakesOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := rehearse(t, 24*time.Hour)
+		r := rehearseLed(t, 24*time.Hour, -1)
 		r.end(0)
 		changed := make(chan struct{})
 		r.nodes[0].Leads = func() (bool, <-chan struct{}) {
