@@ -24,10 +24,10 @@ type gossipView interface {
 }
 
 type bootstrapConfig struct {
-	Raft   *pebble.DB
-	Expect int // Config.BootstrapExpect
-	Gossip gossipView
-	Calls  caller
+	Identity *identityRow
+	Expect   int // Config.BootstrapExpect
+	Gossip   gossipView
+	Calls    caller
 	// Self returns this node's record, with its addresses.
 	Self func() membership.Record
 	// AdoptList stores the registry that comes with joining, see registry.adopt.
@@ -56,7 +56,6 @@ type bootstrap struct {
 	times bootstrapTimes
 
 	mu          sync.Mutex
-	id          identity
 	votedFor    membership.Record // the node that this node lets form a cluster
 	voteExpires time.Time         // end of the vote
 
@@ -64,8 +63,8 @@ type bootstrap struct {
 	keyFailures int    // rounds in a row that met another gossip key
 }
 
-func newBootstrap(id identity, cfg bootstrapConfig) *bootstrap {
-	f := &bootstrap{cfg: cfg, id: id, times: bootstrapTimes{
+func newBootstrap(cfg bootstrapConfig) *bootstrap {
+	f := &bootstrap{cfg: cfg, times: bootstrapTimes{
 		retryMin: 100 * time.Millisecond, retryMax: 5 * time.Second,
 		settle: 400 * time.Millisecond, voteTTL: 30 * time.Second, callTimeout: 5 * time.Second,
 	}}
@@ -76,11 +75,7 @@ func newBootstrap(id identity, cfg bootstrapConfig) *bootstrap {
 }
 
 // identity returns the node's identity as it is now.
-func (f *bootstrap) identity() identity {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.id
-}
+func (f *bootstrap) identity() identity { return f.cfg.Identity.get() }
 
 // run returns when the node belongs to a cluster: at once if its data says so. Its errors are
 // final, except for ctx's, and tell an operator what to do.
@@ -230,7 +225,7 @@ func (f *bootstrap) join(ctx context.Context, live []gossip.Node) (reason string
 		if err := f.cfg.AdoptList(reply.List); err != nil {
 			return "", fmt.Errorf("join the cluster: %w", err)
 		}
-		return "", f.adopt(func(id identity) (identity, error) { return id.join(f.cfg.Raft, reply.Cluster, reply.Shards) }, "joined the cluster")
+		return "", f.adopt(func(id identity, db *pebble.DB) (identity, error) { return id.join(db, reply.Cluster, reply.Shards) }, "joined the cluster")
 	}
 	if tries == 0 {
 		reason = "members run and none of them has a peer address"
@@ -247,14 +242,11 @@ func (f *bootstrap) ask(ctx context.Context, peer string, request *joinRequest) 
 }
 
 // adopt makes the node a member and writes its identity.
-func (f *bootstrap) adopt(make func(identity) (identity, error), what string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	id, err := make(f.id)
+func (f *bootstrap) adopt(to func(identity, *pebble.DB) (identity, error), what string) error {
+	id, err := f.cfg.Identity.change(to)
 	if err != nil {
 		return err
 	}
-	f.id = id
 	f.cfg.Logger.Info(what, "cluster", id.Cluster, "node", id.Node, "shards", id.Shards)
 	return nil
 }

@@ -94,7 +94,7 @@ func TestBootstrap_Round(t *testing.T) {
 			t.Parallel()
 			f := bootstrapOf(t, "m", test.expect, test.see, test.answer)
 			if test.data {
-				f.id.Cluster = "c"
+				f.cfg.Identity.id.Cluster = "c"
 			}
 			before := f.identity().Cluster
 			var reason string
@@ -125,7 +125,7 @@ func TestBootstrap_Round(t *testing.T) {
 			case !test.forms && test.joins == "" && id.Cluster != before:
 				t.Errorf("became %+v", id)
 			}
-			if row, err := raftstore.ReadRow(f.cfg.Raft, raftstore.Key(0, raftstore.KindIdentity, nil)); err != nil || (row != nil) != (test.forms || test.joins != "") {
+			if row, err := raftstore.ReadRow(f.cfg.Identity.db, raftstore.Key(0, raftstore.KindIdentity, nil)); err != nil || (row != nil) != (test.forms || test.joins != "") {
 				t.Errorf("on disk: %s, %v", row, err)
 			}
 		})
@@ -140,8 +140,8 @@ func bootstrapOf(t *testing.T, name string, expect int, see gossipView, answer r
 			t.Error(err)
 		}
 	})
-	return newBootstrap(identity{Node: name, Instance: "of-" + name}, bootstrapConfig{
-		Raft: store.Raft(), Expect: expect, Gossip: see, Calls: answer, Logger: quiet(),
+	return newBootstrap(bootstrapConfig{
+		Identity: &identityRow{db: store.Raft(), id: identity{Node: name, Instance: "of-" + name}}, Expect: expect, Gossip: see, Calls: answer, Logger: quiet(),
 		Self: func() membership.Record {
 			return membership.Record{Name: name, Instance: "of-" + name, Peer: name + ":1"}
 		},
@@ -267,7 +267,7 @@ func TestIdentity(t *testing.T) {
 		t.Fatal(err)
 	}
 	upgraded := read(Config{})
-	if upgraded.Instance == "" || upgraded.Cluster != formed.Cluster || upgraded.Format != identityFormat {
+	if upgraded.Instance == "" || upgraded.Cluster != formed.Cluster || upgraded.Format != identityUnnumbered {
 		t.Errorf("upgraded to %+v", upgraded)
 	}
 	if again := read(Config{}); again != upgraded {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"switchyard/cluster/gossip"
 	"switchyard/cluster/membership"
 )
@@ -67,11 +69,11 @@ func (f *bootstrap) requestVotes(ctx context.Context, self membership.Record, wa
 		f.withdrawVote(self)
 		return reason, nil
 	}
-	return "", f.adopt(func(id identity) (identity, error) {
+	return "", f.adopt(func(id identity, db *pebble.DB) (identity, error) {
 		if id.joined() {
 			return id, nil
 		}
-		return id.form(f.cfg.Raft)
+		return id.form(db)
 	}, "formed a cluster")
 }
 

@@ -52,6 +52,10 @@ type Config struct {
 	Zone string
 	// Version of the program, shown to operators.
 	Version string
+	// MaxFormat is the newest format to which this node agrees; while a node agrees to no newer one,
+	// the cluster can be taken back to the version of the program before. 0 means the newest that
+	// the program knows.
+	MaxFormat storage.Format
 	// HTTP is this node's client address (host:port), shown to operators.
 	HTTP string
 

@@ -24,11 +24,16 @@ type Creation struct {
 	store  *storage.Store
 	node   string
 	shards int
+	format storage.Format
 	at     map[storage.Shard]position
 }
 
-// NewCreation begins to make a node. The store must be empty.
-func NewCreation(store *storage.Store, node string, shards int) (*Creation, error) {
+// NewCreation begins to make a node. The store must be empty. The format is the one that the other
+// cluster wrote.
+func NewCreation(store *storage.Store, node string, shards int, format storage.Format) (*Creation, error) {
+	if format < storage.FormatOldest || format > storage.FormatNewest {
+		return nil, fmt.Errorf("cluster: data in format %d: this version of the program reads formats %d to %d", format, storage.FormatOldest, storage.FormatNewest)
+	}
 	if node == "" {
 		node = DefaultNodeName
 	}
@@ -38,7 +43,7 @@ func NewCreation(store *storage.Store, node string, shards int) (*Creation, erro
 	if err := checkShards(shards); err != nil || shards == 0 {
 		return nil, errors.Join(err, fmt.Errorf("cluster: a cluster of %d shards can't be made", shards))
 	}
-	return &Creation{store: store, node: node, shards: shards, at: map[storage.Shard]position{}}, nil
+	return &Creation{store: store, node: node, shards: shards, format: format, at: map[storage.Shard]position{}}, nil
 }
 
 // TakeOver makes the rows that were imported for a shard those of the new cluster: nobody owns
@@ -72,7 +77,7 @@ func (c *Creation) TakeOver(shard storage.Shard, index, epoch uint64) (err error
 
 // Finish makes all of it durable, and the node the only one of a new cluster, whose id it returns.
 func (c *Creation) Finish() (cluster string, err error) {
-	id := identity{Node: c.node, Shards: c.shards, Founded: true}
+	id := identity{Node: c.node, Shards: c.shards, Founded: true, Promised: c.format, Writes: c.format}
 	for _, shard := range id.allShards() {
 		if _, ok := c.at[shard]; !ok {
 			return "", fmt.Errorf("cluster: shard %d is missing", shard)

@@ -40,7 +40,7 @@ func TestCreation_GoesOnWhereTheImagesEnd(t *testing.T) {
 	fs := vfs.NewMem()
 	old := start(t, settings{fs: fs, dir: "old", shards: shards})
 	store := openStore(t, fs, "new")
-	c, err := NewCreation(store, "made", shards)
+	c, err := NewCreation(store, "made", shards, storage.FormatNewest)
 	if err != nil {
 		t.Fatal(err)
 	}

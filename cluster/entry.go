@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/klauspost/compress/s2"
+
+	"switchyard/storage"
 )
 
 // A Raft command of a shard is an entry: kind (1 byte), epoch (8, big endian), body.
@@ -15,6 +17,23 @@ const (
 	entryRelease byte = 3 // no body
 	entryPacked  byte = 4 // body: a Pebble batch, compressed as a block of S2
 )
+
+// entryFormats has, by kind of entry, the first format of the cluster that has it. A node that does
+// not know a kind can't apply the entry, and its replica stops.
+var entryFormats = map[byte]storage.Format{
+	entryBatch: storage.FormatFirst, entryClaim: storage.FormatFirst,
+	entryRelease: storage.FormatFirst, entryPacked: storage.FormatFirst,
+}
+
+var errEntryFormat = errors.New("cluster: not every node knows entries of this kind")
+
+// checkEntryKind returns errEntryFormat unless a cluster that writes a format has entries of a kind.
+func checkEntryKind(kind byte, format storage.Format) error {
+	if since, ok := entryFormats[kind]; !ok || since > format {
+		return fmt.Errorf("%w: kind %d in format %d", errEntryFormat, kind, format)
+	}
+	return nil
+}
 
 // packedFrom is the size of a batch in bytes from which an entry is compressed.
 const packedFrom = 1 << 10

@@ -51,7 +51,7 @@ func proposalError(err error) error {
 	case errors.As(err, &own):
 		return err
 	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress),
-		errors.Is(err, raft.ErrEnqueueTimeout):
+		errors.Is(err, raft.ErrEnqueueTimeout), errors.Is(err, errEntryFormat):
 		// Raft returns these before it appends anything.
 		return &Error{message: "this node does not own the shard", notApplied: true, cause: err}
 	}

@@ -35,7 +35,8 @@ type group struct {
 	owners  *shardMap
 	// gained and lost are called when this node starts and stops serving the shard.
 	gained, lost func(shard storage.Shard, epoch uint64)
-	spent        func() bool // the node's disk has no room for changes
+	spent        func() bool           // the node's disk has no room for changes
+	format       func() storage.Format // in which this node writes
 	handovers    chan *handoverRequest
 	changing     chan struct{} // capacity 1: serializes changes of the group's members
 
@@ -63,6 +64,7 @@ func newGroup(n *Node, shard storage.Shard) *group {
 		gained:    n.gained,
 		lost:      n.lost,
 		spent:     n.cfg.Spent,
+		format:    n.Format,
 		handovers: make(chan *handoverRequest),
 		changing:  make(chan struct{}, 1),
 		failure:   make(chan struct{}),
@@ -145,7 +147,7 @@ func (g *group) leadsTo(term uint64, id raft.ServerID) bool {
 // state machine doesn't get it, and its position would fall behind Raft's snapshots.
 func (g *group) appendEmpty() {
 	if epoch := g.epoch.Load(); epoch != 0 {
-		g.raft.Apply(appendEntry(nil, entryClaim, epoch, g.node), electionTimeout/8) // an error means that the member does not lead any more
+		g.propose(appendEntry(nil, entryClaim, epoch, g.node), electionTimeout/8) // an error means that the member does not lead any more
 	}
 }
 
@@ -288,4 +290,20 @@ func within(ctx context.Context, fn func() error) error {
 type raftApplier struct{ g *group }
 
 // Apply proposes an entry.
-func (a raftApplier) Apply(data []byte) raft.ApplyFuture { return a.g.raft.Apply(data, 0) }
+func (a raftApplier) Apply(data []byte) raft.ApplyFuture { return a.g.propose(data, 0) }
+
+// propose hands an entry to Raft. An entry of a kind that some node may not know is refused: its
+// replica could not follow the log.
+func (g *group) propose(data []byte, timeout time.Duration) raft.ApplyFuture {
+	if err := checkEntryKind(data[0], g.format()); err != nil {
+		return refusedEntry{err}
+	}
+	return g.raft.Apply(data, timeout)
+}
+
+// refusedEntry is the answer to an entry that was not handed to Raft.
+type refusedEntry struct{ err error }
+
+func (r refusedEntry) Error() error  { return r.err }
+func (r refusedEntry) Response() any { return nil }
+func (r refusedEntry) Index() uint64 { return 0 }

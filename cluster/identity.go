@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/google/uuid"
@@ -28,21 +30,52 @@ type identity struct {
 	// Founded is set when all groups of the cluster were created. Before that a missing group must
 	// be created; afterwards a missing group was moved to other nodes.
 	Founded bool `json:"founded"`
+	// Promised is the newest format in which the cluster may write to this data directory: programs
+	// that do not know it refuse to open the directory. Absent: storage.FormatFirst.
+	Promised storage.Format `json:"promised,omitempty"`
+	// Writes is the format in which the cluster writes. It is never above Promised, and never goes
+	// down. Absent: storage.FormatFirst.
+	Writes storage.Format `json:"writes,omitempty"`
 }
 
-// Formats of the identity. Format 1 had no instance and was always part of a cluster.
+// Formats of the identity. Format 1 had no instance and was always part of a cluster. Programs that
+// refuse format 3 know no numbered formats.
 const (
-	identityFormat      = 2
+	identityNumbered    = 3
+	identityUnnumbered  = 2
 	identityNoInstances = 1
 )
+
+// promised returns Promised, also of an identity without one.
+func (id identity) promised() storage.Format { return max(id.Promised, storage.FormatFirst) }
+
+// writes returns Writes, also of an identity without one.
+func (id identity) writes() storage.Format { return max(id.Writes, storage.FormatFirst) }
+
+// readable returns an error if a program that reads the formats up to newest must not open the data
+// directory.
+func (id identity) readable(newest storage.Format) error {
+	switch {
+	case id.promised() > storage.FormatNewest:
+		return fmt.Errorf("cluster: the data is in format %d, and this version of the program reads formats %d to %d: use the version that ran last, or a newer one",
+			id.promised(), storage.FormatOldest, storage.FormatNewest)
+	case id.writes() < storage.FormatOldest:
+		return fmt.Errorf("cluster: the data is in format %d, and this version of the program reads formats %d to %d: run a version between the two first",
+			id.writes(), storage.FormatOldest, storage.FormatNewest)
+	case id.promised() > newest:
+		return fmt.Errorf("cluster: the data is in format %d already: a --max-format of %d comes too late", id.promised(), newest)
+	}
+	return nil
+}
 
 // mustCreateGroups reports whether this start creates the missing groups.
 func (id identity) mustCreateGroups() bool { return id.joined() && !id.Founded }
 
 // markFounded records that every group was created.
-func (id *identity) markFounded(db *pebble.DB) error {
+func (id identity) markFounded(db *pebble.DB) (identity, error) {
 	id.Founded = true
-	return id.write(db)
+	err := id.write(db)
+	return id, err
 }
 
 // joined reports whether the node belongs to a cluster. A node that does not holds no data.
@@ -67,6 +100,9 @@ func identify(cfg Config) (identity, error) {
 	if err != nil {
 		return identity{}, err
 	}
+	if err := id.readable(cmp.Or(cfg.MaxFormat, storage.FormatNewest)); err != nil {
+		return identity{}, err
+	}
 	switch {
 	case cfg.NodeName != "" && cfg.NodeName != id.Node:
 		return identity{}, fmt.Errorf("cluster: the store belongs to node %q and can't be opened as %q", id.Node, cfg.NodeName)
@@ -81,7 +117,7 @@ func identify(cfg Config) (identity, error) {
 		if len(cfg.Join) == 0 {
 			return id.form(db)
 		}
-	case id.Format == identityFormat:
+	case id.Format != identityNoInstances:
 		return id, nil
 	}
 	if id.Instance == "" {
@@ -98,7 +134,7 @@ func parseIdentity(row []byte) (identity, error) {
 	if err := json.Unmarshal(row, &id); err != nil {
 		return identity{}, fmt.Errorf("read the node's identity: %w", err)
 	}
-	if id.Format != identityFormat && id.Format != identityNoInstances {
+	if id.Format < identityNoInstances || id.Format > identityNumbered {
 		return identity{}, fmt.Errorf("cluster: the store was written by another version (identity format %d)", id.Format)
 	}
 	return id, nil
@@ -158,7 +194,10 @@ func (id identity) join(db *pebble.DB, cluster string, shards int) (identity, er
 }
 
 func (id *identity) write(db *pebble.DB) error {
-	id.Format = identityFormat
+	id.Format = identityUnnumbered
+	if id.promised() >= storage.FormatNumbered {
+		id.Format = identityNumbered
+	}
 	row, err := json.Marshal(id)
 	if err != nil {
 		return fmt.Errorf("write the node's identity: %w", err)
@@ -176,6 +215,31 @@ func (id identity) allShards() []storage.Shard {
 		out[i] = storage.Shard(i)
 	}
 	return out
+}
+
+// identityRow serializes the changes of the identity in the raft instance.
+type identityRow struct {
+	db *pebble.DB
+	mu sync.Mutex
+	id identity
+}
+
+// get returns the identity as it is now.
+func (r *identityRow) get() identity {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.id
+}
+
+// change replaces the identity by the result of to, which has written it.
+func (r *identityRow) change(to func(identity, *pebble.DB) (identity, error)) (identity, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	id, err := to(r.id, r.db)
+	if err == nil {
+		r.id = id
+	}
+	return r.id, err
 }
 
 func randomID() (string, error) {

@@ -86,7 +86,7 @@ const electRetry = electionTimeout / 2
 
 // gain claims the epoch and starts serving it. It returns false if that failed.
 func (g *group) gain(epoch uint64) bool {
-	future := g.raft.Apply(appendEntry(nil, entryClaim, epoch, g.node), 0)
+	future := g.propose(appendEntry(nil, entryClaim, epoch, g.node), 0)
 	if err := future.Error(); err != nil {
 		g.logger.Debug("claim an epoch", "epoch", epoch, "error", err)
 		return false
@@ -155,7 +155,7 @@ func (g *group) lose(epoch uint64, release bool) {
 	}
 	g.commit.drain()
 	// Reads and writes are not answered any more, so a successor need not wait.
-	future := g.raft.Apply(appendEntry(nil, entryRelease, epoch, ""), 0)
+	future := g.propose(appendEntry(nil, entryRelease, epoch, ""), 0)
 	err := future.Error()
 	if err == nil {
 		err, _ = future.Response().(error)

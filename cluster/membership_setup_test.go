@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -153,6 +154,7 @@ type testMemberConfig struct {
 	directory *memoryDirectory
 	wires     *fakeCalls
 	reachable func(string) bool
+	maxFormat storage.Format
 }
 
 func fastGossip(conf *memberlist.Config, times *gossip.Times) {
@@ -177,13 +179,21 @@ func newTestMember(t testing.TB, cfg testMemberConfig) *testMember {
 		cfg.gossip = "127.0.0.1:0"
 	}
 	s.store = openStore(t, s.fs, "data")
-	id, err := identify(Config{Store: s.store, NodeName: cfg.name, Shards: cfg.shards, Join: cfg.seeds, BootstrapExpect: cfg.expect})
+	id, err := identify(Config{Store: s.store, NodeName: cfg.name, Shards: cfg.shards, Join: cfg.seeds, BootstrapExpect: cfg.expect, MaxFormat: cfg.maxFormat})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := &identityRow{db: s.store.Raft(), id: id}
+	formats, err := newFormats(cmp.Or(cfg.maxFormat, storage.FormatNewest), s.store, row, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
 	peer := "peer-of-" + id.Instance[:8] + ":1"
 	self := func() membership.Record {
-		rec := membership.Record{Name: id.Node, Instance: id.Instance, Peer: peer, Version: "test"}
+		rec := membership.Record{
+			Name: id.Node, Instance: id.Instance, Peer: peer, Version: "test",
+			Oldest: storage.FormatOldest, Newest: formats.newest, Format: row.get().promised(),
+		}
 		if s.gossip != nil {
 			rec.Gossip = s.gossip.Addr
 		}
@@ -199,12 +209,12 @@ func newTestMember(t testing.TB, cfg testMemberConfig) *testMember {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.bootstrap = newBootstrap(id, bootstrapConfig{
-		Raft: s.store.Raft(), Expect: cfg.expect, Gossip: s.gossip, Calls: s.wires.from(id.Node), Self: self,
+	s.bootstrap = newBootstrap(bootstrapConfig{
+		Identity: row, Expect: cfg.expect, Gossip: s.gossip, Calls: s.wires.from(id.Node), Self: self,
 		AdoptList: func(r *membership.List) error { return s.registry.adopt(r) }, Logger: quiet(), tune: fastBootstrap,
 	})
 	s.registry, err = newRegistry(registryConfig{
-		Identity: s.bootstrap.identity, Self: self, Directory: directoryOf{s.directory, id.Node}, Owner: s.directory.who,
+		Identity: s.bootstrap.identity, Self: self, Formats: formats, Directory: directoryOf{s.directory, id.Node}, Owner: s.directory.who,
 		Calls: s.wires.from(id.Node), Raft: s.store.Raft(), Now: time.Now, Logger: quiet(),
 		IsReachable: func(node string) bool {
 			return slices.ContainsFunc(s.gossip.Alive(), func(seen gossip.Node) bool {

@@ -128,7 +128,7 @@ func (w *network) boot(t testing.TB, name string, fs vfs.FS, founder bool, shard
 	t.Helper()
 	r := &running{store: openStore(t, fs, name), watcher: newRecorder()}
 	if !founder {
-		row, err := json.Marshal(identity{Format: identityFormat, Cluster: "a cluster", Node: name, Shards: shards, Founded: true})
+		row, err := json.Marshal(identity{Format: identityUnnumbered, Cluster: "a cluster", Node: name, Shards: shards, Founded: true})
 		if err != nil {
 			t.Fatal(err)
 		}

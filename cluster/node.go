@@ -27,13 +27,15 @@ type Watcher interface {
 
 // Node is this process's part of the cluster.
 type Node struct {
-	cfg     Config
-	id      identity // complete once Open has returned
-	tuning  tuning
-	logger  *slog.Logger
-	flusher flusher
-	peering *peering // nil for a node alone
-	status  *statusCollector
+	cfg      Config
+	id       identity // complete once Open has returned; its formats are in identity
+	identity identityRow
+	formats  *formats
+	tuning   tuning
+	logger   *slog.Logger
+	flusher  flusher
+	peering  *peering // nil for a node alone
+	status   *statusCollector
 
 	compactor compactor
 	watchdog  *leaderWatchdog // nil for a node alone
@@ -65,6 +67,12 @@ func New(cfg Config) (*Node, error) {
 	if cfg.ReplaceAfter == 0 {
 		cfg.ReplaceAfter = DefaultReplaceAfter
 	}
+	if cfg.MaxFormat == 0 {
+		cfg.MaxFormat = storage.FormatNewest
+	}
+	if cfg.MaxFormat < storage.FormatOldest || cfg.MaxFormat > storage.FormatNewest {
+		return nil, fmt.Errorf("cluster: --max-format %d: this version of the program knows formats %d to %d", cfg.MaxFormat, storage.FormatOldest, storage.FormatNewest)
+	}
 	id, err := identify(cfg)
 	if err != nil {
 		return nil, err
@@ -72,6 +80,10 @@ func New(cfg Config) (*Node, error) {
 	n := &Node{
 		cfg: cfg, id: id, tuning: defaultTuning(), logger: cfg.Logger, transports: cfg.transports,
 		failed: make(chan error, 1),
+	}
+	n.identity.db, n.identity.id = cfg.Store.Raft(), id
+	if n.formats, err = newFormats(cfg.MaxFormat, cfg.Store, &n.identity, n.logger); err != nil {
+		return nil, err
 	}
 	if cfg.tune != nil {
 		cfg.tune(&n.tuning)
@@ -88,7 +100,9 @@ func New(cfg Config) (*Node, error) {
 	}
 	n.compactor.ctx, n.compactor.cancel = context.WithCancel(context.Background())
 	if cfg.Peer == nil {
-		err = checkAlone(id.Node, cfg.Store.Raft())
+		if err = checkAlone(id.Node, cfg.Store.Raft()); err == nil {
+			err = n.formats.alone()
+		}
 	} else {
 		n.peering, err = newPeering(n)
 	}
@@ -223,9 +237,11 @@ func (n *Node) Start(ctx context.Context, w Watcher) error {
 	if n.id.mustCreateGroups() {
 		// Every group exists now. A group that is missing at a later start was moved to other
 		// nodes.
-		if err := n.id.markFounded(n.cfg.Store.Raft()); err != nil {
+		id, err := n.identity.change(identity.markFounded)
+		if err != nil {
 			return err
 		}
+		n.id = id
 	}
 	return ctx.Err()
 }

@@ -52,7 +52,9 @@ type peerConfig struct {
 	Self func() peerSelf
 	// Resolve returns the peer address of a node.
 	Resolve func(node string) (addr string, ok bool)
-	Logger  *slog.Logger
+	// Format returns the format that this node writes, which has the version of the protocol.
+	Format func() storage.Format
+	Logger *slog.Logger
 
 	maxAccepted int // tests only; 0 means maxAccepted
 }

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+
+	"switchyard/storage"
 )
 
 // A connection to the peer port begins with a handshake. Both nodes prove that they hold the cluster's
@@ -27,11 +29,15 @@ import (
 // one, and the dialer the same one. Without a key both sides use an empty one, which protects nothing; that is
 // the mode of --insecure-cluster. The handshake does not protect the bytes after it; TLS does.
 
+// peerVersions has, by format of the cluster, the version of the handshake and of what follows it. A
+// node dials in the version of the format that it writes, and answers every version of the formats
+// that it reads.
+var peerVersions = map[storage.Format]byte{storage.FormatFirst: 2, storage.FormatNumbered: 2}
+
 const (
-	peerVersion byte = 2
-	nonceBytes       = 32
-	proofBytes       = sha256.Size
-	maxHello         = 4 << 10
+	nonceBytes = 32
+	proofBytes = sha256.Size
+	maxHello   = 4 << 10
 )
 
 // Labels of the proofs.
@@ -132,7 +138,7 @@ func handshakeProof(key []byte, label string, said ...[]byte) []byte {
 // clientHandshake makes the handshake on the dialing side.
 func (p *peerPort) clientHandshake(conn net.Conn, kind byte, hello *peerHello) error {
 	said := make([]byte, 2+nonceBytes, 2+nonceBytes+1+nonceBytes)
-	said[0], said[1] = kind, peerVersion
+	said[0], said[1] = kind, peerVersions[p.cfg.Format()]
 	if _, err := rand.Read(said[2:]); err != nil {
 		return err
 	}
@@ -181,9 +187,9 @@ func (p *peerPort) serverHandshake(conn net.Conn) (kind byte, hello peerHello, e
 		return 0, hello, err
 	}
 	kind = said[0]
-	if said[1] != peerVersion {
+	if oldest, newest := peerVersions[storage.FormatOldest], peerVersions[storage.FormatNewest]; said[1] < oldest || said[1] > newest {
 		_, _ = conn.Write([]byte{byte(statusVersion)})
-		return 0, hello, fmt.Errorf("%w, or speaks version %d of the protocol, not %d", errNotPeer, said[1], peerVersion)
+		return 0, hello, fmt.Errorf("%w, or speaks version %d of the protocol, not %d to %d", errNotPeer, said[1], oldest, newest)
 	}
 	if _, err := io.ReadFull(conn, said[2:2+nonceBytes]); err != nil {
 		return 0, hello, err

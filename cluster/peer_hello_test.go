@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"switchyard/storage"
 )
 
 // keylessDialer is a raw connection to a peer port.
@@ -75,7 +77,7 @@ func control(kind rpcKind, body string) []byte {
 func TestPeerPort_StrangersLearnNothing(t *testing.T) {
 	t.Parallel()
 	key := []byte("the key of the cluster")
-	opening := append([]byte{kindControl, peerVersion}, bytes.Repeat([]byte{7}, nonceBytes)...)
+	opening := append([]byte{kindControl, peerVersions[storage.FormatNewest]}, bytes.Repeat([]byte{7}, nonceBytes)...)
 	request := control(rpcCall, "effect")
 	right := peerHello{Cluster: "one", From: "a", Instance: "a-instance", To: "b"}
 	for name, talk := range map[string]func(s *keylessDialer) (learned []byte){
@@ -112,7 +114,7 @@ func TestPeerPort_StrangersLearnNothing(t *testing.T) {
 			return append(answer, s.rest()...)
 		},
 		"another version": func(s *keylessDialer) []byte {
-			s.send([]byte{kindControl, peerVersion + 1}, hello(t, right), request)
+			s.send([]byte{kindControl, peerVersions[storage.FormatNewest] + 1}, hello(t, right), request)
 			return s.rest()
 		},
 		"a hello alone": func(s *keylessDialer) []byte {
@@ -141,7 +143,7 @@ func TestPeerPort_RefusalsNameNothing(t *testing.T) {
 		"another cluster": {Cluster: "one", From: "a", To: "bravo"}, "another node": {Cluster: "cluster-two", From: "a", To: "c"},
 	} {
 		s := w.keylessDialer(t, "bravo")
-		opening := append([]byte{kindControl, peerVersion}, make([]byte, nonceBytes)...)
+		opening := append([]byte{kindControl, peerVersions[storage.FormatNewest]}, make([]byte, nonceBytes)...)
 		s.send(opening)
 		answer := s.take(1 + nonceBytes + proofBytes)
 		text := hello(t, h)

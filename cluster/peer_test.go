@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"switchyard/storage"
 )
 
 // peerNetwork is peers that find each other by name.
@@ -61,6 +63,7 @@ func (w *peerNetwork) addWith(node, cluster string, cfg peerConfig) *peerPort {
 	w.at[node] = ln.Addr().String()
 	w.mu.Unlock()
 	cfg.Listener, cfg.Resolve, cfg.Logger = ln, w.resolve, quiet()
+	cfg.Format = func() storage.Format { return storage.FormatNewest }
 	cfg.Self = func() peerSelf { return peerSelf{cluster, node, node + "-instance"} }
 	p := newPeerPort(cfg)
 	p.handle(rpcReport, func(_ context.Context, from string, body []byte) ([]byte, error) {

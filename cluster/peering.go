@@ -56,13 +56,13 @@ func newPeering(n *Node) (l *peering, err error) {
 	if err != nil {
 		return nil, err
 	}
-	pc := peerConfig{Listener: cfg.Peer, Keys: keys, Self: l.self, Resolve: l.resolve, Logger: n.logger.With("component", "peer")}
+	pc := peerConfig{Listener: cfg.Peer, Keys: keys, Self: l.self, Resolve: l.resolve, Format: n.Format, Logger: n.logger.With("component", "peer")}
 	if cfg.TLS != nil {
 		pc.TLS = newPeerTLS(cfg.TLS)
 	}
 	l.port = newPeerPort(pc)
 	if l.registry, err = newRegistry(registryConfig{
-		Identity: l.identity, Self: l.record, Directory: ownDirectory{n},
+		Identity: l.identity, Self: l.record, Directory: ownDirectory{n}, Formats: n.formats,
 		Owner: func() string { node, _, _ := n.ownerOf(0); return node },
 		Calls: l.port, Raft: cfg.Store.Raft(),
 		IsReachable: n.isReachable,
@@ -76,8 +76,8 @@ func newPeering(n *Node) (l *peering, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	l.bootstrap = newBootstrap(n.id, bootstrapConfig{
-		Raft: cfg.Store.Raft(), Expect: cfg.BootstrapExpect, Gossip: l.gossip, Calls: l.port,
+	l.bootstrap = newBootstrap(bootstrapConfig{
+		Identity: &n.identity, Expect: cfg.BootstrapExpect, Gossip: l.gossip, Calls: l.port,
 		Self: l.record, AdoptList: l.registry.adopt, Logger: n.logger,
 	})
 	l.heartbeat = newHeartbeat(heartbeatConfig{
@@ -187,12 +187,7 @@ func (l *peering) close() error {
 	return err
 }
 
-func (l *peering) identity() identity {
-	if l.bootstrap == nil { // during newPeering
-		return l.node.id
-	}
-	return l.bootstrap.identity()
-}
+func (l *peering) identity() identity { return l.node.identity.get() }
 
 func (l *peering) self() peerSelf {
 	id := l.identity()
@@ -213,6 +208,7 @@ func (l *peering) record() membership.Record {
 	return membership.Record{
 		Name: id.Node, Instance: id.Instance, Zone: l.node.cfg.Zone, Peer: l.peerAddr, HTTP: l.httpAddr,
 		Gossip: l.gossip.Addr, Version: l.node.cfg.Version,
+		Oldest: storage.FormatOldest, Newest: l.node.formats.newest, Format: id.promised(),
 	}
 }
 
@@ -293,9 +289,9 @@ func (n *Node) fail(err error) {
 
 // membersView implements memberSource.
 func (n *Node) membersView() (clusterView, bool) {
-	v := clusterView{clusterID: n.id.Cluster, shards: n.id.Shards}
+	v := clusterView{clusterID: n.id.Cluster, shards: n.id.Shards, format: n.Format()}
 	if n.peering == nil {
-		v.members = []placement.Member{{Name: n.id.Node, Zone: n.cfg.Zone, HTTP: n.cfg.HTTP, Version: n.cfg.Version, State: membership.NodeAlive}}
+		v.members = []placement.Member{{Name: n.id.Node, Zone: n.cfg.Zone, HTTP: n.cfg.HTTP, Version: n.cfg.Version, NewestFormat: n.formats.newest, State: membership.NodeAlive}}
 		return v, true
 	}
 	list := n.peering.registry.list()
@@ -318,7 +314,7 @@ func (n *Node) membersView() (clusterView, bool) {
 func viewOf(rec membership.Record, state membership.NodeState, since time.Time) placement.Member {
 	m := placement.Member{
 		Name: rec.Name, Zone: rec.Zone, HTTP: rec.HTTP, Peer: rec.Peer, Gossip: rec.Gossip, Version: rec.Version,
-		State: state, Draining: rec.Draining, Removed: rec.Removed, Released: rec.Released,
+		NewestFormat: max(rec.Newest, storage.FormatFirst), State: state, Draining: rec.Draining, Removed: rec.Removed, Released: rec.Released,
 	}
 	if state == membership.NodeDead || state == membership.NodeLeft {
 		m.DeadSince = since

@@ -20,7 +20,8 @@ import (
 // Remains are the replicas in the store of a node that does not run.
 type Remains struct {
 	Cluster, Node string
-	Shards        int // of workspaces, without the directory's
+	Shards        int            // of workspaces, without the directory's
+	Format        storage.Format // the rows are in this one at most
 	Replicas      []Replica
 }
 
@@ -46,7 +47,10 @@ func ReadRemains(store *storage.Store) (*Remains, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Remains{Cluster: id.Cluster, Node: id.Node, Shards: id.Shards}
+	if err := id.readable(storage.FormatNewest); err != nil {
+		return nil, err
+	}
+	r := &Remains{Cluster: id.Cluster, Node: id.Node, Shards: id.Shards, Format: id.promised()}
 	for _, shard := range id.allShards() {
 		replica, err := readReplica(store, shard)
 		if err != nil {

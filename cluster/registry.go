@@ -39,6 +39,7 @@ type registryConfig struct {
 	// Self returns this node's current record.
 	Self      func() membership.Record
 	Directory directory
+	Formats   *formats
 	// Owner returns the node that owns the directory; empty if it is not known.
 	Owner func() string
 	Calls caller
@@ -104,11 +105,14 @@ func (r *registry) adopt(list *membership.List) error {
 	if err := list.Check(); err != nil {
 		return err
 	}
-	self := r.cfg.Self()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if list.Version <= r.known.Version {
 		return nil
+	}
+	// The data directory promises a format before the other nodes can hear of it.
+	if err := r.cfg.Formats.adopt(list); err != nil {
+		return err
 	}
 	row, err := json.Marshal(list)
 	if err != nil {
@@ -121,6 +125,7 @@ func (r *registry) adopt(list *membership.List) error {
 	r.known = list
 	close(r.changed)
 	r.changed = make(chan struct{})
+	self := r.cfg.Self()
 	if rec, ok := list.Node(self.Name); !ok || rec.Removed || !sameNode(rec, self) {
 		r.wakeEnroll()
 	}
@@ -167,6 +172,7 @@ func (r *registry) change(ctx context.Context, edit func(*membership.List) error
 	if refused != nil {
 		return nil, refused
 	}
+	list.RaiseFormat(r.cfg.Formats.current())
 	batch, err := membership.ListBatch(r.cfg.Directory.state(), old, list)
 	if err != nil {
 		return nil, err

@@ -32,8 +32,13 @@ func testRegistries(t *testing.T, names ...string) (*memoryDirectory, map[string
 	out := map[string]*registry{}
 	for _, name := range names {
 		store := openStore(t, vfs.NewMem(), "data")
+		row := &identityRow{db: store.Raft(), id: identity{Cluster: "c", Node: name, Shards: 16}}
+		formats, err := newFormats(storage.FormatNewest, store, row, quiet())
+		if err != nil {
+			t.Fatal(err)
+		}
 		r, err := newRegistry(registryConfig{
-			Identity:  func() identity { return identity{Cluster: "c", Node: name, Shards: 16} },
+			Identity: row.get, Formats: formats,
 			Self:      func() membership.Record { return membership.Record{Name: name, Instance: "1", Peer: name + ":1"} },
 			Directory: directoryOf{directory, name}, Owner: directory.who, Calls: w.from(name),
 			Raft: store.Raft(), Now: time.Now, Logger: quiet(), Fatal: func(error) {},
@@ -186,9 +191,9 @@ func TestRegistry_OfANodeAlone(t *testing.T) {
 	var version uint64
 	for range 2 {
 		n := start(t, s)
-		self := membership.Record{Name: n.Name(), Instance: n.id.Instance, Peer: "127.0.0.1:7947"}
+		self := membership.Record{Name: n.Name(), Instance: n.id.Instance, Peer: "127.0.0.1:7947", Newest: storage.FormatNewest, Format: storage.FormatNewest}
 		r, err := newRegistry(registryConfig{
-			Identity: func() identity { return n.id }, Self: func() membership.Record { return self }, Directory: ownDirectory{n.Node},
+			Identity: n.identity.get, Self: func() membership.Record { return self }, Formats: n.formats, Directory: ownDirectory{n.Node},
 			Owner: func() string { return "" }, Raft: n.store.Raft(), Now: time.Now, Logger: quiet(),
 			Fatal: func(err error) { t.Error(err) },
 		})

@@ -10,6 +10,7 @@ import (
 
 	"switchyard/cluster/membership"
 	"switchyard/cluster/placement"
+	"switchyard/storage"
 )
 
 // reportTimeout bounds the wait for a member's report. A member without a report counts as one that
@@ -32,7 +33,8 @@ type memberSource interface {
 // clusterView describes the cluster without its groups.
 type clusterView struct {
 	clusterID string
-	shards    int  // workspace shards; the directory is not counted
+	shards    int // workspace shards; the directory is not counted
+	format    storage.Format
 	everThree bool // the cluster has had three members at the same time
 	members   []placement.Member
 }

@@ -54,8 +54,10 @@ func (v *statusCollector) status(ctx context.Context) Topology {
 
 // assemble combines members and reports.
 func (v *statusCollector) assemble(r clusterView, reports map[string][]placement.GroupReport, now time.Time) Topology {
-	return placement.State{
+	t := placement.State{
 		Shards: r.shards, EverThree: r.everThree, ReplaceAfter: v.replaceAfter,
 		Members: r.members, Reports: reports,
 	}.Topology(r.clusterID, now)
+	t.Format = int(r.format)
+	return t
 }

@@ -41,8 +41,8 @@ type fakeCluster struct {
 
 func (c *fakeCluster) Topology(context.Context) (Topology, error) {
 	return Topology{Topology: topology.Topology{
-		ClusterID: "c1",
-		Nodes:     []NodeStatus{{Name: "node-1", State: "alive", Leads: 1}, {Name: "node-2", State: "dead"}},
+		ClusterID: "c1", Format: 2,
+		Nodes: []NodeStatus{{Name: "node-1", State: "alive", NewestFormat: 2, Leads: 1}, {Name: "node-2", State: "dead", NewestFormat: 1}},
 		Shards: []ShardStatus{
 			{ID: 0, Leader: "node-1", Term: 3, Voters: []string{"node-1"}, NonVoters: []string{}, Applied: 17},
 			{ID: 1, Voters: []string{}, NonVoters: []string{}},
@@ -120,9 +120,9 @@ func TestCluster_AnswersTheOperator(t *testing.T) {
 		status       int
 		body         string
 	}{
-		{"GET", "/cluster", 200, `{"clusterId":"c1","nodes":[` +
-			`{"name":"node-1","state":"alive","zone":"","http":"","peer":"","gossip":"","version":"","leads":1,"replicas":0},` +
-			`{"name":"node-2","state":"dead","zone":"","http":"","peer":"","gossip":"","version":"","leads":0,"replicas":0}],` +
+		{"GET", "/cluster", 200, `{"clusterId":"c1","format":2,"nodes":[` +
+			`{"name":"node-1","state":"alive","zone":"","http":"","peer":"","gossip":"","version":"","newestFormat":2,"leads":1,"replicas":0},` +
+			`{"name":"node-2","state":"dead","zone":"","http":"","peer":"","gossip":"","version":"","newestFormat":1,"leads":0,"replicas":0}],` +
 			`"shards":[{"id":0,"leader":"node-1","term":3,"voters":["node-1"],"nonVoters":[],"applied":17,"lag":0},` +
 			`{"id":1,"leader":"","term":0,"voters":[],"nonVoters":[],"applied":0,"lag":0}]}`},
 		{"GET", "/cluster/workspaces/" + workspaceID, 200, `{"shard":239,"owner":"node-2"}`},

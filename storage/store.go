@@ -160,7 +160,7 @@ func options(cfg Config, cache *pebble.Cache) *pebble.Options {
 	return &pebble.Options{
 		FS:                          cfg.FS,
 		Cache:                       cache,
-		FormatMajorVersion:          pebble.FormatNewest,
+		FormatMajorVersion:          pebbleFormats[FormatOldest], // see Raise
 		MemTableStopWritesThreshold: 4,
 		MaxOpenFiles:                1000,
 		Logger:                      logger{cfg.Logger, cfg.Dir},

@@ -27,7 +27,13 @@ type Record struct {
 	HTTP     string `json:"http,omitempty"`
 	Gossip   string `json:"gossip,omitempty"`
 	Version  string `json:"version,omitempty"`
-	Draining bool   `json:"draining,omitempty"`
+	// Oldest and Newest are the formats that the node's program reads. Absent: FormatFirst alone.
+	Oldest storage.Format `json:"oldest,omitempty"`
+	Newest storage.Format `json:"newest,omitempty"`
+	// Format is the newest one that the node's data directory has promised: a program that does not
+	// know it refuses to open the directory.
+	Format   storage.Format `json:"format,omitempty"`
+	Draining bool           `json:"draining,omitempty"`
 	// Removed nodes keep their records. Until it is released, a removed node serves the shards whose
 	// groups still count it: they may need its vote.
 	Removed bool `json:"removed,omitempty"`
@@ -42,6 +48,8 @@ type ListHead struct {
 	Version uint64 `json:"version"` // counts changes
 	// HadThree is set once the cluster has had three members at the same time (Decision 53).
 	HadThree bool `json:"three,omitempty"`
+	// Format is the one that the cluster writes. Absent: FormatFirst.
+	Format storage.Format `json:"format,omitempty"`
 }
 
 // List is the whole registry at one version. It is shared: change a clone.

@@ -28,6 +28,7 @@ const (
 	ReasonOtherShards    = "other_shards"
 	ReasonTooManyNodes   = "too_many_nodes"
 	ReasonOtherGossipKey = "other_gossip_key"
+	ReasonFormat         = "format"
 )
 
 // Error returns the text for the operator.
@@ -66,6 +67,9 @@ func (r *List) Join(rec Record, input RuleInput) error {
 		return Permanent(ReasonNameTaken, "the cluster has a node named %q with other data (instance %s): if its data directory was lost or wiped, run 'switchyard cluster remove %s' and start this node again; "+
 			"otherwise start it on its old data directory, or give it another --node-name", rec.Name, old.Instance, rec.Name)
 	}
+	if err := r.checkFormat(&rec); err != nil {
+		return err
+	}
 	rec.FirstSeen = input.Now.UTC().Round(0)
 	r.Add(rec)
 	return nil
@@ -89,6 +93,9 @@ func (r *List) Register(rec Record) error {
 			"start this machine with an empty data directory and another --node-name", rec.Name, old.Instance, rec.Instance)
 	case old.Released:
 		return Permanent(ReasonRemoved, "node %q was removed from the cluster and its replicas were replaced: to add this machine again, start it with an empty data directory", rec.Name)
+	}
+	if err := r.checkFormat(&rec); err != nil {
+		return err
 	}
 	rec.Draining, rec.Removed, rec.Released, rec.FirstSeen = old.Draining, old.Removed, old.Released, old.FirstSeen
 	r.put(rec)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"switchyard/storage"
 )
 
 // TestList_Rules: the outcome of a request, given the record of its name.
@@ -19,6 +21,7 @@ func TestList_Rules(t *testing.T) {
 	moved := func(instance string) Record { return Record{Name: "a", Instance: instance, Peer: "new:1"} }
 	tests := map[string]struct {
 		have   []Record
+		format storage.Format // of the cluster
 		around RuleInput
 		do     func(*List, RuleInput) error
 		want   Record // of "a"
@@ -39,6 +42,10 @@ func TestList_Rules(t *testing.T) {
 		"register removed":         {have: []Record{removed}, do: registers(moved("1")), want: Record{Name: "a", Instance: "1", Peer: "new:1", Removed: true, FirstSeen: member.FirstSeen}},
 		"register released":        {have: []Record{released}, do: registers(moved("1")), want: released, reason: ReasonRemoved},
 		"register taken over":      {have: []Record{{Name: "a", Instance: "2", Removed: true}}, do: registers(moved("1")), want: Record{Name: "a", Instance: "2", Removed: true}, reason: ReasonNameTaken},
+		"join, older program":      {format: 3, do: joins(Record{Name: "a", Instance: "1", Newest: 2}), reason: ReasonFormat},
+		"join, much newer program": {format: 3, do: joins(Record{Name: "a", Instance: "1", Oldest: 4, Newest: 5}), reason: ReasonFormat},
+		"join, program that reads": {format: 3, do: joins(Record{Name: "a", Instance: "1", Oldest: 2, Newest: 4}), want: Record{Name: "a", Instance: "1", Oldest: 2, Newest: 4, FirstSeen: now}},
+		"register older program":   {have: []Record{member}, format: 2, do: registers(moved("1")), want: member, reason: ReasonFormat},
 		"drain":                    {have: []Record{member}, do: func(r *List, _ RuleInput) error { return r.Drain("a") }, want: draining},
 		"undrain":                  {have: []Record{draining}, do: func(r *List, _ RuleInput) error { return r.Undrain("a") }, want: member},
 		"undrain a removed one":    {have: []Record{removed}, do: func(r *List, _ RuleInput) error { return r.Undrain("a") }, want: member},
@@ -53,7 +60,7 @@ func TestList_Rules(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test.around.Now = now
-			r := &List{Nodes: test.have}
+			r := &List{ListHead: ListHead{Format: test.format}, Nodes: test.have}
 			err := test.do(r, test.around)
 			switch {
 			case test.reason != "":
@@ -119,5 +126,38 @@ func TestList_ThreeOnceIsThreeForGood(t *testing.T) {
 	}
 	if len(r.Nodes) != 1+keptRemoved {
 		t.Errorf("%d rows", len(r.Nodes))
+	}
+}
+
+// The format of the cluster is the newest one that all peers have promised, and never goes down.
+func TestList_RaiseFormat(t *testing.T) {
+	t.Parallel()
+	type formats struct{ newest, promised storage.Format }
+	tests := map[string]struct {
+		nodes          map[string]formats
+		had, own       storage.Format
+		common, raised storage.Format
+	}{
+		"nobody":                     {common: 1, raised: 0},
+		"older programs say nothing": {nodes: map[string]formats{"a": {}, "b": {2, 2}}, common: 1, raised: 0},
+		"one has not promised":       {nodes: map[string]formats{"a": {2, 2}, "b": {2, 1}}, common: 2, raised: 0},
+		"all have":                   {nodes: map[string]formats{"a": {2, 2}, "b": {3, 2}}, common: 2, raised: 2},
+		"it never goes down":         {nodes: map[string]formats{"a": {2, 2}, "b": {2, 2}}, had: 3, common: 2, raised: 3},
+		"the owner wrote it alone":   {nodes: map[string]formats{"a": {2, 1}}, own: 2, common: 2, raised: 2},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &List{ListHead: ListHead{Format: test.had}}
+			for name, f := range test.nodes {
+				r.put(Record{Name: name, Instance: name, Newest: f.newest, Format: f.promised})
+			}
+			// A released node has nothing to read any more, and does not count.
+			r.put(Record{Name: "z", Instance: "z", Removed: true, Released: true})
+			r.RaiseFormat(max(test.own, 1))
+			if got := r.Common(); got != test.common || r.Format != test.raised {
+				t.Errorf("all know %d, and the cluster writes %d; want %d and %d", got, r.Format, test.common, test.raised)
+			}
+		})
 	}
 }

@@ -36,6 +36,7 @@ type State struct {
 // Member is what the registry and gossip know of a member.
 type Member struct {
 	Name, Zone, HTTP, Peer, Gossip, Version string
+	NewestFormat                            storage.Format
 
 	State     membership.NodeState // alive, suspect, dead or left; a draining member is alive
 	Draining  bool

@@ -6,22 +6,26 @@ import "switchyard/cluster/membership"
 
 // Topology is the cluster as one node sees it. Its lists are never nil.
 type Topology struct {
-	ClusterID string        `json:"clusterId"`
-	Nodes     []NodeStatus  `json:"nodes"`  // by name
-	Shards    []ShardStatus `json:"shards"` // by id, the directory's first
+	ClusterID string `json:"clusterId"`
+	// Format is the one in which the cluster stores data and its nodes talk.
+	Format int           `json:"format"`
+	Nodes  []NodeStatus  `json:"nodes"`  // by name
+	Shards []ShardStatus `json:"shards"` // by id, the directory's first
 }
 
 // NodeStatus is one member.
 type NodeStatus struct {
-	Name     string               `json:"name"`
-	State    membership.NodeState `json:"state" enum:"alive,suspect,dead,draining,left"`
-	Zone     string               `json:"zone"`
-	HTTP     string               `json:"http"`
-	Peer     string               `json:"peer"`
-	Gossip   string               `json:"gossip"`
-	Version  string               `json:"version"`
-	Leads    int                  `json:"leads"`    // shards it leads
-	Replicas int                  `json:"replicas"` // shards of which it has a replica, voter or not
+	Name    string               `json:"name"`
+	State   membership.NodeState `json:"state" enum:"alive,suspect,dead,draining,left"`
+	Zone    string               `json:"zone"`
+	HTTP    string               `json:"http"`
+	Peer    string               `json:"peer"`
+	Gossip  string               `json:"gossip"`
+	Version string               `json:"version"`
+	// NewestFormat is the newest format that the node's program agrees to.
+	NewestFormat int `json:"newestFormat"`
+	Leads        int `json:"leads"`    // shards it leads
+	Replicas     int `json:"replicas"` // shards of which it has a replica, voter or not
 	// Note explains a removal or a drain that is not complete.
 	Note string `json:"note,omitempty"`
 }

@@ -70,10 +70,33 @@ func (s clusterStatusCmd) run(ctx context.Context, c *clusterClient, out io.Writ
 	return writeTopology(out, &t)
 }
 
+// formatState says which format the cluster writes and, while some nodes know a newer one, which
+// nodes hold it back. It is empty for a service that does not tell its format.
+func formatState(t *httpapi.Topology) string {
+	if t.Format == 0 {
+		return ""
+	}
+	state := fmt.Sprintf(", format %d", t.Format)
+	newest, behind := t.Format, []string{}
+	for _, n := range t.Nodes {
+		newest = max(newest, n.NewestFormat)
+		if n.NewestFormat <= t.Format {
+			behind = append(behind, n.Name)
+		}
+	}
+	switch {
+	case newest == t.Format:
+		return state
+	case len(behind) == 0:
+		return fmt.Sprintf("%s (going over to %d)", state, newest)
+	}
+	return fmt.Sprintf("%s (not %d: %s)", state, newest, strings.Join(behind, ", "))
+}
+
 // writeTopology prints the cluster as two tables.
 func writeTopology(out io.Writer, t *httpapi.Topology) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintf(w, "cluster %s: %s, %s\n\n", t.ClusterID, plural(len(t.Nodes), "node"), plural(len(t.Shards), "shard"))
+	_, _ = fmt.Fprintf(w, "cluster %s: %s, %s%s\n\n", t.ClusterID, plural(len(t.Nodes), "node"), plural(len(t.Shards), "shard"), formatState(t))
 	_, _ = fmt.Fprintln(w, "NODE\tSTATE\tZONE\tLEADS\tREPLICAS\tHTTP\tPEER\tGOSSIP\tVERSION")
 	for _, n := range t.Nodes {
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", n.Name, n.State, orDash(n.Zone), n.Leads, n.Replicas, orDash(n.HTTP), orDash(n.Peer), orDash(n.Gossip), orDash(n.Version))

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -75,6 +76,24 @@ SHARD  LEADER  TERM  APPLIED  LAG  VOTERS              NON-VOTERS
 	out.Reset()
 	if err := (clusterStatusCmd{JSON: true}).run(t.Context(), c, &out); err != nil || out.String() != topology+"\n" {
 		t.Errorf("%v\n%s", err, out.String())
+	}
+}
+
+func TestClusterStatus_Format(t *testing.T) {
+	t.Parallel()
+	for want, topology := range map[string]string{
+		"":                             `{}`,
+		", format 2":                   `{"format":2,"nodes":[{"name":"a","newestFormat":2}]}`,
+		", format 1 (not 3: b, c)":     `{"format":1,"nodes":[{"name":"a","newestFormat":3},{"name":"b","newestFormat":1},{"name":"c"}]}`,
+		", format 1 (going over to 2)": `{"format":1,"nodes":[{"name":"a","newestFormat":2},{"name":"b","newestFormat":2}]}`,
+	} {
+		var read httpapi.Topology
+		if err := json.Unmarshal([]byte(topology), &read); err != nil {
+			t.Fatal(err)
+		}
+		if got := formatState(&read); got != want {
+			t.Errorf("%s: %q, want %q", topology, got, want)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"switchyard/cluster"
+	"switchyard/storage"
 )
 
 // version is set at build time.
@@ -38,7 +39,7 @@ type cli struct {
 type versionCmd struct{}
 
 func (versionCmd) Run() error {
-	fmt.Println("switchyard", version)
+	fmt.Printf("switchyard %s, formats %d to %d\n", version, storage.FormatOldest, storage.FormatNewest)
 	return nil
 }
 

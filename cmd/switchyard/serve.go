@@ -13,6 +13,7 @@ import (
 	"switchyard/cmd/internal/backup"
 	"switchyard/cmd/internal/node"
 	"switchyard/httpapi"
+	"switchyard/storage"
 )
 
 type serveCmd struct {
@@ -102,6 +103,7 @@ type serveCmd struct {
 	BootstrapExpect int           `help:"Form a cluster once this many empty nodes see each other; with --join on each of them." placeholder:"N" group:"Cluster"`
 	Zone            string        `help:"Where this node stands; replicas of a shard are spread over zones." placeholder:"NAME" group:"Cluster"`
 	ReplaceAfter    time.Duration `help:"How long a node may be gone before its replicas are made anew elsewhere." default:"5m" group:"Cluster"`
+	MaxFormat       int           `help:"Newest format of data to which this node agrees (the newest this version knows when not given). A cluster that must be able to go back to an older version needs it; see Upgrading in docs/operations.md." placeholder:"N" group:"Cluster"`
 	ClusterCert     string        `help:"Certificate this node shows other nodes, PEM." placeholder:"FILE" group:"Cluster"`
 	ClusterKey      string        `help:"Its private key, PEM." placeholder:"FILE" group:"Cluster"`
 	ClusterCA       string        `name:"cluster-ca" help:"Authority that signed the nodes' certificates, PEM." placeholder:"FILE" group:"Cluster"`
@@ -141,7 +143,7 @@ func (s serveCmd) Run() error {
 		RootToken: root, OpenOnboarding: s.Onboarding == "open", PublicURL: s.PublicURL, ClientURL: s.ClientURL, CORSOrigins: s.CORSOrigins, TLSCert: s.TLSCert, TLSKey: s.TLSKey, SMSSecret: s.SMSSecret, VCSSecret: s.VCSSecret, OpenInboundRoutes: s.InboundRoutes == "open",
 		InboundRoutes: s.InboundPerSpace, InboundClaims: s.InboundPerKey,
 		Peer: s.Peer, Gossip: s.Gossip, Advertise: s.Advertise, Join: s.Join, BootstrapExpect: s.BootstrapExpect,
-		Zone: s.Zone, ReplaceAfter: s.ReplaceAfter, ClusterCert: s.ClusterCert, ClusterKey: s.ClusterKey, ClusterCA: s.ClusterCA,
+		Zone: s.Zone, ReplaceAfter: s.ReplaceAfter, MaxFormat: storage.Format(s.MaxFormat), ClusterCert: s.ClusterCert, ClusterKey: s.ClusterKey, ClusterCA: s.ClusterCA,
 		GossipKey: s.GossipKey, GossipKeyFile: s.GossipKeyFile, InsecureCluster: s.InsecureCluster,
 		WebhooksAllowHTTP: s.WebhooksAllowHTTP, WebhooksAllowPrivate: s.WebhooksAllowPrivate, WebhooksAllowCIDR: s.WebhooksAllowCIDR,
 		Shares: node.Shares{

@@ -47,22 +47,22 @@ func again(err error) bool {
 }
 
 // topology returns the cluster's id and the number of its workspace shards.
-func (c *Client) topology(ctx context.Context) (cluster string, shards int, err error) {
+func (c *Client) topology(ctx context.Context) (*httpapi.Topology, error) {
 	ctx, cancel := context.WithTimeout(ctx, transfer.Silence)
 	defer cancel()
 	res, err := c.Get(ctx, "/cluster")
 	if err != nil {
-		return "", 0, err
+		return nil, err
 	}
 	defer func() { _ = res.Body.Close() }()
 	var t httpapi.Topology
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(&t); err != nil {
-		return "", 0, fmt.Errorf("read the answer about the cluster: %w", err)
+		return nil, fmt.Errorf("read the answer about the cluster: %w", err)
 	}
 	if t.ClusterID == "" || len(t.Shards) < 2 {
-		return "", 0, errors.New("the service does not know its cluster's shards")
+		return nil, errors.New("the service does not know its cluster's shards")
 	}
-	return t.ClusterID, len(t.Shards) - 1, nil
+	return &t, nil
 }
 
 // fetch writes the image of a shard to out, unless the shard is at the index unless, which is

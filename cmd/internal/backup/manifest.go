@@ -8,10 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"switchyard/storage"
 )
 
-// Version is the version of backups that this program writes, and the newest that it reads.
-const Version = 1
+// Versions of backups. Those of the first one have no Format.
+const (
+	versionFirst = 1
+	// Version is the newest version that this program reads.
+	Version = 2
+)
 
 // maxManifest bounds a manifest in bytes.
 const maxManifest = 64 << 20
@@ -24,7 +30,9 @@ type Manifest struct {
 	// Moment is when the backup began: writes acknowledged before are in it.
 	Moment time.Time `json:"moment"`
 	Ended  time.Time `json:"ended"`
-	Files  []File    `json:"files"` // by shard
+	// Format is the one that the cluster wrote when the backup ended. Absent: the first one.
+	Format storage.Format `json:"format,omitempty"`
+	Files  []File         `json:"files"` // by shard
 	// Sum is the SHA-256 of the manifest with an empty Sum.
 	Sum      string `json:"sum"`
 	Complete bool   `json:"complete"`
@@ -57,6 +65,17 @@ func (m *Manifest) Bytes() (sum int64) {
 		sum += m.Files[i].stored()
 	}
 	return sum
+}
+
+// format returns the format of the rows.
+func (m *Manifest) format() storage.Format { return max(m.Format, storage.FormatFirst) }
+
+// setFormat sets the format of the rows, and the version of the manifest. Programs that know no
+// formats read those of the first one.
+func (m *Manifest) setFormat(f storage.Format) {
+	if m.Version = versionFirst; f > storage.FormatFirst {
+		m.Version, m.Format = Version, f
+	}
 }
 
 // file returns the entry of a shard, or nil.
@@ -106,6 +125,9 @@ func parseManifest(text []byte) (*Manifest, error) {
 	again, err := m.encode()
 	if err != nil {
 		return nil, err
+	}
+	if f := m.format(); f > storage.FormatNewest || f < storage.FormatOldest {
+		return nil, fmt.Errorf("%w of data in format %d, and this program reads formats %d to %d", errNewer, f, storage.FormatOldest, storage.FormatNewest)
 	}
 	if !bytes.Equal(again, text) || !m.Complete || m.Version < 1 {
 		return nil, errors.New("its sum is wrong")

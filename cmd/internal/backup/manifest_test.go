@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"testing"
 	"time"
+
+	"switchyard/storage"
 )
 
 // FuzzManifest reads any text as a manifest: one that is taken is, byte for byte, what a backup
@@ -37,4 +39,24 @@ func FuzzManifest(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A backup of the first format is one that older versions read; of a later one they say that they
+// don't.
+func TestManifest_Format(t *testing.T) {
+	t.Parallel()
+	for format, want := range map[storage.Format]string{
+		storage.FormatFirst: `"version": 1,`, storage.FormatNumbered: `"format": 2,`,
+	} {
+		m := manifestOf("cluster", time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC))
+		m.setFormat(format)
+		text, err := m.encode()
+		if err != nil || !bytes.Contains(text, []byte(want)) || bytes.Contains(text, []byte(`"format"`)) != (format > storage.FormatFirst) {
+			t.Errorf("format %d: %s, %v", format, text, err)
+		}
+		read, err := parseManifest(text)
+		if err != nil || read.format() != format {
+			t.Errorf("format %d is read as %+v, %v", format, read, err)
+		}
+	}
 }

@@ -170,7 +170,13 @@ func (r *Recovery) make(ctx context.Context, by *Recovering, sources []*left) (e
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	shards := len(sources) - 1
-	creation, err := cluster.NewCreation(store, by.Node, shards)
+	format := storage.FormatOldest
+	for _, from := range sources {
+		if from != nil {
+			format = max(format, from.Format)
+		}
+	}
+	creation, err := cluster.NewCreation(store, by.Node, shards, format)
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func Restore(ctx context.Context, by Restoring) (_ *Restored, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	f, err := cluster.NewCreation(store, by.Node, m.Shards)
+	f, err := cluster.NewCreation(store, by.Node, m.Shards, m.format())
 	if err != nil {
 		return nil, err
 	}

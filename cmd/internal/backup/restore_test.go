@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"switchyard/cmd/internal/backup"
+	"switchyard/storage"
 )
 
 // damage is a change of a directory of backups with one backup in it.
@@ -145,7 +146,8 @@ var damages = map[string]damage{
 	"a shard twice":         lie(cantBe, func(m *backup.Manifest) { m.Files[2] = m.Files[1] }),
 	"not complete":          lie("sum is wrong", func(m *backup.Manifest) { m.Complete = false }),
 	"version 0":             lie("sum is wrong", func(m *backup.Manifest) { m.Version = 0 }),
-	"a newer version":       lie("of version 2", func(m *backup.Manifest) { m.Version = 2 }),
+	"a newer version":       lie("of version 3", func(m *backup.Manifest) { m.Version = 3 }),
+	"a newer format":        lie("of data in format 3", func(m *backup.Manifest) { m.Format = storage.FormatNewest + 1 }),
 	"no cluster":            lie("no cluster", func(m *backup.Manifest) { m.ClusterID = "" }),
 	"another moment":        lie("is not of the moment", func(m *backup.Manifest) { m.Moment = m.Moment.Add(time.Hour) }),
 	"the file of another shard": lie("not 2", func(m *backup.Manifest) {

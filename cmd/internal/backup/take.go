@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"switchyard/httpapi"
+	"switchyard/storage"
 )
 
 // Taking says how to take a backup.
@@ -47,11 +48,13 @@ func Take(ctx context.Context, by Taking) (name string, m *Manifest, err error) 
 		return "", nil, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if t.cluster, t.shards, err = t.Client.topology(ctx); err != nil {
+	topology, err := t.Client.topology(ctx)
+	if err != nil {
 		return "", nil, err
 	}
+	t.cluster, t.shards = topology.ClusterID, len(topology.Shards)-1
 	t.findLast(ctx)
-	m = &Manifest{Version: Version, ClusterID: t.cluster, Shards: t.shards, Moment: t.Now().UTC().Truncate(time.Millisecond), Complete: true}
+	m = &Manifest{ClusterID: t.cluster, Shards: t.shards, Moment: t.Now().UTC().Truncate(time.Millisecond), Complete: true}
 	t.files = make([]File, t.shards+1)
 	// The directory comes last: what it knows of a workspace is never older than the workspace.
 	for n := range t.files {
@@ -62,6 +65,11 @@ func Take(ctx context.Context, by Taking) (name string, m *Manifest, err error) 
 			return "", nil, fmt.Errorf("copy shard %d: %w", shard, err)
 		}
 	}
+	// The cluster may have raised its format since the backup began.
+	if topology, err = t.Client.topology(ctx); err != nil {
+		return "", nil, err
+	}
+	m.setFormat(storage.Format(topology.Format))
 	t.progress = Progress{Done: len(t.files), Shards: len(t.files), Bytes: t.bytes, What: "verifying"}
 	t.tell()
 	for i := range t.files {

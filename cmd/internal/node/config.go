@@ -10,6 +10,7 @@ import (
 	"switchyard/cluster"
 	"switchyard/console/signin"
 	"switchyard/httpapi"
+	"switchyard/storage"
 )
 
 // Config is a node's configuration, as the operator sets it.
@@ -47,6 +48,9 @@ type Config struct {
 	// ReplaceAfter is how long a node may be gone before its replicas are made anew
 	// elsewhere; 0 means 5 minutes.
 	ReplaceAfter time.Duration
+	// MaxFormat is the newest format of data to which this node agrees; 0 means the newest that the
+	// program knows.
+	MaxFormat storage.Format
 	// ClusterCert, ClusterKey and ClusterCA are the PEM files of mutual TLS between
 	// nodes.
 	ClusterCert, ClusterKey, ClusterCA string

@@ -19,6 +19,7 @@ type shardCollector struct {
 	full    *prometheus.Desc
 	free    *prometheus.Desc
 	reserve *prometheus.Desc
+	format  *prometheus.Desc
 
 	budget     *prometheus.Desc
 	blockCache *prometheus.Desc
@@ -44,6 +45,8 @@ func (n *Node) collector() prometheus.Collector {
 		free:    prometheus.NewDesc("switchyard_disk_free_bytes", "Bytes free on the disk.", nil, nil),
 		reserve: prometheus.NewDesc("switchyard_disk_reserve_bytes", "Bytes that should stay free on the disk.", nil, nil),
 
+		format: prometheus.NewDesc("switchyard_format", "Format in which this node writes. It is the same on all nodes of a cluster.", nil, nil),
+
 		budget:     prometheus.NewDesc("switchyard_memory_budget_bytes", "Bytes of --memory.", nil, nil),
 		blockCache: prometheus.NewDesc("switchyard_block_cache_bytes", "Bytes of table blocks kept in memory, of both instances.", nil, nil),
 		lookups:    prometheus.NewDesc("switchyard_block_cache_lookups_total", "Look-ups in the block cache, by result: hit or miss.", []string{"result"}, nil),
@@ -59,7 +62,7 @@ func (n *Node) collector() prometheus.Collector {
 // Describe implements prometheus.Collector.
 func (c *shardCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.leads, c.term, c.applied, c.failed, c.disk, c.full, c.free, c.reserve,
+		c.leads, c.term, c.applied, c.failed, c.disk, c.full, c.free, c.reserve, c.format,
 		c.budget, c.blockCache, c.lookups, c.memTables, c.openFiles, c.records, c.recordLookups, c.tails,
 	} {
 		ch <- d
@@ -93,6 +96,7 @@ func (c *shardCollector) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(c.full, prometheus.GaugeValue, full)
 	ch <- prometheus.MustNewConstMetric(c.free, prometheus.GaugeValue, float64(space.Free()))
 	ch <- prometheus.MustNewConstMetric(c.reserve, prometheus.GaugeValue, float64(space.Reserve()))
+	ch <- prometheus.MustNewConstMetric(c.format, prometheus.GaugeValue, float64(c.n.groups.Format()))
 	c.collectMemory(ch)
 }
 

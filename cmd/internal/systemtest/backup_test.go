@@ -138,8 +138,8 @@ func refuseDamaged(ctx context.Context, t *testing.T, node *Process, backups str
 			return bytes.Replace(b, []byte(`"complete": true`), []byte(`"complete": false`), 1)
 		}), "cut off or damaged"},
 		"it is of a newer version": {manifest, edit(func(b []byte) []byte {
-			return bytes.Replace(b, []byte(`"version": 1`), []byte(`"version": 2`), 1)
-		}), "of version 2"},
+			return bytes.Replace(b, []byte(`"version": 2`), []byte(`"version": 3`), 1)
+		}), "of version 3"},
 		"there is no manifest": {manifest, os.Remove, "no complete backup"},
 	} {
 		before, err := os.ReadFile(damage.file)

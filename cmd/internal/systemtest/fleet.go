@@ -1,6 +1,7 @@
 package systemtest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -45,6 +46,8 @@ type Member struct {
 	fleet *Fleet
 	n     int // from 1
 	flags []string
+	// older is the binary of an older version that the node runs; empty: the fleet's.
+	older string
 
 	// stalls counts pauses and their ends: odd while the process is paused.
 	stalls atomic.Int64
@@ -118,7 +121,7 @@ func (m *Member) Start() error {
 		"--http", f.address(m.n, 8080), "--metrics", f.address(m.n, 9090),
 		"--gossip", f.address(m.n, 7946), "--peer", f.address(m.n+peerBehind, 7947), "--advertise", strings.TrimSuffix(f.address(m.n, 0), ":0"),
 	}, f.Flags...)
-	p, err := start(f.Binary, append(args, m.flags...), []string{"SWITCHYARD_ROOT_TOKEN=" + f.Root, "SWITCHYARD_GOSSIP_KEY=" + fleetKey}, m.log)
+	p, err := start(cmp.Or(m.older, f.Binary), append(args, m.flags...), []string{"SWITCHYARD_ROOT_TOKEN=" + f.Root, "SWITCHYARD_GOSSIP_KEY=" + fleetKey}, m.log)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", m.Name, err)
 	}
@@ -230,11 +233,18 @@ func (f *Fleet) Close() {
 }
 
 // Client talks to one node as the holder of a token.
-func (m *Member) Client(token string) *Client { return NewClient(m.URL, token, 8) }
+func (m *Member) Client(token string) *Client {
+	c := NewClient(m.URL, token, 8)
+	if m.older != "" { // it does not answer as this version's description says
+		c.HTTP.Transport = &http.Transport{MaxIdleConnsPerHost: 8, MaxIdleConns: 8}
+	}
+	return c
+}
 
 // ClusterView is what the tests look at of GET /cluster.
 type ClusterView struct {
 	ClusterID string `json:"clusterId"`
+	Format    int    `json:"format"`
 	Nodes     []struct {
 		Name     string `json:"name"`
 		State    string `json:"state"`
