@@ -26,6 +26,7 @@ type entry struct {
 	packed    []byte
 	proposals []proposal
 	future    raft.ApplyFuture
+	began     int64 // when it was handed to Raft
 }
 
 // applier is the part of raft.Raft that the committer uses.
@@ -55,6 +56,8 @@ type committer struct {
 	queue    []proposal
 	bytes    int
 	refusals []refusal // at most one per caller that waits; drained at once
+
+	waiting waitClock // of the oldest entry in flight
 
 	pool sync.Pool // *entry with buffers to reuse
 
@@ -184,6 +187,7 @@ func (c *committer) submit() {
 		select {
 		case slots <- struct{}{}:
 			if e := c.nextEntry(); e != nil {
+				e.began = c.tuning.clock()
 				e.future = c.to.Apply(e.data)
 				c.inFlight <- e
 			} else {
@@ -243,12 +247,14 @@ const maxPooledBuffer = 256 << 10
 func (c *committer) awaitEntries() {
 	defer c.ended.Done()
 	for e := range c.inFlight {
+		c.waiting.begin(e.began)
 		err := e.future.Error()
 		if err == nil {
 			// The commit point: a quorum has the entry on disk and this node's state shows it. From
 			// here on the proposers may answer their callers.
 			err, _ = e.future.Response().(error)
 		}
+		c.waiting.end()
 		if err != nil {
 			err = proposalError(err)
 		}

@@ -43,6 +43,10 @@ type group struct {
 	started        time.Time // when the member was started
 	checkedContact time.Time // the last contact with a leader that the leader watchdog has handled; owned by the watchdog
 
+	claiming waitClock
+	watch    stuckWatch  // owned by the watchdog
+	stuck    atomic.Bool // the disk takes no entries
+
 	up atomic.Bool // raft, watcher and started are set
 	// epoch is the epoch this node owns the shard in; 0 when it does not.
 	epoch  atomic.Uint64

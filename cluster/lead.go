@@ -86,8 +86,11 @@ const electRetry = electionTimeout / 2
 
 // gain claims the epoch and starts serving it. It returns false if that failed.
 func (g *group) gain(epoch uint64) bool {
+	g.claiming.begin(g.tuning.clock())
 	future := g.propose(appendEntry(nil, entryClaim, epoch, g.node), 0)
-	if err := future.Error(); err != nil {
+	err := future.Error()
+	g.claiming.end()
+	if err != nil {
 		g.logger.Debug("claim an epoch", "epoch", epoch, "error", err)
 		return false
 	}

@@ -11,7 +11,7 @@ import (
 // its own, up to three time-outs after the leader's last message, and members that still trust the
 // leader refuse to vote: the slowest member decides when the shard has an owner again. The watchdog
 // makes every follower check as soon as the time-out has passed, one after another, so that they do
-// not compete.
+// not compete. It also looks after leaders whose disk is stuck, see stuck.go.
 type leaderWatchdog struct {
 	groups func() []*group
 	quit   chan struct{}
@@ -35,6 +35,7 @@ func (v *leaderWatchdog) run() {
 			for _, g := range v.groups() {
 				if g.up.Load() {
 					g.checkLeader()
+					g.checkProgress()
 				}
 			}
 		case <-v.quit:

@@ -28,6 +28,7 @@ type pipeline struct {
 	raft.AppendPipeline
 	last     func() uint64 // index of the newest entry in this node's log
 	left     func()        // called when Raft has left the pipeline; nil for nothing
+	silent   *atomic.Bool  // nothing is sent while it is set; nil: never
 	inFlight atomic.Int64  // requests without an answer
 	answers  chan raft.AppendFuture
 	quit     chan struct{}
@@ -46,6 +47,9 @@ func newPipeline(to raft.AppendPipeline, last func() uint64, left func()) *pipel
 
 // AppendEntries sends a request.
 func (p *pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+	if p.silent != nil && p.silent.Load() {
+		return nil, errSilent
+	}
 	p.inFlight.Add(1)
 	future, err := p.AppendPipeline.AppendEntries(args, resp)
 	if err != nil {

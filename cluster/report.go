@@ -37,7 +37,7 @@ func (n *Node) report() []placement.GroupReport {
 			continue
 		}
 		if r, err := g.report(); err == nil { // otherwise the group is stopping
-			r.Full = full
+			r.Full = full || g.stuck.Load()
 			reports = append(reports, r)
 		}
 	}

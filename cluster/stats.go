@@ -9,6 +9,7 @@ type Stats struct {
 	Epoch  uint64 // epoch in which this node owns the shard; 0 if it does not
 	Voters int
 	Failed error // why this node stopped serving the shard; nil while it may
+	Stuck  bool  // entries wait for this node's disk
 
 	FirstIndex    uint64 // oldest entry kept
 	LastIndex     uint64 // newest entry
@@ -39,6 +40,7 @@ func (n *Node) ShardStats(shard storage.Shard) Stats {
 		Leader:       string(leader),
 		Term:         g.raft.CurrentTerm(),
 		Epoch:        g.epoch.Load(),
+		Stuck:        g.stuck.Load(),
 		Committed:    g.raft.CommitIndex(),
 		Applied:      g.machine.applied.Load(),
 		PendingBytes: g.machine.pending.Load(),

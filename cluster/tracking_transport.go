@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -36,6 +37,8 @@ type trackingTransport struct {
 	shut     sync.Once
 
 	silence silence
+	// silent is set while this member is to be elected out: nothing is sent to its followers.
+	silent atomic.Bool
 	// wanted reports whether this member still leads in a term and has the member among its own. Nil
 	// means that requests to members that can't be reached are not repeated.
 	wanted func(term uint64, id raft.ServerID) bool
@@ -108,6 +111,21 @@ func (w *trackingTransport) Close() error {
 	return err
 }
 
+// errSilent is returned while this member sends its followers nothing.
+var errSilent = errors.New("cluster: this member makes no progress and sends its followers nothing")
+
+// probe reports whether Raft's own goroutine takes a request at this moment: one of an old term, which
+// it answers without doing anything.
+func (w *trackingTransport) probe() bool {
+	header := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}
+	select {
+	case w.requests <- raft.RPC{Command: &raft.AppendEntriesRequest{RPCHeader: header}, RespChan: make(chan raft.RPCResponse, 1)}:
+		return true
+	default:
+		return false
+	}
+}
+
 // triggerElection makes this member stand for election at once, with the request that a leader
 // sends to its successor. A leader that gets it continues in a new term or loses the leadership.
 func (w *trackingTransport) triggerElection() {
@@ -142,6 +160,9 @@ func (w *trackingTransport) RequestPreVote(id raft.ServerID, target raft.ServerA
 
 // AppendEntries sends entries or a heartbeat and records the answer.
 func (w *trackingTransport) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	if w.silent.Load() {
+		return errSilent
+	}
 	sent, last := w.leaseClock(), w.last()
 	err := w.Transport.AppendEntries(id, target, args, resp)
 	for err != nil && w.redial(err, id, args) {
@@ -208,7 +229,9 @@ func (w *trackingTransport) AppendEntriesPipeline(id raft.ServerID, target raft.
 	if err != nil {
 		return nil, err
 	}
-	return newPipeline(to, w.last, w.resume), nil
+	p := newPipeline(to, w.last, w.resume)
+	p.silent = &w.silent
+	return p, nil
 }
 
 // provenSince returns a moment since which no other member can have been elected in a newer term: a

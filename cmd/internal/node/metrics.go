@@ -15,6 +15,7 @@ type shardCollector struct {
 	term    *prometheus.Desc
 	applied *prometheus.Desc
 	failed  *prometheus.Desc
+	stuck   *prometheus.Desc
 	disk    *prometheus.Desc
 	full    *prometheus.Desc
 	free    *prometheus.Desc
@@ -40,6 +41,7 @@ func (n *Node) collector() prometheus.Collector {
 		term:    prometheus.NewDesc("switchyard_shard_term", "The shard's election term.", shard, nil),
 		applied: prometheus.NewDesc("switchyard_shard_applied_index", "Last log entry of the shard applied here.", shard, nil),
 		failed:  prometheus.NewDesc("switchyard_shard_failed", "1 when this node's replica of the shard can't follow the shard's log.", shard, nil),
+		stuck:   prometheus.NewDesc("switchyard_shard_stuck", "1 while entries of the shard wait for this node's disk for longer than 5 seconds.", shard, nil),
 		disk:    prometheus.NewDesc("switchyard_disk_bytes", "Bytes on disk, by instance.", instance, nil),
 		full:    prometheus.NewDesc("switchyard_disk_full", "1 while changes are refused because less than the reserve is free on the disk.", nil, nil),
 		free:    prometheus.NewDesc("switchyard_disk_free_bytes", "Bytes free on the disk.", nil, nil),
@@ -62,7 +64,7 @@ func (n *Node) collector() prometheus.Collector {
 // Describe implements prometheus.Collector.
 func (c *shardCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.leads, c.term, c.applied, c.failed, c.disk, c.full, c.free, c.reserve, c.format,
+		c.leads, c.term, c.applied, c.failed, c.stuck, c.disk, c.full, c.free, c.reserve, c.format,
 		c.budget, c.blockCache, c.lookups, c.memTables, c.openFiles, c.records, c.recordLookups, c.tails,
 	} {
 		ch <- d
@@ -74,13 +76,17 @@ func (c *shardCollector) Collect(ch chan<- prometheus.Metric) {
 	for i := 0; i <= c.n.groups.Shards(); i++ {
 		s := c.n.groups.ShardStats(storage.Shard(i))
 		label := strconv.Itoa(i)
-		leads, failed := 0.0, 0.0
+		leads, failed, stuck := 0.0, 0.0, 0.0
 		if s.Epoch != 0 {
 			leads = 1
 		}
 		if s.Failed != nil {
 			failed = 1
 		}
+		if s.Stuck {
+			stuck = 1
+		}
+		ch <- prometheus.MustNewConstMetric(c.stuck, prometheus.GaugeValue, stuck, label)
 		ch <- prometheus.MustNewConstMetric(c.failed, prometheus.GaugeValue, failed, label)
 		ch <- prometheus.MustNewConstMetric(c.leads, prometheus.GaugeValue, leads, label)
 		ch <- prometheus.MustNewConstMetric(c.term, prometheus.GaugeValue, float64(s.Term), label)

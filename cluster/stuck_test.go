@@ -1,0 +1,113 @@
+package cluster
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"switchyard/internal/testkit"
+)
+
+// hangingDisk is a disk whose writes below a directory wait while it hangs.
+type hangingDisk struct {
+	dir  string
+	gate atomic.Pointer[chan struct{}] // nil: it works
+}
+
+func (d *hangingDisk) fs() vfs.FS {
+	return errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if gate := d.gate.Load(); gate != nil && op.Kind.ReadOrWrite() == errorfs.OpIsWrite && strings.Contains(op.Path, d.dir) {
+			<-*gate
+		}
+		return nil
+	}))
+}
+
+// hang makes writes wait until the returned function is called.
+func (d *hangingDisk) hang() (resume func()) {
+	gate := make(chan struct{})
+	d.gate.Store(&gate)
+	return func() {
+		d.gate.Store(nil)
+		close(gate)
+	}
+}
+
+// An owner whose log can't be written answers heartbeats of its followers for ever. It gives its
+// leadership up, and serves again when its disk does.
+func TestStuck_LogOfTheOwner(t *testing.T) {
+	t.Parallel()
+	w, disk := newNetwork(), &hangingDisk{dir: "raft"}
+	for _, name := range []string{"a", "b", "c"} {
+		fs := vfs.FS(vfs.NewMem())
+		if name == "a" {
+			fs = disk.fs()
+		}
+		w.boot(t, name, fs, name == "a", 1)
+	}
+	a := w.nodes["a"]
+	for _, name := range []string{"b", "c"} {
+		w.owner(t, 1, "a")
+		w.addVoter(t, a, 1, name)
+	}
+	a.mustPropose(t, 1, "before")
+	resume := sync.OnceFunc(disk.hang())
+	t.Cleanup(resume)
+	epoch, _ := a.Owner(1)
+	answered := make(chan error, 1)
+	a.Propose(1, epoch, write(t, a.store, 1, "stuck"), func(err error) { answered <- err })
+	next := w.owner(t, 1, "b", "c")
+	next.mustPropose(t, 1, "after")
+	resume()
+	if err := <-answered; err == nil {
+		t.Error("a write of a deposed owner was acknowledged")
+	}
+	testkit.Eventually(t, "the former owner follows", func() bool { return a.has(t, 1, "after") })
+	w.same(t, 1, "a", "b", "c")
+}
+
+// A group is stuck by its own disk's fault only: entries that wait for other voters don't count.
+func TestStuckWatch(t *testing.T) {
+	t.Parallel()
+	second := int64(time.Second)
+	// Looks of a leader at seconds 1 to 20 of an entry in flight since second 1.
+	for name, test := range map[string]struct {
+		look func(second int64) progress
+		at   int64 // second of the first look that finds it stuck; 0: none
+	}{
+		"nothing in flight": {look: func(int64) progress { return progress{} }},
+		"new entries all the time": {look: func(s int64) progress {
+			return progress{waiting: (s - 3) * second, applied: 7, committed: 9}
+		}},
+		"waits for other voters": {look: func(int64) progress { return progress{waiting: second, applied: 7, committed: 7, hears: true} }},
+		"many entries that are applied": {look: func(s int64) progress {
+			return progress{waiting: second, applied: uint64(s), committed: 99, hears: true}
+		}},
+		"the state takes nothing": {look: func(int64) progress { return progress{waiting: second, applied: 7, committed: 8, hears: true} }, at: 10},
+		"the log takes nothing":   {look: func(int64) progress { return progress{waiting: second, applied: 7, committed: 7} }, at: 6},
+		"Raft hears for the last time at 6": {look: func(s int64) progress {
+			return progress{waiting: second, applied: 7, committed: 7, hears: s <= 6}
+		}, at: 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var w stuckWatch
+			found := int64(0)
+			for s := int64(1); s <= 20 && found == 0; s++ {
+				p := test.look(s)
+				p.now = s * second
+				if w.stuck(p) {
+					found = s
+				}
+			}
+			if found != test.at {
+				t.Errorf("found at second %d, want %d", found, test.at)
+			}
+		})
+	}
+}
