@@ -37,6 +37,7 @@ type group struct {
 	gained, lost func(shard storage.Shard, epoch uint64)
 	spent        func() bool           // the node's disk has no room for changes
 	format       func() storage.Format // in which this node writes
+	clockIsOff   func() bool           // see Node.clockIsOff
 	handovers    chan *handoverRequest
 	changing     chan struct{} // capacity 1: serializes changes of the group's members
 
@@ -60,20 +61,21 @@ type group struct {
 // newGroup returns a group without data.
 func newGroup(n *Node, shard storage.Shard) *group {
 	g := &group{
-		shard:     shard,
-		node:      n.id.Node,
-		logger:    n.logger.With("shard", int(shard)),
-		tuning:    &n.tuning,
-		owners:    n.owners.Load(),
-		gained:    n.gained,
-		lost:      n.lost,
-		spent:     n.cfg.Spent,
-		format:    n.Format,
-		handovers: make(chan *handoverRequest),
-		changing:  make(chan struct{}, 1),
-		failure:   make(chan struct{}),
-		stopping:  make(chan struct{}),
-		led:       make(chan struct{}),
+		shard:      shard,
+		node:       n.id.Node,
+		logger:     n.logger.With("shard", int(shard)),
+		tuning:     &n.tuning,
+		owners:     n.owners.Load(),
+		gained:     n.gained,
+		lost:       n.lost,
+		spent:      n.cfg.Spent,
+		format:     n.Format,
+		clockIsOff: n.clockIsOff,
+		handovers:  make(chan *handoverRequest),
+		changing:   make(chan struct{}, 1),
+		failure:    make(chan struct{}),
+		stopping:   make(chan struct{}),
+		led:        make(chan struct{}),
 	}
 	g.commit = newCommitter(raftApplier{g}, g.tuning)
 	g.lease = &lease{

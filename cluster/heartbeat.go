@@ -39,6 +39,8 @@ type heartbeatConfig struct {
 	// Disconnect closes connections on which requests wait for a node that does not answer.
 	Disconnect func(node string)
 	Clock      func() time.Time
+	// Clocks is told of the other nodes' clocks.
+	Clocks *peerClocks
 }
 
 // heartbeatPeer is the state of one other node.
@@ -86,6 +88,8 @@ type heartbeatMessage struct {
 	Owned []ownedShard `json:"owned"`
 	// Leaving is set when the node is about to stop; no new work is given to it.
 	Leaving bool `json:"leaving,omitempty"`
+	// Clock is the sender's time in Unix nanoseconds; versions without it send none.
+	Clock int64 `json:"clock,omitempty"`
 }
 
 func newHeartbeat(cfg heartbeatConfig) *heartbeat {
@@ -171,6 +175,7 @@ func (p *heartbeat) round() {
 	}
 	for _, node := range gone {
 		p.cfg.Map().removeNode(node)
+		p.cfg.Clocks.forget(node)
 		p.cfg.Disconnect(node)
 	}
 	for _, node := range ask {
@@ -214,12 +219,16 @@ func (p *heartbeat) exchange(node string) (answer heartbeatMessage, err error) {
 	if err != nil {
 		return answer, err
 	}
+	began := p.cfg.Clock()
 	reply, err := p.cfg.Send(ctx, node, body)
 	if err != nil {
 		return answer, err
 	}
 	if err := json.Unmarshal(reply, &answer); err != nil {
 		return answer, fmt.Errorf("read a heartbeat: %w", err)
+	}
+	if answer.Clock != 0 {
+		p.cfg.Clocks.note(node, time.Unix(0, answer.Clock), began, p.cfg.Clock())
 	}
 	return answer, nil
 }
@@ -229,8 +238,9 @@ func (p *heartbeat) message() ([]byte, error) {
 	p.sendMu.Lock()
 	defer p.sendMu.Unlock()
 	// The clock keeps the numbers growing across a restart of the node.
-	p.seq = max(p.seq+1, uint64(p.cfg.Clock().UnixNano()))
-	return json.Marshal(heartbeatMessage{Seq: p.seq, Owned: p.cfg.Owned(), Leaving: p.leaving})
+	now := p.cfg.Clock().UnixNano()
+	p.seq = max(p.seq+1, uint64(now))
+	return json.Marshal(heartbeatMessage{Seq: p.seq, Owned: p.cfg.Owned(), Leaving: p.leaving, Clock: now})
 }
 
 // answer handles rpcHeartbeat.

@@ -13,9 +13,10 @@ import (
 func (g *group) lead() {
 	defer close(g.led)
 	var (
-		owned uint64
-		spent uint64 // the newest epoch that was served and ended
-		retry <-chan time.Time
+		owned  uint64
+		passed passing
+		spent  uint64 // the newest epoch that was served and ended
+		retry  <-chan time.Time
 	)
 	failure := g.failure
 	for {
@@ -67,6 +68,8 @@ func (g *group) lead() {
 			// election makes a new epoch.
 			g.tracking.triggerElection()
 			retry = time.After(electRetry)
+		case leads && owned == 0 && g.passOn(&passed, term):
+			retry = time.After(claimRetry)
 		case leads && owned == 0:
 			if g.gain(term) {
 				owned = term
@@ -75,6 +78,41 @@ func (g *group) lead() {
 			}
 		}
 	}
+}
+
+// passing is a leadership that this node would rather leave to another voter.
+type passing struct {
+	term  uint64
+	until int64 // when this node serves if nobody has taken it
+	next  int64 // from when on a later leadership is passed on as well
+}
+
+const (
+	// passTime is how long a leader looks for a voter that takes the leadership over, before it
+	// serves itself: voters that follow are known some time after an election.
+	passTime = 2 * electionTimeout
+	// passAgain is the time between two leaderships that are passed on. A node that is elected
+	// again within it serves: the others may find their clocks wrong, too.
+	passAgain = 30 * time.Second
+)
+
+// passOn hands a leadership on that was just won if this node's clock is off. It returns false if
+// this node is to serve.
+func (g *group) passOn(p *passing, term uint64) bool {
+	if !g.clockIsOff() {
+		return false
+	}
+	now := g.tuning.clock()
+	if p.term != term && now >= p.next {
+		*p = passing{term, now + int64(passTime), now + int64(passAgain)}
+	}
+	if p.term != term || now > p.until {
+		return false
+	}
+	if err := g.transfer(""); err != nil {
+		g.logger.Debug("leave the shard to a node whose clock is right", "error", err)
+	}
+	return true
 }
 
 // claimRetry is the pause after a failed claim.

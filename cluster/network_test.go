@@ -141,6 +141,7 @@ func (w *network) boot(t testing.TB, name string, fs vfs.FS, founder bool, shard
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.clockIsOff = r.clockOff.Load
 	if err := r.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -36,6 +36,8 @@ type Node struct {
 	flusher  flusher
 	peering  *peering // nil for a node alone
 	status   *statusCollector
+	// clockIsOff reports whether this node's clock differs from those of most others.
+	clockIsOff func() bool
 
 	compactor compactor
 	watchdog  *leaderWatchdog // nil for a node alone
@@ -79,7 +81,7 @@ func New(cfg Config) (*Node, error) {
 	}
 	n := &Node{
 		cfg: cfg, id: id, tuning: defaultTuning(), logger: cfg.Logger, transports: cfg.transports,
-		failed: make(chan error, 1),
+		failed: make(chan error, 1), clockIsOff: func() bool { return false },
 	}
 	n.identity.db, n.identity.id = cfg.Store.Raft(), id
 	if n.formats, err = newFormats(cfg.MaxFormat, cfg.Store, &n.identity, n.logger); err != nil {

@@ -80,13 +80,15 @@ func newPeering(n *Node) (l *peering, err error) {
 		Identity: &n.identity, Expect: cfg.BootstrapExpect, Gossip: l.gossip, Calls: l.port,
 		Self: l.record, AdoptList: l.registry.adopt, Logger: n.logger,
 	})
+	clocks := newPeerClocks(time.Now, n.logger)
+	n.clockIsOff = clocks.isOff
 	l.heartbeat = newHeartbeat(heartbeatConfig{
 		Members: l.otherNodes,
 		Owned:   func() []ownedShard { return n.owners.Load().ownedShards() },
 		Send: func(ctx context.Context, node string, body []byte) ([]byte, error) {
 			return l.port.call(ctx, node, rpcHeartbeat, body)
 		},
-		Map: n.owners.Load, Disconnect: l.port.disconnect, Clock: time.Now,
+		Map: n.owners.Load, Disconnect: l.port.disconnect, Clock: time.Now, Clocks: clocks,
 	})
 	return l, err
 }

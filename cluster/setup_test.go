@@ -72,10 +72,11 @@ func openStore(t testing.TB, fs vfs.FS, dir string) *storage.Store {
 // running is a node that serves, on a store of its own.
 type running struct {
 	*Node
-	store   *storage.Store
-	watcher *recorder
-	stop    func()
-	spent   atomic.Bool // the node's disk has no room
+	store    *storage.Store
+	watcher  *recorder
+	stop     func()
+	clockOff atomic.Bool // its clock differs from those of the others
+	spent    atomic.Bool // the node's disk has no room
 }
 
 type settings struct {

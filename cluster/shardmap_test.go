@@ -121,6 +121,7 @@ func TestHeartbeat_FollowsWhoAnswers(t *testing.T) {
 			Owned:      func() []ownedShard { return []ownedShard{{1, 3}} },
 			Map:        func() *shardMap { return m },
 			Clock:      time.Now,
+			Clocks:     newPeerClocks(time.Now, quiet()),
 			Disconnect: func(node string) { mu.Lock(); cut = append(cut, node); mu.Unlock() },
 			Send: func(ctx context.Context, _ string, body []byte) ([]byte, error) {
 				var asked heartbeatMessage
@@ -175,7 +176,7 @@ func TestHeartbeat_LeavingNode(t *testing.T) {
 	m := newShardMap("self", 1)
 	p := newHeartbeat(heartbeatConfig{
 		Members: func() []string { return nil }, Owned: func() []ownedShard { return nil },
-		Map: func() *shardMap { return m }, Disconnect: func(string) {}, Clock: time.Now,
+		Map: func() *shardMap { return m }, Disconnect: func(string) {}, Clock: time.Now, Clocks: newPeerClocks(time.Now, quiet()),
 	})
 	m.setReachable("b", true)
 	m.update("b", 1, []ownedShard{{1, 5}})

@@ -14,7 +14,7 @@ type GroupReport struct {
 	NonVoters []string      `json:"nonVoters"`
 	Applied   uint64        `json:"applied"`         // newest entry in this replica's state
 	Last      uint64        `json:"last"`            // newest entry in this replica's log
-	Full      bool          `json:"full,omitempty"`  // the node's disk is full: it should lead nothing
+	Full      bool          `json:"full,omitempty"`  // the node should lead nothing: its disk is full or stuck, or its clock is wrong
 	Peers     []PeerReport  `json:"peers,omitempty"` // the other members, on the leader only
 	// Starting is set while the replica is being opened. Only Shard is set with it.
 	Starting bool `json:"starting,omitempty"`
