@@ -73,7 +73,11 @@ func (f *formats) raise(promised, writes storage.Format) error {
 		return err
 	}
 	was := f.writes.Swap(int64(id.writes()))
-	f.logger.Info("the cluster writes a new format: versions of the program that don't know it can't open this node's data any more",
+	log := f.logger.Info
+	if !id.Founded { // a new cluster has no older data
+		log = f.logger.Debug
+	}
+	log("the cluster writes a new format: versions of the program that don't know it can't open this node's data any more",
 		"format", int(id.writes()), "before", was)
 	return nil
 }

@@ -78,15 +78,16 @@ func TestS3_EndsWhatHangs(t *testing.T) {
 		}
 		return true
 	})
+	// On a busy machine the first bytes take too long already.
 	in, err := place.Open(t.Context(), "file")
-	if err != nil {
-		t.Fatal(err)
+	if err == nil {
+		_, err = io.ReadAll(in)
+		if err := in.Close(); err != nil {
+			t.Error(err)
+		}
 	}
-	if _, err := io.ReadAll(in); err == nil || !strings.Contains(err.Error(), "nothing was transferred") {
+	if err == nil || !strings.Contains(err.Error(), "nothing was transferred") {
 		t.Errorf("reading: %v", err)
-	}
-	if err := in.Close(); err != nil {
-		t.Error(err)
 	}
 	draft, err := place.Draft()
 	if err != nil {

@@ -239,3 +239,44 @@ func TestFaults_TwoEditsOfOneText(t *testing.T) {
 		t.Errorf("the description is %q", got)
 	}
 }
+
+// TestFaults_QuickChangesOfOneIssue: somebody moves a card there and back before the server has answered. The
+// second change goes out behind the first one, so that neither finds the other's.
+func TestFaults_QuickChangesOfOneIssue(t *testing.T) {
+	t.Parallel()
+	ctx := limited(t)
+	s := onboarded(ctx, t)
+	s.issue(ctx, "Dates shift by a day", object{"status": "in_progress"})
+	v := signedIn(ctx, t, s, s.token)
+	v.open(s.page("issues"))
+	card := func(column string) *element {
+		return v.the("region", column+", .*").the("link", "Dates shift by a day")
+	}
+	card("In progress").appears()
+	v.settles()
+	// Changes reach the server half a second later, the first ones later than the others.
+	eval[bool](v, `(() => {
+		const send = window.fetch; let delay = 600; window.answered = 0;
+		window.fetch = async (to, options) => {
+			if (options?.method !== "PATCH") return send(to, options);
+			await new Promise((go) => setTimeout(go, delay -= 100));
+			const answer = await send(to, options);
+			window.answered++;
+			return answer;
+		};
+		return true;
+	})()`)
+	v.reach(card("In progress"))
+	v.press("]")
+	card("Done").focused()
+	v.press("[")
+	card("In progress").focused()
+	v.press("[")
+	card("To do").focused()
+	v.holds("all three are answered", `window.answered === 3`)
+	card("To do").appears()
+	v.misses("Somebody else changed")
+	if issue := s.send(ctx, "GET", "/issues?search=shift", nil)["issues"].([]any)[0].(object); issue["status"] != "todo" {
+		t.Errorf("the server has %v", issue["status"])
+	}
+}

@@ -62,14 +62,45 @@ function read(id: string): Promise<Versioned> {
   return api.read<Issue>(wsPath("/issues/" + id)).then(({ data, etag }) => ({ issue: data, etag }));
 }
 
-const mostTurns = 4;
+/** Changes of this tab that are not answered yet, by issue. */
+const pending = new Map<string, { last: Promise<unknown>; patches: IssuePatch[] }>();
+
+/** Shows an issue as the server has it, with the changes on top that are still to be sent. */
+function show<Row extends IssueRow>(row: Row): void {
+  tellIssue((pending.get(row.id)?.patches ?? []).reduce<Row>(applyPatch, row));
+}
 
 /**
  * Changes an issue and returns it, or null if the person kept the other value or decides
  * later. etag is that of the version seen, if it is known. It throws a Failure.
+ *
+ * Changes of one issue are sent one after another: two of them at once would each find that
+ * the other one had changed the issue.
  */
 export async function changeIssue(seen: IssueRow | Issue, patch: IssuePatch, etag: string | null = null): Promise<Versioned | null> {
+  const before = pending.get(seen.id);
+  const patches = [...(before?.patches ?? []), patch];
+  const settled = () => {
+    const now = pending.get(seen.id);
+    if (now) now.patches = now.patches.filter((other) => other !== patch);
+  };
+  const mine = (before?.last ?? Promise.resolve()).then(
+    () => sendChange(seen, patch, before ? null : etag, settled),
+    () => sendChange(seen, patch, null, settled),
+  );
+  pending.set(seen.id, { last: mine, patches });
   tellIssue(applyPatch(seen, patch));
+  try {
+    return await mine;
+  } finally {
+    if (pending.get(seen.id)?.last === mine) pending.delete(seen.id);
+  }
+}
+
+const mostTurns = 4;
+
+/** Sends a change. settled is called before the outcome is shown. */
+async function sendChange(seen: IssueRow | Issue, patch: IssuePatch, etag: string | null, settled: () => void): Promise<Versioned | null> {
   let base: Record<string, unknown> = seen as unknown as Record<string, unknown>;
   let tag = etag;
   try {
@@ -87,7 +118,8 @@ export async function changeIssue(seen: IssueRow | Issue, patch: IssuePatch, eta
             })),
           });
           if (choice !== "yours") {
-            tellIssue(now.issue);
+            settled();
+            show(now.issue);
             return choice === "theirs" ? now : null;
           }
         }
@@ -96,7 +128,8 @@ export async function changeIssue(seen: IssueRow | Issue, patch: IssuePatch, eta
       }
       try {
         const { data, etag: next } = await api.send<Issue>("PATCH", wsPath("/issues/" + seen.id), patch, { ifMatch: tag, key: newKey() });
-        tellIssue(data);
+        settled();
+        show(data);
         return { issue: data, etag: next };
       } catch (error) {
         if (!(error instanceof Failure) || error.status !== 412) throw error;
@@ -105,7 +138,8 @@ export async function changeIssue(seen: IssueRow | Issue, patch: IssuePatch, eta
     }
     throw new Failure(412, "PRECONDITION_FAILED", "The issue is being changed all the time.", "Wait a moment, then try again.");
   } catch (error) {
-    tellIssue(seen);
+    settled();
+    show(seen);
     throw asFailure(error);
   }
 }
