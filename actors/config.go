@@ -23,9 +23,9 @@ type Replicator interface {
 	// ended before the call, sees the latest state.
 	ReadBarrier(shard storage.Shard, deadline time.Time) error
 	// Propose replicates a batch and applies it. done is called once, from any
-	// goroutine, and may be called before Propose returns. The batches of one goroutine
-	// are applied in the order of its calls or not at all; that includes empty ones. If
-	// an error has a method NotApplied() bool, the method reports whether the batch
+	// goroutine, and may be called before Propose returns. An empty batch is applied
+	// after every batch that was proposed before it, or neither is. Others that are not
+	// answered yet are applied in any order. If an error has a method NotApplied() bool, the method reports whether the batch
 	// certainly changed nothing.
 	Propose(shard storage.Shard, epoch uint64, batch []byte, done func(error))
 }

@@ -11,6 +11,7 @@ import (
 type proposal struct {
 	batch []byte
 	done  func(error)
+	seq   uint64 // counts the shard's proposals
 }
 
 // refusal is a proposal that was refused, with its callback.
@@ -27,6 +28,7 @@ type entry struct {
 	proposals []proposal
 	future    raft.ApplyFuture
 	began     int64 // when it was handed to Raft
+	bulky     bool  // it has at least bulkyEntry bytes
 }
 
 // applier is the part of raft.Raft that the committer uses.
@@ -36,13 +38,14 @@ type applier interface {
 
 // committer turns a shard's proposals into Raft entries. While entries are in flight, new proposals
 // are merged into the next entry: under load an entry carries many batches and costs one fsync and
-// one pass through Raft.
+// one pass through Raft. Large batches are taken in turns with small ones, see lanes.
 //
 // Two goroutines run: submit makes entries and answers refused proposals; awaitEntries waits for
 // entries in order and answers their proposals.
 type committer struct {
 	to     applier
 	tuning *tuning
+	budget *queueBudget
 
 	wake     chan struct{} // capacity 1: there is work for submit
 	slots    chan struct{} // one token per entry in flight
@@ -53,8 +56,8 @@ type committer struct {
 	mu       sync.Mutex
 	epoch    uint64 // 0: no proposal is accepted
 	closed   bool   // submit does not run, or is about to end
-	queue    []proposal
-	bytes    int
+	lanes    lanes
+	bulky    bool      // an entry of at least bulkyEntry bytes is in flight
 	refusals []refusal // at most one per caller that waits; drained at once
 
 	waiting waitClock // of the oldest entry in flight
@@ -64,10 +67,11 @@ type committer struct {
 	entries, batches atomic.Uint64
 }
 
-func newCommitter(to applier, t *tuning) *committer {
+func newCommitter(to applier, t *tuning, budget *queueBudget) *committer {
 	c := &committer{
 		to:       to,
 		tuning:   t,
+		budget:   budget,
 		wake:     make(chan struct{}, 1),
 		slots:    make(chan struct{}, t.inFlight),
 		inFlight: make(chan *entry, t.inFlight),
@@ -100,10 +104,13 @@ func (c *committer) beginEpoch(epoch uint64) {
 func (c *committer) endEpoch() {
 	c.mu.Lock()
 	c.epoch = 0
-	for _, p := range c.queue {
-		c.refusals = append(c.refusals, refusal{p.done, errNotOwner})
+	for _, l := range [...]*lane{&c.lanes.small, &c.lanes.large} {
+		for _, p := range l.queue {
+			c.refusals = append(c.refusals, refusal{p.done, errNotOwner})
+		}
 	}
-	c.queue, c.bytes = nil, 0
+	c.budget.give(c.lanes.large.bytes)
+	c.lanes = lanes{}
 	c.mu.Unlock()
 	c.signal()
 }
@@ -138,6 +145,7 @@ func (c *committer) propose(epoch uint64, batch []byte, done func(error)) {
 		return
 	}
 	var err error
+	to := c.lanes.of(batch)
 	switch {
 	case len(batch) < batchHeader:
 		err = errMalformed
@@ -145,14 +153,16 @@ func (c *committer) propose(epoch uint64, batch []byte, done func(error)) {
 		err = errTooLarge
 	case c.epoch == 0 || epoch != c.epoch:
 		err = errNotOwner
-	case len(c.queue) >= c.tuning.queueBatches || c.bytes+len(batch) > c.tuning.queueBytes && len(c.queue) > 0:
+	case c.lanes.count() >= c.tuning.queueBatches || to.bytes+len(batch) > c.tuning.queueBytes && len(to.queue) > 0,
+		to == &c.lanes.large && !c.budget.take(len(batch), to.bytes):
 		err = errQueueFull
 	}
 	if err != nil {
 		c.refusals = append(c.refusals, refusal{done, err})
 	} else {
-		c.queue = append(c.queue, proposal{batch, done})
-		c.bytes += len(batch)
+		c.lanes.seq++
+		to.queue = append(to.queue, proposal{batch, done, c.lanes.seq})
+		to.bytes += len(batch)
 	}
 	c.mu.Unlock()
 	c.signal()
@@ -172,11 +182,11 @@ func (c *committer) submit() {
 		c.mu.Lock()
 		refused := c.refusals
 		c.refusals = nil
-		var slots chan struct{} // nil blocks: the queue is empty
-		if len(c.queue) > 0 {
+		var slots chan struct{} // nil blocks: there is nothing to take
+		if c.lanes.next(c.bulky) != nil {
 			slots = c.slots
 		}
-		quit := c.closed && slots == nil
+		quit := c.closed && c.lanes.count() == 0
 		c.mu.Unlock()
 		for _, r := range refused {
 			r.done(r.err)
@@ -199,35 +209,28 @@ func (c *committer) submit() {
 	}
 }
 
-// nextEntry merges proposals of the queue, up to the bounds of an entry; nil if the queue is empty.
+// nextEntry merges proposals of one lane, up to the bounds of an entry; nil if there are none to
+// take.
 func (c *committer) nextEntry() *entry {
 	e := c.pool.Get().(*entry)
 	c.mu.Lock()
-	n, size := 0, 0
-	for n < len(c.queue) && n < c.tuning.entryBatches {
-		if size += len(c.queue[n].batch); n > 0 && size > c.tuning.entryBytes {
-			break
-		}
-		n++
-	}
-	epoch := c.epoch
-	if n == len(c.queue) {
-		e.proposals, c.queue = c.queue, e.proposals[:0]
-		c.bytes = 0
-	} else {
-		e.proposals = append(e.proposals[:0], c.queue[:n]...)
-		left := copy(c.queue, c.queue[n:])
-		clear(c.queue[left:])
-		c.queue = c.queue[:left]
-		for _, p := range e.proposals {
-			c.bytes -= len(p.batch)
-		}
-	}
-	c.mu.Unlock()
-	if n == 0 {
+	from := c.lanes.next(c.bulky)
+	if from == nil {
+		c.mu.Unlock()
 		c.pool.Put(e)
 		return nil
 	}
+	epoch := c.epoch
+	proposals, size := from.take(e.proposals, c.tuning.entryBatches, c.lanes.most(from, c.tuning.entryBytes))
+	e.proposals = proposals
+	c.lanes.took(from, size)
+	if from == &c.lanes.large {
+		c.budget.give(size)
+	}
+	e.bulky = size >= bulkyEntry
+	c.bulky = c.bulky || e.bulky
+	c.mu.Unlock()
+	n := len(e.proposals)
 	if size := mergedSize(e.proposals); cap(e.merged) < size {
 		e.merged = make([]byte, 0, size)
 	}
@@ -259,6 +262,12 @@ func (c *committer) awaitEntries() {
 			err = proposalError(err)
 		}
 		<-c.slots // before the answers, which bring the next proposals
+		if e.bulky {
+			c.mu.Lock()
+			c.bulky = false
+			c.mu.Unlock()
+			c.signal()
+		}
 		for _, p := range e.proposals {
 			p.done(err)
 		}
@@ -273,9 +282,9 @@ func (c *committer) awaitEntries() {
 	}
 }
 
-// queued returns the number of proposals in the queue, and their bytes.
+// queued returns the number of proposals that wait, and their bytes.
 func (c *committer) queued() (batches, bytes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.queue), c.bytes
+	return c.lanes.count(), c.lanes.small.bytes + c.lanes.large.bytes
 }

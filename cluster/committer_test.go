@@ -3,6 +3,9 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -45,13 +48,15 @@ type committerTest struct {
 	mu      sync.Mutex
 	answers map[string]error
 	order   []string
+
+	answered int // entries, by answerNext
 }
 
 func newCommitterTest(t *testing.T, tune func(*tuning)) *committerTest {
 	tu := defaultTuning()
 	tune(&tu)
 	ct := &committerTest{t: t, held: &heldApplier{}, answers: map[string]error{}}
-	ct.c = newCommitter(ct.held, &tu)
+	ct.c = newCommitter(ct.held, &tu, &queueBudget{most: tu.nodeQueueBytes})
 	ct.c.run()
 	return ct
 }
@@ -73,6 +78,28 @@ func (ct *committerTest) propose(epoch uint64, row string) {
 		ct.answers[row] = err
 		ct.order = append(ct.order, row)
 	})
+}
+
+// proposeSized proposes a row with a value of a size.
+func (ct *committerTest) proposeSized(epoch uint64, row string, size int) {
+	b := &pebble.Batch{}
+	if err := b.Set([]byte(row), make([]byte, size), nil); err != nil {
+		ct.t.Error(err)
+	}
+	ct.c.propose(epoch, b.Repr(), func(err error) {
+		ct.mu.Lock()
+		defer ct.mu.Unlock()
+		ct.answers[row] = err
+	})
+}
+
+// answerNext answers the oldest entry that has no answer yet.
+func (ct *committerTest) answerNext(err error) {
+	ct.held.mu.Lock()
+	f := ct.held.futures[ct.answered]
+	ct.held.mu.Unlock()
+	ct.answered++
+	f.answer <- err
 }
 
 // rows are the keys set by an entry, in order.
@@ -271,5 +298,142 @@ func TestCommitter_PassesTheResultOn(t *testing.T) {
 	r.Propose(1, epoch+1, write(t, r.store, 1, "fenced"), func(err error) { done <- err })
 	if err := <-done; !errors.Is(err, errFenced) || r.has(t, 1, "fenced") {
 		t.Fatalf("the fence let it pass: %v", err)
+	}
+}
+
+// Small batches overtake large ones, which are taken in turns with them by bytes.
+func TestCommitter_LargeBatchesTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ct := newCommitterTest(t, func(tu *tuning) { tu.inFlight, tu.entryBatches = 1, 2 })
+		defer ct.c.stop()
+		ct.c.beginEpoch(3)
+		ct.propose(3, "first")
+		synctest.Wait()
+		// While an entry is in flight three large batches come, then small ones without end.
+		for _, row := range []string{"large 1", "large 2", "large 3"} {
+			ct.proposeSized(3, row, 2*laneQuantum)
+		}
+		small := 0
+		more := func() {
+			for range 2 {
+				ct.propose(3, fmt.Sprintf("small %d", small))
+				small++
+			}
+		}
+		var taken []string
+		for range 14 {
+			more()
+			synctest.Wait()
+			rows := rowsOf(t, ct.held.entries[len(ct.held.entries)-1])
+			taken = append(taken, rows[0])
+			ct.answerNext(nil)
+			synctest.Wait()
+		}
+		var order []int
+		for i, row := range taken {
+			if strings.HasPrefix(row, "large") {
+				order = append(order, i)
+			}
+		}
+		// Each has to wait for two or three entries of small ones.
+		if len(order) != 3 || order[0] < 2 || order[1]-order[0] < 3 || order[2]-order[1] < 3 || order[2] > 12 {
+			t.Errorf("taken in the order %q", taken)
+		}
+		for len(ct.held.futures) > ct.answered {
+			ct.answerNext(nil)
+			synctest.Wait()
+		}
+		if batches, bytes := ct.c.queued(); batches != 0 || bytes != 0 || ct.c.budget.used.Load() != 0 {
+			t.Errorf("%d batches of %d bytes are left, %d reserved", batches, bytes, ct.c.budget.used.Load())
+		}
+	})
+}
+
+// Only one bulky entry is in flight. Small batches don't wait for it.
+func TestCommitter_OneBulkyEntryInFlight(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ct := newCommitterTest(t, func(tu *tuning) { tu.inFlight = 4 })
+		defer ct.c.stop()
+		ct.c.beginEpoch(3)
+		for _, row := range []string{"bulky 1", "bulky 2"} {
+			ct.proposeSized(3, row, 3<<20)
+			synctest.Wait()
+		}
+		ct.propose(3, "small")
+		synctest.Wait()
+		if n := len(ct.held.entries); n != 2 || rowsOf(t, ct.held.entries[1])[0] != "small" {
+			t.Fatalf("%d entries are in flight", n)
+		}
+		ct.answerNext(nil) // the bulky one
+		synctest.Wait()
+		if n := len(ct.held.entries); n != 3 || rowsOf(t, ct.held.entries[2])[0] != "bulky 2" {
+			t.Errorf("%d entries were in flight", n)
+		}
+		ct.answerNext(nil)
+		ct.answerNext(nil)
+		synctest.Wait()
+		if len(ct.answers) != 3 {
+			t.Errorf("%d were answered", len(ct.answers))
+		}
+	})
+}
+
+// An empty batch says that all batches before it are decided, so it overtakes none, large or small.
+func TestCommitter_EmptyBatchesOvertakeNothing(t *testing.T) {
+	t.Parallel()
+	for _, before := range [][]int{{1}, {1 << 20}, {1 << 20, 1}, {1, 1 << 20}, {1, 1, 1, 1 << 20, 1, 1 << 20, 1}, {1 << 20, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			ct := newCommitterTest(t, func(tu *tuning) { tu.inFlight, tu.entryBatches = 1, 2 })
+			defer ct.c.stop()
+			ct.c.beginEpoch(3)
+			ct.propose(3, "first")
+			synctest.Wait()
+			for i, size := range before {
+				ct.proposeSized(3, strconv.Itoa(i), size)
+			}
+			var all map[string]error
+			ct.c.propose(3, (&pebble.Batch{}).Repr(), func(err error) {
+				ct.mu.Lock()
+				defer ct.mu.Unlock()
+				all = maps.Clone(ct.answers)
+			})
+			for i := range 6 { // later ones
+				ct.proposeSized(3, "later "+strconv.Itoa(i), []int{1, 1 << 17}[i%2])
+			}
+			for ct.answered < len(ct.held.futures) {
+				ct.answerNext(nil)
+				synctest.Wait()
+			}
+			for i := range before {
+				if _, ok := all[strconv.Itoa(i)]; !ok {
+					t.Errorf("%v: the empty batch overtook batch %d", before, i)
+				}
+			}
+			if len(ct.answers) != 1+len(before)+6 {
+				t.Errorf("%v: %d batches were answered", before, len(ct.answers))
+			}
+		})
+	}
+}
+
+// A shard that queues large batches leaves room for other shards, and never keeps one from its first.
+func TestQueueBudget(t *testing.T) {
+	t.Parallel()
+	b := &queueBudget{most: 100}
+	for i, step := range []struct {
+		bytes, has int
+		ok         bool
+	}{
+		{40, 0, true}, {30, 40, false}, {20, 40, true}, {40, 0, true}, {1, 0, false}, {1, 40, false},
+	} {
+		if ok := b.take(step.bytes, step.has); ok != step.ok {
+			t.Errorf("step %d: %v", i, ok)
+		}
+	}
+	b.give(100)
+	if used := b.used.Load(); used != 0 {
+		t.Errorf("%d bytes are reserved", used)
 	}
 }

@@ -98,7 +98,9 @@ type tuning struct {
 	entryBatches int // batches merged into one entry
 	inFlight     int // entries in Raft without an answer
 	queueBatches int // batches waiting per shard
-	queueBytes   int // bytes waiting per shard
+	queueBytes   int // bytes of small batches, and of large ones, waiting per shard
+
+	nodeQueueBytes int64 // bytes of large batches waiting in all shards
 
 	snapshotBytes int64 // log bytes of one shard that trigger its snapshot
 	totalBytes    int64 // log bytes of all shards that trigger snapshots
@@ -119,17 +121,19 @@ const maxBatch = 28 << 20
 func defaultTuning() tuning {
 	base := time.Now()
 	return tuning{
-		lease:         electionTimeout * 6 / 10,
-		entryBytes:    4 << 20,
-		entryBatches:  1024,
-		inFlight:      4,
-		queueBatches:  4096,
-		queueBytes:    64 << 20,
-		snapshotBytes: 32 << 20,
-		totalBytes:    64 << 20,
-		sendingBytes:  512 << 20,
-		trailing:      16,
-		clock:         func() int64 { return int64(time.Since(base)) },
-		leaseClock:    newLeaseClock().now,
+		lease:        electionTimeout * 6 / 10,
+		entryBytes:   4 << 20,
+		entryBatches: 1024,
+		inFlight:     4,
+		queueBatches: 4096,
+		queueBytes:   64 << 20,
+
+		nodeQueueBytes: 256 << 20,
+		snapshotBytes:  32 << 20,
+		totalBytes:     64 << 20,
+		sendingBytes:   512 << 20,
+		trailing:       16,
+		clock:          func() int64 { return int64(time.Since(base)) },
+		leaseClock:     newLeaseClock().now,
 	}
 }

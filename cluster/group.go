@@ -77,7 +77,7 @@ func newGroup(n *Node, shard storage.Shard) *group {
 		stopping:   make(chan struct{}),
 		led:        make(chan struct{}),
 	}
-	g.commit = newCommitter(raftApplier{g}, g.tuning)
+	g.commit = newCommitter(raftApplier{g}, g.tuning, &n.queueBudget)
 	g.lease = &lease{
 		length: int64(g.tuning.lease),
 		clock:  g.tuning.leaseClock,

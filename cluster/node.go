@@ -42,13 +42,14 @@ type Node struct {
 	compactor compactor
 	watchdog  *leaderWatchdog // nil for a node alone
 
-	owners     atomic.Pointer[shardMap] // set by Open
-	transports transports
-	watcher    Watcher
-	groups     []atomic.Pointer[group] // by shard; nil without a replica on this node
-	reopening  []atomic.Bool           // by shard; the replica is opened again
-	serveCall  atomic.Pointer[func(context.Context, []byte) ([]byte, error)]
-	failed     chan error // capacity 1
+	queueBudget queueBudget
+	owners      atomic.Pointer[shardMap] // set by Open
+	transports  transports
+	watcher     Watcher
+	groups      []atomic.Pointer[group] // by shard; nil without a replica on this node
+	reopening   []atomic.Bool           // by shard; the replica is opened again
+	serveCall   atomic.Pointer[func(context.Context, []byte) ([]byte, error)]
+	failed      chan error // capacity 1
 
 	closing sync.Once
 	closed  error
@@ -91,6 +92,7 @@ func New(cfg Config) (*Node, error) {
 		cfg.tune(&n.tuning)
 	}
 	n.flusher.do = cfg.Store.FlushState
+	n.queueBudget.most = n.tuning.nodeQueueBytes
 	n.compactor = compactor{
 		tuning: &n.tuning,
 		logger: n.logger,
@@ -292,7 +294,8 @@ func (n *Node) ReadBarrier(shard storage.Shard, deadline time.Time) error {
 // caller must not change it until done is called. done is called exactly once: with nil when the
 // batch is durable on a quorum and applied on this node, or with an *Error. It is called from one
 // of the shard's goroutines and must not block; a closed node calls it before Propose returns.
-// Batches of one epoch are applied in the order of their proposals.
+// An empty batch is applied after every batch that was proposed before it. Other batches whose answers
+// are outstanding at the same time are applied in any order.
 func (n *Node) Propose(shard storage.Shard, epoch uint64, batch []byte, done func(error)) {
 	if int(shard) >= len(n.groups) {
 		done(errNoShard)
