@@ -280,3 +280,33 @@ func TestFaults_QuickChangesOfOneIssue(t *testing.T) {
 		t.Errorf("the server has %v", issue["status"])
 	}
 }
+
+// TestFaults_AChangeBeforeThePageIsDrawn: a session ends after it was read and before the page shows it.
+func TestFaults_AChangeBeforeThePageIsDrawn(t *testing.T) {
+	t.Parallel()
+	ctx := limited(t)
+	s := onboarded(ctx, t)
+	id := s.asking(ctx)
+	v := signedIn(ctx, t, s, s.token)
+	v.open(s.page("queue?view=all"))
+	link := v.the("table", "Sessions: All").the("link", ".*Delete the old backups")
+	link.appears()
+	v.settles()
+	// The first answer is kept for so long that the event comes before it.
+	eval[bool](v, `(() => {
+		const send = window.fetch;
+		window.fetch = async (to, options) => {
+			const answer = await send(to, options);
+			if (String(to).endsWith("/agent/sessions/" + `+quoted(id)+`) && !window.kept) {
+				window.kept = true;
+				await new Promise((go) => setTimeout(go, 1500));
+			}
+			return answer;
+		};
+		return true;
+	})()`)
+	link.click()
+	v.holds("the session was read", `window.kept === true`)
+	s.send(ctx, "POST", "/agent/sessions/"+id+"/cancel", object{"reason": "Nobody needs it."})
+	v.holds("the session is shown as canceled", `document.querySelector("main .badges")?.innerText.includes("Canceled")`)
+}

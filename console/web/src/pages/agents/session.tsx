@@ -114,18 +114,13 @@ function SessionView({ session, reload }: { session: AgentSession; reload(): voi
   const issue = useRead<Issue>(wsPath(`/issues/${session.issueId}`));
   const title = useIssueTitle(session.issueId);
 
-  const reloadSoon = useThrottled(reload, 500);
   const attemptsSoon = useThrottled(attempts.reload, 1000);
   const childrenSoon = useThrottled(children.reload, 2000);
   const budgetsSoon = useThrottled(budgets.reload, 2000);
-  useEvents(["session.*", "hold.*"], (event) => {
+  useEvents(["session.*"], (event) => {
     if (event.data?.id === id) {
-      reloadSoon();
       if (event.changes?.status || event.changes?.holder) attemptsSoon();
       if (event.changes?.usage) budgetsSoon();
-    } else if (session.waitingFor) {
-      // The reason to wait may end with another session, or with a hold.
-      reloadSoon();
     }
     if (event.type === "session.created" || children.items.some((child) => child.id === event.data?.id)) childrenSoon();
   });
@@ -191,6 +186,12 @@ function SessionView({ session, reload }: { session: AgentSession; reload(): voi
 export default function SessionPage() {
   const { params } = useRoute();
   const read = useRead<AgentSession>(wsPath(`/agent/sessions/${params.session}`));
+  const reloadSoon = useThrottled(read.reload, 500);
+  // Followed from the first request on: a change that comes before its answer is shown counts, too.
+  useEvents(["session.*", "hold.*"], (event) => {
+    // The reason to wait may end with another session, or with a hold.
+    if (event.data?.id === params.session || read.data?.waitingFor) reloadSoon();
+  });
   if (read.data) return <SessionView key={read.data.id} session={read.data} reload={read.reload} />;
   return (
     <Page title="Session">

@@ -65,7 +65,8 @@ function IssueById({ id }: { id: string }) {
     const issue = event.data as Issue | null;
     if (issue?.id !== id) return;
     if (event.type === "issue.deleted") setGone(true);
-    else if (latest.current.data && issue.updatedAt > latest.current.data.updatedAt) {
+    else if (!latest.current.data) latest.current.reload(); // the answer may be older
+    else if (issue.updatedAt > latest.current.data.updatedAt) {
       // Events carry no version, so the next change reads the issue before it sends.
       latest.current.set(issue, null);
     }
