@@ -244,6 +244,31 @@ func TestRedrive(t *testing.T) {
 	f.verify()
 }
 
+// A dead letter that can't be retried is passed over, and isn't counted.
+func TestRedrive_PassesOverAnArchivedIssue(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	var issues []IssueID
+	for range 2 {
+		issues = append(issues, f.work(PriorityLow).ID)
+		f.dispatch(issues[len(issues)-1], retrying(RetryIn{MaxAttempts: Some(int64(1)), On: Some([]string{"failed"})}))
+		f.fail(f.claimOne(), "x")
+	}
+	f.setStatus(issues[1], StatusDone)
+	f.run(f.admin, archiveOp, &UnarchiveIssueIn{ID: string(issues[1])})
+	for _, want := range []int{1, 0} {
+		if got := decode[RedrivenSessions](t, f.run(f.admin, RedriveSessions, &RedriveSessionsIn{}).Body).Redriven; got != want {
+			t.Errorf("%d were retried, want %d", got, want)
+		}
+		f.verify()
+	}
+	f.run(f.admin, UnarchiveIssue, &UnarchiveIssueIn{ID: string(issues[1])})
+	if got := decode[RedrivenSessions](t, f.run(f.admin, RedriveSessions, &RedriveSessionsIn{}).Body).Redriven; got != 1 {
+		t.Errorf("%d were retried after the issue came back", got)
+	}
+	f.verify()
+}
+
 func TestAttempts_TheLastFifty(t *testing.T) {
 	t.Parallel()
 	f := newAgentFixture(t)
