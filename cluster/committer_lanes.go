@@ -14,8 +14,8 @@ const (
 	// laneQuantum is the least number of bytes that the large batches may take for each entry of small
 	// ones.
 	laneQuantum = 256 << 10
-	// bulkyEntry is the size in bytes of an entry of which only one is in flight: entries of small
-	// batches that follow wait for the disk behind it.
+	// bulkyEntry is the size in bytes from which a batch waits while an entry as large is in flight:
+	// entries of small batches that follow wait for the disk behind it.
 	bulkyEntry = 1 << 20
 )
 
