@@ -94,7 +94,7 @@ func TestFormats_WaitForTheLastNode(t *testing.T) {
 	}
 	old := newTestMember(t, testMemberConfig{name: "n4", directory: directory, wires: w, seeds: []string{nodes[0].gossip.Addr}, maxFormat: storage.FormatFirst})
 	wantRefusal(t, old.tryRun(t), membership.ReasonFormat, "knows formats up to 1")
-	// One whose program knows the format writes it from its first moment.
+	// A new node whose program knows the format writes it from its first moment.
 	fresh := newTestMember(t, testMemberConfig{name: "n5", directory: directory, wires: w, seeds: []string{nodes[0].gossip.Addr}}).mustRun(t)
 	if got := fresh.registry.cfg.Formats.current(); got != storage.FormatNewest {
 		t.Errorf("a new node writes format %d", got)
@@ -112,7 +112,7 @@ func TestIdentity_Readable(t *testing.T) {
 		"without formats":          {id: identity{}, newest: storage.FormatNewest},
 		"promised, not written":    {id: identity{Promised: storage.FormatNewest}, newest: storage.FormatNewest},
 		"of a newer program":       {id: identity{Promised: storage.FormatNewest + 1}, newest: storage.FormatNewest, says: "use the version that ran last"},
-		"of a much older program":  {id: identity{Writes: -1}, newest: storage.FormatNewest}, // there is no format below the first
+		"below the first format":   {id: identity{Writes: -1}, newest: storage.FormatNewest}, // it counts as the first
 		"held back after the step": {id: identity{Promised: storage.FormatNewest}, newest: storage.FormatNewest - 1, says: "comes too late"},
 	}
 	for name, test := range tests {

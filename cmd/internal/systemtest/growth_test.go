@@ -66,6 +66,35 @@ func TestCluster_GrowsAndShrinksUnderLoad(t *testing.T) {
 	}
 }
 
+// neverSilent fails the test if a workspace had no answer for longer than restarts one after another
+// may take.
+func (t *traffic) neverSilent(tt *testing.T) {
+	tt.Helper()
+	for i, gap := range t.gaps() {
+		if gap > 3*time.Second {
+			tt.Errorf("workspace %d: no answer for %s", i, gap)
+		}
+	}
+}
+
+// runs restarts a member with the binary of an older version, or with the fleet's if older is empty,
+// and waits until the cluster stands.
+func (m *Member) runs(ctx context.Context, t *testing.T, older string) {
+	t.Helper()
+	stop, done := context.WithTimeout(ctx, 30*time.Second)
+	defer done()
+	if err := m.Terminate(stop); err != nil {
+		t.Fatal(err)
+	}
+	m.older = older
+	if err := m.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.fleet.stand(ctx, len(m.fleet.members)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestCluster_RollingRestart restarts every node in order under load: nothing fails
 // but what says so before anything was done.
 func TestCluster_RollingRestart(t *testing.T) {
@@ -80,24 +109,10 @@ func TestCluster_RollingRestart(t *testing.T) {
 	}
 	load.run(ctx, s, 20*time.Millisecond)
 	for _, m := range f.members {
-		stop, done := context.WithTimeout(ctx, 30*time.Second)
-		if err := m.Terminate(stop); err != nil {
-			t.Fatal(err)
-		}
-		done()
-		if err := m.Start(); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.stand(ctx, 3); err != nil {
-			t.Fatal(err)
-		}
+		m.runs(ctx, t, "")
 	}
 	load.end()
-	for i, gap := range load.gaps() {
-		if gap > 3*time.Second {
-			t.Errorf("workspace %d: no answer for %s", i, gap)
-		}
-	}
+	load.neverSilent(t)
 	load.finish(ctx, t)
 }
 

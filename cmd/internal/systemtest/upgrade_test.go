@@ -1,7 +1,6 @@
 package systemtest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -46,23 +45,6 @@ func olderBinary(t *testing.T) string {
 		}
 	}
 	return binary
-}
-
-// runs restarts a member with a version of the program, and waits until the cluster stands.
-func (m *Member) runs(ctx context.Context, t *testing.T, older string) {
-	t.Helper()
-	stop, done := context.WithTimeout(ctx, 30*time.Second)
-	defer done()
-	if err := m.Terminate(stop); err != nil {
-		t.Fatal(err)
-	}
-	m.older = older
-	if err := m.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.fleet.stand(ctx, len(m.fleet.members)); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A cluster of the version before goes over to this one node by node under load, and one node goes
@@ -138,10 +120,6 @@ func TestCluster_UpgradesUnderLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	load.end()
-	for i, gap := range load.gaps() {
-		if gap > 3*time.Second {
-			t.Errorf("workspace %d: no answer for %s", i, gap)
-		}
-	}
+	load.neverSilent(t)
 	load.finish(ctx, t)
 }
