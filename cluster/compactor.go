@@ -92,7 +92,8 @@ func (c *compactor) compact() bool {
 	)
 	for _, g := range groups {
 		pending := g.machine.pending.Load()
-		if g.failed.Load() != nil || pending < least || g.snapshots.Sending() && pending < c.tuning.sendingBytes {
+		kept := g.snapshots.Sending() || g.holdsLog() && !short
+		if g.failed.Load() != nil || pending < least || kept && pending < c.tuning.sendingBytes {
 			continue
 		}
 		snapshots.Go(func() {

@@ -48,6 +48,8 @@ type group struct {
 	watch    stuckWatch  // owned by the watchdog
 	stuck    atomic.Bool // the disk takes no entries
 
+	heldUntil atomic.Int64 // the log is kept for a reader until then; 0: it is not
+
 	up atomic.Bool // raft, watcher and started are set
 	// epoch is the epoch this node owns the shard in; 0 when it does not.
 	epoch  atomic.Uint64
