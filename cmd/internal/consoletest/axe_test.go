@@ -52,15 +52,38 @@ func (v *visitor) axe(what string, rules ...string) {
 	if eval[bool](v, "typeof axe === 'undefined'") {
 		eval[bool](v, source+"\n; true")
 	}
-	found := eval[[]violation](v, `axe.run(document, {resultTypes: ["violations"], preload: false, runOnly: `+only+`}).then((r) =>
-		r.violations.map((v) => ({id: v.id, help: v.help, nodes: v.nodes.slice(0, 5).map((n) => ({html: n.html.slice(0, 300), failureSummary: n.failureSummary}))})))`)
-	for _, broken := range found {
+	run := `(async () => {
+		let changed = false;
+		const observer = new MutationObserver(() => { changed = true; });
+		observer.observe(document, {attributes: true, childList: true, characterData: true, subtree: true});
+		const r = await axe.run(document, {resultTypes: ["violations"], preload: false, runOnly: ` + only + `});
+		changed ||= observer.takeRecords().length > 0;
+		observer.disconnect();
+		return {changed, violations: r.violations.map((v) => ({id: v.id, help: v.help, nodes: v.nodes.slice(0, 5).map((n) => ({html: n.html.slice(0, 300), failureSummary: n.failureSummary}))}))};
+	})()`
+	found := eval[axeResult](v, run)
+	// axe takes a page's elements at one moment and their colors at another. A page that has read
+	// its content again meanwhile is looked at once more.
+	for tries := 1; found.Changed && len(found.Violations) > 0 && tries < axeTries; tries++ {
+		v.settles()
+		found = eval[axeResult](v, run)
+	}
+	for _, broken := range found.Violations {
 		var nodes strings.Builder
 		for _, n := range broken.Nodes {
 			fmt.Fprintf(&nodes, "\n  %s\n    %s", n.HTML, strings.ReplaceAll(n.Summary, "\n", "\n    "))
 		}
 		v.t.Errorf("axe: %s: %s: %s%s", what, broken.ID, broken.Help, nodes.String())
 	}
+}
+
+// axeTries is how often axe looks at a page that changes while it does.
+const axeTries = 5
+
+// axeResult has what axe found, and whether the page changed meanwhile.
+type axeResult struct {
+	Changed    bool        `json:"changed"`
+	Violations []violation `json:"violations"`
 }
 
 // contrastRules are those that depend on colors.
