@@ -153,6 +153,7 @@ func (f *filled) connect() {
 	}
 	hook(func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
 	fails, takes := hook(says("500 No")), hook(says("200 OK"))
+	f.webhook = takes
 	f.do("POST", "/webhook-subscriptions/"+takes+"/rotate-secret", nil, http.StatusOK)
 	f.do("DELETE", "/webhook-subscriptions/"+hook(says("200 OK")), nil, http.StatusNoContent)
 

@@ -27,6 +27,7 @@ type filled struct {
 	tokens     []string // secrets that work in it
 	share      string
 	attachment string
+	webhook    string // takes its deliveries
 	marker     string // a word that is in all its texts
 }
 
