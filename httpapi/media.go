@@ -22,6 +22,7 @@ var rawMedia = map[string]media{
 	"value":  {"application/json", isJSON},
 	"form":   {"application/x-www-form-urlencoded", isForm},
 	"ndjson": {"application/x-ndjson", isLines},
+	"rows":   {RowsMedia, isRows},
 }
 
 // refuseRaw says why a body that an operation takes raw is not of its media types; nil
@@ -47,6 +48,9 @@ func isLines(contentType []byte) bool {
 	name, _, _ := bytes.Cut(contentType, []byte{';'})
 	return bytes.EqualFold(bytes.TrimSpace(name), []byte("application/x-ndjson"))
 }
+
+// isRows reports whether a Content-Type is that of a block of rows.
+func isRows(contentType []byte) bool { return string(contentType) == RowsMedia }
 
 // isForm reports whether a Content-Type is that of an HTML form.
 func isForm(contentType []byte) bool {

@@ -62,7 +62,7 @@ func (s *Server) compile(routes []Route) ([]*route, error) {
 	locals, consoles := localRuns(s.cfg.Cluster), s.console.runs()
 	for _, r := range routes {
 		local := locals[r.Op]
-		if local == nil && isLocal(r.Op) || s.cfg.Cluster == nil && r.Op == opBackupShard {
+		if local == nil && isLocal(r.Op) || s.cfg.Cluster == nil && readsLog(r.Op) {
 			continue // there is no cluster to ask
 		}
 		if consoles[r.Op] == nil && isConsole(r.Op) {

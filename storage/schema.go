@@ -25,6 +25,9 @@ type Schema struct {
 	// RowCounts are ids whose rows are counted beside the bytes: tables, or indexes of a workspace
 	// with at most one entry a record.
 	RowCounts []TableID
+	// Partial returns which rows of a workspace are verified while it is not whole yet, as when its
+	// rows come from another cluster; nil: all of them. Nil means that every workspace is whole.
+	Partial func(v *View) (verified func(id TableID, fields []byte) bool, err error)
 	// CheckStore verifies facts across workspaces, once, after all of them.
 	CheckStore func(w *Walk, report func(Problem)) error
 }

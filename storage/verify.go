@@ -76,7 +76,8 @@ type verifier struct {
 	near    checksums // of the workspace being walked
 	wide    checksums // of the shard being walked
 	meter   *Meter
-	bytes   Bytes // of the workspace being walked
+	bytes   Bytes                                // of the workspace being walked
+	partial func(id TableID, fields []byte) bool // of the workspace being walked; see Schema.Partial
 	scratch []byte
 }
 
@@ -107,9 +108,15 @@ func (v *verifier) run() error {
 			begun = true
 			v.view = NewView(v.db, shard, workspace)
 			v.bytes = Bytes{}
-			if !workspace.IsService() {
+			if err := v.beginRange(); err != nil {
+				return err
+			}
+			if !workspace.IsService() && v.partial == nil {
 				v.report.Workspaces++
 			}
+		}
+		if v.partial != nil && !v.partial(id, fields) {
+			continue
 		}
 		v.meter.add(&v.bytes, id, int64(len(key)+len(value)))
 		v.key(id, fields, key, value)
@@ -133,6 +140,26 @@ func (v *verifier) run() error {
 	return nil
 }
 
+// beginRange finds out which rows of a range are verified.
+func (v *verifier) beginRange() error {
+	v.partial = nil
+	for _, s := range v.schemas {
+		if s.Partial == nil {
+			continue
+		}
+		view := v.view
+		view.key = nil
+		verified, err := s.Partial(&view)
+		if err != nil {
+			return err
+		}
+		if verified != nil {
+			v.partial = verified
+		}
+	}
+	return nil
+}
+
 // endRange ends the range the walk was in; next is the shard it goes on in.
 func (v *verifier) endRange(next Shard) error {
 	if err := v.ctx.Err(); err != nil {
@@ -146,7 +173,7 @@ func (v *verifier) endRange(next Shard) error {
 			return err
 		}
 	}
-	if v.view.Workspace() == SystemID {
+	if v.view.Workspace() == SystemID || v.partial != nil {
 		return nil
 	}
 	for _, s := range v.schemas {

@@ -66,6 +66,10 @@ const (
 	actDeleted  = "deleted"
 	actReadOnly = "read_only"
 	actEnded    = "ended"
+	// The acts of a workspace that moves here.
+	actArriving  = "arriving"
+	actArrived   = "arrived"
+	actAbandoned = "arrival_abandoned"
 )
 
 // audits holds the entries, newest first.

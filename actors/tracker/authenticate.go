@@ -31,6 +31,13 @@ var AuthenticateOp = NewQuery[Credential, Principal]("Authenticate", "Identify t
 // error is UNAUTHORIZED if the credential is unknown or was deleted. Authenticate does
 // not check expiry: see Principal.Expired.
 func Authenticate(v *storage.View, c Credential) (Principal, error) {
+	arriving, err := isArriving(v)
+	if err != nil {
+		return Principal{}, err
+	}
+	if arriving { // its credentials are still those of another cluster
+		return Principal{}, Unauthorized()
+	}
 	switch c.Kind {
 	case WorkspaceToken:
 	case LaneToken:

@@ -108,19 +108,30 @@ func (l *WriteBuffer) resumeCount(tx *Tx) error {
 	if err != nil || counted {
 		return err
 	}
+	return tx.beginCount()
+}
+
+// beginCount starts to count the workspace's rows.
+func (tx *Tx) beginCount() error {
 	for _, subject := range countSubjects {
-		n, err := l.counters.change(tx, bytesKey(subject))
+		n, err := tx.buffer.counters.change(tx, bytesKey(subject))
 		if err != nil {
 			return err
 		}
 		n.n = 0
 	}
-	start, _ := storage.WorkspaceRange(tx.Shard(), tx.Workspace())
-	l.store.CountBelow(start)
+	start := tx.countNothing()
 	if err := tx.Writer().SetValue(bytesTable, bytesNext[:], start); err != nil {
 		return err
 	}
 	return tx.SetTimer(timerCountBytes, "", tx.now)
+}
+
+// countNothing has no rows counted, and returns the first key of the workspace.
+func (tx *Tx) countNothing() []byte {
+	start, _ := storage.WorkspaceRange(tx.Shard(), tx.Workspace())
+	tx.Writer().CountBelow(start)
+	return start
 }
 
 // isCounted reports whether the counters of a workspace have counted its rows.

@@ -33,6 +33,7 @@ func Schema() *storage.Schema {
 		Check:      checkWorkspace,
 		CheckBytes: checkBytes,
 		RowCounts:  limitedRows[:],
+		Partial:    partOfArrival,
 		CheckStore: checkDirectory,
 	}
 }

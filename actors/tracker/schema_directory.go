@@ -114,6 +114,9 @@ func checkListed(d, v *storage.View, report reporter) error {
 	if err != nil {
 		return nil // the table's own check reports it
 	}
+	if arriving, err := isArriving(v); err != nil || arriving {
+		return err
+	}
 	if entry == nil {
 		report(workspaces.Name, nil, "the directory does not know it")
 		return nil

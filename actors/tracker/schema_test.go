@@ -44,6 +44,7 @@ func TestSchema_Golden(t *testing.T) {
 		storage.Explain(&unsentAudits, &AuditEntry{ID: string(token)}),
 		storage.Explain(&readOnlyRows, &readOnlyState{ReadOnly: ReadOnly{Reason: "Moving"}}),
 		storage.Explain(&imports, &importRecord{}),
+		storage.Explain(&arrivals, &arrivalRecord{}),
 		storage.Explain(&members, &Member{UserID: user, Email: &email, CreatedAt: at}),
 		storage.Explain(&tokens, &storedToken{ID: token}),
 		storage.Explain(&tokenGrants, &tokenGrant{ID: token, ActorType: ActorUser, ActorID: "ann", Sponsor: "bob"}),

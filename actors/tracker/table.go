@@ -32,6 +32,7 @@ var declared bool
 func init() {
 	declared = true
 	meter = storage.NewMeter(Schema())
+	arriving = Schema().Within(directoryTable, membershipTable, inboundRouteTable, inboundClaimTable)
 }
 
 // mustBeDeclared guards the lists of declarations against a variable of the package that

@@ -179,6 +179,7 @@ const (
 	blockedTable  storage.TableID = 152 // issue -> the number of open issues that block it
 	releaseTable  storage.TableID = 153 // issue that is not blocked any more, until what follows from that is done
 	importTable   storage.TableID = 190 // the workspace's import
+	arrivalTable  storage.TableID = 191 // the workspace's move to here
 
 	// Attempts at sessions, and what agents keep there.
 	attemptTable        storage.TableID = 169 // session, number -> an attempt before the last one

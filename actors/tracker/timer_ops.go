@@ -18,6 +18,7 @@ var TimerOps = map[string]*Op{
 	timerCountSessions:    countSessionsOp,
 	timerResolve:          resolveSlugOp,
 	timerErase:            eraseOp,
+	timerArrival:          endIdleArrivalOp,
 	timerSweepAccess:      sweepAccessOp,
 	timerSyncMembers:      syncMembersOp,
 	timerCloseChildren:    closeChildrenOp,

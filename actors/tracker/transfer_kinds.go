@@ -68,6 +68,7 @@ var notTransferred = map[storage.TableID]string{
 	auditUnsent:    "belongs to the audit",
 	readOnlyTable:  "the operator of a service sets it",
 	importTable:    "is about one copy",
+	arrivalTable:   "is about one move",
 
 	clockTable:       "follows from the ids",
 	memberChange:     "counts what the directory of one cluster was told",
@@ -146,6 +147,7 @@ var remadeTimers = map[string]string{
 	timerRelease:          "is the work of a moment, by the service that has the issue",
 	timerResolve:          "belongs to the directory",
 	timerErase:            "belongs to the directory",
+	timerArrival:          "belongs to a move",
 	timerSyncMembers:      "an import sets it, with the members",
 	timerSessionBudget:    "an import sets it, with the session",
 	timerSessionWait:      "an import sets it, with the session",

@@ -15,6 +15,7 @@ import (
 type workspaceCmd struct {
 	Export workspaceExportCmd `cmd:"" help:"Write a workspace to a file."`
 	Import workspaceImportCmd `cmd:"" help:"Take a workspace in from a file that export has written."`
+	Move   workspaceMoveCmd   `cmd:"" help:"Move a workspace to another cluster while it is in use."`
 }
 
 // workspaceFlags say which service the workspace's commands ask, and as whom.

@@ -23,8 +23,8 @@ const (
 	copyingEvery = 5 * time.Second
 )
 
-// images are the images that this node makes for backups, one at a time: each is a copy of a
-// shard on the disk.
+// images are the copies that this node makes one at a time: images of shards for backups, each a
+// copy on the disk, or rows of workspaces that move.
 type images struct {
 	ctx    context.Context // ends when the node stops
 	cancel context.CancelFunc
@@ -116,7 +116,7 @@ func (n *Node) beginImage(req *tracker.Request, op *tracker.Op, in *httpapi.Back
 	// and is unchanged when it is asked for again.
 	recorded := n.groups.ShardStats(shard).Applied != unless
 	if recorded {
-		if err := n.recordImage(req, number); err != nil {
+		if err := n.recordCopy(req, "shard", strconv.Itoa(number)); err != nil {
 			<-n.images.slot
 			return nil, err
 		}
@@ -130,22 +130,6 @@ func (n *Node) beginImage(req *tracker.Request, op *tracker.Op, in *httpapi.Back
 		s.image, s.err = n.groups.Image(s.ctx, shard, epoch, unless)
 	}()
 	return s, nil
-}
-
-// recordImage adds the copy of a shard to the cluster's audit (Decision 69), before any of it is
-// sent: it has the content of all workspaces in the shard.
-func (n *Node) recordImage(req *tracker.Request, shard int) error {
-	act := *req
-	act.Workspace, act.Idempotency = storage.ID{}, nil
-	err := act.Admit(tracker.RecordAct, tracker.RecordAct.Needs)
-	if err == nil {
-		_, err = n.engine.Do(&act, tracker.RecordAct, &tracker.Act{Kind: "shard", Act: "copied", Target: strconv.Itoa(shard)})
-	}
-	if err != nil {
-		n.cfg.Logger.Warn("the audit of a shard's copy can't be written", "shard", shard, "error", err)
-		return tracker.NotApplied("The copy of the shard can't be added to the audit now.")
-	}
-	return nil
 }
 
 // Next implements tracker.Lines.
@@ -180,7 +164,7 @@ func (s *shardImage) first() ([]byte, error) {
 		// The shard has changed since it was looked at.
 		req := *s.request
 		req.Deadline = time.Now().Add(s.node.cfg.RequestTimeout)
-		if s.err = s.node.recordImage(&req, head.Shard); s.err != nil {
+		if s.err = s.node.recordCopy(&req, "shard", strconv.Itoa(head.Shard)); s.err != nil {
 			return line(s.failed())
 		}
 	}
@@ -225,7 +209,8 @@ func (s *shardImage) Close() {
 	<-s.node.images.slot
 }
 
-// imageEngine is the engine with the export that the node itself runs: images of shards.
+// imageEngine is the engine with the exports that the node itself runs: images of shards, and rows
+// of workspaces.
 type imageEngine struct {
 	*actors.Engine
 	node *Node
@@ -235,6 +220,9 @@ type imageEngine struct {
 func (e *imageEngine) Export(req *tracker.Request, op *tracker.Op, in any) (tracker.Lines, error) {
 	if asked, ok := in.(*httpapi.BackupShardIn); ok {
 		return e.node.beginImage(req, op, asked)
+	}
+	if asked, ok := in.(*httpapi.WorkspaceRowsIn); ok {
+		return e.node.beginRows(req, op, asked)
 	}
 	return e.Engine.Export(req, op, in)
 }

@@ -33,7 +33,8 @@ type Node struct {
 	metrics  *http.Server
 	listen   net.Listener // of metrics
 	registry *prometheus.Registry
-	images   *images
+	images   *images     // of shards, for backups
+	moves    *images     // rows of workspaces
 	schedule *schedule   // of backups; nil: none
 	serving  atomic.Bool // set once the node belongs to a cluster
 	failed   chan error  // the first part that ended by itself
@@ -46,7 +47,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, registry: prometheus.NewRegistry(), failed: make(chan error, 5), images: newImages()}
+	n := &Node{cfg: cfg, registry: prometheus.NewRegistry(), failed: make(chan error, 5), images: newImages(), moves: newImages()}
 	if err := n.start(); err != nil {
 		// Also when it was ctx that ended the start.
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

@@ -40,6 +40,7 @@ func (n *Node) Stop(ctx context.Context) error {
 		errs = append(errs, n.http.Close())
 	}
 	step("images for backups", func() error { return n.images.stop(ctx) })
+	step("rows of workspaces", func() error { return n.moves.stop(ctx) })
 	if n.store != nil && n.store.Space().Lost() != nil {
 		// Nothing more can be written, and closing would wait for just that. The process
 		// ends next.

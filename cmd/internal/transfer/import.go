@@ -2,7 +2,6 @@ package transfer
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -114,38 +113,12 @@ func (r *reader) chunk(next int64) ([]byte, error) {
 // ask sends lines and returns the progress. A request that the service can't serve now is
 // sent again: lines that were taken are passed over.
 func (c *Client) ask(ctx context.Context, path, media string, body []byte) (*Progress, error) {
-	began, pause := time.Now(), 100*time.Millisecond
-	for {
-		at, err := c.askOnce(ctx, path, media, body)
-		var refused *RefusedError
-		if err == nil || errors.As(err, &refused) && refused.Status != http.StatusServiceUnavailable && refused.Status != http.StatusTooManyRequests ||
-			ctx.Err() != nil || time.Since(began) > retryFor {
-			return at, err
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return nil, Because(ctx, err)
-		}
-		pause = min(2*pause, retryLast)
-	}
-}
-
-func (c *Client) askOnce(ctx context.Context, path, media string, body []byte) (*Progress, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
-	defer cancel()
-	res, err := c.send(ctx, http.MethodPost, path, media, body)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = res.Body.Close() }()
 	var answer struct {
 		Import *Progress `json:"import"`
 	}
-	if err := json.NewDecoder(io.LimitReader(res.Body, 1<<20)).Decode(&answer); err != nil || answer.Import == nil {
-		return nil, fmt.Errorf("read the answer of %s: %w", c.base, errors.Join(err, errors.New("it has no import")))
+	err := c.insist(ctx, http.MethodPost, path, media, body, &answer)
+	if err == nil && answer.Import == nil {
+		err = fmt.Errorf("read the answer of %s: it has no import", c.base)
 	}
-	return answer.Import, nil
+	return answer.Import, err
 }

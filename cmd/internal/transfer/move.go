@@ -1,0 +1,256 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Move moves a workspace from one cluster to another, with everything in it: tokens, events, kept
+// answers, timers and deliveries to be made. Its rows are copied while it is in use, then what has
+// changed meanwhile, until that is little. Then the workspace becomes read-only, the rest follows,
+// and the other cluster serves it.
+type Move struct {
+	From, To  *Client
+	Workspace string
+	// Where is what clients are told of the new place, as the reason of the read-only mode.
+	Where string
+	// Delete has the workspace deleted in its old place at the end.
+	Delete bool
+	// Progress is told of each step, and of the bytes copied in it so far; nil: nobody is.
+	Progress func(step string, bytes int64)
+
+	gone bool // the old cluster has no such workspace any more
+}
+
+// Moved is the result of a move.
+type Moved struct {
+	// Before is set if an earlier run had moved the workspace.
+	Before bool
+	Bytes  int64         // of rows that were copied
+	Passes int           // over the rows
+	Closed time.Duration // how long the workspace took no changes in its old place before it began in the new one
+}
+
+const (
+	// settled is the number of bytes of a pass after which the workspace is closed: as many follow
+	// in a small part of a second.
+	settled = 256 << 10
+	// mostPasses bounds the passes before the workspace is closed all the same.
+	mostPasses = 20
+	// mostStarts bounds how often the move begins anew since the log did not reach back.
+	mostStarts = 5
+	// tidyWithin bounds the time to undo what a failed move has done.
+	tidyWithin = 20 * time.Second
+)
+
+// The reasons of the read-only mode in the old place.
+const (
+	movingTo = "Moving to "
+	movedTo  = "Moved to "
+)
+
+// errBehind says that the old place does not know any more what has changed since a pass.
+var errBehind = errors.New("the log of the old cluster does not reach back to the last pass")
+
+// Run moves the workspace. If it fails, the workspace stays in its old place and takes changes as
+// before, unless the error says otherwise. A repeat begins anew, or finds that there is nothing left
+// to do.
+func (m *Move) Run(ctx context.Context) (*Moved, error) {
+	before, err := m.check(ctx)
+	if err != nil {
+		return nil, err
+	}
+	moved := &Moved{Before: before}
+	for starts := 1; !before; starts++ {
+		err := m.attempt(ctx, moved)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errBehind) || starts == mostStarts {
+			return nil, err
+		}
+	}
+	if m.gone {
+		return moved, nil
+	}
+	if err := m.readOnly(ctx, movedTo+m.Where); err != nil {
+		return moved, fmt.Errorf("the workspace has moved; say so in its old place: %w", err)
+	}
+	if m.Delete {
+		if err := m.From.do(ctx, http.MethodDelete, m.path("/workspaces/", ""), "", nil, nil); err != nil {
+			return moved, fmt.Errorf("the workspace has moved; delete it in its old place: %w", err)
+		}
+	}
+	return moved, nil
+}
+
+func (m *Move) path(prefix, rest string) string { return prefix + url.PathEscape(m.Workspace) + rest }
+
+// check finds out whether the workspace can be moved, or was moved before.
+func (m *Move) check(ctx context.Context) (before bool, err error) {
+	type cluster struct {
+		ClusterID string `json:"clusterId"`
+		Format    int    `json:"format"`
+	}
+	var from, to cluster
+	if err := m.From.do(ctx, http.MethodGet, "/cluster", "", nil, &from); err != nil {
+		return false, fmt.Errorf("read the state of the old cluster: %w", err)
+	}
+	if err := m.To.do(ctx, http.MethodGet, "/cluster", "", nil, &to); err != nil {
+		return false, fmt.Errorf("read the state of the new cluster: %w", err)
+	}
+	switch {
+	case from.ClusterID == to.ClusterID:
+		return false, errors.New("both addresses are of the same cluster")
+	case from.Format > to.Format:
+		return false, fmt.Errorf("the old cluster writes format %d, and the new one %d: upgrade the new one first", from.Format, to.Format)
+	}
+	arrived, err := m.arrival(ctx)
+	if err != nil {
+		return false, err
+	}
+	var mode struct {
+		ReadOnly *struct {
+			Reason string `json:"reason"`
+		} `json:"readOnly"`
+	}
+	err = m.From.do(ctx, http.MethodGet, m.path("/cluster/workspaces/", "/read-only"), "", nil, &mode)
+	switch {
+	case refusedWith(err, http.StatusNotFound) && arrived.done() && arrived.Arrival.From == from.ClusterID:
+		m.gone = true
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("look for the workspace: %w", err)
+	case arrived.done() && arrived.Arrival.From != from.ClusterID:
+		return false, errors.New("the new cluster has a workspace with this id, which came from another cluster")
+	case arrived.done():
+		return true, nil
+	case mode.ReadOnly != nil && !strings.HasPrefix(mode.ReadOnly.Reason, movingTo):
+		return false, fmt.Errorf("the workspace is read-only (%s): lift that first, so that it is not lost", mode.ReadOnly.Reason)
+	}
+	return false, nil
+}
+
+// arrival returns the workspace's arrival in the new cluster; the zero one if there is none.
+func (m *Move) arrival(ctx context.Context) (at arrival, err error) {
+	err = m.To.do(ctx, http.MethodGet, m.path("/cluster/workspaces/", "/arrival"), "", nil, &at)
+	if err != nil && !refusedWith(err, http.StatusNotFound) {
+		return at, fmt.Errorf("look for the workspace in the new cluster: %w", err)
+	}
+	return at, nil
+}
+
+// arrival is the answer about a workspace's arrival.
+type arrival struct {
+	Arrival struct {
+		ID    string `json:"id"`
+		From  string `json:"from"`
+		State string `json:"state"`
+	} `json:"arrival"`
+}
+
+func (a *arrival) done() bool { return a.Arrival.State == done }
+
+func refusedWith(err error, status int) bool {
+	var refused *RefusedError
+	return errors.As(err, &refused) && refused.Status == status
+}
+
+// attempt moves the workspace, or undoes what it has done.
+func (m *Move) attempt(ctx context.Context, moved *Moved) (err error) {
+	from, err := m.clusterID(ctx)
+	if err != nil {
+		return err
+	}
+	var begun arrival
+	if err := m.To.insist(ctx, http.MethodPost, m.path("/cluster/workspaces/", "/arrival"), "application/json", from, &begun); err != nil {
+		return fmt.Errorf("begin in the new cluster: %w", err)
+	}
+	closed, arrived := false, false
+	defer func() {
+		if err == nil || arrived {
+			return
+		}
+		tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyWithin)
+		defer cancel()
+		if closed {
+			err = errors.Join(err, m.open(tidy))
+		}
+		if left := m.To.do(tidy, http.MethodDelete, m.path("/cluster/workspaces/", "/arrival"), "", nil, nil); left != nil {
+			err = errors.Join(err, fmt.Errorf("remove the copy in the new cluster, which ends by itself after an hour: %w", left))
+		}
+	}()
+	p := &passes{move: m, arrival: begun.Arrival.ID, moved: moved}
+	for {
+		bytes, err := p.pass(ctx, "copying")
+		if err != nil {
+			return err
+		}
+		if p.index > 0 && bytes < settled || p.done == mostPasses {
+			break
+		}
+	}
+	closed = true // also when the answer is lost
+	began := time.Now()
+	if err := m.readOnly(ctx, movingTo+m.Where); err != nil {
+		return fmt.Errorf("make the workspace read-only: %w", err)
+	}
+	if _, err := p.pass(ctx, "closing"); err != nil {
+		return err
+	}
+	arrived, err = m.end(ctx, begun.Arrival.ID)
+	if err != nil {
+		return err
+	}
+	moved.Closed = time.Since(began)
+	return nil
+}
+
+// end has the workspace begin in the new cluster. It reports true with an error if the workspace may
+// have begun there.
+func (m *Move) end(ctx context.Context, id string) (maybe bool, err error) {
+	// An interruption must not leave the question open.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), retryFor)
+	defer cancel()
+	err = m.To.insist(ctx, http.MethodPost, m.path("/cluster/workspaces/", "/arrival/"+url.PathEscape(id)+"/end"), "", nil, nil)
+	if err == nil {
+		return true, nil
+	}
+	err = fmt.Errorf("begin in the new cluster: %w", err)
+	var refused *RefusedError
+	if errors.As(err, &refused) && refused.Status != http.StatusServiceUnavailable {
+		return false, err
+	}
+	return true, fmt.Errorf("%w; the workspace may have begun there, so it stays read-only in its old place: run the move again", err)
+}
+
+// readOnly sets the read-only mode in the old place.
+func (m *Move) readOnly(ctx context.Context, reason string) error {
+	body := marshal(map[string]string{"reason": reason[:min(len(reason), 500)]})
+	return m.From.insist(ctx, http.MethodPut, m.path("/cluster/workspaces/", "/read-only"), "application/json", body, nil)
+}
+
+// open ends the read-only mode in the old place.
+func (m *Move) open(ctx context.Context) error {
+	err := m.From.insist(ctx, http.MethodDelete, m.path("/cluster/workspaces/", "/read-only"), "", nil, nil)
+	if err != nil {
+		return fmt.Errorf("end the read-only mode in the old place: %w", err)
+	}
+	return nil
+}
+
+// clusterID returns the body that tells the new cluster where the workspace comes from.
+func (m *Move) clusterID(ctx context.Context) ([]byte, error) {
+	var status struct {
+		ClusterID string `json:"clusterId"`
+	}
+	if err := m.From.insist(ctx, http.MethodGet, "/cluster", "", nil, &status); err != nil {
+		return nil, fmt.Errorf("read the state of the old cluster: %w", err)
+	}
+	return marshal(map[string]string{"from": status.ClusterID}), nil
+}

@@ -1,0 +1,179 @@
+package transfer
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// fakeCluster answers requests of a move, and notes those that change something.
+type fakeCluster struct {
+	id    string
+	rows  func(w http.ResponseWriter, after string)
+	end   func(w http.ResponseWriter)
+	taken [][]byte
+
+	mu      sync.Mutex
+	changes []string
+}
+
+func (f *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path := strings.TrimPrefix(r.URL.Path, "/cluster/workspaces/moving")
+	if r.Method != http.MethodGet && !strings.HasSuffix(path, "/rows") {
+		f.mu.Lock()
+		f.changes = append(f.changes, r.Method+" "+path)
+		f.mu.Unlock()
+	}
+	switch r.Method + " " + path {
+	case "GET /cluster":
+		_, _ = fmt.Fprintf(w, `{"clusterId":%q,"format":2}`, f.id)
+	case "GET /read-only":
+		_, _ = io.WriteString(w, `{"readOnly":null}`)
+	case "GET /arrival":
+		http.NotFound(w, r)
+	case "POST /arrival":
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, `{"arrival":{"id":"a","state":"running"}}`)
+	case "GET /rows":
+		f.rows(w, r.URL.Query().Get("after"))
+	case "POST /arrival/a/rows":
+		block, _ := io.ReadAll(r.Body)
+		f.taken = append(f.taken, block)
+		_, _ = io.WriteString(w, `{}`)
+	case "POST /arrival/a/end":
+		f.end(w)
+	default: // changes of the read-only mode, and the end of an arrival
+		w.WriteHeader(http.StatusOK)
+	}
+}
+
+// sendRows answers with blocks of rows behind an index.
+func sendRows(w io.Writer, after string, blocks ...string) {
+	if after == "" {
+		after = "0"
+	}
+	_, _ = fmt.Fprintf(w, `{"version":1,"workspace":"moving","index":7,"after":%s}`+"\n", after)
+	for _, block := range append(blocks, "") {
+		header := binary.BigEndian.AppendUint32(nil, uint32(len(block)))
+		header = binary.BigEndian.AppendUint64(header, xxhash.Sum64String(block))
+		_, _ = w.Write(append(header, block...))
+	}
+}
+
+func refuse(w http.ResponseWriter, status int) {
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, `{"code":"CONFLICT","message":"No.","hint":"None."}`)
+}
+
+// TestMove_UndoesWhatFails: whatever ends a move, the workspace takes changes again in its old
+// place, and the rows are gone from the new one.
+func TestMove_UndoesWhatFails(t *testing.T) {
+	t.Parallel()
+	const lock, unlock, drop = "PUT /read-only", "DELETE /read-only", "DELETE /arrival"
+	for name, c := range map[string]struct {
+		rows     func(w http.ResponseWriter, after string)
+		end      func(w http.ResponseWriter)
+		fails    string
+		old, new []string
+	}{
+		"it moves": {old: []string{lock, lock}, new: []string{"POST /arrival", "POST /arrival/a/end"}},
+		"a damaged block": {
+			rows: func(w http.ResponseWriter, _ string) {
+				_, _ = io.WriteString(w, `{"version":1,"workspace":"moving","index":7}`+"\n\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00x")
+			},
+			fails: "damaged", new: []string{"POST /arrival", drop},
+		},
+		"rows of another workspace": {
+			rows: func(w http.ResponseWriter, _ string) {
+				_, _ = io.WriteString(w, `{"version":1,"workspace":"other","index":7}`+"\n")
+			},
+			fails: "other", new: []string{"POST /arrival", drop},
+		},
+		"a workspace that is gone": {
+			rows:  func(w http.ResponseWriter, _ string) { refuse(w, http.StatusNotFound) },
+			fails: "404", new: []string{"POST /arrival", drop},
+		},
+		"the log does not reach back": {
+			rows: func(w http.ResponseWriter, after string) {
+				if after != "" {
+					refuse(w, http.StatusConflict)
+					return
+				}
+				sendRows(w, after, "rows")
+			},
+			fails: "does not reach back",
+			old:   slices.Repeat([]string{lock, unlock}, mostStarts),
+			new:   slices.Repeat([]string{"POST /arrival", drop}, mostStarts),
+		},
+		"a taken slug": {
+			end:   func(w http.ResponseWriter) { refuse(w, http.StatusConflict) },
+			fails: "409", old: []string{lock, unlock}, new: []string{"POST /arrival", "POST /arrival/a/end", drop},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			from := &fakeCluster{id: "old", rows: c.rows}
+			to := &fakeCluster{id: "new", end: c.end}
+			if from.rows == nil {
+				from.rows = func(w http.ResponseWriter, after string) { sendRows(w, after, "rows", "more") }
+			}
+			if to.end == nil {
+				to.end = func(http.ResponseWriter) {}
+			}
+			moved, err := runMove(t, t.Context(), from, to)
+			if c.fails == "" && (err != nil || moved.Passes != 2 || moved.Bytes != 16 || len(to.taken) != 4) ||
+				c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails)) {
+				t.Errorf("%+v, %v", moved, err)
+			}
+			if !slices.Equal(from.changes, c.old) || !slices.Equal(to.changes, c.new) {
+				t.Errorf("the old cluster was asked for %q, and the new one for %q", from.changes, to.changes)
+			}
+		})
+	}
+}
+
+// An interruption while rows are read undoes the move, too.
+func TestMove_Interrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	from := &fakeCluster{id: "old"}
+	from.rows = func(w http.ResponseWriter, after string) {
+		if after != "" { // the workspace is closed by now
+			cancel()
+			<-ctx.Done()
+		}
+		sendRows(w, after, "rows")
+	}
+	to := &fakeCluster{id: "new", end: func(http.ResponseWriter) {}}
+	if moved, err := runMove(t, ctx, from, to); err == nil {
+		t.Fatalf("it moved: %+v", moved)
+	}
+	if !slices.Equal(from.changes, []string{"PUT /read-only", "DELETE /read-only"}) || !slices.Equal(to.changes, []string{"POST /arrival", "DELETE /arrival"}) {
+		t.Errorf("the old cluster was asked for %q, and the new one for %q", from.changes, to.changes)
+	}
+}
+
+func runMove(t *testing.T, ctx context.Context, from, to *fakeCluster) (*Moved, error) { //nolint:revive // t comes first in tests
+	t.Helper()
+	var clients []*Client
+	for _, f := range []*fakeCluster{from, to} {
+		server := httptest.NewServer(f)
+		t.Cleanup(server.Close)
+		c, err := NewClient(server.URL, "token")
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients = append(clients, c)
+	}
+	move := Move{From: clients[0], To: clients[1], Workspace: "moving", Where: "there"}
+	return move.Run(ctx)
+}
