@@ -32,10 +32,13 @@ type heartbeat struct {
 
 // heartbeatConfig configures heartbeats.
 type heartbeatConfig struct {
-	Members func() []string     // all other nodes
-	Owned   func() []ownedShard // shards of this node
-	Send    func(ctx context.Context, node string, body []byte) ([]byte, error)
-	Map     func() *shardMap
+	Members     func() []string     // all other nodes
+	Owned       func() []ownedShard // shards of this node
+	Send        func(ctx context.Context, node string, body []byte) ([]byte, error)
+	Map         func() *shardMap
+	Generations *generations
+	// Fatal is told that another node has seen this one with newer data.
+	Fatal func(error)
 	// Disconnect closes connections on which requests wait for a node that does not answer.
 	Disconnect func(node string)
 	Clock      func() time.Time
@@ -90,6 +93,8 @@ type heartbeatMessage struct {
 	Leaving bool `json:"leaving,omitempty"`
 	// Clock is the sender's time in Unix nanoseconds; versions without it send none.
 	Clock int64 `json:"clock,omitempty"`
+	// Generation is that of the sender's data directory; versions without it send none.
+	Generation generation `json:"generation,omitzero"`
 }
 
 func newHeartbeat(cfg heartbeatConfig) *heartbeat {
@@ -176,6 +181,7 @@ func (p *heartbeat) round() {
 	for _, node := range gone {
 		p.cfg.Map().removeNode(node)
 		p.cfg.Clocks.forget(node)
+		p.cfg.Generations.forget(node)
 		p.cfg.Disconnect(node)
 	}
 	for _, node := range ask {
@@ -221,11 +227,17 @@ func (p *heartbeat) exchange(node string) (answer heartbeatMessage, err error) {
 	}
 	began := p.cfg.Clock()
 	reply, err := p.cfg.Send(ctx, node, body)
+	if refusesData(err) {
+		p.cfg.Fatal(fmt.Errorf("node %q: %w", node, errOlderData))
+	}
 	if err != nil {
 		return answer, err
 	}
 	if err := json.Unmarshal(reply, &answer); err != nil {
 		return answer, fmt.Errorf("read a heartbeat: %w", err)
+	}
+	if !p.cfg.Generations.accepts(node, answer.Generation) {
+		return answer, fmt.Errorf("node %q: %w", node, errOlderData)
 	}
 	if answer.Clock != 0 {
 		p.cfg.Clocks.note(node, time.Unix(0, answer.Clock), began, p.cfg.Clock())
@@ -240,7 +252,7 @@ func (p *heartbeat) message() ([]byte, error) {
 	// The clock keeps the numbers growing across a restart of the node.
 	now := p.cfg.Clock().UnixNano()
 	p.seq = max(p.seq+1, uint64(now))
-	return json.Marshal(heartbeatMessage{Seq: p.seq, Owned: p.cfg.Owned(), Leaving: p.leaving, Clock: now})
+	return json.Marshal(heartbeatMessage{Seq: p.seq, Owned: p.cfg.Owned(), Leaving: p.leaving, Clock: now, Generation: p.cfg.Generations.current()})
 }
 
 // answer handles rpcHeartbeat.
@@ -248,6 +260,9 @@ func (p *heartbeat) answer(_ context.Context, from string, body []byte) ([]byte,
 	var asked heartbeatMessage
 	if err := json.Unmarshal(body, &asked); err != nil {
 		return nil, fmt.Errorf("read a heartbeat: %w", err)
+	}
+	if !p.cfg.Generations.accepts(from, asked.Generation) {
+		return nil, fmt.Errorf("node %q: %w", from, errOlderData)
 	}
 	p.cfg.Map().update(from, asked.Seq, asked.Owned)
 	if asked.Leaving {

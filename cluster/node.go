@@ -211,6 +211,11 @@ func (n *Node) hosted() []*group {
 func (n *Node) Start(ctx context.Context, w Watcher) error {
 	n.hosting.Lock()
 	defer n.hosting.Unlock()
+	if n.peering != nil {
+		if err := n.peering.checkGeneration(ctx); err != nil {
+			return err
+		}
+	}
 	n.started, n.watcher = true, w
 	go n.compactor.run()
 	if _, single := n.transports.(soloTransports); !single {

@@ -49,7 +49,8 @@ type peerConfig struct {
 	TLS      *peerTLS     // nil: plain text
 	Keys     [][]byte     // keys of the handshake, see peerKeys; this node proves the first
 	// Self returns this node's names; its cluster is empty before it has joined.
-	Self func() peerSelf
+	Self        func() peerSelf
+	Generations *generations
 	// Resolve returns the peer address of a node.
 	Resolve func(node string) (addr string, ok bool)
 	// Format returns the format that this node writes, which has the version of the protocol.
@@ -242,7 +243,7 @@ func (p *peerPort) dial(ctx context.Context, kind byte, node, addr string, shard
 		conn = secure
 	}
 	self := p.cfg.Self()
-	hello := peerHello{Cluster: self.cluster, From: self.node, Instance: self.instance, To: node, Shard: int(shard)}
+	hello := peerHello{Cluster: self.cluster, From: self.node, Instance: self.instance, To: node, Shard: int(shard), Generation: p.cfg.Generations.current()}
 	if err := p.clientHandshake(conn, kind, &hello); err != nil {
 		_ = tcp.Close()
 		return nil, fail(err)

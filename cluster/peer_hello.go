@@ -53,6 +53,8 @@ type peerHello struct {
 	Instance string `json:"instance"`
 	To       string `json:"to"`
 	Shard    int    `json:"shard"`
+	// Generation is that of the dialer's data directory; versions without it send none.
+	Generation generation `json:"generation,omitzero"`
 }
 
 // peerStatus is the answer to a hello. It names neither nodes nor clusters; the accepting node logs
@@ -68,6 +70,7 @@ const (
 	statusNoCluster    peerStatus = 4 // the acceptor has not joined a cluster yet
 	statusOtherCluster peerStatus = 5 // the dialer is of another cluster
 	statusSameName     peerStatus = 6 // the dialer has the acceptor's name
+	statusOlderData    peerStatus = 7 // the acceptor has seen the dialer with newer data
 )
 
 // explain tells the dialing node's operator what a refusal means.
@@ -86,11 +89,17 @@ func (s peerStatus) explain(h *peerHello) string {
 	case statusSameName:
 		return fmt.Sprintf("the node there is named %q, too: give every node a name of its own (--node-name)", h.From)
 	}
+	if s == statusOlderData {
+		return errOlderData.Error()
+	}
 	return fmt.Sprintf("with status %d, which this version does not know", s)
 }
 
 // refusedError is the refusal of a connection by another node.
-type refusedError struct{ why string }
+type refusedError struct {
+	status peerStatus
+	why    string
+}
 
 func (e *refusedError) Error() string { return "refused: " + e.why }
 
@@ -174,7 +183,7 @@ func readStatus(conn io.Reader, hello *peerHello) error {
 		return err
 	}
 	if s := peerStatus(status[0]); s != statusWelcome {
-		return &refusedError{s.explain(hello)}
+		return &refusedError{s, s.explain(hello)}
 	}
 	return nil
 }
@@ -241,6 +250,8 @@ func (p *peerPort) checkHello(kind byte, h *peerHello) (status peerStatus, reaso
 		return statusOtherCluster, fmt.Sprintf("this node belongs to cluster %s and the dialing node to %s: give that node --join addresses of its own cluster", self.cluster, h.Cluster)
 	case h.From == self.node && !joins:
 		return statusSameName, fmt.Sprintf("the name %q is this node's own: give every node a name of its own (--node-name)", h.From)
+	case !joins && !p.cfg.Generations.accepts(h.From, h.Generation):
+		return statusOlderData, fmt.Sprintf("the data directory of node %q is older than this node has seen it: it has forgotten what it acknowledged since", h.From)
 	}
 	return statusWelcome, ""
 }

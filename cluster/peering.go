@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,8 +29,10 @@ type peering struct {
 
 	peerAddr, httpAddr string      // as other nodes and clients reach them
 	started            atomic.Bool // the node has opened its groups
+	generations        *generations
 	stopCheck          context.CancelFunc
 	checked            chan struct{}
+	counting           sync.WaitGroup
 }
 
 // newPeering listens. Nothing is sent or answered before run.
@@ -56,7 +59,17 @@ func newPeering(n *Node) (l *peering, err error) {
 	if err != nil {
 		return nil, err
 	}
-	pc := peerConfig{Listener: cfg.Peer, Keys: keys, Self: l.self, Resolve: l.resolve, Format: n.Format, Logger: n.logger.With("component", "peer")}
+	known, err := lastKnown(cfg.Store.Raft())
+	if err != nil {
+		return nil, err
+	}
+	if l.generations, err = newGenerations(cfg.Store.Raft(), func() string { return n.identity.get().Instance }, known); err != nil {
+		return nil, err
+	}
+	pc := peerConfig{
+		Listener: cfg.Peer, Keys: keys, Self: l.self, Resolve: l.resolve, Format: n.Format, Logger: n.logger.With("component", "peer"),
+		Generations: l.generations,
+	}
 	if cfg.TLS != nil {
 		pc.TLS = newPeerTLS(cfg.TLS)
 	}
@@ -88,6 +101,7 @@ func newPeering(n *Node) (l *peering, err error) {
 		Send: func(ctx context.Context, node string, body []byte) ([]byte, error) {
 			return l.port.call(ctx, node, rpcHeartbeat, body)
 		},
+		Generations: l.generations, Fatal: n.fail,
 		Map: n.owners.Load, Disconnect: l.port.disconnect, Clock: time.Now, Clocks: clocks,
 	})
 	return l, err
@@ -162,6 +176,7 @@ func (l *peering) start() {
 	l.registry.run()
 	ctx, stop := context.WithCancel(context.Background())
 	l.stopCheck = stop
+	l.counting.Go(func() { l.generations.own.run(ctx, n.logger) })
 	go func() {
 		defer close(l.checked)
 		if err := l.bootstrap.check(ctx); err != nil && ctx.Err() == nil {
@@ -179,6 +194,7 @@ func (l *peering) stopWork() {
 	l.registry.close()
 	l.stopCheck()
 	<-l.checked
+	l.counting.Wait()
 }
 
 // close announces the departure and closes every connection. The groups have stopped before.

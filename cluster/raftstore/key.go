@@ -19,8 +19,12 @@ const (
 	KindDropping byte = 4 // exists while a replica is being deleted
 	KindInstall  byte = 5 // exists while a received snapshot is being installed
 	// KindEnd is above all kinds of a replica's rows.
-	KindEnd     byte = 6
-	KindMembers byte = 16 // shard 0 only: the last known registry
+	KindEnd byte = 6
+	// Of shard 0 only: the last known registry, the generation of this data directory, and those that
+	// this node has seen of others.
+	KindMembers    byte = 16
+	KindGeneration byte = 17
+	KindSeen       byte = 18
 )
 
 const logKeyLen = 2 + 1 + 8
