@@ -16,7 +16,7 @@ const subscriptions = 3
 // measured there, and the receiver they lead to.
 type hooks struct {
 	world    *world
-	receiver *receiver
+	receiver *receiver // nil if the webhooks lead nowhere
 	ids      []string
 }
 
@@ -109,7 +109,9 @@ func (h *hooks) await(ctx context.Context, want int64, within time.Duration) int
 func (h *hooks) remove() error {
 	d := h.world.dial()
 	defer d.close()
-	defer h.receiver.stop()
+	if h.receiver != nil {
+		defer h.receiver.stop()
+	}
 	var faults []error
 	end := time.Now().Add(removeWithin)
 	for _, id := range h.ids {

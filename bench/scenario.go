@@ -47,7 +47,7 @@ type talk struct {
 // scenarios in the order they run in. One file each.
 var scenarios = []scenario{
 	createMany, bulk, createHot, createFollowed, createHooked, deliver, commitToDelivery, cycle, cycleHot, get, poll, listSmall, list, listFilters, searchOne, searchTwo, similar, analytics, createLarge,
-	listStatus, listReady, dispatchClaim, release, claimParked, waiting,
+	listStatus, listReady, dispatchClaim, release, claimParked, fair, waiting,
 }
 
 // Names of the limits measured beside the scenarios.
