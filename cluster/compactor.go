@@ -96,6 +96,9 @@ func (c *compactor) compact() bool {
 		if g.failed.Load() != nil || pending < least || kept && pending < c.tuning.sendingBytes {
 			continue
 		}
+		if short {
+			g.kept.forget()
+		}
 		snapshots.Go(func() {
 			if err := g.snapshot(); err != nil {
 				failed.Store(true)

@@ -105,6 +105,7 @@ type tuning struct {
 	snapshotBytes int64 // log bytes of one shard that trigger its snapshot
 	totalBytes    int64 // log bytes of all shards that trigger snapshots
 	sendingBytes  int64 // bound of a shard's log while a follower gets its state
+	keepBytes     int64 // bound of the logs of all shards that are kept for an archive
 	trailing      uint64
 
 	lostGrace time.Duration // 0 means placement.LostGrace
@@ -132,6 +133,7 @@ func defaultTuning() tuning {
 		snapshotBytes:  32 << 20,
 		totalBytes:     64 << 20,
 		sendingBytes:   512 << 20,
+		keepBytes:      1 << 30,
 		trailing:       16,
 		clock:          func() int64 { return int64(time.Since(base)) },
 		leaseClock:     newLeaseClock().now,

@@ -47,6 +47,7 @@ type stateMachine struct {
 
 	applied atomic.Uint64 // copy of at.applied for other goroutines
 	pending atomic.Int64  // bytes of log since the last snapshot
+	logged  atomic.Int64  // bytes of log since the start
 
 	pendingMu sync.Mutex // held while pending is reduced
 	installs  int        // snapshots installed; under pendingMu
@@ -121,6 +122,7 @@ func (m *stateMachine) ApplyBatch(logs []*raft.Log) []any {
 		}
 	}
 	write(len(logs))
+	m.logged.Add(added)
 	m.grown(added, m.pending.Add(added))
 	return results
 }

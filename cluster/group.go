@@ -49,6 +49,8 @@ type group struct {
 	stuck    atomic.Bool // the disk takes no entries
 
 	heldUntil atomic.Int64 // the log is kept for a reader until then; 0: it is not
+	kept      kept
+	keepFrom  func(*group) uint64 // see Node.keepFrom
 
 	up atomic.Bool // raft, watcher and started are set
 	// epoch is the epoch this node owns the shard in; 0 when it does not.
@@ -73,6 +75,7 @@ func newGroup(n *Node, shard storage.Shard) *group {
 		spent:      n.cfg.Spent,
 		format:     n.Format,
 		clockIsOff: n.clockIsOff,
+		keepFrom:   n.keepFrom,
 		handovers:  make(chan *handoverRequest),
 		changing:   make(chan struct{}, 1),
 		failure:    make(chan struct{}),
@@ -272,8 +275,9 @@ func (g *group) stop(ctx context.Context) error {
 // closeSnapshotBytes is the size of the log from which a closing node makes a snapshot.
 const closeSnapshotBytes = 64 << 10
 
-// snapshot flushes the state, records its position, and truncates the log.
+// snapshot flushes the state, records its position, and truncates the log up to what is kept.
 func (g *group) snapshot() error {
+	g.log.Keep(g.keepFrom(g))
 	if err := g.raft.Snapshot().Error(); err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		return fmt.Errorf("snapshot shard %d: %w", g.shard, err)
 	}

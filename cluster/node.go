@@ -49,7 +49,8 @@ type Node struct {
 	groups      []atomic.Pointer[group] // by shard; nil without a replica on this node
 	reopening   []atomic.Bool           // by shard; the replica is opened again
 	serveCall   atomic.Pointer[func(context.Context, []byte) ([]byte, error)]
-	failed      chan error // capacity 1
+	failed      chan error    // capacity 1
+	keptLogs    chan struct{} // capacity 1
 
 	closing sync.Once
 	closed  error
@@ -82,7 +83,7 @@ func New(cfg Config) (*Node, error) {
 	}
 	n := &Node{
 		cfg: cfg, id: id, tuning: defaultTuning(), logger: cfg.Logger, transports: cfg.transports,
-		failed: make(chan error, 1), clockIsOff: func() bool { return false },
+		failed: make(chan error, 1), keptLogs: make(chan struct{}, 1), clockIsOff: func() bool { return false },
 	}
 	n.identity.db, n.identity.id = cfg.Store.Raft(), id
 	if n.formats, err = newFormats(cfg.MaxFormat, cfg.Store, &n.identity, n.logger); err != nil {

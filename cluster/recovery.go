@@ -162,12 +162,6 @@ func (c *Creation) copyRows(ctx context.Context, from *storage.Store, shard stor
 	return into.Ingest(ctx)
 }
 
-// Bounds of the entries that are applied at once.
-const (
-	replayEntries = 64
-	replayBytes   = 8 << 20
-)
-
 // replay applies the entries of a stopped node's log that its rows don't have.
 func (c *Creation) replay(ctx context.Context, from *storage.Store, shard storage.Shard) (position, error) {
 	machine, err := newStateMachine(c.store, shard, &flusher{})
@@ -179,21 +173,20 @@ func (c *Creation) replay(ctx context.Context, from *storage.Store, shard storag
 		return position{}, err
 	}
 	_, last := log.Bounds()
-	for index := machine.at.applied + 1; index <= last; {
-		var entries []*raft.Log
-		for size := 0; index <= last && len(entries) < replayEntries && size < replayBytes; index++ {
-			var entry raft.Log
-			if err := log.GetLog(index, &entry); err != nil {
-				return position{}, fmt.Errorf("read entry %d: %w", index, err)
-			}
-			entries, size = append(entries, &entry), size+len(entry.Data)
+	index := machine.at.applied
+	err = machine.replay(ctx, func() (*raft.Log, error) {
+		if index >= last {
+			return nil, io.EOF
 		}
-		if err := context.Cause(ctx); err != nil {
-			return position{}, err
+		index++
+		entry := &raft.Log{}
+		if err := log.GetLog(index, entry); err != nil {
+			return nil, fmt.Errorf("read entry %d: %w", index, err)
 		}
-		if machine.ApplyBatch(entries); machine.err != nil {
-			return position{}, machine.err
-		}
+		return entry, nil
+	})
+	if err != nil {
+		return position{}, err
 	}
 	return machine.at, nil
 }

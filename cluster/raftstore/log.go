@@ -21,6 +21,7 @@ type LogStore struct {
 	// would open an iterator each time.
 	mu          sync.Mutex
 	first, last uint64
+	keep        uint64 // the oldest entry that stays when the beginning is deleted; 0: none has to
 }
 
 // OpenLog opens the log of a shard's group.
@@ -145,9 +146,24 @@ func (s *LogStore) forget() {
 	s.mu.Unlock()
 }
 
+// Keep has the entries from an index on stay when the beginning of the log is deleted; 0: none.
+func (s *LogStore) Keep(from uint64) {
+	s.mu.Lock()
+	s.keep = from
+	s.mu.Unlock()
+}
+
 // DeleteRange deletes the entries from least to most, both included: the oldest ones after a
-// snapshot, or the newest ones when a new leader overwrites them.
+// snapshot, but for those that are kept, or the newest ones when a new leader overwrites them.
 func (s *LogStore) DeleteRange(least, most uint64) error {
+	s.mu.Lock()
+	if s.keep != 0 && least <= s.first && most < s.last {
+		most = min(most, s.keep-1)
+	}
+	s.mu.Unlock()
+	if most < least {
+		return nil
+	}
 	var from, to [logKeyLen]byte
 	logKey(from[:], s.shard, least)
 	logKey(to[:], s.shard, most+1)
