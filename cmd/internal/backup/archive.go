@@ -228,9 +228,9 @@ func (i *interrupted) Read(p []byte) (int, error) {
 	return i.r.Read(p)
 }
 
-// create begins a file.
-func (a *Archive) create() (*output, error) {
-	draft, err := a.place.Draft()
+// create begins a file in a folder.
+func (a *Archive) create(folder string) (*output, error) {
+	draft, err := a.place.Draft(folder)
 	if err != nil {
 		return nil, err
 	}

@@ -15,8 +15,9 @@ type Place interface {
 	Open(ctx context.Context, name string) (io.ReadCloser, error)
 	// Size returns the size of a file in bytes.
 	Size(ctx context.Context, name string) (int64, error)
-	// Draft begins a file, which has no name until it is kept.
-	Draft() (Draft, error)
+	// Draft begins a file in a folder, which has no name until it is kept. A folder ends with a
+	// slash.
+	Draft(folder string) (Draft, error)
 	Remove(ctx context.Context, name string) error
 	// Lock keeps other backups away, where the place can do that, and makes the place ready.
 	Lock(ctx context.Context) (unlock func() error, err error)
@@ -27,7 +28,7 @@ type Place interface {
 	String() string
 }
 
-// Kept is a file in a place.
+// Kept is a file in a place, or a part of one that is being written.
 type Kept struct {
 	Name    string
 	Changed time.Time

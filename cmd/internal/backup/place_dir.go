@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -20,7 +21,7 @@ type dirPlace string
 func InDir(dir string) Place { return dirPlace(dir) }
 
 const (
-	// shardDir is the folder of the shards' images, and of drafts.
+	// shardDir is the folder of the shards' images, and of drafts of manifests.
 	shardDir   = "shards/"
 	partPrefix = ".part-"
 )
@@ -38,9 +39,17 @@ func (d dirPlace) List(_ context.Context, prefix string) ([]Kept, error) {
 	}
 	var all []Kept
 	for _, e := range entries {
-		if !e.IsDir() {
-			all = append(all, Kept{Name: prefix + e.Name()})
+		if e.IsDir() {
+			continue
 		}
+		at, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed, or given another name, meanwhile
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list the files: %w", err)
+		}
+		all = append(all, Kept{Name: prefix + e.Name(), Changed: at.ModTime()})
 	}
 	return all, nil
 }
@@ -85,8 +94,11 @@ func (d dirPlace) Lock(ctx context.Context) (unlock func() error, err error) {
 	return lock.Close, nil
 }
 
-func (d dirPlace) Draft() (Draft, error) {
-	file, err := os.CreateTemp(d.at(shardDir), partPrefix+"*")
+func (d dirPlace) Draft(folder string) (Draft, error) {
+	if err := os.MkdirAll(d.at(folder), 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of a file: %w", err)
+	}
+	file, err := os.CreateTemp(d.at(folder), partPrefix+"*")
 	if err != nil {
 		return nil, fmt.Errorf("make a file: %w", err)
 	}

@@ -198,7 +198,7 @@ func (p *s3Place) Remove(ctx context.Context, name string) error {
 
 // Draft implements Place. The name of a file follows from all of its content, so the file is
 // on the disk before it is sent.
-func (p *s3Place) Draft() (Draft, error) {
+func (p *s3Place) Draft(string) (Draft, error) {
 	file, err := os.CreateTemp(p.spool, "switchyard-backup-*")
 	if err != nil {
 		return nil, fmt.Errorf("make a file to send: %w", err)

@@ -24,7 +24,7 @@ func TestS3_SendsInParts(t *testing.T) {
 	backup.SetS3(place, 5<<20, time.Minute)
 	content := make([]byte, 11<<20)
 	_, _ = rand.Read(content) // never fails
-	draft, err := place.Draft()
+	draft, err := place.Draft("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestS3_EndsWhatHangs(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "nothing was transferred") {
 		t.Errorf("reading: %v", err)
 	}
-	draft, err := place.Draft()
+	draft, err := place.Draft("")
 	if err != nil {
 		t.Fatal(err)
 	}

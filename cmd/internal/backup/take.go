@@ -135,7 +135,7 @@ func (t *taken) shard(ctx context.Context, shard int) (File, error) {
 }
 
 func (t *taken) try(ctx context.Context, shard int) (f File, err error) {
-	out, err := t.To.create()
+	out, err := t.To.create(shardDir)
 	if err != nil {
 		return f, err
 	}
@@ -198,7 +198,7 @@ func (t *taken) finish(ctx context.Context, m *Manifest) (name string, err error
 	if err != nil {
 		return "", err
 	}
-	out, err := t.To.create()
+	out, err := t.To.create(shardDir)
 	if err != nil {
 		return "", err
 	}

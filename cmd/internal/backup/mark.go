@@ -1,0 +1,125 @@
+package backup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"time"
+)
+
+// markDir is the folder of marks. A node's mark says up to which moment the log of each shard is in
+// the archive: of a shard that nobody writes to, no segment could tell.
+const markDir = "marks/"
+
+// maxMark bounds a mark in bytes.
+const maxMark = 1 << 20
+
+// archivedLog is what the segments of a shard have.
+type archivedLog struct {
+	Shard int `json:"shard"`
+	// The segments have all entries behind After, up to Last.
+	After uint64 `json:"after"`
+	Last  uint64 `json:"last"`
+	// Every write that was acknowledged before At has an index of at most Last.
+	At time.Time `json:"at"`
+	// Lost and LostAt are Last and At before the last gap; absent: there was none.
+	Lost   uint64    `json:"lost,omitempty"`
+	LostAt time.Time `json:"lostAt,omitzero"`
+}
+
+// mark is the file of a node.
+type mark struct {
+	Version   int           `json:"version"`
+	ClusterID string        `json:"clusterId"`
+	Node      string        `json:"node"`
+	Logs      []archivedLog `json:"logs"`
+}
+
+const markVersion = 1
+
+func (a *Archive) markName(cluster, node string) string {
+	name := markDir + cluster + "-" + node + manifestSuffix
+	if a.key != nil {
+		name += sealedSuffix
+	}
+	return name
+}
+
+// putMark replaces the mark of a node.
+func (a *Archive) putMark(ctx context.Context, m *mark) (err error) {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("encode a mark: %w", err)
+	}
+	out, err := a.create(markDir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.draft.Discard()) }()
+	if _, err = out.Write(text); err == nil {
+		_, err = out.finish()
+	}
+	if err == nil {
+		err = out.draft.Keep(ctx, a.markName(m.ClusterID, m.Node))
+	}
+	if err != nil {
+		return fmt.Errorf("write a mark: %w", err)
+	}
+	return nil
+}
+
+// marks reads the marks of the nodes of a cluster. Those that can't be read are passed over: without
+// them less is known, and nothing wrong. The error is that of the place.
+func (a *Archive) marks(ctx context.Context, cluster string) (all []mark, unread, err error) {
+	files, err := a.place.List(ctx, markDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("list the marks in %s: %w", a, err)
+	}
+	for _, file := range files {
+		name, sealed := strings.CutSuffix(file.Name, sealedSuffix)
+		if !strings.HasPrefix(name, markDir+cluster+"-") || !strings.HasSuffix(name, manifestSuffix) || sealed != (a.key != nil) {
+			continue
+		}
+		m, err := a.mark(ctx, file.Name)
+		if err == nil && (m.ClusterID != cluster || m.Version != markVersion || a.markName(m.ClusterID, m.Node) != file.Name) {
+			err = errors.New("it is not the mark of its name")
+		}
+		if err != nil {
+			unread = errors.Join(unread, fmt.Errorf("read %s: %w", file.Name, err))
+			continue
+		}
+		all = append(all, *m)
+	}
+	if ctx.Err() != nil {
+		return nil, nil, context.Cause(ctx)
+	}
+	return all, unread, nil
+}
+
+func (a *Archive) mark(ctx context.Context, name string) (*mark, error) {
+	in, err := a.place.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = in.Close() }()
+	content, err := a.unsealed(in)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(content, maxMark+1))
+	if err == nil && len(text) > maxMark {
+		err = errors.New("it is too large")
+	}
+	if err != nil {
+		return nil, err
+	}
+	m := &mark{}
+	return m, json.Unmarshal(text, m)
+}
