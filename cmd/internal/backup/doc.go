@@ -3,6 +3,7 @@
 // encrypts all of its files.
 //
 //	Take -> shards/SHA256.shard, one for each shard -> backup-MOMENT.json
+//	LogArchiver -> log/SEGMENT.log, entries of a shard's log -> marks/NODE.json
 //	Restore -> the data directory of one node, offline
 //	Drill -> Restore into a scratch directory, and verify
 //	Recover -> the same as Restore, from the data directories of nodes that are left
@@ -12,6 +13,10 @@
 // last, when all files are durable and have been read back. A file is named by the SHA-256 of
 // its content, or by a keyed hash of that in an encrypted archive, and never changes; backups
 // share those of shards that did not change between them.
+//
+// The logs of the shards are archived between backups by the nodes that own the shards. A segment is
+// consecutive entries of one log, and its name has the shard, the range of indexes and the times. A
+// restore to a moment puts the images of a backup in place, and applies the entries behind them.
 //
 // The package starts no goroutine.
 package backup

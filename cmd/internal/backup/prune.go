@@ -12,7 +12,7 @@ import (
 const unlockedFor = 24 * time.Hour
 
 // prune removes backups beyond those that are kept, the oldest first, and then the files that
-// no backup has.
+// no backup has, and the segments of logs that none of them can be continued with.
 func (t *taken) prune(ctx context.Context, newest string) error {
 	names, err := t.To.List(ctx)
 	if err != nil {
@@ -25,6 +25,7 @@ func (t *taken) prune(ctx context.Context, newest string) error {
 		names = names[1:]
 	}
 	used := map[string]bool{}
+	oldest := map[logOf]uint64{} // index of the oldest image of a shard
 	for _, name := range names {
 		from := t.To
 		if _, sealed, _ := momentOf(name); !sealed {
@@ -37,8 +38,16 @@ func (t *taken) prune(ctx context.Context, newest string) error {
 			return nil // as above
 		}
 		for i := range m.Files {
-			used[from.shardName(&m.Files[i])] = true
+			f := &m.Files[i]
+			used[from.shardName(f)] = true
+			of := logOf{m.ClusterID, f.Shard}
+			if is, ok := oldest[of]; !ok || f.Index < is {
+				oldest[of] = f.Index
+			}
 		}
+	}
+	if err := t.pruneLogs(ctx, oldest); err != nil {
+		return err
 	}
 	files, err := t.To.place.List(ctx, shardDir)
 	if err != nil {

@@ -24,12 +24,16 @@ type Schedule struct {
 	// closed when that may have changed; nil: it never does.
 	Leads func() (leads bool, changed <-chan struct{})
 	// Take takes a backup. Its progress is told, so that it ends when another node leads.
-	Take   func(ctx context.Context, progress func(Progress)) (name string, m *Manifest, err error)
-	Now    func() time.Time
-	Logger *slog.Logger
+	Take func(ctx context.Context, progress func(Progress)) (name string, m *Manifest, err error)
+	// Complete is called after each backup that this node has taken; it may be nil, and must not block.
+	Complete func()
+	Now      func() time.Time
+	Logger   *slog.Logger
 
 	mu     sync.Mutex
 	status Status // guarded by mu
+	// newest is the backup that status names; nil: none. Guarded by mu.
+	newest *Manifest
 }
 
 // Status is what a node knows of the backups of its cluster.
@@ -79,6 +83,14 @@ func (s *Schedule) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.status
+}
+
+// Newest returns the manifest of the newest backup, which is not changed; nil: there is none. It
+// returns false while the node has not looked into the archive.
+func (s *Schedule) Newest() (*Manifest, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.newest, s.status.Known
 }
 
 // Run takes backups until ctx ends. It returns when the one that is being taken has ended, too.
@@ -155,6 +167,7 @@ func (s *Schedule) look(ctx context.Context) error {
 	}
 	before := s.Status()
 	found := Status{}
+	newest, _ := s.Newest()
 	var unread error
 	for n := len(names) - 1; n >= max(0, len(names)-lookBack); n-- {
 		name := names[n]
@@ -171,7 +184,7 @@ func (s *Schedule) look(ctx context.Context) error {
 			continue
 		}
 		if m.ClusterID == s.Cluster() {
-			found.Name, found.Moment = name, m.Moment
+			found.Name, found.Moment, newest = name, m.Moment, m
 			break
 		}
 	}
@@ -181,9 +194,12 @@ func (s *Schedule) look(ctx context.Context) error {
 	if unread != nil && found.Name != before.Name {
 		s.Logger.Warn("backups can't be read", "in", s.To.String(), "error", unread)
 	}
+	if found.Name == "" {
+		newest = nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.status.Known, s.status.Name, s.status.Moment = true, found.Name, found.Moment
+	s.status.Known, s.status.Name, s.status.Moment, s.newest = true, found.Name, found.Moment, newest
 	return nil
 }
 
@@ -218,8 +234,11 @@ func (s *Schedule) take(ctx context.Context) error {
 		return err
 	}
 	s.mu.Lock()
-	s.status.Name, s.status.Moment = name, m.Moment
+	s.status.Name, s.status.Moment, s.newest = name, m.Moment, m
 	s.mu.Unlock()
+	if s.Complete != nil {
+		s.Complete()
+	}
 	s.Logger.Info("a backup is complete", "to", s.To.String(), "name", name, "bytes", m.Bytes(), "took", s.Now().Sub(began).Round(time.Millisecond))
 	return nil
 }

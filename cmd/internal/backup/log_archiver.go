@@ -1,0 +1,285 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"switchyard/cluster"
+	"switchyard/storage"
+)
+
+// Logs are the logs of the cluster's shards on one node.
+type Logs interface {
+	ClusterID() string
+	// Shards is the number of workspace shards.
+	Shards() int
+	Format() storage.Format
+	// Owns reports whether this node owns a shard.
+	Owns(shard storage.Shard) bool
+	// Reach returns the last applied entry of a shard that this node owns, and the first one in its
+	// log (0: there is none), once it is certain that every write acknowledged before is applied.
+	Reach(shard storage.Shard, deadline time.Time) (first, applied uint64, err error)
+	ReadLog(shard storage.Shard, after uint64, fn func(*cluster.LogEntry) (more bool, err error)) (uint64, error)
+	// KeepLog has entries behind the index after stay in the log of this node for a time.
+	KeepLog(shard storage.Shard, after uint64, period time.Duration)
+}
+
+// LogArchiver copies the logs of shards into an archive between backups, so that a restore can reach
+// moments between them. It runs on every node: the owner of a shard archives it, so that no node
+// has to read, or send, what another one has on its disk. Segments and marks in the archive are all
+// that a node needs to go on where another one has stopped.
+type LogArchiver struct {
+	To    *Archive
+	Every time.Duration // between the beginnings of two passes
+	Node  string        // name of this node
+	Logs  Logs
+	// Newest returns the manifest of the newest backup of the cluster (nil: there is none); false
+	// while it is not known.
+	Newest func() (*Manifest, bool)
+	// Kept gets a value when a log grows that is kept for the archive, and Taken when a backup is
+	// complete, which leads nowhere yet: the next pass does not wait then. Either may be nil.
+	Kept, Taken <-chan struct{}
+	Now         func() time.Time
+	Logger      *slog.Logger
+
+	known map[int]archivedLog // by shard; owned by Run
+
+	mu     sync.Mutex
+	status LogStatus // guarded by mu
+}
+
+const (
+	// logRetry is the longest pause after a pass that failed.
+	logRetry = 30 * time.Second
+	// logKept is how long logs are kept at least after the last try of a pass.
+	logKept = 10 * time.Minute
+	// reachWithin bounds the wait for the certainty that this node owns a shard.
+	reachWithin = 5 * time.Second
+)
+
+// errNoNewest ends a pass while it is not known which backup is the newest.
+var errNoNewest = errors.New("the backups have not been looked at yet")
+
+// Run archives the logs until ctx ends. It returns when the pass under way has ended, too.
+func (a *LogArchiver) Run(ctx context.Context) {
+	a.known = map[int]archivedLog{}
+	wait := time.NewTimer(0)
+	defer wait.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.Kept:
+		case <-a.Taken:
+		case <-wait.C:
+		}
+		began := a.Now()
+		err := a.pass(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, errNoNewest):
+			wait.Reset(min(settle, a.Every))
+			continue
+		case err != nil:
+			a.Logger.Error("the logs could not be archived", "to", a.To.String(), "error", err)
+			wait.Reset(min(logRetry, a.Every))
+		default:
+			wait.Reset(max(0, a.Every-a.Now().Sub(began)))
+		}
+		a.note(err)
+	}
+}
+
+// pass archives the logs of all shards that this node owns.
+func (a *LogArchiver) pass(ctx context.Context) error {
+	newest, ok := a.Newest()
+	if !ok {
+		return errNoNewest
+	}
+	a.keep()
+	if err := a.learn(ctx); err != nil {
+		return err
+	}
+	a.keep()
+	var failed error
+	owned := false
+	for shard := range a.Logs.Shards() + 1 {
+		if !a.Logs.Owns(storage.Shard(shard)) {
+			continue
+		}
+		owned = true
+		err := a.shard(ctx, shard, newest)
+		var place *placeError
+		if errors.As(err, &place) || ctx.Err() != nil {
+			return err // the other shards would fare no better
+		}
+		failed = errors.Join(failed, err)
+	}
+	if owned {
+		failed = errors.Join(failed, a.mark(ctx))
+	}
+	return failed
+}
+
+// placeError is the error of a write to the archive.
+type placeError struct{ err error }
+
+func (e *placeError) Error() string { return e.err.Error() }
+func (e *placeError) Unwrap() error { return e.err }
+
+// learn reads what other nodes, or this one before its start, have archived.
+func (a *LogArchiver) learn(ctx context.Context) error {
+	marks, unread, err := a.To.marks(ctx, a.Logs.ClusterID())
+	if err != nil {
+		return err
+	}
+	if unread != nil {
+		a.Logger.Warn("marks of archived logs can't be read", "in", a.To.String(), "error", unread)
+	}
+	for _, m := range marks {
+		for _, l := range m.Logs {
+			is, ok := a.known[l.Shard]
+			if l.Shard >= 0 && l.Shard <= a.Logs.Shards() && (!ok || l.Last > is.Last || l.Last == is.Last && l.At.After(is.At)) {
+				a.known[l.Shard] = l
+			}
+		}
+	}
+	return nil
+}
+
+// keep has this node keep what is not in the archive, as the owner or for the time when it may
+// become the owner.
+func (a *LogArchiver) keep() {
+	for shard, l := range a.known {
+		a.Logs.KeepLog(storage.Shard(shard), l.Last, max(logKept, 3*a.Every))
+	}
+}
+
+// mark writes what is archived, as far as this node knows.
+func (a *LogArchiver) mark(ctx context.Context) error {
+	m := &mark{Version: markVersion, ClusterID: a.Logs.ClusterID(), Node: a.Node}
+	for shard := range a.Logs.Shards() + 1 {
+		if l, ok := a.known[shard]; ok {
+			m.Logs = append(m.Logs, l)
+		}
+	}
+	return a.To.putMark(ctx, m)
+}
+
+// shard archives the log of a shard up to now.
+func (a *LogArchiver) shard(ctx context.Context, shard int, newest *Manifest) error {
+	now := a.Now()
+	for try := 0; ; try++ {
+		first, applied, err := a.Logs.Reach(storage.Shard(shard), now.Add(reachWithin))
+		if err != nil {
+			if !a.Logs.Owns(storage.Shard(shard)) {
+				return nil // another node goes on
+			}
+			return fmt.Errorf("archive the log of shard %d: %w", shard, err)
+		}
+		log := a.begin(shard, first, applied, newest)
+		for log.Last < applied {
+			if log, err = a.segment(ctx, log, applied, now); err != nil {
+				break
+			}
+			a.known[shard] = log
+		}
+		if errors.Is(err, cluster.ErrLogTruncated) && try == 0 {
+			continue // since it was looked at: there is a gap now
+		}
+		if err != nil {
+			return fmt.Errorf("archive the log of shard %d: %w", shard, err)
+		}
+		if now.After(log.At) {
+			log.At = now
+		}
+		a.known[shard] = log
+		a.Logs.KeepLog(storage.Shard(shard), log.Last, max(logKept, 3*a.Every))
+		return nil
+	}
+}
+
+// begin returns where the archive of a log goes on, with a gap if the log does not reach back.
+func (a *LogArchiver) begin(shard int, first, applied uint64, newest *Manifest) archivedLog {
+	log, ok := a.known[shard]
+	image := newest.file(shard)
+	if first == 0 || first > applied { // no applied entry is left in the log
+		first = applied + 1
+	}
+	if ok && log.Last <= applied && first <= log.Last+1 {
+		return log
+	}
+	from := archivedLog{Shard: shard, After: first - 1}
+	switch {
+	case image == nil: // the first backup will have what was truncated
+	case image.Index <= applied && first <= image.Index+1:
+		from.After = image.Index // the image has it
+	default:
+		from.Lost, from.LostAt = log.Last, log.At
+		a.gap(shard, max(log.Last, image.Index), from.After)
+	}
+	from.Last = from.After
+	a.known[shard] = from
+	return from
+}
+
+// gap tells of entries that were truncated before they were archived.
+func (a *LogArchiver) gap(shard int, last, after uint64) {
+	a.Logger.Error("entries of a log were truncated before they were archived: until the next backup is complete, no later moment can be restored",
+		"shard", shard, "archived", last, "goes_on_behind", after)
+	a.mu.Lock()
+	a.status.Lost++
+	a.mu.Unlock()
+}
+
+// segment archives the next entries of a log, up to applied at most.
+func (a *LogArchiver) segment(ctx context.Context, log archivedLog, applied uint64, now time.Time) (_ archivedLog, err error) {
+	var draft *segmentDraft
+	defer func() {
+		if draft != nil {
+			err = errors.Join(err, draft.discard())
+		}
+	}()
+	last, err := a.Logs.ReadLog(storage.Shard(log.Shard), log.Last, func(e *cluster.LogEntry) (bool, error) {
+		if draft == nil {
+			var err error
+			if draft, err = a.To.createSegment(a.Logs.ClusterID(), log.Shard, e.Index); err != nil {
+				return false, &placeError{err}
+			}
+		}
+		if err := draft.add(e); err != nil {
+			return false, err
+		}
+		return e.Index < applied && draft.size < segmentBytes && ctx.Err() == nil, nil
+	})
+	switch {
+	case err != nil:
+		return log, err
+	case ctx.Err() != nil:
+		return log, context.Cause(ctx)
+	case draft == nil:
+		return log, fmt.Errorf("%w: no entry behind %d", cluster.ErrLogTruncated, log.Last)
+	}
+	until := now
+	if last < applied && draft.latest.Before(now) {
+		until = draft.latest
+	}
+	size, err := draft.keep(ctx, until, a.Logs.Format())
+	if err != nil {
+		return log, &placeError{err}
+	}
+	log.Last = last
+	if until.After(log.At) {
+		log.At = until
+	}
+	a.mu.Lock()
+	a.status.Segments++
+	a.status.Bytes += uint64(size)
+	a.mu.Unlock()
+	return log, nil
+}
