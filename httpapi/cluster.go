@@ -56,6 +56,22 @@ type BackupStatus struct {
 	// Failures are those of this node since its last success, and Error is the last one's.
 	Failures int     `json:"failures"`
 	Error    *string `json:"error"`
+	// Log is there if the node archives logs.
+	Log *BackupLogStatus `json:"log,omitempty"`
+}
+
+// BackupLogStatus is what a node knows of the archived logs.
+type BackupLogStatus struct {
+	EverySeconds int64 `json:"everySeconds"`
+	// ReachesAt is the moment up to which the logs of all shards are archived, and AgeSeconds its age;
+	// null: no log is archived.
+	ReachesAt  *tracker.Timestamp `json:"reachesAt"`
+	AgeSeconds *int64             `json:"ageSeconds"`
+	// Gaps are the shards that can't be restored to a moment behind the newest backup.
+	Gaps []int `json:"gaps"`
+	// Failures are those of this node since its last success, and Error is the last one's.
+	Failures int     `json:"failures"`
+	Error    *string `json:"error"`
 }
 
 // WorkspaceOwner says where a workspace is served.

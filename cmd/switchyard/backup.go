@@ -100,21 +100,39 @@ func (b backupListCmd) Run() error {
 		return err
 	}
 	var failed error
+	var all []*backup.Manifest
+	var read []string
 	for _, name := range names {
 		m, err := from.Open(ctx, name)
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		fmt.Printf("%s: cluster %s, %s, %d bytes.\n", name, m.ClusterID, plural(len(m.Files), "shard"), m.Bytes())
+		all, read = append(all, m), append(read, name)
+	}
+	spans, err := from.Spans(ctx, all)
+	if err != nil {
+		return errors.Join(failed, err)
+	}
+	for i, m := range all {
+		fmt.Printf("%s: cluster %s, %s, %d bytes%s.\n", read[i], m.ClusterID, plural(len(m.Files), "shard"), m.Bytes(), reachable(spans[i]))
 	}
 	return failed
 }
 
+// reachable says to which moments a backup can be restored.
+func reachable(s backup.Span) string {
+	if !s.Any() {
+		return ""
+	}
+	return fmt.Sprintf("; --at from %s to %s", s.From.UTC().Format(time.RFC3339Nano), s.To.UTC().Format(time.RFC3339Nano))
+}
+
 type backupDrillCmd struct {
-	Dir     string `arg:"" help:"Directory of backups, or s3://BUCKET/PREFIX."`
-	Backup  string `help:"Name of the backup (the newest when not given)." placeholder:"NAME"`
-	Scratch string `help:"Directory with room for the data (that of the backups, or that for temporary files, when not given)." placeholder:"DIR"`
+	Dir     string     `arg:"" help:"Directory of backups, or s3://BUCKET/PREFIX."`
+	Backup  string     `help:"Name of the backup (the newest when not given)." placeholder:"NAME"`
+	At      momentFlag `help:"Try out the state of this moment, see restore." placeholder:"TIME"`
+	Scratch string     `help:"Directory with room for the data (that of the backups, or that for temporary files, when not given)." placeholder:"DIR"`
 	archiveFlags
 }
 
@@ -126,14 +144,14 @@ func (b backupDrillCmd) Run() error {
 		return err
 	}
 	show := newStepProgress(os.Stderr)
-	d, err := backup.Drill(ctx, backup.Drilling{From: from, Backup: b.Backup, Scratch: b.Scratch, Now: time.Now, Progress: show.restoring})
+	d, err := backup.Drill(ctx, backup.Drilling{From: from, Backup: b.Backup, At: b.At.Time, Scratch: b.Scratch, Now: time.Now, Progress: show.restoring})
 	show.end()
 	if err != nil {
 		return fmt.Errorf("drill: %w", err)
 	}
 	fmt.Printf("Backup of %s, cluster %s: the fingerprints of %s are those of the manifest.\n",
 		d.Manifest.Moment.Format(time.RFC3339), d.Manifest.ClusterID, plural(len(d.Manifest.Files), "shard"))
-	tellRestored(d.Restored)
+	tellRestored(d.Restored, b.At)
 	return tellReport(d.Report, "the backup")
 }
 
@@ -150,10 +168,11 @@ func (b backupKeyCmd) Run() error {
 }
 
 type restoreCmd struct {
-	From     string `required:"" help:"Directory of backups, or s3://BUCKET/PREFIX." placeholder:"DIR"`
-	Backup   string `help:"Name of the backup (the newest when not given)." placeholder:"NAME"`
-	Data     string `required:"" help:"Data directory of the new node, which must be empty." placeholder:"DIR"`
-	NodeName string `help:"Name of the new node (${default_node} when not given)." placeholder:"NAME"`
+	From     string     `required:"" help:"Directory of backups, or s3://BUCKET/PREFIX." placeholder:"DIR"`
+	Backup   string     `help:"Name of the backup (the newest when not given)." placeholder:"NAME"`
+	At       momentFlag `help:"Restore the state of this moment (RFC 3339, such as 2026-01-31T15:04:05Z): that of the newest backup before it, and of the archived logs up to it." placeholder:"TIME"`
+	Data     string     `required:"" help:"Data directory of the new node, which must be empty." placeholder:"DIR"`
+	NodeName string     `help:"Name of the new node (${default_node} when not given)." placeholder:"NAME"`
 	archiveFlags
 }
 
@@ -165,18 +184,38 @@ func (r restoreCmd) Run() error {
 		return err
 	}
 	show := newStepProgress(os.Stderr)
-	done, err := backup.Restore(ctx, backup.Restoring{From: from, Backup: r.Backup, Data: r.Data, Node: r.NodeName, Now: time.Now, Progress: show.restoring})
+	done, err := backup.Restore(ctx, backup.Restoring{From: from, Backup: r.Backup, At: r.At.Time, Data: r.Data, Node: r.NodeName, Now: time.Now, Progress: show.restoring})
 	show.end()
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
-	tellRestored(done)
+	tellRestored(done, r.At)
 	fmt.Printf("%s is the data of a new cluster, %s. Start it with: switchyard serve --data %s\n", r.Data, done.Cluster, r.Data)
 	return nil
 }
 
+// momentFlag is a moment in the form of RFC 3339; zero: it was not given.
+type momentFlag struct{ time.Time }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (m *momentFlag) UnmarshalText(text []byte) (err error) {
+	if m.Time, err = time.Parse(time.RFC3339Nano, string(text)); err != nil || m.IsZero() {
+		return fmt.Errorf("%q is not a moment such as 2026-01-31T15:04:05Z", text)
+	}
+	return nil
+}
+
 // tellRestored says how the shards' moments differed.
-func tellRestored(r *backup.Restored) {
+func tellRestored(r *backup.Restored, at momentFlag) {
+	if !at.IsZero() {
+		fmt.Printf("The state is that of %s: the backup of %s, and %d log entries behind it.\n", at.Format(time.RFC3339Nano), r.Manifest.Moment.Format(time.RFC3339), r.Entries)
+	}
+	if r.Late > 0 {
+		fmt.Printf("At least %d later entries in the log have a time before that, and are left out: clocks of nodes differed, or one was set. Choose a later moment if writes are missing.\n", r.Late)
+	}
+	for _, slug := range r.Kept {
+		fmt.Printf("Workspace %q was not in the directory, and was kept: it had just been created, or deleted. Delete it if it is not to be there.\n", slug)
+	}
 	if r.Erased > 0 {
 		fmt.Printf("%s had been deleted during the backup and will be erased by the first start.\n", plural(r.Erased, "workspace"))
 	}

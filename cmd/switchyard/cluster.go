@@ -113,6 +113,9 @@ func writeTopology(out io.Writer, t *httpapi.Topology) error {
 	}
 	if b := t.Backup; b != nil {
 		_, _ = fmt.Fprintf(out, "\nbackups to %s every %s: %s\n", b.To, time.Duration(b.EverySeconds)*time.Second, backupState(b))
+		if b.Log != nil {
+			_, _ = fmt.Fprintf(out, "logs are archived every %s: %s\n", time.Duration(b.Log.EverySeconds)*time.Second, backupLogState(b.Log))
+		}
 	}
 	for _, n := range t.Nodes {
 		if n.Note != "" {
@@ -135,6 +138,21 @@ func backupState(b *httpapi.BackupStatus) string {
 	}
 	if b.Error != nil {
 		text += fmt.Sprintf("; %s since: %s", plural(b.Failures, "failure"), *b.Error)
+	}
+	return text
+}
+
+// backupLogState says how the archived logs stand.
+func backupLogState(l *httpapi.BackupLogStatus) string {
+	text := "none is yet"
+	if l.ReachesAt != nil && l.AgeSeconds != nil {
+		text = fmt.Sprintf("they have everything but the last %s", time.Duration(*l.AgeSeconds)*time.Second)
+	}
+	if len(l.Gaps) > 0 {
+		text += fmt.Sprintf("; entries are missing of shards %v until the next backup", l.Gaps)
+	}
+	if l.Error != nil {
+		text += fmt.Sprintf("; %s since: %s", plural(l.Failures, "failure"), *l.Error)
 	}
 	return text
 }

@@ -89,12 +89,13 @@ type serveCmd struct {
 	AuditRetention time.Duration `help:"How long entries of the audit are kept." default:"9600h"`
 	SweepInterval  time.Duration `help:"Time between two sweeps of what workspaces keep only for some days." default:"1h"`
 
-	BackupTo         string        `help:"Take backups of the cluster into this directory, which all nodes reach, or into s3://BUCKET/PREFIX. The node that owns the directory shard takes them." placeholder:"DIR" group:"Backups"`
-	BackupEvery      time.Duration `help:"Time between two backups (24h when not given)." placeholder:"TIME" group:"Backups"`
-	BackupKeep       int           `help:"Number of backups to keep; 0 keeps all." placeholder:"N" group:"Backups"`
-	BackupKeyFile    string        `help:"File with the key that encrypts the backups, from backup key." placeholder:"FILE" group:"Backups"`
-	BackupS3Endpoint string        `name:"backup-s3-endpoint" env:"SWITCHYARD_BACKUP_S3_ENDPOINT" help:"URL of the service that has the bucket (that of AWS when not given); AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN have the credentials." placeholder:"URL" group:"Backups"`
-	BackupS3Region   string        `name:"backup-s3-region" env:"SWITCHYARD_BACKUP_S3_REGION" help:"Region of the bucket (AWS_REGION, or us-east-1, when not given)." placeholder:"NAME" group:"Backups"`
+	BackupTo         string         `help:"Take backups of the cluster into this directory, which all nodes reach, or into s3://BUCKET/PREFIX. The node that owns the directory shard takes them." placeholder:"DIR" group:"Backups"`
+	BackupEvery      time.Duration  `help:"Time between two backups (24h when not given)." placeholder:"TIME" group:"Backups"`
+	BackupLogEvery   *time.Duration `help:"Time between two copies of what is new in the logs of the shards; they lead to any moment between backups. 0 copies none (1m when not given)." placeholder:"TIME" group:"Backups"`
+	BackupKeep       int            `help:"Number of backups to keep; 0 keeps all." placeholder:"N" group:"Backups"`
+	BackupKeyFile    string         `help:"File with the key that encrypts the backups, from backup key." placeholder:"FILE" group:"Backups"`
+	BackupS3Endpoint string         `name:"backup-s3-endpoint" env:"SWITCHYARD_BACKUP_S3_ENDPOINT" help:"URL of the service that has the bucket (that of AWS when not given); AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN have the credentials." placeholder:"URL" group:"Backups"`
+	BackupS3Region   string         `name:"backup-s3-region" env:"SWITCHYARD_BACKUP_S3_REGION" help:"Region of the bucket (AWS_REGION, or us-east-1, when not given)." placeholder:"NAME" group:"Backups"`
 
 	Peer            string        `help:"Address for other nodes: replication, forwarded requests. A node with none of --peer, --gossip, --advertise, --join and --bootstrap-expect is alone and opens no such port (127.0.0.1:7947 when not given)." placeholder:"ADDRESS" group:"Cluster"`
 	Gossip          string        `help:"Address for finding other nodes, TCP and UDP (127.0.0.1:7946 when not given)." placeholder:"ADDRESS" group:"Cluster"`
@@ -159,7 +160,7 @@ func (s serveCmd) Run() error {
 			WorkspaceRequests: int(s.WebhooksWorkspaceRequests), WorkspaceBytes: int(s.WebhooksWorkspaceBytes),
 			HostRequests: int(s.WebhooksHostRequests), HostBytes: int(s.WebhooksHostBytes),
 		},
-		Backups:        node.Backups{To: s.BackupTo, Every: s.BackupEvery, Keep: s.BackupKeep, KeyFile: s.BackupKeyFile, S3: backup.S3FromEnv(backup.S3{Endpoint: s.BackupS3Endpoint, Region: s.BackupS3Region})},
+		Backups:        node.Backups{To: s.BackupTo, Every: s.BackupEvery, LogEvery: s.BackupLogEvery, Keep: s.BackupKeep, KeyFile: s.BackupKeyFile, S3: backup.S3FromEnv(backup.S3{Endpoint: s.BackupS3Endpoint, Region: s.BackupS3Region})},
 		AuditRetention: s.AuditRetention, SweepInterval: s.SweepInterval,
 		LimitIssues: s.LimitIssues, LimitSessions: s.LimitSessions, LimitTokens: s.LimitTokens, LimitSubscriptions: s.LimitSubscriptions,
 		LimitRequestsPerSecond: s.LimitRequestsPerSecond, LimitCreatesPerSecond: s.LimitCreatesPerSecond,

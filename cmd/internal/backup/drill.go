@@ -16,8 +16,9 @@ import (
 // Drilling says which backup to try out.
 type Drilling struct {
 	From    *Archive
-	Backup  string // empty: the newest
-	Scratch string // where there is room for the data; empty: in the directory of backups
+	Backup  string    // empty: the newest
+	At      time.Time // as in Restoring
+	Scratch string    // where there is room for the data; empty: in the directory of backups
 	Now     func() time.Time
 	// Progress is told of each shard that is done; it may be nil.
 	Progress func(done, shards int)
@@ -29,7 +30,7 @@ type Drilled struct {
 	Report *storage.Report
 }
 
-// Drill restores a backup into a scratch directory, compares the fingerprints of its shards with
+// Drill restores a backup into a scratch directory, compares the fingerprints of its images with
 // those that the manifest has, proves every index, counter and reference, and removes the
 // scratch.
 func Drill(ctx context.Context, by Drilling) (_ *Drilled, err error) {
@@ -46,7 +47,7 @@ func Drill(ctx context.Context, by Drilling) (_ *Drilled, err error) {
 		}
 	}()
 	data := filepath.Join(scratch, "data")
-	restored, err := Restore(ctx, Restoring{From: by.From, Backup: by.Backup, Data: data, Now: by.Now, Proves: true, Progress: by.Progress})
+	restored, err := Restore(ctx, Restoring{From: by.From, Backup: by.Backup, At: by.At, Data: data, Now: by.Now, Proves: true, Progress: by.Progress})
 	if err != nil {
 		return nil, err
 	}

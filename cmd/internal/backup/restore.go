@@ -19,9 +19,12 @@ import (
 type Restoring struct {
 	From   *Archive
 	Backup string // name of the backup; empty: the newest
-	Data   string // data directory of the new node; it must be empty
-	Node   string // name of the new node; empty: the default
-	Now    func() time.Time
+	// At is the moment whose state is restored: that of the newest backup before it, or of Backup,
+	// and of the archived logs up to it. Zero: the state of the backup.
+	At   time.Time
+	Data string // data directory of the new node; it must be empty
+	Node string // name of the new node; empty: the default
+	Now  func() time.Time
 	// Proves compares the fingerprint of each shard's rows with the manifest's.
 	Proves bool
 	// Progress is told of each shard that is done; it may be nil.
@@ -32,13 +35,18 @@ type Restoring struct {
 type Restored struct {
 	Manifest *Manifest
 	Cluster  string // id of the new cluster
+	Entries  int64  // log entries that were applied behind the images
+	// Late are entries that were not applied, although the clock that appended them was not at the
+	// moment yet: an entry before them is of a later time, so clocks differ, or one was set. Those in
+	// the segments of the moment are counted.
+	Late int64
 	tracker.RestoreReport
 }
 
 // Restore makes the data directory of the only node of a new cluster, with the state of a
 // backup. After an error the directory is empty again.
 func Restore(ctx context.Context, by Restoring) (_ *Restored, err error) {
-	m, err := by.From.Open(ctx, by.Backup)
+	m, logs, err := by.choose(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -65,16 +73,22 @@ func Restore(ctx context.Context, by Restoring) (_ *Restored, err error) {
 	if err != nil {
 		return nil, err
 	}
+	r := &Restored{Manifest: m}
 	for i := range m.Files {
-		if err := restoreShard(ctx, store, f, &by, &m.Files[i]); err != nil {
+		var chain []segment
+		if logs != nil {
+			chain, _ = logs.chain(logOf{m.ClusterID, m.Files[i].Shard}, m.Files[i].Index)
+		}
+		is, err := restoreShard(ctx, store, f, &by, &m.Files[i], chain)
+		if err != nil {
 			return nil, fmt.Errorf("restore shard %d: %w", i, err)
 		}
+		r.Entries, r.Late = r.Entries+is.entries, r.Late+is.late
 		if by.Progress != nil {
 			by.Progress(i+1, len(m.Files))
 		}
 	}
-	r := &Restored{Manifest: m}
-	if r.RestoreReport, err = agree(store, m.Shards, by.Now(), tracker.Restored); err != nil {
+	if r.RestoreReport, err = agree(store, m.Shards, by.Now(), by.agreement()); err != nil {
 		return nil, err
 	}
 	if r.Cluster, err = f.Finish(); err != nil {
@@ -83,8 +97,22 @@ func Restore(ctx context.Context, by Restoring) (_ *Restored, err error) {
 	return r, nil
 }
 
-// restoreShard puts the rows of a shard in place, once all of its file is proved.
-func restoreShard(ctx context.Context, store *storage.Store, f *cluster.Creation, by *Restoring, file *File) (err error) {
+// restoreShard puts the rows of a shard in place, and applies the entries of its log up to the
+// moment, which are in the segments of a chain.
+func restoreShard(ctx context.Context, store *storage.Store, f *cluster.Creation, by *Restoring, file *File, chain []segment) (replayed, error) {
+	is := replayed{index: file.Index, epoch: file.Epoch}
+	err := restoreImage(ctx, store, by, file)
+	if err == nil && !by.At.IsZero() {
+		is, err = by.replay(ctx, f, file, chain)
+	}
+	if err == nil {
+		err = f.TakeOver(storage.Shard(file.Shard), is.index, is.epoch)
+	}
+	return is, err
+}
+
+// restoreImage puts the rows of a shard in place, once all of its file is proved.
+func restoreImage(ctx context.Context, store *storage.Store, by *Restoring, file *File) (err error) {
 	shard := storage.Shard(file.Shard)
 	rows, err := store.Import(shard)
 	if err != nil {
@@ -109,7 +137,7 @@ func restoreShard(ctx context.Context, store *storage.Store, f *cluster.Creation
 			return fmt.Errorf("its fingerprint is %s, and the manifest has %s", print, file.Fingerprint)
 		}
 	}
-	return f.TakeOver(shard, file.Index, file.Epoch)
+	return nil
 }
 
 // agreement is tracker.Restored, or Recovered.

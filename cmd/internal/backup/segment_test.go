@@ -262,3 +262,31 @@ func TestLogs_Chain(t *testing.T) {
 		}
 	}
 }
+
+// Entries of an owner whose clock is behind are counted: a restore leaves them out, as it does all
+// entries behind the first one of a later time.
+func TestRestoring_CountsEntriesOfAClockThatWasBehind(t *testing.T) {
+	t.Parallel()
+	a := archives(t)["plain"]
+	entries := logEntries(1, 9, 10)
+	for i := 6; i < 9; i++ { // entries 7, 8 and 9, of which 9 is Raft's own
+		entries[i].AppendedAt = entries[0].AppendedAt
+	}
+	s := keepSegment(t, a, 1, entries, noon.Add(time.Minute))
+	for at, want := range map[time.Duration]int64{0: 0, 4 * time.Second: 2, 5 * time.Second: 2} {
+		r := &Restoring{From: a, At: noon.Add(at)}
+		o, err := a.openSegment(t.Context(), &s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e cluster.LogEntry
+		for !e.AppendedAt.After(r.At) {
+			if err := o.read(&e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if late, err := r.finish(&cluster.Creation{}, o); err != nil || late != want {
+			t.Errorf("%d entries are late at %s, not %d, %v", late, at, want, err)
+		}
+	}
+}

@@ -16,6 +16,9 @@ type Backups struct {
 	To string
 	// Every is the time between two backups; 0 means DefaultBackupEvery.
 	Every time.Duration
+	// LogEvery is the time between two passes that archive the logs of the shards, between backups;
+	// nil means DefaultBackupLogEvery, and 0 archives none.
+	LogEvery *time.Duration
 	// Keep is how many backups are kept; 0: all.
 	Keep int
 	// KeyFile has the key that encrypts them; empty: they are not encrypted.
@@ -27,18 +30,31 @@ type Backups struct {
 // DefaultBackupEvery is the time between two scheduled backups.
 const DefaultBackupEvery = 24 * time.Hour
 
+// DefaultBackupLogEvery is the time between two passes that archive the logs.
+const DefaultBackupLogEvery = time.Minute
+
+// logEvery returns LogEvery, or its default.
+func (b *Backups) logEvery() time.Duration {
+	if b.LogEvery != nil {
+		return *b.LogEvery
+	}
+	return DefaultBackupLogEvery
+}
+
 // validateBackups reports what can't work before anything is opened.
 func (c Config) validateBackups() error {
 	b := c.Backups
 	switch {
-	case b.To == "" && (b.Every != 0 || b.Keep != 0 || b.KeyFile != ""):
-		return fmt.Errorf("--backup-every, --backup-keep and --backup-key-file need --backup-to")
+	case b.To == "" && (b.Every != 0 || b.Keep != 0 || b.KeyFile != "" || b.LogEvery != nil):
+		return fmt.Errorf("--backup-every, --backup-log-every, --backup-keep and --backup-key-file need --backup-to")
 	case b.To == "":
 		return nil
 	case c.RootToken == "":
 		return fmt.Errorf("--backup-to needs the operator's token: give --root-token-file, or set SWITCHYARD_ROOT_TOKEN")
 	case b.Every < 0 || b.Every > 0 && b.Every < time.Second:
 		return fmt.Errorf("--backup-every %s: must be at least 1s", b.Every)
+	case b.logEvery() < 0 || b.logEvery() > 0 && b.logEvery() < time.Second:
+		return fmt.Errorf("--backup-log-every %s: must be at least 1s, or 0 to archive no logs", b.logEvery())
 	case b.Keep < 0:
 		return fmt.Errorf("--backup-keep %d: must be 0, for all, or more", b.Keep)
 	}

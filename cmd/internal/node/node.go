@@ -139,6 +139,9 @@ func (n *Node) start() (err error) {
 	go func() { n.failed <- n.api.Serve(n.http) }()
 	if n.schedule != nil {
 		n.registry.MustRegister(n.schedule.collector())
+		if n.schedule.logs != nil {
+			n.registry.MustRegister(newLogCollector(n.schedule.logs))
+		}
 		go func() { n.failed <- n.api.Serve(n.schedule.local) }()
 	}
 	if forwarded := n.groups.PeerListener(); forwarded != nil {

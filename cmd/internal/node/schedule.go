@@ -20,9 +20,11 @@ type schedule struct {
 	*backup.Schedule
 	to    string
 	local *localListener
+	logs  *backup.LogArchiver // nil: logs are not archived
 
-	cancel context.CancelFunc
-	ended  chan struct{} // closed when Run has returned; nil: it was not begun
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	ended   chan struct{} // closed when nothing runs any more; nil: nothing was begun
 }
 
 // newSchedule returns nil if no backups are scheduled.
@@ -55,21 +57,27 @@ func (n *Node) newSchedule() (*schedule, error) {
 	if s.Every == 0 {
 		s.Every = DefaultBackupEvery
 	}
+	s.logs = n.newLogArchiver(s)
 	return s, nil
 }
 
-// begin starts the goroutine of the schedule, which stop ends.
+// begin starts the goroutines of the schedule and of the archive of the logs, which stop ends.
 func (s *schedule) begin() {
 	var ctx context.Context
 	ctx, s.cancel = context.WithCancel(context.Background())
 	s.ended = make(chan struct{})
+	s.running.Go(func() { s.Run(ctx) })
+	if s.logs != nil {
+		s.running.Go(func() { s.logs.Run(ctx) })
+	}
 	go func() {
-		defer close(s.ended)
-		s.Run(ctx)
+		s.running.Wait()
+		close(s.ended)
 	}()
 }
 
-// stop ends the backup that is being taken, and waits for it until ctx ends.
+// stop ends the backup that is being taken and the archive of the logs, and waits for them until ctx
+// ends.
 func (s *schedule) stop(ctx context.Context) error {
 	if s == nil || s.ended == nil {
 		return nil
@@ -97,6 +105,7 @@ func (s *schedule) wire(now time.Time) *httpapi.BackupStatus {
 	if status.Error != "" {
 		out.Error = &status.Error
 	}
+	out.Log = s.wireLog(now)
 	return out
 }
 

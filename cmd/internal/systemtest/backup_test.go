@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,9 @@ func TestBackup_TaskPage(t *testing.T) {
 	var restored *Process
 	for _, command := range taskCommands(t, "backup.md") {
 		words := strings.Fields(places.Replace(command))
+		if at := slices.Index(words, "--at"); at > 0 {
+			words[at+1] = latestMoment(ctx, t, backups+"-scheduled")
+		}
 		switch {
 		case words[0] != "switchyard":
 			t.Errorf("%q is not a command of ours", command)
@@ -101,6 +105,22 @@ func TestBackup_TaskPage(t *testing.T) {
 		t.Errorf("the request made again is answered %v, %d %s", err, again.Status, again.Body)
 	}
 	refuseDamaged(ctx, t, node, backups)
+}
+
+// latestMoment waits until the newest backup in a directory leads to some moment, and returns it.
+func latestMoment(ctx context.Context, t *testing.T, dir string) string {
+	t.Helper()
+	for {
+		code, out := backupCommand(t, "backup", "list", dir)
+		if found := regexp.MustCompile(`--at from \S+ to (\S+)\.\n`).FindStringSubmatch(out); code == 0 && found != nil {
+			return found[1]
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatalf("no log is archived: %d %s", code, out)
+		}
+	}
 }
 
 // refuseDamaged changes a directory of backups in every way and restores it.
