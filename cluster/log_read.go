@@ -37,24 +37,19 @@ func (n *Node) ReadLog(shard storage.Shard, after uint64, fn func(*LogEntry) (mo
 	if after > applied {
 		return after, fmt.Errorf("read the log of shard %d behind entry %d, with %d applied: %w", shard, after, applied, ErrLogTruncated)
 	}
-	var (
-		stored raft.Log
-		entry  LogEntry
-	)
-	for after < applied {
-		if err := g.log.GetLog(after+1, &stored); err != nil {
-			if errors.Is(err, raft.ErrLogNotFound) {
-				err = fmt.Errorf("entry %d of shard %d: %w", after+1, shard, ErrLogTruncated)
-			}
-			return after, err
-		}
-		after++
-		entry = LogEntry{Index: stored.Index, Term: stored.Term, AppendedAt: stored.AppendedAt, Command: stored.Type == raft.LogCommand, Data: stored.Data}
-		if more, err := fn(&entry); err != nil || !more {
-			return after, err
-		}
+	if after == applied {
+		return after, nil
 	}
-	return after, nil
+	var entry LogEntry
+	err := g.log.Scan(after+1, applied, func(stored *raft.Log) (bool, error) {
+		after = stored.Index
+		entry = LogEntry{Index: stored.Index, Term: stored.Term, AppendedAt: stored.AppendedAt, Command: stored.Type == raft.LogCommand, Data: stored.Data}
+		return fn(&entry)
+	})
+	if errors.Is(err, raft.ErrLogNotFound) {
+		err = fmt.Errorf("entry %d of shard %d: %w", after+1, shard, ErrLogTruncated)
+	}
+	return after, err
 }
 
 // Batch returns the batch of rows in an entry, unpacked into the space of buf if need be; nil if the

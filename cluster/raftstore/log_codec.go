@@ -1,6 +1,7 @@
 package raftstore
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
@@ -63,6 +64,11 @@ func putLog(dst []byte, l *raft.Log) {
 
 // readLog decodes an entry into l. Data and extensions are slices of one copy.
 func readLog(src []byte, index uint64, l *raft.Log) error {
+	return decodeLog(bytes.Clone(src), index, l)
+}
+
+// decodeLog decodes an entry into l, whose data and extensions are slices of src.
+func decodeLog(src []byte, index uint64, l *raft.Log) error {
 	if len(src) < 2 || src[0] != logFormat && src[0] != logFormatNoSum {
 		return errLogEntry
 	}
@@ -83,7 +89,7 @@ func readLog(src []byte, index uint64, l *raft.Log) error {
 	if n <= 0 || extensions > uint64(len(rest)-n) {
 		return errLogEntry
 	}
-	body := append([]byte(nil), rest[n:]...)
+	body := rest[n:]
 	*l = raft.Log{Index: index, Term: term, Type: raft.LogType(kind), Data: body[extensions:]}
 	if extensions > 0 {
 		l.Extensions = body[:extensions:extensions]

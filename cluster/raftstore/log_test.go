@@ -192,3 +192,58 @@ func openTestStore(t testing.TB, fs vfs.FS, dir string) *storage.Store {
 	}
 	return store
 }
+
+func TestLogStore_Scan(t *testing.T) {
+	t.Parallel()
+	store := openTestStore(t, vfs.NewMem(), "node")
+	t.Cleanup(func() { _ = store.Close() })
+	s, err := OpenLog(store.Raft(), 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := logsFrom(5, 300)
+	if err := s.StoreLogs(all); err != nil {
+		t.Fatal(err)
+	}
+	scan := func(first, last, most uint64) (next uint64, err error) {
+		next = first
+		err = s.Scan(first, last, func(l *raft.Log) (bool, error) {
+			want := all[next-5]
+			if l.Index != next || l.Term != want.Term || !bytes.Equal(l.Data, want.Data) {
+				t.Errorf("entry %d is %d of term %d with %d bytes", next, l.Index, l.Term, len(l.Data))
+			}
+			next++
+			return next < most, nil
+		})
+		return next, err
+	}
+	for _, c := range []struct {
+		first, last, most, next uint64
+		missing                 bool
+	}{
+		{first: 5, last: 300, most: 999, next: 301},
+		{first: 5, last: 300, most: 20, next: 20},
+		{first: 300, last: 300, most: 999, next: 301},
+		{first: 4, last: 9, most: 999, next: 4, missing: true},
+		{first: 200, last: 301, most: 999, next: 200, missing: true},
+	} {
+		if next, err := scan(c.first, c.last, c.most); next != c.next || errors.Is(err, raft.ErrLogNotFound) != c.missing || !c.missing && err != nil {
+			t.Errorf("%+v: up to %d, %v", c, next, err)
+		}
+	}
+	if err := s.DeleteRange(5, 100); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := scan(100, 200, 999); !errors.Is(err, raft.ErrLogNotFound) {
+		t.Errorf("%v of an entry that was deleted", err)
+	}
+	if next, err := scan(101, 300, 999); err != nil || next != 301 {
+		t.Errorf("up to %d, %v", next, err)
+	}
+	if err := store.Raft().Set(Key(7, KindLog, []byte{0, 0, 0, 0, 0, 0, 0, 150}), []byte{logFormat}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := scan(101, 300, 999); err == nil || errors.Is(err, raft.ErrLogNotFound) {
+		t.Errorf("%v of a damaged entry", err)
+	}
+}
