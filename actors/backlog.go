@@ -3,6 +3,7 @@ package actors
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"switchyard/actors/tracker"
 	"switchyard/storage"
@@ -23,6 +24,9 @@ type backlogSurvey struct {
 	step  int
 	known *tracker.Backlog // of the last complete round; nil before its end
 	round surveyRound
+	// seen are the counts that were last returned, at the time seenAt; nil before.
+	seen   *tracker.Backlog
+	seenAt time.Time
 }
 
 // surveyRound is a round through all shards.
@@ -54,12 +58,30 @@ func (e *Engine) backlog() (tracker.Backlog, error) {
 	}
 	if r.shard == len(e.shards) {
 		s.known, s.round = r.counts, surveyRound{}
-		return s.known.Clone(), nil
 	}
-	if s.known != nil {
-		return s.known.Clone(), nil
+	seen := s.known
+	if seen == nil {
+		seen = r.counts
 	}
-	return r.counts.Clone(), nil
+	result := seen.Clone()
+	s.seen, s.seenAt = &result, e.cfg.Clock()
+	return result.Clone(), nil
+}
+
+// backlogFresh is how long Backlog returns the same counts.
+const backlogFresh = time.Second
+
+// Backlog returns the counts that the metrics show. It counts once in backlogFresh at most,
+// however often it is called.
+func (e *Engine) Backlog() (tracker.Backlog, error) {
+	s := &e.survey
+	s.mu.Lock()
+	if s.seen != nil && e.cfg.Clock().Sub(s.seenAt).Abs() < backlogFresh {
+		defer s.mu.Unlock()
+		return s.seen.Clone(), nil
+	}
+	s.mu.Unlock()
+	return e.backlog()
 }
 
 // count counts in a shard as far as there is room, and passes to the next shard at its end.

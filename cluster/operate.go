@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"switchyard/cluster/membership"
+	"switchyard/cluster/placement"
 	"switchyard/storage"
 )
 
@@ -174,6 +176,12 @@ func (l *peering) handleOperate(ctx context.Context, _ string, body []byte) ([]b
 // Topology returns the cluster as this node sees it, at most a second old. It also answers when the
 // node is cut off from the others. The result is shared and must not be changed.
 func (n *Node) Topology(ctx context.Context) Topology { return n.status.status(ctx) }
+
+// IsMember reports whether a node of the name is in the cluster, as far as this node knows.
+func (n *Node) IsMember(name string) bool {
+	v, _ := n.membersView()
+	return slices.ContainsFunc(v.members, func(m placement.Member) bool { return m.Name == name })
+}
 
 // ShardOwner returns the node that owns a shard (empty if no reachable owner is known), whether
 // that is this node, and a channel that is closed when the answer changes. It is called for every

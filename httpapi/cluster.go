@@ -11,13 +11,18 @@ import (
 
 // Cluster shows and changes the cluster for its operator (Decision 51). The node that is
 // asked answers from its own knowledge; only Drain, Undrain and Remove need the rest
-// of the cluster. Errors for the caller are *tracker.Error: NOT_FOUND for an unknown
+// of the cluster. The load of a node is asked of that node. Errors for the caller are *tracker.Error: NOT_FOUND for an unknown
 // node, CONFLICT with a hint for a refused change, UNAVAILABLE if the cluster can't be
 // changed now. All methods return by ctx's deadline. A repeat changes nothing more and
 // succeeds again.
 type Cluster interface {
 	// Topology is the cluster as this node sees it, in a minority too.
 	Topology(ctx context.Context) (Topology, error)
+	// Load is the load of this node, without the counters of the server. The error is
+	// NOT_FOUND if the name is not this node's.
+	Load(ctx context.Context, node string) (NodeLoad, error)
+	// Elsewhere reports whether a name is that of another node of the cluster.
+	Elsewhere(node string) bool
 	// WorkspaceOwner says where a workspace is served, whether it is there or not.
 	WorkspaceOwner(ctx context.Context, workspace [16]byte) (WorkspaceOwner, error)
 	// Drain marks a node as to be emptied and returns at once.
@@ -126,7 +131,8 @@ type localRun func(ctx context.Context, req *tracker.Request, in any) (outcome t
 
 // localRuns are the operations that this node answers by itself; none without a
 // Cluster.
-func localRuns(c Cluster) map[*tracker.Op]localRun {
+func (s *Server) localRuns() map[*tracker.Op]localRun {
+	c := s.cfg.Cluster
 	if c == nil {
 		return nil
 	}
@@ -135,6 +141,7 @@ func localRuns(c Cluster) map[*tracker.Op]localRun {
 			t, err := c.Topology(ctx)
 			return tracker.Done, t, err
 		},
+		opNodeLoad: s.loadRun(c),
 		opWorkspaceOwner: func(ctx context.Context, req *tracker.Request, _ any) (tracker.Outcome, any, error) {
 			o, err := c.WorkspaceOwner(ctx, req.Workspace)
 			return tracker.Done, o, err
@@ -155,7 +162,7 @@ func localRuns(c Cluster) map[*tracker.Op]localRun {
 // isLocal reports whether the API's operation is one of those above.
 func isLocal(op *tracker.Op) bool {
 	switch op {
-	case opTopology, opWorkspaceOwner, opDrainNode, opUndrainNode, opRemoveNode:
+	case opTopology, opNodeLoad, opWorkspaceOwner, opDrainNode, opUndrainNode, opRemoveNode:
 		return true
 	}
 	return false

@@ -37,6 +37,18 @@ type fakeCluster struct {
 	done []string
 	fail error
 	hang bool
+	name string // of the node; node-2 and node-3 are members too
+}
+
+func (c *fakeCluster) Load(_ context.Context, node string) (NodeLoad, error) {
+	if node != c.name {
+		return NodeLoad{}, &tracker.Error{Code: tracker.CodeNotFound, Message: "No node is called " + node + ".", Hint: "Look."}
+	}
+	return NodeLoad{Node: node, StuckShards: []int{}, FailedShards: []int{}}, c.fail
+}
+
+func (c *fakeCluster) Elsewhere(node string) bool {
+	return node != c.name && slices.Contains([]string{"node-1", "node-2", "node-3"}, node)
 }
 
 func (c *fakeCluster) Topology(context.Context) (Topology, error) {

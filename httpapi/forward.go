@@ -291,6 +291,7 @@ func (t *forwarding) send(node string) bool {
 	if streams {
 		t.relay(conn)
 		s.metrics.forwarded("answered")
+		s.load.forwarded.Add(1)
 		return true
 	}
 	header := &x.ctx.Response.Header
@@ -318,6 +319,7 @@ func (t *forwarding) send(node string) bool {
 	header.Del(fasthttp.HeaderDate) // the server sets its own
 	checkOwner(header)
 	s.metrics.forwarded("answered")
+	s.load.forwarded.Add(1)
 	return true
 }
 

@@ -76,6 +76,13 @@ func (a *atlas) join(t testing.TB, node string, adjust ...func(*Config)) *bundle
 	b.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
 		return tracker.Reply{Outcome: tracker.Created, Body: []byte(`{"id":"` + node + `"}`), ETag: `"7"`}, nil
 	})
+	a.listen(t, node, b)
+	return b
+}
+
+// listen lets other nodes reach one.
+func (a *atlas) listen(t testing.TB, node string, b *bundle) {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +91,6 @@ func (a *atlas) join(t testing.TB, node string, adjust ...func(*Config)) *bundle
 	a.at[node] = ln.Addr().String()
 	a.mu.Unlock()
 	go func() { _ = b.ServePeers(ln) }()
-	return b
 }
 
 // haunt stands in for a node that does what it likes with each connection.

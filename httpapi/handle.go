@@ -28,6 +28,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	s.nameOwner(x)
 	s.finish(x, nil)
 	s.noteSlow(x)
+	s.load.answer(x)
 	if x.unread() || x.ends || x.conn != nil && x.conn.refusal != nil {
 		x.hangUp()
 	} else if s.draining.Load() {
@@ -141,6 +142,11 @@ func (s *Server) operate(x *exchange) error {
 			return err
 		}
 	}
+	if x.route.ofNode {
+		if done, err := s.askNode(x); done || err != nil {
+			return err
+		}
+	}
 	if s.cfg.Placement == nil || x.route.here || x.route.dialect != nil && x.route.dialect.anywhere {
 		return s.run(x, workspace)
 	}
@@ -181,6 +187,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	if err := s.readBody(x); err != nil {
 		return err
 	}
+	s.load.admitted(x, req, rt.Method == fasthttp.MethodGet || s.onlyReads(x))
 	if x.large {
 		req.Deadline = x.clock.Add(x.timeLeft(s.cfg.RequestTimeout)) // counted anew
 	}

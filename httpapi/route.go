@@ -54,12 +54,14 @@ type route struct {
 	tools bool
 	// image says that the answer is the image of the shard that the path names.
 	image bool
+	// ofNode says that the node that the path names carries the operation out.
+	ofNode bool
 }
 
 // compile makes the routes of operations ready.
 func (s *Server) compile(routes []Route) ([]*route, error) {
 	compiled := make([]*route, 0, len(routes))
-	locals, consoles := localRuns(s.cfg.Cluster), s.console.runs()
+	locals, consoles := s.localRuns(), s.console.runs()
 	for _, r := range routes {
 		local := locals[r.Op]
 		if local == nil && isLocal(r.Op) || s.cfg.Cluster == nil && readsLog(r.Op) {
@@ -78,6 +80,7 @@ func (s *Server) compile(routes []Route) ([]*route, error) {
 		rt.changes = r.Method != fasthttp.MethodGet && !rt.here && (rt.dialect == nil || !rt.dialect.keyless)
 		rt.tools = r.Op == opSessionTools
 		rt.image = r.Op == opBackupShard
+		rt.ofNode = r.Op == opNodeLoad
 		rt.inputs.New = r.Op.New
 		if r.Op.WithoutKey {
 			rt.changes = false

@@ -248,6 +248,7 @@ func Routes() []Route {
 		{"GET", "/cluster/read-only", tracker.GetReadOnly},
 		{"PUT", "/cluster/read-only", tracker.PutReadOnly},
 		{"DELETE", "/cluster/read-only", tracker.DeleteReadOnly},
+		{"GET", "/cluster/nodes/{name}/load", opNodeLoad},
 		{"POST", "/cluster/nodes/{name}/drain", opDrainNode},
 		{"POST", "/cluster/nodes/{name}/undrain", opUndrainNode},
 		{"DELETE", "/cluster/nodes/{name}", opRemoveNode},

@@ -26,6 +26,7 @@ type Server struct {
 	routes      []*route
 	ids         *requestIDs
 	metrics     *metrics
+	load        *load
 	exchanges   sync.Pool
 	forwardings sync.Pool // *forwarding
 	now         func() time.Time
@@ -76,6 +77,7 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 		cfg: cfg, ids: newRequestIDs(), now: time.Now,
 		parked: map[*parked]struct{}{}, streams: map[ending]struct{}{},
 	}
+	s.load = newLoad(s.now())
 	if cfg.Engine != nil {
 		s.UseEngine(cfg.Engine)
 	}

@@ -60,6 +60,7 @@ var adminOps = []matrixOp{
 	{name: "end a workspace's read-only mode", method: "DELETE", path: "/cluster/workspaces/{workspace}/read-only", bare: true, needs: "operator", ok: 204},
 	{name: "read-only mode of the service", method: "GET", path: "/cluster/read-only", bare: true, needs: "operator", ok: 200},
 	{name: "end the service's read-only mode", method: "DELETE", path: "/cluster/read-only", bare: true, needs: "operator", ok: 204},
+	{name: "load of no node", method: "GET", path: "/cluster/nodes/none/load", bare: true, needs: "operator", ok: 404},
 	{name: "image of a shard", method: "GET", path: "/cluster/backup/shards/1", bare: true, needs: "operator", ok: 200},
 	{name: "put an inbound route", method: "PUT", path: "/inbound-routes/sms/+15550100", needs: "admin", ok: 200},
 	{name: "delete an inbound route", method: "DELETE", path: "/inbound-routes/vcs1/none/none", needs: "admin", ok: 404},

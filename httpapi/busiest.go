@@ -1,0 +1,163 @@
+package httpapi
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// The busiest workspaces of a node are found with the space-saving algorithm (Metwally,
+// Agrawal, El Abbadi, 2005): a fixed number of counters, of which the smallest one is given
+// to a workspace that has none. Memory does not grow with the number of workspaces, and a
+// workspace with more than its share of the requests always has a counter.
+const (
+	// busyWindow is how long requests are counted before the counters begin anew. An answer
+	// has the last complete window and the one that has begun.
+	busyWindow = 10 * time.Second
+	// busyStripes spread the workspaces by their ids, each with a lock of its own.
+	busyStripes = 16
+	// busyCounters is the number of counters of a stripe and window. A workspace with more
+	// than 1/32 of the requests of its stripe has one.
+	busyCounters = 32
+	// busyLate is how far behind the window the time of a request may be: its body may have
+	// arrived slowly. A larger difference is a clock that was set back.
+	busyLate = time.Minute
+	// busyShown bounds the workspaces that an answer lists.
+	busyShown = 20
+)
+
+// BusyWorkspace is a workspace with many requests. Requests are counted by the workspace's
+// owner, for callers with a valid credential.
+type BusyWorkspace struct {
+	OrganizationID string `json:"organizationId"`
+	Reads          uint64 `json:"reads"`
+	Writes         uint64 `json:"writes"`
+	// Uncounted is the largest number of requests that may have been missed, because the
+	// workspace had no counter then.
+	Uncounted uint64 `json:"uncounted"`
+}
+
+// busiest counts the requests of workspaces. Its methods may be called from any goroutine.
+type busiest struct {
+	began   time.Time
+	stripes [busyStripes]busyStripe
+}
+
+// busyStripe counts those of a part of the workspaces.
+type busyStripe struct {
+	mu   sync.Mutex
+	at   time.Time // when the window now began
+	now  busyCounts
+	last busyCounts // of the window before
+}
+
+// busyCounts are the counters of one window: the first used ones are taken.
+type busyCounts struct {
+	used int
+	ids  [busyCounters][16]byte
+	of   [busyCounters]busyCount
+}
+
+// busyCount counts the requests of one workspace since it took the counter. missed is the
+// count that the counter had then.
+type busyCount struct{ reads, writes, missed uint64 }
+
+func (c *busyCount) total() uint64 { return c.reads + c.writes + c.missed }
+
+func newBusiest(now time.Time) *busiest { return &busiest{began: now} }
+
+// count counts a request.
+func (b *busiest) count(workspace [16]byte, writes bool, now time.Time) {
+	s := &b.stripes[workspace[15]%busyStripes] // the last bits of a UUIDv7 are random
+	s.mu.Lock()
+	s.turn(now)
+	c := s.now.counter(workspace)
+	if writes {
+		c.writes++
+	} else {
+		c.reads++
+	}
+	s.mu.Unlock()
+}
+
+// turn begins a new window if the time has come. Windows begin at multiples of their
+// length, so that those of all stripes are the same.
+func (s *busyStripe) turn(now time.Time) {
+	behind := now.Sub(s.at)
+	if behind < busyWindow && behind > -busyLate {
+		return
+	}
+	if behind > 0 && behind < 2*busyWindow {
+		s.last = s.now
+	} else {
+		s.last.used = 0
+	}
+	s.now.used = 0
+	s.at = now.Truncate(busyWindow)
+}
+
+// counter returns the counter of a workspace, which takes the smallest one if it has none.
+func (c *busyCounts) counter(workspace [16]byte) *busyCount {
+	for i := range c.used {
+		if c.ids[i] == workspace {
+			return &c.of[i]
+		}
+	}
+	at := c.used
+	missed := uint64(0)
+	if at < busyCounters {
+		c.used++
+	} else {
+		at = 0
+		for i := range c.of {
+			if c.of[i].total() < c.of[at].total() {
+				at = i
+			}
+		}
+		missed = c.of[at].total()
+	}
+	c.ids[at], c.of[at] = workspace, busyCount{missed: missed}
+	return &c.of[at]
+}
+
+// list returns the workspaces with most requests, the busiest first, and the time in which
+// these were made.
+func (b *busiest) list(now time.Time) (list []BusyWorkspace, within time.Duration) {
+	type entry struct {
+		id [16]byte
+		busyCount
+	}
+	var all []entry
+	for i := range b.stripes {
+		s := &b.stripes[i]
+		s.mu.Lock()
+		s.turn(now)
+		first := len(all)
+		for _, window := range [...]*busyCounts{&s.now, &s.last} {
+			for i := range window.used {
+				n := window.of[i]
+				at := slices.IndexFunc(all[first:], func(e entry) bool { return e.id == window.ids[i] })
+				if at < 0 {
+					all = append(all, entry{window.ids[i], n})
+					continue
+				}
+				e := &all[first+at]
+				e.reads, e.writes, e.missed = e.reads+n.reads, e.writes+n.writes, e.missed+n.missed
+			}
+		}
+		s.mu.Unlock()
+	}
+	slices.SortFunc(all, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(b.reads+b.writes, a.reads+a.writes), bytes.Compare(a.id[:], b.id[:]))
+	})
+	list = []BusyWorkspace{}
+	for _, e := range all[:min(len(all), busyShown)] {
+		list = append(list, BusyWorkspace{OrganizationID: uuid.UUID(e.id).String(), Reads: e.reads, Writes: e.writes, Uncounted: e.missed})
+	}
+	within = now.Sub(now.Truncate(busyWindow)) + busyWindow
+	return list, max(0, min(within, now.Sub(b.began)))
+}

@@ -1,0 +1,111 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"switchyard/actors/tracker"
+)
+
+// loadOf asks a node for the load of another one, or its own.
+func loadOf(t *testing.T, b *bundle, node string) *NodeLoad {
+	t.Helper()
+	a := b.as(t, operatorToken, "GET", "/cluster/nodes/"+node+"/load")
+	if a.StatusCode != http.StatusOK {
+		t.Fatalf("load of %s: %d %s", node, a.StatusCode, a.body)
+	}
+	load := &NodeLoad{}
+	if err := json.Unmarshal([]byte(a.body), load); err != nil {
+		t.Fatal(err)
+	}
+	return load
+}
+
+func TestNodeLoad_CountsRequests(t *testing.T) {
+	t.Parallel()
+	b := setupCluster(t, &fakeCluster{name: "node-1"})
+	b.engine.set(func(_ *tracker.Request, op *tracker.Op, _ any) (tracker.Reply, error) {
+		if op == tracker.ListTokens {
+			return tracker.Reply{}, tracker.NotApplied("Not now.")
+		}
+		return tracker.Reply{Outcome: tracker.Done, Body: []byte("{}")}, nil
+	})
+	for _, row := range []struct {
+		credential, method, path string
+		status                   int
+	}{
+		{operatorToken, "GET", "/workspaces/" + workspaceID + "/issues", 200},
+		{operatorToken, "GET", "/workspaces/" + workspaceID + "/tokens", 503},
+		{operatorToken, "DELETE", "/workspaces/" + workspaceID + "/issues/" + workspaceID, 200},
+		{operatorToken, "GET", "/workspaces", 200},
+		{"swy_bad", "GET", "/workspaces/" + strings.Replace(workspaceID, "ef", "ab", 1) + "/issues", 401},
+	} {
+		if a := b.as(t, row.credential, row.method, row.path); a.StatusCode != row.status {
+			t.Fatalf("%s %s: %d %s", row.method, row.path, a.StatusCode, a.body)
+		}
+	}
+	got := loadOf(t, b, "node-1")
+	want := RequestLoad{Connections: got.Requests.Connections, Answered: 5, Reads: 4, Writes: 1, Unavailable: 1}
+	if got.Requests != want || got.Node != "node-1" || got.StartedAt == "" {
+		t.Errorf("%+v, want %+v", got.Requests, want)
+	}
+	if len(got.Busiest) != 1 || got.Busiest[0] != (BusyWorkspace{OrganizationID: workspaceID, Reads: 2, Writes: 1}) {
+		t.Errorf("the busiest are %+v", got.Busiest)
+	}
+}
+
+func TestNodeLoad_IsAskedOfTheNode(t *testing.T) {
+	t.Parallel()
+	a := newAtlas("a")
+	join := func(name string) *bundle {
+		b := setupCluster(t, &fakeCluster{name: name}, func(c *Config) { c.Placement = seat{a, name} })
+		a.listen(t, name, b)
+		return b
+	}
+	one, two := join("node-1"), join("node-2")
+	if a := two.as(t, operatorToken, "GET", "/workspaces"); a.StatusCode == 0 {
+		t.Fatal("no answer")
+	}
+	if got := loadOf(t, one, "node-2"); got.Node != "node-2" || got.Requests.Answered != 1 {
+		t.Errorf("node-2 by way of node-1: %+v", got)
+	}
+	if got := loadOf(t, one, "node-1"); got.Node != "node-1" || got.Requests.Forwarded != 1 {
+		t.Errorf("node-1: %+v", got)
+	}
+	for _, row := range []struct {
+		name, credential, node string
+		status                 int
+		says                   string
+	}{
+		{"a name no node has", operatorToken, "node-9", 404, "node-9"},
+		{"a node that does not answer", operatorToken, "node-3", 503, "node-3"},
+		{"a member", token, "node-2", 403, "operator"},
+		{"a stranger", "swy_bad", "node-1", 401, ""},
+		{"a stranger asks another node", "swy_bad", "node-2", 401, ""},
+	} {
+		if a := one.as(t, row.credential, "GET", "/cluster/nodes/"+row.node+"/load"); a.StatusCode != row.status || !strings.Contains(a.body, row.says) {
+			t.Errorf("%s: %d %s", row.name, a.StatusCode, a.body)
+		}
+	}
+}
+
+// A connection that the other node has closed meanwhile costs another try, not an error.
+func TestNodeLoad_SurvivesAClosedConnection(t *testing.T) {
+	t.Parallel()
+	a := newAtlas("a")
+	b := setupCluster(t, &fakeCluster{name: "node-1"}, func(c *Config) { c.Placement = seat{a, "node-1"} })
+	a.listen(t, "node-1", b)
+	other := setupCluster(t, &fakeCluster{name: "node-2"}, func(c *Config) { c.Placement = seat{a, "node-2"} })
+	a.listen(t, "node-2", other)
+	loadOf(t, b, "node-2")
+	b.pools.mu.Lock()
+	for _, kept := range b.pools.nodes {
+		for _, c := range kept {
+			_ = c.conn.Close()
+		}
+	}
+	b.pools.mu.Unlock()
+	loadOf(t, b, "node-2")
+}
