@@ -71,6 +71,8 @@ type Webhooks struct {
 	MaxData int
 	// Sender sends the requests; nil means a webhook.Client with the policy.
 	Sender delivery.Sender
+	// Wrap is given the sender and returns that which is used; nil: the sender itself.
+	Wrap func(delivery.Sender) delivery.Sender
 }
 
 // Config configures an engine.

@@ -24,6 +24,9 @@ func (e *Engine) newDispatchers() *delivery.Dispatchers {
 		e.client = webhook.NewClient(webhook.Config{Permits: w.Policy.Permits, AllowHTTP: w.Policy.AllowHTTP})
 		sender = e.client
 	}
+	if w.Wrap != nil {
+		sender = w.Wrap(sender)
+	}
 	return delivery.New(delivery.Config{
 		State:     e.state,
 		Sender:    sender,

@@ -50,7 +50,7 @@ func (s *Server) admit(x *exchange, req *tracker.Request) error {
 // identify has the engine find out who sends a request, and measures that if slow
 // operations are logged.
 func (s *Server) identify(x *exchange, req *tracker.Request) error {
-	if s.cfg.Slow <= 0 {
+	if !s.measures() {
 		return s.engineAdmits(req, x.route.Op)
 	}
 	began := time.Now()

@@ -75,6 +75,8 @@ type Config struct {
 	RootToken string
 	// Slow is the time from which on operations are logged with where it went; 0: none are.
 	Slow time.Duration
+	// Tracing is for traces of requests; nil: none are traced.
+	Tracing *Tracing
 	// RequestTimeout is how long an operation may take; default 10 s.
 	RequestTimeout time.Duration
 	// ReadTimeout is how long a request may take to arrive, from its first byte to

@@ -67,6 +67,7 @@ type exchange struct {
 	waited                                   bool
 	arrival, admission, forwarded, ownerless time.Duration
 	spent                                    tracker.Spent
+	trace                                    requestTrace
 	// session says that the credential is that of the console's cookie. sessionEnds is the end
 	// of a session of the operator.
 	session     bool
@@ -107,7 +108,7 @@ func (s *Server) release(x *exchange) {
 	}
 	x.ctx, x.conn, x.route, x.id, x.read, x.oversize, x.rated, x.moved, x.parked = nil, nil, nil, "", false, false, false, false, false
 	x.waited, x.arrival, x.admission, x.forwarded, x.ownerless, x.spent = false, 0, 0, 0, 0, tracker.Spent{}
-	x.session, x.sessionEnds = false, time.Time{}
+	x.session, x.sessionEnds, x.trace = false, time.Time{}, requestTrace{}
 	x.ends, x.large, x.account, x.charged = false, false, anonymousAccount, [16]byte{}
 	x.values, x.params, x.query = [maxParams]string{}, params{}, tracker.Request{}
 	x.target.path, x.target.query, x.target.segments = nil, nil, [maxSegments][]byte{}

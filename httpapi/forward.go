@@ -268,6 +268,7 @@ func (t *forwarding) send(node string) bool {
 	left := max(1, time.Until(t.deadline()).Milliseconds())
 	t.sent.Header.SetBytesV(headerTimeLeft, strconv.AppendInt(nil, left, 10))
 	var began, streams bool
+	span := t.beginForward(node)
 	asked := s.now()
 	if x.streams() {
 		began, streams, err = conn.askStream(&t.sent, &x.ctx.Response, x.streamMedia(), t.deadline())
@@ -275,6 +276,7 @@ func (t *forwarding) send(node string) bool {
 		began, err = conn.ask(&t.sent, &x.ctx.Response, t.deadline())
 	}
 	x.forwarded += s.now().Sub(asked)
+	endForward(span, err)
 	x.waited = t.waits > 0
 	if err != nil {
 		conn.close()
@@ -367,7 +369,7 @@ func (t *forwarding) build() error {
 func (t *forwarding) head(to *fasthttp.RequestHeader) {
 	x := t.x
 	x.ctx.Request.Header.CopyTo(to)
-	for _, name := range [...]string{fasthttp.HeaderConnection, fasthttp.HeaderExpect, fasthttp.HeaderTransferEncoding, "Keep-Alive", headerTimeLeft, headerMoved, headerIntroduces, headerClient, string(markOversize)} {
+	for _, name := range [...]string{fasthttp.HeaderConnection, fasthttp.HeaderExpect, fasthttp.HeaderTransferEncoding, "Keep-Alive", headerTimeLeft, headerMoved, headerIntroduces, headerClient, headerTraceparent, headerTracestate, string(markOversize)} {
 		to.Del(name)
 	}
 	if addr := t.server.client(x); addr.IsValid() {

@@ -29,6 +29,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	s.finish(x, nil)
 	s.noteSlow(x)
 	s.load.answer(x)
+	s.endTrace(x)
 	if x.unread() || x.ends || x.conn != nil && x.conn.refusal != nil {
 		x.hangUp()
 	} else if s.draining.Load() {
@@ -177,7 +178,7 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	if req.Workspace = workspace; rt.image {
 		req.Workspace = [16]byte{} // it was the place of a shard
 	}
-	req.Spent.On = s.cfg.Slow > 0
+	req.Spent.On = s.measures()
 	if err := s.admit(x, req); err != nil {
 		return err
 	}
@@ -337,6 +338,9 @@ func (s *Server) logFailure(x *exchange, err error) {
 	attrs := []any{"request", x.id, "error", describe(err)}
 	if x.route != nil {
 		attrs = append(attrs, "route", x.route.label)
+	}
+	if s.traced(x) {
+		attrs = append(attrs, "trace", x.trace.span.SpanContext().TraceID().String())
 	}
 	var panicked *tracker.PanicError
 	if errors.As(err, &panicked) {

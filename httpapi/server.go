@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/valyala/fasthttp"
+	"golang.org/x/time/rate"
 )
 
 // Server serves the API on its listeners.
@@ -56,6 +57,8 @@ type Server struct {
 	console  *consoleSite // nil: it is switched off
 	sites    []*servedSite
 	slow     *slowLog
+	// askedTraces limits the traces that callers ask for.
+	askedTraces *rate.Limiter
 
 	mu        sync.Mutex
 	listeners []*listener
@@ -89,7 +92,7 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 	if s.origins, err = newOrigins(cfg.CORSOrigins); err != nil {
 		return nil, fmt.Errorf("httpapi: %w", err)
 	}
-	s.slow = newSlowLog()
+	s.slow, s.askedTraces = newSlowLog(), newAskedTraces()
 	if s.encoders, err = newEncoders(); err != nil {
 		return nil, err
 	}

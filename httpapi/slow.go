@@ -31,6 +31,10 @@ func newSlowLog() *slowLog {
 	return l
 }
 
+// measures reports whether the parts of a request's time are measured: for the log of slow
+// operations, and for traces.
+func (s *Server) measures() bool { return s.cfg.Slow > 0 || s.cfg.Tracing != nil }
+
 // noteSlow logs a request if it took long. Requests that waited because they asked to are
 // not slow.
 func (s *Server) noteSlow(x *exchange) {
@@ -61,6 +65,9 @@ func (s *Server) noteSlow(x *exchange) {
 		if _, ok := parseWorkspace(x.params[at]); ok {
 			attrs = append(attrs, "workspace", string(x.params[at]))
 		}
+	}
+	if s.traced(x) {
+		attrs = append(attrs, "trace", x.trace.span.SpanContext().TraceID().String())
 	}
 	if left > 0 {
 		attrs = append(attrs, "left_out", left)

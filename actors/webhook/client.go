@@ -40,6 +40,9 @@ type Delivery struct {
 	// Secrets sign the request, the current one first.
 	Secrets []string
 	At      time.Time
+	// Traceparent is the header of the same name (W3C Trace Context); empty: there is none.
+	// It is not signed.
+	Traceparent string
 }
 
 // Result is the result of an attempt.
@@ -152,6 +155,9 @@ func sign(h http.Header, d *Delivery) {
 	h["Webhook-Id"] = []string{d.ID}
 	h["Webhook-Timestamp"] = []string{timestamp}
 	h["Webhook-Signature"] = []string{standard}
+	if d.Traceparent != "" {
+		h["Traceparent"] = []string{d.Traceparent}
+	}
 	// The header is not sent; it tells net/http that a request may be repeated when an
 	// idle connection turns out to be closed. A repeat has the same id.
 	h["Idempotency-Key"] = nil

@@ -77,6 +77,24 @@ func TestSend_HeadersAndSignatures(t *testing.T) {
 	}
 }
 
+func TestSend_Traceparent(t *testing.T) {
+	t.Parallel()
+	var got []string
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		got = append(got, strings.Join(r.Header.Values("Traceparent"), ","), r.Header.Get("X-Tracker-Signature"))
+	}))
+	defer s.Close()
+	c, d := client(t, Config{}), delivery(s.URL)
+	for _, d.Traceparent = range []string{"", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"} {
+		if r := c.Send(t.Context(), d); r != (Result{StatusCode: 200}) {
+			t.Fatalf("result %+v", r)
+		}
+	}
+	if len(got) != 4 || got[0] != "" || got[2] != d.Traceparent || got[1] != got[3] {
+		t.Errorf("headers %q", got)
+	}
+}
+
 // raw starts a receiver that sends any bytes.
 func raw(t *testing.T, answer func(net.Conn)) (url string, accepted *atomic.Int64) {
 	t.Helper()

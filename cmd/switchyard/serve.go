@@ -32,6 +32,8 @@ type serveCmd struct {
 	CORSOrigins       []string      `name:"cors-origins" help:"Origins whose pages may read the API's answers in browsers, such as https://app.example, compared exactly; repeatable." placeholder:"ORIGIN"`
 	RequestTimeout    time.Duration `help:"Every request is answered within this." default:"10s"`
 	SlowOperations    time.Duration `help:"Log operations that take at least this long, and where the time went; 0 for none." default:"1s"`
+	TraceEndpoint     string        `help:"Send traces to this collector, OTLP over HTTP, such as http://127.0.0.1:4318; OTEL_EXPORTER_OTLP_HEADERS has its credentials." placeholder:"URL"`
+	TraceRatio        float64       `help:"Share of requests and webhook deliveries that are traced, 0 to 1." default:"0.01"`
 	SMSSecret         string        `name:"sms-secret" help:"What the provider of text messages signs with. Better in SWITCHYARD_SMS_SECRET, where others don't see it." placeholder:"SECRET"`
 	VCSSecret         string        `name:"vcs1-secret" env:"SWITCHYARD_VCS1_SECRET" help:"What the host of repositories signs with. Better in SWITCHYARD_VCS1_SECRET, where others don't see it." placeholder:"SECRET"`
 	InboundRoutes     string        `help:"What a workspace's claim of a repository or number is until the operator confirms it: pending (root), or active at once, first come first served (open)." enum:"root,open" default:"root"`
@@ -164,7 +166,7 @@ func (s serveCmd) Run() error {
 		AuditRetention: s.AuditRetention, SweepInterval: s.SweepInterval,
 		LimitIssues: s.LimitIssues, LimitSessions: s.LimitSessions, LimitTokens: s.LimitTokens, LimitSubscriptions: s.LimitSubscriptions,
 		LimitRequestsPerSecond: s.LimitRequestsPerSecond, LimitCreatesPerSecond: s.LimitCreatesPerSecond,
-		RequestTimeout: s.RequestTimeout, SlowOperations: s.SlowOperations, Rate: limit, Memory: uint64(s.Memory), DiskReserve: uint64(s.DiskReserve), LimitBytes: (*uint64)(s.LimitBytes), LimitAnswerBytes: (*uint64)(s.LimitAnswerBytes), StallAfter: s.StallAfter, LaneLife: s.LaneLife, MaxActiveChildren: s.MaxActiveChildren, Version: version, Logger: logger,
+		RequestTimeout: s.RequestTimeout, SlowOperations: s.SlowOperations, TraceEndpoint: s.TraceEndpoint, TraceRatio: s.TraceRatio, Rate: limit, Memory: uint64(s.Memory), DiskReserve: uint64(s.DiskReserve), LimitBytes: (*uint64)(s.LimitBytes), LimitAnswerBytes: (*uint64)(s.LimitAnswerBytes), StallAfter: s.StallAfter, LaneLife: s.LaneLife, MaxActiveChildren: s.MaxActiveChildren, Version: version, Logger: logger,
 	}
 	for _, w := range cfg.Warnings() {
 		logger.Warn(w)

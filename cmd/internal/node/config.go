@@ -146,8 +146,12 @@ type Config struct {
 	// SlowOperations is the time from which on operations are logged with where it went;
 	// 0: none are.
 	SlowOperations time.Duration
-	Version        string
-	Logger         *slog.Logger
+	// TraceEndpoint is the URL of a collector for traces (OTLP over HTTP); empty: there are no
+	// traces. TraceRatio is the share of requests that are traced.
+	TraceEndpoint string
+	TraceRatio    float64
+	Version       string
+	Logger        *slog.Logger
 }
 
 // validate reports what can't work before anything is opened.
@@ -206,6 +210,9 @@ func (c Config) validate() error {
 		return err
 	}
 	if err := c.validateBackups(); err != nil {
+		return err
+	}
+	if err := c.validateTraces(); err != nil {
 		return err
 	}
 	return c.validateCluster()

@@ -74,6 +74,8 @@ var forbidden = []struct {
 	{from: "console", imports: "github.com/valyala/fasthttp", reason: "console does not know how requests arrive"},
 	{from: "console/signin", imports: "github.com/evanw/esbuild", reason: "the bundler is no part of the service"},
 	{from: "httpapi", imports: "github.com/evanw/esbuild", reason: "the bundler is no part of the service"},
+	{from: "httpapi", imports: "go.opentelemetry.io/otel/sdk", reason: "httpapi makes spans; the node sends them", but: []string{"_test.go"}},
+	{from: "httpapi", imports: "go.opentelemetry.io/otel/exporters", reason: "httpapi makes spans; the node sends them"},
 	{from: "httpapi", imports: "github.com/coreos/go-oidc", reason: "console/signin talks to the identity provider"},
 
 	{from: "bench", imports: "switchyard/storage", reason: "load comes from outside: bench sees what a client sees"},

@@ -36,6 +36,7 @@ type Node struct {
 	images   *images     // of shards, for backups
 	moves    *images     // rows of workspaces
 	schedule *schedule   // of backups; nil: none
+	traces   *traces     // nil: none
 	serving  atomic.Bool // set once the node belongs to a cluster
 	failed   chan error  // the first part that ended by itself
 }
@@ -107,6 +108,9 @@ func (n *Node) start() (err error) {
 	if err != nil {
 		return err
 	}
+	if n.traces, err = n.newTraces(); err != nil {
+		return err
+	}
 	if n.api, err = httpapi.New(httpapi.Config{
 		Placement:      nodes,
 		Cluster:        operator{n},
@@ -118,6 +122,7 @@ func (n *Node) start() (err error) {
 		Secure:         cfg.TLSCert != "",
 		RequestTimeout: cfg.RequestTimeout,
 		Slow:           cfg.SlowOperations,
+		Tracing:        n.traces.requests(),
 		Rate:           cfg.Rate,
 
 		WorkspaceRequests: cfg.LimitRequestsPerSecond,
@@ -195,6 +200,7 @@ func (n *Node) Join(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	webhooks.Wrap = n.traces.deliveries()
 	shares, _, err := n.cfg.limits()
 	if err != nil {
 		return err

@@ -49,6 +49,7 @@ func (n *Node) Stop(ctx context.Context) error {
 	if n.engine != nil {
 		step("the engine", func() error { return n.engine.Close(ctx) })
 	}
+	step("the traces", func() error { n.traces.stop(ctx); return nil })
 	if n.groups != nil {
 		step("the groups", func() error { return n.groups.Close(ctx) })
 	}

@@ -1,0 +1,144 @@
+package httpapi
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"switchyard/actors/tracker"
+)
+
+const (
+	givenTrace  = "0af7651916cd43dd8448eb211c80319c"
+	traceparent = "00-" + givenTrace + "-b7ad6b7169203331-01"
+)
+
+func TestTraceparent(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		traceparent: givenTrace + " true",
+		strings.TrimSuffix(traceparent, "1") + "0":                                   givenTrace + " false",
+		"01" + traceparent[2:] + "-more":                                             givenTrace + " true", // of a later version
+		traceparent + "-more":                                                        "",
+		"01" + traceparent[2:] + "more":                                              "",
+		"ff" + traceparent[2:]:                                                       "",
+		strings.ToUpper(traceparent):                                                 "",
+		strings.Replace(traceparent, givenTrace, strings.Repeat("0", 32), 1):         "",
+		strings.Replace(traceparent, "b7ad6b7169203331", strings.Repeat("0", 16), 1): "",
+		strings.Replace(traceparent, "0af", "0xf", 1):                                "",
+		strings.Replace(traceparent, "-b7", "_b7", 1):                                "",
+		"":          "",
+		"00-00-0-1": "",
+	} {
+		c, ok := parseTraceparent([]byte(text))
+		got := ""
+		if ok {
+			got = c.TraceID().String() + map[bool]string{true: " true", false: " false"}[c.IsSampled()]
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// notedTracer notes the spans that are begun.
+type notedTracer struct {
+	noop.Tracer
+	mu    sync.Mutex
+	began []string // names, with the parent's trace for those of requests
+}
+
+func (n *notedTracer) Start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	cfg := trace.NewSpanStartConfig(options...)
+	if cfg.SpanKind() == trace.SpanKindServer {
+		name += " in " + trace.SpanContextFromContext(ctx).TraceID().String()
+	}
+	n.began = append(n.began, name)
+	return n.Tracer.Start(ctx, name, options...)
+}
+
+// requests returns the spans of requests since it was called last.
+func (n *notedTracer) requests() (names []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, name := range n.began {
+		if strings.Contains(name, " in ") {
+			names = append(names, name)
+		}
+	}
+	n.began = nil
+	return names
+}
+
+func (n *notedTracer) with(ratio float64) func(*Config) {
+	return func(c *Config) { c.Tracing = &Tracing{Tracer: n, Ratio: ratio} }
+}
+
+func TestTraces_Chosen(t *testing.T) {
+	t.Parallel()
+	const route = "GET /w/{organizationId}/things/{id} in "
+	none := strings.Repeat("0", 32)
+	for _, row := range []struct {
+		name        string
+		ratio       float64
+		traceparent string
+		want        string
+	}{
+		{"none are", 0, "", ""},
+		{"all are", 1, "", route + none},
+		{"a known caller asks for it", 0, traceparent, route + givenTrace},
+		{"a known caller asks for none", 1, traceparent[:len(traceparent)-1] + "0", ""},
+		{"the header is malformed", 1, "00-nonsense", route + none},
+	} {
+		tracer := &notedTracer{}
+		b := setup(t, tracer.with(row.ratio))
+		var headers []string
+		if row.traceparent != "" {
+			headers = append(headers, "Traceparent: "+row.traceparent)
+		}
+		b.do(t, "GET", things+"/1", "", headers...)
+		if got := strings.Join(tracer.requests(), ", "); got != row.want {
+			t.Errorf("%s: %q, want %q", row.name, got, row.want)
+		}
+	}
+}
+
+// The flag of strangers does not count, and that of known callers counts up to a rate.
+func TestTraces_CallersCanForceFew(t *testing.T) {
+	t.Parallel()
+	tracer := &notedTracer{}
+	b := setup(t, tracer.with(0))
+	b.askedTraces.SetLimit(0) // no time passes for the limit
+	for range 3 * askedTracesBurst {
+		b.do(t, "POST", "/open", thingBody, "Content-Type: application/json", "Traceparent: "+traceparent)
+	}
+	if got := tracer.requests(); len(got) != 0 {
+		t.Errorf("strangers had %d requests traced", len(got))
+	}
+	for range 4 * askedTracesBurst {
+		b.do(t, "GET", things+"/1", "", "Traceparent: "+traceparent)
+	}
+	if got := len(tracer.requests()); got != askedTracesBurst {
+		t.Errorf("a caller had %d requests traced", got)
+	}
+}
+
+// A client's header never reaches the owner, which would take it for the other node's.
+func TestTraces_AreChosenByTheNodeAsked(t *testing.T) {
+	t.Parallel()
+	a, first, second := newAtlas("b"), &notedTracer{}, &notedTracer{}
+	entry := a.join(t, "a", first.with(0))
+	a.join(t, "b", second.with(1)).engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
+		return tracker.Reply{Outcome: tracker.Done, Body: []byte(`{}`)}, nil
+	})
+	entry.do(t, "POST", "/open", thingBody, "Content-Type: application/json", "Traceparent: "+traceparent, "Tracestate: a=b")
+	if one, two := first.requests(), second.requests(); len(one)+len(two) != 0 {
+		t.Errorf("traced %v and %v", one, two)
+	}
+}
