@@ -118,6 +118,12 @@ func TestArrival_EndCutAtEveryStep(t *testing.T) {
 				}
 				w.issue(d.home.Token.Secret, id, d.home.Team.ID)
 				w.verify()
+				w.must(d.home.Token.Secret, id, DeleteWorkspace, &None{})
+				w.pass(2 * time.Minute)
+				w.verify()
+				if n := w.traces(id); n != 0 {
+					t.Errorf("%d rows are left of the deleted workspace", n)
+				}
 			})
 		}
 	}
