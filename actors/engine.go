@@ -212,7 +212,7 @@ func (e *Engine) query(req *tracker.Request, op *tracker.Op, in any, proof track
 		if err != nil {
 			return tracker.Reply{}, err
 		}
-		defer func() { <-e.heavy }()
+		defer e.endTurn()
 	}
 	if !e.proven(op, &proof, s.number) {
 		if _, err := e.readable(s.number, req.Deadline); err != nil {

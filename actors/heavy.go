@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"runtime"
 	"time"
 
 	"switchyard/actors/tracker"
@@ -25,4 +26,12 @@ func (e *Engine) takeTurn(deadline time.Time) error {
 		e.stats.refused[refusedLate].Add(1)
 		return tracker.NotApplied("The request timed out before it began.")
 	}
+}
+
+// endTurn gives the turn back. The query that waits for it would run next on this processor, before
+// requests that came earlier and have less to do: Go runs a goroutine first that was just woken. So
+// requests that wait for the processor go before.
+func (e *Engine) endTurn() {
+	runtime.Gosched()
+	<-e.heavy
 }

@@ -77,8 +77,11 @@ func deadHooks(w *world) (func() error, error) {
 
 // Rates of the quiet tenant, in requests a second.
 const (
-	quietGets    = 200
+	quietGets    = 100
 	quietCreates = 25
+	// quietConnections are those of each of the two, so that a slow answer does not hold up the next
+	// request.
+	quietConnections = 8
 )
 
 // quiet is the tenant that is measured.
@@ -113,8 +116,8 @@ func newQuiet(r *run) (*quiet, error) {
 func (q *quiet) measure(ctx context.Context) (quietTimes, error) {
 	w := q.r.world
 	read := request("GET", w.host, q.path, q.in.token, "")
-	gets := load{dial: w.dial, connections: 1, rate: quietGets, lasts: q.r.Duration, status: 200, requests: func(int) func() []byte { return func() []byte { return read } }}
-	made := load{dial: w.dial, connections: 1, rate: quietCreates, lasts: q.r.Duration, status: 201, requests: func(c int) func() []byte { return creates(w, []workspace{q.in}, c) }}
+	gets := load{dial: w.dial, connections: quietConnections, rate: quietGets, lasts: q.r.Duration, status: 200, requests: func(int) func() []byte { return func() []byte { return read } }}
+	made := load{dial: w.dial, connections: quietConnections, rate: quietCreates, lasts: q.r.Duration, status: 201, requests: func(c int) func() []byte { return creates(w, []workspace{q.in}, c) }}
 	created := make(chan *sample, 1)
 	go func() { created <- made.run(ctx) }()
 	got := gets.run(ctx)
@@ -175,7 +178,7 @@ func (q *quiet) besideEmpty(ctx context.Context, connections int) (get float64, 
 	}
 	same := load{dial: dial, connections: connections, warmup: q.floodFor, lasts: q.r.Duration, status: 200, requests: emptyRequests(host)}
 	_, err = q.flooded(ctx, &same, func() error {
-		one := load{dial: dial, connections: 1, rate: quietGets, lasts: q.r.Duration, status: 200, requests: emptyRequests(host)}
+		one := load{dial: dial, connections: quietConnections, rate: quietGets, lasts: q.r.Duration, status: 200, requests: emptyRequests(host)}
 		get = p99(one.run(ctx))
 		return nil
 	})

@@ -23,7 +23,7 @@ type IssuePage struct {
 }
 
 // ListIssues lists the issues that satisfy every filter (Decision 17).
-var ListIssues = NewQuery[ListIssuesIn, IssuePage]("ListIssues", "List issues", Needs{Read, "issues"}, listIssues, Filters)
+var ListIssues = NewQuery[ListIssuesIn, IssuePage]("ListIssues", "List issues", Needs{Read, "issues"}, listIssues, Filters, TakesATurn)
 
 func listIssues(v *View, in *ListIssuesIn) (Reply, error) {
 	return v.listIssues(in, everyStatus, "issues")
