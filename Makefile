@@ -22,10 +22,10 @@ HAS_BROWSER := $(shell for name in "$${SWITCHYARD_CHROMIUM:-chromium}" chromium-
 # What ships has no C in it. The race detector can't do without.
 export CGO_ENABLED ?= 0
 
-.PHONY: help run cluster test full race lint bench bench-cluster bench-console chaos fuzz check build console api clean fmt fmt-check vet
+.PHONY: help run cluster test full race lint bench bench-cluster bench-console chaos fuzz check build console api deploy-check deploy-golden clean fmt fmt-check vet
 
 help: ## list the targets
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: build ## build and serve with defaults; ARGS="--http :8081" adds flags
 	./bin/switchyard serve $(ARGS)
@@ -91,6 +91,13 @@ console: ## bundle the console's pages in console/web into console/dist, after a
 
 api: ## write docs/api.md anew, after a change of the API
 	go generate ./httpapi
+
+deploy-check: ## render the Helm chart and check every object of deploy/ strictly
+	cd deploy/check && go vet ./... && go test ./...
+
+deploy-golden: ## write the rendered objects in deploy/check anew, after a change of the chart
+	cp deploy/prometheus/alerts.yaml deploy/grafana/switchyard.json deploy/helm/switchyard/files/
+	cd deploy/check && go test -update ./...
 
 clean: ## remove what was built; data/ stays
 	rm -rf bin

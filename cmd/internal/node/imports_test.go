@@ -90,6 +90,8 @@ var forbidden = []struct {
 	{from: "examples", imports: "switchyard", reason: "examples are copied, and see what a client sees"},
 	{from: "examples", imports: "github.com", reason: "examples need nothing but Go"},
 
+	{from: "deploy/check", imports: "switchyard", reason: "a module of its own: Helm and Kubernetes are no dependencies of the service"},
+
 	{from: "", imports: "switchyard/internal/testkit", reason: "testkit is for tests", but: []string{"_test.go"}},
 	{from: "", imports: "github.com/asynkron/protoactor-go/cluster", reason: "measured: data races, requests that hang until their time-out"},
 	{from: "", imports: "github.com/asynkron/protoactor-go/remote", reason: "measured: data races, commands that run twice"},
@@ -99,7 +101,7 @@ var forbidden = []struct {
 }
 
 // folders are the only ones that hold code.
-var folders = []string{"actors", "bench", "cluster", "cmd", "console", "examples", "httpapi", "internal/testkit", "storage"}
+var folders = []string{"actors", "bench", "cluster", "cmd", "console", "deploy/check", "examples", "httpapi", "internal/testkit", "storage"}
 
 func TestImports_RunOneWay(t *testing.T) {
 	t.Parallel()
