@@ -22,7 +22,7 @@ HAS_BROWSER := $(shell for name in "$${SWITCHYARD_CHROMIUM:-chromium}" chromium-
 # What ships has no C in it. The race detector can't do without.
 export CGO_ENABLED ?= 0
 
-.PHONY: help run cluster test full race lint bench bench-cluster bench-console chaos fuzz check build console api deploy-check deploy-golden clean fmt fmt-check vet
+.PHONY: help run cluster test full race lint bench bench-cluster bench-console chaos fuzz check build console api deploy-check deploy-golden alerts-check clean fmt fmt-check vet
 
 help: ## list the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,6 +94,9 @@ api: ## write docs/api.md anew, after a change of the API
 
 deploy-check: ## render the Helm chart and check every object of deploy/ strictly
 	cd deploy/check && go vet ./... && go test ./...
+
+alerts-check: ## check the alerts and run their tests; needs promtool, on Debian: apt-get install prometheus
+	cd deploy/prometheus && promtool check rules alerts.yaml && promtool test rules *_test.yaml
 
 deploy-golden: ## write the rendered objects in deploy/check anew, after a change of the chart
 	cp deploy/prometheus/alerts.yaml deploy/grafana/switchyard.json deploy/helm/switchyard/files/

@@ -32,6 +32,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | quote }}
 {{- end -}}
 
+{{- define "switchyard.job" -}}
+{{- $name := include "switchyard.fullname" . -}}
+{{- contains "switchyard" $name | ternary $name (printf "%s-switchyard" $name) -}}
+{{- end -}}
+
 {{- define "switchyard.image" -}}
 {{- if .Values.image.digest -}}
 {{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
