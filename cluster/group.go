@@ -50,7 +50,7 @@ type group struct {
 
 	heldUntil atomic.Int64 // the log is kept for a reader until then; 0: it is not
 	kept      kept
-	keepFrom  func(*group) uint64 // see Node.keepFrom
+	keepLog   func(*group) // see Node.keepLog
 
 	up atomic.Bool // raft, watcher and started are set
 	// epoch is the epoch this node owns the shard in; 0 when it does not.
@@ -75,7 +75,7 @@ func newGroup(n *Node, shard storage.Shard) *group {
 		spent:      n.cfg.Spent,
 		format:     n.Format,
 		clockIsOff: n.clockIsOff,
-		keepFrom:   n.keepFrom,
+		keepLog:    n.keepLog,
 		handovers:  make(chan *handoverRequest),
 		changing:   make(chan struct{}, 1),
 		failure:    make(chan struct{}),
@@ -277,7 +277,7 @@ const closeSnapshotBytes = 64 << 10
 
 // snapshot flushes the state, records its position, and truncates the log up to what is kept.
 func (g *group) snapshot() error {
-	g.log.Keep(g.keepFrom(g))
+	g.keepLog(g)
 	if err := g.raft.Snapshot().Error(); err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		return fmt.Errorf("snapshot shard %d: %w", g.shard, err)
 	}

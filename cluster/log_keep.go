@@ -31,6 +31,7 @@ func (n *Node) KeepLog(shard storage.Shard, after uint64, period time.Duration) 
 		k.from, k.since = after+1, g.machine.logged.Load()
 	}
 	k.until = n.tuning.clock() + int64(period)
+	g.log.Keep(k.from) // a truncation may be under way
 }
 
 // KeptLogs returns a channel that gets a value when a log was truncated less than it would have been
@@ -47,9 +48,9 @@ func (g *group) keptBytes() int64 {
 	return g.machine.logged.Load() - g.kept.since
 }
 
-// keepFrom returns the oldest entry that a truncation of the log leaves; 0: it may take all. A shard
-// may always keep its share of the bound, and more while others need less.
-func (n *Node) keepFrom(g *group) uint64 {
+// keepLog tells the log the oldest entry that a truncation leaves, or that it may take all. A shard may
+// always keep its share of the bound, and more while others need less.
+func (n *Node) keepLog(g *group) {
 	own, all, share := g.keptBytes(), int64(0), n.tuning.keepBytes
 	if groups := n.hosted(); len(groups) > 0 {
 		share /= int64(len(groups))
@@ -69,7 +70,7 @@ func (n *Node) keepFrom(g *group) uint64 {
 		default: // a value is waiting
 		}
 	}
-	return k.from
+	g.log.Keep(k.from)
 }
 
 // forget has the log truncated as if there were no archive.

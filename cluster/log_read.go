@@ -52,9 +52,9 @@ func (n *Node) ReadLog(shard storage.Shard, after uint64, fn func(*LogEntry) (mo
 	return after, err
 }
 
-// Batch returns the batch of rows in an entry, unpacked into the space of buf if need be; nil if the
-// entry has none. The batch of an entry that was fenced off is returned, too.
-func (e *LogEntry) Batch(buf []byte) ([]byte, error) {
+// Batch returns the batch of rows in an entry, which may alias Data; nil if the entry has none. The
+// batch of an entry that was fenced off is returned, too.
+func (e *LogEntry) Batch() ([]byte, error) {
 	if !e.Command {
 		return nil, nil
 	}
@@ -63,7 +63,7 @@ func (e *LogEntry) Batch(buf []byte) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case kind == entryPacked:
-		return unpack(buf, body)
+		return unpack(nil, body)
 	case kind == entryBatch && len(body) >= batchHeader && binary.LittleEndian.Uint32(body[8:]) > 0:
 		return body, nil
 	}

@@ -16,9 +16,8 @@ import (
 
 // readRows returns what the rows in a shard's log are called, behind an entry, and the last entry.
 func readRows(r *running, after uint64) (rows []string, last uint64, err error) {
-	var unpacked []byte
 	last, err = r.ReadLog(1, after, func(e *LogEntry) (bool, error) {
-		batch, err := e.Batch(unpacked)
+		batch, err := e.Batch()
 		if err != nil || batch == nil {
 			return true, err
 		}

@@ -38,7 +38,7 @@ func (n *Node) CopyWorkspace(shard storage.Shard, workspace storage.ID, epoch, a
 	if after > 0 {
 		changes = storage.NewRowChanges(shard, workspace)
 		last, err := n.ReadLog(shard, after, func(e *LogEntry) (bool, error) {
-			batch, err := e.Batch(nil)
+			batch, err := e.Batch()
 			if err != nil || batch == nil {
 				return e.Index < at.applied, err
 			}

@@ -49,7 +49,7 @@ var TakeRows = NewCommand[TakeRowsIn, ArrivalAnswer]("TakeRows", "Take in rows o
 	if _, err := arrivals.Update(tx, row, &record); err != nil {
 		return Reply{}, fmt.Errorf("note an arrival: %w", err)
 	}
-	// What the buffer has cached may be among the rows.
+	// The rows may replace rows that the buffer has cached.
 	tx.buffer.forget()
 	return jsonReply(Done, ArrivalAnswer{record.Arrival})
 }, WithoutKey, RunsWithoutWorkspace, BodyUpTo(maxRowsBody), WritesUpTo(maxRowsWrites), Refuses(CodeConflict), Audits(auditWorkspace))

@@ -63,7 +63,7 @@ func call(ctx context.Context, method, url, token, body string) ([]byte, error) 
 	return answer, err
 }
 
-// One frame of two real nodes under load, asked of one of them.
+// The command draws a frame of two real nodes under load, of which it asks the first.
 func TestClusterTop_RealNodes(t *testing.T) {
 	t.Parallel()
 	first := startNode(t, "node-1")

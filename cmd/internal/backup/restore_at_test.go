@@ -1,7 +1,6 @@
 package backup_test
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -32,23 +31,7 @@ func logging(to string) node.Backups {
 // serve starts a node on data that is there. The function that it returns stops it.
 func serve(t *testing.T, data string, backups node.Backups) (*service, func()) {
 	t.Helper()
-	n, err := node.Start(t.Context(), node.Config{
-		Data: data, HTTP: "127.0.0.1:0", RootToken: rootToken, OpenOnboarding: true, Backups: backups, RequestTimeout: 30 * time.Second, Version: "test",
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop := sync.OnceFunc(func() {
-		if err := n.Stop(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(stop)
-	if err := errors.Join(n.Join(t.Context()), n.WaitReady(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-	return &service{t: t, url: "http://" + n.HTTPAddr()}, stop
+	return run(t, node.Config{Data: data, Backups: backups, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 }
 
 // moment reads a time of an answer; the zero one of null.
@@ -316,23 +299,6 @@ func TestRestoreAt_NotAcrossAGap(t *testing.T) {
 	if titles := s.restored(plain(dir), before).titles(); len(titles) != 1 {
 		t.Errorf("before the gap there are %q, with later backups", titles)
 	}
-}
-
-// found makes a workspace with an issue.
-func (s *service) found() *service {
-	s.t.Helper()
-	var made struct {
-		Workspace struct {
-			ID string `json:"id"`
-		} `json:"workspace"`
-		Token struct {
-			Token string `json:"token"`
-		} `json:"token"`
-	}
-	s.post("/workspaces/onboard", `{"name": "Secret Society", "slug": "secret-society"}`, &made)
-	s = &service{t: s.t, url: s.url, workspace: made.Workspace.ID, token: made.Token.Token}
-	s.write("A title that nobody may read")
-	return s
 }
 
 // In a bucket, encrypted.

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,22 +42,36 @@ func startService(t *testing.T, shards int) *service {
 // startWith starts a service that takes backups by itself, and logs to a writer.
 func startWith(t *testing.T, shards int, backups node.Backups, log io.Writer) *service {
 	t.Helper()
-	n, err := node.Start(t.Context(), node.Config{
-		Data: t.TempDir(), HTTP: "127.0.0.1:0", Shards: shards, RootToken: rootToken, OpenOnboarding: true, Backups: backups,
-		RequestTimeout: 30 * time.Second, Version: "test", Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	s, _ := run(t, node.Config{
+		Data: t.TempDir(), Shards: shards, Backups: backups,
+		Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
+	return s.found()
+}
+
+// run starts a node alone. The function that it returns stops it.
+func run(t *testing.T, cfg node.Config) (*service, func()) {
+	t.Helper()
+	cfg.HTTP, cfg.RootToken, cfg.OpenOnboarding, cfg.RequestTimeout, cfg.Version = "127.0.0.1:0", rootToken, true, 30*time.Second, "test"
+	n, err := node.Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	stop := sync.OnceFunc(func() {
 		if err := n.Stop(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(stop)
 	if err := errors.Join(n.Join(t.Context()), n.WaitReady(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	s := &service{t: t, url: "http://" + n.HTTPAddr()}
+	return &service{t: t, url: "http://" + n.HTTPAddr()}, stop
+}
+
+// found makes a workspace with an issue.
+func (s *service) found() *service {
+	s.t.Helper()
 	var made struct {
 		Workspace struct {
 			ID string `json:"id"`
@@ -66,7 +81,7 @@ func startWith(t *testing.T, shards int, backups node.Backups, log io.Writer) *s
 		} `json:"token"`
 	}
 	s.post("/workspaces/onboard", `{"name": "Secret Society", "slug": "secret-society"}`, &made)
-	s.workspace, s.token = made.Workspace.ID, made.Token.Token
+	s = &service{t: s.t, url: s.url, workspace: made.Workspace.ID, token: made.Token.Token}
 	s.write("A title that nobody may read")
 	return s
 }

@@ -142,7 +142,7 @@ func askFor(t *testing.T, method, url, token, traceparent, body string) []byte {
 	return answer
 }
 
-// One request that a node forwards to another has one trace with the spans of both.
+// A request that a node forwards to another has a single trace with the spans of both.
 func TestTraces_OfAForwardedRequest(t *testing.T) {
 	t.Parallel()
 	to := newSpanReceiver(t)

@@ -24,7 +24,8 @@ type Move struct {
 	// Progress is told of each step, and of the bytes copied in it so far; nil: nobody is.
 	Progress func(step string, bytes int64)
 
-	gone bool // the old cluster has no such workspace any more
+	from string // id of the old cluster
+	gone bool   // the old cluster has no such workspace any more
 }
 
 // Moved is the result of a move.
@@ -101,6 +102,7 @@ func (m *Move) check(ctx context.Context) (before bool, err error) {
 	if err := m.From.do(ctx, http.MethodGet, "/cluster", "", nil, &from); err != nil {
 		return false, fmt.Errorf("read the state of the old cluster: %w", err)
 	}
+	m.from = from.ClusterID
 	if err := m.To.do(ctx, http.MethodGet, "/cluster", "", nil, &to); err != nil {
 		return false, fmt.Errorf("read the state of the new cluster: %w", err)
 	}
@@ -163,11 +165,8 @@ func refusedWith(err error, status int) bool {
 
 // attempt moves the workspace, or undoes what it has done.
 func (m *Move) attempt(ctx context.Context, moved *Moved) (err error) {
-	from, err := m.clusterID(ctx)
-	if err != nil {
-		return err
-	}
 	var begun arrival
+	from := marshal(map[string]string{"from": m.from})
 	if err := m.To.insist(ctx, http.MethodPost, m.path("/cluster/workspaces/", "/arrival"), "application/json", from, &begun); err != nil {
 		return fmt.Errorf("begin in the new cluster: %w", err)
 	}
@@ -242,15 +241,4 @@ func (m *Move) open(ctx context.Context) error {
 		return fmt.Errorf("end the read-only mode in the old place: %w", err)
 	}
 	return nil
-}
-
-// clusterID returns the body that tells the new cluster where the workspace comes from.
-func (m *Move) clusterID(ctx context.Context) ([]byte, error) {
-	var status struct {
-		ClusterID string `json:"clusterId"`
-	}
-	if err := m.From.insist(ctx, http.MethodGet, "/cluster", "", nil, &status); err != nil {
-		return nil, fmt.Errorf("read the state of the old cluster: %w", err)
-	}
-	return marshal(map[string]string{"from": status.ClusterID}), nil
 }
