@@ -64,8 +64,12 @@ func (n *Node) start() (err error) {
 	if n.http, err = listen("--http", cfg.HTTP); err != nil {
 		return err
 	}
-	if n.http, err = cfg.publicTLS(n.http); err != nil {
+	public, err := cfg.publicTLS()
+	if err != nil {
 		return err
+	}
+	if public != nil {
+		n.http = public.listener(n.http)
 	}
 	if cfg.Metrics != "" {
 		if n.listen, err = listen("--metrics", cfg.Metrics); err != nil {
@@ -95,7 +99,7 @@ func (n *Node) start() (err error) {
 		}
 		return err
 	}
-	n.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), n.collector())
+	n.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), n.collector(), newCertificateCollector(public, secure))
 	shares, limits, err := cfg.limits()
 	if err != nil {
 		return err

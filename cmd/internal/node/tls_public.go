@@ -26,21 +26,25 @@ type keyPair struct {
 	looked time.Time
 }
 
-// publicTLS wraps the listener of the public port in TLS if there is a certificate for
-// it. With an error it returns the listener as it is.
-func (c Config) publicTLS(ln net.Listener) (net.Listener, error) {
+// publicTLS reads the certificate of the public port; nil if there is none.
+func (c Config) publicTLS() (*keyPair, error) {
 	if c.TLSCert == "" {
-		return ln, nil
+		return nil, nil
 	}
 	k := &keyPair{cert: c.TLSCert, key: c.TLSKey, log: c.Logger}
 	if err := k.read(); err != nil {
-		return ln, err
+		return nil, err
 	}
+	return k, nil
+}
+
+// listener wraps the listener of the public port in TLS.
+func (k *keyPair) listener(ln net.Listener) net.Listener {
 	return tls.NewListener(ln, &tls.Config{
 		MinVersion:     tls.VersionTLS12,
 		NextProtos:     []string{"http/1.1"}, // HTTP/2 is what a proxy in front may speak
 		GetCertificate: k.certificate,
-	}), nil
+	})
 }
 
 // validateTLS reports what is wrong with the flags of TLS on the public port.
