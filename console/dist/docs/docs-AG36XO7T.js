@@ -1,1 +1,0 @@
-var e=document.querySelector("rapi-doc"),t=matchMedia("(prefers-color-scheme: dark)"),a=()=>{e.setAttribute("theme",t.matches?"dark":"light"),e.setAttribute("primary-color",t.matches?"#8f97f5":"#4650c8")};t.addEventListener("change",a);a();e.addEventListener("before-try",s=>{let r=s.detail.request;r.headers.has("Authorization")||r.headers.set("X-Switchyard-Console","1")});
