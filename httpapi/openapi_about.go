@@ -83,7 +83,7 @@ func aboutOperation(rt *route) string {
 	say(op.LongPoll, "It can wait for a change, for as long as the request asks.")
 	say(op.Streams, "A request that accepts text/event-stream is answered with a stream that does not end.")
 	say(op.Lines && !rt.image && op != opWorkspaceRows, "The answer is a stream of lines.")
-	say(op == opWorkspaceRows, "The answer is a line of JSON and then blocks of rows, see docs/operations.md.")
+	say(op == opWorkspaceRows, "The answer is a line of JSON and then blocks of rows, see docs/move.md.")
 	say(rt.image, "The answer is one or more lines of JSON and then the image, see docs/backup.md.")
 	say(op.Secret, "The answer contains a secret that is shown only once.")
 	say(op == opOpenConsole, "The answer sets the cookie of a session. The token is a workspace token or the operator's. Without X-Switchyard-Console: 1 it is 403.")

@@ -17,7 +17,7 @@ import (
 	"switchyard/httpapi"
 )
 
-// Exit codes of the cluster's commands, for scripts; docs/operations.md lists them.
+// Exit codes of the cluster's commands, for scripts; docs/watch.md lists them.
 const (
 	exitFailed      = 1
 	exitUnreachable = 3 // no answer, or 503

@@ -63,13 +63,16 @@ func TestDocs_NameFlagsThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"README.md", "docs/tour.md", "docs/operations.md", "docs/backup.md", "docs/decisions.md", "docs/inbound.md", "docs/performance.md", "docs/deploy.md"} {
+	for _, file := range []string{
+		"README.md", "docs/tour.md", "docs/operations.md", "docs/install.md", "docs/harden.md", "docs/watch.md", "docs/upgrade.md", "docs/move.md", "docs/majority.md",
+		"docs/backup.md", "docs/decisions.md", "docs/inbound.md", "docs/performance.md", "docs/deploy.md",
+	} {
 		text, err := os.ReadFile(filepath.Join("..", "..", file))
 		if err != nil {
 			t.Fatal(err)
 		}
 		// Flags of other programs are on lines that begin with their names.
-		text = regexp.MustCompile(`(?m)^(helm|systemd-analyze|promtool) .*$`).ReplaceAll(text, nil)
+		text = regexp.MustCompile(`(?m)^(helm|systemd-analyze|promtool|curl) .*$`).ReplaceAll(text, nil)
 		for _, name := range regexp.MustCompile(`--[a-z][a-z0-9-]*[a-z0-9]`).FindAllString(string(text), -1) {
 			if !known[name] {
 				t.Errorf("%s: there is no flag %s", file, name)

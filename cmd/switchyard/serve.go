@@ -106,7 +106,7 @@ type serveCmd struct {
 	BootstrapExpect int           `help:"Form a cluster once this many empty nodes see each other; with --join on each of them." placeholder:"N" group:"Cluster"`
 	Zone            string        `help:"Where this node stands; replicas of a shard are spread over zones." placeholder:"NAME" group:"Cluster"`
 	ReplaceAfter    time.Duration `help:"How long a node may be gone before its replicas are made anew elsewhere." default:"5m" group:"Cluster"`
-	MaxFormat       int           `help:"Newest format of data to which this node agrees (the newest this version knows when not given). A cluster that must be able to go back to an older version needs it; see Upgrading in docs/operations.md." placeholder:"N" group:"Cluster"`
+	MaxFormat       int           `help:"Newest format of data to which this node agrees (the newest this version knows when not given). A cluster that must be able to go back to an older version needs it; see docs/upgrade.md." placeholder:"N" group:"Cluster"`
 	ClusterCert     string        `help:"Certificate this node shows other nodes, PEM." placeholder:"FILE" group:"Cluster"`
 	ClusterKey      string        `help:"Its private key, PEM." placeholder:"FILE" group:"Cluster"`
 	ClusterCA       string        `name:"cluster-ca" help:"Authority that signed the nodes' certificates, PEM." placeholder:"FILE" group:"Cluster"`

@@ -129,7 +129,7 @@ func (c Config) validateSecrets() error {
 	}
 	if given == 0 && !loopback(c.Peer) {
 		return fmt.Errorf("--peer %s can be reached by other machines and would have no TLS: give --cluster-cert, --cluster-key and --cluster-ca "+
-			"(docs/operations.md shows how to make them), or --insecure-cluster where everybody on the network may read and write all data", c.Peer)
+			"(docs/install.md shows how to make them), or --insecure-cluster where everybody on the network may read and write all data", c.Peer)
 	}
 	if !c.keyed() && !loopback(c.Gossip) {
 		return fmt.Errorf("--gossip %s can be reached by other machines and would not be encrypted: set SWITCHYARD_GOSSIP_KEY to what "+

@@ -39,7 +39,7 @@ func TestConfig_OfTheCluster(t *testing.T) {
 		{"port too high", func(c *Config) { c.Gossip = "127.0.0.1:70000" }, []string{"--gossip", "65535"}},
 		{"localhost", func(c *Config) { c.Peer, c.Gossip = "localhost:1", "[::1]:2" }, nil},
 
-		{"open peer port", func(c *Config) { c.Peer = "10.0.0.1:7947" }, []string{"--peer 10.0.0.1:7947", "--cluster-cert", "docs/operations.md", "--insecure-cluster"}},
+		{"open peer port", func(c *Config) { c.Peer = "10.0.0.1:7947" }, []string{"--peer 10.0.0.1:7947", "--cluster-cert", "docs/install.md", "--insecure-cluster"}},
 		{"open gossip port", func(c *Config) { c.Gossip = "10.0.0.1:7946" }, []string{"--gossip 10.0.0.1:7946", "openssl rand -base64 32", "--insecure-cluster"}},
 		{"open and secure", func(c *Config) { open(c); secure(c) }, nil},
 		{"open and insecure", func(c *Config) { open(c); c.InsecureCluster = true }, nil},

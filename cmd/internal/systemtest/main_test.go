@@ -25,6 +25,9 @@ var built struct {
 // client against the API's description. Connections that tests write to by hand are
 // not looked at: what they send is no HTTP, or as good as none.
 func TestMain(m *testing.M) {
+	if socket := os.Getenv(machineSocket); socket != "" {
+		os.Exit(askMachines(socket))
+	}
 	watch, err := watchAnswers()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

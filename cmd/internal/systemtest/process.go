@@ -71,8 +71,13 @@ func Launch(ctx context.Context, binary, data string, env []string, flags ...str
 
 // start runs `switchyard serve` and copies what it prints to log.
 func start(binary string, flags, env []string, log io.Writer) (*Process, error) {
+	return startIn("", binary, flags, env, log)
+}
+
+// startIn is start in a directory.
+func startIn(dir, binary string, flags, env []string, log io.Writer) (*Process, error) {
 	p := &Process{cmd: exec.Command(binary, append([]string{"serve"}, flags...)...), output: &tail{}, addresses: make(chan string, 2), exited: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd.Dir, p.cmd.Env = dir, append(os.Environ(), env...)
 	// Its own process group, so that a signal to the test does not reach it first.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	all := io.MultiWriter(p.output, log)
