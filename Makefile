@@ -22,7 +22,7 @@ HAS_BROWSER := $(shell for name in "$${SWITCHYARD_CHROMIUM:-chromium}" chromium-
 # What ships has no C in it. The race detector can't do without.
 export CGO_ENABLED ?= 0
 
-.PHONY: help run cluster test full race lint bench bench-cluster bench-console chaos fuzz check build console api deploy-check deploy-golden alerts-check clean fmt fmt-check vet
+.PHONY: help run cluster test full race lint bench bench-cluster bench-console chaos fuzz check build sbom console api deploy-check deploy-golden alerts-check clean fmt fmt-check vet
 
 help: ## list the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,11 @@ check: fmt-check vet lint build test ## what CI runs: format, vet, lint, build, 
 	@if [ "$(HAS_CC)" = yes ]; then $(MAKE) --no-print-directory race; \
 	else echo "race: left out, no C compiler found"; fi
 	@echo "check: all good"
+
+sbom: ## the binary's bill of materials (CycloneDX) and the texts of its licenses, in bin/; fails where a license is not taken
+	@mkdir -p bin
+	go tool -modfile=tools/sbom/go.mod cyclonedx-gomod app -json -licenses -std -noserial -notimestamp -main cmd/switchyard -output bin/switchyard.cdx.json .
+	cd tools/sbom && go vet ./... && go test ./... && go run .
 
 console: ## bundle the console's pages in console/web into console/dist, after a change of them
 	go run ./console/build
