@@ -3,6 +3,7 @@ package cluster
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -46,6 +47,8 @@ type committer struct {
 	to     applier
 	tuning *tuning
 	budget *queueBudget
+	// pace returns how long an entry with so many bytes should wait; nil: none waits.
+	pace func(bytes int) time.Duration
 
 	wake     chan struct{} // capacity 1: there is work for submit
 	slots    chan struct{} // one token per entry in flight
@@ -67,11 +70,12 @@ type committer struct {
 	entries, batches atomic.Uint64
 }
 
-func newCommitter(to applier, t *tuning, budget *queueBudget) *committer {
+func newCommitter(to applier, t *tuning, budget *queueBudget, pace func(bytes int) time.Duration) *committer {
 	c := &committer{
 		to:       to,
 		tuning:   t,
 		budget:   budget,
+		pace:     pace,
 		wake:     make(chan struct{}, 1),
 		slots:    make(chan struct{}, t.inFlight),
 		inFlight: make(chan *entry, t.inFlight),
@@ -197,6 +201,7 @@ func (c *committer) submit() {
 		select {
 		case slots <- struct{}{}:
 			if e := c.nextEntry(); e != nil {
+				c.rest(len(e.merged))
 				e.began = c.tuning.clock()
 				e.future = c.to.Apply(e.data)
 				c.inFlight <- e
@@ -206,6 +211,23 @@ func (c *committer) submit() {
 		case <-c.wake:
 		case <-c.quit:
 		}
+	}
+}
+
+// rest waits before an entry with so many bytes, as long as the pace says or until the committer ends.
+func (c *committer) rest(bytes int) {
+	if c.pace == nil {
+		return
+	}
+	wait := c.pace(bytes)
+	if wait <= 0 {
+		return
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.quit:
 	}
 }
 

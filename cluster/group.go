@@ -82,7 +82,7 @@ func newGroup(n *Node, shard storage.Shard) *group {
 		stopping:   make(chan struct{}),
 		led:        make(chan struct{}),
 	}
-	g.commit = newCommitter(raftApplier{g}, g.tuning, &n.queueBudget)
+	g.commit = newCommitter(raftApplier{g}, g.tuning, &n.queueBudget, n.cfg.Store.WritePace().Wait)
 	g.lease = &lease{
 		length: int64(g.tuning.lease),
 		clock:  g.tuning.leaseClock,

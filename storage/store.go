@@ -38,6 +38,7 @@ type Store struct {
 	state   *pebble.DB
 	records *RecordCache // nil: there is none
 	space   *Space
+	pace    *WritePace // of the state
 	closing chan struct{}
 
 	transfer transfer
@@ -96,6 +97,7 @@ func Open(cfg Config) (*Store, error) {
 	}
 	raftPacer.watch(s.raft)
 	statePacer.watch(s.state)
+	s.pace = newWritePace(s.state)
 	// Only now is it certain that no other process uses the directory.
 	err := s.transfer.open(plain, cfg.Dir, state)
 	if err == nil {
@@ -139,7 +141,9 @@ func stateOptions(cfg Config, cache *pebble.Cache) *pebble.Options {
 	// Without a log, tables queued behind a memtable would be lost in a crash although
 	// Ingest has returned.
 	o.Experimental.DisableIngestAsFlushable = func() bool { return true }
-	o.L0CompactionThreshold, o.L0StopWritesThreshold = 4, 24
+	// A second compaction, within level 0, is begun while the first one doesn't keep up.
+	o.L0CompactionThreshold, o.L0StopWritesThreshold = 4, stopLevels
+	o.CompactionConcurrencyRange = func() (int, int) { return 1, 2 }
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 		o.Levels[i].BlockSize = 8 << 10
@@ -199,6 +203,9 @@ func (s *Store) ReplaceState(shard Shard, do func() error) error {
 	}
 	return do()
 }
+
+// WritePace returns the pace of writes to the state.
+func (s *Store) WritePace() *WritePace { return s.pace }
 
 // Memory returns the memory of both instances.
 func (s *Store) Memory() MemoryUse { return memoryUse(s.raft.Metrics(), s.state.Metrics()) }

@@ -21,6 +21,7 @@ type shardCollector struct {
 	free    *prometheus.Desc
 	reserve *prometheus.Desc
 	format  *prometheus.Desc
+	slowed  *prometheus.Desc
 
 	budget     *prometheus.Desc
 	blockCache *prometheus.Desc
@@ -49,6 +50,8 @@ func (n *Node) collector() prometheus.Collector {
 
 		format: prometheus.NewDesc("switchyard_format", "Format in which this node writes. It is the same on all nodes of a cluster.", nil, nil),
 
+		slowed: prometheus.NewDesc("switchyard_writes_slowed_seconds_total", "Time that entries of shards waited because the compactions of their data fell behind.", nil, nil),
+
 		budget:     prometheus.NewDesc("switchyard_memory_budget_bytes", "Bytes of --memory.", nil, nil),
 		blockCache: prometheus.NewDesc("switchyard_block_cache_bytes", "Bytes of table blocks kept in memory, of both instances.", nil, nil),
 		lookups:    prometheus.NewDesc("switchyard_block_cache_lookups_total", "Look-ups in the block cache, by result: hit or miss.", []string{"result"}, nil),
@@ -64,7 +67,7 @@ func (n *Node) collector() prometheus.Collector {
 // Describe implements prometheus.Collector.
 func (c *shardCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.leads, c.term, c.applied, c.failed, c.stuck, c.disk, c.full, c.free, c.reserve, c.format,
+		c.leads, c.term, c.applied, c.failed, c.stuck, c.disk, c.full, c.free, c.reserve, c.format, c.slowed,
 		c.budget, c.blockCache, c.lookups, c.memTables, c.openFiles, c.records, c.recordLookups, c.tails,
 	} {
 		ch <- d
@@ -103,6 +106,7 @@ func (c *shardCollector) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(c.free, prometheus.GaugeValue, float64(space.Free()))
 	ch <- prometheus.MustNewConstMetric(c.reserve, prometheus.GaugeValue, float64(space.Reserve()))
 	ch <- prometheus.MustNewConstMetric(c.format, prometheus.GaugeValue, float64(c.n.groups.Format()))
+	ch <- prometheus.MustNewConstMetric(c.slowed, prometheus.CounterValue, c.n.store.WritePace().Waited().Seconds())
 	c.collectMemory(ch)
 }
 

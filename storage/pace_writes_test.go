@@ -1,0 +1,93 @@
+package storage
+
+import (
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// pacedAt is a pace of a state with a number of sublevels.
+func pacedAt(sublevels *int32) *WritePace {
+	return &WritePace{sublevels: func() int32 { return *sublevels }}
+}
+
+func TestWritePace_SlowsDownWithTheSublevels(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const batch = 64 << 10
+		last := math.Inf(1)
+		for levels := int32(slowedLevels); levels < stopLevels; levels += halvedEvery {
+			p := pacedAt(&levels)
+			began, bytes := time.Now(), 0
+			for time.Since(began) < 10*time.Second {
+				time.Sleep(p.Wait(batch)) // of the bubble
+				bytes += batch
+			}
+			rate := float64(bytes) / time.Since(began).Seconds()
+			if want := paceOf(levels); rate > 1.05*want+batch/10 || rate < 0.95*want-batch/10 {
+				t.Errorf("%d sublevels: %.0f bytes a second, want %.0f", levels, rate, want)
+			}
+			if rate > 0.6*last {
+				t.Errorf("%d sublevels: %.0f bytes a second after %.0f", levels, rate, last)
+			}
+			last = rate
+		}
+		if last > 1<<20 {
+			t.Errorf("just before writes stop: %.0f bytes a second", last)
+		}
+	})
+}
+
+func TestWritePace_IsFreeWhileCompactionsKeepUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		levels := int32(slowedLevels - 1)
+		p := pacedAt(&levels)
+		for range 1000 {
+			if wait := p.Wait(64 << 20); wait != 0 {
+				t.Fatalf("a write waits for %s", wait)
+			}
+		}
+		var none *WritePace
+		if wait := none.Wait(1 << 30); wait != 0 {
+			t.Errorf("without a pace a write waits for %s", wait)
+		}
+		// What was written before does not count when compactions fall behind.
+		levels = slowedLevels
+		time.Sleep(paceEvery) // of the bubble
+		if wait := p.Wait(1); wait != 0 {
+			t.Errorf("the first write waits for %s", wait)
+		}
+	})
+}
+
+// A write never waits for long, and a pace forgets its debt once compactions have caught up.
+func TestWritePace_BoundsOneWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		levels := int32(stopLevels)
+		p := pacedAt(&levels)
+		for range 10 {
+			if wait := p.Wait(64 << 20); wait > longestPace {
+				t.Fatalf("a write waits for %s", wait)
+			}
+		}
+		if wait := p.Wait(1); wait != longestPace {
+			t.Errorf("behind 640 MiB a write waits for %s", wait)
+		}
+		if got, want := p.Waited(), 10*longestPace; got != want { // the first one did not wait
+			t.Errorf("all waited for %s, want %s", got, want)
+		}
+		levels = 0
+		time.Sleep(paceEvery) // of the bubble
+		if wait := p.Wait(1); wait != 0 {
+			t.Errorf("after compactions have caught up a write waits for %s", wait)
+		}
+		levels = slowedLevels
+		time.Sleep(paceEvery) // of the bubble
+		if wait := p.Wait(1); wait != 0 {
+			t.Errorf("an old debt of %s is left", wait)
+		}
+	})
+}
