@@ -15,14 +15,18 @@ const compactionCategory = vfs.DiskWriteCategory("pebble-compaction")
 const (
 	// compactionWork is how long a compaction works between two rests.
 	compactionWork = 4 * time.Millisecond
-	// restShare is the length of a rest, in times of the work before it. A compaction at full speed
-	// takes a whole processor for a second or two, and the requests of that time wait.
-	restShare = 2
+	// restShare is the length of a rest, in times of the work before it, while level 0 has at most
+	// easyLevels sublevels. A compaction at full speed takes a whole processor for a second or two, and
+	// the requests of that time wait.
+	restShare  = 2
+	easyLevels = 4
 	// longestWork bounds the work that counts for one rest.
 	longestWork = 25 * time.Millisecond
 	// urgentLevels is the number of sublevels of level 0 from which compactions don't rest: reads
-	// slow down with each, and writes stop at L0StopWritesThreshold.
-	urgentLevels = 8
+	// slow down with each, and writes from slowedLevels on. In between, rests get shorter with each.
+	// So a load that lasts gets as much of the processors as its compactions need, and not by turns
+	// too little and a whole one.
+	urgentLevels = 10
 	// urgencyEvery is how often the sublevels are counted.
 	urgencyEvery = 250 * time.Millisecond
 )
@@ -39,7 +43,7 @@ type rests struct {
 	since  time.Time     // the last write of a compaction, or the end of the rest before it
 	work   time.Duration // since the last rest
 	looked time.Time     // when the sublevels were counted
-	urgent bool
+	share  float64       // length of a rest, in times of the work before it
 }
 
 // worked notes that a compaction is about to write, and returns how long it should rest before.
@@ -52,19 +56,22 @@ func (r *rests) worked() time.Duration {
 	if r.work < compactionWork {
 		return 0
 	}
-	wait := restShare * min(r.work, longestWork)
+	work := min(r.work, longestWork)
 	r.work = 0
 	sublevels := r.sublevels.Load()
 	if sublevels == nil || r.short() {
 		return 0
 	}
 	if now.Sub(r.looked) >= urgencyEvery {
-		r.looked, r.urgent = now, (*sublevels)() >= urgentLevels
+		r.looked, r.share = now, shareOf((*sublevels)())
 	}
-	if r.urgent {
-		return 0
-	}
-	return wait
+	return time.Duration(r.share * float64(work))
+}
+
+// shareOf returns the length of a rest, in times of the work before it, at a number of sublevels.
+func shareOf(sublevels int32) float64 {
+	left := min(max(urgentLevels-sublevels, 0), urgentLevels-easyLevels)
+	return restShare * float64(left) / (urgentLevels - easyLevels)
 }
 
 // rest waits, unless the store is closing.

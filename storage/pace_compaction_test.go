@@ -25,7 +25,7 @@ func restingWrites(t *testing.T, writes int, set func(*rests)) (took time.Durati
 	synctest.Test(t, func(t *testing.T) {
 		closing := make(chan struct{})
 		r := rests{short: func() bool { return false }, closing: closing}
-		few := func() int32 { return urgentLevels - 1 }
+		few := func() int32 { return easyLevels }
 		r.sublevels.Store(&few)
 		set(&r)
 		files := [2]compactionFile{{slowFile{}, &r}, {slowFile{}, &r}}
@@ -50,6 +50,10 @@ func TestCompaction_RestsAsLongAsItMay(t *testing.T) {
 		least, most time.Duration
 	}{
 		{"while level 0 is low", func(*rests) {}, 5 * work / 2, 7 * work / 2},
+		{"half as long halfway", func(r *rests) {
+			some := func() int32 { return (easyLevels + urgentLevels) / 2 }
+			r.sublevels.Store(&some)
+		}, 3 * work / 2, 5 * work / 2},
 		{"not with many sublevels", func(r *rests) {
 			many := func() int32 { return urgentLevels }
 			r.sublevels.Store(&many)
