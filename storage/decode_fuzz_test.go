@@ -28,7 +28,7 @@ func FuzzParseManifest(f *testing.F) {
 	})
 }
 
-// FuzzImport receives a shard whose tables are anything, with right checksums or not. What is refused
+// FuzzImport receives a shard whose tables are anything, with right checksums or not. A refused shard
 // changes nothing.
 func FuzzImport(f *testing.F) {
 	const shard = Shard(3)

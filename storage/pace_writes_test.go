@@ -53,7 +53,7 @@ func TestWritePace_IsFreeWhileCompactionsKeepUp(t *testing.T) {
 		if wait := none.Wait(1 << 30); wait != 0 {
 			t.Errorf("without a pace a write waits for %s", wait)
 		}
-		// What was written before does not count when compactions fall behind.
+		// Earlier writes do not count when compactions fall behind.
 		levels = slowedLevels
 		time.Sleep(paceEvery) // of the bubble
 		if wait := p.Wait(1); wait != 0 {

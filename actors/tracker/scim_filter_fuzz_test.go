@@ -35,7 +35,7 @@ func writeSCIMFilter(terms []scimTerm) (string, bool) {
 	return strings.Join(parts, " and "), true
 }
 
-// FuzzSCIMFilter parses filters and paths. What was understood means the same when it is written anew.
+// FuzzSCIMFilter parses filters and paths. A filter means the same when its conditions are written anew.
 func FuzzSCIMFilter(f *testing.F) {
 	for _, seed := range []string{
 		`userName eq "a@b.c"`, `active eq true and externalId eq 7`, `emails[type eq "work"].value eq "x]\"y"`,

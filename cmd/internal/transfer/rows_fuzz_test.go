@@ -9,7 +9,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// FuzzReadBlocks reads the rows that a cluster sends of a workspace. What is taken is what was sent.
+// FuzzReadBlocks reads the rows that a cluster sends of a workspace. The rows that are taken are those that were sent.
 func FuzzReadBlocks(f *testing.F) {
 	head := []byte(`{"version":1,"workspace":"x","index":9,"after":0}` + "\n")
 	block := []byte("rows of a workspace")
