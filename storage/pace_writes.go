@@ -26,7 +26,7 @@ const (
 )
 
 // WritePace slows writes down while compactions of the state fall behind, so that they never come to
-// the point at which Pebble stops all of them for seconds. Of a nil WritePace every wait is 0.
+// the point at which Pebble stops all of them for seconds.
 type WritePace struct {
 	sublevels func() int32
 
@@ -43,9 +43,6 @@ func newWritePace(state *pebble.DB) *WritePace {
 
 // Wait returns how long a write of so many bytes should wait.
 func (p *WritePace) Wait(bytes int) time.Duration {
-	if p == nil {
-		return 0
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
