@@ -195,8 +195,28 @@ func (run *planRun) putCheckpoint() {
 	}
 }
 
+// bury makes dead letters of a few sessions in their last attempt: otherwise there are few of them.
+func (run *planRun) bury() {
+	for range 2 + run.IntN(4) {
+		s := run.some(func(s *planSession) bool { return s.leased && s.attempts >= s.retry.max })
+		if s == nil {
+			return
+		}
+		token := run.holder(s)
+		if s.retry.failed && run.IntN(2) == 0 {
+			body, status := object{"status": "failed", "failureReason": "tests_red"}, 0
+			run.m.request(func() { status = run.reported(s, "failed", body) })
+			run.session(token, s, "report", body, status)
+			continue
+		}
+		run.m.deadLetter(s, "released")
+		run.session(token, s, "release", object{"reason": "Gives up", "countAttempt": true}, http.StatusOK)
+	}
+}
+
 // redrive retries dead letters, the newest first.
 func (run *planRun) redrive() {
+	run.bury()
 	body, agent, most, n := object{}, "", 100, 0
 	if run.IntN(3) == 0 {
 		agent = choose(run, planAgents)
