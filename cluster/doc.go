@@ -11,6 +11,7 @@
 //   - compactor.go, flusher.go: short logs
 //   - peering.go, bootstrap*.go, registry*.go, heartbeat.go, shardmap.go: this node among the others
 //   - peer*.go, rpc.go: the peer port
+//   - shard_transport.go, link.go, group_*.go, entries_*.go: Raft's messages between nodes
 //   - rebalancer*.go, report*.go, placement_rpc.go, status_collector.go: placement at work
 //
 // Below it, and importing nothing above themselves:

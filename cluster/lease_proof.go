@@ -16,7 +16,10 @@ const verifyRetry = 10 * time.Millisecond
 // and fails if the node was deposed; the moment comes from the voters' answers, which the tracking
 // transport records.
 func (g *group) verifyLeadership(epoch uint64, start int64) (from int64, err error) {
-	if err := g.raft.VerifyLeader().Error(); err != nil {
+	end := g.tracking.beginRound()
+	err = g.raft.VerifyLeader().Error()
+	end()
+	if err != nil {
 		return 0, fmt.Errorf("verify the leadership: %w", err)
 	}
 	future := g.raft.GetConfiguration()

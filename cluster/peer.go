@@ -31,8 +31,10 @@ type peerPort struct {
 	closed  bool
 	conns   map[net.Conn]peerConn // accepted and dialed, including Raft's streams
 	counts  map[byte]int          // accepted ones in conns, by kind; 0: in the handshake
-	streams map[storage.Shard]*connListener
-	idle    map[string][]net.Conn // control connections to nodes, by name
+	groups  map[storage.Shard]*shardTransport
+	links   map[string]*groupLink   // by node
+	entries map[string]*entriesLink // by node
+	idle    map[string][]net.Conn   // control connections to nodes, by name
 }
 
 // peerConn describes an open connection.
@@ -57,7 +59,9 @@ type peerConfig struct {
 	Format func() storage.Format
 	Logger *slog.Logger
 
-	maxAccepted int // tests only; 0 means maxAccepted
+	maxAccepted int           // tests only; 0 means maxAccepted
+	gather      time.Duration // tests only; 0 means gatherHeartbeats
+	old         bool          // tests only: a version without connections for all groups
 }
 
 // peerSelf names a node.
@@ -68,6 +72,8 @@ const (
 	kindRaft    byte = 'R'
 	kindHTTP    byte = 'H'
 	kindControl byte = 'C'
+	kindGroups  byte = 'G' // see group_message.go
+	kindEntries byte = 'E' // see entries_message.go
 )
 
 const (
@@ -84,13 +90,18 @@ func newPeerPort(cfg peerConfig) *peerPort {
 	if cfg.maxAccepted == 0 {
 		cfg.maxAccepted = maxAccepted
 	}
+	if cfg.gather == 0 {
+		cfg.gather = gatherHeartbeats
+	}
 	p := &peerPort{
 		cfg:      cfg,
 		handlers: map[rpcKind]rpcHandler{},
 		forward:  newConnListener(cfg.Listener.Addr()),
 		conns:    map[net.Conn]peerConn{},
 		counts:   map[byte]int{},
-		streams:  map[storage.Shard]*connListener{},
+		groups:   map[storage.Shard]*shardTransport{},
+		links:    map[string]*groupLink{},
+		entries:  map[string]*entriesLink{},
 		idle:     map[string][]net.Conn{},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -138,6 +149,16 @@ func (p *peerPort) track(conn net.Conn, whose peerConn) bool {
 		p.counts[whose.kind]++
 	}
 	return true
+}
+
+// goOn runs fn on a goroutine that close waits for, or returns false after close.
+func (p *peerPort) goOn(fn func()) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.running.Go(fn)
+	}
+	return !p.closed
 }
 
 // forget removes a connection. The caller holds p.mu.
@@ -204,19 +225,23 @@ func (p *peerPort) acceptConn(conn net.Conn) {
 	}
 	_ = conn.SetDeadline(time.Time{})
 	p.mu.Lock()
-	streams := p.streams[storage.Shard(hello.Shard)]
+	group := p.groups[storage.Shard(hello.Shard)]
 	p.mu.Unlock()
 	switch held := (&trackedConn{Conn: conn, peers: p}); kind {
 	case kindControl:
 		p.serveControl(conn, hello)
 	case kindHTTP:
 		p.forward.deliver(held)
+	case kindGroups:
+		p.serveGroups(conn, hello.From)
+	case kindEntries:
+		p.serveEntries(conn, hello.From)
 	case kindRaft:
-		if streams == nil {
+		if group == nil {
 			p.closeConn(conn) // no replica is here (any more); the dialing node finds out by the cluster's status
 			return
 		}
-		streams.deliver(held)
+		group.streams.deliver(held)
 	}
 }
 
@@ -284,13 +309,23 @@ func (p *peerPort) dialHTTP(ctx context.Context, node string) (net.Conn, error) 
 // httpListener returns the listener of connections with forwarded requests.
 func (p *peerPort) httpListener() net.Listener { return p.forward }
 
-// disconnect closes the connections on which requests wait for a node that does not answer. Raft
-// closes the streams that it has dialed. From an accepted one it may be reading a snapshot, without a
-// time limit, and would do nothing else until the rest of it comes.
+// disconnect closes the connections on which requests wait for a node that does not answer. The next
+// request of a group opens those of all groups again. Raft closes the streams that it has dialed. From
+// an accepted one it may be reading a snapshot, without a time limit, and would do nothing else until
+// the rest of it comes.
 func (p *peerPort) disconnect(node string) {
 	p.mu.Lock()
 	delete(p.idle, node)
+	messages, entries := p.links[node], p.entries[node]
+	delete(p.links, node)
+	delete(p.entries, node)
 	p.mu.Unlock()
+	if messages != nil {
+		messages.end()
+	}
+	if entries != nil {
+		entries.end()
+	}
 	p.closeMatching(func(whose peerConn) bool { return whose.node == node && (whose.kind != kindRaft || whose.accepted) })
 }
 
@@ -321,12 +356,18 @@ func (p *peerPort) close() {
 		_ = conn.Close()
 	}
 	clear(p.idle)
-	streams := p.streams
-	p.streams = map[storage.Shard]*connListener{}
+	groups, links, entries := p.groups, p.links, p.entries
+	p.groups, p.links, p.entries = map[storage.Shard]*shardTransport{}, map[string]*groupLink{}, map[string]*entriesLink{}
 	p.mu.Unlock()
 	_ = p.forward.Close()
-	for _, s := range streams {
-		_ = s.Close()
+	for _, g := range groups {
+		_ = g.streams.Close()
+	}
+	for _, l := range links {
+		l.end()
+	}
+	for _, l := range entries {
+		l.end()
 	}
 	p.running.Wait()
 }

@@ -239,8 +239,9 @@ func (p *peerPort) serverHandshake(conn net.Conn) (kind byte, hello peerHello, e
 func (p *peerPort) checkHello(kind byte, h *peerHello) (status peerStatus, reason string) {
 	self := p.cfg.Self()
 	joins := kind == kindControl && h.Cluster == ""
+	known := kind == kindRaft || kind == kindHTTP || kind == kindControl || kind == kindGroups || kind == kindEntries
 	switch {
-	case kind != kindRaft && kind != kindHTTP && kind != kindControl:
+	case !known || p.cfg.old && (kind == kindGroups || kind == kindEntries):
 		return statusKind, fmt.Sprintf("this node does not know connections of kind %q: do all nodes run the same version?", kind)
 	case h.To != "" && h.To != self.node:
 		return statusOtherNode, fmt.Sprintf("node %q is not here, this address belongs to node %q: check --advertise of both", h.To, self.node)

@@ -20,23 +20,6 @@ const (
 	raftPool = 2
 )
 
-// transportFor returns the transport of a shard's group. It finds nodes by their names.
-func (p *peerPort) transportFor(shard storage.Shard) raft.Transport {
-	h := newConnListener(nodeAddr(p.cfg.Self().node))
-	p.mu.Lock()
-	if p.closed {
-		_ = h.Close()
-	}
-	p.streams[shard] = h
-	p.mu.Unlock()
-	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Logger:  raftLogger{p.cfg.Logger.With("shard", int(shard), "component", "raft")},
-		Stream:  &shardStreams{connListener: h, peers: p, shard: shard},
-		MaxPool: raftPool,
-		Timeout: raftTimeout,
-	})
-}
-
 // shardStreams opens and accepts the streams of one group. It implements raft.StreamLayer.
 type shardStreams struct {
 	*connListener
@@ -62,8 +45,8 @@ func (s *shardStreams) Dial(node raft.ServerAddress, timeout time.Duration) (net
 // Close closes the group's streams and refuses new ones.
 func (s *shardStreams) Close() error {
 	s.peers.mu.Lock()
-	if s.peers.streams[s.shard] == s.connListener {
-		delete(s.peers.streams, s.shard)
+	if t := s.peers.groups[s.shard]; t != nil && t.streams == s.connListener {
+		delete(s.peers.groups, s.shard)
 	}
 	s.peers.mu.Unlock()
 	// Raft waits for its requests under way before it stops.

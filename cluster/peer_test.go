@@ -213,7 +213,8 @@ func TestPeerPort_HTTPConnections(t *testing.T) {
 func TestPeerPort_RaftStreams(t *testing.T) {
 	t.Parallel()
 	w := newPeerNetwork(t)
-	a, b := w.add("a", "one", nil), w.add("b", "one", nil)
+	// A node of an older version, since entries go by another connection otherwise.
+	a, b := w.add("a", "one", nil), w.addWith("b", "one", peerConfig{Keys: [][]byte{nil}, old: true})
 	from, to := a.transportFor(3), b.transportFor(3)
 	defer func() {
 		_ = from.(raft.WithClose).Close()

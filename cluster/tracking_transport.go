@@ -66,8 +66,51 @@ func newTrackingTransport(to raft.Transport, clock func() int64, last func() uin
 	w := &trackingTransport{Transport: to, clock: clock, leaseClock: clock, last: last, intercept: arrived, requests: make(chan raft.RPC),
 		quit: make(chan struct{}), ended: make(chan struct{}), peers: map[raft.ServerID]followerAnswers{}}
 	w.silence.heard.Store(clock()) // a process before this one may have answered just now
+	if shared, ok := to.(sharesLinks); ok {
+		shared.setMember(w)
+	}
 	go w.relayRequests()
 	return w
+}
+
+// sharesLinks is a transport whose small messages share a connection with those of other groups.
+type sharesLinks interface {
+	setMember(groupMember)
+	// beginRound lets heartbeats go without delay until the round ends.
+	beginRound() (end func())
+}
+
+// arrive implements groupMember.
+func (w *trackingTransport) arrive(rpc *raft.RPC) bool {
+	w.silence.note(rpc, w.clock())
+	return w.intercept != nil && w.intercept(rpc)
+}
+
+// take implements groupMember.
+func (w *trackingTransport) take(rpc raft.RPC, wait bool, quit <-chan struct{}) bool {
+	if !wait {
+		select {
+		case w.requests <- rpc:
+			return true
+		default:
+			return false
+		}
+	}
+	select {
+	case w.requests <- rpc:
+		return true
+	case <-w.quit:
+	case <-quit:
+	}
+	return false
+}
+
+// beginRound begins a round in which Raft asks the voters whether this member still leads.
+func (w *trackingTransport) beginRound() (end func()) {
+	if shared, ok := w.Transport.(sharesLinks); ok {
+		return shared.beginRound()
+	}
+	return func() {}
 }
 
 // relayRequests passes requests of other members on to Raft. Raft closes the transport after its
@@ -77,13 +120,7 @@ func (w *trackingTransport) relayRequests() {
 	for {
 		select {
 		case rpc := <-w.Transport.Consumer():
-			w.silence.note(&rpc, w.clock())
-			if w.intercept != nil && w.intercept(&rpc) {
-				continue
-			}
-			select {
-			case w.requests <- rpc:
-			case <-w.quit:
+			if !w.arrive(&rpc) && !w.take(rpc, true, nil) {
 				return
 			}
 		case <-w.quit:

@@ -1,10 +1,14 @@
 package cluster
 
 import (
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"switchyard/internal/testkit"
 )
 
 // blockingTransport answers a heartbeat when a test says so, with the term that the test gives.
@@ -144,5 +148,75 @@ func TestTrackingTransport_KeepsTheFastPathClosed(t *testing.T) {
 	w.SetHeartbeatHandler(func(raft.RPC) {})
 	if h.fast {
 		t.Fatal("heartbeats would change the term behind Raft's goroutine")
+	}
+}
+
+// Messages that come by the connection of all groups reach Raft like others: the member's silence
+// ends when they arrive, and what it answers in Raft's place it answers here, too.
+func TestTrackingTransport_TakesMessagesOfLinks(t *testing.T) {
+	t.Parallel()
+	w := newPeerNetwork(t)
+	var now atomic.Int64
+	now.Store(100)
+	last := func() uint64 { return 10 }
+	tracking := func(node string, intercept func(*raft.RPC) bool) *trackingTransport {
+		wrapped := newTrackingTransport(w.add(node, "one", nil).transportFor(1), now.Load, last, intercept)
+		t.Cleanup(func() { _ = wrapped.Close() })
+		return wrapped
+	}
+	leader := tracking("a", nil)
+	follower := tracking("b", func(rpc *raft.RPC) bool {
+		if _, votes := rpc.Command.(*raft.RequestPreVoteRequest); votes {
+			rpc.Respond(&raft.RequestPreVoteResponse{Term: 8}, nil)
+			return true
+		}
+		return false
+	})
+	send := func() chan error {
+		ended := make(chan error, 1)
+		go func() {
+			var resp raft.AppendEntriesResponse
+			err := leader.AppendEntries("b", "b", groupMessage{term: 5}.request("a").(*raft.AppendEntriesRequest), &resp)
+			if err == nil && (resp.Term != 5 || !resp.Success) {
+				err = fmt.Errorf("answered %+v", resp)
+			}
+			ended <- err
+		}()
+		return ended
+	}
+	answer := func() {
+		rpc := <-follower.Consumer()
+		rpc.Respond(&raft.AppendEntriesResponse{Term: rpc.Command.(*raft.AppendEntriesRequest).Term, Success: true, LastLog: 7}, nil)
+	}
+	now.Store(200)
+	ended := send()
+	// Raft takes nothing yet, and the heartbeat has arrived all the same.
+	testkit.Eventually(t, "the heartbeat is noted", func() bool { return follower.silence.since(now.Load()) == 0 })
+	now.Store(300)
+	answer()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if got := follower.silence.since(now.Load()); got != 100 {
+		t.Errorf("silent for %d", got)
+	}
+	if lag, _ := leader.followerProgress(5, "b", time.Hour); lag != 3 {
+		t.Errorf("behind by %d entries", lag)
+	}
+	servers := []raft.Server{{ID: "a"}, {ID: "b"}}
+	if from, ok := leader.provenSince(5, "a", servers, now.Load()); !ok || from != 200 {
+		t.Errorf("proven from %d, %v: the heartbeat was sent at 200", from, ok)
+	}
+	var vote raft.RequestPreVoteResponse
+	if err := leader.RequestPreVote("b", "b", &raft.RequestPreVoteRequest{Term: 8}, &vote); err != nil || vote.Term != 8 || vote.Granted {
+		t.Errorf("a vote: %+v, %v", vote, err)
+	}
+	ended = send()
+	testkit.Eventually(t, "the second heartbeat is noted", func() bool { return follower.silence.since(now.Load()) == 0 })
+	if err := follower.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("a member that was stopped took a heartbeat")
 	}
 }

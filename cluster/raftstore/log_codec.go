@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -98,4 +99,25 @@ func decodeLog(src []byte, index uint64, l *raft.Log) error {
 		l.AppendedAt = time.Unix(0, appended)
 	}
 	return nil
+}
+
+// EncodedLogSize is the number of bytes that AppendLog appends for an entry.
+func EncodedLogSize(l *raft.Log) int { return logSize(l) }
+
+// AppendLog appends an entry in the form in which the log stores it.
+func AppendLog(b []byte, l *raft.Log) []byte {
+	n := len(b)
+	b = slices.Grow(b, logSize(l))[:n+logSize(l)]
+	putLog(b[n:], l)
+	return b
+}
+
+// DecodeLog reads the entry of an index that AppendLog wrote. Its data and extensions are slices of
+// src. The error says whether the entry is damaged or of an unknown format.
+func DecodeLog(src []byte, index uint64) (*raft.Log, error) {
+	l := new(raft.Log)
+	if err := decodeLog(src, index, l); err != nil {
+		return nil, err
+	}
+	return l, nil
 }
