@@ -80,14 +80,16 @@ func (m *plan) check() {
 	}
 }
 
-// begin gives a session to an agent.
+// begin gives a session to an agent, or has one that waits go on. The latter holds its keys already:
+// their limits may have been lowered since.
 func (m *plan) begin(s *planSession) {
+	held := s.engaged()
 	s.status, s.begun, s.pending = "running", true, nil
 	if t := s.issue; t.status == "triage" || t.status == "backlog" || t.status == "todo" {
 		t.status = "in_progress"
 	}
 	for _, key := range s.keys {
-		if m.holders(key) > m.limit(key) {
+		if !held && m.holders(key) > m.limit(key) {
 			panic(planFault{fmt.Sprintf("session %s is one of %d that hold %s", s, m.holders(key), key)})
 		}
 	}
