@@ -92,10 +92,36 @@ func newFakeCalls() *fakeCalls {
 	return &fakeCalls{byAddr: map[string]rpcHandler{}, byName: map[string]rpcHandler{}}
 }
 
-func (w *fakeCalls) attach(name, addr string, h rpcHandler) {
+// attach gives a node's requests to h until detach, which waits for those under way, as a peer port
+// does that is closed.
+func (w *fakeCalls) attach(name, addr string, h rpcHandler) (detach func()) {
+	var mu sync.Mutex
+	var running sync.WaitGroup
+	detached := false
+	begin := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if !detached {
+			running.Add(1)
+		}
+		return !detached
+	}
+	guarded := func(ctx context.Context, from string, body []byte) ([]byte, error) {
+		if !begin() {
+			return nil, errors.New("connection refused")
+		}
+		defer running.Done()
+		return h(ctx, from, body)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.byName[name], w.byAddr[addr] = h, h
+	w.byName[name], w.byAddr[addr] = guarded, guarded
+	return func() {
+		mu.Lock()
+		detached = true
+		mu.Unlock()
+		running.Wait()
+	}
 }
 
 // from is the caller of a node. It hands requests of both kinds to one handler,
@@ -227,7 +253,7 @@ func newTestMember(t testing.TB, cfg testMemberConfig) *testMember {
 		t.Fatal(err)
 	}
 	join := answerJoin(s.bootstrap, s.registry)
-	s.wires.attach(id.Node, peer, func(ctx context.Context, from string, body []byte) ([]byte, error) {
+	detach := s.wires.attach(id.Node, peer, func(ctx context.Context, from string, body []byte) ([]byte, error) {
 		if ctx.Value(kindKey{}) == rpcRegister {
 			return s.registry.handleRegister(ctx, from, body)
 		}
@@ -237,6 +263,7 @@ func newTestMember(t testing.TB, cfg testMemberConfig) *testMember {
 	s.end = func(crash bool) {
 		once.Do(func() {
 			s.registry.close()
+			detach()
 			if crash {
 				err = s.gossip.Shutdown()
 			} else {
