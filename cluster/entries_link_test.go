@@ -235,17 +235,7 @@ func TestEntriesLink_OldPeer(t *testing.T) {
 	w := newPeerNetwork(t)
 	leader := linkedGroups{t, w.add("a", "one", nil)}
 	follower := linkedGroups{t, w.addWith("b", "one", peerConfig{Keys: [][]byte{nil}, old: true})}
-	to := follower.add(1, nil)
-	go func() {
-		for {
-			select {
-			case rpc := <-to.Consumer():
-				rpc.Respond(&raft.AppendEntriesResponse{Success: true, LastLog: 99}, nil)
-			case <-to.ctx.Done():
-				return
-			}
-		}
-	}()
+	follower.answerStreams(1)
 	from := leader.add(1, nil)
 	var resp raft.AppendEntriesResponse
 	if err := from.AppendEntries("b", "b", someEntries(1, 1, 1, 1), &resp); err != nil || resp.LastLog != 99 {

@@ -104,7 +104,7 @@ func (l *groupLink) run() {
 			l.dropWith(err)
 			continue
 		}
-		if frame = l.takeQueue(frame[:0]); len(frame) == 0 {
+		if frame = l.takeQueue(conn, frame[:0]); len(frame) == 0 {
 			continue
 		}
 		_ = conn.SetWriteDeadline(time.Now().Add(raftTimeout))
@@ -114,10 +114,16 @@ func (l *groupLink) run() {
 	}
 }
 
-// takeQueue appends the messages as frames that somebody waits for.
-func (l *groupLink) takeQueue(b []byte) []byte {
+// takeQueue empties the queue, and appends frames of the messages whose answers are still awaited. If
+// the connection has ended meanwhile, the messages are left for the next one: on this one they would
+// wait until their time runs out.
+func (l *groupLink) takeQueue(conn net.Conn, b []byte) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.conn != conn {
+		notify(l.wake)
+		return b
+	}
 	left := l.queue[:0]
 	for _, m := range l.queue {
 		if l.waiting[m.number] != nil {

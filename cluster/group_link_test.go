@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"reflect"
 	"sync"
 	"testing"
@@ -42,6 +43,21 @@ func (g linkedGroups) add(shard storage.Shard, take takes) *shardTransport {
 	}
 	own.setMember(take)
 	return own
+}
+
+// answerStreams adds a group whose streams are answered with 99 as the newest entry.
+func (g linkedGroups) answerStreams(shard storage.Shard) {
+	to := g.add(shard, nil)
+	go func() {
+		for {
+			select {
+			case rpc := <-to.Consumer():
+				rpc.Respond(&raft.AppendEntriesResponse{Success: true, LastLog: 99}, nil)
+			case <-to.ctx.Done():
+				return
+			}
+		}
+	}()
 }
 
 func (p *peerPort) openConns(kind byte) int {
@@ -213,17 +229,7 @@ func TestGroupLink_OldPeer(t *testing.T) {
 	w := newPeerNetwork(t)
 	leader := linkedGroups{t, w.add("a", "one", nil)}
 	follower := linkedGroups{t, w.addWith("b", "one", peerConfig{Keys: [][]byte{nil}, old: true})}
-	to := follower.add(1, nil)
-	go func() {
-		for {
-			select {
-			case rpc := <-to.Consumer():
-				rpc.Respond(&raft.AppendEntriesResponse{Success: true, LastLog: 99}, nil)
-			case <-to.ctx.Done():
-				return
-			}
-		}
-	}()
+	follower.answerStreams(1)
 	from := leader.add(1, nil)
 	for range 2 {
 		if resp, err := beat(from, 1); err != nil || resp.LastLog != 99 {
@@ -281,6 +287,23 @@ func TestGroupLink_ConnectionEnds(t *testing.T) {
 	leader.port.close()
 	if _, err := beat(leader.add(3, nil), 1); !errors.Is(err, errNotSent) {
 		t.Errorf("after the port was closed: %v", err)
+	}
+}
+
+// Messages that come when the connection has just ended are left for the next one.
+func TestGroupLink_ConnectionEndedBeforeTheFrame(t *testing.T) {
+	t.Parallel()
+	l := &groupLink{link: newLink(newPeerNetwork(t).add("a", "one", nil), "b", kindGroups), wake: make(chan struct{}, 1)}
+	ended, _ := net.Pipe()
+	if _, _, err := l.enqueue(groupMessage{shard: 1}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if frame := l.takeQueue(ended, nil); len(frame) != 0 || len(l.queue) != 1 || len(l.wake) != 1 {
+		t.Errorf("a frame of %d bytes, %d left in the queue, woken %d times", len(frame), len(l.queue), len(l.wake))
+	}
+	l.conn, _ = net.Pipe()
+	if frame := l.takeQueue(l.conn, nil); len(frame) != 2+groupMessageBytes || len(l.queue) != 0 {
+		t.Errorf("a frame of %d bytes, %d left in the queue", len(frame), len(l.queue))
 	}
 }
 

@@ -55,8 +55,8 @@ func newLink(port *peerPort, node string, kind byte) link {
 	return link{port: port, node: node, kind: kind, waiting: map[uint32]chan groupOutcome{}}
 }
 
-// register numbers a request. Its caller awaits it, whether it was sent or not. The error is
-// errOldPeer, or wraps errNotSent.
+// register numbers a request. The caller awaits its answer, or abandons it. The error is errOldPeer, or
+// wraps errNotSent.
 func (l *link) register(now time.Time) (number uint32, outcome chan groupOutcome, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -73,7 +73,7 @@ func newTrackingTransport(to raft.Transport, clock func() int64, last func() uin
 	return w
 }
 
-// sharesLinks is a transport whose small messages share a connection with those of other groups.
+// sharesLinks is a transport whose requests share connections with those of other groups.
 type sharesLinks interface {
 	setMember(groupMember)
 	// beginRound lets heartbeats go without delay until the round ends.
