@@ -193,7 +193,7 @@ func (q *quiet) flooded(ctx context.Context, flooding *load, do func() error) (*
 	sleep(ctx, q.floodFor)
 	err := do()
 	s := <-ended
-	if err == nil && s.requests == 0 {
+	if err == nil && flooding.answers.Load() == 0 {
 		err = fmt.Errorf("the flood had no answers: %s", s.fault)
 	}
 	return s, err
