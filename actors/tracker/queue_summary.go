@@ -1,6 +1,8 @@
 package tracker
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 
 	"switchyard/storage"
@@ -105,6 +107,11 @@ func (v *View) eachQueueCount(kind aggregateKind, fn func(text string, a amount)
 // queueOfAgents completes the agents of a summary, and counts their sessions in the claim
 // queue by what they wait for.
 func (v *View) queueOfAgents(q *QueueSummary) (err error) {
+	oldest, err := v.oldestSessions()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, oldest.close()) }()
 	for i := range q.ByAgent {
 		a := &q.ByAgent[i]
 		if v.claimers != nil {
@@ -114,7 +121,7 @@ func (v *View) queueOfAgents(q *QueueSummary) (err error) {
 		if a.Created == 0 {
 			continue
 		}
-		if a.OldestCreatedAt, err = v.oldestOf(a.AgentID); err != nil {
+		if a.OldestCreatedAt, err = oldest.of(a.AgentID); err != nil {
 			return err
 		}
 	}
@@ -142,42 +149,61 @@ func (v *View) queueOfAgents(q *QueueSummary) (err error) {
 	return failed
 }
 
-// oldestOf returns the time of an agent's oldest session that is created.
-func (v *View) oldestOf(agent string) (oldest *Timestamp, err error) {
-	earlier := func(at *Timestamp) {
-		if at != nil && (oldest == nil || *at < *oldest) {
-			oldest = at
-		}
-	}
-	at, err := v.oldestUnder(sessionUnqueued, storage.Key(nil).Str(agent))
+// oldestSessions finds the oldest created session of each of many agents, with one cursor
+// over each of the two indexes that have them.
+type oldestSessions struct {
+	v                *View
+	unqueued, queued *storage.Cursor
+}
+
+// oldestSessions opens the cursors, to be closed.
+func (v *View) oldestSessions() (*oldestSessions, error) {
+	unqueued, err := v.Cursor(sessionUnqueued)
 	if err != nil {
 		return nil, err
 	}
-	earlier(at)
-	// The claim queue has the sessions of each priority in the order of their age.
-	prefix := storage.Key(nil).Str(agent)
-	for from := []byte(nil); ; {
-		var rank []byte
-		var pk []byte
-		if err := v.Rows(sessionQueueByAgent, prefix, from, func(fields, _ []byte) (bool, error) {
-			rank = append(rank, fields[len(prefix)])
-			pk = append(pk, fields[len(fields)-storage.ListedKeyLen:]...)
-			return false, nil
-		}); err != nil {
-			return nil, fmt.Errorf("look for an agent's oldest session: %w", err)
-		}
-		if pk == nil {
-			return oldest, nil
-		}
-		if at, err = v.createdAt(pk); err != nil {
-			return nil, err
-		}
-		earlier(at)
-		if rank[0] == 0xff {
-			return oldest, nil
-		}
-		from = []byte{rank[0] + 1}
+	queued, err := v.Cursor(sessionQueueByAgent)
+	if err != nil {
+		return nil, errors.Join(err, unqueued.Close())
 	}
+	return &oldestSessions{v: v, unqueued: unqueued, queued: queued}, nil
+}
+
+func (o *oldestSessions) close() error { return errors.Join(o.unqueued.Close(), o.queued.Close()) }
+
+// of returns the time of an agent's oldest session that is created; nil for none. Primary
+// keys of sessions are in the order of their age, the newest first.
+func (o *oldestSessions) of(agent string) (*Timestamp, error) {
+	prefix := storage.Key(nil).Str(agent)
+	var oldest []byte
+	entry := func(c *storage.Cursor, found bool) (after []byte) {
+		if !found || !bytes.HasPrefix(c.Fields(), prefix) {
+			return nil
+		}
+		pk := c.Fields()[len(c.Fields())-storage.ListedKeyLen:]
+		if bytes.Compare(pk, oldest) > 0 {
+			oldest = append(oldest[:0], pk...)
+		}
+		return c.Fields()[len(prefix):]
+	}
+	end := append(bytes.Clone(prefix[:len(prefix)-1]), prefix[len(prefix)-1]+1)
+	entry(o.unqueued, o.unqueued.SeekLT(end))
+	// The claim queue has the sessions of each priority in the order of their age.
+	from := prefix
+	for {
+		rest := entry(o.queued, o.queued.SeekGE(from))
+		if len(rest) == 0 || rest[0] == 0xff {
+			break
+		}
+		from = append(from[:len(prefix)], rest[0]+1)
+	}
+	if err := errors.Join(o.unqueued.Err(), o.queued.Err()); err != nil {
+		return nil, fmt.Errorf("look for an agent's oldest session: %w", err)
+	}
+	if oldest == nil {
+		return nil, nil
+	}
+	return o.v.createdAt(oldest)
 }
 
 // oldestUnder returns the time of the last session under a prefix of an index, in which

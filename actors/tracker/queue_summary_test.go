@@ -2,8 +2,11 @@ package tracker
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"switchyard/storage"
 )
@@ -108,4 +111,34 @@ func TestReadQueue_CountsOlderWorkspaces(t *testing.T) {
 	if q.Counts[SessionCreated] != uint64(len(old)-1) || q.Counts[SessionCanceled] != 2 || q.ByAgent[0].Created != uint64(len(old)-1) || q.WaitingFor[WaitingNoClaimer] != uint64(len(old)-1) {
 		t.Errorf("of %d sessions the counts are %+v", len(old)+1, q)
 	}
+}
+
+// The oldest session of an agent is found among all priorities and among those that are parked,
+// and not among those of agents with similar names.
+func TestReadQueue_OldestOfManyAgents(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		f := newAgentFixture(rt)
+		oldest := map[string]Timestamp{}
+		for range rapid.IntRange(1, 12).Draw(rt, "sessions") {
+			f.pass(time.Second)
+			agent := rapid.SampledFrom([]string{"a", "a\x01", "aa", "b", "\u00ff"}).Draw(rt, "agent")
+			in := DispatchIssueIn{AgentID: Some(agent)}
+			if rapid.Bool().Draw(rt, "parked") {
+				in.NotBefore = Some(string(At(f.now.Add(time.Hour))))
+			}
+			priority := rapid.SampledFrom([]IssuePriority{PriorityHigh, PriorityLow, PriorityUrgent}).Draw(rt, "priority")
+			s := f.dispatch(f.work(priority).ID, in)
+			if _, ok := oldest[agent]; !ok {
+				oldest[agent] = s.CreatedAt
+			}
+		}
+		found := map[string]Timestamp{}
+		for _, a := range f.queue().ByAgent {
+			found[a.AgentID] = *a.OldestCreatedAt
+		}
+		if !maps.Equal(found, oldest) {
+			rt.Errorf("the oldest of each agent: %v, want %v", found, oldest)
+		}
+	})
 }
