@@ -232,7 +232,9 @@ func (e *Engine) fire(name timerName) error {
 	return nil
 }
 
-// done handles the result of a run. A timer that is still set is run again after a pause.
+// done handles the result of a run. A timer that is still set to the same time is run again
+// after a pause. One that a prompt operation has moved, to go on soon, runs again without
+// waiting for a pass: work in many steps would take a pass for each.
 func (c *scheduler) done(r result) {
 	e, t := c.shard.engine, r.task
 	c.turnsOf(t.name.kind).ended(t)
@@ -245,15 +247,31 @@ func (c *scheduler) done(r result) {
 		c.turnsOf(t.name.kind).add(t)
 		return
 	}
-	timer, v := t.timer(), storage.NewView(e.state, c.shard.number, storage.SystemID)
-	if set, err := timer.IsSet(&v); err == nil && !set {
-		c.forget(t)
+	now := e.cfg.Clock()
+	timer, v := t.timer(), storage.NewView(e.state, c.shard.number, t.name.workspace)
+	due, set, err := timer.SetTo(&v)
+	if err == nil && (!set || !due.Equal(t.due)) {
+		op := e.timerOps[t.name.kind]
+		t.due, t.tries = due, 0
+		switch {
+		case !set || op == nil || !op.Prompt || due.After(now.Add(timersPace)):
+			c.forget(t) // a pass finds it when it is due, if it is set
+		case due.After(now):
+			c.rest(t, due)
+		default:
+			c.turnsOf(t.name.kind).add(t)
+		}
 		return
 	}
 	wait := retryMost
 	if doublings := t.tries - 1; doublings < 16 {
 		wait = min(wait, retryFirst<<doublings)
 	}
-	t.state, t.again = taskResting, e.cfg.Clock().Add(wait)
+	c.rest(t, now.Add(wait))
+}
+
+// rest keeps a task back until a time.
+func (c *scheduler) rest(t *task, until time.Time) {
+	t.state, t.again = taskResting, until
 	heap.Push(&c.resting, t)
 }

@@ -75,27 +75,49 @@ func TestScheduler_BacklogOfANeighbor(t *testing.T) {
 	}
 }
 
-// A timer that its own operation moves to a time that has come runs again, also if that was
-// seen while it ran.
+// A timer that its own operation moves to a time that comes soon runs again, also if that was
+// seen while it ran. That of a prompt operation doesn't wait for another pass.
 func TestScheduler_MovedWhileItRuns(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	run := func(t *testing.T, least time.Duration, options []tracker.Option) (soon int64) {
 		b := setup(t)
 		var runs atomic.Int64
 		again := tracker.NewCommand[tracker.TimerIn, tracker.None]("Again", "", tracker.Needs{}, func(tx *tracker.Tx, in *tracker.TimerIn) (tracker.Reply, error) {
 			if n := runs.Add(1); n < 50 {
-				return tracker.Reply{}, tx.SetTimer(in.Kind, in.Subject, tx.Now().Add(time.Duration(n%3)*time.Millisecond))
+				return tracker.Reply{}, tx.SetTimer(in.Kind, in.Subject, tx.Now().Add(least+time.Duration(n%3)*time.Millisecond))
 			}
 			return tracker.Reply{}, tx.ClearTimer(in.Kind, in.Subject)
-		}, tracker.RunsWithoutWorkspace)
+		}, append(options, tracker.RunsWithoutWorkspace)...)
 		b.withTimers(map[string]*tracker.Op{"again": again})
 		b.alarm(workspaceNumber(1), "again", time.Now())
+		pass(timersPace + 150*time.Millisecond)
+		synctest.Wait()
+		soon = runs.Load()
 		pass(30 * time.Second)
 		synctest.Wait()
-		if n := runs.Load(); n != 50 {
-			t.Errorf("%d runs, want 50", n)
+		if n, timers := runs.Load(), b.engine.Stats().Timers; n != 50 || timers != 50 {
+			t.Errorf("%d runs of %d timers, want 50", n, timers)
 		}
-	})
+		return soon
+	}
+	for _, of := range []struct {
+		name        string
+		moved       time.Duration // at least
+		options     []tracker.Option
+		least, most int64
+	}{
+		{"usual", 0, nil, 1, 10},
+		{"prompt", time.Millisecond, []tracker.Option{tracker.Prompt}, 50, 50},
+	} {
+		t.Run(of.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				if soon := run(t, of.moved, of.options); soon < of.least || soon > of.most {
+					t.Errorf("%d runs in the first moments, want %d to %d", soon, of.least, of.most)
+				}
+			})
+		})
+	}
 }
 
 // Of the timers that run at once a workspace has a part, however many it has due.

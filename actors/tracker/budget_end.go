@@ -237,7 +237,7 @@ var endBudgetOp = NewCommand[TimerIn, None]("EndOverspent", "End further session
 		return Reply{Outcome: NoContent}, err
 	}
 	return Reply{Outcome: NoContent}, tx.endScope(scope, from)
-})
+}, Prompt)
 
 // budgetMonthOp releases what waits for a budget whose month is over.
 var budgetMonthOp = NewCommand[TimerIn, None]("BeginBudgetMonth", "Release what waits for a budget's next month", Needs{}, func(tx *Tx, in *TimerIn) (Reply, error) {

@@ -31,7 +31,7 @@ var afterUnblock, afterClose []issueHook
 const (
 	maxUnblocked         = maxRelations
 	maxUnblockedBytes    = 4 << 20
-	maxUnblockedSessions = 100
+	maxUnblockedSessions = 30
 )
 
 // timerRelease continues with the rows of releaseTable.
@@ -173,7 +173,7 @@ var releaseOp = NewCommand[TimerIn, None]("ReleaseIssues", "Tell of further issu
 		}
 	}
 	return Reply{Outcome: NoContent}, nil
-})
+}, Prompt)
 
 // releaseHeld does what follows for the issue of a row of releaseTable, in the name of the
 // actor that released it. Nothing is left to do if the issue is blocked again, or deleted.

@@ -105,6 +105,10 @@ type Op struct {
 	// LongRunning workflows run for a timer and have no deadline as a whole; each step has
 	// that of a request.
 	LongRunning bool
+	// Prompt operations run for a timer and do work in steps, for whose end others wait. A
+	// timer that such an operation sets again runs as soon as it is due. Others wait for the
+	// scheduler's next pass, which leaves time for commands between their steps.
+	Prompt bool
 	// Lines marks operations that answer with a stream of lines: see Engine.Export.
 	Lines bool
 	// Heavy marks a query that takes a millisecond of processor time or more. As many run
@@ -177,6 +181,9 @@ func AnswersLines(o *Op) { o.Lines = true }
 
 // LongRunning marks a workflow that may take longer than a request.
 func LongRunning(o *Op) { o.LongRunning = true }
+
+// Prompt marks a timer's operation whose next step runs as soon as it is due.
+func Prompt(o *Op) { o.Prompt = true }
 
 // RunsWithoutWorkspace marks a command that runs without an existing workspace.
 func RunsWithoutWorkspace(o *Op) { o.WithoutWorkspace = true }

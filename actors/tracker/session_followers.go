@@ -257,4 +257,4 @@ var moveFollowersOp = NewCommand[TimerIn, None]("MoveLine", "Move the sessions q
 		return Reply{Outcome: NoContent}, err
 	}
 	return Reply{Outcome: NoContent}, tx.sessionHasEnded(&row.Value)
-})
+}, Prompt)

@@ -371,4 +371,4 @@ var settleKeyOp = NewCommand[TimerIn, None]("SettleKey", "Park or release the se
 		return Reply{Outcome: NoContent}, tx.parkFull(in.Subject)
 	}
 	return Reply{Outcome: NoContent}, tx.offerPlaces(&freedPlace{key: in.Subject, all: true}, int(free))
-})
+}, Prompt)

@@ -268,4 +268,4 @@ var notBeforeOp = NewCommand[TimerIn, None]("ReleasePutOff", "Queue the sessions
 		return Reply{Outcome: NoContent}, tx.ClearTimer(in.Kind, in.Subject)
 	}
 	return Reply{Outcome: NoContent}, tx.SetTimer(in.Kind, in.Subject, next)
-})
+}, Prompt)

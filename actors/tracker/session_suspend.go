@@ -175,7 +175,7 @@ var settleScopeOp = NewCommand[TimerIn, None]("SettleScope", "Park or release th
 		return Reply{Outcome: NoContent}, tx.ClearTimer(in.Kind, in.Subject)
 	}
 	return Reply{Outcome: NoContent}, tx.settleScope(parkReason(reason), scope)
-})
+}, Prompt)
 
 // releaseScope gives sessions that are parked for a scope their place anew, and reports
 // whether some are left.

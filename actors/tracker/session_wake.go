@@ -186,4 +186,4 @@ var sessionWakeOp = NewCommand[TimerIn, None]("WakeWaiting", "Wake further sessi
 	h, err := parseHappening(in.Subject)
 	tx.happened = append(tx.happened, h)
 	return Reply{Outcome: NoContent}, err
-})
+}, Prompt)

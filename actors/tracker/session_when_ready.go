@@ -121,4 +121,4 @@ var settleWhenReadyOp = NewCommand[TimerIn, None]("SettleWhenReady", "Move on th
 		return Reply{Outcome: NoContent}, nil
 	}
 	return Reply{Outcome: NoContent}, tx.settleWhenReady(issue)
-})
+}, Prompt)

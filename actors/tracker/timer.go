@@ -124,6 +124,19 @@ func (t *DueTimer) IsSet(v *storage.View) (bool, error) {
 	return row != nil, nil
 }
 
+// SetTo returns the time to which the timer's kind and subject are set now. set is false if
+// there is no such timer. v reads the timer's workspace.
+func (t *DueTimer) SetTo(v *storage.View) (due time.Time, set bool, err error) {
+	row, err := timers.Get(v, timerKey(nil, t.Kind, t.Subject))
+	if err != nil {
+		return time.Time{}, false, fmt.Errorf("read a timer: %w", err)
+	}
+	if row == nil {
+		return time.Time{}, false, nil
+	}
+	return row.Value.Due.Time(), true, nil
+}
+
 // parseDue parses an entry of timerByDue: due, workspace, kind, subject.
 func parseDue(fields []byte) (t DueTimer, err error) {
 	if len(fields) < 8+len(t.Workspace)+2 || fields[len(fields)-1] != 0 {
