@@ -37,9 +37,10 @@ type group struct {
 	gained, lost func(shard storage.Shard, epoch uint64)
 	spent        func() bool           // the node's disk has no room for changes
 	format       func() storage.Format // in which this node writes
-	clockIsOff   func() bool           // see Node.clockIsOff
-	handovers    chan *handoverRequest
-	changing     chan struct{} // capacity 1: serializes changes of the group's members
+	// passesOn reports whether the node should lead nothing: its clock is off, or it is about to stop.
+	passesOn  func() bool
+	handovers chan *handoverRequest
+	changing  chan struct{} // capacity 1: serializes changes of the group's members
 
 	started        time.Time // when the member was started
 	checkedContact time.Time // the last contact with a leader that the leader watchdog has handled; owned by the watchdog
@@ -65,22 +66,22 @@ type group struct {
 // newGroup returns a group without data.
 func newGroup(n *Node, shard storage.Shard) *group {
 	g := &group{
-		shard:      shard,
-		node:       n.id.Node,
-		logger:     n.logger.With("shard", int(shard)),
-		tuning:     &n.tuning,
-		owners:     n.owners.Load(),
-		gained:     n.gained,
-		lost:       n.lost,
-		spent:      n.cfg.Spent,
-		format:     n.Format,
-		clockIsOff: n.clockIsOff,
-		keepLog:    n.keepLog,
-		handovers:  make(chan *handoverRequest),
-		changing:   make(chan struct{}, 1),
-		failure:    make(chan struct{}),
-		stopping:   make(chan struct{}),
-		led:        make(chan struct{}),
+		shard:     shard,
+		node:      n.id.Node,
+		logger:    n.logger.With("shard", int(shard)),
+		tuning:    &n.tuning,
+		owners:    n.owners.Load(),
+		gained:    n.gained,
+		lost:      n.lost,
+		spent:     n.cfg.Spent,
+		format:    n.Format,
+		passesOn:  func() bool { return n.clockIsOff() || n.leaving.Load() },
+		keepLog:   n.keepLog,
+		handovers: make(chan *handoverRequest),
+		changing:  make(chan struct{}, 1),
+		failure:   make(chan struct{}),
+		stopping:  make(chan struct{}),
+		led:       make(chan struct{}),
 	}
 	g.commit = newCommitter(raftApplier{g}, g.tuning, &n.queueBudget, n.cfg.Store.WritePace().Wait)
 	g.lease = &lease{

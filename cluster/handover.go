@@ -113,9 +113,11 @@ func (g *group) successors(only string) []string {
 }
 
 // Leave tells the other nodes that this node is about to stop and transfers its leaderships. It
-// serves on the shards that no other node took.
+// serves on the shards that no other node took. A leadership that it gains later is passed on: the
+// other nodes send it no requests any more.
 func (n *Node) Leave(ctx context.Context) error {
 	if n.peering != nil {
+		n.leaving.Store(true)
 		n.peering.heartbeat.announceLeaving()
 		if n.peering.rebalancer != nil {
 			n.peering.rebalancer.disable() // the rebalancer would move leaderships back

@@ -211,6 +211,7 @@ func (p *heartbeat) sendUntilCurrent(node string) {
 		if err == nil {
 			p.cfg.Map().update(node, answer.Seq, answer.Owned)
 			p.cfg.Map().setReachable(node, !answer.Leaving)
+			p.cfg.Map().setLeaving(node, answer.Leaving)
 		}
 		if !again {
 			return
@@ -265,8 +266,6 @@ func (p *heartbeat) answer(_ context.Context, from string, body []byte) ([]byte,
 		return nil, fmt.Errorf("node %q: %w", from, errOlderData)
 	}
 	p.cfg.Map().update(from, asked.Seq, asked.Owned)
-	if asked.Leaving {
-		p.cfg.Map().setReachable(from, false)
-	}
+	p.cfg.Map().setLeaving(from, asked.Leaving)
 	return p.message()
 }

@@ -92,14 +92,14 @@ const (
 	// serves itself: voters that follow are known some time after an election.
 	passTime = 2 * electionTimeout
 	// passAgain is the time between two leaderships that are passed on. A node that is elected
-	// again within it serves: the others may find their clocks wrong, too.
+	// again within it serves: the others may find their clocks wrong, or be about to stop, too.
 	passAgain = 30 * time.Second
 )
 
-// passOn hands a leadership on that was just won if this node's clock is off. It returns false if
+// passOn hands a leadership on that was just won if this node should lead nothing. It returns false if
 // this node is to serve.
 func (g *group) passOn(p *passing, term uint64) bool {
-	if !g.clockIsOff() {
+	if !g.passesOn() {
 		return false
 	}
 	now := g.tuning.clock()
@@ -110,7 +110,7 @@ func (g *group) passOn(p *passing, term uint64) bool {
 		return false
 	}
 	if err := g.transfer(""); err != nil {
-		g.logger.Debug("leave the shard to a node whose clock is right", "error", err)
+		g.logger.Debug("leave the shard to a node whose clock is right, or that does not stop", "error", err)
 	}
 	return true
 }

@@ -38,6 +38,7 @@ type Node struct {
 	status   *statusCollector
 	// clockIsOff reports whether this node's clock differs from those of most others.
 	clockIsOff func() bool
+	leaving    atomic.Bool // see Leave
 
 	compactor compactor
 	watchdog  *leaderWatchdog // nil for a node alone

@@ -326,6 +326,11 @@ func (n *Node) membersView() (clusterView, bool) {
 			v.members = append(v.members, viewOf(rec, state, time.Time{}))
 		}
 	}
+	if m := n.owners.Load(); m != nil {
+		for i := range v.members {
+			v.members[i].Leaving = m.isLeaving(v.members[i].Name)
+		}
+	}
 	return v, len(list.Nodes) > 0
 }
 

@@ -17,7 +17,8 @@ type shardMap struct {
 	shards   []shardEntry // by number; published owners are read without a lock
 
 	mu        sync.Mutex
-	reachable map[string]bool   // nodes that answer
+	reachable map[string]bool   // nodes that answer and don't leave
+	leaving   map[string]bool   // nodes that are about to stop
 	lastSeq   map[string]uint64 // number of a node's newest message
 	changed   chan struct{}     // closed when the owner of any shard changes
 }
@@ -43,7 +44,7 @@ type publishedOwner struct {
 func newShardMap(self string, shards int) *shardMap {
 	m := &shardMap{
 		self: self, onChange: func() {}, shards: make([]shardEntry, shards+1),
-		reachable: map[string]bool{self: true}, lastSeq: map[string]uint64{}, changed: make(chan struct{}),
+		reachable: map[string]bool{self: true}, leaving: map[string]bool{}, lastSeq: map[string]uint64{}, changed: make(chan struct{}),
 	}
 	now := time.Now()
 	for i := range m.shards {
@@ -152,6 +153,27 @@ func (m *shardMap) setReachable(node string, answers bool) {
 	}
 }
 
+// setLeaving records whether a node is about to stop. One that does gets no requests any more.
+func (m *shardMap) setLeaving(node string, leaving bool) {
+	if leaving {
+		m.setReachable(node, false)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if leaving {
+		m.leaving[node] = true
+	} else {
+		delete(m.leaving, node)
+	}
+}
+
+// isLeaving reports whether a node is about to stop.
+func (m *shardMap) isLeaving(node string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.leaving[node]
+}
+
 // isReachable reports whether a node answers.
 func (m *shardMap) isReachable(node string) bool {
 	m.mu.Lock()
@@ -165,6 +187,7 @@ func (m *shardMap) removeNode(node string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.lastSeq, node)
+	delete(m.leaving, node)
 }
 
 // claim records an owner. The caller holds m.mu.

@@ -183,8 +183,11 @@ func TestHeartbeat_LeavingNode(t *testing.T) {
 	if _, err := p.answer(t.Context(), "b", []byte(`{"seq":2,"owned":[[1,5]],"leaving":true}`)); err != nil {
 		t.Fatal(err)
 	}
-	if node, _, _ := m.owner(1); node != "" || m.isReachable("b") {
-		t.Errorf("owner %q after it said that it leaves", node)
+	if node, _, _ := m.owner(1); node != "" || m.isReachable("b") || !m.isLeaving("b") {
+		t.Errorf("owner %q after it said that it leaves; leaving: %v", node, m.isLeaving("b"))
+	}
+	if _, err := p.answer(t.Context(), "b", []byte(`{"seq":3}`)); err != nil || m.isLeaving("b") {
+		t.Errorf("it leaves after it was started again: %v", err)
 	}
 	p.announceLeaving()
 	word, err := p.answer(t.Context(), "c", []byte(`{"seq":1}`))

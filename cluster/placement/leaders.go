@@ -13,7 +13,7 @@ func (p *planner) drainLeaders() {
 		switch {
 		case s.Failed != "":
 			reason = "its replica failed: " + s.Failed
-		case p.nodes[s.leader].rank < rankDraining:
+		case p.nodes[s.leader].rank < rankDraining && !p.nodes[s.leader].Leaving:
 			continue
 		}
 		if successor := p.successor(s); successor != "" {

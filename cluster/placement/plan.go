@@ -40,6 +40,7 @@ type Member struct {
 
 	State     membership.NodeState // alive, suspect, dead or left; a draining member is alive
 	Draining  bool
+	Leaving   bool // it is about to stop
 	Removed   bool
 	Released  bool      // removed, and no group counts it any more
 	DeadSince time.Time // when it was last seen; zero if it is alive or the time is unknown
@@ -114,7 +115,7 @@ type rank int
 
 const (
 	rankAvailable   rank = iota // answers and may get replicas
-	rankUnreachable             // does not answer, but may be back soon
+	rankUnreachable             // does not answer or is about to stop, but may be back soon
 	rankDraining                // its replicas move to other nodes
 	rankDead                    // dead for so long that it is replaced
 	rankRemoved                 // removed for good
@@ -164,7 +165,7 @@ func newPlanner(state State, now time.Time) *planner {
 			n.rank = rankDead
 		case m.Draining:
 			n.rank = rankDraining
-		case !answers:
+		case !answers || m.Leaving:
 			n.rank = rankUnreachable
 		}
 		p.nodes[m.Name] = n

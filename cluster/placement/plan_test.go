@@ -289,6 +289,29 @@ func TestPlan(t *testing.T) {
 			shard 0 a* b c
 			shard 1 a c d*`, `
 			0: add d: a is in a zone with another replica`},
+		{"a node that is about to stop gets no leadership", `
+			three
+			node a
+			node b
+			node c leaving
+			shard 0 a* b c
+			shard 1 a* b c
+			shard 2 b* a c`, ``},
+		{"a node that is about to stop leads nothing and keeps its replicas", `
+			three
+			node a
+			node b
+			node c leaving
+			node d
+			shard 0 c* a b
+			shard 1 a* b c`, `
+			0: transfer b: c, which is about to stop`},
+		{"a node that is about to stop gets no replica", `
+			three
+			node a
+			node b
+			node c leaving
+			shard 0 a* b`, ``},
 		{"leaderships spread, at most four a round", `
 			three
 			node a

@@ -133,6 +133,9 @@ func (p *planner) voterReason(name string) string {
 	case rankDraining:
 		return name + ", which drains"
 	case rankUnreachable:
+		if p.nodes[name].Leaving {
+			return name + ", which is about to stop"
+		}
 		return name + ", which does not answer"
 	}
 	return name + ", which holds more than others"

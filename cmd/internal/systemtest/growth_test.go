@@ -66,12 +66,14 @@ func TestCluster_GrowsAndShrinksUnderLoad(t *testing.T) {
 	}
 }
 
-// neverSilent fails the test if a workspace had no answer for longer than restarts one after another
-// may take.
-func (t *traffic) neverSilent(tt *testing.T) {
+// restartGap is the longest time without an answer that restarts one after another may cause.
+const restartGap = 3 * time.Second
+
+// neverSilent fails the test if a workspace had no answer for longer than most.
+func (t *traffic) neverSilent(tt *testing.T, most time.Duration) {
 	tt.Helper()
 	for i, gap := range t.gaps() {
-		if gap > 3*time.Second {
+		if gap > most {
 			tt.Errorf("workspace %d: no answer for %s", i, gap)
 		}
 	}
@@ -112,7 +114,7 @@ func TestCluster_RollingRestart(t *testing.T) {
 		m.runs(ctx, t, "")
 	}
 	load.end()
-	load.neverSilent(t)
+	load.neverSilent(t, restartGap)
 	load.finish(ctx, t)
 }
 
