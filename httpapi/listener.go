@@ -102,6 +102,13 @@ func (l *listener) closeSilent() {
 	}
 }
 
+// endReceiving ends the requests that are still arriving. Those that have arrived go on.
+func (l *listener) endReceiving() {
+	for _, c := range l.all() {
+		_ = c.SetReadDeadline(time.Unix(1, 0)) // an error says that it is closed
+	}
+}
+
 // closeAll ends every connection, busy or not.
 func (l *listener) closeAll() {
 	for _, c := range l.all() {

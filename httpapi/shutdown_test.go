@@ -6,10 +6,12 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
 	"switchyard/actors/tracker"
+	"switchyard/internal/testkit"
 )
 
 func TestServer_ShutdownFinishesWhatIsInProgress(t *testing.T) {
@@ -57,6 +59,70 @@ func TestServer_ShutdownFinishesWhatIsInProgress(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Error("Shutdown does not return")
 	}
+}
+
+// Clients that send a request slowly, or a part of it, don't hold a shutdown up. A request that has
+// arrived is answered.
+func TestServer_ShutdownWaitsForNoSlowClient(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(c *Config) { c.ReadTimeout = time.Hour })
+	b.receiveGrace = 50 * time.Millisecond
+	entered, leave := make(chan struct{}), make(chan struct{})
+	b.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
+		close(entered)
+		<-leave
+		return tracker.Reply{Body: []byte(`{"done":true}`)}, nil
+	})
+	send := func(text string) net.Conn {
+		c, err := net.Dial("tcp", b.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		if _, err := io.WriteString(c, text); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	working := send(postHead + "Content-Length: 13\r\n\r\n{\"title\":\"t\"}")
+	<-entered
+	slow := map[string]net.Conn{
+		"half a header":     send("GET /healthz HTTP/1.1\r\nHos"),
+		"half a body":       send(postHead + "Content-Length: 13\r\n\r\n{\"tit"),
+		"half a large body": send(postHead + "Content-Length: 100000\r\n\r\n" + strings.Repeat(" ", 50_000)),
+		"half a chunk":      send(postHead + "Transfer-Encoding: chunked\r\n\r\nff\r\n{"),
+	}
+	testkit.Eventually(t, "all have come", func() bool { return b.heard() == 1+len(slow) })
+	down := make(chan error, 1)
+	go func() { down <- b.Shutdown(t.Context()) }()
+	for name, c := range slow {
+		a, err := readAnswer(bufio.NewReader(c), "POST")
+		if err != nil || a.StatusCode != 408 || !a.Close {
+			t.Errorf("%s: %v %+v", name, err, a)
+		}
+	}
+	close(leave)
+	a, err := readAnswer(bufio.NewReader(working), "POST")
+	if err != nil || a.body != `{"done":true}` || !a.Close {
+		t.Errorf("%v %+v", err, a)
+	}
+	if err := <-down; err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+}
+
+// heard returns the number of connections by which something has come.
+func (b *bundle) heard() (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, l := range b.listeners {
+		for _, c := range l.all() {
+			if c.heard.Load() {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 func TestServer_ShutdownIsBounded(t *testing.T) {

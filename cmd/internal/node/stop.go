@@ -35,7 +35,7 @@ func (n *Node) Stop(ctx context.Context) error {
 	}
 	switch {
 	case n.api != nil:
-		step("the API", func() error { return n.api.Shutdown(ctx) })
+		step("the API", func() error { return n.stopAPI(ctx) })
 	case n.http != nil:
 		errs = append(errs, n.http.Close())
 	}
@@ -63,6 +63,22 @@ func (n *Node) Stop(ctx context.Context) error {
 		step("the store", n.store.Close)
 	}
 	return errors.Join(errs...)
+}
+
+// stopAPI finishes the requests in progress, within half of the time: clients that don't read their
+// answers must not keep the rest of the node from closing.
+func (n *Node) stopAPI(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		within, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
+		defer cancel()
+		ctx = within
+	}
+	err := n.api.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		n.cfg.Logger.Warn("requests were cut off that took longer than stopping may")
+		return nil
+	}
+	return err
 }
 
 const (

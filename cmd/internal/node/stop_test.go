@@ -3,7 +3,10 @@ package node
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"log/slog"
+	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -41,3 +44,40 @@ func TestWatchStop_LogsStacksOnlyWhenItTakesLong(t *testing.T) {
 
 // holdUp is what a stop waits for.
 func holdUp(until <-chan struct{}) { <-until }
+
+// A client that does not read its answer is cut off early enough for the node to close its shards.
+func TestStop_CutsOffSlowReaders(t *testing.T) {
+	t.Parallel()
+	c := sane()
+	c.Data, c.Peer, c.Gossip, c.Metrics = t.TempDir(), "", "", "127.0.0.1:0"
+	n, err := Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Join(t.Context()); err != nil {
+		t.Fatal(errors.Join(err, n.Stop(context.WithoutCancel(t.Context()))))
+	}
+	conn, err := net.Dial("tcp", n.HTTPAddr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil { //nolint:forcetypeassert // of net.Dial
+		t.Error(err)
+	}
+	if _, err := io.WriteString(conn, "GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(conn, make([]byte, 100)); err != nil { // it is being answered
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	defer cancel()
+	began := time.Now()
+	if err := n.Stop(ctx); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	if took := time.Since(began); took < time.Second {
+		t.Errorf("it stopped after %s: the client did not hold it up, so this proves nothing", took)
+	}
+}
