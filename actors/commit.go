@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -23,6 +24,8 @@ type proposal struct {
 
 	called atomic.Bool
 	err    error
+
+	overdue *time.Timer // see lostWait; nil while the shard is owned
 }
 
 // done is the callback of the replicator. It never blocks.
@@ -91,6 +94,9 @@ func (w *workspaceActor) decided(p *proposal) {
 		return // of an actor that panicked and was replaced; its callers were answered then
 	}
 	w.proposal = nil
+	if p.overdue != nil {
+		p.overdue.Stop()
+	}
 	switch {
 	case p.settles:
 		w.settled(p)
@@ -100,7 +106,11 @@ func (w *workspaceActor) decided(p *proposal) {
 		w.engine.lists.drop(w.h.workspace)
 		w.buffer.Discard()
 		w.engine.stats.refused[refusedReplicator].Add(uint64(len(w.batch)))
-		w.refuseBatch(tracker.NotApplied("The change could not be replicated."))
+		if w.h.leaving {
+			w.refuseBatch(errNotServed()) // the next owner can make it
+		} else {
+			w.refuseBatch(tracker.NotApplied("The change could not be replicated."))
+		}
 		w.runWaiting()
 	default:
 		w.engine.log.Warn("outcome of a batch unknown", "workspace", w.h.workspace.String(), "shard", int(w.h.shard.number), "error", p.err)

@@ -13,6 +13,12 @@ func errNotServed() error {
 	return tracker.Moved("This node does not serve the workspace at the moment.")
 }
 
+// errInFlight is the error for changes that were being replicated when the workspace stopped on this
+// node.
+func errInFlight() error {
+	return tracker.OutcomeUnknown("The change was being committed when the workspace stopped on this node.")
+}
+
 // errClosing is the error for requests that arrive while the node stops.
 func errClosing() error { return tracker.Moved("This node is stopping.") }
 

@@ -49,8 +49,10 @@ func TestCommit_Faults(t *testing.T) {
 			// The next command builds on the stored state.
 			b.mustCount(ws, row.next)
 			b.mustCount(ws, row.next+1)
-			b.engine.sweepOnce(func(*handle) bool { return true })
-			testkit.Eventually(t, "no actor is active", func() bool { return b.engine.Stats().ActiveActors == 0 })
+			testkit.Eventually(t, "no actor is active", func() bool {
+				b.engine.sweepOnce(func(*handle) bool { return true }) // in vain while the actor holds its latch after the answer
+				return b.engine.Stats().ActiveActors == 0
+			})
 		})
 	}
 }
@@ -185,6 +187,58 @@ func TestLost_AnswersEveryone(t *testing.T) {
 		b.local.release()
 		b.mustCount(ws, 1)
 	})
+}
+
+// A change that was being replicated when the shard was lost is answered with its outcome, if that
+// comes soon: a node that hands a shard over finishes what it has begun.
+func TestLost_AnswersWithTheOutcome(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name    string
+		fenced  bool // the next epoch begins before the batch is applied
+		late    bool // the outcome comes later than lostWait
+		outcome string
+		stored  int
+	}{
+		{"applied", false, false, "", 1},
+		{"refused", true, false, "not_applied", 0},
+		{"late", false, true, "unknown", 1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := setup(t)
+				ws := workspaceNumber(1)
+				s := storage.ShardOf(ws, testShards)
+				b.local.setFate(func(int, storage.Shard) fate { return waits })
+				first, second := make(chan error, 1), make(chan error, 1)
+				go func() { _, err := b.count(ws); first <- err }()
+				b.local.waitHeld(1)
+				go func() { _, err := b.count(ws); second <- err }()
+				synctest.Wait()
+				epoch, _ := b.local.Owner(s)
+				if row.fenced {
+					b.local.lose(b.engine, s)
+				} else {
+					b.engine.Lost(s, epoch)
+				}
+				wantOutcome(t, <-second, "not_applied")
+				if row.late {
+					time.Sleep(lostWait)
+					wantOutcome(t, <-first, row.outcome)
+				}
+				b.local.release()
+				if !row.late {
+					wantOutcome(t, <-first, row.outcome)
+				}
+				synctest.Wait()
+				b.mustNotServe(s)
+				b.local.setFate(nil)
+				b.local.gain(t, b.engine)
+				b.mustCount(ws, row.stored+1)
+			})
+		})
+	}
 }
 
 // mustNotServe checks that no workspace of a shard is active.

@@ -41,7 +41,13 @@ type (
 	flush struct{}
 	// lost reports that the shard is no longer owned. Its sender holds the latch.
 	lost struct{}
+	// overdue reports that lostWait has passed since the shard was lost.
+	overdue struct{ *proposal }
 )
+
+// lostWait is how long requests whose batch is being replicated wait for its outcome after the shard
+// was lost. It comes at once where a node hands a shard over, and may not come from a disk that hangs.
+const lostWait = time.Second
 
 // Receive handles one message. A panic in a command does not get here, the write buffer
 // recovers it; any other makes the library replace the actor by a new one, which
@@ -64,6 +70,10 @@ func (w *workspaceActor) Receive(ctx actor.Context) {
 		w.decided(m)
 	case lost:
 		w.lose()
+	case overdue:
+		if m.proposal == w.proposal {
+			w.refuseBatch(errInFlight())
+		}
 	case *actor.Started:
 		w.self = ctx.Self()
 		w.open()
@@ -159,6 +169,9 @@ func (w *workspaceActor) conclude(c *call) {
 	case c.unproven:
 		c.err = errors.New("the operation asked to be run again but had written nothing")
 		w.answer(c)
+	case w.h.leaving:
+		c.partial = true
+		w.refuse(c, errNotServed())
 	case w.engine.closing.Load():
 		c.partial = true
 		w.refuse(c, errClosing())
@@ -208,12 +221,15 @@ func (w *workspaceActor) endIfLast() {
 	}
 }
 
-// lose answers all requests with an error: the outcome is unknown for those whose batch is
-// being replicated, and the others changed nothing.
+// lose refuses all requests but those whose batch is being replicated: the others changed nothing.
 func (w *workspaceActor) lose() {
 	w.h.leaving = true
-	w.abandon()
-	if w.proposal == nil {
+	w.refuseWaiting()
+	if p := w.proposal; p != nil {
+		root, self := w.engine.root, w.self
+		p.overdue = time.AfterFunc(lostWait, func() { root.Send(self, overdue{p}) })
+	} else {
+		w.refuseBatch(errNotServed())
 		w.buffer.Discard()
 	}
 	if w.h.doubtful {
@@ -240,15 +256,18 @@ func (w *workspaceActor) crashed() {
 // abandon answers every command: those of a batch that is being replicated may
 // have been applied, the others were not.
 func (w *workspaceActor) abandon() {
-	batch, waiting := w.batch, w.waiting
-	w.batch, w.waiting = nil, nil
-	for _, c := range batch {
-		if w.proposal != nil {
-			w.refuse(c, tracker.OutcomeUnknown("The change was being committed when the workspace stopped on this node."))
-		} else {
-			w.refuse(c, errNotServed())
-		}
+	if w.proposal != nil {
+		w.refuseBatch(errInFlight())
+	} else {
+		w.refuseBatch(errNotServed())
 	}
+	w.refuseWaiting()
+}
+
+// refuseWaiting answers the commands that wait for the outcome of a batch.
+func (w *workspaceActor) refuseWaiting() {
+	waiting := w.waiting
+	w.waiting = nil
 	for _, c := range waiting {
 		if c != nil { // else it was run when the actor panicked
 			w.refuse(c, errNotServed())
