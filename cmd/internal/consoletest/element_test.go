@@ -188,7 +188,18 @@ func center(ctx context.Context, tab *chromedp.Target, node cdp.BackendNodeID) (
 	return x, y, err
 }
 
-// click presses the mouse in the middle of the element.
+// clicked notes whether the next click on the page meets the element, or one that has taken its place.
+const clicked = `function () {
+	window.testClick = false;
+	addEventListener("click", (e) => {
+		const met = e.target, same = met.closest("a, button, [role]")?.innerText;
+		window.testClick = this.contains(met) || met.contains(this) || [...(this.labels ?? [])].some((l) => l.contains(met)) || !!same && same === this.innerText;
+	}, { capture: true, once: true });
+	return true;
+}`
+
+// click presses the mouse in the middle of the element. It tries again if the element was somewhere else by
+// then: a page that has just been loaded moves things.
 func (e *element) click() {
 	e.v.t.Helper()
 	e.do("click", func(ctx context.Context, tab *chromedp.Target, node cdp.BackendNodeID) error {
@@ -199,8 +210,17 @@ func (e *element) click() {
 		if err != nil {
 			return err
 		}
-		_, err = chromedp.MouseClickXY(x, y)(ctx, tab)
-		return err
+		if _, err := on[bool](ctx, tab, node, clicked); err != nil {
+			return err
+		}
+		if _, err = chromedp.MouseClickXY(x, y)(ctx, tab); err != nil {
+			return err
+		}
+		// There is nothing to look at if the click has led to another page.
+		if missed, err := chromedp.Evaluate[bool]("window.testClick === false")(ctx, tab); err == nil && missed {
+			return errors.New("the click met something else")
+		}
+		return nil
 	})
 }
 
