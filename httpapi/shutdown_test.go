@@ -37,19 +37,20 @@ func TestServer_ShutdownFinishesWhatIsInProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-entered
+	before := serverOf(b.addr)
 	down := make(chan error, 1)
 	go func() { down <- b.Shutdown(context.Background()) }()
 	if err := <-b.served; err != nil {
 		t.Errorf("Serve: %v", err)
 	}
-	if late, err := net.Dial("tcp", b.addr); err == nil {
-		_ = late.Close()
-		t.Error("still accepts")
-	}
+	late := serverOf(b.addr)
 	close(leave)
 	a, err := readAnswer(bufio.NewReader(c), "POST")
 	if err != nil || a.body != `{"done":true}` || !a.Close {
 		t.Fatalf("%v %+v", err, a)
+	}
+	if own, _, _ := strings.Cut(a.Header.Get("X-Request-Id"), "-"); own != before || own == late {
+		t.Errorf("the server %q answered as %q before, and answers as %q", own, before, late)
 	}
 	select {
 	case err := <-down:
@@ -123,6 +124,28 @@ func (b *bundle) heard() (n int) {
 		}
 	}
 	return n
+}
+
+// serverOf returns the beginning of the request ids of the server at an address; empty if none
+// answers. It may be that of another test, which has got the port.
+func serverOf(addr string) string {
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		return ""
+	}
+	defer c.Close()
+	if c.SetDeadline(time.Now().Add(time.Second)) != nil {
+		return ""
+	}
+	if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+		return ""
+	}
+	a, err := readAnswer(bufio.NewReader(c), "GET")
+	if err != nil {
+		return ""
+	}
+	id, _, _ := strings.Cut(a.Header.Get("X-Request-Id"), "-")
+	return id
 }
 
 func TestServer_ShutdownIsBounded(t *testing.T) {
