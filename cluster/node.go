@@ -247,12 +247,10 @@ func (n *Node) Start(ctx context.Context, w Watcher) error {
 	}
 	if n.id.mustCreateGroups() {
 		// Every group exists now. A group that is missing at a later start was moved to other
-		// nodes.
-		id, err := n.identity.change(identity.markFounded)
-		if err != nil {
+		// nodes. n.id is read by then, and stays as it was.
+		if _, err := n.identity.change(identity.markFounded); err != nil {
 			return err
 		}
-		n.id = id
 	}
 	return ctx.Err()
 }
