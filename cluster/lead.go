@@ -110,7 +110,7 @@ func (g *group) passOn(p *passing, term uint64) bool {
 		return false
 	}
 	if err := g.transfer(""); err != nil {
-		g.logger.Debug("leave the shard to a node whose clock is right, or that does not stop", "error", err)
+		g.logger.Debug("pass a leadership on", "error", err)
 	}
 	return true
 }

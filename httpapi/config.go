@@ -82,6 +82,9 @@ type Config struct {
 	// ReadTimeout is how long a request may take to arrive, from its first byte to
 	// the last of its body; default 15 s.
 	ReadTimeout time.Duration
+	// ReceiveGrace is how long requests may still arrive after Shutdown was called; default 2 s. A
+	// client that sends slowly, or stops in the middle, must not hold it up.
+	ReceiveGrace time.Duration
 	// WriteTimeout is how long a response may take to be accepted; default 15 s.
 	WriteTimeout time.Duration
 	// IdleTimeout is how long a connection may wait between requests; default 2 min.
@@ -112,6 +115,7 @@ func (c Config) withDefaults() Config {
 	orDefault(&c.ConsoleSession, consoleLife)
 	orDefault(&c.RequestTimeout, 10*time.Second)
 	orDefault(&c.ReadTimeout, 15*time.Second)
+	orDefault(&c.ReceiveGrace, 2*time.Second)
 	orDefault(&c.WriteTimeout, 15*time.Second)
 	orDefault(&c.IdleTimeout, 2*time.Minute)
 	orDefault(&c.MaxHeaderBytes, 16<<10)

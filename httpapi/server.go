@@ -41,10 +41,9 @@ type Server struct {
 	tools       *toolbox // nil when no route leads to them
 	description []byte
 	// draining is set when connections are to end after the response in progress.
-	draining     atomic.Bool
-	receiveGrace time.Duration // see the constant
-	budget       *budget
-	waits        *waitingShares
+	draining atomic.Bool
+	budget   *budget
+	waits    *waitingShares
 	// onboarding and anonymous limit unknown callers by address, and founders limits
 	// known callers that create workspaces. Each is nil if there is no such limit.
 	onboarding, founders, anonymous *rateLimits
@@ -78,7 +77,7 @@ func New(cfg Config) (*Server, error) { return newServer(cfg, Routes()) }
 func newServer(cfg Config, routes []Route) (*Server, error) {
 	cfg = cfg.withDefaults()
 	s := &Server{
-		cfg: cfg, ids: newRequestIDs(), now: time.Now, receiveGrace: receiveGrace,
+		cfg: cfg, ids: newRequestIDs(), now: time.Now,
 		parked: map[*parked]struct{}{}, streams: map[ending]struct{}{},
 	}
 	s.load = newLoad(s.now())
@@ -208,12 +207,8 @@ func (s *Server) serveOn(l *listener) error {
 	return nil
 }
 
-// receiveGrace is how long requests may still arrive after the server was told to shut down: a client
-// that sends slowly, or stops in the middle, must not hold it up.
-const receiveGrace = 2 * time.Second
-
 // Shutdown stops accepting, lets the requests in progress finish and closes their
-// connections. Requests that have not arrived after receiveGrace are answered with 408. When ctx ends
+// connections. Requests that have not arrived after Config.ReceiveGrace are answered with 408. When ctx ends
 // first, what is left is cut off and ctx's error returned.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
@@ -229,7 +224,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.endStreams()
 	s.unpark(ctx)
-	grace := time.AfterFunc(s.receiveGrace, func() {
+	grace := time.AfterFunc(s.cfg.ReceiveGrace, func() {
 		for _, l := range listeners {
 			l.endReceiving()
 		}

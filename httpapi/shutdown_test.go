@@ -66,8 +66,7 @@ func TestServer_ShutdownFinishesWhatIsInProgress(t *testing.T) {
 // arrived is answered.
 func TestServer_ShutdownWaitsForNoSlowClient(t *testing.T) {
 	t.Parallel()
-	b := setup(t, func(c *Config) { c.ReadTimeout = time.Hour })
-	b.receiveGrace = 50 * time.Millisecond
+	b := setup(t, func(c *Config) { c.ReadTimeout, c.ReceiveGrace = time.Hour, 50*time.Millisecond })
 	entered, leave := make(chan struct{}), make(chan struct{})
 	b.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
 		close(entered)

@@ -105,9 +105,9 @@ type Op struct {
 	// LongRunning workflows run for a timer and have no deadline as a whole; each step has
 	// that of a request.
 	LongRunning bool
-	// Prompt operations run for a timer and do work in steps, for whose end others wait. A
-	// timer that such an operation sets again runs as soon as it is due. Others wait for the
-	// scheduler's next pass, which leaves time for commands between their steps.
+	// Prompt operations run for a timer and do work in steps, and callers wait for the last
+	// step. A timer that such an operation sets again runs as soon as it is due. Timers of other
+	// operations wait for the scheduler's next pass, which leaves time for commands between steps.
 	Prompt bool
 	// Lines marks operations that answer with a stream of lines: see Engine.Export.
 	Lines bool

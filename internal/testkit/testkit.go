@@ -1,6 +1,6 @@
 // Package testkit has the helpers that tests of several packages share: waiting for a
-// condition, comparing values field by field, and a store in memory. Only tests import
-// it, and it imports no other package of ours.
+// condition, comparing values field by field, a store in memory, and a client that does not
+// read its answer. Only tests import it, and it imports no other package of ours.
 package testkit
 
 import (

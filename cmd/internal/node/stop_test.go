@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
-	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"switchyard/internal/testkit"
 )
 
 func TestWatchStop_LogsStacksOnlyWhenItTakesLong(t *testing.T) {
@@ -57,20 +57,7 @@ func TestStop_CutsOffSlowReaders(t *testing.T) {
 	if err := n.Join(t.Context()); err != nil {
 		t.Fatal(errors.Join(err, n.Stop(context.WithoutCancel(t.Context()))))
 	}
-	conn, err := net.Dial("tcp", n.HTTPAddr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil { //nolint:forcetypeassert // of net.Dial
-		t.Error(err)
-	}
-	if _, err := io.WriteString(conn, "GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadFull(conn, make([]byte, 100)); err != nil { // it is being answered
-		t.Fatal(err)
-	}
+	testkit.Unread(t, n.HTTPAddr())
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
 	began := time.Now()

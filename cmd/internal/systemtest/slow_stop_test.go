@@ -2,11 +2,11 @@ package systemtest
 
 import (
 	"errors"
-	"io"
-	"net"
 	"strings"
 	"testing"
 	"time"
+
+	"switchyard/internal/testkit"
 )
 
 // TestCluster_SlowStop stops a node that waits for a client to read its answer. Its shards are with the
@@ -16,16 +16,12 @@ func TestCluster_SlowStop(t *testing.T) {
 	ctx, cancel := limited(t, 2*time.Minute)
 	defer cancel()
 	f := newFleet(ctx, t, 3, "--shards", "4")
-	if err := f.stand(ctx, 3); err != nil {
-		t.Fatal(err)
-	}
 	load, err := newTraffic(ctx, f, 4, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := f.members[0]
 	var directory string // its owner decides on leaderships
-	if err := first.Await(ctx, "all share the leaderships", func(v ClusterView) bool {
+	if err := f.members[0].Await(ctx, "all share the leaderships", func(v ClusterView) bool {
 		directory = v.Shards[0].Leader
 		return Settled(3)(v) && Shared(v)
 	}); err != nil {
@@ -35,20 +31,7 @@ func TestCluster_SlowStop(t *testing.T) {
 	if leaver.Name == directory {
 		leaver, stays = stays, leaver
 	}
-	conn, err := net.Dial("tcp", strings.TrimPrefix(leaver.URL, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil { //nolint:forcetypeassert // of net.Dial
-		t.Error(err)
-	}
-	if _, err := io.WriteString(conn, "GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadFull(conn, make([]byte, 100)); err != nil { // it is being answered
-		t.Fatal(err)
-	}
+	testkit.Unread(t, strings.TrimPrefix(leaver.URL, "http://"))
 	load.run(ctx, seed(t), 60*time.Millisecond)
 	stopped, began := make(chan error, 1), time.Now()
 	go func() { stopped <- leaver.Terminate(ctx) }()
