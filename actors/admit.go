@@ -31,7 +31,7 @@ func (e *Engine) Admit(req *tracker.Request, op *tracker.Op) error {
 	workspace := req.Workspace
 	switch needs.Level {
 	case tracker.Public:
-		req.Caller = tracker.Caller{}
+		req.Caller, req.Access = tracker.Caller{}, nil
 		return req.Admit(op, needs)
 	case tracker.Identified, tracker.Operator:
 		workspace = storage.ID{}
@@ -72,7 +72,7 @@ func (e *Engine) identify(req *tracker.Request, workspace storage.ID) error {
 		if s.current {
 			e.stats.callersFound.Add(1)
 			e.noteUse(a, now)
-			req.Caller, req.Proof = a.caller, tracker.Proof{Epoch: s.targetEpoch, Now: now}
+			req.Caller, req.Access, req.Proof = a.caller, a, tracker.Proof{Epoch: s.targetEpoch, Now: now}
 			return nil
 		}
 	}
@@ -88,7 +88,7 @@ func (e *Engine) identify(req *tracker.Request, workspace storage.ID) error {
 		e.callers.keep(a)
 	}
 	e.noteUse(a, now)
-	req.Caller, req.Proof = a.caller, tracker.Proof{Epoch: a.target.epoch, Now: now}
+	req.Caller, req.Access, req.Proof = a.caller, a, tracker.Proof{Epoch: a.target.epoch, Now: now}
 	return nil
 }
 

@@ -270,8 +270,23 @@ func (e *Engine) runQuery(v *tracker.View, req *tracker.Request, op *tracker.Op,
 // now is the owner's clock as operations see it.
 func (e *Engine) now() time.Time { return e.cfg.Clock().UTC().Truncate(time.Millisecond) }
 
-// command sends a command to its workspace's actor and waits for the answer.
-func (e *Engine) command(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
+// command has a command run by its workspace's actor, and looks at the caller's rights again
+// whenever they may have changed while the command waited for its turn.
+func (e *Engine) command(req *tracker.Request, op *tracker.Op, in any) (reply tracker.Reply, err error) {
+	for range maxAdmissions {
+		if reply, err = e.send(req, op, in); !errors.Is(err, errOutdated) {
+			break
+		}
+		if err := e.Admit(req, op); err != nil {
+			return tracker.Reply{}, err
+		}
+		req.Proof = tracker.Proof{} // it is for queries
+	}
+	return reply, err
+}
+
+// send sends a command to its workspace's actor and waits for the answer.
+func (e *Engine) send(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
 	e.stats.commands.Add(1)
 	sent := time.Now()
 	if !sent.Before(req.Deadline) {

@@ -87,6 +87,9 @@ func (w *workspaceActor) Receive(ctx actor.Context) {
 }
 
 func (w *workspaceActor) accept(c *call) {
+	if w.changesRights(c) {
+		w.propose()
+	}
 	switch {
 	case w.h.leaving:
 		w.refuse(c, errNotServed())
@@ -104,6 +107,10 @@ func (w *workspaceActor) accept(c *call) {
 func (w *workspaceActor) run(c *call) {
 	if !c.markTaken() {
 		w.drop()
+		return
+	}
+	if w.outdated(c) {
+		w.refuse(c, errOutdated)
 		return
 	}
 	modes, err := w.h.shard.readOnly()
@@ -150,6 +157,10 @@ func (w *workspaceActor) runWaiting() {
 	n := 0
 	for n < len(w.waiting) && w.proposal == nil {
 		c := w.waiting[n]
+		if w.changesRights(c) {
+			w.propose()
+			continue
+		}
 		w.waiting[n] = nil
 		n++
 		w.run(c)

@@ -105,6 +105,9 @@ func (s *Server) maybeSigned(uri []byte) bool {
 	return false
 }
 
+// bodyUnderWay reports whether a part of the body may not have arrived yet.
+func (x *exchange) bodyUnderWay() bool { return !x.read && x.ctx.RequestBodyStream() != nil }
+
 // readBody reads the body, never more than the route takes; once.
 func (s *Server) readBody(x *exchange) error {
 	if x.read {

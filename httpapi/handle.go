@@ -185,8 +185,14 @@ func (s *Server) run(x *exchange, workspace [16]byte) error {
 	if x.introduces() {
 		return s.respond(x, &tracker.Reply{Outcome: tracker.NoContent})
 	}
+	late := x.bodyUnderWay()
 	if err := s.readBody(x); err != nil {
 		return err
+	}
+	if late { // the client decides how long that takes, and its rights may have ended
+		if err := s.identify(x, req); err != nil {
+			return s.denied(x, err)
+		}
 	}
 	s.load.admitted(x, req, rt.Method == fasthttp.MethodGet || s.onlyReads(x))
 	if x.large {

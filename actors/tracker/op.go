@@ -309,6 +309,9 @@ type Request struct {
 	// CredentialSum is the SHA-256 of Credential, or nil if it is not computed yet.
 	CredentialSum *[32]byte
 	Caller        Caller // set by Engine.Admit
+	// Access is what the engine knows Caller from, by which it sees whether the caller's rights
+	// may have changed since; nil if nothing can change them. Only the engine uses it.
+	Access any
 	// Proof is the result of Engine.Admit's check of the shard of Workspace. The next
 	// operation of the request consumes it.
 	Proof Proof
