@@ -42,8 +42,9 @@ func (w *waiters) withdraw(r *waiter) bool {
 	}
 	r.signaled, r.joined = false, nil
 	if r.again { // something else happened meanwhile
-		r.again = false
-		r.signal(&r.why)
+		why := r.whyAgain
+		r.again, r.whyAgain = false, tracker.Wake{}
+		r.signal(&why)
 	}
 	return true
 }

@@ -33,7 +33,8 @@ type longPoll struct {
 //
 // A wake-up for something that only one request can have belongs to the request that was
 // woken until it has run: then it has used the wake-up, or passes it on to the next
-// waiter. Otherwise two requests would be woken for one thing, or none.
+// waiter. Otherwise two requests would be woken for one thing, or none. A request that
+// is looking right now may be too early to see the thing: it looks again.
 func (e *Engine) longPoll(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, error) {
 	reply, p, err := e.begin(req, op, in)
 	if p == nil {
@@ -46,8 +47,7 @@ func (e *Engine) longPoll(req *tracker.Request, op *tracker.Op, in any) (tracker
 // begin runs the operation a first time. If it asks to wait it joins those who do, and
 // there is no answer yet.
 func (e *Engine) begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Reply, *longPoll, error) {
-	wakes := &e.waits.stripe(target(req, op)).wakes
-	before := wakes.Load()
+	before := e.waits.wakes(target(req, op))
 	reply, err := e.do(req, op, in)
 	if err != nil || reply.Wait == nil {
 		return reply, nil, err
@@ -65,7 +65,7 @@ func (e *Engine) begin(req *tracker.Request, op *tracker.Op, in any) (tracker.Re
 		e.followPoll(req.Workspace)
 	}
 	p.until = until
-	p.missed = wakes.Load() != before
+	p.missed = e.waits.missed(p.waiter, before)
 	return tracker.Reply{}, p, nil
 }
 
@@ -120,6 +120,7 @@ func (p *longPoll) looked() {
 // sleep returns when something happened; false when the time is up.
 func (p *longPoll) sleep() bool {
 	waits := &p.engine.waits
+	p.timer.Reset(time.Until(p.until)) // it may have run out at a wake-up
 	waits.listen(p.waiter, p, nil)
 	select {
 	case <-p.waiter.woken:

@@ -53,8 +53,9 @@ type waiter struct {
 	// Guarded by the stripe's mutex.
 	notify   func()       // called instead, when it is set; it never blocks
 	signaled bool         // it was woken, and has not come to rest since
-	again    bool         // and something else happened meanwhile
-	why      tracker.Wake // what it was woken for last
+	again    bool         // and something else happened meanwhile: it will look again
+	why      tracker.Wake // what it was woken for
+	whyAgain tracker.Wake // what it will look again for; zero for something that others were woken for
 	// asleep is the request while it sleeps: then its operation may be run for it.
 	asleep *longPoll
 	// joined is the call by which the workspace's actor runs the operation, and taken is set
@@ -99,6 +100,22 @@ func (w *waiters) join(workspace storage.ID, topic tracker.Topic) *waiter {
 	list.last = r
 	s.countClaims(&r.key, 1)
 	return r
+}
+
+// wakes returns a number that changes with each wake-up in a workspace.
+func (w *waiters) wakes(workspace storage.ID) uint64 { return w.stripe(workspace).wakes.Load() }
+
+// missed reports whether there were wake-ups since wakes returned a number, before the
+// waiter joined. The waiter has to look again then, and does so for what happens while it looks.
+func (w *waiters) missed(r *waiter, before uint64) bool {
+	s := w.stripe(r.key.workspace)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wakes.Load() == before {
+		return false
+	}
+	r.signaled = true
+	return true
 }
 
 // countClaims counts the waiting claims of a topic, and of its group.
@@ -150,6 +167,9 @@ func (w *waiters) leave(r *waiter, used bool) {
 	if r.signaled && r.why.One && !used {
 		s.wakeOne(r.key.workspace, &r.why, 0)
 	}
+	if r.again && r.whyAgain.One {
+		s.wakeOne(r.key.workspace, &r.whyAgain, 0)
+	}
 }
 
 // rest makes a waiter that has looked ready to be woken again; true when something
@@ -169,6 +189,7 @@ func (w *waiters) rest(r *waiter, pass bool) (again bool) {
 	}
 	again = r.again
 	r.signaled, r.again, r.joined, r.taken = again, false, nil, false
+	r.why, r.whyAgain = r.whyAgain, tracker.Wake{}
 	return again
 }
 
@@ -219,8 +240,10 @@ func (w *waiters) wake(workspace storage.ID, wakes []tracker.Wake) {
 	}
 }
 
-// wakeOne wakes the waiter that came first behind the one with a number. A waiter
-// that is looking right now looks again, if there is no other.
+// wakeOne wakes the waiter that came first behind the one with a number. Those in front of
+// it that are looking right now look again: they may have been too early, and the one that
+// is woken may not be able to use what they can. If all are looking, the first that would
+// not look again does so for this; there is nothing to do if all will.
 func (s *waitStripe) wakeOne(workspace storage.ID, why *tracker.Wake, behind uint64) {
 	best, looking := s.first(workspace, why, behind)
 	switch {
@@ -229,10 +252,17 @@ func (s *waitStripe) wakeOne(workspace storage.ID, why *tracker.Wake, behind uin
 	case looking != nil:
 		looking.signal(why)
 	}
+	for _, topic := range why.Topics {
+		s.topics[waitKey{workspace, topic}].each(func(r *waiter) {
+			if r.signaled && r.number > behind && best != nil && r.number < best.number {
+				r.again = true
+			}
+		})
+	}
 }
 
-// first returns the waiter that came first behind the one with a number, and one that is
-// looking right now.
+// first returns the waiter that came first behind the one with a number, and the first
+// that is looking right now and would not look again.
 func (s *waitStripe) first(workspace storage.ID, why *tracker.Wake, behind uint64) (best, looking *waiter) {
 	for _, topic := range why.Topics {
 		list := s.topics[waitKey{workspace, topic}]
@@ -241,7 +271,7 @@ func (s *waitStripe) first(workspace storage.ID, why *tracker.Wake, behind uint6
 		}
 		r := list.first
 		for ; r != nil && (r.signaled || r.number <= behind); r = r.next {
-			if r.signaled && r.number > behind {
+			if !r.again && r.number > behind && (looking == nil || r.number < looking.number) {
 				looking = r
 			}
 		}
@@ -261,13 +291,16 @@ func (l *waitList) each(fn func(*waiter)) {
 	}
 }
 
+// signal has a waiter look, or look again if it is looking.
 func (r *waiter) signal(why *tracker.Wake) {
-	r.why = *why
 	if r.signaled {
 		r.again = true
+		if !r.whyAgain.One {
+			r.whyAgain = *why
+		}
 		return
 	}
-	r.signaled = true
+	r.signaled, r.why = true, *why
 	r.rouse()
 }
 

@@ -1,0 +1,130 @@
+package actors
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"switchyard/actors/tracker"
+)
+
+// TestWaiters_NothingIsLeftBesideOneThatCanUseIt has requests come, look, and leave in any
+// order beside wake-ups for things of which one request each can have one. When all have
+// looked, no request that sleeps can use what is left.
+func TestWaiters_NothingIsLeftBesideOneThatCanUseIt(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20_000) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		m := newWaitModel()
+		for range random.IntN(60) {
+			switch n := random.IntN(20); {
+			case n < 4:
+				m.come(random.IntN(2), 1+random.IntN(1<<kindsOfThings-1))
+			case n < 6:
+				m.offer(random.IntN(kindsOfThings))
+			case n < 7: // something that concerns all
+				m.waiters.wake(m.workspace, []tracker.Wake{{Topics: [4]tracker.Topic{m.topic(0)}}})
+			case len(m.clients) == 0:
+			case n < 9:
+				m.leave(m.clients[random.IntN(len(m.clients))], false)
+			default:
+				m.step(m.clients[random.IntN(len(m.clients))])
+			}
+		}
+		m.settle()
+		for _, c := range m.clients {
+			if i := m.usable(c); i >= 0 {
+				t.Fatalf("seed %d: a request that uses %b sleeps beside a thing of the kind %d", seed, c.uses, m.things[i])
+			}
+		}
+	}
+}
+
+const kindsOfThings = 3
+
+// waitModel is a workspace with things, and the requests that want one of them.
+type waitModel struct {
+	waiters   waiters
+	workspace [16]byte
+	things    []int // the kinds of those that nobody has taken
+	clients   []*waitClient
+}
+
+// waitClient is a request: it looks, in two steps, and then sleeps or has what it wants.
+type waitClient struct {
+	on     tracker.Topic
+	uses   int     // a bit for each kind of thing that it can have
+	before uint64  // the wake-ups before its first look
+	waiter *waiter // nil until it has joined
+	looks  bool    // it is going to look, or looking
+	saw    bool    // it has looked, and found nothing
+	passes bool    // there was something, but not for it
+}
+
+func newWaitModel() *waitModel {
+	m := &waitModel{workspace: workspaceNumber(1)}
+	m.waiters.limits = &Limits{Waiting: 1000, WorkspaceWaiting: 1000}
+	return m
+}
+
+func (m *waitModel) topic(n int) tracker.Topic { return tracker.Topic{'t', byte(n)} }
+
+// offer adds a thing. Requests of both topics may have it.
+func (m *waitModel) offer(kind int) {
+	m.things = append(m.things, kind)
+	m.waiters.wake(m.workspace, []tracker.Wake{{Topics: [4]tracker.Topic{m.topic(0), m.topic(1)}, One: true}})
+}
+
+// come begins a request with its first look.
+func (m *waitModel) come(topic, uses int) {
+	c := &waitClient{on: m.topic(topic), uses: uses, before: m.waiters.wakes(m.workspace)}
+	if i := m.usable(c); i >= 0 {
+		m.things = slices.Delete(m.things, i, i+1)
+		return
+	}
+	m.clients = append(m.clients, c)
+}
+
+func (m *waitModel) usable(c *waitClient) int {
+	return slices.IndexFunc(m.things, func(kind int) bool { return c.uses&(1<<kind) != 0 })
+}
+
+// step has a request do the next thing that it has to do, and reports whether there was one.
+func (m *waitModel) step(c *waitClient) bool {
+	switch {
+	case c.waiter == nil:
+		c.waiter = m.waiters.join(m.workspace, c.on)
+		c.looks = m.waiters.missed(c.waiter, c.before)
+	case c.looks && !c.saw:
+		if i := m.usable(c); i >= 0 {
+			m.things = slices.Delete(m.things, i, i+1)
+			m.leave(c, true)
+			return true
+		}
+		c.saw, c.passes = true, len(m.things) > 0
+	case c.looks:
+		c.looks, c.saw = m.waiters.rest(c.waiter, c.passes), false
+	default:
+		c.looks = m.waiters.woken(c.waiter)
+		return c.looks
+	}
+	return true
+}
+
+func (m *waitModel) leave(c *waitClient, used bool) {
+	if c.waiter != nil {
+		m.waiters.leave(c.waiter, used)
+	}
+	m.clients = slices.DeleteFunc(m.clients, func(o *waitClient) bool { return o == c })
+}
+
+// settle lets all requests go on until all sleep.
+func (m *waitModel) settle() {
+	for range 10_000 {
+		if !slices.ContainsFunc(slices.Clone(m.clients), m.step) {
+			return
+		}
+	}
+	panic(fmt.Sprintf("%d requests never come to rest", len(m.clients)))
+}
