@@ -56,6 +56,12 @@ const (
 
 // forward runs the request where its workspace is served: here, or on another node.
 func (s *Server) forward(x *exchange, workspace [16]byte) error {
+	if x.resumed != nil {
+		// Its answer may be here, even if another node serves the workspace by now.
+		if err := s.run(x, workspace); !hasMoved(err) {
+			return err
+		}
+	}
 	if x.conn != nil && x.conn.peer {
 		return s.serveForwarded(x, workspace)
 	}

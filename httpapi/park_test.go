@@ -21,6 +21,7 @@ type sleeper struct {
 
 	mu    sync.Mutex
 	body  string // of the answer; empty: it has the request's id
+	err   error  // instead of the answer
 	looks int    // before there is an answer
 	left  bool
 }
@@ -34,6 +35,9 @@ func (w *sleeper) Resume() (tracker.Reply, bool, error) {
 		return tracker.Reply{}, true, nil
 	}
 	w.left = true
+	if w.err != nil {
+		return tracker.Reply{}, false, w.err
+	}
 	if w.body != "" {
 		return tracker.Reply{Body: []byte(w.body)}, false, nil
 	}
@@ -44,6 +48,19 @@ func (w *sleeper) Leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.left = true
+}
+
+// answers sets the outcome of the request.
+func (w *sleeper) answers(body string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.body, w.err = body, err
+}
+
+func (w *sleeper) hasLeft() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.left
 }
 
 // sleepy has the engine let each long-poll request wait, looks times after the first.
@@ -287,27 +304,4 @@ func TestPark_WhoeverLeavesIsForgotten(t *testing.T) {
 			t.Fatal("the connection is still there")
 		}
 	}
-}
-
-// The node that a client asked waits for the one that serves its workspace; that one
-// parks the request, and refuses it when it serves the workspace no longer.
-func TestPark_Forwarded(t *testing.T) {
-	t.Parallel()
-	a := newAtlas("b")
-	entry, first, second := a.join(t, "a"), a.join(t, "b"), a.join(t, "c")
-	waits, later := sleepy(first, 0), sleepy(second, 0)
-	c, r := dial(t, entry.addr)
-	if _, err := io.WriteString(c, takeRequest("mine")); err != nil {
-		t.Fatal(err)
-	}
-	w := <-waits
-	wake := <-w.armed
-	a.move("c")
-	wake()
-	(<-(<-later).armed)()
-	wantBody(t, r, 200, `{"id":"mine"}`)
-	if w.mu.Lock(); !w.left {
-		t.Error("the first owner still waits for it")
-	}
-	w.mu.Unlock()
 }

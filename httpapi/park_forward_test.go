@@ -1,0 +1,78 @@
+package httpapi
+
+import (
+	"io"
+	"testing"
+
+	"switchyard/actors/tracker"
+)
+
+// The node that a client asked waits for the one that serves its workspace. That one parks the
+// request. When it serves the workspace no longer and has no answer, the request goes to the next
+// owner.
+func TestPark_Forwarded(t *testing.T) {
+	t.Parallel()
+	for _, direct := range []bool{false, true} {
+		a := newAtlas("b")
+		entry, first, second := a.join(t, "a"), a.join(t, "b"), a.join(t, "c")
+		if direct {
+			entry = first
+		}
+		waits, later := sleepy(first, 0), sleepy(second, 0)
+		c, r := dial(t, entry.addr)
+		if _, err := io.WriteString(c, takeRequest("mine")); err != nil {
+			t.Fatal(err)
+		}
+		w := <-waits
+		wake := <-w.armed
+		a.move("c")
+		w.answers("", tracker.Moved("Another node serves the workspace."))
+		wake()
+		(<-(<-later).armed)()
+		wantBody(t, r, 200, `{"id":"mine"}`)
+		if !w.hasLeft() {
+			t.Error("the first owner still waits for it")
+		}
+	}
+}
+
+// A claim that was made while its request slept is answered by the node that made it, although
+// another node serves the workspace by then. A second claim would leave the session of the first
+// to nobody. The same holds if nobody knows whether the claim was made.
+func TestPark_AnswersAfterTheWorkspaceMoved(t *testing.T) {
+	t.Parallel()
+	for name, direct := range map[string]bool{"forwarded": false, "direct": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newAtlas("b")
+			entry, first, second := a.join(t, "a"), a.join(t, "b"), a.join(t, "c")
+			if direct {
+				entry = first
+			}
+			waits := sleepy(first, 0)
+			c, r := dial(t, entry.addr)
+			for _, outcome := range []struct {
+				status int
+				body   string
+				err    error
+			}{
+				{200, `{"id":"claimed"}`, nil},
+				{503, "", tracker.OutcomeUnknown("The change was not confirmed in time.")},
+			} {
+				a.move("b")
+				if _, err := io.WriteString(c, takeRequest("mine")); err != nil {
+					t.Fatal(err)
+				}
+				w := <-waits
+				wake := <-w.armed
+				w.answers(outcome.body, outcome.err)
+				a.move("c")
+				wake()
+				wantBody(t, r, outcome.status, outcome.body)
+			}
+			if _, _, calls := second.engine.seen(); calls > 0 {
+				t.Errorf("the next owner was asked %d times", calls)
+			}
+		})
+	}
+}
