@@ -165,6 +165,9 @@ type conn struct {
 
 	// parked is the request that waits on the connection; nil: none.
 	parked atomic.Pointer[parked]
+	// detached is the stream or relay that is to get the connection from fasthttp; nil: none.
+	// fasthttp closes the connection instead if it fails before.
+	detached atomic.Pointer[ending]
 	// keep is how many calls of Close leave the connection open: fasthttp's, when it
 	// releases a connection that is still used. One may come late.
 	keep atomic.Int32
@@ -228,6 +231,10 @@ func (c *conn) Close() error {
 	if p := c.parked.Swap(nil); p != nil {
 		c.owner.server.waits.leave(p.from)
 		p.waiting.Leave()
+	}
+	if st := c.detached.Swap(nil); st != nil {
+		(*st).End() // which closes the connection
+		return nil
 	}
 	if c.linger.Swap(false) {
 		if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil && c.SetReadDeadline(time.Now().Add(lingerTime)) == nil {

@@ -129,8 +129,10 @@ func (s *Server) detach(x *exchange, st ending, start func()) {
 	x.parked = true // there is nothing more to answer
 	x.route.observe(http.StatusOK, x.start)
 	head, conn := s.streamHead(x), x.conn
+	conn.detached.Store(&st)
 	x.ctx.HijackSetNoResponse(true)
 	x.ctx.Hijack(func(net.Conn) {
+		conn.detached.Store(nil)
 		// fasthttp closes the connection when this returns, or thinks so.
 		conn.keep.Add(1)
 		s.mu.Lock()
