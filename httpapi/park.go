@@ -144,7 +144,9 @@ func (s *Server) resume(p *parked) {
 	p.conn.resumed, p.conn.again = p, p.raw
 	p.raw = nil
 	_ = s.fast.ServeConn(&resumedConn{p.conn}) // after any error the connection is done
-	s.taken(p)
+	if s.taken(p) {
+		p.waiting.Leave() // the connection failed before a handler was called
+	}
 }
 
 // resumedConn is a connection that fasthttp serves again after a request was parked
@@ -165,11 +167,14 @@ func connOf(ctx *fasthttp.RequestCtx) *conn {
 	return nil
 }
 
-// taken notes that a handler has a resumed request, or that none ever will.
-func (s *Server) taken(p *parked) {
-	if !p.taken.Swap(true) {
-		s.resuming.Add(-1)
+// taken notes that a handler has a resumed request, or that none ever will. It reports whether
+// that was not noted before.
+func (s *Server) taken(p *parked) bool {
+	if p.taken.Swap(true) {
+		return false
 	}
+	s.resuming.Add(-1)
+	return true
 }
 
 // unpark wakes every parked request so that it answers with the data there is, until ctx

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"switchyard/actors/tracker"
+	"switchyard/internal/testkit"
 )
 
 // sleeper is a request that waits until the test wakes it.
@@ -304,4 +305,23 @@ func TestPark_WhoeverLeavesIsForgotten(t *testing.T) {
 			t.Fatal("the connection is still there")
 		}
 	}
+}
+
+// A connection fails before its request goes on. No handler sees the request again.
+func TestPark_LeavesIfTheConnectionFails(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	all := sleepy(b, 0)
+	c, _ := dial(t, b.addr)
+	if _, err := io.WriteString(c, takeRequest("mine")); err != nil {
+		t.Fatal(err)
+	}
+	w := <-all
+	wake := <-w.armed
+	for _, l := range b.ears() {
+		l.closeAll()
+	}
+	wake()
+	testkit.Eventually(t, "the request leaves", w.hasLeft)
+	testkit.Eventually(t, "no request is on its way", func() bool { return b.resuming.Load() == 0 })
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,9 +114,7 @@ func TestServer_ShutdownWaitsForNoSlowClient(t *testing.T) {
 
 // heard returns the number of connections by which something has come.
 func (b *bundle) heard() (n int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, l := range b.listeners {
+	for _, l := range b.ears() {
 		for _, c := range l.all() {
 			if c.heard.Load() {
 				n++
@@ -123,6 +122,13 @@ func (b *bundle) heard() (n int) {
 		}
 	}
 	return n
+}
+
+// ears returns the listeners of the server.
+func (b *bundle) ears() []*listener {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.listeners)
 }
 
 // serverOf returns the beginning of the request ids of the server at an address; empty if none
