@@ -21,7 +21,8 @@ func hungUp(conn net.Conn) bool {
 	return !open
 }
 
-// peek reports whether a connection is open and whether there is something to read.
+// peek reports whether a connection is open and whether there is something to read. A deadline of
+// the connection that has passed doesn't matter.
 func peek(conn net.Conn) (open, said bool) {
 	sys, ok := conn.(syscall.Conn)
 	if !ok {
@@ -31,12 +32,11 @@ func peek(conn net.Conn) (open, said bool) {
 	if err != nil {
 		return false, false
 	}
-	err = raw.Read(func(fd uintptr) bool {
+	err = raw.Control(func(fd uintptr) {
 		var b [1]byte
 		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		said = err == nil && n > 0
 		open = said || err == syscall.EAGAIN
-		return true
 	})
 	return err == nil && open, said
 }

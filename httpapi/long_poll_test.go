@@ -95,3 +95,22 @@ func TestLongPoll_KnowsWhoHasLeft(t *testing.T) {
 		_ = c.Close()
 	}
 }
+
+// The server stops to receive when it shuts down. That says nothing about the client of a request
+// that has arrived.
+func TestLongPoll_TheEndOfReceivingIsNotTheClients(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.engine.set(func(req *tracker.Request, _ *tracker.Op, _ any) (tracker.Reply, error) {
+		for _, l := range b.ears() {
+			l.endReceiving()
+		}
+		if req.Gone() {
+			return tracker.Reply{}, tracker.NotApplied("The client has closed the connection.")
+		}
+		return tracker.Reply{Body: []byte(`{"id":"x"}`)}, nil
+	})
+	if a := b.do(t, "POST", take, `{}`); a.StatusCode != 200 {
+		t.Errorf("%d %s", a.StatusCode, a.body)
+	}
+}
