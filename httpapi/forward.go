@@ -271,6 +271,7 @@ func (t *forwarding) send(node string) bool {
 		t.unserved(err)
 		return false
 	}
+	kept := !conn.used.IsZero()
 	left := max(1, time.Until(t.deadline()).Milliseconds())
 	t.sent.Header.SetBytesV(headerTimeLeft, strconv.AppendInt(nil, left, 10))
 	var began, streams bool
@@ -293,7 +294,7 @@ func (t *forwarding) send(node string) bool {
 			return false
 		}
 		s.metrics.forwarded("lost")
-		t.lost()
+		t.lost(kept)
 		return false
 	}
 	if streams {
@@ -332,12 +333,13 @@ func (t *forwarding) send(node string) bool {
 }
 
 // lost follows a try that may have been applied: what is safe to repeat is
-// repeated, anything else is answered now.
-func (t *forwarding) lost() {
+// repeated, anything else is answered now. A kept connection may have ended long ago. If it has,
+// a read is repeated at once; if a new one ends, the node is in trouble and gets a pause.
+func (t *forwarding) lost(kept bool) {
 	t.unserved(nil)
 	switch {
 	case t.server.onlyReads(t.x):
-		t.again = true
+		t.again = kept
 	case t.repeats():
 		t.maybe = true
 	default:

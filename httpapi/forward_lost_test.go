@@ -1,0 +1,66 @@
+package httpapi
+
+import (
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A request that may have been carried out is repeated only where that is safe.
+func TestForward_LostAnswers(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name, method, body, header string
+		status                     int
+		outcome                    string
+	}{
+		{"a read", "GET", "", "X-A: b", 201, ""},
+		{"a change with a key", "POST", thingBody, "Idempotency-Key: k", 201, ""},
+		{"a change without one", "POST", thingBody, "X-A: b", 503, "unknown"},
+		{"a change with a wrong one", "POST", thingBody, "Idempotency-Key: k\r\nIdempotency-Key: l", 503, "unknown"},
+	} {
+		for how, lose := range map[string]func(net.Conn){
+			"closed":     func(net.Conn) {},
+			"cut short":  func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{") },
+			"no HTTP":    func(c net.Conn) { _, _ = io.WriteString(c, "garbage\r\n\r\n") },
+			"half heads": func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Len") },
+		} {
+			t.Run(row.name+", "+how, func(t *testing.T) {
+				t.Parallel()
+				a := newAtlas("b")
+				entry := a.join(t, "a")
+				a.join(t, "c")
+				a.haunt(t, "b", func(c net.Conn) {
+					readOne(c)
+					a.move("c")
+					lose(c)
+				})
+				got := entry.do(t, row.method, things, row.body, row.header)
+				if got.StatusCode != row.status || outcomeOf(got) != row.outcome {
+					t.Errorf("%d %s", got.StatusCode, got.body)
+				}
+			})
+		}
+	}
+}
+
+// A node that accepts connections and ends them is asked again after growing pauses, until the
+// time is up.
+func TestForward_PausesIfNewConnectionsEnd(t *testing.T) {
+	t.Parallel()
+	a := newAtlas("b")
+	entry := a.join(t, "a", func(c *Config) { c.RequestTimeout = 300 * time.Millisecond })
+	var asked atomic.Int32
+	a.haunt(t, "b", func(c net.Conn) {
+		asked.Add(1)
+		readOne(c)
+	})
+	if got := entry.do(t, "GET", things, ""); got.StatusCode != 503 {
+		t.Errorf("%d %s", got.StatusCode, got.body)
+	}
+	if n := asked.Load(); n < 2 || n > 30 {
+		t.Errorf("the node was asked %d times", n)
+	}
+}
