@@ -79,8 +79,9 @@ func (t *forwarding) start(node string) error {
 	switch {
 	case operator:
 		x.account = operatorAccount
+		t.recognize(credential)
 	case !public && credential != "" && s.known.has(credential, t.workspace):
-		x.account, x.charged = workspaceAccount, t.workspace
+		t.recognize(credential)
 	case !public && credential != "" && x.mayBeCharged():
 		t.introduce(node, credential)
 	}
@@ -121,9 +122,29 @@ func (t *forwarding) introduce(node, credential string) {
 		s.pools.give(node, conn)
 	}
 	if response.StatusCode() == http.StatusNoContent {
-		s.known.keep(credential, t.workspace)
+		t.recognize(credential)
+	}
+}
+
+// recognize notes that the credential is valid: the connection is that of a known caller, and
+// the workspace is charged for the request if nobody else is.
+func (t *forwarding) recognize(credential string) {
+	x := t.x
+	t.server.known.keep(credential, t.workspace)
+	if x.conn != nil {
+		x.conn.known.Store(true)
+	}
+	if x.account == anonymousAccount {
 		x.account, x.charged = workspaceAccount, t.workspace
 	}
+}
+
+// checked returns the credential that the other node checks; empty if there is none.
+func (t *forwarding) checked() string {
+	if t.x.route.Op.Needs.Level == tracker.Public {
+		return ""
+	}
+	return t.server.credential(t.x)
 }
 
 // introduces reports whether another node only asks whether the request is admitted.
@@ -143,7 +164,7 @@ func (t *forwarding) arrived() error {
 	s, x := t.server, t.x
 	response := &x.ctx.Response
 	status := response.StatusCode()
-	if credential := s.credential(x); credential != "" && x.conn != nil && x.route.Op.Needs.Level != tracker.Public {
+	if credential := t.checked(); credential != "" && x.conn != nil {
 		switch {
 		case status == http.StatusUnauthorized:
 			s.known.forget(credential, t.workspace)
@@ -152,11 +173,7 @@ func (t *forwarding) arrived() error {
 				x.ends = true
 			}
 		case status < http.StatusBadRequest:
-			s.known.keep(credential, t.workspace)
-			x.conn.known.Store(true)
-			if x.account == anonymousAccount {
-				x.account, x.charged = workspaceAccount, t.workspace
-			}
+			t.recognize(credential)
 		}
 	}
 	return s.chargeAnswer(x, response.Body(), !s.onlyReads(x))

@@ -255,3 +255,36 @@ func TestProxies_Client(t *testing.T) {
 		t.Errorf("%s and %s are of one network", a, b)
 	}
 }
+
+// The connection of a request that waits, or of a stream, at another node counts as that of a
+// known caller before the answer has ended.
+func TestPlaces_ForwardedCallersThatWait(t *testing.T) {
+	t.Parallel()
+	a := newAtlas("b")
+	entry, owner := a.join(t, "a"), a.join(t, "b")
+	known := func(what string) {
+		t.Helper()
+		for _, l := range entry.ears() {
+			for _, c := range l.all() {
+				if !l.peers && !c.known.Load() {
+					t.Errorf("%s: the caller counts as unknown", what)
+				}
+			}
+		}
+	}
+	f := newFakeStream()
+	owner.engine.stream = f
+	listenTo(t, entry) // the first request with the credential
+	known("a stream")
+	(<-f.started).End()
+
+	all := sleepy(owner, 0)
+	c, r := dial(t, entry.addr)
+	if _, err := io.WriteString(c, takeRequest("mine")); err != nil {
+		t.Fatal(err)
+	}
+	wake := <-(<-all).armed
+	known("a long poll")
+	wake()
+	wantBody(t, r, 200, "")
+}

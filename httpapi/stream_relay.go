@@ -53,6 +53,9 @@ func (c *peerConn) askStream(req *fasthttp.Request, res *fasthttp.Response, medi
 func (t *forwarding) relay(owner *peerConn) {
 	x := t.x
 	checkOwner(&x.ctx.Response.Header)
+	if credential := t.checked(); credential != "" {
+		t.recognize(credential) // the other node has sent 200
+	}
 	r := &relay{server: t.server, client: x.conn, owner: owner, from: t.from}
 	t.from = netip.Addr{} // it counts on
 	t.server.detach(x, r, func() { go r.pump() })
