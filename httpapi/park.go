@@ -66,11 +66,15 @@ func (s *Server) park(x *exchange, req *tracker.Request, waiting tracker.Waiting
 	if err := s.readBody(x); err != nil {
 		return err
 	}
+	raw := x.raw()
+	if len(raw)-len(x.body) > s.cfg.MaxHeaderBytes { // fasthttp could not read the headers again
+		return errHeadersTooLarge()
+	}
 	from := sharer(s.client(x))
 	if err := s.waits.enter(from); err != nil {
 		return err
 	}
-	p := &parked{from: from, account: x.account, charged: x.charged, waiting: waiting, conn: x.conn, req: req, start: x.start, rated: x.rated, verdict: x.verdict, raw: x.raw()}
+	p := &parked{from: from, account: x.account, charged: x.charged, waiting: waiting, conn: x.conn, req: req, start: x.start, rated: x.rated, verdict: x.verdict, raw: raw}
 	x.parked = true
 	x.conn.parked.Store(p)
 	x.ctx.HijackSetNoResponse(true)

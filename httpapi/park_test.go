@@ -325,3 +325,26 @@ func TestPark_LeavesIfTheConnectionFails(t *testing.T) {
 	testkit.Eventually(t, "the request leaves", w.hasLeft)
 	testkit.Eventually(t, "no request is on its way", func() bool { return b.resuming.Load() == 0 })
 }
+
+// The server adds headers to a request that it parks. A request for which there is no room then
+// is refused before it waits: after the wait its answer would be lost.
+func TestPark_NeedsRoomForHeaders(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	all := sleepy(b, 0)
+	head := "POST " + take + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + "\r\nContent-Length: 10\r\nX-Filler: "
+	send := func(size int) *bufio.Reader {
+		c, r := dial(t, b.addr)
+		if _, err := io.WriteString(c, head+strings.Repeat("x", size-len(head)-4)+"\r\n\r\n{\"wait\":5}"); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	wantBody(t, send(b.cfg.MaxHeaderBytes), 431, "") // although nobody wakes it
+	if !(<-all).hasLeft() {
+		t.Error("it was not left")
+	}
+	r := send(b.cfg.MaxHeaderBytes - 100)
+	(<-(<-all).armed)()
+	wantBody(t, r, 200, "")
+}
