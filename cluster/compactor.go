@@ -14,7 +14,7 @@ import (
 type compactor struct {
 	tuning *tuning
 	logger *slog.Logger
-	groups func() []*group
+	groups func() []*group // those that run
 	// compactLog gives back the disk space of truncated entries.
 	compactLog func(context.Context) error
 

@@ -134,8 +134,8 @@ func (n *Node) handOverAll(ctx context.Context) error {
 		errs []error
 		all  sync.WaitGroup
 	)
-	for _, g := range n.hosted() {
-		if !g.up.Load() || g.raft.State() != raft.Leader || len(g.successors("")) == 0 {
+	for _, g := range n.runningGroups() {
+		if g.raft.State() != raft.Leader || len(g.successors("")) == 0 {
 			continue
 		}
 		all.Go(func() {

@@ -13,7 +13,7 @@ import (
 // makes every follower check as soon as the time-out has passed, one after another, so that they do
 // not compete. It also looks after leaders whose disk is stuck, see stuck.go.
 type leaderWatchdog struct {
-	groups func() []*group
+	groups func() []*group // those that run
 	quit   chan struct{}
 	ended  chan struct{}
 }
@@ -33,10 +33,8 @@ func (v *leaderWatchdog) run() {
 		select {
 		case <-tick.C:
 			for _, g := range v.groups() {
-				if g.up.Load() {
-					g.checkLeader()
-					g.checkProgress()
-				}
+				g.checkLeader()
+				g.checkProgress()
 			}
 		case <-v.quit:
 			return

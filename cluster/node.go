@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -98,7 +99,7 @@ func New(cfg Config) (*Node, error) {
 	n.compactor = compactor{
 		tuning: &n.tuning,
 		logger: n.logger,
-		groups: n.hosted,
+		groups: n.runningGroups,
 		wake:   make(chan struct{}, 1),
 		ended:  make(chan struct{}),
 
@@ -197,7 +198,8 @@ func (n *Node) lost(shard storage.Shard, epoch uint64) {
 	}
 }
 
-// hosted returns the groups of which this node is a member.
+// hosted returns the groups of which this node is a member. Some of them may not run, since they are
+// starting or could not be opened: those have no Raft member, and some have neither log nor snapshots.
 func (n *Node) hosted() []*group {
 	groups := make([]*group, 0, len(n.groups))
 	for i := range n.groups {
@@ -206,6 +208,11 @@ func (n *Node) hosted() []*group {
 		}
 	}
 	return groups
+}
+
+// runningGroups returns the groups of hosted whose Raft members run.
+func (n *Node) runningGroups() []*group {
+	return slices.DeleteFunc(n.hosted(), func(g *group) bool { return !g.up.Load() })
 }
 
 // Start brings up every group and returns when they run. Leaders are elected later, see WaitReady.
@@ -221,7 +228,7 @@ func (n *Node) Start(ctx context.Context, w Watcher) error {
 	n.started, n.watcher = true, w
 	go n.compactor.run()
 	if _, single := n.transports.(soloTransports); !single {
-		n.watchdog = &leaderWatchdog{groups: n.hosted, quit: make(chan struct{}), ended: make(chan struct{})}
+		n.watchdog = &leaderWatchdog{groups: n.runningGroups, quit: make(chan struct{}), ended: make(chan struct{})}
 		go n.watchdog.run()
 	}
 	if n.peering != nil {
