@@ -136,7 +136,19 @@ func (l *groupLink) takeQueue(conn net.Conn, b []byte) []byte {
 		left = left[n:]
 	}
 	l.queue = l.queue[:0]
+	if cap(l.queue) > maxGroupFrame { // many came while a node did not answer
+		l.queue = nil
+	}
 	return b
+}
+
+// dropWith ends the wait of all requests with an error, and so empties the queue: nobody awaits the
+// answers to its messages any more.
+func (l *groupLink) dropWith(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drop(err)
+	l.queue = nil
 }
 
 // end ends the link for good. A message after it makes a new one. It is called once.

@@ -307,6 +307,44 @@ func TestGroupLink_ConnectionEndedBeforeTheFrame(t *testing.T) {
 	}
 }
 
+// Messages to a node that can't be reached leave nothing behind, and many at once no memory.
+func TestGroupLink_QueueStaysSmall(t *testing.T) {
+	t.Parallel()
+	w := newPeerNetwork(t)
+	p := w.add("a", "one", nil)
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = closed.Close()
+	w.at["b"] = closed.Addr().String()
+	for range 1000 {
+		if _, err := p.sendGroup(t.Context(), "b", groupMessage{shard: 1}, true); !errors.Is(err, errNotSent) {
+			t.Fatalf("sent to nobody: %v", err)
+		}
+	}
+	l, err := p.groupLink("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.mu.Lock()
+	left := len(l.queue)
+	l.mu.Unlock()
+	if left > 0 {
+		t.Errorf("%d messages are left in the queue", left)
+	}
+	l = &groupLink{link: newLink(p, "c", kindGroups), wake: make(chan struct{}, 1)}
+	for range 3 * maxGroupFrame {
+		if _, _, err := l.enqueue(groupMessage{shard: 1}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.conn, _ = net.Pipe()
+	if frame := l.takeQueue(l.conn, nil); len(frame) != 3*(2+maxGroupFrame*groupMessageBytes) || cap(l.queue) > maxGroupFrame {
+		t.Errorf("a frame of %d bytes, room for %d in the queue", len(frame), cap(l.queue))
+	}
+}
+
 // A heartbeat waits for those of other groups, unless readers wait for it.
 func TestGroupLink_Hurry(t *testing.T) {
 	t.Parallel()

@@ -184,13 +184,6 @@ func (l *link) fail(conn net.Conn, err error) {
 	}
 }
 
-// dropWith ends the wait of all requests with an error.
-func (l *link) dropWith(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.drop(err)
-}
-
 // drop closes the connection, if there is one, and ends the wait of all requests with an error. The
 // caller holds l.mu.
 func (l *link) drop(err error) {
