@@ -97,6 +97,23 @@ type heartbeatMessage struct {
 	Generation generation `json:"generation,omitzero"`
 }
 
+// messageNumber is the place of a message among those of its node.
+type messageNumber struct {
+	of  generation
+	seq uint64
+}
+
+func (m *heartbeatMessage) number() messageNumber { return messageNumber{m.Generation, m.Seq} }
+
+// after reports whether a message is newer than another one of its node. Each start numbers its
+// messages from the time of day, which may be set back between two starts.
+func (n messageNumber) after(other messageNumber) bool {
+	if n.of.Start == other.of.Start {
+		return n.seq > other.seq
+	}
+	return !n.of.older(other.of)
+}
+
 func newHeartbeat(cfg heartbeatConfig) *heartbeat {
 	p := &heartbeat{cfg: cfg, wake: make(chan struct{}, 1), peers: map[string]*heartbeatPeer{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -209,9 +226,8 @@ func (p *heartbeat) sendUntilCurrent(node string) {
 		}
 		p.mu.Unlock()
 		if err == nil {
-			p.cfg.Map().update(node, answer.Seq, answer.Owned)
-			p.cfg.Map().setReachable(node, !answer.Leaving)
-			p.cfg.Map().setLeaving(node, answer.Leaving)
+			p.cfg.Map().update(node, &answer)
+			p.cfg.Map().setReachable(node, true)
 		}
 		if !again {
 			return
@@ -246,11 +262,12 @@ func (p *heartbeat) exchange(node string) (answer heartbeatMessage, err error) {
 	return answer, nil
 }
 
-// message encodes this node's state. Of two messages the one with the higher number is newer.
+// message encodes this node's state. Of two messages of one process the one with the higher number is
+// newer.
 func (p *heartbeat) message() ([]byte, error) {
 	p.sendMu.Lock()
 	defer p.sendMu.Unlock()
-	// The clock keeps the numbers growing across a restart of the node.
+	// Versions that don't compare generations need numbers that grow across a restart of the node.
 	now := p.cfg.Clock().UnixNano()
 	p.seq = max(p.seq+1, uint64(now))
 	return json.Marshal(heartbeatMessage{Seq: p.seq, Owned: p.cfg.Owned(), Leaving: p.leaving, Clock: now, Generation: p.cfg.Generations.current()})
@@ -265,7 +282,6 @@ func (p *heartbeat) answer(_ context.Context, from string, body []byte) ([]byte,
 	if !p.cfg.Generations.accepts(from, asked.Generation) {
 		return nil, fmt.Errorf("node %q: %w", from, errOlderData)
 	}
-	p.cfg.Map().update(from, asked.Seq, asked.Owned)
-	p.cfg.Map().setLeaving(from, asked.Leaving)
+	p.cfg.Map().update(from, &asked)
 	return p.message()
 }

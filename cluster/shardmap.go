@@ -17,10 +17,10 @@ type shardMap struct {
 	shards   []shardEntry // by number; published owners are read without a lock
 
 	mu        sync.Mutex
-	reachable map[string]bool   // nodes that answer and don't leave
-	leaving   map[string]bool   // nodes that are about to stop
-	lastSeq   map[string]uint64 // number of a node's newest message
-	changed   chan struct{}     // closed when the owner of any shard changes
+	reachable map[string]bool          // nodes that answer and don't leave
+	leaving   map[string]bool          // nodes that are about to stop
+	newest    map[string]messageNumber // of each node's newest message
+	changed   chan struct{}            // closed when the owner of any shard changes
 }
 
 // shardEntry is the state of one shard.
@@ -44,7 +44,7 @@ type publishedOwner struct {
 func newShardMap(self string, shards int) *shardMap {
 	m := &shardMap{
 		self: self, onChange: func() {}, shards: make([]shardEntry, shards+1),
-		reachable: map[string]bool{self: true}, leaving: map[string]bool{}, lastSeq: map[string]uint64{}, changed: make(chan struct{}),
+		reachable: map[string]bool{self: true}, leaving: map[string]bool{}, newest: map[string]messageNumber{}, changed: make(chan struct{}),
 	}
 	now := time.Now()
 	for i := range m.shards {
@@ -113,17 +113,24 @@ func (m *shardMap) lost(shard storage.Shard, epoch uint64) {
 	m.onChange()
 }
 
-// update applies the list of shards that a node says it owns. Messages that arrive late are
-// dropped: seq grows with every message of a node.
-func (m *shardMap) update(node string, seq uint64, owned []ownedShard) {
+// update applies a node's message: the list of shards that it owns, and whether it is about to stop,
+// after which it gets no requests. Messages that arrive late are dropped.
+func (m *shardMap) update(node string, message *heartbeatMessage) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if node == m.self || seq <= m.lastSeq[node] {
+	number := message.number()
+	if node == m.self || !number.after(m.newest[node]) {
 		return
 	}
-	m.lastSeq[node] = seq
-	says := make(map[storage.Shard]uint64, len(owned))
-	for _, o := range owned {
+	m.newest[node] = number
+	if message.Leaving {
+		m.leaving[node] = true
+		m.reach(node, false)
+	} else {
+		delete(m.leaving, node)
+	}
+	says := make(map[storage.Shard]uint64, len(message.Owned))
+	for _, o := range message.Owned {
 		says[o.shard] = o.epoch
 		m.claim(o.shard, node, o.epoch)
 	}
@@ -138,10 +145,15 @@ func (m *shardMap) update(node string, seq uint64, owned []ownedShard) {
 func (m *shardMap) setReachable(node string, answers bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.reachable[node] == answers {
+	m.reach(node, answers && !m.leaving[node])
+}
+
+// reach records whether a node gets requests. The caller holds m.mu.
+func (m *shardMap) reach(node string, reachable bool) {
+	if m.reachable[node] == reachable {
 		return
 	}
-	if answers {
+	if reachable {
 		m.reachable[node] = true
 	} else {
 		delete(m.reachable, node)
@@ -150,20 +162,6 @@ func (m *shardMap) setReachable(node string, answers bool) {
 		if m.shards[i].node == node {
 			m.publish(storage.Shard(i))
 		}
-	}
-}
-
-// setLeaving records whether a node is about to stop. One that does gets no requests any more.
-func (m *shardMap) setLeaving(node string, leaving bool) {
-	if leaving {
-		m.setReachable(node, false)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if leaving {
-		m.leaving[node] = true
-	} else {
-		delete(m.leaving, node)
 	}
 }
 
@@ -186,7 +184,7 @@ func (m *shardMap) removeNode(node string) {
 	m.setReachable(node, false)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.lastSeq, node)
+	delete(m.newest, node)
 	delete(m.leaving, node)
 }
 

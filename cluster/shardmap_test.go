@@ -23,13 +23,16 @@ func TestShardMap_Rules(t *testing.T) {
 		{"this node gave up what another has by now", func(m *shardMap) {
 			m.setReachable("b", true)
 			m.gained(1, 5)
-			m.update("b", 1, []ownedShard{{1, 6}})
+			m.update("b", &heartbeatMessage{Seq: 1, Owned: []ownedShard{{1, 6}}})
 			m.lost(1, 5)
 		}, "b"},
-		{"another one", func(m *shardMap) { m.setReachable("b", true); m.update("b", 1, []ownedShard{{1, 5}}) }, "b"},
-		{"another one that does not answer", func(m *shardMap) { m.update("b", 1, []ownedShard{{1, 5}}) }, ""},
+		{"another one", func(m *shardMap) {
+			m.setReachable("b", true)
+			m.update("b", &heartbeatMessage{Seq: 1, Owned: []ownedShard{{1, 5}}})
+		}, "b"},
+		{"another one that does not answer", func(m *shardMap) { m.update("b", &heartbeatMessage{Seq: 1, Owned: []ownedShard{{1, 5}}}) }, ""},
 		{"another one that answers again", func(m *shardMap) {
-			m.update("b", 1, []ownedShard{{1, 5}})
+			m.update("b", &heartbeatMessage{Seq: 1, Owned: []ownedShard{{1, 5}}})
 			m.setReachable("b", true)
 			m.setReachable("b", false)
 			m.setReachable("b", true)
@@ -37,36 +40,39 @@ func TestShardMap_Rules(t *testing.T) {
 		{"the newer of two", func(m *shardMap) {
 			m.setReachable("b", true)
 			m.setReachable("c", true)
-			m.update("b", 1, []ownedShard{{1, 7}})
-			m.update("c", 1, []ownedShard{{1, 6}})
+			m.update("b", &heartbeatMessage{Seq: 1, Owned: []ownedShard{{1, 7}}})
+			m.update("c", &heartbeatMessage{Seq: 1, Owned: []ownedShard{{1, 6}}})
 		}, "b"},
 		{"the newer of two does not answer", func(m *shardMap) {
 			m.setReachable("c", true)
-			m.update("b", 1, []ownedShard{{1, 7}})
-			m.update("c", 1, []ownedShard{{1, 6}})
+			m.update("b", &heartbeatMessage{Seq: 1, Owned: []ownedShard{{1, 7}}})
+			m.update("c", &heartbeatMessage{Seq: 1, Owned: []ownedShard{{1, 6}}})
 		}, ""},
 		{"a word that came late", func(m *shardMap) {
 			m.setReachable("b", true)
-			m.update("b", 2, nil)
-			m.update("b", 1, []ownedShard{{1, 5}})
+			m.update("b", &heartbeatMessage{Seq: 2})
+			m.update("b", &heartbeatMessage{Seq: 1, Owned: []ownedShard{{1, 5}}})
 		}, ""},
 		{"given up in a later word", func(m *shardMap) {
 			m.setReachable("b", true)
-			m.update("b", 1, []ownedShard{{1, 5}})
-			m.update("b", 2, []ownedShard{{0, 5}})
+			m.update("b", &heartbeatMessage{Seq: 1, Owned: []ownedShard{{1, 5}}})
+			m.update("b", &heartbeatMessage{Seq: 2, Owned: []ownedShard{{0, 5}}})
 		}, ""},
 		{"given up and taken back in the same epoch", func(m *shardMap) {
 			m.setReachable("b", true)
-			m.update("b", 1, []ownedShard{{1, 5}})
-			m.update("b", 2, nil)
-			m.update("b", 3, []ownedShard{{1, 5}})
+			m.update("b", &heartbeatMessage{Seq: 1, Owned: []ownedShard{{1, 5}}})
+			m.update("b", &heartbeatMessage{Seq: 2})
+			m.update("b", &heartbeatMessage{Seq: 3, Owned: []ownedShard{{1, 5}}})
 		}, "b"},
 		{"no member any more", func(m *shardMap) {
 			m.setReachable("b", true)
-			m.update("b", 1, []ownedShard{{1, 5}})
+			m.update("b", &heartbeatMessage{Seq: 1, Owned: []ownedShard{{1, 5}}})
 			m.removeNode("b")
 		}, ""},
-		{"a shard that is not there", func(m *shardMap) { m.setReachable("b", true); m.update("b", 1, []ownedShard{{9, 5}}) }, ""},
+		{"a shard that is not there", func(m *shardMap) {
+			m.setReachable("b", true)
+			m.update("b", &heartbeatMessage{Seq: 1, Owned: []ownedShard{{9, 5}}})
+		}, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -179,12 +185,18 @@ func TestHeartbeat_LeavingNode(t *testing.T) {
 		Map: func() *shardMap { return m }, Disconnect: func(string) {}, Clock: time.Now, Clocks: newPeerClocks(time.Now, quiet()),
 	})
 	m.setReachable("b", true)
-	m.update("b", 1, []ownedShard{{1, 5}})
+	m.update("b", &heartbeatMessage{Seq: 1, Owned: []ownedShard{{1, 5}}})
 	if _, err := p.answer(t.Context(), "b", []byte(`{"seq":2,"owned":[[1,5]],"leaving":true}`)); err != nil {
 		t.Fatal(err)
 	}
 	if node, _, _ := m.owner(1); node != "" || m.isReachable("b") || !m.isLeaving("b") {
 		t.Errorf("owner %q after it said that it leaves; leaving: %v", node, m.isLeaving("b"))
+	}
+	if _, err := p.answer(t.Context(), "b", []byte(`{"seq":1,"owned":[[1,5]]}`)); err != nil || !m.isLeaving("b") {
+		t.Errorf("it stays after an earlier message came late: %v", err)
+	}
+	if m.setReachable("b", true); m.isReachable("b") {
+		t.Error("it gets requests after it has answered an earlier message")
 	}
 	if _, err := p.answer(t.Context(), "b", []byte(`{"seq":3}`)); err != nil || m.isLeaving("b") {
 		t.Errorf("it leaves after it was started again: %v", err)
@@ -196,5 +208,35 @@ func TestHeartbeat_LeavingNode(t *testing.T) {
 	}
 	if _, err := p.answer(t.Context(), "c", []byte("garbage")); err == nil {
 		t.Error("garbage was taken")
+	}
+}
+
+// The clock of a node may have been set back while it was down: its messages count from its first one on,
+// and late ones of the process before don't.
+func TestHeartbeat_RestartWithAnEarlierClock(t *testing.T) {
+	t.Parallel()
+	m := newShardMap("self", 1)
+	p := newHeartbeat(heartbeatConfig{
+		Owned: func() []ownedShard { return nil }, Map: func() *shardMap { return m }, Clock: time.Now,
+	})
+	m.setReachable("b", true)
+	for _, step := range []struct {
+		name, message string
+		epoch         uint64
+	}{
+		{"before", `{"seq":1000,"owned":[[1,5]],"generation":{"instance":"i","count":3,"start":"x"}}`, 5},
+		{"after the restart", `{"seq":10,"owned":[[1,6]],"generation":{"instance":"i","count":4,"start":"y"}}`, 6},
+		{"late, of the process before", `{"seq":1001,"leaving":true,"generation":{"instance":"i","count":3,"start":"x"}}`, 6},
+		{"late, of this process", `{"seq":9,"generation":{"instance":"i","count":4,"start":"y"}}`, 6},
+		{"counted on", `{"seq":11,"owned":[[1,7]],"generation":{"instance":"i","count":5,"start":"y"}}`, 7},
+		{"another directory", `{"seq":1,"owned":[[1,8]],"generation":{"instance":"j","count":1,"start":"z"}}`, 8},
+		{"a version without generations", `{"seq":2,"owned":[[1,9]]}`, 9},
+	} {
+		if _, err := p.answer(t.Context(), "b", []byte(step.message)); err != nil {
+			t.Fatal(err)
+		}
+		if node, epoch, _ := m.owner(1); node != "b" || epoch != step.epoch || m.isLeaving("b") {
+			t.Errorf("%s: owner %q in epoch %d, not b in %d; it leaves: %v", step.name, node, epoch, step.epoch, m.isLeaving("b"))
+		}
 	}
 }

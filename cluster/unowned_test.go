@@ -23,7 +23,7 @@ func TestShardMap_UnownedSince(t *testing.T) {
 		}
 		pass()
 		want("from the start", began)
-		m.update("b", 1, []ownedShard{{1, 5}})
+		m.update("b", &heartbeatMessage{Seq: 1, Owned: []ownedShard{{1, 5}}})
 		pass()
 		want("an owner that does not answer", began)
 		m.setReachable("b", true)
@@ -33,7 +33,7 @@ func TestShardMap_UnownedSince(t *testing.T) {
 		lost := time.Now()
 		want("it stopped answering", lost)
 		pass()
-		m.update("c", 1, []ownedShard{{1, 6}})
+		m.update("c", &heartbeatMessage{Seq: 1, Owned: []ownedShard{{1, 6}}})
 		want("its successor does not answer", lost)
 		pass()
 		m.gained(1, 7)
