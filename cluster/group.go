@@ -45,9 +45,9 @@ type group struct {
 	started        time.Time // when the member was started
 	checkedContact time.Time // the last contact with a leader that the leader watchdog has handled; owned by the watchdog
 
-	claiming waitClock
-	watch    stuckWatch  // owned by the watchdog
-	stuck    atomic.Bool // the disk takes no entries
+	declaring waitClock   // of the claim or release in flight
+	watch     stuckWatch  // owned by the watchdog
+	stuck     atomic.Bool // the disk takes no entries
 
 	heldUntil atomic.Int64 // the log is kept for a reader until then; 0: it is not
 	kept      kept

@@ -124,17 +124,14 @@ const electRetry = electionTimeout / 2
 
 // gain claims the epoch and starts serving it. It returns false if that failed.
 func (g *group) gain(epoch uint64) bool {
-	g.claiming.begin(g.tuning.clock())
-	future := g.propose(appendEntry(nil, entryClaim, epoch, g.node), 0)
-	err := future.Error()
-	g.claiming.end()
+	response, err := g.declare(appendEntry(nil, entryClaim, epoch, g.node))
 	if err != nil {
 		g.logger.Debug("claim an epoch", "epoch", epoch, "error", err)
 		return false
 	}
-	answer, ok := future.Response().(*claimed)
+	answer, ok := response.(*claimed)
 	if !ok {
-		g.logger.Debug("claim an epoch", "epoch", epoch, "answer", future.Response())
+		g.logger.Debug("claim an epoch", "epoch", epoch, "answer", response)
 		return false
 	}
 	if !answer.settled && !g.waitOutLease(epoch) {
@@ -152,6 +149,18 @@ func (g *group) gain(epoch uint64) bool {
 	g.watcher.Gained(g.shard, epoch)
 	g.gained(g.shard, epoch)
 	return true
+}
+
+// declare commits an entry that begins or ends an ownership, and returns the state machine's answer. If
+// the disk takes nothing, this may be the only entry by which the watchdog finds out.
+func (g *group) declare(entry []byte) (response any, err error) {
+	g.declaring.begin(g.tuning.clock())
+	defer g.declaring.end()
+	future := g.propose(entry, 0)
+	if err := future.Error(); err != nil {
+		return nil, err
+	}
+	return future.Response(), nil
 }
 
 // waitOutLease waits until no lease that a predecessor may hold is valid, which after most elections
@@ -196,10 +205,9 @@ func (g *group) lose(epoch uint64, release bool) {
 	}
 	g.commit.drain()
 	// Reads and writes are not answered any more, so a successor need not wait.
-	future := g.propose(appendEntry(nil, entryRelease, epoch, ""), 0)
-	err := future.Error()
+	response, err := g.declare(appendEntry(nil, entryRelease, epoch, ""))
 	if err == nil {
-		err, _ = future.Response().(error)
+		err, _ = response.(error)
 	}
 	if err != nil && !errors.Is(err, raft.ErrRaftShutdown) {
 		g.logger.Warn("release a shard", "epoch", epoch, "error", err)

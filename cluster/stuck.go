@@ -56,8 +56,8 @@ func (s *stuckWatch) stuck(p progress) bool {
 // it.
 func (g *group) checkProgress() {
 	waiting := g.commit.waiting.since.Load()
-	if claiming := g.claiming.since.Load(); waiting == 0 || claiming != 0 && claiming < waiting {
-		waiting = claiming
+	if declaring := g.declaring.since.Load(); waiting == 0 || declaring != 0 && declaring < waiting {
+		waiting = declaring
 	}
 	p := progress{now: g.tuning.clock(), waiting: waiting, applied: g.machine.applied.Load(), committed: g.raft.CommitIndex()}
 	leads := g.raft.State() == raft.Leader

@@ -38,10 +38,9 @@ func (d *hangingDisk) hang() (resume func()) {
 	}
 }
 
-// An owner whose log can't be written answers heartbeats of its followers for ever. It gives its
-// leadership up, and serves again when its disk does.
-func TestStuck_LogOfTheOwner(t *testing.T) {
-	t.Parallel()
+// stuckNetwork starts a shard on three nodes, of which a owns it and has the disk for its log.
+func stuckNetwork(t *testing.T) (*network, *hangingDisk) {
+	t.Helper()
 	w, disk := newNetwork(), &hangingDisk{dir: "raft"}
 	for _, name := range []string{"a", "b", "c"} {
 		fs := vfs.FS(vfs.NewMem())
@@ -50,11 +49,18 @@ func TestStuck_LogOfTheOwner(t *testing.T) {
 		}
 		w.boot(t, name, fs, name == "a", 1)
 	}
-	a := w.nodes["a"]
 	for _, name := range []string{"b", "c"} {
-		w.owner(t, 1, "a")
-		w.addVoter(t, a, 1, name)
+		w.addVoter(t, w.owner(t, 1, "a"), 1, name)
 	}
+	return w, disk
+}
+
+// An owner whose log can't be written answers heartbeats of its followers for ever. It gives its
+// leadership up, and serves again when its disk does.
+func TestStuck_LogOfTheOwner(t *testing.T) {
+	t.Parallel()
+	w, disk := stuckNetwork(t)
+	a := w.nodes["a"]
 	a.mustPropose(t, 1, "before")
 	resume := sync.OnceFunc(disk.hang())
 	t.Cleanup(resume)
@@ -67,6 +73,23 @@ func TestStuck_LogOfTheOwner(t *testing.T) {
 	if err := <-answered; err == nil {
 		t.Error("a write of a deposed owner was acknowledged")
 	}
+	testkit.Eventually(t, "the former owner follows", func() bool { return a.has(t, 1, "after") })
+	w.same(t, 1, "a", "b", "c")
+}
+
+// The owner of an idle shard whose log can't be written is found out when it should hand the shard over:
+// the first entry that waits is the one that ends its ownership.
+func TestStuck_HandOverOfAnIdleShard(t *testing.T) {
+	t.Parallel()
+	w, disk := stuckNetwork(t)
+	a := w.nodes["a"]
+	a.mustPropose(t, 1, "before")
+	testkit.Eventually(t, "there is a successor", func() bool { return len(a.group(1).successors("")) > 0 })
+	resume := sync.OnceFunc(disk.hang())
+	t.Cleanup(resume)
+	go func() { _ = a.group(1).handOver(t.Context(), "", true) }()
+	w.owner(t, 1, "b", "c").mustPropose(t, 1, "after")
+	resume()
 	testkit.Eventually(t, "the former owner follows", func() bool { return a.has(t, 1, "after") })
 	w.same(t, 1, "a", "b", "c")
 }
