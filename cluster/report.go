@@ -73,6 +73,9 @@ func (g *group) report() (placement.GroupReport, error) {
 	if !r.Leads {
 		return r, nil
 	}
+	// Raft's members are those of the newest entry, committed or not. They were read first, so they are
+	// no newer than the index.
+	r.Changing = g.raft.CommitIndex() < g.log.Configured()
 	for _, names := range [][]string{voters, others} {
 		for _, name := range names {
 			if name == g.node {

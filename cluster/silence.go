@@ -64,12 +64,30 @@ func (g *group) tooEarly() bool {
 	return g.epoch.Load() != 0 || g.lease.until.Load() != 0 || g.tracking.silence.since(g.tuning.clock()) < g.tuning.leaseMargin()
 }
 
+// isEmpty reports whether this member has neither a log nor a snapshot. It was created to be added to
+// its group, may be no voter, and may have had entries and votes before that it has forgotten. Raft
+// takes it for the first member of a new group, which votes for any candidate.
+func (g *group) isEmpty() bool {
+	if _, last := g.log.Bounds(); last != 0 {
+		return false
+	}
+	newest, err := g.snapshots.Latest()
+	return err != nil || newest == nil
+}
+
 // refuseEarly answers a request for a vote that comes too early, and reports whether it did. A
-// transfer's request never comes too early.
+// transfer's request never comes too early. For an empty member every request does: no group is
+// founded by votes, and a member becomes a voter when it has the log.
 func (g *group) refuseEarly(rpc *raft.RPC) bool {
+	switch rpc.Command.(type) {
+	case *raft.RequestPreVoteRequest, *raft.RequestVoteRequest:
+	default:
+		return false
+	}
+	empty := g.isEmpty()
 	early, term := true, uint64(0)
 	if g.up.Load() {
-		early, term = g.tooEarly(), g.raft.CurrentTerm()
+		early, term = empty || g.tooEarly(), g.raft.CurrentTerm()
 	}
 	if !early {
 		return false
@@ -80,7 +98,7 @@ func (g *group) refuseEarly(rpc *raft.RPC) bool {
 		rpc.Respond(&raft.RequestPreVoteResponse{RPCHeader: header, Term: term}, nil)
 		return true
 	case *raft.RequestVoteRequest:
-		if asks.LeadershipTransfer {
+		if asks.LeadershipTransfer && !empty {
 			return false
 		}
 		rpc.Respond(&raft.RequestVoteResponse{RPCHeader: header, Term: term}, nil)

@@ -88,6 +88,45 @@ func TestVote_TooEarly(t *testing.T) {
 	follower.up.Store(true)
 }
 
+// A replica that was created and not added to its group yet votes for nobody: it may be the
+// successor of a voter, whose entries and votes it does not have.
+func TestVote_EmptyReplica(t *testing.T) {
+	t.Parallel()
+	w, _ := threeNodes(t, 1)
+	w.boot(t, "d", vfs.NewMem(), false, 1)
+	a, d := w.nodes["a"], w.nodes["d"]
+	if err := d.hostReplica(1); err != nil {
+		t.Fatal(err)
+	}
+	g := d.group(1)
+	g.tracking.silence.heard.Store(g.tuning.clock() - int64(time.Hour))
+	header := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("b"), Addr: []byte("b")}
+	requests := []any{
+		&raft.RequestPreVoteRequest{RPCHeader: header, Term: 1000, LastLogIndex: 1000, LastLogTerm: 1000},
+		&raft.RequestVoteRequest{RPCHeader: header, Term: 1000, LastLogIndex: 1000, LastLogTerm: 1000},
+		&raft.RequestVoteRequest{RPCHeader: header, Term: 1000, LastLogIndex: 1000, LastLogTerm: 1000, LeadershipTransfer: true},
+	}
+	for _, request := range requests {
+		if !refusedEarly(g, request) {
+			t.Errorf("an empty replica votes: %+v", request)
+		}
+	}
+	g.up.Store(false) // as while it starts
+	if !refusedEarly(g, requests[2]) {
+		t.Error("an empty replica that starts votes")
+	}
+	g.up.Store(true)
+
+	w.addVoter(t, a, 1, "d")
+	w.isolate(true, "d", "a", "b", "c")
+	g.tracking.silence.heard.Store(g.tuning.clock() - int64(time.Hour))
+	for _, request := range requests {
+		if refusedEarly(g, request) {
+			t.Errorf("a voter does not vote: %+v", request)
+		}
+	}
+}
+
 // A member that hears nothing from its leader votes, although Raft still knows the leader.
 func TestVote_SilentLeader(t *testing.T) {
 	t.Parallel()

@@ -60,8 +60,8 @@ func (p *planner) removeLost(s *placedShard) bool {
 }
 
 // Releasable returns the removed nodes that no group counts any more: the leader of every shard has
-// reported, is followed by a majority, and does not count the node. A shard without such a report
-// may still need the node's vote.
+// reported, is followed by a majority, and does not count the node, and that is committed. A shard
+// without such a report may still need the node's vote.
 func Releasable(state State) []string {
 	p := newPlanner(State{Shards: state.Shards, Members: state.Members, Reports: state.Reports}, time.Time{})
 	if !p.allLed() {
@@ -70,7 +70,7 @@ func Releasable(state State) []string {
 	var found []string
 	for _, m := range state.Members {
 		counted := func(s *placedShard) bool {
-			return s.Epoch == 0 || p.margin(s, s.Voters) < 0 || slices.Contains(s.members(), m.Name)
+			return s.Epoch == 0 || s.Changing || p.margin(s, s.Voters) < 0 || slices.Contains(s.members(), m.Name)
 		}
 		if m.Removed && !m.Released && !slices.ContainsFunc(p.shards, counted) {
 			found = append(found, m.Name)

@@ -21,7 +21,9 @@ func Orphans(state State) map[Replica]bool {
 
 // orphansOf returns the nodes that hold the shard without being members of its group.
 func (p *planner) orphansOf(s *placedShard) []string {
-	if s.Epoch == 0 { // no proof yet that a majority follows the leader
+	// Without an epoch there is no proof yet that a majority follows the leader. A removal that is not
+	// committed may never be, and the group then needs the replica's entries and its vote.
+	if s.Epoch == 0 || s.Changing {
 		return nil
 	}
 	members := s.members()

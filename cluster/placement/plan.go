@@ -142,7 +142,7 @@ type placedShard struct {
 	leader string
 	lag    map[string]PeerReport
 	target []string // nodes that are to hold the shard
-	busy   bool     // the round has a step for it
+	busy   bool     // the round has a step for it, or its members are changing
 }
 
 func newPlanner(state State, now time.Time) *planner {
@@ -183,7 +183,8 @@ func (p *planner) findLeaders() {
 	for _, name := range p.names {
 		for _, r := range p.nodes[name].hosts {
 			if known := found[r.Shard]; r.Leads && (known == nil || known.Term < r.Term) {
-				found[r.Shard] = &placedShard{GroupReport: r, leader: name}
+				// Raft takes one change of members at a time.
+				found[r.Shard] = &placedShard{GroupReport: r, leader: name, busy: r.Changing}
 			}
 		}
 	}

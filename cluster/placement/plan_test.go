@@ -296,6 +296,32 @@ func TestPlan(t *testing.T) {
 			shard 0 a* b c @d
 			lingering`, `
 			0: add d: it replaces c, which was removed`},
+		{"nor while its removal is not committed", `
+			three
+			node a
+			node b
+			node c
+			node d
+			shard 0 changing a* b c @d
+			lingering`, ``},
+		{"a removed voter is not added again before its removal is committed", `
+			three
+			node a
+			node b
+			node c
+			shard 0 changing a* b`, ``},
+		{"replicas are not spread while members change", `
+			three
+			node a
+			node b
+			node c
+			node d
+			shard 0 changing a* b c
+			shard 1 a b* c
+			shard 2 a b c*
+			shard 3 a* b c`, `
+			1: add d: a holds more shards
+			2: add d: b holds more shards`},
 		{"a voter that its node does not hold is removed", `
 			three
 			node a

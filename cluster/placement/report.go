@@ -16,6 +16,10 @@ type GroupReport struct {
 	Last      uint64        `json:"last"`            // newest entry in this replica's log
 	Full      bool          `json:"full,omitempty"`  // the node should lead nothing: its disk is full or stuck, or its clock is wrong
 	Peers     []PeerReport  `json:"peers,omitempty"` // the other members, on the leader only
+	// Changing is set on a leader that has a change of the members in its log which is not committed
+	// yet: Voters and NonVoters may still become again what they were. Versions before this field
+	// leave it out.
+	Changing bool `json:"changing,omitempty"`
 	// Starting is set while the replica is being opened. Only Shard is set with it.
 	Starting bool `json:"starting,omitempty"`
 	// Failed says why this replica can't follow its group's log; empty while it can. Its leader

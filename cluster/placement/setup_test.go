@@ -17,7 +17,8 @@ var testNow = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 //	node NAME [zone=Z] [dead=AGE] [suspect] [silent] [draining] [leaving] [removed]
 //	shard ID MEMBER...             a* leader, b voter, b! voter behind, ~c learns,
 //	                               ^c has caught up, ?c is not hosted, @d orphan,
-//	                               %c a voter not hosted, #c failed
+//	                               %c a voter not hosted, #c failed;
+//	                               changing: the members are not committed
 //	lingering                      orphans were seen long enough
 func parseCluster(t *testing.T, text string) State {
 	t.Helper()
@@ -80,6 +81,10 @@ func placeShard(state State, shard storage.Shard, words []string) {
 	lead := GroupReport{Shard: shard, Leads: true, Term: 5, Epoch: 5, Last: 100}
 	hosts, failed := []string{}, map[string]bool{}
 	for _, word := range words {
+		if word == "changing" {
+			lead.Changing = true
+			continue
+		}
 		name := strings.Trim(word, "*!~^?@%#")
 		if !strings.ContainsAny(word, "?%") {
 			hosts = append(hosts, name)

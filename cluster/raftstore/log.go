@@ -22,6 +22,7 @@ type LogStore struct {
 	mu          sync.Mutex
 	first, last uint64
 	keep        uint64 // the oldest entry that stays when the beginning is deleted; 0: none has to
+	configured  uint64 // see Configured
 }
 
 // OpenLog opens the log of a shard's group.
@@ -39,6 +40,7 @@ func OpenLog(db *pebble.DB, shard storage.Shard) (*LogStore, error) {
 	}
 	if it.Last() {
 		s.last = indexOf(it.Key())
+		s.configured = s.last // any entry may be one: the log is not read
 	}
 	if err := errors.Join(it.Error(), it.Close()); err != nil {
 		return nil, fmt.Errorf("open the log of shard %d: %w", shard, err)
@@ -58,6 +60,14 @@ func (s *LogStore) Bounds() (first, last uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.first, s.last
+}
+
+// Configured returns an index that the newest configuration in the log is not behind: no entry after
+// it changes the group's members. Once the entry at that index is committed, so is the configuration.
+func (s *LogStore) Configured() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.configured
 }
 
 // Stable returns the store of the same group's term and vote.
@@ -108,6 +118,7 @@ func (s *LogStore) StoreLogs(logs []*raft.Log) error {
 		return nil
 	}
 	_, last := s.Bounds()
+	configured := uint64(0)
 	size := 16
 	for i, l := range logs {
 		if i == 0 && last == 0 {
@@ -115,6 +126,9 @@ func (s *LogStore) StoreLogs(logs []*raft.Log) error {
 		}
 		if last++; l.Index != last {
 			return fmt.Errorf("append to the log of shard %d: entry %d where %d is due", s.shard, l.Index, last)
+		}
+		if l.Type == raft.LogConfiguration {
+			configured = l.Index
 		}
 		size += logKeyLen + logSize(l) + 16
 	}
@@ -135,6 +149,7 @@ func (s *LogStore) StoreLogs(logs []*raft.Log) error {
 		s.first = logs[0].Index
 	}
 	s.last = last
+	s.configured = max(s.configured, configured)
 	s.mu.Unlock()
 	return nil
 }
@@ -142,7 +157,7 @@ func (s *LogStore) StoreLogs(logs []*raft.Log) error {
 // forget resets the bounds after all entries were deleted.
 func (s *LogStore) forget() {
 	s.mu.Lock()
-	s.first, s.last = 0, 0
+	s.first, s.last, s.configured = 0, 0, 0
 	s.mu.Unlock()
 }
 
@@ -174,6 +189,9 @@ func (s *LogStore) DeleteRange(least, most uint64) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if most >= s.last {
+		s.configured = min(s.configured, least-1)
+	}
 	switch {
 	case least <= s.first && most >= s.last:
 		s.first, s.last = 0, 0

@@ -247,3 +247,64 @@ func TestLogStore_Scan(t *testing.T) {
 		t.Errorf("%v of a damaged entry", err)
 	}
 }
+
+// Configured is never before the newest configuration in the log, and exact as far as the log was
+// written since it was opened.
+func TestLogStore_Configured(t *testing.T) {
+	t.Parallel()
+	store := openTestStore(t, vfs.NewMem(), "node")
+	t.Cleanup(func() { _ = store.Close() })
+	open := func() *LogStore {
+		s, err := OpenLog(store.Raft(), 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := open()
+	want := func(index uint64) {
+		t.Helper()
+		if got := s.Configured(); got != index {
+			t.Errorf("the members are those of entry %d, want %d", got, index)
+		}
+	}
+	add := func(first, last uint64, configurations ...int) {
+		t.Helper()
+		logs := logsFrom(first, last)
+		for _, i := range configurations {
+			logs[i].Type = raft.LogConfiguration
+		}
+		if err := s.StoreLogs(logs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove := func(least, most uint64) {
+		t.Helper()
+		if err := s.DeleteRange(least, most); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(0)
+	add(1, 5, 0, 2)
+	want(3)
+	add(6, 9)
+	want(3)
+	add(10, 12, 1)
+	want(11)
+	remove(1, 4) // after a snapshot
+	want(11)
+	remove(12, 12) // a new leader has another entry
+	want(11)
+	remove(10, 11)
+	want(9)
+	s = open() // a start does not read the log
+	want(9)
+	add(10, 10)
+	want(9)
+	remove(5, 10)
+	want(4)
+	add(20, 21, 1)
+	want(21)
+	s.forget()
+	want(0)
+}
