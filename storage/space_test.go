@@ -192,6 +192,38 @@ func TestOpen_OnAFullDisk(t *testing.T) {
 	must(t, s.Close())
 }
 
+// filledByTransfers is a file system that is full while files of a transfer are there.
+type filledByTransfers struct{ *vfs.MemFS }
+
+func (f filledByTransfers) GetDiskUsage(path string) (vfs.DiskUsage, error) {
+	usage, err := f.MemFS.GetDiskUsage(path)
+	if _, missing := f.Stat("store/export/in-1-1/0.sst"); missing == nil {
+		usage.AvailBytes = 3 << 20
+	}
+	return usage, err
+}
+
+// What a crash left of an import does not keep a node from starting, and a process that still runs
+// keeps its own.
+func TestOpen_OnADiskFullOfTransfers(t *testing.T) {
+	t.Parallel()
+	fs := filledByTransfers{sized(900<<20, 1000<<20)}
+	open := func() (*Store, error) {
+		return Open(Config{Dir: "store", FS: fs, CacheBytes: 1 << 20, Logger: quiet})
+	}
+	s := ok(open())(t)
+	must(t, fs.MkdirAll("store/export/in-1-1", 0o700))
+	file := ok(fs.Create("store/export/in-1-1/0.sst", vfs.WriteCategoryUnspecified))(t)
+	must(t, file.Close())
+	if _, err := open(); err == nil || !strings.Contains(err.Error(), "the disk that holds store is full") {
+		t.Errorf("opened twice: %v", err)
+	}
+	_ = ok(fs.Stat("store/export/in-1-1/0.sst"))(t)
+	must(t, s.Close())
+	s = ok(open())(t)
+	must(t, s.Close())
+}
+
 func TestStore_CompactRaftGivesSpaceBack(t *testing.T) {
 	t.Parallel()
 	s := memory(t)

@@ -59,7 +59,13 @@ func Open(cfg Config) (*Store, error) {
 	}
 	s := Store{records: newRecordCache(cfg.RecordBytes, cfg.RecordTables), space: newSpace(cfg.FS, cfg.Dir, cfg.Logger), closing: make(chan struct{})}
 	if err := s.space.room(); err != nil {
-		return nil, err
+		// An export or import that a crash ended may have taken the space.
+		if !removeTransfers(plain, cfg.Dir) {
+			return nil, err
+		}
+		if err := s.space.room(); err != nil {
+			return nil, err
+		}
 	}
 	cfg.FS = vfs.OnDiskFull(cfg.FS, s.space.spent)
 	// Both instances share one cache, and reserve their memtables in it.

@@ -94,7 +94,7 @@ type transfer struct {
 func (t *transfer) open(fs vfs.FS, dir string, state *pebble.Options) error {
 	state = state.Clone()
 	state.EnsureDefaults()
-	t.fs, t.dir = fs, filepath.Join(dir, "export")
+	t.fs, t.dir = fs, transferDir(dir)
 	t.slots = make(chan struct{}, maxExports)
 	// The last level's tables would be written on the promise that nothing is below.
 	t.writing = state.MakeWriterOptions(len(state.Levels)-2, streamTables)
@@ -103,6 +103,20 @@ func (t *transfer) open(fs vfs.FS, dir string, state *pebble.Options) error {
 		return fmt.Errorf("remove what was left of a transfer: %w", err)
 	}
 	return nil
+}
+
+// transferDir returns the directory for transfers in that of a store.
+func transferDir(dir string) string { return filepath.Join(dir, "export") }
+
+// removeTransfers deletes what was left of transfers in the directory of a store that is not open, and
+// reports whether it did. Pebble's lock shows that no other process uses the directory.
+func removeTransfers(fs vfs.FS, dir string) bool {
+	lock, err := pebble.LockDirectory(filepath.Join(dir, "state"), fs)
+	if err != nil {
+		return false
+	}
+	err = fs.RemoveAll(transferDir(dir))
+	return errors.Join(err, lock.Close()) == nil
 }
 
 // makeDir makes a directory for one transfer.
