@@ -226,6 +226,26 @@ func TestFaults_FollowerWithoutRoom(t *testing.T) {
 	}
 }
 
+// Nor does it take a snapshot.
+func TestFaults_FollowerWithoutRoomForASnapshot(t *testing.T) {
+	t.Parallel()
+	w, _ := threeNodes(t, 1)
+	b := w.nodes["b"]
+	answer := make(chan raft.RPCResponse, 1)
+	rows := bytes.NewReader(make([]byte, 1<<20))
+	rpc := raft.RPC{Command: &raft.InstallSnapshotRequest{Size: rows.Size()}, Reader: rows, RespChan: answer}
+	if b.group(1).intercept(&rpc) {
+		t.Fatal("a snapshot was refused although there is room")
+	}
+	b.spent.Store(true)
+	if !b.group(1).intercept(&rpc) {
+		t.Fatal("a node without room takes a snapshot")
+	}
+	if r := <-answer; !errors.Is(r.Error, errNoRoom) || rows.Len() != 0 {
+		t.Errorf("refused with %v, %d bytes are left in the stream", r.Error, rows.Len())
+	}
+}
+
 // A replica that can't follow its log leads no longer, and never serves again.
 func TestFaults_FailedLeaderHandsOver(t *testing.T) {
 	t.Parallel()

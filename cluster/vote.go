@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"io"
 	"slices"
 
 	"github.com/hashicorp/raft"
@@ -14,18 +15,36 @@ var errNoRoom = errors.New("cluster: the node's disk has no room for changes")
 // it.
 func (g *group) intercept(rpc *raft.RPC) bool { return g.refuseChanges(rpc) || g.interceptVote(rpc) }
 
-// refuseChanges refuses changes while the disk has no room for them, and reports whether it did. A
-// node that took them until its disk was full would have to stop, and all its shards would lose a
-// member. So it stays a follower that falls behind: heartbeats go on, and the leader sends the
-// entries again. A shard whose majority has no room commits nothing meanwhile.
+// refuseChanges refuses changes and snapshots while the disk has no room for them, and reports whether
+// it did. A node that took them until its disk was full would have to stop, and all its shards would
+// lose a member. So it stays a follower that falls behind: heartbeats go on, and the leader sends the
+// entries, or the snapshot, again. A shard whose majority has no room commits nothing meanwhile.
 func (g *group) refuseChanges(rpc *raft.RPC) bool {
-	asks, ok := rpc.Command.(*raft.AppendEntriesRequest)
-	if !ok || g.spent == nil || !slices.ContainsFunc(asks.Entries, func(l *raft.Log) bool { return l.Type == raft.LogCommand }) || !g.spent() {
-		return false
+	switch asks := rpc.Command.(type) {
+	case *raft.AppendEntriesRequest:
+		if !slices.ContainsFunc(asks.Entries, func(l *raft.Log) bool { return l.Type == raft.LogCommand }) || !g.hasNoRoom() {
+			return false
+		}
+		rpc.Respond(nil, errNoRoom)
+		return true
+	case *raft.InstallSnapshotRequest:
+		if !g.hasNoRoom() {
+			return false
+		}
+		refused := *rpc
+		// The stream is read to its end, as Raft does, since the sender reads the answer after it. Other
+		// requests of the group don't wait for that. The goroutine ends with the stream.
+		go func() {
+			_, _ = io.Copy(io.Discard, refused.Reader)
+			refused.Respond(nil, errNoRoom)
+		}()
+		return true
 	}
-	rpc.Respond(nil, errNoRoom)
-	return true
+	return false
 }
+
+// hasNoRoom reports whether the node's disk has no room for changes.
+func (g *group) hasNoRoom() bool { return g.spent != nil && g.spent() }
 
 // interceptVote lets this member vote for a candidate that it still takes for a non-voter. Raft
 // refuses such votes, and a group of two that grew to three could then be stuck: the leader and the

@@ -97,6 +97,10 @@ func (i *Import) enter() error {
 	if i.left == 0 || i.left > maxSectionBytes {
 		return fmt.Errorf("%w: a section of %d bytes", ErrStream, i.left)
 	}
+	// The disk may have had room when the stream began. The end of the import gives back what it took.
+	if i.store.space.Shortage() == Spent {
+		return ErrNoRoom
+	}
 	i.sum.Reset()
 	path := sectionPath(i.dir, len(i.paths))
 	var err error

@@ -47,6 +47,9 @@ var ErrStream = errors.New("storage: not a whole export of the shard")
 // ErrBusy is the error of an export while other exports are under way.
 var ErrBusy = errors.New("storage: other shards are being exported")
 
+// ErrNoRoom is the error of an export or import that the disk has no room for.
+var ErrNoRoom = errors.New("storage: the disk has no room for a shard's rows")
+
 func streamHeader(shard Shard, sections int) []byte {
 	h := append(make([]byte, 0, streamHeaderLen), streamMagic...)
 	h = binary.BigEndian.AppendUint16(append(h, streamFormat), uint16(shard))
