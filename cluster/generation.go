@@ -57,8 +57,10 @@ type ownGeneration struct {
 	db       *pebble.DB
 	instance func() string
 
+	counting sync.Mutex // held while a count is written; taken before mu
+
 	mu  sync.Mutex
-	now generation
+	now generation // on disk
 }
 
 // beginGeneration counts a start.
@@ -80,11 +82,14 @@ func beginGeneration(db *pebble.DB, instance func() string) (*ownGeneration, err
 	return o, nil
 }
 
-// next counts on. No other node hears of a count that is not on disk.
+// next counts on. No other node hears of a count that is not on disk. Heartbeats and dials don't wait
+// for the disk: they carry the count before.
 func (o *ownGeneration) next() error {
+	o.counting.Lock()
+	defer o.counting.Unlock()
 	o.mu.Lock()
-	defer o.mu.Unlock()
 	next := o.now
+	o.mu.Unlock()
 	next.Count++
 	row, err := json.Marshal(next)
 	if err == nil {
@@ -93,7 +98,9 @@ func (o *ownGeneration) next() error {
 	if err != nil {
 		return fmt.Errorf("write the generation of the data directory: %w", err)
 	}
+	o.mu.Lock()
 	o.now = next
+	o.mu.Unlock()
 	return nil
 }
 

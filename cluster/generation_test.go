@@ -1,11 +1,16 @@
 package cluster
 
 import (
+	"encoding/json"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"switchyard/cluster/membership"
+	"switchyard/internal/testkit"
 )
 
 func TestGeneration_Older(t *testing.T) {
@@ -76,5 +81,38 @@ func TestGenerations_AreKept(t *testing.T) {
 	g.forget("b")
 	if !g.accepts("b", generation{"i", 1, "s"}) {
 		t.Error("a node that was forgotten is refused")
+	}
+}
+
+// The node counts on once a minute. A disk that takes long for it stops neither heartbeats nor dials.
+func TestGeneration_SlowDisk(t *testing.T) {
+	t.Parallel()
+	disk := &hangingDisk{dir: "raft"}
+	store := openStore(t, disk.fs(), "node")
+	t.Cleanup(func() { _ = store.Close() })
+	g, err := newGenerations(store.Raft(), func() string { return "i" }, &membership.List{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := g.current()
+	resume := sync.OnceFunc(disk.hang())
+	t.Cleanup(resume)
+	counted := make(chan error, 1)
+	go func() { counted <- g.own.next() }()
+	testkit.Eventually(t, "the write waits", func() bool { return disk.waits.Load() > 0 })
+	p := newHeartbeat(heartbeatConfig{Owned: func() []ownedShard { return nil }, Clock: time.Now, Generations: g})
+	var message atomic.Pointer[[]byte]
+	go func() {
+		b, _ := p.message()
+		message.Store(&b)
+	}()
+	testkit.Eventually(t, "a heartbeat is written", func() bool { return message.Load() != nil })
+	var said heartbeatMessage
+	if err := json.Unmarshal(*message.Load(), &said); err != nil || said.Generation != before {
+		t.Errorf("%+v, not %+v, while the next count is not on disk; %v", said.Generation, before, err)
+	}
+	resume()
+	if err := <-counted; err != nil || g.current().Count != before.Count+1 {
+		t.Errorf("%+v after %+v, %v", g.current(), before, err)
 	}
 }

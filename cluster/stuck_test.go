@@ -15,13 +15,15 @@ import (
 
 // hangingDisk is a disk whose writes below a directory wait while it hangs.
 type hangingDisk struct {
-	dir  string
-	gate atomic.Pointer[chan struct{}] // nil: it works
+	dir   string
+	gate  atomic.Pointer[chan struct{}] // nil: it works
+	waits atomic.Int64                  // writes that have met the gate
 }
 
 func (d *hangingDisk) fs() vfs.FS {
 	return errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if gate := d.gate.Load(); gate != nil && op.Kind.ReadOrWrite() == errorfs.OpIsWrite && strings.Contains(op.Path, d.dir) {
+			d.waits.Add(1)
 			<-*gate
 		}
 		return nil
