@@ -45,7 +45,7 @@ type Node struct {
 	watchdog  *leaderWatchdog // nil for a node alone
 
 	queueBudget queueBudget
-	owners      atomic.Pointer[shardMap] // set by Open
+	owners      atomic.Pointer[shardMap] // set by Open, once groups is made
 	transports  transports
 	watcher     Watcher
 	groups      []atomic.Pointer[group] // by shard; nil without a replica on this node
@@ -148,10 +148,9 @@ func (n *Node) Open(ctx context.Context) error {
 		}
 		n.id = id
 	}
-	owners := newShardMap(n.id.Node, n.id.Shards)
-	n.owners.Store(owners)
 	n.groups = make([]atomic.Pointer[group], n.id.Shards+1)
 	n.reopening = make([]atomic.Bool, n.id.Shards+1)
+	n.owners.Store(newShardMap(n.id.Node, n.id.Shards))
 	switch {
 	case n.transports != nil: // set by a test
 	case n.peering != nil:

@@ -10,7 +10,13 @@ import (
 // ownDirectory is the directory shard of this node.
 type ownDirectory struct{ node *Node }
 
-func (d ownDirectory) owned() (uint64, bool) { return d.node.Owner(0) }
+// owned returns false while the node opens: other nodes' requests come before its groups are made.
+func (d ownDirectory) owned() (epoch uint64, ok bool) {
+	if d.node.owners.Load() == nil {
+		return 0, false
+	}
+	return d.node.Owner(0)
+}
 
 func (d ownDirectory) barrier(ctx context.Context) error {
 	deadline, ok := ctx.Deadline()

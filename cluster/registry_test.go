@@ -2,8 +2,11 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -219,6 +222,50 @@ func TestRegistry_OfANodeAlone(t *testing.T) {
 		}
 		r.close()
 		n.stop()
+	}
+}
+
+// A node answers its port before it has opened its groups: until then it owns no directory, and requests
+// to register are refused.
+func TestRegistry_WhileTheNodeOpens(t *testing.T) {
+	t.Parallel()
+	peer, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := openStore(t, vfs.NewMem(), "data")
+	n, err := New(Config{Store: store, Peer: peer, Gossip: "127.0.0.1:0", Logger: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal(joinRequest{Cluster: n.id.Cluster, Node: membership.Record{Name: "b", Instance: "1", Peer: "b:1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asking sync.WaitGroup
+	asked, opened := make(chan struct{}), make(chan struct{})
+	asking.Go(func() {
+		once := sync.OnceFunc(func() { close(asked) })
+		for open := false; !open; {
+			select {
+			case <-opened:
+				open = true
+			default:
+			}
+			if _, err := n.peering.registry.handleRegister(t.Context(), "b", body); !errors.Is(err, errNoDirectory) {
+				t.Errorf("a request to register: %v", err)
+			}
+			once()
+		}
+	})
+	<-asked
+	if err := n.Open(t.Context()); err != nil {
+		t.Error(err)
+	}
+	close(opened)
+	asking.Wait()
+	if err := errors.Join(n.Close(t.Context()), store.Close()); err != nil {
+		t.Error(err)
 	}
 }
 
