@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"switchyard/storage"
 )
 
 // waits has the only session claimed, and waiting.
@@ -138,6 +140,45 @@ func TestWait_ManyForOneIssue(t *testing.T) {
 	}
 	if got != n {
 		t.Errorf("claimed %s of %d", fmt.Sprint(got), n)
+	}
+	f.verify()
+}
+
+// A session waits behind more sessions of its issue than a batch carries, which wait for
+// another state of the same pull request.
+func TestWait_BehindManyForAnotherState(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	issue := f.work(PriorityLow)
+	patch := func(state string) {
+		f.run(f.admin, PatchIssue, &PatchIssueIn{ID: string(issue.ID), IssuePatch: IssuePatch{PRState: Some(state)}})
+	}
+	var first SessionID
+	for n := range 2*maxFollowers + 10 {
+		s, state := f.dispatch(issue.ID, DispatchIssueIn{}), "merged"
+		if n == 0 {
+			first, state = s.ID, "closed"
+		}
+		f.waits(allOf(WaitCondition{PR: state}))
+	}
+	patch("closed")
+	if got := f.session(first); got.Status != SessionCreated {
+		t.Errorf("the session is %s", got.Status)
+	}
+	v := View{View: f.view(f.home.Workspace.ID.raw())}
+	if keys, err := v.rowKeys(timerTable, storage.Key(nil).Str(timerSessionWake), 1); err != nil || len(keys) != 0 {
+		t.Errorf("timers that wake sessions: %q, %v", keys, err)
+	}
+	f.verify()
+	if got := f.claim(ClaimSessionsIn{Limit: 50}); len(got) != 1 || len(got[0].WokenBy) != 1 {
+		t.Fatalf("claimed %s", claimedIDs(got))
+	}
+	f.run(f.admin, CancelSession, &CancelSessionIn{ID: first})
+	patch("merged")
+	f.pass(time.Second)
+	counts := decode[QueueSummary](t, f.run(f.admin, ReadQueue, &None{}).Body).Counts
+	if counts[SessionCreated] != 2*maxFollowers+9 {
+		t.Errorf("woken: %v", counts)
 	}
 	f.verify()
 }

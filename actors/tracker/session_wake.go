@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -123,42 +124,62 @@ func (tx *Tx) wakeSessions() error {
 }
 
 // wakeFor wakes the sessions that wait for one of the things that have happened. A
-// session is given all that it waits for among them.
+// session is given all that it waits for among them. Sessions that wait for another state
+// stay in the index, and the walk goes on behind them in the same command: a timer would
+// find them again at the beginning. They are few. At most maxActiveSessions wait for the
+// pull request or the checks of one issue, and of the sessions that wait for anything else
+// only those stay that began to wait after it had happened.
 func (tx *Tx) wakeFor(all []happening, i int, woken *int) error {
 	h := &all[i]
-	keys, err := tx.rowKeys(sessionWaits, storage.Key(nil).Byte(byte(h.kind)).ID(h.id), maxFollowers+1)
+	prefix, from := storage.Key(nil).Byte(byte(h.kind)).ID(h.id), []byte(nil)
+	for {
+		keys, err := tx.rowKeysFrom(sessionWaits, prefix, from, maxFollowers)
+		if err != nil {
+			return err
+		}
+		for _, pk := range keys {
+			if *woken >= maxFollowers || tx.written() > maxFollowed {
+				// See sessionHasEnded for the millisecond.
+				return tx.SetTimer(timerSessionWake, h.subject(), tx.now.Add(time.Millisecond))
+			}
+			met, err := tx.wake(pk, all)
+			if err != nil {
+				return err
+			}
+			if met {
+				*woken++
+			}
+		}
+		if len(keys) < maxFollowers {
+			return nil
+		}
+		from = slices.Concat(keys[len(keys)-1], []byte{0})
+	}
+}
+
+// wake notes what has happened for a waiting session. It reports whether that met any of
+// the session's conditions.
+func (tx *Tx) wake(pk []byte, all []happening) (bool, error) {
+	row, err := sessions.Get(tx, pk)
+	if err == nil && (row == nil || row.Value.Inner.Wait == nil) {
+		err = fmt.Errorf("the index names a session that does not wait")
+	}
 	if err != nil {
-		return err
+		return false, err
 	}
-	for n, pk := range keys {
-		if n == maxFollowers || *woken >= maxFollowers || tx.written() > maxFollowed {
-			// See sessionHasEnded for the millisecond.
-			return tx.SetTimer(timerSessionWake, h.subject(), tx.now.Add(time.Millisecond))
-		}
-		row, err := sessions.Get(tx, pk)
-		if err == nil && (row == nil || row.Value.Inner.Wait == nil) {
-			err = fmt.Errorf("the index names a session that does not wait")
-		}
-		if err != nil {
-			return err
-		}
-		met := row.Value.metBy(all)
-		if len(met) == 0 {
-			continue
-		}
-		c, err := tx.changeSession(row)
-		if err != nil {
-			return err
-		}
-		if err := c.meet(met); err != nil {
-			return err
-		}
-		if _, err := c.save(); err != nil {
-			return err
-		}
-		*woken++
+	met := row.Value.metBy(all)
+	if len(met) == 0 {
+		return false, nil
 	}
-	return nil
+	c, err := tx.changeSession(row)
+	if err != nil {
+		return false, err
+	}
+	if err := c.meet(met); err != nil {
+		return false, err
+	}
+	_, err = c.save()
+	return err == nil, err
 }
 
 // metBy returns the conditions of a waiting session that are met by what has happened

@@ -43,8 +43,13 @@ func (p *workBudget) spent() bool {
 
 // rowKeys lists the keys of a table or index that begin with prefix, without the
 // prefix, and at most limit of them.
-func (v *View) rowKeys(table storage.TableID, prefix []byte, limit int) (keys [][]byte, err error) {
-	err = v.Rows(table, prefix, nil, func(fields, _ []byte) (bool, error) {
+func (v *View) rowKeys(table storage.TableID, prefix []byte, limit int) ([][]byte, error) {
+	return v.rowKeysFrom(table, prefix, nil, limit)
+}
+
+// rowKeysFrom is like rowKeys, from the first key not before from (behind the prefix).
+func (v *View) rowKeysFrom(table storage.TableID, prefix, from []byte, limit int) (keys [][]byte, err error) {
+	err = v.Rows(table, prefix, from, func(fields, _ []byte) (bool, error) {
 		keys = append(keys, bytes.Clone(fields[len(prefix):]))
 		return len(keys) < limit, nil
 	})
