@@ -163,6 +163,9 @@ func (w *testService) command(req *Request, op *Op, in any) (reply Reply, err er
 	l := w.bufferOf(id)
 	for more := true; more; more = reply.More {
 		reply, err = l.Run(op, req, in, w.now)
+		if err == nil && reply.More && l.Empty() {
+			err = errors.New("the operation asked to be run again but had written nothing")
+		}
 		commitBuffer(w, w.db, l)
 		if err != nil {
 			return reply, err

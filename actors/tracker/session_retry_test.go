@@ -269,6 +269,53 @@ func TestRedrive_PassesOverAnArchivedIssue(t *testing.T) {
 	f.verify()
 }
 
+// deadLetters makes dead letters of an issue, oldest first.
+func (f *agentFixture) deadLetters(issue IssueID, n int) (ids []SessionID) {
+	f.Helper()
+	for range n {
+		f.dispatch(issue, retrying(RetryIn{MaxAttempts: Some(int64(1)), On: Some([]string{"failed"})}))
+		c := f.claimOne()
+		f.fail(c, "x")
+		ids = append(ids, c.Session.ID)
+	}
+	return ids
+}
+
+// archive closes an issue and archives it, as a sweep does.
+func (f *agentFixture) archive(issue IssueID) {
+	f.Helper()
+	f.setStatus(issue, StatusDone)
+	f.run(f.admin, archiveOp, &UnarchiveIssueIn{ID: string(issue)})
+}
+
+// Dead letters that can't be retried use up neither the limit nor a batch.
+func TestRedrive_GoesOnBehindRefusedOnes(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	redriven := func(in RedriveSessionsIn) int {
+		return decode[RedrivenSessions](t, f.run(f.admin, RedriveSessions, &in).Body).Redriven
+	}
+	good, archived := f.work(PriorityLow).ID, f.work(PriorityLow).ID
+	f.deadLetters(good, maxBudgetRecords+20)
+	f.deadLetters(archived, maxBudgetRecords+1)
+	f.archive(archived)
+	for _, row := range []struct {
+		in   RedriveSessionsIn
+		want int
+	}{
+		{RedriveSessionsIn{Limit: 1, passed: maxRedrivePassed}, 0}, // enough were passed over in earlier batches
+		{RedriveSessionsIn{Limit: 1}, 1},
+		{RedriveSessionsIn{Limit: 2}, 2},
+		{RedriveSessionsIn{Limit: 1000}, maxBudgetRecords + 17}, // in two batches
+		{RedriveSessionsIn{Limit: 1000}, 0},
+	} {
+		if got := redriven(row.in); got != row.want {
+			t.Errorf("limit %d: %d were retried, want %d", row.in.Limit, got, row.want)
+		}
+	}
+	f.verify()
+}
+
 func TestAttempts_TheLastFifty(t *testing.T) {
 	t.Parallel()
 	f := newAgentFixture(t)
