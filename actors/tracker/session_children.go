@@ -103,21 +103,47 @@ func (tx *Tx) spawnable(id SessionID) (*sessionRecord, *storage.Row[Issue], erro
 	if err != nil {
 		return nil, nil, err
 	}
+	return s, issue, tx.roomForChild(s.id(), "The session")
+}
+
+// roomForChild returns TOO_MANY_REQUESTS if a session, which the message calls name, has as
+// many unfinished children as it may have.
+func (tx *Tx) roomForChild(parent storage.ID, name string) error {
 	most := tx.operator.maxActiveChildren()
 	active := 0
-	if err := tx.Rows(sessionByParent, storage.Key(nil).ID(s.id()).Byte(0), nil, func(_, _ []byte) (bool, error) {
+	if err := tx.Rows(sessionByParent, storage.Key(nil).ID(parent).Byte(0), nil, func(_, _ []byte) (bool, error) {
 		active++
 		return active < most, nil
 	}); err != nil {
-		return nil, nil, fmt.Errorf("count the children of a session: %w", err)
+		return fmt.Errorf("count the children of a session: %w", err)
 	}
 	if active >= most {
-		return nil, nil, &Error{
-			Code: CodeTooManyRequests, Message: fmt.Sprintf("The session has %d children that have not ended, the most there can be.", active),
+		return &Error{
+			Code: CodeTooManyRequests, Message: fmt.Sprintf("%s has %d children that have not ended, the most there can be.", name, active),
 			Hint: "Wait until one of them ends, then ask again.", RetryAfter: 5 * time.Second,
 		}
 	}
-	return s, issue, nil
+	return nil
+}
+
+// roomBelow is roomForChild for the parent of a session that is retried. It returns nil if
+// there is no parent, or if the parent has ended and so spawns no children itself.
+func (tx *Tx) roomBelow(parent SessionID) error {
+	id, ok := storage.ParseID(parent)
+	if !ok {
+		return nil
+	}
+	ended := true
+	if _, err := sessions.Record(tx, sessionKey(id), func(rec storage.Record) error {
+		ended = rec.Flags()&sessionHasEnded != 0
+		return nil
+	}); err != nil {
+		return fmt.Errorf("read a session's parent: %w", err)
+	}
+	if ended {
+		return nil
+	}
+	return tx.roomForChild(id, "The session's parent")
 }
 
 // childIssue makes the issue of a child session. It inherits the team, project, cycle,

@@ -29,6 +29,9 @@ func retrySession(tx *Tx, in *RetrySessionIn) (Reply, error) {
 	if err := c.issueTakes(); err != nil {
 		return Reply{}, err
 	}
+	if err := tx.roomBelow(s.Inner.Parent); err != nil {
+		return Reply{}, err
+	}
 	if err := c.putBack(); err != nil {
 		return Reply{}, err
 	}
@@ -135,8 +138,8 @@ func redriveSessions(tx *Tx, in *RedriveSessionsIn) (Reply, error) {
 	return jsonReply(Done, RedrivenSessions{in.redriven})
 }
 
-// redrive retries a dead letter, unless its issue has no room for another session. full
-// are the issues that are known to have none.
+// redrive retries a dead letter, unless its issue or its parent has no room for another
+// session. full are the issues that are known to have none.
 func (tx *Tx) redrive(pk []byte, full map[storage.ID]bool) (bool, error) {
 	row, err := sessions.Get(tx, pk)
 	if err == nil && row == nil {
@@ -156,6 +159,12 @@ func (tx *Tx) redrive(pk []byte, full map[storage.ID]bool) (bool, error) {
 	var refused *Error
 	if err = c.issueTakes(); errors.As(err, &refused) {
 		full[issue] = true
+		return false, nil
+	}
+	if err == nil {
+		err = tx.roomBelow(c.s.Inner.Parent)
+	}
+	if errors.As(err, &refused) {
 		return false, nil
 	}
 	if err == nil {

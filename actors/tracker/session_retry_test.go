@@ -316,6 +316,56 @@ func TestRedrive_GoesOnBehindRefusedOnes(t *testing.T) {
 	f.verify()
 }
 
+func TestRetry_NoMoreChildrenThanAParentMayHave(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	agent := f.register(CreateAgentIn{Name: "A", Retry: Some(RetryIn{MaxAttempts: Some(int64(1)), On: Some([]string{"failed"})})})
+	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{AgentID: Some("parent")})
+	parent := f.claimOne()
+	spawn := func() (SessionID, error) {
+		reply, err := f.try(parent.LaneToken, SpawnSession, &SpawnSessionIn{ID: parent.Session.ID, Title: "Part", AgentID: Some(string(agent.ID))})
+		if err != nil {
+			return "", err
+		}
+		return decode[SpawnedSession](t, reply.Body).Session.ID, nil
+	}
+	retry := func(id SessionID) error {
+		_, err := f.try(f.admin, RetrySession, &RetrySessionIn{ID: id})
+		return err
+	}
+	var all []SessionID
+	for n := range 12 {
+		id, err := spawn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all = append(all, id); n < 2 {
+			f.fail(f.claimOne(), "x")
+		}
+	}
+	_, err := spawn()
+	wantCode(t, err, CodeTooManyRequests)
+	wantCode(t, retry(all[0]), CodeTooManyRequests)
+	redriven := func() int {
+		return decode[RedrivenSessions](t, f.run(f.admin, RedriveSessions, &RedriveSessionsIn{}).Body).Redriven
+	}
+	if got := redriven(); got != 0 {
+		t.Errorf("%d were retried beyond the limit", got)
+	}
+	f.run(f.admin, CancelSession, &CancelSessionIn{ID: all[2]})
+	if got := redriven(); got != 1 {
+		t.Errorf("%d were retried, and there was a place for one", got)
+	}
+	f.verify()
+	if err := f.report(parent.LaneToken, parent.Session.ID, SessionCompleted); err != nil {
+		t.Fatal(err)
+	}
+	if err := retry(all[0]); err != nil {
+		t.Errorf("below a parent that has ended: %v", err)
+	}
+	f.verify()
+}
+
 func TestAttempts_TheLastFifty(t *testing.T) {
 	t.Parallel()
 	f := newAgentFixture(t)

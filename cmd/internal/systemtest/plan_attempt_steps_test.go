@@ -159,7 +159,7 @@ func (run *planRun) spawn() {
 	switch {
 	case p.ended() || s.depth > 5:
 		status = http.StatusBadRequest
-	case run.m.active(p) >= 10:
+	case run.m.active(p) >= planChildren:
 		status = http.StatusTooManyRequests
 	}
 	a := run.want("POST", "/agent/sessions/"+p.id+"/children", object{"title": "Part", "agentId": s.agent}, status)
@@ -231,7 +231,7 @@ func (run *planRun) redrive() {
 		body["limit"] = most
 	}
 	for _, s := range slices.Backward(run.m.sessions) {
-		if s.dead && !s.issue.gone && (agent == "" || s.agent == agent) && (!reason || s.reason == "tests_red") && n < most {
+		if s.dead && !s.issue.gone && !run.m.crowded(s) && (agent == "" || s.agent == agent) && (!reason || s.reason == "tests_red") && n < most {
 			s.revive()
 			n++
 		}

@@ -161,4 +161,12 @@ func (m *plan) active(of *planSession) (n int) {
 	return n
 }
 
+// planChildren is the number of unfinished children that a session may have.
+const planChildren = 10
+
+// crowded reports whether a session's parent has no room for it as an unfinished child.
+func (m *plan) crowded(s *planSession) bool {
+	return s.parent != nil && !s.parent.ended() && m.active(s.parent) >= planChildren
+}
+
 func (m *plan) childrenEnded(of *planSession) bool { return m.active(of) == 0 }

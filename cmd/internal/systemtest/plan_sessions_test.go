@@ -267,7 +267,11 @@ func (run *planRun) retry() {
 		return
 	}
 	status := http.StatusConflict
-	if s.status != "completed" && !s.issue.gone {
+	switch {
+	case s.status == "completed" || s.issue.gone:
+	case run.m.crowded(s):
+		status = http.StatusTooManyRequests
+	default:
 		status = http.StatusOK
 		s.revive()
 	}
