@@ -54,7 +54,7 @@ func parentItem(refs map[string]int, i int, item *BulkItem, faults *Faults) int 
 		return noItem
 	}
 	at := fmt.Sprintf("items[%d].parentRef", i)
-	if item.ParentID.Set {
+	if item.ParentID.Ptr() != nil {
 		faults.Add(at, "Must not be given together with parentId.")
 		return noItem
 	}

@@ -86,6 +86,16 @@ func TestCreateIssues_WithParentsRelationsAndSessions(t *testing.T) {
 	w.verify()
 }
 
+func TestCreateIssues_ANullParentIsNone(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	out := w.bulk(`{"items": [{"title": "Parent", "ref": "p"}, {"title": "Child", "parentRef": "p", "parentId": null}]}`)
+	if got := out.Issues[1].ParentID; got == nil || *got != *out.Issues[0].ID {
+		t.Errorf("the parent is %v", got)
+	}
+	w.verify()
+}
+
 func TestCreateIssues_NamesEveryFault(t *testing.T) {
 	t.Parallel()
 	w := newIssueFixture(t)
