@@ -130,6 +130,15 @@ func equalJSON(t tester, a, b any) bool {
 	return string(x) == string(y)
 }
 
+func TestDispatch_NamesFaultsBeforeTheArchive(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	id := w.archived(CreateIssueIn{Title: "over"}).ID
+	in := &DispatchIssueIn{ID: string(id), SessionOptions: SessionOptions{NotBefore: Some(string(At(w.now.AddDate(2, 0, 0)))), QueuedAfter: []byte(`"none"`)}}
+	_, _, err := w.try(&w.ann, DispatchIssue, in)
+	wantCode(t, err, CodeBadRequest, "queuedAfter", "notBefore")
+}
+
 func TestArchivedIssue_IsInListsOfArchivedOnesOnly(t *testing.T) {
 	t.Parallel()
 	w := newIssueFixture(t)

@@ -15,6 +15,8 @@ type bulkRun struct {
 	in    *BulkIssuesIn
 	plan  *bulkPlan
 	items []bulkIssue
+	// conflict is the first that check has met. The faults of all items are told before it.
+	conflict error
 	// others are the issues that relations name by their ids.
 	others   map[string]storage.ID
 	sessions []bulkSession
@@ -69,6 +71,9 @@ func (r *bulkRun) check() error {
 	}
 	if err := faults.Err(); err != nil {
 		return err
+	}
+	if r.conflict != nil {
+		return r.conflict
 	}
 	for i := range r.items {
 		if err := r.refuseArchived(i); err != nil {
@@ -128,10 +133,16 @@ func (r *bulkRun) checkItem(i int, faults *Faults) error {
 			return err
 		}
 	}
+	if d := item.Dispatch.Ptr(); d != nil {
+		if _, err := r.tx.checkOptions(&d.SessionOptions, fmt.Sprintf("items[%d].dispatch.", i), faults); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// findExisting looks for the issue that has an item's externalRef.
+// findExisting looks for the issue that has an item's externalRef. It notes the conflict if
+// the caller can't see that issue.
 func (r *bulkRun) findExisting(i int, ref string) error {
 	pk, err := r.tx.issueWithRef(ref)
 	if err != nil || pk == nil {
@@ -145,7 +156,10 @@ func (r *bulkRun) findExisting(i int, ref string) error {
 		return fmt.Errorf("read an issue by its externalRef: %w", err)
 	}
 	if !seen {
-		return Conflict(fmt.Sprintf("Another issue has the externalRef of items[%d].", i), "Nothing was changed. An externalRef is unique in a workspace: use another one.")
+		if r.conflict == nil {
+			r.conflict = Conflict(fmt.Sprintf("Another issue has the externalRef of items[%d].", i), "Nothing was changed. An externalRef is unique in a workspace: use another one.")
+		}
+		return nil
 	}
 	t.existing, t.id = true, issueOfKey(pk)
 	return nil

@@ -127,6 +127,9 @@ func TestCreateIssues_NamesEveryFault(t *testing.T) {
 		{all(`{"title": "a"}, {"title": "b", "dispatch": {"queuedAfter": "` + string(hidden) + `"}}`), []string{"items[1].dispatch.queuedAfter"}},
 		{all(`{"title": "a", "dispatch": {"notBefore": "2999-01-01T00:00:00Z"}}`), []string{"items[0].dispatch.notBefore"}},
 		{all(`{"title": "a", "dispatch": {"resultSchema": {"type": 7}}}`), []string{"items[0].dispatch.resultSchema"}},
+		// They are told before conflicts.
+		{all(`{"title": "a", "externalRef": "hidden"}, {"title": "b", "relations": [{"type": "blocks", "issueId": "x"}]}, {"title": "c", "dispatch": {"queuedAfter": "x", "notBefore": "2999-01-01T00:00:00Z"}}`),
+			[]string{"items[1].relations[0].issueId", "items[2].dispatch.queuedAfter", "items[2].dispatch.notBefore"}},
 		{all(strings.Repeat(`{"title": "a", "ref": "0"},`, 1) + deepItems(maxParentChain)), []string{fmt.Sprintf("items[%d].parentRef", maxParentChain)}},
 	} {
 		_, err := w.tryBulk(&w.gus, "", c.body)

@@ -164,6 +164,30 @@ func (tx *Tx) addSession(n *newSession) (*sessionRecord, []byte, Preflight, erro
 	return s, body, preflight, err
 }
 
+// checkOptions adds the faults of a dispatch's options that depend on the time and on the
+// sessions that are there. at is the path of the options in the body. It returns the
+// sessions that the new one is queued after.
+func (tx *Tx) checkOptions(o *SessionOptions, at string, faults *Faults) (predecessors, error) {
+	after, fault, err := tx.predecessors(o.QueuedAfter)
+	if err != nil {
+		return after, err
+	}
+	if fault.Message != "" {
+		faults.Add(at+fault.Path, fault.Message)
+	}
+	if tx.tooFar(snooze(o.NotBefore.Ptr())) {
+		faults.Add(at+"notBefore", faultTooFar)
+	}
+	return after, nil
+}
+
+const faultTooFar = "Must be at most one year ahead."
+
+// tooFar reports whether a time is later than a notBefore may be.
+func (tx *Tx) tooFar(at *Timestamp) bool {
+	return at != nil && at.Time().After(tx.now.AddDate(1, 0, 0))
+}
+
 // notBefore returns the time before which a session must not be claimed. A time that has
 // passed means now.
 func (tx *Tx) notBefore(text *string) (*Timestamp, error) {
@@ -171,8 +195,8 @@ func (tx *Tx) notBefore(text *string) (*Timestamp, error) {
 	switch {
 	case at == nil:
 		return nil, nil
-	case at.Time().After(tx.now.AddDate(1, 0, 0)):
-		return nil, BadRequest(Fault{Path: "notBefore", Message: "Must be at most one year ahead."})
+	case tx.tooFar(at):
+		return nil, BadRequest(Fault{Path: "notBefore", Message: faultTooFar})
 	case at.Time().Before(tx.now):
 		now := At(tx.now)
 		return &now, nil

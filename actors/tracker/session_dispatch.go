@@ -31,16 +31,23 @@ type DispatchedSession struct {
 var DispatchIssue = NewCommand[DispatchIssueIn, DispatchedSession]("DispatchIssue", "Dispatch an issue to an agent", Needs{Write, "sessions"}, dispatchIssue, StrictBody, Answers(Created))
 
 func dispatchIssue(tx *Tx, in *DispatchIssueIn) (Reply, error) {
-	row, err := tx.writableIssue(in.ID)
+	row, err := tx.issue(in.ID)
 	if err != nil {
 		return Reply{}, err
 	}
-	after, fault, err := tx.predecessors(in.QueuedAfter)
+	if row == nil {
+		return Reply{}, NotFound("issue")
+	}
+	var faults Faults
+	after, err := tx.checkOptions(&in.SessionOptions, "", &faults)
 	if err != nil {
 		return Reply{}, err
 	}
-	if fault.Message != "" {
-		return Reply{}, BadRequest(fault)
+	if err := faults.Err(); err != nil {
+		return Reply{}, err
+	}
+	if err := row.Value.refuseArchived(); err != nil {
+		return Reply{}, err
 	}
 	s, body, preflight, err := tx.addSession(&newSession{
 		Issue: row, AgentID: in.AgentID.Value, Provider: in.Provider.Value, Model: in.Model.Value,

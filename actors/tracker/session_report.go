@@ -72,6 +72,12 @@ func reportSession(tx *Tx, in *ReportSessionIn) (Reply, error) {
 	if row == nil {
 		return Reply{}, NotFound("session")
 	}
+	if wait := in.WaitFor.Ptr(); wait != nil {
+		list, at := wait.list()
+		if err := tx.seeConditions(&row.Value, list, at); err != nil {
+			return Reply{}, err
+		}
+	}
 	hash, err := in.hash()
 	if err != nil {
 		return Reply{}, err

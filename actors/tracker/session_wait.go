@@ -136,12 +136,10 @@ func addWaits(e *storage.Entries, s *sessionRecord) {
 const timerSessionWait = "session.wait"
 
 // beginWait ends the claimer's lease: the session waits for conditions, or is woken at once.
+// The conditions have been checked by seeConditions.
 func (c *sessionChange) beginWait(in *WaitForIn) error {
 	tx, s := c.tx, &c.s
-	list, at := in.list()
-	if err := tx.seeConditions(s, list, at); err != nil {
-		return err
-	}
+	list, _ := in.list()
 	if s.Inner.External || s.Inner.Lease == nil {
 		return s.conflict("Nobody holds a claim of the session, so it can't wait for conditions.", "Report waiting without waitFor, or claim the session first.")
 	}

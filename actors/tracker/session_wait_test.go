@@ -116,6 +116,9 @@ func TestWait_RefusesWhatCantBe(t *testing.T) {
 	if got := f.session(s.ID); got.Status != SessionRunning {
 		t.Errorf("it is %s", got.Status)
 	}
+	f.run(f.admin, CancelSession, &CancelSessionIn{ID: s.ID})
+	wantCode(t, wait(f.admin, anyOf(WaitCondition{Session: "none"})), CodeBadRequest, "waitFor.any[0].session")
+	wantConflict(t, wait(f.admin, anyOf(WaitCondition{Reply: true})), SessionCanceled, false)
 	f.verify()
 }
 
