@@ -50,6 +50,9 @@ func (c *sessionChange) putBack() error {
 	s.FailureReason, s.DeadLetteredAt = nil, nil
 	s.Inner.Attempts, s.Inner.Final, s.Inner.Retried = 0, nil, nil
 	s.Inner.StartedAt, s.Inner.QueuedAt = "", At(c.tx.now)
+	if s.Inner.Claims > 0 {
+		s.NotBefore = nil // that of a backoff or a release: the dispatch's had come
+	}
 	// While the session was over, its issue's priority could change.
 	issue, err := issues.Get(c.tx, issueKey(s.issue()))
 	if err != nil {

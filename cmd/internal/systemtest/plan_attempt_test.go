@@ -139,6 +139,9 @@ func (s *planSession) lapsesForGood() bool { return !s.retry.lapsed || s.attempt
 func (s *planSession) revive() {
 	s.status, s.begun, s.retried, s.attempts, s.dead, s.reason = "created", false, "", 0, false, ""
 	s.revived++
+	if len(s.claims) > 0 {
+		s.putOff = false // by a backoff or a release
+	}
 }
 
 // children returns the children of a session.

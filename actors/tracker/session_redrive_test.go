@@ -1,0 +1,115 @@
+package tracker
+
+import "testing"
+
+func TestRedrive(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	for n := range 6 {
+		in := retrying(RetryIn{MaxAttempts: Some(int64(1)), On: Some([]string{"failed"})})
+		in.AgentID = Some([]string{"a", "b"}[n%2])
+		f.dispatch(f.work(PriorityLow).ID, in)
+		f.fail(f.claimOne(), []string{"x", "y", "z"}[n/2])
+	}
+	_, guest := f.testService.member(f.home, RoleGuest, "write")
+	private := f.team(f.admin, f.home.Workspace.ID, &CreateTeamIn{Name: "P", Key: "PRV", IsPublic: Some(false)})
+	f.dispatch(f.issue(f.admin, f.home.Workspace.ID, private.ID).ID, retrying(RetryIn{MaxAttempts: Some(int64(1)), On: Some([]string{"failed"})}))
+	f.fail(f.claimOne(), "x")
+	redriven := func(credential string, in RedriveSessionsIn) int {
+		return decode[RedrivenSessions](t, f.run(credential, RedriveSessions, &in).Body).Redriven
+	}
+	for _, row := range []struct {
+		in   RedriveSessionsIn
+		want int
+	}{
+		{RedriveSessionsIn{FailureReason: Some("no")}, 0},
+		{RedriveSessionsIn{AgentID: Some("a"), FailureReason: Some("x")}, 1},
+		{RedriveSessionsIn{AgentID: Some("a"), FailureReason: Some("x")}, 0},
+		{RedriveSessionsIn{AgentID: Some("b"), Limit: 2}, 2},
+		{RedriveSessionsIn{}, 3},
+	} {
+		if got := redriven(guest, row.in); got != row.want {
+			t.Errorf("%+v: %d, want %d", row.in, got, row.want)
+		}
+		f.verify()
+	}
+	if got := redriven(f.admin, RedriveSessionsIn{}); got != 1 {
+		t.Errorf("%d that a guest doesn't see", got)
+	}
+	if got := f.claim(ClaimSessionsIn{Limit: 50}); len(got) != 7 {
+		t.Errorf("claimed %d", len(got))
+	}
+	f.verify()
+}
+
+// A dead letter that can't be retried is passed over, and isn't counted.
+func TestRedrive_PassesOverAnArchivedIssue(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	var issues []IssueID
+	for range 2 {
+		issues = append(issues, f.work(PriorityLow).ID)
+		f.dispatch(issues[len(issues)-1], retrying(RetryIn{MaxAttempts: Some(int64(1)), On: Some([]string{"failed"})}))
+		f.fail(f.claimOne(), "x")
+	}
+	f.setStatus(issues[1], StatusDone)
+	f.run(f.admin, archiveOp, &UnarchiveIssueIn{ID: string(issues[1])})
+	for _, want := range []int{1, 0} {
+		if got := decode[RedrivenSessions](t, f.run(f.admin, RedriveSessions, &RedriveSessionsIn{}).Body).Redriven; got != want {
+			t.Errorf("%d were retried, want %d", got, want)
+		}
+		f.verify()
+	}
+	f.run(f.admin, UnarchiveIssue, &UnarchiveIssueIn{ID: string(issues[1])})
+	if got := decode[RedrivenSessions](t, f.run(f.admin, RedriveSessions, &RedriveSessionsIn{}).Body).Redriven; got != 1 {
+		t.Errorf("%d were retried after the issue came back", got)
+	}
+	f.verify()
+}
+
+// deadLetters makes dead letters of an issue, oldest first.
+func (f *agentFixture) deadLetters(issue IssueID, n int) (ids []SessionID) {
+	f.Helper()
+	for range n {
+		f.dispatch(issue, retrying(RetryIn{MaxAttempts: Some(int64(1)), On: Some([]string{"failed"})}))
+		c := f.claimOne()
+		f.fail(c, "x")
+		ids = append(ids, c.Session.ID)
+	}
+	return ids
+}
+
+// archive closes an issue and archives it, as a sweep does.
+func (f *agentFixture) archive(issue IssueID) {
+	f.Helper()
+	f.setStatus(issue, StatusDone)
+	f.run(f.admin, archiveOp, &UnarchiveIssueIn{ID: string(issue)})
+}
+
+// Dead letters that can't be retried use up neither the limit nor a batch.
+func TestRedrive_GoesOnBehindRefusedOnes(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	redriven := func(in RedriveSessionsIn) int {
+		return decode[RedrivenSessions](t, f.run(f.admin, RedriveSessions, &in).Body).Redriven
+	}
+	good, archived := f.work(PriorityLow).ID, f.work(PriorityLow).ID
+	f.deadLetters(good, maxBudgetRecords+20)
+	f.deadLetters(archived, maxBudgetRecords+1)
+	f.archive(archived)
+	for _, row := range []struct {
+		in   RedriveSessionsIn
+		want int
+	}{
+		{RedriveSessionsIn{Limit: 1, passed: maxRedrivePassed}, 0}, // enough were passed over in earlier batches
+		{RedriveSessionsIn{Limit: 1}, 1},
+		{RedriveSessionsIn{Limit: 2}, 2},
+		{RedriveSessionsIn{Limit: 1000}, maxBudgetRecords + 17}, // in two batches
+		{RedriveSessionsIn{Limit: 1000}, 0},
+	} {
+		if got := redriven(row.in); got != row.want {
+			t.Errorf("limit %d: %d were retried, want %d", row.in.Limit, got, row.want)
+		}
+	}
+	f.verify()
+}
