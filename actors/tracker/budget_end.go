@@ -25,6 +25,19 @@ const (
 	reasonBudget = "budget"
 )
 
+func budgetEndSubject(place []byte, scope budgetScope) string {
+	return hex.EncodeToString(place) + " " + scope.String()
+}
+
+// parseBudgetEnd parses the subject of a timer that ends sessions and reports whether it is
+// one.
+func parseBudgetEnd(subject string) (place []byte, scope budgetScope, ok bool) {
+	text, of, _ := strings.Cut(subject, " ")
+	place, err := hex.DecodeString(text)
+	scope, ok = parseBudgetScope(of)
+	return place, scope, ok && err == nil
+}
+
 // spend notes the scopes whose budget usage has used up that was just recorded. The command
 // calls endOverspent when its own changes are stored.
 func (tx *Tx) spend(o *usageOrigin, u *Usage) error {
@@ -144,7 +157,7 @@ func (tx *Tx) endScope(scope budgetScope, from []byte) error {
 		return nil
 	}
 	// See sessionHasEnded for the millisecond.
-	return tx.SetTimer(timerBudgetEnd, hex.EncodeToString(next)+" "+scope.String(), tx.now.Add(time.Millisecond))
+	return tx.SetTimer(timerBudgetEnd, budgetEndSubject(next, scope), tx.now.Add(time.Millisecond))
 }
 
 // runningSession is a running session, with its entry in the index that it was found by.
@@ -226,14 +239,12 @@ var endBudgetOp = NewCommand[TimerIn, None]("EndOverspent", "End further session
 	if err := tx.ClearTimer(in.Kind, in.Subject); err != nil {
 		return Reply{}, err
 	}
-	place, text, _ := strings.Cut(in.Subject, " ")
-	scope, ok := parseBudgetScope(text)
-	from, err := hex.DecodeString(place)
-	if !ok || err != nil {
+	from, scope, ok := parseBudgetEnd(in.Subject)
+	if !ok {
 		return Reply{}, fmt.Errorf("a timer's subject is %q, and no place and scope", in.Subject)
 	}
 	scopes, err := tx.suspended(parkBudget)
-	if err != nil || !scopes[text] {
+	if err != nil || !scopes[scope.String()] {
 		return Reply{Outcome: NoContent}, err
 	}
 	return Reply{Outcome: NoContent}, tx.endScope(scope, from)

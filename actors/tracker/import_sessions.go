@@ -3,7 +3,6 @@ package tracker
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	json "github.com/goccy/go-json"
@@ -297,32 +296,4 @@ func takeDraftState(im *importing, data []byte) error {
 		return fmt.Errorf("store a draft: %w", err)
 	}
 	return nil
-}
-
-// takeTimer sets a timer of work that was begun.
-func takeTimer(im *importing, data []byte) error {
-	var t Timer
-	if err := im.decode(data, &t); err != nil {
-		return err
-	}
-	if !transferredTimers[t.Kind] || !isTimerSubject(t.Kind, t.Subject) {
-		return im.refuse("Unknown work of kind %q.", t.Kind)
-	}
-	return im.tx.SetTimer(t.Kind, t.Subject, t.Due.Time())
-}
-
-// isTimerSubject reports whether a text can be the subject of a transferred timer.
-func isTimerSubject(kind, subject string) bool {
-	switch kind {
-	case timerScope:
-		_, scope, ok := strings.Cut(subject, " ")
-		return ok && isHoldScope(scope)
-	case timerConcurrency:
-		return isConcurrencyKey(subject)
-	case timerSessionWake:
-		h, err := parseHappening(subject)
-		return err == nil && len(h.state) <= 255 && faultOfTime(h.at) == ""
-	}
-	_, ok := storage.ParseID(subject)
-	return ok
 }

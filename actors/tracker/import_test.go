@@ -7,6 +7,39 @@ import (
 	"testing"
 )
 
+// lineImport is an import into an empty workspace, line by line.
+type lineImport struct {
+	*testService
+	home Onboarded
+	n    int
+}
+
+func newLineImport(t tester) *lineImport {
+	t.Helper()
+	w := newTestService(t)
+	im := &lineImport{testService: w, home: w.onboard("yard")}
+	const at = `"createdAt":"2026-01-01T00:00:00.000Z","updatedAt":"2026-01-01T00:00:00.000Z"`
+	if err := im.send(fmt.Sprintf(`{"n":0,"type":"workspace","version":1,"data":{"id":%q,"name":"Y","slug":"y","ownerId":"x",%s}}`, im.home.Workspace.ID, at)); err != nil {
+		t.Fatal(err)
+	}
+	return im
+}
+
+func (im *lineImport) send(line string) error {
+	im.Helper()
+	_, err := im.ask(im.home.Token.Secret, im.home.Workspace.ID, ImportLines, &ImportLinesIn{Body: []byte(line)})
+	if err == nil {
+		im.n++
+	}
+	return err
+}
+
+// line sends the next line.
+func (im *lineImport) line(kind, data string) error {
+	im.Helper()
+	return im.send(fmt.Sprintf(`{"n":%d,"type":%q,"data":%s}`, im.n, kind, data))
+}
+
 // A line that can't be taken is refused with its place, and nothing of its request is
 // taken.
 func TestImport_RefusesHostileLines(t *testing.T) {

@@ -142,8 +142,23 @@ func (tx *Tx) passesOver(agent, provider []byte) (bool, error) {
 	return false, nil
 }
 
-// timerScope continues to park or release the sessions of a scope, its subject.
+// timerScope continues to park or release the sessions of a scope. Its subject is the number
+// of the reason, and the scope.
 const timerScope = "session.scope"
+
+func scopeSubject(reason parkReason, scope string) string {
+	return strconv.Itoa(int(reason)) + " " + scope
+}
+
+// parseScopeSubject parses the subject of a timer of a scope and reports whether it is one.
+func parseScopeSubject(subject string) (reason parkReason, scope string, ok bool) {
+	number, scope, _ := strings.Cut(subject, " ")
+	n, err := strconv.Atoi(number)
+	if err != nil || n <= 0 || n >= int(parkConcurrency) {
+		return 0, "", false
+	}
+	return parkReason(n), scope, true
+}
 
 // settleScope parks the sessions of a scope that has been suspended, or releases those of
 // one that has been resumed, and sets the timer if some are left.
@@ -161,7 +176,7 @@ func (tx *Tx) settleScope(reason parkReason, scope string) error {
 	if err != nil {
 		return err
 	}
-	subject := strconv.Itoa(int(reason)) + " " + scope
+	subject := scopeSubject(reason, scope)
 	if more {
 		return tx.SetTimer(timerScope, subject, tx.now.Add(time.Millisecond))
 	}
@@ -169,12 +184,11 @@ func (tx *Tx) settleScope(reason parkReason, scope string) error {
 }
 
 var settleScopeOp = NewCommand[TimerIn, None]("SettleScope", "Park or release the sessions of a scope", Needs{}, func(tx *Tx, in *TimerIn) (Reply, error) {
-	number, scope, _ := strings.Cut(in.Subject, " ")
-	reason, err := strconv.Atoi(number)
-	if err != nil || reason <= 0 || reason >= int(parkConcurrency) {
+	reason, scope, ok := parseScopeSubject(in.Subject)
+	if !ok {
 		return Reply{Outcome: NoContent}, tx.ClearTimer(in.Kind, in.Subject)
 	}
-	return Reply{Outcome: NoContent}, tx.settleScope(parkReason(reason), scope)
+	return Reply{Outcome: NoContent}, tx.settleScope(reason, scope)
 }, Prompt)
 
 // releaseScope gives sessions that are parked for a scope their place anew, and reports

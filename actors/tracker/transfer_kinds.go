@@ -116,16 +116,17 @@ var notTransferred = map[storage.TableID]string{
 }
 
 // transferredTimers are the kinds of timers that an export has: work that was begun and
-// goes on in later batches.
-var transferredTimers = map[string]bool{
-	timerCloseChildren:    true,
-	timerCloseParent:      true,
-	timerSessionFollowers: true,
-	timerWhenReady:        true,
-	timerScope:            true,
-	timerBudgetEnd:        true,
-	timerConcurrency:      true,
-	timerSessionWake:      true,
+// goes on in later batches. Their functions report whether a text can be the subject of such
+// a timer, for an import.
+var transferredTimers = map[string]func(subject string) bool{
+	timerCloseChildren:    isCascade,
+	timerCloseParent:      isCascade,
+	timerSessionFollowers: isID,
+	timerWhenReady:        isID,
+	timerScope:            isScopeSubject,
+	timerBudgetEnd:        isBudgetEnd,
+	timerConcurrency:      isConcurrencyKey,
+	timerSessionWake:      isHappening,
 }
 
 // remadeTimers lists the other kinds of timers, with the reason why an export needs none

@@ -113,7 +113,7 @@ var transferTimers = transferKind{
 	name: "timer", tables: []storage.TableID{timerTable},
 	places: func(v *View, add func(storage.ID, []byte)) error {
 		return placesOf(timerTable, func(_, value []byte) (storage.ID, error) { return lastPlace, nil })(v, func(made storage.ID, key []byte) {
-			if kind, _, ok := storage.CutStr(key); ok && transferredTimers[kind] {
+			if kind, _, ok := storage.CutStr(key); ok && transferredTimers[kind] != nil {
 				add(made, key)
 			}
 		})

@@ -55,7 +55,7 @@ func TestTransfer_CoversTheSchema(t *testing.T) {
 		}
 	}
 	for kind := range TimerOps {
-		if transferredTimers[kind] == (remadeTimers[kind] != "") {
+		if (transferredTimers[kind] != nil) == (remadeTimers[kind] != "") {
 			t.Errorf("timers of kind %s must be in transferredTimers or, with a reason, in remadeTimers", kind)
 		}
 	}
