@@ -54,6 +54,7 @@ var transferKinds = []transferKind{
 	recordKind("webhook_delivery", &deliveries, newestLast).with(takeDelivery),
 	transferIssuedUsers.with(takeIssuedUser),
 	transferTimers.with(takeTimer),
+	transferReleases.with(takeTimer),
 	recordKind("retention", &retentions, atLast).with(takeRetention),
 }
 
@@ -82,7 +83,6 @@ var notTransferred = map[storage.TableID]string{
 	idempotencyByAge: "a kept answer is good for a day, at the service that gave it",
 
 	blockedTable:        "follows from the relations",
-	releaseTable:        "is the work of a moment, by the service that has the issue",
 	identifierTable:     "follows from the issues and their former identifiers",
 	restrictedTable:     "follows from the access grants",
 	issueAggregateTable: "follows from the issues",
@@ -145,7 +145,7 @@ var remadeTimers = map[string]string{
 	timerSweepAudit:       "belongs to the audit",
 	timerSweepRetention:   "an import sets it, with the retention",
 	timerSendAudit:        "belongs to the audit",
-	timerRelease:          "is the work of a moment, by the service that has the issue",
+	timerRelease:          "an export has its work as timers of sessions that wait for issues",
 	timerResolve:          "belongs to the directory",
 	timerErase:            "belongs to the directory",
 	timerArrival:          "belongs to a move",

@@ -125,6 +125,19 @@ var transferTimers = transferKind{
 	},
 }
 
+// transferReleases shows the issues of releaseTable as timers that move on the sessions which
+// wait for them. The events of a release stay behind, as the event log does.
+var transferReleases = transferKind{
+	name: transferTimers.name, tables: []storage.TableID{releaseTable}, places: placesOf(releaseTable, atLast),
+	line: func(v *View, b, key []byte) ([]byte, error) {
+		row, err := timers.Get(v, timerKey(nil, timerRelease, ""))
+		if err != nil || row == nil {
+			return nil, goneFrom("the timer of releases", err)
+		}
+		return appendJSON(b, Timer{Kind: timerWhenReady, Subject: issueOfKey(key).String(), Due: row.Value.Due})
+	},
+}
+
 var transferInboundSecrets = transferKind{
 	name: "inbound_secret", tables: []storage.TableID{inboundSecretTable}, places: placesOf(inboundSecretTable, byCreatedAt),
 	line: func(v *View, b, key []byte) ([]byte, error) {
