@@ -1,7 +1,9 @@
 package tracker
 
 import (
+	"cmp"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -91,8 +93,8 @@ func takeWebhook(im *importing, data []byte) error {
 	if err := im.decode(data, &w); err != nil {
 		return err
 	}
-	if fault := webhookURLFault(w.URL); fault != "" {
-		return im.refuse("data.url: %s", fault)
+	if err := im.checkWebhookURL(w.URL); err != nil {
+		return err
 	}
 	if w.Events == nil {
 		w.Events = []string{}
@@ -106,6 +108,19 @@ func takeWebhook(im *importing, data []byte) error {
 	}
 	id, _ := storage.ParseID(w.ID)
 	return im.tx.setWebhookSecret(id, webhookSecret{Secret: secret})
+}
+
+// checkWebhookURL refuses the URLs that the creation of a webhook refuses, also those that the
+// service had allowed where the file comes from.
+func (im *importing) checkWebhookURL(url string) error {
+	if fault := cmp.Or(webhookURLFault(url), im.tx.buffer.policy.fault(url)); fault != "" {
+		return im.refuse("data.url: %s", fault)
+	}
+	err := im.tx.roomAtHost(webhookHost(url))
+	if told := (*Error)(nil); errors.As(err, &told) {
+		return im.refuse("%s", told.Message)
+	}
+	return err
 }
 
 func takeDelivery(im *importing, data []byte) error {

@@ -192,6 +192,11 @@ func (tx *Tx) webhookURL(text, before string) error {
 	if before != "" && webhookHost(before) == host {
 		return nil
 	}
+	return tx.roomAtHost(host)
+}
+
+// roomAtHost refuses one more webhook to a host that has as many as there may be.
+func (tx *Tx) roomAtHost(host string) error {
 	n, most := 0, cmp.Or(tx.buffer.policy.PerHost, DefaultWebhooksPerHost)
 	err := webhooks.Scan(tx, nil, nil, func(_ []byte, rec storage.Record) (bool, error) {
 		row, err := webhooks.Decode(rec)
