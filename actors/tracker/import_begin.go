@@ -120,7 +120,7 @@ func workspaceLine(l *importedLine) (*Workspace, error) {
 			return nil, l.fault("data.key must be 1 to 10 of A to Z and 0 to 9.")
 		}
 	}
-	if fault := transferFault(ws); fault != "" {
+	if fault := transferFault(l.Type, ws); fault != "" {
 		return nil, l.fault("%s", fault)
 	}
 	return ws, nil

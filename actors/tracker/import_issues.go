@@ -67,6 +67,9 @@ func takeIssue(im *importing, data []byte) error {
 	return tx.aggregateIssue(nil, &t)
 }
 
+// maxImportLabels is the number of labels that an issue can have.
+const maxImportLabels = 100
+
 // checkIssue checks what the types of an issue's fields don't say.
 func (im *importing) checkIssue(t *Issue) error {
 	if t.Number == nil || t.Identifier == nil || *t.Number == 0 || *t.Number > 1<<53 {
@@ -86,8 +89,13 @@ func (im *importing) checkIssue(t *Issue) error {
 		return im.refuse("data.archivedAt is of closed issues only.")
 	}
 	var names []string
-	if t.LabelIDs != nil && json.Unmarshal([]byte(*t.LabelIDs), &names) != nil {
-		return im.refuse("data.labelIds must be the JSON of a list of ids.")
+	if t.LabelIDs != nil && (json.Unmarshal([]byte(*t.LabelIDs), &names) != nil || len(names) > maxImportLabels) {
+		return im.refuse("data.labelIds must be the JSON of a list of at most %d ids.", maxImportLabels)
+	}
+	for _, id := range names {
+		if isLonger(id, 255) {
+			return im.refuse("data.labelIds must have ids of at most 255 characters.")
+		}
 	}
 	tick := uint64(storage.DocOf(t.id()))
 	if tick <= im.record.LastIssue {

@@ -48,7 +48,7 @@ func (im *importing) decode(data []byte, record any) error {
 	if of := v.FieldByName("OrganizationID"); of.IsValid() {
 		of.SetString(im.tx.Workspace().String())
 	}
-	if fault := transferFault(record); fault != "" {
+	if fault := transferFault(im.line.Type, record); fault != "" {
 		return im.refuse("%s", fault)
 	}
 	return im.noteIDs(v)
@@ -88,19 +88,19 @@ func (im *importing) moveClock() error {
 // opaqueIDs are the types of ids that may have any form.
 var opaqueIDs = map[reflect.Type]bool{reflect.TypeFor[UserID](): true, reflect.TypeFor[AgentID](): true, reflect.TypeFor[WorkspaceID](): true}
 
-// transferFault returns what is wrong with the fields of a record from a file, by their
-// types, or "".
-func transferFault(record any) string {
-	return faultIn("data", reflect.ValueOf(record).Elem(), false)
+// transferFault returns what is wrong with the fields of a record from a line of a type, by
+// the types of the fields and their lengths, or "".
+func transferFault(lineType string, record any) string {
+	return faultIn(importLengths[lineType], "data", reflect.ValueOf(record).Elem(), false)
 }
 
-func faultIn(path string, v reflect.Value, optional bool) string {
+func faultIn(lengths map[string]int, path string, v reflect.Value, optional bool) string {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if v.IsNil() {
 			return ""
 		}
-		return faultIn(path, v.Elem(), false)
+		return faultIn(lengths, path, v.Elem(), false)
 	case reflect.Struct:
 		for i := range v.NumField() {
 			f := v.Type().Field(i)
@@ -109,7 +109,7 @@ func faultIn(path string, v reflect.Value, optional bool) string {
 			if f.Anonymous {
 				at = path
 			}
-			if fault := faultIn(at, v.Field(i), strings.Contains(options, "omitempty")); fault != "" {
+			if fault := faultIn(lengths, at, v.Field(i), strings.Contains(options, "omitempty")); fault != "" {
 				return fault
 			}
 		}
@@ -118,17 +118,20 @@ func faultIn(path string, v reflect.Value, optional bool) string {
 			return "" // JSON, which was read
 		}
 		for i := range v.Len() {
-			if fault := faultIn(fmt.Sprintf("%s[%d]", path, i), v.Index(i), false); fault != "" {
+			if fault := faultIn(lengths, fmt.Sprintf("%s[%d]", path, i), v.Index(i), false); fault != "" {
 				return fault
 			}
 		}
 	case reflect.Map:
 		for _, key := range v.MapKeys() {
-			if fault := faultIn(path+"."+key.String(), v.MapIndex(key), false); fault != "" {
+			if fault := faultIn(lengths, path+"."+key.String(), v.MapIndex(key), false); fault != "" {
 				return fault
 			}
 		}
 	case reflect.String:
+		if most := lengthAt(lengths, path); isLonger(v.String(), most) {
+			return fmt.Sprintf("%s must be at most %d characters long.", path, most)
+		}
 		return faultOfText(path, v, optional)
 	}
 	return ""

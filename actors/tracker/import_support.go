@@ -57,8 +57,12 @@ func takeInboundSecret(im *importing, data []byte) error {
 	return restore(im, &inboundSecrets, &inboundSecret{Source: shown.Source, Secret: secret, CreatedAt: shown.CreatedAt, UpdatedAt: shown.UpdatedAt})
 }
 
-// lookAtTicket sets the number of a ticket's messages, which are counted as they come.
-func lookAtTicket(_ *importing, t *Ticket) error {
+// lookAtTicket checks the texts that calls of providers give a ticket, and sets the number of
+// its messages, which are counted as they come.
+func lookAtTicket(im *importing, t *Ticket) error {
+	if isLonger(t.Subject, maxSubject) || isLonger(t.From, maxFrom) || t.ThreadID != nil && isLonger(*t.ThreadID, maxThread) {
+		return im.refuse("data.subject, data.from and data.threadId must be at most %d, %d and %d characters long.", maxSubject, maxFrom, maxThread)
+	}
 	t.MessageCount = 0
 	return nil
 }
