@@ -70,6 +70,9 @@ const (
 	actArriving  = "arriving"
 	actArrived   = "arrived"
 	actAbandoned = "arrival_abandoned"
+	// The acts of a workspace that a file is imported into.
+	actImporting = "importing"
+	actImported  = "imported"
 )
 
 // audits holds the entries, newest first.

@@ -135,6 +135,11 @@ func importLines(tx *Tx, in *ImportLinesIn) (Reply, error) {
 		return Reply{}, err
 	}
 	record.UpdatedAt = At(tx.now)
+	if row == nil || row.Value.State != record.State {
+		if err := tx.auditImport(&record); err != nil {
+			return Reply{}, err
+		}
+	}
 	if row == nil {
 		_, err = imports.Insert(tx, &record)
 	} else {
@@ -144,6 +149,21 @@ func importLines(tx *Tx, in *ImportLinesIn) (Reply, error) {
 		return Reply{}, fmt.Errorf("note the import: %w", err)
 	}
 	return record.answer(Done)
+}
+
+// auditImport notes in the audit that an import has begun, or is done with so many lines of
+// each type. The records have no entries of their own: a file may have millions.
+func (tx *Tx) auditImport(record *importRecord) error {
+	if record.State != ImportDone {
+		tx.audit(auditWorkspace, actImporting, tx.Workspace().String(), nil)
+		return nil
+	}
+	lines, err := json.Marshal(record.Counts)
+	if err != nil {
+		return fmt.Errorf("encode the number of lines: %w", err)
+	}
+	tx.audit(auditWorkspace, actImported, tx.Workspace().String(), map[string]FromTo{"importedLines": {From: json.RawMessage("null"), To: lines}})
+	return nil
 }
 
 func errOtherImport() error {

@@ -130,6 +130,29 @@ func TestImport_RefusesHostileLines(t *testing.T) {
 	w.verify()
 }
 
+// The audit says who imports a file, also one whose last line never comes, and what came of it.
+func TestImport_IsInTheAudit(t *testing.T) {
+	t.Parallel()
+	w := newLineImport(t)
+	id := string(w.home.Workspace.ID)
+	page := w.audit(w.home.Token.Secret, w.home.Workspace.ID, &ListAuditIn{})
+	if e := page.Entries[0]; e.Action != "workspace.importing" || e.Target.ID != id || e.Actor.ID != string(w.home.Workspace.OwnerID) {
+		t.Errorf("the begin is %+v", e)
+	}
+
+	f := newAgentFixture(t)
+	f.work(PriorityLow)
+	f.work(PriorityLow)
+	to := f.copied()
+	ends := to.audit(to.admin, to.home.Workspace.ID, &ListAuditIn{Action: Some("workspace.imported")}).Entries
+	if len(ends) != 1 {
+		t.Fatalf("an import that is repeated makes the entries %+v", ends)
+	}
+	if e, lines := ends[0], string(ends[0].Changes["importedLines"].To); e.Target.ID != string(to.home.Workspace.ID) || !strings.Contains(lines, `"issue":2`) || !strings.Contains(lines, `"token":1`) {
+		t.Errorf("the end is %+v with %s", e, lines)
+	}
+}
+
 // The list of users that a workspace has created counts only if the operator
 // takes it in: such users get credentials that are good elsewhere.
 func TestImport_OwnersCreateNoUsers(t *testing.T) {
