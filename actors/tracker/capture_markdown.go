@@ -124,18 +124,19 @@ func (d *description) put(text string, reserve int) bool {
 }
 
 // line writes one line and escapes characters with a meaning in Markdown or HTML:
-// everywhere those that begin emphasis, code, links, tags and entities; at the start of
+// everywhere those that begin emphasis, code, links, tags and references; at the start of
 // the line also those that begin headings, lists, quotes, rules and tables.
 func (d *description) line(line string, reserve int) bool {
 	marker := orderedMarker(line)
 	before := rune(' ')
 	for at, r := range line {
-		next, _ := utf8.DecodeRuneInString(line[at+utf8.RuneLen(r):])
+		rest := line[at+utf8.RuneLen(r):]
+		next, _ := utf8.DecodeRuneInString(rest)
 		text := line[at : at+utf8.RuneLen(r)]
 		switch {
 		case r == '<':
 			text = "&lt;"
-		case r == '&' && (next == '#' || unicode.IsLetter(next)):
+		case r == '&' && continuesReference(rest):
 			text = "&amp;"
 		case strings.ContainsRune("\\`*[]~|", r),
 			r == '_' && !(wordly(before) && wordly(next)),
@@ -151,6 +152,22 @@ func (d *description) line(line string, reserve int) bool {
 	return true
 }
 
+// continuesReference reports whether a text that follows an "&" makes it a character
+// reference, as in "&lt;", "&#60;" or "&#x3C;". Markdown reads none without its
+// semicolon, so that the "&" of most addresses needs no escape.
+func continuesReference(text string) bool {
+	const digits, letters = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	allowed := digits + letters
+	if number, ok := strings.CutPrefix(text, "#"); ok {
+		text, allowed = number, digits
+		if number != "" && (number[0] == 'x' || number[0] == 'X') {
+			text, allowed = number[1:], digits+"ABCDEFabcdef"
+		}
+	}
+	rest := strings.TrimLeft(text, allowed)
+	return len(rest) < len(text) && rest != "" && rest[0] == ';'
+}
+
 func wordly(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // orderedMarker returns the position of the mark that makes a line an item of a
@@ -164,13 +181,14 @@ func orderedMarker(line string) int {
 }
 
 // linkTarget escapes an address for the parentheses of a link: characters that could
-// end it, or are not ASCII, are percent-encoded, which does not change the address.
+// end it, or are not ASCII, are percent-encoded, which does not change the address. An
+// "&" that would begin a character reference becomes one itself.
 func linkTarget(address string) string {
 	var b strings.Builder
 	for i := range len(address) {
 		c := address[i]
 		switch {
-		case c == '&':
+		case c == '&' && continuesReference(address[i+1:]):
 			b.WriteString("&amp;") // else &copy; in a query would be another character
 		case c <= ' ' || c >= 0x7f || strings.IndexByte("()<>\\`\"^{}|", c) >= 0:
 			const digits = "0123456789ABCDEF"

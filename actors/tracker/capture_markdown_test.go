@@ -1,6 +1,9 @@
 package tracker
 
 import (
+	"html"
+	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode"
@@ -37,7 +40,9 @@ func TestDescribeCapture_TextShowsAsItIs(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ text, want string }{
 		"HTML":              {"<script>alert(1)</script>", "&lt;script>alert(1)&lt;/script>"},
-		"an entity":         {"&lt;b&gt; AT&T a & b &#60;", "&amp;lt;b&amp;gt; AT&amp;T a & b &amp;#60;"},
+		"an entity":         {"&lt;b&gt; AT&T a & b &#60;", "&amp;lt;b&amp;gt; AT&T a & b &amp;#60;"},
+		"no entity":         {"&lt &#60 &#x3C &#x; &#; &; &é; &a=1; &a-b; && ", "&lt &#60 &#x3C &#x; &#; &; &é; &a=1; &a-b; &&"},
+		"numbers":           {"&#0060; &#x3c; &#X3C; &&#60;", "&amp;#0060; &amp;#x3c; &amp;#X3C; &&amp;#60;"},
 		"a link":            {"[x](javascript:alert(1)) ![](http://a)", `\[x\](javascript:alert(1)) !\[\](http://a)`},
 		"a reference":       {"[x]: http://a", `\[x\]: http://a`},
 		"emphasis":          {"**a** _b_ __c__ snake_case ~~d~~", `\*\*a\*\* \_b\_ \_\_c\_\_ snake_case \~\~d\~\~`},
@@ -66,6 +71,43 @@ func TestDescribeCapture_HostileAddressAndSource(t *testing.T) {
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
+}
+
+// The description contains the address as it was sent.
+func TestDescribeCapture_AddressWithQuery(t *testing.T) {
+	t.Parallel()
+	const address = "https://example.com/p?a=1&b=2&copy=3&#x1F"
+	want := "Source: [" + address + "](" + address + ")"
+	if got := describeCapture(&CaptureIssueIn{URL: address}); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// A reader of Markdown shows each line as the page has it.
+func TestDescription_LineReadsBack(t *testing.T) {
+	t.Parallel()
+	marks := regexp.MustCompile(`\\([[:punct:]])|&(?:#[0-9]+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);`)
+	read := func(markdown string) string {
+		return marks.ReplaceAllStringFunc(markdown, func(mark string) string {
+			if mark[0] == '\\' {
+				return mark[1:]
+			}
+			return html.UnescapeString(mark)
+		})
+	}
+	text := rapid.StringOf(rapid.SampledFrom([]rune("&&&;;##xX1fltamp<>\\*_ é")))
+	rapid.Check(t, func(t *rapid.T) {
+		line := oneLine(text.Draw(t, "line"))
+		d := &description{left: maxDescription}
+		d.prose("", line, 0)
+		if got := read(d.String()); got != line {
+			t.Fatalf("%q is written as %q, which reads %q", line, d.String(), got)
+		}
+		target := linkTarget(line)
+		if got, err := url.PathUnescape(read(target)); got != line || err != nil {
+			t.Fatalf("the link to %q is %q, which reads %q: %v", line, target, got, err)
+		}
+	})
 }
 
 func TestDescribeCapture_CutsAndSaysSo(t *testing.T) {

@@ -83,7 +83,7 @@ func TestCaptureIssue_MakesATriageIssue(t *testing.T) {
 	if got.Status != StatusTriage || got.Title != "example.com/a/b" || got.TeamID != w.web || *got.ProjectID != "p" || *got.LabelIDs != `["bug"]` || *got.Identifier != "WEB-1" {
 		t.Errorf("made %+v", got)
 	}
-	want := "> It \\*breaks\\*\n> \n> \\# here\n\nSource: browser, [https://example.com/a/b/?q=1&amp;r=(2)](https://example.com/a/b/?q=1&amp;r=%282%29)\n\n## Page text\n\nAll of it."
+	want := "> It \\*breaks\\*\n> \n> \\# here\n\nSource: browser, [https://example.com/a/b/?q=1&r=(2)](https://example.com/a/b/?q=1&r=%282%29)\n\n## Page text\n\nAll of it."
 	if *got.Description != want {
 		t.Errorf("described as\n%s", *got.Description)
 	}
