@@ -36,6 +36,7 @@ type failure struct {
 	clientError *tracker.Error
 	status      int    // 0 means the code's
 	allow       string // of 405
+	place       string // the path of a BAD_REQUEST's fault; empty for the request as a whole
 	// unframed says that where the request ends is not known, so that nothing after
 	// it on the connection can be believed.
 	unframed bool
@@ -93,13 +94,13 @@ func errMalformed() error {
 
 func errFraming() error {
 	f := newFailure(tracker.CodeBadRequest, "The request says in two ways how long its body is.", "Send either Content-Length or Transfer-Encoding: chunked.")
-	f.unframed = true
+	f.place, f.unframed = "header.Content-Length", true
 	return f
 }
 
 func errEncoding() error {
 	f := newFailure(tracker.CodeBadRequest, "The request's Transfer-Encoding does not say how long its body is.", "Send a body with Content-Length or Transfer-Encoding: chunked, and without another encoding.")
-	f.unframed = true
+	f.place, f.unframed = "header.Transfer-Encoding", true
 	return f
 }
 
@@ -111,7 +112,7 @@ func errFieldName() error {
 
 func errTwoCredentials() error {
 	f := newFailure(tracker.CodeBadRequest, "The request has more than one Authorization header.", "Send one.")
-	f.unframed = true
+	f.place, f.unframed = "header.Authorization", true
 	return f
 }
 
@@ -170,11 +171,15 @@ func (f *failure) retryAfter() int {
 	return 0
 }
 
-// body is the failure as clients see it (Decision 4).
+// body is the failure as clients see it (Decision 4). A BAD_REQUEST without a list of
+// faults has its message as the only one.
 func (f *failure) body() []byte {
 	shown := *f.clientError
 	if shown.Hint == "" {
 		shown.Hint = "See /docs for what the operation expects."
+	}
+	if shown.Code == tracker.CodeBadRequest && shown.Details == nil {
+		shown.Details = tracker.BadRequestDetails{Issues: []tracker.Fault{{Path: f.place, Message: shown.Message}}}
 	}
 	if b, err := encode(&shown); err == nil {
 		return b

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bufio"
+	"encoding/json"
 	"io"
 	"net"
 	"strings"
@@ -132,6 +133,43 @@ func TestHostile_OneRequest(t *testing.T) {
 				t.Errorf("logged: %s", b.log)
 			}
 		})
+	}
+}
+
+// Each 400 names the place of the fault, also where the request could not be read.
+func TestHostile_EveryRefusalNamesItsFaults(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	get := "GET /healthz HTTP/1.1\r\nHost: h\r\n"
+	for sent, place := range map[string]string{
+		"GET /w/slug/a%00 HTTP/1.1\r\nHost: h\r\n\r\n":                        "",
+		"GET /" + strings.Repeat("a", 9<<10) + " HTTP/1.1\r\nHost: h\r\n\r\n": "",
+		get + "X A: b\r\n\r\n":                                                         "",
+		"GET /healthz HTTP/2.0\r\nHost: h\r\n\r\n":                                     "",
+		get + "X: " + strings.Repeat("a", 64<<10) + "\r\n\r\n":                         "",
+		get + "Authorization: Bearer a\r\nAuthorization: Bearer a\r\n\r\n":             "header.Authorization",
+		postHead + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n":           "header.Content-Length",
+		postHead + "Transfer-Encoding: gzip\r\n\r\n":                                   "header.Transfer-Encoding",
+		postHead + "Transfer-Encoding: chunked\r\n\r\nzz\r\n":                          "",
+		postHead + "Idempotency-Key: a b\r\nContent-Length: 13\r\n\r\n{\"title\":1}  ": "title",
+	} {
+		a := b.raw(t, 1, sent)[0]
+		var told struct {
+			Details tracker.BadRequestDetails `json:"details"`
+		}
+		if err := json.Unmarshal([]byte(a.body), &told); err != nil {
+			t.Fatalf("%q: %v in %s", sent[:30], err, a.body)
+		}
+		if issues := told.Details.Issues; a.failure.Code != tracker.CodeBadRequest || len(issues) == 0 || issues[0].Path != place || issues[0].Message == "" {
+			t.Errorf("%q: %s", sent[:30], a.body)
+		}
+	}
+	// The error of an operation that lists none.
+	b.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
+		return tracker.Reply{}, &tracker.Error{Code: tracker.CodeBadRequest, Message: "No."}
+	})
+	if a := b.do(t, "POST", things, `{"title":"t"}`); !strings.Contains(a.body, `"details":{"issues":[{"path":"","message":"No."}]}`) {
+		t.Errorf("%d %s", a.StatusCode, a.body)
 	}
 }
 

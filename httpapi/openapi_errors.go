@@ -48,15 +48,18 @@ func errorResponses() doc {
 	for _, status := range slices.Sorted(maps.Keys(byStatus)) {
 		code := byStatus[status]
 		headers := doc{}
-		var details doc
-		switch status {
-		case http.StatusBadRequest:
-			details = doc{"type": "object", "properties": doc{"issues": doc{"type": "array", "description": "Every fault of the request.", "items": doc{
+		properties := doc{"code": doc{"const": string(code)}}
+		narrower := doc{"type": "object", "properties": properties}
+		if code == tracker.CodeBadRequest {
+			narrower["required"] = []string{"details"}
+			properties["details"] = doc{"type": "object", "required": []string{"issues"}, "properties": doc{"issues": doc{"type": "array", "description": "Every fault of the request.", "minItems": 1, "items": doc{
 				"type": "object", "required": []string{"path", "message"},
 				"properties": doc{"path": doc{"type": "string"}, "message": doc{"type": "string"}},
 			}}}}
+		}
+		switch status {
 		case http.StatusServiceUnavailable:
-			details = doc{"type": "object", "required": []string{"outcome"}, "properties": doc{"outcome": doc{"type": "string", "enum": []string{"not_applied", "unknown"}}}}
+			properties["details"] = doc{"type": "object", "required": []string{"outcome"}, "properties": doc{"outcome": doc{"type": "string", "enum": []string{"not_applied", "unknown"}}}}
 			headers["Retry-After"] = headerRef("Retry-After")
 		case http.StatusTooManyRequests:
 			headers["Retry-After"] = headerRef("Retry-After")
@@ -65,11 +68,7 @@ func errorResponses() doc {
 		case http.StatusMethodNotAllowed:
 			headers["Allow"] = headerRef("Allow")
 		}
-		properties := doc{"code": doc{"const": string(code)}}
-		if details != nil {
-			properties["details"] = details
-		}
-		responses[responseName(status)] = errorResponse(strconv.Itoa(status)+" "+http.StatusText(status), properties, headers)
+		responses[responseName(status)] = errorResponse(strconv.Itoa(status)+" "+http.StatusText(status), narrower, headers)
 	}
 	return responses
 }
@@ -77,7 +76,7 @@ func errorResponses() doc {
 func errorResponse(description string, narrower, headers doc) doc {
 	schema := doc{"$ref": "#/components/schemas/Error"}
 	if narrower != nil {
-		schema = doc{"allOf": []doc{schema, {"type": "object", "properties": narrower}}}
+		schema = doc{"allOf": []doc{schema, narrower}}
 	}
 	all := doc{"X-Request-Id": headerRef("X-Request-Id"), headerOwner: headerRef(headerOwner)}
 	maps.Copy(all, headers)
