@@ -45,7 +45,8 @@ type binder struct {
 	where  []step // the place in the body being read
 	seen   fieldSet
 	text   []byte
-	lax    bool // duplicate names were reported already
+	lax    bool     // duplicate names were reported already
+	unused []string // paths of properties that are read as unknown ones
 	faults tracker.Faults
 	plan   *inputSchema
 }

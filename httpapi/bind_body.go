@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,17 +26,15 @@ func (b *binder) bindBody(dst reflect.Value, body []byte) bool {
 		b.faults.Add("", "The body is nested more than "+strconv.Itoa(maxDepth)+" levels deep at byte "+strconv.Itoa(at)+".")
 		return false
 	}
-	b.lax = false
-	err := b.decode(dst, body)
-	if errors.Is(err, jsontext.ErrDuplicateName) {
-		// Rare, so only now are the names looked at one by one; the rest of the body
-		// is then bound as if nothing were given twice.
-		b.lax = true
-		for _, f := range b.plan.body.fields {
-			dst.FieldByIndex(f.index).SetZero()
+	b.unused = nil
+	err := b.read(dst, body)
+	if err == nil && b.plan.narrows && !b.faults.Empty() {
+		// The faults may be those of properties that the input doesn't use, which is
+		// known only now.
+		if b.unused = dst.Addr().Interface().(narrower).Unused(); len(b.unused) > 0 {
+			b.forget(dst)
+			err = b.read(dst, body)
 		}
-		b.faults = tracker.Faults{}
-		err = errors.Join(b.reportNames(body), b.decode(dst, body))
 	}
 	if errors.Is(err, errNoObject) {
 		return false
@@ -47,6 +46,28 @@ func (b *binder) bindBody(dst reflect.Value, body []byte) bool {
 	}
 	b.reportNUL(body)
 	return true
+}
+
+// read decodes the body, and names every property that is given twice.
+func (b *binder) read(dst reflect.Value, body []byte) error {
+	b.lax = false
+	err := b.decode(dst, body)
+	if errors.Is(err, jsontext.ErrDuplicateName) {
+		// Rare, so only now are the names looked at one by one; the rest of the body
+		// is then bound as if nothing were given twice.
+		b.lax = true
+		b.forget(dst)
+		err = errors.Join(b.reportNames(body), b.decode(dst, body))
+	}
+	return err
+}
+
+// forget empties dst and the faults, for another run over the body.
+func (b *binder) forget(dst reflect.Value) {
+	for _, f := range b.plan.body.fields {
+		dst.FieldByIndex(f.index).SetZero()
+	}
+	b.faults = tracker.Faults{}
 }
 
 // checkValue checks a body that may be any JSON value, and reports whether it can be
@@ -133,7 +154,7 @@ func (b *binder) object(dst reflect.Value, o *object) error {
 			return err
 		}
 		f := o.byName[string(b.name(raw))]
-		if f == nil {
+		if f == nil || b.ignores(f.name) {
 			if b.plan.strict || o.strict {
 				b.where = append(b.where, step{raw: b.name(raw)})
 				b.fault("Is not a known property.")
@@ -181,6 +202,17 @@ func (b *binder) unknown(o *object, name []byte) error {
 		b.where = b.where[:len(b.where)-1]
 	}
 	return err
+}
+
+// ignores reports whether the input doesn't use a property of the object being read.
+func (b *binder) ignores(name string) bool {
+	if len(b.unused) == 0 {
+		return false
+	}
+	b.where = append(b.where, step{name: name})
+	path := b.path()
+	b.where = b.where[:len(b.where)-1]
+	return slices.Contains(b.unused, path)
 }
 
 // name gives the text of a quoted property name, valid until the next call.

@@ -45,6 +45,7 @@ type inputSchema struct {
 	refused   []int // the field, of type *tracker.Error, for a body of another type
 	strict    bool
 	validates bool
+	narrows   bool
 }
 
 // field is one place to fill.
@@ -114,6 +115,7 @@ var (
 	optPackage   = reflect.TypeFor[tracker.Opt[int]]().PkgPath()
 	rawType      = reflect.TypeFor[json.RawMessage]()
 	validateType = reflect.TypeFor[validator]()
+	narrowType   = reflect.TypeFor[narrower]()
 )
 
 // validator is an input that checks across its fields.
@@ -121,10 +123,17 @@ type validator interface {
 	Validate(*tracker.Faults)
 }
 
+// narrower is an input of which some fields decide which others it uses. Unused returns
+// the paths of the others, such as "payload.title". Each is then a property that the
+// object doesn't know.
+type narrower interface {
+	Unused() []string
+}
+
 // newPlan builds the plan of an operation's input. params are the parameters of
 // its route; that of the workspace is bound by the server itself.
 func newPlan(op *tracker.Op, params []string) (*inputSchema, error) {
-	p := &inputSchema{strict: op.Strict, validates: reflect.PointerTo(op.In).Implements(validateType)}
+	p := &inputSchema{strict: op.Strict, validates: reflect.PointerTo(op.In).Implements(validateType), narrows: reflect.PointerTo(op.In).Implements(narrowType)}
 	if op.In.Kind() != reflect.Struct {
 		return nil, fmt.Errorf("input %v is not a struct", op.In)
 	}

@@ -25,6 +25,16 @@ func (in *CreateDraftIn) Validate(faults *Faults) {
 	}
 }
 
+// Unused returns the paths of the payload's properties that the kind doesn't use.
+func (in *CreateDraftIn) Unused() []string {
+	names := unusedInPayload[in.Kind]
+	paths := make([]string, 0, len(names))
+	for _, name := range names {
+		paths = append(paths, "payload."+name)
+	}
+	return paths
+}
+
 func (in *CreateDraftIn) entityType() string { return in.EntityType.Or(entityIssue) }
 
 // CreateDraft stores a proposed write until it is published or discarded (Decision 40).

@@ -3,6 +3,7 @@ package tracker
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
 	json "github.com/goccy/go-json"
 )
@@ -10,11 +11,34 @@ import (
 // DraftPayload is a proposed write: the body and parentId of a comment, the fields of a
 // new issue, or a patch of an issue. Whole is the object as it was sent, which is
 // stored; the fields are parsed to check that it can be applied. Properties that the
-// draft's kind doesn't use are stored and ignored.
+// draft's kind doesn't use may have any value: they are stored and ignored.
 type DraftPayload struct {
 	Whole json.RawMessage `json:"*"`
 	Body  Opt[string]     `json:"body" rules:"min=1,max=65536"`
 	IssuePatch
+}
+
+// unusedInPayload has the names of DraftPayload's fields that a kind doesn't use.
+var unusedInPayload = map[DraftKind][]string{
+	DraftComment:     payloadNamesBeside(reflect.TypeFor[CreateCommentIn]()),
+	DraftIssueCreate: payloadNamesBeside(reflect.TypeFor[CreateIssueIn]()),
+	DraftIssueUpdate: payloadNamesBeside(reflect.TypeFor[PatchIssueIn]()),
+}
+
+// payloadNamesBeside returns the names of DraftPayload's fields that an input lacks.
+func payloadNamesBeside(input reflect.Type) []string {
+	used := propertyNames(input)
+	return slices.DeleteFunc(propertyNames(reflect.TypeFor[DraftPayload]()), func(name string) bool { return slices.Contains(used, name) })
+}
+
+// propertyNames returns the names of an input's properties.
+func propertyNames(input reflect.Type) (names []string) {
+	for _, field := range reflect.VisibleFields(input) {
+		if name := field.Tag.Get("json"); name != "" && name != "*" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // validate checks what the draft's kind requires of the payload.
@@ -28,7 +52,9 @@ func (p *DraftPayload) validate(kind DraftKind, faults *Faults) {
 	case kind == DraftIssueCreate && !p.Title.Set && !faults.Has(at+"title"):
 		faults.Add(at+"title", missing)
 	}
-	p.validateAt(at, faults)
+	if kind != DraftComment {
+		p.validateAt(at, faults)
+	}
 }
 
 // parentComment returns the comment that the proposed one replies to, or nil.
@@ -40,12 +66,15 @@ func (p *DraftPayload) parentComment() *CommentID {
 	return nil
 }
 
-// readPayload decodes a stored payload. Its fields were valid when the draft was made,
-// so an error means that it is damaged.
-func readPayload(stored json.RawMessage) (*DraftPayload, error) {
+// readPayload decodes what a kind uses of a stored payload. That was valid when the draft
+// was made, so an error means that it is damaged.
+func readPayload(kind DraftKind, stored json.RawMessage) (*DraftPayload, error) {
 	var properties map[string]json.RawMessage
 	if err := json.Unmarshal(stored, &properties); err != nil {
 		return nil, fmt.Errorf("read a draft's payload: %w", err)
+	}
+	for _, name := range unusedInPayload[kind] {
+		delete(properties, name)
 	}
 	p := &DraftPayload{Whole: stored}
 	if err := readOpts(reflect.ValueOf(p).Elem(), properties); err != nil {

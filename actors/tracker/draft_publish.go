@@ -18,7 +18,7 @@ func publishDraft(tx *Tx, in *DecideDraftIn) (Reply, error) {
 		return Reply{}, err
 	}
 	d := row.Value
-	p, err := readPayload(d.Payload)
+	p, err := readPayload(d.Kind, d.Payload)
 	if err != nil {
 		return Reply{}, err
 	}

@@ -12,9 +12,9 @@ import (
 )
 
 // payload returns a draft's payload as the binder decodes it.
-func payload(t tester, text string) DraftPayload {
+func payload(t tester, kind DraftKind, text string) DraftPayload {
 	t.Helper()
-	p, err := readPayload(json.RawMessage(text))
+	p, err := readPayload(kind, json.RawMessage(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func payload(t tester, text string) DraftPayload {
 
 func (w *issueFixture) propose(who *Caller, in CreateDraftIn, text string) Draft {
 	w.Helper()
-	in.Payload = payload(w, text)
+	in.Payload = payload(w, in.Kind, text)
 	return decode[Draft](w, w.run(who, CreateDraft, &in).Body)
 }
 
@@ -145,14 +145,14 @@ func TestDrafts_AreHiddenWithTheirIssue(t *testing.T) {
 		t.Errorf("the owner sees %v", got)
 	}
 	for _, in := range []CreateDraftIn{
-		{Kind: DraftComment, IssueID: Some(secret.ID), Payload: payload(t, `{"body":"x"}`)},
-		{Kind: DraftIssueCreate, IssueID: Some(secret.ID), Payload: payload(t, `{"title":"x"}`)},
-		{Kind: DraftIssueUpdate, EntityID: Some(string(secret.ID)), Payload: payload(t, `{}`)},
+		{Kind: DraftComment, IssueID: Some(secret.ID), Payload: payload(t, DraftComment, `{"body":"x"}`)},
+		{Kind: DraftIssueCreate, IssueID: Some(secret.ID), Payload: payload(t, DraftIssueCreate, `{"title":"x"}`)},
+		{Kind: DraftIssueUpdate, EntityID: Some(string(secret.ID)), Payload: payload(t, DraftIssueUpdate, `{}`)},
 	} {
 		_, _, err := w.try(&w.gus, CreateDraft, &in)
 		wantCode(t, err, CodeNotFound)
 	}
-	_, _, err := w.try(&w.gus, CreateDraft, &CreateDraftIn{Kind: DraftIssueCreate, Payload: payload(t, `{"title":"x","teamKey":"SEC","parentId":"`+string(secret.ID)+`"}`)})
+	_, _, err := w.try(&w.gus, CreateDraft, &CreateDraftIn{Kind: DraftIssueCreate, Payload: payload(t, DraftIssueCreate, `{"title":"x","teamKey":"SEC","parentId":"`+string(secret.ID)+`"}`)})
 	wantCode(t, err, CodeBadRequest, "payload.teamKey", "payload.parentId")
 
 	// Drafts are hidden with an issue that moves to a hidden team.
@@ -215,7 +215,7 @@ func TestPublishDraft_CreatesWhatACreationWould(t *testing.T) {
 	parent := w.create(CreateIssueIn{})
 	body := fmt.Sprintf(`{"title":"Ä <b>&","description":"d","status":"todo","priority":"low","resolution":"obsolete","parentId":%q,"subIssueSortOrder":-1.5e2,"estimate":8e0,
 		"isDraft":true,"snoozedUntil":"2027-01-01T00:00:00+01:00","assigneeId":"a","projectId":"p","cycleId":"c","labelIds":["x","y","x"],"repo":"o/r","branch":null,"teamKey":"web"}`, parent.ID)
-	p := payload(t, body)
+	p := payload(t, DraftIssueCreate, body)
 	direct := w.create(CreateIssueIn{Title: p.Title.Value, IssueFields: p.IssueFields}).Issue
 	d := w.publish(&w.gus, w.propose(w.member(), CreateDraftIn{Kind: DraftIssueCreate}, body).ID)
 	if d.IssueID == nil || d.EntityID == nil || *d.EntityID != string(*d.IssueID) || d.CreatedByID != "eve" || *d.ReviewedByID != "gus" {
@@ -264,7 +264,7 @@ func TestCheckDrafts_FindsWhatIsWrong(t *testing.T) {
 		"no reviewer":      func(d *draftRecord) { d.Status = DraftDiscarded },
 		"no comment":       func(d *draftRecord) { d.Status, d.ReviewedAt, d.ReviewedByID = DraftPublished, &when, &who },
 		"a comment":        func(d *draftRecord) { d.PublishedCommentID = &comment },
-		"a broken payload": func(d *draftRecord) { d.Payload = json.RawMessage(`{"estimate":"x"}`) },
+		"a broken payload": func(d *draftRecord) { d.Payload = json.RawMessage(`{"body":7}`) },
 		"another's":        func(d *draftRecord) { d.OrganizationID = "x" },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -302,7 +302,7 @@ func TestCreateDraft_KeepsThePayloadOnOneLine(t *testing.T) {
 	t.Parallel()
 	w := newIssueFixture(t)
 	issue := w.create(CreateIssueIn{})
-	body := w.run(&w.gus, CreateDraft, &CreateDraftIn{Kind: DraftComment, IssueID: Some(issue.ID), Payload: payload(t, "{\n \"body\": \"a <b>\",\r\n\t\"x\" : {\"inner\":{\"sessionId\":\"y\"},\"inner\\u0022\":[ ]} }")}).Body
+	body := w.run(&w.gus, CreateDraft, &CreateDraftIn{Kind: DraftComment, IssueID: Some(issue.ID), Payload: payload(t, DraftComment, "{\n \"body\": \"a <b>\",\r\n\t\"x\" : {\"inner\":{\"sessionId\":\"y\"},\"inner\\u0022\":[ ]} }")}).Body
 	const want = `"payload":{"body":"a <b>","x":{"inner":{"sessionId":"y"},"inner\u0022":[]}}}`
 	if strings.ContainsAny(string(body), "\n\r\t") || !strings.HasSuffix(string(body), want) {
 		t.Errorf("the answer is %s", body)

@@ -16,7 +16,7 @@ func checkDrafts(v *storage.View, report reporter) error {
 		if string(d.OrganizationID) != v.Workspace().String() || d.Status.rank() == 0xff {
 			report(drafts.Name, pk, "says it is %q in workspace %s", d.Status, d.OrganizationID)
 		}
-		if _, err := readPayload(d.Payload); err != nil {
+		if _, err := readPayload(d.Kind, d.Payload); err != nil {
 			report(drafts.Name, pk, "%v", err)
 		}
 		decided := d.Status != DraftPending

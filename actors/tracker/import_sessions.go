@@ -257,7 +257,7 @@ func takeDraft(im *importing, data []byte) error {
 		return err
 	}
 	d.Inner = draftInner{}
-	if _, err := readPayload(d.Payload); err != nil {
+	if _, err := readPayload(d.Kind, d.Payload); err != nil {
 		return im.refuse("data.payload is not valid: %v.", err)
 	}
 	// The issue may come later: publishing a draft makes one.
