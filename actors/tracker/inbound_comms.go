@@ -20,8 +20,8 @@ type ReceiveCommsIn struct {
 	Refused *Error `raw:"refused"`
 }
 
-// ReceiveComms accepts a call of a source. A message becomes a ticket or is added to
-// one; any other call becomes an event in the workspace's log.
+// ReceiveComms accepts a call of a source. A message object becomes a ticket or is added
+// to one; any other call becomes an event in the workspace's log.
 var ReceiveComms = NewWorkflow[ReceiveCommsIn, InboundAnswer]("ReceiveComms", "Receive a call from a source", Needs{}, receiveComms, WithoutKey, SignedBy(formedComms), Answers(Done, Accepted), Refuses(CodeUnauthorized, CodeConflict))
 
 func receiveComms(f Flow, in *ReceiveCommsIn) (Reply, error) {
@@ -69,7 +69,8 @@ func compact(body []byte) (stdjson.RawMessage, error) {
 	return b.Bytes(), nil
 }
 
-// commsMessage decodes the message of a call, or returns nil if there is none.
+// commsMessage decodes the message of a call, or returns nil if there is none. Sources
+// that know nothing of tickets may have a message that is no object.
 func commsMessage(body []byte) (*receiveMessageIn, error) {
 	var call struct {
 		Message stdjson.RawMessage `json:"message"`
@@ -77,12 +78,12 @@ func commsMessage(body []byte) (*receiveMessageIn, error) {
 	if err := stdjson.Unmarshal(body, &call); err != nil {
 		return nil, BadRequest(Fault{Message: "The body can't be read."})
 	}
-	if len(call.Message) == 0 || bytes.Equal(call.Message, []byte("null")) {
+	if len(call.Message) == 0 || call.Message[0] != '{' {
 		return nil, nil
 	}
 	var fields map[string]stdjson.RawMessage
 	if err := stdjson.Unmarshal(call.Message, &fields); err != nil {
-		return nil, BadRequest(Fault{Path: "message", Message: "Must be an object."})
+		return nil, BadRequest(Fault{Path: "message", Message: "The message can't be read."})
 	}
 	m := &receiveMessageIn{From: "unknown"}
 	var faults Faults

@@ -52,6 +52,13 @@ func TestInbound_CommsMessagesBecomeTickets(t *testing.T) {
 	if a := d.send(path, jsonType, event, http.StatusAccepted, signComms(secret, time.Now(), event)...); a.EventID == "" || a.TicketID != "" {
 		t.Errorf("%+v", a)
 	}
+	// So is one whose message is no object.
+	for _, text := range []string{`{"message":"Hi"}`, `{"message": ["Hi"]}`, `{"message":3}`, `{"message":false}`, `{"message":null}`} {
+		event := []byte(text)
+		if a := d.send(path, jsonType, event, http.StatusAccepted, signComms(secret, time.Now(), event)...); a.EventID == "" || a.TicketID != "" {
+			t.Errorf("%s: %+v", text, a)
+		}
+	}
 	// A new secret ends the old one.
 	d.secret(d.home, d.id, "mail", "another secret of it")
 	event = []byte(`{"type": "call.begun"}`)
@@ -121,7 +128,7 @@ func TestInbound_WhatIsNotSignedAsItMustBeStoresNothing(t *testing.T) {
 	// Signed, and yet not to be taken.
 	huge := []byte(`{"message":{"text":"` + strings.Repeat("x", 1<<20) + `"}}`)
 	d.send(path, jsonType, huge, http.StatusRequestEntityTooLarge, signComms(secret, now, huge)...)
-	for _, text := range []string{`[]`, `{`, `{"message":3}`, `{"message":{}}`, `{"message":{"text":3}}`, `{"message":{"text":"a\u0000b"}}`, `{"message":{"text":"x","threadId":"` + strings.Repeat("t", 256) + `"}}`,
+	for _, text := range []string{`[]`, `{`, `{"message":{}}`, `{"message":{"text":3}}`, `{"message":{"text":"a\u0000b"}}`, `{"message":{"text":"x","threadId":"` + strings.Repeat("t", 256) + `"}}`,
 		`{"message":{"text":"` + strings.Repeat("x", 65537) + `"}}`, "{\"message\":{\"text\":\"\xff\"}}", strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100), ``} {
 		d.send(path, jsonType, []byte(text), http.StatusBadRequest, signComms(secret, now, []byte(text))...)
 	}
