@@ -10,6 +10,10 @@ import (
 // maxSCIMTeams limits the teams that are stored for a deactivated user.
 const maxSCIMTeams = 1000
 
+func noSuchSCIMMember(who UserID) error {
+	return scimRefusal(scimInvalidValue, fmt.Sprintf("There is no user %.60q to be a member of the group.", who))
+}
+
 // joinSCIMGroup adds a user to a group; false if the user was in it.
 func (tx *Tx) joinSCIMGroup(team TeamID, who UserID) (bool, error) {
 	user, err := tx.scimUserRow(who)
@@ -17,7 +21,7 @@ func (tx *Tx) joinSCIMGroup(team TeamID, who UserID) (bool, error) {
 		return false, err
 	}
 	if user == nil {
-		return false, scimRefusal(scimInvalidValue, fmt.Sprintf("There is no user %.60q to be a member of the group.", who))
+		return false, noSuchSCIMMember(who)
 	}
 	active, err := tx.Has(memberTable, memberKey(nil, who))
 	if err != nil {

@@ -1,5 +1,11 @@
 package tracker
 
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
 // PatchSCIMGroupIn changes a group.
 type PatchSCIMGroupIn struct {
 	SCIMBase
@@ -22,42 +28,42 @@ func patchSCIMGroup(tx *Tx, in *PatchSCIMGroupIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	g := row.Value
-	members := false
+	g, members := row.Value, scimMembership{}
 	for i := range edits {
 		if err := edits[i].keepsID(string(in.ID)); err != nil {
 			return Reply{}, err
 		}
-		changed, err := edits[i].applyGroup(tx, &g)
-		if err != nil {
+		if err := edits[i].applyGroup(tx, &g, &members); err != nil {
 			return Reply{}, err
 		}
-		members = members || changed
 	}
-	return Reply{Outcome: NoContent}, tx.changeSCIMGroup(row, &g, members)
+	changed, err := tx.changeMembership(g.ID, &members)
+	if err != nil {
+		return Reply{}, err
+	}
+	return Reply{Outcome: NoContent}, tx.changeSCIMGroup(row, &g, changed)
 }
 
-// applyGroup applies an edit to a group; members reports whether it changed the
-// members.
-func (e *scimEdit) applyGroup(tx *Tx, g *scimGroup) (members bool, err error) {
+// applyGroup applies an edit to a group, and notes one of its members.
+func (e *scimEdit) applyGroup(tx *Tx, g *scimGroup, members *scimMembership) (err error) {
 	p := &e.path
 	if p.attribute == "members" {
-		return e.applyMembers(tx, g.ID)
+		return e.applyMembers(tx, members)
 	}
 	if p.foreign || p.attribute == "schemas" || p.attribute == "id" || p.attribute == "meta" {
-		return false, nil
+		return nil
 	}
 	if p.selects || p.sub != "" {
-		return false, scimRefusal(scimInvalidPath, "A path names an attribute that groups do not have.")
+		return scimRefusal(scimInvalidPath, "A path names an attribute that groups do not have.")
 	}
 	switch p.attribute {
 	case "displayname":
 		name, err := e.text(200)
 		if err != nil {
-			return false, err
+			return err
 		}
 		if name == nil {
-			return false, scimRefusal(scimMutability, "displayName can't be removed.")
+			return scimRefusal(scimMutability, "displayName can't be removed.")
 		}
 		g.DisplayName = *name
 	case "externalid":
@@ -65,46 +71,115 @@ func (e *scimEdit) applyGroup(tx *Tx, g *scimGroup) (members bool, err error) {
 	default:
 		err = scimRefusal(scimInvalidPath, "A path names an attribute that groups do not have.")
 	}
-	return false, err
+	return err
+}
+
+// scimMembership is the effect that the operations of a PATCH have together on a group's
+// members. It is known before the first member is changed. So the members are read once, and
+// each user joins or leaves once, however many operations name them.
+type scimMembership struct {
+	replaced bool            // the users that join are all members
+	joins    map[UserID]bool // false: the user leaves
+	known    map[UserID]bool // users that are there
+}
+
+// replace removes all members.
+func (m *scimMembership) replace() {
+	m.replaced = true
+	clear(m.joins)
+}
+
+func (m *scimMembership) set(who UserID, joins bool) {
+	if m.joins == nil {
+		m.joins = map[UserID]bool{}
+	}
+	m.joins[who] = joins
+}
+
+// addAll notes users that join, who must be there.
+func (m *scimMembership) addAll(tx *Tx, who []UserID) error {
+	if m.known == nil {
+		m.known = map[UserID]bool{}
+	}
+	for _, one := range who {
+		if !m.known[one] {
+			there, err := tx.Has(scimUserTable, memberKey(nil, one))
+			if err != nil {
+				return fmt.Errorf("look for a provisioned user: %w", err)
+			}
+			if !there {
+				return noSuchSCIMMember(one)
+			}
+			m.known[one] = true
+		}
+		m.set(one, true)
+	}
+	return nil
+}
+
+// changeMembership carries out a change of a group's members, and reports whether there is
+// a difference.
+func (tx *Tx) changeMembership(team TeamID, m *scimMembership) (changed bool, err error) {
+	var join, leave []UserID
+	for _, who := range slices.Sorted(maps.Keys(m.joins)) {
+		if m.joins[who] {
+			join = append(join, who)
+		} else {
+			leave = append(leave, who)
+		}
+	}
+	if m.replaced {
+		return tx.setSCIMMembers(team, join)
+	}
+	left, err := tx.leaveAll(team, leave)
+	if err != nil {
+		return false, err
+	}
+	joined, err := tx.joinAll(team, join)
+	return left || joined, err
 }
 
 // applyMembers applies an edit of the members: those selected by a filter, those in the
 // value, or all.
-func (e *scimEdit) applyMembers(tx *Tx, team TeamID) (bool, error) {
+func (e *scimEdit) applyMembers(tx *Tx, members *scimMembership) error {
 	p := &e.path
 	if p.sub != "" || p.selects && !e.remove {
-		return false, scimRefusal(scimInvalidPath, "Members are added and replaced as a whole, and removed by value.")
+		return scimRefusal(scimInvalidPath, "Members are added and replaced as a whole, and removed by value.")
 	}
 	if p.selects {
 		var who []UserID
 		for _, t := range p.terms {
 			if t.attribute != "value" {
-				return false, scimRefusal(scimInvalidPath, `A member is selected by value, as in members[value eq "id"].`)
+				return scimRefusal(scimInvalidPath, `A member is selected by value, as in members[value eq "id"].`)
 			}
 			who = append(who, UserID(t.value))
 		}
-		if len(who) > 1 && who[0] != who[1] {
-			return false, nil // no user has two ids
+		if len(who) == 1 || who[0] == who[1] { // no user has two ids
+			members.set(who[0], false)
 		}
-		return tx.leaveAll(team, who[:1])
+		return nil
 	}
 	if e.value == nil {
 		if e.add {
-			return false, scimRefusal(scimInvalidValue, "There is no member to add.")
+			return scimRefusal(scimInvalidValue, "There is no member to add.")
 		}
-		return tx.setSCIMMembers(team, nil)
+		members.replace()
+		return nil
 	}
 	who, err := e.memberIDs()
 	if err != nil {
-		return false, err
+		return err
 	}
-	switch {
-	case e.add:
-		return tx.joinAll(team, who)
-	case e.remove:
-		return tx.leaveAll(team, who)
+	if e.remove {
+		for _, one := range who {
+			members.set(one, false)
+		}
+		return nil
 	}
-	return tx.setSCIMMembers(team, who)
+	if !e.add {
+		members.replace()
+	}
+	return members.addAll(tx, who)
 }
 
 // memberIDs returns the ids of users in a value.

@@ -22,7 +22,7 @@ func (e *scimEdit) applyEmails(u *SCIMUserAttributes) error {
 		return err
 	}
 	if len(emails) > maxSCIMEmails {
-		return scimRefusal(scimInvalidValue, "A user has at most 20 emails.")
+		return tooManySCIMEmails()
 	}
 	u.Emails = emails
 	if len(emails) == 0 {
@@ -31,7 +31,12 @@ func (e *scimEdit) applyEmails(u *SCIMUserAttributes) error {
 	return nil
 }
 
-// wholeEmails applies an edit of the whole list.
+func tooManySCIMEmails() error {
+	return scimRefusal(scimInvalidValue, "A user has at most 20 emails.")
+}
+
+// wholeEmails applies an edit of the whole list. It compares each address with those before it,
+// so it refuses a value with too many before it looks at them.
 func (e *scimEdit) wholeEmails(emails []SCIMEmail) ([]SCIMEmail, error) {
 	if e.remove || e.value == nil {
 		return nil, nil
@@ -39,6 +44,9 @@ func (e *scimEdit) wholeEmails(emails []SCIMEmail) ([]SCIMEmail, error) {
 	values, ok := scimObjects(e.value)
 	if !ok {
 		return nil, scimRefusal(scimInvalidValue, "emails must be an array of objects.")
+	}
+	if len(values) > maxSCIMEmails {
+		return nil, tooManySCIMEmails()
 	}
 	if !e.add {
 		emails = nil

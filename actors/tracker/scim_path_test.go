@@ -115,6 +115,8 @@ func TestSCIMPatch_User(t *testing.T) {
 		{`{"op":"replace","path":"emails[type sw \"w\"].value","value":"x"}`, "", scimInvalidFilter},
 		{`{"op":"replace","path":"displayName","value":"` + strings.Repeat("x", 201) + `"}`, "", scimInvalidValue},
 		{`{"op":"replace","path":"displayName","value":"\u0000"}`, "", scimInvalidValue},
+		// Too many addresses are refused before they are compared, even if they are all the same.
+		{`{"op":"replace","path":"emails","value":[` + strings.Repeat(`{"value":"c@x"},`, maxSCIMEmails) + `{"value":"c@x"}]}`, "", scimInvalidValue},
 	} {
 		in := operationsOf(t, row.operations)
 		u, want := SCIMUserAttributes{}, SCIMUserAttributes{}

@@ -134,6 +134,54 @@ func TestSCIMPatch_IsWholeOrNot(t *testing.T) {
 	p.verify()
 }
 
+// The operations on members take effect together: each user joins or leaves once, and the
+// members are read once, however many operations name them or replace all.
+func TestSCIMPatch_MembersChangeOnce(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	ann, bob, eve := p.user("ann").ID, p.user("bob").ID, p.user("eve").ID
+	g := p.group("Group", ann)
+	members := func(op string, who ...UserID) SCIMOperation {
+		list := []map[string]UserID{}
+		for _, one := range who {
+			list = append(list, map[string]UserID{"value": one})
+		}
+		value, err := json.Marshal(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return SCIMOperation{Op: op, Path: Some("members"), Value: value}
+	}
+	for _, row := range []struct {
+		operations []SCIMOperation
+		want       []UserID
+	}{
+		{[]SCIMOperation{members("add", bob), members("remove", bob)}, []UserID{ann}},
+		{[]SCIMOperation{members("remove", ann), members("add", ann, ann)}, []UserID{ann}},
+		{[]SCIMOperation{members("replace"), members("replace", bob), members("replace", ann)}, []UserID{ann}},
+	} {
+		p.now = p.now.Add(time.Second)
+		p.provision(PatchSCIMGroup, &PatchSCIMGroupIn{SCIMBase: scimHere, ID: g.ID, SCIMOperations: SCIMOperations{Operations: row.operations}})
+		if got := p.membersOf(g.ID); !slices.Equal(got, row.want) {
+			t.Errorf("members %v, want %v", got, row.want)
+		}
+	}
+	if got := decode[SCIMGroup](p, p.provision(SCIMGroupByID, &SCIMGroupByIDIn{SCIMBase: scimHere, ID: g.ID}).Body); got.Meta.LastModified != g.Meta.LastModified {
+		t.Errorf("operations without an effect together change the group")
+	}
+	p.provision(PatchSCIMGroup, &PatchSCIMGroupIn{SCIMBase: scimHere, ID: g.ID, SCIMOperations: SCIMOperations{
+		Operations: []SCIMOperation{members("replace", bob, eve), members("remove", eve), members("add", ann), members("remove", bob)},
+	}})
+	if got := p.membersOf(g.ID); !slices.Equal(got, []UserID{ann}) {
+		t.Errorf("members %v", got)
+	}
+	_, err := p.try(PatchSCIMGroup, &PatchSCIMGroupIn{SCIMBase: scimHere, ID: g.ID, SCIMOperations: SCIMOperations{
+		Operations: []SCIMOperation{members("add", "nobody"), members("remove", "nobody")},
+	}})
+	wantReason(t, err, CodeBadRequest, scimInvalidValue)
+	p.verify()
+}
+
 // A provider's changes leave agents and other members of a team alone.
 func TestSCIMGroup_LeavesOthersAlone(t *testing.T) {
 	t.Parallel()
