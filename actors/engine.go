@@ -43,8 +43,7 @@ type Engine struct {
 	// indexing bounds the queries of long-running workflows, which make the search index. After
 	// each the place stays taken as long as the query took, at most longestIndexRest.
 	indexing chan struct{}
-	// heavy holds the heavy queries that run.
-	heavy chan struct{}
+	heavy    *heavyTurns
 
 	rootHash    [sha256.Size]byte
 	callers     callers
@@ -95,7 +94,7 @@ func NewEngine(cfg Config) (*Engine, error) {
 	e.survey.step, e.claimWaits = backlogStep, newClaimWaits()
 	e.turns = make(chan struct{}, (runtime.GOMAXPROCS(0)+1)/2)
 	e.indexing = make(chan struct{}, (runtime.GOMAXPROCS(0)+1)/2)
-	e.heavy = make(chan struct{}, runtime.GOMAXPROCS(0))
+	e.heavy = newHeavyTurns(runtime.GOMAXPROCS(0))
 	e.actors.ended = make(chan struct{})
 	e.background.ended = make(chan struct{})
 	e.stopped, e.stop = context.WithCancel(context.Background())
@@ -205,14 +204,13 @@ func (e *Engine) query(req *tracker.Request, op *tracker.Op, in any, proof track
 	e.stats.queries.Add(1)
 	workspace := target(req, op)
 	s := e.shardOf(workspace)
+	var heavy *heavyRun
 	if op.Heavy { // it waits before the read barrier
-		began := time.Now()
-		err := e.takeTurn(req.Deadline)
-		req.Spent.Queue += time.Since(began)
-		if err != nil {
+		var err error
+		if heavy, err = e.takeTurn(req, workspace); err != nil {
 			return tracker.Reply{}, err
 		}
-		defer e.endTurn()
+		defer heavy.end()
 	}
 	if !e.proven(op, &proof, s.number) {
 		if _, err := e.readable(s.number, req.Deadline); err != nil {
@@ -226,6 +224,7 @@ func (e *Engine) query(req *tracker.Request, op *tracker.Op, in any, proof track
 	if op.FromSnapshot {
 		snapshot := e.state.NewSnapshot()
 		v.View.Renew(snapshot, s.number, workspace)
+		heavy.watch(v)
 		reply, err = e.runQuery(v, req, op, in, proof.Now)
 		if closed := snapshot.Close(); err == nil && closed != nil {
 			err = fmt.Errorf("close a snapshot: %w", closed)
@@ -233,6 +232,7 @@ func (e *Engine) query(req *tracker.Request, op *tracker.Op, in any, proof track
 	} else {
 		v.View.Renew(e.state, s.number, workspace)
 		v.View.Recall(e.cfg.Store.Records())
+		heavy.watch(v)
 		reply, err = e.runQuery(v, req, op, in, proof.Now)
 	}
 	if op.Filtered && err == nil {
@@ -240,6 +240,7 @@ func (e *Engine) query(req *tracker.Request, op *tracker.Op, in any, proof track
 	}
 	if panicked := (*tracker.PanicError)(nil); !errors.As(err, &panicked) {
 		v.Renew(nil, time.Time{}, nil)
+		v.Watch(nil)
 		e.views.Put(v)
 	}
 	if err != nil {

@@ -75,3 +75,109 @@ func TestDo_HeavyQueriesTakeTurns(t *testing.T) {
 		}
 	})
 }
+
+// TestDo_HeavyQueriesTakeTurnsByWorkspace has one workspace ask for a hundred heavy queries, and
+// others for one after that: each of these runs next.
+func TestDo_HeavyQueriesTakeTurnsByWorkspace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		for n := 1; n <= 3; n++ {
+			b.mustCount(workspaceNumber(n), 1)
+		}
+		const backlog = 100
+		most := runtime.GOMAXPROCS(0)
+		in := heavyIn{Ran: make(chan int, backlog+2), Leave: make(chan struct{})}
+		answered := make(chan error, backlog+2)
+		ask := func(workspace int) {
+			req, one := request(workspaceNumber(workspace)), in
+			req.Deadline, one.Number = time.Now().Add(time.Hour), workspace
+			go func() {
+				_, err := b.engine.Do(req, heavyQuery, &one)
+				answered <- err
+			}()
+			synctest.Wait()
+		}
+		for range backlog {
+			ask(1)
+		}
+		if len(in.Ran) != most {
+			t.Fatalf("%d heavy queries of a workspace run at a time, want %d", len(in.Ran), most)
+		}
+		for range most {
+			<-in.Ran
+		}
+		ask(2)
+		ask(3)
+		for n := range backlog + 2 {
+			in.Leave <- struct{}{}
+			synctest.Wait()
+			if err := <-answered; err != nil {
+				t.Error(err)
+			}
+			if n < 2 {
+				if got, want := <-in.Ran, n+2; got != want {
+					t.Errorf("after the end of %d queries one of workspace %d runs next, want %d", n+1, got, want)
+				}
+			}
+		}
+		if turns := b.engine.heavy; turns.running != 0 || len(turns.of) != 0 || turns.order.Len() != 0 {
+			t.Errorf("at the end: %d running, %d workspaces, %d of them waiting", turns.running, len(turns.of), turns.order.Len())
+		}
+	})
+}
+
+type heavyWalkIn struct{ Rows int }
+
+// heavyWalk reads rows, each of which takes a millisecond.
+var heavyWalk = tracker.NewQuery[heavyWalkIn, int]("HeavyWalk", "", tracker.Needs{Level: tracker.Read}, func(v *tracker.View, in *heavyWalkIn) (tracker.Reply, error) {
+	for range in.Rows {
+		if err := v.Rows(testTable, []byte("count"), nil, func(_, _ []byte) (bool, error) {
+			pass(time.Millisecond)
+			return true, nil
+		}); err != nil {
+			return tracker.Reply{}, err
+		}
+	}
+	return tracker.Reply{}, nil
+}, tracker.TakesATurn)
+
+// TestDo_LongQueriesPause has one workspace hold all turns with queries that would take an hour. They
+// let the short ones of another workspace go first, and end at their deadline.
+func TestDo_LongQueriesPause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		for n := 1; n <= 2; n++ {
+			b.mustCount(workspaceNumber(n), 1)
+		}
+		most, began := runtime.GOMAXPROCS(0), time.Now()
+		answered := make(chan error, 2*most)
+		for range 2 * most {
+			req := request(workspaceNumber(1))
+			go func() {
+				_, err := b.engine.Do(req, heavyWalk, &heavyWalkIn{Rows: 3_600_000})
+				answered <- err
+			}()
+		}
+		synctest.Wait()
+		for range 3 {
+			asked := time.Now()
+			if _, err := b.do(workspaceNumber(2), heavyWalk, &heavyWalkIn{Rows: 300}); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(asked); took > time.Second {
+				t.Errorf("a short query took %v beside long ones", took)
+			}
+		}
+		for range 2 * most {
+			wantOutcome(t, <-answered, "not_applied")
+		}
+		if time.Since(began) > 11*time.Second {
+			t.Error("long queries went on behind their deadline")
+		}
+		if turns := b.engine.heavy; turns.running != 0 || turns.paused != 0 || len(turns.of) != 0 {
+			t.Errorf("at the end: %d running, %d paused, %d workspaces", turns.running, turns.paused, len(turns.of))
+		}
+	})
+}

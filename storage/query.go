@@ -136,6 +136,9 @@ func (t *Table[T]) ListWithin(r Reader, matches []Match, after []byte, leaps *in
 		if err != nil || !more {
 			return nil, err
 		}
+		if err := v.step(); err != nil {
+			return nil, err
+		}
 		target = append(target, 0)
 	}
 }

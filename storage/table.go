@@ -329,6 +329,9 @@ func (t *Table[T]) Scan(r Reader, prefix, after []byte, fn func(pk []byte, rec R
 		if err != nil || !more {
 			return err
 		}
+		if err := v.step(); err != nil {
+			return err
+		}
 	}
 	if err := it.Error(); err != nil {
 		return fmt.Errorf("%s: walk the records: %w", t.Name, err)

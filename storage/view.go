@@ -27,7 +27,15 @@ type View struct {
 	key    []byte // scratch for look-ups
 	// records is asked before db, which is the state instance then; nil for other readers.
 	records *RecordCache
+	// watch is called after every watchedRows rows of a walk; nil for most views. walked counts
+	// the rows.
+	watch  func() error
+	walked int
 }
+
+// watchedRows is the number of rows after which a watched view calls its function. With look-ups
+// for each row that is about a millisecond.
+const watchedRows = 256
 
 // NewView reads a workspace of a shard through db: the database, a snapshot, or
 // an open indexed batch.
@@ -38,7 +46,22 @@ func NewView(db pebble.Reader, shard Shard, workspace ID) View {
 // Renew makes v read a workspace of a shard through db, as NewView does, and
 // keeps its scratch space.
 func (v *View) Renew(db pebble.Reader, shard Shard, workspace ID) {
-	v.db, v.prefix, v.records = db, rangePrefix(shard, workspace), nil
+	v.db, v.prefix, v.records, v.watch = db, rangePrefix(shard, workspace), nil, nil
+}
+
+// Watch has v call a function every now and then while it walks over rows, for queries that may
+// take long. An error of the function ends the walk and is its error.
+func (v *View) Watch(fn func() error) { v.watch, v.walked = fn, 0 }
+
+// step counts a row of a walk.
+func (v *View) step() error {
+	if v.watch == nil {
+		return nil
+	}
+	if v.walked++; v.walked%watchedRows != 0 {
+		return nil
+	}
+	return v.watch()
 }
 
 // Recall has v, which reads the state instance, look for records in the cache of that
@@ -196,6 +219,9 @@ func (v *View) rows(table TableID, prefix, from []byte, next func(*pebble.Iterat
 		if err != nil || !more {
 			return err
 		}
+		if err := v.step(); err != nil {
+			return err
+		}
 	}
 	return it.Error()
 }
@@ -222,6 +248,9 @@ func (v *View) RowsBack(table TableID, prefix, before []byte, fn func(fields, va
 		}
 		more, err := fn(it.Key()[skip:], value)
 		if err != nil || !more {
+			return err
+		}
+		if err := v.step(); err != nil {
 			return err
 		}
 	}

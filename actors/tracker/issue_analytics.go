@@ -30,7 +30,7 @@ type IssueGroup struct {
 
 // IssueAnalytics counts the issues that the caller may see by one of their fields;
 // drafts don't count (Decision 25).
-var IssueAnalytics = NewQuery[IssueAnalyticsIn, IssueGroups]("IssueAnalytics", "Count issues by a field", Needs{Read, "issues"}, issueAnalytics, FromSnapshot)
+var IssueAnalytics = NewQuery[IssueAnalyticsIn, IssueGroups]("IssueAnalytics", "Count issues by a field", Needs{Read, "issues"}, issueAnalytics, FromSnapshot, TakesATurn)
 
 const (
 	// maxIssueGroups limits the groups of an answer to the largest.

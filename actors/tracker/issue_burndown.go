@@ -32,7 +32,7 @@ type BurndownDate struct {
 
 // Burndown returns the burndown of a cycle, from the recorded changes of the issues
 // that the caller may see (Decision 25).
-var Burndown = NewQuery[BurndownIn, BurndownSeries]("Burndown", "Show the burndown of a cycle", Needs{Read, "issues"}, burndown, FromSnapshot)
+var Burndown = NewQuery[BurndownIn, BurndownSeries]("Burndown", "Show the burndown of a cycle", Needs{Read, "issues"}, burndown, FromSnapshot, TakesATurn)
 
 // maxBurndownDays limits a series to the newest days.
 const maxBurndownDays = 3660

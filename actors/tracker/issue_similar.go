@@ -59,7 +59,7 @@ func similarIssues(v *View, in *SimilarIssuesIn) (Reply, error) {
 	defer space.release()
 	s := similarity{v: v, visibility: visibility{v: v}, self: storage.DocOf(row.Value.id()), space: space}
 	if err := s.search(&row.Value); err != nil {
-		return Reply{}, fmt.Errorf("search for similar issues: %w", err)
+		return Reply{}, errors.Join(fmt.Errorf("search for similar issues: %w", err), s.close())
 	}
 	body, err := s.answer(cmp.Or(in.Limit, 10), v.Buf[:0])
 	return Reply{Body: body}, errors.Join(err, s.close())

@@ -112,7 +112,8 @@ type Op struct {
 	// Lines marks operations that answer with a stream of lines: see Engine.Export.
 	Lines bool
 	// Heavy marks a query that takes a millisecond of processor time or more. As many run
-	// at a time as there are processors, in the order in which they came.
+	// at a time as there are processors, and workspaces take turns. It ends with an error if its
+	// time is up while it reads.
 	Heavy bool
 	// Media lists the content types of an operation that does not answer with JSON; see
 	// Reply.File.
