@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	json "github.com/goccy/go-json"
+
 	"switchyard/storage"
 )
 
@@ -39,22 +41,33 @@ type UsageGroup struct {
 	Usage
 }
 
-// maxUsageGroups limits the groups of an answer to the most expensive.
-const maxUsageGroups = 10_000
+const (
+	// maxUsageGroups limits the groups of an answer to the most expensive.
+	maxUsageGroups = 10_000
+	// maxUsageSummed limits the groups that one request adds up from many rows each, since they
+	// are in memory together. Which of them are the most expensive is known at the end.
+	maxUsageSummed = 100_000
+	// maxUsageSeen limits the decisions on issues and sessions that a request remembers.
+	maxUsageSeen = 10_000
+)
 
 // ListUsage adds up what agents have used for the issues that the caller may see
 // (Decision 67).
-var ListUsage = NewQuery[ListUsageIn, UsageGroups]("ListUsage", "Add up what agents have used", Needs{Read, "sessions"}, listUsage, FromSnapshot, TakesATurn)
+var ListUsage = NewQuery[ListUsageIn, UsageGroups]("ListUsage", "Add up what agents have used", Needs{Read, "sessions"}, listUsage, FromSnapshot, TakesATurn, Refuses(CodeConflict))
 
 func listUsage(v *View, in *ListUsageIn) (Reply, error) {
-	q := usageQuery{v: v, by: cmp.Or(in.GroupBy, "session"), groups: map[string]*Usage{}, seen: map[storage.ID]bool{}}
+	q := usageQuery{v: v, by: cmp.Or(in.GroupBy, "session"), found: []UsageGroup{}, most: maxUsageSummed}
 	var err error
 	if q.whole, err = v.canViewEveryIssue(); err != nil {
 		return Reply{}, err
 	}
-	if kind, summed := usageSums[q.by]; summed && q.whole && !in.From.Set && !in.To.Set {
+	kind, summed := usageSums[q.by]
+	switch ever := !in.From.Set && !in.To.Set; {
+	case ever && q.by == "session":
+		err = q.sessions()
+	case ever && summed && (q.whole || q.by == "issue"):
 		err = q.sums(kind)
-	} else {
+	default:
 		err = q.between(snooze(in.From.Ptr()), snooze(in.To.Ptr()))
 	}
 	if err != nil {
@@ -63,7 +76,7 @@ func listUsage(v *View, in *ListUsageIn) (Reply, error) {
 	return jsonReply(Done, UsageGroups{q.sorted()})
 }
 
-// usageSums are the kept sums that answer a question without times.
+// usageSums are the kept sums that answer a question without times. Sessions have their own.
 var usageSums = map[string]usageSumKind{"agent": usageOfAgent, "project": usageOfProject, "issue": usageOfIssue, "model": usageOfModel, "month": usageOfWorkspace}
 
 // canViewEveryIssue reports whether no issue of the workspace is hidden from the caller.
@@ -85,23 +98,61 @@ func (v *View) canViewEveryIssue() (bool, error) {
 
 // usageQuery adds up usage.
 type usageQuery struct {
-	v      *View
-	by     string
-	whole  bool // the caller sees every issue
+	v     *View
+	by    string
+	whole bool // the caller sees every issue
+	// found are the groups whose sum is complete, at most twice as many as an answer has.
+	found []UsageGroup
+	// groups are those that are being added up, at most as many as most.
 	groups map[string]*Usage
+	most   int
 	seen   map[storage.ID]bool // issues and sessions
 }
 
-func (q *usageQuery) add(group string, u *Usage) {
+// add adds to the sum of a group.
+func (q *usageQuery) add(group string, u *Usage) error {
 	sum := q.groups[group]
 	if sum == nil {
+		if len(q.groups) >= q.most {
+			return Conflict(fmt.Sprintf("The usage of this time has more than %d groups.", q.most), "Ask for a shorter time with from and to, or for another groupBy.")
+		}
+		if q.groups == nil {
+			q.groups = map[string]*Usage{}
+		}
 		sum = &Usage{}
 		q.groups[group] = sum
 	}
 	sum.add(u)
+	return nil
 }
 
-// sums reads kept sums.
+// find takes in a group with its sum.
+func (q *usageQuery) find(group string, u *Usage) {
+	if q.found = append(q.found, UsageGroup{Group: textOrNil(group), Usage: *u}); len(q.found) == 2*maxUsageGroups {
+		q.found = q.largest()
+	}
+}
+
+// sessions reads the sum that each session has of its own.
+func (q *usageQuery) sessions() error {
+	return sessions.Scan(q.v, nil, nil, func(_ []byte, rec storage.Record) (bool, error) {
+		text := storedUsage(rec)
+		if text == nil {
+			return true, nil
+		}
+		if seen, err := q.v.canViewSession(rec); err != nil || !seen {
+			return true, err
+		}
+		var u Usage
+		if err := json.Unmarshal(text, &u); err != nil {
+			return false, fmt.Errorf("decode a session's usage: %w", err)
+		}
+		q.find(string(storedText(rec.JSON(), "id")), &u)
+		return true, nil
+	})
+}
+
+// sums reads kept sums, of which each group has one.
 func (q *usageQuery) sums(kind usageSumKind) error {
 	prefix := storage.Key(nil).Byte(byte(kind))
 	return q.v.Rows(usageSumTable, prefix, nil, func(fields, value []byte) (bool, error) {
@@ -116,8 +167,14 @@ func (q *usageQuery) sums(kind usageSumKind) error {
 		if q.by == "month" {
 			group = monthText(month)
 		}
+		if !q.whole { // groups are issues
+			issue, _ := storage.ParseID(group)
+			if seen, err := q.v.hasIssue(issue); err != nil || !seen {
+				return true, err
+			}
+		}
 		u, _, err := parseUsage(value)
-		q.add(group, &u)
+		q.find(group, &u)
 		return true, err
 	})
 }
@@ -212,49 +269,62 @@ func (q *usageQuery) count(o *usageOrigin, u *Usage, at time.Time) error {
 	default:
 		group = monthText(monthOf(at))
 	}
-	q.add(group, u)
-	return nil
+	return q.add(group, u)
 }
 
 // includes reports whether usage is to be counted: the caller sees its session or, if that was
 // deleted, its issue. Where groups are issues or sessions, these must be there.
-func (q *usageQuery) includes(o *usageOrigin) (seen bool, err error) {
-	if q.whole && q.by != "issue" && q.by != "session" {
+func (q *usageQuery) includes(o *usageOrigin) (bool, error) {
+	switch {
+	case q.by == "issue":
+		return q.sees(o.issue, q.v.hasIssue)
+	case q.whole && q.by != "session":
 		return true, nil
 	}
-	if q.by == "issue" {
-		seen, known := q.seen[o.issue]
-		if !known {
-			seen, err = q.v.hasIssue(o.issue)
-			q.seen[o.issue] = seen
-		}
-		return seen, err
-	}
-	seen, known := q.seen[o.session]
-	if !known {
-		var found bool
-		found, err = sessions.Record(q.v, sessionKey(o.session), func(rec storage.Record) (err error) {
+	return q.sees(o.session, func(id storage.ID) (seen bool, err error) {
+		found, err := sessions.Record(q.v, sessionKey(id), func(rec storage.Record) (err error) {
 			seen, err = q.v.canViewSession(rec)
 			return err
 		})
 		if err == nil && !found && q.by != "session" { // retention has deleted the session
 			seen, err = q.v.hasIssue(o.issue)
 		}
-		q.seen[o.session] = seen
+		return seen, err
+	})
+}
+
+// sees decides on an issue or a session, and remembers the decision for a while: its usage of a day
+// comes together.
+func (q *usageQuery) sees(id storage.ID, decide func(storage.ID) (bool, error)) (bool, error) {
+	if seen, known := q.seen[id]; known {
+		return seen, nil
 	}
+	seen, err := decide(id)
+	if len(q.seen) >= maxUsageSeen {
+		clear(q.seen)
+	}
+	if q.seen == nil {
+		q.seen = map[storage.ID]bool{}
+	}
+	q.seen[id] = seen
 	return seen, err
 }
 
 // sorted returns the groups in their order.
 func (q *usageQuery) sorted() []UsageGroup {
-	groups := make([]UsageGroup, 0, len(q.groups))
 	for group, u := range q.groups {
-		groups = append(groups, UsageGroup{Group: textOrNil(group), Usage: *u})
+		q.find(group, u)
 	}
+	if q.found = q.largest(); q.by == "month" {
+		slices.SortFunc(q.found, func(a, b UsageGroup) int { return cmp.Compare(*a.Group, *b.Group) })
+	}
+	return q.found
+}
+
+// largest returns the most expensive groups in order.
+func (q *usageQuery) largest() []UsageGroup {
+	groups := q.found
 	slices.SortFunc(groups, func(a, b UsageGroup) int {
-		if q.by == "month" {
-			return cmp.Compare(*a.Group, *b.Group)
-		}
 		return cmp.Or(cmp.Compare(b.CostMicros, a.CostMicros), cmp.Compare(b.tokens(), a.tokens()), cmp.Compare(fromPtr(a.Group), fromPtr(b.Group)))
 	})
 	return groups[:min(len(groups), maxUsageGroups)]

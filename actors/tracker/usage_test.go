@@ -75,6 +75,11 @@ func TestUsage_ByEveryOriginAndTime(t *testing.T) {
 		{f.admin, "agent", to("9999-01-01T00:00:00.000Z"), "[a=1010 b=100]"},
 		{member, "agent", ListUsageIn{}, "[a=1010]"},
 		{member, "issue", ListUsageIn{}, fmt.Sprintf("[%s=1010]", open.ID)},
+		{member, "issue", from("1900-01-01T00:00:00Z"), fmt.Sprintf("[%s=1010]", open.ID)},
+		{member, "session", ListUsageIn{}, fmt.Sprintf("[%s=1010]", a.Session.ID)},
+		{member, "session", from("1900-01-01T00:00:00Z"), fmt.Sprintf("[%s=1010]", a.Session.ID)},
+		{f.admin, "session", from("1900-01-01T00:00:00Z"), fmt.Sprintf("[%s=1010 %s=100]", a.Session.ID, b.Session.ID)},
+		{f.admin, "session", to(between), fmt.Sprintf("[%s=10]", a.Session.ID)},
 		{member, "month", ListUsageIn{}, "[2026-11=10 2026-12=1000]"},
 	} {
 		row.in.GroupBy = row.by
@@ -87,6 +92,41 @@ func TestUsage_ByEveryOriginAndTime(t *testing.T) {
 		t.Errorf("after the deletion: %s", got)
 	}
 	f.verify()
+}
+
+// A request adds up no more groups than its memory is meant for. Groups that have a kept sum are not
+// limited: all but the most expensive are dropped as they come.
+func TestUsage_BoundsItsMemory(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	for n := range 3 {
+		f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{AgentID: Some(fmt.Sprint("agent", n))})
+		c := f.claim(ClaimSessionsIn{})[0]
+		f.run(c.LaneToken, Heartbeat, &HeartbeatIn{ID: c.Session.ID, Usage: used(int64(n+1), "m")})
+	}
+	for by, bounded := range map[string]bool{"session": true, "issue": true, "agent": true, "model": false} {
+		list := NewQuery[ListUsageIn, UsageGroups]("list", "", Needs{}, func(v *View, in *ListUsageIn) (Reply, error) {
+			q := usageQuery{v: v, by: by, most: 2}
+			return Reply{}, q.between(nil, nil)
+		})
+		if _, err := f.try(f.admin, list, &ListUsageIn{}); bounded {
+			wantCode(t, err, CodeConflict)
+		} else if err != nil {
+			t.Errorf("by %s: %v", by, err)
+		}
+		if got := len(f.usage(f.admin, ListUsageIn{GroupBy: by})); (got == 3) != bounded {
+			t.Errorf("by %s there are %d groups", by, got)
+		}
+	}
+	q := usageQuery{}
+	for n := range 5 * maxUsageGroups {
+		if q.find(fmt.Sprint(n), &Usage{CostMicros: int64(n)}); len(q.found) >= 2*maxUsageGroups {
+			t.Fatalf("%d groups are kept", len(q.found))
+		}
+	}
+	if all := q.sorted(); len(all) != maxUsageGroups || all[0].CostMicros != 5*maxUsageGroups-1 || all[maxUsageGroups-1].CostMicros != 4*maxUsageGroups {
+		t.Errorf("%d groups, from %d down to %d", len(all), all[0].CostMicros, all[len(all)-1].CostMicros)
+	}
 }
 
 // Usage is a change of the session, which its event tells.
