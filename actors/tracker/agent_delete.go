@@ -23,5 +23,5 @@ func deleteAgent(tx *Tx, in *AgentByIDIn) (Reply, error) {
 		return Reply{}, err
 	}
 	// Without the agent's limit more of its sessions can be claimed.
-	return Reply{Outcome: NoContent}, tx.wakeFreed(in.ID, maxConcurrent-room(&row.Value))
+	return Reply{Outcome: NoContent}, tx.wakeFreed(in.ID, room(&Agent{})-room(&row.Value))
 }

@@ -51,10 +51,11 @@ func patchAgent(tx *Tx, in *PatchAgentIn) (Reply, error) {
 	return Reply{Body: body}, tx.wakeFreed(in.ID, room(&a)-room(&row.Value))
 }
 
-// room returns the limit of an agent's concurrent sessions, or maxConcurrent for none.
+// room returns the limit of an agent's concurrent sessions. No limit is twice the highest one,
+// so that there is more room without any limit.
 func room(a *Agent) int {
 	if a.MaxConcurrentSessions == nil {
-		return maxConcurrent
+		return 2 * maxConcurrent
 	}
 	return int(*a.MaxConcurrentSessions)
 }

@@ -60,35 +60,6 @@ func (v *View) activeSessions(issue storage.ID) (keys [][]byte, err error) {
 	return keys, nil
 }
 
-// maxWoken limits the claimers that one change wakes; the others wait for the next
-// change or their time-out.
-const maxWoken = 64
-
-// wakeFreed wakes claimers for up to n sessions of an agent that can work on n more.
-func (tx *Tx) wakeFreed(agent string, n int) error {
-	if n <= 0 {
-		return nil
-	}
-	blocked := map[storage.ID]bool{}
-	looked := 0
-	return tx.walkQueue(agent, func(e *queuedEntry, _ []byte) (bool, error) {
-		held, known := blocked[e.issue]
-		if !known {
-			var err error
-			if held, err = tx.Has(sessionEngaged, storage.Key(nil).Str(agent).ID(e.issue)); err != nil {
-				return false, err
-			}
-			blocked[e.issue] = held
-		}
-		if !held {
-			tx.wakeClaimer(agent, unStr(e.provider))
-			n--
-		}
-		looked++
-		return n > 0 && looked < maxWoken, nil
-	})
-}
-
 // queuedEntry is an entry of the claim queue, with encoded strings.
 type queuedEntry struct {
 	session, issue  storage.ID

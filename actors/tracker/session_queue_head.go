@@ -15,7 +15,10 @@ import (
 // that stores a claimable session calls lower. Owned by the workspace's goroutine.
 type queueHeads struct {
 	heads map[queueHeadKey]queueHead
-	// raised is set if the running command has moved a head up.
+	// providers are the providers of the sessions in the queue, by agent; see
+	// queuedProviders.
+	providers map[string][]string
+	// raised is set if the running command has moved a head up, or noted providers.
 	raised bool
 }
 
@@ -35,7 +38,10 @@ type queueHead struct {
 // maxQueueHeads limits the cache.
 const maxQueueHeads = 4096
 
-func (f *queueHeads) forget() { clear(f.heads) }
+func (f *queueHeads) forget() {
+	clear(f.heads)
+	clear(f.providers)
+}
 
 // raise sets the head of a part.
 func (f *queueHeads) raise(key queueHeadKey, head queueHead) {
@@ -59,6 +65,7 @@ func (f *queueHeads) lower(s *sessionRecord) {
 			f.heads[key] = queueHead{first: id}
 		}
 	}
+	f.addProvider(s.AgentID, s.Provider)
 }
 
 // walkQueue calls fn for the claimable sessions of an agent, or of all with "", in the
