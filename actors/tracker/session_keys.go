@@ -16,7 +16,8 @@ import (
 // full key are parked under it: those that come while it is full, and those in the claim
 // queue when it becomes full. A place that becomes free is offered to the first parked
 // session of each agent and provider, in the order of claims, since another agent's claims
-// can't take the first of all; the claim decides.
+// can't take the first of all; the claim decides. It is offered to the next one, too, while
+// the agent works on another session of the first one's issue.
 
 // MaxConcurrencyKey is the length of a concurrency key, in bytes.
 const MaxConcurrencyKey = 128
@@ -175,7 +176,7 @@ type keyWork struct {
 }
 
 // freedPlace is a place of a key that has become free; for one agent and provider alone if
-// a session in the claim queue has left it without a claim.
+// a session in the claim queue has left it without a claim, or can't be claimed for a while.
 type freedPlace struct {
 	key             string
 	all             bool
@@ -221,6 +222,9 @@ func (tx *Tx) keysMoved(old, s *sessionRecord) error {
 			}
 			tx.keys.full = append(tx.keys.full, key)
 		}
+	}
+	if s.engaged() && (old == nil || !old.engaged()) {
+		return tx.offerBeside(s)
 	}
 	return nil
 }
@@ -281,81 +285,11 @@ func (tx *Tx) parkFull(key string) error {
 	}); err != nil {
 		return fmt.Errorf("list the sessions of a key: %w", err)
 	}
-	_, left, err := tx.reparkKeys(keys)
+	left, err := tx.reparkKeys(keys)
 	if err != nil || !more && !left {
 		return err
 	}
 	return tx.SetTimer(timerConcurrency, key, tx.now.Add(time.Millisecond))
-}
-
-// offerPlaces puts sessions that are parked under a key into the claim queue: for each
-// agent and provider as many as places have become free, the most urgent and then the
-// oldest first.
-func (tx *Tx) offerPlaces(place *freedPlace, n int) error {
-	free, err := tx.freePlaces(place.key)
-	if err != nil || free == 0 {
-		return err
-	}
-	n = int(min(uint64(n), free))
-	under := storage.Key(nil).Byte(byte(parkConcurrency)).Str(place.key)
-	if !place.all {
-		more, err := tx.offerTo(under.Str(place.agent).Str(place.provider), n)
-		if err != nil || !more {
-			return err
-		}
-		return tx.SetTimer(timerConcurrency, place.key, tx.now.Add(time.Millisecond))
-	}
-	var from []byte
-	for range maxReleased {
-		var class []byte
-		if err := tx.Rows(sessionParked, under, from, func(fields, _ []byte) (bool, error) {
-			parts := strs(fields[len(under):], 2)
-			class = slices.Concat(parts[0], parts[1])
-			return false, nil
-		}); err != nil {
-			return fmt.Errorf("list the sessions parked under a key: %w", err)
-		}
-		if class == nil {
-			return nil
-		}
-		more, err := tx.offerTo(slices.Concat(under, class), n)
-		if err != nil {
-			return err
-		}
-		if more {
-			break
-		}
-		class[len(class)-1] = 1 // behind all entries of the class
-		from = class
-	}
-	return tx.SetTimer(timerConcurrency, place.key, tx.now.Add(time.Millisecond))
-}
-
-// offerTo puts the first n sessions of an agent and provider that are parked under a key
-// into the claim queue. Those that can't be claimed for another reason are parked for it,
-// and the next ones take their turn. more is set if the command has done enough.
-func (tx *Tx) offerTo(under storage.Key, n int) (more bool, err error) {
-	for looked := 0; n > 0; {
-		keys, _, err := tx.parkedUnder(under, min(n, maxReleased))
-		if err != nil || len(keys) == 0 {
-			return false, err
-		}
-		ready, full, err := tx.reparkKeys(keys)
-		if err != nil || full {
-			return full, err
-		}
-		if n, looked = n-ready, looked+len(keys); looked > maxReleased {
-			return n > 0, nil
-		}
-		// A session that is parked under the same key again is not gone from the front:
-		// the key has become full.
-		if ready == 0 {
-			if again, _, err := tx.parkedUnder(under, 1); err != nil || len(again) == 0 || string(again[0]) == string(keys[0]) {
-				return false, err
-			}
-		}
-	}
-	return false, nil
 }
 
 // settleKeyOp continues what a command has left to do about a concurrency key.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 )
 
 func keyed(agent string, keys ...string) DispatchIssueIn {
@@ -177,6 +178,74 @@ func TestConcurrencyKeys_AgentWithoutClaimersHoldsNobodyUp(t *testing.T) {
 	f.verify()
 	if got := f.claim(ClaimSessionsIn{}); len(got) != 0 {
 		t.Fatalf("claimed %s of a full key", claimedIDs(got))
+	}
+	f.verify()
+}
+
+// A place goes past sessions that can't be claimed because their agent works on another session
+// of the same issue.
+func TestConcurrencyKeys_BusyIssueHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	for _, behind := range []int{3, maxReleased + 30} {
+		t.Run(fmt.Sprint(behind), func(t *testing.T) {
+			t.Parallel()
+			f := newAgentFixture(t)
+			running := f.dispatch(f.work(PriorityLow).ID, keyed("b", "k"))
+			busy := f.work(PriorityLow)
+			beside := f.dispatch(busy.ID, keyed("a"))
+			f.claim(ClaimSessionsIn{Limit: 2})
+			var first DispatchedSession
+			for i := range behind {
+				if s := f.dispatch(busy.ID, keyed("a", "k")); i == 0 {
+					first = s
+				}
+			}
+			next := f.dispatch(f.work(PriorityLow).ID, keyed("a", "k"))
+			f.dispatch(f.work(PriorityLow).ID, keyed("a", "k"))
+			f.wantReason(next.ID, "concurrency [k] 0")
+			if err := f.report(f.admin, running.ID, SessionCompleted); err != nil {
+				t.Fatal(err)
+			}
+			f.pass(time.Second) // more than a command moves are moved by a timer
+			f.wantReason(next.ID, "no_claimer [] 0")
+			f.verify()
+			if got := f.claim(ClaimSessionsIn{Limit: 50}); claimedIDs(got) != fmt.Sprint([]SessionID{next.ID}) {
+				t.Fatalf("claimed %s, want %s", claimedIDs(got), next.ID)
+			}
+			f.verify()
+			for _, id := range []SessionID{beside.ID, next.ID} {
+				if err := f.report(f.admin, id, SessionCompleted); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := f.claimOne(); got.Session.ID != first.ID {
+				t.Fatalf("claimed %s, want %s", got.Session.ID, first.ID)
+			}
+			f.verify()
+		})
+	}
+}
+
+// A session that has been offered a place passes it on when its agent begins to work on another
+// session of the same issue.
+func TestConcurrencyKeys_PlaceIsOfferedOn(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	running := f.dispatch(f.work(PriorityUrgent).ID, keyed("b", "k"))
+	f.claimOne()
+	busy := f.work(PriorityLow)
+	beside := f.dispatch(busy.ID, keyed("a"))
+	f.dispatch(busy.ID, keyed("a", "k"))
+	next := f.dispatch(f.work(PriorityLow).ID, keyed("a", "k"))
+	if err := f.report(f.admin, running.ID, SessionCompleted); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.claimOne(); got.Session.ID != beside.ID {
+		t.Fatalf("claimed %s, want %s", got.Session.ID, beside.ID)
+	}
+	f.verify()
+	if got := f.claim(ClaimSessionsIn{Limit: 50}); claimedIDs(got) != fmt.Sprint([]SessionID{next.ID}) {
+		t.Fatalf("claimed %s, want %s", claimedIDs(got), next.ID)
 	}
 	f.verify()
 }

@@ -163,29 +163,30 @@ func (tx *Tx) repark(row *storage.Row[sessionRecord]) (now *sessionRecord, err e
 
 func samePlace(a, b *parking) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// reparkKeys calls repark for sessions, by their primary keys, and reports how many of
-// them can be claimed now. more is set if the command has written as much as it may.
-func (tx *Tx) reparkKeys(keys [][]byte) (ready int, more bool, err error) {
+// reparkKey calls repark for a session, by its primary key.
+func (tx *Tx) reparkKey(pk []byte) (now *sessionRecord, err error) {
+	row, err := sessions.Get(tx, pk)
+	if err == nil && row == nil {
+		err = fmt.Errorf("the index of parked sessions names one that is not there")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return tx.repark(row)
+}
+
+// reparkKeys calls repark for sessions, by their primary keys. more is set if the command has
+// written as much as it may.
+func (tx *Tx) reparkKeys(keys [][]byte) (more bool, err error) {
 	for _, pk := range keys {
 		if tx.written() > maxFollowed {
-			return ready, true, nil
+			return true, nil
 		}
-		row, err := sessions.Get(tx, pk)
-		if err == nil && row == nil {
-			err = fmt.Errorf("the index of parked sessions names one that is not there")
-		}
-		if err != nil {
-			return ready, false, err
-		}
-		s, err := tx.repark(row)
-		if err != nil {
-			return ready, false, err
-		}
-		if s.queued() {
-			ready++
+		if _, err := tx.reparkKey(pk); err != nil {
+			return false, err
 		}
 	}
-	return ready, false, nil
+	return false, nil
 }
 
 // sessionMoved brings everything up to date that follows from the place of a session: the
@@ -257,7 +258,7 @@ var notBeforeOp = NewCommand[TimerIn, None]("ReleasePutOff", "Queue the sessions
 	}); err != nil {
 		return Reply{}, fmt.Errorf("list the sessions that are put off: %w", err)
 	}
-	_, more, err := tx.reparkKeys(due)
+	more, err := tx.reparkKeys(due)
 	if err != nil {
 		return Reply{}, err
 	}

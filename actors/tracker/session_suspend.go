@@ -198,7 +198,7 @@ func (tx *Tx) releaseScope(reason parkReason, scope string) (more bool, err erro
 	if err != nil {
 		return false, err
 	}
-	_, left, err := tx.reparkKeys(keys)
+	left, err := tx.reparkKeys(keys)
 	return more || left, err
 }
 
@@ -262,7 +262,7 @@ func (tx *Tx) parkIssue(id string) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	_, more, err = tx.reparkKeys(keys)
+	more, err = tx.reparkKeys(keys)
 	return more, err
 }
 
@@ -305,7 +305,7 @@ func (tx *Tx) parkPhase(scope string, phase parkReason, from []byte, budget *int
 		return nil, false, fmt.Errorf("look for the sessions of a scope: %w", err)
 	}
 	for i := range keys {
-		_, more, err := tx.reparkKeys(keys[i : i+1])
+		more, err := tx.reparkKeys(keys[i : i+1])
 		if err != nil {
 			return nil, false, err
 		}
