@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"encoding/json"
 	"sync"
 	"sync/atomic"
@@ -114,5 +115,37 @@ func TestGeneration_SlowDisk(t *testing.T) {
 	resume()
 	if err := <-counted; err != nil || g.current().Count != before.Count+1 {
 		t.Errorf("%+v after %+v, %v", g.current(), before, err)
+	}
+}
+
+// A node ends if another one has seen it with newer data. It does not end if it has counted on while
+// the refused connection was made: the other node knew the new count first.
+func TestGeneration_CountedOnWhileADialIsRefused(t *testing.T) {
+	t.Parallel()
+	store := openStore(t, vfs.NewMem(), "node")
+	t.Cleanup(func() { _ = store.Close() })
+	g, err := newGenerations(store.Raft(), func() string { return "i" }, &membership.List{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, counts := range []bool{true, false} {
+		ended := false
+		p := newHeartbeat(heartbeatConfig{
+			Owned: func() []ownedShard { return nil }, Clock: time.Now, Generations: g, Fatal: func(error) { ended = true },
+			Send: func(context.Context, string, []byte) ([]byte, error) {
+				if counts {
+					if err := g.own.next(); err != nil {
+						return nil, err
+					}
+				}
+				return nil, &refusedError{statusOlderData, "older"}
+			},
+		})
+		if _, err := p.exchange("b"); !refusesData(err) {
+			t.Errorf("error %v", err)
+		}
+		if ended == counts {
+			t.Errorf("the count went on: %v; the node ended: %v", counts, ended)
+		}
 	}
 }
