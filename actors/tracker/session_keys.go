@@ -152,19 +152,18 @@ func (tx *Tx) takesPlaces(s *sessionRecord) error {
 	}); err != nil {
 		return fmt.Errorf("look for the holder of a key: %w", err)
 	}
-	if pk != nil {
-		row, err := sessions.Get(tx, pk)
-		if err != nil {
-			return err
+	var holder *storage.Row[sessionRecord]
+	if _, err := sessions.Record(tx, pk, func(rec storage.Record) error {
+		seen, err := tx.canViewSession(rec)
+		if err == nil && seen {
+			holder, err = sessions.Decode(rec)
 		}
-		if row != nil {
-			if row, err = tx.session(row.Value.ID); err != nil {
-				return err
-			}
-		}
-		if row != nil {
-			return row.Value.conflict(fmt.Sprintf("%s Session %s holds it.", message, row.Value.ID), hint)
-		}
+		return err
+	}); err != nil {
+		return fmt.Errorf("read the holder of a key: %w", err)
+	}
+	if holder != nil {
+		return holder.Value.conflict(fmt.Sprintf("%s Session %s holds it.", message, holder.Value.ID), hint)
 	}
 	return s.conflict(message, hint)
 }

@@ -249,3 +249,20 @@ func TestConcurrencyKeys_PlaceIsOfferedOn(t *testing.T) {
 	}
 	f.verify()
 }
+
+// A lane sees no other session, so the refusal does not name the one that holds the key.
+func TestConcurrencyKeys_FullForALane(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	agent := f.register(CreateAgentIn{Name: "A", ConcurrencyBy: Some([]ConcurrencyField{ConcurrentRepo})})
+	bot := f.token(f.home, &CreateTokenIn{AgentID: string(agent.ID)})
+	register := func(status SessionStatus) RegisteredSession {
+		issue := decode[Issue](t, f.run(f.admin, CreateIssue, &CreateIssueIn{Title: "Work", IssueFields: IssueFields{Repo: Some("octo/hump")}}).Body)
+		in := &RegisterSessionIn{IssueID: string(issue.ID), Provider: "p", Status: status}
+		return decode[RegisteredSession](t, f.run(bot, RegisterSession, in).Body)
+	}
+	register(SessionRunning)
+	waits := register(SessionCreated)
+	wantConflict(t, f.report(*waits.LaneToken, waits.Session.ID, SessionRunning), SessionCreated, false)
+	f.verify()
+}
