@@ -6,8 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
+
+	"switchyard/actors/tracker"
 )
 
 // fieldError is what is wrong with a value; empty when nothing is.
@@ -81,8 +82,8 @@ func isDateTime(text string) bool {
 	if len(text) > 64 {
 		return false
 	}
-	_, err := time.Parse(time.RFC3339Nano, text)
-	return err == nil
+	_, ok := tracker.ParseDateTime(text)
+	return ok
 }
 
 // parseInteger reads an integer as JSON may write it, 1e2 and 2.0 included.

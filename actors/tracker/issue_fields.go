@@ -91,14 +91,19 @@ func (f *IssueFields) validateAt(path string, faults *Faults) {
 	momentFault(path+"snoozedUntil", &f.SnoozedUntil, faults)
 }
 
-// snooze returns the timestamp of a date and time, or nil if it is not valid.
+// snooze returns the timestamp of a date and time, or nil if it is not valid. The rule
+// "datetime" has checked that of a request.
 func snooze(text *string) *Timestamp {
 	if text == nil {
 		return nil
 	}
-	at, err := time.Parse(time.RFC3339Nano, *text)
-	if err != nil {
-		return nil
+	at, ok := ParseDateTime(*text)
+	if !ok {
+		// Drafts and waiting sessions keep texts that earlier versions took.
+		var err error
+		if at, err = time.Parse(time.RFC3339Nano, *text); err != nil {
+			return nil
+		}
 	}
 	// An offset can move a time out of the four-digit years, in which timestamps
 	// compare in the order of time.

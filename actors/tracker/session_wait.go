@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"switchyard/storage"
@@ -199,6 +200,8 @@ func (tx *Tx) seeConditions(s *sessionRecord, list []WaitCondition, at string) e
 				faults.Add(fmt.Sprintf("%s[%d].issue", at, i), "There is no such issue.")
 			}
 			c.Issue = id.String()
+		case c.After != "":
+			c.After = strings.ToUpper(c.After) // may have a small t and z
 		}
 	}
 	return faults.Err()

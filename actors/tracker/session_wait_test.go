@@ -74,11 +74,11 @@ func TestWait_RepliesAllAndAtOnce(t *testing.T) {
 	issue := f.work(PriorityLow)
 	s := f.dispatch(issue.ID, DispatchIssueIn{})
 	// No children, and a time that has passed: it is woken at once.
-	_, shown := f.waits(allOf(WaitCondition{Children: true}, WaitCondition{After: "2020-01-01T00:00:00Z"}))
+	_, shown := f.waits(allOf(WaitCondition{Children: true}, WaitCondition{After: "2020-01-01t00:00:00z"}))
 	if shown.Status != SessionCreated {
 		t.Fatalf("it is %s", shown.Status)
 	}
-	if c, shown := f.waits(allOf(WaitCondition{Reply: true}, WaitCondition{PR: "merged"})); len(c.WokenBy) != 2 || shown.Status != SessionWaiting {
+	if c, shown := f.waits(allOf(WaitCondition{Reply: true}, WaitCondition{PR: "merged"})); len(c.WokenBy) != 2 || c.WokenBy[1].Condition.After != "2020-01-01T00:00:00Z" || shown.Status != SessionWaiting {
 		t.Fatalf("woken by %+v, now %s", c.WokenBy, shown.Status)
 	}
 	reply := func() { f.run(f.admin, ReplyToSession, &ReplyToSessionIn{ID: s.ID, Message: "Yes."}) }
