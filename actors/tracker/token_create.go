@@ -55,13 +55,18 @@ func permissionFaults(raw json.RawMessage, faults *Faults) {
 	if len(raw) == 0 {
 		return
 	}
+	const known = "some of read, write, admin, issues:read, issues:write, sessions:read and sessions:write."
+	if strings.Trim(text, ", ") == "" {
+		faults.Add("permissions", "Must have at least one permission: "+known)
+		return
+	}
 	if _, _, unknown := ParsePermissions(text); len(unknown) > 0 {
 		const most = 5
 		quoted := make([]string, 0, most)
 		for _, word := range unknown[:min(len(unknown), most)] {
 			quoted = append(quoted, fmt.Sprintf("%.40q", word))
 		}
-		faults.Add("permissions", "Unknown permission "+strings.Join(quoted, ", ")+". Use some of read, write, admin, issues:read, issues:write, sessions:read and sessions:write.")
+		faults.Add("permissions", "Unknown permission "+strings.Join(quoted, ", ")+". Use "+known)
 	}
 }
 
