@@ -35,11 +35,12 @@ func (b *Backlog) Clone() Backlog {
 func (b *Backlog) AddSessions(state *storage.View) error {
 	v := View{View: *state}
 	created := uint64(0)
-	if err := v.eachQueueCount(queueCountStatus, func(text string, a amount) {
+	if err := v.eachQueueCount(queueCountStatus, func(text string, a amount) (bool, error) {
 		b.Sessions[SessionStatus(text)] += a.n
 		if text == string(SessionCreated) {
 			created = a.n
 		}
+		return true, nil
 	}); err != nil || created == 0 {
 		return err
 	}

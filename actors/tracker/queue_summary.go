@@ -41,7 +41,7 @@ type QueueOfKey struct {
 const maxQueueRows = 1000
 
 // ReadQueue answers with a QueueSummary.
-var ReadQueue = NewQuery[None, QueueSummary]("ReadQueue", "Count the sessions by status, reason, agent and key", Needs{Read, "sessions"}, readQueue, FromSnapshot)
+var ReadQueue = NewQuery[None, QueueSummary]("ReadQueue", "Count the sessions by status, reason, agent and key", Needs{Read, "sessions"}, readQueue, FromSnapshot, TakesATurn)
 
 func readQueue(v *View, _ *None) (Reply, error) {
 	q := &QueueSummary{Counts: map[SessionStatus]uint64{}, WaitingFor: map[WaitingReason]uint64{}, ByAgent: []QueueOfAgent{}, ByKey: []QueueOfKey{}}
@@ -51,24 +51,19 @@ func readQueue(v *View, _ *None) (Reply, error) {
 	for _, reason := range waitingReasons {
 		q.WaitingFor[reason] = 0
 	}
-	if err := v.eachQueueCount(queueCountStatus, func(text string, a amount) { q.Counts[SessionStatus(text)] = a.n }); err != nil {
-		return Reply{}, err
-	}
-	if err := v.eachQueueCount(queueCountReason, func(text string, a amount) { q.WaitingFor[WaitingReason(text)] = a.n }); err != nil {
-		return Reply{}, err
-	}
-	if err := v.eachQueueCount(queueCountAgent, func(text string, a amount) {
-		if len(q.ByAgent) < maxQueueRows {
-			q.ByAgent = append(q.ByAgent, QueueOfAgent{AgentID: text, Created: a.n, Running: a.sum, Waiting: a.hi})
-		}
+	if err := v.eachQueueCount(queueCountStatus, func(text string, a amount) (bool, error) {
+		q.Counts[SessionStatus(text)] = a.n
+		return true, nil
 	}); err != nil {
 		return Reply{}, err
 	}
-	if err := v.eachQueueCount(queueCountKey, func(text string, a amount) {
-		if len(q.ByKey) < maxQueueRows {
-			q.ByKey = append(q.ByKey, QueueOfKey{Key: text, Running: a.n, Waiting: a.sum})
-		}
+	if err := v.eachQueueCount(queueCountReason, func(text string, a amount) (bool, error) {
+		q.WaitingFor[WaitingReason(text)] = a.n
+		return true, nil
 	}); err != nil {
+		return Reply{}, err
+	}
+	if err := v.namesOfQueue(q); err != nil {
 		return Reply{}, err
 	}
 	for i := range q.ByKey {
@@ -89,14 +84,14 @@ func readQueue(v *View, _ *None) (Reply, error) {
 	return jsonReply(Done, q)
 }
 
-// eachQueueCount calls fn for the counts of a kind.
-func (v *View) eachQueueCount(kind aggregateKind, fn func(text string, a amount)) error {
+// eachQueueCount calls fn for the counts of a kind, until it returns false.
+func (v *View) eachQueueCount(kind aggregateKind, fn func(text string, a amount) (bool, error)) error {
 	err := v.Rows(queueCountTable, storage.Key(nil).Byte(byte(kind)), nil, func(fields, value []byte) (bool, error) {
 		a, err := parseAmount(value)
-		if err == nil {
-			fn(unStr(fields[1:]), a)
+		if err != nil {
+			return false, err
 		}
-		return true, err
+		return fn(unStr(fields[1:]), a)
 	})
 	if err != nil {
 		return fmt.Errorf("read the counts of the queue: %w", err)
@@ -130,11 +125,10 @@ func (v *View) queueOfAgents(q *QueueSummary) (err error) {
 		group, _ := claimTopic("", "").Group()
 		anyone = v.claimers(v.Workspace(), group)
 	}
-	x, failed := explainer{v: v}, error(nil)
-	if err := v.eachQueueCount(queueCountQueued, func(agent string, a amount) {
-		full, err := x.agentFull(agent)
+	return v.eachQueueCount(queueCountQueued, func(agent string, a amount) (bool, error) {
+		full, err := v.agentFull(agent)
 		if err != nil {
-			failed = err
+			return false, err
 		}
 		group, _ := claimTopic(agent, "").Group()
 		switch {
@@ -143,10 +137,8 @@ func (v *View) queueOfAgents(q *QueueSummary) (err error) {
 		case anyone == 0 && (v.claimers == nil || v.claimers(v.Workspace(), group) == 0):
 			q.WaitingFor[WaitingNoClaimer] += a.n
 		}
-	}); err != nil {
-		return err
-	}
-	return failed
+		return true, nil
+	})
 }
 
 // oldestSessions finds the oldest created session of each of many agents, with one cursor

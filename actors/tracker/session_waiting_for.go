@@ -236,30 +236,36 @@ func (x *explainer) children(w *WaitingFor, parent storage.ID) error {
 	return nil
 }
 
-// agentFull reports whether an agent works on as many sessions as it may.
+// agentFull reports whether an agent works on as many sessions as it may. It remembers the agents.
 func (x *explainer) agentFull(id string) (full bool, err error) {
 	if full, known := x.full[id]; known {
 		return full, nil
 	}
-	if id != unassigned {
-		agent, err := x.v.agent(id)
-		if err != nil {
-			return false, err
-		}
-		if agent != nil && agent.Value.MaxConcurrentSessions != nil {
-			key := agentKey(id)
-			engaged, err := x.v.Number(engagedTable, key[:])
-			if err != nil {
-				return false, fmt.Errorf("count an agent's sessions: %w", err)
-			}
-			full = engaged >= uint64(*agent.Value.MaxConcurrentSessions)
-		}
+	if full, err = x.v.agentFull(id); err != nil {
+		return false, err
 	}
 	if x.full == nil {
 		x.full = map[string]bool{}
 	}
 	x.full[id] = full
 	return full, nil
+}
+
+// agentFull reports whether an agent works on as many sessions as it may.
+func (v *View) agentFull(id string) (bool, error) {
+	if id == unassigned {
+		return false, nil
+	}
+	agent, err := v.agent(id)
+	if err != nil || agent == nil || agent.Value.MaxConcurrentSessions == nil {
+		return false, err
+	}
+	key := agentKey(id)
+	engaged, err := v.Number(engagedTable, key[:])
+	if err != nil {
+		return false, fmt.Errorf("count an agent's sessions: %w", err)
+	}
+	return engaged >= uint64(*agent.Value.MaxConcurrentSessions), nil
 }
 
 // ClaimersWaiting returns the number of claims that wait for a topic, or for all topics
