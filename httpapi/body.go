@@ -120,6 +120,13 @@ func (s *Server) readBody(x *exchange) error {
 		x.read = true
 		return nil
 	}
+	if header := &x.ctx.Request.Header; header.ContentLength() == -1 {
+		// fasthttp adds the fields behind the last chunk to the header, where they would
+		// pass for what a proxy in front of the service has written.
+		var sent fasthttp.RequestHeader
+		header.CopyTo(&sent)
+		defer sent.CopyTo(header)
+	}
 	limit := x.route.maxBody
 	defer func(began time.Time) { x.arrival += s.now().Sub(began) }(s.now())
 	for {

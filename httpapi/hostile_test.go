@@ -364,3 +364,26 @@ func TestHostile_ExpectedBodyIsAskedFor(t *testing.T) {
 		}
 	}
 }
+
+// The fields behind a chunked body are no headers. A proxy that appends the client's address
+// to the header may pass on a trailer as the client sent it.
+func TestHostile_TrailersAreNoHeaders(t *testing.T) {
+	t.Parallel()
+	at := newAtlas("b")
+	limits := func(c *Config) { c.Limits.Proxies, _ = ParseProxies([]string{"127.0.0.0/8"}, "Forwarded") }
+	entry, owner := at.join(t, "a", limits), at.join(t, "b", limits)
+	chunked := postHead + "Forwarded: for=192.0.2.7\r\nIf-Match: \"1\"\r\nTransfer-Encoding: chunked\r\n\r\nd\r\n{\"title\":\"t\"}\r\n0\r\n"
+	for name, trailer := range map[string]string{
+		"none": "", "an address": "Forwarded: for=198.51.100.9\r\n", "a key": "Idempotency-Key: k\r\nX: y\r\n",
+	} {
+		for _, node := range []*bundle{entry, owner} {
+			a := node.raw(t, 2, chunked+trailer+"\r\n"+"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
+			if a[0].StatusCode >= 300 || a[1].StatusCode != 200 {
+				t.Fatalf("%s: %d %s, then %d", name, a[0].StatusCode, a[0].body, a[1].StatusCode)
+			}
+			if req, _, _ := owner.engine.seen(); req.Address.String() != "192.0.2.7" || req.Idempotency != nil {
+				t.Errorf("%s: from %v, key %v", name, req.Address, req.Idempotency)
+			}
+		}
+	}
+}
