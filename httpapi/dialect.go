@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"bytes"
+	"encoding/json"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"switchyard/actors/tracker"
@@ -200,6 +202,25 @@ var scimDialect = &dialect{
 		},
 	},
 	security: []doc{{"scim": []string{}}},
+}
+
+// locationOf returns the address of the resource that a reply tells of, or "" for none.
+// An answer that was kept for an idempotency key is kept without it.
+func (s *Server) locationOf(x *exchange, reply *tracker.Reply) string {
+	if reply.Location != "" || !reply.Replayed || reply.Outcome != tracker.Created || x.route.dialect != scimDialect {
+		return reply.Location
+	}
+	var made struct {
+		ID   string `json:"id"`
+		Meta struct {
+			Location string `json:"location"`
+		} `json:"meta"`
+	}
+	if err := json.Unmarshal(reply.Body, &made); err != nil || made.Meta.Location != "" || made.ID == "" {
+		return made.Meta.Location
+	}
+	// The request left meta out of the answer, which always has the id.
+	return s.baseURL(x) + string(x.target.path) + "/" + url.PathEscape(made.ID)
 }
 
 type scimFailure struct {

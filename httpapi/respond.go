@@ -49,8 +49,8 @@ func (s *Server) respond(x *exchange, reply *tracker.Reply) error {
 	if reply.Replayed {
 		response.Header.SetCanonical(headerReplayed, valueTrue)
 	}
-	if reply.Location != "" {
-		response.Header.SetCanonical(headerLocation, []byte(reply.Location))
+	if location := s.locationOf(x, reply); location != "" {
+		response.Header.SetCanonical(headerLocation, []byte(location))
 	}
 	describeKeeping(&response.Header, valueRevalidate)
 	if d := x.route.dialect; d != nil {
