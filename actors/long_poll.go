@@ -94,6 +94,15 @@ func (p *longPoll) again() error {
 	if answered, err := p.joined(); answered {
 		return err
 	}
+	if err := p.look(); err != nil {
+		return err
+	}
+	p.looked()
+	return nil
+}
+
+// look runs the operation for a caller that is still there, and may still do so.
+func (p *longPoll) look() error {
 	if p.op.Kind == tracker.Command && p.req.Gone != nil && p.req.Gone() {
 		return tracker.NotApplied("The client has closed the connection.")
 	}
@@ -103,18 +112,17 @@ func (p *longPoll) again() error {
 			return err
 		}
 	}
-	if err := p.evaluate(); err != nil {
-		return err
-	}
-	p.looked()
-	return nil
+	return p.evaluate()
 }
 
-// looked notes whether the operation has used what the request was woken for.
+// looked notes whether the operation has used what the request was woken for. A kept answer
+// uses nothing.
 func (p *longPoll) looked() {
-	if p.used = p.reply.Wait == nil; !p.used {
+	if p.reply.Wait != nil {
 		p.missed = p.engine.waits.rest(p.waiter, p.reply.Wait.Pass)
+		return
 	}
+	p.used = !p.reply.Replayed
 }
 
 // sleep returns when something happened; false when the time is up.
@@ -137,5 +145,5 @@ func (p *longPoll) timedOut() error {
 		return nil
 	}
 	p.req.Final = true
-	return p.evaluate()
+	return p.look()
 }

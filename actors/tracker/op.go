@@ -290,6 +290,8 @@ type Reply struct {
 	parts []replyPart
 	// undo makes the command leave no writes, though it succeeds. Its answer is not kept.
 	undo bool
+	// unkept is set if the answer is not kept for the idempotency key.
+	unkept bool
 }
 
 // File describes a file that is the body of an answer. The bytes at its address never

@@ -118,11 +118,16 @@ func claimSessions(tx *Tx, in *ClaimSessionsIn) (Reply, error) {
 // sessions that it found.
 const maxClaimRounds = 16
 
-// nothingToClaim is the answer of a claim that has found nothing, or its wish to wait.
+// nothingToClaim is the answer of a claim that has found nothing, or its wish to wait. With an
+// idempotency key the claim looks again at the end: it may be the repeat of one that waited at
+// the same time and has an answer.
 func (tx *Tx) nothingToClaim(in *ClaimSessionsIn, agent string, hidden bool) Reply {
-	reply := Reply{Body: []byte(`{"sessions":[]}`)}
+	reply := Reply{Body: []byte(`{"sessions":[]}`), unkept: in.Wait > 0}
 	if in.Wait > 0 && !tx.final {
 		reply.Wait = &Wait{Topic: claimTopic(agent, in.Provider.Value), Until: tx.now.Add(in.WaitFor()), Pass: hidden}
+		if tx.buffer.keyed {
+			reply.Body = nil
+		}
 	}
 	return reply
 }

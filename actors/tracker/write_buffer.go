@@ -175,7 +175,7 @@ func (l *WriteBuffer) Run(op *Op, req *Request, in any, now time.Time) (reply Re
 	if err := tx.writeAudit(req); err != nil {
 		return Reply{}, err
 	}
-	if !reply.More && reply.Wait == nil && !reply.undo {
+	if !reply.More && reply.Wait == nil && !reply.undo && !reply.unkept {
 		err = l.remember(tx, op, req, reply, l.store.Wrote(mark))
 	}
 	if most := cmp.Or(op.MaxWrites, maxCommandBytes); err == nil && l.store.Written(mark)+l.counters.bytes-counted > most {
