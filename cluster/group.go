@@ -103,6 +103,7 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 		return nil, err
 	}
 	g.snapshots = raftstore.NewSnapshotStore(store, g.log, g.tuning.clock, g.stopping)
+	g.snapshots.Refused = func(err error) { g.logger.Error("a follower that needs all rows gets none", "error", err) }
 	g.machine.snapshots = g.snapshots
 	g.machine.needsReopen = func() { go n.reopen(g) }
 	g.machine.fail = g.fail

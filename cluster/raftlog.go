@@ -2,12 +2,16 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
 	"log/slog"
+	"slices"
 
 	"github.com/hashicorp/go-hclog"
+
+	"switchyard/storage"
 )
 
 // raftLogger forwards Raft's messages to slog. Messages at Raft's information level become debug
@@ -47,11 +51,18 @@ var routine = map[string]bool{
 	"unable to get address for server, using fallback address":                                                       true,
 }
 
+// lacksRoom reports whether an argument is the error of a disk without room for a shard. Raft tries
+// again soon, and the lack is logged once: by the disk's space, and by the group.
+func lacksRoom(arg any) bool {
+	err, ok := arg.(error)
+	return ok && errors.Is(err, storage.ErrNoRoom)
+}
+
 // Log writes one message.
 func (l raftLogger) Log(level hclog.Level, msg string, args ...any) {
 	to := slog.LevelDebug
 	switch {
-	case routine[msg]:
+	case routine[msg] || slices.ContainsFunc(args, lacksRoom):
 	case level >= hclog.Error:
 		to = slog.LevelError
 	case level == hclog.Warn:

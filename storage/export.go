@@ -40,6 +40,7 @@ type section struct {
 // Export copies a shard's rows as they are now into files of their own, for a
 // stream whose Size is known before it is read. At most two exports exist at once:
 // a third waits for one to be closed, up to a time, and fails with ErrBusy then.
+// It fails with ErrNoRoom if the disk would have less than half of its reserve left.
 // When ctx ends, the copying or the reading ends with its cause.
 func (s *Store) Export(ctx context.Context, shard Shard, wait time.Duration) (*Export, error) {
 	return s.ExportWith(ctx, shard, ExportOptions{Wait: wait})
@@ -72,7 +73,11 @@ func (s *Store) ExportWith(ctx context.Context, shard Shard, options ExportOptio
 		return nil, fmt.Errorf("export shard %d: %w", shard, ErrBusy)
 	}
 	e := &Export{transfer: t, ctx: ctx}
-	if err := e.write(s.state, shard, &options); err != nil {
+	err := s.roomToExport(shard)
+	if err == nil {
+		err = e.write(s.state, shard, &options)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("export shard %d: %w", shard, err), e.Close())
 	}
 	e.head = streamHeader(shard, len(e.sections))
@@ -81,6 +86,24 @@ func (s *Store) ExportWith(ctx context.Context, shard Shard, options ExportOptio
 		e.size += sectionHeaderLen + s.size
 	}
 	return e, nil
+}
+
+// roomToExport checks that the disk has room for a copy of a shard's rows, as far as their size is
+// known: what is only in memory is not counted.
+func (s *Store) roomToExport(shard Shard) error {
+	spare, watched := s.space.spare()
+	start, end := ShardRange(shard)
+	if !watched || end == nil {
+		return nil
+	}
+	size, err := s.state.EstimateDiskUsage(start, end)
+	if err != nil {
+		return fmt.Errorf("estimate the size: %w", err)
+	}
+	if size > spare {
+		return fmt.Errorf("%w: they have %d MiB, and the disk %d MiB to spare", ErrNoRoom, size>>20, spare>>20)
+	}
+	return nil
 }
 
 // Size of the stream in bytes.

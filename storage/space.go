@@ -117,6 +117,13 @@ func (s *Space) Shortage() Shortage {
 	return Short
 }
 
+// spare returns the number of free bytes above those at which space counts as scarce, or false if the
+// space was not measured.
+func (s *Space) spare() (bytes uint64, measured bool) {
+	free, reserve := s.free.Load(), s.reserve.Load()
+	return free - min(free, reserve/2, mostScarce), reserve != 0
+}
+
 // Free is the number of bytes that were free when last measured; 0 before Watch.
 func (s *Space) Free() uint64 { return s.free.Load() }
 

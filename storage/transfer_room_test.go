@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -33,4 +34,22 @@ func TestImport_StopsOnAFullDisk(t *testing.T) {
 	}
 	free(51)
 	must(t, receive(t, to, 5, bytes.NewReader(rows)))
+}
+
+// An export that would use up the last of the space fails before it begins.
+func TestExport_LeavesSpace(t *testing.T) {
+	t.Parallel()
+	s, free := measured(t)
+	scatter(t, s, 5, 100, 1) // more than 2 MiB
+	must(t, s.FlushState())
+	free(101)
+	if e, err := s.Export(t.Context(), 5, time.Second); !errors.Is(err, ErrNoRoom) {
+		t.Errorf("an export without room: %v", err)
+		must(t, e.Close())
+	}
+	_ = stream(t, s, 6) // an empty shard fits
+	free(110)
+	for range maxExports + 1 { // the refused one is not counted as under way
+		_ = stream(t, s, 5)
+	}
 }

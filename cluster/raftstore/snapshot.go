@@ -26,11 +26,16 @@ type SnapshotStore struct {
 	clock func() int64    // monotonic nanoseconds
 	quit  <-chan struct{} // closed when the group stops; streams end then
 
+	// Refused is called once when a follower can't be sent the state, as long as the disk has no room
+	// for a copy of it. Nil does nothing.
+	Refused func(error)
+
 	rowMu sync.Mutex // held while the newest snapshot is read and replaced
 
 	mu       sync.Mutex
 	streams  int               // streams to followers under way
 	lastSent int64             // end of the last stream, by clock; 0: none yet
+	refused  bool              // Refused was called for the last copy
 	received *ReceivedSnapshot // complete, waits for Raft to install it
 }
 
@@ -149,11 +154,26 @@ func (s *SnapshotStore) copyState() (*outgoingSnapshot, error) {
 		}
 	}()
 	var err error
-	if out.Export, err = s.node.Export(ctx, s.shard, exportWait); err != nil {
-		out.finish()
+	out.Export, err = s.node.Export(ctx, s.shard, exportWait)
+	s.noteRefusal(err)
+	if err != nil {
+		// A refused copy does not keep the log. Raft repeats it soon, and the log would never be truncated.
+		out.finish(!errors.Is(err, storage.ErrNoRoom))
 		return nil, err
 	}
 	return out, nil
+}
+
+// noteRefusal calls Refused if the disk has no room for a copy and had room for the one before.
+func (s *SnapshotStore) noteRefusal(err error) {
+	refused := errors.Is(err, storage.ErrNoRoom)
+	s.mu.Lock()
+	before := s.refused
+	s.refused = refused
+	s.mu.Unlock()
+	if refused && !before && s.Refused != nil {
+		s.Refused(err)
+	}
 }
 
 // outgoingSnapshot is a stream to a follower.
@@ -167,15 +187,18 @@ type outgoingSnapshot struct {
 // Close ends the stream.
 func (o *outgoingSnapshot) Close() error {
 	err := o.Export.Close()
-	o.finish()
+	o.finish(true)
 	return err
 }
 
-func (o *outgoingSnapshot) finish() {
+// finish ends the stream. If it may have been read, the log is kept for a while.
+func (o *outgoingSnapshot) finish(sent bool) {
 	close(o.ended)
 	o.cancel(nil)
 	o.store.mu.Lock()
 	o.store.streams--
-	o.store.lastSent = o.store.clock()
+	if sent {
+		o.store.lastSent = o.store.clock()
+	}
 	o.store.mu.Unlock()
 }

@@ -1,8 +1,11 @@
 package raftstore
 
 import (
+	"errors"
+	"math/rand/v2"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 
@@ -102,5 +105,44 @@ func TestSnapshotStore_TellsWhileItSends(t *testing.T) {
 	}
 	if now += int64(sendGrace); s.Sending() {
 		t.Error("sends for ever")
+	}
+}
+
+// A copy that the disk has no room for is reported once, and does not keep the log.
+func TestSnapshotStore_NoRoomForACopy(t *testing.T) {
+	t.Parallel()
+	fs := vfs.NewMem()
+	fs.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 101 << 20, TotalBytes: 1000 << 20})
+	store := openTestStore(t, fs, "node")
+	t.Cleanup(func() { _ = store.Close() })
+	store.Watch(0)
+	s := openSnapshots(t, store, 3)
+	var reported []error
+	s.Refused = func(err error) { reported = append(reported, err) }
+	sink, err := s.Create(1, 10, 2, raft.Configuration{}, 5, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sink.(*SnapshotSink).Record(); err != nil {
+		t.Fatal(err)
+	}
+	row, _ := storage.WorkspaceRange(3, storage.ID{9})
+	rows := make([]byte, 2<<20)
+	for i := range rows {
+		rows[i] = byte(rand.Uint32())
+	}
+	if err := store.State().Set(row, rows, pebble.NoSync); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.FlushState(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, _, err := s.Open(sink.ID()); !errors.Is(err, storage.ErrNoRoom) {
+			t.Fatal(err)
+		}
+	}
+	if s.Sending() || len(reported) != 1 {
+		t.Errorf("sending: %t, reported %v", s.Sending(), reported)
 	}
 }
