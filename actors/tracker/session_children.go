@@ -93,17 +93,27 @@ func (tx *Tx) spawnable(id SessionID) (*sessionRecord, *storage.Row[Issue], erro
 		return nil, nil, NotFound("session")
 	}
 	s := &row.Value
+	if s.Inner.Orphan {
+		return nil, nil, NotFound("issue")
+	}
 	if s.Status.Ended() {
-		return nil, nil, &Error{Code: CodeBadRequest, Message: fmt.Sprintf("The session has ended: it is %s.", s.Status), Hint: "Only a session that has not ended can have further children."}
+		return nil, nil, errNoChildren(fmt.Sprintf("The session has ended: it is %s.", s.Status), "Only a session that has not ended can have further children.")
 	}
 	if s.Inner.Depth >= maxSessionDepth {
-		return nil, nil, &Error{Code: CodeBadRequest, Message: fmt.Sprintf("The session is %d levels below the top one, the most there can be.", maxSessionDepth), Hint: "Do the work in this session, or spawn from one further up."}
+		return nil, nil, errNoChildren(fmt.Sprintf("The session is %d levels below the top one, the most there can be.", maxSessionDepth), "Do the work in this session, or spawn from one further up.")
 	}
 	issue, err := tx.writableIssue(string(s.IssueID))
 	if err != nil {
 		return nil, nil, err
 	}
 	return s, issue, tx.roomForChild(s.id(), "The session")
+}
+
+// errNoChildren returns the error for a child of a session that can't have any.
+func errNoChildren(message, hint string) *Error {
+	err := BadRequest(Fault{Message: message})
+	err.Hint = hint
+	return err
 }
 
 // roomForChild returns TOO_MANY_REQUESTS if a session, which the message calls name, has as

@@ -1,9 +1,52 @@
 package tracker
 
 import (
+	"errors"
 	"slices"
 	"testing"
 )
+
+// A refused child is told as every other fault of a request.
+func TestSpawnSession_NamesTheFault(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	spawn := func(id SessionID) (SessionID, error) {
+		reply, err := f.try(f.admin, SpawnSession, &SpawnSessionIn{ID: id, Title: "Part"})
+		if err != nil {
+			return "", err
+		}
+		return decode[SpawnedSession](t, reply.Body).Session.ID, nil
+	}
+	wantFault := func(err error, hint string) {
+		t.Helper()
+		wantCode(t, err, CodeBadRequest, "")
+		var e *Error
+		if errors.As(err, &e); e.Hint != hint {
+			t.Errorf("the hint is %q, want %q", e.Hint, hint)
+		}
+		if d, ok := e.Details.(BadRequestDetails); !ok || len(d.Issues) != 1 || d.Issues[0].Message != e.Message {
+			t.Errorf("%q has the details %+v", e.Message, e.Details)
+		}
+	}
+	issue := f.work(PriorityLow).ID
+	top := f.dispatch(issue, DispatchIssueIn{}).ID
+	id := top
+	var err error
+	for range maxSessionDepth {
+		if id, err = spawn(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = spawn(id)
+	wantFault(err, "Do the work in this session, or spawn from one further up.")
+	f.run(f.admin, CancelSession, &CancelSessionIn{ID: top})
+	_, err = spawn(top)
+	wantFault(err, "Only a session that has not ended can have further children.")
+	f.run(f.admin, DeleteIssue, &DeleteIssueIn{ID: string(issue)})
+	_, err = spawn(top)
+	wantCode(t, err, CodeNotFound)
+	f.verify()
+}
 
 func TestListSessionChildren_InPagesNewestFirst(t *testing.T) {
 	t.Parallel()

@@ -157,6 +157,8 @@ func (run *planRun) spawn() {
 	s := &planSession{agent: choose(run, planAgents), provider: "external", parent: p, depth: p.depth + 1, retry: planRetry{max: 3, lapsed: true}}
 	status := http.StatusCreated
 	switch {
+	case p.issue.gone:
+		status = http.StatusNotFound
 	case p.ended() || s.depth > 5:
 		status = http.StatusBadRequest
 	case run.m.active(p) >= planChildren:
