@@ -317,12 +317,13 @@ func (tx *Tx) roomForSession(issue storage.ID) error {
 	return nil
 }
 
-// budgetEnds returns the time when a session with a maxDuration has used it up
-// (Decision 32).
+// budgetEnds returns the time when a session with a maxDuration has used it up: counted from
+// its creation before the first attempt (Decision 32), and anew with each further one
+// (Decision 62).
 func (s *sessionRecord) budgetEnds() time.Time {
 	from := cmp.Or(s.Inner.StartedAt, s.Inner.QueuedAt, s.CreatedAt)
-	if s.Inner.StartedAt == "" && s.NotBefore != nil {
-		from = max(from, *s.NotBefore) // no attempt can begin earlier
+	if s.Inner.StartedAt == "" && s.Inner.QueuedAt != "" && s.NotBefore != nil {
+		from = max(from, *s.NotBefore) // the next attempt can't begin earlier
 	}
 	return from.Time().Add(time.Duration(*s.MaxDurationMinutes) * time.Minute)
 }

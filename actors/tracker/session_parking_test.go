@@ -56,6 +56,32 @@ func TestNotBefore_IsAtMostAYearAhead(t *testing.T) {
 	f.verify()
 }
 
+// The time of maxDuration begins with the creation, also of a session that is put off.
+func TestNotBefore_MaxDurationCounts(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	at := Some(string(At(f.now.Add(time.Hour))))
+	s := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{SessionOptions: SessionOptions{NotBefore: at, MaxDuration: Some(int64(30))}})
+	long := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{SessionOptions: SessionOptions{NotBefore: at, MaxDuration: Some(int64(90))}})
+	f.pass(29 * time.Minute)
+	if got := f.session(s.ID); got.Status != SessionCreated {
+		t.Fatalf("the session is %s", got.Status)
+	}
+	f.pass(time.Minute)
+	if got := f.session(s.ID); got.Status != SessionCanceled {
+		t.Errorf("the session is %s", got.Status)
+	}
+	f.pass(59 * time.Minute)
+	if got := f.session(long.ID); got.Status != SessionCreated {
+		t.Errorf("the other session is %s", got.Status)
+	}
+	f.pass(time.Minute)
+	if got := f.session(long.ID); got.Status != SessionCanceled {
+		t.Errorf("the other session is %s", got.Status)
+	}
+	f.verify()
+}
+
 // Many sessions with one time are released by several commands, none of which is too large.
 func TestNotBefore_ManyAtOneTime(t *testing.T) {
 	t.Parallel()
