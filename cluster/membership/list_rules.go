@@ -61,7 +61,8 @@ func (r *List) Join(rec Record, input RuleInput) error {
 		if !old.Released {
 			return fmt.Errorf("the removed node %q may still be a voter of some shard: its name is free when every shard's leader reports that it is none", rec.Name)
 		}
-	case input.IsReachable != nil && input.IsReachable(rec.Name):
+	// A node that ended a moment ago may still count as reachable. It doesn't run where the new one does.
+	case rec.Peer != old.Peer && input.IsReachable != nil && input.IsReachable(rec.Name):
 		return Permanent(ReasonNameTaken, "a node named %q already runs in the cluster, at %s: give this one a name of its own with --node-name", rec.Name, old.Peer)
 	default:
 		return Permanent(ReasonNameTaken, "the cluster has a node named %q with other data (instance %s): if its data directory was lost or wiped, run 'switchyard cluster remove %s' and start this node again; "+

@@ -32,6 +32,7 @@ func TestList_Rules(t *testing.T) {
 		"join again":               {have: []Record{member}, do: joins(moved("1")), want: Record{Name: "a", Instance: "1", Peer: "new:1", FirstSeen: member.FirstSeen}},
 		"join, name in use":        {have: []Record{member}, around: RuleInput{IsReachable: yes}, do: joins(moved("2")), want: member, reason: ReasonNameTaken},
 		"join, wiped":              {have: []Record{member}, do: joins(moved("2")), want: member, reason: ReasonNameTaken},
+		"join, wiped just now":     {have: []Record{member}, around: RuleInput{IsReachable: yes}, do: joins(Record{Name: "a", Instance: "2", Peer: member.Peer}), want: member, fails: "other data"},
 		"join, removed itself":     {have: []Record{removed}, do: joins(moved("1")), want: Record{Name: "a", Instance: "1", Peer: "new:1", Removed: true, FirstSeen: member.FirstSeen}},
 		"join, released itself":    {have: []Record{released}, do: joins(moved("1")), want: released, reason: ReasonRemoved},
 		"join, name free again":    {have: []Record{released}, do: joins(moved("2")), want: Record{Name: "a", Instance: "2", Peer: "new:1", FirstSeen: now}},
