@@ -246,18 +246,22 @@ func (w *waiters) wake(workspace storage.ID, wakes []tracker.Wake) {
 // not look again does so for this; there is nothing to do if all will.
 func (s *waitStripe) wakeOne(workspace storage.ID, why *tracker.Wake, behind uint64) {
 	best, looking := s.first(workspace, why, behind)
-	switch {
-	case best != nil:
-		best.signal(why)
-	case looking != nil:
-		looking.signal(why)
+	if best == nil {
+		if looking != nil {
+			looking.signal(why)
+		}
+		return
 	}
+	best.signal(why)
 	for _, topic := range why.Topics {
-		s.topics[waitKey{workspace, topic}].each(func(r *waiter) {
-			if r.signaled && r.number > behind && best != nil && r.number < best.number {
-				r.again = true
-			}
-		})
+		list := s.topics[waitKey{workspace, topic}]
+		if list == nil {
+			continue
+		}
+		// The list is in the order of the numbers, and no waiter behind this point is concerned.
+		for r := list.first; r != nil && r.number < best.number; r = r.next {
+			r.again = r.again || r.signaled && r.number > behind
+		}
 	}
 }
 
