@@ -12,8 +12,8 @@ import (
 // maxAdmissions is how often the rights to one command are looked at before it is refused.
 const maxAdmissions = 8
 
-// errOutdated is the answer to a command that was not run for that reason. Callers see it
-// if the rights change again each time.
+// errOutdated is the answer to a command that was not run since its caller's rights may have
+// changed. Callers see it if the rights change again each time.
 var errOutdated = tracker.NotApplied("The rights in the workspace are being changed.")
 
 // outdated reports whether the rights of a command's caller may have changed since Admit. The

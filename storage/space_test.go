@@ -203,7 +203,7 @@ func (f filledByTransfers) GetDiskUsage(path string) (vfs.DiskUsage, error) {
 	return usage, err
 }
 
-// What a crash left of an import does not keep a node from starting, and a process that still runs
+// The leftovers of an import that a crash ended do not keep a node from starting, and a process that still runs
 // keeps its own.
 func TestOpen_OnADiskFullOfTransfers(t *testing.T) {
 	t.Parallel()

@@ -45,17 +45,20 @@ func wantBounds(t *testing.T, s *LogStore, first, last uint64) {
 	}
 }
 
+func openTestLog(t *testing.T, store *storage.Store) *LogStore {
+	t.Helper()
+	s, err := OpenLog(store.Raft(), 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 func TestLogStore(t *testing.T) {
 	t.Parallel()
 	store := openTestStore(t, vfs.NewMem(), "node")
 	t.Cleanup(func() { _ = store.Close() })
-	open := func() *LogStore {
-		s, err := OpenLog(store.Raft(), 7)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
+	open := func() *LogStore { return openTestLog(t, store) }
 	// Rows of neighbors must not show.
 	for _, shard := range []*LogStore{{db: store.Raft(), shard: 6}, {db: store.Raft(), shard: 8}} {
 		if err := shard.StoreLogs(logsFrom(1, 40)); err != nil {
@@ -254,13 +257,7 @@ func TestLogStore_Configured(t *testing.T) {
 	t.Parallel()
 	store := openTestStore(t, vfs.NewMem(), "node")
 	t.Cleanup(func() { _ = store.Close() })
-	open := func() *LogStore {
-		s, err := OpenLog(store.Raft(), 7)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
+	open := func() *LogStore { return openTestLog(t, store) }
 	s := open()
 	want := func(index uint64) {
 		t.Helper()
