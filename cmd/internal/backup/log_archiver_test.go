@@ -37,32 +37,50 @@ type logbook struct {
 	stop  [2]func()
 }
 
+// openLogbook makes the logs, and an archiver for each node. Tests start these with run when the logs
+// are as they want them for the first pass, which begins at once.
 func openLogbook(t *testing.T, every time.Duration) *logbook {
 	t.Helper()
 	b := &logbook{t: t, dir: filepath.Join(t.TempDir(), "backups"), kept: make(chan struct{}, 1), first: [2]uint64{1, 1}, known: true,
 		keeps: [2]map[int]uint64{{}, {}}}
 	for n := range b.nodes {
-		b.start(n, every)
+		b.open(n, every)
 	}
-	t.Cleanup(func() { b.stop[0](); b.stop[1]() })
 	return b
 }
 
-func (b *logbook) start(n int, every time.Duration) {
-	a := &LogArchiver{To: NewArchive(InDir(b.dir), nil), Every: every, Node: fmt.Sprint("node-", n), Logs: bookOf{b, n}, Kept: b.kept, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+// open gives a node an archiver that knows nothing yet.
+func (b *logbook) open(n int, every time.Duration) {
+	b.nodes[n] = &LogArchiver{To: NewArchive(InDir(b.dir), nil), Every: every, Node: fmt.Sprint("node-", n), Logs: bookOf{b, n}, Kept: b.kept, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Newest: func() (*Manifest, bool) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			return b.newest, b.known
 		}}
+}
+
+// run starts the archivers of both nodes, until the test ends.
+func (b *logbook) run() {
+	for n := range b.nodes {
+		b.start(n)
+	}
+	b.t.Cleanup(func() { b.stop[0](); b.stop[1]() })
+}
+
+func (b *logbook) start(n int) {
 	ctx, cancel := context.WithCancel(b.t.Context())
 	ended := make(chan struct{})
-	b.nodes[n] = a
 	b.stop[n] = func() { cancel(); <-ended }
 	go func() {
 		defer close(ended)
-		a.Run(ctx)
+		b.nodes[n].Run(ctx)
 	}()
+}
+
+// restart starts an archiver of a node that has stopped, as after a restart of the node.
+func (b *logbook) restart(n int, every time.Duration) {
+	b.open(n, every)
+	b.start(n)
 }
 
 func (b *logbook) write(shard, count, size int) {
@@ -92,7 +110,7 @@ func (b *logbook) backUp() *Manifest {
 	return m
 }
 
-// span returns to which moments after now a backup can be restored.
+// reach returns how long ago the last moment was to which a backup can be restored.
 func (b *logbook) reach(m *Manifest) time.Duration {
 	b.t.Helper()
 	spans, err := NewArchive(InDir(b.dir), nil).Spans(b.t.Context(), []*Manifest{m})
@@ -158,6 +176,7 @@ func TestLogArchiver_GoesOnWhereAnotherNodeStopped(t *testing.T) {
 			t.Errorf("%+v before the first pass", status)
 		}
 		m := b.backUp()
+		b.run()
 		b.pass(time.Second)
 		b.change(func() { // from the first pass on, with or without new entries
 			if b.keeps[0][0] != 3 || b.keeps[0][1] != 5 {
@@ -200,7 +219,7 @@ func TestLogArchiver_GoesOnWhereAnotherNodeStopped(t *testing.T) {
 		// Restarted, it knows what is archived already.
 		b.stop[1]()
 		before, _ := b.nodes[1].To.segments(t.Context())
-		b.start(1, time.Minute)
+		b.restart(1, time.Minute)
 		b.pass(time.Minute)
 		if after, _ := b.nodes[1].To.segments(t.Context()); len(after) != len(before) {
 			t.Errorf("%d segments after the restart, %d before", len(after), len(before))
@@ -216,7 +235,7 @@ func TestLogArchiver_GoesOnWhereAnotherNodeStopped(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		b.start(1, time.Minute)
+		b.restart(1, time.Minute)
 		b.pass(time.Minute)
 		if status := b.nodes[1].Status(); status.Lost != 0 || len(status.Gaps) != 0 || b.reach(m) > time.Minute {
 			t.Errorf("without marks: %+v, %s behind", status, b.reach(m))
@@ -231,6 +250,7 @@ func TestLogArchiver_TellsOfAGap(t *testing.T) {
 		b.write(0, 3, 10)
 		b.write(1, 5, 10)
 		m := b.backUp()
+		b.run()
 		b.write(1, 5, 10)
 		b.pass(time.Minute + time.Second)
 		b.write(1, 20, 10)
@@ -272,6 +292,7 @@ func TestLogArchiver_TriesAgain(t *testing.T) {
 		b := openLogbook(t, time.Minute)
 		b.change(func() { b.known = false })
 		b.write(1, 5, 10)
+		b.run()
 		b.pass(5 * time.Minute)
 		if status := b.nodes[0].Status(); status.Known || status.Failures != 0 {
 			t.Errorf("%+v while the backups are not known", status)
@@ -309,6 +330,7 @@ func TestLogArchiver_DoesNotWaitWhenTheLogGrows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := openLogbook(t, time.Hour)
 		m := b.backUp()
+		b.run()
 		b.pass(time.Minute)
 		b.write(1, 9, segmentBytes/4)
 		b.kept <- struct{}{}
