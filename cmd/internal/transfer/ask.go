@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"time"
 )
 
@@ -33,14 +32,14 @@ func (c *Client) do(ctx context.Context, method, path, media string, body []byte
 	return nil
 }
 
-// insist is do for requests that can be repeated. A request that the service can't serve now, or of
+// insist is do for requests that can be repeated. A request that is not certainly refused, or of
 // which no answer comes, is sent again for retryFor.
 func (c *Client) insist(ctx context.Context, method, path, media string, body []byte, answer any) error {
 	began, pause := time.Now(), 100*time.Millisecond
 	for {
 		err := c.do(ctx, method, path, media, body, answer)
 		var refused *RefusedError
-		if err == nil || errors.As(err, &refused) && refused.Status != http.StatusServiceUnavailable && refused.Status != http.StatusTooManyRequests ||
+		if err == nil || errors.As(err, &refused) && refused.certain() ||
 			ctx.Err() != nil || time.Since(began) > retryFor {
 			return err
 		}

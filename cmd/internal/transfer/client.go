@@ -70,6 +70,13 @@ func (e *RefusedError) Error() string {
 	return text
 }
 
+// certain reports whether the request has changed nothing, and would be refused again. Other answers
+// are those of a service that can't serve it now, or can't say what became of it, and those of a proxy
+// that has lost the node behind it.
+func (e *RefusedError) certain() bool {
+	return e.Status < http.StatusInternalServerError && e.Status != http.StatusTooManyRequests
+}
+
 // Get asks for a path and returns the answer of a success. The error is a *RefusedError where the
 // service answered otherwise.
 func (c *Client) Get(ctx context.Context, path string) (*http.Response, error) {

@@ -24,8 +24,10 @@ type Move struct {
 	// Progress is told of each step, and of the bytes copied in it so far; nil: nobody is.
 	Progress func(step string, bytes int64)
 
-	from string // id of the old cluster
-	gone bool   // the old cluster has no such workspace any more
+	from    string        // id of the old cluster
+	gone    bool          // the old cluster has no such workspace any more
+	closed  bool          // an earlier run has left the workspace read-only
+	silence time.Duration // 0: Silence
 }
 
 // Moved is the result of a move.
@@ -55,8 +57,12 @@ const (
 	movedTo  = "Moved to "
 )
 
-// errBehind says that the old place does not know any more what has changed since a pass.
-var errBehind = errors.New("the log of the old cluster does not reach back to the last pass")
+var (
+	// errAnew has a move begin anew.
+	errAnew = errors.New("the copy in the new cluster has to begin anew")
+	// errBehind says that the old place does not know any more what has changed since a pass.
+	errBehind = fmt.Errorf("%w: the log of the old cluster does not reach back to the last pass", errAnew)
+)
 
 // Run moves the workspace. If it fails, the workspace stays in its old place and takes changes as
 // before, unless the error says otherwise. A repeat begins anew, or finds that there is nothing left
@@ -72,7 +78,7 @@ func (m *Move) Run(ctx context.Context) (*Moved, error) {
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, errBehind) || starts == mostStarts {
+		if !errors.Is(err, errAnew) || starts == mostStarts {
 			return nil, err
 		}
 	}
@@ -130,10 +136,20 @@ func (m *Move) check(ctx context.Context) (before bool, err error) {
 		return false, fmt.Errorf("look for the workspace: %w", err)
 	case arrived.done() && arrived.Arrival.From != from.ClusterID:
 		return false, errors.New("the new cluster has a workspace with this id, which came from another cluster")
+	}
+	reason := ""
+	if mode.ReadOnly != nil {
+		reason = mode.ReadOnly.Reason
+	}
+	m.closed = strings.HasPrefix(reason, movingTo)
+	switch {
+	case arrived.done() && !m.closed && !strings.HasPrefix(reason, movedTo):
+		// A move leaves its old place read-only. This one was in use since, so the copy is older.
+		return false, errors.New("the new cluster has a copy from an earlier move, and the workspace has been in use in the old one since: delete that copy first")
 	case arrived.done():
 		return true, nil
-	case mode.ReadOnly != nil && !strings.HasPrefix(mode.ReadOnly.Reason, movingTo):
-		return false, fmt.Errorf("the workspace is read-only (%s): lift that first, so that it is not lost", mode.ReadOnly.Reason)
+	case mode.ReadOnly != nil && !m.closed:
+		return false, fmt.Errorf("the workspace is read-only (%s): lift that first, so that it is not lost", reason)
 	}
 	return false, nil
 }
@@ -168,9 +184,12 @@ func (m *Move) attempt(ctx context.Context, moved *Moved) (err error) {
 	var begun arrival
 	from := marshal(map[string]string{"from": m.from})
 	if err := m.To.insist(ctx, http.MethodPost, m.path("/cluster/workspaces/", "/arrival"), "application/json", from, &begun); err != nil {
+		if m.closed {
+			err = fmt.Errorf("%w; an earlier run has left the workspace read-only in its old place: run the move again", err)
+		}
 		return fmt.Errorf("begin in the new cluster: %w", err)
 	}
-	closed, arrived := false, false
+	closed, arrived := m.closed, false
 	defer func() {
 		if err == nil || arrived {
 			return
@@ -222,7 +241,7 @@ func (m *Move) end(ctx context.Context, id string) (maybe bool, err error) {
 	}
 	err = fmt.Errorf("begin in the new cluster: %w", err)
 	var refused *RefusedError
-	if errors.As(err, &refused) && refused.Status != http.StatusServiceUnavailable {
+	if errors.As(err, &refused) && refused.certain() {
 		return false, err
 	}
 	return true, fmt.Errorf("%w; the workspace may have begun there, so it stays read-only in its old place: run the move again", err)

@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -35,6 +36,7 @@ type passes struct {
 	next    int64  // number of the next block
 	index   uint64 // up to which the rows have come; 0: none have
 	done    int
+	doubt   bool // a block without an answer may have been taken
 }
 
 // rowsHead is the line in front of the rows.
@@ -46,7 +48,7 @@ type rowsHead struct {
 }
 
 // pass copies all rows, or those that have changed since the last pass, and returns their bytes. Its
-// error is errBehind if the move has to begin anew.
+// error is errAnew if the move has to begin anew.
 func (p *passes) pass(ctx context.Context, step string) (bytes int64, err error) {
 	pause := 100 * time.Millisecond
 	for try := 1; ; try++ {
@@ -58,16 +60,20 @@ func (p *passes) pass(ctx context.Context, step string) (bytes int64, err error)
 			return bytes, nil
 		}
 		var refused *RefusedError
-		final := errors.As(err, &refused) && refused.Status != http.StatusServiceUnavailable && refused.Status != http.StatusTooManyRequests
+		final := errors.As(err, &refused) && refused.certain()
 		switch {
 		case refusedWith(err, http.StatusConflict) && p.index > 0:
 			return 0, fmt.Errorf("%w: %w", errBehind, err)
 		case final, try == passTries, ctx.Err() != nil:
 			return 0, err
+		case p.doubt:
+			// A further try has other rows in the block of this number, and a block that was
+			// taken before is passed over.
+			return 0, fmt.Errorf("%w: %w", errAnew, err)
 		case p.index == 0 && bytes > 0:
 			// Rows that came with a part of the first pass may have been deleted since, which
 			// no later pass tells.
-			return 0, fmt.Errorf("%w: %w", errBehind, err)
+			return 0, fmt.Errorf("%w: %w", errAnew, err)
 		}
 		if err := wait(ctx, pause); err != nil {
 			return 0, err
@@ -80,7 +86,8 @@ func (p *passes) pass(ctx context.Context, step string) (bytes int64, err error)
 func (p *passes) try(ctx context.Context, step string) (bytes int64, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watch := time.AfterFunc(Silence, func() { cancel(fmt.Errorf("nothing was copied for %s", Silence)) })
+	silence := cmp.Or(p.move.silence, Silence)
+	watch := time.AfterFunc(silence, func() { cancel(fmt.Errorf("nothing was copied for %s", silence)) })
 	defer watch.Stop()
 	path := p.move.path("/cluster/workspaces/", "/rows")
 	if p.index > 0 {
@@ -111,9 +118,10 @@ func (p *passes) try(ctx context.Context, step string) (bytes int64, err error) 
 		}
 		to := p.move.path("/cluster/workspaces/", "/arrival/"+url.PathEscape(p.arrival)+"/rows?n="+strconv.FormatInt(p.next, 10))
 		if err := p.move.To.insist(ctx, http.MethodPost, to, rowsMedia, block, nil); err != nil {
+			p.doubt = true
 			return bytes, fmt.Errorf("send the rows: %w", Because(ctx, err))
 		}
-		watch.Reset(Silence)
+		watch.Reset(silence)
 		p.next++
 		bytes += int64(len(block))
 		if p.move.Progress != nil {

@@ -10,20 +10,25 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 )
 
 // fakeCluster answers requests of a move, and notes those that change something.
 type fakeCluster struct {
-	id    string
-	rows  func(w http.ResponseWriter, after string)
-	end   func(w http.ResponseWriter)
-	taken [][]byte
+	id      string
+	arrival string // answer about the arrival; empty: there is none
+	mode    string // reason of the read-only mode; empty: there is none
+	rows    func(w http.ResponseWriter, after string)
+	take    func(r *http.Request) // is told of a block before it is answered; may be nil
+	end     func(w http.ResponseWriter)
 
 	mu      sync.Mutex
 	changes []string
+	taken   [][]byte
 }
 
 func (f *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -37,9 +42,17 @@ func (f *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "GET /cluster":
 		_, _ = fmt.Fprintf(w, `{"clusterId":%q,"format":2}`, f.id)
 	case "GET /read-only":
-		_, _ = io.WriteString(w, `{"readOnly":null}`)
+		if f.mode == "" {
+			_, _ = io.WriteString(w, `{"readOnly":null}`)
+			return
+		}
+		_, _ = fmt.Fprintf(w, `{"readOnly":{"reason":%q}}`, f.mode)
 	case "GET /arrival":
-		http.NotFound(w, r)
+		if f.arrival == "" {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = io.WriteString(w, f.arrival)
 	case "POST /arrival":
 		w.WriteHeader(http.StatusCreated)
 		_, _ = io.WriteString(w, `{"arrival":{"id":"a","state":"running"}}`)
@@ -47,7 +60,12 @@ func (f *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.rows(w, r.URL.Query().Get("after"))
 	case "POST /arrival/a/rows":
 		block, _ := io.ReadAll(r.Body)
+		f.mu.Lock()
 		f.taken = append(f.taken, block)
+		f.mu.Unlock()
+		if f.take != nil {
+			f.take(r)
+		}
 		_, _ = io.WriteString(w, `{}`)
 	case "POST /arrival/a/end":
 		f.end(w)
@@ -79,7 +97,12 @@ func refuse(w http.ResponseWriter, status int) {
 func TestMove_UndoesWhatFails(t *testing.T) {
 	t.Parallel()
 	const lock, unlock, drop = "PUT /read-only", "DELETE /read-only", "DELETE /arrival"
+	damaged := func(w http.ResponseWriter, _ string) {
+		_, _ = io.WriteString(w, `{"version":1,"workspace":"moving","index":7}`+"\n\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00x")
+	}
+	lost := true // the proxy's connection to the node
 	for name, c := range map[string]struct {
+		mode     string
 		rows     func(w http.ResponseWriter, after string)
 		end      func(w http.ResponseWriter)
 		fails    string
@@ -87,10 +110,21 @@ func TestMove_UndoesWhatFails(t *testing.T) {
 	}{
 		"it moves": {old: []string{lock, lock}, new: []string{"POST /arrival", "POST /arrival/a/end"}},
 		"a damaged block": {
-			rows: func(w http.ResponseWriter, _ string) {
-				_, _ = io.WriteString(w, `{"version":1,"workspace":"moving","index":7}`+"\n\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00x")
-			},
+			rows:  damaged,
 			fails: "damaged", new: []string{"POST /arrival", drop},
+		},
+		"a damaged block, behind a run that was killed when it had closed the workspace": {
+			mode: movingTo + "there", rows: damaged,
+			fails: "damaged", old: []string{unlock}, new: []string{"POST /arrival", drop},
+		},
+		"a proxy that lost the node, which has begun": {
+			end: func(w http.ResponseWriter) {
+				if lost {
+					lost = false
+					refuse(w, http.StatusBadGateway)
+				}
+			},
+			old: []string{lock, lock}, new: []string{"POST /arrival", "POST /arrival/a/end", "POST /arrival/a/end"},
 		},
 		"rows of another workspace": {
 			rows: func(w http.ResponseWriter, _ string) {
@@ -121,7 +155,7 @@ func TestMove_UndoesWhatFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			from := &fakeCluster{id: "old", rows: c.rows}
+			from := &fakeCluster{id: "old", mode: c.mode, rows: c.rows}
 			to := &fakeCluster{id: "new", end: c.end}
 			if from.rows == nil {
 				from.rows = func(w http.ResponseWriter, after string) { sendRows(w, after, "rows", "more") }
@@ -129,7 +163,7 @@ func TestMove_UndoesWhatFails(t *testing.T) {
 			if to.end == nil {
 				to.end = func(http.ResponseWriter) {}
 			}
-			moved, err := runMove(t, t.Context(), from, to)
+			moved, err := runMove(t, t.Context(), from, to, 0)
 			if c.fails == "" && (err != nil || moved.Passes != 2 || moved.Bytes != 16 || len(to.taken) != 4) ||
 				c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails)) {
 				t.Errorf("%+v, %v", moved, err)
@@ -154,7 +188,7 @@ func TestMove_Interrupted(t *testing.T) {
 		sendRows(w, after, "rows")
 	}
 	to := &fakeCluster{id: "new", end: func(http.ResponseWriter) {}}
-	if moved, err := runMove(t, ctx, from, to); err == nil {
+	if moved, err := runMove(t, ctx, from, to, 0); err == nil {
 		t.Fatalf("it moved: %+v", moved)
 	}
 	if !slices.Equal(from.changes, []string{"PUT /read-only", "DELETE /read-only"}) || !slices.Equal(to.changes, []string{"POST /arrival", "DELETE /arrival"}) {
@@ -162,7 +196,52 @@ func TestMove_Interrupted(t *testing.T) {
 	}
 }
 
-func runMove(t *testing.T, ctx context.Context, from, to *fakeCluster) (*Moved, error) { //nolint:revive // t comes first in tests
+// A copy that an earlier move left in the new cluster is not taken for that of a workspace which has
+// been in use in the old one since: nothing is changed, let alone deleted.
+func TestMove_RefusesAnEarlierCopy(t *testing.T) {
+	t.Parallel()
+	for mode, before := range map[string]bool{"": false, "Disks are replaced.": false, movingTo + "there": true, movedTo + "there": true} {
+		from := &fakeCluster{id: "old", mode: mode}
+		to := &fakeCluster{id: "new", arrival: `{"arrival":{"id":"a","from":"old","state":"done"}}`}
+		moved, err := runMove(t, t.Context(), from, to, 0)
+		switch {
+		case before && (err != nil || !moved.Before || !slices.Equal(from.changes, []string{"PUT /read-only"})):
+			t.Errorf("read-only by %q: %+v, %v, %q", mode, moved, err, from.changes)
+		case !before && (err == nil || !strings.Contains(err.Error(), "earlier move") || len(from.changes) > 0):
+			t.Errorf("read-only by %q: %+v, %v, %q", mode, moved, err, from.changes)
+		}
+		if len(to.changes) > 0 {
+			t.Errorf("read-only by %q: the new cluster was asked for %q", mode, to.changes)
+		}
+	}
+}
+
+// A block whose answer does not come may have been taken. Rows that are read later, which are others,
+// are not sent under its number: the copy begins anew.
+func TestMove_BeginsAnewAfterABlockInDoubt(t *testing.T) {
+	t.Parallel()
+	for _, number := range []string{"0", "1"} {
+		var reads atomic.Int32
+		from := &fakeCluster{id: "old"}
+		from.rows = func(w http.ResponseWriter, after string) { sendRows(w, after, fmt.Sprint("rows ", reads.Add(1))) }
+		to := &fakeCluster{id: "new", end: func(http.ResponseWriter) {}}
+		var hung atomic.Bool
+		to.take = func(r *http.Request) {
+			if r.URL.Query().Get("n") == number && hung.CompareAndSwap(false, true) {
+				<-r.Context().Done()
+			}
+		}
+		moved, err := runMove(t, t.Context(), from, to, 500*time.Millisecond)
+		if err != nil || len(to.taken) < 3 {
+			t.Fatalf("block %s: %+v, %v, %q", number, moved, err, to.taken)
+		}
+		if n := len(to.changes); n < 2 || !slices.Equal(to.changes[n-2:], []string{"POST /arrival", "POST /arrival/a/end"}) || to.changes[1] != "DELETE /arrival" {
+			t.Errorf("block %s: the new cluster was asked for %q", number, to.changes)
+		}
+	}
+}
+
+func runMove(t *testing.T, ctx context.Context, from, to *fakeCluster, silence time.Duration) (*Moved, error) { //nolint:revive // t comes first in tests
 	t.Helper()
 	var clients []*Client
 	for _, f := range []*fakeCluster{from, to} {
@@ -174,6 +253,6 @@ func runMove(t *testing.T, ctx context.Context, from, to *fakeCluster) (*Moved, 
 		}
 		clients = append(clients, c)
 	}
-	move := Move{From: clients[0], To: clients[1], Workspace: "moving", Where: "there"}
+	move := Move{From: clients[0], To: clients[1], Workspace: "moving", Where: "there", silence: silence}
 	return move.Run(ctx)
 }
