@@ -127,6 +127,10 @@ func (g *group) start(transport raft.Transport, w Watcher, found bool) error {
 	stable := g.log.Stable()
 	conf := g.raftConfig()
 	exists, err := raft.HasExistingState(g.log, stable, g.snapshots)
+	if err == nil && exists && found && g.isEmpty() {
+		// A crash cut the creation off: Raft writes the term first, and then the entry with the voter.
+		exists, err = false, stable.SetTerm(0)
+	}
 	if err != nil {
 		return fmt.Errorf("start shard %d: %w", g.shard, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"switchyard/cluster/raftstore"
 	"switchyard/storage"
 )
 
@@ -63,6 +64,26 @@ func TestNode_ServesEveryShardAndReopens(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A node that was killed while it created its groups goes on at the next start, also with a group of
+// which only the term was written.
+func TestNode_CreationCutOff(t *testing.T) {
+	t.Parallel()
+	fs := vfs.NewMem()
+	store := openStore(t, fs, "node")
+	n, err := New(Config{Store: store, Shards: 2, Logger: quiet()}) // writes the identity
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := raftstore.OpenLog(store.Raft(), 1)
+	if err == nil {
+		err = log.Stable().SetTerm(1)
+	}
+	if err := errors.Join(err, n.Close(t.Context()), store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	start(t, settings{fs: fs, dir: "node", shards: 2}) // returns when every shard has an owner
 }
 
 func TestNode_ClosedAnswersNothing(t *testing.T) {
