@@ -28,6 +28,8 @@ type Replicator interface {
 	// answered yet are applied in any order. If an error has a method NotApplied() bool, the method reports whether the batch
 	// certainly changed nothing.
 	Propose(shard storage.Shard, epoch uint64, batch []byte, done func(error))
+	// Damaged is told that a part of the shard's state can't be read on this node.
+	Damaged(shard storage.Shard, cause error)
 }
 
 // Limits limits what the engine holds at a time; zero fields mean the defaults.

@@ -72,10 +72,14 @@ func outcome(err error) string {
 }
 
 // clientError returns the error for the caller of an operation. It logs a panic, with its
-// stack, and replaces it by INTERNAL; the receiver logs any other error.
+// stack, and replaces it by INTERNAL; the receiver logs any other error. It tells the replicator of
+// damage.
 func (e *Engine) clientError(req *tracker.Request, op *tracker.Op, err error) error {
 	var p *tracker.PanicError
 	if !errors.As(err, &p) {
+		if storage.IsDamage(err) {
+			e.replicator.Damaged(e.shardOf(target(req, op)).number, err)
+		}
 		return err
 	}
 	e.stats.panics.Add(1)

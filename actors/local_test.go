@@ -43,6 +43,7 @@ type localReplicator struct {
 	barrier atomic.Pointer[error]
 	// onBarrier, if set, is called by ReadBarrier.
 	onBarrier atomic.Pointer[func()]
+	damaged   [8]atomic.Int32 // calls of Damaged, by shard
 
 	mu       sync.Mutex
 	cond     *sync.Cond
@@ -100,6 +101,8 @@ func (l *localReplicator) ReadBarrier(s storage.Shard, _ time.Time) error {
 	}
 	return nil
 }
+
+func (l *localReplicator) Damaged(s storage.Shard, _ error) { l.damaged[s].Add(1) }
 
 func (l *localReplicator) Propose(s storage.Shard, epoch uint64, batch []byte, done func(error)) {
 	n := int(l.proposed.Add(1))

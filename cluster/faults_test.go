@@ -259,7 +259,7 @@ func TestFaults_FailedLeaderHandsOver(t *testing.T) {
 	if i := slices.IndexFunc(reports, func(r placement.GroupReport) bool { return r.Shard == 1 }); i < 0 || !strings.Contains(reports[i].Failed, "a bad entry") {
 		t.Errorf("a reports %+v", reports)
 	}
-	// The others elect it, since they don't know of the damage.
+	// The others elect it, since they don't know of the fault.
 	if err := next.changeReplica(t.Context(), 1, replicaChange{replicaTransfer, "a"}); err != nil {
 		t.Fatal(err)
 	}
@@ -267,6 +267,19 @@ func TestFaults_FailedLeaderHandsOver(t *testing.T) {
 	if _, owns := a.Owner(1); owns {
 		t.Error("the failed replica serves")
 	}
+}
+
+// A leader that can't read a part of its state hands over. A group's only member goes on.
+func TestFaults_DamagedLeaderHandsOver(t *testing.T) {
+	t.Parallel()
+	w, _ := threeNodes(t, 1)
+	a := w.owner(t, 1, "a")
+	a.Damaged(1, errors.New("a bad block"))
+	w.owner(t, 1, "b", "c").mustPropose(t, 1, "after")
+
+	alone := start(t, settings{fs: vfs.NewMem(), dir: "node", shards: 1})
+	alone.Damaged(1, errors.New("a bad block"))
+	alone.mustPropose(t, 1, "after")
 }
 
 // A member is not removed if no quorum would be left, and a member that does not follow is

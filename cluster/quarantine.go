@@ -3,6 +3,8 @@ package cluster
 import (
 	"errors"
 	"fmt"
+
+	"switchyard/storage"
 )
 
 // quarantine puts a failed replica in the place of one that can't be opened, so that the node's other
@@ -21,6 +23,18 @@ func (n *Node) quarantine(old *group, cause error) error {
 	g.fail(fmt.Errorf("open the replica: %w", cause))
 	n.groups[old.shard].Store(g)
 	return nil
+}
+
+// Damaged has the group of a shard replace this node's replica, of which a part can't be read: another
+// member leads from now on. A group's only voter stays, since the other rows can be read.
+func (n *Node) Damaged(shard storage.Shard, cause error) {
+	g := n.group(shard)
+	if g == nil || !g.up.Load() || g.failed.Load() != nil {
+		return
+	}
+	if voters, _, err := g.members(); err == nil && len(voters) > 1 {
+		g.fail(fmt.Errorf("read the state: %w", cause))
+	}
 }
 
 // errAllFailed is returned when no replica of a node can be opened: the data is not that of one bad

@@ -26,14 +26,20 @@ type pacer struct {
 	closing <-chan struct{}
 	rests   rests
 
-	mu     sync.Mutex
-	failed time.Time // the last failure
-	logged time.Time
+	mu      sync.Mutex
+	failed  time.Time // the last failure
+	logged  time.Time
+	noticed time.Time // when damage was logged
 }
 
-// listener has Pebble report failures to the pacer.
+// listener has Pebble report failures to the pacer, and damage of the state. Damage of the log ends the
+// process: Raft can't go on without an entry.
 func (p *pacer) listener() *pebble.EventListener {
-	return &pebble.EventListener{BackgroundError: p.note}
+	l := &pebble.EventListener{BackgroundError: p.note}
+	if p.name == stateDir {
+		l.DataCorruption = p.damaged
+	}
+	return l
 }
 
 // watch has compactions rest from now on, as long as the instance can afford it.

@@ -25,7 +25,7 @@ type presenceMark struct {
 
 // notice remembers the directories of an open store.
 func (p *presence) notice(dir string) error {
-	for _, path := range []string{dir, filepath.Join(dir, "raft"), filepath.Join(dir, "state")} {
+	for _, path := range []string{dir, filepath.Join(dir, raftDir), filepath.Join(dir, stateDir)} {
 		info, err := p.stat(path)
 		if err != nil {
 			return fmt.Errorf("look at the data directory: %w", err)

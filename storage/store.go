@@ -32,6 +32,12 @@ type Config struct {
 	Logger *slog.Logger
 }
 
+// The directories of the two instances.
+const (
+	raftDir  = "raft"
+	stateDir = "state"
+)
+
 // Store is a node's disk: opened once, closed once.
 type Store struct {
 	raft    *pebble.DB
@@ -78,16 +84,16 @@ func Open(cfg Config) (*Store, error) {
 		o.FS, o.EventListener = p, p.listener()
 		return p
 	}
-	raftPacer, statePacer := pace(raft, "raft"), pace(state, "state")
+	raftPacer, statePacer := pace(raft, raftDir), pace(state, stateDir)
 
 	failed := make(chan error, 1)
 	go func() { // both at once: each waits for the disk
 		var err error
-		s.raft, err = pebble.Open(filepath.Join(cfg.Dir, "raft"), raft)
+		s.raft, err = pebble.Open(filepath.Join(cfg.Dir, raftDir), raft)
 		failed <- err
 	}()
 	var stateErr error
-	s.state, stateErr = pebble.Open(filepath.Join(cfg.Dir, "state"), state)
+	s.state, stateErr = pebble.Open(filepath.Join(cfg.Dir, stateDir), state)
 	raftErr := <-failed
 	if raftErr != nil || stateErr != nil {
 		if raftErr == nil {
@@ -282,7 +288,7 @@ func (l logger) Errorf(format string, args ...any) {
 // them.
 //
 // A flush or compaction that fails does not come here: Pebble reports it, keeps
-// what it has and tries again; see pacer.
+// what it has and tries again; see pacer. Nor does damage in a file of the state; see damaged.
 func (l logger) Fatalf(format string, args ...any) {
 	reason := fmt.Sprintf(format, args...)
 	if strings.Contains(reason, syscall.ENOSPC.Error()) {

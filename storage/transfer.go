@@ -114,7 +114,7 @@ func transferDir(dir string) string { return filepath.Join(dir, "export") }
 // removeTransfers deletes what was left of transfers in the directory of a store that is not open, and
 // reports whether it did. Pebble's lock shows that no other process uses the directory.
 func removeTransfers(fs vfs.FS, dir string) bool {
-	lock, err := pebble.LockDirectory(filepath.Join(dir, "state"), fs)
+	lock, err := pebble.LockDirectory(filepath.Join(dir, stateDir), fs)
 	if err != nil {
 		return false
 	}

@@ -1,0 +1,48 @@
+package storage
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// A damaged block fails the reads that need it, and no others.
+func TestStore_DamagedBlock(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Dir: t.TempDir(), Logger: quiet}
+	s := ok(Open(cfg))(t)
+	tx := NewTx(s.State(), 1, wsA)
+	const rows = 2000
+	for n := range rows {
+		insert(t, tx, newNote(n))
+	}
+	apply(t, s, tx)
+	must(t, tx.Close())
+	must(t, s.Close())
+	tables := ok(filepath.Glob(filepath.Join(cfg.Dir, "state", "*.sst")))(t)
+	if len(tables) == 0 {
+		t.Fatal("there are no tables")
+	}
+	for _, table := range tables {
+		text := ok(os.ReadFile(table))(t)
+		text[100] ^= 1 // in the first block
+		must(t, os.WriteFile(table, text, 0o600))
+	}
+
+	s = ok(Open(cfg))(t)
+	view := NewView(s.State(), 1, wsA)
+	damaged := 0
+	for n := range rows {
+		row, err := notes.Get(&view, noteKey(n))
+		switch {
+		case IsDamage(err):
+			damaged++
+		case err != nil || row == nil || row.Value.Text != newNote(n).Text:
+			t.Fatalf("row %d: %+v, %v", n, row, err)
+		}
+	}
+	if damaged == 0 || damaged > rows/2 {
+		t.Errorf("%d of %d rows can't be read", damaged, rows)
+	}
+	must(t, s.Close())
+}
