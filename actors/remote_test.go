@@ -181,6 +181,7 @@ func TestStep_OpensTheAnswerOfAStepForAnotherNode(t *testing.T) {
 			req := request(workspaceNumber(1))
 			req.Credential, req.Idempotency = credential, &tracker.Idempotency{Key: "k"}
 			req.Caller = tracker.Caller{Role: tracker.RoleOwner, Level: tracker.Admin}
+			req.Caller.Token = "t" // anonymous callers need none
 			if away {
 				return b.engine.callRemote(req, op, in, b.engine.shardOf(req.Workspace).number)
 			}

@@ -25,9 +25,13 @@ func SealKey(req *Request) ([]byte, error) {
 	if req.Seal != nil {
 		return req.Seal, nil
 	}
-	// The length separates credential and key. Anonymous callers have no credential;
-	// their idempotency key alone is the secret.
-	input := fmt.Appendf(nil, "%d:%s:%s", len(req.Credential), req.Credential, req.Idempotency.Key)
+	// The length separates credential and key. For anonymous callers the idempotency key
+	// alone is the secret: nobody looked at a credential that they sent along.
+	credential := req.Credential
+	if req.Caller.Token == "" {
+		credential = ""
+	}
+	input := fmt.Appendf(nil, "%d:%s:%s", len(credential), credential, req.Idempotency.Key)
 	return hkdf.Key(sha256.New, input, nil, sealInfo, sealKeyLen)
 }
 

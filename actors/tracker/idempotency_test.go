@@ -193,7 +193,7 @@ func TestSealedAnswer(t *testing.T) {
 	t.Parallel()
 	key := newAnswerKey("t", "k")
 	req := func(credential, key string) *Request {
-		return &Request{Credential: credential, Idempotency: &Idempotency{Key: key}}
+		return &Request{Caller: Caller{Principal: Principal{Token: "t"}}, Credential: credential, Idempotency: &Idempotency{Key: key}}
 	}
 	sealed, err := sealAnswer(req("c", "k"), key, make([]byte, sealNonceLen), []byte("secret"))
 	if err != nil || bytes.Contains(sealed, []byte("secret")) {

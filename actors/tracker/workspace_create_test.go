@@ -31,6 +31,22 @@ func TestOnboardWorkspace_GivesAWorkspaceReadyForUse(t *testing.T) {
 	w.verify()
 }
 
+// Onboarding has no credential, so one that is sent along does not matter for a repetition.
+func TestOnboardWorkspace_ReplayIgnoresTheCredential(t *testing.T) {
+	t.Parallel()
+	w := newTestService(t)
+	in := &NewWorkspaceIn{Name: "x", Slug: "home"}
+	first := w.must("", "", OnboardWorkspace, in, "k")
+	made := decode[Onboarded](w, first.Body).Token.Secret
+	for _, credential := range []string{made, "root", "nonsense", ""} {
+		again := w.must(credential, "", OnboardWorkspace, in, "k")
+		if !again.Replayed || !bytes.Equal(again.Body, first.Body) {
+			t.Errorf("%q: replayed %t: %s", credential, again.Replayed, again.Body)
+		}
+	}
+	w.verify()
+}
+
 func TestOnboardWorkspace_SlugIsUnique(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)
