@@ -15,7 +15,8 @@ const (
 	timerSessionBudget = "session.budget"
 )
 
-// leasesBatch is the number of leases that one run checks.
+// leasesBatch is the number of leases that one run checks. Behind maxFollowed written bytes it leaves
+// the rest to the next run, too.
 const leasesBatch = 100
 
 // armLeases makes sure that leases are checked by a time. The write buffer remembers the time
@@ -48,7 +49,11 @@ var leasesOp = NewCommand[TimerIn, None]("ExpireLeases", "Take sessions back fro
 	if err != nil {
 		return Reply{}, err
 	}
-	for _, pk := range due {
+	for i, pk := range due {
+		if i > 0 && tx.written() > maxFollowed {
+			next = tx.now.Add(time.Millisecond) // see sessionHasEnded
+			break
+		}
 		if err := tx.checkLease(pk, &next); err != nil {
 			return Reply{}, err
 		}
@@ -68,8 +73,12 @@ func (tx *Tx) leasesToCheck() (due [][]byte, next time.Time, err error) {
 			return false, fmt.Errorf("%w: lease entry of %d bytes", storage.ErrFormat, len(fields))
 		}
 		at := time.UnixMilli(int64(binary.BigEndian.Uint64(fields))).UTC()
-		if at.After(tx.now) || len(due) == leasesBatch {
+		switch {
+		case at.After(tx.now):
 			next = at
+			return false, nil
+		case len(due) == leasesBatch:
+			next = tx.now.Add(time.Millisecond)
 			return false, nil
 		}
 		due = append(due, append([]byte(nil), fields[8:]...))
