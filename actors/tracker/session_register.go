@@ -141,7 +141,9 @@ func (tx *Tx) registerAgain(row *storage.Row[sessionRecord]) (Reply, error) {
 		return Reply{}, err
 	}
 	var access laneAccess
-	if !row.Value.Status.Ended() && (tx.registeredBy(&row.Value) || tx.Caller.Level >= Admin) {
+	// A session that was retried is for claims: a lane beside the claimer's would be that of a
+	// second holder.
+	if row.Value.Inner.External && !row.Value.Status.Ended() && (tx.registeredBy(&row.Value) || tx.Caller.Level >= Admin) {
 		if access, err = c.openLane(false); err != nil {
 			return Reply{}, err
 		}

@@ -50,6 +50,7 @@ func (c *sessionChange) putBack() error {
 	s.FailureReason, s.DeadLetteredAt = nil, nil
 	s.Inner.Attempts, s.Inner.Final, s.Inner.Retried = 0, nil, nil
 	s.Inner.StartedAt, s.Inner.QueuedAt = "", At(c.tx.now)
+	s.Inner.External = false // nobody is at a registered session any more: it is queued like others
 	if s.Inner.Claims > 0 {
 		s.NotBefore = nil // that of a backoff or a release: the dispatch's had come
 	}

@@ -330,3 +330,23 @@ func TestPlan_IsReplaced(t *testing.T) {
 	}
 	f.verify()
 }
+
+// A registered session that is retried waits for claims like any other, and the actor that
+// registered it gets no lane beside the claimer's.
+func TestRetrySession_ThatWasRegisteredIsQueued(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	r := f.registerAs(f.admin, f.work(PriorityLow).ID, "elsewhere")
+	if err := f.report(*r.LaneToken, r.Session.ID, SessionFailed); err != nil {
+		t.Fatal(err)
+	}
+	f.run(f.admin, RetrySession, &RetrySessionIn{ID: r.Session.ID})
+	f.wantReason(r.Session.ID, "no_claimer [] 0")
+	if again := f.registerAs(f.admin, r.Session.IssueID, "elsewhere"); again.Session.ID != r.Session.ID || again.LaneToken != nil {
+		t.Errorf("registered again: %+v", again)
+	}
+	if c := f.claimOne(); c.Session.ID != r.Session.ID {
+		t.Errorf("claimed %s", c.Session.ID)
+	}
+	f.verify()
+}
