@@ -15,7 +15,7 @@ import (
 // ListUsageIn asks for usage by one of its origins, and by the time of its report: from a
 // time on, and before another.
 type ListUsageIn struct {
-	GroupBy string      `query:"groupBy" enum:"session,issue,agent,project,model,month" default:"session"`
+	GroupBy string      `query:"groupBy" enum:"session,issue,agent,project,model,month" default:"month"`
 	From    Opt[string] `query:"from" rules:"datetime"`
 	To      Opt[string] `query:"to" rules:"datetime"`
 }
@@ -56,7 +56,7 @@ const (
 var ListUsage = NewQuery[ListUsageIn, UsageGroups]("ListUsage", "Add up what agents have used", Needs{Read, "sessions"}, listUsage, FromSnapshot, TakesATurn, Refuses(CodeConflict))
 
 func listUsage(v *View, in *ListUsageIn) (Reply, error) {
-	q := usageQuery{v: v, by: cmp.Or(in.GroupBy, "session"), found: []UsageGroup{}, most: maxUsageSummed}
+	q := usageQuery{v: v, by: cmp.Or(in.GroupBy, "month"), found: []UsageGroup{}, most: maxUsageSummed}
 	var err error
 	if q.whole, err = v.canViewEveryIssue(); err != nil {
 		return Reply{}, err
