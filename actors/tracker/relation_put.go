@@ -71,6 +71,9 @@ func (tx *Tx) putRelation(issue storage.ID, t RelationType, otherID string) (*Re
 		if made, err = tx.addRelation(e); err != nil {
 			return nil, err
 		}
+		if err := tx.applyRules(); err != nil { // a duplicate that was closed may close others
+			return nil, err
+		}
 	}
 	shown, err := tx.relatedIssue(other) // read again: it may just have been closed
 	if err == nil && shown == nil {

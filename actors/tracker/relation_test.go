@@ -403,3 +403,16 @@ func TestBlocked_WithinACommand(t *testing.T) {
 		return Reply{}, nil
 	}), &None{})
 }
+
+// A duplicate that is closed may close its parent: the answer shows that, too.
+func TestPutRelation_ShowsWhatTheRulesOfTeamsClosed(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	w.automate(w.core, true, false)
+	parent := w.under("", w.core, StatusBacklog)
+	child := w.under(parent, w.core, StatusBacklog)
+	if r := w.relate(child, RelationDuplicates, parent); r.Status != StatusDone {
+		t.Errorf("the parent is shown as %s", r.Status)
+	}
+	w.verify()
+}
