@@ -27,14 +27,18 @@ func putTeamMember(tx *Tx, in *TeamMemberIn) (Reply, error) {
 	return Reply{Body: body}, err
 }
 
-// requireMemberOrAgent returns NOT_FOUND for an id that is neither a member of the workspace, nor an
-// agent with a token of it, nor one of its OAuth clients.
+// requireMemberOrAgent returns NOT_FOUND for an id that is neither a member of the workspace, nor one
+// of its agents, registered or with a token of it, nor one of its OAuth clients.
 func (tx *Tx) requireMemberOrAgent(who UserID) error {
 	m, err := tx.member(who)
 	if err != nil || m != nil {
 		return err
 	}
 	if who != "" && indexable(string(who)) {
+		agent, err := tx.agent(string(who))
+		if err != nil || agent != nil {
+			return err
+		}
 		known, err := tx.Has(grantByActor, actorKey(storage.Key(nil), ActorAgent, string(who)))
 		if err != nil || known {
 			return err

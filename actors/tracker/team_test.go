@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 )
@@ -72,6 +73,23 @@ func TestTeams_DefaultOne(t *testing.T) {
 		t.Errorf("patched %+v", got)
 	}
 	w.must(root, org, DeleteTeam, &TeamByIDIn{second.ID})
+	w.verify()
+}
+
+// A registered agent needs no token to be a member of a team.
+func TestPutTeamMember_RegisteredAgent(t *testing.T) {
+	t.Parallel()
+	w := newTestService(t)
+	home := w.onboard("home")
+	root, org := home.Token.Secret, home.Workspace.ID
+	agent := UserID(decode[Agent](w, w.must(root, org, CreateAgent, &CreateAgentIn{Name: "Bot"}).Body).ID)
+	w.must(root, org, PutTeamMember, &TeamMemberIn{home.Team.ID, agent})
+	list := decode[TeamMemberList](w, w.must(root, org, ListTeamMembers, &TeamMembersIn{ID: home.Team.ID}).Body)
+	if !slices.ContainsFunc(list.Members, func(m TeamMember) bool { return m.UserID == agent }) {
+		t.Errorf("the team has %+v", list.Members)
+	}
+	_, err := w.ask(root, org, PutTeamMember, &TeamMemberIn{home.Team.ID, agent + "x"})
+	wantCode(t, err, CodeNotFound)
 	w.verify()
 }
 
