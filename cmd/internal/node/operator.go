@@ -101,6 +101,9 @@ func drains(t cluster.Topology, name string) (moves string, ok bool) {
 	for _, s := range t.Shards {
 		replicas = max(replicas, len(s.Voters))
 	}
+	if len(t.Nodes) >= 3 {
+		replicas = max(replicas, 3) // each shard is about to have as many (Decision 53)
+	}
 	switch {
 	case others == 0:
 		return "", false

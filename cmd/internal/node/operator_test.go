@@ -20,6 +20,7 @@ func TestDrains(t *testing.T) {
 		{"the only one alive", []cluster.NodeState{dead, cluster.NodeLeft}, 3, ""},
 		{"the last but those that drain", []cluster.NodeState{cluster.NodeDraining}, 1, ""},
 		{"one of two with one replica each", []cluster.NodeState{alive}, 1, httpapi.DrainsReplicas},
+		{"one of three, which the third has just joined", []cluster.NodeState{alive, alive}, 1, httpapi.DrainsLeaderships},
 		{"one of three", []cluster.NodeState{alive, alive}, 3, httpapi.DrainsLeaderships},
 		{"one of four, one dead", []cluster.NodeState{alive, alive, dead}, 3, httpapi.DrainsLeaderships},
 		{"one of four", []cluster.NodeState{alive, cluster.NodeSuspect, alive}, 3, httpapi.DrainsReplicas},
