@@ -197,6 +197,9 @@ func (e *fakeEngine) Admit(req *tracker.Request, op *tracker.Op) error {
 	if op.Needs.Level != tracker.Public && req.Credential != token {
 		return tracker.Unauthorized()
 	}
+	if req.Credential == token {
+		req.Caller.Token = "the caller's" // by which requests are counted
+	}
 	return nil
 }
 

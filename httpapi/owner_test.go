@@ -5,6 +5,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 )
 
 // withClientURL sets the URL at which clients reach a node.
@@ -59,6 +60,22 @@ func TestOwner_IsNamedOnForwardedStreams(t *testing.T) {
 	(<-f.started).End()
 	if strings.Count(head, headerOwner+": http://b:2\r\n") != 1 {
 		t.Errorf("the head is\n%s", head)
+	}
+}
+
+// The node that serves the workspace counts requests, and the one in between passes on what it says.
+func TestRate_IsToldOnForwardedStreams(t *testing.T) {
+	t.Parallel()
+	a := newAtlas("b")
+	entry, owner := a.join(t, "a"), a.join(t, "b", func(c *Config) { c.Rate = Rate{Requests: 3, Per: time.Hour} })
+	f := newFakeStream()
+	owner.engine.stream = f
+	for _, b := range []*bundle{entry, owner} {
+		head := streamHeadOf(t, b)
+		(<-f.started).End()
+		if strings.Count(head, "RateLimit-Limit: 3\r\n") != 1 || strings.Count(head, "RateLimit-Remaining: ") != 1 || strings.Count(head, "RateLimit-Reset: ") != 1 {
+			t.Errorf("the head is\n%s", head)
+		}
 	}
 }
 

@@ -157,6 +157,22 @@ func (s *Server) limit(x *exchange, caller *tracker.Caller) error {
 	return nil
 }
 
+// appendRate appends the headers of describeRate to the head of a stream. Where another node sends the
+// stream they are those that it has sent.
+func (x *exchange) appendRate(b []byte) []byte {
+	v := &x.verdict
+	for i, name := range [...][]byte{headerRateLimit, headerRateRemaining, headerRateReset} {
+		value := x.ctx.Response.Header.PeekBytes(name)
+		if x.rated {
+			value = strconv.AppendInt(nil, int64([...]int{v.limit, v.remaining, v.reset}[i]), 10)
+		}
+		if len(value) > 0 {
+			b = append(append(append(append(b, "\r\n"...), name...), ": "...), value...)
+		}
+	}
+	return b
+}
+
 // describeRate tells the client where it stands, in the headers of
 // draft-ietf-httpapi-ratelimit-headers-06.
 func (x *exchange) describeRate() {

@@ -167,6 +167,7 @@ func (s *Server) streamHead(x *exchange) []byte {
 	if len(owner) > 0 {
 		b = append(append(b, "\r\n"+headerOwner+": "...), owner...)
 	}
+	b = x.appendRate(b)
 	b = s.appendSharing(b, x)
 	if x.chunked() {
 		b = append(b, "\r\nTransfer-Encoding: chunked"...)

@@ -148,6 +148,9 @@ func TestImport_IsInTheAudit(t *testing.T) {
 	if len(ends) != 1 {
 		t.Fatalf("an import that is repeated makes the entries %+v", ends)
 	}
+	if all := to.audit(to.admin, to.home.Workspace.ID, &ListAuditIn{Action: Some("workspace.updated")}).Entries; len(all) > 0 || len(ends[0].Changes) != 1 {
+		t.Errorf("the records have the entries %+v, and the end is %+v", all, ends[0])
+	}
 	if e, lines := ends[0], string(ends[0].Changes["importedLines"].To); e.Target.ID != string(to.home.Workspace.ID) || !strings.Contains(lines, `"issue":2`) || !strings.Contains(lines, `"token":1`) {
 		t.Errorf("the end is %+v with %s", e, lines)
 	}
