@@ -118,6 +118,7 @@ func argumentsPlan(spec toolSpec) (*inputSchema, error) {
 			}
 		}
 	}
+	body.makeStrict()
 	p.query, p.header, p.body, p.strict = nil, nil, body, true
 	return p, nil
 }

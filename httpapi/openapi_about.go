@@ -85,7 +85,7 @@ func aboutOperation(rt *route) string {
 	say(op.Lines && !rt.image && op != opWorkspaceRows, "The answer is a stream of lines.")
 	say(op == opWorkspaceRows, "The answer is a line of JSON and then blocks of rows, see docs/move.md.")
 	say(rt.image, "The answer is one or more lines of JSON and then the image, see docs/backup.md.")
-	say(op.Secret, "The answer contains a secret that is shown only once.")
+	say(op.Secret && op.Kind != tracker.Query && op != tracker.CreateShare, "The answer contains a secret that is shown only once.")
 	say(op == opOpenConsole, "The answer sets the cookie of a session. The token is a workspace token or the operator's. Without X-Switchyard-Console: 1 it is 403.")
 	say(op == opConsole, "A 401 has details.signIn, the ways to sign in.")
 	say(op == opEndConsole, "With everywhere=true it ends all console sessions of the same user or agent. The operator's can't be ended all at once.")

@@ -168,6 +168,13 @@ func TestDescription_ShowsLimits(t *testing.T) {
 			}
 		}
 	}
+	if n := strings.Count(string(d.Components.Schemas["StrictThingInput"]), `"additionalProperties":false`); n != 2 {
+		t.Errorf("%d of the 2 objects of StrictThingInput take no unknown properties", n)
+	}
+	// A query keeps no answer, also one that is made by POST.
+	if watch := string(d.Paths["/w/{organizationId}/watch"]["post"]); watch == "" || strings.Contains(watch, "Idempotency") || strings.Contains(watch, `"422"`) {
+		t.Errorf("the query by POST: %s", watch)
+	}
 	list := string(d.Paths["/w/{organizationId}/things"]["get"])
 	for _, part := range []string{`"name":"limit"`, `"default":50`, `"maximum":100`, `"401"`, `"403"`, `"404"`, `"503"`} {
 		if !strings.Contains(list, part) {

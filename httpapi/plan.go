@@ -144,6 +144,9 @@ func newPlan(op *tracker.Op, params []string) (*inputSchema, error) {
 	if len(body.fields) > 0 {
 		p.body = body
 	}
+	if op.Strict {
+		body.makeStrict() // the description goes by it
+	}
 	if p.raw != nil && p.body != nil {
 		return nil, fmt.Errorf("input %v wants the body both raw and by its properties", op.In)
 	}

@@ -77,7 +77,7 @@ func (s *Server) compile(routes []Route) ([]*route, error) {
 		rt.dialect = dialectOf(r.Path)
 		rt.local, rt.console = local, consoles[r.Op]
 		rt.here = rt.local != nil || rt.console != nil
-		rt.changes = r.Method != fasthttp.MethodGet && !rt.here && (rt.dialect == nil || !rt.dialect.keyless)
+		rt.changes = r.Op.Kind != tracker.Query && r.Method != fasthttp.MethodGet && !rt.here && (rt.dialect == nil || !rt.dialect.keyless)
 		rt.tools = r.Op == opSessionTools
 		rt.image = r.Op == opBackupShard
 		rt.ofNode = r.Op == opNodeLoad

@@ -11,7 +11,7 @@ import (
 // typeOf says in words what a value may be.
 func typeOf(s *schema) string {
 	text := bareType(s)
-	if slices.Contains(s.Type, "null") {
+	if slices.Contains(s.Type, "null") && len(s.Type) > 1 {
 		text += ", or null"
 	}
 	if s.Default != nil {
