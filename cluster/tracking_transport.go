@@ -37,6 +37,8 @@ type trackingTransport struct {
 	shut     sync.Once
 
 	silence silence
+	// voting is the number of requests for votes that were judged, and that Raft does not have yet.
+	voting atomic.Int32
 	// silent is set while this member is to be elected out: nothing is sent to its followers.
 	silent atomic.Bool
 	// wanted reports whether this member still leads in a term and has the member among its own. Nil
@@ -80,14 +82,46 @@ type sharesLinks interface {
 	beginRound() (end func())
 }
 
-// arrive implements groupMember.
+// errVoteBefore refuses a leader's request that came behind one for a vote. It is sent again.
+var errVoteBefore = errors.New("cluster: a vote that was asked for before is still to be given")
+
+// arrive implements groupMember. A request for a vote is judged by the silence of the leader, so no
+// entry and no heartbeat may reach Raft between the judgement and the vote: answered in the old term, it
+// would prove a lease that goes on behind the vote. The vote is counted before it is judged, and the
+// leader noted before votes are looked for, so one of two that come at once sees the other.
 func (w *trackingTransport) arrive(rpc *raft.RPC) bool {
+	vote := asksForVote(rpc)
+	if vote {
+		w.voting.Add(1)
+	}
 	w.silence.note(rpc, w.clock())
-	return w.intercept != nil && w.intercept(rpc)
+	if _, entries := rpc.Command.(*raft.AppendEntriesRequest); entries && w.voting.Load() > 0 {
+		rpc.Respond(nil, errVoteBefore)
+		return true
+	}
+	answered := w.intercept != nil && w.intercept(rpc)
+	if vote && answered {
+		w.voting.Add(-1)
+	}
+	return answered
+}
+
+func asksForVote(rpc *raft.RPC) bool {
+	_, ok := rpc.Command.(*raft.RequestVoteRequest)
+	return ok
 }
 
 // take implements groupMember.
 func (w *trackingTransport) take(rpc raft.RPC, wait bool, quit <-chan struct{}) bool {
+	taken := w.hand(rpc, wait, quit)
+	if (taken || wait) && asksForVote(&rpc) {
+		w.voting.Add(-1) // Raft answers it before it takes the next request
+	}
+	return taken
+}
+
+// hand hands Raft a request, and reports whether Raft has taken it.
+func (w *trackingTransport) hand(rpc raft.RPC, wait bool, quit <-chan struct{}) bool {
 	if !wait {
 		select {
 		case w.requests <- rpc:

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -148,6 +149,61 @@ func TestTrackingTransport_KeepsTheFastPathClosed(t *testing.T) {
 	w.SetHeartbeatHandler(func(raft.RPC) {})
 	if h.fast {
 		t.Fatal("heartbeats would change the term behind Raft's goroutine")
+	}
+}
+
+// Between the judgement of a vote and the vote no entry and no heartbeat reaches Raft: answered in the
+// old term, it would prove a lease of the leader that the vote deposes.
+func TestTrackingTransport_NoHeartbeatPassesAVote(t *testing.T) {
+	t.Parallel()
+	now := int64(0)
+	_, w := newBlockingTransport(t, &now)
+	request := func(command any) (*raft.RPC, chan raft.RPCResponse) {
+		answer := make(chan raft.RPCResponse, 1)
+		return &raft.RPC{Command: command, RespChan: answer}, answer
+	}
+	refused := func() bool {
+		t.Helper()
+		rpc, answer := request(&raft.AppendEntriesRequest{Term: 5})
+		if !w.arrive(rpc) {
+			return false
+		}
+		if r := <-answer; !errors.Is(r.Error, errVoteBefore) {
+			t.Errorf("answered with %v", r.Error)
+		}
+		return true
+	}
+	vote, _ := request(&raft.RequestVoteRequest{Term: 6})
+	gone := make(chan struct{})
+	close(gone)
+	for name, end := range map[string]func(){
+		"Raft takes the vote": func() {
+			taken := make(chan bool)
+			go func() { taken <- w.take(*vote, true, nil) }()
+			<-w.Consumer()
+			if !<-taken {
+				t.Error("the vote was not taken")
+			}
+		},
+		"its sender is gone": func() { w.take(*vote, true, gone) },
+	} {
+		if refused() {
+			t.Fatalf("%s: a heartbeat was refused before", name)
+		}
+		if w.arrive(vote) {
+			t.Fatal("the vote was answered at its arrival")
+		}
+		if !refused() || w.take(*vote, false, nil) || !refused() {
+			t.Errorf("%s: a heartbeat passes the vote", name)
+		}
+		end()
+		if refused() {
+			t.Errorf("%s: a heartbeat was refused after", name)
+		}
+	}
+	w.intercept = asksForVote
+	if !w.arrive(vote) || refused() {
+		t.Error("a vote that was refused holds heartbeats up")
 	}
 }
 
