@@ -223,7 +223,7 @@ func (tx *Tx) blockingChanged(c *blockChange) error {
 		if err := tx.forgetRelease(c); err != nil {
 			return err
 		}
-		return tx.emitBlocked(c.issue)
+		return tx.tellBlocked(c.issue)
 	case c.was > 0 && c.now == 0:
 		return tx.release(c.issue, c.by)
 	}

@@ -27,7 +27,8 @@ var afterUnblock, afterClose []issueHook
 // sessions that wait for them. It does what follows for as many issues as one can block, if no
 // more than one session waits for each. It stops at maxUnblockedSessions where more do, so that
 // it keeps other commands of the workspace waiting for a few milliseconds. It leaves the rest
-// as rows of releaseTable to a timer.
+// as rows of releaseTable to a timer. So does a command that opens a blocker of many large issues,
+// behind maxUnblockedBytes.
 const (
 	maxUnblocked         = maxRelations
 	maxUnblockedBytes    = 4 << 20
@@ -41,6 +42,16 @@ const timerRelease = "issue.release"
 type heldRelease struct {
 	Actor EventActor `json:"actor"`
 	By    []string   `json:"by"` // ids of issues
+	// Blocked is set if the issue has become blocked: that is still to be told.
+	Blocked bool `json:"blocked,omitempty"`
+}
+
+// tellBlocked tells of an issue that an open blocker was added to, or leaves it to the timer.
+func (tx *Tx) tellBlocked(issue storage.ID) error {
+	if tx.written() <= maxUnblockedBytes {
+		return tx.emitBlocked(issue)
+	}
+	return tx.holdRelease(issue, &heldRelease{Blocked: true})
 }
 
 // emitBlocked tells of an issue that an open blocker was added to.
@@ -71,11 +82,17 @@ func (tx *Tx) release(issue storage.ID, by []storage.ID) error {
 		w.released++
 		return tx.unblocked(issue, by)
 	}
-	held := heldRelease{Actor: EventActor{ID: tx.Caller.ID, Type: tx.Caller.Type}}
+	held := new(heldRelease)
 	for _, id := range by {
 		held.By = append(held.By, id.String())
 	}
-	value, err := json.Marshal(&held)
+	return tx.holdRelease(issue, held)
+}
+
+// holdRelease leaves what follows for an issue to the timer.
+func (tx *Tx) holdRelease(issue storage.ID, held *heldRelease) error {
+	held.Actor = EventActor{ID: tx.Caller.ID, Type: tx.Caller.Type}
+	value, err := json.Marshal(held)
 	if err != nil {
 		return fmt.Errorf("encode a release: %w", err)
 	}
@@ -176,7 +193,8 @@ var releaseOp = NewCommand[TimerIn, None]("ReleaseIssues", "Tell of further issu
 }, Prompt)
 
 // releaseHeld does what follows for the issue of a row of releaseTable, in the name of the
-// actor that released it. Nothing is left to do if the issue is blocked again, or deleted.
+// actor that released or blocked it. Nothing is left to do if that is not so any more, or the issue
+// was deleted.
 func (tx *Tx) releaseHeld(pk []byte) error {
 	value, err := tx.Value(releaseTable, pk, nil)
 	if err != nil {
@@ -193,7 +211,7 @@ func (tx *Tx) releaseHeld(pk []byte) error {
 	if err != nil || !there {
 		return err
 	}
-	if blocked, err := tx.isBlocked(pk); err != nil || blocked {
+	if blocked, err := tx.isBlocked(pk); err != nil || blocked != held.Blocked {
 		return err
 	}
 	by := make([]storage.ID, 0, len(held.By))
@@ -207,5 +225,8 @@ func (tx *Tx) releaseHeld(pk []byte) error {
 	author := *tx.Caller
 	author.ID, author.Type = held.Actor.ID, held.Actor.Type
 	tx.Caller = &author
+	if held.Blocked {
+		return tx.emitBlocked(issueOfKey(pk))
+	}
 	return tx.unblocked(issueOfKey(pk), by)
 }

@@ -73,6 +73,39 @@ func TestBlocked_AllOfOneIssueInItsBatch(t *testing.T) {
 	w.verify()
 }
 
+// A blocker of many large issues can be opened again: a timer tells of those that the events of one
+// batch leave out, in the name of the actor.
+func TestBlocked_ManyLargeIssuesInSteps(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	top := w.titled("Top")[0]
+	for range 4 {
+		items := make([]string, maxRelations/4)
+		for n := range items {
+			items[n] = fmt.Sprintf(`{"title": "Number %d", "description": %q, "relations": [{"type": "blocked_by", "issueId": %q}]}`, n, strings.Repeat("x", 60<<10), top)
+		}
+		w.bulk(`{"items": [` + strings.Join(items, ",") + `]}`)
+	}
+	w.patch(top, setStatus(StatusDone))
+	w.finishRelease()
+	n := len(w.events())
+	w.patch(top, setStatus(StatusTodo))
+	if blocked, _ := w.told(n, "issue.blocked"); len(blocked) == 0 || len(blocked) == maxRelations {
+		t.Errorf("the first batch tells of %d issues", len(blocked))
+	}
+	w.verify()
+	w.finishRelease()
+	if blocked, _ := w.told(n, "issue.blocked"); len(blocked) != maxRelations {
+		t.Errorf("in the end %d issues are told of", len(blocked))
+	}
+	for _, e := range w.events()[n:] {
+		if e.Actor.ID != w.ann.ID {
+			t.Fatalf("%s is told as of %s", e.Type, e.Actor.ID)
+		}
+	}
+	w.verify()
+}
+
 // Where several sessions wait for each issue, a batch releases fewer issues, each with all its
 // sessions. One timer does the rest.
 func TestBlocked_ManySessionsInSteps(t *testing.T) {
