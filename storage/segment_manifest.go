@@ -105,13 +105,14 @@ func (s *Segment) tier() (t int) {
 // ToMerge chooses neighboring segments to merge into one, [from, to) of Segments; none
 // when their sizes are as they should be. Of each size class there are less than
 // mergeFanout; a segment is merged together with what is newer and smaller. When a
-// quarter of all docs have postings that don't count, everything is merged.
+// quarter of all docs have postings that don't count, everything is merged, once: until that
+// merge is settled, Replaced counts docs which it has dropped.
 func (m *Manifest) ToMerge() (from, to int) {
 	docs := uint64(0)
 	for i := range m.Segments {
 		docs += uint64(m.Segments[i].Docs)
 	}
-	if m.Replaced > replacedAtLeast && 4*m.Replaced > docs {
+	if m.Settled == 0 && m.Replaced > replacedAtLeast && 4*m.Replaced > docs {
 		return 0, len(m.Segments)
 	}
 	for i := range m.Segments {

@@ -197,11 +197,13 @@ func (tx *Tx) completeSegment(number uint32, b *segmentBuild) error {
 		}
 	}
 	if number == 0 {
+		if err := tx.dropSegment(m.Flushing); err != nil { // an earlier owner of the workspace left it
+			return err
+		}
 		m.Next++
 		number = m.Next
-	} else {
-		m.Flushing = 0
 	}
+	m.Flushing = 0
 	if err := tx.writeRows(number, b.rows); err != nil {
 		return err
 	}

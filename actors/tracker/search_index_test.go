@@ -259,3 +259,56 @@ func TestCheckSearch_FindsWhatIsWrong(t *testing.T) {
 		})
 	}
 }
+
+// So many issues are changed that everything is merged for it, once.
+func TestMergeSegments_OnceForManyReplacedIssues(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	var all []IssueID
+	for i := range 700 {
+		all = append(all, w.create(CreateIssueIn{Title: fmt.Sprintf("Parcel %d", i)}).ID)
+	}
+	w.indexAll()
+	for i, id := range all[:600] {
+		w.patch(id, IssuePatch{Title: Some(fmt.Sprintf("Letter %d", i))})
+	}
+	if err := w.flow(indexSearchOp, nil); err != nil {
+		t.Fatal(err)
+	}
+	merges := 0
+	err := w.flow(mergeSegmentsOp, func(op *Op) error {
+		if op == completeMergeOp {
+			if merges++; merges > 2 {
+				return errCutOff
+			}
+		}
+		return nil
+	})
+	if m := w.manifest(); err != nil || merges != 1 || m.Replaced != 0 || m.Settled != 0 || w.due(timerMergeSegments) {
+		t.Errorf("%d merges, %v: %+v", merges, err, m)
+	}
+	w.verify()
+}
+
+// A segment is completed between the last two steps of a merge.
+func TestSettleReplaced_CountsWhatIsReplacedMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	id := w.create(CreateIssueIn{Title: "Parcel"}).ID
+	w.create(CreateIssueIn{Title: "Newest"})
+	w.indexAll()
+	err := w.flow(mergeSegmentsOp, func(op *Op) error {
+		if op != removeSettledOp {
+			return nil
+		}
+		w.patch(id, IssuePatch{Title: Some("Letter")})
+		return w.flow(indexSearchOp, nil)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if page := w.list(&w.ann, ListIssuesIn{IssueFilter: IssueFilter{Search: Some("parcel")}}); len(page.Issues) != 0 {
+		t.Errorf("a word that no issue has any more finds %d", len(page.Issues))
+	}
+	w.verify()
+}

@@ -124,6 +124,7 @@ type settledIn struct {
 	docs    []storage.Doc
 	behind  storage.Doc // the issue after which to continue; 0: from the newest
 	left    uint64      // rows that stay
+	noted   uint64      // the manifest's number of rows before they were gone through
 	done    bool
 }
 
@@ -147,6 +148,9 @@ var findSettledOp = NewQuery[settledIn, None]("FindSettled", "Find what a merge 
 		return Reply{}, err
 	}
 	in.through, in.docs, in.done = m.Settled, in.docs[:0], true
+	if in.behind == 0 {
+		in.noted = m.Replaced
+	}
 	if m.Settled == 0 {
 		in.left = m.Replaced
 		return Reply{Outcome: NoContent}, nil
@@ -199,7 +203,9 @@ var removeSettledOp = NewCommand[settledIn, None]("RemoveSettled", "Remove what 
 	if !in.done {
 		return Reply{Outcome: NoContent}, nil
 	}
-	m.Settled, m.Replaced = 0, in.left
+	// Segments that were completed meanwhile have added rows. Some may be counted twice: that is of no
+	// harm, but with none counted searches would not look for any.
+	m.Settled, m.Replaced = 0, in.left+max(m.Replaced, in.noted)-in.noted
 	if err := tx.setManifest(&m); err != nil {
 		return Reply{}, err
 	}
