@@ -63,10 +63,15 @@ func (v *visitor) axe(what string, rules ...string) {
 	})()`
 	found := eval[axeResult](v, run)
 	// axe takes a page's elements at one moment and their colors at another. A page that has read
-	// its content again meanwhile is looked at once more.
+	// its content again meanwhile is looked at once more. One that changes at each look, since others
+	// work in the workspace, breaks the rules that each look has found broken, at the same place.
 	for tries := 1; found.Changed && len(found.Violations) > 0 && tries < axeTries; tries++ {
 		v.settles()
-		found = eval[axeResult](v, run)
+		again := eval[axeResult](v, run)
+		if again.Changed {
+			again.Violations = inBoth(found.Violations, again.Violations)
+		}
+		found = again
 	}
 	for _, broken := range found.Violations {
 		var nodes strings.Builder
@@ -75,6 +80,29 @@ func (v *visitor) axe(what string, rules ...string) {
 		}
 		v.t.Errorf("axe: %s: %s: %s%s", what, broken.ID, broken.Help, nodes.String())
 	}
+}
+
+// inBoth returns the violations of which both looks have the same element.
+func inBoth(a, b []violation) (both []violation) {
+	elements := map[[2]string]bool{}
+	for _, broken := range a {
+		for _, n := range broken.Nodes {
+			elements[[2]string{broken.ID, n.HTML}] = true
+		}
+	}
+	for _, broken := range b {
+		kept := broken
+		kept.Nodes = nil
+		for _, n := range broken.Nodes {
+			if elements[[2]string{broken.ID, n.HTML}] {
+				kept.Nodes = append(kept.Nodes, n)
+			}
+		}
+		if len(kept.Nodes) > 0 {
+			both = append(both, kept)
+		}
+	}
+	return both
 }
 
 // axeTries is how often axe looks at a page that changes while it does.
