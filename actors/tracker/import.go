@@ -60,6 +60,8 @@ type importRecord struct {
 	// of the last issue.
 	Orphans   int64  `json:"orphans"`
 	LastIssue uint64 `json:"lastIssue"`
+	// Teams are the teams that issues have and whose lines have not come yet.
+	Teams []TeamID `json:"teams,omitempty"`
 }
 
 // imports has at most one row, the workspace's import.
@@ -311,6 +313,9 @@ func (im *importing) checkEnd(l *importedLine, sum hash.Hash) error {
 	}
 	if record.Orphans != 0 {
 		return l.fault("The parents of %d issues are missing.", record.Orphans)
+	}
+	if len(record.Teams) > 0 {
+		return l.fault("The team %s is missing.", record.Teams[0])
 	}
 	ws, err := im.tx.workspace()
 	if err != nil {

@@ -125,23 +125,25 @@ func isPlanStatus(status string) bool {
 	return false
 }
 
-// takeUsage stores reported usage and adds it up. The sums of an issue that was deleted
-// are gone, and stay so.
+// takeUsage stores reported usage and adds it up. The session may be gone: retention keeps the
+// usage of the sessions that it deletes. The sums of an issue that was deleted are gone, and
+// stay so.
 func takeUsage(im *importing, data []byte) error {
 	var t transferredUsage
 	if err := im.decode(data, &t); err != nil {
 		return err
 	}
-	row, err := im.needSession(t.SessionID)
-	if err != nil {
-		return err
-	}
-	o := usageOrigin{session: row.Value.id(), agent: t.AgentID, project: fromPtr(t.ProjectID), model: fromPtr(t.Model)}
+	o := usageOrigin{agent: t.AgentID, project: fromPtr(t.ProjectID), model: fromPtr(t.Model)}
+	o.session, _ = storage.ParseID(t.SessionID)
 	o.issue, _ = storage.ParseID(t.IssueID)
+	row, err := sessions.Get(im.tx, sessionKey(o.session))
+	if err != nil {
+		return fmt.Errorf("read a session: %w", err)
+	}
 	if !t.valid() || t.At == "" || t.At.Time().UnixMilli() < 0 || o.agent == "" || len(o.agent) > 255 || len(o.project) > 255 || len(o.model) > 4*200 {
 		return im.refuse("data must have an agentId, a time, and numbers of 0 or more.")
 	}
-	if o.issue != row.Value.issue() {
+	if row != nil && o.issue != row.Value.issue() {
 		return im.refuse("data.issueId must be that of the session.")
 	}
 	id, _ := storage.ParseID(t.ID)

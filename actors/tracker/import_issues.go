@@ -15,14 +15,14 @@ import (
 )
 
 // takeIssue stores an issue as it is: no event, no automation, no new number. Its parent
-// may come later in the file.
+// and its team may come later in the file.
 func takeIssue(im *importing, data []byte) error {
 	var t Issue
 	if err := im.decode(data, &t); err != nil {
 		return err
 	}
 	tx := im.tx
-	team, err := im.needTeam(t.TeamID)
+	team, err := im.awaitTeam(t.TeamID)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"fmt"
+	"slices"
 
 	"switchyard/storage"
 )
@@ -53,11 +54,13 @@ func takeTeamNumber(im *importing, data []byte) error {
 	return im.tx.SetCounter(teamNumber, team, n.LastNumber)
 }
 
-// lookAtTeam makes the file's default team the workspace's.
+// lookAtTeam makes the file's default team the workspace's. Issues wait no longer for the team.
 func lookAtTeam(im *importing, t *Team) error {
 	if upper, ok := upperKey(t.Key); !ok || upper != t.Key {
 		return im.refuse("data.key must be 1 to 10 of A to Z and 0 to 9.")
 	}
+	id, _ := storage.ParseID(t.ID)
+	im.record.Teams = slices.DeleteFunc(im.record.Teams, func(awaited TeamID) bool { return string(awaited) == id.String() })
 	of := im.record.DefaultTeamID
 	if t.IsDefault != (of != nil && *of == t.ID) {
 		return im.refuse("data.isDefault contradicts the workspace's defaultTeamId.")

@@ -233,6 +233,23 @@ func (im *importing) needTeam(id TeamID) (storage.ID, error) {
 	return raw, err
 }
 
+// awaitTeam returns the team of an issue, and notes a team that is not there yet. An issue can be
+// moved to a team that was made after it, and the lines have the order of creation.
+func (im *importing) awaitTeam(id TeamID) (storage.ID, error) {
+	team, _ := storage.ParseID(id)
+	there, err := im.tx.Has(teamTable, storage.Key(nil).DescID(team))
+	if err != nil {
+		return team, fmt.Errorf("look for a team: %w", err)
+	}
+	if known := TeamID(team.String()); !there && !slices.Contains(im.record.Teams, known) {
+		if uint64(len(im.record.Teams)) >= quotas[teamTable].most {
+			return team, im.refuse("The issues before this line have %d teams that are missing.", len(im.record.Teams))
+		}
+		im.record.Teams = append(im.record.Teams, known)
+	}
+	return team, nil
+}
+
 // needSession refuses a line whose session is not there.
 func (im *importing) needSession(id SessionID) (*storage.Row[sessionRecord], error) {
 	raw, _ := storage.ParseID(id)

@@ -1,0 +1,69 @@
+package tracker
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+)
+
+// The line of an issue stands before the line of a younger team to which the issue was moved.
+func TestImport_TakesIssuesOfYoungerTeams(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	issue := f.work(PriorityLow)
+	team := f.team(f.admin, f.home.Workspace.ID, &CreateTeamIn{Name: "New", Key: "NEW"})
+	f.run(f.admin, PatchIssue, &PatchIssueIn{ID: string(issue.ID), IssuePatch: IssuePatch{IssueFields: IssueFields{TeamID: Some(team.ID)}}})
+	to := f.copied()
+	want, got := f.issueNow(issue.ID), to.issueNow(issue.ID)
+	want.OrganizationID = to.home.Workspace.ID
+	if !reflect.DeepEqual(got, want) || *got.Identifier != "NEW-1" {
+		t.Errorf("the copy of the issue is %+v, want %+v", got, want)
+	}
+	view := View{View: to.view(to.home.Workspace.ID.raw())}
+	if id, err := view.issueByIdentifier(*issue.Identifier); err != nil || id != issue.id() {
+		t.Errorf("the former identifier leads to %s: %v", id, err)
+	}
+	if next := to.issue(to.admin, to.home.Workspace.ID, team.ID); *next.Identifier != "NEW-2" {
+		t.Errorf("the next issue of the team is %s", *next.Identifier)
+	}
+}
+
+func TestImport_EndsWithTheTeamsOfAllIssues(t *testing.T) {
+	t.Parallel()
+	w := newLineImport(t)
+	const team = "01935000-0002-7000-8000-0000000000bb"
+	if err := w.line("issue", fmt.Sprintf(importedIssue, 1, team, 1, "ENG-1")); err != nil {
+		t.Fatal(err)
+	}
+	wantLineFault(t, w.end(), "The team "+team+" is missing.")
+	if err := w.line("team", fmt.Sprintf(importedTeam, team, "ENG")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.end(); err != nil {
+		t.Error(err)
+	}
+	w.verify()
+}
+
+// Retention keeps the usage of sessions that it deletes, and so do copies.
+func TestImport_TakesUsageOfDeletedSessions(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{AgentID: Some("a")})
+	c := f.claimOne()
+	f.run(c.LaneToken, LogActivities, &LogActivitiesIn{ID: c.Session.ID, Usage: used(10, "m")})
+	f.run(c.LaneToken, ReportSession, &ReportSessionIn{ID: c.Session.ID, Status: Some(SessionCompleted)})
+	f.retain(PutRetentionIn{EndedSessionsDays: Some(int64(0))})
+	f.pass(61 * time.Minute)
+	if _, err := f.try(f.admin, SessionByID, &SessionByIDIn{ID: c.Session.ID}); err == nil {
+		t.Fatal("the session is still there")
+	}
+	to := f.copied()
+	for _, by := range []string{"session", "issue", "agent", "project", "model", "month"} {
+		want, got := f.usage(f.admin, ListUsageIn{GroupBy: by}), to.usage(to.admin, ListUsageIn{GroupBy: by})
+		if !reflect.DeepEqual(got, want) || by == "agent" && fmt.Sprint(got) != "[a=10]" {
+			t.Errorf("by %s the copy has %v, want %v", by, got, want)
+		}
+	}
+}
