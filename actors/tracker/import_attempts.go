@@ -140,7 +140,7 @@ func takeUsage(im *importing, data []byte) error {
 	if err != nil {
 		return fmt.Errorf("read a session: %w", err)
 	}
-	if !t.valid() || t.At == "" || t.At.Time().UnixMilli() < 0 || o.agent == "" || len(o.agent) > 255 || len(o.project) > 255 || len(o.model) > 4*200 {
+	if !t.valid() || t.At == "" || t.At.Time().UnixMilli() < 0 || o.agent == "" || isLonger(o.agent, 255) || isLonger(o.project, 255) || len(o.model) > 4*200 {
 		return im.refuse("data must have an agentId, a time, and numbers of 0 or more.")
 	}
 	if row != nil && o.issue != row.Value.issue() {
@@ -177,7 +177,7 @@ func takeHold(im *importing, data []byte) error {
 	if err := im.decode(data, &h); err != nil {
 		return err
 	}
-	if !isHoldScope(h.Scope) || h.Reason == "" || len(h.Reason) > 4*500 || len(h.CreatedByID) > 255 {
+	if !isHoldScope(h.Scope) || h.Reason == "" || len(h.Reason) > 4*500 || isLonger(h.CreatedByID, 255) {
 		return im.refuse("data must have a scope and a reason.")
 	}
 	if err := restore(im, &holds, &h); err != nil {

@@ -112,7 +112,7 @@ func workspaceLine(l *importedLine) (*Workspace, error) {
 		return nil, l.fault("data.id must be the id of a workspace.")
 	case !isSlug(ws.Slug):
 		return nil, l.fault("data.slug must be 1 to 64 of a to z, 0 to 9 and hyphens.")
-	case ws.Name == "" || ws.OwnerID == "" || len(ws.OwnerID) > 255:
+	case ws.Name == "" || ws.OwnerID == "" || isLonger(string(ws.OwnerID), 255):
 		return nil, l.fault("data.name and data.ownerId must have 1 to 255 characters.")
 	}
 	if ws.Key != nil {

@@ -1,8 +1,10 @@
 package tracker
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 )
@@ -66,4 +68,35 @@ func TestImport_TakesUsageOfDeletedSessions(t *testing.T) {
 			t.Errorf("by %s the copy has %v, want %v", by, got, want)
 		}
 	}
+}
+
+// Ids have as many characters in a copy as the operations take, in every script.
+func TestImport_TakesTheLongestIDs(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	long := strings.Repeat("\U0001F600", 255)
+	issue := f.work(PriorityLow)
+	f.run(f.admin, PatchIssue, &PatchIssueIn{ID: string(issue.ID), IssuePatch: IssuePatch{IssueFields: IssueFields{CycleID: Some(long), ProjectID: Some(long)}}})
+	f.dispatch(issue.ID, DispatchIssueIn{AgentID: Some(long)})
+	c := f.claimOne()
+	f.run(c.LaneToken, LogActivities, &LogActivitiesIn{ID: c.Session.ID, Usage: used(10, "m")})
+	f.run(f.admin, PutAccessGrant, &PutAccessGrantIn{ID: string(f.work(PriorityLow).ID), ActorID: long, ActorType: GranteeUser})
+	text := f.exported(f.home.Workspace.ID, &ExportIn{}, exportWindow)
+	for _, kind := range []string{"burndown", "session", "usage", "access_grant"} {
+		if !bytes.Contains(text, []byte(`"type":"`+kind+`"`)) {
+			t.Errorf("the export has no line of type %s", kind)
+		}
+	}
+	to := f.copied()
+	if got := to.session(c.Session.ID); got.AgentID != long {
+		t.Errorf("the session of the copy is of agent %.10s", got.AgentID)
+	}
+	w := newLineImport(t)
+	member := func(id string) error {
+		return w.line("member", fmt.Sprintf(`{"userId":%q,"role":"member","createdAt":"2026-01-01T00:00:00.000Z","updatedAt":"2026-01-01T00:00:00.000Z"}`, id))
+	}
+	if err := member(long); err != nil {
+		t.Error(err)
+	}
+	wantLineFault(t, member(long+"x"), "data.userId")
 }

@@ -194,7 +194,7 @@ func takeBurndown(im *importing, data []byte) error {
 	if err != nil {
 		return err
 	}
-	if t.CycleID == "" || len(t.CycleID) > 255 || len(t.Days) == 0 || len(t.Days) > maxBurndownChanges {
+	if t.CycleID == "" || isLonger(t.CycleID, 255) || len(t.Days) == 0 || len(t.Days) > maxBurndownChanges {
 		return im.refuse("data must have a cycleId and 1 to %d days.", maxBurndownChanges)
 	}
 	var changes []burndownChange
@@ -313,7 +313,7 @@ func takeAccessGrant(im *importing, data []byte) error {
 	if err != nil {
 		return err
 	}
-	if n >= maxGrants || g.ActorID == "" || len(g.ActorID) > 255 {
+	if n >= maxGrants || g.ActorID == "" || isLonger(g.ActorID, 255) {
 		return im.refuse("An issue may have %d grants, each to an actor.", maxGrants)
 	}
 	if err := restore(im, &accessGrants, &g); err != nil || n > 0 {

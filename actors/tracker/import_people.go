@@ -88,7 +88,7 @@ func takeMember(im *importing, data []byte) error {
 	if err := im.decode(data, &m); err != nil {
 		return err
 	}
-	if m.UserID == "" || len(m.UserID) > 255 {
+	if m.UserID == "" || isLonger(string(m.UserID), 255) {
 		return im.refuse("data.userId must have 1 to 255 characters.")
 	}
 	ws, err := im.tx.workspace()
@@ -136,7 +136,7 @@ func takeIssuedUser(im *importing, data []byte) error {
 }
 
 func lookAtTeamMember(im *importing, m *TeamMember) error {
-	if m.UserID == "" || len(m.UserID) > 255 {
+	if m.UserID == "" || isLonger(string(m.UserID), 255) {
 		return im.refuse("data.userId must have 1 to 255 characters.")
 	}
 	_, err := im.needTeam(m.TeamID)
@@ -144,7 +144,7 @@ func lookAtTeamMember(im *importing, m *TeamMember) error {
 }
 
 func lookAtSCIMUser(im *importing, u *scimUser) error {
-	if u.ID == "" || len(u.ID) > 255 || u.UserName == "" {
+	if u.ID == "" || isLonger(string(u.ID), 255) || u.UserName == "" {
 		return im.refuse("data.id and data.userName must not be empty.")
 	}
 	return nil
@@ -171,7 +171,7 @@ func takeToken(im *importing, data []byte) error {
 		return err
 	}
 	permissions, _, unknown := ParsePermissions(t.Permissions)
-	if len(unknown) > 0 || t.ActorID == "" || len(t.ActorID) > 255 || t.ActorType == ActorSystem {
+	if len(unknown) > 0 || t.ActorID == "" || isLonger(t.ActorID, 255) || t.ActorType == ActorSystem {
 		return im.refuse("data must have known permissions, and an actor of type user or agent.")
 	}
 	hash, err := im.noSecret()
@@ -233,7 +233,7 @@ func takeAgent(im *importing, data []byte) error {
 	if err := im.decode(data, &a); err != nil {
 		return err
 	}
-	if a.ID == "" || len(a.ID) > 255 {
+	if a.ID == "" || isLonger(string(a.ID), 255) {
 		return im.refuse("data.id must have 1 to 255 characters.")
 	}
 	known, err := im.tx.agent(string(a.ID))

@@ -45,7 +45,7 @@ func takeSession(im *importing, data []byte) error {
 
 // checkSession checks what the types of a session's fields don't say.
 func (im *importing) checkSession(s *sessionRecord) error {
-	if s.AgentID == "" || len(s.AgentID) > 255 || s.MaxDurationMinutes != nil && (*s.MaxDurationMinutes < 1 || *s.MaxDurationMinutes > 1440) {
+	if s.AgentID == "" || isLonger(s.AgentID, 255) || s.MaxDurationMinutes != nil && (*s.MaxDurationMinutes < 1 || *s.MaxDurationMinutes > 1440) {
 		return im.refuse("data must have an agentId, and maxDurationMinutes of 1 to 1440 or null.")
 	}
 	if s.ProviderSessionID != nil && *s.ProviderSessionID == "" {
