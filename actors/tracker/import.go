@@ -106,7 +106,7 @@ type ImportLinesIn struct {
 // ImportLines takes lines of an export into the workspace. The first line begins an
 // import into an empty workspace. Lines that were taken before are passed over; the last
 // line ends the import (Decision 68). All lines of a request are taken, or none.
-var ImportLines = NewCommand[ImportLinesIn, ImportAnswer]("ImportLines", "Take in lines of an export", Needs{Level: Admin}, importLines, WithoutKey, BodyUpTo(maxImportBody), Refuses(CodeConflict), Audits(auditWorkspace))
+var ImportLines = NewCommand[ImportLinesIn, ImportAnswer]("ImportLines", "Take in lines of an export", Needs{Level: Admin}, importLines, WithoutKey, TakesIssuesIn, BodyUpTo(maxImportBody), Refuses(CodeConflict), Audits(auditWorkspace))
 
 func importLines(tx *Tx, in *ImportLinesIn) (Reply, error) {
 	lines, err := parseLines(in.Body)

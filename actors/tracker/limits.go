@@ -141,6 +141,11 @@ func (l *WriteBuffer) charge(tx *Tx, op *Op, req *Request) error {
 		if most, err = l.most(tx); err != nil {
 			return err
 		}
+		if op.TakesIssuesIn {
+			taken := *most // shared by the commands
+			taken.createsPerSecond = noLimit
+			most = &taken
+		}
 	}
 	for _, c := range [...]struct {
 		subject storage.ID

@@ -179,3 +179,36 @@ func TestLimits_SessionsOfABatch(t *testing.T) {
 		t.Errorf("the operator is limited: %+v", out.Results[3])
 	}
 }
+
+// The issues of a file were created elsewhere. One request has more of them than the rate of
+// creations ever allows at once.
+func TestLimits_NoRateCountsImportedIssues(t *testing.T) {
+	t.Parallel()
+	w := newLineImport(t)
+	user, org := w.home.Token.Secret, w.home.Workspace.ID
+	const team = "01935000-0002-7000-8000-0000000000bb"
+	if err := w.line("team", fmt.Sprintf(importedTeam, team, "ENG")); err != nil {
+		t.Fatal(err)
+	}
+	w.putLimits(org, LimitsIn{CreatesPerSecond: Some[int64](2), Issues: Some[int64](5)})
+	lines := func(from, to int) (text []byte) {
+		for n := from; n <= to; n++ {
+			text = fmt.Appendf(text, "{\"n\":%d,\"type\":\"issue\",\"data\":%s}\n", n+1, fmt.Sprintf(importedIssue, n, team, 10*n, fmt.Sprint("ENG-", 10*n)))
+		}
+		return text
+	}
+	w.must(user, org, ImportLines, &ImportLinesIn{Body: lines(1, 3)})
+	create := &CreateIssueIn{Title: "One", IssueFields: IssueFields{TeamID: Some(TeamID(team))}}
+	w.must(user, org, CreateIssue, create)
+	w.must(user, org, CreateIssue, create)
+	var told *Error
+	if _, err := w.ask(user, org, CreateIssue, create); !errors.As(err, &told) || told.Details != (LimitDetails{"issues", 5}) {
+		t.Errorf("a sixth issue: %v", err)
+	}
+	w.putLimits(org, LimitsIn{CreatesPerSecond: Some[int64](2), Issues: Some[int64](6)})
+	if _, err := w.ask(user, org, CreateIssue, create); !errors.As(err, &told) || told.Details != (LimitDetails{limitCreatesPerSecond, 2}) {
+		t.Errorf("a third issue in a second: %v", err)
+	}
+	_, err := w.ask(user, org, ImportLines, &ImportLinesIn{Body: lines(4, 5)})
+	wantLimit(t, err, "issues", 6)
+}

@@ -77,6 +77,9 @@ type Op struct {
 	// WithoutKey operations take no Idempotency-Key: the caller identifies requests in
 	// another way, or a repeat changes nothing.
 	WithoutKey bool
+	// TakesIssuesIn commands store issues that were created elsewhere. Their number is limited, but
+	// no rate of creations counts them.
+	TakesIssuesIn bool
 	// WithoutWorkspace commands create or erase a workspace, so they run without an existing
 	// one.
 	WithoutWorkspace bool
@@ -163,6 +166,9 @@ func WithSecret(o *Op) { o.Secret = true }
 
 // WithoutKey marks an operation that takes no Idempotency-Key.
 func WithoutKey(o *Op) { o.WithoutKey = true }
+
+// TakesIssuesIn declares a command that stores issues which were created elsewhere.
+func TakesIssuesIn(o *Op) { o.TakesIssuesIn = true }
 
 // SCIMScope makes an operation part of a SCIM base, for connections with one of the
 // scopes.
