@@ -325,5 +325,5 @@ func (im *importing) checkEnd(l *importedLine, sum hash.Hash) error {
 		return l.fault("The default team is missing.")
 	}
 	record.State = ImportDone
-	return nil
+	return im.tx.resumeLeases()
 }

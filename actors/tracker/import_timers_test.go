@@ -14,18 +14,31 @@ import (
 // service, a few lines in each request, and returns the copy. Each request is sent twice.
 func (f *agentFixture) copied() *agentFixture {
 	f.Helper()
+	return f.copiedIn(f.exportedLines(), 100, 0, func(*agentFixture) {})
+}
+
+// exportedLines returns the lines of an export of the fleet's workspace.
+func (f *agentFixture) exportedLines() [][]byte {
+	f.Helper()
 	lines := bytes.SplitAfter(f.exported(f.home.Workspace.ID, &ExportIn{}, exportWindow), []byte{'\n'})
-	lines = lines[:len(lines)-1]
+	return lines[:len(lines)-1]
+}
+
+// copiedIn is copied for some lines, with size of them in each request, in a service whose clock is
+// ahead. It calls between after each request.
+func (f *agentFixture) copiedIn(lines [][]byte, size int, ahead time.Duration, between func(to *agentFixture)) *agentFixture {
+	f.Helper()
 	w := newTestService(f.tester)
-	w.now = f.now
+	w.now = f.now.Add(ahead)
 	home := w.onboard("copy")
 	to := &agentFixture{testService: w, home: home, admin: home.Token.Secret}
 	for len(lines) > 0 {
-		n := min(len(lines), 100)
+		n := min(len(lines), size)
 		for range 2 {
 			to.run(to.admin, ImportLines, &ImportLinesIn{Body: bytes.Join(lines[:n], nil)})
 		}
 		lines = lines[n:]
+		between(to)
 	}
 	to.verify()
 	return to

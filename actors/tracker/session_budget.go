@@ -10,6 +10,9 @@ import (
 // (Decision 32). A session that started to run after its timer was set ends later than
 // the timer says.
 var budgetOp = NewCommand[TimerIn, None]("EndBudget", "Cancel a session past its maxDuration", Needs{}, func(tx *Tx, in *TimerIn) (Reply, error) {
+	if later, err := tx.putOff(in); err != nil || later {
+		return Reply{Outcome: NoContent}, err
+	}
 	row, err := tx.timedSession(in)
 	if err != nil {
 		return Reply{}, err

@@ -44,7 +44,10 @@ func (tx *Tx) armLeases(at time.Time) error {
 
 // leasesOp takes sessions away from claimers that did not renew their lease in time
 // (Decision 37).
-var leasesOp = NewCommand[TimerIn, None]("ExpireLeases", "Take sessions back from silent claimers", Needs{}, func(tx *Tx, _ *TimerIn) (Reply, error) {
+var leasesOp = NewCommand[TimerIn, None]("ExpireLeases", "Take sessions back from silent claimers", Needs{}, func(tx *Tx, in *TimerIn) (Reply, error) {
+	if later, err := tx.putOff(in); err != nil || later {
+		return Reply{Outcome: NoContent}, err
+	}
 	due, next, err := tx.leasesToCheck()
 	if err != nil {
 		return Reply{}, err

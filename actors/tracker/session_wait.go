@@ -304,6 +304,9 @@ func (c *sessionChange) armWait() error {
 
 // sessionWaitOp notes the times that have come of those that a session waits for.
 var sessionWaitOp = NewCommand[TimerIn, None]("EndWait", "Wake a session at a time that it waits for", Needs{}, func(tx *Tx, in *TimerIn) (Reply, error) {
+	if later, err := tx.putOff(in); err != nil || later {
+		return Reply{Outcome: NoContent}, err
+	}
 	row, err := tx.timedSession(in)
 	if err != nil {
 		return Reply{}, err
