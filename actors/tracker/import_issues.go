@@ -46,14 +46,12 @@ func takeIssue(im *importing, data []byte) error {
 	if err := tx.Writer().AddValue(identifierTable, identifier, id[:]); err != nil {
 		return err
 	}
-	last, err := tx.Counter(teamNumber, team)
-	if err != nil {
+	if err := im.countTo(team, *t.Number); err != nil {
 		return err
 	}
-	if *t.Number > last {
-		if err := tx.SetCounter(teamNumber, team, *t.Number); err != nil {
-			return err
-		}
+	key, _, _ := strings.Cut(*t.Identifier, "-") // may be another team's
+	if err := im.noteNumber(key, *t.Number); err != nil {
+		return err
 	}
 	if t.Status.Closed() {
 		// A line with the time follows, unless the file is of an earlier version.
@@ -72,7 +70,7 @@ const maxImportLabels = 100
 
 // checkIssue checks what the types of an issue's fields don't say.
 func (im *importing) checkIssue(t *Issue) error {
-	if t.Number == nil || t.Identifier == nil || *t.Number == 0 || *t.Number > 1<<53 {
+	if t.Number == nil || t.Identifier == nil || *t.Number == 0 || *t.Number > maxImportNumber {
 		return im.refuse("data must have a number and an identifier.")
 	}
 	key, number, ok := strings.Cut(*t.Identifier, "-")
@@ -156,33 +154,6 @@ func takeClosing(im *importing, data []byte) error {
 	}
 	c.Archived = row.Value.Archived
 	return im.tx.storeClosing(row, &c)
-}
-
-func takeFormerIdentifier(im *importing, data []byte) error {
-	var f transferredIdentifier
-	if err := im.decode(data, &f); err != nil {
-		return err
-	}
-	row, err := im.needIssue(f.IssueID)
-	if err != nil {
-		return err
-	}
-	key, number, ok := strings.Cut(f.Identifier, "-")
-	if upper, valid := upperKey(key); !ok || !valid || upper != key || number == "" || len(number) > 20 {
-		return im.refuse("data.identifier must be a team's key and a number.")
-	}
-	identifier := storage.Key(nil).Str(f.Identifier)
-	if known, err := im.tx.Has(identifierTable, identifier); err != nil || known {
-		if err == nil {
-			err = im.refuse("The identifier %s is taken.", f.Identifier)
-		}
-		return err
-	}
-	id := row.Value.id()
-	if err := im.tx.Writer().AddValue(identifierTable, identifier, id[:]); err != nil {
-		return err
-	}
-	return im.tx.Writer().AddValue(identifierByIssue, storage.Key(nil).ID(id).Str(f.Identifier), nil)
 }
 
 func takeBurndown(im *importing, data []byte) error {

@@ -27,33 +27,6 @@ func takeSettings(im *importing, data []byte) error {
 	return nil
 }
 
-func takeRetiredKey(im *importing, data []byte) error {
-	var k transferredKey
-	if err := im.decode(data, &k); err != nil {
-		return err
-	}
-	if upper, ok := upperKey(k.Key); !ok || upper != k.Key {
-		return im.refuse("data.key must be 1 to 10 of A to Z and 0 to 9.")
-	}
-	return im.tx.Writer().SetNumber(retiredKeyTable, storage.Key(nil).Str(k.Key), k.LastNumber)
-}
-
-func takeTeamNumber(im *importing, data []byte) error {
-	var n transferredNumber
-	if err := im.decode(data, &n); err != nil {
-		return err
-	}
-	team, ok := storage.ParseID(n.TeamID)
-	if !ok {
-		return im.refuse("data.teamId must be the id of a team.")
-	}
-	last, err := im.tx.Counter(teamNumber, team)
-	if err != nil || n.LastNumber <= last {
-		return err
-	}
-	return im.tx.SetCounter(teamNumber, team, n.LastNumber)
-}
-
 // lookAtTeam makes the file's default team the workspace's. Issues wait no longer for the team.
 func lookAtTeam(im *importing, t *Team) error {
 	if upper, ok := upperKey(t.Key); !ok || upper != t.Key {
@@ -61,6 +34,9 @@ func lookAtTeam(im *importing, t *Team) error {
 	}
 	id, _ := storage.ParseID(t.ID)
 	im.record.Teams = slices.DeleteFunc(im.record.Teams, func(awaited TeamID) bool { return string(awaited) == id.String() })
+	if err := im.tx.takeKey(id, t.Key); err != nil {
+		return err
+	}
 	of := im.record.DefaultTeamID
 	if t.IsDefault != (of != nil && *of == t.ID) {
 		return im.refuse("data.isDefault contradicts the workspace's defaultTeamId.")
