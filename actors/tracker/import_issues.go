@@ -116,7 +116,7 @@ func (im *importing) nest(t *Issue) error {
 	}
 	im.record.Orphans -= int64(len(children))
 	if t.ParentID == nil {
-		return nil
+		return im.fits(id, len(children), maxParentChain)
 	}
 	there, err := tx.Has(issueTable, issueKey(t.parent()))
 	if err != nil {
@@ -127,16 +127,26 @@ func (im *importing) nest(t *Issue) error {
 			return im.refuse("The issue is its own parent.")
 		}
 		im.record.Orphans++
-		return nil
+		return im.fits(id, len(children), maxParentChain-1) // with the parent
 	}
 	fault, err := tx.parentFault(id, *t.ParentID)
-	if err != nil {
-		return err
+	if err == nil && fault != "" {
+		err = im.refuse("data.parentId: %s", fault)
 	}
-	if fault != "" {
-		return im.refuse("data.parentId: %s", fault)
+	return err
+}
+
+// fits refuses an issue without a parent that is there, if the issue and those below it have more
+// than the given number of levels.
+func (im *importing) fits(id storage.ID, children, levels int) error {
+	if children == 0 {
+		return nil
 	}
-	return nil
+	fault, err := im.tx.depthFault(id, levels)
+	if err == nil && fault != "" {
+		err = im.refuse("data.id: %s", fault)
+	}
+	return err
 }
 
 // takeClosing sets the time when an issue was closed.
