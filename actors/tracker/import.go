@@ -62,6 +62,8 @@ type importRecord struct {
 	LastIssue uint64 `json:"lastIssue"`
 	// Teams are the teams that issues have and whose lines have not come yet.
 	Teams []TeamID `json:"teams,omitempty"`
+	// Awaiting is the number of drafts and tickets whose issue has not come yet.
+	Awaiting int64 `json:"awaiting,omitempty"`
 }
 
 // imports has at most one row, the workspace's import.
@@ -316,6 +318,9 @@ func (im *importing) checkEnd(l *importedLine, sum hash.Hash) error {
 	}
 	if len(record.Teams) > 0 {
 		return l.fault("The team %s is missing.", record.Teams[0])
+	}
+	if record.Awaiting > 0 {
+		return l.fault("The issues of %d drafts and tickets are missing.", record.Awaiting)
 	}
 	ws, err := im.tx.workspace()
 	if err != nil {

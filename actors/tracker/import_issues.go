@@ -32,6 +32,9 @@ func takeIssue(im *importing, data []byte) error {
 	if err := im.nest(&t); err != nil {
 		return err
 	}
+	if err := im.meetAwaiting(&t); err != nil {
+		return err
+	}
 	id := t.id()
 	identifier := storage.Key(nil).Str(*t.Identifier)
 	if known, err := tx.Has(identifierTable, identifier); err != nil || known {

@@ -223,6 +223,47 @@ func (im *importing) needIssue(id IssueID) (*storage.Row[Issue], error) {
 	return row, nil
 }
 
+// maxAwaiting bounds the drafts, and the tickets, of an issue that come before it.
+const maxAwaiting = 100_000
+
+// awaitIssue counts a draft or a ticket whose issue is not there yet: a draft may have made the
+// issue, and a ticket may have got a younger one.
+func (im *importing) awaitIssue(id *IssueID) error {
+	if id == nil {
+		return nil
+	}
+	issue, _ := storage.ParseID(*id)
+	there, err := im.tx.Has(issueTable, issueKey(issue))
+	if err != nil {
+		return fmt.Errorf("look for an issue: %w", err)
+	}
+	if !there {
+		im.record.Awaiting++
+	}
+	return nil
+}
+
+// meetAwaiting discounts the drafts and tickets that came before their issue.
+func (im *importing) meetAwaiting(t *Issue) error {
+	if im.record.Awaiting <= 0 {
+		return nil
+	}
+	id := t.id()
+	ofDrafts, err := im.tx.rowKeys(draftByAbout, aboutKey(nil, aboutIssue, t.ID), maxAwaiting+1)
+	if err != nil {
+		return err
+	}
+	ofTickets, err := im.tx.rowKeys(ticketByIssue, id[:], maxAwaiting+1)
+	if err != nil {
+		return err
+	}
+	if max(len(ofDrafts), len(ofTickets)) > maxAwaiting {
+		return im.refuse("More than %d drafts or tickets come before their issue.", maxAwaiting)
+	}
+	im.record.Awaiting -= int64(len(ofDrafts) + len(ofTickets))
+	return nil
+}
+
 // needTeam refuses a line whose team is not there.
 func (im *importing) needTeam(id TeamID) (storage.ID, error) {
 	raw, _ := storage.ParseID(id)

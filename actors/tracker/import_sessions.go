@@ -274,6 +274,9 @@ func takeDraft(im *importing, data []byte) error {
 	if decided != (d.ReviewedAt != nil) || decided != (d.ReviewedByID != nil) || commented != (d.PublishedCommentID != nil) {
 		return im.refuse("data.status contradicts the review.")
 	}
+	if err := im.awaitIssue(d.IssueID); err != nil {
+		return err
+	}
 	return restore(im, &drafts, &d)
 }
 

@@ -64,7 +64,7 @@ func lookAtTicket(im *importing, t *Ticket) error {
 		return im.refuse("data.subject, data.from and data.threadId must be at most %d, %d and %d characters long.", maxSubject, maxFrom, maxThread)
 	}
 	t.MessageCount = 0
-	return nil
+	return im.awaitIssue(t.IssueID)
 }
 
 func takeTicketMessage(im *importing, data []byte) error {
