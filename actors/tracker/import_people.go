@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -123,7 +124,11 @@ func lookAtSCIMUser(im *importing, u *scimUser) error {
 	if u.ID == "" || isLonger(string(u.ID), 255) || u.UserName == "" {
 		return im.refuse("data.id and data.userName must not be empty.")
 	}
-	return nil
+	err := im.tx.freeUserName(u.UserName, u.ID)
+	if told := (*Error)(nil); errors.As(err, &told) {
+		return im.refuse("data.userName: %s", told.Message)
+	}
+	return err
 }
 
 func lookAtSCIMGroup(im *importing, g *scimGroup) error {

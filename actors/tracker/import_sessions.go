@@ -151,6 +151,9 @@ func takeSessionState(im *importing, data []byte) error {
 		return err
 	}
 	if l := s.Inner.Lease; l != nil {
+		if err := im.leasedAlone(&s); err != nil {
+			return err
+		}
 		if err := im.tx.armLeases(l.CheckAt.Time()); err != nil {
 			return err
 		}
@@ -159,6 +162,26 @@ func takeSessionState(im *importing, data []byte) error {
 		return err
 	}
 	return im.tx.sessionMoved(&row.Value, &s)
+}
+
+// leasedAlone refuses the lease of a session whose agent has that of another session of the issue.
+// Sessions that were registered have no leases, and an agent may have several.
+func (im *importing) leasedAlone(s *sessionRecord) error {
+	var other SessionID
+	err := im.tx.Rows(sessionEngaged, storage.Key(nil).Str(s.AgentID).ID(s.issue()), nil, func(fields, _ []byte) (bool, error) {
+		row, err := sessions.Get(im.tx, fields[len(fields)-storage.ListedKeyLen:])
+		if err == nil && row != nil && row.Value.Inner.Lease != nil && row.Value.ID != s.ID {
+			other = row.Value.ID
+		}
+		return other == "", err
+	})
+	if err != nil {
+		return fmt.Errorf("look for the sessions of an agent: %w", err)
+	}
+	if other != "" {
+		return im.refuse("data.lease: The agent has a lease of another session of the issue, %s.", other)
+	}
+	return nil
 }
 
 // checkState checks the inner part of a session.
