@@ -161,6 +161,31 @@ func TestDispatcher_TestAndRedeliver(t *testing.T) {
 	})
 }
 
+// Redeliver promises a try. An attempt that is under way, and fails later, does not replace
+// that try.
+func TestDispatcher_RedeliverDuringARetry(t *testing.T) {
+	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
+		id := p.subscribe(o, hereURL)
+		p.set(hereURL, answers(500))
+		p.issues(o, 1)
+		rest()
+		p.set(hereURL, hangs)
+		pass(7 * time.Second)
+		if n := len(p.at(hereURL)); n != 2 {
+			t.Fatalf("%d requests before the redelivery", n)
+		}
+		d := p.deliveries(o, id)[0]
+		p.set(hereURL, nil)
+		p.mustAs(o, tracker.Redeliver, &tracker.RedeliverIn{ID: id, DeliveryID: d.ID}, nil)
+		pass(10 * time.Second)
+		rest()
+		d = p.deliveries(o, id)[0]
+		if n := len(p.at(hereURL)); n != 3 || d.Attempts != 3 || d.Status != tracker.DeliverySucceeded {
+			t.Errorf("%d requests, delivery %+v", n, d)
+		}
+	})
+}
+
 // Both secrets sign for a day after a rotation.
 func TestDispatcher_BothSecretsSignForADay(t *testing.T) {
 	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {

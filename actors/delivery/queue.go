@@ -191,7 +191,7 @@ func (d *Dispatcher) failedRun(end queueRun, err error) queueRun {
 // end.held.
 func (d *Dispatcher) try(v *storage.View, l *queue, p tracker.PendingDelivery, end *queueRun) (tracker.DeliveryOutcome, error) {
 	cfg, t := &d.of.cfg, l.hook
-	o := tracker.DeliveryOutcome{Webhook: t.id, Delivery: p.ID, Sequence: p.Sequence, Retry: l.retry(), At: cfg.Clock()}
+	o := tracker.DeliveryOutcome{Webhook: t.id, Delivery: p.ID, Sequence: p.Sequence, Retry: l.retry(), Due: p.Due, At: cfg.Clock()}
 	event, err := tracker.ReadDeliveryEvent(v, t.id, p)
 	if err != nil {
 		return o, err

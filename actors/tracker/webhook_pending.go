@@ -24,10 +24,11 @@ type WebhookTarget struct {
 }
 
 // PendingDelivery is a delivery to be made. Sequence is that of its event, or 0 for a
-// test.
+// test. Due is the time at which a retry was due.
 type PendingDelivery struct {
 	ID       storage.ID
 	Sequence uint64
+	Due      time.Time
 }
 
 // ListWebhookWorkspaces returns the workspaces of a shard that have webhooks. v reads
@@ -121,7 +122,7 @@ func ListRetries(v *storage.View, webhook storage.ID, now time.Time, limit int) 
 		if err != nil || row == nil { // nil: it ended between the two look-ups
 			return true, err
 		}
-		p := PendingDelivery{}
+		p := PendingDelivery{Due: due}
 		p.ID, _ = storage.ParseID(row.Value.ID)
 		if row.Value.EventSequence != nil {
 			p.Sequence = *row.Value.EventSequence

@@ -29,6 +29,9 @@ type DeliveryOutcome struct {
 	Webhook, Delivery storage.ID
 	// Retry is set if the delivery was in retries; otherwise it was in the outbox.
 	Retry bool
+	// Due is the time at which the retry was due. It differs from that of a try that was
+	// asked for meanwhile.
+	Due time.Time
 	// EventID, EventType and Sequence are those of its event.
 	EventID, EventType string
 	Sequence           uint64
@@ -57,7 +60,8 @@ type DeliveryOutcomes struct {
 }
 
 // RecordDeliveries records the results of the dispatcher's attempts. Repeats have no
-// effect: the result of a delivery that has changed since is ignored.
+// effect: the result of a delivery that has changed since is ignored. A failure does not
+// replace the try that Redeliver promised during the attempt.
 var RecordDeliveries = NewCommand[DeliveryOutcomes, None]("RecordDeliveries", "Record deliveries", Needs{}, recordDeliveries)
 
 func recordDeliveries(tx *Tx, in *DeliveryOutcomes) (Reply, error) {
@@ -95,6 +99,10 @@ func (tx *Tx) recordDelivery(o *DeliveryOutcome, repeated bool) error {
 	if err != nil || d == nil {
 		return err
 	}
+	var promised *Timestamp
+	if retry != nil && !o.isDueOf(d) {
+		promised = d.NextAttemptAt
+	}
 	if o.Tried {
 		at := At(o.At)
 		d.Attempts++
@@ -116,15 +124,18 @@ func (tx *Tx) recordDelivery(o *DeliveryOutcome, repeated bool) error {
 	if err := tx.failed(o); err != nil {
 		return err
 	}
-	if o.Final || o.Gone || d.Attempts > len(retryAfter) {
+	if o.Gone || promised == nil && (o.Final || d.Attempts > len(retryAfter)) {
 		d.Status = DeliveryFailed
 		return tx.finishDelivery(o, d, retry)
 	}
-	due, err := tx.nextTry(d.Attempts)
-	if err != nil {
-		return err
+	d.NextAttemptAt = promised
+	if promised == nil {
+		due, err := tx.nextTry(d.Attempts)
+		if err != nil {
+			return err
+		}
+		d.NextAttemptAt = &due
 	}
-	d.NextAttemptAt = &due
 	if retry != nil {
 		_, err = retries.Update(tx, retry, d)
 	} else if err = tx.leaveOutbox(o); err == nil {
@@ -136,7 +147,16 @@ func (tx *Tx) recordDelivery(o *DeliveryOutcome, repeated bool) error {
 	return nil
 }
 
-// tried returns the delivery of an outcome, or nil if it has changed since.
+// isDueOf reports whether a delivery among the retries is still due at the time at which
+// the attempt was. The time differs if the delivery was redelivered during the attempt, or
+// if its result was recorded before.
+func (o *DeliveryOutcome) isDueOf(d *WebhookDelivery) bool {
+	return d.NextAttemptAt != nil && d.NextAttemptAt.Time().Equal(o.Due)
+}
+
+// tried returns the delivery of an outcome. It returns nil if the delivery is over, or if
+// it has changed since the attempt and the outcome may have been recorded before. A changed
+// delivery stays among the retries then, so that it is tried again rather than lost.
 func (tx *Tx) tried(o *DeliveryOutcome, repeated bool) (*WebhookDelivery, *storage.Row[WebhookDelivery], error) {
 	if o.Retry {
 		row, err := retries.Get(tx, deliveryPK(o.Webhook, o.Delivery))
@@ -144,6 +164,9 @@ func (tx *Tx) tried(o *DeliveryOutcome, repeated bool) (*WebhookDelivery, *stora
 			return nil, nil, err
 		}
 		d := row.Value
+		if repeated && !o.isDueOf(&d) {
+			return nil, nil, nil
+		}
 		return &d, row, nil
 	}
 	if repeated {

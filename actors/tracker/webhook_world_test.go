@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"switchyard/storage"
 )
@@ -60,12 +61,30 @@ func (w *issueFixture) record(id WebhookID, retry bool, failure string, of ...Pe
 	in := &DeliveryOutcomes{}
 	for _, p := range of {
 		o := DeliveryOutcome{Webhook: raw, Delivery: p.ID, Sequence: p.Sequence, Retry: retry, EventID: "e", EventType: "issue.created", At: w.now, Tried: true, StatusCode: 200, Error: failure}
+		if retry {
+			o.Due = w.dueOf(raw, p.ID)
+		}
 		if failure != "" {
 			o.StatusCode = 500
 		}
 		in.Outcomes = append(in.Outcomes, o)
 	}
 	w.run(&System, RecordDeliveries, in)
+}
+
+// dueOf returns the time at which a retry is due, or zero if the delivery is not among the
+// retries.
+func (w *issueFixture) dueOf(webhook, id storage.ID) time.Time {
+	w.Helper()
+	v := storage.NewView(w.db, 1, w.workspace)
+	row, err := retries.Get(&v, deliveryPK(webhook, id))
+	if err != nil {
+		w.Fatal(err)
+	}
+	if row == nil {
+		return time.Time{}
+	}
+	return row.Value.NextAttemptAt.Time()
 }
 
 func (w *issueFixture) pages(id WebhookID, status DeliveryStatus, limit int) (all []WebhookDelivery) {
