@@ -64,7 +64,9 @@ type Server struct {
 	listeners []*listener
 	closing   bool
 	parked    map[*parked]struct{} // requests that wait, and hold no goroutine
-	streams   map[ending]struct{}
+	// streams has the timer that ends each stream with its session; nil: the session has no
+	// end that the stream does not notice itself.
+	streams map[ending]*time.Timer
 
 	// resuming counts the requests that are parked, or on their way back to a handler.
 	resuming atomic.Int64
@@ -78,7 +80,7 @@ func newServer(cfg Config, routes []Route) (*Server, error) {
 	cfg = cfg.withDefaults()
 	s := &Server{
 		cfg: cfg, ids: newRequestIDs(), now: time.Now,
-		parked: map[*parked]struct{}{}, streams: map[ending]struct{}{},
+		parked: map[*parked]struct{}{}, streams: map[ending]*time.Timer{},
 	}
 	s.load = newLoad(s.now())
 	if cfg.Engine != nil {

@@ -129,6 +129,7 @@ func (s *Server) detach(x *exchange, st ending, start func()) {
 	x.parked = true // there is nothing more to answer
 	x.route.observe(http.StatusOK, x.start)
 	head, conn := s.streamHead(x), x.conn
+	ends := x.streamEnds()
 	conn.detached.Store(&st)
 	x.ctx.HijackSetNoResponse(true)
 	x.ctx.Hijack(func(net.Conn) {
@@ -138,7 +139,7 @@ func (s *Server) detach(x *exchange, st ending, start func()) {
 		s.mu.Lock()
 		closing := s.closing
 		if !closing {
-			s.streams[st] = struct{}{}
+			s.streams[st] = s.endAt(st, ends)
 		}
 		s.mu.Unlock()
 		if closing || conn.SetDeadline(time.Now().Add(s.cfg.WriteTimeout)) != nil {
@@ -151,6 +152,26 @@ func (s *Server) detach(x *exchange, st ending, start func()) {
 		}
 		start()
 	})
+}
+
+// streamEnds is the time at which the request's stream must end; zero: none. The credential
+// of the operator's session is the root token, which is valid for longer than the session. The
+// engine ends the streams of all other credentials. Lines are an answer of limited length,
+// which was begun in time.
+func (x *exchange) streamEnds() time.Time {
+	if x.route.Op.Lines {
+		return time.Time{}
+	}
+	return x.sessionEnds
+}
+
+// endAt returns a timer that ends a stream; nil for no time. forgetStream stops the timer if
+// the stream ends before.
+func (s *Server) endAt(st ending, ends time.Time) *time.Timer {
+	if ends.IsZero() {
+		return nil
+	}
+	return time.AfterFunc(ends.Sub(s.now()), st.End)
 }
 
 // streamHead is the head of a stream's response. It has no length and ends with the
@@ -229,6 +250,9 @@ func (st *stream) End() {
 func (s *Server) forgetStream(st ending) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if timer := s.streams[st]; timer != nil {
+		timer.Stop()
+	}
 	delete(s.streams, st)
 }
 

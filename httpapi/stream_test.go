@@ -32,6 +32,12 @@ func (f *fakeStream) Leave()                   { f.left.Do(func() { close(f.gone
 // listenTo opens a stream, and gives the client's side behind the head of the answer.
 func listenTo(t *testing.T, b *bundle) (net.Conn, *bufio.Reader) {
 	t.Helper()
+	return listenAs(t, b, "Authorization: Bearer "+token)
+}
+
+// listenAs is listenTo with other headers than those of a token.
+func listenAs(t *testing.T, b *bundle, headers ...string) (net.Conn, *bufio.Reader) {
+	t.Helper()
 	c, err := net.Dial("tcp", b.addr)
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +46,7 @@ func listenTo(t *testing.T, b *bundle) (net.Conn, *bufio.Reader) {
 	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.WriteString(c, "GET "+streamPath+" HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\nX-Request-Id: mine\r\nAuthorization: Bearer "+token+"\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(c, "GET "+streamPath+" HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\nX-Request-Id: mine\r\n"+strings.Join(headers, "\r\n")+"\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	r := bufio.NewReaderSize(c, 512)
@@ -99,6 +105,66 @@ func TestStream_EndsWithTheServer(t *testing.T) {
 		t.Errorf("the stream has %q, %v", rest, err)
 	}
 	<-f.gone
+}
+
+// The credential of the operator's session is the root token, which has no end. The stream ends
+// with the session nevertheless, and only that stream.
+func TestStream_EndsWithTheOperatorsSession(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(c *Config) { c.RootToken = rootToken })
+	ends := time.Now().Truncate(time.Second).Add(time.Second)
+	stopped := ends.Add(-500 * time.Millisecond)
+	b.now = func() time.Time { return stopped }
+	kept := newFakeStream()
+	b.engine.stream = kept
+	_, other := listenAs(t, b, "Authorization: Bearer "+rootToken)
+	l := <-kept.started
+	f := newFakeStream()
+	b.engine.stream = f
+	_, r := listenAs(t, b, operatorCookie(t, b, ends), fromConsole)
+	<-f.started
+	if rest, err := io.ReadAll(r); err != nil || len(rest) != 0 {
+		t.Fatalf("the stream has %q, %v", rest, err)
+	}
+	<-f.gone
+	l.Send([]byte("id: 1\n\n"), func() {})
+	l.End()
+	if rest, err := io.ReadAll(other); err != nil || string(rest) != "id: 1\n\n" {
+		t.Errorf("the stream of the root token has %q, %v", rest, err)
+	}
+}
+
+// operatorCookie is a session of the operator as a browser sends it.
+func operatorCookie(t *testing.T, b *bundle, ends time.Time) string {
+	t.Helper()
+	value, err := b.console.cookie.sealRoot(ends)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "Cookie: switchyard-session=" + value
+}
+
+// The timer that would end a stream does not outlive the stream.
+func TestStream_EndsBeforeTheOperatorsSession(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(c *Config) { c.RootToken = rootToken })
+	f := newFakeStream()
+	b.engine.stream = f
+	_, r := listenAs(t, b, operatorCookie(t, b, time.Now().Add(time.Hour)), fromConsole)
+	l := <-f.started
+	b.mu.Lock()
+	timer := b.streams[l.(ending)]
+	b.mu.Unlock()
+	if timer == nil {
+		t.Fatal("the stream has no timer")
+	}
+	l.End()
+	if _, err := io.ReadAll(r); err != nil {
+		t.Error(err)
+	}
+	if timer.Stop() {
+		t.Error("the timer of a stream that has ended was running")
+	}
 }
 
 func TestStream_OfWhoHasGone(t *testing.T) {
