@@ -42,6 +42,11 @@ type sessionToolsIn struct {
 // deadline.
 const speakSlack = 2 * time.Second
 
+// maxToolActivities bounds the activities that read_session shows, in bytes. The answer has
+// them twice, the SDK writes some characters in six bytes and copies its answer several times,
+// and the budget of the workspace is charged only after that.
+const maxToolActivities = 1 << 20
+
 // serveTools answers a message to the tools of a session. The request is admitted and
 // its body is read.
 func (s *Server) serveTools(x *exchange, req *tracker.Request, in *sessionToolsIn) error {

@@ -107,6 +107,10 @@ func TestTools_RunTheOperationWithTheRequestsOwn(t *testing.T) {
 	if in, ok := got.in.(*tracker.ListSessionChildrenIn); !ok || in.ID != "s1" || in.Limit != 3 || in.Summary != "1" {
 		t.Errorf("%s with %+v", got.op.Name, got.in)
 	}
+	b.say(t, callOf("read_session", `{}`))
+	if in, ok := got.in.(*tracker.PollSessionIn); !ok || in.ID != "s1" || in.ActivityLimit() != maxToolActivities {
+		t.Errorf("%s with %+v", got.op.Name, got.in)
+	}
 	if b.say(t, callOf("list_children", `{}`)); got.in.(*tracker.ListSessionChildrenIn).Limit != 50 {
 		t.Errorf("%s with %+v", got.op.Name, got.in)
 	}

@@ -207,6 +207,9 @@ func (c *toolCall) prepare(t *tool, arguments []byte) (*tracker.Request, any, er
 	if t.op.Kind == tracker.Query {
 		req.Idempotency = nil
 	}
+	if poll, ok := in.(*tracker.PollSessionIn); ok {
+		poll.LimitActivities(maxToolActivities)
+	}
 	return &req, in, nil
 }
 

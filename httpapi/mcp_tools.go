@@ -45,7 +45,7 @@ var toolSpecs = []toolSpec{
 		description: "Read this session and its log, the oldest activity first: its status, and people's answers (activities of type response). " +
 			"With since and wait it returns as soon as there is something new, which is how to wait for the answer to a question.",
 		arguments: map[string]string{
-			"since": "The id of an activity: only later ones are returned. Without it the newest 500 are.",
+			"since": "The id of an activity: only later ones are returned, and of more than 1 MiB the oldest. Without it the newest 500 are, and of more than 1 MiB the newest.",
 			"wait":  "How many seconds to wait for something new.",
 		},
 	},

@@ -308,6 +308,42 @@ func TestPoll_NewestActivitiesOldestFirst(t *testing.T) {
 	f.verify()
 }
 
+// A caller may take fewer bytes of activities than others get. It reads all of them in parts,
+// even if each activity is larger than the limit.
+func TestPoll_LimitedActivities(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{})
+	got := f.claimOne()
+	const n, size = 8, 32_000
+	for i := range n {
+		f.run(got.LaneToken, LogActivities, &LogActivitiesIn{ID: got.Session.ID, ActivityFields: ActivityFields{Message: Some(fmt.Sprint(i, strings.Repeat("x", size)))}})
+	}
+	polled := func(most int, in PollSessionIn) []Activity {
+		in.ID = got.Session.ID
+		in.LimitActivities(most)
+		return decode[PolledSession](t, f.run(got.LaneToken, PollSession, &in).Body).Activities
+	}
+	all := polled(0, PollSessionIn{})
+	if len(all) != n {
+		t.Fatalf("%d activities without a limit", len(all))
+	}
+	for _, most := range []int{1, size, 3 * size} {
+		newest := polled(most, PollSessionIn{})
+		if len(newest) == 0 || len(newest) > 1+most/size || newest[len(newest)-1].ID != all[n-1].ID {
+			t.Errorf("within %d bytes are %d activities", most, len(newest))
+		}
+		for seen := 1; seen < n; {
+			part := polled(most, PollSessionIn{Since: Some(all[seen-1].ID)})
+			if len(part) == 0 || len(part) > 1+most/size || part[0].ID != all[seen].ID {
+				t.Fatalf("within %d bytes, after %d activities, are %d", most, seen, len(part))
+			}
+			seen += len(part)
+		}
+	}
+	f.verify()
+}
+
 // Of large activities the newest are shown. A caller that names the last one it knows
 // gets all newer ones in several parts.
 func TestPoll_LargeActivities(t *testing.T) {

@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -21,7 +22,16 @@ type PollSessionIn struct {
 
 	// known is the lastStateHash at the first look; "" before it.
 	known string
+	// most bounds the activities in the answer, in bytes; 0 stands for maxWholeBytes.
+	most int
 }
+
+// LimitActivities bounds the activities in the answer, in bytes. One activity is shown in any
+// case, so that a caller that reads part after part gets all of them.
+func (in *PollSessionIn) LimitActivities(most int) { in.most = most }
+
+// ActivityLimit returns the bound of the activities in the answer, in bytes.
+func (in *PollSessionIn) ActivityLimit() int { return cmp.Or(in.most, maxWholeBytes) }
 
 // WaitFor returns the time that the answer may wait.
 func (in *PollSessionIn) WaitFor() time.Duration { return time.Duration(in.Wait) * time.Second }
@@ -139,7 +149,7 @@ func (v *View) appendSince(in *PollSessionIn, log sessionLog) error {
 			return err
 		}
 	}
-	start := len(v.Buf)
+	start, most := len(v.Buf), in.ActivityLimit()
 	for {
 		fits := true
 		err := v.eachActivity(session, from, log.Last, func(_ uint64, body []byte) bool {
@@ -147,12 +157,12 @@ func (v *View) appendSince(in *PollSessionIn, log sessionLog) error {
 				v.Buf = append(v.Buf, ',')
 			}
 			v.Buf = append(v.Buf, body...)
-			fits = len(v.Buf)-start < maxWholeBytes
+			fits = len(v.Buf)-start < most
 			return fits
 		})
 		// With Since the next poll continues after this page. Otherwise the newest
 		// activities are shown.
-		if err != nil || fits || in.Since.Set {
+		if err != nil || fits || in.Since.Set || from >= log.Last {
 			return err
 		}
 		v.Buf = v.Buf[:start]
