@@ -9,15 +9,16 @@ import (
 // PatchSCIMGroupIn changes a group.
 type PatchSCIMGroupIn struct {
 	SCIMBase
+	SCIMSelection
 	ID      TeamID `path:"id"`
 	IfMatch string `header:"If-Match"`
 	SCIMOperations
 }
 
 // PatchSCIMGroup changes a group by the operations of RFC 7644; either all of them take
-// effect or none. A group may have thousands of members, so the answer does not show
-// it.
-var PatchSCIMGroup = NewCommand[PatchSCIMGroupIn, None]("PatchScimGroup", "Change a provisioned group", Needs{Level: Read}, patchSCIMGroup, SCIMScope(SCIMGroupsWrite), BodyUpTo(maxSCIMGroupBody), Audits(auditTeam))
+// effect or none. A group may have thousands of members, so the answer shows the group only
+// if the request names attributes. RFC 7644 requires a body in that case (section 3.5.2).
+var PatchSCIMGroup = NewCommand[PatchSCIMGroupIn, SCIMGroup]("PatchScimGroup", "Change a provisioned group", Needs{Level: Read}, patchSCIMGroup, SCIMScope(SCIMGroupsWrite), BodyUpTo(maxSCIMGroupBody), Answers(Done, NoContent), Audits(auditTeam))
 
 func patchSCIMGroup(tx *Tx, in *PatchSCIMGroupIn) (Reply, error) {
 	row, err := tx.matchedSCIMGroup(in.ID, in.IfMatch, &in.SCIMBase)
@@ -41,7 +42,14 @@ func patchSCIMGroup(tx *Tx, in *PatchSCIMGroupIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	return Reply{Outcome: NoContent}, tx.changeSCIMGroup(row, &g, changed)
+	if err := tx.changeSCIMGroup(row, &g, changed); err != nil || in.Attributes == "" {
+		return Reply{Outcome: NoContent}, err
+	}
+	shown, err := tx.scimGroupShown(&g, &in.SCIMBase, in.shows("members"))
+	if err != nil {
+		return Reply{}, err
+	}
+	return replySCIMGroup(Done, shown, &in.SCIMSelection)
 }
 
 // applyGroup applies an edit to a group, and notes one of its members.

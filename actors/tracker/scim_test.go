@@ -134,6 +134,34 @@ func TestSCIMPatch_IsWholeOrNot(t *testing.T) {
 	p.verify()
 }
 
+// The answer to a PATCH of a group shows the attributes that the request names, as they are
+// after the change, and nothing if it names none.
+func TestSCIMPatch_GroupWithAttributes(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	ann := p.user("ann")
+	g := p.group("Group", ann.ID)
+	in := patchGroup(g.ID, "replace", "displayName", `"First"`)
+	in.ExcludedAttributes = "members"
+	if reply := p.provision(PatchSCIMGroup, in); reply.Outcome != NoContent || len(reply.Body) != 0 {
+		t.Errorf("without attributes: %d %s", reply.Outcome, reply.Body)
+	}
+	in = patchGroup(g.ID, "replace", "displayName", `"Second"`)
+	in.Attributes = "displayName"
+	reply := p.provision(PatchSCIMGroup, in)
+	if want := fmt.Sprintf(`{"displayName":"Second","id":%q,"schemas":[%q]}`, g.ID, scimGroupURN); reply.Outcome != Done || string(reply.Body) != want {
+		t.Errorf("with displayName: %d %s", reply.Outcome, reply.Body)
+	}
+	bob := p.user("bob")
+	in = patchGroup(g.ID, "add", "members", fmt.Sprintf(`[{"value":%q}]`, bob.ID))
+	in.Attributes = "members.value"
+	got := decode[SCIMGroup](p, p.provision(PatchSCIMGroup, in).Body)
+	if len(got.Members) != 2 || got.DisplayName != "" || got.ID != g.ID {
+		t.Errorf("with members: %+v", got)
+	}
+	p.verify()
+}
+
 // The operations on members take effect together: each user joins or leaves once, and the
 // members are read once, however many operations name them or replace all.
 func TestSCIMPatch_MembersChangeOnce(t *testing.T) {
