@@ -18,7 +18,7 @@ type Drilling struct {
 	From    *Archive
 	Backup  string    // empty: the newest
 	At      time.Time // as in Restoring
-	Scratch string    // where there is room for the data; empty: in the directory of backups
+	Scratch string    // where there is room for the data, made if it is not there; empty: in the directory of backups
 	Now     func() time.Time
 	// Progress is told of each shard that is done; it may be nil.
 	Progress func(done, shards int)
@@ -36,6 +36,8 @@ type Drilled struct {
 func Drill(ctx context.Context, by Drilling) (_ *Drilled, err error) {
 	if by.Scratch == "" {
 		by.Scratch = by.From.place.Dir() // or the directory for temporary files
+	} else if err := os.MkdirAll(by.Scratch, 0o700); err != nil {
+		return nil, fmt.Errorf("make the scratch directory: %w", err)
 	}
 	scratch, err := os.MkdirTemp(by.Scratch, ".drill-*")
 	if err != nil {
