@@ -107,6 +107,53 @@ func TestAlerts_AreTested(t *testing.T) {
 	}
 }
 
+// notAlerted are the metrics that docs/watch.md says to watch, and of which no alert is made.
+var notAlerted = map[string]string{
+	"switchyard_http_bytes_in_flight": "its limit, --max-bytes-in-flight, is not a metric",
+}
+
+// TestAlerts_HaveEveryLineOfTheDocuments: each metric in the table of docs/watch.md is in the
+// expression of an alert.
+func TestAlerts_HaveEveryLineOfTheDocuments(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "watch.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, ok := strings.Cut(string(text), "| watch | alert when |\n")
+	if !ok {
+		t.Fatal("docs/watch.md has no table of alerts")
+	}
+	table, _, _ = strings.Cut(table, "\n\n")
+	metric := regexp.MustCompile(`\bswitchyard_[a-z_]+`)
+	alerted := map[string]bool{}
+	for _, rule := range alertRules(t) {
+		for _, name := range metric.FindAllString(rule.Expr, -1) {
+			alerted[strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_count")] = true
+		}
+	}
+	watched := map[string]bool{}
+	for row := range strings.Lines(table) {
+		cells := strings.Split(row, "|")
+		for _, name := range metric.FindAllString(cells[min(1, len(cells)-1)], -1) {
+			watched[name] = true
+		}
+	}
+	if len(watched) < 20 {
+		t.Errorf("the table has %d metrics", len(watched))
+	}
+	for name := range watched {
+		if alerted[name] == (notAlerted[name] != "") {
+			t.Errorf("%s: alerted is %t, and the reason for no alert is %q", name, alerted[name], notAlerted[name])
+		}
+	}
+	for name := range notAlerted {
+		if !watched[name] {
+			t.Errorf("docs/watch.md does not say to watch %s", name)
+		}
+	}
+}
+
 func alertTests(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", "deploy", "prometheus", "*_test.yaml"))
