@@ -147,7 +147,9 @@ func (i *Import) Finish(ctx context.Context) error {
 // durable when it returns. Nothing else may write to the shard meanwhile. A flush
 // just before spares other shards' writes from waiting for one.
 func (i *Import) Ingest(ctx context.Context) error {
-	ingest := func() error { return i.store.state.Ingest(ctx, i.paths) }
+	ingest := func() error {
+		return i.store.hurried(func() error { return i.store.state.Ingest(ctx, i.paths) })
+	}
 	if err := i.store.ReplaceState(i.shard, ingest); err != nil {
 		return fmt.Errorf("import shard %d: %w", i.shard, err)
 	}

@@ -10,7 +10,7 @@ const DefaultCacheBytes = 32 << 20
 const (
 	minMemTable      = 1 << 20
 	maxStateMemTable = 32 << 20
-	maxRaftMemTable  = 8 << 20
+	maxRaftMemTable  = 16 << 20
 )
 
 // memTables returns the sizes of the memtables of both instances. Two of each take

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -17,14 +18,17 @@ const tablePause = 500 * time.Millisecond
 const failureEvery = 10 * time.Second
 
 // pacer is the file system of one instance. Pebble repeats a failed flush or compaction at once and
-// without end; the pacer delays the creation of its first file. Compactions rest in turns with their
-// work. Nothing else waits: writes to the log and their callers are not delayed.
+// without end; the pacer delays the creation of its first file. Compactions, and flushes of the state,
+// rest in turns with their work. Nothing else waits: writes to the log and their callers are not
+// delayed. Tables are written in large pieces.
 type pacer struct {
 	vfs.FS
 	logger  *slog.Logger
 	name    string
 	closing <-chan struct{}
-	rests   rests
+
+	compactions, flushes rests
+	hurry                atomic.Int32 // callers who wait for a flush
 
 	mu      sync.Mutex
 	failed  time.Time // the last failure
@@ -42,10 +46,28 @@ func (p *pacer) listener() *pebble.EventListener {
 	return l
 }
 
-// watch has compactions rest from now on, as long as the instance can afford it.
+// watch has compactions and flushes rest from now on, as long as the instance can afford it. Flushes of
+// the log are short, and every write waits for them.
 func (p *pacer) watch(db *pebble.DB) {
-	sublevels := func() int32 { return db.Metrics().Levels[0].Sublevels }
-	p.rests.sublevels.Store(&sublevels)
+	compactions := func() float64 { return compactionShare(db.Metrics().Levels[0].Sublevels) }
+	p.compactions.wanted.Store(&compactions)
+	if p.name != stateDir {
+		return
+	}
+	flushes := func() float64 {
+		if p.hurry.Load() > 0 {
+			return 0
+		}
+		return flushRest(db.Metrics().MemTable.Count)
+	}
+	p.flushes.wanted.Store(&flushes)
+}
+
+// hurried runs do, which waits for a flush.
+func (p *pacer) hurried(do func() error) error {
+	p.hurry.Add(1)
+	defer p.hurry.Add(-1)
+	return do()
 }
 
 // note is called with locks of Pebble's held and returns at once.
@@ -62,14 +84,21 @@ func (p *pacer) note(err error) {
 
 // Create makes a file; a table or a file of values waits out the pause.
 func (p *pacer) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	if strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".blob") {
-		p.pause()
+	if !strings.HasSuffix(name, ".sst") && !strings.HasSuffix(name, ".blob") {
+		return p.FS.Create(name, category)
 	}
+	p.pause()
 	f, err := p.FS.Create(name, category)
-	if err != nil || category != compactionCategory {
-		return f, err
+	if err != nil {
+		return nil, err
 	}
-	return compactionFile{f, &p.rests}, nil
+	switch category {
+	case compactionCategory, rewriteCategory:
+		f = restingFile{f, &p.compactions}
+	case flushCategory:
+		f = restingFile{f, &p.flushes}
+	}
+	return newBufferedFile(f), nil
 }
 
 func (p *pacer) pause() {

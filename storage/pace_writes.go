@@ -4,8 +4,6 @@ import (
 	"math"
 	"sync"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2"
 )
 
 const (
@@ -27,18 +25,40 @@ const (
 
 // WritePace slows writes down while compactions of the state fall behind, so that they never come to
 // the point at which Pebble stops all of them for seconds.
+//
+// It counts the sublevels on a goroutine of its own, which close waits for: Pebble's metrics wait while
+// it writes the manifest, which ends with a sync, and writes would wait with them.
 type WritePace struct {
 	sublevels func() int32
+	looks     sync.WaitGroup
 
-	mu     sync.Mutex
-	looked time.Time // when the sublevels were counted
-	rate   float64   // in bytes a second; +Inf: no wait
-	free   time.Time // when what was taken so far has gone through at the rate
-	waited time.Duration
+	mu      sync.Mutex
+	looked  time.Time // when the last count began
+	looking bool      // it goes on
+	closed  bool
+	rate    float64   // in bytes a second; +Inf: no wait
+	free    time.Time // when what was taken so far has gone through at the rate
+	waited  time.Duration
 }
 
-func newWritePace(state *pebble.DB) *WritePace {
-	return &WritePace{sublevels: func() int32 { return state.Metrics().Levels[0].Sublevels }}
+func newWritePace(sublevels func() int32) *WritePace {
+	return &WritePace{sublevels: sublevels, rate: math.Inf(1)}
+}
+
+// look counts the sublevels.
+func (p *WritePace) look() {
+	rate := paceOf(p.sublevels())
+	p.mu.Lock()
+	p.rate, p.looking = rate, false
+	p.mu.Unlock()
+}
+
+// close returns when no count goes on, and none begins any more.
+func (p *WritePace) close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.looks.Wait()
 }
 
 // Wait returns how long a write of so many bytes should wait.
@@ -46,8 +66,9 @@ func (p *WritePace) Wait(bytes int) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	if now.Sub(p.looked) >= paceEvery {
-		p.looked, p.rate = now, paceOf(p.sublevels())
+	if now.Sub(p.looked) >= paceEvery && !p.looking && !p.closed {
+		p.looked, p.looking = now, true
+		p.looks.Go(p.look)
 	}
 	if math.IsInf(p.rate, 1) {
 		p.free = now

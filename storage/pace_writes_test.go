@@ -7,9 +7,18 @@ import (
 	"time"
 )
 
-// pacedAt is a pace of a state with a number of sublevels.
+// pacedAt is a pace of a state with a number of sublevels, which it has counted.
 func pacedAt(sublevels *int32) *WritePace {
-	return &WritePace{sublevels: func() int32 { return *sublevels }}
+	p := newWritePace(func() int32 { return *sublevels })
+	recount(p)
+	return p
+}
+
+// recount has the pace count the sublevels again. The clock is that of a bubble.
+func recount(p *WritePace) {
+	time.Sleep(paceEvery)
+	p.Wait(0)
+	synctest.Wait()
 }
 
 func TestWritePace_SlowsDownWithTheSublevels(t *testing.T) {
@@ -51,7 +60,7 @@ func TestWritePace_IsFreeWhileCompactionsKeepUp(t *testing.T) {
 		}
 		// Earlier writes do not count when compactions fall behind.
 		levels = slowedLevels
-		time.Sleep(paceEvery) // of the bubble
+		recount(p)
 		if wait := p.Wait(1); wait != 0 {
 			t.Errorf("the first write waits for %s", wait)
 		}
@@ -76,14 +85,41 @@ func TestWritePace_BoundsOneWait(t *testing.T) {
 			t.Errorf("all waited for %s, want %s", got, want)
 		}
 		levels = 0
-		time.Sleep(paceEvery) // of the bubble
+		recount(p)
 		if wait := p.Wait(1); wait != 0 {
 			t.Errorf("after compactions have caught up a write waits for %s", wait)
 		}
 		levels = slowedLevels
-		time.Sleep(paceEvery) // of the bubble
+		recount(p)
 		if wait := p.Wait(1); wait != 0 {
 			t.Errorf("an old debt of %s is left", wait)
+		}
+	})
+}
+
+// A count that takes long, since Pebble syncs its manifest, holds up no write.
+func TestWritePace_CountsBeside(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		counted := make(chan int32)
+		p := newWritePace(func() int32 { return <-counted })
+		for range 3 {
+			if wait := p.Wait(64 << 20); wait != 0 {
+				t.Fatalf("a write waits for %s", wait)
+			}
+			time.Sleep(paceEvery) // of the bubble
+		}
+		counted <- stopLevels
+		synctest.Wait()
+		p.Wait(64 << 20)
+		if wait := p.Wait(1); wait != longestPace {
+			t.Errorf("a write waits for %s after the count", wait)
+		}
+		synctest.Wait() // the next count has begun
+		go func() { counted <- 0 }()
+		p.close()
+		if wait := p.Wait(1); wait != 0 {
+			t.Errorf("a write waits for %s after the last count", wait)
 		}
 	})
 }

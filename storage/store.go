@@ -45,6 +45,7 @@ type Store struct {
 	records *RecordCache // nil: there is none
 	space   *Space
 	pace    *WritePace // of the state
+	hurried func(do func() error) error
 	closing chan struct{}
 
 	transfer transfer
@@ -80,11 +81,14 @@ func Open(cfg Config) (*Store, error) {
 	raft, state := raftOptions(cfg, cache), stateOptions(cfg, cache)
 	short := func() bool { return s.space.Shortage() != Ample }
 	pace := func(o *pebble.Options, name string) *pacer {
-		p := &pacer{FS: o.FS, logger: cfg.Logger, name: name, closing: s.closing, rests: rests{short: short, closing: s.closing}}
+		p := &pacer{FS: o.FS, logger: cfg.Logger, name: name, closing: s.closing}
+		p.compactions = rests{every: urgencyEvery, short: short, closing: s.closing}
+		p.flushes = rests{every: flushUrgencyEvery, short: short, closing: s.closing}
 		o.FS, o.EventListener = p, p.listener()
 		return p
 	}
 	raftPacer, statePacer := pace(raft, raftDir), pace(state, stateDir)
+	s.hurried = statePacer.hurried
 
 	failed := make(chan error, 1)
 	go func() { // both at once: each waits for the disk
@@ -109,7 +113,7 @@ func Open(cfg Config) (*Store, error) {
 	}
 	raftPacer.watch(s.raft)
 	statePacer.watch(s.state)
-	s.pace = newWritePace(s.state)
+	s.pace = newWritePace(func() int32 { return s.state.Metrics().Levels[0].Sublevels })
 	// Only now is it certain that no other process uses the directory.
 	err := s.transfer.open(plain, cfg.Dir, state)
 	if err == nil {
@@ -244,7 +248,7 @@ func (s *Store) CompactRaft(ctx context.Context) error {
 
 // FlushState makes all applied state durable, so that the log before it may go.
 func (s *Store) FlushState() error {
-	if err := s.state.Flush(); err != nil {
+	if err := s.hurried(s.state.Flush); err != nil {
 		return fmt.Errorf("flush the state: %w", err)
 	}
 	return nil
@@ -254,6 +258,7 @@ func (s *Store) FlushState() error {
 func (s *Store) Close() error {
 	s.space.stopWatching()
 	close(s.closing)
+	s.pace.close()
 	err := s.FlushState()
 	if e := s.state.Close(); err == nil && e != nil {
 		err = fmt.Errorf("close the state: %w", e)

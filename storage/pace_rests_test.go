@@ -24,11 +24,10 @@ func restingWrites(t *testing.T, writes int, set func(*rests)) (took time.Durati
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		closing := make(chan struct{})
-		r := rests{short: func() bool { return false }, closing: closing}
-		few := func() int32 { return easyLevels }
-		r.sublevels.Store(&few)
+		r := rests{every: urgencyEvery, short: func() bool { return false }, closing: closing}
+		at(&r, easyLevels)
 		set(&r)
-		files := [2]compactionFile{{slowFile{}, &r}, {slowFile{}, &r}}
+		files := [2]restingFile{{slowFile{}, &r}, {slowFile{}, &r}}
 		began := time.Now()
 		for i := range writes {
 			if _, err := files[i%2].Write(make([]byte, 100)); err != nil {
@@ -38,6 +37,12 @@ func restingWrites(t *testing.T, writes int, set func(*rests)) (took time.Durati
 		took = time.Since(began)
 	})
 	return took
+}
+
+// at has compactions rest as with a number of sublevels.
+func at(r *rests, sublevels int32) {
+	wanted := func() float64 { return compactionShare(sublevels) }
+	r.wanted.Store(&wanted)
 }
 
 func TestCompaction_RestsAsLongAsItMay(t *testing.T) {
@@ -50,16 +55,10 @@ func TestCompaction_RestsAsLongAsItMay(t *testing.T) {
 		least, most time.Duration
 	}{
 		{"while level 0 is low", func(*rests) {}, 5 * work / 2, 7 * work / 2},
-		{"half as long halfway", func(r *rests) {
-			some := func() int32 { return (easyLevels + urgentLevels) / 2 }
-			r.sublevels.Store(&some)
-		}, 3 * work / 2, 5 * work / 2},
-		{"not with many sublevels", func(r *rests) {
-			many := func() int32 { return urgentLevels }
-			r.sublevels.Store(&many)
-		}, work, work},
+		{"half as long halfway", func(r *rests) { at(r, (easyLevels+urgentLevels)/2) }, 3 * work / 2, 5 * work / 2},
+		{"not with many sublevels", func(r *rests) { at(r, urgentLevels) }, work, work},
 		{"not on a disk that is short of space", func(r *rests) { r.short = func() bool { return true } }, work, work},
-		{"not before the instance is open", func(r *rests) { r.sublevels.Store(nil) }, work, work},
+		{"not before the instance is open", func(r *rests) { r.wanted.Store(nil) }, work, work},
 		{"not while the store closes", func(r *rests) {
 			closed := make(chan struct{})
 			close(closed)
@@ -80,8 +79,8 @@ func TestCompaction_HurriesWhenLevel0Grows(t *testing.T) {
 	t.Parallel()
 	levels := int32(0)
 	took := restingWrites(t, 2000, func(r *rests) {
-		grows := func() int32 { levels += 2; return levels }
-		r.sublevels.Store(&grows)
+		grows := func() float64 { levels += 2; return compactionShare(levels) }
+		r.wanted.Store(&grows)
 	})
 	if took > 2*time.Second+6*urgencyEvery*urgentLevels {
 		t.Errorf("2,000 writes of 1 ms took %s although level 0 grew", took)
@@ -107,8 +106,45 @@ func (c *categories) Create(name string, category vfs.DiskWriteCategory) (vfs.Fi
 	return c.FS.Create(name, category)
 }
 
-// Pebble might name the category otherwise in another version, and no compaction would rest.
-func TestCompaction_CategoryIsPebbles(t *testing.T) {
+// A flush rests as long as it worked, until another memtable is full.
+func TestFlush_RestsWhileMemTablesAreFree(t *testing.T) {
+	t.Parallel()
+	const writes = 1000
+	const work = writes * time.Millisecond
+	memTables := int64(easyMemTables)
+	count := func(r *rests) {
+		wanted := func() float64 { return flushRest(memTables) }
+		r.wanted.Store(&wanted)
+	}
+	if took := restingWrites(t, writes, count); took < 3*work/2 || took > 5*work/2 {
+		t.Errorf("%d writes of 1 ms took %s beside a free memtable", writes, took)
+	}
+	memTables++
+	if took := restingWrites(t, writes, count); took != work {
+		t.Errorf("%d writes of 1 ms took %s while another memtable is full", writes, took)
+	}
+}
+
+// Callers who wait for a flush don't wait for its rests.
+func TestFlush_HurriesForCallers(t *testing.T) {
+	t.Parallel()
+	s := memory(t)
+	p := &pacer{name: stateDir}
+	p.watch(s.State())
+	wanted := *p.flushes.wanted.Load()
+	if share := wanted(); share != flushShare {
+		t.Errorf("a flush rests %v times as long as it works", share)
+	}
+	must(t, p.hurried(func() error {
+		if share := wanted(); share != 0 {
+			t.Errorf("a flush that a caller waits for rests %v times as long as it works", share)
+		}
+		return nil
+	}))
+}
+
+// Pebble might name a category otherwise in another version, and nothing would rest.
+func TestRests_CategoriesArePebbles(t *testing.T) {
 	t.Parallel()
 	fs := &categories{FS: vfs.NewMem(), seen: map[vfs.DiskWriteCategory]bool{}}
 	s := ok(Open(Config{Dir: "store", FS: fs, CacheBytes: 1 << 20, Logger: quiet}))(t)
@@ -122,7 +158,7 @@ func TestCompaction_CategoryIsPebbles(t *testing.T) {
 	must(t, s.Raft().Compact(t.Context(), []byte("a"), []byte("c"), false))
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	if !fs.seen[compactionCategory] || len(fs.seen) != 2 {
-		t.Errorf("the tables of a flush and a compaction are of the categories %v, want two with %q", fs.seen, compactionCategory)
+	if !fs.seen[compactionCategory] || !fs.seen[flushCategory] || len(fs.seen) != 2 {
+		t.Errorf("the tables of a flush and a compaction are of the categories %v, want %q and %q", fs.seen, flushCategory, compactionCategory)
 	}
 }
