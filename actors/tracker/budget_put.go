@@ -103,18 +103,5 @@ func (tx *Tx) budgetEffect(w *issueWrite) error {
 	if err != nil || len(scopes) == 0 {
 		return err
 	}
-	keys, err := tx.activeSessions(w.new.Value.id())
-	if err != nil {
-		return err
-	}
-	for _, pk := range keys {
-		row, err := sessions.Get(tx, pk)
-		if err == nil && row != nil {
-			_, err = tx.repark(row)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return tx.placeSessions(w.new.Value.id(), w.new.Value.Priority)
 }

@@ -186,7 +186,7 @@ func (tx *Tx) queueEffect(w *issueWrite) error {
 	if w.old == nil || w.new == nil || w.old.Value.Priority == w.new.Value.Priority {
 		return nil
 	}
-	return tx.requeueSessions(w.new.Value.id(), w.new.Value.Priority)
+	return tx.placeSessions(w.new.Value.id(), w.new.Value.Priority)
 }
 
 // dispatchEffect dispatches an issue to the agent that the write made its assignee.

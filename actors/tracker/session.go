@@ -87,7 +87,7 @@ type sessionRecord struct {
 // sessionInner holds the fields of a session that clients don't get.
 type sessionInner struct {
 	// Rank is the issue's priority in the claim queue, kept up to date while the
-	// session has not ended (see requeueSessions).
+	// session has not ended (see placeSessions).
 	Rank byte `json:"rank"`
 	// Orphan is set if the session's issue was deleted. Team, and Veiled for a
 	// restricted issue, then decide who may see it, as the issue's record last did.

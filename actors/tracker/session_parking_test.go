@@ -3,6 +3,7 @@ package tracker
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -102,6 +103,62 @@ func TestNotBefore_ManyAtOneTime(t *testing.T) {
 	}
 	if got != all {
 		t.Errorf("claimed %d of %d", got, all)
+	}
+	f.verify()
+}
+
+// The sessions of one issue may be more than one command can write. A change of the issue moves
+// those that it has room for, and a timer the rest.
+func TestPlaceSessions_OfAnIssueInSteps(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	schema := []byte(`{"description": "` + strings.Repeat("x", 30<<10) + `"}`)
+	issue := f.work(PriorityLow)
+	const all = 380 // more than maxCommandBytes together
+	for n := range all {
+		in := DispatchIssueIn{AgentID: Some(fmt.Sprint(n)), SessionOptions: SessionOptions{ResultSchema: schema}}
+		var faults Faults
+		if in.Validate(&faults); !faults.Empty() {
+			t.Fatal(faults.Err())
+		}
+		f.dispatch(issue.ID, in)
+	}
+	parked := func() uint64 { return f.queue().WaitingFor[WaitingBudget] }
+	other := f.work(PriorityHigh)
+	waits := f.dispatch(other.ID, DispatchIssueIn{})
+	change := func(fields IssueFields) {
+		t.Helper()
+		f.run(f.admin, PatchIssue, &PatchIssueIn{ID: string(issue.ID), IssuePatch: IssuePatch{IssueFields: fields}})
+		f.verify()
+	}
+	change(IssueFields{Priority: Some(PriorityUrgent)})
+	f.pass(time.Second)
+	f.verify()
+	change(IssueFields{Priority: Some(PriorityLow)})
+	f.restart()
+	f.pass(time.Second)
+	if got := f.claimOne(); got.Session.ID != waits.ID {
+		t.Errorf("a session of a less urgent issue is claimed first")
+	}
+	f.verify()
+
+	spender := f.work(PriorityLow)
+	f.run(f.admin, PatchIssue, &PatchIssueIn{ID: string(spender.ID), IssuePatch: IssuePatch{IssueFields: IssueFields{ProjectID: Some("bridge")}}})
+	f.putBudget("project:bridge", 1, -1, BudgetTotal)
+	f.beat(f.start(spender, "spender"), 2)
+	change(IssueFields{ProjectID: Some("bridge")})
+	if n := parked(); n == 0 || n >= all {
+		t.Errorf("the change parks %d sessions", n)
+	}
+	f.pass(time.Second)
+	if n := parked(); n != all {
+		t.Errorf("%d sessions are parked", n)
+	}
+	f.verify()
+	change(IssueFields{ProjectID: Opt[string]{Set: true, Null: true}})
+	f.pass(time.Second)
+	if n := parked(); n != 0 {
+		t.Errorf("%d sessions are still parked", n)
 	}
 	f.verify()
 }

@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"fmt"
+	"time"
 
 	"switchyard/storage"
 )
@@ -11,25 +12,37 @@ import (
 // priority is copied to the sessions' records, so that the indexes can be derived from
 // them.
 
-// requeueSessions copies an issue's changed priority to its sessions, of which there
-// are at most maxActiveSessions.
-func (tx *Tx) requeueSessions(issue storage.ID, to IssuePriority) error {
+// timerSessionPlaces goes on with the sessions of a changed issue, its subject.
+const timerSessionPlaces = "session.place"
+
+// placeSessions gives the unfinished sessions of an issue, of which there are at most
+// maxActiveSessions, their places anew, after a change of the issue's priority or of what keeps its
+// sessions waiting. Beyond maxFollowed written bytes it leaves the rest to a timer: sessions are as
+// large as their results and the schemas of these.
+func (tx *Tx) placeSessions(issue storage.ID, priority IssuePriority) error {
 	active, err := tx.activeSessions(issue)
 	if err != nil {
 		return err
 	}
 	for _, pk := range active {
+		if tx.written() > maxFollowed {
+			// See sessionHasEnded for the millisecond.
+			return tx.SetTimer(timerSessionPlaces, issue.String(), tx.now.Add(time.Millisecond))
+		}
 		row, err := sessions.Get(tx, pk)
 		if err != nil {
 			return err
 		}
-		if row == nil || row.Value.Inner.Rank == to.rank() {
+		if row == nil {
 			continue
 		}
 		s := row.Value
-		s.Inner.Rank = to.rank()
+		s.Inner.Rank = priority.rank()
 		if err := tx.setParking(&s); err != nil {
 			return err
+		}
+		if s.Inner.Rank == row.Value.Inner.Rank && samePlace(row.Value.Inner.Park, s.Inner.Park) {
+			continue
 		}
 		if _, err := sessions.Update(tx, row, &s); err != nil {
 			return fmt.Errorf("move a session in the queue: %w", err)
@@ -43,6 +56,22 @@ func (tx *Tx) requeueSessions(issue storage.ID, to IssuePriority) error {
 	}
 	return nil
 }
+
+// placeSessionsOp goes on with the sessions of a changed issue.
+var placeSessionsOp = NewCommand[TimerIn, None]("PlaceSessions", "Move further sessions of a changed issue in the queue", Needs{}, func(tx *Tx, in *TimerIn) (Reply, error) {
+	if err := tx.ClearTimer(in.Kind, in.Subject); err != nil {
+		return Reply{}, err
+	}
+	issue, ok := storage.ParseID(in.Subject)
+	if !ok {
+		return Reply{Outcome: NoContent}, nil
+	}
+	row, err := issues.Get(tx, issueKey(issue))
+	if err != nil || row == nil {
+		return Reply{Outcome: NoContent}, err
+	}
+	return Reply{Outcome: NoContent}, tx.placeSessions(issue, row.Value.Priority)
+}, Prompt)
 
 // maxActiveSessions is the number of unfinished sessions that an issue may have.
 const maxActiveSessions = 1000

@@ -160,7 +160,14 @@ func checkSessionIssue(v *storage.View, pk []byte, s *sessionRecord, report repo
 	case s.Inner.Orphan && !s.Status.Ended():
 		report(sessions.Name, pk, "is %s, though its issue was deleted", s.Status)
 	case issue != nil && !s.Status.Ended() && s.Inner.Rank != issue.Value.Priority.rank():
-		report(sessions.Name, pk, "its place in the queue is of another priority than its issue's")
+		// A timer may have to move it.
+		moves, err := v.Has(timerTable, timerKey(nil, timerSessionPlaces, s.issue().String()))
+		if err != nil {
+			return err
+		}
+		if !moves {
+			report(sessions.Name, pk, "its place in the queue is of another priority than its issue's")
+		}
 	}
 	return nil
 }

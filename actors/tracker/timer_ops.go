@@ -29,6 +29,7 @@ var TimerOps = map[string]*Op{
 	timerSessionWait:      sessionWaitOp,
 	timerSessionWake:      sessionWakeOp,
 	timerNotBefore:        notBeforeOp,
+	timerSessionPlaces:    placeSessionsOp,
 	timerScope:            settleScopeOp,
 	timerConcurrency:      settleKeyOp,
 	timerWhenReady:        settleWhenReadyOp,
