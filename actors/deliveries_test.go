@@ -215,6 +215,35 @@ func TestDispatcher_GoneDisablesAtOnce(t *testing.T) {
 	})
 }
 
+// A 410 of the URL before a PATCH comes after it: the deliveries go to the new URL.
+func TestDispatcher_GoneAtAFormerURL(t *testing.T) {
+	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
+		id := p.subscribe(o, hereURL)
+		enter := make(chan struct{})
+		p.set(hereURL, func(ctx context.Context, d *webhook.Delivery) webhook.Result {
+			<-enter
+			return answers(410)(ctx, d)
+		})
+		p.issues(o, 3)
+		rest()
+		p.mustAs(o, tracker.PatchWebhook, &tracker.PatchWebhookIn{ID: id, URL: tracker.Some(thereURL)}, nil)
+		rest()
+		close(enter)
+		p.leap(10 * time.Second)
+		if w := p.hook(o, id); !w.IsActive {
+			t.Errorf("webhook %+v", w)
+		}
+		if here, there := len(p.at(hereURL)), len(p.at(thereURL)); here != 1 || there != 3 {
+			t.Errorf("%d requests to the former URL, %d to the new one", here, there)
+		}
+		for _, d := range p.deliveries(o, id) {
+			if d.Status != tracker.DeliverySucceeded {
+				t.Errorf("delivery %+v", d)
+			}
+		}
+	})
+}
+
 func TestDispatcher_FiveDaysOfFailureDisable(t *testing.T) {
 	bubble(t, func(t *testing.T, p *deliveryFixture, o onboarded) {
 		id, other := p.subscribe(o, hereURL), p.subscribe(o, thereURL)

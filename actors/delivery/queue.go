@@ -13,10 +13,9 @@ import (
 type hook struct {
 	space *workspaceHooks
 	id    storage.ID
-	// config is read by running queues, and gone is set by them: after a 410 nothing
-	// more is sent until the webhook changes.
-	config atomic.Pointer[tracker.WebhookTarget]
-	gone   atomic.Bool
+	// config is read by running queues. gone is set by them to the configuration with which
+	// a try was answered 410: nothing more is sent with it.
+	config, gone atomic.Pointer[tracker.WebhookTarget]
 
 	// Owned by the dispatcher's loop.
 	first, again queue
@@ -86,7 +85,6 @@ func newHook(s *workspaceHooks, id storage.ID) *hook {
 func (t *hook) renew(c *tracker.WebhookTarget) {
 	if old := t.config.Load(); old == nil || *old != *c {
 		t.config.Store(c)
-		t.gone.Store(false)
 	}
 	t.first.more, t.again.more = true, true
 }
@@ -198,9 +196,10 @@ func (d *Dispatcher) try(v *storage.View, l *queue, p tracker.PendingDelivery, e
 	}
 	o.EventID, o.EventType = event.ID, event.Type
 	c := t.config.Load()
+	o.URL = c.URL
 	switch {
-	case !c.Active || t.gone.Load():
-		o.Final, o.Error = true, "The subscription was disabled before the event was delivered."
+	case !c.Active || t.gone.Load() == c:
+		o.Final, o.Gone, o.Error = true, c.Active, "The subscription was disabled before the event was delivered."
 	case event.Body == nil:
 		o.Final, o.Error = true, "The event is no longer kept."
 	default:
@@ -238,6 +237,6 @@ func (d *Dispatcher) send(t *hook, c *tracker.WebhookTarget, event *tracker.Deli
 	end.failed = true
 	d.of.counters.outcomes[failed].Add(1)
 	if result.Gone {
-		t.gone.Store(true)
+		t.gone.Store(c)
 	}
 }

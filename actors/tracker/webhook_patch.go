@@ -41,7 +41,8 @@ func patchWebhook(tx *Tx, in *PatchWebhookIn) (Reply, error) {
 	if sameWebhook(&w, &row.Value) {
 		return jsonReply(Done, &w)
 	}
-	if w.IsActive && !row.Value.IsActive { // an activated webhook has no failures yet
+	// An activated webhook has no failures yet, nor has a new address.
+	if w.IsActive && !row.Value.IsActive || w.URL != row.Value.URL {
 		if err := tx.SetCounter(webhookFailures, id, 0); err != nil {
 			return Reply{}, err
 		}

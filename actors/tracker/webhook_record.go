@@ -35,7 +35,9 @@ type DeliveryOutcome struct {
 	// EventID, EventType and Sequence are those of its event.
 	EventID, EventType string
 	Sequence           uint64
-	At                 time.Time
+	// URL is the address that the webhook had for the attempt.
+	URL string
+	At  time.Time
 	// Tried is set if a request was sent, or sending it failed. Otherwise the delivery
 	// ended for another reason, which is in Error.
 	Tried bool
@@ -43,7 +45,8 @@ type DeliveryOutcome struct {
 	StatusCode int
 	// Error is the reason of a failure; empty for success.
 	Error string
-	// Final ends the delivery. Gone disables the webhook.
+	// Final ends the delivery. Gone is set if the receiver answered 410, which disables the
+	// webhook, or to an attempt before, so that this one was not made.
 	Final, Gone bool
 }
 
@@ -121,10 +124,17 @@ func (tx *Tx) recordDelivery(o *DeliveryOutcome, repeated bool) error {
 	}
 	text := brief(o.Error)
 	d.LastError = &text
-	if err := tx.failed(o); err != nil {
+	moved, err := tx.movedSince(o)
+	if err != nil {
 		return err
 	}
-	if o.Gone || promised == nil && (o.Final || d.Attempts > len(retryAfter)) {
+	gone, final := o.Gone && !moved, o.Final && !(o.Gone && moved)
+	if !moved {
+		if err := tx.failed(o); err != nil {
+			return err
+		}
+	}
+	if gone || promised == nil && (final || d.Attempts > len(retryAfter)) {
 		d.Status = DeliveryFailed
 		return tx.finishDelivery(o, d, retry)
 	}
@@ -224,14 +234,24 @@ func (tx *Tx) succeeded(webhook storage.ID) error {
 	return tx.SetCounter(webhookFailures, webhook, 0)
 }
 
+// movedSince reports whether the webhook has got another address since an attempt. The failure says
+// nothing about the new one, to which the delivery goes next.
+func (tx *Tx) movedSince(o *DeliveryOutcome) (bool, error) {
+	row, err := webhooks.Get(tx, storage.Key(nil).DescID(o.Webhook))
+	if err != nil {
+		return false, fmt.Errorf("read a webhook: %w", err)
+	}
+	return row != nil && o.URL != "" && row.Value.URL != o.URL, nil
+}
+
 // failed disables the webhook if it is gone, or if every attempt has failed for too
 // long.
 func (tx *Tx) failed(o *DeliveryOutcome) error {
-	if o.Gone {
-		return tx.disableWebhook(o.Webhook, DisabledGone)
-	}
 	if !o.Tried {
 		return nil
+	}
+	if o.Gone {
+		return tx.disableWebhook(o.Webhook, DisabledGone)
 	}
 	since, err := tx.Counter(webhookFailures, o.Webhook)
 	if err != nil {

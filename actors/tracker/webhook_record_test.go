@@ -99,3 +99,90 @@ func TestRecordDeliveries_RedeliveredDuringTheAttempt(t *testing.T) {
 	}
 	w.verify()
 }
+
+// A try that was begun to a former URL disables nothing, and its delivery is made to the new one.
+func TestRecordDeliveries_OfAFormerURL(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	hook := w.subscribe()
+	raw, _ := storage.ParseID(hook.ID)
+	w.create(CreateIssueIn{})
+	w.create(CreateIssueIn{})
+	under := w.outbox(hook.ID)
+	w.run(&w.ann, PatchWebhook, &PatchWebhookIn{ID: hook.ID, URL: Some("https://example.com/new")})
+	gone := func(p PendingDelivery, url string, tried bool) DeliveryOutcome {
+		o := DeliveryOutcome{Webhook: raw, Delivery: p.ID, Sequence: p.Sequence, URL: url, Retry: !p.Due.IsZero(), Due: p.Due, EventID: "e", EventType: "issue.created", At: w.now, Tried: tried, Gone: true, Final: !tried, Error: "gone"}
+		if tried {
+			o.StatusCode = 410
+		}
+		return o
+	}
+	// The second delivery was not tried any more, after the answer to the first.
+	w.run(&System, RecordDeliveries, &DeliveryOutcomes{Outcomes: []DeliveryOutcome{gone(under[0], hook.URL, true), gone(under[1], hook.URL, false)}})
+	w.verify()
+	now := func() Webhook {
+		reply, err := w.ask(&w.ann, WebhookByID, &WebhookByIDIn{ID: hook.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return decode[Webhook](t, reply.Body)
+	}
+	if !now().IsActive {
+		t.Fatal("the answer of the former URL disabled the webhook")
+	}
+	for i, d := range w.pages(hook.ID, "", 10) { // newest first
+		if d.Status != DeliveryPending || d.NextAttemptAt == nil || d.Attempts != i {
+			t.Errorf("delivery %+v", d)
+		}
+	}
+	v := storage.NewView(w.db, 1, w.workspace)
+	list, _, err := ListRetries(&v, raw, w.now.Add(time.Hour), 10)
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%d retries, %v", len(list), err)
+	}
+	w.run(&System, RecordDeliveries, &DeliveryOutcomes{Outcomes: []DeliveryOutcome{gone(list[0], "https://example.com/new", true)}})
+	if is := now(); is.IsActive || *is.DisabledReason != DisabledGone {
+		t.Errorf("after the answer of the new URL: %+v", is)
+	}
+	w.verify()
+}
+
+// The five days of failures that disable a webhook are those of its present URL.
+func TestRecordDeliveries_FailuresOfAFormerURL(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	hook := w.subscribe()
+	fail := func(url string) {
+		w.create(CreateIssueIn{})
+		for _, p := range w.outbox(hook.ID) {
+			in := w.failure(hook.ID, p)
+			in.Outcomes[0].Retry, in.Outcomes[0].URL = false, url
+			w.run(&System, RecordDeliveries, in)
+		}
+	}
+	active := func() bool {
+		reply, err := w.ask(&w.ann, WebhookByID, &WebhookByIDIn{ID: hook.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return decode[Webhook](t, reply.Body).IsActive
+	}
+	fail(hook.URL)
+	w.now = w.now.Add(failingMost - time.Minute)
+	const moved = "https://example.com/new"
+	w.run(&w.ann, PatchWebhook, &PatchWebhookIn{ID: hook.ID, URL: Some(moved)})
+	fail(hook.URL) // begun before
+	w.now = w.now.Add(2 * time.Minute)
+	fail(moved)
+	w.now = w.now.Add(failingMost - time.Second)
+	fail(moved)
+	if !active() {
+		t.Error("failures of the former URL count")
+	}
+	w.now = w.now.Add(time.Minute)
+	fail(moved)
+	if active() {
+		t.Error("failures of the new URL don't count")
+	}
+	w.verify()
+}
