@@ -48,6 +48,7 @@ type stepCaller struct {
 	Hidden    []storage.ID      `json:"hidden,omitempty"`
 	Teams     []storage.ID      `json:"teams,omitempty"`
 	Joined    tracker.Timestamp `json:"joined,omitempty"`
+	Importing bool              `json:"importing,omitempty"`
 	Maker     *stepCaller       `json:"maker,omitempty"`
 	Rate      *int64            `json:"rate,omitempty"` // tracker.Caller.RequestsPerSecond
 }
@@ -56,7 +57,7 @@ func sendCaller(c *tracker.Caller) stepCaller {
 	sent := stepCaller{
 		Principal: c.Principal, Role: c.Role, Level: c.Level,
 		Hidden: slices.Collect(maps.Keys(c.Hidden)), Teams: slices.Collect(maps.Keys(c.Teams)), Joined: c.Joined,
-		Rate: c.RequestsPerSecond,
+		Importing: c.Importing, Rate: c.RequestsPerSecond,
 	}
 	if c.Maker != nil {
 		maker := sendCaller(c.Maker)
@@ -66,7 +67,7 @@ func sendCaller(c *tracker.Caller) stepCaller {
 }
 
 func (s *stepCaller) caller() tracker.Caller {
-	c := tracker.Caller{Principal: s.Principal, Role: s.Role, Level: s.Level, Hidden: teamSet(s.Hidden), Teams: teamSet(s.Teams), Joined: s.Joined, RequestsPerSecond: s.Rate}
+	c := tracker.Caller{Principal: s.Principal, Role: s.Role, Level: s.Level, Hidden: teamSet(s.Hidden), Teams: teamSet(s.Teams), Joined: s.Joined, Importing: s.Importing, RequestsPerSecond: s.Rate}
 	if s.Maker != nil {
 		maker := s.Maker.caller()
 		c.Maker = &maker

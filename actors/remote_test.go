@@ -101,7 +101,7 @@ func TestStepCaller_SurvivesTheWay(t *testing.T) {
 			Expires: time.UnixMilli(1_795_000_000_123).UTC(), SCIM: tracker.SCIMUsersRead},
 		Role: tracker.RoleGuest, Level: tracker.Write, Hidden: map[storage.ID]struct{}{{3}: {}, {4}: {}},
 		Teams:  map[storage.ID]struct{}{{5}: {}, {6}: {}},
-		Joined: "2026-11-20T21:30:00.123Z", RequestsPerSecond: &rate,
+		Joined: "2026-11-20T21:30:00.123Z", Importing: true, RequestsPerSecond: &rate,
 		Maker: &tracker.Caller{Principal: tracker.Principal{Type: tracker.ActorAgent, ID: "a", Sponsor: "u"}, Teams: map[storage.ID]struct{}{{7}: {}}},
 	}
 	if want, got := reflect.TypeFor[tracker.Caller]().NumField(), reflect.TypeFor[stepCaller]().NumField(); want != got {

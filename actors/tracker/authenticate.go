@@ -108,6 +108,11 @@ func ResolveCaller(v *storage.View, p Principal) (Caller, error) {
 	if c.Level >= Admin {
 		return c, nil // admins see every team
 	}
+	imported, err := runningImport(v)
+	if err != nil {
+		return Caller{}, err
+	}
+	c.Importing = imported != nil
 	if err := eachTeamOf(v, UserID(c.ID), func(team storage.ID) {
 		if c.Teams == nil {
 			c.Teams = map[storage.ID]struct{}{}

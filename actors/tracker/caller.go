@@ -94,6 +94,9 @@ type Caller struct {
 	Teams map[storage.ID]struct{}
 	// Joined is the time when a user became a member.
 	Joined Timestamp
+	// Importing is set for a caller who is not an admin, in a workspace whose import has not
+	// ended: what hides issues from the caller may be in lines that are still to come.
+	Importing bool
 	// Maker is the caller that created the session of a lane token; see MadeBy.
 	Maker *Caller
 	// RequestsPerSecond is the workspace's own limit on requests; nil: the operator's.

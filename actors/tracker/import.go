@@ -173,6 +173,16 @@ func (tx *Tx) auditImport(record *importRecord) error {
 
 func errOtherImport() error {
 	return Conflict("The workspace has the import of another file.", "Import this file into another workspace.")
+// errImporting is the answer to members and guests while lines are still to come. The grants of a
+// restricted issue, and the team that hides it, are lines of their own and may come long after the
+// issue.
+func errImporting() error {
+	err := NotApplied("The workspace is being imported.")
+	err.Hint = "Until the import has ended only owners and admins have access. Ask one of them to finish it, or to delete the workspace."
+	err.RetryAfter = readOnlyRetry
+	return err
+}
+
 }
 
 func sumOf(text []byte) []byte {
@@ -332,3 +342,4 @@ func (im *importing) checkEnd(l *importedLine, sum hash.Hash) error {
 	record.State = ImportDone
 	return im.tx.resumeLeases()
 }
+	im.tx.Writer().MarkDirty(DirtyAccess) // see Caller.Importing

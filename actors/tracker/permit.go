@@ -125,8 +125,8 @@ type sentPermit struct {
 }
 
 // Admit checks that req.Caller may run an operation that asks for needs (op.Needs,
-// unless the operator has set others), and notes the admission. It returns UNAUTHORIZED
-// or FORBIDDEN.
+// unless the operator has set others), and notes the admission. It returns UNAUTHORIZED,
+// FORBIDDEN or, while the workspace is imported, UNAVAILABLE.
 func (r *Request) Admit(op *Op, needs Needs) error {
 	r.admitted = nil
 	if needs.Level != Public {
@@ -141,6 +141,8 @@ func (r *Request) Admit(op *Op, needs Needs) error {
 			return errLacksRight(needs)
 		case !r.Caller.Allows(op.Also):
 			return errLacksRight(op.Also)
+		case r.Caller.Importing:
+			return errImporting()
 		}
 	}
 	r.admitted = op
