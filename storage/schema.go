@@ -28,6 +28,10 @@ type Schema struct {
 	// Partial returns which rows of a workspace are verified while it is not whole yet, as when its
 	// rows come from another cluster; nil: all of them. Nil means that every workspace is whole.
 	Partial func(v *View) (verified func(id TableID, fields []byte) bool, err error)
+	// Unfinished reports whether records of a workspace are still to come, as those of an import
+	// that is under way. Until then other records may name them. Nil means that there is no such
+	// workspace.
+	Unfinished func(v *View) (bool, error)
 	// CheckStore verifies facts across workspaces, once, after all of them.
 	CheckStore func(w *Walk, report func(Problem)) error
 }

@@ -2,7 +2,10 @@ package tracker
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+
+	"switchyard/storage"
 )
 
 // Lines of a draft and of a ticket with holes for the issue.
@@ -34,5 +37,43 @@ func TestImport_EndsWithTheIssuesOfDraftsAndTickets(t *testing.T) {
 			t.Errorf("%s: %v", kind, err)
 		}
 		w.verify()
+	}
+}
+
+// Verify takes what refers to later lines of an import that is under way for no damage. It says so,
+// and finds what no later line mends.
+func TestImport_IsVerifiedWhileItRuns(t *testing.T) {
+	t.Parallel()
+	const (
+		team   = "01935000-0001-7000-8000-0000000000bb"
+		parent = "01935001-0002-7000-8000-000000000000"
+	)
+	w := newLineImport(t)
+	verified := func() *storage.Report {
+		t.Helper()
+		report, err := storage.Verify(t.Context(), w.db, Schema())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return report
+	}
+	child := strings.Replace(fmt.Sprintf(importedIssue, 1, team, 1, "ENG-1"), `"title"`, `"parentId":"`+parent+`","title"`, 1)
+	if err := w.line("issue", child); err != nil {
+		t.Fatal(err)
+	}
+	report := verified()
+	if !report.Clean() || report.Awaited == 0 || len(report.Unfinished) != 1 || report.Unfinished[0] != w.home.Workspace.ID.raw() {
+		t.Errorf("while lines are to come: %+v", report)
+	}
+	for _, line := range [][2]string{{"team", fmt.Sprintf(importedTeam, team, "ENG")}, {"issue", fmt.Sprintf(importedIssue, 2, team, 2, "ENG-2")}} {
+		if err := w.line(line[0], line[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.end(); err != nil {
+		t.Fatal(err)
+	}
+	if report = verified(); !report.Clean() || report.Awaited != 0 || len(report.Unfinished) != 0 {
+		t.Errorf("after the last line: %+v", report)
 	}
 }

@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,6 +27,15 @@ func runningImport(v *storage.View) (*importRecord, error) {
 		return nil, nil
 	}
 	return &row.Value, nil
+}
+
+// isImported is storage.Schema.Unfinished: lines of the workspace's import are still to come.
+func isImported(v *storage.View) (bool, error) {
+	record, err := runningImport(v)
+	if errors.Is(err, storage.ErrFormat) {
+		return false, nil // the table's own check reports it
+	}
+	return record != nil, err
 }
 
 // putOff sets a timer of sessions anew while an import runs, and reports whether it did. The

@@ -34,6 +34,7 @@ func Schema() *storage.Schema {
 		CheckBytes: checkBytes,
 		RowCounts:  limitedRows[:],
 		Partial:    partOfArrival,
+		Unfinished: isImported,
 		CheckStore: checkDirectory,
 	}
 }

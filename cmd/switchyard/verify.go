@@ -35,6 +35,9 @@ func tellReport(report *storage.Report, what string) error {
 	for _, p := range report.Problems {
 		fmt.Println(p)
 	}
+	for _, id := range report.Unfinished {
+		fmt.Printf("workspace %s: an import is under way; what its lines still lack is no problem yet\n", id)
+	}
 	fmt.Printf("%d workspaces, %d records, %d index entries, %d rows: ", report.Workspaces, report.Records, report.Entries, report.Rows)
 	if !report.Clean() {
 		fmt.Printf("%d problems\n", report.Found)
