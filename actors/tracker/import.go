@@ -64,6 +64,8 @@ type importRecord struct {
 	Teams []TeamID `json:"teams,omitempty"`
 	// Awaiting is the number of drafts and tickets whose issue has not come yet.
 	Awaiting int64 `json:"awaiting,omitempty"`
+	// Keys are the keys that the identifiers of each team's issues have.
+	Keys map[TeamID][]string `json:"keys,omitempty"`
 }
 
 // imports has at most one row, the workspace's import.

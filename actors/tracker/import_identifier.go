@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,6 +57,44 @@ func (im *importing) retireNumber(key string, n uint64) error {
 		return nil
 	}
 	return im.tx.Writer().SetNumber(retiredKeyTable, storage.Key(nil).Str(key), n)
+}
+
+// maxImportedKeys is the number of keys that the identifiers of a team's issues can have: those that
+// the team has had.
+const maxImportedKeys = 1000
+
+// numberedOnce refuses an issue with the number of another one of its team. Their identifiers may
+// have unlike keys, since an identifier stays when the key of its team is changed.
+func (im *importing) numberedOnce(t *Issue, team storage.ID, key string) error {
+	of := TeamID(team.String())
+	keys := im.record.Keys[of]
+	for _, other := range keys {
+		if other == key {
+			continue
+		}
+		id, err := im.tx.issueByIdentifier(fmt.Sprintf("%s-%d", other, *t.Number))
+		if err != nil {
+			return err
+		}
+		row, err := issues.Get(im.tx, issueKey(id))
+		if err != nil {
+			return fmt.Errorf("read an issue: %w", err)
+		}
+		if row != nil && row.Team == team && *row.Value.Number == *t.Number {
+			return im.refuse("data.number: The team has it for %s.", *row.Value.Identifier)
+		}
+	}
+	if slices.Contains(keys, key) {
+		return nil
+	}
+	if len(keys) >= maxImportedKeys {
+		return im.refuse("data.identifier: The issues of a team can have identifiers with at most %d keys.", maxImportedKeys)
+	}
+	if im.record.Keys == nil {
+		im.record.Keys = map[TeamID][]string{}
+	}
+	im.record.Keys[of] = append(slices.Clone(keys), key)
+	return nil
 }
 
 // noteNumber keeps the number of an identifier from being given again: by the team that has the

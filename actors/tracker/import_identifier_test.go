@@ -52,3 +52,35 @@ func TestImport_GivesNoIdentifierTwice(t *testing.T) {
 	}
 	w.verify()
 }
+
+// A team has a number once, although its key was another one when it gave the number.
+func TestImport_TakesANumberOfATeamOnce(t *testing.T) {
+	t.Parallel()
+	w := newLineImport(t)
+	const (
+		eng = "01935000-0001-7000-8000-0000000000bb"
+		ops = "01935000-0002-7000-8000-0000000000bb"
+	)
+	take := func(kind, data string) {
+		t.Helper()
+		if err := w.line(kind, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	take("issue", fmt.Sprintf(importedIssue, 1, eng, 1, "OLD-1"))
+	take("issue", fmt.Sprintf(importedIssue, 2, eng, 2, "ENG-2"))
+	take("issue", fmt.Sprintf(importedIssue, 3, ops, 1, "OPS-1"))
+	for _, row := range []struct {
+		number int
+		as, of string
+	}{{1, "ENG-1", "OLD-1"}, {2, "OLD-2", "ENG-2"}, {1, "WEB-1", "OLD-1"}} {
+		wantLineFault(t, w.line("issue", fmt.Sprintf(importedIssue, 4, eng, row.number, row.as)), "data.number: The team has it for "+row.of)
+	}
+	take("issue", fmt.Sprintf(importedIssue, 4, ops, 2, "OLD-2"))
+	take("team", fmt.Sprintf(importedTeam, eng, "ENG"))
+	take("team", fmt.Sprintf(importedTeam, ops, "OPS"))
+	if err := w.end(); err != nil {
+		t.Error(err)
+	}
+	w.verify()
+}

@@ -43,6 +43,10 @@ func takeIssue(im *importing, data []byte) error {
 		}
 		return err
 	}
+	key, _, _ := strings.Cut(*t.Identifier, "-") // may be another team's
+	if err := im.numberedOnce(&t, team, key); err != nil {
+		return err
+	}
 	if err := restore(im, &issues, &t); err != nil {
 		return err
 	}
@@ -52,7 +56,6 @@ func takeIssue(im *importing, data []byte) error {
 	if err := im.countTo(team, *t.Number); err != nil {
 		return err
 	}
-	key, _, _ := strings.Cut(*t.Identifier, "-") // may be another team's
 	if err := im.noteNumber(key, *t.Number); err != nil {
 		return err
 	}
