@@ -173,8 +173,6 @@ func (tx *Tx) auditImport(record *importRecord) error {
 	return nil
 }
 
-func errOtherImport() error {
-	return Conflict("The workspace has the import of another file.", "Import this file into another workspace.")
 // errImporting is the answer to members and guests while lines are still to come. The grants of a
 // restricted issue, and the team that hides it, are lines of their own and may come long after the
 // issue.
@@ -185,6 +183,8 @@ func errImporting() error {
 	return err
 }
 
+func errOtherImport() error {
+	return Conflict("The workspace has the import of another file.", "Import this file into another workspace.")
 }
 
 func sumOf(text []byte) []byte {
@@ -342,6 +342,9 @@ func (im *importing) checkEnd(l *importedLine, sum hash.Hash) error {
 		return l.fault("The default team is missing.")
 	}
 	record.State = ImportDone
+	im.tx.Writer().MarkDirty(DirtyAccess) // see Caller.Importing
+	if err := im.tx.resumeWhenReady(); err != nil {
+		return err
+	}
 	return im.tx.resumeLeases()
 }
-	im.tx.Writer().MarkDirty(DirtyAccess) // see Caller.Importing

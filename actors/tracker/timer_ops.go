@@ -33,6 +33,7 @@ var TimerOps = map[string]*Op{
 	timerScope:            settleScopeOp,
 	timerConcurrency:      settleKeyOp,
 	timerWhenReady:        settleWhenReadyOp,
+	timerImportedWaits:    settleImportedOp,
 	timerHold:             endHoldOp,
 	timerBudgetEnd:        endBudgetOp,
 	timerBudgetMonth:      budgetMonthOp,

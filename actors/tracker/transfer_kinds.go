@@ -154,6 +154,7 @@ var remadeTimers = map[string]string{
 	timerSessionWait:      "an import sets it, with the session",
 	timerCountSessions:    "an import counts the sessions",
 	timerNotBefore:        "an import sets it, with the session",
+	timerImportedWaits:    "an import sets it at its end",
 	timerSessionPlaces:    "an import finds the places of the sessions",
 	timerBudgetMonth:      "an import sets it, with the budget",
 	timerHold:             "an import sets it, with the hold",

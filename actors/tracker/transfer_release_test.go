@@ -2,17 +2,24 @@ package tracker
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 )
 
 // A workspace that is exported between two batches of a release releases the rest of its
 // sessions in the copy, but none whose issue has another open blocker, be it one that the file
-// names behind the sessions.
+// names behind the sessions. So does one that an earlier version exported, which did not name the
+// rest.
 func TestImport_GoesOnWithARelease(t *testing.T) {
 	t.Parallel()
 	f := newAgentFixture(t)
+	older := func(to *agentFixture) *agentFixture {
+		return to.copiedIn(withoutTimers(t, to.exportedLines()), 100, 0, func(*agentFixture) {})
+	}
 	top, other := f.work(PriorityLow), f.work(PriorityLow)
 	var waiting []SessionID
 	for range 2 * maxUnblockedSessions {
@@ -35,7 +42,7 @@ func TestImport_GoesOnWithARelease(t *testing.T) {
 	if a, b := f.exported(f.home.Workspace.ID, &ExportIn{}, exportWindow), f.exported(f.home.Workspace.ID, &ExportIn{}, 7); !bytes.Equal(a, b) {
 		t.Error("with another window the export differs")
 	}
-	for _, copied := range []*agentFixture{f.copied(), f.copied().copied()} {
+	for _, copied := range []*agentFixture{f.copied(), f.copied().copied(), older(f)} {
 		copied.pass(time.Second)
 		copied.verify()
 		for _, id := range append(waiting, keeps.ID) {
@@ -49,4 +56,27 @@ func TestImport_GoesOnWithARelease(t *testing.T) {
 			}
 		}
 	}
+}
+
+// withoutTimers returns the lines of an export without those of timers.
+func withoutTimers(t tester, lines [][]byte) [][]byte {
+	t.Helper()
+	var kept [][]byte
+	counts := map[string]int64{}
+	for _, line := range lines[:len(lines)-1] {
+		var l importedLine
+		if err := json.Unmarshal(line, &l); err != nil {
+			t.Fatal(err)
+		}
+		if l.Type == transferTimers.name {
+			continue
+		}
+		counts[l.Type]++
+		kept = append(kept, bytes.Replace(line, fmt.Appendf(nil, `{"n":%d,`, *l.N), fmt.Appendf(nil, `{"n":%d,`, len(kept)), 1))
+	}
+	end, err := json.Marshal(exportSummary{Type: exportEnd, Counts: counts, SHA256: fmt.Sprintf("%x", sha256.Sum256(bytes.Join(kept, nil)))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(slices.Clip(kept), append(end, '\n'))
 }
