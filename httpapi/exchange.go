@@ -53,6 +53,8 @@ type exchange struct {
 	ends bool
 	// moved says that nothing was done, because another node serves the workspace.
 	moved bool
+	// maybe says that a try at another node may have been applied.
+	maybe bool
 	// resumed is the parked request that this exchange continues; parked is set if the
 	// request waits and has no answer yet.
 	resumed *parked
@@ -91,7 +93,7 @@ func (s *Server) acquire(ctx *fasthttp.RequestCtx) *exchange {
 		x.waited = true
 		x.start, x.clock = x.resumed.start, x.resumed.start
 		x.rated, x.verdict = x.resumed.rated, x.resumed.verdict
-		x.account, x.charged = x.resumed.account, x.resumed.charged
+		x.account, x.charged, x.maybe = x.resumed.account, x.resumed.charged, x.resumed.maybe
 		s.taken(x.resumed)
 	}
 	x.oversize = ctx.Request.Header.ContentLength() == 0 && len(ctx.Request.Header.PeekCanonical(markOversize)) > 0
@@ -106,7 +108,7 @@ func (s *Server) release(x *exchange) {
 		x.resumed.waiting.Leave()
 		x.resumed = nil
 	}
-	x.ctx, x.conn, x.route, x.id, x.read, x.oversize, x.rated, x.moved, x.parked = nil, nil, nil, "", false, false, false, false, false
+	x.ctx, x.conn, x.route, x.id, x.read, x.oversize, x.rated, x.moved, x.maybe, x.parked = nil, nil, nil, "", false, false, false, false, false, false
 	x.waited, x.arrival, x.admission, x.forwarded, x.ownerless, x.spent = false, 0, 0, 0, 0, tracker.Spent{}
 	x.session, x.sessionEnds, x.trace = false, time.Time{}, requestTrace{}
 	x.ends, x.large, x.account, x.charged = false, false, anonymousAccount, [16]byte{}

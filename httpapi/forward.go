@@ -59,7 +59,7 @@ func (s *Server) forward(x *exchange, workspace [16]byte) error {
 	if x.resumed != nil {
 		// Its answer may be here, even if another node serves the workspace by now.
 		if err := s.run(x, workspace); !hasMoved(err) {
-			return err
+			return x.finalError(err)
 		}
 	}
 	if x.conn != nil && x.conn.peer {
@@ -74,7 +74,7 @@ func (s *Server) forward(x *exchange, workspace [16]byte) error {
 		case here:
 			err := s.run(x, workspace)
 			if !hasMoved(err) {
-				return t.finalError(err)
+				return t.x.finalError(err)
 			}
 			t.unserved(err)
 		case node != "":
@@ -141,7 +141,6 @@ type forwarding struct {
 	from    netip.Addr    // the address it counts for while it waits; zero: it doesn't
 	pause   time.Duration
 	again   bool  // ask again without waiting
-	maybe   bool  // a try may have been applied
 	final   error // no further try may be made
 	why     error // the last refusal
 }
@@ -154,7 +153,7 @@ func (t *forwarding) reset() {
 	t.sent.SetBodyRaw(nil) // the exchange's
 	t.sent.Reset()
 	t.server, t.x, t.built, t.missing, t.asked, t.waits = nil, nil, false, time.Time{}, false, 0
-	t.again, t.maybe, t.final, t.why = false, false, nil, nil
+	t.again, t.final, t.why = false, nil, nil
 	s.forwardings.Put(t)
 }
 
@@ -173,9 +172,9 @@ func (t *forwarding) unserved(err error) {
 
 // finalError is the final answer: once a try may have been applied, no later one can
 // say that nothing was.
-func (t *forwarding) finalError(err error) error {
+func (x *exchange) finalError(err error) error {
 	var told *tracker.Error
-	if !t.maybe || !errors.As(err, &told) || told.Code != tracker.CodeUnavailable {
+	if !x.maybe || !errors.As(err, &told) || told.Code != tracker.CodeUnavailable {
 		return err
 	}
 	return errLost()
@@ -202,7 +201,7 @@ func (t *forwarding) wait(changed <-chan struct{}) error {
 	}
 	pause := min(t.pause, last.Sub(now))
 	if pause <= 0 {
-		return t.finalError(tracker.NotApplied("No node that can be reached serves the workspace right now."))
+		return t.x.finalError(tracker.NotApplied("No node that can be reached serves the workspace right now."))
 	}
 	t.pause = min(2*t.pause, retryMost)
 	timer := time.NewTimer(pause)
@@ -316,7 +315,7 @@ func (t *forwarding) send(node string) bool {
 		t.unserved(nil)
 		return false
 	}
-	if t.maybe && x.ctx.Response.StatusCode() == http.StatusServiceUnavailable {
+	if x.maybe && x.ctx.Response.StatusCode() == http.StatusServiceUnavailable {
 		x.ctx.Response.Reset()
 		t.final = errLost()
 		return false
@@ -341,9 +340,9 @@ func (t *forwarding) lost(kept bool) {
 	case t.server.onlyReads(t.x):
 		t.again = kept
 	case t.repeats():
-		t.maybe = true
+		t.x.maybe = true
 	default:
-		t.maybe, t.final = true, errLost()
+		t.x.maybe, t.final = true, errLost()
 	}
 }
 

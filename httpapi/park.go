@@ -33,9 +33,10 @@ type parked struct {
 	taken   atomic.Bool
 	// from is the address that the request counts for while it waits.
 	from netip.Addr
-	// account and charged are the exchange's.
+	// account, charged and maybe are the exchange's.
 	account accountKind
 	charged [16]byte
+	maybe   bool
 }
 
 // begin runs an operation that can wait, or continues one that was parked. If it has to
@@ -74,7 +75,7 @@ func (s *Server) park(x *exchange, req *tracker.Request, waiting tracker.Waiting
 	if err := s.waits.enter(from); err != nil {
 		return err
 	}
-	p := &parked{from: from, account: x.account, charged: x.charged, waiting: waiting, conn: x.conn, req: req, start: x.start, rated: x.rated, verdict: x.verdict, raw: raw}
+	p := &parked{from: from, account: x.account, charged: x.charged, maybe: x.maybe, waiting: waiting, conn: x.conn, req: req, start: x.start, rated: x.rated, verdict: x.verdict, raw: raw}
 	x.parked = true
 	x.conn.parked.Store(p)
 	x.ctx.HijackSetNoResponse(true)

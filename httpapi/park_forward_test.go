@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"io"
+	"net"
+	"strings"
 	"testing"
 
 	"switchyard/actors/tracker"
@@ -72,6 +74,46 @@ func TestPark_AnswersAfterTheWorkspaceMoved(t *testing.T) {
 			}
 			if _, _, calls := second.engine.seen(); calls > 0 {
 				t.Errorf("the next owner was asked %d times", calls)
+			}
+		})
+	}
+}
+
+// A request of which a node that died may have done its work is parked at the next owner. If it can't
+// be carried out there, nobody can say that nothing was done.
+func TestPark_AfterALostAnswer(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string]func(a *atlas){"here": func(*atlas) {}, "elsewhere": func(a *atlas) { a.move("c") }} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newAtlas("b")
+			entry, third := a.join(t, "a"), a.join(t, "c")
+			third.engine.set(func(*tracker.Request, *tracker.Op, any) (tracker.Reply, error) {
+				return tracker.Reply{}, tracker.NotApplied("The service is busy.")
+			})
+			a.haunt(t, "b", func(c net.Conn) {
+				readOne(c)
+				a.move("a")
+			})
+			waits := sleepy(entry, 0)
+			c, r := dial(t, entry.addr)
+			if _, err := io.WriteString(c, strings.Replace(takeRequest("mine"), "\r\n", "\r\nIdempotency-Key: k\r\n", 1)); err != nil {
+				t.Fatal(err)
+			}
+			w := <-waits
+			wake := <-w.armed
+			if next(a); name == "here" {
+				w.answers("", tracker.NotApplied("The service is busy."))
+			} else {
+				w.answers("", tracker.Moved("Another node serves the workspace."))
+			}
+			wake()
+			got, err := readAnswer(r, "POST")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.StatusCode != 503 || outcomeOf(got) != "unknown" {
+				t.Errorf("%d %s", got.StatusCode, got.body)
 			}
 		})
 	}
