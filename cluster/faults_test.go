@@ -212,6 +212,9 @@ func TestFaults_FollowerWithoutRoom(t *testing.T) {
 		a.mustPropose(t, 1, fmt.Sprint(i))
 	}
 	w.same(t, 1, "a", "c")
+	if reports := b.report(); !slices.ContainsFunc(reports, func(r placement.GroupReport) bool { return r.Shard == 1 && r.NoRoom }) {
+		t.Errorf("b reports %+v", reports)
+	}
 	if b.has(t, 1, "0") {
 		t.Error("a node without room took a change")
 	}

@@ -37,7 +37,7 @@ func (n *Node) report() []placement.GroupReport {
 			continue
 		}
 		if r, err := g.report(); err == nil { // otherwise the group is stopping
-			r.Full = full || g.stuck.Load()
+			r.Full, r.NoRoom = full || g.stuck.Load(), g.hasNoRoom()
 			reports = append(reports, r)
 		}
 	}

@@ -211,10 +211,15 @@ func (p *planner) allLed() bool { return len(p.shards) == p.state.Shards+1 }
 
 func (s *placedShard) members() []string { return append(slices.Clone(s.Voters), s.NonVoters...) }
 
-// caughtUp reports whether a member could take over the leadership, or vote, now.
+// caughtUp reports whether a member could take over the leadership now.
 func (p *planner) caughtUp(s *placedShard, node string) bool {
 	own, hosts := p.nodes[node].hosts[s.Shard]
 	return hosts && own.Failed == "" && (node == s.leader || s.lag[node].CaughtUp)
+}
+
+// acknowledges reports whether a member counts for the quorum of a change now.
+func (p *planner) acknowledges(s *placedShard, node string) bool {
+	return p.caughtUp(s, node) && !p.nodes[node].hosts[s.Shard].NoRoom
 }
 
 // addStep adds a step.

@@ -122,6 +122,26 @@ func TestPlan(t *testing.T) {
 		{"a removed node that is the last one keeps the shard", `
 			node a removed
 			shard 0 a*`, ``},
+		{"a removed member stays while another voter has no room", `
+			three
+			node a
+			node b draining
+			node c removed
+			shard 0 a* -b c`, ``},
+		{"a removed member goes when the voters with room are a majority", `
+			three
+			node a
+			node b draining
+			node c removed
+			node d
+			shard 0 a* -b c d`, `
+			0: remove c: the shard does not need c, which was removed`},
+		{"a non-voter without room is not promoted", `
+			three
+			node a
+			node b
+			node c
+			shard 0 a* b -^c`, ``},
 		{"two removed members leave one after the other", `
 			three
 			node a

@@ -72,7 +72,7 @@ func (p *planner) repairShard(s *placedShard) {
 			p.addStep(s, StepHost, name, "its leader counts a replica that does not exist")
 			return
 		}
-		if !p.caughtUp(s, name) {
+		if !p.acknowledges(s, name) {
 			return // one copy at a time
 		}
 	}
@@ -173,12 +173,12 @@ func (p *planner) canRemove(s *placedShard, node string) bool {
 	return len(s.Voters) > 1 && after >= 0 && (after >= before || p.nodes[node].rank == rankRemoved)
 }
 
-// margin returns the number of caught-up voters that the group may lose and still commit; negative
+// margin returns the number of acknowledging voters that the group may lose and still commit; negative
 // if it can't commit now.
 func (p *planner) margin(s *placedShard, voters []string) int {
 	follow := 0
 	for _, name := range voters {
-		if p.caughtUp(s, name) {
+		if p.acknowledges(s, name) {
 			follow++
 		}
 	}

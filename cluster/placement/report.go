@@ -16,6 +16,9 @@ type GroupReport struct {
 	Last      uint64        `json:"last"`            // newest entry in this replica's log
 	Full      bool          `json:"full,omitempty"`  // the node should lead nothing: its disk is full or stuck, or its clock is wrong
 	Peers     []PeerReport  `json:"peers,omitempty"` // the other members, on the leader only
+	// NoRoom is set while the disk of the node has no room for changes: the replica acknowledges
+	// none. Versions before this field leave it out.
+	NoRoom bool `json:"noRoom,omitempty"`
 	// Changing is set on a leader that has a change of the members in its log which is not committed
 	// yet: Voters and NonVoters may still become again what they were. Versions before this field
 	// leave it out.
