@@ -25,7 +25,7 @@ func (e *Engine) Admit(req *tracker.Request, op *tracker.Op) error {
 		return op.NoWorkspace() // has the form of an id, but is the service's own
 	}
 	needs := op.Needs
-	if op.Onboarding && !e.cfg.OpenOnboarding {
+	if op.Onboarding && (!e.cfg.OpenOnboarding || e.isRoot(credentialSum(req))) {
 		needs = tracker.Needs{Level: tracker.Operator}
 	}
 	workspace := req.Workspace
@@ -52,12 +52,7 @@ func (e *Engine) Admit(req *tracker.Request, op *tracker.Op) error {
 // identify sets req.Caller to the caller that the credential identifies in a workspace, or
 // anywhere if the workspace is zero. In a workspace it also sets req.Proof.
 func (e *Engine) identify(req *tracker.Request, workspace storage.ID) error {
-	hash := req.CredentialSum
-	if hash == nil {
-		var text [maxCredential]byte
-		sum := sha256.Sum256(text[:copy(text[:], req.Credential)])
-		hash = &sum
-	}
+	hash := credentialSum(req)
 	now := e.now()
 	if a := e.callers.find(hash, workspace); a != nil {
 		// As good as reading it now: this node still owns both workspaces, so a change
@@ -167,7 +162,7 @@ func (e *Engine) resolve(req *tracker.Request, workspace storage.ID, a *admissio
 
 // authenticate returns the principal of a credential that has not expired.
 func (e *Engine) authenticate(req *tracker.Request, a *admission) (tracker.Principal, error) {
-	if e.cfg.RootToken != "" && subtle.ConstantTimeCompare(a.credential[:], e.rootHash[:]) == 1 {
+	if e.isRoot(&a.credential) {
 		return tracker.OperatorPrincipal(), nil
 	}
 	credential, err := tracker.ParseCredential(req.Credential)
@@ -179,6 +174,21 @@ func (e *Engine) authenticate(req *tracker.Request, a *admission) (tracker.Princ
 		err = tracker.Unauthorized()
 	}
 	return p, err
+}
+
+// isRoot reports whether a hash is that of the operator's token.
+func (e *Engine) isRoot(hash *[sha256.Size]byte) bool {
+	return e.cfg.RootToken != "" && subtle.ConstantTimeCompare(hash[:], e.rootHash[:]) == 1
+}
+
+// credentialSum returns the SHA-256 of a request's credential.
+func credentialSum(req *tracker.Request) *[sha256.Size]byte {
+	if req.CredentialSum != nil {
+		return req.CredentialSum
+	}
+	var text [maxCredential]byte
+	sum := sha256.Sum256(text[:copy(text[:], req.Credential)])
+	return &sum
 }
 
 // keptAt reads the credential where it is kept, in its home workspace. Where

@@ -160,6 +160,32 @@ func TestAdmit_Onboarding(t *testing.T) {
 	b.admitted(storage.ID{}, testRoot, tracker.OnboardWorkspace)
 }
 
+// Where everybody may onboard, the operator's token makes it the operator's act: read-only mode
+// does not stop it, and the audit names the operator.
+func TestAdmit_OnboardingByTheOperator(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(c *Config) { c.RootToken, c.OpenOnboarding = testRoot, true })
+	if _, err := b.engine.Do(b.admitted(storage.ID{}, testRoot, tracker.PutReadOnly), tracker.PutReadOnly, &tracker.ReadOnlyIn{Reason: "Maintenance"}); err != nil {
+		t.Fatal(err)
+	}
+	onboard := func(credential, slug string) (tracker.Reply, error) {
+		return b.engine.Do(b.admitted(storage.ID{}, credential, tracker.OnboardWorkspace), tracker.OnboardWorkspace, &tracker.NewWorkspaceIn{Name: slug, Slug: slug})
+	}
+	_, err := onboard("", "strangers")
+	wantCode(t, err, tracker.CodeUnavailable)
+	reply, err := onboard(testRoot, "operators")
+	var made tracker.Onboarded
+	if err != nil || json.Unmarshal(reply.Body, &made) != nil {
+		t.Fatalf("the operator in read-only mode: %v, %s", err, reply.Body)
+	}
+	id, _ := storage.ParseID(made.Workspace.ID)
+	reply, err = b.engine.Do(b.admitted(id, testRoot, tracker.ListAudit), tracker.ListAudit, &tracker.ListAuditIn{})
+	var page tracker.AuditPage
+	if err != nil || json.Unmarshal(reply.Body, &page) != nil || len(page.Entries) != 1 || page.Entries[0].Actor.ID != "root" {
+		t.Errorf("the workspace's audit: %v, %s", err, reply.Body)
+	}
+}
+
 func TestAdmit_NoRootToken(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
