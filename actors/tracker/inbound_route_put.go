@@ -24,8 +24,12 @@ func putInboundRoute(f Flow, in *InboundRouteIn) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	if err := requireWritable(f); err != nil {
+	kept, err := requireWritable(f)
+	if err != nil {
 		return Reply{}, err
+	}
+	if kept != nil {
+		return *kept, nil
 	}
 	before, err := ownRoute(f, in)
 	if err != nil {

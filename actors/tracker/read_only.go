@@ -154,12 +154,19 @@ func (v *View) isWritable() error {
 }
 
 // requireWritable returns an error if the workspace of a request is read-only and the caller
-// is not the operator.
-func requireWritable(f Flow) error {
+// is not the operator. A repeat of a request that the directory has answered gets that
+// answer instead.
+func requireWritable(f Flow) (kept *Reply, err error) {
 	req := f.Request()
 	if req.Caller.Root {
-		return nil
+		return nil, nil
 	}
-	_, err := f.Query(req.Workspace, isWritableOp, &None{})
-	return err
+	_, refused := f.Query(req.Workspace, isWritableOp, &None{})
+	if refused == nil {
+		return nil, nil
+	}
+	if kept, err = keptReply(f); err == nil && kept == nil {
+		err = refused
+	}
+	return kept, err
 }

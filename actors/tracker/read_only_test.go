@@ -26,7 +26,18 @@ func TestReadOnly_RefusesChangesButTheOperators(t *testing.T) {
 	if w.must(user, org, CreateIssue, create, "meanwhile").Replayed {
 		t.Error("an answer was kept for a refused change")
 	}
+	route := &InboundRouteIn{Kind: "sms", Key: "+15550199"}
+	w.must(user, org, PutInboundRoute, route, "routed")
+	w.must(user, org, DeleteInboundRoute, route, "dropped")
 	w.must("root", org, PutWorkspaceReadOnly, &ReadOnlyIn{Reason: "It moves."})
+	if again := w.must(user, org, PutInboundRoute, route, "routed"); !again.Replayed || again.Outcome != Done || !strings.Contains(string(again.Body), "+15550199") {
+		t.Errorf("the repeat of a route's PUT is %+v %s", again, again.Body)
+	}
+	if again := w.must(user, org, DeleteInboundRoute, route, "dropped"); !again.Replayed || again.Outcome != NoContent {
+		t.Errorf("the repeat of a route's DELETE is %+v", again)
+	}
+	_, err = w.ask(user, org, PutInboundRoute, route, "other")
+	wantCode(t, err, CodeUnavailable)
 	_, err = w.ask(user, org, DeleteWorkspace, &None{})
 	wantCode(t, err, CodeUnavailable)
 	_, err = w.ask(user, org, PutInboundRoute, &InboundRouteIn{Kind: "sms", Key: "+15550100"})

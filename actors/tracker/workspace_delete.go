@@ -21,7 +21,7 @@ var DeleteWorkspace = NewWorkflow[None, DeletedWorkspace]("DeleteWorkspace", "De
 func deleteWorkspace(f Flow, _ *None) (Reply, error) {
 	req := f.Request()
 	step := directoryStep{WorkspaceID(req.Workspace.String())}
-	kept, err := keptDeletion(f)
+	kept, err := keptReply(f)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -32,7 +32,7 @@ func deleteWorkspace(f Flow, _ *None) (Reply, error) {
 		if permit, attachments, refused = mayDelete(f); refused != nil {
 			// The same request may have been decided since the last look, by another
 			// connection, and the caller's right has gone with the workspace.
-			if kept, err = keptDeletion(f); err != nil || kept == nil {
+			if kept, err = keptReply(f); err != nil || kept == nil {
 				return Reply{}, refused
 			}
 		}
@@ -84,10 +84,10 @@ var mayDeleteOp = NewQuery[openIn, deletable]("MayDeleteWorkspace", "Check who d
 	return jsonReply(Done, deletable{int64(n)})
 })
 
-// keptDeletion returns the answer that the directory keeps for the request's key, or
-// nil. It is a query, so a repeat can't become a deletion even if the answer expires
-// between two steps.
-func keptDeletion(f Flow) (*Reply, error) {
+// keptReply returns the answer that the directory keeps for the request's key, or nil. It
+// is a query, so a repeat can't become a change even if the answer expires between two
+// steps.
+func keptReply(f Flow) (*Reply, error) {
 	req := f.Request()
 	name := answerName(req)
 	if name == "" {
@@ -97,7 +97,11 @@ func keptDeletion(f Flow) (*Reply, error) {
 	if err != nil || !kept.Found {
 		return nil, err
 	}
-	return &Reply{Outcome: Done, Body: kept.Body, Replayed: true}, nil
+	reply := &Reply{Outcome: Done, Body: kept.Body, Replayed: true}
+	if len(kept.Body) == 0 {
+		reply.Outcome = NoContent
+	}
+	return reply, nil
 }
 
 // keptAnswerIn is the name of an answer, see answerName, and the request's fingerprint.
