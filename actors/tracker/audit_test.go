@@ -121,6 +121,34 @@ func TestAudit_SaysWhoChangedWhat(t *testing.T) {
 	}
 }
 
+// The entry of a token says for whom it acts and when it ends, and nothing of its secret.
+func TestAudit_TokensActors(t *testing.T) {
+	t.Parallel()
+	w := newTestService(t)
+	home := w.onboard("home")
+	user, org := home.Token.Secret, home.Workspace.ID
+	member, _ := w.member(home, RoleMember, "write")
+	ends := At(w.now.Add(time.Hour))
+	token := decode[CreatedToken](t, w.must(user, org, CreateToken, &CreateTokenIn{Name: "For another", UserID: member, ExpiresAt: Some(string(ends))}).Body)
+	w.must(user, org, DeleteToken, &DeleteTokenIn{ID: token.ID})
+	entries := w.audit(user, org, &ListAuditIn{TargetID: Some(string(token.ID))}).Entries
+	if len(entries) != 2 || entries[0].Action != "token.deleted" || entries[1].Action != "token.created" {
+		t.Fatalf("%+v", entries)
+	}
+	for field, value := range map[string]string{
+		"name": `"For another"`, "permissions": `"write"`, "actorId": fmt.Sprintf("%q", member), "actorType": `"user"`,
+		"createdById": fmt.Sprintf("%q", home.Workspace.OwnerID), "expiresAt": fmt.Sprintf("%q", ends),
+	} {
+		made, ended := entries[1].Changes[field], entries[0].Changes[field]
+		if string(made.From) != "null" || string(made.To) != value || string(ended.From) != value || string(ended.To) != "null" {
+			t.Errorf("%s: created %s to %s, deleted %s to %s, want %s", field, made.From, made.To, ended.From, ended.To, value)
+		}
+	}
+	if n := len(entries[1].Changes); n != 6 {
+		t.Errorf("%d fields: %+v", n, entries[1].Changes)
+	}
+}
+
 func TestAudit_EndsAfterItsTime(t *testing.T) {
 	t.Parallel()
 	w := newTestService(t)

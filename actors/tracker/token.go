@@ -75,7 +75,26 @@ var _ = declareTable(&tokens, newestFirst, atMost(10_000, "tokens"))
 // sponsored is used as the actor type in index entries of tokens by their sponsor.
 const sponsored ActorType = "sponsored"
 
+// auditedGrant is the part of a grant that clients see of the token, for the audit.
+type auditedGrant struct {
+	ID          TokenID    `json:"id"`
+	ActorID     string     `json:"actorId"`
+	ActorType   ActorType  `json:"actorType"`
+	CreatedByID *string    `json:"createdById"`
+	ExpiresAt   *Timestamp `json:"expiresAt"`
+}
+
+func (g *tokenGrant) audited() *auditedGrant {
+	if g == nil {
+		return nil
+	}
+	return &auditedGrant{g.ID, g.ActorID, g.ActorType, textOrNil(g.CreatedByID), g.ExpiresAt}
+}
+
 var tokenGrants = storage.Table[tokenGrant]{
+	Changed: func(w storage.Writer, old, new *tokenGrant) error {
+		return audited(auditToken, func(g *auditedGrant) string { return string(g.ID) })(w, old.audited(), new.audited())
+	},
 	ID:   grantTable,
 	Name: "grant",
 	Key:  func(k storage.Key, g *tokenGrant) storage.Key { return tokenKey(k, g.ID) },
