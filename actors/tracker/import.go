@@ -6,9 +6,12 @@ import (
 	"encoding"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash"
 	"maps"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"switchyard/storage"
 )
@@ -239,7 +242,11 @@ func parseLines(body []byte) ([]importedLine, error) {
 		if at := TooDeep(text, maxImportDepth); at >= 0 {
 			return nil, BadRequest(Fault{Path: place, Message: fmt.Sprintf("Is nested more than %d levels deep.", maxImportDepth)})
 		}
-		if err := json.Unmarshal(text, &l); err != nil {
+		err := strictJSON(text)
+		if err == nil {
+			err = json.Unmarshal(text, &l)
+		}
+		if err != nil {
 			return nil, BadRequest(Fault{Path: place, Message: "Not a line of an export: " + err.Error() + "."})
 		}
 		if (l.N == nil) != (l.Type == exportEnd) || l.n() < -1 || l.N != nil && l.n() < 0 {
@@ -263,6 +270,22 @@ func parseLines(body []byte) ([]importedLine, error) {
 		return nil, BadRequest(Fault{Message: fmt.Sprintf("Several lines may have %d bytes together. Send fewer, or one alone.", maxImportMany)})
 	}
 	return lines, nil
+}
+
+// strictJSON returns what is wrong with a JSON value that bodies of other requests must not have
+// either: bytes that are not UTF-8, half a surrogate pair, or a name given twice in an object.
+// encoding/json passes them over, and values that are kept as they are written would be shown
+// with them.
+func strictJSON(text []byte) error {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(text)) // reads text in place
+	if _, err := dec.ReadValue(); err != nil {
+		var syntax *jsontext.SyntacticError
+		if errors.As(err, &syntax) && syntax.Err != nil {
+			return fmt.Errorf("%w at byte %d", syntax.Err, syntax.ByteOffset)
+		}
+		return err
+	}
+	return nil
 }
 
 // takeLines takes the lines that were not taken before.

@@ -69,6 +69,26 @@ func wantLineFault(t tester, err error, why string) {
 	}
 }
 
+// Lines are held to the rules of all bodies: what is kept as it was written is shown again.
+func TestImport_RefusesLinesThatAreNotStrictJSON(t *testing.T) {
+	t.Parallel()
+	im := newLineImport(t)
+	const label = `{"id":"01935000-0002-7000-8000-000000000001","name":"%s","createdAt":"2026-01-01T00:00:00.000Z","updatedAt":"2026-01-01T00:00:00.000Z","unknown":%s}`
+	for _, row := range []struct{ name, unknown, why string }{
+		{"\xff", "1", "invalid UTF-8"},
+		{"plain", `{"a":"` + "\xff" + `"}`, "invalid UTF-8"},
+		{`\ud800`, "1", "surrogate"},
+		{"plain", `["\udc00"]`, "surrogate"},
+		{"plain", `{"a":1,"a":2}`, "duplicate"},
+		{`plain","name":"twice`, "1", "duplicate"},
+	} {
+		wantLineFault(t, im.line("label", fmt.Sprintf(label, row.name, row.unknown)), row.why)
+	}
+	if err := im.line("label", fmt.Sprintf(label, "grüß 👋 \\ud83d\\udc4b", `{"a":{"a":1}}`)); err != nil {
+		t.Error(err)
+	}
+}
+
 // A line that can't be taken is refused with its place, and nothing of its request is
 // taken.
 func TestImport_RefusesHostileLines(t *testing.T) {
