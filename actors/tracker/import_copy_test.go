@@ -100,3 +100,28 @@ func TestImport_TakesTheLongestIDs(t *testing.T) {
 	}
 	wantLineFault(t, member(long+"x"), "data.userId")
 }
+
+// A template names a team and a parent that need not be there, by texts of any form.
+func TestImport_TakesTemplatesOfUnknownTeams(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	long := strings.Repeat("\U0001F600", 255)
+	for _, id := range []string{"", "some team", long} {
+		f.run(f.admin, Templates.Create, &CreateTemplateIn{Name: "t", TemplateFields: TemplateFields{TeamID: Some(TeamID(id)), ParentID: Some(IssueID(id))}})
+	}
+	list := func(f *agentFixture) (texts []string) {
+		for _, tpl := range decode[TemplateList](f, f.run(f.admin, Templates.List, Templates.List.New()).Body).Templates {
+			texts = append(texts, fmt.Sprint(tpl.ID, " ", *tpl.TeamID, " ", *tpl.ParentID))
+		}
+		return texts
+	}
+	if got, want := list(f.copied()), list(f); len(want) != 3 || !reflect.DeepEqual(got, want) {
+		t.Errorf("the templates of the copy are %q, want %q", got, want)
+	}
+	w := newLineImport(t)
+	template := func(team string) error {
+		return w.line("template", fmt.Sprintf(`{"id":"01935000-0002-7000-8000-0000000000cc","name":"t","teamId":%q,"createdAt":"2026-01-01T00:00:00.000Z","updatedAt":"2026-01-01T00:00:00.000Z"}`, team))
+	}
+	wantLineFault(t, template(long+"x"), "data.teamId must be at most 255 characters long.")
+	wantLineFault(t, w.line("template", `{"id":"no id","name":"t","createdAt":"2026-01-01T00:00:00.000Z","updatedAt":"2026-01-01T00:00:00.000Z"}`), "data.id")
+}

@@ -89,7 +89,8 @@ func (im *importing) moveClock() error {
 var opaqueIDs = map[reflect.Type]bool{reflect.TypeFor[UserID](): true, reflect.TypeFor[AgentID](): true, reflect.TypeFor[WorkspaceID](): true}
 
 // transferFault returns what is wrong with the fields of a record from a line of a type, by
-// the types of the fields and their lengths, or "".
+// the types of the fields and their lengths, or "". An id with the tag transfer:"any" may have
+// any form, because the service takes it as it comes.
 func transferFault(lineType string, record any) string {
 	return faultIn(importLengths[lineType], "data", reflect.ValueOf(record).Elem(), false)
 }
@@ -109,7 +110,11 @@ func faultIn(lengths map[string]int, path string, v reflect.Value, optional bool
 			if f.Anonymous {
 				at = path
 			}
-			if fault := faultIn(lengths, at, v.Field(i), strings.Contains(options, "omitempty")); fault != "" {
+			field := v.Field(i)
+			if f.Tag.Get("transfer") == "any" && !field.IsNil() {
+				field = reflect.ValueOf(field.Elem().String()) // a text, without the form that its type has
+			}
+			if fault := faultIn(lengths, at, field, strings.Contains(options, "omitempty")); fault != "" {
 				return fault
 			}
 		}

@@ -12,13 +12,13 @@ type Template struct {
 	OrganizationID    WorkspaceID    `json:"organizationId"`
 	Name              string         `json:"name"`
 	Title             *string        `json:"title"`
-	TeamID            *TeamID        `json:"teamId"`
+	TeamID            *TeamID        `json:"teamId" transfer:"any"`
 	TeamKey           *string        `json:"teamKey"`
 	Description       *string        `json:"description"`
 	Status            *IssueStatus   `json:"status"`
 	Priority          *IssuePriority `json:"priority"`
 	Resolution        *string        `json:"resolution"`
-	ParentID          *IssueID       `json:"parentId"`
+	ParentID          *IssueID       `json:"parentId" transfer:"any"`
 	SubIssueSortOrder *float64       `json:"subIssueSortOrder"`
 	Estimate          *int64         `json:"estimate"`
 	IsDraft           *bool          `json:"isDraft"`
