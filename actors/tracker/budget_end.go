@@ -108,15 +108,23 @@ func (tx *Tx) endOverspent(of *sessionRecord) (left *LaneBudget, now *sessionRec
 
 // applyBudget suspends a scope whose budget is used up and ends its sessions, or resumes it.
 func (tx *Tx) applyBudget(scope budgetScope) error {
-	row, err := tx.budget(scope)
-	if err != nil {
+	over, err := tx.suspendOverspent(scope)
+	if err != nil || !over {
 		return err
 	}
-	over := false
+	return tx.endScope(scope, nil)
+}
+
+// suspendOverspent suspends a scope whose budget is used up, or resumes it, and reports which.
+func (tx *Tx) suspendOverspent(scope budgetScope) (over bool, err error) {
+	row, err := tx.budget(scope)
+	if err != nil {
+		return false, err
+	}
 	if row != nil {
 		u, err := tx.spent(scope, row.Value.Period)
 		if err != nil {
-			return err
+			return false, err
 		}
 		over = row.Value.exceededBy(&u)
 	}
@@ -125,16 +133,14 @@ func (tx *Tx) applyBudget(scope budgetScope) error {
 	} else {
 		err = tx.ClearTimer(timerBudgetMonth, scope.String())
 	}
-	if err != nil {
-		return err
+	switch {
+	case err != nil:
+	case over:
+		err = tx.suspendScope(parkBudget, scope.String())
+	default:
+		err = tx.resumeScope(parkBudget, scope.String())
 	}
-	if !over {
-		return tx.resumeScope(parkBudget, scope.String())
-	}
-	if err := tx.suspendScope(parkBudget, scope.String()); err != nil {
-		return err
-	}
-	return tx.endScope(scope, nil)
+	return over, err
 }
 
 // endScope ends running sessions of a scope, from an index entry on. It leaves those beyond a

@@ -207,7 +207,8 @@ func takeConcurrencyLimit(im *importing, data []byte) error {
 	return im.tx.limitChanged(l.Key, 1, l.Limit)
 }
 
-// takeBudget sets the budget of a scope, after the usage that counts for it.
+// takeBudget sets the budget of a scope, after the usage that counts for it. A running session of
+// a scope whose budget is used up was registered later and goes on, as it does where it is.
 func takeBudget(im *importing, data []byte) error {
 	var b BudgetLimits
 	if err := im.decode(data, &b); err != nil {
@@ -220,5 +221,6 @@ func takeBudget(im *importing, data []byte) error {
 	if err := restore(im, &budgets, &b); err != nil {
 		return err
 	}
-	return im.tx.applyBudget(scope)
+	_, err := im.tx.suspendOverspent(scope)
+	return err
 }

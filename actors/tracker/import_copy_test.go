@@ -125,3 +125,30 @@ func TestImport_TakesTemplatesOfUnknownTeams(t *testing.T) {
 	wantLineFault(t, template(long+"x"), "data.teamId must be at most 255 characters long.")
 	wantLineFault(t, w.line("template", `{"id":"no id","name":"t","createdAt":"2026-01-01T00:00:00.000Z","updatedAt":"2026-01-01T00:00:00.000Z"}`), "data.id")
 }
+
+// A session that was registered after its budget had been used up runs on in a copy, as it does
+// where it is, until its next report.
+func TestImport_EndsNoSessionForItsBudget(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	f.putBudget("workspace", 5, -1, BudgetTotal)
+	f.beat(f.start(f.work(PriorityLow), "a"), 10)
+	issue := f.work(PriorityLow)
+	running := f.registerAs(f.admin, issue.ID, "late").Session
+	queued := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{AgentID: Some("a")}).ID
+	to := f.copied()
+	want, got := f.issueNow(issue.ID), to.issueNow(issue.ID)
+	want.OrganizationID = to.home.Workspace.ID
+	if s := to.session(running.ID); s.Status != SessionRunning || !reflect.DeepEqual(got, want) {
+		t.Errorf("the session of the copy is %s, its issue %+v, want %+v", s.Status, got, want)
+	}
+	if n := len(to.events()); n != 0 {
+		t.Errorf("the import made %d events", n)
+	}
+	to.wantReason(queued, "budget [workspace] 0")
+	to.run(to.admin, Heartbeat, &HeartbeatIn{ID: running.ID})
+	if s := to.session(running.ID); s.Status != SessionCanceled {
+		t.Errorf("after a heartbeat the session of the copy is %s", s.Status)
+	}
+	to.verify()
+}
