@@ -53,8 +53,7 @@ type DeliveryOutcome struct {
 // DeliveryOutcomes are results of one workspace.
 type DeliveryOutcomes struct {
 	Outcomes []DeliveryOutcome
-	// Repeated is set if the results may have been recorded before. Otherwise, as long
-	// as the webhook exists, so do its rows in the outbox: only a record removes them.
+	// Repeated is set if the results may have been recorded before.
 	Repeated bool
 	// Stale reports that another dispatcher has taken over, which makes the same
 	// deliveries again, so that these results must not be recorded; nil if there can be
@@ -166,7 +165,9 @@ func (o *DeliveryOutcome) isDueOf(d *WebhookDelivery) bool {
 
 // tried returns the delivery of an outcome. It returns nil if the delivery is over, or if
 // it has changed since the attempt and the outcome may have been recorded before. A changed
-// delivery stays among the retries then, so that it is tried again rather than lost.
+// delivery stays among the retries then, so that it is tried again rather than lost. A
+// delivery may also be unknown: during the attempt its workspace was deleted and imported
+// again, with the webhook but without what was to be delivered.
 func (tx *Tx) tried(o *DeliveryOutcome, repeated bool) (*WebhookDelivery, *storage.Row[WebhookDelivery], error) {
 	if o.Retry {
 		row, err := retries.Get(tx, deliveryPK(o.Webhook, o.Delivery))
@@ -179,11 +180,8 @@ func (tx *Tx) tried(o *DeliveryOutcome, repeated bool) (*WebhookDelivery, *stora
 		}
 		return &d, row, nil
 	}
-	if repeated {
-		row, err := tx.Value(outboxTable, outboxKey(o.Webhook, o.Delivery), nil)
-		if err != nil || row == nil {
-			return nil, nil, err
-		}
+	if row, err := tx.Value(outboxTable, outboxKey(o.Webhook, o.Delivery), nil); err != nil || row == nil {
+		return nil, nil, err
 	}
 	d := &WebhookDelivery{
 		ID: o.Delivery.String(), SubscriptionID: WebhookID(o.Webhook.String()), EventID: o.EventID, EventType: o.EventType,

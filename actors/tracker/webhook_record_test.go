@@ -60,6 +60,27 @@ func TestRecordDeliveries_RepeatedRetry(t *testing.T) {
 	w.verify()
 }
 
+// A result of a delivery that is not waiting counts nothing: its workspace may have been deleted
+// and imported again during the attempt, with the webhook and without the delivery.
+func TestRecordDeliveries_NotWaiting(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	hook := w.subscribe()
+	w.create(CreateIssueIn{})
+	w.create(CreateIssueIn{})
+	waiting := w.outbox(hook.ID)
+	w.record(hook.ID, false, "", waiting[0])
+	for _, failure := range []string{"no", ""} {
+		w.record(hook.ID, false, failure, waiting[0])
+		w.verify()
+	}
+	w.record(hook.ID, false, "", waiting[1])
+	w.verify()
+	if all := w.pages(hook.ID, "", 10); len(all) != 2 || all[0].Status != DeliverySucceeded || all[1].Status != DeliverySucceeded || all[1].Attempts != 1 {
+		t.Errorf("deliveries %+v", all)
+	}
+}
+
 // The try that Redeliver promises during an attempt is made, even if that attempt fails as
 // the last of the schedule.
 func TestRecordDeliveries_RedeliveredDuringTheAttempt(t *testing.T) {
