@@ -64,8 +64,8 @@ vet:
 bench: build ## load a node of its own and print the figures beside their limits; ARGS="--connections 16"
 	./bin/switchyard bench $(ARGS)
 
-chaos: ## faults under load for MINUTES (5); SEED=n repeats a run; logs of a failure are kept
-	SWITCHYARD_CHAOS_MINUTES=$(MINUTES) SWITCHYARD_TEST_SEED=$(SEED) go test -count=1 -v -timeout 0 -run 'TestCluster_Storm' ./cmd/internal/systemtest
+chaos: ## faults under load for MINUTES (5); FAULTS="pause,deaf" names some; SEED=n repeats a run; logs of a failure are kept
+	SWITCHYARD_CHAOS_MINUTES=$(MINUTES) SWITCHYARD_CHAOS_FAULTS="$(FAULTS)" SWITCHYARD_TEST_SEED=$(SEED) go test -count=1 -v -timeout 0 -run 'TestCluster_Storm' ./cmd/internal/systemtest
 
 bench-cluster: ## the figures of a cluster: forwarding, killed owners, joins and drains, idle cost
 	go test -count=1 -run '^$$' -bench 'Cluster' -benchtime 1x -timeout 60m -v ./cmd/internal/systemtest

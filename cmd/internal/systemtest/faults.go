@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -114,10 +116,32 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// chosen returns the faults of the names, which are separated by commas; all of them
+// if there are no names.
+func chosen(all []fault, names string) ([]fault, error) {
+	if names == "" {
+		return all, nil
+	}
+	var some []fault
+	for name := range strings.SplitSeq(names, ",") {
+		at := slices.IndexFunc(all, func(f fault) bool { return f.name == strings.TrimSpace(name) })
+		if at < 0 {
+			known := make([]string, len(all))
+			for i := range all {
+				known[i] = all[i].name
+			}
+			return nil, fmt.Errorf("%q is no fault; there are: %s", name, strings.Join(known, ", "))
+		}
+		some = append(some, all[at])
+	}
+	return some, nil
+}
+
 // storm strikes with one fault after another until its time is up, and waits after
-// each until the fleet stands again. It tells what it does.
+// each until the fleet stands again. Not later than standWithin after the last one, every
+// shard has its owner and all of its voters. It tells what it does.
 func storm(ctx context.Context, f *Fleet, all []fault, rng *rand.Rand, length time.Duration, voters int, tell func(string, ...any)) error {
-	began := time.Now()
+	began, healed := time.Now(), time.Time{}
 	for round := 0; round == 0 || time.Since(began) < length; round++ {
 		// Every kind once before any comes again, in an order of the seed's.
 		if round%len(all) == 0 {
@@ -135,8 +159,16 @@ func storm(ctx context.Context, f *Fleet, all []fault, rng *rand.Rand, length ti
 		if err := now.heal(ctx, f, victim); err != nil {
 			return fmt.Errorf("%s, %s: %w", victim.Name, now.name, err)
 		}
+		healed = time.Now()
 		if err := f.stand(ctx, voters); err != nil {
 			return fmt.Errorf("after %s, %s: %w", victim.Name, now.name, err)
+		}
+	}
+	ctx, cancel := context.WithDeadline(ctx, healed.Add(standWithin))
+	defer cancel()
+	for _, m := range f.members {
+		if err := m.Await(ctx, "every shard has all of its voters", Settled(voters)); err != nil {
+			return fmt.Errorf("after the last fault: %w", err)
 		}
 	}
 	return nil
@@ -157,7 +189,7 @@ func (f *Fleet) stand(ctx context.Context, voters int) error {
 	whole := func(v ClusterView) bool {
 		for _, s := range v.Shards {
 			// Writes in progress cause a small lag, which does not count.
-			if s.Leader == "" || len(s.Voters) < voters || s.Lag > 1000 {
+			if s.Leader == "" || len(s.Voters) < voters || len(s.Failed) > 0 || s.Lag > 1000 {
 				return false
 			}
 		}

@@ -258,6 +258,9 @@ type ClusterView struct {
 		NonVoters []string `json:"nonVoters"`
 		Applied   uint64   `json:"applied"`
 		Lag       uint64   `json:"lag"`
+		Failed    []struct {
+			Node string `json:"node"`
+		} `json:"failed"`
 	} `json:"shards"`
 }
 
@@ -316,7 +319,7 @@ func (m *Member) Await(ctx context.Context, what string, wanted func(ClusterView
 	}
 }
 
-// Settled reports whether every shard is led and has this many voters, none far
+// Settled reports whether every shard is led and has this many voters, none failed or far
 // behind. While there are writes, the reports of leaders and followers are not of
 // one moment, so a little behind is not behind.
 func Settled(voters int) func(ClusterView) bool { return settled(voters, 1000) }
@@ -361,7 +364,7 @@ func Shared(v ClusterView) bool {
 func settled(voters int, lag uint64) func(ClusterView) bool {
 	return func(v ClusterView) bool {
 		for _, s := range v.Shards {
-			if s.Leader == "" || len(s.Voters) != voters || len(s.NonVoters) != 0 || s.Lag > lag {
+			if s.Leader == "" || len(s.Voters) != voters || len(s.NonVoters) != 0 || len(s.Failed) != 0 || s.Lag > lag {
 				return false
 			}
 		}
