@@ -2,9 +2,11 @@ package systemtest
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -71,15 +73,18 @@ func TestCluster_RemovesANodeThatRuns(t *testing.T) {
 	}
 }
 
+// startEmpty wipes the disk of a member that does not run, and starts it under its name.
+func (m *Member) startEmpty() error {
+	if err := os.RemoveAll(m.Data); err != nil {
+		return err
+	}
+	m.flags = []string{"--join", m.fleet.other(m).Seed()} // the first one would form a cluster of its own
+	return m.Start()
+}
+
 // removals are faults in which a node leaves the cluster and comes back empty, under its name.
 func removals() []fault {
-	back := func(ctx context.Context, f *Fleet, m *Member) error {
-		if err := os.RemoveAll(m.Data); err != nil {
-			return err
-		}
-		m.flags = []string{"--join", f.other(m).Seed()} // the first one would form a cluster of its own
-		return m.Start()
-	}
+	back := func(_ context.Context, _ *Fleet, m *Member) error { return m.startEmpty() }
 	return []fault{
 		{
 			name: "removed while it runs", hold: 0,
@@ -99,6 +104,29 @@ func removals() []fault {
 				return f.other(m).operate(ctx, "DELETE", "/cluster/nodes/"+m.Name)
 			},
 			heal: back,
+		},
+		{
+			// Its votes are lost with its disk. It may not vote under its name until the name is free.
+			name: "wiped under its name", hold: 0,
+			strike: func(ctx context.Context, _ *Fleet, m *Member) error {
+				m.Kill()
+				if err := m.startEmpty(); err != nil {
+					return err
+				}
+				ctx, cancel := context.WithTimeout(ctx, standWithin)
+				defer cancel()
+				output, failed, err := m.Exited(ctx)
+				if err == nil && (!failed || !strings.Contains(strings.ToLower(output), "remove")) {
+					err = fmt.Errorf("it ended (failed %t) and did not ask for its removal:\n%s", failed, output)
+				}
+				return err
+			},
+			heal: func(ctx context.Context, f *Fleet, m *Member) error {
+				if err := f.other(m).operate(ctx, "DELETE", "/cluster/nodes/"+m.Name); err != nil {
+					return err
+				}
+				return m.startEmpty()
+			},
 		},
 	}
 }
