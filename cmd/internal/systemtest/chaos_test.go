@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -133,7 +134,7 @@ func TestCluster_Storm(t *testing.T) {
 	ctx, cancel := limited(t, length+4*time.Minute)
 	defer cancel()
 	s := seed(t)
-	all, err := chosen(append(faults(pauseFor), removals()...), os.Getenv("SWITCHYARD_CHAOS_FAULTS"))
+	all, err := chosen(slices.Concat(faults(pauseFor), removals(), damages()), os.Getenv("SWITCHYARD_CHAOS_FAULTS"))
 	if err != nil {
 		t.Fatal(err)
 	}

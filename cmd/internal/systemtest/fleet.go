@@ -32,7 +32,8 @@ type Fleet struct {
 	// Flags are given to every node.
 	Flags []string
 
-	net     string // "127.a.b."
+	choices *rand.Rand // of the storm under way
+	net     string     // "127.a.b."
 	links   *links
 	members []*Member
 }
