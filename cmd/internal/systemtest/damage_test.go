@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -34,7 +36,64 @@ func damages() []fault {
 			},
 			heal: func(context.Context, *Fleet, *Member) error { return nil },
 		},
+		{
+			// Requests that need the block fail until another node leads the shard, whose replica is then
+			// replaced. In a small state a block may have rows of several shards, which that does not mend. So
+			// the node gets a new disk at the end, if it has met the damage or verify finds it.
+			name: "damaged block", hold: 15 * time.Second,
+			strike: func(ctx context.Context, f *Fleet, m *Member) error {
+				stop, cancel := context.WithTimeout(ctx, 30*time.Second)
+				defer cancel()
+				if err := m.Terminate(stop); err != nil { // so that all of the state is in tables
+					return err
+				}
+				if err := damageTable(m.Data, f.choices); err != nil {
+					return err
+				}
+				f.unreadable.Store(true)
+				return m.Start()
+			},
+			heal: func(ctx context.Context, f *Fleet, m *Member) error {
+				p, err := m.running()
+				if err != nil {
+					return err
+				}
+				m.Kill() // it may have ended: in a small state one block may have the positions of all shards
+				defer f.unreadable.Store(false)
+				if !strings.Contains(p.Output(), "is damaged") && Verify(ctx, f.Binary, m.Data) == nil {
+					return m.Start()
+				}
+				if err := f.other(m).operate(ctx, "DELETE", "/cluster/nodes/"+m.Name); err != nil {
+					return err
+				}
+				return m.startEmpty()
+			},
+		},
 	}
+}
+
+// damageTable changes a byte in one table of the state of a stopped node, or in one of its files of
+// values. Data come first in a file, and the footer and what it refers to last.
+func damageTable(data string, choices *rand.Rand) error {
+	tables, err := filepath.Glob(filepath.Join(data, "state", "*.sst"))
+	if err != nil {
+		return fmt.Errorf("damage a table: %w", err)
+	}
+	values, err := filepath.Glob(filepath.Join(data, "state", "*.blob"))
+	if err != nil {
+		return fmt.Errorf("damage a table: %w", err)
+	}
+	files := slices.Concat(tables, values)
+	if len(files) == 0 {
+		return errors.New("damage a table: there is none")
+	}
+	path := files[choices.IntN(len(files))]
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("damage a table: %w", err)
+	}
+	text[choices.IntN(len(text)/4)] ^= 1
+	return os.WriteFile(path, text, 0o600)
 }
 
 // damageEntry changes a byte of the newest entry of one shard's log, in the data of a stopped node.

@@ -33,9 +33,11 @@ type Fleet struct {
 	Flags []string
 
 	choices *rand.Rand // of the storm under way
-	net     string     // "127.a.b."
-	links   *links
-	members []*Member
+	// unreadable is set while a part of some node's state can't be read.
+	unreadable atomic.Bool
+	net        string // "127.a.b."
+	links      *links
+	members    []*Member
 }
 
 // Member is one node of a fleet.

@@ -171,6 +171,7 @@ func outcomeOf(a Answer, err error) int {
 func (t *traffic) expected(a Answer, err error, what string) {
 	switch {
 	case err != nil, a.Status < 300, a.Status == http.StatusServiceUnavailable:
+	case a.Status == http.StatusInternalServerError && t.fleet.unreadable.Load():
 	default:
 		t.breach("%s: status %d: %s", what, a.Status, a.Body)
 	}
