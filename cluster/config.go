@@ -66,6 +66,9 @@ type Config struct {
 	// takes no changes from the leaders of its shards until there is room again. Nil means never.
 	Spent func() bool
 
+	// Clock is the time of day; nil means time.Now.
+	Clock func() time.Time
+
 	// Logger receives warnings and errors and, at debug level, Raft's messages. Nil means slog's
 	// default.
 	Logger *slog.Logger
@@ -136,6 +139,6 @@ func defaultTuning() tuning {
 		keepBytes:      1 << 30,
 		trailing:       16,
 		clock:          func() int64 { return int64(time.Since(base)) },
-		leaseClock:     newLeaseClock().now,
+		leaseClock:     newLeaseClock(time.Now).now,
 	}
 }

@@ -31,11 +31,12 @@ type leaseClock struct {
 // end of a lease and the next owner's first answer.
 const clockJump = int64(10 * time.Millisecond)
 
-// newLeaseClock returns the clock of this process. It begins at 0.
-func newLeaseClock() *leaseClock {
-	base := time.Now()
+// newLeaseClock returns the clock of this process, which begins at 0. The times of now have a monotonic
+// clock reading.
+func newLeaseClock(now func() time.Time) *leaseClock {
+	base := now()
 	return newLeaseClockOf(func() (monotonic, day int64) {
-		t := time.Now()
+		t := now()
 		return int64(t.Sub(base)), t.UnixNano()
 	})
 }

@@ -194,7 +194,7 @@ func TestLease_Deadline(t *testing.T) {
 }
 
 func BenchmarkReadBarrier(b *testing.B) {
-	l := &lease{length: int64(time.Hour), clock: newLeaseClock().now, verify: func(_ uint64, start int64) (int64, error) { return start, nil }}
+	l := &lease{length: int64(time.Hour), clock: newLeaseClock(time.Now).now, verify: func(_ uint64, start int64) (int64, error) { return start, nil }}
 	l.beginEpoch(1)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {

@@ -70,6 +70,9 @@ func New(cfg Config) (*Node, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
 	if cfg.ReplaceAfter == 0 {
 		cfg.ReplaceAfter = DefaultReplaceAfter
 	}
@@ -91,6 +94,7 @@ func New(cfg Config) (*Node, error) {
 	if n.formats, err = newFormats(cfg.MaxFormat, cfg.Store, &n.identity, n.logger); err != nil {
 		return nil, err
 	}
+	n.tuning.leaseClock = newLeaseClock(cfg.Clock).now
 	if cfg.tune != nil {
 		cfg.tune(&n.tuning)
 	}

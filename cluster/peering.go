@@ -79,7 +79,7 @@ func newPeering(n *Node) (l *peering, err error) {
 		Owner: func() string { node, _, _ := n.ownerOf(0); return node },
 		Calls: l.port, Raft: cfg.Store.Raft(),
 		IsReachable: n.isReachable,
-		Now:         time.Now, Logger: n.logger, Fatal: n.fail,
+		Now:         cfg.Clock, Logger: n.logger, Fatal: n.fail,
 	}); err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func newPeering(n *Node) (l *peering, err error) {
 		Identity: &n.identity, Expect: cfg.BootstrapExpect, Gossip: l.gossip, Calls: l.port,
 		Self: l.record, AdoptList: l.registry.adopt, Logger: n.logger,
 	})
-	clocks := newPeerClocks(time.Now, n.logger)
+	clocks := newPeerClocks(cfg.Clock, n.logger)
 	n.clockIsOff = clocks.isOff
 	l.heartbeat = newHeartbeat(heartbeatConfig{
 		Members: l.otherNodes,
@@ -102,7 +102,7 @@ func newPeering(n *Node) (l *peering, err error) {
 			return l.port.call(ctx, node, rpcHeartbeat, body)
 		},
 		Generations: l.generations, Fatal: n.fail,
-		Map: n.owners.Load, Disconnect: l.port.disconnect, Clock: time.Now, Clocks: clocks,
+		Map: n.owners.Load, Disconnect: l.port.disconnect, Clock: cfg.Clock, Clocks: clocks,
 	})
 	return l, err
 }

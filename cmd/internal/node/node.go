@@ -171,7 +171,7 @@ func (n *Node) start() (err error) {
 func (n *Node) open(peers net.Listener, secure *tls.Config) (err error) {
 	cfg := n.cfg
 	if n.store, err = storage.Open(storage.Config{
-		Dir: cfg.Data, CacheBytes: cfg.cacheBytes(), RecordBytes: cfg.recordBytes(), RecordTables: tracker.RecordTables(), Logger: cfg.Logger,
+		Dir: cfg.Data, FS: machineDisk(), CacheBytes: cfg.cacheBytes(), RecordBytes: cfg.recordBytes(), RecordTables: tracker.RecordTables(), Logger: cfg.Logger,
 	}); err != nil {
 		return err
 	}
@@ -185,6 +185,7 @@ func (n *Node) open(peers net.Listener, secure *tls.Config) (err error) {
 		Join: cfg.seeds(), BootstrapExpect: cfg.BootstrapExpect, ReplaceAfter: cfg.ReplaceAfter, MaxFormat: cfg.MaxFormat,
 		HTTP: n.HTTPAddr(), Full: n.store.Space().Full, Logger: cfg.Logger,
 		Spent: func() bool { return n.store.Space().Shortage() == storage.Spent },
+		Clock: machineClock,
 	})
 	return err
 }
@@ -226,7 +227,7 @@ func (n *Node) Join(ctx context.Context) (err error) {
 		},
 		Workspace: n.cfg.workspaceLimits(),
 		Limits:    actors.Limits{Idle: n.cfg.Idle, WorkspaceWaiting: shares.WorkspaceWaiting, WorkspaceListening: shares.WorkspaceStreams, Exports: shares.Exports},
-		Clock:     time.Now,
+		Clock:     machineClock,
 		Random:    rand.Reader,
 		TailBytes: n.cfg.tailBytes(),
 		Logger:    n.cfg.Logger,
