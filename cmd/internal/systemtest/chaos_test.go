@@ -131,14 +131,17 @@ func (f *Fleet) grow(ctx context.Context, t testing.TB, size int) {
 func TestCluster_Storm(t *testing.T) {
 	t.Parallel()
 	length, pauseFor := chaosLength()
+	program := faultyBinary(t)
 	ctx, cancel := limited(t, length+4*time.Minute)
 	defer cancel()
 	s := seed(t)
-	all, err := chosen(slices.Concat(faults(pauseFor), removals(), damages()), os.Getenv("SWITCHYARD_CHAOS_FAULTS"))
+	all, err := chosen(slices.Concat(faults(pauseFor), removals(), damages(), machineFaults()), os.Getenv("SWITCHYARD_CHAOS_FAULTS"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newFleet(ctx, t, 3, "--shards", "4")
+	f := NewFleet(program, t.TempDir(), "--shards", "4")
+	f.keepLogs(t)
+	f.grow(ctx, t, 3)
 	load, err := newTraffic(ctx, f, 6, 2)
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -86,6 +87,10 @@ func faults(pause time.Duration) []fault {
 
 // other is the member after m.
 func (f *Fleet) other(m *Member) *Member { return f.members[m.n%len(f.members)] }
+
+// machine is the directory that names the faults of the node's machine, which only a binary with
+// the tag faults knows.
+func (m *Member) machine() string { return filepath.Join(m.fleet.Dir, m.Name+".faults") }
 
 // operate sends an operator's request, again while the answer is 503.
 func (m *Member) operate(ctx context.Context, method, path string) error {

@@ -124,7 +124,7 @@ func (m *Member) Start() error {
 		"--http", f.address(m.n, 8080), "--metrics", f.address(m.n, 9090),
 		"--gossip", f.address(m.n, 7946), "--peer", f.address(m.n+peerBehind, 7947), "--advertise", strings.TrimSuffix(f.address(m.n, 0), ":0"),
 	}, f.Flags...)
-	p, err := start(cmp.Or(m.older, f.Binary), append(args, m.flags...), []string{"SWITCHYARD_ROOT_TOKEN=" + f.Root, "SWITCHYARD_GOSSIP_KEY=" + fleetKey}, m.log)
+	p, err := start(cmp.Or(m.older, f.Binary), append(args, m.flags...), []string{"SWITCHYARD_ROOT_TOKEN=" + f.Root, "SWITCHYARD_GOSSIP_KEY=" + fleetKey, "SWITCHYARD_TEST_FAULTS=" + m.machine()}, m.log)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", m.Name, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -13,8 +14,9 @@ import (
 	"switchyard/httpapi/apicheck"
 )
 
-// built holds the binary under test, compiled once for all tests.
-var built struct {
+// built holds the binary under test, compiled once for all tests, and faulty the one whose
+// disk and clock can be made to fail.
+var built, faulty struct {
 	sync.Once
 	dir  string
 	path string
@@ -38,8 +40,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "an answer is not as /openapi.json says: %s\n", fault)
 		code = max(code, 1)
 	}
-	if built.dir != "" {
-		_ = os.RemoveAll(built.dir)
+	for _, dir := range []string{built.dir, faulty.dir} {
+		if dir != "" {
+			_ = os.RemoveAll(dir)
+		}
 	}
 	os.Exit(code)
 }
@@ -75,6 +79,22 @@ func binary(t testing.TB) string {
 		t.Fatal(built.err)
 	}
 	return built.path
+}
+
+// faultyBinary gives the path of the binary with the faults of cmd/internal/node/machine_faults.go.
+func faultyBinary(t testing.TB) string {
+	t.Helper()
+	faulty.Do(func() {
+		//nolint:usetesting // it outlives the test that happens to come first
+		if faulty.dir, faulty.err = os.MkdirTemp("", "switchyard-systemtest"); faulty.err != nil {
+			return
+		}
+		faulty.path, faulty.err = build(context.Background(), filepath.Join(faulty.dir, "switchyard"), false, "faults")
+	})
+	if faulty.err != nil {
+		t.Fatal(faulty.err)
+	}
+	return faulty.path
 }
 
 // limited bounds how long a test that runs the binary may take, from when that is

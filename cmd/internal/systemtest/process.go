@@ -20,8 +20,12 @@ import (
 // Build compiles the switchyard binary into dir and returns its path. race adds
 // the race detector.
 func Build(ctx context.Context, dir string, race bool) (string, error) {
-	binary := filepath.Join(dir, "switchyard")
-	args := []string{"build", "-o", binary}
+	return build(ctx, filepath.Join(dir, "switchyard"), race, "")
+}
+
+// build is Build to a path, with tags.
+func build(ctx context.Context, binary string, race bool, tags string) (string, error) {
+	args := []string{"build", "-tags", tags, "-o", binary}
 	if race {
 		args = append(args, "-race")
 	}
