@@ -12,6 +12,11 @@ func machineFaults() []fault {
 	return []fault{
 		// Nothing is written any more, and no write fails. The leaderships go to the other nodes.
 		machineFault("stuck disk", "disk", "", 15*time.Second),
+		// The time of day is set. A node that differs from the others hands its leaderships on, but for
+		// small differences.
+		machineFault("clock ahead", "clock", "1h", 8*time.Second),
+		machineFault("clock behind", "clock", "-1h", 8*time.Second),
+		machineFault("clock a little ahead", "clock", "3s", 4*time.Second),
 	}
 }
 
