@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"switchyard/storage"
 )
 
 // seed of a run: SWITCHYARD_TEST_SEED, or the clock.
@@ -131,16 +133,24 @@ func (f *Fleet) grow(ctx context.Context, t testing.TB, size int) {
 func TestCluster_Storm(t *testing.T) {
 	t.Parallel()
 	length, pauseFor := chaosLength()
-	program := faultyBinary(t)
-	ctx, cancel := limited(t, length+4*time.Minute)
-	defer cancel()
-	s := seed(t)
-	all, err := chosen(slices.Concat(faults(pauseFor), removals(), damages(), machineFaults()), os.Getenv("SWITCHYARD_CHAOS_FAULTS"))
+	s, program := seed(t), faultyBinary(t)
+	kinds, names := slices.Concat(faults(pauseFor), removals(), damages(), machineFaults()), os.Getenv("SWITCHYARD_CHAOS_FAULTS")
+	// A cluster with an older version writes an older format, so half of the long storms have none.
+	older := strings.Contains(names, "older version") || names == "" && length > time.Minute && s%2 == 0 && hasOlder(t.Context()) == nil
+	if older {
+		kinds = append(kinds, olderVersion(olderBinary(t)))
+	}
+	all, err := chosen(kinds, names)
 	if err != nil {
 		t.Fatal(err)
 	}
+	ctx, cancel := limited(t, length+4*time.Minute)
+	defer cancel()
 	f := NewFleet(program, t.TempDir(), "--shards", "4")
 	f.keepLogs(t)
+	if older {
+		f.Format = int(storage.FormatNewest - 1)
+	}
 	f.grow(ctx, t, 3)
 	load, err := newTraffic(ctx, f, 6, 2)
 	if err != nil {

@@ -31,6 +31,9 @@ type Fleet struct {
 	Root   string // the operator's token
 	// Flags are given to every node.
 	Flags []string
+	// Format is the newest format to which nodes of this version agree, so that those of an older version
+	// can join them; 0: the newest that there is.
+	Format int
 
 	choices *rand.Rand // of the storm under way
 	// unreadable is set while a part of some node's state can't be read.
@@ -124,6 +127,9 @@ func (m *Member) Start() error {
 		"--http", f.address(m.n, 8080), "--metrics", f.address(m.n, 9090),
 		"--gossip", f.address(m.n, 7946), "--peer", f.address(m.n+peerBehind, 7947), "--advertise", strings.TrimSuffix(f.address(m.n, 0), ":0"),
 	}, f.Flags...)
+	if f.Format != 0 && m.older == "" {
+		args = append(args, "--max-format", strconv.Itoa(f.Format))
+	}
 	p, err := start(cmp.Or(m.older, f.Binary), append(args, m.flags...), []string{"SWITCHYARD_ROOT_TOKEN=" + f.Root, "SWITCHYARD_GOSSIP_KEY=" + fleetKey, "SWITCHYARD_TEST_FAULTS=" + m.machine()}, m.log)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", m.Name, err)
@@ -238,7 +244,7 @@ func (f *Fleet) Close() {
 // Client talks to one node as the holder of a token.
 func (m *Member) Client(token string) *Client {
 	c := NewClient(m.URL, token, 8)
-	if m.older != "" { // it does not answer as this version's description says
+	if m.fleet.Format != 0 || m.older != "" { // an older version does not answer as this version's description says
 		c.HTTP.Transport = &http.Transport{MaxIdleConnsPerHost: 8, MaxIdleConns: 8}
 	}
 	return c

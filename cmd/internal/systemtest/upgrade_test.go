@@ -1,6 +1,7 @@
 package systemtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -29,8 +30,8 @@ func olderBinary(t *testing.T) string {
 	if _, err := os.Stat(binary); err == nil {
 		return binary
 	}
-	if out, err := exec.CommandContext(t.Context(), "git", "cat-file", "-e", olderCommit+"^{commit}").CombinedOutput(); err != nil {
-		t.Skipf("the repository has no commit %s: %v %s", olderCommit, err, out)
+	if err := hasOlder(t.Context()); err != nil {
+		t.Skip(err)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -45,6 +46,33 @@ func olderBinary(t *testing.T) string {
 		}
 	}
 	return binary
+}
+
+// hasOlder returns an error if the repository lacks olderCommit.
+func hasOlder(ctx context.Context) error {
+	if out, err := exec.CommandContext(ctx, "git", "cat-file", "-e", olderCommit+"^{commit}").CombinedOutput(); err != nil {
+		return fmt.Errorf("the repository has no commit %s: %w %s", olderCommit, err, out)
+	}
+	return nil
+}
+
+// olderVersion is a fault in which a node goes back to the older version for a while. The cluster must
+// write the older format.
+func olderVersion(binary string) fault {
+	restart := func(ctx context.Context, m *Member, older string) error {
+		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+		defer cancel()
+		if err := m.Terminate(ctx); err != nil {
+			return err
+		}
+		m.older = older
+		return m.Start()
+	}
+	return fault{
+		name: "older version", hold: 10 * time.Second,
+		strike: func(ctx context.Context, _ *Fleet, m *Member) error { return restart(ctx, m, binary) },
+		heal:   func(ctx context.Context, _ *Fleet, m *Member) error { return restart(ctx, m, "") },
+	}
 }
 
 // A cluster of the version before goes over to this one node by node under load, and one node goes
