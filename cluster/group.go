@@ -119,11 +119,16 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 
 // start brings up the group's Raft member. With found set, an empty store becomes a group of one
 // voter; otherwise the member waits until a leader adds it.
-func (g *group) start(transport raft.Transport, w Watcher, found bool) error {
+func (g *group) start(transport raft.Transport, w Watcher, found bool) (err error) {
 	g.watcher, g.transport = w, transport
 	g.tracking = newTrackingTransport(transport, g.tuning.clock, func() uint64 { _, last := g.log.Bounds(); return last }, g.intercept)
 	g.tracking.leaseClock = g.tuning.leaseClock
 	g.tracking.wanted, g.tracking.resume = g.leadsTo, g.appendEmpty
+	defer func() {
+		if g.raft == nil { // requests to the group must not wait for a member
+			err = errors.Join(err, g.tracking.Close())
+		}
+	}()
 	stable := g.log.Stable()
 	conf := g.raftConfig()
 	exists, err := raft.HasExistingState(g.log, stable, g.snapshots)
@@ -141,7 +146,7 @@ func (g *group) start(transport raft.Transport, w Watcher, found bool) error {
 		}
 	}
 	if g.raft, err = g.newRaft(conf, stable); err != nil {
-		return errors.Join(fmt.Errorf("start shard %d: %w", g.shard, err), g.tracking.Close())
+		return fmt.Errorf("start shard %d: %w", g.shard, err)
 	}
 	g.started = time.Now()
 	g.commit.run()

@@ -1,6 +1,9 @@
 package cluster
 
 import (
+	"crypto/rand"
+	"errors"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -59,6 +62,81 @@ func TestFaults_DamagedEntryOfOneShard(t *testing.T) {
 	}
 	w.addVoter(t, w.owner(t, 1, "a", "c"), 1, "b")
 	w.same(t, 1, "a", "b", "c")
+}
+
+// Nor does a damaged block of the files that the log lies in.
+func TestFaults_DamagedBlockOfTheLog(t *testing.T) {
+	t.Parallel()
+	w, disks := crashable(t, "a", "b", "c")
+	a := w.owner(t, 1, "a")
+	for range 40 {
+		var noise strings.Builder // that can't be compressed
+		for range 100 {
+			noise.WriteString(rand.Text())
+		}
+		a.mustPropose(t, 1, noise.String())
+	}
+	w.same(t, 1, "a", "b", "c")
+	if err := w.nodes["b"].store.Raft().Flush(); err != nil {
+		t.Fatal(err)
+	}
+	disks["b"] = w.kill(t, "b", disks["b"], "a", "c")
+	damageTable(t, disks["b"], "b/raft")
+	b := w.boot(t, "b", disks["b"], false, 1)
+	if err := b.ShardStats(1).Failed; err == nil {
+		t.Error("the replica with the damaged block did not fail")
+	}
+	if err := b.ShardStats(0).Failed; err != nil {
+		t.Errorf("the directory failed: %v", err)
+	}
+	testkit.Eventually(t, "b is removed", func() bool {
+		return w.owner(t, 1, "a", "c").changeReplica(t.Context(), 1, replicaChange{replicaRemove, "b"}) == nil
+	})
+	if err := b.dropReplica(1); err != nil {
+		t.Fatal(err)
+	}
+	w.addVoter(t, w.owner(t, 1, "a", "c"), 1, "b")
+	w.same(t, 1, "a", "b", "c")
+}
+
+// damageTable changes a byte in the middle of the largest table of an instance. The rows of the highest
+// shard lie there.
+func damageTable(t *testing.T, fs vfs.FS, dir string) {
+	t.Helper()
+	names, err := fs.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var largest string
+	var text []byte
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".sst") {
+			continue
+		}
+		f, err := fs.Open(fs.PathJoin(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := io.ReadAll(f)
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if len(found) > len(text) {
+			largest, text = name, found
+		}
+	}
+	if text == nil {
+		t.Fatal("there are no tables")
+	}
+	text[len(text)/2] ^= 1
+	f, err := fs.Create(fs.PathJoin(dir, largest), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Write(text)
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // damage changes a byte of the newest entry of a shard's log.

@@ -6,13 +6,13 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// IsDamage reports whether an error of a read says that a part of the state's files is missing, or is
+// IsDamage reports whether an error of a read says that a part of an instance's files is missing, or is
 // not what was written.
 func IsDamage(err error) bool { return pebble.IsCorruptionError(err) }
 
-// damaged is told of damage in a file of the state. Readers of that part get the error, others notice
-// nothing. Without a listener Pebble would end the process, at each read. It is called on the goroutine
-// of the reader or the compaction, and returns at once.
+// damaged is told of damage in a file. Readers of that part get the error, others notice nothing. Without
+// a listener Pebble would end the process, at each read. It is called on the goroutine of the reader or
+// the compaction, and returns at once.
 func (p *pacer) damaged(info pebble.DataCorruptionInfo) {
 	now := time.Now()
 	p.mu.Lock()
@@ -21,5 +21,9 @@ func (p *pacer) damaged(info pebble.DataCorruptionInfo) {
 		return
 	}
 	p.noticed = now
-	p.logger.Error("a file of the state is damaged: what is in that part of it can't be read", "component", "pebble", "instance", p.name, "file", info.Path, "error", info.Details.Error())
+	what := "state"
+	if p.name == raftDir {
+		what = "replication log"
+	}
+	p.logger.Error("a file of the "+what+" is damaged: what is in that part of it can't be read", "component", "pebble", "instance", p.name, "file", info.Path, "error", info.Details.Error())
 }

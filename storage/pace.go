@@ -36,14 +36,9 @@ type pacer struct {
 	noticed time.Time // when damage was logged
 }
 
-// listener has Pebble report failures to the pacer, and damage of the state. Damage of the log ends the
-// process: Raft can't go on without an entry.
+// listener has Pebble report failures to the pacer, and damage.
 func (p *pacer) listener() *pebble.EventListener {
-	l := &pebble.EventListener{BackgroundError: p.note}
-	if p.name == stateDir {
-		l.DataCorruption = p.damaged
-	}
-	return l
+	return &pebble.EventListener{BackgroundError: p.note, DataCorruption: p.damaged}
 }
 
 // watch has compactions and flushes rest from now on, as long as the instance can afford it. Flushes of
