@@ -99,6 +99,7 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 	if g.log, err = raftstore.OpenLog(store.Raft(), shard); err != nil {
 		return nil, err
 	}
+	g.log.Failed = g.damaged
 	if g.machine, err = newStateMachine(store, shard, &n.flusher); err != nil {
 		return nil, err
 	}

@@ -28,12 +28,16 @@ func (n *Node) quarantine(old *group, cause error) error {
 // Damaged has the group of a shard replace this node's replica, of which a part can't be read: another
 // member leads from now on. A group's only voter stays, since the other rows can be read.
 func (n *Node) Damaged(shard storage.Shard, cause error) {
-	g := n.group(shard)
-	if g == nil || !g.up.Load() || g.failed.Load() != nil {
-		return
+	if g := n.group(shard); g != nil {
+		g.damaged(fmt.Errorf("read the state: %w", cause))
 	}
-	if voters, _, err := g.members(); err == nil && len(voters) > 1 {
-		g.fail(fmt.Errorf("read the state: %w", cause))
+}
+
+// damaged fails a replica of which a part can't be read, unless it is its group's only voter. It does not
+// block.
+func (g *group) damaged(cause error) {
+	if g.up.Load() && g.failed.Load() == nil && g.hasOthers() {
+		g.fail(cause)
 	}
 }
 

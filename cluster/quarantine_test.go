@@ -139,6 +139,21 @@ func damageTable(t *testing.T, fs vfs.FS, dir string) {
 	}
 }
 
+// A leader that can't read an entry which a follower needs would send it nothing more. Another voter leads
+// from then on.
+func TestFaults_DamagedEntryOfTheLeader(t *testing.T) {
+	t.Parallel()
+	w, _ := threeNodes(t, 1)
+	a := w.owner(t, 1, "a")
+	a.mustPropose(t, 1, "before")
+	w.same(t, 1, "a", "b", "c")
+	damage(t, a.store, 1)
+	w.owner(t, 1, "b", "c").mustPropose(t, 1, "after")
+	if err := a.ShardStats(1).Failed; err == nil {
+		t.Error("the replica did not fail")
+	}
+}
+
 // damage changes a byte of the newest entry of a shard's log.
 func damage(t *testing.T, store *storage.Store, shard storage.Shard) {
 	t.Helper()

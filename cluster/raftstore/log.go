@@ -17,6 +17,10 @@ type LogStore struct {
 	db    *pebble.DB
 	shard storage.Shard
 
+	// Failed is called at each read of an entry that is damaged. It is set before use and must not block.
+	// Nil does nothing.
+	Failed func(error)
+
 	// The bounds are cached; both are 0 for an empty log. Raft asks for them often, and Pebble
 	// would open an iterator each time.
 	mu          sync.Mutex
@@ -99,14 +103,21 @@ func (s *LogStore) GetLog(index uint64, l *raft.Log) error {
 	if errors.Is(err, pebble.ErrNotFound) { // truncated meanwhile
 		return raft.ErrLogNotFound
 	}
-	if err != nil {
-		return fmt.Errorf("read entry %d of shard %d: %w", index, s.shard, err)
+	if err == nil {
+		err = errors.Join(readLog(value, index, l), closer.Close())
 	}
-	err = readLog(value, index, l)
-	if err := errors.Join(err, closer.Close()); err != nil {
-		return fmt.Errorf("read entry %d of shard %d: %w", index, s.shard, err)
+	if err != nil {
+		return s.failed(fmt.Errorf("read entry %d of shard %d: %w", index, s.shard, err))
 	}
 	return nil
+}
+
+// failed calls Failed if the error of a read says that an entry is damaged, and returns the error.
+func (s *LogStore) failed(err error) error {
+	if s.Failed != nil && (errors.Is(err, errLogDamaged) || errors.Is(err, errLogEntry) || storage.IsDamage(err)) {
+		s.Failed(err)
+	}
+	return err
 }
 
 // StoreLog appends an entry.

@@ -35,7 +35,7 @@ func (s *LogStore) Scan(first, last uint64, fn func(*raft.Log) (more bool, err e
 		}
 		var l raft.Log
 		if err := decodeLog(it.Value(), due, &l); err != nil {
-			return fmt.Errorf("read entry %d of shard %d: %w", due, s.shard, err)
+			return s.failed(fmt.Errorf("read entry %d of shard %d: %w", due, s.shard, err))
 		}
 		due++
 		if more, err := fn(&l); err != nil || !more {
@@ -43,7 +43,7 @@ func (s *LogStore) Scan(first, last uint64, fn func(*raft.Log) (more bool, err e
 		}
 	}
 	if err := it.Error(); err != nil {
-		return fmt.Errorf("read entry %d of shard %d: %w", due, s.shard, err)
+		return s.failed(fmt.Errorf("read entry %d of shard %d: %w", due, s.shard, err))
 	}
 	if due <= last {
 		return raft.ErrLogNotFound
