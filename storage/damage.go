@@ -1,14 +1,16 @@
 package storage
 
 import (
+	"errors"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// IsDamage reports whether an error of a read says that a part of an instance's files is missing, or is
-// not what was written.
-func IsDamage(err error) bool { return pebble.IsCorruptionError(err) }
+// IsDamage reports whether an error of a read says that a part of an instance's files is missing, is not
+// what was written, or can't be read by the disk.
+func IsDamage(err error) bool { return pebble.IsCorruptionError(err) || errors.Is(err, syscall.EIO) }
 
 // damaged is told of damage in a file. Readers of that part get the error, others notice nothing. Without
 // a listener Pebble would end the process, at each read. It is called on the goroutine of the reader or

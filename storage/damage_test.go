@@ -3,7 +3,14 @@ package storage
 import (
 	"os"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
 // A damaged block fails the reads that need it, and no others.
@@ -44,5 +51,29 @@ func TestStore_DamagedBlock(t *testing.T) {
 	if damaged == 0 || damaged > rows/2 {
 		t.Errorf("%d of %d rows can't be read", damaged, rows)
 	}
+	must(t, s.Close())
+}
+
+// Disks return an error for a sector that they can't read.
+func TestIsDamage_UnreadableSector(t *testing.T) {
+	t.Parallel()
+	var bad atomic.Bool
+	disk := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if bad.Load() && op.Kind == errorfs.OpFileReadAt && strings.HasSuffix(op.Path, ".sst") {
+			return syscall.EIO
+		}
+		return nil
+	}))
+	cfg := Config{Dir: "store", FS: disk, Logger: quiet}
+	s := ok(Open(cfg))(t)
+	key, _ := WorkspaceRange(1, wsA)
+	must(t, s.State().Set(key, []byte("value"), pebble.NoSync))
+	must(t, s.Close())
+	s = ok(Open(cfg))(t)
+	bad.Store(true)
+	if _, _, err := s.State().Get(key); !IsDamage(err) {
+		t.Errorf("reading it ends with %v", err)
+	}
+	bad.Store(false)
 	must(t, s.Close())
 }
