@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,6 +53,57 @@ func TestStore_DamagedBlock(t *testing.T) {
 		t.Errorf("%d of %d rows can't be read", damaged, rows)
 	}
 	must(t, s.Close())
+}
+
+// writeOverDamage opens a store with rows of three shards, of which the first block is damaged, and writes
+// the rows again. opened is called before that. A compaction of both tables fails then.
+func writeOverDamage(t *testing.T, opened func(*Store)) *Store {
+	t.Helper()
+	cfg := Config{Dir: t.TempDir(), Logger: quiet}
+	s := ok(Open(cfg))(t)
+	write := func() {
+		for shard := range Shard(3) {
+			start, _ := WorkspaceRange(shard+1, wsA)
+			for n := range 1000 {
+				must(t, s.State().Set(fmt.Appendf(start[:len(start):len(start)], "%d", n), []byte(newNote(n).Text), pebble.NoSync))
+			}
+		}
+	}
+	write()
+	must(t, s.Close())
+	tables := ok(filepath.Glob(filepath.Join(cfg.Dir, "state", "*.sst")))(t)
+	text := ok(os.ReadFile(tables[0]))(t)
+	text[100] ^= 1
+	must(t, os.WriteFile(tables[0], text, 0o600))
+
+	s = ok(Open(cfg))(t)
+	opened(s)
+	write()
+	must(t, s.FlushState())
+	return s
+}
+
+// Damage that a compaction meets is reported for each shard that has rows in it, and for no other.
+func TestStore_ReportsDamagedShards(t *testing.T) {
+	t.Parallel()
+	found := make(chan Shard, 10)
+	s := writeOverDamage(t, func(s *Store) {
+		s.OnDamage(func(shard Shard, cause error) {
+			if !IsDamage(cause) {
+				t.Errorf("shard %d: %v", shard, cause)
+			}
+			found <- shard
+		})
+	})
+	if shard := <-found; shard != 1 {
+		t.Errorf("shard %d is damaged, and not 1", shard)
+	}
+	must(t, s.Close())
+	select {
+	case shard := <-found:
+		t.Errorf("shard %d is damaged", shard)
+	default:
+	}
 }
 
 // Disks return an error for a sector that they can't read.

@@ -26,6 +26,7 @@ type pacer struct {
 	logger  *slog.Logger
 	name    string
 	closing <-chan struct{}
+	found   chan<- damage // nil: nobody checks damage
 
 	compactions, flushes rests
 	hurry                atomic.Int32 // callers who wait for a flush

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -47,6 +48,8 @@ type Store struct {
 	pace    *WritePace // of the state
 	hurried func(do func() error) error
 	closing chan struct{}
+	found   chan damage    // files of the state that are damaged
+	checks  sync.WaitGroup // of damage
 
 	transfer transfer
 }
@@ -64,7 +67,7 @@ func Open(cfg Config) (*Store, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	s := Store{records: newRecordCache(cfg.RecordBytes, cfg.RecordTables), space: newSpace(cfg.FS, cfg.Dir, cfg.Logger), closing: make(chan struct{})}
+	s := Store{records: newRecordCache(cfg.RecordBytes, cfg.RecordTables), space: newSpace(cfg.FS, cfg.Dir, cfg.Logger), closing: make(chan struct{}), found: make(chan damage, damages)}
 	if err := s.space.room(); err != nil {
 		// An export or import that a crash ended may have taken the space.
 		if !removeTransfers(plain, cfg.Dir) {
@@ -82,6 +85,9 @@ func Open(cfg Config) (*Store, error) {
 	short := func() bool { return s.space.Shortage() != Ample }
 	pace := func(o *pebble.Options, name string) *pacer {
 		p := &pacer{FS: o.FS, logger: cfg.Logger, name: name, closing: s.closing}
+		if name == stateDir {
+			p.found = s.found
+		}
 		p.compactions = rests{every: urgencyEvery, short: short, closing: s.closing}
 		p.flushes = rests{every: flushUrgencyEvery, short: short, closing: s.closing}
 		o.FS, o.EventListener = p, p.listener()
@@ -258,6 +264,7 @@ func (s *Store) FlushState() error {
 func (s *Store) Close() error {
 	s.space.stopWatching()
 	close(s.closing)
+	s.checks.Wait()
 	s.pace.close()
 	err := s.FlushState()
 	if e := s.state.Close(); err == nil && e != nil {

@@ -251,6 +251,7 @@ func (n *Node) Join(ctx context.Context) (err error) {
 	if err := n.groups.Start(ctx, n.engine); err != nil {
 		return err
 	}
+	n.store.OnDamage(n.groups.Damaged)
 	if n.schedule != nil {
 		n.schedule.begin()
 	}
