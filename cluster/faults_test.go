@@ -229,7 +229,23 @@ func TestFaults_FollowerWithoutRoom(t *testing.T) {
 	}
 }
 
-// Nor does it take a snapshot.
+// Where two of three disks have no room and the third node dies, the shard gets an owner all the same. It
+// answers reads.
+func TestFaults_OwnerAmongNodesWithoutRoom(t *testing.T) {
+	t.Parallel()
+	w, _ := threeNodes(t, 1)
+	w.owner(t, 1, "a").mustPropose(t, 1, "before")
+	w.same(t, 1, "a", "b", "c")
+	for _, name := range []string{"b", "c"} {
+		w.nodes[name].spent.Store(true)
+	}
+	w.isolate(true, "a", "b", "c")
+	if err := w.owner(t, 1, "b", "c").ReadBarrier(1, time.Now().Add(10*time.Second)); err != nil {
+		t.Error(err)
+	}
+}
+
+// Nor does a follower without room take a snapshot.
 func TestFaults_FollowerWithoutRoomForASnapshot(t *testing.T) {
 	t.Parallel()
 	w, _ := threeNodes(t, 1)

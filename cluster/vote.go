@@ -18,11 +18,12 @@ func (g *group) intercept(rpc *raft.RPC) bool { return g.refuseChanges(rpc) || g
 // refuseChanges refuses changes and snapshots while the disk has no room for them, and reports whether
 // it did. A node that took them until its disk was full would have to stop, and all its shards would
 // lose a member. So it stays a follower that falls behind: heartbeats go on, and the leader sends the
-// entries, or the snapshot, again. A shard whose majority has no room commits nothing meanwhile.
+// entries, or the snapshot, again. A shard whose majority has no room commits no changes meanwhile. Its
+// ownership may still change hands, which takes some bytes: nobody could read otherwise.
 func (g *group) refuseChanges(rpc *raft.RPC) bool {
 	switch asks := rpc.Command.(type) {
 	case *raft.AppendEntriesRequest:
-		if !slices.ContainsFunc(asks.Entries, func(l *raft.Log) bool { return l.Type == raft.LogCommand }) || !g.hasNoRoom() {
+		if !slices.ContainsFunc(asks.Entries, changesRows) || !g.hasNoRoom() {
 			return false
 		}
 		rpc.Respond(nil, errNoRoom)
@@ -41,6 +42,11 @@ func (g *group) refuseChanges(rpc *raft.RPC) bool {
 		return true
 	}
 	return false
+}
+
+// changesRows reports whether an entry changes rows of the shard.
+func changesRows(l *raft.Log) bool {
+	return l.Type == raft.LogCommand && len(l.Data) > 0 && l.Data[0] != entryClaim && l.Data[0] != entryRelease
 }
 
 // hasNoRoom reports whether the node's disk has no room for changes.
