@@ -46,7 +46,7 @@ func (p *planner) lostMembers(s *placedShard) []string {
 // without it.
 func (p *planner) removeLost(s *placedShard) bool {
 	for _, name := range p.lostMembers(s) {
-		if !p.state.Lost[Replica{s.Shard, name}] || slices.Contains(s.Voters, name) && !p.canRemove(s, name) {
+		if !p.state.Lost[Replica{s.Shard, name}] || slices.Contains(s.Voters, name) && !p.commits(s, without(s.Voters, name)) {
 			continue
 		}
 		reason := "its node answers and holds no replica"
@@ -57,6 +57,19 @@ func (p *planner) removeLost(s *placedShard) bool {
 		return true
 	}
 	return false
+}
+
+// commits reports whether a group of these voters could commit now. A replica that failed while its node
+// ran follows the log all the same, and counts here: of two that failed neither could be replaced
+// otherwise.
+func (p *planner) commits(s *placedShard, voters []string) bool {
+	follow := 0
+	for _, name := range voters {
+		if _, hosts := p.nodes[name].hosts[s.Shard]; hosts && (name == s.leader || s.lag[name].CaughtUp) {
+			follow++
+		}
+	}
+	return follow > len(voters)/2
 }
 
 // Releasable returns the removed nodes that no group counts any more: the leader of every shard has

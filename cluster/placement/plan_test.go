@@ -371,6 +371,29 @@ func TestPlan(t *testing.T) {
 			shard 0 a* b #c
 			lingering`, `
 			0: remove c: its replica failed: bad`},
+		{"of two failed replicas that follow one is removed first", `
+			three
+			node a
+			node b
+			node c
+			shard 0 a* #b #c
+			lingering`, `
+			0: remove b: its replica failed: bad`},
+		{"of two failed replicas the one that does not follow goes first", `
+			three
+			node a
+			node b
+			node c
+			shard 0 a* #b !#c
+			lingering`, `
+			0: remove c: its replica failed: bad`},
+		{"two replicas that could not be opened stay: no change could be committed", `
+			three
+			node a
+			node b
+			node c
+			shard 0 a* !#b !#c
+			lingering`, ``},
 		{"a failed replica is dropped before another one is added", `
 			three
 			node a
