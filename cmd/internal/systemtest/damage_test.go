@@ -47,7 +47,7 @@ func damages() []fault {
 				if err := m.Terminate(stop); err != nil { // so that all of the state is in tables
 					return err
 				}
-				if err := damageTable(m.Data, f.choices); err != nil {
+				if err := damageTable(filepath.Join(m.Data, "state"), f.choices); err != nil {
 					return err
 				}
 				f.unreadable.Store(true)
@@ -69,17 +69,54 @@ func damages() []fault {
 				return m.startEmpty()
 			},
 		},
+		{
+			// The node starts without a replica if a part of its log lies there, and not at all if it is one of
+			// the node's own rows: then it gets a new disk. Entries that the state has long had are not read.
+			name: "damaged block of the log", hold: 0,
+			strike: func(_ context.Context, f *Fleet, m *Member) error {
+				m.Kill()
+				if err := flushLog(m.Data); err != nil {
+					return err
+				}
+				if err := damageTable(filepath.Join(m.Data, "raft"), f.choices); err != nil {
+					return err
+				}
+				return m.Start()
+			},
+			heal: func(ctx context.Context, f *Fleet, m *Member) error {
+				ready, cancel := context.WithTimeout(ctx, standWithin)
+				defer cancel()
+				if err := m.WaitReady(ready); err == nil || ready.Err() != nil {
+					return err
+				}
+				m.Kill() // it has ended
+				if err := f.other(m).operate(ctx, "DELETE", "/cluster/nodes/"+m.Name); err != nil {
+					return err
+				}
+				return m.startEmpty()
+			},
+		},
 	}
 }
 
-// damageTable changes a byte in one table of the state of a stopped node, or in one of its files of
-// values. Data come first in a file, and the footer and what it refers to last.
-func damageTable(data string, choices *rand.Rand) error {
-	tables, err := filepath.Glob(filepath.Join(data, "state", "*.sst"))
+// flushLog writes what a stopped node has in the write-ahead file of its logs into tables.
+func flushLog(data string) (err error) {
+	store, err := storage.Open(storage.Config{Dir: data, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return fmt.Errorf("flush the log: %w", err)
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	return store.Raft().Flush()
+}
+
+// damageTable changes a byte in one table in the directory of a stopped node's instance, or in one of its
+// files of values. Data come first in a file, and the footer and what it refers to last.
+func damageTable(dir string, choices *rand.Rand) error {
+	tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
 	if err != nil {
 		return fmt.Errorf("damage a table: %w", err)
 	}
-	values, err := filepath.Glob(filepath.Join(data, "state", "*.blob"))
+	values, err := filepath.Glob(filepath.Join(dir, "*.blob"))
 	if err != nil {
 		return fmt.Errorf("damage a table: %w", err)
 	}
