@@ -17,7 +17,8 @@ func IsDamage(err error) bool { return pebble.IsCorruptionError(err) || errors.I
 
 // damaged is told of damage in a file. Readers of that part get the error, others notice nothing. Without
 // a listener Pebble would end the process, at each read. It is called on the goroutine of the reader or
-// the compaction, and returns at once.
+// the compaction. One of those that fails has made no file yet that the pacer could put off, so it waits
+// here, and with it the reader of such a part while compactions fail.
 func (p *pacer) damaged(info pebble.DataCorruptionInfo) {
 	if p.found != nil {
 		select {
@@ -25,6 +26,11 @@ func (p *pacer) damaged(info pebble.DataCorruptionInfo) {
 		default: // the check is busy; the next read or compaction comes here again
 		}
 	}
+	p.logDamage(info)
+	p.pause()
+}
+
+func (p *pacer) logDamage(info pebble.DataCorruptionInfo) {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()

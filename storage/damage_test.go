@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -104,6 +106,21 @@ func TestStore_ReportsDamagedShards(t *testing.T) {
 		t.Errorf("shard %d is damaged", shard)
 	default:
 	}
+}
+
+// A compaction that fails at damage has made no file whose creation could be put off. It is tried again
+// without end, and must not keep the machine busy: in the bubble time passes only while all wait.
+func TestCompaction_DamageIsNotReadAtOnceAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := writeOverDamage(t, func(*Store) {})
+		const pauses = 20
+		time.Sleep(pauses * tablePause)
+		if n := s.State().Metrics().Compact.FailedCount; n < 2 || n > pauses+2 {
+			t.Errorf("%d compactions have failed in %s", n, pauses*tablePause)
+		}
+		must(t, s.Close())
+	})
 }
 
 // Disks return an error for a sector that they can't read.
