@@ -301,6 +301,34 @@ func TestFaults_DamagedLeaderHandsOver(t *testing.T) {
 	alone.mustPropose(t, 1, "after")
 }
 
+// Where the state is damaged again after a replica was replaced, another replacement would not help.
+func TestFaults_DamageThatStays(t *testing.T) {
+	t.Parallel()
+	w, _ := threeNodes(t, 1)
+	b := w.nodes["b"]
+	for range 2 {
+		if reports := b.report(); reports[0].Full {
+			t.Error("the node is to lead nothing although its replica can be replaced")
+		}
+		b.Damaged(1, errors.New("a bad block"))
+		testkit.Eventually(t, "b is removed", func() bool {
+			return w.owner(t, 1, "a", "c").changeReplica(t.Context(), 1, replicaChange{replicaRemove, "b"}) == nil
+		})
+		if err := b.dropReplica(1); err != nil {
+			t.Fatal(err)
+		}
+		if !b.spoiled.Load() {
+			w.addVoter(t, w.owner(t, 1, "a", "c"), 1, "b")
+		}
+	}
+	if reports := b.report(); !reports[0].Full {
+		t.Error("the node is to lead")
+	}
+	if err := b.hostReplica(1); !errors.Is(err, errSpoiled) {
+		t.Errorf("it takes a replica: %v", err)
+	}
+}
+
 // A member is not removed if no quorum would be left, and a member that does not follow is
 // not promoted.
 func TestFaults_MembersAreChangedWithCare(t *testing.T) {

@@ -36,6 +36,8 @@ type stateMachine struct {
 	// needsReopen is called when Raft's member must be reopened before it can follow the log again.
 	// It must not block.
 	needsReopen func()
+	// spoil is called with the error of an install that met damage on the disk. It must not block.
+	spoil func(error)
 
 	// Owned by Raft's state machine goroutine.
 	at    position
@@ -59,7 +61,7 @@ func newStateMachine(store *storage.Store, shard storage.Shard, f *flusher) (*st
 		return nil, fmt.Errorf("read the position of shard %d: %w", shard, err)
 	}
 	m := &stateMachine{shard: shard, store: store, flusher: f, at: at, key: positionKey(shard),
-		fail: func(error) {}, grown: func(int64, int64) {}, shrunk: func(int64) {}, needsReopen: func() {}}
+		fail: func(error) {}, grown: func(int64, int64) {}, shrunk: func(int64) {}, needsReopen: func() {}, spoil: func(error) {}}
 	m.applied.Store(at.applied)
 	return m, nil
 }

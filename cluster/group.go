@@ -99,7 +99,7 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 	if g.log, err = raftstore.OpenLog(store.Raft(), shard); err != nil {
 		return nil, err
 	}
-	g.log.Failed = g.damaged
+	g.log.Failed = func(err error) { g.damaged(err) }
 	if g.machine, err = newStateMachine(store, shard, &n.flusher); err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func openGroup(n *Node, shard storage.Shard) (*group, error) {
 	g.snapshots.Refused = func(err error) { g.logger.Error("a follower that needs all rows gets none", "error", err) }
 	g.machine.snapshots = g.snapshots
 	g.machine.needsReopen = func() { go n.reopen(g) }
-	g.machine.fail = g.fail
+	g.machine.fail, g.machine.spoil = g.fail, n.spoil
 	g.machine.grown, g.machine.shrunk = n.compactor.grown, n.compactor.shrunk
 	if err := g.snapshots.Resume(g.machine.at.applied); err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"switchyard/cluster/raftstore"
+	"switchyard/storage"
 )
 
 // The steps by which a received snapshot replaces this node's state, and the outcome of a crash after
@@ -43,6 +44,9 @@ func (m *stateMachine) Restore(source io.ReadCloser) error {
 	}
 	defer m.guard.endInstall()
 	if err := m.install(r); err != nil {
+		if storage.IsDamage(err) {
+			m.spoil(err)
+		}
 		return fmt.Errorf("install a snapshot of shard %d: %w", m.shard, err)
 	}
 	return nil

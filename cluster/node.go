@@ -40,6 +40,7 @@ type Node struct {
 	// clockIsOff reports whether this node's clock differs from those of most others.
 	clockIsOff func() bool
 	leaving    atomic.Bool // see Leave
+	spoiled    atomic.Bool // see spoil
 
 	compactor compactor
 	watchdog  *leaderWatchdog // nil for a node alone
@@ -50,9 +51,11 @@ type Node struct {
 	watcher     Watcher
 	groups      []atomic.Pointer[group] // by shard; nil without a replica on this node
 	reopening   []atomic.Bool           // by shard; the replica is opened again
-	serveCall   atomic.Pointer[func(context.Context, []byte) ([]byte, error)]
-	failed      chan error    // capacity 1
-	keptLogs    chan struct{} // capacity 1
+	// damagedBefore is set, by shard, once a part of the state could not be read.
+	damagedBefore []atomic.Bool
+	serveCall     atomic.Pointer[func(context.Context, []byte) ([]byte, error)]
+	failed        chan error    // capacity 1
+	keptLogs      chan struct{} // capacity 1
 
 	closing sync.Once
 	closed  error
@@ -154,6 +157,7 @@ func (n *Node) Open(ctx context.Context) error {
 	}
 	n.groups = make([]atomic.Pointer[group], n.id.Shards+1)
 	n.reopening = make([]atomic.Bool, n.id.Shards+1)
+	n.damagedBefore = make([]atomic.Bool, n.id.Shards+1)
 	n.owners.Store(newShardMap(n.id.Node, n.id.Shards))
 	switch {
 	case n.transports != nil: // set by a test

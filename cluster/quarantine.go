@@ -28,16 +28,35 @@ func (n *Node) quarantine(old *group, cause error) error {
 // Damaged has the group of a shard replace this node's replica, of which a part can't be read: another
 // member leads from now on. A group's only voter stays, since the other rows can be read.
 func (n *Node) Damaged(shard storage.Shard, cause error) {
-	if g := n.group(shard); g != nil {
-		g.damaged(fmt.Errorf("read the state: %w", cause))
+	g := n.group(shard)
+	if g == nil || !g.damaged(fmt.Errorf("read the state: %w", cause)) {
+		return
+	}
+	if n.damagedBefore[shard].Swap(true) {
+		n.spoil(fmt.Errorf("shard %d was replaced before: %w", shard, cause))
 	}
 }
 
-// damaged fails a replica of which a part can't be read, unless it is its group's only voter. It does not
-// block.
-func (g *group) damaged(cause error) {
-	if g.up.Load() && g.failed.Load() == nil && g.hasOthers() {
-		g.fail(cause)
+// damaged fails a replica of which a part can't be read, unless it is its group's only voter, and reports
+// whether it did. It does not block.
+func (g *group) damaged(cause error) bool {
+	if !g.up.Load() || g.failed.Load() != nil || !g.hasOthers() {
+		return false
+	}
+	g.fail(cause)
+	return true
+}
+
+// errSpoiled refuses replicas on a node whose disk has damage that the replacement of a replica does not
+// mend.
+var errSpoiled = errors.New("cluster: the state of this node is damaged where two shards meet: start it with an empty data directory, after cluster remove")
+
+// spoil has this node lead nothing and take no replicas until its next start: its state is damaged in a
+// block that has rows of two shards. The rows of one of them can be replaced, but the block stays, and
+// fails the reads and the installs of both. Each try would copy the whole shard.
+func (n *Node) spoil(cause error) {
+	if !n.spoiled.Swap(true) {
+		n.logger.Error("this node takes no replicas any more", "error", errors.Join(errSpoiled, cause))
 	}
 }
 

@@ -31,6 +31,9 @@ func (n *Node) hostReplica(shard storage.Shard) error {
 	if n.shut {
 		return errClosing
 	}
+	if n.spoiled.Load() {
+		return errSpoiled
+	}
 	if err := n.finishDrop(shard); err != nil { // left by an earlier attempt
 		return err
 	}

@@ -26,7 +26,7 @@ type replicaChange struct {
 // report describes the groups on this node.
 func (n *Node) report() []placement.GroupReport {
 	var reports []placement.GroupReport
-	full := n.cfg.Full != nil && n.cfg.Full() || n.clockIsOff()
+	full := n.cfg.Full != nil && n.cfg.Full() || n.clockIsOff() || n.spoiled.Load()
 	for _, g := range n.hosted() {
 		if !g.up.Load() {
 			r := placement.GroupReport{Shard: g.shard, Starting: true, Full: full}

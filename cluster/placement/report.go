@@ -14,7 +14,7 @@ type GroupReport struct {
 	NonVoters []string      `json:"nonVoters"`
 	Applied   uint64        `json:"applied"`         // newest entry in this replica's state
 	Last      uint64        `json:"last"`            // newest entry in this replica's log
-	Full      bool          `json:"full,omitempty"`  // the node should lead nothing: its disk is full or stuck, or its clock is wrong
+	Full      bool          `json:"full,omitempty"`  // the node should lead nothing: its disk is full, stuck or damaged, or its clock is wrong
 	Peers     []PeerReport  `json:"peers,omitempty"` // the other members, on the leader only
 	// NoRoom is set while the disk of the node has no room for changes: the replica acknowledges
 	// none. Versions before this field leave it out.
