@@ -160,7 +160,7 @@ func (b *binder) object(dst reflect.Value, o *object) error {
 				b.fault("Is not a known property.")
 				b.where = b.where[:len(b.where)-1]
 			}
-			if err := b.unknown(o, raw); err != nil {
+			if err := b.unknown(raw); err != nil {
 				return err
 			}
 			continue
@@ -188,12 +188,9 @@ func (b *binder) object(dst reflect.Value, o *object) error {
 	return nil
 }
 
-// unknown passes over the value of a property that the object doesn't know. Where
-// the object is kept as it is written, the value must be one that can be.
-func (b *binder) unknown(o *object, name []byte) error {
-	if o.whole == nil {
-		return b.dec.SkipValue()
-	}
+// unknown passes over the value of a property that the object doesn't know. Its numbers
+// must fit all the same (Decision 3).
+func (b *binder) unknown(name []byte) error {
 	name = bytes.Clone(b.name(name)) // the next value takes its place
 	value, err := b.dec.ReadValue()
 	if err == nil && !numbersFit(value) {

@@ -178,6 +178,7 @@ func TestBind_NamesEveryFault(t *testing.T) {
 		"integer far too large":   {`{"title":"t","count":1` + strings.Repeat("0", 400) + `}`, map[string]string{"count": outOfRange}},
 		"number out of range":     {`{"title":"t","order":1e400}`, map[string]string{"order": "Is out of the range of a double-precision number."}},
 		"raw number out of range": {`{"title":"t","any":{"x":[-1e400]}}`, map[string]string{"any": "Has a number out of the range of a double-precision number."}},
+		"ignored number":          {`{"title":"t","extra":{"x":[1e400]},"e":1e300}`, map[string]string{"extra": "Has a number out of the range of a double-precision number."}},
 		"given twice":             {`{"title":"t","count":"x","title":"u","extra":{"a":1,"a":2}}`, map[string]string{"title": again, "extra.a": again, "count": "Must be an integer, not a string."}},
 		"twice by escape":         {`{"title":"t","t\u0069tle":"u"}`, map[string]string{"title": again}},
 		"NUL":                     {`{"title":"a\u0000","extra":["\u0000"],"any":{"\u0000":1},"color":"blue"}`, map[string]string{"title": "Must not contain NUL.", "extra[0]": "Must not contain NUL.", "any.\x00": "Must not contain NUL.", "color": "Must be one of red, green."}},
