@@ -92,7 +92,7 @@ func (r *eventReader) noteLink(e *storedEvent, at int) error {
 // hidden returns the links to issues that the view's caller may not see (Decision 26).
 func (r *eventReader) hidden(e *storedEvent) (hidden linkSet, err error) {
 	for i := range e.links {
-		shown, err := r.showsLink(&e.links[i])
+		shown, err := r.showsLink(e.links[i].place)
 		if err != nil {
 			return linkSet{}, err
 		}
@@ -103,13 +103,13 @@ func (r *eventReader) hidden(e *storedEvent) (hidden linkSet, err error) {
 	return hidden, nil
 }
 
-// showsLink reports whether the view's caller may see a linked issue. An issue that
-// released another one may have done so by its deletion.
-func (r *eventReader) showsLink(l *linkAt) (bool, error) {
-	if p := l.place; l.item && !p.there && p.gone && !p.restricted && r.v.Caller.Lane == nil {
+// showsLink reports whether the view's caller may see a linked issue. A deleted one is seen
+// by those who could see it at its deletion, or by admins alone if it was restricted.
+func (r *eventReader) showsLink(p *issueState) (bool, error) {
+	if c := r.v.Caller; c.Level < Admin && c.Lane == nil && !p.there && p.gone && !p.restricted {
 		return r.canViewTeam(p.team)
 	}
-	return r.canViewPlace(l.place)
+	return r.canViewPlace(p)
 }
 
 // appendBody appends an event's JSON without hidden links.

@@ -67,7 +67,7 @@ func issueHistory(v *View, in *IssueHistoryIn) (Reply, error) {
 		body []byte
 		at   [keyLen + 1]byte
 		from []byte
-		look = visibility{v: v}
+		look = historyLinks{issues: v.eventReader(), visibility: visibility{v: v}}
 	)
 	if p.after != nil {
 		from = p.after[:keyLen]
@@ -103,9 +103,29 @@ func issueHistory(v *View, in *IssueHistoryIn) (Reply, error) {
 	return p.reply(), nil
 }
 
+// historyLinks decides which issues the caller sees in the histories of others.
+type historyLinks struct {
+	issues     *eventReader
+	visibility visibility
+}
+
+// shows reports whether the caller may see an issue, which may have been deleted since.
+func (l *historyLinks) shows(issue storage.ID) (bool, error) {
+	p, err := l.issues.issueStateOf(issue)
+	if err != nil {
+		return false, err
+	}
+	if p.there || p.gone {
+		return l.issues.showsLink(p)
+	}
+	// Its state at its deletion is not known any more.
+	partial, err := l.visibility.partial()
+	return !partial, err
+}
+
 // hideParents replaces parents that the caller may not see by null, as the issue itself
 // does (Decision 26).
-func (r *historyRow) hideParents(s *visibility) error {
+func (r *historyRow) hideParents(links *historyLinks) error {
 	for n := range r.entries {
 		e := &r.entries[n]
 		if string(e.field) != "parentId" {
@@ -116,7 +136,7 @@ func (r *historyRow) hideParents(s *visibility) error {
 			if !ok {
 				continue
 			}
-			shown, err := s.links(parent)
+			shown, err := links.shows(parent)
 			if err != nil {
 				return err
 			}

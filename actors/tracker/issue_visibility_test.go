@@ -1,7 +1,9 @@
 package tracker
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,6 +89,58 @@ func TestRestrictedChild_DoesNotShowInItsParent(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Events and histories name a deleted parent to those who could see it at its deletion.
+func TestDeletedParent_IsNamedToThoseWhoSawIt(t *testing.T) {
+	t.Parallel()
+	w := newIssueFixture(t)
+	outsider, sam := w.somebody(ActorUser, "mel"), w.somebody(ActorUser, "sam", w.secret)
+	type family struct {
+		parent, child IssueID
+		seenBy        []*Caller
+	}
+	var families []family
+	for _, f := range []struct {
+		team   TeamID
+		seenBy []*Caller
+	}{{w.core, []*Caller{&w.ann, outsider, sam}}, {w.core, []*Caller{&w.ann}}, {w.secret, []*Caller{&w.ann, sam}}} {
+		parent := w.create(CreateIssueIn{IssueFields: IssueFields{TeamID: Some(f.team)}}).ID
+		families = append(families, family{parent, w.under(parent, w.core, StatusTodo), f.seenBy})
+	}
+	w.grant(families[1].parent, "mel", GranteeUser)
+	for _, f := range families {
+		w.remove(f.parent)
+	}
+	for i, f := range families {
+		for _, who := range []*Caller{&w.ann, outsider, sam} {
+			want := "null"
+			if slices.Contains(f.seenBy, who) {
+				want = `"` + string(f.parent) + `"`
+			}
+			reply, err := w.ask(who, IssueHistory, &IssueHistoryIn{ID: string(f.child)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var page HistoryPage // goccy's RawMessage would alias its input
+			if err := json.Unmarshal(reply.Body, &page); err != nil {
+				t.Fatal(err)
+			}
+			if got := described(page.History); len(got) != 1 || got[0] != "parentId "+want+" null" {
+				t.Errorf("family %d: %s reads the history %q, want %s", i, who.ID, got, want)
+			}
+			var at []string
+			for _, e := range w.page(who, ListEventsIn{Types: "issue.*"}).Events {
+				if data := decode[Issue](t, e.Data); data.ID == f.child {
+					at = append(at, fmt.Sprintf("%t %s", data.ParentID != nil, e.Changes["parentId"].From))
+				}
+			}
+			if fmt.Sprint(at) != fmt.Sprintf("[%t  false %s]", want != "null", want) {
+				t.Errorf("family %d: %s reads the events %q, want %s", i, who.ID, at, want)
+			}
+		}
+	}
+	w.verify()
 }
 
 // Restricted issues cost more to look at, so a page looks at fewer of them.
