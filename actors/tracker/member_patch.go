@@ -2,10 +2,10 @@ package tracker
 
 import "fmt"
 
-// PatchMemberIn changes a member's role.
+// PatchMemberIn changes a member's role. An absent role stays as it is.
 type PatchMemberIn struct {
 	UserID UserID `path:"userId"`
-	Role   Role   `json:"role" rules:"required" enum:"admin,member,guest"`
+	Role   Role   `json:"role" enum:"admin,member,guest"`
 }
 
 // PatchMember changes a member's role. The owner's role can't be changed.
@@ -19,10 +19,13 @@ func patchMember(tx *Tx, in *PatchMemberIn) (Reply, error) {
 	if row == nil {
 		return Reply{}, NotFound("member")
 	}
-	if row.Value.Role == RoleOwner {
+	m := row.Value
+	if in.Role == "" {
+		return jsonReply(Done, &m)
+	}
+	if m.Role == RoleOwner {
 		return Reply{}, Conflict("The owner's role can't be changed.", "Give roles to the workspace's other members.")
 	}
-	m := row.Value
 	if m.Role == in.Role {
 		return jsonReply(Done, &m)
 	}

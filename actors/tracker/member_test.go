@@ -75,6 +75,23 @@ func TestMembers_OwnerIsFixed(t *testing.T) {
 	w.verify()
 }
 
+// A change of a member without a role changes nothing, as any PATCH without a field.
+func TestPatchMember_WithoutRole(t *testing.T) {
+	t.Parallel()
+	w := newTestService(t)
+	home := w.onboard("home")
+	for id, role := range map[UserID]Role{home.Workspace.OwnerID: RoleOwner, w.onboard("other").Workspace.OwnerID: RoleGuest} {
+		if role != RoleOwner {
+			w.must(home.Token.Secret, home.Workspace.ID, AddMember, &AddMemberIn{UserID: Some(id), Role: role})
+		}
+		m := decode[Member](w, w.must(home.Token.Secret, home.Workspace.ID, PatchMember, &PatchMemberIn{UserID: id}).Body)
+		if m.UserID != id || m.Role != role || m.UpdatedAt != m.CreatedAt {
+			t.Errorf("%s became %+v", role, m)
+		}
+	}
+	w.verify()
+}
+
 func TestAddMemberIn_Validate(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
