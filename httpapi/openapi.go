@@ -243,8 +243,12 @@ func failuresOf(rt *route) []int {
 	if rt.Op.Needs.Level != tracker.Public || rt.Op.Onboarding {
 		failures = append(failures, http.StatusUnauthorized)
 	}
-	if rt.Op.Needs.Level > tracker.Identified || rt.Op.Onboarding {
+	if rt.Op.Needs.Level != tracker.Public || rt.Op.Onboarding {
+		// Without a workspace in the path, too: of a credential that is for something else.
 		failures = append(failures, http.StatusForbidden)
+	}
+	if rt.Op.Lane {
+		failures = append(failures, http.StatusConflict) // of a lane token whose claim is over
 	}
 	if len(rt.params) > 0 {
 		failures = append(failures, http.StatusNotFound)

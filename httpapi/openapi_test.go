@@ -106,6 +106,46 @@ func TestDescription_HasEveryError(t *testing.T) {
 	}
 }
 
+// Statuses that follow from the credential or from the state of an issue are declared
+// where operations answer them.
+func TestDescription_DeclaresRefusals(t *testing.T) {
+	t.Parallel()
+	s, err := New(Config{Engine: &fakeEngine{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	described, err := openapi3.NewLoader().LoadFromData(s.Description())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const workspace = "/workspaces/{organizationId}"
+	for _, row := range []struct {
+		status       int
+		method, path string
+	}{
+		// of a credential that is for something else
+		{http.StatusForbidden, http.MethodGet, "/workspaces"},
+		{http.StatusForbidden, http.MethodPost, "/workspaces"},
+		{http.StatusForbidden, http.MethodGet, "/workspaces/slug/{slug}"},
+		{http.StatusForbidden, http.MethodDelete, workspace},
+		// of a lane token whose claim is over
+		{http.StatusConflict, http.MethodGet, workspace + "/issues/{id}"},
+		{http.StatusConflict, http.MethodGet, workspace + "/drafts"},
+		{http.StatusConflict, http.MethodGet, workspace + "/drafts/{id}"},
+		{http.StatusConflict, http.MethodGet, workspace + "/agent/sessions/{id}"},
+		{http.StatusConflict, http.MethodPost, workspace + "/agent/sessions/{id}/poll"},
+		// of an archived issue
+		{http.StatusConflict, http.MethodDelete, workspace + "/comments/{id}"},
+		{http.StatusConflict, http.MethodDelete, workspace + "/issues/{id}/permissions/{actorId}"},
+		{http.StatusConflict, http.MethodDelete, workspace + "/issues/{id}/share/{token}"},
+		{http.StatusConflict, http.MethodDelete, workspace + "/issues/{id}/relations/{type}/{otherId}"},
+	} {
+		if described.Paths.Value(row.path).GetOperation(row.method).Responses.Status(row.status) == nil {
+			t.Errorf("%s %s: %d is not declared", row.method, row.path, row.status)
+		}
+	}
+}
+
 // Every tag that an operation has says what it is for, every operation says what it
 // needs, and every type of event is among the webhooks.
 func TestDescription_Explains(t *testing.T) {

@@ -10,7 +10,7 @@ type AccessGrantIn struct {
 
 // RemoveAccessGrant removes an actor's grant for an issue. Without its last grant the
 // issue is open to the workspace again.
-var RemoveAccessGrant = NewCommand[AccessGrantIn, None]("RemoveAccessGrant", "Remove an access grant", Needs{Write, "issues"}, removeAccessGrant, WithSpaceEffect(FreesSpace), Audits(auditAccess))
+var RemoveAccessGrant = NewCommand[AccessGrantIn, None]("RemoveAccessGrant", "Remove an access grant", Needs{Write, "issues"}, removeAccessGrant, WithSpaceEffect(FreesSpace), Refuses(CodeConflict), Audits(auditAccess))
 
 func removeAccessGrant(tx *Tx, in *AccessGrantIn) (Reply, error) {
 	row, err := tx.writableIssue(in.ID)

@@ -8,7 +8,7 @@ import (
 
 // DeleteComment removes a comment. Only its author and admins may. Replies stay without
 // a parent.
-var DeleteComment = NewCommand[RecordIn, None]("DeleteComment", "Delete a comment", Needs{Write, "issues"}, deleteComment, WithSpaceEffect(FreesSpace))
+var DeleteComment = NewCommand[RecordIn, None]("DeleteComment", "Delete a comment", Needs{Write, "issues"}, deleteComment, WithSpaceEffect(FreesSpace), Refuses(CodeConflict))
 
 // deleteComment removes the comment after its last reply has lost its parent, so that
 // no parentId dangles after a crash between two batches.

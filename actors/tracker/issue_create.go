@@ -10,7 +10,7 @@ import (
 type CreateIssueIn struct {
 	// Dedupe is the treatment of possible duplicates: to list them, or to refuse the
 	// creation.
-	Dedupe string `query:"dedupe" enum:"warn,block"`
+	Dedupe string `query:"dedupe" enum:"warn,block" default:"warn"`
 	Title  string `json:"title" rules:"required,min=1,max=1000"`
 	IssueFields
 }

@@ -8,7 +8,7 @@ import (
 
 // DeleteRelation removes a relation of an issue. An issue that was closed as a duplicate
 // stays closed.
-var DeleteRelation = NewCommand[RelationIn, None]("DeleteRelation", "Remove a relation", Needs{Write, "issues"}, deleteRelation, WithSpaceEffect(FreesSpace))
+var DeleteRelation = NewCommand[RelationIn, None]("DeleteRelation", "Remove a relation", Needs{Write, "issues"}, deleteRelation, WithSpaceEffect(FreesSpace), Refuses(CodeConflict))
 
 func deleteRelation(tx *Tx, in *RelationIn) (Reply, error) {
 	row, err := tx.writableIssue(in.ID)

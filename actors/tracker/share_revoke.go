@@ -9,7 +9,7 @@ type ShareIn struct {
 }
 
 // RevokeShare ends a share. The answer for an expired share is NOT_FOUND.
-var RevokeShare = NewCommand[ShareIn, None]("RevokeShare", "Revoke an issue's share", Needs{Write, "issues"}, revokeShare, WithSpaceEffect(FreesSpace), Audits(auditShare))
+var RevokeShare = NewCommand[ShareIn, None]("RevokeShare", "Revoke an issue's share", Needs{Write, "issues"}, revokeShare, WithSpaceEffect(FreesSpace), Refuses(CodeConflict), Audits(auditShare))
 
 func revokeShare(tx *Tx, in *ShareIn) (Reply, error) {
 	row, err := tx.writableIssue(in.ID)
