@@ -82,6 +82,39 @@ func TestImport_BoundsTexts(t *testing.T) {
 	w.verify()
 }
 
+// A text of an imported record that is one of some words in answers is one of them.
+func TestImport_KnowsWords(t *testing.T) {
+	t.Parallel()
+	w := newLineImport(t)
+	const (
+		team = "01935000-0000-7000-8000-0000000000bb"
+		at   = `"createdAt":"2026-01-01T00:00:00.000Z","updatedAt":"2026-01-01T00:00:00.000Z"`
+	)
+	if err := w.line("team", fmt.Sprintf(`{"id":%q,"key":"ENG","name":"E","ownerId":"ann","isPublic":true,%s}`, team, at)); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, row := range []struct{ kind, field, good string }{
+		{"issue", "resolution", "not_planned"}, {"issue", "prState", "merged"}, {"issue", "prCheckState", "neutral"}, {"template", "resolution", "obsolete"},
+	} {
+		for _, value := range []string{`"wontfix"`, `""`, `null`, fmt.Sprintf("%q", row.good)} {
+			n++
+			record := fmt.Sprintf(`"id":"01935001-%04x-7000-8000-000000000000",%q:%s,%s`, n, row.field, value, at)
+			switch row.kind {
+			case "issue":
+				record += fmt.Sprintf(`,"title":"T","teamId":%q,"status":"todo","priority":"low","number":%d,"identifier":"ENG-%d"`, team, n, n)
+			case "template":
+				record += `,"name":"N"`
+			}
+			err := w.line(row.kind, "{"+record+"}")
+			if bad := n%4 == 1 || n%4 == 2; bad != (err != nil) || bad && !strings.Contains(err.Error(), "data."+row.field+" must be one of") {
+				t.Errorf("%s with the %s %s: %v", row.kind, row.field, value, err)
+			}
+		}
+	}
+	w.verify()
+}
+
 // Each input gives a type of lines the length of a text.
 func TestImport_LengthsAreOfInputs(t *testing.T) {
 	t.Parallel()

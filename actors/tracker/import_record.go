@@ -110,11 +110,14 @@ func faultIn(lengths map[string]int, path string, v reflect.Value, optional bool
 			if f.Anonymous {
 				at = path
 			}
-			field := v.Field(i)
+			field, optional := v.Field(i), strings.Contains(options, "omitempty")
 			if f.Tag.Get("transfer") == "any" && !field.IsNil() {
 				field = reflect.ValueOf(field.Elem().String()) // a text, without the form that its type has
 			}
-			if fault := faultIn(lengths, at, field, strings.Contains(options, "omitempty")); fault != "" {
+			if fault := faultIn(lengths, at, field, optional); fault != "" {
+				return fault
+			}
+			if fault := faultOfWord(at, f.Tag.Get("enum"), field, optional); fault != "" {
 				return fault
 			}
 		}
@@ -140,6 +143,18 @@ func faultIn(lengths map[string]int, path string, v reflect.Value, optional bool
 		return faultOfText(path, v, optional)
 	}
 	return ""
+}
+
+// faultOfWord says what is wrong with a text that must be one of some words, or "".
+func faultOfWord(path, words string, v reflect.Value, optional bool) string {
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem() // not valid for nil
+	}
+	switch {
+	case words == "" || v.Kind() != reflect.String || optional && v.Len() == 0, slices.Contains(strings.Split(words, ","), v.String()):
+		return ""
+	}
+	return path + " must be one of " + strings.ReplaceAll(words, ",", ", ") + "."
 }
 
 // faultOfTime says what is wrong with a time, or "".

@@ -63,7 +63,7 @@ type Issue struct {
 	Description       *string       `json:"description"`
 	Status            IssueStatus   `json:"status"`
 	Priority          IssuePriority `json:"priority"`
-	Resolution        *string       `json:"resolution"`
+	Resolution        *string       `json:"resolution" enum:"duplicate,not_planned,intended_behavior,not_reproducible,obsolete,resolved"`
 	ParentID          *IssueID      `json:"parentId"`
 	SubIssueSortOrder *float64      `json:"subIssueSortOrder"`
 	Estimate          *int64        `json:"estimate"`
@@ -81,8 +81,8 @@ type Issue struct {
 	Repo         *string   `json:"repo"`
 	Branch       *string   `json:"branch"`
 	PRURL        *string   `json:"prUrl"`
-	PRState      *string   `json:"prState"`
-	PRCheckState *string   `json:"prCheckState"`
+	PRState      *string   `json:"prState" enum:"draft,open,merged,closed"`
+	PRCheckState *string   `json:"prCheckState" enum:"pending,success,failure,neutral"`
 	CreatedAt    Timestamp `json:"createdAt"`
 	UpdatedAt    Timestamp `json:"updatedAt"`
 	// ArchivedAt is the time when the issue was archived; absent unless it is (Decision

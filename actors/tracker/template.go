@@ -17,7 +17,7 @@ type Template struct {
 	Description       *string        `json:"description"`
 	Status            *IssueStatus   `json:"status"`
 	Priority          *IssuePriority `json:"priority"`
-	Resolution        *string        `json:"resolution"`
+	Resolution        *string        `json:"resolution" enum:"duplicate,not_planned,intended_behavior,not_reproducible,obsolete,resolved"`
 	ParentID          *IssueID       `json:"parentId" transfer:"any"`
 	SubIssueSortOrder *float64       `json:"subIssueSortOrder"`
 	Estimate          *int64         `json:"estimate"`
