@@ -52,25 +52,25 @@ func mask(secret string) string {
 	return "***" + secret[end:]
 }
 
-// configFaults adds the faults of a config for a type of channel.
+// ignoresKey reports whether a key is not one of a type's config. It is ignored in requests, as
+// other unknown properties are (Decision 3).
+func ignoresKey(t ChannelType, key string) bool { return !slices.Contains(channelKeys[t], key) }
+
+// configFaults adds the faults of a config for a type of channel, from which the ignored
+// keys were removed.
 func configFaults(t ChannelType, config map[string]string, faults *Faults) {
-	known := channelKeys[t]
 	for _, key := range slices.Sorted(maps.Keys(config)) {
 		path := "config." + key
 		switch value := config[key]; {
 		case faults.Has(path):
-		case !slices.Contains(known, key):
-			faults.Add(path, unknownKey(t))
+		case ignoresKey(t, key):
+			faults.Add(path, "Is not part of the config of the type "+string(t)+".")
 		case utf8.RuneCountInString(value) > maxConfigText:
 			faults.Add(path, fmt.Sprintf("Must be at most %d characters long.", maxConfigText))
 		case key == "ingestionMode" && !slices.Contains(ingestionModes, value):
 			faults.Add(path, "Must be one of "+strings.Join(ingestionModes, ", ")+".")
 		}
 	}
-}
-
-func unknownKey(t ChannelType) string {
-	return "Is not part of the config of the type " + string(t) + ", which has " + strings.Join(channelKeys[t], ", ") + "."
 }
 
 // splitConfig separates the secrets of a config from the rest, in which it leaves their
@@ -125,11 +125,10 @@ func readConfigPatch(raw []byte, faults *Faults) configPatch {
 
 // apply changes a config that has its secrets in full. A secret that equals its own
 // mask stays, so that a client can send back what it has read.
-func (p configPatch) apply(t ChannelType, config map[string]string, faults *Faults) {
-	for _, key := range slices.Sorted(maps.Keys(p)) {
-		switch value := p[key]; {
-		case value == nil && !slices.Contains(channelKeys[t], key):
-			faults.Add("config."+key, unknownKey(t))
+func (p configPatch) apply(t ChannelType, config map[string]string) {
+	for key, value := range p {
+		switch {
+		case ignoresKey(t, key):
 		case value == nil:
 			delete(config, key)
 		case slices.Contains(channelSecretKeys, key) && config[key] != "" && *value == mask(config[key]):

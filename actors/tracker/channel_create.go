@@ -1,6 +1,9 @@
 package tracker
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+)
 
 // CreateChannelIn is a new support channel.
 type CreateChannelIn struct {
@@ -17,6 +20,7 @@ func (in *CreateChannelIn) Validate(faults *Faults) {
 		in.Type = ChannelHelpdesk3
 	}
 	if channelKeys[in.Type] != nil {
+		maps.DeleteFunc(in.Config, func(key, _ string) bool { return ignoresKey(in.Type, key) })
 		configFaults(in.Type, in.Config, faults)
 	}
 }

@@ -45,7 +45,7 @@ func patchChannel(tx *Tx, in *PatchChannelIn) (Reply, error) {
 	config := joinConfig(c.Config, old)
 	var faults Faults
 	if len(in.Config) > 0 {
-		readConfigPatch(in.Config, &faults).apply(c.Type, config, &faults)
+		readConfigPatch(in.Config, &faults).apply(c.Type, config)
 	}
 	configFaults(c.Type, config, &faults)
 	if err := faults.Err(); err != nil {

@@ -23,7 +23,7 @@ var badOutside = []badRequest{
 
 	{"POST /support-channels", object{"type": "pigeon", "name": "x"}, 400, "type"},
 	{"POST /support-channels", object{"type": "chatapp1", "name": "", "config": object{}}, 400, "name"},
-	{"POST /support-channels", object{"type": "chatapp1", "name": "x", "config": object{"wings": "2"}}, 400, "config.wings"},
+	{"POST /support-channels", object{"type": "chatapp1", "name": "x", "config": object{"color": 2, "ingestionMode": "never"}}, 400, "config.color config.ingestionMode"},
 	{"PATCH /support-channels/" + noID, object{"name": "x"}, 404, ""},
 
 	{"GET /tickets?status=shut", nil, 400, "query.status"},
