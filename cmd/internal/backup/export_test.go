@@ -8,3 +8,6 @@ func SetS3(place Place, part uint64, silence time.Duration) {
 	p := place.(*s3Place)
 	p.part, p.silence = part, silence
 }
+
+// PartOf returns the size of the parts in which a place of S3 is sent a file.
+func PartOf(place Place, size int64) uint64 { return place.(*s3Place).partOf(size) }

@@ -59,6 +59,7 @@ const (
 	s3Region    = "us-east-1"
 	s3Retries   = 5
 	s3Part      = 32 << 20 // bytes that are sent in one request, unless there would be too many
+	s3Parts     = 10_000   // of one file, at most
 	s3Silence   = 2 * time.Minute
 	s3Uploading = 2 // requests at once for one file
 )
@@ -242,12 +243,19 @@ func (d *s3Draft) Discard() error {
 	return nil
 }
 
+// partOf returns the size of the parts in which a file is sent: that of the place, or whole MiB of which
+// s3Parts make up the file.
+func (p *s3Place) partOf(size int64) uint64 {
+	least := (uint64(size) + s3Parts - 1) / s3Parts
+	return max(p.part, (least+1<<20-1)>>20<<20)
+}
+
 // send makes an object. The service shows it once all of it is there.
 func (p *s3Place) send(ctx context.Context, name string, file io.Reader, size int64) error {
 	ctx, watch := p.watch(ctx)
 	defer watch.end()
 	_, err := p.core.Client.PutObject(ctx, p.bucket, p.prefix+name, file, size, minio.PutObjectOptions{
-		ContentType: "application/octet-stream", PartSize: p.part, NumThreads: s3Uploading, Progress: watch,
+		ContentType: "application/octet-stream", PartSize: p.partOf(size), NumThreads: s3Uploading, Progress: watch,
 	})
 	if err != nil {
 		return p.failed(ctx, "write", name, err)

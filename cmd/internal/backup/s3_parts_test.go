@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/minio/minio-go/v7"
+
 	"switchyard/cmd/internal/backup"
 	"switchyard/internal/testkit/bucket"
 )
@@ -50,6 +52,33 @@ func TestS3_SendsInParts(t *testing.T) {
 	}
 	if size, err := place.Size(t.Context(), "file"); err != nil || size != int64(len(content)) {
 		t.Errorf("%d bytes, %v", size, err)
+	}
+}
+
+// The parts grow with the file: a service takes 10000 of them, each of 5 GiB at most.
+func TestS3_SendsFilesOfAnySizeInParts(t *testing.T) {
+	t.Parallel()
+	place, err := backup.PlaceAt("s3://bucket/large", backup.S3{AccessKey: "key", SecretKey: "secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for size, want := range map[int64]uint64{
+		1:                 32 << 20,
+		10_000 * 32 << 20: 32 << 20,
+		10_000*32<<20 + 1: 33 << 20,
+		5 << 40:           525 << 20,
+		10_000 * 5 << 30:  5 << 30,
+	} {
+		part := backup.PartOf(place, size)
+		if part != want {
+			t.Errorf("%d bytes are sent in parts of %d bytes, not %d", size, part, want)
+		}
+		if size < int64(part) {
+			continue
+		}
+		if parts, _, _, err := minio.OptimalPartInfo(size, part); err != nil || parts > 10_000 {
+			t.Errorf("%d bytes make %d parts of %d bytes, %v", size, parts, part, err)
+		}
 	}
 }
 
