@@ -201,10 +201,14 @@ func (a *Archive) each(ctx context.Context, f *File, read func(io.Reader) error)
 		return fmt.Errorf("read the file of shard %d: %w", f.Shard, err)
 	}
 	defer func() { _ = in.Close() }()
-	content, err := a.unsealed(&interrupted{in, ctx})
+	from := &source{r: in, ctx: ctx}
+	content, err := a.unsealed(from)
 	sum := sha256.New()
 	if err == nil {
 		err = read(io.TeeReader(content, sum))
+	}
+	if from.failed != nil {
+		return fmt.Errorf("read the file of shard %d: %w", f.Shard, from.failed)
 	}
 	if err == nil && hex.EncodeToString(sum.Sum(nil)) != f.SHA256 {
 		err = fmt.Errorf("its SHA-256 is %x", sum.Sum(nil))
@@ -215,17 +219,21 @@ func (a *Archive) each(ctx context.Context, f *File, read func(io.Reader) error)
 	return nil
 }
 
-// interrupted ends reading when ctx ends.
-type interrupted struct {
-	r   io.Reader
-	ctx context.Context
+// source is a file that is read until ctx ends. It notes why it could not be read: that is no damage.
+type source struct {
+	r      io.Reader
+	ctx    context.Context
+	failed error
 }
 
-func (i *interrupted) Read(p []byte) (int, error) {
-	if i.ctx.Err() != nil {
-		return 0, context.Cause(i.ctx)
+func (s *source) Read(p []byte) (n int, err error) {
+	if err = context.Cause(s.ctx); err == nil {
+		n, err = s.r.Read(p)
 	}
-	return i.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.failed = err
+	}
+	return n, err
 }
 
 // create begins a file in a folder.

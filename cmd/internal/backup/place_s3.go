@@ -61,7 +61,8 @@ const (
 	s3Part      = 32 << 20 // bytes that are sent in one request, unless there would be too many
 	s3Parts     = 10_000   // of one file, at most
 	s3Silence   = 2 * time.Minute
-	s3Uploading = 2 // requests at once for one file
+	s3Uploading = 2       // requests at once for one file
+	s3Skip      = 1 << 20 // bytes between two looks at a download that begins anew
 )
 
 // s3Place is the objects of a bucket whose names begin with a prefix.
@@ -72,6 +73,7 @@ type s3Place struct {
 	spool          string
 	part           uint64
 	silence        time.Duration
+	pause          func(ctx context.Context, try int) error // between two tries
 }
 
 func newS3Place(place string, s3 S3) (*s3Place, error) {
@@ -108,7 +110,7 @@ func newS3Place(place string, s3 S3) (*s3Place, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach %s: %w", place, err)
 	}
-	return &s3Place{name: place, core: *client, bucket: bucket, prefix: prefix, spool: s3.Spool, part: s3Part, silence: s3Silence}, nil
+	return &s3Place{name: place, core: *client, bucket: bucket, prefix: prefix, spool: s3.Spool, part: s3Part, silence: s3Silence, pause: pause}, nil
 }
 
 func (p *s3Place) String() string { return p.name }
@@ -151,43 +153,15 @@ func (p *s3Place) List(ctx context.Context, prefix string) ([]Kept, error) {
 	return all, nil
 }
 
-func (p *s3Place) Open(ctx context.Context, name string) (io.ReadCloser, error) {
-	ctx, watch := p.watch(ctx)
-	body, _, _, err := p.core.GetObject(ctx, p.bucket, p.prefix+name, minio.GetObjectOptions{})
-	if err != nil {
-		err = p.failed(ctx, "read", name, err)
-		watch.end()
-		return nil, err
-	}
-	return &s3Reader{body, watch}, nil
-}
-
-// s3Reader is the content of an object.
-type s3Reader struct {
-	io.ReadCloser
-	watch *s3Watch
-}
-
-func (r *s3Reader) Read(b []byte) (int, error) {
-	n, err := r.ReadCloser.Read(b)
-	r.watch.heard()
-	if err != nil && !errors.Is(err, io.EOF) && r.watch.ctx.Err() != nil {
-		err = errors.Join(context.Cause(r.watch.ctx), err)
-	}
-	return n, err
-}
-
-func (r *s3Reader) Close() error {
-	defer r.watch.end()
-	return r.ReadCloser.Close()
-}
-
 func (p *s3Place) Size(ctx context.Context, name string) (int64, error) {
-	at, err := p.core.StatObject(ctx, p.bucket, p.prefix+name, minio.StatObjectOptions{})
-	if err != nil {
-		return 0, p.failed(ctx, "look for", name, err)
-	}
-	return at.Size, nil
+	var at minio.ObjectInfo
+	err := p.insist(ctx, func() (err error) {
+		if at, err = p.core.StatObject(ctx, p.bucket, p.prefix+name, minio.StatObjectOptions{}); err != nil {
+			return p.failed(ctx, "look for", name, err)
+		}
+		return nil
+	})
+	return at.Size, err
 }
 
 func (p *s3Place) Remove(ctx context.Context, name string) error {
@@ -220,10 +194,7 @@ type s3Draft struct {
 func (d *s3Draft) Keep(ctx context.Context, name string) error {
 	size, err := d.Seek(0, io.SeekCurrent)
 	if err == nil {
-		_, err = d.Seek(0, io.SeekStart)
-	}
-	if err == nil {
-		err = d.to.send(ctx, name, d.File, size)
+		err = d.to.insist(ctx, func() error { return d.to.send(ctx, name, io.NewSectionReader(d.File, 0, size), size) })
 	}
 	return errors.Join(err, d.Discard())
 }
@@ -252,13 +223,13 @@ func (p *s3Place) partOf(size int64) uint64 {
 
 // send makes an object. The service shows it once all of it is there.
 func (p *s3Place) send(ctx context.Context, name string, file io.Reader, size int64) error {
-	ctx, watch := p.watch(ctx)
+	watch := p.watch(ctx)
 	defer watch.end()
-	_, err := p.core.Client.PutObject(ctx, p.bucket, p.prefix+name, file, size, minio.PutObjectOptions{
+	_, err := p.core.Client.PutObject(watch.ctx, p.bucket, p.prefix+name, file, size, minio.PutObjectOptions{
 		ContentType: "application/octet-stream", PartSize: p.partOf(size), NumThreads: s3Uploading, Progress: watch,
 	})
 	if err != nil {
-		return p.failed(ctx, "write", name, err)
+		return p.failed(watch.ctx, "write", name, err)
 	}
 	return nil
 }
@@ -271,11 +242,18 @@ type s3Watch struct {
 	silence time.Duration
 }
 
-func (p *s3Place) watch(ctx context.Context) (context.Context, *s3Watch) {
+func (p *s3Place) watch(ctx context.Context) *s3Watch {
 	w := &s3Watch{silence: p.silence}
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
-	w.timer = time.AfterFunc(p.silence, func() { w.cancel(fmt.Errorf("nothing was transferred for %s", p.silence)) })
-	return w.ctx, w
+	w.timer = time.AfterFunc(p.silence, func() { w.cancel(&silentError{p.silence}) })
+	return w
+}
+
+// silentError is the cause of a transfer's end of which nothing was heard.
+type silentError struct{ time.Duration }
+
+func (e *silentError) Error() string {
+	return fmt.Sprintf("nothing was transferred for %s", e.Duration)
 }
 
 func (w *s3Watch) heard() { w.timer.Reset(w.silence) }

@@ -93,6 +93,7 @@ func TestS3_EndsWhatHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	backup.SetS3(place, 5<<20, 50*time.Millisecond)
+	backup.HurryS3(place)
 	b.Fail(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodGet {
 			w.Header().Set("Content-Length", "1000000")

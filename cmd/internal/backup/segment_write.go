@@ -137,12 +137,15 @@ func (a *Archive) readSegment(ctx context.Context, s *segment, out io.Writer) (n
 		return 0, fmt.Errorf("read %s: %w", s.name(), err)
 	}
 	defer func() { _ = in.Close() }()
-	content, err := a.unsealed(&interrupted{in, ctx})
+	from := &source{r: in, ctx: ctx}
+	content, err := a.unsealed(from)
 	sum := sha256.New()
 	if err == nil {
 		n, err = io.Copy(io.MultiWriter(out, sum), io.LimitReader(content, maxSegment+1))
 	}
 	switch {
+	case from.failed != nil:
+		return 0, fmt.Errorf("read %s: %w", s.name(), from.failed)
 	case err == nil && n > maxSegment:
 		err = errors.New("it is too large")
 	case err == nil && a.sumName(hex.EncodeToString(sum.Sum(nil))) != s.sum:

@@ -140,11 +140,21 @@ func (b *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			Refuse(w, http.StatusNotFound, "NoSuchKey", "There is no such key.")
 			return
 		}
+		if tag := r.Header.Get("If-Match"); tag != "" && tag != ETag(o.content) {
+			Refuse(w, http.StatusPreconditionFailed, "PreconditionFailed", "The object is another one.")
+			return
+		}
 		w.Header().Set("ETag", ETag(o.content))
 		w.Header().Set("Last-Modified", o.changed.UTC().Format(http.TimeFormat))
-		w.Header().Set("Content-Length", strconv.Itoa(len(o.content)))
+		status, rest := http.StatusOK, o.content
+		if from := From(r); from > 0 && from < len(rest) {
+			w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, len(rest)-1, len(rest)))
+			status, rest = http.StatusPartialContent, rest[from:]
+		}
+		w.Header().Set("Content-Length", strconv.Itoa(len(rest)))
+		w.WriteHeader(status)
 		if r.Method == http.MethodGet {
-			_, _ = w.Write(o.content)
+			_, _ = w.Write(rest)
 		}
 	case r.Method == http.MethodPost && query.Has("uploads"):
 		id := strconv.Itoa(len(b.uploads) + 1)
@@ -221,6 +231,29 @@ func (b *Service) list(w http.ResponseWriter, query url.Values) {
 
 // ETag returns the entity tag of an object.
 func ETag(content []byte) string { return fmt.Sprintf("%q", fmt.Sprintf("%x", md5.Sum(content))) }
+
+// From returns the first byte that a request asks for, of those that ask for all behind it.
+func From(r *http.Request) int {
+	text, _ := strings.CutPrefix(r.Header.Get("Range"), "bytes=")
+	from, _ := strconv.Atoi(strings.TrimSuffix(text, "-"))
+	return from
+}
+
+// Cut answers with the object's content from the byte that the request asks for, and breaks off after
+// a number of bytes.
+func Cut(w http.ResponseWriter, r *http.Request, content []byte, after int) {
+	from := From(r)
+	w.Header().Set("ETag", ETag(content))
+	w.Header().Set("Last-Modified", time.Now().UTC().Format(http.TimeFormat))
+	w.Header().Set("Content-Length", strconv.Itoa(len(content)-from))
+	if from > 0 {
+		w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, len(content)-1, len(content)))
+		w.WriteHeader(http.StatusPartialContent)
+	}
+	_, _ = w.Write(content[from:min(from+after, len(content))])
+	_ = http.NewResponseController(w).Flush()
+	panic(http.ErrAbortHandler)
+}
 
 // Refuse answers with an error of S3.
 func Refuse(w http.ResponseWriter, status int, code, message string) {
