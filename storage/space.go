@@ -55,6 +55,15 @@ const (
 	ballastShare = 16
 )
 
+// Reserve returns the number of bytes to keep free on a file system of a size, of which asked were asked
+// for; 0: none in particular.
+func Reserve(asked, total uint64) uint64 {
+	if asked != 0 {
+		return asked
+	}
+	return min(total/reserveShare, mostReserve)
+}
+
 // lowEvery is the shortest time between two calls of OnLow's function.
 const lowEvery = 2 * time.Second
 
@@ -260,10 +269,7 @@ func (s *Space) check() (time.Duration, bool) {
 		return longestLook, true
 	}
 	s.warned = false
-	reserve := s.asked
-	if reserve == 0 {
-		reserve = min(total/reserveShare, mostReserve)
-	}
+	reserve := Reserve(s.asked, total)
 	s.free.Store(free)
 	s.reserve.Store(reserve)
 	switch {

@@ -3,6 +3,8 @@ package backup
 import (
 	"context"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // SetS3 changes the size of the parts in which a place of S3 is sent files, and how long it may
@@ -18,4 +20,11 @@ func PartOf(place Place, size int64) uint64 { return place.(*s3Place).partOf(siz
 // HurryS3 has a place of S3 try again at once.
 func HurryS3(place Place) {
 	place.(*s3Place).pause = func(ctx context.Context, _ int) error { return context.Cause(ctx) }
+}
+
+// SetS3Disk has a place of S3 find so many bytes free on the disk of its spool, of total in all.
+func SetS3Disk(place Place, free func() uint64, total uint64) {
+	place.(*s3Place).usage = func(string) (vfs.DiskUsage, error) {
+		return vfs.DiskUsage{AvailBytes: free(), TotalBytes: total}, nil
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"syscall"
 	"time"
 
 	"switchyard/cmd/internal/transfer"
@@ -43,6 +44,9 @@ func NewClient(base, token string) (*Client, error) {
 // again reports whether a request may succeed when it is repeated.
 func again(err error) bool {
 	var refused *transfer.RefusedError
+	if errors.Is(err, errNoRoom) || errors.Is(err, syscall.ENOSPC) {
+		return false // it would fill the disk once more
+	}
 	return !errors.As(err, &refused) || refused.Status >= 500 || refused.Status == http.StatusTooManyRequests
 }
 
@@ -65,9 +69,15 @@ func (c *Client) topology(ctx context.Context) (*httpapi.Topology, error) {
 	return &t, nil
 }
 
+// imageWriter takes an image, whose size it hears of before.
+type imageWriter interface {
+	io.Writer
+	room(bytes int64) error
+}
+
 // fetch writes the image of a shard to out, unless the shard is at the index unless, which is
 // not 0.
-func (c *Client) fetch(ctx context.Context, cluster string, shard int, unless uint64, out io.Writer) (*httpapi.ImageHead, error) {
+func (c *Client) fetch(ctx context.Context, cluster string, shard int, unless uint64, out imageWriter) (*httpapi.ImageHead, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watch := time.AfterFunc(transfer.Silence, func() { cancel(fmt.Errorf("the service sent nothing for %s", transfer.Silence)) })
@@ -100,6 +110,9 @@ func (c *Client) fetch(ctx context.Context, cluster string, shard int, unless ui
 		return nil, fmt.Errorf("the service sends images of version %d, and this program reads version %d", head.Version, httpapi.ImageVersion)
 	case head.ClusterID != cluster || head.Shard != shard:
 		return nil, fmt.Errorf("the answer is about shard %d of cluster %s", head.Shard, head.ClusterID)
+	}
+	if err := out.room(head.Bytes); err != nil {
+		return nil, err
 	}
 	n, err := io.Copy(out, body)
 	if err == nil && n != head.Bytes {

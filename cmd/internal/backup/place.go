@@ -37,6 +37,8 @@ type Kept struct {
 // Draft is a file being written.
 type Draft interface {
 	io.Writer
+	// Room returns an error that wraps errNoRoom if it is known that so many bytes can't be written.
+	Room(bytes int64) error
 	// Keep makes the file durable under a name, in one step: nobody sees half of it.
 	Keep(ctx context.Context, name string) error
 	// Discard removes the file unless it was kept.

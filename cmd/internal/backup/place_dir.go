@@ -112,6 +112,9 @@ type dirDraft struct {
 	done bool // closed
 }
 
+// Room implements Draft: nothing else is known to need the disk of the backups.
+func (d *dirDraft) Room(int64) error { return nil }
+
 func (d *dirDraft) Keep(_ context.Context, name string) error {
 	d.done = true
 	err := errors.Join(d.Sync(), d.Close())

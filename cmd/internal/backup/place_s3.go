@@ -11,8 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"switchyard/storage"
 )
 
 // S3 says how to reach buckets of S3, or of a service with its interface.
@@ -23,6 +26,9 @@ type S3 struct {
 	AccessKey, SecretKey, SessionToken string
 	// Spool is the directory for files before they are sent; empty: that for temporary files.
 	Spool string
+	// KeepFree returns how many bytes stay free on the disk of the spool, of so many in all; nil: a
+	// fifth of them, at most 256 MiB.
+	KeepFree func(total uint64) uint64
 }
 
 // S3FromEnv fills in what is not set from the usual environment variables.
@@ -71,6 +77,8 @@ type s3Place struct {
 	core           minio.Core
 	bucket, prefix string // the prefix is empty, or ends with a slash
 	spool          string
+	keepFree       func(total uint64) uint64
+	usage          func(dir string) (vfs.DiskUsage, error)
 	part           uint64
 	silence        time.Duration
 	pause          func(ctx context.Context, try int) error // between two tries
@@ -110,7 +118,15 @@ func newS3Place(place string, s3 S3) (*s3Place, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach %s: %w", place, err)
 	}
-	return &s3Place{name: place, core: *client, bucket: bucket, prefix: prefix, spool: s3.Spool, part: s3Part, silence: s3Silence, pause: pause}, nil
+	p := &s3Place{name: place, core: *client, bucket: bucket, prefix: prefix, spool: s3.Spool, keepFree: s3.KeepFree,
+		usage: vfs.Default.GetDiskUsage, part: s3Part, silence: s3Silence, pause: pause}
+	if p.spool == "" {
+		p.spool = os.TempDir()
+	}
+	if p.keepFree == nil {
+		p.keepFree = func(total uint64) uint64 { return storage.Reserve(0, total) }
+	}
+	return p, nil
 }
 
 func (p *s3Place) String() string { return p.name }
@@ -167,49 +183,6 @@ func (p *s3Place) Size(ctx context.Context, name string) (int64, error) {
 func (p *s3Place) Remove(ctx context.Context, name string) error {
 	if err := p.core.RemoveObject(ctx, p.bucket, p.prefix+name, minio.RemoveObjectOptions{}); err != nil {
 		return p.failed(ctx, "remove", name, err)
-	}
-	return nil
-}
-
-// Draft implements Place. The name of a file follows from all of its content, so the file is
-// on the disk before it is sent.
-func (p *s3Place) Draft(string) (Draft, error) {
-	file, err := os.CreateTemp(p.spool, "switchyard-backup-*")
-	if err != nil {
-		return nil, fmt.Errorf("make a file to send: %w", err)
-	}
-	// Without its name nothing is left of it when the process dies. Not every system allows it.
-	unnamed := os.Remove(file.Name()) == nil
-	return &s3Draft{File: file, to: p, unnamed: unnamed}, nil
-}
-
-// s3Draft is a file that will be sent.
-type s3Draft struct {
-	*os.File
-	to      *s3Place
-	unnamed bool
-	done    bool // closed
-}
-
-func (d *s3Draft) Keep(ctx context.Context, name string) error {
-	size, err := d.Seek(0, io.SeekCurrent)
-	if err == nil {
-		err = d.to.insist(ctx, func() error { return d.to.send(ctx, name, io.NewSectionReader(d.File, 0, size), size) })
-	}
-	return errors.Join(err, d.Discard())
-}
-
-func (d *s3Draft) Discard() error {
-	if d.done {
-		return nil
-	}
-	d.done = true
-	err := d.Close()
-	if !d.unnamed {
-		err = errors.Join(err, os.Remove(d.Name()))
-	}
-	if err != nil {
-		return fmt.Errorf("remove a file that was to be sent: %w", err)
 	}
 	return nil
 }

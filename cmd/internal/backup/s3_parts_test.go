@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -79,6 +80,60 @@ func TestS3_SendsFilesOfAnySizeInParts(t *testing.T) {
 		if parts, _, _, err := minio.OptimalPartInfo(size, part); err != nil || parts > 10_000 {
 			t.Errorf("%d bytes make %d parts of %d bytes, %v", size, parts, part, err)
 		}
+	}
+}
+
+// The image of a shard is on the disk before it is sent, and never fills it.
+func TestS3_LeavesTheDiskItsReserve(t *testing.T) {
+	t.Parallel()
+	s, b := startService(t, 1), bucket.New(t)
+	settings := s3Settings(t, b)
+	place, err := backup.PlaceAt("s3://"+bucket.Name+"/some/where", settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const total, reserve = 1 << 30, 1 << 30 / 5
+	backup.SetS3Disk(place, func() uint64 { return reserve + 100 }, total)
+	copies := 0
+	_, _, err = backup.Take(t.Context(), backup.Taking{Client: client(t, s.url), To: backup.NewArchive(place, nil), Now: time.Now, Progress: func(p backup.Progress) {
+		if p.What == "copying" {
+			copies++
+		}
+	}})
+	if err == nil || !strings.Contains(err.Error(), "no room in "+settings.Spool) || copies != 1 || b.Asked(http.MethodPut) != 0 {
+		t.Errorf("%d copies were begun, %v", copies, err)
+	}
+	if left, err := os.ReadDir(settings.Spool); err != nil || len(left) > 0 {
+		t.Errorf("%v was left, %v", left, err)
+	}
+
+	// Others fill the disk meanwhile.
+	free := uint64(reserve + 100<<20)
+	backup.SetS3Disk(place, func() uint64 { return free }, total)
+	draft, err := place.Draft("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := draft.Room(101 << 20); err == nil {
+		t.Error("there is room for more than the disk has")
+	}
+	if err := draft.Room(99 << 20); err != nil {
+		t.Error(err)
+	}
+	written, block := 0, make([]byte, 1<<20)
+	for err == nil && written < 99 {
+		if written == 10 {
+			free = reserve
+		}
+		if _, err = draft.Write(block); err == nil {
+			written++
+		}
+	}
+	if err == nil || !strings.Contains(err.Error(), "no room in ") || written != 63 {
+		t.Errorf("%d MiB were written, %v", written, err)
+	}
+	if err := draft.Discard(); err != nil {
+		t.Error(err)
 	}
 }
 

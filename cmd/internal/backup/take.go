@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"switchyard/httpapi"
@@ -181,12 +180,14 @@ func fileOf(h *httpapi.ImageHead, sum string) File {
 
 // counted tells of the bytes that are written.
 type counted struct {
-	io.Writer
+	*output
 	t *taken
 }
 
+func (c *counted) room(bytes int64) error { return c.draft.Room(bytes) }
+
 func (c *counted) Write(p []byte) (int, error) {
-	n, err := c.Writer.Write(p)
+	n, err := c.output.Write(p)
 	c.t.progress.Bytes += int64(n)
 	c.t.tell()
 	return n, err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"switchyard/cmd/internal/backup"
+	"switchyard/storage"
 )
 
 // Backups are the settings of scheduled backups, the same on every node of a cluster.
@@ -75,6 +76,8 @@ func (c Config) archive() (*backup.Archive, error) {
 	}
 	s3 := c.Backups.S3
 	s3.Spool = c.Data
+	// Below twice the reserve a node gives up the logs that it keeps for the archive.
+	s3.KeepFree = func(total uint64) uint64 { return 2 * storage.Reserve(c.DiskReserve, total) }
 	to, err := backup.PlaceAt(c.Backups.To, s3)
 	if err != nil {
 		return nil, fmt.Errorf("--backup-to: %w", err)
