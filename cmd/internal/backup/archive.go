@@ -97,7 +97,12 @@ func (a *Archive) Open(ctx context.Context, name string) (*Manifest, error) {
 // manifest reads a manifest. It refuses one of a newer version, and one that is not byte for
 // byte as it was written.
 func (a *Archive) manifest(ctx context.Context, name string) (*Manifest, error) {
-	text, err := a.read(ctx, name)
+	return a.manifestAt(ctx, name, name)
+}
+
+// manifestAt reads the manifest of a backup from a file.
+func (a *Archive) manifestAt(ctx context.Context, file, name string) (*Manifest, error) {
+	text, err := a.read(ctx, file)
 	if err != nil {
 		return nil, fmt.Errorf("read the manifest %s in %s: %w", name, a, err)
 	}

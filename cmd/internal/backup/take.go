@@ -73,8 +73,7 @@ func Take(ctx context.Context, by Taking) (name string, m *Manifest, err error) 
 	t.tell()
 	for i := range t.files {
 		if old := t.last.file(i); old != nil && *old == t.files[i] {
-			// It was checked before it was used again. Only a lock keeps it from being removed
-			// since.
+			// It was checked before it was used again.
 			err = t.To.present(ctx, old)
 		} else {
 			err = t.To.check(ctx, &t.files[i])
@@ -85,6 +84,9 @@ func Take(ctx context.Context, by Taking) (name string, m *Manifest, err error) 
 	}
 	m.Files, m.Ended = t.files, t.Now().UTC().Truncate(time.Millisecond)
 	if name, err = t.finish(ctx, m); err != nil {
+		return "", nil, err
+	}
+	if err := t.allPresent(ctx, name, m); err != nil {
 		return "", nil, err
 	}
 	if err := t.prune(ctx, name); err != nil {
@@ -219,4 +221,18 @@ func (t *taken) finish(ctx context.Context, m *Manifest) (name string, err error
 		return "", errors.Join(err, t.To.place.Remove(context.WithoutCancel(ctx), name))
 	}
 	return name, nil
+}
+
+// allPresent looks once more whether all files of a backup are there, if no lock has kept other backups
+// from removing them. Without one of them there is no backup.
+func (t *taken) allPresent(ctx context.Context, name string, m *Manifest) error {
+	if t.To.place.Dir() != "" {
+		return nil
+	}
+	for i := range m.Files {
+		if err := t.To.present(ctx, &m.Files[i]); err != nil {
+			return errors.Join(err, t.To.place.Remove(context.WithoutCancel(ctx), name))
+		}
+	}
+	return nil
 }
