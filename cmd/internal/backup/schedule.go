@@ -169,11 +169,9 @@ func (s *Schedule) look(ctx context.Context) error {
 	found := Status{}
 	newest, _ := s.Newest()
 	var unread error
+	names = untilNow(names, s.Now())
 	for n := len(names) - 1; n >= max(0, len(names)-lookBack); n-- {
 		name := names[n]
-		if moment, _, _ := momentOf(name); moment.After(s.Now().Add(skew)) {
-			continue
-		}
 		if name == before.Name {
 			found = before
 			break
@@ -201,6 +199,17 @@ func (s *Schedule) look(ctx context.Context) error {
 	defer s.mu.Unlock()
 	s.status.Known, s.status.Name, s.status.Moment, s.newest = true, found.Name, found.Moment, newest
 	return nil
+}
+
+// untilNow returns the backups whose times are not in the future, of names that are sorted.
+func untilNow(names []string, now time.Time) []string {
+	for len(names) > 0 {
+		if moment, _, _ := momentOf(names[len(names)-1]); !moment.After(now.Add(skew)) {
+			break
+		}
+		names = names[:len(names)-1]
+	}
+	return names
 }
 
 // take takes one backup, as long as this node leads.

@@ -185,6 +185,27 @@ func TestSchedule_OneBackupEachInterval(t *testing.T) {
 	})
 }
 
+// However many backups a wrong clock has put into the future, the newest one of the past is found.
+func TestSchedule_AfterAWrongClock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := rehearse(t, 24*time.Hour)
+		r.pass(11 * time.Minute)
+		for hour := range 2 * lookBack {
+			if _, _, err := r.keep(t.Context(), r.nodes[0].To, manifestOf("cluster", time.Now().Add(240*time.Hour+time.Duration(hour)*time.Hour))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.pass(12 * time.Hour)
+		r.expect("half a day later", 1+2*lookBack, 0)
+		if status := r.nodes[1].Status(); status.Age(time.Now()) < (12 * time.Hour).Seconds() {
+			t.Errorf("the newest is of %s", status.Moment)
+		}
+		r.pass(12 * time.Hour)
+		r.expect("a day later", 2+2*lookBack, 0, 0)
+	})
+}
+
 func TestSchedule_TriesAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
