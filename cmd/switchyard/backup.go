@@ -210,6 +210,9 @@ func tellRestored(r *backup.Restored, at momentFlag) {
 	if !at.IsZero() {
 		fmt.Printf("The state is that of %s: the backup of %s, and %d log entries behind it.\n", at.Format(time.RFC3339Nano), r.Manifest.Moment.Format(time.RFC3339), r.Entries)
 	}
+	for _, name := range r.Later {
+		fmt.Printf("%s has a later time, but an older state by the entries of the logs: a clock was wrong. It was passed over; --backup restores it.\n", name)
+	}
 	if r.Late > 0 {
 		fmt.Printf("At least %d later entries in the log have a time before that, and are left out: clocks of nodes differed, or one was set. Choose a later moment if writes are missing.\n", r.Late)
 	}

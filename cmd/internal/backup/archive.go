@@ -70,18 +70,8 @@ func (a *Archive) List(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Open reads the manifest of a backup; without a name that of the newest.
+// Open reads the manifest of a backup.
 func (a *Archive) Open(ctx context.Context, name string) (*Manifest, error) {
-	if name == "" {
-		names, err := a.List(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if len(names) == 0 {
-			return nil, fmt.Errorf("there is no complete backup in %s", a)
-		}
-		name = names[len(names)-1]
-	}
 	_, sealed, ok := momentOf(name)
 	switch {
 	case !ok:

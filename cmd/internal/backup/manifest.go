@@ -67,6 +67,15 @@ func (m *Manifest) Bytes() (sum int64) {
 	return sum
 }
 
+// entries is the sum of the images' indexes. Of two backups of a cluster the one with more entries is of
+// the later state, whatever the clocks said.
+func (m *Manifest) entries() (sum uint64) {
+	for i := range m.Files {
+		sum += m.Files[i].Index
+	}
+	return sum
+}
+
 // format returns the format of the rows.
 func (m *Manifest) format() storage.Format { return max(m.Format, storage.FormatFirst) }
 

@@ -26,17 +26,16 @@ func (t *taken) prune(ctx context.Context, newest string) error {
 	if err != nil {
 		return err
 	}
-	for t.Keep > 0 && len(names) > t.Keep && names[0] != newest {
-		if err := t.remove(ctx, names[0]); err != nil {
-			return fmt.Errorf("remove an old backup: %w", err)
-		}
-		names = names[1:]
-	}
+	keep := t.keeps(ctx, names, newest)
 	used := map[string]bool{}
 	oldest := map[logOf]uint64{} // index of the oldest image of a shard
 	known := true
 	for _, name := range names {
-		known = t.To.hold(ctx, name, name).uses(used, oldest) && known
+		if keep == nil || keep[name] {
+			known = t.To.hold(ctx, name, name).uses(used, oldest) && known
+		} else if err := t.remove(ctx, name); err != nil {
+			return fmt.Errorf("remove an old backup: %w", err)
+		}
 	}
 	// Backups that were removed before the first look are looked for after it.
 	removed, err := t.listed(ctx, removedDir)
@@ -93,6 +92,29 @@ func (t *taken) backups(ctx context.Context) (names []string, latest time.Time, 
 	}
 	slices.Sort(names)
 	return names, latest, err
+}
+
+// keeps returns which backups are kept; nil: all are. They are the newest ones by the order of their
+// states, and also those by time, since neither is certain after a clock was wrong or a node's data was
+// put back. Times in the future prove nothing.
+func (t *taken) keeps(ctx context.Context, names []string, newest string) map[string]bool {
+	if t.Keep == 0 || len(names) <= t.Keep {
+		return nil
+	}
+	var all, past []held // by time
+	for _, name := range names {
+		h := *t.To.hold(ctx, name, name)
+		if all = append(all, h); !h.moment().After(t.Now().Add(skew)) {
+			past = append(past, h)
+		}
+	}
+	keep := map[string]bool{newest: true}
+	for _, some := range [][]held{inOrder(all), past} {
+		for _, h := range some[max(0, len(some)-t.Keep):] {
+			keep[h.name] = true
+		}
+	}
+	return keep
 }
 
 // remove removes a backup. In a place without a lock its manifest moves into a folder of its own for a

@@ -40,13 +40,16 @@ type Restored struct {
 	// moment yet: an entry before them is of a later time, so clocks differ, or one was set. Those in
 	// the segments of the moment are counted.
 	Late int64
+	// Later are the names of backups that were passed over, since they are of an older state although
+	// their times are later: a clock was wrong.
+	Later []string
 	tracker.RestoreReport
 }
 
 // Restore makes the data directory of the only node of a new cluster, with the state of a
 // backup. After an error the directory is empty again.
 func Restore(ctx context.Context, by Restoring) (_ *Restored, err error) {
-	m, logs, err := by.choose(ctx)
+	m, logs, later, err := by.choose(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +76,7 @@ func Restore(ctx context.Context, by Restoring) (_ *Restored, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Restored{Manifest: m}
+	r := &Restored{Manifest: m, Later: later}
 	for i := range m.Files {
 		var chain []segment
 		if logs != nil {

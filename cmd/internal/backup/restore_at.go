@@ -15,19 +15,35 @@ import (
 // ErrOutOfReach is the error of a restore to a moment to which no backup and its logs lead.
 var ErrOutOfReach = errors.New("this moment can't be restored")
 
-// choose returns the backup to restore, and the archived logs if they are needed.
-func (r *Restoring) choose(ctx context.Context) (*Manifest, *logs, error) {
-	if r.At.IsZero() {
-		m, err := r.From.Open(ctx, r.Backup)
-		return m, nil, err
-	}
-	names := []string{r.Backup}
-	if r.Backup == "" {
-		var err error
-		if names, err = r.From.List(ctx); err != nil {
-			return nil, nil, err
+// choose returns the backup to restore, and the archived logs if they are needed. later are the names of
+// backups that are of an older state although their times are later.
+func (r *Restoring) choose(ctx context.Context) (m *Manifest, logs *logs, later []string, err error) {
+	if r.Backup != "" {
+		m, err = r.From.Open(ctx, r.Backup)
+		if err != nil || r.At.IsZero() {
+			return m, nil, nil, err
 		}
+		m, logs, err = r.chooseAt(ctx, []held{{name: r.Backup, m: m}})
+		return m, logs, nil, err
 	}
+	all, err := r.From.all(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if r.At.IsZero() {
+		h, later, err := r.From.newest(all, r.Now())
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		return h.m, nil, later, nil
+	}
+	m, logs, err = r.chooseAt(ctx, all)
+	return m, logs, nil, err
+}
+
+// chooseAt returns the newest of the backups that was complete at the moment, and whose logs lead there.
+// The backups are in order.
+func (r *Restoring) chooseAt(ctx context.Context, all []held) (*Manifest, *logs, error) {
 	logs, err := r.From.listLogs(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -37,10 +53,10 @@ func (r *Restoring) choose(ctx context.Context) (*Manifest, *logs, error) {
 		latest Span // of the backup that leads furthest of those before the moment
 		first  *Manifest
 	)
-	for i := len(names) - 1; i >= 0; i-- {
-		m, err := r.From.Open(ctx, names[i])
-		if err != nil {
-			unread = errors.Join(unread, err)
+	for i := len(all) - 1; i >= 0; i-- {
+		m := all[i].m
+		if m == nil {
+			unread = errors.Join(unread, all[i].err)
 			continue
 		}
 		if first == nil || m.Ended.Before(first.Ended) {

@@ -181,7 +181,7 @@ func TestRestore_RefusesWhatIsDamaged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := copyOf(t, good)
-			m, err := plain(dir).Open(t.Context(), "")
+			m, err := plain(dir).Open(t.Context(), filepath.Base(manifestFile(t, dir)))
 			if err != nil {
 				t.Fatal(err)
 			}

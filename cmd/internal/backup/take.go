@@ -110,12 +110,19 @@ func (t *taken) tell() {
 	}
 }
 
-// findLast looks for the newest backup whose files can be used again. An unreadable one
-// is passed over.
+// findLast looks for the newest backup whose files can be used again. Those that can't be read are
+// passed over, and those of the future: they would stay the newest for long.
 func (t *taken) findLast(ctx context.Context) {
-	m, err := t.To.Open(ctx, "")
-	if err == nil && m.ClusterID == t.cluster && m.Shards == t.shards {
-		t.last = m
+	names, err := t.To.List(ctx)
+	if err != nil {
+		return
+	}
+	names = untilNow(names, t.Now())
+	for n := len(names) - 1; n >= max(0, len(names)-lookBack) && t.last == nil; n-- {
+		m, err := t.To.Open(ctx, names[n])
+		if err == nil && m.ClusterID == t.cluster && m.Shards == t.shards {
+			t.last = m
+		}
 	}
 }
 

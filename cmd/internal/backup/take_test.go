@@ -172,8 +172,8 @@ func TestTake_DoesNotBelieveTheService(t *testing.T) {
 			t.Parallel()
 			good := filepath.Join(t.TempDir(), "good")
 			s := &service{t: t, url: s.url}
-			s.take(good, 0)
-			m, err := plain(good).Open(t.Context(), "")
+			name, _ := s.take(good, 0)
+			m, err := plain(good).Open(t.Context(), name)
 			if err != nil {
 				t.Fatal(err)
 			}
