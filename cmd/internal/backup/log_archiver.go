@@ -144,7 +144,7 @@ func (a *LogArchiver) learn(ctx context.Context) error {
 	for _, m := range marks {
 		for _, l := range m.Logs {
 			is, ok := a.known[l.Shard]
-			if l.Shard >= 0 && l.Shard <= a.Logs.Shards() && (!ok || l.Last > is.Last || l.Last == is.Last && l.At.After(is.At)) {
+			if l.Shard >= 0 && l.Shard <= a.Logs.Shards() && (!ok || l.newer(&is)) {
 				a.known[l.Shard] = l
 			}
 		}
@@ -195,9 +195,7 @@ func (a *LogArchiver) shard(ctx context.Context, shard int, newest *Manifest) er
 		if err != nil {
 			return fmt.Errorf("archive the log of shard %d: %w", shard, err)
 		}
-		if now.After(log.At) {
-			log.At = now
-		}
+		log.At, log.Pass = now, log.Pass+1
 		a.known[shard] = log
 		a.Logs.KeepLog(storage.Shard(shard), log.Last, max(logKept, 3*a.Every))
 		return nil
@@ -214,7 +212,7 @@ func (a *LogArchiver) begin(shard int, first, applied uint64, newest *Manifest) 
 	if ok && log.Last <= applied && first <= log.Last+1 {
 		return log
 	}
-	from := archivedLog{Shard: shard, After: first - 1}
+	from := archivedLog{Shard: shard, After: first - 1, Pass: log.Pass}
 	switch {
 	case image == nil: // the first backup will have what was truncated
 	case image.Index <= applied && first <= image.Index+1:
@@ -273,10 +271,7 @@ func (a *LogArchiver) segment(ctx context.Context, log archivedLog, applied uint
 	if err != nil {
 		return log, &placeError{err}
 	}
-	log.Last = last
-	if until.After(log.At) {
-		log.At = until
-	}
+	log.Last, log.At = last, until
 	a.mu.Lock()
 	a.status.Segments++
 	a.status.Bytes += uint64(size)

@@ -32,6 +32,7 @@ type logbook struct {
 	keeps   [2]map[int]uint64     // by node and shard: entries behind are kept
 	newest  *Manifest
 	known   bool
+	ahead   time.Duration // of the nodes' clocks
 
 	nodes [2]*LogArchiver
 	stop  [2]func()
@@ -51,12 +52,18 @@ func openLogbook(t *testing.T, every time.Duration) *logbook {
 
 // open gives a node an archiver that knows nothing yet.
 func (b *logbook) open(n int, every time.Duration) {
-	b.nodes[n] = &LogArchiver{To: NewArchive(InDir(b.dir), nil), Every: every, Node: fmt.Sprint("node-", n), Logs: bookOf{b, n}, Kept: b.kept, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+	b.nodes[n] = &LogArchiver{To: NewArchive(InDir(b.dir), nil), Every: every, Node: fmt.Sprint("node-", n), Logs: bookOf{b, n}, Kept: b.kept, Now: b.now, Logger: slog.New(slog.DiscardHandler),
 		Newest: func() (*Manifest, bool) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			return b.newest, b.known
 		}}
+}
+
+// now is the time by the clocks of the nodes.
+func (b *logbook) now() (now time.Time) {
+	b.change(func() { now = time.Now().Add(b.ahead) })
+	return now
 }
 
 // run starts the archivers of both nodes, until the test ends.
@@ -87,7 +94,7 @@ func (b *logbook) write(shard, count, size int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for range count {
-		b.entries[shard] = append(b.entries[shard], cluster.LogEntry{Index: uint64(len(b.entries[shard]) + 1), Term: 1, AppendedAt: time.Now(), Command: true, Data: make([]byte, size)})
+		b.entries[shard] = append(b.entries[shard], cluster.LogEntry{Index: uint64(len(b.entries[shard]) + 1), Term: 1, AppendedAt: time.Now().Add(b.ahead), Command: true, Data: make([]byte, size)})
 	}
 }
 

@@ -3,6 +3,7 @@ package backup
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 )
@@ -12,6 +13,7 @@ type logs struct {
 	archive  *Archive
 	segments map[logOf][]segment // by the first entry
 	marks    map[string][]mark   // by cluster, when they have been read
+	unread   error               // of marks
 }
 
 // logOf names the log of a shard.
@@ -58,43 +60,76 @@ func (l *logs) chain(of logOf, after uint64) (chain []segment, last uint64) {
 }
 
 // reach returns the latest moment to which the log of every shard leads from a backup: all writes
-// that were acknowledged before are in the images or the segments.
+// that were acknowledged before are in the images or the segments. Of each shard the claim about the most
+// entries counts, not the one of the latest time: a clock may have been set back since.
 func (l *logs) reach(ctx context.Context, m *Manifest) (time.Time, error) {
 	marks, ok := l.marks[m.ClusterID]
 	if !ok {
-		var err error
-		if marks, _, err = l.archive.marks(ctx, m.ClusterID); err != nil {
+		var unread, err error
+		if marks, unread, err = l.archive.marks(ctx, m.ClusterID); err != nil {
 			return time.Time{}, err
 		}
-		l.marks[m.ClusterID] = marks
+		l.marks[m.ClusterID], l.unread = marks, errors.Join(l.unread, unread)
 	}
 	var reach time.Time
 	for i := range m.Files {
-		f := &m.Files[i]
-		of := logOf{m.ClusterID, f.Shard}
-		until := m.Moment
-		_, last := l.chain(of, f.Index)
-		later := func(at time.Time, end uint64) {
-			if end <= last && at.After(until) {
-				until = at
-			}
-		}
-		for i := range l.segments[of] {
-			later(l.segments[of][i].until, l.segments[of][i].last)
-		}
-		for i := range marks {
-			for _, log := range marks[i].Logs {
-				if log.Shard == f.Shard {
-					later(log.At, log.Last)
-					later(log.LostAt, log.Lost)
-				}
-			}
-		}
-		if i == 0 || until.Before(reach) {
+		if until := l.until(m, &m.Files[i], marks); i == 0 || until.Before(reach) {
 			reach = until
 		}
 	}
 	return reach, nil
+}
+
+// until is reach of one shard.
+func (l *logs) until(m *Manifest, f *File, marks []mark) time.Time {
+	of := logOf{m.ClusterID, f.Shard}
+	_, last := l.chain(of, f.Index)
+	all := l.segments[of]
+	best := archivedLog{Last: f.Index, At: m.Moment}
+	for i := range all {
+		if s := (archivedLog{Last: all[i].last, At: all[i].until}); s.Last <= last && s.newer(&best) {
+			best = s
+		}
+	}
+	var marked *archivedLog
+	for i := range marks {
+		for _, log := range marks[i].Logs {
+			for _, c := range []archivedLog{log, {Last: log.Lost, At: log.LostAt, Pass: log.Pass}} {
+				if log.Shard == f.Shard && !c.At.IsZero() && c.Last <= last && (marked == nil || c.newer(marked)) {
+					marked = &c
+				}
+			}
+		}
+	}
+	if marked != nil && marked.Last >= best.Last { // marks are written behind the segments
+		best = *marked
+	}
+	for i := range all { // behind a gap
+		if all[i].first > best.Last && all[i].from.Before(best.At) {
+			best.At = all[i].from
+		}
+	}
+	return best.At
+}
+
+// setBack returns an error if the names of the segments say that a clock was set back from a time after
+// the moment to one before it, behind the images of a backup. Not all such steps are between segments.
+func (l *logs) setBack(m *Manifest, at time.Time) error {
+	for i := range m.Files {
+		f := &m.Files[i]
+		chain, _ := l.chain(logOf{m.ClusterID, f.Shard}, f.Index)
+		latest := at
+		for j := range chain {
+			switch from := chain[j].from; {
+			case chain[j].first <= f.Index:
+			case from.After(latest):
+				latest = from
+			case !from.After(at) && latest.Sub(from) > clockStep && latest.After(at):
+				return setBack(at, from, latest)
+			}
+		}
+	}
+	return nil
 }
 
 // Span is the time between two moments, to each of which a backup can be restored.

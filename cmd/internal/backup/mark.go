@@ -24,11 +24,27 @@ type archivedLog struct {
 	// The segments have all entries behind After, up to Last.
 	After uint64 `json:"after"`
 	Last  uint64 `json:"last"`
-	// Every write that was acknowledged before At has an index of at most Last.
+	// Every write that was acknowledged before At has an index of at most Last. At is what the clock
+	// of the owner said in the last pass: if that was set back, At goes back with it.
 	At time.Time `json:"at"`
 	// Lost and LostAt are Last and At before the last gap; absent: there was none.
 	Lost   uint64    `json:"lost,omitempty"`
 	LostAt time.Time `json:"lostAt,omitzero"`
+	// Pass counts the passes that have looked at the log, on any node; absent: nodes of an older
+	// version, which do not count.
+	Pass uint64 `json:"pass,omitempty"`
+}
+
+// newer reports whether l was found out after other. The entries and the passes decide before the
+// times, since a clock may have been set back.
+func (l *archivedLog) newer(other *archivedLog) bool {
+	switch {
+	case l.Last != other.Last:
+		return l.Last > other.Last
+	case l.Pass != other.Pass && l.Pass != 0 && other.Pass != 0:
+		return l.Pass > other.Pass
+	}
+	return l.At.After(other.At)
 }
 
 // mark is the file of a node.

@@ -37,8 +37,8 @@ type Restored struct {
 	Cluster  string // id of the new cluster
 	Entries  int64  // log entries that were applied behind the images
 	// Late are entries that were not applied, although the clock that appended them was not at the
-	// moment yet: an entry before them is of a later time, so clocks differ, or one was set. Those in
-	// the segments of the moment are counted.
+	// moment yet: an entry before them is of a later time, so clocks differ. Those in the segments
+	// whose times are about the moment are counted.
 	Late int64
 	// Later are the names of backups that were passed over, since they are of an older state although
 	// their times are later: a clock was wrong.

@@ -15,6 +15,17 @@ import (
 // ErrOutOfReach is the error of a restore to a moment to which no backup and its logs lead.
 var ErrOutOfReach = errors.New("this moment can't be restored")
 
+// clockStep is how far the clocks of owners may differ, as the cluster has it. A larger step back in the
+// times of a log is that of a clock that was set.
+const clockStep = 10 * time.Second
+
+// setBack refuses a moment that a clock has shown twice: it was set back from the time upper to one that
+// is not after lower.
+func setBack(at, lower, upper time.Time) error {
+	return fmt.Errorf("%w: %s is between %s and %s, and a clock that was set back has shown these times twice: choose a moment before or after them", ErrOutOfReach,
+		at.Format(time.RFC3339Nano), lower.UTC().Format(time.RFC3339Nano), upper.UTC().Format(time.RFC3339Nano))
+}
+
 // choose returns the backup to restore, and the archived logs if they are needed. later are the names of
 // backups that are of an older state although their times are later.
 func (r *Restoring) choose(ctx context.Context) (m *Manifest, logs *logs, later []string, err error) {
@@ -70,13 +81,16 @@ func (r *Restoring) chooseAt(ctx context.Context, all []held) (*Manifest, *logs,
 			return nil, nil, err
 		}
 		if !span.To.Before(r.At) {
+			if err := logs.setBack(m, r.At); err != nil {
+				return nil, nil, err
+			}
 			return m, logs, nil
 		}
 		if span.To.After(latest.To) {
 			latest = span
 		}
 	}
-	return nil, nil, errors.Join(r.outOfReach(first, latest), unread)
+	return nil, nil, errors.Join(r.outOfReach(first, latest), unread, logs.unread)
 }
 
 // outOfReach says which moments can be restored. first is the first backup, and latest the moments
@@ -137,7 +151,7 @@ func (r *Restoring) replay(ctx context.Context, f *cluster.Creation, file *File,
 			case err != nil:
 				return err
 			case e.Index > file.Index && e.AppendedAt.After(r.At):
-				is.late, err = r.finish(f, open)
+				is.late, err = r.finish(ctx, f, e, open, chain)
 				if chain, open = nil, nil; err == nil {
 					err = io.EOF
 				}
@@ -150,20 +164,42 @@ func (r *Restoring) replay(ctx context.Context, f *cluster.Creation, file *File,
 	return is, err
 }
 
-// finish reads the rest of the segment in which the moment is: the entries that were applied may be
-// in the format that its end tells. It returns how many entries there are before the moment by the
-// clock that appended them.
-func (r *Restoring) finish(f *cluster.Creation, open *openedSegment) (late int64, err error) {
-	var e cluster.LogEntry
+// finish reads what is behind stop, the first entry that was appended after the moment: the rest of its
+// segment, and the later segments of a chain that begin or end before the moment by their times. The entries that were applied may be in the format that the end of the first one tells. It
+// returns how many entries there are before the moment by the clock that appended them. Where that clock
+// was set back the moment stands for two places in the log, which is an error.
+func (r *Restoring) finish(ctx context.Context, f *cluster.Creation, stop *cluster.LogEntry, open *openedSegment, chain []segment) (late int64, err error) {
+	last, latest := stop.Index, stop.AppendedAt
+	applied := open // in part
 	for {
+		var e cluster.LogEntry
 		err := open.read(&e)
 		switch {
 		case errors.Is(err, io.EOF):
-			return late, f.Raise(open.format)
+			if open == applied {
+				if err := f.Raise(open.format); err != nil {
+					return 0, err
+				}
+			}
+			for len(chain) > 0 && chain[0].from.After(r.At) && chain[0].until.After(r.At) {
+				chain = chain[1:]
+			}
+			if len(chain) == 0 {
+				return late, nil
+			}
+			if open, err = r.From.openSegment(ctx, &chain[0]); err != nil {
+				return 0, err
+			}
+			chain = chain[1:]
 		case err != nil:
 			return 0, err
-		case e.Command && !e.AppendedAt.After(r.At):
-			late++
+		case e.Index <= last: // segments of two owners overlap
+		case e.AppendedAt.After(latest):
+			latest = e.AppendedAt
+		case e.Command && !e.AppendedAt.IsZero() && !e.AppendedAt.After(r.At):
+			if late++; latest.Sub(e.AppendedAt) > clockStep {
+				return 0, setBack(r.At, e.AppendedAt, latest)
+			}
 		}
 	}
 }
