@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"switchyard/actors/tracker"
 	"switchyard/cluster"
@@ -35,16 +38,26 @@ type Drilled struct {
 // scratch.
 func Drill(ctx context.Context, by Drilling) (_ *Drilled, err error) {
 	if by.Scratch == "" {
-		by.Scratch = by.From.place.Dir() // or the directory for temporary files
+		by.Scratch = by.From.place.Dir()
 	} else if err := os.MkdirAll(by.Scratch, 0o700); err != nil {
 		return nil, fmt.Errorf("make the scratch directory: %w", err)
 	}
-	scratch, err := os.MkdirTemp(by.Scratch, ".drill-*")
+	if by.Scratch == "" {
+		by.Scratch = os.TempDir()
+	}
+	if err := removeLeft(by.Scratch, by.Now()); err != nil {
+		return nil, err
+	}
+	scratch, err := os.MkdirTemp(by.Scratch, drillPrefix+"*")
 	if err != nil {
 		return nil, fmt.Errorf("make the scratch directory: %w", err)
 	}
+	lock, err := vfs.Default.Lock(filepath.Join(scratch, "lock"))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock the scratch directory: %w", err), os.RemoveAll(scratch))
+	}
 	defer func() {
-		if failed := os.RemoveAll(scratch); failed != nil {
+		if failed := errors.Join(lock.Close(), os.RemoveAll(scratch)); failed != nil {
 			err = errors.Join(err, fmt.Errorf("remove the scratch directory: %w", failed))
 		}
 	}()
@@ -63,4 +76,37 @@ func Drill(ctx context.Context, by Drilling) (_ *Drilled, err error) {
 		return nil, err
 	}
 	return &Drilled{restored, report}, nil
+}
+
+const (
+	drillPrefix = ".drill-"
+	// drillYoung is how long a scratch directory is left alone: a drill may not have locked it yet.
+	drillYoung = time.Hour
+)
+
+// removeLeft removes the scratch directories of drills that were killed. Each may be as large as all
+// data.
+func removeLeft(dir string, now time.Time) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("look for what killed drills have left: %w", err)
+	}
+	for _, e := range entries {
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), drillPrefix) {
+			continue
+		}
+		at, err := e.Info()
+		if err != nil || now.Sub(at.ModTime()) < drillYoung {
+			continue
+		}
+		left := filepath.Join(dir, e.Name())
+		lock, err := vfs.Default.Lock(filepath.Join(left, "lock"))
+		if err != nil {
+			continue // it is in use, or another user's
+		}
+		if err := errors.Join(lock.Close(), os.RemoveAll(left)); err != nil {
+			return fmt.Errorf("remove what a killed drill has left: %w", err)
+		}
+	}
+	return nil
 }

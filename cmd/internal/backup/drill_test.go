@@ -1,10 +1,14 @@
 package backup_test
 
 import (
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"switchyard/cmd/internal/backup"
 )
@@ -21,5 +25,38 @@ func TestDrill_MakesItsScratchDirectory(t *testing.T) {
 	}
 	if left, err := os.ReadDir(scratch); err != nil || len(left) > 0 {
 		t.Errorf("%v was left, %v", left, err)
+	}
+}
+
+// The scratch of a drill that was killed is removed by a later one, but not that of one that runs.
+func TestDrill_RemovesWhatKilledDrillsLeft(t *testing.T) {
+	t.Parallel()
+	s, dir, scratch := startService(t, 1), filepath.Join(t.TempDir(), "backups"), t.TempDir()
+	s.take(dir, 0)
+	for _, name := range []string{".drill-left", ".drill-runs", ".drill-begins", "other"} {
+		err := os.MkdirAll(filepath.Join(scratch, name, "data"), 0o700)
+		if err == nil && name == ".drill-runs" {
+			var lock io.Closer
+			if lock, err = vfs.Default.Lock(filepath.Join(scratch, name, "lock")); err == nil {
+				t.Cleanup(func() { _ = lock.Close() })
+			}
+		}
+		if old := time.Now().Add(-2 * time.Hour); err == nil && name != ".drill-begins" {
+			err = os.Chtimes(filepath.Join(scratch, name), old, old)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := backup.Drill(t.Context(), backup.Drilling{From: plain(dir), Scratch: scratch, Now: time.Now}); err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	entries, err := os.ReadDir(scratch)
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	if err != nil || !slices.Equal(left, []string{".drill-begins", ".drill-runs", "other"}) {
+		t.Errorf("%q are left, %v", left, err)
 	}
 }
