@@ -132,6 +132,24 @@ func (l *logs) setBack(m *Manifest, at time.Time) error {
 	return nil
 }
 
+// imagesLater reports whether the images of a backup have entries that were appended after a moment: the
+// clock of the machine that took the backup was behind. The names of the segments do not always show it.
+func (l *logs) imagesLater(m *Manifest, at time.Time) bool {
+	for i := range m.Files {
+		f := &m.Files[i]
+		var last time.Time // when the segment began that has the last entry of the image
+		for _, s := range l.segments[logOf{m.ClusterID, f.Shard}] {
+			if s.first <= f.Index && s.last >= f.Index {
+				last = s.from
+			}
+		}
+		if last.After(at.Add(clockStep)) {
+			return true
+		}
+	}
+	return false
+}
+
 // Span is the time between two moments, to each of which a backup can be restored.
 type Span struct{ From, To time.Time }
 

@@ -63,6 +63,7 @@ func (r *Restoring) chooseAt(ctx context.Context, all []held) (*Manifest, *logs,
 		unread error
 		latest Span // of the backup that leads furthest of those before the moment
 		first  *Manifest
+		later  bool // a backup was taken after the moment by the times of its entries
 	)
 	for i := len(all) - 1; i >= 0; i-- {
 		m := all[i].m
@@ -75,6 +76,10 @@ func (r *Restoring) chooseAt(ctx context.Context, all []held) (*Manifest, *logs,
 		}
 		if m.Ended.After(r.At) {
 			continue // its images may have later writes
+		}
+		if logs.imagesLater(m, r.At) {
+			later = true
+			continue
 		}
 		span, err := logs.span(ctx, m)
 		if err != nil {
@@ -89,6 +94,9 @@ func (r *Restoring) chooseAt(ctx context.Context, all []held) (*Manifest, *logs,
 		if span.To.After(latest.To) {
 			latest = span
 		}
+	}
+	if later && latest.To.IsZero() {
+		return nil, nil, errors.Join(r.takenLater(), unread, logs.unread)
 	}
 	return nil, nil, errors.Join(r.outOfReach(first, latest), unread, logs.unread)
 }
@@ -106,6 +114,12 @@ func (r *Restoring) outOfReach(first *Manifest, latest Span) error {
 		return fmt.Errorf("%w: the archived logs in %s do not lead to %s; the latest moment before it is %s", ErrOutOfReach, r.From, at, latest.To.Format(time.RFC3339Nano))
 	}
 	return fmt.Errorf("%w: no logs are archived in %s that go on behind the backup of %s, which can be restored without --at", ErrOutOfReach, r.From, latest.From.Format(time.RFC3339Nano))
+}
+
+// takenLater refuses a backup whose images have entries that were appended after the moment.
+func (r *Restoring) takenLater() error {
+	return fmt.Errorf("%w: the backup has entries that were appended after %s, so the clock of the machine that took it was behind: choose a later moment, or an earlier backup with --backup", ErrOutOfReach,
+		r.At.Format(time.RFC3339Nano))
 }
 
 // agreement returns how directory and workspaces are made to agree. In a backup the directory comes
@@ -150,6 +164,8 @@ func (r *Restoring) replay(ctx context.Context, f *cluster.Creation, file *File,
 				continue
 			case err != nil:
 				return err
+			case e.Index == file.Index && e.AppendedAt.After(r.At.Add(clockStep)):
+				return r.takenLater()
 			case e.Index > file.Index && e.AppendedAt.After(r.At):
 				is.late, err = r.finish(ctx, f, e, open, chain)
 				if chain, open = nil, nil; err == nil {

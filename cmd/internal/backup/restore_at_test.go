@@ -301,6 +301,31 @@ func TestRestoreAt_NotAcrossAGap(t *testing.T) {
 	}
 }
 
+// The images of a backup that a machine with a slow clock has taken are later than it says: they are no
+// state of a moment before.
+func TestRestoreAt_NotFromALaterImage(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "backups")
+	s := startWith(t, 1, logging(dir), io.Discard)
+	s.archived()
+	s.write("An hour later than the backup says")
+	s.archived()
+	slow := func() time.Time { return time.Now().Add(-time.Hour) }
+	name, _, err := backup.Take(t.Context(), backup.Taking{Client: client(t, s.url), To: plain(dir), Now: slow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.write("Later still")
+	at := time.Now()
+	s.archived()
+	for _, name := range []string{"", name} {
+		outOfReach(t, plain(dir), name, time.Now().Add(-30*time.Minute), "was behind")
+	}
+	if titles := s.restored(plain(dir), at).titles(); len(titles) != 3 {
+		t.Errorf("there are %q", titles)
+	}
+}
+
 // In a bucket, encrypted.
 func TestS3_RestoresAMoment(t *testing.T) {
 	t.Parallel()
