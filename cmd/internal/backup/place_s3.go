@@ -151,7 +151,17 @@ func (p *s3Place) failed(ctx context.Context, what, name string, err error) erro
 	return fmt.Errorf("%s %s%s in %s: %w", what, p.prefix, name, p.bucket, err)
 }
 
-func (p *s3Place) List(ctx context.Context, prefix string) ([]Kept, error) {
+// List implements Place. A service that is not reached, maybe since its address is wrong, is asked once:
+// a command begins with a list.
+func (p *s3Place) List(ctx context.Context, prefix string) (all []Kept, err error) {
+	err = p.insist(ctx, busy, func() (err error) {
+		all, err = p.list(ctx, prefix)
+		return err
+	})
+	return all, err
+}
+
+func (p *s3Place) list(ctx context.Context, prefix string) ([]Kept, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the listing after an error
 	var all []Kept
@@ -171,7 +181,7 @@ func (p *s3Place) List(ctx context.Context, prefix string) ([]Kept, error) {
 
 func (p *s3Place) Size(ctx context.Context, name string) (int64, error) {
 	var at minio.ObjectInfo
-	err := p.insist(ctx, func() (err error) {
+	err := p.insist(ctx, mayPass, func() (err error) {
 		if at, err = p.core.StatObject(ctx, p.bucket, p.prefix+name, minio.StatObjectOptions{}); err != nil {
 			return p.failed(ctx, "look for", name, err)
 		}

@@ -161,6 +161,12 @@ func (r *s3Reader) Close() error {
 	return body.Close()
 }
 
+// busy reports whether a service has answered that a request may succeed when it is repeated.
+func busy(err error) bool {
+	var answer minio.ErrorResponse
+	return errors.As(err, &answer) && (answer.StatusCode >= 500 || answer.StatusCode == http.StatusTooManyRequests || answer.StatusCode == http.StatusRequestTimeout)
+}
+
 // mayPass reports whether a request that failed with this error may succeed when it is repeated: the
 // service was busy or not reached, or the answer broke off.
 func mayPass(err error) bool {
@@ -170,7 +176,7 @@ func mayPass(err error) bool {
 	)
 	switch {
 	case errors.As(err, &answer):
-		return answer.StatusCode >= 500 || answer.StatusCode == http.StatusTooManyRequests || answer.StatusCode == http.StatusRequestTimeout
+		return busy(err)
 	case errors.Is(err, fs.ErrNotExist), errors.As(err, &certificate):
 		return false
 	}
@@ -179,11 +185,11 @@ func mayPass(err error) bool {
 
 // insist repeats a request that may succeed later. A transfer that fell silent is not repeated: it has
 // taken its time.
-func (p *s3Place) insist(ctx context.Context, request func() error) error {
+func (p *s3Place) insist(ctx context.Context, again func(error) bool, request func() error) error {
 	for try := 0; ; try++ {
 		err := request()
 		var silent *silentError
-		if err == nil || ctx.Err() != nil || !mayPass(err) || errors.As(err, &silent) || try+1 == tries {
+		if err == nil || ctx.Err() != nil || !again(err) || errors.As(err, &silent) || try+1 == tries {
 			return err
 		}
 		if waited := p.pause(ctx, try); waited != nil {

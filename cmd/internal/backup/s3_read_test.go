@@ -129,6 +129,37 @@ func TestS3_GivesADownloadUp(t *testing.T) {
 	}
 }
 
+// A list, and the look for a file, wait for a service that is busy.
+func TestS3_AsksABusyServiceAgain(t *testing.T) {
+	t.Parallel()
+	b := bucket.New(t)
+	object(t, b, 1000)
+	place := hurried(t, b)
+	refusals := 0
+	refuse := func(status int) func(http.ResponseWriter, *http.Request) bool {
+		refusals = 0
+		return func(w http.ResponseWriter, _ *http.Request) bool {
+			if refusals++; refusals <= 6 { // the client library tries five times
+				bucket.Refuse(w, status, "Refused", "Refused.")
+			}
+			return refusals <= 6
+		}
+	}
+	b.Fail(refuse(http.StatusServiceUnavailable))
+	if all, err := place.List(t.Context(), ""); err != nil || len(all) != 1 {
+		t.Errorf("%v, %v", all, err)
+	}
+	b.Fail(refuse(http.StatusServiceUnavailable))
+	if size, err := place.Size(t.Context(), "file"); err != nil || size != 1000 {
+		t.Errorf("%d bytes, %v", size, err)
+	}
+	before := b.Asked(http.MethodGet)
+	b.Fail(refuse(http.StatusForbidden))
+	if _, err := place.List(t.Context(), ""); err == nil || b.Asked(http.MethodGet) != before+1 {
+		t.Errorf("%d GETs, %v", b.Asked(http.MethodGet)-before, err)
+	}
+}
+
 // Backups are taken and restored over connections that break off. A file that can't be read is not
 // called damaged.
 func TestS3_BrokenDownloadsAreNoDamage(t *testing.T) {
