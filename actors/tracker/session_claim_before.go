@@ -37,10 +37,12 @@ func (c *sessionChange) before(room int) (*claimedBefore, error) {
 	tx, in := c.tx, &c.s.Inner
 	out := &claimedBefore{Attempt: in.Attempts + 1, Predecessors: []SessionPredecessor{}, WokenBy: append([]WokenBy{}, in.WokenBy...)}
 	var err error
-	if in.Attempt != nil { // only a claimer stores checkpoints
+	if in.Attempt != nil || in.QueuedAt != "" { // a claimer or the holder of a registered session may have stored one
 		if out.Checkpoint, err = tx.checkpoint(c.s.id()); err != nil {
 			return nil, err
 		}
+	}
+	if in.Attempt != nil {
 		if out.LastAttempt, err = tx.shownAttempt(c.s.id(), in.Attempt, in.Last); err != nil {
 			return nil, err
 		}

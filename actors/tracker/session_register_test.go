@@ -30,3 +30,20 @@ func TestRegisterSession_BecomesStalled(t *testing.T) {
 		f.verify()
 	}
 }
+
+// The checkpoint of a registered session is kept when the session is retried, though no claim
+// has stored it.
+func TestClaim_ShowsTheCheckpointOfARegisteredSession(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	s := decode[RegisteredSession](t, f.run(f.admin, RegisterSession, &RegisterSessionIn{IssueID: string(f.work(PriorityLow).ID), Provider: "p", Status: SessionRunning}).Body)
+	f.run(*s.LaneToken, PutCheckpoint, &PutCheckpointIn{ID: s.Session.ID, Value: []byte(`{"page":3}`)})
+	if err := f.report(*s.LaneToken, s.Session.ID, SessionFailed); err != nil {
+		t.Fatal(err)
+	}
+	f.run(f.admin, RetrySession, &RetrySessionIn{ID: s.Session.ID})
+	if c := f.claimOne(); string(c.Checkpoint) != `{"page":3}` || c.LastAttempt != nil || c.Attempt != 1 {
+		t.Errorf("attempt %d shows the checkpoint %s and the attempt %+v before it", c.Attempt, c.Checkpoint, c.LastAttempt)
+	}
+	f.verify()
+}
