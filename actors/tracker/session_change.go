@@ -257,11 +257,11 @@ func (c *sessionChange) setTimers() error {
 			return err
 		}
 	}
-	switch {
-	case s.MaxDurationMinutes == nil || s.Status.Ended() == old.Status.Ended():
+	switch retried := old.Status.Ended(); {
+	case s.MaxDurationMinutes == nil || s.Status.Ended() && retried:
 	case s.Status.Ended():
 		return tx.ClearTimer(timerSessionBudget, string(s.ID))
-	default: // it is retried
+	case retried, s.budgetEnds().Before(old.budgetEnds()): // the latter of one that runs before its notBefore
 		return tx.SetTimer(timerSessionBudget, string(s.ID), s.budgetEnds())
 	}
 	return nil

@@ -181,6 +181,29 @@ func TestRetrySession_FromZero(t *testing.T) {
 	f.verify()
 }
 
+// A session that was put off can be reported as running before its time: maxDuration counts from
+// then on, although the timer was set for later.
+func TestMaxDuration_CountsWhenASessionRunsBeforeItsTime(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	s := f.dispatch(f.work(PriorityLow).ID, DispatchIssueIn{SessionOptions: SessionOptions{MaxDuration: Some(int64(1))}})
+	f.claimOne()
+	f.run(f.admin, ReleaseSession, &ReleaseSessionIn{ID: s.ID, ReleaseFields: ReleaseFields{Reason: "later", RetryAfterSeconds: Some(int64(3600))}})
+	f.pass(2 * time.Minute)
+	if err := f.report(f.admin, s.ID, SessionRunning); err != nil {
+		t.Fatal(err)
+	}
+	f.pass(59 * time.Second)
+	if got := f.session(s.ID); got.Status != SessionRunning {
+		t.Fatalf("the session is %s", got.Status)
+	}
+	f.pass(2 * time.Second)
+	if got := f.session(s.ID); got.Status != SessionCanceled {
+		t.Errorf("the session is %s past its maxDuration", got.Status)
+	}
+	f.verify()
+}
+
 func TestMaxDuration_CountsAnewWithEachAttempt(t *testing.T) {
 	t.Parallel()
 	f := newAgentFixture(t)
