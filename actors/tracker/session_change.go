@@ -311,7 +311,7 @@ func sessionChanges(from, to *sessionRecord) changes {
 	if was, is := orNull(from.StructuredResult), orNull(to.StructuredResult); !bytes.Equal(was, is) {
 		c = append(c, Change{Field: "structuredResult", From: was, To: is})
 	}
-	if from.ResultSchemaErrors != to.ResultSchemaErrors {
+	if !slices.Equal(orEmpty(from.ResultSchemaErrors), orEmpty(to.ResultSchemaErrors)) {
 		c = append(c, Change{Field: "resultSchemaErrors", From: from.ResultSchemaErrors, To: to.ResultSchemaErrors})
 	}
 	if held, holds := from.Inner.Lease, to.Inner.Lease; (held == nil) != (holds == nil) {
@@ -325,6 +325,14 @@ func orNull(raw json.RawMessage) json.RawMessage {
 		return json.RawMessage("null")
 	}
 	return raw
+}
+
+// orEmpty returns a list, or an empty one for none.
+func orEmpty(list *[]string) []string {
+	if list == nil {
+		return nil
+	}
+	return *list
 }
 
 // holder returns the holder of the lease, or nil.

@@ -93,3 +93,17 @@ func TestKnownSchemas_AreBounded(t *testing.T) {
 		t.Errorf("%d were kept", most)
 	}
 }
+
+// The event of a report names only fields that have changed.
+func TestReport_TheSameErrorsAgainAreNoChange(t *testing.T) {
+	t.Parallel()
+	f := newAgentFixture(t)
+	id := f.dispatchWith(`{"type": "object"}`)
+	for n, told := range []bool{true, false} {
+		before := len(f.events())
+		f.reported(id, ReportSessionIn{Status: Some(SessionRunning), StructuredResult: json.RawMessage(`[]`)})
+		if c := f.events()[before].Changes["resultSchemaErrors"]; (c.To != nil) != told {
+			t.Errorf("report %d: resultSchemaErrors changes from %s to %s", n+1, c.From, c.To)
+		}
+	}
+}
